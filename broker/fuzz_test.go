@@ -70,6 +70,25 @@ func FuzzRotateRequest(f *testing.F) {
 	})
 }
 
+// FuzzBearer presents any credentials: without the token of a task nothing is rotated or
+// revoked.
+func FuzzBearer(f *testing.F) {
+	for _, seed := range []string{"", "Bearer ", "Bearer x", "bearer x", "Basic eDp5", "Bearer " + strings.Repeat("x", 20<<10)} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, authorization string) {
+		for _, path := range []string{"/v1/rotate", "/v1/revoke"} {
+			fuzzed(t, func(c *client) *httptest.ResponseRecorder {
+				answer := c.call(http.MethodPost, path, c.ip, c.request(), "Authorization", authorization)
+				if answer.Code != http.StatusUnauthorized {
+					t.Errorf("%s with %q: answer %d", path, authorization, answer.Code)
+				}
+				return answer
+			})
+		}
+	})
+}
+
 func FuzzUnwrapRequest(f *testing.F) {
 	f.Add([]byte(`{"handle":"a","request_id":"b"}`))
 	f.Add([]byte(`{"handle":"a"}`))

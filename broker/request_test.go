@@ -109,7 +109,7 @@ func TestUnsealedRequestIsRefusedUnlessAllowed(t *testing.T) {
 
 func TestHandleExpiresAfterTwoMinutes(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	inBoth(t, func(t *testing.T, w *world) {
 		c := w.task(1)
 		w.listen("10.0.1.1:8080", func(r *http.Request) int {
 			c.open(r)
@@ -155,7 +155,7 @@ func TestRequestFromElsewhereIsRefused(t *testing.T) {
 
 func TestAcceptedPushWithoutRedemptionAlarms(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	inBoth(t, func(t *testing.T, w *world) {
 		c := w.task(1)
 		w.listen("10.0.1.1:8080", func(r *http.Request) int { c.open(r); return http.StatusOK })
 		id := accepted(t, c.ask())
@@ -168,32 +168,32 @@ func TestAcceptedPushWithoutRedemptionAlarms(t *testing.T) {
 			t.Errorf("decisions %q, want %q", got, want)
 		}
 		wantRefused(t, c.unwrap(id), http.StatusGone, "expired")
+		if alive := w.backend.alive(c.arn); len(alive) != 0 {
+			t.Errorf("tokens %v", alive)
+		}
 	})
 }
 
 func TestTaskWithValidTokenKeepsIt(t *testing.T) {
 	t.Parallel()
-	for _, wraps := range []bool{false, true} {
-		in(t, func(t *testing.T, w *world) {
-			w.backend.wraps = wraps
-			c := w.task(1)
-			accepted(t, c.ask())
-			pass(time.Second)
-			id := accepted(t, c.ask())
-			pass(time.Second)
-			if s := w.state(id); s.State != "conflict" {
-				t.Errorf("second request: %+v", s)
-			}
-			if alive := w.backend.alive(c.arn); !slices.Equal(alive, []string{"secret-of-accessor-1"}) {
-				t.Errorf("tokens %v", alive)
-			}
-			if !slices.Equal(w.backend.revoked, []string{"accessor-2"}) {
-				t.Errorf("revoked %v", w.backend.revoked)
-			}
-			c.port = 9090
-			wantRefused(t, c.ask(), http.StatusConflict, "delivered")
-		})
-	}
+	inBoth(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		accepted(t, c.ask())
+		pass(time.Second)
+		id := accepted(t, c.ask())
+		pass(time.Second)
+		if s := w.state(id); s.State != "conflict" {
+			t.Errorf("second request: %+v", s)
+		}
+		if alive := w.backend.alive(c.arn); !slices.Equal(alive, []string{"secret-of-accessor-1"}) {
+			t.Errorf("tokens %v", alive)
+		}
+		if !slices.Equal(w.backend.revoked, []string{"accessor-2"}) {
+			t.Errorf("revoked %v", w.backend.revoked)
+		}
+		c.port = 9090
+		wantRefused(t, c.ask(), http.StatusConflict, "delivered")
+	})
 }
 
 func TestRestartedContainerGetsAnotherTokenThrice(t *testing.T) {
