@@ -31,13 +31,18 @@ func (w *clusterWorld) broker(t *testing.T, dir string, flags ...string) *broker
 	line := testkit.SelfArgs("consul-ecs", "token-broker", "-clusters", w.arn, "-policies", "app-*", "-networks", "192.0.2.0/24",
 		"-listen", address, "-cert-file", certFile, "-key-file", keyFile, "-backend", "consul-acl", "-advertise", "https://"+address)
 	line = append(line, flags...)
+	return &brokerProcess{testkit.StartProcess(t, testkit.ProcessOptions{Env: w.env()}, line...), "https://" + address, brokerClient(t)}
+}
+
+// brokerClient takes any certificate, and follows no redirect.
+func brokerClient(t *testing.T) *http.Client {
 	client := &http.Client{
 		Timeout:       testkit.Patience,
 		Transport:     &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	t.Cleanup(client.CloseIdleConnections)
-	return &brokerProcess{testkit.StartProcess(t, testkit.ProcessOptions{Env: w.env()}, line...), "https://" + address, client}
+	return client
 }
 
 // ask posts a token request that no broker can accept, and returns the answer's status,

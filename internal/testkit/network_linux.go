@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -17,9 +18,10 @@ const ownNetwork = "TESTKIT_OWN_NETWORK"
 
 // OwnNetwork is for tests that listen where other programs may: it runs the
 // calling test again, alone, as root of a network namespace with nothing but
-// loopback addresses, and without CAP_NET_ADMIN. It returns true there; here it
+// loopback addresses, and without CAP_NET_ADMIN. Every address of networks, such as
+// 10.0.0.1/16, is one of this machine there. It returns true there; here it
 // returns false when that is over, and its outcome is this test's.
-func OwnNetwork(t *testing.T) bool {
+func OwnNetwork(t *testing.T, networks ...string) bool {
 	t.Helper()
 	if os.Getenv(ownNetwork) == t.Name() {
 		return true
@@ -39,7 +41,7 @@ func OwnNetwork(t *testing.T) bool {
 	go func() {
 		// Never unlocked: the thread ends with the goroutine.
 		runtime.LockOSThread()
-		if err := leaveNetwork(); err != nil {
+		if err := leaveNetwork(networks); err != nil {
 			result <- err
 			return
 		}
@@ -52,24 +54,23 @@ func OwnNetwork(t *testing.T) bool {
 }
 
 // leaveNetwork gives the calling thread and its children a network namespace
-// whose loopback interface is up, and takes the right to change it from the
-// children.
-func leaveNetwork() error {
+// whose loopback interface is up and has the networks, and takes the right to change it
+// from the children.
+func leaveNetwork(networks []string) error {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return fmt.Errorf("make a network namespace: %w", err)
 	}
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	lo, err := netlink.LinkByName("lo")
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
-	lo, err := unix.NewIfreq("lo")
-	if err != nil {
-		return err
+	errs := []error{netlink.LinkSetUp(lo)}
+	for _, n := range networks {
+		address, err := netlink.ParseAddr(n)
+		if err == nil {
+			err = netlink.AddrAdd(lo, address)
+		}
+		errs = append(errs, err)
 	}
-	lo.SetUint16(unix.IFF_UP)
-	return errors.Join(
-		unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo),
-		unix.Prctl(unix.PR_CAPBSET_DROP, unix.CAP_NET_ADMIN, 0, 0, 0),
-	)
+	return errors.Join(append(errs, unix.Prctl(unix.PR_CAPBSET_DROP, unix.CAP_NET_ADMIN, 0, 0, 0))...)
 }

@@ -46,6 +46,8 @@ type ProcessOptions struct {
 	Env []string
 	// Quiet leaves its stderr out of the test's log.
 	Quiet bool
+	// Stderr gets its stderr in place of the test's log.
+	Stderr io.Writer
 }
 
 // Process is a running program whose standard output a test reads by lines.
@@ -66,7 +68,7 @@ func StartProcess(t testing.TB, o ProcessOptions, args ...string) *Process {
 	cmd := exec.Command(args[0], args[1:]...)
 	// The race detector would hold every exit for a second.
 	cmd.Env = append(append(os.Environ(), "GORACE=atexit_sleep_ms=0"), o.Env...)
-	if !o.Quiet {
+	if cmd.Stderr = o.Stderr; o.Stderr == nil && !o.Quiet {
 		cmd.Stderr = t.Output()
 	}
 	// Orphans may hold the error output for ever.
