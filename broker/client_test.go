@@ -114,9 +114,17 @@ func (c *client) pushed(r *http.Request) int {
 	if status != http.StatusOK {
 		return status
 	}
-	answer := c.unwrap(p.RequestID)
+	if status = c.redeem(p.RequestID); status == http.StatusOK || status >= 500 {
+		return status
+	}
+	return http.StatusBadGateway
+}
+
+// redeem trades the handle for the token, and returns the status of the broker's answer.
+func (c *client) redeem(requestID string) int {
+	answer := c.unwrap(requestID)
 	if answer.Code != http.StatusOK {
-		return http.StatusBadGateway
+		return answer.Code
 	}
 	u, err := grant.DecodeUnwrapped(answer.Body.Bytes())
 	if err != nil {

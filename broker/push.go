@@ -129,7 +129,7 @@ func (t *term) answered(r *request, status int, err error) bool {
 		result = strconv.Itoa(status)
 	}
 	t.Metrics.pushes.Add(1, result)
-	e, reason := answeredFault, fmt.Sprintf("the push was answered with %d", status)
+	e, reason := answeredNo, fmt.Sprintf("the push was answered with %d", status)
 	switch {
 	case err != nil && t.hasToken(r):
 		e, reason = answeredLost, "the handle was redeemed, and the answer to the push was lost"
@@ -139,8 +139,10 @@ func (t *term) answered(r *request, status int, err error) bool {
 		e, reason = answeredOK, ""
 	case status == http.StatusConflict:
 		e, reason = answeredHeld, "the task holds a valid token"
-	case status < 500:
-		e = answeredNo
+	case status == http.StatusBadGateway:
+		e = answeredFault
+	case status >= 500:
+		return false // the task answers the next push, also if a replayed one has the token
 	}
 	return t.on(r, e, reason)
 }

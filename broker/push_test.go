@@ -54,6 +54,35 @@ func TestTokenThatWasNotStoredIsRevoked(t *testing.T) {
 	})
 }
 
+// A replayed push redeems the handle after the redemption of the genuine push has failed: the
+// answer to the latter is no statement about the token.
+func TestTokenOfAReplayedPushStays(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		var redemptions []int
+		w.listen("10.0.1.1:8080", func(r *http.Request) int {
+			p, status := c.open(r)
+			if status != http.StatusOK {
+				return status
+			}
+			w.backend.fault = func(string) error { return transient() }
+			redemptions = append(redemptions, c.unwrap(p.RequestID).Code)
+			w.backend.fault = nil
+			redemptions = append(redemptions, c.redeem(p.RequestID)) // by the replayed push
+			return http.StatusServiceUnavailable
+		})
+		id := accepted(t, c.ask())
+		pass(5 * time.Second)
+		if !slices.Equal(redemptions, []int{http.StatusServiceUnavailable, http.StatusOK}) {
+			t.Fatalf("redemptions were answered %v", redemptions)
+		}
+		if s := w.state(id); s.State != "active" || s.Attempts != 2 || !slices.Equal(w.backend.alive(c.arn), []string{c.held()}) {
+			t.Errorf("%+v, tokens %v, the task has %q", s, w.backend.alive(c.arn), c.held())
+		}
+	})
+}
+
 func TestOutageAtRedemptionIsRetried(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T, w *world) {

@@ -33,7 +33,7 @@ const (
 	answeredOK                 // a push was answered with 200
 	answeredHeld               // ... with 409
 	answeredNo                 // ... with 400 or 403
-	answeredFault              // ... with 5xx
+	answeredFault              // ... with 502: the task has lost the handle
 	answeredLost               // the answer was lost after the redemption
 	redeemed                   // the handle was exchanged for the token
 	misused                    // the handle came twice, or from elsewhere
@@ -126,8 +126,9 @@ func (s state) early(e event) (state, []action, bool) {
 
 // pushing: only 200 proves that the task has the token. After a redemption, 409 and no
 // answer leave open whether it does, since the answer to the redemption may be lost, too:
-// the token counts as delivered, and those before it stay. A fault after the redemption
-// means that the token was not stored.
+// the token counts as delivered, and those before it stay. 502 after the redemption means
+// that the token was not stored: the task answers it to the push that lost the handle, and
+// refuses all later ones.
 func (s state) pushing(e event) (state, []action, bool) {
 	switch e {
 	case redeemed:

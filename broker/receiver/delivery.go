@@ -198,11 +198,11 @@ func (d *delivery) receive(req *http.Request) (int, error) {
 	}
 	// A broker that gives up its push must not interrupt the redemption: the token would
 	// be lost.
-	if err := d.redeem(context.WithoutCancel(req.Context()), push, handle); err != nil {
-		return http.StatusBadGateway, err
+	status, err := d.redeem(context.WithoutCancel(req.Context()), push, handle)
+	if err == nil {
+		d.ended()
 	}
-	d.ended()
-	return http.StatusOK, nil
+	return status, err
 }
 
 var (
@@ -229,8 +229,10 @@ func (d *delivery) lookup(nonce grant.Nonce) (grant.Key, error) {
 	return key, errUnknown
 }
 
-// redeem trades the handle for the token and writes it.
-func (d *delivery) redeem(ctx context.Context, push grant.Push, handle secret.Value) error {
+// redeem trades the handle for the token and writes it. It returns the status that answers
+// the push: 503 while the handle can still be redeemed, also by another push that was sent
+// meanwhile, and 502 when the handle is lost.
+func (d *delivery) redeem(ctx context.Context, push grant.Push, handle secret.Value) (status int, err error) {
 	limited, cancel := context.WithTimeout(ctx, redeemLimit)
 	defer cancel()
 	u, err := d.Broker.unwrap(limited, grant.UnwrapRequest{Handle: handle, RequestID: push.RequestID})
@@ -239,12 +241,12 @@ func (d *delivery) redeem(ctx context.Context, push grant.Push, handle secret.Va
 		switch {
 		case answered && (refused.Status >= 500 || refused.Status == http.StatusTooManyRequests),
 			!answered && classify(err) == retry.Unreachable:
-			return err // the handle is still good for the next push
+			return http.StatusServiceUnavailable, err
 		case answered && refused.Status == http.StatusGone:
 			d.Log.Error("the handle has expired or was redeemed by another process, which may have stolen it")
 		}
 		d.drop(push.Nonce)
-		return err
+		return http.StatusBadGateway, err
 	}
 	t := newToken(u, d.task.TaskARN, time.Now()).after(d.held)
 	d.awaitReady(ctx, t)
@@ -252,7 +254,7 @@ func (d *delivery) redeem(ctx context.Context, push grant.Push, handle secret.Va
 	if err != nil {
 		d.drop(push.Nonce)
 		d.revoke(ctx, t)
-		return err
+		return http.StatusBadGateway, err
 	}
 	if notRecorded != nil {
 		d.Log.Warn("a restarted container will request another token, since this one's record was not written", logkey.Error, notRecorded)
@@ -262,7 +264,7 @@ func (d *delivery) redeem(ctx context.Context, push grant.Push, handle secret.Va
 	clear(d.keys)
 	d.mu.Unlock()
 	d.Log.Info("token obtained", logkey.Accessor, t.Accessor, logkey.Expires, t.Expires, logkey.Path, d.files.path)
-	return nil
+	return http.StatusOK, nil
 }
 
 // drop ends a request whose handle is lost. Further pushes of it are refused.

@@ -157,7 +157,7 @@ func TestRedemptionIsRepeatedWhileTheHandleIsGood(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if !slices.Equal(w.answered(), []int{502, 502, 200}) || w.called("POST /v1/token") != 1 {
+		if !slices.Equal(w.answered(), []int{503, 503, 200}) || w.called("POST /v1/token") != 1 {
 			t.Errorf("pushes were answered %v, with %d requests", w.answered(), w.called("POST /v1/token"))
 		}
 	})
