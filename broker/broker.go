@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -30,6 +31,11 @@ const (
 	// redeemLimit is how long the redemption may be missing after the push was answered
 	// with 200.
 	redeemLimit = 10 * time.Second
+	// clockGrace is how long a record outlives its token: the clock of the broker that made
+	// the token may differ from this one's.
+	clockGrace = 10 * time.Minute
+	// alarmPause is the time between two alarms of one cause.
+	alarmPause = time.Hour
 	// retention is how long the status of a finished request can be read.
 	retention = 10 * time.Minute
 )
@@ -119,10 +125,12 @@ func (b *Broker) Lead(ctx context.Context) error {
 	}
 	t := &term{
 		Broker: b, lookups: newLookups(b.Source, func() { b.Metrics.describes.Add(1) }), jobs: make(chan func(context.Context)), done: ctx.Done(), stop: stop,
-		tasks: map[string]*entry{}, requests: map[string]*request{},
+		id: rand.Text(), tasks: map[string]*entry{}, requests: map[string]*request{}, holders: map[string]*entry{}, alarmed: map[string]time.Time{},
 	}
 	for _, r := range records {
-		t.tasks[r.TaskARN] = newEntry(r)
+		e := newEntry(Record{TaskARN: r.TaskARN, Cluster: r.Cluster})
+		t.keep(e, r)
+		t.tasks[r.TaskARN] = e
 	}
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -153,10 +161,14 @@ type term struct {
 	jobs chan func(context.Context)
 	done <-chan struct{}
 	stop context.CancelCauseFunc
+	// id is in the records that this term has written.
+	id string
 
 	mu       sync.Mutex
 	tasks    map[string]*entry
 	requests map[string]*request
+	holders  map[string]*entry    // of tokens, by the hashes of their secrets
+	alarmed  map[string]time.Time // when an alarm of a key was given, see due
 }
 
 // run starts a job. It returns false when the term has ended.
@@ -181,6 +193,22 @@ func (t *term) save(ctx context.Context, e *entry, change func(*Record)) error {
 
 // write is save for a caller that has acquired the entry.
 func (t *term) write(ctx context.Context, e *entry, change func(*Record)) error {
+	err := t.tryWrite(ctx, e, change)
+	if errors.Is(err, ErrStale) && e.unsure { // the write whose answer was lost has landed only now
+		err = t.tryWrite(ctx, e, change)
+	}
+	if errors.Is(err, ErrStale) {
+		t.stop(err)
+	}
+	return err
+}
+
+func (t *term) tryWrite(ctx context.Context, e *entry, change func(*Record)) error {
+	if e.unsure {
+		if err := t.reread(ctx, e); err != nil {
+			return err
+		}
+	}
 	t.mu.Lock()
 	next := e.record.clone()
 	t.mu.Unlock()
@@ -188,15 +216,45 @@ func (t *term) write(ctx context.Context, e *entry, change func(*Record)) error 
 	if slices.Equal(next.Tokens, e.record.Tokens) {
 		return nil
 	}
-	version, err := t.Store.Save(ctx, next)
-	if errors.Is(err, ErrStale) {
-		t.stop(err)
-	}
-	if err != nil {
+	next.Writer = t.id
+	var err error
+	if next.Version, err = t.Store.Save(ctx, next); err != nil {
+		e.unsure = e.unsure || !errors.Is(err, ErrStale)
 		return err
 	}
-	t.mu.Lock()
-	e.record.Tokens, e.record.Version = next.Tokens, version
-	t.mu.Unlock()
+	e.unsure = false
+	t.keep(e, next)
 	return nil
+}
+
+// reread takes over what is stored if this term has written it: then a write has landed
+// whose answer was lost. A record that is gone has no writer; what is saved in its place is
+// saved under the lock only.
+func (t *term) reread(ctx context.Context, e *entry) error {
+	stored, err := t.Store.Read(ctx, e.record.TaskARN)
+	switch {
+	case err != nil:
+		return err
+	case stored.Version == e.record.Version:
+		return nil
+	case stored.Version != 0 && stored.Writer != t.id:
+		return ErrStale
+	}
+	t.keep(e, stored)
+	return nil
+}
+
+// keep sets a task's record to what is stored.
+func (t *term) keep(e *entry, stored Record) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, k := range e.record.Tokens {
+		delete(t.holders, k.SecretHash)
+	}
+	for _, k := range stored.Tokens {
+		if k.SecretHash != "" {
+			t.holders[k.SecretHash] = e
+		}
+	}
+	e.record.Tokens, e.record.Version = stored.Tokens, stored.Version
 }

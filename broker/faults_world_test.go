@@ -146,6 +146,13 @@ func (p *brokerProcess) Save(ctx context.Context, r Record) (uint64, error) {
 	return version, err
 }
 
+func (p *brokerProcess) Read(ctx context.Context, taskARN string) (Record, error) {
+	if err := p.step(); err != nil || p.s.chance.of(10) {
+		return Record{}, errFault
+	}
+	return p.s.store.Read(ctx, taskARN)
+}
+
 func (p *brokerProcess) Name() string { return "fake" }
 
 func (p *brokerProcess) Issue(ctx context.Context, r backend.Request) (backend.Grant, error) {

@@ -207,48 +207,6 @@ func bearerOf(r *http.Request) (secret.Value, error) {
 	return secret.New(bearer), nil
 }
 
-// postRevoke revokes the bearer for its holder, who may not be able to do that. Without
-// success within requestLimit the attempts go on after the answer.
-func (t *term) postRevoke(r *http.Request, from caller) (result, error) {
-	bearer, err := bearerOf(r)
-	if err != nil {
-		return result{}, err
-	}
-	e, k, found := t.tokenOf(bearer)
-	switch {
-	case !found:
-		return result{}, refuse(http.StatusUnauthorized, grant.UnknownToken, "the bearer is no live token of this broker")
-	case from.client.IsValid() && from.client.String() != k.Address:
-		t.Metrics.alarms.Add(1)
-		t.audit.write(line{
-			Time: time.Now(), Request: k.RequestID, Task: e.record.TaskARN, Peer: from.peer.String(), Accessor: k.Accessor,
-			Backend: t.Backend.Name(), Decision: "revocation_refused", Reason: "the token was presented from " + from.client.String(), Alarm: true,
-		})
-		return result{}, refuse(http.StatusUnauthorized, "address", "the request does not come from the task's address")
-	}
-	t.adopt(k, bearer)
-	if given := t.request(k.RequestID); given != nil {
-		t.on(given, returned, returnedToken)
-	}
-	done := make(chan struct{})
-	if !t.run(func(ctx context.Context) {
-		defer close(done)
-		t.revoke(ctx, e, k.RequestID, k.Accessor, returnedToken)
-	}) {
-		return result{}, errTermEnded
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), requestLimit)
-	defer cancel()
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
-	if t.recorded(e, k.RequestID) {
-		return result{}, later(http.StatusServiceUnavailable, "not_revoked", busyPause, "the token is not revoked yet: ask again")
-	}
-	return result{status: http.StatusOK, body: map[string]bool{"revoked": true}}, nil
-}
-
 func (t *term) accept(ctx context.Context, in grant.TokenRequest, from caller, bearer secret.Value) (result, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestLimit)
 	defer cancel()

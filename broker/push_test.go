@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/broker/grant"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/secret"
 )
@@ -251,7 +252,11 @@ func TestRevocationIsConfirmedWhenItIsDone(t *testing.T) {
 			return nil
 		}
 		for range 2 {
+			asked := time.Now()
 			wantRefused(t, c.giveBack(c.ip, c.held()), http.StatusServiceUnavailable, "not_revoked")
+			if took := time.Since(asked); took > grant.RevocationLimit {
+				t.Errorf("answered after %s: its holder has given up", took)
+			}
 		}
 		w.backend.mu.Lock()
 		down = false

@@ -11,9 +11,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/grant"
-	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
-	"github.com/meshtask/consul-ecs/internal/secret"
 )
 
 const (
@@ -104,11 +102,11 @@ func (t *term) exchange(ctx context.Context, r *request) (backend.Token, error) 
 	}
 	token, err := t.Backend.Redeem(ctx, r.grant)
 	if err != nil && backend.Classify(err).Retryable() {
-		return backend.Token{}, t.retryable(r, backendRefusal("redeem the token", err))
+		return backend.Token{}, t.retryable(r, t.backendRefusal(r, "redeem the token", err))
 	}
 	if err != nil {
 		t.on(r, faulted, err.Error())
-		return backend.Token{}, backendRefusal("redeem the token", err)
+		return backend.Token{}, t.backendRefusal(r, "redeem the token", err)
 	}
 	t.mu.Lock()
 	r.accessor = token.Accessor
@@ -141,17 +139,17 @@ func (t *term) exchange(ctx context.Context, r *request) (backend.Token, error) 
 }
 
 // lost are the live tokens that the task does not have when it redeems a handle: all, or
-// for a rotation those after the one that it has shown.
-func (rec *Record) lost(r *request) []Token {
+// for a rotation those after the one that it has shown. Those whose life is over are none.
+func (rec *Record) lost(r *request, now time.Time) []Token {
 	live := slices.DeleteFunc(slices.Clone(rec.Tokens), func(k Token) bool { return k.RequestID == r.id || k.Status != TokenLive })
-	if r.bearer == "" {
-		return live
+	if r.bearer != "" {
+		i := slices.IndexFunc(live, func(k Token) bool { return k.SecretHash == r.bearer })
+		if i < 0 {
+			return nil
+		}
+		live = live[i+1:]
 	}
-	i := slices.IndexFunc(live, func(k Token) bool { return k.SecretHash == r.bearer })
-	if i < 0 {
-		return nil
-	}
-	return live[i+1:]
+	return slices.DeleteFunc(live, func(k Token) bool { return k.ended(now) })
 }
 
 // wasDelivered reports whether the task had a token, as far as is known. The caller holds mu.
@@ -164,7 +162,7 @@ func (t *term) wasDelivered(k Token) bool {
 // rotation keeps the current token until the new one is confirmed.
 func (t *term) prepare(ctx context.Context, e *entry, r *request) error {
 	t.mu.Lock()
-	lost := e.record.lost(r)
+	lost := e.record.lost(r, time.Now())
 	if r.bearer == "" && slices.ContainsFunc(lost, t.wasDelivered) {
 		e.regrants = append(e.regrants, time.Now())
 	}
@@ -172,7 +170,7 @@ func (t *term) prepare(ctx context.Context, e *entry, r *request) error {
 	for _, k := range lost {
 		if err := t.Backend.Revoke(ctx, k.Accessor); err != nil {
 			if backend.Classify(err).Retryable() {
-				return backendRefusal("revoke the task's earlier token", err)
+				return t.backendRefusal(r, "revoke the task's earlier token", err)
 			}
 			t.unrevoked(e, k.RequestID, k.Accessor, err)
 		}
@@ -190,149 +188,12 @@ func (t *term) prepare(ctx context.Context, e *entry, r *request) error {
 	return nil
 }
 
-// tokenOf finds a token of any task by its secret, also one that is replaced or being revoked.
-func (t *term) tokenOf(bearer secret.Value) (*entry, Token, bool) {
-	hash := hashOf(bearer)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, e := range t.tasks {
-		if i := slices.IndexFunc(e.record.Tokens, func(k Token) bool { return k.SecretHash == hash }); i >= 0 {
-			return e, e.record.Tokens[i], true
-		}
-	}
-	return nil, Token{}, false
-}
-
-// adopt gives a backend that revokes a token with its secret only the secret of one that
-// an earlier broker has made.
-func (t *term) adopt(k Token, held secret.Value) {
-	if a, ok := t.Backend.(backend.Adopter); ok {
-		a.Adopt(backend.Token{Secret: held, Accessor: k.Accessor, Expires: k.Expires})
-	}
-}
-
-// end ends the request of a token that is no longer the task's, and revokes the token. It
-// returns false if the request is not known any more.
-func (t *term) end(requestID, reason string) bool {
-	r := t.request(requestID)
-	return r != nil && t.on(r, replaced, reason)
-}
-
 // retryable gives the handle back: nothing was made, so that it may be used again.
 func (t *term) retryable(r *request, err error) error {
 	t.mu.Lock()
 	r.taken = false
 	t.mu.Unlock()
 	return err
-}
-
-// backendRefusal is the answer to a failure of the backend.
-func backendRefusal(what string, err error) error {
-	switch {
-	case errors.Is(err, backend.ErrPolicy):
-		return refuse(http.StatusUnprocessableEntity, "policies", "%s: %v", what, err)
-	case errors.Is(err, backend.ErrExpired), errors.Is(err, backend.ErrUsed):
-		return refuse(http.StatusGone, "expired", "%s: %v", what, err)
-	case !backend.Classify(err).Retryable() && !errors.Is(err, backend.ErrPrivilege):
-		return refuse(http.StatusUnprocessableEntity, "backend", "%s: %v", what, err)
-	}
-	return later(http.StatusServiceUnavailable, "backend", busyPause, "%s: %v", what, err)
-}
-
-// revoke revokes the token of a request, as long as it takes, and forgets it. The audit log
-// has the reason in the line of the request's transition, or here for one of an earlier term.
-func (t *term) revoke(ctx context.Context, e *entry, requestID, accessor, reason string) {
-	err := t.save(ctx, e, func(rec *Record) { rec.revoking(requestID) })
-	if err != nil && ctx.Err() == nil {
-		t.Log.Warn("a revocation was not recorded", logkey.Accessor, accessor, logkey.Error, err)
-	}
-	known := t.recorded(e, requestID)
-	policy := retry.Policy{Base: revokeBase, Max: revokeMax, Limit: MaxTTL}
-	err = retry.Do(ctx, policy, t.Log, "revoke a token", backend.Classify, func(ctx context.Context) error {
-		if err := e.acquire(ctx); err != nil {
-			return err
-		}
-		defer e.release()
-		t.mu.Lock()
-		k := e.record.find(requestID)
-		if k != nil {
-			accessor = k.Accessor // of the token, if it was redeemed meanwhile
-		}
-		t.mu.Unlock()
-		if known && k == nil {
-			return nil // another job has revoked it
-		}
-		if err := t.Backend.Revoke(ctx, accessor); err != nil {
-			return err
-		}
-		if err := t.write(ctx, e, func(rec *Record) { rec.remove(requestID) }); err != nil {
-			return err
-		}
-		if t.request(requestID) == nil {
-			t.audit.write(line{
-				Time: time.Now(), Request: requestID, Task: e.record.TaskARN, Accessor: accessor, Backend: t.Backend.Name(),
-				Decision: string(Revoked), Reason: reason,
-			})
-		}
-		return nil
-	})
-	switch {
-	case err != nil && ctx.Err() == nil:
-		t.unrevoked(e, requestID, accessor, err)
-	case err != nil && !t.recorded(e, requestID): // then the next broker does not know it
-		t.revokeNow(e, requestID, accessor)
-	}
-}
-
-func (t *term) recorded(e *entry, requestID string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return e.record.find(requestID) != nil
-}
-
-// revokeNow revokes the token of a request within a few seconds, when no job may do it.
-func (t *term) revokeNow(e *entry, requestID, accessor string) {
-	policy := retry.Policy{Base: revokeBase, Max: revokeMax, Limit: revokeNowLimit}
-	err := retry.Do(context.Background(), policy, t.Log, "revoke a token", backend.Classify, func(ctx context.Context) error {
-		return t.Backend.Revoke(ctx, accessor)
-	})
-	if err != nil {
-		t.unrevoked(e, requestID, accessor, err)
-	}
-}
-
-// unrevoked reports a token that stays until its TTL ends.
-func (t *term) unrevoked(e *entry, requestID, accessor string, err error) {
-	t.Metrics.revokeFailures.Add(1)
-	t.audit.write(line{
-		Time: time.Now(), Request: requestID, Task: e.record.TaskARN, Accessor: accessor, Backend: t.Backend.Name(),
-		Decision: "not_revoked", Reason: err.Error(), Alarm: true,
-	})
-	t.Log.Error("a token cannot be revoked: it ends with its TTL", logkey.Accessor, accessor, logkey.TaskARN, e.record.TaskARN, logkey.Error, err)
-}
-
-// replace revokes the task's tokens before a confirmed one, after the overlap.
-func (t *term) replace(ctx context.Context, e *entry, confirmed string) {
-	var earlier []Token
-	err := t.save(ctx, e, func(rec *Record) { earlier = rec.replace(confirmed) })
-	if err != nil && ctx.Err() == nil {
-		t.Log.Warn("a rotation was not recorded", logkey.TaskARN, e.record.TaskARN, logkey.Error, err)
-	}
-	t.revokeReplaced(ctx, e, earlier)
-}
-
-// newerToken and returnedToken are reasons of revocations.
-const newerToken, returnedToken = "the task has a newer token", "its holder gave it back"
-
-func (t *term) revokeReplaced(ctx context.Context, e *entry, tokens []Token) {
-	if len(tokens) == 0 || retry.Sleep(ctx, Overlap) != nil {
-		return
-	}
-	for _, k := range tokens {
-		if !t.end(k.RequestID, newerToken) {
-			t.run(func(ctx context.Context) { t.revoke(ctx, e, k.RequestID, k.Accessor, newerToken) })
-		}
-	}
 }
 
 // awaitRedemption ends a request whose push was answered with 200 without redemption.

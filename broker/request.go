@@ -61,6 +61,9 @@ type request struct {
 type entry struct {
 	// saving is held during a change of the record and of the task's tokens.
 	saving chan struct{}
+	// unsure is set while a write may have landed whose answer was lost. The holder of
+	// saving has it.
+	unsure bool
 
 	// The term's lock guards the rest, but for the task's ARN and cluster, which stay.
 	record            Record
@@ -158,10 +161,10 @@ func (t *term) verify(ctx context.Context, r *request) error {
 	}
 	s, err := t.Rules.subject(task, ip, definition)
 	r.subject = s
-	if err == nil && t.Ceiling != nil {
-		err = t.Ceiling(ctx, s.policies)
+	if err != nil || t.Ceiling == nil {
+		return err
 	}
-	return err
+	return t.backendRefusal(r, "compare the policies with the ceiling", t.Ceiling(ctx, s.policies))
 }
 
 // reserve makes the request the task's only one. The request does not keep the bearer.
@@ -229,7 +232,7 @@ func (t *term) issue(ctx context.Context, r *request) error {
 		RequestID: r.id, Task: r.subject.task, Policies: r.subject.policies, TTL: r.subject.ttl, Namespace: t.Namespace,
 	})
 	if err != nil {
-		return backendRefusal("issue the token", err)
+		return t.backendRefusal(r, "issue the token", err)
 	}
 	t.mu.Lock()
 	r.grant, r.accessor = g, g.Accessor

@@ -23,6 +23,8 @@ type Record struct {
 	TaskARN string  `json:"task_arn"`
 	Cluster string  `json:"cluster"`
 	Tokens  []Token `json:"tokens"`
+	// Writer is the term of a broker that wrote the record.
+	Writer string `json:"writer,omitempty"`
 	// Version is the store's, for its next Save.
 	Version uint64 `json:"-"`
 }
@@ -61,10 +63,13 @@ func hashOf(v secret.Value) string {
 	return hex.EncodeToString(hash[:])
 }
 
+// ended reports whether a token's life is over by the clock of this host.
+func (k Token) ended(now time.Time) bool { return !k.Renewable && !now.Before(k.Expires) }
+
 // live returns the task's last live token.
 func (r *Record) live(now time.Time) (Token, bool) {
 	for _, t := range slices.Backward(r.Tokens) {
-		if t.Status == TokenLive && (t.Renewable || now.Before(t.Expires)) {
+		if t.Status == TokenLive && !t.ended(now) {
 			return t, true
 		}
 	}
@@ -128,6 +133,8 @@ var ErrStale = errors.New("another broker changed the record of the task, or lea
 type Store interface {
 	// Load returns all records.
 	Load(ctx context.Context) ([]Record, error)
+	// Read returns the record of a task: one without version if there is none.
+	Read(ctx context.Context, taskARN string) (Record, error)
 	// Save replaces the task's record if it still has the record's version, and deletes it
 	// if there are no tokens. It returns the new version, or ErrStale.
 	Save(ctx context.Context, r Record) (version uint64, err error)
@@ -151,6 +158,15 @@ func (m *Memory) Load(context.Context) ([]Record, error) {
 		all = append(all, r)
 	}
 	return all, nil
+}
+
+// Read implements Store.
+func (m *Memory) Read(_ context.Context, taskARN string) (Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.records[taskARN]
+	r.Tokens = slices.Clone(r.Tokens)
+	return r, nil
 }
 
 // Save implements Store.
@@ -192,20 +208,44 @@ func (k KV) key(taskARN string) string {
 
 // Load implements Store. The read is consistent: a deposed leader's last write counts.
 func (k KV) Load(ctx context.Context) ([]Record, error) {
-	pairs, _, err := k.Client.KV().List(k.Prefix, (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))
+	pairs, _, err := k.Client.KV().List(k.Prefix, consistent(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("read the records of tasks below %s: %w", k.Prefix, k.explain(err))
 	}
 	var all []Record
 	for _, p := range pairs {
-		var r Record
-		if err := json.Unmarshal(p.Value, &r); err != nil {
-			return nil, fmt.Errorf("record %s: %w: delete the key", p.Key, err)
+		r, err := decode(p)
+		if err != nil {
+			return nil, err
 		}
-		r.Version = p.ModifyIndex
 		all = append(all, r)
 	}
 	return all, nil
+}
+
+// Read implements Store.
+func (k KV) Read(ctx context.Context, taskARN string) (Record, error) {
+	p, _, err := k.Client.KV().Get(k.key(taskARN), consistent(ctx))
+	switch {
+	case err != nil:
+		return Record{}, fmt.Errorf("read the record of task %s: %w", taskARN, k.explain(err))
+	case p == nil:
+		return Record{}, nil
+	}
+	return decode(p)
+}
+
+func consistent(ctx context.Context) *api.QueryOptions {
+	return (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx)
+}
+
+func decode(p *api.KVPair) (Record, error) {
+	var r Record
+	if err := json.Unmarshal(p.Value, &r); err != nil {
+		return r, fmt.Errorf("record %s: %w: delete the key", p.Key, err)
+	}
+	r.Version = p.ModifyIndex
+	return r, nil
 }
 
 // Save implements Store.

@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -68,15 +69,19 @@ func (t *term) sweepEvery(ctx context.Context, interval time.Duration) {
 func (t *term) sweep(ctx context.Context) {
 	var running sync.WaitGroup
 	slots := make(chan struct{}, sweepWidth)
-	tokens := 0
+	tokens, now := 0, time.Now()
 	for _, e := range t.entries() {
 		t.mu.Lock()
 		n := len(e.record.Tokens)
+		for _, k := range e.record.Tokens {
+			if !k.ended(now) {
+				tokens++
+			}
+		}
 		t.mu.Unlock()
 		if n == 0 {
 			continue
 		}
-		tokens += n
 		select {
 		case slots <- struct{}{}:
 		case <-ctx.Done():
@@ -164,8 +169,8 @@ func moved(task *types.Task, address string) bool {
 	return err == nil && ip.String() != address
 }
 
-// expire forgets tokens that have expired. Of one that its holder renews, the backend
-// knows the end.
+// expire ends requests whose token has expired, and forgets the token after clockGrace. Of one
+// that its holder renews, the backend knows the end.
 func (t *term) expire(ctx context.Context, e *entry) error {
 	now := time.Now()
 	t.mu.Lock()
@@ -183,7 +188,7 @@ func (t *term) expire(ctx context.Context, e *entry) error {
 		err := t.save(ctx, e, func(rec *Record) {
 			if found := rec.find(k.RequestID); found != nil && alive {
 				found.Expires = renewed.Expires
-			} else {
+			} else if k.Renewable || now.Sub(k.Expires) >= clockGrace {
 				rec.remove(k.RequestID)
 			}
 		})
@@ -206,6 +211,7 @@ func (t *term) forget(now time.Time) {
 			delete(t.requests, id)
 		}
 	}
+	maps.DeleteFunc(t.alarmed, func(_ string, at time.Time) bool { return now.Sub(at) >= alarmPause })
 	for arn, e := range t.tasks {
 		for nonce, at := range e.nonces {
 			if now.Sub(at) > regrantWindow {

@@ -40,28 +40,6 @@ type Rules struct {
 	TrustTags bool
 }
 
-// refusal is an answer that is not 2xx.
-type refusal struct {
-	status int
-	code   string
-	reason string
-	// after is what Retry-After says, if not zero.
-	after time.Duration
-}
-
-func (r *refusal) Error() string { return r.reason }
-
-func refuse(status int, code, format string, args ...any) *refusal {
-	return &refusal{status: status, code: code, reason: fmt.Sprintf(format, args...)}
-}
-
-// later is a refusal that waiting can change.
-func later(status int, code string, after time.Duration, format string, args ...any) *refusal {
-	r := refuse(status, code, format, args...)
-	r.after = after
-	return r
-}
-
 // cluster finds a permitted cluster by its ARN or name.
 func (r *Rules) cluster(name string) (ecsread.Cluster, error) {
 	var found []ecsread.Cluster

@@ -294,6 +294,49 @@ func TestRevocationWithAnUnknownTokenIsNoSuccess(t *testing.T) {
 	wantError(t, b.Revoke(t.Context(), token.Accessor), backend.ErrPrivilege, token.Accessor)
 }
 
+// Consul makes no token when it refuses to, and would refuse the revocation, too. When it is not
+// known whether it has made one, the revocation asks.
+func TestTokenThatWasNeverMadeNeedsNoRevocation(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		redemptions []int // statuses
+		deletions   int
+	}{
+		"not redeemed": {}, "refused": {[]int{403}, 0}, "failed, then refused": {[]int{500, 403}, 1}, "failed": {[]int{500}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			deletions, answers := 0, tt.redemptions
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch r.Method {
+				case http.MethodGet:
+					io.WriteString(w, "{}")
+				case http.MethodPut:
+					w.WriteHeader(answers[0])
+					answers = answers[1:]
+				case http.MethodDelete:
+					deletions++
+				}
+			}))
+			t.Cleanup(server.Close)
+			client, err := consulutil.NewClient(consulutil.Options{Address: server.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := &consul.ACL{Client: client}
+			g := issue(t, b, request("web-config"))
+			for range tt.redemptions {
+				if _, err := b.Redeem(t.Context(), g); err == nil {
+					t.Fatal("redeemed")
+				}
+			}
+			if err := b.Revoke(t.Context(), g.Accessor); err != nil || deletions != tt.deletions {
+				t.Errorf("%v, %d deletions, want %d", err, deletions, tt.deletions)
+			}
+		})
+	}
+}
+
 func TestPolicyDeletedBeforeRedemptionIsNamed(t *testing.T) {
 	t.Parallel()
 	b := aclSystem(t).process(t, &line{}, 0)

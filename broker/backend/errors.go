@@ -16,6 +16,8 @@ var (
 	ErrExpired = errors.New("the grant has expired")
 	// ErrPolicy means that a requested policy does not exist or is not permitted.
 	ErrPolicy = errors.New("the policy is not available")
+	// ErrTTL means that no token has a life that the request permits.
+	ErrTTL = errors.New("the ttl is not available")
 	// ErrPrivilege means that the broker lacks a privilege.
 	ErrPrivilege = errors.New("the broker lacks a privilege")
 )

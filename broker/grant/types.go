@@ -211,8 +211,17 @@ func DecodeStatus(body []byte) (Status, error) {
 	return decodeWith(body, "status", func(s Status) string { return missing("state", s.State) })
 }
 
-// UnknownToken is the Code of a refusal because the bearer is no live token of the task.
-const UnknownToken = "unknown_token"
+const (
+	// UnknownToken is the Code of a refusal because the bearer is no live token of the task.
+	UnknownToken = "unknown_token"
+	// BackendFailed is the Code of a failure of the backend. With status 422 it lasts until
+	// the operator of the broker mends the cause, which Message names.
+	BackendFailed = "backend"
+)
+
+// RevocationLimit is how long the broker takes to answer POST /v1/revoke. A token that is not
+// revoked by then is answered with 503, and its holder asks again.
+const RevocationLimit = 3 * time.Second
 
 // Error is the body of every answer of the broker that is not 2xx.
 type Error struct {

@@ -41,8 +41,8 @@ type delivery struct {
 	bearer secret.Value
 	// ended ends the requests when the token is there.
 	ended context.CancelFunc
-	// dropped is notified when a handle was lost, so that another request is needed.
-	dropped chan struct{}
+	// dropped gets the reason when a handle was lost, so that another request is needed.
+	dropped chan error
 
 	notBefore  time.Time
 	unanswered bool
@@ -93,12 +93,12 @@ func (d *delivery) attempt(ctx context.Context) error {
 		d.unanswered = false
 		return d.await(ctx, "")
 	}
-	return consulutil.WithClass(err, d.class(refused.Status))
+	return consulutil.WithClass(err, d.class(refused))
 }
 
-// class is what waiting can change about a refusal.
-func (d *delivery) class(status int) retry.Class {
-	switch {
+// class is what waiting can change about a refusal of a request.
+func (d *delivery) class(refused *RefusedError) retry.Class {
+	switch status := refused.Status; {
 	case status == http.StatusTooEarly, status == http.StatusTooManyRequests, status >= 500:
 		return retry.Retry
 	case !d.bearer.Empty() && status == http.StatusUnauthorized:
@@ -108,6 +108,15 @@ func (d *delivery) class(status int) retry.Class {
 		d.bearer = secret.Value{}
 		return retry.Retry
 	case status == http.StatusNotFound && time.Since(d.start) < missingLimit:
+		return retry.Retry
+	}
+	return d.lasting(refused)
+}
+
+// lasting is the class of a refusal that only an operator can change. A task that had a token
+// waits for that when the backend refuses the broker; one that starts reports it.
+func (d *delivery) lasting(refused *RefusedError) retry.Class {
+	if refused.Code == grant.BackendFailed && !d.held.secret.Empty() {
 		return retry.Retry
 	}
 	return retry.Permanent
@@ -123,8 +132,8 @@ func (d *delivery) await(ctx context.Context, id string) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("no push arrived for request %s on port %d; check the security group from the broker to the task: %w", id, d.port, ctx.Err())
-		case <-d.dropped:
-			return fmt.Errorf("the handle of request %s could not be redeemed", id)
+		case err := <-d.dropped:
+			return fmt.Errorf("the handle of request %s was lost: %w", id, err)
 		case <-tick.C:
 		}
 		if id == "" {
@@ -237,6 +246,7 @@ func (d *delivery) redeem(ctx context.Context, push grant.Push, handle secret.Va
 	defer cancel()
 	u, err := d.Broker.unwrap(limited, grant.UnwrapRequest{Handle: handle, RequestID: push.RequestID})
 	if err != nil {
+		class := retry.Retry // another request has another handle
 		refused, answered := errors.AsType[*RefusedError](err)
 		switch {
 		case answered && (refused.Status >= 500 || refused.Status == http.StatusTooManyRequests),
@@ -244,15 +254,17 @@ func (d *delivery) redeem(ctx context.Context, push grant.Push, handle secret.Va
 			return http.StatusServiceUnavailable, err
 		case answered && refused.Status == http.StatusGone:
 			d.Log.Error("the handle has expired or was redeemed by another process, which may have stolen it")
+		case answered && refused.Status == http.StatusUnprocessableEntity:
+			class = d.lasting(refused)
 		}
-		d.drop(push.Nonce)
+		d.drop(push.Nonce, consulutil.WithClass(err, class))
 		return http.StatusBadGateway, err
 	}
 	t := newToken(u, d.task.TaskARN, time.Now()).after(d.held)
 	d.awaitReady(ctx, t)
 	notRecorded, err := d.files.write(t)
 	if err != nil {
-		d.drop(push.Nonce)
+		d.drop(push.Nonce, consulutil.WithClass(err, retry.Retry))
 		d.revoke(ctx, t)
 		return http.StatusBadGateway, err
 	}
@@ -268,7 +280,7 @@ func (d *delivery) redeem(ctx context.Context, push grant.Push, handle secret.Va
 }
 
 // drop ends a request whose handle is lost. Further pushes of it are refused.
-func (d *delivery) drop(nonce grant.Nonce) {
+func (d *delivery) drop(nonce grant.Nonce, why error) {
 	d.mu.Lock()
 	delete(d.keys, string(nonce))
 	now := time.Now()
@@ -276,7 +288,7 @@ func (d *delivery) drop(nonce grant.Nonce) {
 	d.lost[string(nonce)] = now
 	d.mu.Unlock()
 	select {
-	case d.dropped <- struct{}{}:
+	case d.dropped <- why:
 	default:
 	}
 }

@@ -1,6 +1,7 @@
 package receiver
 
 import (
+	"errors"
 	"net/http"
 	"os"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/secret"
 )
 
@@ -185,6 +187,20 @@ func TestLostHandleLeadsToAnotherRequest(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What the broker refuses at redemption is refused for another request, too.
+func TestRefusedRedemptionEndsTheCommandWithItsCause(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.fault = first("POST /v1/unwrap", status(422, ""))
+		err := w.run(t.Context())
+		if _, ok := errors.AsType[*retry.PermanentError](err); !ok || !strings.Contains(err.Error(), "the handle of request r1 was lost: redeem the handle: the broker answers 422 (fault): not now") {
+			t.Errorf("error %v, want a permanent one with the cause", err)
+		}
+		if n := w.called("POST /v1/token"); n != 1 {
+			t.Errorf("%d requests", n)
+		}
+	})
 }
 
 func TestTokenThatCannotBeWrittenIsRevoked(t *testing.T) {

@@ -26,6 +26,9 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
+// revokeLimit is enough for the broker to answer three times.
+const revokeLimit = 3*grant.RevocationLimit + time.Second
+
 // shutdownLimit is longer than the answer to a push can take.
 const shutdownLimit = redeemLimit + readyLimit + 2*time.Second
 
@@ -144,7 +147,7 @@ func (r *receiver) obtain(ctx context.Context, limit time.Duration) error {
 	defer cancel()
 	d := &delivery{
 		receiver: r, port: r.Port, start: time.Now(), ended: cancel,
-		turn: make(chan struct{}, 1), dropped: make(chan struct{}, 1), keys: map[string]grant.Key{},
+		turn: make(chan struct{}, 1), dropped: make(chan error, 1), keys: map[string]grant.Key{},
 	}
 	if r.held.valid(time.Now()) {
 		d.bearer = r.held.secret
@@ -216,7 +219,7 @@ func (r *receiver) revoke(ctx context.Context, t token) bool {
 		revoke = r.Broker.revoke
 	}
 	policy := retry.Remote()
-	policy.Limit = requestLimit
+	policy.Limit = revokeLimit
 	err := retry.Do(ctx, policy, r.Log, "revoke the token", classify, func(ctx context.Context) error { return revoke(ctx, t.secret) })
 	if errors.Is(err, errUnknownToken) {
 		r.Log.Warn("the broker does not know the token: it was revoked before, or ends when it expires", logkey.Accessor, t.Accessor, logkey.Expires, t.Expires)

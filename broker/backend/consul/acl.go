@@ -95,9 +95,12 @@ func about(r backend.Request) map[string]string {
 	return map[string]string{"task": r.Task.ARN, "cluster": r.Task.Cluster, "request": r.RequestID}
 }
 
-// Revoke deletes the token of an accessor.
+// Revoke deletes the token of an accessor. Without a token there is nothing to ask Consul for,
+// which refuses the request if it has refused to make the token.
 func (a *ACL) Revoke(ctx context.Context, accessor string) error {
-	a.grants.revoke(accessor)
+	if !a.grants.revoke(accessor) {
+		return nil
+	}
 	return remove(ctx, a.Client, accessor, aclRemedy)
 }
 

@@ -21,6 +21,8 @@ type grants struct {
 type grant struct {
 	expires        time.Time
 	taken, revoked bool
+	// made is set while a token is being made, and after an attempt that may have made one.
+	made bool
 }
 
 // forgetAfter is how long an expired grant is remembered. A redemption that was under
@@ -41,37 +43,43 @@ func (p *grants) issue(r backend.Request, accessor string, ttl time.Duration) ba
 	return backend.Grant{Request: r, Accessor: accessor, Expires: expires}
 }
 
-// take is for one caller only.
-func (p *grants) take(accessor string) error {
+// take is for one caller only. It reports whether an earlier attempt may have made a token.
+func (p *grants) take(accessor string) (before bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	g := p.issued[accessor]
 	switch {
 	case g == nil, g.taken, g.revoked:
-		return backend.ErrUsed
+		return false, backend.ErrUsed
 	case !time.Now().Before(g.expires):
-		return backend.ErrExpired
+		return false, backend.ErrExpired
 	}
-	g.taken = true
-	return nil
+	before = g.made
+	g.taken, g.made = true, true
+	return before, nil
 }
 
-// putBack allows another take.
-func (p *grants) putBack(accessor string) {
+// untake notes that a redemption has failed: whether it may be repeated, and whether there may
+// be a token.
+func (p *grants) untake(accessor string, repeat, made bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if g := p.issued[accessor]; g != nil {
-		g.taken = false
+		g.taken, g.made = !repeat, made
 	}
 }
 
-// revoke prevents the redemption of a grant, also of one that is under way.
-func (p *grants) revoke(accessor string) {
+// revoke prevents the redemption of a grant, also of one that is under way. It reports
+// whether there may be a token.
+func (p *grants) revoke(accessor string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if g := p.issued[accessor]; g != nil {
-		g.revoked = true
+	g := p.issued[accessor]
+	if g == nil {
+		return true // another process has issued it
 	}
+	g.revoked = true
+	return g.made
 }
 
 func (p *grants) wasRevoked(accessor string) bool {
@@ -90,16 +98,16 @@ func (p *grants) redeem(ctx context.Context, g backend.Grant, create func(contex
 	if err := ctx.Err(); err != nil {
 		return backend.Token{}, err
 	}
-	if err := p.take(g.Accessor); err != nil {
+	before, err := p.take(g.Accessor)
+	if err != nil {
 		return backend.Token{}, refused(op, err, "")
 	}
 	ctx = context.WithoutCancel(ctx)
 	token, err := create(ctx)
 	switch {
-	case err != nil && backend.Classify(err).Retryable():
-		p.putBack(g.Accessor)
-		return backend.Token{}, err
 	case err != nil:
+		repeat := backend.Classify(err).Retryable()
+		p.untake(g.Accessor, repeat, before || repeat || errors.Is(err, backend.ErrUsed))
 		return backend.Token{}, err
 	case p.wasRevoked(g.Accessor):
 		return backend.Token{}, errors.Join(refused(op, backend.ErrUsed, ""), undo(ctx, token.Accessor))

@@ -81,7 +81,7 @@ func (l *Login) method(r backend.Request) (Method, error) {
 	}
 	if best.Name == "" {
 		return best, refused(fmt.Sprintf("choose the auth method for task %s", r.Task.ARN),
-			fmt.Errorf("none has tokens of %s or less", r.TTL),
+			fmt.Errorf("%w: none has tokens of %s or less", backend.ErrTTL, r.TTL),
 			"raise the ttl of the task definition, or configure an auth method whose MaxTokenTTL is not more")
 	}
 	return best, nil

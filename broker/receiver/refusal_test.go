@@ -1,0 +1,69 @@
+package receiver
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/broker/grant"
+)
+
+// The broker answers 503 after the time that it takes for a revocation: its holder asks again.
+func TestRevocationThatLastsIsAskedForAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.backend = backend.ConsulACL
+		stop := w.start()
+		synctest.Wait()
+		slow := func() (*http.Response, bool, error) {
+			<-time.After(grant.RevocationLimit)
+			return refusal(503, "2"), false, nil
+		}
+		w.mu.Lock()
+		w.stopped, w.fault = true, first("POST /v1/revoke", slow, slow)
+		w.mu.Unlock()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if n := w.called("POST /v1/revoke"); n != 3 || w.liveTokens() != 0 {
+			t.Errorf("%d questions, %d tokens live", n, w.liveTokens())
+		}
+	})
+}
+
+// A task that had a token waits until the operator has mended the backend; one that starts
+// ends with the cause.
+func TestRefusalOfTheBackendIsWaitedForWithAToken(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.ttl = time.Minute
+		stop := w.start()
+		synctest.Wait()
+		w.mu.Lock()
+		w.fault = func(op string) (*http.Response, bool, error) {
+			if op != "POST /v1/unwrap" {
+				return nil, false, nil
+			}
+			rec := httptest.NewRecorder()
+			refuse(rec, 422, grant.BackendFailed, "the broker lacks a privilege")
+			return rec.Result(), false, nil
+		}
+		w.mu.Unlock()
+		<-time.After(5 * time.Minute)
+		if n := w.liveTokens(); n != 0 {
+			t.Fatalf("%d tokens live", n)
+		}
+		w.mu.Lock()
+		w.fault = nil
+		w.mu.Unlock()
+		<-time.After(time.Minute)
+		if !w.alive(w.read()) {
+			t.Error("no token after the cause was mended")
+		}
+		w.stop()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}

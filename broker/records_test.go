@@ -1,0 +1,230 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// unreliable is a store whose answers to writes are lost: to some that have landed, and to
+// some that land with the next one only.
+type unreliable struct {
+	Memory
+	lose, delay func(write int) bool
+	writes      int
+	late        *Record
+}
+
+func (u *unreliable) Save(ctx context.Context, r Record) (uint64, error) {
+	if u.late != nil {
+		_, _ = u.Memory.Save(ctx, *u.late)
+		u.late = nil
+	}
+	u.writes++
+	if u.delay != nil && u.delay(u.writes) {
+		delayed := r.clone()
+		u.late = &delayed
+		return 0, errFault
+	}
+	version, err := u.Memory.Save(ctx, r)
+	if u.lose != nil && u.lose(u.writes) {
+		return 0, errFault
+	}
+	return version, err
+}
+
+// A write whose answer is lost does not cost the other tasks their requests.
+func TestLostAnswerOfAWriteDoesNotEndTheTerm(t *testing.T) {
+	t.Parallel()
+	for n := range 8 {
+		lost := func(write int) bool { return write == n+1 || write == n+3 }
+		for name, store := range map[string]*unreliable{"landed": {lose: lost}, "late": {delay: lost}} {
+			t.Run(fmt.Sprintf("%s, write %d", name, n+1), func(t *testing.T) {
+				t.Parallel()
+				in(t, func(t *testing.T, w *world) {
+					c, term := w.task(1), w.broker.term.Load()
+					for range 3 {
+						first := c.held()
+						for attempt := 0; c.held() == first && attempt < 4; attempt++ {
+							if first == "" {
+								accepted(t, c.ask())
+							} else {
+								accepted(t, c.rotate())
+							}
+							pass(30 * time.Second)
+						}
+						if c.held() == first {
+							t.Fatal("no token")
+						}
+					}
+					pass(time.Minute)
+					if w.broker.term.Load() != term {
+						t.Error("the term ended")
+					}
+					if alive := w.backend.alive(c.arn); !slices.Equal(alive, []string{c.held()}) {
+						t.Errorf("%v live, the task has %s", alive, c.held())
+					}
+					if r, err := store.Memory.Read(t.Context(), c.arn); err != nil || !slices.Equal(r.Tokens, term.tasks[c.arn].record.Tokens) || len(r.Tokens) != 1 {
+						t.Errorf("stored %+v, in memory %+v", r, term.tasks[c.arn].record)
+					}
+				}, func(o *Options) { o.Store = store })
+			})
+		}
+	}
+}
+
+// What another broker has written is not taken for a write of this one.
+func TestWriteOfAnotherBrokerAfterALostAnswerEndsTheTerm(t *testing.T) {
+	t.Parallel()
+	store := &unreliable{lose: func(write int) bool { return write == 3 }}
+	in(t, func(t *testing.T, w *world) {
+		c, term := w.task(1), w.broker.term.Load()
+		accepted(t, c.ask())
+		pass(time.Second)
+		accepted(t, c.rotate()) // whose first write has no answer
+		synctest.Wait()
+		r, err := store.Memory.Read(t.Context(), c.arn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Writer = "another"
+		if _, err := store.Memory.Save(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Minute)
+		if w.broker.term.Load() == term {
+			t.Error("the term goes on")
+		}
+	}, func(o *Options) { o.Store = store })
+}
+
+// ahead is the store of a broker whose clock is ahead of that of the one before: lives end
+// earlier by it.
+type ahead struct {
+	Memory
+	by time.Duration
+}
+
+func (a *ahead) Load(ctx context.Context) ([]Record, error) {
+	all, err := a.Memory.Load(ctx)
+	for _, r := range all {
+		for i := range r.Tokens {
+			r.Tokens[i].Expires = r.Tokens[i].Expires.Add(-a.by)
+		}
+	}
+	return all, err
+}
+
+// A broker whose clock is ahead takes over: the token has not ended, only by its clock.
+func TestTokenIsKnownToABrokerWhoseClockIsAhead(t *testing.T) {
+	t.Parallel()
+	for name, then := range map[string]func(*testing.T, *client) (live []string){
+		"rotation": func(t *testing.T, c *client) []string {
+			accepted(t, c.rotate())
+			pass(Overlap + 2*time.Second)
+			return []string{"secret-of-accessor-2"}
+		},
+		"end of the task": func(_ *testing.T, c *client) []string {
+			c.ecs.mu.Lock()
+			delete(c.ecs.tasks, c.arn)
+			c.ecs.mu.Unlock()
+			pass(2*SweepInterval + 5*time.Second)
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := &ahead{}
+			in(t, func(t *testing.T, w *world) {
+				w.ecs.labels[TTLLabel] = "10m"
+				c := w.task(1)
+				accepted(t, c.ask())
+				pass(time.Second)
+				w.stop()
+				store.by = 12 * time.Minute
+				w.start()
+				pass(SweepInterval + time.Second)
+				want := then(t, c)
+				if alive := w.backend.alive(c.arn); !slices.Equal(alive, want) {
+					t.Errorf("%v live, want %v", alive, want)
+				}
+			}, func(o *Options) { o.Store = store })
+		})
+	}
+}
+
+// A task that asks after the life of its token has lost none, and one whose end the broker
+// cannot bring about is no alarm.
+func TestEndedTokensAreNotRevoked(t *testing.T) {
+	t.Parallel()
+	holder := &holderBackend{known: map[string]string{}}
+	in(t, func(t *testing.T, w *world) {
+		w.ecs.labels[TTLLabel] = "1m"
+		c := w.task(1)
+		for range maxRegrants + 2 {
+			accepted(t, c.ask())
+			pass(2 * time.Minute)
+			if c.held() == "" {
+				t.Fatal("no token")
+			}
+			c.lose()
+			holder.forget()
+		}
+		for range 2 { // the second one is in place of a token that lives
+			accepted(t, c.ask())
+			pass(time.Second)
+			c.lose()
+		}
+		holder.forget()
+		if log := w.audit.String(); strings.Contains(log, `"alarm"`) {
+			t.Errorf("audit log\n%s", log)
+		}
+		pass(clockGrace + 2*SweepInterval)
+		if all, _ := w.options.Store.Load(t.Context()); len(all) != 0 {
+			t.Errorf("records %+v", all)
+		}
+	}, func(o *Options) {
+		holder.fakeBackend = o.Backend.(*fakeBackend)
+		o.Backend = holder
+	})
+}
+
+// A token is found without a look at all records, of which there may be tens of thousands.
+func TestTokenIsFoundAmongAnyNumberOfTasks(t *testing.T) {
+	t.Parallel()
+	duration := func(tasks int) (total time.Duration) {
+		store := &Memory{}
+		for n := range tasks {
+			r := Record{TaskARN: taskARN(1000 + n), Cluster: clusterARN, Tokens: []Token{{
+				RequestID: "r", Accessor: "a", Status: TokenLive, SecretHash: fmt.Sprint(n), Address: "10.0.0.1", Expires: time.Now().Add(time.Hour),
+			}}}
+			if _, err := store.Save(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w := newWorld(t, func(o *Options) { o.Store = store })
+		defer w.stop()
+		c := w.task(1)
+		for w.broker.term.Load() == nil {
+			<-time.After(time.Millisecond)
+		}
+		total = time.Hour
+		for round := range 3 {
+			start := time.Now()
+			for n := range 1000 {
+				wantRefused(t, c.giveBack(fmt.Sprintf("10.%d.%d.%d", round, n/250, n%250), "x"), http.StatusUnauthorized, "unknown_token")
+			}
+			total = min(total, time.Since(start))
+		}
+		return total
+	}
+	few, many := duration(10), duration(50_000)
+	if many > 10*few {
+		t.Errorf("1000 requests take %s with 10 tasks, %s with 50,000", few, many)
+	}
+}

@@ -1,0 +1,78 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+)
+
+// refusal is an answer that is not 2xx.
+type refusal struct {
+	status int
+	code   string
+	reason string
+	// after is what Retry-After says, if not zero.
+	after time.Duration
+}
+
+func (r *refusal) Error() string { return r.reason }
+
+func refuse(status int, code, format string, args ...any) *refusal {
+	return &refusal{status: status, code: code, reason: fmt.Sprintf(format, args...)}
+}
+
+// later is a refusal that waiting can change.
+func later(status int, code string, after time.Duration, format string, args ...any) *refusal {
+	r := refuse(status, code, format, args...)
+	r.after = after
+	return r
+}
+
+// backendRefusal is the answer to a failure of the backend. One that waiting does not change and that
+// is no mistake of the task is an alarm.
+func (t *term) backendRefusal(r *request, what string, err error) error {
+	answered, _ := errors.AsType[*refusal](err)
+	switch {
+	case err == nil:
+		return nil
+	case answered != nil:
+		return answered
+	case backend.Classify(err).Retryable():
+		return later(http.StatusServiceUnavailable, grant.BackendFailed, busyPause, "%s: %v", what, err)
+	case errors.Is(err, backend.ErrPolicy):
+		return refuse(http.StatusUnprocessableEntity, "policies", "%s: %v", what, err)
+	case errors.Is(err, backend.ErrTTL):
+		return refuse(http.StatusUnprocessableEntity, "ttl", "%s: %v", what, err)
+	case errors.Is(err, backend.ErrExpired), errors.Is(err, backend.ErrUsed):
+		return refuse(http.StatusGone, "expired", "%s: %v", what, err)
+	}
+	cause := err
+	if failed, ok := errors.AsType[*backend.Error](err); ok {
+		cause = failed.Err // without the task
+	}
+	if t.due(cause.Error()) {
+		t.Metrics.alarms.Add(1)
+		t.audit.write(line{
+			Time: time.Now(), Request: r.id, Task: r.in.TaskARN, Backend: t.Backend.Name(), Decision: "backend_refused", Reason: err.Error(), Alarm: true,
+		})
+		t.Log.Error("the backend refuses the broker, tasks get no tokens", logkey.TaskARN, r.in.TaskARN, logkey.Error, err)
+	}
+	return refuse(http.StatusUnprocessableEntity, grant.BackendFailed, "%s: %v", what, err)
+}
+
+// due reports whether an alarm is to be given: of those of one key the first one, and another
+// one after alarmPause.
+func (t *term) due(key string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, given := t.alarmed[key]; given {
+		return false
+	}
+	t.alarmed[key] = time.Now()
+	return true
+}

@@ -1,0 +1,123 @@
+package broker
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/internal/retry"
+)
+
+// noPrivilege is the answer of a backend that the broker's token has no privilege.
+func noPrivilege() error {
+	return &backend.Error{Op: "create the token of a task", Err: backend.ErrPrivilege, Remedy: "give it one", Class: retry.Permanent}
+}
+
+// alarms are the lines of the audit log that are alarms.
+func (w *world) alarms() (all []line) {
+	for text := range strings.Lines(w.audit.String()) {
+		var l line
+		if err := json.Unmarshal([]byte(text), &l); err != nil {
+			w.t.Error(err)
+		}
+		if l.Alarm {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// failing lets operations of the backend fail permanently.
+func (w *world) failing(operations ...string) {
+	w.backend.mu.Lock()
+	defer w.backend.mu.Unlock()
+	w.backend.fault = func(op string) error {
+		for _, each := range operations {
+			if op == each {
+				return noPrivilege()
+			}
+		}
+		return nil
+	}
+}
+
+// A backend that refuses the broker is one alarm an hour, and each task gets the cause at its
+// first request.
+func TestRefusalOfTheBackendIsNamedToTasksAndOneAlarm(t *testing.T) {
+	t.Parallel()
+	const cause = "create the token of a task: the broker lacks a privilege: give it one"
+	for _, operation := range []string{"issue", "redeem"} {
+		t.Run(operation, func(t *testing.T) {
+			t.Parallel()
+			in(t, func(t *testing.T, w *world) {
+				w.failing(operation)
+				refused := func(n int) {
+					c := w.task(n)
+					if operation == "issue" {
+						r := c.ask()
+						if wantRefused(t, r, http.StatusUnprocessableEntity, grant.BackendFailed); !strings.Contains(r.Body.String(), cause) {
+							t.Errorf("%s", r.Body)
+						}
+						return
+					}
+					w.listen(c.ip+":8080", func(r *http.Request) int {
+						p, _ := c.open(r)
+						answer := c.unwrap(p.RequestID)
+						if wantRefused(t, answer, http.StatusUnprocessableEntity, grant.BackendFailed); !strings.Contains(answer.Body.String(), cause) {
+							t.Errorf("%s", answer.Body)
+						}
+						return http.StatusBadGateway
+					})
+					id := accepted(t, c.ask())
+					pass(5 * time.Second)
+					if s := w.state(id); s.State != "failed" || s.Attempts != 1 || s.Reason != cause {
+						t.Errorf("%+v", s)
+					}
+				}
+				for n := range 3 {
+					refused(n + 1)
+				}
+				if got := w.alarms(); len(got) != 1 || got[0].Decision != "backend_refused" || !strings.Contains(got[0].Reason, cause) {
+					t.Errorf("alarms %+v", got)
+				}
+				pass(alarmPause + 2*SweepInterval)
+				for n := range 3 {
+					refused(n + 11)
+				}
+				if got := w.alarms(); len(got) != 2 {
+					t.Errorf("after an hour: alarms %+v", got)
+				}
+			})
+		})
+	}
+}
+
+// A token that the broker cannot revoke is one alarm, and its holder learns that and why.
+func TestTokenThatCannotBeRevokedIsOneAlarm(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		accepted(t, c.ask())
+		pass(time.Second)
+		end := c.token.Expires.UTC().Format(time.RFC3339)
+		w.failing("revoke")
+		for range 2 {
+			asked := time.Now()
+			r := c.giveBack(c.ip, c.held())
+			wantRefused(t, r, http.StatusUnprocessableEntity, grant.BackendFailed)
+			if text := r.Body.String(); !strings.Contains(text, "ends at "+end) || !strings.Contains(text, "the broker lacks a privilege") || time.Since(asked) > 0 {
+				t.Errorf("after %s: %s", time.Since(asked), r.Body)
+			}
+		}
+		c.lose()
+		accepted(t, c.ask()) // which revokes what the task has lost
+		pass(5 * time.Second)
+		if got := w.alarms(); len(got) != 1 || got[0].Decision != "not_revoked" || got[0].Accessor != "accessor-1" {
+			t.Errorf("alarms %+v", got)
+		}
+	})
+}
