@@ -8,27 +8,73 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/aclrules"
+	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/consulutil/aclread"
+	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// UnderCeiling reads Consul policies and returns an error unless all exist and none
-// grants write on acl, keyring or operator, which amounts to more than it says.
-func UnderCeiling(ctx context.Context, get aclrules.Policies, names []string) error {
+// UnderCeiling reads Consul policies and returns an error unless all exist, none grants write
+// on acl, keyring or operator, which amounts to more than it says, and all together grant
+// nothing that the policy named ceiling does not; without a name there is no such policy.
+func UnderCeiling(ctx context.Context, get aclrules.Policies, ceiling string, names []string) error {
+	var wanted []aclrules.Policy
 	for _, name := range names {
 		p, err := get.Policy(ctx, aclrules.Link{Name: name})
 		if errors.Is(err, aclrules.ErrDangling) {
 			return refuse(http.StatusUnprocessableEntity, "policies", "policy %q does not exist", name)
 		}
 		if err != nil {
-			return later(http.StatusServiceUnavailable, "consul", busyPause, "read policy %q: %v", name, err)
+			return unread(name, err)
 		}
-		if err := belowCeiling(p); err != nil {
+		if err := withoutEscalation(p); err != nil {
 			return refuse(http.StatusUnprocessableEntity, "ceiling", "policy %q: %v", name, err)
 		}
+		wanted = append(wanted, p)
+	}
+	if ceiling == "" {
+		return nil
+	}
+	p, err := get.Policy(ctx, aclrules.Link{Name: ceiling})
+	if err != nil {
+		return unread(ceiling, err)
+	}
+	most := reportOf(ctx, p)
+	if err := most.Problems(); err != nil {
+		return &backend.Error{Op: "use the ceiling", Err: err, Remedy: "correct the rules of the policy", Class: retry.Permanent}
+	}
+	if excess := aclrules.Covers(most, reportOf(ctx, wanted...)); len(excess) > 0 {
+		return refuse(http.StatusUnprocessableEntity, "ceiling", "policies %s grant more than policy %q, the ceiling: %v",
+			strings.Join(names, ", "), ceiling, excess[0])
 	}
 	return nil
 }
 
-func belowCeiling(p aclrules.Policy) error {
+// unread is the error of a policy that exists or should, and cannot be read.
+func unread(name string, err error) error {
+	failed := &backend.Error{Op: fmt.Sprintf("read policy %q", name), Err: err, Class: consulutil.Classify(err)}
+	switch {
+	case errors.Is(err, aclrules.ErrDangling):
+		failed.Class, failed.Remedy = retry.Permanent, "create it, or start the broker with another -ceiling-policy"
+	case errors.Is(err, aclrules.ErrUnreadable), errors.Is(err, aclread.ErrReader):
+		failed.Class, failed.Remedy = retry.Permanent, `give the broker's token a policy with acl = "read"`
+	}
+	return failed
+}
+
+// reportOf is what policies grant together where all others are denied. Datacenters do not
+// count: a token has its policies' rules in any of them.
+func reportOf(ctx context.Context, policies ...aclrules.Policy) *aclrules.Report {
+	var s aclrules.Subject
+	for _, p := range policies {
+		p.Datacenters = nil
+		s.Policies = append(s.Policies, p)
+	}
+	return aclrules.NewReport(aclrules.NewResolver(aclrules.Getters{}, aclrules.ResolverOptions{}).Resolve(ctx, s), aclrules.Denied)
+}
+
+// withoutEscalation returns an error for a policy that grants more than it says, or may.
+func withoutEscalation(p aclrules.Policy) error {
 	if p.ID == aclrules.ManagementID {
 		return errors.New("it grants everything")
 	}
@@ -51,9 +97,12 @@ func belowCeiling(p aclrules.Policy) error {
 		if level != aclrules.LevelWrite {
 			continue
 		}
-		switch r.Resource {
-		case aclrules.ACL, aclrules.Keyring, aclrules.Operator:
-			return fmt.Errorf("it grants %s, which no token of this broker may have", r.HCL())
+		why := aclrules.Escalation(aclrules.Rule{Resource: r.Resource, Level: level.String()})
+		if r.Resource == aclrules.Keyring {
+			why = "its holder can replace the key of the servers' gossip"
+		}
+		if why != "" {
+			return fmt.Errorf("it grants %s, which no token of this broker may have: %s", r.HCL(), why)
 		}
 	}
 	return nil

@@ -190,8 +190,11 @@ func (p policies) Policy(_ context.Context, l aclrules.Link) (aclrules.Policy, e
 	if found, ok := p[l.Name]; ok {
 		return found, nil
 	}
-	if l.Name == "unreadable" {
+	switch l.Name {
+	case "unreadable":
 		return aclrules.Policy{}, errFault
+	case "denied":
+		return aclrules.Policy{}, aclrules.ErrUnreadable
 	}
 	return aclrules.Policy{}, aclrules.ErrDangling
 }
@@ -211,9 +214,9 @@ func TestCeiling(t *testing.T) {
 	}
 	for names, want := range map[string]string{
 		"app": "", "acl": "422 ceiling", "shouting": "422 ceiling", "operator": "422 ceiling", "keyring": "422 ceiling",
-		"broken": "422 ceiling", "scoped": "422 ceiling", "parted": "422 ceiling", "renamed": "422 ceiling", "app,none": "422 policies", "unreadable": "503 consul", "app,acl": "422 ceiling",
+		"broken": "422 ceiling", "scoped": "422 ceiling", "parted": "422 ceiling", "renamed": "422 ceiling", "app,none": "422 policies", "unreadable": "read policy \"unreadable\": fault", "app,acl": "422 ceiling",
 	} {
-		if err := UnderCeiling(t.Context(), get, strings.Split(names, ",")); coded(err) != want {
+		if err := UnderCeiling(t.Context(), get, "", strings.Split(names, ",")); coded(err) != want {
 			t.Errorf("%s: got %q (%v), want %q", names, coded(err), err, want)
 		}
 	}

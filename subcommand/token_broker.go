@@ -37,7 +37,7 @@ The task role needs ecs:DescribeTasks and ecs:DescribeTaskDefinition. The token 
 CONSUL_HTTP_TOKEN needs:
   key_prefix "consul-ecs/token-broker/" { policy = "write" }   (with -store kv)
   session_prefix "" { policy = "write" }                       (with -store kv)
-  acl = "read"                                                 (with -check-policies)
+  acl = "read"                                                 (with -check-policies or -ceiling-policy)
   acl = "write"                                                (with -backend consul-acl)
 Of several brokers of one -name and -store kv one leads; the others redirect to its
 -advertise URL.
@@ -73,7 +73,7 @@ Example:
 type brokerFlags struct {
 	clusters, networks, policies, families, groups, startedBy, proxies string
 	listen, certFile, keyFile, advertise, name, store, auditFile       string
-	backend, namespace, methods, loginKey, vaultAddr, vaultCA          string
+	backend, namespace, ceiling, methods, loginKey, vaultAddr, vaultCA string
 	level                                                              string
 	minPort, maxPort                                                   int
 	plaintext, unsealed, overrides, noExec, tags, checkPolicies, json  bool
@@ -106,6 +106,7 @@ func (f *brokerFlags) declare(fs *flag.FlagSet) {
 	fs.StringVar(&f.backend, "backend", backend.ConsulLogin, "consul-login, consul-acl or vault")
 	fs.StringVar(&f.namespace, "namespace", "", "namespace of the tokens (Enterprise)")
 	fs.BoolVar(&f.checkPolicies, "check-policies", false, "read each policy in Consul and refuse those that write acl, keyring or operator; always with consul-acl")
+	fs.StringVar(&f.ceiling, "ceiling-policy", "", "`name` of a Consul policy: tokens that would grant more than its rules do are refused; includes -check-policies")
 	fs.StringVar(&f.methods, "login-methods", "", "JWT auth methods for consul-login with their MaxTokenTTL, `name=duration` separated by commas")
 	fs.StringVar(&f.loginKey, "login-key-file", "", "`file` of the Ed25519 key that signs for consul-login, PKCS #8 in PEM")
 	fs.StringVar(&f.vaultAddr, "vault-addr", "", "`URL` of the Vault server")

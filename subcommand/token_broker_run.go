@@ -69,9 +69,9 @@ func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if options.Backend, err = f.tokens(inv, issuer); err != nil {
 		return err
 	}
-	if f.checkPolicies || f.backend == backend.ConsulACL {
+	if f.checkPolicies || f.ceiling != "" || f.backend == backend.ConsulACL {
 		options.Ceiling = func(ctx context.Context, names []string) error {
-			return broker.UnderCeiling(ctx, aclread.New(issuer, ""), names)
+			return broker.UnderCeiling(ctx, aclread.New(issuer, ""), f.ceiling, names)
 		}
 	}
 	if f.store == "memory" {
@@ -124,7 +124,8 @@ func (f *brokerFlags) checkBackend(mistake func(wrong bool, format string, args 
 	}
 	mistake(f.backend == backend.ConsulLogin && (f.methods == "" || f.loginKey == ""), "-backend %s: give -login-methods and -login-key-file", backend.ConsulLogin)
 	mistake(f.backend == backend.Vault && f.vaultAddr == "", "-backend %s: give -vault-addr", backend.Vault)
-	mistake(f.checkPolicies && f.backend == backend.Vault, "-check-policies reads Consul's policies, and -backend vault issues Vault's")
+	mistake((f.checkPolicies || f.ceiling != "") && f.backend == backend.Vault,
+		"-check-policies and -ceiling-policy read Consul's policies, and -backend vault issues Vault's")
 }
 
 func isHTTPS(address string) bool {

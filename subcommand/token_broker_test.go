@@ -147,6 +147,7 @@ func TestTokenBrokerMistakes(t *testing.T) {
 		"other backend's flags": {append(good, "-vault-addr", "https://vault:8200"), "-vault-addr is for -backend vault, and not for consul-acl"},
 		"advertised memory":     {append(good, "-store", "memory", "-advertise", "https://x"), "-advertise is for several brokers, and -store memory for one"},
 		"vault":                 {append(good, "-backend", "vault"), "-backend vault: give -vault-addr"},
+		"vault ceiling":         {append(good, "-backend", "vault", "-vault-addr", "https://vault:8200", "-ceiling-policy", "x"), "-check-policies and -ceiling-policy read Consul's policies"},
 		"vault token":           {append(good, "-backend", "vault", "-vault-addr", "https://vault:8200"), "VAULT_TOKEN or VAULT_TOKEN_FILE is required"},
 		"login key":             {append(good, "-backend", "consul-login", "-login-key-file", "/nonexistent", "-login-methods", "a=1h"), "-login-key-file: read the key"},
 		"advertise":             {append(good, "-advertise", "broker:8443"), `-advertise "broker:8443": want a URL`},
