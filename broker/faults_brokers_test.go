@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/consulutil/leader"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
@@ -145,7 +145,7 @@ func (p *brokerProcess) Lead(ctx context.Context, standby func(string) error, le
 			holder, changed := l.state()
 			if holder != p {
 				_ = retry.Sleep(ctx, time.Duration(p.s.chance.n(int(mostUnnoticed))))
-				cancel(&leader.LostError{Err: errFault})
+				cancel(&consulutil.LeadershipLostError{Err: errFault})
 				return
 			}
 			select {
