@@ -38,6 +38,9 @@ type Options struct {
 	// Timeout replaces RequestTimeout, for blocking queries; WaitTime bounds those
 	// that give no limit, which Consul would answer after 5 min.
 	Timeout, WaitTime time.Duration
+	// MaxConns, if set, bounds the connections to Address, and further requests wait. Consul
+	// refuses more than 200 of one host with status 429 (http_max_conns_per_client).
+	MaxConns int
 	// Partition and Namespace are those of requests that name none (Consul
 	// Enterprise).
 	Partition, Namespace string
@@ -109,6 +112,9 @@ func newTransport(c *api.Config, o Options) (http.RoundTripper, error) {
 	}
 	if o.DialContext != nil {
 		c.Transport.DialContext = o.DialContext
+	}
+	if o.MaxConns > 0 {
+		c.Transport.MaxConnsPerHost, c.Transport.MaxIdleConnsPerHost = o.MaxConns, o.MaxConns
 	}
 	err := ServerTLS{CAPEM: o.CAPEM, CAFile: o.CAFile}.configure(&c.TLSConfig)
 	if err == nil {

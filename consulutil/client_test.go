@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -184,5 +186,39 @@ func TestUnixSocket(t *testing.T) {
 	token, _, err := newClient(t, Options{Address: "unix://" + socket}).ACL().TokenReadSelf((&api.QueryOptions{}).WithContext(context.Background()))
 	if err != nil || token.AccessorID != "a" {
 		t.Errorf("token = %+v, %v", token, err)
+	}
+}
+
+// Consul refuses more than 200 connections of one host.
+func TestConnectionsAreBounded(t *testing.T) {
+	t.Parallel()
+	const calls, most = 50, 8
+	var conns atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		<-time.After(10 * time.Millisecond)
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			conns.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	c, err := NewClient(Options{Address: server.URL, MaxConns: most})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calling sync.WaitGroup
+	for range calls {
+		calling.Go(func() {
+			if _, _, err := c.KV().Get("none", nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	calling.Wait()
+	if n := conns.Load(); n > most {
+		t.Errorf("%d connections for %d calls at one time, want at most %d", n, calls, most)
 	}
 }

@@ -37,6 +37,8 @@ const (
 	brokerKeys = "consul-ecs/token-broker/"
 	// brokerReadLimit bounds reading a request, and brokerWriteLimit its answer.
 	brokerReadLimit, brokerWriteLimit = 5 * time.Second, 20 * time.Second
+	// brokerConns bounds the connections of a client of Consul.
+	brokerConns = 64
 )
 
 func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
@@ -89,10 +91,11 @@ func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	return f.serve(ctx, inv, options, lock)
 }
 
-// brokerConsul bounds calls of Consul by less than the broker allows for a redemption.
+// brokerConsul bounds calls of Consul by less than the broker allows for a redemption, and
+// their number: the broker has two such clients.
 func brokerConsul(inv *cli.Invocation) consulutil.Options {
 	o := consulOptions(inv)
-	o.Timeout = consulutil.RequestTimeout
+	o.Timeout, o.MaxConns = consulutil.RequestTimeout, brokerConns
 	return o
 }
 

@@ -169,11 +169,12 @@ func TestTokenBrokerMistakes(t *testing.T) {
 	}
 }
 
-// A longer call could make a token after the broker has revoked what it recorded of it.
+// A longer call could make a token after the broker has revoked what it recorded of it, and
+// more connections are refused by Consul.
 func TestBrokerBoundsItsCallsOfConsul(t *testing.T) {
 	t.Parallel()
 	o := brokerConsul(&cli.Invocation{Getenv: func(string) string { return "" }})
-	if o.Timeout != 10*time.Second {
-		t.Errorf("%s, want 10s: half the limit of a redemption", o.Timeout)
+	if o.Timeout != 10*time.Second || o.MaxConns != 64 {
+		t.Errorf("%s and %d connections, want 10s, half the limit of a redemption, and 64", o.Timeout, o.MaxConns)
 	}
 }
