@@ -46,8 +46,8 @@ type Options struct {
 	Source TaskSource
 	// Backend makes the tokens.
 	Backend backend.Backend
-	// Ceiling returns an error for policies that are missing or too powerful, see
-	// UnderCeiling; nil where the backend alone decides.
+	// Ceiling returns an error of package backend for policies that are missing or too
+	// powerful, as consul.UnderCeiling; nil where the backend alone decides.
 	Ceiling func(ctx context.Context, policies []string) error
 	Store   Store
 	// Dial connects to tasks.

@@ -150,7 +150,9 @@ func (p *brokerProcess) Read(ctx context.Context, taskARN string) (Record, error
 	if err := p.step(); err != nil || p.s.chance.of(10) {
 		return Record{}, errFault
 	}
-	return p.s.store.Read(ctx, taskARN)
+	r, err := p.s.store.Read(ctx, taskARN)
+	shift(r.Tokens, -p.skew)
+	return r, err
 }
 
 func (p *brokerProcess) Name() string { return "fake" }

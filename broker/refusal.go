@@ -36,12 +36,9 @@ func later(status int, code string, after time.Duration, format string, args ...
 // backendRefusal is the answer to a failure of the backend. One that waiting does not change and that
 // is no mistake of the task is an alarm.
 func (t *term) backendRefusal(r *request, what string, err error) error {
-	answered, _ := errors.AsType[*refusal](err)
 	switch {
 	case err == nil:
 		return nil
-	case answered != nil:
-		return answered
 	case backend.Classify(err).Retryable():
 		return later(http.StatusServiceUnavailable, grant.BackendFailed, busyPause, "%s: %v", what, err)
 	case errors.Is(err, backend.ErrPolicy):

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -120,4 +121,28 @@ func TestTokenThatCannotBeRevokedIsOneAlarm(t *testing.T) {
 			t.Errorf("alarms %+v", got)
 		}
 	})
+}
+
+// What is above the ceiling is a mistake of the task; a ceiling that cannot be read is none.
+func TestCeilingIsAnsweredByWhatWaitingChanges(t *testing.T) {
+	t.Parallel()
+	var failure error
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		for _, tt := range []struct {
+			failure error
+			status  int
+			code    string
+		}{
+			{backend.UnavailablePolicy("app", "create it"), http.StatusUnprocessableEntity, "policies"},
+			{transient(), http.StatusServiceUnavailable, grant.BackendFailed},
+			{noPrivilege(), http.StatusUnprocessableEntity, grant.BackendFailed},
+		} {
+			failure = tt.failure
+			wantRefused(t, c.ask(), tt.status, tt.code)
+		}
+		if got := w.alarms(); len(got) != 1 {
+			t.Errorf("alarms %+v", got)
+		}
+	}, func(o *Options) { o.Ceiling = func(context.Context, []string) error { return failure } })
 }

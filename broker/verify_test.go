@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -15,8 +14,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
-
-	"github.com/meshtask/consul-ecs/aclrules"
 )
 
 func TestVerificationOfATask(t *testing.T) {
@@ -181,45 +178,6 @@ func TestContradictingTagIsAudited(t *testing.T) {
 			t.Errorf("policies %v, audit log\n%s", w.backend.issued[0].Policies, w.audit)
 		}
 	})
-}
-
-// policies are those of a Consul.
-type policies map[string]aclrules.Policy
-
-func (p policies) Policy(_ context.Context, l aclrules.Link) (aclrules.Policy, error) {
-	if found, ok := p[l.Name]; ok {
-		return found, nil
-	}
-	switch l.Name {
-	case "unreadable":
-		return aclrules.Policy{}, errFault
-	case "denied":
-		return aclrules.Policy{}, aclrules.ErrUnreadable
-	}
-	return aclrules.Policy{}, aclrules.ErrDangling
-}
-
-func TestCeiling(t *testing.T) {
-	t.Parallel()
-	get := policies{
-		"app":      {Rules: `key_prefix "app/" { policy = "write" } acl = "read" operator = "read"`},
-		"acl":      {Rules: `acl = "write"`},
-		"shouting": {Rules: `acl = "WRITE"`},
-		"operator": {Rules: `operator = "write"`},
-		"keyring":  {Rules: `keyring = "write"`},
-		"broken":   {Rules: `key "a" {`},
-		"scoped":   {Rules: `namespace_prefix "" { acl = "write" }`},
-		"parted":   {Rules: `Partition "x" { namespace "y" { key_prefix "" { policy = "read" } } }`},
-		"renamed":  {ID: aclrules.ManagementID},
-	}
-	for names, want := range map[string]string{
-		"app": "", "acl": "422 ceiling", "shouting": "422 ceiling", "operator": "422 ceiling", "keyring": "422 ceiling",
-		"broken": "422 ceiling", "scoped": "422 ceiling", "parted": "422 ceiling", "renamed": "422 ceiling", "app,none": "422 policies", "unreadable": "read policy \"unreadable\": fault", "app,acl": "422 ceiling",
-	} {
-		if err := UnderCeiling(t.Context(), get, "", strings.Split(names, ",")); coded(err) != want {
-			t.Errorf("%s: got %q (%v), want %q", names, coded(err), err, want)
-		}
-	}
 }
 
 // 200 tasks at once need three calls, besides those that the burst sends at once.

@@ -73,7 +73,7 @@ func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	}
 	if f.checkPolicies || f.ceiling != "" || f.backend == backend.ConsulACL {
 		options.Ceiling = func(ctx context.Context, names []string) error {
-			return broker.UnderCeiling(ctx, aclread.New(issuer, ""), f.ceiling, names)
+			return consul.UnderCeiling(ctx, aclread.New(issuer, ""), f.ceiling, names)
 		}
 	}
 	if f.store == "memory" {
@@ -262,13 +262,13 @@ func (f *brokerFlags) serve(ctx context.Context, inv *cli.Invocation, o broker.O
 func (f *brokerFlags) listener(log hclog.Logger) (net.Listener, error) {
 	var config *tls.Config
 	if !f.plaintext {
-		c := &broker.Certificate{CertFile: f.certFile, KeyFile: f.keyFile, Failed: func(err error) {
+		c := &serverCertificate{certFile: f.certFile, keyFile: f.keyFile, failed: func(err error) {
 			log.Error("the changed certificate is not used", logkey.Error, err)
 		}}
-		if _, err := c.Load(); err != nil {
+		if _, err := c.load(); err != nil {
 			return nil, exit.Usagef("%w", err)
 		}
-		config = c.Config()
+		config = c.config()
 	}
 	listener, err := net.Listen("tcp", f.listen)
 	if err != nil {

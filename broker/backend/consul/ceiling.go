@@ -1,17 +1,14 @@
-package broker
+package consul
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/consulutil/aclread"
-	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
 // UnderCeiling reads Consul policies and returns an error unless all exist, none grants write
@@ -22,13 +19,13 @@ func UnderCeiling(ctx context.Context, get aclrules.Policies, ceiling string, na
 	for _, name := range names {
 		p, err := get.Policy(ctx, aclrules.Link{Name: name})
 		if errors.Is(err, aclrules.ErrDangling) {
-			return refuse(http.StatusUnprocessableEntity, "policies", "policy %q does not exist", name)
+			return missingPolicy(name)
 		}
 		if err != nil {
 			return unread(name, err)
 		}
 		if err := withoutEscalation(p); err != nil {
-			return refuse(http.StatusUnprocessableEntity, "ceiling", "policy %q: %v", name, err)
+			return refused(fmt.Sprintf("policy %q", name), fmt.Errorf("%w: %w", backend.ErrPolicy, err), "")
 		}
 		wanted = append(wanted, p)
 	}
@@ -41,25 +38,25 @@ func UnderCeiling(ctx context.Context, get aclrules.Policies, ceiling string, na
 	}
 	most := reportOf(ctx, p)
 	if err := most.Problems(); err != nil {
-		return &backend.Error{Op: "use the ceiling", Err: err, Remedy: "correct the rules of the policy", Class: retry.Permanent}
+		return refused("use the ceiling", err, "correct the rules of the policy")
 	}
 	if excess := aclrules.Covers(most, reportOf(ctx, wanted...)); len(excess) > 0 {
-		return refuse(http.StatusUnprocessableEntity, "ceiling", "policies %s grant more than policy %q, the ceiling: %v",
-			strings.Join(names, ", "), ceiling, excess[0])
+		op := fmt.Sprintf("policies %s", strings.Join(names, ", "))
+		return refused(op, fmt.Errorf("%w: they grant more than policy %q, the ceiling: %v", backend.ErrPolicy, ceiling, excess[0]), "")
 	}
 	return nil
 }
 
 // unread is the error of a policy that exists or should, and cannot be read.
 func unread(name string, err error) error {
-	failed := &backend.Error{Op: fmt.Sprintf("read policy %q", name), Err: err, Class: consulutil.Classify(err)}
+	op := fmt.Sprintf("read policy %q", name)
 	switch {
 	case errors.Is(err, aclrules.ErrDangling):
-		failed.Class, failed.Remedy = retry.Permanent, "create it, or start the broker with another -ceiling-policy"
+		return refused(op, err, "create it, or start the broker with another -ceiling-policy")
 	case errors.Is(err, aclrules.ErrUnreadable), errors.Is(err, aclread.ErrReader):
-		failed.Class, failed.Remedy = retry.Permanent, `give the broker's token a policy with acl = "read"`
+		return refused(op, err, `give the broker's token a policy with acl = "read"`)
 	}
-	return failed
+	return failed(op, err, "")
 }
 
 // reportOf is what policies grant together where all others are denied. Datacenters do not

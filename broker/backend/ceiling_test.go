@@ -1,0 +1,136 @@
+package backend_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/consul/api"
+
+	"github.com/meshtask/consul-ecs/aclrules"
+	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/broker/backend/consul"
+	"github.com/meshtask/consul-ecs/consulutil/aclread"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+// policies are those of a Consul.
+type policies map[string]aclrules.Policy
+
+func (p policies) Policy(_ context.Context, l aclrules.Link) (aclrules.Policy, error) {
+	if found, ok := p[l.Name]; ok {
+		return found, nil
+	}
+	if l.Name == "unreadable" {
+		return aclrules.Policy{}, errLine
+	}
+	return aclrules.Policy{}, aclrules.ErrDangling
+}
+
+// under is what the policies of a token are below a ceiling: "" if they may be given,
+// "policy" if not, and the class of the failure if that cannot be decided.
+func under(t *testing.T, get aclrules.Policies, ceiling, names string) (string, error) {
+	t.Helper()
+	err := consul.UnderCeiling(t.Context(), get, ceiling, strings.Split(names, ","))
+	switch {
+	case err == nil:
+		return "", nil
+	case errors.Is(err, backend.ErrPolicy):
+		return "policy", err
+	case backend.Classify(err).Retryable():
+		return "retry", err
+	}
+	return "permanent", err
+}
+
+func TestCeiling(t *testing.T) {
+	t.Parallel()
+	get := policies{
+		"app":      {Rules: `key_prefix "app/" { policy = "write" } acl = "read" operator = "read"`},
+		"acl":      {Rules: `acl = "write"`},
+		"shouting": {Rules: `acl = "WRITE"`},
+		"operator": {Rules: `operator = "write"`},
+		"keyring":  {Rules: `keyring = "write"`},
+		"broken":   {Rules: `key "a" {`},
+		"scoped":   {Rules: `namespace_prefix "" { acl = "write" }`},
+		"parted":   {Rules: `Partition "x" { namespace "y" { key_prefix "" { policy = "read" } } }`},
+		"renamed":  {ID: aclrules.ManagementID},
+	}
+	for names, want := range map[string]string{
+		"app": "", "acl": "policy", "shouting": "policy", "operator": "policy", "keyring": "policy", "broken": "policy",
+		"scoped": "policy", "parted": "policy", "renamed": "policy", "app,none": "policy", "unreadable": "retry", "app,acl": "policy",
+	} {
+		if got, err := under(t, get, "", names); got != want {
+			t.Errorf("%s: got %q (%v), want %q", names, got, err, want)
+		}
+	}
+}
+
+// Together the policies of a token grant no more than the ceiling, rule by rule.
+func TestCeilingOfAPolicy(t *testing.T) {
+	t.Parallel()
+	get := policies{
+		"most":    {ID: "1", Rules: `key_prefix "app/" { policy = "write" } key "app/locked" { policy = "read" } service_prefix "" { policy = "read" }`},
+		"admin":   {ID: "2", Rules: `acl = "write"`},
+		"broken":  {ID: "3", Rules: `key "a" {`},
+		"read":    {ID: "4", Rules: `key_prefix "app/" { policy = "read" } service "web" { policy = "read" }`},
+		"write":   {ID: "5", Rules: `key_prefix "app/web/" { policy = "write" }`},
+		"locked":  {ID: "6", Rules: `key "app/locked" { policy = "write" }`},
+		"beyond":  {ID: "7", Rules: `key_prefix "app" { policy = "read" }`},
+		"service": {ID: "8", Rules: `service "web" { policy = "write" }`},
+		"denies":  {ID: "9", Rules: `service "web" { policy = "deny" }`},
+		"far":     {ID: "10", Rules: `service "web" { policy = "write" }`, Datacenters: []string{"dc2"}},
+		"keyring": {ID: "11", Rules: `keyring = "write"`},
+		"mesh":    {ID: "12", Rules: `mesh = "read"`},
+	}
+	for _, tt := range []struct{ ceiling, names, want, reason string }{
+		{"", "service", "", ""},
+		{"most", "read", "", ""},
+		{"most", "read,write", "", ""},
+		{"most", "read,locked", "policy", `key write of key "app/locked"`},
+		{"most", "beyond", "policy", `key read of key_prefix "app"`},
+		{"most", "read,service", "policy", `service write of service "web"`},
+		{"most", "service,denies", "", ""}, // deny outranks write
+		{"most", "far", "policy", `service write of service "web"`},
+		{"most", "mesh", "policy", "mesh read"},
+		{"admin", "service,mesh", "", ""},
+		{"admin", "keyring", "policy", "the servers' gossip"},
+		{"most", "admin", "policy", "can make a management token"},
+		{"broken", "read", "permanent", "correct the rules of the policy"},
+	} {
+		if got, err := under(t, get, tt.ceiling, tt.names); got != tt.want || err != nil && !strings.Contains(err.Error(), tt.reason) {
+			t.Errorf("%s below %q: got %q (%v), want %q with %q", tt.names, tt.ceiling, got, err, tt.want, tt.reason)
+		}
+	}
+}
+
+// With the policies of a real Consul, read with acl = "read".
+func TestCeilingIsAPolicyOfConsul(t *testing.T) {
+	t.Parallel()
+	admin := consulClient(t, testkit.ManagementToken, &line{})
+	names := map[string]string{}
+	for name, rules := range map[string]string{
+		"most":  `key_prefix "app/" { policy = "write" }`,
+		"app":   `key_prefix "app/web/" { policy = "write" }`,
+		"other": `key "db" { policy = "read" }`,
+	} {
+		names[name] = name + "-" + uuid.NewString()
+		if _, _, err := admin.ACL().PolicyCreate(&api.ACLPolicy{Name: names[name], Rules: rules}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const reads, none = `acl = "read"`, `key_prefix "" { policy = "read" }`
+	for _, tt := range []struct{ rights, ceiling, wanted, want, reason string }{
+		{reads, names["most"], "app", "", ""},
+		{reads, names["most"], "other", "policy", `key read of key "db"`},
+		{reads, "none", "app", "permanent", "create it, or start the broker with another -ceiling-policy"},
+		{none, names["most"], "app", "permanent", `give the broker's token a policy with acl = "read"`},
+	} {
+		get := aclread.New(consulClient(t, testkit.Grant(t, admin, tt.rights), &line{}), "")
+		if got, err := under(t, get, tt.ceiling, names[tt.wanted]); got != tt.want || err != nil && !strings.Contains(err.Error(), tt.reason) {
+			t.Errorf("%+v: got %q (%v)", tt, got, err)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package subcommand
+
+import (
+	"crypto/tls"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+)
+
+// serverCertificate is a server's certificate in two files, which are read again when they
+// change: a certificate is renewed without a restart.
+type serverCertificate struct {
+	// certFile holds the chain and keyFile the key, both PEM.
+	certFile, keyFile string
+	// failed is called when changed files cannot be used; the certificate before stays.
+	failed func(error)
+
+	mu     sync.Mutex
+	loaded *tls.Certificate
+	stamp  [2]time.Time
+}
+
+// load reads the files, if they have changed.
+func (c *serverCertificate) load() (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var stamp [2]time.Time
+	for i, name := range []string{c.certFile, c.keyFile} {
+		info, err := os.Stat(name)
+		if err != nil {
+			return c.loaded, fmt.Errorf("certificate of the server: %w", err)
+		}
+		stamp[i] = info.ModTime()
+	}
+	if c.loaded != nil && stamp == c.stamp {
+		return c.loaded, nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	if err != nil {
+		return c.loaded, fmt.Errorf("certificate of the server (%s, %s): %w", c.certFile, c.keyFile, err)
+	}
+	c.loaded, c.stamp = &pair, stamp
+	return c.loaded, nil
+}
+
+// config serves with the certificate.
+func (c *serverCertificate) config() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			cert, err := c.load()
+			if err != nil && cert != nil {
+				c.failed(err)
+				err = nil
+			}
+			return cert, err
+		},
+	}
+}
