@@ -15,7 +15,7 @@ import (
 // grants are those that this process has issued, and what became of them.
 type grants struct {
 	mu     sync.Mutex
-	issued map[string]*grant
+	issued expiring[*grant]
 }
 
 type grant struct {
@@ -29,17 +29,37 @@ type grant struct {
 // way when it expired has ended by then.
 const forgetAfter = time.Minute
 
+// expiring are entries that expire.
+type expiring[V any] struct {
+	all map[string]V
+	// most is how many may be there before the expired ones are looked for.
+	most int
+}
+
+// fewest is how many entries may always be there.
+const fewest = 1000
+
+// purge comes before an addition. It removes expired entries only when there are twice as many as
+// it has left the last time: otherwise each addition would look at all of them.
+func (e *expiring[V]) purge(expired func(V) bool) {
+	if e.all == nil {
+		e.all, e.most = map[string]V{}, fewest
+	}
+	if len(e.all) < e.most {
+		return
+	}
+	maps.DeleteFunc(e.all, func(_ string, v V) bool { return expired(v) })
+	e.most = max(fewest, 2*len(e.all))
+}
+
 // issue makes a grant for a request.
 func (p *grants) issue(r backend.Request, accessor string, ttl time.Duration) backend.Grant {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	maps.DeleteFunc(p.issued, func(_ string, g *grant) bool { return now.After(g.expires.Add(forgetAfter)) })
-	if p.issued == nil {
-		p.issued = map[string]*grant{}
-	}
+	p.issued.purge(func(g *grant) bool { return now.After(g.expires.Add(forgetAfter)) })
 	expires := now.Add(cmp.Or(ttl, backend.GrantTTL))
-	p.issued[accessor] = &grant{expires: expires}
+	p.issued.all[accessor] = &grant{expires: expires}
 	return backend.Grant{Request: r, Accessor: accessor, Expires: expires}
 }
 
@@ -47,7 +67,7 @@ func (p *grants) issue(r backend.Request, accessor string, ttl time.Duration) ba
 func (p *grants) take(accessor string) (before bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	g := p.issued[accessor]
+	g := p.issued.all[accessor]
 	switch {
 	case g == nil, g.taken, g.revoked:
 		return false, backend.ErrUsed
@@ -64,7 +84,7 @@ func (p *grants) take(accessor string) (before bool, err error) {
 func (p *grants) untake(accessor string, repeat, made bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if g := p.issued[accessor]; g != nil {
+	if g := p.issued.all[accessor]; g != nil {
 		g.taken, g.made = !repeat, made
 	}
 }
@@ -74,7 +94,7 @@ func (p *grants) untake(accessor string, repeat, made bool) {
 func (p *grants) revoke(accessor string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	g := p.issued[accessor]
+	g := p.issued.all[accessor]
 	if g == nil {
 		return true // another process has issued it
 	}
@@ -85,7 +105,7 @@ func (p *grants) revoke(accessor string) bool {
 func (p *grants) wasRevoked(accessor string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	g := p.issued[accessor]
+	g := p.issued.all[accessor]
 	return g != nil && g.revoked
 }
 

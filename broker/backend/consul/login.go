@@ -5,7 +5,6 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -45,7 +44,7 @@ type Login struct {
 
 	grants grants
 	mu     sync.Mutex
-	made   map[string]backend.Token // until they expire, by the accessors of grant and token; without secret if revoked
+	made   expiring[*backend.Token] // by the accessors of grant and token; without secret if revoked
 }
 
 var (
@@ -174,11 +173,8 @@ func (l *Login) remember(grant string, t backend.Token) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	maps.DeleteFunc(l.made, func(_ string, t backend.Token) bool { return !now.Before(t.Expires) })
-	if l.made == nil {
-		l.made = map[string]backend.Token{}
-	}
-	l.made[grant], l.made[t.Accessor] = t, t
+	l.made.purge(func(t *backend.Token) bool { return !now.Before(t.Expires) })
+	l.made.all[grant], l.made.all[t.Accessor] = &t, &t
 }
 
 // Adopt implements backend.Adopter. A token that this process has made, or has revoked,
@@ -192,8 +188,10 @@ func (l *Login) Adopt(t backend.Token) {
 func (l *Login) known(accessor string) (backend.Token, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t, ok := l.made[accessor]
-	return t, ok
+	if t := l.made.all[accessor]; t != nil {
+		return *t, true
+	}
+	return backend.Token{}, false
 }
 
 // Revoke logs the token out, or deletes it if this process did not make it.
@@ -211,11 +209,8 @@ func (l *Login) Revoke(ctx context.Context, accessor string) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for key, other := range l.made {
-		if other.Accessor == t.Accessor {
-			other.Secret = secret.Value{}
-			l.made[key] = other
-		}
+	if made := l.made.all[accessor]; made != nil {
+		made.Secret = secret.Value{}
 	}
 	return nil
 }
