@@ -26,13 +26,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/ecs"
-	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/meshtask/consul-ecs/awsutil"
+	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/broker/backend"
+	consulbackend "github.com/meshtask/consul-ecs/broker/backend/consul"
 	"github.com/meshtask/consul-ecs/broker/receiver"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/consulutil/aclread"
+	"github.com/meshtask/consul-ecs/consulutil/leader"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -42,73 +47,117 @@ const (
 	loadRate, loadTime = 200, 20 * time.Second
 	// ecsDelay and consulDelay are the times that ECS and Consul take for an answer.
 	ecsDelay, consulDelay = 30 * time.Millisecond, 10 * time.Millisecond
+	// mostMedian is how long a task may wait for its token in the median.
+	mostMedian = time.Second
 )
 
 // BenchmarkLoad has 200 tasks a second ask a broker for their first token, each with the
-// real receiver and its own TLS connection. The broker is a process with one
-// processor; ECS and the backend in it are fakes with delays. It reports the time from a
-// request to the written token file, the processor time of the broker, and the calls of
-// DescribeTasks, of which there may be 10 a second.
+// real receiver and its own TLS connection. The broker is a process with one processor.
+// It fails when a request fails, when one processor cannot sustain the load, and when
+// DescribeTasks is called more often than its budget permits.
+//
+//   - memory: the records are in memory, and the backend is a fake that takes its time.
+//   - consul: both are a real Consul, with the leader's lock and the ceiling of policies.
 func BenchmarkLoad(b *testing.B) {
-	for b.Loop() {
-		p := testkit.StartProcess(b, testkit.ProcessOptions{Env: []string{"GOMAXPROCS=1"}}, testkit.SelfArgs("loaded-broker")...)
-		address, certificate, _ := strings.Cut(p.Line(), " ")
-		der, err := base64.StdEncoding.DecodeString(certificate)
-		if err != nil {
-			b.Fatal(err)
-		}
-		start := time.Now()
-		took := load(b, address, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
-		seconds := time.Since(start).Seconds()
-		slices.Sort(took)
-		b.ReportMetric(float64(len(took))/seconds, "tokens/s")
-		b.ReportMetric(took[len(took)/2].Seconds()*1000, "ms-median")
-		b.ReportMetric(took[len(took)*99/100].Seconds()*1000, "ms-p99")
-		p.Signal(syscall.SIGTERM)
-		var cpu, calls float64
-		if _, err := fmt.Sscan(p.Line(), &cpu, &calls); err != nil {
-			b.Fatal(err)
-		}
-		if code := p.Wait(); code != 0 {
-			b.Fatalf("the broker ended with %d", code)
-		}
-		b.ReportMetric(cpu*1000/float64(len(took)), "cpu-ms/token")
-		b.ReportMetric(calls/seconds, "DescribeTasks/s")
+	tasks := ecstest.New(b, ecstest.Options{})
+	tasks.Register(`{"family": "app", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
+		"containerDefinitions": [{"name": "app", "image": "app", "dockerLabels": {"` + PoliciesLabel + `": "app"}}]}`)
+	_, _, err := kvStore(b, consul.Require(b).Token).Client.ACL().PolicyCreate(&api.ACLPolicy{Name: "app", Rules: `key_prefix "app/" { policy = "read" }`}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	tasks.Fail(func(ecstest.Call) (int, string) { <-time.After(ecsDelay); return 0, "" })
+	for _, name := range []string{"memory", "consul"} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				arns := tasks.Run(ecstest.Group{Family: "app", Count: loadRate * int(loadTime/time.Second), Cluster: "shop"})
+				loadBroker(b, name, tasks, arns)
+				tasks.Kill(arns...)
+			}
+		})
 	}
 }
 
-// load starts receivers at loadRate and returns how long each took.
-func load(b *testing.B, address string, ca []byte) []time.Duration {
+func loadBroker(b *testing.B, name string, tasks *ecstest.ECS, arns []string) {
+	env := []string{"GOMAXPROCS=1", "AWS_ENDPOINT_URL_ECS=" + tasks.URL(), "AWS_ACCESS_KEY_ID=" + tasks.World.Key.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + tasks.World.Key.Secret}
+	if name == "consul" {
+		env = append(env, "CONSUL_HTTP_ADDR="+consul.Require(b).HTTPAddr, "CONSUL_HTTP_TOKEN="+consul.Token)
+	}
+	p := testkit.StartProcess(b, testkit.ProcessOptions{Env: env}, testkit.SelfArgs("loaded-broker", name)...)
+	address, certificate, _ := strings.Cut(p.Line(), " ")
+	der, err := base64.StdEncoding.DecodeString(certificate)
+	if err != nil {
+		b.Fatal(err)
+	}
+	calls, start := tasks.Calls("DescribeTasks"), time.Now()
+	took := load(b, arns, address, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	seconds := time.Since(start).Seconds()
+	calls = tasks.Calls("DescribeTasks") - calls
+	p.Signal(syscall.SIGTERM)
+	var cpu float64
+	if _, err := fmt.Sscan(p.Line(), &cpu); err != nil {
+		b.Fatal(err)
+	}
+	if code := p.Wait(); code != 0 {
+		b.Fatalf("the broker ended with %d", code)
+	}
+	tokens := float64(len(took))
+	early, late := median(took[:len(took)/4]), median(took[len(took)*3/4:])
+	slices.Sort(took)
+	middle, slow := median(took), took[len(took)*99/100]
+	b.ReportMetric(tokens/seconds, "tokens/s")
+	b.ReportMetric(middle.Seconds()*1000, "ms-median")
+	b.ReportMetric(slow.Seconds()*1000, "ms-p99")
+	b.ReportMetric(cpu*1000/tokens, "cpu-ms/token")
+	b.ReportMetric(float64(calls)/seconds, "DescribeTasks/s")
+	b.ReportMetric(2*tokens/float64(calls), "tasks/call")                // each is described before and after its delivery
+	if budget := DescribeRate * (seconds + 1); float64(calls) > budget { // with the burst
+		b.Errorf("%d calls of DescribeTasks in %.1f s, want at most %.0f", calls, seconds, budget)
+	}
+	if tokens/cpu < loadRate {
+		b.Errorf("one processor gives %.0f tokens a second, want %d", tokens/cpu, loadRate)
+	}
+	if middle >= mostMedian {
+		b.Errorf("a token takes %s in the median, want less than %s", middle, mostMedian)
+	}
+	if late > 3*early+100*time.Millisecond {
+		b.Errorf("at first a token takes %s, at last %s: requests wait for each other", early, late)
+	}
+}
+
+func median(took []time.Duration) time.Duration {
+	sorted := slices.Sorted(slices.Values(took))
+	return sorted[len(sorted)/2]
+}
+
+// load starts receivers at loadRate and returns how long each took, in the order of their
+// starts.
+func load(b *testing.B, arns []string, address string, ca []byte) []time.Duration {
 	var (
 		running sync.WaitGroup
-		mu      sync.Mutex
-		took    []time.Duration
+		failed  atomic.Int64
 	)
-	dir := b.TempDir()
-	tick := time.NewTicker(time.Second / loadRate)
-	defer tick.Stop()
-	for n := range loadRate * int(loadTime/time.Second) {
-		<-tick.C
+	dir, begin, took := b.TempDir(), time.Now(), make([]time.Duration, len(arns))
+	for n, arn := range arns {
+		<-time.After(time.Until(begin.Add(time.Duration(n) * time.Second / loadRate)))
 		running.Go(func() {
 			start := time.Now()
-			if err := receive(b.Context(), n, dir, address, ca); err != nil {
-				b.Errorf("task %d: %v", n, err)
-				return
+			err := receive(b.Context(), arn, filepath.Join(dir, strconv.Itoa(n)), address, ca)
+			if err != nil && failed.Add(1) == 1 {
+				b.Error(err)
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			took = append(took, time.Since(start))
+			took[n] = time.Since(start)
 		})
 	}
 	running.Wait()
-	if b.Failed() {
-		b.FailNow()
+	if n := failed.Load(); n > 0 {
+		b.Fatalf("%d of %d requests failed", n, len(arns))
 	}
 	return took
 }
 
-// receive is token-receive in task n.
-func receive(ctx context.Context, n int, dir, address string, ca []byte) error {
+// receive is token-receive in a task.
+func receive(ctx context.Context, arn, file, address string, ca []byte) error {
 	client, err := receiver.NewBroker(receiver.BrokerOptions{Address: address, CAPEM: ca})
 	if err != nil {
 		return err
@@ -117,37 +166,20 @@ func receive(ctx context.Context, n int, dir, address string, ca []byte) error {
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(dir, strconv.Itoa(n))
 	return receiver.Run(ctx, receiver.Options{File: file, Port: listener.Addr().(*net.TCPAddr).Port, Limit: time.Minute}, receiver.Ports{
-		Metadata: loadedTask(n), Broker: client, Log: hclog.NewNullLogger(),
+		Metadata: loadedTask(arn), Broker: client, Log: hclog.NewNullLogger(),
 		Listen: func(context.Context, int) (net.Listener, error) { return listener, nil },
 	})
 }
 
-type loadedTask int
+// loadedTask is the ARN of a task.
+type loadedTask string
 
-func (n loadedTask) Task(context.Context) (workload.Task, error) {
-	return workload.Task{Cluster: clusterARN, TaskARN: taskARN(int(n))}, nil
+func (arn loadedTask) Task(context.Context) (workload.Task, error) {
+	return workload.Task{Cluster: clusterARN, TaskARN: string(arn)}, nil
 }
 
 func (loadedTask) Self() string { return "receive" }
-
-// loadedECS has every task, and counts the calls.
-type loadedECS struct{ calls *atomic.Int64 }
-
-func (e loadedECS) DescribeTasks(_ context.Context, _ string, arns []string) (*ecs.DescribeTasksOutput, error) {
-	e.calls.Add(1)
-	<-time.After(ecsDelay)
-	out := &ecs.DescribeTasksOutput{}
-	for _, arn := range arns {
-		out.Tasks = append(out.Tasks, *runningTask(arn, "10.0.0.1"))
-	}
-	return out, nil
-}
-
-func (loadedECS) DescribeTaskDefinition(ctx context.Context, arn string) (*types.TaskDefinition, error) {
-	return (&fakeECS{labels: map[string]string{PoliciesLabel: "app"}}).DescribeTaskDefinition(ctx, arn)
-}
 
 // slowBackend takes its time, as a login at Consul does.
 type slowBackend struct{ *fakeBackend }
@@ -176,34 +208,21 @@ func benchCertificate() tls.Certificate {
 }
 
 // loadedBroker is the broker of BenchmarkLoad. It prints its address and its certificate,
-// and after TERM the seconds of processor time that it took, and how often it called
-// DescribeTasks.
-func loadedBroker([]string) int {
+// and after TERM the seconds of processor time that it took.
+func loadedBroker(args []string) int {
 	term, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	c, err := ecsread.ParseCluster(clusterARN)
+	o, elector, err := loadedOptions(term, args[0])
 	if err != nil {
 		panic(err)
 	}
-	var calls atomic.Int64
-	b, err := New(Options{
-		Rules: Rules{
-			Clusters: []ecsread.Cluster{c}, Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
-			MinPort: 1024, MaxPort: 65535, Policies: []string{"app"},
-		},
-		Source: loadedECS{&calls}, Backend: slowBackend{&fakeBackend{tokens: map[string]made{}}},
-		Store: &Memory{}, Audit: io.Discard, Metrics: NewMetrics("test"), Log: hclog.NewNullLogger(),
-		// As if a proxy were before the broker: the tasks are ports of this machine.
-		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
-		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-			_, port, _ := net.SplitHostPort(address)
-			return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort("127.0.0.1", port))
-		},
-	})
+	b, err := New(o)
 	if err != nil {
 		panic(err)
 	}
-	go func() { _ = b.Run(term, nil) }()
+	go func() { _ = b.Run(term, elector) }()
+	for tick := time.NewTicker(time.Millisecond); b.term.Load() == nil; <-tick.C {
+	}
 	server := httptest.NewUnstartedServer(b.Handler())
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{benchCertificate()}}
 	server.StartTLS()
@@ -214,6 +233,46 @@ func loadedBroker([]string) int {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
 		panic(err)
 	}
-	fmt.Println(time.Duration(usage.Utime.Nano()+usage.Stime.Nano()).Seconds(), calls.Load())
+	fmt.Println(time.Duration(usage.Utime.Nano() + usage.Stime.Nano()).Seconds())
 	return 0
+}
+
+func loadedOptions(ctx context.Context, name string) (Options, Elector, error) {
+	c, err := ecsread.ParseCluster(clusterARN)
+	if err != nil {
+		return Options{}, nil, err
+	}
+	config, err := awsutil.LoadConfig(ctx, awsutil.LoadOptions{Region: c.Region, UserAgent: "load", Version: "test"})
+	if err != nil {
+		return Options{}, nil, err
+	}
+	o := Options{
+		Rules: Rules{
+			Clusters: []ecsread.Cluster{c}, Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+			MinPort: 1024, MaxPort: 65535, Policies: []string{"app"},
+		},
+		Source:  ecsread.New(config, ecsread.Options{CallsPerSecond: DescribeRate}),
+		Backend: slowBackend{&fakeBackend{tokens: map[string]made{}}},
+		Store:   &Memory{}, Audit: io.Discard, Metrics: NewMetrics("test"), Log: hclog.NewNullLogger(),
+		// As if a proxy were before the broker: the tasks are ports of this machine.
+		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			_, port, _ := net.SplitHostPort(address)
+			return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort("127.0.0.1", port))
+		},
+	}
+	if name == "memory" {
+		return o, nil, nil
+	}
+	client, err := consulutil.NewClient(consulutil.Options{MaxConns: 64})
+	if err != nil {
+		return o, nil, err
+	}
+	lock, err := leader.New(leader.Options{Key: "load/leader", Session: "load", Log: o.Log})
+	o.Backend = &consulbackend.ACL{Client: client}
+	o.Store = KV{Client: client, Prefix: "load/tasks/", Lock: lock.Key, Session: lock.SessionID}
+	o.Ceiling = func(ctx context.Context, names []string) error {
+		return consulbackend.UnderCeiling(ctx, aclread.New(client, ""), "", names)
+	}
+	return o, lock, err
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-func kvStore(t *testing.T, token string) KV {
+func kvStore(t testing.TB, token string) KV {
 	t.Helper()
 	client, err := consulutil.NewClient(consulutil.Options{Address: consul.Require(t).HTTPAddr, Token: token})
 	if err != nil {
