@@ -37,7 +37,6 @@ import (
 	"github.com/meshtask/consul-ecs/broker/receiver"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/consulutil/aclread"
-	"github.com/meshtask/consul-ecs/consulutil/leader"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -72,7 +71,7 @@ func BenchmarkLoad(b *testing.B) {
 			for b.Loop() {
 				arns := tasks.Run(ecstest.Group{Family: "app", Count: loadRate * int(loadTime/time.Second), Cluster: "shop"})
 				loadBroker(b, name, tasks, arns)
-				tasks.Kill(arns...)
+				tasks.Stop(arns...)
 			}
 		})
 	}
@@ -268,7 +267,7 @@ func loadedOptions(ctx context.Context, name string) (Options, Elector, error) {
 	if err != nil {
 		return o, nil, err
 	}
-	lock, err := leader.New(leader.Options{Key: "load/leader", Session: "load", Log: o.Log})
+	lock, err := consulutil.NewLock(consulutil.LockOptions{Key: "load/leader", Session: "load", Log: o.Log})
 	o.Backend = &consulbackend.ACL{Client: client}
 	o.Store = KV{Client: client, Prefix: "load/tasks/", Lock: lock.Key, Session: lock.SessionID}
 	o.Ceiling = func(ctx context.Context, names []string) error {
