@@ -118,6 +118,7 @@ func newTaskOf(t *testing.T, c *testkit.Consul, address string, cfg *config.Conf
 		AwaitStart: func(context.Context) error { return nil },
 		Metadata:   metadata,
 		Checks:     k.registrar,
+		Agent:      k.registrar,
 		LogOut: func(ctx context.Context, secret string) error {
 			return consulutil.Logout(ctx, client(t, consulutil.Options{Address: c.HTTPAddr}), secret)
 		},

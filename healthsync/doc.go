@@ -4,8 +4,8 @@
 // Flow: 1. wait for mesh-init, the service token and the first metadata answer; 2. each
 // second read the metadata and let diff say which checks to write: those that
 // changed and those whose TTL wants a refresh; 3. write them; 4. on SIGTERM or
-// SIGINT write critical for all checks, or for a gateway, with retries, or deregister
-// the services at the servers when the agent is gone or there is none; 5. log out the
+// SIGINT write critical for all checks, or deregister a gateway at its agent, with retries,
+// or deregister the services at the servers when the agent is gone or there is none; 5. log out the
 // tokens, when a client-entrypoint runs the agent not before the applications stopped.
 //
 // Owns: the checks' status, the latch (no way back to passing after a signal),

@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/workload"
@@ -29,7 +28,7 @@ const (
 	gatewayEnd = time.Second
 )
 
-// drain takes the task out of traffic: critical for all checks or for the gateway,
+// drain takes the task out of traffic: critical for all checks or without the gateway,
 // then the logouts, inside the stop timeout. It knows no other status than critical, and
 // nothing runs after it.
 func (s *syncer) drain(ended context.Context) error {
@@ -49,7 +48,7 @@ func (s *syncer) drain(ended context.Context) error {
 		limit = min(limit, budget.MaxDelay+gatewayEnd)
 	}
 	registered := s.atServers && s.known
-	if registered && federates(s.cfg.Gateway) {
+	if registered && leavesEarly(s.cfg.Gateway) {
 		err, registered = errors.Join(err, s.deregister(ctx)), false
 	}
 	s.awaitApplications(ctx, limit-time.Since(start))
@@ -60,14 +59,8 @@ func (s *syncer) drain(ended context.Context) error {
 	return err
 }
 
-// federates reports whether a mesh gateway joins datacenters of a federation. There Consul
-// sends traffic to all that are registered, healthy or not.
-func federates(gateway *config.Gateway) bool {
-	return gateway != nil && gateway.Kind == config.KindMeshGateway && gateway.Meta[config.MetaWANFederation] == "1"
-}
-
-// latchCritical writes critical for every check, or for the gateway, all at once,
-// within limit.
+// latchCritical writes critical for every check, all at once, or deregisters the gateway
+// without checks, within limit.
 func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 	if !s.wanted() {
 		return nil
@@ -98,6 +91,8 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 	switch {
 	case slices.Contains(gone, true):
 		err = errors.Join(err, s.deregister(ctx))
+	case err == nil && s.checkless():
+		s.Log.Info("deregistered the gateway", logkey.ServiceID, s.w.ID)
 	case err == nil:
 		s.Log.Info("left all checks critical", logkey.Checks, checks)
 	}
@@ -127,13 +122,11 @@ func (s *syncer) deregister(ctx context.Context) error {
 	return nil
 }
 
-// criticalWrites are one for each check, for a gateway without checks its only one, and
-// without an agent one for all checks, since they are in one place.
+// criticalWrites are one for each check, for a gateway without checks its deregistration,
+// and without an agent one for all checks, since they are in one place.
 func (s *syncer) criticalWrites() []*criticalWrite {
 	if s.checkless() {
-		return []*criticalWrite{{syncer: s, ids: []string{s.w.ID}, put: func(ctx context.Context) error {
-			return s.setMaintenance(ctx, "task is stopping")
-		}}}
+		return []*criticalWrite{{syncer: s, ids: []string{s.w.ID}, put: s.deregisterGateway}}
 	}
 	checks := slices.Collect(slices.Chunk(s.w.SyncChecks, 1))
 	if s.atServers {

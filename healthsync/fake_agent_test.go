@@ -14,7 +14,7 @@ import (
 // op is one write as the agent saw it; At is virtual time since the start.
 type op struct {
 	At     time.Duration
-	Verb   string // ensure or set
+	Verb   string // ensure or set, of a gateway register or deregister
 	Check  string // the container's name
 	Status string
 }
@@ -31,8 +31,8 @@ type ttlCheck struct {
 type agent struct {
 	mu     sync.Mutex
 	start  time.Time
-	lost   bool   // no check can be registered
-	reason string // of a gateway's maintenance
+	lost   bool // no check can be registered
+	out    bool // a gateway is not registered
 	checks map[string]*ttlCheck
 	ops    []op
 	// token is the only one that is accepted; empty accepts all.
@@ -126,16 +126,16 @@ func (a *agent) setStatus(ctx context.Context, token string, c workload.SyncChec
 	})
 }
 
-func (a *agent) SetMaintenance(ctx context.Context, token string, w workload.Workload, reason string) error {
-	status := "critical"
-	if reason == "" {
-		status = "serving"
-	}
-	return a.write(ctx, token, "maintain", w.ID, status, func() error {
-		if a.lost {
-			return errGone
-		}
-		a.reason = reason
+func (a *agent) Register(ctx context.Context, token string, w workload.Workload) error {
+	return a.write(ctx, token, "register", w.ID, "", func() error {
+		a.out = false
+		return nil
+	})
+}
+
+func (a *agent) Deregister(ctx context.Context, token string, w workload.Workload) error {
+	return a.write(ctx, token, "deregister", w.ID, "", func() error {
+		a.out = true
 		return nil
 	})
 }

@@ -78,10 +78,6 @@ func (c *catalog) Set(ctx context.Context, token string, w workload.Workload, up
 	return slices.Repeat([]registrar.Result{{Err: err, Restored: lost && err == nil}}, len(updates))
 }
 
-func (c *catalog) SetMaintenance(context.Context, string, workload.Workload, string) error {
-	panic("a task without an agent has no maintenance")
-}
-
 func (c *catalog) setAnswer(f func(put) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

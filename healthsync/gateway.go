@@ -4,14 +4,22 @@ import (
 	"context"
 	"time"
 
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// endMaintenance puts a gateway back into traffic that an earlier run of this
-// container took out of it. It goes on until the agent has accepted that, also after a
-// refusal: a new login may replace the token file. An agent that does not know the
-// gateway has no maintenance of it either.
-func (s *syncer) endMaintenance(ctx context.Context) {
+// leavesEarly reports whether a gateway is deregistered before its callers have gone. Across
+// the datacenters of a federation Consul gives the gateways on the way the health of the
+// service behind them, so sidecar proxies send requests to all mesh gateways that are
+// registered, healthy or not.
+func leavesEarly(gateway *config.Gateway) bool {
+	return gateway != nil && gateway.Kind == config.KindMeshGateway
+}
+
+// registerGateway puts a gateway back that an earlier run of this container deregistered
+// at its agent. It goes on until the agent has accepted that, also after a refusal: a new
+// login may replace the token file.
+func (s *syncer) registerGateway(ctx context.Context) {
 	policy := retry.Policy{Base: retryPause, Max: retryPauseMax}
 	classify := func(err error) retry.Class {
 		class := s.Classify(err)
@@ -21,9 +29,11 @@ func (s *syncer) endMaintenance(ctx context.Context) {
 		}
 		return class
 	}
-	// What is left are the end of ctx, and the gateway that the agent does not know.
-	_ = retry.Do(ctx, policy, s.Log, "end maintenance of gateway", classify, func(ctx context.Context) error {
-		err := s.setMaintenance(ctx, "")
+	// What is left is the end of ctx.
+	_ = retry.Do(ctx, policy, s.Log, "register gateway", classify, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+		defer cancel()
+		err := s.Agent.Register(ctx, s.token, s.w)
 		if err != nil && s.Classify(err) == retry.Retry && !refused(err) {
 			s.unsettled[s.w.ID] = time.Now().Add(unsettledFor)
 		}
@@ -31,8 +41,8 @@ func (s *syncer) endMaintenance(ctx context.Context) {
 	})
 }
 
-func (s *syncer) setMaintenance(ctx context.Context, reason string) error {
+func (s *syncer) deregisterGateway(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	return s.Checks.SetMaintenance(ctx, s.token, s.w, reason)
+	return s.Agent.Deregister(ctx, s.token, s.w)
 }

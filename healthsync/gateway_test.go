@@ -25,27 +25,27 @@ func inGateway(t *testing.T, test func(*rig)) {
 	})
 }
 
-// TestGatewayIsCriticalAtTheEnd: it serves from the start, also after an earlier run of
+// TestGatewayIsDeregisteredAtTheEnd: it serves from the start, also after an earlier run of
 // the container, and its token outlives its proxy.
-func TestGatewayIsCriticalAtTheEnd(t *testing.T) {
+func TestGatewayIsDeregisteredAtTheEnd(t *testing.T) {
 	t.Parallel()
 	inGateway(t, func(r *rig) {
-		r.agent.reason = "an earlier run was stopped"
+		r.agent.out = true // an earlier run was stopped
 		r.run()
 		r.pass(time.Hour)
-		if r.agent.reason != "" {
-			t.Errorf("in maintenance while it serves: %s", r.agent.reason)
+		if r.agent.out {
+			t.Error("not registered while it serves")
 		}
-		r.wantOps(op{0, "maintain", gatewayID, "serving"})
+		r.wantOps(op{0, "register", gatewayID, ""})
 		time.AfterFunc(2*sec, func() { r.metadata.stop("sidecar-proxy") })
 		took, err := r.term()
 		if err != nil || took < 2*sec || took > 3*sec {
 			t.Errorf("took %s, %v; want the proxy's 2 s", took, err)
 		}
-		if r.agent.reason == "" {
-			t.Error("not in maintenance after TERM")
+		if !r.agent.out {
+			t.Error("still registered after TERM")
 		}
-		r.wantOps(op{time.Hour, "maintain", gatewayID, "critical"})
+		r.wantOps(op{time.Hour, "deregister", gatewayID, ""})
 		if d := cmp.Diff([]string{"service-secret"}, r.logout.distinct()); d != "" {
 			t.Error(d)
 		}
@@ -92,19 +92,18 @@ func TestGatewayOfAFailingAgent(t *testing.T) {
 		start, end error // the agent's answers to the writes, the first ten of the end
 		code       int
 	}{
-		"that restarts":               {errRefused, errRefused, 0},
-		"that lost the gateway":       {errGone, errGone, 0},
-		"that fails":                  {errServer, errServer, 0},
-		"that refuses":                {errDenied, errDenied, 3},
-		"that cannot end maintenance": {errDenied, nil, 0},
-		"that does not answer":        {errHang, nil, 0},
+		"that restarts":                 {errRefused, errRefused, 0},
+		"that fails":                    {errServer, errServer, 0},
+		"that refuses":                  {errDenied, errDenied, 3},
+		"that refuses the registration": {errDenied, nil, 0},
+		"that does not answer":          {errHang, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inGateway(t, func(r *rig) {
 				failures := 0
 				r.agent.setAnswer(func(o op) error {
-					if o.Status == "serving" {
+					if o.Verb == "register" {
 						return tt.start
 					}
 					if failures++; failures > 10 {
@@ -118,30 +117,30 @@ func TestGatewayOfAFailingAgent(t *testing.T) {
 				if _, err := r.term(); cli.ExitCode(err) != tt.code {
 					t.Errorf("exit code %d for %v, want %d", cli.ExitCode(err), err, tt.code)
 				}
-				if critical := r.agent.reason != ""; critical != (tt.end != errGone && tt.code == 0) {
-					t.Errorf("in maintenance: %t", critical)
+				if r.agent.out != (tt.code == 0) {
+					t.Errorf("deregistered: %t", r.agent.out)
 				}
 			})
 		})
 	}
 }
 
-// TestRefusedEndOfMaintenanceIsRepeated: with the token of the file, which a new login of
+// TestRefusedRegistrationIsRepeated: with the token of the file, which a new login of
 // mesh-init replaces.
-func TestRefusedEndOfMaintenanceIsRepeated(t *testing.T) {
+func TestRefusedRegistrationIsRepeated(t *testing.T) {
 	t.Parallel()
 	inGateway(t, func(r *rig) {
-		r.agent.reason = "an earlier run was stopped"
+		r.agent.out = true // an earlier run was stopped
 		r.agent.token = "new-secret"
 		r.run()
 		r.pass(time.Hour)
-		if r.agent.reason == "" {
-			t.Error("out of maintenance without a token that the agent takes")
+		if !r.agent.out {
+			t.Error("registered without a token that the agent takes")
 		}
 		r.file(workload.FileServiceToken, "new-secret")
 		r.pass(2 * sec)
-		if r.agent.reason != "" {
-			t.Errorf("in maintenance: %s", r.agent.reason)
+		if r.agent.out {
+			t.Error("not registered with the new token")
 		}
 		r.metadata.stop("sidecar-proxy")
 		if _, err := r.term(); err != nil {
@@ -150,14 +149,14 @@ func TestRefusedEndOfMaintenanceIsRepeated(t *testing.T) {
 	})
 }
 
-// TestLateAnswerAtStartDoesNotEndTheMaintenance: the agent may apply the two writes in
-// either order.
-func TestLateAnswerAtStartDoesNotEndTheMaintenance(t *testing.T) {
+// TestLateRegistrationDoesNotOutliveTheEnd: the agent may apply the two writes in either
+// order.
+func TestLateRegistrationDoesNotOutliveTheEnd(t *testing.T) {
 	t.Parallel()
 	inGateway(t, func(r *rig) {
 		r.agent.late = 500 * time.Millisecond
 		r.agent.setAnswer(func(o op) error {
-			if o.Status == "serving" {
+			if o.Verb == "register" {
 				return errHang
 			}
 			return nil
@@ -169,17 +168,17 @@ func TestLateAnswerAtStartDoesNotEndTheMaintenance(t *testing.T) {
 			t.Error(err)
 		}
 		r.pass(time.Minute)
-		if r.agent.reason == "" {
-			t.Error("a write of the start ended the maintenance")
+		if !r.agent.out {
+			t.Error("a write of the start registered the gateway again")
 		}
 	})
 }
 
-// TestGatewayWithoutAnAgent has one check, and no maintenance.
+// TestGatewayWithoutAnAgent has one check, and is deregistered after its proxy.
 func TestGatewayWithoutAnAgent(t *testing.T) {
 	t.Parallel()
 	atServers(t, []string{"app"}, func(r *rig) {
-		r.cfg.Gateway = &config.Gateway{Kind: "mesh-gateway", Name: "web", HealthCheckPort: 22001}
+		r.cfg.Gateway = &config.Gateway{Kind: "api-gateway", Name: "web", HealthCheckPort: 22001}
 		r.login("service-secret", "")
 		r.metadata.set(map[string]string{"consul-dataplane": "HEALTHY"}, nil)
 		r.run()
@@ -196,12 +195,12 @@ func TestGatewayWithoutAnAgent(t *testing.T) {
 	})
 }
 
-// TestGatewayOfAFederationIsDeregisteredFirst: Consul sends traffic to it whatever its check
-// is, so its proxy, which ends 3 s later, outlives the registration.
-func TestGatewayOfAFederationIsDeregisteredFirst(t *testing.T) {
+// TestMeshGatewayIsDeregisteredFirst: across a federation Consul sends traffic to it whatever
+// its check is, so its proxy, which ends 3 s later, outlives the registration.
+func TestMeshGatewayIsDeregisteredFirst(t *testing.T) {
 	t.Parallel()
 	atServers(t, nil, func(r *rig) {
-		r.cfg.Gateway = &config.Gateway{Kind: "mesh-gateway", Name: "web", Meta: map[string]string{"consul-wan-federation": "1"}}
+		r.cfg.Gateway = &config.Gateway{Kind: "mesh-gateway", Name: "web"}
 		r.metadata.set(map[string]string{"sidecar-proxy": "HEALTHY"}, nil)
 		r.login("service-secret", "")
 		r.run()

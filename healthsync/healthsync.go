@@ -42,12 +42,17 @@ type Metadata interface {
 
 // Checks writes to Consul; registrar.Registrar has all of it. Set gives checks their
 // statuses, with a result for each, and registers again what Consul has lost.
-// SetMaintenance makes a gateway critical for that reason; without a reason it ends
-// that. Refresh is how often a check whose status stays is written again.
+// Refresh is how often a check whose status stays is written again.
 type Checks interface {
 	Set(ctx context.Context, token string, w workload.Workload, updates []registrar.Update) []registrar.Result
-	SetMaintenance(ctx context.Context, token string, w workload.Workload, reason string) error
 	Refresh() time.Duration
+}
+
+// Agent is where a task with an agent is registered; registrar.Registrar has all of it.
+// Both calls are safe to repeat.
+type Agent interface {
+	Register(ctx context.Context, token string, w workload.Workload) error
+	Deregister(ctx context.Context, token string, w workload.Workload) error
 }
 
 // Options say what to synchronise.
@@ -71,6 +76,8 @@ type Options struct {
 type Deps struct {
 	Metadata Metadata
 	Checks   Checks
+	// Agent is asked for gateways only, and in a task with an agent.
+	Agent Agent
 	// AwaitStart returns nil when mesh-init has registered the task and written its
 	// files, and an error when it has failed.
 	AwaitStart func(context.Context) error
@@ -89,7 +96,7 @@ type Deps struct {
 	// not there is no error. With an agent it is called when that is gone, and not
 	// without consulHTTPAddr.
 	Deregister func(ctx context.Context, token string, w workload.Workload) error
-	// Classify judges errors of Checks, LogOut and Deregister. An unknown check
+	// Classify judges errors of Checks, Agent, LogOut and Deregister. An unknown check
 	// is retry.Gone.
 	Classify func(error) retry.Class
 	Log      hclog.Logger
@@ -169,8 +176,8 @@ type syncer struct {
 	clientEnded bool
 }
 
-// wanted reports whether there is a status to write at all. A gateway with an agent has
-// no checks, but becomes critical at the end; without an agent each proxy has one.
+// wanted reports whether there is anything to write at all. A gateway with an agent has
+// no checks, but is deregistered at the end; without an agent each proxy has one.
 func (s *syncer) wanted() bool {
 	return len(s.cfg.HealthSyncContainers) > 0 || s.cfg.Gateway != nil || s.atServers
 }
@@ -194,7 +201,7 @@ func (s *syncer) start(ctx context.Context) error {
 	if err := s.learn(ctx, 0); err != nil {
 		return err
 	}
-	s.endMaintenance(ctx)
+	s.registerGateway(ctx)
 	return nil
 }
 

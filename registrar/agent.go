@@ -122,19 +122,6 @@ func (a *agent) setStatus(ctx context.Context, token string, w workload.Workload
 	return nil
 }
 
-func (a *agent) SetMaintenance(ctx context.Context, token string, w workload.Workload, reason string) error {
-	if reason == "" {
-		if err := a.client.Agent().DisableServiceMaintenanceOpts(w.Proxy.ID, query(ctx, token, w)); err != nil {
-			return refusal(fmt.Sprintf("end maintenance of proxy %q", w.Proxy.ID), w.Name, err)
-		}
-		return nil
-	}
-	if err := a.client.Agent().EnableServiceMaintenanceOpts(w.Proxy.ID, reason, query(ctx, token, w)); err != nil {
-		return refusal(fmt.Sprintf("start maintenance of proxy %q", w.Proxy.ID), w.Name, err)
-	}
-	return nil
-}
-
 func query(ctx context.Context, token string, w workload.Workload) *api.QueryOptions {
 	return (&api.QueryOptions{Token: token, Namespace: w.Namespace, Partition: w.Partition}).WithContext(ctx)
 }

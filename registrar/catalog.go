@@ -68,7 +68,7 @@ func (c *catalog) register(ctx context.Context, token string, w workload.Workloa
 func (c *catalog) Deregister(ctx context.Context, token string, w workload.Workload) error {
 	var errs []error
 	for _, id := range serviceIDs(w) {
-		if err := c.remove(ctx, token, w, api.CatalogDeregistration{ServiceID: id}); err != nil {
+		if err := deregister(ctx, c.client, token, w, api.CatalogDeregistration{ServiceID: id}); err != nil {
 			errs = append(errs, catalogRefusal(fmt.Sprintf("deregister service %q", id), w, err))
 		}
 	}
@@ -206,34 +206,6 @@ func (c *catalog) write(ctx context.Context, token string, w workload.Workload, 
 	return restored, nil
 }
 
-// SetMaintenance reads before it ends a maintenance, because there is rarely one.
-func (c *catalog) SetMaintenance(ctx context.Context, token string, w workload.Workload, reason string) error {
-	if reason != "" {
-		e := entry(w)
-		e.Checks = api.HealthChecks{maintenanceEntry(w, reason)}
-		if err := c.put(ctx, token, e); err != nil {
-			return catalogRefusal(fmt.Sprintf("start maintenance of proxy %q", w.Proxy.ID), w, err)
-		}
-		return nil
-	}
-	what := fmt.Sprintf("end maintenance of proxy %q", w.Proxy.ID)
-	id := maintenanceID(w)
-	known, err := c.read(ctx, token, w, false, []string{id, workload.CatalogCheckID(w.Proxy.ID, workload.ContainerDataplane)})
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	if len(known) == 0 {
-		return consulutil.WithClass(fmt.Errorf("%s: it is not in the catalog", what), retry.Gone)
-	}
-	if _, ok := known[id]; !ok {
-		return nil
-	}
-	if err := c.remove(ctx, token, w, api.CatalogDeregistration{CheckID: id}); err != nil {
-		return catalogRefusal(what, w, err)
-	}
-	return nil
-}
-
 // read returns what checks of the task report, without those that the catalog does not
 // have. stale allows the answer of a server that is behind.
 func (c *catalog) read(ctx context.Context, token string, w workload.Workload, stale bool, ids []string) (map[string]health, error) {
@@ -255,11 +227,7 @@ func (c *catalog) put(ctx context.Context, token string, e *api.CatalogRegistrat
 	return err
 }
 
-// remove takes a service or a check off the node. One that is not there is no error.
-func (c *catalog) remove(ctx context.Context, token string, w workload.Workload, d api.CatalogDeregistration) error {
-	return deregister(ctx, c.client, token, w, d)
-}
-
+// deregister takes a service or a check off the node. One that is not there is no error.
 func deregister(ctx context.Context, client *api.Client, token string, w workload.Workload, d api.CatalogDeregistration) error {
 	d.Node, d.Namespace, d.Partition = w.Node, w.Namespace, w.Partition
 	_, err := client.Catalog().Deregister(&d, (&api.WriteOptions{Token: token}).WithContext(ctx))

@@ -155,13 +155,6 @@ func TestCatalogRequests(t *testing.T) {
 	try(err)
 	s.want(t, "GET /v1/health/service/web-sidecar-proxy?filter=Service.ID+%3D%3D+%22web-abc123-sidecar-proxy%22+and+"+
 		"Node.Node+%3D%3D+%22arn%3Aaws%3Aecs%3Aus-west-2%3A123456789012%3Acluster%2Fprod%22&merge-central-config=&ns=ns&partition=part tok")
-	try(r.SetMaintenance(ctx, "tok", w, "stopping"))
-	s.want(t, registers)
-	try(r.SetMaintenance(ctx, "tok", w, ""))
-	s.want(t, reads, reads) // the first finds out that there is none
-	s.checks["_service_maintenance:web-abc123-sidecar-proxy"] = health{"critical", ""}
-	try(r.SetMaintenance(ctx, "tok", w, ""))
-	s.want(t, reads, "PUT /v1/catalog/deregister tok")
 	try(r.Deregister(ctx, "tok", w))
 	s.want(t, "PUT /v1/catalog/deregister tok", "PUT /v1/catalog/deregister tok")
 }
@@ -280,9 +273,6 @@ func TestCatalogBodiesGolden(t *testing.T) {
 			}
 			if result := r.Set(ctx, "tok", w, []Update{{Check: last, Status: "passing", Output: "fine"}})[0]; result.Err != nil {
 				t.Fatal(result.Err)
-			}
-			if err := r.SetMaintenance(ctx, "tok", w, "stopping"); err != nil {
-				t.Fatal(err)
 			}
 			if err := r.Deregister(ctx, "tok", w); err != nil {
 				t.Fatal(err)

@@ -107,20 +107,3 @@ func checkEntry(w workload.Workload, c workload.SyncCheck, h health) *api.Health
 		Partition: w.Partition,
 	}
 }
-
-// maintenanceEntry makes the proxy critical for a reason, as an agent does.
-func maintenanceEntry(w workload.Workload, reason string) *api.HealthCheck {
-	return &api.HealthCheck{
-		Node:      w.Node,
-		CheckID:   maintenanceID(w),
-		Name:      "Service Maintenance Mode",
-		Status:    api.HealthCritical,
-		Notes:     reason,
-		ServiceID: w.Proxy.ID,
-		Type:      "maintenance",
-		Namespace: w.Namespace,
-		Partition: w.Partition,
-	}
-}
-
-func maintenanceID(w workload.Workload) string { return api.ServiceMaintPrefix + w.Proxy.ID }

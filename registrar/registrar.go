@@ -35,10 +35,6 @@ type Checks interface {
 	// registers again what Consul has lost: the checks, or the workload. There is a
 	// result for each update, in their order.
 	Set(ctx context.Context, token string, w workload.Workload, updates []Update) []Result
-	// SetMaintenance makes the proxy, or the gateway, critical for that reason
-	// whatever its checks report, and ends that when the reason is empty. The
-	// error's class is Gone when Consul does not know the proxy.
-	SetMaintenance(ctx context.Context, token string, w workload.Workload, reason string) error
 	// Refresh is how often Set has to repeat a status that stays.
 	Refresh() time.Duration
 }

@@ -77,7 +77,6 @@ func runSuite(t *testing.T, s subject, prefix string) {
 		"results are in order":             resultsAreInOrder,
 		"unregistered proxy is gone":       unknownProxyIsGone,
 		"deregistering removes all, twice": deregisterRemoves,
-		"maintenance is critical and ends": maintenance,
 	} {
 		t.Run(name, func(t *testing.T) {
 			id := prefix + "-" + strings.ReplaceAll(name, " ", "-")
@@ -87,9 +86,6 @@ func runSuite(t *testing.T, s subject, prefix string) {
 	t.Run("gateway deregistered", func(t *testing.T) {
 		w := s.Gateway(t, "gateway", prefix+"-gateway-deregistered")
 		deregisterRemoves(t, s, w)
-	})
-	t.Run("gateway in maintenance", func(t *testing.T) {
-		maintenance(t, s, s.Gateway(t, "gateway", prefix+"-gateway-in-maintenance"))
 	})
 	t.Run("gateway", func(t *testing.T) { gateway(t, s, s.Gateway(t, "gateway", prefix+"-gateway")) })
 }
@@ -262,38 +258,6 @@ func resultsAreInOrder(t *testing.T, s subject, w workload.Workload) {
 	}
 	for i, c := range w.SyncChecks {
 		wantCheck(t, s, c.ID, "passing", fmt.Sprint(i))
-	}
-}
-
-func maintenance(t *testing.T, s subject, w workload.Workload) {
-	set := func(reason string) error {
-		return s.Registrar.SetMaintenance(context.Background(), s.Token, w, reason)
-	}
-	wantGone(t, set("stopping"))
-	wantGone(t, set(""))
-	register(t, s, w)
-	id := api.ServiceMaintPrefix + w.Proxy.ID
-	for range 2 {
-		for range 2 { // every call is safe to repeat
-			if err := set("stopping"); err != nil {
-				t.Fatal(err)
-			}
-			if status, _, ok := s.Check(t, id); !ok || status != api.HealthCritical {
-				t.Errorf("check %s is %q (exists %v) in maintenance", id, status, ok)
-			}
-		}
-		register(t, s, w)
-		if _, _, ok := s.Check(t, id); !ok {
-			t.Error("a registration ended the maintenance")
-		}
-		for range 2 {
-			if err := set(""); err != nil {
-				t.Fatal(err)
-			}
-			if status, _, ok := s.Check(t, id); ok {
-				t.Errorf("check %s is %q after maintenance", id, status)
-			}
-		}
 	}
 }
 

@@ -45,8 +45,9 @@ service-token until the application containers have stopped, and health-sync
 logs it out after them, or 12 s before the stop timeout ends. When the container
 consul-client stops before them, both tokens are logged out at once.
 
-A gateway is put into Consul's maintenance mode on TERM or INT, until a later run of
-the container. Its token is logged out when Envoy has stopped, after 6 s at most.
+A mesh gateway is deregistered on TERM or INT, before its callers have gone, because
+Consul sends them to it whatever its health is; a later run of the container registers
+it again. Its token is logged out when Envoy has stopped, after 6 s at most.
 
 When the agent refuses connections for 5 s after TERM, the services are taken out
 of the servers' catalog at consulHTTPAddr: an agent that died has not done so.
@@ -126,6 +127,7 @@ func healthSync(ctx context.Context, inv *cli.Invocation, limit time.Duration, o
 	return healthsync.Run(ctx, o, healthsync.Deps{
 		Metadata: metadata,
 		Checks:   checks,
+		Agent:    checks,
 		AwaitStart: func(ctx context.Context) error {
 			if limit == 0 {
 				return nil

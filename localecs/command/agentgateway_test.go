@@ -58,10 +58,20 @@ checks:
 func TestEndToEndTwoDatacentersThroughAnAgentsGateway(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
-	dir := derive(t, "two-datacenters", agentGatewayTasks,
-		"  agentless-mesh-controller:\n", "  hello-mesh-controller:\n    actions: [\"ecs:ListTasks\", \"ecs:DescribeTasks\"]\n  agentless-mesh-controller:\n",
-		"  tokens:\n", `  tokens:
-    - secret: arn:aws:secretsmanager:us-east-1:123456789012:secret:hello-mesh/controller-token
+	dir := derive(t, "two-datacenters", agentGatewayTasks, aclControllerBefore, aclControllerRole, "  tokens:\n", "  tokens:\n"+aclControllerToken)
+	writeAgentGateway(t, dir)
+	code, report, _ := runReport(t, programs(t), dir)
+	if code != 0 || report.Answered < 40 || report.Failed != 0 || len(report.Failures) != 0 || len(report.Left) != 0 {
+		t.Errorf("exit %d, report %+v; want nothing lost of 40 requests and more", code, report)
+	}
+}
+
+// aclControllerRole goes in place of aclControllerBefore, and aclControllerToken in front of
+// the tokens of a scenario's server, for a controller of tasks with agents.
+const (
+	aclControllerBefore = "  agentless-mesh-controller:\n"
+	aclControllerRole   = "  hello-mesh-controller:\n    actions: [\"ecs:ListTasks\", \"ecs:DescribeTasks\"]\n" + aclControllerBefore
+	aclControllerToken  = `    - secret: arn:aws:secretsmanager:us-east-1:123456789012:secret:hello-mesh/controller-token
       rules: |
         acl = "write"
         agent_prefix "" { policy = "read" }
@@ -69,19 +79,26 @@ func TestEndToEndTwoDatacentersThroughAnAgentsGateway(t *testing.T) {
         session_prefix "" { policy = "write" }
         node_prefix "" { policy = "write" }
         service_prefix "" { policy = "write" }
-`)
-	for name, text := range map[string][]byte{
-		"acl-controller.json": readFile(t, filepath.Join(example("hello-mesh"), "controller.json")),
-		"controller.json":     readFile(t, filepath.Join(example("agentless-mesh"), "controller.json")),
-		"agent-gateway.json":  agentGateway(t),
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+`
+)
+
+// writeAgentGateway writes the task definitions of a gateway with an agent and of both
+// controllers.
+func writeAgentGateway(t *testing.T, dir string) {
+	t.Helper()
+	writeFiles(t, dir, map[string]string{
+		"acl-controller.json": string(readFile(t, filepath.Join(example("hello-mesh"), "controller.json"))),
+		"controller.json":     string(readFile(t, filepath.Join(example("agentless-mesh"), "controller.json"))),
+		"agent-gateway.json":  string(agentGateway(t)),
+	})
+}
+
+func writeFiles(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-	}
-	code, report, _ := runReport(t, programs(t), dir)
-	if code != 0 || report.Answered < 40 || report.Failed != 0 || len(report.Failures) != 0 || len(report.Left) != 0 {
-		t.Errorf("exit %d, report %+v; want nothing lost of 40 requests and more", code, report)
 	}
 }
 

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -66,8 +65,7 @@ checks:
   cleanExits: true
 `
 
-// primaryOfFederation goes in front of the tokens of the scenario's server. The second
-// token is what servers of another datacenter need, the third one is for its tasks.
+// primaryOfFederation goes in front of the tokens of the scenario's server.
 const primaryOfFederation = `  datacenter: dc1
   config:
     primary_datacenter: dc1
@@ -76,7 +74,11 @@ const primaryOfFederation = `  datacenter: dc1
     tls:
       defaults: {ca_file: /tls/ca.pem, cert_file: /tls/cert.pem, key_file: /tls/key.pem, verify_outgoing: true}
       internal_rpc: {verify_incoming: true, verify_server_hostname: true}
-  configEntries:
+` + federationTokens
+
+// federationTokens are an intention, what servers of another datacenter need, and the token
+// of its tasks.
+const federationTokens = `  configEntries:
     - {Kind: service-intentions, Name: stock, Sources: [{Name: web, Action: allow}]}
   tokens:
     - secret: arn:aws:secretsmanager:us-east-1:123456789012:secret:two-datacenters/server-token
@@ -142,14 +144,87 @@ func TestEndToEndFederationThroughMeshGateways(t *testing.T) {
 	}
 }
 
-// federation derives the scenario of a federation from that of cluster peers.
+// leavingGatewaysTasks has gateways of dc1 leave under traffic, one without an agent and one
+// with it. The servers gossip, so no gateway is marked as one of a federation. An agent
+// asks every 30 s which datacenters there are, so the gateways of dc1 start when dc2 is one.
+const leavingGatewaysTasks = `
+tasks:
+  acl-controller: acl-controller.json
+  controller: controller.json
+  dc2: dc2.json
+  operator: operator.json
+  web: web.json
+  gateway-1: mesh-gateway.json
+  gateway-1a: agent-gateway.json
+  gateway-1b: mesh-gateway.json
+  stock: stock.json
+  gateway-2: mesh-gateway-dc2.json
+
+steps:
+  - start: [acl-controller, controller]
+  - await: {logins: [iam-ecs-client-token, iam-ecs-service-token], within: 60s}
+  - start: [dc2, gateway-2, stock, operator]
+  - await: {task: operator, stopped: true, stopCode: EssentialContainerExited, within: 120s}
+  - start: [web, gateway-1, gateway-1a]
+  - await: {task: gateway-1, inTraffic: true, within: 90s}
+  - await: {task: gateway-1a, inTraffic: true, within: 90s}
+  - await: {service: web, passing: 1, within: 90s}
+  - traffic: {task: web, port: 8080, rate: 50}
+  - await: {requests: 100, within: 60s}
+  - stop: [gateway-1]
+  - await: {requests: 100, within: 60s}
+  - endTraffic: {name: a gateway without an agent leaves, failed: 0}
+  - start: [gateway-1b]
+  - await: {task: gateway-1b, inTraffic: true, within: 60s}
+  - traffic: {task: web, port: 8080, rate: 50}
+  - await: {requests: 100, within: 60s}
+  - stop: [gateway-1a]
+  - await: {requests: 100, within: 60s}
+  - endTraffic: {name: a gateway with an agent leaves, failed: 0}
+  - get:
+      task: gateway-1b
+      url: "http://127.0.0.1:19000/stats?usedonly&filter=mesh_gateway"
+      has: [tcp.mesh_gateway_remote]
+  - stop: [web]
+  - stop: [gateway-1b, gateway-2, stock]
+  - kill: {task: dc2}
+  - await: {task: dc2, stopped: true, within: 30s}
+  - stop: [controller, acl-controller]
+
+checks:
+  minRequests: 400
+  noTokensOf: [iam-ecs-client-token, iam-ecs-service-token]
+  noServices: [web, web-sidecar-proxy, mesh-gateway]
+  agentsLeft: true
+  cleanExits: true
+`
+
+// secondaryOfGossip is the server of dc2, which reaches that of dc1 by itself.
+const secondaryOfGossip = `exec consul agent "$@" -hcl="acl { tokens { agent = \"$CONSUL_HTTP_TOKEN\" replication = \"$CONSUL_HTTP_TOKEN\" } }" -hcl='
+primary_datacenter = "dc1"
+retry_join_wan = ["10.42.0.254"]
+retry_interval_wan = "1s"
+acl { enabled = true default_policy = "deny" enable_token_replication = true }'
+`
+
+// Sidecar proxies send requests for another datacenter to each mesh gateway of theirs that
+// is registered, whatever its health, also when the servers do without gateways.
+func TestEndToEndGatewaysLeaveAFederation(t *testing.T) {
+	testkit.Long(t)
+	t.Parallel()
+	dir := betweenDatacenters(t, leavingGatewaysTasks, secondaryOfGossip, aclControllerBefore, aclControllerRole,
+		"  datacenter: dc1\n  tokens:\n", "  datacenter: dc1\n  config: {primary_datacenter: dc1}\n"+federationTokens+aclControllerToken)
+	writeAgentGateway(t, dir)
+	code, report, _ := runReport(t, programs(t), dir)
+	if code != 0 || report.Answered < 400 || report.Failed != 0 || len(report.Failures) != 0 || len(report.Left) != 0 {
+		t.Errorf("exit %d, report %+v; want nothing lost of 400 requests and more", code, report)
+	}
+}
+
+// federation derives the scenario of a federation through gateways.
 func federation(t *testing.T) (dir string) {
 	t.Helper()
-	const dc2Tasks = `"environment": [
-        {
-          "name": "CONSUL_ECS_CONFIG_JSON",
-          "value": "{\"bootstrapDir\":\"/consul\",\"consulServers\":{\"hosts\":\"dc2.`
-	dir = derive(t, "two-datacenters", federationTasks,
+	dir = betweenDatacenters(t, federationTasks, secondaryOfFederation,
 		"      /operator.sh: operator.sh\n", `      /operator.sh: operator.sh
       /dc2.sh: dc2.sh
       /tls/ca.pem: ca.pem
@@ -157,6 +232,25 @@ func federation(t *testing.T) (dir string) {
       /tls/key.pem: key.pem
 `,
 		"  datacenter: dc1\n  tokens:\n", primaryOfFederation,
+		`\"name\":\"mesh-gateway\",`, `\"name\":\"mesh-gateway\",\"meta\":{\"consul-wan-federation\":\"1\"},`,
+		`\"proxy\":{\"mode\":\"direct\"}}}`, `\"proxy\":{\"mode\":\"direct\"},\"wanAddress\":{\"address\":\"mesh-gateway.datacenters.local\",\"port\":8443}}}`)
+	err := testkit.WriteCertificates(dir, "server.dc1.consul", "consul-server.server.dc1.consul", "server.dc2.consul", "dc2-server.server.dc2.consul")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// betweenDatacenters derives a scenario of federated datacenters from that of cluster peers.
+// secondary starts the server of dc2.
+func betweenDatacenters(t *testing.T, tasks, secondary string, oldnew ...string) (dir string) {
+	t.Helper()
+	const dc2Tasks = `"environment": [
+        {
+          "name": "CONSUL_ECS_CONFIG_JSON",
+          "value": "{\"bootstrapDir\":\"/consul\",\"consulServers\":{\"hosts\":\"dc2.`
+	dir = derive(t, "two-datacenters", tasks, append(oldnew,
+		"      /operator.sh: operator.sh\n", "      /operator.sh: operator.sh\n      /dc2.sh: dc2.sh\n",
 		`peering = "write"`, `service_prefix "" { policy = "read" } node_prefix "" { policy = "read" }`,
 		`"consul",
         "agent",
@@ -167,17 +261,10 @@ func federation(t *testing.T) (dir string) {
         {
           "containerPort": 8500`),
 		dc2Tasks, secretOf("task-token", dc2Tasks),
-		`\"name\":\"mesh-gateway\",`, `\"name\":\"mesh-gateway\",\"meta\":{\"consul-wan-federation\":\"1\"},`,
-		`\"proxy\":{\"mode\":\"direct\"}}}`, `\"proxy\":{\"mode\":\"direct\"},\"wanAddress\":{\"address\":\"mesh-gateway.datacenters.local\",\"port\":8443}}}`,
-		`\"destinationPeer\":\"dc2\"`, `\"datacenter\":\"dc2\"`)
-	for name, text := range map[string]string{"controller.json": string(readFile(t, filepath.Join(example("agentless-mesh"), "controller.json"))), "operator.sh": awaitFederation, "dc2.sh": secondaryOfFederation} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	err := testkit.WriteCertificates(dir, "server.dc1.consul", "consul-server.server.dc1.consul", "server.dc2.consul", "dc2-server.server.dc2.consul")
-	if err != nil {
-		t.Fatal(err)
-	}
+		`\"destinationPeer\":\"dc2\"`, `\"datacenter\":\"dc2\"`)...)
+	writeFiles(t, dir, map[string]string{
+		"controller.json": string(readFile(t, filepath.Join(example("agentless-mesh"), "controller.json"))),
+		"operator.sh":     awaitFederation, "dc2.sh": secondary,
+	})
 	return dir
 }
