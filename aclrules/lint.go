@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/hashicorp/hcl/hcl/ast"
 )
 
 // Lint is a part of a policy that does not do what its author will think it
@@ -12,7 +14,7 @@ import (
 type Lint struct {
 	// Line is where, from 1; 0 when unknown.
 	Line int
-	// Code is for machines: inert, case, shadowed, root.
+	// Code is for machines: inert, case, repeated, shadowed, root.
 	Code string
 	// Message says what is so and what to do.
 	Message string
@@ -22,6 +24,7 @@ type Lint struct {
 const (
 	Inert    = "inert"    // the server ignores it without a word
 	Case     = "case"     // not in lower case: it loses against any other rule
+	Repeated = "repeated" // an argument is set again: new servers refuse the policy
 	Shadowed = "shadowed" // another rule of the policy makes it pointless
 	root     = "root"     // equivalent to much more than it says
 )
@@ -29,20 +32,47 @@ const (
 // LintText lints a policy's text that Parse accepts; the error is Parse's.
 func LintText(text string) ([]Lint, error) {
 	p, err := Parse(text)
-	if err != nil {
+	if err != nil || text == "" {
 		return nil, err
 	}
-	ignored, err := UnknownKeys(text)
+	file, _, err := decode(text)
 	if err != nil {
 		return nil, err
 	}
 	var found []Lint
-	for _, i := range ignored {
+	for _, i := range inert(file) {
 		found = append(found, Lint{i.Line, Inert, i.Message})
 	}
-	found = slices.Concat(found, letterCase(p), shadowed(p), escalations(p))
+	found = slices.Concat(found, repeated(file), letterCase(p), shadowed(p), escalations(p))
 	slices.SortStableFunc(found, func(a, b Lint) int { return cmp.Compare(a.Line, b.Line) })
 	return found, nil
+}
+
+// repeated finds arguments that HCL sets again in the same place, spelled the same. Consul
+// 1.22 refuses to write such a policy; it reads those that it has, like earlier versions.
+func repeated(file *ast.File) []Lint {
+	var found []Lint
+	ast.Walk(file, func(n ast.Node) (ast.Node, bool) {
+		list, ok := n.(*ast.ObjectList)
+		if !ok {
+			return n, true
+		}
+		set := map[string]bool{}
+		for _, item := range list.Items {
+			if !item.Assign.IsValid() { // a block, of which there may be several
+				continue
+			}
+			for _, key := range item.Keys {
+				if text := key.Token.Text; set[text] && !key.Token.JSON {
+					found = append(found, Lint{key.Pos().Line, Repeated, text + " is set again: Consul 1.22 refuses the policy, earlier versions take the last: remove the others"})
+				} else {
+					set[text] = true
+				}
+			}
+		}
+		return n, true
+	})
+	return found
 }
 
 // letterCase finds levels that the server enforces, but lets lose.

@@ -1,6 +1,7 @@
 package aclrules
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,6 +47,31 @@ key_prefix "b" { policy = "read" }
 	}
 	if _, err := LintText(`acl = "x"`); err == nil {
 		t.Error("linted what is no policy")
+	}
+}
+
+func TestLintNamesRepeatedArguments(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][]int{
+		"mesh = \"read\"\nacl = \"read\"\nmesh = \"write\"\nmesh = \"write\"":      {3, 4},
+		"key \"a\" { policy = \"read\"\n policy = \"deny\" }":                      {2},
+		`key "a" { policy = "read" } key "b" { policy = "read" }`:                  nil,
+		"key = { a = { policy = \"read\" } }\nkey = { b = { policy = \"read\" } }": {2},
+		`{"mesh": "read", "mesh": "write"}`:                                        nil,
+	} {
+		found, err := LintText(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lines []int
+		for _, l := range found {
+			if l.Code == Repeated {
+				lines = append(lines, l.Line)
+			}
+		}
+		if !slices.Equal(lines, want) {
+			t.Errorf("%s: lines %v, want %v", text, lines, want)
+		}
 	}
 }
 

@@ -125,7 +125,7 @@ func (c *catalog) Set(ctx context.Context, token string, w workload.Workload, up
 			results[i].Err = leaseErr
 		}
 	}
-	pending, lost := outstanding(updates, known, readErr != nil, len(sessionChecks) > 0)
+	pending := outstanding(updates, known, readErr != nil, len(sessionChecks) > 0)
 	if len(pending) == 0 {
 		return results
 	}
@@ -136,26 +136,22 @@ func (c *catalog) Set(ctx context.Context, token string, w workload.Workload, up
 	restored, err := c.write(ctx, token, w, writes, sessionChecks)
 	for _, p := range pending {
 		results[p].Err = cmp.Or(err, results[p].Err)
-		results[p].Restored = err == nil && (restored || lost)
+		_, found := known[updates[p].Check.ID]
+		results[p].Restored = err == nil && (restored || updates[p].Refresh) && !found
 	}
 	return results
 }
 
 // outstanding are the updates to write: changes, and of what is to be refreshed what is
-// not as known, or everything with all. lost reports that a check is not there any more.
-func outstanding(updates []Update, known map[string]health, unknown, all bool) (pending []int, lost bool) {
+// not as known, or everything with all.
+func outstanding(updates []Update, known map[string]health, unknown, all bool) (pending []int) {
 	for i, u := range updates {
-		have, ok := known[u.Check.ID]
-		switch {
-		case !u.Refresh:
-		case unknown, have == health{u.Status, u.Output} && !all:
-			continue
-		default:
-			lost = lost || !ok
+		same := known[u.Check.ID] == health{u.Status, u.Output}
+		if !u.Refresh || !unknown && (all || !same) {
+			pending = append(pending, i)
 		}
-		pending = append(pending, i)
 	}
-	return pending, lost
+	return pending
 }
 
 func isPassing(u Update) bool { return u.Status == api.HealthPassing }

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	mathrand "math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -77,6 +78,8 @@ type lab struct {
 	key    *ecdsa.PrivateKey
 	public string
 	scenes int
+	// strict servers refuse policies that set an argument again.
+	strict bool
 }
 
 func newLab(t *testing.T) *lab {
@@ -95,7 +98,7 @@ func newLab(t *testing.T) *lab {
 		t.Fatal(err)
 	}
 	public := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
-	return &lab{t: t, acl: c.ACL(), read: c, judge: judge, key: key, public: string(public)}
+	return &lab{t: t, acl: c.ACL(), read: c, judge: judge, key: key, public: string(public), strict: secured.Since(t, 1, 22)}
 }
 
 func (l *lab) must(err error) {
@@ -161,6 +164,9 @@ func (l *lab) build(s scene, salt string) (secret string, subject aclrules.Subje
 	l.t.Helper()
 	var ids []string
 	for i, p := range s.Policies {
+		if l.strict {
+			p.Lines = withoutRepeated(l.t, p.Lines)
+		}
 		made, _, err := l.acl.PolicyCreate(&api.ACLPolicy{Name: fmt.Sprintf("%spolicy-%d", salt, i), Rules: p.render(salt), Datacenters: p.Datacenters}, nil)
 		l.must(err)
 		ids = append(ids, made.ID)
@@ -189,6 +195,47 @@ func (l *lab) build(s scene, salt string) (secret string, subject aclrules.Subje
 	}, nil)
 	l.must(err)
 	return made.SecretID, aclrules.Subject{Token: made.AccessorID}
+}
+
+// withoutRepeated leaves out lines that set an argument again.
+func withoutRepeated(t *testing.T, lines []string) []string {
+	t.Helper()
+	found, err := aclrules.LintText(strings.Join(lines, "\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var distinct []string
+	for i, line := range lines {
+		if !slices.ContainsFunc(found, func(f aclrules.Lint) bool { return f.Code == aclrules.Repeated && f.Line == i+1 }) {
+			distinct = append(distinct, line)
+		}
+	}
+	return distinct
+}
+
+// What lint calls repeated is what servers from 1.22 on refuse, and no more.
+func TestRepeatedArgumentsAsTheServer(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	for i, text := range []string{
+		"mesh = \"read\"\nmesh = \"write\"",
+		"mesh = \"read\"\n\"mesh\" = \"write\"",
+		`key "a" { policy = "read" policy = "deny" }`,
+		`key "a" { policy = "read" } key "a" { policy = "deny" }`,
+		`key = { a = { policy = "read" } } key = { b = { policy = "deny" } }`,
+		`{"mesh": "read", "mesh": "write"}`,
+		`{"key": {"a": {"policy": "read"}, "a": {"policy": "deny"}}}`,
+	} {
+		found, err := aclrules.LintText(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		repeated := slices.ContainsFunc(found, func(f aclrules.Lint) bool { return f.Code == aclrules.Repeated })
+		_, _, err = l.acl.PolicyCreate(&api.ACLPolicy{Name: fmt.Sprintf("repeated-%d", i), Rules: text}, nil)
+		if (err != nil) != (repeated && l.strict) {
+			t.Errorf("%s: repeated to us: %v, to the server: %v", text, repeated, err)
+		}
+	}
 }
 
 func (l *lab) login(s scene, salt string) (string, aclrules.Subject) {

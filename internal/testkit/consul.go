@@ -9,6 +9,7 @@ package testkit
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -16,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -288,6 +290,31 @@ func (c *Consul) Require(t testing.TB) *Consul {
 		Missing(t, "consul not found; run 'make tools', and for "+NewestConsul+" 'tools/ensure.sh consul-1.22'")
 	}
 	return c
+}
+
+// Since reports whether the server is of that version or a later one: CONSUL_BIN may name
+// any.
+func (c *Consul) Since(t testing.TB, major, minor int) bool {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+c.HTTPAddr+"/v1/agent/self", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Consul-Token", c.Token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var self struct{ Config struct{ Version string } }
+	if err := json.NewDecoder(resp.Body).Decode(&self); err != nil {
+		t.Fatal(err)
+	}
+	var have [2]int
+	if _, err := fmt.Sscanf(self.Config.Version, "%d.%d.", &have[0], &have[1]); err != nil {
+		t.Fatalf("version %q: %v", self.Config.Version, err)
+	}
+	return slices.Compare(have[:], []int{major, minor}) >= 0
 }
 
 // Log is what the server has logged.
