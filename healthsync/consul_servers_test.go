@@ -36,7 +36,8 @@ func newTaskAtServers(t *testing.T, c *testkit.Consul, name string, containers .
 	return k
 }
 
-// catalog is what the servers have of the task: checks by ID without the service's.
+// catalog is what the servers have of the task: checks by ID without the service's, and
+// without those of a session, which some versions have.
 func (k *task) catalog() map[string]*api.HealthCheck {
 	k.t.Helper()
 	all := map[string]*api.HealthCheck{}
@@ -46,6 +47,9 @@ func (k *task) catalog() map[string]*api.HealthCheck {
 			k.t.Fatal(err)
 		}
 		for _, c := range checks {
+			if c.Type == "session" {
+				continue
+			}
 			all[c.CheckID[len(k.w.ID)+1:]] = c
 		}
 	}
