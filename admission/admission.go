@@ -43,6 +43,8 @@ type Options struct {
 type Result struct {
 	// Before and After are the document as it was read, and after all mutators.
 	Before, After *taskdef.Document
+	// Plain is Before, of an answer of DescribeTaskDefinition the definition in it.
+	Plain *taskdef.Document
 	// Format is that of both.
 	Format string
 	// Injected is false when the annotations do not ask for the mesh. Then After is the
@@ -101,6 +103,8 @@ type task struct {
 	cfg           *config.Config
 	configuration []byte
 	findings      []Finding
+	// former are the containers of the mesh as they were read, by their names.
+	former map[string]former
 }
 
 // mutator changes a task. An error ends the admission.
@@ -160,12 +164,12 @@ func Admit(doc []byte, o Options) (*Result, error) {
 		return nil, err
 	}
 	after := before.Clone()
-	t := &task{doc: after, open: open, format: format}
+	t := &task{doc: after, open: open, format: format, former: map[string]former{}}
 	if o.Mesh != nil {
 		t.mesh = *o.Mesh
 	}
 	t.annotate()
-	r := &Result{Before: before, After: after, Format: format, Injected: t.notes.inject(o.Mesh != nil)}
+	r := &Result{Before: before, Plain: before, After: after, Format: format, Injected: t.notes.inject(o.Mesh != nil)}
 	err = t.run(r, o)
 	r.require(t)
 	t.scan(o.Token)
@@ -179,8 +183,12 @@ func Admit(doc []byte, o Options) (*Result, error) {
 // run injects the mesh when it is asked for, and checks the result.
 func (t *task) run(r *Result, o Options) error {
 	if r.Injected || o.Into != nil {
-		if err := t.unwrap(); err != nil {
+		unwrapped, err := t.unwrap()
+		if err != nil {
 			return err
+		}
+		if unwrapped {
+			r.Plain = t.doc.Clone()
 		}
 		r.After = t.doc
 	}

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"maps"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 
+	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
@@ -167,6 +169,43 @@ func TestAdmittedDefinitionIsNotChangedAgain(t *testing.T) {
 				t.Errorf("%s with %s: the second admission changes the first:\n%s\n%s", name, mesh, first, second)
 			}
 		}
+	}
+}
+
+// DescribeTaskDefinition writes defaults out and leaves out what is empty.
+func TestRegisteredDefinitionIsCurrent(t *testing.T) {
+	t.Parallel()
+	checked := 0
+	for name, mesh := range corpus {
+		first := admit(t, readTestdata(t, "plain", name), meshFile(t, mesh))
+		if first.Rejected(false) || first.Format != FormatECS || !first.Injected {
+			continue
+		}
+		registered, err := taskdef.Parse(first.After.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		definition := *registered.Definition
+		definition.Revision, definition.Tags = 1, slices.Clone(definition.Tags)
+		slices.Reverse(definition.Tags)
+		tags := definition.Tags
+		definition.Tags = nil
+		answer, err := json.Marshal(map[string]any{"taskDefinition": definition, "tags": tags})
+		if err != nil {
+			t.Fatal(err)
+		}
+		second := admit(t, answer, meshFile(t, mesh))
+		if diff := taskdef.Diff(second.Plain, second.After); diff != "" {
+			t.Errorf("%s is changed:\n%s", name, diff)
+		}
+		other := admit(t, bytes.ReplaceAll(answer, []byte("example/"), []byte("other/")), meshFile(t, mesh))
+		if bytes.Contains(answer, []byte("/admission")) && bytes.Contains(answer, []byte("example/")) && !strings.Contains(taskdef.Diff(other.Plain, other.After), annotation.Prefix+annotation.Admission) {
+			t.Errorf("%s: another image has the same hash", name)
+		}
+		checked++
+	}
+	if checked < 30 {
+		t.Errorf("%d definitions are checked, want 30", checked)
 	}
 }
 

@@ -40,19 +40,21 @@ func canonicalize(t *task) error {
 }
 
 // unwrap takes the definition out of an answer of DescribeTaskDefinition, without what
-// only that has, and reads its annotations again, which have other paths then.
-func (t *task) unwrap() error {
+// only that has, and reads its annotations again, which have other paths then. It reports
+// whether it changed anything.
+func (t *task) unwrap() (bool, error) {
 	if t.format != FormatECS {
-		return nil
+		return false, nil
 	}
-	if t.doc.Task != t.doc.Root {
+	answer := t.doc.Task != t.doc.Root
+	if answer {
 		if tags := t.doc.Root.Get("tags"); tags != nil && t.doc.Task.Get("tags") == nil {
 			t.doc.Task.Set("tags", tags)
 		}
 		text, _ := t.doc.Task.MarshalJSON() // it is JSON
 		doc, err := t.open(text)
 		if err != nil {
-			return err
+			return false, err
 		}
 		t.doc, t.findings = doc, nil
 		t.annotate()
@@ -65,10 +67,10 @@ func (t *task) unwrap() error {
 		}
 	}
 	if len(removed) == 0 {
-		return nil
+		return answer, nil
 	}
 	t.add(codeOutput, "$", "keys", strings.Join(removed, ", "))
-	return t.doc.Refresh()
+	return true, t.doc.Refresh()
 }
 
 func (t *task) canonicalizeTask() error {

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"bytes"
 	"fmt"
 	"path"
 	"slices"
@@ -131,7 +132,10 @@ func (t *task) place(wanted []*taskdef.Container) error {
 			t.add(codeName, fmt.Sprintf("$.containerDefinitions[%d]", i), "container", c.Name)
 		}
 		if made[c.Name] != nil {
-			placed = append(placed, made[c.Name])
+			if _, known := t.former[c.Name]; !known {
+				t.former[c.Name] = former{c, n}
+			}
+			placed = append(placed, t.keepFormer(made[c.Name], t.former[c.Name]))
 			delete(made, c.Name)
 		}
 	}
@@ -142,6 +146,26 @@ func (t *task) place(wanted []*taskdef.Container) error {
 	}
 	list.SetItems(placed)
 	return nil
+}
+
+// former is a container of the mesh as it was read.
+type former struct {
+	container taskdef.Container
+	node      *taskdef.Node
+}
+
+// keepFormer returns the former container in place of the one that is made, if these differ
+// in nothing but the defaults that DescribeTaskDefinition writes out.
+func (t *task) keepFormer(made *taskdef.Node, was former) *taskdef.Node {
+	if t.format != FormatECS {
+		return made
+	}
+	text, _ := made.MarshalJSON() // it is JSON
+	doc, err := t.open(fmt.Appendf(nil, `{"networkMode": %q, "containerDefinitions": [%s]}`, t.doc.Definition.NetworkMode, text))
+	if err != nil || !bytes.Equal(taskdef.Canonical(doc.Definition.ContainerDefinitions[0]), taskdef.Canonical(was.container)) {
+		return made
+	}
+	return was.node
 }
 
 // logConfiguration is that of the mesh file, else of the first essential application

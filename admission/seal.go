@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -22,7 +23,7 @@ func (t *task) seal() error {
 	isSeal := func(n *taskdef.Node) bool { return t.text(n, "key") == annotation.Prefix+annotation.Admission }
 	at := slices.IndexFunc(tags.Items(), isSeal)
 	tags.SetItems(slices.DeleteFunc(slices.Clone(tags.Items()), isSeal))
-	text, err := t.doc.Task.MarshalJSON()
+	text, err := t.sealed()
 	if err != nil {
 		return err
 	}
@@ -35,4 +36,18 @@ func (t *task) seal() error {
 	}
 	tags.SetItems(slices.Insert(tags.Items(), at, tag))
 	return nil
+}
+
+// sealed is what the hash is of: for the ECS API what DescribeTaskDefinition answers as well,
+// and the text of a template, whose values are not all known.
+func (t *task) sealed() ([]byte, error) {
+	if t.format != FormatECS {
+		return t.doc.Task.MarshalJSON()
+	}
+	if err := t.doc.Refresh(); err != nil {
+		return nil, err
+	}
+	definition := *t.doc.Definition
+	definition.Tags = slices.SortedFunc(slices.Values(definition.Tags), func(a, b taskdef.Tag) int { return strings.Compare(a.Key, b.Key) })
+	return taskdef.Canonical(definition), nil
 }

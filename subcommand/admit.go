@@ -239,7 +239,7 @@ func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result, permissio
 	var err error
 	switch o.diff {
 	case diffUnified:
-		text = []byte(taskdef.Diff(r.Before, r.After))
+		text = []byte(taskdef.Diff(r.Plain, r.After))
 	case diffPatch:
 		text, err = taskdef.Patch(r.Before, r.After)
 	}

@@ -2,7 +2,9 @@ package taskdef
 
 import (
 	"math"
+	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -75,6 +77,25 @@ func emptyList[T any](list *[]T) {
 	if *list == nil {
 		*list = []T{}
 	}
+}
+
+// Canonical writes a value of the definition's types, with its defaults, so that what is
+// written and what ECS answers for it are the same: what is empty is left out.
+func Canonical(value any) []byte {
+	n := nodeOf(reflect.ValueOf(value))
+	n.prune()
+	return n.text()
+}
+
+// prune removes members that are empty.
+func (n *Node) prune() {
+	for _, item := range n.items {
+		item.prune()
+	}
+	n.members = slices.DeleteFunc(n.members, func(m member) bool {
+		m.value.prune()
+		return m.value.scalar == "" && len(m.value.members)+len(m.value.items) == 0
+	})
 }
 
 // CPUUnits returns the task's cpu in units of 1/1024 vCPU; false when it is
