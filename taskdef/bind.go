@@ -184,14 +184,14 @@ func (b *binder) bindText(v reflect.Value, text string, f field) {
 
 // sort orders what was found by the paths: the document's order does not count.
 func (b *binder) sort() {
-	slices.SortStableFunc(b.violations, func(one, other Violation) int { return comparePaths(one.Path, other.Path) })
-	slices.SortStableFunc(b.warnings, func(one, other Warning) int { return comparePaths(one.Path, other.Path) })
-	slices.SortStableFunc(b.faults, func(one, other fault) int { return comparePaths(one.path, other.path) })
-	slices.SortStableFunc(b.unknown, comparePaths)
+	slices.SortStableFunc(b.violations, func(one, other Violation) int { return ComparePaths(one.Path, other.Path) })
+	slices.SortStableFunc(b.warnings, func(one, other Warning) int { return ComparePaths(one.Path, other.Path) })
+	slices.SortStableFunc(b.faults, func(one, other fault) int { return ComparePaths(one.path, other.path) })
+	slices.SortStableFunc(b.unknown, ComparePaths)
 }
 
-// comparePaths orders paths by their keys and indexes, numbers as such.
-func comparePaths(one, other string) int {
+// ComparePaths orders paths by their keys and indexes, numbers as such.
+func ComparePaths(one, other string) int {
 	return slices.CompareFunc(steps(one), steps(other), func(a, b string) int {
 		i, err := strconv.Atoi(a)
 		j, otherErr := strconv.Atoi(b)
