@@ -27,7 +27,7 @@ func web() *Login {
 	return &Login{Method: "m", Entity: Entity{Name: "Web-Role", ID: "AROA1", Account: "1", Path: "/x/", Tags: map[string]string{"service": "Web", "other": "no"}}}
 }
 
-// S3.10, S3.15: rules that do not match are skipped without a word.
+// Rules that do not match are skipped without a word.
 func TestOnlyMatchingRulesCount(t *testing.T) {
 	t.Parallel()
 	m := iam(
@@ -98,7 +98,7 @@ func TestNothingBoundIsARefusal(t *testing.T) {
 	}
 }
 
-// S3.14: membership of a list.
+// Membership of a list.
 func TestGroupMembership(t *testing.T) {
 	t.Parallel()
 	m := iam(BindingRule{Selector: `"admin" in list.groups and value.team != ""`, BindType: "role", BindName: "${value.team}"})
@@ -151,7 +151,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// S3.16: what is not known never matches, and is visited.
+// What is not known never matches, and is visited.
 func TestUnknownKindsAreErrors(t *testing.T) {
 	t.Parallel()
 	m := iam(BindingRule{BindType: "group", BindName: "x"}, BindingRule{BindType: "role", BindName: "ops"})

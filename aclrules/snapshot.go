@@ -76,15 +76,15 @@ func (s *Snapshot) role(l Link) (Role, error) {
 	return Role{}, ErrDangling
 }
 
-// Policy implements resolver.Policies.
+// Policy implements aclrules.Policies.
 func (s *Snapshot) Policy(_ context.Context, l Link) (Policy, error) {
 	return s.policy(l)
 }
 
-// Role implements resolver.Roles.
+// Role implements aclrules.Roles.
 func (s *Snapshot) Role(_ context.Context, l Link) (Role, error) { return s.role(l) }
 
-// Token implements resolver.Tokens. No token reads a file.
+// Token implements aclrules.Tokens. No token reads a file.
 func (s *Snapshot) Token(_ context.Context, accessor string) (Token, error) {
 	if accessor == "" {
 		return Token{}, errors.New("an export has no own token: name one by its accessor")
@@ -97,7 +97,7 @@ func (s *Snapshot) Token(_ context.Context, accessor string) (Token, error) {
 	return Token{}, ErrNotFound
 }
 
-// AuthMethod implements resolver.Logins.
+// AuthMethod implements aclrules.Logins.
 func (s *Snapshot) AuthMethod(_ context.Context, name string) (AuthMethod, error) {
 	for _, m := range s.AuthMethods {
 		if m.Name == name {
@@ -107,12 +107,12 @@ func (s *Snapshot) AuthMethod(_ context.Context, name string) (AuthMethod, error
 	return AuthMethod{}, errors.New("there is no such auth method")
 }
 
-// BindingRules implements resolver.Logins.
+// BindingRules implements aclrules.Logins.
 func (s *Snapshot) BindingRules(_ context.Context, method string) ([]BindingRule, error) {
 	return s.Bindings[method], nil
 }
 
-// Template implements resolver.Templates.
+// Template implements aclrules.Templates.
 func (s *Snapshot) Template(_ context.Context, name string) (string, error) {
 	text, ok := s.Templates[name]
 	if !ok {

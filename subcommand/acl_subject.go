@@ -218,7 +218,7 @@ func always(v aclrules.Verdict) func(context.Context) aclrules.Verdict {
 // links to, and reader may see more.
 type shownToken struct{ own, reader aclrules.Tokens }
 
-// Token implements resolver.Tokens for the own token.
+// Token implements aclrules.Tokens for the own token.
 func (s shownToken) Token(ctx context.Context, _ string) (aclrules.Token, error) {
 	t, err := s.own.Token(ctx, "")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 var errNoMethod = errors.New("there is no such auth method")
 
-// AuthMethod implements resolver.Logins.
+// AuthMethod implements aclrules.Logins.
 func (r *Reader) AuthMethod(ctx context.Context, name string) (aclrules.AuthMethod, error) {
 	m, _, err := r.client.ACL().AuthMethodRead(name, r.options(ctx))
 	if err := meaning(err, m == nil, errNoMethod); err != nil {
@@ -47,7 +47,7 @@ func names(mapping any) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// BindingRules implements resolver.Logins.
+// BindingRules implements aclrules.Logins.
 func (r *Reader) BindingRules(ctx context.Context, method string) ([]aclrules.BindingRule, error) {
 	list, _, err := r.client.ACL().BindingRuleList(method, r.options(ctx))
 	if err := meaning(err, false, err); err != nil {

@@ -81,7 +81,7 @@ func (r *Reader) options(ctx context.Context) *api.QueryOptions {
 	return (&api.QueryOptions{Datacenter: r.datacenter}).WithContext(ctx)
 }
 
-// Policy implements resolver.Policies.
+// Policy implements aclrules.Policies.
 func (r *Reader) Policy(ctx context.Context, l aclrules.Link) (aclrules.Policy, error) {
 	if known, ok := r.policies[key(l)]; ok {
 		return known.value, known.err
@@ -112,7 +112,7 @@ func policyOf(p api.ACLPolicy) aclrules.Policy {
 	return aclrules.Policy{ID: p.ID, Name: p.Name, Rules: p.Rules, Datacenters: p.Datacenters}
 }
 
-// Role implements resolver.Roles.
+// Role implements aclrules.Roles.
 func (r *Reader) Role(ctx context.Context, l aclrules.Link) (aclrules.Role, error) {
 	if known, ok := r.roles[key(l)]; ok {
 		return known.value, known.err
@@ -136,7 +136,7 @@ func (r *Reader) role(ctx context.Context, l aclrules.Link) (aclrules.Role, erro
 	return roleOf(role), nil
 }
 
-// Token implements resolver.Tokens. With acl:read one request brings all that
+// Token implements aclrules.Tokens. With acl:read one request brings all that
 // the token links to; without, the reading token sees its own links.
 func (r *Reader) Token(ctx context.Context, accessor string) (aclrules.Token, error) {
 	if accessor != "" {
@@ -221,7 +221,7 @@ func grants(policies []*api.ACLTokenPolicyLink, roles []*api.ACLTokenRoleLink, s
 	return g
 }
 
-// Template implements resolver.Templates.
+// Template implements aclrules.Templates.
 func (r *Reader) Template(ctx context.Context, name string) (string, error) {
 	if r.templates == nil {
 		list, _, err := r.client.ACL().TemplatedPolicyList(r.options(ctx))
