@@ -179,3 +179,19 @@ func TestResourcesForOtherContainersAreReported(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+func TestMeshFileWithAWrongTypeNamesTheMember(t *testing.T) {
+	t.Parallel()
+	for doc, want := range map[string]string{
+		`[]`:                                    "admission of the mesh file: must be an object, but is a JSON array",
+		`{"images": {"envoy": 1}}`:              "admission.images.envoy of the mesh file: must be a string, but is a JSON number",
+		`{"operatorToken": {}}`:                 "admission.operatorToken of the mesh file: must be a string, but is a JSON object",
+		`{"client": {"retryJoin": "10.0.0.4"}}`: "admission.client.retryJoin of the mesh file: must be a list, but is a JSON string",
+		`{"resources": true}`:                   "admission.resources of the mesh file: must be an object, but is a JSON bool",
+		`{"resources": {"sidecar-proxy": {"cpu": "128"}}}`: "cpu of the mesh file: must be an integer, but is a JSON string",
+	} {
+		if _, err := ParseMesh([]byte(`{"admission": ` + doc + `}`)); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: error %v, want %s", doc, err, want)
+		}
+	}
+}

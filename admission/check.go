@@ -89,6 +89,7 @@ func checkMesh(t *task) {
 		t.add(codeServers, "$")
 	}
 	checkBootstrap(t)
+	checkSynced(t)
 	apps := t.applications()
 	if t.cfg.Gateway == nil && t.primary() < 0 && !t.anyComputed() {
 		t.add(codeEssential, "$.containerDefinitions")
@@ -98,6 +99,29 @@ func checkMesh(t *task) {
 			checkContainer(t, i, c, slices.Contains(apps, i))
 		}
 	}
+}
+
+// checkSynced finds containers whose ECS health would never make the service healthy.
+func checkSynced(t *task) {
+	for i, name := range t.cfg.HealthSyncContainers {
+		message := ""
+		containers := t.doc.Definition.ContainerDefinitions
+		switch at := slices.IndexFunc(containers, func(c taskdef.Container) bool { return c.Name == name }); {
+		case at < 0 && !t.allNamed():
+		case at < 0:
+			message = fmt.Sprintf("the task has no container %s", name)
+		case t.absent(t.containers()[at], "healthCheck") || containers[at].HealthCheck != nil && slices.Equal(containers[at].HealthCheck.Command, []string{"NONE"}):
+			message = fmt.Sprintf("the container %s has no health check", name)
+		}
+		if message != "" {
+			t.add(codeConfig, "$", "path", fmt.Sprintf("$.healthSyncContainers[%d]", i), "message", message)
+		}
+	}
+}
+
+// allNamed reports whether the names of all containers are known.
+func (t *task) allNamed() bool {
+	return !slices.ContainsFunc(t.doc.Definition.ContainerDefinitions, func(c taskdef.Container) bool { return c.Name == "" })
 }
 
 func checkBootstrap(t *task) {

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"strings"
 
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -96,7 +98,7 @@ func ParseMesh(doc []byte) (*Mesh, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&m.settings); err != nil {
-		return nil, fmt.Errorf("the member admission of the mesh file: %w", err)
+		return nil, settingsError(err)
 	}
 	for name, r := range m.settings.Resources {
 		if !workload.Owned(name) {
@@ -109,6 +111,23 @@ func ParseMesh(doc []byte) (*Mesh, error) {
 		}
 	}
 	return m, nil
+}
+
+// settingsError names the member of the mesh file that has a wrong type.
+func settingsError(err error) error {
+	wrong, is := errors.AsType[*json.UnmarshalTypeError](err)
+	if !is {
+		return fmt.Errorf("the member admission of the mesh file: %w", err)
+	}
+	want, known := map[reflect.Kind]string{reflect.Int: "an integer", reflect.Slice: "a list", reflect.Map: "an object"}[wrong.Type.Kind()]
+	switch {
+	case known:
+	case wrong.Type.Kind() == reflect.String || wrong.Type == reflect.TypeFor[secret.Value]():
+		want = "a string"
+	default:
+		want = "an object"
+	}
+	return fmt.Errorf("the member %s of the mesh file: must be %s, but is a JSON %s", strings.TrimSuffix("admission."+wrong.Field, "."), want, wrong.Value)
 }
 
 // OperatorToken is the token of the member admission, empty without one.

@@ -179,3 +179,32 @@ func TestDescribedDefinitionIsRegisteredWithoutTheMesh(t *testing.T) {
 		t.Errorf("error %v, output %s", err, r.After.Bytes())
 	}
 }
+
+// Their service would never be healthy.
+func TestSyncedContainersNeedAHealthCheck(t *testing.T) {
+	t.Parallel()
+	mesh := parseMesh(t, []byte(`{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": "direct"}, "healthSyncContainers": ["app", "other"]}`))
+	const app, other = "configuration $.healthSyncContainers[0]: the container app has no health check", "configuration $.healthSyncContainers[1]: the task has no container other"
+	for name, c := range map[string]struct {
+		doc  []byte
+		want []string
+	}{
+		"no check":       {definition("", plainApp), []string{app, other}},
+		"disabled check": {definition("", plainApp+`, "healthCheck": {"command": ["NONE"]}`), []string{app, other}},
+		"check":          {definition("", plainApp+`, "healthCheck": {"command": ["CMD", "/app"]}`), []string{other}},
+		"computed":       {template("", `"HealthCheck": {"Ref": "Check"}`), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, f := range admit(t, c.doc, mesh).Findings {
+				if f.Code == codeConfig {
+					got = append(got, f.Message)
+				}
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("findings %q, want %q", got, c.want)
+			}
+		})
+	}
+}
