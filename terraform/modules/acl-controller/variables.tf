@@ -193,8 +193,11 @@ variable "desired_count" {
 
 variable "deployment_circuit_breaker" {
   description = "Whether ECS gives up a deployment whose tasks do not start, and whether it rolls back."
-  type        = object({ enable = bool, rollback = bool })
-  default     = null
+  type = object({
+    enable   = optional(bool, true)
+    rollback = optional(bool, true)
+  })
+  default = null
 }
 
 variable "enable_execute_command" {

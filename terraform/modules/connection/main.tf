@@ -65,7 +65,7 @@ output "client_secrets" {
 output "client" {
   description = "The agent, as `modules/render` takes it."
   value = {
-    retry_join    = var.retry_join
+    retry_join    = compact(var.retry_join)
     datacenter    = var.consul_datacenter
     configuration = var.consul_agent_configuration
     arguments = concat(

@@ -163,8 +163,11 @@ variable "desired_count" {
 
 variable "deployment_circuit_breaker" {
   description = "Whether ECS gives up a deployment whose tasks do not start, and whether it rolls back."
-  type        = object({ enable = bool, rollback = bool })
-  default     = null
+  type = object({
+    enable   = optional(bool, true)
+    rollback = optional(bool, true)
+  })
+  default = null
 }
 
 variable "enable_execute_command" {
@@ -178,6 +181,11 @@ variable "log_configuration" {
   description = "Log configuration of the container, as in the ECS API."
   type        = any
   default     = null
+
+  validation {
+    condition     = var.log_configuration == null || try(length(keys(var.log_configuration)) == 0, false) || can(var.log_configuration.logDriver)
+    error_message = "log_configuration is an object as in the ECS API, with logDriver and options; null or {} is none."
+  }
 }
 
 variable "extra_container_definitions" {

@@ -121,8 +121,11 @@ variable "skip_destroy" {
 
 variable "deployment_circuit_breaker" {
   description = "Whether ECS gives up a deployment whose task does not start, and whether it rolls back."
-  type        = object({ enable = bool, rollback = bool })
-  default     = null
+  type = object({
+    enable   = optional(bool, true)
+    rollback = optional(bool, true)
+  })
+  default = null
 }
 
 variable "enable_execute_command" {
@@ -136,6 +139,11 @@ variable "log_configuration" {
   description = "Log configuration of the containers, as in the ECS API."
   type        = any
   default     = null
+
+  validation {
+    condition     = var.log_configuration == null || try(length(keys(var.log_configuration)) == 0, false) || can(var.log_configuration.logDriver)
+    error_message = "log_configuration is an object as in the ECS API, with logDriver and options; null or {} is none."
+  }
 }
 
 variable "wait_for_steady_state" {

@@ -10,8 +10,10 @@ locals {
   create_security_group = var.lb_enabled && var.lb_create_security_group
   modify_security_group = var.lb_enabled && var.lb_modify_security_group
   admit                 = local.create_security_group || local.modify_security_group
-  # Health checks come from the load balancer's subnets, which all addresses include.
-  admitted_subnets  = local.admit && !contains(var.lb_ingress_rule_cidr_blocks, "0.0.0.0/0") ? length(var.lb_subnets) : 0
+  client_blocks         = var.lb_ingress_rule_cidr_blocks == null ? ["0.0.0.0/0"] : var.lb_ingress_rule_cidr_blocks
+  # Health checks come from the load balancer's subnets. All addresses include them, but
+  # whether a list has all is not known in the plan when one of its blocks is not.
+  admitted_subnets  = local.admit && var.lb_ingress_rule_cidr_blocks != null ? length(var.lb_subnets) : 0
   security_group_id = local.create_security_group ? one(aws_security_group.this[*].id) : var.lb_modify_security_group_id
 }
 
@@ -83,15 +85,15 @@ resource "aws_vpc_security_group_egress_rule" "this" {
 
 # Connections arrive on the tasks' port, whatever that of the load balancer is.
 resource "aws_vpc_security_group_ingress_rule" "clients" {
-  count = local.admit ? length(var.lb_ingress_rule_cidr_blocks) : 0
+  count = local.admit ? length(local.client_blocks) : 0
 
   security_group_id = local.security_group_id
   description       = "Clients of the gateway"
   ip_protocol       = "tcp"
   from_port         = local.lan_port
   to_port           = local.lan_port
-  cidr_ipv4         = strcontains(var.lb_ingress_rule_cidr_blocks[count.index], ":") ? null : var.lb_ingress_rule_cidr_blocks[count.index]
-  cidr_ipv6         = strcontains(var.lb_ingress_rule_cidr_blocks[count.index], ":") ? var.lb_ingress_rule_cidr_blocks[count.index] : null
+  cidr_ipv4         = strcontains(local.client_blocks[count.index], ":") ? null : local.client_blocks[count.index]
+  cidr_ipv6         = strcontains(local.client_blocks[count.index], ":") ? local.client_blocks[count.index] : null
 }
 
 # One for each subnet, whose block may be unknown in the plan. EC2 refuses a rule that
@@ -106,7 +108,7 @@ resource "aws_vpc_security_group_ingress_rule" "health_checks" {
   from_port         = local.lan_port
   to_port           = local.lan_port
   cidr_ipv4 = (
-    contains(var.lb_ingress_rule_cidr_blocks, data.aws_subnet.lb[count.index].cidr_block) ?
+    contains(local.client_blocks, data.aws_subnet.lb[count.index].cidr_block) ?
     "${cidrhost(data.aws_subnet.lb[count.index].cidr_block, 0)}/32" : data.aws_subnet.lb[count.index].cidr_block
   )
 }

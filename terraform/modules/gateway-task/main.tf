@@ -19,8 +19,8 @@ locals {
     {
       kind = var.kind
       name = local.name
-      tags = distinct(var.consul_service_tags)
-      meta = merge(var.consul_service_meta, var.enable_mesh_gateway_wan_federation ? { consul-wan-federation = "1" } : {})
+      tags = distinct(compact(var.consul_service_tags))
+      meta = merge({ for k, v in var.consul_service_meta : k => v if v != null }, var.enable_mesh_gateway_wan_federation ? { consul-wan-federation = "1" } : {})
     },
     var.consul_partition == "" ? null : { namespace = "default", partition = var.consul_partition },
     # Other gateways have no addresses of their own.

@@ -139,6 +139,14 @@ variable "volumes" {
   }
 
   validation {
+    condition = (
+      can([for v in var.volumes : v.efs_volume_configuration.file_system_id if try(v.efs_volume_configuration, null) != null]) &&
+      can([for v in var.volumes : [for f in [v.fsx_windows_file_server_volume_configuration] : [f.file_system_id, f.root_directory, f.authorization_config.credentials_parameter, f.authorization_config.domain]] if try(v.fsx_windows_file_server_volume_configuration, null) != null])
+    )
+    error_message = "In volumes, efs_volume_configuration needs file_system_id, and fsx_windows_file_server_volume_configuration needs file_system_id, root_directory, and authorization_config with credentials_parameter and domain."
+  }
+
+  validation {
     condition     = try(alltrue([for v in var.volumes : v.name != "consul_data" || length([for k in keys(v) : k if v[k] != null]) == 1]), true)
     error_message = "volumes has consul_data with settings. It holds the task's tokens, and such a volume outlives the task or is shared with others: rename yours, or leave it out."
   }
@@ -174,8 +182,8 @@ variable "lan_port" {
   nullable    = false
 
   validation {
-    condition     = var.lan_port >= 0 && var.lan_port <= 65535
-    error_message = "lan_port must be from 0 to 65535."
+    condition     = var.lan_port >= 0 && var.lan_port <= 65535 && floor(var.lan_port) == var.lan_port
+    error_message = "lan_port must be a whole number from 0 to 65535."
   }
 
   validation {
@@ -203,8 +211,8 @@ variable "wan_port" {
   nullable    = false
 
   validation {
-    condition     = var.wan_port >= 0 && var.wan_port <= 65535
-    error_message = "wan_port must be from 0 to 65535."
+    condition     = var.wan_port >= 0 && var.wan_port <= 65535 && floor(var.wan_port) == var.wan_port
+    error_message = "wan_port must be a whole number from 0 to 65535."
   }
 }
 
@@ -284,6 +292,11 @@ variable "log_configuration" {
   description = "`logConfiguration` of the containers of the mesh. Without it they have that of the first essential application that has one."
   type        = any
   default     = null
+
+  validation {
+    condition     = var.log_configuration == null || try(length(keys(var.log_configuration)) == 0, false) || can(var.log_configuration.logDriver)
+    error_message = "log_configuration is an object as in the ECS API, with logDriver and options; null or {} is none."
+  }
 }
 
 variable "sidecars" {

@@ -77,7 +77,7 @@ variable "http_config" {
   default     = {}
 
   validation {
-    condition     = length(setsubtract(try(keys(var.http_config), []), ["port", "https", "tls", "tlsServerName", "caCertFile"])) == 0
+    condition     = try(length(setsubtract(var.http_config == null ? [] : keys(var.http_config), ["port", "https", "tls", "tlsServerName", "caCertFile"])) == 0, false)
     error_message = "http_config takes only port, https, tls, tlsServerName and caCertFile."
   }
 }
@@ -88,7 +88,7 @@ variable "grpc_config" {
   default     = {}
 
   validation {
-    condition     = length(setsubtract(try(keys(var.grpc_config), []), ["port", "tls", "tlsServerName", "caCertFile"])) == 0
+    condition     = try(length(setsubtract(var.grpc_config == null ? [] : keys(var.grpc_config), ["port", "tls", "tlsServerName", "caCertFile"])) == 0, false)
     error_message = "grpc_config takes only port, tls, tlsServerName and caCertFile."
   }
 }
@@ -155,7 +155,7 @@ variable "consul_ecs_config" {
   default     = {}
 
   validation {
-    condition     = length(setsubtract(try(keys(var.consul_ecs_config), []), ["proxy", "consulLogin", "transparentProxy", "logLevel", "logJSON"])) == 0
+    condition     = try(length(setsubtract(var.consul_ecs_config == null ? [] : keys(var.consul_ecs_config), ["proxy", "consulLogin", "transparentProxy", "logLevel", "logJSON"])) == 0, false)
     error_message = "consul_ecs_config takes only proxy, consulLogin, transparentProxy, logLevel and logJSON."
   }
 
@@ -187,7 +187,7 @@ variable "retry_join" {
   nullable    = false
 
   validation {
-    condition     = var.generation != "agent" || length(var.retry_join) > 0
+    condition     = var.generation != "agent" || length(compact(var.retry_join)) > 0
     error_message = "generation agent needs retry_join, the addresses of the Consul servers."
   }
 }

@@ -1,11 +1,18 @@
 variable "ecs_cluster_arn" {
   description = "ECS cluster of the service."
   type        = string
+  nullable    = false
 }
 
 variable "subnets" {
   description = "Subnets of the tasks."
   type        = list(string)
+  nullable    = false
+
+  validation {
+    condition     = length(var.subnets) > 0
+    error_message = "subnets must have at least one subnet."
+  }
 }
 
 variable "security_groups" {
@@ -137,14 +144,18 @@ variable "lb_subnets" {
 }
 
 variable "lb_ingress_rule_cidr_blocks" {
-  description = "Addresses that may reach the gateway through the load balancer, IPv4 or IPv6."
+  description = "Addresses that may reach the gateway through the load balancer, IPv4 or IPv6; null: all of IPv4."
   type        = list(string)
-  default     = ["0.0.0.0/0"]
-  nullable    = false
+  default     = null
 
   validation {
-    condition     = alltrue([for block in var.lb_ingress_rule_cidr_blocks : can(cidrhost(block, 0))])
+    condition     = alltrue([for block in coalesce(var.lb_ingress_rule_cidr_blocks, []) : can(cidrhost(block, 0))])
     error_message = "lb_ingress_rule_cidr_blocks must have blocks of IPv4 or IPv6 addresses, such as 10.0.0.0/8 or 2001:db8::/32."
+  }
+
+  validation {
+    condition     = length(distinct(coalesce(var.lb_ingress_rule_cidr_blocks, []))) == length(coalesce(var.lb_ingress_rule_cidr_blocks, []))
+    error_message = "lb_ingress_rule_cidr_blocks has a block twice, which EC2 refuses."
   }
 }
 

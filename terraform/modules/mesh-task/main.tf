@@ -12,9 +12,9 @@ locals {
   service = merge(
     {
       name = local.name
-      tags = distinct(var.consul_service_tags)
+      tags = distinct(compact(var.consul_service_tags))
       port = var.port
-      meta = var.consul_service_meta
+      meta = { for k, v in var.consul_service_meta : k => v if v != null }
     },
     { for k, v in { namespace = var.consul_namespace, partition = var.consul_partition } : k => v if v != "" },
     { for k, v in { checks = var.checks } : k => v if try(length(v) > 0, false) },
@@ -22,7 +22,11 @@ locals {
   )
 
   proxy = merge(
-    { publicListenerPort = var.envoy_public_listener_port, upstreams = var.upstreams },
+    {
+      publicListenerPort = var.envoy_public_listener_port
+      # Files and maps may have the port as a string.
+      upstreams = [for u in var.upstreams : merge(u, { localBindPort = tonumber(u.localBindPort) })]
+    },
     local.agent ? null : { healthCheckPort = var.envoy_readiness_port, mode = local.dataplane ? "dataplane" : "direct" },
     try({ for k, v in var.consul_ecs_config.proxy : k => v if v != null }, null),
   )

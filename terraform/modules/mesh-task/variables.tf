@@ -151,6 +151,14 @@ variable "volumes" {
   }
 
   validation {
+    condition = (
+      can([for v in var.volumes : v.efs_volume_configuration.file_system_id if try(v.efs_volume_configuration, null) != null]) &&
+      can([for v in var.volumes : [for f in [v.fsx_windows_file_server_volume_configuration] : [f.file_system_id, f.root_directory, f.authorization_config.credentials_parameter, f.authorization_config.domain]] if try(v.fsx_windows_file_server_volume_configuration, null) != null])
+    )
+    error_message = "In volumes, efs_volume_configuration needs file_system_id, and fsx_windows_file_server_volume_configuration needs file_system_id, root_directory, and authorization_config with credentials_parameter and domain."
+  }
+
+  validation {
     condition     = try(alltrue([for v in var.volumes : v.name != "consul_data" || length([for k in keys(v) : k if v[k] != null]) == 1]), true)
     error_message = "volumes has consul_data with settings. It holds the task's tokens, and such a volume outlives the task or is shared with others: rename yours, or leave it out."
   }
@@ -178,8 +186,8 @@ variable "port" {
   }
 
   validation {
-    condition     = var.port >= 0 && var.port <= 65535
-    error_message = "port must be from 1 to 65535."
+    condition     = var.port >= 0 && var.port <= 65535 && floor(var.port) == var.port
+    error_message = "port must be a whole number from 1 to 65535."
   }
 }
 
@@ -197,8 +205,8 @@ variable "upstreams" {
   nullable    = false
 
   validation {
-    condition     = can([for u in var.upstreams : [u.destinationName, u.localBindPort]])
-    error_message = "Each of upstreams needs destinationName and localBindPort."
+    condition     = can([for u in var.upstreams : [u.destinationName, tonumber(u.localBindPort)]])
+    error_message = "Each of upstreams needs destinationName and localBindPort, a number."
   }
 
   validation {
@@ -309,6 +317,11 @@ variable "log_configuration" {
   description = "`logConfiguration` of the containers of the mesh. Without it they have that of the first essential application that has one."
   type        = any
   default     = null
+
+  validation {
+    condition     = var.log_configuration == null || try(length(keys(var.log_configuration)) == 0, false) || can(var.log_configuration.logDriver)
+    error_message = "log_configuration is an object as in the ECS API, with logDriver and options; null or {} is none."
+  }
 }
 
 variable "sidecars" {

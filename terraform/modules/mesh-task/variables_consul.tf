@@ -84,7 +84,7 @@ variable "http_config" {
   default     = {}
 
   validation {
-    condition     = length(setsubtract(try(keys(var.http_config), []), ["port", "https", "tls", "tlsServerName", "caCertFile"])) == 0
+    condition     = try(length(setsubtract(var.http_config == null ? [] : keys(var.http_config), ["port", "https", "tls", "tlsServerName", "caCertFile"])) == 0, false)
     error_message = "http_config takes only port, https, tls, tlsServerName and caCertFile."
   }
 }
@@ -95,7 +95,7 @@ variable "grpc_config" {
   default     = {}
 
   validation {
-    condition     = length(setsubtract(try(keys(var.grpc_config), []), ["port", "tls", "tlsServerName", "caCertFile"])) == 0
+    condition     = try(length(setsubtract(var.grpc_config == null ? [] : keys(var.grpc_config), ["port", "tls", "tlsServerName", "caCertFile"])) == 0, false)
     error_message = "grpc_config takes only port, tls, tlsServerName and caCertFile."
   }
 }
@@ -162,7 +162,7 @@ variable "consul_ecs_config" {
   default     = {}
 
   validation {
-    condition     = length(setsubtract(try(keys(var.consul_ecs_config), []), ["service", "proxy", "consulLogin", "transparentProxy", "healthSync", "logLevel", "logJSON"])) == 0
+    condition     = try(length(setsubtract(var.consul_ecs_config == null ? [] : keys(var.consul_ecs_config), ["service", "proxy", "consulLogin", "transparentProxy", "healthSync", "logLevel", "logJSON"])) == 0, false)
     error_message = "consul_ecs_config takes only service, proxy, consulLogin, transparentProxy, healthSync, logLevel and logJSON."
   }
 
@@ -229,7 +229,7 @@ variable "retry_join" {
   nullable    = false
 
   validation {
-    condition     = var.generation != "agent" || length(var.retry_join) > 0
+    condition     = var.generation != "agent" || length(compact(var.retry_join)) > 0
     error_message = "generation agent needs retry_join, the addresses of the Consul servers."
   }
 }

@@ -18,9 +18,9 @@ locals {
     !local.agent || local.login || try(length(local.configuration.healthSyncContainers), 0) > 0 ? ["health_sync"] : [],
   )
 
-  # An empty log_configuration could not be registered, and counts as none.
+  # A log_configuration without a driver could not be registered, and counts as none.
   logs = try(concat(
-    [for v in [var.log_configuration] : v if try(length(keys(v)) > 0, false)],
+    [for v in [var.log_configuration] : v if try(v.logDriver, null) != null],
     [for c in local.primary : c.container.logConfiguration if try(c.container.logConfiguration, null) != null],
   )[0], null)
 

@@ -19,7 +19,7 @@ run "everything" {
       { capacity_provider = "FARGATE", base = 1 },
     ]
     runtime_platform            = { cpu_architecture = "ARM64" }
-    deployment_circuit_breaker  = { enable = true, rollback = true }
+    deployment_circuit_breaker  = {}
     desired_count               = 2
     ephemeral_storage           = 30
     service_name                = "second-controller"

@@ -24,11 +24,12 @@ run "all_mistakes_at_once" {
     log_level                         = "loud"
     metrics_port                      = 70000
     launch_type                       = "LAMBDA"
+    log_configuration                 = { logdriver = "awslogs" }
   }
 
   expect_failures = [
     var.name_prefix, var.generation, var.consul_ecs_image, var.consul_bootstrap_token_secret_arn, var.subnets, var.http_config,
-    var.grpc_config, var.iam_role_path, var.log_level, var.metrics_port, var.launch_type,
+    var.grpc_config, var.iam_role_path, var.log_level, var.metrics_port, var.launch_type, var.log_configuration,
   ]
 }
 

@@ -23,12 +23,13 @@ run "all_mistakes_at_once" {
     bootstrap_token                    = "00000000-0000-0000-0000-000000000000"
     enable_mesh_gateway_wan_federation = true
     launch_type                        = "EXTERNAL"
+    log_configuration                  = { logdriver = "awslogs" }
   }
 
   expect_failures = [
     var.name, var.node_name, var.service_discovery_namespace, var.subnet_ids, var.additional_dns_names,
     var.generate_gossip_encryption_key, var.generate_bootstrap_token, var.enable_mesh_gateway_wan_federation,
-    var.launch_type,
+    var.launch_type, var.log_configuration,
   ]
 }
 

@@ -55,7 +55,7 @@ run "two_load_balancers_and_an_address" {
   expect_failures = [var.wan_address, var.custom_load_balancer_config, var.lb_create_security_group, var.lan_port, var.lb_ingress_rule_cidr_blocks]
 }
 
-run "names_volumes_and_launch_type" {
+run "everything_else_that_is_refused" {
   command = plan
 
   variables {
@@ -63,9 +63,17 @@ run "names_volumes_and_launch_type" {
     requires_compatibilities = ["EC2"]
     volumes                  = [{ name = "consul_data", host_path = "/certs" }]
     sidecars                 = { proxy = { memroy = 128 } }
+    subnets                  = []
+    log_configuration        = { logdriver = "awslogs" }
+    wan_port                 = 8443.5
+
+    lb_ingress_rule_cidr_blocks = ["10.0.0.0/8", "10.0.0.0/8"]
   }
 
-  expect_failures = [var.consul_service_name, var.launch_type, var.volumes, var.sidecars]
+  expect_failures = [
+    var.consul_service_name, var.launch_type, var.volumes, var.sidecars, var.subnets, var.log_configuration, var.wan_port,
+    var.lb_ingress_rule_cidr_blocks,
+  ]
 }
 
 run "load_balancer_without_vpc" {

@@ -226,9 +226,10 @@ run "nulls_in_members_and_duplicates" {
   variables {
     tags                   = { team = "shop", owner = null }
     sidecars               = { all = null, proxy = { environment = null, docker_labels = null } }
-    consul_service_tags    = ["v1", "v1"]
+    consul_service_tags    = ["v1", "v1", null]
+    consul_service_meta    = { owner = null }
     exclude_outbound_cidrs = ["10.0.0.0/8", "10.0.0.0/8"]
-    upstreams              = [{ destinationName = "api", localBindPort = 9191, destinationPeer = null, meshGateway = null }]
+    upstreams              = [{ destinationName = "api", localBindPort = "9191", destinationPeer = null, meshGateway = null }]
     consul_ecs_config      = { service = null, proxy = { meshGateway = null }, transparentProxy = { excludeUIDs = null } }
     http_config            = null
     grpc_config            = { port = null }

@@ -212,6 +212,9 @@ run "reserved_ports_and_incomplete_upstreams" {
     upstreams                  = [{ localBindPort = 9191 }]
     consul_partition           = "p"
     sidecars                   = { all = null, proxy = { memroy = 128 } }
+    http_config                = "http"
+    log_configuration          = { logdriver = "awslogs" }
+    port                       = 80.5
   }
 
   expect_failures = [
@@ -220,6 +223,9 @@ run "reserved_ports_and_incomplete_upstreams" {
     var.upstreams,
     var.consul_namespace,
     var.sidecars,
+    var.http_config,
+    var.log_configuration,
+    var.port,
   ]
 }
 
@@ -231,6 +237,7 @@ run "ports_of_servers_and_upstreams_without_port" {
     iam_role_path              = "/test"
     upstreams                  = [{ destinationName = "api" }]
     consul_namespace           = "n"
+    volumes                    = [{ name = "efs", efs_volume_configuration = { root_directory = "/" } }]
   }
 
   expect_failures = [
@@ -238,6 +245,7 @@ run "ports_of_servers_and_upstreams_without_port" {
     var.iam_role_path,
     var.upstreams,
     var.consul_namespace,
+    var.volumes,
   ]
 }
 

@@ -1,4 +1,4 @@
-# Subnets and a gateway in one apply: the subnets' IDs are unknown in the plan.
+# Subnets, clients and a gateway in one apply: the subnets' IDs and a client's address are unknown in the plan.
 
 resource "terraform_data" "subnet" {}
 
@@ -13,7 +13,7 @@ module "gateway" {
   lb_enabled                  = true
   lb_vpc_id                   = "vpc-1"
   lb_subnets                  = ["subnet-${length(terraform_data.subnet.id)}"]
-  lb_ingress_rule_cidr_blocks = ["192.0.2.0/24"]
+  lb_ingress_rule_cidr_blocks = ["192.0.2.0/24", "198.51.100.${length(terraform_data.subnet.id)}/32"]
 }
 
 # The plan does not know how many subnets there are.
