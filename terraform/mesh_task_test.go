@@ -156,6 +156,18 @@ func TestMeshTaskNamesWhatIsWrong(t *testing.T) {
 	})
 }
 
+// TestMeshTaskShowsMessagesAboutSensitiveDefinitions has a definition that is sensitive as
+// a whole, as one with a password in it is.
+func TestMeshTaskShowsMessagesAboutSensitiveDefinitions(t *testing.T) {
+	t.Parallel()
+	w := tftest.New(t, "modules/mesh-task/tests/sensitive", stub.AWS6)
+	wantErrors(t, w, values{"user": "5995"}, "Container web has the user of the proxy or of health-sync")
+	warnings := w.PlanWarnings(values{"user": "1000"})
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "application_shutdown_delay_seconds has no effect on web") {
+		t.Errorf("warnings %q", warnings)
+	}
+}
+
 func TestMeshTaskWarnsAboutVariablesWithoutEffect(t *testing.T) {
 	t.Parallel()
 	w := tftest.New(t, "modules/mesh-task", stub.AWS6)

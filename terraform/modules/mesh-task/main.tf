@@ -159,6 +159,6 @@ check "unused_variables" {
 check "shutdown_delay" {
   assert {
     condition     = coalesce(var.application_shutdown_delay_seconds, 0) <= 0 || length(module.render.unwrapped) == 0
-    error_message = "application_shutdown_delay_seconds has no effect on ${join(", ", module.render.unwrapped)}: give these containers the ENTRYPOINT of their image as entryPoint."
+    error_message = "application_shutdown_delay_seconds has no effect on ${nonsensitive(join(", ", module.render.unwrapped))}: give these containers the ENTRYPOINT of their image as entryPoint."
   }
 }

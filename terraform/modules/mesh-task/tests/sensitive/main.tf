@@ -1,0 +1,14 @@
+# A definition with a password, which makes all of it sensitive.
+variable "user" {
+  type = string
+}
+
+module "web" {
+  source = "../.."
+
+  family                             = "web"
+  port                               = 8080
+  consul_server_hosts                = "consul.example.com"
+  application_shutdown_delay_seconds = 5
+  container_definitions              = sensitive([{ name = "web", image = "web:1", user = var.user, environment = [{ name = "PASSWORD", value = "secret" }] }])
+}
