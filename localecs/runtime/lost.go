@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -33,7 +34,8 @@ func newWatched() watched { return watched{lost: make(chan struct{})} }
 func (w *watched) watch(word string, p process, conn *net.UnixConn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.helpers = append(w.helpers, watchedHelper{word, p.pid, conn})
+	h := watchedHelper{word, p.pid, conn}
+	w.helpers = append(w.helpers, h)
 	go func() {
 		if awaitEnd(p.pidfd) != nil {
 			return
@@ -41,6 +43,9 @@ func (w *watched) watch(word string, p process, conn *net.UnixConn) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if !w.settled {
+			// The first one's socket is closed, unless a container has it that is just being
+			// cloned.
+			w.err = cmp.Or(w.firstEnded(), h.lost())
 			w.losing.Do(func() { close(w.lost) })
 		}
 	}()
@@ -51,16 +56,27 @@ func (w *watched) watch(word string, p process, conn *net.UnixConn) {
 func (w *watched) verdict() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.settled || w.err != nil {
+	if !w.settled {
+		w.err = w.firstEnded()
+	}
+	return w.err
+}
+
+// firstEnded is verdict for callers that have w.mu.
+func (w *watched) firstEnded() error {
+	if w.err != nil {
 		return w.err
 	}
 	for _, h := range w.helpers {
 		if ended(h.conn) {
-			w.err = fmt.Errorf("process %d (%s %s), on which all containers hang, has ended: somebody has killed it, or the host ran short of memory or processes", h.pid, Argv0, h.word)
-			break
+			return h.lost()
 		}
 	}
-	return w.err
+	return nil
+}
+
+func (h watchedHelper) lost() error {
+	return fmt.Errorf("process %d (%s %s), on which all containers hang, has ended: another process has killed it, or the host ran short of memory or processes", h.pid, Argv0, h.word)
 }
 
 // settle makes the verdict final: from here on we end the helpers ourselves.
@@ -71,7 +87,7 @@ func (w *watched) settle() {
 	w.settled = true
 }
 
-// ended reports whether a helper's end of its socket is closed. No other process has it.
+// ended reports whether a helper's end of its socket is closed.
 func ended(conn *net.UnixConn) bool {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -66,6 +67,36 @@ func TestKilledHelperIsNoticedAndNamed(t *testing.T) {
 		if err := r.Err(); err == nil || !strings.Contains(err.Error(), Argv0+" "+word) {
 			t.Errorf("%s: %v", word, err)
 		}
+	}
+}
+
+// A container that was being cloned has the socket of a helper that was killed.
+func TestKilledHelperIsNamedThoughItsSocketIsOpen(t *testing.T) {
+	t.Parallel()
+	ours, theirs, err := socketPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close()
+	defer theirs.Close()
+	pidfd := -1
+	helper := exec.Command("/bin/sleep", "1000")
+	helper.SysProcAttr = &syscall.SysProcAttr{PidFD: &pidfd, Pdeathsig: syscall.SIGKILL}
+	if err := helper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := newProcess(helper.Process.Pid, pidfd)
+	defer p.pidfd.Close()
+	w := newWatched()
+	w.watch(WordSpawner, p, ours)
+	p.reap()
+	select {
+	case <-w.lost:
+	case <-time.After(testkit.Patience):
+		t.Fatal("the end of the helper was not noticed")
+	}
+	if err := w.verdict(); err == nil || !strings.Contains(err.Error(), Argv0+" "+WordSpawner) {
+		t.Errorf("got %v, want the helper that ended", err)
 	}
 }
 
