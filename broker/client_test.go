@@ -206,6 +206,8 @@ func (w *world) decisions(id string) string {
 func (w *world) wantNoSecrets() {
 	w.t.Helper()
 	logs := w.audit.String() + w.log.String()
+	w.backend.mu.Lock()
+	defer w.backend.mu.Unlock()
 	for _, s := range w.backend.secrets {
 		if form := secret.NewLeaks(secret.New(s)).Find(logs); form != "" {
 			w.t.Errorf("a log has the secret %s, %s", s, form)
