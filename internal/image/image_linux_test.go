@@ -63,7 +63,8 @@ func TestImage(t *testing.T) {
 func (l *lab) make(t *testing.T, name, target string, env ...string) string {
 	t.Helper()
 	name = l.ID + name
-	ctx, cancel := context.WithTimeout(t.Context(), dockerengine.Limit)
+	// The first build for another architecture compiles everything.
+	ctx, cancel := context.WithTimeout(t.Context(), 5*dockerengine.Limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "make", "-C", testkit.Root(), target,
 		"IMAGE="+name, "VERSION="+testVersion, "DIST="+l.dist, "DOCKER="+l.Docker)
