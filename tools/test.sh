@@ -18,22 +18,37 @@ esac
 meshes='^TestEndToEnd' # run a whole mesh
 export CONSUL_ECS_BIN=$PWD/bin # what make build has made
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+trap 'rm -f "$log" "$log.others"' EXIT
 status=0
 
-# tests DIRECTORY FLAG...: go test without vet, which make check runs. It keeps the output
-# and goes on after a failure.
-tests() { go test -C "$1" -vet=off "${@:2}" 2>&1 | tee -a "$log" || status=1; }
+# run DIRECTORY FLAG...: go test without vet, which make check runs.
+run() { go test -C "$1" -vet=off "${@:2}" 2>&1; }
 
+# tests DIRECTORY FLAG...: run that keeps the output, and goes on after a failure.
+tests() { run "$@" | tee -a "$log" || status=1; }
+
+# The modules without the race detector.
+others() {
+  local failed=0
+  export CGO_ENABLED=0
+  # Built as tools/ensure.sh builds Consul, whose packages it shares.
+  run tools/aclcompare -timeout 10m ./... || failed=1
+  # Most of their time is that of terraform, which each test starts.
+  run terraform "${lane[@]}" -timeout 30m -skip "$meshes" ./... || failed=1
+  return "$failed"
+}
+
+# Beside the packages, whose tests wait most of the time.
+others >"$log.others" &
 export CGO_ENABLED=1 # for the race detector
-tests . -race "${lane[@]}" -p 4 -parallel 4 -timeout 40m -skip "$meshes" ./...
+# Those that take longest start first.
+tests . -race "${lane[@]}" -p 6 -parallel 4 -timeout 40m -skip "$meshes" ./localecs/command ./subcommand ./localecs/cluster ./...
+wait $! || status=1
+tee -a "$log" <"$log.others"
 # They count lost requests, so they have the machine to themselves, few at a time: an
 # overloaded agent may fail instead of leaving.
 tests . -race "${lane[@]}" -parallel 3 -timeout 60m -run "$meshes" ./localecs/command
-# Built as tools/ensure.sh builds Consul, whose packages it shares.
-CGO_ENABLED=0 tests tools/aclcompare -timeout 10m ./...
-# Most of their time is that of terraform, which each test starts.
-CGO_ENABLED=0 tests terraform "${lane[@]}" -timeout 30m ./...
+CGO_ENABLED=0 tests terraform "${lane[@]}" -timeout 30m -run "$meshes" .
 
 tools/unran.sh <"$log" || status=1
 exit "$status"
