@@ -158,7 +158,7 @@ func diff(now time.Time, refresh time.Duration, checks []workload.SyncCheck, con
 			changes = append(changes, change{check: check, container: container, seen: seen, first: true})
 		case before.seen.status() != seen.status():
 			changes = append(changes, change{check: check, container: container, seen: seen, previous: before.seen})
-		case now.Sub(before.at) >= refresh-Tick/2:
+		case now.Sub(before.at) >= refresh-tick/2:
 			// Half a tick early: a tick that comes a moment too soon must not
 			// put the refresh off by a whole one.
 			changes = append(changes, change{check: check, container: container, seen: seen, previous: before.seen, refresh: true})

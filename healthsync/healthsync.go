@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// Tick is how often the task metadata is read. The endpoint allows the containers
+	// tick is how often the task metadata is read. The endpoint allows the containers
 	// of a task 40 reads a second together.
-	Tick = 500 * time.Millisecond
+	tick = 500 * time.Millisecond
 	// failingPause takes its place while writes fail.
 	failingPause = time.Second
 

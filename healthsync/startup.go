@@ -96,7 +96,7 @@ func (s *startup) serving(ctx context.Context, containers []workload.Container) 
 // serve asks a container, and reports whether it counts as serving.
 func (s *startup) serve(ctx context.Context, p *probe) bool {
 	// Half a tick early, as in diff.
-	if p.counts() && time.Since(p.asked) < servesPause-Tick/2 {
+	if p.counts() && time.Since(p.asked) < servesPause-tick/2 {
 		return true
 	}
 	p.asked = time.Now()
@@ -117,5 +117,5 @@ func (s *startup) pause() time.Duration {
 	if s.waiting {
 		return startupTick
 	}
-	return Tick
+	return tick
 }

@@ -17,11 +17,11 @@ import (
 const (
 	// ProxyUID is the user of the proxy's container. Its connections leave the task.
 	ProxyUID = 5995
-	// HealthSyncUID is the user of health-sync, which must reach Consul and ECS while
+	// healthSyncUID is the user of health-sync, which must reach Consul and ECS while
 	// the proxy does not run.
-	HealthSyncUID = 5996
-	// OutboundPort is where Consul has the proxy listen for redirected connections.
-	OutboundPort = 15001
+	healthSyncUID = 5996
+	// outboundPort is where Consul has the proxy listen for redirected connections.
+	outboundPort = 15001
 	// DNSPort is where the proxy answers DNS queries.
 	DNSPort = 8600
 )
@@ -36,7 +36,7 @@ type Proxy struct {
 	Config map[string]any
 	// PublicPort is the registered port of the proxy.
 	PublicPort int
-	// OutboundPort is the merged TransparentProxy.OutboundListenerPort; 0 is OutboundPort.
+	// OutboundPort is the merged TransparentProxy.OutboundListenerPort; 0 is outboundPort.
 	OutboundPort int
 	// ReadyPort is where the proxy's readiness is asked for; 0 is none.
 	ReadyPort int
@@ -94,11 +94,11 @@ func NewSettings(c config.TransparentProxy, p Proxy) (Settings, error) {
 	s := Settings{
 		ProxyUID:             ProxyUID,
 		InboundPort:          p.PublicPort,
-		OutboundPort:         OutboundPort,
+		OutboundPort:         outboundPort,
 		ExcludeInboundPorts:  portSet(c.ExcludeInboundPorts, []int{p.ReadyPort, ports.Prometheus, ports.Stats}, p.ExposePorts),
 		ExcludeOutboundPorts: portSet(c.ExcludeOutboundPorts),
 		ExcludeOutbound:      []netip.Prefix{taskEndpoint},
-		ExcludeUIDs:          []UIDs{{First: HealthSyncUID, Last: HealthSyncUID}},
+		ExcludeUIDs:          []UIDs{{First: healthSyncUID, Last: healthSyncUID}},
 	}
 	if ports.Public != 0 {
 		s.InboundPort = ports.Public

@@ -57,7 +57,7 @@ func (a *agent) Proxy(ctx context.Context, token string, w workload.Workload) (b
 }
 
 // Refresh is a third of the TTL, so that two refreshes may be lost.
-func (a *agent) Refresh() time.Duration { return TTL / 3 }
+func (a *agent) Refresh() time.Duration { return ttl / 3 }
 
 // Set writes all checks at once, so that one that hangs does not cost another its TTL.
 func (a *agent) Set(ctx context.Context, token string, w workload.Workload, updates []Update) []Result {

@@ -10,9 +10,9 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// TTL is how long a check that health-sync feeds through an agent keeps its status
+// ttl is how long a check that health-sync feeds through an agent keeps its status
 // without an update; then the agent makes it critical.
-const TTL = 30 * time.Second
+const ttl = 30 * time.Second
 
 // Registrar is a place where workloads are registered. token authorises the
 // call; empty leaves it to the client's own. Every call is safe to repeat.

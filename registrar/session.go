@@ -19,7 +19,7 @@ import (
 const (
 	// sessionTTL is half of the time after which Consul ends a session that is not
 	// renewed; that is TTL, as for a check of an agent.
-	sessionTTL = TTL / 2
+	sessionTTL = ttl / 2
 	// sessionRenewal is the least time between two renewals.
 	sessionRenewal = sessionTTL / 3
 	// sessionRetry is how long a task goes on without a session after a refusal: the

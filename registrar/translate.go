@@ -147,7 +147,7 @@ func serviceChecks(w workload.Workload) api.AgentServiceChecks {
 		checks = append(checks, nativeCheck(c))
 	}
 	for _, c := range w.SyncChecks {
-		checks = append(checks, &api.AgentServiceCheck{CheckID: c.ID, Name: c.Name, TTL: TTL.String(), Notes: c.Notes})
+		checks = append(checks, &api.AgentServiceCheck{CheckID: c.ID, Name: c.Name, TTL: ttl.String(), Notes: c.Notes})
 	}
 	return checks
 }
@@ -189,7 +189,7 @@ func checkRegistration(w workload.Workload, c workload.SyncCheck, status string)
 		Name:              c.Name,
 		Notes:             c.Notes,
 		ServiceID:         c.ServiceID,
-		AgentServiceCheck: api.AgentServiceCheck{TTL: TTL.String(), Status: status},
+		AgentServiceCheck: api.AgentServiceCheck{TTL: ttl.String(), Status: status},
 		Namespace:         w.Namespace,
 		Partition:         w.Partition,
 	}

@@ -316,7 +316,7 @@ func TestNextFargateSize(t *testing.T) {
 			t.Errorf("%v, Windows %t: %v, %t", tt.want, tt.windows, next, ok)
 		}
 	}
-	if linux, windows := len(FargateSizes(false)), len(FargateSizes(true)); linux != 74 || windows != 43 {
+	if linux, windows := len(fargateSizes(false)), len(fargateSizes(true)); linux != 74 || windows != 43 {
 		t.Errorf("%d sizes on Linux, %d on Windows", linux, windows)
 	}
 }

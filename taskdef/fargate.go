@@ -5,9 +5,9 @@ import "slices"
 // Size is what Fargate gives a task: CPU in units of 1/1024 vCPU, memory in MiB.
 type Size struct{ CPU, Memory int }
 
-// FargateSizes returns every size that Fargate has, by CPU, then by memory. Tasks
+// fargateSizes returns every size that Fargate has, by CPU, then by memory. Tasks
 // on Windows have fewer.
-func FargateSizes(windows bool) []Size {
+func fargateSizes(windows bool) []Size {
 	sizes := make([]Size, 0, 80)
 	for _, row := range []struct{ cpu, low, high, step int }{
 		{256, 512, 512, 512}, {256, 1024, 2048, 1024},
@@ -31,7 +31,7 @@ func FargateSizes(windows bool) []Size {
 // NextFargateSize returns the smallest size that has at least this CPU and this
 // memory: the size itself when it is valid, and false when none is that large.
 func NextFargateSize(want Size, windows bool) (Size, bool) {
-	sizes := FargateSizes(windows)
+	sizes := fargateSizes(windows)
 	i := slices.IndexFunc(sizes, func(s Size) bool { return s.CPU >= want.CPU && s.Memory >= want.Memory })
 	if i < 0 {
 		return Size{}, false

@@ -135,7 +135,7 @@ func checkFargateSize(d *subject, report report) {
 	want.CPU, okCPU = d.CPUUnits()
 	want.Memory, okMemory = d.MemoryMiB()
 	windows := d.RuntimePlatform.IsWindows()
-	sizes := FargateSizes(windows)
+	sizes := fargateSizes(windows)
 	if !okCPU || !okMemory || slices.Contains(sizes, want) {
 		return
 	}

@@ -67,7 +67,7 @@ type Invocation struct {
 // UseLogger replaces Log. Level is any hclog level in any case; an unknown one
 // is an error. The logger's name stays.
 func (inv *Invocation) UseLogger(level string, json bool) error {
-	log, err := NewLogger(inv.Log.Name(), level, json, inv.Stderr)
+	log, err := newLogger(inv.Log.Name(), level, json, inv.Stderr)
 	if err != nil {
 		return err
 	}
@@ -75,8 +75,8 @@ func (inv *Invocation) UseLogger(level string, json bool) error {
 	return nil
 }
 
-// NewLogger makes a root logger. The empty level is INFO.
-func NewLogger(name, level string, json bool, w io.Writer) (hclog.Logger, error) {
+// newLogger makes a root logger. The empty level is INFO.
+func newLogger(name, level string, json bool, w io.Writer) (hclog.Logger, error) {
 	if level == "" {
 		level = "INFO"
 	}
@@ -173,7 +173,7 @@ func (e *entry) flags() *flag.FlagSet {
 // Run parses the flags, runs the command and returns the exit code.
 func (e *entry) Run(args []string) int {
 	inv, fs := e.inv, e.flags()
-	inv.Log, _ = NewLogger(e.program+"."+e.name, "", false, inv.Stderr)
+	inv.Log, _ = newLogger(e.program+"."+e.name, "", false, inv.Stderr)
 	words, err := e.parse(fs, args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):

@@ -192,7 +192,7 @@ func TestErrorsBecomeExitCodes(t *testing.T) {
 func TestNewLoggerRejectsUnknownLevels(t *testing.T) {
 	t.Parallel()
 	for level, ok := range map[string]bool{"": true, "info": true, "DEBUG": true, "Warn": true, "loud": false} {
-		if _, err := NewLogger("x", level, false, os.Stderr); (err == nil) != ok {
+		if _, err := newLogger("x", level, false, os.Stderr); (err == nil) != ok {
 			t.Errorf("level %q: got %v, want ok %t", level, err, ok)
 		}
 	}
@@ -201,7 +201,7 @@ func TestNewLoggerRejectsUnknownLevels(t *testing.T) {
 func TestEmptyLevelIsInfo(t *testing.T) {
 	t.Parallel()
 	for level, want := range map[string]hclog.Level{"": hclog.Info, "INFO": hclog.Info, "warn": hclog.Warn, "TRACE": hclog.Trace} {
-		log, err := NewLogger("x", level, false, io.Discard)
+		log, err := newLogger("x", level, false, io.Discard)
 		if err != nil || log.GetLevel() != want {
 			t.Errorf("level %q: got %v, %v, want %v", level, log, err, want)
 		}

@@ -21,8 +21,8 @@ import (
 	"sync"
 )
 
-// ContentType is that of a Set's text.
-const ContentType = "text/plain; version=0.0.4; charset=utf-8"
+// contentType is that of a Set's text.
+const contentType = "text/plain; version=0.0.4; charset=utf-8"
 
 // Set is a group of metrics, shown in the order in which they were made. It and
 // its metrics are safe for concurrent use.
@@ -174,7 +174,7 @@ func (f *family) write(b *bytes.Buffer, labels string, s *series) {
 
 // ServeHTTP implements http.Handler.
 func (s *Set) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", ContentType)
+	w.Header().Set("Content-Type", contentType)
 	w.Write(s.Text())
 }
 

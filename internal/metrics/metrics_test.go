@@ -74,7 +74,7 @@ func TestPrometheusReadsIt(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()
 	sample().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
-	if got := w.Header().Get("Content-Type"); got != ContentType {
+	if got := w.Header().Get("Content-Type"); got != contentType {
 		t.Errorf("content type %q", got)
 	}
 	f := parse(t, w.Body.Bytes())
