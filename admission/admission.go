@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/meshtask/consul-ecs/admission/usage"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -57,8 +56,8 @@ type Result struct {
 	Findings []Finding
 	// Usages are what the definition uses of Consul, by namespace, and Requirements the
 	// rights that this takes. Nothing without the mesh.
-	Usages       map[string]*usage.Summary
-	Requirements []usage.Requirement
+	Usages       map[string]*UseSummary
+	Requirements []Requirement
 	// Unnamed is true when the name of its service is known at deployment only: what it
 	// requires is missing then.
 	Unnamed bool

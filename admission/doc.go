@@ -6,7 +6,11 @@
 // canonicalize, connect, constraints; 3. validators read a copy: the rules of ECS, of
 // the mesh, and of the time a stop takes; 4. all findings are returned at once, sorted.
 //
-// Owns: the containers of the mesh in a definition, the annotations, the codes.
+// What the definition uses of Consul (Use) and the rights that this takes (UseRules) are part
+// of the result.
+//
+// Owns: the containers of the mesh in a definition, the codes, the kinds of uses and the
+// table of their rights.
 // Never does: I/O; it calls neither AWS nor Consul, and changes no value that is there
 // except those that it owns.
 // Start reading at: Admit, then connect.

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/admission/annotation"
-	"github.com/meshtask/consul-ecs/admission/usage"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -20,7 +19,7 @@ func ownLabels() map[string]string {
 // kind is the label kind of the task's proxy, empty when the name of its service is
 // known at deployment only.
 func (t *task) kind() string {
-	kind, name := usage.Proxy, ""
+	kind, name := UseProxy, ""
 	if g := t.cfg.Gateway; g != nil {
 		kind, name = "connect-"+strings.TrimSuffix(g.Kind, "-gateway"), g.Name
 	} else if t.cfg.Service != nil {
@@ -36,7 +35,7 @@ func (t *task) kind() string {
 // it has the label kind, and was not made here.
 func isUserProxy(c taskdef.Container) bool {
 	kind := c.DockerLabels[annotation.Prefix+annotation.Kind]
-	return kind != "" && !madeHere(c) && !strings.HasPrefix(kind, usage.Native+":")
+	return kind != "" && !madeHere(c) && !strings.HasPrefix(kind, UseNative+":")
 }
 
 // userProxy is the index of the definition's own proxy, -1 without one.
@@ -113,7 +112,7 @@ func (t *task) labelNative(only bool) error {
 				return err
 			}
 		}
-		kind, err := taskdef.NewNode(usage.Native + ":" + cmp.Or(service, strings.ToLower(c.Name)))
+		kind, err := taskdef.NewNode(UseNative + ":" + cmp.Or(service, strings.ToLower(c.Name)))
 		if err != nil {
 			return err
 		}
@@ -129,7 +128,7 @@ func checkKinds(t *task) {
 	proxies := 0
 	for i, c := range t.doc.Definition.ContainerDefinitions {
 		kind, given := c.DockerLabels[annotation.Prefix+annotation.Kind]
-		native := strings.HasPrefix(kind, usage.Native+":")
+		native := strings.HasPrefix(kind, UseNative+":")
 		if !given || want == "" || native && t.notes.native[t.containerName(i)] {
 			continue
 		}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/admission/annotation"
-	"github.com/meshtask/consul-ecs/admission/usage"
 )
 
 // community is a namespace or partition as it is without Consul Enterprise.
@@ -21,9 +20,9 @@ func community(name string) string {
 
 // uses are what the admitted definition uses of Consul: the kinds of its containers, and
 // what its configuration and annotations say of upstreams and keys.
-func (t *task) uses() []usage.Use {
+func (t *task) uses() []Use {
 	home := t.home()
-	var all []usage.Use
+	var all []Use
 	for i, c := range t.doc.Definition.ContainerDefinitions {
 		kind, name, is := strings.Cut(c.DockerLabels[annotation.Prefix+annotation.Kind], ":")
 		if !is {
@@ -31,9 +30,9 @@ func (t *task) uses() []usage.Use {
 		}
 		u := home
 		u.Kind, u.Name, u.Path = kind, name, labelPath(i, annotation.Prefix+annotation.Kind)
-		if kind == usage.Proxy || kind == usage.Native {
+		if kind == UseProxy || kind == UseNative {
 			service := u
-			service.Kind = usage.Service
+			service.Kind = UseService
 			all = append(all, service)
 		}
 		all = append(all, u)
@@ -49,7 +48,7 @@ func (t *task) uses() []usage.Use {
 }
 
 // home has the namespace and partition of the task.
-func (t *task) home() usage.Use {
+func (t *task) home() Use {
 	namespace, _ := t.notes.value(annotation.Namespace)
 	partition, _ := t.notes.value(annotation.Partition)
 	switch {
@@ -59,17 +58,17 @@ func (t *task) home() usage.Use {
 	case t.cfg.Service != nil:
 		namespace, partition = t.cfg.Service.Namespace, t.cfg.Service.Partition
 	}
-	return usage.Use{Namespace: community(namespace), Partition: community(partition)}
+	return Use{Namespace: community(namespace), Partition: community(partition)}
 }
 
-func (t *task) upstreamUses(home usage.Use) []usage.Use {
-	var all []usage.Use
+func (t *task) upstreamUses(home Use) []Use {
+	var all []Use
 	for _, u := range t.cfg.Proxy.Upstreams {
-		kind := usage.Upstream
+		kind := UseUpstream
 		if u.DestinationType == "prepared_query" {
-			kind = usage.Query
+			kind = UseQuery
 		}
-		all = append(all, usage.Use{
+		all = append(all, Use{
 			Kind: kind, Name: u.DestinationName, Path: t.pathOf(annotation.Upstreams),
 			Namespace: community(cmp.Or(u.DestinationNamespace, home.Namespace)),
 			Partition: community(cmp.Or(u.DestinationPartition, home.Partition)),
@@ -80,23 +79,23 @@ func (t *task) upstreamUses(home usage.Use) []usage.Use {
 
 // keyUses are the prefixes of the annotation kv-prefixes, of which prefix:list is listed,
 // too. A program that makes files of keys, without the annotation, may read any.
-func (t *task) keyUses(home usage.Use) []usage.Use {
-	of := func(kind, prefix, path string) usage.Use {
-		return usage.Use{Kind: kind, Namespace: home.Namespace, Partition: home.Partition, Name: prefix, Path: path}
+func (t *task) keyUses(home Use) []Use {
+	of := func(kind, prefix, path string) Use {
+		return Use{Kind: kind, Namespace: home.Namespace, Partition: home.Partition, Name: prefix, Path: path}
 	}
 	a, given := t.notes.task[annotation.KeyPrefixes]
 	if !given {
 		if at := t.template(); at != "" {
-			return []usage.Use{of(usage.Keys, "", at)}
+			return []Use{of(UseKeys, "", at)}
 		}
 		return nil
 	}
-	var all []usage.Use
+	var all []Use
 	for _, word := range annotation.Words(a.value) {
 		prefix, listed := strings.CutSuffix(word, ":list")
-		kind := usage.Keys
+		kind := UseKeys
 		if listed {
-			kind = usage.KeyList
+			kind = UseKeyList
 		}
 		all = append(all, of(kind, prefix, a.path))
 	}
@@ -147,7 +146,7 @@ func (t *task) policies() Policies {
 func (r *Result) require(t *task) {
 	if r.Injected {
 		uses := t.uses()
-		r.Usages, r.Requirements = usage.ByNamespace(uses), usage.Requirements(uses)
+		r.Usages, r.Requirements = ByNamespace(uses), Requirements(uses)
 		r.Unnamed = t.cfg != nil && t.kind() == ""
 		if t.cfg != nil && t.cfg.ConsulLogin.Enabled && t.cfg.ConsulLogin.IncludeEntity {
 			r.Login = &t.cfg.ConsulLogin

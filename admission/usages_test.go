@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/meshtask/consul-ecs/admission/annotation"
-	"github.com/meshtask/consul-ecs/admission/usage"
 )
 
 // labelled is a valid task of the service web with docker labels.
@@ -82,10 +81,10 @@ func TestRequirements(t *testing.T) {
 					t.Errorf("requirement %+v", q)
 				}
 			}
-			if got := strings.Join(rights[usage.HolderOperator], ", "); got != c.operator {
+			if got := strings.Join(rights[HolderOperator], ", "); got != c.operator {
 				t.Errorf("operator %s, want %s", got, c.operator)
 			}
-			if got := strings.Join(rights[usage.HolderRuntime], ", "); got != c.runtime {
+			if got := strings.Join(rights[HolderRuntime], ", "); got != c.runtime {
 				t.Errorf("runtime %s, want %s", got, c.runtime)
 			}
 		})

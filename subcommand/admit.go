@@ -16,7 +16,6 @@ import (
 	"github.com/meshtask/consul-ecs/admission"
 	"github.com/meshtask/consul-ecs/admission/permission"
 	"github.com/meshtask/consul-ecs/admission/taskrole"
-	"github.com/meshtask/consul-ecs/admission/usage"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/secret"
@@ -210,8 +209,8 @@ type admitReport struct {
 	Volumes  []string            `json:"volumes"`
 	Findings []admission.Finding `json:"findings"`
 	// Usages are by namespace. Permissions are absent without a check.
-	Usages       map[string]*usage.Summary `json:"usages"`
-	Requirements []usage.Requirement       `json:"requirements"`
+	Usages       map[string]*admission.UseSummary `json:"usages"`
+	Requirements []admission.Requirement       `json:"requirements"`
 	Permissions  *permission.Permissions   `json:"permissions,omitempty"`
 	// Error is what failed in AWS.
 	Error string `json:"error,omitempty"`
@@ -256,7 +255,7 @@ func (o *admitOptions) printReport(inv *cli.Invocation, r *admission.Result, per
 		report := admitReport{
 			Admitted: !r.Rejected(o.strict) && failure == nil, Injected: r.Injected, Format: r.Format,
 			Volumes: append([]string{}, r.Volumes...), Findings: append([]admission.Finding{}, r.Findings...),
-			Usages: r.Usages, Requirements: append([]usage.Requirement{}, r.Requirements...), Permissions: permissions,
+			Usages: r.Usages, Requirements: append([]admission.Requirement{}, r.Requirements...), Permissions: permissions,
 		}
 		if failure != nil {
 			report.Error = failure.Error()

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/aclrules"
-	"github.com/meshtask/consul-ecs/admission/usage"
+	"github.com/meshtask/consul-ecs/admission"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/consulutil/aclread"
 )
@@ -20,7 +20,7 @@ type answered struct {
 
 // ask asks the engines about one namespace. The error matches ErrDisabled or ErrRefused
 // of aclrules when that is the answer to every question.
-func (c Checker) ask(ctx context.Context, at tenancy, required []usage.Requirement) ([]answered, error) {
+func (c Checker) ask(ctx context.Context, at tenancy, required []admission.Requirement) ([]answered, error) {
 	queries := make([]aclrules.Query, len(required))
 	for i, q := range required {
 		queries[i] = q.Query()
@@ -103,7 +103,7 @@ func (a answered) why() string {
 
 // policy is the smallest text that grants what is denied, after rules that no text
 // outranks are removed.
-func (a answered) policy(q usage.Requirement) (text string, remove []string) {
+func (a answered) policy(q admission.Requirement) (text string, remove []string) {
 	subject := func(prefix bool) string { return aclrules.SubjectText(q.Resource, prefix, q.Segment) + " = " }
 	switch {
 	case a.Decision == aclrules.Disagree:

@@ -8,7 +8,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/admission"
-	"github.com/meshtask/consul-ecs/admission/usage"
 	"github.com/meshtask/consul-ecs/consulutil/aclread"
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -53,7 +52,7 @@ type Permissions struct {
 
 // Answer is whether the operator's token allows one requirement.
 type Answer struct {
-	usage.Requirement
+	admission.Requirement
 	// Decision is allow, deny, unknown, or disagree when the engines differ.
 	Decision string `json:"decision"`
 	// Why is the rule that decided, or what else did.
@@ -157,11 +156,11 @@ func (t tenancy) String() string {
 }
 
 // byTenancy are the operator's requirements, the default namespace first.
-func byTenancy(all []usage.Requirement) func(func(tenancy, []usage.Requirement) bool) {
+func byTenancy(all []admission.Requirement) func(func(tenancy, []admission.Requirement) bool) {
 	var order []tenancy
-	parts := map[tenancy][]usage.Requirement{}
+	parts := map[tenancy][]admission.Requirement{}
 	for _, q := range all {
-		if q.Holder != usage.HolderOperator {
+		if q.Holder != admission.HolderOperator {
 			continue
 		}
 		at := tenancy{q.Namespace, q.Partition}
@@ -171,7 +170,7 @@ func byTenancy(all []usage.Requirement) func(func(tenancy, []usage.Requirement) 
 		parts[at] = append(parts[at], q)
 	}
 	slices.SortFunc(order, func(a, b tenancy) int { return strings.Compare(a.String(), b.String()) })
-	return func(yield func(tenancy, []usage.Requirement) bool) {
+	return func(yield func(tenancy, []admission.Requirement) bool) {
 		for _, at := range order {
 			if !yield(at, parts[at]) {
 				return
@@ -182,7 +181,7 @@ func byTenancy(all []usage.Requirement) func(func(tenancy, []usage.Requirement) 
 
 // tenancy asks about one namespace. It reports whether what it found out is the
 // answer to everything.
-func (k check) tenancy(ctx context.Context, at tenancy, required []usage.Requirement) (done bool) {
+func (k check) tenancy(ctx context.Context, at tenancy, required []admission.Requirement) (done bool) {
 	answers, err := k.ask(ctx, at, required)
 	switch {
 	case errors.Is(err, aclrules.ErrDisabled):
@@ -205,7 +204,7 @@ func (k check) tenancy(ctx context.Context, at tenancy, required []usage.Require
 }
 
 // answer adds one answer and its finding.
-func (k check) answer(q usage.Requirement, a answered) {
+func (k check) answer(q admission.Requirement, a answered) {
 	query := q.Query().String()
 	if q.Namespace != "" {
 		query += " in the namespace " + q.Namespace

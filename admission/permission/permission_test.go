@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/meshtask/consul-ecs/admission"
-	"github.com/meshtask/consul-ecs/admission/usage"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -39,7 +38,7 @@ func TestPageHasTheTablesOfPermissions(t *testing.T) {
 	t.Parallel()
 	var table strings.Builder
 	table.WriteString("| Usage | The operator's token | The task's token |\n|---|---|---|\n")
-	rights := func(needs []usage.Need) string {
+	rights := func(needs []admission.Need) string {
 		var texts []string
 		for _, n := range needs {
 			r := n.Rule("NAME")
@@ -47,7 +46,7 @@ func TestPageHasTheTablesOfPermissions(t *testing.T) {
 		}
 		return strings.Join(texts, ", ")
 	}
-	for _, r := range usage.Rules() {
+	for _, r := range admission.UseRules() {
 		fmt.Fprintf(&table, "| %s | %s | %s |\n", r.Kind, rights(r.Operator), rights(r.Runtime))
 	}
 	var codes strings.Builder

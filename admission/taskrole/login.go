@@ -6,7 +6,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/admission"
-	"github.com/meshtask/consul-ecs/admission/usage"
 	"github.com/meshtask/consul-ecs/awsutil"
 )
 
@@ -33,7 +32,7 @@ func (c Checker) login(ctx context.Context, r *admission.Result, role awsutil.Ro
 	}
 	var unknown []string
 	for _, q := range r.Requirements {
-		if q.Holder != usage.HolderRuntime {
+		if q.Holder != admission.HolderRuntime {
 			continue
 		}
 		answer := rights.Can(q.Query())

@@ -9,7 +9,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/admission"
-	"github.com/meshtask/consul-ecs/admission/usage"
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -127,7 +126,7 @@ func (c Checker) identity(r *admission.Result, role awsutil.Role) {
 	for namespace, used := range r.Usages {
 		var gateways []string
 		for _, kind := range used.Kinds {
-			if name, _, _ := strings.Cut(kind, ":"); name != usage.Proxy && name != usage.Native {
+			if name, _, _ := strings.Cut(kind, ":"); name != admission.UseProxy && name != admission.UseNative {
 				gateways = append(gateways, strings.TrimPrefix(name, "connect-")+"-gateway")
 			}
 		}

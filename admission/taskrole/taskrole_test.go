@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/meshtask/consul-ecs/admission"
-	"github.com/meshtask/consul-ecs/admission/usage"
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -26,7 +25,7 @@ func (o oneRole) Role(context.Context, string) (awsutil.Role, error) { return o.
 
 func (o oneRole) Allowed(context.Context, string, string, string) (bool, error) { return true, o.err }
 
-func result(t *testing.T, doc string, used map[string]*usage.Summary) *admission.Result {
+func result(t *testing.T, doc string, used map[string]*admission.UseSummary) *admission.Result {
 	t.Helper()
 	resource := ""
 	if strings.Contains(doc, `"Resources"`) {
@@ -43,20 +42,20 @@ const named = `{"TaskRoleArn": "arn:aws:iam::123456789012:role/app", "ContainerD
 
 func TestRoleOfOneTask(t *testing.T) {
 	t.Parallel()
-	web := &usage.Summary{Services: []string{"web"}, Kinds: []string{"connect-proxy:web"}}
-	gateway := &usage.Summary{Kinds: []string{"connect-mesh:gw"}}
+	web := &admission.UseSummary{Services: []string{"web"}, Kinds: []string{"connect-proxy:web"}}
+	gateway := &admission.UseSummary{Kinds: []string{"connect-mesh:gw"}}
 	for name, c := range map[string]struct {
 		doc  string
-		used map[string]*usage.Summary
+		used map[string]*admission.UseSummary
 		tags map[string]string
 		want []string
 	}{
-		"service":                 {named, map[string]*usage.Summary{"": web}, map[string]string{config.TagServiceName: "web"}, nil},
-		"service of a namespace":  {named, map[string]*usage.Summary{"team": web}, map[string]string{config.TagServiceName: "web", config.TagNamespace: "team"}, nil},
-		"another namespace":       {named, map[string]*usage.Summary{"team": web}, map[string]string{config.TagServiceName: "web"}, []string{"ADM-IAM-TAG"}},
-		"gateway":                 {named, map[string]*usage.Summary{"": gateway}, map[string]string{config.TagGatewayKind: "mesh-gateway"}, nil},
-		"gateway of another kind": {named, map[string]*usage.Summary{"": gateway}, map[string]string{config.TagGatewayKind: "api-gateway"}, []string{"ADM-IAM-TAG"}},
-		"upstream elsewhere":      {named, map[string]*usage.Summary{"other": {Upstreams: []string{"db"}}}, nil, nil},
+		"service":                 {named, map[string]*admission.UseSummary{"": web}, map[string]string{config.TagServiceName: "web"}, nil},
+		"service of a namespace":  {named, map[string]*admission.UseSummary{"team": web}, map[string]string{config.TagServiceName: "web", config.TagNamespace: "team"}, nil},
+		"another namespace":       {named, map[string]*admission.UseSummary{"team": web}, map[string]string{config.TagServiceName: "web"}, []string{"ADM-IAM-TAG"}},
+		"gateway":                 {named, map[string]*admission.UseSummary{"": gateway}, map[string]string{config.TagGatewayKind: "mesh-gateway"}, nil},
+		"gateway of another kind": {named, map[string]*admission.UseSummary{"": gateway}, map[string]string{config.TagGatewayKind: "api-gateway"}, []string{"ADM-IAM-TAG"}},
+		"upstream elsewhere":      {named, map[string]*admission.UseSummary{"other": {Upstreams: []string{"db"}}}, nil, nil},
 		"computed role":           {`{"TaskRoleArn": {"Ref": "Role"}, "ContainerDefinitions": []}`, nil, nil, []string{"ADM-IAM-UNKNOWN"}},
 		"two tasks, one role": {
 			`{"Resources": {"A": {"Type": "AWS::ECS::TaskDefinition", "Properties": {"TaskRoleArn": {"Ref": "Role"}, "ContainerDefinitions": []}},

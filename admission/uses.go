@@ -1,9 +1,9 @@
-package usage
+package admission
 
 import "slices"
 
-// Summary is what a definition uses of Consul in one namespace.
-type Summary struct {
+// UseSummary is what a definition uses of Consul in one namespace.
+type UseSummary struct {
 	// Services are registered, and Kinds what the mesh makes of them, such as
 	// connect-proxy:web.
 	Services []string `json:"services"`
@@ -20,20 +20,20 @@ type Summary struct {
 type Use struct{ Kind, Namespace, Partition, Name, Path string }
 
 // ByNamespace are the uses by namespace, each name once and sorted.
-func ByNamespace(uses []Use) map[string]*Summary {
-	all := map[string]*Summary{}
+func ByNamespace(uses []Use) map[string]*UseSummary {
+	all := map[string]*UseSummary{}
 	for _, u := range uses {
 		in := all[u.Namespace]
 		if in == nil {
-			in = &Summary{Services: []string{}, Kinds: []string{}, Upstreams: []string{}, KeyPrefixes: []string{}}
+			in = &UseSummary{Services: []string{}, Kinds: []string{}, Upstreams: []string{}, KeyPrefixes: []string{}}
 			all[u.Namespace] = in
 		}
 		switch u.Kind {
-		case Service:
+		case UseService:
 			in.Services = append(in.Services, u.Name)
-		case Upstream, Query:
+		case UseUpstream, UseQuery:
 			in.Upstreams = append(in.Upstreams, u.Name)
-		case Keys, KeyList:
+		case UseKeys, UseKeyList:
 			in.KV, in.KeyPrefixes = true, append(in.KeyPrefixes, u.Name)
 		default:
 			in.Kinds = append(in.Kinds, u.Kind+":"+u.Name)

@@ -1,4 +1,4 @@
-package usage
+package admission
 
 import (
 	"strings"
@@ -8,20 +8,20 @@ import (
 
 // Kinds of usages. Those of the mesh are the kinds that Nomad gives its tasks.
 const (
-	Service     = "service"
-	Proxy       = "connect-proxy"
-	Native      = "connect-native"
-	Mesh        = "connect-mesh"
-	Terminating = "connect-terminating"
-	API         = "connect-api"
-	Upstream    = "upstream"
-	Query       = "prepared query"
-	Keys        = "key prefix"
-	KeyList     = "listed key prefix"
+	UseService     = "service"
+	UseProxy       = "connect-proxy"
+	UseNative      = "connect-native"
+	UseMesh        = "connect-mesh"
+	UseTerminating = "connect-terminating"
+	UseAPI         = "connect-api"
+	UseUpstream    = "upstream"
+	UseQuery       = "prepared query"
+	UseKeys        = "key prefix"
+	UseKeyList     = "listed key prefix"
 )
 
-// Rule is what one kind of usage requires of Consul.
-type Rule struct {
+// UseRule is what one kind of usage requires of Consul.
+type UseRule struct {
 	Kind string
 	// Operator is what the token of the one who submits the definition has to allow, and
 	// Runtime what the token of the task needs.
@@ -46,8 +46,8 @@ func (n Need) Rule(name string) aclrules.Rule {
 
 func named(text, name string) string { return strings.ReplaceAll(text, "{name}", name) }
 
-// Rules returns what each kind of usage requires, in the order of a report.
-func Rules() []Rule {
+// UseRules returns what each kind of usage requires, in the order of a report.
+func UseRules() []UseRule {
 	service := Need{aclrules.Service, "{name}", false, aclrules.WriteAccess, "register the service {name}"}
 	gateway := Need{aclrules.Service, "{name}", false, aclrules.WriteAccess, "register the gateway {name}"}
 	proxy := Need{aclrules.Service, "{name}-sidecar-proxy", false, aclrules.WriteAccess, "register the proxy of the Connect service {name}"}
@@ -60,17 +60,17 @@ func Rules() []Rule {
 	nodes := Need{aclrules.Node, "", true, aclrules.ReadAccess, "discover nodes"}
 	keys := Need{aclrules.Key, "{name}", true, aclrules.ReadAccess, "read keys below the prefix {name}"}
 	keyList := Need{aclrules.Key, "{name}", true, aclrules.ListAccess, "list keys below the prefix {name}"}
-	return []Rule{
-		{Service, []Need{service}, []Need{service}},
-		{Proxy, []Need{service, proxy}, []Need{service, proxy, services, nodes}},
-		{Native, []Need{native}, []Need{native, services, nodes}},
-		{Mesh, []Need{gateway, meshWrite}, []Need{gateway, meshWrite, services, nodes}},
-		{Terminating, []Need{gateway}, []Need{gateway, services, nodes}},
-		{API, []Need{gateway, meshRead}, []Need{gateway, meshRead, services, nodes}},
-		{Upstream, []Need{upstream}, []Need{upstream, nodes}},
-		{Query, []Need{query}, []Need{query, nodes}},
-		{Keys, []Need{keys}, []Need{keys}},
-		{KeyList, []Need{keyList}, []Need{keyList}},
+	return []UseRule{
+		{UseService, []Need{service}, []Need{service}},
+		{UseProxy, []Need{service, proxy}, []Need{service, proxy, services, nodes}},
+		{UseNative, []Need{native}, []Need{native, services, nodes}},
+		{UseMesh, []Need{gateway, meshWrite}, []Need{gateway, meshWrite, services, nodes}},
+		{UseTerminating, []Need{gateway}, []Need{gateway, services, nodes}},
+		{UseAPI, []Need{gateway, meshRead}, []Need{gateway, meshRead, services, nodes}},
+		{UseUpstream, []Need{upstream}, []Need{upstream, nodes}},
+		{UseQuery, []Need{query}, []Need{query, nodes}},
+		{UseKeys, []Need{keys}, []Need{keys}},
+		{UseKeyList, []Need{keyList}, []Need{keyList}},
 	}
 }
 
@@ -130,8 +130,8 @@ func Requirements(uses []Use) []Requirement {
 			})
 		}
 	}
-	rules := map[string]Rule{}
-	for _, r := range Rules() {
+	rules := map[string]UseRule{}
+	for _, r := range UseRules() {
 		rules[r.Kind] = r
 	}
 	for _, u := range uses {
