@@ -1,4 +1,4 @@
-// Package consulecs_test holds the rules of the whole house.
+// Package consulecs_test holds the rules of the whole repository.
 package consulecs_test
 
 import (
@@ -11,10 +11,10 @@ import (
 
 const module = "github.com/meshtask/consul-ecs"
 
-// house is the architecture: who may import whom, from top to bottom, and what
+// layout is the architecture: who may import whom, from top to bottom, and what
 // only some packages may do. docs/ARCHITECTURE.md shows its table.
-func house() arch.House {
-	return arch.House{
+func layout() arch.Layout {
+	return arch.Layout{
 		Groups: []arch.Group{
 			{Name: "program", Packages: []string{"cmd/consul-ecs"}, Uses: []string{"wiring"}},
 			{Name: "wiring", Packages: []string{"subcommand"}, Uses: []string{"flows", "ports", "nouns", "command line", "shared"}},
@@ -126,13 +126,13 @@ func exemptions() []arch.Exemption {
 	}
 }
 
-func TestHouse(t *testing.T) {
+func TestArchitecture(t *testing.T) {
 	t.Parallel()
 	m, err := arch.Load(os.DirFS("."), module)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range house().Check(m) {
+	for _, v := range layout().Check(m) {
 		t.Error(v)
 	}
 }
@@ -143,7 +143,7 @@ func TestArchitecturePageShowsTheTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if table := house().Table(); !strings.Contains(string(page), table) {
+	if table := layout().Table(); !strings.Contains(string(page), table) {
 		t.Errorf("docs/ARCHITECTURE.md does not show the table of imports:\n\n%s", table)
 	}
 }

@@ -29,7 +29,7 @@ type Answer struct {
 	Why string `json:"why,omitempty"`
 	// Missing is what an unknown could not read, and who could.
 	Missing []string `json:"missing,omitempty"`
-	// Server is what the server says, allow or deny; empty when it was not asked.
+	// Server is the server's decision, allow or deny; empty when it was not asked.
 	Server string `json:"server,omitempty"`
 
 	query Query
@@ -102,7 +102,7 @@ func (r *Report) explain(q Query) Explanation {
 	return r.table.Explain(q)
 }
 
-// Compare adds the server's word. Where we are sure and it says otherwise, the
+// Compare adds the server's decision. Where we are sure and it differs, the
 // answer is a disagreement; where we are not, the server's word counts.
 func (a Answer) Compare(allowed bool) Answer {
 	a.Server = word(allowed)
@@ -158,7 +158,7 @@ func (r *Report) Special() (refused, disabled error) { return r.found.Refused, r
 
 func (r *Report) missing() []string { return errorTexts(r.found.Errors) }
 
-// escalation tells what an allowed query lets its subject have beyond the words;
+// escalation is what an allowed query grants beyond its own words;
 // empty for nothing.
 func escalation(q Query, v Verdict) string {
 	if v != Allowed || q.Access != WriteAccess {

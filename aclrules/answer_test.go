@@ -106,7 +106,7 @@ func encoded(t *testing.T, v any) string {
 	return b.String()
 }
 
-// Every kind of answer, as people read it in a pipe and on a terminal, and as
+// Every kind of answer, as printed to a pipe and on a terminal, and as
 // machines do.
 func TestGoldenAnswers(t *testing.T) {
 	t.Parallel()
@@ -145,7 +145,7 @@ func TestGoldenRules(t *testing.T) {
 	}
 }
 
-// A crowd of rules that lost alike is a few lines for people, and all of them
+// A crowd of rules that lost alike is a few lines of text, and all of them
 // for machines.
 func TestCrowdOfLosers(t *testing.T) {
 	t.Parallel()

@@ -78,7 +78,7 @@ func TestUnknownIsNotCovered(t *testing.T) {
 	}
 }
 
-// Covers finds nothing exactly when no question about any short name tells the subjects
+// Covers finds nothing exactly when no question about any short name distinguishes the subjects
 // apart.
 func TestCoversAgreesWithEveryQuestion(t *testing.T) {
 	t.Parallel()
@@ -117,17 +117,17 @@ func TestCoversAgreesWithEveryQuestion(t *testing.T) {
 	for range 3000 {
 		a, b := random(1+d.IntN(5)), random(1+d.IntN(3))
 		owner, wanted := reportOf(t, Denied, nil, a), reportOf(t, Denied, nil, b)
-		told := ""
+		uncovered := ""
 		for _, q := range questions {
 			if verdict, _ := wanted.table.rules(q); verdict == Allowed && owner.Can(q).Decision != "allow" && owner.Can(Query{ACL, "", WriteAccess}).Decision != "allow" {
-				told = q.String()
+				uncovered = q.String()
 			}
 		}
 		excess := Covers(owner, wanted)
-		if (told == "") != (len(excess) == 0) {
-			t.Fatalf("owner\n%s\nwanted\n%s\nexcess %+v, but the question %q", a, b, excess, told)
+		if (uncovered == "") != (len(excess) == 0) {
+			t.Fatalf("owner\n%s\nwanted\n%s\nexcess %+v, but the question %q", a, b, excess, uncovered)
 		}
-		if told == "" {
+		if uncovered == "" {
 			covered++
 		}
 	}

@@ -5,7 +5,7 @@ type Decision struct {
 	Verdict Verdict
 	// entry decided; nil when the default policy did, or none.
 	entry *entry
-	// because says what an Unknown lacks.
+	// because names what an Unknown lacks.
 	because reason
 }
 

@@ -71,7 +71,7 @@ func (e *sourceError) Unwrap() error { return e.err }
 // Source is the way from a subject to a rule: each step is a link.
 type Source []string
 
-// String is the way as people read it: token 3f2a… → role "ops" → policy "web".
+// String is the chain for display: token 3f2a… → role "ops" → policy "web".
 func (s Source) String() string { return strings.Join(s, " → ") }
 
 // step is the way one link further. The way so far is never changed.

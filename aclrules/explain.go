@@ -12,7 +12,7 @@ type Reason struct {
 	Winner Sourced
 	// WinnerText is the winner as it counts: `service "web" = deny`.
 	WinnerText string
-	// Why tells in a sentence what decided when no rule did, and what an unknown
+	// Why names what decided when no rule did, and what an unknown
 	// lacks; empty otherwise.
 	Why string
 }
@@ -28,7 +28,7 @@ func (t *Table) Reason(q Query) Reason {
 	return r
 }
 
-// Explanation says how a decision came about.
+// Explanation is how a decision was reached.
 type Explanation struct {
 	Reason
 	// Losers are the other rules that speak of the same thing, the nearest first.
@@ -41,7 +41,7 @@ type Explanation struct {
 // Loser is a rule that was looked at and did not decide.
 type Loser struct {
 	Sourced
-	// Text is the rule as it would have counted; Why tells what beat it.
+	// Text is the rule as it would have counted; Why names what overrode it.
 	Text, Why string
 }
 
@@ -98,7 +98,7 @@ func (e *entry) outranked(q Query) []Loser {
 	return losers
 }
 
-// levelText is what a rule says about what the query asks, as written.
+// levelText is the level that a rule has for the query, as written.
 func levelText(r *Rule, q Query) string {
 	if q.Resource == Intention {
 		return r.Intentions
@@ -151,7 +151,7 @@ func (t *Table) considered(q Query) []*entry {
 	return found
 }
 
-// beaten tells why an entry did not decide although it speaks of the matter.
+// beaten returns why an entry that applies to the query did not decide it.
 func beaten(e, winner *entry, q Query) string {
 	switch {
 	case winner == nil:

@@ -13,7 +13,7 @@ type Ignored struct {
 	Line int
 	// Key is the key's name.
 	Key string
-	// Message says what is so and what to do.
+	// Message states the problem and the remedy.
 	Message string
 }
 

@@ -51,7 +51,7 @@ func implied(level string) Level {
 	return LevelDeny
 }
 
-// index is a resource's entries, for look-up.
+// index is a resource's entries, for lookup.
 type index struct {
 	exact, prefix map[string]*entry
 	// sorted are all entries by segment, and segments theirs.

@@ -16,7 +16,7 @@ type Lint struct {
 	Line int
 	// Code is for machines: inert, case, repeated, shadowed, root.
 	Code string
-	// Message says what is so and what to do.
+	// Message states the problem and the remedy.
 	Message string
 }
 
@@ -26,7 +26,7 @@ const (
 	Case     = "case"     // not in lower case: it loses against any other rule
 	Repeated = "repeated" // an argument is set again: new servers refuse the policy
 	Shadowed = "shadowed" // another rule of the policy makes it pointless
-	root     = "root"     // equivalent to much more than it says
+	root     = "root"     // equivalent to much more than its text states
 )
 
 // LintText lints a policy's text that Parse accepts; the error is Parse's.
@@ -139,7 +139,7 @@ func (i *index) wider(e *entry) *entry {
 	return nil
 }
 
-// escalations finds the rule that amounts to most beyond what it says.
+// escalations finds the rule that amounts to most beyond its text.
 func escalations(p *ParsedPolicy) []Lint {
 	worst := worst(p.Rules)
 	if worst == nil {
@@ -148,7 +148,7 @@ func escalations(p *ParsedPolicy) []Lint {
 	return []Lint{{worst.Line, root, fmt.Sprintf("%s = %q is %s", worst.Subject(), worst.Level, Escalation(*worst))}}
 }
 
-// worst is the rule that is equivalent to most beyond what it says; nil for none.
+// worst is the rule that is equivalent to most beyond its text; nil for none.
 func worst(rules []*Rule) *Rule {
 	var worst *Rule
 	for _, r := range rules {
@@ -159,7 +159,7 @@ func worst(rules []*Rule) *Rule {
 	return worst
 }
 
-// Escalation tells what a rule is equivalent to when that is more than it says;
+// Escalation is what a rule is equivalent to when that is more than its text states;
 // empty otherwise.
 func Escalation(r Rule) string {
 	switch {

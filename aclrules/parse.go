@@ -57,7 +57,7 @@ type serviceBlock struct {
 	Intentions string `hcl:"intentions"`
 }
 
-// Parse reads a policy in HCL or JSON. The error tells every rule that the
+// Parse reads a policy in HCL or JSON. The error names every rule that the
 // server would refuse; an empty text is a policy without rules.
 func Parse(text string) (*ParsedPolicy, error) {
 	if text == "" {
@@ -154,7 +154,7 @@ func decode(text string) (file *ast.File, doc *document, err error) {
 }
 
 // depth is how deep brackets are nested, those in strings and comments
-// included: nobody needs many of them there either.
+// included: a policy needs few there too.
 func depth(text string) int {
 	deepest, now := 0, 0
 	for _, c := range text {
@@ -169,8 +169,8 @@ func depth(text string) int {
 	return deepest
 }
 
-// place tells items of a text apart: by their first key, in lower case, and how
-// many keys they have, which are two in `service "web" {`.
+// keyPlace identifies an item of a text by its first key, in lower case, and how
+// many keys it has, which are two in `service "web" {`.
 type keyPlace struct {
 	key  string
 	keys int

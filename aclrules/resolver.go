@@ -58,8 +58,8 @@ type Resolution struct {
 	// Errors are about what is missing; Notes about what does not count, on the
 	// server either: dangling links, and policies of other datacenters.
 	Errors, Notes []error
-	// Refused is why the subject has no rights at all, and Disabled why everybody
-	// has all of them; nil otherwise.
+	// Refused is why the subject has no rights at all, and Disabled why every
+	// subject has all of them; nil otherwise.
 	Refused, Disabled error
 }
 

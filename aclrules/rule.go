@@ -85,7 +85,7 @@ func rank(text string) int {
 // Rule is one rule of a policy. Rules are shared and never changed.
 type Rule struct {
 	Resource Resource
-	// Prefix tells node_prefix from node.
+	// Prefix is true for node_prefix, false for node.
 	Prefix bool
 	// Segment is the name or prefix; empty for a scalar resource.
 	Segment string

@@ -28,7 +28,7 @@ func (r *Report) Merged() []RuleAnswer {
 	return all
 }
 
-// contribution is a source, and what it says if that is not what counts.
+// contribution is a source, with its level if another one counts.
 func contribution(s Sourced, level string) string {
 	if s.Rule.Level == level {
 		return placeOf(s)

@@ -36,7 +36,7 @@ func full() *Snapshot {
 	}
 }
 
-// The file's format is a promise: whoever wrote one reads it again.
+// The file's format is a promise: later versions read files of earlier ones.
 func TestWriteAndRead(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer

@@ -28,7 +28,7 @@ type Options struct {
 	// Default answers where no rule does: Consul's default policy. Unknown when
 	// it is unknown.
 	Default Verdict
-	// Incomplete says that rules are missing, since they could not be read.
+	// Incomplete is true when rules could not be read.
 	Incomplete bool
 }
 
@@ -70,7 +70,7 @@ const (
 	resourceCount = 12
 )
 
-// slot is where a resource's rules are kept, the scalars' first: look-ups by
+// slot is where a resource's rules are kept, the scalars' first: lookups by
 // number cost half of those in a map.
 func slot(r Resource) int {
 	switch r {

@@ -61,7 +61,7 @@ func TestDecide(t *testing.T) {
 		{`service "a" { policy = "READ" } --- service "a" { policy = "DENY" }`, "service:a read allow"},
 		{`operator = "WRITE"`, "operator read deny"},
 		{`acl = "read" --- acl = "write"`, "acl write allow"},
-		// Look-up.
+		// Lookup.
 		{`service "ab" { policy = "read" } service_prefix "a" { policy = "write" }`, "service:ab write deny; service:abc write allow; service:b read deny"},
 		{`service "ab" { policy = "write" } service_prefix "a" { policy = "deny" }`, "service:ab write allow; service:abc read deny"},
 		{`node_prefix "a" { policy = "write" } node_prefix "ab" { policy = "read" }`, "node:abc write deny; node:ac write allow; node:ab write deny"},

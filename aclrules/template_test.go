@@ -72,7 +72,7 @@ func TestRender(t *testing.T) {
 		t.Errorf("got %v, %v", p, err)
 	}
 	if slices.ContainsFunc(p.Rules, func(r *Rule) bool { return r.Line != 0 }) {
-		t.Error("lines of a text that nobody sees")
+		t.Error("lines of a text that is not shown")
 	}
 	for _, c := range []struct{ text, name string }{
 		{`service "{{.Name}}-{{.Other}}" { policy = "read" }`, "a"}, {`service "{{.Name}}" { policy = "all" }`, "a"},

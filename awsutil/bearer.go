@@ -103,8 +103,8 @@ func (s *Signer) Bearer(ctx context.Context, o BearerOptions) (string, error) {
 	return signer.login(ctx, sts, headers)
 }
 
-// entityARN is who the credentials belong to: what their document says or,
-// when they come from elsewhere, what STS says.
+// entityARN is who the credentials belong to: from their document or,
+// when they come from elsewhere, from STS.
 func (s *Signer) entityARN(ctx context.Context, creds aws.Credentials, signer requestSigner, sts endpoint) (string, error) {
 	if arn := s.role.ARN(); arn != "" && creds.Source == endpointcreds.ProviderName {
 		return arn, nil

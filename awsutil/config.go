@@ -35,7 +35,7 @@ func (o LoadOptions) userAgent() string {
 	return fmt.Sprintf("%s/%s (%s)", o.UserAgent, o.Version, runtime.GOOS)
 }
 
-// nameProgram puts the program before what the SDK says of itself: people look
+// nameProgram puts the program before the SDK's own user agent: operators look
 // for it at the beginning in CloudTrail.
 func (o LoadOptions) nameProgram(stack *middleware.Stack) error {
 	if err := awsmiddleware.AddRequestUserAgentMiddleware(stack); err != nil {
@@ -55,7 +55,7 @@ func (o LoadOptions) nameProgram(stack *middleware.Stack) error {
 func loadConfig(ctx context.Context, o LoadOptions, more ...func(*config.LoadOptions) error) (aws.Config, error) {
 	opts := append([]func(*config.LoadOptions) error{
 		config.WithDefaultRegion(o.DefaultRegion),
-		// The SDK would write lines of its own between ours, JSON or not. What matters
+		// The SDK would write its own lines between ours, JSON or not. What matters
 		// is in its errors.
 		config.WithLogger(logging.Nop{}),
 	}, more...)

@@ -42,7 +42,7 @@ func TestCallerIdentityIsRepeatedWhenThrottled(t *testing.T) {
 }
 
 // STS throttles with status 400, and its clock or ours may be off.
-func TestWhatSTSRefusesForGood(t *testing.T) {
+func TestSTSPermanentRefusals(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		code, message, want string
@@ -67,7 +67,7 @@ func TestWhatSTSRefusesForGood(t *testing.T) {
 	}
 }
 
-// What has no key is no credentials: the SDK would keep it for good.
+// What has no key is no credentials: the SDK would cache it permanently.
 func TestCredentialsHaveAKey(t *testing.T) {
 	t.Parallel()
 	for document, want := range map[string]string{

@@ -1,7 +1,7 @@
 // Package bootstrap makes the file Envoy starts with, from plain values, and the one
 // consul-dataplane starts with.
 //
-// A bootstrap says the same as Consul 1.20's own bootstrap command does for the same
+// A bootstrap is equivalent to that of Consul 1.20's own bootstrap command for the same
 // registration; the tests run that command and compare.
 //
 // Flow (Generate): 1. decode the keys of the proxy's configuration that concern a

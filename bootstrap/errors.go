@@ -10,7 +10,7 @@ type Violation struct {
 	// Path names the value, such as proxy.config.envoy_statsd_url. What stands
 	// in proxy.config may come from proxy-defaults in Consul as well.
 	Path string
-	// Message says what is allowed.
+	// Message names what is allowed.
 	Message string
 }
 

@@ -95,7 +95,7 @@ type Params struct {
 	Env map[string]string
 }
 
-// GRPC says how Envoy reaches Consul's xDS server.
+// GRPC is how Envoy reaches Consul's xDS server.
 type GRPC struct {
 	// Address is host:port, http://host:port, https://host:port or
 	// unix:///path. The host is an IP address or "localhost" (127.0.0.1):

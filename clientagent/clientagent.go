@@ -130,7 +130,7 @@ func (r *run) serve(ctx context.Context) (code int, err error) {
 	if r.heldPort != 0 {
 		go r.holdXDS(ctx, r.heldPort)
 	}
-	return r.attend(ctx, child), nil
+	return r.waitForEnd(ctx, child), nil
 }
 
 // prepare does the steps, until TERM or INT. Other signals are for an agent

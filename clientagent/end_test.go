@@ -69,8 +69,8 @@ func TestStoppedSiblingsNeedNoAgent(t *testing.T) {
 	}
 }
 
-// TestNobodyKeepsTheAgentForEver: the agent leaves 10 s before KILL.
-func TestNobodyKeepsTheAgentForEver(t *testing.T) {
+// TestAgentLeavesThoughContainersRun: the agent leaves 10 s before KILL.
+func TestAgentLeavesThoughContainersRun(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*metadata){
 		"an application never stops": func(*metadata) {},
@@ -246,7 +246,7 @@ func (r *rig) wantOwnDeath() {
 }
 
 // TestServiceTokenIsLoggedOutAfterTheLeave: its owner, health-sync, may have ended
-// long before the task. While the task goes on, Envoy needs it.
+// long before the task. While the task runs, Envoy needs it.
 func TestServiceTokenIsLoggedOutAfterTheLeave(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(r *rig) {

@@ -301,14 +301,14 @@ func (r *rig) stop(names ...string) {
 	})
 }
 
-// wait waits for the end and checks that nothing secret was told on the way.
+// wait waits for the end and checks that no secret is in logs, errors or arguments.
 func (r *rig) wait() error {
 	r.t.Helper()
 	<-r.done
-	told := fmt.Sprint(r.log, r.err, r.args)
+	output := fmt.Sprint(r.log, r.err, r.args)
 	for _, secret := range []string{"secret-1", gossipKey} {
-		if strings.Contains(told, secret) {
-			r.t.Errorf("%s is told in:\n%s", secret, told)
+		if strings.Contains(output, secret) {
+			r.t.Errorf("%s is in:\n%s", secret, output)
 		}
 	}
 	return r.err

@@ -58,25 +58,25 @@ func TestAgentThatECSRestartsKeepsItsServices(t *testing.T) {
 	t.Parallel()
 	count := 0
 	for name, c := range map[string]struct {
-		runs, told time.Duration
-		restarts   *int
-		keeps      bool
+		runs, stopped time.Duration
+		restarts      *int
+		keeps         bool
 	}{
 		"long enough for any policy":   {runs: time.Minute, restarts: &count, keeps: true},
 		"too short for a restart":      {runs: time.Minute - 1, restarts: &count},
 		"no policy":                    {runs: time.Hour},
-		"a task that stops has none":   {runs: time.Hour, told: sec, restarts: &count},
-		"not even in its first minute": {runs: sec, told: sec, restarts: &count},
+		"a task that stops has none":   {runs: time.Hour, stopped: sec, restarts: &count},
+		"not even in its first minute": {runs: sec, stopped: sec, restarts: &count},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			orphan(t, c.restarts, func(r *rig) {
 				r.pass(c.runs)
-				if c.told > 0 {
+				if c.stopped > 0 {
 					r.signals <- syscall.SIGTERM
-					r.pass(c.told)
+					r.pass(c.stopped)
 				}
-				at := (c.runs + c.told).Round(10 * time.Millisecond).String()
+				at := (c.runs + c.stopped).Round(10 * time.Millisecond).String()
 				r.child.end(1)
 				r.wait()
 				want := []string{at + " agent ended 1", at + " deregister id-1 with secret-1", at + " log out secret-1"}
@@ -84,7 +84,7 @@ func TestAgentThatECSRestartsKeepsItsServices(t *testing.T) {
 					want = append(want[:1], want[2])
 				}
 				r.wantHistory(want...)
-				r.wantData(c.told == 0)
+				r.wantData(c.stopped == 0)
 			})
 		})
 	}
@@ -101,7 +101,7 @@ func (r *rig) wantData(want bool) {
 }
 
 // TestAgentThatLeavesIsForgottenToo: found by chaos (seed 8000): all agents of a
-// cluster left at once, and nobody was there to tell the server of one of them; its
+// cluster left at once, and no other agent reported one of them to the server; its
 // services stayed.
 func TestAgentThatLeavesIsForgottenToo(t *testing.T) {
 	t.Parallel()
@@ -114,7 +114,7 @@ func TestAgentThatLeavesIsForgottenToo(t *testing.T) {
 			r.wantHistory("0s signal terminated", fmt.Sprintf("3s agent ended %d", code), "3s deregister id-1 with secret-1", "3s log out secret-1")
 			r.wantData(false)
 			if dead := r.logged("deregistered the node of the dead agent"); dead != code {
-				t.Errorf("agent that ended with %d: told %d times to be dead", code, dead)
+				t.Errorf("agent that ended with %d: reported dead %d times", code, dead)
 			}
 		})
 	}
@@ -140,15 +140,15 @@ func TestNothingToDeregister(t *testing.T) {
 	}
 }
 
-// TestNodeThatStaysIsTold: the logout has its share of the time.
-func TestNodeThatStaysIsTold(t *testing.T) {
+// TestNodeThatStaysIsLogged: the logout has its share of the time.
+func TestNodeThatStaysIsLogged(t *testing.T) {
 	t.Parallel()
-	for _, told := range []bool{false, true} {
+	for _, stopped := range []bool{false, true} {
 		orphan(t, nil, func(r *rig) {
 			r.session.deregister = errHang
 			r.child.leave = -1
 			want := []string{"0s agent ended 1", "0s deregister id-1 with secret-1", "5s log out secret-1"}
-			if told {
+			if stopped {
 				r.signals <- syscall.SIGTERM
 				want = []string{"20s signal terminated", "27.5s signal killed to the group", "27.5s agent ended 137",
 					"27.5s deregister id-1 with secret-1", "28.5s log out secret-1"}

@@ -28,11 +28,11 @@ func TestMistakesAreToldAtOnce(t *testing.T) {
 		}
 		for _, want := range []string{"-consul-http-addr", "CONSUL_HTTPS_CACERT_PEM holds", "CONSUL_CACERT_PEM holds", "CONSUL_GOSSIP_ENCRYPTION_KEY", "/nonexistent.hcl", "/dev/null: want a name", "-consul-path: exec: \"/nonexistent/consul\"", "directory /nonexistent does not exist"} {
 			if !strings.Contains(err.Error(), want) {
-				t.Errorf("not told: %s in\n%v", want, err)
+				t.Errorf("not reported: %s in\n%v", want, err)
 			}
 		}
 		if strings.Contains(err.Error(), "c2hvcnQ=") {
-			t.Error("the key is told")
+			t.Error("the key is in the error")
 		}
 		if n := strings.Count(err.Error(), "-agent-config-file"); n != 2 {
 			t.Errorf("%d of 3 files refused, want 2", n) // consul reads a directory

@@ -152,7 +152,7 @@ func (r *run) waitReplicated(ctx context.Context) error {
 }
 
 // writeToken writes the marker first: health-sync logs out a token without one.
-// The marker is there without a login too: it says that the agent outlives the
+// The marker is there without a login too: it means that the agent outlives the
 // other containers.
 func (r *run) writeToken(context.Context) error {
 	owner := r.path(workload.FileClientTokenOwner)

@@ -89,7 +89,7 @@ func TestWithoutACLs(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		r.options.Config.ConsulLogin.Enabled = false
 		r.options.Config.ConsulHTTPAddr = ""
-		r.put("client-token", "somebody's")
+		r.put("client-token", "another task's")
 		r.run()
 		r.wantHistory("0s start")
 		if text := r.file("consul-client/agent.json"); strings.Contains(text, `"acl"`) {

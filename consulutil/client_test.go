@@ -141,7 +141,7 @@ func TestNewClientErrors(t *testing.T) {
 }
 
 // TestEveryRequestEnds: the API client itself waits for ever, and
-// makes a client of its own, without timeout, for a unix socket.
+// makes its own client, without timeout, for a unix socket.
 func TestEveryRequestEnds(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "s")

@@ -69,8 +69,8 @@ func unknownService(err error) bool {
 			strings.Contains(reason, "Missing service registration"))
 }
 
-// WithClass returns an error that Classify gives that class: what its text alone does
-// not tell, because it depends on the object.
+// WithClass returns an error that Classify gives that class: one that does
+// not follow from its text, because it depends on the object.
 func WithClass(err error, class retry.Class) error { return &classed{err, class} }
 
 // classed is an error whose class depends on what it is about.

@@ -53,7 +53,7 @@ func (f *failover) RoundTrip(r *http.Request) (*http.Response, error) {
 		case err == nil:
 			f.servers.served(server, len(tried) > 1)
 			return resp, nil
-		case ctx.Err() != nil && !timedOut(ctx): // the caller's end says nothing about the server
+		case ctx.Err() != nil && !timedOut(ctx): // the caller's context ended: no evidence about the server
 			return nil, err
 		}
 		f.servers.failed(server, err)

@@ -332,9 +332,9 @@ func TestSessionLogoutUsesTheTimeThereIs(t *testing.T) {
 					Servers: func() (*api.Client, error) { return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED} },
 					Log:     hclog.NewNullLogger(),
 				}
-				begun := time.Now()
-				if err := s.Logout(ctx, "secret-1"); err == nil || time.Since(begun) != c.want {
-					t.Errorf("%v after %s, want an error after %s", err, time.Since(begun), c.want)
+				started := time.Now()
+				if err := s.Logout(ctx, "secret-1"); err == nil || time.Since(started) != c.want {
+					t.Errorf("%v after %s, want an error after %s", err, time.Since(started), c.want)
 				}
 			})
 		})

@@ -17,7 +17,7 @@ import (
 // close after Envoy's --drain-time-s, while the application may still drain.
 //
 // gatewayDrain does so for all listeners: Consul marks those of an API gateway as
-// outbound, and a gateway has no application whose own calls must go on.
+// outbound, and a gateway has no application whose own calls must continue.
 const (
 	sidecarDrain = "/drain_listeners?inboundonly&graceful&skip_exit"
 	gatewayDrain = "/drain_listeners?graceful&skip_exit"

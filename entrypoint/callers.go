@@ -106,7 +106,7 @@ func (q quiet) observe(calls uint64, at time.Duration) quiet {
 }
 
 // gone reports whether callers have gone: all had the time to learn of the end, and
-// none has called since for the quiet time. Calls that go on for longer than minDelay
+// none has called since for the quiet time. Calls that last longer than minDelay
 // show that the change is late, so the quiet time starts with the last of them.
 func (q quiet) gone(minDelay, at time.Duration) bool {
 	return at >= minDelay && at-q.since >= quietTime

@@ -86,7 +86,7 @@ func get(tr *http.Transport, url string) (status int, closes bool, err error) {
 }
 
 // What design.md promises of the drain, on the real thing: peers with an open
-// connection are told to leave, requests under way end well, new connections
+// connection are asked to leave, requests under way end well, new connections
 // are still accepted, even after Envoy's drain time, and the way out is left
 // alone.
 func TestRealEnvoyDrainsInboundOnlyAndKeepsAccepting(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// fakeChild records what it is sent and when; it ends when told.
+// fakeChild records what it is sent and when; it ends on demand.
 type fakeChild struct {
 	start time.Time
 	exit  chan int
@@ -68,13 +68,13 @@ func app(desired, known string) (workload.Task, error) {
 	}, nil
 }
 
-// stopsAt is metadata of an application that is told to stop at the first time
+// stopsAt is metadata of an application that is asked to stop at the first time
 // and has stopped at the second, counted from now.
-func stopsAt(told, stopped time.Duration) *fakeMetadata {
+func stopsAt(asked, stopped time.Duration) *fakeMetadata {
 	start := time.Now()
 	return &fakeMetadata{answer: func(context.Context) (workload.Task, error) {
 		switch since := time.Since(start); {
-		case since < told:
+		case since < asked:
 			return app("RUNNING", "RUNNING")
 		case since < stopped:
 			return app("STOPPED", "RUNNING")

@@ -36,7 +36,7 @@ func lacks(ctx context.Context, p Proxy, address string) (missing string, err er
 	}
 	client := newXDSClient(address, p, version)
 	defer client.close()
-	// Of endpoints an agent that has none at all says nothing, so they come last.
+	// An agent without any endpoint sends no endpoint response, so they come last.
 	for _, kind := range []string{listenerType, clusterType, endpointType} {
 		if len(present[kind]) == 0 {
 			continue

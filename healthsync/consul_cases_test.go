@@ -38,7 +38,7 @@ func TestConsulFollowsECS(t *testing.T) {
 	}
 	k.answer(200, health("app", "HEALTHY", "side", "HEALTHY"))
 	k.eventually("app", "passing")
-	k.raw(200, "{}") // no task: no news
+	k.raw(200, "{}") // no task: no change
 	k.raw(500, "oops")
 	if _, err := k.term(); err != nil {
 		t.Error(err)

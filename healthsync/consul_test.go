@@ -34,7 +34,7 @@ var (
 
 func TestMain(m *testing.M) {
 	var err error
-	// Without the interval an agent tells the servers about a changed output
+	// Without the interval an agent sends the servers a changed output
 	// only after minutes, and hides a chatty refresh from the tests.
 	if open, err = testkit.StartConsul(testkit.ConsulOptions{HCL: `check_update_interval = "0s"`}); err == nil {
 		secured, err = testkit.StartConsul(testkit.ConsulOptions{ACL: true})

@@ -9,7 +9,7 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// observation is what a valid metadata answer says about one container: its
+// observation is what a valid metadata answer has about one container: its
 // ECS health status, or one of the words below. It is the only vocabulary that
 // is remembered; Consul's words follow from it.
 type observation string
@@ -127,7 +127,7 @@ type change struct {
 	// container is the one that was observed; for an aggregate, the one that decides.
 	container string
 	seen      observation
-	// previous is the observation written before; first says there was none.
+	// previous is the observation written before; first is true when there was none.
 	previous observation
 	first    bool
 	// refresh repeats the status that is written: a TTL must not run out, and Consul may

@@ -67,8 +67,8 @@ func TestClientTokenBelongsToItsOwner(t *testing.T) {
 func TestWithoutLoginNoTokenIsTouched(t *testing.T) {
 	t.Parallel()
 	inBubble(t, []string{"app"}, func(r *rig) {
-		r.file("service-token", "somebody's")
-		r.file("client-token", "somebody's")
+		r.file("service-token", "another task's")
+		r.file("client-token", "another task's")
 		r.run()
 		r.pass(sec)
 		r.term()

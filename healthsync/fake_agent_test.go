@@ -140,7 +140,7 @@ func (a *agent) Deregister(ctx context.Context, token string, w workload.Workloa
 	})
 }
 
-// status is what the agent tells about a check now.
+// status is what the agent reports for a check now.
 func (a *agent) status(container string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -49,7 +49,7 @@ type metadata struct {
 	family string
 	// health is by container; a container without an entry is not listed.
 	health map[string]string
-	// stopped are those of them that have ended for good.
+	// stopped are those of them that have ended permanently.
 	stopped []string
 	arn     string
 	address string // of the task, which then lists health-sync too

@@ -17,7 +17,7 @@ func leavesEarly(gateway *config.Gateway) bool {
 }
 
 // registerGateway puts a gateway back that an earlier run of this container deregistered
-// at its agent. It goes on until the agent has accepted that, also after a refusal: a new
+// at its agent. It continues until the agent has accepted that, also after a refusal: a new
 // login may replace the token file.
 func (s *syncer) registerGateway(ctx context.Context) {
 	policy := retry.Policy{Base: retryPause, Max: retryPauseMax}

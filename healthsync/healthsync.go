@@ -24,7 +24,7 @@ const (
 	failingPause = time.Second
 
 	// fetchTimeout and writeTimeout bound one read and one write. A write
-	// includes the agent's attempt to tell the servers.
+	// includes the agent's attempt to update the servers.
 	fetchTimeout = 3 * time.Second
 	writeTimeout = 5 * time.Second
 	// unsettledFor is how long after a passing write without an answer every
@@ -169,9 +169,9 @@ type syncer struct {
 	startup   startup
 	// unbound is why the checks would outlive this process, if they would.
 	unbound string
-	// blind says that the last metadata read failed.
+	// blind is true when the last metadata read failed.
 	blind bool
-	// clientEnded says that the Consul client's container has stopped, while we
+	// clientEnded is true when the Consul client's container has stopped, while we
 	// waited for the applications.
 	clientEnded bool
 }

@@ -113,7 +113,7 @@ func TestChangesReachConsulWithinATick(t *testing.T) {
 	})
 }
 
-// Weakness 2: an error document is no news. It must not mark containers
+// An error document changes nothing: it must not mark containers
 // missing, and must not keep a check alive either.
 func TestInvalidMetadataChangesAndRefreshesNothing(t *testing.T) {
 	t.Parallel()
@@ -125,7 +125,7 @@ func TestInvalidMetadataChangesAndRefreshesNothing(t *testing.T) {
 		r.metadata.set(nil, errors.New("status 500"))
 		r.pass(29 * sec)
 		r.wantOps()
-		r.wantStatus("app", "passing") // the last news still counts ...
+		r.wantStatus("app", "passing") // the last valid answer still counts ...
 		r.pass(sec)
 		r.wantStatus("app", "critical") // ... until its TTL runs out
 		r.metadata.set(healthOf("HEALTHY"), nil)

@@ -117,7 +117,7 @@ func TestUnreadableTokenIsTold(t *testing.T) {
 			t.Error(err)
 		}
 		if r.logged("token not logged out") != 1 {
-			t.Errorf("not told:\n%s", r.log)
+			t.Errorf("not logged:\n%s", r.log)
 		}
 	})
 	inBubble(t, []string{"app"}, func(r *rig) {

@@ -23,7 +23,7 @@ func draining(t *testing.T, test func(*rig)) {
 }
 
 // TestServiceTokenOutlivesTheApplications: the critical is there at
-// once, the logout comes when nobody sends through Envoy any more.
+// once, the logout comes when no application sends through Envoy any more.
 func TestServiceTokenOutlivesTheApplications(t *testing.T) {
 	t.Parallel()
 	draining(t, func(r *rig) {

@@ -10,6 +10,6 @@
 // and reports why in the status.
 //
 // Owns: the order of the steps, what is undone, the modes of the files, the status.
-// Never does: read the environment, wait without an end, go on after a refusal.
+// Never does: read the environment, wait without a limit, continue after a refusal.
 // Start reading at: Run and steps.
 package meshinit

@@ -11,7 +11,7 @@ import (
 )
 
 // TestGRPCResolve follows `consul connect envoy`: TLS for https, for a unix
-// socket only with a CA of its own; names become addresses.
+// socket only with its own CA; names become addresses.
 func TestGRPCResolve(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -109,7 +109,7 @@ func authMethod(admin *api.Client, name, path string) error {
 }
 
 // scene is one run of mesh-init: options and ports as the command builds them,
-// for a task of its own.
+// for a separate task.
 type scene struct {
 	t       *testing.T
 	server  *testkit.Consul

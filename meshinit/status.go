@@ -25,7 +25,7 @@ const (
 	failed   outcome = "failed"
 )
 
-// status is what mesh-init tells the other containers of its task, in
+// status is what mesh-init reports to the other containers of its task, in
 // workload.FileStatus. The volume may have one of an earlier task.
 type status struct {
 	// Task is the ARN of the task that it is about.

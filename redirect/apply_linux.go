@@ -30,7 +30,7 @@ const (
 
 // Apply replaces the rules of the calling thread's network namespace by the tables, in
 // one transaction: a failure changes nothing, and whatever an earlier run applied, the
-// result is the same. The error is permanent and says what the container lacks.
+// result is the same. The error is permanent and names what the container lacks.
 func Apply(tables []Table) error {
 	return replace("redirect traffic to the proxy", tables)
 }

@@ -55,7 +55,7 @@ type Rule struct {
 	// UIDs are the users of the process; nil is any.
 	UIDs *UIDs
 
-	// Jump goes on with another chain.
+	// Jump continues with another chain.
 	Jump string
 	// Redirect sends the connection to this port of the task.
 	Redirect int

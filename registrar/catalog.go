@@ -176,7 +176,7 @@ func (c *catalog) readForRefresh(ctx context.Context, token string, w workload.W
 }
 
 // write sets checks, and registers the workload again, with them, when its service or
-// proxy is not in the catalog and the task goes on. Consul then refuses the checks of both.
+// proxy is not in the catalog and the task continues. Consul then refuses the checks of both.
 func (c *catalog) write(ctx context.Context, token string, w workload.Workload, updates []Update, sessionChecks api.HealthChecks) (restored bool, err error) {
 	e := entry(w)
 	e.Checks = slices.Clone(sessionChecks)

@@ -162,7 +162,7 @@ func TestOldTTLIsReplaced(t *testing.T) {
 	if status != "passing" {
 		t.Fatalf("status = %s", status)
 	}
-	// The agent does not tell a TTL; that writing replaces it shows with a
+	// The agent does not return a TTL; that writing replaces it shows with a
 	// short one.
 	reregister("1s")
 	testkit.Eventually(t, "the check runs out", func() bool {
@@ -250,7 +250,7 @@ func TestUDPCheckArrives(t *testing.T) {
 }
 
 // TestProxyHasMeshWideDefaults: one GET suffices for the bootstrap. It has a
-// server of its own, because a change of defaults makes an agent register all
+// separate server, because a change of defaults makes an agent register all
 // proxies again.
 func TestProxyHasMeshWideDefaults(t *testing.T) {
 	t.Parallel()

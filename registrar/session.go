@@ -22,7 +22,7 @@ const (
 	sessionTTL = ttl / 2
 	// sessionRenewal is the least time between two renewals.
 	sessionRenewal = sessionTTL / 3
-	// sessionRetry is how long a task goes on without a session after a refusal: the
+	// sessionRetry is how long a task runs without a session after a refusal: the
 	// servers may be upgraded, and the permission given.
 	sessionRetry = 5 * time.Minute
 )
@@ -75,7 +75,7 @@ func (l *lease) setBound() {
 }
 
 // hold renews the session, or begins one. It returns the checks that are to be written,
-// if any. A refusal is no error: the task goes on without a session and without checks
+// if any. A refusal is no error: the task continues without a session and without checks
 // that depend on one, and asks again later.
 func (l *lease) hold(ctx context.Context, token string, w workload.Workload) (api.HealthChecks, error) {
 	l.mu.Lock()

@@ -133,8 +133,8 @@ func TestCheckConstruction(t *testing.T) {
 		want                     []string
 	}{
 		{"none", ``, ``, nil},
-		{"one of its own", http, ``, []string{"h"}},
-		{"two of its own", http + `,{"name":"t","tcp":"localhost:1","interval":"10s"}`, ``, []string{"h", "t"}},
+		{"one own check", http, ``, []string{"h"}},
+		{"two own checks", http + `,{"name":"t","tcp":"localhost:1","interval":"10s"}`, ``, []string{"h", "t"}},
 		{"one container", ``, `"app"`, []string{"web-abc123-app-consul-ecs"}},
 		{"two containers", ``, `"app","side"`, []string{"web-abc123-app-consul-ecs", "web-abc123-side-consul-ecs"}},
 		{"both", http, `"app"`, []string{"refused"}},

@@ -23,7 +23,7 @@ type Command struct {
 // that the signal killed, as shells do it.
 const signalled = 128
 
-// lookPath finds the program. The error names it and says what to check.
+// lookPath finds the program. The error names it and the remedy.
 func (c Command) lookPath() (string, error) {
 	if len(c.Args) == 0 {
 		return "", errors.New("start child: no command given")

@@ -181,7 +181,7 @@ func playFamily(args []string) int {
 }
 
 // playLitter makes orphans that end at once, waits until they have ended, and
-// goes on itself until its input ends.
+// runs itself until its input ends.
 func playLitter(args []string) int {
 	if len(args) > 0 { // the middle one: its children become orphans
 		for range 10 {

@@ -43,7 +43,7 @@ type Process struct {
 
 // Start runs the command in its own process group. The kernel kills the
 // child when this program dies without having ended it. The error of a program
-// that cannot be started names it and says what to check. One child at a time:
+// that cannot be started names it and the remedy. One child at a time:
 // the wait loop takes every child of this program.
 func Start(cmd Command, log hclog.Logger) (*Process, error) {
 	path, err := cmd.lookPath()

@@ -116,7 +116,7 @@ func TestZombiesAreReapedWhileTheChildRuns(t *testing.T) {
 	})
 }
 
-// zombies lists the dead children of pid that nobody has reaped.
+// zombies lists the dead children of pid that are not reaped.
 func zombies(t *testing.T, pid int) []string {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")

@@ -16,7 +16,7 @@ import (
 // register-task-definition takes, a resource of a CloudFormation template, and a
 // list of container definitions.
 type Document struct {
-	// Definition is what the document says, with the defaults of registration.
+	// Definition is the decoded document, with the defaults of registration.
 	Definition *TaskDefinition
 	// Warnings are about keys that ECS does not know and keys given twice.
 	Warnings []Warning

@@ -14,14 +14,14 @@ import (
 type Warning struct {
 	// Path is where, such as $.containerDefinitions[0].healthcheck.
 	Path string
-	// Message says what and, if known, what was probably meant.
+	// Message is the problem and, if known, what was probably meant.
 	Message string
 }
 
 // String is "path: message".
 func (w Warning) String() string { return OneLine(w.Path + ": " + w.Message) }
 
-// InvalidError says that a document is JSON but no task definition: values of
+// InvalidError is returned for a document that is JSON but no task definition: values of
 // the wrong type.
 type InvalidError struct{ Violations []Violation }
 
@@ -80,7 +80,7 @@ func advice(doc []byte, at int) string {
 	return ""
 }
 
-// looksLikeYAML reports whether the first line that says something could only be
+// looksLikeYAML reports whether the first line with content could only be
 // YAML's.
 func looksLikeYAML(doc []byte) bool {
 	for line := range bytes.Lines(doc) {

@@ -84,7 +84,7 @@ func TestParseTypeErrorsAllAtOnce(t *testing.T) {
 	}
 }
 
-// A bare list of containers is what people have at hand from Terraform.
+// A bare list of containers is what Terraform users have at hand.
 func TestParseContainerListSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	_, err := Parse([]byte(`[{"name": "a"}]`))

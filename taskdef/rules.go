@@ -39,7 +39,7 @@ type Rule struct {
 	// Code names the rule, such as "depends-on-cycle"; stable.
 	Code     string
 	Severity Severity
-	// Scope says which definitions the rule is about.
+	// Scope is which definitions the rule is about.
 	Scope Scope
 	// Members are all that the rule reads, as paths in the definition; one that
 	// begins with a dot is of the same container. When one of them is unknown, the

@@ -180,7 +180,7 @@ func TestApplicationsAreTheUsersContainers(t *testing.T) {
 		{"our own", workload.Task{Containers: []workload.Container{
 			{Name: "consul-ecs-mesh-init"}, {Name: "consul-client"}, {Name: "sidecar-proxy"}, {Name: "consul-ecs-health-sync"},
 			{Name: "consul-ecs-install"}, {Name: "consul-dataplane"}, {Name: "consul-ecs-control-plane"}, {Name: "consul-ecs"}}}, nil, []string{"consul-ecs"}},
-		{"an old agent that tells no type", workload.Task{Containers: []workload.Container{
+		{"an old agent that sends no type", workload.Task{Containers: []workload.Container{
 			{Name: "~internal~ecs~pause"}, {Name: "app"}}}, nil, []string{"app"}},
 		{"none", workload.Task{}, nil, nil},
 	} {

@@ -14,9 +14,9 @@ type seekReader struct{ io.ReadSeeker }
 
 // hideWriterTo takes WriteTo from a call's body. The SDK closes the body as soon
 // as there is an answer, when net/http may still look whether more of it comes: a
-// closed one's Read says that it has ended, but its WriteTo fails. Then net/http
+// closed one's Read returns io.EOF, but its WriteTo fails. Then net/http
 // cuts the connection while the answer is read from it, and the SDK tries again.
-// That takes a body beyond net/http's buffer of 4 KiB, as a look-up of a hundred
+// That takes a body beyond net/http's buffer of 4 KiB, as a lookup of a hundred
 // tasks has, and an answer before the writer has had its turn.
 func hideWriterTo(stack *middleware.Stack) error {
 	return stack.Build.Add(middleware.BuildMiddlewareFunc("HideWriterTo", withoutWriterTo), middleware.After)

@@ -3,7 +3,7 @@
 //
 // Flow: 1. New takes the SDK's configuration and a budget of calls a second;
 // 2. List pages through the tasks of one desired status; 3. Describe looks tasks
-// up by their own IDs, a hundred a call, and keeps what AWS says it could not
+// up by their own IDs, a hundred a call, and keeps what AWS could not
 // find; 4. each attempt of the SDK, retries included, waits for the budget and is
 // counted.
 //

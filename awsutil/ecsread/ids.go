@@ -23,7 +23,7 @@ func ParseCluster(arn string) (Cluster, error) {
 	return Cluster{}, fmt.Errorf("cluster %q: want arn:<partition>:ecs:<region>:<account>:cluster/<name>", arn)
 }
 
-// Belongs says whose a task's ARN is. The old form of the ARN names no cluster:
+// Belongs reports whether a task's ARN is of this cluster. The old form of the ARN names no cluster:
 // then the task is of the cluster's account and region, and sure is false.
 func (c Cluster) Belongs(taskARN string) (id string, ours, sure bool) {
 	rest, ok := strings.CutPrefix(taskARN, "arn:"+c.Partition+":ecs:"+c.Region+":"+c.Account+":task/")

@@ -89,7 +89,7 @@ func (r *Reader) List(ctx context.Context, cluster, desiredStatus string, each f
 	}
 	for n := 1; ; n++ {
 		page, err := r.client.ListTasks(ctx, in)
-		// The SDK's paginator would take a repeated token for the end, or go on for ever.
+		// The SDK's paginator would take a repeated token for the end, or never end.
 		if err == nil && page.NextToken != nil && aws.ToString(in.NextToken) == *page.NextToken {
 			err = errors.New("ListTasks returned the same NextToken twice")
 		}
@@ -106,7 +106,7 @@ func (r *Reader) List(ctx context.Context, cluster, desiredStatus string, each f
 	}
 }
 
-// NoClusterError says that ECS has no such cluster any more, or never had.
+// NoClusterError is returned for a cluster that ECS does not have (any more).
 type NoClusterError struct {
 	// Inactive means that the cluster was deleted, which ECS refuses for one that
 	// has tasks.
@@ -138,11 +138,11 @@ func (r *Reader) explain(ctx context.Context, cluster string, err error) error {
 	return &NoClusterError{Inactive: inactive, Err: err}
 }
 
-// Task is what ECS says of a task that it knows.
+// Task is the answer of ECS about a task that it knows.
 type Task struct {
 	ID, ClusterARN            string
 	LastStatus, DesiredStatus string
-	// StoppedAt is zero until the task has stopped; StopCode says why it did.
+	// StoppedAt is zero until the task has stopped; StopCode is the reason.
 	StoppedAt time.Time
 	StopCode  string
 	// Tags are the task's; ECS takes them away when it is stopped.
@@ -162,7 +162,7 @@ type Answer struct {
 	Failures []Failure
 }
 
-// Describe looks tasks up by their IDs. It goes on after a refused call and
+// Describe looks tasks up by their IDs. It continues after a refused call and
 // returns what it has learnt together with the errors: what could not be asked
 // is in no part of the answer.
 func (r *Reader) Describe(ctx context.Context, cluster string, ids []string) (Answer, error) {
@@ -182,7 +182,7 @@ func (r *Reader) Describe(ctx context.Context, cluster string, ids []string) (An
 	return answer, errors.Join(errs...)
 }
 
-// DescribeTasks returns all that ECS says of up to 100 tasks, by their IDs or ARNs, in
+// DescribeTasks returns the answer of ECS about up to 100 tasks, by their IDs or ARNs, in
 // one call. ECS may answer for tasks of another cluster.
 func (r *Reader) DescribeTasks(ctx context.Context, cluster string, tasks []string) (*ecs.DescribeTasksOutput, error) {
 	out, err := r.client.DescribeTasks(ctx, &ecs.DescribeTasksInput{

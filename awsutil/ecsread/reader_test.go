@@ -262,7 +262,7 @@ func TestDescribeInChunks(t *testing.T) {
 }
 
 // TestNoAnswerIsLostToItsOwnRequest: a body that the SDK has closed must read as
-// ended to whoever is still copying it, or the answer's connection is cut. The
+// ended to the goroutine that is still copying it, or the answer's connection is cut. The
 // second attempt begins at the body's beginning.
 func TestNoAnswerIsLostToItsOwnRequest(t *testing.T) {
 	t.Parallel()
@@ -300,8 +300,8 @@ func TestDescribeStopsWhenAWSIsAway(t *testing.T) {
 	}
 }
 
-// TestNoEmptyLookUp: AWS refuses to describe no task at all.
-func TestNoEmptyLookUp(t *testing.T) {
+// TestNoEmptyLookup: AWS refuses to describe no task at all.
+func TestNoEmptyLookup(t *testing.T) {
 	t.Parallel()
 	r, w := newReader(t, Options{}, func(string, map[string]any) (int, any) { return 400, failure("InvalidParameterException") })
 	got, err := r.Describe(t.Context(), cluster, nil)

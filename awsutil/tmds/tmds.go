@@ -13,7 +13,7 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// EnvVar is where ECS tells a container the endpoint's base URI.
+// EnvVar is where ECS puts the endpoint's base URI for a container.
 const EnvVar = "ECS_CONTAINER_METADATA_URI_V4"
 
 // Timeout bounds one read, connection and body included. The endpoint is on

@@ -175,7 +175,7 @@ func TestAuthorizeWithoutAServer(t *testing.T) {
 		t.Errorf("closed: %v", err)
 	}
 	if _, err := NewAuthorizer(consulutil.Options{Address: "http://"}, ""); err == nil {
-		t.Error("an address of nobody")
+		t.Error("an address without a host was accepted")
 	}
 }
 

@@ -115,7 +115,7 @@ func TestOtherDatacenter(t *testing.T) {
 	}
 
 	// dc1 does not know dc2's own tokens, and not what dc2 allows by default to
-	// somebody who may not read it.
+	// a token that may not read it.
 	if found := resolve(New(one, ""), aclrules.Subject{Token: local.AccessorID}); found.Refused == nil {
 		t.Errorf("a local token of dc2 in dc1: %+v", found)
 	}

@@ -57,7 +57,7 @@ func TestEscalationsAreReal(t *testing.T) {
 	}
 }
 
-// allowed tells a permission from its lack.
+// allowed reports whether the request was permitted.
 func allowed(t *testing.T, err error) bool {
 	t.Helper()
 	if err != nil && consulutil.Status(err) != http.StatusForbidden {
@@ -66,7 +66,7 @@ func allowed(t *testing.T, err error) bool {
 	return err == nil
 }
 
-// authority is a certificate authority of nobody that Consul knows.
+// authority is a certificate authority that Consul does not know.
 func authority(t *testing.T) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -84,7 +84,7 @@ func TestExportAnswersAsTheServer(t *testing.T) {
 		t.Errorf("datacenter %q, default policy %q, templates %v", read.Datacenter, read.DefaultPolicy, read.Templates)
 	}
 	for name, s := range map[string]aclrules.Subject{
-		"token": {Token: token.AccessorID}, "login": {Login: &login}, "nobody": {Token: "11111111-0000-4000-8000-00000000000b"},
+		"token": {Token: token.AccessorID}, "login": {Login: &login}, "unknown": {Token: "11111111-0000-4000-8000-00000000000b"},
 		"policy by name": {PolicyLinks: []aclrules.Link{{Name: o.name("shared")}, {Name: "none"}}, Roles: []aclrules.Link{{Name: "none"}}},
 	} {
 		options := aclrules.ResolverOptions{Datacenter: "dc1", Now: time.Now()}
@@ -129,7 +129,7 @@ func TestReadAuthMethod(t *testing.T) {
 	}
 }
 
-// The embedded templates are the server's: nobody is told otherwise.
+// The embedded templates equal the server's.
 func TestEmbeddedTemplatesAreTheServers(t *testing.T) {
 	t.Parallel()
 	r := New(client(t, testkit.ManagementToken), "")

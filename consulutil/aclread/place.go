@@ -31,12 +31,12 @@ func (r *Reader) Datacenter(ctx context.Context) (string, error) {
 }
 
 // DefaultPolicy is what the server answers where no rule does. Token or, with
-// acl:read, the anonymous one tells it. Else it is in the head of every answer,
-// but that is the asked agent's, which says nothing of another datacenter:
+// acl:read, the anonymous token has it. Otherwise it is in the header of every answer,
+// but that is the asked agent's, not another datacenter's:
 // Unknown there.
 func (r *Reader) DefaultPolicy(ctx context.Context) aclrules.Verdict {
 	if r.byDefault == "" {
-		// Every datacenter has this token. An error is what Unknown says.
+		// Every datacenter has this token. After an error it stays Unknown.
 		_, _ = r.expanded(ctx, aclrules.Anonymous)
 	}
 	if r.byDefault == "" && !r.foreign {

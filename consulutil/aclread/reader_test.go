@@ -89,7 +89,7 @@ func TestOrdinaryTokenSeesItsLinksOnly(t *testing.T) {
 		t.Errorf("another's token: %+v", found)
 	}
 	if v := r.DefaultPolicy(context.Background()); v != aclrules.Denied {
-		t.Errorf("the head of an answer tells everybody the default policy: %s", v)
+		t.Errorf("the header of an answer has the default policy for every token: %s", v)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestUnknownTokens(t *testing.T) {
 	}
 }
 
-// Whoever shows no token is the anonymous one, and sees what it links to.
+// A request without a token has the anonymous one, and sees what it links to.
 func TestOpenWithoutATokenIsAnonymous(t *testing.T) {
 	t.Setenv("CONSUL_HTTP_TOKEN", "")
 	r, err := Open(consulutil.Options{Address: secured.Require(t).HTTPAddr}, "")
@@ -163,7 +163,7 @@ func TestOpenWithoutATokenIsAnonymous(t *testing.T) {
 	}
 }
 
-// What is expanded tells the default policy; so does a server that allows.
+// An expanded token has the default policy; so does a server that allows.
 func TestDefaultPolicy(t *testing.T) {
 	t.Parallel()
 	r := New(client(t, testkit.ManagementToken), "")

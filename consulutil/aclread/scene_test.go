@@ -11,7 +11,7 @@ import (
 )
 
 // scene is a token with everything it has, as data: so that a mismatch can be
-// made smaller. In names, % stands for a salt of its own for each run, since a
+// made smaller. In names, % stands for a new salt for each run, since a
 // server may remember what it made of equal texts before.
 type scene struct {
 	Policies  []text

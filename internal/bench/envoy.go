@@ -29,7 +29,7 @@ const envoyRole = "play-envoy"
 // roleLimit ends a forgotten player.
 const roleLimit = 2 * time.Minute
 
-// playEnvoy says "ready", then "term" at TERM, and ends after the delay that
+// playEnvoy prints "ready", then "term" at TERM, and ends after the delay that
 // is its first argument. What follows is for the wrapper's eyes.
 func playEnvoy(args []string) int {
 	hold, err := time.ParseDuration(args[0])
@@ -77,7 +77,7 @@ func (s *stage) admin() (string, error) {
 	return s.serve("", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "OK") }))
 }
 
-// stopFigure tells the wrapper TERM, stops the application at a random moment
+// stopFigure sends the wrapper TERM, stops the application at a random moment
 // after it and waits for the child's TERM.
 func stopFigure(s *stage) ([]row, error) {
 	admin, err := s.admin()

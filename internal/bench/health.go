@@ -81,7 +81,7 @@ func healthFigure(s *stage) ([]row, error) {
 		[]reference{{"a write straight to the agent", floor}}}}, nil
 }
 
-// follows waits until the check says what the container's health says since
+// follows waits until the check has the status of the container's health since
 // that moment, and returns how long it took.
 func (s *stage) follows(c *consul, check string, healthy bool, since time.Time) (time.Duration, error) {
 	want := api.HealthCritical

@@ -47,7 +47,7 @@ func TestHelpNamesEveryFigure(t *testing.T) {
 		}
 		for _, f := range figures() {
 			if !strings.Contains(stdout.String(), f.name) || !strings.Contains(stdout.String(), f.about) {
-				t.Errorf("%s does not tell of %s", arg, f.name)
+				t.Errorf("%s does not print %s", arg, f.name)
 			}
 		}
 	}
@@ -106,7 +106,7 @@ func TestFiguresAreMeasured(t *testing.T) {
 		}
 	}
 	if got := strings.Count(stderr.String(), "took"); got != 2 {
-		t.Errorf("progress tells of %d figures, want 2: %s", got, stderr.String())
+		t.Errorf("progress has %d figures, want 2: %s", got, stderr.String())
 	}
 }
 

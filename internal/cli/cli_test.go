@@ -178,8 +178,8 @@ func TestErrorsBecomeExitCodes(t *testing.T) {
 		{"refused", &exit.RefusedError{Err: fault}, 2, "error=fault"},
 		{"gave up", &retry.GaveUpError{Attempts: 3, Err: fault}, 3, "gave up after 3 attempts"},
 		{"anything else", fault, 3, "error=fault"},
-		{"anything else, for people", fmt.Errorf("run: %w", &exit.Plain{Err: fault}), 3, "prog echo: run: fault\n"},
-		{"a refusal, for people", &exit.Plain{Err: &exit.RefusedError{Err: fault}}, 2, "prog echo: fault\n"},
+		{"anything else, for a terminal", fmt.Errorf("run: %w", &exit.Plain{Err: fault}), 3, "prog echo: run: fault\n"},
+		{"a refusal, for a terminal", &exit.Plain{Err: &exit.RefusedError{Err: fault}}, 2, "prog echo: fault\n"},
 		{"a child's code", &exit.CodeError{Code: 42}, 42, ""},
 	} {
 		got := run(echo(c.err), "echo")

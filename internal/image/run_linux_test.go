@@ -134,7 +134,7 @@ func (l *lab) layOut(t *testing.T, first string) mount {
 	return m
 }
 
-// Whoever mounts the volume while it is empty decides whose it is.
+// The first container that mounts the empty volume decides its owner.
 func (l *lab) volumeOwner(t *testing.T) {
 	program := peer(t)
 	file := entry{path: "consul/theirs", mode: 0o644, owner: 1000}

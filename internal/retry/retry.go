@@ -172,7 +172,7 @@ func Do(ctx context.Context, p Policy, log hclog.Logger, what string, classify f
 			r.succeeded(attempt)
 			return nil
 		}
-		// An attempt cut short by our own deadline says nothing new.
+		// An attempt cut short by our own deadline has no new error.
 		if last == nil || ctx.Err() == nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 			last = err
 		}

@@ -87,7 +87,7 @@ func (s shell) command(ctx context.Context, log *bytes.Buffer, args ...string) *
 }
 
 // peak is the most memory that a command has used when it exits. The rusage of
-// a child cannot tell: it begins with the parent's own.
+// a child cannot measure it: its value starts with the parent's.
 func (s shell) peak(ctx context.Context, args ...string) (float64, error) {
 	var log bytes.Buffer
 	cmd := s.command(ctx, &log, args...)
@@ -160,7 +160,7 @@ func (s shell) atRest(ctx context.Context, child string) ([]row, error) {
 	return rows, errors.Join(errs...)
 }
 
-// stop ends a command. Its exit code says nothing: it is a wrapped program's.
+// stop ends a command. Its exit code is ignored: it is a wrapped program's.
 func stop(cmd *exec.Cmd, sig os.Signal) error {
 	if err := cmd.Process.Signal(sig); err != nil {
 		return err

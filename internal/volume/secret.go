@@ -32,7 +32,7 @@ type Secrets struct {
 }
 
 // Check reports whether Write can replace the files of these names in Dir, by
-// creating others. Its error says what to change.
+// creating others. Its error has the remedy.
 func (s Secrets) Check(names ...string) error {
 	if err := CheckDir(s.Dir, names...); err != nil {
 		return fmt.Errorf("check bootstrapDir: %w", err)

@@ -68,7 +68,7 @@ func TestCheckDirOnAVolumeThatTakesNothing(t *testing.T) {
 	}
 }
 
-// asUser runs f on a thread of its own that belongs to uid and gid.
+// asUser runs f on a separate thread that belongs to uid and gid.
 func asUser(t *testing.T, id uintptr, f func() error) error {
 	t.Helper()
 	if os.Geteuid() != 0 {

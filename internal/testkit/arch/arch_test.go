@@ -8,9 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// small is a house with one of everything.
-func small() House {
-	return House{
+// small is a layout with one of everything.
+func small() Layout {
+	return Layout{
 		Groups: []Group{
 			{Name: "program", Packages: []string{"cmd/x"}, Uses: []string{"flows", "simulator"}},
 			{Name: "flows", Packages: []string{"f1", "f2"}, Among: Never, Uses: []string{"ports", "nouns"}, Interface: 3},
@@ -31,9 +31,9 @@ func small() House {
 	}
 }
 
-// check runs the small house over files. Where a file has no package comment,
+// check runs the small layout over files. Where a file has no package comment,
 // it gets one.
-func check(t *testing.T, h House, files map[string]string) []string {
+func check(t *testing.T, h Layout, files map[string]string) []string {
 	t.Helper()
 	fsys := fstest.MapFS{}
 	for name, src := range files {
@@ -102,15 +102,15 @@ func TestCheck(t *testing.T) {
 		},
 		"homeless package": {
 			map[string]string{"new/a.go": ""},
-			[]string{"new/a.go:1: arrow: package new has no place in the house: add it to the table"},
+			[]string{"new/a.go:1: arrow: package new is in no group: add it to the table"},
 		},
 		"import of a homeless package": {
 			map[string]string{"f1/a.go": "import _ \"m/new\""},
-			[]string{"f1/a.go:3: arrow: f1 imports new: it has no place in the house"},
+			[]string{"f1/a.go:3: arrow: f1 imports new: it is in no group"},
 		},
 		"a name that only begins alike": {
 			map[string]string{"p1x/a.go": ""},
-			[]string{"p1x/a.go:1: arrow: package p1x has no place in the house: add it to the table"},
+			[]string{"p1x/a.go:1: arrow: package p1x is in no group: add it to the table"},
 		},
 		"ban": {
 			map[string]string{"f2/a.go": "import _ \"m/p1\"\nimport _ \"example.org/api/v2\"", "p1/a.go": ""},

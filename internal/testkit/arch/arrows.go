@@ -10,7 +10,7 @@ func (c *checker) arrows() {
 	for _, f := range c.files {
 		group, entry := c.place(f.pkg)
 		if group == nil {
-			c.report(f.name, 1, "arrow", "package %s has no place in the house: add it to the table", f.pkg)
+			c.report(f.name, 1, "arrow", "package %s is in no group: add it to the table", f.pkg)
 			continue
 		}
 		for _, spec := range f.ast.Imports {
@@ -25,12 +25,12 @@ func (c *checker) arrows() {
 	}
 }
 
-// forbidden says why a file may not import a package of ours, or nothing.
+// forbidden is why a file may not import a package of ours, or empty.
 func (c *checker) forbidden(f *file, from *Group, entry int, to string) string {
 	target, targetEntry := c.place(to)
 	switch {
 	case target == nil:
-		return "it has no place in the house"
+		return "it is in no group"
 	case target.TestOnly && (f.test || from.TestOnly):
 		return ""
 	case target.TestOnly:

@@ -69,7 +69,7 @@ func (m *Module) add(fsys fs.FS, name string) error {
 	if err != nil {
 		return err
 	}
-	// With object resolution, on purpose: it tells a package's name from a
+	// With object resolution, on purpose: it distinguishes a package's name from a
 	// variable's.
 	parsed, err := parser.ParseFile(m.fset, name, src, parser.ParseComments)
 	if err != nil {

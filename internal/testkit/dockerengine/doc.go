@@ -1,5 +1,5 @@
 // Package dockerengine gives tests a real Docker engine: the one that runs, or
-// one of their own in namespaces of its own.
+// a new one in its own namespaces.
 //
 // Flow: 1. TestMain plays Roles, since the engine is this test binary until it
 // becomes dockerd; 2. Start asks whether an engine answers and otherwise starts
@@ -11,7 +11,7 @@
 // test packages never meet, and containers reach each other and nothing else.
 // It changes no rules of packets (--iptables=false); its DNS server for
 // containers on networks of the user needs the program iptables, which sets two
-// rules inside of the container's namespace. Names of nobody take as long as the
+// rules inside of the container's namespace. Unknown names take as long as the
 // asker waits: the next DNS server is unreachable. There is no default bridge:
 // name a network, or --network=none.
 // Owns: control groups, mounts and processes named by Engine.ID.

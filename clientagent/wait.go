@@ -12,10 +12,10 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// attend stays with the agent until it ends and returns its exit code. The
+// waitForEnd stays with the agent until it ends and returns its exit code. The
 // first TERM or INT starts the end; every later one changes nothing, because
 // consul takes a second one as an order to end at once.
-func (r *run) attend(ctx context.Context, child Child) int {
+func (r *run) waitForEnd(ctx context.Context, child Child) int {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan int, 1)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Among says how the packages of a group may import each other.
+// Among is how the packages of a group may import each other.
 type Among int
 
 const (
@@ -19,7 +19,7 @@ const (
 	Freely
 )
 
-// Group is one layer of the house.
+// Group is one layer of the layout.
 type Group struct {
 	// Name is what Uses and the table call it.
 	Name string
@@ -46,7 +46,7 @@ type Rule struct {
 	Names  []string
 	// Allowed are the packages, with those below, that may use them.
 	Allowed []string
-	// Why tells the reader what to do instead.
+	// Why is the remedy, for the reader of a violation.
 	Why string
 }
 
@@ -65,8 +65,8 @@ type Exemption struct {
 	Reason string
 }
 
-// House is an architecture.
-type House struct {
+// Layout is an architecture: groups, their arrows, and rules.
+type Layout struct {
 	Groups []Group
 	Rules  []Rule
 	// Fields are struct fields that only some packages may read, with Names
@@ -105,8 +105,8 @@ func (v Violation) String() string {
 }
 
 // Check returns every violation, sorted, exemptions taken off.
-func (h House) Check(m *Module) []Violation {
-	c := &checker{House: h, Module: m}
+func (h Layout) Check(m *Module) []Violation {
+	c := &checker{Layout: h, Module: m}
 	c.arrows()
 	imports := c.production()
 	c.reach(imports)
@@ -128,7 +128,7 @@ func (h House) Check(m *Module) []Violation {
 }
 
 type checker struct {
-	House
+	Layout
 	*Module
 	found []Violation
 }
@@ -165,7 +165,7 @@ func (c *checker) exempt() []Violation {
 }
 
 // place is where a package stands: its group and its entry in the list.
-func (h House) place(pkg string) (group *Group, entry int) {
+func (h Layout) place(pkg string) (group *Group, entry int) {
 	longest := -1
 	for g := range h.Groups {
 		for i, p := range h.Groups[g].Packages {
@@ -184,13 +184,13 @@ func anyCovers(dirs []string, pkg string) bool {
 }
 
 // testOnly reports whether a package only ever runs in tests.
-func (h House) testOnly(pkg string) bool {
+func (h Layout) testOnly(pkg string) bool {
 	g, _ := h.place(pkg)
 	return g != nil && g.TestOnly
 }
 
 // Table is the table of arrows in Markdown, for the architecture page.
-func (h House) Table() string {
+func (h Layout) Table() string {
 	var b strings.Builder
 	b.WriteString("| Group | Packages | Among themselves | May import |\n|---|---|---|---|\n")
 	for _, g := range h.Groups {
