@@ -1,6 +1,10 @@
 package config
 
-import "time"
+import (
+	"regexp"
+	"sync"
+	"time"
+)
 
 // Keys of the service meta that every registration has, whatever the user's meta
 // holds: clean-up finds the services of stopped tasks by them. The value of
@@ -41,3 +45,11 @@ const MinTokenTTL, MaxTokenTTL = time.Minute, 168 * time.Hour
 // NodeMetaSynthetic is the key of the node meta that marks, with the value "true", the
 // node of a cluster's services that are registered without an agent.
 const NodeMetaSynthetic = "synthetic-node"
+
+// dnsLabel is compiled by its first user: few commands need it.
+var dnsLabel = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$`)
+})
+
+// IsDNSLabel reports whether Consul Enterprise takes the name for a namespace or partition.
+func IsDNSLabel(name string) bool { return dnsLabel().MatchString(name) }

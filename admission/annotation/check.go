@@ -19,7 +19,6 @@ const maxMetaKey, maxMetaValue, maxPolicyName = 128, 512, 128
 
 var (
 	metaKey    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]+$`) })
-	dnsLabel   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$`) })
 	policyName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]+/?[A-Za-z0-9_-]*$`) })
 )
 
@@ -34,7 +33,7 @@ func Check(name, value string) []Problem {
 	case strings.HasPrefix(name, Meta):
 		return checkMeta(strings.TrimPrefix(name, Meta), value)
 	case name == Namespace || name == Partition:
-		if !dnsLabel().MatchString(value) {
+		if !config.IsDNSLabel(value) {
 			return []Problem{{value, "up to 63 letters, digits and '-', which is neither first nor last"}}
 		}
 	case name == KeyPrefixes:

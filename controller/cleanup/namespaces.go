@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"time"
 
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 )
 
@@ -37,9 +37,6 @@ const (
 	// badName would be refused by Consul in each pass.
 	badName = "task's tag names a namespace that Consul cannot have: want at most 63 letters, digits and hyphens, not at its ends"
 )
-
-// hostLabel is what a namespace may be called (Consul Enterprise, namespaces).
-var hostLabel = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$`)
 
 // namespaces is what is known of the namespaces of running tasks.
 type namespaces struct {
@@ -161,7 +158,7 @@ func namespace(tags map[string]string, partition string) (name, mistake string) 
 	switch {
 	case p != partition:
 		return "", ""
-	case n != "" && !hostLabel.MatchString(n):
+	case n != "" && !config.IsDNSLabel(n):
 		return "", badName
 	}
 	return n, ""
