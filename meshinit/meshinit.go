@@ -154,6 +154,8 @@ type run struct {
 	resumed bool
 	// wasReady is set when an earlier run of the task succeeded.
 	wasReady bool
+	// reporting is closed when the last report of a step is written; nil before the first.
+	reporting chan struct{}
 }
 
 // step is one thing that mesh-init does.
@@ -193,8 +195,10 @@ func (r *run) run(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", s.name, context.Cause(ctx))
 		}
 		start := time.Now()
-		r.reportStep(s.name)
-		if err := s.do(ctx); err != nil {
+		end := r.reportStep(s.name)
+		err := s.do(ctx)
+		end()
+		if err != nil {
 			remedy := s.remedy
 			if consulutil.Status(err) == http.StatusForbidden {
 				remedy = "" // a refusal has its own

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/volume"
@@ -49,24 +50,60 @@ func readStatus(dir string) (status, error) {
 	return s, nil
 }
 
+// write writes the status to dir.
+func (s status) write(dir string) error {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return volume.Write(filepath.Join(dir, workload.FileStatus), append(data, '\n'), modeStatus, volume.KeepGroup)
+}
+
 // report writes the status, unless an earlier run of the task was ready: its
 // containers run, and a second run changes nothing for them.
 func (r *run) report(o outcome, message string) error {
 	if r.task.TaskARN == "" || r.wasReady {
 		return nil
 	}
-	data, err := json.Marshal(status{r.task.TaskARN, o, message})
-	if err != nil {
-		return err
+	if r.reporting != nil {
+		<-r.reporting
 	}
-	return volume.Write(r.path(workload.FileStatus), append(data, '\n'), modeStatus, volume.KeepGroup)
+	return status{r.task.TaskARN, o, message}.write(r.Config.BootstrapDir)
 }
 
-// reportStep names the step under way to the containers that wait. It is no
-// reason to fail: the status that counts is the last one.
-func (r *run) reportStep(name string) {
-	if err := r.report(starting, name); err != nil {
-		r.Log.Debug("status was not written", logkey.Step, name, logkey.Error, err)
+// stepReportAfter is how long a step takes before the status names it.
+// Writing each of them was a tenth of mesh-init's processor time.
+const stepReportAfter = 100 * time.Millisecond
+
+// reportStep names the step under way to the containers that wait, the first one at once
+// and each other if it lasts, until end, which does not wait for a volume that hangs. It is
+// no reason to fail: the status that counts is the last one.
+func (r *run) reportStep(name string) (end func()) {
+	if r.task.TaskARN == "" || r.wasReady {
+		return func() {}
+	}
+	s, dir, log := status{r.task.TaskARN, starting, name}, r.Config.BootstrapDir, r.Log
+	write := func() {
+		if err := s.write(dir); err != nil {
+			log.Debug("status was not written", logkey.Step, name, logkey.Error, err)
+		}
+	}
+	before, written := r.reporting, make(chan struct{})
+	if before == nil {
+		r.reporting = written
+		close(written)
+		write()
+		return func() {}
+	}
+	timer := time.AfterFunc(stepReportAfter, func() {
+		defer close(written)
+		<-before
+		write()
+	})
+	return func() {
+		if !timer.Stop() {
+			r.reporting = written
+		}
 	}
 }
 

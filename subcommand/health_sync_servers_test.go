@@ -73,7 +73,7 @@ func newNoAgentWorldAt(t testing.TB, ttl time.Duration, o testkit.ConsulOptions)
 		fmt.Sprintf(`CONSUL_ECS_CONFIG_JSON={"bootstrapDir":%q,"consulServers":{"hosts":%q,"defaults":{"tls":false},"http":{"port":%s,"https":false},"grpc":{"port":%s}},`+
 			`"consulLogin":{"enabled":true},"service":{"name":"web","port":8080},"proxy":{"mode":"direct"},"transparentProxy":{"enabled":false}}`, w.dir, host, http, grpc),
 		"AWS_CONTAINER_CREDENTIALS_FULL_URI="+aws.CredentialsURI(),
-		"AWS_ACCESS_KEY_ID=", "AWS_CONFIG_FILE=/nonexistent", "AWS_SHARED_CREDENTIALS_FILE=/nonexistent")
+		"AWS_ACCESS_KEY_ID=", "AWS_CA_BUNDLE=", "AWS_CONFIG_FILE=/nonexistent", "AWS_SHARED_CREDENTIALS_FILE=/nonexistent")
 	return w
 }
 
