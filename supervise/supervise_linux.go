@@ -21,6 +21,9 @@ const (
 	// SIGKILL for so long hangs in the kernel; waiting on would not end it.
 	sweepLimit = 2 * time.Second
 	sweepPause = 2 * time.Millisecond
+	// leastSweeps are made in any case: on a starved machine a single one may take longer
+	// than sweepLimit, and each ends one generation of orphans.
+	leastSweeps = 20
 	// lostCode is the exit code when another process reaped the child.
 	lostCode = 3
 	// lastSignal is the highest signal number on Linux.
@@ -173,12 +176,14 @@ func ended(pid int) bool {
 // sweep kills what the child left behind until nothing is left. Descendants
 // arrive one generation at a time, as their parents are killed.
 func (p *Process) sweep() {
-	for start := time.Now(); !p.reap(); time.Sleep(sweepPause) {
-		if elapsed := time.Since(start); elapsed > sweepLimit {
+	start := time.Now()
+	for n := 0; !p.reap(); n++ {
+		if elapsed := time.Since(start); elapsed > sweepLimit && n >= leastSweeps {
 			p.log.Warn("orphans of the child survived SIGKILL", logkey.Elapsed, elapsed)
 			return
 		}
 		killOrphans()
+		time.Sleep(sweepPause)
 	}
 }
 
