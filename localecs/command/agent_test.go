@@ -1,6 +1,8 @@
 package command
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -9,17 +11,22 @@ import (
 
 // The applications take 25 s to end, of the 30 s before KILL. In both stop orders
 // every container ends by itself and in order, and no request is lost: neither
-// from outside, nor one that a draining application sends itself.
+// from outside, nor one that a draining application sends itself. With the dependencies of
+// consul-ecs 0.6, ECS stops the agent last; otherwise it leaves when 20 s are over.
 func TestEndToEndLongDrain(t *testing.T) {
 	t.Parallel()
 	programs := programs(t)
-	for _, order := range []string{"reverse", "at-once"} {
-		t.Run(order, func(t *testing.T) {
-			if order == "reverse" {
+	for name, order := range map[string]string{"at-once": "at-once", "reverse": "reverse", "gates in a row": "reverse"} {
+		t.Run(name, func(t *testing.T) {
+			if name != "at-once" {
 				testkit.Long(t)
 			}
 			t.Parallel()
-			code, report, events := runReport(t, append([]string{"-stop-order", order}, programs...), example("long-drain"))
+			scene, inARow := example("long-drain"), name == "gates in a row"
+			if inARow {
+				scene = longDrainInARow(t)
+			}
+			code, report, events := runReport(t, append([]string{"-stop-order", order}, programs...), scene)
 			if code != 0 || len(report.Failures) != 0 || report.Failed != 0 || len(report.Left) != 0 {
 				t.Errorf("exit %d, report %+v; want no failure", code, report)
 			}
@@ -32,9 +39,9 @@ func TestEndToEndLongDrain(t *testing.T) {
 			for task, app := range map[string]string{"web-1": "web", "api-1": "api"} {
 				wantOrder(t, task, ended[task], app, "sidecar-proxy")
 				wantOrder(t, task, ended[task], "consul-ecs-health-sync", "consul-client")
-				if order == "reverse" {
+				if inARow {
 					wantOrder(t, task, ended[task], "sidecar-proxy", "consul-client")
-				} else { // 20 s are over, and nobody needs the agent to go on
+				} else {
 					wantOrder(t, task, ended[task], "consul-client", app)
 				}
 				if left := (event{Kind: "cleared", Task: task, Text: "nothing left of the task, its agent has left"}); !happened(events, left) {
@@ -43,6 +50,19 @@ func TestEndToEndLongDrain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// longDrainInARow is the example with definitions in which ECS keeps the order.
+func longDrainInARow(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for _, file := range []string{"long-drain/scenario.yaml", "hello-mesh/web.json", "hello-mesh/api.json"} {
+		text := gatesInARow(t, file, strings.ReplaceAll(string(readFile(t, example(file))), "../hello-mesh/", ""))
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // wantOrder wants first to have ended before second.
