@@ -126,7 +126,8 @@ func serve(address string, handle http.HandlerFunc, drain func() error) error {
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	server := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	// More than callers wait: on a busy machine a request may take seconds to arrive.
+	server := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: 30 * time.Second}
 	done := make(chan error, 1)
 	go func() {
 		<-ctx.Done()
