@@ -27,7 +27,7 @@ func web() *Login {
 	return &Login{Method: "m", Entity: Entity{Name: "Web-Role", ID: "AROA1", Account: "1", Path: "/x/", Tags: map[string]string{"service": "Web", "other": "no"}}}
 }
 
-// Rules that do not match are skipped without a word.
+// Rules that do not match are skipped without a note.
 func TestOnlyMatchingRulesCount(t *testing.T) {
 	t.Parallel()
 	m := iam(

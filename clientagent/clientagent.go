@@ -97,8 +97,8 @@ type run struct {
 	heldPort int
 	// started is when the agent was, and stopRequested when the first TERM or INT came.
 	started, stopRequested time.Time
-	// left reports that the agent left when it was asked to.
-	left bool
+	// hasLeft reports whether the agent left when it was asked to.
+	hasLeft bool
 }
 
 func (r *run) run(ctx context.Context) (code int, err error) {

@@ -64,7 +64,7 @@ func (r *run) logout(ctx context.Context) bool {
 // have been killed, and no other container is left to do it. An agent that has not
 // left gets no such end: Envoy or health-sync may still use the token.
 func (r *run) logoutService(ctx context.Context) {
-	if r.session == nil || !r.left {
+	if r.session == nil || !r.hasLeft {
 		return
 	}
 	secret, err := volume.ReadSecret(r.path(workload.FileServiceToken))

@@ -42,7 +42,7 @@ func (r *run) forget(ctx context.Context) {
 	}
 	if err == nil {
 		limit := r.logOutTime() / 2
-		if r.left {
+		if r.hasLeft {
 			limit = min(limit, leftLimit)
 		}
 		ctx, cancel := context.WithTimeout(ctx, limit)
@@ -52,13 +52,13 @@ func (r *run) forget(ctx context.Context) {
 		})
 	}
 	switch {
-	case err != nil && r.left:
+	case err != nil && r.hasLeft:
 		r.Log.Warn("servers cannot be asked whether they know that the agent has left", logkey.Node, id, logkey.Error, err)
 		return
 	case err != nil:
 		r.Log.Error("node of the dead agent was not deregistered; Consul removes it in "+reconnectTimeout, logkey.Node, id, logkey.Error, err)
 		return
-	case r.left:
+	case r.hasLeft:
 		r.Log.Debug("node of the agent is not in the catalog any more", logkey.Node, id)
 		return
 	}

@@ -26,10 +26,10 @@ const exitDelay = 500 * time.Millisecond
 
 // stage is what is known about the end besides the time.
 type stage struct {
-	// alone: all other containers have stopped.
-	alone bool
-	// left: the servers have known of the leave for exitDelay.
-	left bool
+	// siblingsStopped: all other containers have stopped.
+	siblingsStopped bool
+	// leaveKnown: the servers have known of the leave for exitDelay.
+	leaveKnown bool
 }
 
 // deadline is when the phase ends at the latest, counted from TERM; bounded is false
@@ -48,11 +48,11 @@ func deadline(b workload.StopBudget, p phase) (at time.Duration, bounded bool) {
 func next(b workload.StopBudget, p phase, since time.Duration, s stage) phase {
 	at, bounded := deadline(b, p)
 	switch over := bounded && since >= at; {
-	case p == waiting && (s.alone || over):
+	case p == waiting && (s.siblingsStopped || over):
 		return leaving
 	case over:
 		return killed
-	case p == leaving && s.left:
+	case p == leaving && s.leaveKnown:
 		return exiting
 	}
 	return p

@@ -12,7 +12,7 @@ const sec = time.Second
 func TestNextPhase(t *testing.T) {
 	t.Parallel()
 	b := workload.StopBudget{Leave: 20 * sec, KillAgent: 27 * sec}
-	alone, left := stage{alone: true}, stage{alone: true, left: true}
+	alone, left := stage{siblingsStopped: true}, stage{siblingsStopped: true, leaveKnown: true}
 	for _, tt := range []struct {
 		name  string
 		now   phase

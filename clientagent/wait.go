@@ -35,7 +35,7 @@ func (r *run) waitForEnd(ctx context.Context, child Child) int {
 			if now == serving {
 				r.Log.Info("received signal; the agent leaves after the other containers", logkey.Signal, sig)
 				r.stopRequested, now = time.Now(), waiting
-				cancel = r.await(ctx, changes, stage{alone: true}, r.awaitSiblings)
+				cancel = r.await(ctx, changes, stage{siblingsStopped: true}, r.awaitSiblings)
 			}
 		case known = <-changes:
 		case <-wake:
@@ -44,7 +44,7 @@ func (r *run) waitForEnd(ctx context.Context, child Child) int {
 		if then := next(r.budget, now, since, known); then != now {
 			cancel()
 			if now = then; now == leaving {
-				cancel = r.await(ctx, changes, stage{alone: true, left: true}, r.awaitLeft)
+				cancel = r.await(ctx, changes, stage{siblingsStopped: true, leaveKnown: true}, r.awaitLeft)
 			}
 			r.enter(now, child)
 		}
@@ -61,7 +61,7 @@ func (r *run) ended(p phase, code int) int {
 	if p == exiting && code == 1 {
 		code = 0
 	}
-	r.left = (p == leaving || p == exiting) && code == 0
+	r.hasLeft = (p == leaving || p == exiting) && code == 0
 	r.logEnd(p, code)
 	return code
 }

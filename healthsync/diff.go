@@ -73,8 +73,8 @@ func observe(containers []workload.Container, name string, serving []string) obs
 		if c.Health.Status == "" && slices.Contains(serving, name) {
 			return listening
 		}
-		if seen := observation(c.Health.Status); seen != listening {
-			return seen
+		if observed := observation(c.Health.Status); observed != listening {
+			return observed
 		}
 		return none // no word of ECS
 	}
@@ -89,9 +89,9 @@ func judge(check workload.SyncCheck, checks []workload.SyncCheck, containers []w
 		return check.Container, observe(containers, check.Container, serving)
 	}
 	proxy := proxyOf(containers)
-	seen := observe(containers, proxy, serving)
-	if seen.status() != api.HealthPassing {
-		return proxy, seen
+	observed := observe(containers, proxy, serving)
+	if observed.status() != api.HealthPassing {
+		return proxy, observed
 	}
 	for _, other := range checks {
 		if other.Aggregate {
@@ -101,7 +101,7 @@ func judge(check workload.SyncCheck, checks []workload.SyncCheck, containers []w
 			return other.Container, bad
 		}
 	}
-	return proxy, seen
+	return proxy, observed
 }
 
 // proxyOf is the name of the proxy's container in a task without an agent.
@@ -117,7 +117,7 @@ func proxyOf(containers []workload.Container) string {
 // written is the last observation of a check that Consul accepted.
 type written struct {
 	container string
-	seen      observation
+	observed  observation
 	at        time.Time
 }
 
@@ -126,7 +126,7 @@ type change struct {
 	check workload.SyncCheck
 	// container is the one that was observed; for an aggregate, the one that decides.
 	container string
-	seen      observation
+	observed  observation
 	// previous is the observation written before; first is true when there was none.
 	previous observation
 	first    bool
@@ -138,8 +138,8 @@ type change struct {
 // update is the change for the registrar.
 func (c change) update() registrar.Update {
 	return registrar.Update{
-		Check: c.check, Status: c.seen.status(), Output: c.seen.output(c.container),
-		First: c.first, Refresh: c.refresh, Last: c.seen == stopping,
+		Check: c.check, Status: c.observed.status(), Output: c.observed.output(c.container),
+		First: c.first, Refresh: c.refresh, Last: c.observed == stopping,
 	}
 }
 
@@ -151,17 +151,17 @@ func (c change) update() registrar.Update {
 func diff(now time.Time, refresh time.Duration, checks []workload.SyncCheck, containers []workload.Container, serving []string, last map[string]written) []change {
 	var changes []change
 	for _, check := range checks {
-		container, seen := judge(check, checks, containers, serving)
+		container, observed := judge(check, checks, containers, serving)
 		before, ok := last[check.ID]
 		switch {
 		case !ok:
-			changes = append(changes, change{check: check, container: container, seen: seen, first: true})
-		case before.seen.status() != seen.status():
-			changes = append(changes, change{check: check, container: container, seen: seen, previous: before.seen})
+			changes = append(changes, change{check: check, container: container, observed: observed, first: true})
+		case before.observed.status() != observed.status():
+			changes = append(changes, change{check: check, container: container, observed: observed, previous: before.observed})
 		case now.Sub(before.at) >= refresh-tick/2:
 			// Half a tick early: a tick that comes a moment too soon must not
 			// put the refresh off by a whole one.
-			changes = append(changes, change{check: check, container: container, seen: seen, previous: before.seen, refresh: true})
+			changes = append(changes, change{check: check, container: container, observed: observed, previous: before.observed, refresh: true})
 		}
 	}
 	return changes

@@ -12,7 +12,7 @@ func TestObserve(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		container workload.Container
-		seen      observation
+		observed  observation
 		status    string
 		output    string
 	}{
@@ -59,9 +59,9 @@ func TestObserve(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			seen := observe([]workload.Container{tc.container}, "app", nil)
-			if seen != tc.seen || seen.status() != tc.status || seen.output("app") != tc.output {
-				t.Errorf("got %q, %q, %q", seen, seen.status(), seen.output("app"))
+			observed := observe([]workload.Container{tc.container}, "app", nil)
+			if observed != tc.observed || observed.status() != tc.status || observed.output("app") != tc.output {
+				t.Errorf("got %q, %q, %q", observed, observed.status(), observed.output("app"))
 			}
 		})
 	}
@@ -78,8 +78,8 @@ func TestDiff(t *testing.T) {
 	in := func(name, health string) workload.Container {
 		return workload.Container{Name: name, KnownStatus: "RUNNING", Health: workload.Health{Status: health}}
 	}
-	ago := func(container string, seen observation, d time.Duration) written {
-		return written{container: container, seen: seen, at: now.Add(-d)}
+	ago := func(container string, observed observation, d time.Duration) written {
+		return written{container: container, observed: observed, at: now.Add(-d)}
 	}
 
 	for name, tc := range map[string]struct {
@@ -90,7 +90,7 @@ func TestDiff(t *testing.T) {
 		"nothing written yet": {
 			[]workload.Container{in("b", "HEALTHY"), in("a", "")},
 			nil,
-			[]change{{check: a, container: "a", seen: "", first: true}, {check: b, container: "b", seen: "HEALTHY", first: true}},
+			[]change{{check: a, container: "a", observed: "", first: true}, {check: b, container: "b", observed: "HEALTHY", first: true}},
 		},
 		"nothing new": {
 			[]workload.Container{in("a", "HEALTHY"), in("b", "UNHEALTHY")},
@@ -100,12 +100,12 @@ func TestDiff(t *testing.T) {
 		"one changed": {
 			[]workload.Container{in("a", "HEALTHY"), in("b", "HEALTHY")},
 			map[string]written{a.ID: ago("a", "HEALTHY", time.Second), b.ID: ago("b", "UNHEALTHY", time.Second)},
-			[]change{{check: b, container: "b", seen: "HEALTHY", previous: "UNHEALTHY"}},
+			[]change{{check: b, container: "b", observed: "HEALTHY", previous: "UNHEALTHY"}},
 		},
 		"one disappeared": {
 			[]workload.Container{in("b", "HEALTHY")},
 			map[string]written{a.ID: ago("a", "HEALTHY", time.Second), b.ID: ago("b", "HEALTHY", time.Second)},
-			[]change{{check: a, container: "a", seen: "MISSING", previous: "HEALTHY"}},
+			[]change{{check: a, container: "a", observed: "MISSING", previous: "HEALTHY"}},
 		},
 		"still missing": {
 			nil,
@@ -115,17 +115,17 @@ func TestDiff(t *testing.T) {
 		"one due for a refresh, a moment early": {
 			[]workload.Container{in("a", "HEALTHY"), in("b", "HEALTHY")},
 			map[string]written{a.ID: ago("a", "HEALTHY", 9999*time.Millisecond), b.ID: ago("b", "HEALTHY", 9*time.Second)},
-			[]change{{check: a, container: "a", seen: "HEALTHY", previous: "HEALTHY", refresh: true}},
+			[]change{{check: a, container: "a", observed: "HEALTHY", previous: "HEALTHY", refresh: true}},
 		},
 		"critical wants its refresh too": {
 			nil,
 			map[string]written{a.ID: ago("a", "MISSING", 10*time.Second), b.ID: ago("b", "MISSING", 0)},
-			[]change{{check: a, container: "a", seen: "MISSING", previous: "MISSING", refresh: true}},
+			[]change{{check: a, container: "a", observed: "MISSING", previous: "MISSING", refresh: true}},
 		},
 		"a change is no refresh, however late": {
 			[]workload.Container{in("a", "UNHEALTHY"), in("b", "HEALTHY")},
 			map[string]written{a.ID: ago("a", "HEALTHY", time.Hour), b.ID: ago("b", "HEALTHY", 0)},
-			[]change{{check: a, container: "a", seen: "UNHEALTHY", previous: "HEALTHY"}},
+			[]change{{check: a, container: "a", observed: "UNHEALTHY", previous: "HEALTHY"}},
 		},
 		"another reason for the same status waits": {
 			[]workload.Container{in("a", "UNHEALTHY"), in("b", "HEALTHY")},
@@ -135,7 +135,7 @@ func TestDiff(t *testing.T) {
 		"another reason is in the refresh": {
 			[]workload.Container{in("a", "UNHEALTHY"), in("b", "HEALTHY")},
 			map[string]written{a.ID: ago("a", "MISSING", 10*time.Second), b.ID: ago("b", "HEALTHY", 0)},
-			[]change{{check: a, container: "a", seen: "UNHEALTHY", previous: "MISSING", refresh: true}},
+			[]change{{check: a, container: "a", observed: "UNHEALTHY", previous: "MISSING", refresh: true}},
 		},
 		"unlisted containers are not synchronised": {
 			[]workload.Container{in("a", "HEALTHY"), in("b", "HEALTHY"), in("log-router", "UNHEALTHY")},
@@ -157,7 +157,7 @@ func TestDiffAllocatesNothingOnAQuietTick(t *testing.T) {
 	now := time.Now()
 	check := workload.SyncCheck{ID: "id", Container: "app"}
 	containers := []workload.Container{{Name: "app", Health: workload.Health{Status: "HEALTHY"}}}
-	last := map[string]written{"id": {container: "app", seen: healthy, at: now}}
+	last := map[string]written{"id": {container: "app", observed: healthy, at: now}}
 	allocs := testing.AllocsPerRun(100, func() {
 		if diff(now, 10*time.Second, []workload.SyncCheck{check}, containers, nil, last) != nil {
 			t.Fatal("a quiet tick wants a write")
@@ -181,7 +181,7 @@ func TestAggregate(t *testing.T) {
 		health    map[string]string
 		serving   []string
 		container string
-		seen      observation
+		observed  observation
 	}{
 		"all healthy":                   {map[string]string{"consul-dataplane": "HEALTHY", "app": "HEALTHY", "side": "HEALTHY"}, nil, "consul-dataplane", "HEALTHY"},
 		"an unhealthy container":        {map[string]string{"consul-dataplane": "HEALTHY", "app": "HEALTHY", "side": "UNHEALTHY"}, nil, "side", "UNHEALTHY"},
@@ -201,8 +201,8 @@ func TestAggregate(t *testing.T) {
 			for name, health := range tc.health {
 				containers = append(containers, workload.Container{Name: name, KnownStatus: "RUNNING", Health: workload.Health{Status: health}})
 			}
-			if container, seen := judge(aggregate, checks, containers, tc.serving); container != tc.container || seen != tc.seen {
-				t.Errorf("judged by %s: %q", container, seen)
+			if container, observed := judge(aggregate, checks, containers, tc.serving); container != tc.container || observed != tc.observed {
+				t.Errorf("judged by %s: %q", container, observed)
 			}
 		})
 	}

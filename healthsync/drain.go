@@ -138,7 +138,7 @@ func (s *syncer) criticalWrites() []*criticalWrite {
 		var changes []change
 		for _, check := range together {
 			w.ids = append(w.ids, check.ID)
-			changes = append(changes, change{check: check, container: cmp.Or(s.last[check.ID].container, check.Container), seen: stopping})
+			changes = append(changes, change{check: check, container: cmp.Or(s.last[check.ID].container, check.Container), observed: stopping})
 		}
 		w.put = func(ctx context.Context) error {
 			var errs []error

@@ -126,7 +126,7 @@ func (s *syncer) record(ctx context.Context, now time.Time, c change, result reg
 		s.Log.Info("check write works again", logkey.CheckID, id)
 		delete(s.failing, id)
 	}
-	s.last[id] = written{container: c.container, seen: c.seen, at: now}
+	s.last[id] = written{container: c.container, observed: c.observed, at: now}
 	if now.Before(s.unsettled[id]) {
 		s.repeatAtNextTick(id)
 	}
@@ -137,13 +137,13 @@ func (s *syncer) record(ctx context.Context, now time.Time, c change, result reg
 	if !c.first { // otherwise only Consul knows
 		log = log.With(logkey.Previous, c.previous.status())
 	}
-	log.Info("check status changed", logkey.Status, c.seen.status(), logkey.Reason, c.seen.output(c.container))
+	log.Info("check status changed", logkey.Status, c.observed.status(), logkey.Reason, c.observed.output(c.container))
 }
 
 func (s *syncer) recordFailure(ctx context.Context, c change, err error) {
 	id := c.check.ID
 	class := s.Classify(err)
-	if c.seen.status() == api.HealthPassing && class == retry.Retry && !refused(err) {
+	if c.observed.status() == api.HealthPassing && class == retry.Retry && !refused(err) {
 		s.unsettled[id] = time.Now().Add(unsettledFor)
 		s.repeatAtNextTick(id)
 	}
@@ -156,7 +156,7 @@ func (s *syncer) recordFailure(ctx context.Context, c change, err error) {
 	if before, failing := s.failing[id]; failing && before == class {
 		s.Log.Debug("check write failed again", logkey.CheckID, id, logkey.Error, err)
 	} else {
-		s.Log.Warn("check write failed, trying again every second", logkey.CheckID, id, logkey.Status, c.seen.status(), logkey.Error, err)
+		s.Log.Warn("check write failed, trying again every second", logkey.CheckID, id, logkey.Status, c.observed.status(), logkey.Error, err)
 	}
 	s.failing[id] = class
 }
@@ -164,6 +164,6 @@ func (s *syncer) recordFailure(ctx context.Context, c change, err error) {
 // repeatAtNextTick makes what is written due for a refresh.
 func (s *syncer) repeatAtNextTick(id string) {
 	if last, ok := s.last[id]; ok {
-		s.last[id] = written{container: last.container, seen: last.seen}
+		s.last[id] = written{container: last.container, observed: last.observed}
 	}
 }

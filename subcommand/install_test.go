@@ -21,7 +21,7 @@ func TestInstall(t *testing.T) {
 		t.Errorf("mode %v, want 0755", got)
 	}
 
-	// Weakness 7: a second time, while the first copy is being executed.
+	// A second time, while the first copy is being executed.
 	command := append([]string{binary}, worker()[1:]...)
 	busy := testkit.StartProcess(t, testkit.ProcessOptions{}, command...)
 	busy.Expect("ready")

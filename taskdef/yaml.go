@@ -56,16 +56,16 @@ func readYAML(doc []byte) (*Node, *yaml.Node, error) {
 // checkKeys refuses what the tools for templates read in different ways: a key that a
 // mapping has twice, and the merge key.
 func checkKeys(y *yaml.Node) error {
-	seen := map[string]bool{}
+	found := map[string]bool{}
 	for i, child := range y.Content {
 		if y.Kind == yaml.MappingNode && i%2 == 0 {
 			switch {
 			case child.Tag == "!!merge":
 				return fmt.Errorf("line %d: write the members out in place of the merge key <<", child.Line)
-			case seen[child.Value]:
+			case found[child.Value]:
 				return fmt.Errorf("line %d: key %s given twice: remove one of them", child.Line, OneLine(child.Value))
 			}
-			seen[child.Value] = true
+			found[child.Value] = true
 		}
 		if err := checkKeys(child); err != nil {
 			return err

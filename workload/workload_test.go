@@ -191,7 +191,7 @@ func TestLoginMetaCannotBeReplaced(t *testing.T) {
 	want := map[string]string{
 		"team":                         "red",
 		"consul.hashicorp.com/task-id": "7c1de0ff52d14a4fb9a6a1d2f9f7d0c1",
-		"consul.hashicorp.com/cluster": "arn:aws-us-gov:ecs:us-gov-west-1:111122223333:cluster/mesh", // weakness 21
+		"consul.hashicorp.com/cluster": "arn:aws-us-gov:ecs:us-gov-west-1:111122223333:cluster/mesh",
 	}
 	if diff := cmp.Diff(want, workload.LoginMeta(cfg, metadata(t, "ec2"))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -11,7 +11,7 @@ import (
 )
 
 // TestMethodKeepsOperatorSettings: the old program wrote the whole
-// method from its own defaults (9.1.7 of the agentless contract, too).
+// method from its own defaults.
 func TestMethodKeepsOperatorSettings(t *testing.T) {
 	t.Parallel()
 	s := agent(t, Options{Partition: "ecs"})

@@ -38,7 +38,7 @@ func TestPrincipal(t *testing.T) {
 }
 
 // TestPartitionOfTheCluster: the old program wrote "aws" into every
-// ARN (9.1.6 of the agentless contract, too).
+// ARN.
 func TestPartitionOfTheCluster(t *testing.T) {
 	t.Parallel()
 	for cluster, want := range map[string]string{
@@ -59,7 +59,7 @@ func TestPartitionOfTheCluster(t *testing.T) {
 }
 
 // TestNoPathIsNotTheWholeAccount: with an empty path the old program
-// trusted every role of the account (9.1.5 of the agentless contract, too).
+// trusted every role of the account.
 func TestNoPathIsNotTheWholeAccount(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"", "/", "//"} {

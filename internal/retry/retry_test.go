@@ -31,7 +31,7 @@ func TestDoRetriesUntilSuccess(t *testing.T) {
 	})
 }
 
-// Weakness 9: endless retries of permanent errors.
+// Permanent errors are not retried without end.
 func TestPermanentErrorStopsAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, class := range []Class{Permanent, Gone} {

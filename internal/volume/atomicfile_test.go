@@ -69,7 +69,7 @@ func TestWriteLeavesNothingBehindOnError(t *testing.T) {
 	}
 }
 
-// Weakness 7: files written in place, so that a reader could see a part.
+// No file is written in place, where a reader could see a part.
 func TestReadersNeverSeeAPart(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")
