@@ -27,7 +27,7 @@ type Faults struct {
 	now []*activeFault // in the order of their beginning
 }
 
-// activeFault is a fault that has begun.
+// activeFault is a fault that has started.
 type activeFault struct {
 	chaos.Endpoint
 	seed uint64

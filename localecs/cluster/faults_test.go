@@ -117,7 +117,7 @@ func TestAHangIsSilentUntilItsEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	end := w.faults.Begin(chaos.Endpoint{Name: chaos.Protection, Hang: true}, 1)
-	begun := time.Now()
+	start := time.Now()
 	time.AfterFunc(metadata.Timeout+time.Second, end)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, w.protection, strings.NewReader(`{"ProtectionEnabled":true}`))
 	if err != nil {
@@ -125,7 +125,7 @@ func TestAHangIsSilentUntilItsEnd(t *testing.T) {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	status, _, body := read(t, resp, err)
-	if took := time.Since(begun); took < metadata.Timeout || status != 200 || !strings.Contains(body, `"ProtectionEnabled":true`) {
+	if took := time.Since(start); took < metadata.Timeout || status != 200 || !strings.Contains(body, `"ProtectionEnabled":true`) {
 		t.Errorf("after %s: %d %s", took, status, body)
 	}
 }
@@ -159,9 +159,9 @@ func TestSlowWaitsForTheLongest(t *testing.T) {
 	w := newWorld(t)
 	w.faults.Begin(chaos.Endpoint{Name: chaos.Metadata, Slow: 300 * time.Millisecond}, 1)
 	w.faults.Begin(chaos.Endpoint{Name: chaos.Metadata, Slow: 200 * time.Millisecond}, 1)
-	begun := time.Now()
+	start := time.Now()
 	resp, err := get(t.Context(), w.metadata)
-	if status, _, _ := read(t, resp, err); status != 200 || time.Since(begun) < 300*time.Millisecond {
-		t.Errorf("%d after %s", status, time.Since(begun))
+	if status, _, _ := read(t, resp, err); status != 200 || time.Since(start) < 300*time.Millisecond {
+		t.Errorf("%d after %s", status, time.Since(start))
 	}
 }

@@ -16,46 +16,46 @@ const (
 	maxRemembered = 200
 )
 
-func (l *launcher) note(b Begun) {
+func (l *launcher) note(start TaskStart) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.begun = append(kept(l.begun, b.At), b)
+	l.starts = append(kept(l.starts, start.At), start)
 }
 
-func (l *launcher) history(now time.Time) []Begun {
+func (l *launcher) history(now time.Time) []TaskStart {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.begun = kept(l.begun, now)
-	return slices.Clone(l.begun)
+	l.starts = kept(l.starts, now)
+	return slices.Clone(l.starts)
 }
 
 // kept leaves out what was over long ago, and the oldest of too many.
-func kept(all []Begun, now time.Time) []Begun {
+func kept(all []TaskStart, now time.Time) []TaskStart {
 	over := 0
-	for _, b := range all {
-		if b.over() {
+	for _, start := range all {
+		if start.over() {
 			over++
 		}
 	}
-	return slices.DeleteFunc(all, func(b Begun) bool {
-		if !b.over() {
+	return slices.DeleteFunc(all, func(start TaskStart) bool {
+		if !start.over() {
 			return false
 		}
 		over--
-		return over >= maxRemembered || now.Sub(b.ended()) > remembered
+		return over >= maxRemembered || now.Sub(start.ended()) > remembered
 	})
 }
 
 // ended is when a task that is over was; one that nothing was started of when that
 // was tried.
-func (b Begun) ended() time.Time {
-	if b.Task == nil {
-		return b.At
+func (start TaskStart) ended() time.Time {
+	if start.Task == nil {
+		return start.At
 	}
-	return b.Task.View().StoppedAt
+	return start.Task.View().StoppedAt
 }
 
-func (b Begun) over() bool { return b.Task == nil || b.Task.Ended() }
+func (start TaskStart) over() bool { return start.Task == nil || start.Task.Ended() }
 
 // Call returns a call of the API by the user of the simulator.
 func (r *Region) Call() shapes.Call {
@@ -63,8 +63,8 @@ func (r *Region) Call() shapes.Call {
 }
 
 // Stop asks a task to stop, as StopTask does; an empty reason is AWS's default.
-func (r *Region) Stop(b Begun, reason string) error {
-	_, err := r.Plane().StopTask(r.Call(), shapes.StopTaskInput{Cluster: b.Cluster, Task: b.ID, Reason: reason})
+func (r *Region) Stop(start TaskStart, reason string) error {
+	_, err := r.Plane().StopTask(r.Call(), shapes.StopTaskInput{Cluster: start.Cluster, Task: start.ID, Reason: reason})
 	return err
 }
 
@@ -82,7 +82,7 @@ func (r *Region) Drain(ctx context.Context, reason string) error {
 			return errors.Join(errs...)
 		}
 		for _, s := range running {
-			errs = append(errs, r.Stop(Begun{Launch: s.Launch}, reason))
+			errs = append(errs, r.Stop(TaskStart{Launch: s.Launch}, reason))
 		}
 		for _, s := range running {
 			select {

@@ -9,7 +9,7 @@ import (
 )
 
 // names are those of tasks.
-func names(all []Begun) (list []string) {
+func names(all []TaskStart) (list []string) {
 	for _, b := range all {
 		list = append(list, b.Name)
 	}
@@ -20,14 +20,14 @@ func TestTasksThatAreOverAreRememberedForAnHour(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
 	// Tasks that could not be started were over when they began.
-	over := func(name string, ago time.Duration) Begun {
-		return Begun{Name: name, At: now.Add(-ago), Err: errors.New("no address")}
+	over := func(name string, ago time.Duration) TaskStart {
+		return TaskStart{Name: name, At: now.Add(-ago), Err: errors.New("no address")}
 	}
-	got := kept([]Begun{over("old", time.Hour+1), over("fresh", time.Hour), over("now", 0)}, now)
+	got := kept([]TaskStart{over("old", time.Hour+1), over("fresh", time.Hour), over("now", 0)}, now)
 	if want := []string{"fresh", "now"}; !slices.Equal(names(got), want) {
 		t.Errorf("kept %q, want %q", names(got), want)
 	}
-	var many []Begun
+	var many []TaskStart
 	for i := range maxRemembered + 3 {
 		many = append(many, over(fmt.Sprint(i), 0))
 	}
@@ -42,10 +42,10 @@ func TestHistoryIsInTheOrderOfTheStarts(t *testing.T) {
 	l := &launcher{}
 	now := time.Now()
 	for _, name := range []string{"b", "a", "c"} {
-		l.note(Begun{Name: name, At: now})
+		l.note(TaskStart{Name: name, At: now})
 	}
 	first := l.history(now)
-	l.note(Begun{Name: "d", At: now})
+	l.note(TaskStart{Name: "d", At: now})
 	if got := names(first); !slices.Equal(got, []string{"b", "a", "c"}) {
 		t.Errorf("%q", got)
 	}

@@ -20,7 +20,7 @@ import (
 type launcher struct {
 	cluster *Cluster
 	name    func(controlplane.Launch) string
-	began   func(Begun)
+	started func(TaskStart)
 	// skipWarnings is Options.SkipWarnings.
 	skipWarnings bool
 	log          hclog.Logger
@@ -30,9 +30,8 @@ type launcher struct {
 	tasks map[string]*slot // by ID, from Launch until the task has been released
 	// warned are the revisions that are run with less than they ask for.
 	warned map[string]bool
-	// begun are the tasks in the order of their start, those that are over as long
-	// as kept says.
-	begun []Begun
+	// starts are in order, those of ended tasks as long as kept keeps them.
+	starts []TaskStart
 }
 
 // slot is a task from Launch on. A request to stop may precede the task.
@@ -44,14 +43,14 @@ type slot struct {
 }
 
 func newLauncher(c *Cluster, o RegionOptions) *launcher {
-	l := &launcher{cluster: c, name: o.Name, began: o.Began, skipWarnings: o.SkipWarnings, log: o.Log, tasks: map[string]*slot{}, warned: map[string]bool{}}
+	l := &launcher{cluster: c, name: o.Name, started: o.Started, skipWarnings: o.SkipWarnings, log: o.Log, tasks: map[string]*slot{}, warned: map[string]bool{}}
 	if l.name == nil {
 		l.name = func(in controlplane.Launch) string { return in.Definition.Family + "-" + in.ID }
 	}
-	if l.began == nil {
-		l.began = func(b Begun) {
-			if b.Err != nil {
-				l.log.Warn("task could not be started", logkey.TaskID, b.ID, logkey.Error, b.Err)
+	if l.started == nil {
+		l.started = func(start TaskStart) {
+			if start.Err != nil {
+				l.log.Warn("task could not be started", logkey.TaskID, start.ID, logkey.Error, start.Err)
 			}
 		}
 	}
@@ -101,9 +100,9 @@ func (l *launcher) run(s *slot, name string) {
 	task, err := l.cluster.Launch(Launch{Launch: s.Launch, Name: name, Observe: func(t *Task, v scheduler.View) {
 		s.Report(report(t, v), time.Now())
 	}})
-	b := Begun{Launch: s.Launch, Name: name, At: time.Now(), Task: task, Err: err}
-	l.note(b)
-	l.began(b)
+	start := TaskStart{Launch: s.Launch, Name: name, At: time.Now(), Task: task, Err: err}
+	l.note(start)
+	l.started(start)
 	if err != nil {
 		fail(s.Launch, err)
 		return

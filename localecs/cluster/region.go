@@ -11,7 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
-// RegionOptions say how the region is.
+// RegionOptions configure a region.
 type RegionOptions struct {
 	// Cluster makes the tasks' world; its Observe may be nil.
 	Cluster Options
@@ -22,9 +22,9 @@ type RegionOptions struct {
 	// Name is what observers call a task, and its log directory; nil calls it
 	// <family>-<ID>. It is called in the call that starts the task.
 	Name func(controlplane.Launch) string
-	// Began gets each task that has been made, or why it could not be, before
-	// anything else happens to it; nil logs what could not be.
-	Began func(Begun)
+	// Started gets each task start, failed ones too, before anything else happens to
+	// the task; nil logs those that failed.
+	Started func(TaskStart)
 	// Observe gets each new version of a task; nil is allowed. It must not block.
 	Observe func(task shapes.Task, at time.Time)
 	// SkipWarnings leaves out the warnings about settings that are not emulated: the
@@ -33,14 +33,13 @@ type RegionOptions struct {
 	Log          hclog.Logger
 }
 
-// Begun is a task that was to run.
-type Begun struct {
+// TaskStart is the start of a task, or a failed one.
+type TaskStart struct {
 	controlplane.Launch
 	// Name is that of Options.Name.
 	Name string
-	// At is when it was begun.
-	At time.Time
-	// Task is nil when Err says why there is none.
+	At   time.Time
+	// Task is nil if the start failed with Err.
 	Task *Task
 	Err  error
 }
@@ -81,9 +80,9 @@ func (r *Region) Cluster() *Cluster { return r.cluster }
 // Plane is the ECS API of the region.
 func (r *Region) Plane() *controlplane.Plane { return r.plane }
 
-// Tasks are all that have begun, in that order. Those that are over stay for an
+// Tasks returns all that were started, in that order. Those that are over stay for an
 // hour, the last two hundred of them.
-func (r *Region) Tasks() []Begun { return r.launcher.history(time.Now()) }
+func (r *Region) Tasks() []TaskStart { return r.launcher.history(time.Now()) }
 
 // Environment is with what programs in the cluster's network call the region, as
 // a user who may call everything.

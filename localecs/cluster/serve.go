@@ -72,7 +72,7 @@ const maxBody = 1 << 20
 // answer, of a caller who is still there. The body is read before, since the
 // server hears of a caller's leaving only then.
 func waitOut(w http.ResponseWriter, r *http.Request, faults []*activeFault) {
-	begun := time.Now()
+	start := time.Now()
 	limits := http.NewResponseController(w)
 	_ = limits.SetReadDeadline(time.Time{}) // only a connection has limits
 	_ = limits.SetWriteDeadline(time.Time{})
@@ -84,7 +84,7 @@ func waitOut(w http.ResponseWriter, r *http.Request, faults []*activeFault) {
 	for _, f := range faults {
 		var late <-chan time.Time
 		if !f.Hang {
-			late = time.After(f.Slow - time.Since(begun))
+			late = time.After(f.Slow - time.Since(start))
 		}
 		select {
 		case <-late:

@@ -16,22 +16,22 @@ func TestEndToEndFaults(t *testing.T) {
 		t.Errorf("exit %d, report %+v; want 400 requests and more, and no failure", code, report)
 	}
 	report.losesOnlyIn(t)
-	begun, over := map[string]int{}, map[string]int{}
+	started, over := map[string]int{}, map[string]int{}
 	for _, e := range events {
 		switch e.Kind {
 		case "fault":
 			what, _, _ := strings.Cut(e.Text, " for ")
-			begun[what]++
+			started[what]++
 		case "fault_over":
 			over[strings.TrimPrefix(e.Text, "over: ")]++
 		}
 	}
-	for what := range begun {
+	for what := range started {
 		if strings.HasPrefix(what, "kill") || strings.HasPrefix(what, "spot") {
-			delete(begun, what) // over in a moment
+			delete(started, what) // over in a moment
 		}
 	}
-	if diff := cmp.Diff(begun, over); diff != "" || len(begun) < 20 {
+	if diff := cmp.Diff(started, over); diff != "" || len(started) < 20 {
 		t.Errorf("faults that began and that were over (-began +over):\n%s", diff)
 	}
 }

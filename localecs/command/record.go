@@ -48,7 +48,7 @@ func Broken(o scenario.Options, why error) {
 		return
 	}
 	o.Progress(scenario.Event{
-		Time: now, Seconds: scenario.Seconds(now.Sub(run.Begun)), Scenario: run.Scenario,
+		Time: now, Seconds: scenario.Seconds(now.Sub(run.Started)), Scenario: run.Scenario,
 		Kind: scenario.KindTimeline, Detail: page, Text: "Timeline: " + page,
 	})
 }

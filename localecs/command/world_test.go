@@ -48,7 +48,7 @@ type order struct {
 	// who reads the terminal; "close" takes its standard output away; "kill
 	// WORD" kills the process with WORD on its command line. Empty is nothing.
 	Do string
-	// Next is a second run on the same directory, begun right after that and
+	// Next is a second run on the same directory, started right after that and
 	// ended at its first line.
 	Next []string
 }
@@ -229,8 +229,8 @@ func carryOut(dir string, o order) (a answer, err error) {
 		}
 	}
 	a.ending = first.finish()
-	begun := time.Now()
-	for a.After = look(dir); !slices.Equal(a.Before, a.After) && time.Since(begun) < testkit.Patience; a.After = look(dir) {
+	start := time.Now()
+	for a.After = look(dir); !slices.Equal(a.Before, a.After) && time.Since(start) < testkit.Patience; a.After = look(dir) {
 		<-time.After(time.Millisecond)
 	}
 	a.Kept = kept(dir)
@@ -295,12 +295,12 @@ func (s *simulator) ending() bool {
 // finish waits for its end, and kills it with a goroutine dump when that does
 // not come.
 func (s *simulator) finish() (e ending) {
-	begun := time.Now()
+	start := time.Now()
 	if !within(testkit.Patience, s.ended) {
 		_ = s.cmd.Process.Signal(syscall.SIGQUIT)
 		<-s.ended
 	}
-	e.Late = time.Since(begun)
+	e.Late = time.Since(start)
 	_ = s.read.SetReadDeadline(time.Now().Add(time.Second))
 	for line := range s.lines {
 		s.seen = append(s.seen, line)

@@ -206,7 +206,7 @@ func TestEssentialContainerEnds(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	if v = w.look(11).View; !v.StoppingAt.Equal(at(9)) {
-		t.Error("it has begun to stop anew")
+		t.Error("it was stopped a second time")
 	}
 	w.end("envoy", 12, 0)
 	v = w.look(12).View

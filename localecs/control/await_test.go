@@ -9,26 +9,26 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/control"
 )
 
-var begun = time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
+var start = time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
 
 func code(n int) *int { return &n }
 
 // state has a task of every kind.
 func state() control.State {
 	app := func(status, health string) control.Container {
-		return control.Container{Name: "app", Essential: true, LastStatus: status, HealthStatus: health, StartedAt: begun}
+		return control.Container{Name: "app", Essential: true, LastStatus: status, HealthStatus: health, StartedAt: start}
 	}
 	task := func(name, service, last, desired string, containers ...control.Container) control.Task {
 		t := control.Task{Name: name, ID: name + "-id", Family: "f-" + name, Service: service, LastStatus: last, DesiredStatus: desired, Containers: containers}
 		if last != "PENDING" {
-			t.StartedAt = begun
+			t.StartedAt = start
 		}
 		if desired == "STOPPED" {
 			t.StopCode, t.StoppedReason = "UserInitiated", "asked"
 		}
 		return t
 	}
-	failed := control.Container{Name: "app", Essential: true, LastStatus: "STOPPED", StartedAt: begun, FinishedAt: begun.Add(time.Second), ExitCode: code(3)}
+	failed := control.Container{Name: "app", Essential: true, LastStatus: "STOPPED", StartedAt: start, FinishedAt: start.Add(time.Second), ExitCode: code(3)}
 	return control.State{
 		Command: "run",
 		Tasks: []control.Task{

@@ -13,13 +13,13 @@ import (
 
 func TestWhoComesLateIsToldHowARunHasEnded(t *testing.T) {
 	t.Parallel()
-	top, begun := t.TempDir(), time.Now()
+	top, start := t.TempDir(), time.Now()
 	dir := filepath.Join(top, "web")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	s := serve(t, dir, &world{status: "STOPPED"})
-	if got, err := control.Ended(top, begun); got != nil || err != nil {
+	if got, err := control.Ended(top, start); got != nil || err != nil {
 		t.Errorf("before the end: %+v, %v", got, err)
 	}
 	if err := s.Close(); err != nil {
@@ -30,7 +30,7 @@ func TestWhoComesLateIsToldHowARunHasEnded(t *testing.T) {
 		Tasks: []control.Task{{Name: "web", ID: "aaaa", LastStatus: "STOPPED"}}, Services: []control.Service{},
 	}
 	for _, place := range []string{top, dir} {
-		if got, err := control.Ended(place, begun); err != nil || !cmp.Equal(got, want) {
+		if got, err := control.Ended(place, start); err != nil || !cmp.Equal(got, want) {
 			t.Errorf("%v, (-want +got):\n%s", err, cmp.Diff(want, got))
 		}
 	}
@@ -40,7 +40,7 @@ func TestWhoComesLateIsToldHowARunHasEnded(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, control.EndFile), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := control.Ended(top, begun); got != nil || err == nil {
+	if got, err := control.Ended(top, start); got != nil || err == nil {
 		t.Errorf("a file that is broken: %+v, %v", got, err)
 	}
 }

@@ -97,9 +97,9 @@ func TestErrorsOfASessionHaveItsCode(t *testing.T) {
 
 func TestSessionEndsWithItsClient(t *testing.T) {
 	t.Parallel()
-	begun, ended := make(chan struct{}), make(chan struct{})
+	started, ended := make(chan struct{}), make(chan struct{})
 	c, s := dial(t, func(ctx context.Context, _ control.Request, _ runtime.Session) (int, error) {
-		close(begun)
+		close(started)
 		<-ctx.Done()
 		close(ended)
 		return 137, nil
@@ -107,7 +107,7 @@ func TestSessionEndsWithItsClient(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
 	go func() {
-		<-begun
+		<-started
 		cancel(enough)
 	}()
 	if code, err := c.Attach(ctx, control.Request{}, newPipes(t).Session); code != 125 || !errors.Is(err, enough) {

@@ -48,7 +48,7 @@ func (w *RegionWorld) State() State {
 	return s
 }
 
-func task(b cluster.Begun) Task {
+func task(b cluster.TaskStart) Task {
 	t := Task{
 		Name: b.Name, ID: b.ID, Cluster: b.Cluster, Service: b.Service, Family: b.Definition.Family,
 		TaskDefinitionARN: b.Definition.TaskDefinitionARN, Containers: []Container{},
@@ -91,13 +91,13 @@ func service(v shapes.Service) Service {
 }
 
 // find returns a task by its ID.
-func (w *RegionWorld) find(taskID string) (cluster.Begun, error) {
+func (w *RegionWorld) find(taskID string) (cluster.TaskStart, error) {
 	for _, b := range w.Region.Tasks() {
 		if b.ID == taskID {
 			return b, nil
 		}
 	}
-	return cluster.Begun{}, NoSuch("task", taskID, nil)
+	return cluster.TaskStart{}, NoSuch("task", taskID, nil)
 }
 
 // Stop implements World.

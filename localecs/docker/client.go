@@ -11,7 +11,7 @@ import (
 )
 
 // NewClient returns a client of the engine at an address. Every call fails when its
-// answer has not begun within the limit; Hijack is for those that are not HTTP.
+// answer has not started within the limit; Hijack is for those that are not HTTP.
 func NewClient(address string, limit time.Duration) (*client.Client, error) {
 	transport := &http.Transport{MaxIdleConns: 6, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: limit}
 	return client.NewClientWithOpts(

@@ -33,7 +33,7 @@ type flight struct {
 }
 
 // pull gets an image once for all callers that want it at the same time. When the
-// one that has begun gives up, another begins anew.
+// one that has started gives up, another begins anew.
 func (s *Store) pull(ctx context.Context, name string) (pulled, error) {
 	for {
 		s.mu.Lock()
@@ -133,7 +133,7 @@ func follow(report io.Reader, each func(line)) error {
 // progress adds up the layers of a pull. It is safe for concurrent use.
 type progress struct {
 	mu     sync.Mutex
-	layers map[string]line // those whose download has begun
+	layers map[string]line // those whose download has started
 }
 
 func (p *progress) add(l line) {

@@ -24,7 +24,7 @@ import (
 type registry struct {
 	*Store
 	log   bytes.Buffer
-	pulls chan *io.PipeWriter // one for each pull that has begun
+	pulls chan *io.PipeWriter // one for each pull that has started
 
 	mu  sync.Mutex
 	has map[string]bool
@@ -103,7 +103,7 @@ func TestPullEndsWithItsContextAndHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// The others go on when the caller that has begun a pull gives it up.
+// The others go on when the caller that has started a pull gives it up.
 func TestImageIsPulledOnceForAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

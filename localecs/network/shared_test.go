@@ -146,7 +146,7 @@ func TestCloseDetachesWhatIsBeingAttached(t *testing.T) {
 	<-attaching
 	closed := make(chan error)
 	go func() { closed <- f.Close() }()
-	for refused := false; !refused; { // Close has begun, and waits
+	for refused := false; !refused; { // Close has started, and waits
 		f.mu.Lock()
 		refused = f.closed
 		f.mu.Unlock()

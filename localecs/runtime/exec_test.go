@@ -75,9 +75,9 @@ func TestTimeoutKillsTheProbeOnly(t *testing.T) {
 	spec := Shell("/bin/sleep 555 & echo said; wait")
 	spec.Timeout = 300 * time.Millisecond
 	for left := 1; left == 1; spec.Timeout *= 2 { // a busy machine needs more for the child
-		begun := time.Now()
+		start := time.Now()
 		got := c.Exec(t.Context(), spec)
-		took := time.Since(begun)
+		took := time.Since(start)
 		// PID 1 and the probe's child, which is nobody's now.
 		eventually(t, func() bool { left = len(insiders(t, c.PID())); return left <= 2 })
 		want := ExecResult{Code: -1, Output: fmt.Sprintf("Health check exceeded timeout (%s)", spec.Timeout), TimedOut: true}

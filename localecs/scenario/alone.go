@@ -81,7 +81,7 @@ func (r *runner) waiting(p *Plan) Step {
 	if len(open) == 0 {
 		return Step{}
 	}
-	return Step{Text: "await " + strings.Join(open, ", "), Begun: r.started}
+	return Step{Text: "await " + strings.Join(open, ", "), Started: r.started}
 }
 
 // waiting describes what a container waits for; empty for one that has started or

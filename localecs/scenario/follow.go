@@ -17,7 +17,7 @@ type Step struct {
 	Number, Count int
 	// Text describes the step, SoFar its progress, such as "1 of 2"; it may be empty.
 	Text, SoFar string
-	Begun       time.Time
+	Started     time.Time
 	// Within is its time limit; 0 for none.
 	Within time.Duration
 }
@@ -32,7 +32,7 @@ func (s Step) still(now time.Time) string {
 	if s.SoFar != "" {
 		what += " (" + s.SoFar + ")"
 	}
-	text := fmt.Sprintf("%s%s, %d s", still, what, int(now.Sub(s.Begun).Seconds()))
+	text := fmt.Sprintf("%s%s, %d s", still, what, int(now.Sub(s.Started).Seconds()))
 	if s.Within > 0 {
 		text += fmt.Sprintf(" of %g s", s.Within.Seconds())
 	}
@@ -73,9 +73,9 @@ func (r *runner) breakSilences(ctx context.Context) {
 		if r.plan.alone != nil {
 			step = r.waiting(r.plan)
 		}
-		if step.Text != "" && now.Sub(step.Begun) >= silence {
+		if step.Text != "" && now.Sub(step.Started) >= silence {
 			r.emit(Event{
-				Time: now, Kind: KindWaiting, Step: step.Number, Steps: step.Count, TookSeconds: Seconds(now.Sub(step.Begun)),
+				Time: now, Kind: KindWaiting, Step: step.Number, Steps: step.Count, TookSeconds: Seconds(now.Sub(step.Started)),
 				WithinSeconds: Seconds(step.Within), SoFar: step.SoFar, Text: step.still(now),
 			})
 		}
@@ -86,7 +86,7 @@ func (r *runner) breakSilences(ctx context.Context) {
 func (r *runner) beginOther(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.now = Step{Text: text, Begun: time.Now()}
+	r.now = Step{Text: text, Started: time.Now()}
 }
 
 // showSoFar records how far the present step is.
@@ -99,7 +99,7 @@ func (r *runner) showSoFar(text string) {
 // beginStep reports the begin of step n, and end its end.
 func (r *runner) beginStep(n int, s file.Step) (end func(error)) {
 	e := Event{Time: time.Now(), Kind: KindStepBegin, Step: n, Steps: len(r.file.Steps), Text: s.String()}
-	now := Step{Number: n, Count: e.Steps, Text: e.Text, Begun: e.Time}
+	now := Step{Number: n, Count: e.Steps, Text: e.Text, Started: e.Time}
 	if s.Await != nil {
 		now.Within = s.Await.Within
 	}
@@ -109,7 +109,7 @@ func (r *runner) beginStep(n int, s file.Step) (end func(error)) {
 	r.emit(e)
 	return func(err error) {
 		e.Kind, e.Time = KindStepEnd, time.Now()
-		e.TookSeconds = Seconds(e.Time.Sub(now.Begun))
+		e.TookSeconds = Seconds(e.Time.Sub(now.Started))
 		if err != nil {
 			e.Error = err.Error()
 		}

@@ -31,7 +31,7 @@ func TestStepsAreReportedAndShown(t *testing.T) {
 	r.showSoFar("0 of 2")
 	got := r.now
 	want := Step{
-		Number: 2, Count: 2, Text: "await 2 passing instances of api", SoFar: "0 of 2", Begun: reported.events[0].Time, Within: 90 * time.Second,
+		Number: 2, Count: 2, Text: "await 2 passing instances of api", SoFar: "0 of 2", Started: reported.events[0].Time, Within: 90 * time.Second,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("in the step (-want +got):\n%s", diff)

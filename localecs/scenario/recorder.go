@@ -125,11 +125,11 @@ func (r *Recorder) beat(ctx context.Context) {
 func (r *Recorder) Observed(now time.Time) chaos.Observed {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	begun := slices.IndexFunc(r.events, func(e Event) bool { return e.Kind == KindTrafficBegin })
-	if begun < 0 {
+	begin := slices.IndexFunc(r.events, func(e Event) bool { return e.Kind == KindTrafficBegin })
+	if begin < 0 {
 		return chaos.Observed{}
 	}
-	since := func(at time.Time) time.Duration { return at.Sub(r.events[begun].Time) }
+	since := func(at time.Time) time.Duration { return at.Sub(r.events[begin].Time) }
 	o := chaos.Observed{Healed: chaos.Never, Ended: since(now)}
 	for _, e := range r.events {
 		r.observe(&o, e, since(e.Time))

@@ -20,11 +20,11 @@ type Recording struct {
 // NewRecording returns an empty recording.
 func NewRecording() *Recording { return &Recording{requests: newBuckets()} }
 
-// Start sets the name of the run; all times count from begun.
-func (r *Recording) Start(scenario, stopOrder string, begun time.Time) {
+// Start sets the name of the run; all times count from start.
+func (r *Recording) Start(scenario, stopOrder string, start time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.run.Scenario, r.run.StopOrder, r.run.Begun = scenario, stopOrder, begun
+	r.run.Scenario, r.run.StopOrder, r.run.Started = scenario, stopOrder, start
 }
 
 // Begin adds a task, which may have had events before.
@@ -122,7 +122,7 @@ func (r *Recording) since(at time.Time) float64 {
 	if at.IsZero() {
 		at = time.Now()
 	}
-	return max(0, Seconds(at.Sub(r.run.Begun)))
+	return max(0, Seconds(at.Sub(r.run.Started)))
 }
 
 // Judged returns the run, judged now, with the failed checks.

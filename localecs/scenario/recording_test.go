@@ -18,7 +18,7 @@ func recordedAt(seconds float64) time.Time {
 	return time.Unix(1_800_000_000, 0).Add(time.Duration(seconds * float64(time.Second)))
 }
 
-func begun() *Recording {
+func startedRecording() *Recording {
 	r := NewRecording()
 	r.Start("hello", "reverse", recordedAt(0))
 	return r
@@ -26,7 +26,7 @@ func begun() *Recording {
 
 func TestEventsBecomeAHistory(t *testing.T) {
 	t.Parallel()
-	r := begun()
+	r := startedRecording()
 	for _, e := range []Event{
 		{Time: recordedAt(0), Kind: KindScenario, Text: "not a part of it"},
 		{Time: recordedAt(0.5), Kind: KindConsul, Text: "leader elected"},
@@ -46,7 +46,7 @@ func TestEventsBecomeAHistory(t *testing.T) {
 		r.Note(e)
 	}
 	want := &view.RecordedRun{
-		Scenario: "hello", StopOrder: "reverse", Begun: recordedAt(0), Seconds: 9, Outcome: view.Passed,
+		Scenario: "hello", StopOrder: "reverse", Started: recordedAt(0), Seconds: 9, Outcome: view.Passed,
 		Tasks: []view.RecordedTask{{Name: "api-1", Events: []view.RecordedEvent{
 			{At: 1.1, Kind: "status", Container: "api", Status: "RUNNING"},
 			{At: 1.2, Kind: "task", Detail: "task 1234 at 10.0.0.4"},
@@ -73,7 +73,7 @@ func TestEventsBecomeAHistory(t *testing.T) {
 // What reads the timeline goes through its lists without asking whether they are.
 func TestListsAreNeverNull(t *testing.T) {
 	t.Parallel()
-	r := begun()
+	r := startedRecording()
 	r.Note(Event{Time: recordedAt(1), Kind: KindTask, Task: "api-1", Text: "task 1234 at 10.0.0.4"})
 	text, err := json.Marshal(r.Judged(recordedAt(9), nil))
 	if err != nil || bytes.Contains(text, []byte("null")) {
@@ -83,7 +83,7 @@ func TestListsAreNeverNull(t *testing.T) {
 
 func TestRequestsAreCountedByTimeAndTask(t *testing.T) {
 	t.Parallel()
-	r := begun()
+	r := startedRecording()
 	r.run.Tasks = []view.RecordedTask{{Name: "api-1", ID: "1234", Address: "10.0.0.1"}, {Name: "api-2", ID: "5678", Address: "10.0.0.12"}}
 	ask := func(end float64, answer string, err error) {
 		r.Request(Request{Start: recordedAt(end - 0.05), End: recordedAt(end), Answer: answer, Err: err})
@@ -107,7 +107,7 @@ func TestRequestsAreCountedByTimeAndTask(t *testing.T) {
 
 func TestLongRunsHaveWiderBuckets(t *testing.T) {
 	t.Parallel()
-	r := begun()
+	r := startedRecording()
 	r.run.Tasks = []view.RecordedTask{{Name: "a", ID: "1234"}}
 	for i := range 600 {
 		r.Request(Request{Start: recordedAt(float64(i)), End: recordedAt(float64(i) + 0.01), Answer: "1234"})

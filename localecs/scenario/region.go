@@ -29,7 +29,7 @@ func (r *runner) open(o Options) error {
 			Docker: o.Docker, Dir: o.Dir, Images: r.plan.images, Roles: r.plan.roles, Secrets: f.Secrets, EnvironmentFiles: r.plan.environmentFiles,
 			Observe: r.clusterChanged, Output: output, Log: o.Log,
 		},
-		Throttle: f.API.Throttle, Lag: f.API.Lag, Name: r.taskName, Began: r.launched, SkipWarnings: true, Log: o.Log,
+		Throttle: f.API.Throttle, Lag: f.API.Lag, Name: r.taskName, Started: r.launched, SkipWarnings: true, Log: o.Log,
 	})
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (r *runner) taskName(l controlplane.Launch) string {
 
 // launched passes a task to the step that waits for it, or records it, before anything
 // else happens to it.
-func (r *runner) launched(b cluster.Begun) {
+func (r *runner) launched(b cluster.TaskStart) {
 	r.mu.Lock()
 	waiting := r.asked[b.Reference]
 	r.mu.Unlock()
@@ -101,7 +101,7 @@ func (r *runner) run(name string, t file.Task) (*cluster.Task, error) {
 	if t.Service != "" {
 		in.Group = "service:" + t.Service
 	}
-	started := make(chan cluster.Begun, 1)
+	started := make(chan cluster.TaskStart, 1)
 	r.mu.Lock()
 	r.asked[name] = started
 	r.mu.Unlock()

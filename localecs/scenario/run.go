@@ -76,7 +76,7 @@ type runner struct {
 	// revisions are ARNs by file, asked the steps that wait for a task, by its name, and
 	// numbers how many tasks a service has started so far.
 	revisions map[string]string
-	asked     map[string]chan cluster.Begun
+	asked     map[string]chan cluster.TaskStart
 	numbers   map[string]int
 	now       Step
 	shown     time.Time // when the last event was
@@ -168,7 +168,7 @@ func (p *Plan) runner(o Options) *runner {
 	r := &runner{
 		plan: p, file: &f, prefix: p.prefixes(o.Colour), out: o.Progress, observer: o.Observer, record: o.Record, started: time.Now(),
 		tasks: p.taskSet(), reached: map[string]bool{}, served: map[string]bool{},
-		revisions: map[string]string{}, asked: map[string]chan cluster.Begun{}, numbers: map[string]int{},
+		revisions: map[string]string{}, asked: map[string]chan cluster.TaskStart{}, numbers: map[string]int{},
 	}
 	r.record.Start(f.Name, f.StopOrder, r.started)
 	return r

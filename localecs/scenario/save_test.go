@@ -15,7 +15,7 @@ import (
 
 func run() view.RecordedRun {
 	return view.RecordedRun{
-		Scenario: "hello", Begun: time.Unix(1_800_000_000, 0).UTC(), Seconds: 3, Outcome: view.Passed,
+		Scenario: "hello", Started: time.Unix(1_800_000_000, 0).UTC(), Seconds: 3, Outcome: view.Passed,
 		Tasks: []view.RecordedTask{{Name: "web", Events: []view.RecordedEvent{{At: 1, Kind: view.KindStatus, Container: "web", Status: "RUNNING"}}}},
 	}
 }

@@ -18,7 +18,7 @@ func silent(out func(Event)) (r *runner, end func()) {
 	now := time.Now()
 	r = &runner{
 		plan: &Plan{}, file: &file.Scenario{Name: "hello"}, record: NewRecording(), out: out, started: now,
-		now: Step{Number: 2, Count: 3, Text: "await 2 passing instances of api", SoFar: "1 of 2", Begun: now, Within: 90 * time.Second},
+		now: Step{Number: 2, Count: 3, Text: "await 2 passing instances of api", SoFar: "1 of 2", Started: now, Within: 90 * time.Second},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var speaking sync.WaitGroup
@@ -50,11 +50,11 @@ func TestLongSilencesAreBroken(t *testing.T) {
 		event()
 		pass(9 * time.Second)
 		event() // nor is there a silence yet
-		step(Step{Number: 3, Count: 3, Text: "stop api-1", Begun: time.Now()})
+		step(Step{Number: 3, Count: 3, Text: "stop api-1", Started: time.Now()})
 		pass(9 * time.Second)
-		step(Step{Number: 3, Count: 3, Text: "stop api-1", Begun: time.Now()}) // it is younger than the silence
+		step(Step{Number: 3, Count: 3, Text: "stop api-1", Started: time.Now()}) // it is younger than the silence
 		pass(11 * time.Second)
-		step(Step{Text: "start the Consul server", Begun: r.started})
+		step(Step{Text: "start the Consul server", Started: r.started})
 		pass(10 * time.Second)
 		step(Step{})
 		pass(time.Minute)

@@ -13,7 +13,7 @@ func small() view.RecordedRun {
 	last := 31.4
 	served := make([]int, 320)
 	run := view.RecordedRun{
-		Scenario: "small", StopOrder: "reverse", Seed: 7, Begun: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Seconds: 40,
+		Scenario: "small", StopOrder: "reverse", Seed: 7, Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Seconds: 40,
 		Outcome: view.Failed, Failures: []string{"orderly: 3 of 300 requests failed; 0 may"},
 		Tasks: []view.RecordedTask{meshed("api-1", 1, 31), {
 			Name: "batch-1", ID: "b1", Address: "10.0.0.9", Application: "batch",
@@ -116,7 +116,7 @@ func meshed(name string, start, stop float64) view.RecordedTask {
 
 // many is a run of ten tasks that takes ten minutes.
 func many() view.RecordedRun {
-	run := view.RecordedRun{Scenario: "many", Begun: time.Unix(1_800_000_000, 0).UTC(), Seconds: 620, Outcome: view.Passed}
+	run := view.RecordedRun{Scenario: "many", Started: time.Unix(1_800_000_000, 0).UTC(), Seconds: 620, Outcome: view.Passed}
 	for i := range 10 {
 		run.Tasks = append(run.Tasks, meshed(fmt.Sprintf("api-%d", i+1), 5+float64(i)*0.3, 590+float64(i)))
 		run.Steps = append(run.Steps, view.RecordedStep{Text: fmt.Sprintf("start api-%d", i+1), From: 5 + float64(i)*0.3, To: 5.1 + float64(i)*0.3})
@@ -127,5 +127,5 @@ func many() view.RecordedRun {
 
 // tiny is over before anything could happen.
 func tiny() view.RecordedRun {
-	return view.RecordedRun{Scenario: "tiny", Begun: time.Unix(1_800_000_000, 0).UTC(), Seconds: 0.2, Outcome: view.Interrupted, Failures: []string{"interrupted"}, Tasks: []view.RecordedTask{{Name: "web"}}}
+	return view.RecordedRun{Scenario: "tiny", Started: time.Unix(1_800_000_000, 0).UTC(), Seconds: 0.2, Outcome: view.Interrupted, Failures: []string{"interrupted"}, Tasks: []view.RecordedTask{{Name: "web"}}}
 }

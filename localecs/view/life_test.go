@@ -42,7 +42,7 @@ func TestLifeShowsTheHealthOfEssentialContainers(t *testing.T) {
 
 func TestIdleTimeIsCut(t *testing.T) {
 	t.Parallel()
-	run := view.RecordedRun{Scenario: "idle", Begun: time.Unix(1_800_000_000, 0), Seconds: 600, Outcome: view.Passed, Tasks: []view.RecordedTask{{Name: "web", Events: []view.RecordedEvent{
+	run := view.RecordedRun{Scenario: "idle", Started: time.Unix(1_800_000_000, 0), Seconds: 600, Outcome: view.Passed, Tasks: []view.RecordedTask{{Name: "web", Events: []view.RecordedEvent{
 		event(1, "status", "web", "RUNNING"), event(2, "status", "", "RUNNING"), event(590, "desired", "", "STOPPED"), event(598, "status", "", "STOPPED"),
 	}}}}
 	if page := html(t, run); !strings.Contains(page, "in which nothing changed are cut short") {

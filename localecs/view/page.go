@@ -73,7 +73,7 @@ func (p *page) head() {
 	if r.Seed != 0 {
 		facts = append(facts, fmt.Sprintf("seed %d", r.Seed))
 	}
-	facts = append(facts, "begun "+r.Begun.UTC().Format(time.RFC3339))
+	facts = append(facts, "started "+r.Started.UTC().Format(time.RFC3339))
 	for i, f := range facts {
 		if i > 0 {
 			p.addf(" · ")

@@ -264,7 +264,7 @@ func FuzzNamesAreEscaped(f *testing.F) {
 // hostile is a run all of whose texts are chosen by somebody else.
 func hostile(a, b string, from, to float64) view.RecordedRun {
 	return view.RecordedRun{
-		Scenario: a, Outcome: b, StopOrder: a, Failures: []string{a, b}, Begun: time.Unix(1_800_000_000, 0), Seconds: to,
+		Scenario: a, Outcome: b, StopOrder: a, Failures: []string{a, b}, Started: time.Unix(1_800_000_000, 0), Seconds: to,
 		Tasks: []view.RecordedTask{{Name: a, ID: b, Address: a, Application: b, Containers: []view.RecordedContainer{{Name: b}}, Events: []view.RecordedEvent{
 			{At: from, Kind: view.KindStatus, Container: b, Status: "RUNNING"}, {At: to, Kind: view.KindStatus, Container: b, Status: "STOPPED", Detail: a},
 			{At: from, Kind: view.KindCheck, Check: a, Service: b, Status: a}, {At: from, Kind: view.KindToken, Method: a, Accessor: b, Status: "login"},

@@ -44,7 +44,7 @@ type task struct {
 	lanes []Lane
 }
 
-// container returns the lane of a container; an empty one has never begun.
+// container returns the lane of a container; an empty one has never run.
 func (t task) container(name string) Lane {
 	for _, l := range t.lanes {
 		if l.Sort == SortContainer && l.Name == name {

@@ -13,7 +13,7 @@ import (
 
 // chance is a run of tasks whose events come at any time, near to each other and far.
 func chance(r *rand.Rand) view.RecordedRun {
-	run := view.RecordedRun{Scenario: "chance", Begun: time.Unix(1_800_000_000, 0), Outcome: view.Passed, Seconds: []float64{0.3, 5, 60, 900}[r.IntN(4)]}
+	run := view.RecordedRun{Scenario: "chance", Started: time.Unix(1_800_000_000, 0), Outcome: view.Passed, Seconds: []float64{0.3, 5, 60, 900}[r.IntN(4)]}
 	at := func() float64 {
 		if r.IntN(3) == 0 { // near to the others
 			return run.Seconds * (0.5 + r.Float64()/1000)

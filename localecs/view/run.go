@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// RecordedRun is one run of a scenario. All times in it are seconds since Begun, to the
+// RecordedRun is one run of a scenario. All times in it are seconds since Started, to the
 // microsecond. docs/localecs/reference.md has the table of its JSON form.
 type RecordedRun struct {
 	Scenario  string `json:"scenario"`
 	StopOrder string `json:"stop_order,omitempty"`
 	// Seed selected the requests that faults strike, and the schedule of a chaos run; 0
 	// without faults.
-	Seed  uint64    `json:"seed,omitempty"`
-	Begun time.Time `json:"begun"`
+	Seed    uint64    `json:"seed,omitempty"`
+	Started time.Time `json:"begun"`
 	// Seconds is how long it took until it was judged.
 	Seconds float64 `json:"seconds"`
 	// Outcome is one of the constants, Failures the failed checks.
@@ -167,7 +167,7 @@ func ParseRun(data []byte) (run RecordedRun, err error) {
 
 func (r *RecordedRun) check() error {
 	var errs []error
-	if r.Scenario == "" || r.Begun.IsZero() {
+	if r.Scenario == "" || r.Started.IsZero() {
 		errs = append(errs, errors.New("it names no scenario and no time: it is no timeline of localecs"))
 	}
 	bad := 0
