@@ -86,16 +86,20 @@ func Open(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask the Docker engine at %s: %w", o.Address, err)
 	}
-	e := &Engine{
-		options: o, api: api, run: strings.ToLower(rand.Text()[:12]),
-		limit: answerLimit, Store: NewStore(api, o.Images, o.Log), pauses: map[uint64]*pause{},
-	}
-	lost, stop := context.WithCancelCause(context.Background())
-	e.stop, e.lost, e.cause = stop, lost.Done(), func() error { return context.Cause(lost) }
+	e := newEngine(o, api)
 	if err := e.open(); err != nil {
 		return nil, errors.Join(err, api.Close())
 	}
 	return e, nil
+}
+
+func newEngine(o Options, api *client.Client) *Engine {
+	lost, stop := context.WithCancelCause(context.Background())
+	return &Engine{
+		options: o, api: api, run: strings.ToLower(rand.Text()[:12]),
+		limit: answerLimit, Store: NewStore(api, o.Images, o.Log), pauses: map[uint64]*pause{},
+		stop: stop, lost: lost.Done(), cause: func() error { return context.Cause(lost) },
+	}
 }
 
 const (

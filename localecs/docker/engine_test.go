@@ -304,7 +304,7 @@ func TestNoEngine(t *testing.T) {
 // The first reason counts.
 func TestLost(t *testing.T) {
 	t.Parallel()
-	e := &Engine{lost: make(chan struct{})}
+	e := newEngine(Options{}, nil)
 	e.lose(errors.New("first"))
 	e.lose(errors.New("second"))
 	<-e.Lost()

@@ -78,7 +78,8 @@ func TestUnreportedEndLosesTheEngine(t *testing.T) {
 	}
 	pidfd := os.NewFile(uintptr(fd), "pidfd")
 	defer pidfd.Close()
-	e := &Engine{limit: time.Millisecond, lost: make(chan struct{})}
+	e := newEngine(Options{}, nil)
+	e.limit = time.Millisecond
 	l := &life{group: &group{engine: e}, name: "web/app", processes: runtime.NewProcesses(cmd.Process.Pid, pidfd), results: make(chan container.WaitResponse), errs: make(chan error)}
 	code := make(chan int)
 	go func() { code <- l.code() }()
