@@ -39,7 +39,7 @@ func TestCloseWaitsForWhatIsMade(t *testing.T) {
 	})
 	go func() { closed <- w.Close() }()
 	testkit.Eventually(t, "nothing begins", func() bool {
-		leave, err := w.making.Enter()
+		leave, err := w.making.begin()
 		if err == nil {
 			leave()
 		}

@@ -92,14 +92,14 @@ type Cluster struct {
 	// closers end what serves STS, IAM and names.
 	closers []func() error
 
-	visitors Gate
+	visitors operations
 	leaving  chan struct{} // closed when visitors are to end
 	// faults are those of all endpoints.
 	faults *Faults
 	// protections are kept for the whole cluster, as the ECS API sees them.
 	protections *metadata.Protections
 
-	making  Gate // tasks and services
+	making  operations // tasks and services
 	closing sync.Once
 	closed  error // of close
 
@@ -282,11 +282,11 @@ func (c *Cluster) Close() error {
 }
 
 func (c *Cluster) close() error {
-	c.making.Close()() // else what is made meanwhile would stay
+	c.making.close()() // else what is made meanwhile would stay
 	c.mu.Lock()
 	tasks, services := c.tasks, c.services
 	c.mu.Unlock()
-	left := c.visitors.Close()
+	left := c.visitors.close()
 	close(c.leaving)
 	left()
 	for _, t := range tasks {

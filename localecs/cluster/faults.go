@@ -10,7 +10,7 @@ import (
 )
 
 // Faults are what goes wrong with the endpoints of a cluster now. Several may
-// strike one request, in this order:
+// apply to one request, in this order:
 //
 //  1. skew and noTags change what the endpoint knows; skews add up.
 //  2. hang waits until all hangs are over.
@@ -38,7 +38,7 @@ type activeFault struct {
 
 // Begin lets a fault begin, until end is called. Its Task is the name of a task
 // that may not have started yet. With the same seed, the n-th request that a
-// fault's share is drawn for fares the same; requests are counted from the
+// fault's share is drawn for has the same result; requests are counted from the
 // beginning of the fault, for each task's endpoint by itself.
 func (f *Faults) Begin(e chaos.Endpoint, seed uint64) (end func()) {
 	r := &activeFault{Endpoint: e, seed: seed, over: make(chan struct{}), draws: map[string]*rand.Rand{}}
@@ -53,21 +53,21 @@ func (f *Faults) Begin(e chaos.Endpoint, seed uint64) (end func()) {
 	})
 }
 
-// striking are the faults that the next request of an endpoint meets. task is
-// empty for an endpoint that is all tasks'.
-func (f *Faults) striking(endpoint, task string) []*activeFault {
+// matching returns the faults that apply to the next request of an endpoint. task is
+// empty for an endpoint that all tasks share.
+func (f *Faults) matching(endpoint, task string) []*activeFault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var struck []*activeFault
+	var matching []*activeFault
 	for _, r := range f.now {
 		if r.Name == endpoint && (r.Task == "" || r.Task == task) && r.draw(task) {
-			struck = append(struck, r)
+			matching = append(matching, r)
 		}
 	}
-	return struck
+	return matching
 }
 
-// draw reports whether the next request is of the share that meets the fault.
+// draw reports whether the next request is of the share to which the fault applies.
 func (r *activeFault) draw(task string) bool {
 	if r.Share == 0 {
 		return true

@@ -32,7 +32,7 @@ type Service struct {
 // StartService starts a process in the VPC's own network, until Close; it gives up when
 // ctx ends.
 func (c *Cluster) StartService(ctx context.Context, s Service) (*Running, error) {
-	made, err := c.making.Enter()
+	made, err := c.making.begin()
 	if err != nil {
 		return nil, err
 	}

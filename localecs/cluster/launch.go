@@ -32,7 +32,7 @@ type Launch struct {
 
 // Launch starts a task.
 func (c *Cluster) Launch(l Launch) (*Task, error) {
-	made, err := c.making.Enter()
+	made, err := c.making.begin()
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ type launcher struct {
 	// skipWarnings is Options.SkipWarnings.
 	skipWarnings bool
 	log          hclog.Logger
-	running      Gate // the tasks' goroutines
+	running      operations // the tasks' goroutines
 
 	mu    sync.Mutex
 	tasks map[string]*slot // by ID, from Launch until the task has been released
@@ -59,7 +59,7 @@ func newLauncher(c *Cluster, o RegionOptions) *launcher {
 
 // Launch implements controlplane.Launcher.
 func (l *launcher) Launch(in controlplane.Launch) {
-	ended, err := l.running.Enter()
+	ended, err := l.running.begin()
 	if err != nil { // a call that came while all ends
 		fail(in, err)
 		return

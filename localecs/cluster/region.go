@@ -104,7 +104,7 @@ func Environment(url string, key iam.Key, region string) []string {
 // afterwards.
 func (r *Region) Close() error {
 	r.plane.Close()
-	wait := r.launcher.running.Close()
+	wait := r.launcher.running.close()
 	err := r.cluster.Close()
 	wait()
 	return err

@@ -11,7 +11,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
 )
 
-type fate struct {
+// outcome is the combined effect of faults on a request.
+type outcome struct {
 	condition iam.Condition
 	waits     []*activeFault // hangs, then slow ones
 	status    int
@@ -19,59 +20,59 @@ type fate struct {
 	cut       bool
 }
 
-// fateOf puts the faults that strike together, see Faults.
-func fateOf(struck []*activeFault) fate {
-	var f fate
+// combine returns the combined effect of faults, see Faults.
+func combine(faults []*activeFault) outcome {
+	var o outcome
 	var slow []*activeFault
-	for _, r := range struck {
-		f.condition.Ahead += r.Skew
-		f.condition.NoTags = f.condition.NoTags || r.NoTags
-		f.cut = f.cut || r.Cut
+	for _, r := range faults {
+		o.condition.Ahead += r.Skew
+		o.condition.NoTags = o.condition.NoTags || r.NoTags
+		o.cut = o.cut || r.Cut
 		switch {
 		case r.Hang:
-			f.waits = append(f.waits, r)
+			o.waits = append(o.waits, r)
 		case r.Slow > 0:
 			slow = append(slow, r)
 		}
-		f.status = cmp.Or(f.status, r.Status)
-		f.wrong = cmp.Or(f.wrong, r.Wrong)
+		o.status = cmp.Or(o.status, r.Status)
+		o.wrong = cmp.Or(o.wrong, r.Wrong)
 	}
-	f.waits = append(f.waits, slow...)
-	return f
+	o.waits = append(o.waits, slow...)
+	return o
 }
 
-// serve lets the endpoint answer, or what strikes it.
+// serve answers a request, with the effects of the faults that apply to it.
 func (f *Faults) serve(p place, next http.Handler, w http.ResponseWriter, r *http.Request) {
-	struck := f.striking(p.name, p.task)
-	if len(struck) == 0 {
+	faults := f.matching(p.name, p.task)
+	if len(faults) == 0 {
 		next.ServeHTTP(w, r)
 		return
 	}
-	fate := fateOf(struck)
-	if len(fate.waits) > 0 {
-		waitOut(w, r, fate.waits)
+	o := combine(faults)
+	if len(o.waits) > 0 {
+		delay(w, r, o.waits)
 	}
-	if ahead := fate.condition.Ahead; ahead != 0 {
+	if ahead := o.condition.Ahead; ahead != 0 {
 		// SDKs learn from it that their own clock is off.
 		w.Header().Set("Date", time.Now().Add(ahead).UTC().Format(http.TimeFormat))
 	}
-	r = iam.With(r, fate.condition)
-	if fate.status == 0 && fate.wrong == "" && !fate.cut {
+	r = iam.With(r, o.condition)
+	if o.status == 0 && o.wrong == "" && !o.cut {
 		next.ServeHTTP(w, r)
 		return
 	}
-	fate.answer(p, next, r).send(w, fate.cut)
+	o.answer(p, next, r).send(w, o.cut)
 }
 
 const maxBody = 1 << 20
 
-// waitOut lasts as long as the faults make the caller wait, but not beyond their
-// end. It ends the connection without an answer when the caller has gone.
+// delay waits as long as the faults delay the answer, but not beyond their end. It
+// ends the connection without an answer when the caller has disconnected.
 //
 // The server's own time limits are lifted: they would end the connection, or the
-// answer, of a caller who is still there. The body is read before, since the
-// server hears of a caller's leaving only then.
-func waitOut(w http.ResponseWriter, r *http.Request, faults []*activeFault) {
+// answer, of a caller who is still connected. The body is read before, since the
+// server notices that the caller has disconnected only then.
+func delay(w http.ResponseWriter, r *http.Request, faults []*activeFault) {
 	start := time.Now()
 	limits := http.NewResponseController(w)
 	_ = limits.SetReadDeadline(time.Time{}) // only a connection has limits
@@ -95,23 +96,23 @@ func waitOut(w http.ResponseWriter, r *http.Request, faults []*activeFault) {
 	}
 }
 
-// answer is what the caller would get of it uncut.
-func (f fate) answer(p place, next http.Handler, r *http.Request) *recorded {
+// answer is the whole answer, which a cut may shorten.
+func (o outcome) answer(p place, next http.Handler, r *http.Request) *recorded {
 	rec := &recorded{header: http.Header{}}
 	switch {
-	case f.status != 0:
-		p.fail(rec, f.status)
+	case o.status != 0:
+		p.fail(rec, o.status)
 		return rec
-	case f.wrong == chaos.Page:
+	case o.wrong == chaos.Page:
 		rec.page()
 		return rec
-	case f.wrong == chaos.Error:
+	case o.wrong == chaos.Error:
 		p.fail(rec, http.StatusInternalServerError)
 		rec.status = http.StatusOK
 		return rec
 	}
 	next.ServeHTTP(rec, r)
-	switch f.wrong {
+	switch o.wrong {
 	case chaos.Empty:
 		rec.empty()
 	case chaos.Truncated:

@@ -56,7 +56,7 @@ func ResolverFiles(resolvConfText string) map[string]string {
 // Visit runs a program in the network, with an address for it alone, and waits for its
 // end, as Run does. It sees the names of the cluster, and is killed by Close, too.
 func (c *Cluster) Visit(ctx context.Context, v Visitor) (code int, err error) {
-	leave, err := c.visitors.Enter()
+	leave, err := c.visitors.begin()
 	if err != nil {
 		return runtime.CodeFailed, err
 	}

@@ -124,7 +124,7 @@ func (g *Processes) brakeNow(run bool) {
 		}
 	})
 	b.stopped = stopped
-	b.gate()
+	b.updateThawed()
 }
 
 // settle waits until what was told to stop has stopped: a thread that runs stops
@@ -155,7 +155,8 @@ func moves(pid int) bool {
 	return false
 }
 
-func (b *brake) gate() {
+// updateThawed makes thawed a channel while something is frozen, and closes it after.
+func (b *brake) updateThawed() {
 	frozen := false
 	for h := range b.holds {
 		frozen = frozen || *h == hold{}

@@ -44,10 +44,10 @@ type Container struct {
 	life     Life
 	started  time.Time
 	warnings []string // what the host could not give: one sentence each
-	// overfed: KillForMemory has ended it.
-	overfed atomic.Bool
-	done    chan struct{}
-	exit    Exit
+	// killedForMemory: KillForMemory was called.
+	killedForMemory atomic.Bool
+	done            chan struct{}
+	exit            Exit
 }
 
 // NewContainer is the container of a group of processes. started and warnings are
@@ -59,10 +59,10 @@ func NewContainer(g *Processes, life Life, started time.Time, warnings []string)
 // Started is when the program was started.
 func (c *Container) Started() time.Time { return c.started }
 
-// Watch waits for the container's end and tells of it. It is called once.
+// Watch waits for the container's end, and closes Done. It is called once.
 func (c *Container) Watch() {
 	c.exit = c.life.Wait()
-	c.exit.OOM = c.exit.OOM || c.overfed.Load()
+	c.exit.OOM = c.exit.OOM || c.killedForMemory.Load()
 	close(c.done)
 }
 
@@ -85,9 +85,9 @@ func (c *Container) Exit() Exit {
 	return c.exit
 }
 
-// KillForMemory is Kill, told as the kernel's own for a memory limit.
+// KillForMemory is Kill, reported as if the kernel had killed for a memory limit.
 func (c *Container) KillForMemory() {
-	c.overfed.Store(true)
+	c.killedForMemory.Store(true)
 	c.Kill()
 }
 
@@ -104,7 +104,7 @@ type native struct {
 	config    Config
 	child     process
 	processes *Processes
-	// mounts is the container's mount namespace, by which its processes are told
+	// mounts is the container's mount namespace, which distinguishes its processes
 	// from others of a shared pid namespace; nil where the kernel does that.
 	mounts *os.File
 	// group limits and measures the memory; nil without a budget.
@@ -113,7 +113,7 @@ type native struct {
 	outputs []output
 }
 
-// Wait reaps the child, takes in what is left of its output, and tells.
+// Wait reaps the child, reads the rest of its output, and reports its exit.
 func (n *native) Wait() Exit {
 	_ = awaitEnd(n.child.pidfd) // a thread for each of a thousand containers would cost much
 	exit := Exit{Code: exitCode(reapChild(n.child.pid)), At: time.Now()}

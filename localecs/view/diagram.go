@@ -117,10 +117,10 @@ func (d *diagram) at(moment float64) float64 { return namesWidth + d.X(moment) }
 // right is where the lanes end.
 func (d *diagram) right() float64 { return d.width - notesWidth }
 
-// ground draws the background of a lane, with its name and its note.
-func (d *diagram) ground(height float64, class, name, note string) {
+// background draws the background of a lane, with its name and its note.
+func (d *diagram) background(height float64, class, name, note string) {
 	if d.odd {
-		d.Rect(0, d.y, d.width, height, "ground", "")
+		d.Rect(0, d.y, d.width, height, "background", "")
 	}
 	d.odd = !d.odd
 	base := d.y + height/2 + 4
@@ -134,7 +134,7 @@ func (d *diagram) ground(height float64, class, name, note string) {
 
 // lane draws one lane.
 func (d *diagram) lane(l Lane, note string) {
-	d.ground(laneHeight, string(l.Sort), l.Name, note)
+	d.background(laneHeight, string(l.Sort), l.Name, note)
 	for _, s := range l.Segments {
 		if s.To >= d.from && s.From <= d.to {
 			d.segment(s)
@@ -293,7 +293,7 @@ func (d *diagram) bands(name, class string, all []RecordedStep, arrange func([]R
 	}
 	places, rows := arrange(all, texts)
 	height := float64(rows*rowHeight + 4)
-	d.ground(height, "", name, fmt.Sprint(len(all)))
+	d.background(height, "", name, fmt.Sprint(len(all)))
 	for i, b := range all {
 		x1, x2, y := d.at(b.From), d.at(b.To), d.y+2+float64(places[i].row*rowHeight)
 		state := class

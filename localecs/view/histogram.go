@@ -39,7 +39,7 @@ func requestsNote(r RecordedRequests, from, to float64) string {
 // histogram draws when requests ended: the answered ones, and on top the lost ones. Of
 // requests without Lost and SlowestMS only the answered ones are known.
 func (d *diagram) histogram(name, note string, r RecordedRequests) {
-	d.ground(histHeight, "traffic", name, note)
+	d.background(histHeight, "traffic", name, note)
 	bins, peak := d.bins(r)
 	base, room := d.y+histHeight-2, float64(histHeight-5)
 	for _, b := range bins {

@@ -6,21 +6,21 @@ import (
 	"testing/synctest"
 )
 
-func TestCloseWaitsForWhatHasBegun(t *testing.T) {
+func TestCloseWaitsForOperations(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var g Gate
-		first, err := g.Enter()
+		var o operations
+		first, err := o.begin()
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, err := g.Enter()
+		second, err := o.begin()
 		if err != nil {
 			t.Fatal(err)
 		}
-		wait, ended := g.Close(), false
+		wait, ended := o.close(), false
 		go func() { wait(); ended = true }()
-		if _, err := g.Enter(); !errors.Is(err, ErrClosed) {
+		if _, err := o.begin(); !errors.Is(err, ErrClosed) {
 			t.Errorf("after Close: %v", err)
 		}
 		first()
@@ -33,6 +33,6 @@ func TestCloseWaitsForWhatHasBegun(t *testing.T) {
 		if !ended {
 			t.Error("it goes on waiting")
 		}
-		g.Close()() // again, and nobody is inside
+		o.close()() // again, and nothing is in progress
 	})
 }
