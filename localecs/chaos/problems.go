@@ -43,7 +43,7 @@ func (f Fault) problems(w Setting) []string {
 	var problems []string
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	if w.NoLinks && (f.Partition != nil || f.Link != nil) {
-		add(".%s: tasks share the host's network: it takes networks of their own", kind)
+		add(".%s: tasks share the host's network: it takes awsvpc networking", kind)
 	}
 	if f.For > 0 && f.Momentary() {
 		add(".for: %s is over in a moment", kind)

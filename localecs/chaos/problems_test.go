@@ -24,8 +24,8 @@ func TestWithoutLinksAndDefinitions(t *testing.T) {
 		got = append(got, err.Error())
 	}
 	if d := cmp.Diff([]string{
-		"faults[0].partition: tasks share the host's network: it takes networks of their own",
-		"faults[1].link: tasks share the host's network: it takes networks of their own",
+		"faults[0].partition: tasks share the host's network: it takes awsvpc networking",
+		"faults[1].link: tasks share the host's network: it takes awsvpc networking",
 		"faults[3].freeze.container: want a container",
 	}, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

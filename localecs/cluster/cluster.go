@@ -33,9 +33,9 @@ import (
 // Options describe a cluster.
 type Options struct {
 	Name, Region, Account string
-	// Network is how tasks are connected; its Lost says what they do not have.
+	// Network is how tasks are connected; its Lost lists what they do not have.
 	Network network.Mode
-	// Subnet is the VPC's only subnet, CIDR; network.Options says which may be.
+	// Subnet is the VPC's only subnet, CIDR; see network.Options.
 	Subnet string
 	// AtOnce stops all containers of a task at once, as older ECS agents do,
 	// instead of in reverse dependsOn order.
@@ -48,8 +48,8 @@ type Options struct {
 	// Images are what a container of an image sees, by image name.
 	Images map[string]runtime.Image
 	Roles  []iam.Role
-	// Secrets are the values behind a container's secrets; environment.Secret
-	// says by which name.
+	// Secrets are the values behind a container's secrets; see Secret
+	// for their names.
 	Secrets map[string]string
 	// EnvironmentFiles are the contents of environmentFiles, by ARN.
 	EnvironmentFiles map[string]string
@@ -250,7 +250,7 @@ func (c *Cluster) Dial(ctx context.Context, network, address string) (net.Conn, 
 	return c.fabric.Infra().DialContext(ctx, network, address)
 }
 
-// Lost is closed when the cluster cannot go on; Err says why.
+// Lost is closed when the cluster cannot go on; Err is the reason.
 func (c *Cluster) Lost() <-chan struct{} { return c.lost }
 
 // Err is why the cluster cannot go on: a process was killed that belongs to the

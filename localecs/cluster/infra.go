@@ -24,8 +24,8 @@ type Service struct {
 	Ports []network.Port
 	// Dirs are empty writable directories in it, which its user alone can read.
 	Dirs []string
-	// Files are files in it that no other process can read, by path, each in a
-	// directory of its own.
+	// Files are files in it that no other process can read, by path, each in its
+	// own directory.
 	Files map[string]string
 }
 

@@ -128,8 +128,8 @@ func (l *launcher) open() []*slot {
 	return slices.Collect(maps.Values(l.tasks))
 }
 
-// reason is what the API says of a task that could not be made; for a role that does
-// not exist in AWS's words.
+// reason is the stop reason in the API of a task that could not be made; for a role
+// that does not exist it is AWS's.
 func reason(in controlplane.Launch, err error) string {
 	if errors.Is(err, iam.ErrNoRole) {
 		return "ECS was unable to assume the role '" + in.Definition.TaskRoleARN + "' that was provided for this task. Please verify that the role being passed " +

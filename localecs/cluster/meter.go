@@ -31,7 +31,7 @@ type Meter struct {
 }
 
 // NewMeter makes a task's meter. visit runs a function in the task's network; it is
-// nil for a task without one of its own.
+// nil for a task without its own network.
 func NewMeter(visit func(func() error) error) *Meter {
 	return &Meter{visit: visit, samples: map[string]*metadata.Stats{}, answers: map[string]*metadata.Stats{}}
 }

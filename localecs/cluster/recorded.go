@@ -31,7 +31,7 @@ func (a *recorded) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// page is what a proxy says that should not have been asked.
+// page is the answer of a proxy between the task and the endpoint.
 func (a *recorded) page() {
 	a.header.Set("Content-Type", "text/html")
 	a.status = http.StatusOK

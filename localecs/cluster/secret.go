@@ -85,10 +85,10 @@ func jsonKey(document, key string) (string, error) {
 	return fmt.Sprint(value), nil
 }
 
-// NoValueError says that the store has no value of that name.
+// NoValueError means that the store has no value of that name.
 type NoValueError struct{ Name string }
 
-// Error says what to do.
+// Error includes what to do.
 func (e *NoValueError) Error() string {
 	return fmt.Sprintf("no value for %s; add it to the local secrets", e.Name)
 }

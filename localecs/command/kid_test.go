@@ -44,7 +44,7 @@ func kid(args []string) int {
 		}
 		fmt.Println(size.Row, size.Col)
 	case "done":
-	case "ecs": // tells everybody who asks what ECS says of a cluster
+	case "ecs": // serves what ECS knows of a cluster
 		go endOn(syscall.SIGTERM)
 		fmt.Println(http.ListenAndServe(args[1], http.HandlerFunc(tellTasks)))
 		return 1

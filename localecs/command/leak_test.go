@@ -209,8 +209,8 @@ func TestKill9LeavesNothingAndTheNextRunCleansUp(t *testing.T) {
 func TestKilledHelperEndsTheRun(t *testing.T) {
 	t.Parallel()
 	for word, says := range map[string]string{
-		"anchor":  "(localecs-container-init anchor), on which all containers hang, has ended",
-		"spawner": "(localecs-container-init spawner), on which all containers hang, has ended",
+		"anchor":  "(localecs-container-init anchor), which all containers depend on, has ended",
+		"spawner": "(localecs-container-init spawner), which all containers depend on, has ended",
 		"consul":  "onsul server", // wait for consul server, or the Consul server has ended
 	} {
 		t.Run(word, func(t *testing.T) {
@@ -288,7 +288,7 @@ func TestRootlessRunLeavesNothing(t *testing.T) {
 		"SIGTERM":                "localecs run: stopped by signal terminated",
 		"SIGKILL":                "",
 		"kill localecs-rootless": "localecs run: the process in the user namespace was ended by signal killed; nothing of it remains",
-		"kill anchor":            "(localecs-container-init anchor), on which all containers hang, has ended",
+		"kill anchor":            "(localecs-container-init anchor), which all containers depend on, has ended",
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

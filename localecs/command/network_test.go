@@ -43,7 +43,7 @@ func TestEndToEndMeshTaskOnTheHostsNetwork(t *testing.T) {
 	if got.code != 0 || !strings.Contains(got.stdout, "hello-mesh: all checks passed") {
 		t.Errorf("exit %d\n%s\n%s", got.code, got.stdout, got.stderr)
 	}
-	for _, want := range []string{"no task has 127.0.0.1 or ports of its own", "there is no eth1", "169.254.170.2 does not exist", "tasks are not cut off"} {
+	for _, want := range []string{"tasks share 127.0.0.1 and its ports", "there is no eth1", "169.254.170.2 does not exist", "tasks are not isolated"} {
 		if strings.Count(got.stderr, "localecs run: warning: with host networking ") != 4 || strings.Count(got.stderr, want) != 1 {
 			t.Errorf("want one warning %q:\n%s", want, got.stderr)
 		}

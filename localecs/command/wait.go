@@ -211,7 +211,7 @@ func only(targets []control.Target, s control.State) control.State {
 	return s
 }
 
-// logEnd is the end of a container's log, on lines of its own.
+// logEnd is the end of a container's log, on its own lines.
 func logEnd(dir string, b control.Blame) string {
 	if b.Container == "" {
 		return ""

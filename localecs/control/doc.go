@@ -7,5 +7,5 @@
 //
 // Owns: the socket and the form of what goes through it, the exported AWS environment.
 // Never does: know how tasks run.
-// Start reading at: World and Server, then serve.go.
+// Start reading at: World and Server, then server.go.
 package control

@@ -16,7 +16,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// Large is the size from which on a file has a layer of its own, in bytes.
+// Large is the size from which on a file has its own layer, in bytes.
 const Large = 1 << 20
 
 // Archive is an image, ready to be written.

@@ -30,7 +30,7 @@ const (
 	labelDir = "localecs.dir"
 )
 
-// Options say which engine, and what for.
+// Options configure the use of an engine.
 type Options struct {
 	// Address is the engine's: unix://PATH, or DefaultAddress when empty.
 	Address string

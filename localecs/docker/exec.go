@@ -13,7 +13,7 @@ const (
 	// look is how often the engine is asked whether a process still runs: its
 	// children may hold the output open.
 	look = 200 * time.Millisecond
-	// answer is how long the engine may take to say how a process has ended.
+	// answer is how long the engine may take to report how a process has ended.
 	answer = 5 * time.Second
 )
 

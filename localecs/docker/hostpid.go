@@ -55,7 +55,7 @@ func members(container string) []int {
 }
 
 // Level finds at which place of a process's numbers the engine's is, by a container
-// with a pid namespace of its own: the last one is the container's. pid is its first
+// with its own pid namespace: the last one is the container's. pid is its first
 // process here.
 func Level(container string, engines int) (pid, level int, err error) {
 	for _, pid := range members(container) {

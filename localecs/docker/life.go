@@ -18,8 +18,8 @@ import (
 
 const outputGrace = time.Second
 
-// The engine hears that a container was killed for its memory, and of its end, in either
-// order: what SIGKILL has ended is asked about so often, so far apart.
+// The engine learns of a container's end and that it was killed for its memory in
+// either order: after an end by SIGKILL it is asked so often, so far apart.
 const (
 	memoryLooks = 20
 	memoryPause = 50 * time.Millisecond
@@ -182,8 +182,8 @@ func (l *life) close() {
 	}
 }
 
-// Usage reads the counters of the control group that the engine has made. It would
-// take a second to say them.
+// Usage reads the counters of the control group that the engine has made. Its own answer
+// would take a second.
 func (l *life) Usage() (u runtime.Usage, ok bool) {
 	if l.measured == nil {
 		return u, false

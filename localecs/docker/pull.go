@@ -96,7 +96,7 @@ func (s *Store) logPull(ctx context.Context, name string, p *progress) {
 }
 
 // whileLively runs act with a context that ends when act has not called lively for
-// too long; the error says so then.
+// too long; the error is about that then.
 func whileLively(ctx context.Context, act func(ctx context.Context, lively func()) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

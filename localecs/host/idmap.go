@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Remedy says how a user who is not root gets more IDs.
+// Remedy describes how a user who is not root gets more IDs.
 const Remedy = "more IDs take the programs newuidmap and newgidmap (package uidmap) and a range for the user in /etc/subuid and /etc/subgid"
 
 // initialInode is the host's user namespace, in every kernel (PROC_USER_INIT_INO
@@ -90,7 +90,7 @@ func has(extents []Extent, id int) bool {
 }
 
 // Fit returns the nearest that exists: root's ID in place of one that does not.
-// ok says that nothing was replaced.
+// ok is false if it replaced one.
 func (i IDs) Fit(uid, gid int) (u, g int, ok bool) {
 	u, g = uid, gid
 	if !has(i.UIDs, uid) {

@@ -49,7 +49,7 @@ func explain(err error, instead string, read func(path string) []string) error {
 	}
 	var path *os.PathError
 	if errors.As(err, &path) {
-		err = path.Err // the path is ours, and no news
+		err = path.Err // the path is ours, and adds nothing
 	}
 	need := "user namespaces for this user"
 	var found []string

@@ -25,7 +25,7 @@ import (
 // that the signal killed, as shells do it.
 const signalled = 128
 
-// Options say what to run, and with what.
+// Options are what to run, and with what.
 type Options struct {
 	// Args are this program's, without its name.
 	Args           []string

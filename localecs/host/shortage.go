@@ -65,8 +65,8 @@ func Refused(err error) error {
 	return e
 }
 
-// Fault tells an error that is the host's: a *MissingError, or a disk that is
-// full or broken.
+// Fault reports whether the host is the cause of an error: it is a *MissingError, or a
+// disk is full or broken.
 func Fault(err error) bool {
 	_, missing := errors.AsType[*MissingError](err)
 	is := func(errno error) bool { return errors.Is(err, errno) }

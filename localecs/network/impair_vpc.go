@@ -23,10 +23,10 @@ const (
 )
 
 // Tables whose only route leads nowhere: what is sent to the loopback interface
-// under a foreign address is dropped there. A rule that drops would tell a local
-// program so.
+// under a foreign address is dropped there. A rule that drops would be visible to
+// a local program as an error.
 const (
-	nowhere     = 101 // a program without an address of its own gets the gateway's
+	nowhere     = 101 // a program without its own address gets the gateway's
 	nowhereElse = 102 // it gets the service's
 )
 

@@ -31,7 +31,7 @@ func openLink(n *Namespace) (*netlink.Handle, error) {
 	return h, err
 }
 
-// setUp brings a link up without an IPv6 address of its own: tasks of this VPC
+// setUp brings a link up without an IPv6 address: tasks of this VPC
 // are IPv4, and with 200 of them on one bridge the neighbour discovery of
 // addresses that are not in use is most of the traffic.
 func setUp(h *netlink.Handle, l netlink.Link) error {

@@ -11,7 +11,7 @@ import (
 type Mode string
 
 const (
-	// AWSVPC gives every task a network of its own, as ECS's mode of that name.
+	// AWSVPC gives every task its own network, as ECS's mode of that name.
 	AWSVPC Mode = "awsvpc"
 	// Host makes tasks share the host's network, for hosts that cannot give
 	// namespaces with links between them; see Lost.
@@ -40,20 +40,20 @@ func (m Mode) Needs() []host.Cap {
 }
 
 // Lost is what tasks do not have in this mode and would have on ECS: a sentence
-// each, for people.
+// each, for the user.
 func (m Mode) Lost() []string {
 	if m != Host {
 		return nil
 	}
 	return []string{
-		"with host networking no task has 127.0.0.1 or ports of its own: tasks and programs of this host see each other there, and only one of them can have a port",
-		"with host networking no task has interfaces of its own: its address is a loopback address that /etc/hosts tells, there is no eth1, connections come from 127.0.0.1, and nothing passes a link",
+		"with host networking tasks share 127.0.0.1 and its ports with each other and with programs of this host, and only one of them can have a port",
+		"with host networking tasks have no network interfaces: a task's address is a loopback address, listed in /etc/hosts, there is no eth1, connections come from 127.0.0.1, and nothing passes a link",
 		"with host networking 169.254.170.2 does not exist: metadata and credentials are where the variables ECS_* and AWS_CONTAINER_CREDENTIALS_FULL_URI (not RELATIVE_URI) say, and any program of this host may ask there",
-		"with host networking tasks are not cut off: they reach what this host reaches, its own instance metadata at 169.254.169.254 included (AWS SDKs are told not to ask it)",
+		"with host networking tasks are not isolated: they reach what this host reaches, including its instance metadata at 169.254.169.254 (AWS SDKs are configured not to use it)",
 	}
 }
 
-// CheckSubnet is what New would say about a subnet.
+// CheckSubnet returns the error that New would return for a subnet.
 func (m Mode) CheckSubnet(subnet string) error {
 	_, err := newPlan(Options{Mode: m, Subnet: subnet})
 	return err
@@ -62,7 +62,7 @@ func (m Mode) CheckSubnet(subnet string) error {
 // loopback is where Linux answers at every address without any setup.
 const loopback = "127.0.0.0/8"
 
-// fits says what is wrong with a subnet. A Host subnet is of loopback addresses,
+// fits returns what is wrong with a subnet. A Host subnet is of loopback addresses,
 // and 127.0.0.x is left to the host.
 func (m Mode) fits(subnet netip.Prefix) error {
 	local := netip.MustParsePrefix(loopback).Contains(subnet.Addr())

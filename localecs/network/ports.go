@@ -69,14 +69,14 @@ func (p Port) meets(other Port) bool {
 // Error is a port that cannot be had.
 type Error struct {
 	Port Port
-	// Owner is who wanted it, Holder who has it: an owner's name, or what the
-	// kernel says. Holder is empty when it is unknown.
+	// Owner is the owner that wanted it, Holder the one that has it: an owner's name,
+	// or what the kernel reports. Holder is empty when it is unknown.
 	Owner, Holder string
-	// Err is the system's word; nil when the book knew it.
+	// Err is the system's error; nil when the list of ports had it.
 	Err error
 }
 
-// Error says which port, of whom, and who has it.
+// Error names the port, its owner and its holder.
 func (e *Error) Error() string {
 	why := e.Holder + " has it"
 	if e.Holder == "" {
@@ -122,7 +122,7 @@ type Book struct {
 }
 
 // Take claims a port for its owner, a name for people. The error is an *Error
-// when it is taken, in the book or on this host.
+// when it is taken, in the list of ports or on this host.
 func (b *Book) Take(p Port, owner string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -9,10 +9,10 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
-// Attach runs a process in the container, as Exec does, with streams of its own,
+// Attach runs a process in the container, as Exec does, with its own streams,
 // and waits for its end. It ends with the container, and is killed when ctx ends.
 // The code is the process's, 128+n after signal n, or one of the session exit codes with
-// an error that says why it did not run.
+// an error why it did not run.
 func (c *Container) Attach(ctx context.Context, s Session) (code int, err error) {
 	if err := c.Pass(ctx); err != nil {
 		return CodeFailed, err

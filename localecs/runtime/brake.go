@@ -106,8 +106,8 @@ func (g *Processes) keepBraking() {
 	}
 }
 
-// brakeNow stops what is to be stopped, and lets go what was. run says
-// that what is slowed runs now. The lock is held.
+// brakeNow stops what is to be stopped, and continues what was. run is whether
+// slowed processes run now. The lock is held.
 func (g *Processes) brakeNow(run bool) {
 	b := g.brake
 	stopped := map[int]bool{}
@@ -127,7 +127,7 @@ func (g *Processes) brakeNow(run bool) {
 	b.updateThawed()
 }
 
-// settle waits until what was told to stop has stopped: a thread that runs stops
+// settle waits until the processes that were signalled to stop have stopped: a thread that runs stops
 // when it next comes by the kernel. One that waits for a disk may be later. The
 // lock is held.
 func (b *brake) settle() {
@@ -170,7 +170,7 @@ func (b *brake) updateThawed() {
 	}
 }
 
-// End says that the container has ended: nothing is braked any more.
+// End is called when the container has ended: nothing is braked any more.
 func (g *Processes) End() { g.brake.stop() }
 
 func (b *brake) stop() {

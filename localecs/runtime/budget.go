@@ -5,8 +5,8 @@ import (
 )
 
 // Limit makes the control group of a task, whose containers share so much memory, in
-// bytes; 0 leaves the task without a limit. Where the host cannot limit memory, it says
-// so once and returns nil, which limits nothing.
+// bytes; 0 leaves the task without a limit. Where the host cannot limit memory, it logs
+// that once and returns nil, which limits nothing.
 func (r *Runtime) Limit(task string, memory uint64) (*ControlGroup, error) {
 	if r.groups == nil {
 		r.warn(task, []string{r.noGroups.Error()})

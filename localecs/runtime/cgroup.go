@@ -194,8 +194,8 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// handDown lets groups below this one have limits of their own, and takes from
-// it the right to have processes; version 1 needs no word for that.
+// handDown lets groups below this one have their own limits, and takes from
+// it the right to have processes; version 1 needs nothing for that.
 func (g *ControlGroup) handDown() error {
 	for _, p := range g.places {
 		if p.kind == unified {

@@ -80,7 +80,7 @@ type Limit struct {
 	Soft, Hard uint64
 }
 
-// Report is what a first stage says about its failure.
+// Report is how a first stage describes its failure.
 type Report struct {
 	// Step names what was being done; empty for the program's own start.
 	Step  string
@@ -109,9 +109,9 @@ func (r *Report) Unwrap() error {
 }
 
 const (
-	// started is what a first stage says right before it becomes the program.
+	// started is what a first stage writes right before it becomes the program.
 	started = '+'
-	// warned begins a line about what it does without.
+	// warned begins a line about what it lacks.
 	warned = '!'
 )
 

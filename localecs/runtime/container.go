@@ -124,7 +124,7 @@ func (n *native) Wait() Exit {
 	}
 	if n.group != nil {
 		exit.OOM = n.group.OutOfMemory()
-		_ = n.group.Close() // what stays is in the way of the budget's end, which says so
+		_ = n.group.Close() // what stays makes closing the budget fail
 	}
 	n.drain()
 	n.child.pidfd.Close()

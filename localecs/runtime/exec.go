@@ -16,7 +16,7 @@ const maxOutput = 4096
 
 const pipeSize = 64 << 10
 
-// Codes of probes that have no exit code of their own.
+// Codes of probes that did not exit by themselves.
 const (
 	// CodeNotStarted is Fargate's for a probe that could not be executed.
 	CodeNotStarted = 255

@@ -43,8 +43,8 @@ func resolveLimits(wanted []Ulimit, hardLimit func(int) (uint64, error)) (limits
 	return limits, warnings, nil
 }
 
-// ownHardLimits returns the function that says how high a limit can be set by
-// this process: without bounds with CAP_SYS_RESOURCE, which counts outside of
+// ownHardLimits returns the function that returns how high this process can set a
+// limit: without bounds with CAP_SYS_RESOURCE, which counts outside of
 // user namespaces only, else its own hard limit.
 func ownHardLimits(ids host.IDs) (func(resource int) (uint64, error), error) {
 	have, err := host.Effective()
@@ -61,7 +61,7 @@ func ownHardLimits(ids host.IDs) (func(resource int) (uint64, error), error) {
 	}, nil
 }
 
-// LowerLimits lowers limits to this process's own hard ones. lowered says which.
+// LowerLimits lowers limits to this process's own hard ones. lowered names them.
 func LowerLimits(wanted []Ulimit) (limits []Ulimit, lowered []string) {
 	for _, w := range wanted {
 		var own unix.Rlimit

@@ -68,8 +68,8 @@ func lookup(env []string, name string) string {
 	return value
 }
 
-// explainExec says what a failed exec means. "No such file" for a file that
-// exists is about what must load it, and costs people hours.
+// explainExec returns what a failed exec means. "No such file" for a file that
+// exists is about its interpreter or loader, which is easily missed.
 func explainExec(file, path string, err error) error {
 	if err == nil {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watched notices when another process ends those that containers hang
-// on: people and the kernel's out-of-memory killer do.
+// watched notices when a helper that containers depend on is killed, by the user or
+// by the kernel's out-of-memory killer.
 type watched struct {
 	lost   chan struct{} // closed when one has ended
 	losing sync.Once
@@ -51,7 +51,7 @@ func (w *watched) watch(word string, p process, conn *net.UnixConn) {
 	}()
 }
 
-// verdict says which helper has ended. It knows before any container can have
+// verdict returns an error that names the helper that has ended. It knows before any container can have
 // ended for that: a process that dies closes its files first.
 func (w *watched) verdict() error {
 	w.mu.Lock()
@@ -76,7 +76,7 @@ func (w *watched) firstEnded() error {
 }
 
 func (h watchedHelper) lost() error {
-	return fmt.Errorf("process %d (%s %s), on which all containers hang, has ended: another process has killed it, or the host ran short of memory or processes", h.pid, Argv0, h.word)
+	return fmt.Errorf("process %d (%s %s), which all containers depend on, has ended: it was killed, or the host ran short of memory or processes", h.pid, Argv0, h.word)
 }
 
 // settle makes the verdict final: from here on we end the helpers ourselves.
@@ -105,7 +105,7 @@ func ended(conn *net.UnixConn) bool {
 }
 
 // Lost is closed when containers cannot run any more, because another process has
-// killed a process of ours that they need. Err says which.
+// killed a process of ours that they need. Err names it.
 func (r *Runtime) Lost() <-chan struct{} { return r.spawn.lost }
 
 // Err is why containers cannot run any more; nil as long as they can. It is

@@ -98,8 +98,8 @@ func become(c *Config, self int) error {
 	return explainExec(c.Args[0], path, syscall.Exec(path, c.Args, c.Env))
 }
 
-// warn tells the runtime what the container does without. A line that is not
-// heard is about a container that no call waits for any more.
+// warn reports to the runtime what the container lacks. A line that is not
+// read is about a container that no call waits for any more.
 func warn(text string) {
 	_, _ = unix.Write(statusFD, []byte(string(warned)+text+"\n"))
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // processSteps make the process what the program expects to be. The order
-// matters: what needs privileges first, the wish to die with the simulator
-// last, because a change of user cancels it.
+// matters: what needs privileges first, the signal at the simulator's death
+// (PR_SET_PDEATHSIG) last, because a change of user cancels it.
 func processSteps(c *Config) []step {
 	return []step{
 		{"set the host name", func() error { return setHostname(c.Hostname) }, true},
@@ -121,7 +121,7 @@ func (c *Config) setUser() error {
 	return nil
 }
 
-// tie asks for SIGKILL when the simulator dies. The wish belongs to the thread
+// tie asks for SIGKILL when the simulator dies. It is a setting of the thread
 // that executes the program, and comes too late when the simulator is dead
 // already: then no process holds the other end of the status pipe.
 func tie() error {

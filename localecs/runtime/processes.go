@@ -122,7 +122,7 @@ func signalOne(fd int, s syscall.Signal) bool {
 }
 
 // KillAllIn kills every process with that mount namespace, as the end of PID 1
-// does where a container has a pid namespace of its own. It looks until there
+// does where a container has its own pid namespace. It looks until there
 // is none, since what it kills may be forking, or until time is up: a process
 // that waits for a disk cannot be killed. held is that mount namespace: while
 // it is open no new container can get its name.

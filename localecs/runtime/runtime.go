@@ -31,7 +31,7 @@ type Runtime struct {
 	images    Resolver
 	hardLimit func(resource int) (uint64, error)
 	spawn     *spawner
-	// groups limit memory; nil where the host cannot, and noGroups says why.
+	// groups limit memory; nil where the host cannot, because of noGroups.
 	groups   *Root
 	noGroups error
 	warned   sync.Map // warning text: true
@@ -144,8 +144,8 @@ func (r *Runtime) Start(s Spec) (*Container, error) {
 	return c, nil
 }
 
-// warn logs each warning once: what the host cannot give, it gives to none, and
-// a hundred containers would say the same.
+// warn logs each warning once: what the host lacks, it lacks for all
+// containers.
 func (r *Runtime) warn(container string, warnings []string) {
 	for _, w := range warnings {
 		if _, known := r.warned.LoadOrStore(w, true); !known {

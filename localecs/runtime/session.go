@@ -26,9 +26,9 @@ type Session struct {
 	Argv []string
 	// Stdin, Stdout and Stderr are the process's. Who runs it closes none of them.
 	Stdin, Stdout, Stderr *os.File
-	// Terminal says that all three are a terminal that no other process has: it
+	// Terminal is whether all three are a terminal that no other process has: it
 	// becomes the controlling one. Its size is the terminal's own; SIGWINCH among the
-	// Signals says that it has changed, for runtimes that the kernel does not tell.
+	// Signals means that it has changed, for runtimes to which the kernel does not signal it.
 	Terminal bool
 	// Signals are for the process and its children. It may be closed.
 	Signals <-chan syscall.Signal

@@ -48,8 +48,8 @@ func newProcess(pid, pidfd int) process {
 }
 
 // newSpawner starts both processes from a thread that lives until close: the
-// wish to die with the parent is about the thread that cloned, and containers
-// inherit that parent.
+// signal at the parent's death (PR_SET_PDEATHSIG) is sent when the thread that cloned
+// ends, and containers inherit that parent.
 func newSpawner() (*spawner, error) {
 	s := &spawner{stop: make(chan struct{}), done: make(chan struct{}), watched: newWatched()}
 	ready := make(chan error)

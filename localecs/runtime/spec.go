@@ -47,7 +47,7 @@ type Spec struct {
 	Stdout, Stderr io.Writer
 	// NetNS is the task's network; nil is the host's.
 	NetNS *os.File
-	// PIDs is a pid namespace to share; nil makes the program PID 1 of its own.
+	// PIDs is a pid namespace to share; nil makes the program PID 1 of a new one.
 	PIDs *PIDs
 	// Budget is the task's group, see Limit; nil neither limits nor measures. Memory is
 	// the container's own limit in bytes, within a budget only; 0 is none.
@@ -68,7 +68,7 @@ type Ulimit struct {
 	Soft, Hard uint64
 }
 
-// config resolves a spec against its image and this host. warnings says what
+// config resolves a spec against its image and this host. warnings are what
 // the host cannot give.
 func (r *Runtime) config(s Spec) (c Config, warnings []string, err error) {
 	if len(s.Args) == 0 {
@@ -183,7 +183,7 @@ func mounts(binds []Bind, volumes []Mount) ([]StageMount, error) {
 }
 
 // claim gives empty volumes the ownership of the image's directory. warnings
-// says which owners do not exist.
+// name owners that do not exist.
 func claim(i Image, mounts []Mount, ids host.IDs) (warnings []string, err error) {
 	owned := map[string]Dir{}
 	for _, d := range append(append([]Dir(nil), i.Dirs...), i.Volumes...) {

@@ -158,7 +158,7 @@ func (request Request) Ask(conn *net.UnixConn, files ...*os.File) (pidfd int, er
 		return -1, errors.New("the spawner has ended")
 	}
 	if err != nil {
-		return -1, fmt.Errorf("hear from the spawner: %w", err)
+		return -1, fmt.Errorf("receive from the spawner: %w", err)
 	}
 	got, err := host.Descriptors(oob[:oobn])
 	switch {

@@ -170,7 +170,7 @@ func closeAll(files ...*os.File) {
 
 // handshake sends the configuration and waits until the program runs. The
 // status pipe ends by itself then, since it does not survive exec. warnings
-// says what the first stage had to do without.
+// are what the first stage had to do without.
 func (p *pipes) handshake(config Config) (warnings []string, err error) {
 	deadline := time.Now().Add(startTimeout)
 	if err := errors.Join(p.configWrite.SetDeadline(deadline), p.statusRead.SetDeadline(deadline)); err != nil {
@@ -180,7 +180,7 @@ func (p *pipes) handshake(config Config) (warnings []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// A first stage that ends early breaks the pipe, and says why below.
+	// A first stage that ends early breaks the pipe; its reason is read below.
 	_, writeErr := p.configWrite.Write(body)
 	p.configWrite.Close()
 	status, err := io.ReadAll(p.statusRead)

@@ -25,7 +25,7 @@ type Report struct {
 	Failed   int           `json:"failed"`
 	Slowest  time.Duration `json:"slowest_ns"`
 	Phases   []Phase       `json:"phases,omitempty"`
-	// Faults is how many were made; Seed has drawn the requests that they struck.
+	// Faults is how many were made; Seed has drawn the requests to which they applied.
 	Faults int    `json:"faults,omitempty"`
 	Seed   uint64 `json:"seed,omitempty"`
 	// Ended is how the tasks of a run without a Consul server have ended.

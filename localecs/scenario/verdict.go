@@ -13,7 +13,7 @@ import (
 )
 
 // Requests judges all phases together, and the losses of those that have no
-// limits of their own.
+// own limits.
 func Requests(phases []Phase, c file.Checks) (failures []string) {
 	answered, free := 0, Phase{}
 	for _, p := range phases {

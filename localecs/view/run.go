@@ -13,7 +13,7 @@ import (
 type RecordedRun struct {
 	Scenario  string `json:"scenario"`
 	StopOrder string `json:"stop_order,omitempty"`
-	// Seed selected the requests that faults strike, and the schedule of a chaos run; 0
+	// Seed selected the requests to which faults apply, and the schedule of a chaos run; 0
 	// without faults.
 	Seed    uint64    `json:"seed,omitempty"`
 	Started time.Time `json:"begun"`

@@ -248,7 +248,7 @@ func TestKilledTaskStartsAndSignalsNothing(t *testing.T) {
 		"dependent":            {1, "~a{run}\nb{run}\nc{run}\nc→a:COMPLETE", "kill a, kill b"},
 		"being started":        {1, "a{run boot=5}\nb{run}\nb→a:START", "kill a"},
 		"start fails":          {1, "a{missing boot=5}", ""},
-		"nothing has started":    {0, "a{run}", ""},
+		"nothing has started":  {0, "a{run}", ""},
 		"stopping":             {1, "a{deaf}", "kill a"},
 		"between its restarts": {61, "a{exit(1,61) restart=60 boot=1}\nb{run}", "kill a, kill b"},
 	} {

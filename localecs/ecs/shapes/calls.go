@@ -67,7 +67,7 @@ type DescribeTasksInput struct {
 	Include []string `json:"include"`
 }
 
-// StopTaskInput names the task, and says why.
+// StopTaskInput names the task, and gives the reason.
 type StopTaskInput struct {
 	Cluster string `json:"cluster"`
 	Task    string `json:"task"`

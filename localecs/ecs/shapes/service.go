@@ -42,7 +42,7 @@ type Service struct {
 
 // Steady reports whether a service is as it is to be: its one deployment is complete
 // and has all its tasks, or it was deleted and has none. A rollout that has failed
-// will not be; the error says why.
+// will not be; the error is the reason.
 func (s Service) Steady() (bool, error) {
 	if s.Status != Active {
 		return s.Status == Inactive, nil
@@ -59,7 +59,7 @@ type DeploymentController struct {
 	Type string `json:"type"`
 }
 
-// DeploymentConfiguration says how a service is rolled over. What is nil is
+// DeploymentConfiguration is how a service is rolled over. What is nil is
 // as before, or AWS's default.
 type DeploymentConfiguration struct {
 	CircuitBreaker        *CircuitBreaker `json:"deploymentCircuitBreaker,omitzero"`

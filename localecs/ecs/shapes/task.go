@@ -145,7 +145,7 @@ type ContainerOverride struct {
 // EnvironmentVariable is a variable of an override.
 type EnvironmentVariable = taskdef.KeyValue
 
-// NetworkConfiguration says where a task's interface is.
+// NetworkConfiguration is where a task's interface is.
 type NetworkConfiguration struct {
 	AWSVPC *VPCConfiguration `json:"awsvpcConfiguration,omitzero"`
 }

@@ -63,7 +63,7 @@ type Scenario struct {
 	// <service>-2 and so on, in the order of their start.
 	Services map[string]Service `yaml:"services"`
 
-	// Seed draws the requests that a fault's share strikes; the same seed draws
+	// Seed draws the requests to which a fault's share applies; the same seed draws
 	// the same.
 	Seed uint64 `yaml:"seed"`
 	// Faults start at their times, counted from the first step.
@@ -149,7 +149,7 @@ func (t *Task) UnmarshalYAML(unmarshal func(any) error) error {
 
 // Checks are judged after the last step.
 type Checks struct {
-	// FailedRequests is how many may fail of the phases without limits of their own,
+	// FailedRequests is how many may fail of the phases without own limits,
 	// MinRequests how many must be answered in all.
 	FailedRequests int `yaml:"failedRequests"`
 	MinRequests    int `yaml:"minRequests"`

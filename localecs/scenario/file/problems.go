@@ -60,7 +60,7 @@ func (s *Scenario) problems() []error {
 	return slices.Concat(errs, s.settingProblems(), chaos.Problems(s.Faults, s.world(nil)), s.stepsProblems())
 }
 
-// serviceProblems looks at services, whose tasks get names of their own.
+// serviceProblems looks at services, whose tasks get generated names.
 func (s *Scenario) serviceProblems(add func(string, ...any)) {
 	for name, service := range s.Services {
 		if !NamesDirectory(name) {
