@@ -273,7 +273,7 @@ func TestInterrupt(t *testing.T) {
 	between(t, "b's end", s.container("b").FinishedAt.Sub(v.StoppingAt), 2*time.Second, 2*time.Second)
 }
 
-// greeting is what a task hears at an address before it is late.
+// greeting is what a task receives at an address before it is late.
 func (s *scene) greeting(address string, patience time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()

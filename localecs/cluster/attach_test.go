@@ -92,7 +92,7 @@ func TestAttachEndsBySignalsAndWithItsContext(t *testing.T) {
 		signals := make(chan syscall.Signal, 1)
 		s.Stdout, s.Signals, s.Argv = write, signals, []string{"/bin/sh", "-c", script}
 		go func() {
-			_, _ = io.ReadFull(read, make([]byte, len("ready\n"))) // else the session's end tells
+			_, _ = io.ReadFull(read, make([]byte, len("ready\n"))) // else the session's end fails the test
 			tt.act(signals, cancel)
 		}()
 		if code, err := task.Attach(ctx, "a", s); code != tt.code || err != nil {
@@ -132,7 +132,7 @@ func TestVisitorsAreInTheNetworkUntilClose(t *testing.T) {
 	if code := <-over; code != 137 && code != runtime.CodeFailed {
 		t.Errorf("at the end: %d", code)
 	}
-	ended() // nobody holds them any more
+	ended() // no process has them open any more
 	if code, err := visit(runtime.Session{}, program); code != runtime.CodeFailed || err == nil || err.Error() != "the cluster is closed" {
 		t.Errorf("after it: %d, %v", code, err)
 	}

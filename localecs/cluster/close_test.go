@@ -12,7 +12,7 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// A task that somebody makes while the cluster is closed is closed with it, and
+// A task that is made while the cluster is closed is closed with it, and
 // nothing is made after it: its volumes would stay.
 func TestCloseWaitsForWhatIsMade(t *testing.T) {
 	t.Parallel()
@@ -20,7 +20,7 @@ func TestCloseWaitsForWhatIsMade(t *testing.T) {
 	def := &taskdef.TaskDefinition{
 		Family: "web", NetworkMode: "awsvpc", Volumes: []taskdef.Volume{{Name: "data"}}, ContainerDefinitions: []taskdef.Container{shell("a", "sleep 1000")},
 	}
-	// Who opens it to write waits for somebody who reads.
+	// Opening it to write waits for a reader.
 	log := w.LogFile("web", "a")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(log), 0o755), syscall.Mkfifo(log, 0o600)); err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ func TestInDocker(t *testing.T) {
 		t.Fatalf("%d tests are in the suite, want at least 70: %v", tests, err)
 	}
 	dir := t.TempDir()
-	// Not -test.v: what is told of a failure is the failure.
+	// Not -test.v: only failures are reported.
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run="+suite, "-test.parallel=4", "-docker="+e.Host)
 	cmd.Env = append(slices.Clip(e.Env), "TMPDIR="+dir)
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -100,7 +100,7 @@ func TestConformanceUnknownEndpointIDIsNotFound(t *testing.T) {
 
 func TestConformanceMetadataIsRateLimited(t *testing.T) {
 	t.Parallel()
-	// The sampler asks at a's path, so b's is nobody's.
+	// The sampler asks at a's path, so no one asks at b's.
 	s := play(t, nil, helper("a", "run", "0s", "0"), helper("b", "run", "0s", "0"))
 	transport := &http.Transport{DialContext: s.Dial}
 	defer transport.CloseIdleConnections()

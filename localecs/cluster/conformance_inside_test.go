@@ -39,7 +39,7 @@ func TestConformancePortsAreTheTasks(t *testing.T) {
 		"listen=127.0.0.1:9000", "listen=:9001", "dial="+first.IP()+":9001", "dial="+first.IP()+":9000"))
 	second.wantLines("c", "listen=127.0.0.1:9000 ok", "listen=:9001 ok",
 		"dial="+first.IP()+":9001 ok hello from [::]:9001 true",
-		"dial="+first.IP()+":9000 ECONNREFUSED  true") // a's loopback is nobody else's
+		"dial="+first.IP()+":9000 ECONNREFUSED  true") // a's loopback is only a's
 	if first.IP() == second.IP() {
 		t.Error("both tasks have one address")
 	}
@@ -90,7 +90,7 @@ func TestConformanceProcessesOfATask(t *testing.T) {
 func TestConformanceInstanceMetadataIsUnreachable(t *testing.T) {
 	t.Parallel()
 	s := play(t, nil, helper("a", "net", "dial=169.254.169.254:80"))
-	// The last word says that it was told at once.
+	// The last word means that the answer came at once.
 	if got := s.lines("a")[0]; got != "dial=169.254.169.254:80 EHOSTUNREACH  true" {
 		t.Errorf("%s", got)
 	}

@@ -172,7 +172,7 @@ func connect(words []string) int {
 			}
 		case "dial":
 			text, err := hear(address)
-			// Nobody waited for an answer that does not come: the kernel would, three seconds.
+			// No wait for an answer that does not come: the kernel would wait three seconds.
 			fmt.Println(word, errorName(err), text, time.Since(began) < 2500*time.Millisecond)
 		}
 	}

@@ -21,7 +21,7 @@ import (
 
 // epsilon is how late something may be. docs/localecs/fidelity.md says
 // one second, which package scheduler keeps to without a real clock; here, on a
-// machine that runs other tests beside, it tells a time that was set from ECS's own.
+// machine that runs other tests beside, it distinguishes a time that was set from ECS's own.
 const epsilon = 5 * time.Second
 
 // newTools is a world with the image "tools": a shell, sleep, and this test
@@ -55,7 +55,7 @@ type scene struct {
 	samples []sample
 }
 
-// play starts a task of the containers in a world of its own.
+// play starts a task of the containers in its own world.
 func play(t *testing.T, change func(*taskdef.TaskDefinition), containers ...taskdef.Container) *scene {
 	t.Helper()
 	return newTools(t, nil).play(t, change, containers...)
@@ -256,7 +256,7 @@ func (s *scene) log(container string) string {
 }
 
 // await waits until the containers have written "ready", and the task knows that
-// they run: it hears of that from elsewhere, on a busy machine later.
+// they run: it learns that from elsewhere, on a busy machine later.
 func (s *scene) await(containers ...string) *scene {
 	s.t.Helper()
 	for _, name := range containers {

@@ -52,7 +52,7 @@ func TestASeedReplaysTheShare(t *testing.T) {
 	if n := strings.Count(web, "x"); n < 3 || n > 17 || web == api {
 		t.Errorf("half of the requests: %s, of the other task %s", web, api)
 	}
-	// Another fault has draws of its own.
+	// Another fault has its own draws.
 	if with, _ := draw(7, chaos.Endpoint{Name: chaos.Metadata, Task: "web", Slow: time.Millisecond, Share: 0.5}); with != web {
 		t.Errorf("alone %s, beside another fault %s", web, with)
 	}

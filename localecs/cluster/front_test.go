@@ -92,7 +92,7 @@ func TestAWSAnswersAtItsOwnNames(t *testing.T) {
 	}
 }
 
-// boto3 has a bundle of its own, and the aws command is boto3's.
+// boto3 has its own bundle, and the aws command is boto3's.
 func TestBoto3FindsAWSByItsNames(t *testing.T) {
 	t.Parallel()
 	tools, err := filepath.EvalSymlinks(filepath.Join(testkit.Root(), ".tools", "aws"))

@@ -203,7 +203,7 @@ func hostServicePortInUse(t *testing.T) {
 	}
 }
 
-// Somebody else has the DNS port: all but the names works, and that is said.
+// Another program has the DNS port: all but the names works, and that is logged.
 func hostWithoutDNS(t *testing.T) {
 	const warning = "names of tasks do not resolve: error=\"listen for DNS: listen udp 127.42.0.2:53: bind: address already in use\""
 	for _, taken := range []bool{false, true} {
@@ -236,7 +236,7 @@ func hostNothingIsLeft(t *testing.T) {
 	for _, address := range []string{endpoint, service, "127.0.0.1:9001", s.IP() + ":9001", "127.42.0.2:53"} {
 		if c, err := net.DialTimeout("tcp", address, time.Second); err == nil {
 			c.Close()
-			t.Errorf("somebody still listens at %s", address)
+			t.Errorf("a socket still listens at %s", address)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // A program that dies by itself: the essential one takes the task along, the
-// other does not, and what runs the program tells its code.
+// other does not, and what runs the program reports its code.
 func TestKillEndsTheProgram(t *testing.T) {
 	t.Parallel()
 	supervised := taskdef.Container{Name: "b", Image: "tools", EntryPoint: []string{"/bin/sh", "-c", "/bin/helper run 0s 0 & wait $!; exit $?"}}

@@ -17,7 +17,7 @@ import (
 const serviceAddress = "10.42.0.254:9000"
 
 // startService starts a service that greets, notes each of its starts in its
-// directory, and tells how many there were.
+// directory, and returns how many there were.
 func startService(t *testing.T, w *world) *Running {
 	t.Helper()
 	s, err := w.StartService(t.Context(), Service{

@@ -92,7 +92,7 @@ func TestVisitorsEnd(t *testing.T) {
 	if code, _, err := visit(t, ctx, "sleep 1000", nil); code != 137 || err != nil {
 		t.Errorf("by its context: %d, %v", code, err)
 	}
-	// The output ends only when nobody holds it any more.
+	// The output ends only when no process has it open any more.
 	if code, output, err := visit(t, t.Context(), "sleep 1000 & echo left", nil); code != 0 || output != "left\n" || err != nil {
 		t.Errorf("with a child: %d, %q, %v", code, output, err)
 	}

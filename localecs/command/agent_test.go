@@ -73,7 +73,7 @@ func wantOrder(t *testing.T, task string, ended []string, first, second string) 
 	}
 }
 
-// An agent that is neither essential nor restarted: its task goes on, but nobody
+// An agent that is neither essential nor restarted: its task goes on, but nothing
 // calls it any more, and when it stops at last only the failed agent stays.
 func TestEndToEndTaskWithoutItsAgent(t *testing.T) {
 	t.Parallel()
@@ -91,7 +91,7 @@ func TestEndToEndTaskWithoutItsAgent(t *testing.T) {
 		switch name {
 		case "api.json":
 			return without(t, strings.Replace(text, `"essential": true`, `"essential": false`, 1), `(?s)      "restartPolicy": \{.*?\},\n`)
-		case "scenario.yaml": // its health-sync has nobody to write critical to
+		case "scenario.yaml": // its health-sync has no agent to write critical to
 			return without(t, text, `  (cleanExits|minRequests): .*\n`)
 		}
 		return text

@@ -174,7 +174,7 @@ func TestBadFlagsAndDirectoriesAreRefused(t *testing.T) {
 			t.Errorf("%s: exit %d, standard error\n%s\nwant 1 and\n%s", name, got.code, stderr, tt.want)
 		}
 		if _, err := os.Stat(filepath.Join(dir, "state", "s", "thesis")); err != nil {
-			t.Errorf("%s: somebody's file is gone: %v", name, err)
+			t.Errorf("%s: another program's file is gone: %v", name, err)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func runChaosSeeds(t *testing.T, scene string, flags ...string) (code int, runs 
 }
 
 // A few seeds, short ones, one in each stop order: `make chaos` has the long ones.
-// Only when all are told at once does an Envoy that ends too early cost requests.
+// Only when all are signalled at once does an Envoy that ends too early cost requests.
 func TestEndToEndChaosFindsNothing(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()

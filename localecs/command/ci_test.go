@@ -126,7 +126,7 @@ func (c *checkout) failures(name string) []string {
 	return report.Failures
 }
 
-// TestJobOfTheManual runs what docs/localecs/how-to.md tells people to put into their CI, and
+// TestJobOfTheManual runs what docs/localecs/how-to.md recommends for CI, and
 // has it fail when it should: when the tests do, when what they test does, and when
 // something is missing.
 func TestJobOfTheManual(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 )
 
 // variant is hello-mesh without a controller and with other steps, in a directory
-// of its own. change gets each file's text by its name.
+// for itself. change gets each file's text by its name.
 func variant(t testing.TB, steps string, change func(name, text string) string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -113,7 +113,7 @@ func TestEndToEndHelloMesh(t *testing.T) {
 	t.Run("CriticalLongBeforeTheApplicationEnds", func(t *testing.T) {
 		critical := moment(t, events, "", "consul ecs synced (api): critical", "asked to stop")
 		ended := moment(t, events, "api", "STOPPED", "asked to stop")
-		if lead := ended.Sub(critical); lead < time.Second { // what is told late on a busy machine is not without lead
+		if lead := ended.Sub(critical); lead < time.Second { // what is reported late on a busy machine is not without lead
 			t.Errorf("critical %s before the application ended, want about 5s", lead)
 		}
 	})

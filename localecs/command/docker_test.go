@@ -64,7 +64,7 @@ func TestEndToEndInDocker(t *testing.T) {
 	})
 }
 
-// insideEngine runs localecs itself in a container of the engine, for whoever is not
+// insideEngine runs localecs itself in a container of the engine, for users who are not
 // root on its host. Where it can be had, --privileged is all of that.
 func insideEngine(t *testing.T, engine *dockerengine.Engine, definition string) {
 	t.Helper()
@@ -79,7 +79,7 @@ func insideEngine(t *testing.T, engine *dockerengine.Engine, definition string) 
 	}
 }
 
-// Whoever asks for an engine wrongly is told before anything is touched.
+// A wrong request for an engine fails before anything is changed.
 func TestDockerRuntimeRefused(t *testing.T) {
 	t.Parallel()
 	scene := filepath.Join(testkit.Root(), "examples", "hello-mesh")

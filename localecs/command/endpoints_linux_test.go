@@ -32,7 +32,7 @@ roles:
   apps/web: {tags: {team: shop}, actions: ["ecs:ListTasks"]}
 `
 
-// TestEndpoints is the command outside of the project's containers: what it tells
+// TestEndpoints is the command outside of the project's containers: what it prints
 // our metadata client, AWS's SDK and Consul.
 func TestEndpoints(t *testing.T) {
 	e := dockerengine.Start(t)
@@ -105,7 +105,7 @@ func askAWS(t *testing.T, tasks, endpoint, taskARN string) {
 	}
 }
 
-// logins: a new auth method is told where STS and IAM are, and -await waits for it
+// logins: a new auth method gets the addresses of STS and IAM, and -await waits for it
 // and its binding rule.
 func logins(t *testing.T, consul *testkit.Consul, url string, start func(...string) *testkit.Process) {
 	t.Helper()

@@ -50,7 +50,7 @@ func lesserHosts() map[string]func([]string) int {
 			fd, err := unix.Open(args[0], unix.O_WRONLY, 0)
 			return orElse(err, func() error { return unix.Dup2(fd, 1) })
 		}),
-		"taken": lesser(func(args []string) error { // ports that somebody listens on
+		"taken": lesser(func(args []string) error { // ports that another program listens on
 			var errs []error
 			for _, port := range args {
 				errs = append(errs, take(port))
@@ -129,7 +129,7 @@ func deny(call, with string) error {
 	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0)
 }
 
-// A host that lacks something is told so: what, and the way round. Nothing of the
+// What a host lacks is reported, with a workaround. Nothing of the
 // attempt is left.
 func TestLesserHostsAreTold(t *testing.T) {
 	t.Parallel()

@@ -41,7 +41,7 @@ func TestEveryCommandIsListedForMachines(t *testing.T) {
 		for _, field := range reflect.VisibleFields(reflect.TypeOf(of)) {
 			key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			if key != "-" && !strings.Contains(chapter, "`"+key+"`") {
-				t.Errorf("%T: %s is not told", of, key)
+				t.Errorf("%T: %s is not shown", of, key)
 			}
 		}
 	}

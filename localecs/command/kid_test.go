@@ -20,11 +20,11 @@ import (
 func kid(args []string) int {
 	signal.Ignore(syscall.SIGHUP)
 	switch args[0] {
-	case "web": // answers, and ends when told to
+	case "web": // answers, and ends on a signal
 		go endOn(syscall.SIGTERM)
 		fmt.Println(http.ListenAndServe(args[1], http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 		return 1
-	case "daemon": // leaves a daemon of its own session, which hears nothing
+	case "daemon": // leaves a daemon in its own session, which gets no signals
 		daemonize("fork")
 		endOn(syscall.SIGTERM)
 	case "fork":
@@ -48,7 +48,7 @@ func kid(args []string) int {
 		go endOn(syscall.SIGTERM)
 		fmt.Println(http.ListenAndServe(args[1], http.HandlerFunc(tellTasks)))
 		return 1
-	case "bind": // wants a port that somebody may have
+	case "bind": // wants a port that may be taken
 		l, err := net.Listen("tcp", args[1])
 		if err != nil {
 			fmt.Println(err)
@@ -73,7 +73,7 @@ func block() {
 	}
 }
 
-// daemonize starts a kid in a session of its own and forgets it. "fork" does it
+// daemonize starts a kid in its own session and does not wait for it. "fork" does it
 // once more and ends, as daemons do.
 func daemonize(what string) {
 	cmd := exec.Command("/proc/self/exe", what)
@@ -110,7 +110,7 @@ func takeSharedMemory() error {
 	return nil
 }
 
-// litter makes and removes files for ever, also while somebody else removes the
+// litter makes and removes files for ever, also while another process removes the
 // directory.
 func litter(dir string) {
 	for i := 0; ; i++ {

@@ -204,7 +204,7 @@ func TestKill9LeavesNothingAndTheNextRunCleansUp(t *testing.T) {
 	}
 }
 
-// What containers hang on may be killed alone, by people or by the kernel when
+// What containers depend on may be killed alone, by the user or by the kernel when
 // memory is short. localecs says so and takes the rest away.
 func TestKilledHelperEndsTheRun(t *testing.T) {
 	t.Parallel()

@@ -116,7 +116,7 @@ func TestFollow(t *testing.T) {
 
 type deaf struct{}
 
-var errDeaf = errors.New("nobody listens")
+var errDeaf = errors.New("no reader")
 
 func (deaf) Write([]byte) (int, error) { return 0, errDeaf }
 

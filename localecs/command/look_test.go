@@ -29,7 +29,7 @@ func look(dir string) []string {
 	for _, p := range processes() {
 		add("process %d %q", p.pid, p.args)
 	}
-	// Nobody else has namespaces or descriptors: these are the world's own.
+	// No other process has namespaces or descriptors: these are the world's own.
 	for _, pattern := range []string{"/proc/self/ns/*", "/proc/self/task/*/ns/*"} {
 		links, _ := filepath.Glob(pattern)
 		for _, l := range links {

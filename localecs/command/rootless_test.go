@@ -17,7 +17,7 @@ import (
 )
 
 // pair is a task of two containers with a volume: a root that writes, and
-// somebody else who reads it and serves once his health check has run.
+// another user who reads it and serves once his health check has run.
 const pair = `{
   "family": "pair", "networkMode": "awsvpc",
   "volumes": [{"name": "data"}],
@@ -162,11 +162,11 @@ func (d desk) stdout(t *testing.T, container string) string {
 	return regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d\..*\n`).ReplaceAllString(d.log(t, container), "")
 }
 
-// lowered is what everybody is told who is not root: run allows 4096 files.
+// lowered is what every user who is not root is warned of: run allows 4096 files.
 const lowered = "ulimit nofile is 4096:4096 instead of 65535:65535: the simulator itself has no more and lacks CAP_SYS_RESOURCE"
 
 // reasons are the texts of warnings, without the one about control groups,
-// which some machines have for everybody.
+// which some machines have for all users.
 func reasons(lines []line) (texts []string) {
 	for _, l := range lines {
 		if l.Reason != "" && !strings.HasPrefix(l.Reason, "limit memory") {
@@ -176,8 +176,8 @@ func reasons(lines []line) (texts []string) {
 	return texts
 }
 
-// Somebody who has only his own ID: every container is he, without privileges
-// where it was not to be root, and is told so.
+// A user with only one ID: every container runs as that user, without privileges
+// where it was not to be root, and reports it.
 func TestRootlessWithOneID(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -199,7 +199,7 @@ func TestRootlessWithOneID(t *testing.T) {
 	}
 }
 
-// Somebody with a range of IDs: containers run as on ECS, and what a killed run
+// A user with a range of IDs: containers run as on ECS, and what a killed run
 // has left of theirs can be removed by the next.
 func TestRootlessWithSubIDs(t *testing.T) {
 	t.Parallel()

@@ -73,7 +73,7 @@ func manyDefinition() (*sdk.RegisterTaskDefinitionInput, error) {
 }
 
 // serves is the command line of a serve with the images of the leaks scenario, and
-// a scenario of its own for the host's network.
+// a separate scenario for the host's network.
 func serves(t *testing.T, network string) []string {
 	t.Helper()
 	self, err := os.Executable()

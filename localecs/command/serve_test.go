@@ -32,7 +32,7 @@ func startServe(t *testing.T, command func(args ...string) *testkit.Process, fla
 	if err := json.Unmarshal([]byte(line), &exports); err != nil {
 		t.Fatalf("%v: %s", err, line)
 	}
-	// Nothing of whoever runs the tests.
+	// Nothing of the user who runs the tests.
 	s.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "AWS_EC2_METADATA_DISABLED=true", "AWS_PAGER="}
 	for name, value := range exports {
 		s.env = append(s.env, name+"="+value)
@@ -146,8 +146,8 @@ func TestBoto3DrivesServe(t *testing.T) {
 	s.end(t)
 }
 
-// asUser starts localecs as somebody who is not root, with state in a directory of
-// his own.
+// asUser starts localecs as a user who is not root, with state in a directory of
+// their own.
 func asUser(t *testing.T) (command func(args ...string) *testkit.Process, state string) {
 	t.Helper()
 	dir := testkit.PublicDir(t)
@@ -172,7 +172,7 @@ func asUser(t *testing.T) (command func(args ...string) *testkit.Process, state 
 	}, state
 }
 
-// Somebody who is not root has the API where he has called for it, although his
+// A user who is not root has the API where it was asked for, although his
 // tasks are in another network.
 func TestServeRootless(t *testing.T) {
 	t.Parallel()

@@ -67,7 +67,7 @@ func TestStateDirRefusesWhatIsNotItsOwn(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(file); err != nil {
-		t.Errorf("somebody's file is gone: %v", err)
+		t.Errorf("another program's file is gone: %v", err)
 	}
 }
 

@@ -118,8 +118,8 @@ func TestDirectoriesOfDefinitionsGetAHint(t *testing.T) {
 
 // Signals that come together are one: timeout(1) sends two.
 func TestTheSecondSignalIsAnotherOne(t *testing.T) {
-	told := make(chan struct{})
-	ctx, stop, release := Twice(t.Context(), func() { close(told) }, syscall.SIGUSR1)
+	called := make(chan struct{})
+	ctx, stop, release := Twice(t.Context(), func() { close(called) }, syscall.SIGUSR1)
 	defer release()
 	send := func() {
 		if err := syscall.Kill(os.Getpid(), syscall.SIGUSR1); err != nil {
@@ -127,7 +127,7 @@ func TestTheSecondSignalIsAnotherOne(t *testing.T) {
 		}
 	}
 	send()
-	<-told
+	<-called
 	<-stop
 	if ctx.Err() != nil {
 		t.Fatal("the first signal has ended the run")

@@ -132,7 +132,7 @@ func TestTaskDefinitionsAsObjects(t *testing.T) {
 	}
 }
 
-// TestCheckRunsNothing: what is wrong is told as always, and what is right leaves no
+// TestCheckRunsNothing: what is wrong is reported as always, and what is right leaves no
 // trace.
 func TestCheckRunsNothing(t *testing.T) {
 	t.Parallel()

@@ -49,7 +49,7 @@ func callWith(t *testing.T, stdin string, args ...string) result {
 	return result{code, text(out), text(said)}
 }
 
-// begin starts a command about the run in a process of its own.
+// begin starts a command about the run in its own process.
 func (l *looked) begin(args ...string) *testkit.Process {
 	l.t.Helper()
 	args = append([]string{args[0], "-dir", l.dir}, args[1:]...)
@@ -104,11 +104,11 @@ func TestExecPassesSignalsOnAndEndsWithTheRun(t *testing.T) {
 	t.Parallel()
 	l := lookInto(t, looking(), t.TempDir())
 	l.ask(0, "wait", "-running", "job")
-	const script = "trap 'echo told; exit 5' INT; echo ready; while :; do sleep 0.05; done"
+	const script = "trap 'echo signalled; exit 5' INT; echo ready; while :; do sleep 0.05; done"
 	p := l.begin("exec", "job", "sh", "-c", script)
 	p.Expect("ready")
 	p.Signal(syscall.SIGINT)
-	p.Expect("told")
+	p.Expect("signalled")
 	if code := p.Wait(); code != 5 {
 		t.Errorf("exit %d, want 5", code)
 	}
@@ -179,7 +179,7 @@ func TestExecHasATerminal(t *testing.T) {
 		}
 	}
 	said += expect(t, window, "after")
-	_ = cmd.Wait() // the code tells
+	_ = cmd.Wait() // the code is checked
 	if code := cmd.ProcessState.ExitCode(); code != 6 {
 		t.Errorf("exit %d, want 6\n%s", code, said)
 	}
@@ -261,7 +261,7 @@ func (d desk) asUser(t *testing.T, args ...string) result {
 	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	_ = cmd.Run() // the code tells
+	_ = cmd.Run() // the code is checked
 	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// world is a machine of its own for runs of localecs, as far as namespaces can
+// world is a separate machine for runs of localecs, as far as namespaces can
 // make one: it sees only its own processes, mounts, links and shared memory, so
 // whatever is there after a run and was not there before has been left behind.
 // Its first process, to which every orphan falls, is this binary.
@@ -44,7 +44,7 @@ type order struct {
 	// Run is how many tasks of the leaks scenario a client runs first, through the
 	// ECS API whose exports are the first line.
 	Run int
-	// Do is what happens then: a signal's name, with " group" for everybody
+	// Do is what happens then: a signal's name, with " group" for all
 	// who reads the terminal; "close" takes its standard output away; "kill
 	// WORD" kills the process with WORD on its command line. Empty is nothing.
 	Do string
@@ -163,7 +163,7 @@ func settle(dir string) (leave func(), err error) {
 		unix.Mount("mqueue", filepath.Join(dir, "mqueue"), "mqueue", 0, ""))
 }
 
-// ownGroups moves this process into control groups of its own, where the host
+// ownGroups moves this process into its own control groups, where the host
 // has version 1 of them.
 func ownGroups() (leave func(), err error) {
 	text, err := os.ReadFile("/proc/self/cgroup")

@@ -89,7 +89,7 @@ func (d *dock) end(name string) {
 	}
 }
 
-// seen is how often somebody looked, and what was stopped.
+// seen is how often the agent looked, and what was stopped.
 func (d *dock) seen() (looks int, stopped []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -201,7 +201,7 @@ func TestTasksAreLeftToOthers(t *testing.T) {
 	})
 }
 
-// No news is not news: without the engine the state stays, and it is said once.
+// Without the engine the state stays, and that is logged once.
 func TestEngineThatIsAway(t *testing.T) {
 	bubble(t, true, func(t *testing.T, r *rig) {
 		r.dock.fail(errors.New("engine is away"))
@@ -290,7 +290,7 @@ func TestTaskThatHasBegunJustNow(t *testing.T) {
 	}
 }
 
-// A container that asks right after its task was started again is told of the new
+// A container that asks right after its task was started again gets the new
 // run: by the ID of the old one it would lose its tokens.
 func TestTaskThatHasBegunAgainJustNow(t *testing.T) {
 	t.Parallel()

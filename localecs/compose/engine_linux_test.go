@@ -101,7 +101,7 @@ func containers(t *testing.T, p *compose.Project) map[string]compose.Container {
 	return byName
 }
 
-// watch tells who was asked to stop, until the test's end.
+// watch prints who was asked to stop, until the test's end.
 func watch(t *testing.T, p *compose.Project) <-chan *compose.Asked {
 	ctx, cancel := context.WithCancel(t.Context())
 	asked, done := make(chan *compose.Asked, 10), make(chan error, 1)

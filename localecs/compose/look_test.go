@@ -40,7 +40,7 @@ func TestHealthIsThatOfTheLastChange(t *testing.T) {
 	}
 }
 
-// The agent stops what nobody needs any more, and the network at last.
+// The agent stops what nothing needs any more, and the network at last.
 func TestToStopGoesBackwards(t *testing.T) {
 	t.Parallel()
 	w := running(t)

@@ -16,7 +16,7 @@ import (
 )
 
 // The task of these tests: init, then envoy and app, which are essential, and a
-// log router that nobody needs.
+// log router that nothing needs.
 const definition = `{"family": "web", "cpu": "256", "memory": "512", "tags": [{"key": "team", "value": "shop"}],
 "containerDefinitions": [
   {"name": "init", "image": "i", "essential": false},

@@ -43,7 +43,7 @@ func TestARealTaskFromRunTaskToStopTask(t *testing.T) {
 	}
 	log := strings.Fields(w.log("web", started.TaskARN))
 	if len(log) != 3 || log[0] != "salut" || !strings.HasPrefix(log[1], "/v2/credentials/") || !strings.HasSuffix(log[2], c.RuntimeID) {
-		t.Errorf("the container was told %q", log)
+		t.Errorf("the container received %q", log)
 	}
 	id := idOf(started.TaskARN) + " "
 	want := []string{

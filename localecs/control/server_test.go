@@ -238,7 +238,7 @@ func TestListenNeedsItsDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := control.Serve(control.ServerOptions{Directory: dir}); err == nil {
-		t.Error("something else is in the way, and nobody says so")
+		t.Error("another file is in the way, without an error")
 	}
 }
 

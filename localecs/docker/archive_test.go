@@ -133,7 +133,7 @@ func TestIDIsTheContents(t *testing.T) {
 		t.Errorf("%v: still %s", err, a.ID)
 	}
 	if err := a.Write(io.Discard); err == nil {
-		t.Error("a file has changed and nobody says so")
+		t.Error("a file has changed, without an error")
 	}
 	if err := os.Remove(binds[0].Source); err != nil {
 		t.Fatal(err)

@@ -22,9 +22,9 @@ func TestCheckAddress(t *testing.T) {
 func TestMoment(t *testing.T) {
 	t.Parallel()
 	began := time.Now().Add(-time.Hour)
-	told := began.Add(time.Minute)
-	if got := moment(told.Format(time.RFC3339Nano), began); !got.Equal(told.Round(0)) {
-		t.Errorf("%v, want %v", got, told)
+	reported := began.Add(time.Minute)
+	if got := moment(reported.Format(time.RFC3339Nano), began); !got.Equal(reported.Round(0)) {
+		t.Errorf("%v, want %v", got, reported)
 	}
 	for _, text := range []string{"", "0001-01-01T00:00:00Z", began.Add(-time.Second).Format(time.RFC3339Nano), time.Now().Add(time.Hour).Format(time.RFC3339Nano)} {
 		if got := moment(text, began); time.Since(got) > time.Minute {

@@ -287,7 +287,7 @@ func run(args []string) int {
 	return 0
 }
 
-// Whoever cannot use an engine is told once what is needed.
+// A user who cannot use an engine sees once what is needed.
 func TestNoEngine(t *testing.T) {
 	t.Parallel()
 	address := "unix://" + filepath.Join(t.TempDir(), "none.sock")
@@ -313,7 +313,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// An engine that takes calls and answers none is told from one that is slow.
+// An engine that takes calls and answers none is distinguished from one that is slow.
 func TestSilentEngine(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "docker.sock")

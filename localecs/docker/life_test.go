@@ -17,7 +17,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// An engine may tell that a container has ended before it tells that it was for its
+// An engine may report that a container has ended before it reports that it was for its
 // memory.
 func TestMemoryIsAskedAboutAgain(t *testing.T) {
 	t.Parallel()

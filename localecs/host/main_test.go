@@ -79,7 +79,7 @@ type facts struct {
 	UID, GID  int
 	Missing   []string
 	Check     string
-	Group     bool // leads a process group of its own
+	Group     bool // leads its own process group
 	Setgroups string
 }
 
@@ -116,7 +116,7 @@ func playDie([]string) int {
 	select {}
 }
 
-// playHang stops itself, as Ctrl-Z would, when it is told to.
+// playHang stops itself, as Ctrl-Z would, on request.
 func playHang([]string) int {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	fmt.Println("hangs", os.Getpid())
@@ -127,7 +127,7 @@ func playHang([]string) int {
 
 // playAdopt runs a command line, says its number, and waits for it and for what it
 // leaves behind, as the first process of a container does: what is adopted by
-// its own session is no orphan, and nobody wakes it.
+// its own session is no orphan, and no process wakes it.
 func playAdopt(args []string) int {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		fmt.Println(err)

@@ -182,7 +182,7 @@ func TestChildKilledBySignal(t *testing.T) {
 }
 
 // kill -9 of the parent ends the child, whatever it ignores, under both ways
-// to make it, and even when it is stopped and somebody adopts it.
+// to make it, and even when it is stopped and another process adopts it.
 func TestKilledParentTakesTheChildAlong(t *testing.T) {
 	t.Parallel()
 	newuidmap, newgidmap := helpers(t)

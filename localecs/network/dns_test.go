@@ -25,7 +25,7 @@ func names(name string) ([]netip.Addr, bool) {
 // serve starts a server and returns a Go resolver that asks it.
 func serveNames(t *testing.T) *net.Resolver {
 	t.Helper()
-	// An address of its own: whoever is given a port at 127.0.0.1 may have this one there.
+	// A separate address: other programs may have this port at 127.0.0.1.
 	packets, err := net.ListenPacket("udp", "127.83.17.53:0")
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// call connects from a loopback address and returns what it hears.
+// call connects from a loopback address and returns what it receives.
 func call(t *testing.T, to net.Addr, from string) string {
 	t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: testkit.Patience}
@@ -61,7 +61,7 @@ func TestEachHearsItsOwnClients(t *testing.T) {
 	}
 	for from, want := range map[string]string{"127.0.0.2": "for 127.0.0.2", "127.0.0.3": "for 127.0.0.3", "127.0.0.4": ""} {
 		if got := call(t, l.Addr(), from); got != want {
-			t.Errorf("%s hears %q, want %q", from, got, want)
+			t.Errorf("%s receives %q, want %q", from, got, want)
 		}
 	}
 	if err := lines["127.0.0.2"].Close(); err != nil {
@@ -85,7 +85,7 @@ func TestEachHearsItsOwnClients(t *testing.T) {
 	}
 }
 
-// Nobody accepts: a connection waits, and ends with its line.
+// Without an accept, a connection waits, and ends with its line.
 func TestWaitingConnectionEndsWithItsLine(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

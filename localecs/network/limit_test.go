@@ -10,10 +10,10 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// plenty is how many bytes nobody gets within Patience at 20 kB/s.
+// plenty is how many bytes do not arrive within Patience at 20 kB/s.
 const plenty = 2 * 20_000 * int(testkit.Patience/time.Second)
 
-// transfer sends so many bytes over a connection to somebody who echoes, and
+// transfer sends so many bytes over a connection to a server that echoes, and
 // takes in what comes back; it returns how long that took, and fails when that
 // is longer than Patience.
 func transfer(t *testing.T, dial dialer, bytes int) time.Duration {

@@ -207,7 +207,7 @@ func TestMetadataAddressIsTheTasksOwn(t *testing.T) {
 	}
 	for _, n := range []*Namespace{mute, f.Infra()} {
 		if got, _ := ask(n, MetadataIP+":80"); got != "" {
-			t.Errorf("%s was told %q", n.IP, got)
+			t.Errorf("%s received %q", n.IP, got)
 		}
 	}
 }
@@ -228,7 +228,7 @@ func TestMetadataListenerCanBeMadeAgain(t *testing.T) {
 		t.Errorf("Accept of a closed listener: %v", err)
 	}
 	if got, _ := ask(n, MetadataIP+":80"); got != "" {
-		t.Errorf("nobody listens, and says %q", got)
+		t.Errorf("no listener, but the answer %q", got)
 	}
 	if l, err = n.ListenMetadata(); err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Somebody who is not root may drop and slow packets in namespaces of his own.
+// A user who is not root may drop and slow packets in their own namespaces.
 func TestImpairWithoutRoot(t *testing.T) {
 	t.Parallel()
 	newFabric(t, Options{}) // skips where there are no namespaces

@@ -10,7 +10,7 @@ import (
 
 func newHost(t *testing.T) *Fabric {
 	t.Helper()
-	// A subnet of its own for this package: other programs may listen at others.
+	// A subnet only for this package: other programs may listen at others.
 	return newFabric(t, Options{Mode: Host, Subnet: "127.243.17.0/24"})
 }
 
@@ -56,7 +56,7 @@ func TestHostListensAtFreePorts(t *testing.T) {
 		defer l.Close()
 		host, port, err := net.SplitHostPort(l.Addr().String())
 		if err != nil || host != c.host || port == "80" || seen[l.Addr().String()] {
-			t.Errorf("%s, %v; want a port of its own at %s", l.Addr(), err, c.host)
+			t.Errorf("%s, %v; want a port only it has at %s", l.Addr(), err, c.host)
 		}
 		seen[l.Addr().String()] = true
 	}
@@ -87,7 +87,7 @@ func TestPortsAreClaimedUntilClose(t *testing.T) {
 	}
 }
 
-// In a VPC a task's ports are nobody else's, and nothing is lost.
+// In a VPC a task's ports are only its own, and nothing is lost.
 func TestVPCHasNothingToClaim(t *testing.T) {
 	t.Parallel()
 	f := newFabric(t, Options{})

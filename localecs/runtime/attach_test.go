@@ -72,7 +72,7 @@ func TestSessionsEnd(t *testing.T) {
 	r := newRuntime(t)
 	c, _ := start(t, r, Spec{Args: []string{"/bin/sleep", "1000"}})
 	signals := make(chan syscall.Signal, 2)
-	signals <- syscall.SIGWINCH // which nobody but other runtimes hears
+	signals <- syscall.SIGWINCH // which only other runtimes handle
 	signals <- syscall.SIGTERM
 	if code, _, err := attach(t, t.Context(), c, "", signals, "/bin/sleep", "1000"); code != 143 || err != nil {
 		t.Errorf("by a signal: %d, %v", code, err)

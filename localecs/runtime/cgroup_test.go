@@ -118,7 +118,7 @@ func TestLimitKills(t *testing.T) {
 				t.Errorf("ate more than its limit: %s", line)
 			}
 			if !g.OutOfMemory() {
-				t.Error("nobody was killed")
+				t.Error("no process was killed")
 			}
 		})
 	}
@@ -151,7 +151,7 @@ func TestUsage(t *testing.T) {
 		t.Errorf("usage %+v", u)
 	}
 	if g.OutOfMemory() {
-		t.Error("nobody was killed, and it says so")
+		t.Error("a kill is reported without one")
 	}
 	unlimited := containerIn(t, openRoot(t), 0, 0)
 	if u := unlimited.Usage(); u.Limit != 0 {
@@ -159,7 +159,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// A group in use is nobody else's to remove; one whose owner was killed is
+// A group in use is not removed by others; one whose owner was killed is
 // gone after the next start.
 func TestSweepTakesOnlyWhatIsDead(t *testing.T) {
 	t.Parallel()

@@ -78,7 +78,7 @@ func TestTimeoutKillsTheProbeOnly(t *testing.T) {
 		start := time.Now()
 		got := c.Exec(t.Context(), spec)
 		took := time.Since(start)
-		// PID 1 and the probe's child, which is nobody's now.
+		// PID 1 and the probe's child, which is an orphan now.
 		eventually(t, func() bool { left = len(insiders(t, c.PID())); return left <= 2 })
 		want := ExecResult{Code: -1, Output: fmt.Sprintf("Health check exceeded timeout (%s)", spec.Timeout), TimedOut: true}
 		if diff := cmp.Diff(want, got); left == 2 && diff != "" {

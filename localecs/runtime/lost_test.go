@@ -50,7 +50,7 @@ func TestKilledHelperIsNoticedAndNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if word == WordAnchor {
-			// Whoever sees the container end can know why.
+			// When the container's end is visible, the reason is known.
 			if exit := await(t, c); exit.Code != 137 || r.Err() == nil {
 				t.Errorf("%+v, error %v", exit, r.Err())
 			}
@@ -58,7 +58,7 @@ func TestKilledHelperIsNoticedAndNamed(t *testing.T) {
 		select {
 		case <-r.Lost():
 		case <-time.After(testkit.Patience):
-			t.Fatal("nobody noticed")
+			t.Fatal("the end was not noticed")
 		}
 		if _, err := r.Start(Spec{Name: "late", Image: toolbox(t), Args: sh("true")}); err == nil {
 			t.Error("a container was started out of nothing")
@@ -118,7 +118,7 @@ func TestOwnEndIsNoLoss(t *testing.T) {
 	}
 }
 
-// A process was cloned, and nobody took its descriptor: the spawner was killed
+// A process was cloned, and nothing received its descriptor: the spawner was killed
 // just then, or there were no descriptors left.
 func TestCloneWithoutAnAnswerBlocksNobody(t *testing.T) {
 	t.Parallel()

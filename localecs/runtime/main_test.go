@@ -46,7 +46,7 @@ func newRuntime(t testing.TB) *Runtime {
 	return r
 }
 
-// newTask is the network of a task in a VPC of its own.
+// newTask is the network of a task in its own VPC.
 func newTask(t testing.TB) *network.Namespace {
 	t.Helper()
 	f, err := network.New(network.Options{})

@@ -87,10 +87,10 @@ func TestEndOfOneContainerInSharedPIDs(t *testing.T) {
 	if probe := other.Exec(t.Context(), Shell("exit 42")); probe.Code != 42 {
 		t.Errorf("the other container: %+v", probe)
 	}
-	// The runtime's end closes what nobody has: no Close of p here.
+	// The runtime's end closes what is left: no Close of p here.
 }
 
-// A container of its own is PID 1 also after one that shares was cloned.
+// A container in its own pid namespace is PID 1 also after one that shares was cloned.
 func TestSpawnerReturnsFromSharedPIDs(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)

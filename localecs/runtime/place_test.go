@@ -108,7 +108,7 @@ func FuzzPlaces(f *testing.F) {
 	})
 }
 
-// A process may be where nobody can make groups, and be measured all the same.
+// A process may be where no groups can be made, and be measured all the same.
 func TestPlacesOfAnother(t *testing.T) {
 	t.Parallel()
 	none := func(string) ([]byte, error) { return nil, os.ErrNotExist }

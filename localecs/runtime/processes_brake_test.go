@@ -11,7 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// sleeper is a process with a mount namespace of its own, as a container has.
+// sleeper is a process with its own mount namespace, as a container has.
 func sleeper(t *testing.T) *Processes {
 	t.Helper()
 	cmd := exec.Command("/bin/sleep", "1000")
@@ -46,10 +46,10 @@ func TestBrakeLooksAsLongAsItIsHeld(t *testing.T) {
 	for range 2 {
 		release, ok := g.Slow("sleep")
 		if !ok || !looks() {
-			t.Fatal("nobody looks")
+			t.Fatal("there are no looks")
 		}
 		release()
-		testkit.Eventually(t, "nobody looks any more", func() bool { return !looks() })
+		testkit.Eventually(t, "there are no looks any more", func() bool { return !looks() })
 		if g.SignalProgram("sleep", 0) != 1 {
 			t.Fatal("the process is gone")
 		}

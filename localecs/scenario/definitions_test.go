@@ -12,7 +12,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/network"
 )
 
-// write makes files in a directory of their own.
+// write makes files in their own directory.
 func writeFile(t *testing.T, files map[string]string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()

@@ -27,7 +27,7 @@ func TestOnlyEssentialContainersCanFail(t *testing.T) {
 		"of no importance":        {scheduler.ContainerView{ExitCode: code(1), StartedAt: started, FinishedAt: started.Add(1)}, ""},
 		"out of memory":           {scheduler.ContainerView{Essential: true, ExitCode: code(137), Reason: "OutOfMemoryError: x", StartedAt: started, FinishedAt: started.Add(1)}, "exited with 137: OutOfMemoryError: x"},
 		"by the stop signal":      {scheduler.ContainerView{Essential: true, ExitCode: code(143), StartedAt: started, FinishedAt: stopping.Add(1)}, ""},
-		"by a signal of its own":  {scheduler.ContainerView{Essential: true, ExitCode: code(143), StartedAt: started, FinishedAt: stopping.Add(-1)}, "exited with 143"},
+		"by its own signal":       {scheduler.ContainerView{Essential: true, ExitCode: code(143), StartedAt: started, FinishedAt: stopping.Add(-1)}, "exited with 143"},
 		"never":                   {scheduler.ContainerView{Essential: true, Reason: "no image"}, "never ran: no image"},
 		"never, for ECS it ended": {scheduler.ContainerView{Essential: true, ExitCode: code(143)}, "never ran"},
 		"killed": {scheduler.ContainerView{Essential: true, ExitCode: code(137), StartedAt: started, FinishedAt: stopping.Add(1)},

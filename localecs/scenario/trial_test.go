@@ -187,7 +187,7 @@ steps: []
 	}
 }
 
-// A broken proxy costs hundreds of requests: people hear of the first.
+// A broken proxy costs hundreds of requests: only the first are printed.
 func TestManyViolationsAreCounted(t *testing.T) {
 	t.Parallel()
 	var v Summary

@@ -112,8 +112,8 @@ func (c *consul) change(do func()) {
 	c.asked = 0
 }
 
-// hears says that the watcher has seen what there is now.
-func (c *consul) hears() bool {
+// seen reports whether the watcher has seen what there is now.
+func (c *consul) seen() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.asked > 1
@@ -178,7 +178,7 @@ func TestChecksOfALostServerAreNotCurrent(t *testing.T) {
 		{"its gossip knows one of two", func() { c.down, c.members = false, []string{"web"} }},
 	} {
 		c.change(lost.do)
-		testkit.Eventually(t, "the watcher looks", c.hears)
+		testkit.Eventually(t, "the watcher looks", c.seen)
 		if trusted, _ := both(); trusted {
 			t.Errorf("%s: trusted", lost.why)
 		}

@@ -128,7 +128,7 @@ func TestALifeIsOneLane(t *testing.T) {
 		{1, 12.2, view.LaneUnknown, false}, {12.2, 20.5, view.LaneHealthy, false}, {20.5, 30, view.LaneOut, false},
 		{30, 40, view.LaneHealthy, false}, {40, 40.1, view.LaneHealthy, true}, {40.1, 45, view.LaneOut, true},
 	}
-	// RUNNING before it serves is a state of its own.
+	// RUNNING before it serves is a separate state.
 	wantSegments = append([]segment{{1, 7.1, view.LaneUnknown, false}, {7.1, 12.2, view.LaneOut, false}}, wantSegments[1:]...)
 	if d := cmp.Diff(wantSegments, segments) + cmp.Diff([]mark{{40, view.GlyphTerm}, {45, view.GlyphExit}, {20, view.GlyphSick}}, marks); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

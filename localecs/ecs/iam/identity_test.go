@@ -132,7 +132,7 @@ func TestCredentialsRotateInPlace(t *testing.T) {
 	if !ok || old.Expired(start.Add(6*time.Hour-2*time.Second)) || !old.Expired(start.Add(6*time.Hour)) {
 		t.Errorf("the old key lives until its own end: %v %+v", ok, old)
 	}
-	// A day after its end nobody remembers it.
+	// A day after its end it is not known.
 	if err := s.Rotate(id, start.Add(31*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestCredentialsErrors(t *testing.T) {
 		t.Errorf("rotation of a removed ID: %v", err)
 	}
 	if _, err := s.Issue("arn:aws:iam::111122223333:role/nope", taskID, time.Now()); err == nil {
-		t.Error("a role nobody knows was assumed")
+		t.Error("an unknown role was assumed")
 	}
 }
 

@@ -31,7 +31,7 @@ func TestBetween(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got := scheduler.Changes("a", now, now, at); got != nil {
-		t.Errorf("nothing has changed, and it tells %v", got)
+		t.Errorf("nothing has changed, and it reports %v", got)
 	}
 }
 

@@ -152,7 +152,7 @@ func TestHealthOutputIsCut(t *testing.T) {
 	}
 }
 
-// An answer that nobody asked for, or of a probe that began before a restart,
+// An answer without a request, or of a probe that began before a restart,
 // says nothing about the container that runs now.
 func TestStaleProbeResultsAreDropped(t *testing.T) {
 	t.Parallel()

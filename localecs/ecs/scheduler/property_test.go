@@ -98,8 +98,8 @@ func randomScript(r *rand.Rand) string {
 	return strings.Join(lines, "\n")
 }
 
-// randomNoise is an event that is out of place: nobody asked for it, or it is
-// about nobody.
+// randomNoise is an event that is out of place: without a request, or about an
+// unknown container.
 func randomNoise(r *rand.Rand, w *world) Event {
 	names := []string{"nobody"}
 	for name, s := range w.containers {
