@@ -130,10 +130,10 @@ func (f *runFlags) runSeed(ctx context.Context, out io.Writer, t scenario.Trial,
 		t.Options.Record = scenario.NewRecording()
 		result, err := t.Run(ctx, sched)
 		if err != nil {
-			Broken(t.Options, err)
+			saveTimeline(t.Options, nil, err)
 			return fmt.Errorf("seed %d: %w", number, err)
 		}
-		Reported(t.Options, result.Report)
+		saveTimeline(t.Options, result.Report, nil)
 		v = result.Summary(number)
 		if f.chaos.runs == 1 {
 			if err := result.Report.Write(out, f.json); err != nil {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 )
@@ -14,45 +12,30 @@ import (
 func Run(ctx context.Context, plan *scenario.Plan, o scenario.Options) (*scenario.Report, error) {
 	o.Record = scenario.NewRecording()
 	r, err := plan.Run(ctx, o)
-	if err == nil {
-		Reported(o, r)
-	} else {
-		Broken(o, err)
-	}
+	saveTimeline(o, r, err)
 	return r, err
 }
 
-// Reported saves the timeline of a run that was judged, and notes it in the report. A
-// timeline that cannot be written changes no verdict.
-func Reported(o scenario.Options, r *scenario.Report) {
-	run := o.Record.Judged(time.Now(), r.Failures)
-	run.Seed = r.Seed
-	page, err := scenario.Save(o.Dir, *run)
-	if err != nil {
-		warnTimeline(o.Log, err)
-		page = ""
-	}
-	r.Picture, r.History = page, run
-}
-
-// Broken saves the timeline of a run that has no report, and sends its path as an event.
-func Broken(o scenario.Options, why error) {
+// saveTimeline saves the timeline of a run that has ended. It notes the page in the
+// report, or sends its path as an event if an error has ended the run. A timeline that
+// cannot be written changes no verdict.
+func saveTimeline(o scenario.Options, r *scenario.Report, ended error) {
 	now := time.Now()
-	run := o.Record.Broken(now, why)
-	if len(run.Tasks) == 0 {
+	run := o.Record.End(now, r, ended)
+	if ended != nil && len(run.Tasks) == 0 {
 		return // nothing to show
 	}
 	page, err := scenario.Save(o.Dir, *run)
 	if err != nil {
-		warnTimeline(o.Log, err)
-		return
+		o.Log.Warn("timeline was not written", logkey.Error, err)
+		page = ""
 	}
-	o.Progress(scenario.Event{
-		Time: now, Seconds: scenario.Seconds(now.Sub(run.Started)), Scenario: run.Scenario,
-		Kind: scenario.KindTimeline, Detail: page, Text: "Timeline: " + page,
-	})
-}
-
-func warnTimeline(log hclog.Logger, err error) {
-	log.Warn("timeline was not written", logkey.Error, err)
+	if ended == nil {
+		r.Picture, r.History = page, run
+	} else if page != "" {
+		o.Progress(scenario.Event{
+			Time: now, Seconds: scenario.Seconds(now.Sub(run.Started)), Scenario: run.Scenario,
+			Kind: scenario.KindTimeline, Detail: page, Text: "Timeline: " + page,
+		})
+	}
 }

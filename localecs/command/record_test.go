@@ -58,7 +58,7 @@ func TestTimelineWritesThePageOfAnEarlierRun(t *testing.T) {
 	t.Parallel()
 	o, out := recorded(t)
 	r := &scenario.Report{Failures: []string{"it was late"}, Seed: 7}
-	Reported(o, r)
+	saveTimeline(o, r, nil)
 	page := filepath.Join(o.Dir, "timeline.html")
 	if r.Picture != page || r.History.Outcome != "FAILED" || r.History.Seed != 7 || len(out.events) != 0 {
 		t.Errorf("%s, %+v, events %v", r.Picture, r.History, out.events)
@@ -91,7 +91,7 @@ func TestTimelineWritesThePageOfAnEarlierRun(t *testing.T) {
 func TestTimelineRefusesWrongArguments(t *testing.T) {
 	t.Parallel()
 	o, _ := recorded(t)
-	Reported(o, &scenario.Report{})
+	saveTimeline(o, &scenario.Report{}, nil)
 	for _, c := range []struct {
 		args []string
 		want string
@@ -128,7 +128,7 @@ func TestRemovedPictureIsRefusedWithItsReplacement(t *testing.T) {
 func TestInterruptedRunSendsItsPage(t *testing.T) {
 	t.Parallel()
 	o, out := recorded(t)
-	Broken(o, errors.New("interrupted"))
+	saveTimeline(o, nil, errors.New("interrupted"))
 	page := filepath.Join(o.Dir, "timeline.html")
 	if len(out.events) != 1 || out.events[0].Kind != scenario.KindTimeline || out.events[0].Detail != page || out.events[0].Text != "Timeline: "+page {
 		t.Errorf("events %+v", out.events)
@@ -137,7 +137,7 @@ func TestInterruptedRunSendsItsPage(t *testing.T) {
 		t.Errorf("%v\n%s", err, text)
 	}
 	none := scenario.Options{Dir: t.TempDir(), Progress: (&eventLog{}).Event, Record: scenario.NewRecording()}
-	Broken(none, errors.New("interrupted"))
+	saveTimeline(none, nil, errors.New("interrupted"))
 	if left, _ := os.ReadDir(none.Dir); len(left) != 0 {
 		t.Errorf("of a run without tasks: %v", left)
 	}
@@ -149,8 +149,8 @@ func TestUnwritablePageChangesNoVerdict(t *testing.T) {
 	var log bytes.Buffer
 	o.Dir, o.Log = filepath.Join(o.Dir, "none"), hclog.New(&hclog.LoggerOptions{Output: &log})
 	r := &scenario.Report{}
-	Reported(o, r)
-	Broken(o, errors.New("interrupted"))
+	saveTimeline(o, r, nil)
+	saveTimeline(o, nil, errors.New("interrupted"))
 	if r.Picture != "" || len(r.Failures) != 0 || len(out.events) != 0 || strings.Count(log.String(), "timeline was not written") != 2 {
 		t.Errorf("%+v, events %v, log %s", r, out.events, &log)
 	}

@@ -125,20 +125,19 @@ func (r *Recording) since(at time.Time) float64 {
 	return max(0, Seconds(at.Sub(r.run.Started)))
 }
 
-// Judged returns the run, judged now, with the failed checks.
-func (r *Recording) Judged(now time.Time, failures []string) *view.RecordedRun {
+// End returns the run, which has ended now with a report or an error.
+func (r *Recording) End(now time.Time, report *Report, err error) *view.RecordedRun {
 	run := r.Run(now)
-	run.Outcome, run.Failures = view.Passed, nonNil(failures)
-	if len(failures) > 0 {
+	switch {
+	case err != nil:
+		run.Outcome, run.Failures = view.Interrupted, []string{err.Error()}
+		return &run
+	case len(report.Failures) > 0:
 		run.Outcome = view.Failed
+	default:
+		run.Outcome = view.Passed
 	}
-	return &run
-}
-
-// Broken returns a run that an error has ended now, before it could be judged.
-func (r *Recording) Broken(now time.Time, why error) *view.RecordedRun {
-	run := r.Run(now)
-	run.Outcome, run.Failures = view.Interrupted, []string{why.Error()}
+	run.Seed, run.Failures = report.Seed, nonNil(report.Failures)
 	return &run
 }
 

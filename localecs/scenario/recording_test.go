@@ -59,13 +59,13 @@ func TestEventsBecomeAHistory(t *testing.T) {
 		Requests: view.RecordedRequests{BucketSeconds: 0.1},
 		Events:   []view.RecordedEvent{{At: 0.5, Kind: "consul", Detail: "leader elected"}},
 	}
-	if d := cmp.Diff(want, r.Judged(recordedAt(9), nil), cmpopts.EquateEmpty()); d != "" {
+	if d := cmp.Diff(want, r.End(recordedAt(9), &Report{}, nil), cmpopts.EquateEmpty()); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if got := r.Judged(recordedAt(9), []string{"lost"}); got.Outcome != view.Failed || got.Failures[0] != "lost" {
+	if got := r.End(recordedAt(9), &Report{Failures: []string{"lost"}}, nil); got.Outcome != view.Failed || got.Failures[0] != "lost" {
 		t.Errorf("%s, %v", got.Outcome, got.Failures)
 	}
-	if got := r.Broken(recordedAt(9), errors.New("killed")); got.Outcome != view.Interrupted || got.Failures[0] != "killed" {
+	if got := r.End(recordedAt(9), nil, errors.New("killed")); got.Outcome != view.Interrupted || got.Failures[0] != "killed" {
 		t.Errorf("%s, %v", got.Outcome, got.Failures)
 	}
 }
@@ -75,7 +75,7 @@ func TestListsAreNeverNull(t *testing.T) {
 	t.Parallel()
 	r := startedRecording()
 	r.Note(Event{Time: recordedAt(1), Kind: KindTask, Task: "api-1", Text: "task 1234 at 10.0.0.4"})
-	text, err := json.Marshal(r.Judged(recordedAt(9), nil))
+	text, err := json.Marshal(r.End(recordedAt(9), &Report{}, nil))
 	if err != nil || bytes.Contains(text, []byte("null")) {
 		t.Errorf("%v, %s", err, text)
 	}
