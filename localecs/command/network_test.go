@@ -67,7 +67,7 @@ func TestRootlessOnTheHostsNetwork(t *testing.T) {
 	scenario := strings.ReplaceAll(fmt.Sprintf(pairScenario, 5), "10.42.0.", "127.42.0.")
 	lines := finish(t, d.runOn(t, "host", "", scenario, strings.Replace(pair, " /sys/kernel", "", 1)))
 	said := strings.Join(reasons(lines), "\n")
-	for _, want := range []string{"with host networking no task has 127.0.0.1", "/sys is empty", "one user for all containers"} {
+	for _, want := range []string{"with host networking tasks share 127.0.0.1", "/sys is empty", "one user for all containers"} {
 		if strings.Count(said, want) != 1 {
 			t.Errorf("want one warning %q in\n%s", want, said)
 		}
