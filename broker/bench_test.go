@@ -100,18 +100,23 @@ func loadBroker(b *testing.B, name string, tasks *ecstest.ECS, arns []string) {
 	if code := p.Wait(); code != 0 {
 		b.Fatalf("the broker ended with %d", code)
 	}
+	judge(b, took, seconds, cpu, float64(calls))
+}
+
+// judge reports what the load has taken, and what of it is too much.
+func judge(b *testing.B, took []time.Duration, seconds, cpu, calls float64) {
 	tokens := float64(len(took))
 	early, late := median(took[:len(took)/4]), median(took[len(took)*3/4:])
 	slices.Sort(took)
 	middle, slow := median(took), took[len(took)*99/100]
-	b.ReportMetric(tokens/seconds, "tokens/s")
-	b.ReportMetric(middle.Seconds()*1000, "ms-median")
-	b.ReportMetric(slow.Seconds()*1000, "ms-p99")
-	b.ReportMetric(cpu*1000/tokens, "cpu-ms/token")
-	b.ReportMetric(float64(calls)/seconds, "DescribeTasks/s")
-	b.ReportMetric(2*tokens/float64(calls), "tasks/call")                // each is described before and after its delivery
-	if budget := DescribeRate * (seconds + 1); float64(calls) > budget { // with the burst
-		b.Errorf("%d calls of DescribeTasks in %.1f s, want at most %.0f", calls, seconds, budget)
+	for unit, n := range map[string]float64{
+		"tokens/s": tokens / seconds, "ms-median": middle.Seconds() * 1000, "ms-p99": slow.Seconds() * 1000, "cpu-ms/token": cpu * 1000 / tokens,
+		"DescribeTasks/s": calls / seconds, "tasks/call": 2 * tokens / calls, // each is described before and after its delivery
+	} {
+		b.ReportMetric(n, unit)
+	}
+	if budget := DescribeRate * (seconds + 1); calls > budget { // with the burst
+		b.Errorf("%.0f calls of DescribeTasks, want at most %.0f", calls, budget)
 	}
 	if tokens/cpu < loadRate {
 		b.Errorf("one processor gives %.0f tokens a second, want %d", tokens/cpu, loadRate)
@@ -121,6 +126,9 @@ func loadBroker(b *testing.B, name string, tasks *ecstest.ECS, arns []string) {
 	}
 	if late > 3*early+100*time.Millisecond {
 		b.Errorf("at first a token takes %s, at last %s: requests wait for each other", early, late)
+	}
+	if b.Failed() {
+		b.Logf("%.0f tokens in %.1f s, %s in the median, %s for 99 %%, %.2f s of processor time, %.0f calls of DescribeTasks", tokens, seconds, middle, slow, cpu, calls)
 	}
 }
 
