@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -93,18 +94,19 @@ func loadBroker(b *testing.B, name string, tasks *ecstest.ECS, arns []string) {
 	seconds := time.Since(start).Seconds()
 	calls = tasks.Calls("DescribeTasks") - calls
 	p.Signal(syscall.SIGTERM)
-	var cpu float64
-	if _, err := fmt.Sscan(p.Line(), &cpu); err != nil {
+	var cpu, waited float64
+	if _, err := fmt.Sscan(p.Line(), &cpu, &waited); err != nil {
 		b.Fatal(err)
 	}
 	if code := p.Wait(); code != 0 {
 		b.Fatalf("the broker ended with %d", code)
 	}
-	judge(b, took, seconds, cpu, float64(calls))
+	judge(b, took, seconds, cpu, float64(calls), waited > cpu)
 }
 
-// judge reports what the load has taken, and what of it is too much.
-func judge(b *testing.B, took []time.Duration, seconds, cpu, calls float64) {
+// judge reports what the load has taken, and what of it is too much. Latencies are not
+// judged on a machine that is busy with something else.
+func judge(b *testing.B, took []time.Duration, seconds, cpu, calls float64, busy bool) {
 	tokens := float64(len(took))
 	early, late := median(took[:len(took)/4]), median(took[len(took)*3/4:])
 	slices.Sort(took)
@@ -121,11 +123,14 @@ func judge(b *testing.B, took []time.Duration, seconds, cpu, calls float64) {
 	if tokens/cpu < loadRate {
 		b.Errorf("one processor gives %.0f tokens a second, want %d", tokens/cpu, loadRate)
 	}
-	if middle >= mostMedian {
+	if middle >= mostMedian && !busy {
 		b.Errorf("a token takes %s in the median, want less than %s", middle, mostMedian)
 	}
-	if late > 3*early+100*time.Millisecond {
+	if late > 3*early+100*time.Millisecond && !busy {
 		b.Errorf("at first a token takes %s, at last %s: requests wait for each other", early, late)
+	}
+	if busy {
+		b.Log("LATENCY NOT PROVEN: the broker has waited for a processor longer than it had one")
 	}
 	if b.Failed() {
 		b.Logf("%.0f tokens in %.1f s, %s in the median, %s for 99 %%, %.2f s of processor time, %.0f calls of DescribeTasks", tokens, seconds, middle, slow, cpu, calls)
@@ -215,7 +220,7 @@ func benchCertificate() tls.Certificate {
 }
 
 // loadedBroker is the broker of BenchmarkLoad. It prints its address and its certificate,
-// and after TERM the seconds of processor time that it took.
+// and after TERM the seconds of processor time that it took, and that it waited for one.
 func loadedBroker(args []string) int {
 	term, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -240,8 +245,28 @@ func loadedBroker(args []string) int {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
 		panic(err)
 	}
-	fmt.Println(time.Duration(usage.Utime.Nano() + usage.Stime.Nano()).Seconds())
+	fmt.Println(time.Duration(usage.Utime.Nano()+usage.Stime.Nano()).Seconds(), waitedForProcessor().Seconds())
 	return 0
+}
+
+// waitedForProcessor is how long the threads of this process were ready to run and did not.
+func waitedForProcessor() time.Duration {
+	var sum time.Duration
+	threads, err := filepath.Glob("/proc/self/task/*/schedstat")
+	if err != nil {
+		panic(err)
+	}
+	for _, thread := range threads {
+		var ran, waited time.Duration
+		text, err := os.ReadFile(thread)
+		if err == nil {
+			_, err = fmt.Sscan(string(text), &ran, &waited)
+		}
+		if err == nil { // it may have ended
+			sum += waited
+		}
+	}
+	return sum
 }
 
 func loadedOptions(ctx context.Context, name string) (Options, Elector, error) {
