@@ -210,8 +210,8 @@ type admitReport struct {
 	Findings []admission.Finding `json:"findings"`
 	// Usages are by namespace. Permissions are absent without a check.
 	Usages       map[string]*admission.UseSummary `json:"usages"`
-	Requirements []admission.Requirement       `json:"requirements"`
-	Permissions  *permission.Permissions   `json:"permissions,omitempty"`
+	Requirements []admission.Requirement          `json:"requirements"`
+	Permissions  *permission.Permissions          `json:"permissions,omitempty"`
 	// Error is what failed in AWS.
 	Error string `json:"error,omitempty"`
 }
