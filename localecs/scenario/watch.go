@@ -72,17 +72,20 @@ func (w *Watcher) current() bool {
 	return current
 }
 
-// knowsNodes reports whether the server's gossip knows the nodes of the checks. A
-// server that has started again takes those that it does not out of the catalog as
-// soon as it leads, with all their services; they come back by themselves (Consul:
-// reconcileReaped).
+// serfHealth is the check that Consul keeps of a node's agent.
+const serfHealth = "serfHealth"
+
+// knowsNodes reports whether the server's gossip knows the nodes of the checks that have
+// an agent. A server that has started again takes those that it does not out of the
+// catalog as soon as it leads, with all their services; they come back by themselves
+// (Consul: reconcileReaped).
 func (w *Watcher) knowsNodes(checks api.HealthChecks) bool {
 	members, err := w.client.Agent().MembersOpts(api.MembersOpts{})
 	if err != nil {
 		return false
 	}
 	return !slices.ContainsFunc(checks, func(c *api.HealthCheck) bool {
-		return !slices.ContainsFunc(members, func(m *api.AgentMember) bool { return strings.EqualFold(m.Name, c.Node) })
+		return c.CheckID == serfHealth && !slices.ContainsFunc(members, func(m *api.AgentMember) bool { return strings.EqualFold(m.Name, c.Node) })
 	})
 }
 
