@@ -3,7 +3,7 @@
 //
 // Flow: 1. Admit reads the document and its annotations, and decides whether it is to
 // be injected; 2. mutators change it, each on the result of the one before:
-// canonicalize, connect, constraints; 3. validators read a copy: the rules of ECS, of
+// canonicalize, connect, expose-check, constraints; 3. validators read a copy: the rules of ECS, of
 // the mesh, and of the time a stop takes; 4. all findings are returned at once, sorted.
 //
 // What the definition uses of Consul (Use) and the rights that this takes (UseRules) are part

@@ -5,8 +5,8 @@
 // gives no access to anything yet; 2. Redeem turns the grant into a Token, once;
 // 3. Revoke and Lookup work on the accessor, also after the broker was restarted.
 //
-// Owns: the terms request, grant and token, and the errors that the broker tells apart.
+// Owns: the terms request, grant and token, and the errors that the broker distinguishes.
 // Never does: decide whether a task may have a policy; log a secret.
-// Start reading at: Backend; the implementations are packages consul and vault below,
-// and package backendtest is the suite that all of them pass.
+// Start reading at: Backend. Packages consul and vault below implement it, and pass the
+// suite in suite_test.go.
 package backend

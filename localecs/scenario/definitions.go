@@ -24,7 +24,7 @@ type Sources struct {
 	Images Flags
 	// EngineImages: a container engine has the images, so none is missing.
 	EngineImages bool
-	// Secrets are values by the names that environment.Secret looks for.
+	// Secrets are values by the names that cluster.Secret looks for.
 	Secrets map[string]string
 	// EnvironmentFiles are absolute paths by ARN.
 	EnvironmentFiles map[string]string
