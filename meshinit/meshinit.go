@@ -185,7 +185,6 @@ func (r *run) steps() []step {
 		{"write proxy files", r.writeProxyFiles, ""},
 		{"write token", r.writeToken, ""},
 		{"redirect traffic", r.redirect, ""}, // no request to Consul comes after it
-		{"write status", r.reportReady, ""},
 	}
 }
 
@@ -207,5 +206,5 @@ func (r *run) run(ctx context.Context) error {
 		}
 		r.Log.Debug("step finished", logkey.Step, s.name, logkey.Elapsed, time.Since(start))
 	}
-	return nil
+	return r.reportReady(ctx)
 }

@@ -107,7 +107,13 @@ func (r *run) reportStep(name string) (end func()) {
 	}
 }
 
-func (r *run) reportReady(context.Context) error { return r.report(ready, "") }
+// reportReady is no step, since the report of a step that lasts could replace the outcome.
+func (r *run) reportReady(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("write status: %w", context.Cause(ctx))
+	}
+	return r.report(ready, "")
+}
 
 // reportFailure ends the wait of the other containers. A run that failed before it
 // knew its task asks once more for it.
