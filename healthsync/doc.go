@@ -2,9 +2,9 @@
 // TTL checks, and takes the task out of traffic when it ends.
 //
 // Flow: 1. wait for mesh-init, the service token and the first metadata answer; 2. each
-// second read the metadata and let diff say which checks to write: those that
+// tick read the metadata and let diff say which checks to write: those that
 // changed and those whose TTL wants a refresh; 3. write them; 4. on SIGTERM or
-// SIGINT write critical for all checks, or deregister a gateway at its agent, with retries,
+// SIGINT write critical for all checks, or deregister a gateway that leaves by it, with retries,
 // or deregister the services at the servers when the agent is gone or there is none; 5. log out the
 // tokens, when a client-entrypoint runs the agent not before the applications stopped.
 //

@@ -28,8 +28,8 @@ const (
 	gatewayEnd = time.Second
 )
 
-// drain takes the task out of traffic: critical for all checks or without the gateway,
-// then the logouts, inside the stop timeout. It knows no other status than critical, and
+// drain takes the task out of traffic by critical checks or the gateway's deregistration,
+// then come the logouts, inside the stop timeout. It knows no other status than critical, and
 // nothing runs after it.
 func (s *syncer) drain(ended context.Context) error {
 	start, budget := time.Now(), workload.NewStopBudget(s.stop)
@@ -47,20 +47,16 @@ func (s *syncer) drain(ended context.Context) error {
 	if s.cfg.Gateway != nil {
 		limit = min(limit, budget.MaxDelay+gatewayEnd)
 	}
-	registered := s.atServers && s.known
-	if registered && leavesEarly(s.cfg.Gateway) {
-		err, registered = errors.Join(err, s.deregister(ctx)), false
-	}
 	s.awaitApplications(ctx, limit-time.Since(start))
-	if registered {
+	if s.atServers && s.known && (err != nil || !leavesEarly(s.cfg.Gateway)) {
 		err = errors.Join(err, s.deregister(ctx))
 	}
 	s.logOutAll(ctx)
 	return err
 }
 
-// latchCritical writes critical for every check, all at once, or deregisters the gateway
-// without checks, within limit.
+// latchCritical writes critical for every check, all at once, or deregisters a gateway that
+// has none or leaves early, within limit.
 func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 	if !s.wanted() {
 		return nil
@@ -91,7 +87,7 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 	switch {
 	case slices.Contains(gone, true):
 		err = errors.Join(err, s.deregister(ctx))
-	case err == nil && s.checkless():
+	case err == nil && s.deregistersFirst():
 		s.Log.Info("deregistered the gateway", logkey.ServiceID, s.w.ID)
 	case err == nil:
 		s.Log.Info("left all checks critical", logkey.Checks, checks)
@@ -122,11 +118,15 @@ func (s *syncer) deregister(ctx context.Context) error {
 	return nil
 }
 
-// criticalWrites are one for each check, for a gateway without checks its deregistration,
+// criticalWrites are one for each check, for a gateway that leaves by it its deregistration,
 // and without an agent one for all checks, since they are in one place.
 func (s *syncer) criticalWrites() []*criticalWrite {
-	if s.checkless() {
-		return []*criticalWrite{{syncer: s, ids: []string{s.w.ID}, put: s.deregisterGateway}}
+	if s.deregistersFirst() {
+		w := &criticalWrite{syncer: s, what: "deregister gateway", ids: []string{s.w.ID}, put: s.deregisterGateway}
+		for _, check := range s.w.SyncChecks { // a passing write may register it again
+			w.ids = append(w.ids, check.ID)
+		}
+		return []*criticalWrite{w}
 	}
 	checks := slices.Collect(slices.Chunk(s.w.SyncChecks, 1))
 	if s.atServers {
@@ -134,7 +134,7 @@ func (s *syncer) criticalWrites() []*criticalWrite {
 	}
 	var writes []*criticalWrite
 	for _, together := range checks {
-		w := &criticalWrite{syncer: s}
+		w := &criticalWrite{syncer: s, what: "write critical"}
 		var changes []change
 		for _, check := range together {
 			w.ids = append(w.ids, check.ID)
@@ -155,7 +155,8 @@ func (s *syncer) criticalWrites() []*criticalWrite {
 // criticalWrite is the last write of checks or of a gateway.
 type criticalWrite struct {
 	*syncer
-	ids     []string // of the checks or the gateway
+	what    string   // in errors and log lines
+	ids     []string // of the checks, after the gateway's if that is deregistered
 	put     func(context.Context) error
 	refused time.Time // since when the agent refuses connections
 	gone    bool
@@ -172,14 +173,14 @@ func (w *criticalWrite) settled(ctx context.Context) (gone bool, err error) {
 		}
 	}
 	if err != nil {
-		return false, fmt.Errorf("write critical for %q: %w", w.ids, err)
+		return false, fmt.Errorf("%s %q: %w", w.what, w.ids, err)
 	}
 	return w.gone, nil
 }
 
 func (w *criticalWrite) untilDone(ctx context.Context) error {
 	log := w.Log.With(logkey.CheckID, w.ids)
-	err := retry.Do(ctx, retry.LocalAgent(), log, "write critical", w.classify, w.once)
+	err := retry.Do(ctx, retry.LocalAgent(), log, w.what, w.classify, w.once)
 	if w.gone = errors.Is(err, errAgentGone); w.gone {
 		return nil
 	}

@@ -2,6 +2,7 @@ package healthsync
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -120,6 +121,12 @@ func TestGatewayOfAFailingAgent(t *testing.T) {
 				if r.agent.out != (tt.code == 0) {
 					t.Errorf("deregistered: %t", r.agent.out)
 				}
+				if r.err != nil && !strings.HasPrefix(r.err.Error(), `deregister gateway ["web-0f9de17a"]: `) {
+					t.Errorf("error %v", r.err)
+				}
+				if n := r.logged("write critical"); n != 0 {
+					t.Errorf("%d lines about critical:\n%s", n, r.log)
+				}
 			})
 		})
 	}
@@ -196,7 +203,8 @@ func TestGatewayWithoutAnAgent(t *testing.T) {
 }
 
 // TestMeshGatewayIsDeregisteredFirst: across a federation Consul sends traffic to it whatever
-// its check is, so its proxy, which ends 3 s later, outlives the registration.
+// its check is, so its proxy, which ends 3 s later, outlives the registration. Nothing else
+// is written at TERM, which could delay that.
 func TestMeshGatewayIsDeregisteredFirst(t *testing.T) {
 	t.Parallel()
 	atServers(t, nil, func(r *rig) {
@@ -210,6 +218,8 @@ func TestMeshGatewayIsDeregisteredFirst(t *testing.T) {
 			deregistered = append(deregistered, time.Since(r.servers.start))
 			return nil
 		}
+		r.wantPuts(put{0, map[string]string{"consul-dataplane": "passing"}})
+		r.catalog.setAnswer(func(put) error { return errHang })
 		time.AfterFunc(3*sec, func() { r.metadata.stop("sidecar-proxy") })
 		if took, err := r.term(); err != nil || took < 3*sec || took > 4*sec {
 			t.Errorf("took %s, %v; want its proxy's 3 s", took, err)
@@ -217,6 +227,50 @@ func TestMeshGatewayIsDeregisteredFirst(t *testing.T) {
 		if d := cmp.Diff([]time.Duration{500 * time.Millisecond}, deregistered); d != "" {
 			t.Errorf("deregistered at (-want +got):\n%s", d)
 		}
+		r.wantPuts()
+		for text, want := range map[string]int{"deregistered the gateway": 1, "after their last requests": 0} {
+			if n := r.logged(text); n != want {
+				t.Errorf("%d lines with %q, want %d:\n%s", n, text, want, r.log)
+			}
+		}
 		r.wantLogOuts("service-secret")
 	})
+}
+
+// TestMeshGatewayIsDeregisteredAgain: the servers may apply a passing write without an answer
+// late. What is not deregistered at TERM is tried once more at the end.
+func TestMeshGatewayIsDeregisteredAgain(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		write, deregister error
+		want              []time.Duration // of the deregistrations after TERM
+		exit              int
+	}{
+		"after a passing write that was cut off": {errHang, nil, []time.Duration{0, sec}, 0},
+		"after a refusal":                        {nil, errDenied, []time.Duration{0, 0}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			atServers(t, nil, func(r *rig) {
+				r.cfg.Gateway = &config.Gateway{Kind: "mesh-gateway", Name: "web"}
+				r.metadata.set(map[string]string{"sidecar-proxy": "HEALTHY"}, nil)
+				r.catalog.setAnswer(func(put) error { return tc.write })
+				r.run()
+				r.pass(500 * time.Millisecond)
+				r.metadata.stop("sidecar-proxy")
+				at := time.Now()
+				var got []time.Duration
+				r.servers.answer = func(string) error {
+					got = append(got, time.Since(at))
+					return tc.deregister
+				}
+				if _, err := r.term(); cli.ExitCode(err) != tc.exit {
+					t.Errorf("exit code %d for %v, want %d", cli.ExitCode(err), err, tc.exit)
+				}
+				if d := cmp.Diff(tc.want, got); d != "" {
+					t.Errorf("deregistered after (-want +got):\n%s", d)
+				}
+			})
+		})
+	}
 }

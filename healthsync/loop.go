@@ -47,7 +47,7 @@ func (s *syncer) loop(ctx context.Context) {
 // them.
 func (s *syncer) pause() time.Duration {
 	if len(s.failing) > 0 {
-		return max(failingPause, s.startup.pause())
+		return failingPause
 	}
 	return s.startup.pause()
 }

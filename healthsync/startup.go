@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// startupTick takes the place of Tick while a container has neither a first
+	// startupTick takes the place of tick while a container has neither a first
 	// result of ECS nor a port that serves: each tick is start-up time.
 	startupTick = 200 * time.Millisecond
 	// servesTimeout bounds one look at a port of loopback.

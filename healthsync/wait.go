@@ -16,16 +16,15 @@ import (
 // awaitApplications keeps the service token for the last requests of the applications,
 // or of a gateway's callers, at most for limit: Envoy receives changes upstream by it.
 // That needs an agent that outlives them, which only client-entrypoint promises. Without
-// an agent the registration stays, too, and until the proxy has stopped.
+// an agent the registration stays, too, and until the proxy has stopped, unless it is that
+// of a mesh gateway, which is deregistered before.
 func (s *syncer) awaitApplications(ctx context.Context, limit time.Duration) {
+	if limit <= 0 || !s.reloadToken() || !s.atServers && (!s.login || !s.agentStays()) {
+		return
+	}
 	why := "their last requests need the service token"
-	switch {
-	case limit <= 0, !s.reloadToken():
-		return
-	case s.atServers:
+	if s.atServers && !leavesEarly(s.cfg.Gateway) {
 		why = "they are deregistered after their last requests"
-	case !s.login || !s.agentStays():
-		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

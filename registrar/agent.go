@@ -42,7 +42,7 @@ func (a *agent) Deregister(ctx context.Context, token string, w workload.Workloa
 	for _, id := range serviceIDs(w) {
 		err := a.client.Agent().ServiceDeregisterOpts(id, query(ctx, token, w))
 		if err != nil && consulutil.Classify(err) != retry.Gone {
-			errs = append(errs, fmt.Errorf("deregister service %q: %w", id, err))
+			errs = append(errs, refusal(fmt.Sprintf("deregister service %q", id), w.Name, err))
 		}
 	}
 	return errors.Join(errs...)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/meshtask/consul-ecs/config"
@@ -55,5 +56,23 @@ func TestRequests(t *testing.T) {
 		if !slices.Equal(got, s.want) {
 			t.Errorf("%s:\n got %q\nwant %q", s.name, got, s.want)
 		}
+	}
+}
+
+// TestRefusedDeregistrationNamesItsRemedy: of each service.
+func TestRefusedDeregistrationNamesItsRemedy(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, `Permission denied: token with AccessorID 'a' lacks permission 'service:write' on "gw"`, http.StatusForbidden)
+	}))
+	defer server.Close()
+	client, err := consulutil.NewClient(consulutil.Options{Address: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gateway := workload.Workload{Gateway: "mesh-gateway", Name: "gw", ID: "gw-1", Proxy: workload.Proxy{ID: "gw-1"}}
+	err = New(&config.Config{})(client).Deregister(context.Background(), "tok", gateway)
+	if want := `the token needs a service identity for "gw"`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %q in it", err, want)
 	}
 }

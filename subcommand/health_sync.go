@@ -46,8 +46,9 @@ logs it out after them, or 12 s before the stop timeout ends. When the container
 consul-client stops before them, both tokens are logged out at once.
 
 A mesh gateway is deregistered on TERM or INT, before its callers have gone, because
-Consul sends them to it whatever its health is; a later run of the container registers
-it again. Its token is logged out when Envoy has stopped, after 6 s at most.
+Consul sends them to it whatever its health is. A later run of the container registers
+it again; with login, once mesh-init has written a new token. Its token is logged out
+when Envoy has stopped, after 6 s at most.
 
 When the agent refuses connections for 5 s after TERM, the services are taken out
 of the servers' catalog at consulHTTPAddr: an agent that died has not done so.
