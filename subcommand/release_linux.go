@@ -16,26 +16,28 @@ import (
 // does so again, after pauses that become longer.
 func releaseProgramAfter(pause time.Duration) {
 	time.AfterFunc(pause, func() {
-		_ = releaseProgram() // without it there is only more memory in use
+		_, _ = releaseProgram() // without it there is only more memory in use
 		releaseProgramAfter(6 * pause)
 	})
 }
 
-func releaseProgram() error {
+// releaseProgram returns how many mappings it released.
+func releaseProgram() (int, error) {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
-		return err
+		return 0, err
 	}
-	for _, m := range programMappings(string(maps), program) {
+	mappings := programMappings(string(maps), program)
+	for _, m := range mappings {
 		if _, _, errno := syscall.Syscall(syscall.SYS_MADVISE, m.start, m.end-m.start, syscall.MADV_DONTNEED); errno != 0 {
-			return fmt.Errorf("release %x-%x of %s: %w", m.start, m.end, program, errno)
+			return 0, fmt.Errorf("release %x-%x of %s: %w", m.start, m.end, program, errno)
 		}
 	}
-	return nil
+	return len(mappings), nil
 }
 
 // mapping is a part of a process's memory.

@@ -29,8 +29,8 @@ func TestProgramMappingsAreThoseOfItsCode(t *testing.T) {
 func TestProgramRunsOnAfterItsPagesAreReleased(t *testing.T) {
 	t.Parallel()
 	for range 3 {
-		if err := releaseProgram(); err != nil {
-			t.Error(err)
+		if n, err := releaseProgram(); err != nil || n == 0 {
+			t.Errorf("released %d mappings, %v; want one and more", n, err)
 		}
 	}
 }
