@@ -48,8 +48,8 @@ type LockOptions struct {
 	Log    hclog.Logger
 }
 
-// sessionRule is the ACL rule that sessions need.
-const sessionRule = `session_prefix "" { policy = "write" }`
+// SessionRule is the ACL rule that sessions need, and so locks.
+const SessionRule = `session_prefix "" { policy = "write" }`
 
 // Lock is the lock of a leader, an api.Lock. Lead may be called again after
 // it has returned, and by one goroutine at a time.
@@ -182,7 +182,7 @@ func (l *Lock) openSession(ctx context.Context) error {
 		Name: l.Session, TTL: lockTTL.String(), LockDelay: LockDelay, Behavior: api.SessionBehaviorRelease,
 	}, l.write(ctx))
 	if err != nil {
-		return fmt.Errorf("make the leader's session: %w", explainLock(err, sessionRule))
+		return fmt.Errorf("make the leader's session: %w", explainLock(err, SessionRule))
 	}
 	l.session = id
 	return nil

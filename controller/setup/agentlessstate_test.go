@@ -85,26 +85,26 @@ func TestAgentlessInPartition(t *testing.T) {
 func TestControllersOfOneClusterHaveOwnRecords(t *testing.T) {
 	t.Parallel()
 	a, b := agent(t, Options{}), agentlessState(t, Options{})
-	if got, want := a.RecordKey(), "consul-ecs/setup/trust/"+mainCluster; got != want {
+	if got, want := a.recordKey(), "consul-ecs/setup/trust/"+mainCluster; got != want {
 		t.Errorf("agent: %s, want %s", got, want)
 	}
-	if got, want := b.RecordKey(), "consul-ecs/setup/trust/"+mainCluster+"/agentless"; got != want {
+	if got, want := b.recordKey(), "consul-ecs/setup/trust/"+mainCluster+"/agentless"; got != want {
 		t.Errorf("agentless: %s, want %s", got, want)
 	}
-	if a.LockKey() != b.LockKey() || a.RecordPrefix() != b.RecordPrefix() {
+	if a.lockKey() != b.lockKey() || a.recordPrefix() != b.recordPrefix() {
 		t.Error("they share neither lock nor records")
 	}
-	found := apply(t, nothing(a), a.Compare(nothing(a)))
+	found := apply(t, nothing(a), a.compare(nothing(a)))
 	narrow, err := Agentless(Options{Cluster: mainCluster, RolePath: "/narrow/"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	found = apply(t, found, narrow.Compare(found))
+	found = apply(t, found, narrow.compare(found))
 	want := []string{ours, "arn:aws:iam::123456789012:role/narrow/*"}
 	if diff := cmp.Diff(want, found.Methods["iam-ecs-service-token"].Config["BoundIAMPrincipalARNs"]); diff != "" {
 		t.Errorf("trust (-want +got):\n%s", diff)
 	}
-	if p := a.Compare(found); len(p.Writes) > 0 {
+	if p := a.compare(found); len(p.Writes) > 0 {
 		t.Errorf("the first controller then writes %+v", p.Writes)
 	}
 }
@@ -128,7 +128,7 @@ func TestCompareNode(t *testing.T) {
 		"made by a task": {"10.0.0.9", &api.Node{Node: "n", Address: "10.0.0.9"}, &api.CatalogRegistration{Node: "n", Address: "10.0.0.9", NodeMeta: synthetic}, []string{"Meta"}},
 	} {
 		s := State{Node: &Node{Name: "n", Address: tt.address}}
-		p := s.Compare(Found{Nodes: map[string]*api.Node{"n": tt.found}})
+		p := s.compare(Found{Nodes: map[string]*api.Node{"n": tt.found}})
 		if tt.want == nil {
 			if len(p.Writes) > 0 {
 				t.Errorf("%s: writes %+v", name, p.Writes)
@@ -140,7 +140,7 @@ func TestCompareNode(t *testing.T) {
 			t.Errorf("%s: writes (-want +got):\n%s", name, diff)
 		}
 	}
-	if p := (State{Node: &Node{Name: "n"}}).Compare(Found{}); len(p.Writes) > 0 {
+	if p := (State{Node: &Node{Name: "n"}}).compare(Found{}); len(p.Writes) > 0 {
 		t.Errorf("not read: writes %+v", p.Writes)
 	}
 }

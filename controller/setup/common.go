@@ -22,8 +22,6 @@ const (
 
 	// KeyRule is the ACL rule that keys below KeyPrefix need.
 	KeyRule = `key_prefix "` + KeyPrefix + `" { policy = "write" }`
-	// sessionRule is the ACL rule that sessions need, and so locks.
-	sessionRule = `session_prefix "" { policy = "write" }`
 
 	defaultPartition = "default"
 	defaultNamespace = "default"

@@ -57,9 +57,9 @@ type Refusal struct {
 	Err error
 }
 
-// Compare plans the writes that turn what was found into what is wanted. It
+// compare plans the writes that turn what was found into what is wanted. It
 // plans nothing where nothing differs.
-func (s State) Compare(f Found) Plan {
+func (s State) compare(f Found) Plan {
 	var p Plan
 	var all []Object
 	if s.Partition != "" {

@@ -101,7 +101,7 @@ func TestCompareFromNothingAndAgain(t *testing.T) {
 	t.Parallel()
 	s := agent(t, Options{})
 	f := nothing(s)
-	p := s.Compare(f)
+	p := s.compare(f)
 	want := []string{
 		"policy consul-ecs-client-policy new",
 		"role consul-ecs-client-role new",
@@ -116,7 +116,7 @@ func TestCompareFromNothingAndAgain(t *testing.T) {
 	if diff := cmp.Diff(want, steps(p)); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
-	if again := s.Compare(apply(t, f, p)); len(again.Writes)+len(again.Notes)+len(again.Refused) > 0 {
+	if again := s.compare(apply(t, f, p)); len(again.Writes)+len(again.Notes)+len(again.Refused) > 0 {
 		t.Errorf("a second plan: %+v", again)
 	}
 }
@@ -124,7 +124,7 @@ func TestCompareFromNothingAndAgain(t *testing.T) {
 // made is a Consul that has everything, changed by the test.
 func made(t testing.TB, s State, change func(*Found)) Found {
 	t.Helper()
-	f := apply(t, nothing(s), s.Compare(nothing(s)))
+	f := apply(t, nothing(s), s.compare(nothing(s)))
 	change(&f)
 	return f
 }
@@ -189,11 +189,11 @@ func TestCompare(t *testing.T) {
 			t.Parallel()
 			s := agent(t, Options{})
 			f := made(t, s, c.change)
-			p := s.Compare(f)
+			p := s.compare(f)
 			if diff := cmp.Diff(c.want, steps(p)); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}
-			if again := steps(s.Compare(apply(t, f, p))); len(again) > 0 {
+			if again := steps(s.compare(apply(t, f, p))); len(again) > 0 {
 				t.Errorf("a second plan: %q", again)
 			}
 		})
@@ -207,7 +207,7 @@ func TestCompareSelectorOfOurs(t *testing.T) {
 	s := State{Rules: []BindingRule{want}}
 	f := Found{Methods: map[string]*api.ACLAuthMethod{"m": {}}, Rules: map[string][]*api.ACLBindingRule{
 		"m": {{ID: "1", AuthMethod: "m", Description: "d", BindType: "role", BindName: "r"}}}}
-	p := s.Compare(f)
+	p := s.compare(f)
 	if diff := cmp.Diff([]string{"binding rule m: d Selector"}, steps(p)); diff != "" {
 		t.Fatal(diff)
 	}
@@ -223,7 +223,7 @@ func TestCompareKeepsTheOrder(t *testing.T) {
 	f := nothing(s)
 	f.NoPartition = true
 	done := map[Object]bool{}
-	for _, w := range s.Compare(f).Writes {
+	for _, w := range s.compare(f).Writes {
 		for _, n := range w.Needs {
 			if !done[n] {
 				t.Errorf("%s needs %s, which comes later or not at all", w.Object, n)

@@ -235,11 +235,11 @@ func TestLostLockStopsWrites(t *testing.T) {
 	held.end = sinceBoot() // as after a pause
 	found, _ := s.read(t.Context(), s.Wanted)
 	failed := failures{}
-	if changes := s.apply(t.Context(), held, s.Wanted.Compare(found), failed); len(changes) > 0 {
+	if changes := s.apply(t.Context(), held, s.Wanted.compare(found), failed); len(changes) > 0 {
 		t.Errorf("wrote without the lock:\n%s", text(changes))
 	}
 	// As when the machine was suspended between hold and write.
-	for _, w := range s.Wanted.Compare(found).Writes {
+	for _, w := range s.Wanted.compare(found).Writes {
 		if err := s.write(t.Context(), held, w); !errors.Is(err, errLost) {
 			t.Errorf("%s: got %v", w.Object, err)
 		}

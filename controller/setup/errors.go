@@ -73,7 +73,7 @@ const (
 func agentObject() Object   { return Object{Kind: kindAgent, Name: "self"} }
 func sessionObject() Object { return Object{Kind: kindSession, Name: "lock"} }
 func lockObject(s State) Object {
-	return Object{Kind: kindLock, Name: s.LockKey()}
+	return Object{Kind: kindLock, Name: s.lockKey()}
 }
 
 // explain notes the ACL rule that a refused request needs, for consulutil.Advise, and
@@ -104,7 +104,7 @@ func (s *Setup) rule(o Object) string {
 	case kindRecord, kindLock:
 		return KeyRule
 	case kindSession:
-		return sessionRule
+		return consulutil.SessionRule
 	case kindNode:
 		return `node_prefix "" { policy = "write" }`
 	case kindAgent:

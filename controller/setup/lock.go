@@ -52,7 +52,7 @@ func (s *Setup) acquire(ctx context.Context) (*lock, error) {
 	l.session, _, err = s.Client.Session().CreateNoChecks(&api.SessionEntry{
 		Name: "consul-ecs setup of " + s.Wanted.Cluster, TTL: lockTTL.String(),
 		LockDelay: lockDelay, Behavior: api.SessionBehaviorRelease,
-	}, s.writeOptions(ctx, s.Wanted.KeyScope()))
+	}, s.writeOptions(ctx, s.Wanted.keyScope()))
 	if err != nil {
 		return nil, fmt.Errorf("make a session for the setup lock: %w", s.explain(sessionObject(), err))
 	}
@@ -61,14 +61,14 @@ func (s *Setup) acquire(ctx context.Context) (*lock, error) {
 		if cause := context.Cause(ctx); cause != nil {
 			err = fmt.Errorf("%w; the last answer: %w", cause, err)
 		}
-		return nil, fmt.Errorf("take the setup lock %s: %w", s.Wanted.LockKey(), err)
+		return nil, fmt.Errorf("take the setup lock %s: %w", s.Wanted.lockKey(), err)
 	}
 	return l, nil
 }
 
 // take tries until the key is ours.
 func (l *lock) take(ctx context.Context) error {
-	kv, scope := l.setup.Client.KV(), l.setup.Wanted.KeyScope()
+	kv, scope := l.setup.Client.KV(), l.setup.Wanted.keyScope()
 	for {
 		ok, _, err := kv.Acquire(l.pair(), l.setup.writeOptions(ctx, scope))
 		if err != nil {
@@ -88,8 +88,8 @@ func (l *lock) take(ctx context.Context) error {
 
 // wait waits until the lock may be free.
 func (l *lock) wait(ctx context.Context) error {
-	kv, key := l.setup.Client.KV(), l.setup.Wanted.LockKey()
-	options := l.setup.queryOptions(ctx, l.setup.Wanted.KeyScope())
+	kv, key := l.setup.Client.KV(), l.setup.Wanted.lockKey()
+	options := l.setup.queryOptions(ctx, l.setup.Wanted.keyScope())
 	pair, meta, err := kv.Get(key, options)
 	if err == nil && pair != nil && pair.Session != "" {
 		options.WaitIndex, options.WaitTime = meta.LastIndex, lockPoll
@@ -127,7 +127,7 @@ func (l *lock) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.end-sinceBoot(), errLost)
 	defer cancel()
 	end := sinceBoot() + lockTTL - lockMargin
-	entry, _, err := l.setup.Client.Session().Renew(l.session, l.setup.writeOptions(ctx, l.setup.Wanted.KeyScope()))
+	entry, _, err := l.setup.Client.Session().Renew(l.session, l.setup.writeOptions(ctx, l.setup.Wanted.keyScope()))
 	switch {
 	case err != nil:
 		return fmt.Errorf("renew the session of the setup lock: %w", l.setup.explain(sessionObject(), err))
@@ -143,17 +143,17 @@ func (l *lock) renew(ctx context.Context) error {
 func (l *lock) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockMargin)
 	defer cancel()
-	options := l.setup.writeOptions(ctx, l.setup.Wanted.KeyScope())
+	options := l.setup.writeOptions(ctx, l.setup.Wanted.keyScope())
 	_, _, err := l.setup.Client.KV().Release(l.pair(), options)
 	_, destroyErr := l.setup.Client.Session().Destroy(l.session, options)
 	if err := errors.Join(err, destroyErr); err != nil {
-		l.setup.Log.Warn("setup lock was not released; it expires with its session", logkey.Path, l.setup.Wanted.LockKey(), logkey.Error, err)
+		l.setup.Log.Warn("setup lock was not released; it expires with its session", logkey.Path, l.setup.Wanted.lockKey(), logkey.Error, err)
 	}
 }
 
 // pair is the lock's key; its value names the holder, for operators.
 func (l *lock) pair() *api.KVPair {
-	return &api.KVPair{Key: l.setup.Wanted.LockKey(), Value: []byte(l.setup.Wanted.Cluster), Session: l.session}
+	return &api.KVPair{Key: l.setup.Wanted.lockKey(), Value: []byte(l.setup.Wanted.Cluster), Session: l.session}
 }
 
 // queryOptions are of a consistent read: a server that was just restarted knows no

@@ -29,7 +29,7 @@ func TestMethodKeepsOperatorSettings(t *testing.T) {
 			"AllowedSTSHeaderValues": []any{"X-Extra"}, "OfALaterVersion": map[string]any{"a": 1.0},
 		}
 	})
-	p := s.Compare(f)
+	p := s.compare(f)
 	if diff := cmp.Diff([]string{
 		"auth method iam-ecs-service-token BoundIAMPrincipalARNs +" + ours + " EnableIAMEntityDetails IAMEntityTags NamespaceRules",
 	}, steps(p)); diff != "" {
@@ -76,7 +76,7 @@ func TestOrderIsNoDifference(t *testing.T) {
 		},
 	} {
 		f := made(t, s, func(f *Found) { f.Methods[ServiceMethod].Config = config })
-		if got := steps(s.Compare(f)); len(got) > 0 {
+		if got := steps(s.compare(f)); len(got) > 0 {
 			t.Errorf("%s: writes %q", name, got)
 		}
 	}
@@ -98,7 +98,7 @@ func TestMethodConfigInOtherWords(t *testing.T) {
 			}},
 	} {
 		f := made(t, s, func(f *Found) { f.Methods[ServiceMethod].Config = c.have })
-		p := s.Compare(f)
+		p := s.compare(f)
 		if len(p.Writes) != 1 {
 			t.Errorf("%s: writes %q", name, steps(p))
 			continue
@@ -113,7 +113,7 @@ func TestMethodOfAnotherType(t *testing.T) {
 	t.Parallel()
 	s := agent(t, Options{})
 	f := made(t, s, func(f *Found) { f.Methods[ClientMethod].Type = "jwt"; f.Rules[ServiceMethod] = nil })
-	p := s.Compare(f)
+	p := s.compare(f)
 	if len(p.Refused) != 1 || p.Refused[0].Object != (Object{kindMethod, ClientMethod}) || !strings.Contains(p.Refused[0].Err.Error(), `has type "jwt"`) {
 		t.Errorf("refused %+v", p.Refused)
 	}

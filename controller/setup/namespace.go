@@ -13,8 +13,8 @@ type FoundNamespaces struct {
 	Namespaces []*api.Namespace
 }
 
-// NamespacePolicy is the wanted policy of the partition's tasks.
-func (s State) NamespacePolicy() Policy {
+// namespacePolicy is the wanted policy of the partition's tasks.
+func (s State) namespacePolicy() Policy {
 	return Policy{
 		Name:        crossNamespacePolicy,
 		Description: "Allow service and node reads across namespaces within the partition",
@@ -30,16 +30,16 @@ func (s State) NamespacePolicy() Policy {
 	}
 }
 
-// CompareNamespaces plans the namespaces that live tasks name: each that is
+// compareNamespaces plans the namespaces that live tasks name: each that is
 // missing is made, with the cross-namespace policy as its default, which the
 // partition's default namespace gets, too. Other namespaces, and whatever else
 // these have, stay. Without a partition it plans nothing.
-func (s State) CompareNamespaces(names []string, f FoundNamespaces) Plan {
+func (s State) compareNamespaces(names []string, f FoundNamespaces) Plan {
 	var p Plan
 	if s.Partition == "" {
 		return p
 	}
-	want := s.NamespacePolicy()
+	want := s.namespacePolicy()
 	p.policy(want, Found{Policies: map[string]*api.ACLPolicy{want.Name: f.Policy}}, nil)
 	scope, needs := Scope{Partition: s.Partition}, []Object{{kindPolicy, want.Name}}
 	for _, name := range sortedUnique(append([]string{defaultNamespace}, names...)) {

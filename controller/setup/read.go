@@ -55,8 +55,8 @@ func (s *Setup) read(ctx context.Context, state State) (found Found, failed fail
 			file(ctx, s, found, failed, found.Rules, r.Object(), r.Scope, r.Method, acl.BindingRuleList)
 		}
 	}
-	record := Object{Kind: kindRecord, Name: state.RecordKey()}
-	if pairs, ok := get(ctx, s, failed, record, state.KeyScope(), state.RecordPrefix(), s.Client.KV().List); ok {
+	record := Object{Kind: kindRecord, Name: state.recordKey()}
+	if pairs, ok := get(ctx, s, failed, record, state.keyScope(), state.recordPrefix(), s.Client.KV().List); ok {
 		found.Records = map[string][]byte{}
 		for _, p := range pairs {
 			found.Records[p.Key] = p.Value
@@ -101,7 +101,7 @@ func (s *Setup) readNode(name string, q *api.QueryOptions) (*api.Node, *api.Quer
 
 func (s *Setup) readNamespaces(ctx context.Context) (found FoundNamespaces, failed failures) {
 	failed = failures{}
-	p := s.Wanted.NamespacePolicy()
+	p := s.Wanted.namespacePolicy()
 	found.Policy, _ = get(ctx, s, failed, Object{Kind: kindPolicy, Name: p.Name}, p.Scope, p.Name, s.Client.ACL().PolicyReadByName)
 	list := Object{Kind: kindNamespace, Name: "list of " + p.Scope.Partition}
 	found.Namespaces, _ = get(ctx, s, failed, list, Scope{Partition: p.Scope.Partition}, "", func(_ string, q *api.QueryOptions) ([]*api.Namespace, *api.QueryMeta, error) {

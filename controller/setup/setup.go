@@ -51,7 +51,7 @@ func (s *Setup) Ensure(ctx context.Context) (Changes, error) {
 	changes, err := s.ensure(ctx, state)
 	if s.Wanted.ACLsOptional && consulutil.ACLsDisabled(err) {
 		s.logNotes([]Note{{Text: noteNoACLs}})
-		state = s.Wanted.WithoutACLs()
+		state = s.Wanted.withoutACLs()
 		var more Changes
 		more, err = s.ensure(ctx, state)
 		changes = append(changes, more...)
@@ -66,7 +66,7 @@ func (s *Setup) Ensure(ctx context.Context) (Changes, error) {
 func (s *Setup) ensure(ctx context.Context, state State) (Changes, error) {
 	return s.converge(ctx, func(ctx context.Context) (Plan, failures) {
 		found, failed := s.read(ctx, state)
-		return state.Compare(found), failed
+		return state.compare(found), failed
 	})
 }
 
@@ -82,7 +82,7 @@ func (s *Setup) EnsureNamespaces(ctx context.Context, names []string) (Changes, 
 		if len(failed) > 0 {
 			return Plan{}, failed
 		}
-		return s.Wanted.CompareNamespaces(names, found), nil
+		return s.Wanted.compareNamespaces(names, found), nil
 	})
 	return changes, consulutil.Advise(err)
 }
@@ -95,7 +95,7 @@ func (s *Setup) here(ctx context.Context) (State, error) {
 	}
 	primary, err := s.primary(ctx)
 	if err != nil || !primary {
-		return s.Wanted.ForSecondary(), err
+		return s.Wanted.forSecondary(), err
 	}
 	return s.Wanted, nil
 }

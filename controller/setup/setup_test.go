@@ -15,7 +15,7 @@ func TestEnsureMakesEverythingOnce(t *testing.T) {
 	s := l.setup(t, c, Options{})
 	want := "policy " + l.policy() + " created\n" +
 		"role " + l.role() + " created\n" +
-		"record " + s.Wanted.RecordKey() + " created\n" +
+		"record " + s.Wanted.recordKey() + " created\n" +
 		"auth method " + l.clientMethod() + " created\n" +
 		"auth method " + l.serviceMethod() + " created\n" +
 		"binding rule " + l.clientMethod() + ": Bind a policy for Consul clients on ECS created\n" +

@@ -118,19 +118,19 @@ type Anonymous struct{ Policy Policy }
 // anonymousToken is the accessor ID of the anonymous token in every Consul.
 const anonymousToken = "00000000-0000-0000-0000-000000000002"
 
-// LockKey is the KV key of the lock around all writes of setup.
-func (s State) LockKey() string { return s.keys() + "lock" }
+// lockKey is the KV key of the lock around all writes of setup.
+func (s State) lockKey() string { return s.keys() + "lock" }
 
-// RecordPrefix is the KV prefix of the records of all controllers that share
+// recordPrefix is the KV prefix of the records of all controllers that share
 // the auth methods.
-func (s State) RecordPrefix() string { return s.keys() + "trust/" }
+func (s State) recordPrefix() string { return s.keys() + "trust/" }
 
-// RecordKey is the KV key of the controller's own record.
-func (s State) RecordKey() string {
+// recordKey is the KV key of the controller's own record.
+func (s State) recordKey() string {
 	if s.Name == "" {
-		return s.RecordPrefix() + s.Cluster
+		return s.recordPrefix() + s.Cluster
 	}
-	return s.RecordPrefix() + s.Cluster + "/" + s.Name
+	return s.recordPrefix() + s.Cluster + "/" + s.Name
 }
 
 // keys are apart for each partition, since its methods are.
@@ -141,23 +141,23 @@ func (s State) keys() string {
 	return s.Keys + "partition/" + s.Partition + "/"
 }
 
-// KeyScope is where lock and records live: never in the cluster's own
+// keyScope is where lock and records live: never in the cluster's own
 // partition, which has no server whose node a session could hang on.
-func (s State) KeyScope() Scope {
+func (s State) keyScope() Scope {
 	if s.Partition == "" {
 		return Scope{}
 	}
 	return Scope{Partition: defaultPartition, Namespace: defaultNamespace}
 }
 
-// ForSecondary is the state of a datacenter that is not the primary one:
+// forSecondary is the state of a datacenter that is not the primary one:
 // without the anonymous token, which is the primary's.
-func (s State) ForSecondary() State {
+func (s State) forSecondary() State {
 	s.Anonymous = nil
 	return s
 }
 
-// WithoutACLs is the state of servers without ACLs.
-func (s State) WithoutACLs() State {
+// withoutACLs is the state of servers without ACLs.
+func (s State) withoutACLs() State {
 	return State{Cluster: s.Cluster, Name: s.Name, Partition: s.Partition, Keys: s.Keys, Node: s.Node}
 }

@@ -43,7 +43,7 @@ func (s State) methods(p *Plan, f Found, needs []Object) {
 			writes = append(writes, w)
 		}
 	}
-	have, exists := f.Records[s.RecordKey()]
+	have, exists := f.Records[s.recordKey()]
 	p.record(s, before, have, !exists, nil)
 	p.Writes = append(p.Writes, writes...)
 	written := []Object{s.recordObject()}
@@ -86,7 +86,7 @@ func (s State) record(c claims) Record {
 	return r
 }
 
-func (s State) recordObject() Object { return Object{kindRecord, s.RecordKey()} }
+func (s State) recordObject() Object { return Object{kindRecord, s.recordKey()} }
 
 // record plans the write of a record unless Consul has it, or it would be created empty.
 func (p *Plan) record(s State, r Record, have []byte, create bool, needs []Object) {
@@ -94,7 +94,7 @@ func (p *Plan) record(s State, r Record, have []byte, create bool, needs []Objec
 		return
 	}
 	p.Writes = append(p.Writes, Write{
-		Object: s.recordObject(), Scope: s.KeyScope(), Value: r,
+		Object: s.recordObject(), Scope: s.keyScope(), Value: r,
 		Create: create, Changed: []string{"trust"}, Needs: needs,
 	})
 }
@@ -115,12 +115,12 @@ func (s State) readClaims(records map[string][]byte) (claims, error) {
 	for _, key := range sortedKeys(records) {
 		r, err := parseRecord(records[key])
 		switch {
-		case err != nil && key == s.RecordKey():
+		case err != nil && key == s.recordKey():
 			return claims{}, fmt.Errorf(
 				"read the record of trust at KV key %s: %w; correct it, or delete it and check BoundIAMPrincipalARNs of the auth methods", key, err)
 		case err != nil:
 			c.unreadable = append(c.unreadable, key)
-		case key == s.RecordKey():
+		case key == s.recordKey():
 			c.own = r
 		default:
 			c.others = append(c.others, r)

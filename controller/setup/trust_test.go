@@ -59,7 +59,7 @@ func TestNarrowedPathTakesItsTrustBack(t *testing.T) {
 	}
 	start := func(f *Found, cluster, path string) Plan {
 		s := controller(t, cluster, path)
-		p := s.Compare(*f)
+		p := s.compare(*f)
 		*f = apply(t, *f, p)
 		return p
 	}
@@ -112,20 +112,20 @@ func TestNarrowedPathTakesItsTrustBack(t *testing.T) {
 			if diff := cmp.Diff(c.notes, notes(p)); diff != "" {
 				t.Errorf("notes (-want +got):\n%s", diff)
 			}
-			if again := steps(controller(t, one, c.path).Compare(f)); len(again) > 0 {
+			if again := steps(controller(t, one, c.path).compare(f)); len(again) > 0 {
 				t.Errorf("a second start writes %q", again)
 			}
 		})
 	}
 }
 
-// TestPlanTellsWhoseTrustChanges: the log has it from there.
-func TestPlanTellsWhoseTrustChanges(t *testing.T) {
+// TestPlanReportsWhoseTrustChanges: the log has it from there.
+func TestPlanReportsWhoseTrustChanges(t *testing.T) {
 	t.Parallel()
 	s := controller(t, mainCluster, "a")
 	f := made(t, s, func(*Found) {})
 	var got []string
-	for _, w := range controller(t, mainCluster, "b").Compare(f).Writes {
+	for _, w := range controller(t, mainCluster, "b").compare(f).Writes {
 		if w.Object == (Object{kindMethod, ServiceMethod}) {
 			got = w.Changed
 		}
@@ -139,9 +139,9 @@ func TestPlanTellsWhoseTrustChanges(t *testing.T) {
 func TestOwnRecordThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	s := agent(t, Options{})
-	f := made(t, s, func(f *Found) { f.Records[s.RecordKey()] = []byte("{}"); f.Roles[clientRole] = nil })
-	p := s.Compare(f)
-	if len(p.Refused) != 2 || !strings.Contains(p.Refused[0].Err.Error(), s.RecordKey()) {
+	f := made(t, s, func(f *Found) { f.Records[s.recordKey()] = []byte("{}"); f.Roles[clientRole] = nil })
+	p := s.compare(f)
+	if len(p.Refused) != 2 || !strings.Contains(p.Refused[0].Err.Error(), s.recordKey()) {
 		t.Errorf("refused %+v", p.Refused)
 	}
 	if diff := cmp.Diff([]string{"role consul-ecs-client-role new"}, steps(p)); diff != "" {
@@ -155,9 +155,9 @@ func TestRecordKeepsOtherGenerations(t *testing.T) {
 	t.Parallel()
 	s := agent(t, Options{})
 	f := nothing(s)
-	f.Records[s.RecordKey()] = Record{Cluster: s.Cluster, Trust: map[string][]Claim{"later": {{"arn:x", true}}}}.Encode()
-	f = apply(t, f, s.Compare(f))
-	r, err := parseRecord(f.Records[s.RecordKey()])
+	f.Records[s.recordKey()] = Record{Cluster: s.Cluster, Trust: map[string][]Claim{"later": {{"arn:x", true}}}}.Encode()
+	f = apply(t, f, s.compare(f))
+	r, err := parseRecord(f.Records[s.recordKey()])
 	if err != nil || len(r.Trust) != 3 || r.Trust["later"][0] != (Claim{"arn:x", true}) {
 		t.Errorf("record %+v, %v", r, err)
 	}
@@ -193,7 +193,7 @@ func (w *world) start(cluster, path string, writes int) {
 	s := controller(w.t, cluster, path)
 	mine := s.Methods[0].Principals[0]
 	w.tried[cluster] = append(w.tried[cluster], mine)
-	p := s.Compare(w.found)
+	p := s.compare(w.found)
 	crashed := len(p.Writes) > writes
 	for _, step := range p.Writes[:min(writes, len(p.Writes))] {
 		had := principals(w.found, ServiceMethod)
