@@ -212,12 +212,17 @@ acl { enabled = true default_policy = "deny" enable_token_replication = true }'
 func TestEndToEndGatewaysLeaveAFederation(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
-	dir := betweenDatacenters(t, leavingGatewaysTasks, secondaryOfGossip, aclControllerBefore, aclControllerRole,
-		"  datacenter: dc1\n  tokens:\n", "  datacenter: dc1\n  config: {primary_datacenter: dc1}\n"+federationTokens+aclControllerToken)
-	writeAgentGateway(t, dir)
-	code, report, _ := runReport(t, programs(t), dir)
-	if code != 0 || report.Answered < 400 || report.Failed != 0 || len(report.Failures) != 0 || len(report.Left) != 0 {
-		t.Errorf("exit %d, report %+v; want nothing lost of 400 requests and more", code, report)
+	for _, consul := range []string{"consul", testkit.NewestConsul} {
+		t.Run(consul, func(t *testing.T) {
+			t.Parallel()
+			dir := betweenDatacenters(t, leavingGatewaysTasks, secondaryOfGossip, aclControllerBefore, aclControllerRole,
+				"  datacenter: dc1\n  tokens:\n", "  datacenter: dc1\n  config: {primary_datacenter: dc1}\n"+federationTokens+aclControllerToken)
+			writeAgentGateway(t, dir)
+			code, report, _ := runReport(t, programsWith(t, consul), dir)
+			if code != 0 || report.Answered < 400 || report.Failed != 0 || len(report.Failures) != 0 || len(report.Left) != 0 {
+				t.Errorf("exit %d, report %+v; want nothing lost of 400 requests and more", code, report)
+			}
+		})
 	}
 }
 
