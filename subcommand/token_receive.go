@@ -40,9 +40,10 @@ address, which this command redeems.
 
 The callback port is open from before the request until the token is written. It answers
 a push with 200 when the token is in the file, 409 while the task has a valid token, 400
-when the push is malformed, 403 when it is not for a request of this task, and 502 when
-the handle could not be redeemed. Publish it through no load balancer; the broker's
-security group needs access to it.
+when the push is malformed, 403 when it is not for a request of this task, 502 when the
+handle is lost or the token was not stored, and 503 while the handle can still be
+redeemed. Publish it through no load balancer; the broker's security group needs access
+to it.
 
 The token file has mode 0600. -token-reader lets another user read it, for an application
 that does not run as the user of this container. Beside it is <token-file>.json with the
@@ -56,8 +57,9 @@ the token at 2/3 of its life, or renews it at Vault when VAULT_ADDR is set; an o
 the broker or of the backend is waited out. Once a minute it asks Consul or Vault, if the
 environment has the address, whether the token still exists, and requests another one if
 it was revoked. The application must read the file again within the overlap: a replaced
-token stays valid for 10 s, or a tenth of its life if that is shorter. After TERM, -stay waits until the application containers have stopped, removes
-the files and revokes the token, at the latest 12 s before the stop timeout ends.
+token stays valid for 10 s, or a tenth of its life if that is shorter. After TERM, -stay
+waits until the application containers have stopped, removes the files and revokes the
+token, at the latest 12 s before the stop timeout ends.
 
 Tokens of the backend consul-login are revoked by a logout when CONSUL_HTTP_ADDR is set,
 those of vault when VAULT_ADDR is set. All others are revoked by the broker, on request.

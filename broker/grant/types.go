@@ -217,6 +217,8 @@ const (
 	// BackendFailed is the Code of a failure of the backend. With status 422 it lasts until
 	// the operator of the broker mends the cause, which Message names.
 	BackendFailed = "backend"
+	// HandleUsed is the Code of a refusal because the handle was redeemed before.
+	HandleUsed = "used"
 )
 
 // RevocationLimit is how long the broker takes to answer POST /v1/revoke. A token that is not

@@ -240,7 +240,7 @@ func (d *delivery) lookup(nonce grant.Nonce) (grant.Key, error) {
 
 // redeem trades the handle for the token and writes it. It returns the status that answers
 // the push: 503 while the handle can still be redeemed, also by another push that was sent
-// meanwhile, and 502 when the handle is lost.
+// meanwhile, and 502 when the handle is lost: then the broker revokes a token that was made.
 func (d *delivery) redeem(ctx context.Context, push grant.Push, handle secret.Value) (status int, err error) {
 	limited, cancel := context.WithTimeout(ctx, redeemLimit)
 	defer cancel()
@@ -249,11 +249,12 @@ func (d *delivery) redeem(ctx context.Context, push grant.Push, handle secret.Va
 		class := retry.Retry // another request has another handle
 		refused, answered := errors.AsType[*RefusedError](err)
 		switch {
-		case answered && (refused.Status >= 500 || refused.Status == http.StatusTooManyRequests),
+		// Another status of 5xx is that of a proxy, which may have lost the broker's answer.
+		case answered && (refused.Status == http.StatusServiceUnavailable || refused.Status == http.StatusTooManyRequests),
 			!answered && classify(err) == retry.Unreachable:
 			return http.StatusServiceUnavailable, err
-		case answered && refused.Status == http.StatusGone:
-			d.Log.Error("the handle has expired or was redeemed by another process, which may have stolen it")
+		case answered && refused.Code == grant.HandleUsed:
+			d.Log.Error("the handle was redeemed by another process, which may have stolen it")
 		case answered && refused.Status == http.StatusUnprocessableEntity:
 			class = d.lasting(refused)
 		}
@@ -265,7 +266,6 @@ func (d *delivery) redeem(ctx context.Context, push grant.Push, handle secret.Va
 	notRecorded, err := d.files.write(t)
 	if err != nil {
 		d.drop(push.Nonce, consulutil.WithClass(err, retry.Retry))
-		d.revoke(ctx, t)
 		return http.StatusBadGateway, err
 	}
 	if notRecorded != nil {

@@ -153,6 +153,9 @@ func (w *world) final(g *fakeGrant, status int, err error) bool {
 	switch {
 	case err == nil && status == 200, g.made != "" && errors.Is(err, syscall.ECONNREFUSED):
 		g.state = "active"
+	case err == nil && status == 502 && g.made != "":
+		g.state = "failed"
+		delete(w.live, g.made)
 	case err != nil || status >= 500:
 		return false
 	default:

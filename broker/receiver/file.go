@@ -109,7 +109,10 @@ func (f files) write(t token) (notRecorded, err error) {
 	err = volume.ReplaceSecret(f.path, data)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = volume.Write(f.path, data, fileMode, volume.KeepGroup); err == nil {
-			err = f.allowReader()
+			// A file without its reader stays so when it is replaced.
+			if err = f.allowReader(); err != nil {
+				err = errors.Join(err, f.remove())
+			}
 		}
 	}
 	return notRecorded, err

@@ -2,8 +2,12 @@ package receiver
 
 import (
 	"errors"
+	"io/fs"
+	"math"
 	"net/http"
+	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -170,7 +174,12 @@ func TestRedemptionIsRepeatedWhileTheHandleIsGood(t *testing.T) {
 func TestLostHandleLeadsToAnotherRequest(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func() (*http.Response, bool, error){
-		"used by another process": status(410, ""), "unknown": status(404, ""), "answer lost": lost,
+		"used by another process": func() (*http.Response, bool, error) {
+			rec := httptest.NewRecorder()
+			refuse(rec, http.StatusGone, grant.HandleUsed, "the handle was used before")
+			return rec.Result(), false, nil
+		},
+		"expired": status(410, ""), "unknown": status(404, ""), "answer lost": lost, "timeout of a proxy": status(504, ""),
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
@@ -181,7 +190,7 @@ func TestLostHandleLeadsToAnotherRequest(t *testing.T) {
 				if w.called("POST /v1/token") != 2 || !w.alive(w.read()) {
 					t.Errorf("%d requests, the file's token is live: %v", w.called("POST /v1/token"), w.alive(w.read()))
 				}
-				if alarm := strings.Contains(w.log.String(), "[ERROR] the handle has expired or was redeemed by another process"); alarm != (name == "used by another process") {
+				if alarm := strings.Contains(w.log.String(), "[ERROR] the handle was redeemed by another process"); alarm != (name == "used by another process") {
 					t.Errorf("alarm logged: %v", alarm)
 				}
 			})
@@ -203,6 +212,21 @@ func TestRefusedRedemptionEndsTheCommandWithItsCause(t *testing.T) {
 	})
 }
 
+// No access control list can have this user, as on a file system without them.
+func TestFileThatItsReaderCannotReadIsNotLeft(t *testing.T) {
+	t.Parallel()
+	none := uint32(math.MaxUint32)
+	f := files{filepath.Join(t.TempDir(), "token"), &none}
+	for range 2 {
+		if _, err := f.write(token{secret: secret.New("s")}); err == nil || !strings.Contains(err.Error(), "let user 4294967295 read") {
+			t.Errorf("error %v", err)
+		}
+		if _, err := os.Stat(f.path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the file is there: %v", err)
+		}
+	}
+}
+
 func TestTokenThatCannotBeWrittenIsRevoked(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		g, result := w.pending(t)
@@ -210,11 +234,15 @@ func TestTokenThatCannotBeWrittenIsRevoked(t *testing.T) {
 		if err := os.Mkdir(w.file, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if got := w.answers(t, w.push(g)); got != 502 {
-			t.Errorf("answered %d, want 502", got)
+		w.mu.Lock()
+		w.revokeFail = 100 // the receiver itself could not revoke it in time
+		w.mu.Unlock()
+		start, got := time.Now(), w.answers(t, w.push(g))
+		if got != 502 || time.Since(start) > redeemLimit+readyLimit {
+			t.Errorf("answered %d after %s, want 502 while the broker waits for it", got, time.Since(start))
 		}
-		if n := w.liveTokens(); n != 0 {
-			t.Errorf("%d tokens are live", n)
+		if w.final(g, got, nil); w.liveTokens() != 0 {
+			t.Errorf("%d tokens are live", w.liveTokens())
 		}
 		if err := os.Remove(w.file); err != nil {
 			t.Fatal(err)
