@@ -233,7 +233,11 @@ func loadedBroker(args []string) int {
 		panic(err)
 	}
 	go func() { _ = b.Run(term, elector) }()
+	start := time.Now()
 	for tick := time.NewTicker(time.Millisecond); b.term.Load() == nil; <-tick.C {
+		if time.Since(start) > testkit.Patience {
+			panic("the broker does not lead")
+		}
 	}
 	server := httptest.NewUnstartedServer(b.Handler())
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{benchCertificate()}}

@@ -35,14 +35,13 @@ func labels(d *types.TaskDefinition) (annotations, error) {
 	found := annotations{}
 	for _, c := range d.ContainerDefinitions {
 		for _, key := range []string{PoliciesLabel, TTLLabel} {
-			value, ok := c.DockerLabels[key]
-			if !ok {
-				continue
-			}
-			if earlier, ok := found[key]; ok && earlier != value {
+			value, labelled := c.DockerLabels[key]
+			if earlier, ok := found[key]; labelled && ok && earlier != value {
 				return nil, fmt.Errorf("container %q has another docker label %s than an earlier container", aws.ToString(c.Name), key)
 			}
-			found[key] = value
+			if labelled {
+				found[key] = value
+			}
 		}
 	}
 	return found, nil

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"maps"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -55,11 +56,7 @@ func (a *addresses) allow(ip netip.Addr) error {
 
 // purge forgets addresses that have their whole burst, or all of them if that is none.
 func (a *addresses) purge(now time.Time) {
-	for ip, l := range a.limiters {
-		if l.TokensAt(now) >= addressBurst {
-			delete(a.limiters, ip)
-		}
-	}
+	maps.DeleteFunc(a.limiters, func(_ netip.Addr, l *rate.Limiter) bool { return l.TokensAt(now) >= addressBurst })
 	if len(a.limiters) >= maxAddresses {
 		clear(a.limiters)
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -135,12 +137,8 @@ func (l *lookups) send(ctx context.Context, cluster string, b *batch) {
 	if b.err = err; err != nil {
 		return
 	}
-	arns := make([]string, 0, len(b.arns))
-	for arn := range b.arns {
-		arns = append(arns, arn)
-	}
 	l.called()
-	if b.out, b.err = l.source.DescribeTasks(ctx, cluster, arns); b.err == nil && b.out == nil {
+	if b.out, b.err = l.source.DescribeTasks(ctx, cluster, slices.Collect(maps.Keys(b.arns))); b.err == nil && b.out == nil {
 		b.err = errors.New("no answer")
 	}
 }

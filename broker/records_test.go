@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // unreliable is a store whose answers to writes are lost: to some that have landed, and to
@@ -210,9 +212,7 @@ func TestTokenIsFoundAmongAnyNumberOfTasks(t *testing.T) {
 		w := newWorld(t, func(o *Options) { o.Store = store })
 		defer w.stop()
 		c := w.task(1)
-		for w.broker.term.Load() == nil {
-			<-time.After(time.Millisecond)
-		}
+		testkit.Eventually(t, "the broker leads", func() bool { return w.broker.term.Load() != nil })
 		total = time.Hour
 		for round := range 3 {
 			start := time.Now()

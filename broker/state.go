@@ -62,7 +62,7 @@ type state struct {
 	Redeemed bool
 }
 
-// final reports whether no event changes the state, except that an active token can end.
+// final reports whether no event changes the state.
 func (s state) final() bool {
 	switch s.Phase {
 	case Rejected, Conflict, Expired, Failed, Revoked:

@@ -79,11 +79,8 @@ func (r *Record) live(now time.Time) (Token, bool) {
 // proven returns the live token whose secret has the hash of the bearer, which is empty
 // without one.
 func (r *Record) proven(hash string) (Token, bool) {
-	if hash == "" {
-		return Token{}, false
-	}
 	i := slices.IndexFunc(r.Tokens, func(t Token) bool { return t.Status == TokenLive && t.SecretHash == hash })
-	if i < 0 {
+	if i < 0 || hash == "" {
 		return Token{}, false
 	}
 	return r.Tokens[i], true
@@ -154,8 +151,7 @@ func (m *Memory) Load(context.Context) ([]Record, error) {
 	defer m.mu.Unlock()
 	var all []Record
 	for _, r := range m.records {
-		r.Tokens = slices.Clone(r.Tokens)
-		all = append(all, r)
+		all = append(all, r.clone())
 	}
 	return all, nil
 }
@@ -165,8 +161,7 @@ func (m *Memory) Read(_ context.Context, taskARN string) (Record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.records[taskARN]
-	r.Tokens = slices.Clone(r.Tokens)
-	return r, nil
+	return r.clone(), nil
 }
 
 // Save implements Store.

@@ -7,7 +7,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// What the broker tells apart. An error wraps one of them, or none.
+// What the broker distinguishes. An error wraps one of them, or none.
 var (
 	// ErrUsed means that the grant is not redeemable any more: it was redeemed or
 	// revoked, or another process issued it.

@@ -54,7 +54,7 @@ var (
 
 const loginRemedy = `another process has made it, or this one before a restart: it ends with the auth method's MaxTokenTTL; delete it before with: consul acl token delete -accessor-id ACCESSOR, or give the broker's token a policy with acl = "write"`
 
-// grantPrefix tells the accessor of a grant from Consul's, which is a UUID.
+// grantPrefix distinguishes the accessor of a grant from Consul's, which is a UUID.
 const grantPrefix = "grant-"
 
 // Name is backend.ConsulLogin.

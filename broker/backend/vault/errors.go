@@ -26,7 +26,7 @@ func status(err error) int {
 	return 0
 }
 
-// classify tells a refusal from a server that is sealed, in standby, overloaded or
+// classify distinguishes a refusal from a server that is sealed, in standby, overloaded or
 // unreachable.
 func classify(err error) retry.Class {
 	switch code := status(err); {
