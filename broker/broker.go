@@ -126,6 +126,7 @@ func (b *Broker) Lead(ctx context.Context) error {
 	t := &term{
 		Broker: b, lookups: newLookups(b.Source, func() { b.Metrics.describes.Add(1) }), jobs: make(chan func(context.Context)), done: ctx.Done(), stop: stop,
 		id: rand.Text(), tasks: map[string]*entry{}, requests: map[string]*request{}, holders: map[string]*entry{}, alarmed: map[string]time.Time{},
+		revoking: map[string]bool{},
 	}
 	for _, r := range records {
 		e := newEntry(Record{TaskARN: r.TaskARN, Cluster: r.Cluster})
@@ -169,6 +170,7 @@ type term struct {
 	requests map[string]*request
 	holders  map[string]*entry    // of tokens, by the hashes of their secrets
 	alarmed  map[string]time.Time // when an alarm of a key was given, see due
+	revoking map[string]bool      // requests whose token a job revokes
 }
 
 // run starts a job. It returns false when the term has ended.

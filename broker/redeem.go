@@ -54,7 +54,7 @@ func (t *term) take(in grant.UnwrapRequest, from caller) (*request, error) {
 	hash := in.Handle.SHA256()
 	t.mu.Lock()
 	r := t.requests[in.RequestID]
-	if r == nil {
+	if r == nil && t.AllowUnsealed {
 		r = t.byHandle(hash)
 	}
 	if r == nil || subtle.ConstantTimeCompare(r.handle[:], hash[:]) != 1 {
@@ -72,7 +72,7 @@ func (t *term) take(in grant.UnwrapRequest, from caller) (*request, error) {
 		return nil, refuse(http.StatusUnauthorized, "address", "the handle does not come from the task's address")
 	case twice:
 		t.on(r, misused, "the handle was presented twice")
-		return nil, refuse(http.StatusGone, "used", "the handle was used before")
+		return nil, refuse(http.StatusGone, grant.HandleUsed, "the handle was used before")
 	case !open:
 		return nil, refuse(http.StatusGone, "expired", "the handle has expired")
 	}
@@ -158,8 +158,8 @@ func (t *term) wasDelivered(k Token) bool {
 	return r == nil || r.proven
 }
 
-// prepare revokes the tokens that the task has lost, and records the one to come. A
-// rotation keeps the current token until the new one is confirmed.
+// prepare revokes the tokens that the task has lost, and records the one to come. The record
+// keeps one that cannot be revoked. A rotation keeps the current token until the new one is confirmed.
 func (t *term) prepare(ctx context.Context, e *entry, r *request) error {
 	t.mu.Lock()
 	lost := e.record.lost(r, time.Now())
@@ -167,19 +167,25 @@ func (t *term) prepare(ctx context.Context, e *entry, r *request) error {
 		e.regrants = append(e.regrants, time.Now())
 	}
 	t.mu.Unlock()
+	var kept []string
 	for _, k := range lost {
 		if err := t.Backend.Revoke(ctx, k.Accessor); err != nil {
 			if backend.Classify(err).Retryable() {
 				return t.backendRefusal(r, "revoke the task's earlier token", err)
 			}
 			t.unrevoked(e, k.RequestID, k.Accessor, err)
+			kept = append(kept, k.RequestID)
 		}
 		t.end(k.RequestID, "the task asked for another token without having this one")
 	}
 	err := t.write(ctx, e, func(rec *Record) {
-		rec.Tokens = slices.DeleteFunc(rec.Tokens, func(k Token) bool {
-			return slices.ContainsFunc(lost, func(l Token) bool { return l.RequestID == k.RequestID })
-		})
+		for _, k := range lost {
+			if slices.Contains(kept, k.RequestID) {
+				rec.revoking(k.RequestID)
+			} else {
+				rec.remove(k.RequestID)
+			}
+		}
 		rec.add(r, TokenPending)
 	})
 	if err != nil {
@@ -188,7 +194,8 @@ func (t *term) prepare(ctx context.Context, e *entry, r *request) error {
 	return nil
 }
 
-// retryable gives the handle back: nothing was made, so that it may be used again.
+// retryable gives the handle back, so that it may be used again: as far as is known nothing
+// was made. A lost answer to a login leaves a token that is not known.
 func (t *term) retryable(r *request, err error) error {
 	t.mu.Lock()
 	r.taken = false

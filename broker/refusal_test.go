@@ -3,7 +3,9 @@ package broker
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -115,10 +117,30 @@ func TestTokenThatCannotBeRevokedIsOneAlarm(t *testing.T) {
 			}
 		}
 		c.lose()
-		accepted(t, c.ask()) // which revokes what the task has lost
+		accepted(t, c.ask())
 		pass(5 * time.Second)
-		if got := w.alarms(); len(got) != 1 || got[0].Decision != "not_revoked" || got[0].Accessor != "accessor-1" {
-			t.Errorf("alarms %+v", got)
+		c.lose()
+		accepted(t, c.ask()) // which cannot revoke the second token either
+		pass(5 * time.Second)
+		alarms := w.alarms()
+		if len(alarms) != 2 {
+			t.Fatalf("alarms %+v", alarms)
+		}
+		for i, got := range alarms {
+			if got.Decision != "not_revoked" || got.Accessor != fmt.Sprint("accessor-", i+1) {
+				t.Errorf("alarm %+v", got)
+			}
+		}
+		r, err := w.options.Store.Read(t.Context(), c.arn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var statuses []TokenStatus
+		for _, k := range r.Tokens {
+			statuses = append(statuses, k.Status)
+		}
+		if !slices.Equal(statuses, []TokenStatus{TokenRevoking, TokenRevoking, TokenLive}) {
+			t.Errorf("the record has tokens %v, want the three that live", statuses)
 		}
 	})
 }
@@ -127,6 +149,7 @@ func TestTokenThatCannotBeRevokedIsOneAlarm(t *testing.T) {
 func TestCeilingIsAnsweredByWhatWaitingChanges(t *testing.T) {
 	t.Parallel()
 	var failure error
+	compared := 0
 	in(t, func(t *testing.T, w *world) {
 		c := w.task(1)
 		for _, tt := range []struct {
@@ -144,5 +167,14 @@ func TestCeilingIsAnsweredByWhatWaitingChanges(t *testing.T) {
 		if got := w.alarms(); len(got) != 1 {
 			t.Errorf("alarms %+v", got)
 		}
-	}, func(o *Options) { o.Ceiling = func(context.Context, []string) error { return failure } })
+		for range 2 * taskBurst {
+			pass(time.Second)
+			c.ask()
+		}
+		if compared != taskBurst {
+			t.Errorf("the policies were read %d times for a task, want %d", compared, taskBurst)
+		}
+	}, func(o *Options) {
+		o.Ceiling = func(context.Context, []string) error { compared++; return failure }
+	})
 }

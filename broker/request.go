@@ -93,6 +93,17 @@ func (e *entry) acquire(ctx context.Context) error {
 
 func (e *entry) release() { <-e.saving }
 
+// settled reports whether no write is under way or uncertain. It does not wait.
+func (e *entry) settled() bool {
+	select {
+	case e.saving <- struct{}{}:
+		defer e.release()
+		return !e.unsure
+	default:
+		return false
+	}
+}
+
 func (r *Record) clone() Record {
 	c := *r
 	c.Tokens = slices.Clone(r.Tokens)
@@ -112,6 +123,9 @@ func (t *term) submit(ctx context.Context, in grant.TokenRequest, from caller, b
 	err := t.verify(ctx, r)
 	if err == nil {
 		err = t.reserve(r, bearer)
+	}
+	if err == nil && t.Ceiling != nil { // after the limits of the task, since it reads the policies
+		err = t.backendRefusal(r, "compare the policies with the ceiling", t.Ceiling(ctx, r.subject.policies))
 	}
 	if err != nil {
 		t.on(r, refused, err.Error())
@@ -159,12 +173,8 @@ func (t *term) verify(ctx context.Context, r *request) error {
 	if err != nil {
 		return err
 	}
-	s, err := t.Rules.subject(task, ip, definition)
-	r.subject = s
-	if err != nil || t.Ceiling == nil {
-		return err
-	}
-	return t.backendRefusal(r, "compare the policies with the ceiling", t.Ceiling(ctx, s.policies))
+	r.subject, err = t.Rules.subject(task, ip, definition)
+	return err
 }
 
 // reserve makes the request the task's only one. The request does not keep the bearer.

@@ -85,17 +85,42 @@ func (t *term) end(requestID, reason string) bool {
 	return r != nil && t.on(r, replaced, reason)
 }
 
-// revoke revokes the token of a request, as long as it takes, and forgets it. The audit log
-// has the reason in the line of the request's transition, or here for one of an earlier term.
+// revoke revokes the token of a request, as long as it takes, and forgets it. While another
+// job does that, it tries for as long as a holder waits who gives the token back.
 // A *retry.PermanentError means that the backend refuses to.
 func (t *term) revoke(ctx context.Context, e *entry, requestID, accessor, reason string) error {
+	t.mu.Lock()
+	another := t.revoking[requestID]
+	t.revoking[requestID] = true
+	t.mu.Unlock()
+	if another {
+		ctx, cancel := context.WithTimeout(ctx, grant.RevocationLimit)
+		defer cancel()
+		return t.tryRevoke(ctx, e, requestID, accessor, reason)
+	}
+	err := t.tryRevoke(ctx, e, requestID, accessor, reason)
+	t.mu.Lock()
+	delete(t.revoking, requestID)
+	t.mu.Unlock()
+	switch {
+	case err != nil && ctx.Err() == nil:
+		t.unrevoked(e, requestID, accessor, err)
+	case err != nil && !t.recorded(e, requestID): // then the next broker does not know it
+		t.revokeNow(e, requestID, accessor)
+	}
+	return err
+}
+
+// tryRevoke revokes a token until ctx ends. The audit log has the reason in the line of the
+// request's transition, or here for one of an earlier term.
+func (t *term) tryRevoke(ctx context.Context, e *entry, requestID, accessor, reason string) error {
 	err := t.save(ctx, e, func(rec *Record) { rec.revoking(requestID) })
 	if err != nil && ctx.Err() == nil {
 		t.Log.Warn("a revocation was not recorded", logkey.Accessor, accessor, logkey.Error, err)
 	}
 	known := t.recorded(e, requestID)
 	policy := retry.Policy{Base: revokeBase, Max: revokeMax, Limit: MaxTTL}
-	err = retry.Do(ctx, policy, t.Log, "revoke a token", backend.Classify, func(ctx context.Context) error {
+	return retry.Do(ctx, policy, t.Log, "revoke a token", backend.Classify, func(ctx context.Context) error {
 		if err := e.acquire(ctx); err != nil {
 			return err
 		}
@@ -123,13 +148,6 @@ func (t *term) revoke(ctx context.Context, e *entry, requestID, accessor, reason
 		}
 		return nil
 	})
-	switch {
-	case err != nil && ctx.Err() == nil:
-		t.unrevoked(e, requestID, accessor, err)
-	case err != nil && !t.recorded(e, requestID): // then the next broker does not know it
-		t.revokeNow(e, requestID, accessor)
-	}
-	return err
 }
 
 func (t *term) recorded(e *entry, requestID string) bool {

@@ -49,11 +49,7 @@ func (t *term) resume(ctx context.Context) {
 func (t *term) entries() []*entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := make([]*entry, 0, len(t.tasks))
-	for _, e := range t.tasks {
-		all = append(all, e)
-	}
-	return all
+	return slices.Collect(maps.Values(t.tasks))
 }
 
 // sweepEvery sweeps until the context ends.
@@ -206,20 +202,10 @@ func (t *term) expire(ctx context.Context, e *entry) error {
 func (t *term) forget(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for id, r := range t.requests {
-		if r.state.final() && now.Sub(r.ended) > retention {
-			delete(t.requests, id)
-		}
-	}
+	maps.DeleteFunc(t.requests, func(_ string, r *request) bool { return r.state.final() && now.Sub(r.ended) > retention })
 	maps.DeleteFunc(t.alarmed, func(_ string, at time.Time) bool { return now.Sub(at) >= alarmPause })
-	for arn, e := range t.tasks {
-		for nonce, at := range e.nonces {
-			if now.Sub(at) > regrantWindow {
-				delete(e.nonces, nonce)
-			}
-		}
-		if len(e.record.Tokens) == 0 && now.Sub(e.used) > regrantWindow && (e.live == nil || !e.live.state.live()) {
-			delete(t.tasks, arn)
-		}
-	}
+	maps.DeleteFunc(t.tasks, func(_ string, e *entry) bool {
+		maps.DeleteFunc(e.nonces, func(_ string, at time.Time) bool { return now.Sub(at) > regrantWindow })
+		return len(e.record.Tokens) == 0 && now.Sub(e.used) > regrantWindow && (e.live == nil || !e.live.state.live()) && e.settled()
+	})
 }

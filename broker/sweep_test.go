@@ -1,7 +1,10 @@
 package broker
 
 import (
+	"context"
+	"fmt"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -57,6 +60,74 @@ func TestStoppedTaskLosesItsTokenWithinTwoMinutes(t *testing.T) {
 	}
 }
 
+// readOnly is a store that refuses writes after a time.
+type readOnly struct {
+	Memory
+	refuses atomic.Bool
+}
+
+func (r *readOnly) Save(ctx context.Context, record Record) (uint64, error) {
+	if r.refuses.Load() {
+		return 0, errFault
+	}
+	return r.Memory.Save(ctx, record)
+}
+
+// While the store takes no writes, neither sweeps nor a holder who asks again start jobs that
+// stay: a token is revoked at the pace of one.
+func TestRevocationsOfATokenDoNotMultiply(t *testing.T) {
+	t.Parallel()
+	store := &readOnly{}
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		accepted(t, c.ask())
+		pass(5 * time.Second)
+		store.refuses.Store(true)
+		for range 5 {
+			wantRefused(t, c.giveBack(c.ip, c.held()), http.StatusServiceUnavailable, "not_revoked")
+		}
+		w.ecs.change(c.arn, func(t *types.Task) { t.LastStatus = aws.String("STOPPED") })
+		pass(15 * SweepInterval)
+		revoked := func() int {
+			w.backend.mu.Lock()
+			defer w.backend.mu.Unlock()
+			return len(w.backend.revoked)
+		}
+		before := revoked()
+		pass(SweepInterval)
+		if n := revoked() - before; n < 1 || n > 10 {
+			t.Errorf("%d calls in a minute, want those of one job and of a short one of the sweep", n)
+		}
+		store.refuses.Store(false)
+		pass(SweepInterval)
+		if all, err := store.Load(t.Context()); err != nil || len(all) != 0 {
+			t.Errorf("records %v, %v; want none", all, err)
+		}
+	}, func(o *Options) { o.Store = store })
+}
+
+// A record that may have been written is known until that is certain: saved anew, it would
+// look like another broker's.
+func TestTaskWhoseLastWriteIsUncertainIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	in(t, func(_ *testing.T, w *world) {
+		term := w.broker.term.Load()
+		for _, unsure := range []bool{true, false} {
+			e := newEntry(Record{TaskARN: taskARN(1), Cluster: clusterARN})
+			e.unsure = unsure
+			term.mu.Lock()
+			term.tasks[taskARN(1)] = e
+			term.mu.Unlock()
+			pass(regrantWindow + 2*SweepInterval)
+			term.mu.Lock()
+			if known := term.tasks[taskARN(1)] != nil; known != unsure {
+				w.t.Errorf("uncertain %v: known %v", unsure, !unsure)
+			}
+			term.mu.Unlock()
+		}
+	})
+}
+
 // What ECS does not say is no reason to revoke.
 func TestTokenSurvivesAnOutageOfECS(t *testing.T) {
 	t.Parallel()
@@ -98,7 +169,7 @@ func TestSweepGetsThroughAnyNumberOfTasks(t *testing.T) {
 	store := &Memory{}
 	for n := range tasks {
 		r := Record{TaskARN: taskARN(1000 + n), Cluster: clusterARN, Tokens: []Token{{
-			RequestID: "r", Accessor: "a", Status: TokenLive, Address: "10.0.0.1", Expires: time.Now().Add(24 * 365 * 100 * time.Hour),
+			RequestID: fmt.Sprint(n), Accessor: "a", Status: TokenLive, Address: "10.0.0.1", Expires: time.Now().Add(24 * 365 * 100 * time.Hour),
 		}}}
 		if _, err := store.Save(t.Context(), r); err != nil {
 			t.Fatal(err)
