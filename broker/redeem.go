@@ -159,7 +159,8 @@ func (t *term) wasDelivered(k Token) bool {
 }
 
 // prepare revokes the tokens that the task has lost, and records the one to come. The record
-// keeps one that cannot be revoked. A rotation keeps the current token until the new one is confirmed.
+// keeps one that cannot be revoked. A rotation keeps the current token until the new one is
+// confirmed.
 func (t *term) prepare(ctx context.Context, e *entry, r *request) error {
 	t.mu.Lock()
 	lost := e.record.lost(r, time.Now())
