@@ -1,7 +1,7 @@
 // Package annotation knows the annotations of task definitions: docker labels and tags
 // that begin with Prefix.
 //
-// Flow: 1. Recognize tells names from mistakes; 2. Words, Upstreams and Paths read lists;
+// Flow: 1. Recognize separates names from mistakes; 2. Words, Upstreams and Paths read lists;
 // 3. Check finds values that Consul or the token broker would refuse when a task starts.
 //
 // Owns: the names, the syntax of the values. Never does: read a definition, or decide

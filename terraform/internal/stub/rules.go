@@ -8,13 +8,13 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// ruleMembers are the attributes by which EC2 tells the rules of a security group apart.
+// ruleMembers are the attributes by which EC2 distinguishes the rules of a security group.
 var ruleMembers = []string{
 	"security_group_id", "ip_protocol", "from_port", "to_port",
 	"cidr_ipv4", "cidr_ipv6", "prefix_list_id", "referenced_security_group_id",
 }
 
-// rules are the security group rules that exist, by what EC2 tells them apart by.
+// rules are the security group rules that exist, by what distinguishes them for EC2.
 type rules struct {
 	mu    sync.Mutex
 	exist map[string]bool
