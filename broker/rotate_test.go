@@ -138,24 +138,24 @@ func TestRestartRevokesWrappedTokens(t *testing.T) {
 	})
 }
 
-// crashing is a store that, like the rest of a broker that has crashed, does nothing.
-type crashing struct {
+// failingStore takes no writes while it is down.
+type failingStore struct {
 	Memory
 	down atomic.Bool
 }
 
-func (c *crashing) Save(ctx context.Context, r Record) (uint64, error) {
-	if c.down.Load() {
+func (f *failingStore) Save(ctx context.Context, r Record) (uint64, error) {
+	if f.down.Load() {
 		return 0, errFault
 	}
-	return c.Memory.Save(ctx, r)
+	return f.Memory.Save(ctx, r)
 }
 
 // A broker that crashes right after it has made a token leaves a record, by which the
 // next one revokes it.
 func TestCrashAtRedemptionLosesNoToken(t *testing.T) {
 	t.Parallel()
-	store := &crashing{}
+	store := &failingStore{}
 	in(t, func(t *testing.T, w *world) {
 		w.backend.created = func(backend.Request) { store.down.Store(true) }
 		w.backend.fault = func(op string) error {

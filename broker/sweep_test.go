@@ -1,10 +1,8 @@
 package broker
 
 import (
-	"context"
 	"fmt"
 	"net/http"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,29 +58,16 @@ func TestStoppedTaskLosesItsTokenWithinTwoMinutes(t *testing.T) {
 	}
 }
 
-// readOnly is a store that refuses writes after a time.
-type readOnly struct {
-	Memory
-	refuses atomic.Bool
-}
-
-func (r *readOnly) Save(ctx context.Context, record Record) (uint64, error) {
-	if r.refuses.Load() {
-		return 0, errFault
-	}
-	return r.Memory.Save(ctx, record)
-}
-
 // While the store takes no writes, neither sweeps nor a holder who asks again start jobs that
 // stay: a token is revoked at the pace of one.
 func TestRevocationsOfATokenDoNotMultiply(t *testing.T) {
 	t.Parallel()
-	store := &readOnly{}
+	store := &failingStore{}
 	in(t, func(t *testing.T, w *world) {
 		c := w.task(1)
 		accepted(t, c.ask())
 		pass(5 * time.Second)
-		store.refuses.Store(true)
+		store.down.Store(true)
 		for range 5 {
 			wantRefused(t, c.giveBack(c.ip, c.held()), http.StatusServiceUnavailable, "not_revoked")
 		}
@@ -98,7 +83,7 @@ func TestRevocationsOfATokenDoNotMultiply(t *testing.T) {
 		if n := revoked() - before; n < 1 || n > 10 {
 			t.Errorf("%d calls in a minute, want those of one job and of a short one of the sweep", n)
 		}
-		store.refuses.Store(false)
+		store.down.Store(false)
 		pass(SweepInterval)
 		if all, err := store.Load(t.Context()); err != nil || len(all) != 0 {
 			t.Errorf("records %v, %v; want none", all, err)

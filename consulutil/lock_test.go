@@ -32,7 +32,7 @@ func isLost(err error) bool {
 // neither key nor session of the first is left.
 func TestReleasedLockIsTakenAtOnce(t *testing.T) {
 	t.Parallel()
-	cluster := uniqueCluster(t)
+	cluster := testkit.UniqueCluster(t)
 	first, second := candidate(t, cluster, "first", nil), candidate(t, cluster, "second", nil)
 	waiting, holder := make(chan struct{}), ""
 	var once sync.Once
@@ -70,7 +70,7 @@ func TestReleasedLockIsTakenAtOnce(t *testing.T) {
 // TestOneOfManyLeads: five controllers at once, each leads for a moment.
 func TestOneOfManyLeads(t *testing.T) {
 	t.Parallel()
-	cluster := uniqueCluster(t)
+	cluster := testkit.UniqueCluster(t)
 	var leaders atomic.Int32
 	var wg sync.WaitGroup
 	for i := range 5 {
@@ -94,7 +94,7 @@ func TestOneOfManyLeads(t *testing.T) {
 // TestStandbyMayGiveUp: as gc does, which does not wait for a leader.
 func TestStandbyMayGiveUp(t *testing.T) {
 	t.Parallel()
-	cluster := uniqueCluster(t)
+	cluster := testkit.UniqueCluster(t)
 	first, second := candidate(t, cluster, "first", nil), candidate(t, cluster, "second", nil)
 	err := first.Lead(t.Context(), standbyIgnored, func(ctx context.Context) error {
 		return second.Lead(ctx, func(holder string) error { return errors.New("held by " + holder) }, nil)
@@ -117,7 +117,7 @@ func TestLostKeyEndsTheTerm(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := candidate(t, uniqueCluster(t), "x", nil)
+			l := candidate(t, testkit.UniqueCluster(t), "x", nil)
 			terms := 0
 			for terms < 2 {
 				err := l.Lead(t.Context(), standbyIgnored, func(ctx context.Context) error {
@@ -157,7 +157,7 @@ func TestTermEndsWithoutRenewals(t *testing.T) {
 		forward.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	l := newLock(t, LockOptions{Consul: Options{Address: server.URL, Token: secured.Token}, Key: keyOf(uniqueCluster(t)), Holder: "x"})
+	l := newLock(t, LockOptions{Consul: Options{Address: server.URL, Token: secured.Token}, Key: keyOf(testkit.UniqueCluster(t)), Holder: "x"})
 	start := time.Now()
 	var session string
 	err = l.Lead(t.Context(), standbyIgnored, func(ctx context.Context) error {
@@ -184,7 +184,7 @@ func TestTermEndsWithoutRenewals(t *testing.T) {
 // TestLeadRefused: what a token may not do is no reason to wait.
 func TestLeadRefused(t *testing.T) {
 	t.Parallel()
-	c, cluster := client(t, secured, secured.Token), uniqueCluster(t)
+	c, cluster := client(t, secured, secured.Token), testkit.UniqueCluster(t)
 	key := keyOf(cluster)
 	for name, tt := range map[string]struct{ rules, want, rule string }{
 		"read":    {`session_prefix "" { policy = "write" }`, `read the lock "` + key + `"`, `key_prefix "consul-ecs/" { policy = "write" }`},
@@ -217,7 +217,7 @@ func TestLeadWithUnknownToken(t *testing.T) {
 	t.Parallel()
 	l := newLock(t, LockOptions{
 		Consul: Options{Address: secured.Require(t).HTTPAddr, Token: "00000000-0000-4000-8000-00000000000f"},
-		Key:    keyOf(uniqueCluster(t)),
+		Key:    keyOf(testkit.UniqueCluster(t)),
 	})
 	err := l.Lead(t.Context(), standbyIgnored, nil)
 	if err == nil || !strings.HasSuffix(err.Error(), "correct CONSUL_HTTP_TOKEN or CONSUL_HTTP_TOKEN_FILE") {
@@ -230,7 +230,7 @@ func TestLeadWithUnknownToken(t *testing.T) {
 func TestLeadStoppedWhileItTakesTheLock(t *testing.T) {
 	t.Parallel()
 	ctx, end := context.WithCancel(t.Context())
-	cluster := uniqueCluster(t)
+	cluster := testkit.UniqueCluster(t)
 	l := candidate(t, cluster, "first", func(next http.RoundTripper) http.RoundTripper {
 		return testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			resp, err := next.RoundTrip(r)

@@ -1,11 +1,8 @@
 package consulutil
 
 import (
-	"fmt"
 	"net/http"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 )
@@ -28,11 +25,6 @@ func newLock(t *testing.T, o LockOptions) *Lock {
 		t.Fatal(err)
 	}
 	return l
-}
-
-// uniqueCluster has a lock that no earlier run has delayed.
-func uniqueCluster(t *testing.T) string {
-	return fmt.Sprintf("arn:aws:ecs:us-west-2:111122223333:cluster/%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), time.Now().UnixNano())
 }
 
 // standbyIgnored waits for the lock.

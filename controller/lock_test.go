@@ -91,7 +91,7 @@ func TestLeadInAPartition(t *testing.T) {
 	t.Parallel()
 	l := newLock(t, LockOptions{
 		Consul:  consulutil.Options{Address: secured.Require(t).HTTPAddr, Token: secured.Token},
-		Cluster: uniqueCluster(t), Partition: "team",
+		Cluster: testkit.UniqueCluster(t), Partition: "team",
 	})
 	err := l.Lead(t.Context(), standbyIgnored, nil)
 	if err == nil || !strings.Contains(err.Error(), "leave out -partitions-enabled") || consulutil.Classify(err) != retry.Permanent {

@@ -3,9 +3,7 @@ package controller
 import (
 	"fmt"
 	"os"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/consulutil"
@@ -31,11 +29,6 @@ func newLock(t *testing.T, o LockOptions) *consulutil.Lock {
 		t.Fatal(err)
 	}
 	return l
-}
-
-// uniqueCluster has a lock that no earlier run has delayed.
-func uniqueCluster(t *testing.T) string {
-	return fmt.Sprintf("arn:aws:ecs:us-west-2:111122223333:cluster/%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), time.Now().UnixNano())
 }
 
 // standbyIgnored waits for the lock.

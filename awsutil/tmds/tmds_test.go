@@ -141,15 +141,21 @@ func TestContextEndsTheRead(t *testing.T) {
 	}
 }
 
-func TestConnectionIsKept(t *testing.T) {
-	t.Parallel()
+// countConnections serves the task, and counts the connections that its client makes.
+func countConnections(t *testing.T) (*httptest.Server, *Client, *atomic.Int32) {
 	var conns atomic.Int32
 	server := httptest.NewUnstartedServer(container(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, task) }))
 	server.Config.ConnState = stateCounter(&conns)
 	server.Start()
-	defer server.Close()
+	t.Cleanup(server.Close)
 	c := New(server.URL)
 	c.conn.timeout = testkit.Patience
+	return server, c, &conns
+}
+
+func TestConnectionIsKept(t *testing.T) {
+	t.Parallel()
+	_, c, conns := countConnections(t)
 	for range 5 {
 		if _, err := c.Task(context.Background()); err != nil {
 			t.Fatal(err)
@@ -258,13 +264,7 @@ func TestProxyIsIgnored(t *testing.T) {
 // without a request.
 func TestClosedConnectionIsReplaced(t *testing.T) {
 	t.Parallel()
-	var conns atomic.Int32
-	server := httptest.NewUnstartedServer(container(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, task) }))
-	server.Config.ConnState = stateCounter(&conns)
-	server.Start()
-	defer server.Close()
-	c := New(server.URL)
-	c.conn.timeout = testkit.Patience
+	server, c, conns := countConnections(t)
 	for range 3 {
 		if _, err := c.Task(t.Context()); err != nil {
 			t.Fatal(err)

@@ -292,6 +292,11 @@ func (c *Consul) Require(t testing.TB) *Consul {
 	return c
 }
 
+// UniqueCluster is the ARN of a cluster whose lock no earlier run has delayed.
+func UniqueCluster(t testing.TB) string {
+	return fmt.Sprintf("arn:aws:ecs:us-west-2:111122223333:cluster/%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), time.Now().UnixNano())
+}
+
 // Since reports whether the server is of that version or a later one: CONSUL_BIN may name
 // any.
 func (c *Consul) Since(t testing.TB, major, minor int) bool {
