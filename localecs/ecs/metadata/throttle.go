@@ -81,6 +81,10 @@ func (b *buckets) allow(key bucketKey, now time.Time) bool {
 		k = &bucket{limiter: rate.NewLimiter(requestsPerSecond, burst)}
 		b.byKey[key] = k
 	}
-	k.used = now
-	return k.limiter.AllowN(now, 1)
+	// Requests may come for the lock in another order than they looked at the clock, and a
+	// limiter that is set back in time refills that time twice.
+	if now.After(k.used) {
+		k.used = now
+	}
+	return k.limiter.AllowN(k.used, 1)
 }

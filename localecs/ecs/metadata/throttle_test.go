@@ -35,6 +35,10 @@ func TestBuckets(t *testing.T) {
 			t.Errorf("%s: %d of 100 allowed, want %d", step.name, got, step.want)
 		}
 	}
+	later := bucketKey{"10.0.1.25", "/v4/a/task"}
+	if got := count(later, 50, now.Add(time.Second)) + count(later, 1, now) + count(later, 100, now.Add(time.Second)); got != 60 {
+		t.Errorf("%d allowed at once, want 60, when one of them looked at the clock before the others", got)
+	}
 	b.allow(one, now.Add(2*idle))
 	if len(b.byKey) != 1 {
 		t.Errorf("%d buckets after a long time, want the one in use", len(b.byKey))
