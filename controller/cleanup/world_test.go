@@ -121,6 +121,7 @@ type world struct {
 func newWorld(t *testing.T, change func(*Options)) *world {
 	t.Helper()
 	w := &world{server: require(t), t: t, ecs: &fakeECS{}, requests: &requests{}, log: &strings.Builder{}}
+	w.server.awaitRemoval(t)
 	o := Options{
 		ECS: w.ecs, Cluster: clusterOf(t, t.Name()), Leftovers: agent(),
 		Log: hclog.New(&hclog.LoggerOptions{Output: w.log}),
