@@ -15,6 +15,7 @@ const (
 	UseTerminating = "connect-terminating"
 	UseAPI         = "connect-api"
 	UseUpstream    = "upstream"
+	UsePeered      = "upstream of a peer"
 	UseQuery       = "prepared query"
 	UseKeys        = "key prefix"
 	UseKeyList     = "listed key prefix"
@@ -53,7 +54,6 @@ func UseRules() []UseRule {
 	proxy := Need{aclrules.Service, "{name}-sidecar-proxy", false, aclrules.WriteAccess, "register the proxy of the Connect service {name}"}
 	native := Need{aclrules.Service, "{name}", false, aclrules.WriteAccess, "get the certificate of the Connect service {name}"}
 	upstream := Need{aclrules.Service, "{name}", false, aclrules.ReadAccess, "find the upstream {name}"}
-	query := Need{aclrules.PreparedQuery, "{name}", false, aclrules.ReadAccess, "run the prepared query {name}"}
 	meshWrite := Need{aclrules.Mesh, "", false, aclrules.WriteAccess, "get the certificate of peerings for the mesh gateway {name}"}
 	meshRead := Need{aclrules.Mesh, "", false, aclrules.ReadAccess, "read the configuration of the API gateway {name}"}
 	services := Need{aclrules.Service, "", true, aclrules.ReadAccess, "discover services"}
@@ -68,7 +68,10 @@ func UseRules() []UseRule {
 		{UseTerminating, []Need{gateway}, []Need{gateway, services, nodes}},
 		{UseAPI, []Need{gateway, meshRead}, []Need{gateway, meshRead, services, nodes}},
 		{UseUpstream, []Need{upstream}, []Need{upstream, nodes}},
-		{UseQuery, []Need{query}, []Need{query, nodes}},
+		// A token that may register any service finds those of peers; rules with their names do not count.
+		{UsePeered, nil, nil},
+		// Any token may run a query. It answers with those instances that the token may read.
+		{UseQuery, nil, []Need{services, nodes}},
 		{UseKeys, []Need{keys}, []Need{keys}},
 		{UseKeyList, []Need{keyList}, []Need{keyList}},
 	}

@@ -65,8 +65,11 @@ func (t *task) upstreamUses(home Use) []Use {
 	var all []Use
 	for _, u := range t.cfg.Proxy.Upstreams {
 		kind := UseUpstream
-		if u.DestinationType == "prepared_query" {
+		switch {
+		case u.DestinationType == "prepared_query":
 			kind = UseQuery
+		case u.DestinationPeer != "":
+			kind = UsePeered
 		}
 		all = append(all, Use{
 			Kind: kind, Name: u.DestinationName, Path: t.pathOf(annotation.Upstreams),

@@ -91,6 +91,26 @@ func TestRequirements(t *testing.T) {
 	}
 }
 
+// The server asks for no right of the name of a peer's service or of a prepared query.
+func TestRequirementsOfUpstreamsBeyondTheCatalog(t *testing.T) {
+	t.Parallel()
+	mesh := `{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"upstreams": [
+		{"destinationName": "far", "destinationPeer": "east", "localBindPort": 1},
+		{"destinationName": "nearest", "destinationType": "prepared_query", "localBindPort": 2}]}}`
+	r := admit(t, labelled(), parseMesh(t, []byte(mesh)))
+	if u := r.Usages[""]; u == nil || !slices.Equal(u.Upstreams, []string{"far", "nearest"}) {
+		t.Errorf("usages %+v", r.Usages)
+	}
+	if len(r.Requirements) == 0 {
+		t.Fatal("no requirements")
+	}
+	for _, q := range r.Requirements {
+		if q.Segment == "far" || q.Segment == "nearest" {
+			t.Errorf("requirement %+v", q)
+		}
+	}
+}
+
 // In a template the paths are those of the template.
 func TestRequirementsHavePathsOfTheTemplate(t *testing.T) {
 	t.Parallel()

@@ -31,7 +31,7 @@ func ByNamespace(uses []Use) map[string]*UseSummary {
 		switch u.Kind {
 		case UseService:
 			in.Services = append(in.Services, u.Name)
-		case UseUpstream, UseQuery:
+		case UseUpstream, UsePeered, UseQuery:
 			in.Upstreams = append(in.Upstreams, u.Name)
 		case UseKeys, UseKeyList:
 			in.KV, in.KeyPrefixes = true, append(in.KeyPrefixes, u.Name)

@@ -51,6 +51,7 @@ func TestAdmitChecksPermissions(t *testing.T) {
 		"worked example": permitsExample, "rights": permitsByRights, "engines": permitsByEngine, "no calls": permitsWithoutCalls, "default engine": permitsByDefault,
 		"tokens": permitsTokens, "namespaces": permitsNamespaces, "batches": permitsInBatches, "disagree": permitsNoDisagreement, "transport": permitsOverBadNetworks,
 		"escalation": permitsNoEscalation, "no endpoint": permitsWithoutEndpoint, "policy grants": permitsWithItsPolicy, "random": permitsAsTheServer, "disabled": permitsWithoutACLs, "no leak": permitsNoLeak, "unnamed": permitsUnnamed,
+		"queries": permitsQueries,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -220,6 +221,34 @@ func permitsByRights(t *testing.T, w *admitWorld) {
 	} {
 		words := []string{"-token-file", w.token(t, c.rules...), "-resolver-token-file", w.file(t, w.Token)}
 		admitCase{webTask(c.labels...), words, c.code, slices.Repeat([]string{"ACL-DENIED"}, c.findings), []string{c.text}}.run(t, w)
+	}
+}
+
+// A prepared query takes no right of its name, and the one to read what it answers with.
+func permitsQueries(t *testing.T, w *admitWorld) {
+	admin, err := consulutil.NewClient(consulutil.Options{Address: w.HTTPAddr, Token: w.Token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	instance := &api.CatalogRegistration{Node: "far", Address: "10.0.0.9", Service: &api.AgentService{Service: "behind"}}
+	if _, err := admin.Catalog().Register(instance, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := admin.PreparedQuery().Create(&api.PreparedQueryDefinition{Name: "nearest", Service: api.ServiceQuery{Service: "behind"}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for rules, want := range map[string]int{
+		`service "behind" { policy = "read" } node_prefix "" { policy = "read" }`: 1,
+		`query "nearest" { policy = "read" } node_prefix "" { policy = "read" }`:  0,
+	} {
+		c, err := consulutil.NewClient(consulutil.Options{Address: w.HTTPAddr, TokenFile: w.token(t, rules)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, _, err := c.PreparedQuery().Execute("nearest", nil)
+		if err != nil || len(answer.Nodes) != want {
+			t.Errorf("%s: answer %+v, %v, want %d instances", rules, answer, err, want)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package subcommand
 
 import (
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -43,6 +44,13 @@ func TestAdmitComparesTheLoginOfTheTaskRole(t *testing.T) {
 	}
 	if code, stderr := call(doc, reader); code != 0 || stderr != "" {
 		t.Errorf("granted: exit %d, stderr %s", code, stderr)
+	}
+	if err := os.WriteFile(mesh, []byte(`{"consulServers": {"hosts": "10.0.0.4"}, "consulLogin": {"enabled": true}, "proxy": {"mode": "direct", "upstreams": [
+		{"destinationName": "nearest", "destinationType": "prepared_query", "localBindPort": 9001}, {"destinationName": "far", "destinationPeer": "east", "localBindPort": 9002}]}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, stderr := call(doc, reader); code != 0 || stderr != "" {
+		t.Errorf("with a prepared query and a peer's service: exit %d, stderr %s", code, stderr)
 	}
 	if code, stderr := call(withKeys, reader); code != 2 || strings.Count(stderr, "ADM-IAM-RIGHT") != 1 || !strings.Contains(stderr, `would not allow key:app/ read, which the task needs to read keys below the prefix app/ (add key_prefix "app/"`) {
 		t.Errorf("keys: exit %d, stderr %s", code, stderr)
