@@ -108,11 +108,11 @@ func (q *aclQuestion) ask(ctx context.Context, queries []aclrules.Query) ([]bool
 	}
 	token, err := consulutil.EffectiveToken(consulutil.Options{TokenFile: q.tokenFile})
 	if err != nil {
-		return nil, exit.Usagef("-token-file: %w", err)
+		return nil, &exit.UsageError{Err: err}
 	}
 	server, err := aclread.NewAuthorizer(consulutil.Options{}, q.datacenter)
 	if err != nil {
-		return nil, err
+		return nil, &exit.UsageError{Err: err}
 	}
 	return server.Authorize(ctx, token, queries)
 }

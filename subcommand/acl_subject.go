@@ -251,7 +251,11 @@ func aclReader(inv *cli.Invocation, o consulutil.Options, datacenter string) (*a
 			return nil, err
 		}
 	}
-	return aclread.Open(o, datacenter)
+	reader, err := aclread.Open(o, datacenter)
+	if err != nil { // of the configuration: nothing was asked yet
+		return nil, &exit.UsageError{Err: err}
+	}
+	return reader, nil
 }
 
 // community refuses a namespace or partition that Consul's community edition

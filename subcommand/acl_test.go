@@ -212,7 +212,7 @@ func aclUnknown(t *testing.T, w *aclWorld) {
 	// The reading token is gone: that says nothing of the subject.
 	w.want(t, asked{token: goneSecret, args: "can -accessor " + opsAccessor + " service:web write"}, reply{
 		"unknown  service:web write  no rule that could be read applies, and others could not be read\n",
-		"not all could be read:\n  token 0b0b0b01…: the token of CONSUL_HTTP_TOKEN, which reads, is unknown to the server (wrong, deleted or expired)\n", 3})
+		"not all could be read:\n  token 0b0b0b01…: the token that reads, of CONSUL_HTTP_TOKEN or -resolver-token-file, is unknown to the server (wrong, deleted or expired)\n", 3})
 	w.want(t, asked{token: opsSecret, args: "can -login jwt service:web write"}, reply{
 		"unknown  service:web write  no rule that could be read applies, and others could not be read\n",
 		"not all could be read:\n  login by auth method \"jwt\": it may not be read: a token with acl:read can read it\n", 3})
@@ -289,6 +289,12 @@ func aclUsage(t *testing.T, w *aclWorld) {
 	got := w.ask(t, asked{token: w.Token, args: "can acl read", env: []string{"CONSUL_NAMESPACE=team"}})
 	if got.code != 1 || !strings.Contains(got.err, "CONSUL_NAMESPACE team: namespaces need Consul Enterprise") {
 		t.Errorf("a namespace of the environment: %+v", got)
+	}
+	for _, args := range []string{"can acl read", "can -engine server acl read", "can -engine both acl read", "rules", "lint", "export"} {
+		got := w.ask(t, asked{args: args, env: []string{"CONSUL_HTTP_TOKEN_FILE=/nonexistent"}})
+		if want := "consul-ecs acl: read token file: open /nonexistent: "; got.code != 1 || !strings.HasPrefix(got.err, want) {
+			t.Errorf("acl %s without its token file: %+v, want %s", args, got, want)
+		}
 	}
 	if got := w.ask(t, asked{token: w.Token, args: "can -namespace default -accessor " + opsAccessor + " service:web write"}); got.code != 2 || got.out != denied {
 		t.Errorf("the namespace that everybody has: %+v", got)

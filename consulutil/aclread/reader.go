@@ -14,7 +14,7 @@ import (
 )
 
 // ErrReader means that the server does not know the token that reads.
-var ErrReader = errors.New("the token of CONSUL_HTTP_TOKEN, which reads, is unknown to the server (wrong, deleted or expired)")
+var ErrReader = errors.New("the token that reads, of CONSUL_HTTP_TOKEN or -resolver-token-file, is unknown to the server (wrong, deleted or expired)")
 
 // anonymous is the secret of the token of requests without one. With it that token
 // may see what it links to.
