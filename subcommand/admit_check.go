@@ -62,6 +62,11 @@ func (c *admitCheck) prepare(inv *cli.Invocation, mesh *admission.Mesh) error {
 	if c.token.Empty() && mesh != nil {
 		c.token = mesh.OperatorToken()
 	}
+	if c.resolverTokenFile != "" {
+		if _, err := consulutil.EffectiveToken(consulutil.Options{TokenFile: c.resolverTokenFile}); err != nil {
+			return exit.Usagef("-resolver-token-file: %w", err)
+		}
+	}
 	if c.address == "" {
 		c.address = inv.Getenv("CONSUL_HTTP_ADDR")
 	}
@@ -69,6 +74,11 @@ func (c *admitCheck) prepare(inv *cli.Invocation, mesh *admission.Mesh) error {
 		c.engine = permission.None
 		if !c.token.Empty() || c.address != "" {
 			c.engine = permission.ByBoth
+		}
+	}
+	if c.engine != permission.None {
+		if _, err := consulutil.NewConfig(c.options(c.token)); err != nil {
+			return exit.Usagef("-check %s: %w", c.engine, err)
 		}
 	}
 	return nil
@@ -152,8 +162,12 @@ func (c *admitCheck) resolve(ctx context.Context, inv *cli.Invocation, datacente
 		return nil, err
 	}
 	found := aclrules.NewResolver(getters, aclrules.ResolverOptions{Datacenter: datacenter, Now: time.Now()}).Resolve(ctx, subject)
-	if err := errors.Join(found.Errors...); reader == own && errors.Is(err, aclread.ErrReader) {
+	switch err := errors.Join(found.Errors...); {
+	case !errors.Is(err, aclread.ErrReader):
+	case reader == own:
 		return nil, fmt.Errorf("the token is %w", aclrules.ErrNotFound)
+	default:
+		return nil, aclread.ErrReader
 	}
 	return aclrules.NewReport(found, reader.DefaultPolicy(ctx)), nil
 }

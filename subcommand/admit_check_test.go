@@ -326,6 +326,12 @@ func permitsTokens(t *testing.T, w *admitWorld) {
 		}
 	}
 	admitCase{webTask(), []string{"-token-file", "/nonexistent"}, 1, nil, []string{"the operator's token: read token file: "}}.run(t, w)
+	good := w.token(t, webRules)
+	admitCase{webTask(), []string{"-token-file", good, "-resolver-token-file", "/nonexistent"}, 1, nil, []string{"-resolver-token-file: read token file: "}}.run(t, w)
+	admitCase{webTask(), []string{"-token-file", good, "-consul-addr", "::bad::"}, 1, nil, []string{`consul address "::bad::"`}}.run(t, w)
+	for _, engine := range []string{"resolver", "both"} {
+		admitCase{webTask(), []string{"-check", engine, "-token-file", good, "-resolver-token-file", w.file(t, deleted)}, 3, []string{"ACL-UNKNOWN"}, []string{"-resolver-token-file, is unknown to the server", "name another token"}}.run(t, w)
+	}
 	// Tokens need not be UUIDs.
 	admitCase{webTask(), []string{"-token-file", w.file(t, w.create(t, &api.ACLToken{SecretID: "b0000000-0000-4000-8000-00000000000d", ServiceIdentities: []*api.ACLServiceIdentity{{ServiceName: "web"}}}))}, 0, nil, nil}.run(t, w)
 }
@@ -336,7 +342,8 @@ func permitsNamespaces(t *testing.T, w *admitWorld) {
 		admitCase{webTask("namespace", "team1"), []string{"-check", engine, "-token-file", token}, 2, []string{"ADM-NAMESPACE"}, []string{"the namespace or partition team1 needs Consul Enterprise"}}.run(t, w)
 		admitCase{webTask("namespace", "default"), []string{"-check", engine, "-token-file", token}, 0, nil, nil}.run(t, w)
 	}
-	admitCase{webTask("namespace", "team1"), []string{"-check", "resolver", "-token-file", token}, 3, []string{"ACL-UNKNOWN"}, []string{"team1"}}.run(t, w)
+	admitCase{webTask("namespace", "team1"), []string{"-check", "resolver", "-token-file", token}, 3, []string{"ACL-UNKNOWN"}, []string{"team1", "-check server or both"}}.run(t, w)
+	admitCase{webTask("partition", "p1"), []string{"-token-file", token}, 2, []string{"ADM-NAMESPACE"}, []string{"the namespace or partition p1/default needs"}}.run(t, w)
 	// Every namespace is asked about.
 	mesh := filepath.Join(t.TempDir(), "mesh.json")
 	text := `{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": "direct", "upstreams": [{"destinationName": "api", "destinationNamespace": "team2", "localBindPort": 1234}]}}`

@@ -30,7 +30,7 @@ func (c Checker) ask(ctx context.Context, at tenancy, required []admission.Requi
 		return nil, err
 	}
 	report, err := c.readRules(ctx, at)
-	if err != nil && allowed == nil {
+	if err != nil && (allowed == nil || errors.Is(err, aclread.ErrReader)) { // a token that was given to read, and cannot
 		return nil, err
 	}
 	all := make([]answered, len(queries))

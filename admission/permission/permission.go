@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -152,7 +153,7 @@ func (t tenancy) String() string {
 	if t.partition == "" {
 		return t.namespace
 	}
-	return t.partition + "/" + t.namespace
+	return t.partition + "/" + cmp.Or(t.namespace, "default")
 }
 
 // byTenancy are the operator's requirements, the default namespace first.
@@ -194,7 +195,7 @@ func (k check) tenancy(ctx context.Context, at tenancy, required []admission.Req
 		k.add(codeNamespace, required[0].Path, "namespace", at)
 		return false
 	case err != nil:
-		k.add(codeUnknown, "$", "query", "what the task needs", "why", err, "fix", "try again when the server answers, or admit without a check by -check none")
+		k.add(codeUnknown, "$", "query", "what the task needs", "why", err, "fix", remedy(err))
 		return true
 	}
 	for i, a := range answers {
@@ -203,11 +204,22 @@ func (k check) tenancy(ctx context.Context, at tenancy, required []admission.Req
 	return false
 }
 
+// remedy is what can be done where nothing could be asked.
+func remedy(err error) string {
+	switch {
+	case errors.Is(err, aclread.ErrReader):
+		return "name another token with acl:read by -resolver-token-file"
+	case errors.Is(err, aclrules.ErrEnterprise):
+		return "ask the server about it by -check server or both"
+	}
+	return "try again when the server answers, or admit without a check by -check none"
+}
+
 // answer adds one answer and its finding.
 func (k check) answer(q admission.Requirement, a answered) {
 	query := q.Query().String()
-	if q.Namespace != "" {
-		query += " in the namespace " + q.Namespace
+	if at := (tenancy{q.Namespace, q.Partition}); at != (tenancy{}) {
+		query += " in the namespace " + at.String()
 	}
 	full := Answer{Requirement: q, Decision: a.Decision, Why: a.why()}
 	switch {
@@ -244,7 +256,7 @@ func (k check) escalation(ctx context.Context) {
 		wanted, err = k.Resolve(ctx, k.result.Policies.Names)
 	}
 	if err != nil {
-		k.add(codeUnknown, k.result.Policies.Path, "query", "the policies that it hands out", "why", err, "fix", "try again when the server answers")
+		k.add(codeUnknown, k.result.Policies.Path, "query", "the policies that it hands out", "why", err, "fix", remedy(err))
 		return
 	}
 	if _, disabled := owner.Special(); disabled != nil {
