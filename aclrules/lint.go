@@ -29,11 +29,11 @@ const (
 	root     = "root"     // equivalent to much more than its text states
 )
 
-// LintText lints a policy's text that Parse accepts; the error is Parse's.
+// LintText lints a policy's text. The error is Parse's; the lints beside it are those of
+// the text alone.
 func LintText(text string) ([]Lint, error) {
-	p, err := Parse(text)
-	if err != nil || text == "" {
-		return nil, err
+	if text == "" {
+		return nil, nil
 	}
 	file, _, err := decode(text)
 	if err != nil {
@@ -43,9 +43,13 @@ func LintText(text string) ([]Lint, error) {
 	for _, i := range inert(file) {
 		found = append(found, Lint{i.Line, Inert, i.Message})
 	}
-	found = slices.Concat(found, repeated(file), letterCase(p), shadowed(p), escalations(p))
+	found = append(found, repeated(file)...)
+	p, err := Parse(text)
+	if err == nil {
+		found = slices.Concat(found, letterCase(p), shadowed(p), escalations(p))
+	}
 	slices.SortStableFunc(found, func(a, b Lint) int { return cmp.Compare(a.Line, b.Line) })
-	return found, nil
+	return found, err
 }
 
 // repeated finds arguments that HCL sets again in the same place, spelled the same. Consul

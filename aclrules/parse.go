@@ -1,8 +1,10 @@
 package aclrules
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl"
@@ -83,15 +85,30 @@ func Parse(text string) (*ParsedPolicy, error) {
 			p.add(&Rule{Resource: Service, Prefix: l.prefix, Segment: b.Segment, Level: b.Policy, Intentions: b.Intentions, Line: nth(lines, i, len(l.blocks))})
 		}
 	}
-	var errs []error
+	var refused []*ruleError
 	for _, r := range p.Rules {
-		errs = append(errs, r.check())
+		if err := r.check(); err != nil {
+			refused = append(refused, err)
+		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
+	slices.SortStableFunc(refused, func(a, b *ruleError) int { return cmp.Compare(a.line, b.line) })
+	var errs []error
+	for _, err := range refused {
+		errs = append(errs, err)
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
 	}
 	return p, nil
 }
+
+// ruleError is what the server would refuse a rule for. The line is 0 when unknown.
+type ruleError struct {
+	line int
+	text string
+}
+
+func (e *ruleError) Error() string { return lineText(e.line) + e.text }
 
 // add appends a rule; an empty scalar is none.
 func (p *ParsedPolicy) add(r *Rule) {
@@ -102,9 +119,9 @@ func (p *ParsedPolicy) add(r *Rule) {
 }
 
 // check returns what the server would refuse a rule for.
-func (r *Rule) check() error {
-	refuse := func(what, level string, allowed string) error {
-		return fmt.Errorf("%s%s: %s %q: want %s", lineText(r.Line), r.Subject(), what, level, allowed)
+func (r *Rule) check() *ruleError {
+	refuse := func(what, level string, allowed string) *ruleError {
+		return &ruleError{r.Line, fmt.Sprintf("%s: %s %q: want %s", r.Subject(), what, level, allowed)}
 	}
 	l, ok := LevelOf(r.Level)
 	switch {

@@ -1,9 +1,13 @@
 package aclrules
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/hashicorp/hcl/hcl/parser"
 )
 
 // Finding is something that does not do, or does more, than its author will
@@ -33,14 +37,34 @@ func (f Finding) String() string {
 // LintText lints a policy's text under the policy's name.
 func LintNamedText(name, text string) []Finding {
 	lints, err := LintText(text)
-	if err != nil {
-		return []Finding{{Object: name, Code: Invalid, Message: err.Error()}}
-	}
 	var found []Finding
-	for _, l := range lints {
+	for _, l := range append(invalid(err), lints...) {
 		found = append(found, Finding{name, l.Line, l.Code, l.Message})
 	}
+	slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Compare(a.Line, b.Line) })
 	return found
+}
+
+// invalid are the parts of Parse's error, each at its line; nil for no error.
+func invalid(err error) []Lint {
+	if err == nil {
+		return nil
+	}
+	if joined, is := err.(interface{ Unwrap() []error }); is {
+		var all []Lint
+		for _, part := range joined.Unwrap() {
+			all = append(all, invalid(part)...)
+		}
+		return all
+	}
+	if rule, is := errors.AsType[*ruleError](err); is {
+		return []Lint{{rule.line, Invalid, rule.text}}
+	}
+	line := 0
+	if syntax, is := errors.AsType[*parser.PosError](err); is {
+		line = syntax.Pos.Line
+	}
+	return []Lint{{line, Invalid, err.Error()}}
 }
 
 // Lint lints all there is but Consul's own policies.

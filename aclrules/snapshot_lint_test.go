@@ -39,7 +39,7 @@ func TestLintSnapshot(t *testing.T) {
 	const root, everywhere = "equivalent to root: its holder can make a management token", "enough to pose as any service: its holder can replace the mesh's certificate authority"
 	want := []Finding{
 		{"policy root", 2, "root", `acl = "write" is ` + root},
-		{"policy broken", 0, "invalid", `line 1: acl: policy "all": want deny, read or write`},
+		{"policy broken", 1, "invalid", `acl: policy "all": want deny, read or write`},
 		{"policy oper", 1, "root", `operator = "write" is ` + everywhere},
 		{"policy typo", 1, "inert", `servce is ignored: there is no such resource; did you mean "service"?`},
 		{"role nomad", 0, "root", `templated policy "builtin/nomad-server" is ` + root},
@@ -63,6 +63,25 @@ func TestLintSnapshot(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Each rule that the server would refuse is a finding at its line, beside what it ignores.
+func TestLintNamesEveryRefusedRule(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][]Finding{
+		"servce \"x\" { policy = \"read\" }\nservice \"a\" { policy = \"raed\" }\nkey \"b\" { policy = \"lst\" }\nacl = \"foo\"": {
+			{"p", 1, Inert, `servce is ignored: there is no such resource; did you mean "service"?`},
+			{"p", 2, Invalid, `service "a": policy "raed": want deny, read or write`},
+			{"p", 3, Invalid, `key "b": policy "lst": want deny, read, list or write`},
+			{"p", 4, Invalid, `acl: policy "foo": want deny, read or write`},
+		},
+		"acl = \"read\"\nservice \"a\" { policy = ]": {{"p", 2, Invalid, "neither HCL nor JSON: At 2:24: Unknown token: 2:24 RBRACK ]"}},
+		"\n\nmesh = [\"read\"]":                      {{"p", 3, Invalid, "no policy: At 3:8: root.mesh: unknown type for string *ast.ListType"}},
+	} {
+		if diff := cmp.Diff(want, LintNamedText("p", text)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
 	}
 }
 

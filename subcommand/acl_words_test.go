@@ -205,7 +205,7 @@ func aclLints(t *testing.T, w *aclWorld) {
 	w.want(t, asked{args: "lint @clean.hcl"}, reply{"", "", 0})
 	w.want(t, asked{args: "lint -", stdin: "acl = \"write\""}, reply{"-:1: root: " + root + "\n", "", 2})
 	w.want(t, asked{args: "lint -json -", stdin: "acl = \"write\""}, reply{`{"object":"-","line":1,"code":"root","message":"acl = \"write\" is equivalent to root: its holder can make a management token"}` + "\n", "", 2})
-	w.want(t, asked{args: "lint -", stdin: "acl = \"x\""}, reply{"-: invalid: line 1: acl: policy \"x\": want deny, read or write\n", "", 2})
+	w.want(t, asked{args: "lint -", stdin: "acl = \"x\""}, reply{"-:1: invalid: acl: policy \"x\": want deny, read or write\n", "", 2})
 	got := w.ask(t, asked{token: w.Token, args: "lint"})
 	if got.code != 2 || !strings.Contains(got.out, "policy eu-only:1: root: "+root+"\n") || strings.Contains(got.out, "global-management:") {
 		t.Errorf("all of the server: %+v", got)
