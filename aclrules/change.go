@@ -23,32 +23,42 @@ func (t *Table) change(q Query) Change {
 	var c Change
 	switch {
 	case q.Resource.IsScalar():
-		t.raise(&c, q, t.own(q.Resource), Rule{Resource: q.Resource})
+		t.raise(&c, q, t.own(q.Resource), Rule{Resource: q.Resource}, t.inherited(q))
 	case q.Resource == Intention:
 		t.raiseIntention(&c, q)
 	case q.Access == WritePrefix:
 		t.raisePrefix(&c, q)
 	default:
-		t.raise(&c, q, t.of(q.Resource).exact[q.Segment], Rule{Resource: q.Resource, Segment: q.Segment})
+		i := t.of(q.Resource)
+		t.raise(&c, q, i.exact[q.Segment], Rule{Resource: q.Resource, Segment: q.Segment}, i.longest(q.Segment).verdict(q))
 	}
 	return c
+}
+
+// inherited is the answer for a scalar that has no rule.
+func (t *Table) inherited(q Query) Verdict {
+	from := inheritedFrom(q.Resource)
+	if from == q.Resource {
+		return Unknown
+	}
+	return t.own(from).verdict(q)
 }
 
 // raiseIntention changes the rules of services, which carry those of intentions.
 func (t *Table) raiseIntention(c *Change, q Query) {
 	services := t.of(Service)
 	if q.Segment != "*" {
-		t.raise(c, q, services.exact[q.Segment], Rule{Resource: Service, Segment: q.Segment})
+		t.raise(c, q, services.exact[q.Segment], Rule{Resource: Service, Segment: q.Segment}, services.longest(q.Segment).verdict(q))
 		return
 	}
 	if q.Access != ReadAccess { // any service suffices to read
 		for _, e := range services.sorted {
 			if e.grantsIntentions < LevelWrite && !(e.prefix && e.segment == "") {
-				t.raise(c, q, e, Rule{Resource: Service, Prefix: e.prefix, Segment: e.segment})
+				t.raise(c, q, e, Rule{Resource: Service, Prefix: e.prefix, Segment: e.segment}, Allowed)
 			}
 		}
 	}
-	t.raise(c, q, services.prefix[""], Rule{Resource: Service, Prefix: true})
+	t.raise(c, q, services.prefix[""], Rule{Resource: Service, Prefix: true}, Unknown)
 }
 
 // raisePrefix makes every key below a prefix writable.
@@ -56,20 +66,22 @@ func (t *Table) raisePrefix(c *Change, q Query) {
 	keys := t.of(Key)
 	for _, e := range keys.below(q.Segment) {
 		if e.grants < LevelWrite && !(e.prefix && e.segment == q.Segment) {
-			t.raise(c, q, e, Rule{Resource: Key, Prefix: e.prefix, Segment: e.segment})
+			t.raise(c, q, e, Rule{Resource: Key, Prefix: e.prefix, Segment: e.segment}, Allowed)
 		}
 	}
-	if covering := keys.longest(q.Segment); covering == nil || covering.grants < LevelWrite {
-		t.raise(c, q, keys.prefix[q.Segment], Rule{Resource: Key, Prefix: true, Segment: q.Segment})
+	own, shorter := keys.prefix[q.Segment], keys.longest(q.Segment)
+	if own != nil {
+		shorter = keys.wider(own)
 	}
+	t.raise(c, q, own, Rule{Resource: Key, Prefix: true, Segment: q.Segment}, shorter.verdict(q))
 }
 
 // raise makes an entry, which may be nil, grant what the query needs: without
-// its denies, and with a rule of the level that is then still missing.
-func (t *Table) raise(c *Change, q Query, e *entry, r Rule) {
-	needed := q.Access.needs()
+// its denies, and with a rule of the level that is then still missing. Otherwise is the
+// answer when nothing of the entry is left, Unknown for the default policy's.
+func (t *Table) raise(c *Change, q Query, e *entry, r Rule, otherwise Verdict) {
+	var rest []Sourced
 	if e != nil {
-		var rest []Sourced
 		for _, s := range e.rules {
 			if levelText(s.Rule, q) == "deny" {
 				c.Remove = append(c.Remove, s)
@@ -77,31 +89,24 @@ func (t *Table) raise(c *Change, q Query, e *entry, r Rule) {
 			}
 			rest = append(rest, s)
 		}
-		if t.without(e, rest, q) == Allowed {
-			return
-		}
 	}
+	if len(rest) > 0 {
+		left := entry{resource: e.resource, prefix: e.prefix, segment: e.segment, rules: rest}
+		left.settle()
+		otherwise = left.verdict(q)
+	}
+	if otherwise == Unknown {
+		otherwise = t.byDefault(q.Resource)
+	}
+	if otherwise == Allowed {
+		return
+	}
+	needed := q.Access.needs()
 	r.Level = needed.String()
 	if q.Resource == Intention {
 		r.Level, r.Intentions = t.serviceLevel(r), needed.String()
 	}
 	c.Add = strings.TrimPrefix(c.Add+"\n"+r.HCL(), "\n")
-}
-
-// without is the answer of what is left of an entry, or of what counts instead
-// when nothing is.
-func (t *Table) without(e *entry, rest []Sourced, q Query) Verdict {
-	switch {
-	case len(rest) > 0:
-		left := entry{resource: e.resource, prefix: e.prefix, segment: e.segment, rules: rest}
-		left.settle()
-		return left.verdict(q)
-	case inheritedFrom(e.resource) != e.resource:
-		return t.own(inheritedFrom(e.resource)).verdict(q)
-	case e.resource.IsScalar() || e.prefix:
-		return Unknown
-	}
-	return t.of(e.resource).longest(e.segment).verdict(q)
 }
 
 // serviceLevel is the level for services that a rule about intentions has to

@@ -3,6 +3,7 @@ package aclrules
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -205,31 +206,33 @@ func TestPartialAnswersHold(t *testing.T) {
 	}
 }
 
-// What Explain proposes turns the answer, and what it calls the winner is the
-// rule without which the answer has another reason.
+// What Explain proposes turns the answer, no line of it is needless, and what it calls the
+// winner is the rule without which the answer has another reason.
 func TestChangeTurnsTheAnswer(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 9))
-	for range testkit.Share(6000) {
+	for n := range testkit.Share(6000) {
+		o := Options{Default: []Verdict{Denied, Allowed}[n%2]}
 		rules := pool(t, scatter(r), scatter(r))
 		q := ask(r)
-		x := Merge(rules, Options{Default: Denied}).Explain(q)
+		x := Merge(rules, o).Explain(q)
 		if (x.Winner.Rule == nil) != (x.Why != "") {
 			t.Fatalf("%s: winner %v, why %q", q, x.Winner, x.Why)
 		}
-		var changed []Sourced
-		for _, s := range rules {
-			removed := false
-			for _, gone := range x.Change.Remove {
-				removed = removed || gone.Rule == s.Rule
-			}
-			if !removed {
-				changed = append(changed, s)
-			}
+		changed := slices.DeleteFunc(slices.Clone(rules), func(s Sourced) bool {
+			return slices.ContainsFunc(x.Change.Remove, func(gone Sourced) bool { return gone.Rule == s.Rule })
+		})
+		after := func(added string) Verdict {
+			return Merge(append(slices.Clone(changed), pool(t, added)...), o).Decide(q).Verdict
 		}
-		after := Merge(append(changed, pool(t, x.Change.Add)...), Options{Default: Denied}).Decide(q)
-		if after.Verdict == x.Verdict || after.Verdict == Unknown {
-			t.Fatalf("%s is %s, and %s after adding %q and removing %v:\n%s", q, x.Verdict, after.Verdict, x.Change.Add, x.Change.Remove, texts(rules))
+		if v := after(x.Change.Add); v == x.Verdict || v == Unknown {
+			t.Fatalf("%s is %s, and %s after adding %q and removing %v:\n%s", q, x.Verdict, v, x.Change.Add, x.Change.Remove, texts(rules))
+		}
+		lines := strings.Split(x.Change.Add, "\n")
+		for i := range lines {
+			if x.Change.Add != "" && x.Verdict == Denied && after(strings.Join(slices.Delete(slices.Clone(lines), i, i+1), "\n")) == Allowed {
+				t.Fatalf("%s, default %s: adding %q is needless after removing %v:\n%s", q, o.Default, lines[i], x.Change.Remove, texts(rules))
+			}
 		}
 	}
 }
