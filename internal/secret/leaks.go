@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -53,15 +54,21 @@ func (l *Leaks) Find(text string) string {
 			if strings.Contains(decoded, l.plain) {
 				return "URL-encoded"
 			}
-			for _, core := range l.encoded {
-				if strings.Contains(layer, core) || strings.Contains(decoded, core) {
-					return "base64"
-				}
+			// Lines of base64 are wrapped by many programs.
+			if l.hasEncoded(layer) || l.hasEncoded(decoded) || l.hasEncoded(unwrapped(decoded)) {
+				return "base64"
 			}
 		}
 	}
 	return ""
 }
+
+func (l *Leaks) hasEncoded(text string) bool {
+	return slices.ContainsFunc(l.encoded, func(core string) bool { return strings.Contains(text, core) })
+}
+
+// unwrapped is the text without white space.
+func unwrapped(text string) string { return strings.Join(strings.Fields(text), "") }
 
 // Redact is the text without the secret. A line where it is encoded is left out.
 func (l *Leaks) Redact(text string) string {
@@ -76,7 +83,10 @@ func (l *Leaks) Redact(text string) string {
 		}
 		lines[i] = line
 	}
-	return strings.Join(lines, "")
+	if text = strings.Join(lines, ""); l.Find(text) != "" { // over several lines
+		return redacted + "\n"
+	}
+	return text
 }
 
 // ErrLeak is the error of a writer that would have written the secret.

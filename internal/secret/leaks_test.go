@@ -74,6 +74,28 @@ func TestLeakIsFoundInEachForm(t *testing.T) {
 	}
 }
 
+// Programs such as base64 wrap what they print, also in the middle of the token.
+func TestLeakIsFoundInWrappedBase64(t *testing.T) {
+	t.Parallel()
+	leaks := NewLeaks(New(leakedUUID))
+	text := base64.StdEncoding.EncodeToString([]byte(`{"address": "https://consul.example.com", "token": "` + leakedUUID + `"}`))
+	for _, end := range []string{"\n", "\r\n", "\n    "} {
+		wrapped := text[:76] + end + text[76:] + end
+		if strings.Contains(wrapped, base64.StdEncoding.EncodeToString([]byte(leakedUUID))) {
+			t.Fatal("the token is on one line")
+		}
+		once, twice := in(t, wrapped)
+		for _, doc := range []string{wrapped, `{"a": ` + once + `}`, `{"a": ` + twice + `}`, url.QueryEscape(wrapped)} {
+			if got := leaks.Find(doc); got != "base64" {
+				t.Errorf("the token is %q in %s", got, doc)
+			}
+			if rest := leaks.Redact("kept\n" + doc); leaks.Find(rest) != "" {
+				t.Errorf("%s: redacted %s", doc, rest)
+			}
+		}
+	}
+}
+
 func TestOtherTextsAreNoLeak(t *testing.T) {
 	t.Parallel()
 	leaks := NewLeaks(New(leakedUUID))
