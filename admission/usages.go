@@ -150,7 +150,8 @@ func (r *Result) require(t *task) {
 	if r.Injected {
 		uses := t.uses()
 		r.Usages, r.Requirements = ByNamespace(uses), Requirements(uses)
-		r.Unnamed = t.cfg != nil && t.kind() == ""
+		refused := slices.ContainsFunc(t.findings, func(f Finding) bool { return f.Code == codeServiceName })
+		r.Unnamed = t.cfg != nil && t.kind() == "" && !refused
 		if t.cfg != nil && t.cfg.ConsulLogin.Enabled && t.cfg.ConsulLogin.IncludeEntity {
 			r.Login = &t.cfg.ConsulLogin
 		}
