@@ -8,7 +8,8 @@ import (
 // Change is the smallest change of rules that turns an answer: from deny or
 // unknown into allow, from allow into deny.
 type Change struct {
-	// Remove are rules in whose presence nothing could be added.
+	// Remove are rules in whose presence nothing could be added. Of a question about
+	// intentions it is what they state of these.
 	Remove []Sourced
 	// Add is policy text; empty when removing is enough.
 	Add string
@@ -85,7 +86,10 @@ func (t *Table) raise(c *Change, q Query, e *entry, r Rule, otherwise Verdict) {
 		for _, s := range e.rules {
 			if levelText(s.Rule, q) == "deny" {
 				c.Remove = append(c.Remove, s)
-				continue
+				if q.Resource != Intention {
+					continue
+				}
+				s.Rule = s.Rule.withoutIntentions() // what it grants on the service stays
 			}
 			rest = append(rest, s)
 		}

@@ -127,6 +127,13 @@ func hint(name string, known []string) string {
 // Policy is a parsed policy. Rules are in the order of the text, by kind.
 type ParsedPolicy struct{ Rules []*Rule }
 
+// withoutIntentions is a copy that states nothing of intentions.
+func (r *Rule) withoutIntentions() *Rule {
+	rest := *r
+	rest.Intentions = ""
+	return &rest
+}
+
 // HCL is the rule as a line of a policy.
 func (r *Rule) HCL() string {
 	switch {

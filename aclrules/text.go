@@ -73,7 +73,7 @@ func (r *Report) explanation(a Answer) node {
 	for _, text := range r.missing() {
 		add(leaf("missing %s", text))
 	}
-	if n, ok := change(x); ok && a.Decision != Disagree {
+	if n, ok := change(x, a.query); ok && a.Decision != Disagree {
 		add(n)
 	}
 	switch {
@@ -126,10 +126,10 @@ func (r *Report) notes(q Query, v Verdict) []string {
 }
 
 // change words what would turn the answer.
-func change(x Explanation) (node, bool) {
+func change(x Explanation, q Query) (node, bool) {
 	n := leaf("to %s", opposite(x.Verdict.String()))
 	for _, s := range x.Change.Remove {
-		n.children = append(n.children, leaf("remove  %s = %s, %s", s.Rule.Subject(), s.Rule.Level, placeOf(s)))
+		n.children = append(n.children, leaf("remove  %s, %s", ruleText(s.Rule, q), placeOf(s)))
 	}
 	for line := range strings.Lines(x.Change.Add) {
 		n.children = append(n.children, leaf("add     %s", strings.TrimSuffix(line, "\n")))
@@ -197,7 +197,7 @@ func (r *Report) Explained(a Answer) Explained {
 		e.Losers = append(e.Losers, Lost{placed(l.Text, l.Sourced), l.Why})
 	}
 	for _, s := range x.Change.Remove {
-		e.Change.Remove = append(e.Change.Remove, placed(s.Rule.Subject()+" = "+s.Rule.Level, s))
+		e.Change.Remove = append(e.Change.Remove, placed(ruleText(s.Rule, a.query), s))
 	}
 	return e
 }
