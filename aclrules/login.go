@@ -46,6 +46,9 @@ type claimFields struct {
 func (m AuthMethod) identity(e Entity) (fields any, vars map[string]string, err error) {
 	switch m.Type {
 	case "aws-iam":
+		if len(e.Claims) > 0 {
+			return nil, nil, errors.New("type aws-iam: it reads an entity of IAM, and no claims or groups")
+		}
 		f := &iamFields{Name: e.Name, ID: e.ID, Account: e.Account}
 		vars := map[string]string{"entity_name": e.Name, "entity_id": e.ID, "account_id": e.Account}
 		if m.EntityDetails {
@@ -58,6 +61,9 @@ func (m AuthMethod) identity(e Entity) (fields any, vars map[string]string, err 
 		}
 		return f, vars, nil
 	case "jwt", "oidc":
+		if e.Name+e.ID+e.Account+e.Path != "" || len(e.Tags) > 0 {
+			return nil, nil, fmt.Errorf("type %s: it reads claims, and no entity of IAM", m.Type)
+		}
 		return m.claims(e)
 	}
 	return nil, nil, fmt.Errorf("type %s: want an auth method of type aws-iam, jwt or oidc", m.Type)

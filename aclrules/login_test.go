@@ -151,6 +151,18 @@ func TestClaims(t *testing.T) {
 	}
 }
 
+// What a method does not read is not passed over: the answer would be about another login.
+func TestLoginOfAnotherTypeIsAnError(t *testing.T) {
+	t.Parallel()
+	m := iam(BindingRule{BindType: "service", BindName: "a"})
+	for expected, login := range map[string]Login{
+		`!login by auth method "m": type aws-iam: it reads an entity of IAM, and no claims or groups`: {Method: "m", Entity: Entity{Claims: map[string][]string{"team": {"a"}}}},
+		`!login by auth method "j": type jwt: it reads claims, and no entity of IAM`:                  {Method: "j", Entity: Entity{Tags: map[string]string{"team": "a"}}},
+	} {
+		want(t, visited(m, Subject{Login: &login}), expected)
+	}
+}
+
 // What is not known never matches, and is visited.
 func TestUnknownKindsAreErrors(t *testing.T) {
 	t.Parallel()
