@@ -180,7 +180,13 @@ func (d *Document) elsewhere() []string {
 		return nil
 	}
 	keys := slices.Sorted(maps.Keys(fieldsOf(reflect.TypeFor[TaskDefinition](), false).byKey))
-	return slices.DeleteFunc(keys, func(key string) bool { return key == "containerDefinitions" })
+	keys = slices.DeleteFunc(keys, func(key string) bool { return key == "containerDefinitions" })
+	for i, c := range d.Definition.ContainerDefinitions {
+		if strings.Contains(c.Image, "${") { // of a template that Terraform renders
+			keys = append(keys, fmt.Sprintf("containerDefinitions[%d].image", i))
+		}
+	}
+	return keys
 }
 
 // Validate applies every rule and returns all violations; none means that ECS

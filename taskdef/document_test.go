@@ -69,6 +69,7 @@ func TestAcceptedDefinitions(t *testing.T) {
 		"capability of Fargate":            changed(t, webTask, app+`.linuxParameters = {"capabilities": {"add": ["SYS_PTRACE"], "drop": ["NET_RAW"]}}`),
 		"diamond of dependencies":          changed(t, hostTask, append(containers(2, 4), app+`.links = ["side", "c2"]`, second+`.links = ["c3"]`, "containerDefinitions[2].memory = 8", "containerDefinitions[3].memory = 8", `containerDefinitions[2].links = ["c3"]`)...),
 		"document of the greatest length":  changed(t, hostTask, app+`.command = ["`+long(65129)+`"]`),
+		"digest of a long image":           changed(t, webTask, app+`.image = "`+long(255)+`@sha256:`+long(64)+`"`),
 		"restart policy":                   changed(t, webTask, app+`.restartPolicy = {"enabled": true, "restartAttemptPeriod": 60}`),
 		"answer of DescribeTaskDefinition": []byte(`{"taskDefinition": ` + webTask + `, "tags": [{"key": "k", "value": "v"}]}`),
 	} {
@@ -191,7 +192,7 @@ func TestTemplateWithoutTheResource(t *testing.T) {
 
 func TestContainersAloneAreJudgedAlone(t *testing.T) {
 	t.Parallel()
-	d, err := ParseContainers([]byte(`[{"name": "app", "image": "web:1", "portMappings": [{"containerPort": 80, "hostPort": 81}], "healthCheck": {"command": ["CMD"]},
+	d, err := ParseContainers([]byte(`[{"name": "app", "image": "${registry}/web:1", "portMappings": [{"containerPort": 80, "hostPort": 81}], "healthCheck": {"command": ["CMD"]},
 		"mountPoints": [{"sourceVolume": "data"}], "secrets": [{"name": "A", "valueFrom": "a"}]}, {"name": "app"}]`))
 	if err != nil {
 		t.Fatal(err)

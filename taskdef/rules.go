@@ -324,7 +324,9 @@ func ValidName(s string) bool { return s != "" && len(s) <= maxName && validChar
 const maxName = 255
 
 func validCharacters(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool {
-		return (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' && r != '-'
-	})
+	return !strings.ContainsFunc(s, func(r rune) bool { return !isNameCharacter(r) })
+}
+
+func isNameCharacter(r rune) bool {
+	return r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' || r == '-'
 }

@@ -3,6 +3,7 @@ package taskdef
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // containerRules are about one container: names, memory and limits.
@@ -13,10 +14,16 @@ var containerRules = []Rule{
 				report(".name")
 			}
 		}},
-	{Code: "container-name", Members: []string{".name"}, Text: "Container.name '{container}' must be 1 to 255 characters of [a-zA-Z0-9_-].",
-		Wording: Ours, Fix: "rename it", each: func(_ *subject, c *Container, report report) {
-			if c.Name != "" && !ValidName(c.Name) {
+	{Code: "container-name", Members: []string{".name"}, Text: "Container.name contains invalid characters.",
+		Fix: "rename '{container}': use " + nameFormat, each: func(_ *subject, c *Container, report report) {
+			if !validCharacters(c.Name) {
 				report(".name")
+			}
+		}},
+	{Code: "container-name-length", Members: []string{".name"}, Text: "Container.name should be 255 characters or less", Wording: Ours,
+		Fix: "shorten it: it has {length}", each: func(_ *subject, c *Container, report report) {
+			if n := len(c.Name); n > maxName {
+				report(".name", n)
 			}
 		}},
 	{Code: "container-image-blank", Members: []string{".image"}, Text: "Container.image should not be null or empty.", Fix: "name an image",
@@ -25,9 +32,16 @@ var containerRules = []Rule{
 				report(".image")
 			}
 		}},
-	{Code: "container-image-length", Members: []string{".image"}, Text: "Container.image has {length} characters, at most 255 are allowed.",
-		Wording: Ours, Fix: "shorten it", each: func(_ *subject, c *Container, report report) {
-			if n := len(c.Image); n > 255 {
+	{Code: "container-image", Members: []string{".image"}, Text: "Container.image contains invalid characters.",
+		Fix: "'{image}' may have letters, digits and characters of _-:./#@", each: func(_ *subject, c *Container, report report) {
+			if strings.ContainsFunc(c.Image, func(r rune) bool { return !isNameCharacter(r) && !strings.ContainsRune(":./#@", r) }) {
+				report(".image", c.Image)
+			}
+		}},
+	{Code: "container-image-length", Members: []string{".image"}, Text: "Container.image should be 255 characters or less",
+		Fix: "shorten it: it has {length}, without a digest", each: func(_ *subject, c *Container, report report) {
+			repository, _, _ := strings.Cut(c.Image, "@")
+			if n := len(repository); n > 255 {
 				report(".image", n)
 			}
 		}},

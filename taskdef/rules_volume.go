@@ -8,10 +8,18 @@ import (
 
 // volumeRules are about the volumes of the task and their mounts.
 var volumeRules = []Rule{
-	{Code: "volume-name", Members: []string{"volumes[*].name"}, Text: "Volume name '{name}' must be 1 to 255 characters of [a-zA-Z0-9_-].",
+	{Code: "volume-name", Members: []string{"volumes[*].name"}, Text: "volume.name contains invalid characters.",
+		Fix: "rename '{name}': use " + nameFormat, task: func(d *subject, report report) {
+			for i, v := range d.Volumes {
+				if !validCharacters(v.Name) {
+					report(fmt.Sprintf("volumes[%d].name", i), v.Name)
+				}
+			}
+		}},
+	{Code: "volume-name-length", Members: []string{"volumes[*].name"}, Text: "Volume name '{name}' must have 1 to 255 characters.",
 		Wording: Ours, Fix: "rename it", task: func(d *subject, report report) {
 			for i, v := range d.Volumes {
-				if !ValidName(v.Name) {
+				if v.Name == "" || len(v.Name) > maxName {
 					report(fmt.Sprintf("volumes[%d].name", i), v.Name)
 				}
 			}

@@ -100,7 +100,7 @@ func TestControllerErrorsSayWhatToDo(t *testing.T) {
 		{"no hosts", map[string]any{"consul_server_hosts": nil}, "Set consul_server_hosts to the address of the Consul servers"},
 		{"unknown key", map[string]any{"http_config": map[string]any{"prot": 1}}, "http_config may have only the keys port, https, tls and tlsServerName."},
 		{"whole account", map[string]any{"iam_role_path": "/"}, "every role of the account could log in as any service"},
-		{"long image", map[string]any{"consul_ecs_image": strings.Repeat("i", 256)}, "at most 255 are allowed"},
+		{"long image", map[string]any{"consul_ecs_image": strings.Repeat("i", 256)}, "Container.image should be 255 characters or less"},
 	} {
 		t.Run(tt.name, func(t *testing.T) { // one after the other: they share a directory
 			only(t, w.PlanErrors(controllerInput(tt.changes)), tt.want)
