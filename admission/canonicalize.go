@@ -47,9 +47,13 @@ func (t *task) unwrap() (bool, error) {
 		return false, nil
 	}
 	answer := t.doc.Task != t.doc.Root
+	var removed []string
 	if answer {
 		if tags := t.doc.Root.Get("tags"); tags != nil && t.doc.Task.Get("tags") == nil {
-			t.doc.Task.Set("tags", tags)
+			removed = removeReserved(tags)
+			if len(tags.Items()) > 0 { // ECS refuses an empty list
+				t.doc.Task.Set("tags", tags)
+			}
 		}
 		text, _ := t.doc.Task.MarshalJSON() // it is JSON
 		doc, err := t.open(text)
@@ -59,7 +63,6 @@ func (t *task) unwrap() (bool, error) {
 		t.doc, t.findings = doc, nil
 		t.annotate()
 	}
-	var removed []string
 	for _, key := range outputKeys {
 		if t.doc.Task.Get(key) != nil {
 			t.doc.Task.Delete(key)
@@ -71,6 +74,19 @@ func (t *task) unwrap() (bool, error) {
 	}
 	t.add(codeOutput, "$", "keys", strings.Join(removed, ", "))
 	return true, t.doc.Refresh()
+}
+
+// removeReserved removes the tags that only AWS may set, and returns what they are.
+func removeReserved(tags *taskdef.Node) []string {
+	var removed []string
+	tags.SetItems(slices.DeleteFunc(slices.Clone(tags.Items()), func(tag *taskdef.Node) bool {
+		key, _ := tag.Get("key").Text()
+		if taskdef.ReservedTag(key) {
+			removed = append(removed, "tag "+key)
+		}
+		return taskdef.ReservedTag(key)
+	}))
+	return removed
 }
 
 func (t *task) canonicalizeTask() error {

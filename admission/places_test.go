@@ -180,6 +180,36 @@ func TestDescribedDefinitionIsRegisteredWithoutTheMesh(t *testing.T) {
 	}
 }
 
+// AWS answers "tags": [] for a definition without tags and shows its own tags, and registers neither.
+func TestDescribedTagsAreRegisteredWhereECSTakesThem(t *testing.T) {
+	t.Parallel()
+	const definition = `{"taskDefinition": {"family": "app", "containerDefinitions": [{"name": "app", "image": "app", "memory": 64}]}, "tags": `
+	for tags, want := range map[string]struct {
+		tags  int
+		codes []string
+	}{
+		`[]`: {0, []string{"ADM-NOT-INJECTED"}},
+		`[{"key": "aws:cloudformation:stack-name", "value": "shop"}, {"key": "team", "value": "shop"}]`: {1, []string{"ADM-NOT-INJECTED", "ADM-OUTPUT"}},
+		`[{"key": "aws:cloudformation:stack-name", "value": "shop"}]`:                                   {0, []string{"ADM-NOT-INJECTED", "ADM-OUTPUT"}},
+	} {
+		var input ecs.RegisterTaskDefinitionInput
+		r, err := Admit([]byte(definition+tags+"}"), Options{Into: &input})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var codes []string
+		for _, f := range r.Findings {
+			codes = append(codes, f.Code)
+		}
+		if len(input.Tags) != want.tags || !slices.Equal(codes, want.codes) {
+			t.Errorf("%s: %d tags, findings %v, want %d and %v", tags, len(input.Tags), r.Findings, want.tags, want.codes)
+		}
+		if text := string(r.After.Bytes()); strings.Contains(text, "[]") || strings.Contains(text, "aws:") {
+			t.Errorf("%s: output %s", tags, text)
+		}
+	}
+}
+
 // Their service would never be healthy.
 func TestSyncedContainersNeedAHealthCheck(t *testing.T) {
 	t.Parallel()

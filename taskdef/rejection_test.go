@@ -156,6 +156,7 @@ var awsRejections = []rejection{
 	{"ulimit soft over hard", hostTask, []string{app + ".ulimits[0].softLimit = 8192"}, "ulimit", "Soft limit exceeds hard limit for ulimit nofile"},
 	{"tmpfs size zero", hostTask, []string{app + `.linuxParameters = {"tmpfs": [{"containerPath": "/tmp", "size": 0}]}`}, "tmpfs-size", "The container has an invalid tmpfs size value specified. It must be a non-zero, non-negative integer."},
 	{"placement distinct instance", hostTask, []string{`placementConstraints = [{"type": "distinctInstance"}]`}, "placement-constraint", "constraint.type 'distinctInstance' is not supported."},
+	{"tags empty", webTask, []string{`tags = []`}, "tags-empty", "Tags can not be empty."},
 	{"proxy not awsvpc", hostTask, []string{mesh, `proxyConfiguration.containerName = "side"`}, "proxy-network-mode", "APPMESH proxy configuration is only supported in networkMode=awsvpc"},
 	{"proxy container unknown", webTask, []string{mesh, `proxyConfiguration.containerName = "proxy"`}, "proxy-container", "Proxy container [proxy] does not exist."},
 	{"proxy ports missing", webTask, []string{mesh, `proxyConfiguration.properties = []`}, "proxy-ingress-port", "Ingress port not found"},

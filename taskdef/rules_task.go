@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"unicode/utf8"
 )
@@ -124,6 +125,11 @@ var taskRules = []Rule{
 				report("inferenceAccelerators")
 			}
 		}},
+	{Code: "tags-empty", Members: []string{"tags"}, Text: "Tags can not be empty.", Fix: "remove tags", task: func(d *subject, report report) {
+		if d.Tags != nil && len(d.Tags) == 0 && !d.answer {
+			report("tags")
+		}
+	}},
 	{Code: "tag-count", Members: []string{"tags[*]"}, Text: "Task definition has {count} tags, at most 50 are allowed.", Wording: Ours,
 		Fix: "remove some", task: func(d *subject, report report) {
 			if n := len(d.Tags); n > maxTags {
@@ -134,6 +140,24 @@ var taskRules = []Rule{
 		Wording: Ours, Fix: "rename it", task: func(d *subject, report report) {
 			for i, tag := range d.Tags {
 				if !tagPattern().MatchString(tag.Key) || tag.Key == "" || utf8.RuneCountInString(tag.Key) > 128 {
+					report(fmt.Sprintf("tags[%d].key", i), tag.Key)
+				}
+			}
+		}},
+	{Code: "tag-key-unique", Members: []string{"tags[*].key"}, Text: "Multiple tags contain the same key.", Wording: Partial,
+		Fix: "remove one of the tags '{key}'", task: func(d *subject, report report) {
+			taken := map[string]bool{}
+			for i, tag := range d.Tags {
+				if taken[tag.Key] {
+					report(fmt.Sprintf("tags[%d].key", i), tag.Key)
+				}
+				taken[tag.Key] = true
+			}
+		}},
+	{Code: "tag-key-reserved", Members: []string{"tags[*].key"}, Text: "Tag keys can't start with 'aws:'.", Wording: Ours,
+		Fix: "remove '{key}'", task: func(d *subject, report report) {
+			for i, tag := range d.Tags {
+				if ReservedTag(tag.Key) && !d.answer {
 					report(fmt.Sprintf("tags[%d].key", i), tag.Key)
 				}
 			}
@@ -201,6 +225,9 @@ func checkRoles(d *subject, report report) {
 		}
 	}
 }
+
+// ReservedTag reports whether AWS alone sets tags of that key, such as CloudFormation's.
+func ReservedTag(key string) bool { return strings.HasPrefix(strings.ToLower(key), "aws:") }
 
 var tagPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$`) })
 

@@ -15,7 +15,9 @@ var ownRejections = []rejection{
 	{"task memory", webTask, []string{`memory = "1 TB"`}, "task-memory", "Invalid 'memory' setting for task."},
 	{"task memory empty", webTask, []string{`memory = ""`, app + ".memory = 64", second + ".memory = 64"}, "task-memory", "Invalid 'memory' setting for task."},
 	{"task cpu", webTask, []string{`cpu = "1 core"`}, "task-cpu", "Invalid 'cpu' setting for task."},
-	{"tags", webTask, []string{"tags = " + repeated(51, `{"key": "k", "value": "v"}`)}, "tag-count", "Task definition has 51 tags, at most 50 are allowed."},
+	{"tags", webTask, []string{"tags = " + tags(51)}, "tag-count", "Task definition has 51 tags, at most 50 are allowed."},
+	{"tag twice", webTask, []string{`tags = [{"key": "k", "value": "a"}, {"key": "k", "value": "b"}]`}, "tag-key-unique", "Multiple tags contain the same key."},
+	{"tag of AWS", webTask, []string{`tags = [{"key": "AWS:k", "value": "v"}]`}, "tag-key-reserved", "Tag keys can't start with 'aws:'."},
 	{"enumeration", hostTask, []string{`networkMode = "vpc"`}, "enum", "'vpc' is not one of [awsvpc, bridge, host, none]."},
 	{"member missing", webTask, []string{"-" + app + ".secrets[0].valueFrom"}, "member-missing", "Missing required parameter 'valueFrom'."},
 	{"member missing of a list's first element", hostTask, []string{app + `.extraHosts = [{"hostname": "db"}]`}, "member-missing", "Missing required parameter 'ipAddress'."},
@@ -77,6 +79,14 @@ func long(n int) string { return strings.Repeat("x", n) }
 
 func repeated(n int, item string) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(item+", ", n), ", ") + "]"
+}
+
+func tags(n int) string {
+	var items []string
+	for i := range n {
+		items = append(items, fmt.Sprintf(`{"key": "k%d", "value": "v"}`, i))
+	}
+	return "[" + strings.Join(items, ", ") + "]"
 }
 
 // changed returns a document with changes: "path = JSON", or "-path" to remove it.

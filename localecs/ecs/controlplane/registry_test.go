@@ -88,7 +88,7 @@ func TestRegistrationRefuses(t *testing.T) {
 		`{"family": 1}`: "SerializationException: $.family: must be a string, but is the number 1",
 		`[]`:            "SerializationException: $: must be an object, but is a list; a list of containers goes into {\"family\": ..., \"containerDefinitions\": [...]}",
 		`{`:             "SerializationException: line 1, column 2: unexpected end of JSON input: something is cut off, or a bracket is not closed",
-		`{"family": "a", "containerDefinitions": [{"name": "b", "image": "b", "memory": 8}], "tags": [{"key": "aws:a"}]}`: "InvalidParameterException: Tag keys can't start with 'aws:'.",
+		`{"family": "a", "containerDefinitions": [{"name": "b", "image": "b", "memory": 8}], "tags": [{"key": "aws:a"}]}`: "ClientException: Tag keys can't start with 'aws:'.",
 	} {
 		g := newRegistry()
 		_, err := g.RegisterTaskDefinition(call, shapes.RegisterTaskDefinitionInput{Document: []byte(document)})
