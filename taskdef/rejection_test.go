@@ -73,6 +73,7 @@ var awsRejections = []rejection{
 	{"no essential container", webTask, []string{app + ".essential = false"}, "essential-container", "Task definition doesn't have any essential container."},
 	{"definition too long", hostTask, []string{app + `.command = ["` + long(65170) + `"]`}, "document-size", "Actual length: '65577'. Max allowed length is '65536' bytes."},
 	{"container memory missing", hostTask, []string{"-" + app + ".memory"}, "container-memory-missing", "Invalid setting for container 'app'. At least one of 'memory' or 'memoryReservation' must be specified."},
+	{"container memory zero", hostTask, []string{app + ".memory = 0"}, "container-resources", "Invalid 'memory' setting for container 'app'."},
 	{"memory below reservation", hostTask, []string{app + ".memoryReservation = 512"}, "container-memory-reservation", "'memory' must be greater than or equal to 'memoryReservation'"},
 	{"container memory over task", webTask, []string{app + ".memory = 1024"}, "container-memory", "The 'memory' setting for container 'app' is greater than for the task."},
 	{"reservation sum over task", webTask, []string{app + ".memoryReservation = 300", second + ".memoryReservation = 300"}, "reservation-sum", "The sum of all container 'memoryReservation' values cannot be greater than the value of the task 'memory'."},

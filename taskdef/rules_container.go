@@ -48,8 +48,21 @@ var containerRules = []Rule{
 	{Code: "container-memory-missing", Members: []string{"memory", ".memory", ".memoryReservation"},
 		Text: "Invalid setting for container '{container}'. At least one of 'memory' or 'memoryReservation' must be specified.",
 		Fix:  "set memory, the hard limit in MiB, or memory of the task", each: func(d *subject, c *Container, report report) {
-			if c.Memory == nil && c.MemoryReservation == nil && d.Memory == "" {
+			reserved := c.MemoryReservation != nil && *c.MemoryReservation != 0
+			if c.Memory == nil && !reserved && d.Memory == "" {
 				report(".memory")
+			}
+		}},
+	{Code: "container-resources", Members: []string{".cpu", ".memory", ".memoryReservation"}, Text: "Invalid '{setting}' setting for container '{container}'.",
+		Fix: "take {least} or more", each: func(_ *subject, c *Container, report report) {
+			if c.CPU != nil && *c.CPU < 0 {
+				report(".cpu", "cpu", 0)
+			}
+			if c.Memory != nil && *c.Memory < minMemory {
+				report(".memory", "memory", minMemory)
+			}
+			if r := c.MemoryReservation; r != nil && *r < minMemory && *r != 0 {
+				report(".memoryReservation", "memoryReservation", minMemory)
 			}
 		}},
 	{Code: "container-memory-reservation", Members: []string{".memory", ".memoryReservation"},
@@ -142,6 +155,9 @@ var containerRules = []Rule{
 			}
 		}},
 }
+
+// minMemory is what Docker reserves for a container at least, in MiB.
+const minMemory = 6
 
 const needRole = "set executionRoleArn to a role that may do this"
 

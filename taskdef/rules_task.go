@@ -43,9 +43,10 @@ var taskRules = []Rule{
 		}},
 	{Code: "role", Members: []string{"executionRoleArn", "taskRoleArn"}, Text: "Role is not valid",
 		Fix: "write the ARN of an IAM role, or leave it out", task: checkRoles},
-	{Code: "task-cpu", Members: []string{"cpu"}, Text: "Invalid 'cpu' setting for task.",
-		Fix: "write CPU units such as 256, or vCPUs such as .25 vCPU", task: func(d *subject, report report) {
-			if _, ok := d.CPUUnits(); !ok && (d.CPU != "" || d.blank("cpu")) {
+	{Code: "task-cpu", Members: []string{"cpu", "requiresCompatibilities[*]"}, Text: "Invalid 'cpu' setting for task.",
+		Fix: "write CPU units such as 256, or vCPUs such as .25 vCPU: 128 to 196608 units", task: func(d *subject, report report) {
+			units, ok := d.CPUUnits()
+			if ok && !d.IsFargate() && outside(&units, 128, 196608) || !ok && (d.CPU != "" || d.blank("cpu")) {
 				report("cpu")
 			}
 		}},
