@@ -57,6 +57,7 @@ func TestAcceptedDefinitions(t *testing.T) {
 		"blank variable":                    changed(t, webTask, app+`.environment[0].value = ""`),
 		"environment file":                  changed(t, webTask, app+`.environmentFiles = [{"type": "s3", "value": "arn:aws:s3:::b/web.env"}]`),
 		"EFS with everything":               changed(t, webTask, efs+`{"fileSystemId": "fs-1", "rootDirectory": "/", "transitEncryption": "ENABLED", "transitEncryptionPort": 2999, "authorizationConfig": {"accessPointId": "fsap-1", "iam": "ENABLED"}}`),
+		"EFS beside an empty host":          changed(t, webTask, efs+`{"fileSystemId": "fs-1"}`, "volumes[0].host = {}", "volumes[0].configuredAtLaunch = false"),
 		"EFS with a directory":              changed(t, webTask, efs+`{"fileSystemId": "fs-1", "rootDirectory": "/srv"}`),
 		"volume at launch":                  changed(t, webTask, "volumes[0].configuredAtLaunch = true"),
 		"shared docker volume":              changed(t, hostTask, `volumes[0].dockerVolumeConfiguration = {"scope": "shared", "autoprovision": false}`),

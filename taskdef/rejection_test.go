@@ -140,6 +140,7 @@ var awsRejections = []rejection{
 	{"volume unknown", webTask, []string{app + `.mountPoints[0].sourceVolume = "date"`}, "volume-unknown", "Unknown volume 'date'."},
 	{"mount without source volume", webTask, []string{"-" + app + ".mountPoints[0].sourceVolume"}, "volume-unknown", "Unknown volume 'null'."},
 	{"volume at launch not mounted", webTask, []string{`volumes[1] = {"name": "v", "configuredAtLaunch": true}`}, "volume-unused", "Volumes [v] are not referenced by any of the containers"},
+	{"volume of two types", hostTask, []string{`volumes[0].host = {"sourcePath": "/srv"}`, efs + `{"fileSystemId": "fs-1"}`}, "volume-type", "When the volume parameter is specified, only one volume configuration type should be used."},
 	{"source path blank", hostTask, []string{`volumes[0].host = {"sourcePath": ""}`}, "volume-source-path", "host.sourcePath should not be blank."},
 	{"efs access point and root directory", webTask, []string{efs + `{"fileSystemId": "fs-1", "rootDirectory": "/srv", "transitEncryption": "ENABLED", "authorizationConfig": {"accessPointId": "fsap-1"}}`}, "efs-root-directory", `When using an EFS access point, the root directory must either be set to "/" or be omitted.`},
 	{"efs iam without transit encryption", webTask, []string{efs + `{"fileSystemId": "fs-1", "authorizationConfig": {"iam": "ENABLED"}}`}, "efs-iam-encryption", "EFS IAM authorization requires TransitEncryption to be enabled."},

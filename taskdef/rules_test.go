@@ -33,6 +33,8 @@ var ownRejections = []rejection{
 	{"tag's blank key", webTask, []string{`tags = [{"key": "", "value": "v"}]`}, "tag-key", "Tag key '' must be 1 to 128 letters, digits, blanks or characters of _.:/=+-@."},
 	{"tag's value", webTask, []string{`tags = [{"key": "k", "value": "` + long(257) + `"}]`}, "tag-value", "The value of tag 'k' must be at most 256 letters, digits, blanks or characters of _.:/=+-@."},
 	{"volume without a name", webTask, []string{`volumes[1] = {}`}, "volume-name-length", "Volume name '' must have 1 to 255 characters."},
+	{"volumes at launch", webTask, []string{"volumes[0].configuredAtLaunch = true", `volumes[1] = {"name": "v", "configuredAtLaunch": true}`, app + `.mountPoints[1] = {"sourceVolume": "v", "containerPath": "/v"}`}, "volume-launch-count", "Task definition has 2 volumes configured at launch, at most 1 is allowed."},
+	{"efs access point without transit encryption", webTask, []string{efs + `{"fileSystemId": "fs-1", "authorizationConfig": {"accessPointId": "fsap-1"}}`}, "efs-access-point-encryption", "EFS IAM access point requires TransitEncryption to be enabled."},
 	{"volume twice", webTask, []string{`volumes[1] = {"name": "data"}`}, "volume-name-unique", "Volume name 'data' is used twice."},
 	{"container name's length", hostTask, []string{second + `.name = "` + long(256) + `"`}, "container-name-length", "Container.name should be 255 characters or less"},
 	{"ulimit's name", hostTask, []string{app + `.ulimits[0].name = "files"`}, "ulimit-name", "'files' is not one of [core, cpu, data, fsize, locks, memlock, msgqueue, nice, nofile, nproc, rss, rtprio, rttime, sigpending, stack]."},

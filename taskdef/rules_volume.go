@@ -45,6 +45,28 @@ var volumeRules = []Rule{
 	{Code: "volume-unused", Text: "Volumes [{names}] are not referenced by any of the containers",
 		Members: []string{"volumes[*].name", "volumes[*].configuredAtLaunch", "containerDefinitions[*].mountPoints[*].sourceVolume"},
 		Fix:     "mount the volume in a container: it is configured at launch", task: checkVolumesAtLaunch},
+	{Code: "volume-launch-count", Text: "Task definition has {count} volumes configured at launch, at most 1 is allowed.", Wording: Ours,
+		Members: []string{"volumes[*].configuredAtLaunch"}, Fix: "configure the others in volumes", task: func(d *subject, report report) {
+			n := 0
+			for _, v := range d.Volumes {
+				if isTrue(v.ConfiguredAtLaunch) {
+					n++
+				}
+			}
+			if n > 1 {
+				report("volumes", n)
+			}
+		}},
+	{Code: "volume-type", Text: "When the volume parameter is specified, only one volume configuration type should be used.",
+		Members: []string{"volumes[*].host.sourcePath", "volumes[*].configuredAtLaunch", "volumes[*].dockerVolumeConfiguration", "volumes[*].efsVolumeConfiguration",
+			"volumes[*].s3filesVolumeConfiguration", "volumes[*].fsxWindowsFileServerVolumeConfiguration"},
+		Fix: "remove all but one", task: func(d *subject, report report) {
+			for i, v := range d.Volumes {
+				if v.types() > 1 {
+					report(fmt.Sprintf("volumes[%d]", i))
+				}
+			}
+		}},
 	{Code: "volume-source-path", Members: []string{"volumes[*].host.sourcePath"}, Text: "host.sourcePath should not be blank.",
 		Fix: "write a path of the host, or leave sourcePath out for an empty directory of the task", task: func(d *subject, report report) {
 			for i := range d.Volumes {
@@ -72,6 +94,13 @@ var volumeRules = []Rule{
 		Fix:     "set transitEncryption to ENABLED", task: eachEFS(".transitEncryption", func(v *EFSVolume) bool {
 			return v.AuthorizationConfig != nil && v.AuthorizationConfig.IAM == enabled && v.TransitEncryption != enabled
 		})},
+	{Code: "efs-access-point-encryption", Text: "EFS IAM access point requires TransitEncryption to be enabled.", Wording: Partial,
+		Members: []string{"volumes[*].efsVolumeConfiguration.transitEncryption", "volumes[*].efsVolumeConfiguration.authorizationConfig.accessPointId",
+			"volumes[*].efsVolumeConfiguration.authorizationConfig.iam"},
+		Fix: "set transitEncryption to ENABLED", task: eachEFS(".transitEncryption", func(v *EFSVolume) bool {
+			a := v.AuthorizationConfig // with IAM, it is efs-iam-encryption
+			return a != nil && a.AccessPointID != "" && a.IAM != enabled && v.TransitEncryption != enabled
+		})},
 	{Code: "efs-port-encryption", Text: "TransitEncryptionPort requires that TransitEncryption is enabled.",
 		Members: []string{"volumes[*].efsVolumeConfiguration.transitEncryption", "volumes[*].efsVolumeConfiguration.transitEncryptionPort"},
 		Fix:     "set transitEncryption to ENABLED", task: eachEFS(".transitEncryptionPort", func(v *EFSVolume) bool {
@@ -80,6 +109,19 @@ var volumeRules = []Rule{
 }
 
 const enabled = "ENABLED"
+
+// types is how many kinds of volume it has the configuration of.
+func (v *Volume) types() int {
+	n := 0
+	for _, given := range []bool{
+		v.Host != nil && v.Host.SourcePath != "", isTrue(v.ConfiguredAtLaunch), v.Docker != nil, v.EFS != nil, v.S3Files != nil, v.FSxWindows != nil,
+	} {
+		if given {
+			n++
+		}
+	}
+	return n
+}
 
 // orNull is how AWS writes a name: one that is not given is null.
 func orNull(name string) string {
