@@ -185,12 +185,21 @@ func (d *Document) elsewhere() []string {
 	keys := slices.Sorted(maps.Keys(fieldsOf(reflect.TypeFor[TaskDefinition](), false).byKey))
 	keys = slices.DeleteFunc(keys, func(key string) bool { return key == "containerDefinitions" })
 	for i, c := range d.Definition.ContainerDefinitions {
-		if strings.Contains(c.Image, "${") { // of a template that Terraform renders
-			keys = append(keys, fmt.Sprintf("containerDefinitions[%d].image", i))
+		at := fmt.Sprintf("containerDefinitions[%d].", i)
+		if isRendered(c.Image) {
+			keys = append(keys, at+"image")
+		}
+		for j, p := range c.PortMappings {
+			if isRendered(p.Name) {
+				keys = append(keys, fmt.Sprintf("%sportMappings[%d].name", at, j))
+			}
 		}
 	}
 	return keys
 }
+
+// isRendered reports whether Terraform's templatefile computes a text.
+func isRendered(text string) bool { return strings.Contains(text, "${") }
 
 // Validate applies every rule and returns all violations; none means that ECS
 // would register the definition, as far as its values are known. Warnings are

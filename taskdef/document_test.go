@@ -46,6 +46,10 @@ func TestAcceptedDefinitions(t *testing.T) {
 		"two protocols":                     changed(t, webTask, app+`.portMappings[1] = {"containerPort": 8080, "protocol": "udp"}`),
 		"host ports chosen by the host":     changed(t, hostTask, app+`.portMappings = [{"containerPort": 80, "hostPort": 0}, {"containerPort": 80}]`),
 		"one container port, two host's":    changed(t, hostTask, app+`.portMappings = [{"containerPort": 80, "hostPort": 8080}, {"containerPort": 80, "hostPort": 8081}]`),
+		"port ranges of two protocols":      changed(t, hostTask, app+`.portMappings = [{"containerPortRange": "80-89"}, {"containerPortRange": "80-89", "protocol": "udp"}]`),
+		"port range of two containers":      changed(t, hostTask, app+`.portMappings = [{"containerPortRange": "80-89"}]`, second+`.portMappings = [{"containerPortRange": "80-89"}]`),
+		"port name":                         changed(t, webTask, app+`.portMappings[0].name = "_"`),
+		"no network":                        changed(t, hostTask, `networkMode = "none"`, app+".portMappings = []"),
 		"port ranges side by side":          changed(t, webTask, app+`.portMappings = [{"containerPortRange": "8080-8089"}, {"containerPortRange": "8090-8099"}]`),
 		"log router":                        changed(t, webTask, firelens, router),
 		"router's file in the image":        changed(t, webTask, firelens, second+`.firelensConfiguration = {"type": "fluentbit", "options": {"config-file-type": "file", "config-file-value": "/extra.conf"}}`),
@@ -197,7 +201,7 @@ func TestTemplateWithoutTheResource(t *testing.T) {
 
 func TestContainersAloneAreJudgedAlone(t *testing.T) {
 	t.Parallel()
-	d, err := ParseContainers([]byte(`[{"name": "app", "image": "${registry}/web:1", "portMappings": [{"containerPort": 80, "hostPort": 81}], "healthCheck": {"command": ["CMD"]},
+	d, err := ParseContainers([]byte(`[{"name": "app", "image": "${registry}/web:1", "portMappings": [{"containerPort": 80, "hostPort": 81, "name": "${name}"}], "healthCheck": {"command": ["CMD"]},
 		"mountPoints": [{"sourceVolume": "data"}], "secrets": [{"name": "A", "valueFrom": "a"}]}, {"name": "app"}]`))
 	if err != nil {
 		t.Fatal(err)

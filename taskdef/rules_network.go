@@ -24,7 +24,7 @@ var portRules = []Rule{
 	{Code: "port-container", Members: []string{".portMappings[*].containerPort", ".portMappings[*].containerPortRange"},
 		Text: "Invalid 'containerPort' setting for container '{container}'.", Fix: "take 1 to 65535",
 		each: eachMapping("containerPort", func(_ *subject, p PortMapping, report report) {
-			if p.ContainerPort == nil && p.ContainerPortRange == "" || outside(p.ContainerPort, 0, maxPort) {
+			if p.ContainerPort == nil && p.ContainerPortRange == "" || outside(p.ContainerPort, 1, maxPort) {
 				report("")
 			}
 		})},
@@ -36,8 +36,27 @@ var portRules = []Rule{
 		})},
 	{Code: "port-range", Members: []string{".portMappings[*].containerPortRange"}, Text: "Invalid 'containerPortRange' setting for container '{container}'.",
 		Fix: "write the lower port, '-' and the higher one", each: eachMapping("containerPortRange", func(_ *subject, p PortMapping, report report) {
-			if low, high := p.ports(); p.ContainerPortRange != "" && (low < 1 || high < low || high > maxPort) {
+			if low, high := p.ports(); p.ContainerPortRange != "" && (low < 1 || high <= low || high > maxPort) {
 				report("")
+			}
+		})},
+	{Code: "port-range-network-mode", Members: []string{"networkMode", ".portMappings[*].containerPortRange"},
+		Text: "Container port ranges are not supported when networkMode={mode}.", Wording: Ours, Fix: "write single ports, or take awsvpc or bridge",
+		each: eachMapping("containerPortRange", func(d *subject, p PortMapping, report report) {
+			if p.ContainerPortRange != "" && d.NetworkMode == "host" {
+				report("", d.NetworkMode)
+			}
+		})},
+	{Code: "port-network-mode", Members: []string{"networkMode", ".portMappings"}, Text: "Port mappings are not supported when networkMode=none.", Wording: Ours,
+		Fix: "remove it, or change networkMode", each: func(d *subject, c *Container, report report) {
+			if len(c.PortMappings) > 0 && d.NetworkMode == "none" {
+				report(".portMappings")
+			}
+		}},
+	{Code: "port-name", Members: []string{".portMappings[*].name"}, Text: "Port mapping name '{name}' must be 1 to 64 characters of [a-z0-9_-] and not begin with '-'.",
+		Wording: Ours, Fix: "rename it", each: eachMapping("name", func(_ *subject, p PortMapping, report report) {
+			if len(p.Name) > 64 || !validCharacters(p.Name) || strings.ToLower(p.Name) != p.Name || strings.HasPrefix(p.Name, "-") {
+				report("", p.Name)
 			}
 		})},
 	{Code: "port-and-range", Members: []string{".portMappings[*].containerPort", ".portMappings[*].containerPortRange"},
@@ -59,6 +78,8 @@ var portRules = []Rule{
 		Text: "When networkMode=awsvpc, port mapping name is already used", Fix: "rename one of the ports '{name}'", task: checkPortNames},
 	{Code: "port-container-unique", Scope: OnAWSVPC, Members: portMembers, Text: "{protocol} container port '{port}' is used multiple times in task when networkMode=awsvpc.",
 		Fix: "the containers of a task share one address: change a port", task: checkPortsTwice},
+	{Code: "port-range-unique", Members: portMembers, Text: "{protocol} container port '{port}' is used multiple times in container '{container}'.", Wording: Ours,
+		Fix: "change a range", each: checkRangesTwice},
 	{Code: "port-host-unique", Members: portMembers, Text: "{protocol} host port '{port}' is mapped multiple times in task.",
 		Fix: "change a hostPort, or remove it", task: func(d *subject, report report) {
 			if d.NetworkMode != "awsvpc" {
@@ -127,6 +148,22 @@ func checkPortsTwice(d *subject, report report) {
 					break
 				}
 				taken[port{p.Protocol, n}] = true
+			}
+		}
+	}
+}
+
+// checkRangesTwice finds ranges with ports that another mapping of the container has. With
+// awsvpc it is port-container-unique, and the host chooses the ports of single mappings.
+func checkRangesTwice(d *subject, c *Container, report report) {
+	for i, p := range c.PortMappings {
+		low, high := p.ports()
+		for _, other := range c.PortMappings[:i] {
+			from, to := other.ports()
+			ranges := p.ContainerPortRange != "" || other.ContainerPortRange != ""
+			if ranges && d.NetworkMode != "awsvpc" && p.Protocol == other.Protocol && from <= high && low <= to {
+				report(fmt.Sprintf(".portMappings[%d]", i), strings.ToUpper(p.Protocol), max(low, from))
+				break
 			}
 		}
 	}
