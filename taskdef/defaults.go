@@ -1,6 +1,7 @@
 package taskdef
 
 import (
+	"cmp"
 	"math"
 	"reflect"
 	"regexp"
@@ -20,7 +21,7 @@ const (
 )
 
 // SetDefaults fills in what registration fills in: essential, cpu, protocol,
-// the host port under awsvpc, health check figures, the lists that the answer
+// the host port under awsvpc, health check figures, the user of a log router, the lists that the answer
 // always has, and cpu and memory of the task in plain numbers. It is
 // idempotent; Parse has called it. What has no default at registration
 // (startTimeout, stopTimeout) stays absent.
@@ -59,6 +60,9 @@ func (c *Container) setDefaults(networkMode string) {
 		orElse(&h.Interval, DefaultHealthInterval)
 		orElse(&h.Timeout, DefaultHealthTimeout)
 		orElse(&h.Retries, DefaultHealthRetries)
+	}
+	if c.FirelensConfiguration != nil {
+		c.User = cmp.Or(c.User, "0") // it makes a socket in a directory of root
 	}
 	if r := c.RestartPolicy; r != nil {
 		orElse(&r.RestartAttemptPeriod, DefaultRestartAttemptPeriod)

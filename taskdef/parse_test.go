@@ -184,6 +184,17 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// ECS writes the user of a log router into its answer; without it admission's tag would differ from then on.
+func TestLogRouterRunsAsRoot(t *testing.T) {
+	t.Parallel()
+	for user, want := range map[string]string{"": "0", "1000": "1000"} {
+		d := parse(t, changed(t, webTask, firelens, router, second+`.user = "`+user+`"`)).Definition
+		if d.ContainerDefinitions[1].User != want || d.ContainerDefinitions[0].User != "" {
+			t.Errorf("user %q: %q, want %q", user, d.ContainerDefinitions[1].User, want)
+		}
+	}
+}
+
 // Every key of the types must be known: a field without a tag
 // would never be filled.
 func TestEveryFieldHasAKey(t *testing.T) {
