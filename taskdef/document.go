@@ -194,6 +194,11 @@ func (d *Document) elsewhere() []string {
 				keys = append(keys, fmt.Sprintf("%sportMappings[%d].name", at, j))
 			}
 		}
+		for j, s := range c.Secrets {
+			if isRendered(s.ValueFrom) {
+				keys = append(keys, fmt.Sprintf("%ssecrets[%d].valueFrom", at, j))
+			}
+		}
 	}
 	return keys
 }

@@ -70,7 +70,7 @@ func TestAcceptedDefinitions(t *testing.T) {
 		"dependency started":                changed(t, webTask, second+".essential = true", app+`.dependsOn[0].condition = "START"`),
 		"links":                             changed(t, hostTask, app+`.links = ["side:alias"]`),
 		"unlimited":                         changed(t, hostTask, app+`.ulimits = [{"name": "core", "softLimit": -1, "hardLimit": -1}]`),
-		"App Mesh":                          changed(t, webTask, mesh, `proxyConfiguration.properties[1] = {"name": "EgressIgnoredPorts", "value": ""}`),
+		"App Mesh":                          changed(t, webTask, mesh, `proxyConfiguration.properties[2] = {"name": "EgressIgnoredPorts", "value": ""}`),
 		"placement on EC2":                  changed(t, hostTask, `placementConstraints = [{"type": "memberOf", "expression": "attribute:ecs.cpu-architecture == arm64"}]`),
 		"GPU on EC2":                        changed(t, hostTask, app+`.resourceRequirements = [{"type": "GPU", "value": "1"}]`, app+".privileged = true"),
 		"capability of Fargate":             changed(t, webTask, app+`.linuxParameters = {"capabilities": {"add": ["SYS_PTRACE"], "drop": ["NET_RAW"]}}`),
@@ -120,7 +120,7 @@ const template = `{
           },
           {"Fn::If": ["WithInit", {"Name": "init", "Image": "init:1", "Essential": false}, {"Ref": "AWS::NoValue"}]}
         ],
-        "ProxyConfiguration": {"ContainerName": "app", "ProxyConfigurationProperties": [{"Name": "ProxyIngressPort", "Value": {"Ref": "Ingress"}}]}
+        "ProxyConfiguration": {"ContainerName": "app", "ProxyConfigurationProperties": [{"Name": "ProxyIngressPort", "Value": {"Ref": "Ingress"}}, {"Name": "ProxyEgressPort", "Value": "15001"}]}
       }
     }
   }
@@ -202,7 +202,7 @@ func TestTemplateWithoutTheResource(t *testing.T) {
 func TestContainersAloneAreJudgedAlone(t *testing.T) {
 	t.Parallel()
 	d, err := ParseContainers([]byte(`[{"name": "app", "image": "${registry}/web:1", "portMappings": [{"containerPort": 80, "hostPort": 81, "name": "${name}"}], "healthCheck": {"command": ["CMD"]},
-		"mountPoints": [{"sourceVolume": "data"}], "secrets": [{"name": "A", "valueFrom": "a"}]}, {"name": "app"}]`))
+		"mountPoints": [{"sourceVolume": "data"}], "secrets": [{"name": "A", "valueFrom": "${a}"}]}, {"name": "app"}]`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ const (
 	router   = second + `.firelensConfiguration = {"type": "fluentbit"}`
 	firelens = app + `.logConfiguration = {"logDriver": "awsfirelens"}`
 	efs      = "volumes[0].efsVolumeConfiguration = "
-	mesh     = `proxyConfiguration = {"type": "APPMESH", "containerName": "init", "properties": [{"name": "ProxyIngressPort", "value": "15000"}]}`
+	mesh     = `proxyConfiguration = {"type": "APPMESH", "containerName": "init", "properties": [{"name": "ProxyIngressPort", "value": "15000"}, {"name": "ProxyEgressPort", "value": "15001"}]}`
 	logs     = app + ".logConfiguration"
 )
 
@@ -162,5 +162,5 @@ var awsRejections = []rejection{
 	{"proxy not awsvpc", hostTask, []string{mesh, `proxyConfiguration.containerName = "side"`}, "proxy-network-mode", "APPMESH proxy configuration is only supported in networkMode=awsvpc"},
 	{"proxy container unknown", webTask, []string{mesh, `proxyConfiguration.containerName = "proxy"`}, "proxy-container", "Proxy container [proxy] does not exist."},
 	{"proxy ports missing", webTask, []string{mesh, `proxyConfiguration.properties = []`}, "proxy-ingress-port", "Ingress port not found"},
-	{"proxy property without value", webTask, []string{mesh, `proxyConfiguration.properties[1] = {"name": "IgnoredUID"}`}, "proxy-property", "ProxyConfiguration properties value cannot be null."},
+	{"proxy property without value", webTask, []string{mesh, `proxyConfiguration.properties[2] = {"name": "IgnoredUID"}`}, "proxy-property", "ProxyConfiguration properties value cannot be null."},
 }

@@ -138,6 +138,26 @@ var containerRules = []Rule{
 				}
 			}
 		}},
+	{Code: "swappiness", Members: []string{".linuxParameters.swappiness"}, Text: "swappiness must be between 0 and 100.", Wording: Ours, Fix: "take a number in that range",
+		each: func(_ *subject, c *Container, report report) {
+			if l := c.LinuxParameters; l != nil && outside(l.Swappiness, 0, 100) {
+				report(".linuxParameters.swappiness")
+			}
+		}},
+	{Code: "resource-requirement-value", Members: []string{".resourceRequirements[*].value", ".resourceRequirements[*].sharingStrategy"},
+		Text: "Resource requirement of type {type} has no value.", Wording: Ours, Fix: "write how many", each: func(_ *subject, c *Container, report report) {
+			for i, r := range c.ResourceRequirements {
+				if r.Value == "" && r.SharingStrategy == nil {
+					report(fmt.Sprintf(".resourceRequirements[%d].value", i), r.Type)
+				}
+			}
+		}},
+	{Code: "credential-specs", Members: []string{".credentialSpecs[*]"}, Text: "At most 1 credential spec is allowed.", Wording: Ours, Fix: "remove the others",
+		each: func(_ *subject, c *Container, report report) {
+			if len(c.CredentialSpecs) > 1 {
+				report(".credentialSpecs")
+			}
+		}},
 	{Code: "volumes-from", Members: []string{".volumesFrom[*].sourceContainer", "containerDefinitions[*].name"},
 		Text: "Invalid 'volumesFrom' setting. Unknown container: '{name}'.", Fix: "name a container of the task",
 		each: func(d *subject, c *Container, report report) {

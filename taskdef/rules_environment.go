@@ -2,8 +2,10 @@ package taskdef
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 const maxEnvironmentFiles = 10
@@ -39,6 +41,16 @@ var environmentRules = []Rule{
 			}
 			if len(twice) > 0 {
 				report(".secrets", strings.Join(twice, ", "))
+			}
+		}},
+	{Code: "secret-parameter", Members: []string{".secrets[*].name", ".secrets[*].valueFrom"},
+		Text: "The Systems Manager parameter name specified for secret {name} is invalid. The parameter name can be up to 2048 characters and " +
+			"include the following letters and symbols: a-zA-Z0-9_.-", Wording: Partial,
+		Fix: "write the name of a parameter, or the whole ARN of a parameter or a secret", each: func(_ *subject, c *Container, report report) {
+			for i, s := range c.Secrets {
+				if !strings.HasPrefix(s.ValueFrom, "arn:") && !parameterName().MatchString(s.ValueFrom) {
+					report(fmt.Sprintf(".secrets[%d].valueFrom", i), s.Name)
+				}
 			}
 		}},
 	{Code: "secret-account", Members: []string{".secrets[*].valueFrom", "executionRoleArn", "taskRoleArn"},
@@ -83,6 +95,8 @@ var environmentRules = []Rule{
 			}
 		}},
 }
+
+var parameterName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_./-]*$`) })
 
 // arnFields splits an ARN: arn, partition, service, region, account, resource. It
 // is nil when the text is no ARN.

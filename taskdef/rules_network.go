@@ -2,6 +2,7 @@ package taskdef
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -156,12 +157,15 @@ func checkPortsTwice(d *subject, report report) {
 // checkRangesTwice finds ranges with ports that another mapping of the container has. With
 // awsvpc it is port-container-unique, and the host chooses the ports of single mappings.
 func checkRangesTwice(d *subject, c *Container, report report) {
+	isRange := func(p PortMapping) bool { return p.ContainerPortRange != "" }
+	if d.NetworkMode == "awsvpc" || !slices.ContainsFunc(c.PortMappings, isRange) {
+		return
+	}
 	for i, p := range c.PortMappings {
 		low, high := p.ports()
 		for _, other := range c.PortMappings[:i] {
 			from, to := other.ports()
-			ranges := p.ContainerPortRange != "" || other.ContainerPortRange != ""
-			if ranges && d.NetworkMode != "awsvpc" && p.Protocol == other.Protocol && from <= high && low <= to {
+			if (isRange(p) || isRange(other)) && p.Protocol == other.Protocol && from <= high && low <= to {
 				report(fmt.Sprintf(".portMappings[%d]", i), strings.ToUpper(p.Protocol), max(low, from))
 				break
 			}

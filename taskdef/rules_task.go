@@ -101,6 +101,12 @@ var taskRules = []Rule{
 				}
 			}
 		}},
+	{Code: "placement-constraint-count", Members: []string{"placementConstraints[*]"}, Text: "Task definition has {count} placement constraints, at most 10 are allowed.",
+		Wording: Ours, Fix: "remove some", task: func(d *subject, report report) {
+			if n := len(d.PlacementConstraints); n > 10 {
+				report("placementConstraints", n)
+			}
+		}},
 	{Code: "ephemeral-storage-ec2", Members: []string{"ephemeralStorage", "requiresCompatibilities[*]"},
 		Text: "Tasks using the EC2 launch type do not support EphemeralStorage.", Fix: "remove ephemeralStorage",
 		task: func(d *subject, report report) {
@@ -190,8 +196,13 @@ var proxyRules = []Rule{
 		}},
 	{Code: "proxy-ingress-port", Members: []string{"proxyConfiguration.properties[*].name"}, Text: "Ingress port not found",
 		Fix: "add the property ProxyIngressPort", task: func(d *subject, report report) {
-			ingress := func(p KeyValue) bool { return p.Name == "ProxyIngressPort" }
-			if p := d.ProxyConfiguration; p != nil && !slices.ContainsFunc(p.Properties, ingress) {
+			if p := d.ProxyConfiguration; p != nil && !p.has("ProxyIngressPort") {
+				report("proxyConfiguration.properties")
+			}
+		}},
+	{Code: "proxy-egress-port", Members: []string{"proxyConfiguration.properties[*].name"}, Text: "Egress port not found", Wording: Partial,
+		Fix: "add the property ProxyEgressPort", task: func(d *subject, report report) {
+			if p := d.ProxyConfiguration; p != nil && p.has("ProxyIngressPort") && !p.has("ProxyEgressPort") {
 				report("proxyConfiguration.properties")
 			}
 		}},
@@ -206,6 +217,10 @@ var proxyRules = []Rule{
 				}
 			}
 		}},
+}
+
+func (p *ProxyConfiguration) has(property string) bool {
+	return slices.ContainsFunc(p.Properties, func(v KeyValue) bool { return v.Name == property })
 }
 
 // sum adds up a figure of all containers.
