@@ -148,7 +148,8 @@ func Steps() (mutators, validators []string) {
 }
 
 // Admit reads a document, injects the mesh and checks the result. The error is about a
-// document that is no task definition; what is wrong with a definition is a finding.
+// document that is no task definition; what is wrong with a definition is a finding. For a
+// *taskdef.InvalidError there is a Result, too, which has the violations as findings.
 func Admit(doc []byte, o Options) (*Result, error) {
 	format := cmp.Or(o.Format, detect(doc))
 	open, err := opener(format, o.Resource)
@@ -159,6 +160,13 @@ func Admit(doc []byte, o Options) (*Result, error) {
 		return nil, fmt.Errorf("only a task definition of the format %s can be registered, this is of the format %s", FormatECS, format)
 	}
 	before, err := open(doc)
+	if invalid, ok := errors.AsType[*taskdef.InvalidError](err); ok {
+		r := &Result{Before: before, Plain: before, After: before, Format: format}
+		for _, v := range invalid.Violations {
+			r.Add(Finding(v))
+		}
+		return r, err
+	}
 	if err != nil {
 		return nil, err
 	}

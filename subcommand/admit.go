@@ -1,6 +1,7 @@
 package subcommand
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -152,7 +153,11 @@ func (o *admitOptions) admit(ctx context.Context, inv *cli.Invocation, doc []byt
 	}
 	result, err := admission.Admit(doc, options)
 	if err != nil {
-		return exit.Usagef("%s: %s", inv.Args[0], secret.NewLeaks(options.Token).Redact(err.Error()))
+		err = exit.Usagef("%s: %s", inv.Args[0], secret.NewLeaks(options.Token).Redact(err.Error()))
+		if o.output == outputTask {
+			return err
+		}
+		return errors.Join(o.printReport(inv, cmp.Or(result, &admission.Result{}), nil, err), err)
 	}
 	permissions, err := o.check.run(ctx, inv, result)
 	if err != nil { // what was found before counts all the same
@@ -212,7 +217,7 @@ type admitReport struct {
 	Usages       map[string]*admission.UseSummary `json:"usages"`
 	Requirements []admission.Requirement          `json:"requirements"`
 	Permissions  *permission.Permissions          `json:"permissions,omitempty"`
-	// Error is what failed in AWS.
+	// Error is why the document is no task definition, or what failed in AWS.
 	Error string `json:"error,omitempty"`
 }
 
@@ -248,7 +253,8 @@ func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result, permissio
 	return err
 }
 
-// printReport prints the findings as -output says.
+// printReport prints the findings as -output says. Failure ended the run, and is not
+// about a right or a rule.
 func (o *admitOptions) printReport(inv *cli.Invocation, r *admission.Result, permissions *permission.Permissions, failure error) error {
 	switch o.output {
 	case outputReport:

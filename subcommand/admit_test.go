@@ -3,6 +3,7 @@ package subcommand
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -132,6 +133,34 @@ func TestAdmitReportsAsJSON(t *testing.T) {
 	}
 	if report.Admitted || !report.Injected || report.Format != "containers" || strings.Join(report.Volumes, " ") != "consul_data" {
 		t.Errorf("report %+v", report)
+	}
+}
+
+// CI uploads what is printed for a document that is no task definition, too.
+func TestAdmitReportsInvalidDocuments(t *testing.T) {
+	t.Parallel()
+	for doc, want := range map[string]string{
+		"{\n\"family\": \"web\",\n\"cpu\": 1024, \"containerDefinitions\": [{\"essential\": \"yes\"}]}": `type 3, type 3`,
+		`{"family": `: ``,
+	} {
+		code, stdout, stderr := callAdmit(doc, "-output", "sarif", "-")
+		var log sarifLog
+		if err := json.Unmarshal([]byte(stdout), &log); err != nil {
+			t.Fatalf("%v: %s", err, stdout)
+		}
+		var got []string
+		for _, r := range log.Runs[0].Results {
+			got = append(got, fmt.Sprintf("%s %d", r.RuleID, r.Locations[0].Physical.Region.StartLine))
+		}
+		failed := log.Runs[0].Invocations
+		if code != 1 || strings.Join(got, ", ") != want || len(failed) != 1 || !strings.Contains(stderr, failed[0].Notifications[0].Message.Text) {
+			t.Errorf("%s: exit %d, results %q, want %q, invocations %v, stderr %s", doc, code, got, want, failed, stderr)
+		}
+		var report admitReport
+		code, stdout, _ = callAdmit(doc, "-output", "report", "-")
+		if err := json.Unmarshal([]byte(stdout), &report); err != nil || code != 1 || report.Admitted || report.Error == "" || len(report.Findings) != len(got) {
+			t.Errorf("%s: exit %d, report %s, error %v", doc, code, stdout, err)
+		}
 	}
 }
 
