@@ -111,9 +111,6 @@ func New(o Options) (*Broker, error) {
 	return b, nil
 }
 
-// Follow notes that another broker leads. Requests are redirected to its URL, if any.
-func (b *Broker) Follow(leader string) { b.leader.Store(&leader) }
-
 // Lead answers requests until the context ends, or another broker is found to have
 // written a record. All handles end with it. It must not be called twice at once.
 func (b *Broker) Lead(ctx context.Context) error {

@@ -228,3 +228,19 @@ func TestTokenIsFoundAmongAnyNumberOfTasks(t *testing.T) {
 		t.Errorf("1000 requests take %s with 10 tasks, %s with 50,000", few, many)
 	}
 }
+
+// A broker that is stopped while the backend makes a token ends after it has revoked the
+// token, which no other broker could revoke with consul-login.
+func TestStopWaitsForARedemption(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		w.backend.delay = 3 * time.Second
+		accepted(t, c.ask())
+		pass(time.Second)
+		w.stop()
+		if len(w.backend.made) != 1 || len(w.backend.tokens) != 0 {
+			t.Errorf("made %v, live %v at the end", w.backend.made, w.backend.tokens)
+		}
+	})
+}

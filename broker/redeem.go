@@ -39,7 +39,13 @@ func (t *term) redeem(ctx context.Context, in grant.UnwrapRequest, from caller) 
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), exchangeLimit)
 	defer cancel()
-	token, err := t.exchange(ctx, r)
+	var token backend.Token
+	done := make(chan struct{})
+	// The end of a term waits for its jobs: a token that is being made is revoked then.
+	if !t.run(func(context.Context) { defer close(done); token, err = t.exchange(ctx, r) }) {
+		return grant.Unwrapped{}, errTermEnded
+	}
+	<-done
 	if err != nil {
 		return grant.Unwrapped{}, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -340,14 +339,11 @@ func (t *term) log(r *request, phase Phase, reason string, alarm bool) {
 	t.mu.Unlock()
 	t.audit.write(l)
 	level := hclog.Debug
-	if phase.settled() {
+	if phase == Active || (state{Phase: phase}).final() {
 		level = hclog.Info
 	}
 	t.Log.Log(level, "request "+string(phase), logkey.TaskARN, r.in.TaskARN, logkey.Reason, reason)
 }
-
-// settled reports whether a phase is worth a line of the log.
-func (p Phase) settled() bool { return p == Active || state{Phase: p}.final() }
 
 // handleFor makes the request's handle and what is pushed of it.
 func (t *term) handleFor(r *request) (secret.Value, error) {
@@ -358,9 +354,5 @@ func (t *term) handleFor(r *request) (secret.Value, error) {
 	if len(r.in.PublicKey) == 0 {
 		return handle, nil
 	}
-	sealed, err := grant.Seal(r.in.PublicKey, r.in.TaskARN, r.in.Nonce, handle)
-	if err != nil {
-		return secret.Value{}, fmt.Errorf("seal the handle: %w", err)
-	}
-	return sealed, nil
+	return grant.Seal(r.in.PublicKey, r.in.TaskARN, r.in.Nonce, handle)
 }

@@ -49,7 +49,7 @@ func (b *Broker) Run(ctx context.Context, elector Elector) error {
 func (b *Broker) contend(ctx context.Context, elector Elector) error {
 	defer b.leader.Store(nil)
 	return elector.Lead(ctx, func(holder string) error {
-		b.Follow(holder)
+		b.leader.Store(&holder)
 		return nil
 	}, b.Lead)
 }
