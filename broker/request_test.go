@@ -67,7 +67,7 @@ func TestOriginalRequestNeedsNameAndNamespace(t *testing.T) {
 
 func unsealed(o *Options) { o.AllowUnsealed = true }
 
-// The push of the original form has its keys and no others.
+// The push of the original form has its keys and no others: they are enough to redeem it.
 func TestOriginalRequestPushesUnsealedHandle(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T, w *world) {
@@ -81,7 +81,7 @@ func TestOriginalRequestPushesUnsealedHandle(t *testing.T) {
 			if err := json.Unmarshal(body, &pushed); err != nil {
 				t.Error(err)
 			}
-			request := fmt.Sprintf(`{"handle": %q, "request_id": "any"}`, pushed["token"])
+			request := fmt.Sprintf(`{"handle": %q}`, pushed["token"])
 			if answer := c.call(http.MethodPost, "/v1/unwrap", c.ip, []byte(request)); answer.Code != http.StatusOK {
 				t.Errorf("unwrap: %d %s", answer.Code, answer.Body)
 			}

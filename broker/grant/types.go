@@ -138,10 +138,10 @@ func DecodePush(body []byte) (Push, error) {
 	})
 }
 
-// UnwrapRequest is the body of POST /v1/unwrap.
+// UnwrapRequest is the body of POST /v1/unwrap. A handle of the original form has no RequestID.
 type UnwrapRequest struct {
 	Handle    secret.Value `json:"handle"`
-	RequestID string       `json:"request_id"`
+	RequestID string       `json:"request_id,omitempty"`
 }
 
 // Encode returns the body with the handle in clear.
@@ -155,12 +155,7 @@ func (r UnwrapRequest) Encode() ([]byte, error) {
 
 // DecodeUnwrapRequest decodes and validates a request to unwrap.
 func DecodeUnwrapRequest(body []byte) (UnwrapRequest, error) {
-	return decodeWith(body, "unwrap request", func(r UnwrapRequest) string {
-		if r.Handle.Empty() {
-			return "no handle"
-		}
-		return missing("request_id", r.RequestID)
-	})
+	return decodeWith(body, "unwrap request", func(r UnwrapRequest) string { return missing("handle", r.Handle.Reveal()) })
 }
 
 // Unwrapped is the answer 200 to an UnwrapRequest: the token.
