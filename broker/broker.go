@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/time/rate"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/internal/logkey"
@@ -99,6 +100,8 @@ type Broker struct {
 	term      atomic.Pointer[term]
 	// leader is the URL of the broker that leads, empty if it names none; nil if none leads.
 	leader atomic.Pointer[string]
+	// ecsWarnings limits the warnings about failed calls.
+	ecsWarnings rate.Sometimes
 }
 
 // New makes a broker that does nothing until Lead.
@@ -106,7 +109,7 @@ func New(o Options) (*Broker, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	b := &Broker{Options: o, pusher: newPusher(o.Dial)}
+	b := &Broker{Options: o, pusher: newPusher(o.Dial), ecsWarnings: rate.Sometimes{Interval: 10 * time.Second}}
 	b.audit = newAudit(o.Audit, func(err error) { o.Log.Error("the audit log was not written", logkey.Error, err) })
 	return b, nil
 }
@@ -121,7 +124,7 @@ func (b *Broker) Lead(ctx context.Context) error {
 		return err
 	}
 	t := &term{
-		Broker: b, lookups: newLookups(b.Source, func() { b.Metrics.describes.Add(1) }), jobs: make(chan func(context.Context)), done: ctx.Done(), stop: stop,
+		Broker: b, lookups: newLookups(b.Source, b.described), jobs: make(chan func(context.Context)), done: ctx.Done(), stop: stop,
 		id: rand.Text(), tasks: map[string]*entry{}, requests: map[string]*request{}, holders: map[string]*entry{}, alarmed: map[string]time.Time{},
 		revoking: map[string]bool{},
 	}
@@ -148,6 +151,13 @@ func (b *Broker) Lead(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+	}
+}
+
+// described counts a call of DescribeTasks. Tasks wait for less time than a call may take.
+func (b *Broker) described(err error) {
+	if b.Metrics.describes.Add(1); err != nil {
+		b.ecsWarnings.Do(func() { b.Log.Warn("ECS does not describe tasks", logkey.Error, err) })
 	}
 }
 

@@ -46,7 +46,7 @@ type TaskSource interface {
 type lookups struct {
 	source TaskSource
 	budget *rate.Limiter
-	called func() // for each call of DescribeTasks
+	called func(error) // after each call of DescribeTasks
 
 	mu      sync.Mutex
 	open    map[string]*batch // by cluster: takes more tasks until it is sent
@@ -70,7 +70,7 @@ type definition struct {
 	err         error
 }
 
-func newLookups(source TaskSource, called func()) *lookups {
+func newLookups(source TaskSource, called func(error)) *lookups {
 	return &lookups{
 		source: source, called: called, budget: rate.NewLimiter(DescribeRate, DescribeRate/2),
 		open: map[string]*batch{}, known: map[string]*definition{},
@@ -137,10 +137,10 @@ func (l *lookups) send(ctx context.Context, cluster string, b *batch) {
 	if b.err = err; err != nil {
 		return
 	}
-	l.called()
 	if b.out, b.err = l.source.DescribeTasks(ctx, cluster, slices.Collect(maps.Keys(b.arns))); b.err == nil && b.out == nil {
 		b.err = errors.New("no answer")
 	}
+	l.called(b.err)
 }
 
 // definition describes a revision. Tasks of one revision share the call.

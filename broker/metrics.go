@@ -15,12 +15,9 @@ type Metrics struct {
 	delivery                                     *metrics.Histogram
 }
 
-// prefix is that of every name.
-const prefix = "consul_ecs_token_broker_"
-
 // NewMetrics returns all of them at 0.
 func NewMetrics(version string) *Metrics {
-	m := &Metrics{set: metrics.Set{Prefix: prefix}}
+	m := &Metrics{set: metrics.Set{Prefix: "consul_ecs_token_broker_"}}
 	gauge, counter := m.set.Gauge, m.set.Counter
 	gauge("build_info", "1, with the program's version.", "version").Set(1, version)
 	m.leader = gauge("leader", "1 while this broker answers requests, 0 while another one does.")

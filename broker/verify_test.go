@@ -185,7 +185,7 @@ func TestDescribeTasksIsBatched(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		source := &fakeECS{tasks: map[string]*types.Task{}}
-		l := newLookups(source, func() {})
+		l := newLookups(source, func(error) {})
 		var asking sync.WaitGroup
 		for n := range 2000 {
 			source.tasks[taskARN(n)] = runningTask(taskARN(n), "10.0.0.1")
@@ -232,6 +232,26 @@ func TestFailureOfECSIsNoProofOfAbsence(t *testing.T) {
 		c := w.task(1)
 		w.ecs.fault = func() error { return errFault }
 		wantRefused(t, c.ask(), http.StatusBadGateway, "ecs")
+	})
+}
+
+// A call that fails after the task was answered is in the log with its cause, once in a while.
+func TestCauseOfALateFailureOfECSIsLogged(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		w.ecs.fault = func() error { <-time.After(requestLimit + time.Second); return errFault }
+		wantRefused(t, c.ask(), http.StatusBadGateway, "ecs")
+		pass(2 * time.Second)
+		const warning = "ECS does not describe tasks: error=fault"
+		if n := strings.Count(w.log.String(), warning); n != 1 {
+			t.Errorf("%d warnings in %s", n, w.log)
+		}
+		w.ecs.fault = func() error { return errFault }
+		c.ask()
+		if n := strings.Count(w.log.String(), warning); n != 1 {
+			t.Errorf("%d warnings within 10 s", n)
+		}
 	})
 }
 

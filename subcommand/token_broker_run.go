@@ -57,7 +57,8 @@ func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	options.Source = ecsread.New(config, ecsread.Options{CallsPerSecond: broker.DescribeRate})
+	// Tasks ask again: they are answered with the cause while they wait.
+	options.Source = ecsread.New(config, ecsread.Options{CallsPerSecond: broker.DescribeRate, Attempts: 2})
 	o := brokerConsul(inv)
 	client, err := consulutil.NewClient(o)
 	if err != nil {

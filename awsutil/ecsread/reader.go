@@ -1,6 +1,7 @@
 package ecsread
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,8 +23,8 @@ const (
 	DefaultRate = 5
 	// pageSize is the most that ListTasks lists and DescribeTasks takes.
 	pageSize = 100
-	// attempts bounds the SDK's tries of one call.
-	attempts = 5
+	// defaultAttempts bounds the SDK's tries of one call, in ten seconds or so.
+	defaultAttempts = 5
 	// attemptLimit bounds one of them.
 	attemptLimit = 15 * time.Second
 )
@@ -40,6 +41,8 @@ const (
 type Options struct {
 	// CallsPerSecond is the budget, DefaultRate if 0. Bursts are twice that.
 	CallsPerSecond float64
+	// Attempts bounds the tries of one call, 5 if 0.
+	Attempts int
 }
 
 // Reader asks ECS. It is safe for concurrent use; all who use it share its budget.
@@ -60,7 +63,7 @@ func New(c aws.Config, o Options) *Reader {
 		if http, ok := c.HTTPClient.(*awshttp.BuildableClient); ok {
 			e.HTTPClient = http.WithTimeout(attemptLimit) // the SDK tries again after it
 		}
-		e.Retryer = retry.AddWithMaxAttempts(retry.NewStandard(), attempts)
+		e.Retryer = retry.AddWithMaxAttempts(retry.NewStandard(), cmp.Or(o.Attempts, defaultAttempts))
 	})
 	return &Reader{client: client, meter: m}
 }

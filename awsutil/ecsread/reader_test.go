@@ -179,6 +179,14 @@ func TestRetriesAreCountedAndThrottlesToo(t *testing.T) {
 	}
 }
 
+func TestAttemptsAreBounded(t *testing.T) {
+	t.Parallel()
+	r, _ := newReader(t, Options{Attempts: 2}, func(string, map[string]any) (int, any) { return 500, failure("ServerException") })
+	if _, err := list(t, r, Running); err == nil || !strings.Contains(err.Error(), "ServerException") || r.Counts().Calls != 2 {
+		t.Errorf("%v, counts %+v", err, r.Counts())
+	}
+}
+
 // The budget holds calls back, retries included: 2 at once, then one each 0.1 s.
 func TestBudget(t *testing.T) {
 	t.Parallel()
