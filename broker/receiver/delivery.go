@@ -11,6 +11,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/broker/grant"
 	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/secret"
@@ -265,7 +266,11 @@ func (d *delivery) redeem(ctx context.Context, push grant.Push, handle secret.Va
 	d.awaitReady(ctx, t)
 	notRecorded, err := d.files.write(t)
 	if err != nil {
-		d.drop(push.Nonce, consulutil.WithClass(err, retry.Retry))
+		class := retry.Retry
+		if _, configured := errors.AsType[*exit.UsageError](err); configured {
+			class = retry.Permanent // another token cannot be written either
+		}
+		d.drop(push.Nonce, consulutil.WithClass(err, class))
 		return http.StatusBadGateway, err
 	}
 	if notRecorded != nil {

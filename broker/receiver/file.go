@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/internal/volume"
 )
@@ -130,7 +131,11 @@ func (f files) allowReader() error {
 	if f.reader == nil {
 		return nil
 	}
-	return volume.AllowReader(f.path, *f.reader, fileMode)
+	err := volume.AllowReader(f.path, *f.reader, fileMode)
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = exit.Usagef("%w: its file system has no access control lists; run this container as that user, without -token-reader", err)
+	}
+	return err
 }
 
 // read returns the token of an earlier run of the task. A file that is not from one gives

@@ -40,7 +40,7 @@ type Options struct {
 	Reader *uint32
 	// Port is the callback port.
 	Port int
-	// Limit bounds the first request with its retries.
+	// Limit bounds the time until the first token.
 	Limit time.Duration
 	// Stay keeps the token valid until ctx ends. Without it Run returns with the first token.
 	Stay bool
@@ -110,7 +110,7 @@ func Run(ctx context.Context, o Options, p Ports) error {
 	if err := volume.CheckDir(filepath.Dir(o.File), filepath.Base(o.File), filepath.Base(r.files.recordPath())); err != nil {
 		return &exit.UsageError{Err: fmt.Errorf("check the directory of the token file: %w", err)}
 	}
-	policy := retry.LocalAgent()
+	policy, start := retry.LocalAgent(), time.Now()
 	policy.Limit = o.Limit
 	err := retry.Do(ctx, policy, p.Log, "read task metadata", classify, func(ctx context.Context) (err error) {
 		r.task, err = p.Metadata.Task(ctx)
@@ -122,12 +122,12 @@ func Run(ctx context.Context, o Options, p Ports) error {
 	r.task.Containers = nil
 	held, err := r.files.read(r.task.TaskARN)
 	if err != nil {
-		return err
+		return &exit.UsageError{Err: err}
 	}
 	if held.valid(time.Now()) {
 		r.held = held
 		p.Log.Info("using the token of an earlier run", logkey.Accessor, held.Accessor, logkey.Expires, held.Expires, logkey.Path, o.File)
-	} else if err := r.obtain(ctx, o.Limit); err != nil {
+	} else if err := r.obtain(ctx, max(o.Limit-time.Since(start), time.Second)); err != nil {
 		return err
 	}
 	if !o.Stay {
@@ -141,7 +141,7 @@ func Run(ctx context.Context, o Options, p Ports) error {
 func (r *receiver) obtain(ctx context.Context, limit time.Duration) error {
 	listener, err := r.Listen(ctx, r.Port)
 	if err != nil {
-		return fmt.Errorf("listen on the callback port %d; choose a free one by -callback-port: %w", r.Port, err)
+		return exit.Usagef("listen on the callback port %d; choose a free one by -callback-port: %w", r.Port, err)
 	}
 	requests, cancel := context.WithCancel(ctx)
 	defer cancel()

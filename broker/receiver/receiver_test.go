@@ -194,6 +194,7 @@ func TestTimeoutEndsTheCommand(t *testing.T) {
 	}{
 		"broker unreachable": {func(w *world) { w.fault = func(string) (*http.Response, bool, error) { return unreachable() } }, "connection refused"},
 		"no push":            {func(w *world) { w.noPush = true }, "no push arrived for request r"},
+		"late metadata":      {func(w *world) { w.noPush, w.silent = true, time.Now().Add(3*time.Minute) }, "no push arrived for request r"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {

@@ -54,6 +54,8 @@ type world struct {
 	pushFault func() (before, after bool)
 	// noPush lets the broker accept requests that it never answers by a push.
 	noPush bool
+	// silent is until when the task metadata cannot be read.
+	silent time.Time
 
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -132,6 +134,9 @@ func (w *world) start() (stop func() error) {
 func (w *world) Task(context.Context) (workload.Task, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if time.Now().Before(w.silent) {
+		return workload.Task{}, errors.New("no metadata")
+	}
 	app := workload.Container{Name: "app", DesiredStatus: "RUNNING", KnownStatus: "RUNNING"}
 	if w.stopped {
 		app.DesiredStatus, app.KnownStatus = "STOPPED", "STOPPED"
