@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"strconv"
@@ -107,9 +108,9 @@ type tokenReceiveFlags struct {
 }
 
 func (f *tokenReceiveFlags) declare(fs *flag.FlagSet) {
-	fs.StringVar(&f.broker, "broker", "", "`URL` of the token broker: https, or http on a loopback address")
+	fs.StringVar(&f.broker, "broker", "", "`URL` of the token broker: https, or http on a loopback address (required here or in the environment)")
 	fs.StringVar(&f.caFile, "broker-ca-file", "", "`file` of the CA certificates, PEM, that verify the broker (default the system's)")
-	fs.StringVar(&f.File, "token-file", "", "`file` for the token, in a directory that the application shares")
+	fs.StringVar(&f.File, "token-file", "", "`file` for the token, in a directory that the application shares (required)")
 	fs.StringVar(&f.reader, "token-reader", "", "`UID` that may read the token file, too")
 	fs.IntVar(&f.Port, "callback-port", grant.DefaultPort, "`port` to which the broker pushes")
 	fs.DurationVar(&f.Limit, "timeout", 5*time.Minute, "give up after this `duration` without a first token")
@@ -120,18 +121,14 @@ func (f *tokenReceiveFlags) declare(fs *flag.FlagSet) {
 }
 
 func (f *tokenReceiveFlags) run(ctx context.Context, inv *cli.Invocation) error {
-	if err := f.check(inv); err != nil {
-		return err
+	mistakes := f.check(inv)
+	broker, err := f.client(inv)
+	mistakes = errors.Join(mistakes, err)
+	backends, err := holderBackends(inv)
+	if err = errors.Join(mistakes, err); err != nil {
+		return &exit.UsageError{Err: err}
 	}
 	limitRuntime(inv, healthSyncGCPercent)
-	broker, err := f.client(inv)
-	if err != nil {
-		return &exit.UsageError{Err: err}
-	}
-	backends, err := holderBackends(inv)
-	if err != nil {
-		return &exit.UsageError{Err: err}
-	}
 	metadata, err := metadataClient(inv)
 	if err != nil {
 		return err
@@ -148,30 +145,26 @@ func (f *tokenReceiveFlags) run(ctx context.Context, inv *cli.Invocation) error 
 	})
 }
 
+// check returns every mistake in the flags, but for those of the broker.
 func (f *tokenReceiveFlags) check(inv *cli.Invocation) error {
-	if err := cli.NoArgs(inv); err != nil {
-		return err
-	}
+	errs := []error{cli.NoArgs(inv), inv.UseLogger(f.level, false), checkStopTimeout(f.StopTimeout)}
 	if f.File == "" {
-		return exit.Usagef("-token-file is required")
+		errs = append(errs, errors.New("-token-file is required"))
 	}
 	if f.Port < 1 || f.Port > 65535 {
-		return exit.Usagef("-callback-port %d: want 1 to 65535", f.Port)
+		errs = append(errs, fmt.Errorf("-callback-port %d: want 1 to 65535", f.Port))
 	}
 	if f.Limit <= 0 {
-		return exit.Usagef("-timeout %s: want more than 0", f.Limit)
+		errs = append(errs, fmt.Errorf("-timeout %s: want more than 0", f.Limit))
 	}
 	if f.reader != "" {
 		uid, err := strconv.ParseUint(f.reader, 10, 32)
-		if err != nil {
-			return exit.Usagef("-token-reader %q: want a numeric user ID", f.reader)
+		if err != nil || uid == math.MaxUint32 { // the kernel's for none
+			errs = append(errs, fmt.Errorf("-token-reader %q: want a numeric user ID", f.reader))
 		}
 		f.Reader = new(uint32(uid))
 	}
-	if err := checkStopTimeout(f.StopTimeout); err != nil {
-		return err
-	}
-	return inv.UseLogger(f.level, false)
+	return errors.Join(errs...)
 }
 
 func (f *tokenReceiveFlags) client(inv *cli.Invocation) (*receiver.Broker, error) {

@@ -51,6 +51,8 @@ func TestTokenReceiveUsage(t *testing.T) {
 		"port":                {append(valid, "-callback-port", "0"), nil, "-callback-port 0: want 1 to 65535"},
 		"timeout":             {append(valid, "-timeout", "0"), nil, "-timeout 0s: want more than 0"},
 		"reader":              {append(valid, "-token-reader", "app"), nil, `-token-reader "app": want a numeric user ID`},
+		"no user":             {append(valid, "-token-reader", "4294967295"), nil, `-token-reader "4294967295": want a numeric user ID`},
+		"all of them":         {[]string{"-callback-port", "0", "-timeout", "0"}, nil, "-token-file is required\n-callback-port 0: want 1 to 65535\n-timeout 0s: want more than 0\n-broker or CONSUL_ECS_BROKER_ADDR is required"},
 		"stop timeout":        {append(valid, "-stop-timeout", "1ms"), nil, "-stop-timeout 1ms"},
 		"log level":           {append(valid, "-log-level", "loud"), nil, "loud"},
 		"not in a task":       {valid, map[string]string{"ECS_CONTAINER_METADATA_URI_V4": ""}, "ECS_CONTAINER_METADATA_URI_V4 is not set"},
@@ -66,6 +68,27 @@ func TestTokenReceiveUsage(t *testing.T) {
 				t.Errorf("exit code %d, %s; want 1 and %q", code, stderr, c.want)
 			}
 		})
+	}
+}
+
+func TestTokenReceiveNamesWhatIsInItsWay(t *testing.T) {
+	t.Parallel()
+	m := newMetadata(t)
+	m.says(200, running)
+	listener, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	dir, used := t.TempDir(), strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+	for want, args := range map[string][]string{
+		"listen on the callback port " + used + "; choose a free one by -callback-port": {"-token-file", filepath.Join(dir, "token"), "-callback-port", used},
+		"read the token file: read " + dir + ": is a directory":                         {"-token-file", dir},
+	} {
+		env := map[string]string{"ECS_CONTAINER_METADATA_URI_V4": m.URL}
+		if code, stderr := runCommand(env, append([]string{"token-receive", "-broker", "https://127.0.0.1:1"}, args...)...); code != 1 || !strings.Contains(stderr, want) {
+			t.Errorf("exit code %d, %s; want 1 and %q", code, stderr, want)
+		}
 	}
 }
 
