@@ -228,10 +228,7 @@ func loadedBroker(args []string) int {
 	if err != nil {
 		panic(err)
 	}
-	b, err := New(o)
-	if err != nil {
-		panic(err)
-	}
+	b := New(o)
 	go func() { _ = b.Run(term, elector) }()
 	start := time.Now()
 	for tick := time.NewTicker(time.Millisecond); b.term.Load() == nil; <-tick.C {

@@ -4,11 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/netip"
-	"path"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -41,7 +39,7 @@ const (
 	retention = 10 * time.Minute
 )
 
-// Options are what a Broker needs.
+// Options are what a Broker needs. Rules have clusters, networks, policies, and valid patterns.
 type Options struct {
 	Rules  Rules
 	Source TaskSource
@@ -66,31 +64,6 @@ type Options struct {
 	Log     hclog.Logger
 }
 
-// check returns every mistake in the options.
-func (o *Options) check() error {
-	var errs []error
-	r := &o.Rules
-	for _, p := range [][]string{r.Policies, r.Families, r.Groups, r.StartedBy} {
-		for _, pattern := range p {
-			if _, err := path.Match(pattern, ""); err != nil {
-				errs = append(errs, fmt.Errorf("pattern %q: %w", pattern, err))
-			}
-		}
-	}
-	missing := func(absent bool, what string) {
-		if absent {
-			errs = append(errs, errors.New("no "+what))
-		}
-	}
-	missing(len(r.Clusters) == 0, "cluster")
-	missing(len(r.Networks) == 0, "network of tasks")
-	missing(len(r.Policies) == 0, "policy that tokens may have")
-	if r.MinPort < 1 || r.MaxPort > 65535 || r.MinPort > r.MaxPort {
-		errs = append(errs, fmt.Errorf("ports %d to %d: want a range within 1 to 65535", r.MinPort, r.MaxPort))
-	}
-	return errors.Join(errs...)
-}
-
 // Broker answers requests while it leads. Its methods are safe for concurrent use.
 type Broker struct {
 	Options
@@ -100,18 +73,15 @@ type Broker struct {
 	term      atomic.Pointer[term]
 	// leader is the URL of the broker that leads, empty if it names none; nil if none leads.
 	leader atomic.Pointer[string]
-	// ecsWarnings limits the warnings about failed calls.
+	// ecsWarnings limits the warnings about calls of ECS that failed.
 	ecsWarnings rate.Sometimes
 }
 
 // New makes a broker that does nothing until Lead.
-func New(o Options) (*Broker, error) {
-	if err := o.check(); err != nil {
-		return nil, err
-	}
+func New(o Options) *Broker {
 	b := &Broker{Options: o, pusher: newPusher(o.Dial), ecsWarnings: rate.Sometimes{Interval: 10 * time.Second}}
 	b.audit = newAudit(o.Audit, func(err error) { o.Log.Error("the audit log was not written", logkey.Error, err) })
-	return b, nil
+	return b
 }
 
 // Lead answers requests until the context ends, or another broker is found to have

@@ -153,7 +153,7 @@ func permits(patterns []string, text string) bool {
 
 func matches(patterns []string, text string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
-		ok, _ := path.Match(p, text) // checked by Options
+		ok, _ := path.Match(p, text) // valid, see Options
 		return ok
 	})
 }

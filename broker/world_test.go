@@ -287,10 +287,7 @@ func (w *world) start() {
 // runBroker runs a broker until stop is called.
 func runBroker(t *testing.T, o Options, elector Elector) (b *Broker, stop func()) {
 	t.Helper()
-	b, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b = New(o)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {

@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,15 +44,18 @@ const (
 )
 
 func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
-	if err := errors.Join(cli.NoArgs(inv), inv.UseLogger(f.level, f.json), f.check()); err != nil {
-		return err
-	}
+	mistakes := errors.Join(cli.NoArgs(inv), inv.UseLogger(f.level, f.json), f.check())
 	options, err := f.options(inv)
-	if err != nil {
+	methods, methodErr := f.loginMethods()
+	if err = errors.Join(mistakes, err, methodErr); err != nil {
 		return err
 	}
-	if options.Rules.Clusters, err = f.ecsClusters(ctx, inv); err != nil {
-		return err
+	if len(options.Rules.Clusters) == 0 {
+		at, err := locate(ctx, inv, "")
+		if err != nil {
+			return err
+		}
+		options.Rules.Clusters = []ecsread.Cluster{at.cluster}
 	}
 	region := options.Rules.Clusters[0].Region
 	config, err := awsutil.LoadConfig(ctx, awsutil.LoadOptions{Region: region, UserAgent: brokerAgent, Version: cli.Version()})
@@ -69,7 +74,7 @@ func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	if options.Backend, err = f.tokens(inv, issuer); err != nil {
+	if options.Backend, err = f.tokens(inv, issuer, methods); err != nil {
 		return err
 	}
 	if f.checkPolicies || f.ceiling != "" || f.backend == backend.ConsulACL {
@@ -108,6 +113,13 @@ func (f *brokerFlags) check() error {
 			errs = append(errs, exit.Usagef(format, args...))
 		}
 	}
+	mistake(len(splitNames(f.policies)) == 0, "-policies is required")
+	mistake(len(splitNames(f.networks)) == 0, "-networks is required")
+	for _, pattern := range splitNames(strings.Join([]string{f.policies, f.families, f.groups, f.startedBy}, ",")) {
+		_, err := path.Match(pattern, "")
+		mistake(err != nil, "pattern %q: %w", pattern, err)
+	}
+	mistake(f.minPort < 1 || f.maxPort > 65535 || f.minPort > f.maxPort, "-min-port %d and -max-port %d: want a range within 1 to 65535", f.minPort, f.maxPort)
 	mistake(f.plaintext && f.certFile+f.keyFile != "", "-insecure-plaintext and -cert-file or -key-file exclude each other")
 	mistake(!f.plaintext && (f.certFile == "" || f.keyFile == ""), "give -cert-file and -key-file, or -insecure-plaintext behind a proxy that has TLS")
 	mistake(f.store != "kv" && f.store != "memory", "-store %q: want kv or memory", f.store)
@@ -126,6 +138,8 @@ func (f *brokerFlags) checkBackend(mistake func(wrong bool, format string, args 
 	} {
 		mistake(use.value != "" && f.backend != use.backend, "%s is for -backend %s, and not for %s", use.flag, use.backend, f.backend)
 	}
+	mistake(!slices.Contains([]string{backend.ConsulLogin, backend.ConsulACL, backend.Vault}, f.backend),
+		"-backend %q: want %s, %s or %s", f.backend, backend.ConsulLogin, backend.ConsulACL, backend.Vault)
 	mistake(f.backend == backend.ConsulLogin && (f.methods == "" || f.loginKey == ""), "-backend %s: give -login-methods and -login-key-file", backend.ConsulLogin)
 	mistake(f.backend == backend.Vault && f.vaultAddr == "", "-backend %s: give -vault-addr", backend.Vault)
 	mistake((f.checkPolicies || f.ceiling != "") && f.backend == backend.Vault,
@@ -137,6 +151,7 @@ func isHTTPS(address string) bool {
 	return err == nil && u.Host != "" && u.Scheme == "https"
 }
 
+// options returns what the flags say, and every mistake in those that are parsed here.
 func (f *brokerFlags) options(inv *cli.Invocation) (broker.Options, error) {
 	o := broker.Options{
 		Rules: broker.Rules{
@@ -147,19 +162,17 @@ func (f *brokerFlags) options(inv *cli.Invocation) (broker.Options, error) {
 		Dial: new(net.Dialer).DialContext, AllowUnsealed: f.unsealed, Namespace: f.namespace, Audit: inv.Stdout,
 		Metrics: broker.NewMetrics(cli.Version()), Log: inv.Log,
 	}
-	var err error
-	if o.Rules.Networks, err = prefixes("-networks", f.networks); err != nil {
-		return o, err
-	}
-	if o.TrustedProxies, err = prefixes("-trusted-proxies", f.proxies); err != nil {
-		return o, err
-	}
+	var errs [4]error
+	o.Rules.Networks, errs[0] = prefixes("-networks", f.networks)
+	o.TrustedProxies, errs[1] = prefixes("-trusted-proxies", f.proxies)
+	o.Rules.Clusters, errs[2] = f.ecsClusters()
 	if f.auditFile != "" {
-		if o.Audit, err = os.OpenFile(f.auditFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
-			return o, exit.Usagef("-audit-file: %w", err)
+		file, err := os.OpenFile(f.auditFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if o.Audit = file; err != nil {
+			errs[3] = exit.Usagef("-audit-file: %w", err)
 		}
 	}
-	return o, nil
+	return o, errors.Join(errs[:]...)
 }
 
 func prefixes(flag, text string) ([]netip.Prefix, error) {
@@ -174,31 +187,33 @@ func prefixes(flag, text string) ([]netip.Prefix, error) {
 	return all, nil
 }
 
-// ecsClusters are those of the flag, or that of this task.
-func (f *brokerFlags) ecsClusters(ctx context.Context, inv *cli.Invocation) ([]ecsread.Cluster, error) {
+// ecsClusters are those of the flag.
+func (f *brokerFlags) ecsClusters() ([]ecsread.Cluster, error) {
 	var all []ecsread.Cluster
 	for _, arn := range splitNames(f.clusters) {
 		c, err := ecsread.ParseCluster(arn)
 		if err != nil || len(all) > 0 && c.Region != all[0].Region {
 			return nil, exit.Usagef("-clusters: want ARNs of clusters of one region, got %q", arn)
 		}
-		all = append(all, c)
+		if !slices.Contains(all, c) {
+			all = append(all, c)
+		}
 	}
-	if len(all) > 0 {
-		return all, nil
-	}
-	at, err := locate(ctx, inv, "")
-	return []ecsread.Cluster{at.cluster}, err
+	return all, nil
 }
 
 // tokens is the backend.
-func (f *brokerFlags) tokens(inv *cli.Invocation, client *api.Client) (backend.Backend, error) {
+func (f *brokerFlags) tokens(inv *cli.Invocation, client *api.Client, methods []consul.Method) (backend.Backend, error) {
 	switch f.backend {
 	case backend.ConsulACL:
 		return &consul.ACL{Client: client, Namespace: f.namespace}, nil
 	case backend.ConsulLogin:
-		return f.login(client)
-	case backend.Vault:
+		key, err := consul.ReadKey(f.loginKey)
+		if err != nil {
+			return nil, exit.Usagef("-login-key-file: %w", err)
+		}
+		return &consul.Login{Client: client, Namespace: f.namespace, Methods: methods, Key: key}, nil
+	default: // vault
 		if inv.Getenv("VAULT_TOKEN")+inv.Getenv("VAULT_TOKEN_FILE") == "" {
 			return nil, exit.Usagef("-backend %s: VAULT_TOKEN or VAULT_TOKEN_FILE is required", backend.Vault)
 		}
@@ -208,25 +223,19 @@ func (f *brokerFlags) tokens(inv *cli.Invocation, client *api.Client) (backend.B
 		}
 		return &vault.Backend{Client: c, Token: func() (secret.Value, error) { return vaultToken(inv) }}, nil
 	}
-	return nil, exit.Usagef("-backend %q: want %s, %s or %s", f.backend, backend.ConsulLogin, backend.ConsulACL, backend.Vault)
 }
 
-func (f *brokerFlags) login(client *api.Client) (backend.Backend, error) {
-	l := &consul.Login{Client: client, Namespace: f.namespace}
+func (f *brokerFlags) loginMethods() ([]consul.Method, error) {
+	var methods []consul.Method
 	for _, pair := range splitNames(f.methods) {
 		name, text, _ := strings.Cut(pair, "=")
 		ttl, err := time.ParseDuration(text)
 		if err != nil || name == "" || ttl < broker.MinTTL {
 			return nil, exit.Usagef("-login-methods: want name=duration with %s or more, got %q", broker.MinTTL, pair)
 		}
-		l.Methods = append(l.Methods, consul.Method{Name: name, TTL: ttl})
+		methods = append(methods, consul.Method{Name: name, TTL: ttl})
 	}
-	key, err := consul.ReadKey(f.loginKey)
-	if err != nil {
-		return nil, exit.Usagef("-login-key-file: %w", err)
-	}
-	l.Key = key
-	return l, nil
+	return methods, nil
 }
 
 // vaultToken reads the token for each request: an agent replaces the file.
@@ -243,10 +252,7 @@ func vaultToken(inv *cli.Invocation) (secret.Value, error) {
 
 // serve runs the broker behind its listener.
 func (f *brokerFlags) serve(ctx context.Context, inv *cli.Invocation, o broker.Options, elector broker.Elector) error {
-	b, err := broker.New(o)
-	if err != nil {
-		return exit.Usagef("%w: see -policies, -networks, -min-port and -max-port", err)
-	}
+	b := broker.New(o)
 	listener, err := f.listener(inv.Log)
 	if err != nil {
 		return err

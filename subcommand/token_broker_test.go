@@ -132,13 +132,15 @@ func TestTokenBrokerMistakes(t *testing.T) {
 		want string
 	}{
 		"argument":              {append(good, "x"), `unexpected argument "x"`},
+		"nothing":               {nil, "-policies is required\n-networks is required\ngive -cert-file and -key-file, or -insecure-plaintext behind a proxy that has TLS\n-backend consul-login: give -login-methods and -login-key-file"},
+		"several":               {append(good, "-min-port", "0", "-networks", "x", "-trusted-proxies", "y", "-clusters", "mesh"), "-min-port 0 and -max-port 65535: want a range within 1 to 65535\n-networks: netip.ParsePrefix(\"x\"): no '/'\n-trusted-proxies: netip.ParsePrefix(\"y\"): no '/'\n-clusters: want ARNs"},
 		"no TLS":                {[]string{"-policies", "app"}, "give -cert-file and -key-file, or -insecure-plaintext"},
 		"two":                   {append(good, "-cert-file", "x"), "-insecure-plaintext and -cert-file or -key-file exclude each other"},
-		"no policies":           {append(good, "-policies", ""), "no policy that tokens may have"},
-		"no networks":           {append(good, "-networks", ""), "no network of tasks"},
+		"no policies":           {append(good, "-policies", ""), "-policies is required"},
+		"no networks":           {append(good, "-networks", ""), "-networks is required"},
 		"networks":              {append(good, "-networks", "10.0.0.1"), "-networks: "},
 		"pattern":               {append(good, "-families", "["), `pattern "["`},
-		"ports":                 {append(good, "-min-port", "9000", "-max-port", "8000"), "ports 9000 to 8000"},
+		"ports":                 {append(good, "-min-port", "9000", "-max-port", "8000"), "-min-port 9000 and -max-port 8000: want a range within 1 to 65535"},
 		"cluster":               {append(good, "-clusters", "mesh"), `-clusters: want ARNs of clusters of one region, got "mesh"`},
 		"backend":               {append(good, "-backend", "x"), `-backend "x": want consul-login, consul-acl or vault`},
 		"login":                 {append(good, "-backend", "consul-login"), "give -login-methods and -login-key-file"},
@@ -166,6 +168,16 @@ func TestTokenBrokerMistakes(t *testing.T) {
 				t.Errorf("exit code %d, %v, want %q in\n%s", code, cmp.Or(err, ctx.Err()), tt.want, out)
 			}
 		})
+	}
+}
+
+// The same cluster twice would be an ambiguous name.
+func TestClustersOfTheBrokerAreDistinct(t *testing.T) {
+	t.Parallel()
+	const mesh, shop = "arn:aws:ecs:us-east-1:123456789012:cluster/mesh", "arn:aws:ecs:us-east-1:123456789012:cluster/shop"
+	f := brokerFlags{clusters: mesh + "," + shop + "," + mesh}
+	if all, err := f.ecsClusters(); err != nil || len(all) != 2 || all[0].ARN != mesh || all[1].ARN != shop {
+		t.Errorf("%v, %v", all, err)
 	}
 }
 
