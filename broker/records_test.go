@@ -242,5 +242,8 @@ func TestStopWaitsForARedemption(t *testing.T) {
 		if len(w.backend.made) != 1 || len(w.backend.tokens) != 0 {
 			t.Errorf("made %v, live %v at the end", w.backend.made, w.backend.tokens)
 		}
+		if records, err := w.options.Store.Load(t.Context()); err != nil || len(records) != 0 {
+			t.Errorf("records %+v, %v: the next broker would revoke the token again, and may not be able to", records, err)
+		}
 	})
 }

@@ -140,7 +140,9 @@ func (t *term) exchange(ctx context.Context, r *request) (backend.Token, error) 
 	// The request ended meanwhile, and perhaps the term: nothing else may revoke it. The
 	// next leader must not take it for the token that the task has.
 	_ = t.write(context.WithoutCancel(ctx), e, func(rec *Record) { rec.revoking(r.id) })
-	t.revokeNow(e, r.id, token.Accessor)
+	if t.revokeNow(e, r.id, token.Accessor) {
+		_ = t.write(context.WithoutCancel(ctx), e, func(rec *Record) { rec.remove(r.id) })
+	}
 	return backend.Token{}, refuse(http.StatusGone, "ended", "the request has ended: ask for a token again")
 }
 

@@ -156,8 +156,9 @@ func (t *term) recorded(e *entry, requestID string) bool {
 	return e.record.find(requestID) != nil
 }
 
-// revokeNow revokes the token of a request within a few seconds, when no job may do it.
-func (t *term) revokeNow(e *entry, requestID, accessor string) {
+// revokeNow revokes the token of a request within a few seconds, when no job may do it, and
+// reports whether it has.
+func (t *term) revokeNow(e *entry, requestID, accessor string) bool {
 	policy := retry.Policy{Base: revokeBase, Max: revokeMax, Limit: revokeNowLimit}
 	err := retry.Do(context.Background(), policy, t.Log, "revoke a token", backend.Classify, func(ctx context.Context) error {
 		return t.Backend.Revoke(ctx, accessor)
@@ -165,6 +166,7 @@ func (t *term) revokeNow(e *entry, requestID, accessor string) {
 	if err != nil {
 		t.unrevoked(e, requestID, accessor, err)
 	}
+	return err == nil
 }
 
 // unrevoked reports a token that stays until its TTL ends, once.
