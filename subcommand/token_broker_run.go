@@ -230,8 +230,8 @@ func (f *brokerFlags) loginMethods() ([]consul.Method, error) {
 	for _, pair := range splitNames(f.methods) {
 		name, text, _ := strings.Cut(pair, "=")
 		ttl, err := time.ParseDuration(text)
-		if err != nil || name == "" || ttl < broker.MinTTL {
-			return nil, exit.Usagef("-login-methods: want name=duration with %s or more, got %q", broker.MinTTL, pair)
+		if err != nil || name == "" || ttl < broker.MinTTL || ttl > broker.MaxTTL {
+			return nil, exit.Usagef("-login-methods: want name=duration from %s to %s, got %q", broker.MinTTL, broker.MaxTTL, pair)
 		}
 		methods = append(methods, consul.Method{Name: name, TTL: ttl})
 	}
