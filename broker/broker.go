@@ -104,7 +104,10 @@ func (b *Broker) Lead(ctx context.Context) error {
 		t.tasks[r.TaskARN] = e
 	}
 	var running sync.WaitGroup
-	defer running.Wait()
+	defer func() {
+		running.Wait()
+		b.Metrics.tokens.Set(0) // the next leader counts them
+	}()
 	running.Go(func() { t.resume(ctx) })
 	running.Go(func() { t.sweepEvery(ctx, SweepInterval) })
 	b.term.Store(t)

@@ -247,3 +247,22 @@ func TestStopWaitsForARedemption(t *testing.T) {
 		}
 	})
 }
+
+// Of several brokers the one that leads counts the tokens.
+func TestTokensAreCountedWhileLeading(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		count := func() string {
+			_, after, _ := strings.Cut(w.call(http.MethodGet, "/metrics", "10.9.9.9", nil).Body.String(), "\nconsul_ecs_token_broker_tokens ")
+			value, _, _ := strings.Cut(after, "\n")
+			return value
+		}
+		accepted(t, w.task(1).ask())
+		pass(SweepInterval + time.Second)
+		leading := count()
+		w.stop()
+		if after := count(); leading != "1" || after != "0" {
+			t.Errorf("%s tokens while leading, %s after it", leading, after)
+		}
+	})
+}
