@@ -69,5 +69,15 @@ const shortSession = "Invalid Session TTL"
 func refusedWith500(err error) bool {
 	reason := Reason(err)
 	return Status(err) == http.StatusInternalServerError &&
-		(strings.Contains(reason, "Scripts are disabled on this agent") || strings.Contains(reason, shortSession))
+		(strings.Contains(reason, "Scripts are disabled on this agent") || strings.Contains(reason, shortSession)) ||
+		InvalidRegistration(err)
+}
+
+// InvalidRegistration reports whether the servers refused a registration in the catalog
+// because of its content, with the status of a server's fault. The list is that of what is
+// wrong with a proxy.
+func InvalidRegistration(err error) bool {
+	reason := Reason(err)
+	return Status(err) == http.StatusInternalServerError &&
+		(strings.Contains(reason, "Invalid Service Meta") || strings.Contains(reason, " occurred:\n\t* "))
 }

@@ -236,6 +236,9 @@ func deregister(ctx context.Context, client *api.Client, token string, w workloa
 // catalogRefusal is refusal for requests to the servers. A task registers on a node
 // that only the controller may create; it may start later than the task.
 func catalogRefusal(what string, w workload.Workload, err error) error {
+	if consulutil.InvalidRegistration(err) {
+		return &consulutil.RefusedError{Op: what, Err: err, Remedy: "correct service, proxy or gateway in the configuration"}
+	}
 	reason := consulutil.Reason(err)
 	if consulutil.Status(err) == http.StatusForbidden && strings.Contains(reason, "node:write") && !anonymous(reason) {
 		return consulutil.WithClass(fmt.Errorf("%s: %w: node %q is not in the catalog; the controller (consul-ecs controller) creates it and may not be that far yet", what, err, w.Node), retry.NotYet)

@@ -101,6 +101,7 @@ func TestNewestConsulConforms(t *testing.T) {
 			t.Cleanup(c.Require(t).Stop)
 			runSuite(t, agentSubject(t, c), "agent-"+name)
 			runSuite(t, catalogSubject(t, c), "catalog-"+name)
+			refusesInvalidContent(t, catalogSubject(t, c))
 		})
 	}
 }
@@ -257,6 +258,38 @@ func TestCatalogRefusalNamesTheRemedy(t *testing.T) {
 	}
 	if _, err := s.Registrar.Proxy(ctx, serviceToken(t, secured), w); consulutil.Classify(err) != retry.Permanent || !strings.Contains(err.Error(), "Consul hides it from the token") {
 		t.Errorf("proxy with a token that may read nothing: %v", err)
+	}
+}
+
+func TestCatalogRefusesInvalidContentAtOnce(t *testing.T) {
+	t.Parallel()
+	refusesInvalidContent(t, catalogSubject(t, open.Require(t)))
+}
+
+// refusesInvalidContent: Consul answers with status 500, as if a server had failed.
+func refusesInvalidContent(t *testing.T, s subject) {
+	t.Helper()
+	path := config.ExposePath{Path: "/a", ListenerPort: 1, LocalPathPort: 2}
+	for name, change := range map[string]func(*workload.Workload){
+		"same address of two upstreams": func(w *workload.Workload) {
+			w.Proxy.Upstreams = []config.Upstream{{DestinationName: "a", LocalBindPort: 1}, {DestinationName: "b", LocalBindPort: 1}}
+		},
+		"upstream with peer and datacenter": func(w *workload.Workload) {
+			w.Proxy.Upstreams = []config.Upstream{{DestinationName: "a", LocalBindPort: 1, DestinationPeer: "p", Datacenter: "dc2"}}
+		},
+		"same port of two exposed paths": func(w *workload.Workload) {
+			w.Proxy.Expose = &config.Expose{Paths: []config.ExposePath{path, path}}
+		},
+		"meta key with a blank": func(w *workload.Workload) { w.Meta = map[string]string{"a b": "c"} },
+		"meta key of Consul":    func(w *workload.Workload) { w.Meta = map[string]string{"consul-x": "c"} },
+		"meta value too long":   func(w *workload.Workload) { w.Meta = map[string]string{"a": strings.Repeat("x", 600)} },
+	} {
+		w := s.Service(t, "web", "invalid")
+		change(&w)
+		err := s.Registrar.Register(t.Context(), s.Token, w)
+		if consulutil.ClassifyNewToken(err) != retry.Permanent || !strings.Contains(err.Error(), "correct service, proxy or gateway") {
+			t.Errorf("%s: class %v of: %v", name, consulutil.ClassifyNewToken(err), err)
+		}
 	}
 }
 
