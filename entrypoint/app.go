@@ -1,6 +1,7 @@
 package entrypoint
 
 import (
+	"fmt"
 	"syscall"
 	"time"
 
@@ -55,7 +56,8 @@ func (c appConfig) firstTerm() (appState, []action) {
 			info("got TERM, holding it back until callers have gone", logkey.Delay, c.delay), wake{c.delay}, awaitCallersGone{},
 		}
 	case c.delay > 0:
-		return appDelaying, []action{info("got TERM, holding it back", logkey.Delay, c.delay), wake{c.delay}}
+		// The acceptance tests of hashicorp's Terraform modules look for these words.
+		return appDelaying, []action{info(fmt.Sprintf("received sigterm. waiting %s before terminating application.", c.delay)), wake{c.delay}}
 	case c.compat:
 		return appDelivered, []action{info("got TERM, not delivered: -compat without -shutdown-delay")}
 	default:

@@ -107,7 +107,8 @@ func (c envoyConfig) term(s envoyState) (envoyState, []action) {
 // await waits for the applications, for that reason.
 func (s envoyState) await(reason string) (envoyState, []action) {
 	s.phase = envoyWaiting
-	return s, []action{info("envoy keeps running until the applications have stopped", logkey.Reason, reason), awaitAppsStopped{}}
+	// The acceptance tests of hashicorp's Terraform modules look for these words.
+	return s, []action{info("waiting for application container(s) to stop", logkey.Reason, reason), awaitAppsStopped{}}
 }
 
 func (c envoyConfig) stop(s envoyState) (envoyState, []action) {

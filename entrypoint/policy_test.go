@@ -182,12 +182,16 @@ func TestAppPolicy(t *testing.T) {
 	}
 }
 
-// The delay is not the pause before another attempt.
-func TestAppPolicyLogsTheDelayAsSuch(t *testing.T) {
+// TestPoliciesLogWhatAcceptanceTestsLookFor: those of hashicorp's Terraform modules.
+func TestPoliciesLogWhatAcceptanceTestsLookFor(t *testing.T) {
 	t.Parallel()
-	_, acts := appConfig{delay: 5 * time.Second}.policy(appServing, term())
-	want := info("got TERM, holding it back", "delay", 5*time.Second)
+	_, acts := appConfig{delay: 10 * time.Second}.policy(appServing, term())
+	want := info("received sigterm. waiting 10s before terminating application.") // and no pairs after the period
 	if n, ok := acts[0].(note); !ok || !reflect.DeepEqual(n, want) {
 		t.Errorf("got %+v, want %+v", acts[0], want)
+	}
+	_, acts = envoyConfig{}.policy(envoyState{}, term())
+	if n, ok := acts[0].(note); !ok || n.text != "waiting for application container(s) to stop" {
+		t.Errorf("got %+v", acts[0])
 	}
 }

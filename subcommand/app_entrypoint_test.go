@@ -1,6 +1,7 @@
 package subcommand
 
 import (
+	"bytes"
 	"os/exec"
 	"slices"
 	"strings"
@@ -125,6 +126,22 @@ func TestAppEntrypoint(t *testing.T) {
 			}
 			exits(t, p, c.code)
 		})
+	}
+}
+
+// TestAppEntrypointLogsAsBefore: with the logger's name, for the acceptance tests of
+// hashicorp's Terraform modules.
+func TestAppEntrypointLogsAsBefore(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	args := slices.Concat([]string{"app-entrypoint", "-shutdown-delay", "50ms"}, worker())
+	p := testkit.StartProcess(t, testkit.ProcessOptions{Stderr: &log}, testkit.SelfArgs("consul-ecs", args...)...)
+	p.Expect("ready")
+	p.Signal(syscall.SIGTERM)
+	exits(t, p, 55)
+	const want = " consul-ecs: received sigterm. waiting 50ms before terminating application.\n"
+	if strings.Count(log.String(), want) != 1 {
+		t.Errorf("want once %q in:\n%s", want, log.String())
 	}
 }
 

@@ -94,6 +94,7 @@ func (w wrapped) run(inv *cli.Invocation) error {
 	if err := inv.UseLogger(w.level, false); err != nil {
 		return err
 	}
+	inv.Log = inv.Log.ResetNamed("consul-ecs") // as in 0.6 and 0.10
 	if len(inv.Args) == 0 {
 		return exit.Usagef("command is required: name the program to run after the flags")
 	}
