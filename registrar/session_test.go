@@ -56,7 +56,7 @@ func TestSessionRequests(t *testing.T) {
 	s.want(t, registers)
 	set("passing", false)
 	body := string(s.bodies[2])
-	for _, id := range []string{"web-abc123-session", "web-abc123-sidecar-proxy-session"} {
+	for _, id := range []string{"web-abc123:session", "web-abc123-sidecar-proxy:session"} {
 		if !strings.Contains(body, `"CheckID":"`+id+`"`) {
 			t.Errorf("no check %s in %s", id, body)
 		}
@@ -156,7 +156,7 @@ func TestSessionCheckIsWrittenAgain(t *testing.T) {
 		for _, id := range sessionCheckIDs(w) {
 			s.checks[id] = health{"passing", ""}
 		}
-		harm(s.checks, "web-abc123-session")
+		harm(s.checks, "web-abc123:session")
 		before := c.lease.name
 		s.requests, s.bodies = nil, nil
 		set("passing", true)

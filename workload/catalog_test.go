@@ -141,3 +141,19 @@ func TestAddressAndLocalityWithoutAnAgent(t *testing.T) {
 		t.Errorf("no address: %v", err)
 	}
 }
+
+// TestSessionCheckIsNoContainersCheck: a container may have any name that ECS takes.
+func TestSessionCheckIsNoContainersCheck(t *testing.T) {
+	t.Parallel()
+	w, err := workload.New(agentless(func(cfg *config.Config) {
+		cfg.HealthSyncContainers = []string{"session", "sidecar-proxy-session"}
+	}), located(ipv4()), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range w.SyncChecks {
+		if c.ID == workload.SessionCheckID(w.ID) || c.ID == workload.SessionCheckID(w.Proxy.ID) {
+			t.Errorf("check %q of container %q is a session's", c.ID, c.Container)
+		}
+	}
+}

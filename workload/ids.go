@@ -95,8 +95,8 @@ func CheckID(serviceID, container string) string {
 func CatalogCheckID(serviceID, container string) string { return serviceID + "-" + container }
 
 // SessionCheckID is the ID of a service's check that depends on the session of the task's
-// health-sync.
-func SessionCheckID(serviceID string) string { return serviceID + "-session" }
+// health-sync. No container's name has a colon, so that it is no container's check.
+func SessionCheckID(serviceID string) string { return serviceID + ":session" }
 
 // LoginMeta is what a login records in its token: the user's keys, and the
 // task's ID and the cluster's ARN, which the user's cannot replace.

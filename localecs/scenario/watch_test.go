@@ -40,7 +40,7 @@ func TestInTraffic(t *testing.T) {
 			"a": {Node: "n", ServiceID: "api-1234-sidecar-proxy", Status: "passing"}, "b": {Node: "n", CheckID: "serfHealth", Status: "passing"},
 			"c": {Node: "m", CheckID: "serfHealth", Status: "critical"},
 		}, true},
-		{"a gateway without an agent", Checks{"a": {ServiceID: "edge-1234", CheckID: "edge-1234-consul-dataplane", Status: "passing"}, "b": {ServiceID: "edge-1234", CheckID: "edge-1234-session", Status: "passing"}}, true},
+		{"a gateway without an agent", Checks{"a": {ServiceID: "edge-1234", CheckID: "edge-1234-consul-dataplane", Status: "passing"}, "b": {ServiceID: "edge-1234", CheckID: "edge-1234:session", Status: "passing"}}, true},
 		{"a critical gateway without an agent", Checks{"a": {ServiceID: "edge-1234", CheckID: "edge-1234-consul-dataplane", Status: "critical"}}, false},
 		{"a gateway with an agent", Checks{"a": {ServiceID: "edge-1234", CheckID: "service:edge-1234", Name: "mesh-gateway listener", Status: "passing"}}, true},
 		{"a gateway in maintenance", Checks{
