@@ -158,6 +158,8 @@ type run struct {
 	reporting chan struct{}
 }
 
+const unknownTokenRemedy = "Consul does not know the token: correct CONSUL_HTTP_TOKEN, if it is set; otherwise the token of the login was deleted, or is not replicated"
+
 // step is one thing that mesh-init does.
 type step struct {
 	name string
@@ -199,7 +201,10 @@ func (r *run) run(ctx context.Context) error {
 		end()
 		if err != nil {
 			remedy := s.remedy
-			if consulutil.Status(err) == http.StatusForbidden {
+			switch {
+			case consulutil.UnknownToken(err):
+				remedy = unknownTokenRemedy
+			case consulutil.Status(err) == http.StatusForbidden:
 				remedy = "" // a refusal has its own
 			}
 			return consulutil.Remedy(err, s.name, remedy)

@@ -53,6 +53,7 @@ func TestBadInput(t *testing.T) {
 		{"auth method that never appears", strings.Replace(loginDoc, trusting, "nope", 1), true, nil, 3, []string{`auth method "nope"`, "acl-controller"}},
 		{"untrusted role", strings.Replace(loginDoc, trusting, strict, 1), true, nil, 2, []string{"arn:aws:iam::123456789012:role/consul-ecs/task-role", "BoundIAMPrincipalARNs"}},
 		{"token for another service", strings.Replace(loginDoc, `"web"`, `"other"`, 1), true, nil, 2, []string{`register service "other-`, "consul.hashicorp.com.service-name=other"}},
+		{"token that Consul does not know", plainDoc, true, unknownToken, 3, []string{`register service "web-`, "ACL not found", "correct CONSUL_HTTP_TOKEN"}},
 		{"check that the agent refuses", `{"bootstrapDir":"DIR","service":{"name":"web","port":1,"checks":[{"name":"nothing to do"}]}}`, false, nil, 2, []string{`register service "web-`, "Invalid check"}},
 		{"bootstrap setting of no sense", strings.Replace(loginDoc, `"proxy":{}`, `"proxy":{"config":{"envoy_prometheus_bind_addr":"nonsense"}}`, 1), true, nil, 1, []string{"envoy_prometheus_bind_addr", "sidecar-proxy"}},
 		{"CA of the gRPC address is missing", loginDoc, true, func(s *scene) {
@@ -89,9 +90,15 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-func unreachableAgent(s *scene) {
-	s.ports.Consul = func() (meshinit.Consul, error) {
-		client, err := consulutil.NewClient(consulutil.Options{Address: "127.0.0.1:1"})
+func unreachableAgent(s *scene) { s.ports.Consul = s.consulAt("127.0.0.1:1", "") }
+
+func unknownToken(s *scene) {
+	s.ports.Consul = s.consulAt(secured.HTTPAddr, "11111111-1111-1111-1111-111111111111")
+}
+
+func (s *scene) consulAt(address, token string) func() (meshinit.Consul, error) {
+	return func() (meshinit.Consul, error) {
+		client, err := consulutil.NewClient(consulutil.Options{Address: address, Token: token})
 		if err != nil {
 			return meshinit.Consul{}, err
 		}
