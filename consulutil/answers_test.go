@@ -181,6 +181,7 @@ func TestLoginClassifiesAndExplainsRefusals(t *testing.T) {
 		{500, `invalid bind name: ""`, serviceTag, retry.Permanent},
 		{500, "response body is invalid", "iam:GetRole", retry.Retry}, // IAM may not be consistent yet
 		{500, "error making request: POST https://sts.eu-west-1.amazonaws.com/ giving up", "", retry.Retry},
+		{500, "No path to datacenter", "consulLogin.datacenter", retry.Retry},
 		{500, "No cluster leader", "", retry.Retry},
 		{429, "rate limit", "", retry.Retry},
 		{401, "ACL support disabled", "consulLogin.enabled", retry.Permanent},

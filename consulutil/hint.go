@@ -33,6 +33,7 @@ func refusals() []refusal {
 		{"invalid token: ", retry.Permanent, "this version and the Consul servers disagree about the login's format"},
 		{"invalid bind name: ", retry.Permanent, "the binding rule makes no valid name of this principal: tag the task role with " + config.TagServiceName},
 		{"response body is invalid", retry.Retry, "AWS refused the signed request: let the task role call iam:GetRole on itself and check consulLogin.region"},
+		{"No path to datacenter", retry.Retry, "correct consulLogin.datacenter, or federate that datacenter with the servers' own"},
 		{"ACL support disabled", retry.Permanent, "set consulLogin.enabled to false or enable ACLs in Consul"},
 		{"HTTP request to an HTTPS server", retry.Permanent, "begin consulHTTPAddr with https://"},
 		{"Permission denied", retry.NotYet, "no binding rule of the auth method matches, or its role or policy is missing; the controller (consul-ecs controller, with agents acl-controller) creates them and may not be that far yet; if it is, tag the task role with " + config.TagServiceName + " for a service, or bind the clients' role for a client"},
