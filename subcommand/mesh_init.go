@@ -90,7 +90,7 @@ func (f *meshInitFlags) declare(fs *flag.FlagSet) {
 	fs.BoolVar(&f.compat, "compat", false, "give files the modes of version 0.6: token 0644, bootstrap 0444")
 	fs.StringVar(&f.fileGroup, "file-group", "", "`group` name or ID of files that hold a token (default the group of bootstrapDir)")
 	fs.DurationVar(&f.limit, "start-timeout", retry.StartLimit, "give up after this `duration` at one step")
-	fs.StringVar(&f.readyAddress, "envoy-ready-bind-address", "", "IP `address` where Envoy answers /ready, for health checks; needs the port")
+	fs.StringVar(&f.readyAddress, "envoy-ready-bind-address", "", "IP `address` where Envoy answers /ready, for health checks; needs the port, and an agent")
 	fs.IntVar(&f.readyPort, "envoy-ready-bind-port", 0, "`port` where Envoy answers /ready; needs the address")
 }
 
@@ -130,6 +130,9 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 	ready, err := f.readyBind()
 	if err != nil {
 		return err
+	}
+	if ready != "" && consul.servers != nil {
+		return exit.Usagef("-envoy-ready-bind-address: a task without an agent has proxy.healthCheckPort or gateway.healthCheckPort in its configuration; use that")
 	}
 	metadata, err := metadataClient(inv)
 	if err != nil {

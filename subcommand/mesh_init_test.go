@@ -41,6 +41,7 @@ func TestMeshInitRefusesAWrongCall(t *testing.T) {
 		"not in a task":               {valid, "", nil, "ECS_CONTAINER_METADATA_URI_V4 is not set"},
 		"metadata without scheme":     {valid, "169.254.170.2/v4", nil, `ECS_CONTAINER_METADATA_URI_V4 is "169.254.170.2/v4"`},
 		"agentless, port in the host": {`{"bootstrapDir":"/c","consulServers":{"hosts":"consul.example:8501"}}`, "http://127.0.0.1:1", nil, `"consul.example:8501" has a port: write "consul.example"`},
+		"agentless, ready listener":   {`{"bootstrapDir":"/c","consulServers":{"hosts":"consul.example"}}`, "http://127.0.0.1:1", []string{"-envoy-ready-bind-address=127.0.0.1", "-envoy-ready-bind-port=22000"}, "proxy.healthCheckPort"},
 		"missing volume":              {valid, "http://127.0.0.1:1", nil, "/nonexistent"},
 	} {
 		t.Run(name, func(t *testing.T) {
