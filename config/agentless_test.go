@@ -182,6 +182,8 @@ func TestAgentlessViolations(t *testing.T) {
 	}{
 		"servers as a URL":     {in(`"consulServers":{"hosts":"https://consul.example:8501"}`), []string{`$.consulServers.hosts: "https://consul.example:8501" has a scheme: write the name or address alone, and use consulServers.http.https to choose the scheme`}},
 		"servers with a port":  {in(`"consulServers":{"hosts":"[fd00::1]:8501"}`), []string{`$.consulServers.hosts: "[fd00::1]:8501" has a port: write "fd00::1", and 8501 as consulServers.http.port`}},
+		"a list of servers":    {in(`"consulServers":{"hosts":"10.0.0.1,10.0.0.2"}`), []string{`$.consulServers.hosts: "10.0.0.1,10.0.0.2" is no IP address and no DNS name; a name may have several addresses, and the command of exec= may print several`}},
+		"server in brackets":   {in(`"consulServers":{"hosts":"[::1]"}`), []string{`$.consulServers.hosts: "[::1]" is no IP address and no DNS name; a name may have several addresses, and the command of exec= may print several`}},
 		"nothing but servers":  {`{"consulServers":{}}`, []string{`$.bootstrapDir: is required; must be a string that is not empty`, `$.consulServers.hosts: is required; must be a string`}},
 		"null servers":         {in(`"consulServers":null`), []string{`$.consulServers: must be an object, not null`}},
 		"null hosts":           {servers(`"hosts":null`), []string{`$.consulServers.hosts: must be a string, not null`}},

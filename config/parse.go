@@ -101,7 +101,7 @@ func read(doc []byte, root map[string]json.RawMessage, generation string) (*Conf
 	return cfg, found
 }
 
-// checkHosts records servers that are given as a URL or with a port.
+// checkHosts records servers that are given as a URL, with a port, or as a list.
 func checkHosts(hosts string, found *decoder) {
 	const path = "$.consulServers.hosts"
 	switch host, port, err := net.SplitHostPort(hosts); {
@@ -110,6 +110,8 @@ func checkHosts(hosts string, found *decoder) {
 		found.violate(path, "%q has a scheme: write the name or address alone, and use consulServers.http.https to choose the scheme", hosts)
 	case err == nil:
 		found.violate(path, "%q has a port: write %q, and %s as consulServers.http.port", hosts, host, port)
+	case strings.ContainsAny(hosts, " ,[]"):
+		found.violate(path, "%q is no IP address and no DNS name; a name may have several addresses, and the command of exec= may print several", hosts)
 	}
 }
 
