@@ -50,6 +50,7 @@ func TestNewClientTokens(t *testing.T) {
 	}{
 		{"none", nil, Options{}, ""},
 		{"environment", map[string]string{"CONSUL_HTTP_TOKEN": "from-env"}, Options{}, "from-env"},
+		{"environment with a newline", map[string]string{"CONSUL_HTTP_TOKEN": "from-env\n"}, Options{}, "from-env"},
 		{"environment's file wins", map[string]string{"CONSUL_HTTP_TOKEN": "from-env", "CONSUL_HTTP_TOKEN_FILE": envFile}, Options{}, "from-env-file"},
 		{"empty environment file", map[string]string{"CONSUL_HTTP_TOKEN": "from-env", "CONSUL_HTTP_TOKEN_FILE": empty}, Options{}, "from-env"},
 		{"option", map[string]string{"CONSUL_HTTP_TOKEN": "from-env", "CONSUL_HTTP_TOKEN_FILE": envFile}, Options{Token: "mine"}, "mine"},

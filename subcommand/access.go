@@ -2,6 +2,7 @@ package subcommand
 
 import (
 	"context"
+	"strings"
 	"sync"
 
 	"github.com/hashicorp/consul/api"
@@ -57,7 +58,7 @@ func accessOf(inv *cli.Invocation, cfg *config.Config, registrars registrar.Fact
 		return access{}, err
 	}
 	o := consulutil.Options{Servers: servers}
-	a := access{Place: meshinit.AtServers(), registrar: registrars, clients: o, logins: o, servers: servers, static: inv.Getenv(api.HTTPTokenEnvName) != ""}
+	a := access{Place: meshinit.AtServers(), registrar: registrars, clients: o, logins: o, servers: servers, static: strings.TrimSpace(inv.Getenv(api.HTTPTokenEnvName)) != ""}
 	if cfg.Proxy.NamedUpstreams {
 		cfg.Proxy.Upstreams, a.hosts, err = redirect.NameUpstreams(cfg.Proxy.Upstreams)
 	}
