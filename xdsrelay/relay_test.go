@@ -186,6 +186,8 @@ func TestStreamWaitsForTheFirstAddressAndTheToken(t *testing.T) {
 	r.logged(t, "no address of a Consul server is known")
 	set.set(address(srv))
 	r.logged(t, "read the task's token: file does not exist")
+	file.set("", fs.ErrPermission)
+	r.logged(t, "read the task's token: permission denied: run this container as user 5995")
 	file.set("secret", nil)
 	if got := <-opened; got != "one secret" {
 		t.Errorf("got %q", got)

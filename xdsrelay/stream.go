@@ -87,7 +87,7 @@ func (r *Relay) open(ctx context.Context) (*stream, error) {
 		token, err := r.config.Token()
 		if err != nil {
 			conn.Close()
-			return fmt.Errorf("read the task's token: %w", err)
+			return fmt.Errorf("read the task's token: %w%s", err, advice(err))
 		}
 		s.address, s.token, s.conn = known[0], token, conn
 		return nil
@@ -110,13 +110,16 @@ func classify(err error) retry.Class {
 	return retry.Retry
 }
 
-// advice is what to do about a connection that was refused by one of its ends.
+// advice is what to do about a connection that was refused by one of its ends, or a token
+// that may not be read.
 func advice(err error) string {
 	var certificate *tls.CertificateVerificationError
 	var record tls.RecordHeaderError
 	switch {
 	case errors.As(err, &certificate):
 		return ": correct the CA certificates (CONSUL_GRPC_CACERT_PEM or caCertFile) or tlsServerName of consulServers"
+	case errors.Is(err, fs.ErrPermission):
+		return ": run this container as user 5995 or with the file's group, or see mesh-init's -file-group"
 	case errors.As(err, &record):
 		return ": the port serves no TLS; correct consulServers.grpc.port or set consulServers.grpc.tls to false"
 	}
