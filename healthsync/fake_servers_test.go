@@ -118,6 +118,7 @@ func (c *catalog) recorded() []put {
 type logins struct {
 	mu     sync.Mutex
 	life   time.Duration // 0: tokens do not expire
+	ahead  time.Duration // of our clock
 	born   map[string]time.Time
 	made   []string
 	reads  int
@@ -129,9 +130,9 @@ type logins struct {
 }
 
 func (l *logins) token(secret string, born time.Time) consulutil.Token {
-	t := consulutil.Token{Accessor: "accessor of " + secret, Secret: secret, Created: born}
+	t := consulutil.Token{Accessor: "accessor of " + secret, Secret: secret, Created: born.Add(l.ahead)}
 	if l.life > 0 {
-		t.Expires = born.Add(l.life)
+		t.Expires = t.Created.Add(l.life)
 	}
 	return t
 }

@@ -194,10 +194,12 @@ func (r *renewal) renew(ctx context.Context) (reason, error) {
 	if err := volume.CheckReplaceSecret(r.path); err != nil {
 		return unwritable, err
 	}
+	asked := time.Now()
 	token, err := r.LogIn(ctx, r.w, r.task)
 	if err != nil {
 		return noLogin, err
 	}
+	token = byOurClock(token, asked)
 	now, err := volume.ReadSecret(r.path)
 	if ctx.Err() != nil || err == nil && now != r.secret { // replaced while we logged in
 		r.retire(token.Secret)
@@ -211,6 +213,17 @@ func (r *renewal) renew(ctx context.Context) (reason, error) {
 	r.use(token)
 	r.Log.Info("service token renewed", logkey.Accessor, token.Accessor, logkey.Expires, token.Expires)
 	return "", nil
+}
+
+// byOurClock puts the life of a token that was made after asked on our clock, of which the
+// servers' may differ: a short life would be over before it is renewed, or renewed without
+// a pause.
+func byOurClock(token consulutil.Token, asked time.Time) consulutil.Token {
+	if !token.Expires.IsZero() {
+		token.Expires = asked.Add(token.Expires.Sub(token.Created))
+	}
+	token.Created = asked
+	return token
 }
 
 func (r *renewal) retire(secret string) {

@@ -74,6 +74,23 @@ func TestTokenIsRenewedBeforeItExpires(t *testing.T) {
 	})
 }
 
+// TestRenewalWithAnotherClockThanTheServers: only the first token, whose age is not known, is
+// renewed early or late.
+func TestRenewalWithAnotherClockThanTheServers(t *testing.T) {
+	t.Parallel()
+	for _, ahead := range []time.Duration{-4 * time.Minute, 4 * time.Minute} {
+		renewing(t, 5*time.Minute, func(r *rig) {
+			r.logins.ahead = ahead
+			r.run()
+			r.pass(time.Hour)
+			if n := len(r.logins.tokens()); n < 15 || n > 21 {
+				t.Errorf("clock %s ahead: %d logins in an hour", ahead, n)
+			}
+			r.end()
+		})
+	}
+}
+
 func TestTokenThatDoesNotExpireIsReadOnce(t *testing.T) {
 	t.Parallel()
 	renewing(t, 0, func(r *rig) {
