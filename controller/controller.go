@@ -118,15 +118,17 @@ func (c *Controller) lead(ctx context.Context) error {
 	c.Log.Info("leading")
 	c.Cleaner.Forget() // other leaders may have observed the tasks since
 	ctx, end := context.WithCancelCause(ctx)
+	due := make(chan struct{}, 1)
 	var wg sync.WaitGroup
-	wg.Go(func() { end(c.keepSetUp(ctx)) })
-	c.keepClean(ctx)
+	wg.Go(func() { end(c.keepSetUp(ctx, due)) })
+	c.keepClean(ctx, due)
 	wg.Wait()
 	return context.Cause(ctx)
 }
 
-// keepSetUp repeats setup until the context ends or the first one is refused.
-func (c *Controller) keepSetUp(ctx context.Context) error {
+// keepSetUp repeats setup, at once when it is due, until the context ends or the first one
+// is refused.
+func (c *Controller) keepSetUp(ctx context.Context, due <-chan struct{}) error {
 	succeeded, failures, cause, reported := false, 0, "", time.Time{}
 	for {
 		changes, err := c.Setup.Ensure(ctx)
@@ -154,34 +156,45 @@ func (c *Controller) keepSetUp(ctx context.Context) error {
 			}
 			log("setup failed, trying again", logkey.Attempt, failures, logkey.RetryIn, pause.Round(time.Millisecond), logkey.Error, err)
 		}
-		if err := retry.Sleep(ctx, pause); err != nil {
-			return err
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-due:
+		case <-time.After(pause):
 		}
 	}
 }
 
-// keepClean makes pass after pass until the context ends.
-func (c *Controller) keepClean(ctx context.Context) {
+// keepClean makes pass after pass until the context ends. Setup is due when one finds that
+// the cluster's node is missing: the tasks' services went with it.
+func (c *Controller) keepClean(ctx context.Context, due chan<- struct{}) {
 	for p := (pace{Options: c.Options, pause: c.Interval}); ; {
-		p = c.onePass(ctx, p)
+		var missing bool
+		if p, missing = c.onePass(ctx, p); missing {
+			select {
+			case due <- struct{}{}:
+			default: // it is due already
+			}
+		}
 		if retry.Sleep(ctx, p.pause*8/10+rand.N(p.pause*4/10+1)) != nil {
 			return
 		}
 	}
 }
 
-// onePass makes one pass, reports it, and returns the pace after it.
-func (c *Controller) onePass(ctx context.Context, p pace) pace {
+// onePass makes one pass, reports it, and returns the pace after it and whether the
+// cluster's node is missing.
+func (c *Controller) onePass(ctx context.Context, p pace) (next pace, nodeMissing bool) {
 	start := time.Now()
 	r, err := c.Cleaner.Pass(ctx)
 	c.Metrics.count(r)
 	if ctx.Err() != nil {
-		return p // its error is that of the context
+		return p, false // its error is that of the context
 	}
 	took := time.Since(start)
 	p = p.after(r, err)
 	c.report(r, err, took, p.pause)
-	return p
+	return p, r.NodeMissing
 }
 
 // report writes a completed pass to metrics, log and health.

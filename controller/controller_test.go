@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -127,6 +128,24 @@ func TestRunKeepsPassing(t *testing.T) {
 			if step := at - w.passes[i]; step < 8*time.Second || step > 36*time.Second {
 				t.Errorf("pass %d came after %s", i+1, step)
 			}
+		}
+	})
+}
+
+// TestMissingNodeIsMadeByTheNextPass: setup does not wait for its ten minutes, and is due
+// once for each pass that misses the node.
+func TestMissingNodeIsMadeByTheNextPass(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.pass = func(_ context.Context, n int) (cleanup.Report, error) {
+			return cleanup.Report{NodeMissing: n == 3 || n == 4}, nil
+		}
+		if err := w.runFor(5 * time.Minute); err != nil {
+			t.Errorf("got %v", err)
+		}
+		if want := []time.Duration{0, w.passes[2], w.passes[3]}; !slices.Equal(w.setups, want) {
+			t.Errorf("setups at %v, want %v", w.setups, want)
 		}
 	})
 }

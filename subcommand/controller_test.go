@@ -131,6 +131,26 @@ func TestController(t *testing.T) {
 	}
 }
 
+// TestControllerRestoresTheNode: a node that an operator removed, or that a restored
+// snapshot does not have, is there again after a pass.
+func TestControllerRestoresTheNode(t *testing.T) {
+	t.Parallel()
+	w := agentlessWorld(t, testkit.ConsulOptions{ACL: true})
+	w.run(1)
+	p, _ := w.agentless()
+	there := func() bool {
+		node, _, err := w.admin.Catalog().Node(w.arn, nil)
+		return err == nil && node != nil
+	}
+	testkit.Eventually(t, "the cluster's node is registered", there)
+	if _, err := w.admin.Catalog().Deregister(&api.CatalogDeregistration{Node: w.arn}, nil); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "the node is registered again", there)
+	p.Signal(syscall.SIGTERM)
+	exits(t, p, 0)
+}
+
 // TestControllerWithoutACLs: services of dead tasks are removed all the same.
 func TestControllerWithoutACLs(t *testing.T) {
 	t.Parallel()

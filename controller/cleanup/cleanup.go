@@ -80,6 +80,10 @@ type Report struct {
 	AWS          ecsread.Counts `json:"aws"`
 	ConsulErrors int            `json:"consul_errors"`
 
+	// NodeMissing means that Consul does not have the cluster's own node, which only setup
+	// may make: until then the tasks cannot register.
+	NodeMissing bool `json:"-"`
+
 	running map[string]struct{} // nil if ECS did not list all
 }
 

@@ -69,7 +69,7 @@ func (c *Cleaner) readConsul(ctx context.Context, r *Report) (*Snapshot, error) 
 		have := c.cache[p]
 		now := c.now()
 		at, err := c.readTokens(ctx, p, &have.tokens)
-		errs = append(errs, err, c.readServices(ctx, p, &have.services))
+		errs = append(errs, err, c.readServices(ctx, p, r, &have.services))
 		s.ConsulTime, s.ConsulAt = at, now
 		s.Tokens = slices.Concat(s.Tokens, have.tokens.ours)
 		s.Services = slices.Concat(s.Services, have.services.ours)
@@ -166,9 +166,9 @@ func (c *Cleaner) listTokens(ctx context.Context, p Place, filter api.ACLTokenFi
 // readServices reads the instances of all services that consul-ecs registered,
 // unless no service has changed. A service that could not be read is missing in
 // the list, which is read again by the next pass.
-func (c *Cleaner) readServices(ctx context.Context, p Place, l *list[Service]) error {
+func (c *Cleaner) readServices(ctx context.Context, p Place, r *Report, l *list[Service]) error {
 	if c.Leftovers.ClusterNode {
-		return c.readNode(ctx, p, l)
+		return c.readNode(ctx, p, r, l)
 	}
 	filter := fmt.Sprintf("ServiceMeta[%q] == %q", config.MetaSource, c.Leftovers.Source)
 	options := p.read()
@@ -228,11 +228,12 @@ func (c *Cleaner) readService(ctx context.Context, p Place, name, filter string)
 // readNode reads the services on the cluster's node, unless nothing
 // on it has changed. A blocking query would answer with all of them at its end, changed
 // or not; the index of a list without any costs next to nothing.
-func (c *Cleaner) readNode(ctx context.Context, p Place, l *list[Service]) error {
+func (c *Cleaner) readNode(ctx context.Context, p Place, r *Report, l *list[Service]) error {
 	node, none, read := c.Cluster.ARN, p.read(), list[Service]{at: c.now()}
 	none.Filter = `ID == ""`
-	_, meta, err := c.Consul.Catalog().NodeServiceList(node, none.WithContext(ctx))
+	known, meta, err := c.Consul.Catalog().NodeServiceList(node, none.WithContext(ctx))
 	if err = hidden(meta, err); err == nil {
+		r.NodeMissing = r.NodeMissing || known == nil || known.Node == nil
 		if l.fresh(meta.LastIndex, c.now()) {
 			return nil
 		}

@@ -152,13 +152,13 @@ func TestClusterNodeAtRest(t *testing.T) {
 func TestClusterNodeStays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withoutAgents)
-	if r := w.pass(); r.Services != 0 {
+	if r := w.pass(); r.Services != 0 || !r.NodeMissing {
 		t.Errorf("without a node: %+v", r)
 	}
 	w.join(task1)
 	w.ecs.stop(task1)
 	w.requests.take()
-	if r := w.pass(); len(r.Deleted) != 2 || r.Deleted[0].Evidence != "ECS shows the task as STOPPED" {
+	if r := w.pass(); len(r.Deleted) != 2 || r.NodeMissing || r.Deleted[0].Evidence != "ECS shows the task as STOPPED" {
 		t.Errorf("report %+v", r)
 	}
 	seen := w.requests.take()
