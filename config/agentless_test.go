@@ -198,7 +198,11 @@ func TestAgentlessViolations(t *testing.T) {
 		"upper-case names": {in(`"consulServers":{"hosts":"h"},"service":{"port":1,"name":"Web"},"gateway":{"kind":"api-gateway","name":"GW"}`), []string{
 			`$.gateway.name: must be empty or a name of a-z, 0-9, "-" and "_" that starts and ends with a letter or digit, not "GW"`,
 			`$.service.name: must be empty or a name of a-z, 0-9, "-" and "_" that starts and ends with a letter or digit, not "Web"`}},
-		"readiness port as text":       {agentless(`"proxy":{"healthCheckPort":"22000"}`), []string{`$.proxy.healthCheckPort: must be an integer from 0 to 65535, not a string`}},
+		"readiness port as text": {agentless(`"proxy":{"healthCheckPort":"22000"}`), []string{`$.proxy.healthCheckPort: must be an integer from 0 to 65535, not a string`}},
+		"exclusions": {agentless(`"transparentProxy":{"excludeUIDs":["1000","root","9-1"],"excludeOutboundCIDRs":["10.0.0.1","10.0.0.0/99"]}`), []string{
+			`$.transparentProxy.excludeOutboundCIDRs[1]: "10.0.0.0/99" is not a CIDR block such as 10.0.0.0/8, or an address`,
+			`$.transparentProxy.excludeUIDs[1]: "root" is not a user ID such as 1000, or a range such as 1000-1999`,
+			`$.transparentProxy.excludeUIDs[2]: "9-1" is not a user ID such as 1000, or a range such as 1000-1999`}},
 		"proxy mode":                   {agentless(`"proxy":{"mode":"envoy"}`), []string{`$.proxy.mode: must be one of dataplane, direct, not "envoy"`}},
 		"gateway kind":                 {in(`"consulServers":{"hosts":"h"},"gateway":{"kind":"ingress-gateway"}`), []string{`$.gateway.kind: must be one of mesh-gateway, terminating-gateway, api-gateway, not "ingress-gateway"`}},
 		"resilience of null":           {resilience(`"enabled":null`), []string{`$.service.networkResilienceConfig.enabled: must be true or false, not null`}},

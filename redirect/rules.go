@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+
+	"github.com/meshtask/consul-ecs/config"
 )
 
 // Chains, by the names that Consul gives them on other platforms.
@@ -53,7 +55,7 @@ type Rule struct {
 	// Port is the destination's; 0 is any. It needs Protocol.
 	Port int
 	// UIDs are the users of the process; nil is any.
-	UIDs *UIDs
+	UIDs *config.UIDs
 
 	// Jump continues with another chain.
 	Jump string
@@ -103,7 +105,7 @@ func outboundRules(s Settings, v6 bool) []Rule {
 	if v6 {
 		loopback = netip.MustParsePrefix("::1/128")
 	}
-	rules := []Rule{{UIDs: &UIDs{First: s.ProxyUID, Last: s.ProxyUID}}, {Destination: loopback}}
+	rules := []Rule{{UIDs: &config.UIDs{First: s.ProxyUID, Last: s.ProxyUID}}, {Destination: loopback}}
 	for _, port := range s.ExcludeOutboundPorts {
 		rules = append(rules, Rule{Protocol: protocolTCP, Port: port})
 	}

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/config"
@@ -57,7 +55,7 @@ type Settings struct {
 	// proxy: connections to these ports, to these addresses, of these users.
 	ExcludeOutboundPorts []int
 	ExcludeOutbound      []netip.Prefix
-	ExcludeUIDs          []UIDs
+	ExcludeUIDs          []config.UIDs
 	// DNSPort is where queries to 127.0.0.1:53 go; 0 leaves them alone.
 	DNSPort int
 	// IPv6 adds the same rules for IPv6. Consul has the proxy listen for outbound
@@ -71,17 +69,6 @@ type Settings struct {
 // exclusion other than that of all addresses matches.
 func (s Settings) RedirectsIPv6() bool {
 	return s.IPv6 && !slices.Contains(s.ExcludeOutbound, netip.PrefixFrom(netip.IPv6Unspecified(), 0))
-}
-
-// UIDs is a range of user IDs, both ends included.
-type UIDs struct{ First, Last uint32 }
-
-// String is the range as the configuration has it.
-func (u UIDs) String() string {
-	if u.First == u.Last {
-		return strconv.FormatUint(uint64(u.First), 10)
-	}
-	return fmt.Sprintf("%d-%d", u.First, u.Last)
 }
 
 // NewSettings computes the settings of a service's task. IPv6 is left to the
@@ -98,7 +85,7 @@ func NewSettings(c config.TransparentProxy, p Proxy) (Settings, error) {
 		ExcludeInboundPorts:  portSet(c.ExcludeInboundPorts, []int{p.ReadyPort, ports.Prometheus, ports.Stats}, p.ExposePorts),
 		ExcludeOutboundPorts: portSet(c.ExcludeOutboundPorts),
 		ExcludeOutbound:      []netip.Prefix{taskEndpoint},
-		ExcludeUIDs:          []UIDs{{First: healthSyncUID, Last: healthSyncUID}},
+		ExcludeUIDs:          []config.UIDs{{First: healthSyncUID, Last: healthSyncUID}},
 	}
 	if ports.Public != 0 {
 		s.InboundPort = ports.Public
@@ -110,14 +97,14 @@ func NewSettings(c config.TransparentProxy, p Proxy) (Settings, error) {
 		s.DNSPort = DNSPort
 	}
 	for _, raw := range c.ExcludeOutboundCIDRs {
-		prefix, err := parsePrefix(raw)
+		prefix, err := config.ParsePrefix(raw)
 		if err != nil {
 			return Settings{}, invalid("excludeOutboundCIDRs", err)
 		}
 		s.ExcludeOutbound = append(s.ExcludeOutbound, prefix)
 	}
 	for _, raw := range c.ExcludeUIDs {
-		uids, err := parseUIDs(raw)
+		uids, err := config.ParseUIDs(raw)
 		if err != nil {
 			return Settings{}, invalid("excludeUIDs", err)
 		}
@@ -135,31 +122,4 @@ func portSet(lists ...[]int) []int {
 	ports := slices.Concat(lists...)
 	slices.Sort(ports)
 	return slices.DeleteFunc(slices.Compact(ports), func(port int) bool { return port == 0 })
-}
-
-// parsePrefix reads a CIDR block or one address. Bits behind the prefix are cleared.
-func parsePrefix(raw string) (netip.Prefix, error) {
-	if addr, err := netip.ParseAddr(raw); err == nil && addr.Zone() == "" {
-		return netip.PrefixFrom(addr, addr.BitLen()), nil
-	}
-	prefix, err := netip.ParsePrefix(raw)
-	if err != nil {
-		return netip.Prefix{}, fmt.Errorf("%q is not a CIDR block such as 10.0.0.0/8, or an address", raw)
-	}
-	return prefix.Masked(), nil
-}
-
-// parseUIDs reads a user ID or a range such as 1000-1999. Names are refused: mesh-init
-// does not know the users of other containers' images.
-func parseUIDs(raw string) (UIDs, error) {
-	low, high, isRange := strings.Cut(raw, "-")
-	if !isRange {
-		high = low
-	}
-	first, lowErr := strconv.ParseUint(low, 10, 32)
-	last, highErr := strconv.ParseUint(high, 10, 32)
-	if lowErr != nil || highErr != nil || first > last {
-		return UIDs{}, fmt.Errorf("%q is not a user ID such as 1000, or a range such as 1000-1999", raw)
-	}
-	return UIDs{First: uint32(first), Last: uint32(last)}, nil
 }
