@@ -11,6 +11,10 @@ import (
 // WithoutPartitions is the advice for a server that has no admin partitions.
 const WithoutPartitions = "admin partitions need Consul Enterprise; leave out -partitions-enabled (controller.partitionsEnabled), CONSUL_PARTITION and CONSUL_NAMESPACE"
 
+// noToken is the advice for requests that had none: the policy that they need must not
+// become the anonymous token's.
+const noToken = "set CONSUL_HTTP_TOKEN or CONSUL_HTTP_TOKEN_FILE, the request had no token"
+
 // needing is an error of a request that needs an ACL rule.
 type needing struct {
 	error
@@ -38,6 +42,9 @@ func Advise(err error) error {
 			advice = append(advice, text)
 		case Status(n.error) == http.StatusForbidden:
 			rules = append(rules, n.rule)
+			if Anonymous(n.error) {
+				advice = append(advice, noToken)
+			}
 		}
 	})
 	if len(rules) > 0 {

@@ -30,6 +30,8 @@ func TestAdvise(t *testing.T) {
 		"an unknown token": {errors.Join(of("a", unknown, acl), of("b", unknown, key)),
 			"read a: Unexpected response code: 403 (ACL not found)\nread b: Unexpected response code: 403 (ACL not found)\n" +
 				"Consul does not know the token: correct CONSUL_HTTP_TOKEN or CONSUL_HTTP_TOKEN_FILE"},
+		"no token": {of("a", api.StatusError{Code: 403, Body: "Permission denied: anonymous token lacks permission 'key:read'"}, key),
+			"read a: Unexpected response code: 403 (Permission denied: anonymous token lacks permission 'key:read'): " + noToken + "; " + Allow(key)},
 		"without ACLs": {of("a", api.StatusError{Code: 401, Body: "ACL support disabled"}, acl),
 			"read a: Unexpected response code: 401 (ACL support disabled): enable ACLs in Consul; without them there is nothing to set up"},
 		"a short session": {of("a", api.StatusError{Code: 500, Body: "Invalid Session TTL '10000000000', must be between [30s=24h0m0s]"}, key),

@@ -33,6 +33,13 @@ func Reason(err error) string {
 	return ""
 }
 
+// Anonymous reports whether a refusal is of a request without a token, in the words
+// of Consul 1.20 or of older servers.
+func Anonymous(err error) bool {
+	reason := Reason(err)
+	return strings.Contains(reason, "anonymous token") || strings.Contains(reason, "00000000-0000-0000-0000-000000000002")
+}
+
 // UnknownToken reports whether Consul refused a request because it does not know
 // the token: not yet, right after a login, or no longer.
 func UnknownToken(err error) bool {

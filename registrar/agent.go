@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -135,7 +134,7 @@ func refusal(what, service string, err error) error {
 	switch {
 	case consulutil.Status(err) != http.StatusForbidden, consulutil.UnknownToken(err):
 		return fmt.Errorf("%s: %w", what, err)
-	case anonymous(consulutil.Reason(err)):
+	case consulutil.Anonymous(err):
 		return &consulutil.RefusedError{Op: what, Err: err, Remedy: "no token was sent: set consulLogin.enabled to true or give this container CONSUL_HTTP_TOKEN"}
 	default:
 		return &consulutil.RefusedError{Op: what, Err: err, Remedy: identityRemedy(service)}
@@ -144,10 +143,4 @@ func refusal(what, service string, err error) error {
 
 func identityRemedy(service string) string {
 	return fmt.Sprintf("the token needs a service identity for %q; with consulLogin, tag the task role with %s=%s", service, config.TagServiceName, service)
-}
-
-// anonymous reports whether a refusal is of a request without a token, in the words
-// of Consul 1.20 or of older servers.
-func anonymous(reason string) bool {
-	return strings.Contains(reason, "anonymous token") || strings.Contains(reason, "00000000-0000-0000-0000-000000000002")
 }

@@ -239,8 +239,7 @@ func catalogRefusal(what string, w workload.Workload, err error) error {
 	if consulutil.InvalidRegistration(err) {
 		return &consulutil.RefusedError{Op: what, Err: err, Remedy: "correct service, proxy or gateway in the configuration"}
 	}
-	reason := consulutil.Reason(err)
-	if consulutil.Status(err) == http.StatusForbidden && strings.Contains(reason, "node:write") && !anonymous(reason) {
+	if consulutil.Status(err) == http.StatusForbidden && strings.Contains(consulutil.Reason(err), "node:write") && !consulutil.Anonymous(err) {
 		return consulutil.WithClass(fmt.Errorf("%s: %w: node %q is not in the catalog; the controller (consul-ecs controller) creates it and may not be that far yet", what, err, w.Node), retry.NotYet)
 	}
 	return refusal(what, w.Name, err)
