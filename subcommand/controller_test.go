@@ -38,7 +38,7 @@ func (w *clusterWorld) agentlessEnv() []string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	doc := fmt.Sprintf(`{"bootstrapDir":"/consul","consulServers":{"hosts":%q,"http":{"port":%s,"https":false}},"controller":{}}`, host, consul)
+	doc := fmt.Sprintf(`{"bootstrapDir":"/consul","consulServers":{"hosts":%q,"http":{"port":%s,"https":false}}}`, host, consul)
 	return append(append(w.env(), m.env()...), "CONSUL_HTTP_ADDR=http://192.0.2.1:1", "CONSUL_ECS_CONFIG_JSON="+doc)
 }
 
@@ -124,7 +124,7 @@ func TestController(t *testing.T) {
 		t.Errorf("%q leads after the end", got)
 	}
 	text := readLog(t, log)
-	for line, want := range map[string]int{"Successfully configured the anonymous token": 1, "token deleted successfully": 1, "deregistered a dead task's service": 2} {
+	for line, want := range map[string]int{"configuration has no effect": 0, "Successfully configured the anonymous token": 1, "token deleted successfully": 1, "deregistered a dead task's service": 2} {
 		if got := strings.Count(text, line); got != want {
 			t.Errorf("%d lines %q, want %d, in\n%s", got, line, want, text)
 		}

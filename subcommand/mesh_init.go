@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -162,8 +163,8 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 }
 
 // parseConfig parses the configuration, sets up the logger that it asks for, and logs
-// its warnings.
-func parseConfig(inv *cli.Invocation) (*config.Config, error) {
+// its warnings, except those of paths that the command does not use.
+func parseConfig(inv *cli.Invocation, unused ...string) (*config.Config, error) {
 	cfg, warnings, err := config.ParseAs([]byte(inv.Getenv(config.EnvVar)), inv.Getenv(config.GenerationEnvVar))
 	if err != nil {
 		logWarnings(inv.Log, warnings)
@@ -172,7 +173,7 @@ func parseConfig(inv *cli.Invocation) (*config.Config, error) {
 	if err := inv.UseLogger(cfg.LogLevel, cfg.LogJSON); err != nil {
 		return nil, err
 	}
-	logWarnings(inv.Log, warnings)
+	logWarnings(inv.Log, slices.DeleteFunc(warnings, func(w config.Finding) bool { return slices.Contains(unused, w.Path) }))
 	return cfg, nil
 }
 
