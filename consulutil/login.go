@@ -20,8 +20,9 @@ import (
 type Token struct {
 	Accessor, Secret string
 	// Roles are the names of the roles that the token takes permissions from,
-	// separated by commas; a service identity is no role.
-	Roles string
+	// separated by commas; a service identity is no role. Identities are the services
+	// of those.
+	Roles, Identities string
 	// Created and Expires are by the servers' clock; Expires is zero for a token that
 	// does not expire.
 	Created, Expires time.Time
@@ -42,11 +43,14 @@ func (t Token) RenewAt() time.Time {
 // login: permissions of a token with roles depend on the roles' policies, which
 // may be attached later. Other errors are returned as they are.
 func (t Token) Explain(err error) error {
-	if t.Roles == "" || Status(err) != http.StatusForbidden || UnknownToken(err) || withoutServers(err) {
+	if t.Roles == "" || Status(err) != http.StatusForbidden || UnknownToken(err) || Classify(err) != retry.Permanent {
 		return err
 	}
 	var refused *RefusedError
 	if errors.As(err, &refused) {
+		if t.Identities != "" { // of another name, as a wrong tag gives
+			return &classed{fmt.Errorf("%w; it has one for %s, and role %s", err, t.Identities, t.Roles), retry.NotYet}
+		}
 		err = fmt.Errorf("%s: %w", refused.Op, refused.Err) // its remedy is for tokens with service identities
 	}
 	return &classed{fmt.Errorf("%w: role %s of the token grants too little yet; attach a policy to it, or to the role of the auth method's binding rule", err, t.Roles), retry.NotYet}
@@ -110,11 +114,17 @@ func Login(ctx context.Context, c *api.Client, p LoginParams) (Token, error) {
 }
 
 func newToken(t *api.ACLToken) Token {
-	var roles []string
+	var roles, identities []string
 	for _, r := range t.Roles {
 		roles = append(roles, r.Name)
 	}
-	token := Token{Accessor: t.AccessorID, Secret: t.SecretID, Roles: strings.Join(roles, ","), Created: t.CreateTime}
+	for _, s := range t.ServiceIdentities {
+		identities = append(identities, s.ServiceName)
+	}
+	token := Token{
+		Accessor: t.AccessorID, Secret: t.SecretID, Created: t.CreateTime,
+		Roles: strings.Join(roles, ","), Identities: strings.Join(identities, ","),
+	}
 	if t.ExpirationTime != nil {
 		token.Expires = *t.ExpirationTime
 	}

@@ -280,7 +280,8 @@ func TestWaitReplicatedStopsAtARefusal(t *testing.T) {
 }
 
 // TestExplainReplacesTheRemedy: a tag of the task role does nothing for a token whose
-// binding rule binds a role.
+// binding rules bind roles alone. A policy of a role that many tasks have is no remedy for
+// a wrong tag.
 func TestExplainReplacesTheRemedy(t *testing.T) {
 	t.Parallel()
 	refused := &RefusedError{Op: `register service "web-abc"`, Err: api.StatusError{Code: 403, Body: "Permission denied"}, Remedy: "tag the task role"}
@@ -291,5 +292,14 @@ func TestExplainReplacesTheRemedy(t *testing.T) {
 	got := Token{Roles: "clients"}.Explain(refused)
 	if got.Error() != want || Classify(got) != retry.NotYet {
 		t.Errorf("class %v, %v", Classify(got), got)
+	}
+	const both = `register service "web-abc": Unexpected response code: 403 (Permission denied): tag the task role; it has one for gw, and role clients`
+	got = Token{Roles: "clients", Identities: "gw"}.Explain(refused)
+	if got.Error() != both || Classify(got) != retry.NotYet {
+		t.Errorf("with an identity: class %v, %v", Classify(got), got)
+	}
+	missing := WithClass(fmt.Errorf("register: %w: the node is missing", refused.Err), retry.NotYet)
+	if got := (Token{Roles: "clients"}).Explain(missing); got != missing {
+		t.Errorf("an error that waiting may change: %v", got)
 	}
 }
