@@ -73,7 +73,16 @@ locals {
 
   containers = concat(
     [{ for k, v in local.container : k => v if v != null }],
-    [for c in var.extra_container_definitions : { for k, v in c : k => v if v != null }],
+    [for c in var.extra_container_definitions : merge(
+      { for k, v in c : k => v if v != null },
+      # Both lists or none: ECS answers with both, which would be a change in each plan.
+      try(c.linuxParameters.capabilities, null) == null ? null : {
+        linuxParameters = merge(c.linuxParameters, { capabilities = {
+          add  = try([for name in c.linuxParameters.capabilities.add : name], [])
+          drop = try([for name in c.linuxParameters.capabilities.drop : name], [])
+        } })
+      },
+    )],
   )
 }
 

@@ -57,7 +57,16 @@ locals {
   containers = concat(
     [for c in [local.tls_init] : { for k, v in c : k => v if v != null } if var.tls],
     [{ for k, v in local.server : k => v if v != null }],
-    [for c in var.extra_container_definitions : { for k, v in c : k => v if v != null }],
+    [for c in var.extra_container_definitions : merge(
+      { for k, v in c : k => v if v != null },
+      # Both lists or none: ECS answers with both, which would be a change in each plan.
+      try(c.linuxParameters.capabilities, null) == null ? null : {
+        linuxParameters = merge(c.linuxParameters, { capabilities = {
+          add  = try([for name in c.linuxParameters.capabilities.add : name], [])
+          drop = try([for name in c.linuxParameters.capabilities.drop : name], [])
+        } })
+      },
+    )],
   )
 }
 

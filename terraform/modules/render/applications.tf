@@ -66,6 +66,13 @@ locals {
   application_containers = [for c in local.described : merge(
     c.container,
     { essential = c.essential },
+    # Both lists of capabilities: ECS answers with both, which would be a change in each plan.
+    try(c.container.linuxParameters.capabilities, null) == null ? null : {
+      linuxParameters = merge(c.container.linuxParameters, { capabilities = {
+        add  = try([for name in c.container.linuxParameters.capabilities.add : name], [])
+        drop = try([for name in c.container.linuxParameters.capabilities.drop : name], [])
+      } })
+    },
     can(c.container.portMappings[0]) ? {
       portMappings = [for p in c.container.portMappings : merge(p, try(p.containerPort, null) == null || try(p.protocol, null) != null ? null : { protocol = "tcp" })]
     } : null,

@@ -27,7 +27,7 @@ run "everything" {
     permissions_boundary        = "arn:aws:iam::123456789012:policy/boundary"
     environment                 = { AWS_MAX_ATTEMPTS = "5" }
     tags                        = { team = "mesh", absent = null }
-    extra_container_definitions = [{ name = "router", image = "router", essential = true, firelensConfiguration = { type = "fluentbit" }, dependsOn = null }]
+    extra_container_definitions = [{ name = "router", image = "router", essential = true, firelensConfiguration = { type = "fluentbit" }, dependsOn = null, linuxParameters = { capabilities = { drop = ["ALL"] } } }]
     log_configuration           = { logDriver = "awsfirelens", options = { Name = "cloudwatch" }, secretOptions = null }
 
     additional_execution_role_policies = ["arn:aws:iam::123456789012:policy/extra"]

@@ -93,7 +93,7 @@ run "firelens" {
   command = plan
 
   variables {
-    extra_container_definitions = [{ name = "router", image = "fluent-bit:1", essential = true, firelensConfiguration = { type = "fluentbit" }, dependsOn = null }]
+    extra_container_definitions = [{ name = "router", image = "fluent-bit:1", essential = true, firelensConfiguration = { type = "fluentbit" }, dependsOn = null, linuxParameters = { capabilities = { drop = ["ALL"] } } }]
     log_configuration           = { logDriver = "awsfirelens", options = { Name = "stdout" }, secretOptions = [{ name = "key", valueFrom = "/mesh/key" }] }
   }
 

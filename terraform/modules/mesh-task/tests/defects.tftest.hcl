@@ -43,6 +43,25 @@ run "capabilities_have_both_lists_or_none" {
   }
 }
 
+run "capabilities_of_applications_have_both_lists" {
+  command = plan
+
+  variables {
+    container_definitions = [
+      { name = "web", image = "web:1", linuxParameters = { initProcessEnabled = true, capabilities = { drop = ["ALL"] } } },
+      { name = "null", image = "web:1", linuxParameters = { capabilities = { add = null, drop = null } } },
+    ]
+  }
+
+  assert {
+    condition = [for c in slice(jsondecode(module.task.task_definition.container_definitions), 0, 2) : c.linuxParameters] == [
+      { initProcessEnabled = true, capabilities = { add = [], drop = ["ALL"] } },
+      { capabilities = { add = [], drop = [] } },
+    ]
+    error_message = module.task.task_definition.container_definitions
+  }
+}
+
 run "empty_log_configuration_is_none" {
   command = plan
 
