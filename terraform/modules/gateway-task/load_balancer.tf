@@ -4,7 +4,7 @@ locals {
   lb_label = replace(local.name, "_", "-")
   lb_name = (
     length(local.lb_label) <= 32 && !startswith(local.lb_label, "internal-") ? local.lb_label :
-    "${substr(trimprefix(local.lb_label, "internal-"), 0, 23)}-${substr(sha256(local.lb_label), 0, 8)}"
+    "${substr(replace(local.lb_label, "/^internal-/", "int-"), 0, 23)}-${substr(sha256(local.lb_label), 0, 8)}"
   )
 
   create_security_group = var.lb_enabled && var.lb_create_security_group

@@ -182,8 +182,24 @@ run "load_balancer_of_an_internal_gateway" {
   }
 
   assert {
-    condition     = startswith(aws_lb.this[0].name, "mesh-gateway-") && aws_ecs_service.this.name == "internal-mesh_gateway"
+    condition     = startswith(aws_lb.this[0].name, "int-mesh-gateway-") && aws_ecs_service.this.name == "internal-mesh_gateway"
     error_message = "AWS refuses names that begin with internal-: ${aws_lb.this[0].name}"
+  }
+}
+
+run "load_balancer_of_a_gateway_that_is_internal_twice" {
+  command = plan
+
+  variables {
+    family     = "internal-internal"
+    lb_enabled = true
+    lb_vpc_id  = "vpc-1"
+    lb_subnets = ["subnet-1"]
+  }
+
+  assert {
+    condition     = startswith(aws_lb.this[0].name, "int-internal-")
+    error_message = aws_lb.this[0].name
   }
 }
 
