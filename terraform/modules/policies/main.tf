@@ -19,11 +19,16 @@ locals {
   values_from = distinct(concat(flatten([for c in var.container_definitions : [
     try([for s in c.secrets : s.valueFrom], []),
     try([for s in c.logConfiguration.secretOptions : s.valueFrom], []),
-    try([c.repositoryCredentials.credentialsParameter], []),
   ]]), var.secrets))
+  # A registry's secret of the task's own region may be given by its name, to which Secrets
+  # Manager adds six characters.
+  registries = distinct([for c in var.container_definitions : c.repositoryCredentials.credentialsParameter if try(c.repositoryCredentials.credentialsParameter != null, false)])
 
   # A secret's ARN without the key and version that valueFrom can have behind it.
-  secrets = distinct([for s in local.values_from : join(":", slice(split(":", s), 0, min(7, length(split(":", s))))) if strcontains(s, ":secretsmanager:")])
+  secrets = distinct(concat(
+    [for s in local.values_from : join(":", slice(split(":", s), 0, min(7, length(split(":", s))))) if strcontains(s, ":secretsmanager:")],
+    [for s in local.registries : startswith(s, "arn:") ? s : "arn:${data.aws_partition.this.partition}:secretsmanager:${local.owner}:secret:${s}-??????"],
+  ))
   # A parameter of the task's own region may be given by its name.
   parameters = distinct([
     for s in local.values_from : startswith(s, "arn:") ? s : "arn:${data.aws_partition.this.partition}:ssm:${local.owner}:parameter/${trimprefix(s, "/")}"

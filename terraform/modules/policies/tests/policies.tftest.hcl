@@ -33,6 +33,7 @@ variables {
     { name = "bare", image = "bare:1", logConfiguration = { logDriver = "awslogs", options = { "awslogs-group" = "/ecs/bare" } }, secrets = [{ name = "B", valueFrom = "/shop/splunk" }], environmentFiles = null },
     { name = "files", image = "files:1", environmentFiles = [{ type = "s3", value = "arn:aws:s3:::settings/shop/web.env" }, { type = "s3", value = "arn:aws:s3:::settings/all.env" }] },
     { name = "local", image = "router:1", firelensConfiguration = { type = "fluentbit", options = { "config-file-type" = "file", "config-file-value" = "/fluent.conf" } } },
+    { name = "named", image = "registry.example.com/named:1", repositoryCredentials = { credentialsParameter = "shop/registry" } },
     { name = "same", image = "same:1", environmentFiles = [{ type = "s3", value = "arn:aws:s3:::settings/all.env" }] },
   ]
 }
@@ -55,8 +56,9 @@ run "execution_role_reads_what_the_containers_name" {
         { Action = ["secretsmanager:GetSecretValue"], Effect = "Allow", Resource = [
           "arn:aws:secretsmanager:us-east-1:123456789012:secret:ca-AbCdEf",
           "arn:aws:secretsmanager:us-east-1:123456789012:secret:keys-AbCdEf",
-          "arn:aws:secretsmanager:us-east-1:123456789012:secret:registry-AbCdEf",
           "arn:aws:secretsmanager:us-east-1:123456789012:secret:volume-AbCdEf",
+          "arn:aws:secretsmanager:us-east-1:123456789012:secret:registry-AbCdEf",
+          "arn:aws:secretsmanager:us-east-1:123456789012:secret:shop/registry-??????",
         ] },
         { Action = ["ssm:GetParameters"], Effect = "Allow", Resource = ["arn:aws:ssm:us-east-1:123456789012:parameter/a", "arn:aws:ssm:us-east-1:123456789012:parameter/shop/splunk"] },
         { Action = ["s3:GetObject"], Effect = "Allow", Resource = ["arn:aws:s3:::settings/shop/web.env", "arn:aws:s3:::settings/all.env", "arn:aws:s3:::routers/shop/fluent.conf"] },
