@@ -28,6 +28,10 @@ func TestRenderRefusesWhatAdmitRefuses(t *testing.T) {
 		{"exposed path at the public listener", `"cpu": 1`, `"proxy": {"mode": "direct", "expose": {"paths": [{"path": "/a", "listenerPort": 20000, "localPathPort": 8080}]}}`, "ADM-PORT", "Port 20000 of the exposed path /a is also that of Envoy's public listener"},
 		{"name of a proxy", `"cpu": 1`, `"service": {"name": "web-sidecar-proxy", "port": 8080}`, "ADM-SVC-NAME", "web-sidecar-proxy is no name of a service"},
 		{"user of the proxy", `"user": "5995:100"`, "", "ADM-USER", "Container web has the user of the proxy or of health-sync"},
+		{"range of ports over the public listener", `"portMappings": [{"containerPortRange": "19995-20005"}]`, "", "ADM-PORT", "Port 20000 of container web is also that of Envoy's public listener"},
+		{"two volumes at one path", `"mountPoints": [{"sourceVolume": "data", "containerPath": "/data"}, {"sourceVolume": "more", "containerPath": "/data/"}]`, "", "ADM-MOUNT", "Container web mounts data and more at /data, so it would not start"},
+		{"volume over a tmpfs", `"linuxParameters": {"tmpfs": [{"containerPath": "/data", "size": 8}]}, "mountPoints": [{"sourceVolume": "data", "containerPath": "/data"}]`, "", "ADM-MOUNT", "Container web mounts a tmpfs and data at /data, so it would not start"},
+		{"transparent proxy on Fargate", `"cpu": 1`, `"transparentProxy": {"enabled": true}`, "ADM-TPROXY", "The transparent proxy does not work on Fargate"},
 		{"volume over that of the mesh", `"mountPoints": [{"sourceVolume": "data", "containerPath": "/consul/data"}]`, "", "ADM-VOLUME", "Container web mounts data at /consul/data, where the containers of the mesh share /consul"},
 	} {
 		t.Run(tt.name, func(t *testing.T) { // one after the other: they share a directory
@@ -36,7 +40,7 @@ func TestRenderRefusesWhatAdmitRefuses(t *testing.T) {
 				mesh += ", " + tt.mesh
 			}
 			in := input{Mesh: json.RawMessage(mesh + "}")}
-			task := `{"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "512", "memory": "1024", "volumes": [{"name": "data"}],
+			task := `{"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "512", "memory": "1024", "volumes": [{"name": "data"}, {"name": "more"}],
 				"containerDefinitions": [{"name": "web", "image": "web:1", "entryPoint": ["/web"], ` + tt.members + `}]}`
 			if err := json.Unmarshal([]byte(task), &in.Definition); err != nil {
 				t.Fatal(err)

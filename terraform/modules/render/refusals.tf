@@ -14,7 +14,7 @@ locals {
     { port = 8600, owner = "the Consul agent", exists = local.agent },
   ] : l if l.exists]
   upstreams = try([for u in local.configuration.proxy.upstreams : {
-    name    = u.destinationName
+    name    = try(coalesce(u.destinationName), "")
     service = try(u.destinationType, null) != "prepared_query"
     port    = u.localBindPort
     at      = "${coalesce(try(u.localBindAddress, null), "127.0.0.1")}:${u.localBindPort}"
@@ -23,29 +23,46 @@ locals {
 
   # Those of the applications, which may listen at all addresses, too.
   application_listeners = concat(
-    local.gateway ? [{ port = local.lan_port, owner = "the gateway" }] : [{ port = local.configuration.service.port, owner = "the service" }],
+    [for port in [local.gateway ? local.lan_port : local.configuration.service.port] : { from = port, to = port, owner = local.gateway ? "the gateway" : "the service" }],
     flatten([for c in local.described : [
-      for p in try([for p in c.container.portMappings : p], []) : { port = p.containerPort, owner = "container ${c.name}" }
-      if try(p.containerPort, null) != null && try(p.protocol, null) != "udp"
+      for p in try([for p in c.container.portMappings : p], []) : {
+        from  = try(tonumber(coalesce(p.containerPort)), tonumber(split("-", p.containerPortRange)[0]), 0)
+        to    = try(tonumber(coalesce(p.containerPort)), tonumber(split("-", p.containerPortRange)[1]), 0)
+        owner = "container ${c.name}"
+      } if try(p.protocol, null) != "udp"
     ]]),
   )
   proxy_listeners = concat(local.exposed, [for u in local.upstreams : { port = u.port, owner = "the upstream ${u.name}" }])
   clashes = distinct(concat(
-    [for pair in setproduct(concat(local.application_listeners, local.proxy_listeners), local.mesh_listeners) : pair if pair[0].port == pair[1].port],
-    [for pair in setproduct(local.application_listeners, local.proxy_listeners) : pair if pair[0].port == pair[1].port],
+    [for pair in setproduct(local.proxy_listeners, local.mesh_listeners) : { port = pair[1].port, owner = pair[0].owner, other = pair[1].owner } if pair[0].port == pair[1].port],
+    [for pair in setproduct(local.application_listeners, concat(local.mesh_listeners, local.proxy_listeners)) : { port = pair[1].port, owner = pair[0].owner, other = pair[1].owner }
+    if pair[0].from <= pair[1].port && pair[1].port <= pair[0].to],
   ))
 
+  # What each container mounts, and where.
+  mounts = concat(
+    [for c in local.described : { name = c.name, mounts = concat(
+      try([for t in c.container.linuxParameters.tmpfs : { volume = "a tmpfs", at = abspath(t.containerPath) }], []),
+      [for m in try([for m in c.container.mountPoints : m], []) : { volume = try(coalesce(m.sourceVolume), "no volume"), at = abspath(m.containerPath) } if can(abspath(m.containerPath))],
+    ) }],
+    [for role in local.roles : { name = local.names[role], mounts = [for m in local.set[role].mount_points : { volume = m.sourceVolume, at = abspath(m.containerPath) }] }],
+  )
+
   refusals = concat(
-    [for pair in local.clashes : "Port ${pair[0].port} of ${pair[0].owner} is also that of ${pair[1].owner}: take another one."],
+    [for c in local.clashes : "Port ${c.port} of ${c.owner} is also that of ${c.other}: take another one."],
     [for at, names in { for u in local.upstreams : u.at => u.name... } : "Upstreams ${join(" and ", names)} have the same address ${at}: take another localBindPort." if length(names) > 1],
     [for u in local.upstreams : "The upstream ${u.name} has no name of a service: take up to 256 lower-case letters, digits, '-' and '_'." if u.service && !can(regex(local.service_name, u.name))],
     [for name in [local.identity.name] : "${name} is no name of a service: take up to 256 lower-case letters, digits, '-' and '_', and none that ends with -sidecar-proxy." if !can(regex(local.service_name, name)) || (!local.gateway && endswith(name, "-sidecar-proxy"))],
     [for c in local.applications : "Container ${c.name} has the user of the proxy or of health-sync: take another one than 5995 and 5996." if can(regex("^599[56](:|$)", c.container.user))],
-    flatten([for c in local.described : [
-      for m in try([for m in c.container.mountPoints : m], []) :
-      "Container ${c.name} mounts ${m.sourceVolume} at ${m.containerPath}, where the containers of the mesh share ${local.bootstrap_dir}: mount it somewhere else."
-      if try(m.sourceVolume != local.volume && startswith("${abspath(m.containerPath)}/", "${local.bootstrap_dir}/"), false)
+    flatten([for c in local.mounts : [
+      for m in c.mounts : "Container ${c.name} mounts ${m.volume} at ${m.at}, where the containers of the mesh share ${local.bootstrap_dir}: mount it somewhere else."
+      if !contains([local.volume, "a tmpfs"], m.volume) && startswith("${m.at}/", "${local.bootstrap_dir}/")
     ]]),
+    flatten([for c in local.mounts : [
+      for at, volumes in { for m in c.mounts : m.at => m.volume... } :
+      "Container ${c.name} mounts ${join(" and ", volumes)} at ${at}, so it would not start: change a path." if length(volumes) > 1
+    ]]),
+    [for on in [local.transparent && local.fargate] : "The transparent proxy does not work on Fargate, which does not give NET_ADMIN: set transparentProxy.enabled to false." if on],
     [for os in [try(coalesce(var.runtime_platform.operating_system_family), "LINUX")] : "The containers of the mesh need Linux, and operating_system_family is ${os}." if os != "LINUX"],
   )
 }
