@@ -49,5 +49,9 @@ func TestGatewayTaskNamesWhatIsWrong(t *testing.T) {
 	wantErrors(t, w, gatewayTask.with(values{"lb_modify_security_group": true}), "lb_modify_security_group needs lb_modify_security_group_id.")
 	wantErrors(t, w, gatewayTask.with(values{"lb_modify_security_group": true, "lb_modify_security_group_id": "sg-1"}),
 		"lb_create_security_group and lb_modify_security_group exclude each other")
+	wantErrors(t, w, gatewayTask.with(values{"volumes": []values{{"name": "certificates", "host_path": "/consul/certificates"}}}),
+		"Container sidecar-proxy mounts certificates at /consul/certificates, where the containers of the mesh share /consul")
+	wantErrors(t, w, gatewayTask.with(values{"extra_container_definitions": values{"name": "log", "image": "log:1"}}),
+		"extra_container_definitions is a list of containers, each with a name.")
 	wantErrors(t, w, gatewayTask.with(values{"kind": "gateway"}), "kind is mesh-gateway, terminating-gateway or api-gateway.")
 }

@@ -135,6 +135,11 @@ func TestMeshTaskNamesWhatIsWrong(t *testing.T) {
 	t.Run("a certificate in place of its ARN", func(t *testing.T) {
 		wantErrors(t, w, meshTask.with(values{"tls": true, "consul_ca_cert_arn": "-----BEGIN CERTIFICATE-----\nMIIB"}), "has the certificate itself: store it in Secrets Manager")
 	})
+	t.Run("members without a value or of another type", func(t *testing.T) {
+		wantErrors(t, w, meshTask.with(values{"upstreams": []values{{"destinationName": nil, "localBindPort": 9191}}}), "Each of upstreams needs destinationName and localBindPort")
+		wantErrors(t, w, meshTask.with(values{"upstreams": []values{{"destinationName": "api", "localBindPort": nil}}}), "Each of upstreams needs destinationName and localBindPort")
+		wantErrors(t, w, meshTask.with(values{"consul_ecs_config": values{"service": "web"}}), "In consul_ecs_config, service, proxy, consulLogin and transparentProxy are objects.")
+	})
 	t.Run("a reserved name", func(t *testing.T) {
 		wantErrors(t, w, meshTask.with(values{"container_definitions": []values{{"name": "consul-dataplane", "image": "i"}}}),
 			"has the name of a container of the mesh")

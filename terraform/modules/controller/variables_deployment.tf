@@ -195,6 +195,11 @@ variable "extra_container_definitions" {
   nullable    = false
 
   validation {
+    condition     = can([for c in var.extra_container_definitions : c.name])
+    error_message = "extra_container_definitions is a list of containers, each with a name."
+  }
+
+  validation {
     condition     = !contains([for c in var.extra_container_definitions : try(c.name, "")], var.generation == "agent" ? "consul-acl-controller" : "consul-ecs-controller")
     error_message = "extra_container_definitions has a container with the name of the controller's: rename it."
   }

@@ -46,6 +46,11 @@ variable "extra_container_definitions" {
   nullable    = false
 
   validation {
+    condition     = can([for c in var.extra_container_definitions : c.name])
+    error_message = "extra_container_definitions is a list of containers, each with a name."
+  }
+
+  validation {
     condition     = length(setintersection([for c in var.extra_container_definitions : try(c.name, "")], ["consul-server", "tls-init"])) == 0
     error_message = "extra_container_definitions has a container with the name consul-server or tls-init: rename it."
   }

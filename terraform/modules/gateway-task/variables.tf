@@ -233,6 +233,11 @@ variable "extra_container_definitions" {
   type        = any
   default     = []
   nullable    = false
+
+  validation {
+    condition     = can([for c in var.extra_container_definitions : c.name])
+    error_message = "extra_container_definitions is a list of containers, each with a name."
+  }
 }
 
 variable "tags" {

@@ -160,6 +160,11 @@ variable "consul_ecs_config" {
   }
 
   validation {
+    condition     = alltrue([for k in ["proxy", "consulLogin", "transparentProxy"] : can(keys(var.consul_ecs_config[k])) || try(var.consul_ecs_config[k], null) == null])
+    error_message = "In consul_ecs_config, proxy, consulLogin and transparentProxy are objects."
+  }
+
+  validation {
     condition     = length(setsubtract(try(keys(var.consul_ecs_config.proxy), []), ["config", "mode"])) == 0
     error_message = "consul_ecs_config.proxy takes only config and mode."
   }

@@ -205,7 +205,7 @@ variable "upstreams" {
   nullable    = false
 
   validation {
-    condition     = can([for u in var.upstreams : [u.destinationName, tonumber(u.localBindPort)]])
+    condition     = can([for u in var.upstreams : "${u.destinationName}:${tonumber(u.localBindPort)}"])
     error_message = "Each of upstreams needs destinationName and localBindPort, a number."
   }
 

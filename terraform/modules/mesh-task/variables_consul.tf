@@ -167,6 +167,11 @@ variable "consul_ecs_config" {
   }
 
   validation {
+    condition     = alltrue([for k in ["service", "proxy", "consulLogin", "transparentProxy"] : can(keys(var.consul_ecs_config[k])) || try(var.consul_ecs_config[k], null) == null])
+    error_message = "In consul_ecs_config, service, proxy, consulLogin and transparentProxy are objects."
+  }
+
+  validation {
     condition     = length(setsubtract(try(keys(var.consul_ecs_config.service), []), ["enableTagOverride", "weights", "networkResilienceConfig"])) == 0
     error_message = "consul_ecs_config.service takes only enableTagOverride, weights and networkResilienceConfig."
   }
