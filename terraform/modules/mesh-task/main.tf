@@ -5,7 +5,7 @@ locals {
   name    = var.consul_service_name != "" ? var.consul_service_name : lower(var.family)
 
   # Only a task that cannot run on Fargate can have the capability that the redirection needs.
-  transparent = coalesce(var.enable_transparent_proxy, !local.agent && join(",", var.requires_compatibilities) == "EC2")
+  transparent = coalesce(try(var.consul_ecs_config.transparentProxy.enabled, null), var.enable_transparent_proxy, !local.agent && join(",", var.requires_compatibilities) == "EC2")
 
   dataplane = var.consul_dataplane_image != null && var.consul_dataplane_image != ""
 

@@ -124,7 +124,14 @@ run "transparent_proxy_of_consul_ecs_config_counts" {
 
   variables {
     requires_compatibilities = ["EC2"]
-    consul_ecs_config        = { transparentProxy = { excludeUIDs = ["1234"] } }
+    enable_transparent_proxy = false
+    exclude_inbound_ports    = [9100]
+    consul_ecs_config        = { transparentProxy = { enabled = true, excludeUIDs = ["1234"] } }
+  }
+
+  assert {
+    condition     = jsondecode(jsondecode(module.task.task_definition.container_definitions)[1].environment[0].value).transparentProxy.excludeInboundPorts == [9100]
+    error_message = "the variables of an enabled transparent proxy are left out"
   }
 
   assert {
