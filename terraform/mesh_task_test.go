@@ -37,7 +37,7 @@ func TestSecondPlanOfMeshTaskIsEmpty(t *testing.T) {
 			w.Apply(meshTask.with(values{
 				"requires_compatibilities": []string{"EC2"}, "acls": true, "tls": true,
 				"consul_ca_cert_arn": "arn:aws:secretsmanager:us-east-1:123456789012:secret:ca-AbCdEf",
-				"volumes":            []values{{"name": "data", "host_path": "/data"}},
+				"volumes":            []values{{"name": "data", "host_path": "/data"}, {"name": "cache", "docker_volume_configuration": values{}}},
 				"runtime_platform":   values{"cpu_architecture": "ARM64"},
 				"tags":               values{"team": "shop"},
 			}))
