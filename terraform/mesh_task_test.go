@@ -168,17 +168,32 @@ func TestMeshTaskShowsMessagesAboutSensitiveDefinitions(t *testing.T) {
 	w := tftest.New(t, "modules/mesh-task/tests/sensitive", stub.AWS6)
 	wantErrors(t, w, values{"user": "5995"}, "Container web has the user of the proxy or of health-sync")
 	warnings := w.PlanWarnings(values{"user": "1000"})
-	if len(warnings) != 1 || !strings.Contains(warnings[0], "application_shutdown_delay_seconds has no effect on web") {
-		t.Errorf("warnings %q", warnings)
+	for _, want := range []string{"application_shutdown_delay_seconds has no effect on web", "no effect with generation agentless: consul_agent_configuration."} {
+		if len(warnings) != 2 || !strings.Contains(strings.Join(warnings, " "), want) {
+			t.Errorf("warnings %q, want one with %q", warnings, want)
+		}
 	}
 }
 
 func TestMeshTaskWarnsAboutVariablesWithoutEffect(t *testing.T) {
 	t.Parallel()
 	w := tftest.New(t, "modules/mesh-task", stub.AWS6)
-	warnings := w.PlanWarnings(meshTask.with(values{"audit_logging": true, "acls": true, "retry_join": []string{"10.0.0.4"}}))
-	const want = "These variables have no effect with generation agentless: audit_logging, retry_join."
-	if len(warnings) != 1 || !strings.Contains(warnings[0], want) {
-		t.Errorf("warnings %q, want one with %q", warnings, want)
+	for _, tt := range []struct {
+		input values
+		want  string
+	}{
+		{values{"audit_logging": true, "acls": true, "retry_join": []string{"10.0.0.4"}}, "with generation agentless: audit_logging, retry_join."},
+		{
+			values{"exclude_uids": []string{"1000"}, "consul_dataplane_image": "dataplane:1", "envoy_image": "envoy:1", "consul_primary_datacenter": "dc0", "enable_acl_token_replication": true},
+			"with generation agentless: consul_primary_datacenter, enable_acl_token_replication, envoy_image (with consul_dataplane_image), exclude_uids (without transparent proxy).",
+		},
+		{
+			values{"generation": "agent", "consul_server_hosts": "", "retry_join": []string{"10.0.0.4"}, "tls_server_name": "a", "ca_cert_file": "/ca.pem", "http_config": values{"port": 1}},
+			"with generation agent: ca_cert_file, http_config, tls_server_name.",
+		},
+	} {
+		t.Run(tt.want, func(t *testing.T) { // one after the other: they share a directory
+			only(t, w.PlanWarnings(meshTask.with(tt.input)), "These variables have no effect "+tt.want)
+		})
 	}
 }

@@ -197,24 +197,37 @@ resource "aws_ecs_service" "this" {
 locals {
   # Variables that are set and have no effect.
   agentless_only = tomap({
-    consul_server_hosts    = var.consul_server_hosts != ""
-    skip_server_watch      = var.skip_server_watch
-    consul_dataplane_image = local.dataplane
+    consul_server_hosts     = var.consul_server_hosts != ""
+    skip_server_watch       = var.skip_server_watch
+    consul_dataplane_image  = local.dataplane
+    tls_server_name         = var.tls_server_name != ""
+    consul_grpc_ca_cert_arn = var.consul_grpc_ca_cert_arn != ""
+    http_config             = try(length(keys(var.http_config)) > 0, false)
+    grpc_config             = try(length(keys(var.grpc_config)) > 0, false)
   })
   agent_only = tomap({
-    retry_join                 = length(var.retry_join) > 0
-    consul_http_addr           = var.consul_http_addr != ""
-    consul_server_ca_cert_arn  = var.consul_server_ca_cert_arn != ""
-    gossip_key_secret_arn      = var.gossip_key_secret_arn != ""
-    consul_agent_configuration = var.consul_agent_configuration != ""
-    audit_logging              = var.audit_logging
-    consul_image               = var.consul_image != null
+    retry_join                                  = length(var.retry_join) > 0
+    consul_http_addr                            = var.consul_http_addr != ""
+    consul_server_ca_cert_arn                   = var.consul_server_ca_cert_arn != ""
+    gossip_key_secret_arn                       = var.gossip_key_secret_arn != ""
+    client_token_auth_method_name               = var.client_token_auth_method_name != "iam-ecs-client-token"
+    consul_datacenter                           = var.consul_datacenter != "dc1"
+    consul_primary_datacenter                   = var.consul_primary_datacenter != ""
+    enable_acl_token_replication                = var.enable_acl_token_replication
+    consul_agent_configuration                  = var.consul_agent_configuration != ""
+    audit_logging                               = var.audit_logging
+    consul_image                                = var.consul_image != null
+    "envoy_image (with consul_dataplane_image)" = local.dataplane ? var.envoy_image != null : false
   })
   unused = [for name, set in merge(
     local.agent ? local.agentless_only : local.agent_only,
     {
       enable_transparent_proxy = coalesce(var.enable_transparent_proxy, false)
       enable_consul_dns        = var.enable_consul_dns
+      exclude_inbound_ports    = length(var.exclude_inbound_ports) > 0
+      exclude_outbound_ports   = length(var.exclude_outbound_ports) > 0
+      exclude_outbound_cidrs   = length(var.exclude_outbound_cidrs) > 0
+      exclude_uids             = length(var.exclude_uids) > 0
       lan_address              = var.kind == "mesh-gateway" ? false : var.lan_address != ""
       wan_address              = var.kind == "mesh-gateway" ? false : var.wan_address != ""
     },
@@ -224,6 +237,6 @@ locals {
 check "unused_variables" {
   assert {
     condition     = length(local.unused) == 0
-    error_message = "These variables have no effect on a ${var.kind} with generation ${var.generation}: ${join(", ", local.unused)}."
+    error_message = "These variables have no effect on a ${var.kind} with generation ${var.generation}: ${nonsensitive(join(", ", local.unused))}."
   }
 }

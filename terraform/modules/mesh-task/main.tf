@@ -131,34 +131,54 @@ module "task" {
 }
 
 locals {
-  # Variables of the other generation that are set, which have no effect.
+  # Variables that are set and have no effect.
   agentless_only = tomap({
-    consul_server_hosts    = var.consul_server_hosts != ""
-    skip_server_watch      = var.skip_server_watch
-    consul_dataplane_image = local.dataplane
+    consul_server_hosts     = var.consul_server_hosts != ""
+    skip_server_watch       = var.skip_server_watch
+    consul_dataplane_image  = local.dataplane
+    tls_server_name         = var.tls_server_name != ""
+    ca_cert_file            = var.ca_cert_file != ""
+    consul_grpc_ca_cert_arn = var.consul_grpc_ca_cert_arn != ""
+    http_config             = try(length(keys(var.http_config)) > 0, false)
+    grpc_config             = try(length(keys(var.grpc_config)) > 0, false)
   })
   agent_only = tomap({
-    retry_join                 = length(var.retry_join) > 0
-    consul_http_addr           = var.consul_http_addr != ""
-    consul_server_ca_cert_arn  = var.consul_server_ca_cert_arn != ""
-    gossip_key_secret_arn      = var.gossip_key_secret_arn != ""
-    consul_agent_configuration = var.consul_agent_configuration != ""
-    audit_logging              = var.audit_logging
-    consul_image               = var.consul_image != null
+    retry_join                                  = length(var.retry_join) > 0
+    consul_http_addr                            = var.consul_http_addr != ""
+    consul_server_ca_cert_arn                   = var.consul_server_ca_cert_arn != ""
+    gossip_key_secret_arn                       = var.gossip_key_secret_arn != ""
+    client_token_auth_method_name               = var.client_token_auth_method_name != "iam-ecs-client-token"
+    consul_datacenter                           = var.consul_datacenter != "dc1"
+    consul_primary_datacenter                   = var.consul_primary_datacenter != ""
+    enable_acl_token_replication                = var.enable_acl_token_replication
+    consul_agent_configuration                  = var.consul_agent_configuration != ""
+    audit_logging                               = var.audit_logging
+    consul_image                                = var.consul_image != null
+    "envoy_image (with consul_dataplane_image)" = local.dataplane ? var.envoy_image != null : false
   })
-  unused = [for name, set in local.agent ? local.agentless_only : local.agent_only : name if set]
+  unused = [for name, set in merge(
+    local.agent ? local.agentless_only : local.agent_only,
+    {
+      for name, list in {
+        exclude_inbound_ports  = var.exclude_inbound_ports
+        exclude_outbound_ports = var.exclude_outbound_ports
+        exclude_outbound_cidrs = var.exclude_outbound_cidrs
+        exclude_uids           = var.exclude_uids
+      } : "${name} (without transparent proxy)" => local.transparent ? false : length(list) > 0
+    },
+  ) : name if set]
 }
 
 check "unused_variables" {
   assert {
     condition     = length(local.unused) == 0
-    error_message = "These variables have no effect with generation ${var.generation}: ${join(", ", local.unused)}."
+    error_message = "These variables have no effect with generation ${var.generation}: ${nonsensitive(join(", ", local.unused))}."
   }
 }
 
 check "shutdown_delay" {
   assert {
-    condition     = coalesce(var.application_shutdown_delay_seconds, 0) <= 0 || length(module.render.unwrapped) == 0
+    condition     = coalesce(var.application_shutdown_delay_seconds, 0) <= 0 ? true : length(module.render.unwrapped) == 0
     error_message = "application_shutdown_delay_seconds has no effect on ${nonsensitive(join(", ", module.render.unwrapped))}: give these containers the ENTRYPOINT of their image as entryPoint."
   }
 }

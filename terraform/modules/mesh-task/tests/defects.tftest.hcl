@@ -250,15 +250,16 @@ run "nulls_in_members_and_duplicates" {
   command = plan
 
   variables {
-    tags                   = { team = "shop", owner = null }
-    sidecars               = { all = null, proxy = { environment = null, docker_labels = null } }
-    consul_service_tags    = ["v1", "v1", null]
-    consul_service_meta    = { owner = null }
-    exclude_outbound_cidrs = ["10.0.0.0/8", "10.0.0.0/8"]
-    upstreams              = [{ destinationName = "api", localBindPort = "9191", destinationPeer = null, meshGateway = null }]
-    consul_ecs_config      = { service = null, proxy = { meshGateway = null }, transparentProxy = { excludeUIDs = null } }
-    http_config            = null
-    grpc_config            = { port = null }
+    requires_compatibilities = ["EC2"]
+    tags                     = { team = "shop", owner = null }
+    sidecars                 = { all = null, proxy = { environment = null, docker_labels = null } }
+    consul_service_tags      = ["v1", "v1", null]
+    consul_service_meta      = { owner = null }
+    exclude_outbound_cidrs   = ["10.0.0.0/8", "10.0.0.0/8"]
+    upstreams                = [{ destinationName = "api", localBindPort = "9191", destinationPeer = null, meshGateway = null }]
+    consul_ecs_config        = { service = null, proxy = { meshGateway = null }, transparentProxy = { excludeUIDs = null } }
+    http_config              = null
+    grpc_config              = { port = null }
   }
 
   # The stub has the configuration read as the containers read it.

@@ -10,5 +10,6 @@ module "web" {
   port                               = 8080
   consul_server_hosts                = "consul.example.com"
   application_shutdown_delay_seconds = 5
+  consul_agent_configuration         = sensitive("log_level = \"debug\"")
   container_definitions              = sensitive([{ name = "web", image = "web:1", user = var.user, environment = [{ name = "PASSWORD", value = "secret" }] }])
 }
