@@ -25,7 +25,7 @@ const (
 		"exclude_outbound_cidrs exclude_uids tags"
 	// leader is what both controllers have.
 	leader = "consul_partition consul_partitions_enabled requires_compatibilities log_configuration iam_role_path additional_execution_role_policies " +
-		"launch_type assign_public_ip security_groups region"
+		"launch_type assign_public_ip security_groups region consul_ecs_image"
 	roleOutputs = "task_definition_arn task_role_id task_role_arn execution_role_id execution_role_arn task_tags"
 )
 
@@ -46,12 +46,11 @@ var interfaces = map[string]struct{ required, optional, outputs string }{
 		outputs: roleOutputs + " wan_address wan_port lb_security_group_id",
 	},
 	"controller": {
-		// Only the image had a default, which was not of this project.
-		required: "name_prefix consul_bootstrap_token_secret_arn ecs_cluster_arn subnets consul_ecs_image",
+		required: "name_prefix consul_bootstrap_token_secret_arn ecs_cluster_arn subnets",
 		optional: server + " " + leader,
 	},
 	"acl-controller": {
-		required: "name_prefix consul_bootstrap_token_secret_arn ecs_cluster_arn subnets consul_ecs_image consul_server_http_addr",
+		required: "name_prefix consul_bootstrap_token_secret_arn ecs_cluster_arn subnets consul_server_http_addr",
 		optional: leader + " consul_server_ca_cert_arn",
 	},
 	"dev-server": {

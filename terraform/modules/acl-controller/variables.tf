@@ -8,6 +8,7 @@ variable "name_prefix" {
 variable "consul_ecs_image" {
   description = "Image of consul-ecs."
   type        = string
+  default     = null
 }
 
 variable "consul_bootstrap_token_secret_arn" {

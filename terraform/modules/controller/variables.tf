@@ -24,6 +24,7 @@ variable "generation" {
 variable "consul_ecs_image" {
   description = "Image of consul-ecs."
   type        = string
+  default     = "meshtask/consul-ecs:0.7.0"
   nullable    = false
 
   validation {

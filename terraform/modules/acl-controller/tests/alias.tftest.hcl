@@ -1,6 +1,5 @@
 variables {
   name_prefix                       = "mesh"
-  consul_ecs_image                  = "consul-ecs:1"
   ecs_cluster_arn                   = "arn:aws:ecs:us-east-1:123456789012:cluster/mesh"
   subnets                           = ["subnet-1"]
   consul_server_http_addr           = "http://consul.example.com:8500"

@@ -2,7 +2,6 @@
 
 variables {
   name_prefix                       = "mesh"
-  consul_ecs_image                  = "consul-ecs:1"
   ecs_cluster_arn                   = "arn:aws:ecs:us-east-1:123456789012:cluster/mesh"
   subnets                           = ["subnet-1"]
   consul_server_hosts               = "consul.example.com"
@@ -15,7 +14,7 @@ run "agentless" {
   assert {
     condition = jsondecode(aws_ecs_task_definition.this.container_definitions) == [{
       name      = "consul-ecs-controller"
-      image     = "consul-ecs:1"
+      image     = "meshtask/consul-ecs:0.7.0"
       essential = true
       command   = ["controller"]
       environment = [{
