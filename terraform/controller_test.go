@@ -100,6 +100,7 @@ func TestControllerErrorsSayWhatToDo(t *testing.T) {
 		{"no hosts", map[string]any{"consul_server_hosts": nil}, "Set consul_server_hosts to the address of the Consul servers"},
 		{"unknown key", map[string]any{"http_config": map[string]any{"prot": 1}}, "http_config may have only the keys port, https, tls and tlsServerName."},
 		{"container without a list", map[string]any{"extra_container_definitions": map[string]any{"name": "log", "image": "log:1"}}, "extra_container_definitions is a list of containers, each with a name."},
+		{"name of the cluster", map[string]any{"ecs_cluster_arn": "mesh"}, "ecs_cluster_arn must be the ARN of the cluster"},
 		{"whole account", map[string]any{"iam_role_path": "/"}, "every role of the account could log in as any service"},
 		{"long image", map[string]any{"consul_ecs_image": strings.Repeat("i", 256)}, "Container.image should be 255 characters or less"},
 	} {

@@ -19,7 +19,7 @@ locals {
 check "generation" {
   assert {
     condition     = length(local.ignored) == 0
-    error_message = "The generation \"${var.generation}\" does not read ${join(", ", local.ignored)}: remove them, or change generation."
+    error_message = "The generation \"${var.generation}\" does not read ${nonsensitive(join(", ", local.ignored))}: remove them, or change generation."
   }
 }
 

@@ -2,6 +2,11 @@ variable "ecs_cluster_arn" {
   description = "ARN of the ECS cluster that the controller runs in and cares for."
   type        = string
   nullable    = false
+
+  validation {
+    condition     = can(regex("^arn:[^:]+:ecs:[^:]+:[^:]+:cluster/", var.ecs_cluster_arn))
+    error_message = "ecs_cluster_arn must be the ARN of the cluster: the task role may list the tasks of that ARN only."
+  }
 }
 
 variable "subnets" {
