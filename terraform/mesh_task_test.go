@@ -140,6 +140,12 @@ func TestMeshTaskNamesWhatIsWrong(t *testing.T) {
 		wantErrors(t, w, meshTask.with(values{"upstreams": []values{{"destinationName": "api", "localBindPort": nil}}}), "Each of upstreams needs destinationName and localBindPort")
 		wantErrors(t, w, meshTask.with(values{"consul_ecs_config": values{"service": "web"}}), "In consul_ecs_config, service, proxy, consulLogin and transparentProxy are objects.")
 	})
+	t.Run("users that the transparent proxy does not leave out", func(t *testing.T) {
+		ec2 := meshTask.with(values{"requires_compatibilities": []string{"EC2"}})
+		wantErrors(t, w, ec2.with(values{"sidecars": values{"all": values{"user": "1000"}, "health_sync": values{"user": "5996:5996"}}}),
+			"Container consul-ecs-mesh-init has the user 1000 of sidecars, but 0 with the transparent proxy: remove it from sidecars.\nContainer sidecar-proxy has the user 1000 of sidecars, but 5995")
+		w.Plan(ec2.with(values{"sidecars": values{"all": values{"user": "1000"}}, "enable_transparent_proxy": false}))
+	})
 	t.Run("a reserved name", func(t *testing.T) {
 		wantErrors(t, w, meshTask.with(values{"container_definitions": []values{{"name": "consul-dataplane", "image": "i"}}}),
 			"has the name of a container of the mesh")

@@ -63,6 +63,10 @@ locals {
       "Container ${c.name} mounts ${join(" and ", volumes)} at ${at}, so it would not start: change a path." if length(volumes) > 1
     ]]),
     [for on in [local.transparent && local.fargate] : "The transparent proxy does not work on Fargate, which does not give NET_ADMIN: set transparentProxy.enabled to false." if on],
+    # Only root writes the rules that redirect traffic, and they leave out the other two users.
+    [for role, user in { mesh_init = "0", proxy = "5995", health_sync = "5996" } :
+      "Container ${local.names[role]} has the user ${local.set[role].user} of sidecars, but ${user} with the transparent proxy: remove it from sidecars."
+    if local.transparent && try(split(":", local.set[role].user)[0] != user, false)],
     [for os in [try(coalesce(var.runtime_platform.operating_system_family), "LINUX")] : "The containers of the mesh need Linux, and operating_system_family is ${os}." if os != "LINUX"],
   )
 }
