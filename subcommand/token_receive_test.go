@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,10 +19,12 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
 	"github.com/meshtask/consul-ecs/broker/grant"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/secret"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // runCommand runs a command in this process and returns its exit code and stderr.
@@ -160,14 +161,12 @@ func (b *testBroker) push(t *testing.T) {
 	b.answered = resp.StatusCode
 }
 
-// freePort is a port that was free a moment ago.
 func freePort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ports, err := testkit.FreePorts(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	return strconv.Itoa(ports[0])
 }
 
 func (b *testBroker) env(m *metadata) map[string]string {

@@ -347,9 +347,9 @@ func (c *Consul) Stop() {
 	os.RemoveAll(c.Dir)
 }
 
-// FreePorts returns n distinct TCP ports that were free on loopback just now. They
-// are below those that systems give to processes that ask for any, and random: no other process gets
-// one before the caller listens there, other tests that run meanwhile included.
+// FreePorts returns n distinct TCP ports that are free on loopback, and that no other call
+// returns while this process lives, in another process either. They are random, and below
+// those that systems give to processes that ask for any.
 func FreePorts(n int) ([]int, error) {
 	const lowest, end = 10_000, 32_768
 	ports := make([]int, 0, n)
@@ -360,22 +360,21 @@ func FreePorts(n int) ([]int, error) {
 		}
 		port := lowest + rand.IntN(end-lowest)
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			defer l.Close() // all at the end, so that they differ
+			err = claim(port)
+		}
 		if err != nil {
 			last = err
 			continue
 		}
-		defer l.Close() // all at the end, so that they differ
 		ports = append(ports, port)
 	}
 	return ports, nil
 }
 
-// ClosedAddress is a loopback address that refuses connections.
+// ClosedAddress is a loopback address that refuses connections until the test ends.
 func ClosedAddress(t testing.TB) string {
 	t.Helper()
-	ports, err := FreePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fmt.Sprintf("127.0.0.1:%d", ports[0])
+	return ReservePort(t).String()
 }

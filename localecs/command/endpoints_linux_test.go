@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,7 +48,11 @@ func TestEndpoints(t *testing.T) {
 	holder := e.Run(t, append(labels, "--network", network, image, "/hello", "api", "0.0.0.0:80")...)
 	app := e.Run(t, append(labels, "--label", "com.meshtask.localecs.container=app", "--network=container:"+holder, image, "/hello", "api", "0.0.0.0:81")...)
 
-	dir, tasks, aws := t.TempDir(), testkit.ClosedAddress(t), testkit.ClosedAddress(t)
+	ports, err := testkit.FreePorts(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, tasks, aws := t.TempDir(), fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
 	for name, text := range map[string]string{"web.json": webDefinition, "scenario.yaml": setting} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

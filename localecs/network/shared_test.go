@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 func newHost(t *testing.T) *Fabric {
@@ -65,12 +67,11 @@ func TestHostListensAtFreePorts(t *testing.T) {
 func TestPortsAreClaimedUntilClose(t *testing.T) {
 	t.Parallel()
 	f := newHost(t)
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	ports, err := testkit.FreePorts(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Port{Number: l.Addr().(*net.TCPAddr).Port}
-	l.Close()
+	p := Port{Number: ports[0]}
 	a, b := attach(t, f, "a"), attach(t, f, "b")
 	if err := a.Reserve(p, "first"); err != nil {
 		t.Fatal(err)
