@@ -23,10 +23,10 @@ import (
 func script(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "discover")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+	if err := os.WriteFile(path, []byte(text+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return path
+	return "sh " + path
 }
 
 func TestDiscover(t *testing.T) {

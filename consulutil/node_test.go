@@ -142,24 +142,33 @@ func TestDeregisterNodeReadsNoOtherNode(t *testing.T) {
 func TestAwaitNodeRemoved(t *testing.T) {
 	t.Parallel()
 	admin := client(t, secured, secured.Token)
-	anonymous := client(t, secured, "")
+	reads := make(chan struct{}, 1000)
+	anonymous := newClient(t, Options{Address: secured.HTTPAddr, Wrap: func(next http.RoundTripper) http.RoundTripper {
+		return testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
+			defer func() { reads <- struct{}{} }()
+			return next.RoundTrip(r)
+		})
+	}})
 	id := uuid.New().String()
 	addNode(t, admin, "node-awaited", id)
 	read := testkit.Grant(t, admin, `node_prefix "node-awaited" { policy = "read" }`)
 	result := make(chan error, 1)
 	go func() { result <- AwaitNodeRemoved(t.Context(), anonymous, id, "", read) }()
 
-	// A change of the node wakes the query up and is no removal.
+	<-reads // the node is known
+	// A change of the node is no removal.
 	for _, service := range []string{"one", "two"} {
 		_, err := admin.Catalog().Register(&api.CatalogRegistration{
 			Node: "node-awaited", ID: id, Address: "192.0.2.1", Service: &api.AgentService{ID: service, Service: service}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		select {
-		case err := <-result:
-			t.Fatalf("returned %v while the node is there", err)
-		case <-time.After(100 * time.Millisecond):
+		for range 2 + len(reads) { // one may have been under way
+			select {
+			case <-reads:
+			case err := <-result:
+				t.Fatalf("returned %v while the node is there", err)
+			}
 		}
 	}
 	if _, err := admin.Catalog().Deregister(&api.CatalogDeregistration{Node: "node-awaited"}, nil); err != nil {
@@ -170,7 +179,7 @@ func TestAwaitNodeRemoved(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(testkit.Patience):
 		t.Error("the removal was not noticed")
 	}
 }
