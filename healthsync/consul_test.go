@@ -80,7 +80,8 @@ func newTaskOf(t *testing.T, c *testkit.Consul, address string, cfg *config.Conf
 	t.Helper()
 	c.Require(t)
 	cfg.BootstrapDir = t.TempDir()
-	k := &task{t: t, result: make(chan error, 1), cfg: cfg, stop: 30 * time.Second}
+	// A test whose end waits for a limit fails: term does not wait for so long.
+	k := &task{t: t, result: make(chan error, 1), cfg: cfg, stop: 4 * testkit.Patience}
 	k.management = client(t, consulutil.Options{Address: c.HTTPAddr, Token: c.Token})
 	agent := client(t, consulutil.Options{Address: address})
 	k.registrar = registrar.New(k.cfg)(agent)
