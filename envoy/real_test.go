@@ -73,6 +73,20 @@ func startProxy(t *testing.T, consul *testkit.Consul) (bootstrapFile string, p P
 	return path, p
 }
 
+// noAnswer is what an agent lacks that does not answer in time.
+const noAnswer = "the agent does not have them yet"
+
+// answered asks the agent until it answers, which takes it longer than answerTime on a
+// busy machine.
+func answered(t *testing.T, ask func() (string, error)) (missing string, err error) {
+	t.Helper()
+	testkit.Eventually(t, "an answer of the agent", func() bool {
+		missing, err = ask()
+		return err != nil || !strings.HasSuffix(missing, noAnswer)
+	})
+	return missing, err
+}
+
 // TestRealAgentHasWhatItsEnvoyHas: and the agent that does not know a part of it, since
 // the proxy has no upstream, lacks just that.
 func TestRealAgentHasWhatItsEnvoyHas(t *testing.T) {
@@ -86,29 +100,29 @@ func TestRealAgentHasWhatItsEnvoyHas(t *testing.T) {
 			}
 			t.Cleanup(consul.Require(t).Stop)
 			path, p := startProxy(t, consul)
-			if missing, err := Missing(t.Context(), path, consul.GRPCAddr); missing != "" || err != nil {
+			if missing, err := answered(t, func() (string, error) { return Missing(t.Context(), path, consul.GRPCAddr) }); missing != "" || err != nil {
 				t.Errorf("missing: %q, %v; want nothing", missing, err)
+			}
+			ask := func(p Proxy, address string) (missing string, err error) {
+				return answered(t, func() (string, error) { return lacks(t.Context(), p, address) })
 			}
 
 			bare := p
 			bare.ID = "bare-sidecar-proxy"
-			missing, err := lacks(t.Context(), bare, consul.GRPCAddr)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !strings.HasPrefix(missing, "Listener api:127.0.0.1:") {
-				t.Errorf("missing: %q, want the listener of api", missing)
+			missing, err := ask(bare, consul.GRPCAddr)
+			if err != nil || !strings.HasPrefix(missing, "Listener api:127.0.0.1:") {
+				t.Errorf("missing: %q, %v, want the listener of api", missing, err)
 			}
 
 			refused := p
 			refused.ID = "unknown-sidecar-proxy"
-			if missing, err = lacks(t.Context(), refused, consul.GRPCAddr); err != nil || missing != "ask the agent for Listener resources: the agent does not have them yet" {
+			if missing, err = lacks(t.Context(), refused, consul.GRPCAddr); err != nil || missing != "ask the agent for Listener resources: "+noAnswer {
 				t.Errorf("proxy that the agent does not know: missing %q, %v", missing, err)
 			}
 			if options.ACL {
 				refused = p
 				refused.Token = ""
-				if missing, err = lacks(t.Context(), refused, consul.GRPCAddr); err != nil || !strings.Contains(missing, "gRPC status 7") {
+				if missing, err = ask(refused, consul.GRPCAddr); err != nil || !strings.Contains(missing, "gRPC status 7") {
 					t.Errorf("proxy without a token: missing %q, %v; want that permission is denied", missing, err)
 				}
 			}

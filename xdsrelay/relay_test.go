@@ -203,19 +203,20 @@ func TestAnswerThatIsNotGRPCNamesThePort(t *testing.T) {
 	}
 }
 
-func TestServeEndsAtOnceWithAnOpenStream(t *testing.T) {
+func TestServeEndsWithAnOpenStream(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, echoing("one"))
 	r := startRelay(t, Config{Servers: newServers(address(srv))})
 	streaming := r.open(t, deltaPath)
 	streaming.receive(3)
-	start := time.Now()
 	r.stop()
-	if err := <-r.ended; err != nil {
-		t.Error(err)
-	}
-	if took := time.Since(start); took > shutdownLimit+time.Second {
-		t.Errorf("ended after %s", took)
+	select {
+	case err := <-r.ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(testkit.Patience):
+		t.Fatal("the stream holds the end up")
 	}
 }
 
