@@ -138,7 +138,7 @@ func (w *clientWorld) task(t *testing.T, node string) *clientTask {
 
 func (s *clientTask) start(t *testing.T, more ...string) *testkit.Process {
 	t.Helper()
-	args := append([]string{"client-entrypoint", "-acls", "-dir", s.dir, "-consul-path", testkit.RequireBinary(t, "consul")}, more...)
+	args := append([]string{"client-entrypoint", "-acls", "-dir", s.dir, "-stop-timeout", "2m", "-consul-path", testkit.RequireBinary(t, "consul")}, more...)
 	return consulECS(t, s.env, args...)
 }
 

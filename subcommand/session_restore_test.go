@@ -26,7 +26,7 @@ func TestSnapshotIsRestored(t *testing.T) {
 			if _, err := k.admin.Session().Destroy(k.sessions()[0], nil); err != nil {
 				k.t.Fatal(err)
 			}
-			testkit.Within(k.t, bound, "the session is replaced", func() bool { return k.inTraffic() == 2 })
+			testkit.Within(k.t, bound+slack, "the session is replaced", func() bool { return k.inTraffic() == 2 })
 			return nil
 		}},
 		"without the task": {func(k *boundTask) *testkit.Process {
