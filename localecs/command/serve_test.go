@@ -129,7 +129,7 @@ func TestBoto3DrivesServe(t *testing.T) {
 	t.Parallel()
 	s := startServe(t, asRoot(t))
 	dir := filepath.Join(testkit.Root(), "localecs", "command", "testdata", "serve")
-	out, err := s.client(t, "aws-python", filepath.Join(dir, "life.py"), filepath.Join(dir, "web.json"))
+	out, err := s.client(t, "aws-python", filepath.Join(dir, "life.py"), filepath.Join(dir, "web.json"), filepath.Join(s.dir, "logs"))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

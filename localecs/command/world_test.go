@@ -265,7 +265,7 @@ func launch(dir, host string, args []string) (*simulator, error) {
 	s := &simulator{cmd: exec.Command(args[0], args[1:]...), read: read, lines: make(chan string, 10000), ended: make(chan struct{})}
 	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = dir, write, &s.stderr
 	s.cmd.SysProcAttr = attr
-	s.cmd.WaitDelay = time.Second // an orphan may hold standard error
+	s.cmd.WaitDelay = orphans
 	err = s.cmd.Start()
 	write.Close()
 	if err != nil {
@@ -292,6 +292,10 @@ func (s *simulator) ending() bool {
 	return err != nil || strings.Contains(string(status), ") Z") || strings.Contains(string(status), ") X")
 }
 
+// orphans is how long those that a run leaks may hold its output: longer than a busy machine
+// takes to read what a run has written.
+const orphans = 10 * time.Second
+
 // finish waits for its end, and kills it with a goroutine dump when that does
 // not come.
 func (s *simulator) finish() (e ending) {
@@ -301,7 +305,7 @@ func (s *simulator) finish() (e ending) {
 		<-s.ended
 	}
 	e.Late = time.Since(start)
-	_ = s.read.SetReadDeadline(time.Now().Add(time.Second))
+	_ = s.read.SetReadDeadline(time.Now().Add(orphans))
 	for line := range s.lines {
 		s.seen = append(s.seen, line)
 	}

@@ -1,9 +1,11 @@
 """A task's whole life through boto3, against the endpoints of the environment.
 
-usage: life.py TASK-DEFINITION-FILE
+usage: life.py TASK-DEFINITION-FILE LOGS
 """
 import json
+import pathlib
 import sys
+import time
 
 import boto3
 from botocore.exceptions import ClientError
@@ -69,13 +71,18 @@ refused("InvalidParameterException", "Tasks cannot be empty.", ecs.describe_task
 refused("InvalidParameterException", "Network Configuration must be provided when networkMode 'awsvpc' is specified.", ecs.run_task, taskDefinition="boto")
 refused("ClientException", "Unable to describe task definition.", ecs.describe_task_definition, taskDefinition="boto:9")
 
-for t in tasks:
+for t in tasks:  # a container that runs has not said anything yet
+    log = pathlib.Path(sys.argv[2], "boto-" + t.rpartition("/")[2], "app.log")
+    for _ in range(600):
+        if log.read_text():
+            break
+        time.sleep(0.1)
     want(ecs.stop_task(task=t, reason="the end")["task"]["desiredStatus"], "STOPPED", "stop_task")
 want(ecs.list_tasks(startedBy="life")["taskArns"], [], "tasks that are to run")
 ecs.get_waiter("tasks_stopped").wait(cluster="default", tasks=tasks, WaiterConfig=often)
 task = ecs.describe_tasks(tasks=tasks)["tasks"][1]
 want((task["stopCode"], task["stoppedReason"]), ("UserInitiated", "the end"), "end")
-# 137 when TERM came before the shell had its trap.
+# 137 when the shell was too slow for its stopTimeout.
 want(task["containers"][0]["exitCode"] in (3, 137), True, "exit code")
 want(ecs.deregister_task_definition(taskDefinition=arn)["taskDefinition"]["status"], "INACTIVE", "deregistered")
 want(ecs.list_task_definitions(status="INACTIVE")["taskDefinitionArns"], [arn], "inactive revisions")
