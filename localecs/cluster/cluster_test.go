@@ -187,7 +187,7 @@ func TestStopOrder(t *testing.T) {
 		t.Run(fmt.Sprintf("atOnce=%t", c.atOnce), func(t *testing.T) {
 			w := newWorld(t, func(o *Options) { o.AtOnce = c.atOnce })
 			a := shell("a", "trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done")
-			b := shell("b", "trap 'sleep 1; exit 0' TERM; echo up; while :; do sleep 0.05; done")
+			b := shell("b", "trap 'sleep 3; exit 0' TERM; echo up; while :; do sleep 0.05; done")
 			b.DependsOn = []taskdef.Dependency{{ContainerName: "a", Condition: taskdef.ConditionStart}}
 			task := w.run(t, nil, a, b)
 			// The trap is there once the script has said so.

@@ -162,7 +162,6 @@ func probe(results string) int {
 func connect(words []string) int {
 	for _, word := range words {
 		what, address, _ := strings.Cut(word, "=")
-		began := time.Now()
 		switch what {
 		case "listen":
 			l, err := net.Listen("tcp", address)
@@ -171,9 +170,17 @@ func connect(words []string) int {
 				go greet(l)
 			}
 		case "dial":
-			text, err := hear(address)
-			// No wait for an answer that does not come: the kernel would wait three seconds.
-			fmt.Println(word, errorName(err), text, time.Since(began) < 2500*time.Millisecond)
+			// No wait for an answer that does not come: the kernel would wait three seconds each
+			// time, and a busy machine does not.
+			var text string
+			var err error
+			quick := false
+			for try := 0; try < 5 && !quick; try++ {
+				began := time.Now()
+				text, err = hear(address)
+				quick = time.Since(began) < 2500*time.Millisecond
+			}
+			fmt.Println(word, errorName(err), text, quick)
 		}
 	}
 	return run("0s", "0")

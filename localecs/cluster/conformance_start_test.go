@@ -61,8 +61,8 @@ func TestConformanceHEALTHYGateOpensWithTheFirstPass(t *testing.T) {
 	between(t, "b after a's health", b.StartedAt.Sub(a.Health.Since), 0, 0)
 	between(t, "b after a's start", b.StartedAt.Sub(a.StartedAt), 3*time.Second, 3*time.Second)
 	blocked := s.seen(func(m sample) bool { return m.container("b").KnownStatus == "PULLED" })
-	if len(blocked) < 3 {
-		t.Fatalf("%d samples of b blocked, want at least 3", len(blocked))
+	if len(blocked) == 0 {
+		t.Fatal("no sample of b blocked")
 	}
 	for _, m := range blocked {
 		b := m.container("b")

@@ -44,13 +44,13 @@ func TestConformanceChainStopsInReverse(t *testing.T) {
 
 func TestConformanceContainerThatIgnoresTERMIsKilledAtStopTimeout(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, deaf("a", 2))
+	s := play(t, nil, deaf("a", 5))
 	s.until("RUNNING", running)
 	v := s.end().stopped()
 	if s.code("a") != 137 {
 		t.Errorf("exit code %d, want 137", s.code("a"))
 	}
-	between(t, "a's end", s.container("a").FinishedAt.Sub(v.StoppingAt), 2*time.Second, 2*time.Second)
+	between(t, "a's end", s.container("a").FinishedAt.Sub(v.StoppingAt), 5*time.Second, 5*time.Second)
 	waiting := s.seen(func(m sample) bool { return m.began.After(v.StoppingAt) && m.container("a").KnownStatus == "RUNNING" })
 	if len(waiting) == 0 {
 		t.Fatal("no sample of the wait")
