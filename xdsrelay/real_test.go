@@ -175,7 +175,7 @@ func (k *task) listener(t *testing.T, name string) time.Duration {
 func TestEnvoyFollowsServersAndTokens(t *testing.T) {
 	t.Parallel()
 	k := newTask(t, "web")
-	fronts := make([]*front, 5)
+	fronts := make([]*front, 9)
 	set := newServers()
 	for i := range fronts {
 		fronts[i] = startFront(t, consul.GRPCTLSAddr)

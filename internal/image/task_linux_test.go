@@ -96,7 +96,7 @@ func (l *lab) task(t *testing.T) {
 
 			healthSync := l.Run(t, slices.Concat([]string{"run", "-d"}, env, []string{"--cap-drop=ALL", "-v", volume.readOnly(), "--user=5996", l.image, "health-sync"})...)
 			l.awaitLog(t, healthSync, "status=passing")
-			l.Run(t, "stop", "-t=20", healthSync)
+			l.Run(t, "stop", "-t=60", healthSync)
 			out, _ = l.Try("logs", healthSync)
 			if code := l.Run(t, "wait", healthSync); code != "0" || !strings.Contains(out.Stderr, "left all checks critical") {
 				t.Errorf("health-sync: exit code %s: %s", code, out.Stderr)

@@ -126,8 +126,12 @@ func TestConformanceMetadataIsRateLimited(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	began := time.Now()
-	for range 200 {
-		all.Go(ask)
+	for range 8 { // the endpoint would close more connections than a busy machine serves
+		all.Go(func() {
+			for range 25 {
+				ask()
+			}
+		})
 	}
 	all.Wait()
 	most := 60 + int(40*time.Since(began).Seconds()) + 1
