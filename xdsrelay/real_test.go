@@ -193,7 +193,7 @@ func TestEnvoyFollowsServersAndTokens(t *testing.T) {
 		serving.cut()
 		serving = next
 		quickest = min(quickest, testkit.Within(t, testkit.Patience, "the next server serves", func() bool {
-			return strings.Count(r.log.String(), "[INFO]  xDS stream established: address="+next.address) == 1
+			return strings.Count(r.log.String(), "[INFO]  xDS stream established: address="+next.address) >= 1
 		}))
 		if quickest <= 2*time.Second {
 			break
@@ -212,7 +212,7 @@ func TestEnvoyFollowsServersAndTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, "the stream with the new token", func() bool {
-		return strings.Count(r.log.String(), "[INFO]  xDS stream established: address="+serving.address) == 2
+		return strings.Count(r.log.String(), "[INFO]  xDS stream established: address="+serving.address) >= 2
 	})
 	k.update(t, "after-renewal")
 	k.listener(t, "after-renewal")

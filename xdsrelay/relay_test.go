@@ -135,13 +135,15 @@ func TestRepeatedRefusalIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, refusing(status{"16", "ACL not found"}))
 	r := startRelay(t, Config{Servers: newServers(address(srv))})
+	start := time.Now()
 	for range 5 {
 		r.open(t, deltaPath).status()
 	}
+	most := 1 + int(time.Since(start)/repeatAfter)
 	r.stop()
 	<-r.ended
-	if got := strings.Count(r.log.String(), "xDS stream ended"); got != 1 {
-		t.Errorf("%d lines, want 1", got)
+	if got := strings.Count(r.log.String(), "xDS stream ended"); got < 1 || got > most {
+		t.Errorf("%d lines, want 1 to %d", got, most)
 	}
 }
 
