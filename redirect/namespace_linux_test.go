@@ -201,12 +201,12 @@ func (n *networks) wantFromOutside(who, address string) {
 
 // ask is the answer, or the error.
 func ask(network, address string) string {
-	conn, err := net.DialTimeout(network, address, 5*time.Second)
+	conn, err := net.DialTimeout(network, address, testkit.Patience)
 	if err != nil {
 		return err.Error()
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(testkit.Patience))
 	if strings.HasPrefix(network, "udp") {
 		_, _ = conn.Write([]byte("?"))
 	}
