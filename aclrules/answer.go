@@ -108,7 +108,7 @@ func (a Answer) Compare(allowed bool) Answer {
 	a.Server = word(allowed)
 	switch {
 	case a.Decision == Unknown.String():
-		a.Decision, a.Why, a.Placed, a.Missing = a.Server, "the server says so; our own reading: "+a.Why, Placed{}, nil
+		a.Decision, a.Why, a.Placed, a.Missing = a.Server, "decided by the server; by the resolver: "+a.Why, Placed{}, nil
 	case a.Decision != a.Server:
 		a.Decision = Disagree
 	}
@@ -125,7 +125,7 @@ func word(allowed bool) string {
 // ByServer is an answer that only the server gave.
 func ByServer(q Query, allowed bool) Answer {
 	a := blank(q)
-	a.Server, a.Decision, a.Why = word(allowed), word(allowed), "the server says so"
+	a.Server, a.Decision, a.Why = word(allowed), word(allowed), "decided by the server"
 	return a
 }
 

@@ -50,9 +50,9 @@ func scenes(t *testing.T) []scene {
 		"token 3f2a1b0c… → service identity \"web\": {\"service\":{\"web\":{\"policy\":\"write\"}},\"service_prefix\":{\"\":{\"policy\":\"read\"}}}",
 	)
 	noted := ops
-	noted.Notes = []error{errors.New("token 3f2a1b0c… → policy \"eu-only\": it counts in dc2 only, and this is dc1")}
+	noted.Notes = []error{errors.New("token 3f2a1b0c… → policy \"eu-only\": it applies in dc2 only, and this is dc1")}
 	partial := noted
-	partial.Errors = []error{errors.New("token 3f2a1b0c… → policy \"hidden\": it may not be read: a token with acl:read can read it")}
+	partial.Errors = []error{errors.New("token 3f2a1b0c… → policy \"hidden\": it is not readable with this token: a token with acl:read can read it")}
 	var many []string
 	for i := range 100 {
 		many = append(many, fmt.Sprintf("token 1395597c… → policy \"team-%d\": service_prefix \"\" { policy = \"read\" }", i))

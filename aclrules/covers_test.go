@@ -59,7 +59,7 @@ func TestCoversNamesRulesOfBothSides(t *testing.T) {
 func TestUnknownIsNotCovered(t *testing.T) {
 	t.Parallel()
 	all := `service_prefix "" { policy = "write" intentions = "write" }`
-	unreadable := []error{errors.New("policy x: it may not be read")}
+	unreadable := []error{errors.New("policy x: it is not readable with this token")}
 	for name, c := range map[string]struct {
 		owner, wanted *Report
 		covered       bool

@@ -11,9 +11,9 @@ import (
 // errOtherTemplate keeps nothing, and wants to be known.
 var (
 	ErrDangling      = errors.New("it does not exist")
-	errElsewhere     = errors.New("it counts in other datacenters only")
-	errOtherTemplate = errors.New("the server has another text for it than this program knows, and that text counts")
-	ErrUnreadable    = errors.New("it may not be read")
+	errElsewhere     = errors.New("it applies in other datacenters only")
+	errOtherTemplate = errors.New("the server's template for it differs from the one this program knows, and the server's applies")
+	ErrUnreadable    = errors.New("it is not readable with this token")
 	ErrEnterprise    = errors.New("namespaces need Consul Enterprise, whose rules are not known here")
 )
 
@@ -54,7 +54,7 @@ type elsewhere struct {
 }
 
 func (e *elsewhere) Error() string {
-	return fmt.Sprintf("it counts in %s only, and this is %s", strings.Join(e.only, ", "), e.here)
+	return fmt.Sprintf("it applies in %s only, and this is %s", strings.Join(e.only, ", "), e.here)
 }
 
 func (e *elsewhere) Is(target error) bool { return target == errElsewhere }

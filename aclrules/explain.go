@@ -87,11 +87,11 @@ func (e *entry) outranked(q Query) []Loser {
 		why := fmt.Sprintf("%s outranks %s", won, lost)
 		switch {
 		case lost == won:
-			why = "says the same"
+			why = "has the same level"
 		case rank(lost) == 0 && lost != "":
 			why = fmt.Sprintf("%s is not in lower case and outranks nothing", lost)
 		case lost == "":
-			why = "says nothing of intentions"
+			why = "does not set intentions"
 		}
 		losers = append(losers, Loser{s, ruleText(s.Rule, q), why})
 	}
@@ -160,7 +160,7 @@ func beaten(e, winner *entry, q Query) string {
 		return string(q.Resource) + " has its own rule"
 	case q.Access == WritePrefix || q.Resource == Intention && q.Segment == "*":
 		if e.verdict(q) == Denied {
-			return "refuses, too"
+			return "also denies"
 		}
 		return "another rule decides for all"
 	case !winner.prefix:

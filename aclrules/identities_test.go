@@ -47,7 +47,7 @@ func TestTheServersTemplatesCount(t *testing.T) {
 		`token t → templated policy "builtin/nomad-client": service_prefix "" = write`,
 		`token t → templated policy "builtin/nomad-client": key_prefix "" = read`)
 	if len(found.Notes) != 1 || !errors.Is(found.Notes[0], errOtherTemplate) ||
-		found.Notes[0].Error() != `token t → templated policy "builtin/node" of "n": the server has another text for it than this program knows, and that text counts` {
+		found.Notes[0].Error() != `token t → templated policy "builtin/node" of "n": the server's template for it differs from the one this program knows, and the server's applies` {
 		t.Errorf("notes: %v", found.Notes)
 	}
 	if len(found.Errors) != 1 || found.Errors[0].Error() != `token t → templated policy "builtin/api-gateway" of "gw": the template needs more than a name` {

@@ -107,7 +107,7 @@ func shadowed(p *ParsedPolicy) []Lint {
 	t := Merge(rules, Options{Default: Denied})
 	var found []Lint
 	add := func(r *Rule, format string, args ...any) {
-		found = append(found, Lint{r.Line, Shadowed, r.Subject() + " = " + r.Level + " does nothing: " + fmt.Sprintf(format, args...)})
+		found = append(found, Lint{r.Line, Shadowed, r.Subject() + " = " + r.Level + " has no effect: " + fmt.Sprintf(format, args...)})
 	}
 	for _, resource := range Segmented() {
 		for _, e := range t.of(resource).sorted {
@@ -118,7 +118,7 @@ func shadowed(p *ParsedPolicy) []Lint {
 				}
 			}
 			if wider := t.of(resource).wider(e); wider != nil && wider.grants == e.grants && wider.grantsIntentions == e.grantsIntentions {
-				add(e.rules[e.level].Rule, "%s%s = %s says the same", atLine(wider.rules[wider.level].Rule.Line), SubjectText(resource, true, wider.segment), wider.grants)
+				add(e.rules[e.level].Rule, "%s%s = %s grants the same", atLine(wider.rules[wider.level].Rule.Line), SubjectText(resource, true, wider.segment), wider.grants)
 			}
 		}
 	}

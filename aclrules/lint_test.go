@@ -25,13 +25,13 @@ key_prefix "b" { policy = "read" }
 		{1, Inert, `servce is ignored: there is no such resource; did you mean "service"?`},
 		{2, Inert, `polcy in service is ignored; did you mean "policy"?`},
 		{2, Case, `service "web" = "Write" loses against any other rule for the same: write "write"`},
-		{4, Shadowed, `key "a" = read does nothing: line 5: deny outranks it`},
+		{4, Shadowed, `key "a" = read has no effect: line 5: deny outranks it`},
 		{6, Inert, "namespace does nothing in Consul's community edition, and neither does what is inside"},
 		{7, Inert, "identity is read and dropped: remove it"},
 		{8, Inert, "sentinel in node does nothing in Consul's community edition"},
 		{9, root, `acl = "write" is equivalent to root: its holder can make a management token`},
 		{10, Case, `operator = "READ" is ignored: write "read"`},
-		{11, Shadowed, `key_prefix "b" = read does nothing: line 3: key_prefix "" = read says the same`},
+		{11, Shadowed, `key_prefix "b" = read has no effect: line 3: key_prefix "" = read grants the same`},
 	}
 	got, err := LintText(text)
 	if err != nil {
@@ -84,7 +84,7 @@ func TestLintJSON(t *testing.T) {
 		{0, Inert, `servce is ignored: there is no such resource; did you mean "service"?`},
 		{0, Inert, `polcy in service is ignored; did you mean "policy"?`},
 		{0, Case, `node_prefix "" = "READ" loses against any other rule for the same: write "read"`},
-		{0, Shadowed, `key "a" = read does nothing: key_prefix "" = read says the same`},
+		{0, Shadowed, `key "a" = read has no effect: key_prefix "" = read grants the same`},
 		{0, root, `operator = "write" is enough to pose as any service: its holder can replace the mesh's certificate authority`},
 	}
 	got, err := LintText(text)

@@ -203,7 +203,7 @@ func (b BindingRule) grants(vars map[string]string, datacenter string) (Grants, 
 		return Grants{}, fmt.Errorf("unknown bind type %q", b.BindType)
 	}
 	if !valid {
-		return Grants{}, fmt.Errorf("bind name %q becomes %q, which is no name: %w", cmp.Or(b.Variable, b.BindName), name, errBadName)
+		return Grants{}, fmt.Errorf("bind name %q becomes %q, which is not a valid name: %w", cmp.Or(b.Variable, b.BindName), name, errBadName)
 	}
 	return g, nil
 }
@@ -230,7 +230,7 @@ func interpolate(text string, vars map[string]string) (string, error) {
 	}
 	name, ok := result.Value.(string)
 	if !ok {
-		return "", fmt.Errorf("it becomes a %s, not a text", result.Type)
+		return "", fmt.Errorf("it evaluates to a %s, not a string", result.Type)
 	}
 	return name, nil
 }

@@ -165,7 +165,7 @@ func decode(text string) (file *ast.File, doc *document, err error) {
 	}
 	doc = &document{}
 	if err := hcl.DecodeObject(doc, file); err != nil {
-		return nil, nil, fmt.Errorf("no policy: %w", err)
+		return nil, nil, fmt.Errorf("not a policy: %w", err)
 	}
 	return file, doc, nil
 }

@@ -57,10 +57,10 @@ func TestParseRefusesWhatTheServerRefuses(t *testing.T) {
 		`service "web" { policy = "read" intentions = "list" }`: `intentions "list": want deny, read or write`,
 		`acl = "list"`:                        `line 1: acl: policy "list"`,
 		`acl = 5`:                             `line 1: acl: policy "5"`,
-		`acl = true`:                          "no policy: ",
-		`service "web" { policy = true }`:     "no policy: ",
+		`acl = true`:                          "not a policy: ",
+		`service "web" { policy = true }`:     "not a policy: ",
 		`service "web" {`:                     "neither HCL nor JSON: ",
-		`identity = 5`:                        "no policy: ",
+		`identity = 5`:                        "not a policy: ",
 		strings.Repeat("a {", 65):             "brackets are nested more than 64 deep",
 		"# " + strings.Repeat("a", maxPolicy): "bytes: want at most 1048576",
 	} {

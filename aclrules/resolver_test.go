@@ -52,7 +52,7 @@ func TestEverythingObtainableAndAnError(t *testing.T) {
 		t.Errorf("got %v, %v", rules, err)
 	}
 	want(t, visited(m, Subject{Token: "t"}),
-		`token t → policy "a": service "a" = read`, `!token t → policy "b": it may not be read`, `token t → policy "c": service "c" = read`)
+		`token t → policy "a": service "a" = read`, `!token t → policy "b": it is not readable with this token`, `token t → policy "c": service "c" = read`)
 	m.errors = nil
 	if _, err := rulesFor(m, Subject{Token: "t"}); err != nil {
 		t.Errorf("an error of nothing: %v", err)
@@ -168,11 +168,11 @@ func TestDatacenters(t *testing.T) {
 		}
 	}
 	want(t, sources,
-		`!token t → policy "eu": it counts in dc2, dc3 only, and this is dc1`,
+		`!token t → policy "eu": it applies in dc2, dc3 only, and this is dc1`,
 		// Unrestricted and [dc2] together are [dc2].
-		`!token t → service identity "web": it counts in dc2 only, and this is dc1`,
+		`!token t → service identity "web": it applies in dc2 only, and this is dc1`,
 		`token t → service identity "api"`,
-		`!token t → node identity "n": it counts in dc2 only, and this is dc1`,
+		`!token t → node identity "n": it applies in dc2 only, and this is dc1`,
 		// The first of two templates counts, whatever the other says.
 		`token t → templated policy "builtin/dns"`,
 	)

@@ -33,7 +33,7 @@ func contribution(s Sourced, level string) string {
 	if s.Rule.Level == level {
 		return placeOf(s)
 	}
-	return fmt.Sprintf("%s (says %s)", placeOf(s), s.Rule.Level)
+	return fmt.Sprintf("%s (sets %s)", placeOf(s), s.Rule.Level)
 }
 
 // HCL is the subject's rules as one policy, with each rule's sources.

@@ -58,7 +58,7 @@ func (m AuthMethod) CheckSelector(selector string) error {
 	}
 	var errs []error
 	for _, field := range m.unread(tree) {
-		errs = append(errs, fmt.Errorf("%s is never there, since the auth method does not read it: ==, in and is not empty never hold, and all else always does", field))
+		errs = append(errs, fmt.Errorf("%s is not mapped by the auth method: ==, in and \"is not empty\" are always false, their negations always true", field))
 	}
 	return errors.Join(errs...)
 }

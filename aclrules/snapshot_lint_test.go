@@ -45,7 +45,7 @@ func TestLintSnapshot(t *testing.T) {
 		{"role nomad", 0, "root", `templated policy "builtin/nomad-server" is ` + root},
 		{"role mine", 0, "root", `templated policy "mine" is ` + everywhere},
 		{"token t", 0, "root", `templated policy "builtin/nomad-server" is ` + root},
-		{"binding rule b1 of jwt", 0, "selector", `"value.tem == \"x\"": value.tem is never there, since the auth method does not read it: ==, in and is not empty never hold, and all else always does`},
+		{"binding rule b1 of jwt", 0, "selector", `"value.tem == \"x\"": value.tem is not mapped by the auth method: ==, in and "is not empty" are always false, their negations always true`},
 		{"binding rule b2 of jwt", 0, "selector", `"((": it never matches: `},
 		{"binding rule b3 of jwt", 0, "root", `every login gets policy "root", which is ` + root},
 		{"binding rule b4 of jwt", 0, "root", `a login that matches gets role "nomad", which is ` + root},

@@ -23,7 +23,7 @@ func TestVisitorGetsEachRuleAndEachError(t *testing.T) {
 		`token t → policy "two": node "n" = read`,
 		`!token t → policy "gone": it does not exist`,
 		`token t → policy "a": service "a" = read`,
-		`!token t → role "hidden": it may not be read`,
+		`!token t → role "hidden": it is not readable with this token`,
 		`!token t → templated policy "builtin/none": templated policy "builtin/none": not among the built-in ones; did you mean "builtin/node"?`)
 }
 

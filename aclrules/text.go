@@ -35,7 +35,7 @@ func (a Answer) Sentence(width int) string {
 
 // dispute words a disagreement loudly.
 func (a Answer) dispute() string {
-	return fmt.Sprintf("OUR READING OF THE RULES SAYS %s, THE SERVER SAYS %s: do not rely on either", strings.ToUpper(opposite(a.Server)), strings.ToUpper(a.Server))
+	return fmt.Sprintf("THE RESOLVER DECIDES %s, THE SERVER %s: do not rely on either", strings.ToUpper(opposite(a.Server)), strings.ToUpper(a.Server))
 }
 
 func opposite(decision string) string { return word(decision != Allowed.String()) }
@@ -79,9 +79,9 @@ func (r *Report) explanation(a Answer) node {
 	switch {
 	case a.Server == "" || a.Decision == Disagree:
 	case x.Verdict == Unknown:
-		add(leaf("server  says %s, and that counts", a.Server))
+		add(leaf("server  decides %s, which applies", a.Server))
 	default:
-		add(leaf("server  says %s, too", a.Server))
+		add(leaf("server  also decides %s", a.Server))
 	}
 	return top
 }

@@ -151,7 +151,7 @@ func TestResourcesOfTheMeshFile(t *testing.T) {
 	if got := sizes(strings.Replace(plain, `"entryPoint"`, `"dockerLabels": {"consul.hashicorp.com/sidecar-memory": "300"}, "entryPoint"`, 1)); !slices.Equal(got, want) {
 		t.Errorf("resources %q, want %q", got, want)
 	}
-	if _, err := ParseMesh([]byte(`{"admission": {"resources": {"proxy": {}}}}`)); err == nil || !strings.Contains(err.Error(), `"proxy" is no container of the mesh`) {
+	if _, err := ParseMesh([]byte(`{"admission": {"resources": {"proxy": {}}}}`)); err == nil || !strings.Contains(err.Error(), `"proxy" is not a container of the mesh`) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -175,7 +175,7 @@ func TestResourcesForOtherContainersAreReported(t *testing.T) {
 		}
 	}
 	_, err := ParseMesh([]byte(`{"admission": {"resources": {"sidecar-proxy": {"memory": -5}}}}`))
-	if err == nil || err.Error() != "the member admission.resources of the mesh file: sidecar-proxy has -5, and no resource is negative" {
+	if err == nil || err.Error() != "the member admission.resources of the mesh file: sidecar-proxy has -5: want 0 or more" {
 		t.Errorf("error %v", err)
 	}
 }

@@ -167,7 +167,7 @@ func checkNames(t *task) {
 	}
 	for _, u := range t.cfg.Proxy.Upstreams {
 		if u.DestinationType != "prepared_query" && !validService(u.DestinationName) {
-			t.add(codeUpstream, t.pathOf(annotation.Upstreams), "name", u.DestinationName, "message", "this is not a name of a service")
+			t.add(codeUpstream, t.pathOf(annotation.Upstreams), "name", u.DestinationName, "message", "this is not a valid service name")
 		}
 	}
 }

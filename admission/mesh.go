@@ -102,11 +102,11 @@ func ParseMesh(doc []byte) (*Mesh, error) {
 	}
 	for name, r := range m.settings.Resources {
 		if !workload.Owned(name) {
-			return nil, fmt.Errorf("the member admission.resources of the mesh file: %q is no container of the mesh, such as %s", name, workload.ContainerSidecarProxy)
+			return nil, fmt.Errorf("the member admission.resources of the mesh file: %q is not a container of the mesh, such as %s", name, workload.ContainerSidecarProxy)
 		}
 		for _, n := range []*int{r.CPU, r.Memory, r.MemoryReservation} {
 			if n != nil && *n < 0 {
-				return nil, fmt.Errorf("the member admission.resources of the mesh file: %s has %d, and no resource is negative", name, *n)
+				return nil, fmt.Errorf("the member admission.resources of the mesh file: %s has %d: want 0 or more", name, *n)
 			}
 		}
 	}

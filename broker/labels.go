@@ -37,7 +37,7 @@ func labels(d *types.TaskDefinition) (annotations, error) {
 		for _, key := range []string{PoliciesLabel, TTLLabel} {
 			value, labelled := c.DockerLabels[key]
 			if earlier, ok := found[key]; labelled && ok && earlier != value {
-				return nil, fmt.Errorf("container %q has another docker label %s than an earlier container", aws.ToString(c.Name), key)
+				return nil, fmt.Errorf("container %q has a different docker label %s than an earlier container", aws.ToString(c.Name), key)
 			}
 			if labelled {
 				found[key] = value
@@ -83,7 +83,7 @@ func (r *Rules) policies(text string) ([]string, error) {
 	}
 	for _, name := range names {
 		if forbidden(name) || !matches(r.Policies, name) {
-			return nil, refuse(http.StatusUnprocessableEntity, "policies", "policy %q is not among those that this broker gives", name)
+			return nil, refuse(http.StatusUnprocessableEntity, "policies", "policy %q is not one that this broker issues", name)
 		}
 	}
 	return names, nil

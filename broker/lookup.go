@@ -170,7 +170,7 @@ func (l *lookups) define(ctx context.Context, arn string, d *definition) {
 	defer cancel()
 	out, err := l.source.DescribeTaskDefinition(ctx, arn)
 	if err == nil && (out == nil || aws.ToString(out.TaskDefinitionArn) != arn) {
-		err = fmt.Errorf("ECS described another revision than %s", arn)
+		err = fmt.Errorf("ECS described a revision other than %s", arn)
 	}
 	if err != nil {
 		d.err = later(http.StatusBadGateway, "ecs", busyPause, "describe the task definition: %v", err)

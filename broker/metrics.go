@@ -21,7 +21,7 @@ func NewMetrics(version string) *Metrics {
 	gauge, counter := m.set.Gauge, m.set.Counter
 	gauge("build_info", "1, with the program's version.", "version").Set(1, version)
 	m.leader = gauge("leader", "1 while this broker answers requests, 0 while another one does.")
-	m.tokens = gauge("tokens", "Tokens that the broker gave and that live, as of the last sweep.")
+	m.tokens = gauge("tokens", "Tokens that the broker issued and that are still valid, as of the last sweep.")
 	m.answers = counter("answers_total", "Answers of the API, by status code.", "code")
 	m.transitions = counter("transitions_total", "Transitions of requests, by the phase that they lead to.", "phase")
 	m.pushes = counter("pushes_total", "Pushes to tasks, by result: the status code, or error.", "result")

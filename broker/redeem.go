@@ -29,7 +29,7 @@ const (
 )
 
 // errTermEnded is the answer to a request that another broker has to serve.
-var errTermEnded error = later(http.StatusServiceUnavailable, "no_leader", busyPause, "this broker leads no longer: ask for a token again")
+var errTermEnded error = later(http.StatusServiceUnavailable, "no_leader", busyPause, "this broker is no longer the leader: request a token again")
 
 // redeem exchanges a handle for the token, once.
 func (t *term) redeem(ctx context.Context, in grant.UnwrapRequest, from caller) (grant.Unwrapped, error) {
@@ -65,7 +65,7 @@ func (t *term) take(in grant.UnwrapRequest, from caller) (*request, error) {
 	}
 	if r == nil || subtle.ConstantTimeCompare(r.handle[:], hash[:]) != 1 {
 		t.mu.Unlock()
-		return nil, refuse(http.StatusNotFound, "unknown_handle", "the handle is unknown: ask for a token again")
+		return nil, refuse(http.StatusNotFound, "unknown_handle", "the handle is unknown: request a token again")
 	}
 	elsewhere, twice, open := !from.from(r.subject.task.Address), r.taken, r.state.open()
 	if !elsewhere && !twice && open {
@@ -143,7 +143,7 @@ func (t *term) exchange(ctx context.Context, r *request) (backend.Token, error) 
 	if t.revokeNow(e, r.id, token.Accessor) {
 		_ = t.write(context.WithoutCancel(ctx), e, func(rec *Record) { rec.remove(r.id) })
 	}
-	return backend.Token{}, refuse(http.StatusGone, "ended", "the request has ended: ask for a token again")
+	return backend.Token{}, refuse(http.StatusGone, "ended", "the request has ended: request a token again")
 }
 
 // lost are the live tokens that the task does not have when it redeems a handle: all, or
@@ -185,7 +185,7 @@ func (t *term) prepare(ctx context.Context, e *entry, r *request) error {
 			t.unrevoked(e, k.RequestID, k.Accessor, err)
 			kept = append(kept, k.RequestID)
 		}
-		t.end(k.RequestID, "the task asked for another token without having this one")
+		t.end(k.RequestID, "the task requested another token before it had this one")
 	}
 	err := t.write(ctx, e, func(rec *Record) {
 		for _, k := range lost {

@@ -155,7 +155,7 @@ func (t *term) verify(ctx context.Context, r *request) error {
 		return err
 	}
 	if id, ours, sure := r.cluster.Belongs(r.in.TaskARN); !ours || !sure && id == "" {
-		return refuse(http.StatusNotFound, "unknown_task", "%q is no task of cluster %s", r.in.TaskARN, r.cluster.ARN)
+		return refuse(http.StatusNotFound, "unknown_task", "%q is not a task of cluster %s", r.in.TaskARN, r.cluster.ARN)
 	}
 	task, err := t.lookups.task(ctx, r.cluster.ARN, r.in.TaskARN)
 	if err != nil {

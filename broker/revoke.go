@@ -24,7 +24,7 @@ func (t *term) postRevoke(r *http.Request, from caller) (result, error) {
 	e, k, found := t.tokenOf(bearer)
 	switch {
 	case !found:
-		return result{}, refuse(http.StatusUnauthorized, grant.UnknownToken, "the bearer is no live token of this broker")
+		return result{}, refuse(http.StatusUnauthorized, grant.UnknownToken, "the bearer is not a live token of this broker")
 	case from.client.IsValid() && from.client.String() != k.Address:
 		t.Metrics.alarms.Add(1)
 		t.audit.write(line{

@@ -160,7 +160,7 @@ func TestLabelsOfContainersMustAgree(t *testing.T) {
 		t.Errorf("got %v, %v", got, err)
 	}
 	d.ContainerDefinitions[1].DockerLabels[PoliciesLabel] = "web,admin"
-	if _, err := labels(d); err == nil || err.Error() != `container "b" has another docker label consul.hashicorp.com/policies than an earlier container` {
+	if _, err := labels(d); err == nil || err.Error() != `container "b" has a different docker label consul.hashicorp.com/policies than an earlier container` {
 		t.Errorf("got %v", err)
 	}
 }

@@ -53,7 +53,7 @@ func (r *run) forget(ctx context.Context) {
 	}
 	switch {
 	case err != nil && r.hasLeft:
-		r.Log.Warn("servers cannot be asked whether they know that the agent has left", logkey.Node, id, logkey.Error, err)
+		r.Log.Warn("cannot check whether the servers know that the agent has left", logkey.Node, id, logkey.Error, err)
 		return
 	case err != nil:
 		r.Log.Error("node of the dead agent was not deregistered; Consul removes it in "+reconnectTimeout, logkey.Node, id, logkey.Error, err)

@@ -174,7 +174,7 @@ func TestServersOutOfReachLeaveTimeForTheToken(t *testing.T) {
 		r.signals <- syscall.SIGTERM
 		r.wait()
 		r.wantHistory("0s signal terminated", "3s agent ended 0", "3s deregister id-1 with secret-1", "6s log out secret-1")
-		if r.logged("servers cannot be asked whether they know that the agent has left") != 1 {
+		if r.logged("cannot check whether the servers know that the agent has left") != 1 {
 			t.Errorf("log:\n%s", r.log)
 		}
 	})

@@ -102,7 +102,7 @@ func (r *run) awaitListener(ctx context.Context, agent string, limit time.Durati
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
-		r.Log.Warn("the agent does not serve xDS at the port of its configuration, so a later file or -agent-config-file has another; Envoy's view is not held back", logkey.Address, agent)
+		r.Log.Warn("the agent does not serve xDS on its configured port, so a later file or -agent-config-file overrides it; xDS is not held back", logkey.Address, agent)
 	}
 	return err == nil
 }
@@ -126,11 +126,11 @@ func (r *run) awaitView(parent context.Context, agent string, start time.Time) {
 	switch {
 	case parent.Err() != nil: // the agent ends
 	case v.err != nil:
-		r.Log.Warn("agent serves Envoy again, and it is not known whether it has all that Envoy has", logkey.Elapsed, elapsed, logkey.Reason, v.err)
+		r.Log.Warn("agent serves xDS again; its resources could not be compared with Envoy's", logkey.Elapsed, elapsed, logkey.Reason, v.err)
 	case v.missing != "":
-		r.Log.Warn("agent serves Envoy again, and Envoy loses what is not in the mesh any more", logkey.Elapsed, elapsed, logkey.Missing, v.missing)
+		r.Log.Warn("agent serves xDS again; Envoy loses resources that are no longer in the mesh", logkey.Elapsed, elapsed, logkey.Missing, v.missing)
 	default:
-		r.Log.Info("agent serves Envoy again, and has all that Envoy has", logkey.Elapsed, elapsed)
+		r.Log.Info("agent serves xDS again, with all resources that Envoy has", logkey.Elapsed, elapsed)
 	}
 }
 

@@ -56,14 +56,14 @@ func TestXDSIsHeldBackUntilTheAgentHasWhatEnvoyHas(t *testing.T) {
 		want            time.Duration
 		log             string
 	}{
-		"at once":                     {0, 0, nil, 0, "[INFO]  agent serves Envoy again, and has all that Envoy has: elapsed=0s"},
-		"soon":                        {sec, 3 * sec, nil, 3 * sec, "[INFO]  agent serves Envoy again, and has all that Envoy has: elapsed=3s"},
-		"later than an agent settles": {0, 20 * sec, nil, 20 * sec, "[INFO]  agent serves Envoy again, and has all that Envoy has: elapsed=20s"},
-		"what is gone from the mesh":  {0, never, nil, 30 * sec, "[WARN]  agent serves Envoy again, and Envoy loses what is not in the mesh any more: elapsed=30s missing=\"Listener api\""},
-		"Envoy cannot be asked":       {0, never, errFault, 5 * sec, "[WARN]  agent serves Envoy again, and it is not known whether it has all that Envoy has: elapsed=5s reason=500"},
-		"joined later":                {2 * sec, never, errFault, 11 * sec, "[WARN]  agent serves Envoy again, and it is not known whether it has all that Envoy has: elapsed=11s reason=500"},
-		"joined very late":            {time.Minute, never, errFault, holdLimit, "[WARN]  agent serves Envoy again, and it is not known whether it has all that Envoy has: elapsed=3m0s reason=500"},
-		"never joined":                {never, never, nil, holdLimit, "[WARN]  agent serves Envoy again, and it is not known whether it has all that Envoy has: elapsed=3m0s reason=\"the agent is not known to have joined\""},
+		"at once":                     {0, 0, nil, 0, "[INFO]  agent serves xDS again, with all resources that Envoy has: elapsed=0s"},
+		"soon":                        {sec, 3 * sec, nil, 3 * sec, "[INFO]  agent serves xDS again, with all resources that Envoy has: elapsed=3s"},
+		"later than an agent settles": {0, 20 * sec, nil, 20 * sec, "[INFO]  agent serves xDS again, with all resources that Envoy has: elapsed=20s"},
+		"what is gone from the mesh":  {0, never, nil, 30 * sec, "[WARN]  agent serves xDS again; Envoy loses resources that are no longer in the mesh: elapsed=30s missing=\"Listener api\""},
+		"Envoy cannot be asked":       {0, never, errFault, 5 * sec, "[WARN]  agent serves xDS again; its resources could not be compared with Envoy's: elapsed=5s reason=500"},
+		"joined later":                {2 * sec, never, errFault, 11 * sec, "[WARN]  agent serves xDS again; its resources could not be compared with Envoy's: elapsed=11s reason=500"},
+		"joined very late":            {time.Minute, never, errFault, holdLimit, "[WARN]  agent serves xDS again; its resources could not be compared with Envoy's: elapsed=3m0s reason=500"},
+		"never joined":                {never, never, nil, holdLimit, "[WARN]  agent serves xDS again; its resources could not be compared with Envoy's: elapsed=3m0s reason=\"the agent is not known to have joined\""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

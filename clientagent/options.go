@@ -48,7 +48,7 @@ func (o Options) check() error {
 	}
 	login, a := o.Config.ConsulLogin.Enabled, o.Agent
 	wrong(login && o.Config.ConsulHTTPAddr == "",
-		"ACLs need -consul-http-addr, CONSUL_HTTP_ADDR or consulHTTPAddr: the address of the Consul servers, since the agent is not there yet at the login and gone at the logout")
+		"ACLs need -consul-http-addr, CONSUL_HTTP_ADDR or consulHTTPAddr: the address of the Consul servers, since the agent does not run at login and logout")
 	wrong(a.AuditLogging && !login, "-audit-logging needs ACLs: add -acls")
 	wrong(a.TokenReplication && !login, "-enable-acl-token-replication needs ACLs: add -acls")
 	wrong(a.CACertPEM != "" && !isPEM(a.CACertPEM), "CONSUL_CACERT_PEM holds no PEM certificate")

@@ -108,7 +108,7 @@ func (r *run) enter(p phase, child Child) {
 
 func (r *run) send(signal func(syscall.Signal) error, sig os.Signal) {
 	if err := signal(sig.(syscall.Signal)); err != nil {
-		r.Log.Error("agent cannot be signalled", logkey.Signal, sig, logkey.Error, err)
+		r.Log.Error("cannot signal the agent", logkey.Signal, sig, logkey.Error, err)
 	}
 }
 
@@ -133,7 +133,7 @@ func (r *run) awaitLeft(ctx context.Context) error {
 		err = r.NodeRemoved(ctx, id, r.token.Secret)
 	}
 	if err != nil {
-		r.Log.Debug("cannot observe that the servers know of the agent's leave", logkey.Node, id, logkey.Error, err)
+		r.Log.Debug("cannot check whether the servers know that the agent has left", logkey.Node, id, logkey.Error, err)
 		return err
 	}
 	select {

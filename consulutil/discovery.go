@@ -58,7 +58,7 @@ func printedAddresses(ctx context.Context, args []string) ([]netip.Addr, error) 
 		// A process that supervises others takes the status of every child; then the
 		// output alone counts.
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("consulServers.hosts: %s did not end in time: %w", args[0], ctx.Err())
+		return nil, fmt.Errorf("consulServers.hosts: %s did not exit in time: %w", args[0], ctx.Err())
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
 		return nil, usage("consulServers.hosts: %w: the container's image needs the program of exec=", err)
 	case errors.As(err, &exit):

@@ -91,7 +91,7 @@ func TestDiscoveryEndsWithTheRequest(t *testing.T) {
 	defer cancel()
 	start := time.Now()
 	_, err := s.GRPCAddresses(ctx)
-	if !errors.Is(err, context.DeadlineExceeded) || Classify(err) != retry.Retry || !strings.Contains(err.Error(), "did not end in time") {
+	if !errors.Is(err, context.DeadlineExceeded) || Classify(err) != retry.Retry || !strings.Contains(err.Error(), "did not exit in time") {
 		t.Errorf("got %v", err)
 	}
 	if d := time.Since(start); d > 10*time.Second {

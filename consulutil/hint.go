@@ -25,18 +25,18 @@ type refusal struct {
 func refusals() []refusal {
 	const serverID = "set consulLogin.serverIdHeaderValue to the auth method's ServerIDHeaderValue"
 	return []refusal{
-		{"ACL not found: auth method", retry.NotYet, "the auth method is created by the controller (consul-ecs controller, with agents acl-controller), which may not be that far yet; if it is, correct the name: consulLogin.method, for client-entrypoint -auth-method"},
+		{"ACL not found: auth method", retry.NotYet, "the auth method is created by the controller (consul-ecs controller, with agents acl-controller), which may not have done so yet; if it has, correct the name: consulLogin.method, for client-entrypoint -auth-method"},
 		{"is not trusted", retry.Permanent, "add the role's ARN to BoundIAMPrincipalARNs of the auth method, or give the task a role below the path that the method trusts"},
 		{`missing header "X-Consul-IAM-ServerID"`, retry.Permanent, serverID},
 		{`" but got "`, retry.Permanent, serverID},
-		{`missing header "X-Consul-IAM-GetEntity`, retry.Permanent, "set consulLogin.includeEntity to true, the auth method asks for entity details"},
+		{`missing header "X-Consul-IAM-GetEntity`, retry.Permanent, "set consulLogin.includeEntity to true, the auth method requires entity details"},
 		{"invalid token: ", retry.Permanent, "this version and the Consul servers disagree about the login's format"},
-		{"invalid bind name: ", retry.Permanent, "the binding rule makes no valid name of this principal: tag the task role with " + config.TagServiceName},
+		{"invalid bind name: ", retry.Permanent, "the binding rule yields no valid name for this principal: tag the task role with " + config.TagServiceName},
 		{"response body is invalid", retry.Retry, "AWS refused the signed request: let the task role call iam:GetRole on itself and check consulLogin.region"},
 		{"No path to datacenter", retry.Retry, "correct consulLogin.datacenter, or federate that datacenter with the servers' own"},
 		{"ACL support disabled", retry.Permanent, "set consulLogin.enabled to false or enable ACLs in Consul"},
 		{"HTTP request to an HTTPS server", retry.Permanent, "begin consulHTTPAddr with https://"},
-		{"Permission denied", retry.NotYet, "no binding rule of the auth method matches, or its role or policy is missing; the controller (consul-ecs controller, with agents acl-controller) creates them and may not be that far yet; if it is, tag the task role with " + config.TagServiceName + " for a service, or bind the clients' role for a client"},
+		{"Permission denied", retry.NotYet, "no binding rule of the auth method matches, or its role or policy is missing; the controller (consul-ecs controller, with agents acl-controller) creates them and may not have done so yet; if it has, tag the task role with " + config.TagServiceName + " for a service, or bind the clients' role for a client"},
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 type appConfig struct {
 	// delay holds the first TERM back, if it is not zero.
 	delay time.Duration
-	// watched ends the delay when callers have gone.
+	// watched ends the delay when no callers remain.
 	watched bool
 	// compat never delivers the first TERM when there is no delay.
 	compat bool
@@ -39,7 +39,7 @@ func (c appConfig) policy(s appState, e event) (appState, []action) {
 		return s, []action{forward(e)}
 	case callersGone:
 		if s == appDelaying {
-			return appDelivered, []action{info("callers have gone, terminating the application"), terminate{}}
+			return appDelivered, []action{info("no callers remain, terminating the application"), terminate{}}
 		}
 	case woke:
 		if s == appDelaying {
@@ -53,14 +53,14 @@ func (c appConfig) firstTerm() (appState, []action) {
 	switch {
 	case c.watched:
 		return appDelaying, []action{
-			info("got TERM, holding it back until callers have gone", logkey.Delay, c.delay), wake{c.delay}, awaitCallersGone{},
+			info("received SIGTERM, holding it back until no callers remain", logkey.Delay, c.delay), wake{c.delay}, awaitCallersGone{},
 		}
 	case c.delay > 0:
 		// The acceptance tests of hashicorp's Terraform modules look for these words.
 		return appDelaying, []action{info(fmt.Sprintf("received sigterm. waiting %s before terminating application.", c.delay)), wake{c.delay}}
 	case c.compat:
-		return appDelivered, []action{info("got TERM, not delivered: -compat without -shutdown-delay")}
+		return appDelivered, []action{info("received SIGTERM, not delivered: -compat without -shutdown-delay")}
 	default:
-		return appDelivered, []action{info("got TERM, terminating the application"), terminate{}}
+		return appDelivered, []action{info("received SIGTERM, terminating the application"), terminate{}}
 	}
 }

@@ -70,7 +70,7 @@ func sumStats(stats []byte) (sum uint64, err error) {
 		name, value, _ := strings.Cut(lines.Text(), ": ")
 		n, err := strconv.ParseUint(value, 10, 64)
 		if err != nil {
-			return 0, fmt.Errorf("count envoy's callers: %q is no counter", lines.Text())
+			return 0, fmt.Errorf("count envoy's callers: %q is not a counter", lines.Text())
 		}
 		if strings.HasSuffix(name, noRoute) {
 			n = -n
@@ -105,14 +105,14 @@ func (q quiet) observe(calls uint64, at time.Duration) quiet {
 	return q
 }
 
-// gone reports whether callers have gone: all had the time to learn of the end, and
+// gone reports whether no callers remain: all had the time to learn of the end, and
 // none has called since for the quiet time. Calls that last longer than minDelay
 // show that the change is late, so the quiet time starts with the last of them.
 func (q quiet) gone(minDelay, at time.Duration) bool {
 	return at >= minDelay && at-q.since >= quietTime
 }
 
-// await returns nil when callers have gone, or when the task has no proxy through
+// await returns nil when no callers remain, or when the task has no proxy through
 // which they could come. Where that cannot be found out it returns with ctx only.
 func (c Callers) await(ctx context.Context, log hclog.Logger) error {
 	start := time.Now()
@@ -122,7 +122,7 @@ func (c Callers) await(ctx context.Context, log hclog.Logger) error {
 			log.Info("the task has no proxy, so there are no callers to wait for")
 			return nil
 		}
-		log.Warn("envoy cannot be asked for its callers, waiting for the whole shutdown delay unless that changes", logkey.Error, err)
+		log.Warn("cannot read envoy's counts of callers, waiting for the whole shutdown delay unless that changes", logkey.Error, err)
 	}
 	q := quiet{calls, time.Since(start)}
 	tick := time.NewTicker(callersPause)

@@ -23,7 +23,7 @@ type envoyPhase int
 
 const (
 	envoyServing  envoyPhase = iota // no TERM yet
-	envoyLeaving                    // TERM is held back until a gateway's callers have gone
+	envoyLeaving                    // TERM is held back until no caller of a gateway remains
 	envoyWaiting                    // TERM is held back until the applications have stopped
 	envoyStopping                   // TERM was passed on
 )
@@ -63,7 +63,7 @@ func (c envoyConfig) policy(s envoyState, e event) (envoyState, []action) {
 		}
 	case callersGone:
 		if s.phase == envoyLeaving {
-			return s.await("callers have gone")
+			return s.await("no callers remain")
 		}
 	case appsStopped:
 		if s.phase == envoyWaiting {
@@ -83,7 +83,7 @@ func (c envoyConfig) woke(s envoyState) (envoyState, []action) {
 		if c.killGrace == 0 { // ECS kills; this wake is of the wait for callers
 			return s, nil
 		}
-		return s, []action{warn("envoy did not end in time, killing it", logkey.Elapsed, c.killGrace), kill{}}
+		return s, []action{warn("envoy did not exit in time, killing it", logkey.Elapsed, c.killGrace), kill{}}
 	}
 	return s, nil
 }
@@ -93,9 +93,9 @@ func (c envoyConfig) term(s envoyState) (envoyState, []action) {
 	var acts []action
 	if c.callers > 0 {
 		s.phase = envoyLeaving
-		acts = []action{info("got TERM, the gateway keeps running until callers have gone", logkey.Delay, c.callers), wake{c.callers}, awaitCallersGone{}}
+		acts = []action{info("received SIGTERM, the gateway keeps running until no callers remain", logkey.Delay, c.callers), wake{c.callers}, awaitCallersGone{}}
 	} else {
-		s, acts = s.await("got TERM")
+		s, acts = s.await("received SIGTERM")
 	}
 	if c.canDrain && !s.draining {
 		s.draining = true

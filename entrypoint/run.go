@@ -167,7 +167,7 @@ func (l *loop) do(ctx context.Context, a action) {
 
 func (l *loop) sent(sig syscall.Signal, err error) {
 	if err != nil {
-		l.log.Error("child cannot be signalled", logkey.Signal, sig, logkey.Error, err)
+		l.log.Error("cannot signal the child", logkey.Signal, sig, logkey.Error, err)
 	}
 }
 

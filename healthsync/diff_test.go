@@ -137,7 +137,7 @@ func TestDiff(t *testing.T) {
 			map[string]written{a.ID: ago("a", "MISSING", 10*time.Second), b.ID: ago("b", "HEALTHY", 0)},
 			[]change{{check: a, container: "a", observed: "UNHEALTHY", previous: "MISSING", refresh: true}},
 		},
-		"unlisted containers are not synchronised": {
+		"unlisted containers are not synchronized": {
 			[]workload.Container{in("a", "HEALTHY"), in("b", "HEALTHY"), in("log-router", "UNHEALTHY")},
 			map[string]written{a.ID: ago("a", "HEALTHY", 0), b.ID: ago("b", "HEALTHY", 0)},
 			nil,

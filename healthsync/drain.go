@@ -100,7 +100,7 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 // died has not; and client-entrypoint leaves the services of one that ECS may restart,
 // which ECS does not do once the task stops.
 func (s *syncer) deregister(ctx context.Context) error {
-	err := errors.New("consulHTTPAddr is not set, so the servers cannot be asked")
+	err := errors.New("consulHTTPAddr is not set, so the servers cannot be queried")
 	if s.atServers || s.cfg.ConsulHTTPAddr != "" {
 		err = refusal(retry.Do(ctx, retry.Remote(), s.Log, "deregister services", s.Classify, func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, writeTimeout)

@@ -55,7 +55,7 @@ type Agent interface {
 	Deregister(ctx context.Context, token string, w workload.Workload) error
 }
 
-// Options say what to synchronise.
+// Options say what to synchronize.
 type Options struct {
 	Config *config.Config
 	// StopTimeout is the time between SIGTERM and SIGKILL.
@@ -102,7 +102,7 @@ type Deps struct {
 	Log      hclog.Logger
 }
 
-// Run synchronises until ctx ends, then takes the task out of traffic and logs
+// Run synchronizes until ctx ends, then takes the task out of traffic and logs
 // its tokens out. It returns nil when every check was left critical, and an
 // error when it could not start or a check may still be passing.
 func Run(ctx context.Context, o Options, d Deps) error {
@@ -191,7 +191,7 @@ func (s *syncer) start(ctx context.Context) error {
 		return err
 	}
 	if !s.wanted() {
-		s.Log.Info("no containers to synchronise, waiting for the end of the task")
+		s.Log.Info("no containers to synchronize, waiting for the end of the task")
 		return nil
 	}
 	if !s.checkless() {
@@ -220,7 +220,7 @@ func (s *syncer) learn(ctx context.Context, limit time.Duration) error {
 		}
 		s.w, s.first, s.known = w, task, true
 		s.Log = s.Log.With(logkey.TaskID, w.TaskID)
-		s.Log.Info("started synchronising health", logkey.ServiceID, w.ID, logkey.Checks, len(w.SyncChecks))
+		s.Log.Info("started synchronizing health", logkey.ServiceID, w.ID, logkey.Checks, len(w.SyncChecks))
 		return nil
 	})
 }

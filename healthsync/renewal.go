@@ -179,7 +179,7 @@ func (r *renewal) learn(ctx context.Context) error {
 		log.Info("service token will be renewed before it expires", logkey.Next, time.Until(r.due).Round(time.Second))
 	default:
 		r.due = time.Time{}
-		log.Warn("service token expires and is not renewed, since consul-dataplane takes no other: with proxy.mode direct it is; or raise MaxTokenTTL of the auth method")
+		log.Warn("service token expires and is not renewed, because consul-dataplane keeps the token it started with: set proxy.mode to direct, or raise MaxTokenTTL of the auth method")
 	}
 	return nil
 }

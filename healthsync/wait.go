@@ -41,7 +41,7 @@ func (s *syncer) awaitApplications(ctx context.Context, limit time.Duration) {
 		return users
 	})
 	if err != nil {
-		s.Log.Warn("applications are not known to have stopped, leaving the mesh all the same", logkey.Container, running, logkey.Elapsed, limit)
+		s.Log.Warn("cannot confirm that the applications have stopped, leaving the mesh anyway", logkey.Container, running, logkey.Elapsed, limit)
 	}
 }
 

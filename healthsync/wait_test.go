@@ -117,7 +117,7 @@ func TestServiceTokenEndsBeforeTheAgentLeaves(t *testing.T) {
 					t.Errorf("took %s, %v", took, err)
 				}
 				r.wantLogOuts("service-secret")
-				if n := r.logged("leaving the mesh all the same"); n != 1 {
+				if n := r.logged("leaving the mesh anyway"); n != 1 {
 					t.Errorf("%d lines:\n%s", n, r.log)
 				}
 				if n := r.logged("task metadata unreadable"); n > 1 {

@@ -88,7 +88,7 @@ func (r *run) deregister(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, deregisterLimit)
 	defer cancel()
 	if err := r.consul.Registrar.Deregister(ctx, r.token.Secret, r.workload); err != nil {
-		r.Log.Warn("registration was not taken back", logkey.Error, err)
+		r.Log.Warn("registration was not rolled back", logkey.Error, err)
 		return
 	}
 	r.Log.Info("deregistered", logkey.ServiceID, r.workload.ID, logkey.ProxyID, r.workload.Proxy.ID)

@@ -240,7 +240,7 @@ func catalogRefusal(what string, w workload.Workload, err error) error {
 		return &consulutil.RefusedError{Op: what, Err: err, Remedy: "correct service, proxy or gateway in the configuration"}
 	}
 	if consulutil.Status(err) == http.StatusForbidden && strings.Contains(consulutil.Reason(err), "node:write") && !consulutil.Anonymous(err) {
-		return consulutil.WithClass(fmt.Errorf("%s: %w: node %q is not in the catalog; the controller (consul-ecs controller) creates it and may not be that far yet", what, err, w.Node), retry.NotYet)
+		return consulutil.WithClass(fmt.Errorf("%s: %w: node %q is not in the catalog; the controller (consul-ecs controller) creates it and may not have done so yet", what, err, w.Node), retry.NotYet)
 	}
 	return refusal(what, w.Name, err)
 }

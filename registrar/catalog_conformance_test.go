@@ -209,7 +209,7 @@ func TestCatalogRemovedNode(t *testing.T) {
 			}
 			for _, err := range []error{results[0].Err, s.Registrar.Register(context.Background(), s.Token, w)} {
 				if consulutil.Classify(err) != retry.NotYet || !strings.HasSuffix(err.Error(),
-					`: node "arn:aws:ecs:us-west-2:123456789012:cluster/removed" is not in the catalog; the controller (consul-ecs controller) creates it and may not be that far yet`) {
+					`: node "arn:aws:ecs:us-west-2:123456789012:cluster/removed" is not in the catalog; the controller (consul-ecs controller) creates it and may not have done so yet`) {
 					t.Errorf("class %v of: %v", consulutil.Classify(err), err)
 				}
 			}

@@ -14,15 +14,15 @@ import (
 )
 
 const aclHelp = `
-Says what a Consul token may do, and why.
+Reports what a Consul token may do, and why.
 
   acl can      allow, deny or unknown for each question
   acl explain  which rule wins, which lose and why, where each comes from, and
-               the smallest change that would turn the answer
+               the smallest change that would reverse the answer
   acl rules    all rules of the subject as one policy
-  acl lint     what does nothing although it seems to, or more than it says:
-               of FILES (- is standard input), or of all a server has
-  acl export   what a server knows of ACLs as a file, without secrets
+  acl lint     rules with no effect, or with more than they seem to have: in FILES
+               (- is standard input), or in everything a server has
+  acl export   a server's ACL objects as a file, without secrets
 
 A question is RESOURCE[:SEGMENT] ACCESS. RESOURCE is acl, agent, event,
 intention, key, keyring, mesh, node, operator, peering, query, service or
@@ -36,8 +36,8 @@ the names of what it links to.
   -accessor ID         the token with this accessor
   -policy-file FILE    the policy in FILE; may be repeated. Alone, it needs no
                        server
-  -login METHOD        what a login by this auth method would get; what is not
-                       given is empty
+  -login METHOD        what a login by this auth method would get; attributes
+                       that are not given are empty
     -entity-name NAME, -entity-id ID, -account-id ID, -entity-path PATH,
     -entity-tag KEY=VALUE (repeatable), for aws-iam
     -claim NAME=VALUE (repeatable; NAME as in selectors), -group GROUP (the same
@@ -50,12 +50,12 @@ More flags:
                        -policy-file alone)
   -queries FILE        of can and explain: more questions, one a line; - is
                        standard input
-  -engine ENGINE       of can and explain: resolver (our reading of the rules),
-                       server (Consul's own word; does not explain) or both;
+  -engine ENGINE       of can and explain: resolver (evaluates the rules itself),
+                       server (asks Consul; does not explain) or both;
                        server and both need the token itself
   -json                for machines: one object a line
 
-An answer is unknown when rules could not be read that may turn it. When the
+An answer is unknown when rules that could change it could not be read. When the
 engines differ the answer is disagree. A server without ACLs allows everything,
 with a warning.
 
@@ -89,7 +89,7 @@ More: docs/ACL.md`
 
 func aclCommand() cli.Command {
 	return cli.Command{
-		Synopsis: "Say what a Consul token may do, and why",
+		Synopsis: "Report what a Consul token may do, and why",
 		Usage:    "acl can|explain|rules|lint|export [flags] ...",
 		Help:     aclHelp,
 		Run:      runACL,
@@ -112,7 +112,7 @@ func aclVerbs() map[string]func(*flag.FlagSet) aclVerb {
 
 func runACL(ctx context.Context, inv *cli.Invocation) error {
 	if len(inv.Args) == 0 {
-		return exit.Usagef("say what to do: can, explain, rules, lint or export; acl --help tells more")
+		return exit.Usagef("want a subcommand: can, explain, rules, lint or export; see acl --help")
 	}
 	verb, ok := aclVerbs()[inv.Args[0]]
 	if !ok {

@@ -139,7 +139,7 @@ func (q *aclQuestion) warn(inv *cli.Invocation, report *aclrules.Report) {
 	case disabled != nil:
 		fmt.Fprintf(w, "warning: %v: every request is allowed there\n", aclrules.ErrDisabled)
 	case problems != nil && !q.json:
-		fmt.Fprintf(w, "not all could be read:\n  %s\n", strings.ReplaceAll(problems.Error(), "\n", "\n  "))
+		fmt.Fprintf(w, "could not be read:\n  %s\n", strings.ReplaceAll(problems.Error(), "\n", "\n  "))
 		if q.engine == engineResolver && q.shown() {
 			fmt.Fprintln(w, "-engine both asks the server about the token as well")
 		}
@@ -174,7 +174,7 @@ func (q *aclQuestion) parse(inv *cli.Invocation, args []string) ([]aclrules.Quer
 		return nil, &exit.UsageError{Err: err}
 	}
 	if len(queries) == 0 {
-		return nil, exit.Usagef("nothing is asked: want pairs of RESOURCE[:SEGMENT] and ACCESS, such as service:web write")
+		return nil, exit.Usagef("no question: want pairs of RESOURCE[:SEGMENT] and ACCESS, such as service:web write")
 	}
 	return queries, nil
 }

@@ -23,7 +23,7 @@ const defaultInterval = 10 * time.Second
 func aclControllerCommand() cli.Command {
 	var f controllerFlags
 	return cli.Command{
-		Synopsis: "Set Consul's ACLs up for a cluster, and remove what dead tasks left",
+		Synopsis: "Set up Consul's ACLs for a cluster, and clean up after dead tasks",
 		Usage:    "acl-controller [flags]",
 		Help: `
 Runs in a task of the ECS cluster, as an ECS service; one is enough, and of two
@@ -92,7 +92,7 @@ func (f *controllerFlags) declare(fs *flag.FlagSet) {
 // declareOperation declares what no configuration has.
 func (f *controllerFlags) declareOperation(fs *flag.FlagSet) {
 	fs.BoolVar(&f.whole, "trust-whole-account", false, "let every IAM role of the account log in, instead of those of the role path")
-	fs.StringVar(&f.cluster, "cluster", "", "`ARN` of the ECS cluster, outside of a task of it (default the task's)")
+	fs.StringVar(&f.cluster, "cluster", "", "`ARN` of the ECS cluster; required outside of its tasks (default the task's cluster)")
 	fs.StringVar(&f.metricsAddr, "metrics-addr", "", "serve /metrics and /healthz at this `address`, host:port or :port (default not at all)")
 	fs.DurationVar(&f.interval, "interval", defaultInterval, "pause between passes while there is something to do; up to three times as long otherwise")
 }

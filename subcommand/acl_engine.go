@@ -73,7 +73,7 @@ func (q *aclQuestion) byBoth(ctx context.Context, inv *cli.Invocation, queries [
 	allowed, err := q.ask(ctx, queries)
 	switch {
 	case errors.Is(err, aclread.ErrNoAuthorize):
-		fmt.Fprintf(inv.Stderr, "warning: %v: these are the answers of our own reading of the rules\n", err)
+		fmt.Fprintf(inv.Stderr, "warning: %v: the resolver's answers follow\n", err)
 	case err != nil && !consulutil.UnknownToken(err) && !consulutil.ACLsDisabled(err):
 		return nil, nil, plain(err)
 	}
@@ -96,7 +96,7 @@ func plain(err error) error {
 	case errors.As(err, &usage):
 		return err
 	case errors.As(err, &network):
-		err = fmt.Errorf("%w (CONSUL_HTTP_ADDR says where the server is)", err)
+		err = fmt.Errorf("%w (CONSUL_HTTP_ADDR is the server's address)", err)
 	}
 	return &exit.Plain{Err: err}
 }

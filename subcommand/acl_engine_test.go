@@ -44,14 +44,14 @@ func aclEngines(t *testing.T, w *aclWorld) {
 		want reply
 	}{
 		{asked{token: opsSecret, args: "can -engine server service:web write service:api write"}, reply{
-			"deny     service:web write  the server says so\nallow    service:api write  the server says so\n", "", 2}},
-		{asked{token: opsSecret, args: "can -engine server key:app/x write-prefix"}, reply{"allow    key:app/x write-prefix  the server says so\n", "", 0}},
+			"deny     service:web write  decided by the server\nallow    service:api write  decided by the server\n", "", 2}},
+		{asked{token: opsSecret, args: "can -engine server key:app/x write-prefix"}, reply{"allow    key:app/x write-prefix  decided by the server\n", "", 0}},
 		{asked{args: "can -engine server service:web read"}, reply{
-			"deny     service:web read  the server says so\n", "note: CONSUL_HTTP_TOKEN is not set: these are the rights of requests without a token\n", 2}},
+			"deny     service:web read  decided by the server\n", "note: CONSUL_HTTP_TOKEN is not set: these are the rights of requests without a token\n", 2}},
 		// What we cannot read the server knows.
 		{asked{token: opsSecret, args: "can -engine both service:web write service:api write"}, reply{
-			"deny     service:web write  the server says so; our own reading: rules that could not be read may decide otherwise\n" +
-				"allow    service:api write  the server says so; our own reading: rules that could not be read may decide otherwise\n", hidden, 2}},
+			"deny     service:web write  decided by the server; by the resolver: rules that could not be read may decide otherwise\n" +
+				"allow    service:api write  decided by the server; by the resolver: rules that could not be read may decide otherwise\n", hidden, 2}},
 		// What we can read is explained, and compared.
 		{asked{token: w.Token, args: "can -engine both -token-file @ops.token service:web write"}, reply{denied, "", 2}},
 		{asked{token: w.Token, args: "can -engine both -json -token-file @ops.token key:app/ list"}, reply{
@@ -61,7 +61,7 @@ func aclEngines(t *testing.T, w *aclWorld) {
           ` + opsKeys + `
   to deny
           add     key "app/" { policy = "deny" }
-  server  says allow, too
+  server  also decides allow
 `, "", 0}},
 	} {
 		w.want(t, c.a, c.want)
@@ -83,11 +83,11 @@ func aclDisagrees(t *testing.T, w *aclWorld) {
 		replace(r, string(bytes.ReplaceAll(bytes.ReplaceAll(bytes.ReplaceAll(body, []byte("true"), []byte("maybe")), []byte("false"), []byte("true")), []byte("maybe"), []byte("false"))))
 	})
 	w.want(t, asked{address: liar, token: w.Token, args: "can -engine both -token-file @ops.token service:web write"}, reply{
-		"disagree service:web write  OUR READING OF THE RULES SAYS DENY, THE SERVER SAYS ALLOW: do not rely on either\n", "", 3})
+		"disagree service:web write  THE RESOLVER DECIDES DENY, THE SERVER ALLOW: do not rely on either\n", "", 3})
 	w.want(t, asked{address: liar, token: w.Token, args: "can -engine both -token-file @ops.token key:app/ list"}, reply{
-		"disagree key:app/ list  OUR READING OF THE RULES SAYS ALLOW, THE SERVER SAYS DENY: do not rely on either\n", "", 2})
+		"disagree key:app/ list  THE RESOLVER DECIDES ALLOW, THE SERVER DENY: do not rely on either\n", "", 2})
 	w.want(t, asked{address: liar, token: w.Token, args: "explain -engine both -token-file @ops.token key:app/ list"}, reply{
-		"key:app/ list  DISAGREE: OUR READING OF THE RULES SAYS ALLOW, THE SERVER SAYS DENY: do not rely on either\n  wins    key_prefix \"app/\" = write\n          " + opsKeys + "\n", "", 2})
+		"key:app/ list  DISAGREE: THE RESOLVER DECIDES ALLOW, THE SERVER DENY: do not rely on either\n  wins    key_prefix \"app/\" = write\n          " + opsKeys + "\n", "", 2})
 	got := w.ask(t, asked{address: liar, token: w.Token, args: "can -json -engine both -token-file @ops.token key:app/ list"})
 	if !strings.Contains(got.out, `"decision":"disagree"`) || !strings.Contains(got.out, `"server":"deny"`) {
 		t.Errorf("got %+v", got)
@@ -101,7 +101,7 @@ func aclWithoutEndpoint(t *testing.T, w *aclWorld) {
 		replace(r, "Invalid URL path: not a recognized HTTP API endpoint")
 	})
 	w.want(t, asked{address: without, token: w.Token, args: "can -engine both -token-file @ops.token service:web write"}, reply{
-		denied, "warning: ask the server what the token may do: the server has no /v1/internal/acl/authorize: these are the answers of our own reading of the rules\n", 2})
+		denied, "warning: ask the server what the token may do: the server has no /v1/internal/acl/authorize: the resolver's answers follow\n", 2})
 	w.want(t, asked{address: without, token: w.Token, args: "can -engine server -token-file @ops.token service:web write"}, reply{
 		"", "consul-ecs acl: ask the server what the token may do: the server has no /v1/internal/acl/authorize: use -engine resolver\n", 3})
 	broken := w.between(t, func(r *http.Response) { replace(r, "[]") })
@@ -119,7 +119,7 @@ func aclUnreachable(t *testing.T, w *aclWorld) {
 		"can -token-file @ops.token acl read", "can -login m acl read", "explain acl read", "rules", "lint", "export",
 	} {
 		got := w.ask(t, asked{address: closed, token: w.Token, args: args})
-		if got.code != 3 || got.out != "" || !strings.HasSuffix(got.err, "connect: connection refused (CONSUL_HTTP_ADDR says where the server is)\n") {
+		if got.code != 3 || got.out != "" || !strings.HasSuffix(got.err, "connect: connection refused (CONSUL_HTTP_ADDR is the server's address)\n") {
 			t.Errorf("acl %s: %+v", args, got)
 		}
 	}

@@ -56,9 +56,9 @@ func aclJWT(t *testing.T, w *aclWorld) {
 		"can -login people -group admin -group users service:api write":     {reply{"allow    service:api write  by service_prefix \"\" = write, login by auth method \"people\" → binding rule ", "", 0}, `… → role "ops" → policy "ops" line 5`},
 		"can -login people -claim team=Web service:web-sidecar-proxy write": {reply{"allow    service:web-sidecar-proxy write  by service \"web-sidecar-proxy\" = write, login by auth method \"people\" → binding rule ", "", 0}, `… → service identity "web"`},
 		"can -login people -group users service:web read":                   {reply{"deny     service:web read  login by auth method \"people\": no binding rule matches, so the login is denied", "", 2}, ""},
-		"can -login people -claim team=a/b service:web read":                {reply{"deny     service:web read  login by auth method \"people\" → binding rule ", "", 2}, `: bind name "${value.team}" becomes "a/b", which is no name: this rule alone makes the whole login fail`},
-		"can -login people -claim tem=a service:web read":                   {reply{"unknown  service:web read  no rule that could be read applies, and others could not be read", "not all could be read:\n  login by auth method \"people\": it reads no claim as \"tem\", but as values [\"team\"], as lists [\"groups\"]\n", 3}, ""},
-		"can -login persons service:web read":                               {reply{"unknown  service:web read  no rule that could be read applies, and others could not be read", "not all could be read:\n  login by auth method \"persons\": there is no such auth method\n", 3}, ""},
+		"can -login people -claim team=a/b service:web read":                {reply{"deny     service:web read  login by auth method \"people\" → binding rule ", "", 2}, `: bind name "${value.team}" becomes "a/b", which is not a valid name: this rule alone makes the whole login fail`},
+		"can -login people -claim tem=a service:web read":                   {reply{"unknown  service:web read  no rule that could be read applies, and others could not be read", "could not be read:\n  login by auth method \"people\": it reads no claim as \"tem\", but as values [\"team\"], as lists [\"groups\"]\n", 3}, ""},
+		"can -login persons service:web read":                               {reply{"unknown  service:web read  no rule that could be read applies, and others could not be read", "could not be read:\n  login by auth method \"persons\": there is no such auth method\n", 3}, ""},
 	} {
 		got := w.ask(t, asked{token: w.Token, args: args})
 		if !strings.HasPrefix(got.out, want.out) || !strings.HasSuffix(got.out, want.end+"\n") || got.err != want.err || got.code != want.code {
@@ -67,7 +67,7 @@ func aclJWT(t *testing.T, w *aclWorld) {
 	}
 	got := w.ask(t, asked{token: w.Token, args: "lint"})
 	for _, want := range []string{
-		` of people: selector: "value.teem == \"x\"": value.teem is never there, since the auth method does not read it`, ` of people: dangling: role "gone" does not exist: no login gets it`,
+		` of people: selector: "value.teem == \"x\"": value.teem is not mapped by the auth method`, ` of people: dangling: role "gone" does not exist: no login gets it`,
 	} {
 		if !strings.Contains(got.out, want) {
 			t.Errorf("lint does not say %s:\n%s", want, got.out)
@@ -125,9 +125,9 @@ func TestACLForetellsARealLogin(t *testing.T) {
 	if decisions(foretold.out) != decisions(real.out) || decisions(both.out) != decisions(real.out) || !strings.Contains(decisions(real.out), "allow deny") {
 		t.Errorf("foretold %s\nreal     %s\nboth     %s", decisions(foretold.out), decisions(real.out), decisions(both.out))
 	}
-	// Without its tags the same role is nobody.
+	// Without its tags the login of the same role fails.
 	got := w.ask(t, asked{token: w.Token, args: "can -login iam -entity-name Web-Role service:web read"})
-	if want := `: bind name "${entity_tags.` + tag + `}" becomes "", which is no name: this rule alone makes the whole login fail` + "\n"; got.code != 2 || !strings.HasSuffix(got.out, want) {
+	if want := `: bind name "${entity_tags.` + tag + `}" becomes "", which is not a valid name: this rule alone makes the whole login fail` + "\n"; got.code != 2 || !strings.HasSuffix(got.out, want) {
 		t.Errorf("without tags: %+v", got)
 	}
 }

@@ -163,8 +163,8 @@ const (
 	opsKeys      = `token 0b0b0b01… → role "ops" → policy "ops" line 2`
 	denied       = `deny     service:web write  by service "web" = deny, ` + freezeSource + "\n"
 	byNoRule     = "no rule applies: the default policy is deny"
-	hidden       = `not all could be read:
-  token 0b0b0b01… → role "ops": it may not be read: a token with acl:read can read it
+	hidden       = `could not be read:
+  token 0b0b0b01… → role "ops": it is not readable with this token: a token with acl:read can read it
 `
 	hiddenWeb = `unknown  service:web write  rules that could not be read may decide otherwise; so far service "web" = write, token 0b0b0b01… → service identity "web"` + "\n"
 )
@@ -205,18 +205,18 @@ func aclUnknown(t *testing.T, w *aclWorld) {
 	w.want(t, asked{args: "can -token-file @ops.token service:web write"}, reply{hiddenWeb, hidden + "-engine both asks the server about the token as well\n", 3})
 	w.want(t, asked{token: opsSecret, args: "can -json service:web write"}, reply{
 		`{"resource":"service","segment":"web","access":"write","decision":"unknown","rule":"service \"web\" = write","source":"token 0b0b0b01… → service identity \"web\"",` +
-			`"why":"rules that could not be read may decide otherwise","missing":["token 0b0b0b01… → role \"ops\": it may not be read: a token with acl:read can read it"]}` + "\n", "", 3})
+			`"why":"rules that could not be read may decide otherwise","missing":["token 0b0b0b01… → role \"ops\": it is not readable with this token: a token with acl:read can read it"]}` + "\n", "", 3})
 	w.want(t, asked{token: opsSecret, args: "can -accessor 00000000-0000-0000-0000-000000000002 service:web write"}, reply{
 		"unknown  service:web write  no rule that could be read applies, and others could not be read\n",
-		"not all could be read:\n  anonymous token: it may not be read: a token with acl:read can read it\n", 3})
+		"could not be read:\n  anonymous token: it is not readable with this token: a token with acl:read can read it\n", 3})
 	// The reading token is gone: that says nothing of the subject.
 	w.want(t, asked{token: goneSecret, args: "can -accessor " + opsAccessor + " service:web write"}, reply{
 		"unknown  service:web write  no rule that could be read applies, and others could not be read\n",
-		"not all could be read:\n  token 0b0b0b01…: the token that reads, of CONSUL_HTTP_TOKEN or -resolver-token-file, is unknown to the server (wrong, deleted or expired)\n", 3})
+		"could not be read:\n  token 0b0b0b01…: the token that reads, of CONSUL_HTTP_TOKEN or -resolver-token-file, is unknown to the server (wrong, deleted or expired)\n", 3})
 	w.want(t, asked{token: opsSecret, args: "can -login jwt service:web write"}, reply{
 		"unknown  service:web write  no rule that could be read applies, and others could not be read\n",
-		"not all could be read:\n  login by auth method \"jwt\": it may not be read: a token with acl:read can read it\n", 3})
-	w.want(t, asked{token: opsSecret, args: "rules"}, reply{`# MISSING token 0b0b0b01… → role "ops": it may not be read: a token with acl:read can read it
+		"could not be read:\n  login by auth method \"jwt\": it is not readable with this token: a token with acl:read can read it\n", 3})
+	w.want(t, asked{token: opsSecret, args: "rules"}, reply{`# MISSING token 0b0b0b01… → role "ops": it is not readable with this token: a token with acl:read can read it
 
 # token 0b0b0b01… → service identity "web"
 node_prefix "" { policy = "read" }
@@ -229,7 +229,7 @@ service "web" { policy = "write" }
 
 # token 0b0b0b01… → service identity "web"
 service "web-sidecar-proxy" { policy = "write" }
-`, "consul-ecs acl: token 0b0b0b01… → role \"ops\": it may not be read: a token with acl:read can read it\n", 3})
+`, "consul-ecs acl: token 0b0b0b01… → role \"ops\": it is not readable with this token: a token with acl:read can read it\n", 3})
 }
 
 // A token that is not there has no rights.
@@ -250,9 +250,9 @@ func aclRefused(t *testing.T, w *aclWorld) {
 func aclUsage(t *testing.T, w *aclWorld) {
 	w.file(t, "bad.json", `{"version":9}`)
 	for args, want := range map[string]string{
-		"":                                "say what to do: can, explain, rules, lint or export",
+		"":                                "want a subcommand: can, explain, rules, lint or export",
 		"may":                             `unknown subcommand "may": want can, explain, rules, lint or export`,
-		"can":                             "nothing is asked: want pairs of RESOURCE[:SEGMENT] and ACCESS, such as service:web write",
+		"can":                             "no question: want pairs of RESOURCE[:SEGMENT] and ACCESS, such as service:web write",
 		"can service:web":                 `"service:web" has no access`,
 		"can service:web write -json":     `-json: flags come before other words`,
 		"can -x":                          "can: flag provided but not defined: -x",

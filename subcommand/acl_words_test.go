@@ -125,7 +125,7 @@ func aclOffline(t *testing.T, w *aclWorld) {
 		{"can -policy-file @mine.hcl -default-policy allow operator write", reply{"allow    operator write  no rule applies: the default policy is allow\n", "", 0}},
 		{"can -policy-file @mine.hcl -policy-file @broken.hcl key:app/a read", reply{
 			"unknown  key:app/a read  rules that could not be read may decide otherwise; so far key_prefix \"app/\" = read, policy \"@mine.hcl\" line 2\n",
-			"not all could be read:\n  policy \"@broken.hcl\": line 1: key \"a\": policy \"all\": want deny, read, list or write\n", 3}},
+			"could not be read:\n  policy \"@broken.hcl\": line 1: key \"a\": policy \"all\": want deny, read, list or write\n", 3}},
 	} {
 		w.want(t, asked{address: nowhere, args: c.args}, c.want)
 	}
@@ -145,7 +145,7 @@ func aclExports(t *testing.T, w *aclWorld) {
 	w.want(t, asked{address: nowhere, args: "can -from @export.json -accessor " + opsAccessor + " service:web write"}, reply{denied, "", 2})
 	w.want(t, asked{address: nowhere, args: "can -from @export.json -accessor " + nobody + " service:web write"}, reply{"deny     service:web write  token 11111111…: unknown to the server (wrong, deleted or expired)\n", "", 2})
 	w.want(t, asked{address: nowhere, args: "can -from @export.json -login none acl read"}, reply{
-		"unknown  acl read  no rule that could be read applies, and others could not be read\n", "not all could be read:\n  login by auth method \"none\": there is no such auth method\n", 3})
+		"unknown  acl read  no rule that could be read applies, and others could not be read\n", "could not be read:\n  login by auth method \"none\": there is no such auth method\n", 3})
 	for _, args := range []string{"explain -accessor " + opsAccessor + " key:app/ list", "rules -accessor " + opsAccessor, "rules -json -accessor " + opsAccessor} {
 		word, rest, _ := strings.Cut(args, " ")
 		server, file := w.ask(t, asked{token: w.Token, args: args}), w.ask(t, asked{address: nowhere, args: word + " -from @export.json " + rest})
@@ -161,11 +161,11 @@ func aclExports(t *testing.T, w *aclWorld) {
 	w.want(t, asked{address: nowhere, args: "can -from @eu.json -accessor " + opsAccessor + " acl read"}, reply{"allow    acl read  by acl = read, token 0b0b0b01… → policy \"eu\" line 1\n", "", 0})
 	w.want(t, asked{address: nowhere, args: "explain -from @eu.json -datacenter dc1 -accessor " + opsAccessor + " acl read"}, reply{`acl read  UNKNOWN
   because no rule applies, and the default policy is not known: a token with acl:read can read it
-  note    token 0b0b0b01… → policy "eu": it counts in dc2 only, and this is dc1
+  note    token 0b0b0b01… → policy "eu": it applies in dc2 only, and this is dc1
   to allow
           add     acl = "read"
 `, "", 3})
-	w.want(t, asked{token: opsSecret, args: "export"}, reply{"", "consul-ecs acl: export policies: it may not be read: a token with acl:read can read it\n", 3})
+	w.want(t, asked{token: opsSecret, args: "export"}, reply{"", "consul-ecs acl: export policies: it is not readable with this token: a token with acl:read can read it\n", 3})
 }
 
 func aclPrintsRules(t *testing.T, w *aclWorld) {
@@ -177,11 +177,11 @@ key_prefix "app/" { policy = "write" }
 node_prefix "" { policy = "read" }
 
 # token 0b0b0b01… → role "ops" → policy "ops" line 5
-# token 0b0b0b01… → service identity "web" (says read)
+# token 0b0b0b01… → service identity "web" (sets read)
 service_prefix "" { policy = "write" }
 
 # ` + freezeSource + `
-# token 0b0b0b01… → service identity "web" (says write)
+# token 0b0b0b01… → service identity "web" (sets write)
 service "web" { policy = "deny" }
 
 # token 0b0b0b01… → service identity "web"

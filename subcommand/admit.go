@@ -25,7 +25,7 @@ import (
 
 const admitHelp = `
 Reads a plain task definition, puts the containers of the mesh into it, checks the
-result, and prints it. What it prints may be admitted again: nothing changes.
+result, and prints it. Admitting the output again changes nothing.
 
 FILE, or - for standard input, is what aws ecs register-task-definition takes, what
 describe-task-definition prints, a CloudFormation template in JSON or YAML, or a
@@ -37,13 +37,13 @@ input. docs/ADMISSION.md has all annotations, the mesh file, and all codes.
 
 Where there is a Consul token or address, in flags, the environment or the mesh file, or
 with -check, it asks Consul whether the token allows what the task uses there; see
-Permissions in docs/ADMISSION.md. It calls AWS with -register and
--check-iam only. Without these the
-same input gives the same output. The token never becomes part of the output.
+Permissions in docs/ADMISSION.md. It calls AWS with -register and -check-iam only.
+Without these the same input gives the same output. The token never becomes part of the
+output.
 
 Findings go to standard error, a line each: severity code path: message (fix). A
 rejected definition is not printed. Exit codes: 0 admitted, warnings or not; 1 wrong
-call, or no task definition; 2 rejected; 3 undetermined, because Consul did not answer or
+usage, or no task definition; 2 rejected; 3 undetermined, because Consul did not answer or
 rules could not be read; 4 AWS failed.
 
 Example:
@@ -83,7 +83,7 @@ func admitCommand() cli.Command {
 
 func (o *admitOptions) declare(fs *flag.FlagSet) {
 	fs.StringVar(&o.mesh, "config", "", "mesh `file`: the configuration that all tasks share, and settings of the injected containers")
-	fs.StringVar(&o.format, "format", "", "ecs, cfn or containers (default found out from the document)")
+	fs.StringVar(&o.format, "format", "", "ecs, cfn or containers (default: detected from the document)")
 	fs.StringVar(&o.resource, "resource", "", "logical `ID` of the task definition in a CloudFormation template (default the only one)")
 	fs.StringVar(&o.output, "output", outputTask, "what to print: task, or all findings: report as a JSON object, sarif for annotations in CI")
 	fs.BoolFunc("diff", "print what changes instead: unified, or as JSON Patch with -diff=patch", func(s string) error {

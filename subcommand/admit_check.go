@@ -40,11 +40,11 @@ const (
 )
 
 func (c *admitCheck) declare(fs *flag.FlagSet) {
-	fs.StringVar(&c.engine, "check", "", "who decides what the token allows: the `engine` server, resolver, both or none (default both when there is a token or a Consul address, else none)")
+	fs.StringVar(&c.engine, "check", "", "`engine` that decides what the token allows: server, resolver, both or none (default both when there is a token or a Consul address, else none)")
 	fs.StringVar(&c.address, "consul-addr", "", "`address` of Consul (default CONSUL_HTTP_ADDR)")
 	fs.StringVar(&c.tokenFile, "token-file", "", "`file` with the operator's token (default CONSUL_HTTP_TOKEN_FILE, CONSUL_HTTP_TOKEN, or admission.operatorToken of the mesh file)")
 	fs.StringVar(&c.resolverTokenFile, "resolver-token-file", "", "`file` with a token that has acl:read, to read the rules of the operator's token (default that token itself)")
-	fs.BoolVar(&c.unauthenticated, "allow-unauthenticated", false, "admit without a token, and without a check then")
+	fs.BoolVar(&c.unauthenticated, "allow-unauthenticated", false, "admit without a token, and skip the check")
 	fs.BoolVar(&c.anonymous, "anonymous", false, "check the rights of requests without a token when there is none")
 }
 

@@ -55,7 +55,7 @@ func TestAdmitComparesTheLoginOfTheTaskRole(t *testing.T) {
 	if code, stderr := call(withKeys, reader); code != 2 || strings.Count(stderr, "ADM-IAM-RIGHT") != 1 || !strings.Contains(stderr, `would not allow key:app/ read, which the task needs to read keys below the prefix app/ (add key_prefix "app/"`) {
 		t.Errorf("keys: exit %d, stderr %s", code, stderr)
 	}
-	if code, stderr := call(doc, blind); code != 0 || !strings.Contains(stderr, "ADM-IAM-RIGHT-UNKNOWN") || !strings.Contains(stderr, "may not be read") {
+	if code, stderr := call(doc, blind); code != 0 || !strings.Contains(stderr, "ADM-IAM-RIGHT-UNKNOWN") || !strings.Contains(stderr, "not readable with this token") {
 		t.Errorf("without acl:read: exit %d, stderr %s", code, stderr)
 	}
 }

@@ -94,7 +94,7 @@ func TestAdmitChecksTheTaskRole(t *testing.T) {
 		"ECS refuses":    {func(r *iamRole) { r.families = nil }, 0, []string{"info ADM-IAM-SHARED-UNKNOWN", "not authorized"}},
 		"other service":  {func(r *iamRole) { r.tags = serviceTag("api") }, 2, []string{`ADM-IAM-TAG $.taskRoleArn: the task role arn:aws:iam::123456789012:role/consul-ecs/app has "api" as its tag consul.hashicorp.com.service-name, but the service needs app`}},
 		"no tag":         {func(r *iamRole) { r.tags = "" }, 2, []string{`ADM-IAM-TAG`, `has "" as its tag`}},
-		"other path":     {func(r *iamRole) { r.path = "/" }, 2, []string{"ADM-IAM-ROLE", "its path is /, and the auth method takes roles below /consul-ecs/"}},
+		"other path":     {func(r *iamRole) { r.path = "/" }, 2, []string{"ADM-IAM-ROLE", "its path is /, but the auth method trusts roles below /consul-ecs/"}},
 		"may not read":   {func(r *iamRole) { r.decision = "implicitDeny" }, 2, []string{"ADM-IAM-ROLE", "allow it iam:GetRole on itself"}},
 		"anyone":         {func(r *iamRole) { r.trust = `{"Statement": {"Effect": "Allow", "Principal": "*"}}` }, 0, []string{"ADM-IAM-TRUST", "may be assumed by *,"}},
 		"all but one":    {func(r *iamRole) { r.trust = `{"Statement": {"Effect": "Allow", "NotPrincipal": {"AWS": "x"}}}` }, 0, []string{"ADM-IAM-TRUST", "may be assumed by *,"}},

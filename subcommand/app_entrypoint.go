@@ -34,27 +34,27 @@ func appEntrypointCommand() cli.Command {
 Runs the command, the application, as its child. With -await-proxy it first waits
 for the proxy of the same task: the public listener, 127.0.0.1:20000, or without an
 agent http://127.0.0.1:22000/ready, and the local ports of upstreams that the application
-needs at once. ECS need not order the two.
-When mesh-init fails, this command ends with its message and exit code 3, and so
-it does on TERM during the wait.
+needs at once. No dependsOn between the two is needed.
+When mesh-init fails, this command ends with its message and exit code 3, as it does on
+TERM during the wait.
 
-With proxy.namedUpstreams it first adds the names of upstreams, which mesh-init has left
-in upstream-hosts, to /etc/hosts of its container, which needs root.
+With proxy.namedUpstreams it first adds the names of upstreams, which mesh-init wrote to
+upstream-hosts, to /etc/hosts of its container, which needs root.
 
-The first TERM is held back until callers have gone, so that none is refused; then it
+The first TERM is held back until no callers remain, so that none is refused; then it
 goes to the application's process group. Every other signal, a second TERM included,
 reaches the application at once.
 
-By default (-shutdown-delay auto), callers have gone when the public listener of the
+By default (-shutdown-delay auto), no callers remain when the public listener of the
 task's Envoy has seen no new connection and no new request of the mesh for 0.5 s, and
-at least 1.25 s after TERM: so long may it take until callers know what health-sync,
-which gets its TERM at the same time, has written to Consul. Connections that stay open
+not before 1.25 s after TERM, the time that callers may need to learn what health-sync,
+which gets TERM at the same time, has written to Consul. Connections that stay open
 and probes do not count. After 5 s, or a sixth of the stop timeout if that is less, TERM
 is delivered in any case. In a task without a proxy it is delivered at once. Callers
-that come in another way than through the proxy are not seen: give a time for them.
+that bypass the proxy are not seen: set a fixed time for them.
 
-A time does not depend on callers. One that does not end before the container's stop
-timeout is warned about: ECS kills the application before it gets TERM.
+A fixed time does not depend on callers. A warning is logged for one that does not end
+before the container's stop timeout: ECS would kill the application before it gets TERM.
 The exit code is the application's, 128+n when signal n killed it, or 1 when it
 could not be started.
 

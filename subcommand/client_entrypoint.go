@@ -43,8 +43,8 @@ CA certificates and the agent's configuration to the volume, and runs
 On TERM or INT the agent stays until all other containers have stopped, at most
 until 10 s before the stop timeout ends. Then it leaves, and ends as soon as the
 servers at -consul-http-addr have removed its node, after 3 to 4 s when they cannot be
-asked. The token is logged out last, and service-token if health-sync has not done so.
-Every other way out logs the token out too and removes client-token and
+queried. The token is logged out last, and service-token if health-sync has not done so.
+Every other exit logs out the token too and removes client-token and
 client-token.owner; the CA certificates stay.
 
 An agent that dies is taken out of the catalog with its services, unless it has
@@ -60,13 +60,13 @@ Environment (a flag wins):
   CONSUL_PRIMARY_DATACENTER      as -primary-datacenter
   CONSUL_RETRY_JOIN              as -retry-join, separated by commas
   CONSUL_PARTITION               as -partition
-  CONSUL_HTTP_ADDR               as -consul-http-addr; consulHTTPAddr goes before it
+  CONSUL_HTTP_ADDR               as -consul-http-addr; consulHTTPAddr takes precedence
   CONSUL_CACERT_PEM              CA certificate of the servers' RPC; turns TLS on
   CONSUL_HTTPS_CACERT_PEM        CA certificate of -consul-http-addr
   CONSUL_GOSSIP_ENCRYPTION_KEY   key of the gossip encryption
   CONSUL_AGENT_CONFIGURATION     HCL that comes last in the agent's configuration
-  CONSUL_ECS_IGNORE_CONTAINERS   as -ignore-containers, which comes on top
-  CONSUL_ECS_CONFIG_JSON         mesh-init's configuration, if it is at hand: for
+  CONSUL_ECS_IGNORE_CONTAINERS   as -ignore-containers; both apply
+  CONSUL_ECS_CONFIG_JSON         mesh-init's configuration, optional, for
                                  bootstrapDir, consulHTTPAddr, consulCACertFile,
                                  consulLogin (not its method), partition, logs
   ECS_CONTAINER_METADATA_URI_V4  set by ECS
@@ -100,7 +100,7 @@ func (f *clientFlags) declare(fs *flag.FlagSet) {
 	fs.StringVar(&a.Datacenter, "datacenter", "", "`name` of the datacenter (default dc1)")
 	fs.StringVar(&a.PrimaryDatacenter, "primary-datacenter", "", "`name` of the primary datacenter")
 	fs.StringVar(&a.Partition, "partition", "", "admin partition of agent and login (Consul Enterprise)")
-	fs.Func("retry-join", "`address` of a server, or what else consul's retry_join takes; may be given again", appendTo(&a.RetryJoin))
+	fs.Func("retry-join", "`address` of a server, or anything else that consul's retry_join takes; may be given again", appendTo(&a.RetryJoin))
 	fs.StringVar(&a.Address, "bind-addr", "", "`address` of the agent, or a go-sockaddr template (default the task's, from its metadata)")
 	fs.BoolVar(&f.autoEncrypt, "auto-encrypt", true, "with CONSUL_CACERT_PEM, get the agent's certificate from the servers")
 	fs.BoolVar(&a.TokenReplication, "enable-acl-token-replication", false, "set acl.enable_token_replication")

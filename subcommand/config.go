@@ -21,8 +21,8 @@ config schema prints the configuration's JSON Schema (draft-07), for editors.
 
 config validate checks a configuration as mesh-init would, without a task or a
 Consul: it prints every violation and every setting without effect, each with
-its JSON path, and the generation that it took the configuration for: agentless
-with consulServers at its root, else agent. With -json it prints {"valid": ...,
+its JSON path, and the generation that it assumed: agentless with consulServers at
+its root, else agent. With -json it prints {"valid": ...,
 "generation": ..., "violations": [...], "warnings": [...]}. Exit codes: 0 valid,
 warnings or not; 1 not valid or not readable.
 

@@ -16,10 +16,10 @@ import (
 func controllerCommand() cli.Command {
 	var f controllerFlags
 	return cli.Command{
-		Synopsis: "Set Consul up for a cluster without agents, and remove what dead tasks left",
+		Synopsis: "Set up Consul for a cluster without agents, and clean up after dead tasks",
 		Usage:    "controller [flags]",
 		Help: `
-Is acl-controller for tasks that run without a Consul client agent. It registers the
+Does what acl-controller does, for tasks without a Consul client agent. It registers the
 cluster's node, on which all tasks have their services, and creates, and corrects when
 they change, the auth method by which the tasks log in, its binding rules, the policies
 and roles of gateways and the anonymous token's policy. Then it looks for tokens and

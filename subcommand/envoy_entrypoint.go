@@ -30,21 +30,21 @@ func envoyEntrypointCommand() cli.Command {
 		Help: `
 Runs the command, Envoy or consul-dataplane, as its child. When -c or --config-path
 names an envoy-bootstrap.json, or -config-file a consul-dataplane.json, it first waits
-until mesh-init of the same task has written it; ECS need not order the two. When
-mesh-init fails, this command ends with its message and exit code 3, and so it does on
+until mesh-init of the same task has written it; no dependsOn between the two is needed.
+When mesh-init fails, this command ends with its message and exit code 3, as it does on
 TERM during the wait.
 
 In a task without an agent and with proxy.mode direct, mesh-init has also written
 xds-relay.json beside the bootstrap. Then this command serves Envoy's xDS on
-127.0.0.1:8502 and relays it to the Consul servers: it goes to another server when one
-is lost, and presents the token that service-token holds at the moment.
+127.0.0.1:8502 and relays it to the Consul servers: it moves to another server when one
+is lost, and presents the current token in service-token.
 
 On TERM, Envoy drains its inbound listeners and keeps running until the task metadata
 shows every application container as stopped; then the child gets TERM. The same drain
 starts before TERM, as soon as ECS wants the task to stop. Every other signal reaches
 the child at once.
-A gateway's callers come for Envoy itself. On TERM, health-sync makes the gateway
-critical in Consul, and Envoy runs until its callers have gone, by the rule of
+Callers of a gateway call Envoy itself. On TERM, health-sync makes the gateway
+critical in Consul, and Envoy runs until no callers remain, by the rule of
 app-entrypoint -shutdown-delay auto: no new connection for 0.5 s, and at least 1.25 s
 and at most 5 s, or a sixth of the stop timeout if that is less, after TERM.
 
@@ -53,13 +53,12 @@ be started or another program has the relay's port.
 
 The drain needs Envoy's admin address, which is read from the bootstrap named
 by -c or --config-path; below consul-dataplane it is 127.0.0.1:19000. Without it Envoy
-runs on undrained. Add --drain-strategy immediate to Envoy's arguments, or it spreads
-its goodbyes over ten minutes. When metadata cannot be read, Envoy runs until ECS kills
-it.
+is not drained. Add --drain-strategy immediate to Envoy's arguments; otherwise it spreads
+the drain over ten minutes. When metadata cannot be read, Envoy runs until ECS kills it.
 
 Environment:
   ECS_CONTAINER_METADATA_URI_V4  task metadata, set by ECS
-  CONSUL_ECS_IGNORE_CONTAINERS   as -ignore-containers, which comes on top
+  CONSUL_ECS_IGNORE_CONTAINERS   as -ignore-containers; both apply
 
 Examples:
   $ consul-ecs envoy-entrypoint envoy --config-path /consul/envoy-bootstrap.json

@@ -25,8 +25,8 @@ const gcHelp = `
 Finds what dead tasks left in Consul - ACL tokens, services with their proxies,
 nodes - and shows the plan: what would be deleted, on which evidence, and which
 tasks that do not run keep theirs, and why. It does once what acl-controller and
-controller do continuously, and needs none: for clusters that were deleted, or before one has a
-controller.
+controller do continuously, and needs neither: for clusters that were deleted, or that
+have no controller yet.
 
   -plan    shows the plan and changes nothing
   -apply   shows it and then deletes. It takes the locks of the cluster's
@@ -34,12 +34,12 @@ controller.
 
 A task is dead when ECS shows it as STOPPED. One that ECS does not know, by its own
 ID, is dead when it is still unknown a minute later, and its youngest token is five
-minutes old; what has no token, after five minutes. gc waits for that second look,
-and prints how long; -wait 0s leaves such tasks alone. All tasks of a cluster that was
-deleted are unknown; ECS forgets the cluster itself after some time, and then wants
-an empty one of its name. Everything else stays: what runs, drains, or is not clear,
-and what consul-ecs did not make. Nodes go with the last service on them, if their
-serfHealth check is critical.
+minutes old; one without tokens, when it is still unknown after five minutes. gc waits
+for that second look, and prints how long; -wait 0s leaves such tasks alone. All tasks
+of a cluster that was deleted are unknown; once ECS has forgotten the cluster too,
+create an empty one of its name first. Everything else stays: tasks that run or drain,
+doubtful cases, and objects that consul-ecs did not make. Nodes go with the last
+service on them, if their serfHealth check is critical.
 
 The Consul token needs acl = "write" (a plan: "read"), node_prefix "" and
 service_prefix "" "write" (a plan: "read"), and for -apply key_prefix "consul-ecs/"
@@ -49,9 +49,9 @@ for a cluster that was deleted ecs:DescribeClusters.
 With -json one object a line for each cluster: the plan, and with -apply another
 one that has what was deleted and what failed.
 
-Exit status: 0 all was looked at (and deleted); 1 usage; 2 a controller leads, or
-Consul refuses; 3 not all could be looked at or deleted. What was proven is shown,
-and deleted, all the same.
+Exit status: 0 everything was examined (and deleted); 1 usage; 2 a controller leads, or
+Consul refuses; 3 not everything could be examined or deleted. What was proven is shown,
+and deleted, in any case.
 
 Environment:
   CONSUL_HTTP_ADDR, CONSUL_HTTP_TOKEN and the rest of Consul's, CONSUL_CACERT_PEM

@@ -32,20 +32,20 @@ Waits until mesh-init of the same task has registered it, then reads the task me
 twice a second and writes the ECS health of each container in healthSyncContainers to its
 Consul check: passing for HEALTHY, critical for everything else. Only changes are
 written, and a refresh every 10 s; without an update a check turns critical after 30 s.
-Without an agent that takes a session, so Consul 1.21 and a token with session:write on
-the cluster's node; health-sync works without, and logs it.
+Without an agent this takes a session: Consul 1.21 or later, and a token with
+session:write on the cluster's node. health-sync also works without one, and logs that.
 
 With healthSync.startup, a container that serves at service.port is passing, too,
 until its ECS health check has its first result.
 
 On TERM or INT all checks become critical and stay so, then the task's tokens
 are logged out: service-token, and client-token unless client-token.owner
-exists. That file says that client-entrypoint runs the agent: then Envoy uses
-service-token until the application containers have stopped, and health-sync
-logs it out after them, or 12 s before the stop timeout ends. When the container
-consul-client stops before them, both tokens are logged out at once.
+exists. With that file client-entrypoint runs the agent: Envoy uses service-token
+until the application containers have stopped, and health-sync logs it out after
+them, or 12 s before the stop timeout ends. When the container consul-client stops
+before them, both tokens are logged out at once.
 
-A mesh gateway is deregistered on TERM or INT, before its callers have gone, because
+A mesh gateway is deregistered on TERM or INT, while it still has callers, because
 Consul sends them to it whatever its health is. A later run of the container registers
 it again; with login, once mesh-init has written a new token. Its token is logged out
 when Envoy has stopped, after 6 s at most.
@@ -57,12 +57,12 @@ In a task without an agent the checks are in the servers' catalog, and all that 
 in one write. After TERM or INT the task is deregistered there when applications and proxy
 have stopped, 7 s before the stop timeout ends at the latest. With proxy.mode direct, a
 service-token that expires is replaced after 60 to 70 % of its life; the old one is
-logged out 15 s later. consul-dataplane takes no other token, which is warned about. This
-container needs write access to bootstrapDir for that. With CONSUL_HTTP_TOKEN, here and in
+logged out 15 s later. That needs write access to bootstrapDir. consul-dataplane cannot
+change its token: there, a warning is logged. With CONSUL_HTTP_TOKEN, here and in
 mesh-init, nothing logs in or out.
 
 The exit code is 0 when every check was left critical, also when a logout
-failed; 1 for a wrong call or configuration; 3 when mesh-init failed,
+failed; 1 for wrong usage or configuration; 3 when mesh-init failed,
 with its message, when -start-timeout has passed, when the task metadata could not
 be read in 3 minutes or when a check may still be passing.
 
@@ -77,7 +77,7 @@ Environment:
   AWS_REGION                     without an agent: the region of the service's locality,
                                  when the task is registered again
   AWS_REGION and the rest        without an agent: the AWS SDK's, for another login
-  CONSUL_ECS_IGNORE_CONTAINERS   as -ignore-containers, which comes on top
+  CONSUL_ECS_IGNORE_CONTAINERS   as -ignore-containers; both apply
 
 Example:
   $ consul-ecs health-sync -stop-timeout 60s`
@@ -92,7 +92,7 @@ func healthSyncCommand() cli.Command {
 		Flags: func(fs *flag.FlagSet) {
 			stopTimeoutFlag(fs, &stopTimeout)
 			startTimeoutFlag(fs, &limit)
-			fs.StringVar(&ignore, "ignore-containers", "", "comma-separated `names` of containers that are no applications, such as log routers; as for envoy-entrypoint")
+			fs.StringVar(&ignore, "ignore-containers", "", "comma-separated `names` of containers that are not applications, such as log routers; as for envoy-entrypoint")
 		},
 		Run: func(ctx context.Context, inv *cli.Invocation) error {
 			ctx, stop := cli.SignalContext(ctx, syscall.SIGTERM, syscall.SIGINT)

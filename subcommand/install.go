@@ -19,8 +19,8 @@ func installCommand() cli.Command {
 		Usage:    "install -to DIR",
 		Help: `
 Copies this program to DIR/consul-ecs, mode 0755, for containers whose image
-does not hold it. A copy that is being executed is replaced without harm.
-Exit codes: 1 for a wrong call or a directory that cannot be written, 3 when
+does not contain it. A copy that is being executed can be replaced.
+Exit codes: 1 for wrong usage or a directory that cannot be written, 3 when
 copying failed.
 
 Example:

@@ -53,7 +53,7 @@ mesh-init.json there reports progress, success or failure of this task's mesh-in
 envoy-entrypoint, health-sync and app-entrypoint -await-proxy, which wait for it.
 
 A failure or TERM leaves no token and no other file behind. Exit codes: 1 for a wrong
-configuration or volume, 2 when Consul or AWS refuses, 3 when time ran out.
+configuration or volume, 2 when Consul or AWS refuses, 3 after a timeout.
 
 Environment:
   CONSUL_ECS_CONFIG_JSON         the configuration

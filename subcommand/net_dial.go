@@ -21,8 +21,8 @@ func netDialCommand() cli.Command {
 		Usage:    "net-dial [flags] <host>:<port>",
 		Help: `
 Opens a TCP connection and closes it. Exit code 0 when that worked, 2 when it
-did not, with the reason on stderr. Made for ECS health checks in images
-without a shell.
+did not, with the reason on stderr. Intended for ECS health checks in
+images without a shell.
 
 Example:
   $ consul-ecs net-dial 127.0.0.1:20000`,

@@ -12,7 +12,7 @@ import (
 func tokenBrokerCommand() cli.Command {
 	var f brokerFlags
 	return cli.Command{
-		Synopsis: "Give Consul or Vault tokens to ECS tasks that ECS vouches for",
+		Synopsis: "Issue Consul or Vault tokens to tasks that ECS vouches for",
 		Usage:    "token-broker -policies PATTERNS -networks CIDRS [flags]",
 		Help: `
 Runs in a task of the ECS cluster, as an ECS service. A task asks for a token with
@@ -39,8 +39,8 @@ CONSUL_HTTP_TOKEN needs:
   session_prefix "" { policy = "write" }                       (with -store kv)
   acl = "read"                                                 (with -check-policies or -ceiling-policy)
   acl = "write"                                                (with -backend consul-acl)
-Of several brokers of one -name and -store kv one leads; the others redirect to its
--advertise URL.
+Of several brokers with the same -name and -store kv, one leads; the others redirect to
+its -advertise URL.
 
 The audit log has one line of JSON for every transition of a request, without secrets.
 The exit code is 0 after TERM or INT; 1 for a usage error; 2 when Consul refuses the
@@ -91,16 +91,16 @@ func (f *brokerFlags) declare(fs *flag.FlagSet) {
 	fs.BoolVar(&f.tags, "trust-tags", false, "take annotations that the task definition lacks from the task's tags, which anyone with ecs:TagResource can change")
 	fs.IntVar(&f.minPort, "min-port", 1024, "lowest `port` to which a handle is pushed")
 	fs.IntVar(&f.maxPort, "max-port", 65535, "highest `port` to which a handle is pushed")
-	fs.BoolVar(&f.unsealed, "allow-unsealed", false, "push handles that are not sealed to callers without a key, and serve GET /token: who reads the push can redeem it first")
+	fs.BoolVar(&f.unsealed, "allow-unsealed", false, "push handles that are not sealed to callers without a key, and serve GET /token: anyone who reads the push can redeem the handle first")
 	fs.StringVar(&f.proxies, "trusted-proxies", "", "`CIDRs` of proxies before the broker, separated by commas; they name the task last in X-Forwarded-For, or not at all")
 
 	fs.StringVar(&f.listen, "listen", ":8443", "`address` to serve, host:port or :port")
 	fs.StringVar(&f.certFile, "cert-file", "", "`file` of the certificate chain, PEM; read again when it changes")
 	fs.StringVar(&f.keyFile, "key-file", "", "`file` of the certificate's key, PEM")
-	fs.BoolVar(&f.plaintext, "insecure-plaintext", false, "serve without TLS, behind a proxy that has it: tokens pass in clear")
+	fs.BoolVar(&f.plaintext, "insecure-plaintext", false, "serve without TLS, behind a proxy that terminates it: tokens are sent in clear text")
 	fs.StringVar(&f.advertise, "advertise", "", "`URL` under which tasks reach this broker, for the redirects of others (default: others answer 503)")
-	fs.StringVar(&f.name, "name", "default", "`name` that brokers have in common of which one leads")
-	fs.StringVar(&f.store, "store", "kv", "where the tokens that were given are remembered: kv (Consul), or memory for a single broker")
+	fs.StringVar(&f.name, "name", "default", "`name` that brokers share, one of which leads")
+	fs.StringVar(&f.store, "store", "kv", "where issued tokens are recorded: kv (Consul), or memory for a single broker")
 	fs.StringVar(&f.auditFile, "audit-file", "", "`file` to which the audit log is appended (default stdout)")
 
 	fs.StringVar(&f.backend, "backend", backend.ConsulLogin, "consul-login, consul-acl or vault")

@@ -69,7 +69,7 @@ Requests are repeated until -timeout, with the pauses that the broker asks for: 
 does not know the task (404) for one minute, while the broker is busy or unavailable (425,
 429, 5xx, no connection) always. Any other refusal ends the command.
 
-Exit codes: 0 when the token is written, or was revoked after TERM; 1 for a wrong call or
+Exit codes: 0 when the token is written, or was revoked after TERM; 1 for wrong usage or
 configuration; 2 when the broker refuses, or its certificate does not verify; 3 when time
 ran out, or TERM arrived before there was a token.
 
@@ -81,7 +81,7 @@ Environment:
   CONSUL_HTTPS_CACERT_PEM        CA certificates of CONSUL_HTTP_ADDR, as text
   VAULT_ADDR, VAULT_CACERT and VAULT_NAMESPACE
                                  Vault, to renew and revoke
-  CONSUL_ECS_IGNORE_CONTAINERS   as -ignore-containers, which comes on top
+  CONSUL_ECS_IGNORE_CONTAINERS   as -ignore-containers; both apply
 
 Example:
   $ consul-ecs token-receive -stay -broker https://token-broker.internal:8443 \

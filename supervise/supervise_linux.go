@@ -130,7 +130,7 @@ func (p *Process) await() {
 			continue
 		}
 		if p.reap() && !p.reaped {
-			p.log.Error("child vanished: its exit status was taken by someone else", logkey.PID, p.pid)
+			p.log.Error("the child's exit status was lost: it was collected elsewhere", logkey.PID, p.pid)
 			p.setReaped(lostCode)
 		}
 	}

@@ -92,9 +92,9 @@ func (c Checker) readRules(ctx context.Context, at tenancy) (*aclrules.Report, e
 func (a answered) why() string {
 	switch {
 	case a.Decision == aclrules.Disagree && a.Rule == "":
-		return "the server says otherwise than the rules, of which none applies"
+		return "the server's decision differs from the rules, of which none applies"
 	case a.Decision == aclrules.Disagree:
-		return fmt.Sprintf("the server says otherwise than %s, %s", a.Rule, a.Source)
+		return fmt.Sprintf("the server's decision differs from %s, %s", a.Rule, a.Source)
 	case a.Rule != "" && a.Why == "":
 		return fmt.Sprintf("%s, %s", a.Rule, a.Source)
 	}

@@ -84,13 +84,13 @@ func Codes() []admission.Code {
 		{Code: codeAnonymous, Severity: admission.Info, Text: "these are the rights of requests without a token", Fix: ""},
 		{Code: codeDenied, Severity: taskdef.Error, Text: "the token does not allow {query}, needed to {reason}: {why}", Fix: "{fix}"},
 		{Code: codeDisabled, Severity: taskdef.Warn, Text: "the server has no ACLs: every request is allowed there", Fix: "-check none, if that is meant"},
-		{Code: codeDisagree, Severity: taskdef.Error, Text: "the server allows {query}, but the token's rules do not: {why}", Fix: "run consul-ecs acl explain, and have the token's policies looked at"},
+		{Code: codeDisagree, Severity: taskdef.Error, Text: "the server allows {query}, but the token's rules do not: {why}", Fix: "run consul-ecs acl explain, and review the token's policies"},
 		{Code: codeEscalate, Severity: taskdef.Error, Text: "the annotation policies hands out more than the token allows: {excess}", Fix: "leave the policy out, or use a token that has these rights; -resolver-token-file takes a token with acl:read that reads both"},
 		{Code: codeUnknownToken, Severity: taskdef.Error, Text: "the operator's token is refused: {why}", Fix: "use another token"},
 		{Code: codeUnchecked, Severity: taskdef.Warn, Text: "there is no token, and no right was checked", Fix: "give a token, or -check none"},
-		{Code: codeUnknown, Severity: taskdef.Error, Text: "whether the token allows {query} is unknown: {why}", Fix: "{fix}"},
+		{Code: codeUnknown, Severity: taskdef.Error, Text: "cannot determine whether the token allows {query}: {why}", Fix: "{fix}"},
 		{Code: codeUnnamed, Severity: taskdef.Warn, Text: "the name of the service is known at deployment only: no right to register it was checked", Fix: "set the annotation service-name"},
-		{Code: codeNamespace, Severity: taskdef.Error, Text: "the namespace or partition {namespace} needs Consul Enterprise, which the server is not", Fix: "remove it"},
+		{Code: codeNamespace, Severity: taskdef.Error, Text: "the namespace or partition {namespace} needs Consul Enterprise, but the server is the community edition", Fix: "remove it"},
 	}
 }
 

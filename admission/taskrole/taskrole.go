@@ -57,10 +57,10 @@ const ecsTasks = "ecs-tasks.amazonaws.com"
 func Codes() []admission.Code {
 	return []admission.Code{
 		{Code: codeRight, Severity: taskdef.Error, Text: "a login of the task role {role} by the auth method {method} would not allow {query}, which the task needs to {reason}", Fix: "add {policy} to what a binding rule of the method grants"},
-		{Code: codeRightUnknown, Severity: taskdef.Warn, Text: "what a login of the task role {role} by the auth method {method} would allow is unknown: {why}", Fix: "-resolver-token-file takes a token with acl:read, and the controller creates the auth method"},
+		{Code: codeRightUnknown, Severity: taskdef.Warn, Text: "cannot determine what a login of the task role {role} by the auth method {method} would allow: {why}", Fix: "-resolver-token-file takes a token with acl:read, and the controller creates the auth method"},
 		{Code: codeRole, Severity: taskdef.Error, Text: "the task role {role} cannot log in: {why}", Fix: "{fix}"},
 		{Code: codeShared, Severity: taskdef.Warn, Text: "the task role {role} is also that of {others}: tasks of these can log in as this service", Fix: "give each task definition its own role"},
-		{Code: codeSharedUnknown, Severity: admission.Info, Text: "which other families have the task role {role} was not found out: {why}", Fix: "{fix}"},
+		{Code: codeSharedUnknown, Severity: admission.Info, Text: "cannot determine which other families have the task role {role}: {why}", Fix: "{fix}"},
 		{Code: codeTag, Severity: taskdef.Error, Text: "the task role {role} has {got} as its tag {tag}, but the service needs {want}: the login would be for another service, or refused", Fix: "set the tag to {want}, or take the role of that service"},
 		{Code: codeTrust, Severity: taskdef.Warn, Text: "the task role {role} may be assumed by {who}, who can then log in as this service", Fix: "trust only the service ecs-tasks.amazonaws.com"},
 		{Code: codeUnknown, Severity: admission.Info, Text: "the task role {why}: it was not checked", Fix: "{fix}"},
@@ -106,7 +106,7 @@ func (c Checker) Check(ctx context.Context, r *admission.Result) error {
 	c.login(ctx, r, role)
 	allowed, err := c.IAM.Allowed(ctx, role.ARN, "iam:GetRole", role.ARN)
 	if err == nil && !allowed {
-		add(r, codeRole, "role", role.ARN, "why", "it may not read itself, as Consul does in its name", "fix", "allow it iam:GetRole on itself")
+		add(r, codeRole, "role", role.ARN, "why", "it is not allowed to read itself, which Consul does on its behalf", "fix", "allow it iam:GetRole on itself")
 	}
 	return err
 }
@@ -115,7 +115,7 @@ func (c Checker) Check(ctx context.Context, r *admission.Result) error {
 // service or a gateway.
 func (c Checker) identity(r *admission.Result, role awsutil.Role) {
 	if !strings.HasPrefix(role.Path, c.Path) {
-		add(r, codeRole, "role", role.ARN, "why", "its path is "+role.Path+", and the auth method takes roles below "+c.Path,
+		add(r, codeRole, "role", role.ARN, "why", "its path is "+role.Path+", but the auth method trusts roles below "+c.Path,
 			"fix", "create it with the path "+c.Path+", or give that of the auth method as -iam-role-path")
 	}
 	want := func(tag string, values ...string) {

@@ -101,7 +101,7 @@ func TestOtherFamiliesAreUnknownToADefinitionWithoutFamily(t *testing.T) {
 	r := result(t, named, nil)
 	iam := oneRole{role: awsutil.Role{ARN: "app", Path: "/", Trusted: []string{"ecs-tasks.amazonaws.com"}}}
 	err := Checker{IAM: iam, Path: "/", Families: families{}}.Check(t.Context(), r)
-	const want = "which other families have the task role app was not found out: the family of this definition is known at deployment only"
+	const want = "cannot determine which other families have the task role app: the family of this definition is known at deployment only"
 	if err != nil || len(r.Findings) != 1 || r.Findings[0].Message != want || r.Findings[0].Fix != "set Family" {
 		t.Errorf("error %v, findings %v", err, r.Findings)
 	}

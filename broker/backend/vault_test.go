@@ -89,7 +89,7 @@ func TestVaultTokenIsRenewedWithoutTheBroker(t *testing.T) {
 	_, err := task.RenewSelf(t.Context(), token.Secret)
 	wantError(t, err, backend.ErrPrivilege, "renew the Vault token", "expired or was revoked")
 	_, err = task.LookupSelf(t.Context(), token.Secret)
-	wantError(t, err, backend.ErrPrivilege, "look the Vault token up")
+	wantError(t, err, backend.ErrPrivilege, "look up the Vault token")
 	wantGone(t, b, token.Accessor)
 }
 

@@ -89,7 +89,7 @@ func confidential(u *url.URL) bool {
 // method and the body of a 307, but not the bearer for another host.
 func redirect(next *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects || next.Method != via[0].Method || !confidential(next.URL) {
-		return errors.New("the broker redirects to where no token may be sent, or too often")
+		return errors.New("the broker redirects to an address that must not receive a token, or too often")
 	}
 	if bearer := via[0].Header.Get("Authorization"); bearer != "" {
 		next.Header.Set("Authorization", bearer)
@@ -109,7 +109,7 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	text := fmt.Sprintf("%s: the broker answers %d", e.Op, e.Status)
+	text := fmt.Sprintf("%s: the broker answered %d", e.Op, e.Status)
 	if e.Code != "" {
 		text += " (" + e.Code + ")"
 	}

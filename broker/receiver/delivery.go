@@ -218,7 +218,7 @@ func (d *delivery) receive(req *http.Request) (int, error) {
 var (
 	errHeld    = errors.New("the task's token is valid")
 	errLost    = errors.New("the handle of the request was lost")
-	errUnknown = errors.New("the nonce is of no request of this task")
+	errUnknown = errors.New("the nonce does not belong to a request of this task")
 )
 
 // lookup returns the key of a request that waits for its push.

@@ -203,7 +203,7 @@ func TestRefusedRedemptionEndsTheCommandWithItsCause(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.fault = first("POST /v1/unwrap", status(422, ""))
 		err := w.run(t.Context())
-		if _, ok := errors.AsType[*retry.PermanentError](err); !ok || !strings.Contains(err.Error(), "the handle of request r1 was lost: redeem the handle: the broker answers 422 (fault): not now") {
+		if _, ok := errors.AsType[*retry.PermanentError](err); !ok || !strings.Contains(err.Error(), "the handle of request r1 was lost: redeem the handle: the broker answered 422 (fault): not now") {
 			t.Errorf("error %v, want a permanent one with the cause", err)
 		}
 		if n := w.called("POST /v1/token"); n != 1 {

@@ -160,7 +160,7 @@ func TestRefusalsEndTheCommandWithOneMessage(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				w.fault = first("POST /v1/token", status(code, ""))
 				err := w.run(t.Context())
-				want := fmt.Sprintf("obtain a token for task %s: request a token: the broker answers %d (fault): not now, request r0", taskARN, code)
+				want := fmt.Sprintf("obtain a token for task %s: request a token: the broker answered %d (fault): not now, request r0", taskARN, code)
 				if _, ok := errors.AsType[*retry.PermanentError](err); !ok || err.Error() != want {
 					t.Errorf("error %v, want permanent: %s", err, want)
 				}

@@ -172,7 +172,7 @@ func (r *receiver) leave(ended context.Context) {
 		return t.Applications(ignore)
 	})
 	if err != nil {
-		r.Log.Warn("applications are not known to have stopped, revoking the token all the same",
+		r.Log.Warn("cannot confirm that the applications have stopped, revoking the token anyway",
 			logkey.Container, running, logkey.Elapsed, time.Since(start).Round(time.Millisecond))
 	}
 	// A later run of the container must not take over a token that is revoked.

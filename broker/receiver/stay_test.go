@@ -146,7 +146,7 @@ func TestRefusedRotationKeepsTheTokenUntilItExpires(t *testing.T) {
 		w.options.Stay = true
 		time.AfterFunc(time.Minute, func() { refuse.Store(true) })
 		err := w.run(t.Context())
-		if _, ok := errors.AsType[*retry.PermanentError](err); !ok || !strings.Contains(err.Error(), "the broker answers 410") {
+		if _, ok := errors.AsType[*retry.PermanentError](err); !ok || !strings.Contains(err.Error(), "the broker answered 410") {
 			t.Errorf("error %v, want the refusal", err)
 		}
 		if elapsed := time.Since(start); elapsed < w.ttl || elapsed > w.ttl+2*maxPause {

@@ -156,7 +156,7 @@ func TestExportNeedsToReadEverything(t *testing.T) {
 	o := newObjects(t)
 	ordinary := o.token(&api.ACLToken{Description: o.salt})
 	export, err := New(client(t, ordinary.SecretID), "").Export(context.Background())
-	if export != nil || !errors.Is(err, aclrules.ErrUnreadable) || err.Error() != "export policies: it may not be read: a token with acl:read can read it" {
+	if export != nil || !errors.Is(err, aclrules.ErrUnreadable) || err.Error() != "export policies: it is not readable with this token: a token with acl:read can read it" {
 		t.Errorf("got %v, %v", export, err)
 	}
 	if _, err := New(client(t, "11111111-0000-4000-8000-00000000000c"), "").Export(context.Background()); !errors.Is(err, ErrReader) {

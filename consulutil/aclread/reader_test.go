@@ -72,8 +72,8 @@ func TestOrdinaryTokenSeesItsLinksOnly(t *testing.T) {
 	found := resolve(r, aclrules.Subject{Self: true})
 	at := "token " + token.AccessorID[:8] + "… → "
 	want := []string{
-		at + fmt.Sprintf("policy %q: it may not be read: a token with acl:read can read it", p.Name),
-		at + fmt.Sprintf("role %q: it may not be read: a token with acl:read can read it", role.Name),
+		at + fmt.Sprintf("policy %q: it is not readable with this token: a token with acl:read can read it", p.Name),
+		at + fmt.Sprintf("role %q: it is not readable with this token: a token with acl:read can read it", role.Name),
 	}
 	var got []string
 	for _, err := range found.Errors {

@@ -33,9 +33,9 @@ const defaultName = "default"
 // Mistakes in a task's tags, for the log.
 const (
 	// halfPlace does not define where the task is to be.
-	halfPlace = "task has one of the tags for partition and namespace, and needs both"
+	halfPlace = "task has only one of the tags for partition and namespace, want both or none"
 	// badName would be refused by Consul in each pass.
-	badName = "task's tag names a namespace that Consul cannot have: want at most 63 letters, digits and hyphens, not at its ends"
+	badName = "invalid namespace in the task's tag: want at most 63 letters, digits and hyphens, not at its ends"
 )
 
 // namespaces is what is known of the namespaces of running tasks.

@@ -42,7 +42,7 @@ func (c *Cleaner) readECS(ctx context.Context, s *Snapshot) error {
 		_, contradicted := s.Observations[f.ID]
 		switch {
 		case contradicted:
-			s.Observations[f.ID] = Observation{Detail: "ECS both shows the task and does not know it"}
+			s.Observations[f.ID] = Observation{Detail: "ECS lists the task but does not know its ID"}
 		case f.Reason == ecsread.Missing:
 			s.Observations[f.ID] = Observation{Last: ecsread.Missing}
 			missing = true
@@ -101,7 +101,7 @@ func (c *Cleaner) checkStopping(ctx context.Context, s *Snapshot, err error) err
 		}
 	}
 	listErr := c.ECS.List(ctx, c.Cluster.ARN, ecsread.Stopped, func(id string) {
-		replace(id, "ECS lists the task and does not know its ID")
+		replace(id, "ECS lists the task but does not know its ID")
 	})
 	if listErr == nil {
 		return err

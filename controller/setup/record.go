@@ -87,5 +87,5 @@ const (
 	noteFound      = "former role path stays trusted: it was there before this controller; remove it from BoundIAMPrincipalARNs unless it is intended"
 	noteUnreadable = "record of trust cannot be read: no trust is removed until it is corrected or deleted"
 	noteNoACLs     = "ACLs are disabled in Consul: no auth method is created, and only services of dead tasks are removed"
-	noteForeign    = "shared policy has other rules than ours and stays as it is"
+	noteForeign    = "shared policy has different rules and is left unchanged"
 )

@@ -67,7 +67,7 @@ func (s *Setup) writer(ctx context.Context, w Write) (put func() error, modified
 		return putter(w, v, options, nil, acl.TokenUpdate),
 			indexes(v, v.AccessorID, read, acl.TokenRead, func(t *api.ACLToken) uint64 { return t.ModifyIndex })
 	}
-	return func() error { return fmt.Errorf("no way to write a %T", w.Value) }, nil
+	return func() error { return fmt.Errorf("cannot write a %T", w.Value) }, nil
 }
 
 // putFunc creates or updates an object.

@@ -31,7 +31,7 @@ const (
 	Serves = "every task serves again"
 	// NotForNothing: no instance leaves the traffic, and no task ends, without a
 	// reason.
-	NotForNothing = "nothing ends for nothing"
+	NotForNothing = "nothing ends without a cause"
 )
 
 // String describes the violation in a line.

@@ -128,11 +128,11 @@ func TestCheck(t *testing.T) {
 		}), nil},
 
 		"a task ends for nothing": {schedule(), ended(10*s, 20*s, 10*s), []string{
-			"10.00s api-1: nothing ends for nothing: the task ends by itself",
+			"10.00s api-1: nothing ends without a cause: the task ends by itself",
 		}},
 		"out of traffic for nothing": {schedule(endpoint(10*s, 10*s, Metadata)), with(well(), func(o *Observed) {
 			o.Traffic = append(o.Traffic[:3:3], append([]Turn{{15 * s, "api-1", false}, {17 * s, "api-1", true}}, o.Traffic[3:]...)...)
-		}), []string{"15.00s api-1: nothing ends for nothing: Consul ceases to send it traffic"}},
+		}), []string{"15.00s api-1: nothing ends without a cause: Consul ceases to send it traffic"}},
 		"out of traffic since its agent is frozen": {schedule(freeze(10*s, 10*s, "api-1", "consul-client")), with(well(), func(o *Observed) {
 			o.Traffic = append(o.Traffic[:3:3], append([]Turn{{15 * s, "api-1", false}, {17 * s, "api-1", true}}, o.Traffic[3:]...)...)
 		}), nil},
@@ -141,7 +141,7 @@ func TestCheck(t *testing.T) {
 		}), nil},
 		"out of traffic long after that": {schedule(partition(2*s, 10*s, "api-2", All)), with(well(), func(o *Observed) {
 			o.Traffic = append(o.Traffic[:3:3], append([]Turn{{28 * s, "api-1", false}, {29 * s, "api-1", true}}, o.Traffic[3:]...)...)
-		}), []string{"28.00s api-1: nothing ends for nothing: Consul ceases to send it traffic"}},
+		}), []string{"28.00s api-1: nothing ends without a cause: Consul ceases to send it traffic"}},
 		"not back at the end": {schedule(freeze(10*s, 10*s, "api-1", "consul-client")), with(well(), func(o *Observed) { o.Traffic[3].At = 15 * s }), []string{
 			"69.00s api-1: every task serves again: it is not in traffic when all faults are over",
 		}},

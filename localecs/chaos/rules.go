@@ -35,7 +35,7 @@ const (
 	LoginToken What = "the token of a login stays"
 	// LeaveLost: the servers may never learn that the agent of a task which ends in
 	// the window has left, and have it as failed.
-	LeaveLost What = "that its agent has left is lost"
+	LeaveLost What = "the message that its agent leaves is lost"
 )
 
 // Bounds of what costs nothing.

@@ -51,7 +51,7 @@ func (t *Task) OOM(container string) error {
 // the task is to stop already.
 func (t *Task) Interrupt() error {
 	if v := t.View(); v.DesiredStatus == scheduler.StatusStopped {
-		return fmt.Errorf("interrupt task %s: it is to stop already (%s: %s)", t.name, v.StopCode, v.StoppedReason)
+		return fmt.Errorf("interrupt task %s: it is already stopping (%s: %s)", t.name, v.StopCode, v.StoppedReason)
 	}
 	t.Stop(scheduler.StopSpotInterruption, scheduler.SpotReason)
 	return nil

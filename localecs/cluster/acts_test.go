@@ -260,7 +260,7 @@ func TestInterrupt(t *testing.T) {
 	if v.KnownStatus != scheduler.StatusRunning || v.StopCode != "SpotInterruption" || v.StoppedReason != "Your Spot Task was interrupted." {
 		t.Errorf("%s, %s: %s", v.KnownStatus, v.StopCode, v.StoppedReason)
 	}
-	const want = "interrupt task web: it is to stop already (SpotInterruption: Your Spot Task was interrupted.)"
+	const want = "interrupt task web: it is already stopping (SpotInterruption: Your Spot Task was interrupted.)"
 	if err := s.Interrupt(); err == nil || err.Error() != want {
 		t.Errorf("again: %v, want %s", err, want)
 	}

@@ -148,7 +148,7 @@ func (c *Cluster) serve() error {
 	}
 	err := c.serveDNS()
 	if err != nil && c.options.Network == network.Host {
-		c.options.Log.Warn("names of tasks do not resolve", logkey.Error, err)
+		c.options.Log.Warn("task names do not resolve", logkey.Error, err)
 		return nil
 	}
 	return err

@@ -171,8 +171,8 @@ func hostPortsInUse(t *testing.T) {
 	def := &taskdef.TaskDefinition{Family: "second", ContainerDefinitions: []taskdef.Container{
 		listening(helper("b", "run", "0s", "0"), 9001), listening(helper("c", "run", "0s", "0"), 9009), listening(helper("d", "run", "0s", "0"), 9003),
 	}}
-	const want = "port 9001/tcp of container b of task second cannot be had: container a of task first has it\n" +
-		"port 9009/tcp of container c of task second cannot be had: something on this host that listens on 127.0.0.1:9009 has it\n" +
+	const want = "port 9001/tcp of container b of task second is not available: container a of task first has it\n" +
+		"port 9009/tcp of container c of task second is not available: something on this host that listens on 127.0.0.1:9009 has it\n" +
 		"with host networking all tasks share the ports of this host: stop what has it first, or use another containerPort"
 	if _, err := w.Run("second", def); err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
@@ -196,7 +196,7 @@ func hostServicePortInUse(t *testing.T) {
 	_, err = w.StartService(t.Context(), Service{
 		Name: "consul-server", Image: "tools", Args: []string{"/bin/helper", "block"}, Address: "127.42.0.254", Ports: []network.Port{{Number: 8500}},
 	})
-	const want = "port 127.42.0.254:8500/tcp of consul-server cannot be had: something on this host that listens on 127.42.0.254:8500 has it\n" +
+	const want = "port 127.42.0.254:8500/tcp of consul-server is not available: something on this host that listens on 127.42.0.254:8500 has it\n" +
 		"with host networking all tasks share the ports of this host: stop what has it; if that is another localecs, use another subnet"
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
@@ -205,7 +205,7 @@ func hostServicePortInUse(t *testing.T) {
 
 // Another program has the DNS port: all but the names works, and that is logged.
 func hostWithoutDNS(t *testing.T) {
-	const warning = "names of tasks do not resolve: error=\"listen for DNS: listen udp 127.42.0.2:53: bind: address already in use\""
+	const warning = "task names do not resolve: error=\"listen for DNS: listen udp 127.42.0.2:53: bind: address already in use\""
 	for _, taken := range []bool{false, true} {
 		if taken {
 			c, err := net.ListenPacket("udp", "127.42.0.2:53")

@@ -78,7 +78,7 @@ func (c *Cluster) address(s Service) error {
 	}
 	infra := c.fabric.Infra()
 	if ip.String() != s.Address {
-		return fmt.Errorf("address of %s: %q cannot be had; the next one for services in %s is %s", s.Name, s.Address, infra.CIDR, ip)
+		return fmt.Errorf("address of %s: %q is not available; the next one for services in %s is %s", s.Name, s.Address, infra.CIDR, ip)
 	}
 	var errs []error
 	for _, p := range s.Ports {

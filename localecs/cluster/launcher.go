@@ -73,7 +73,7 @@ func (l *launcher) Launch(in controlplane.Launch) {
 	l.mu.Unlock()
 	if !warned {
 		for _, text := range runtime.Unfaithful(in.Definition) {
-			l.log.Warn("task definition asks for what is not emulated", logkey.Path, arn, logkey.Reason, text)
+			l.log.Warn("task definition has settings that are not emulated", logkey.Path, arn, logkey.Reason, text)
 		}
 	}
 	name := l.name(in)

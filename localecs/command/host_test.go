@@ -140,7 +140,7 @@ func TestLesserHostsAreTold(t *testing.T) {
 		full     = "no space left on device: the host lacks room for another namespace; raise sysctl user.max_"
 		filtered = "a seccomp filter is on, as inside a container: run outside of it, or with --privileged"
 		noRight  = "operation not permitted: the host lacks the right to do that; " + filtered
-		around   = "; -network host does without, and says what is lost then"
+		around   = "; -network host does without, and lists what is lost"
 	)
 	w := newWorld(t)
 	for _, tt := range []struct{ host, want string }{

@@ -51,7 +51,7 @@ func TestEndToEndMeshTaskOnTheHostsNetwork(t *testing.T) {
 	// The second api has the ports of the first.
 	scene = variant(t, "- start: [api-1, api-2]\n", onHost)
 	got = call(t, append(append([]string{"run", "-network", "host", "-dir", t.TempDir()}, programs...), scene)...)
-	const want = "step 1: start api-2: port 9090/tcp of container api of task api-2 cannot be had: container api of task api-1 has it"
+	const want = "step 1: start api-2: port 9090/tcp of container api of task api-2 is not available: container api of task api-1 has it"
 	if got.code != 2 || !strings.Contains(got.stdout, want) {
 		t.Errorf("exit %d, want 2 and %q\n%s\n%s", got.code, want, got.stdout, got.stderr)
 	}
@@ -73,7 +73,7 @@ func TestRootlessOnTheHostsNetwork(t *testing.T) {
 		}
 	}
 	// The port of a name server is for privileged users.
-	dns := slices.IndexFunc(lines, func(l line) bool { return strings.Contains(l.raw, "names of tasks do not resolve") })
+	dns := slices.IndexFunc(lines, func(l line) bool { return strings.Contains(l.raw, "task names do not resolve") })
 	if dns < 0 || !strings.Contains(lines[dns].raw, "127.42.0.2:53: bind: permission denied") {
 		t.Errorf("no warning about names in %+v", lines)
 	}

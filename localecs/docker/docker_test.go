@@ -12,7 +12,7 @@ func TestCheckAddress(t *testing.T) {
 			t.Errorf("%q: %v", good, err)
 		}
 	}
-	const want = "the Docker engine at tcp://10.0.0.1:2375: localecs makes the tasks' network itself and has to run on the engine's host, where its address is unix://PATH; or in a container of that engine, as docs/localecs/how-to.md has it"
+	const want = "the Docker engine at tcp://10.0.0.1:2375: localecs makes the tasks' network itself and has to run on the engine's host, where its address is unix://PATH; or in a container of that engine, as docs/localecs/how-to.md shows"
 	if err := CheckAddress("tcp://10.0.0.1:2375"); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

@@ -132,7 +132,7 @@ func (e *Engine) open() error {
 }
 
 // aside is how to use an engine that is not on this machine, or not as root.
-const aside = "in a container of that engine, as docs/localecs/how-to.md has it"
+const aside = "in a container of that engine, as docs/localecs/how-to.md shows"
 
 // CheckAddress reports what is wrong with an engine's address.
 func CheckAddress(address string) error {

@@ -145,7 +145,7 @@ func (l *life) code() int {
 		case r := <-l.results:
 			return int(r.StatusCode)
 		case err := <-l.errs:
-			l.group.engine.lose(fmt.Errorf("the Docker engine does not report any more how containers are: %w", err))
+			l.group.engine.lose(fmt.Errorf("the Docker engine stopped reporting the states of containers: %w", err))
 			return codeKilled
 		case <-ended:
 			ended, late = nil, time.After(l.group.engine.limit)

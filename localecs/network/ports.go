@@ -66,7 +66,7 @@ func (p Port) meets(other Port) bool {
 	return same && (p.Address == other.Address || !p.Address.IsValid() || !other.Address.IsValid())
 }
 
-// Error is a port that cannot be had.
+// Error is a port that is not available.
 type Error struct {
 	Port Port
 	// Owner is the owner that wanted it, Holder the one that has it: an owner's name,
@@ -82,7 +82,7 @@ func (e *Error) Error() string {
 	if e.Holder == "" {
 		why = e.Err.Error()
 	}
-	return fmt.Sprintf("port %s of %s cannot be had: %s", e.Port, e.Owner, why)
+	return fmt.Sprintf("port %s of %s is not available: %s", e.Port, e.Owner, why)
 }
 
 func (e *Error) advice() string {

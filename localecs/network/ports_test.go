@@ -126,11 +126,11 @@ func TestErrorsSayTheWayRoundOnce(t *testing.T) {
 	}{
 		{[]error{nil, nil}, "<nil>"},
 		{[]error{other, nil}, "something else"},
-		{[]error{denied}, "port 80/tcp of web cannot be had: bind: permission denied\n" +
+		{[]error{denied}, "port 80/tcp of web is not available: bind: permission denied\n" +
 			shared + "use ports above net.ipv4.ip_unprivileged_port_start, or give localecs CAP_NET_BIND_SERVICE"},
-		{[]error{held, nil, too, other}, "port 81/tcp of web cannot be had: api has it\nport 82/tcp of web cannot be had: api has it\nsomething else\n" +
+		{[]error{held, nil, too, other}, "port 81/tcp of web is not available: api has it\nport 82/tcp of web is not available: api has it\nsomething else\n" +
 			shared + "stop what has it first, or use another containerPort"},
-		{[]error{server, held}, "port 127.42.0.254:8500/tcp of consul cannot be had: something has it\nport 81/tcp of web cannot be had: api has it\n" +
+		{[]error{server, held}, "port 127.42.0.254:8500/tcp of consul is not available: something has it\nport 81/tcp of web is not available: api has it\n" +
 			shared + "stop what has it; if that is another localecs, use another subnet; stop what has it first, or use another containerPort"},
 	} {
 		err := Join(c.errs...)

@@ -16,7 +16,7 @@ import (
 )
 
 // wayRound is for hosts that cannot give namespaces with links between them.
-const wayRound = "-network host does without, and says what is lost then"
+const wayRound = "-network host does without, and lists what is lost"
 
 // vpc is a namespace that routes, and a namespace per task linked to it.
 type vpc struct {

@@ -28,7 +28,7 @@ task definition DIR/rules: Fargate requires that the ‘privileged’ setting be
 			[]string{
 				`DIR/rules: $.cpuu: unknown key, ignored; did you mean "cpu"?`,
 				"DIR/rules: Health check of container 'a': what follows the first text after CMD-SHELL is ignored. ($.containerDefinitions[0].healthCheck.command: write the whole command as one text; health-check-arguments)",
-				"DIR/rules: $.networkMode: not emulated: localecs' own -network decides, awsvpc unless it says otherwise",
+				"DIR/rules: $.networkMode: not emulated: the -network flag of localecs decides, awsvpc by default",
 				"DIR/rules: $.containerDefinitions[0].privileged: not emulated: the container has no more rights than others",
 			},
 		},

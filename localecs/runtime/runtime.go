@@ -149,7 +149,7 @@ func (r *Runtime) Start(s Spec) (*Container, error) {
 func (r *Runtime) warn(container string, warnings []string) {
 	for _, w := range warnings {
 		if _, known := r.warned.LoadOrStore(w, true); !known {
-			r.log.Warn("containers run with less than they asked for, as here; said once", logkey.Container, container, logkey.Reason, w)
+			r.log.Warn("this host cannot satisfy a container's settings; logged once for each reason", logkey.Container, container, logkey.Reason, w)
 		}
 	}
 }

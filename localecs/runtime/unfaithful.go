@@ -17,7 +17,7 @@ func Unfaithful(def *taskdef.TaskDefinition) []string {
 		}
 	}
 	note(len(def.RequiresCompatibilities) > 0 && !def.IsFargate(), "requiresCompatibilities", "the task runs as on Fargate")
-	note(def.NetworkMode != "" && def.NetworkMode != "awsvpc", "networkMode", "localecs' own -network decides, awsvpc unless it says otherwise")
+	note(def.NetworkMode != "" && def.NetworkMode != "awsvpc", "networkMode", "the -network flag of localecs decides, awsvpc by default")
 	note(def.RuntimePlatform.IsWindows(), "runtimePlatform.operatingSystemFamily", "containers run on Linux")
 	note(def.PIDMode == "host", "pidMode", "each container has its own processes")
 	note(def.IPCMode != "", "ipcMode", "each container has its own IPC namespace")

@@ -25,7 +25,7 @@ func TestDefinitionsAreToldWhatIsNotEmulated(t *testing.T) {
 			"containerDefinitions": [{"name": "a", "image": "i", "linuxParameters": {"capabilities": {"add": ["NET_ADMIN"]}}}]
 		}`, []string{
 			"$.requiresCompatibilities: not emulated: the task runs as on Fargate",
-			"$.networkMode: not emulated: localecs' own -network decides, awsvpc unless it says otherwise",
+			"$.networkMode: not emulated: the -network flag of localecs decides, awsvpc by default",
 			"$.pidMode: not emulated: each container has its own processes",
 		}},
 		"the system": {`{

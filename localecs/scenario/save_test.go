@@ -52,7 +52,7 @@ func TestLoadRefusesOtherFiles(t *testing.T) {
 	for path, want := range map[string]string{
 		dir: "want the directory of a run, such as .localecs/hello-mesh", filepath.Join(dir, "none"): "want the directory of a run",
 		write(t, dir, "a.json", "{"):  "read the timeline: unexpected end of JSON input",
-		write(t, dir, "b.json", "{}"): "it is no timeline of localecs",
+		write(t, dir, "b.json", "{}"): "it is not a timeline of localecs",
 	} {
 		if _, _, err := Load(path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", path, err, want)

@@ -13,7 +13,7 @@ func TestParseRunRefusesWhatCannotBeDrawn(t *testing.T) {
 	for text, want := range map[string]string{
 		`{` + head + `}`: "",
 		`{` + head + `,"requests":{"bucket_seconds":0.1,"answered":[1],"lost":[0],"slowest_ms":[3]},"tasks":[{"name":"a","served":[1,2]}]}`: "",
-		`{}`: "it is no timeline of localecs",
+		`{}`: "it is not a timeline of localecs",
 		`{` + head + `,"seconds":-1,"steps":[{"from":1e300,"to":2}]}`:                                      "3 times in it are not between 0 and 1e+07 s",
 		`{` + head + `,"tasks":[{"name":"a","last_served":-1,"events":[{"at":-1}]}],"events":[{"at":-2}]}`: "3 times in it",
 		`{` + head + `,"requests":{"bucket_seconds":0.1,"answered":[1],"lost":[]}}`:                        "want as many answered as lost",

@@ -85,7 +85,7 @@ func remove(ctx context.Context, c *api.Client, accessor, remedy string) error {
 	return failed(fmt.Sprintf("delete the token with accessor %s", accessor), err, remedy)
 }
 
-var errNotDeleted = errors.New("no such token, by the answer of Consul, but it has one")
+var errNotDeleted = errors.New("Consul answered that there is no such token, but it has it")
 
 // failed is the error of a request to Consul; forbidden is the remedy if it was denied.
 func failed(op string, err error, forbidden string) error {

@@ -142,7 +142,7 @@ func (b *Backend) Lookup(ctx context.Context, accessor string) (backend.Token, b
 	case unknownAccessor(err):
 		return backend.Token{}, false, nil
 	case err != nil:
-		return backend.Token{}, false, failed(fmt.Sprintf("look the Vault token with accessor %s up", accessor), err, remedy)
+		return backend.Token{}, false, failed(fmt.Sprintf("look up the Vault token with accessor %s", accessor), err, remedy)
 	}
 	data := answer.Data
 	return backend.Token{

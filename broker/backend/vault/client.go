@@ -104,7 +104,7 @@ func (c *Client) RevokeSelf(ctx context.Context, token secret.Value) error {
 func (c *Client) LookupSelf(ctx context.Context, token secret.Value) (Lease, error) {
 	answer, err := c.do(ctx, call{method: http.MethodGet, path: "auth/token/lookup-self", token: token})
 	if err != nil {
-		return Lease{}, failed("look the Vault token up", err, "it has expired or was revoked")
+		return Lease{}, failed("look up the Vault token", err, "it has expired or was revoked")
 	}
 	return Lease{seconds(answer.Data.TTL), answer.Data.Renewable}, nil
 }

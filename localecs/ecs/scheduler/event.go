@@ -11,7 +11,7 @@ type Event interface{ event() }
 // PullDone reports that a container's image is there.
 type PullDone struct{ Container string }
 
-// PullFailed reports that a container's image cannot be had. Nothing starts and
+// PullFailed reports that a container's image is not available. Nothing starts and
 // the task stops. Reason gets the prefix "CannotPullContainerError: " unless it
 // has it.
 type PullFailed struct{ Container, Reason string }

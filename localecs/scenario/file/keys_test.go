@@ -35,10 +35,10 @@ func TestParseNamesThePlaceOfEveryMistake(t *testing.T) {
 		"no duration": {"steps:\n- await: {within: soon}\n- await: {within: 60}\n- await: {within: 60s}\n",
 			"line 2, column 19: want a duration such as 60s, got soon\nline 3, column 19: want a duration such as 60s, got 60"},
 		"empty":              {"", "line 1, column 1: the file is empty"},
-		"comments":           {"# only\n", "there is nothing but comments in it"},
+		"comments":           {"# only\n", "it contains only comments"},
 		"two documents":      {"name: x\n---\nname: y\n", "line 3: a second document begins here: want one"},
-		"a task definition":  {`{"family": "web", "containerDefinitions": []}`, "this is a task definition, and no scenario: localecs run takes it as an argument, from a file, not from a pipe"},
-		"a described one":    {`{"taskDefinition": {}}`, "this is a task definition, and no scenario: localecs run takes it as an argument, from a file, not from a pipe"},
+		"a task definition":  {`{"family": "web", "containerDefinitions": []}`, "this is a task definition, not a scenario: localecs run takes it as an argument, from a file, not from a pipe"},
+		"a described one":    {`{"taskDefinition": {}}`, "this is a task definition, not a scenario: localecs run takes it as an argument, from a file, not from a pipe"},
 		"one as YAML":        {"family: web\ncontainerDefinitions: []\n", "this is a task definition, which ECS takes as JSON: `yq -o=json` converts it, and localecs run takes that as it is"},
 		"Windows's encoding": {"name: caf\xe9\n", "line 1, column 10: byte 0xe9 is not UTF-8: save the file as UTF-8"},
 	} {

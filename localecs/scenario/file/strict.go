@@ -44,7 +44,7 @@ func check(data []byte, t reflect.Type, foreign func([]string) string) error {
 	bodies := slices.DeleteFunc(document.Docs, func(d *ast.DocumentNode) bool { return d.Body == nil })
 	switch len(bodies) {
 	case 0:
-		return errors.New("there is nothing but comments in it")
+		return errors.New("it contains only comments")
 	case 1:
 	default:
 		return fmt.Errorf("line %d: a second document begins here: want one", bodies[1].Body.GetToken().Position.Line)

@@ -41,7 +41,7 @@ func TestUnmarshalRefuses(t *testing.T) {
 	t.Parallel()
 	for document, want := range map[string]string{
 		"":                      "line 1, column 1: the file is empty",
-		"# a\n":                 "there is nothing but comments in it",
+		"# a\n":                 "it contains only comments",
 		"open: true\n---\n{}\n": "line 3: a second document begins here: want one",
 		"menu: x\n":             "that is a restaurant",
 		"opne: true\nanimals: {cats: [{nam: Tom}, {age: 5}]}\n": "line 1, column 1: unknown key \"opne\"; did you mean \"open\"?\n" +
