@@ -51,9 +51,9 @@ func BenchmarkServers(b *testing.B) {
 	}
 }
 
-// TestNothingAtRestIsWritten: neither the refresh of checks nor the renewal of a session
+// TestIdleTasksCauseNoWrites: neither the refresh of checks nor the renewal of a session
 // is a write of the servers' log.
-func TestNothingAtRestIsWritten(t *testing.T) {
+func TestIdleTasksCauseNoWrites(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
 	for _, sessions := range []bool{false, true} {

@@ -289,9 +289,9 @@ func raftIndex(t *testing.T, c *testkit.Consul) int {
 	return index
 }
 
-// TestSessionAtRestIsNoWrite: for a minute, with four renewals, the log of the server with
+// TestIdleSessionCausesNoWrite: for a minute, with four renewals, the log of the server with
 // a task grows as that of one without.
-func TestSessionAtRestIsNoWrite(t *testing.T) {
+func TestIdleSessionCausesNoWrite(t *testing.T) {
 	t.Parallel()
 	c, idle := newest(t), newest(t)
 	k := newBoundTask(t, c, "web", sessionRule)

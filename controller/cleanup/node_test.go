@@ -106,9 +106,9 @@ func TestOnlyDeadTasksLeaveTheClusterNode(t *testing.T) {
 	}
 }
 
-// TestClusterNodeAtRest: a pass in which nothing has changed is two reads of Consul, and
+// TestUnchangedClusterNodeTakesTwoReads: a pass in which nothing has changed is two reads of Consul, and
 // none of the node's services.
-func TestClusterNodeAtRest(t *testing.T) {
+func TestUnchangedClusterNodeTakesTwoReads(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withoutAgents)
 	w.ecs.running = []string{task1}

@@ -339,7 +339,7 @@ func tokenLanes(t RecordedTask) []*open {
 		if e.Status == "login" {
 			o.enter(e.At, LaneHeld, false, "accessor "+e.Accessor)
 		} else {
-			o.end(e.At, GlyphExit, "logged out or removed, seen some 0.2 s late,")
+			o.end(e.At, GlyphExit, "logged out or removed, observed about 0.2 s late,")
 		}
 	}
 	return all

@@ -40,7 +40,7 @@ func WriteHTML(w io.Writer, run RecordedRun) error {
 	p.steps("Steps", run.Steps)
 	p.steps("Faults", run.Faults)
 	p.steps("Traffic", run.Phases)
-	p.events("Everything else that was seen", run.Events)
+	p.events("All other events", run.Events)
 	p.requests()
 	p.addf("</section>\n")
 	p.legend()
@@ -284,5 +284,5 @@ func (p *page) legend() {
 			s.Rect(0, 19, 0, 0, "none", "")
 		})
 	}
-	p.addf("</ul><p>Everything is measured; a pointer that rests on a mark shows its exact time. Log-outs are seen some 0.2 s late. An answer counts for a task when it has the task's ID, address or host name in it.</p></section>\n")
+	p.addf("</ul><p>All times are measured; hover over a mark for its exact time. Logouts are observed about 0.2 s late. An answer counts for a task when it has the task's ID, address or host name in it.</p></section>\n")
 }

@@ -111,7 +111,7 @@ func StartPhase(t RecordedTask, lanes []Lane, end float64) (Phase, bool) {
 	p.moment("", "the application is healthy", of.healthy(app.Name))
 	p.moment("", "in traffic", in)
 	p.fact("mesh-init", mesh.Began, mesh.Ended)
-	p.fact("log-in after T0", began, of.when(0, KindToken, "", "login"))
+	p.fact("login after T0", began, of.when(0, KindToken, "", "login"))
 	p.fact("proxy healthy after its start", proxy.Began, of.healthy(proxy.Name))
 	p.fact("application healthy after its start", app.Began, of.healthy(app.Name))
 	p.fact("in traffic after T0", began, in)
@@ -226,7 +226,7 @@ func StartNote(p Phase, l Lane) string {
 	healthy := l.healthyBy(p.To)
 	switch {
 	case l.Sort == SortToken:
-		return "log-in " + p.Since(l.Began)
+		return "login " + p.Since(l.Began)
 	case l.Sort == SortCheck && healthy >= 0:
 		return "passing " + p.Since(healthy)
 	case l.Sort == SortCheck:
@@ -301,7 +301,7 @@ func LifeNote(l Lane) string {
 	i := slices.IndexFunc(l.Marks, func(m Mark) bool { return m.Glyph == GlyphTerm })
 	switch {
 	case l.Began < 0:
-		return "never began"
+		return "never started"
 	case l.Ended < 0:
 		return "still there"
 	case i >= 0:

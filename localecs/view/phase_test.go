@@ -45,7 +45,7 @@ func TestMomentsAreThoseOfTheTwoDiagrams(t *testing.T) {
 			{"T0", "the first container runs", 1}, {"T1", "mesh-init is done", 2}, {"", "the proxy is healthy", 7},
 			{"T2", "the application starts", 7.1}, {"", "the application is healthy", 12}, {"", "in traffic", 12.2},
 		}, Facts: []view.Fact{
-			{"mesh-init", 0.9}, {"log-in after T0", 0.3}, {"proxy healthy after its start", 4.9},
+			{"mesh-init", 0.9}, {"login after T0", 0.3}, {"proxy healthy after its start", 4.9},
 			{"application healthy after its start", 4.9}, {"in traffic after T0", 11.2},
 		}}},
 		{"stop", stop, view.Phase{From: 39.78, To: 45.72, Zero: 40, Moments: []view.Moment{
@@ -109,7 +109,7 @@ func TestNotes(t *testing.T) {
 		"api":                  {"healthy +11.0 s", "gone +2.00 s, exit 0"},
 		"synced":               {"not passing", ""},
 		"in traffic":           {"+11.2 s", "out +0.10 s"},
-		"token services":       {"log-in +0.30 s", "logged out +2.30 s"},
+		"token services":       {"login +0.30 s", "logged out +2.30 s"},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
