@@ -16,7 +16,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/admission"
 	"github.com/meshtask/consul-ecs/admission/permission"
-	"github.com/meshtask/consul-ecs/admission/taskrole"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/secret"
@@ -289,7 +288,7 @@ func printJSON(w io.Writer, v any) error {
 func listAdmission(w io.Writer) error {
 	mutators, validators := admission.Steps()
 	_, err := fmt.Fprintf(w, "%s | %s\n", strings.Join(mutators, " "), strings.Join(validators, " "))
-	for _, c := range slices.Concat(admission.Codes(), admission.TokenCodes(), permission.Codes(), taskrole.Codes()) {
+	for _, c := range slices.Concat(admission.Codes(), admission.TokenCodes(), permission.Codes(), permission.RoleCodes()) {
 		if err == nil {
 			_, err = fmt.Fprintf(w, "%-16s %-8s %s\n", c.Code, c.Severity, c.Text)
 		}

@@ -1,4 +1,4 @@
-package taskrole
+package permission
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 // login compares what a login in the name of the role would get with what the task needs
 // at run time. Nothing logs in: the auth method and its binding rules are read.
-func (c Checker) login(ctx context.Context, r *admission.Result, role awsutil.Role) {
+func (c RoleChecker) login(ctx context.Context, r *admission.Result, role awsutil.Role) {
 	if c.Rights == nil {
 		return
 	}
@@ -19,7 +19,7 @@ func (c Checker) login(ctx context.Context, r *admission.Result, role awsutil.Ro
 		Name: role.Name, ID: role.ID, Account: role.Account, Path: role.Path, Tags: role.Tags,
 	}})
 	if err != nil {
-		add(r, codeRightUnknown, "method", r.Login.Method, "role", role.ARN, "why", err)
+		addRole(r, codeRightUnknown, "method", r.Login.Method, "role", role.ARN, "why", err)
 		return
 	}
 	refused, disabled := rights.Special()
@@ -27,7 +27,7 @@ func (c Checker) login(ctx context.Context, r *admission.Result, role awsutil.Ro
 	case disabled != nil:
 		return
 	case refused != nil:
-		add(r, codeRole, "role", role.ARN, "why", refused, "fix", "correct the tags of the role, or the binding rules of the auth method")
+		addRole(r, codeRole, "role", role.ARN, "why", refused, "fix", "correct the tags of the role, or the binding rules of the auth method")
 		return
 	}
 	var unknown []string
@@ -40,12 +40,12 @@ func (c Checker) login(ctx context.Context, r *admission.Result, role awsutil.Ro
 		case q.Namespace != "" || q.Partition != "":
 			unknown = append(unknown, aclrules.ErrEnterprise.Error())
 		case answer.Decision == aclrules.Denied.String():
-			add(r, codeRight, "method", r.Login.Method, "role", role.ARN, "query", q.Query(), "reason", q.Reason, "policy", strings.ReplaceAll(q.HCL(), "\n", "; "))
+			addRole(r, codeRight, "method", r.Login.Method, "role", role.ARN, "query", q.Query(), "reason", q.Reason, "policy", strings.ReplaceAll(q.HCL(), "\n", "; "))
 		case answer.Decision == aclrules.Unknown.String():
 			unknown = append(unknown, answer.Missing...)
 		}
 	}
 	if len(unknown) > 0 {
-		add(r, codeRightUnknown, "method", r.Login.Method, "role", role.ARN, "why", unknown[0])
+		addRole(r, codeRightUnknown, "method", r.Login.Method, "role", role.ARN, "why", unknown[0])
 	}
 }

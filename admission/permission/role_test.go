@@ -1,4 +1,4 @@
-package taskrole
+package permission
 
 import (
 	"context"
@@ -25,7 +25,7 @@ func (o oneRole) Role(context.Context, string) (awsutil.Role, error) { return o.
 
 func (o oneRole) Allowed(context.Context, string, string, string) (bool, error) { return true, o.err }
 
-func result(t *testing.T, doc string, used map[string]*admission.UseSummary) *admission.Result {
+func resultWithRole(t *testing.T, doc string, used map[string]*admission.UseSummary) *admission.Result {
 	t.Helper()
 	resource := ""
 	if strings.Contains(doc, `"Resources"`) {
@@ -66,9 +66,9 @@ func TestRoleOfOneTask(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := result(t, c.doc, c.used)
+			r := resultWithRole(t, c.doc, c.used)
 			iam := oneRole{role: awsutil.Role{Path: "/consul-ecs/", Tags: c.tags, Trusted: []string{"ecs-tasks.amazonaws.com"}}}
-			err := Checker{IAM: iam, Path: "/consul-ecs/"}.Check(t.Context(), r)
+			err := RoleChecker{IAM: iam, Path: "/consul-ecs/"}.Check(t.Context(), r)
 			var got []string
 			for _, f := range r.Findings {
 				got = append(got, f.Code)
@@ -82,8 +82,8 @@ func TestRoleOfOneTask(t *testing.T) {
 
 func TestNameOfARoleIsNotCalledComputed(t *testing.T) {
 	t.Parallel()
-	r := result(t, `{"TaskRoleArn": "consul-ecs/web", "ContainerDefinitions": []}`, nil)
-	err := Checker{IAM: oneRole{err: errors.New("asked")}}.Check(t.Context(), r)
+	r := resultWithRole(t, `{"TaskRoleArn": "consul-ecs/web", "ContainerDefinitions": []}`, nil)
+	err := RoleChecker{IAM: oneRole{err: errors.New("asked")}}.Check(t.Context(), r)
 	const want = "the task role consul-ecs/web is a name and not an ARN: it was not checked"
 	if err != nil || len(r.Findings) != 1 || r.Findings[0].Message != want || r.Findings[0].Fix != "write the ARN as taskRoleArn" {
 		t.Errorf("error %v, findings %v", err, r.Findings)
@@ -98,9 +98,9 @@ func (families) RoleUsers(context.Context, string) ([]string, error) { return ni
 // The family that is not known yet may be among those that ECS names.
 func TestOtherFamiliesAreUnknownToADefinitionWithoutFamily(t *testing.T) {
 	t.Parallel()
-	r := result(t, named, nil)
+	r := resultWithRole(t, named, nil)
 	iam := oneRole{role: awsutil.Role{ARN: "app", Path: "/", Trusted: []string{"ecs-tasks.amazonaws.com"}}}
-	err := Checker{IAM: iam, Path: "/", Families: families{}}.Check(t.Context(), r)
+	err := RoleChecker{IAM: iam, Path: "/", Families: families{}}.Check(t.Context(), r)
 	const want = "cannot determine which other families have the task role app: the family of this definition is known at deployment only"
 	if err != nil || len(r.Findings) != 1 || r.Findings[0].Message != want || r.Findings[0].Fix != "set Family" {
 		t.Errorf("error %v, findings %v", err, r.Findings)
@@ -109,9 +109,9 @@ func TestOtherFamiliesAreUnknownToADefinitionWithoutFamily(t *testing.T) {
 
 func TestTaskWithoutLoginNeedsNoIAM(t *testing.T) {
 	t.Parallel()
-	r := result(t, named, nil)
+	r := resultWithRole(t, named, nil)
 	r.Login = nil
-	if err := (Checker{IAM: oneRole{err: errors.New("asked")}}).Check(t.Context(), r); err != nil || len(r.Findings) > 0 {
+	if err := (RoleChecker{IAM: oneRole{err: errors.New("asked")}}).Check(t.Context(), r); err != nil || len(r.Findings) > 0 {
 		t.Errorf("error %v, findings %v", err, r.Findings)
 	}
 }
@@ -121,7 +121,7 @@ func TestPageHasTheTableOfTheTaskRole(t *testing.T) {
 	t.Parallel()
 	var table strings.Builder
 	table.WriteString("| Code | Severity | About the task role | What to do |\n|---|---|---|---|\n")
-	for _, c := range Codes() {
+	for _, c := range RoleCodes() {
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", c.Code, c.Severity, c.Text, c.Fix)
 	}
 	page, err := os.ReadFile("../../docs/ADMISSION.md")

@@ -1,4 +1,4 @@
-package taskrole
+package permission
 
 import (
 	"bytes"
@@ -36,24 +36,24 @@ func sharedInTemplate(r *admission.Result) {
 }
 
 // sharedInECS finds the other families whose latest revision has the role.
-func (c Checker) sharedInECS(ctx context.Context, r *admission.Result, role string) {
+func (c RoleChecker) sharedInECS(ctx context.Context, r *admission.Result, role string) {
 	if c.Families == nil {
 		return
 	}
 	own := r.After.Definition.Family
 	if own == "" { // CloudFormation names it, and it may be among those that ECS names
-		add(r, codeSharedUnknown, "role", role, "why", "the family of this definition is known at deployment only", "fix", "set Family")
+		addRole(r, codeSharedUnknown, "role", role, "why", "the family of this definition is known at deployment only", "fix", "set Family")
 		return
 	}
 	families, err := c.Families.RoleUsers(ctx, role)
 	if err != nil {
-		add(r, codeSharedUnknown, "role", role, "why", err, "fix", "allow ecs:ListTaskDefinitionFamilies and ecs:DescribeTaskDefinition")
+		addRole(r, codeSharedUnknown, "role", role, "why", err, "fix", "allow ecs:ListTaskDefinitionFamilies and ecs:DescribeTaskDefinition")
 	}
 	shared(r, role, slices.DeleteFunc(families, func(family string) bool { return family == own }))
 }
 
 func shared(r *admission.Result, role string, others []string) {
 	if len(others) > 0 {
-		add(r, codeShared, "role", role, "others", strings.Join(others, ", "))
+		addRole(r, codeShared, "role", role, "others", strings.Join(others, ", "))
 	}
 }

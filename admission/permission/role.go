@@ -1,4 +1,4 @@
-package taskrole
+package permission
 
 import (
 	"context"
@@ -25,8 +25,8 @@ type Families interface {
 	RoleUsers(ctx context.Context, roleARN string) ([]string, error)
 }
 
-// Checker compares the role of a task with what its login to Consul requires.
-type Checker struct {
+// RoleChecker compares the role of a task with what its login to Consul requires.
+type RoleChecker struct {
 	IAM IAM
 	// Families is nil when ECS is not asked which other families have the role.
 	Families Families
@@ -47,14 +47,14 @@ const (
 	codeSharedUnknown = "ADM-IAM-SHARED-UNKNOWN"
 	codeTag           = "ADM-IAM-TAG"
 	codeTrust         = "ADM-IAM-TRUST"
-	codeUnknown       = "ADM-IAM-UNKNOWN"
+	codeRoleUnknown       = "ADM-IAM-UNKNOWN"
 )
 
 // ecsTasks is the service that starts tasks in the name of their roles.
 const ecsTasks = "ecs-tasks.amazonaws.com"
 
-// Codes returns the rules about the task's role, sorted by code.
-func Codes() []admission.Code {
+// RoleCodes returns the rules about the task's role, sorted by code.
+func RoleCodes() []admission.Code {
 	return []admission.Code{
 		{Code: codeRight, Severity: taskdef.Error, Text: "a login of the task role {role} by the auth method {method} would not allow {query}, which the task needs to {reason}", Fix: "add {policy} to what a binding rule of the method grants"},
 		{Code: codeRightUnknown, Severity: taskdef.Warn, Text: "cannot determine what a login of the task role {role} by the auth method {method} would allow: {why}", Fix: "-resolver-token-file takes a token with acl:read, and the controller creates the auth method"},
@@ -63,19 +63,19 @@ func Codes() []admission.Code {
 		{Code: codeSharedUnknown, Severity: admission.Info, Text: "cannot determine which other families have the task role {role}: {why}", Fix: "{fix}"},
 		{Code: codeTag, Severity: taskdef.Error, Text: "the task role {role} has {got} as its tag {tag}, but the service needs {want}: the login would be for another service, or refused", Fix: "set the tag to {want}, or take the role of that service"},
 		{Code: codeTrust, Severity: taskdef.Warn, Text: "the task role {role} may be assumed by {who}, who can then log in as this service", Fix: "trust only the service ecs-tasks.amazonaws.com"},
-		{Code: codeUnknown, Severity: admission.Info, Text: "the task role {why}: it was not checked", Fix: "{fix}"},
+		{Code: codeRoleUnknown, Severity: admission.Info, Text: "the task role {why}: it was not checked", Fix: "{fix}"},
 	}
 }
 
-func add(r *admission.Result, code string, pairs ...any) {
-	codes := Codes()
+func addRole(r *admission.Result, code string, pairs ...any) {
+	codes := RoleCodes()
 	at := slices.IndexFunc(codes, func(c admission.Code) bool { return c.Code == code })
 	r.Add(codes[at].Finding(r.After.Locate("$.taskRoleArn"), pairs...))
 }
 
 // Check adds findings about the role of an admitted task that logs in to Consul. The
 // error is about IAM that could not be asked.
-func (c Checker) Check(ctx context.Context, r *admission.Result) error {
+func (c RoleChecker) Check(ctx context.Context, r *admission.Result) error {
 	if r.Login == nil {
 		return nil
 	}
@@ -83,19 +83,19 @@ func (c Checker) Check(ctx context.Context, r *admission.Result) error {
 	arn := r.After.Definition.TaskRoleARN
 	switch {
 	case arn == "" && slices.Contains(r.After.Unknown(), r.After.Locate("$.taskRoleArn")):
-		add(r, codeUnknown, "why", "is known at deployment only", "fix", "")
+		addRole(r, codeRoleUnknown, "why", "is known at deployment only", "fix", "")
 		return nil
 	case arn == "":
-		add(r, codeRole, "role", "(absent)", "why", "a task without a task role has no identity in AWS", "fix", "set taskRoleArn")
+		addRole(r, codeRole, "role", "(absent)", "why", "a task without a task role has no identity in AWS", "fix", "set taskRoleArn")
 		return nil
 	case !strings.HasPrefix(arn, "arn:"):
-		add(r, codeUnknown, "why", arn+" is a name and not an ARN", "fix", "write the ARN as taskRoleArn")
+		addRole(r, codeRoleUnknown, "why", arn+" is a name and not an ARN", "fix", "write the ARN as taskRoleArn")
 		return nil
 	}
 	role, err := c.IAM.Role(ctx, arn)
 	switch {
 	case errors.Is(err, awsutil.ErrNoRole):
-		add(r, codeRole, "role", arn, "why", "it does not exist", "fix", "create it, or correct taskRoleArn")
+		addRole(r, codeRole, "role", arn, "why", "it does not exist", "fix", "create it, or correct taskRoleArn")
 		return nil
 	case err != nil:
 		return err
@@ -106,21 +106,21 @@ func (c Checker) Check(ctx context.Context, r *admission.Result) error {
 	c.login(ctx, r, role)
 	allowed, err := c.IAM.Allowed(ctx, role.ARN, "iam:GetRole", role.ARN)
 	if err == nil && !allowed {
-		add(r, codeRole, "role", role.ARN, "why", "it is not allowed to read itself, which Consul does on its behalf", "fix", "allow it iam:GetRole on itself")
+		addRole(r, codeRole, "role", role.ARN, "why", "it is not allowed to read itself, which Consul does on its behalf", "fix", "allow it iam:GetRole on itself")
 	}
 	return err
 }
 
 // identity compares path and tags, by which the auth method and its binding rules know a
 // service or a gateway.
-func (c Checker) identity(r *admission.Result, role awsutil.Role) {
+func (c RoleChecker) identity(r *admission.Result, role awsutil.Role) {
 	if !strings.HasPrefix(role.Path, c.Path) {
-		add(r, codeRole, "role", role.ARN, "why", "its path is "+role.Path+", but the auth method trusts roles below "+c.Path,
+		addRole(r, codeRole, "role", role.ARN, "why", "its path is "+role.Path+", but the auth method trusts roles below "+c.Path,
 			"fix", "create it with the path "+c.Path+", or give that of the auth method as -iam-role-path")
 	}
 	want := func(tag string, values ...string) {
 		if got := role.Tags[tag]; !slices.Contains(values, got) {
-			add(r, codeTag, "role", role.ARN, "tag", tag, "got", strconv.Quote(got), "want", strings.Join(values, " or "))
+			addRole(r, codeTag, "role", role.ARN, "tag", tag, "got", strconv.Quote(got), "want", strings.Join(values, " or "))
 		}
 	}
 	for namespace, used := range r.Usages {
@@ -148,9 +148,9 @@ func (c Checker) identity(r *admission.Result, role awsutil.Role) {
 func trust(r *admission.Result, role awsutil.Role) {
 	others := slices.DeleteFunc(slices.Clone(role.Trusted), func(who string) bool { return who == ecsTasks })
 	if len(others) > 0 {
-		add(r, codeTrust, "role", role.ARN, "who", strings.Join(others, ", "))
+		addRole(r, codeTrust, "role", role.ARN, "who", strings.Join(others, ", "))
 	}
 	if len(others) == len(role.Trusted) && !slices.Contains(others, "*") {
-		add(r, codeRole, "role", role.ARN, "why", "its trust policy does not name "+ecsTasks, "fix", "let this service assume it")
+		addRole(r, codeRole, "role", role.ARN, "why", "its trust policy does not name "+ecsTasks, "fix", "let this service assume it")
 	}
 }
