@@ -43,9 +43,9 @@ func TestCloseWaitsForWhatIsMade(t *testing.T) {
 		if err == nil {
 			leave()
 		}
-		return errors.Is(err, ErrClosed)
+		return errors.Is(err, errClosed)
 	})
-	if _, err := w.Run("late", def); !errors.Is(err, ErrClosed) {
+	if _, err := w.Run("late", def); !errors.Is(err, errClosed) {
 		t.Errorf("what begins now: %v", err)
 	}
 	select {

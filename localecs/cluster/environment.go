@@ -79,7 +79,7 @@ func (e variables) files(c taskdef.Container, store Store) error {
 		if !ok {
 			return fmt.Errorf("no content for %s; add it to the local environment files", f.Value)
 		}
-		parsed, err := ParseFile(text)
+		parsed, err := parseFile(text)
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.Value, err)
 		}

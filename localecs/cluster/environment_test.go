@@ -171,7 +171,7 @@ func TestParseFile(t *testing.T) {
 		"nothing":                 {"", map[string]string{}},
 		"export is part of names": {"export A=1\n", map[string]string{"export A": "1"}},
 	} {
-		got, err := ParseFile(c.text)
+		got, err := parseFile(c.text)
 		if err != nil || !cmp.Equal(got, c.want) {
 			t.Errorf("%s: error %v, difference %s", name, err, cmp.Diff(c.want, got))
 		}
@@ -185,7 +185,7 @@ func FuzzParseFile(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got, err := ParseFile(text)
+		got, err := parseFile(text)
 		if err != nil {
 			if len(text) < 64<<10 {
 				t.Fatalf("%q: %v", text, err)
@@ -199,7 +199,7 @@ func FuzzParseFile(f *testing.F) {
 			}
 			again.WriteString(name + "=" + value + "\r\n")
 		}
-		if second, err := ParseFile(again.String()); err != nil || !cmp.Equal(second, got) {
+		if second, err := parseFile(again.String()); err != nil || !cmp.Equal(second, got) {
 			t.Fatalf("%q: error %v, difference %s", text, err, cmp.Diff(got, second))
 		}
 	})

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// ParseFile reads an environment file. A line is NAME=value, split at the first
+// parseFile reads an environment file. A line is NAME=value, split at the first
 // "=" and taken as it is: no quotes, no trimming, no expansion. Lines that
 // begin with "#", have no "=" or no name are skipped. Of two lines with one
 // name the later wins. The error is about a line of 64 KiB or more.
-func ParseFile(text string) (map[string]string, error) {
+func parseFile(text string) (map[string]string, error) {
 	variables := map[string]string{}
 	lines := bufio.NewScanner(strings.NewReader(text))
 	n := 0

@@ -52,7 +52,7 @@ func (c *Cluster) StartService(ctx context.Context, s Service) (*Running, error)
 	if err != nil {
 		return nil, err
 	}
-	log, err := OpenLog(filepath.Join(c.LogDir(), s.Name+".log"), c.options.Log)
+	log, err := openLog(filepath.Join(c.LogDir(), s.Name+".log"), c.options.Log)
 	if err != nil {
 		return nil, fmt.Errorf("make log of %s: %w", s.Name, err)
 	}

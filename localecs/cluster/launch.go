@@ -66,10 +66,10 @@ func (t *Task) prepare() error {
 	if err != nil {
 		return err
 	}
-	t.ns, t.meter = ns, NewMeter(nil)
+	t.ns, t.meter = ns, newMeter(nil)
 	t.names = TaskNames{Private: ns.PrivateDNSName, Cluster: t.launch.Cluster, Name: t.name, Family: t.def.Family, Service: t.launch.Service}
 	if ns.File() != nil {
-		t.meter = NewMeter(ns.Do)
+		t.meter = newMeter(ns.Do)
 	}
 	t.closers = append(t.closers, ns.Close)
 	o := t.cluster.options
@@ -236,7 +236,7 @@ func (t *Task) makeFiles() error {
 		return fmt.Errorf("make log directory: %w", err)
 	}
 	for _, c := range t.def.ContainerDefinitions {
-		f, err := OpenLog(t.cluster.LogFile(t.name, c.Name), t.cluster.options.Log)
+		f, err := openLog(t.cluster.LogFile(t.name, c.Name), t.cluster.options.Log)
 		if err != nil {
 			return fmt.Errorf("make log of %s: %w", c.Name, err)
 		}

@@ -20,8 +20,8 @@ type LogFile struct {
 	once sync.Once
 }
 
-// OpenLog makes a log, or appends to it. Its errors are written to log.
-func OpenLog(path string, log hclog.Logger) (*LogFile, error) {
+// openLog makes a log, or appends to it. Its errors are written to log.
+func openLog(path string, log hclog.Logger) (*LogFile, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err

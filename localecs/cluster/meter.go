@@ -30,9 +30,9 @@ type Meter struct {
 	answers map[string]*metadata.Stats
 }
 
-// NewMeter makes a task's meter. visit runs a function in the task's network; it is
+// newMeter makes a task's meter. visit runs a function in the task's network; it is
 // nil for a task without its own network.
-func NewMeter(visit func(func() error) error) *Meter {
+func newMeter(visit func(func() error) error) *Meter {
 	return &Meter{visit: visit, samples: map[string]*metadata.Stats{}, answers: map[string]*metadata.Stats{}}
 }
 

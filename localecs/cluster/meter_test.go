@@ -10,7 +10,7 @@ import (
 // Two requests within a second get one answer: a rate over no time is none.
 func TestStatsAreAtLeastASecondApart(t *testing.T) {
 	t.Parallel()
-	m := NewMeter(nil)
+	m := newMeter(nil)
 	start := time.Unix(1000, 0)
 	at := func(after time.Duration, rx uint64) *metadata.Stats {
 		return &metadata.Stats{Read: start.Add(after), Networks: map[string]metadata.NetworkStats{"eth1": {RxBytes: rx}}}

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// ErrClosed means that an operation was to begin after Close.
-var ErrClosed = errors.New("the cluster is closed")
+// errClosed means that an operation was to begin after Close.
+var errClosed = errors.New("the cluster is closed")
 
 // operations counts operations in progress, so that Close can wait for them. The zero
 // value is ready for use.
@@ -21,7 +21,7 @@ func (o *operations) begin() (end func(), err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {
-		return nil, ErrClosed
+		return nil, errClosed
 	}
 	o.inProgress.Add(1)
 	return o.inProgress.Done, nil

@@ -20,7 +20,7 @@ func TestCloseWaitsForOperations(t *testing.T) {
 		}
 		wait, ended := o.close(), false
 		go func() { wait(); ended = true }()
-		if _, err := o.begin(); !errors.Is(err, ErrClosed) {
+		if _, err := o.begin(); !errors.Is(err, errClosed) {
 			t.Errorf("after Close: %v", err)
 		}
 		first()

@@ -9,8 +9,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// ErrEnded means that a service has ended permanently.
-var ErrEnded = errors.New("it has ended")
+// errEnded means that a service has ended permanently.
+var errEnded = errors.New("it has ended")
 
 // Running is a started Service. It may be down for a while; it has ended when
 // its process ended by itself, or Stop was called.
@@ -88,7 +88,7 @@ func (s *Running) Down() (up func() error, err error) {
 		s.end() // by itself, a moment ago
 	}
 	if s.ended {
-		return nil, fmt.Errorf("kill %s: %w", s.spec.Name, ErrEnded)
+		return nil, fmt.Errorf("kill %s: %w", s.spec.Name, errEnded)
 	}
 	s.downs++
 	s.container.Kill()
@@ -125,7 +125,7 @@ func (s *Running) hold(verb string, hold func(*runtime.Container, string) (func(
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
-		return nil, fmt.Errorf("%s %s: %w", verb, s.spec.Name, ErrEnded)
+		return nil, fmt.Errorf("%s %s: %w", verb, s.spec.Name, errEnded)
 	}
 	release, ok := hold(s.container, "")
 	if !ok {

@@ -104,10 +104,10 @@ func TestServiceComesBackWithWhatItHad(t *testing.T) {
 	if !ended(s) {
 		t.Error("it has not ended with the cluster")
 	}
-	if _, err := s.Down(); !errors.Is(err, ErrEnded) {
+	if _, err := s.Down(); !errors.Is(err, errEnded) {
 		t.Errorf("down after the end: %v", err)
 	}
-	if _, err := s.Slow(); !errors.Is(err, ErrEnded) {
+	if _, err := s.Slow(); !errors.Is(err, errEnded) {
 		t.Errorf("slow after the end: %v", err)
 	}
 }

@@ -34,7 +34,7 @@ func variables(given map[string]string) (map[string]string, error) {
 	bin := filepath.Dir(self)
 	values := map[string]string{"bin": bin}
 	for _, name := range []string{"consul", "envoy"} {
-		if path := Find(name, bin); path != "" {
+		if path := find(name, bin); path != "" {
 			values[name] = path
 		}
 	}
@@ -42,9 +42,9 @@ func variables(given map[string]string) (map[string]string, error) {
 	return values, nil
 }
 
-// Find looks for a program in .tools/bin beside the directory of this program and below the working
+// find looks for a program in .tools/bin beside the directory of this program and below the working
 // directory, then in PATH.
-func Find(name, bin string) string {
+func find(name, bin string) string {
 	for _, dir := range []string{filepath.Join(filepath.Dir(bin), ".tools", "bin"), filepath.Join(".tools", "bin")} {
 		if p, err := filepath.EvalSymlinks(filepath.Join(dir, name)); err == nil {
 			if p, err = filepath.Abs(p); err == nil {
@@ -110,10 +110,10 @@ func (f *clusterFlags) warn(inv *cli.Invocation, command, message string, warnin
 	}
 }
 
-// WithoutRoot runs the command again in a user namespace if this process lacks the privileges for
+// withoutRoot runs the command again in a user namespace if this process lacks the privileges for
 // containers and a network mode. done reports whether it has, err is its result. The child inherits
 // the file, if there is one. A Docker engine cannot be used from there.
-func WithoutRoot(inv *cli.Invocation, mode network.Mode, engine string, inherit *os.File) (done bool, err error) {
+func withoutRoot(inv *cli.Invocation, mode network.Mode, engine string, inherit *os.File) (done bool, err error) {
 	if engine != "" {
 		return false, nil // which checks its own needs
 	}
@@ -135,7 +135,7 @@ func WithoutRoot(inv *cli.Invocation, mode network.Mode, engine string, inherit 
 	bin := filepath.Dir(self)
 	code, err := host.Run(host.Options{
 		Args: inv.Line, Stdin: inv.Stdin, Stdout: inv.Stdout, Stderr: inv.Stderr, Log: inv.Log,
-		NewUIDMap: Find("newuidmap", bin), NewGIDMap: Find("newgidmap", bin), Missing: missing, Instead: instead, HostNetwork: mode == network.Host, Inherit: inherit,
+		NewUIDMap: find("newuidmap", bin), NewGIDMap: find("newgidmap", bin), Missing: missing, Instead: instead, HostNetwork: mode == network.Host, Inherit: inherit,
 	})
 	switch {
 	case err != nil:

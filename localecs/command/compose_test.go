@@ -23,7 +23,7 @@ type composeEnding struct {
 }
 
 func callCompose(env map[string]string, args ...string) composeEnding {
-	app := cli.App{Name: "localecs", Commands: map[string]cli.Command{"compose": composeCommand(), "endpoints": Endpoints(), "pause": Pause()}}
+	app := cli.App{Name: "localecs", Commands: map[string]cli.Command{"compose": composeCommand(), "endpoints": endpoints(), "pause": pause()}}
 	var stdout, stderr bytes.Buffer
 	code := cli.Main(app, args, func(name string) string { return env[name] }, strings.NewReader(""), &stdout, &stderr)
 	return composeEnding{code, stdout.String(), stderr.String()}

@@ -48,7 +48,7 @@ type result struct {
 func call(t testing.TB, args ...string) result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	code := cli.Main(App(), args, func(string) string { return "" }, strings.NewReader(""), &stdout, &stderr)
+	code := cli.Main(app(), args, func(string) string { return "" }, strings.NewReader(""), &stdout, &stderr)
 	return result{code, stdout.String(), stderr.String()}
 }
 

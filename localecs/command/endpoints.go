@@ -35,8 +35,8 @@ type endpointsFlags struct {
 	within                  time.Duration
 }
 
-// Endpoints is `localecs endpoints`.
-func Endpoints() cli.Command {
+// endpoints is `localecs endpoints`.
+func endpoints() cli.Command {
 	f := &endpointsFlags{}
 	return cli.Command{
 		Synopsis: "Serve task metadata, credentials, STS, IAM and ECS to a compose project",
@@ -230,8 +230,8 @@ func (f *endpointsFlags) listenAll(handlers map[string]http.Handler) (closeAll f
 	return closeAll, nil
 }
 
-// Pause is `localecs pause`.
-func Pause() cli.Command {
+// pause is `localecs pause`.
+func pause() cli.Command {
 	return cli.Command{
 		Synopsis: "Pause container: hold a task's network namespace until SIGTERM",
 		Usage:    "pause",

@@ -147,7 +147,7 @@ func TestPauseEndsWhenItIsAsked(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- Pause().Run(ctx, &cli.Invocation{}) }()
+	go func() { ended <- pause().Run(ctx, &cli.Invocation{}) }()
 	select {
 	case err := <-ended:
 		t.Fatalf("it has ended: %v", err)

@@ -24,7 +24,7 @@ func TestEveryCommandIsListedForMachines(t *testing.T) {
 	}
 	_, chapter, _ := strings.Cut(string(page), "### Every command for machines\n")
 	chapter, _, _ = strings.Cut(chapter, "\n## ")
-	for name, command := range App().Commands {
+	for name, command := range app().Commands {
 		fs := flag.NewFlagSet(name, flag.ContinueOnError)
 		if command.Flags != nil {
 			command.Flags(fs)

@@ -9,13 +9,13 @@ import (
 
 // Main runs the localecs command that args names and returns the exit code.
 func Main(args []string) int {
-	return cli.Main(App(), args, os.Getenv, os.Stdin, os.Stdout, os.Stderr)
+	return cli.Main(app(), args, os.Getenv, os.Stdin, os.Stdout, os.Stderr)
 }
 
-// App is localecs with its commands.
-func App() cli.App {
+// app is localecs with its commands.
+func app() cli.App {
 	commands := map[string]cli.Command{
-		"compose": composeCommand(), "endpoints": Endpoints(), "pause": Pause(),
+		"compose": composeCommand(), "endpoints": endpoints(), "pause": pause(),
 		"run": runCommand(), "schema": schemaCommand(), "serve": serveCommand(), "timeline": timelineCommand(),
 	}
 	maps.Copy(commands, Commands())

@@ -25,9 +25,9 @@ const (
 	patience = 2 * time.Second
 )
 
-// Watch returns a context that is canceled when out cannot be written, and the writer to use in its
+// watch returns a context that is canceled when out cannot be written, and the writer to use in its
 // place.
-func Watch(ctx context.Context, out io.Writer) (context.Context, *Writer) {
+func watch(ctx context.Context, out io.Writer) (context.Context, *Writer) {
 	// Otherwise the first write after "| head" would kill this process like kill -9.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -102,7 +102,7 @@ func TestWatchEndsWithoutReader(t *testing.T) {
 	t.Parallel()
 	reader, pipe := io.Pipe()
 	reader.Close()
-	ctx, out := Watch(t.Context(), pipe)
+	ctx, out := watch(t.Context(), pipe)
 	if _, err := out.Write([]byte("x\n")); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("error %v", err)
 	}

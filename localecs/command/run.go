@@ -164,7 +164,7 @@ func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 	defer closeAll(jobs)
 	ctx, stop := cli.SignalContext(ctx, ends()...)
 	defer stop()
-	ctx, out := Watch(ctx, inv.Stdout)
+	ctx, out := watch(ctx, inv.Stdout)
 	follow, release, err := f.follower(ctx, inv, out)
 	if err != nil {
 		return err
@@ -192,7 +192,7 @@ func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 // with -check, or if a child in a user namespace has run it.
 func (f *runFlags) ready(inv *cli.Invocation, warnings []string, err error) (goOn bool, _ error) {
 	if err == nil && !f.check {
-		if done, err := WithoutRoot(inv, f.network, f.docker, nil); done || err != nil {
+		if done, err := withoutRoot(inv, f.network, f.docker, nil); done || err != nil {
 			return false, err // the child has printed the warnings
 		}
 	}
@@ -284,7 +284,7 @@ func (f *runFlags) jobs(paths []string) (jobs []job, warnings []string, err erro
 func (f *runFlags) load(path string, values map[string]string) (*file.Scenario, *scenario.Plan, []string, error) {
 	scene, err := file.Load(path)
 	if err != nil {
-		return nil, nil, nil, Hint(path, err)
+		return nil, nil, nil, hint(path, err)
 	}
 	plan, warnings, err := scenario.Prepare(scene, values, f.network)
 	if err == nil && f.docker == "" { // the engine may have other images

@@ -181,7 +181,7 @@ func (f *serveFlags) serve(ctx context.Context, inv *cli.Invocation) error {
 
 // until serves until the context ends or no task can run any more.
 func (f *serveFlags) until(ctx context.Context, inv *cli.Invocation, options control.APIOptions) error {
-	ctx, out := Watch(ctx, inv.Stdout)
+	ctx, out := watch(ctx, inv.Stdout)
 	server, err := control.Open(options)
 	if err != nil {
 		return err
@@ -252,7 +252,7 @@ func (f *serveFlags) open(inv *cli.Invocation) (listener net.Listener, done bool
 		return listener, false, err
 	}
 	if host.Inside() {
-		if _, err := WithoutRoot(inv, f.network, f.docker, nil); err != nil {
+		if _, err := withoutRoot(inv, f.network, f.docker, nil); err != nil {
 			return nil, false, err
 		}
 		inherited := host.Inherited()
@@ -269,7 +269,7 @@ func (f *serveFlags) open(inv *cli.Invocation) (listener net.Listener, done bool
 		return nil, false, err
 	}
 	defer pass.Close()
-	if done, err = WithoutRoot(inv, f.network, f.docker, pass); done || err != nil {
+	if done, err = withoutRoot(inv, f.network, f.docker, pass); done || err != nil {
 		listener.Close()
 	}
 	return listener, done, err

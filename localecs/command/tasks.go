@@ -31,9 +31,9 @@ func (f *runFlags) runTasks(ctx context.Context, inv *cli.Invocation, paths []st
 	}
 	defer dir.Close()
 	stderr := inv.Stderr
-	ctx, stop, release := Twice(ctx, func() { go f.stopping(stderr) }, ends()...) // which may block
+	ctx, stop, release := twice(ctx, func() { go f.stopping(stderr) }, ends()...) // which may block
 	defer release()
-	ctx, out := Watch(ctx, inv.Stdout)
+	ctx, out := watch(ctx, inv.Stdout)
 	follow, giveBack, err := f.follower(ctx, inv, out)
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (f *Flags) Definitions(args, scenarioOnly []string) ([]string, error) {
 	case len(found) == 0 && f.given && len(args) > 0 && isPipe(args[0]):
 		return nil, fmt.Errorf("%s is a pipe: task definitions are read more than once, so write it to a file", args[0])
 	case len(found) == 0 && f.given && len(args) > 0:
-		return nil, Hint(args[0], fmt.Errorf("-image, -entrypoint, -cmd, -secret, -environment-file and -images are for task definitions, which %s is not: set them in the scenario's file", args[0]))
+		return nil, hint(args[0], fmt.Errorf("-image, -entrypoint, -cmd, -secret, -environment-file and -images are for task definitions, which %s is not: set them in the scenario's file", args[0]))
 	case len(found) == 0:
 		return nil, nil
 	case len(found) < len(args):
@@ -172,9 +172,9 @@ func isPipe(path string) bool {
 	return err == nil && st.Mode()&fs.ModeNamedPipe != 0
 }
 
-// Hint explains why a directory without a scenario cannot run if it has task
+// hint explains why a directory without a scenario cannot run if it has task
 // definitions.
-func Hint(path string, err error) error {
+func hint(path string, err error) error {
 	names, _ := filepath.Glob(filepath.Join(path, "*.json"))
 	var found []string
 	for _, name := range names {
@@ -192,8 +192,8 @@ func Hint(path string, err error) error {
 // group, and so does a terminal if this process is a child in a user namespace.
 const together = 500 * time.Millisecond
 
-// Twice calls notify and closes stop at the first of the signals, and ends the context at the next.
-func Twice(parent context.Context, notify func(), ends ...os.Signal) (ctx context.Context, stop <-chan struct{}, release func()) {
+// twice calls notify and closes stop at the first of the signals, and ends the context at the next.
+func twice(parent context.Context, notify func(), ends ...os.Signal) (ctx context.Context, stop <-chan struct{}, release func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals, asked := make(chan os.Signal, 2), make(chan struct{})
 	signal.Notify(signals, ends...)

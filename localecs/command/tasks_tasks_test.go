@@ -103,15 +103,15 @@ func TestDirectoriesOfDefinitionsGetAHint(t *testing.T) {
 	t.Parallel()
 	fault := errors.New("there is no scenario.yaml in DIR")
 	dir := files(t, map[string]string{"a.json": definition, "b.json": definition, "package.json": "{}"})
-	got := Hint(dir, fault)
+	got := hint(dir, fault)
 	want := "there is no scenario.yaml in DIR; its task definitions run with: localecs run DIR/a.json DIR/b.json"
 	if !errors.Is(got, fault) || strings.ReplaceAll(got.Error(), dir, "DIR") != want {
 		t.Errorf("got %v", got)
 	}
-	if got := Hint(t.TempDir(), fault); got != fault {
+	if got := hint(t.TempDir(), fault); got != fault {
 		t.Errorf("got %v", got)
 	}
-	if got := Hint(dir, nil); got != nil {
+	if got := hint(dir, nil); got != nil {
 		t.Errorf("got %v", got)
 	}
 }
@@ -119,7 +119,7 @@ func TestDirectoriesOfDefinitionsGetAHint(t *testing.T) {
 // Signals that come together are one: timeout(1) sends two.
 func TestTheSecondSignalIsAnotherOne(t *testing.T) {
 	called := make(chan struct{})
-	ctx, stop, release := Twice(t.Context(), func() { close(called) }, syscall.SIGUSR1)
+	ctx, stop, release := twice(t.Context(), func() { close(called) }, syscall.SIGUSR1)
 	defer release()
 	send := func() {
 		if err := syscall.Kill(os.Getpid(), syscall.SIGUSR1); err != nil {

@@ -38,7 +38,7 @@ func callWith(t *testing.T, stdin string, args ...string) result {
 		return f
 	}
 	in, out, said := file("stdin", stdin), file("stdout", ""), file("stderr", "")
-	code := cli.Main(App(), args, func(string) string { return "" }, in, out, said)
+	code := cli.Main(app(), args, func(string) string { return "" }, in, out, said)
 	text := func(f *os.File) string {
 		data, err := os.ReadFile(f.Name())
 		if err != nil {

@@ -196,7 +196,7 @@ func (b *builder) healthCheck(h *taskdef.HealthCheck) *HealthCheck {
 // environment returns the container's variables and those of ECS's agent. The engine sets HOSTNAME.
 func (b *builder) environment(t FileTask, c taskdef.Container) map[string]string {
 	agent := cluster.Agent{
-		Host: network.MetadataIP, EndpointID: EndpointID(t.Name, c.Name), Region: b.Region,
+		Host: network.MetadataIP, EndpointID: endpointID(t.Name, c.Name), Region: b.Region,
 	}
 	if t.Definition.TaskRoleARN != "" {
 		agent.CredentialsID = t.Name

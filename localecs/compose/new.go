@@ -56,9 +56,9 @@ type Options struct {
 	StartInterval bool
 }
 
-// EndpointID is the last part of a container's metadata URIs. It is the same for
+// endpointID is the last part of a container's metadata URIs. It is the same for
 // every run, since it stands in the file.
-func EndpointID(task, container string) string { return task + "." + container }
+func endpointID(task, container string) string { return task + "." + container }
 
 // NewFile returns the file. The error has all mistakes.
 func NewFile(o Options) (File, error) {

@@ -148,7 +148,7 @@ func (t *task) begin(id string, cluster cluster.ClusterFacts) {
 	t.view = scheduler.View{PullStartedAt: t.holder.StartedAt, PullStoppedAt: t.holder.StartedAt}
 	t.facts = cluster.Task(id, t.Definition, t.holder.addressing(cluster.Account.Region))
 	for name, f := range t.facts.Containers {
-		f.EndpointID = EndpointID(t.Name, name)
+		f.EndpointID = endpointID(t.Name, name)
 		t.facts.Containers[name] = f
 	}
 }

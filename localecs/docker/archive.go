@@ -35,9 +35,9 @@ type summed struct {
 	sum   string // hexadecimal
 }
 
-// NewArchive reads everything once. binds are all files, libraries included, and no directories; name is
-// "repository" or "repository:tag" for the engine, and the ID does not hang on it.
-func NewArchive(name string, i runtime.Image, binds []runtime.Bind, labels map[string]string) (*Archive, error) {
+// newArchive reads everything once. binds are all files, libraries included, and no directories; name is
+// "repository" or "repository:tag" for the engine, and the ID does not depend on it.
+func newArchive(name string, i runtime.Image, binds []runtime.Bind, labels map[string]string) (*Archive, error) {
 	a := &Archive{name: name}
 	c := specs.Image{
 		Created: &time.Time{}, Platform: specs.Platform{Architecture: goruntime.GOARCH, OS: "linux"},

@@ -65,7 +65,7 @@ func untar(t *testing.T, b []byte) (list []string, files map[string][]byte) {
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	i, binds := sample(t)
-	a, err := NewArchive("localecs/web:latest", i, binds, map[string]string{"made": "here"})
+	a, err := newArchive("localecs/web:latest", i, binds, map[string]string{"made": "here"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,15 +121,15 @@ func TestIDIsTheContents(t *testing.T) {
 	t.Parallel()
 	i, binds := sample(t)
 	j, others := sample(t)
-	a, errA := NewArchive("a", i, binds, nil)
-	b, errB := NewArchive("b", j, others, nil)
+	a, errA := newArchive("a", i, binds, nil)
+	b, errB := newArchive("b", j, others, nil)
 	if errA != nil || errB != nil || a.ID != b.ID {
 		t.Fatalf("%v, %v: %s and %s", errA, errB, a.ID, b.ID)
 	}
 	if err := os.WriteFile(binds[0].Source, []byte("other"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if c, err := NewArchive("a", i, binds, nil); err != nil || c.ID == a.ID {
+	if c, err := newArchive("a", i, binds, nil); err != nil || c.ID == a.ID {
 		t.Errorf("%v: still %s", err, a.ID)
 	}
 	if err := a.Write(io.Discard); err == nil {
@@ -138,7 +138,7 @@ func TestIDIsTheContents(t *testing.T) {
 	if err := os.Remove(binds[0].Source); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewArchive("a", i, binds, nil); !errors.Is(err, os.ErrNotExist) {
+	if _, err := newArchive("a", i, binds, nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file is not there: %v", err)
 	}
 }

@@ -36,7 +36,7 @@ func (l *life) Attach(ctx context.Context, s runtime.Session) (code int, err err
 	if err != nil {
 		return runtime.CodeFailed, runtime.ErrEnded
 	}
-	attached, err := Hijack(calls, l.group.engine.limit, func() (types.HijackedResponse, error) {
+	attached, err := hijack(calls, l.group.engine.limit, func() (types.HijackedResponse, error) {
 		return api.ContainerExecAttach(calls, created.ID, container.ExecAttachOptions{Tty: s.Terminal})
 	})
 	if err != nil {
@@ -67,9 +67,9 @@ func (l *life) Attach(ctx context.Context, s runtime.Session) (code int, err err
 	case text == "":
 		return code, nil
 	case strings.Contains(text, "no such file or directory"), strings.Contains(text, "executable file not found"):
-		return runtime.CodeNotFound, Cause(errors.New(text))
+		return runtime.CodeNotFound, cause(errors.New(text))
 	}
-	return runtime.CodeNotExecutable, Cause(errors.New(text))
+	return runtime.CodeNotExecutable, cause(errors.New(text))
 }
 
 // carryInput copies what the process reads. Where the file has no deadlines, that

@@ -10,9 +10,9 @@ import (
 	"github.com/docker/docker/client"
 )
 
-// NewClient returns a client of the engine at an address. Every call fails when its
-// answer has not started within the limit; Hijack is for those that are not HTTP.
-func NewClient(address string, limit time.Duration) (*client.Client, error) {
+// newClient returns a client of the engine at an address. Every call fails when its
+// answer has not started within the limit; hijack is for those that are not HTTP.
+func newClient(address string, limit time.Duration) (*client.Client, error) {
 	transport := &http.Transport{MaxIdleConns: 6, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: limit}
 	return client.NewClientWithOpts(
 		client.WithHTTPClient(&http.Client{Transport: transport, CheckRedirect: client.CheckRedirect}),
@@ -20,9 +20,9 @@ func NewClient(address string, limit time.Duration) (*client.Client, error) {
 	)
 }
 
-// Hijack makes a call whose connection becomes a stream, and gives it up after the
+// hijack makes a call whose connection becomes a stream, and gives it up after the
 // limit or when ctx ends.
-func Hijack(ctx context.Context, limit time.Duration, call func() (types.HijackedResponse, error)) (types.HijackedResponse, error) {
+func hijack(ctx context.Context, limit time.Duration, call func() (types.HijackedResponse, error)) (types.HijackedResponse, error) {
 	type result struct {
 		types.HijackedResponse
 		err error

@@ -23,7 +23,7 @@ func TestEveryCallHasALimit(t *testing.T) {
 	}
 	defer l.Close()
 	const limit = 10 * time.Millisecond
-	api, err := NewClient("unix://"+socket, limit)
+	api, err := newClient("unix://"+socket, limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestEveryCallHasALimit(t *testing.T) {
 	if _, err := api.ContainerInspect(t.Context(), "id"); err == nil || !strings.Contains(err.Error(), "timeout awaiting response headers") {
 		t.Errorf("inspect: %v", err)
 	}
-	_, err = Hijack(t.Context(), limit, func() (types.HijackedResponse, error) {
+	_, err = hijack(t.Context(), limit, func() (types.HijackedResponse, error) {
 		return api.ContainerAttach(t.Context(), "id", container.AttachOptions{Stream: true})
 	})
 	if !errors.Is(err, context.DeadlineExceeded) {

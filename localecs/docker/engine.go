@@ -82,7 +82,7 @@ func Open(o Options) (*Engine, error) {
 	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
 		return nil, err
 	}
-	api, err := NewClient(o.Address, answerLimit)
+	api, err := newClient(o.Address, answerLimit)
 	if err != nil {
 		return nil, fmt.Errorf("ask the Docker engine at %s: %w", o.Address, err)
 	}
@@ -97,7 +97,7 @@ func newEngine(o Options, api *client.Client) *Engine {
 	lost, stop := context.WithCancelCause(context.Background())
 	return &Engine{
 		options: o, api: api, run: strings.ToLower(rand.Text()[:12]),
-		limit: answerLimit, Store: NewStore(api, o.Images, o.Log), pauses: map[uint64]*pause{},
+		limit: answerLimit, Store: newStore(api, o.Images, o.Log), pauses: map[uint64]*pause{},
 		stop: stop, lost: lost.Done(), cause: func() error { return context.Cause(lost) },
 	}
 }
@@ -117,11 +117,11 @@ func (e *Engine) open() error {
 	if _, err := e.api.Ping(first); err != nil {
 		return unreachable(e.options.Address, err)
 	}
-	if err := Sweep(ctx, e.api, labelDir+"="+e.options.Dir); err != nil {
+	if err := sweep(ctx, e.api, labelDir+"="+e.options.Dir); err != nil {
 		return fmt.Errorf("remove what an earlier run has left in the Docker engine: %w", err)
 	}
 	var err error
-	if e.watcher, err = Watch(e.options.Address, labelRun+"="+e.run); err != nil {
+	if e.watcher, err = watch(e.options.Address, labelRun+"="+e.run); err != nil {
 		return err
 	}
 	go func() {
@@ -174,7 +174,7 @@ func (e *Engine) Close() error {
 	if !first {
 		return nil
 	}
-	err := Sweep(context.Background(), e.api, labelRun+"="+e.run)
+	err := sweep(context.Background(), e.api, labelRun+"="+e.run)
 	if err != nil {
 		err = fmt.Errorf("remove containers from the Docker engine: %w", err)
 	}

@@ -22,8 +22,8 @@ func Error(err error) error {
 	return err
 }
 
-// Cause is why a container could not be started, in the words of the system.
-func Cause(err error) error {
+// cause is why a container could not be started, in the words of the system.
+func cause(err error) error {
 	text := err.Error()
 	for _, before := range []string{"unable to start container process: ", "starting container process caused: "} {
 		if _, after, ok := strings.Cut(text, before); ok {

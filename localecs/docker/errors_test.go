@@ -13,7 +13,7 @@ func TestCause(t *testing.T) {
 		"Error response from daemon: unable to find user x: no matching entries in passwd file":                                                                                                                     "unable to find user x: no matching entries in passwd file",
 		"something else": "something else",
 	} {
-		if got := Cause(errors.New(text)).Error(); got != want {
+		if got := cause(errors.New(text)).Error(); got != want {
 			t.Errorf("%s\n     is %s\nwant %s", text, got, want)
 		}
 	}

@@ -67,7 +67,7 @@ func (l *life) signal(engines int, s syscall.Signal, group bool) {
 	e.mu.Lock()
 	level := e.level
 	e.mu.Unlock()
-	pid, pidfd := OpenProcess(l.id, engines, level)
+	pid, pidfd := openProcess(l.id, engines, level)
 	if pidfd == nil {
 		return
 	}

@@ -35,11 +35,11 @@ func (e *Engine) Namespace(owner, hostname string) (*os.File, error) {
 	}
 	ns, err := e.network(ctx, id)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("find a pause container's network: %w", err), Remove(ctx, e.api, id))
+		return nil, errors.Join(fmt.Errorf("find a pause container's network: %w", err), remove(ctx, e.api, id))
 	}
 	inode, err := inodeOf(ns)
 	if err != nil {
-		return nil, errors.Join(err, ns.Close(), Remove(ctx, e.api, id))
+		return nil, errors.Join(err, ns.Close(), remove(ctx, e.api, id))
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -64,7 +64,7 @@ func (e *Engine) startPause(ctx context.Context, owner, hostname string) (id str
 		return "", err
 	}
 	if err := e.api.ContainerStart(ctx, created.ID, container.StartOptions{}); err != nil {
-		return "", errors.Join(err, Remove(ctx, e.api, created.ID))
+		return "", errors.Join(err, remove(ctx, e.api, created.ID))
 	}
 	return created.ID, nil
 }
@@ -138,7 +138,7 @@ func (g *group) Close() error {
 	delete(g.engine.pauses, g.inode)
 	g.engine.mu.Unlock()
 	ctx := context.Background()
-	errs := []error{Remove(ctx, g.engine.api, g.pause.id)}
+	errs := []error{remove(ctx, g.engine.api, g.pause.id)}
 	for name := range g.volumes {
 		errs = append(errs, g.engine.api.VolumeRemove(ctx, name, true))
 	}

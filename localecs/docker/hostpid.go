@@ -69,9 +69,9 @@ func Level(container string, engines int) (pid, level int, err error) {
 	return 0, 0, fmt.Errorf("process %d of the Docker engine is not on this machine, or cannot be seen: it runs in a virtual machine or elsewhere", engines)
 }
 
-// OpenProcess opens a process of a container that the engine knows by a number. The
+// openProcess opens a process of a container that the engine knows by a number. The
 // file is its pidfd, non-blocking; nil when it has ended.
-func OpenProcess(container string, engines, level int) (int, *os.File) {
+func openProcess(container string, engines, level int) (int, *os.File) {
 	candidates := members(container)
 	// Most often the engine's numbers are ours.
 	if i := slices.Index(candidates, engines); level == 0 && i >= 0 {

@@ -42,9 +42,9 @@ type pulled struct {
 	image runtime.Image
 }
 
-// NewStore returns the images of an engine. The defined ones, by name, are made of
+// newStore returns the images of an engine. The defined ones, by name, are made of
 // programs of this host.
-func NewStore(api *client.Client, defined map[string]runtime.Image, log hclog.Logger) *Store {
+func newStore(api *client.Client, defined map[string]runtime.Image, log hclog.Logger) *Store {
 	return &Store{api: api, defined: defined, log: log, flights: map[string]*flight{}}
 }
 
@@ -100,9 +100,9 @@ func defaults(name string, found engineimage.InspectResponse) runtime.Image {
 	return i
 }
 
-// IsDir reports whether a path is a directory, which may have all that a machine
+// isDir reports whether a path is a directory, which may have all that a machine
 // has: directories are mounted into containers and are in no image.
-func IsDir(path string) bool {
+func isDir(path string) bool {
 	st, err := os.Stat(path)
 	return err == nil && st.IsDir()
 }
@@ -114,8 +114,8 @@ func (s *Store) Make(ctx context.Context, i runtime.Image) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	binds = slices.DeleteFunc(binds, func(b runtime.Bind) bool { return IsDir(b.Source) })
-	a, err := NewArchive(repository(i.Name), i, binds, map[string]string{label: i.Name})
+	binds = slices.DeleteFunc(binds, func(b runtime.Bind) bool { return isDir(b.Source) })
+	a, err := newArchive(repository(i.Name), i, binds, map[string]string{label: i.Name})
 	if err != nil {
 		return "", err
 	}

@@ -48,7 +48,7 @@ func (g *group) live(ctx context.Context, id string, s runtime.Spec) (*life, err
 	api := g.engine.api
 	l := &life{group: g, id: id, name: s.Name, written: make(chan struct{})}
 	var err error
-	l.attached, err = Hijack(ctx, g.engine.limit, func() (types.HijackedResponse, error) {
+	l.attached, err = hijack(ctx, g.engine.limit, func() (types.HijackedResponse, error) {
 		return api.ContainerAttach(ctx, id, container.AttachOptions{Stream: true, Stdout: true, Stderr: true})
 	})
 	if err != nil {
@@ -80,7 +80,7 @@ func (l *life) find(ctx context.Context) error {
 	e.mu.Unlock()
 	pid := 0
 	if state.State.Pid != 0 {
-		pid, l.pidfd = OpenProcess(l.id, state.State.Pid, level)
+		pid, l.pidfd = openProcess(l.id, state.State.Pid, level)
 	}
 	l.started = moment(state.State.StartedAt, time.Time{})
 	if l.pidfd != nil {
@@ -133,7 +133,7 @@ func (l *life) Wait() runtime.Exit {
 	case <-time.After(outputGrace):
 	}
 	l.close()
-	l.group.removals.Go(func() { _ = Remove(ctx, e.api, l.id) }) // what stays, Close or the next run finds
+	l.group.removals.Go(func() { _ = remove(ctx, e.api, l.id) }) // what stays, Close or the next run finds
 	return exit
 }
 

@@ -37,7 +37,7 @@ func newRegistry(t *testing.T) *registry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Store = NewStore(api, nil, hclog.New(&hclog.LoggerOptions{Output: &r.log, DisableTime: true}))
+	r.Store = newStore(api, nil, hclog.New(&hclog.LoggerOptions{Output: &r.log, DisableTime: true}))
 	return r
 }
 

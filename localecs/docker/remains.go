@@ -34,8 +34,8 @@ type Watcher struct {
 	err  error         // of its end
 }
 
-// Watch starts a watcher of what has the label in the engine at the address.
-func Watch(address, label string) (*Watcher, error) {
+// watch starts a watcher of what has the label in the engine at the address.
+func watch(address, label string) (*Watcher, error) {
 	cmd := exec.Command(host.SelfExe)
 	cmd.Args = []string{argv0Watcher, address, label}
 	cmd.Env = []string{}
@@ -90,7 +90,7 @@ func removeRemains(args []string) int {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for {
-		err := Sweep(ctx, api, label)
+		err := sweep(ctx, api, label)
 		switch {
 		case err == nil:
 			return 0
@@ -105,8 +105,8 @@ func removeRemains(args []string) int {
 
 const atOnce = 8
 
-// Sweep removes containers and volumes with a label.
-func Sweep(ctx context.Context, api *client.Client, label string) error {
+// sweep removes containers and volumes with a label.
+func sweep(ctx context.Context, api *client.Client, label string) error {
 	with := filters.NewArgs(filters.Arg("label", label))
 	list, err := api.ContainerList(ctx, container.ListOptions{All: true, Filters: with})
 	if err != nil {
@@ -118,7 +118,7 @@ func Sweep(ctx context.Context, api *client.Client, label string) error {
 	for i, c := range list {
 		room <- struct{}{}
 		removing.Go(func() {
-			errs[i] = Remove(ctx, api, c.ID)
+			errs[i] = remove(ctx, api, c.ID)
 			<-room
 		})
 	}
@@ -139,8 +139,8 @@ func Sweep(ctx context.Context, api *client.Client, label string) error {
 // another process does, or before it has noticed the container's end.
 const removal = 100
 
-// Remove kills and removes a container, and waits a minute at most until it is gone.
-func Remove(ctx context.Context, api *client.Client, id string) error {
+// remove kills and removes a container, and waits a minute at most until it is gone.
+func remove(ctx context.Context, api *client.Client, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for tries := 0; ; tries++ {

@@ -37,7 +37,7 @@ func (g *group) Start(ctx context.Context, s runtime.Spec) (*runtime.Container, 
 		c, err = g.start(ctx, g.engine.lower(s))
 	}
 	if err != nil {
-		return nil, &runtime.StartError{Container: s.Name, Err: Cause(err)}
+		return nil, &runtime.StartError{Container: s.Name, Err: cause(err)}
 	}
 	return c, nil
 }
@@ -71,7 +71,7 @@ func (g *group) start(ctx context.Context, s runtime.Spec) (*runtime.Container, 
 	}
 	l, err := g.live(ctx, id, s)
 	if err != nil {
-		return nil, errors.Join(err, Remove(context.WithoutCancel(ctx), g.engine.api, id))
+		return nil, errors.Join(err, remove(context.WithoutCancel(ctx), g.engine.api, id))
 	}
 	c := runtime.NewContainer(l.processes, l, l.started, nil)
 	g.engine.running.Go(c.Watch)
@@ -158,7 +158,7 @@ func (g *group) mounts(s runtime.Spec, number string) ([]mount.Mount, error) {
 		mounts = append(mounts, m)
 	}
 	for target, source := range s.Image.Files {
-		if IsDir(source) {
+		if isDir(source) {
 			add(mount.Mount{Type: mount.TypeBind, Source: source, Target: path.Clean(target), ReadOnly: true})
 		}
 	}

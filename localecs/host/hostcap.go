@@ -54,7 +54,7 @@ func SysPtrace() Cap   { return Cap{"CAP_SYS_PTRACE", unix.CAP_SYS_PTRACE} }
 func SysResource() Cap { return Cap{"CAP_SYS_RESOURCE", unix.CAP_SYS_RESOURCE} }
 func SetUID() Cap      { return Cap{"CAP_SETUID", unix.CAP_SETUID} }
 func SetGID() Cap      { return Cap{"CAP_SETGID", unix.CAP_SETGID} }
-func SetFCap() Cap     { return Cap{"CAP_SETFCAP", unix.CAP_SETFCAP} }
+func setFCap() Cap     { return Cap{"CAP_SETFCAP", unix.CAP_SETFCAP} }
 func NetBind() Cap     { return Cap{"CAP_NET_BIND_SERVICE", unix.CAP_NET_BIND_SERVICE} }
 func SetPCap() Cap     { return Cap{"CAP_SETPCAP", unix.CAP_SETPCAP} }
 func Chown() Cap       { return Cap{"CAP_CHOWN", unix.CAP_CHOWN} }

@@ -42,7 +42,7 @@ func Own() (IDs, error) {
 		if err != nil {
 			return IDs{}, fmt.Errorf("read own IDs: %w", err)
 		}
-		if *to, err = Parse(string(b)); err != nil {
+		if *to, err = parse(string(b)); err != nil {
 			return IDs{}, fmt.Errorf("read own IDs: %s: %w", path, err)
 		}
 	}
@@ -59,8 +59,8 @@ func Own() (IDs, error) {
 	return i, nil
 }
 
-// Parse reads a uid_map or a gid_map.
-func Parse(text string) ([]Extent, error) {
+// parse reads a uid_map or a gid_map.
+func parse(text string) ([]Extent, error) {
 	var extents []Extent
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)

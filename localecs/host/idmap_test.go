@@ -28,7 +28,7 @@ func TestParse(t *testing.T) {
 		"0 1000 1\n1 100000 65536\n":         {{0, 1000, 1}, {1, 100000, 65536}},
 		"":                                   nil, // not written yet
 	} {
-		got, err := Parse(text)
+		got, err := parse(text)
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -42,7 +42,7 @@ func TestParse(t *testing.T) {
 		"0 0 4294967296\n":   `line "0 0 4294967296\n": strconv.ParseUint: parsing "4294967296": value out of range`,
 		"0 0 1\n\n0 0 1 2\n": `line "\n": want three numbers`,
 	} {
-		if got, err := Parse(text); err == nil || err.Error() != want {
+		if got, err := parse(text); err == nil || err.Error() != want {
 			t.Errorf("%q: %v, %v; want %s", text, got, err, want)
 		}
 	}
@@ -51,7 +51,7 @@ func TestParse(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add("0 1000 1\n1 100000 65536\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		extents, err := Parse(text)
+		extents, err := parse(text)
 		if err != nil {
 			return
 		}

@@ -146,7 +146,7 @@ func (o Options) caller() (caller, error) {
 	if err != nil {
 		return c, err
 	}
-	c.SetIDs = len(MissingCaps(have, SetUID(), SetGID(), SetFCap())) == 0
+	c.SetIDs = len(MissingCaps(have, SetUID(), SetGID(), setFCap())) == 0
 	if c.Own, err = Own(); err != nil {
 		return c, err
 	}

@@ -19,8 +19,8 @@ type Exchange struct {
 	lines map[netip.Addr]*line
 }
 
-// NewExchange owns the listener from here on, until Close.
-func NewExchange(l net.Listener) *Exchange {
+// newExchange owns the listener from here on, until Close.
+func newExchange(l net.Listener) *Exchange {
 	e := &Exchange{listener: l, done: make(chan struct{}), lines: map[netip.Addr]*line{}}
 	go e.run()
 	return e

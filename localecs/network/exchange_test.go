@@ -34,7 +34,7 @@ func TestEachHearsItsOwnClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := NewExchange(l)
+	e := newExchange(l)
 	lines := map[string]net.Listener{}
 	for _, from := range []string{"127.0.0.2", "127.0.0.3"} {
 		line, err := e.Listen(netip.MustParseAddr(from))
@@ -92,7 +92,7 @@ func TestWaitingConnectionEndsWithItsLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := NewExchange(l)
+	e := newExchange(l)
 	defer e.Close()
 	deaf, err := e.Listen(netip.MustParseAddr("127.0.0.2"))
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
-// ErrClosed means that the fabric is closed.
-var ErrClosed = errors.New("the network is closed")
+// errClosed means that the fabric is closed.
+var errClosed = errors.New("the network is closed")
 
 // Options describe a network of tasks.
 type Options struct {
@@ -78,7 +78,7 @@ func (f *Fabric) AddInfraAddress() (netip.Addr, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
-		return netip.Addr{}, ErrClosed
+		return netip.Addr{}, errClosed
 	}
 	ip, err := f.pool.TakeHigh()
 	if err != nil || f.vpc == nil { // Linux answers at every loopback address
@@ -96,7 +96,7 @@ func (f *Fabric) Attach(taskID string) (*Namespace, error) {
 	f.mu.Lock()
 	if f.closed {
 		f.mu.Unlock()
-		return nil, ErrClosed
+		return nil, errClosed
 	}
 	f.attaching.Add(1)
 	f.mu.Unlock()

@@ -318,7 +318,7 @@ func TestPartitionsOverlapAndEndWithTheTask(t *testing.T) {
 func TestPartitionFromNoServices(t *testing.T) {
 	t.Parallel()
 	a := link(t, attach(t, newFabric(t, Options{}), "a"))
-	if _, err := a.CutFromServices(); !errors.Is(err, ErrNoServices) {
+	if _, err := a.CutFromServices(); !errors.Is(err, errNoServices) {
 		t.Errorf("got %v", err)
 	}
 	// What lasts at the fabric's end is no error of it.

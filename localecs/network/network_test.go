@@ -329,10 +329,10 @@ func TestClosedFabricRefuses(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Attach("a"); !errors.Is(err, ErrClosed) {
+	if _, err := f.Attach("a"); !errors.Is(err, errClosed) {
 		t.Errorf("Attach: %v", err)
 	}
-	if _, err := f.AddInfraAddress(); !errors.Is(err, ErrClosed) {
+	if _, err := f.AddInfraAddress(); !errors.Is(err, errClosed) {
 		t.Errorf("AddInfraAddress: %v", err)
 	}
 }

@@ -152,7 +152,7 @@ func TestCloseDetachesWhatIsBeingAttached(t *testing.T) {
 		refused = f.closed
 		f.mu.Unlock()
 	}
-	if _, err := f.Attach("b"); !errors.Is(err, ErrClosed) {
+	if _, err := f.Attach("b"); !errors.Is(err, errClosed) {
 		t.Errorf("Attach after Close began: %v", err)
 	}
 	close(proceed)

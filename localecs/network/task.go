@@ -11,8 +11,8 @@ import (
 var (
 	// ErrGone means that the task has no network any more.
 	ErrGone = errors.New("the task has ended")
-	// ErrNoServices means that nothing runs in the VPC outside of tasks.
-	ErrNoServices = errors.New("there are no services to keep it from")
+	// errNoServices means that nothing runs in the VPC outside of tasks.
+	errNoServices = errors.New("there are no services to keep it from")
 )
 
 // Task is one task's link to the VPC, which can be impaired until it ends.
@@ -46,7 +46,7 @@ func (t *Task) CutFromServices() (end func() error, err error) {
 	services := t.vpc.services
 	t.vpc.mu.Unlock()
 	if len(services) == 0 {
-		return nil, ErrNoServices
+		return nil, errNoServices
 	}
 	if err := t.vpc.lead(nowhereElse, services[0]); err != nil {
 		return nil, explain(err)

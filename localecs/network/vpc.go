@@ -86,7 +86,7 @@ func (v *vpc) open() error {
 	if err != nil {
 		return fmt.Errorf("listen for task metadata: %w", err)
 	}
-	v.metadata = NewExchange(l)
+	v.metadata = newExchange(l)
 	// The bridge has no ports: it is where the VPC's own addresses are. Tasks
 	// reach each other through the gateway, and a packet for the outside gets
 	// "unreachable" for an answer instead of none.

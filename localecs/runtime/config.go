@@ -115,9 +115,9 @@ const (
 	warned = '!'
 )
 
-// ParseStatus reads what a first stage said: no report when the program runs.
+// parseStatus reads what a first stage said: no report when the program runs.
 // ended means that it fell silent before either.
-func ParseStatus(b []byte) (warnings []string, report *Report, ended bool) {
+func parseStatus(b []byte) (warnings []string, report *Report, ended bool) {
 	for len(b) > 0 && b[0] == warned {
 		line, rest, _ := bytes.Cut(b[1:], []byte("\n"))
 		warnings, b = append(warnings, string(line)), rest

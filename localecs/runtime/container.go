@@ -119,7 +119,7 @@ func (n *native) Wait() Exit {
 	exit := Exit{Code: exitCode(reapChild(n.child.pid)), At: time.Now()}
 	n.processes.End()
 	if n.mounts != nil {
-		KillAllIn(n.mounts)
+		killAllIn(n.mounts)
 		n.mounts.Close()
 	}
 	if n.group != nil {

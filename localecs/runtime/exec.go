@@ -121,7 +121,7 @@ func (n *native) enter() error {
 // execute forks from the calling thread, which is inside the container. With
 // terminal the first file becomes the controlling terminal.
 func (n *native) execute(argv, env []string, files [3]uintptr, terminal bool) (pid int, err error) {
-	path, err := LookPath(argv[0], n.config.Env)
+	path, err := lookPath(argv[0], n.config.Env)
 	if err != nil {
 		return 0, err
 	}

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LookPath finds a program the way a container engine does, in the file system
+// lookPath finds a program the way a container engine does, in the file system
 // of the calling thread. Errors read as the engine's.
-func LookPath(file string, env []string) (string, error) {
+func lookPath(file string, env []string) (string, error) {
 	if strings.Contains(file, "/") {
 		if err := executable(file); err != nil {
 			return "", fmt.Errorf("exec: %q: stat %s: %w", file, file, err)

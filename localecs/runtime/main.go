@@ -80,7 +80,7 @@ func openSelf(needed bool) (int, error) {
 
 // become executes the program, or this binary as an init that executes it.
 func become(c *Config, self int) error {
-	path, err := LookPath(c.Args[0], c.Env)
+	path, err := lookPath(c.Args[0], c.Env)
 	if err != nil {
 		return err
 	}

@@ -85,13 +85,13 @@ func (g *Processes) Ended() <-chan struct{} {
 	return ended
 }
 
-// MountNamespacePath is where a process's mount namespace is.
-func MountNamespacePath(pid int) string { return fmt.Sprintf("/proc/%d/ns/mnt", pid) }
+// mountNamespacePath is where a process's mount namespace is.
+func mountNamespacePath(pid int) string { return fmt.Sprintf("/proc/%d/ns/mnt", pid) }
 
 // mountNamespace names a process's mount namespace; empty when it has ended.
 // A name is for another namespace as soon as nothing holds the first.
 func mountNamespace(pid int) string {
-	name, _ := os.Readlink(MountNamespacePath(pid))
+	name, _ := os.Readlink(mountNamespacePath(pid))
 	return name
 }
 
@@ -121,12 +121,12 @@ func signalOne(fd int, s syscall.Signal) bool {
 	return !errors.Is(unix.PidfdSendSignal(fd, s, nil, 0), unix.ESRCH)
 }
 
-// KillAllIn kills every process with that mount namespace, as the end of PID 1
+// killAllIn kills every process with that mount namespace, as the end of PID 1
 // does where a container has its own pid namespace. It looks until there
 // is none, since what it kills may be forking, or until time is up: a process
 // that waits for a disk cannot be killed. held is that mount namespace: while
 // it is open no new container can get its name.
-func KillAllIn(held *os.File) {
+func killAllIn(held *os.File) {
 	mounts := namespaceName(held)
 	if mounts == "" {
 		return
@@ -168,7 +168,7 @@ func runs(pid int, program string) bool {
 func (g *Processes) Each(visit func(pid, fd int)) {
 	// While it is open no new container can get its name, and what belongs to
 	// another one is not taken for ours.
-	held, err := os.Open(MountNamespacePath(g.pid))
+	held, err := os.Open(mountNamespacePath(g.pid))
 	if err != nil {
 		return
 	}

@@ -41,7 +41,7 @@ func TestParseStatus(t *testing.T) {
 		{"silence after a warning", "!no /s", "", []string{"no /s"}, true},
 		{"cut short", `{"Step":"att`, "", nil, true},
 	} {
-		warnings, report, ended := ParseStatus([]byte(tc.status))
+		warnings, report, ended := parseStatus([]byte(tc.status))
 		got := ""
 		if report != nil {
 			got = report.Error()
@@ -50,7 +50,7 @@ func TestParseStatus(t *testing.T) {
 			t.Errorf("%s: %q, ended %v, warnings %q; want %q, %v, %q", tc.name, got, ended, warnings, tc.want, tc.ended, tc.warnings)
 		}
 	}
-	_, report, _ := ParseStatus(failed)
+	_, report, _ := parseStatus(failed)
 	if !errors.Is(report, unix.ENOENT) {
 		t.Error("the error number is lost")
 	}
@@ -64,7 +64,7 @@ func FuzzParseStatus(f *testing.F) {
 	f.Add([]byte("!x\n+"))
 	f.Add([]byte(`+{"Text":"x"}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if _, report, ended := ParseStatus(b); report != nil && ended {
+		if _, report, ended := parseStatus(b); report != nil && ended {
 			t.Error("both a report and silence")
 		}
 	})
@@ -92,7 +92,7 @@ func TestLookPath(t *testing.T) {
 		{one + "/tool", "", `exec: "` + one + `/tool": stat ` + one + `/tool: is a directory`},
 		{"/no/such", "", `exec: "/no/such": stat /no/such: no such file or directory`},
 	} {
-		got, err := LookPath(tc.file, env)
+		got, err := lookPath(tc.file, env)
 		if strings.Contains(tc.err, "PATH") && !errors.Is(err, unix.ENOENT) {
 			t.Errorf("%q: %v is not ENOENT", tc.file, err)
 		}

@@ -44,7 +44,7 @@ func (r *Runtime) start(s Spec) (*Container, error) {
 	n := &native{config: config, child: child, processes: NewProcesses(child.pid, child.pidfd), outputs: p.takeOutput()}
 	if s.PIDs != nil {
 		// An error means that it has ended, before it could have children.
-		n.mounts, _ = os.Open(MountNamespacePath(child.pid))
+		n.mounts, _ = os.Open(mountNamespacePath(child.pid))
 	}
 	n.group, err = s.Budget.admit(child.pid, s.Memory)
 	n.collect()
@@ -190,7 +190,7 @@ func (p *pipes) handshake(config Config) (warnings []string, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the container's status: %w", err)
 	}
-	warnings, report, ended := ParseStatus(status)
+	warnings, report, ended := parseStatus(status)
 	if ended {
 		return nil, errors.Join(errors.New("container init exited before reporting its status: it was killed, or host.Dispatch(runtime.Role()) is not the first line of main"), writeErr)
 	}

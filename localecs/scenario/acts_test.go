@@ -80,7 +80,7 @@ func TestATaskThatHasNotStartedIsMissed(t *testing.T) {
 		{Kill: &chaos.Kill{Task: "web"}}, {OOM: web}, {Freeze: web}, {Slow: web}, {Spot: &chaos.Spot{Task: "web"}},
 		{Partition: &chaos.Partition{Task: "web", From: chaos.All}}, {Link: &chaos.Link{Task: "web", KBits: 8}},
 	} {
-		if end, err := (&runner{tasks: tasks}).beginFault(f); !errors.Is(err, ErrMissed) || end != nil {
+		if end, err := (&runner{tasks: tasks}).beginFault(f); !errors.Is(err, errMissed) || end != nil {
 			t.Errorf("%s: %v", f, err)
 		}
 	}

@@ -183,7 +183,7 @@ func failure(c scheduler.ContainerView, stopping time.Time, stopTimeout, bySigna
 	case !c.Essential:
 		return ""
 	case c.StartedAt.IsZero() || c.ExitCode == nil:
-		return strings.TrimSuffix("never ran: "+Brief(c.Reason), ": ")
+		return strings.TrimSuffix("never ran: "+brief(c.Reason), ": ")
 	case *c.ExitCode == 0 || stopped && *c.ExitCode == bySignal:
 		return ""
 	case stopped && *c.ExitCode == killed:
@@ -221,7 +221,7 @@ func endTable(tasks []TaskEnd) string {
 	}
 	var b strings.Builder
 	for _, t := range tasks {
-		fmt.Fprintf(&b, "\n%s: %s: %s\n  %-*s  essential  started  ended    exit  health\n", t.Task, t.StopCode, Brief(t.StoppedReason), width, "container")
+		fmt.Fprintf(&b, "\n%s: %s: %s\n  %-*s  essential  started  ended    exit  health\n", t.Task, t.StopCode, brief(t.StoppedReason), width, "container")
 		for _, c := range t.Containers {
 			essential := ""
 			if c.Essential {

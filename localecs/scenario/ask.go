@@ -21,13 +21,13 @@ func (r *runner) question(ctx context.Context, s file.Step) (err error) {
 	switch {
 	case s.MTLS != nil:
 		e.Kind, e.Task = KindMTLS, s.MTLS.Task
-		e.Text, err = MTLS(ctx, r.cluster.Dial, r.task(e.Task).IP(), *s.MTLS)
+		e.Text, err = mtls(ctx, r.cluster.Dial, r.task(e.Task).IP(), *s.MTLS)
 	case s.Get != nil:
 		e.Kind, e.Task = KindGet, s.Get.Task
-		e.Text, err = Ask(ctx, r.task(e.Task).Dial, http.MethodGet, *s.Get)
+		e.Text, err = ask(ctx, r.task(e.Task).Dial, http.MethodGet, *s.Get)
 	default:
 		e.Kind, e.Task = KindPost, s.Post.Task
-		e.Text, err = Ask(ctx, r.task(e.Task).Dial, http.MethodPost, *s.Post)
+		e.Text, err = ask(ctx, r.task(e.Task).Dial, http.MethodPost, *s.Post)
 	}
 	if err == nil {
 		r.emit(e)
@@ -35,12 +35,12 @@ func (r *runner) question(ctx context.Context, s file.Step) (err error) {
 	return err
 }
 
-// MTLS carries out a step: it checks from outside the mesh that the listener of the
+// mtls carries out a step: it checks from outside the mesh that the listener of the
 // task at ip presents the identity of a service, and refuses a client without a
 // certificate. It returns a description of the result.
-func MTLS(ctx context.Context, dial DialFunc, ip string, m file.MTLS) (string, error) {
+func mtls(ctx context.Context, dial DialFunc, ip string, m file.MTLS) (string, error) {
 	identity, err := Identity(ctx, dial, net.JoinHostPort(ip, fmt.Sprint(m.Port)))
-	if err != nil && !errors.Is(err, ErrServed) {
+	if err != nil && !errors.Is(err, errServed) {
 		return "", fmt.Errorf("mtls of %s: %w", m.Task, err)
 	}
 	if !strings.HasSuffix(identity, "/svc/"+m.Service) {
@@ -52,12 +52,12 @@ func MTLS(ctx context.Context, dial DialFunc, ip string, m file.MTLS) (string, e
 	return "presents " + identity + "; refuses a client without a certificate", nil
 }
 
-// Ask carries out a step: it sends a request from inside the task that dial belongs
+// ask carries out a step: it sends a request from inside the task that dial belongs
 // to, checks the answer, and returns a description of the result.
-func Ask(ctx context.Context, dial DialFunc, method string, g file.Get) (string, error) {
-	answer, err := Send(ctx, dial, method, g.URL)
+func ask(ctx context.Context, dial DialFunc, method string, g file.Get) (string, error) {
+	answer, err := send(ctx, dial, method, g.URL)
 	if err == nil {
-		err = CheckAnswer(answer, g.Has, g.Lacks)
+		err = checkAnswer(answer, g.Has, g.Lacks)
 	}
 	if err != nil {
 		return "", fmt.Errorf("%s %s in %s: %w", strings.ToLower(method), g.URL, g.Task, err)
@@ -80,9 +80,9 @@ const (
 	maxExcerpt = 200
 )
 
-// Send sends a request and returns the answer's text. An answer other than 200
+// send sends a request and returns the answer's text. An answer other than 200
 // is an error.
-func Send(ctx context.Context, dial DialFunc, method, url string) (string, error) {
+func send(ctx context.Context, dial DialFunc, method, url string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
@@ -105,9 +105,9 @@ func Send(ctx context.Context, dial DialFunc, method, url string) (string, error
 	return string(body), nil
 }
 
-// CheckAnswer returns an error for each text that an answer must have and lacks, and
+// checkAnswer returns an error for each text that an answer must have and lacks, and
 // for each that it has and must lack.
-func CheckAnswer(answer string, has, lacks []string) error {
+func checkAnswer(answer string, has, lacks []string) error {
 	var errs []error
 	for _, text := range has {
 		if !strings.Contains(answer, text) {
@@ -131,8 +131,8 @@ type DialFunc func(ctx context.Context, network, address string) (net.Conn, erro
 // patience bounds every question.
 const patience = 5 * time.Second
 
-// ErrServed means that a listener served a client without a certificate.
-var ErrServed = errors.New("it served a client without a certificate")
+// errServed means that a listener served a client without a certificate.
+var errServed = errors.New("it served a client without a certificate")
 
 // Identity returns the SPIFFE ID that a listener presents, empty when its certificate
 // has none. The client has no certificate, so a mesh's listener must refuse it.
@@ -165,7 +165,7 @@ func Identity(ctx context.Context, dial DialFunc, address string) (string, error
 		identity = peer.URIs[0].String()
 	}
 	if err == nil {
-		return identity, ErrServed
+		return identity, errServed
 	}
 	return identity, nil
 }

@@ -58,7 +58,7 @@ func TestIdentity(t *testing.T) {
 	}{
 		{"a mesh's listener", server(t, spiffe, tls.RequireAnyClientCert), spiffe, ""},
 		{"no identity", server(t, "", tls.RequireAnyClientCert), "", ""},
-		{"open to all", server(t, spiffe, tls.NoClientCert), spiffe, ErrServed.Error()},
+		{"open to all", server(t, spiffe, tls.NoClientCert), spiffe, errServed.Error()},
 		{"no TLS", plain.Listener.Addr().String(), "", "it does not speak TLS: "},
 		{"nothing listens", "127.0.0.1:1", "", "refused"},
 	} {
@@ -86,7 +86,7 @@ func TestSend(t *testing.T) {
 		{http.MethodGet, s.URL + "/none", "", "418 I'm a teapot"},
 		{http.MethodGet, "http://127.0.0.1:1/", "", "refused"},
 	} {
-		got, err := Send(t.Context(), dial, c.method, c.url)
+		got, err := send(t.Context(), dial, c.method, c.url)
 		if got != c.want || (err == nil) != (c.problem == "") || err != nil && !strings.Contains(err.Error(), c.problem) {
 			t.Errorf("%s %s: %q, %v; want %q and %q", c.method, c.url, got, err, c.want, c.problem)
 		}
@@ -106,7 +106,7 @@ func TestLook(t *testing.T) {
 		{long, []string{"y"}, nil, `the answer lacks "y": ` + long[:maxExcerpt]},
 	} {
 		got := ""
-		if err := CheckAnswer(c.answer, c.has, c.lacks); err != nil {
+		if err := checkAnswer(c.answer, c.has, c.lacks); err != nil {
 			got = err.Error()
 		}
 		if got != c.want {

@@ -31,13 +31,13 @@ func (r *runner) runSteps(ctx, steps context.Context, consul *cluster.Running) e
 	for _, f := range never {
 		r.fail("fault at %s: %s: the last step ended before", f.At, f)
 	}
-	return AwaitLeader(ctx, r.look.Client, consul)
+	return awaitLeader(ctx, r.look.Client, consul)
 }
 
 // faultChanged reports that a fault has started or is over. err is why it has not: a
 // fault that could not start is a failure, since what follows proves nothing then.
 func (r *runner) faultChanged(f chaos.Fault, over bool, err error) {
-	if err != nil && !(r.file.Checks.FaultsMayMiss && errors.Is(err, ErrMissed)) {
+	if err != nil && !(r.file.Checks.FaultsMayMiss && errors.Is(err, errMissed)) {
 		r.fail("fault at %s: %s: %v", f.At, f, err)
 	}
 	e := Event{Kind: KindFault, Detail: f.String(), Text: f.String()}
@@ -57,9 +57,9 @@ func (r *runner) faultChanged(f chaos.Fault, over bool, err error) {
 	r.emit(e)
 }
 
-// ErrMissed means that a fault came too early or too late: its task, container or
+// errMissed means that a fault came too early or too late: its task, container or
 // program does not exist.
-var ErrMissed = errors.New("the target of the fault does not exist")
+var errMissed = errors.New("the target of the fault does not exist")
 
 // consulServer is the Consul server as faults act on it, such as cluster.Running.
 type consulServer interface {
@@ -101,7 +101,7 @@ func (r *runner) beginTaskFault(f chaos.Fault) (end func() error, err error) {
 	name := f.Tasks()[0]
 	t := r.task(name)
 	if t == nil {
-		return nil, fmt.Errorf("%w: task %s has not started", ErrMissed, name)
+		return nil, fmt.Errorf("%w: task %s has not started", errMissed, name)
 	}
 	switch {
 	case f.Partition != nil:
@@ -113,7 +113,7 @@ func (r *runner) beginTaskFault(f chaos.Fault) (end func() error, err error) {
 	}
 	// Processes come and go; a network lasts as long as its task.
 	if err != nil && (t.View().KnownStatus == scheduler.StatusStopped || f.Partition == nil && f.Link == nil) {
-		err = fmt.Errorf("%w: %w", ErrMissed, err)
+		err = fmt.Errorf("%w: %w", errMissed, err)
 	}
 	return end, err
 }
@@ -158,7 +158,7 @@ func (r *runner) partition(t *cluster.Task, from string) (end func() error, err 
 	}
 	other := r.task(from)
 	if other == nil {
-		return nil, fmt.Errorf("%w: task %s has not started", ErrMissed, from)
+		return nil, fmt.Errorf("%w: task %s has not started", errMissed, from)
 	}
 	return r.cluster.Partition(t, other)
 }

@@ -20,7 +20,7 @@ func TestAFaultThatWasNotMadeIsAFailure(t *testing.T) {
 	t.Parallel()
 	kill := chaos.Fault{At: time.Second, Kill: &chaos.Kill{Task: "web", Container: "app"}}
 	hang := chaos.Fault{For: 3 * time.Second, Endpoint: &chaos.Endpoint{Name: chaos.STS, Hang: true}}
-	missed := errors.Join(ErrMissed, errors.New("it has ended"))
+	missed := errors.Join(errMissed, errors.New("it has ended"))
 	for _, c := range []struct {
 		fault    chaos.Fault
 		over     bool

@@ -58,8 +58,8 @@ func TestLimitsOfLeftovers(t *testing.T) {
 		{[]Leftover{{Agent: "n", State: "failed"}, token}, nil, 15 * time.Second, "still in Consul after 15s: agent n, which is failed, token 1 of m"},
 		{nil, errors.New("list tokens: refused"), 15 * time.Second, "still in Consul after 15s: list tokens: refused"},
 	} {
-		if got := Limit(c.rest); got != c.want || Still(got, c.rest, c.err) != c.text {
-			t.Errorf("%v: %s, %q; want %s, %q", c.rest, got, Still(got, c.rest, c.err), c.want, c.text)
+		if got := limit(c.rest); got != c.want || still(got, c.rest, c.err) != c.text {
+			t.Errorf("%v: %s, %q; want %s, %q", c.rest, got, still(got, c.rest, c.err), c.want, c.text)
 		}
 	}
 }
@@ -74,7 +74,7 @@ func TestSum(t *testing.T) {
 		"1 service, 1 agent":  {{Agent: "n", State: AgentAlive}, service},
 		"2 services":          {service, {Agent: "n", State: AgentFailed}, service},
 	} {
-		if got := Sum(found); got != want {
+		if got := sum(found); got != want {
 			t.Errorf("%v: %q, want %q", found, got, want)
 		}
 	}

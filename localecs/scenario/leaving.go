@@ -35,11 +35,11 @@ func (r *runner) cleared(ctx context.Context, name string, leaves file.Leaves) e
 		case err == nil && len(rest) == 0:
 			return r.reportRemaining(name, declared, leaves)
 		case ctx.Err() != nil:
-			return fmt.Errorf("%s (%w)", Still(took, rest, err), context.Cause(ctx))
-		case took > Limit(rest):
-			return errors.New(Still(took, rest, err))
+			return fmt.Errorf("%s (%w)", still(took, rest, err), context.Cause(ctx))
+		case took > limit(rest):
+			return errors.New(still(took, rest, err))
 		}
-		if text := Sum(rest); err == nil && text != remains && time.Since(since) > patience {
+		if text := sum(rest); err == nil && text != remains && time.Since(since) > patience {
 			remains = text
 			r.emit(Event{Kind: KindRemains, Task: name, Text: "still there: " + text})
 		}
@@ -75,7 +75,7 @@ func (r *runner) reportRemaining(name string, stays []Leftover, leaves file.Leav
 		return fmt.Errorf("its agent has left, but its step declares that it fails: %s", leaves.Agent)
 	}
 	for _, s := range stays {
-		l := ReportedLeftover{Task: name, What: s.String(), Reason: Reason(s, leaves)}
+		l := ReportedLeftover{Task: name, What: s.String(), Reason: reason(s, leaves)}
 		r.mu.Lock() // tasks may be stopped side by side
 		r.left = append(r.left, l)
 		r.mu.Unlock()

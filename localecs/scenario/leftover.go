@@ -24,7 +24,7 @@ type Leftover struct {
 }
 
 // Of reports whether it belongs to the task.
-func (l Leftover) Of(taskID string) bool { return HasTask(l.of, taskID) }
+func (l Leftover) Of(taskID string) bool { return hasTask(l.of, taskID) }
 
 // String names it.
 func (l Leftover) String() string {
@@ -37,8 +37,8 @@ func (l Leftover) String() string {
 	return "service " + l.Service
 }
 
-// Sum counts leftovers in a few words, without failed agents: these remain.
-func Sum(all []Leftover) string {
+// sum counts leftovers in a few words, without failed agents: these remain.
+func sum(all []Leftover) string {
 	tokens, services, agents := 0, 0, 0
 	for _, l := range all {
 		switch {
@@ -69,9 +69,9 @@ func Sum(all []Leftover) string {
 // one that was killed shows its past while it starts again.
 func consistent() *api.QueryOptions { return &api.QueryOptions{RequireConsistent: true} }
 
-// HasTask reports whether a text of Consul, an ID or a token's description, belongs
+// hasTask reports whether a text of Consul, an ID or a token's description, belongs
 // to the task.
-func HasTask(text, taskID string) bool { return strings.Contains(text, taskID) }
+func hasTask(text, taskID string) bool { return strings.Contains(text, taskID) }
 
 // States of an agent, as the server has them by gossip.
 const (
@@ -124,7 +124,7 @@ func (l Look) Left(ctx context.Context, taskID string) (found []Leftover, err er
 		return nil, fmt.Errorf("list tokens: %w", err)
 	}
 	for _, t := range tokens {
-		if slices.Contains(l.Checks.NoTokensOf, t.AuthMethod) && HasTask(t.Description, taskID) {
+		if slices.Contains(l.Checks.NoTokensOf, t.AuthMethod) && hasTask(t.Description, taskID) {
 			found = append(found, Leftover{Token: t.AccessorID, Method: t.AuthMethod, of: t.Description})
 		}
 	}
@@ -134,7 +134,7 @@ func (l Look) Left(ctx context.Context, taskID string) (found []Leftover, err er
 			return nil, fmt.Errorf("list service %s: %w", name, err)
 		}
 		for _, s := range instances {
-			if HasTask(s.ServiceID, taskID) {
+			if hasTask(s.ServiceID, taskID) {
 				found = append(found, Leftover{Service: s.ServiceID, of: s.ServiceID})
 			}
 		}
@@ -168,8 +168,8 @@ func (l Look) LeftBy(ctx context.Context, task *cluster.Task, hasAgent bool) ([]
 	return found, err
 }
 
-// Limit returns how long something may remain of a stopped task.
-func Limit(rest []Leftover) time.Duration {
+// limit returns how long something may remain of a stopped task.
+func limit(rest []Leftover) time.Duration {
 	token := func(l Leftover) bool { return l.Token != "" }
 	failed := func(l Leftover) bool { return l.State == AgentFailed }
 	switch {
@@ -181,8 +181,8 @@ func Limit(rest []Leftover) time.Duration {
 	return chaos.ServiceBound
 }
 
-// Still describes what remains after a time, or why that is not known.
-func Still(took time.Duration, rest []Leftover, err error) string {
+// still describes what remains after a time, or why that is not known.
+func still(took time.Duration, rest []Leftover, err error) string {
 	what := joinLeftovers(rest)
 	if err != nil {
 		what = err.Error()
@@ -190,9 +190,9 @@ func Still(took time.Duration, rest []Leftover, err error) string {
 	return fmt.Sprintf("still in Consul after %s: %s", took.Round(time.Second), what)
 }
 
-// Reason returns the reason that a step declares for something that remains; empty for
+// reason returns the reason that a step declares for something that remains; empty for
 // none.
-func Reason(l Leftover, leaves file.Leaves) string {
+func reason(l Leftover, leaves file.Leaves) string {
 	switch {
 	case l.Agent == "":
 		return leaves.Tokens[l.Method]
@@ -205,7 +205,7 @@ func Reason(l Leftover, leaves file.Leaves) string {
 // splitDeclared separates what may remain from everything else.
 func splitDeclared(found []Leftover, leaves file.Leaves) (declared, rest []Leftover) {
 	for _, l := range found {
-		if Reason(l, leaves) != "" {
+		if reason(l, leaves) != "" {
 			declared = append(declared, l)
 		} else {
 			rest = append(rest, l)

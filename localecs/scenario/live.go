@@ -8,8 +8,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/cluster"
 )
 
-// ErrEnded means that End has ended the run.
-var ErrEnded = errors.New("ended by localecs stop -all: all tasks have stopped, and nothing was judged")
+// errEnded means that End has ended the run.
+var errEnded = errors.New("ended by localecs stop -all: all tasks have stopped, and nothing was judged")
 
 // LiveRun is a run for those who control it from outside. It may be used also when
 // the run has ended.
@@ -55,7 +55,7 @@ func (l LiveRun) Consul() (address, token string, passing map[string]int, ok boo
 
 // End ends the steps, stops all tasks in order, and then the run, whose error is
 // ErrEnded.
-func (l LiveRun) End() { l.r.end(ErrEnded) }
+func (l LiveRun) End() { l.r.end(errEnded) }
 
 // stopAll is the reason of the end of tasks that End stops.
 const stopAll = "localecs stop -all"

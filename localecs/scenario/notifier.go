@@ -33,7 +33,7 @@ func eventOf(e cluster.Event) (event Event, shown bool) {
 		event.Text = "started again, " + e.Value + " so far"
 	}
 	if e.Detail != "" {
-		event.Text += " (" + Brief(e.Detail) + ")"
+		event.Text += " (" + brief(e.Detail) + ")"
 	}
 	return event, !(event.Kind == view.KindStatus && e.Value == scheduler.StatusPulled)
 }

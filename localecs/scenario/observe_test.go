@@ -70,7 +70,7 @@ func observedWorld(t *testing.T) (*Recorder, *passedOn, *observedConsul, *api.Cl
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewRecorder(out.Event, RecorderOptions{
+	return newRecorder(out.Event, RecorderOptions{
 		Methods:  map[string]chaos.What{"services": chaos.ServiceToken, "agents": chaos.ClientToken},
 		Services: []string{"api"},
 		Serving:  map[string][]string{"api-1": {"api", "sidecar-proxy"}},

@@ -57,8 +57,8 @@ type (
 	}
 )
 
-// NewRecorder returns a recorder that passes events on to out.
-func NewRecorder(out func(Event), o RecorderOptions) *Recorder {
+// newRecorder returns a recorder that passes events on to out.
+func newRecorder(out func(Event), o RecorderOptions) *Recorder {
 	return &Recorder{out: out, options: o, tasks: map[string]Event{}, stopped: map[string]Event{}, left: map[leftKey]time.Time{}}
 }
 

@@ -141,7 +141,7 @@ func (r *runner) runScenario(ctx, steps context.Context, cancel context.CancelCa
 	r.endTraffic(file.EndTraffic{})
 	if ctx.Err() == nil && steps.Err() != nil {
 		r.beginOther("stop all tasks")
-		return cmp.Or(r.region.Drain(ctx, stopAll), ErrEnded)
+		return cmp.Or(r.region.Drain(ctx, stopAll), errEnded)
 	}
 	r.judge(ctx, err)
 	if host.Fault(err) {
@@ -185,7 +185,7 @@ func (r *runner) attended(o Options) (leave func()) {
 // lookOn follows the state of Consul until ctx ends.
 func (r *runner) lookOn(ctx context.Context, watching *sync.WaitGroup) {
 	watching.Go(func() { r.watch.Run(ctx) })
-	watching.Go(func() { FollowTokens(ctx, r.look.Client, r.tokenChanged) })
+	watching.Go(func() { followTokens(ctx, r.look.Client, r.tokenChanged) })
 	watching.Go(func() { Redirect(ctx, r.look.Client, r.cluster.AWSEndpoint()) })
 	if r.observer != nil {
 		watching.Go(func() { r.observer.Watch(ctx, r.look.Client) })
@@ -229,14 +229,14 @@ func (r *runner) serverEnded(s *cluster.Running) error {
 
 func (r *runner) startConsul(ctx context.Context) (*cluster.Running, error) {
 	token := uuid.New().String()
-	running, client, err := StartServer(ctx, r.cluster, &r.file.Consul, token)
+	running, client, err := startServer(ctx, r.cluster, &r.file.Consul, token)
 	if err != nil {
 		return nil, err
 	}
 	r.look = Look{Client: client, Checks: r.file.Checks}
 	r.emit(Event{Kind: KindConsul, Address: r.file.Consul.Address, Text: "leader elected, ACLs on, default deny"})
 	r.mu.Lock()
-	r.watch = NewWatcher(client, func(at time.Time, c *api.HealthCheck, status string) {
+	r.watch = newWatcher(client, func(at time.Time, c *api.HealthCheck, status string) {
 		checks, _ := r.watch.Now()
 		r.checkChanged(at, c, status, checks)
 	})

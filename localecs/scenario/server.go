@@ -22,16 +22,16 @@ import (
 // setUpLimit bounds the start and the setup of the server.
 const setUpLimit = 60 * time.Second
 
-// StartServer starts the server in a cluster's VPC and sets up what the scenario needs
+// startServer starts the server in a cluster's VPC and sets up what the scenario needs
 // in it. The client has the management token, which is token. The secrets of the
 // created tokens are added to the cluster's.
-func StartServer(ctx context.Context, vpc *cluster.Cluster, c *file.Consul, token string) (*cluster.Running, *api.Client, error) {
+func startServer(ctx context.Context, vpc *cluster.Cluster, c *file.Consul, token string) (*cluster.Running, *api.Client, error) {
 	files, ca, err := files(c, token)
 	if err != nil {
 		return nil, nil, err
 	}
 	running, err := vpc.StartService(ctx, cluster.Service{
-		Name: "consul-server", Image: c.Image, Args: args(c), Address: c.Address, Ports: Ports(), Dirs: []string{"/consul/data"},
+		Name: "consul-server", Image: c.Image, Args: args(c), Address: c.Address, Ports: ports(), Dirs: []string{"/consul/data"},
 		Files: files,
 	})
 	if err != nil {
@@ -46,10 +46,10 @@ func StartServer(ctx context.Context, vpc *cluster.Cluster, c *file.Consul, toke
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := AwaitLeader(ctx, client, running); err != nil {
+	if err := awaitLeader(ctx, client, running); err != nil {
 		return nil, nil, err
 	}
-	secrets, err := SetUp(ctx, c, client, vpc.AWSEndpoint())
+	secrets, err := setUp(ctx, c, client, vpc.AWSEndpoint())
 	if err != nil {
 		return nil, nil, fmt.Errorf("set up consul: %w", err)
 	}
@@ -65,9 +65,9 @@ func StartServer(ctx context.Context, vpc *cluster.Cluster, c *file.Consul, toke
 // Address returns the server's HTTP API, in the cluster's network.
 func Address(c *file.Consul) string { return "http://" + c.Address + ":8500" }
 
-// AwaitLeader waits until the server takes ACL writes, also after it was down. It
+// awaitLeader waits until the server takes ACL writes, also after it was down. It
 // gives up when ctx or the server has ended.
-func AwaitLeader(ctx context.Context, client *api.Client, running *cluster.Running) error {
+func awaitLeader(ctx context.Context, client *api.Client, running *cluster.Running) error {
 	ctx, cancel := context.WithTimeout(ctx, setUpLimit)
 	defer cancel()
 	err := Until(ctx, func() (bool, error) {
@@ -152,9 +152,9 @@ func args(c *file.Consul) []string {
 	}
 }
 
-// Ports are what the server listens on: server, Serf in the LAN and WAN, HTTP,
+// ports are what the server listens on: server, Serf in the LAN and WAN, HTTP,
 // HTTPS, gRPC, and gRPC with TLS.
-func Ports() []network.Port {
+func ports() []network.Port {
 	var all []network.Port
 	for _, n := range []int{8300, 8301, 8302, 8500, 8501, 8502, 8503} {
 		all = append(all, network.Port{Number: n})
@@ -162,9 +162,9 @@ func Ports() []network.Port {
 	return append(all, network.Port{Number: 8301, Protocol: "udp"}, network.Port{Number: 8302, Protocol: "udp"})
 }
 
-// SetUp creates the auth methods, tokens and config entries of the scenario. It
+// setUp creates the auth methods, tokens and config entries of the scenario. It
 // returns the tokens' secrets by their names in the task definitions.
-func SetUp(ctx context.Context, c *file.Consul, client *api.Client, awsEndpoint string) (map[string]string, error) {
+func setUp(ctx context.Context, c *file.Consul, client *api.Client, awsEndpoint string) (map[string]string, error) {
 	secrets := map[string]string{}
 	w := (&api.WriteOptions{}).WithContext(ctx)
 	for _, m := range c.AuthMethods {

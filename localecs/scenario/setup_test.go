@@ -36,7 +36,7 @@ func TestAuthMethodsBind(t *testing.T) {
 		{Name: "services", BoundPrincipals: trusted, BindService: "web"},
 		{Name: "clients", BoundPrincipals: trusted, BindRules: rules},
 	}}
-	if _, err := SetUp(t.Context(), scenario, client, "http://127.0.0.1:1"); err != nil {
+	if _, err := setUp(t.Context(), scenario, client, "http://127.0.0.1:1"); err != nil {
 		t.Fatal(err)
 	}
 	for method, want := range map[string]api.ACLBindingRule{
@@ -57,7 +57,7 @@ func TestAuthMethodsBind(t *testing.T) {
 		t.Errorf("policy %+v, %v", policy, err)
 	}
 	for name, wrong := range map[string]file.AuthMethod{"neither": {Name: "x"}, "both": {Name: "x", BindService: "web", BindRules: rules}} {
-		if _, err := SetUp(t.Context(), &file.Consul{AuthMethods: []file.AuthMethod{wrong}}, client, "http://127.0.0.1:1"); err == nil || err.Error() != "auth method x: want either bindService or bindRules" {
+		if _, err := setUp(t.Context(), &file.Consul{AuthMethods: []file.AuthMethod{wrong}}, client, "http://127.0.0.1:1"); err == nil || err.Error() != "auth method x: want either bindService or bindRules" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -71,7 +71,7 @@ func TestConfigEntriesAreWrittenAsTheyAre(t *testing.T) {
 	entry := map[string]any{"Kind": "api-gateway", "Name": "edge", "Listeners": []any{
 		map[string]any{"Name": "http", "Port": 8443, "Protocol": "http"},
 	}}
-	if _, err := SetUp(t.Context(), &file.Consul{ConfigEntries: []map[string]any{entry}}, client, ""); err != nil {
+	if _, err := setUp(t.Context(), &file.Consul{ConfigEntries: []map[string]any{entry}}, client, ""); err != nil {
 		t.Fatal(err)
 	}
 	got, _, err := client.ConfigEntries().Get("api-gateway", "edge", nil)
@@ -82,7 +82,7 @@ func TestConfigEntriesAreWrittenAsTheyAre(t *testing.T) {
 		t.Errorf("listeners %+v", listeners)
 	}
 	wrong := map[string]any{"Kind": "api-gateway", "Name": "edge", "Listener": 1}
-	_, err = SetUp(t.Context(), &file.Consul{ConfigEntries: []map[string]any{wrong}}, client, "")
+	_, err = setUp(t.Context(), &file.Consul{ConfigEntries: []map[string]any{wrong}}, client, "")
 	if err == nil || !strings.HasPrefix(err.Error(), "config entry api-gateway/edge: ") {
 		t.Errorf("error %v", err)
 	}

@@ -68,7 +68,7 @@ func TestManagementTokenIsOnNoCommandLine(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	dir := t.TempDir()
-	if _, _, err := StartServer(ctx, newCluster(t, dir), &file.Consul{Image: "consul", Address: "10.42.0.254"}, token); err != nil {
+	if _, _, err := startServer(ctx, newCluster(t, dir), &file.Consul{Image: "consul", Address: "10.42.0.254"}, token); err != nil {
 		t.Fatal(err)
 	}
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -103,7 +103,7 @@ func TestServerWithTLSServesIt(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	server := &file.Consul{Image: "consul", Address: "10.42.0.254", Datacenter: "dc2", CASecret: "ca"}
-	if _, _, err := StartServer(ctx, vpc, server, testkit.ManagementToken); err != nil {
+	if _, _, err := startServer(ctx, vpc, server, testkit.ManagementToken); err != nil {
 		t.Fatal(err)
 	}
 	for _, port := range []string{"8501", "8503"} {
@@ -133,7 +133,7 @@ func TestServerMayRunAsAnotherUser(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
-	if _, _, err := StartServer(ctx, newCluster(t, t.TempDir()), &file.Consul{Image: "unprivileged", Address: "10.42.0.254"}, uuid.NewString()); err != nil {
+	if _, _, err := startServer(ctx, newCluster(t, t.TempDir()), &file.Consul{Image: "unprivileged", Address: "10.42.0.254"}, uuid.NewString()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -143,7 +143,7 @@ func TestScenarioAddsToTheServersConfiguration(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
-	_, client, err := StartServer(ctx, newCluster(t, t.TempDir()), &file.Consul{Image: "consul", Address: "10.42.0.254", Config: map[string]any{
+	_, client, err := startServer(ctx, newCluster(t, t.TempDir()), &file.Consul{Image: "consul", Address: "10.42.0.254", Config: map[string]any{
 		"node_meta": map[string]any{"rack": "7"}, "acl": map[string]any{"enabled": false},
 	}}, testkit.ManagementToken)
 	if err != nil {
@@ -165,7 +165,7 @@ func TestServerComesBack(t *testing.T) {
 	cluster := newCluster(t, t.TempDir())
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
-	running, client, err := StartServer(ctx, cluster, &file.Consul{Image: "consul", Address: "10.42.0.254"}, testkit.ManagementToken)
+	running, client, err := startServer(ctx, cluster, &file.Consul{Image: "consul", Address: "10.42.0.254"}, testkit.ManagementToken)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestServerComesBack(t *testing.T) {
 		if err := end(); err != nil {
 			t.Fatalf("end of %s: %v", c.name, err)
 		}
-		if err := AwaitLeader(ctx, client, running); err != nil {
+		if err := awaitLeader(ctx, client, running); err != nil {
 			t.Fatalf("after %s: %v", c.name, err)
 		}
 		if got, err := read(testkit.Patience); got != "v" || err != nil {

@@ -135,7 +135,7 @@ func (r *TaskSet) Started() []Task {
 // Of returns the task that a service in Consul belongs to; empty if none does.
 func (r *TaskSet) Of(serviceID string) Task {
 	for _, t := range r.Started() {
-		if HasTask(serviceID, t.ID()) {
+		if hasTask(serviceID, t.ID()) {
 			return t
 		}
 	}

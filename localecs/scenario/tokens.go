@@ -29,11 +29,11 @@ type Token struct {
 }
 
 // Of reports whether the task has logged in for it.
-func (t Token) Of(taskID string) bool { return HasTask(t.description, taskID) }
+func (t Token) Of(taskID string) bool { return hasTask(t.description, taskID) }
 
-// FollowTokens reports each new login token and, about tokensEvery late, its end,
+// followTokens reports each new login token and, about tokensEvery late, its end,
 // until ctx ends. A failed query is repeated the next time.
-func FollowTokens(ctx context.Context, client *api.Client, changed func(at time.Time, t Token, gone bool)) {
+func followTokens(ctx context.Context, client *api.Client, changed func(at time.Time, t Token, gone bool)) {
 	known := map[string]Token{}
 	for pause := tokensEvery; retry.Sleep(ctx, pause) == nil; {
 		asked := time.Now()

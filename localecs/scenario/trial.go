@@ -43,7 +43,7 @@ func (t *Trial) Run(ctx context.Context, sched chaos.Schedule) (*Result, error) 
 	}
 	excuses := chaos.Excuses(sched, t.World, t.Rules)
 	o := t.Options
-	recorder := NewRecorder(o.Progress, t.observing(sched, excuses))
+	recorder := newRecorder(o.Progress, t.observing(sched, excuses))
 	o.Progress, o.Observer = recorder.Event, recorder
 	rep, err := plan.Run(ctx, o)
 	if err != nil {

@@ -99,7 +99,7 @@ func healthy(c scheduler.ContainerView) bool {
 // WhyEnded returns ECS's reason for a task's end, then the first container that
 // failed with its last line, which lastWord returns.
 func WhyEnded(v scheduler.View, lastWord func(container string) string) string {
-	why := Brief(v.StopCode + ": " + v.StoppedReason)
+	why := brief(v.StopCode + ": " + v.StoppedReason)
 	first := FirstFailed(v)
 	if first == nil {
 		return why
@@ -107,8 +107,8 @@ func WhyEnded(v scheduler.View, lastWord func(container string) string) string {
 	return fmt.Sprintf("%s; %s exited with %d: %s", why, first.Name, *first.ExitCode, lastWord(first.Name))
 }
 
-// Brief returns a reason without the engine's wording, also after its stop code.
-func Brief(reason string) string {
+// brief returns a reason without the engine's wording, also after its stop code.
+func brief(reason string) string {
 	code, rest, ok := strings.Cut(reason, ": ")
 	if code == scheduler.StopTaskFailedToStart && ok {
 		return code + ": " + runtime.Brief(rest)

@@ -30,9 +30,9 @@ type Checks map[string]*api.HealthCheck
 // StatusGone stands for a check that is no longer in the catalog.
 const StatusGone = "gone"
 
-// NewWatcher makes a watcher; changed is called for each check whose status
+// newWatcher makes a watcher; changed is called for each check whose status
 // changed, with StatusGone when it disappeared.
-func NewWatcher(client *api.Client, changed func(time.Time, *api.HealthCheck, string)) *Watcher {
+func newWatcher(client *api.Client, changed func(time.Time, *api.HealthCheck, string)) *Watcher {
 	return &Watcher{client: client, changed: changed, checks: Checks{}}
 }
 
@@ -123,7 +123,7 @@ func (w *Watcher) Now() (checks Checks, current bool) {
 func (c Checks) InTraffic(taskID string) bool {
 	proxy, gateway, application, node := false, false, false, ""
 	for _, check := range c {
-		if !HasTask(check.ServiceID, taskID) {
+		if !hasTask(check.ServiceID, taskID) {
 			continue
 		}
 		if check.Status != api.HealthPassing {
@@ -164,7 +164,7 @@ func (c Checks) nodePasses(node string) bool {
 func (c Checks) Count(taskID string) map[string]int {
 	n := map[string]int{}
 	for _, check := range c {
-		if HasTask(check.ServiceID, taskID) {
+		if hasTask(check.ServiceID, taskID) {
 			n[check.Status]++
 		}
 	}

@@ -83,7 +83,7 @@ func TestStatusOfAContainersCheck(t *testing.T) {
 func TestWatcherReportsChangesOnly(t *testing.T) {
 	t.Parallel()
 	var reported []string
-	w := NewWatcher(nil, func(_ time.Time, c *api.HealthCheck, status string) {
+	w := newWatcher(nil, func(_ time.Time, c *api.HealthCheck, status string) {
 		reported = append(reported, c.CheckID+" "+status)
 	})
 	w.update(watchedAt(0), api.HealthChecks{{Node: "n", CheckID: "a", Status: "critical"}}, false)
@@ -158,7 +158,7 @@ func TestChecksOfALostServerAreNotCurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := NewWatcher(client, func(time.Time, *api.HealthCheck, string) {})
+	w := newWatcher(client, func(time.Time, *api.HealthCheck, string) {})
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { w.Run(ctx) })

@@ -58,8 +58,8 @@ func (p *page) addf(format string, args ...any) { fmt.Fprintf(p, format, args...
 func (p *page) head() {
 	r := p.run
 	p.addf("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n")
-	p.addf("<meta name=\"color-scheme\" content=\"light dark\"/><title>%s: %s</title>\n%s<main>\n", Escape(r.Scenario), Escape(r.Outcome), style)
-	p.addf("<header><h1>%s <span class=\"outcome %s\">%s</span></h1>\n<p class=\"facts\">", Escape(r.Scenario), Escape(strings.ToLower(r.Outcome)), Escape(r.Outcome))
+	p.addf("<meta name=\"color-scheme\" content=\"light dark\"/><title>%s: %s</title>\n%s<main>\n", escape(r.Scenario), escape(r.Outcome), style)
+	p.addf("<header><h1>%s <span class=\"outcome %s\">%s</span></h1>\n<p class=\"facts\">", escape(r.Scenario), escape(strings.ToLower(r.Outcome)), escape(r.Outcome))
 	facts := []string{SpanText(r.Seconds), count(len(r.Tasks), "task")}
 	if answered, lost := r.Requests.between(0, math.Inf(1)); answered+lost > 0 {
 		facts = append(facts, fmt.Sprintf("%d requests answered, %d lost", answered, lost))
@@ -78,19 +78,19 @@ func (p *page) head() {
 		if i > 0 {
 			p.addf(" · ")
 		}
-		p.addf("<span>%s</span>", Escape(f))
+		p.addf("<span>%s</span>", escape(f))
 	}
 	p.addf("</p>\n")
 	if len(r.Failures) > 0 {
 		p.addf("<ul class=\"failures\">")
 		for _, f := range r.Failures {
-			p.addf("<li>%s</li>", Escape(f))
+			p.addf("<li>%s</li>", escape(f))
 		}
 		p.addf("</ul>\n")
 	}
 	p.addf("<nav><a href=\"#run\">The run</a>")
 	for i, t := range r.Tasks {
-		p.addf(" <a href=\"#task-%d\">%s</a>", i+1, Escape(t.Name))
+		p.addf(" <a href=\"#task-%d\">%s</a>", i+1, escape(t.Name))
 	}
 	p.addf("</nav></header>\n")
 }
@@ -107,10 +107,10 @@ func (p *page) task(i int, t RecordedTask, lanes []Lane) {
 	end := p.run.Seconds
 	start, began := StartPhase(t, lanes, end)
 	stop, stopped := StopPhase(t, lanes, end)
-	p.addf("<section class=\"task\" id=\"task-%d\"><h2>%s</h2>\n<p class=\"facts\">", i+1, Escape(t.Name))
+	p.addf("<section class=\"task\" id=\"task-%d\"><h2>%s</h2>\n<p class=\"facts\">", i+1, escape(t.Name))
 	for _, fact := range []string{t.ID, t.Address, taskEnding(t)} {
 		if fact != "" {
-			p.addf("<span>%s</span> ", Escape(fact))
+			p.addf("<span>%s</span> ", escape(fact))
 		}
 	}
 	p.addf("</p>\n<div class=\"phases\">\n")
@@ -152,13 +152,13 @@ func (p *page) phase(t RecordedTask, what string, ph Phase, d *diagram) {
 	p.addf("%s<dl>", d.SVG("phase", what+" of "+t.Name))
 	for _, m := range ph.Moments {
 		name := cmp.Or(m.Name, "·")
-		p.addf("<div><dt>%s</dt><dd>%s <b>%s</b></dd></div>", Escape(name), Escape(m.Text), Escape(SpanText(m.At-ph.Zero)))
+		p.addf("<div><dt>%s</dt><dd>%s <b>%s</b></dd></div>", escape(name), escape(m.Text), escape(SpanText(m.At-ph.Zero)))
 	}
 	p.addf("</dl>\n")
 	if len(ph.Facts) > 0 {
 		p.addf("<p class=\"durations\">")
 		for _, f := range ph.Facts {
-			p.addf("<span>%s <b>%s</b></span> ", Escape(f.Text), Escape(SpanText(f.Seconds)))
+			p.addf("<span>%s <b>%s</b></span> ", escape(f.Text), escape(SpanText(f.Seconds)))
 		}
 		p.addf("</p>\n")
 	}
@@ -178,9 +178,9 @@ func (p *page) table(title string, numbers int, columns []string, rows [][]strin
 	if len(rows) == 0 {
 		return
 	}
-	p.addf("<details><summary>%s</summary><table><thead><tr>", Escape(title))
+	p.addf("<details><summary>%s</summary><table><thead><tr>", escape(title))
 	for _, c := range columns {
-		p.addf("<th scope=\"col\">%s</th>", Escape(c))
+		p.addf("<th scope=\"col\">%s</th>", escape(c))
 	}
 	p.addf("</tr></thead><tbody>\n")
 	for _, row := range rows {
@@ -190,7 +190,7 @@ func (p *page) table(title string, numbers int, columns []string, rows [][]strin
 			if i < numbers {
 				class = " class=\"number\""
 			}
-			p.addf("<td%s>%s</td>", class, Escape(c))
+			p.addf("<td%s>%s</td>", class, escape(c))
 		}
 		p.addf("</tr>\n")
 	}
@@ -248,7 +248,7 @@ func (p *page) legend() {
 	key := func(text string, draw func(*Sheet)) {
 		s := NewSheet(38)
 		draw(s)
-		p.addf("<li>%s%s</li>\n", s.SVG("key", text), Escape(text))
+		p.addf("<li>%s%s</li>\n", s.SVG("key", text), escape(text))
 	}
 	for _, bar := range []struct {
 		class  string

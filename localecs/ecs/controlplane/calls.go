@@ -263,7 +263,7 @@ func checkSettings(in shapes.ServiceInput) error {
 		return shapes.Invalid("minimumHealthyPercent must be between 0 and 100.")
 	}
 	return cmp.Or(unsupported(in),
-		Enum("availabilityZoneRebalancing", []string{in.ZoneRebalancing}, enabled, disabled),
+		enum("availabilityZoneRebalancing", []string{in.ZoneRebalancing}, enabled, disabled),
 		checkPropagateTags(in.PropagateTags), checkSchedulingStrategy(in.SchedulingStrategy))
 }
 

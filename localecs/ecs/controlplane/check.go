@@ -11,24 +11,24 @@ import (
 // MaxDescribed is how many things one call may name.
 const MaxDescribed = 100
 
-// AtMost limits the length of a list.
-func AtMost(member string, n, limit int) error {
+// atMost limits the length of a list.
+func atMost(member string, n, limit int) error {
 	if n > limit {
 		return shapes.Invalid("%s can have at most %d items.", member, limit)
 	}
 	return nil
 }
 
-// Short limits the length of a text.
-func Short(member, text string, limit int) error {
+// short limits the length of a text.
+func short(member, text string, limit int) error {
 	if utf8.RuneCountInString(text) > limit {
 		return shapes.Invalid("%s can have at most %d characters.", member, limit)
 	}
 	return nil
 }
 
-// Enum wants each value to be one of the allowed; empty is absent.
-func Enum(member string, values []string, allowed ...string) error {
+// enum wants each value to be one of the allowed; empty is absent.
+func enum(member string, values []string, allowed ...string) error {
 	for _, v := range values {
 		if v != "" && !slices.Contains(allowed, v) {
 			return shapes.Invalid("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: Member must satisfy enum value set: [%s]",
@@ -39,15 +39,15 @@ func Enum(member string, values []string, allowed ...string) error {
 }
 
 func checkLaunchType(v string) error {
-	return Enum("launchType", []string{v}, "EC2", shapes.Fargate, "EXTERNAL", "MANAGED_INSTANCES")
+	return enum("launchType", []string{v}, "EC2", shapes.Fargate, "EXTERNAL", "MANAGED_INSTANCES")
 }
 
 func checkPropagateTags(v string) error {
-	return Enum("propagateTags", []string{v}, "TASK_DEFINITION", "SERVICE", "NONE")
+	return enum("propagateTags", []string{v}, "TASK_DEFINITION", "SERVICE", "NONE")
 }
 
 func checkSchedulingStrategy(v string) error {
-	return Enum("schedulingStrategy", []string{v}, "REPLICA", daemon)
+	return enum("schedulingStrategy", []string{v}, "REPLICA", daemon)
 }
 
 // The limits of tags: how many, and their lengths.
@@ -59,7 +59,7 @@ const (
 
 // Tags applies AWS's rules for tags that a user sets.
 func Tags(tags []shapes.Tag) error {
-	if err := AtMost("tags", len(tags), MaxTags); err != nil {
+	if err := atMost("tags", len(tags), MaxTags); err != nil {
 		return err
 	}
 	seen := map[string]bool{}

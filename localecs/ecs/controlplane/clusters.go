@@ -63,8 +63,8 @@ func (p *Plane) DeleteCluster(_ shapes.Call, in shapes.ClusterInput) (shapes.Clu
 func (p *Plane) DescribeClusters(_ shapes.Call, in shapes.DescribeClustersInput) (shapes.DescribeClustersOutput, error) {
 	out := shapes.DescribeClustersOutput{Clusters: []shapes.Cluster{}, Failures: []shapes.Failure{}}
 	err := cmp.Or(
-		AtMost("clusters", len(in.Clusters), MaxDescribed),
-		Enum("include", in.Include, "ATTACHMENTS", "CONFIGURATIONS", "SETTINGS", "STATISTICS", "TAGS"))
+		atMost("clusters", len(in.Clusters), MaxDescribed),
+		enum("include", in.Include, "ATTACHMENTS", "CONFIGURATIONS", "SETTINGS", "STATISTICS", "TAGS"))
 	if err != nil {
 		return out, err
 	}

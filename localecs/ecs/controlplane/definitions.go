@@ -127,7 +127,7 @@ func (p *Plane) definition(ref string) (*Revision, error) {
 
 // DescribeTaskDefinition shows a revision, of a family the latest active one.
 func (p *Plane) DescribeTaskDefinition(_ shapes.Call, in shapes.TaskDefinitionInput) (shapes.TaskDefinitionOutput, error) {
-	if err := Enum("include", in.Include, "TAGS"); err != nil {
+	if err := enum("include", in.Include, "TAGS"); err != nil {
 		return shapes.TaskDefinitionOutput{}, err
 	}
 	p.mu.Lock()
@@ -177,7 +177,7 @@ func (p *Plane) DeregisterTaskDefinition(call shapes.Call, in shapes.TaskDefinit
 func (p *Plane) DeleteTaskDefinitions(call shapes.Call, in shapes.DeleteTaskDefinitionsInput) (shapes.DeleteTaskDefinitionsOutput, error) {
 	out := shapes.DeleteTaskDefinitionsOutput{TaskDefinitions: []shapes.TaskDefinition{}, Failures: []shapes.Failure{}}
 	const limit = 10
-	if err := AtMost("taskDefinitions", len(in.TaskDefinitions), limit); err != nil {
+	if err := atMost("taskDefinitions", len(in.TaskDefinitions), limit); err != nil {
 		return out, err
 	}
 	p.mu.Lock()
@@ -210,8 +210,8 @@ func (p *Plane) DeleteTaskDefinitions(call shapes.Call, in shapes.DeleteTaskDefi
 func (p *Plane) ListTaskDefinitions(call shapes.Call, in shapes.ListTaskDefinitionsInput) (shapes.ListTaskDefinitionsOutput, error) {
 	out := shapes.ListTaskDefinitionsOutput{ARNs: []string{}}
 	err := errors.Join(
-		Enum("status", []string{in.Status}, shapes.Active, shapes.Inactive, shapes.DeleteInProgress),
-		Enum("sort", []string{in.Sort}, "ASC", "DESC"))
+		enum("status", []string{in.Status}, shapes.Active, shapes.Inactive, shapes.DeleteInProgress),
+		enum("sort", []string{in.Sort}, "ASC", "DESC"))
 	if err != nil {
 		return out, err
 	}
@@ -243,7 +243,7 @@ func (p *Plane) ListTaskDefinitions(call shapes.Call, in shapes.ListTaskDefiniti
 // none, or all of them, which is the default.
 func (p *Plane) ListTaskDefinitionFamilies(call shapes.Call, in shapes.ListTaskDefinitionsInput) (shapes.ListFamiliesOutput, error) {
 	out := shapes.ListFamiliesOutput{Families: []string{}}
-	if err := Enum("status", []string{in.Status}, shapes.Active, shapes.Inactive, "ALL"); err != nil {
+	if err := enum("status", []string{in.Status}, shapes.Active, shapes.Inactive, "ALL"); err != nil {
 		return out, err
 	}
 	p.mu.Lock()

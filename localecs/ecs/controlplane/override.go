@@ -12,9 +12,9 @@ import (
 
 const maxOverrides = 8192
 
-// Override returns the definition with the overrides applied: the same one when
+// override returns the definition with the overrides applied: the same one when
 // there are none. With onFargate Fargate's rules apply, too.
-func Override(def *taskdef.TaskDefinition, o shapes.Overrides, onFargate bool) (*taskdef.TaskDefinition, error) {
+func override(def *taskdef.TaskDefinition, o shapes.Overrides, onFargate bool) (*taskdef.TaskDefinition, error) {
 	if reflect.ValueOf(o).IsZero() {
 		return def, nil
 	}

@@ -36,7 +36,7 @@ func (p *Plane) protect(call shapes.Call, in shapes.TaskProtectionInput, until *
 	if len(in.Tasks) == 0 && until != nil {
 		return out, shapes.Invalid("Tasks cannot be empty.")
 	}
-	if err := AtMost("taskIds", len(in.Tasks), maxProtected); err != nil && until != nil {
+	if err := atMost("taskIds", len(in.Tasks), maxProtected); err != nil && until != nil {
 		return out, err
 	}
 	p.mu.Lock()

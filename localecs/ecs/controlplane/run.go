@@ -134,7 +134,7 @@ func (p *Plane) order(in shapes.RunTaskInput, by origin) (*order, error) {
 	if err := checkNetwork(r.Definition, in.NetworkConfiguration); err != nil {
 		return nil, err
 	}
-	if o.def, err = Override(r.Definition, in.Overrides, !by.anywhere); err != nil {
+	if o.def, err = override(r.Definition, in.Overrides, !by.anywhere); err != nil {
 		return nil, err
 	}
 	if in.PropagateTags == "TASK_DEFINITION" {
@@ -163,8 +163,8 @@ func checkRun(in shapes.RunTaskInput) error {
 	return cmp.Or(
 		checkLaunchType(in.LaunchType),
 		checkPropagateTags(in.PropagateTags),
-		Short("startedBy", in.StartedBy, maxStartedBy),
-		Short("clientToken", in.ClientToken, maxClientToken),
+		short("startedBy", in.StartedBy, maxStartedBy),
+		short("clientToken", in.ClientToken, maxClientToken),
 		Tags(in.Tags),
 	)
 }
@@ -230,9 +230,9 @@ func checkNetwork(def *taskdef.TaskDefinition, n *shapes.NetworkConfiguration) e
 		}
 	}
 	return cmp.Or(
-		AtMost("subnets", len(n.AWSVPC.Subnets), maxSubnets),
-		AtMost("securityGroups", len(n.AWSVPC.SecurityGroups), maxSecurityGroups),
-		Enum("assignPublicIp", []string{n.AWSVPC.AssignPublicIP}, enabled, disabled),
+		atMost("subnets", len(n.AWSVPC.Subnets), maxSubnets),
+		atMost("securityGroups", len(n.AWSVPC.SecurityGroups), maxSecurityGroups),
+		enum("assignPublicIp", []string{n.AWSVPC.AssignPublicIP}, enabled, disabled),
 	)
 }
 

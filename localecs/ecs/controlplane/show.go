@@ -22,7 +22,7 @@ func (p *Plane) DescribeServices(call shapes.Call, in shapes.DescribeServicesInp
 	if len(in.Services) == 0 {
 		return out, shapes.Invalid("Services cannot be empty.")
 	}
-	if err := cmp.Or(AtMost("services", len(in.Services), maxDescribed), Enum("include", in.Include, "TAGS")); err != nil {
+	if err := cmp.Or(atMost("services", len(in.Services), maxDescribed), enum("include", in.Include, "TAGS")); err != nil {
 		return out, err
 	}
 	p.mu.Lock()

@@ -19,7 +19,7 @@ const defaultReason = "Task stopped by user"
 func (p *Plane) ListTasks(call shapes.Call, in shapes.ListTasksInput) (shapes.ListTasksOutput, error) {
 	out := shapes.ListTasksOutput{TaskARNs: []string{}}
 	err := cmp.Or(
-		Enum("desiredStatus", []string{in.DesiredStatus}, "RUNNING", "PENDING", "STOPPED"),
+		enum("desiredStatus", []string{in.DesiredStatus}, "RUNNING", "PENDING", "STOPPED"),
 		checkLaunchType(in.LaunchType))
 	if err != nil {
 		return out, err
@@ -63,7 +63,7 @@ func (p *Plane) DescribeTasks(call shapes.Call, in shapes.DescribeTasksInput) (s
 	if len(in.Tasks) == 0 {
 		return out, shapes.Invalid("Tasks cannot be empty.")
 	}
-	if err := cmp.Or(AtMost("taskIds", len(in.Tasks), MaxDescribed), Enum("include", in.Include, "TAGS")); err != nil {
+	if err := cmp.Or(atMost("taskIds", len(in.Tasks), MaxDescribed), enum("include", in.Include, "TAGS")); err != nil {
 		return out, err
 	}
 	p.mu.Lock()
@@ -97,7 +97,7 @@ func (p *Plane) task(c *cluster, id string, now time.Time) *Record {
 // StopTask requests a task to stop, and removes its tags. It does not change a task
 // that is stopping already.
 func (p *Plane) StopTask(call shapes.Call, in shapes.StopTaskInput) (shapes.TaskOutput, error) {
-	if err := Short("reason", in.Reason, maxReason); err != nil {
+	if err := short("reason", in.Reason, maxReason); err != nil {
 		return shapes.TaskOutput{}, err
 	}
 	in.Reason = cmp.Or(in.Reason, defaultReason)
@@ -140,7 +140,7 @@ func (p *Plane) StartTask(_ shapes.Call, in shapes.ContainerInstancesInput) (sha
 	if len(in.ContainerInstances) == 0 {
 		return out, shapes.Invalid("Container instances cannot be empty.")
 	}
-	if err := AtMost("containerInstances", len(in.ContainerInstances), maxCount); err != nil {
+	if err := atMost("containerInstances", len(in.ContainerInstances), maxCount); err != nil {
 		return out, err
 	}
 	p.mu.Lock()
@@ -181,7 +181,7 @@ func (p *Plane) DescribeContainerInstances(_ shapes.Call, in shapes.ContainerIns
 	if len(in.ContainerInstances) == 0 {
 		return out, shapes.Invalid("Container instance cannot be empty.")
 	}
-	if err := AtMost("instanceIds", len(in.ContainerInstances), MaxDescribed); err != nil {
+	if err := atMost("instanceIds", len(in.ContainerInstances), MaxDescribed); err != nil {
 		return out, err
 	}
 	p.mu.Lock()

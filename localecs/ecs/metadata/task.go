@@ -34,7 +34,7 @@ func TaskHandler(t Task) http.Handler {
 		{iam.CredentialsPath, t.Credentials},
 		{"/api/", t.Agent},
 	}
-	return cleaned(Throttle(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return cleaned(throttle(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, route := range routes {
 			if route.handler != nil && strings.HasPrefix(r.URL.Path, route.prefix) {
 				route.handler.ServeHTTP(w, r)

@@ -18,9 +18,9 @@ const (
 	idle = time.Minute
 )
 
-// Throttle lets each client address ask for each path 40 times a second, 60
+// throttle lets each client address ask for each path 40 times a second, 60
 // at once, and answers 429 to more.
-func Throttle(next http.Handler) http.Handler {
+func throttle(next http.Handler) http.Handler {
 	b := &buckets{byKey: map[bucketKey]*bucket{}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if b.allow(bucketKey{clientIP(r), r.URL.Path}, time.Now()) {

@@ -59,7 +59,7 @@ func (i *Image) Host(name, dir string, vars map[string]string, resolver *runtime
 		Entrypoint: i.Entrypoint, Cmd: i.Cmd, User: i.User, StopSignal: i.StopSignal,
 	}
 	for inside, host := range i.Programs {
-		path, err := Find(host, dir, vars)
+		path, err := find(host, dir, vars)
 		if err == nil {
 			of.Programs[inside] = path
 			_, err = resolver.Libraries(runtime.Bind{Source: path, Target: inside})

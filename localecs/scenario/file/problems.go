@@ -46,7 +46,7 @@ func (s *Scenario) problems() []error {
 		if task.Definition == "" {
 			add("tasks[%q]: want the task definition's file", name)
 		}
-		for _, text := range CheckTags(task.Tags, task.PropagateTags, "TASK_DEFINITION", "NONE") {
+		for _, text := range checkTags(task.Tags, task.PropagateTags, "TASK_DEFINITION", "NONE") {
 			add("tasks[%q].%s", name, text)
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// Find returns the host path of a program: variables filled in, relative paths from
+// find returns the host path of a program: variables filled in, relative paths from
 // dir. The error has a remedy for a program that cannot be run.
-func Find(host, dir string, vars map[string]string) (string, error) {
+func find(host, dir string, vars map[string]string) (string, error) {
 	path, used, err := expand(host, dir, vars)
 	if err != nil {
 		return "", err

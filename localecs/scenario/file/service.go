@@ -53,12 +53,12 @@ func (s Service) Problems() []string {
 	if g := s.HealthCheckGracePeriod; g%time.Second != 0 {
 		add("healthCheckGracePeriod: %s: want whole seconds", g)
 	}
-	return append(texts, CheckTags(s.Tags, s.PropagateTags, "TASK_DEFINITION", "SERVICE", "NONE")...)
+	return append(texts, checkTags(s.Tags, s.PropagateTags, "TASK_DEFINITION", "SERVICE", "NONE")...)
 }
 
-// CheckTags are the mistakes in tags, and in where others come from: propagate
+// checkTags are the mistakes in tags, and in where others come from: propagate
 // is empty or one of sources.
-func CheckTags(tags map[string]string, propagate string, sources ...string) []string {
+func checkTags(tags map[string]string, propagate string, sources ...string) []string {
 	var texts []string
 	if propagate != "" && !slices.Contains(sources, propagate) {
 		texts = append(texts, fmt.Sprintf("propagateTags: %q: want %s", propagate, strings.Join(sources, ", ")))
