@@ -157,7 +157,7 @@ func TestExposedPathsGetListeners(t *testing.T) {
 	}
 }
 
-// The hash is of all but itself, so that it tells changes after the admission.
+// The hash is of all but itself, so that it reveals changes after the admission.
 func TestAdmissionTagIsTheHashOfTheDefinition(t *testing.T) {
 	t.Parallel()
 	tag := func(app string) string {

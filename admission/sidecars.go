@@ -93,7 +93,7 @@ func (t *task) configured(c *taskdef.Container) *taskdef.Container {
 	return t.ignoring(c)
 }
 
-// ignoring tells a container which others are no applications.
+// ignoring sets which other containers are not applications for a container.
 func (t *task) ignoring(c *taskdef.Container) *taskdef.Container {
 	apps := map[int]bool{}
 	for _, i := range t.applications() {

@@ -105,7 +105,7 @@ func (b *Broker) answer(w http.ResponseWriter, requestID string, ok *result, err
 	}
 	b.Metrics.answers.Add(1, strconv.Itoa(status))
 	w.WriteHeader(status)
-	_, _ = w.Write(encoded) // a caller that has gone asks again
+	_, _ = w.Write(encoded) // a caller that disconnected asks again
 }
 
 // encode is the JSON of a body, with the secret of an unwrapped token.

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// holdPause lies between two looks at the agent, and viewPause between two at what it
+	// holdPause is the time between two looks at the agent, and viewPause between two at what it
 	// has for Envoy, which costs both of them more.
 	holdPause = 50 * time.Millisecond
 	viewPause = 250 * time.Millisecond

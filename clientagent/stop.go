@@ -17,7 +17,7 @@ const (
 	killed               // it did not end
 )
 
-// exitDelay lies between the removal of the agent's node from the catalog, which
+// exitDelay is the time between the removal of the agent's node from the catalog, which
 // proves that the servers know of its leave, and the second TERM. The agent repeats
 // its leave every 200 ms to some of its peers meanwhile; the servers pass it on, too.
 // Without a second TERM consul stays for 3 s (serf's LeavePropagateDelay), whether

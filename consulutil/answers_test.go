@@ -83,7 +83,7 @@ func newCluster(t *testing.T, server *testkit.Consul, method string) *cluster {
 
 // What Consul 1.20 answers to a login, and to a registration with its token, while
 // ACL objects are missing or exclude the principal. No binding rule, none that
-// matches, and one whose role or policy is missing cannot be told apart.
+// matches, and one whose role or policy is missing cannot be distinguished.
 func TestAnswersWhileACLObjectsAreMissing(t *testing.T) {
 	const denied = "403 (Permission denied)"
 	const register = "403 (Permission denied: token with AccessorID"

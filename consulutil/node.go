@@ -12,7 +12,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// nodePause lies between two reads of AwaitNodeRemoved.
+// nodePause is the time between two reads of AwaitNodeRemoved.
 const nodePause = 200 * time.Millisecond
 
 // ErrNodeChanged is returned for a node that is not what was read any more; read it

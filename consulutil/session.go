@@ -17,7 +17,7 @@ import (
 // which a server under load can exceed.
 const replicationLimit = 10 * time.Second
 
-// replicationPause lies between two reads. Replication to a healthy server
+// replicationPause is the time between two reads. Replication to a healthy server
 // takes a few milliseconds, so the first read usually suffices.
 const replicationPause = 100 * time.Millisecond
 

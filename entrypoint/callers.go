@@ -19,7 +19,7 @@ import (
 const (
 	// quietTime is how long no caller must have been seen.
 	quietTime = 500 * time.Millisecond
-	// callersPause lies between two looks at Envoy, callersTimeout bounds one.
+	// callersPause is the time between two looks at Envoy, callersTimeout bounds one.
 	callersPause   = 100 * time.Millisecond
 	callersTimeout = time.Second
 )

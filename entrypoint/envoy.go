@@ -36,8 +36,8 @@ type envoyState struct {
 
 // policy never forwards TERM. ECS wants Envoy to end, but the applications may
 // still send through it, so Envoy gets TERM when a valid answer lists no
-// application that runs. A gateway's callers come for Envoy itself: first they must
-// have gone.
+// application that runs. Callers of a gateway call Envoy itself: first none may
+// remain.
 //
 // It reads metadata before TERM for one reason: ECS stops containers in
 // reverse dependsOn order, so TERM arrives here only after the applications have

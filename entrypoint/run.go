@@ -16,9 +16,9 @@ import (
 const (
 	// drainTimeout bounds one drain request.
 	drainTimeout = 3 * time.Second
-	// watchPause lies between two reads before TERM.
+	// watchPause is the time between two reads before TERM.
 	watchPause = time.Second
-	// waitPause lies between two reads after TERM: together with the read
+	// waitPause is the time between two reads after TERM: together with the read
 	// itself it keeps the promise that Envoy gets its TERM within 0.15 s of
 	// the last application's end.
 	waitPause = 125 * time.Millisecond
@@ -50,11 +50,11 @@ type Envoy struct {
 	Drain func(context.Context) error
 	// Ignore names containers that Envoy does not wait for.
 	Ignore []string
-	// Callers, if not nil, are a gateway's: Envoy runs until they have gone, at most
+	// Callers, if not nil, are a gateway's: Envoy runs until none remain, at most
 	// for MaxDelay after TERM.
 	Callers  *Callers
 	MaxDelay time.Duration
-	// KillGrace lies between TERM and KILL for Envoy; 0 leaves KILL to ECS.
+	// KillGrace is the time between TERM and KILL for Envoy; 0 leaves KILL to ECS.
 	KillGrace time.Duration
 	Log       hclog.Logger
 }
@@ -80,7 +80,7 @@ type App struct {
 	Signals <-chan os.Signal
 	// Delay holds the first TERM back, if it is not zero.
 	Delay time.Duration
-	// Callers, if not nil, ends the delay when they have gone.
+	// Callers, if not nil, ends the delay when none remain.
 	Callers *Callers
 	// Compat never delivers the first TERM when there is no Delay, as
 	// v0.6 did.

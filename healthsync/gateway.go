@@ -8,7 +8,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// leavesEarly reports whether a gateway is deregistered before its callers have gone. Across
+// leavesEarly reports whether a gateway is deregistered while it still has callers. Across
 // the datacenters of a federation Consul gives the gateways on the way the health of the
 // service behind them, so sidecar proxies send requests to all mesh gateways that are
 // registered, healthy or not.

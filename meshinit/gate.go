@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// gatePause lies between two looks at the volume and the proxy in the first second;
+	// gatePause is the time between two looks at the volume and the proxy in the first second;
 	// later it is a share of the time waited, at most longGatePause. Where many tasks
 	// start at once on one host, a look every 20 ms of each container cost as much CPU as
 	// the agents and proxies that they wait for.
@@ -32,7 +32,7 @@ const (
 	taskPause        = time.Second
 	// dialLimit bounds one connection to the proxy.
 	dialLimit = time.Second
-	// gateLogPause lies between two log lines of one wait.
+	// gateLogPause is the time between two log lines of one wait.
 	gateLogPause = 10 * time.Second
 	// failureTime is how much longer than its limit mesh-init may take to report that a
 	// step failed: it undoes its work first.

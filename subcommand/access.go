@@ -30,7 +30,7 @@ const (
 )
 
 // access is how the tasks of a configuration reach Consul. Besides registrar.New, only
-// accessOf tells a task with an agent from one without.
+// accessOf distinguishes a task with an agent from one without.
 type access struct {
 	meshinit.Place
 	registrar registrar.Factory

@@ -122,7 +122,7 @@ func (q *aclQuestion) run(ctx context.Context, inv *cli.Invocation, args []strin
 	return nil
 }
 
-// warn tells a person what the answers do not: what could not be read and what
+// warn prints what the answers do not show: what could not be read and what
 // to do about it. JSON has it in every answer that it matters to.
 func (q *aclQuestion) warn(inv *cli.Invocation, report *aclrules.Report) {
 	w := inv.Stderr

@@ -68,7 +68,7 @@ func (q *aclQuestion) byServer(ctx context.Context, inv *cli.Invocation, queries
 }
 
 // byBoth compares. A server without the endpoint leaves our own reading, and so
-// does one that has no such token or no ACLs, of which the report tells.
+// does one that has no such token or no ACLs, which the report states.
 func (q *aclQuestion) byBoth(ctx context.Context, inv *cli.Invocation, queries []aclrules.Query) (*aclrules.Report, []aclrules.Answer, error) {
 	allowed, err := q.ask(ctx, queries)
 	switch {

@@ -25,7 +25,7 @@ var (
 const (
 	modelSeconds = 15
 	modelMost    = 10000
-	// modelInterval lies between two passes.
+	// modelInterval is the time between two passes.
 	modelInterval = 10 * time.Second
 	// vanishing is for how long ECS may not know a task that it has shown before.
 	vanishing = 50 * time.Second

@@ -123,7 +123,7 @@ func (s *Server) now(ended bool) State {
 }
 
 func (s *Server) state(w http.ResponseWriter, _ *http.Request) {
-	_ = json.NewEncoder(w).Encode(s.now(false)) // an error means that the client has gone
+	_ = json.NewEncoder(w).Encode(s.now(false)) // an error means that the client disconnected
 }
 
 // watch sends the state, one per line, at each change and at the end of the run.
@@ -148,7 +148,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		case <-s.closing:
-			_ = send(true) // an error means that the client has gone
+			_ = send(true) // an error means that the client disconnected
 			return
 		}
 	}

@@ -67,7 +67,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, run func(contex
 	defer conn.Close()
 	files, err := handshake(conn)
 	if err != nil {
-		return // the client has gone
+		return // the client disconnected
 	}
 	defer closeAll(files)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -95,7 +95,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, run func(contex
 		exit.Error = err.Error()
 	}
 	_ = conn.SetWriteDeadline(time.Now().Add(handshakeLimit))
-	_ = json.NewEncoder(conn).Encode(exit) // an error means that the client has gone
+	_ = json.NewEncoder(conn).Encode(exit) // an error means that the client disconnected
 }
 
 // handshake accepts the session and receives its descriptors.

@@ -109,7 +109,7 @@ func sysMap(extents []Extent) []syscall.SysProcIDMap {
 	return m
 }
 
-// describe is a map for people: "0=1000 1-65536=100000-165535".
+// describe is a map in readable form: "0=1000 1-65536=100000-165535".
 func describe(extents []Extent) string {
 	var words []string
 	for _, e := range extents {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A thread that somebody has started a child from is no thread to die, and nobody
+// A thread that has started a child must not die, and no other thread
 // takes the child's end away.
 func TestDoomedHasNoChildren(t *testing.T) {
 	t.Parallel()

@@ -69,7 +69,7 @@ func (n *Namespace) Link() (*Task, error) {
 	return n.link, nil
 }
 
-// Reserve claims a port until Close, for an owner with a name for people.
+// Reserve claims a port until Close, for an owner with a readable name.
 // Awsvpc: there is nothing to claim. Host: the error is a *ports.Error when
 // it is taken.
 func (n *Namespace) Reserve(p Port, owner string) error {

@@ -121,7 +121,7 @@ type Book struct {
 	taken map[Port]string
 }
 
-// Take claims a port for its owner, a name for people. The error is an *Error
+// Take claims a port for its owner, a readable name. The error is an *Error
 // when it is taken, in the list of ports or on this host.
 func (b *Book) Take(p Port, owner string) error {
 	b.mu.Lock()

@@ -13,7 +13,7 @@ import (
 const maxBytes = 1 << 20
 
 // Load reads and validates a task definition file that localecs is to run.
-// Everything that is wrong is in the error; the warnings are for people to read,
+// Everything that is wrong is in the error; the warnings are for users to read,
 // Unfaithful's among them.
 func Load(path string) (def *taskdef.TaskDefinition, warnings []string, err error) {
 	def, warnings, err = Read(path)

@@ -58,7 +58,7 @@ const (
 	unknown = ": unknown"
 )
 
-// Brief is a reason for people who want the cause: without the words that tell
+// Brief is a reason for users who want the cause: without the words that tell
 // through whose hands it went. Any other text stays as it is.
 func Brief(reason string) string {
 	cause, ok := strings.CutPrefix(reason, startFailed+throughRunc)

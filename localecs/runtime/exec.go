@@ -89,7 +89,7 @@ func notStarted(err error) ExecResult {
 	}
 }
 
-// enter takes the calling thread into the container for good. The pid
+// enter moves the calling thread into the container permanently. The pid
 // namespace applies to its children only.
 func (n *native) enter() error {
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {

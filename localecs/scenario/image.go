@@ -227,7 +227,7 @@ func find(host string) (source string, places []string, err error) {
 	case !strings.Contains(host, "/"):
 		found, err := exec.LookPath(host)
 		if err != nil {
-			return "", nil, fmt.Errorf("%s: no program of that name is on PATH; give its path, ./%s for one that lies here", host, host)
+			return "", nil, fmt.Errorf("%s: no program of that name is on PATH; give its path, ./%s for one in this directory", host, host)
 		}
 		places = []string{found}
 		for _, dir := range searched[1:] {

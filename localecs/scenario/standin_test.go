@@ -120,7 +120,7 @@ func TestHostIsWhatThisMachineHas(t *testing.T) {
 func TestMissingProgramsAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	_, err := flagsOf(t, [2]string{"-image", "i=no-such-program,/no/such/file,sh:bin/sh,./nor-this"}).Image("i", runtime.Image{})
-	want := `-image i: no-such-program: no program of that name is on PATH; give its path, ./no-such-program for one that lies here
+	want := `-image i: no-such-program: no program of that name is on PATH; give its path, ./no-such-program for one in this directory
 -image i: /no/such/file: there is no such file
 -image i: sh:bin/sh: "bin/sh" is no path in a container: it begins with /
 -image i: ./nor-this: there is no such file`

@@ -41,7 +41,7 @@ func Take(f *file.Scenario) (*Setting, error) {
 	s := &Setting{scene: new(*f)}
 	s.scene.Tasks = maps.Clone(f.Tasks)
 	s.scene.Steps, s.scene.Services, s.scene.Checks = nil, nil, file.Checks{
-		// What a fault is about may have gone with one before.
+		// The target of a fault may have ended with an earlier fault.
 		NoTokensOf: f.Checks.NoTokensOf, NoServices: f.Checks.NoServices, FaultsMayMiss: true,
 	}
 	fails := map[string]string{}

@@ -23,7 +23,7 @@ const usage = `usage: hello [-drain 20s] api ADDRESS            answer with a gr
        hello get URL                             exit 0 when URL answers 200
 
 With -drain it goes on for that long after TERM. web asks UPSTREAM ten times a
-second meanwhile, as somebody who finishes long work would, and exits with 1 if
+second meanwhile, as one that finishes long work would, and exits with 1 if
 one request fails.
 `
 
@@ -56,7 +56,7 @@ func greet(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintf(w, "hello from %s\n", host)
 }
 
-// newClient makes a connection of its own for each request, so that every loss
+// newClient makes a separate connection for each request, so that every loss
 // is seen.
 func newClient() *http.Client {
 	return &http.Client{
@@ -111,7 +111,7 @@ func goOn(upstream string, d time.Duration) error {
 
 // serve answers / with handle, and /health with a state that a POST to
 // /health/fail and /health/ok changes. On TERM it drains, still serving, and
-// finishes what it has begun.
+// finishes what it has started.
 func serve(address string, handle http.HandlerFunc, drain func() error) error {
 	var failing atomic.Bool
 	mux := http.NewServeMux()

@@ -71,7 +71,7 @@ type Scenario struct {
 	Steps  []Step        `yaml:"steps"`
 	Checks Checks        `yaml:"checks"`
 
-	// Dir is where the file lies; relative paths start there.
+	// Dir is the file's directory; relative paths start there.
 	Dir string `yaml:"-"`
 }
 
