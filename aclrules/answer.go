@@ -103,7 +103,7 @@ func (r *Report) explain(q Query) Explanation {
 }
 
 // Compare adds the server's decision. Where we are sure and it differs, the
-// answer is a disagreement; where we are not, the server's word counts.
+// answer is a disagreement; where we are not, the server decides.
 func (a Answer) Compare(allowed bool) Answer {
 	a.Server = word(allowed)
 	switch {
@@ -152,7 +152,7 @@ func WorstAnswer(answers []Answer) Verdict {
 // Problems are why the report is not complete; nil when it is.
 func (r *Report) Problems() error { return errors.Join(r.found.Errors...) }
 
-// Special is why there is nothing to reckon with: the server lets the subject
+// Special is the reason that decides every question: the server lets the subject
 // not in at all, or it lets in every request; nil otherwise.
 func (r *Report) Special() (refused, disabled error) { return r.found.Refused, r.found.Disabled }
 

@@ -44,7 +44,7 @@ func (t *Table) byDefault(r Resource) Verdict {
 	return t.options.Default
 }
 
-// rules is what the rules say; Unknown when none applies.
+// rules is the decision of the rules; Unknown when none applies.
 func (t *Table) rules(q Query) (Verdict, *entry) {
 	switch {
 	case q.Resource.IsScalar():

@@ -122,7 +122,7 @@ func (i *index) below(prefix string) []*entry {
 	return i.sorted[from:to]
 }
 
-// star is what all service rules together say about the intentions of *.
+// star is the decision of all service rules together about the intentions of *.
 type star struct {
 	verdict Verdict // Unknown: the default policy decides
 	entry   *entry  // the one that decided; nil for none

@@ -138,7 +138,7 @@ func (s *Snapshot) lintBinding(m AuthMethod, b BindingRule) []Finding {
 	return found
 }
 
-// escalation is what grants are equivalent to beyond what they say; empty for
+// escalation is what grants are equivalent to beyond their text; empty for
 // nothing.
 func (s *Snapshot) escalation(g Grants) string {
 	var rules []*Rule

@@ -32,13 +32,13 @@ type Options struct {
 	Incomplete bool
 }
 
-// Table is what many rules say together. It is read-only, and safe for
+// Table is the combined effect of many rules. It is read-only, and safe for
 // concurrent use.
 type Table struct {
 	options  Options
 	scalars  [scalarCount]*entry
 	segments [resourceCount]index
-	// What all service rules together say about the intentions of *.
+	// The decision of all service rules together about the intentions of *.
 	readSomeIntention, writeAllIntentions star
 }
 
@@ -135,7 +135,7 @@ func (t *Table) add(s Sourced) {
 	e.rules = append(e.rules, s)
 }
 
-// Merged is a rule as it counts, and every rule that has a say in it.
+// Merged is a rule as it counts, and every rule that contributes to it.
 type Merged struct {
 	Rule          Rule
 	Contributions []Sourced

@@ -47,7 +47,7 @@ func (a annotations) inject(file bool) bool {
 	return err != nil || wanted // what it should be is a finding
 }
 
-// reportNotInjected reports that nothing is injected when no annotation says so.
+// reportNotInjected reports that nothing is injected when no annotation requests it.
 func (t *task) reportNotInjected() {
 	if _, given := t.notes.value(annotation.Inject); !given {
 		t.add(codeNotInjected, "$", "annotation", annotation.Prefix+annotation.Inject)

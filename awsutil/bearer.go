@@ -28,7 +28,7 @@ const (
 	headerEntityBody    = "X-Consul-IAM-GetEntity-Body"
 )
 
-// BearerOptions say what a bearer proves.
+// BearerOptions determine what a bearer proves.
 type BearerOptions struct {
 	// Partition is the AWS partition of the task ARN; empty derives it from
 	// the region.

@@ -1,4 +1,4 @@
-// Package awsutil sets the AWS SDK up and proves to Consul which IAM role the
+// Package awsutil sets up the AWS SDK and proves to Consul which IAM role the
 // task has.
 //
 // Flow: 1. NewSigner runs the SDK's default chain, with the region from the

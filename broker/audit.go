@@ -33,7 +33,7 @@ type line struct {
 	// Attempt counts pushes; Duration is in ms since the request arrived.
 	Attempt  int   `json:"attempt,omitempty"`
 	Duration int64 `json:"duration"`
-	// ContradictingTags are tags of the task that say other than its revision.
+	// ContradictingTags are tags of the task that contradict its revision.
 	ContradictingTags []string `json:"contradicting_tags,omitempty"`
 }
 

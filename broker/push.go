@@ -79,7 +79,7 @@ func (p pusher) send(ctx context.Context, to netip.AddrPort, body []byte) (int, 
 		return 0, err
 	}
 	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, grant.MaxBody) // what it says does not matter
+	_, _ = io.CopyN(io.Discard, resp.Body, grant.MaxBody) // its content does not matter
 	return resp.StatusCode, nil
 }
 

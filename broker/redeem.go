@@ -234,7 +234,7 @@ func (t *term) vouch(ctx context.Context, r *request) {
 	})
 }
 
-// inspect asks ECS once; an error means that it did not say.
+// inspect asks ECS once; an error means that it gave no answer.
 func (t *term) inspect(ctx context.Context, r *request) error {
 	task, err := t.lookups.task(ctx, r.cluster.ARN, r.in.TaskARN)
 	if err != nil {

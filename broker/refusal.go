@@ -16,7 +16,7 @@ type refusal struct {
 	status int
 	code   string
 	reason string
-	// after is what Retry-After says, if not zero.
+	// after is the value of Retry-After, if not zero.
 	after time.Duration
 }
 

@@ -39,7 +39,7 @@ const (
 	misused                    // the handle came twice, or from elsewhere
 	unredeemed                 // 200, and no redemption within redeemLimit
 	handleEnded                // the life of the handle is over
-	taskGone                   // ECS says that the task is stopped or moved
+	taskGone                   // ECS shows the task as stopped or moved
 	replaced                   // a newer token of the task took over
 	returned                   // the holder has it revoked: the caller of the event does that
 	tokenEnded                 // the life of the token is over

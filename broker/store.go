@@ -260,7 +260,7 @@ func (k KV) Save(ctx context.Context, r Record) (uint64, error) {
 	return k.write(ctx, r.TaskARN, op)
 }
 
-// write does what op says if the broker has the lock, and returns the key's new version.
+// write performs op if the broker has the lock, and returns the key's new version.
 func (k KV) write(ctx context.Context, taskARN string, op *api.KVTxnOp) (uint64, error) {
 	ops := api.TxnOps{{KV: op}}
 	if k.Session != nil {

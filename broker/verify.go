@@ -173,7 +173,7 @@ type subject struct {
 	task     backend.Task
 	policies []string
 	ttl      time.Duration
-	// contradicting are the keys of tags that say other than the revision.
+	// contradicting are the keys of tags that contradict the revision.
 	contradicting []string
 }
 

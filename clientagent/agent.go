@@ -8,7 +8,7 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// Agent is the agent's configuration as far as the user has a say.
+// Agent is the part of the agent's configuration that the user sets.
 type Agent struct {
 	// Program is the consul program, looked up in PATH when it has no slash.
 	Program string

@@ -29,7 +29,7 @@ const (
 // each may be a process or a call of a cloud's API.
 const discoverPause = 5 * time.Second
 
-// ServersOptions say how a task without an agent reaches the Consul servers.
+// ServersOptions configure how a task without an agent reaches the Consul servers.
 type ServersOptions struct {
 	Config config.ConsulServers
 	// HTTPSCAPEM and GRPCCAPEM are the texts of CONSUL_HTTPS_CACERT_PEM and

@@ -76,7 +76,7 @@ func observe(containers []workload.Container, name string, serving []string) obs
 		if observed := observation(c.Health.Status); observed != listening {
 			return observed
 		}
-		return none // no word of ECS
+		return none // no status of ECS
 	}
 	return missing
 }

@@ -55,7 +55,7 @@ type Agent interface {
 	Deregister(ctx context.Context, token string, w workload.Workload) error
 }
 
-// Options say what to synchronize.
+// Options configure what to synchronize.
 type Options struct {
 	Config *config.Config
 	// StopTimeout is the time between SIGTERM and SIGKILL.

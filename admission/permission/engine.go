@@ -47,7 +47,7 @@ func (c Checker) ask(ctx context.Context, at tenancy, required []admission.Requi
 	return all, nil
 }
 
-// askServer is the server's word; nil when the engine is without it, or the server has no
+// askServer returns the server's decisions; nil when the engine does not ask it, or the server has no
 // such endpoint and the rules answer as well.
 func (c Checker) askServer(ctx context.Context, at tenancy, queries []aclrules.Query) ([]bool, error) {
 	if c.Engine == ByResolver {

@@ -22,7 +22,7 @@ const (
 	None       = "none"
 )
 
-// Server is what a Consul server says of a token's rights.
+// Server decides, as a Consul server, what a token may do.
 type Server interface {
 	Authorize(ctx context.Context, token string, queries []aclrules.Query) ([]bool, error)
 }

@@ -159,7 +159,7 @@ type Failure struct {
 	Reason, Detail string
 }
 
-// Answer is what ECS said of the tasks that it was asked about. It may lack some.
+// Answer is what ECS returned for the requested tasks. It may lack some.
 type Answer struct {
 	Tasks    []Task
 	Failures []Failure

@@ -42,7 +42,7 @@ type Command struct {
 	// FlagsAnywhere allows flags after arguments, too, up to "--". It is for commands
 	// that run no other program.
 	FlagsAnywhere bool
-	// Removed are flags of earlier versions, each with the words that say what replaces it.
+	// Removed are flags of earlier versions, each with the text that names its replacement.
 	Removed map[string]string
 	// Run does the work. Its error decides the exit code, see ExitCode.
 	Run func(context.Context, *Invocation) error

@@ -1,6 +1,6 @@
 // Package exit has the exit codes of both binaries and the errors that stand for one.
 //
-// It imports nothing, so that any package may say what an error means for the user who
+// It imports nothing, so that any package may state what an error means for the user who
 // started the program; internal/cli turns errors into codes.
 package exit
 

@@ -72,7 +72,7 @@ func writeTar(w io.Writer, entries []entry, modified time.Time) error {
 }
 
 // certificates are Mozilla's roots as PEM. A root that Mozilla trusts for older
-// certificates only is left out: PEM cannot say so.
+// certificates only is left out: PEM cannot express that.
 func certificates() []byte {
 	var b bytes.Buffer
 	for root := range bundle.Roots() {

@@ -79,7 +79,7 @@ func (j *judge) report(invariant, task string, at time.Duration, format string, 
 	j.found = append(j.found, Violation{invariant, task, at, fmt.Sprintf(format, args...)})
 }
 
-// updatedBy is when callers have heard at the latest, on this machine.
+// updatedBy is when callers are notified at the latest, on this machine.
 func (j *judge) updatedBy(at, bound time.Duration, task string) time.Duration {
 	by := updatedBy(j.excuses, j.world, at, bound, task)
 	if by == Forever {
@@ -236,7 +236,7 @@ func (j *judge) left(l Life) {
 	}
 }
 
-// leaveLost reports whether the servers may not learn that the task's agent has left.
+// leaveLost reports whether the servers may not be notified that the task's agent has left.
 // When all leave at once, no agent may remain to pass that on.
 func (j *judge) leaveLost(l Life) bool {
 	_, lost := excused(j.excuses, LeaveLost, l.Task, l.Term, l.Stopped)

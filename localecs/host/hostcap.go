@@ -11,13 +11,13 @@ import (
 // MissingError is a feature of the host that a local ECS needs and did not
 // find.
 type MissingError struct {
-	// What was to be done: "make a task network"; empty when Err says it.
+	// What was to be done: "make a task network"; empty when Err states it.
 	What string
 	// Need names the capability or the kernel feature.
 	Need string
 	// Instead is the way round it; empty when there is none.
 	Instead string
-	// Err is the system's own word; nil when a check found the gap.
+	// Err is the system's error; nil when a check found the gap.
 	Err error
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
-// DefaultSubnet is the VPC's subnet unless Options say otherwise.
+// DefaultSubnet is the VPC's subnet unless Options set another one.
 const DefaultSubnet = "10.42.0.0/24"
 
 // Well-known link-local addresses of a Fargate task (platform 1.4).

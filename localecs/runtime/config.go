@@ -115,8 +115,8 @@ const (
 	warned = '!'
 )
 
-// parseStatus reads what a first stage said: no report when the program runs.
-// ended means that it fell silent before either.
+// parseStatus reads the report of a first stage: none when the program runs.
+// ended means that it ended before either.
 func parseStatus(b []byte) (warnings []string, report *Report, ended bool) {
 	for len(b) > 0 && b[0] == warned {
 		line, rest, _ := bytes.Cut(b[1:], []byte("\n"))

@@ -90,7 +90,7 @@ func (a *ACL) create(ctx context.Context, g backend.Grant) (backend.Token, error
 	return backend.Token{}, failed(op, err, aclRemedy)
 }
 
-// about is what a token's description says about its task.
+// about is what a token's description records about its task.
 func about(r backend.Request) map[string]string {
 	return map[string]string{"task": r.Task.ARN, "cluster": r.Task.Cluster, "request": r.RequestID}
 }

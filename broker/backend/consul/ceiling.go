@@ -12,7 +12,7 @@ import (
 )
 
 // UnderCeiling reads Consul policies and returns an error unless all exist, none grants write
-// on acl, keyring or operator, which amounts to more than it says, and all together grant
+// on acl, keyring or operator, which amounts to more than it seems, and all together grant
 // nothing that the policy named ceiling does not; without a name there is no such policy.
 func UnderCeiling(ctx context.Context, get aclrules.Policies, ceiling string, names []string) error {
 	var wanted []aclrules.Policy

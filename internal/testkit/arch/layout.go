@@ -41,7 +41,7 @@ type Group struct {
 type Rule struct {
 	// Name is the rule's, for exemptions and messages.
 	Name string
-	// Import and Names say what is ruled: these names of this package.
+	// Import and Names are what is ruled: these names of this package.
 	Import string
 	Names  []string
 	// Allowed are the packages, with those below, that may use them.

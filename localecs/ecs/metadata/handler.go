@@ -49,7 +49,7 @@ func Fail(w http.ResponseWriter, taskARN string, status int) {
 	iam.JSON(w, status, fmt.Sprintf("Unable to generate metadata for v4 task: '%s'", taskARN))
 }
 
-// What the agent says when it does not know an endpoint ID.
+// The agent's answer for an unknown endpoint ID.
 const (
 	noTask      = "unable to get task arn from request: unable to get task Arn from v3 endpoint ID"
 	noContainer = "unable to get container ID from request: unable to get docker ID from v3 endpoint ID"

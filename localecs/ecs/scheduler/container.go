@@ -26,7 +26,7 @@ type container struct {
 	restartPeriod time.Duration
 
 	desired, known string
-	// pulling and starting say that an action has no answer yet.
+	// pulling and starting mean that an action has no result yet.
 	pulling, starting bool
 	// gateAt is when a gate that is met opens; zero while it is not met.
 	gateAt time.Time

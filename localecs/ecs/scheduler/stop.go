@@ -39,7 +39,7 @@ func (t *Task) recordExit(ev Exited, now time.Time) {
 	}
 	at := orNow(ev.At, now)
 	if c.starting {
-		// It ended before anyone could say that it had started.
+		// It ended before its start was reported.
 		t.recordStart(Started{Container: c.name, At: at}, now)
 	}
 	code := ev.Code

@@ -3,7 +3,7 @@ package scheduler
 // The ECS API speaks of the same task in other words than the metadata
 // endpoint. These derive them from a View.
 
-// HealthUnknown is what the ECS API says of a container that has no check or
+// HealthUnknown is the ECS API's health status of a container that has no check or
 // has not decided.
 const HealthUnknown = "UNKNOWN"
 
