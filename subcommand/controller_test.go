@@ -208,9 +208,10 @@ func TestBothControllersOfACluster(t *testing.T) {
 	if got := w.leader(); got != "" {
 		t.Errorf("gc has left the lock to %q", got)
 	}
-	if pairs, _, err := w.admin.KV().List("consul-ecs/setup/trust/", &api.QueryOptions{}); err != nil || len(pairs) != 2 {
-		t.Errorf("%d records of trust, %v", len(pairs), err)
-	}
+	testkit.Eventually(t, "each controller has its record of trust", func() bool {
+		pairs, _, err := w.admin.KV().List("consul-ecs/setup/trust/", &api.QueryOptions{})
+		return err == nil && len(pairs) == 2
+	})
 	p.Signal(syscall.SIGTERM)
 	exits(t, p, 0)
 }
