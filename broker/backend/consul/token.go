@@ -85,7 +85,7 @@ func remove(ctx context.Context, c *api.Client, accessor, remedy string) error {
 	return failed(fmt.Sprintf("delete the token with accessor %s", accessor), err, remedy)
 }
 
-var errNotDeleted = errors.New("Consul answered that there is no such token, but it has it")
+var errNotDeleted = errors.New("the answer was that the token does not exist, but Consul has it")
 
 // failed is the error of a request to Consul; forbidden is the remedy if it was denied.
 func failed(op string, err error, forbidden string) error {
