@@ -163,11 +163,14 @@ func (d *Document) Refresh() error {
 	if len(b.violations) > 0 {
 		return &InvalidError{Violations: b.violations}
 	}
-	if d.format == formatTemplate && len(d.Definition.Tags) == 0 {
+	if d.described() { // its tags need not be ones that can be registered
+		d.Definition.Tags = slices.DeleteFunc(d.Definition.Tags, func(t Tag) bool { return ReservedTag(t.Key) })
+	}
+	if len(d.Definition.Tags) == 0 && (d.described() || d.format == formatTemplate) {
 		d.Definition.Tags = nil // CloudFormation registers no empty list
 	}
 	d.Definition.SetDefaults()
-	d.subject = subject{TaskDefinition: d.Definition, answer: d.described(), written: b.written, unknown: append(b.unknown, d.elsewhere()...), faults: b.faults}
+	d.subject = subject{TaskDefinition: d.Definition, written: b.written, unknown: append(b.unknown, d.elsewhere()...), faults: b.faults}
 	return nil
 }
 

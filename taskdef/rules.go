@@ -135,9 +135,6 @@ type subject struct {
 	// written has texts of the document that defaults hide, by their paths: blank
 	// ones, and protocols; nil without a document.
 	written map[string]string
-	// answer is set for an answer of DescribeTaskDefinition, whose tags need not be ones
-	// that can be registered.
-	answer bool
 	// unknown has the paths of values that are known at deployment only.
 	unknown []string
 	// faults are members that the limits of their fields do not allow.

@@ -133,7 +133,7 @@ var taskRules = []Rule{
 			}
 		}},
 	{Code: "tags-empty", Members: []string{"tags"}, Text: "Tags can not be empty.", Fix: "remove tags", task: func(d *subject, report report) {
-		if d.Tags != nil && len(d.Tags) == 0 && !d.answer {
+		if d.Tags != nil && len(d.Tags) == 0 {
 			report("tags")
 		}
 	}},
@@ -164,7 +164,7 @@ var taskRules = []Rule{
 	{Code: "tag-key-reserved", Members: []string{"tags[*].key"}, Text: "Tag keys can't start with 'aws:'.", Wording: Ours,
 		Fix: "remove '{key}'", task: func(d *subject, report report) {
 			for i, tag := range d.Tags {
-				if ReservedTag(tag.Key) && !d.answer {
+				if ReservedTag(tag.Key) {
 					report(fmt.Sprintf("tags[%d].key", i), tag.Key)
 				}
 			}
