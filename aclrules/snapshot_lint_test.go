@@ -77,7 +77,7 @@ func TestLintNamesEveryRefusedRule(t *testing.T) {
 			{"p", 4, Invalid, `acl: policy "foo": want deny, read or write`},
 		},
 		"acl = \"read\"\nservice \"a\" { policy = ]": {{"p", 2, Invalid, "neither HCL nor JSON: At 2:24: Unknown token: 2:24 RBRACK ]"}},
-		"\n\nmesh = [\"read\"]":                      {{"p", 3, Invalid, "no policy: At 3:8: root.mesh: unknown type for string *ast.ListType"}},
+		"\n\nmesh = [\"read\"]":                      {{"p", 3, Invalid, "not a policy: At 3:8: root.mesh: unknown type for string *ast.ListType"}},
 	} {
 		if diff := cmp.Diff(want, LintNamedText("p", text)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", text, diff)

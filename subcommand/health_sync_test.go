@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
@@ -150,10 +151,16 @@ func TestTrafficGoesBeforeTheApplication(t *testing.T) {
 			t.Errorf("%s did not go on serving: %q", name, line)
 		}
 	}
-	// Instead of an hour. A TERM that comes before the first is taken merges with it.
+	// Instead of an hour. A TERM that comes before the first is taken merges with it, and one
+	// that comes when the child has ended ends app-entrypoint.
+	var sent time.Time
 	testkit.Eventually(t, "another TERM ends the application", func() bool {
-		_ = syscall.Kill(app.PID, syscall.SIGTERM)
-		return !app.Running()
+		if time.Since(sent) > 5*time.Second {
+			app.Signal(syscall.SIGTERM)
+			sent = time.Now()
+		}
+		line, ok := app.Try()
+		return ok && line == "got terminated"
 	})
 	exits(t, app, 55)
 	s.says(200, stopped)
