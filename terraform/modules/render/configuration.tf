@@ -67,6 +67,12 @@ locals {
     for k, v in merge(var.configuration, local.derived) :
     k => try({ for name in keys(v) : name => v[name] if v[name] != null }, v) if v != null
   }
+  # The containers refuse a null, so here are none at any depth. HCL has no recursion, but a member
+  # of an object is easily found in JSON. An object of nulls alone is null, such as meshGateway = { mode = null }.
+  # Then members go that have another one before them, and last the first ones.
+  null_member        = "\"(?:[^\"\\\\]|\\\\.)*\":null"
+  null_objects       = replace(jsonencode(local.configuration), "/{${local.null_member}(?:,${local.null_member})*}/", "null")
+  configuration_json = replace(replace(local.null_objects, "/,${local.null_member}/", ""), "/{${local.null_member},?/", "{")
 
   login       = try(coalesce(var.configuration.consulLogin.enabled, false), false)
   transparent = !local.agent && !local.gateway && try(coalesce(local.configuration.transparentProxy.enabled, true), true)

@@ -109,6 +109,29 @@ run "nulls_are_as_absent" {
   }
 }
 
+run "nulls_at_any_depth_of_the_configuration_are_as_absent" {
+  command = plan
+
+  variables {
+    upstreams = [
+      { destinationName = "api", localBindPort = 9191, datacenter = null, meshGateway = { mode = null }, config = { a = null, b = null, c = "\"x\":null,", d = null } },
+      { destinationName = "db", localBindPort = 9192, destinationPeer = null },
+    ]
+    consul_ecs_config = {
+      service = { weights = { passing = null, warning = null }, networkResilienceConfig = { outlierDetection = { interval = null, maxFailures = 2 } } }
+      proxy   = { config = { list = [null, { "a\"b" = null }] } }
+    }
+  }
+
+  assert {
+    condition = [for c in [jsondecode(jsondecode(module.task.task_definition.container_definitions)[1].environment[0].value)] : jsonencode([c.proxy.upstreams, c.proxy.config, c.service])] == [jsonencode([
+      [{ destinationName = "api", localBindPort = 9191, config = { c = "\"x\":null," } }, { destinationName = "db", localBindPort = 9192 }],
+      { list = [null, null] }, { meta = {}, name = "web", networkResilienceConfig = { outlierDetection = { maxFailures = 2 } }, port = 8080, tags = [] },
+    ])]
+    error_message = jsondecode(module.task.task_definition.container_definitions)[1].environment[0].value
+  }
+}
+
 run "health_check_without_essential_is_synced" {
   command = plan
 
