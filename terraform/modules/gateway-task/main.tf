@@ -122,6 +122,24 @@ module "task" {
   kms_key_arns                       = var.kms_key_arns
 }
 
+locals {
+  load_balancers = concat(
+    [for b in var.custom_load_balancer_config : {
+      target_group_arn = b.target_group_arn
+      # Either name of the proxy's container is that of the one that there is.
+      container_name = contains(["sidecar-proxy", "consul-dataplane"], b.container_name) ? module.render.proxy_container_name : b.container_name
+      container_port = b.container_port
+    }],
+    [for arn in aws_lb_target_group.this[*].arn : {
+      target_group_arn = arn
+      container_name   = module.render.proxy_container_name
+      container_port   = local.lan_port
+    }],
+  )
+  mapped_ports = flatten([for c in module.render.container_definitions : try([for p in c.portMappings : "${c.name}:${p.containerPort}" if can(p.containerPort)], [])])
+  missed_ports = [for b in local.load_balancers : "${b.container_name}:${b.container_port}" if !contains(local.mapped_ports, "${b.container_name}:${b.container_port}")]
+}
+
 resource "aws_ecs_service" "this" {
   name                               = local.name
   cluster                            = var.ecs_cluster_arn
@@ -173,25 +191,24 @@ resource "aws_ecs_service" "this" {
   }
 
   dynamic "load_balancer" {
-    for_each = concat(var.custom_load_balancer_config, [for arn in aws_lb_target_group.this[*].arn : {
-      target_group_arn = arn
-      container_name   = module.render.proxy_container_name
-      container_port   = local.lan_port
-    }])
+    for_each = local.load_balancers
 
     content {
       target_group_arn = load_balancer.value.target_group_arn
-      # Either name of the proxy's container is that of the one that there is.
-      container_name = (
-        contains(["sidecar-proxy", "consul-dataplane"], load_balancer.value.container_name) ?
-        module.render.proxy_container_name : load_balancer.value.container_name
-      )
-      container_port = load_balancer.value.container_port
+      container_name   = load_balancer.value.container_name
+      container_port   = load_balancer.value.container_port
     }
   }
 
   # ECS refuses a target group that no load balancer has.
   depends_on = [aws_lb_listener.this]
+
+  lifecycle {
+    precondition {
+      condition     = length(local.missed_ports) == 0
+      error_message = "custom_load_balancer_config has ${nonsensitive(join(", ", local.missed_ports))}, which the task does not have: take a container and a containerPort of its portMappings, such as ${module.render.proxy_container_name}:${local.lan_port}. sidecars.proxy.port_mappings adds ports of the proxy."
+    }
+  }
 }
 
 locals {
