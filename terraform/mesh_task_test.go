@@ -146,6 +146,15 @@ func TestMeshTaskNamesWhatIsWrong(t *testing.T) {
 			"Container consul-ecs-mesh-init has the user 1000 of sidecars, but 0 with the transparent proxy: remove it from sidecars.\nContainer sidecar-proxy has the user 1000 of sidecars, but 5995")
 		w.Plan(ec2.with(values{"sidecars": values{"all": values{"user": "1000"}}, "enable_transparent_proxy": false}))
 	})
+	t.Run("unknown keys of volumes", func(t *testing.T) {
+		wantErrors(t, w, meshTask.with(values{"volumes": []values{
+			{"name": "data", "hostpath": "/data"},
+			{"name": "share", "host_path": nil, "docker_volume_configuration": nil, "efs_volume_configuration": values{"file_system_id": "fs-1", "authorization_config": values{"IAM": "ENABLED"}}},
+			{"name": "cache", "docker_volume_configuration": values{"scope": "task", "driver_options": values{}}},
+		}}), "In volumes, data takes only name, host_path, docker_volume_configuration, efs_volume_configuration, fsx_windows_file_server_volume_configuration, and not hostpath. "+
+			"share.efs_volume_configuration.authorization_config takes only access_point_id, iam, and not IAM. "+
+			"cache.docker_volume_configuration takes only autoprovision, driver, driver_opts, labels, scope, and not driver_options.")
+	})
 	t.Run("a reserved name", func(t *testing.T) {
 		wantErrors(t, w, meshTask.with(values{"container_definitions": []values{{"name": "consul-dataplane", "image": "i"}}}),
 			"has the name of a container of the mesh")

@@ -104,7 +104,7 @@ module "task" {
   memory                             = var.memory
   container_definitions              = module.render.container_definitions
   volumes                            = module.render.volumes
-  volume_configurations              = [for v in var.volumes : { for key, value in v : key => value if key != "host_path" }]
+  volume_configurations              = [for v in var.volumes : { for key, value in v : key => value if !contains(["host_path", "read_only"], key) }]
   runtime_platform                   = var.runtime_platform
   ephemeral_storage                  = var.ephemeral_storage
   placement_constraints              = module.render.placement_constraints

@@ -1,5 +1,19 @@
 locals {
   volumes = { for v in var.volume_configurations : v.name => v }
+
+  volume_keys = {
+    docker_volume_configuration                  = ["autoprovision", "driver", "driver_opts", "labels", "scope"]
+    efs_volume_configuration                     = ["file_system_id", "root_directory", "transit_encryption", "transit_encryption_port", "authorization_config"]
+    fsx_windows_file_server_volume_configuration = ["file_system_id", "root_directory", "authorization_config"]
+  }
+  authorization_keys = { efs_volume_configuration = ["access_point_id", "iam"], fsx_windows_file_server_volume_configuration = ["credentials_parameter", "domain"] }
+  # The objects of each volume, by their path, with the keys that are set and those that they take.
+  volume_objects = flatten([for v in var.volume_configurations : concat(
+    [{ path = v.name, keys = [for k in keys(v) : k if v[k] != null], takes = concat(["name", "host_path"], keys(local.volume_keys)) }],
+    flatten([for part, takes in local.volume_keys : [for o in try(v[part], null)[*] : { path = "${v.name}.${part}", keys = try(keys(o), []), takes = takes }]]),
+    flatten([for part, takes in local.authorization_keys : [for o in try(v[part].authorization_config, null)[*] : { path = "${v.name}.${part}.authorization_config", keys = try(keys(o), []), takes = takes }]]),
+  )])
+  unknown_volume_keys = [for o in local.volume_objects : "${o.path} takes only ${join(", ", o.takes)}, and not ${join(", ", setsubtract(o.keys, o.takes))}." if length(setsubtract(o.keys, o.takes)) > 0]
 }
 
 resource "aws_ecs_task_definition" "this" {
@@ -92,6 +106,13 @@ resource "aws_ecs_task_definition" "this" {
           }
         }
       }
+    }
+  }
+
+  lifecycle {
+    precondition {
+      condition     = length(local.unknown_volume_keys) == 0
+      error_message = "In volumes, ${nonsensitive(join(" ", local.unknown_volume_keys))}"
     }
   }
 }
