@@ -18,6 +18,10 @@ func TestRenderRefusesWhatAdmitRefuses(t *testing.T) {
 	t.Parallel()
 	w := tftest.New(t, "modules/render", stub.AWS6)
 	const upstreams = `"proxy": {"mode": "direct", "upstreams": [{"destinationName": %q, "localBindPort": %d}, {"destinationName": "db", "localBindPort": 9192}]}`
+	var meta strings.Builder
+	for i := range 62 {
+		fmt.Fprintf(&meta, `"k%d": "1",`, i)
+	}
 	for _, tt := range []struct{ name, members, mesh, code, want string }{
 		{"port of the public listener", `"portMappings": [{"containerPort": 20000}]`, "", "ADM-PORT", "Port 20000 of container web is also that of Envoy's public listener"},
 		{"port of Envoy's administration", `"portMappings": [{"containerPort": 19000}]`, "", "ADM-PORT", "Port 19000 of container web is also that of Envoy's admin interface"},
@@ -27,6 +31,10 @@ func TestRenderRefusesWhatAdmitRefuses(t *testing.T) {
 		{"upstream without a service's name", `"cpu": 1`, fmt.Sprintf(upstreams, "Api.", 9191), "ADM-UPSTREAM", "The upstream Api. has no name of a service"},
 		{"exposed path at the public listener", `"cpu": 1`, `"proxy": {"mode": "direct", "expose": {"paths": [{"path": "/a", "listenerPort": 20000, "localPathPort": 8080}]}}`, "ADM-PORT", "Port 20000 of the exposed path /a is also that of Envoy's public listener"},
 		{"name of a proxy", `"cpu": 1`, `"service": {"name": "web-sidecar-proxy", "port": 8080}`, "ADM-SVC-NAME", "web-sidecar-proxy is no name of a service"},
+		{"metadata that Consul reserves", `"cpu": 1`, `"service": {"name": "web", "port": 8080, "meta": {"consul-version": "1"}}`, "ADM-CONFIG", "Service metadata consul-version has a key or a value that Consul refuses"},
+		{"key of metadata with a dot", `"cpu": 1`, `"service": {"name": "web", "port": 8080, "meta": {"a.b": "1"}}`, "ADM-CONFIG", "Service metadata a.b has a key or a value that Consul refuses"},
+		{"long metadata", `"cpu": 1`, `"service": {"name": "web", "port": 8080, "meta": {"a": "` + strings.Repeat("1", 513) + `"}}`, "ADM-CONFIG", "Service metadata a has a key or a value that Consul refuses"},
+		{"more metadata than Consul takes", `"cpu": 1`, `"service": {"name": "web", "port": 8080, "meta": {` + strings.TrimSuffix(meta.String(), ",") + `}}`, "ADM-CONFIG", "The service has 62 pairs of metadata, and Consul takes 61"},
 		{"user of the proxy", `"user": "5995:100"`, "", "ADM-USER", "Container web has the user of the proxy or of health-sync"},
 		{"range of ports over the public listener", `"portMappings": [{"containerPortRange": "19995-20005"}]`, "", "ADM-PORT", "Port 20000 of container web is also that of Envoy's public listener"},
 		{"two volumes at one path", `"mountPoints": [{"sourceVolume": "data", "containerPath": "/data"}, {"sourceVolume": "more", "containerPath": "/data/"}]`, "", "ADM-MOUNT", "Container web mounts data and more at /data, so it would not start"},

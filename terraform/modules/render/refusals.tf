@@ -19,6 +19,8 @@ locals {
     port    = u.localBindPort
     at      = "${coalesce(try(u.localBindAddress, null), "127.0.0.1")}:${u.localBindPort}"
   }], [])
+  # consul-wan-federation is the module's.
+  meta    = try({ for k, v in(local.gateway ? local.configuration.gateway.meta : local.configuration.service.meta) : k => v if k != "consul-wan-federation" }, {})
   exposed = try([for p in local.configuration.proxy.expose.paths : { port = p.listenerPort, owner = "the exposed path ${p.path}" }], [])
 
   # Those of the applications, which may listen at all addresses, too.
@@ -53,6 +55,9 @@ locals {
     [for at, names in { for u in local.upstreams : u.at => u.name... } : "Upstreams ${join(" and ", names)} have the same address ${at}: take another localBindPort." if length(names) > 1],
     [for u in local.upstreams : "The upstream ${u.name} has no name of a service: take up to 256 lower-case letters, digits, '-' and '_'." if u.service && !can(regex(local.service_name, u.name))],
     [for name in [local.identity.name] : "${name} is no name of a service: take up to 256 lower-case letters, digits, '-' and '_', and none that ends with -sidecar-proxy." if !can(regex(local.service_name, name)) || (!local.gateway && endswith(name, "-sidecar-proxy"))],
+    [for k, v in local.meta : "Service metadata ${k} has a key or a value that Consul refuses: a key has up to 128 letters, digits, '-' and '_' and does not begin with consul-, a value up to 512 characters."
+    if !can(regex("^[a-zA-Z0-9_-]{1,128}$", k)) || startswith(k, "consul-") || length(v) > 512],
+    [for n in [length(local.meta)] : "The service has ${n} pairs of metadata, and Consul takes 61 besides those of consul-ecs: remove some." if n > 61],
     [for c in local.applications : "Container ${c.name} has the user of the proxy or of health-sync: take another one than 5995 and 5996." if can(regex("^599[56](:|$)", c.container.user))],
     flatten([for c in local.mounts : [
       for m in c.mounts : "Container ${c.name} mounts ${m.volume} at ${m.at}, where the containers of the mesh share ${local.bootstrap_dir}: mount it somewhere else."
