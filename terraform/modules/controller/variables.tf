@@ -172,8 +172,8 @@ variable "iam_role_path" {
   nullable    = false
 
   validation {
-    condition     = startswith(var.iam_role_path, "/") && trim(var.iam_role_path, "/") != ""
-    error_message = "iam_role_path must begin with '/' and have a name, such as \"/consul-ecs/\": with \"/\" every role of the account could log in as any service."
+    condition     = can(regex("^(/[!-.0-~]+)+/?$", var.iam_role_path)) && length(var.iam_role_path) <= 512
+    error_message = "iam_role_path must begin with '/' and have a name, such as \"/consul-ecs/\", in up to 512 ASCII characters without spaces: with \"/\" every role of the account could log in as any service."
   }
 }
 
@@ -195,7 +195,7 @@ variable "metrics_port" {
   default     = null
 
   validation {
-    condition     = var.metrics_port == null || try(var.metrics_port >= 1 && var.metrics_port <= 65535, false)
-    error_message = "metrics_port must be 1 to 65535."
+    condition     = var.metrics_port == null || try(var.metrics_port >= 1 && var.metrics_port <= 65535 && floor(var.metrics_port) == var.metrics_port, false)
+    error_message = "metrics_port must be a whole number from 1 to 65535."
   }
 }

@@ -164,6 +164,11 @@ variable "desired_count" {
   type        = number
   default     = 1
   nullable    = false
+
+  validation {
+    condition     = var.desired_count >= 0 && floor(var.desired_count) == var.desired_count
+    error_message = "desired_count must be a whole number, 0 or greater."
+  }
 }
 
 variable "deployment_circuit_breaker" {
@@ -256,4 +261,9 @@ variable "tags" {
   type        = map(string)
   default     = {}
   nullable    = false
+
+  validation {
+    condition     = !anytrue([for k in keys(var.tags) : startswith(lower(k), "aws:")])
+    error_message = "tags has a key that begins with aws:, which AWS reserves: rename or remove it."
+  }
 }

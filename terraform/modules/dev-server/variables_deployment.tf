@@ -158,6 +158,11 @@ variable "consul_server_startup_timeout" {
   type        = number
   default     = 600
   nullable    = false
+
+  validation {
+    condition     = var.consul_server_startup_timeout >= 1
+    error_message = "consul_server_startup_timeout must be 1 or greater."
+  }
 }
 
 variable "lb_enabled" {
@@ -226,6 +231,11 @@ variable "secret_recovery_window_in_days" {
   type        = number
   default     = 0
   nullable    = false
+
+  validation {
+    condition     = var.secret_recovery_window_in_days == 0 || contains(range(7, 31), var.secret_recovery_window_in_days)
+    error_message = "secret_recovery_window_in_days must be 0 or a whole number from 7 to 30."
+  }
 }
 
 variable "tags" {
@@ -233,4 +243,9 @@ variable "tags" {
   type        = map(string)
   default     = {}
   nullable    = false
+
+  validation {
+    condition     = !anytrue([for k in keys(var.tags) : startswith(lower(k), "aws:")])
+    error_message = "tags has a key that begins with aws:, which AWS reserves: rename or remove it."
+  }
 }

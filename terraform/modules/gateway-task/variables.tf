@@ -245,6 +245,11 @@ variable "tags" {
   type        = map(string)
   default     = {}
   nullable    = false
+
+  validation {
+    condition     = !anytrue([for k in keys(var.tags) : startswith(lower(k), "aws:")])
+    error_message = "tags has a key that begins with aws:, which AWS reserves: rename or remove it."
+  }
 }
 
 variable "envoy_readiness_port" {

@@ -5,8 +5,8 @@ variable "iam_role_path" {
   nullable    = false
 
   validation {
-    condition     = can(regex("^/([^/]+/)+$", var.iam_role_path))
-    error_message = "iam_role_path must start and end with a slash, and have a name between them, as /consul-ecs/ has."
+    condition     = can(regex("^/([!-.0-~]+/)+$", var.iam_role_path)) && length(var.iam_role_path) <= 512
+    error_message = "iam_role_path must start and end with a slash, and have a name between them, as /consul-ecs/ has: up to 512 ASCII characters without spaces."
   }
 }
 

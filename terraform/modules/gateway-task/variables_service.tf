@@ -34,6 +34,11 @@ variable "gateway_count" {
   type        = number
   default     = 1
   nullable    = false
+
+  validation {
+    condition     = var.gateway_count >= 0 && floor(var.gateway_count) == var.gateway_count
+    error_message = "gateway_count must be a whole number, 0 or greater."
+  }
 }
 
 variable "launch_type" {
@@ -115,6 +120,11 @@ variable "service_tags" {
   type        = map(string)
   default     = {}
   nullable    = false
+
+  validation {
+    condition     = !anytrue([for k in keys(var.service_tags) : startswith(lower(k), "aws:")])
+    error_message = "service_tags has a key that begins with aws:, which AWS reserves: rename or remove it."
+  }
 }
 
 variable "lb_enabled" {

@@ -25,12 +25,35 @@ run "all_mistakes_at_once" {
     metrics_port                      = 70000
     launch_type                       = "LAMBDA"
     log_configuration                 = { logdriver = "awslogs" }
+    desired_count                     = -1
+    tags                              = { "AWS:team" = "mesh" }
   }
 
   expect_failures = [
     var.name_prefix, var.generation, var.consul_ecs_image, var.consul_bootstrap_token_secret_arn, var.subnets, var.http_config,
     var.grpc_config, var.iam_role_path, var.log_level, var.metrics_port, var.launch_type, var.log_configuration,
+    var.desired_count, var.tags,
   ]
+}
+
+run "fractions_and_long_paths" {
+  command = plan
+
+  variables {
+    metrics_port  = 1.5
+    desired_count = 0.5
+    iam_role_path = join("", ["/", join("", [for n in range(512) : "a"]), "/"])
+  }
+
+  expect_failures = [var.metrics_port, var.desired_count, var.iam_role_path]
+}
+
+run "path_without_a_slash_at_its_end" {
+  command = plan
+
+  variables {
+    iam_role_path = "/mesh/services"
+  }
 }
 
 run "longest_prefix" {

@@ -24,12 +24,15 @@ run "all_mistakes_at_once" {
     enable_mesh_gateway_wan_federation = true
     launch_type                        = "EXTERNAL"
     log_configuration                  = { logdriver = "awslogs" }
+    secret_recovery_window_in_days     = 3
+    consul_server_startup_timeout      = 0
+    tags                               = { "aws:team" = "mesh" }
   }
 
   expect_failures = [
     var.name, var.node_name, var.service_discovery_namespace, var.subnet_ids, var.additional_dns_names,
     var.generate_gossip_encryption_key, var.generate_bootstrap_token, var.enable_mesh_gateway_wan_federation,
-    var.launch_type, var.log_configuration,
+    var.launch_type, var.log_configuration, var.secret_recovery_window_in_days, var.consul_server_startup_timeout, var.tags,
   ]
 }
 

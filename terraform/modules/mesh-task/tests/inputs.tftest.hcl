@@ -215,6 +215,7 @@ run "reserved_ports_and_incomplete_upstreams" {
     http_config                = "http"
     log_configuration          = { logdriver = "awslogs" }
     port                       = 80.5
+    tags                       = { "aws:team" = "shop" }
   }
 
   expect_failures = [
@@ -226,6 +227,7 @@ run "reserved_ports_and_incomplete_upstreams" {
     var.http_config,
     var.log_configuration,
     var.port,
+    var.tags,
   ]
 }
 
@@ -247,6 +249,16 @@ run "ports_of_servers_and_upstreams_without_port" {
     var.consul_namespace,
     var.volumes,
   ]
+}
+
+run "role_path_with_a_space" {
+  command = plan
+
+  variables {
+    iam_role_path = "/the mesh/"
+  }
+
+  expect_failures = [var.iam_role_path]
 }
 
 run "readiness_port_of_the_listener" {
