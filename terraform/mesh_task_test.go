@@ -203,6 +203,10 @@ func TestMeshTaskWarnsAboutVariablesWithoutEffect(t *testing.T) {
 			"with generation agentless: consul_primary_datacenter, enable_acl_token_replication, envoy_image (with consul_dataplane_image), exclude_uids (without transparent proxy).",
 		},
 		{
+			values{"consul_ca_cert_arn": "arn:ca", "consul_grpc_ca_cert_arn": "arn:grpc", "consul_https_ca_cert_arn": "arn:https"},
+			"with generation agentless: consul_ca_cert_arn (without tls), consul_grpc_ca_cert_arn (without tls), consul_https_ca_cert_arn (without tls).",
+		},
+		{
 			values{"generation": "agent", "consul_server_hosts": "", "retry_join": []string{"10.0.0.4"}, "tls_server_name": "a", "ca_cert_file": "/ca.pem", "http_config": values{"port": 1}},
 			"with generation agent: ca_cert_file, http_config, tls_server_name.",
 		},

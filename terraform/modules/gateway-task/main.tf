@@ -234,6 +234,9 @@ locals {
     consul_agent_configuration                  = var.consul_agent_configuration != ""
     audit_logging                               = var.audit_logging
     consul_image                                = var.consul_image != null
+    "consul_ca_cert_arn (without tls)"          = var.tls ? false : var.consul_ca_cert_arn != ""
+    "consul_grpc_ca_cert_arn (without tls)"     = var.tls ? false : var.consul_grpc_ca_cert_arn != ""
+    "consul_https_ca_cert_arn (without tls)"    = var.tls ? false : var.consul_https_ca_cert_arn != ""
     "envoy_image (with consul_dataplane_image)" = local.dataplane ? var.envoy_image != null : false
   })
   unused = [for name, set in merge(

@@ -126,6 +126,16 @@ run "transparent_proxy_on_fargate" {
   expect_failures = [var.enable_transparent_proxy]
 }
 
+run "certificate_without_tls_has_no_effect" {
+  command = plan
+
+  variables {
+    consul_ca_cert_arn = "arn:aws:secretsmanager:us-east-1:123456789012:secret:ca-AbCdEf"
+  }
+
+  expect_failures = [check.unused_variables]
+}
+
 run "transparent_proxy_of_a_gateway_has_no_effect" {
   command = plan
 
