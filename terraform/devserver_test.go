@@ -68,7 +68,7 @@ func TestDevServerErrorsSayWhatToDo(t *testing.T) {
 		{"token in the open", map[string]any{"acls": true, "generate_bootstrap_token": false, "bootstrap_token": "t"}, "store the token in Secrets Manager and set bootstrap_token_arn"},
 		{"container without a list", map[string]any{"extra_container_definitions": map[string]any{"name": "log", "image": "log:1"}}, "extra_container_definitions is a list of containers, each with a name."},
 		{"federation without TLS", map[string]any{"enable_mesh_gateway_wan_federation": true}, "enable_mesh_gateway_wan_federation needs tls = true"},
-		{"long name", map[string]any{"name": strings.Repeat("n", 33), "lb_enabled": true, "lb_subnets": []string{"a", "b"}}, "name must have at most 32 characters with lb_enabled"},
+		{"long name", map[string]any{"name": strings.Repeat("n", 64)}, "name must have 1 to 63 letters, digits or '-'"},
 	} {
 		t.Run(tt.name, func(t *testing.T) { // one after the other: they share a directory
 			only(t, w.PlanErrors(devServerInput(tt.changes)), tt.want)

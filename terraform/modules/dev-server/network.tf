@@ -89,9 +89,15 @@ resource "aws_vpc_security_group_ingress_rule" "lb_group" {
   tags                         = local.tags
 }
 
+# A region has one load balancer and one target group of a name, of up to 32 characters; names of
+# security groups and namespaces are unique in their VPC only.
+locals {
+  lb_name = "consul-${substr(var.name, 0, 16)}-${substr(sha256("${var.vpc_id}/${var.name}"), 0, 8)}"
+}
+
 resource "aws_lb" "this" {
   count              = var.lb_enabled ? 1 : 0
-  name               = var.name
+  name               = local.lb_name
   internal           = false
   load_balancer_type = "application"
   security_groups    = [aws_security_group.lb[0].id]
@@ -101,7 +107,7 @@ resource "aws_lb" "this" {
 
 resource "aws_lb_target_group" "this" {
   count                = var.lb_enabled ? 1 : 0
-  name                 = var.name
+  name                 = local.lb_name
   port                 = 8500
   protocol             = "HTTP"
   target_type          = "ip"

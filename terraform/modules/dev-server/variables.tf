@@ -1,5 +1,5 @@
 variable "name" {
-  description = "Name of the task family, the ECS service, its DNS name in Cloud Map, the load balancer and the security groups."
+  description = "Name of the task family, the ECS service, its DNS name in Cloud Map and the security groups. A second server in one cluster or VPC needs another one."
   type        = string
   default     = "server"
   nullable    = false
@@ -7,11 +7,6 @@ variable "name" {
   validation {
     condition     = can(regex("^[0-9A-Za-z]([0-9A-Za-z-]{0,61}[0-9A-Za-z])?$", var.name))
     error_message = "name must have 1 to 63 letters, digits or '-', the first and the last not '-': it is a DNS name."
-  }
-
-  validation {
-    condition     = !var.lb_enabled || (length(var.name) <= 32 && !startswith(var.name, "internal-"))
-    error_message = "name must have at most 32 characters with lb_enabled, and not begin with internal-: it is the load balancer's."
   }
 }
 
@@ -55,7 +50,7 @@ variable "node_name" {
 }
 
 variable "service_discovery_namespace" {
-  description = "Private DNS namespace that the module creates in Cloud Map, by default the datacenter."
+  description = "Private DNS namespace that the module creates in Cloud Map, by default the datacenter. A second server in one VPC needs another one."
   type        = string
   default     = ""
   nullable    = false

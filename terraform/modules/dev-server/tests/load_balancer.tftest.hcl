@@ -64,6 +64,36 @@ run "everything" {
   }
 }
 
+run "load_balancers_in_two_vpcs_have_different_names" {
+  command = plan
+
+  variables {
+    vpc_id     = "vpc-2"
+    lb_enabled = true
+    lb_subnets = ["subnet-2", "subnet-3"]
+  }
+
+  assert {
+    condition     = [aws_lb.this[0].name, aws_lb_target_group.this[0].name] == [for n in range(2) : "consul-server-${substr(sha256("vpc-2/server"), 0, 8)}"]
+    error_message = "Servers of two VPCs have load balancers of the same name."
+  }
+}
+
+run "load_balancer_of_a_server_with_a_long_name" {
+  command = plan
+
+  variables {
+    name       = "internal-server-with-a-name-of-63-characters-for-its-dns-record"
+    lb_enabled = true
+    lb_subnets = ["subnet-2", "subnet-3"]
+  }
+
+  assert {
+    condition     = startswith(aws_lb.this[0].name, "consul-internal-server--") && length(aws_lb.this[0].name) == 32
+    error_message = aws_lb.this[0].name
+  }
+}
+
 run "empty_log_configuration_is_none" {
   command = plan
 

@@ -36,18 +36,6 @@ run "all_mistakes_at_once" {
   ]
 }
 
-run "load_balancer_has_a_shorter_name" {
-  command = plan
-
-  variables {
-    name       = "a-server-with-a-name-of-33-letters"
-    lb_enabled = true
-    lb_subnets = ["subnet-2", "subnet-3"]
-  }
-
-  expect_failures = [var.name]
-}
-
 run "given_ca_needs_both_parts" {
   command = plan
 
@@ -105,16 +93,4 @@ run "servers_join_in_one_way" {
   }
 
   expect_failures = [var.datacenter, var.lb_enabled, var.retry_join_wan]
-}
-
-run "load_balancer_has_no_internal_name" {
-  command = plan
-
-  variables {
-    name       = "internal-server"
-    lb_enabled = true
-    lb_subnets = ["subnet-1", "subnet-2"]
-  }
-
-  expect_failures = [var.name]
 }
