@@ -66,7 +66,7 @@ func TestDevServerErrorsSayWhatToDo(t *testing.T) {
 	}{
 		{"both ways to join", map[string]any{"retry_join_wan": []string{"a"}, "primary_gateways": []string{"b"}, "tls": true, "enable_mesh_gateway_wan_federation": true}, "Set retry_join_wan or primary_gateways"},
 		{"token in the open", map[string]any{"acls": true, "generate_bootstrap_token": false, "bootstrap_token": "t"}, "store the token in Secrets Manager and set bootstrap_token_arn"},
-		{"container without a list", map[string]any{"extra_container_definitions": map[string]any{"name": "log", "image": "log:1"}}, "extra_container_definitions is a list of containers, each with a name."},
+		{"container without a list", map[string]any{"extra_container_definitions": map[string]any{"name": "log", "image": "log:1"}}, "extra_container_definitions must be a list of containers, each with a name."},
 		{"federation without TLS", map[string]any{"enable_mesh_gateway_wan_federation": true}, "enable_mesh_gateway_wan_federation needs tls = true"},
 		{"long name", map[string]any{"name": strings.Repeat("n", 64)}, "name must have 1 to 63 letters, digits or '-'"},
 	} {

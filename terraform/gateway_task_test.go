@@ -48,15 +48,15 @@ func TestGatewayTaskNamesWhatIsWrong(t *testing.T) {
 	wantErrors(t, w, gatewayTask.with(values{"lb_enabled": true}), "lb_enabled needs lb_subnets and lb_vpc_id.")
 	wantErrors(t, w, gatewayTask.with(values{"lb_modify_security_group": true}), "lb_modify_security_group needs lb_modify_security_group_id.")
 	wantErrors(t, w, gatewayTask.with(values{"lb_modify_security_group": true, "lb_modify_security_group_id": "sg-1"}),
-		"lb_create_security_group and lb_modify_security_group exclude each other")
+		"lb_create_security_group and lb_modify_security_group are mutually exclusive")
 	wantErrors(t, w, gatewayTask.with(values{"volumes": []values{{"name": "certificates", "host_path": "/consul/certificates"}}}),
 		"Container sidecar-proxy mounts certificates at /consul/certificates, where the containers of the mesh share /consul")
 	wantErrors(t, w, gatewayTask.with(values{"extra_container_definitions": values{"name": "log", "image": "log:1"}}),
-		"extra_container_definitions is a list of containers, each with a name.")
+		"extra_container_definitions must be a list of containers, each with a name.")
 	target := values{"target_group_arn": "arn:aws:elasticloadbalancing:us-east-1:123456789012:targetgroup/a/1", "container_port": 8443}
 	log := values{"name": "log", "image": "log:1", "portMappings": []values{{"containerPort": 9100}, {"containerPortRange": "9000-9010"}}}
 	wantErrors(t, w, gatewayTask.with(values{"extra_container_definitions": []values{log}, "custom_load_balancer_config": []values{
 		target.with(values{"container_name": "proxy"}), target.with(values{"container_name": "consul-dataplane", "container_port": 8080}), target.with(values{"container_name": "log", "container_port": 9100}),
 	}}), "custom_load_balancer_config has proxy:8443, sidecar-proxy:8080, which the task does not have: take a container and a containerPort of its portMappings, such as sidecar-proxy:8443.")
-	wantErrors(t, w, gatewayTask.with(values{"kind": "gateway"}), "kind is mesh-gateway, terminating-gateway or api-gateway.")
+	wantErrors(t, w, gatewayTask.with(values{"kind": "gateway"}), "kind must be mesh-gateway, terminating-gateway or api-gateway.")
 }

@@ -117,14 +117,14 @@ func TestMeshTaskNamesWhatIsWrong(t *testing.T) {
 				"proxy":            values{"upstreams": []any{}, "meshGateway": bad, "expose": values{"x": 1, "paths": []values{bad}}},
 			},
 		}),
-			"http_config takes only", "grpc_config takes only",
-			"consul_ecs_config takes only", "consul_ecs_config.consulLogin takes only",
-			"consul_ecs_config.transparentProxy takes only", "consul_ecs_config.transparentProxy.consulDNS takes only",
-			"consul_ecs_config.service takes only", "consul_ecs_config.service.weights takes only",
-			"consul_ecs_config.service.networkResilienceConfig takes only",
-			"consul_ecs_config.service.networkResilienceConfig.outlierDetection takes only",
-			"consul_ecs_config.proxy takes only", "consul_ecs_config.proxy.meshGateway takes only",
-			"consul_ecs_config.proxy.expose takes only", "consul_ecs_config.proxy.expose.paths takes only",
+			"http_config accepts only", "grpc_config accepts only",
+			"consul_ecs_config accepts only", "consul_ecs_config.consulLogin accepts only",
+			"consul_ecs_config.transparentProxy accepts only", "consul_ecs_config.transparentProxy.consulDNS accepts only",
+			"consul_ecs_config.service accepts only", "consul_ecs_config.service.weights accepts only",
+			"consul_ecs_config.service.networkResilienceConfig accepts only",
+			"consul_ecs_config.service.networkResilienceConfig.outlierDetection accepts only",
+			"consul_ecs_config.proxy accepts only", "consul_ecs_config.proxy.meshGateway accepts only",
+			"consul_ecs_config.proxy.expose accepts only", "consul_ecs_config.proxy.expose.paths accepts only",
 		)
 	})
 	t.Run("servers with scheme or port", func(t *testing.T) {
@@ -136,14 +136,14 @@ func TestMeshTaskNamesWhatIsWrong(t *testing.T) {
 		wantErrors(t, w, meshTask.with(values{"tls": true, "consul_ca_cert_arn": "-----BEGIN CERTIFICATE-----\nMIIB"}), "has the certificate itself: store it in Secrets Manager")
 	})
 	t.Run("members without a value or of another type", func(t *testing.T) {
-		wantErrors(t, w, meshTask.with(values{"upstreams": []values{{"destinationName": nil, "localBindPort": 9191}}}), "Each of upstreams needs destinationName and localBindPort")
-		wantErrors(t, w, meshTask.with(values{"upstreams": []values{{"destinationName": "api", "localBindPort": nil}}}), "Each of upstreams needs destinationName and localBindPort")
-		wantErrors(t, w, meshTask.with(values{"consul_ecs_config": values{"service": "web"}}), "In consul_ecs_config, service, proxy, consulLogin and transparentProxy are objects.")
+		wantErrors(t, w, meshTask.with(values{"upstreams": []values{{"destinationName": nil, "localBindPort": 9191}}}), "Each item of upstreams needs destinationName and localBindPort")
+		wantErrors(t, w, meshTask.with(values{"upstreams": []values{{"destinationName": "api", "localBindPort": nil}}}), "Each item of upstreams needs destinationName and localBindPort")
+		wantErrors(t, w, meshTask.with(values{"consul_ecs_config": values{"service": "web"}}), "In consul_ecs_config, service, proxy, consulLogin and transparentProxy must be objects.")
 	})
 	t.Run("users that the transparent proxy does not leave out", func(t *testing.T) {
 		ec2 := meshTask.with(values{"requires_compatibilities": []string{"EC2"}})
 		wantErrors(t, w, ec2.with(values{"sidecars": values{"all": values{"user": "1000"}, "health_sync": values{"user": "5996:5996"}}}),
-			"Container consul-ecs-mesh-init has the user 1000 of sidecars, but 0 with the transparent proxy: remove it from sidecars.\nContainer sidecar-proxy has the user 1000 of sidecars, but 5995")
+			"sidecars sets user 1000 for container consul-ecs-mesh-init, which runs as 0 with the transparent proxy: remove it from sidecars.\nsidecars sets user 1000 for container sidecar-proxy, which runs as 5995")
 		w.Plan(ec2.with(values{"sidecars": values{"all": values{"user": "1000"}}, "enable_transparent_proxy": false}))
 	})
 	t.Run("unknown keys of volumes", func(t *testing.T) {
@@ -151,9 +151,9 @@ func TestMeshTaskNamesWhatIsWrong(t *testing.T) {
 			{"name": "data", "hostpath": "/data"},
 			{"name": "share", "host_path": nil, "docker_volume_configuration": nil, "efs_volume_configuration": values{"file_system_id": "fs-1", "authorization_config": values{"IAM": "ENABLED"}}},
 			{"name": "cache", "docker_volume_configuration": values{"scope": "task", "driver_options": values{}}},
-		}}), "In volumes, data takes only name, host_path, docker_volume_configuration, efs_volume_configuration, fsx_windows_file_server_volume_configuration, and not hostpath. "+
-			"share.efs_volume_configuration.authorization_config takes only access_point_id, iam, and not IAM. "+
-			"cache.docker_volume_configuration takes only autoprovision, driver, driver_opts, labels, scope, and not driver_options.")
+		}}), "In volumes, data accepts only name, host_path, docker_volume_configuration, efs_volume_configuration, fsx_windows_file_server_volume_configuration, and not hostpath. "+
+			"share.efs_volume_configuration.authorization_config accepts only access_point_id, iam, and not IAM. "+
+			"cache.docker_volume_configuration accepts only autoprovision, driver, driver_opts, labels, scope, and not driver_options.")
 	})
 	t.Run("a reserved name", func(t *testing.T) {
 		wantErrors(t, w, meshTask.with(values{"container_definitions": []values{{"name": "consul-dataplane", "image": "i"}}}),
@@ -168,7 +168,7 @@ func TestMeshTaskNamesWhatIsWrong(t *testing.T) {
 			"No container of container_definitions is an essential application")
 	})
 	t.Run("long family", func(t *testing.T) {
-		wantErrors(t, w, meshTask.with(values{"family": strings.Repeat("f", 55)}), "family has more than 54 characters: the execution role is called <family>-execution")
+		wantErrors(t, w, meshTask.with(values{"family": strings.Repeat("f", 55)}), "family has more than 54 characters: the execution role is named <family>-execution")
 	})
 	t.Run("agent without servers", func(t *testing.T) {
 		wantErrors(t, w, meshTask.with(values{"generation": "agent", "acls": true, "tls": true}),
@@ -181,7 +181,7 @@ func TestMeshTaskNamesWhatIsWrong(t *testing.T) {
 func TestMeshTaskShowsMessagesAboutSensitiveDefinitions(t *testing.T) {
 	t.Parallel()
 	w := tftest.New(t, "modules/mesh-task/tests/sensitive", stub.AWS6)
-	wantErrors(t, w, values{"user": "5995"}, "Container web has the user of the proxy or of health-sync")
+	wantErrors(t, w, values{"user": "5995"}, "Container web runs as the user of the proxy or of health-sync")
 	warnings := w.PlanWarnings(values{"user": "1000"})
 	for _, want := range []string{"application_shutdown_delay_seconds has no effect on web", "no effect with generation agentless: consul_agent_configuration."} {
 		if len(warnings) != 2 || !strings.Contains(strings.Join(warnings, " "), want) {

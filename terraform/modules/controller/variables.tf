@@ -130,7 +130,7 @@ variable "http_config" {
 
   validation {
     condition     = can(keys(var.http_config)) && length(setsubtract(try(keys(var.http_config), []), ["port", "https", "tls", "tlsServerName"])) == 0
-    error_message = "http_config may have only the keys port, https, tls and tlsServerName."
+    error_message = "http_config accepts only port, https, tls and tlsServerName."
   }
 }
 
@@ -142,7 +142,7 @@ variable "grpc_config" {
 
   validation {
     condition     = can(keys(var.grpc_config)) && length(setsubtract(try(keys(var.grpc_config), []), ["port", "tls", "tlsServerName"])) == 0
-    error_message = "grpc_config may have only the keys port, tls and tlsServerName."
+    error_message = "grpc_config accepts only port, tls and tlsServerName."
   }
 }
 

@@ -194,7 +194,7 @@ variable "log_configuration" {
 
   validation {
     condition     = var.log_configuration == null || try(length(keys(var.log_configuration)) == 0, false) || can(var.log_configuration.logDriver)
-    error_message = "log_configuration is an object as in the ECS API, with logDriver and options; null or {} is none."
+    error_message = "log_configuration must be an object as in the ECS API, with logDriver and options; null or {} means none."
   }
 }
 
@@ -206,7 +206,7 @@ variable "extra_container_definitions" {
 
   validation {
     condition     = can([for c in var.extra_container_definitions : c.name])
-    error_message = "extra_container_definitions is a list of containers, each with a name."
+    error_message = "extra_container_definitions must be a list of containers, each with a name."
   }
 
   validation {

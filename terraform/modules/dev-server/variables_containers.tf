@@ -47,7 +47,7 @@ variable "extra_container_definitions" {
 
   validation {
     condition     = can([for c in var.extra_container_definitions : c.name])
-    error_message = "extra_container_definitions is a list of containers, each with a name."
+    error_message = "extra_container_definitions must be a list of containers, each with a name."
   }
 
   validation {

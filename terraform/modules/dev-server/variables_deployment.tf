@@ -142,7 +142,7 @@ variable "log_configuration" {
 
   validation {
     condition     = var.log_configuration == null || try(length(keys(var.log_configuration)) == 0, false) || can(var.log_configuration.logDriver)
-    error_message = "log_configuration is an object as in the ECS API, with logDriver and options; null or {} is none."
+    error_message = "log_configuration must be an object as in the ECS API, with logDriver and options; null or {} means none."
   }
 }
 
@@ -190,7 +190,7 @@ variable "lb_ingress_rule_cidr_blocks" {
 
   validation {
     condition     = alltrue([for block in coalesce(var.lb_ingress_rule_cidr_blocks, []) : can(cidrhost(block, 0))])
-    error_message = "lb_ingress_rule_cidr_blocks must have blocks of IPv4 or IPv6 addresses, such as 10.0.0.0/8 or 2001:db8::/32."
+    error_message = "lb_ingress_rule_cidr_blocks must be blocks of IPv4 or IPv6 addresses, such as 10.0.0.0/8 or 2001:db8::/32."
   }
 }
 

@@ -5,17 +5,17 @@ variable "family" {
 
   validation {
     condition     = can(regex("^[a-zA-Z0-9_-]{1,255}$", var.family))
-    error_message = "family takes 1 to 255 letters, digits, '-' and '_'."
+    error_message = "family must have 1 to 255 letters, digits, '-' and '_'."
   }
 
   validation {
     condition     = length(var.family) <= 59
-    error_message = "family has more than 59 characters: the task role is called <family>-task, and IAM takes 64."
+    error_message = "family has more than 59 characters: the task role is named <family>-task, and IAM allows 64."
   }
 
   validation {
     condition     = length(var.family) <= 54
-    error_message = "family has more than 54 characters: the execution role is called <family>-execution, and IAM takes 64."
+    error_message = "family has more than 54 characters: the execution role is named <family>-execution, and IAM allows 64."
   }
 }
 
@@ -27,7 +27,7 @@ variable "generation" {
 
   validation {
     condition     = contains(["agentless", "agent"], var.generation)
-    error_message = "generation is agentless or agent."
+    error_message = "generation must be agentless or agent."
   }
 }
 
@@ -39,12 +39,12 @@ variable "consul_service_name" {
 
   validation {
     condition     = can(regex("^([a-z0-9]([a-z0-9_-]*[a-z0-9])?)?$", var.consul_service_name))
-    error_message = "consul_service_name takes lower-case letters, digits, '-' and '_', the last two not at its ends."
+    error_message = "consul_service_name must have only lower-case letters, digits, '-' and '_', and begin and end with a letter or a digit."
   }
 
   validation {
     condition     = var.consul_service_name != "" || can(regex("^[a-z0-9]([a-z0-9_-]*[a-z0-9])?$", lower(var.family)))
-    error_message = "consul_service_name must be set: family begins or ends with '-' or '_', which the name of a service does not."
+    error_message = "consul_service_name must be set: family begins or ends with '-' or '_', which a service name must not."
   }
 }
 
@@ -130,12 +130,12 @@ variable "volumes" {
 
   validation {
     condition     = can([for v in var.volumes : v.name])
-    error_message = "Each of volumes needs a name."
+    error_message = "Each item of volumes needs a name."
   }
 
   validation {
     condition     = try(length(distinct([for v in var.volumes : v.name])) == length(var.volumes), true)
-    error_message = "Two of volumes have the same name."
+    error_message = "Two items of volumes have the same name."
   }
 
   validation {
@@ -159,7 +159,7 @@ variable "kind" {
 
   validation {
     condition     = contains(["mesh-gateway", "terminating-gateway", "api-gateway"], var.kind)
-    error_message = "kind is mesh-gateway, terminating-gateway or api-gateway."
+    error_message = "kind must be mesh-gateway, terminating-gateway or api-gateway."
   }
 
   validation {
@@ -200,7 +200,7 @@ variable "wan_address" {
 
   validation {
     condition     = var.wan_address == "" || !var.lb_enabled
-    error_message = "wan_address and lb_enabled exclude each other: the address is that of the load balancer."
+    error_message = "wan_address and lb_enabled are mutually exclusive: the address is that of the load balancer."
   }
 }
 
@@ -236,7 +236,7 @@ variable "extra_container_definitions" {
 
   validation {
     condition     = can([for c in var.extra_container_definitions : c.name])
-    error_message = "extra_container_definitions is a list of containers, each with a name."
+    error_message = "extra_container_definitions must be a list of containers, each with a name."
   }
 }
 
@@ -305,7 +305,7 @@ variable "log_configuration" {
 
   validation {
     condition     = var.log_configuration == null || try(length(keys(var.log_configuration)) == 0, false) || can(var.log_configuration.logDriver)
-    error_message = "log_configuration is an object as in the ECS API, with logDriver and options; null or {} is none."
+    error_message = "log_configuration must be an object as in the ECS API, with logDriver and options; null or {} means none."
   }
 }
 
@@ -316,6 +316,6 @@ variable "sidecars" {
 
   validation {
     condition     = length(setsubtract(try(flatten([for role in keys(var.sidecars) : keys(var.sidecars[role]) if var.sidecars[role] != null]), []), ["image", "essential", "cpu", "memory", "memory_reservation", "user", "readonly_root_filesystem", "drop_capabilities", "start_timeout", "stop_timeout", "environment", "secrets", "docker_labels", "port_mappings", "mount_points", "health_check", "restart_policy", "log_configuration"])) == 0
-    error_message = "A role in sidecars takes only image, essential, cpu, memory, memory_reservation, user, readonly_root_filesystem, drop_capabilities, start_timeout, stop_timeout, environment, secrets, docker_labels, port_mappings, mount_points, health_check, restart_policy and log_configuration."
+    error_message = "A role in sidecars accepts only image, essential, cpu, memory, memory_reservation, user, readonly_root_filesystem, drop_capabilities, start_timeout, stop_timeout, environment, secrets, docker_labels, port_mappings, mount_points, health_check, restart_policy and log_configuration."
   }
 }

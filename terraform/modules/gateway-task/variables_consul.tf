@@ -78,7 +78,7 @@ variable "http_config" {
 
   validation {
     condition     = try(length(setsubtract(var.http_config == null ? [] : keys(var.http_config), ["port", "https", "tls", "tlsServerName", "caCertFile"])) == 0, false)
-    error_message = "http_config takes only port, https, tls, tlsServerName and caCertFile."
+    error_message = "http_config accepts only port, https, tls, tlsServerName and caCertFile."
   }
 }
 
@@ -89,7 +89,7 @@ variable "grpc_config" {
 
   validation {
     condition     = try(length(setsubtract(var.grpc_config == null ? [] : keys(var.grpc_config), ["port", "tls", "tlsServerName", "caCertFile"])) == 0, false)
-    error_message = "grpc_config takes only port, tls, tlsServerName and caCertFile."
+    error_message = "grpc_config accepts only port, tls, tlsServerName and caCertFile."
   }
 }
 
@@ -100,12 +100,12 @@ variable "enable_transparent_proxy" {
 
   validation {
     condition     = !coalesce(try(var.consul_ecs_config.transparentProxy.enabled, null), var.enable_transparent_proxy, false) || (var.generation == "agentless" && length(var.requires_compatibilities) == 1 && contains(var.requires_compatibilities, "EC2"))
-    error_message = "enable_transparent_proxy needs requires_compatibilities = [\"EC2\"] and generation agentless: Fargate does not give NET_ADMIN."
+    error_message = "enable_transparent_proxy needs requires_compatibilities = [\"EC2\"] and generation agentless: Fargate does not grant NET_ADMIN."
   }
 }
 
 variable "enable_consul_dns" {
-  description = "Resolve names of services through the proxy. consul-dataplane has the DNS server."
+  description = "Resolve names of services through the proxy. The DNS server is part of consul-dataplane."
   type        = bool
   default     = false
   nullable    = false
@@ -117,7 +117,7 @@ variable "enable_consul_dns" {
 
   validation {
     condition     = !var.enable_consul_dns || coalesce(var.consul_dataplane_image, "none") != "none"
-    error_message = "enable_consul_dns needs consul_dataplane_image: consul-dataplane has the DNS server."
+    error_message = "enable_consul_dns needs consul_dataplane_image: the DNS server is part of consul-dataplane."
   }
 }
 
@@ -156,32 +156,32 @@ variable "consul_ecs_config" {
 
   validation {
     condition     = try(length(setsubtract(var.consul_ecs_config == null ? [] : keys(var.consul_ecs_config), ["proxy", "consulLogin", "transparentProxy", "logLevel", "logJSON"])) == 0, false)
-    error_message = "consul_ecs_config takes only proxy, consulLogin, transparentProxy, logLevel and logJSON."
+    error_message = "consul_ecs_config accepts only proxy, consulLogin, transparentProxy, logLevel and logJSON."
   }
 
   validation {
     condition     = alltrue([for k in ["proxy", "consulLogin", "transparentProxy"] : can(keys(var.consul_ecs_config[k])) || try(var.consul_ecs_config[k], null) == null])
-    error_message = "In consul_ecs_config, proxy, consulLogin and transparentProxy are objects."
+    error_message = "In consul_ecs_config, proxy, consulLogin and transparentProxy must be objects."
   }
 
   validation {
     condition     = length(setsubtract(try(keys(var.consul_ecs_config.proxy), []), ["config", "mode"])) == 0
-    error_message = "consul_ecs_config.proxy takes only config and mode."
+    error_message = "consul_ecs_config.proxy accepts only config and mode."
   }
 
   validation {
     condition     = length(setsubtract(try(keys(var.consul_ecs_config.consulLogin), []), ["enabled", "method", "datacenter", "includeEntity", "meta", "region", "stsEndpoint", "serverIdHeaderValue"])) == 0
-    error_message = "consul_ecs_config.consulLogin takes only enabled, method, datacenter, includeEntity, meta, region, stsEndpoint and serverIdHeaderValue."
+    error_message = "consul_ecs_config.consulLogin accepts only enabled, method, datacenter, includeEntity, meta, region, stsEndpoint and serverIdHeaderValue."
   }
 
   validation {
     condition     = length(setsubtract(try(keys(var.consul_ecs_config.transparentProxy), []), ["enabled", "excludeInboundPorts", "excludeOutboundPorts", "excludeOutboundCIDRs", "excludeUIDs", "consulDNS"])) == 0
-    error_message = "consul_ecs_config.transparentProxy takes only enabled, excludeInboundPorts, excludeOutboundPorts, excludeOutboundCIDRs, excludeUIDs and consulDNS."
+    error_message = "consul_ecs_config.transparentProxy accepts only enabled, excludeInboundPorts, excludeOutboundPorts, excludeOutboundCIDRs, excludeUIDs and consulDNS."
   }
 
   validation {
     condition     = length(setsubtract(try(keys(var.consul_ecs_config.transparentProxy.consulDNS), []), ["enabled"])) == 0
-    error_message = "consul_ecs_config.transparentProxy.consulDNS takes only enabled."
+    error_message = "consul_ecs_config.transparentProxy.consulDNS accepts only enabled."
   }
 }
 

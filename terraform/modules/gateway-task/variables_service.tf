@@ -160,7 +160,7 @@ variable "lb_ingress_rule_cidr_blocks" {
 
   validation {
     condition     = alltrue([for block in coalesce(var.lb_ingress_rule_cidr_blocks, []) : can(cidrhost(block, 0))])
-    error_message = "lb_ingress_rule_cidr_blocks must have blocks of IPv4 or IPv6 addresses, such as 10.0.0.0/8 or 2001:db8::/32."
+    error_message = "lb_ingress_rule_cidr_blocks must be blocks of IPv4 or IPv6 addresses, such as 10.0.0.0/8 or 2001:db8::/32."
   }
 
   validation {
@@ -177,7 +177,7 @@ variable "lb_create_security_group" {
 
   validation {
     condition     = !(var.lb_create_security_group && var.lb_modify_security_group)
-    error_message = "lb_create_security_group and lb_modify_security_group exclude each other: set lb_create_security_group = false to modify a security group."
+    error_message = "lb_create_security_group and lb_modify_security_group are mutually exclusive: set lb_create_security_group = false to modify a security group."
   }
 }
 
@@ -212,6 +212,6 @@ variable "custom_load_balancer_config" {
 
   validation {
     condition     = length(var.custom_load_balancer_config) == 0 || !var.lb_enabled
-    error_message = "custom_load_balancer_config and lb_enabled exclude each other."
+    error_message = "custom_load_balancer_config and lb_enabled are mutually exclusive."
   }
 }

@@ -5,17 +5,17 @@ variable "family" {
 
   validation {
     condition     = can(regex("^[a-zA-Z0-9_-]{1,255}$", var.family))
-    error_message = "family takes 1 to 255 letters, digits, '-' and '_'."
+    error_message = "family must have 1 to 255 letters, digits, '-' and '_'."
   }
 
   validation {
     condition     = !var.create_task_role || length(var.family) <= 59
-    error_message = "family has more than 59 characters: the task role is called <family>-task, and IAM takes 64. Shorten it, or set create_task_role = false and task_role."
+    error_message = "family has more than 59 characters: the task role is named <family>-task, and IAM allows 64. Shorten it, or set create_task_role = false and task_role."
   }
 
   validation {
     condition     = !var.create_execution_role || length(var.family) <= 54
-    error_message = "family has more than 54 characters: the execution role is called <family>-execution, and IAM takes 64. Shorten it, or set create_execution_role = false and execution_role."
+    error_message = "family has more than 54 characters: the execution role is named <family>-execution, and IAM allows 64. Shorten it, or set create_execution_role = false and execution_role."
   }
 }
 
@@ -27,7 +27,7 @@ variable "generation" {
 
   validation {
     condition     = contains(["agentless", "agent"], var.generation)
-    error_message = "generation is agentless or agent."
+    error_message = "generation must be agentless or agent."
   }
 }
 
@@ -39,12 +39,12 @@ variable "consul_service_name" {
 
   validation {
     condition     = can(regex("^([a-z0-9]([a-z0-9_-]*[a-z0-9])?)?$", var.consul_service_name))
-    error_message = "consul_service_name takes lower-case letters, digits, '-' and '_', the last two not at its ends."
+    error_message = "consul_service_name must have only lower-case letters, digits, '-' and '_', and begin and end with a letter or a digit."
   }
 
   validation {
     condition     = var.consul_service_name != "" || can(regex("^[a-z0-9]([a-z0-9_-]*[a-z0-9])?$", lower(var.family)))
-    error_message = "consul_service_name must be set: family begins or ends with '-' or '_', which the name of a service does not."
+    error_message = "consul_service_name must be set: family begins or ends with '-' or '_', which a service name must not."
   }
 }
 
@@ -142,12 +142,12 @@ variable "volumes" {
 
   validation {
     condition     = can([for v in var.volumes : v.name])
-    error_message = "Each of volumes needs a name."
+    error_message = "Each item of volumes needs a name."
   }
 
   validation {
     condition     = try(length(distinct([for v in var.volumes : v.name])) == length(var.volumes), true)
-    error_message = "Two of volumes have the same name."
+    error_message = "Two items of volumes have the same name."
   }
 
   validation {
@@ -170,7 +170,7 @@ variable "container_definitions" {
 
   validation {
     condition     = can([for c in var.container_definitions : c.name])
-    error_message = "container_definitions is a list of containers, each with a name."
+    error_message = "container_definitions must be a list of containers, each with a name."
   }
 }
 
@@ -206,12 +206,12 @@ variable "upstreams" {
 
   validation {
     condition     = can([for u in var.upstreams : "${u.destinationName}:${tonumber(u.localBindPort)}"])
-    error_message = "Each of upstreams needs destinationName and localBindPort, a number."
+    error_message = "Each item of upstreams needs destinationName and localBindPort, which is a number."
   }
 
   validation {
     condition     = length(setsubtract(try(flatten([for u in var.upstreams : keys(u)]), []), ["destinationType", "destinationNamespace", "destinationPartition", "destinationPeer", "destinationName", "datacenter", "localBindAddress", "localBindPort", "config", "meshGateway"])) == 0
-    error_message = "upstreams take only destinationType, destinationNamespace, destinationPartition, destinationPeer, destinationName, datacenter, localBindAddress, localBindPort, config and meshGateway."
+    error_message = "upstreams accepts only destinationType, destinationNamespace, destinationPartition, destinationPeer, destinationName, datacenter, localBindAddress, localBindPort, config and meshGateway."
   }
 }
 
@@ -228,7 +228,7 @@ variable "checks" {
 
   validation {
     condition     = length(setsubtract(try(flatten([for c in var.checks : keys(c)]), []), ["checkId", "name", "args", "interval", "timeout", "ttl", "http", "header", "method", "body", "tcp", "udp", "status", "notes", "tlsServerName", "tlsSkipVerify", "grpc", "grpcUseTls", "h2ping", "h2pingUseTls", "aliasNode", "aliasService", "successBeforePassing", "failuresBeforeCritical"])) == 0
-    error_message = "checks take only the members of service.checks in docs/CONFIGURATION.md."
+    error_message = "checks accepts only the members of service.checks in docs/CONFIGURATION.md."
   }
 }
 
@@ -325,7 +325,7 @@ variable "log_configuration" {
 
   validation {
     condition     = var.log_configuration == null || try(length(keys(var.log_configuration)) == 0, false) || can(var.log_configuration.logDriver)
-    error_message = "log_configuration is an object as in the ECS API, with logDriver and options; null or {} is none."
+    error_message = "log_configuration must be an object as in the ECS API, with logDriver and options; null or {} means none."
   }
 }
 
@@ -336,6 +336,6 @@ variable "sidecars" {
 
   validation {
     condition     = length(setsubtract(try(flatten([for role in keys(var.sidecars) : keys(var.sidecars[role]) if var.sidecars[role] != null]), []), ["image", "essential", "cpu", "memory", "memory_reservation", "user", "readonly_root_filesystem", "drop_capabilities", "start_timeout", "stop_timeout", "environment", "secrets", "docker_labels", "port_mappings", "mount_points", "health_check", "restart_policy", "log_configuration"])) == 0
-    error_message = "A role in sidecars takes only image, essential, cpu, memory, memory_reservation, user, readonly_root_filesystem, drop_capabilities, start_timeout, stop_timeout, environment, secrets, docker_labels, port_mappings, mount_points, health_check, restart_policy and log_configuration."
+    error_message = "A role in sidecars accepts only image, essential, cpu, memory, memory_reservation, user, readonly_root_filesystem, drop_capabilities, start_timeout, stop_timeout, environment, secrets, docker_labels, port_mappings, mount_points, health_check, restart_policy and log_configuration."
   }
 }

@@ -85,7 +85,7 @@ variable "http_config" {
 
   validation {
     condition     = try(length(setsubtract(var.http_config == null ? [] : keys(var.http_config), ["port", "https", "tls", "tlsServerName", "caCertFile"])) == 0, false)
-    error_message = "http_config takes only port, https, tls, tlsServerName and caCertFile."
+    error_message = "http_config accepts only port, https, tls, tlsServerName and caCertFile."
   }
 }
 
@@ -96,7 +96,7 @@ variable "grpc_config" {
 
   validation {
     condition     = try(length(setsubtract(var.grpc_config == null ? [] : keys(var.grpc_config), ["port", "tls", "tlsServerName", "caCertFile"])) == 0, false)
-    error_message = "grpc_config takes only port, tls, tlsServerName and caCertFile."
+    error_message = "grpc_config accepts only port, tls, tlsServerName and caCertFile."
   }
 }
 
@@ -107,12 +107,12 @@ variable "enable_transparent_proxy" {
 
   validation {
     condition     = !coalesce(try(var.consul_ecs_config.transparentProxy.enabled, null), var.enable_transparent_proxy, false) || (var.generation == "agentless" && length(var.requires_compatibilities) == 1 && contains(var.requires_compatibilities, "EC2"))
-    error_message = "enable_transparent_proxy needs requires_compatibilities = [\"EC2\"] and generation agentless: Fargate does not give NET_ADMIN."
+    error_message = "enable_transparent_proxy needs requires_compatibilities = [\"EC2\"] and generation agentless: Fargate does not grant NET_ADMIN."
   }
 }
 
 variable "enable_consul_dns" {
-  description = "Resolve names of services through the proxy. consul-dataplane has the DNS server."
+  description = "Resolve names of services through the proxy. The DNS server is part of consul-dataplane."
   type        = bool
   default     = false
   nullable    = false
@@ -124,7 +124,7 @@ variable "enable_consul_dns" {
 
   validation {
     condition     = !var.enable_consul_dns || coalesce(var.consul_dataplane_image, "none") != "none"
-    error_message = "enable_consul_dns needs consul_dataplane_image: consul-dataplane has the DNS server."
+    error_message = "enable_consul_dns needs consul_dataplane_image: the DNS server is part of consul-dataplane."
   }
 }
 
@@ -163,67 +163,67 @@ variable "consul_ecs_config" {
 
   validation {
     condition     = try(length(setsubtract(var.consul_ecs_config == null ? [] : keys(var.consul_ecs_config), ["service", "proxy", "consulLogin", "transparentProxy", "healthSync", "logLevel", "logJSON"])) == 0, false)
-    error_message = "consul_ecs_config takes only service, proxy, consulLogin, transparentProxy, healthSync, logLevel and logJSON."
+    error_message = "consul_ecs_config accepts only service, proxy, consulLogin, transparentProxy, healthSync, logLevel and logJSON."
   }
 
   validation {
     condition     = alltrue([for k in ["service", "proxy", "consulLogin", "transparentProxy"] : can(keys(var.consul_ecs_config[k])) || try(var.consul_ecs_config[k], null) == null])
-    error_message = "In consul_ecs_config, service, proxy, consulLogin and transparentProxy are objects."
+    error_message = "In consul_ecs_config, service, proxy, consulLogin and transparentProxy must be objects."
   }
 
   validation {
     condition     = length(setsubtract(try(keys(var.consul_ecs_config.service), []), ["enableTagOverride", "weights", "networkResilienceConfig"])) == 0
-    error_message = "consul_ecs_config.service takes only enableTagOverride, weights and networkResilienceConfig."
+    error_message = "consul_ecs_config.service accepts only enableTagOverride, weights and networkResilienceConfig."
   }
 
   validation {
     condition     = length(setsubtract(try(keys(var.consul_ecs_config.service.weights), []), ["passing", "warning"])) == 0
-    error_message = "consul_ecs_config.service.weights takes only passing and warning."
+    error_message = "consul_ecs_config.service.weights accepts only passing and warning."
   }
 
   validation {
     condition     = length(setsubtract(try(keys(var.consul_ecs_config.service.networkResilienceConfig), []), ["enabled", "outlierDetection"])) == 0
-    error_message = "consul_ecs_config.service.networkResilienceConfig takes only enabled and outlierDetection."
+    error_message = "consul_ecs_config.service.networkResilienceConfig accepts only enabled and outlierDetection."
   }
 
   validation {
     condition     = length(setsubtract(try(keys(var.consul_ecs_config.service.networkResilienceConfig.outlierDetection), []), ["interval", "maxFailures", "enforcingConsecutive5xx", "consecutive5xx", "consecutiveGatewayFailure", "enforcingConsecutiveGatewayFailure", "maxEjectionPercent"])) == 0
-    error_message = "consul_ecs_config.service.networkResilienceConfig.outlierDetection takes only interval, maxFailures, enforcingConsecutive5xx, consecutive5xx, consecutiveGatewayFailure, enforcingConsecutiveGatewayFailure and maxEjectionPercent."
+    error_message = "consul_ecs_config.service.networkResilienceConfig.outlierDetection accepts only interval, maxFailures, enforcingConsecutive5xx, consecutive5xx, consecutiveGatewayFailure, enforcingConsecutiveGatewayFailure and maxEjectionPercent."
   }
 
   validation {
     condition     = length(setsubtract(try(keys(var.consul_ecs_config.proxy), []), ["meshGateway", "expose", "config", "localServiceAddress", "namedUpstreams"])) == 0
-    error_message = "consul_ecs_config.proxy takes only meshGateway, expose, config, localServiceAddress and namedUpstreams."
+    error_message = "consul_ecs_config.proxy accepts only meshGateway, expose, config, localServiceAddress and namedUpstreams."
   }
 
   validation {
     condition     = length(setsubtract(try(keys(var.consul_ecs_config.proxy.meshGateway), []), ["mode"])) == 0
-    error_message = "consul_ecs_config.proxy.meshGateway takes only mode."
+    error_message = "consul_ecs_config.proxy.meshGateway accepts only mode."
   }
 
   validation {
     condition     = length(setsubtract(try(keys(var.consul_ecs_config.proxy.expose), []), ["checks", "paths"])) == 0
-    error_message = "consul_ecs_config.proxy.expose takes only checks and paths."
+    error_message = "consul_ecs_config.proxy.expose accepts only checks and paths."
   }
 
   validation {
     condition     = length(setsubtract(try(flatten([for p in var.consul_ecs_config.proxy.expose.paths : keys(p)]), []), ["listenerPort", "path", "localPathPort", "protocol"])) == 0
-    error_message = "consul_ecs_config.proxy.expose.paths takes only listenerPort, path, localPathPort and protocol."
+    error_message = "consul_ecs_config.proxy.expose.paths accepts only listenerPort, path, localPathPort and protocol."
   }
 
   validation {
     condition     = length(setsubtract(try(keys(var.consul_ecs_config.consulLogin), []), ["enabled", "method", "datacenter", "includeEntity", "meta", "region", "stsEndpoint", "serverIdHeaderValue"])) == 0
-    error_message = "consul_ecs_config.consulLogin takes only enabled, method, datacenter, includeEntity, meta, region, stsEndpoint and serverIdHeaderValue."
+    error_message = "consul_ecs_config.consulLogin accepts only enabled, method, datacenter, includeEntity, meta, region, stsEndpoint and serverIdHeaderValue."
   }
 
   validation {
     condition     = length(setsubtract(try(keys(var.consul_ecs_config.transparentProxy), []), ["enabled", "excludeInboundPorts", "excludeOutboundPorts", "excludeOutboundCIDRs", "excludeUIDs", "consulDNS"])) == 0
-    error_message = "consul_ecs_config.transparentProxy takes only enabled, excludeInboundPorts, excludeOutboundPorts, excludeOutboundCIDRs, excludeUIDs and consulDNS."
+    error_message = "consul_ecs_config.transparentProxy accepts only enabled, excludeInboundPorts, excludeOutboundPorts, excludeOutboundCIDRs, excludeUIDs and consulDNS."
   }
 
   validation {
     condition     = length(setsubtract(try(keys(var.consul_ecs_config.transparentProxy.consulDNS), []), ["enabled"])) == 0
-    error_message = "consul_ecs_config.transparentProxy.consulDNS takes only enabled."
+    error_message = "consul_ecs_config.transparentProxy.consulDNS accepts only enabled."
   }
 }
 

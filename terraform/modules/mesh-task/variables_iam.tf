@@ -50,7 +50,7 @@ variable "iam_role_path" {
 
   validation {
     condition     = can(regex("^/([!-.0-~]+/)+$", var.iam_role_path)) && length(var.iam_role_path) <= 512
-    error_message = "iam_role_path must start and end with a slash, and have a name between them, as /consul-ecs/ has: up to 512 ASCII characters without spaces."
+    error_message = "iam_role_path must be a path such as /consul-ecs/, with a slash at both ends, a name between them and up to 512 ASCII characters without spaces."
   }
 }
 

@@ -41,7 +41,7 @@ output "container_definitions" {
   }
   precondition {
     condition     = alltrue([for c in var.container_definitions : !can(coalesce(c.dockerLabels["consul.hashicorp.com/kind"])) && !can(coalesce(c.dockerLabels["consul.hashicorp.com/native"]))])
-    error_message = "A container of container_definitions has the label consul.hashicorp.com/kind or consul.hashicorp.com/native: a proxy of the task's own and applications that are in the mesh without a proxy are for consul-ecs admit only."
+    error_message = "A container of container_definitions has the label consul.hashicorp.com/kind or consul.hashicorp.com/native: only consul-ecs admit supports custom proxies and applications that are in the mesh without a proxy."
   }
 }
 

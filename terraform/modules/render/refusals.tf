@@ -51,26 +51,26 @@ locals {
   )
 
   refusals = concat(
-    [for c in local.clashes : "Port ${c.port} of ${c.owner} is also that of ${c.other}: take another one."],
-    [for at, names in { for u in local.upstreams : u.at => u.name... } : "Upstreams ${join(" and ", names)} have the same address ${at}: take another localBindPort." if length(names) > 1],
-    [for u in local.upstreams : "The upstream ${u.name} has no name of a service: take up to 256 lower-case letters, digits, '-' and '_'." if u.service && !can(regex(local.service_name, u.name))],
-    [for name in [local.identity.name] : "${name} is no name of a service: take up to 256 lower-case letters, digits, '-' and '_', and none that ends with -sidecar-proxy." if !can(regex(local.service_name, name)) || (!local.gateway && endswith(name, "-sidecar-proxy"))],
+    [for c in local.clashes : "Port ${c.port} of ${c.owner} is also that of ${c.other}: use another port."],
+    [for at, names in { for u in local.upstreams : u.at => u.name... } : "Upstreams ${join(" and ", names)} have the same address ${at}: change a localBindPort." if length(names) > 1],
+    [for u in local.upstreams : "Upstream ${u.name} is not a valid service name: use up to 256 lower-case letters, digits, '-' and '_'." if u.service && !can(regex(local.service_name, u.name))],
+    [for name in [local.identity.name] : "${name} is not a valid service name: use up to 256 lower-case letters, digits, '-' and '_', and no name that ends with -sidecar-proxy." if !can(regex(local.service_name, name)) || (!local.gateway && endswith(name, "-sidecar-proxy"))],
     [for k, v in local.meta : "Service metadata ${k} has a key or a value that Consul refuses: a key has up to 128 letters, digits, '-' and '_' and does not begin with consul-, a value up to 512 characters."
     if !can(regex("^[a-zA-Z0-9_-]{1,128}$", k)) || startswith(k, "consul-") || length(v) > 512],
-    [for n in [length(local.meta)] : "The service has ${n} pairs of metadata, and Consul takes 61 besides those of consul-ecs: remove some." if n > 61],
-    [for c in local.applications : "Container ${c.name} has the user of the proxy or of health-sync: take another one than 5995 and 5996." if can(regex("^599[56](:|$)", c.container.user))],
+    [for n in [length(local.meta)] : "The service has ${n} pairs of metadata, and Consul allows 61 besides those of consul-ecs: remove some." if n > 61],
+    [for c in local.applications : "Container ${c.name} runs as the user of the proxy or of health-sync: use another user than 5995 and 5996." if can(regex("^599[56](:|$)", c.container.user))],
     flatten([for c in local.mounts : [
-      for m in c.mounts : "Container ${c.name} mounts ${m.volume} at ${m.at}, where the containers of the mesh share ${local.bootstrap_dir}: mount it somewhere else."
+      for m in c.mounts : "Container ${c.name} mounts ${m.volume} at ${m.at}, where the containers of the mesh share ${local.bootstrap_dir}: mount it elsewhere."
       if !contains([local.volume, "a tmpfs"], m.volume) && startswith("${m.at}/", "${local.bootstrap_dir}/")
     ]]),
     flatten([for c in local.mounts : [
       for at, volumes in { for m in c.mounts : m.at => m.volume... } :
       "Container ${c.name} mounts ${join(" and ", volumes)} at ${at}, so it would not start: change a path." if length(volumes) > 1
     ]]),
-    [for on in [local.transparent && local.fargate] : "The transparent proxy does not work on Fargate, which does not give NET_ADMIN: set transparentProxy.enabled to false." if on],
+    [for on in [local.transparent && local.fargate] : "The transparent proxy does not work on Fargate, which does not grant NET_ADMIN: set transparentProxy.enabled to false." if on],
     # Only root writes the rules that redirect traffic, and they leave out the other two users.
     [for role, user in { mesh_init = "0", proxy = "5995", health_sync = "5996" } :
-      "Container ${local.names[role]} has the user ${local.set[role].user} of sidecars, but ${user} with the transparent proxy: remove it from sidecars."
+      "sidecars sets user ${local.set[role].user} for container ${local.names[role]}, which runs as ${user} with the transparent proxy: remove it from sidecars."
     if local.transparent && try(split(":", local.set[role].user)[0] != user, false)],
     [for os in [try(coalesce(var.runtime_platform.operating_system_family), "LINUX")] : "The containers of the mesh need Linux, and operating_system_family is ${os}." if os != "LINUX"],
   )

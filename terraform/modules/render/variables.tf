@@ -146,7 +146,7 @@ variable "sidecars" {
   }
   validation {
     condition     = alltrue([for role, s in var.sidecars : !contains(["install", "mesh_init", "all"], role) || try(s.essential, null) != true])
-    error_message = "install and mesh_init end when they have done their work, so they cannot be essential, neither by all."
+    error_message = "install and mesh_init exit when their work is done, so they cannot be essential: remove essential from them and from all."
   }
 }
 

@@ -13,7 +13,7 @@ locals {
     flatten([for part, takes in local.volume_keys : [for o in try(v[part], null)[*] : { path = "${v.name}.${part}", keys = try(keys(o), []), takes = takes }]]),
     flatten([for part, takes in local.authorization_keys : [for o in try(v[part].authorization_config, null)[*] : { path = "${v.name}.${part}.authorization_config", keys = try(keys(o), []), takes = takes }]]),
   )])
-  unknown_volume_keys = [for o in local.volume_objects : "${o.path} takes only ${join(", ", o.takes)}, and not ${join(", ", setsubtract(o.keys, o.takes))}." if length(setsubtract(o.keys, o.takes)) > 0]
+  unknown_volume_keys = [for o in local.volume_objects : "${o.path} accepts only ${join(", ", o.takes)}, and not ${join(", ", setsubtract(o.keys, o.takes))}." if length(setsubtract(o.keys, o.takes)) > 0]
 }
 
 resource "aws_ecs_task_definition" "this" {

@@ -296,7 +296,7 @@ run "nulls_in_members_and_duplicates" {
   }
 }
 
-run "family_that_is_no_name_of_a_service" {
+run "family_that_is_not_a_valid_service_name" {
   command = plan
 
   variables {
