@@ -20,7 +20,7 @@ variable "service_token_auth_method_name" {
 }
 
 variable "consul_login" {
-  description = "Members of `consulLogin` that go over those made of the other variables."
+  description = "Members of `consulLogin` that override those derived from the other variables."
   type        = any
   default     = {}
 }
@@ -56,7 +56,7 @@ variable "consul_server_hosts" {
 }
 
 variable "skip_server_watch" {
-  description = "Keep to `consul_server_hosts`, for servers behind a load balancer."
+  description = "Use only the addresses of `consul_server_hosts`, for servers behind a load balancer."
   type        = bool
   default     = false
   nullable    = false
@@ -84,13 +84,13 @@ variable "consul_grpc_ca_cert_arn" {
 }
 
 variable "http_config" {
-  description = "Members of `consulServers.http` that go over those made of the other variables."
+  description = "Members of `consulServers.http` that override those derived from the other variables."
   type        = any
   default     = {}
 }
 
 variable "grpc_config" {
-  description = "Members of `consulServers.grpc` that go over those made of the other variables."
+  description = "Members of `consulServers.grpc` that override those derived from the other variables."
   type        = any
   default     = {}
 }
@@ -112,7 +112,7 @@ variable "consul_server_ca_cert_arn" {
 }
 
 variable "retry_join" {
-  description = "Addresses of the Consul servers, or what else `retry_join` of Consul takes."
+  description = "Addresses of the Consul servers, or anything else that Consul's `retry_join` accepts."
   type        = list(string)
   default     = []
   nullable    = false

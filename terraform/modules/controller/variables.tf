@@ -81,7 +81,7 @@ variable "consul_server_ca_cert_arn" {
 }
 
 variable "skip_server_watch" {
-  description = "Keep to what `consul_server_hosts` gives, for servers behind a load balancer."
+  description = "Use only the addresses of `consul_server_hosts`, for servers behind a load balancer."
   type        = bool
   default     = false
   nullable    = false
@@ -95,7 +95,7 @@ variable "tls" {
 }
 
 variable "tls_server_name" {
-  description = "Name that the servers' certificate has, when it is not that of `consul_server_hosts`."
+  description = "Name in the servers' certificate, when it differs from `consul_server_hosts`."
   type        = string
   default     = ""
   nullable    = false
@@ -109,7 +109,7 @@ variable "consul_ca_cert_arn" {
 }
 
 variable "consul_https_ca_cert_arn" {
-  description = "Secret with the CA certificate of the servers' HTTP API, when it is another one than `consul_ca_cert_arn`."
+  description = "Secret with the CA certificate of the servers' HTTP API, when it differs from `consul_ca_cert_arn`."
   type        = string
   default     = ""
   nullable    = false

@@ -1,5 +1,5 @@
 variable "ecs_cluster_arn" {
-  description = "ARN of the ECS cluster that the controller runs in and cares for."
+  description = "ARN of the ECS cluster that the controller runs in and manages."
   type        = string
   nullable    = false
 
@@ -148,7 +148,7 @@ variable "start_timeout" {
 }
 
 variable "stop_timeout" {
-  description = "Seconds that the container has between TERM and KILL; 30 when null. It gives leadership up after TERM."
+  description = "Seconds between TERM and KILL; 30 when null. The controller releases its leadership after TERM."
   type        = number
   default     = null
 }
@@ -172,7 +172,7 @@ variable "desired_count" {
 }
 
 variable "deployment_circuit_breaker" {
-  description = "Whether ECS gives up a deployment whose tasks do not start, and whether it rolls back."
+  description = "Whether ECS stops a deployment whose tasks do not start, and whether it rolls back."
   type = object({
     enable   = optional(bool, true)
     rollback = optional(bool, true)

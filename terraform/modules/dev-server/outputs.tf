@@ -39,7 +39,7 @@ output "gossip_key_arn" {
 }
 
 output "bootstrap_token_secret_arn" {
-  description = "Secret with the bootstrap token; null without `acls`, empty in a secondary datacenter that is not given one."
+  description = "Secret with the bootstrap token; null without `acls`, empty in a secondary datacenter without `bootstrap_token_arn`."
   value       = var.acls ? local.bootstrap_token_arn : null
 }
 

@@ -174,7 +174,7 @@ variable "primary_datacenter" {
 }
 
 variable "replication_token" {
-  description = "Token by which a secondary datacenter with `acls` copies the ACLs of `primary_datacenter`; it is stored in Secrets Manager."
+  description = "Token with which a secondary datacenter with `acls` replicates the ACLs of `primary_datacenter`; it is stored in Secrets Manager."
   type        = string
   default     = ""
   nullable    = false

@@ -18,13 +18,13 @@ variable "drop_capabilities" {
 }
 
 variable "start_timeout" {
-  description = "Seconds that ECS waits for `tls-init` to succeed, with `tls`; then it gives the server up."
+  description = "Seconds that ECS waits for `tls-init` to succeed, with `tls`, before it stops the task."
   type        = number
   default     = null
 }
 
 variable "stop_timeout" {
-  description = "Seconds that the server has between TERM and KILL; 30 when null."
+  description = "Seconds between the server's TERM and KILL; 30 when null."
   type        = number
   default     = null
 }

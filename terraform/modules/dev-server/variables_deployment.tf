@@ -120,7 +120,7 @@ variable "skip_destroy" {
 }
 
 variable "deployment_circuit_breaker" {
-  description = "Whether ECS gives up a deployment whose task does not start, and whether it rolls back."
+  description = "Whether ECS stops a deployment whose task does not start, and whether it rolls back."
   type = object({
     enable   = optional(bool, true)
     rollback = optional(bool, true)
@@ -147,7 +147,7 @@ variable "log_configuration" {
 }
 
 variable "wait_for_steady_state" {
-  description = "Let an apply wait until the service is stable. With `lb_enabled` it always does: the load balancer's health check is the server's."
+  description = "Wait in an apply until the service is stable. With `lb_enabled` it always waits: the load balancer's health check is that of the server."
   type        = bool
   default     = false
   nullable    = false
@@ -220,7 +220,7 @@ variable "kms_key_arn" {
 }
 
 variable "kms_key_arns" {
-  description = "KMS keys of secrets that are given."
+  description = "KMS keys of secrets that exist already."
   type        = list(string)
   default     = []
   nullable    = false

@@ -23,7 +23,7 @@ locals {
       meta = merge({ for k, v in var.consul_service_meta : k => v if v != null }, var.enable_mesh_gateway_wan_federation ? { consul-wan-federation = "1" } : {})
     },
     var.consul_partition == "" ? null : { namespace = "default", partition = var.consul_partition },
-    # Other gateways have no addresses of their own.
+    # Other gateways have no such addresses.
     var.kind != "mesh-gateway" ? null : {
       lanAddress = { address = var.lan_address, port = local.lan_port }
       wanAddress = { address = local.wan_address, port = local.wan_port }

@@ -44,6 +44,6 @@ output "lb_security_group_id" {
 }
 
 output "container_definitions" {
-  description = "All containers of the task, as the ECS API has them."
+  description = "All containers of the task, as in the ECS API."
   value       = module.render.container_definitions
 }

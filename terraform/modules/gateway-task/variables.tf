@@ -70,7 +70,7 @@ variable "consul_partition" {
 }
 
 variable "requires_compatibilities" {
-  description = "Launch types that the task has to fit."
+  description = "Launch types that the task definition must be valid for."
   type        = list(string)
   default     = ["EC2", "FARGATE"]
   nullable    = false
@@ -229,7 +229,7 @@ variable "enable_mesh_gateway_wan_federation" {
 }
 
 variable "extra_container_definitions" {
-  description = "More containers, as the ECS API has them. They stay as they are."
+  description = "More containers, as in the ECS API. They are not changed."
   type        = any
   default     = []
   nullable    = false
@@ -310,7 +310,7 @@ variable "log_configuration" {
 }
 
 variable "sidecars" {
-  description = "Settings of single containers of the mesh by role (`install`, `client`, `mesh_init`, `proxy`, `health_sync`, and `all`): `image`, `essential`, `cpu`, `memory`, `memory_reservation`, `user`, `readonly_root_filesystem`, `drop_capabilities`, `start_timeout`, `stop_timeout`, `environment`, `secrets`, `docker_labels`, `port_mappings`, `mount_points`, `health_check`, `restart_policy` and `log_configuration`; see [render](../render)."
+  description = "Settings of individual containers of the mesh by role (`install`, `client`, `mesh_init`, `proxy`, `health_sync`, and `all`): `image`, `essential`, `cpu`, `memory`, `memory_reservation`, `user`, `readonly_root_filesystem`, `drop_capabilities`, `start_timeout`, `stop_timeout`, `environment`, `secrets`, `docker_labels`, `port_mappings`, `mount_points`, `health_check`, `restart_policy` and `log_configuration`; see [render](../render)."
   type        = any
   default     = {}
 

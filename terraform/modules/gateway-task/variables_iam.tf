@@ -1,5 +1,5 @@
 variable "iam_role_path" {
-  description = "Path of the roles. The controller's has to be the same: Consul trusts only roles at its path."
+  description = "Path of the roles. It must be the controller's `iam_role_path`: Consul trusts only roles there."
   type        = string
   default     = "/consul-ecs/"
   nullable    = false

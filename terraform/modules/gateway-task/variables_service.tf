@@ -65,7 +65,7 @@ variable "capacity_provider_strategy" {
 }
 
 variable "deployment_circuit_breaker" {
-  description = "End a deployment that fails, and roll it back."
+  description = "Stop a deployment that fails, and roll it back."
   type = object({
     enable   = optional(bool, true)
     rollback = optional(bool, true)
@@ -74,7 +74,7 @@ variable "deployment_circuit_breaker" {
 }
 
 variable "deployment_minimum_healthy_percent" {
-  description = "Percent of `gateway_count` that stays during a deployment."
+  description = "Percent of `gateway_count` that must remain running during a deployment."
   type        = number
   default     = null
 }

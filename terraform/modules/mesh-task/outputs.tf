@@ -29,6 +29,6 @@ output "task_tags" {
 }
 
 output "container_definitions" {
-  description = "All containers of the task, as the ECS API has them."
+  description = "All containers of the task, as in the ECS API."
   value       = module.render.container_definitions
 }

@@ -82,7 +82,7 @@ variable "consul_partition" {
 }
 
 variable "requires_compatibilities" {
-  description = "Launch types that the task has to fit."
+  description = "Launch types that the task definition must be valid for."
   type        = list(string)
   default     = ["EC2", "FARGATE"]
   nullable    = false
@@ -165,7 +165,7 @@ variable "volumes" {
 }
 
 variable "container_definitions" {
-  description = "Containers of the application, as the ECS API has them."
+  description = "Containers of the application, as in the ECS API."
   type        = any
 
   validation {
@@ -192,14 +192,14 @@ variable "port" {
 }
 
 variable "outbound_only" {
-  description = "The application only calls others, and has no port."
+  description = "The application calls other services only, and has no port."
   type        = bool
   default     = false
   nullable    = false
 }
 
 variable "upstreams" {
-  description = "Services that the application calls through ports of the proxy, as `proxy.upstreams` has them."
+  description = "Services that the application calls through ports of the proxy, in the form of `proxy.upstreams`."
   type        = any
   default     = []
   nullable    = false
@@ -233,7 +233,7 @@ variable "checks" {
 }
 
 variable "application_shutdown_delay_seconds" {
-  description = "How long an application keeps running after TERM for callers that still reach it. Null: until they have gone. 0 or less: not at all."
+  description = "How long an application keeps running after TERM for callers that still reach it. Null: until no callers remain. 0 or less: no delay."
   type        = number
   default     = null
 }
@@ -330,7 +330,7 @@ variable "log_configuration" {
 }
 
 variable "sidecars" {
-  description = "Settings of single containers of the mesh by role (`install`, `client`, `mesh_init`, `proxy`, `health_sync`, and `all`): `image`, `essential`, `cpu`, `memory`, `memory_reservation`, `user`, `readonly_root_filesystem`, `drop_capabilities`, `start_timeout`, `stop_timeout`, `environment`, `secrets`, `docker_labels`, `port_mappings`, `mount_points`, `health_check`, `restart_policy` and `log_configuration`; see [render](../render)."
+  description = "Settings of individual containers of the mesh by role (`install`, `client`, `mesh_init`, `proxy`, `health_sync`, and `all`): `image`, `essential`, `cpu`, `memory`, `memory_reservation`, `user`, `readonly_root_filesystem`, `drop_capabilities`, `start_timeout`, `stop_timeout`, `environment`, `secrets`, `docker_labels`, `port_mappings`, `mount_points`, `health_check`, `restart_policy` and `log_configuration`; see [render](../render)."
   type        = any
   default     = {}
 

@@ -16,7 +16,7 @@ variable "consul_server_hosts" {
 }
 
 variable "skip_server_watch" {
-  description = "Keep to `consul_server_hosts`, for servers behind a load balancer."
+  description = "Use only the addresses of `consul_server_hosts`, for servers behind a load balancer."
   type        = bool
   default     = false
   nullable    = false
@@ -79,7 +79,7 @@ variable "consul_https_ca_cert_arn" {
 }
 
 variable "http_config" {
-  description = "Members of `consulServers.http` that go over those made of the other variables."
+  description = "Members of `consulServers.http` that override those derived from the other variables."
   type        = any
   default     = {}
 
@@ -90,7 +90,7 @@ variable "http_config" {
 }
 
 variable "grpc_config" {
-  description = "Members of `consulServers.grpc` that go over those made of the other variables."
+  description = "Members of `consulServers.grpc` that override those derived from the other variables."
   type        = any
   default     = {}
 
@@ -101,7 +101,7 @@ variable "grpc_config" {
 }
 
 variable "enable_transparent_proxy" {
-  description = "Redirect the traffic of the task's containers to the proxy. Only tasks for EC2 alone can do that, without an agent; null: those do."
+  description = "Redirect the traffic of the task's containers to the proxy, in tasks for EC2 only and without an agent. Null: on in such tasks."
   type        = bool
   default     = null
 
@@ -157,7 +157,7 @@ variable "exclude_uids" {
 }
 
 variable "consul_ecs_config" {
-  description = "Members of the configuration that go over those made of the other variables: `service`, `proxy`, `consulLogin`, `transparentProxy`, `healthSync`, `logLevel`, `logJSON`."
+  description = "Members of the configuration that override those derived from the other variables: `service`, `proxy`, `consulLogin`, `transparentProxy`, `healthSync`, `logLevel`, `logJSON`."
   type        = any
   default     = {}
 
@@ -228,7 +228,7 @@ variable "consul_ecs_config" {
 }
 
 variable "retry_join" {
-  description = "With an agent: addresses of the Consul servers, or what else `retry_join` of Consul takes."
+  description = "With an agent: addresses of the Consul servers, or anything else that Consul's `retry_join` accepts."
   type        = list(string)
   default     = []
   nullable    = false

@@ -13,7 +13,7 @@ variable "create_execution_role" {
 }
 
 variable "task_role" {
-  description = "Task role when none is created. It is used as it is."
+  description = "Task role when none is created. It is not changed."
   type = object({
     id  = optional(string)
     arn = optional(string)
@@ -28,7 +28,7 @@ variable "task_role" {
 }
 
 variable "execution_role" {
-  description = "Execution role when none is created. It is used as it is."
+  description = "Execution role when none is created. It is not changed."
   type = object({
     id  = optional(string)
     arn = optional(string)
@@ -43,7 +43,7 @@ variable "execution_role" {
 }
 
 variable "iam_role_path" {
-  description = "Path of the roles. The controller's has to be the same: Consul trusts only roles at its path."
+  description = "Path of the roles. It must be the controller's `iam_role_path`: Consul trusts only roles there."
   type        = string
   default     = "/consul-ecs/"
   nullable    = false

@@ -13,7 +13,7 @@ output "trust" {
 }
 
 output "execution" {
-  description = "Policy of the execution role: the log groups, secrets and parameters that the containers name, and what is asked for."
+  description = "Policy of the execution role: the log groups, secrets and parameters that the containers name, and what the variables add."
   value       = jsonencode({ Version = "2012-10-17", Statement = local.statements })
 }
 

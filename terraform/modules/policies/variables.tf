@@ -1,10 +1,10 @@
 variable "container_definitions" {
-  description = "All containers of the task, as the ECS API has them."
+  description = "All containers of the task, as in the ECS API."
   type        = any
 }
 
 variable "secrets" {
-  description = "Secrets and parameters that ECS reads for the task beside those of its containers, such as the credentials of a volume."
+  description = "Secrets and parameters that ECS reads for the task in addition to those of its containers, such as the credentials of a volume."
   type        = list(string)
   default     = []
   nullable    = false

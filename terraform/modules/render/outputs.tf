@@ -27,7 +27,7 @@ locals {
 }
 
 output "container_definitions" {
-  description = "All containers of the task, as the ECS API has them."
+  description = "All containers of the task, as in the ECS API."
   value       = local.container_definitions
 
   precondition {
@@ -46,7 +46,7 @@ output "container_definitions" {
 }
 
 output "volumes" {
-  description = "Names of all volumes of the task. The one of the mesh needs no further settings."
+  description = "Names of all volumes of the task. That of the mesh needs no further settings."
   value       = distinct(concat(var.volumes, [local.volume]))
 }
 
@@ -65,7 +65,7 @@ output "placement_constraints" {
 }
 
 output "configuration" {
-  description = "Configuration of the task's containers, what `CONSUL_ECS_CONFIG_JSON` has."
+  description = "Configuration of the task's containers, the content of `CONSUL_ECS_CONFIG_JSON`."
   value       = local.configuration
 }
 
@@ -80,6 +80,6 @@ output "proxy_container_name" {
 }
 
 output "unwrapped" {
-  description = "Applications with neither `entryPoint` nor `command`: `app-entrypoint` cannot be put before what is in their images, so it does not delay their shutdown."
+  description = "Applications with neither `entryPoint` nor `command`: `app-entrypoint` cannot start a program that only their images name, so it does not delay their shutdown."
   value       = local.unwrapped
 }

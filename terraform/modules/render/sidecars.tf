@@ -30,7 +30,7 @@ locals {
     agent         = [for hcl in [var.client.configuration] : { name = "CONSUL_AGENT_CONFIGURATION", value = hcl } if hcl != ""]
   }
 
-  # What each container has of its own.
+  # The settings of each container.
   own = {
     install = {
       image   = var.images.consul_ecs, essential = false, memory = 32, mount = local.mount

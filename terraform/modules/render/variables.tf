@@ -4,7 +4,7 @@ variable "family" {
 }
 
 variable "requires_compatibilities" {
-  description = "Launch types that the task has to fit. With `FARGATE`, stop timeouts end at 120 s and the transparent proxy is off unless the configuration has it."
+  description = "Launch types that the task definition must be valid for. With `FARGATE`, stop timeouts end at 120 s and the transparent proxy is off unless the configuration has it."
   type        = list(string)
   default     = []
 }
@@ -34,7 +34,7 @@ variable "placement_constraints" {
 }
 
 variable "container_definitions" {
-  description = "Containers of the application, as the ECS API has them."
+  description = "Containers of the application, as in the ECS API."
   type        = any
   default     = []
 
@@ -53,13 +53,13 @@ variable "container_definitions" {
 }
 
 variable "volumes" {
-  description = "Names of the volumes that the task has besides."
+  description = "Names of the task's other volumes."
   type        = list(string)
   default     = []
 }
 
 variable "configuration" {
-  description = "What is in `CONSUL_ECS_CONFIG_JSON`, without what follows from the containers. With `consulServers` the task has no agent, with `gateway` it is a gateway."
+  description = "Content of `CONSUL_ECS_CONFIG_JSON`, except for what is derived from the containers. With `consulServers` the task has no agent, with `gateway` it is a gateway."
   type        = any
   default     = {}
 }
@@ -106,13 +106,13 @@ variable "log_configuration" {
 }
 
 variable "shutdown_delay" {
-  description = "`-shutdown-delay` of applications that have none themselves: `auto`, or a time such as `5s`. Null leaves it to `app-entrypoint`, whose default is `auto`."
+  description = "`-shutdown-delay` of applications that do not set it themselves: `auto`, or a time such as `5s`. Null leaves it to `app-entrypoint`, whose default is `auto`."
   type        = string
   default     = null
 }
 
 variable "sidecars" {
-  description = "Settings of single containers of the mesh by role: `install`, `client`, `mesh_init`, `proxy`, `health_sync`; `all` for those that a role does not have itself. Lists and labels are added to those of `all`."
+  description = "Settings of individual containers of the mesh by role: `install`, `client`, `mesh_init`, `proxy`, `health_sync`; `all` applies where a role has no setting itself. Lists and labels are added to those of `all`."
   type = map(object({
     image                    = optional(string)
     essential                = optional(bool)

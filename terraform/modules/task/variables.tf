@@ -9,13 +9,13 @@ variable "volumes" {
 }
 
 variable "volume_configurations" {
-  description = "Settings of those volumes that have some."
+  description = "Settings of volumes, by `name`."
   type        = any
   default     = []
 }
 
 variable "requires_compatibilities" {
-  description = "Launch types that the task has to fit."
+  description = "Launch types that the task definition must be valid for."
   type        = list(string)
 }
 
@@ -71,7 +71,7 @@ variable "name" {
 }
 
 variable "path" {
-  description = "Path of both roles. Consul's auth method trusts the roles at the path that the controller has."
+  description = "Path of both roles. Consul's auth method trusts the roles at the controller's `iam_role_path`."
   type        = string
   default     = "/consul-ecs/"
   nullable    = false
