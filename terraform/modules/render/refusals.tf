@@ -20,7 +20,7 @@ locals {
     at      = "${coalesce(try(u.localBindAddress, null), "127.0.0.1")}:${u.localBindPort}"
   }], [])
   # consul-wan-federation is the module's.
-  meta    = try({ for k, v in(local.gateway ? local.configuration.gateway.meta : local.configuration.service.meta) : k => v if k != "consul-wan-federation" }, {})
+  meta    = try({ for k, v in(local.gateway ? local.configuration.gateway.meta : local.configuration.service.meta) : k => v if v != null && k != "consul-wan-federation" }, {})
   exposed = try([for p in local.configuration.proxy.expose.paths : { port = p.listenerPort, owner = "the exposed path ${p.path}" }], [])
 
   # Those of the applications, which may listen at all addresses, too.

@@ -7,6 +7,21 @@ variables {
   container_definitions    = [{ name = "web", image = "web:1", command = ["/web"], portMappings = [{ containerPort = 8080 }] }]
 }
 
+run "metadata_that_is_null_is_absent" {
+  command = plan
+
+  variables {
+    family                = "web"
+    container_definitions = [{ name = "web", image = "web:1", entryPoint = ["/web"], portMappings = [{ containerPort = 8080 }] }]
+    configuration         = { consulServers = { hosts = "consul.example.com" }, service = { meta = { version = null, team = "shop" } } }
+  }
+
+  assert {
+    condition     = jsondecode(output.container_definitions[1].environment[0].value).service.meta == { team = "shop" }
+    error_message = output.container_definitions[1].environment[0].value
+  }
+}
+
 run "one_gate" {
   command = plan
 
