@@ -11,10 +11,11 @@ import (
 
 	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
 // ErrReader means that the server does not know the token that reads.
-var ErrReader = errors.New("the token that reads, of CONSUL_HTTP_TOKEN or -resolver-token-file, is unknown to the server (wrong, deleted or expired)")
+var ErrReader = consulutil.WithClass(errors.New("the token that reads, of CONSUL_HTTP_TOKEN or -resolver-token-file, is unknown to the server (wrong, deleted or expired)"), retry.Permanent)
 
 // anonymous is the secret of the token of requests without one. With it that token
 // may see what it links to.
