@@ -34,7 +34,6 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/broker/backend"
-	consulbackend "github.com/meshtask/consul-ecs/broker/backend/consul"
 	"github.com/meshtask/consul-ecs/broker/receiver"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/consulutil/aclread"
@@ -302,10 +301,10 @@ func loadedOptions(ctx context.Context, name string) (Options, Elector, error) {
 		return o, nil, err
 	}
 	lock, err := consulutil.NewLock(consulutil.LockOptions{Key: "load/leader", Session: "load", Log: o.Log})
-	o.Backend = &consulbackend.ACL{Client: client}
+	o.Backend = &backend.ACLBackend{Client: client}
 	o.Store = KV{Client: client, Prefix: "load/tasks/", Lock: lock.Key, Session: lock.SessionID}
 	o.Ceiling = func(ctx context.Context, names []string) error {
-		return consulbackend.UnderCeiling(ctx, aclread.New(client, ""), "", names)
+		return backend.UnderCeiling(ctx, aclread.New(client, ""), "", names)
 	}
 	return o, lock, err
 }

@@ -22,8 +22,6 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/broker"
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/backend/consul"
-	"github.com/meshtask/consul-ecs/broker/backend/vault"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/consulutil/aclread"
 	"github.com/meshtask/consul-ecs/internal/cli"
@@ -79,7 +77,7 @@ func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	}
 	if f.checkPolicies || f.ceiling != "" || f.backend == backend.ConsulACL {
 		options.Ceiling = func(ctx context.Context, names []string) error {
-			return consul.UnderCeiling(ctx, aclread.New(issuer, ""), f.ceiling, names)
+			return backend.UnderCeiling(ctx, aclread.New(issuer, ""), f.ceiling, names)
 		}
 	}
 	if f.store == "memory" {
@@ -203,37 +201,37 @@ func (f *brokerFlags) ecsClusters() ([]ecsread.Cluster, error) {
 }
 
 // tokens is the backend.
-func (f *brokerFlags) tokens(inv *cli.Invocation, client *api.Client, methods []consul.Method) (backend.Backend, error) {
+func (f *brokerFlags) tokens(inv *cli.Invocation, client *api.Client, methods []backend.LoginMethod) (backend.Backend, error) {
 	switch f.backend {
 	case backend.ConsulACL:
-		return &consul.ACL{Client: client, Namespace: f.namespace}, nil
+		return &backend.ACLBackend{Client: client, Namespace: f.namespace}, nil
 	case backend.ConsulLogin:
-		key, err := consul.ReadKey(f.loginKey)
+		key, err := backend.ReadLoginKey(f.loginKey)
 		if err != nil {
 			return nil, exit.Usagef("-login-key-file: %w", err)
 		}
-		return &consul.Login{Client: client, Namespace: f.namespace, Methods: methods, Key: key}, nil
+		return &backend.LoginBackend{Client: client, Namespace: f.namespace, Methods: methods, Key: key}, nil
 	default: // vault
 		if inv.Getenv("VAULT_TOKEN")+inv.Getenv("VAULT_TOKEN_FILE") == "" {
 			return nil, exit.Usagef("-backend %s: VAULT_TOKEN or VAULT_TOKEN_FILE is required", backend.Vault)
 		}
-		c, err := vault.NewClient(vault.Options{Address: f.vaultAddr, CAFile: f.vaultCA, Namespace: f.namespace})
+		c, err := backend.NewVaultClient(backend.VaultOptions{Address: f.vaultAddr, CAFile: f.vaultCA, Namespace: f.namespace})
 		if err != nil {
 			return nil, err
 		}
-		return &vault.Backend{Client: c, Token: func() (secret.Value, error) { return vaultToken(inv) }}, nil
+		return &backend.VaultBackend{Client: c, Token: func() (secret.Value, error) { return vaultToken(inv) }}, nil
 	}
 }
 
-func (f *brokerFlags) loginMethods() ([]consul.Method, error) {
-	var methods []consul.Method
+func (f *brokerFlags) loginMethods() ([]backend.LoginMethod, error) {
+	var methods []backend.LoginMethod
 	for _, pair := range splitNames(f.methods) {
 		name, text, _ := strings.Cut(pair, "=")
 		ttl, err := time.ParseDuration(text)
 		if err != nil || name == "" || ttl < broker.MinTTL || ttl > broker.MaxTTL {
 			return nil, exit.Usagef("-login-methods: want name=duration from %s to %s, got %q", broker.MinTTL, broker.MaxTTL, pair)
 		}
-		methods = append(methods, consul.Method{Name: name, TTL: ttl})
+		methods = append(methods, backend.LoginMethod{Name: name, TTL: ttl})
 	}
 	return methods, nil
 }

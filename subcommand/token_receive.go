@@ -18,7 +18,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/backend/vault"
 	"github.com/meshtask/consul-ecs/broker/grant"
 	"github.com/meshtask/consul-ecs/broker/receiver"
 	"github.com/meshtask/consul-ecs/consulutil"
@@ -192,7 +191,7 @@ func holderBackends(inv *cli.Invocation) (map[string]receiver.Backend, error) {
 		backends[backend.ConsulACL] = receiver.Backend{Alive: consul.alive, Ready: consul.ready}
 	}
 	if address := inv.Getenv(vaultAddrEnv); address != "" {
-		client, err := vault.NewClient(vault.Options{Address: address, CAFile: inv.Getenv("VAULT_CACERT"), Namespace: inv.Getenv("VAULT_NAMESPACE")})
+		client, err := backend.NewVaultClient(backend.VaultOptions{Address: address, CAFile: inv.Getenv("VAULT_CACERT"), Namespace: inv.Getenv("VAULT_NAMESPACE")})
 		if err != nil {
 			return nil, err
 		}

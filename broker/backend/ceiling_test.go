@@ -11,7 +11,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/backend/consul"
 	"github.com/meshtask/consul-ecs/consulutil/aclread"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -33,7 +32,7 @@ func (p policies) Policy(_ context.Context, l aclrules.Link) (aclrules.Policy, e
 // "policy" if not, and the class of the failure if that cannot be decided.
 func under(t *testing.T, get aclrules.Policies, ceiling, names string) (string, error) {
 	t.Helper()
-	err := consul.UnderCeiling(t.Context(), get, ceiling, strings.Split(names, ","))
+	err := backend.UnderCeiling(t.Context(), get, ceiling, strings.Split(names, ","))
 	switch {
 	case err == nil:
 		return "", nil
@@ -132,5 +131,9 @@ func TestCeilingIsAPolicyOfConsul(t *testing.T) {
 		if got, err := under(t, get, tt.ceiling, names[tt.wanted]); got != tt.want || err != nil && !strings.Contains(err.Error(), tt.reason) {
 			t.Errorf("%+v: got %q (%v)", tt, got, err)
 		}
+	}
+	unknown := aclread.New(consulClient(t, uuid.NewString(), &line{}), "")
+	if got, err := under(t, unknown, names["most"], names["app"]); got != "permanent" || !errors.Is(err, aclread.ErrReader) {
+		t.Errorf("with a token that Consul does not know: got %q (%v)", got, err)
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/backend/consul"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -76,8 +75,8 @@ func TestEndOfATokenIsByTheClockOfThisProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, b := range map[string]backend.Backend{
-		backend.ConsulLogin: &consul.Login{Client: client, Key: preparedKey(t), Methods: []consul.Method{{Name: "m", TTL: time.Hour}}},
-		backend.ConsulACL:   &consul.ACL{Client: client},
+		backend.ConsulLogin: &backend.LoginBackend{Client: client, Key: preparedKey(t), Methods: []backend.LoginMethod{{Name: "m", TTL: time.Hour}}},
+		backend.ConsulACL:   &backend.ACLBackend{Client: client},
 	} {
 		token := redeem(t, b, issue(t, b, request("web-config")))
 		if life := time.Until(token.Expires); life > time.Hour || life < 50*time.Minute {
@@ -107,7 +106,7 @@ func TestLoginChoosesTheMethodByTTL(t *testing.T) {
 }
 
 // method makes an auth method that has the recipe's key and the given rules.
-func method(t *testing.T, change func(*api.ACLAuthMethod), rules ...api.ACLBindingRule) consul.Method {
+func method(t *testing.T, change func(*api.ACLAuthMethod), rules ...api.ACLBindingRule) backend.LoginMethod {
 	t.Helper()
 	preparedKey(t)
 	admin := consulClient(t, testkit.ManagementToken, &line{}).ACL()
@@ -126,7 +125,7 @@ func method(t *testing.T, change func(*api.ACLAuthMethod), rules ...api.ACLBindi
 			t.Fatal(err)
 		}
 	}
-	return consul.Method{Name: m.Name, TTL: time.Hour}
+	return backend.LoginMethod{Name: m.Name, TTL: time.Hour}
 }
 
 func TestLoginRefusesMisconfiguredMethods(t *testing.T) {
@@ -139,36 +138,38 @@ func TestLoginRefusesMisconfiguredMethods(t *testing.T) {
 		t.Fatal(err)
 	}
 	tests := map[string]struct {
-		method func(t *testing.T) consul.Method
+		method func(t *testing.T) backend.LoginMethod
 		key    ed25519.PrivateKey
 		want   []string
 	}{
 		"missing": {
-			method: func(*testing.T) consul.Method { return consul.Method{Name: "no-such-method", TTL: time.Hour} },
-			want:   []string{`auth method "no-such-method"`, "create the auth method"},
+			method: func(*testing.T) backend.LoginMethod {
+				return backend.LoginMethod{Name: "no-such-method", TTL: time.Hour}
+			},
+			want: []string{`auth method "no-such-method"`, "create the auth method"},
 		},
 		"other key": {
-			method: func(t *testing.T) consul.Method { return method(t, same, asked) }, key: otherKey,
+			method: func(t *testing.T) backend.LoginMethod { return method(t, same, asked) }, key: otherKey,
 			want: []string{"JWTValidationPubKeys"},
 		},
 		"other audience": {
-			method: func(t *testing.T) consul.Method {
+			method: func(t *testing.T) backend.LoginMethod {
 				return method(t, func(m *api.ACLAuthMethod) { m.Config["BoundAudiences"] = []string{"vault"} }, asked)
 			},
 			want: []string{`BoundAudiences "consul"`},
 		},
 		"rule without selector": {
-			method: func(t *testing.T) consul.Method { return method(t, same, asked, everyone) },
+			method: func(t *testing.T) backend.LoginMethod { return method(t, same, asked, everyone) },
 			want:   []string{`policy "web-queue", which was not requested`, `'"web-queue" in list.policies'`},
 		},
 		"rule for a service": {
-			method: func(t *testing.T) consul.Method {
+			method: func(t *testing.T) backend.LoginMethod {
 				return method(t, same, asked, api.ACLBindingRule{BindType: "service", BindName: "web"})
 			},
 			want: []string{"roles or identities"},
 		},
 		"no end": {
-			method: func(t *testing.T) consul.Method {
+			method: func(t *testing.T) backend.LoginMethod {
 				return method(t, func(m *api.ACLAuthMethod) { m.MaxTokenTTL = 0 }, asked)
 			},
 			want: []string{"lives longer than 1h0m0s", "MaxTokenTTL"},
@@ -178,7 +179,7 @@ func TestLoginRefusesMisconfiguredMethods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := login(t, "", &line{}, 0)
-			b.Methods = []consul.Method{tt.method(t)}
+			b.Methods = []backend.LoginMethod{tt.method(t)}
 			if tt.key != nil {
 				b.Key = tt.key
 			}
@@ -290,7 +291,7 @@ func TestRevocationWithAnUnknownTokenIsNoSuccess(t *testing.T) {
 	t.Parallel()
 	owner := aclSystem(t).process(t, &line{}, 0)
 	token := redeem(t, owner, issue(t, owner, request("web-config")))
-	b := &consul.ACL{Client: consulClient(t, uuid.NewString(), &line{})}
+	b := &backend.ACLBackend{Client: consulClient(t, uuid.NewString(), &line{})}
 	wantError(t, b.Revoke(t.Context(), token.Accessor), backend.ErrPrivilege, token.Accessor)
 }
 
@@ -323,7 +324,7 @@ func TestTokenThatWasNeverMadeNeedsNoRevocation(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			b := &consul.ACL{Client: client}
+			b := &backend.ACLBackend{Client: client}
 			g := issue(t, b, request("web-config"))
 			for range tt.redemptions {
 				if _, err := b.Redeem(t.Context(), g); err == nil {
@@ -357,13 +358,13 @@ func TestPolicyDeletedBeforeRedemptionIsNamed(t *testing.T) {
 func TestKeyFileErrorsNameTheRemedy(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "broker.key")
-	if _, err := consul.ReadKey(file); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), file) {
+	if _, err := backend.ReadLoginKey(file); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), file) {
 		t.Errorf("missing file: %v", err)
 	}
 	if err := os.WriteFile(file, []byte("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := consul.ReadKey(file); err == nil || !strings.Contains(err.Error(), "openssl genpkey -algorithm ed25519 -out "+file) {
+	if _, err := backend.ReadLoginKey(file); err == nil || !strings.Contains(err.Error(), "openssl genpkey -algorithm ed25519 -out "+file) {
 		t.Errorf("file without a key: %v", err)
 	}
 }

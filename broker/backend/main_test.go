@@ -20,8 +20,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/backend/consul"
-	"github.com/meshtask/consul-ecs/broker/backend/vault"
 	"github.com/meshtask/consul-ecs/broker/backend/vaultfake"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/secret"
@@ -107,7 +105,7 @@ var recipe = sync.OnceValues(func() (ed25519.PrivateKey, error) {
 	if out, err := prepare.CombinedOutput(); err != nil {
 		return nil, errors.New(string(out) + err.Error())
 	}
-	return consul.ReadKey(filepath.Join(recipeDir, "broker.key"))
+	return backend.ReadLoginKey(filepath.Join(recipeDir, "broker.key"))
 })
 
 // system is a backend with its server, as the suite sees it.
@@ -133,9 +131,9 @@ func aclSystem(t *testing.T) system {
 	preparedKey(t)
 	return system{
 		process: func(t *testing.T, l *line, ttl time.Duration) backend.Backend {
-			return &consul.ACL{Client: consulClient(t, testkit.ManagementToken, l), GrantTTL: ttl}
+			return &backend.ACLBackend{Client: consulClient(t, testkit.ManagementToken, l), GrantTTL: ttl}
 		},
-		unprivileged: func(t *testing.T) backend.Backend { return &consul.ACL{Client: consulClient(t, "", &line{})} },
+		unprivileged: func(t *testing.T) backend.Backend { return &backend.ACLBackend{Client: consulClient(t, "", &line{})} },
 		remedy:       `give the broker's token a policy with acl = "write"`,
 		lives:        livesInConsul,
 	}
@@ -153,10 +151,10 @@ func preparedKey(t *testing.T) ed25519.PrivateKey {
 }
 
 // login is the backend that the documented setup is for.
-func login(t *testing.T, token string, l *line, ttl time.Duration) *consul.Login {
-	return &consul.Login{
+func login(t *testing.T, token string, l *line, ttl time.Duration) *backend.LoginBackend {
+	return &backend.LoginBackend{
 		Client: consulClient(t, token, l), Key: preparedKey(t), GrantTTL: ttl,
-		Methods: []consul.Method{{Name: "token-broker-1h", TTL: time.Hour}, {Name: "token-broker-72h", TTL: 72 * time.Hour}},
+		Methods: []backend.LoginMethod{{Name: "token-broker-1h", TTL: time.Hour}, {Name: "token-broker-72h", TTL: 72 * time.Hour}},
 	}
 }
 
@@ -200,7 +198,7 @@ func vaultSystem(t *testing.T) system {
 	server.AddPolicies("web-config", "web-queue")
 	client := vaultClient(t, server.URL)
 	with := func(token string, ttl time.Duration) backend.Backend {
-		return &vault.Backend{Client: client, GrantTTL: ttl, Token: func() (secret.Value, error) { return secret.New(token), nil }}
+		return &backend.VaultBackend{Client: client, GrantTTL: ttl, Token: func() (secret.Value, error) { return secret.New(token), nil }}
 	}
 	token := server.NewToken(brokerRights(t)...)
 	return system{
@@ -217,9 +215,9 @@ func vaultSystem(t *testing.T) system {
 	}
 }
 
-func vaultClient(t *testing.T, address string) *vault.Client {
+func vaultClient(t *testing.T, address string) *backend.VaultClient {
 	t.Helper()
-	client, err := vault.NewClient(vault.Options{Address: address})
+	client, err := backend.NewVaultClient(backend.VaultOptions{Address: address})
 	if err != nil {
 		t.Fatal(err)
 	}

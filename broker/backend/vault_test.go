@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/backend/vault"
 	"github.com/meshtask/consul-ecs/broker/backend/vaultfake"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/secret"
@@ -22,12 +21,12 @@ import (
 )
 
 // vaultBroker is a backend of a fake Vault.
-func vaultBroker(t *testing.T) (*vault.Backend, *vaultfake.Server) {
+func vaultBroker(t *testing.T) (*backend.VaultBackend, *vaultfake.Server) {
 	t.Helper()
 	server := vaultfake.Start(t)
 	server.AddPolicies("web-config", "web-queue")
 	token := secret.New(server.NewToken(brokerRights(t)...))
-	return &vault.Backend{Client: vaultClient(t, server.URL), Token: func() (secret.Value, error) { return token, nil }}, server
+	return &backend.VaultBackend{Client: vaultClient(t, server.URL), Token: func() (secret.Value, error) { return token, nil }}, server
 }
 
 func TestVaultTokenDescribesItsTask(t *testing.T) {
@@ -77,12 +76,12 @@ func TestVaultTokenIsRenewedWithoutTheBroker(t *testing.T) {
 	for range 3 {
 		server.Advance(80 * time.Minute)
 		lease, err := task.RenewSelf(t.Context(), token.Secret)
-		if err != nil || lease != (vault.Lease{Life: 2 * time.Hour, Renewable: true}) {
+		if err != nil || lease != (backend.Lease{Life: 2 * time.Hour, Renewable: true}) {
 			t.Fatalf("RenewSelf = %+v, %v; want 2h", lease, err)
 		}
 	}
 	server.Advance(time.Hour)
-	if lease, err := task.LookupSelf(t.Context(), token.Secret); err != nil || lease != (vault.Lease{Life: time.Hour, Renewable: true}) {
+	if lease, err := task.LookupSelf(t.Context(), token.Secret); err != nil || lease != (backend.Lease{Life: time.Hour, Renewable: true}) {
 		t.Errorf("LookupSelf = %+v, %v; want 1h", lease, err)
 	}
 	server.Advance(time.Hour)
@@ -114,7 +113,7 @@ func TestVaultAnswersHaveClasses(t *testing.T) {
 			t.Errorf("status %d: error %v of class %d, want class %d and the policy", status, err, backend.Classify(err), want)
 		}
 	}
-	away := &vault.Backend{Client: vaultClient(t, "http://"+testkit.ClosedAddress(t)), Token: b.Token}
+	away := &backend.VaultBackend{Client: vaultClient(t, "http://"+testkit.ClosedAddress(t)), Token: b.Token}
 	if _, err := away.Issue(t.Context(), request("web-config")); backend.Classify(err) != retry.Unreachable {
 		t.Errorf("no server: error %v of class %d, want Unreachable", err, backend.Classify(err))
 	}
@@ -166,12 +165,12 @@ func TestVaultOptionsAreChecked(t *testing.T) {
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for want, o := range map[string]vault.Options{
+	for want, o := range map[string]backend.VaultOptions{
 		`vault address "vault:8200" is not a URL`: {Address: "vault:8200"},
 		"no such file":       {Address: "https://vault:8200", CAFile: noCA},
 		"has no certificate": {Address: "https://vault:8200", CAFile: empty},
 	} {
-		if _, err := vault.NewClient(o); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := backend.NewVaultClient(o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("NewClient(%+v): %v, want %q", o, err, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package consul
+package backend
 
 import (
 	"context"
@@ -11,61 +11,60 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/hashicorp/consul/api"
-	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/consulutil"
 )
 
-// ACL creates tokens. The client's token needs acl = "write", which is every privilege.
-type ACL struct {
+// ACLBackend creates tokens. The client's token needs acl = "write", which is every privilege.
+type ACLBackend struct {
 	Client *api.Client
 	// Namespace is the client's, Consul Enterprise only.
 	Namespace string
-	// GrantTTL is how long a grant can be redeemed: backend.GrantTTL if 0.
+	// GrantTTL is how long a grant can be redeemed: GrantTTL if 0.
 	GrantTTL time.Duration
 
 	grants grants
 }
 
-var _ backend.Backend = (*ACL)(nil)
+var _ Backend = (*ACLBackend)(nil)
 
 // aclRemedy is for refusals of the broker's token.
 const aclRemedy = `give the broker's token a policy with acl = "write", or use backend consul-login, which needs none`
 
-// Name is backend.ConsulACL.
-func (*ACL) Name() string { return backend.ConsulACL }
+// Name is ConsulACL.
+func (*ACLBackend) Name() string { return ConsulACL }
 
 // Issue reads the policies and chooses the accessor.
-func (a *ACL) Issue(ctx context.Context, r backend.Request) (backend.Grant, error) {
+func (a *ACLBackend) Issue(ctx context.Context, r Request) (Grant, error) {
 	if err := r.Check(a.Namespace); err != nil {
-		return backend.Grant{}, err
+		return Grant{}, err
 	}
 	for _, name := range r.Policies {
 		policy, _, err := a.Client.ACL().PolicyReadByName(name, (&api.QueryOptions{}).WithContext(ctx))
 		switch {
 		case err != nil:
-			return backend.Grant{}, failed(fmt.Sprintf("read policy %q", name), err, aclRemedy)
+			return Grant{}, consulError(fmt.Sprintf("read policy %q", name), err, aclRemedy)
 		case policy == nil:
-			return backend.Grant{}, missingPolicy(name)
+			return Grant{}, missingPolicy(name)
 		}
 	}
 	return a.grants.issue(r, uuid.NewString(), a.GrantTTL), nil
 }
 
 func missingPolicy(name string) error {
-	return backend.UnavailablePolicy(name, "create it with: consul acl policy create -name "+name+" -rules @FILE")
+	return UnavailablePolicy(name, "create it with: consul acl policy create -name "+name+" -rules @FILE")
 }
 
 // Redeem creates the token with the grant's accessor.
-func (a *ACL) Redeem(ctx context.Context, g backend.Grant) (backend.Token, error) {
-	create := func(ctx context.Context) (backend.Token, error) { return a.create(ctx, g) }
+func (a *ACLBackend) Redeem(ctx context.Context, g Grant) (Token, error) {
+	create := func(ctx context.Context) (Token, error) { return a.create(ctx, g) }
 	return a.grants.redeem(ctx, g, create, a.Revoke)
 }
 
-func (a *ACL) create(ctx context.Context, g backend.Grant) (backend.Token, error) {
+func (a *ACLBackend) create(ctx context.Context, g Grant) (Token, error) {
 	r := g.Request
-	description, err := json.Marshal(about(r))
+	description, err := json.Marshal(origin(r))
 	if err != nil {
-		return backend.Token{}, err
+		return Token{}, err
 	}
 	wanted := &api.ACLToken{
 		AccessorID: g.Accessor, Local: true, Description: "broker: " + string(description), ExpirationTTL: r.TTL,
@@ -78,33 +77,33 @@ func (a *ACL) create(ctx context.Context, g backend.Grant) (backend.Token, error
 	t, _, err := a.Client.ACL().TokenCreate(wanted, (&api.WriteOptions{}).WithContext(ctx))
 	switch reason := consulutil.Reason(err); {
 	case err == nil:
-		return newToken(backend.ConsulACL, t, start), nil
+		return newToken(ConsulACL, t, start), nil
 	case strings.Contains(reason, "AccessorID is already in use"):
 		// An earlier attempt made the token, and its answer with the secret was lost.
-		lost := refused(op, backend.ErrUsed, "the task has to ask again")
-		return backend.Token{}, errors.Join(lost, a.Revoke(ctx, g.Accessor))
+		lost := refused(op, ErrUsed, "the task has to ask again")
+		return Token{}, errors.Join(lost, a.Revoke(ctx, g.Accessor))
 	case strings.Contains(reason, "No such ACL policy"):
 		_, name, _ := strings.Cut(reason, "with name ")
-		return backend.Token{}, missingPolicy(strings.Trim(name, `"`))
+		return Token{}, missingPolicy(strings.Trim(name, `"`))
 	}
-	return backend.Token{}, failed(op, err, aclRemedy)
+	return Token{}, consulError(op, err, aclRemedy)
 }
 
-// about is what a token's description records about its task.
-func about(r backend.Request) map[string]string {
+// origin is what a token's description records about its task.
+func origin(r Request) map[string]string {
 	return map[string]string{"task": r.Task.ARN, "cluster": r.Task.Cluster, "request": r.RequestID}
 }
 
 // Revoke deletes the token of an accessor. Without a token there is nothing to ask Consul for,
 // which refuses the request if it has refused to make the token.
-func (a *ACL) Revoke(ctx context.Context, accessor string) error {
+func (a *ACLBackend) Revoke(ctx context.Context, accessor string) error {
 	if !a.grants.revoke(accessor) {
 		return nil
 	}
-	return remove(ctx, a.Client, accessor, aclRemedy)
+	return deleteToken(ctx, a.Client, accessor, aclRemedy)
 }
 
 // Lookup reads the token of an accessor.
-func (a *ACL) Lookup(ctx context.Context, accessor string) (backend.Token, bool, error) {
-	return read(ctx, a.Client, backend.ConsulACL, accessor, aclRemedy)
+func (a *ACLBackend) Lookup(ctx context.Context, accessor string) (Token, bool, error) {
+	return readToken(ctx, a.Client, ConsulACL, accessor, aclRemedy)
 }

@@ -1,4 +1,4 @@
-package consul
+package backend
 
 import (
 	"context"
@@ -12,44 +12,43 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/hashicorp/consul/api"
-	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/secret"
 )
 
-// Method is a JWT auth method of Consul that trusts the broker's key.
-type Method struct {
+// LoginMethod is a JWT auth method of Consul that trusts the broker's key.
+type LoginMethod struct {
 	Name string
 	// TTL is its MaxTokenTTL: Consul gives every token of a method the same life.
 	TTL time.Duration
 }
 
-// Login logs in for tasks. Consul's binding rules decide which policies a token has, and
+// LoginBackend logs in for tasks. Consul's binding rules decide which policies a token has, and
 // the broker needs no privilege. Which policies exist becomes known at redemption only.
 //
 // A token without privilege over others can be revoked by its own secret alone, so the
 // secrets of live tokens stay in memory. After a restart, Revoke and Lookup of earlier
 // tokens need acl = "write" and "read" for the client's token, until the holder has shown
 // the secret (Adopt).
-type Login struct {
+type LoginBackend struct {
 	Client *api.Client
 	// Namespace is the client's, Consul Enterprise only.
 	Namespace string
 	// Methods have different TTLs. A request is served by the longest that is not longer
 	// than it asks for.
-	Methods []Method
+	Methods []LoginMethod
 	Key     ed25519.PrivateKey
-	// GrantTTL is how long a grant can be redeemed: backend.GrantTTL if 0.
+	// GrantTTL is how long a grant can be redeemed: GrantTTL if 0.
 	GrantTTL time.Duration
 
 	grants grants
 	mu     sync.Mutex
-	made   expiring[*backend.Token] // by the accessors of grant and token; without secret if revoked
+	made   expiring[*Token] // by the accessors of grant and token; without secret if revoked
 }
 
 var (
-	_ backend.Backend = (*Login)(nil)
-	_ backend.Adopter = (*Login)(nil)
+	_ Backend = (*LoginBackend)(nil)
+	_ Adopter = (*LoginBackend)(nil)
 )
 
 const loginRemedy = `another process has made it, or this one before a restart: it ends with the auth method's MaxTokenTTL; delete it before with: consul acl token delete -accessor-id ACCESSOR, or give the broker's token a policy with acl = "write"`
@@ -57,22 +56,22 @@ const loginRemedy = `another process has made it, or this one before a restart: 
 // grantPrefix distinguishes the accessor of a grant from Consul's, which is a UUID.
 const grantPrefix = "grant-"
 
-// Name is backend.ConsulLogin.
-func (*Login) Name() string { return backend.ConsulLogin }
+// Name is ConsulLogin.
+func (*LoginBackend) Name() string { return ConsulLogin }
 
 // Issue checks that an auth method can serve the request.
-func (l *Login) Issue(_ context.Context, r backend.Request) (backend.Grant, error) {
+func (l *LoginBackend) Issue(_ context.Context, r Request) (Grant, error) {
 	if err := r.Check(l.Namespace); err != nil {
-		return backend.Grant{}, err
+		return Grant{}, err
 	}
 	if _, err := l.method(r); err != nil {
-		return backend.Grant{}, err
+		return Grant{}, err
 	}
 	return l.grants.issue(r, grantPrefix+uuid.NewString(), l.GrantTTL), nil
 }
 
-func (l *Login) method(r backend.Request) (Method, error) {
-	var best Method
+func (l *LoginBackend) method(r Request) (LoginMethod, error) {
+	var best LoginMethod
 	for _, m := range l.Methods {
 		if m.TTL <= r.TTL && m.TTL > best.TTL {
 			best = m
@@ -80,46 +79,46 @@ func (l *Login) method(r backend.Request) (Method, error) {
 	}
 	if best.Name == "" {
 		return best, refused(fmt.Sprintf("choose the auth method for task %s", r.Task.ARN),
-			fmt.Errorf("%w: none has tokens of %s or less", backend.ErrTTL, r.TTL),
+			fmt.Errorf("%w: none has tokens of %s or less", ErrTTL, r.TTL),
 			"raise the ttl of the task definition, or configure an auth method whose MaxTokenTTL is not more")
 	}
 	return best, nil
 }
 
 // Redeem logs in and checks that Consul gave exactly what was requested.
-func (l *Login) Redeem(ctx context.Context, g backend.Grant) (backend.Token, error) {
-	create := func(ctx context.Context) (backend.Token, error) {
+func (l *LoginBackend) Redeem(ctx context.Context, g Grant) (Token, error) {
+	create := func(ctx context.Context) (Token, error) {
 		method, err := l.method(g.Request)
 		if err != nil {
-			return backend.Token{}, err
+			return Token{}, err
 		}
 		return l.login(ctx, method, g)
 	}
 	return l.grants.redeem(ctx, g, create, l.Revoke)
 }
 
-func (l *Login) login(ctx context.Context, method Method, g backend.Grant) (backend.Token, error) {
+func (l *LoginBackend) login(ctx context.Context, method LoginMethod, g Grant) (Token, error) {
 	op := fmt.Sprintf("log in with auth method %q for task %s", method.Name, g.Request.Task.ARN)
 	start := time.Now()
-	jwt, err := sign(l.Key, g, start)
+	jwt, err := signJWT(l.Key, g, start)
 	if err != nil {
-		return backend.Token{}, refused(op, err, "")
+		return Token{}, refused(op, err, "")
 	}
-	params := &api.ACLLoginParams{AuthMethod: method.Name, BearerToken: jwt, Meta: about(g.Request)}
+	params := &api.ACLLoginParams{AuthMethod: method.Name, BearerToken: jwt, Meta: origin(g.Request)}
 	t, _, err := l.Client.ACL().Login(params, (&api.WriteOptions{}).WithContext(ctx))
 	if err != nil {
-		return backend.Token{}, explain(op, method.Name, g.Request.Policies, err)
+		return Token{}, explainLogin(op, method.Name, g.Request.Policies, err)
 	}
-	token := newToken(backend.ConsulLogin, t, start)
+	token := newToken(ConsulLogin, t, start)
 	l.remember(g.Accessor, token) // before the logout, which may fail: the broker revokes it then
-	if err := check(op, method, g.Request, t, token.Policies); err != nil {
-		return backend.Token{}, errors.Join(err, consulutil.Logout(ctx, l.Client, t.SecretID))
+	if err := checkToken(op, method, g.Request, t, token.Policies); err != nil {
+		return Token{}, errors.Join(err, consulutil.Logout(ctx, l.Client, t.SecretID))
 	}
 	return token, nil
 }
 
-// check compares a token with the request.
-func check(op string, method Method, r backend.Request, t *api.ACLToken, policies []string) error {
+// checkToken compares a token with the request.
+func checkToken(op string, method LoginMethod, r Request, t *api.ACLToken, policies []string) error {
 	var missing []string
 	for _, p := range r.Policies {
 		if !slices.Contains(policies, p) {
@@ -150,62 +149,62 @@ func selector(policy string) string { return fmt.Sprintf(`'"%s" in list.policies
 // exist and one without a binding rule have the same answer.
 func notBound(method string, policies []string) error {
 	first := policies[0]
-	return backend.UnavailablePolicy(strings.Join(policies, `", "`), fmt.Sprintf(
+	return UnavailablePolicy(strings.Join(policies, `", "`), fmt.Sprintf(
 		"create the policy, and a binding rule with: consul acl binding-rule create -method %s -bind-type policy -bind-name %s -selector %s", method, first, selector(first)))
 }
 
-// explain adds a remedy to the refusal of a login, by Consul's text.
-func explain(op, method string, policies []string, err error) error {
+// explainLogin adds a remedy to the refusal of a login, by Consul's text.
+func explainLogin(op, method string, policies []string, err error) error {
 	switch reason := consulutil.Reason(err); {
 	case strings.Contains(reason, "ACL not found: auth method"):
 		return refused(op, err, "create the auth method as docs/TOKENS.md shows")
 	case strings.Contains(reason, "no known key"):
 		return refused(op, err, "put the public key of the broker's key file into JWTValidationPubKeys of the auth method")
 	case strings.Contains(reason, "error validating claims"):
-		return refused(op, err, fmt.Sprintf("set BoundIssuer %q and BoundAudiences %q of the auth method, and compare the clocks of the broker and the Consul servers", Issuer, Audience))
+		return refused(op, err, fmt.Sprintf("set BoundIssuer %q and BoundAudiences %q of the auth method, and compare the clocks of the broker and the Consul servers", jwtIssuer, jwtAudience))
 	case strings.Contains(reason, "Permission denied"):
 		return notBound(method, policies)
 	}
-	return failed(op, err, "")
+	return consulError(op, err, "")
 }
 
-func (l *Login) remember(grant string, t backend.Token) {
+func (l *LoginBackend) remember(grant string, t Token) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	l.made.purge(func(t *backend.Token) bool { return !now.Before(t.Expires) })
+	l.made.purge(func(t *Token) bool { return !now.Before(t.Expires) })
 	l.made.all[grant], l.made.all[t.Accessor] = &t, &t
 }
 
-// Adopt implements backend.Adopter. A token that this process has made, or has revoked,
+// Adopt implements Adopter. A token that this process has made, or has revoked,
 // stays as it is.
-func (l *Login) Adopt(t backend.Token) {
+func (l *LoginBackend) Adopt(t Token) {
 	if _, known := l.known(t.Accessor); !known {
 		l.remember(t.Accessor, t)
 	}
 }
 
-func (l *Login) known(accessor string) (backend.Token, bool) {
+func (l *LoginBackend) known(accessor string) (Token, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if t := l.made.all[accessor]; t != nil {
 		return *t, true
 	}
-	return backend.Token{}, false
+	return Token{}, false
 }
 
 // Revoke logs the token out, or deletes it if this process did not make it.
-func (l *Login) Revoke(ctx context.Context, accessor string) error {
+func (l *LoginBackend) Revoke(ctx context.Context, accessor string) error {
 	l.grants.revoke(accessor)
 	t, known := l.known(accessor)
 	switch {
 	case known && t.Secret.Empty(), !known && strings.HasPrefix(accessor, grantPrefix):
 		return nil
 	case !known:
-		return remove(ctx, l.Client, accessor, loginRemedy)
+		return deleteToken(ctx, l.Client, accessor, loginRemedy)
 	}
 	if err := consulutil.Logout(ctx, l.Client, t.Secret.Reveal()); err != nil {
-		return failed(fmt.Sprintf("revoke the token with accessor %s", t.Accessor), err, "")
+		return consulError(fmt.Sprintf("revoke the token with accessor %s", t.Accessor), err, "")
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -217,21 +216,21 @@ func (l *Login) Revoke(ctx context.Context, accessor string) error {
 
 // Lookup reads the token with its own secret, or by its accessor if this process did not
 // make it.
-func (l *Login) Lookup(ctx context.Context, accessor string) (backend.Token, bool, error) {
+func (l *LoginBackend) Lookup(ctx context.Context, accessor string) (Token, bool, error) {
 	t, known := l.known(accessor)
 	switch {
 	case known && t.Secret.Empty(), !known && strings.HasPrefix(accessor, grantPrefix):
-		return backend.Token{}, false, nil
+		return Token{}, false, nil
 	case !known:
-		return read(ctx, l.Client, backend.ConsulLogin, accessor, loginRemedy)
+		return readToken(ctx, l.Client, ConsulLogin, accessor, loginRemedy)
 	}
 	opts := &api.QueryOptions{Token: t.Secret.Reveal(), RequireConsistent: true}
 	self, _, err := l.Client.ACL().TokenReadSelf(opts.WithContext(ctx))
 	switch {
 	case consulutil.UnknownToken(err):
-		return backend.Token{}, false, nil
+		return Token{}, false, nil
 	case err != nil:
-		return backend.Token{}, false, failed(fmt.Sprintf("read the token with accessor %s", t.Accessor), err, "")
+		return Token{}, false, consulError(fmt.Sprintf("read the token with accessor %s", t.Accessor), err, "")
 	}
-	return withoutSecret(tokenOf(backend.ConsulLogin, self))
+	return withoutSecret(tokenOf(ConsulLogin, self))
 }

@@ -1,4 +1,4 @@
-package consul
+package backend
 
 import (
 	"context"
@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/aclrules"
-	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/consulutil/aclread"
 )
 
 // UnderCeiling reads Consul policies and returns an error unless all exist, none grants write
@@ -25,7 +23,7 @@ func UnderCeiling(ctx context.Context, get aclrules.Policies, ceiling string, na
 			return unread(name, err)
 		}
 		if err := withoutEscalation(p); err != nil {
-			return refused(fmt.Sprintf("policy %q", name), fmt.Errorf("%w: %w", backend.ErrPolicy, err), "")
+			return refused(fmt.Sprintf("policy %q", name), fmt.Errorf("%w: %w", ErrPolicy, err), "")
 		}
 		wanted = append(wanted, p)
 	}
@@ -42,7 +40,7 @@ func UnderCeiling(ctx context.Context, get aclrules.Policies, ceiling string, na
 	}
 	if excess := aclrules.Covers(most, reportOf(ctx, wanted...)); len(excess) > 0 {
 		op := fmt.Sprintf("policies %s", strings.Join(names, ", "))
-		return refused(op, fmt.Errorf("%w: they grant more than policy %q, the ceiling: %v", backend.ErrPolicy, ceiling, excess[0]), "")
+		return refused(op, fmt.Errorf("%w: they grant more than policy %q, the ceiling: %v", ErrPolicy, ceiling, excess[0]), "")
 	}
 	return nil
 }
@@ -53,10 +51,10 @@ func unread(name string, err error) error {
 	switch {
 	case errors.Is(err, aclrules.ErrDangling):
 		return refused(op, err, "create it, or start the broker with another -ceiling-policy")
-	case errors.Is(err, aclrules.ErrUnreadable), errors.Is(err, aclread.ErrReader):
+	case errors.Is(err, aclrules.ErrUnreadable):
 		return refused(op, err, `give the broker's token a policy with acl = "read"`)
 	}
-	return failed(op, err, "")
+	return consulError(op, err, "")
 }
 
 // reportOf is what policies grant together where all others are denied. Datacenters do not

@@ -1,4 +1,4 @@
-package consul
+package backend
 
 import (
 	"fmt"
@@ -6,7 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/internal/secret"
 )
 
@@ -14,10 +13,10 @@ import (
 func TestExpiredEntriesAreForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var l Login
+		var l LoginBackend
 		for n := range 10 * fewest {
-			l.grants.issue(backend.Request{}, fmt.Sprint(n), time.Minute)
-			l.remember(fmt.Sprint("grant-", n), backend.Token{Secret: secret.New("x"), Accessor: fmt.Sprint(n), Expires: time.Now().Add(time.Minute)})
+			l.grants.issue(Request{}, fmt.Sprint(n), time.Minute)
+			l.remember(fmt.Sprint("grant-", n), Token{Secret: secret.New("x"), Accessor: fmt.Sprint(n), Expires: time.Now().Add(time.Minute)})
 			<-time.After(time.Second)
 		}
 		if issued, made := len(l.grants.issued.all), len(l.made.all); issued > fewest || made > fewest {

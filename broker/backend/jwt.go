@@ -1,4 +1,4 @@
-package consul
+package backend
 
 import (
 	"crypto/ed25519"
@@ -9,22 +9,20 @@ import (
 	"fmt"
 	"os"
 	"time"
-
-	"github.com/meshtask/consul-ecs/broker/backend"
 )
 
-// Issuer and Audience are in every JWT of the broker; the auth method has them as
+// jwtIssuer and jwtAudience are in every JWT of the broker; the auth method has them as
 // BoundIssuer and BoundAudiences.
 const (
-	Issuer   = "consul-ecs-token-broker"
-	Audience = "consul"
+	jwtIssuer   = "consul-ecs-token-broker"
+	jwtAudience = "consul"
 )
 
 // jwtLife is how long Consul takes a JWT, and its ClockSkewLeeway more.
 const jwtLife = time.Minute
 
-// ReadKey reads the key that signs the JWTs: Ed25519, PKCS #8 in PEM form.
-func ReadKey(file string) (ed25519.PrivateKey, error) {
+// ReadLoginKey reads the key that signs the JWTs: Ed25519, PKCS #8 in PEM form.
+func ReadLoginKey(file string) (ed25519.PrivateKey, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("read the key that signs for auth methods: %w", err)
@@ -39,12 +37,12 @@ func ReadKey(file string) (ed25519.PrivateKey, error) {
 	return nil, fmt.Errorf("key file %s has no Ed25519 key in PEM form; make one with: openssl genpkey -algorithm ed25519 -out %s", file, file)
 }
 
-// sign returns the JWT of a grant (RFC 7519) with signature EdDSA (RFC 8037). Consul
+// signJWT returns the JWT of a grant (RFC 7519) with signature EdDSA (RFC 8037). Consul
 // takes Ed25519 keys in JWTValidationPubKeys.
-func sign(key ed25519.PrivateKey, g backend.Grant, now time.Time) (string, error) {
+func signJWT(key ed25519.PrivateKey, g Grant, now time.Time) (string, error) {
 	r := g.Request
 	claims, err := json.Marshal(map[string]any{
-		"iss": Issuer, "aud": Audience, "sub": r.Task.ARN, "jti": g.Accessor,
+		"iss": jwtIssuer, "aud": jwtAudience, "sub": r.Task.ARN, "jti": g.Accessor,
 		"iat": now.Unix(), "nbf": now.Unix(), "exp": now.Add(jwtLife).Unix(),
 		"cluster": r.Task.Cluster, "family": r.Task.Family, "request": r.RequestID, "policies": r.Policies,
 	})

@@ -1,4 +1,4 @@
-package vault
+package backend
 
 import (
 	"bytes"
@@ -19,14 +19,14 @@ import (
 	"github.com/meshtask/consul-ecs/internal/secret"
 )
 
-// requestTimeout ends a request, its answer included.
-const requestTimeout = 10 * time.Second
+// vaultTimeout ends a request, its answer included.
+const vaultTimeout = 10 * time.Second
 
-// maxAnswer bounds an answer of Vault, in bytes.
-const maxAnswer = 1 << 20
+// maxVaultAnswer bounds an answer of Vault, in bytes.
+const maxVaultAnswer = 1 << 20
 
-// Options are a client's.
-type Options struct {
+// VaultOptions are what a VaultClient needs.
+type VaultOptions struct {
 	// Address is the URL of the Vault server, such as https://vault.example.com:8200.
 	Address string
 	// CAFile holds the CA certificates, PEM, that verify Address; the system's if empty.
@@ -35,14 +35,14 @@ type Options struct {
 	Namespace string
 }
 
-// Client speaks with one Vault server. It is safe for concurrent use.
-type Client struct {
+// VaultClient speaks with one Vault server. It is safe for concurrent use.
+type VaultClient struct {
 	base, namespace string
 	http            *http.Client
 }
 
-// NewClient checks the options and reads the CA file.
-func NewClient(o Options) (*Client, error) {
+// NewVaultClient checks the options and reads the CA file.
+func NewVaultClient(o VaultOptions) (*VaultClient, error) {
 	u, err := url.Parse(o.Address)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 		return nil, exit.Usagef("vault address %q is not a URL such as https://vault.example.com:8200", o.Address)
@@ -59,18 +59,18 @@ func NewClient(o Options) (*Client, error) {
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool}
 	}
-	return &Client{
+	return &VaultClient{
 		base:      strings.TrimSuffix(o.Address, "/") + "/v1/",
 		namespace: o.Namespace,
 		http: &http.Client{
-			Transport: transport, Timeout: requestTimeout,
+			Transport: transport, Timeout: vaultTimeout,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
 }
 
 // CloseIdleConnections gives the client's idle connections back.
-func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
+func (c *VaultClient) CloseIdleConnections() { c.http.CloseIdleConnections() }
 
 // Lease is the life of a token that Vault has given or renewed.
 type Lease struct {
@@ -80,31 +80,31 @@ type Lease struct {
 }
 
 // RenewSelf renews a periodic token by its period. An error that is Permanent for
-// backend.Classify means that the token is gone or cannot be renewed.
-func (c *Client) RenewSelf(ctx context.Context, token secret.Value) (Lease, error) {
-	answer, err := c.do(ctx, call{method: http.MethodPost, path: "auth/token/renew-self", token: token})
+// Classify means that the token is gone or cannot be renewed.
+func (c *VaultClient) RenewSelf(ctx context.Context, token secret.Value) (Lease, error) {
+	answer, err := c.do(ctx, vaultCall{method: http.MethodPost, path: "auth/token/renew-self", token: token})
 	switch {
 	case err != nil:
-		return Lease{}, failed("renew the Vault token", err, "it has expired or was revoked, or its policies lack update on auth/token/renew-self, which policy default has")
+		return Lease{}, vaultError("renew the Vault token", err, "it has expired or was revoked, or its policies lack update on auth/token/renew-self, which policy default has")
 	case answer.Auth == nil:
-		return Lease{}, failed("renew the Vault token", errNoAuth, "")
+		return Lease{}, vaultError("renew the Vault token", errNoAuth, "")
 	}
 	return Lease{seconds(answer.Auth.LeaseDuration), answer.Auth.Renewable}, nil
 }
 
 // RevokeSelf destroys a token, as its holder.
-func (c *Client) RevokeSelf(ctx context.Context, token secret.Value) error {
-	if _, err := c.do(ctx, call{method: http.MethodPost, path: "auth/token/revoke-self", token: token}); err != nil {
-		return failed("revoke the Vault token", err, "it is gone already, or its policies lack update on auth/token/revoke-self, which policy default has")
+func (c *VaultClient) RevokeSelf(ctx context.Context, token secret.Value) error {
+	if _, err := c.do(ctx, vaultCall{method: http.MethodPost, path: "auth/token/revoke-self", token: token}); err != nil {
+		return vaultError("revoke the Vault token", err, "it is gone already, or its policies lack update on auth/token/revoke-self, which policy default has")
 	}
 	return nil
 }
 
 // LookupSelf returns how long a token still lives.
-func (c *Client) LookupSelf(ctx context.Context, token secret.Value) (Lease, error) {
-	answer, err := c.do(ctx, call{method: http.MethodGet, path: "auth/token/lookup-self", token: token})
+func (c *VaultClient) LookupSelf(ctx context.Context, token secret.Value) (Lease, error) {
+	answer, err := c.do(ctx, vaultCall{method: http.MethodGet, path: "auth/token/lookup-self", token: token})
 	if err != nil {
-		return Lease{}, failed("look up the Vault token", err, "it has expired or was revoked")
+		return Lease{}, vaultError("look up the Vault token", err, "it has expired or was revoked")
 	}
 	return Lease{seconds(answer.Data.TTL), answer.Data.Renewable}, nil
 }
@@ -114,8 +114,8 @@ func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 // wholeSeconds rounds up: 0 would mean no limit.
 func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// call is a request to Vault.
-type call struct {
+// vaultCall is a request to Vault.
+type vaultCall struct {
 	method, path string
 	token        secret.Value
 	// wrap, if not 0, asks Vault to wrap the answer for that long.
@@ -123,8 +123,8 @@ type call struct {
 	body any
 }
 
-// answer is what this package reads of Vault's answers.
-type answer struct {
+// vaultAnswer is what this package reads of Vault's answers.
+type vaultAnswer struct {
 	Errors []string `json:"errors"`
 	Auth   *struct {
 		ClientToken   secret.Value `json:"client_token"`
@@ -149,9 +149,9 @@ type answer struct {
 
 var errNoAuth = errors.New("the answer has no token")
 
-// do sends a request and decodes the answer. The error is a *statusError, or that of
+// do sends a request and decodes the answer. The error is a *vaultStatusError, or that of
 // the transport.
-func (c *Client) do(ctx context.Context, r call) (*answer, error) {
+func (c *VaultClient) do(ctx context.Context, r vaultCall) (*vaultAnswer, error) {
 	text, err := json.Marshal(r.body)
 	if err != nil {
 		return nil, err
@@ -176,28 +176,28 @@ func (c *Client) do(ctx context.Context, r call) (*answer, error) {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxVaultAnswer))
 	if err != nil {
 		return nil, err
 	}
-	return decode(resp.StatusCode, body)
+	return decodeVault(resp.StatusCode, body)
 }
 
-func decode(status int, body []byte) (*answer, error) {
-	a := &answer{}
+func decodeVault(status int, body []byte) (*vaultAnswer, error) {
+	a := &vaultAnswer{}
 	err := json.Unmarshal(body, a)
 	switch {
 	case status >= 300 && status < 400:
-		return nil, &statusError{status, "a redirect; configure the address of the active node, or request forwarding in Vault"}
+		return nil, &vaultStatusError{status, "a redirect; configure the address of the active node, or request forwarding in Vault"}
 	case status >= 400 && len(a.Errors) == 0:
-		return nil, &statusError{status, http.StatusText(status)}
+		return nil, &vaultStatusError{status, http.StatusText(status)}
 	case status >= 400:
-		return nil, &statusError{status, strings.Join(a.Errors, "; ")}
+		return nil, &vaultStatusError{status, strings.Join(a.Errors, "; ")}
 	case status == http.StatusNoContent:
 		return a, nil
 	case err != nil:
 		// The decoder's error could quote the answer, which may hold a token.
-		return nil, &statusError{status, "an answer that is not Vault's JSON; check the address"}
+		return nil, &vaultStatusError{status, "an answer that is not Vault's JSON; check the address"}
 	}
 	return a, nil
 }

@@ -1,4 +1,4 @@
-package consul
+package backend
 
 import (
 	"cmp"
@@ -8,8 +8,6 @@ import (
 	"maps"
 	"sync"
 	"time"
-
-	"github.com/meshtask/consul-ecs/broker/backend"
 )
 
 // grants are those that this process has issued, and what became of them.
@@ -53,14 +51,14 @@ func (e *expiring[V]) purge(expired func(V) bool) {
 }
 
 // issue makes a grant for a request.
-func (p *grants) issue(r backend.Request, accessor string, ttl time.Duration) backend.Grant {
+func (p *grants) issue(r Request, accessor string, ttl time.Duration) Grant {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
 	p.issued.purge(func(g *grant) bool { return now.After(g.expires.Add(forgetAfter)) })
-	expires := now.Add(cmp.Or(ttl, backend.GrantTTL))
+	expires := now.Add(cmp.Or(ttl, GrantTTL))
 	p.issued.all[accessor] = &grant{expires: expires}
-	return backend.Grant{Request: r, Accessor: accessor, Expires: expires}
+	return Grant{Request: r, Accessor: accessor, Expires: expires}
 }
 
 // take is for one caller only. It reports whether an earlier attempt may have made a token.
@@ -70,9 +68,9 @@ func (p *grants) take(accessor string) (before bool, err error) {
 	g := p.issued.all[accessor]
 	switch {
 	case g == nil, g.taken, g.revoked:
-		return false, backend.ErrUsed
+		return false, ErrUsed
 	case !time.Now().Before(g.expires):
-		return false, backend.ErrExpired
+		return false, ErrExpired
 	}
 	before = g.made
 	g.taken, g.made = true, true
@@ -113,24 +111,24 @@ func (p *grants) wasRevoked(accessor string) bool {
 // a reason that may pass. The end of ctx does not cut create off, only the client's
 // timeout does: an answer that is not read would leave a token without an owner. If the
 // grant is revoked meanwhile, undo removes the token.
-func (p *grants) redeem(ctx context.Context, g backend.Grant, create func(context.Context) (backend.Token, error), undo func(context.Context, string) error) (backend.Token, error) {
+func (p *grants) redeem(ctx context.Context, g Grant, create func(context.Context) (Token, error), undo func(context.Context, string) error) (Token, error) {
 	op := fmt.Sprintf("redeem the grant of task %s", g.Request.Task.ARN)
 	if err := ctx.Err(); err != nil {
-		return backend.Token{}, err
+		return Token{}, err
 	}
 	before, err := p.take(g.Accessor)
 	if err != nil {
-		return backend.Token{}, refused(op, err, "")
+		return Token{}, refused(op, err, "")
 	}
 	ctx = context.WithoutCancel(ctx)
 	token, err := create(ctx)
 	switch {
 	case err != nil:
-		repeat := backend.Classify(err).Retryable()
-		p.untake(g.Accessor, repeat, before || repeat || errors.Is(err, backend.ErrUsed))
-		return backend.Token{}, err
+		repeat := Classify(err).Retryable()
+		p.untake(g.Accessor, repeat, before || repeat || errors.Is(err, ErrUsed))
+		return Token{}, err
 	case p.wasRevoked(g.Accessor):
-		return backend.Token{}, errors.Join(refused(op, backend.ErrUsed, ""), undo(ctx, token.Accessor))
+		return Token{}, errors.Join(refused(op, ErrUsed, ""), undo(ctx, token.Accessor))
 	}
 	return token, nil
 }

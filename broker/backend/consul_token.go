@@ -1,4 +1,4 @@
-package consul
+package backend
 
 import (
 	"context"
@@ -10,15 +10,14 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
-	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/secret"
 )
 
 // tokenOf is the Token of one of Consul.
-func tokenOf(name string, t *api.ACLToken) backend.Token {
-	token := backend.Token{Secret: secret.New(t.SecretID), Accessor: t.AccessorID, Backend: name}
+func tokenOf(name string, t *api.ACLToken) Token {
+	token := Token{Secret: secret.New(t.SecretID), Accessor: t.AccessorID, Backend: name}
 	for _, p := range t.Policies {
 		token.Policies = append(token.Policies, p.Name)
 	}
@@ -31,7 +30,7 @@ func tokenOf(name string, t *api.ACLToken) backend.Token {
 
 // newToken is the Token of one that was requested at start. Its end is by the clock of this
 // process, which may differ from the servers'.
-func newToken(name string, t *api.ACLToken, start time.Time) backend.Token {
+func newToken(name string, t *api.ACLToken, start time.Time) Token {
 	token := tokenOf(name, t)
 	if t.ExpirationTime != nil && !t.CreateTime.IsZero() {
 		token.Expires = start.Add(t.ExpirationTime.Sub(t.CreateTime))
@@ -39,15 +38,15 @@ func newToken(name string, t *api.ACLToken, start time.Time) backend.Token {
 	return token
 }
 
-// read returns the token of an accessor without its secret. The read is consistent, since
+// readToken returns the token of an accessor without its secret. The read is consistent, since
 // a server that is starting does not know the tokens of its log yet.
-func read(ctx context.Context, c *api.Client, name, accessor, remedy string) (backend.Token, bool, error) {
+func readToken(ctx context.Context, c *api.Client, name, accessor, remedy string) (Token, bool, error) {
 	t, _, err := c.ACL().TokenRead(accessor, (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))
 	switch {
 	case noToken(err):
-		return backend.Token{}, false, nil
+		return Token{}, false, nil
 	case err != nil:
-		return backend.Token{}, false, failed(fmt.Sprintf("read the token with accessor %s", accessor), err, remedy)
+		return Token{}, false, consulError(fmt.Sprintf("read the token with accessor %s", accessor), err, remedy)
 	}
 	return withoutSecret(tokenOf(name, t))
 }
@@ -60,43 +59,43 @@ func noToken(err error) bool {
 
 // withoutSecret is the result of a Lookup. Consul removes an expired token some time
 // after it has expired.
-func withoutSecret(t backend.Token) (backend.Token, bool, error) {
+func withoutSecret(t Token) (Token, bool, error) {
 	if !t.Expires.IsZero() && !time.Now().Before(t.Expires) {
-		return backend.Token{}, false, nil
+		return Token{}, false, nil
 	}
 	t.Secret = secret.Value{}
 	return t, true, nil
 }
 
-// remove deletes the token of an accessor.
-func remove(ctx context.Context, c *api.Client, accessor, remedy string) error {
+// deleteToken deletes the token of an accessor.
+func deleteToken(ctx context.Context, c *api.Client, accessor, remedy string) error {
 	_, err := c.ACL().TokenDelete(accessor, (&api.WriteOptions{}).WithContext(ctx))
 	if consulutil.Status(err) == http.StatusNotFound {
 		// Consul gives the same answer if it does not know the token of the request.
-		_, found, err := read(ctx, c, "", accessor, remedy)
+		_, found, err := readToken(ctx, c, "", accessor, remedy)
 		if found {
-			err = failed(fmt.Sprintf("delete the token with accessor %s", accessor), errNotDeleted, "")
+			err = consulError(fmt.Sprintf("delete the token with accessor %s", accessor), errNotDeleted, "")
 		}
 		return err
 	}
 	if err == nil {
 		return nil
 	}
-	return failed(fmt.Sprintf("delete the token with accessor %s", accessor), err, remedy)
+	return consulError(fmt.Sprintf("delete the token with accessor %s", accessor), err, remedy)
 }
 
 var errNotDeleted = errors.New("the answer was that the token does not exist, but Consul has it")
 
-// failed is the error of a request to Consul; forbidden is the remedy if it was denied.
-func failed(op string, err error, forbidden string) error {
-	e := &backend.Error{Op: op, Err: err, Class: consulutil.Classify(err)}
+// consulError is the error of a request to Consul; forbidden is the remedy if it was denied.
+func consulError(op string, err error, forbidden string) error {
+	e := &Error{Op: op, Err: err, Class: consulutil.Classify(err)}
 	if consulutil.Status(err) == http.StatusForbidden {
-		e.Err, e.Remedy = fmt.Errorf("%w: %w", backend.ErrPrivilege, err), forbidden
+		e.Err, e.Remedy = fmt.Errorf("%w: %w", ErrPrivilege, err), forbidden
 	}
 	return e
 }
 
 // refused is an error that waiting does not change.
 func refused(op string, err error, remedy string) error {
-	return &backend.Error{Op: op, Err: err, Remedy: remedy, Class: retry.Permanent}
+	return &Error{Op: op, Err: err, Remedy: remedy, Class: retry.Permanent}
 }

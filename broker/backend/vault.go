@@ -1,0 +1,172 @@
+package backend
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/secret"
+)
+
+// vaultRemedy is for refusals of the broker's token.
+const vaultRemedy = "give the broker's Vault token the policy that docs/TOKENS.md shows, or replace it if it has expired"
+
+// VaultBackend makes tokens with the broker's own Vault token.
+type VaultBackend struct {
+	Client *VaultClient
+	// Token returns the broker's token; it is called for every request, so that the
+	// token can be replaced.
+	Token func() (secret.Value, error)
+	// GrantTTL is how long a grant can be redeemed: GrantTTL if 0.
+	GrantTTL time.Duration
+}
+
+var _ Backend = (*VaultBackend)(nil)
+
+// Name is Vault.
+func (*VaultBackend) Name() string { return Vault }
+
+// Issue creates the token behind a wrapping token, which is the grant's handle. A grant
+// that is not redeemed has to be revoked: the end of the wrapping token does not end
+// the token inside.
+func (b *VaultBackend) Issue(ctx context.Context, r Request) (Grant, error) {
+	if err := r.Check(b.Client.namespace); err != nil {
+		return Grant{}, err
+	}
+	for _, policy := range r.Policies {
+		if err := b.checkPolicy(ctx, policy); err != nil {
+			return Grant{}, err
+		}
+	}
+	ttl := cmp.Or(b.GrantTTL, GrantTTL)
+	expires := time.Now().Add(ttl)
+	op := fmt.Sprintf("create the Vault token of task %s", r.Task.ARN)
+	// An answer that is not read would leave a token that cannot be revoked.
+	answer, err := b.do(context.WithoutCancel(ctx), vaultCall{
+		method: http.MethodPost, path: "auth/token/create-orphan", wrap: ttl, body: orphanOf(r),
+	})
+	switch {
+	case err != nil:
+		return Grant{}, vaultError(op, err, vaultRemedy)
+	case answer.WrapInfo == nil || answer.WrapInfo.Token.Empty():
+		return Grant{}, &Error{Op: op, Err: errNotWrapped, Class: retry.Permanent}
+	}
+	return Grant{Request: r, Accessor: answer.WrapInfo.WrappedAccessor, Handle: answer.WrapInfo.Token, Expires: expires}, nil
+}
+
+var errNotWrapped = errors.New("the answer is not wrapped")
+
+// orphanOf is the body that creates the token of a request.
+func orphanOf(r Request) any {
+	return map[string]any{
+		"policies":     r.Policies,
+		"period":       strconv.FormatInt(wholeSeconds(r.TTL), 10) + "s",
+		"renewable":    true,
+		"display_name": r.Task.Name,
+		"meta": map[string]string{
+			"task_arn": r.Task.ARN, "cluster": r.Task.Cluster, "task_ip": r.Task.Address.String(),
+			"family": r.Task.Family, "revision": strconv.Itoa(r.Task.Revision),
+			"az": r.Task.AvailabilityZone, "request_id": r.RequestID,
+		},
+	}
+}
+
+// checkPolicy exists because Vault creates tokens with policies that do not exist.
+func (b *VaultBackend) checkPolicy(ctx context.Context, policy string) error {
+	if policy == "root" {
+		return UnavailablePolicy(policy, "the root policy is never given to a task")
+	}
+	_, err := b.do(ctx, vaultCall{method: http.MethodGet, path: "sys/policies/acl/" + url.PathEscape(policy)})
+	switch {
+	case vaultStatus(err) == http.StatusNotFound:
+		return UnavailablePolicy(policy, "create it with: vault policy write "+policy+" FILE")
+	case err != nil:
+		return vaultError(fmt.Sprintf("read Vault policy %q", policy), err, vaultRemedy)
+	}
+	return nil
+}
+
+// Redeem unwraps the grant's handle. An answer that is lost loses the token: the next
+// Redeem has ErrUsed. The end of ctx does not cut the answer off.
+func (b *VaultBackend) Redeem(ctx context.Context, g Grant) (Token, error) {
+	op := fmt.Sprintf("unwrap the Vault token of task %s", g.Request.Task.ARN)
+	if !time.Now().Before(g.Expires) {
+		expired := &Error{Op: op, Err: ErrExpired, Class: retry.Permanent}
+		return Token{}, errors.Join(expired, b.Revoke(ctx, g.Accessor))
+	}
+	if err := ctx.Err(); err != nil {
+		return Token{}, err
+	}
+	ctx = context.WithoutCancel(ctx)
+	answer, err := b.Client.do(ctx, vaultCall{method: http.MethodPost, path: "sys/wrapping/unwrap", token: g.Handle})
+	switch {
+	case vaultStatus(err) == http.StatusBadRequest, vaultStatus(err) == http.StatusForbidden:
+		return Token{}, &Error{Op: op, Err: fmt.Errorf("%w: %w", ErrUsed, err), Class: retry.Permanent}
+	case err != nil:
+		return Token{}, vaultError(op, err, "")
+	case answer.Auth == nil || answer.Auth.ClientToken.Empty():
+		return Token{}, &Error{Op: op, Err: errNoAuth, Class: retry.Permanent}
+	}
+	auth := answer.Auth
+	// Vault unwraps a token that was revoked meanwhile all the same.
+	if _, err := b.Client.LookupSelf(ctx, auth.ClientToken); errors.Is(err, ErrPrivilege) {
+		return Token{}, &Error{Op: op, Err: ErrUsed, Class: retry.Permanent}
+	}
+	return Token{
+		Secret: auth.ClientToken, Accessor: auth.Accessor, Backend: Vault, Policies: auth.Policies,
+		Expires: time.Now().Add(seconds(auth.LeaseDuration)), Period: seconds(auth.LeaseDuration),
+	}, nil
+}
+
+// Revoke revokes the token of an accessor.
+func (b *VaultBackend) Revoke(ctx context.Context, accessor string) error {
+	_, err := b.byAccessor(ctx, "revoke-accessor", accessor)
+	if err == nil || unknownAccessor(err) {
+		return nil
+	}
+	return vaultError(fmt.Sprintf("revoke the Vault token with accessor %s", accessor), err, vaultRemedy)
+}
+
+// Lookup reads the token of an accessor.
+func (b *VaultBackend) Lookup(ctx context.Context, accessor string) (Token, bool, error) {
+	answer, err := b.byAccessor(ctx, "lookup-accessor", accessor)
+	switch {
+	case unknownAccessor(err):
+		return Token{}, false, nil
+	case err != nil:
+		return Token{}, false, vaultError(fmt.Sprintf("look up the Vault token with accessor %s", accessor), err, vaultRemedy)
+	}
+	data := answer.Data
+	return Token{
+		Accessor: data.Accessor, Backend: Vault, Policies: data.Policies,
+		Expires: time.Now().Add(seconds(data.TTL)), Period: seconds(data.Period),
+	}, true, nil
+}
+
+func (b *VaultBackend) byAccessor(ctx context.Context, operation, accessor string) (*vaultAnswer, error) {
+	body := map[string]string{"accessor": accessor}
+	return b.do(ctx, vaultCall{method: http.MethodPost, path: "auth/token/" + operation, body: body})
+}
+
+// unknownAccessor reports whether Vault has no token of the accessor: its answer was 400
+// in early versions, 403 or 404 in later ones.
+func unknownAccessor(err error) bool {
+	return vaultStatus(err) == http.StatusNotFound || vaultStatus(err) != 0 && strings.Contains(err.Error(), "invalid accessor")
+}
+
+// do sends a request with the broker's token.
+func (b *VaultBackend) do(ctx context.Context, r vaultCall) (*vaultAnswer, error) {
+	token, err := b.Token()
+	if err != nil {
+		return nil, err
+	}
+	r.token = token
+	return b.Client.do(ctx, r)
+}
