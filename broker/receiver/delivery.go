@@ -62,6 +62,9 @@ func (d *delivery) attempt(ctx context.Context) error {
 	if err := retry.Sleep(ctx, time.Until(d.notBefore)); err != nil {
 		return err
 	}
+	if err := d.files.check(); err != nil { // a token that cannot be written is not requested
+		return err
+	}
 	select {
 	case <-d.dropped: // of an earlier attempt
 	default:
@@ -243,6 +246,9 @@ func (d *delivery) lookup(nonce grant.Nonce) (grant.Key, error) {
 // the push: 503 while the handle can still be redeemed, also by another push that was sent
 // meanwhile, and 502 when the handle is lost: then the broker revokes a token that was made.
 func (d *delivery) redeem(ctx context.Context, push grant.Push, handle secret.Value) (status int, err error) {
+	if err := d.files.check(); err != nil {
+		return http.StatusServiceUnavailable, err
+	}
 	limited, cancel := context.WithTimeout(ctx, redeemLimit)
 	defer cancel()
 	u, err := d.Broker.unwrap(limited, grant.UnwrapRequest{Handle: handle, RequestID: push.RequestID})

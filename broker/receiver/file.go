@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/grant"
@@ -99,6 +100,15 @@ type files struct {
 }
 
 func (f files) recordPath() string { return f.path + ".json" }
+
+// check reports whether both files can be written.
+func (f files) check() error {
+	err := volume.CheckDir(filepath.Dir(f.path), filepath.Base(f.path), filepath.Base(f.recordPath()))
+	if err != nil {
+		err = fmt.Errorf("check the directory of the token file: %w", err)
+	}
+	return err
+}
 
 // write writes the record, and then replaces the token file in one step. Without its record,
 // a token is not taken over by a later run, so an error of the record is returned in

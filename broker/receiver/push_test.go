@@ -254,6 +254,56 @@ func TestTokenThatCannotBeWrittenIsRevoked(t *testing.T) {
 	})
 }
 
+// The directory is missing, since root writes to any directory that is there.
+func TestNoTokenIsRequestedForAFileThatCannotBeWritten(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		stop, dir := w.start(), filepath.Dir(w.file)
+		synctest.Wait()
+		if err := os.Rename(dir, dir+"-away"); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(59 * time.Minute)
+		if made, asked := w.made(), w.called("POST /v1/rotate"); made != 1 || asked != 0 {
+			t.Errorf("%d tokens and %d rotations without a directory", made, asked)
+		}
+		if !strings.Contains(w.log.String(), "directory "+dir+" does not exist") {
+			t.Errorf("the log does not name the cause:\n%s", w.log)
+		}
+		if err := os.Rename(dir+"-away", dir); err != nil {
+			t.Fatal(err)
+		}
+		if _, failed := w.callFor(2 * time.Minute); failed > 0 || w.made() != 2 {
+			t.Errorf("%d calls failed, %d tokens", failed, w.made())
+		}
+		w.stop()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestHandleIsNotRedeemedForAFileThatCannotBeWritten(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		g, result := w.pending(t)
+		dir := filepath.Dir(w.file)
+		if err := os.Rename(dir, dir+"-away"); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.answers(t, w.push(g)); got != http.StatusServiceUnavailable || w.made() != 0 {
+			t.Errorf("answered %d, %d tokens; want 503 and none", got, w.made())
+		}
+		if err := os.Rename(dir+"-away", dir); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.answers(t, w.push(g)); got != http.StatusOK || w.made() != 1 {
+			t.Errorf("answered %d, %d tokens; want 200 and one", got, w.made())
+		}
+		if err := <-result; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestExpiryIsByTheClockOfThisHost(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		for _, skew := range []time.Duration{-time.Hour, 0, time.Second, time.Hour} {

@@ -8,7 +8,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -22,7 +21,6 @@ import (
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/secret"
-	"github.com/meshtask/consul-ecs/internal/volume"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -107,8 +105,8 @@ type receiver struct {
 // ends, and then revokes it.
 func Run(ctx context.Context, o Options, p Ports) error {
 	r := &receiver{Options: o, Ports: p, files: files{o.File, o.Reader}, lost: map[string]time.Time{}}
-	if err := volume.CheckDir(filepath.Dir(o.File), filepath.Base(o.File), filepath.Base(r.files.recordPath())); err != nil {
-		return &exit.UsageError{Err: fmt.Errorf("check the directory of the token file: %w", err)}
+	if err := r.files.check(); err != nil {
+		return &exit.UsageError{Err: err}
 	}
 	policy, start := retry.LocalAgent(), time.Now()
 	policy.Limit = o.Limit
