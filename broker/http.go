@@ -22,18 +22,33 @@ const requestLimit = 8 * time.Second
 // Handler is the broker's API. A broker that does not lead redirects to the one that does.
 func (b *Broker) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", b.Metrics.Handler())
-	mux.HandleFunc("GET /v1/health", b.health)
-	mux.HandleFunc("POST /v1/token", b.leading((*term).postToken))
-	mux.HandleFunc("GET /token", b.leading((*term).getToken))
-	mux.HandleFunc("GET /v1/token/{id}", b.leading((*term).getStatus))
-	mux.HandleFunc("POST /v1/unwrap", b.leading((*term).postUnwrap))
-	mux.HandleFunc("POST /v1/rotate", b.leading((*term).postRotate))
-	mux.HandleFunc("POST /v1/revoke", b.leading((*term).postRevoke))
+	for pattern, serve := range map[string]http.HandlerFunc{
+		"GET /metrics":       b.Metrics.Handler().ServeHTTP,
+		"GET /v1/health":     b.health,
+		"POST /v1/token":     b.leading((*term).postToken),
+		"GET /token":         b.leading((*term).getToken),
+		"GET /v1/token/{id}": b.leading((*term).getStatus),
+		"POST /v1/unwrap":    b.leading((*term).postUnwrap),
+		"POST /v1/rotate":    b.leading((*term).postRotate),
+		"POST /v1/revoke":    b.leading((*term).postRevoke),
+	} {
+		method, path, _ := strings.Cut(pattern, " ")
+		mux.HandleFunc(pattern, serve)
+		mux.HandleFunc(path, b.otherMethod(method))
+	}
+	mux.HandleFunc("HEAD /token", b.otherMethod(http.MethodGet)) // this GET is not safe
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		b.answer(w, "", nil, refuse(http.StatusNotFound, "no_endpoint", "no endpoint %s %q", r.Method, r.URL.Path))
 	})
 	return mux
+}
+
+// otherMethod refuses the methods of an endpoint that has only this one.
+func (b *Broker) otherMethod(only string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", only)
+		b.answer(w, "", nil, refuse(http.StatusMethodNotAllowed, "method", "%s takes %s, not %s", r.URL.Path, only, r.Method))
+	}
 }
 
 // result is what an endpoint answers: a body, or an error.

@@ -65,6 +65,27 @@ func TestOriginalRequestNeedsNameAndNamespace(t *testing.T) {
 	}, unsealed)
 }
 
+func TestOtherMethodsOfAnEndpointAreRefused(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		for _, tt := range []struct{ method, target, allow string }{
+			{http.MethodHead, "/token?name=" + c.arn + "&namespace=shop", "GET"}, {http.MethodPost, "/token", "GET"},
+			{http.MethodGet, "/v1/token", "POST"}, {http.MethodDelete, "/v1/token/r1", "GET"}, {http.MethodPost, "/v1/health", "GET"},
+		} {
+			answer := c.call(tt.method, tt.target, c.ip, nil)
+			wantRefused(t, answer, http.StatusMethodNotAllowed, "method")
+			if got := answer.Header().Get("Allow"); got != tt.allow {
+				t.Errorf("%s %s: Allow %q, want %s", tt.method, tt.target, got, tt.allow)
+			}
+		}
+		wantRefused(t, c.call(http.MethodGet, "/v1/none", c.ip, nil), http.StatusNotFound, "no_endpoint")
+		if answer := c.call(http.MethodHead, "/v1/health", c.ip, nil); answer.Code != http.StatusOK {
+			t.Errorf("HEAD /v1/health: %d", answer.Code)
+		}
+	}, unsealed)
+}
+
 func unsealed(o *Options) { o.AllowUnsealed = true }
 
 // The push of the original form has its keys and no others: they are enough to redeem it.
