@@ -215,8 +215,8 @@ func (t *term) postRotate(r *http.Request, from caller) (result, error) {
 }
 
 func bearerOf(r *http.Request) (secret.Value, error) {
-	bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok || bearer == "" {
+	scheme, bearer, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || bearer == "" {
 		return secret.Value{}, refuse(http.StatusUnauthorized, "no_bearer", "want the current token in Authorization: Bearer")
 	}
 	return secret.New(bearer), nil

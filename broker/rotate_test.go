@@ -368,7 +368,7 @@ func TestFollowerRedirects(t *testing.T) {
 
 func TestBearerOfAnotherSchemeIsNone(t *testing.T) {
 	t.Parallel()
-	for header, want := range map[string]string{"Bearer s": "s", "Bearer ": "", "Basic s": "", "s": "", "": ""} {
+	for header, want := range map[string]string{"Bearer s": "s", "bearer s": "s", "BEARER s": "s", "Bearer ": "", "Basic s": "", "s": "", "": ""} {
 		r := httptest.NewRequest(http.MethodPost, "/v1/rotate", nil)
 		r.Header.Set("Authorization", header)
 		if got, err := bearerOf(r); got.Reveal() != want || (err == nil) != (want != "") {
