@@ -21,10 +21,12 @@ const (
 	// expired.
 	LockDelay = 15 * time.Second
 	// LockTakeOver is how long a leader that was killed is missed at most: its session's
-	// end, the lock's delay, and the pause of api.Lock between two attempts.
-	LockTakeOver = 2*lockTTL + LockDelay + api.DefaultLockRetryTime
+	// end, the lock's delay, and the pause between two attempts, which Consul prolongs by up
+	// to a sixteenth.
+	LockTakeOver = 2*lockTTL + LockDelay + lockWait + lockWait/16
 
-	// lockWait bounds a blocking query on the key, and about one attempt to lock it.
+	// lockWait bounds a blocking query on the key, and so the pause between two attempts to
+	// lock it.
 	lockWait = 5 * time.Second
 	// monitorRetries is how often api.Lock reads the key again after an error, every
 	// 2 s, before it considers the lock lost: about as long as the session lives.
@@ -115,7 +117,8 @@ func (l *Lock) Lead(ctx context.Context, standby func(holder string) error, lead
 		if led, err := l.contend(ctx, lead); led || err != nil {
 			return err
 		}
-		index = 0
+		// Another process was faster, which the next read returns at once, or the lock's
+		// delay has not passed.
 	}
 }
 
@@ -188,8 +191,8 @@ func (l *Lock) openSession(ctx context.Context) error {
 	return nil
 }
 
-// lock attempts to lock the key for about lockWait, or until the context ends. The
-// channel is nil if the key was not locked, and closed when the lock is lost.
+// lock attempts to lock the key once. The channel is nil if the key was not locked, and
+// closed when the lock is lost.
 //
 // The key is acquired before api.Lock finds that its session has it, and watches it: of
 // a refusal api.Lock has only the text.
@@ -208,8 +211,9 @@ func (l *Lock) lock(ctx context.Context) (<-chan struct{}, error) {
 	done := make(chan result, 1)
 	pair := &api.KVPair{Key: l.Key, Value: []byte(l.Holder), Session: l.session, Flags: api.LockFlagValue}
 	go func() {
-		var r result
-		if _, _, r.err = l.client.KV().Acquire(pair, nil); r.err == nil {
+		acquired, _, err := l.client.KV().Acquire(pair, nil)
+		r := result{err: err}
+		if acquired {
 			r.unlocked, r.err = lock.Lock(ctx.Done())
 		}
 		done <- r

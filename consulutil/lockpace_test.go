@@ -3,6 +3,7 @@ package consulutil
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // slowConsul is Consul as the lock uses it, for virtual time: another process has the
@@ -45,7 +47,7 @@ func (s *slowConsul) RoundTrip(r *http.Request) (*http.Response, error) {
 	case r.Method == http.MethodGet:
 		if s.holder == "theirs" && query.Get("index") == "1" {
 			s.wait(r.Context(), min(lockWait, s.freed-time.Since(s.start)))
-		} else if s.holder == "ours" && query.Get("index") == "3" {
+		} else if s.holder == "" && query.Get("index") == "2" || s.holder == "ours" && query.Get("index") == "3" {
 			s.wait(r.Context(), lockWait)
 		}
 		if s.holder == "theirs" && time.Since(s.start) >= s.freed {
@@ -90,7 +92,7 @@ func TestPaceOfTheLock(t *testing.T) {
 			var ended time.Time
 			err := l.Lead(t.Context(), standbyIgnored, func(context.Context) error {
 				late := time.Since(s.start) - freed - LockDelay
-				if late < 0 || late > api.DefaultLockRetryTime {
+				if late < 0 || late > lockWait {
 					t.Errorf("freed at %s: had %s after the delay", freed, late)
 				}
 				s.mu.Lock()
@@ -105,6 +107,31 @@ func TestPaceOfTheLock(t *testing.T) {
 			<-time.After(afterMonitor)
 		})
 	}
+}
+
+// TestLoserOfARaceKnowsTheLeaderAtOnce: another process locks the key after this one has
+// read that none holds it.
+func TestLoserOfARaceKnowsTheLeaderAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &slowConsul{start: time.Now(), freed: time.Hour}
+		l := newLock(t, LockOptions{Key: keyOf("c"), Holder: "ours", Consul: Options{
+			Address: "192.0.2.1:8500", Wrap: func(http.RoundTripper) http.RoundTripper {
+				return testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
+					if r.URL.Query().Has("acquire") {
+						s.mu.Lock()
+						s.holder = "theirs"
+						s.mu.Unlock()
+					}
+					return s.RoundTrip(r)
+				})
+			},
+		}})
+		err := l.Lead(t.Context(), func(holder string) error { return errors.New("led by " + holder) }, nil)
+		if took := time.Since(s.start); err == nil || err.Error() != "led by theirs" || took != 0 {
+			t.Errorf("got %v after %s", err, took)
+		}
+	})
 }
 
 // TestDeposedLeaderStops: Consul answers nothing from some moment on, as after a pause
