@@ -94,7 +94,7 @@ func (b *Broker) Lead(ctx context.Context) error {
 		return err
 	}
 	t := &term{
-		Broker: b, lookups: newLookups(b.Source, b.described), jobs: make(chan func(context.Context)), done: ctx.Done(), stop: stop,
+		Broker: b, lookups: newLookups(b.Source, func() { b.Metrics.describes.Add(1) }, b.notDescribed), jobs: make(chan func(context.Context)), done: ctx.Done(), stop: stop,
 		id: rand.Text(), tasks: map[string]*entry{}, requests: map[string]*request{}, holders: map[string]*entry{}, alarmed: map[string]time.Time{},
 		revoking: map[string]bool{},
 	}
@@ -127,11 +127,9 @@ func (b *Broker) Lead(ctx context.Context) error {
 	}
 }
 
-// described counts a call of DescribeTasks. Tasks wait for less time than a call may take.
-func (b *Broker) described(err error) {
-	if b.Metrics.describes.Add(1); err != nil {
-		b.ecsWarnings.Do(func() { b.Log.Warn("ECS does not describe tasks", logkey.Error, err) })
-	}
+// notDescribed logs a call of ECS that failed. Tasks wait for less time than a call may take.
+func (b *Broker) notDescribed(err error) {
+	b.ecsWarnings.Do(func() { b.Log.Warn("ECS does not describe tasks", logkey.Error, err) })
 }
 
 // term is the state of a broker while it leads.

@@ -46,7 +46,8 @@ type TaskSource interface {
 type lookups struct {
 	source TaskSource
 	budget *rate.Limiter
-	called func(error) // after each call of DescribeTasks
+	called func()      // before each call of DescribeTasks
+	failed func(error) // after a call that failed
 
 	mu      sync.Mutex
 	open    map[string]*batch // by cluster: takes more tasks until it is sent
@@ -70,9 +71,9 @@ type definition struct {
 	err         error
 }
 
-func newLookups(source TaskSource, called func(error)) *lookups {
+func newLookups(source TaskSource, called func(), failed func(error)) *lookups {
 	return &lookups{
-		source: source, called: called, budget: rate.NewLimiter(DescribeRate, DescribeRate/2),
+		source: source, called: called, failed: failed, budget: rate.NewLimiter(DescribeRate, DescribeRate/2),
 		open: map[string]*batch{}, known: map[string]*definition{},
 	}
 }
@@ -137,10 +138,13 @@ func (l *lookups) send(ctx context.Context, cluster string, b *batch) {
 	if b.err = err; err != nil {
 		return
 	}
+	l.called()
 	if b.out, b.err = l.source.DescribeTasks(ctx, cluster, slices.Collect(maps.Keys(b.arns))); b.err == nil && b.out == nil {
 		b.err = errors.New("no answer")
 	}
-	l.called(b.err)
+	if b.err != nil {
+		l.failed(b.err)
+	}
 }
 
 // definition describes a revision. Tasks of one revision share the call.
@@ -173,6 +177,7 @@ func (l *lookups) define(ctx context.Context, arn string, d *definition) {
 		err = fmt.Errorf("ECS described a revision other than %s", arn)
 	}
 	if err != nil {
+		l.failed(err)
 		d.err = later(http.StatusBadGateway, "ecs", busyPause, "describe the task definition: %v", err)
 		l.mu.Lock()
 		defer l.mu.Unlock()

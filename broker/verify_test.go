@@ -185,7 +185,7 @@ func TestDescribeTasksIsBatched(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		source := &fakeECS{tasks: map[string]*types.Task{}}
-		l := newLookups(source, func(error) {})
+		l := newLookups(source, func() {}, func(error) {})
 		var asking sync.WaitGroup
 		for n := range 2000 {
 			source.tasks[taskARN(n)] = runningTask(taskARN(n), "10.0.0.1")
@@ -251,6 +251,12 @@ func TestCauseOfALateFailureOfECSIsLogged(t *testing.T) {
 		c.ask()
 		if n := strings.Count(w.log.String(), warning); n != 1 {
 			t.Errorf("%d warnings within 10 s", n)
+		}
+		pass(time.Minute)
+		w.ecs.fault, w.ecs.defFault = nil, w.ecs.fault
+		c.ask()
+		if n := strings.Count(w.log.String(), warning); n != 2 {
+			t.Errorf("%d warnings after DescribeTaskDefinition has failed", n)
 		}
 	})
 }

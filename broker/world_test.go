@@ -57,12 +57,13 @@ func (b *buffer) String() string {
 
 // fakeECS has tasks and revisions.
 type fakeECS struct {
-	mu     sync.Mutex
-	tasks  map[string]*types.Task
-	labels map[string]string
-	fault  func() error
-	calls  []int // tasks of each call of DescribeTasks
-	defs   int
+	mu       sync.Mutex
+	tasks    map[string]*types.Task
+	labels   map[string]string
+	fault    func() error
+	defFault func() error // of DescribeTaskDefinition
+	calls    []int        // tasks of each call of DescribeTasks
+	defs     int
 }
 
 func (e *fakeECS) DescribeTasks(_ context.Context, _ string, arns []string) (*ecs.DescribeTasksOutput, error) {
@@ -89,6 +90,9 @@ func (e *fakeECS) DescribeTaskDefinition(_ context.Context, arn string) (*types.
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.defs++
+	if e.defFault != nil {
+		return nil, e.defFault()
+	}
 	return &types.TaskDefinition{
 		TaskDefinitionArn:    aws.String(arn),
 		ContainerDefinitions: []types.ContainerDefinition{{Name: aws.String("app"), DockerLabels: e.labels}},
