@@ -64,7 +64,7 @@ func layout() arch.Layout {
 			},
 			{
 				Name:     "tests",
-				Packages: []string{"internal/testkit", "internal/bench", "internal/size", "internal/image", "awsutil/awstest", "broker/backend/vaultfake"},
+				Packages: []string{"internal/testkit", "internal/bench", "internal/size", "internal/image", "awsutil/awstest"},
 				Among:    arch.Freely, TestOnly: true,
 				Uses: []string{"simulator", "simulated ECS", "simulator rules", "ports", "nouns", "shared"},
 			},

@@ -20,7 +20,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/backend/vaultfake"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/internal/testkit"
@@ -194,7 +193,7 @@ func brokerRights(t *testing.T) []string {
 }
 
 func vaultSystem(t *testing.T) system {
-	server := vaultfake.Start(t)
+	server := startVault(t)
 	server.AddPolicies("web-config", "web-queue")
 	client := vaultClient(t, server.URL)
 	with := func(token string, ttl time.Duration) backend.Backend {
@@ -229,7 +228,7 @@ func vaultClient(t *testing.T, address string) *backend.VaultClient {
 type interrupted struct {
 	backend.Backend
 	line   *line
-	server *vaultfake.Server
+	server *fakeVault
 }
 
 func (i *interrupted) Redeem(ctx context.Context, g backend.Grant) (backend.Token, error) {

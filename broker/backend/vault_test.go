@@ -14,16 +14,15 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/backend/vaultfake"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // vaultBroker is a backend of a fake Vault.
-func vaultBroker(t *testing.T) (*backend.VaultBackend, *vaultfake.Server) {
+func vaultBroker(t *testing.T) (*backend.VaultBackend, *fakeVault) {
 	t.Helper()
-	server := vaultfake.Start(t)
+	server := startVault(t)
 	server.AddPolicies("web-config", "web-queue")
 	token := secret.New(server.NewToken(brokerRights(t)...))
 	return &backend.VaultBackend{Client: vaultClient(t, server.URL), Token: func() (secret.Value, error) { return token, nil }}, server

@@ -1,14 +1,4 @@
-// Package vaultfake is a Vault server for tests: tokens, policies and response wrapping
-// as far as the token broker uses them, with a clock that the test moves.
-//
-// It follows Vault's API documentation in what a client can observe: a wrapping token
-// works once and until its time ends, which leaves the token inside alive; a wrapped
-// token that was revoked is still unwrapped; a periodic token gets its period from each
-// renewal; a policy need not exist to be in a token; without sudo create-orphan is
-// refused. It is no proof of how a real Vault behaves.
-//
-// Start reading at: Start, then (*Server).handle.
-package vaultfake
+package backend_test
 
 import (
 	"cmp"
@@ -23,8 +13,15 @@ import (
 	"time"
 )
 
-// Server is a fake Vault server.
-type Server struct {
+// fakeVault is a Vault server: tokens, policies and response wrapping as far as the token
+// broker uses them, with a clock that the test moves.
+//
+// It follows Vault's API documentation in what a client can observe: a wrapping token
+// works once and until its time ends, which leaves the token inside alive; a wrapped
+// token that was revoked is still unwrapped; a periodic token gets its period from each
+// renewal; a policy need not exist to be in a token; without sudo create-orphan is
+// refused. It is no proof of how a real Vault behaves.
+type fakeVault struct {
 	// URL is its address.
 	URL string
 
@@ -32,19 +29,19 @@ type Server struct {
 	now      time.Time
 	status   int
 	policies map[string]bool
-	tokens   map[string]*token
+	tokens   map[string]*fakeToken
 	wraps    map[string]wrapped
 	requests []string
 }
 
-// token is a token of the fake; rights are the paths that its policies allow.
-type token struct {
-	TokenState
+// fakeToken is a token of the fake; rights are the paths that its policies allow.
+type fakeToken struct {
+	tokenState
 	rights []string
 }
 
-// TokenState is what the fake knows about a token.
-type TokenState struct {
+// tokenState is what the fake knows about a token.
+type tokenState struct {
 	Secret, Accessor, DisplayName string
 	Policies                      []string
 	Meta                          map[string]string
@@ -58,9 +55,9 @@ type wrapped struct {
 	answer  any
 }
 
-// Start starts a server that ends with the test.
-func Start(tb testing.TB) *Server {
-	s := &Server{now: time.Now(), policies: map[string]bool{"default": true}, tokens: map[string]*token{}, wraps: map[string]wrapped{}}
+// startVault starts a server that ends with the test.
+func startVault(tb testing.TB) *fakeVault {
+	s := &fakeVault{now: time.Now(), policies: map[string]bool{"default": true}, tokens: map[string]*fakeToken{}, wraps: map[string]wrapped{}}
 	server := httptest.NewServer(http.HandlerFunc(s.handle))
 	tb.Cleanup(server.Close)
 	s.URL = server.URL
@@ -68,7 +65,7 @@ func Start(tb testing.TB) *Server {
 }
 
 // AddPolicies creates policies.
-func (s *Server) AddPolicies(names ...string) {
+func (s *fakeVault) AddPolicies(names ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range names {
@@ -78,51 +75,51 @@ func (s *Server) AddPolicies(names ...string) {
 
 // NewToken returns a token without an end that may use the paths, in which a final *
 // matches the rest.
-func (s *Server) NewToken(rights ...string) string {
+func (s *fakeVault) NewToken(rights ...string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.add(&token{TokenState: TokenState{DisplayName: "token"}, rights: rights}).Secret
+	return s.add(&fakeToken{tokenState: tokenState{DisplayName: "token"}, rights: rights}).Secret
 }
 
 // Advance moves the server's clock.
-func (s *Server) Advance(d time.Duration) {
+func (s *fakeVault) Advance(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.now = s.now.Add(d)
 }
 
 // Answer lets the server answer every request with the status, until it is 0.
-func (s *Server) Answer(status int) {
+func (s *fakeVault) Answer(status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status = status
 }
 
 // Requests returns method and path of each request so far.
-func (s *Server) Requests() []string {
+func (s *fakeVault) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
 // Token returns the live token of an accessor.
-func (s *Server) Token(accessor string) (TokenState, bool) {
+func (s *fakeVault) Token(accessor string) (tokenState, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.byAccessor(accessor)
 	if t == nil {
-		return TokenState{}, false
+		return tokenState{}, false
 	}
-	return t.TokenState, true
+	return t.tokenState, true
 }
 
-func (s *Server) add(t *token) *token {
+func (s *fakeVault) add(t *fakeToken) *fakeToken {
 	t.Secret, t.Accessor = "hvs."+rand.Text(), rand.Text()
 	s.tokens[t.Secret] = t
 	return t
 }
 
-func (s *Server) live(secret string) *token {
+func (s *fakeVault) live(secret string) *fakeToken {
 	t := s.tokens[secret]
 	if t == nil || !t.Expires.IsZero() && !s.now.Before(t.Expires) {
 		return nil
@@ -130,7 +127,7 @@ func (s *Server) live(secret string) *token {
 	return t
 }
 
-func (s *Server) byAccessor(accessor string) *token {
+func (s *fakeVault) byAccessor(accessor string) *fakeToken {
 	for secret, t := range s.tokens {
 		if t.Accessor == accessor {
 			return s.live(secret)
@@ -139,8 +136,8 @@ func (s *Server) byAccessor(accessor string) *token {
 	return nil
 }
 
-// body is what requests carry.
-type body struct {
+// vaultBody is what requests carry.
+type vaultBody struct {
 	Accessor    string            `json:"accessor"`
 	Policies    []string          `json:"policies"`
 	Period      string            `json:"period"`
@@ -149,34 +146,34 @@ type body struct {
 	Meta        map[string]string `json:"meta"`
 }
 
-// refusal is an answer with errors.
-type refusal struct {
+// vaultRefusal is an answer with errors.
+type vaultRefusal struct {
 	status int
 	text   string
 }
 
-var denied = &refusal{http.StatusForbidden, "permission denied"}
+var denied = &vaultRefusal{http.StatusForbidden, "permission denied"}
 
-func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
+func (s *fakeVault) handle(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	path := strings.TrimPrefix(r.URL.Path, "/v1/")
 	s.requests = append(s.requests, r.Method+" "+path)
-	var b body
+	var b vaultBody
 	if r.ContentLength > 0 {
 		if err := json.NewDecoder(r.Body).Decode(&b); err != nil {
-			refuse(w, &refusal{http.StatusBadRequest, err.Error()})
+			refuseVault(w, &vaultRefusal{http.StatusBadRequest, err.Error()})
 			return
 		}
 	}
 	var answer any
-	failed := &refusal{s.status, http.StatusText(s.status)}
+	failed := &vaultRefusal{s.status, http.StatusText(s.status)}
 	if s.status == 0 {
 		answer, failed = s.serve(r, path, b)
 	}
 	switch {
 	case failed != nil:
-		refuse(w, failed)
+		refuseVault(w, failed)
 	case answer == nil:
 		w.WriteHeader(http.StatusNoContent)
 	default:
@@ -184,13 +181,13 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func refuse(w http.ResponseWriter, r *refusal) {
+func refuseVault(w http.ResponseWriter, r *vaultRefusal) {
 	w.WriteHeader(r.status)
 	json.NewEncoder(w).Encode(map[string]any{"errors": []string{r.text}})
 }
 
 // serve answers a request; nil is an answer without a body.
-func (s *Server) serve(r *http.Request, path string, b body) (any, *refusal) {
+func (s *fakeVault) serve(r *http.Request, path string, b vaultBody) (any, *vaultRefusal) {
 	secret := r.Header.Get("X-Vault-Token")
 	if r.Method+" "+path == "POST sys/wrapping/unwrap" {
 		return s.unwrap(secret)
@@ -199,7 +196,7 @@ func (s *Server) serve(r *http.Request, path string, b body) (any, *refusal) {
 	if caller == nil {
 		return nil, denied
 	}
-	self := map[string]func(*token) (any, *refusal){"GET auth/token/lookup-self": s.lookup, "POST auth/token/renew-self": s.renew, "POST auth/token/revoke-self": s.revoke}
+	self := map[string]func(*fakeToken) (any, *vaultRefusal){"GET auth/token/lookup-self": s.lookup, "POST auth/token/renew-self": s.renew, "POST auth/token/revoke-self": s.revoke}
 	if answer := self[r.Method+" "+path]; answer != nil {
 		return answer(caller)
 	}
@@ -215,7 +212,7 @@ func (s *Server) serve(r *http.Request, path string, b body) (any, *refusal) {
 	case "POST auth/token/lookup-accessor", "POST auth/token/revoke-accessor":
 		t := s.byAccessor(b.Accessor)
 		if t == nil {
-			return nil, &refusal{http.StatusForbidden, "1 error occurred:\n\t* invalid accessor\n\n"}
+			return nil, &vaultRefusal{http.StatusForbidden, "1 error occurred:\n\t* invalid accessor\n\n"}
 		}
 		if operation == "POST auth/token/lookup-accessor" {
 			return s.lookup(t)
@@ -225,19 +222,19 @@ func (s *Server) serve(r *http.Request, path string, b body) (any, *refusal) {
 	}
 	name, isPolicy := strings.CutPrefix(path, "sys/policies/acl/")
 	if !isPolicy || !s.policies[name] {
-		return nil, &refusal{http.StatusNotFound, ""}
+		return nil, &vaultRefusal{http.StatusNotFound, ""}
 	}
 	return map[string]any{"data": map[string]any{"name": name, "policy": ""}}, nil
 }
 
-func (s *Server) create(wrapTTL string, b body) (any, *refusal) {
+func (s *fakeVault) create(wrapTTL string, b vaultBody) (any, *vaultRefusal) {
 	period, err := time.ParseDuration(cmp.Or(b.Period, "768h"))
 	if err != nil {
-		return nil, &refusal{http.StatusBadRequest, err.Error()}
+		return nil, &vaultRefusal{http.StatusBadRequest, err.Error()}
 	}
 	policies := append(slices.Clone(b.Policies), "default")
 	slices.Sort(policies)
-	t := s.add(&token{TokenState: TokenState{
+	t := s.add(&fakeToken{tokenState: tokenState{
 		DisplayName: "token-" + b.DisplayName, Policies: slices.Compact(policies), Meta: b.Meta,
 		Period: period, Expires: s.now.Add(period), Orphan: true,
 	}})
@@ -247,7 +244,7 @@ func (s *Server) create(wrapTTL string, b body) (any, *refusal) {
 	}
 	life, err := time.ParseDuration(wrapTTL + "s")
 	if err != nil {
-		return nil, &refusal{http.StatusBadRequest, err.Error()}
+		return nil, &vaultRefusal{http.StatusBadRequest, err.Error()}
 	}
 	handle := "hvs." + rand.Text()
 	s.wraps[handle] = wrapped{s.now.Add(life), answer}
@@ -257,43 +254,43 @@ func (s *Server) create(wrapTTL string, b body) (any, *refusal) {
 	}}, nil
 }
 
-func (s *Server) unwrap(handle string) (any, *refusal) {
+func (s *fakeVault) unwrap(handle string) (any, *vaultRefusal) {
 	w, ok := s.wraps[handle]
 	delete(s.wraps, handle)
 	if !ok || !s.now.Before(w.expires) {
-		return nil, &refusal{http.StatusBadRequest, "wrapping token is not valid or does not exist"}
+		return nil, &vaultRefusal{http.StatusBadRequest, "wrapping token is not valid or does not exist"}
 	}
 	return w.answer, nil
 }
 
-func (s *Server) renew(t *token) (any, *refusal) {
+func (s *fakeVault) renew(t *fakeToken) (any, *vaultRefusal) {
 	if t.Period == 0 {
-		return nil, &refusal{http.StatusBadRequest, "lease is not renewable"}
+		return nil, &vaultRefusal{http.StatusBadRequest, "lease is not renewable"}
 	}
 	t.Expires = s.now.Add(t.Period)
 	return s.auth(t), nil
 }
 
-func (s *Server) revoke(t *token) (any, *refusal) {
+func (s *fakeVault) revoke(t *fakeToken) (any, *vaultRefusal) {
 	delete(s.tokens, t.Secret)
 	return nil, nil
 }
 
-func (s *Server) auth(t *token) any {
+func (s *fakeVault) auth(t *fakeToken) any {
 	return map[string]any{"auth": map[string]any{
 		"client_token": t.Secret, "accessor": t.Accessor, "policies": t.Policies, "metadata": t.Meta,
 		"lease_duration": s.left(t), "renewable": t.Period > 0, "orphan": t.Orphan,
 	}}
 }
 
-func (s *Server) lookup(t *token) (any, *refusal) {
+func (s *fakeVault) lookup(t *fakeToken) (any, *vaultRefusal) {
 	return map[string]any{"data": map[string]any{
 		"accessor": t.Accessor, "policies": t.Policies, "display_name": t.DisplayName, "meta": t.Meta, "orphan": t.Orphan,
 		"ttl": s.left(t), "period": int(t.Period.Seconds()), "renewable": t.Period > 0,
 	}}, nil
 }
 
-func (s *Server) left(t *token) int {
+func (s *fakeVault) left(t *fakeToken) int {
 	if t.Expires.IsZero() {
 		return 0
 	}
