@@ -16,6 +16,7 @@ import (
 
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/bootstrap"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/testkit"
@@ -63,6 +64,22 @@ func TestAgentlessRefusalTakesEverythingBack(t *testing.T) {
 			}
 			s.wantNothing()
 		}
+	}
+}
+
+// Only the proxy's container uses the text, which would refuse a task that is registered.
+func TestUnusableGRPCCACertificatesCostNoToken(t *testing.T) {
+	t.Parallel()
+	for _, doc := range []string{serversLoginDoc, direct(serversLoginDoc)} {
+		s := newScene(t, secured, doc)
+		s.options.Proxy = meshinit.ServersProxy{Config: s.options.Config, GRPC: consulutil.ServerTLS{Enabled: true, CAPEM: "no certificate"}}
+		if err := s.run(); cli.ExitCode(err) != exit.CodeUsage || !strings.Contains(err.Error(), "correct CONSUL_HTTPS_CACERT_PEM or CONSUL_GRPC_CACERT_PEM") {
+			t.Errorf("exit %d: %v", cli.ExitCode(err), err)
+		}
+		if got := s.requests.list(); len(got) != 0 {
+			t.Errorf("requests = %v, want none", got)
+		}
+		s.wantNothing()
 	}
 }
 

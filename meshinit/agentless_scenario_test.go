@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/meshinit"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -238,14 +239,14 @@ func TestAgentlessCAOfGRPCAndHostsGetFiles(t *testing.T) {
 	s := newScene(t, open, serversDoc)
 	s.options.Proxy = meshinit.ServersProxy{
 		Config: s.options.Config,
-		GRPC:   consulutil.ServerTLS{Enabled: true, CAPEM: "the certificate", ServerName: "server.dc1.consul"},
+		GRPC:   consulutil.ServerTLS{Enabled: true, CAPEM: testkit.OtherCA, ServerName: "server.dc1.consul"},
 		Hosts:  []string{"127.0.1.1 api", "127.0.1.2 db"},
 	}
 	s.mustRun()
 	s.wantFiles(workload.FileDataplane, workload.FileGRPCCACert, workload.FileHosts)
 	s.wantMode(workload.FileGRPCCACert, 0o444)
 	s.wantMode(workload.FileHosts, 0o444)
-	if got := string(s.file(workload.FileGRPCCACert)); got != "the certificate" {
+	if got := string(s.file(workload.FileGRPCCACert)); got != testkit.OtherCA {
 		t.Errorf("CA = %q", got)
 	}
 	if got := string(s.file(workload.FileHosts)); got != "127.0.1.1 api\n127.0.1.2 db\n" {

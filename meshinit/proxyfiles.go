@@ -77,8 +77,15 @@ type ServersProxy struct {
 	Hosts []string
 }
 
-// Check accepts everything: the configuration has been validated.
-func (ServersProxy) Check() error { return nil }
+// Check refuses a text of CA certificates that the proxy cannot use. It does not read CA
+// files: they may be mounted in the proxy's container alone.
+func (s ServersProxy) Check() error {
+	if s.GRPC.CAPEM == "" {
+		return nil
+	}
+	_, err := s.GRPC.Config()
+	return err
+}
 
 // Files returns what consul-dataplane starts from, or with proxy.mode direct, Envoy and
 // the relay to the servers.
