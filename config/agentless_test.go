@@ -228,6 +228,7 @@ func TestAgentlessWarnings(t *testing.T) {
 		neither  = `: no effect while gRPC and HTTP are without TLS`
 		redirect = `: no effect while transparentProxy.enabled is false`
 		gateway  = `: no effect in a gateway task`
+		noName   = "$.consulServers.grpc.tlsServerName: is absent: with a command in consulServers.hosts, consul-dataplane needs a name in the servers' certificates to verify them"
 	)
 	servers := func(fields string) string {
 		return in(`"service":{"port":1},"consulServers":{"hosts":"h",` + fields + `}`)
@@ -250,7 +251,14 @@ func TestAgentlessWarnings(t *testing.T) {
 			`$.consulServers.defaults.caCertFile` + neither, `$.consulServers.defaults.tlsServerName` + neither,
 			`$.consulServers.grpc.caCertFile` + noGRPC, `$.consulServers.grpc.tlsServerName` + noGRPC,
 			`$.consulServers.http.caCertFile` + noHTTPS, `$.consulServers.http.tlsServerName` + noHTTPS}},
-		"gRPC has its own TLS": {servers(`"defaults":{"tls":false,"caCertFile":"a"},"grpc":{"tls":true,"caCertFile":"c"},"http":{"https":false}`), nil},
+		"servers of a command without a name": {in(`"service":{"port":1},"consulServers":{"hosts":"exec=discover","http":{"tlsServerName":"n"}}`), []string{noName}},
+		"and for a gateway":                   {in(`"consulServers":{"hosts":"exec=discover"},"gateway":{"kind":"api-gateway"}`), []string{noName}},
+		"and with a name":                     {in(`"service":{"port":1},"consulServers":{"hosts":"exec=discover","defaults":{"tlsServerName":"n"}}`), nil},
+		"and with a name for gRPC":            {in(`"service":{"port":1},"consulServers":{"hosts":"exec=discover","grpc":{"tlsServerName":"n"}}`), nil},
+		"and without TLS":                     {in(`"service":{"port":1},"consulServers":{"hosts":"exec=discover","grpc":{"tls":false}}`), nil},
+		"and without consul-dataplane":        {in(`"service":{"port":1},"consulServers":{"hosts":"exec=discover"},"proxy":{"mode":"direct"}`), nil},
+		"and for the controller":              {in(`"consulServers":{"hosts":"exec=discover"},"controller":{}`), nil},
+		"gRPC has its own TLS":                {servers(`"defaults":{"tls":false,"caCertFile":"a"},"grpc":{"tls":true,"caCertFile":"c"},"http":{"https":false}`), nil},
 		"resilience that is off": {in(`"consulServers":{"hosts":"h"},"service":{"port":1,"networkResilienceConfig":{"outlierDetection":{}}}`), []string{
 			`$.service.networkResilienceConfig.outlierDetection: no effect while service.networkResilienceConfig.enabled is not true`}},
 		"checks of no agent": {agentless(`"proxy":{"expose":{"checks":true}}`), []string{

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // inert finds settings that parse but do nothing. It looks at the document
@@ -102,6 +104,9 @@ func (ws *warnings) agentless(cfg *Config, controller bool) {
 		ws.add(!s.NetworkResilience.Enabled && s.NetworkResilience.OutlierDetection != nil, "$.service.networkResilienceConfig.outlierDetection",
 			"no effect while service.networkResilienceConfig.enabled is not true")
 	}
+	servers := cfg.ConsulServers
+	ws.add(strings.HasPrefix(servers.Hosts, "exec=") && servers.GRPCTLS() && cmp.Or(servers.GRPC.TLSServerName, servers.Defaults.TLSServerName) == "" && !cfg.Direct() && !controller,
+		"$.consulServers.grpc.tlsServerName", "is absent: with a command in consulServers.hosts, consul-dataplane needs a name in the servers' certificates to verify them")
 	if p := cfg.Proxy; p != nil && p.Expose != nil {
 		ws.add(p.Expose.Checks, "$.proxy.expose.checks", "no effect without a Consul client agent, whose checks it is about; use proxy.expose.paths")
 	}

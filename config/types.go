@@ -288,7 +288,7 @@ type Upstream struct {
 // consul-dataplane. It counts in documents with consulServers only.
 func (c *Config) Direct() bool {
 	if c.Gateway == nil {
-		return c.Proxy.Mode == ProxyDirect
+		return c.Proxy != nil && c.Proxy.Mode == ProxyDirect
 	}
 	return c.Gateway.Proxy != nil && c.Gateway.Proxy.Mode == ProxyDirect
 }

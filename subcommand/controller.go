@@ -56,7 +56,7 @@ Example:
 }
 
 func runController(ctx context.Context, inv *cli.Invocation, f controllerFlags) error {
-	cfg, err := parseConfig(inv, "$.service")
+	cfg, err := parseConfig(inv, "$.service", "$.consulServers.grpc.tlsServerName")
 	if err != nil {
 		return err
 	}
