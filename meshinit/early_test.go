@@ -81,3 +81,7 @@ func TestHungVolumeDoesNotKeepTheToken(t *testing.T) {
 	}
 	s.wantNothing()
 }
+
+func copyFails(err error) func(*scene) {
+	return func(s *scene) { s.ports.CopyProgram = func(string) error { return err } }
+}

@@ -11,8 +11,10 @@ import (
 	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/volume"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -119,6 +121,9 @@ func Run(ctx context.Context, o Options, p Ports) error {
 	r := &run{Options: o, Ports: p}
 	start := time.Now()
 	if err := r.run(ctx); err != nil {
+		if volume.Full(err) { // since the check
+			err = &exit.UsageError{Err: err}
+		}
 		r.undo(ctx)
 		// After the token's logout, which a volume that hangs must not prevent.
 		r.reportFailure(ctx, err)

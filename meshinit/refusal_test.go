@@ -59,7 +59,8 @@ func TestBadInput(t *testing.T) {
 		{"CA of the gRPC address is missing", loginDoc, true, func(s *scene) {
 			s.options.Proxy = meshinit.AgentProxy{GRPC: meshinit.GRPC{Address: "https://127.0.0.1:8503", CAFile: "/nonexistent"}}
 		}, 1, []string{"CA of the gRPC address", "/nonexistent"}},
-		{"program cannot be copied", loginDoc, true, func(s *scene) { s.ports.CopyProgram = func(string) error { return errors.New("copy: disk full") } }, 3, []string{"disk full"}},
+		{"volume that fills up", loginDoc, true, copyFails(syscall.ENOSPC), 1, []string{"no space left on device"}},
+		{"program cannot be copied", loginDoc, true, copyFails(errors.New("copy: input/output error")), 3, []string{"copy: input/output error"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

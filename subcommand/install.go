@@ -39,7 +39,11 @@ Example:
 				return &exit.UsageError{Err: err}
 			}
 			path := filepath.Join(to, workload.FileBinary)
-			if err := volume.CopySelf(path); err != nil {
+			err := volume.CopySelf(path)
+			switch {
+			case volume.Full(err):
+				return &exit.UsageError{Err: err}
+			case err != nil:
 				return err
 			}
 			inv.Log.Info("installed", logkey.Path, path)

@@ -28,15 +28,22 @@ func WriteFrom(path string, r io.Reader, mode os.FileMode, gid int) error {
 // writeFrom is WriteFrom for a file that the same users may read as another, if that is
 // not empty.
 func writeFrom(path string, r io.Reader, o owners, like string) (err error) {
+	defer func() {
+		switch {
+		case Full(err):
+			err = fmt.Errorf("write %s: %w: %s", path, err, fullRemedy)
+		case err != nil:
+			err = fmt.Errorf("write %s: %w", path, err)
+		}
+	}()
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+		return err
 	}
 	defer func() {
 		if err != nil {
 			f.Close()
 			os.Remove(f.Name())
-			err = fmt.Errorf("write %s: %w", path, err)
 		}
 	}()
 	if _, err := io.Copy(f, r); err != nil {

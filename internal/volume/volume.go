@@ -118,12 +118,19 @@ func notWritable(dir string, info fs.FileInfo, err error) error {
 	switch {
 	case errors.Is(err, syscall.EROFS):
 		remedy = "remove readOnly from this container's mount point"
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		remedy = "give the volume more room"
+	case Full(err):
+		remedy = fullRemedy
 	}
 	return fmt.Errorf("directory %s is not writable: %w (running as uid %d, gid %d; directory has mode %04o, owner %s): %s",
 		dir, err, os.Geteuid(), os.Getegid(), unixMode(info), owner, remedy)
 }
+
+// Full reports whether err is of a write to a volume without room.
+func Full(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+const fullRemedy = "give the volume more room"
 
 // CopySelf copies the running executable to dst, mode 0755. It replaces dst in
 // one step, so a copy that is being executed stays intact for its users.

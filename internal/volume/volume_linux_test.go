@@ -38,14 +38,15 @@ func TestCheckDirOnAVolumeThatTakesNothing(t *testing.T) {
 		options string
 		fill    int
 		want    []string
+		written string
 	}{
-		"read-only": {flags: unix.MS_RDONLY, want: []string{"read-only file system", "remove readOnly from this container's mount point"}},
-		"full":      {options: "size=4k", fill: 4096, want: []string{"no space left on device", "give the volume more room"}},
+		"read-only": {flags: unix.MS_RDONLY, want: []string{"read-only file system", "remove readOnly from this container's mount point"}, written: ": read-only file system"},
+		"full":      {options: "size=4k", fill: 4096, want: []string{"no space left on device", "give the volume more room"}, written: ": no space left on device: give the volume more room"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			checked, mounted := make(chan error, 1), make(chan error, 1)
+			checked, mounted, written := make(chan error, 1), make(chan error, 1), make(chan error, 1)
 			go func() {
 				runtime.LockOSThread() // the mount namespace is this thread's
 				err := errors.Join(
@@ -58,12 +59,18 @@ func TestCheckDirOnAVolumeThatTakesNothing(t *testing.T) {
 				mounted <- err
 				if err == nil {
 					checked <- CheckDir(dir)
+					written <- Write(filepath.Join(dir, "file"), []byte("text"), 0o600, KeepGroup)
 				}
 			}()
 			if err := <-mounted; err != nil {
 				testkit.Missing(t, "a mount needs more rights: "+err.Error())
 			}
 			wantError(t, <-checked, c.want...)
+			err := <-written
+			wantError(t, err, c.written)
+			if full := c.fill > 0; Full(err) != full {
+				t.Errorf("full = %v: %v", !full, err)
+			}
 		})
 	}
 }
