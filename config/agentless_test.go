@@ -48,9 +48,7 @@ func TestAgentlessDefaults(t *testing.T) {
 		"empty collections": {read(t, "agentless-empties.json"), func(c *config.Config) {
 			c.HealthSyncContainers = []string{}
 			c.Service.Tags, c.Service.Meta = []string{}, map[string]string{}
-			c.Service.NetworkResilience = &config.NetworkResilience{OutlierDetection: &config.OutlierDetection{
-				Interval: new(10_000_000_000), MaxFailures: new(5), EnforcingConsecutiveGatewayFailure: new(100), MaxEjectionPercent: new(50),
-			}}
+			c.Service.NetworkResilience = &config.NetworkResilience{}
 			c.Proxy.Config, c.Proxy.Upstreams, c.Proxy.Expose = map[string]any{}, []config.Upstream{}, &config.Expose{}
 			c.TransparentProxy.ExcludeInboundPorts = []int{}
 		}},
@@ -133,15 +131,15 @@ func TestAgentlessGatewayKinds(t *testing.T) {
 }
 
 // A given object with some fields must not turn the others into zeros, which switch
-// the detection off.
-func TestPartialOutlierDetectionLeavesTheRestToConsul(t *testing.T) {
+// the detection off, nor into settings, which old servers do not know.
+func TestPartialOutlierDetectionHasNothingElse(t *testing.T) {
 	t.Parallel()
 	for fields, want := range map[string]config.OutlierDetection{
-		``:                       {EnforcingConsecutiveGatewayFailure: new(100), MaxEjectionPercent: new(50)},
-		`"interval":0`:           {Interval: new(0), EnforcingConsecutiveGatewayFailure: new(100), MaxEjectionPercent: new(50)},
-		`"maxFailures":3`:        {MaxFailures: new(3), EnforcingConsecutiveGatewayFailure: new(100), MaxEjectionPercent: new(50)},
-		`"maxEjectionPercent":0`: {EnforcingConsecutiveGatewayFailure: new(100), MaxEjectionPercent: new(0)},
-		`"enforcingConsecutiveGatewayFailure":0,"consecutive5xx":null`: {EnforcingConsecutiveGatewayFailure: new(0), MaxEjectionPercent: new(50)},
+		``:                       {},
+		`"interval":0`:           {Interval: new(0)},
+		`"maxFailures":3`:        {MaxFailures: new(3)},
+		`"maxEjectionPercent":0`: {MaxEjectionPercent: new(0)},
+		`"enforcingConsecutiveGatewayFailure":0,"consecutive5xx":null`: {EnforcingConsecutiveGatewayFailure: new(0)},
 	} {
 		cfg := mustParse(t, in(`"consulServers":{"hosts":"h"},"service":{"port":1,"networkResilienceConfig":{"enabled":true,"outlierDetection":{`+fields+`}}}`))
 		if diff := cmp.Diff(&want, cfg.Service.NetworkResilience.OutlierDetection); diff != "" {

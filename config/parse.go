@@ -159,14 +159,4 @@ func applyAgentlessDefaults(cfg *Config) {
 		t.Enabled = false
 	}
 	t.ConsulDNS.Enabled = t.ConsulDNS.Enabled && t.Enabled && cfg.Proxy.Mode != ProxyDirect
-	if cfg.Service == nil || cfg.Service.NetworkResilience == nil {
-		return
-	}
-	n := cfg.Service.NetworkResilience
-	if n.OutlierDetection == nil {
-		n.OutlierDetection = &OutlierDetection{Interval: new(10_000_000_000), MaxFailures: new(5)}
-	}
-	o := n.OutlierDetection
-	o.EnforcingConsecutiveGatewayFailure = cmp.Or(o.EnforcingConsecutiveGatewayFailure, new(100))
-	o.MaxEjectionPercent = cmp.Or(o.MaxEjectionPercent, new(50))
 }

@@ -185,26 +185,21 @@ type Service struct {
 
 // NetworkResilience sets the passive health check of a service's callers.
 type NetworkResilience struct {
-	Enabled bool `json:"enabled" check:"notnull"`
-	// OutlierDetection is never nil after Parse: an absent block means an interval of
-	// 10 s and 5 failures.
+	Enabled          bool              `json:"enabled" check:"notnull"`
 	OutlierDetection *OutlierDetection `json:"outlierDetection"`
 }
 
-// OutlierDetection is Envoy's, by the names that Consul has for it. A nil field is
-// left to Consul. Parse applies every default, so that who merges it sends what is
-// not nil and nothing else.
+// OutlierDetection is Envoy's, by the names that Consul has for it. Parse leaves nil what
+// the document does not have: registrar.EnsureResilience has the defaults.
 type OutlierDetection struct {
 	// Interval is in nanoseconds.
-	Interval                  *int `json:"interval" check:"range=0-9223372036854775807"`
-	MaxFailures               *int `json:"maxFailures" check:"range=1-4294967295"`
-	EnforcingConsecutive5xx   *int `json:"enforcingConsecutive5xx" check:"range=0-100"`
-	Consecutive5xx            *int `json:"consecutive5xx" check:"range=0-4294967295"`
-	ConsecutiveGatewayFailure *int `json:"consecutiveGatewayFailure" check:"range=0-4294967295"`
-	// EnforcingConsecutiveGatewayFailure is 100 when absent.
+	Interval                           *int `json:"interval" check:"range=0-9223372036854775807"`
+	MaxFailures                        *int `json:"maxFailures" check:"range=1-4294967295"`
+	EnforcingConsecutive5xx            *int `json:"enforcingConsecutive5xx" check:"range=0-100"`
+	Consecutive5xx                     *int `json:"consecutive5xx" check:"range=0-4294967295"`
+	ConsecutiveGatewayFailure          *int `json:"consecutiveGatewayFailure" check:"range=0-4294967295"`
 	EnforcingConsecutiveGatewayFailure *int `json:"enforcingConsecutiveGatewayFailure" check:"range=0-100"`
-	// MaxEjectionPercent is 50 when absent.
-	MaxEjectionPercent *int `json:"maxEjectionPercent" check:"range=0-100"`
+	MaxEjectionPercent                 *int `json:"maxEjectionPercent" check:"range=0-100"`
 }
 
 // Weights are DNS weights by health state.

@@ -137,7 +137,7 @@ func TestResilienceOnOldServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := read("resilient")
-	token := serviceToken(t, secured, "resilient", "other")
+	token := serviceToken(t, secured, "resilient", "other", "parsed")
 	w := workload.Workload{Name: "resilient"}
 	ensure := func(w workload.Workload, o *config.OutlierDetection) []string {
 		t.Helper()
@@ -167,11 +167,18 @@ func TestResilienceOnOldServers(t *testing.T) {
 	if got := ensure(workload.Workload{Name: "other"}, nil); got != nil {
 		t.Errorf("unsupported = %q without a setting", got)
 	}
+	cfg, _, err := config.Parse([]byte(`{"bootstrapDir":"/consul","consulServers":{"hosts":"h"},"service":{"port":1,"networkResilienceConfig":{"enabled":true,"outlierDetection":{"consecutive5xx":3}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := ensure(workload.Workload{Name: "parsed"}, cfg.Service.NetworkResilience.OutlierDetection); !slices.Equal(got, []string{"consecutive5xx"}) {
+		t.Errorf("unsupported = %q of a document with one of them", got)
+	}
 	want := &api.PassiveHealthCheck{Interval: 10 * time.Second, MaxFailures: 5, MaxEjectionPercent: new(uint32(50))}
 	if diff := cmp.Diff(want, read("other").UpstreamConfig.Defaults.PassiveHealthCheck); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	_, err := registrar.EnsureResilience(context.Background(), client(t, secured, ""), token, workload.Workload{Name: "foreign"}, config.NetworkResilience{})
+	_, err = registrar.EnsureResilience(context.Background(), client(t, secured, ""), token, workload.Workload{Name: "foreign"}, config.NetworkResilience{})
 	if consulutil.Classify(err) != retry.Permanent || !strings.Contains(err.Error(), `set passive health check in service-defaults "foreign": `) || !strings.Contains(err.Error(), `service identity for "foreign"`) {
 		t.Errorf("class %v of: %v", consulutil.Classify(err), err)
 	}
