@@ -262,7 +262,7 @@ func TestTwoAgentlessControllersShareTheMethod(t *testing.T) {
 }
 
 // TestAgentlessNeedsTheRuleForNodes: with the documented policy setup is complete, and
-// without its rule for nodes the error names that.
+// without its rule for nodes the error names that, or a warning if the node exists.
 func TestAgentlessNeedsTheRuleForNodes(t *testing.T) {
 	t.Parallel()
 	const nodes = `node_prefix "" { policy = "write" }`
@@ -277,5 +277,10 @@ func TestAgentlessNeedsTheRuleForNodes(t *testing.T) {
 	changes := mustEnsure(t, &Setup{Client: allowed, Wanted: l.agentless(t), Log: hclog.NewNullLogger()})
 	if diff := cmp.Diff("node "+l.name+" created", text(changes)); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+	var log bytes.Buffer
+	again := mustEnsure(t, &Setup{Client: refused, Wanted: l.agentless(t), Log: hclog.New(&hclog.LoggerOptions{Output: &log})})
+	if len(again) > 0 || strings.Contains(log.String(), "created in consul") || !strings.Contains(log.String(), "node_prefix") {
+		t.Errorf("changes:\n%s\nlog:\n%s", text(again), &log)
 	}
 }

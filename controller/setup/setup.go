@@ -150,6 +150,10 @@ func (s *Setup) apply(ctx context.Context, l *lock, p Plan, failed failures) Cha
 			failed[w.Object] = fmt.Errorf("%s %s: %w", verb, w.Object, err)
 			continue
 		}
+		if s.hidden(ctx, w) {
+			s.logNotes([]Note{{Text: noteHiddenNode, Other: s.rule(w.Object)}})
+			continue
+		}
 		changes = append(changes, Change{Object: w.Object, Created: w.Create, Fields: w.Changed})
 		if w.Create {
 			s.Log.Info("created in consul", logkey.Object, w.Object.String())

@@ -31,6 +31,16 @@ func (s *Setup) write(ctx context.Context, l *lock, w Write) error {
 	return put()
 }
 
+// hidden reports whether a write that made a node changed nothing: Consul lets a token
+// without a rule for nodes register a node as it is, and shows the token none.
+func (s *Setup) hidden(ctx context.Context, w Write) bool {
+	if w.Object.Kind != kindNode || !w.Create {
+		return false
+	}
+	node, _, err := s.readNode(w.Object.Name, s.queryOptions(ctx, w.Scope))
+	return err == nil && node == nil
+}
+
 // writer returns how the value of a write is written. For an ACL object that may exist,
 // modified returns the indexes of its last change when it was read and now; 0 means that
 // it does not exist.
