@@ -96,7 +96,7 @@ func (r *Reader) List(ctx context.Context, cluster, desiredStatus string, each f
 		if err == nil && page.NextToken != nil && aws.ToString(in.NextToken) == *page.NextToken {
 			err = errors.New("ListTasks returned the same NextToken twice")
 		}
-		if err = r.explain(ctx, cluster, err); err != nil {
+		if err = remedy("ecs:ListTasks", r.explain(ctx, cluster, err)); err != nil {
 			return fmt.Errorf("list tasks whose desired status is %s, page %d: %w", desiredStatus, n, err)
 		}
 		for _, arn := range page.TaskArns {
@@ -192,7 +192,7 @@ func (r *Reader) DescribeTasks(ctx context.Context, cluster string, tasks []stri
 		Cluster: aws.String(cluster), Tasks: tasks, Include: []types.TaskField{types.TaskFieldTags},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("describe %d tasks: %w", len(tasks), err)
+		return nil, fmt.Errorf("describe %d tasks: %w", len(tasks), remedy("ecs:DescribeTasks", err))
 	}
 	return out, nil
 }
@@ -201,7 +201,7 @@ func (r *Reader) DescribeTasks(ctx context.Context, cluster string, tasks []stri
 func (r *Reader) DescribeTaskDefinition(ctx context.Context, arn string) (*types.TaskDefinition, error) {
 	out, err := r.client.DescribeTaskDefinition(ctx, &ecs.DescribeTaskDefinitionInput{TaskDefinition: aws.String(arn)})
 	if err != nil {
-		return nil, fmt.Errorf("describe task definition %s: %w", arn, err)
+		return nil, fmt.Errorf("describe task definition %s: %w", arn, remedy("ecs:DescribeTaskDefinition", err))
 	}
 	return out.TaskDefinition, nil
 }

@@ -108,6 +108,26 @@ func TestListFailsWithAnyPage(t *testing.T) {
 	}
 }
 
+func TestErrorsOfPermissionsNameTheAction(t *testing.T) {
+	t.Parallel()
+	denied, _ := newReader(t, Options{}, func(string, map[string]any) (int, any) { return 400, failure("AccessDeniedException") })
+	unsigned := New(aws.Config{Region: "us-east-1", Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{}, errors.New("no source of credentials")
+	})}, Options{CallsPerSecond: 1000})
+	for action, call := range map[string]func(*Reader) error{
+		"ecs:ListTasks":              func(r *Reader) error { _, err := list(t, r, Running); return err },
+		"ecs:DescribeTasks":          func(r *Reader) error { _, err := r.Describe(t.Context(), cluster, []string{taskID(1)}); return err },
+		"ecs:DescribeTaskDefinition": func(r *Reader) error { _, err := r.DescribeTaskDefinition(t.Context(), "web:1"); return err },
+	} {
+		if err := call(denied); err == nil || !strings.HasSuffix(err.Error(), ": allow "+action+" in a policy of this process's role (taskRoleArn)") {
+			t.Errorf("denied: %v", err)
+		}
+		if err := call(unsigned); err == nil || !strings.HasSuffix(err.Error(), "no source of credentials: run this process with a role (taskRoleArn) whose policy allows "+action) {
+			t.Errorf("without credentials: %v", err)
+		}
+	}
+}
+
 // A cluster that is not found was deleted, or is none that ECS knows.
 func TestListOfNoCluster(t *testing.T) {
 	t.Parallel()
