@@ -102,7 +102,20 @@ const anyCluster = "arn:aws:ecs:us-east-1:000000000000:cluster/any"
 
 // check returns every mistake that can be found without a request.
 func (f *controllerFlags) check(inv *cli.Invocation, v controllerVariant) error {
-	errs := []error{cli.NoArgs(inv), inv.UseLogger(f.level, f.json)}
+	errs := []error{inv.UseLogger(f.level, f.json), f.checkOperation(inv)}
+	if _, err := setup.Principal(anyCluster, f.rolePath, f.whole); err != nil {
+		errs = append(errs, exit.Usagef("%s: %w", v.rolePath, err))
+	}
+	_, err := consulutil.NewClient(v.consul)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return &exit.UsageError{Err: err}
+	}
+	return nil
+}
+
+// checkOperation returns the mistakes that do not depend on a configuration.
+func (f *controllerFlags) checkOperation(inv *cli.Invocation) error {
+	errs := []error{cli.NoArgs(inv), f.sharedFlags.check()}
 	mistake := func(wrong bool, format string, args ...any) {
 		if wrong {
 			errs = append(errs, exit.Usagef(format, args...))
@@ -116,20 +129,12 @@ func (f *controllerFlags) check(inv *cli.Invocation, v controllerVariant) error 
 		mistake(inv.Getenv(tmds.EnvVar) == "", "%s is not set: run this in a task of the ECS cluster, or give -cluster", tmds.EnvVar)
 		mistake(inv.Getenv(tmds.EnvVar) != "" && err != nil, "%w", err)
 	}
-	_, err := setup.Principal(anyCluster, f.rolePath, f.whole)
-	mistake(err != nil, "%s: %w", v.rolePath, err)
-	errs = append(errs, f.sharedFlags.check())
 	mistake(f.interval < time.Second || f.interval > time.Hour, "-interval %s: want 1s to 1h", f.interval)
 	if f.metricsAddr != "" {
 		_, _, err := net.SplitHostPort(f.metricsAddr)
 		mistake(err != nil, "-metrics-addr %q: want host:port or :port", f.metricsAddr)
 	}
-	_, err = consulutil.NewClient(v.consul)
-	mistake(err != nil, "%w", err)
-	if err := errors.Join(errs...); err != nil {
-		return &exit.UsageError{Err: err}
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // consulTimeout is for a list of all tokens: twenty thousand are 15 MB.

@@ -2,6 +2,7 @@ package subcommand
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"syscall"
 
@@ -56,16 +57,9 @@ Example:
 }
 
 func runController(ctx context.Context, inv *cli.Invocation, f controllerFlags) error {
-	cfg, err := parseConfig(inv, "$.service", "$.consulServers.grpc.tlsServerName")
+	cfg, servers, err := controllerConfig(inv)
 	if err != nil {
-		return err
-	}
-	if cfg.ConsulServers == nil {
-		return exit.Usagef("%s has no consulServers: add it, or run acl-controller for tasks with a Consul client agent", config.EnvVar)
-	}
-	servers, err := newServers(*cfg.ConsulServers, inv.Getenv(httpsCAPEMEnv), "", inv.Log)
-	if err != nil {
-		return err
+		return &exit.UsageError{Err: errors.Join(err, f.checkOperation(inv))}
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -78,4 +72,18 @@ func runController(ctx context.Context, inv *cli.Invocation, f controllerFlags) 
 		leftovers: cleanup.Leftovers{Methods: []string{setup.ServiceMethod}, Source: config.SourceValue, ClusterNode: true},
 		consul:    consulutil.Options{Servers: servers, Timeout: consulTimeout},
 	})
+}
+
+// controllerConfig reads the configuration, and returns the servers that it names. Its
+// error is a mistake there.
+func controllerConfig(inv *cli.Invocation) (*config.Config, *consulutil.Servers, error) {
+	cfg, err := parseConfig(inv, "$.service", "$.consulServers.grpc.tlsServerName")
+	if err != nil {
+		return nil, nil, err
+	}
+	if cfg.ConsulServers == nil {
+		return nil, nil, exit.Usagef("%s has no consulServers: add it, or run acl-controller for tasks with a Consul client agent", config.EnvVar)
+	}
+	servers, err := newServers(*cfg.ConsulServers, inv.Getenv(httpsCAPEMEnv), "", inv.Log)
+	return cfg, servers, err
 }

@@ -231,6 +231,8 @@ func TestControllerMistakes(t *testing.T) {
 		"partition":     {`{` + servers + `,"controller":{"partition":"team"}}`, "http://127.0.0.1:1", nil, "controller.partition"},
 		"whole account": {`{` + servers + `,"controller":{"iamRolePath":"/"}}`, "http://127.0.0.1:1", nil, `controller.iamRolePath: role path "/": it would trust every role of the account`},
 		"no cluster":    {`{` + servers + `}`, "", nil, "ECS_CONTAINER_METADATA_URI_V4 is not set"},
+		"flag, too":     {`{}`, "http://127.0.0.1:1", []string{"-interval", "1ms"}, "-interval 1ms: want 1s to 1h"},
+		"document, too": {`{}`, "http://127.0.0.1:1", []string{"-interval", "1ms"}, "$.bootstrapDir"},
 		"interval":      {`{` + servers + `}`, "http://127.0.0.1:1", []string{"-interval", "1ms"}, "-interval 1ms: want 1s to 1h"},
 	} {
 		t.Run(name, func(t *testing.T) {
