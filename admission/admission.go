@@ -149,7 +149,8 @@ func Steps() (mutators, validators []string) {
 
 // Admit reads a document, injects the mesh and checks the result. The error is about a
 // document that is no task definition; what is wrong with a definition is a finding. For a
-// *taskdef.InvalidError there is a Result, too, which has the violations as findings.
+// *taskdef.InvalidError there is a Result, too, which has the violations and what the rules
+// find in the rest of the document, which is not changed.
 func Admit(doc []byte, o Options) (*Result, error) {
 	format := cmp.Or(o.Format, detect(doc))
 	open, err := opener(format, o.Resource)
@@ -160,14 +161,8 @@ func Admit(doc []byte, o Options) (*Result, error) {
 		return nil, fmt.Errorf("only a task definition of the format %s can be registered, this is of the format %s", FormatECS, format)
 	}
 	before, err := open(doc)
-	if invalid, ok := errors.AsType[*taskdef.InvalidError](err); ok {
-		r := &Result{Before: before, Plain: before, After: before, Format: format}
-		for _, v := range invalid.Violations {
-			r.Add(Finding(v))
-		}
-		return r, err
-	}
-	if err != nil {
+	invalid, ok := errors.AsType[*taskdef.InvalidError](err)
+	if err != nil && !ok {
 		return nil, err
 	}
 	after := before.Clone()
@@ -177,8 +172,13 @@ func Admit(doc []byte, o Options) (*Result, error) {
 	}
 	t.annotate()
 	r := &Result{Before: before, Plain: before, After: after, Format: format, Injected: t.notes.inject(o.Mesh != nil)}
-	err = t.run(r, o)
-	r.require(t)
+	if invalid != nil {
+		r.After = before
+		t.checkInvalid(r, invalid)
+	} else {
+		err = t.run(r, o)
+		r.require(t)
+	}
 	t.scan(o.Token)
 	if o.Into != nil && err == nil {
 		err = t.decode(o.Into)
@@ -216,6 +216,24 @@ func (t *task) run(r *Result, o Options) error {
 	err := standard().run(t)
 	r.After, r.Volumes = t.doc, t.volumes
 	return err
+}
+
+// checkInvalid reports the values of a wrong type, and what the rules find in the others
+// with the defaults of the mesh. Nothing is injected.
+func (t *task) checkInvalid(r *Result, invalid *taskdef.InvalidError) {
+	for _, v := range invalid.Violations {
+		t.findings = append(t.findings, Finding(v))
+	}
+	t.checkValues(r.Injected)
+	t.reportHidden(r.Injected)
+	switch {
+	case !r.Injected:
+		t.reportNotInjected()
+	case t.doc.Task.IsObject():
+		_ = canonicalize(t) // fails by the same values
+	}
+	checkRules(t)
+	r.Injected = false
 }
 
 func (p pipeline) run(t *task) error {

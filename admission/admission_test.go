@@ -333,3 +333,31 @@ func TestValidatorCannotChangeTheDefinition(t *testing.T) {
 		t.Errorf("error %v, definition %s", err, doc.Bytes())
 	}
 }
+
+// The rules judge what they know of a definition with values of a wrong type.
+func TestAdmitReportsAllOfADefinitionWithWrongTypes(t *testing.T) {
+	t.Parallel()
+	const doc = `{"requiresCompatibilities": ["FARGATE"], "cpu": 256, "memory": "5x", "containerDefinitions": [
+		{"name": "app", "essential": "yes", "dockerLabels": {"consul.hashicorp.com/service-port": "0", "consul.hashicorp.com/ttl": 5}}]}`
+	r, err := Admit([]byte(doc), Options{Mesh: meshFile(t, "direct")})
+	if _, invalid := errors.AsType[*taskdef.InvalidError](err); !invalid {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range r.Findings {
+		got = append(got, f.Code+" "+f.Path)
+	}
+	// The mesh sets the network mode, so that its absence is no error on Fargate.
+	want := []string{
+		"type $.containerDefinitions[0].dockerLabels[\"consul.hashicorp.com/ttl\"]",
+		"type $.containerDefinitions[0].essential",
+		"container-image-blank $.containerDefinitions[0].image",
+		"type $.cpu",
+		"family-blank $.family",
+		"task-memory $.memory",
+		"ADM-NET-DEFAULT $.networkMode",
+	}
+	if !slices.Equal(got, want) || r.Injected || string(r.After.Bytes()) != doc {
+		t.Errorf("findings %q, want %q", got, want)
+	}
+}

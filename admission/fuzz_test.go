@@ -15,6 +15,7 @@ func FuzzAdmit(f *testing.F) {
 	}
 	f.Add(definition("", `"command": ["x"]`), false)
 	f.Add(ownProxy(), false)
+	f.Add([]byte(`{"Resources": {"Web": {"Type": "AWS::ECS::TaskDefinition"}}}`), true)
 	agent, direct := meshFile(f, "agent"), meshFile(f, "direct")
 	f.Fuzz(func(t *testing.T, doc []byte, agents bool) {
 		mesh := direct

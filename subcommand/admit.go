@@ -152,10 +152,10 @@ func (o *admitOptions) admit(ctx context.Context, inv *cli.Invocation, doc []byt
 	}
 	result, err := admission.Admit(doc, options)
 	if err != nil {
-		err = exit.Usagef("%s: %s", inv.Args[0], secret.NewLeaks(options.Token).Redact(err.Error()))
-		if o.output == outputTask {
-			return err
+		if _, invalid := errors.AsType[*taskdef.InvalidError](err); invalid && result != nil {
+			err = errors.New("invalid task definition: values of a wrong type") // each is a finding
 		}
+		err = exit.Usagef("%s: %s", inv.Args[0], secret.NewLeaks(options.Token).Redact(err.Error()))
 		return errors.Join(o.printReport(inv, cmp.Or(result, &admission.Result{}), nil, err), err)
 	}
 	permissions, err := o.check.run(ctx, inv, result)

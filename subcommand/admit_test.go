@@ -140,7 +140,7 @@ func TestAdmitReportsAsJSON(t *testing.T) {
 func TestAdmitReportsInvalidDocuments(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]string{
-		"{\n\"family\": \"web\",\n\"cpu\": 1024, \"containerDefinitions\": [{\"essential\": \"yes\"}]}": `type 3, type 3`,
+		"{\n\"family\": \"web\",\n\"cpu\": 1024, \"containerDefinitions\": [{\"essential\": \"yes\"}]}": "ADM-NOT-INJECTED 1, type 3, container-image-blank 3, container-memory-missing 3, container-name-blank 3, type 3",
 		`{"family": `: ``,
 	} {
 		code, stdout, stderr := callAdmit(doc, "-output", "sarif", "-")

@@ -238,6 +238,7 @@ func (b *binder) wrongType(want string, n *Node) {
 	}
 	b.violations = append(b.violations,
 		Violation{Code: CodeType, Severity: Error, Path: b.locate(string(b.path)), Message: message})
+	b.unknown = append(b.unknown, b.at()) // so that the rules judge the rest
 }
 
 func unknownKey(path, key string, known []string) Warning {

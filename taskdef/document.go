@@ -46,8 +46,9 @@ const (
 
 // Parse reads a task definition as `aws ecs register-task-definition
 // --cli-input-json` takes it, or as describe-task-definition prints it. The error
-// is a *Fault, or an *InvalidError that lists every value of a wrong
-// type. Whether ECS would accept the definition is up to Validate.
+// is a *Fault, or an *InvalidError that lists every value of a wrong type; the document is
+// returned with the latter, and Validate judges its other values. Whether ECS would accept
+// the definition is up to Validate.
 func Parse(doc []byte) (*Document, error) {
 	d, err := read(doc, formatECS)
 	if err != nil {
@@ -140,7 +141,8 @@ func findResource(root *Node, name string) (string, error) {
 	return "", fmt.Errorf("%w: %s", ErrChoose, OneLine(strings.Join(found, ", ")))
 }
 
-// Refresh reads Definition and Warnings again. The error is an *InvalidError.
+// Refresh reads Definition and Warnings again. The error is an *InvalidError; values of a
+// wrong type are then absent from Definition, and unknown to the rules.
 func (d *Document) Refresh() error {
 	b := binder{template: d.format == formatTemplate, locate: d.Locate, written: map[string]string{}}
 	d.Definition = &TaskDefinition{}
@@ -160,9 +162,6 @@ func (d *Document) Refresh() error {
 			d.Warnings = append(d.Warnings, unknownKey("$", key, []string{"tags", "taskDefinition"}))
 		}
 	}
-	if len(b.violations) > 0 {
-		return &InvalidError{Violations: b.violations}
-	}
 	if d.described() { // its tags need not be ones that can be registered
 		d.Definition.Tags = slices.DeleteFunc(d.Definition.Tags, func(t Tag) bool { return ReservedTag(t.Key) })
 	}
@@ -171,6 +170,9 @@ func (d *Document) Refresh() error {
 	}
 	d.Definition.SetDefaults()
 	d.subject = subject{TaskDefinition: d.Definition, written: b.written, unknown: append(b.unknown, d.elsewhere()...), faults: b.faults}
+	if len(b.violations) > 0 {
+		return &InvalidError{Violations: b.violations}
+	}
 	return nil
 }
 
@@ -213,7 +215,9 @@ func isRendered(text string) bool { return strings.Contains(text, "${") }
 // would register the definition, as far as its values are known. Warnings are
 // among them, see Severity.
 func (d *Document) Validate() []Violation {
-	d.subject.size = len(d.Task.text())
+	if d.Task != nil { // a resource of a template may have no properties
+		d.subject.size = len(d.Task.text())
+	}
 	found := d.subject.validate()
 	for i := range found {
 		found[i].Path = d.Locate(found[i].Path)
