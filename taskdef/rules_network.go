@@ -9,7 +9,10 @@ import (
 
 const maxPort = 65535
 
-// portRules are about port mappings.
+// portRules are about port mappings. One container port may have both protocols: the API
+// reference says that ECS refuses that, but ECS registers it, and AWS has removed the sentence
+// from the developer guide (awsdocs/amazon-ecs-developer-guide#128). What refuses it is
+// CreateService, when a load balancer is attached to the port (aws/amazon-ecs-agent#3428).
 var portRules = []Rule{
 	{Code: "port-protocol", Severity: Warn, Members: []string{"containerDefinitions[*].portMappings[*].protocol"},
 		Text: "Protocol '{protocol}' is registered as tcp.", Wording: Ours, Fix: "write tcp or udp; http is an appProtocol", task: func(d *subject, report report) {
