@@ -43,6 +43,8 @@ func TestAcceptedDefinitions(t *testing.T) {
 		"timeouts":                          changed(t, webTask, app+".startTimeout = 2", app+".stopTimeout = 120"),
 		"long stop timeout on EC2":          changed(t, hostTask, app+".stopTimeout = 600"),
 		"same host port":                    changed(t, webTask, app+".portMappings[0].hostPort = 8080"),
+		"all GPUs":                          changed(t, hostTask, app+`.resourceRequirements = [{"type": "GPU", "value": "ALL"}]`),
+		"secret options":                    changed(t, hostTask, logs+` = {"logDriver": "splunk", "secretOptions": [{"name": "splunk-token", "valueFrom": "token"}]}`),
 		"two protocols":                     changed(t, webTask, app+`.portMappings[1] = {"containerPort": 8080, "protocol": "udp"}`),
 		"host ports chosen by the host":     changed(t, hostTask, app+`.portMappings = [{"containerPort": 80, "hostPort": 0}, {"containerPort": 80}]`),
 		"one container port, two host's":    changed(t, hostTask, app+`.portMappings = [{"containerPort": 80, "hostPort": 8080}, {"containerPort": 80, "hostPort": 8081}]`),

@@ -3,6 +3,7 @@ package taskdef
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -149,6 +150,14 @@ var containerRules = []Rule{
 			for i, r := range c.ResourceRequirements {
 				if r.Value == "" && r.SharingStrategy == nil {
 					report(fmt.Sprintf(".resourceRequirements[%d].value", i), r.Type)
+				}
+			}
+		}},
+	{Code: "gpu-value", Severity: Warn, Members: []string{".resourceRequirements[*].type", ".resourceRequirements[*].value"},
+		Text: "'{value}' is no number of GPUs.", Wording: Ours, Fix: "write how many, or ALL", each: func(_ *subject, c *Container, report report) {
+			for i, r := range c.ResourceRequirements {
+				if n, err := strconv.Atoi(r.Value); r.Type == "GPU" && r.Value != "" && r.Value != "ALL" && (err != nil || n < 0) {
+					report(fmt.Sprintf(".resourceRequirements[%d].value", i), r.Value)
 				}
 			}
 		}},

@@ -36,6 +36,21 @@ var logRules = []Rule{
 				}
 			}
 		}},
+	{Code: "awslogs-multiline", Severity: Warn, Members: []string{".logConfiguration.logDriver", ".logConfiguration.options"},
+		Text: "Log driver awslogs takes one of the options awslogs-datetime-format and awslogs-multiline-pattern.", Wording: Ours, Fix: "remove one of them",
+		each: func(_ *subject, c *Container, report report) {
+			l := c.LogConfiguration
+			if l != nil && l.LogDriver == awslogs && l.Options["awslogs-datetime-format"] != "" && l.Options["awslogs-multiline-pattern"] != "" {
+				report(".logConfiguration.options")
+			}
+		}},
+	{Code: "log-secret-role", Severity: Warn, Members: []string{"executionRoleArn", "containerDefinitions[*].logConfiguration.secretOptions"},
+		Text: "The execution role reads secretOptions, and the task has none.", Wording: Ours, Fix: needRole, task: func(d *subject, report report) {
+			secrets := func(c Container) bool { return c.LogConfiguration != nil && len(c.LogConfiguration.SecretOptions) > 0 }
+			if i := slices.IndexFunc(d.ContainerDefinitions, secrets); i >= 0 && d.ExecutionRoleARN == "" {
+				report(fmt.Sprintf("containerDefinitions[%d].logConfiguration.secretOptions", i))
+			}
+		}},
 	{Code: "firelens-router", Members: []string{"containerDefinitions[*].firelensConfiguration", "containerDefinitions[*].logConfiguration.logDriver"},
 		Text: "When awsfirelens log driver is specified in log configuration, a firelens configuration object must be configured in one of the containers.",
 		Fix:  "add a log router container with a firelensConfiguration", task: func(d *subject, report report) {

@@ -106,6 +106,9 @@ var volumeRules = []Rule{
 		Fix:     "set transitEncryption to ENABLED", task: eachEFS(".transitEncryptionPort", func(v *EFSVolume) bool {
 			return v.TransitEncryptionPort != nil && v.TransitEncryption != enabled
 		})},
+	{Code: "efs-port", Severity: Warn, Members: []string{"volumes[*].efsVolumeConfiguration.transitEncryptionPort"},
+		Text: "transitEncryptionPort is no port: the volume cannot be mounted.", Wording: Ours, Fix: "take 1 to 65535, or remove it",
+		task: eachEFS(".transitEncryptionPort", func(v *EFSVolume) bool { return outside(v.TransitEncryptionPort, 0, maxPort) })},
 }
 
 const enabled = "ENABLED"
