@@ -10,7 +10,8 @@ import (
 
 // reportHidden reports the annotations that cannot be read, since CloudFormation computes
 // them or what they are in: neither would they count, nor the rights that they ask for.
-// Without the mesh, only those that count then.
+// Without the mesh, only those that count then. Where CloudFormation computes their names,
+// there may be none: that is said, and refuses no template.
 func (t *task) reportHidden(injected bool) {
 	if t.format == FormatTemplate {
 		t.findHidden(t.doc.Task, t.doc.Locate("$"), injected, false)
@@ -20,16 +21,7 @@ func (t *task) reportHidden(injected bool) {
 // findHidden looks below a value, which is computed or not.
 func (t *task) findHidden(n *taskdef.Node, path string, injected, computed bool) {
 	computed = computed || n.IsComputed()
-	report := func(label, at string) {
-		name := strings.TrimPrefix(label, annotation.Prefix)
-		if !injected && name != annotation.Inject && !annotation.OfBroker(name) {
-			return
-		}
-		t.report(codeAnnValue, at, "annotation", label, "value", "known at deployment only", "want", "a docker label or a tag whose value is written out")
-	}
-	if tag, is := n.Get("Key").Text(); is && strings.HasPrefix(tag, annotation.Prefix) && (computed || n.Get("Value").IsComputed()) {
-		report(tag, path)
-	}
+	t.findHiddenTag(n, path, injected, computed)
 	for i, item := range n.Items() {
 		t.findHidden(item, fmt.Sprintf("%s[%d]", path, i), injected, computed)
 	}
@@ -38,10 +30,33 @@ func (t *task) findHidden(n *taskdef.Node, path string, injected, computed bool)
 		if strings.HasPrefix(key, annotation.Prefix) {
 			at = fmt.Sprintf("%s[%q]", path, key)
 			if computed || value.IsComputed() {
-				report(key, at)
+				t.addHidden(key, at, injected)
 				continue
 			}
 		}
+		if key == "DockerLabels" && value.IsComputed() {
+			t.report(codeComputed, at, "what", "what is in dockerLabels", "consequence", "annotations that come with it are not checked")
+		}
 		t.findHidden(value, at, injected, computed)
+	}
+}
+
+// findHiddenTag looks at a value that may be a tag.
+func (t *task) findHiddenTag(n *taskdef.Node, path string, injected, computed bool) {
+	key := n.Get("Key")
+	if key.IsComputed() && n.Get("Value") != nil {
+		t.report(codeComputed, path, "what", "the key of this tag", "consequence", "if it is an annotation, it is not checked")
+		return
+	}
+	if tag, is := key.Text(); is && strings.HasPrefix(tag, annotation.Prefix) && (computed || n.Get("Value").IsComputed()) {
+		t.addHidden(tag, path, injected)
+	}
+}
+
+// addHidden reports an annotation that cannot be read, if it counts.
+func (t *task) addHidden(label, path string, injected bool) {
+	name := strings.TrimPrefix(label, annotation.Prefix)
+	if injected || name == annotation.Inject || annotation.OfBroker(name) {
+		t.report(codeAnnValue, path, "annotation", label, "value", "known at deployment only", "want", "a docker label or a tag whose value is written out")
 	}
 }

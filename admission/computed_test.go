@@ -40,6 +40,21 @@ func TestAnnotationThatCannotBeReadIsRefused(t *testing.T) {
 	}
 }
 
+// They may have the annotation policies, whose rights are then not compared.
+func TestComputedNamesOfAnnotationsAreReported(t *testing.T) {
+	t.Parallel()
+	r := admit(t, template(`"Tags": [{"Key": {"Fn::Sub": "consul.hashicorp.com/policies"}, "Value": "ops"}],`,
+		`"DockerLabels": {"Fn::Transform": {"Name": "AWS::Include", "Parameters": {"Location": "s3://bucket/file"}}}`), nil)
+	for _, want := range []string{
+		"info ADM-COMPUTED $.ContainerDefinitions[0].DockerLabels: what is in dockerLabels is known at deployment only: annotations that come with it are not checked",
+		"info ADM-COMPUTED $.Tags[0]: the key of this tag is known at deployment only: if it is an annotation, it is not checked",
+	} {
+		if !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.String() == want }) {
+			t.Errorf("findings %v, want %s", r.Findings, want)
+		}
+	}
+}
+
 // Without the mesh only the token broker reads annotations.
 func TestComputedAnnotationThatDoesNotCountIsAccepted(t *testing.T) {
 	t.Parallel()
