@@ -62,13 +62,13 @@ func (d *dock) Watch(ctx context.Context, changed func(*compose.Asked)) error {
 	}
 }
 
-// Stop takes a second.
+// Stop takes a time that does not end when the agent looks, whose order would be open then.
 func (d *dock) Stop(ctx context.Context, id string) error {
 	d.mu.Lock()
 	d.stopped = append(d.stopped, id)
 	d.mu.Unlock()
 	select {
-	case <-time.After(time.Second):
+	case <-time.After(1500 * time.Millisecond):
 	case <-ctx.Done():
 		return ctx.Err()
 	}
