@@ -73,9 +73,23 @@ func inertInside(item *ast.ObjectItem, key string) []Ignored {
 		known = append(known, "intentions")
 	}
 	body, ok := item.Val.(*ast.ObjectType)
-	if !ok || len(item.Keys) != 2 { // the usual form; others are rare and legal
+	if !ok {
 		return nil
 	}
+	if len(item.Keys) == 1 { // service { "web" { ... } }, and JSON
+		var found []Ignored
+		for _, labelled := range body.List.Items {
+			if inner, ok := labelled.Val.(*ast.ObjectType); ok && len(labelled.Keys) == 1 {
+				found = append(found, inertAttributes(inner, key, known)...)
+			}
+		}
+		return found
+	}
+	return inertAttributes(body, key, known)
+}
+
+// inertAttributes finds keys of a rule that are not known ones.
+func inertAttributes(body *ast.ObjectType, key string, known []string) []Ignored {
 	var found []Ignored
 	for _, attribute := range body.List.Items {
 		name := keyOf(attribute)

@@ -50,6 +50,19 @@ key_prefix "b" { policy = "read" }
 	}
 }
 
+// A label may also be within the block.
+func TestLintLooksIntoNestedLabels(t *testing.T) {
+	t.Parallel()
+	got, err := LintText("service {\n\"b\" { policy = \"read\"\n intention = \"read\" }\n}\nkey = { \"a\" = { policy = \"read\"\n polcy = \"deny\" } }")
+	want := []Lint{
+		{3, Inert, `intention in service is ignored; did you mean "intentions"?`},
+		{6, Inert, `polcy in key is ignored; did you mean "policy"?`},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
 func TestLintNamesRepeatedArguments(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]int{
