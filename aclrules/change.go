@@ -86,6 +86,9 @@ func (t *Table) raise(c *Change, q Query, e *entry, r Rule, otherwise Verdict) {
 		for _, s := range e.rules {
 			if levelText(s.Rule, q) == "deny" {
 				c.Remove = append(c.Remove, s)
+				for before := s.Rule.Overridden; before != nil; before = before.Overridden {
+					c.Remove = append(c.Remove, Sourced{before, s.Source})
+				}
 				if q.Resource != Intention {
 					continue
 				}
@@ -94,23 +97,51 @@ func (t *Table) raise(c *Change, q Query, e *entry, r Rule, otherwise Verdict) {
 			rest = append(rest, s)
 		}
 	}
+	var left *entry
 	if len(rest) > 0 {
-		left := entry{resource: e.resource, prefix: e.prefix, segment: e.segment, rules: rest}
+		left = &entry{resource: e.resource, prefix: e.prefix, segment: e.segment, rules: rest}
 		left.settle()
 		otherwise = left.verdict(q)
 	}
 	if otherwise == Unknown {
 		otherwise = t.byDefault(q.Resource)
 	}
+	needed := q.Access.needs()
+	r.Level = needed.String()
+	switch {
+	case q.Resource == Intention:
+		r.Level, r.Intentions = t.serviceLevel(r), needed.String()
+	case q.Resource == Service && losesIntentions(e, left):
+		r.Intentions = e.grantsIntentions.String()
+		if otherwise == Allowed {
+			r.Level, otherwise = t.levelLeft(left, r.Segment), Unknown
+		}
+	}
 	if otherwise == Allowed {
 		return
 	}
-	needed := q.Access.needs()
-	r.Level = needed.String()
-	if q.Resource == Intention {
-		r.Level, r.Intentions = t.serviceLevel(r), needed.String()
-	}
 	c.Add = strings.TrimPrefix(c.Add+"\n"+r.HCL(), "\n")
+}
+
+// losesIntentions reports whether what an entry states of intentions is not in what is left
+// of it. Both may be nil.
+func losesIntentions(e, left *entry) bool {
+	if e == nil || e.intentions < 0 {
+		return false
+	}
+	return left == nil || left.intentions < 0 || left.grantsIntentions != e.grantsIntentions
+}
+
+// levelLeft is the level of a service by what is left of its entry, which may be nil, by
+// the longest prefix or by the default policy, which allows.
+func (t *Table) levelLeft(left *entry, service string) string {
+	if left == nil {
+		left = t.of(Service).longest(service)
+	}
+	if left == nil {
+		return LevelWrite.String()
+	}
+	return left.grants.String()
 }
 
 // serviceLevel is the level for services that a rule about intentions has to

@@ -71,7 +71,7 @@ func Parse(text string) (*ParsedPolicy, error) {
 	}
 	p, at := &ParsedPolicy{}, linesOf(file)
 	for _, s := range doc.scalars() {
-		p.add(&Rule{Resource: s.resource, Level: s.level, Line: last(at[keyPlace{string(s.resource), 1}])})
+		p.add(&Rule{Resource: s.resource, Level: s.level, Line: last(at[keyPlace{string(s.resource), 1}]), Overridden: overridden(file, s.resource)})
 	}
 	for _, l := range doc.lists() {
 		lines := at[keyPlace{l.key(), 2}]
@@ -206,6 +206,19 @@ func linesOf(file *ast.File) map[keyPlace][]int {
 		at[p] = append(at[p], item.Pos().Line)
 	}
 	return at
+}
+
+// overridden is the last rule but one about a scalar: the decoder returns the last alone.
+func overridden(file *ast.File, of Resource) *Rule {
+	list, _ := file.Node.(*ast.ObjectList)
+	var before, rule *Rule
+	for _, item := range list.Items {
+		if value, is := item.Val.(*ast.LiteralType); is && strings.EqualFold(keyOf(item), string(of)) {
+			level, _ := value.Token.Value().(string)
+			before, rule = rule, &Rule{Resource: of, Level: level, Line: item.Pos().Line, Overridden: rule}
+		}
+	}
+	return before
 }
 
 func last(lines []int) int { return nth(lines, len(lines)-1, len(lines)) }

@@ -24,7 +24,7 @@ func TestParse(t *testing.T) {
 		"letter case of levels stays": {`operator = "WRITE"`,
 			[]*Rule{{Resource: Operator, Level: "WRITE", Line: 1}}},
 		"the last of a scalar": {"acl = \"read\"\nacl = \"deny\"",
-			[]*Rule{{Resource: ACL, Level: "deny", Line: 2}}},
+			[]*Rule{{Resource: ACL, Level: "deny", Line: 2, Overridden: &Rule{Resource: ACL, Level: "read", Line: 1}}}},
 		"an empty scalar": {`mesh = ""`, nil},
 		"repeated segments stay": {"node \"a\" { policy = \"read\" }\nnode \"a\" { policy = \"deny\" }",
 			[]*Rule{{Resource: Node, Segment: "a", Level: "read", Line: 1}, {Resource: Node, Segment: "a", Level: "deny", Line: 2}}},

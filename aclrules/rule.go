@@ -98,6 +98,9 @@ type Rule struct {
 	// Line is where the rule begins in the policy's text, from 1; 0 when unknown,
 	// as in JSON.
 	Line int
+	// Overridden is the rule about the same scalar before this one in the policy, which
+	// would count without it; nil for none.
+	Overridden *Rule
 }
 
 // Subject is the rule without its level, as the language writes it:

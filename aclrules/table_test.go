@@ -237,10 +237,45 @@ func TestChangeTurnsTheAnswer(t *testing.T) {
 		}
 		lines := strings.Split(x.Change.Add, "\n")
 		for i := range lines {
-			if x.Change.Add != "" && x.Verdict == Denied && after(strings.Join(slices.Delete(slices.Clone(lines), i, i+1), "\n")) == Allowed {
+			keeps := q.Resource == Service && strings.Contains(lines[i], "intentions")
+			if x.Change.Add != "" && x.Verdict == Denied && !keeps && after(strings.Join(slices.Delete(slices.Clone(lines), i, i+1), "\n")) == Allowed {
 				t.Fatalf("%s, default %s: adding %q is needless after removing %v:\n%s", q, o.Default, lines[i], x.Change.Remove, texts(rules))
 			}
 		}
+	}
+}
+
+// A rule that is removed takes what it states of intentions with it.
+func TestChangeKeepsIntentions(t *testing.T) {
+	t.Parallel()
+	const mixed = `service "a" { policy = "deny" intentions = "write" } `
+	for text, want := range map[string]string{
+		mixed: `service "a" { policy = "write" intentions = "write" }`,
+		mixed + `service_prefix "" { policy = "write" }`:                                             `service "a" { policy = "write" intentions = "write" }`,
+		mixed + `service "a" { policy = "write" }`:                                                   `service "a" { policy = "write" intentions = "write" }`,
+		mixed + `service "a" { policy = "write" intentions = "write" }`:                              "",
+		`service "a" { policy = "deny" intentions = "deny" } service_prefix "" { policy = "write" }`: `service "a" { policy = "write" intentions = "deny" }`,
+	} {
+		if c := Merge(pool(t, text), Options{Default: Denied}).Explain(query(t, "service:a write")).Change; len(c.Remove) != 1 || c.Add != want {
+			t.Errorf("%s: got %+v, want to add %q", text, c, want)
+		}
+	}
+	read := Merge(pool(t, mixed+`service_prefix "" { policy = "write" }`), Options{Default: Denied}).Explain(query(t, "service:a read")).Change
+	if want := `service "a" { policy = "write" intentions = "write" }`; read.Add != want {
+		t.Errorf("got %q, want %q", read.Add, want)
+	}
+}
+
+// A scalar counts again when a later one of the same policy is removed.
+func TestChangeRemovesARepeatedScalar(t *testing.T) {
+	t.Parallel()
+	c := Merge(pool(t, "operator = \"write\"\nOperator = \"deny\"\noperator = \"deny\""), Options{Default: Denied}).Explain(query(t, "operator read")).Change
+	var got []string
+	for _, s := range c.Remove {
+		got = append(got, fmt.Sprintf("%d %s", s.Rule.Line, s.Rule.Level))
+	}
+	if want := []string{"3 deny", "2 deny", "1 write"}; !slices.Equal(got, want) || c.Add != `operator = "read"` {
+		t.Errorf("removes %q, want %q, adds %q", got, want, c.Add)
 	}
 }
 
@@ -253,7 +288,7 @@ func TestChangeIsTheSmallest(t *testing.T) {
 		`service "a" { policy = "deny" } service_prefix "" { policy = "read" }`:                                                `1 service "a" { policy = "write" }`,
 		`service "a" { policy = "read" }`:                                                                                      `0 service "a" { policy = "write" }`,
 		`service_prefix "a" { policy = "deny" }`:                                                                               `0 service "a" { policy = "write" }`,
-		`service "a" { policy = "deny" intentions = "write" } service "a" { policy = "deny" } service "b" { policy = "deny" }`: `2 service "a" { policy = "write" }`,
+		`service "a" { policy = "deny" intentions = "write" } service "a" { policy = "deny" } service "b" { policy = "deny" }`: `2 service "a" { policy = "write" intentions = "write" }`,
 	} {
 		c := Merge(pool(t, text), Options{Default: Denied}).Explain(query(t, "service:a write")).Change
 		if got := fmt.Sprintf("%d %s", len(c.Remove), c.Add); got != want {
