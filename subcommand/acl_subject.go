@@ -154,12 +154,18 @@ func (s *aclSubject) report(ctx context.Context, inv *cli.Invocation) (*aclrules
 // subject is what the flags name.
 func (s *aclSubject) subject() (aclrules.Subject, error) {
 	subject := aclrules.Subject{Token: s.accessor, Self: s.tokenFile != "" || s.shown()}
+	var errs []error
 	for _, file := range s.policyFiles {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return subject, exit.Usagef("-policy-file: %w", err)
+			errs = append(errs, fmt.Errorf("-policy-file: %w", err))
+		} else if _, err = aclrules.Parse(string(text)); err != nil {
+			errs = append(errs, fmt.Errorf("-policy-file %s: %w", file, err))
 		}
 		subject.Policies = append(subject.Policies, aclrules.Policy{Name: file, Rules: string(text)})
+	}
+	if err := errors.Join(errs...); err != nil {
+		return subject, &exit.UsageError{Err: err}
 	}
 	if s.login.Method != "" {
 		login := s.login

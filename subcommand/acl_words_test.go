@@ -124,8 +124,7 @@ func aclOffline(t *testing.T, w *aclWorld) {
 		{"can -policy-file @mine.hcl acl read", reply{"deny     acl read  " + byNoRule + "\n", "", 2}},
 		{"can -policy-file @mine.hcl -default-policy allow operator write", reply{"allow    operator write  no rule applies: the default policy is allow\n", "", 0}},
 		{"can -policy-file @mine.hcl -policy-file @broken.hcl key:app/a read", reply{
-			"unknown  key:app/a read  rules that could not be read may decide otherwise; so far key_prefix \"app/\" = read, policy \"@mine.hcl\" line 2\n",
-			"could not be read:\n  policy \"@broken.hcl\": line 1: key \"a\": policy \"all\": want deny, read, list or write\n", 3}},
+			"", "consul-ecs acl: -policy-file @broken.hcl: line 1: key \"a\": policy \"all\": want deny, read, list or write\n", 1}},
 	} {
 		w.want(t, asked{address: nowhere, args: c.args}, c.want)
 	}
