@@ -178,7 +178,7 @@ func permitsExample(t *testing.T, w *admitWorld) {
 	token := w.token(t, `service "web" { policy = "write" }`)
 	admitCase{webTask("upstreams", "api:1234"), []string{"-token-file", token}, 2, []string{"ACL-DENIED", "ACL-DENIED"}, []string{
 		"does not allow service:web-sidecar-proxy write, needed to register the proxy of the Connect service web: ",
-		`(add service "web-sidecar-proxy" { policy = "write" })`, `(add service "api" { policy = "read" })`,
+		`(add service "web-sidecar-proxy" { policy = "write" }; a deny that was not read outranks it)`, `(add service "api" { policy = "read" }; a deny that was not read outranks it)`,
 	}}.run(t, w)
 	_, stdout, _ := callAdmit(webTask("upstreams", "api:1234"), "-config", admitMesh(t), "-consul-addr", w.HTTPAddr, "-token-file", token, "-output", "report", "-")
 	var report admitReport

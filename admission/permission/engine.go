@@ -102,21 +102,23 @@ func (a answered) why() string {
 }
 
 // policy is the smallest text that grants what is denied, after rules that no text
-// outranks are removed.
-func (a answered) policy(q admission.Requirement) (text string, remove []string) {
+// outranks are removed. Sure is false where rules that were not read may be among these.
+func (a answered) policy(q admission.Requirement) (text string, remove []string, sure bool) {
 	subject := func(prefix bool) string { return aclrules.SubjectText(q.Resource, prefix, q.Segment) + " = " }
 	switch {
 	case a.Decision == aclrules.Disagree:
-		return "", nil // more rules do not help
-	case a.report == nil, q.Below && !strings.HasPrefix(a.Rule, subject(false)) && a.Rule != subject(true)+"deny":
-		return q.HCL(), nil
+		return "", nil, true // more rules do not help
+	case a.report == nil:
+		return q.HCL(), nil, false
+	case q.Below && !strings.HasPrefix(a.Rule, subject(false)) && a.Rule != subject(true)+"deny":
+		return q.HCL(), nil, true
 	}
 	change := a.report.Explained(a.Answer).Change
 	if change.Add == "" && len(change.Remove) == 0 { // rules that could not be read may stand in its way
-		return q.HCL(), nil
+		return q.HCL(), nil, false
 	}
 	for _, p := range change.Remove {
 		remove = append(remove, p.Rule+" of "+p.Source)
 	}
-	return change.Add, remove
+	return change.Add, remove, true
 }

@@ -230,8 +230,13 @@ func (k check) answer(q admission.Requirement, a answered) {
 	case a.Decision == aclrules.Disagree && a.Server == aclrules.Allowed.String():
 		k.add(codeDisagree, q.Path, "query", query, "why", a.why())
 	default:
-		full.Policy, full.Remove = a.policy(q)
-		k.add(codeDenied, q.Path, "query", query, "reason", q.Reason, "why", a.why(), "fix", full.fix())
+		var sure bool
+		full.Policy, full.Remove, sure = a.policy(q)
+		fix := full.fix()
+		if !sure {
+			fix += "; a deny that was not read outranks it"
+		}
+		k.add(codeDenied, q.Path, "query", query, "reason", q.Reason, "why", a.why(), "fix", fix)
 	}
 	k.found.Answers = append(k.found.Answers, full)
 }
