@@ -124,7 +124,7 @@ func TestController(t *testing.T) {
 		t.Errorf("%q leads after the end", got)
 	}
 	text := readLog(t, log)
-	for line, want := range map[string]int{"configuration has no effect": 0, "Successfully configured the anonymous token": 1, "token deleted successfully": 1, "deregistered a dead task's service": 2} {
+	for line, want := range map[string]int{"configuration warning": 0, "Successfully configured the anonymous token": 1, "token deleted successfully": 1, "deregistered a dead task's service": 2} {
 		if got := strings.Count(text, line); got != want {
 			t.Errorf("%d lines %q, want %d, in\n%s", got, line, want, text)
 		}

@@ -191,7 +191,7 @@ func readConfig(inv *cli.Invocation) (*config.Config, access, error) {
 
 func logWarnings(log hclog.Logger, warnings []config.Finding) {
 	for _, w := range warnings {
-		log.Warn("configuration has no effect", logkey.Path, w.Path, logkey.Reason, w.Message)
+		log.Warn("configuration warning", logkey.Path, w.Path, logkey.Reason, w.Message)
 	}
 }
 
