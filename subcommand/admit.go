@@ -288,10 +288,15 @@ func printJSON(w io.Writer, v any) error {
 func listAdmission(w io.Writer) error {
 	mutators, validators := admission.Steps()
 	_, err := fmt.Fprintf(w, "%s | %s\n", strings.Join(mutators, " "), strings.Join(validators, " "))
-	for _, c := range slices.Concat(admission.Codes(), admission.TokenCodes(), permission.Codes(), permission.RoleCodes()) {
+	for _, c := range admitCodes() {
 		if err == nil {
 			_, err = fmt.Fprintf(w, "%-16s %-8s %s\n", c.Code, c.Severity, c.Text)
 		}
 	}
 	return err
+}
+
+// admitCodes are the codes of findings, but for those of AWS's rules.
+func admitCodes() []admission.Code {
+	return slices.Concat(admission.Codes(), admission.TokenCodes(), permission.Codes(), permission.RoleCodes())
 }

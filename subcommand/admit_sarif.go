@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/meshtask/consul-ecs/admission"
-	"github.com/meshtask/consul-ecs/admission/permission"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -107,7 +106,7 @@ func sarifOf(r *admission.Result, file, version string, strict bool) sarifLog {
 
 // describeRule is the text of a finding's rule; the finding's own for one that has none.
 func describeRule(f admission.Finding) string {
-	for _, c := range slices.Concat(admission.Codes(), admission.TokenCodes(), permission.Codes(), permission.RoleCodes()) {
+	for _, c := range admitCodes() {
 		if c.Code == f.Code {
 			return c.Text
 		}

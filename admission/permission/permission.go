@@ -104,8 +104,9 @@ func Undetermined(r *admission.Result, strict bool) bool {
 	return r.Rejected(strict) && !(&admission.Result{Findings: rest}).Rejected(strict)
 }
 
+// add adds a finding that has a code of Codes or RoleCodes.
 func add(r *admission.Result, code, path string, pairs ...any) {
-	codes := Codes()
+	codes := slices.Concat(Codes(), RoleCodes())
 	at := slices.IndexFunc(codes, func(c admission.Code) bool { return c.Code == code })
 	r.Add(codes[at].Finding(path, pairs...))
 }

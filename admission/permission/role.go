@@ -47,7 +47,7 @@ const (
 	codeSharedUnknown = "ADM-IAM-SHARED-UNKNOWN"
 	codeTag           = "ADM-IAM-TAG"
 	codeTrust         = "ADM-IAM-TRUST"
-	codeRoleUnknown       = "ADM-IAM-UNKNOWN"
+	codeRoleUnknown   = "ADM-IAM-UNKNOWN"
 )
 
 // ecsTasks is the service that starts tasks in the name of their roles.
@@ -68,9 +68,7 @@ func RoleCodes() []admission.Code {
 }
 
 func addRole(r *admission.Result, code string, pairs ...any) {
-	codes := RoleCodes()
-	at := slices.IndexFunc(codes, func(c admission.Code) bool { return c.Code == code })
-	r.Add(codes[at].Finding(r.After.Locate("$.taskRoleArn"), pairs...))
+	add(r, code, r.After.Locate("$.taskRoleArn"), pairs...)
 }
 
 // Check adds findings about the role of an admitted task that logs in to Consul. The
