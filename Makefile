@@ -55,7 +55,8 @@ chaos: build ## Run N (20) random schedules of faults, FOR (60s) each, from SEED
 	bin/localecs run -chaos $(or $(SEED),random) -for $(or $(FOR),60s) -runs $(or $(N),20) $(if $(ORDER),-stop-order $(ORDER)) examples/chaos
 
 .PHONY: check
-check: tools ## Look for mistakes without running anything: vet, staticcheck
+check: tools ## Look for mistakes without running anything: gofmt, vet, staticcheck
+	@files=$$("$$($(GO) env GOROOT)/bin/gofmt" -l *.go */) && test -z "$$files" || { echo "make: run gofmt -w on:" $$files >&2; exit 1; }
 	$(GO) vet ./...
 	$(GO) vet -C tools/aclcompare ./...
 	$(GO) vet -C terraform ./...
