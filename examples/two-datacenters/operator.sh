@@ -2,7 +2,8 @@
 # exports stock to dc1. It ends when stock is healthy.
 dc2=-http-addr=http://dc2.datacenters.local:8500
 until token=$(consul peering generate-token $dc2 -name=dc1); do sleep 0.2; done
-consul peering establish -name=dc2 -peering-token="$token"
+# Refused until the server of dc2 has its certificate, which it requests again up to a minute later.
+until consul peering establish -name=dc2 -peering-token="$token"; do sleep 1; done
 consul config write $dc2 - <<'END'
 Kind = "exported-services"
 Name = "default"
