@@ -251,7 +251,7 @@ func TestOOM(t *testing.T) {
 
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, helper("a", "run", "500ms", "3"), deaf("b", 2)).await("a")
+	s := play(t, nil, helper("a", "run", "500ms", "3"), deaf("b", 5)).await("a")
 	s.until("RUNNING", running)
 	if err := s.Interrupt(); err != nil {
 		t.Fatal(err)
@@ -268,7 +268,7 @@ func TestInterrupt(t *testing.T) {
 	if len(times(s.log("a"), "SIGTERM")) != 1 || s.code("a") != 3 || s.code("b") != 137 || v.StopCode != "SpotInterruption" {
 		t.Errorf("a exited %d, b %d, %s", s.code("a"), s.code("b"), v.StopCode)
 	}
-	between(t, "b's end", s.container("b").FinishedAt.Sub(v.StoppingAt), 2*time.Second, 2*time.Second)
+	between(t, "b's end", s.container("b").FinishedAt.Sub(v.StoppingAt), 5*time.Second, 5*time.Second)
 }
 
 // greeting is what a task receives at an address before it is late.

@@ -41,13 +41,13 @@ func checkPace(t *testing.T, events []event) {
 	t.Helper()
 	first := moment(t, events, "consul-ecs-mesh-init", "RUNNING", "task ")
 	serves := moment(t, events, "", "in traffic", "task ")
-	if d := serves.Sub(first); d < 8*time.Second || d > 30*time.Second {
-		t.Errorf("in traffic %s after the first container, want 8 to 30 s", d)
+	if d := serves.Sub(first); d < 8*time.Second || d > time.Minute {
+		t.Errorf("in traffic %s after the first container, want 8 to 60 s", d)
 	}
 	asked := moment(t, events, "", "asked to stop", "asked to stop")
 	stopped := moment(t, events, "", "STOPPED (UserInitiated", "asked to stop")
-	if d := stopped.Sub(asked); d > 12*time.Second {
-		t.Errorf("stopped %s after it was asked to, want at most 12 s", d)
+	if d := stopped.Sub(asked); d > 25*time.Second {
+		t.Errorf("stopped %s after it was asked to, want less than the default stopTimeout of 30 s", d)
 	}
 	critical := moment(t, events, "", "Consul ECS health check synced (api): critical", "asked to stop")
 	ended := moment(t, events, "api", "STOPPED", "asked to stop")

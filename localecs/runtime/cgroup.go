@@ -20,8 +20,8 @@ import (
 const prefix = "localecs-"
 
 // closeTimeout bounds the wait for the kernel to let a group go whose last
-// process is dead. It takes milliseconds.
-const closeTimeout = time.Second
+// process is dead. It takes milliseconds, or seconds on a busy machine.
+const closeTimeout = 10 * time.Second
 
 // Root is where all groups of one simulator are.
 type Root struct {
