@@ -22,14 +22,14 @@ func Excuses(s Schedule, w World, rules []Rule) []Excuse {
 	var all []Excuse
 	for _, dependent := range []bool{false, true} {
 		for _, e := range s.Events {
-			task, on := e.Target(w, s)
+			task, on := e.target(w, s)
 			for _, r := range rules {
 				if r.UntilUpdated != dependent || !r.about(e, task, w) || r.On != "" && r.On != on || e.For < r.Longer || !r.together(e, s, w) {
 					continue
 				}
 				excuse := r.excuse(e)
 				if dependent {
-					if by := after(all, e.At, excuse.To, UpdateBound, delaysUpdates(w, excuse.Task)); by > excuse.To && by != Forever {
+					if by := after(all, e.At, excuse.To, updateBound, delaysUpdates(w, excuse.Task)); by > excuse.To && by != forever {
 						excuse.To = by + connecting // by then its network may be gone
 					}
 				}
@@ -48,7 +48,7 @@ func (r Rule) about(e Event, task Task, w World) bool {
 	case r.At == "":
 		return true
 	case r.At == Entry:
-		between := e.Fault != nil && e.Fault.Partition != nil && e.Fault.Partition.From == w.Entry()
+		between := e.Fault != nil && e.Fault.Partition != nil && e.Fault.Partition.From == w.entry()
 		return task.Entry || between
 	}
 	return !task.Entry
@@ -60,10 +60,10 @@ func (r Rule) together(e Event, s Schedule, w World) bool {
 		return false
 	}
 	return r.With == "" || slices.ContainsFunc(s.Events, func(o Event) bool {
-		_, on := o.Target(w, s)
+		_, on := o.target(w, s)
 		dies := o.Kind() == "kill" || o.Kind() == "oom"
-		it := on == string(r.With) || r.With == Agent && on == AgentContainer
-		return dies && it && slices.Equal(o.Tasks(), e.Tasks()) && (o.At-e.At).Abs() <= checkTTL
+		it := on == string(r.With) || r.With == Agent && on == agentContainer
+		return dies && it && slices.Equal(o.tasks(), e.tasks()) && (o.At-e.At).Abs() <= checkTTL
 	})
 }
 
@@ -77,13 +77,13 @@ const (
 // silent reports whether an agent may not answer a server that starts again at the end
 // of down: it cannot, or its task has ended and the server does not know.
 func silent(e, down Event, s Schedule, w World) bool {
-	_, on := e.Target(w, s)
+	_, on := e.target(w, s)
 	started, still := e.At <= down.End()+leading, e.End() >= down.End()
 	switch e.Kind() {
 	case "partition":
-		return started && still && on != AnotherTask
+		return started && still && on != anotherTask
 	case "freeze", "slow":
-		return started && still && (on == string(Agent) || on == AgentContainer)
+		return started && still && (on == string(Agent) || on == agentContainer)
 	case "kill", "oom", "stop", "spot":
 		return started && e.At >= down.At-leaving && on != string(HealthSync)
 	}
@@ -92,7 +92,7 @@ func silent(e, down Event, s Schedule, w World) bool {
 
 func (r Rule) excuse(e Event) Excuse {
 	x := Excuse{What: r.What, From: e.At, To: e.End() + r.Late, Rule: r}
-	if names := e.Tasks(); len(names) > 0 && !r.AllTasks {
+	if names := e.tasks(); len(names) > 0 && !r.AllTasks {
 		x.Task = names[0]
 	}
 	if r.Alone {
@@ -102,7 +102,7 @@ func (r Rule) excuse(e Event) Excuse {
 		x.To = e.At + r.AtMost
 	}
 	if r.Forever {
-		x.To = Forever
+		x.To = forever
 	}
 	return x
 }
@@ -115,21 +115,21 @@ func updatedBy(all []Excuse, w World, at, bound time.Duration, task string) time
 // delaysUpdates selects the excuses that delay the updates about a task to its callers.
 func delaysUpdates(w World, task string) func(Excuse) bool {
 	return func(e Excuse) bool {
-		return e.What == UpdatesLate && (e.Task == "" || e.Task == task || e.Task == w.Entry())
+		return e.What == UpdatesLate && (e.Task == "" || e.Task == task || e.Task == w.entry())
 	}
 }
 
 // after returns when something that is due at by has happened at the latest: bound
 // after each excuse that it meets since at.
 func after(all []Excuse, at, by, bound time.Duration, counts func(Excuse) bool) time.Duration {
-	for again := true; again && by != Forever; {
+	for again := true; again && by != forever; {
 		again = false
 		for _, e := range all {
 			if !counts(e) || e.From > by || e.To < at {
 				continue
 			}
-			if e.To == Forever {
-				return Forever
+			if e.To == forever {
+				return forever
 			}
 			if e.To+bound > by {
 				by, again = e.To+bound, true

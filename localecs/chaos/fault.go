@@ -163,8 +163,8 @@ func (f Fault) Tasks() []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 
-// Kind returns the name of the kind that is set, as in a scenario file; empty for none.
-func (f Fault) Kind() string {
+// kind returns the name of the kind that is set, as in a scenario file; empty for none.
+func (f Fault) kind() string {
 	for _, k := range f.kinds() {
 		if k.set {
 			return k.name
@@ -194,8 +194,8 @@ func (f Fault) Process() *Process {
 	return cmp.Or(f.OOM, f.Freeze, f.Slow)
 }
 
-// Momentary reports whether the fault has no duration.
-func (f Fault) Momentary() bool { return f.Kill != nil || f.OOM != nil || f.Spot != nil }
+// momentary reports whether the fault has no duration.
+func (f Fault) momentary() bool { return f.Kill != nil || f.OOM != nil || f.Spot != nil }
 
 // String describes the fault in a line, without its times.
 func (f Fault) String() string {

@@ -41,7 +41,7 @@ func Generate(dice Dice, length time.Duration, w World) Schedule {
 			}
 			next := g.made
 			next.Events = append(slices.Clone(next.Events), e)
-			if next.Sound(w) {
+			if next.sound(w) {
 				g.made = next
 				break
 			}

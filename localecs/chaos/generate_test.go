@@ -26,7 +26,7 @@ func TestSchedulesAreSoundAndPossible(t *testing.T) {
 	schedules, kinds, events := testkit.Share(300), map[string]int{}, 0
 	for seed := range uint64(schedules) {
 		s := Generate(dice(seed), time.Minute, hello())
-		if !s.Sound(hello()) {
+		if !s.sound(hello()) {
 			t.Fatalf("seed %d is not sound:\n%s", seed, s)
 		}
 		w := Setting{Containers: map[string][]string{}}
@@ -113,7 +113,7 @@ func TestSound(t *testing.T) {
 		"deaf":                             {[]Event{{At: s, For: 3 * s, Unhealthy: "api-1"}, stop(4*s, "api-1")}, false},
 		"hears":                            {[]Event{{At: s, For: 3 * s, Unhealthy: "api-1"}, stop(6*s, "api-1")}, true},
 	} {
-		if got := (Schedule{For: 2 * time.Minute, Events: c.events}).Sound(hello()); got != c.want {
+		if got := (Schedule{For: 2 * time.Minute, Events: c.events}).sound(hello()); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -155,16 +155,16 @@ func TestTarget(t *testing.T) {
 		task, on string
 	}{
 		{killed(0, "api-1", "consul-client", "consul"), "api-1", "agent"},
-		{killed(0, "api-1", "consul-client", ""), "api-1", AgentContainer},
+		{killed(0, "api-1", "consul-client", ""), "api-1", agentContainer},
 		{killed(0, "web", "web", ""), "web", "application"},
-		{Event{Fault: &Fault{OOM: &Process{Task: "api-1", Container: "consul-client"}}}, "api-1", AgentContainer},
+		{Event{Fault: &Fault{OOM: &Process{Task: "api-1", Container: "consul-client"}}}, "api-1", agentContainer},
 		{Event{Fault: &Fault{Partition: &Partition{Task: "api-1", From: Server}}}, "api-1", "server"},
-		{Event{Fault: &Fault{Partition: &Partition{Task: "api-1", From: "web"}}}, "api-1", AnotherTask},
+		{Event{Fault: &Fault{Partition: &Partition{Task: "api-1", From: "web"}}}, "api-1", anotherTask},
 		{Event{Fault: &Fault{Server: Down}}, "", "down"},
 		{Event{Fault: &Fault{Endpoint: &Endpoint{Name: Metadata, Task: "web", Cut: true}}}, "web", "metadata"},
 		{Event{Stop: "api-2"}, "api-2", ""},
 	} {
-		if task, on := c.event.Target(hello(), Schedule{}); task.Name != c.task || on != c.on {
+		if task, on := c.event.target(hello(), Schedule{}); task.Name != c.task || on != c.on {
 			t.Errorf("%s: %s of %q", c.event, on, task.Name)
 		}
 	}

@@ -82,7 +82,7 @@ func (j *judge) report(invariant, task string, at time.Duration, format string, 
 // updatedBy is when callers are notified at the latest, on this machine.
 func (j *judge) updatedBy(at, bound time.Duration, task string) time.Duration {
 	by := updatedBy(j.excuses, j.world, at, bound, task)
-	if by == Forever {
+	if by == forever {
 		return by
 	}
 	return by + j.seen.slack(at, by)
@@ -97,7 +97,7 @@ func (j *judge) requests() {
 		}
 		slack := j.seen.slack(r.Start, r.End)
 		if e, ok := excused(j.excuses, RequestFails, "", r.Start-slack, r.End); ok {
-			j.excused[e.Rule.Name()]++
+			j.excused[e.Rule.name()]++
 			continue
 		}
 		if j.unaware(r) {
@@ -113,11 +113,11 @@ func (j *judge) requests() {
 // until its application has stopped.
 func (j *judge) unaware(r Request) bool {
 	for _, l := range j.seen.Tasks {
-		if l.Term == Never || j.silent(l)-UpdateBound-j.seen.slack(r.Start, r.End) > r.End {
+		if l.Term == Never || j.silent(l)-updateBound-j.seen.slack(r.Start, r.End) > r.End {
 			continue
 		}
-		late := updatedBy(j.excuses, j.world, l.Term, UpdateBound, l.Task) > l.Term+UpdateBound
-		if late && r.Start-connecting <= j.updatedBy(l.Term, UpdateBound, l.Task) {
+		late := updatedBy(j.excuses, j.world, l.Term, updateBound, l.Task) > l.Term+updateBound
+		if late && r.Start-connecting <= j.updatedBy(l.Term, updateBound, l.Task) {
 			return true
 		}
 	}
@@ -170,7 +170,7 @@ func (j *judge) unable(l Life) {
 		if u.from >= l.Term {
 			continue // that is for latched
 		}
-		by := j.updatedBy(u.from, HealthBound, l.Task)
+		by := j.updatedBy(u.from, healthBound, l.Task)
 		for _, in := range j.seen.inTraffic(l.Task) {
 			if from := max(in.from, by); from < min(in.to, u.to, l.Term, j.seen.Ended) && in.to > u.from {
 				j.report(NoneUnable, l.Task, from, "%s at %.2fs, and Consul sends it traffic until %s", u.why, u.from.Seconds(), moment(in.to))
@@ -184,7 +184,7 @@ func (j *judge) latched(l Life) {
 	if l.Term == Never {
 		return
 	}
-	by := j.updatedBy(l.Term, HealthBound, l.Task)
+	by := j.updatedBy(l.Term, healthBound, l.Task)
 	for _, in := range j.seen.inTraffic(l.Task) {
 		if from := max(in.from, by); from < min(in.to, j.seen.Ended) {
 			j.report(Latched, l.Task, from, "it was asked to stop at %.2fs, and Consul sends it traffic from %.2fs until %s", l.Term.Seconds(), in.from.Seconds(), moment(in.to))
@@ -197,14 +197,14 @@ func (j *judge) latched(l Life) {
 func (j *judge) serves(l Life) {
 	in := j.seen.inTraffic(l.Task)
 	late := func(e Excuse) bool {
-		return (e.What == StartsLate || e.What == UpdatesLate || e.What == OutOfTraffic) && (e.Task == "" || e.Task == l.Task || e.Task == j.world.Entry())
+		return (e.What == StartsLate || e.What == UpdatesLate || e.What == OutOfTraffic) && (e.Task == "" || e.Task == l.Task || e.Task == j.world.entry())
 	}
-	by := after(j.excuses, l.Started, l.Started+ServeBound, ServeBound, late)
-	if by != Forever {
+	by := after(j.excuses, l.Started, l.Started+serveBound, serveBound, late)
+	if by != forever {
 		by += j.seen.slack(l.Started, by)
 	}
 	end := min(l.Term, j.seen.Healed)
-	if first := append(in, interval{Forever, Forever})[0].from; first > by && by < end {
+	if first := append(in, interval{forever, forever})[0].from; first > by && by < end {
 		j.report(Serves, l.Task, by, "started at %.2fs, it is in traffic at %s", l.Started.Seconds(), moment(first))
 		return
 	}
@@ -223,12 +223,12 @@ func (j *judge) left(l Life) {
 		// The stop timeout bounds the attempts to log out and to leave.
 		reachable, away := j.reachable(l)
 		by := max(l.Stopped, reachable)
-		if by != Forever {
+		if by != forever {
 			by += Bound(left.What) + j.seen.slack(l.Term, l.Stopped)
 		}
 		_, ok := excused(j.excuses, left.What, l.Task, 0, l.Stopped)
 		ok = ok || (left.What == ServiceToken || left.What == ClientToken) && j.unanswered(l)
-		ok = ok || left.What == AgentFails && (away || j.leaveLost(l)) || reachable > l.Term+LogOutBound
+		ok = ok || left.What == AgentFails && (away || j.leaveLost(l)) || reachable > l.Term+logOutBound
 		if left.Gone <= by || ok || j.seen.Ended < by {
 			continue
 		}
@@ -246,13 +246,13 @@ func (j *judge) leaveLost(l Life) bool {
 // unanswered reports whether a login of the task may have had no answer: those at
 // its start, and of an agent that was started again.
 func (j *judge) unanswered(l Life) bool {
-	logins := []interval{{l.Started, l.Started + ServeBound}}
+	logins := []interval{{l.Started, l.Started + serveBound}}
 	if in := j.seen.inTraffic(l.Task); len(in) > 0 {
 		logins[0].to = min(logins[0].to, in[0].from)
 	}
 	for _, e := range j.excuses {
 		if e.What == AgentFails && e.Task == l.Task {
-			logins = append(logins, interval{e.From, e.From + ServeBound})
+			logins = append(logins, interval{e.From, e.From + serveBound})
 		}
 	}
 	return slices.ContainsFunc(logins, func(s interval) bool {
@@ -283,7 +283,7 @@ func gone(at time.Duration) string {
 
 // moment returns a time as text.
 func moment(at time.Duration) string {
-	if at == Forever {
+	if at == forever {
 		return "the end"
 	}
 	return fmt.Sprintf("%.2fs", at.Seconds())

@@ -37,7 +37,7 @@ type Life struct {
 }
 
 // Never is a time that has not come.
-const Never = Forever
+const Never = forever
 
 // Turn is a change of the traffic to a task.
 type Turn struct {
@@ -95,7 +95,7 @@ func (o Observed) inTraffic(task string) []interval {
 		case t.Task != task || t.In == in:
 			continue
 		case t.In:
-			spans = append(spans, interval{t.At, Forever})
+			spans = append(spans, interval{t.At, forever})
 		default:
 			spans[len(spans)-1].to = t.At
 		}
@@ -114,7 +114,7 @@ func (o Observed) unable(task string) []inability {
 		case s.Task != task:
 		case s.Unable && !open:
 			since[s.Container] = len(all)
-			all = append(all, inability{interval{s.At, Forever}, s.Container, s.Container + " " + s.Why})
+			all = append(all, inability{interval{s.At, forever}, s.Container, s.Container + " " + s.Why})
 		case !s.Unable && open:
 			all[i].to = s.At
 			delete(since, s.Container)

@@ -45,7 +45,7 @@ func (f Fault) problems(w Setting) []string {
 	if w.NoLinks && (f.Partition != nil || f.Link != nil) {
 		add(".%s: tasks share the host's network: it takes awsvpc networking", kind)
 	}
-	if f.For > 0 && f.Momentary() {
+	if f.For > 0 && f.momentary() {
 		add(".for: %s is over in a moment", kind)
 	}
 	for _, name := range f.Tasks() {

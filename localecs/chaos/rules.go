@@ -40,15 +40,15 @@ const (
 
 // Bounds of what costs nothing.
 const (
-	// UpdateBound is how long callers may go on calling an instance that cannot
+	// updateBound is how long callers may go on calling an instance that cannot
 	// answer: the promise of examples/rolling-update about a killed Envoy.
-	UpdateBound = time.Second
-	// HealthBound is how long an instance that ECS has as UNHEALTHY, or that is
+	updateBound = time.Second
+	// healthBound is how long an instance that ECS has as UNHEALTHY, or that is
 	// stopping, may be passing: health-sync looks twice a second, and writes.
-	HealthBound = 3 * time.Second
-	// ServeBound is how long a task may take from its start into the traffic:
+	healthBound = 3 * time.Second
+	// serveBound is how long a task may take from its start into the traffic:
 	// three times what it takes on an idle machine.
-	ServeBound = 45 * time.Second
+	serveBound = 45 * time.Second
 	// TokenBound and ServiceBound are how long something may stay after the end of
 	// its task. It takes tens of milliseconds, but services come back when their token
 	// still works: the agent that leaves writes the listener's check once more, after
@@ -61,9 +61,9 @@ const (
 	// has it as failed until the next exchange of whole states by Consul's gossip, which
 	// each agent begins every 30 s (serf: MergeRemoteState).
 	AgentBound = 45 * time.Second
-	// LogOutBound is until when after TERM the servers must be back for a token to be
+	// logOutBound is until when after TERM the servers must be back for a token to be
 	// logged out: health-sync tries for 27 s, at least every 5 s.
-	LogOutBound = 22 * time.Second
+	logOutBound = 22 * time.Second
 )
 
 // Bound is how long something may be left after the end of its task.
@@ -145,12 +145,12 @@ func agentRules() []Rule {
 func deathRules(kind string) []Rule {
 	s := time.Second
 	rules := []Rule{
-		{Kind: kind, On: AgentContainer, What: AgentFails, Forever: true, Reason: "it did not leave", Source: death},
-		{Kind: kind, On: AgentContainer, What: TaskEnds, AtMost: 3 * s, Reason: "in its first minute ECS does not start it again", Source: death},
-		{Kind: kind, On: AgentContainer, What: OutOfTraffic, Late: 30 * s, Reason: "gossip finds the agent failed", Source: death},
-		{Kind: kind, On: AgentContainer, What: UpdatesLate, Late: 20 * s, Reason: "its node stays in the catalog; gossip finds the agent failed after some seconds", Source: death},
-		{Kind: kind, On: AgentContainer, What: Service, Forever: true, Reason: "the servers remove them after 15 minutes", Source: death},
-		{Kind: kind, On: AgentContainer, What: ClientToken, Forever: true, Reason: "the process that logs it out was killed", Source: death},
+		{Kind: kind, On: agentContainer, What: AgentFails, Forever: true, Reason: "it did not leave", Source: death},
+		{Kind: kind, On: agentContainer, What: TaskEnds, AtMost: 3 * s, Reason: "in its first minute ECS does not start it again", Source: death},
+		{Kind: kind, On: agentContainer, What: OutOfTraffic, Late: 30 * s, Reason: "gossip finds the agent failed", Source: death},
+		{Kind: kind, On: agentContainer, What: UpdatesLate, Late: 20 * s, Reason: "its node stays in the catalog; gossip finds the agent failed after some seconds", Source: death},
+		{Kind: kind, On: agentContainer, What: Service, Forever: true, Reason: "the servers remove them after 15 minutes", Source: death},
+		{Kind: kind, On: agentContainer, What: ClientToken, Forever: true, Reason: "the process that logs it out was killed", Source: death},
 		{Kind: kind, On: string(HealthSync), What: ServiceToken, Forever: true, Reason: "the process that logs it out was killed; the ACL controller removes it", Source: demo},
 		{Kind: kind, On: string(HealthSync), What: OutOfTraffic, Forever: true, Reason: "its checks are not refreshed", Source: ttl},
 		{Kind: kind, On: string(HealthSync), What: UpdatesLate, Late: 31 * s, Reason: "its checks pass until their TTL runs out", Source: ttl},
@@ -159,7 +159,7 @@ func deathRules(kind string) []Rule {
 	for _, role := range []Role{Application, Proxy} {
 		on := string(role)
 		rules = append(rules,
-			Rule{Kind: kind, On: on, At: Instance, What: RequestFails, Late: UpdateBound, UntilUpdated: true, Reason: "callers learn of it a moment later", Source: demo},
+			Rule{Kind: kind, On: on, At: Instance, What: RequestFails, Late: updateBound, UntilUpdated: true, Reason: "callers learn of it a moment later", Source: demo},
 			Rule{Kind: kind, On: on, What: TaskEnds, AtMost: 3 * s, Reason: "its container is essential", Source: essence},
 			Rule{Kind: kind, On: on, What: OutOfTraffic, Forever: true, Reason: "its task ends", Source: essence})
 	}
@@ -210,7 +210,7 @@ func worldRules() []Rule {
 		{Kind: "partition", On: "all", AllTasks: true, What: OutOfTraffic, Late: 15 * s, Longer: 4 * s, Reason: "an agent that was cut off has found the others failed, and reports it until they refute it", Source: "Consul's gossip"},
 		{Kind: "partition", On: "server", AllTasks: true, What: LeaveLost, Late: 30 * s, Reason: lostLeave, Source: "Consul's gossip"},
 		{Kind: "partition", On: "all", AllTasks: true, What: LeaveLost, Late: 30 * s, Reason: lostLeave, Source: "Consul's gossip"},
-		{Kind: "partition", On: AnotherTask, At: Entry, What: RequestFails, Late: connecting, Reason: "only the two can see it", Source: "Consul asks agents by way of others"},
+		{Kind: "partition", On: anotherTask, At: Entry, What: RequestFails, Late: connecting, Reason: "only the two can see it", Source: "Consul asks agents by way of others"},
 		{Kind: "link", What: RequestFails, Late: connecting, Longer: 2 * s, Reason: "more is asked than its link carries", Source: "TCP"},
 		{Kind: "link", What: UpdatesLate, Late: 6 * s, Reason: "updates wait behind requests", Source: "TCP"},
 		{Kind: "link", What: OutOfTraffic, Late: 20 * s, Reason: "gossip waits behind requests", Source: "Consul's gossip"},
@@ -242,7 +242,7 @@ func lifeRules() []Rule {
 	}
 }
 
-// Name describes the rule in a line.
-func (r Rule) Name() string {
+// name describes the rule in a line.
+func (r Rule) name() string {
 	return strings.Join(strings.Fields(r.Kind+" "+r.On+" "+string(r.With)+" "+r.At), " ") + ": " + r.Reason
 }

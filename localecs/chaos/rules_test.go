@@ -92,7 +92,7 @@ func TestEveryRuleIsMetByAnEvent(t *testing.T) {
 	for seed := uint64(0); seed < 2000 && len(unmet()) > 0; seed++ {
 		made := Generate(rand.New(rand.NewPCG(seed, 1)), 2*time.Minute, w)
 		for _, e := range made.Events {
-			task, on := e.Target(w, made)
+			task, on := e.target(w, made)
 			for _, r := range Rules() {
 				if !met[r] && e.For >= r.Longer && (r.On == "" || r.On == on) && r.about(e, task, w) && r.together(e, made, w) {
 					met[r] = true
@@ -177,7 +177,7 @@ func (s Schedule) String() string {
 // String describes the excuse in a line.
 func (e Excuse) String() string {
 	to := "permanently"
-	if e.To != Forever {
+	if e.To != forever {
 		to = fmt.Sprintf("to %.2fs", e.To.Seconds())
 	}
 	return fmt.Sprintf("%s %s, %.2fs %s: %s", e.Task, e.What, e.From.Seconds(), to, e.Rule.Reason)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Forever is the end of what has none.
-const Forever = time.Duration(math.MaxInt64)
+// forever is the end of what has none.
+const forever = time.Duration(math.MaxInt64)
 
 // Schedule is what happens in a run, in the order of time.
 type Schedule struct {
@@ -65,7 +65,7 @@ func (e Event) Kind() string {
 	case e.Unhealthy != "":
 		return "unhealthy"
 	}
-	return e.Fault.Kind()
+	return e.Fault.kind()
 }
 
 // process returns the target of a fault of processes; nil for another event.
@@ -76,8 +76,8 @@ func (e Event) process() *Process {
 	return e.Fault.Process()
 }
 
-// Tasks returns the targets; none when it has all tasks or none.
-func (e Event) Tasks() []string {
+// tasks returns the targets; none when it has all tasks or none.
+func (e Event) tasks() []string {
 	switch {
 	case e.Stop != "":
 		return []string{e.Stop}
@@ -87,16 +87,16 @@ func (e Event) Tasks() []string {
 	return e.Fault.Tasks()
 }
 
-// Target is the task that it hits, and what of it: a role, AgentContainer, from
+// target is the task that it hits, and what of it: a role, agentContainer, from
 // what it is partitioned; of others the endpoint, or the state of the server.
-func (e Event) Target(w World, s Schedule) (task Task, on string) {
+func (e Event) target(w World, s Schedule) (task Task, on string) {
 	if e.Fault != nil {
 		on = e.Fault.Server
 	}
 	if e.Fault != nil && e.Fault.Endpoint != nil {
 		on = e.Fault.Endpoint.Name
 	}
-	names := e.Tasks()
+	names := e.tasks()
 	if len(names) == 0 {
 		return Task{}, on
 	}
@@ -105,11 +105,11 @@ func (e Event) Target(w World, s Schedule) (task Task, on string) {
 		c := task.named(p.Container)
 		on = string(c.Role)
 		if c.Role == Agent && (e.Fault.OOM != nil || e.Fault.Kill != nil && p.Process != c.Program) {
-			on = AgentContainer
+			on = agentContainer
 		}
 	}
 	if e.Fault != nil && e.Fault.Partition != nil {
-		on = AnotherTask
+		on = anotherTask
 		if from := e.Fault.Partition.From; from == Server || from == All {
 			on = from
 		}
@@ -117,11 +117,11 @@ func (e Event) Target(w World, s Schedule) (task Task, on string) {
 	return task, on
 }
 
-// AnotherTask is the other side of a partition, as a target.
-const AnotherTask = "another task"
+// anotherTask is the other side of a partition, as a target.
+const anotherTask = "another task"
 
-// AgentContainer is the agent with client-entrypoint, as a target.
-const AgentContainer = "agent's container"
+// agentContainer is the agent with client-entrypoint, as a target.
+const agentContainer = "agent's container"
 
 // Faults are the faults alone, with their times.
 func (s Schedule) Faults() []Fault {

@@ -26,7 +26,7 @@ type shrinker struct {
 
 // try keeps a schedule when it is possible and fails.
 func (k *shrinker) try(s Schedule) bool {
-	if k.budget <= 0 || !s.Sound(k.world) {
+	if k.budget <= 0 || !s.sound(k.world) {
 		return false
 	}
 	k.budget--

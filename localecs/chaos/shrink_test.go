@@ -42,7 +42,7 @@ func TestShrinkKeepsToItsBudgetAndToWhatIsSound(t *testing.T) {
 	runs := 0
 	got := Shrink(whole, hello(), 7, func(s Schedule) bool {
 		runs++
-		if !s.Sound(hello()) {
+		if !s.sound(hello()) {
 			t.Errorf("not sound:\n%s", s)
 		}
 		return false

@@ -17,12 +17,12 @@ type instance struct {
 func instances(s Schedule, w World) []instance {
 	var all []instance
 	for _, t := range w.Tasks {
-		all = append(all, instance{task: t, gone: Forever})
+		all = append(all, instance{task: t, gone: forever})
 	}
 	for _, e := range s.Events {
 		if t, ok := w.of(e.By, s); ok && e.By != "" {
 			t.Name, t.Entry = e.By, false
-			all = append(all, instance{task: t, ready: readyBy(s, e.At), gone: Forever})
+			all = append(all, instance{task: t, ready: readyBy(s, e.At), gone: forever})
 		}
 	}
 	for i := range all {
@@ -46,7 +46,7 @@ func readyBy(s Schedule, at time.Duration) time.Duration {
 func (i *instance) follow(s Schedule, w World) {
 	name := i.task.Name
 	for _, e := range s.Events {
-		if !slices.Contains(e.Tasks(), name) {
+		if !slices.Contains(e.tasks(), name) {
 			continue
 		}
 		switch {
@@ -63,10 +63,10 @@ func (i *instance) follow(s Schedule, w World) {
 func (s Schedule) age(w World, task string, at time.Duration) time.Duration {
 	var born time.Duration
 	for _, e := range s.Events {
-		_, on := e.Target(w, s)
+		_, on := e.target(w, s)
 		death := e.Kind() == "kill" || e.Kind() == "oom"
-		agent := Role(on) == Agent || on == AgentContainer
-		if e.At < at && (e.By == task || death && agent && slices.Contains(e.Tasks(), task)) {
+		agent := Role(on) == Agent || on == agentContainer
+		if e.At < at && (e.By == task || death && agent && slices.Contains(e.tasks(), task)) {
 			born = max(born, e.At)
 		}
 	}
@@ -78,13 +78,13 @@ func (i instance) serves(at time.Duration) bool {
 	return at >= i.ready && at < i.gone && !slices.ContainsFunc(i.disrupted, func(t interval) bool { return at >= t.from && at < t.to })
 }
 
-// Sound reports whether the schedule leaves an instance of each service alone at any
+// sound reports whether the schedule leaves an instance of each service alone at any
 // time, hits only what is there, and lets the entry live.
-func (s Schedule) Sound(w World) bool {
+func (s Schedule) sound(w World) bool {
 	all := instances(s, w)
 	moments := []time.Duration{0}
 	for _, e := range s.Events {
-		for _, name := range e.Tasks() {
+		for _, name := range e.tasks() {
 			if !there(all, name, e) {
 				return false
 			}
@@ -95,7 +95,7 @@ func (s Schedule) Sound(w World) bool {
 		moments = append(moments, e.At)
 	}
 	for _, i := range all {
-		if i.task.Entry && i.gone != Forever {
+		if i.task.Entry && i.gone != forever {
 			return false
 		}
 	}
@@ -158,7 +158,7 @@ func (e Event) object() string {
 func (s Schedule) switchable(change Event) bool {
 	return !slices.ContainsFunc(s.Events, func(e Event) bool {
 		other := e.process() != nil || e.Kind() == "stop" || e.Kind() == "spot" || e.Unhealthy != "" && e.At != change.At
-		return other && slices.Contains(e.Tasks(), change.Unhealthy) && e.At <= change.End()+time.Second && e.End() >= change.At-time.Second
+		return other && slices.Contains(e.tasks(), change.Unhealthy) && e.At <= change.End()+time.Second && e.End() >= change.At-time.Second
 	})
 }
 
@@ -167,7 +167,7 @@ func (s Schedule) switchable(change Event) bool {
 func (s Schedule) Survivors(w World) []string {
 	var names []string
 	for _, i := range instances(s, w) {
-		if i.gone == Forever {
+		if i.gone == forever {
 			names = append(names, i.task.Name)
 		}
 	}
@@ -183,7 +183,7 @@ func (s Schedule) Task(w World, name string) Task {
 // lethal reports whether an event ends its task, or takes it out of traffic for
 // good; age is how long the task has run by then, at least.
 func (e Event) lethal(w World, s Schedule, age time.Duration) bool {
-	task, on := e.Target(w, s)
+	task, on := e.target(w, s)
 	switch {
 	case e.Stop != "" || e.Kind() == "spot":
 		return true
@@ -191,9 +191,9 @@ func (e Event) lethal(w World, s Schedule, age time.Duration) bool {
 		return false
 	case Role(on) == HealthSync:
 		return true
-	case Role(on) == Agent || on == AgentContainer:
+	case Role(on) == Agent || on == agentContainer:
 		agent, _ := task.container(Agent)
-		return agent.Essential && (!agent.Restarts || age < RestartAge)
+		return agent.Essential && (!agent.Restarts || age < restartAge)
 	}
 	return task.named(e.process().Container).Essential
 }

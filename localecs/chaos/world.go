@@ -40,13 +40,13 @@ type Container struct {
 	// below what supervises it.
 	Program string
 	// Essential ends the task with it; with Restarts ECS starts it again
-	// once it has run for RestartAge.
+	// once it has run for restartAge.
 	Essential, Restarts bool
 }
 
-// RestartAge is how long a container has to have run for ECS to start it again:
+// restartAge is how long a container has to have run for ECS to start it again:
 // the least restartAttemptPeriod.
-const RestartAge = time.Minute
+const restartAge = time.Minute
 
 func (t Task) container(role Role) (Container, bool) {
 	i := slices.IndexFunc(t.Containers, func(c Container) bool { return c.Role == role })
@@ -79,8 +79,8 @@ func (w World) of(name string, s Schedule) (Task, bool) {
 	return w.Tasks[i], true
 }
 
-// Entry is the name of the task that the traffic enters.
-func (w World) Entry() string {
+// entry is the name of the task that the traffic enters.
+func (w World) entry() string {
 	i := slices.IndexFunc(w.Tasks, func(t Task) bool { return t.Entry })
 	if i < 0 {
 		return ""

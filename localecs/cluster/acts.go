@@ -45,7 +45,7 @@ func (t *Task) OOM(container string) error {
 }
 
 // Interrupt takes the task's Fargate Spot capacity away: the task is asked to
-// stop as by Stop, with the code and the reason that AWS documents
+// stop as by stop, with the code and the reason that AWS documents
 // ("Fargate Spot termination notices"). What has not ended at its stopTimeout is
 // killed; on Fargate that is two minutes at most, as there. It is an error when
 // the task is to stop already.
@@ -53,7 +53,7 @@ func (t *Task) Interrupt() error {
 	if v := t.View(); v.DesiredStatus == scheduler.StatusStopped {
 		return fmt.Errorf("interrupt task %s: it is already stopping (%s: %s)", t.name, v.StopCode, v.StoppedReason)
 	}
-	t.Stop(scheduler.StopSpotInterruption, scheduler.SpotReason)
+	t.stop(scheduler.StopSpotInterruption, scheduler.SpotReason)
 	return nil
 }
 

@@ -156,7 +156,7 @@ func BenchmarkMetadata(b *testing.B) {
 			}
 			took := map[string][]float64{}
 			for i, task := range all {
-				task.Stop(scheduler.StopUserInitiated, "measured")
+				task.stop(scheduler.StopUserInitiated, "measured")
 				wait(b, task)
 				readLatencies(b, w.LogFile(taskName(i), "app"), took)
 			}

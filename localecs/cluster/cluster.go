@@ -177,8 +177,8 @@ func (c *Cluster) AWS() http.Handler {
 	}))
 }
 
-// ServeECS adds the ECS API to AWS.
-func (c *Cluster) ServeECS(api http.Handler) { c.ecs.Store(&api) }
+// serveECS adds the ECS API to AWS.
+func (c *Cluster) serveECS(api http.Handler) { c.ecs.Store(&api) }
 
 // Disturb makes an endpoint misbehave until end is called. Its Task is a name
 // given to Run, whether it has been or will be; seed draws the requests of a

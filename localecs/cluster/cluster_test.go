@@ -194,7 +194,7 @@ func TestStopOrder(t *testing.T) {
 			until(t, task, "both up", func(v scheduler.View) bool {
 				return running(v) && w.log(t, "a") == "up\n" && w.log(t, "b") == "up\n"
 			})
-			task.Stop(scheduler.StopUserInitiated, "test")
+			task.stop(scheduler.StopUserInitiated, "test")
 			v := wait(t, task)
 			av, _ := v.Container("a")
 			bv, _ := v.Container("b")
@@ -341,7 +341,7 @@ func TestTasksFindEachOtherByName(t *testing.T) {
 	if got, want := find("web.test.local"), first.IP()+" "+second.IP(); got != want {
 		t.Errorf("web.test.local: %q, want %q", got, want)
 	}
-	second.Stop(scheduler.StopUserInitiated, "test")
+	second.stop(scheduler.StopUserInitiated, "test")
 	until(t, second, "asked to stop", func(v scheduler.View) bool { return v.DesiredStatus == scheduler.StatusStopped })
 	if got := find("web.test.local"); got != first.IP() {
 		t.Errorf("web.test.local while one stops: %q, want %s", got, first.IP())
@@ -373,5 +373,5 @@ func TestCloseEndsRunningTasks(t *testing.T) {
 
 // Run starts a task of the definition under a name.
 func (c *Cluster) Run(name string, def *taskdef.TaskDefinition) (*Task, error) {
-	return c.Launch(Launch{Name: name, Launch: controlplane.Launch{Definition: def}})
+	return c.launch(launch{Name: name, Launch: controlplane.Launch{Definition: def}})
 }

@@ -220,7 +220,7 @@ func TestConformanceTaskProtection(t *testing.T) {
 	t.Parallel()
 	w := newTools(t, nil)
 	def := &taskdef.TaskDefinition{Family: "web", NetworkMode: "awsvpc", TaskRoleARN: roleARN, ContainerDefinitions: []taskdef.Container{helper("a", "run", "0s", "0")}}
-	task, err := w.Launch(Launch{Name: "web", Launch: controlplane.Launch{Service: "web", Definition: def}})
+	task, err := w.launch(launch{Name: "web", Launch: controlplane.Launch{Service: "web", Definition: def}})
 	if err != nil {
 		t.Fatal(err)
 	}

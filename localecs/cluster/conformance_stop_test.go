@@ -155,10 +155,10 @@ func TestConformanceSecondStopChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := play(t, nil, lingering("a")).await("a").end()
 	s.terminated("a")
-	s.Stop(scheduler.StopSpotInterruption, "second")
+	s.stop(scheduler.StopSpotInterruption, "second")
 	s.release("a")
 	v := s.stopped()
-	s.Stop(scheduler.StopSpotInterruption, "third") // of a task that is gone
+	s.stop(scheduler.StopSpotInterruption, "third") // of a task that is gone
 	if v.StopCode != "UserInitiated" || v.StoppedReason != "bye" || s.View().StoppedReason != "bye" {
 		t.Errorf("%s: %s", v.StopCode, v.StoppedReason)
 	}

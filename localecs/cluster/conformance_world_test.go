@@ -277,7 +277,7 @@ func (s *scene) until(what string, ok func(scheduler.View) bool) scheduler.View 
 
 // end asks for the task's stop.
 func (s *scene) end() *scene {
-	s.Stop("", "bye")
+	s.stop("", "bye")
 	return s
 }
 

@@ -5,7 +5,7 @@
 // a task definition to a scheduler state machine; 3. one goroutine per task turns its actions into
 // containers, signals and probes, and their outcome into events; 4. metadata and credentials are
 // served inside the task's network, faults included; 5. OpenRegion puts the ECS API in front of it;
-// 6. Stop and Close remove everything.
+// 6. Close removes everything.
 //
 // Owns: tasks from the first pull to the last process, their volumes, environment, logs and names.
 // Never does: decide about order, health or status: package scheduler does.

@@ -74,7 +74,7 @@ func TestAWSAnswersAtItsOwnNames(t *testing.T) {
 		t.Run(region, func(t *testing.T) {
 			t.Parallel()
 			w := newTools(t, func(o *Options) { o.Region = region })
-			w.ServeECS(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ECS") }))
+			w.serveECS(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ECS") }))
 			var asked, want []string
 			for _, host := range w.options.AWS().Hosts() {
 				answer := " 403 ok true false"

@@ -19,9 +19,9 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// Launch is a task to run. Without an ID or a cluster it gets one, and so do containers
+// launch is a task to run. Without an ID or a cluster it gets one, and so do containers
 // without an ARN; its Report is not used.
-type Launch struct {
+type launch struct {
 	controlplane.Launch
 	// Name is what observers call it, and its log directory.
 	Name string
@@ -30,8 +30,8 @@ type Launch struct {
 	Observe func(*Task, scheduler.View)
 }
 
-// Launch starts a task.
-func (c *Cluster) Launch(l Launch) (*Task, error) {
+// launch starts a task.
+func (c *Cluster) launch(l launch) (*Task, error) {
 	made, err := c.making.begin()
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (c *Cluster) Launch(l Launch) (*Task, error) {
 	t := &Task{
 		cluster: c, launch: l, name: l.Name, id: l.ID, def: l.Definition,
 		env:        map[string][]string{},
-		logs:       map[string]*LogFile{},
+		logs:       map[string]*logFile{},
 		volumes:    map[string]string{},
 		containers: map[string]*runtime.Container{},
 		images:     map[string]runtime.Image{},

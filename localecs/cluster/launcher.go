@@ -27,14 +27,14 @@ type launcher struct {
 	running      operations // the tasks' goroutines
 
 	mu    sync.Mutex
-	tasks map[string]*slot // by ID, from Launch until the task has been released
+	tasks map[string]*slot // by ID, from its launch until it has been released
 	// warned are the revisions that are run with less than they ask for.
 	warned map[string]bool
 	// starts are in order, those of ended tasks as long as kept keeps them.
 	starts []TaskStart
 }
 
-// slot is a task from Launch on. A request to stop may precede the task.
+// slot is a task from its launch on. A request to stop may precede the task.
 type slot struct {
 	controlplane.Launch
 	task *Task
@@ -97,7 +97,7 @@ func (l *launcher) run(s *slot, name string) {
 		delete(l.tasks, s.ID)
 		close(s.done)
 	}()
-	task, err := l.cluster.Launch(Launch{Launch: s.Launch, Name: name, Observe: func(t *Task, v scheduler.View) {
+	task, err := l.cluster.launch(launch{Launch: s.Launch, Name: name, Observe: func(t *Task, v scheduler.View) {
 		s.Report(report(t, v), time.Now())
 	}})
 	start := TaskStart{Launch: s.Launch, Name: name, At: time.Now(), Task: task, Err: err}
@@ -112,7 +112,7 @@ func (l *launcher) run(s *slot, name string) {
 	stop := s.stop
 	l.mu.Unlock()
 	if stop != nil {
-		task.Stop(stop.Code, stop.Reason)
+		task.stop(stop.Code, stop.Reason)
 	}
 	<-task.Done()
 	last := report(task, task.View())
@@ -157,7 +157,7 @@ func (l *launcher) Stop(id, code, reason string) {
 	switch {
 	case s == nil:
 	case s.task != nil:
-		go s.task.Stop(code, reason)
+		go s.task.stop(code, reason)
 	default:
 		s.stop = &scheduler.StopRequested{Code: code, Reason: reason}
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/meshtask/consul-ecs/internal/logkey"
 )
 
-// LogFile is a container's output on disk. The first failed write is logged:
+// logFile is a container's output on disk. The first failed write is logged:
 // the container goes on.
-type LogFile struct {
+type logFile struct {
 	*os.File
 	// Also gets what is written, too; nil is allowed. It is set before the first
 	// write.
@@ -21,16 +21,16 @@ type LogFile struct {
 }
 
 // openLog makes a log, or appends to it. Its errors are written to log.
-func openLog(path string, log hclog.Logger) (*LogFile, error) {
+func openLog(path string, log hclog.Logger) (*logFile, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	return &LogFile{File: f, log: log}, nil
+	return &logFile{File: f, log: log}, nil
 }
 
 // Write implements io.Writer.
-func (f *LogFile) Write(p []byte) (int, error) {
+func (f *logFile) Write(p []byte) (int, error) {
 	if f.Also != nil {
 		f.Also(p)
 	}

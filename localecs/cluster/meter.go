@@ -20,9 +20,9 @@ const interval = time.Second
 
 const clockTick = 10 * time.Millisecond
 
-// Meter keeps, for each container of a task, the sample to compare with and the
+// meter keeps, for each container of a task, the sample to compare with and the
 // last answer made of two.
-type Meter struct {
+type meter struct {
 	visit func(func() error) error
 
 	mu      sync.Mutex
@@ -32,18 +32,18 @@ type Meter struct {
 
 // newMeter makes a task's meter. visit runs a function in the task's network; it is
 // nil for a task without its own network.
-func newMeter(visit func(func() error) error) *Meter {
-	return &Meter{visit: visit, samples: map[string]*metadata.Stats{}, answers: map[string]*metadata.Stats{}}
+func newMeter(visit func(func() error) error) *meter {
+	return &meter{visit: visit, samples: map[string]*metadata.Stats{}, answers: map[string]*metadata.Stats{}}
 }
 
 // Begin starts a container's figures, those of each of its runs anew.
-func (t *Meter) Begin(container string, c *runtime.Container) {
+func (t *meter) Begin(container string, c *runtime.Container) {
 	if first, ok := t.sample(c); ok {
 		t.begin(container, first)
 	}
 }
 
-func (t *Meter) begin(container string, first *metadata.Stats) {
+func (t *meter) begin(container string, first *metadata.Stats) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.samples[container] = first
@@ -52,7 +52,7 @@ func (t *Meter) begin(container string, first *metadata.Stats) {
 
 // Stats is the container's answer to /stats; nil in its first second, and where
 // the host does not measure.
-func (t *Meter) Stats(container string, c *runtime.Container) *metadata.Stats {
+func (t *meter) Stats(container string, c *runtime.Container) *metadata.Stats {
 	now, ok := t.sample(c)
 	if !ok {
 		return nil
@@ -62,7 +62,7 @@ func (t *Meter) Stats(container string, c *runtime.Container) *metadata.Stats {
 
 // answer compares a new sample with the one before when that is old enough, and
 // repeats the last answer otherwise; nil in the container's first second.
-func (t *Meter) answer(container string, now *metadata.Stats) *metadata.Stats {
+func (t *meter) answer(container string, now *metadata.Stats) *metadata.Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := t.samples[container]
@@ -88,7 +88,7 @@ func compare(before, now *metadata.Stats) *metadata.Stats {
 	return &s
 }
 
-func (t *Meter) sample(c *runtime.Container) (*metadata.Stats, bool) {
+func (t *meter) sample(c *runtime.Container) (*metadata.Stats, bool) {
 	u, ok := c.Usage()
 	if !ok {
 		return nil, false

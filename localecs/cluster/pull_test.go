@@ -36,7 +36,7 @@ func TestPullEndsWithItsTask(t *testing.T) {
 	w := newTools(t, nil)
 	r := slowRegistry(w)
 	for name, end := range map[string]func(*Task){
-		"stop": func(task *Task) { task.Stop("", "enough") },
+		"stop": func(task *Task) { task.stop("", "enough") },
 		"kill": (*Task).KillAll,
 	} {
 		task := w.run(t, nil, helper("a", "run", "0s", "0"))

@@ -67,7 +67,7 @@ func OpenRegion(o RegionOptions) (*Region, error) {
 		Account: o.Cluster.AWS(), Launcher: l, Protections: cluster.Protections(), Throttle: o.Throttle, Lag: o.Lag, Observe: o.Observe,
 	})}
 	r.plane.Start()
-	cluster.ServeECS(r.plane.Handler(cluster.Identities(), o.Log))
+	cluster.serveECS(r.plane.Handler(cluster.Identities(), o.Log))
 	r.key = sync.OnceValue(func() iam.Key {
 		return cluster.Identities().PutUser(iam.Admin("visitor", r.aws))
 	})

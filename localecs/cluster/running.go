@@ -18,7 +18,7 @@ type Running struct {
 	LogFile string
 	group   runtime.Group
 	spec    runtime.Spec
-	log     *LogFile
+	log     *logFile
 
 	mu        sync.Mutex
 	container *runtime.Container // the present or last one
@@ -27,7 +27,7 @@ type Running struct {
 	done      chan struct{} // closed when it has ended
 }
 
-func startProgram(ctx context.Context, g runtime.Group, log *LogFile, spec runtime.Spec) (*Running, error) {
+func startProgram(ctx context.Context, g runtime.Group, log *logFile, spec runtime.Spec) (*Running, error) {
 	s := &Running{LogFile: log.Name(), group: g, spec: spec, log: log, done: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,7 +20,7 @@ func TestNamesOfServiceTasks(t *testing.T) {
 		if check != "" {
 			app.HealthCheck = &taskdef.HealthCheck{Command: []string{"CMD-SHELL", check}, Interval: &one, Timeout: &minute, Retries: &retries}
 		}
-		task, err := w.Launch(Launch{Name: name, Launch: controlplane.Launch{Service: "shop", Definition: &taskdef.TaskDefinition{
+		task, err := w.launch(launch{Name: name, Launch: controlplane.Launch{Service: "shop", Definition: &taskdef.TaskDefinition{
 			Family: "api", NetworkMode: "awsvpc", CPU: "256", Memory: "512", ContainerDefinitions: []taskdef.Container{app},
 		}}})
 		if err != nil {

@@ -21,7 +21,7 @@ import (
 // others see copies.
 type Task struct {
 	cluster *Cluster
-	launch  Launch
+	launch  launch
 	name    string // the observer's name for it
 	id      string
 	def     *taskdef.TaskDefinition
@@ -32,12 +32,12 @@ type Task struct {
 	host string
 	// group starts the containers.
 	group runtime.Group
-	meter *Meter
+	meter *meter
 	// credentials is the ID under which the role's are served; empty without.
 	credentials string
 	// By container name, complete after prepare.
 	env  map[string][]string
-	logs map[string]*LogFile
+	logs map[string]*logFile
 	// volumes are host directories by volume name.
 	volumes map[string]string
 	// closers release what the task holds, last acquired first.
@@ -90,8 +90,8 @@ func (t *Task) View() scheduler.View {
 	return t.view
 }
 
-// Stop asks for an orderly stop. Only the first request counts.
-func (t *Task) Stop(code, reason string) {
+// stop asks for an orderly stop. Only the first request counts.
+func (t *Task) stop(code, reason string) {
 	t.send(scheduler.StopRequested{Code: code, Reason: reason})
 }
 

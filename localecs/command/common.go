@@ -58,8 +58,8 @@ func find(name, bin string) string {
 
 // Values of -runtime.
 const (
-	Process = "process"
-	Docker  = "docker"
+	runtimeProcess = "process"
+	runtimeDocker  = "docker"
 )
 
 // clusterFlags are those of the commands that open a cluster.
@@ -77,17 +77,17 @@ func (f *clusterFlags) add(fs *flag.FlagSet) {
 	f.vars = map[string]string{}
 	fs.StringVar(&f.logLevel, "log-level", "WARN", "log `level` of the simulator itself")
 	fs.TextVar(&f.network, "network", network.AWSVPC, "network `mode`: awsvpc (a namespace for each task) or host (this host's network)")
-	fs.StringVar(&f.runtime, "runtime", Process, "container `runtime`: process (processes of this host) or docker (the Docker engine at DOCKER_HOST or "+docker.DefaultAddress+", as root on its host; images that are not in the scenario are the engine's)")
+	fs.StringVar(&f.runtime, "runtime", runtimeProcess, "container `runtime`: process (processes of this host) or docker (the Docker engine at DOCKER_HOST or "+docker.DefaultAddress+", as root on its host; images that are not in the scenario are the engine's)")
 	fs.Func("var", "set a variable of the scenario's images, `NAME=VALUE`; may be repeated", pairFlag(f.vars))
 }
 
 // chooseEngine sets docker.
 func (f *clusterFlags) chooseEngine(inv *cli.Invocation) error {
 	switch {
-	case f.runtime == Process:
+	case f.runtime == runtimeProcess:
 		return nil
-	case f.runtime != Docker:
-		return exit.Usagef("-runtime: %q: want %s or %s", f.runtime, Process, Docker)
+	case f.runtime != runtimeDocker:
+		return exit.Usagef("-runtime: %q: want %s or %s", f.runtime, runtimeProcess, runtimeDocker)
 	case f.network == network.Host:
 		return exit.Usagef("-runtime docker and -network host are mutually exclusive")
 	}

@@ -18,7 +18,7 @@ func app() cli.App {
 		"compose": composeCommand(), "endpoints": endpoints(), "pause": pause(),
 		"run": runCommand(), "schema": schemaCommand(), "serve": serveCommand(), "timeline": timelineCommand(),
 	}
-	maps.Copy(commands, Commands())
+	maps.Copy(commands, remoteCommands())
 	return cli.App{
 		Name: "localecs", Version: cli.Version(), Commands: commands,
 		Removed: map[string]string{"picture": "localecs timeline writes the page of a run"},

@@ -27,15 +27,15 @@ const (
 
 // watch returns a context that is canceled when out cannot be written, and the writer to use in its
 // place.
-func watch(ctx context.Context, out io.Writer) (context.Context, *Writer) {
+func watch(ctx context.Context, out io.Writer) (context.Context, *asyncWriter) {
 	// Otherwise the first write after "| head" would kill this process like kill -9.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, cancel := context.WithCancelCause(ctx)
-	return ctx, New(ctx, out, func(err error) { cancel(fmt.Errorf("standard output cannot be written: %w", err)) })
+	return ctx, newAsyncWriter(ctx, out, func(err error) { cancel(fmt.Errorf("standard output cannot be written: %w", err)) })
 }
 
-// Writer writes in another goroutine. It is safe for concurrent use.
-type Writer struct {
+// asyncWriter writes in another goroutine. It is safe for concurrent use.
+type asyncWriter struct {
 	to    io.Writer
 	ended <-chan struct{}
 	fail  func(error)
@@ -65,18 +65,18 @@ func (b *batch) close() {
 	}
 }
 
-// New returns a writer to out. It calls fail with each error of out. After the end of ctx it waits
+// newAsyncWriter returns a writer to out. It calls fail with each error of out. After the end of ctx it waits
 // for the reader only for patience.
-func New(ctx context.Context, out io.Writer, fail func(error)) *Writer {
-	return &Writer{to: out, ended: ctx.Done(), fail: fail}
+func newAsyncWriter(ctx context.Context, out io.Writer, fail func(error)) *asyncWriter {
+	return &asyncWriter{to: out, ended: ctx.Done(), fail: fail}
 }
 
 // Lossy returns a writer to the same output that never blocks. It drops lines beyond capacity, and
 // writes the line that note returns, if any, in their place.
-func (w *Writer) Lossy(note func(dropped int) []byte) io.Writer { return lossy{w, note} }
+func (w *asyncWriter) Lossy(note func(dropped int) []byte) io.Writer { return lossy{w, note} }
 
 type lossy struct {
-	*Writer
+	*asyncWriter
 	note func(dropped int) []byte
 }
 
@@ -97,7 +97,7 @@ func (l lossy) Write(line []byte) (int, error) {
 var errReader = errors.New("the reader has stopped reading")
 
 // Write implements io.Writer. It returns when the text has been written.
-func (w *Writer) Write(text []byte) (int, error) {
+func (w *asyncWriter) Write(text []byte) (int, error) {
 	w.mu.Lock()
 	b := w.batch()
 	b.close()
@@ -115,12 +115,12 @@ func (w *Writer) Write(text []byte) (int, error) {
 }
 
 // Flush waits until everything has been written.
-func (w *Writer) Flush() error {
+func (w *asyncWriter) Flush() error {
 	_, err := w.Write(nil)
 	return err
 }
 
-func (w *Writer) await(b *batch) error {
+func (w *asyncWriter) await(b *batch) error {
 	select {
 	case <-b.written:
 	case <-w.ended:
@@ -139,7 +139,7 @@ func (w *Writer) await(b *batch) error {
 }
 
 // batch returns the batch to append to, and starts its write.
-func (w *Writer) batch() *batch {
+func (w *asyncWriter) batch() *batch {
 	if w.next == nil {
 		w.next = &batch{written: make(chan struct{})}
 	}
@@ -151,7 +151,7 @@ func (w *Writer) batch() *batch {
 }
 
 // write writes batches until none is left.
-func (w *Writer) write() {
+func (w *asyncWriter) write() {
 	for {
 		w.mu.Lock()
 		b := w.next
@@ -173,12 +173,12 @@ func (w *Writer) write() {
 	}
 }
 
-// Stderr makes inv write and log to standard error without blocking, until restore is called, which
+// lossyStderr makes inv write and log to standard error without blocking, until restore is called, which
 // waits until everything has been written. If the reader has stopped reading, restore changes
 // nothing: further output may be lost, and does not delay the end of the process.
-func Stderr(ctx context.Context, inv *cli.Invocation, level string, json bool) (restore func(), err error) {
+func lossyStderr(ctx context.Context, inv *cli.Invocation, level string, json bool) (restore func(), err error) {
 	stderr, log := inv.Stderr, inv.Log
-	w := New(ctx, stderr, func(error) {}) // it cannot be reported
+	w := newAsyncWriter(ctx, stderr, func(error) {}) // it cannot be reported
 	inv.Stderr = w.Lossy(func(dropped int) []byte {
 		const text = "lines were dropped, since standard error was not read in time"
 		if json {
@@ -200,8 +200,8 @@ func Stderr(ctx context.Context, inv *cli.Invocation, level string, json bool) (
 
 // follower returns what shows the run on out, which replaces inv.Stdout. Events and log
 // do not block until stop is called.
-func (f *runFlags) follower(ctx context.Context, inv *cli.Invocation, out *Writer) (p func(scenario.Event), stop func(), err error) {
-	restore, err := Stderr(ctx, inv, f.logLevel, f.json)
+func (f *runFlags) follower(ctx context.Context, inv *cli.Invocation, out *asyncWriter) (p func(scenario.Event), stop func(), err error) {
+	restore, err := lossyStderr(ctx, inv, f.logLevel, f.json)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -215,14 +215,14 @@ func (f *runFlags) follower(ctx context.Context, inv *cli.Invocation, out *Write
 	return scenario.Lines(out.Lossy(scenario.DroppedLine), out), stop, nil
 }
 
-// Append opens a file or pipe for appending lines without blocking. Errors and dropped lines are
+// appendLines opens a file or pipe for appending lines without blocking. Errors and dropped lines are
 // logged.
-func Append(ctx context.Context, path string, log hclog.Logger) (lines io.Writer, closeFile func(), err error) {
+func appendLines(ctx context.Context, path string, log hclog.Logger) (lines io.Writer, closeFile func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, nil, err
 	}
-	w := New(ctx, file, func(err error) { log.Warn("lines were not written", logkey.Path, path, logkey.Error, err) })
+	w := newAsyncWriter(ctx, file, func(err error) { log.Warn("lines were not written", logkey.Path, path, logkey.Error, err) })
 	lines = w.Lossy(func(dropped int) []byte {
 		log.Warn("lines were dropped, since the file was not read in time", logkey.Path, path, logkey.Dropped, dropped)
 		return nil

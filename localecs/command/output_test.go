@@ -35,7 +35,7 @@ func TestLossyCountsWhatItDrops(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		reader := &stuck{released: make(chan struct{})}
-		w := New(t.Context(), reader, func(err error) { t.Error(err) })
+		w := newAsyncWriter(t.Context(), reader, func(err error) { t.Error(err) })
 		line := []byte(strings.Repeat("x", 1023) + "\n")
 		out := w.Lossy(note)
 		write := func(n int) {
@@ -68,7 +68,7 @@ func TestWriteWaitsForTheReader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		reader := &stuck{released: make(chan struct{})}
-		w := New(t.Context(), reader, nil)
+		w := newAsyncWriter(t.Context(), reader, nil)
 		time.AfterFunc(time.Hour, func() { close(reader.released) })
 		began := time.Now()
 		n, err := w.Write([]byte("report\n"))
@@ -84,7 +84,7 @@ func TestEndedRunDoesNotWaitForTheReader(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		reader := &stuck{released: make(chan struct{})}
 		defer close(reader.released)
-		w := New(ctx, reader, nil)
+		w := newAsyncWriter(ctx, reader, nil)
 		time.AfterFunc(time.Minute, cancel)
 		began := time.Now()
 		for range 3 { // not for each of them
@@ -124,7 +124,7 @@ func TestEventsDoNotWaitForTheReader(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	inv := &cli.Invocation{Stdout: pipe, Stderr: pipe, Log: hclog.NewNullLogger(), Getenv: func(string) string { return "" }}
 	flags := runFlags{}
-	follow, stop, err := flags.follower(ctx, inv, New(ctx, pipe, func(error) {}))
+	follow, stop, err := flags.follower(ctx, inv, newAsyncWriter(ctx, pipe, func(error) {}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -112,7 +112,7 @@ func TestStuckReaderDoesNotKeepTheProcess(t *testing.T) {
 	defer reader.Close()
 	inv := &cli.Invocation{Stderr: stderr, Log: hclog.NewNullLogger()}
 	ctx, cancel := context.WithCancel(t.Context())
-	restore, err := Stderr(ctx, inv, "info", false)
+	restore, err := lossyStderr(ctx, inv, "info", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 )
 
-// Run runs a scenario and saves its timeline, of an interrupted run too.
-func Run(ctx context.Context, plan *scenario.Plan, o scenario.Options) (*scenario.Report, error) {
+// runPlan runs a scenario and saves its timeline, of an interrupted run too.
+func runPlan(ctx context.Context, plan *scenario.Plan, o scenario.Options) (*scenario.Report, error) {
 	o.Record = scenario.NewRecording()
 	r, err := plan.Run(ctx, o)
 	saveTimeline(o, r, err)

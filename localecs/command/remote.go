@@ -20,8 +20,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 )
 
-// Commands returns the commands about a run that goes on, by name.
-func Commands() map[string]cli.Command {
+// remoteCommands returns the commands about a run that goes on, by name.
+func remoteCommands() map[string]cli.Command {
 	return map[string]cli.Command{"ps": psCommand(), "logs": logsCommand(), "wait": waitCommand(), "stop": stopCommand(), "exec": execCommand(), "visit": visitCommand()}
 }
 

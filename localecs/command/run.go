@@ -28,7 +28,7 @@ type runFlags struct {
 	stopOrder string
 	seed      *uint64 // nil when not given
 	chaos     chaosFlags
-	tasks     Flags
+	tasks     definitionFlags
 	check     bool
 }
 
@@ -223,7 +223,7 @@ func ends() []os.Signal {
 func (f *runFlags) runJobs(ctx context.Context, inv *cli.Invocation, jobs []job, out io.Writer, follow func(scenario.Event)) ([]scenario.Outcome, error) {
 	var outcomes []scenario.Outcome
 	for _, j := range jobs {
-		r, err := Run(ctx, j.plan, scenario.Options{Dir: j.dir.Name(), Docker: f.docker, StopOrder: j.order, Seed: f.seed, Progress: follow, Attend: serveScenario(j.dir.Name(), inv.Log), Log: inv.Log})
+		r, err := runPlan(ctx, j.plan, scenario.Options{Dir: j.dir.Name(), Docker: f.docker, StopOrder: j.order, Seed: f.seed, Progress: follow, Attend: serveScenario(j.dir.Name(), inv.Log), Log: inv.Log})
 		switch {
 		case err != nil && (len(jobs) == 1 || ctx.Err() != nil):
 			return nil, err

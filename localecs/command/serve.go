@@ -134,7 +134,7 @@ func (f *serveFlags) agree() error {
 		return nil
 	case f.network != network.AWSVPC:
 		return exit.Usagef("-network and -simulated are mutually exclusive")
-	case f.runtime != Process:
+	case f.runtime != runtimeProcess:
 		return exit.Usagef("-runtime and -simulated are mutually exclusive")
 	}
 	return nil
@@ -151,7 +151,7 @@ func (f *serveFlags) serve(ctx context.Context, inv *cli.Invocation) error {
 	}
 	ctx, stop := cli.SignalContext(ctx, ends()...)
 	defer stop()
-	restore, err := Stderr(ctx, inv, f.logLevel, f.json)
+	restore, err := lossyStderr(ctx, inv, f.logLevel, f.json)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -280,7 +280,7 @@ func (f *serveFlags) open(inv *cli.Invocation) (listener net.Listener, done bool
 func (f *serveFlags) observer(ctx context.Context, inv *cli.Invocation) (observe func(shapes.Task, time.Time), closeFile func(), err error) {
 	events, closeFile := io.Discard, func() {}
 	if f.events != "" {
-		if events, closeFile, err = Append(ctx, f.events, inv.Log); err != nil {
+		if events, closeFile, err = appendLines(ctx, f.events, inv.Log); err != nil {
 			return nil, nil, fmt.Errorf("-events: %w", err)
 		}
 	}

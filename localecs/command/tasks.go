@@ -39,7 +39,7 @@ func (f *runFlags) runTasks(ctx context.Context, inv *cli.Invocation, paths []st
 		return err
 	}
 	defer giveBack()
-	report, err := Run(ctx, plan, scenario.Options{
+	report, err := runPlan(ctx, plan, scenario.Options{
 		Dir: dir.Name(), Docker: f.docker, StopOrder: f.stopOrder, Stop: stop, Progress: follow, Attend: serveScenario(dir.Name(), inv.Log),
 		Colour: !f.json && isTerminal(inv.Stdout) && inv.Getenv("NO_COLOR") == "", Log: inv.Log,
 	})
@@ -91,14 +91,14 @@ func (f *runFlags) scenarioOnly() []string {
 	return flags
 }
 
-// Flags are those of `localecs run` for task definitions without a scenario.
-type Flags struct {
+// definitionFlags are those of `localecs run` for task definitions without a scenario.
+type definitionFlags struct {
 	sources scenario.Sources
 	given   bool
 }
 
 // Add declares them.
-func (f *Flags) Add(fs *flag.FlagSet) {
+func (f *definitionFlags) Add(fs *flag.FlagSet) {
 	s := &f.sources
 	s.Secrets, s.EnvironmentFiles = map[string]string{}, map[string]string{}
 	take := func(name, usage string, set func(string) error) {
@@ -140,7 +140,7 @@ func pairFlag(of map[string]string) func(string) error {
 // Definitions returns the arguments if they are task definitions, and none if they are scenarios. A
 // mix of both, and flags for the other kind, are errors. scenarioOnly are the given flags that are
 // for scenarios.
-func (f *Flags) Definitions(args, scenarioOnly []string) ([]string, error) {
+func (f *definitionFlags) Definitions(args, scenarioOnly []string) ([]string, error) {
 	var found []string
 	for _, path := range args {
 		if scenario.IsDefinition(path) {

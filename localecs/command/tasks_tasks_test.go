@@ -16,9 +16,9 @@ import (
 )
 
 // parsed are the flags of a command line.
-func parsed(t *testing.T, args ...string) (*Flags, error) {
+func parsed(t *testing.T, args ...string) (*definitionFlags, error) {
 	t.Helper()
-	var f Flags
+	var f definitionFlags
 	fs := flag.NewFlagSet("run", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	f.Add(fs)

@@ -28,7 +28,7 @@ func TestWaitReadsTheLastStateOfAShortRun(t *testing.T) {
 	}
 	call := func(args ...string) (code int, stdout, stderr string) {
 		var out, said bytes.Buffer
-		code = cli.Main(cli.App{Name: "localecs", Commands: Commands()}, append([]string{"wait", "-dir", top}, args...), func(string) string { return "" }, strings.NewReader(""), &out, &said)
+		code = cli.Main(cli.App{Name: "localecs", Commands: remoteCommands()}, append([]string{"wait", "-dir", top}, args...), func(string) string { return "" }, strings.NewReader(""), &out, &said)
 		return code, out.String(), said.String()
 	}
 	end := func(at time.Time) {

@@ -97,7 +97,7 @@ func (a *Agent) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := a.engine.Watch(ctx, func(asked *Asked) {
 			if asked != nil {
-				a.state.Asked(asked.Task, asked.Container, asked.At)
+				a.state.asked(asked.Task, asked.Container, asked.At)
 			}
 			select {
 			case a.wake <- struct{}{}:
@@ -118,7 +118,7 @@ func (a *Agent) Update(ctx context.Context) error {
 		return err
 	}
 	now := time.Now()
-	for _, t := range a.state.Update(containers, now) {
+	for _, t := range a.state.update(containers, now) {
 		a.log.Info("task started", logkey.TaskID, t.ID, logkey.ServiceName, t.Name)
 	}
 	return a.issue(now)
@@ -166,7 +166,7 @@ func (a *Agent) credentials(taskName string) (string, bool) {
 
 // stop asks the engine to stop the containers that ECS would stop now.
 func (a *Agent) stop(ctx context.Context) {
-	for _, id := range a.state.ToStop() {
+	for _, id := range a.state.toStop() {
 		a.mu.Lock()
 		busy := a.stopping[id]
 		a.stopping[id] = true

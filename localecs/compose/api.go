@@ -11,9 +11,9 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
-// Operations returns the operations of the ECS API that a project has. They return its tasks, and
+// operations returns the operations of the ECS API that a project has. They return its tasks, and
 // former ones for an hour.
-func (s *State) Operations() map[string]controlplane.Operation {
+func (s *State) operations() map[string]controlplane.Operation {
 	return map[string]controlplane.Operation{"ListTasks": controlplane.Op(s.listTasks), "DescribeTasks": controlplane.Op(s.describeTasks)}
 }
 

@@ -23,9 +23,9 @@ const (
 func (b *builder) holder(t FileTask) Service {
 	s := Service{
 		Image: simulatorImage, Entrypoint: []string{"/bin/localecs"}, Command: []string{"pause"},
-		Networks:  map[string]NetworkAttachment{"default": {}, EndpointsNetwork: {}},
+		Networks:  map[string]NetworkAttachment{"default": {}, endpointsNetwork: {}},
 		DependsOn: map[string]Dependency{EndpointsService: {healthy}},
-		Labels:    map[string]string{TaskLabel: t.Name},
+		Labels:    map[string]string{taskLabel: t.Name},
 		Sysctls:   map[string]string{},
 		Init:      t.Definition.PIDMode == "task", // it reaps orphans of the other containers
 	}
@@ -86,7 +86,7 @@ func (b *builder) container(t FileTask, c taskdef.Container) Service {
 	for name, value := range c.DockerLabels {
 		s.Labels[escape(name)] = escape(value)
 	}
-	s.Labels[TaskLabel], s.Labels[ContainerLabel] = t.Name, c.Name
+	s.Labels[taskLabel], s.Labels[containerLabel] = t.Name, c.Name
 	share(&s, t)
 	linux(&s, c.LinuxParameters)
 	return s

@@ -10,5 +10,5 @@
 // Owns: names of services, labels and addresses in the file; the
 // translation of engine states into those of ECS.
 // Never does: listen, or know what docker compose does with the file.
-// Start reading at: NewFile; then Agent.Run and State.Update.
+// Start reading at: NewFile; then Agent.Run and State.update.
 package compose

@@ -104,14 +104,14 @@ func (p *Project) Containers(ctx context.Context) ([]Container, error) {
 }
 
 func (p *Project) filter() filters.Args {
-	return filters.NewArgs(filters.Arg("label", projectLabel+"="+p.name), filters.Arg("label", TaskLabel))
+	return filters.NewArgs(filters.Arg("label", projectLabel+"="+p.name), filters.Arg("label", taskLabel))
 }
 
 // read converts a container of the engine.
 func read(got container.InspectResponse) Container {
 	c := Container{
 		ID: got.ID, Image: got.Image, RestartCount: got.RestartCount,
-		Task: got.Config.Labels[TaskLabel], Name: got.Config.Labels[ContainerLabel],
+		Task: got.Config.Labels[taskLabel], Name: got.Config.Labels[containerLabel],
 	}
 	if s := got.State; s != nil {
 		c.Status, c.ExitCode, c.OutOfMemory = string(s.Status), s.ExitCode, s.OOMKilled
@@ -228,7 +228,7 @@ func (p *Project) asked(ctx context.Context, m events.Message) *Asked {
 		return nil
 	}
 	return &Asked{
-		Task: m.Actor.Attributes[TaskLabel], Container: m.Actor.Attributes[ContainerLabel],
+		Task: m.Actor.Attributes[taskLabel], Container: m.Actor.Attributes[containerLabel],
 		At: time.Unix(0, m.TimeNano),
 	}
 }

@@ -18,11 +18,11 @@ type Stats func(ctx context.Context, id string) *metadata.Stats
 // the task.
 func (a *Agent) TaskHandler(ctx context.Context, stats Stats) http.Handler {
 	lookup := func(endpointID string) (metadata.Moment, bool) {
-		m, ok := a.state.Lookup(endpointID)
+		m, ok := a.state.lookup(endpointID)
 		// The caller is running: if the state differs, the container has just started, maybe in
 		// another run of its task.
 		if (!ok || !isRunning(m, endpointID)) && a.Update(ctx) == nil {
-			m, ok = a.state.Lookup(endpointID)
+			m, ok = a.state.lookup(endpointID)
 		}
 		return m, ok
 	}
@@ -30,7 +30,7 @@ func (a *Agent) TaskHandler(ctx context.Context, stats Stats) http.Handler {
 		Metadata: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			task := taskOf(r.URL.Path)
 			metadata.New(metadata.Options{Lookup: lookup, Stats: func(container string) *metadata.Stats {
-				if id := a.state.ContainerID(task, container); id != "" {
+				if id := a.state.containerID(task, container); id != "" {
 					return stats(r.Context(), id)
 				}
 				return nil
@@ -81,7 +81,7 @@ func (a *Agent) credentialsHandler(ctx context.Context) http.Handler {
 
 // AWSHandler is STS, IAM and ECS at one address.
 func (a *Agent) AWSHandler(region string) http.Handler {
-	ecs := controlplane.NewHandler(controlplane.HandlerOptions{Store: a.store, Region: region, Operations: a.state.Operations(), Log: a.log})
+	ecs := controlplane.NewHandler(controlplane.HandlerOptions{Store: a.store, Region: region, Operations: a.state.operations(), Log: a.log})
 	others := iam.New(a.store, region)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if controlplane.Wanted(r) {

@@ -58,14 +58,14 @@ func TestToStopGoesBackwards(t *testing.T) {
 		want []string
 	}{
 		{"app has ended", func() {}, []string{"id-envoy", "id-logs"}},
-		{"asked", func() { w.Asked("web", "envoy", at(8)); w.Asked("web", "logs", at(8)) }, nil},
+		{"asked", func() { w.asked("web", "envoy", at(8)); w.asked("web", "logs", at(8)) }, nil},
 		{"one is gone", func() { w.end("envoy", 9, 0) }, nil},
 		{"both are", func() { w.end("logs", 10, 0) }, []string{"id-"}},
-		{"the network, too", func() { w.Asked("web", "", at(11)); w.end("", 11, 0) }, nil},
+		{"the network, too", func() { w.asked("web", "", at(11)); w.end("", 11, 0) }, nil},
 	} {
 		step.do()
 		w.look(12)
-		if got := w.ToStop(); !cmp.Equal(got, step.want) {
+		if got := w.toStop(); !cmp.Equal(got, step.want) {
 			t.Errorf("%s: stop %v, want %v", step.name, got, step.want)
 		}
 	}
@@ -81,7 +81,7 @@ func TestToStopWaitsForThoseThatDepend(t *testing.T) {
 	w.look(4)
 	w.set("app", func(c *Container) { c.Status = "exited" })
 	w.look(5)
-	if got := w.ToStop(); !cmp.Equal(got, []string{"id-envoy", "id-logs"}) { // init is needed by envoy
+	if got := w.toStop(); !cmp.Equal(got, []string{"id-envoy", "id-logs"}) { // init is needed by envoy
 		t.Errorf("stop %v", got)
 	}
 }
@@ -126,7 +126,7 @@ func TestECSShowsTheTasksOfNowAndBefore(t *testing.T) {
 	if want := (shapes.Failure{ARN: "arn:aws:ecs:us-east-1:123456789012:task/shop/abc", Reason: "MISSING"}); out.Failures[0] != want {
 		t.Errorf("failure %+v", out.Failures[0])
 	}
-	w.Update(w.containers, at(20+3601))
+	w.update(w.containers, at(20+3601))
 	w.start("", 4000)
 	w.look(4000)
 	if got := list(shapes.ListTasksInput{DesiredStatus: "STOPPED"}); len(got) != 1 || got[0] != second.Facts.TaskARN {
@@ -148,7 +148,7 @@ func TestECSRefusesOtherClusters(t *testing.T) {
 	if _, err := w.describeTasks(shapes.Call{}, shapes.DescribeTasksInput{Cluster: "shop"}); err == nil || !strings.Contains(err.Error(), "Tasks cannot be empty.") {
 		t.Errorf("%v", err)
 	}
-	if len(w.Operations()) != 2 {
+	if len(w.operations()) != 2 {
 		t.Error("operations")
 	}
 }
@@ -157,7 +157,7 @@ func TestContainerIDs(t *testing.T) {
 	t.Parallel()
 	w := running(t)
 	for _, c := range []struct{ task, container, want string }{{"web", "app", "id-app"}, {"web", "none", ""}, {"api", "app", ""}} {
-		if got := w.ContainerID(c.task, c.container); got != c.want {
+		if got := w.containerID(c.task, c.container); got != c.want {
 			t.Errorf("%v: %q", c, got)
 		}
 	}

@@ -12,19 +12,19 @@ import (
 )
 
 // Labels by which the endpoints find the containers of a project. A container
-// without ContainerLabel holds its task's network.
+// without containerLabel holds its task's network.
 const (
-	TaskLabel      = "com.meshtask.localecs.task"
-	ContainerLabel = "com.meshtask.localecs.container"
+	taskLabel      = "com.meshtask.localecs.task"
+	containerLabel = "com.meshtask.localecs.container"
 )
 
 const (
 	// EndpointsService answers for ECS and AWS.
 	EndpointsService = "endpoints"
-	// EndpointsNetwork is where it has network.MetadataIP. AWS's SDKs take
+	// endpointsNetwork is where it has network.MetadataIP. AWS's SDKs take
 	// credentials over plain HTTP from there and from loopback addresses only, so
 	// no service name would do.
-	EndpointsNetwork = "ecs"
+	endpointsNetwork = "ecs"
 	endpointsSubnet  = "169.254.170.0/24"
 	// AWSPort is where STS, IAM and ECS are.
 	AWSPort = 8080
@@ -68,7 +68,7 @@ func NewFile(o Options) (File, error) {
 		Volumes:  map[string]struct{}{},
 		Networks: map[string]Network{
 			"default":        {},
-			EndpointsNetwork: {IPAM: map[string][]map[string]string{"config": {{"subnet": endpointsSubnet}}}},
+			endpointsNetwork: {IPAM: map[string][]map[string]string{"config": {{"subnet": endpointsSubnet}}}},
 		},
 	}
 	b.images = imageVariables(o.Tasks)
@@ -140,7 +140,7 @@ const simulatorImage = "${LOCALECS_IMAGE:-meshtask/localecs:0.7.0}"
 func (b *builder) endpoints() Service {
 	s := Service{
 		Image: simulatorImage, Entrypoint: []string{"/bin/localecs"}, Command: []string{"endpoints"}, User: "0:0",
-		Networks: map[string]NetworkAttachment{"default": {}, EndpointsNetwork: {IPv4Address: network.MetadataIP}},
+		Networks: map[string]NetworkAttachment{"default": {}, endpointsNetwork: {IPv4Address: network.MetadataIP}},
 		Environment: map[string]string{
 			"CONSUL_HTTP_ADDR": "${CONSUL_HTTP_ADDR:-}", "CONSUL_HTTP_TOKEN": "${CONSUL_HTTP_TOKEN:-}",
 		},

@@ -48,7 +48,7 @@ type Health struct {
 	Output   string
 }
 
-// State is the project as of the last Update. It is safe for concurrent use.
+// State is the project as of the last update. It is safe for concurrent use.
 type State struct {
 	cluster cluster.ClusterFacts
 	mu      sync.Mutex
@@ -86,8 +86,8 @@ func NewState(cluster cluster.ClusterFacts, tasks []FileTask) *State {
 	return s
 }
 
-// Asked records that the engine was asked to stop a container.
-func (s *State) Asked(taskName, container string, at time.Time) {
+// asked records that the engine was asked to stop a container.
+func (s *State) asked(taskName, container string, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.tasks {
@@ -97,8 +97,8 @@ func (s *State) Asked(taskName, container string, at time.Time) {
 	}
 }
 
-// Update sets the engine's containers and returns the tasks that have started.
-func (s *State) Update(containers []Container, now time.Time) (newTasks []Task) {
+// update sets the engine's containers and returns the tasks that have started.
+func (s *State) update(containers []Container, now time.Time) (newTasks []Task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.tasks {
@@ -219,8 +219,8 @@ func (s *State) Tasks() []Task {
 	return all
 }
 
-// Lookup implements metadata.Options.Lookup.
-func (s *State) Lookup(endpointID string) (metadata.Moment, bool) {
+// lookup implements metadata.Options.Lookup.
+func (s *State) lookup(endpointID string) (metadata.Moment, bool) {
 	for _, t := range s.Tasks() {
 		for _, c := range t.Facts.Containers {
 			if c.EndpointID == endpointID {
@@ -231,8 +231,8 @@ func (s *State) Lookup(endpointID string) (metadata.Moment, bool) {
 	return metadata.Moment{}, false
 }
 
-// ContainerID returns the engine's ID of a container, "" before it is created.
-func (s *State) ContainerID(taskName, container string) string {
+// containerID returns the engine's ID of a container, "" before it is created.
+func (s *State) containerID(taskName, container string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.tasks {

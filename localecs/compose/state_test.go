@@ -78,7 +78,7 @@ func (w *world) end(name string, n, code int) {
 // look updates and returns the task.
 func (w *world) look(n int) Task {
 	w.t.Helper()
-	w.Update(w.containers, at(n))
+	w.update(w.containers, at(n))
 	tasks := w.Tasks()
 	if len(tasks) != 1 {
 		w.t.Fatalf("%d tasks", len(tasks))
@@ -118,10 +118,10 @@ func TestNothingIsKnownBeforeTheNetworkIsThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.set("", func(c *Container) { c.Status, c.StartedAt = "created", time.Time{} })
-	if began := w.Update(w.containers, at(1)); len(began) > 0 || len(w.Tasks()) > 0 {
+	if began := w.update(w.containers, at(1)); len(began) > 0 || len(w.Tasks()) > 0 {
 		t.Errorf("began %v", began)
 	}
-	if _, ok := w.Lookup("web.app"); ok {
+	if _, ok := w.lookup("web.app"); ok {
 		t.Error("there is metadata")
 	}
 }
@@ -190,7 +190,7 @@ func TestEssentialContainerEnds(t *testing.T) {
 	w := running(t)
 	w.end("logs", 6, 3)
 	expect(t, "one that is not", w.look(6).View, map[string]string{"": "RUNNING RUNNING", "init": "RUNNING STOPPED", "envoy": "RUNNING RUNNING", "app": "RUNNING RUNNING", "logs": "RUNNING STOPPED"})
-	if ids := w.ToStop(); len(ids) > 0 {
+	if ids := w.toStop(); len(ids) > 0 {
 		t.Errorf("stop %v", ids)
 	}
 	w.set("envoy", func(c *Container) { c.Status, c.RestartCount = "restarting", 2 })
@@ -218,7 +218,7 @@ func TestEssentialContainerEnds(t *testing.T) {
 func TestProjectIsStoppedByAnotherProcess(t *testing.T) {
 	t.Parallel()
 	w := running(t)
-	w.Asked("web", "app", at(6))
+	w.asked("web", "app", at(6))
 	v := w.look(6).View
 	expect(t, "app was asked", v, map[string]string{"": "STOPPED RUNNING", "init": "STOPPED STOPPED", "envoy": "STOPPED RUNNING", "app": "STOPPED RUNNING", "logs": "STOPPED RUNNING"})
 	if v.StopCode != "UserInitiated" || v.StoppedReason != "Task stopped by user" {
@@ -226,16 +226,16 @@ func TestProjectIsStoppedByAnotherProcess(t *testing.T) {
 	}
 	w.end("app", 8, 0)
 	w.look(8)
-	if ids := w.ToStop(); len(ids) > 0 {
+	if ids := w.toStop(); len(ids) > 0 {
 		t.Errorf("stop %v, which another process does", ids)
 	}
 	w.start("app", 9) // and changes his mind
 	expect(t, "started again", w.look(9).View, map[string]string{"": "RUNNING RUNNING", "init": "RUNNING STOPPED", "envoy": "RUNNING RUNNING", "app": "RUNNING RUNNING", "logs": "RUNNING RUNNING"})
-	w.Asked("nobody", "app", at(10))
+	w.asked("nobody", "app", at(10))
 	if v := w.look(10).View; v.DesiredStatus != "RUNNING" {
 		t.Error("another task was asked")
 	}
-	w.Asked("web", "", at(11))
+	w.asked("web", "", at(11))
 	if v := w.look(11).View; v.DesiredStatus != "STOPPED" {
 		t.Error("the network goes, and the task does not")
 	}
@@ -255,7 +255,7 @@ func TestContainersThatAreRemoved(t *testing.T) {
 	if v := w.look(8).View; v.KnownStatus != "STOPPED" {
 		t.Errorf("%+v", v)
 	}
-	if m, ok := w.Lookup("web.app"); !ok || m.View.KnownStatus != "STOPPED" {
+	if m, ok := w.lookup("web.app"); !ok || m.View.KnownStatus != "STOPPED" {
 		t.Error("metadata does not know it any more")
 	}
 }

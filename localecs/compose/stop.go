@@ -7,11 +7,11 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// ToStop returns the IDs of the containers that ECS's agent would stop now: of tasks whose essential
+// toStop returns the IDs of the containers that ECS's agent would stop now: of tasks whose essential
 // container has exited by itself, in reverse dependsOn order, so that each stops after those that
 // depend on it, and the holder of the network last. Tasks that the engine was asked to stop are
 // excluded. It is for one caller, which stops the containers.
-func (s *State) ToStop() []string {
+func (s *State) toStop() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var ids []string

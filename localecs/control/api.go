@@ -97,8 +97,8 @@ func (s *APIServer) open() (http.Handler, *iam.Store, error) {
 	return w, w.Identities, nil
 }
 
-// URL is the address of ECS, STS and IAM.
-func (s *APIServer) URL() string { return "http://" + s.options.Listener.Addr().String() }
+// url is the address of ECS, STS and IAM.
+func (s *APIServer) url() string { return "http://" + s.options.Listener.Addr().String() }
 
 // Region is the served ECS, nil for tasks without processes.
 func (s *APIServer) Region() *cluster.Region { return s.region }
@@ -112,7 +112,7 @@ func (s *APIServer) Close() error {
 
 // Exports are the variables with which the AWS command line and SDKs call this ECS, each NAME=VALUE.
 func (s *APIServer) Exports() []string {
-	return cluster.Environment(s.URL(), s.key, s.options.Cluster.Region)
+	return cluster.Environment(s.url(), s.key, s.options.Cluster.Region)
 }
 
 // CheckLoopback refuses an address that other machines can reach: a caller of the API can run

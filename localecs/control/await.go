@@ -142,7 +142,7 @@ func (t Target) judge(s State) result {
 	if len(tasks) > 0 {
 		return result{met: true}
 	}
-	r := result{text: s.Unknown(t.Name).Error(), never: s.HasPlan()}
+	r := result{text: s.Unknown(t.Name).Error(), never: s.hasPlan()}
 	for _, name := range []string{t.Name, serviceOf(t.Name)} {
 		if slices.Contains(s.Planned, name) || slices.ContainsFunc(s.Services, func(v Service) bool { return v.Name == name }) {
 			r.never = false // it may still start
@@ -162,7 +162,7 @@ func serviceOf(task string) string {
 
 // task judges the target by one task.
 func (t Target) task(of Task) result {
-	r := result{text: describe(of), never: of.Stopping()}
+	r := result{text: describe(of), never: of.stopping()}
 	switch t.Condition {
 	case Stopped:
 		r.met, r.never = of.Stopped(), false
@@ -170,7 +170,7 @@ func (t Target) task(of Task) result {
 		r.met = !of.StartedAt.IsZero()
 	case Healthy:
 		r.met = of.Healthy()
-		if len(of.Checked()) == 0 && of.LastStatus == "RUNNING" {
+		if len(of.checked()) == 0 && of.LastStatus == "RUNNING" {
 			r.text, r.never = of.Name+" has no health check: wait for -running", true
 		}
 	}
@@ -180,7 +180,7 @@ func (t Target) task(of Task) result {
 // describe returns a task's status and the containers that explain it.
 func describe(t Task) string {
 	text := t.Name + " is " + t.Status()
-	if t.Stopping() {
+	if t.stopping() {
 		return text + " (" + t.Why() + ")"
 	}
 	var details []string
@@ -209,7 +209,7 @@ func (t Target) steady(s State) result {
 		}
 		names = append(names, v.Name)
 	}
-	if s.HasPlan() && !slices.Contains(s.Planned, t.Name) {
+	if s.hasPlan() && !slices.Contains(s.Planned, t.Name) {
 		return result{text: NoSuch("service", t.Name, names).Error(), never: true}
 	}
 	return result{text: fmt.Sprintf("service %s does not exist yet", t.Name)}

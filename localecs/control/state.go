@@ -88,19 +88,19 @@ type Consul struct {
 	Passing map[string]int `json:"passing"`
 }
 
-// HasPlan reports whether all tasks that may start are known: in a scenario, unless its tasks
+// hasPlan reports whether all tasks that may start are known: in a scenario, unless its tasks
 // start others.
-func (s State) HasPlan() bool { return s.Planned != nil }
+func (s State) hasPlan() bool { return s.Planned != nil }
 
 // Stopped reports whether the task has stopped.
 func (t Task) Stopped() bool { return t.LastStatus == "STOPPED" }
 
-// Stopping reports whether it has stopped or is desired to stop.
-func (t Task) Stopping() bool { return t.Stopped() || t.DesiredStatus == "STOPPED" }
+// stopping reports whether it has stopped or is desired to stop.
+func (t Task) stopping() bool { return t.Stopped() || t.DesiredStatus == "STOPPED" }
 
 // Status is its last status as text, with ", stopping" while it stops.
 func (t Task) Status() string {
-	if t.Stopping() && !t.Stopped() {
+	if t.stopping() && !t.Stopped() {
 		return t.LastStatus + ", stopping"
 	}
 	return t.LastStatus
@@ -125,9 +125,9 @@ func (v Service) Standing() string {
 	return "not steady"
 }
 
-// Checked are the containers that decide the task's health: the essential ones with a health
+// checked are the containers that decide the task's health: the essential ones with a health
 // check, else all with one.
-func (t Task) Checked() []Container {
+func (t Task) checked() []Container {
 	checked := slices.DeleteFunc(slices.Clone(t.Containers), func(c Container) bool { return c.HealthStatus == "" })
 	if slices.ContainsFunc(checked, func(c Container) bool { return c.Essential }) {
 		return slices.DeleteFunc(checked, func(c Container) bool { return !c.Essential })
@@ -135,12 +135,12 @@ func (t Task) Checked() []Container {
 	return checked
 }
 
-// Healthy reports whether the task runs and all of Checked are HEALTHY. It is false
+// Healthy reports whether the task runs and all of checked are HEALTHY. It is false
 // without any check.
 func (t Task) Healthy() bool {
-	checked := t.Checked()
+	checked := t.checked()
 	ill := func(c Container) bool { return c.HealthStatus != "HEALTHY" }
-	return len(checked) > 0 && !slices.ContainsFunc(checked, ill) && t.LastStatus == "RUNNING" && !t.Stopping()
+	return len(checked) > 0 && !slices.ContainsFunc(checked, ill) && t.LastStatus == "RUNNING" && !t.stopping()
 }
 
 // Decider is the essential container that exited first, or nil.
@@ -178,7 +178,7 @@ func (s State) Named(word string) []Task {
 	if len(byID) > 0 {
 		return byID
 	}
-	alive := slices.DeleteFunc(slices.Clone(group), Task.Stopping)
+	alive := slices.DeleteFunc(slices.Clone(group), Task.stopping)
 	if len(alive) == 0 && len(group) > 0 {
 		return group[len(group)-1:]
 	}

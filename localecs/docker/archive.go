@@ -19,8 +19,8 @@ import (
 // Large is the size from which on a file has its own layer, in bytes.
 const Large = 1 << 20
 
-// Archive is an image, ready to be written.
-type Archive struct {
+// archive is an image, ready to be written.
+type archive struct {
 	// ID is the image's, as the engine will know it: "sha256:…".
 	ID digest.Digest
 	// Name is what it is tagged with.
@@ -37,8 +37,8 @@ type summed struct {
 
 // newArchive reads everything once. binds are all files, libraries included, and no directories; name is
 // "repository" or "repository:tag" for the engine, and the ID does not depend on it.
-func newArchive(name string, i runtime.Image, binds []runtime.Bind, labels map[string]string) (*Archive, error) {
-	a := &Archive{name: name}
+func newArchive(name string, i runtime.Image, binds []runtime.Bind, labels map[string]string) (*archive, error) {
+	a := &archive{name: name}
 	c := specs.Image{
 		Created: &time.Time{}, Platform: specs.Platform{Architecture: goruntime.GOARCH, OS: "linux"},
 		Config: specs.ImageConfig{
@@ -89,7 +89,7 @@ type entry struct {
 }
 
 // Write writes the archive. A file that has changed since New is an error.
-func (a *Archive) Write(w io.Writer) error {
+func (a *archive) Write(w io.Writer) error {
 	t := tar.NewWriter(w)
 	manifest := entry{Config: a.ID.Encoded() + ".json", RepoTags: []string{a.name}}
 	for _, l := range a.layers {

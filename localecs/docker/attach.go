@@ -40,7 +40,7 @@ func (l *life) Attach(ctx context.Context, s runtime.Session) (code int, err err
 		return api.ContainerExecAttach(calls, created.ID, container.ExecAttachOptions{Tty: s.Terminal})
 	})
 	if err != nil {
-		return runtime.CodeFailed, Error(err)
+		return runtime.CodeFailed, engineError(err)
 	}
 	defer attached.Close()
 	if s.Terminal {

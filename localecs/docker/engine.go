@@ -45,7 +45,7 @@ type Options struct {
 
 // Engine runs containers. It is safe for concurrent use.
 type Engine struct {
-	*Store
+	*store
 	options Options
 	api     *client.Client
 	// run is of this Engine, in names and labels.
@@ -97,7 +97,7 @@ func newEngine(o Options, api *client.Client) *Engine {
 	lost, stop := context.WithCancelCause(context.Background())
 	return &Engine{
 		options: o, api: api, run: strings.ToLower(rand.Text()[:12]),
-		limit: answerLimit, Store: newStore(api, o.Images, o.Log), pauses: map[uint64]*pause{},
+		limit: answerLimit, store: newStore(api, o.Images, o.Log), pauses: map[uint64]*pause{},
 		stop: stop, lost: lost.Done(), cause: func() error { return context.Cause(lost) },
 	}
 }
@@ -197,5 +197,5 @@ func (e *Engine) labels() map[string]string {
 }
 
 func (e *Engine) name(parts ...string) string {
-	return "localecs-" + e.run + "-" + strings.Map(Rune, strings.Join(parts, "-"))
+	return "localecs-" + e.run + "-" + strings.Map(allowedRune, strings.Join(parts, "-"))
 }

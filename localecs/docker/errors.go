@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Rune is r if the engine takes it in names, a hyphen otherwise.
-func Rune(r rune) rune {
+// allowedRune is r if the engine takes it in names, a hyphen otherwise.
+func allowedRune(r rune) rune {
 	switch {
 	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '.', r == '-':
 		return r
@@ -14,8 +14,8 @@ func Rune(r rune) rune {
 	return '-'
 }
 
-// Error drops the words of the client from an error of the engine.
-func Error(err error) error {
+// engineError drops the words of the client from an error of the engine.
+func engineError(err error) error {
 	if text, ok := strings.CutPrefix(err.Error(), "Error response from daemon: "); ok {
 		return errors.New(text)
 	}
@@ -30,5 +30,5 @@ func cause(err error) error {
 			return errors.New(strings.TrimSuffix(after, ": unknown"))
 		}
 	}
-	return Error(err)
+	return engineError(err)
 }

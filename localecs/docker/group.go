@@ -53,7 +53,7 @@ func (e *Engine) startPause(ctx context.Context, owner, hostname string) (id str
 		return "", err
 	}
 	program := runtime.Image{Name: "pause", Programs: map[string]string{pausePath: self}, Entrypoint: []string{pausePath}}
-	made, err := e.Make(ctx, program)
+	made, err := e.makeImage(ctx, program)
 	if err != nil {
 		return "", err
 	}
@@ -79,7 +79,7 @@ func (e *Engine) network(ctx context.Context, id string) (*os.File, error) {
 	if state.State.Pid == 0 {
 		return nil, fmt.Errorf("it has ended with %d", state.State.ExitCode)
 	}
-	pid, level, err := Level(id, state.State.Pid)
+	pid, level, err := pidLevel(id, state.State.Pid)
 	if err != nil {
 		return nil, fmt.Errorf("%w; run localecs there, or %s", err, aside)
 	}

@@ -54,10 +54,10 @@ func members(container string) []int {
 	return all
 }
 
-// Level finds at which place of a process's numbers the engine's is, by a container
+// pidLevel finds at which place of a process's numbers the engine's is, by a container
 // with its own pid namespace: the last one is the container's. pid is its first
 // process here.
-func Level(container string, engines int) (pid, level int, err error) {
+func pidLevel(container string, engines int) (pid, level int, err error) {
 	for _, pid := range members(container) {
 		if all := numbers(pid); len(all) > 0 {
 			level := max(len(all)-2, 0)

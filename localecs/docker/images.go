@@ -24,8 +24,8 @@ import (
 // label is on images that were made of programs, with their name.
 const label = "localecs.image"
 
-// Store is the images that an engine has, or gets. It is safe for concurrent use.
-type Store struct {
+// store is the images that an engine has, or gets. It is safe for concurrent use.
+type store struct {
 	api      *client.Client
 	defined  map[string]runtime.Image
 	resolver runtime.Resolver
@@ -44,34 +44,34 @@ type pulled struct {
 
 // newStore returns the images of an engine. The defined ones, by name, are made of
 // programs of this host.
-func newStore(api *client.Client, defined map[string]runtime.Image, log hclog.Logger) *Store {
-	return &Store{api: api, defined: defined, log: log, flights: map[string]*flight{}}
+func newStore(api *client.Client, defined map[string]runtime.Image, log hclog.Logger) *store {
+	return &store{api: api, defined: defined, log: log, flights: map[string]*flight{}}
 }
 
 // Pull makes an image of this host's programs, or has the engine pull it when it
 // has none of that name, until ctx ends. The result has the image's defaults. The
 // error is an *runtime.NotFoundError when a program does not exist.
-func (s *Store) Pull(ctx context.Context, name string) (runtime.Image, error) {
+func (s *store) Pull(ctx context.Context, name string) (runtime.Image, error) {
 	got, err := s.pull(ctx, name)
 	return got.image, err
 }
 
-// ID is the engine's for an image, which is pulled if need be.
-func (s *Store) ID(ctx context.Context, name string) (string, error) {
+// imageID is the engine's for an image, which is pulled if need be.
+func (s *store) imageID(ctx context.Context, name string) (string, error) {
 	got, err := s.pull(ctx, name)
 	return got.id, err
 }
 
-// Forget has an image pulled anew: another process has removed it.
-func (s *Store) Forget(name string) {
+// forget has an image pulled anew: another process has removed it.
+func (s *store) forget(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.flights, name)
 }
 
-func (s *Store) get(ctx context.Context, name string) (pulled, error) {
+func (s *store) get(ctx context.Context, name string) (pulled, error) {
 	if i, ok := s.defined[name]; ok {
-		id, err := s.Make(ctx, i)
+		id, err := s.makeImage(ctx, i)
 		return pulled{id, i}, err
 	}
 	found, err := s.api.ImageInspect(ctx, name)
@@ -82,7 +82,7 @@ func (s *Store) get(ctx context.Context, name string) (pulled, error) {
 		found, err = s.api.ImageInspect(ctx, name)
 	}
 	if err != nil {
-		return pulled{}, Error(err)
+		return pulled{}, engineError(err)
 	}
 	return pulled{found.ID, defaults(name, found)}, nil
 }
@@ -107,9 +107,9 @@ func isDir(path string) bool {
 	return err == nil && st.IsDir()
 }
 
-// Make makes an image of programs, unless the engine has it, and removes unused
+// makeImage makes an image of programs, unless the engine has it, and removes unused
 // earlier ones of that name. It returns the image's ID.
-func (s *Store) Make(ctx context.Context, i runtime.Image) (string, error) {
+func (s *store) makeImage(ctx context.Context, i runtime.Image) (string, error) {
 	binds, err := s.resolver.Binds(i)
 	if err != nil {
 		return "", err
@@ -125,7 +125,7 @@ func (s *Store) Make(ctx context.Context, i runtime.Image) (string, error) {
 	case err == nil:
 		return id, nil
 	case !errdefs.IsNotFound(err):
-		return "", Error(err)
+		return "", engineError(err)
 	}
 	if err := s.load(ctx, a); err != nil {
 		return "", fmt.Errorf("load image %q into the Docker engine: %w", i.Name, err)
@@ -134,7 +134,7 @@ func (s *Store) Make(ctx context.Context, i runtime.Image) (string, error) {
 	return id, nil
 }
 
-func (s *Store) load(ctx context.Context, a *Archive) error {
+func (s *store) load(ctx context.Context, a *archive) error {
 	s.loading.Lock()
 	defer s.loading.Unlock()
 	return whileLively(ctx, func(ctx context.Context, lively func()) error {
@@ -143,7 +143,7 @@ func (s *Store) load(ctx context.Context, a *Archive) error {
 		defer read.Close()
 		answer, err := s.api.ImageLoad(ctx, observed{read, lively})
 		if err != nil {
-			return Error(err)
+			return engineError(err)
 		}
 		defer answer.Body.Close()
 		return follow(answer.Body, func(line) { lively() })
@@ -163,7 +163,7 @@ func (o observed) Read(b []byte) (int, error) {
 
 // supersede removes images made earlier under a name. The engine keeps those that
 // containers use.
-func (s *Store) supersede(ctx context.Context, name, id string) {
+func (s *store) supersede(ctx context.Context, name, id string) {
 	list, err := s.api.ImageList(ctx, engineimage.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", label+"="+name))})
 	if err != nil {
 		return
@@ -178,6 +178,6 @@ func (s *Store) supersede(ctx context.Context, name, id string) {
 func repository(name string) string {
 	last := strings.ToLower(path.Base(strings.ReplaceAll(name, "@", "/")))
 	last, _, _ = strings.Cut(last, ":")
-	clean := cmp.Or(strings.Trim(strings.Map(Rune, last), "._-"), "image")
+	clean := cmp.Or(strings.Trim(strings.Map(allowedRune, last), "._-"), "image")
 	return "localecs/" + clean + ":latest"
 }

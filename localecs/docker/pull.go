@@ -34,7 +34,7 @@ type flight struct {
 
 // pull gets an image once for all callers that want it at the same time. When the
 // one that has started gives up, another begins anew.
-func (s *Store) pull(ctx context.Context, name string) (pulled, error) {
+func (s *store) pull(ctx context.Context, name string) (pulled, error) {
 	for {
 		s.mu.Lock()
 		f, known := s.flights[name]
@@ -58,8 +58,8 @@ func (s *Store) pull(ctx context.Context, name string) (pulled, error) {
 	}
 }
 
-// fly gets an image. One that was got is known until Forget.
-func (s *Store) fly(ctx context.Context, name string, f *flight) {
+// fly gets an image. One that was got is known until forget.
+func (s *store) fly(ctx context.Context, name string, f *flight) {
 	defer close(f.done)
 	f.got, f.err = s.get(ctx, name)
 	if f.err == nil {
@@ -73,11 +73,11 @@ func (s *Store) fly(ctx context.Context, name string, f *flight) {
 	}
 }
 
-func (s *Store) fetch(ctx context.Context, name string) error {
+func (s *store) fetch(ctx context.Context, name string) error {
 	return whileLively(ctx, func(ctx context.Context, lively func()) error {
 		body, err := s.api.ImagePull(ctx, name, engineimage.PullOptions{})
 		if err != nil {
-			return Error(err)
+			return engineError(err)
 		}
 		defer body.Close()
 		var p progress
@@ -89,7 +89,7 @@ func (s *Store) fetch(ctx context.Context, name string) error {
 	})
 }
 
-func (s *Store) logPull(ctx context.Context, name string, p *progress) {
+func (s *store) logPull(ctx context.Context, name string, p *progress) {
 	for began := time.Now(); retry.Sleep(ctx, pace) == nil; {
 		s.log.Warn("image is still being pulled", logkey.Object, name, logkey.Elapsed, time.Since(began).Round(time.Second).String(), logkey.Status, p.String())
 	}

@@ -22,7 +22,7 @@ import (
 
 // registry is an engine without images, whose pulls a test feeds.
 type registry struct {
-	*Store
+	*store
 	log   bytes.Buffer
 	pulls chan *io.PipeWriter // one for each pull that has started
 
@@ -37,7 +37,7 @@ func newRegistry(t *testing.T) *registry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Store = newStore(api, nil, hclog.New(&hclog.LoggerOptions{Output: &r.log, DisableTime: true}))
+	r.store = newStore(api, nil, hclog.New(&hclog.LoggerOptions{Output: &r.log, DisableTime: true}))
 	return r
 }
 

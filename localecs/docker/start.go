@@ -84,7 +84,7 @@ const shortID = 8
 func (g *group) create(ctx context.Context, s runtime.Spec, host *container.HostConfig, number string) (string, error) {
 	e := g.engine
 	for again := false; ; again = true {
-		id, err := e.ID(ctx, s.Image.Name)
+		id, err := e.imageID(ctx, s.Image.Name)
 		if err != nil {
 			return "", err
 		}
@@ -99,7 +99,7 @@ func (g *group) create(ctx context.Context, s runtime.Spec, host *container.Host
 		if err == nil || again || !errdefs.IsNotFound(err) {
 			return created.ID, err
 		}
-		e.Forget(s.Image.Name)
+		e.forget(s.Image.Name)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
-// DefaultSubnet is the VPC's subnet unless Options set another one.
-const DefaultSubnet = "10.42.0.0/24"
+// defaultSubnet is the VPC's subnet unless Options set another one.
+const defaultSubnet = "10.42.0.0/24"
 
 // Well-known link-local addresses of a Fargate task (platform 1.4).
 const (
@@ -63,10 +63,10 @@ type plan struct {
 // newPlan checks the subnet: IPv4, /16 to /28 as a VPC subnet has to be, and
 // fit for the mode.
 func newPlan(o Options) (plan, error) {
-	o.Subnet = cmp.Or(o.Subnet, DefaultSubnet)
+	o.Subnet = cmp.Or(o.Subnet, defaultSubnet)
 	p, err := netip.ParsePrefix(o.Subnet)
 	if err != nil {
-		return plan{}, fmt.Errorf("subnet %q: want a CIDR block such as %s", o.Subnet, DefaultSubnet)
+		return plan{}, fmt.Errorf("subnet %q: want a CIDR block such as %s", o.Subnet, defaultSubnet)
 	}
 	if !p.Addr().Is4() || p.Bits() < 16 || p.Bits() > 28 {
 		return plan{}, fmt.Errorf("subnet %q: want an IPv4 block from /16 to /28", o.Subnet)

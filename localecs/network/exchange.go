@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Exchange is a listener that many share, each for the connections of one
+// exchange is a listener that many share, each for the connections of one
 // client address.
-type Exchange struct {
+type exchange struct {
 	listener net.Listener
 	done     chan struct{}
 
@@ -20,13 +20,13 @@ type Exchange struct {
 }
 
 // newExchange owns the listener from here on, until Close.
-func newExchange(l net.Listener) *Exchange {
-	e := &Exchange{listener: l, done: make(chan struct{}), lines: map[netip.Addr]*line{}}
+func newExchange(l net.Listener) *exchange {
+	e := &exchange{listener: l, done: make(chan struct{}), lines: map[netip.Addr]*line{}}
 	go e.run()
 	return e
 }
 
-func (e *Exchange) run() {
+func (e *exchange) run() {
 	defer close(e.done)
 	for {
 		c, err := e.listener.Accept()
@@ -41,7 +41,7 @@ func (e *Exchange) run() {
 	}
 }
 
-func (e *Exchange) connect(c net.Conn) {
+func (e *exchange) connect(c net.Conn) {
 	from, err := netip.ParseAddrPort(c.RemoteAddr().String())
 	e.mu.Lock()
 	l := e.lines[from.Addr().Unmap()]
@@ -55,7 +55,7 @@ func (e *Exchange) connect(c net.Conn) {
 
 // Listen is a listener for the connections of one address. There is one at a
 // time.
-func (e *Exchange) Listen(from netip.Addr) (net.Listener, error) {
+func (e *exchange) Listen(from netip.Addr) (net.Listener, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.lines[from] != nil {
@@ -67,7 +67,7 @@ func (e *Exchange) Listen(from netip.Addr) (net.Listener, error) {
 }
 
 // Close ends the exchange. Listeners of Listen stay, and get nothing more.
-func (e *Exchange) Close() error {
+func (e *exchange) Close() error {
 	err := e.listener.Close()
 	<-e.done
 	return err
@@ -75,7 +75,7 @@ func (e *Exchange) Close() error {
 
 // line is what one client's connections come out of. It is a net.Listener.
 type line struct {
-	exchange *Exchange
+	exchange *exchange
 	from     netip.Addr
 	waiting  chan net.Conn
 	closed   chan struct{}

@@ -20,7 +20,7 @@ type Options struct {
 	Mode Mode
 	// Subnet is an IPv4 CIDR block, /16 to /28. Awsvpc: it exists only inside
 	// the VPC namespace, so it may be in use on the host; empty is
-	// DefaultSubnet. Host: a part of 127.0.0.0/8.
+	// defaultSubnet. Host: a part of 127.0.0.0/8.
 	Subnet string
 	// Namespace makes the network namespaces for awsvpc: empty, but for lo, and
 	// owned by the Fabric then. owner is a task's ID or "vpc", hostname what it will
@@ -35,7 +35,7 @@ type Fabric struct {
 	plan  plan
 	pool  *shapes.Pool
 	vpc   *vpc // nil with host networking
-	book  Book // the ports of the host
+	book  book // the ports of the host
 	infra *Namespace
 
 	mu        sync.Mutex

@@ -79,7 +79,7 @@ func (m Mode) fits(subnet netip.Prefix) error {
 	case m == Host && b[1] == 0:
 		return fmt.Errorf("subnet %q: addresses from 127.0.0.0 to 127.0.255.255 are the host's own: write one such as 127.42.0.0/24", subnet)
 	case m != Host && local:
-		return fmt.Errorf("subnet %q: loopback addresses are for -network host: write one such as %s", subnet, DefaultSubnet)
+		return fmt.Errorf("subnet %q: loopback addresses are for -network host: write one such as %s", subnet, defaultSubnet)
 	}
 	return nil
 }

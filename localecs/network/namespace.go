@@ -23,7 +23,7 @@ type Namespace struct {
 	from netip.Addr
 	link *Task // nil where nothing can be impaired
 
-	book    *Book // of the host's ports; nil where ports are the task's own
+	book    *book // of the host's ports; nil where ports are the task's own
 	mu      sync.Mutex
 	claimed []Port
 

@@ -114,16 +114,16 @@ func Join(errs ...error) error {
 	return fmt.Errorf("%w\nwith host networking all tasks share the ports of this host: %s", joined, strings.Join(advice, "; "))
 }
 
-// Book is who has claimed which port. The zero Book is empty and ready; it is
+// book is who has claimed which port. The zero book is empty and ready; it is
 // safe for concurrent use.
-type Book struct {
+type book struct {
 	mu    sync.Mutex
 	taken map[Port]string
 }
 
 // Take claims a port for its owner, a readable name. The error is an *Error
 // when it is taken, in the list of ports or on this host.
-func (b *Book) Take(p Port, owner string) error {
+func (b *book) Take(p Port, owner string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for other, holder := range b.taken {
@@ -142,7 +142,7 @@ func (b *Book) Take(p Port, owner string) error {
 }
 
 // Release crosses claims out.
-func (b *Book) Release(claims ...Port) {
+func (b *book) Release(claims ...Port) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, p := range claims {

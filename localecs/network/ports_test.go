@@ -50,7 +50,7 @@ func TestBookKnowsItsOwn(t *testing.T) {
 	l, free := listen(t, "tcp4", "127.0.0.1:0")
 	l.Close()
 	one, other := netip.MustParseAddr("127.42.0.4"), netip.MustParseAddr("127.42.0.5")
-	var b Book
+	var b book
 	take := func(p Port, owner, want string) {
 		t.Helper()
 		err := b.Take(p, owner)
@@ -96,7 +96,7 @@ func TestBookAsksTheKernel(t *testing.T) {
 		{Port{Number: six}, fmt.Sprintf("something on this host that listens on [::]:%d", six)},
 		{Port{Number: datagrams, Protocol: "udp"}, fmt.Sprintf("something on this host that listens on 127.0.0.1:%d", datagrams)},
 	} {
-		var b Book
+		var b book
 		err := b.Take(c.port, "me")
 		var refused *Error
 		if !errors.As(err, &refused) || refused.Holder != c.holder || !errors.Is(err, unix.EADDRINUSE) {
@@ -104,7 +104,7 @@ func TestBookAsksTheKernel(t *testing.T) {
 		}
 	}
 	// An address beside the one in use is free, and so is the port for packets.
-	var b Book
+	var b book
 	for _, p := range []Port{{Number: single, Address: own}, {Number: single, Protocol: "udp"}} {
 		if err := b.Take(p, "me"); err != nil {
 			t.Error(err)

@@ -31,7 +31,7 @@ type vpc struct {
 	// metadata listens at MetadataIP for all tasks. The address is outside of
 	// them, as on Fargate: inside, port 80 of 0.0.0.0 would be taken, and that
 	// is what many an application listens on.
-	metadata *Exchange
+	metadata *exchange
 
 	mu       sync.Mutex
 	ready    bool         // prepare has run

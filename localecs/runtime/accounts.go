@@ -13,7 +13,7 @@ const ttyGroup = 5
 // fit replaces users and groups that do not exist here, as for a user who is
 // not root. A program that was to run as another user than root has root's
 // number then, and none of root's capabilities.
-func fit(container string, c *Config, ids host.IDs) (warnings []string) {
+func fit(container string, c *stageConfig, ids host.IDs) (warnings []string) {
 	c.KeepGroups, c.NoTTYGroup = !ids.Groups, !ids.HasGID(ttyGroup)
 	uid, gid, ok := ids.Fit(c.UID, c.GID)
 	if !ok {

@@ -30,11 +30,11 @@ func TestAccountsFitTheIDsThatExist(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ids      host.IDs
 		uid, gid int
-		want     Config
+		want     stageConfig
 		warnings []string
 	}{
-		"root of the host": {everyone(), 5995, 0, Config{UID: 5995, Dirs: dirs(), Scratch: dirs()}, nil},
-		"one ID": {onlyRoot(), 5995, 0, Config{
+		"root of the host": {everyone(), 5995, 0, stageConfig{UID: 5995, Dirs: dirs(), Scratch: dirs()}, nil},
+		"one ID": {onlyRoot(), 5995, 0, stageConfig{
 			KeepGroups: true, NoTTYGroup: true, NoCapabilities: true,
 			Dirs: []Dir{{Path: "/work"}, {Path: "/root's"}}, Scratch: []Dir{{Path: "/work"}, {Path: "/root's"}},
 		}, []string{
@@ -42,14 +42,14 @@ func TestAccountsFitTheIDsThatExist(t *testing.T) {
 			"/work belongs to 0:0 instead of 5995:5" + remedy, "/work belongs to 0:0 instead of 5995:5" + remedy,
 		}},
 		// A root that loses its group only stays root, with what root may do.
-		"one ID, root with a group": {onlyRoot(), 0, 7, Config{
+		"one ID, root with a group": {onlyRoot(), 0, 7, stageConfig{
 			KeepGroups: true, NoTTYGroup: true, Dirs: []Dir{{Path: "/work"}, {Path: "/root's"}}, Scratch: []Dir{{Path: "/work"}, {Path: "/root's"}},
 		}, []string{
 			"proxy runs as 0:0 instead of 0:7" + remedy,
 			"/work belongs to 0:0 instead of 5995:5" + remedy, "/work belongs to 0:0 instead of 5995:5" + remedy,
 		}},
 	} {
-		c := Config{UID: tc.uid, GID: tc.gid, Dirs: dirs(), Scratch: dirs()}
+		c := stageConfig{UID: tc.uid, GID: tc.gid, Dirs: dirs(), Scratch: dirs()}
 		warnings := fit("web/proxy", &c, tc.ids)
 		if d := cmp.Diff(tc.want, c); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)

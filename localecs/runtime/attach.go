@@ -14,7 +14,7 @@ import (
 // The code is the process's, 128+n after signal n, or one of the session exit codes with
 // an error why it did not run.
 func (c *Container) Attach(ctx context.Context, s Session) (code int, err error) {
-	if err := c.Pass(ctx); err != nil {
+	if err := c.pass(ctx); err != nil {
 		return CodeFailed, err
 	}
 	return c.life.Attach(ctx, s)
@@ -43,7 +43,7 @@ func (n *native) Attach(ctx context.Context, s Session) (code int, err error) {
 		return Code(err), err
 	}
 	if n.group != nil {
-		_ = n.group.Add(pid) // one that has ended already needs no limit
+		_ = n.group.add(pid) // one that has ended already needs no limit
 	}
 	return Follow(ctx, pid, s, nil), nil
 }

@@ -13,7 +13,7 @@ func BenchmarkStart(b *testing.B) {
 	task := newTask(b)
 	img := toolbox(b)
 	for b.Loop() {
-		c, err := r.Start(Spec{Name: "app", Image: img, NetNS: task.File(), Args: []string{"/bin/sleep", "1000"}})
+		c, err := r.Start(Spec{Name: "app", Image: img, netNS: task.File(), Args: []string{"/bin/sleep", "1000"}})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -34,7 +34,7 @@ func BenchmarkStart50(b *testing.B) {
 		containers := make([]*Container, 50)
 		for i := range containers {
 			wg.Go(func() {
-				c, err := r.Start(Spec{Name: "app", Image: img, NetNS: task.File(), Args: []string{"/bin/sleep", "1000"}})
+				c, err := r.Start(Spec{Name: "app", Image: img, netNS: task.File(), Args: []string{"/bin/sleep", "1000"}})
 				if err != nil {
 					b.Error(err)
 					return
@@ -56,7 +56,7 @@ func BenchmarkStart50(b *testing.B) {
 func BenchmarkExec(b *testing.B) {
 	r := newRuntime(b)
 	task := newTask(b)
-	c, err := r.Start(Spec{Name: "app", Image: toolbox(b), NetNS: task.File(), Args: []string{"/bin/sleep", "1000"}})
+	c, err := r.Start(Spec{Name: "app", Image: toolbox(b), netNS: task.File(), Args: []string{"/bin/sleep", "1000"}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func (g *Processes) hold(h hold) (release func(), ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	found := false
-	g.Each(func(pid, _ int) { found = found || runs(pid, h.program) })
+	g.each(func(pid, _ int) { found = found || runs(pid, h.program) })
 	if !found || b.isEnded() {
 		return nil, false
 	}
@@ -111,7 +111,7 @@ func (g *Processes) keepBraking() {
 func (g *Processes) brakeNow(run bool) {
 	b := g.brake
 	stopped := map[int]bool{}
-	g.Each(func(pid, fd int) {
+	g.each(func(pid, fd int) {
 		wanted := false
 		for h := range b.holds {
 			wanted = wanted || (!h.slow || !run) && runs(pid, h.program)
@@ -189,9 +189,9 @@ func (b *brake) isEnded() bool {
 	}
 }
 
-// Pass waits while the whole container is frozen. The error is the context's, or
+// pass waits while the whole container is frozen. The error is the context's, or
 // ErrEnded.
-func (g *Processes) Pass(ctx context.Context) error {
+func (g *Processes) pass(ctx context.Context) error {
 	b := g.brake
 	for {
 		b.mu.Lock()

@@ -47,8 +47,8 @@ func TestFrozenContainerInSharedPIDs(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	p := sharePIDs(t, r)
-	frozen, _ := start(t, r, Spec{PIDs: p, Args: []string{"/bin/helper", "trap", "3"}})
-	other, out := start(t, r, Spec{PIDs: p, Args: []string{"/bin/helper", "trap", "4"}})
+	frozen, _ := start(t, r, Spec{pids: p, Args: []string{"/bin/helper", "trap", "3"}})
+	other, out := start(t, r, Spec{pids: p, Args: []string{"/bin/helper", "trap", "4"}})
 	out.await(t, "ready")
 	if _, ok := frozen.Freeze("helper"); !ok {
 		t.Fatal("not frozen")

@@ -12,7 +12,7 @@ func (r *Runtime) Limit(task string, memory uint64) (*ControlGroup, error) {
 		r.warn(task, []string{r.noGroups.Error()})
 		return nil, nil
 	}
-	return r.groups.Task(task, memory)
+	return r.groups.task(task, memory)
 }
 
 // admit makes a container's group in that of its task, with a process in it, before
@@ -25,7 +25,7 @@ func (g *ControlGroup) admit(pid int, memory uint64) (*ControlGroup, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c, c.Add(pid)
+	return c, c.add(pid)
 }
 
 // Usage is what the container's group has measured.

@@ -34,7 +34,7 @@ func TestBudgetCountsEveryProcess(t *testing.T) {
 	image := toolbox(t)
 	image.Programs["/bin/head"] = "/usr/bin/head"
 	image.Programs["/bin/grep"] = "/bin/grep"
-	pids, err := r.SharePIDs()
+	pids, err := r.sharePIDs()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,9 +42,9 @@ func TestBudgetCountsEveryProcess(t *testing.T) {
 	for name, s := range map[string]Spec{
 		"PID 1":        {},
 		"with an init": {InitProcess: true},
-		"shared pids":  {PIDs: pids},
+		"shared pids":  {pids: pids},
 	} {
-		s.Image, s.Args, s.Budget = image, sh(fill), b
+		s.Image, s.Args, s.budget = image, sh(fill), b
 		s.Memory = 32 << 20
 		if exit, out := run(t, r, s); !exit.OOM || out != "" {
 			t.Errorf("%s, less than it needs: %+v %q", name, exit, out)
@@ -54,7 +54,7 @@ func TestBudgetCountsEveryProcess(t *testing.T) {
 			t.Errorf("%s, enough: %+v %q", name, exit, out)
 		}
 	}
-	s := Spec{Image: image, Args: sh("echo ready; exec /bin/helper trap 0"), Budget: b, Memory: 48 << 20}
+	s := Spec{Image: image, Args: sh("echo ready; exec /bin/helper trap 0"), budget: b, Memory: 48 << 20}
 	c, out := start(t, r, s)
 	out.await(t, "ready")
 	if u, ok := c.Usage(); !ok || u.Memory == 0 || u.Limit != 48<<20 {
@@ -93,7 +93,7 @@ func TestHostThatCannotLimitSaysSo(t *testing.T) {
 	if b != nil || err != nil {
 		t.Fatalf("got %v, %v", b, err)
 	}
-	if exit, _ := run(t, r, Spec{Args: sh("exit 3"), Budget: b, Memory: 1}); exit.Code != 3 || exit.OOM {
+	if exit, _ := run(t, r, Spec{Args: sh("exit 3"), budget: b, Memory: 1}); exit.Code != 3 || exit.OOM {
 		t.Errorf("%+v", exit)
 	}
 	if err := b.Close(); err != nil {

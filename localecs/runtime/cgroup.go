@@ -23,15 +23,15 @@ const prefix = "localecs-"
 // process is dead. It takes milliseconds, or seconds on a busy machine.
 const closeTimeout = 10 * time.Second
 
-// Root is where all groups of one simulator are.
-type Root struct {
+// root is where all groups of one simulator are.
+type root struct {
 	group *ControlGroup
 	locks []*os.File
 }
 
-// Open makes the simulator's own group and removes those whose owner is dead.
+// makeRoot makes the simulator's own group and removes those whose owner is dead.
 // The error is a *host.MissingError when this host or this user cannot.
-func Open() (*Root, error) {
+func makeRoot() (*root, error) {
 	const what, need, instead = "limit memory", "a control group that this user may divide", "run as root, or in a session that systemd delegates to you"
 	h, err := thisHost()
 	if err != nil {
@@ -45,8 +45,8 @@ func Open() (*Root, error) {
 	return r, host.Explain(what, need, instead, err)
 }
 
-func open(places []place) (*Root, error) {
-	r := &Root{group: &ControlGroup{}}
+func open(places []place) (*root, error) {
+	r := &root{group: &ControlGroup{}}
 	name := prefix + rand.Text()
 	for _, p := range places {
 		sweep(p.dir)
@@ -122,9 +122,9 @@ func removeTree(dir string) error {
 	return errors.Join(err, unix.Rmdir(dir))
 }
 
-// Task makes the group of a task, below which those of its containers are.
+// task makes the group of a task, below which those of its containers are.
 // memory is what they may use together, in bytes, swap included; 0 is no limit.
-func (r *Root) Task(name string, memory uint64) (*ControlGroup, error) {
+func (r *root) task(name string, memory uint64) (*ControlGroup, error) {
 	g, err := r.group.below(name, memory)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (r *Root) Task(name string, memory uint64) (*ControlGroup, error) {
 }
 
 // Close removes the simulator's group and what is left below it.
-func (r *Root) Close() error {
+func (r *root) Close() error {
 	err := r.group.Close()
 	for _, l := range r.locks {
 		l.Close()
@@ -205,8 +205,8 @@ func (g *ControlGroup) handDown() error {
 	return nil
 }
 
-// Add puts a process in; its children will be born into the group.
-func (g *ControlGroup) Add(pid int) error {
+// add puts a process in; its children will be born into the group.
+func (g *ControlGroup) add(pid int) error {
 	for _, p := range g.places {
 		if err := p.write("cgroup.procs", strconv.Itoa(pid)); err != nil {
 			return fmt.Errorf("put process %d into its control group: %w", pid, err)
@@ -215,9 +215,9 @@ func (g *ControlGroup) Add(pid int) error {
 	return nil
 }
 
-// OutOfMemory reports whether the kernel has killed a process of this group for a
+// outOfMemory reports whether the kernel has killed a process of this group for a
 // memory limit, the group's own or one above it.
-func (g *ControlGroup) OutOfMemory() bool {
+func (g *ControlGroup) outOfMemory() bool {
 	for _, p := range g.places {
 		switch p.kind {
 		case memoryV1:

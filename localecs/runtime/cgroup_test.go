@@ -37,9 +37,9 @@ func playRole() {
 		fmt.Println("eaten")
 		_ = unix.Pause()
 	case "owner": // has a group and waits to be killed
-		r, err := Open()
+		r, err := makeRoot()
 		if err == nil {
-			_, err = r.Task("task", 0)
+			_, err = r.task("task", 0)
 		}
 		if err != nil {
 			fmt.Println(err)
@@ -59,9 +59,9 @@ func child(t *testing.T, role string) *testkit.Process {
 	return testkit.StartProcess(t, testkit.ProcessOptions{Env: []string{roleVariable + "=" + role}}, "/proc/self/exe")
 }
 
-func openRoot(t *testing.T) *Root {
+func openRoot(t *testing.T) *root {
 	t.Helper()
-	r, err := Open()
+	r, err := makeRoot()
 	if _, missing := errors.AsType[*host.MissingError](err); missing {
 		testkit.Missing(t, err.Error())
 	}
@@ -82,9 +82,9 @@ func openRoot(t *testing.T) *Root {
 }
 
 // containerIn makes groups with limits in MiB.
-func containerIn(t *testing.T, r *Root, task, container uint64) *ControlGroup {
+func containerIn(t *testing.T, r *root, task, container uint64) *ControlGroup {
 	t.Helper()
-	parent, err := r.Task("task", task*mib)
+	parent, err := r.task("task", task*mib)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,10 +106,10 @@ func TestLimitKills(t *testing.T) {
 			t.Parallel()
 			g := containerIn(t, openRoot(t), limit[0], limit[1])
 			c := child(t, "eater")
-			if err := g.Add(c.PID); err != nil {
+			if err := g.add(c.PID); err != nil {
 				t.Fatal(err)
 			}
-			if g.OutOfMemory() {
+			if g.outOfMemory() {
 				t.Error("killed before it has eaten")
 			}
 			c.Stdin.Close()
@@ -117,7 +117,7 @@ func TestLimitKills(t *testing.T) {
 			if line, ate := c.Try(); ate {
 				t.Errorf("ate more than its limit: %s", line)
 			}
-			if !g.OutOfMemory() {
+			if !g.outOfMemory() {
 				t.Error("no process was killed")
 			}
 		})
@@ -141,7 +141,7 @@ func TestUsage(t *testing.T) {
 	t.Parallel()
 	g := containerIn(t, openRoot(t), 1024, 512)
 	c := child(t, "eater")
-	if err := g.Add(c.PID); err != nil {
+	if err := g.add(c.PID); err != nil {
 		t.Fatal(err)
 	}
 	c.Stdin.Close()
@@ -150,7 +150,7 @@ func TestUsage(t *testing.T) {
 	if u.Memory < 256*mib || u.Limit != 512*mib || u.User+u.Kernel <= 0 || u.User+u.Kernel > time.Minute {
 		t.Errorf("usage %+v", u)
 	}
-	if g.OutOfMemory() {
+	if g.outOfMemory() {
 		t.Error("a kill is reported without one")
 	}
 	unlimited := containerIn(t, openRoot(t), 0, 0)
@@ -182,7 +182,7 @@ func TestSweepTakesOnlyWhatIsDead(t *testing.T) {
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a dead owner's group is left: %v", err)
 	}
-	if _, err := alive.Task("still", 0); err != nil {
+	if _, err := alive.task("still", 0); err != nil {
 		t.Errorf("our own group was taken: %v", err)
 	}
 }

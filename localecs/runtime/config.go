@@ -6,16 +6,16 @@ import (
 	"syscall"
 )
 
-// Argv0 marks a process as a container's first stage.
-const Argv0 = "localecs-container-init"
+// argv0 marks a process as a container's first stage.
+const argv0 = "localecs-container-init"
 
 // Further words on the command line choose what the process becomes.
 const (
 	wordSupervise = "supervise"
-	// WordAnchor and WordSpawner: the processes that all containers hang on,
+	// wordAnchor and wordSpawner: the processes that all containers hang on,
 	// and come from; see runtime.
-	WordAnchor  = "anchor"
-	WordSpawner = "spawner"
+	wordAnchor  = "anchor"
+	wordSpawner = "spawner"
 )
 
 // Descriptors a first stage inherits beside its standard ones.
@@ -25,12 +25,12 @@ const (
 	netnsFD  = 5
 )
 
-// SocketFD is the anchor's and the spawner's socket. Only the simulator has the
+// socketFD is the anchor's and the spawner's socket. Only the simulator has the
 // other end.
-const SocketFD = 3
+const socketFD = 3
 
-// Config is all a first stage needs to know.
-type Config struct {
+// stageConfig is all a first stage needs to know.
+type stageConfig struct {
 	// Args is the program and its arguments; Env is complete.
 	Args []string
 	Env  []string
@@ -42,13 +42,13 @@ type Config struct {
 	JoinNet bool
 	// ReadOnly is for the root file system; mounts stay as they are.
 	ReadOnly bool
-	Mounts   []StageMount
+	Mounts   []stageMount
 	Dirs     []Dir
 	// Scratch directories are writable and empty at start.
 	Scratch []Dir
 	// Texts are files of the root file system, path to content.
 	Texts  map[string]string
-	Limits []Limit
+	Limits []rlimit
 	// Init keeps this binary as PID 1.
 	Init bool
 	// NetAdmin adds CAP_NET_ADMIN to what containers have.
@@ -64,8 +64,8 @@ type Config struct {
 	NoCapabilities bool
 }
 
-// StageMount is a bind mount of a file or directory.
-type StageMount struct {
+// stageMount is a bind mount of a file or directory.
+type stageMount struct {
 	Source, Target string
 	ReadOnly       bool
 	// Device keeps a device file usable.
@@ -74,14 +74,14 @@ type StageMount struct {
 	Optional bool
 }
 
-// Limit is a resource limit by its RLIMIT number.
-type Limit struct {
+// rlimit is a resource limit by its RLIMIT number.
+type rlimit struct {
 	Resource   int
 	Soft, Hard uint64
 }
 
-// Report is how a first stage describes its failure.
-type Report struct {
+// stageError is how a first stage describes its failure.
+type stageError struct {
 	// Step names what was being done; empty for the program's own start.
 	Step  string
 	Text  string
@@ -93,7 +93,7 @@ type Report struct {
 }
 
 // Error is the step and the system's words.
-func (r *Report) Error() string {
+func (r *stageError) Error() string {
 	if r.Step == "" {
 		return r.Text
 	}
@@ -101,7 +101,7 @@ func (r *Report) Error() string {
 }
 
 // Unwrap gives errors.Is the number.
-func (r *Report) Unwrap() error {
+func (r *stageError) Unwrap() error {
 	if r.Errno == 0 {
 		return nil
 	}
@@ -117,7 +117,7 @@ const (
 
 // parseStatus reads the report of a first stage: none when the program runs.
 // ended means that it ended before either.
-func parseStatus(b []byte) (warnings []string, report *Report, ended bool) {
+func parseStatus(b []byte) (warnings []string, report *stageError, ended bool) {
 	for len(b) > 0 && b[0] == warned {
 		line, rest, _ := bytes.Cut(b[1:], []byte("\n"))
 		warnings, b = append(warnings, string(line)), rest
@@ -128,7 +128,7 @@ func parseStatus(b []byte) (warnings []string, report *Report, ended bool) {
 			return warnings, nil, false
 		}
 	}
-	report = new(Report)
+	report = new(stageError)
 	if err := json.Unmarshal(b, report); err != nil {
 		return warnings, nil, true
 	}

@@ -101,7 +101,7 @@ func (c *Container) Usage() (u Usage, ok bool) {
 }
 
 type native struct {
-	config    Config
+	config    stageConfig
 	child     process
 	processes *Processes
 	// mounts is the container's mount namespace, which distinguishes its processes
@@ -123,7 +123,7 @@ func (n *native) Wait() Exit {
 		n.mounts.Close()
 	}
 	if n.group != nil {
-		exit.OOM = n.group.OutOfMemory()
+		exit.OOM = n.group.outOfMemory()
 		_ = n.group.Close() // what stays makes closing the budget fail
 	}
 	n.drain()

@@ -30,7 +30,7 @@ func (e *StartError) Unwrap() error { return e.Err }
 // that this process lacks. What a first stage reports may as well be about the
 // definition or the image.
 func hostFault(err error) error {
-	report, reported := errors.AsType[*Report](err)
+	report, reported := errors.AsType[*stageError](err)
 	switch {
 	case !reported:
 		return host.Shortage(err, "pid", "mnt", "uts", "ipc")

@@ -115,7 +115,7 @@ func (n *native) enter() error {
 	if err := unix.Chdir(n.config.Dir); err != nil {
 		return fmt.Errorf("enter %s: %w", n.config.Dir, err)
 	}
-	return n.config.Restrict()
+	return n.config.restrict()
 }
 
 // execute forks from the calling thread, which is inside the container. With

@@ -20,7 +20,7 @@ func TestProbeRunsAsTheContainer(t *testing.T) {
 	r := newRuntime(t)
 	task := newTask(t)
 	c, _ := start(t, r, Spec{
-		NetNS: task.File(), User: "envoy", WorkingDir: "/work", Hostname: "h", Env: []string{"X=1"}, ReadOnlyRoot: true,
+		netNS: task.File(), User: "envoy", WorkingDir: "/work", Hostname: "h", Env: []string{"X=1"}, ReadOnlyRoot: true,
 		Ulimits: []Ulimit{{"nofile", 1024, 4096}}, Args: []string{"/bin/sleep", "1000"},
 	})
 	got := c.Exec(t.Context(), ExecSpec{Argv: []string{"helper", "facts"}})
@@ -174,7 +174,7 @@ func TestCancelledProbe(t *testing.T) {
 func TestProbesLeaveNoThreadBehind(t *testing.T) {
 	r := newRuntime(t)
 	task := newTask(t)
-	c, _ := start(t, r, Spec{NetNS: task.File(), Args: []string{"/bin/sleep", "1000"}})
+	c, _ := start(t, r, Spec{netNS: task.File(), Args: []string{"/bin/sleep", "1000"}})
 	var wg sync.WaitGroup
 	for range 40 {
 		wg.Go(func() {

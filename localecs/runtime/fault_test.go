@@ -14,11 +14,11 @@ import (
 func TestFullDiskIsNoLackOfNamespaces(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		report Report
+		report stageError
 		want   bool
 	}{
-		{Report{Step: "open mounts", Text: "/data: no space left on device", Errno: syscall.ENOSPC, Host: true}, true},
-		{Report{Step: "attach mounts", Text: "mkdir /data/x: no space left on device", Errno: syscall.ENOSPC, Host: true, File: true}, false},
+		{stageError{Step: "open mounts", Text: "/data: no space left on device", Errno: syscall.ENOSPC, Host: true}, true},
+		{stageError{Step: "attach mounts", Text: "mkdir /data/x: no space left on device", Errno: syscall.ENOSPC, Host: true, File: true}, false},
 	} {
 		err := hostFault(fmt.Errorf("start: %w", &tt.report))
 		_, missing := errors.AsType[*host.MissingError](err)

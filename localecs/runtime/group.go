@@ -34,7 +34,7 @@ type GroupSpec struct {
 type group struct {
 	runtime *Runtime
 	spec    GroupSpec
-	pids    *PIDs
+	pids    *pidNamespace
 	budget  *ControlGroup
 }
 
@@ -43,7 +43,7 @@ func (r *Runtime) Group(s GroupSpec) (Group, error) {
 	g := &group{runtime: r, spec: s}
 	var err error
 	if s.SharePIDs {
-		if g.pids, err = r.SharePIDs(); err != nil {
+		if g.pids, err = r.sharePIDs(); err != nil {
 			return nil, err
 		}
 	}
@@ -58,7 +58,7 @@ func (r *Runtime) Group(s GroupSpec) (Group, error) {
 // Start starts a container with what the group shares. That is quick: ctx is not
 // used.
 func (g *group) Start(_ context.Context, s Spec) (*Container, error) {
-	s.NetNS, s.PIDs, s.Budget = g.spec.NetNS, g.pids, g.budget
+	s.netNS, s.pids, s.budget = g.spec.NetNS, g.pids, g.budget
 	return g.runtime.Start(s)
 }
 

@@ -164,7 +164,7 @@ func simulator() int {
 		"forking": {Args: sh("/bin/sleep 1000 & /bin/sleep 1000 & echo ready; wait")},
 	} {
 		out := newLogs()
-		s.Name, s.Image, s.NetNS, s.Stdout = name, img, n.File(), out
+		s.Name, s.Image, s.netNS, s.Stdout = name, img, n.File(), out
 		c, err := r.Start(s)
 		if err != nil {
 			return fail(err)

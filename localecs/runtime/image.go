@@ -144,7 +144,7 @@ func groupID(known map[string]Account, group string) (int, error) {
 }
 
 // accounts are the users the image knows. An entry that is not "uid" or
-// "uid:gid" is left out; Validate names it.
+// "uid:gid" is left out; validate names it.
 func (i Image) accounts() map[string]Account {
 	known := map[string]Account{
 		"root":   {Home: "/root"},

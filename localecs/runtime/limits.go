@@ -19,7 +19,7 @@ func limitNumber(name string) (int, bool) {
 
 // resolveLimits turns names into numbers and lowers what the host cannot
 // give: hardLimit returns the highest hard limit for a resource.
-func resolveLimits(wanted []Ulimit, hardLimit func(int) (uint64, error)) (limits []Limit, warnings []string, err error) {
+func resolveLimits(wanted []Ulimit, hardLimit func(int) (uint64, error)) (limits []rlimit, warnings []string, err error) {
 	for _, w := range wanted {
 		resource, ok := limitNumber(w.Name)
 		if !ok {
@@ -32,7 +32,7 @@ func resolveLimits(wanted []Ulimit, hardLimit func(int) (uint64, error)) (limits
 		if err != nil {
 			return nil, nil, fmt.Errorf("ulimit %s: %w", w.Name, err)
 		}
-		l := Limit{Resource: resource, Soft: min(w.Soft, highest), Hard: min(w.Hard, highest)}
+		l := rlimit{Resource: resource, Soft: min(w.Soft, highest), Hard: min(w.Hard, highest)}
 		if l.Hard != w.Hard {
 			warnings = append(warnings, fmt.Sprintf(
 				"ulimit %s is %d:%d instead of %d:%d: the simulator itself has no more and lacks CAP_SYS_RESOURCE",

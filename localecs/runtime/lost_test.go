@@ -30,7 +30,7 @@ func closeInTime(t *testing.T, r *Runtime) {
 
 func TestKilledHelperIsNoticedAndNamed(t *testing.T) {
 	t.Parallel()
-	for _, word := range []string{WordAnchor, WordSpawner} {
+	for _, word := range []string{wordAnchor, wordSpawner} {
 		newRuntime(t) // skips where there is none
 		r, err := New(Options{})
 		if err != nil {
@@ -49,7 +49,7 @@ func TestKilledHelperIsNoticedAndNamed(t *testing.T) {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		if word == WordAnchor {
+		if word == wordAnchor {
 			// When the container's end is visible, the reason is known.
 			if exit := await(t, c); exit.Code != 137 || r.Err() == nil {
 				t.Errorf("%+v, error %v", exit, r.Err())
@@ -64,7 +64,7 @@ func TestKilledHelperIsNoticedAndNamed(t *testing.T) {
 			t.Error("a container was started out of nothing")
 		}
 		closeInTime(t, r)
-		if err := r.Err(); err == nil || !strings.Contains(err.Error(), Argv0+" "+word) {
+		if err := r.Err(); err == nil || !strings.Contains(err.Error(), argv0+" "+word) {
 			t.Errorf("%s: %v", word, err)
 		}
 	}
@@ -88,14 +88,14 @@ func TestKilledHelperIsNamedThoughItsSocketIsOpen(t *testing.T) {
 	p := newProcess(helper.Process.Pid, pidfd)
 	defer p.pidfd.Close()
 	w := newWatched()
-	w.watch(WordSpawner, p, ours)
+	w.watch(wordSpawner, p, ours)
 	p.reap()
 	select {
 	case <-w.lost:
 	case <-time.After(testkit.Patience):
 		t.Fatal("the end of the helper was not noticed")
 	}
-	if err := w.verdict(); err == nil || !strings.Contains(err.Error(), Argv0+" "+WordSpawner) {
+	if err := w.verdict(); err == nil || !strings.Contains(err.Error(), argv0+" "+wordSpawner) {
 		t.Errorf("got %v, want the helper that ended", err)
 	}
 }
@@ -127,7 +127,7 @@ func TestCloneWithoutAnAnswerBlocksNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shared, err := r.SharePIDs()
+	shared, err := r.sharePIDs()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,9 +136,9 @@ func TestCloneWithoutAnAnswerBlocksNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	for request, files := range map[Request][]int{
-		OwnPIDs:    {int(null.Fd()), int(null.Fd()), int(null.Fd())},
-		SharedPIDs: {int(null.Fd()), int(null.Fd()), int(null.Fd()), int(shared.pidfd.Fd())},
+	for request, files := range map[spawnRequest][]int{
+		ownPIDs:    {int(null.Fd()), int(null.Fd()), int(null.Fd())},
+		sharedPIDs: {int(null.Fd()), int(null.Fd()), int(null.Fd()), int(shared.pidfd.Fd())},
 	} {
 		if _, _, err := r.spawn.conn.WriteMsgUnix([]byte{byte(request)}, unix.UnixRights(files...), nil); err != nil {
 			t.Fatal(err)

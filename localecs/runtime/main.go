@@ -18,15 +18,15 @@ import (
 
 // Role is that of the processes that this package starts, for host.Dispatch. The first argument,
 // if there is one, is the word of a helper; without one the process becomes a container.
-func Role() host.Role { return host.Role{Name: Argv0, Run: stage} }
+func Role() host.Role { return host.Role{Name: argv0, Run: stage} }
 
 func stage(args []string) int {
 	runtime.LockOSThread()
 	switch {
-	case len(args) > 0 && args[0] == WordAnchor:
+	case len(args) > 0 && args[0] == wordAnchor:
 		anchor()
 		return 0
-	case len(args) > 0 && args[0] == WordSpawner:
+	case len(args) > 0 && args[0] == wordSpawner:
 		return runSpawner()
 	case len(args) > 2 && args[0] == wordSupervise:
 		return supervise(args[1], args[2:])
@@ -39,7 +39,7 @@ func stage(args []string) int {
 // end of the socket, and the kernel ends everything below it.
 func anchor() {
 	signal.Ignore()
-	_, _ = io.Copy(io.Discard, os.NewFile(SocketFD, "simulator"))
+	_, _ = io.Copy(io.Discard, os.NewFile(socketFD, "simulator"))
 }
 
 type step struct {
@@ -55,7 +55,7 @@ func startContainer() int {
 	if err := unix.CloseRange(configFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fail("close descriptors", true, err)
 	}
-	var c Config
+	var c stageConfig
 	if err := json.NewDecoder(os.NewFile(configFD, "config")).Decode(&c); err != nil {
 		return fail("read the container's configuration", false, err)
 	}
@@ -79,7 +79,7 @@ func openSelf(needed bool) (int, error) {
 }
 
 // become executes the program, or this binary as an init that executes it.
-func become(c *Config, self int) error {
+func become(c *stageConfig, self int) error {
 	path, err := lookPath(c.Args[0], c.Env)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func become(c *Config, self int) error {
 		if _, err := unix.FcntlInt(statusFD, unix.F_SETFD, 0); err != nil {
 			return err
 		}
-		argv := append([]string{Argv0, wordSupervise, path}, c.Args...)
+		argv := append([]string{argv0, wordSupervise, path}, c.Args...)
 		return syscall.Exec(fmt.Sprintf("/proc/self/fd/%d", self), argv, c.Env)
 	}
 	if _, err := unix.Write(statusFD, []byte{started}); err != nil {
@@ -107,7 +107,7 @@ func warn(text string) {
 // fail reports an error to the runtime. 127 is for readers of the
 // process instead of the report.
 func fail(name string, hostOnly bool, err error) int {
-	report := Report{Step: name, Text: err.Error(), Host: hostOnly, File: host.AboutFile(err)}
+	report := stageError{Step: name, Text: err.Error(), Host: hostOnly, File: host.AboutFile(err)}
 	errors.As(err, &report.Errno)
 	b, _ := json.Marshal(report)
 	_, _ = unix.Write(statusFD, b)

@@ -184,7 +184,7 @@ func TestSignalProgramReachesWhatIsNotPID1(t *testing.T) {
 	for name, s := range map[string]Spec{
 		"init":       {Args: []string{"/bin/sleep", "1000"}, InitProcess: true},
 		"supervisor": {Args: sh("/bin/sleep 1000 & wait $!; exit $?")},
-		"shared pid": {Args: sh("/bin/sleep 1000 & wait $!; exit $?"), PIDs: sharePIDs(t, r)},
+		"shared pid": {Args: sh("/bin/sleep 1000 & wait $!; exit $?"), pids: sharePIDs(t, r)},
 	} {
 		c, _ := start(t, r, s)
 		if n := c.SignalProgram("none", syscall.SIGKILL); n != 0 {

@@ -8,17 +8,17 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
-// PIDs is a pid namespace that containers share: pidMode task. Its PID 1 is
+// pidNamespace is a pid namespace that containers share: pidMode task. Its PID 1 is
 // ours, reaps orphans, and takes all of them along when it ends.
-type PIDs struct {
+type pidNamespace struct {
 	runtime *Runtime
 	process          // PID 1
 	keep    *os.File // PID 1 lives until this is closed
 	once    sync.Once
 }
 
-// SharePIDs makes a pid namespace for several containers.
-func (r *Runtime) SharePIDs() (*PIDs, error) {
+// sharePIDs makes a pid namespace for several containers.
+func (r *Runtime) sharePIDs() (*pidNamespace, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -34,19 +34,19 @@ func (r *Runtime) SharePIDs() (*PIDs, error) {
 		return nil, err
 	}
 	defer read.Close()
-	child, err := r.spawn.clone(Holder, null, null, null, read)
+	child, err := r.spawn.clone(pidHolder, null, null, null, read)
 	if err != nil {
 		keep.Close()
 		return nil, fmt.Errorf("make a shared pid namespace: %w", host.Shortage(err, "pid"))
 	}
-	p := &PIDs{runtime: r, process: child, keep: keep}
+	p := &pidNamespace{runtime: r, process: child, keep: keep}
 	r.shared[p] = true
 	return p, nil
 }
 
 // Close kills what is still inside and gives the namespace back. Containers
 // must have ended: their starters wait for them.
-func (p *PIDs) Close() error {
+func (p *pidNamespace) Close() error {
 	p.end()
 	p.runtime.mu.Lock()
 	defer p.runtime.mu.Unlock()
@@ -54,7 +54,7 @@ func (p *PIDs) Close() error {
 	return nil
 }
 
-func (p *PIDs) end() {
+func (p *pidNamespace) end() {
 	p.once.Do(func() {
 		p.keep.Close()
 		p.reap()

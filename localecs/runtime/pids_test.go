@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func sharePIDs(t *testing.T, r *Runtime) *PIDs {
+func sharePIDs(t *testing.T, r *Runtime) *pidNamespace {
 	t.Helper()
-	p, err := r.SharePIDs()
+	p, err := r.sharePIDs()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,8 +26,8 @@ func TestSharedPIDsShowEveryContainer(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	p := sharePIDs(t, r)
-	a, _ := start(t, r, Spec{PIDs: p, Args: []string{"/bin/sleep", "1000"}})
-	b, out := start(t, r, Spec{PIDs: p, Args: sh(`for f in /proc/[0-9]*/comm; do read -r c < $f; echo $c; done; echo pid $$; exec /bin/sleep 1000`)})
+	a, _ := start(t, r, Spec{pids: p, Args: []string{"/bin/sleep", "1000"}})
+	b, out := start(t, r, Spec{pids: p, Args: sh(`for f in /proc/[0-9]*/comm; do read -r c < $f; echo $c; done; echo pid $$; exec /bin/sleep 1000`)})
 	out.await(t, "pid ")
 	// The first is ours, named after the binary; the others are in no order.
 	lines := strings.Fields(out.String())
@@ -62,7 +62,7 @@ func TestSharedPIDsShowEveryContainer(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := r.Start(Spec{Name: "late", Image: toolbox(t), Args: []string{"/bin/sleep", "1"}, PIDs: p}); err == nil {
+	if _, err := r.Start(Spec{Name: "late", Image: toolbox(t), Args: []string{"/bin/sleep", "1"}, pids: p}); err == nil {
 		t.Error("a container started in a namespace that is gone")
 	}
 }
@@ -72,8 +72,8 @@ func TestEndOfOneContainerInSharedPIDs(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	p := sharePIDs(t, r)
-	other, _ := start(t, r, Spec{PIDs: p, Args: sh(`/bin/sleep 1000 & exec /bin/sleep 1000`)})
-	c, out := start(t, r, Spec{PIDs: p, Args: sh(`/bin/sh -c '/bin/sleep 1000 & exit 0'; /bin/sleep 1000 & echo ready; wait`)})
+	other, _ := start(t, r, Spec{pids: p, Args: sh(`/bin/sleep 1000 & exec /bin/sleep 1000`)})
+	c, out := start(t, r, Spec{pids: p, Args: sh(`/bin/sh -c '/bin/sleep 1000 & exit 0'; /bin/sleep 1000 & echo ready; wait`)})
 	out.await(t, "ready")
 	mounts := namespaceOf(c.PID(), "mnt")
 	c.Kill()
@@ -96,7 +96,7 @@ func TestSpawnerReturnsFromSharedPIDs(t *testing.T) {
 	r := newRuntime(t)
 	p := sharePIDs(t, r)
 	for i := range 3 {
-		shared, _ := start(t, r, Spec{PIDs: p, Args: []string{"/bin/sleep", "1000"}})
+		shared, _ := start(t, r, Spec{pids: p, Args: []string{"/bin/sleep", "1000"}})
 		_, out := run(t, r, Spec{Args: sh("echo $$")})
 		if out != "1\n" {
 			t.Errorf("round %d: PID %s, want 1", i, strings.TrimSpace(out))
@@ -124,7 +124,7 @@ func TestEndInSharedPIDsHarmsNobodyElse(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for range 15 {
-				shared, err := r.Start(Spec{Name: "shared", Image: image, PIDs: p, Args: sh("exit 3")})
+				shared, err := r.Start(Spec{Name: "shared", Image: image, pids: p, Args: sh("exit 3")})
 				if err != nil || shared.Exit().Code != 3 {
 					t.Errorf("shared: %v", err)
 				}

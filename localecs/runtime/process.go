@@ -14,13 +14,13 @@ import (
 // processSteps make the process what the program expects to be. The order
 // matters: what needs privileges first, the signal at the simulator's death
 // (PR_SET_PDEATHSIG) last, because a change of user cancels it.
-func processSteps(c *Config) []step {
+func processSteps(c *stageConfig) []step {
 	return []step{
 		{"set the host name", func() error { return setHostname(c.Hostname) }, true},
 		{"set limits", func() error { return setLimits(c.Limits) }, false},
 		{"hand over output", func() error { return ownOutput(c.UID, c.GID) }, false},
 		{"enter " + c.Dir, func() error { return unix.Chdir(c.Dir) }, false},
-		{"restrict privileges", c.Restrict, true},
+		{"restrict privileges", c.restrict, true},
 		{"become the user", func() error { return c.setUser() }, false},
 		{"tie to the simulator", tie, true},
 		{"reset signals", resetSignals, true},
@@ -36,7 +36,7 @@ func setHostname(name string) error {
 
 // setLimits goes through package syscall, which otherwise puts back the limit
 // on open files that the Go runtime found at start.
-func setLimits(limits []Limit) error {
+func setLimits(limits []rlimit) error {
 	for _, l := range limits {
 		if err := syscall.Setrlimit(l.Resource, &syscall.Rlimit{Cur: l.Soft, Max: l.Hard}); err != nil {
 			return fmt.Errorf("limit %d to %d:%d: %w", l.Resource, l.Soft, l.Hard, err)
@@ -75,10 +75,10 @@ func keptCapabilities() uint64 {
 	return set
 }
 
-// Restrict takes from the calling thread, and from what it executes, every
+// restrict takes from the calling thread, and from what it executes, every
 // capability the container does not have, and the way to gain more. The thread
 // cannot get them back.
-func (c *Config) Restrict() error {
+func (c *stageConfig) restrict() error {
 	var kept uint64
 	if !c.NoCapabilities {
 		kept = keptCapabilities()
@@ -106,7 +106,7 @@ func (c *Config) Restrict() error {
 
 // setUser changes the user of this thread, which is the one that will execute
 // the program. The library's functions would ask all threads.
-func (c *Config) setUser() error {
+func (c *stageConfig) setUser() error {
 	uid, gid := uintptr(c.UID), uintptr(c.GID)
 	calls := [][4]uintptr{{unix.SYS_SETGROUPS}, {unix.SYS_SETRESGID, gid, gid, gid}, {unix.SYS_SETRESUID, uid, uid, uid}}
 	if c.KeepGroups {

@@ -190,7 +190,7 @@ func TestContainersShareTheTasksNetwork(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	task := newTask(t)
-	c, _ := start(t, r, Spec{NetNS: task.File(), Args: []string{"/bin/sleep", "1000"}})
+	c, _ := start(t, r, Spec{netNS: task.File(), Args: []string{"/bin/sleep", "1000"}})
 	if got, want := namespaceOf(c.PID(), "net"), namespaceOf(os.Getpid(), "net"); got == want || got == "" {
 		t.Errorf("network namespace %q, the host's is %q", got, want)
 	}
@@ -210,7 +210,7 @@ func TestContainersShareTheTasksNetwork(t *testing.T) {
 		}
 	}()
 	for _, init := range []bool{false, true} {
-		_, out := run(t, r, Spec{NetNS: task.File(), InitProcess: init, Args: []string{"/bin/helper", "fetch", network.MetadataIP + ":80"}})
+		_, out := run(t, r, Spec{netNS: task.File(), InitProcess: init, Args: []string{"/bin/helper", "fetch", network.MetadataIP + ":80"}})
 		if out != "metadata\n" {
 			t.Errorf("init %v: %q", init, out)
 		}
@@ -218,9 +218,9 @@ func TestContainersShareTheTasksNetwork(t *testing.T) {
 	if got := c.Exec(t.Context(), ExecSpec{Argv: []string{"/bin/helper", "fetch", network.MetadataIP + ":80"}}); got.Output != "metadata\n" {
 		t.Errorf("probe: %+v", got)
 	}
-	server, out := start(t, r, Spec{NetNS: task.File(), Args: []string{"/bin/helper", "serve", "127.0.0.1:9000"}})
+	server, out := start(t, r, Spec{netNS: task.File(), Args: []string{"/bin/helper", "serve", "127.0.0.1:9000"}})
 	out.await(t, "ready")
-	if _, got := run(t, r, Spec{NetNS: task.File(), Args: []string{"/bin/helper", "fetch", "127.0.0.1:9000"}}); got != "served\n" {
+	if _, got := run(t, r, Spec{netNS: task.File(), Args: []string{"/bin/helper", "fetch", "127.0.0.1:9000"}}); got != "served\n" {
 		t.Errorf("sibling by loopback: %q", got)
 	}
 	conn, err := task.DialContext(context.Background(), "tcp", "127.0.0.1:9000")

@@ -145,7 +145,7 @@ func killAllIn(held *os.File) {
 // there were: below an init or a supervisor the program is not PID 1.
 func (g *Processes) SignalProgram(name string, s syscall.Signal) int {
 	n := 0
-	g.Each(func(pid, fd int) {
+	g.each(func(pid, fd int) {
 		if runs(pid, name) && signalOne(fd, s) {
 			n++
 			g.sent(s)
@@ -164,8 +164,8 @@ func runs(pid int, program string) bool {
 	return filepath.Base(exe) == program
 }
 
-// Each hands over every process of the container, by its number and a descriptor, as long as its first one runs.
-func (g *Processes) Each(visit func(pid, fd int)) {
+// each hands over every process of the container, by its number and a descriptor, as long as its first one runs.
+func (g *Processes) each(visit func(pid, fd int)) {
 	// While it is open no new container can get its name, and what belongs to
 	// another one is not taken for ours.
 	held, err := os.Open(mountNamespacePath(g.pid))

@@ -21,7 +21,7 @@ const rootSize = "1g"
 // rootSteps make the root file system. Sources of bind mounts are opened as
 // detached mounts first and attached after the pivot: a link that another
 // container left in a shared volume then leads nowhere but into this container.
-func rootSteps(c *Config) []step {
+func rootSteps(c *stageConfig) []step {
 	var sources []source
 	return []step{
 		{"join the task's network", func() error { return joinNetwork(c) }, true},
@@ -40,7 +40,7 @@ func rootSteps(c *Config) []step {
 	}
 }
 
-func joinNetwork(c *Config) error {
+func joinNetwork(c *stageConfig) error {
 	if !c.JoinNet {
 		return nil
 	}
@@ -48,12 +48,12 @@ func joinNetwork(c *Config) error {
 }
 
 type source struct {
-	StageMount
+	stageMount
 	fd  int
 	dir bool
 }
 
-func openSources(mounts []StageMount) ([]source, error) {
+func openSources(mounts []stageMount) ([]source, error) {
 	var opened []source
 	for _, m := range mounts {
 		s, err := openSource(m)
@@ -70,7 +70,7 @@ func openSources(mounts []StageMount) ([]source, error) {
 	return opened, nil
 }
 
-func openSource(m StageMount) (source, error) {
+func openSource(m stageMount) (source, error) {
 	const clone = unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC
 	deep := uint(0)
 	fd, err := unix.OpenTree(unix.AT_FDCWD, m.Source, clone)
@@ -97,14 +97,14 @@ func openSource(m StageMount) (source, error) {
 	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|deep, &attr); err != nil {
 		return source{}, err
 	}
-	return source{StageMount: m, fd: fd, dir: st.Mode&unix.S_IFMT == unix.S_IFDIR}, nil
+	return source{stageMount: m, fd: fd, dir: st.Mode&unix.S_IFMT == unix.S_IFDIR}, nil
 }
 
 // devices are bind mounts of the host's: a user namespace could not make them.
-func devices() []StageMount {
-	var mounts []StageMount
+func devices() []stageMount {
+	var mounts []stageMount
 	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
-		mounts = append(mounts, StageMount{Source: "/dev/" + name, Target: "/dev/" + name, Device: true, Optional: name == "tty"})
+		mounts = append(mounts, stageMount{Source: "/dev/" + name, Target: "/dev/" + name, Device: true, Optional: name == "tty"})
 	}
 	return mounts
 }
@@ -179,7 +179,7 @@ func pivot() error {
 // namespace keeps apart, and from what reads other processes' secrets.
 func protectProc() error {
 	for _, p := range []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"} {
-		s, err := openSource(StageMount{Source: p, Target: p, ReadOnly: true})
+		s, err := openSource(stageMount{Source: p, Target: p, ReadOnly: true})
 		if errors.Is(err, unix.ENOENT) {
 			continue
 		}
@@ -199,7 +199,7 @@ func protectProc() error {
 	return nil
 }
 
-func fillRoot(c *Config) error {
+func fillRoot(c *stageConfig) error {
 	for _, d := range append([]Dir{{Path: "/etc"}, {Path: "/tmp", Mode: 0o1777}, {Path: "/root", Mode: 0o700}}, c.Dirs...) {
 		if err := makeDir(d); err != nil {
 			return err

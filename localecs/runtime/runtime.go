@@ -32,14 +32,14 @@ type Runtime struct {
 	hardLimit func(resource int) (uint64, error)
 	spawn     *spawner
 	// groups limit memory; nil where the host cannot, because of noGroups.
-	groups   *Root
+	groups   *root
 	noGroups error
 	warned   sync.Map // warning text: true
 
 	mu         sync.Mutex
 	closed     bool
 	containers map[*Container]bool
-	shared     map[*PIDs]bool
+	shared     map[*pidNamespace]bool
 	running    sync.WaitGroup // calls of Start, and containers
 }
 
@@ -69,8 +69,8 @@ func New(o Options) (*Runtime, error) {
 	if err != nil {
 		return nil, host.Explain("start a container", "pid namespaces", "", host.Shortage(err, "pid"))
 	}
-	r := &Runtime{log: o.Log, known: o.Images, ids: ids, hardLimit: hardLimit, spawn: spawn, containers: map[*Container]bool{}, shared: map[*PIDs]bool{}}
-	r.groups, r.noGroups = Open()
+	r := &Runtime{log: o.Log, known: o.Images, ids: ids, hardLimit: hardLimit, spawn: spawn, containers: map[*Container]bool{}, shared: map[*pidNamespace]bool{}}
+	r.groups, r.noGroups = makeRoot()
 	return r, nil
 }
 

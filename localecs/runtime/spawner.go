@@ -66,7 +66,7 @@ func newSpawner() (*spawner, error) {
 
 func (s *spawner) run(ready chan<- error) {
 	defer reapChildren()
-	anchor, anchorConn, err := startHelper(WordAnchor, unix.CLONE_NEWPID)
+	anchor, anchorConn, err := startHelper(wordAnchor, unix.CLONE_NEWPID)
 	if err != nil {
 		ready <- err
 		return
@@ -78,7 +78,7 @@ func (s *spawner) run(ready chan<- error) {
 		ready <- fmt.Errorf("enter the anchor's pid namespace: %w", err)
 		return
 	}
-	helper, conn, err := startHelper(WordSpawner, 0)
+	helper, conn, err := startHelper(wordSpawner, 0)
 	if err != nil {
 		ready <- err
 		return
@@ -86,8 +86,8 @@ func (s *spawner) run(ready chan<- error) {
 	s.conn = conn
 	defer helper.kill()
 	defer conn.Close()
-	s.watch(WordAnchor, anchor, anchorConn)
-	s.watch(WordSpawner, helper, conn)
+	s.watch(wordAnchor, anchor, anchorConn)
+	s.watch(wordSpawner, helper, conn)
 	ready <- nil
 	<-s.stop
 }
@@ -133,7 +133,7 @@ func startHelper(word string, flags uintptr) (process, *net.UnixConn, error) {
 		// another process of the namespace, which sees none of ours.
 		attr.Sys.Pdeathsig = unix.SIGKILL
 	}
-	pid, err := syscall.ForkExec(host.SelfExe, []string{Argv0, word}, attr)
+	pid, err := syscall.ForkExec(host.SelfExe, []string{argv0, word}, attr)
 	goruntime.KeepAlive(theirs)
 	if err != nil {
 		ours.Close()
@@ -175,10 +175,10 @@ func (p process) reap() {
 }
 
 // clone has a child cloned, with files as its descriptors.
-func (s *spawner) clone(request Request, files ...*os.File) (process, error) {
+func (s *spawner) clone(request spawnRequest, files ...*os.File) (process, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	pidfd, err := request.Ask(s.conn, files...)
+	pidfd, err := request.ask(s.conn, files...)
 	goruntime.KeepAlive(files)
 	if err != nil {
 		return process{}, err

@@ -45,13 +45,13 @@ type Spec struct {
 	// Stdout and Stderr get whole lines, one Write each. They may be the same
 	// writer if it is safe for concurrent use. Nil drops the output.
 	Stdout, Stderr io.Writer
-	// NetNS is the task's network; nil is the host's.
-	NetNS *os.File
-	// PIDs is a pid namespace to share; nil makes the program PID 1 of a new one.
-	PIDs *PIDs
-	// Budget is the task's group, see Limit; nil neither limits nor measures. Memory is
+	// netNS is the task's network; nil is the host's.
+	netNS *os.File
+	// pids is a pid namespace to share; nil makes the program PID 1 of a new one.
+	pids *pidNamespace
+	// budget is the task's group, see Limit; nil neither limits nor measures. Memory is
 	// the container's own limit in bytes, within a budget only; 0 is none.
-	Budget *ControlGroup
+	budget *ControlGroup
 	Memory uint64
 }
 
@@ -70,7 +70,7 @@ type Ulimit struct {
 
 // config resolves a spec against its image and this host. warnings are what
 // the host cannot give.
-func (r *Runtime) config(s Spec) (c Config, warnings []string, err error) {
+func (r *Runtime) config(s Spec) (c stageConfig, warnings []string, err error) {
 	if len(s.Args) == 0 {
 		return c, nil, fmt.Errorf("no command specified: neither the definition nor image %q has one", s.Image.Name)
 	}
@@ -86,11 +86,11 @@ func (r *Runtime) config(s Spec) (c Config, warnings []string, err error) {
 	if err != nil {
 		return c, nil, err
 	}
-	c = Config{
+	c = stageConfig{
 		Args: s.Args, Env: environment(s, account), Dir: cmp.Or(s.WorkingDir, s.Image.WorkingDir, "/"), UID: account.UID, GID: account.GID,
-		Hostname: s.Hostname, JoinNet: s.NetNS != nil, ReadOnly: s.ReadOnlyRoot, Dirs: slices.Clone(s.Image.Dirs),
+		Hostname: s.Hostname, JoinNet: s.netNS != nil, ReadOnly: s.ReadOnlyRoot, Dirs: slices.Clone(s.Image.Dirs),
 		Scratch: unmounted(s.Image.Volumes, s.Mounts), Texts: texts(s), Limits: limits, Init: s.InitProcess,
-		NetAdmin: s.NetAdmin && s.NetNS != nil,
+		NetAdmin: s.NetAdmin && s.netNS != nil,
 	}
 	if s.InitProcess {
 		own, err := r.ownLibraries()
@@ -155,10 +155,10 @@ func unmounted(volumes []Dir, mounts []Mount) []Dir {
 
 // mounts joins what the image and the definition mount. Of two at one target
 // the later wins.
-func mounts(binds []Bind, volumes []Mount) ([]StageMount, error) {
-	var all []StageMount
+func mounts(binds []Bind, volumes []Mount) ([]stageMount, error) {
+	var all []stageMount
 	index := map[string]int{}
-	add := func(m StageMount) {
+	add := func(m stageMount) {
 		if i, ok := index[m.Target]; ok {
 			all[i] = m
 			return
@@ -167,7 +167,7 @@ func mounts(binds []Bind, volumes []Mount) ([]StageMount, error) {
 		all = append(all, m)
 	}
 	for _, b := range binds {
-		add(StageMount{Source: b.Source, Target: b.Target, ReadOnly: true})
+		add(stageMount{Source: b.Source, Target: b.Target, ReadOnly: true})
 	}
 	for _, v := range volumes {
 		if !path.IsAbs(v.Target) || path.Clean(v.Target) == "/" {
@@ -177,7 +177,7 @@ func mounts(binds []Bind, volumes []Mount) ([]StageMount, error) {
 		if err != nil {
 			return nil, fmt.Errorf("mount at %q: %w", v.Target, err)
 		}
-		add(StageMount{Source: source, Target: path.Clean(v.Target), ReadOnly: v.ReadOnly})
+		add(stageMount{Source: source, Target: path.Clean(v.Target), ReadOnly: v.ReadOnly})
 	}
 	return all, nil
 }

@@ -14,25 +14,25 @@ import (
 
 const maxFiles = 7
 
-// Request is what the spawner is asked for.
-type Request byte
+// spawnRequest is what the spawner is asked for.
+type spawnRequest byte
 
 const (
-	// OwnPIDs is a container whose program is PID 1.
-	OwnPIDs Request = 'c'
-	// SharedPIDs is a container in the pid namespace of another process: the
+	// ownPIDs is a container whose program is PID 1.
+	ownPIDs spawnRequest = 'c'
+	// sharedPIDs is a container in the pid namespace of another process: the
 	// last descriptor is its pidfd, and not for the container.
-	SharedPIDs Request = 's'
-	// Holder is PID 1 of a namespace that containers share. It ends, and all in
-	// there with it, when SocketFD does.
-	Holder Request = 'h'
+	sharedPIDs spawnRequest = 's'
+	// pidHolder is PID 1 of a namespace that containers share. It ends, and all in
+	// there with it, when socketFD does.
+	pidHolder spawnRequest = 'h'
 )
 
 // runSpawner clones containers until the simulator closes its end of the socket.
 // Containers are its siblings, not its children: the simulator waits for them.
 // The first process of a namespace could not do that, so it is not the anchor.
 func runSpawner() int {
-	file := os.NewFile(SocketFD, "simulator")
+	file := os.NewFile(socketFD, "simulator")
 	c, err := net.FileConn(file)
 	file.Close()
 	if err != nil {
@@ -63,18 +63,18 @@ func runSpawner() int {
 	}
 }
 
-func receive(conn *net.UnixConn) (Request, []int, error) {
+func receive(conn *net.UnixConn) (spawnRequest, []int, error) {
 	body, oob := make([]byte, 1), make([]byte, unix.CmsgSpace(4*maxFiles))
 	_, oobn, _, _, err := conn.ReadMsgUnix(body, oob)
 	if err != nil {
 		return 0, nil, err
 	}
 	files, err := host.Descriptors(oob[:oobn])
-	return Request(body[0]), files, err
+	return spawnRequest(body[0]), files, err
 }
 
-func clone(request Request, files []int) (pidfd int, err error) {
-	argv := []string{Argv0}
+func clone(request spawnRequest, files []int) (pidfd int, err error) {
+	argv := []string{argv0}
 	attr := &syscall.ProcAttr{
 		Env: []string{"GOMAXPROCS=1"}, // a first stage has one thing to do
 		Sys: &syscall.SysProcAttr{
@@ -86,10 +86,10 @@ func clone(request Request, files []int) (pidfd int, err error) {
 		},
 	}
 	switch request {
-	case Holder:
-		argv = append(argv, WordAnchor)
+	case pidHolder:
+		argv = append(argv, wordAnchor)
 		attr.Sys.Cloneflags = unix.CLONE_PARENT | unix.CLONE_NEWPID
-	case SharedPIDs:
+	case sharedPIDs:
 		last := len(files) - 1
 		leave, err := shareChildren(files[last])
 		if err != nil {
@@ -137,9 +137,9 @@ func errnoOf(text string) error {
 	return errors.New(text)
 }
 
-// Ask is the simulator's side: it has a process cloned with files as its
+// ask is the simulator's side: it has a process cloned with files as its
 // descriptors from 0 on, and returns the pidfd of its child.
-func (request Request) Ask(conn *net.UnixConn, files ...*os.File) (pidfd int, err error) {
+func (request spawnRequest) ask(conn *net.UnixConn, files ...*os.File) (pidfd int, err error) {
 	fds := make([]int, len(files))
 	for i, f := range files {
 		fds[i] = int(f.Fd())

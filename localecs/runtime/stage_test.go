@@ -23,7 +23,7 @@ func TestMainLeavesOtherProcessesAlone(t *testing.T) {
 
 func TestParseStatus(t *testing.T) {
 	t.Parallel()
-	failed, err := json.Marshal(Report{Step: "attach mounts", Text: "/v: no such file or directory", Errno: syscall.ENOENT})
+	failed, err := json.Marshal(stageError{Step: "attach mounts", Text: "/v: no such file or directory", Errno: syscall.ENOENT})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestParseStatus(t *testing.T) {
 	if !errors.Is(report, unix.ENOENT) {
 		t.Error("the error number is lost")
 	}
-	if errors.Is(&Report{Text: "x"}, unix.ENOENT) || (&Report{}).Unwrap() != nil {
+	if errors.Is(&stageError{Text: "x"}, unix.ENOENT) || (&stageError{}).Unwrap() != nil {
 		t.Error("an error number out of nothing")
 	}
 }
@@ -154,7 +154,7 @@ func TestRequestFailsCleanly(t *testing.T) {
 		ours, theirs := pair(t)
 		go func() {
 			request, fds, err := receive(theirs)
-			if err != nil || request != SharedPIDs || len(fds) != 2 {
+			if err != nil || request != sharedPIDs || len(fds) != 2 {
 				t.Errorf("%s: received %c, %v, %v", name, request, fds, err)
 			}
 			for _, fd := range fds {
@@ -162,7 +162,7 @@ func TestRequestFailsCleanly(t *testing.T) {
 			}
 			tc.answer(theirs)
 		}()
-		pidfd, err := SharedPIDs.Ask(ours, os.Stdin, os.Stdout)
+		pidfd, err := sharedPIDs.ask(ours, os.Stdin, os.Stdout)
 		if pidfd != -1 || err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %d, %v; want %s", name, pidfd, err, tc.want)
 		}

@@ -32,9 +32,9 @@ func (r *Runtime) start(s Spec) (*Container, error) {
 		return nil, err
 	}
 	defer p.close()
-	request, files := OwnPIDs, p.files(s.NetNS)
-	if s.PIDs != nil {
-		request, files = SharedPIDs, append(files, s.PIDs.pidfd)
+	request, files := ownPIDs, p.files(s.netNS)
+	if s.pids != nil {
+		request, files = sharedPIDs, append(files, s.pids.pidfd)
 	}
 	child, err := r.spawn.clone(request, files...)
 	if err != nil {
@@ -42,11 +42,11 @@ func (r *Runtime) start(s Spec) (*Container, error) {
 	}
 	p.closeChildEnds()
 	n := &native{config: config, child: child, processes: NewProcesses(child.pid, child.pidfd), outputs: p.takeOutput()}
-	if s.PIDs != nil {
+	if s.pids != nil {
 		// An error means that it has ended, before it could have children.
 		n.mounts, _ = os.Open(mountNamespacePath(child.pid))
 	}
-	n.group, err = s.Budget.admit(child.pid, s.Memory)
+	n.group, err = s.budget.admit(child.pid, s.Memory)
 	n.collect()
 	c := NewContainer(n.processes, n, time.Time{}, append(warnings, unowned...))
 	r.add(c)
@@ -66,7 +66,7 @@ func (r *Runtime) start(s Spec) (*Container, error) {
 // inImage adds to "no such program" what the image has: a container sees
 // nothing else of this machine.
 func inImage(i Image, err error) error {
-	var report *Report
+	var report *stageError
 	if !errors.As(err, &report) || report.Step != "" || !errors.Is(err, syscall.ENOENT) {
 		return err
 	}
@@ -171,7 +171,7 @@ func closeAll(files ...*os.File) {
 // handshake sends the configuration and waits until the program runs. The
 // status pipe ends by itself then, since it does not survive exec. warnings
 // are what the first stage had to do without.
-func (p *pipes) handshake(config Config) (warnings []string, err error) {
+func (p *pipes) handshake(config stageConfig) (warnings []string, err error) {
 	deadline := time.Now().Add(startTimeout)
 	if err := errors.Join(p.configWrite.SetDeadline(deadline), p.statusRead.SetDeadline(deadline)); err != nil {
 		return nil, err

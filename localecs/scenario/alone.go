@@ -69,7 +69,7 @@ func (r *runner) runAlone(ctx, steps context.Context, tasks []string, stop <-cha
 
 // waiting is the step that a run without a Consul server shows: what its containers
 // wait for.
-func (r *runner) waiting(p *Plan) Step {
+func (r *runner) waiting(p *Plan) currentStep {
 	var open []string
 	for _, t := range r.tasks.Started() {
 		for _, c := range t.View().Containers {
@@ -79,9 +79,9 @@ func (r *runner) waiting(p *Plan) Step {
 		}
 	}
 	if len(open) == 0 {
-		return Step{}
+		return currentStep{}
 	}
-	return Step{Text: "await " + strings.Join(open, ", "), Started: r.started}
+	return currentStep{Text: "await " + strings.Join(open, ", "), Started: r.started}
 }
 
 // waiting describes what a container waits for; empty for one that has started or

@@ -38,8 +38,8 @@ func (r *runner) question(ctx context.Context, s file.Step) (err error) {
 // mtls carries out a step: it checks from outside the mesh that the listener of the
 // task at ip presents the identity of a service, and refuses a client without a
 // certificate. It returns a description of the result.
-func mtls(ctx context.Context, dial DialFunc, ip string, m file.MTLS) (string, error) {
-	identity, err := Identity(ctx, dial, net.JoinHostPort(ip, fmt.Sprint(m.Port)))
+func mtls(ctx context.Context, dial dialFunc, ip string, m file.MTLS) (string, error) {
+	identity, err := peerIdentity(ctx, dial, net.JoinHostPort(ip, fmt.Sprint(m.Port)))
 	if err != nil && !errors.Is(err, errServed) {
 		return "", fmt.Errorf("mtls of %s: %w", m.Task, err)
 	}
@@ -54,7 +54,7 @@ func mtls(ctx context.Context, dial DialFunc, ip string, m file.MTLS) (string, e
 
 // ask carries out a step: it sends a request from inside the task that dial belongs
 // to, checks the answer, and returns a description of the result.
-func ask(ctx context.Context, dial DialFunc, method string, g file.Get) (string, error) {
+func ask(ctx context.Context, dial dialFunc, method string, g file.Get) (string, error) {
 	answer, err := send(ctx, dial, method, g.URL)
 	if err == nil {
 		err = checkAnswer(answer, g.Has, g.Lacks)
@@ -82,7 +82,7 @@ const (
 
 // send sends a request and returns the answer's text. An answer other than 200
 // is an error.
-func send(ctx context.Context, dial DialFunc, method, url string) (string, error) {
+func send(ctx context.Context, dial dialFunc, method, url string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
@@ -125,8 +125,8 @@ func checkAnswer(answer string, has, lacks []string) error {
 // excerpt is the beginning of an answer, for an error.
 func excerpt(text string) string { return text[:min(len(text), maxExcerpt)] }
 
-// DialFunc is net.Dialer.DialContext, or a namespace's.
-type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+// dialFunc is net.Dialer.DialContext, or a namespace's.
+type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
 // patience bounds every question.
 const patience = 5 * time.Second
@@ -134,9 +134,9 @@ const patience = 5 * time.Second
 // errServed means that a listener served a client without a certificate.
 var errServed = errors.New("it served a client without a certificate")
 
-// Identity returns the SPIFFE ID that a listener presents, empty when its certificate
+// peerIdentity returns the SPIFFE ID that a listener presents, empty when its certificate
 // has none. The client has no certificate, so a mesh's listener must refuse it.
-func Identity(ctx context.Context, dial DialFunc, address string) (string, error) {
+func peerIdentity(ctx context.Context, dial dialFunc, address string) (string, error) {
 	raw, err := dial(ctx, "tcp", address)
 	if err != nil {
 		return "", err

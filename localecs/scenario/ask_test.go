@@ -62,7 +62,7 @@ func TestIdentity(t *testing.T) {
 		{"no TLS", plain.Listener.Addr().String(), "", "it does not speak TLS: "},
 		{"nothing listens", "127.0.0.1:1", "", "refused"},
 	} {
-		got, err := Identity(t.Context(), new(net.Dialer).DialContext, c.address)
+		got, err := peerIdentity(t.Context(), new(net.Dialer).DialContext, c.address)
 		if got != c.want || (err == nil) != (c.problem == "") || err != nil && !strings.Contains(err.Error(), c.problem) {
 			t.Errorf("%s: %q, %v; want %q and %q", c.name, got, err, c.want, c.problem)
 		}

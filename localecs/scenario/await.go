@@ -20,10 +20,10 @@ func (r *runner) await(ctx context.Context, a file.Await) error {
 	ctx, cancel := context.WithTimeout(ctx, a.Within)
 	defer cancel()
 	if a.Stopped {
-		r.tasks.MayEnd(a.Task)
+		r.tasks.mayEnd(a.Task)
 	}
 	answered := r.answered()
-	err := Until(ctx, func() (bool, error) {
+	err := pollUntil(ctx, func() (bool, error) {
 		holds, soFar, err := r.holds(ctx, a, answered)
 		r.showSoFar(soFar)
 		if holds || err != nil {
@@ -51,7 +51,7 @@ func (r *runner) await(ctx context.Context, a file.Await) error {
 // container that blocks it and its last line.
 func (r *runner) blocked(err error, a file.Await) error {
 	for _, t := range r.tasks.Started() {
-		if t.EndedUnexpectedly() || a.Task != "" && t.Name != a.Task || a.Service != "" && t.Definition.Family != a.Service && t.Service != a.Service {
+		if t.endedUnexpectedly() || a.Task != "" && t.Name != a.Task || a.Service != "" && t.Definition.Family != a.Service && t.Service != a.Service {
 			continue
 		}
 		if c, how := Blocker(t.Definition, t.View()); c != "" {
@@ -90,7 +90,7 @@ func (r *runner) taskHolds(ctx context.Context, a file.Await, t Task) (holds boo
 	case a.Stopped:
 		return t.Ended(), "is " + t.View().KnownStatus, nil
 	case a.Restarts > 0:
-		n := t.Restarts(a.Container)
+		n := t.restarts(a.Container)
 		return n >= a.Restarts, fmt.Sprintf("%d of %d", n, a.Restarts), nil
 	case a.Tokens != nil:
 		n, err := r.tokens(ctx, a.Task)
@@ -131,11 +131,11 @@ func (r *runner) unexpectedEnd() error {
 
 // whyEnded returns why a task has ended.
 func (r *runner) whyEnded(name string, v scheduler.View) string {
-	return WhyEnded(v, func(container string) string { return cluster.LastLine(r.cluster.LogFile(name, container)) })
+	return whyEnded(v, func(container string) string { return cluster.LastLine(r.cluster.LogFile(name, container)) })
 }
 
 // passing counts the tasks of a service that Consul sends traffic to.
-func (r *runner) passing(checks Checks, service string) int {
+func (r *runner) passing(checks allChecks, service string) int {
 	n := 0
 	for _, t := range r.tasks.Started() {
 		if t.Definition.Family == service && checks.InTraffic(t.ID()) {
@@ -147,7 +147,7 @@ func (r *runner) passing(checks Checks, service string) int {
 
 // tokens counts the login tokens of a task.
 func (r *runner) tokens(ctx context.Context, task string) (n int, err error) {
-	found, err := r.look.Left(ctx, r.task(task).ID())
+	found, err := r.look.left(ctx, r.task(task).ID())
 	for _, l := range found {
 		if l.Token != "" {
 			n++

@@ -25,7 +25,7 @@ func newBuckets() buckets {
 }
 
 // add counts a request that has ended, and returns its bucket.
-func (b *buckets) add(at float64, q Request) int {
+func (b *buckets) add(at float64, q trafficRequest) int {
 	i := int(at / b.BucketSeconds)
 	for ; i >= maxBuckets; i = int(at / b.BucketSeconds) {
 		b.widen()

@@ -32,7 +32,7 @@ func (r *runner) check(ctx context.Context) {
 	r.checkAgents(ctx)
 	for _, t := range r.tasks.Started() {
 		v := t.View()
-		if t.Service != "" && t.EndedUnexpectedly() {
+		if t.Service != "" && t.endedUnexpectedly() {
 			r.fail("%s: ended by itself: %s", t.Name, r.whyEnded(t.Name, v))
 		}
 		for _, problem := range Disorder(v, t.Killed, r.file.Checks.CleanExits) {
@@ -47,11 +47,11 @@ func (r *runner) checkAgents(ctx context.Context) {
 		if !r.file.Checks.AgentsLeft || t.Judged || !t.HasAgent() {
 			continue
 		}
-		agent, err := r.look.Agent(ctx, t.IP())
+		agent, err := r.look.agent(ctx, t.IP())
 		switch {
 		case err != nil:
 			r.fail("%s: %v", t.Name, err)
-		case agent.State != AgentLeft:
+		case agent.State != agentLeft:
 			r.fail("%s: %s", t.Name, agent)
 		}
 	}

@@ -3,7 +3,7 @@
 //
 // Flow: 1. Prepare, or PrepareDefinitions, reads the definitions and finds every program; 2. Run opens a
 // cluster and starts the Consul server; 3. the steps start and stop tasks, send traffic and wait
-// for conditions; 4. a Schedule begins and ends faults, and a Watcher follows the checks in
+// for conditions; 4. a Schedule begins and ends faults, and a watcher follows the checks in
 // Consul; 5. every observation is an Event, which Lines or Objects show and a Recording
 // keeps; 6. checks are judged; a Trial repeats all this under random faults.
 //

@@ -89,10 +89,10 @@ func (r *runner) beginFault(f chaos.Fault) (end func() error, err error) {
 // that ECS ends a task.
 func (r *runner) expectEffects(f chaos.Fault) {
 	if f.Spot != nil {
-		r.tasks.MayEnd(f.Spot.Task)
+		r.tasks.mayEnd(f.Spot.Task)
 	}
 	if p := f.Process(); p != nil && f.Slow == nil { // slow processes still stop in time
-		r.tasks.MayKill(p.Task, p.Container)
+		r.tasks.mayKill(p.Task, p.Container)
 	}
 }
 

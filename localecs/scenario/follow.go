@@ -10,8 +10,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
-// Step is the current step.
-type Step struct {
+// currentStep is the current step.
+type currentStep struct {
 	// Number is the step's, from 1, and Count the number of steps. Number is 0 before
 	// and after the steps.
 	Number, Count int
@@ -23,7 +23,7 @@ type Step struct {
 }
 
 // still describes in one line the progress of a step that has not ended.
-func (s Step) still(now time.Time) string {
+func (s currentStep) still(now time.Time) string {
 	what, waits := strings.CutPrefix(s.Text, "await ")
 	still := "still busy: "
 	if waits {
@@ -86,7 +86,7 @@ func (r *runner) breakSilences(ctx context.Context) {
 func (r *runner) beginOther(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.now = Step{Text: text, Started: time.Now()}
+	r.now = currentStep{Text: text, Started: time.Now()}
 }
 
 // showSoFar records how far the present step is.
@@ -99,7 +99,7 @@ func (r *runner) showSoFar(text string) {
 // beginStep reports the begin of step n, and end its end.
 func (r *runner) beginStep(n int, s file.Step) (end func(error)) {
 	e := Event{Time: time.Now(), Kind: KindStepBegin, Step: n, Steps: len(r.file.Steps), Text: s.String()}
-	now := Step{Number: n, Count: e.Steps, Text: e.Text, Started: e.Time}
+	now := currentStep{Number: n, Count: e.Steps, Text: e.Text, Started: e.Time}
 	if s.Await != nil {
 		now.Within = s.Await.Within
 	}

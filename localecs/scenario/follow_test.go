@@ -30,7 +30,7 @@ func TestStepsAreReportedAndShown(t *testing.T) {
 	end := r.beginStep(2, step)
 	r.showSoFar("0 of 2")
 	got := r.now
-	want := Step{
+	want := currentStep{
 		Number: 2, Count: 2, Text: "await 2 passing instances of api", SoFar: "0 of 2", Started: reported.events[0].Time, Within: 90 * time.Second,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

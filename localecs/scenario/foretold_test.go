@@ -13,25 +13,25 @@ import (
 // TestSplitDeclared: of tokens those of its methods, of agents those that failed.
 func TestSplitDeclared(t *testing.T) {
 	t.Parallel()
-	service, client := Leftover{Token: "1", Method: "services"}, Leftover{Token: "2", Method: "clients"}
-	instance := Leftover{Service: "api-1234"}
-	failed, alive := Leftover{Agent: "n", State: "failed"}, Leftover{Agent: "n", State: "alive"}
+	service, client := leftover{Token: "1", Method: "services"}, leftover{Token: "2", Method: "clients"}
+	instance := leftover{Service: "api-1234"}
+	failed, alive := leftover{Agent: "n", State: "failed"}, leftover{Agent: "n", State: "alive"}
 	leaves := file.Leaves{Tokens: map[string]string{"services": "no process logs out"}}
 	dead := file.Leaves{Agent: "it was killed"}
 	for _, c := range []struct {
 		name           string
-		found          []Leftover
+		found          []leftover
 		leaves         file.Leaves
-		reported, rest []Leftover
+		reported, rest []leftover
 	}{
 		{"nothing", nil, file.Leaves{}, nil, nil},
-		{"nothing foretold", []Leftover{service, instance, failed}, file.Leaves{}, nil, []Leftover{service, instance, failed}},
-		{"an agent that fails", []Leftover{service, failed}, dead, []Leftover{failed}, []Leftover{service}},
-		{"one that may yet", []Leftover{alive}, dead, nil, []Leftover{alive}},
-		{"of one method", []Leftover{service, client, instance}, leaves, []Leftover{service}, []Leftover{client, instance}},
+		{"nothing foretold", []leftover{service, instance, failed}, file.Leaves{}, nil, []leftover{service, instance, failed}},
+		{"an agent that fails", []leftover{service, failed}, dead, []leftover{failed}, []leftover{service}},
+		{"one that may yet", []leftover{alive}, dead, nil, []leftover{alive}},
+		{"of one method", []leftover{service, client, instance}, leaves, []leftover{service}, []leftover{client, instance}},
 	} {
 		reported, rest := splitDeclared(c.found, c.leaves)
-		same := cmp.AllowUnexported(Leftover{})
+		same := cmp.AllowUnexported(leftover{})
 		if cmp.Diff(c.reported, reported, same) != "" || cmp.Diff(c.rest, rest, same) != "" {
 			t.Errorf("%s: foretold %v, rest %v; want %v and %v", c.name, reported, rest, c.reported, c.rest)
 		}
@@ -42,20 +42,20 @@ func TestSplitDeclared(t *testing.T) {
 // failed.
 func TestLimitsOfLeftovers(t *testing.T) {
 	t.Parallel()
-	token, service := Leftover{Token: "1", Method: "m"}, Leftover{Service: "api-1234"}
+	token, service := leftover{Token: "1", Method: "m"}, leftover{Service: "api-1234"}
 	for _, c := range []struct {
-		rest []Leftover
+		rest []leftover
 		err  error
 		want time.Duration
 		text string
 	}{
-		{[]Leftover{token}, nil, 15 * time.Second, "still in Consul after 15s: token 1 of m"},
-		{[]Leftover{token, service}, nil, 15 * time.Second, "still in Consul after 15s: token 1 of m, service api-1234"},
-		{[]Leftover{service}, nil, 75 * time.Second, "still in Consul after 1m15s: service api-1234"},
-		{[]Leftover{service, {Agent: "n", State: "alive"}}, nil, 75 * time.Second, "still in Consul after 1m15s: service api-1234, agent n, which is alive"},
-		{[]Leftover{{Agent: "n", State: "failed"}}, nil, 45 * time.Second, "still in Consul after 45s: agent n, which is failed"},
-		{[]Leftover{service, {Agent: "n", State: "failed"}}, nil, 45 * time.Second, "still in Consul after 45s: service api-1234, agent n, which is failed"},
-		{[]Leftover{{Agent: "n", State: "failed"}, token}, nil, 15 * time.Second, "still in Consul after 15s: agent n, which is failed, token 1 of m"},
+		{[]leftover{token}, nil, 15 * time.Second, "still in Consul after 15s: token 1 of m"},
+		{[]leftover{token, service}, nil, 15 * time.Second, "still in Consul after 15s: token 1 of m, service api-1234"},
+		{[]leftover{service}, nil, 75 * time.Second, "still in Consul after 1m15s: service api-1234"},
+		{[]leftover{service, {Agent: "n", State: "alive"}}, nil, 75 * time.Second, "still in Consul after 1m15s: service api-1234, agent n, which is alive"},
+		{[]leftover{{Agent: "n", State: "failed"}}, nil, 45 * time.Second, "still in Consul after 45s: agent n, which is failed"},
+		{[]leftover{service, {Agent: "n", State: "failed"}}, nil, 45 * time.Second, "still in Consul after 45s: service api-1234, agent n, which is failed"},
+		{[]leftover{{Agent: "n", State: "failed"}, token}, nil, 15 * time.Second, "still in Consul after 15s: agent n, which is failed, token 1 of m"},
 		{nil, errors.New("list tokens: refused"), 15 * time.Second, "still in Consul after 15s: list tokens: refused"},
 	} {
 		if got := limit(c.rest); got != c.want || still(got, c.rest, c.err) != c.text {
@@ -66,13 +66,13 @@ func TestLimitsOfLeftovers(t *testing.T) {
 
 func TestSum(t *testing.T) {
 	t.Parallel()
-	token, service := Leftover{Token: "1", Method: "m"}, Leftover{Service: "api-1234"}
-	for want, found := range map[string][]Leftover{
+	token, service := leftover{Token: "1", Method: "m"}, leftover{Service: "api-1234"}
+	for want, found := range map[string][]leftover{
 		"":                    nil,
 		"1 token":             {token},
 		"2 tokens, 1 service": {token, service, token},
-		"1 service, 1 agent":  {{Agent: "n", State: AgentAlive}, service},
-		"2 services":          {service, {Agent: "n", State: AgentFailed}, service},
+		"1 service, 1 agent":  {{Agent: "n", State: agentAlive}, service},
+		"2 services":          {service, {Agent: "n", State: agentFailed}, service},
 	} {
 		if got := sum(found); got != want {
 			t.Errorf("%v: %q, want %q", found, got, want)

@@ -15,8 +15,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// All is the image name that stands for every image that has no flag.
-const All = "*"
+// allImages is the image name that stands for every image that has no flag.
+const allImages = "*"
 
 // Host among an image's programs is everything that this machine has installed.
 const Host = "host"
@@ -48,12 +48,12 @@ func (f *Flags) SetEntrypoint(text string) error { return setWords(&f.entrypoint
 // SetCommand takes NAME=WORDS, the image's CMD.
 func (f *Flags) SetCommand(text string) error { return setWords(&f.commands, text) }
 
-// Names are the images that the flags name, but for All.
-func (f *Flags) Names() []string {
+// names are the images that the flags name, but for allImages.
+func (f *Flags) names() []string {
 	var names []string
 	for _, of := range []map[string][]string{f.programs, f.entrypoints, f.commands} {
 		for name := range of {
-			if name != All {
+			if name != allImages {
 				names = append(names, name)
 			}
 		}
@@ -66,7 +66,7 @@ func (f *Flags) Names() []string {
 func given(of map[string][]string, image string) ([]string, bool) {
 	words, ok := of[image]
 	if !ok {
-		words, ok = of[All]
+		words, ok = of[allImages]
 	}
 	return words, ok
 }
@@ -125,16 +125,16 @@ func installed() []string {
 	}
 }
 
-// Knows reports whether the flags have programs for an image.
-func (f *Flags) Knows(name string) bool {
+// knows reports whether the flags have programs for an image.
+func (f *Flags) knows(name string) bool {
 	_, ok := given(f.programs, name)
 	return ok
 }
 
-// Image returns an image as the flags define it, on top of base, which may be empty. The
+// image returns an image as the flags define it, on top of base, which may be empty. The
 // first program is its CMD unless there is one, or an ENTRYPOINT. The error has all
 // that is not on this machine.
-func (f *Flags) Image(name string, base runtime.Image) (runtime.Image, error) {
+func (f *Flags) image(name string, base runtime.Image) (runtime.Image, error) {
 	i := base
 	i.Name = name
 	words, ok := given(f.programs, name)

@@ -29,7 +29,7 @@ func (r *runner) cleared(ctx context.Context, name string, leaves file.Leaves) e
 		patience = 0 // nothing in it can clear up
 	}
 	for {
-		found, err := r.look.LeftBy(ctx, t.Task, t.HasAgent())
+		found, err := r.look.leftBy(ctx, t.Task, t.HasAgent())
 		declared, rest := splitDeclared(found, leaves)
 		switch took := time.Since(since); {
 		case err == nil && len(rest) == 0:
@@ -49,7 +49,7 @@ func (r *runner) cleared(ctx context.Context, name string, leaves file.Leaves) e
 
 func (r *runner) leftNothing(name string) {
 	hasAgent := r.tasks.Task(name).HasAgent()
-	if !r.look.Wanted(hasAgent) {
+	if !r.look.wanted(hasAgent) {
 		return
 	}
 	text := "nothing left of the task"
@@ -61,17 +61,17 @@ func (r *runner) leftNothing(name string) {
 
 // reportRemaining reports what remains as declared. All of it has to remain: a step
 // is exact.
-func (r *runner) reportRemaining(name string, stays []Leftover, leaves file.Leaves) error {
+func (r *runner) reportRemaining(name string, stays []leftover, leaves file.Leaves) error {
 	if len(leaves.Tokens) == 0 && leaves.Agent == "" {
 		r.leftNothing(name)
 		return nil
 	}
 	for _, method := range slices.Sorted(maps.Keys(leaves.Tokens)) {
-		if !slices.ContainsFunc(stays, func(l Leftover) bool { return l.Method == method }) {
+		if !slices.ContainsFunc(stays, func(l leftover) bool { return l.Method == method }) {
 			return fmt.Errorf("no token of %s is left of it, but its step declares one: %s", method, leaves.Tokens[method])
 		}
 	}
-	if leaves.Agent != "" && !slices.ContainsFunc(stays, func(l Leftover) bool { return l.Agent != "" }) {
+	if leaves.Agent != "" && !slices.ContainsFunc(stays, func(l leftover) bool { return l.Agent != "" }) {
 		return fmt.Errorf("its agent has left, but its step declares that it fails: %s", leaves.Agent)
 	}
 	for _, s := range stays {
@@ -85,12 +85,12 @@ func (r *runner) reportRemaining(name string, stays []Leftover, leaves file.Leav
 }
 
 // Unexpected returns what Consul still holds at the end and no step has declared.
-func (r *runner) unexpected(ctx context.Context) ([]Leftover, error) {
-	found, err := r.look.Left(ctx, "")
+func (r *runner) unexpected(ctx context.Context) ([]leftover, error) {
+	found, err := r.look.left(ctx, "")
 	r.mu.Lock()
 	declared := slices.Clone(r.left)
 	r.mu.Unlock()
-	return slices.DeleteFunc(found, func(l Leftover) bool {
+	return slices.DeleteFunc(found, func(l leftover) bool {
 		return slices.ContainsFunc(declared, func(known ReportedLeftover) bool { return known.What == l.String() })
 	}), err
 }

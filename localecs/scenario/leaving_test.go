@@ -14,7 +14,7 @@ import (
 // too.
 func TestDeclaredLeftoversHaveToExist(t *testing.T) {
 	t.Parallel()
-	service, failed := Leftover{Token: "1", Method: "services"}, Leftover{Agent: "n", State: "failed"}
+	service, failed := leftover{Token: "1", Method: "services"}, leftover{Agent: "n", State: "failed"}
 	leaves := file.Leaves{Tokens: map[string]string{"services": "no process logs out"}}
 	dead := file.Leaves{Agent: "it was killed"}
 	var reported []Event
@@ -27,8 +27,8 @@ func TestDeclaredLeftoversHaveToExist(t *testing.T) {
 	if err := w.reportRemaining("api-1", nil, dead); err == nil || err.Error() != lives {
 		t.Errorf("got %v; want %s", err, lives)
 	}
-	for leftover, leaves := range map[Leftover]file.Leaves{service: leaves, failed: dead} {
-		if err := w.reportRemaining("api-1", []Leftover{leftover}, leaves); err != nil {
+	for found, leaves := range map[leftover]file.Leaves{service: leaves, failed: dead} {
+		if err := w.reportRemaining("api-1", []leftover{found}, leaves); err != nil {
 			t.Error(err)
 		}
 	}
@@ -58,7 +58,7 @@ func TestNothingLeftTakesALook(t *testing.T) {
 		{file.Checks{NoTokensOf: []string{"m"}}, false, true},
 		{file.Checks{NoServices: []string{"s"}}, false, true},
 	} {
-		if got := (Look{Checks: c.checks}).Wanted(c.hasAgent); got != c.want {
+		if got := (Look{Checks: c.checks}).wanted(c.hasAgent); got != c.want {
 			t.Errorf("%+v, with an agent %t: %t", c.checks, c.hasAgent, got)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
-// Leftover is something that Consul still holds of a task.
-type Leftover struct {
+// leftover is something that Consul still holds of a task.
+type leftover struct {
 	// Token is a login token's accessor ID and Method its auth method, or Service
 	// is a service's ID, or Agent is an agent's name and State its state.
 	Token, Method, Service, Agent, State string
@@ -24,10 +24,10 @@ type Leftover struct {
 }
 
 // Of reports whether it belongs to the task.
-func (l Leftover) Of(taskID string) bool { return hasTask(l.of, taskID) }
+func (l leftover) Of(taskID string) bool { return hasTask(l.of, taskID) }
 
 // String names it.
-func (l Leftover) String() string {
+func (l leftover) String() string {
 	switch {
 	case l.Token != "":
 		return fmt.Sprintf("token %s of %s", l.Token, l.Method)
@@ -38,7 +38,7 @@ func (l Leftover) String() string {
 }
 
 // sum counts leftovers in a few words, without failed agents: these remain.
-func sum(all []Leftover) string {
+func sum(all []leftover) string {
 	tokens, services, agents := 0, 0, 0
 	for _, l := range all {
 		switch {
@@ -46,7 +46,7 @@ func sum(all []Leftover) string {
 			tokens++
 		case l.Service != "":
 			services++
-		case l.State != AgentFailed:
+		case l.State != agentFailed:
 			agents++
 		}
 	}
@@ -75,18 +75,18 @@ func hasTask(text, taskID string) bool { return strings.Contains(text, taskID) }
 
 // States of an agent, as the server has them by gossip.
 const (
-	AgentUnknown = "unknown"
-	AgentAlive   = "alive"
-	AgentLeaving = "leaving"
-	AgentLeft    = "left"
-	AgentFailed  = "failed"
+	agentUnknown = "unknown"
+	agentAlive   = "alive"
+	agentLeaving = "leaving"
+	agentLeft    = "left"
+	agentFailed  = "failed"
 )
 
-func agentAt(address string, members []*api.AgentMember) Leftover {
-	found := Leftover{Agent: "at " + address, State: AgentUnknown}
+func agentAt(address string, members []*api.AgentMember) leftover {
+	found := leftover{Agent: "at " + address, State: agentUnknown}
 	for _, m := range members {
-		if m.Addr == address && (found.State == AgentUnknown || found.State == AgentLeft) {
-			found = Leftover{Agent: m.Name, State: stateOf(m.Status)}
+		if m.Addr == address && (found.State == agentUnknown || found.State == agentLeft) {
+			found = leftover{Agent: m.Name, State: stateOf(m.Status)}
 		}
 	}
 	return found
@@ -94,9 +94,9 @@ func agentAt(address string, members []*api.AgentMember) Leftover {
 
 // stateOf returns a state by its number in the API.
 func stateOf(status int) string {
-	states := [...]string{AgentUnknown, AgentAlive, AgentLeaving, AgentLeft, AgentFailed}
+	states := [...]string{agentUnknown, agentAlive, agentLeaving, agentLeft, agentFailed}
 	if status < 0 || status >= len(states) {
-		return AgentUnknown
+		return agentUnknown
 	}
 	return states[status]
 }
@@ -108,14 +108,14 @@ type Look struct {
 	Checks file.Checks
 }
 
-// Wanted reports whether anything is looked for of a task, with an agent or without.
-func (l Look) Wanted(hasAgent bool) bool {
+// wanted reports whether anything is looked for of a task, with an agent or without.
+func (l Look) wanted(hasAgent bool) bool {
 	return len(l.Checks.NoTokensOf) > 0 || len(l.Checks.NoServices) > 0 || l.Checks.AgentsLeft && hasAgent
 }
 
-// Left returns what Consul still holds of a task: services and login tokens. An empty
+// left returns what Consul still holds of a task: services and login tokens. An empty
 // taskID means of any task.
-func (l Look) Left(ctx context.Context, taskID string) (found []Leftover, err error) {
+func (l Look) left(ctx context.Context, taskID string) (found []leftover, err error) {
 	ctx, cancel := context.WithTimeout(ctx, chaos.TokenBound)
 	defer cancel()
 	q := consistent().WithContext(ctx)
@@ -125,7 +125,7 @@ func (l Look) Left(ctx context.Context, taskID string) (found []Leftover, err er
 	}
 	for _, t := range tokens {
 		if slices.Contains(l.Checks.NoTokensOf, t.AuthMethod) && hasTask(t.Description, taskID) {
-			found = append(found, Leftover{Token: t.AccessorID, Method: t.AuthMethod, of: t.Description})
+			found = append(found, leftover{Token: t.AccessorID, Method: t.AuthMethod, of: t.Description})
 		}
 	}
 	for _, name := range l.Checks.NoServices {
@@ -135,43 +135,43 @@ func (l Look) Left(ctx context.Context, taskID string) (found []Leftover, err er
 		}
 		for _, s := range instances {
 			if hasTask(s.ServiceID, taskID) {
-				found = append(found, Leftover{Service: s.ServiceID, of: s.ServiceID})
+				found = append(found, leftover{Service: s.ServiceID, of: s.ServiceID})
 			}
 		}
 	}
 	return found, nil
 }
 
-// Agent returns the agent at an address as the server knows it: its name and state. Of
+// agent returns the agent at an address as the server knows it: its name and state. Of
 // several it is one that has not left. One that the server does not know is
-// AgentUnknown, and named after its address.
-func (l Look) Agent(ctx context.Context, address string) (Leftover, error) {
+// agentUnknown, and named after its address.
+func (l Look) agent(ctx context.Context, address string) (leftover, error) {
 	ctx, cancel := context.WithTimeout(ctx, chaos.TokenBound)
 	defer cancel()
 	var members []*api.AgentMember
 	if _, err := l.Client.Raw().Query("/v1/agent/members", &members, (&api.QueryOptions{}).WithContext(ctx)); err != nil {
-		return Leftover{}, fmt.Errorf("list agents: %w", err)
+		return leftover{}, fmt.Errorf("list agents: %w", err)
 	}
 	return agentAt(address, members), nil
 }
 
-// LeftBy returns what is left of a task, including its agent, if that has not left.
-func (l Look) LeftBy(ctx context.Context, task *cluster.Task, hasAgent bool) ([]Leftover, error) {
-	found, err := l.Left(ctx, task.ID())
+// leftBy returns what is left of a task, including its agent, if that has not left.
+func (l Look) leftBy(ctx context.Context, task *cluster.Task, hasAgent bool) ([]leftover, error) {
+	found, err := l.left(ctx, task.ID())
 	if err != nil || !l.Checks.AgentsLeft || !hasAgent {
 		return found, err
 	}
-	agent, err := l.Agent(ctx, task.IP())
-	if err == nil && agent.State != AgentLeft {
+	agent, err := l.agent(ctx, task.IP())
+	if err == nil && agent.State != agentLeft {
 		found = append(found, agent)
 	}
 	return found, err
 }
 
 // limit returns how long something may remain of a stopped task.
-func limit(rest []Leftover) time.Duration {
-	token := func(l Leftover) bool { return l.Token != "" }
-	failed := func(l Leftover) bool { return l.State == AgentFailed }
+func limit(rest []leftover) time.Duration {
+	token := func(l leftover) bool { return l.Token != "" }
+	failed := func(l leftover) bool { return l.State == agentFailed }
 	switch {
 	case len(rest) == 0 || slices.ContainsFunc(rest, token):
 		return chaos.TokenBound
@@ -182,7 +182,7 @@ func limit(rest []Leftover) time.Duration {
 }
 
 // still describes what remains after a time, or why that is not known.
-func still(took time.Duration, rest []Leftover, err error) string {
+func still(took time.Duration, rest []leftover, err error) string {
 	what := joinLeftovers(rest)
 	if err != nil {
 		what = err.Error()
@@ -192,18 +192,18 @@ func still(took time.Duration, rest []Leftover, err error) string {
 
 // reason returns the reason that a step declares for something that remains; empty for
 // none.
-func reason(l Leftover, leaves file.Leaves) string {
+func reason(l leftover, leaves file.Leaves) string {
 	switch {
 	case l.Agent == "":
 		return leaves.Tokens[l.Method]
-	case l.State == AgentFailed:
+	case l.State == agentFailed:
 		return leaves.Agent
 	}
 	return ""
 }
 
 // splitDeclared separates what may remain from everything else.
-func splitDeclared(found []Leftover, leaves file.Leaves) (declared, rest []Leftover) {
+func splitDeclared(found []leftover, leaves file.Leaves) (declared, rest []leftover) {
 	for _, l := range found {
 		if reason(l, leaves) != "" {
 			declared = append(declared, l)
@@ -214,7 +214,7 @@ func splitDeclared(found []Leftover, leaves file.Leaves) (declared, rest []Lefto
 	return declared, rest
 }
 
-func joinLeftovers(all []Leftover) string {
+func joinLeftovers(all []leftover) string {
 	names := make([]string, len(all))
 	for i, l := range all {
 		names[i] = l.String()

@@ -22,7 +22,7 @@ func (l LiveRun) Name() string { return l.r.file.Name }
 func (l LiveRun) Region() *cluster.Region { return l.r.region }
 
 // MayEnd declares that a task may end from now on.
-func (l LiveRun) MayEnd(task string) { l.r.tasks.MayEnd(task) }
+func (l LiveRun) MayEnd(task string) { l.r.tasks.mayEnd(task) }
 
 // Planned returns the tasks and services that may still start.
 func (l LiveRun) Planned() []string {
@@ -50,7 +50,7 @@ func (l LiveRun) Consul() (address, token string, passing map[string]int, ok boo
 			passing[t.Definition.Family]++
 		}
 	}
-	return Address(&l.r.file.Consul), token, passing, true
+	return consulAddress(&l.r.file.Consul), token, passing, true
 }
 
 // End ends the steps, stops all tasks in order, and then the run, whose error is

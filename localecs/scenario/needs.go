@@ -38,14 +38,14 @@ func (d *definitions) findImages() (warnings []string, err error) {
 	images, err := wanted.HostImages(d.Vars)
 	errs := []error{err}
 	for _, name := range slices.Sorted(maps.Keys(users)) {
-		if d.EngineImages && !d.Images.Knows(name) && d.file.Images[name] == nil {
+		if d.EngineImages && !d.Images.knows(name) && d.file.Images[name] == nil {
 			continue // the engine has it
 		}
-		i, err := d.Images.Image(name, images[name])
+		i, err := d.Images.image(name, images[name])
 		images[name] = i
 		errs = append(errs, err)
 	}
-	for _, name := range d.Images.Names() {
+	for _, name := range d.Images.names() {
 		if users[name] == nil {
 			warnings = append(warnings, fmt.Sprintf("no container is of the image %s: the definitions have %s", name, strings.Join(slices.Sorted(maps.Keys(users)), ", ")))
 		}
@@ -82,7 +82,7 @@ func (d *definitions) missingImages(n *needs) {
 	}
 	users := d.users()
 	for _, name := range slices.Sorted(maps.Keys(users)) {
-		known := d.Images.Knows(name) || d.file.Images[name] != nil
+		known := d.Images.knows(name) || d.file.Images[name] != nil
 		switch {
 		case !known && idle[name] != nil:
 			n.add("-image", name, "PROGRAM,"+Host, "programs for "+strings.Join(users[name], ", ")+"; "+strings.Join(idle[name], ", ")+" runs the first one, as the definition leaves that to the image")

@@ -39,7 +39,7 @@ func eventOf(e cluster.Event) (event Event, shown bool) {
 }
 
 // checkChanged reports a check's new status; checks are all checks, with it.
-func (r *runner) checkChanged(at time.Time, c *api.HealthCheck, status string, checks Checks) {
+func (r *runner) checkChanged(at time.Time, c *api.HealthCheck, status string, checks allChecks) {
 	if of := r.tasks.Of(c.ServiceID); of.Task != nil {
 		r.emit(Event{
 			Time: at, Kind: view.KindCheck, Task: of.Name, Service: c.ServiceName, Check: c.Name,
@@ -51,7 +51,7 @@ func (r *runner) checkChanged(at time.Time, c *api.HealthCheck, status string, c
 
 // trafficTurned reports the tasks that Consul starts or stops sending traffic to. A
 // check of a node may cause that.
-func (r *runner) trafficTurned(at time.Time, checks Checks) {
+func (r *runner) trafficTurned(at time.Time, checks allChecks) {
 	for _, t := range r.tasks.Started() {
 		in := checks.InTraffic(t.ID())
 		if in == r.served[t.Name] {
@@ -67,7 +67,7 @@ func (r *runner) trafficTurned(at time.Time, checks Checks) {
 }
 
 // tokenChanged reports that a task has logged in, or that one of its tokens is gone.
-func (r *runner) tokenChanged(at time.Time, token Token, gone bool) {
+func (r *runner) tokenChanged(at time.Time, token loginToken, gone bool) {
 	status := "login"
 	if gone {
 		status = "logout"

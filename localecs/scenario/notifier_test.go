@@ -48,7 +48,7 @@ func TestClusterChangesAreReported(t *testing.T) {
 	if d := cmp.Diff(want, *reported); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if got := n.record.Run(notifierAt(9)).Tasks; len(got) != 1 || len(got[0].Events) != 5 || got[0].Events[0].Status != "PULLED" {
+	if got := n.record.snapshot(notifierAt(9)).Tasks; len(got) != 1 || len(got[0].Events) != 5 || got[0].Events[0].Status != "PULLED" {
 		t.Errorf("recorded %+v", got)
 	}
 }
@@ -57,8 +57,8 @@ func TestForeignChecksAndTokensAreIgnored(t *testing.T) {
 	t.Parallel()
 	n, reported := notifierWorld()
 	check := &api.HealthCheck{ServiceID: "other-1", ServiceName: "other", Name: "x"}
-	n.checkChanged(notifierAt(1), check, "passing", Checks{"x": check})
-	n.tokenChanged(notifierAt(2), Token{Accessor: "t1", Method: "m"}, false)
+	n.checkChanged(notifierAt(1), check, "passing", allChecks{"x": check})
+	n.tokenChanged(notifierAt(2), loginToken{Accessor: "t1", Method: "m"}, false)
 	if len(*reported) != 0 {
 		t.Errorf("reported %v", *reported)
 	}

@@ -61,7 +61,7 @@ func (c *observedConsul) set(change func(*observedConsul)) {
 	change(c)
 }
 
-func observedWorld(t *testing.T) (*Recorder, *passedOn, *observedConsul, *api.Client) {
+func observedWorld(t *testing.T) (*runRecorder, *passedOn, *observedConsul, *api.Client) {
 	t.Helper()
 	out, c := &passedOn{}, &observedConsul{}
 	server := httptest.NewServer(c)
@@ -70,7 +70,7 @@ func observedWorld(t *testing.T) (*Recorder, *passedOn, *observedConsul, *api.Cl
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newRecorder(out.Event, RecorderOptions{
+	return newRecorder(out.Event, recorderOptions{
 		Methods:  map[string]chaos.What{"services": chaos.ServiceToken, "agents": chaos.ClientToken},
 		Services: []string{"api"},
 		Serving:  map[string][]string{"api-1": {"api", "sidecar-proxy"}},
@@ -96,8 +96,8 @@ func TestEventsAreRecordedAndPassedOn(t *testing.T) {
 	} {
 		r.Event(e)
 	}
-	r.Request(Request{Start: observedAt(6), End: observedAt(7)})
-	r.Request(Request{Start: observedAt(7), End: observedAt(8), Err: errors.New("503")})
+	r.Request(trafficRequest{Start: observedAt(6), End: observedAt(7)})
+	r.Request(trafficRequest{Start: observedAt(7), End: observedAt(8), Err: errors.New("503")})
 	s := time.Second
 	want := chaos.Observed{
 		Requests: []chaos.Request{{Start: 6 * s, End: 7 * s}, {Start: 7 * s, End: 8 * s, Error: "503"}},

@@ -59,11 +59,11 @@ Logs and metadata: /logs
 Timeline: /timeline.html
 shop: all essential containers ended well in 1m1.3s
 `
-	if diff := cmp.Diff(want, o.Text()); diff != "" {
+	if diff := cmp.Diff(want, o.text()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	o.Failures = []string{"web exited with 1"}
-	if got := o.Text(); !strings.HasSuffix(got, "timeline.html\nshop: FAILED: web exited with 1\n") {
+	if got := o.text(); !strings.HasSuffix(got, "timeline.html\nshop: FAILED: web exited with 1\n") {
 		t.Errorf("got %s", got)
 	}
 	var b bytes.Buffer

@@ -12,18 +12,18 @@ func TestUntil(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked, started := 0, time.Now()
-		err := Until(t.Context(), func() (bool, error) { asked++; return asked == 4, nil })
+		err := pollUntil(t.Context(), func() (bool, error) { asked++; return asked == 4, nil })
 		if err != nil || time.Since(started) != 60*time.Millisecond {
 			t.Errorf("%v after %s, want three ticks", err, time.Since(started))
 		}
 		broken := errors.New("broken")
-		if err := Until(t.Context(), func() (bool, error) { return false, broken }); err != broken {
+		if err := pollUntil(t.Context(), func() (bool, error) { return false, broken }); err != broken {
 			t.Errorf("got %v", err)
 		}
 		late := errors.New("late")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, late)
 		defer cancel()
-		if err := Until(ctx, func() (bool, error) { return false, nil }); err != late {
+		if err := pollUntil(ctx, func() (bool, error) { return false, nil }); err != late {
 			t.Errorf("got %v, want the context's cause", err)
 		}
 	})
@@ -32,7 +32,7 @@ func TestUntil(t *testing.T) {
 func TestClockBeginsWithItsFirstStep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var c Clock
+		var c clock
 		s := func(n int) *time.Duration { d := time.Duration(n) * time.Second; return &d }
 		<-time.After(time.Minute)
 		started := time.Now()

@@ -30,7 +30,7 @@ func TestPhaseIsJudgedByItsLimits(t *testing.T) {
 		{file.Limits{Min: n(1), Max: n(2)}, 9, 3, "1 to 2", "3 of 12 requests failed; 1 to 2 may. First: EOF"},
 	} {
 		p := Phase{Answered: c.answered, Failed: c.failed, First: "EOF", Limits: c.limits}
-		if got := p.Problem(); got != c.problem || c.limits.String() != c.table {
+		if got := p.problem(); got != c.problem || c.limits.String() != c.table {
 			t.Errorf("%d answered, %d failed, limits %s (want %s): %q, want %q", c.answered, c.failed, c.limits, c.table, got, c.problem)
 		}
 	}
@@ -45,12 +45,12 @@ func TestPhaseHasTheTotalsOfItsStream(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	tr := New(server.URL, new(net.Dialer).DialContext, func(Request) {})
+	tr := newTraffic(server.URL, new(net.Dialer).DialContext, func(trafficRequest) {})
 	tr.Start(t.Context(), 200)
 	until(t, "10 answers", func() bool { answered, _, _ := totals(tr); return answered >= 10 })
 	tr.Stop()
 	p := tr.Phase("orderly", file.Exactly(0))
-	if p.Name != "orderly" || p.Answered != int(n.Load())-1 || p.Failed != 1 || p.Slowest <= 0 || p.First != "502 Bad Gateway: lost\n" || p.Problem() == "" {
+	if p.Name != "orderly" || p.Answered != int(n.Load())-1 || p.Failed != 1 || p.Slowest <= 0 || p.First != "502 Bad Gateway: lost\n" || p.problem() == "" {
 		t.Errorf("got %+v of %d requests", p, n.Load())
 	}
 }

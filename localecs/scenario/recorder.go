@@ -17,8 +17,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
-// RecorderOptions are what a Recorder looks for.
-type RecorderOptions struct {
+// recorderOptions are what a runRecorder looks for.
+type recorderOptions struct {
 	// Methods are the auth methods of login tokens, with what a token of theirs is:
 	// chaos.ServiceToken or chaos.ClientToken. Services are names in Consul.
 	Methods  map[string]chaos.What
@@ -30,17 +30,17 @@ type RecorderOptions struct {
 	Stays func(task string, what chaos.What) bool
 }
 
-// Recorder records the events of one run, and also what has no event. It is safe for
+// runRecorder records the events of one run, and also what has no event. It is safe for
 // concurrent use.
-type Recorder struct {
+type runRecorder struct {
 	out     func(Event)
-	options RecorderOptions
+	options recorderOptions
 
 	mu       sync.Mutex
 	events   []Event
 	tasks    map[string]Event // their starts, by name
 	stopped  map[string]Event // those of the tasks that have stopped
-	requests []Request
+	requests []trafficRequest
 	left     map[leftKey]time.Time // when it was gone; zero while it is there
 	lags     []lag
 }
@@ -58,17 +58,17 @@ type (
 )
 
 // newRecorder returns a recorder that passes events on to out.
-func newRecorder(out func(Event), o RecorderOptions) *Recorder {
-	return &Recorder{out: out, options: o, tasks: map[string]Event{}, stopped: map[string]Event{}, left: map[leftKey]time.Time{}}
+func newRecorder(out func(Event), o recorderOptions) *runRecorder {
+	return &runRecorder{out: out, options: o, tasks: map[string]Event{}, stopped: map[string]Event{}, left: map[leftKey]time.Time{}}
 }
 
 // Event records an event and passes it on.
-func (r *Recorder) Event(e Event) {
+func (r *runRecorder) Event(e Event) {
 	r.note(e)
 	r.out(e)
 }
 
-func (r *Recorder) note(e Event) {
+func (r *runRecorder) note(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch e.Kind {
@@ -83,7 +83,7 @@ func (r *Recorder) note(e Event) {
 }
 
 // Request records a request of the traffic.
-func (r *Recorder) Request(q Request) {
+func (r *runRecorder) Request(q trafficRequest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.requests = append(r.requests, q)
@@ -91,7 +91,7 @@ func (r *Recorder) Request(q Request) {
 
 // Watch records what remains of stopped tasks, and how late this machine is, until
 // ctx ends. client has the management token of a server that is ready.
-func (r *Recorder) Watch(ctx context.Context, client *api.Client) {
+func (r *runRecorder) Watch(ctx context.Context, client *api.Client) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() { r.beat(ctx) })
@@ -108,7 +108,7 @@ const (
 )
 
 // beat measures how late a process of this machine runs that has little to do.
-func (r *Recorder) beat(ctx context.Context) {
+func (r *runRecorder) beat(ctx context.Context) {
 	for last := time.Now(); retry.Sleep(ctx, heartbeat) == nil; {
 		now := time.Now()
 		if by := now.Sub(last) - heartbeat; by > lateness {
@@ -122,7 +122,7 @@ func (r *Recorder) beat(ctx context.Context) {
 
 // Observed returns the record until now, in the schedule's time: since the traffic
 // began.
-func (r *Recorder) Observed(now time.Time) chaos.Observed {
+func (r *runRecorder) Observed(now time.Time) chaos.Observed {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	begin := slices.IndexFunc(r.events, func(e Event) bool { return e.Kind == KindTrafficBegin })
@@ -159,7 +159,7 @@ func (r *Recorder) Observed(now time.Time) chaos.Observed {
 }
 
 // observe adds an event to what was observed.
-func (r *Recorder) observe(o *chaos.Observed, e Event, at time.Duration) {
+func (r *runRecorder) observe(o *chaos.Observed, e Event, at time.Duration) {
 	task := slices.IndexFunc(o.Tasks, func(l chaos.Life) bool { return l.Task == e.Task })
 	switch e.Kind {
 	case KindTask:
@@ -193,7 +193,7 @@ const (
 )
 
 // look records what is left now. A failed query is repeated the next time.
-func (r *Recorder) look(ctx context.Context, client *api.Client) {
+func (r *runRecorder) look(ctx context.Context, client *api.Client) {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
 	r.mu.Lock()
@@ -203,7 +203,7 @@ func (r *Recorder) look(ctx context.Context, client *api.Client) {
 		return
 	}
 	look := Look{Client: client, Checks: file.Checks{NoTokensOf: slices.Collect(maps.Keys(r.options.Methods)), NoServices: r.options.Services}}
-	found, err := look.Left(ctx, "")
+	found, err := look.left(ctx, "")
 	if err != nil {
 		return
 	}
@@ -214,25 +214,25 @@ func (r *Recorder) look(ctx context.Context, client *api.Client) {
 				now[leftKey{name, r.what(l), l.String()}] = true
 			}
 		}
-		agent, err := look.Agent(ctx, t.Address)
+		agent, err := look.agent(ctx, t.Address)
 		if err != nil {
 			return
 		}
-		if agent.State != AgentLeft && agent.State != AgentUnknown {
+		if agent.State != agentLeft && agent.State != agentUnknown {
 			now[leftKey{name, chaos.AgentFails, agent.String()}] = true
 		}
 	}
 	r.noteLeft(time.Now(), now)
 }
 
-func (r *Recorder) what(l Leftover) chaos.What {
+func (r *runRecorder) what(l leftover) chaos.What {
 	if l.Token != "" {
 		return r.options.Methods[l.Method]
 	}
 	return chaos.Service
 }
 
-func (r *Recorder) noteLeft(at time.Time, now map[leftKey]bool) {
+func (r *runRecorder) noteLeft(at time.Time, now map[leftKey]bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for key := range now {
@@ -250,7 +250,7 @@ const settleMinimum = lookLimit + 2*lookEvery
 
 // Settle waits, after the last step, until nothing is left of stopped tasks but what
 // may remain, or the bound has passed.
-func (r *Recorder) Settle(ctx context.Context) {
+func (r *runRecorder) Settle(ctx context.Context) {
 	started := time.Now()
 	for time.Since(started) < max(settleMinimum, r.patience()) && ctx.Err() == nil {
 		_ = retry.Sleep(ctx, lookEvery)
@@ -258,7 +258,7 @@ func (r *Recorder) Settle(ctx context.Context) {
 }
 
 // patience returns how long what is left may take to disappear; 0 if it will not.
-func (r *Recorder) patience() time.Duration {
+func (r *runRecorder) patience() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var most time.Duration

@@ -27,8 +27,8 @@ func (r *Recording) Start(scenario, stopOrder string, start time.Time) {
 	r.run.Scenario, r.run.StopOrder, r.run.Started = scenario, stopOrder, start
 }
 
-// Begin adds a task, which may have had events before.
-func (r *Recording) Begin(t Task) {
+// begin adds a task, which may have had events before.
+func (r *Recording) begin(t Task) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := r.task(t.Name)
@@ -104,8 +104,8 @@ func (r *Recording) event(e Event, at float64) {
 	t.Events = append(t.Events, recorded)
 }
 
-// Request adds a request of the traffic.
-func (r *Recording) Request(q Request) {
+// request adds a request of the traffic.
+func (r *Recording) request(q trafficRequest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := r.since(q.End)
@@ -127,7 +127,7 @@ func (r *Recording) since(at time.Time) float64 {
 
 // End returns the run, which has ended now with a report or an error.
 func (r *Recording) End(now time.Time, report *Report, err error) *view.RecordedRun {
-	run := r.Run(now)
+	run := r.snapshot(now)
 	switch {
 	case err != nil:
 		run.Outcome, run.Failures = view.Interrupted, []string{err.Error()}
@@ -141,8 +141,8 @@ func (r *Recording) End(now time.Time, report *Report, err error) *view.Recorded
 	return &run
 }
 
-// Run returns a copy of the run until now. A phase and a step that still last end now.
-func (r *Recording) Run(now time.Time) view.RecordedRun {
+// snapshot returns a copy of the run until now. A phase and a step that still last end now.
+func (r *Recording) snapshot(now time.Time) view.RecordedRun {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	run := r.run

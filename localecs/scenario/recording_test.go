@@ -86,13 +86,13 @@ func TestRequestsAreCountedByTimeAndTask(t *testing.T) {
 	r := startedRecording()
 	r.run.Tasks = []view.RecordedTask{{Name: "api-1", ID: "1234", Address: "10.0.0.1"}, {Name: "api-2", ID: "5678", Address: "10.0.0.12"}}
 	ask := func(end float64, answer string, err error) {
-		r.Request(Request{Start: recordedAt(end - 0.05), End: recordedAt(end), Answer: answer, Err: err})
+		r.request(trafficRequest{Start: recordedAt(end - 0.05), End: recordedAt(end), Answer: answer, Err: err})
 	}
 	ask(0.01, "hello from ip-10-0-0-12.ec2.internal", nil)
 	ask(0.05, "by 10.0.0.1", nil)
 	ask(0.25, "task 5678", nil)
 	ask(0.26, "", errors.New("EOF"))
-	run := r.Run(recordedAt(1))
+	run := r.snapshot(recordedAt(1))
 	want := view.RecordedRequests{BucketSeconds: 0.1, Answered: []int{2, 0, 1}, Lost: []int{0, 0, 1}, SlowestMS: []int{50, 0, 50}}
 	if d := cmp.Diff(want, run.Requests); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -110,9 +110,9 @@ func TestLongRunsHaveWiderBuckets(t *testing.T) {
 	r := startedRecording()
 	r.run.Tasks = []view.RecordedTask{{Name: "a", ID: "1234"}}
 	for i := range 600 {
-		r.Request(Request{Start: recordedAt(float64(i)), End: recordedAt(float64(i) + 0.01), Answer: "1234"})
+		r.request(trafficRequest{Start: recordedAt(float64(i)), End: recordedAt(float64(i) + 0.01), Answer: "1234"})
 	}
-	run := r.Run(recordedAt(600))
+	run := r.snapshot(recordedAt(600))
 	answered, served := 0, 0
 	for _, n := range run.Requests.Answered {
 		answered += n

@@ -60,8 +60,8 @@ func (l ReportedLeftover) String() string {
 	return fmt.Sprintf("%s, as %s", l.What, l.Reason)
 }
 
-// Text returns the report as text.
-func (r *Report) Text() string {
+// text returns the report as text.
+func (r *Report) text() string {
 	var b strings.Builder
 	b.WriteString(endTable(r.Ended))
 	b.WriteString(phaseTable(r.Phases))
@@ -112,7 +112,7 @@ func phaseTable(phases []Phase) string {
 
 // Write prints the report as text or as one JSON object.
 func (r *Report) Write(w io.Writer, asJSON bool) error {
-	return writeResult(w, asJSON, r.Text, struct {
+	return writeResult(w, asJSON, r.text, struct {
 		Time time.Time `json:"time"`
 		Kind view.Kind `json:"kind"`
 		*Report

@@ -48,7 +48,7 @@ rolling-update: FAILED: Envoy killed: 31 of 81 requests failed; 0 may. First: EO
 rolling-update: FAILED: two
   lines
 `
-	if diff := cmp.Diff(want, full().Text()); diff != "" {
+	if diff := cmp.Diff(want, full().text()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -58,7 +58,7 @@ func TestTextOfAPlainScenario(t *testing.T) {
 	t.Parallel()
 	r := &Report{Name: "x", Answered: 5, Slowest: time.Millisecond, Phases: []Phase{phase("phase 1", 5, 0, file.Limits{})}, LogDir: "/logs", Elapsed: 1520 * time.Millisecond}
 	const want = "\nRequests: 5 answered, 0 failed, slowest 1ms\nLogs: /logs\nx: all checks passed in 1.5s\n"
-	if diff := cmp.Diff(want, r.Text()); diff != "" {
+	if diff := cmp.Diff(want, r.text()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -31,8 +31,8 @@ type Options struct {
 	Seed *uint64
 	// Record records the run for its timeline; nil for a run without one.
 	Record *Recording
-	// Observer, if any, judges the run in place of the scenario's checks.
-	Observer *Recorder
+	// observer, if any, judges the run in place of the scenario's checks.
+	observer *runRecorder
 	// Attend, if any, is called with the run once there is a cluster; leave is called
 	// when nothing runs any more.
 	Attend func(LiveRun) (leave func())
@@ -50,20 +50,20 @@ type runner struct {
 	tasks *TaskSet
 	out   func(Event)
 	// observer is nil when the checks judge.
-	observer *Recorder
+	observer *runRecorder
 	record   *Recording
 	started  time.Time
-	clock    Clock
+	clock    clock
 	region   *cluster.Region
 	cluster  *cluster.Cluster // the region's
 	look     Look
-	watch    *Watcher
+	watch    *watcher
 	faults   *Schedule
 	server   consulServer
-	traffic  *TrafficStream // nil between the phases
+	traffic  *trafficStream // nil between the phases
 	phases   []Phase
 	reached  map[string]bool // URLs that have answered traffic
-	last     *TrafficStream  // also after its end
+	last     *trafficStream  // also after its end
 
 	// end ends the steps.
 	end    context.CancelCauseFunc
@@ -78,7 +78,7 @@ type runner struct {
 	revisions map[string]string
 	asked     map[string]chan cluster.TaskStart
 	numbers   map[string]int
-	now       Step
+	now       currentStep
 	shown     time.Time // when the last event was
 	failures  []string
 }
@@ -166,7 +166,7 @@ func (p *Plan) runner(o Options) *runner {
 		o.Record = NewRecording()
 	}
 	r := &runner{
-		plan: p, file: &f, prefix: p.prefixes(o.Colour), out: o.Progress, observer: o.Observer, record: o.Record, started: time.Now(),
+		plan: p, file: &f, prefix: p.prefixes(o.Colour), out: o.Progress, observer: o.observer, record: o.Record, started: time.Now(),
 		tasks: p.taskSet(), reached: map[string]bool{}, served: map[string]bool{},
 		revisions: map[string]string{}, asked: map[string]chan cluster.TaskStart{}, numbers: map[string]int{},
 	}

@@ -23,9 +23,9 @@ const (
 	calm = 2
 )
 
-// Script returns the scenario of a schedule: start all, send traffic, the schedule's
+// script returns the scenario of a schedule: start all, send traffic, the schedule's
 // events at their times, wait until everything serves again, stop all.
-func (s *Setting) Script(sched chaos.Schedule) *file.Scenario {
+func (s *Setting) script(sched chaos.Schedule) *file.Scenario {
 	scene := *s.scene
 	scene.Seed = sched.Seed
 	scene.Tasks = maps.Clone(s.scene.Tasks)
@@ -108,7 +108,7 @@ func (s *Setting) acts(sched chaos.Schedule) []file.Step {
 // YAML returns a schedule as part of a scenario file: it replaces seed, tasks and
 // steps.
 func (s *Setting) YAML(sched chaos.Schedule) (string, error) {
-	scene := s.Script(sched)
+	scene := s.script(sched)
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed: %d\ntasks:\n", scene.Seed)
 	for _, name := range slices.Sorted(maps.Keys(scene.Tasks)) {

@@ -40,7 +40,7 @@ func startServer(ctx context.Context, vpc *cluster.Cluster, c *file.Consul, toke
 	ctx, cancel := context.WithTimeout(ctx, setUpLimit)
 	defer cancel()
 	client, err := consulutil.NewClient(consulutil.Options{
-		Address: Address(c), Token: token,
+		Address: consulAddress(c), Token: token,
 		Timeout: time.Minute, DialContext: vpc.Dial,
 	})
 	if err != nil {
@@ -62,15 +62,15 @@ func startServer(ctx context.Context, vpc *cluster.Cluster, c *file.Consul, toke
 	return running, client, nil
 }
 
-// Address returns the server's HTTP API, in the cluster's network.
-func Address(c *file.Consul) string { return "http://" + c.Address + ":8500" }
+// consulAddress returns the server's HTTP API, in the cluster's network.
+func consulAddress(c *file.Consul) string { return "http://" + c.Address + ":8500" }
 
 // awaitLeader waits until the server takes ACL writes, also after it was down. It
 // gives up when ctx or the server has ended.
 func awaitLeader(ctx context.Context, client *api.Client, running *cluster.Running) error {
 	ctx, cancel := context.WithTimeout(ctx, setUpLimit)
 	defer cancel()
-	err := Until(ctx, func() (bool, error) {
+	err := pollUntil(ctx, func() (bool, error) {
 		select {
 		case <-running.Done():
 			return false, errors.New("it ended")

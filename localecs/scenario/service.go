@@ -71,7 +71,7 @@ func (r *runner) remove(ctx context.Context, name string, leaves file.Leaves) er
 	if err != nil {
 		return err
 	}
-	err = Until(ctx, func() (bool, error) {
+	err = pollUntil(ctx, func() (bool, error) {
 		steady, _, err := r.steady(ctx, name, leaves)
 		return steady, err
 	})

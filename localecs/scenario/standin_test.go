@@ -73,7 +73,7 @@ func TestImagesFollowFlags(t *testing.T) {
 		"nothing":              {nil, base, base},
 		"another image":        {[][2]string{{"-image", "j=" + server}}, base, base},
 	} {
-		got, err := flagsOf(t, c.flags...).Image("i", c.base)
+		got, err := flagsOf(t, c.flags...).image("i", c.base)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -88,7 +88,7 @@ func TestImagesFollowFlags(t *testing.T) {
 // sh by any of its names.
 func TestAProgramHasAllItsPlaces(t *testing.T) {
 	t.Parallel()
-	got, err := flagsOf(t, [2]string{"-image", "i=sh"}).Image("i", runtime.Image{})
+	got, err := flagsOf(t, [2]string{"-image", "i=sh"}).image("i", runtime.Image{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestAProgramHasAllItsPlaces(t *testing.T) {
 
 func TestHostIsWhatThisMachineHas(t *testing.T) {
 	t.Parallel()
-	got, err := flagsOf(t, [2]string{"-image", "i=host"}).Image("i", runtime.Image{})
+	got, err := flagsOf(t, [2]string{"-image", "i=host"}).image("i", runtime.Image{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestHostIsWhatThisMachineHas(t *testing.T) {
 
 func TestMissingProgramsAreReportedTogether(t *testing.T) {
 	t.Parallel()
-	_, err := flagsOf(t, [2]string{"-image", "i=no-such-program,/no/such/file,sh:bin/sh,./nor-this"}).Image("i", runtime.Image{})
+	_, err := flagsOf(t, [2]string{"-image", "i=no-such-program,/no/such/file,sh:bin/sh,./nor-this"}).image("i", runtime.Image{})
 	want := `-image i: no-such-program: no program of that name is on PATH; give its path, ./no-such-program for one in this directory
 -image i: /no/such/file: there is no such file
 -image i: sh:bin/sh: "bin/sh" is no path in a container: it begins with /
@@ -132,11 +132,11 @@ func TestMissingProgramsAreReportedTogether(t *testing.T) {
 func TestNoProgramCanLieInADirectoryOfTheHost(t *testing.T) {
 	t.Parallel()
 	f := flagsOf(t, [2]string{"-image", "a=sh:/usr/bin/no-such-program,host"}, [2]string{"-image", "b=sh:/usr/bin/env,host,sh:/opt-2/x"})
-	_, err := f.Image("a", runtime.Image{})
+	_, err := f.image("a", runtime.Image{})
 	if want := "-image a: /usr/bin/no-such-program: /usr/bin is this machine's and read-only; without a place the program comes first on PATH"; err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
-	if _, err := f.Image("b", runtime.Image{}); err != nil {
+	if _, err := f.image("b", runtime.Image{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -144,10 +144,10 @@ func TestNoProgramCanLieInADirectoryOfTheHost(t *testing.T) {
 func TestNamesAreThoseOfAllFlags(t *testing.T) {
 	t.Parallel()
 	f := flagsOf(t, [2]string{"-image", "b=sh"}, [2]string{"-image", "*=sh"}, [2]string{"-cmd", "a=x"}, [2]string{"-cmd", "b=x"}, [2]string{"-entrypoint", "c=x"})
-	if got := strings.Join(f.Names(), " "); got != "a b c" {
+	if got := strings.Join(f.names(), " "); got != "a b c" {
 		t.Errorf("got %s", got)
 	}
-	if !f.Knows("b") || !f.Knows("a") || flagsOf(t, [2]string{"-cmd", "a=x"}).Knows("a") {
+	if !f.knows("b") || !f.knows("a") || flagsOf(t, [2]string{"-cmd", "a=x"}).knows("a") {
 		t.Error("who has programs")
 	}
 }
@@ -158,8 +158,8 @@ func FuzzSet(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		var flags Flags
-		if flags.Set(text) == nil && (len(flags.Names()) != 1 && flags.programs[All] == nil || strings.HasPrefix(text, "=")) {
-			t.Errorf("%q names %q", text, flags.Names())
+		if flags.Set(text) == nil && (len(flags.names()) != 1 && flags.programs[allImages] == nil || strings.HasPrefix(text, "=")) {
+			t.Errorf("%q names %q", text, flags.names())
 		}
 		if flags.SetCommand(text) == nil && !strings.Contains(text, "=") {
 			t.Errorf("%q was taken", text)

@@ -47,7 +47,7 @@ func (r *runner) steps(ctx context.Context) error {
 // reason of a refused connection.
 func (r *runner) because(err error) error {
 	for _, t := range r.tasks.Started() {
-		if t.EndedUnexpectedly() && !strings.Contains(err.Error(), "task "+t.Name+" ended") {
+		if t.endedUnexpectedly() && !strings.Contains(err.Error(), "task "+t.Name+" ended") {
 			err = fmt.Errorf("%w; task %s ended by itself: %s", err, t.Name, r.whyEnded(t.Name, t.View()))
 		}
 	}
@@ -89,7 +89,7 @@ func (r *runner) step(ctx context.Context, s file.Step) error {
 // pause waits, and fails if a task ends unexpectedly meanwhile.
 func (r *runner) pause(ctx context.Context, d time.Duration) error {
 	end := time.Now().Add(d)
-	return Until(ctx, func() (bool, error) { return !time.Now().Before(end), r.unexpectedEnd() })
+	return pollUntil(ctx, func() (bool, error) { return !time.Now().Before(end), r.unexpectedEnd() })
 }
 
 func (r *runner) start(names []string) error {
@@ -112,7 +112,7 @@ func (r *runner) start(names []string) error {
 // taskStarted notes a task that has started.
 func (r *runner) taskStarted(name string, task *cluster.Task) {
 	r.tasks.Begin(name, task)
-	r.record.Begin(r.tasks.Task(name))
+	r.record.begin(r.tasks.Task(name))
 	text := "task " + task.ID() + " at " + task.IP()
 	if r.plan.alone != nil {
 		text += fmt.Sprintf(", %s.%s.local", r.tasks.Task(name).Definition.Family, r.file.Cluster)
@@ -126,7 +126,7 @@ func (r *runner) task(name string) *cluster.Task { return r.tasks.Task(name).Tas
 // kill carries out a step. That ECS ends the task of an essential container is no
 // failure then, nor is that the container had to be killed.
 func (r *runner) kill(k chaos.Kill) error {
-	r.tasks.MayKill(k.Task, k.Container)
+	r.tasks.mayKill(k.Task, k.Container)
 	name, target := unix.SignalName(signalOf(k)), cmp.Or(k.Process, "its first process")
 	if k.Container == "" {
 		target = "everything in it"
@@ -166,7 +166,7 @@ func (r *runner) stopOne(ctx context.Context, name string, background bool, leav
 	if _, service := r.file.Services[name]; service {
 		return r.remove(ctx, name, leaves)
 	}
-	r.tasks.MayEnd(name)
+	r.tasks.mayEnd(name)
 	task := r.task(name)
 	if _, err := r.region.Plane().StopTask(r.region.Call(), shapes.StopTaskInput{Cluster: r.file.Cluster, Task: task.ID()}); err != nil {
 		return err
@@ -182,11 +182,11 @@ func (r *runner) stopOne(ctx context.Context, name string, background bool, leav
 	return r.cleared(ctx, name, leaves)
 }
 
-// pollInterval is how often Until polls.
+// pollInterval is how often pollUntil polls.
 const pollInterval = 20 * time.Millisecond
 
-// Until polls until a condition holds, polling fails, or ctx ends.
-func Until(ctx context.Context, holds func() (bool, error)) error {
+// pollUntil polls until a condition holds, polling fails, or ctx ends.
+func pollUntil(ctx context.Context, holds func() (bool, error)) error {
 	for {
 		if ok, err := holds(); ok || err != nil {
 			return err
@@ -197,12 +197,12 @@ func Until(ctx context.Context, holds func() (bool, error)) error {
 	}
 }
 
-// Clock counts the times of the steps, from when the first step that has one is
+// clock counts the times of the steps, from when the first step that has one is
 // reached.
-type Clock struct{ started time.Time }
+type clock struct{ started time.Time }
 
 // Await waits for a step's time; nil is now.
-func (c *Clock) Await(ctx context.Context, at *time.Duration) error {
+func (c *clock) Await(ctx context.Context, at *time.Duration) error {
 	if at == nil {
 		return nil
 	}

@@ -18,7 +18,7 @@ func silent(out func(Event)) (r *runner, end func()) {
 	now := time.Now()
 	r = &runner{
 		plan: &Plan{}, file: &file.Scenario{Name: "hello"}, record: NewRecording(), out: out, started: now,
-		now: Step{Number: 2, Count: 3, Text: "await 2 passing instances of api", SoFar: "1 of 2", Started: now, Within: 90 * time.Second},
+		now: currentStep{Number: 2, Count: 3, Text: "await 2 passing instances of api", SoFar: "1 of 2", Started: now, Within: 90 * time.Second},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var speaking sync.WaitGroup
@@ -41,7 +41,7 @@ func TestLongSilencesAreBroken(t *testing.T) {
 		var b bytes.Buffer
 		r, end := silent(Lines(&b, &b))
 		event := func() { r.emit(Event{Kind: view.KindStatus, Task: "web", Text: "RUNNING"}) }
-		step := func(s Step) {
+		step := func(s currentStep) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.now = s
@@ -50,13 +50,13 @@ func TestLongSilencesAreBroken(t *testing.T) {
 		event()
 		pass(9 * time.Second)
 		event() // nor is there a silence yet
-		step(Step{Number: 3, Count: 3, Text: "stop api-1", Started: time.Now()})
+		step(currentStep{Number: 3, Count: 3, Text: "stop api-1", Started: time.Now()})
 		pass(9 * time.Second)
-		step(Step{Number: 3, Count: 3, Text: "stop api-1", Started: time.Now()}) // it is younger than the silence
+		step(currentStep{Number: 3, Count: 3, Text: "stop api-1", Started: time.Now()}) // it is younger than the silence
 		pass(11 * time.Second)
-		step(Step{Text: "start the Consul server", Started: r.started})
+		step(currentStep{Text: "start the Consul server", Started: r.started})
 		pass(10 * time.Second)
-		step(Step{})
+		step(currentStep{})
 		pass(time.Minute)
 		end()
 		want := "  10.00s  step       2 of 3                 still waiting: 2 passing instances of api (1 of 2), 10 s of 90 s\n" +

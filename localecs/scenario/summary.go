@@ -20,8 +20,8 @@ type Outcome struct {
 	Err    error
 }
 
-// Code returns the outcome's exit code.
-func (o Outcome) Code() int {
+// code returns the outcome's exit code.
+func (o Outcome) code() int {
 	switch {
 	case o.Err != nil:
 		return cli.ExitCode(o.Err)
@@ -35,7 +35,7 @@ func (o Outcome) Code() int {
 func Code(outcomes []Outcome) int {
 	worst := exit.CodeOK
 	for _, o := range outcomes {
-		worst = max(worst, o.Code())
+		worst = max(worst, o.code())
 	}
 	return worst
 }

@@ -25,15 +25,15 @@ type Task struct {
 	Killed []string
 }
 
-// EndedUnexpectedly reports whether the task has ended, or is about to, without a step or
+// endedUnexpectedly reports whether the task has ended, or is about to, without a step or
 // its service having ended it.
-func (t Task) EndedUnexpectedly() bool {
+func (t Task) endedUnexpectedly() bool {
 	v := t.View()
 	return !t.MayEnd && v.DesiredStatus == scheduler.StatusStopped && v.StopCode != scheduler.StopServiceScheduler
 }
 
-// Restarts is how often ECS has started a container again.
-func (t Task) Restarts(container string) int {
+// restarts is how often ECS has started a container again.
+func (t Task) restarts(container string) int {
 	c, _ := t.View().Container(container)
 	if c.RestartCount == nil {
 		return 0
@@ -92,12 +92,12 @@ func (r *TaskSet) Change(name string, change func(*Task)) {
 	}
 }
 
-// MayEnd declares that a task may end from now on.
-func (r *TaskSet) MayEnd(name string) { r.Change(name, func(t *Task) { t.MayEnd = true }) }
+// mayEnd declares that a task may end from now on.
+func (r *TaskSet) mayEnd(name string) { r.Change(name, func(t *Task) { t.MayEnd = true }) }
 
-// MayKill records that a container is killed by a step or a fault, or, when container
+// mayKill records that a container is killed by a step or a fault, or, when container
 // is empty, all of them. ECS ends the task of an essential one.
-func (r *TaskSet) MayKill(name, container string) {
+func (r *TaskSet) mayKill(name, container string) {
 	r.Change(name, func(t *Task) {
 		for _, c := range t.Definition.ContainerDefinitions {
 			if container == "" || c.Name == container {

@@ -19,8 +19,8 @@ const (
 	tokensLimit = 3 * time.Second
 )
 
-// Token is a login token.
-type Token struct {
+// loginToken is a login token.
+type loginToken struct {
 	Accessor, Method string
 	// CreatedAt is the server's time.
 	CreatedAt time.Time
@@ -29,19 +29,19 @@ type Token struct {
 }
 
 // Of reports whether the task has logged in for it.
-func (t Token) Of(taskID string) bool { return hasTask(t.description, taskID) }
+func (t loginToken) Of(taskID string) bool { return hasTask(t.description, taskID) }
 
 // followTokens reports each new login token and, about tokensEvery late, its end,
 // until ctx ends. A failed query is repeated the next time.
-func followTokens(ctx context.Context, client *api.Client, changed func(at time.Time, t Token, gone bool)) {
-	known := map[string]Token{}
+func followTokens(ctx context.Context, client *api.Client, changed func(at time.Time, t loginToken, gone bool)) {
+	known := map[string]loginToken{}
 	for pause := tokensEvery; retry.Sleep(ctx, pause) == nil; {
 		asked := time.Now()
 		now, err := tokens(ctx, client)
 		at := time.Now()
 		pause = min(max(tokensEvery, tokensShare*at.Sub(asked)), tokensLimit)
 		if err == nil {
-			tokensBetween(known, now, func(t Token, gone bool) {
+			tokensBetween(known, now, func(t loginToken, gone bool) {
 				if gone {
 					changed(at, t, true)
 				} else {
@@ -54,7 +54,7 @@ func followTokens(ctx context.Context, client *api.Client, changed func(at time.
 }
 
 // tokensBetween reports the differences.
-func tokensBetween(old, now map[string]Token, changed func(t Token, gone bool)) {
+func tokensBetween(old, now map[string]loginToken, changed func(t loginToken, gone bool)) {
 	for id, t := range now {
 		if _, known := old[id]; !known {
 			changed(t, false)
@@ -68,17 +68,17 @@ func tokensBetween(old, now map[string]Token, changed func(t Token, gone bool)) 
 }
 
 // tokens returns the login tokens by accessor.
-func tokens(ctx context.Context, client *api.Client) (map[string]Token, error) {
+func tokens(ctx context.Context, client *api.Client) (map[string]loginToken, error) {
 	ctx, cancel := context.WithTimeout(ctx, tokensLimit)
 	defer cancel()
 	list, _, err := client.ACL().TokenList(consistent().WithContext(ctx))
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]Token{}
+	all := map[string]loginToken{}
 	for _, t := range list {
 		if t.AuthMethod != "" {
-			all[t.AccessorID] = Token{Accessor: t.AccessorID, Method: t.AuthMethod, CreatedAt: t.CreateTime, description: t.Description}
+			all[t.AccessorID] = loginToken{Accessor: t.AccessorID, Method: t.AuthMethod, CreatedAt: t.CreateTime, description: t.Description}
 		}
 	}
 	return all, nil

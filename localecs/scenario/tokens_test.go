@@ -44,7 +44,7 @@ func TestTokensAreFollowed(t *testing.T) {
 	started := time.Now()
 	var following sync.WaitGroup
 	following.Go(func() {
-		followTokens(ctx, client, func(at time.Time, token Token, gone bool) {
+		followTokens(ctx, client, func(at time.Time, token loginToken, gone bool) {
 			got = append(got, change{token.Accessor, token.Method, token.Of("1234") && !token.Of("5678"), gone})
 			if gone {
 				cancel()

@@ -17,15 +17,15 @@ import (
 // requestTimeout bounds one request of the traffic; longer is a failure.
 const requestTimeout = 10 * time.Second
 
-// FirstAnswerLimit bounds the wait for the first answer.
-const FirstAnswerLimit = 10 * time.Second
+// firstAnswerLimit bounds the wait for the first answer.
+const firstAnswerLimit = 10 * time.Second
 
-// TrafficStream sends requests at a steady rate until it is stopped. Each request has
+// trafficStream sends requests at a steady rate until it is stopped. Each request has
 // its own connection and is never retried, so every loss counts.
-type TrafficStream struct {
+type trafficStream struct {
 	client *http.Client
 	url    string
-	each   func(Request)
+	each   func(trafficRequest)
 	// end and done are set by Start.
 	end  context.CancelFunc
 	done chan struct{}
@@ -37,18 +37,18 @@ type TrafficStream struct {
 	slowest  time.Duration
 }
 
-// Request is one that has ended; Err is nil when it was answered with 200. Answer is
+// trafficRequest is one that has ended; Err is nil when it was answered with 200. Answer is
 // the beginning of what it was answered then.
-type Request struct {
+type trafficRequest struct {
 	Start, End time.Time
 	Err        error
 	Answer     string
 }
 
-// New prepares requests to url. each is called for every request that counts,
+// newTraffic prepares requests to url. each is called for every request that counts,
 // concurrently.
-func New(url string, dial DialFunc, each func(Request)) *TrafficStream {
-	return &TrafficStream{
+func newTraffic(url string, dial dialFunc, each func(trafficRequest)) *trafficStream {
+	return &trafficStream{
 		client: &http.Client{
 			Timeout:   requestTimeout,
 			Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true},
@@ -60,11 +60,11 @@ func New(url string, dial DialFunc, each func(Request)) *TrafficStream {
 
 // AwaitFirst repeats a request until the first answer: the caller's proxy learns of an
 // instance a moment after Consul, and that is startup, not loss. Nothing is counted.
-func (s *TrafficStream) AwaitFirst(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, FirstAnswerLimit)
+func (s *trafficStream) AwaitFirst(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, firstAnswerLimit)
 	defer cancel()
 	var last error
-	err := Until(ctx, func() (bool, error) {
+	err := pollUntil(ctx, func() (bool, error) {
 		_, last = s.request()
 		return last == nil, nil
 	})
@@ -75,13 +75,13 @@ func (s *TrafficStream) AwaitFirst(ctx context.Context) error {
 }
 
 // Start starts the steady rate, in requests a second.
-func (s *TrafficStream) Start(ctx context.Context, rate int) {
+func (s *trafficStream) Start(ctx context.Context, rate int) {
 	ctx, s.end = context.WithCancel(ctx)
 	s.done = make(chan struct{})
 	go s.run(ctx, time.Second/time.Duration(rate))
 }
 
-func (s *TrafficStream) run(ctx context.Context, every time.Duration) {
+func (s *trafficStream) run(ctx context.Context, every time.Duration) {
 	defer close(s.done)
 	var requests sync.WaitGroup
 	defer requests.Wait()
@@ -96,14 +96,14 @@ func (s *TrafficStream) run(ctx context.Context, every time.Duration) {
 				start := time.Now()
 				answer, err := s.request()
 				s.count(start, err)
-				s.each(Request{Start: start, End: time.Now(), Err: err, Answer: answer})
+				s.each(trafficRequest{Start: start, End: time.Now(), Err: err, Answer: answer})
 			})
 		}
 	}
 }
 
 // request is independent of the traffic's context: requests under way are completed.
-func (s *TrafficStream) request() (answer string, err error) {
+func (s *trafficStream) request() (answer string, err error) {
 	resp, err := s.client.Get(s.url)
 	if err != nil {
 		return "", err
@@ -119,7 +119,7 @@ func (s *TrafficStream) request() (answer string, err error) {
 	return string(body), nil
 }
 
-func (s *TrafficStream) count(start time.Time, err error) {
+func (s *trafficStream) count(start time.Time, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.slowest = max(s.slowest, time.Since(start))
@@ -133,7 +133,7 @@ func (s *TrafficStream) count(start time.Time, err error) {
 
 // Stop ends the traffic and waits for the requests under way. It may be called
 // twice, and before Start, and on nil.
-func (s *TrafficStream) Stop() {
+func (s *trafficStream) Stop() {
 	if s == nil || s.end == nil {
 		return
 	}
@@ -160,7 +160,7 @@ type Phase struct {
 func (p Phase) judged() Phase {
 	switch {
 	case !p.Limits.IsSet():
-	case p.Problem() == "":
+	case p.problem() == "":
 		p.Verdict = passed
 	default:
 		p.Verdict = failed
@@ -168,9 +168,9 @@ func (p Phase) judged() Phase {
 	return p
 }
 
-// Problem returns why the phase has failed; empty if it passed. A phase without any
+// problem returns why the phase has failed; empty if it passed. A phase without any
 // answer proves nothing and has failed as well.
-func (p Phase) Problem() string {
+func (p Phase) problem() string {
 	switch {
 	case p.Limits.Max != nil && p.Failed > *p.Limits.Max:
 		return fmt.Sprintf("%d of %d requests failed; %s may. First: %s", p.Failed, p.Answered+p.Failed, p.Limits, p.First)
@@ -183,7 +183,7 @@ func (p Phase) Problem() string {
 }
 
 // Phase is the traffic so far as a phase of that name.
-func (s *TrafficStream) Phase(name string, l file.Limits) Phase {
+func (s *trafficStream) Phase(name string, l file.Limits) Phase {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return Phase{Name: name, Answered: s.answered, Failed: s.failed, Slowest: s.slowest, First: s.first, Limits: l}
@@ -195,8 +195,8 @@ const maxReported = 10
 func (r *runner) startTraffic(ctx context.Context, t file.Traffic) error {
 	url := fmt.Sprintf("http://%s/", net.JoinHostPort(r.task(t.Task).IP(), fmt.Sprint(t.Port)))
 	var lost atomic.Int64
-	r.traffic = New(url, r.cluster.Dial, func(q Request) {
-		r.record.Request(q)
+	r.traffic = newTraffic(url, r.cluster.Dial, func(q trafficRequest) {
+		r.record.request(q)
 		if r.observer != nil {
 			q.Answer = "" // it keeps all of them
 			r.observer.Request(q)
@@ -219,7 +219,7 @@ func (r *runner) startTraffic(ctx context.Context, t file.Traffic) error {
 	if !r.reached[url] {
 		start := time.Now()
 		if err := r.traffic.AwaitFirst(ctx); err != nil {
-			return fmt.Errorf("traffic: no answer from %s within %s: %w", url, FirstAnswerLimit, err)
+			return fmt.Errorf("traffic: no answer from %s within %s: %w", url, firstAnswerLimit, err)
 		}
 		r.reached[url] = true
 		rate = fmt.Sprintf("first answer after %s; now %s", time.Since(start).Round(time.Millisecond), rate)
@@ -240,7 +240,7 @@ func (r *runner) endTraffic(e file.EndTraffic) {
 	r.traffic = nil
 	r.phases = append(r.phases, p)
 	text := fmt.Sprintf("%s ended: %d answered, %d failed", p.Name, p.Answered, p.Failed)
-	if problem := p.Problem(); problem != "" {
+	if problem := p.problem(); problem != "" {
 		r.fail("%s: %s", p.Name, problem)
 		text += ": FAILED"
 	}

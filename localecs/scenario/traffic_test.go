@@ -25,7 +25,7 @@ func TestTrafficSeesEveryLoss(t *testing.T) {
 	}))
 	defer server.Close()
 	var each, bad atomic.Int64
-	tr := New(server.URL, new(net.Dialer).DialContext, func(r Request) {
+	tr := newTraffic(server.URL, new(net.Dialer).DialContext, func(r trafficRequest) {
 		each.Add(1)
 		if r.Err != nil {
 			bad.Add(1)
@@ -62,7 +62,7 @@ func TestTrafficSeesRefusedAndCutConnections(t *testing.T) {
 		}
 		l.Close()
 	}()
-	tr := New("http://"+l.Addr().String(), new(net.Dialer).DialContext, func(Request) {})
+	tr := newTraffic("http://"+l.Addr().String(), new(net.Dialer).DialContext, func(trafficRequest) {})
 	tr.Start(t.Context(), 100)
 	until(t, "3 failures", func() bool { _, failed, _ := totals(tr); return failed >= 3 })
 	tr.Stop()
@@ -80,7 +80,7 @@ func TestAwaitFirstWaitsAndGivesUpWithTheContext(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	tr := New(server.URL, new(net.Dialer).DialContext, func(Request) { t.Error("counted") })
+	tr := newTraffic(server.URL, new(net.Dialer).DialContext, func(trafficRequest) { t.Error("counted") })
 	if err := tr.AwaitFirst(t.Context()); err != nil || n.Load() != 4 {
 		t.Errorf("got %v after %d requests, want success at the fourth", err, n.Load())
 	}
@@ -102,7 +102,7 @@ func TestAwaitFirstWaitsAndGivesUpWithTheContext(t *testing.T) {
 }
 
 // totals are the requests that have ended so far.
-func totals(s *TrafficStream) (answered, failed int, slowest time.Duration) {
+func totals(s *trafficStream) (answered, failed int, slowest time.Duration) {
 	p := s.Phase("", file.Limits{})
 	return p.Answered, p.Failed, p.Slowest
 }

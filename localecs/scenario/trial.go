@@ -14,7 +14,7 @@ type Trial struct {
 	*Setting
 	// Prepare is the package's Prepare with the programs of this machine.
 	Prepare func(*file.Scenario) (*Plan, error)
-	// Options are those of each run; its Observer is the trial's.
+	// Options are those of each run; its observer is the trial's.
 	Options Options
 	// Rules define what may be lost; NewTrial sets the product's.
 	Rules []chaos.Rule
@@ -36,7 +36,7 @@ type Result struct {
 // Run runs a schedule and judges it. The error is about a run that could not be
 // carried out.
 func (t *Trial) Run(ctx context.Context, sched chaos.Schedule) (*Result, error) {
-	script := t.Script(sched)
+	script := t.script(sched)
 	plan, err := t.Prepare(script)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (t *Trial) Run(ctx context.Context, sched chaos.Schedule) (*Result, error) 
 	excuses := chaos.Excuses(sched, t.World, t.Rules)
 	o := t.Options
 	recorder := newRecorder(o.Progress, t.observing(sched, excuses))
-	o.Progress, o.Observer = recorder.Event, recorder
+	o.Progress, o.observer = recorder.Event, recorder
 	rep, err := plan.Run(ctx, o)
 	if err != nil {
 		return nil, err
@@ -62,8 +62,8 @@ func (t *Trial) Run(ctx context.Context, sched chaos.Schedule) (*Result, error) 
 }
 
 // observing returns what the recorder looks for.
-func (t *Trial) observing(sched chaos.Schedule, excuses []chaos.Excuse) RecorderOptions {
-	o := RecorderOptions{
+func (t *Trial) observing(sched chaos.Schedule, excuses []chaos.Excuse) recorderOptions {
+	o := recorderOptions{
 		Methods:  map[string]chaos.What{},
 		Services: t.scene.Checks.NoServices,
 		Serving:  map[string][]string{}, Healthy: map[string][]string{},
@@ -78,7 +78,7 @@ func (t *Trial) observing(sched chaos.Schedule, excuses []chaos.Excuse) Recorder
 			o.Methods[m.Name] = chaos.ClientToken
 		}
 	}
-	for name := range t.Script(sched).Tasks {
+	for name := range t.script(sched).Tasks {
 		for _, c := range sched.Task(t.World, name).Containers {
 			switch c.Role {
 			case chaos.Application:

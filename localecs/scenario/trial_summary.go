@@ -70,12 +70,12 @@ func (v Summary) Line() string {
 	return fmt.Sprintf("seed %-20d %3d events  %6d answered  %4d failed  %6.1fs  %s\n", v.Seed, len(v.Events), v.Answered, v.Failed, v.Seconds, verdict)
 }
 
-// maxViolations is how many of an invariant Text lists: a broken proxy costs hundreds
+// maxViolations is how many of an invariant text lists: a broken proxy costs hundreds
 // of requests. The JSON form has all.
 const maxViolations = 10
 
-// Text returns the verdict as text.
-func (v Summary) Text() string {
+// text returns the verdict as text.
+func (v Summary) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nChaos, seed %d: seconds after the traffic began\n", v.Seed)
 	for _, e := range v.Events {
@@ -102,7 +102,7 @@ func (v Summary) Text() string {
 }
 
 // Write prints the verdict as text or as one JSON object.
-func (v Summary) Write(w io.Writer, asJSON bool) error { return writeResult(w, asJSON, v.Text, v) }
+func (v Summary) Write(w io.Writer, asJSON bool) error { return writeResult(w, asJSON, v.text, v) }
 
 // Totals are those of several seeds.
 type Totals struct {

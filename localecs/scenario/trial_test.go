@@ -101,7 +101,7 @@ func TestAScheduleCanBePutIntoAScenarioFile(t *testing.T) {
 	}
 	testkit.Golden(t, "shortest.yaml", []byte(text))
 	loaded := load(t, text)
-	if d := cmp.Diff(s.Script(sched).Steps, loaded.Steps, cmp.AllowUnexported(file.EndTraffic{})); d != "" {
+	if d := cmp.Diff(s.script(sched).Steps, loaded.Steps, cmp.AllowUnexported(file.EndTraffic{})); d != "" {
 		t.Errorf("steps (-made +read):\n%s", d)
 	}
 }
@@ -168,7 +168,7 @@ The shortest schedule found in 3 runs, in place of the scenario's tasks and step
 
 steps: []
 `
-	if d := cmp.Diff(text, v.Text()); d != "" {
+	if d := cmp.Diff(text, v.text()); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	if got, want := v.Line(), "seed 7                      2 events     100 answered     2 failed    90.0s  FAILED: 503\n"; got != want {
@@ -194,7 +194,7 @@ func TestManyViolationsAreCounted(t *testing.T) {
 	for range 12 {
 		v.Violations = append(v.Violations, Violation{Invariant: chaos.NoRequestFails, Text: "503"})
 	}
-	got := v.Text()
+	got := v.text()
 	if n := strings.Count(got, ": no request fails: 503\n"); n != 10 || !strings.HasSuffix(got, "VIOLATED 2 times more: no request fails\n") {
 		t.Errorf("reported %d times:\n%s", n, got)
 	}

@@ -96,9 +96,9 @@ func healthy(c scheduler.ContainerView) bool {
 	return c.Health != nil && c.Health.Status == scheduler.HealthHealthy
 }
 
-// WhyEnded returns ECS's reason for a task's end, then the first container that
+// whyEnded returns ECS's reason for a task's end, then the first container that
 // failed with its last line, which lastWord returns.
-func WhyEnded(v scheduler.View, lastWord func(container string) string) string {
+func whyEnded(v scheduler.View, lastWord func(container string) string) string {
 	why := brief(v.StopCode + ": " + v.StoppedReason)
 	first := FirstFailed(v)
 	if first == nil {

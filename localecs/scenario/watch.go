@@ -13,27 +13,27 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// Watcher follows every health check in Consul with one blocking query, so that
+// watcher follows every health check in Consul with one blocking query, so that
 // a change is seen as soon as the server knows it.
-type Watcher struct {
+type watcher struct {
 	client  *api.Client
 	changed func(at time.Time, c *api.HealthCheck, status string)
 
 	mu     sync.Mutex // held for reading and replacing the fields below only
-	checks Checks
+	checks allChecks
 	stale  bool // the server was lost since, or has not found all agents again
 }
 
-// Checks is every check by node and ID. It is replaced, never changed.
-type Checks map[string]*api.HealthCheck
+// allChecks is every check by node and ID. It is replaced, never changed.
+type allChecks map[string]*api.HealthCheck
 
-// StatusGone stands for a check that is no longer in the catalog.
-const StatusGone = "gone"
+// statusGone stands for a check that is no longer in the catalog.
+const statusGone = "gone"
 
 // newWatcher makes a watcher; changed is called for each check whose status
-// changed, with StatusGone when it disappeared.
-func newWatcher(client *api.Client, changed func(time.Time, *api.HealthCheck, string)) *Watcher {
-	return &Watcher{client: client, changed: changed, checks: Checks{}}
+// changed, with statusGone when it disappeared.
+func newWatcher(client *api.Client, changed func(time.Time, *api.HealthCheck, string)) *watcher {
+	return &watcher{client: client, changed: changed, checks: allChecks{}}
 }
 
 // lookAgain is how long the watcher waits for a server that it has lost.
@@ -41,7 +41,7 @@ const lookAgain = 250 * time.Millisecond
 
 // Run watches until ctx ends. A failed query is repeated: the watcher only
 // observes, its gaps show as later times.
-func (w *Watcher) Run(ctx context.Context) {
+func (w *watcher) Run(ctx context.Context) {
 	var index uint64
 	for ctx.Err() == nil {
 		opts := consistent()
@@ -61,13 +61,13 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-func (w *Watcher) lose() {
+func (w *watcher) lose() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stale = true
 }
 
-func (w *Watcher) current() bool {
+func (w *watcher) current() bool {
 	_, current := w.Now()
 	return current
 }
@@ -79,7 +79,7 @@ const serfHealth = "serfHealth"
 // an agent. A server that has started again takes those that it does not out of the
 // catalog as soon as it leads, with all their services; they come back by themselves
 // (Consul: reconcileReaped).
-func (w *Watcher) knowsNodes(checks api.HealthChecks) bool {
+func (w *watcher) knowsNodes(checks api.HealthChecks) bool {
 	members, err := w.client.Agent().MembersOpts(api.MembersOpts{})
 	if err != nil {
 		return false
@@ -89,8 +89,8 @@ func (w *Watcher) knowsNodes(checks api.HealthChecks) bool {
 	})
 }
 
-func (w *Watcher) update(at time.Time, checks api.HealthChecks, stale bool) {
-	now := make(Checks, len(checks))
+func (w *watcher) update(at time.Time, checks api.HealthChecks, stale bool) {
+	now := make(allChecks, len(checks))
 	for _, c := range checks {
 		now[c.Node+"/"+c.CheckID] = c
 	}
@@ -105,14 +105,14 @@ func (w *Watcher) update(at time.Time, checks api.HealthChecks, stale bool) {
 	}
 	for id, c := range old {
 		if now[id] == nil {
-			w.changed(at, c, StatusGone)
+			w.changed(at, c, statusGone)
 		}
 	}
 }
 
 // Now returns the present checks. They are not current when they are those before
 // the server was lost, or will not hold.
-func (w *Watcher) Now() (checks Checks, current bool) {
+func (w *watcher) Now() (checks allChecks, current bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.checks, !w.stale
@@ -120,7 +120,7 @@ func (w *Watcher) Now() (checks Checks, current bool) {
 
 // InTraffic reports whether Consul sends traffic to the task: it has a proxy, or is a
 // gateway, and every check of its services and of their node passes.
-func (c Checks) InTraffic(taskID string) bool {
+func (c allChecks) InTraffic(taskID string) bool {
 	proxy, gateway, application, node := false, false, false, ""
 	for _, check := range c {
 		if !hasTask(check.ServiceID, taskID) {
@@ -151,7 +151,7 @@ func ofGateway(c *api.HealthCheck) bool {
 
 // nodePasses reports whether the checks of the node itself pass, such as that of
 // its agent by gossip.
-func (c Checks) nodePasses(node string) bool {
+func (c allChecks) nodePasses(node string) bool {
 	for _, check := range c {
 		if check.Node == node && check.ServiceID == "" && check.Status != api.HealthPassing {
 			return false
@@ -161,7 +161,7 @@ func (c Checks) nodePasses(node string) bool {
 }
 
 // Count counts the checks of a task by their status.
-func (c Checks) Count(taskID string) map[string]int {
+func (c allChecks) Count(taskID string) map[string]int {
 	n := map[string]int{}
 	for _, check := range c {
 		if hasTask(check.ServiceID, taskID) {
@@ -174,7 +174,7 @@ func (c Checks) Count(taskID string) map[string]int {
 // Status is the status of the check that mirrors a container's ECS health,
 // empty when there is none. That of a proxy has one name without an agent, whatever its
 // container is called.
-func (c Checks) Status(taskID, container string) string {
+func (c allChecks) Status(taskID, container string) string {
 	// Of the check ID, with an agent or without, all but the service's name, which is
 	// the configuration's to choose.
 	service := workload.ServiceID("", taskID)

@@ -25,32 +25,32 @@ func TestInTraffic(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		checks Checks
+		checks allChecks
 		want   bool
 	}{
 		{"nothing known", nil, false},
-		{"no proxy yet", Checks{"a": check("api-1234", "passing")}, false},
-		{"all passing", Checks{"a": check("api-1234", "passing"), "b": check("api-1234-sidecar-proxy", "passing")}, true},
-		{"service critical", Checks{"a": check("api-1234", "critical"), "b": check("api-1234-sidecar-proxy", "passing")}, false},
-		{"proxy critical", Checks{"a": check("api-1234", "passing"), "b": check("api-1234-sidecar-proxy", "critical")}, false},
-		{"its node is critical", Checks{
+		{"no proxy yet", allChecks{"a": check("api-1234", "passing")}, false},
+		{"all passing", allChecks{"a": check("api-1234", "passing"), "b": check("api-1234-sidecar-proxy", "passing")}, true},
+		{"service critical", allChecks{"a": check("api-1234", "critical"), "b": check("api-1234-sidecar-proxy", "passing")}, false},
+		{"proxy critical", allChecks{"a": check("api-1234", "passing"), "b": check("api-1234-sidecar-proxy", "critical")}, false},
+		{"its node is critical", allChecks{
 			"a": {Node: "n", ServiceID: "api-1234-sidecar-proxy", Status: "passing"}, "b": {Node: "n", CheckID: "serfHealth", Status: "critical"},
 		}, false},
-		{"another node is critical", Checks{
+		{"another node is critical", allChecks{
 			"a": {Node: "n", ServiceID: "api-1234-sidecar-proxy", Status: "passing"}, "b": {Node: "n", CheckID: "serfHealth", Status: "passing"},
 			"c": {Node: "m", CheckID: "serfHealth", Status: "critical"},
 		}, true},
-		{"a gateway without an agent", Checks{"a": {ServiceID: "edge-1234", CheckID: "edge-1234-consul-dataplane", Status: "passing"}, "b": {ServiceID: "edge-1234", CheckID: "edge-1234:session", Status: "passing"}}, true},
-		{"a critical gateway without an agent", Checks{"a": {ServiceID: "edge-1234", CheckID: "edge-1234-consul-dataplane", Status: "critical"}}, false},
-		{"a gateway with an agent", Checks{"a": {ServiceID: "edge-1234", CheckID: "service:edge-1234", Name: "mesh-gateway listener", Status: "passing"}}, true},
-		{"a gateway in maintenance", Checks{
+		{"a gateway without an agent", allChecks{"a": {ServiceID: "edge-1234", CheckID: "edge-1234-consul-dataplane", Status: "passing"}, "b": {ServiceID: "edge-1234", CheckID: "edge-1234:session", Status: "passing"}}, true},
+		{"a critical gateway without an agent", allChecks{"a": {ServiceID: "edge-1234", CheckID: "edge-1234-consul-dataplane", Status: "critical"}}, false},
+		{"a gateway with an agent", allChecks{"a": {ServiceID: "edge-1234", CheckID: "service:edge-1234", Name: "mesh-gateway listener", Status: "passing"}}, true},
+		{"a gateway in maintenance", allChecks{
 			"a": {ServiceID: "edge-1234", CheckID: "service:edge-1234", Name: "mesh-gateway listener", Status: "passing"},
 			"b": {ServiceID: "edge-1234", CheckID: "_service_maintenance:edge-1234", Status: "critical"},
 		}, false},
-		{"a service without an agent that has lost its proxy", Checks{
+		{"a service without an agent that has lost its proxy", allChecks{
 			"a": {ServiceID: "api-1234", CheckID: "api-1234-consul-dataplane", Status: "passing"}, "b": {ServiceID: "api-1234", CheckID: "api-1234-api", Status: "passing"},
 		}, false},
-		{"another task is critical", Checks{"a": check("api-5678", "critical"), "b": check("api-1234-sidecar-proxy", "passing")}, true},
+		{"another task is critical", allChecks{"a": check("api-5678", "critical"), "b": check("api-1234-sidecar-proxy", "passing")}, true},
 	} {
 		if got := c.checks.InTraffic("1234"); got != c.want {
 			t.Errorf("%s: %t, want %t", c.name, got, c.want)
@@ -60,7 +60,7 @@ func TestInTraffic(t *testing.T) {
 
 func TestStatusOfAContainersCheck(t *testing.T) {
 	t.Parallel()
-	checks := Checks{
+	checks := allChecks{
 		"a": {CheckID: "api-1234-api-consul-ecs", Status: "passing"},
 		"b": {CheckID: "api-1234-log-consul-ecs", Status: "critical"},
 		"c": {CheckID: "service:api-1234-sidecar-proxy:1", Status: "warning"},
@@ -168,7 +168,7 @@ func TestChecksOfALostServerAreNotCurrent(t *testing.T) {
 		checks, current := w.Now()
 		return current && len(checks) == 3, nil
 	}
-	if err := Until(ctx, all); err != nil {
+	if err := pollUntil(ctx, all); err != nil {
 		t.Fatal(err)
 	}
 	for _, lost := range []struct {
@@ -185,14 +185,14 @@ func TestChecksOfALostServerAreNotCurrent(t *testing.T) {
 		}
 	}
 	c.change(func() { c.members = []string{"web", "api"} })
-	if err := Until(ctx, all); err != nil {
+	if err := pollUntil(ctx, all); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestCountIsOfOneTask(t *testing.T) {
 	t.Parallel()
-	checks := Checks{
+	checks := allChecks{
 		"a": {ServiceID: "api-1234", Status: "passing"},
 		"b": {ServiceID: "api-1234-sidecar-proxy", Status: "passing"},
 		"c": {ServiceID: "api-1234-sidecar-proxy", Status: "critical"},

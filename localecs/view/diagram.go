@@ -98,7 +98,7 @@ func stepText(_ int, s RecordedStep) string { return s.Text }
 func points(run *RecordedRun, lanes []Lane, lists ...[]RecordedStep) []float64 {
 	var all []float64
 	for _, l := range lanes {
-		all = append(all, l.Points()...)
+		all = append(all, l.points()...)
 	}
 	for _, s := range slices.Concat(lists...) {
 		all = append(all, s.From, s.To)
@@ -301,10 +301,10 @@ func (d *diagram) bands(name, class string, all []RecordedStep, arrange func([]R
 			state += " error"
 		}
 		d.Rect(x1, y, max(3, x2-x1), rowHeight-2, "s "+state, bandTitle(b))
-		label := tiny.Cut(texts[i], places[i].room)
+		label := tiny.cut(texts[i], places[i].room)
 		if label == "" { // a number may have room
 			label, _, _ = strings.Cut(texts[i], " ")
-			label = tiny.Cut(label, places[i].room+2)
+			label = tiny.cut(label, places[i].room+2)
 		}
 		d.Text(x1+3, y+10.5, AnchorStart, tiny, "bandlabel", label, bandTitle(b))
 	}

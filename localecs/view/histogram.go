@@ -22,7 +22,7 @@ func lastServed(t RecordedTask, p Phase) string {
 	case *t.LastServed < p.Zero:
 		return "last before T0"
 	}
-	return "last " + p.Since(*t.LastServed)
+	return "last " + p.since(*t.LastServed)
 }
 
 // requested reports whether there was traffic.

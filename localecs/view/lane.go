@@ -67,14 +67,14 @@ type Lane struct {
 	Name     string
 	Segments []Segment
 	Marks    []Mark
-	// Began is when it first ran and Ended when it stopped, Never before that. Exit is
+	// Began is when it first ran and Ended when it stopped, never before that. Exit is
 	// how a container ended, the service of a check and the accessor of a token.
 	Began, Ended float64
 	Exit         string
 }
 
-// Points returns the times of everything in the lane.
-func (l Lane) Points() []float64 {
+// points returns the times of everything in the lane.
+func (l Lane) points() []float64 {
 	var all []float64
 	for _, s := range l.Segments {
 		all = append(all, s.From, s.To)
@@ -95,18 +95,18 @@ func (l Lane) In(p Phase) bool {
 		slices.ContainsFunc(l.Marks, func(m Mark) bool { return m.At >= p.From && m.At <= p.To })
 }
 
-// healthyBy returns when the lane was first healthy, Never if that was not until at.
+// healthyBy returns when the lane was first healthy, never if that was not until at.
 func (l Lane) healthyBy(at float64) float64 {
 	for _, s := range l.Segments {
 		if s.State == LaneHealthy && s.From <= at {
 			return s.From
 		}
 	}
-	return Never
+	return never
 }
 
-// Never is the time of what did not happen.
-const Never = -1.0
+// never is the time of what did not happen.
+const never = -1.0
 
 // LanesOf returns the lanes of a task. What did not end lasts until end.
 func LanesOf(t RecordedTask, end float64) []Lane {
@@ -153,7 +153,7 @@ type open struct {
 }
 
 func newLane(s Sort, name string) *open {
-	return &open{Lane: Lane{Sort: s, Name: name, Began: Never, Ended: Never}}
+	return &open{Lane: Lane{Sort: s, Name: name, Began: never, Ended: never}}
 }
 
 // enter ends the current segment and starts another one.

@@ -30,8 +30,8 @@ type Phase struct {
 	Facts          []Fact
 }
 
-// Since returns how long after T0 it was.
-func (p Phase) Since(at float64) string {
+// since returns how long after T0 it was.
+func (p Phase) since(at float64) string {
 	if at < p.Zero {
 		return "before"
 	}
@@ -51,7 +51,7 @@ func (t task) container(name string) Lane {
 			return l
 		}
 	}
-	return Lane{Began: Never, Ended: Never}
+	return Lane{Began: never, Ended: never}
 }
 
 // first returns the time of the first such event, no earlier than from.
@@ -61,7 +61,7 @@ func (t task) first(from float64, is func(RecordedEvent) bool) float64 {
 			return e.At
 		}
 	}
-	return Never
+	return never
 }
 
 // when is first of an event of a kind, about a container or, with an empty name, about
@@ -78,7 +78,7 @@ func (t task) healthy(container string) float64 {
 
 // firstRun returns when the first container ran, and when the first lane begins.
 func firstRun(lanes []Lane) (began, first float64) {
-	began, first = Never, Never
+	began, first = never, never
 	for _, l := range lanes {
 		if l.Sort == SortContainer && l.Began >= 0 && (began < 0 || l.Began < began) {
 			began = l.Began
@@ -186,7 +186,7 @@ func (t task) critical(begins float64) float64 {
 		}
 	}
 	if !served {
-		return Never
+		return never
 	}
 	return t.first(begins, func(e RecordedEvent) bool {
 		return e.Kind == KindInTraffic && e.Status == "out" || e.Kind == KindCheck && e.Status != "passing"
@@ -226,13 +226,13 @@ func StartNote(p Phase, l Lane) string {
 	healthy := l.healthyBy(p.To)
 	switch {
 	case l.Sort == SortToken:
-		return "login " + p.Since(l.Began)
+		return "login " + p.since(l.Began)
 	case l.Sort == SortCheck && healthy >= 0:
-		return "passing " + p.Since(healthy)
+		return "passing " + p.since(healthy)
 	case l.Sort == SortCheck:
 		return "not passing"
 	case l.Sort == SortTraffic && healthy >= 0:
-		return p.Since(healthy)
+		return p.since(healthy)
 	case l.Sort == SortTraffic:
 		return "never"
 	case l.Began < 0:
@@ -240,9 +240,9 @@ func StartNote(p Phase, l Lane) string {
 	case l.Ended >= 0 && l.Ended <= p.To:
 		return SpanText(l.Ended-l.Began) + exitText(l)
 	case healthy >= 0:
-		return "healthy " + p.Since(healthy)
+		return "healthy " + p.since(healthy)
 	}
-	return "runs " + p.Since(l.Began)
+	return "runs " + p.since(l.Began)
 }
 
 // exitText is how a container ended, in short.
@@ -264,22 +264,22 @@ func StopNote(p Phase, l Lane) string {
 		return containerStop(p, l, ended)
 	case SortToken:
 		if ended {
-			return "logged out " + p.Since(l.Ended)
+			return "logged out " + p.since(l.Ended)
 		}
 		return "stays"
 	case SortTraffic:
 		if l.Began < 0 {
 			return "never"
 		}
-		return "out " + p.Since(l.Segments[len(l.Segments)-1].To)
+		return "out " + p.since(l.Segments[len(l.Segments)-1].To)
 	}
 	for _, s := range l.Segments {
 		if s.From >= p.From && s.State != LaneHealthy {
-			return "critical " + p.Since(s.From)
+			return "critical " + p.since(s.From)
 		}
 	}
 	if ended {
-		return "gone " + p.Since(l.Ended)
+		return "gone " + p.since(l.Ended)
 	}
 	return ""
 }
@@ -293,7 +293,7 @@ func containerStop(p Phase, l Lane, ended bool) string {
 	case l.Ended < p.Zero:
 		return "gone before" + exitText(l)
 	}
-	return "gone " + p.Since(l.Ended) + exitText(l)
+	return "gone " + p.since(l.Ended) + exitText(l)
 }
 
 // LifeNote returns the text beside a whole task.

@@ -90,7 +90,7 @@ func (s *Sheet) Text(x, y float64, a Anchor, size FontSize, class, text, title s
 // Fitting is Text, shortened to the room; then the title has all of it.
 func (s *Sheet) Fitting(x, y, room float64, size FontSize, class, text string) bool {
 	title := ""
-	short := size.Cut(text, room)
+	short := size.cut(text, room)
 	if short != text {
 		title = text
 	}
@@ -172,8 +172,8 @@ func letterWidth(r rune) float64 {
 // minCut is the least number of letters of a shortened text.
 const minCut = 3
 
-// Cut shortens a text to the room; the result is empty if that is too little.
-func (s FontSize) Cut(text string, room float64) string {
+// cut shortens a text to the room; the result is empty if that is too little.
+func (s FontSize) cut(text string, room float64) string {
 	if s.Width(text) <= room {
 		return text
 	}

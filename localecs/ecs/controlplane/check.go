@@ -52,14 +52,14 @@ func checkSchedulingStrategy(v string) error {
 
 // The limits of tags: how many, and their lengths.
 const (
-	MaxTags     = 50
+	maxTags     = 50
 	maxTagKey   = 128
 	maxTagValue = 256
 )
 
 // Tags applies AWS's rules for tags that a user sets.
 func Tags(tags []shapes.Tag) error {
-	if err := atMost("tags", len(tags), MaxTags); err != nil {
+	if err := atMost("tags", len(tags), maxTags); err != nil {
 		return err
 	}
 	seen := map[string]bool{}

@@ -59,7 +59,7 @@ func (p *Plane) start(v *Service, n int, now time.Time) {
 		}
 	}
 	if len(ids) > 0 {
-		v.event(v.Started(ids), now)
+		v.event(v.started(ids), now)
 	}
 }
 
@@ -87,7 +87,7 @@ func (v *Service) event(text string, now time.Time) {
 func (p *Plane) serviceRecords(v *Service, now time.Time) []*Record {
 	var found []*Record
 	for _, r := range p.records {
-		if r.Cluster == v.cluster && r.Service == v.Name && r.Visible(now) {
+		if r.Cluster == v.cluster && r.Service == v.Name && r.visible(now) {
 			found = append(found, r)
 		}
 	}

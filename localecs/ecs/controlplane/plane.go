@@ -201,8 +201,8 @@ func (p *Plane) sweep(now time.Time) {
 		return
 	}
 	p.swept = now
-	maps.DeleteFunc(p.tasks, func(_ string, r *Record) bool { return !r.Visible(now) })
-	p.records = slices.DeleteFunc(p.records, func(r *Record) bool { return !r.Visible(now) })
+	maps.DeleteFunc(p.tasks, func(_ string, r *Record) bool { return !r.visible(now) })
+	p.records = slices.DeleteFunc(p.records, func(r *Record) bool { return !r.visible(now) })
 }
 
 func fingerprint(in any) string {

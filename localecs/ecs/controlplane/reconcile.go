@@ -297,7 +297,7 @@ func (r *round) complete() {
 	}
 }
 
-// Started is the event of tasks that were started.
-func (s *Service) Started(ids []string) string {
+// started is the event of tasks that were started.
+func (s *Service) started(ids []string) string {
 	return fmt.Sprintf("(service %s) has started %d tasks: (task %s).", s.Name, len(ids), strings.Join(ids, ") (task "))
 }

@@ -41,15 +41,15 @@ type Record struct {
 // Key sorts records by creation.
 func (r *Record) Key() string { return fmt.Sprintf("%012d", r.Number) }
 
-// Visible reports whether a call at now still finds the task.
-func (r *Record) Visible(now time.Time) bool {
+// visible reports whether a call at now still finds the task.
+func (r *Record) visible(now time.Time) bool {
 	return r.Task.StoppedAt.IsZero() || now.Sub(r.Task.StoppedAt.Time) < keepStopped
 }
 
 // Is reports whether a call at now finds the task in a cluster, or in any when it
 // names none. It is false for a nil Record.
 func (r *Record) Is(cluster string, now time.Time) bool {
-	return r != nil && r.Visible(now) && (cluster == "" || cluster == r.Cluster)
+	return r != nil && r.visible(now) && (cluster == "" || cluster == r.Cluster)
 }
 
 // Apply records a report, and returns whether it makes a new version: the last or
@@ -188,7 +188,7 @@ func (r *Record) Matches(in shapes.ListTasksInput) bool {
 // have the task.
 func (r *Record) Listed(at, now time.Time) string {
 	switch stopping := r.Task.StoppingAt; {
-	case r.Task.CreatedAt.After(at), !r.Visible(now):
+	case r.Task.CreatedAt.After(at), !r.visible(now):
 		return ""
 	case stopping.IsZero(), stopping.After(at):
 		return shapes.Running

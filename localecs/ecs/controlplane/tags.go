@@ -19,7 +19,7 @@ func (p *Plane) TagResource(call shapes.Call, in shapes.ResourceInput) (shapes.E
 		return shapes.Empty{}, err
 	}
 	merged := MergeTags(*tags, in.Tags...)
-	if err := atMost("tags", len(merged), MaxTags); err != nil {
+	if err := atMost("tags", len(merged), maxTags); err != nil {
 		return shapes.Empty{}, err
 	}
 	*tags = merged

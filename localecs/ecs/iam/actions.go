@@ -63,7 +63,7 @@ func (h *handler) getRole(c call, meta responseMetadata) (any, *Error) {
 		return nil, denied(c, "iam:GetRole", "role "+name)
 	}
 	res := roleResponse{XMLNS: iamNamespace, Metadata: meta}
-	res.Role.Path = CleanPath(role.Path)
+	res.Role.Path = cleanPath(role.Path)
 	res.Role.AssumeRolePolicyDocument = url.QueryEscape(trustPolicy)
 	res.Role.MaxSessionDuration = 3600
 	res.Role.RoleID = role.UniqueID()
@@ -90,7 +90,7 @@ type userResponse struct {
 // getUser answers iam:GetUser for the caller itself.
 func (h *handler) getUser(c call, meta responseMetadata) (any, *Error) {
 	name := cmp.Or(c.params.Get("UserName"), c.key.UserName)
-	user, ok := h.store.UserNamed(c.key.Principal.Account, c.key.UserName)
+	user, ok := h.store.userNamed(c.key.Principal.Account, c.key.UserName)
 	switch {
 	case name == "":
 		return nil, &Error{http.StatusBadRequest, "ValidationError", "Must specify userName when calling with non-User credentials"}

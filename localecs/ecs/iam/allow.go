@@ -14,7 +14,7 @@ func (s *Store) Allows(k Key, action string) bool {
 		role, _ := s.Role(k.RoleARN)
 		actions = role.Actions
 	} else {
-		user, _ := s.UserNamed(k.Principal.Account, k.UserName)
+		user, _ := s.userNamed(k.Principal.Account, k.UserName)
 		actions = user.Actions
 	}
 	return slices.ContainsFunc(actions, func(pattern string) bool { return matches(pattern, action) })

@@ -35,7 +35,7 @@ func RoleOf(reference string, account shapes.Account) Role {
 	}
 	full := strings.TrimPrefix(parts[5], "role/")
 	name := full[strings.LastIndex(full, "/")+1:]
-	return Role{Name: name, Path: CleanPath(strings.TrimSuffix(full, name)), Account: parts[4], Partition: parts[1]}
+	return Role{Name: name, Path: cleanPath(strings.TrimSuffix(full, name)), Account: parts[4], Partition: parts[1]}
 }
 
 // ARN is the role's own ARN, with its path.
@@ -88,15 +88,15 @@ type Principal struct {
 }
 
 func iamARN(part, account, kind, path, name string) string {
-	return "arn:" + partition(part) + ":iam::" + account + ":" + kind + CleanPath(path) + name
+	return "arn:" + partition(part) + ":iam::" + account + ":" + kind + cleanPath(path) + name
 }
 
 func partition(p string) string {
 	return cmp.Or(p, "aws")
 }
 
-// CleanPath gives a role path its leading and trailing slash; empty is "/".
-func CleanPath(path string) string {
+// cleanPath gives a role path its leading and trailing slash; empty is "/".
+func cleanPath(path string) string {
 	path = strings.Trim(path, "/")
 	if path == "" {
 		return "/"

@@ -70,8 +70,8 @@ func (s *Store) PutUser(u User) Key {
 	return k
 }
 
-// UserNamed returns an account's user by name.
-func (s *Store) UserNamed(account, name string) (User, bool) {
+// userNamed returns an account's user by name.
+func (s *Store) userNamed(account, name string) (User, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, u := range s.users {

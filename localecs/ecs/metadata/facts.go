@@ -93,7 +93,6 @@ type Port struct {
 	// Protocol is tcp or udp.
 	Protocol string `json:"Protocol,omitempty"`
 	HostPort uint16 `json:"HostPort,omitempty"`
-	HostIP   string `json:"HostIp,omitempty"`
 }
 
 // ClockDrift is Fargate's word on the host clock.
