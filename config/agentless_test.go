@@ -2,9 +2,12 @@ package config_test
 
 import (
 	"errors"
+	"fmt"
+	"net/netip"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/meshtask/consul-ecs/config"
 )
 
@@ -113,10 +116,20 @@ func TestParseReadsEveryAgentlessField(t *testing.T) {
 		TransparentProxy: config.TransparentProxy{
 			Enabled: true, ExcludeInboundPorts: []int{8443, 9443}, ExcludeOutboundPorts: []int{25},
 			ExcludeOutboundCIDRs: []string{"10.1.0.0/16"}, ExcludeUIDs: []string{"1000"}, ConsulDNS: config.ConsulDNS{Enabled: true},
+			Prefixes: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}, UIDs: []config.UIDs{{First: 1000, Last: 1000}},
 		},
 	}
-	if diff := cmp.Diff(want, mustParse(t, read(t, "agentless-everything.json"))); diff != "" {
+	if diff := cmp.Diff(want, mustParse(t, read(t, "agentless-everything.json")), cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestExclusionsAreRead(t *testing.T) {
+	t.Parallel()
+	const exclusions = `"excludeOutboundCIDRs":["10.1.2.3/8","192.0.2.1","2001:db8:1::9/48"],"excludeUIDs":["1000","2000-2999"]`
+	got := mustParse(t, agentless(`"transparentProxy":{`+exclusions+`}`)).TransparentProxy
+	if text := fmt.Sprint(got.Prefixes, got.UIDs); text != "[10.0.0.0/8 192.0.2.1/32 2001:db8:1::/48] [1000 2000-2999]" {
+		t.Errorf("got %s", text)
 	}
 }
 

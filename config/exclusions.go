@@ -19,9 +19,9 @@ func (u UIDs) String() string {
 	return fmt.Sprintf("%d-%d", u.First, u.Last)
 }
 
-// ParsePrefix reads an item of excludeOutboundCIDRs, a CIDR block or one address. Bits
+// parsePrefix reads an item of excludeOutboundCIDRs, a CIDR block or one address. Bits
 // behind the prefix are cleared.
-func ParsePrefix(raw string) (netip.Prefix, error) {
+func parsePrefix(raw string) (netip.Prefix, error) {
 	if addr, err := netip.ParseAddr(raw); err == nil && addr.Zone() == "" {
 		return netip.PrefixFrom(addr, addr.BitLen()), nil
 	}
@@ -32,9 +32,9 @@ func ParsePrefix(raw string) (netip.Prefix, error) {
 	return prefix.Masked(), nil
 }
 
-// ParseUIDs reads an item of excludeUIDs, a user ID or a range such as 1000-1999. Names are
+// parseUIDs reads an item of excludeUIDs, a user ID or a range such as 1000-1999. Names are
 // refused: mesh-init does not know the users of other containers' images.
-func ParseUIDs(raw string) (UIDs, error) {
+func parseUIDs(raw string) (UIDs, error) {
 	low, high, isRange := strings.Cut(raw, "-")
 	if !isRange {
 		high = low
@@ -47,9 +47,10 @@ func ParseUIDs(raw string) (UIDs, error) {
 	return UIDs{First: uint32(first), Last: uint32(last)}, nil
 }
 
-// checkExclusions records exclusions that cannot be read, where they have an effect.
-func checkExclusions(cfg *Config, found *decoder) {
-	t := cfg.TransparentProxy
+// readExclusions reads the exclusions where they have an effect, and records those that cannot
+// be read.
+func readExclusions(cfg *Config, found *decoder) {
+	t := &cfg.TransparentProxy
 	if !t.Enabled || cfg.Gateway != nil {
 		return
 	}
@@ -61,11 +62,13 @@ func checkExclusions(cfg *Config, found *decoder) {
 		}
 	}
 	for i, raw := range t.ExcludeOutboundCIDRs {
-		_, err := ParsePrefix(raw)
+		prefix, err := parsePrefix(raw)
 		check("excludeOutboundCIDRs", i, err)
+		t.Prefixes = append(t.Prefixes, prefix)
 	}
 	for i, raw := range t.ExcludeUIDs {
-		_, err := ParseUIDs(raw)
+		uids, err := parseUIDs(raw)
 		check("excludeUIDs", i, err)
+		t.UIDs = append(t.UIDs, uids)
 	}
 }

@@ -65,7 +65,7 @@ func ParseAs(doc []byte, generation string) (*Config, []Finding, error) {
 	checkPairs(cfg, found)
 	if cfg.ConsulServers != nil {
 		checkHosts(cfg.ConsulServers.Hosts, found)
-		checkExclusions(cfg, found)
+		readExclusions(cfg, found)
 	}
 	if len(found.violations) > 0 {
 		return nil, sorted(found.warnings), reject(found.violations)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/meshtask/consul-ecs/config"
+	"reflect"
 )
 
 // parse returns the outcome as lines, one per violation or warning.
@@ -253,7 +254,7 @@ func FuzzParse(f *testing.F) {
 		}
 		// The same text means the same again.
 		again, warningsAgain, err := config.Parse(doc)
-		if err != nil || !cmp.Equal(cfg, again) || !cmp.Equal(warnings, warningsAgain) {
+		if err != nil || !reflect.DeepEqual(cfg, again) || !cmp.Equal(warnings, warningsAgain) {
 			t.Fatalf("second parse differs: %v", err)
 		}
 	})

@@ -1,5 +1,7 @@
 package config
 
+import "net/netip"
+
 // Generation is the architecture that a configuration describes. Only
 // registrar.New may act on it; the import test enforces that.
 type Generation int
@@ -119,6 +121,9 @@ type TransparentProxy struct {
 	ExcludeOutboundCIDRs []string  `json:"excludeOutboundCIDRs" check:"unique"`
 	ExcludeUIDs          []string  `json:"excludeUIDs" check:"unique"`
 	ConsulDNS            ConsulDNS `json:"consulDNS" check:"notnull"`
+	// Prefixes and UIDs are ExcludeOutboundCIDRs and ExcludeUIDs as Parse has read them.
+	Prefixes []netip.Prefix `json:"-"`
+	UIDs     []UIDs         `json:"-"`
 }
 
 // ConsulDNS makes the task's containers resolve names through the proxy.

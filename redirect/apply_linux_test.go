@@ -2,6 +2,7 @@ package redirect_test
 
 import (
 	"bytes"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -28,8 +29,8 @@ func tables(t *testing.T) []redirect.Table {
 		Enabled:              true,
 		ExcludeInboundPorts:  []int{9090},
 		ExcludeOutboundPorts: []int{5432},
-		ExcludeOutboundCIDRs: []string{"10.9.1.0/24", "fd09:1::/64"},
-		ExcludeUIDs:          []string{"1400-1499", "1600"},
+		Prefixes:             []netip.Prefix{netip.MustParsePrefix("10.9.1.0/24"), netip.MustParsePrefix("fd09:1::/64")},
+		UIDs:                 []config.UIDs{{First: 1400, Last: 1499}, {First: 1600, Last: 1600}},
 		ConsulDNS:            config.ConsulDNS{Enabled: true},
 	}, redirect.Proxy{PublicPort: 20000, ReadyPort: 22000})
 	check(t, err)
@@ -101,19 +102,19 @@ func TestOutboundIPv6NeverBypassesTheProxy(t *testing.T) {
 	listen(t, "127.0.0.1:15001", "outbound")
 	listen(t, ":20000", "proxy")
 	for _, tt := range []struct {
-		exclude   []string
+		exclude   []netip.Prefix
 		redirects bool
 		want      string
 	}{
 		{nil, true, "dial tcp [" + outsideIPv6 + "]:80: connect: connection refused"},
-		{[]string{"::/0"}, false, "outside"},
+		{[]netip.Prefix{netip.MustParsePrefix("::/0")}, false, "outside"},
 	} {
-		settings, err := redirect.NewSettings(config.TransparentProxy{Enabled: true, ExcludeOutboundCIDRs: tt.exclude}, redirect.Proxy{PublicPort: 20000})
+		settings, err := redirect.NewSettings(config.TransparentProxy{Enabled: true, Prefixes: tt.exclude}, redirect.Proxy{PublicPort: 20000})
 		check(t, err)
 		settings.IPv6 = true
 		check(t, redirect.Apply(redirect.Tables(settings)))
 		if got := settings.RedirectsIPv6(); got != tt.redirects {
-			t.Errorf("without %q, RedirectsIPv6 is %v", tt.exclude, got)
+			t.Errorf("without %v, RedirectsIPv6 is %v", tt.exclude, got)
 		}
 		n.want("outbound", application, "tcp", outsideIPv4+":80")
 		n.want(tt.want, application, "tcp", "["+outsideIPv6+"]:80")
@@ -152,7 +153,7 @@ func TestSecondApplicationConverges(t *testing.T) {
 	wantRuleset(t, first)
 
 	// What an earlier version or other settings left.
-	other, err := redirect.NewSettings(config.TransparentProxy{ExcludeUIDs: []string{"7"}}, redirect.Proxy{PublicPort: 1})
+	other, err := redirect.NewSettings(config.TransparentProxy{UIDs: []config.UIDs{{First: 7, Last: 7}}}, redirect.Proxy{PublicPort: 1})
 	check(t, err)
 	check(t, redirect.Apply(redirect.Tables(other)))
 	if slices.EqualFunc(first, ruleset(t), bytes.Equal) {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/config"
-	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
@@ -72,7 +71,7 @@ func (s Settings) RedirectsIPv6() bool {
 }
 
 // NewSettings computes the settings of a service's task. IPv6 is left to the
-// caller: see HasIPv6. The error is permanent and names the setting to change.
+// caller: see HasIPv6. The error is permanent and names the setting of the proxy to change.
 func NewSettings(c config.TransparentProxy, p Proxy) (Settings, error) {
 	ports, err := bootstrap.ReadPorts(p.Config)
 	if err != nil {
@@ -84,8 +83,8 @@ func NewSettings(c config.TransparentProxy, p Proxy) (Settings, error) {
 		OutboundPort:         outboundPort,
 		ExcludeInboundPorts:  portSet(c.ExcludeInboundPorts, []int{p.ReadyPort, ports.Prometheus, ports.Stats}, p.ExposePorts),
 		ExcludeOutboundPorts: portSet(c.ExcludeOutboundPorts),
-		ExcludeOutbound:      []netip.Prefix{taskEndpoint},
-		ExcludeUIDs:          []config.UIDs{{First: healthSyncUID, Last: healthSyncUID}},
+		ExcludeOutbound:      append([]netip.Prefix{taskEndpoint}, c.Prefixes...),
+		ExcludeUIDs:          append([]config.UIDs{{First: healthSyncUID, Last: healthSyncUID}}, c.UIDs...),
 	}
 	if ports.Public != 0 {
 		s.InboundPort = ports.Public
@@ -96,25 +95,7 @@ func NewSettings(c config.TransparentProxy, p Proxy) (Settings, error) {
 	if c.ConsulDNS.Enabled {
 		s.DNSPort = DNSPort
 	}
-	for _, raw := range c.ExcludeOutboundCIDRs {
-		prefix, err := config.ParsePrefix(raw)
-		if err != nil {
-			return Settings{}, invalid("excludeOutboundCIDRs", err)
-		}
-		s.ExcludeOutbound = append(s.ExcludeOutbound, prefix)
-	}
-	for _, raw := range c.ExcludeUIDs {
-		uids, err := config.ParseUIDs(raw)
-		if err != nil {
-			return Settings{}, invalid("excludeUIDs", err)
-		}
-		s.ExcludeUIDs = append(s.ExcludeUIDs, uids)
-	}
 	return s, nil
-}
-
-func invalid(setting string, err error) error {
-	return &retry.PermanentError{Err: exit.Usagef("transparentProxy.%s: %w", setting, err)}
 }
 
 // portSet is the ports of all lists in order, each once. A port of 0 is not configured.

@@ -2,6 +2,7 @@ package subcommand
 
 import (
 	"bytes"
+	"net/netip"
 	"os"
 	"runtime"
 	"strings"
@@ -33,11 +34,11 @@ func TestRefusedIPv6IsWarnedAbout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	apply := func(exclude ...string) int {
+	apply := func(exclude ...netip.Prefix) int {
 		t.Helper()
 		var log bytes.Buffer
 		r := redirection{
-			settings:   config.TransparentProxy{Enabled: true, ExcludeOutboundCIDRs: exclude},
+			settings:   config.TransparentProxy{Enabled: true, Prefixes: exclude},
 			publicPort: 20000, servers: servers, log: hclog.New(&hclog.LoggerOptions{Output: &log}),
 		}
 		if err := r.Apply(bootstrap.Proxy{}); err != nil {
@@ -61,7 +62,7 @@ func TestRefusedIPv6IsWarnedAbout(t *testing.T) {
 	if n := apply(); n != 1 {
 		t.Errorf("%d warnings, want 1", n)
 	}
-	if n := apply("::/0"); n != 0 {
+	if n := apply(netip.MustParsePrefix("::/0")); n != 0 {
 		t.Errorf("%d warnings though IPv6 is excluded", n)
 	}
 }
