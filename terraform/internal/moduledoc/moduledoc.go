@@ -22,8 +22,8 @@ import (
 
 // Markers of the generated part of a README.
 const (
-	Begin = "<!-- variables and outputs: generated -->"
-	End   = "<!-- end of variables and outputs -->"
+	begin = "<!-- variables and outputs: generated -->"
+	end   = "<!-- end of variables and outputs -->"
 )
 
 // Fill returns the README of a module with its tables as they should be.
@@ -33,10 +33,10 @@ func Fill(dir string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	before, rest, begins := strings.Cut(string(text), Begin)
-	_, after, ends := strings.Cut(rest, End)
+	before, rest, begins := strings.Cut(string(text), begin)
+	_, after, ends := strings.Cut(rest, end)
 	if !begins || !ends {
-		return nil, fmt.Errorf("%s has not both markers: add the lines %s and %s", path, Begin, End)
+		return nil, fmt.Errorf("%s has not both markers: add the lines %s and %s", path, begin, end)
 	}
 	module, diagnostics := tfconfig.LoadModule(dir)
 	if diagnostics.HasErrors() {
@@ -52,7 +52,7 @@ func Fill(dir string) ([]byte, error) {
 			return nil, fmt.Errorf("%s: output %q has no description", dir, name)
 		}
 	}
-	return []byte(before + Begin + "\n\n" + tables(module) + "\n" + End + after), nil
+	return []byte(before + begin + "\n\n" + tables(module) + "\n" + end + after), nil
 }
 
 func tables(m *tfconfig.Module) string {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-const readme = "# m\n\n" + Begin + "\nold\n" + End + "\n\nend\n"
+const readme = "# m\n\n" + begin + "\nold\n" + end + "\n\nend\n"
 
 func module(t *testing.T, readme, configuration string) string {
 	t.Helper()
@@ -38,7 +38,7 @@ output "o" {
   description = "Result."
   value       = 1
 }`))
-	want := "# m\n\n" + Begin + `
+	want := "# m\n\n" + begin + `
 
 ## Variables
 
@@ -53,7 +53,7 @@ output "o" {
 |---|---|
 | ` + "`o`" + ` | Result. |
 
-` + End + "\n\nend\n"
+` + end + "\n\nend\n"
 	if err != nil || string(got) != want {
 		t.Errorf("%v\ngot  %q\nwant %q", err, got, want)
 	}

@@ -27,7 +27,7 @@ func ServeAsProvider() (served bool, err error) {
 	if !found {
 		return false, nil
 	}
-	return true, Serve(name, version)
+	return true, serve(name, version)
 }
 
 // Install lays out a mirror with this program as all providers, and returns the path of
@@ -39,7 +39,7 @@ func Install(dir string, aws AWS) (config string, err error) {
 	}
 	for name, version := range map[string]string{"aws": string(aws), "random": "3.7.2", "tls": "4.1.0", "null": "3.2.4"} {
 		platform := runtime.GOOS + "_" + runtime.GOARCH
-		home := filepath.Join(dir, "mirror", filepath.FromSlash(Source(name)), version, platform)
+		home := filepath.Join(dir, "mirror", filepath.FromSlash(source(name)), version, platform)
 		if err := os.MkdirAll(home, 0o755); err != nil {
 			return "", err
 		}

@@ -19,19 +19,19 @@ type server struct {
 	rules                    rules
 }
 
-// Source is the address under which Terraform looks for a provider of HashiCorp.
-func Source(name string) string {
+// source is the address under which Terraform looks for a provider of HashiCorp.
+func source(name string) string {
 	return tfaddr.NewProvider(tfaddr.DefaultProviderRegistryHost, "hashicorp", name).String()
 }
 
-// Serve runs the stub of one provider ("aws", "random", ...) at one version.
-func Serve(name, version string) error {
+// serve runs the stub of one provider ("aws", "random", ...) at one version.
+func serve(name, version string) error {
 	p, err := load(name + "@" + version)
 	if err != nil {
 		return err
 	}
 	s := &server{p: p, region: "us-east-1"}
-	return tf5server.Serve(Source(name), func() tfprotov5.ProviderServer { return s })
+	return tf5server.Serve(source(name), func() tfprotov5.ProviderServer { return s })
 }
 
 func (s *server) GetMetadata(context.Context, *tfprotov5.GetMetadataRequest) (*tfprotov5.GetMetadataResponse, error) {

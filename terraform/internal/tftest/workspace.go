@@ -189,7 +189,7 @@ func (w *Workspace) PlanErrors(variables map[string]any) []string {
 	if code == 0 {
 		w.t.Errorf("the plan succeeds with %v", variables)
 	}
-	return Diagnostics(out, "error")
+	return diagnostics(out, "error")
 }
 
 // PlanWarnings returns the warnings of a plan that has to succeed, such as those of
@@ -197,11 +197,11 @@ func (w *Workspace) PlanErrors(variables map[string]any) []string {
 func (w *Workspace) PlanWarnings(variables map[string]any) []string {
 	w.t.Helper()
 	w.Set(variables)
-	return Diagnostics(w.must("plan", "-json"), "warning")
+	return diagnostics(w.must("plan", "-json"), "warning")
 }
 
-// Diagnostics reads the messages of one severity from the output of a command with -json.
-func Diagnostics(output, severity string) (messages []string) {
+// diagnostics reads the messages of one severity from the output of a command with -json.
+func diagnostics(output, severity string) (messages []string) {
 	for line := range strings.Lines(output) {
 		var event struct {
 			Diagnostic struct{ Severity, Summary, Detail string } `json:"diagnostic"`
