@@ -64,7 +64,7 @@ const Disagree = "disagree"
 func (r *Report) Can(q Query) Answer {
 	x := r.special()
 	if x == nil {
-		reason := r.table.Reason(q)
+		reason := r.table.reason(q)
 		x = &reason
 	}
 	a := blank(q)

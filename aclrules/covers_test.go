@@ -107,7 +107,7 @@ func TestCoversAgreesWithEveryQuestion(t *testing.T) {
 	for _, r := range slices.Concat(Scalars(), []Resource{Service, Key, Node, Intention}) {
 		for _, access := range []Access{ReadAccess, ListAccess, WriteAccess, WritePrefix} {
 			for _, name := range names {
-				if q := (Query{r, name, access}); q.Check() == nil {
+				if q := (Query{r, name, access}); q.check() == nil {
 					questions = append(questions, q)
 				}
 			}

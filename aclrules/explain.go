@@ -17,8 +17,8 @@ type Reason struct {
 	Why string
 }
 
-// Reason is Decide with the rule that decided.
-func (t *Table) Reason(q Query) Reason {
+// reason is Decide with the rule that decided.
+func (t *Table) reason(q Query) Reason {
 	d := t.Decide(q)
 	r := Reason{Verdict: d.Verdict, Why: t.why(q, d)}
 	if d.entry != nil {
@@ -45,9 +45,9 @@ type Loser struct {
 	Text, Why string
 }
 
-// Explain is Reason with all that was looked at.
+// Explain is reason with all that was looked at.
 func (t *Table) Explain(q Query) Explanation {
-	x := Explanation{Reason: t.Reason(q)}
+	x := Explanation{Reason: t.reason(q)}
 	d := t.Decide(q)
 	if d.because != missingRules {
 		x.Change = t.change(q)

@@ -75,7 +75,7 @@ key_prefix "" { policy = "list" }
 key_prefix "" { policy = "deny" }
 mesh = "WRITE"`
 	var got []string
-	for _, m := range Merge(pool(t, text), Options{}).Merged() {
+	for _, m := range Merge(pool(t, text), Options{}).merged() {
 		got = append(got, fmt.Sprintf("%s from %d", m.Rule.HCL(), len(m.Contributions)))
 	}
 	want := []string{`acl = "read" from 1`, `key_prefix "" { policy = "deny" } from 2`, `service "a" { policy = "read" intentions = "deny" } from 2`}

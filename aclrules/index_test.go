@@ -101,7 +101,7 @@ func TestRulesAreNeverChanged(t *testing.T) {
 			first.Explain(q)
 			second.Explain(q)
 		}
-		for _, m := range first.Merged() {
+		for _, m := range first.merged() {
 			m.Rule.Level, m.Rule.Segment = "changed", "changed"
 		}
 		for i := range rules {

@@ -178,12 +178,12 @@ func TestCheckSelector(t *testing.T) {
 	t.Parallel()
 	m := iam().methods["m"]
 	for _, good := range []string{"", `entity_name == "x"`, `entity_tags.service == "x" and not entity_path matches "^/x/"`} {
-		if err := m.CheckSelector(good); err != nil {
+		if err := m.checkSelector(good); err != nil {
 			t.Errorf("%s: %v", good, err)
 		}
 	}
 	for _, bad := range []string{`entity_nam == "x"`, "((", `"x" in list.groups`, `account_id == "1" or not entity_tags.any == "x"`, strings.Repeat("(", 40), strings.Repeat("(", 12) + "account_id == 1", strings.Repeat("a", 5000)} {
-		if m.CheckSelector(bad) == nil {
+		if m.checkSelector(bad) == nil {
 			t.Errorf("%s: no complaint", bad)
 		}
 	}
@@ -195,7 +195,7 @@ func FuzzSelector(f *testing.F) {
 	f.Add(`((((`, "${upper(entity_name)}")
 	f.Fuzz(func(t *testing.T, selector, name string) {
 		m := iam(BindingRule{Selector: selector, BindType: "service", BindName: name})
-		_ = m.methods["m"].CheckSelector(selector)
+		_ = m.methods["m"].checkSelector(selector)
 		found := m.resolver().Resolve(context.Background(), Subject{Login: web()})
 		if len(found.Rules) > 0 && found.Refused != nil {
 			t.Errorf("rules of a refused login: %+v", found)

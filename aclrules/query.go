@@ -45,8 +45,8 @@ func (q Query) String() string {
 	return string(q.Resource) + ":" + q.Segment + " " + string(q.Access)
 }
 
-// Check returns what is wrong with the query, as the server would refuse it.
-func (q Query) Check() error {
+// check returns what is wrong with the query, as the server would refuse it.
+func (q Query) check() error {
 	var known []string
 	for _, r := range slices.Concat(Scalars(), Segmented(), []Resource{Intention}) {
 		known = append(known, string(r))
@@ -70,5 +70,5 @@ func (q Query) Check() error {
 func ParseQuery(what, access string) (Query, error) {
 	resource, segment, _ := strings.Cut(what, ":")
 	q := Query{Resource: Resource(resource), Segment: segment, Access: Access(access)}
-	return q, q.Check()
+	return q, q.check()
 }

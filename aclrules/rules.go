@@ -18,7 +18,7 @@ type RuleAnswer struct {
 // Merged are all rules that count, each once.
 func (r *Report) Merged() []RuleAnswer {
 	all := []RuleAnswer{}
-	for _, m := range r.table.Merged() {
+	for _, m := range r.table.merged() {
 		one := RuleAnswer{Resource: string(m.Rule.Resource), Prefix: m.Rule.Prefix, Segment: m.Rule.Segment, Level: m.Rule.Level, Intentions: m.Rule.Intentions}
 		for _, s := range m.Contributions {
 			one.Sources = append(one.Sources, contribution(s, m.Rule.Level))
@@ -45,7 +45,7 @@ func (r *Report) HCL() string {
 	for _, err := range r.found.Notes {
 		fmt.Fprintf(&b, "# %s\n", err)
 	}
-	for i, m := range r.table.Merged() {
+	for i, m := range r.table.merged() {
 		if i > 0 || b.Len() > 0 {
 			b.WriteString("\n")
 		}

@@ -42,9 +42,9 @@ func evaluator(selector string, fields any) (*bexpr.Evaluator, error) {
 	return bexpr.CreateEvaluatorForType(selector, nil, fields)
 }
 
-// CheckSelector returns what a selector of a method's rule does not do although
+// checkSelector returns what a selector of a method's rule does not do although
 // it seems to: the server takes any.
-func (m AuthMethod) CheckSelector(selector string) error {
+func (m AuthMethod) checkSelector(selector string) error {
 	fields, _, err := m.identity(Entity{})
 	if err != nil || selector == "" {
 		return err

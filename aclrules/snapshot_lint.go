@@ -106,7 +106,7 @@ func (s *Snapshot) lintBinding(m AuthMethod, b BindingRule) []Finding {
 	add := func(code, format string, args ...any) {
 		found = append(found, Finding{Object: fmt.Sprintf("binding rule %s of %s", b.ID, m.Name), Code: code, Message: fmt.Sprintf(format, args...)})
 	}
-	if err := m.CheckSelector(b.Selector); err != nil {
+	if err := m.checkSelector(b.Selector); err != nil {
 		add(Selector, "%q: %v", b.Selector, err)
 	}
 	if strings.Contains(b.BindName, "${") {

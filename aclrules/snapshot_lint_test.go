@@ -11,7 +11,7 @@ func TestLintSnapshot(t *testing.T) {
 	nomad := Grants{TemplatedPolicies: []TemplatedPolicy{{Template: NomadServerTemplate}, {Template: DNSTemplate}}}
 	s := &Snapshot{
 		Policies: []Policy{
-			{ID: ManagementID, Name: ManagementName, Rules: `acl = "write"`}, // Consul's own is as it is
+			{ID: ManagementID, Name: "global-management", Rules: `acl = "write"`}, // Consul's own is as it is
 			{ID: "1", Name: "root", Rules: "# x\nacl = \"write\""},
 			{ID: "2", Name: "broken", Rules: `acl = "all"`},
 			{ID: "3", Name: "clean", Rules: `service "web" { policy = "write" }`},
@@ -32,7 +32,7 @@ func TestLintSnapshot(t *testing.T) {
 			{ID: "b8", BindType: "role", BindName: "${value.team}"},
 			{ID: "b9", BindType: "policy", BindName: "clean"},
 			{ID: "c1", Selector: `value.team == "x"`, BindType: "role", BindName: "both"},
-			{ID: "b0", BindType: "policy", BindName: ManagementName},
+			{ID: "b0", BindType: "policy", BindName: "global-management"},
 		}},
 		Templates: map[string]string{"mine": `operator = "write"`},
 	}

@@ -141,9 +141,9 @@ type Merged struct {
 	Contributions []Sourced
 }
 
-// Merged are all rules that count, each thing once: scalars, then each kind by
+// merged are all rules that count, each thing once: scalars, then each kind by
 // segment. As one policy they grant what the table does.
-func (t *Table) Merged() []Merged {
+func (t *Table) merged() []Merged {
 	var all []Merged
 	add := func(e *entry) {
 		m := Merged{Rule{Resource: e.resource, Prefix: e.prefix, Segment: e.segment, Level: e.grants.String()}, e.rules}

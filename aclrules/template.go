@@ -20,10 +20,9 @@ const (
 
 // IDs and names of Consul's built-in policies.
 const (
-	ManagementID   = "00000000-0000-0000-0000-000000000001"
-	ManagementName = "global-management"
-	readOnlyID     = "00000000-0000-0000-0000-000000000002"
-	readOnlyName   = "builtin/global-read-only"
+	ManagementID = "00000000-0000-0000-0000-000000000001"
+	readOnlyID   = "00000000-0000-0000-0000-000000000002"
+	readOnlyName = "builtin/global-read-only"
 )
 
 // template is a templated policy: rules in which {name} stands for the

@@ -6,7 +6,7 @@
 // canonicalize, connect, expose-check, constraints; 3. validators read a copy: the rules of ECS, of
 // the mesh, and of the time a stop takes; 4. all findings are returned at once, sorted.
 //
-// What the definition uses of Consul (Use) and the rights that this takes (UseRules) are part
+// What the definition uses of Consul (use) and the rights that this takes (UseRules) are part
 // of the result.
 //
 // Owns: the containers of the mesh in a definition, the codes, the kinds of uses and the

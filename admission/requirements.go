@@ -112,15 +112,15 @@ func (r Requirement) HCL() string {
 	return rule.HCL()
 }
 
-// Requirements are what the uses require, each right once, the operator's first.
-func Requirements(uses []Use) []Requirement {
+// requirements are what the uses require, each right once, the operator's first.
+func requirements(uses []use) []Requirement {
 	type right struct {
 		namespace, partition, holder string
 		rule                         aclrules.Rule
 	}
 	var all []Requirement
 	known := map[right]bool{}
-	add := func(u Use, holder string, needs []Need) {
+	add := func(u use, holder string, needs []Need) {
 		for _, n := range needs {
 			key := right{u.Namespace, u.Partition, holder, n.Rule(u.Name)}
 			if known[key] {

@@ -20,9 +20,9 @@ func community(name string) string {
 
 // uses are what the admitted definition uses of Consul: the kinds of its containers, and
 // what its configuration and annotations say of upstreams and keys.
-func (t *task) uses() []Use {
+func (t *task) uses() []use {
 	home := t.home()
-	var all []Use
+	var all []use
 	for i, c := range t.doc.Definition.ContainerDefinitions {
 		kind, name, is := strings.Cut(c.DockerLabels[annotation.Prefix+annotation.Kind], ":")
 		if !is {
@@ -48,7 +48,7 @@ func (t *task) uses() []Use {
 }
 
 // home has the namespace and partition of the task.
-func (t *task) home() Use {
+func (t *task) home() use {
 	namespace, _ := t.notes.value(annotation.Namespace)
 	partition, _ := t.notes.value(annotation.Partition)
 	switch {
@@ -58,11 +58,11 @@ func (t *task) home() Use {
 	case t.cfg.Service != nil:
 		namespace, partition = t.cfg.Service.Namespace, t.cfg.Service.Partition
 	}
-	return Use{Namespace: community(namespace), Partition: community(partition)}
+	return use{Namespace: community(namespace), Partition: community(partition)}
 }
 
-func (t *task) upstreamUses(home Use) []Use {
-	var all []Use
+func (t *task) upstreamUses(home use) []use {
+	var all []use
 	for _, u := range t.cfg.Proxy.Upstreams {
 		kind := UseUpstream
 		switch {
@@ -71,7 +71,7 @@ func (t *task) upstreamUses(home Use) []Use {
 		case u.DestinationPeer != "":
 			kind = UsePeered
 		}
-		all = append(all, Use{
+		all = append(all, use{
 			Kind: kind, Name: u.DestinationName, Path: t.pathOf(annotation.Upstreams),
 			Namespace: community(cmp.Or(u.DestinationNamespace, home.Namespace)),
 			Partition: community(cmp.Or(u.DestinationPartition, home.Partition)),
@@ -82,18 +82,18 @@ func (t *task) upstreamUses(home Use) []Use {
 
 // keyUses are the prefixes of the annotation kv-prefixes, of which prefix:list is listed,
 // too. A program that makes files of keys, without the annotation, may read any.
-func (t *task) keyUses(home Use) []Use {
-	of := func(kind, prefix, path string) Use {
-		return Use{Kind: kind, Namespace: home.Namespace, Partition: home.Partition, Name: prefix, Path: path}
+func (t *task) keyUses(home use) []use {
+	of := func(kind, prefix, path string) use {
+		return use{Kind: kind, Namespace: home.Namespace, Partition: home.Partition, Name: prefix, Path: path}
 	}
 	a, given := t.notes.task[annotation.KeyPrefixes]
 	if !given {
 		if at := t.template(); at != "" {
-			return []Use{of(UseKeys, "", at)}
+			return []use{of(UseKeys, "", at)}
 		}
 		return nil
 	}
-	var all []Use
+	var all []use
 	for _, word := range annotation.Words(a.value) {
 		prefix, listed := strings.CutSuffix(word, ":list")
 		kind := UseKeys
@@ -149,7 +149,7 @@ func (t *task) policies() Policies {
 func (r *Result) require(t *task) {
 	if r.Injected {
 		uses := t.uses()
-		r.Usages, r.Requirements = ByNamespace(uses), Requirements(uses)
+		r.Usages, r.Requirements = byNamespace(uses), requirements(uses)
 		refused := slices.ContainsFunc(t.findings, func(f Finding) bool { return f.Code == codeServiceName })
 		r.Unnamed = t.cfg != nil && t.kind() == "" && !refused
 		if t.cfg != nil && t.cfg.ConsulLogin.Enabled && t.cfg.ConsulLogin.IncludeEntity {

@@ -15,12 +15,12 @@ type UseSummary struct {
 	KeyPrefixes []string `json:"keyPrefixes"`
 }
 
-// Use is one usage, at its place in the definition. Namespace and Partition are empty
+// use is one usage, at its place in the definition. Namespace and Partition are empty
 // for the default ones.
-type Use struct{ Kind, Namespace, Partition, Name, Path string }
+type use struct{ Kind, Namespace, Partition, Name, Path string }
 
-// ByNamespace are the uses by namespace, each name once and sorted.
-func ByNamespace(uses []Use) map[string]*UseSummary {
+// byNamespace are the uses by namespace, each name once and sorted.
+func byNamespace(uses []use) map[string]*UseSummary {
 	all := map[string]*UseSummary{}
 	for _, u := range uses {
 		in := all[u.Namespace]

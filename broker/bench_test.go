@@ -60,7 +60,7 @@ const (
 func BenchmarkLoad(b *testing.B) {
 	tasks := ecstest.New(b, ecstest.Options{})
 	tasks.Register(`{"family": "app", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
-		"containerDefinitions": [{"name": "app", "image": "app", "dockerLabels": {"` + PoliciesLabel + `": "app"}}]}`)
+		"containerDefinitions": [{"name": "app", "image": "app", "dockerLabels": {"` + policiesLabel + `": "app"}}]}`)
 	_, _, err := kvStore(b, consul.Require(b).Token).Client.ACL().PolicyCreate(&api.ACLPolicy{Name: "app", Rules: `key_prefix "app/" { policy = "read" }`}, nil)
 	if err != nil {
 		b.Fatal(err)

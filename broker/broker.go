@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// HandleTTL is the life of a handle, and so how long the broker pushes it.
-	HandleTTL = 120 * time.Second
-	// Overlap is how long the earlier token lives after the task has confirmed a rotation.
-	Overlap = 10 * time.Second
-	// SweepInterval is how often ECS is asked about the tasks of all tokens. A token ends
+	// handleTTL is the life of a handle, and so how long the broker pushes it.
+	handleTTL = 120 * time.Second
+	// overlap is how long the earlier token lives after the task has confirmed a rotation.
+	overlap = 10 * time.Second
+	// sweepInterval is how often ECS is asked about the tasks of all tokens. A token ends
 	// within two of them after ECS has shown its task as stopped.
-	SweepInterval = time.Minute
+	sweepInterval = time.Minute
 	// redeemLimit is how long the redemption may be missing after the push was answered
 	// with 200.
 	redeemLimit = 10 * time.Second
@@ -77,16 +77,16 @@ type Broker struct {
 	ecsWarnings rate.Sometimes
 }
 
-// New makes a broker that does nothing until Lead.
+// New makes a broker that does nothing until lead.
 func New(o Options) *Broker {
 	b := &Broker{Options: o, pusher: newPusher(o.Dial), ecsWarnings: rate.Sometimes{Interval: 10 * time.Second}}
 	b.audit = newAudit(o.Audit, func(err error) { o.Log.Error("the audit log was not written", logkey.Error, err) })
 	return b
 }
 
-// Lead answers requests until the context ends, or another broker is found to have
+// lead answers requests until the context ends, or another broker is found to have
 // written a record. All handles end with it. It must not be called twice at once.
-func (b *Broker) Lead(ctx context.Context) error {
+func (b *Broker) lead(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	records, err := b.Store.Load(ctx)
@@ -109,7 +109,7 @@ func (b *Broker) Lead(ctx context.Context) error {
 		b.Metrics.tokens.Set(0) // the next leader counts them
 	}()
 	running.Go(func() { t.resume(ctx) })
-	running.Go(func() { t.sweepEvery(ctx, SweepInterval) })
+	running.Go(func() { t.sweepEvery(ctx, sweepInterval) })
 	b.term.Store(t)
 	b.Metrics.leader.Set(1)
 	b.Log.Info("leading", logkey.Tasks, len(records))

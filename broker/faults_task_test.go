@@ -241,7 +241,7 @@ func (s *schedule) again(push recorded) {
 		return
 	}
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err == nil && answer.StatusCode == http.StatusOK && time.Since(push.at) > HandleTTL {
+	if err == nil && answer.StatusCode == http.StatusOK && time.Since(push.at) > handleTTL {
 		s.errorf("a push of %s was accepted again", push.at)
 	}
 }

@@ -140,9 +140,9 @@ func playFaults(t *testing.T, seed uint64, brokers int) int {
 // prepare puts the faults around the ports of a broker.
 func (s *schedule) prepare(o *Options) {
 	s.tasks = &laggingECS{fakeECS: o.Source.(*fakeECS), s: s, history: map[string][]ecsState{}}
-	s.tasks.labels[TTLLabel] = faultTTL.String()
+	s.tasks.labels[ttlLabel] = faultTTL.String()
 	if s.long {
-		s.tasks.labels[TTLLabel] = longLife.String()
+		s.tasks.labels[ttlLabel] = longLife.String()
 	}
 	b := o.Backend.(*fakeBackend)
 	b.wraps = s.seed%3 == 2
@@ -260,7 +260,7 @@ func (s *schedule) checkCreation(r backend.Request) {
 		s.errorf("two tokens for request %s", r.RequestID)
 	}
 	s.redeemed[r.RequestID] = true
-	if at, ok := s.stopped[r.Task.ARN]; ok && time.Since(at) > HandleTTL+requestLimit+mostLag {
+	if at, ok := s.stopped[r.Task.ARN]; ok && time.Since(at) > handleTTL+requestLimit+mostLag {
 		s.errorf("token for %s, stopped %s ago", r.Task.ARN, time.Since(at))
 	}
 }
@@ -294,7 +294,7 @@ func (s *schedule) checkEnd() {
 	for _, f := range s.all {
 		alive := s.backend.alive(f.arn)
 		if len(alive) > 1 {
-			<-time.After(Overlap + 2*time.Second)
+			<-time.After(overlap + 2*time.Second)
 			alive = s.backend.alive(f.arn)
 		}
 		s.mu.Lock()

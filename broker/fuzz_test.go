@@ -133,7 +133,7 @@ func FuzzRecord(f *testing.F) {
 				t.Fatal(err)
 			}
 			w := newWorld(t, func(o *Options) { o.Store = store })
-			pass(3 * SweepInterval)
+			pass(3 * sweepInterval)
 			if len(r.Tokens) == 0 {
 				c := w.task(1)
 				accepted(t, c.ask())
@@ -149,9 +149,9 @@ func FuzzAnnotations(f *testing.F) {
 	f.Add("global-management", "168h", "root", "-1h")
 	f.Add("", "", "app\tweb", "1m")
 	f.Fuzz(func(t *testing.T, policies, ttl, tagged, taggedTTL string) {
-		tags := []types.Tag{{Key: aws.String(PoliciesLabel), Value: &tagged}, {Key: aws.String(TTLLabel), Value: &taggedTTL}, {}}
+		tags := []types.Tag{{Key: aws.String(policiesLabel), Value: &tagged}, {Key: aws.String(ttlLabel), Value: &taggedTTL}, {}}
 		for _, r := range []Rules{{Policies: []string{"app", "w*"}}, {Policies: []string{"*"}, TrustTags: true}} {
-			for _, byLabel := range []annotations{{PoliciesLabel: policies, TTLLabel: ttl}, {}} {
+			for _, byLabel := range []annotations{{policiesLabel: policies, ttlLabel: ttl}, {}} {
 				s, err := r.annotations(byLabel, tags)
 				if err != nil {
 					continue

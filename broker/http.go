@@ -23,7 +23,7 @@ const requestLimit = 8 * time.Second
 func (b *Broker) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, serve := range map[string]http.HandlerFunc{
-		"GET /metrics":       b.Metrics.Handler().ServeHTTP,
+		"GET /metrics":       b.Metrics.handler().ServeHTTP,
 		"GET /v1/health":     b.health,
 		"POST /v1/token":     b.leading((*term).postToken),
 		"GET /token":         b.leading((*term).getToken),

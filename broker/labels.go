@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// PoliciesLabel is the docker label that names the policies of a task's token,
+	// policiesLabel is the docker label that names the policies of a task's token,
 	// separated by commas. It is required.
-	PoliciesLabel = "consul.hashicorp.com/policies"
-	// TTLLabel is the docker label of the token's life, a Go duration.
-	TTLLabel = "consul.hashicorp.com/ttl"
-	// DefaultTTL is the life of a token whose task has no TTLLabel.
-	DefaultTTL = 72 * time.Hour
+	policiesLabel = "consul.hashicorp.com/policies"
+	// ttlLabel is the docker label of the token's life, a Go duration.
+	ttlLabel = "consul.hashicorp.com/ttl"
+	// defaultTTL is the life of a token whose task has no ttlLabel.
+	defaultTTL = 72 * time.Hour
 	// MinTTL and MaxTTL bound it.
 	MinTTL, MaxTTL = config.MinTokenTTL, config.MaxTokenTTL
 	// maxPolicies bounds the policies of one token.
@@ -34,7 +34,7 @@ type annotations map[string]string
 func labels(d *types.TaskDefinition) (annotations, error) {
 	found := annotations{}
 	for _, c := range d.ContainerDefinitions {
-		for _, key := range []string{PoliciesLabel, TTLLabel} {
+		for _, key := range []string{policiesLabel, ttlLabel} {
 			value, labelled := c.DockerLabels[key]
 			if earlier, ok := found[key]; labelled && ok && earlier != value {
 				return nil, fmt.Errorf("container %q has a different docker label %s than an earlier container", aws.ToString(c.Name), key)
@@ -51,13 +51,13 @@ func labels(d *types.TaskDefinition) (annotations, error) {
 // never wins over a label: anyone with ecs:TagResource could raise a task's rights.
 func (r *Rules) annotations(byLabel annotations, tags []types.Tag) (subject, error) {
 	var s subject
-	values := map[string]string{PoliciesLabel: byLabel[PoliciesLabel], TTLLabel: byLabel[TTLLabel]}
+	values := map[string]string{policiesLabel: byLabel[policiesLabel], ttlLabel: byLabel[ttlLabel]}
 	for _, tag := range tags {
 		key, value := aws.ToString(tag.Key), aws.ToString(tag.Value)
-		if key != PoliciesLabel && key != TTLLabel {
+		if key != policiesLabel && key != ttlLabel {
 			continue
 		}
-		if key == PoliciesLabel { // commas are no part of a tag
+		if key == policiesLabel { // commas are no part of a tag
 			value = strings.Join(strings.Fields(value), ",")
 		}
 		label, labelled := byLabel[key]
@@ -69,17 +69,17 @@ func (r *Rules) annotations(byLabel annotations, tags []types.Tag) (subject, err
 		}
 	}
 	var err error
-	if s.policies, err = r.policies(values[PoliciesLabel]); err != nil {
+	if s.policies, err = r.policies(values[policiesLabel]); err != nil {
 		return s, err
 	}
-	s.ttl, err = lifetime(values[TTLLabel])
+	s.ttl, err = lifetime(values[ttlLabel])
 	return s, err
 }
 
 func (r *Rules) policies(text string) ([]string, error) {
 	names := list(text)
 	if len(names) == 0 || len(names) > maxPolicies {
-		return nil, refuse(http.StatusUnprocessableEntity, "policies", "docker label %s has %d policies, want 1 to %d, separated by commas", PoliciesLabel, len(names), maxPolicies)
+		return nil, refuse(http.StatusUnprocessableEntity, "policies", "docker label %s has %d policies, want 1 to %d, separated by commas", policiesLabel, len(names), maxPolicies)
 	}
 	for _, name := range names {
 		if forbidden(name) || !matches(r.Policies, name) {
@@ -94,11 +94,11 @@ func forbidden(name string) bool { return name == "global-management" || name ==
 
 func lifetime(text string) (time.Duration, error) {
 	if text == "" {
-		return DefaultTTL, nil
+		return defaultTTL, nil
 	}
 	ttl, err := time.ParseDuration(text)
 	if err != nil || ttl < MinTTL || ttl > MaxTTL {
-		return 0, refuse(http.StatusUnprocessableEntity, "ttl", "docker label %s is %q, want a duration from %s to %s", TTLLabel, text, MinTTL, MaxTTL)
+		return 0, refuse(http.StatusUnprocessableEntity, "ttl", "docker label %s is %q, want a duration from %s to %s", ttlLabel, text, MinTTL, MaxTTL)
 	}
 	return ttl, nil
 }

@@ -32,5 +32,5 @@ func NewMetrics(version string) *Metrics {
 	return m
 }
 
-// Handler answers /metrics.
-func (m *Metrics) Handler() http.Handler { return &m.set }
+// handler answers /metrics.
+func (m *Metrics) handler() http.Handler { return &m.set }

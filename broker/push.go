@@ -91,7 +91,7 @@ func (t *term) deliver(ctx context.Context, r *request) {
 		return
 	}
 	to := netip.AddrPortFrom(r.subject.task.Address, uint16(r.in.CallbackPort))
-	life, cancel := context.WithTimeout(ctx, HandleTTL)
+	life, cancel := context.WithTimeout(ctx, handleTTL)
 	defer cancel()
 	go func() {
 		select {
@@ -160,7 +160,7 @@ func (t *term) pushBody(r *request) ([]byte, error) {
 		return nil, err
 	}
 	p := grant.Push{
-		Token: token, TTL: int(HandleTTL / time.Second), CreationTime: time.Now().UTC(), WrappedAccessor: r.grant.Accessor,
+		Token: token, TTL: int(handleTTL / time.Second), CreationTime: time.Now().UTC(), WrappedAccessor: r.grant.Accessor,
 	}
 	if len(r.in.Nonce) > 0 {
 		p.RequestID, p.Nonce = r.id, r.in.Nonce

@@ -130,14 +130,14 @@ func TestTokenIsKnownToABrokerWhoseClockIsAhead(t *testing.T) {
 	for name, then := range map[string]func(*testing.T, *client) (live []string){
 		"rotation": func(t *testing.T, c *client) []string {
 			accepted(t, c.rotate())
-			pass(Overlap + 2*time.Second)
+			pass(overlap + 2*time.Second)
 			return []string{"secret-of-accessor-2"}
 		},
 		"end of the task": func(_ *testing.T, c *client) []string {
 			c.ecs.mu.Lock()
 			delete(c.ecs.tasks, c.arn)
 			c.ecs.mu.Unlock()
-			pass(2*SweepInterval + 5*time.Second)
+			pass(2*sweepInterval + 5*time.Second)
 			return nil
 		},
 	} {
@@ -145,14 +145,14 @@ func TestTokenIsKnownToABrokerWhoseClockIsAhead(t *testing.T) {
 			t.Parallel()
 			store := &ahead{}
 			in(t, func(t *testing.T, w *world) {
-				w.ecs.labels[TTLLabel] = "10m"
+				w.ecs.labels[ttlLabel] = "10m"
 				c := w.task(1)
 				accepted(t, c.ask())
 				pass(time.Second)
 				w.stop()
 				store.by = 12 * time.Minute
 				w.start()
-				pass(SweepInterval + time.Second)
+				pass(sweepInterval + time.Second)
 				want := then(t, c)
 				if alive := w.backend.alive(c.arn); !slices.Equal(alive, want) {
 					t.Errorf("%v live, want %v", alive, want)
@@ -168,7 +168,7 @@ func TestEndedTokensAreNotRevoked(t *testing.T) {
 	t.Parallel()
 	holder := &holderBackend{known: map[string]string{}}
 	in(t, func(t *testing.T, w *world) {
-		w.ecs.labels[TTLLabel] = "1m"
+		w.ecs.labels[ttlLabel] = "1m"
 		c := w.task(1)
 		for range maxRegrants + 2 {
 			accepted(t, c.ask())
@@ -188,7 +188,7 @@ func TestEndedTokensAreNotRevoked(t *testing.T) {
 		if log := w.audit.String(); strings.Contains(log, `"alarm"`) {
 			t.Errorf("audit log\n%s", log)
 		}
-		pass(clockGrace + 2*SweepInterval)
+		pass(clockGrace + 2*sweepInterval)
 		if all, _ := w.options.Store.Load(t.Context()); len(all) != 0 {
 			t.Errorf("records %+v", all)
 		}
@@ -270,7 +270,7 @@ func TestTokensAreCountedWhileLeading(t *testing.T) {
 			return value
 		}
 		accepted(t, w.task(1).ask())
-		pass(SweepInterval + time.Second)
+		pass(sweepInterval + time.Second)
 		leading := count()
 		w.stop()
 		if after := count(); leading != "1" || after != "0" {

@@ -87,7 +87,7 @@ func TestRefusalOfTheBackendIsNamedToTasksAndOneAlarm(t *testing.T) {
 				if got := w.alarms(); len(got) != 1 || got[0].Decision != "backend_refused" || !strings.Contains(got[0].Reason, cause) {
 					t.Errorf("alarms %+v", got)
 				}
-				pass(alarmPause + 2*SweepInterval)
+				pass(alarmPause + 2*sweepInterval)
 				for n := range 3 {
 					refused(n + 11)
 				}

@@ -266,7 +266,7 @@ func (rec *Record) add(r *request, status TokenStatus) {
 	if rec.find(r.id) == nil {
 		rec.Tokens = append(rec.Tokens, Token{
 			RequestID: r.id, Accessor: r.grant.Accessor, Status: status, Address: r.subject.task.Address.String(),
-			Port: r.in.CallbackPort, Expires: time.Now().Add(r.subject.ttl + HandleTTL),
+			Port: r.in.CallbackPort, Expires: time.Now().Add(r.subject.ttl + handleTTL),
 		})
 	}
 }

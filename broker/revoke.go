@@ -200,7 +200,7 @@ func (t *term) replace(ctx context.Context, e *entry, confirmed string) {
 const newerToken, returnedToken = "the task has a newer token", "its holder gave it back"
 
 func (t *term) revokeReplaced(ctx context.Context, e *entry, tokens []Token) {
-	if len(tokens) == 0 || retry.Sleep(ctx, Overlap) != nil {
+	if len(tokens) == 0 || retry.Sleep(ctx, overlap) != nil {
 		return
 	}
 	for _, k := range tokens {

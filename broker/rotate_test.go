@@ -46,7 +46,7 @@ func TestRotationOverlaps(t *testing.T) {
 func TestRotationOfAMinuteNeverLacksAToken(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T, w *world) {
-		w.ecs.labels[TTLLabel] = "1m"
+		w.ecs.labels[ttlLabel] = "1m"
 		c := w.task(1)
 		accepted(t, c.ask())
 		pass(time.Second)
@@ -242,7 +242,7 @@ func TestTokenShownAfterARestartCanBeRevoked(t *testing.T) {
 	for name, show := range map[string]func(*testing.T, *client) (live []string){
 		"rotation": func(t *testing.T, c *client) []string {
 			accepted(t, c.rotate())
-			pass(Overlap + 2*time.Second)
+			pass(overlap + 2*time.Second)
 			return []string{"secret-of-accessor-2"}
 		},
 		"revocation": func(t *testing.T, c *client) []string {

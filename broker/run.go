@@ -18,7 +18,7 @@ type Elector interface {
 // Run leads whenever the elector permits it, without one always, until the context ends
 // or Consul refuses the token.
 func (b *Broker) Run(ctx context.Context, elector Elector) error {
-	lead := b.Lead
+	lead := b.lead
 	if elector != nil {
 		lead = func(ctx context.Context) error { return b.contend(ctx, elector) }
 	}
@@ -51,5 +51,5 @@ func (b *Broker) contend(ctx context.Context, elector Elector) error {
 	return elector.Lead(ctx, func(holder string) error {
 		b.leader.Store(&holder)
 		return nil
-	}, b.Lead)
+	}, b.lead)
 }

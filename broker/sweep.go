@@ -135,14 +135,14 @@ func (t *term) request(id string) *request {
 
 // lost returns why a task is over, or nothing. A task that is being stopped keeps its
 // token, and so does one that ECS does not answer for. A task that ECS does not know is
-// over when that lasts for SweepInterval, because DescribeTasks is eventually consistent.
+// over when that lasts for sweepInterval, because DescribeTasks is eventually consistent.
 func (e *entry) lost(task *types.Task, err error, now time.Time) string {
 	var answer *refusal
 	if errors.As(err, &answer) && answer.status == http.StatusNotFound {
 		if e.unseen.IsZero() {
 			e.unseen = now
 		}
-		if now.Sub(e.unseen) >= SweepInterval {
+		if now.Sub(e.unseen) >= sweepInterval {
 			return "ECS does not know the task any more"
 		}
 		return ""

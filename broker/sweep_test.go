@@ -72,19 +72,19 @@ func TestRevocationsOfATokenDoNotMultiply(t *testing.T) {
 			wantRefused(t, c.giveBack(c.ip, c.held()), http.StatusServiceUnavailable, "not_revoked")
 		}
 		w.ecs.change(c.arn, func(t *types.Task) { t.LastStatus = aws.String("STOPPED") })
-		pass(15 * SweepInterval)
+		pass(15 * sweepInterval)
 		revoked := func() int {
 			w.backend.mu.Lock()
 			defer w.backend.mu.Unlock()
 			return len(w.backend.revoked)
 		}
 		before := revoked()
-		pass(SweepInterval)
+		pass(sweepInterval)
 		if n := revoked() - before; n < 1 || n > 10 {
 			t.Errorf("%d calls in a minute, want those of one job and of a short one of the sweep", n)
 		}
 		store.down.Store(false)
-		pass(SweepInterval)
+		pass(sweepInterval)
 		if all, err := store.Load(t.Context()); err != nil || len(all) != 0 {
 			t.Errorf("records %v, %v; want none", all, err)
 		}
@@ -103,7 +103,7 @@ func TestTaskWhoseLastWriteIsUncertainIsNotForgotten(t *testing.T) {
 			term.mu.Lock()
 			term.tasks[taskARN(1)] = e
 			term.mu.Unlock()
-			pass(regrantWindow + 2*SweepInterval)
+			pass(regrantWindow + 2*sweepInterval)
 			term.mu.Lock()
 			if known := term.tasks[taskARN(1)] != nil; known != unsure {
 				w.t.Errorf("uncertain %v: known %v", unsure, !unsure)
@@ -161,13 +161,13 @@ func TestSweepGetsThroughAnyNumberOfTasks(t *testing.T) {
 		}
 	}
 	in(t, func(t *testing.T, w *world) {
-		pass(SweepInterval + time.Second)
+		pass(sweepInterval + time.Second)
 		asked := time.Now()
 		if r := w.task(1).ask(); r.Code != http.StatusAccepted || time.Since(asked) > time.Second {
 			t.Errorf("answer %d during the sweep, after %s", r.Code, time.Since(asked))
 		}
 		// ECS knows none of them. That has to last for a minute.
-		pass(SweepInterval + 30*time.Second)
+		pass(sweepInterval + 30*time.Second)
 		if all, _ := store.Load(t.Context()); len(all) != 1 {
 			t.Errorf("%d records are left, want that of the task that asked", len(all))
 		}

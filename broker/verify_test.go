@@ -117,24 +117,24 @@ func TestAnnotations(t *testing.T) {
 		trust  bool
 		want   string // policies, ttl and contradicting tags, or the refusal
 	}{
-		"policies":           {labels: annotations{PoliciesLabel: " default, ,web"}, want: "[default web] 72h0m0s []"},
-		"repeated":           {labels: annotations{PoliciesLabel: "web,web"}, want: "[web] 72h0m0s []"},
+		"policies":           {labels: annotations{policiesLabel: " default, ,web"}, want: "[default web] 72h0m0s []"},
+		"repeated":           {labels: annotations{policiesLabel: "web,web"}, want: "[web] 72h0m0s []"},
 		"no policies":        {want: "422 policies"},
-		"empty policies":     {labels: annotations{PoliciesLabel: " , "}, want: "422 policies"},
-		"not permitted":      {labels: annotations{PoliciesLabel: "web,admin"}, want: "422 policies"},
-		"management":         {labels: annotations{PoliciesLabel: "global-management"}, want: "422 policies"},
-		"root":               {labels: annotations{PoliciesLabel: "root"}, want: "422 policies"},
-		"ttl":                {labels: annotations{PoliciesLabel: "web", TTLLabel: "1m"}, want: "[web] 1m0s []"},
-		"longest":            {labels: annotations{PoliciesLabel: "web", TTLLabel: "168h"}, want: "[web] 168h0m0s []"},
-		"too long":           {labels: annotations{PoliciesLabel: "web", TTLLabel: "168h1s"}, want: "422 ttl"},
-		"negative":           {labels: annotations{PoliciesLabel: "web", TTLLabel: "-1h"}, want: "422 ttl"},
-		"too short":          {labels: annotations{PoliciesLabel: "web", TTLLabel: "30s"}, want: "422 ttl"},
-		"not a duration":     {labels: annotations{PoliciesLabel: "web", TTLLabel: "x"}, want: "422 ttl"},
-		"contradicting tag":  {labels: annotations{PoliciesLabel: "web"}, tags: tags(PoliciesLabel, "default"), want: "[web] 72h0m0s [" + PoliciesLabel + "]"},
-		"tag alone":          {tags: tags(PoliciesLabel, "web"), want: "422 policies"},
-		"trusted tag":        {tags: tags(PoliciesLabel, "web default", TTLLabel, "2h", "x", "y"), trust: true, want: "[web default] 2h0m0s []"},
-		"label beats tag":    {labels: annotations{PoliciesLabel: "web"}, tags: tags(PoliciesLabel, "default"), trust: true, want: "[web] 72h0m0s [" + PoliciesLabel + "]"},
-		"tag like the label": {labels: annotations{PoliciesLabel: "web,app"}, tags: tags(PoliciesLabel, "web app"), want: "[web app] 72h0m0s []"},
+		"empty policies":     {labels: annotations{policiesLabel: " , "}, want: "422 policies"},
+		"not permitted":      {labels: annotations{policiesLabel: "web,admin"}, want: "422 policies"},
+		"management":         {labels: annotations{policiesLabel: "global-management"}, want: "422 policies"},
+		"root":               {labels: annotations{policiesLabel: "root"}, want: "422 policies"},
+		"ttl":                {labels: annotations{policiesLabel: "web", ttlLabel: "1m"}, want: "[web] 1m0s []"},
+		"longest":            {labels: annotations{policiesLabel: "web", ttlLabel: "168h"}, want: "[web] 168h0m0s []"},
+		"too long":           {labels: annotations{policiesLabel: "web", ttlLabel: "168h1s"}, want: "422 ttl"},
+		"negative":           {labels: annotations{policiesLabel: "web", ttlLabel: "-1h"}, want: "422 ttl"},
+		"too short":          {labels: annotations{policiesLabel: "web", ttlLabel: "30s"}, want: "422 ttl"},
+		"not a duration":     {labels: annotations{policiesLabel: "web", ttlLabel: "x"}, want: "422 ttl"},
+		"contradicting tag":  {labels: annotations{policiesLabel: "web"}, tags: tags(policiesLabel, "default"), want: "[web] 72h0m0s [" + policiesLabel + "]"},
+		"tag alone":          {tags: tags(policiesLabel, "web"), want: "422 policies"},
+		"trusted tag":        {tags: tags(policiesLabel, "web default", ttlLabel, "2h", "x", "y"), trust: true, want: "[web default] 2h0m0s []"},
+		"label beats tag":    {labels: annotations{policiesLabel: "web"}, tags: tags(policiesLabel, "default"), trust: true, want: "[web] 72h0m0s [" + policiesLabel + "]"},
+		"tag like the label": {labels: annotations{policiesLabel: "web,app"}, tags: tags(policiesLabel, "web app"), want: "[web app] 72h0m0s []"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -154,12 +154,12 @@ func TestAnnotations(t *testing.T) {
 func TestLabelsOfContainersMustAgree(t *testing.T) {
 	t.Parallel()
 	d := &types.TaskDefinition{ContainerDefinitions: []types.ContainerDefinition{
-		{DockerLabels: map[string]string{PoliciesLabel: "web"}}, {Name: aws.String("b"), DockerLabels: map[string]string{TTLLabel: "1h"}},
+		{DockerLabels: map[string]string{policiesLabel: "web"}}, {Name: aws.String("b"), DockerLabels: map[string]string{ttlLabel: "1h"}},
 	}}
-	if got, err := labels(d); err != nil || len(got) != 2 || got[PoliciesLabel] != "web" || got[TTLLabel] != "1h" {
+	if got, err := labels(d); err != nil || len(got) != 2 || got[policiesLabel] != "web" || got[ttlLabel] != "1h" {
 		t.Errorf("got %v, %v", got, err)
 	}
-	d.ContainerDefinitions[1].DockerLabels[PoliciesLabel] = "web,admin"
+	d.ContainerDefinitions[1].DockerLabels[policiesLabel] = "web,admin"
 	if _, err := labels(d); err == nil || err.Error() != `container "b" has a different docker label consul.hashicorp.com/policies than an earlier container` {
 		t.Errorf("got %v", err)
 	}
@@ -170,7 +170,7 @@ func TestContradictingTagIsAudited(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := w.task(1)
 		w.ecs.change(c.arn, func(t *types.Task) {
-			t.Tags = []types.Tag{{Key: aws.String(PoliciesLabel), Value: aws.String("default")}}
+			t.Tags = []types.Tag{{Key: aws.String(policiesLabel), Value: aws.String("default")}}
 		})
 		accepted(t, c.ask())
 		pass(time.Second)

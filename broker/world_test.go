@@ -266,7 +266,7 @@ func idleWorld(t *testing.T, change ...func(*Options)) *world {
 	}
 	w := &world{
 		t: t, audit: &buffer{}, log: &buffer{}, inside: map[string]func(*http.Request) int{},
-		ecs:     &fakeECS{tasks: map[string]*types.Task{}, labels: map[string]string{PoliciesLabel: "app", TTLLabel: "1h"}},
+		ecs:     &fakeECS{tasks: map[string]*types.Task{}, labels: map[string]string{policiesLabel: "app", ttlLabel: "1h"}},
 		backend: &fakeBackend{tokens: map[string]made{}},
 	}
 	w.options = Options{

@@ -164,13 +164,10 @@ type ConsulLogin struct {
 
 // HealthSync is how health-sync judges HealthSyncContainers.
 type HealthSync struct {
-	// Startup is, by container, what counts as passing until ECS has its first
-	// result: StartupTCP, or the path of an HTTP GET. Absent: nothing.
+	// Startup is, by container, what counts as passing until ECS has its first result: "tcp",
+	// a connection to the service's port, or the path of an HTTP GET. Absent: nothing.
 	Startup map[string]string `json:"startup" check:"probe"`
 }
-
-// StartupTCP is the word for a connection to the service's port.
-const StartupTCP = "tcp"
 
 // Service is the application's registration.
 type Service struct {

@@ -47,7 +47,7 @@ func playSupervise(args []string) int {
 	}
 	for {
 		select {
-		case <-p.Done():
+		case <-p.done:
 			_, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
 			fmt.Println("left:", err)
 			if os.Getpid() == 1 {

@@ -62,14 +62,8 @@ func Start(cmd Command, log hclog.Logger) (*Process, error) {
 	return p, nil
 }
 
-// PID is the child's process number, which is its group's as well.
-func (p *Process) PID() int { return p.pid }
-
-// Done is closed when the child has ended and its orphans are gone.
-func (p *Process) Done() <-chan struct{} { return p.done }
-
-// Wait blocks until Done and returns the exit code: the child's own, or 128+n
-// when signal n killed it.
+// Wait blocks until the child has ended and its orphans are gone, and returns the exit
+// code: the child's own, or 128+n when signal n killed it.
 func (p *Process) Wait() int {
 	<-p.done
 	return p.code

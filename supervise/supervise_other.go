@@ -19,12 +19,6 @@ var errLinuxOnly = errors.New("supervising a process needs Linux: run this comma
 // are Linux's.
 func Start(Command, hclog.Logger) (*Process, error) { return nil, errLinuxOnly }
 
-// PID is 0.
-func (p *Process) PID() int { return 0 }
-
-// Done is nil: it never becomes ready.
-func (p *Process) Done() <-chan struct{} { return nil }
-
 // Wait returns 1.
 func (p *Process) Wait() int { return 1 }
 

@@ -56,14 +56,13 @@ type Rule struct {
 	each    func(d *subject, c *Container, report report)
 }
 
-// Scope limits a rule to some definitions.
+// Scope limits a rule to some definitions; the empty one does not.
 type Scope string
 
 // Scopes of a rule.
 const (
-	Everywhere Scope = ""
-	OnAWSVPC   Scope = "awsvpc"
-	OnFargate  Scope = "Fargate"
+	OnAWSVPC  Scope = "awsvpc"
+	OnFargate Scope = "Fargate"
 )
 
 // report takes the place that breaks a rule, inside the container when the rule is

@@ -13,7 +13,7 @@ func (w *Workload) setAgentChecks(cfg *config.Config) {
 		return
 	}
 	for _, container := range cfg.HealthSyncContainers {
-		w.addContainerCheck(CheckID(w.ID, container), SyncCheckName, container)
+		w.addContainerCheck(CheckID(w.ID, container), syncCheckName, container)
 	}
 }
 
@@ -37,7 +37,7 @@ func (w *Workload) setCatalog(cfg *config.Config, t Task, region string) error {
 		if container == ContainerDataplane {
 			continue // the aggregate has its ID
 		}
-		w.addContainerCheck(CatalogCheckID(w.ID, container), CatalogCheckName, container)
+		w.addContainerCheck(CatalogCheckID(w.ID, container), catalogCheckName, container)
 	}
 	w.SyncChecks = append(w.SyncChecks, aggregate(w.ID), aggregate(w.Proxy.ID))
 	return nil
@@ -47,7 +47,7 @@ func aggregate(serviceID string) SyncCheck {
 	return SyncCheck{
 		ID:        CatalogCheckID(serviceID, ContainerDataplane),
 		Container: ContainerDataplane,
-		Name:      AggregateCheckName,
+		Name:      aggregateCheckName,
 		Notes:     "Passing while the proxy's container and all containers of healthSyncContainers are healthy in ECS.",
 		ServiceID: serviceID,
 		Aggregate: true,

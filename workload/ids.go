@@ -54,15 +54,15 @@ const (
 // the relay to the servers.
 const AgentGRPCPort = 8502
 
-// SyncCheckName is the Consul name of every check that health-sync feeds through an
+// syncCheckName is the Consul name of every check that health-sync feeds through an
 // agent.
-const SyncCheckName = "consul ecs synced"
+const syncCheckName = "consul ecs synced"
 
 // Consul names and type of the checks that health-sync feeds without an agent: one for
 // each container, and one for each service, which aggregates them.
 const (
-	CatalogCheckName   = "Consul ECS health check synced"
-	AggregateCheckName = "Consul dataplane readiness"
+	catalogCheckName   = "Consul ECS health check synced"
+	aggregateCheckName = "Consul dataplane readiness"
 	CatalogCheckType   = "consul-ecs-health-check"
 	// SessionCheckName is that of the check of health-sync itself.
 	SessionCheckName = "Consul ECS health-sync alive"

@@ -17,8 +17,8 @@ const (
 	StatusStopped = "STOPPED"
 	// HealthHealthy is the only good container health.
 	HealthHealthy = "HEALTHY"
-	// TypeNormal marks the containers of the task definition.
-	TypeNormal = "NORMAL"
+	// typeNormal marks the containers of the task definition.
+	typeNormal = "NORMAL"
 )
 
 // internalPrefix begins the names of the ECS agent's own containers. No
@@ -88,9 +88,6 @@ func (t Task) ID() string { return t.arn().id }
 
 // Region is the AWS region of the task ARN.
 func (t Task) Region() string { return t.arn().region }
-
-// AccountID is the AWS account of the task ARN.
-func (t Task) AccountID() string { return t.arn().account }
 
 // Partition is the AWS partition of the task ARN: aws, aws-cn, aws-us-gov.
 func (t Task) Partition() string { return t.arn().partition }

@@ -26,7 +26,7 @@ func metadata(t testing.TB, name string) workload.Task {
 }
 
 // identity is all that a task says about itself.
-type identity struct{ ID, Region, Account, Partition, Cluster, IP string }
+type identity struct{ ID, Region, Partition, Cluster, IP string }
 
 func identify(t *testing.T, task workload.Task) identity {
 	t.Helper()
@@ -34,17 +34,17 @@ func identify(t *testing.T, task workload.Task) identity {
 	if err != nil {
 		t.Error(err)
 	}
-	return identity{task.ID(), task.Region(), task.AccountID(), task.Partition(), task.ClusterARN(), ip}
+	return identity{task.ID(), task.Region(), task.Partition(), task.ClusterARN(), ip}
 }
 
 func TestTaskIdentity(t *testing.T) {
 	t.Parallel()
-	fargate := identity{"0f9de17a6465404e8b1b2356dc13c2f8", "us-west-2", "111122223333", "aws",
+	fargate := identity{"0f9de17a6465404e8b1b2356dc13c2f8", "us-west-2", "aws",
 		"arn:aws:ecs:us-west-2:111122223333:cluster/mesh", "10.0.1.23"}
 	for name, want := range map[string]identity{
 		"starting": fargate, "running": fargate, "unhealthy": fargate, "stopping": fargate,
 		// The container listed first has no network yet.
-		"ec2": {"7c1de0ff52d14a4fb9a6a1d2f9f7d0c1", "us-gov-west-1", "111122223333", "aws-us-gov",
+		"ec2": {"7c1de0ff52d14a4fb9a6a1d2f9f7d0c1", "us-gov-west-1", "aws-us-gov",
 			"arn:aws-us-gov:ecs:us-gov-west-1:111122223333:cluster/mesh", "10.0.1.23"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -237,7 +237,7 @@ func FuzzParseTask(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if task.ID() == "" || strings.Contains(task.ID(), "/") || task.Region() == "" || task.AccountID() == "" || task.Partition() == "" {
+		if task.ID() == "" || strings.Contains(task.ID(), "/") || task.Region() == "" || task.Partition() == "" {
 			t.Errorf("accepted a task without identity: %+v", task)
 		}
 		if !strings.HasSuffix(task.TaskARN, "/"+task.ID()) {

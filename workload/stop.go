@@ -77,7 +77,7 @@ func (t Task) Siblings(ignore []string) []Container {
 func (t Task) defined(wanted func(name string) bool) []Container {
 	var found []Container
 	for _, c := range t.Containers {
-		normal := c.Type == TypeNormal || c.Type == ""
+		normal := c.Type == typeNormal || c.Type == ""
 		if normal && !strings.HasPrefix(c.Name, internalPrefix) && wanted(c.Name) {
 			found = append(found, c)
 		}

@@ -8,11 +8,8 @@ type Task struct {
 	Cluster          string      `json:"Cluster"`
 	TaskARN          string      `json:"TaskARN"`
 	Family           string      `json:"Family"`
-	Revision         string      `json:"Revision"`
 	DesiredStatus    string      `json:"DesiredStatus"`
-	KnownStatus      string      `json:"KnownStatus"`
 	AvailabilityZone string      `json:"AvailabilityZone"`
-	LaunchType       string      `json:"LaunchType"`
 	Containers       []Container `json:"Containers"`
 }
 

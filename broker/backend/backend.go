@@ -108,9 +108,9 @@ type Backend interface {
 // GrantTTL is how long a grant can be redeemed.
 const GrantTTL = 2 * time.Minute
 
-// Check reports what makes a request unusable for every backend. The namespace is the
+// check reports what makes a request unusable for every backend. The namespace is the
 // one in which the backend makes tokens, or empty.
-func (r Request) Check(namespace string) error {
+func (r Request) check(namespace string) error {
 	op := fmt.Sprintf("issue the token of task %s", r.Task.ARN)
 	switch {
 	case len(r.Policies) == 0:

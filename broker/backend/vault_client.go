@@ -135,7 +135,6 @@ type vaultAnswer struct {
 	} `json:"auth"`
 	WrapInfo *struct {
 		Token           secret.Value `json:"token"`
-		TTL             int64        `json:"ttl"`
 		WrappedAccessor string       `json:"wrapped_accessor"`
 	} `json:"wrap_info"`
 	Data struct {

@@ -16,8 +16,8 @@ const (
 	DefaultPort = 8080
 	// MaxBody is the longest body of a request, an answer or a push, in bytes.
 	MaxBody = 16 << 10
-	// MinNonce and MaxNonce bound the length of a nonce, in bytes.
-	MinNonce, MaxNonce = 16, 64
+	// minNonce and maxNonce bound the length of a nonce, in bytes.
+	minNonce, maxNonce = 16, 64
 )
 
 // Nonce is chosen at random by the requester and identifies its request in the push.
@@ -35,8 +35,8 @@ func (n Nonce) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
 // UnmarshalText takes the canonical base64 text of 16 to 64 bytes.
 func (n *Nonce) UnmarshalText(text []byte) error {
 	raw, err := base64.StdEncoding.Strict().DecodeString(string(text))
-	if err != nil || len(raw) < MinNonce || len(raw) > MaxNonce || Nonce(raw).String() != string(text) {
-		return fmt.Errorf("nonce: want the base64 text of %d to %d bytes", MinNonce, MaxNonce)
+	if err != nil || len(raw) < minNonce || len(raw) > maxNonce || Nonce(raw).String() != string(text) {
+		return fmt.Errorf("nonce: want the base64 text of %d to %d bytes", minNonce, maxNonce)
 	}
 	*n = raw
 	return nil

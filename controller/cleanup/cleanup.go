@@ -133,7 +133,7 @@ func (c *Cleaner) Look(ctx context.Context) (Report, error) {
 
 // snapshot reads tokens and services before tasks: what belongs to a task that
 // starts in between is not in it. Running is nil when ECS did not list all tasks.
-func (c *Cleaner) snapshot(ctx context.Context, r *Report) (*Snapshot, error) {
+func (c *Cleaner) snapshot(ctx context.Context, r *Report) (*snapshot, error) {
 	s, err := c.readConsul(ctx, r)
 	s.Partial = err != nil
 	if ctx.Err() != nil {

@@ -58,8 +58,8 @@ func (l *list[T]) fresh(index uint64, now time.Duration) bool {
 
 // readConsul reads tokens and services of all places. What could be read is in
 // the snapshot, beside an error.
-func (c *Cleaner) readConsul(ctx context.Context, r *Report) (*Snapshot, error) {
-	s := &Snapshot{}
+func (c *Cleaner) readConsul(ctx context.Context, r *Report) (*snapshot, error) {
+	s := &snapshot{}
 	places, err := c.places(ctx)
 	errs := []error{err}
 	for _, p := range places {

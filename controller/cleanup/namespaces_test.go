@@ -219,7 +219,7 @@ func TestPartialListMakesNoNamespaces(t *testing.T) {
 		t.Errorf("got %v, described %v", err, f.described)
 	}
 	f.err = errors.New("throttled")
-	s := &Snapshot{}
+	s := &snapshot{}
 	if err := c.readECS(t.Context(), s); !errors.Is(err, f.err) || s.Running != nil {
 		t.Errorf("a list in part counts: %v, %v", err, s.Running)
 	}

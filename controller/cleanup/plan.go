@@ -60,8 +60,8 @@ func (r KeepReason) Text() string {
 	return string(r)
 }
 
-// Observation is what ECS answered for a task in one pass.
-type Observation struct {
+// observation is what ECS answered for a task in one pass.
+type observation struct {
 	// Last and Desired are the task's statuses; Last is ecsread.Missing when its own
 	// ID is unknown and no list has it, and empty if there was no usable answer.
 	Last, Desired string
@@ -69,8 +69,8 @@ type Observation struct {
 	Detail string
 }
 
-// Snapshot is what one pass has read.
-type Snapshot struct {
+// snapshot is what one pass has read.
+type snapshot struct {
 	Tokens   []Token
 	Services []Service
 	// Partial means that there may be more tokens and services.
@@ -82,7 +82,7 @@ type Snapshot struct {
 	// Running are the tasks that ECS lists as such, Observations all others of which
 	// there is a token or a service.
 	Running      map[string]struct{}
-	Observations map[string]Observation
+	Observations map[string]observation
 }
 
 // memory is what earlier passes observed.
@@ -186,7 +186,7 @@ type facts struct {
 // decide returns what is proven to be a dead task's. now, when all was read, is on a
 // monotonic clock; before is not changed. The time between two looks is that from the
 // end of the first to the start of the second: a pass may take minutes.
-func decide(s *Snapshot, before memory, now time.Duration, l limits) (Plan, memory) {
+func decide(s *snapshot, before memory, now time.Duration, l limits) (Plan, memory) {
 	after := memory{missing: map[string]time.Duration{}, ours: map[string]struct{}{}}
 	if s.Partial {
 		maps.Copy(after.ours, before.ours)
@@ -225,11 +225,11 @@ func decide(s *Snapshot, before memory, now time.Duration, l limits) (Plan, memo
 }
 
 // known reports whether ECS has shown the task.
-func known(s Observation) bool { return s.Last != "" && s.Last != ecsread.Missing }
+func known(s observation) bool { return s.Last != "" && s.Last != ecsread.Missing }
 
 // judge returns the evidence that a task has ended, or why its leftovers stay. consul
 // is zero if its clock is not trusted; missing is for how long the task has been.
-func judge(s Observation, f *facts, consul time.Time, missing time.Duration, ours bool, l limits) (string, Kept) {
+func judge(s observation, f *facts, consul time.Time, missing time.Duration, ours bool, l limits) (string, Kept) {
 	switch {
 	case s.Last == "":
 		return "", Kept{Why: KeepUnknown, Detail: s.Detail}
@@ -261,7 +261,7 @@ func whole(d time.Duration) time.Duration { return d.Round(time.Second) }
 
 // factsOf returns what a snapshot has of each task that is not running. A running one
 // is added to ours if its leftovers may need that later.
-func factsOf(s *Snapshot, ours map[string]struct{}) map[string]*facts {
+func factsOf(s *snapshot, ours map[string]struct{}) map[string]*facts {
 	tasks := map[string]*facts{}
 	of := func(id string, sure bool) *facts {
 		if _, ok := s.Running[id]; ok {
@@ -290,7 +290,7 @@ func factsOf(s *Snapshot, ours map[string]struct{}) map[string]*facts {
 }
 
 // reason is the kind of evidence that there is of a dead task.
-func (s *Snapshot) reason(task string) Reason {
+func (s *snapshot) reason(task string) Reason {
 	if s.Observations[task].Last == ecsread.Stopped {
 		return ReasonStopped
 	}
@@ -299,7 +299,7 @@ func (s *Snapshot) reason(task string) Reason {
 
 // items are the leftovers of the tasks for which there is evidence, services
 // first: a token is what an agent would need to write its service again.
-func (s *Snapshot) items(evidence map[string]string) []Item {
+func (s *snapshot) items(evidence map[string]string) []Item {
 	services, tokens := []Item{}, []Item{}
 	for _, v := range s.Services {
 		if proof, ok := evidence[v.Task]; ok {

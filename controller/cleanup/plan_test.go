@@ -33,8 +33,8 @@ func serviceOf(task string) Service {
 
 func missingSince(d time.Duration) memory { return memory{missing: map[string]time.Duration{task1: d}} }
 
-func observed(last, desired string) map[string]Observation {
-	return map[string]Observation{task1: {Last: last, Desired: desired}}
+func observed(last, desired string) map[string]observation {
+	return map[string]observation{task1: {Last: last, Desired: desired}}
 }
 
 // TestDecide has one task with a token and a service; the table varies what is
@@ -45,7 +45,7 @@ func TestDecide(t *testing.T) {
 	day := 24 * time.Hour
 	tests := map[string]struct {
 		running  bool
-		observed map[string]Observation
+		observed map[string]observation
 		before   memory
 		age      time.Duration
 		noTokens bool
@@ -132,7 +132,7 @@ func TestDecide(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &Snapshot{ConsulTime: noon, AskedAt: now, Observations: tc.observed, Running: map[string]struct{}{task2: {}}, Services: []Service{serviceOf(task1)}}
+			s := &snapshot{ConsulTime: noon, AskedAt: now, Observations: tc.observed, Running: map[string]struct{}{task2: {}}, Services: []Service{serviceOf(task1)}}
 			if !tc.noTokens {
 				s.Tokens = []Token{tokenOf(task1, tc.age)}
 			}
@@ -184,11 +184,11 @@ func TestDecideDeletesAllOfATask(t *testing.T) {
 	proxy.ID += "-sidecar-proxy"
 	second := tokenOf(task1, time.Hour)
 	second.Accessor = "a-0"
-	s := &Snapshot{
+	s := &snapshot{
 		ConsulTime: noon, Running: map[string]struct{}{},
 		Tokens:       []Token{tokenOf(task2, time.Hour), tokenOf(task1, time.Hour), second},
 		Services:     []Service{proxy, serviceOf(task2), serviceOf(task1)},
-		Observations: map[string]Observation{task1: {Last: "STOPPED"}, task2: {Last: "RUNNING", Desired: "STOPPED"}},
+		Observations: map[string]observation{task1: {Last: "STOPPED"}, task2: {Last: "RUNNING", Desired: "STOPPED"}},
 	}
 	plan, _ := decide(s, memory{}, 0, defaultLimits())
 	const proof = "ECS shows the task as STOPPED"
@@ -211,9 +211,9 @@ func TestDecideBelievesTheSurestLeftover(t *testing.T) {
 	t.Parallel()
 	unsure := tokenOf(task1, time.Hour)
 	unsure.Sure = false
-	s := &Snapshot{
+	s := &snapshot{
 		ConsulTime: noon, AskedAt: time.Hour, Running: map[string]struct{}{}, Tokens: []Token{unsure}, Services: []Service{serviceOf(task1)},
-		Observations: map[string]Observation{task1: {Last: ecsread.Missing}},
+		Observations: map[string]observation{task1: {Last: ecsread.Missing}},
 	}
 	plan, after := decide(s, missingSince(0), time.Hour, defaultLimits())
 	if len(plan.Delete) != 2 {
@@ -230,7 +230,7 @@ func TestDecideBelievesTheSurestLeftover(t *testing.T) {
 func TestDecideRemembersWhatConsulDidNotShow(t *testing.T) {
 	t.Parallel()
 	before := memory{missing: map[string]time.Duration{task1: time.Second}, ours: map[string]struct{}{task1: {}}}
-	s := &Snapshot{Partial: true, Running: map[string]struct{}{}}
+	s := &snapshot{Partial: true, Running: map[string]struct{}{}}
 	if _, after := decide(s, before, time.Hour, defaultLimits()); len(after.missing) != 0 || len(after.ours) != 1 {
 		t.Errorf("after = %v", after)
 	}
@@ -271,9 +271,9 @@ func TestDecideDistrustsAClockThatJumps(t *testing.T) {
 	for name, jump := range map[string]time.Duration{"forwards": time.Hour, "and back": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &Snapshot{
+			s := &snapshot{
 				ConsulTime: noon, Running: map[string]struct{}{}, Tokens: []Token{tokenOf(task1, 2*time.Hour)},
-				Observations: map[string]Observation{task1: {Last: ecsread.Missing}, task2: {Last: ecsread.Missing}},
+				Observations: map[string]observation{task1: {Last: ecsread.Missing}, task2: {Last: ecsread.Missing}},
 			}
 			_, m := decide(s, memory{}, 0, defaultLimits())
 			young := tokenOf(task2, 0)
@@ -304,9 +304,9 @@ func TestDecideDistrustsAClockThatJumps(t *testing.T) {
 // throttles takes minutes, in which no task was looked up twice.
 func TestDecideCountsFromTheEndOfALookToTheBeginningOfTheNext(t *testing.T) {
 	t.Parallel()
-	s := &Snapshot{
+	s := &snapshot{
 		ConsulTime: noon, Running: map[string]struct{}{}, Tokens: []Token{tokenOf(task1, time.Hour)},
-		Observations: map[string]Observation{task1: {Last: ecsread.Missing}},
+		Observations: map[string]observation{task1: {Last: ecsread.Missing}},
 	}
 	_, m := decide(s, memory{}, 90*time.Second, defaultLimits())
 	look := func(began, ended time.Duration) int {

@@ -13,7 +13,7 @@ import (
 
 // readECS adds what ECS answers for the tasks that have something in Consul. Only
 // those that are not listed as running are looked up.
-func (c *Cleaner) readECS(ctx context.Context, s *Snapshot) error {
+func (c *Cleaner) readECS(ctx context.Context, s *snapshot) error {
 	s.AskedAt = c.now()
 	running := map[string]struct{}{}
 	err := c.ECS.List(ctx, c.Cluster.ARN, ecsread.Running, func(id string) { running[id] = struct{}{} })
@@ -22,12 +22,12 @@ func (c *Cleaner) readECS(ctx context.Context, s *Snapshot) error {
 	if err != nil && !deleted {
 		return fmt.Errorf("nothing is deleted in this pass: %w", err)
 	}
-	s.Running, s.Observations = running, map[string]Observation{}
+	s.Running, s.Observations = running, map[string]observation{}
 	others := s.others()
 	switch {
 	case deleted:
 		for _, id := range others {
-			s.Observations[id] = Observation{Last: ecsread.Missing, Detail: "; the cluster was deleted"}
+			s.Observations[id] = observation{Last: ecsread.Missing, Detail: "; the cluster was deleted"}
 		}
 		return nil
 	case len(others) == 0:
@@ -42,12 +42,12 @@ func (c *Cleaner) readECS(ctx context.Context, s *Snapshot) error {
 		_, contradicted := s.Observations[f.ID]
 		switch {
 		case contradicted:
-			s.Observations[f.ID] = Observation{Detail: "ECS lists the task but does not know its ID"}
+			s.Observations[f.ID] = observation{Detail: "ECS lists the task but does not know its ID"}
 		case f.Reason == ecsread.Missing:
-			s.Observations[f.ID] = Observation{Last: ecsread.Missing}
+			s.Observations[f.ID] = observation{Last: ecsread.Missing}
 			missing = true
 		default:
-			s.Observations[f.ID] = Observation{Detail: fmt.Sprintf("ECS: %s %s", f.Reason, f.Detail)}
+			s.Observations[f.ID] = observation{Detail: fmt.Sprintf("ECS: %s %s", f.Reason, f.Detail)}
 		}
 	}
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *Cleaner) readECS(ctx context.Context, s *Snapshot) error {
 
 // others are the tasks that have something in Consul and are not listed as
 // running, in order.
-func (s *Snapshot) others() []string {
+func (s *snapshot) others() []string {
 	others := map[string]struct{}{}
 	note := func(id string) {
 		if _, ok := s.Running[id]; !ok {
@@ -78,11 +78,11 @@ func (s *Snapshot) others() []string {
 }
 
 // observe converts a description. One of another cluster proves nothing.
-func (c *Cleaner) observe(t ecsread.Task) Observation {
+func (c *Cleaner) observe(t ecsread.Task) observation {
 	if t.ClusterARN != c.Cluster.ARN {
-		return Observation{Detail: fmt.Sprintf("ECS shows the task in cluster %q", t.ClusterARN)}
+		return observation{Detail: fmt.Sprintf("ECS shows the task in cluster %q", t.ClusterARN)}
 	}
-	s := Observation{Last: t.LastStatus, Desired: t.DesiredStatus}
+	s := observation{Last: t.LastStatus, Desired: t.DesiredStatus}
 	if t.LastStatus == ecsread.Stopped && !t.StoppedAt.IsZero() {
 		s.Detail = " since " + t.StoppedAt.UTC().Format(time.RFC3339)
 		if t.StopCode != "" {
@@ -94,10 +94,10 @@ func (c *Cleaner) observe(t ecsread.Task) Observation {
 
 // checkStopping replaces the observation that a task is missing if the list of those
 // that should stop has it, or could not be read.
-func (c *Cleaner) checkStopping(ctx context.Context, s *Snapshot, err error) error {
+func (c *Cleaner) checkStopping(ctx context.Context, s *snapshot, err error) error {
 	replace := func(id, why string) {
 		if s.Observations[id].Last == ecsread.Missing {
-			s.Observations[id] = Observation{Detail: why}
+			s.Observations[id] = observation{Detail: why}
 		}
 	}
 	listErr := c.ECS.List(ctx, c.Cluster.ARN, ecsread.Stopped, func(id string) {

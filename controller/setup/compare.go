@@ -46,7 +46,7 @@ type Write struct {
 type Plan struct {
 	Writes []Write
 	// Notes are for the log.
-	Notes []Note
+	Notes []note
 	// Refused are objects that only an operator can correct, with the reason.
 	Refused []Refusal
 }
@@ -101,7 +101,7 @@ func (p *Plan) policy(want Policy, f Found, needs []Object) {
 	case sameRules(want.Rules, found.Rules):
 		return
 	case want.Shared:
-		p.Notes = append(p.Notes, Note{Text: noteForeign, Other: want.Name})
+		p.Notes = append(p.Notes, note{Text: noteForeign, Other: want.Name})
 		return
 	default:
 		fixed := *found

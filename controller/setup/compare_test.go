@@ -70,7 +70,7 @@ func apply(t testing.TB, f Found, p Plan) Found {
 		case *api.ACLToken:
 			f.Anonymous = v
 		case Record:
-			f.Records[w.Name] = v.Encode()
+			f.Records[w.Name] = v.encode()
 		case *api.Partition:
 			f.NoPartition = false
 		default:

@@ -6,9 +6,9 @@ import (
 	"github.com/hashicorp/consul/api"
 )
 
-// FoundNamespaces is what an Enterprise Consul has of namespaces. Policy is nil
+// foundNamespaces is what an Enterprise Consul has of namespaces. Policy is nil
 // when crossNamespacePolicy does not exist.
-type FoundNamespaces struct {
+type foundNamespaces struct {
 	Policy     *api.ACLPolicy
 	Namespaces []*api.Namespace
 }
@@ -34,7 +34,7 @@ func (s State) namespacePolicy() Policy {
 // missing is made, with the cross-namespace policy as its default, which the
 // partition's default namespace gets, too. Other namespaces, and whatever else
 // these have, stay. Without a partition it plans nothing.
-func (s State) compareNamespaces(names []string, f FoundNamespaces) Plan {
+func (s State) compareNamespaces(names []string, f foundNamespaces) Plan {
 	var p Plan
 	if s.Partition == "" {
 		return p

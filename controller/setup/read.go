@@ -99,7 +99,7 @@ func (s *Setup) readNode(name string, q *api.QueryOptions) (*api.Node, *api.Quer
 	return nodes[0], meta, nil
 }
 
-func (s *Setup) readNamespaces(ctx context.Context) (found FoundNamespaces, failed failures) {
+func (s *Setup) readNamespaces(ctx context.Context) (found foundNamespaces, failed failures) {
 	failed = failures{}
 	p := s.Wanted.namespacePolicy()
 	found.Policy, _ = get(ctx, s, failed, Object{Kind: kindPolicy, Name: p.Name}, p.Scope, p.Name, s.Client.ACL().PolicyReadByName)

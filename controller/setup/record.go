@@ -31,7 +31,7 @@ type Claim struct {
 // maxRecord bounds a record: Consul's own limit for a KV value is 512 KiB.
 const maxRecord = 512 << 10
 
-// parseRecord reads a record as Encode writes it. Unknown fields are a later
+// parseRecord reads a record as encode writes it. Unknown fields are a later
 // version's, so they are an error: what they claim must not be lost.
 func parseRecord(data []byte) (Record, error) {
 	var r Record
@@ -52,8 +52,8 @@ func parseRecord(data []byte) (Record, error) {
 	return r, nil
 }
 
-// Encode is the record as it is stored, the same for the same claims.
-func (r Record) Encode() []byte {
+// encode is the record as it is stored, the same for the same claims.
+func (r Record) encode() []byte {
 	for _, claims := range r.Trust {
 		slices.SortFunc(claims, func(a, b Claim) int { return strings.Compare(a.ARN, b.ARN) })
 	}
@@ -71,9 +71,9 @@ func (r Record) claim(method, arn string) (Claim, bool) {
 	return Claim{}, false
 }
 
-// Note is information for an operator that is no error.
-type Note struct {
-	// Text is one of the Note constants.
+// note is information for an operator that is no error.
+type note struct {
+	// Text is one of the note constants.
 	Text string
 	// Method and ARN are what it is about, Other the controller or KV key that
 	// is the reason; each may be empty.

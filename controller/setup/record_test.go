@@ -12,7 +12,7 @@ func TestRecordEncode(t *testing.T) {
 	t.Parallel()
 	r := Record{Cluster: mainCluster, Trust: map[string][]Claim{"b": {{"z", true}, {"a", false}}, "a": {{"m", true}}}}
 	want := `{"cluster":"arn:aws:ecs:us-east-1:123456789012:cluster/main","trust":{"a":[{"arn":"m","added":true}],"b":[{"arn":"a","added":false},{"arn":"z","added":true}]}}`
-	if got := string(r.Encode()); got != want {
+	if got := string(r.encode()); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	back, err := parseRecord([]byte(want))
@@ -47,13 +47,13 @@ func FuzzParseRecord(f *testing.F) {
 		if err != nil {
 			return
 		}
-		text := r.Encode()
+		text := r.encode()
 		again, err := parseRecord(text)
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		if !bytes.Equal(again.Encode(), text) {
-			t.Errorf("%s becomes %s", text, again.Encode())
+		if !bytes.Equal(again.encode(), text) {
+			t.Errorf("%s becomes %s", text, again.encode())
 		}
 	})
 }

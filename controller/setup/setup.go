@@ -23,7 +23,7 @@ type Setup struct {
 
 	// logged are the notes that were logged: once is enough for one process.
 	mu     sync.Mutex
-	logged map[Note]struct{}
+	logged map[note]struct{}
 	// anonymous makes the line about the anonymous token one.
 	anonymous sync.Once
 }
@@ -50,7 +50,7 @@ func (s *Setup) Ensure(ctx context.Context) (Changes, error) {
 	state, hereErr := s.here(ctx)
 	changes, err := s.ensure(ctx, state)
 	if s.Wanted.ACLsOptional && consulutil.ACLsDisabled(err) {
-		s.logNotes([]Note{{Text: noteNoACLs}})
+		s.logNotes([]note{{Text: noteNoACLs}})
 		state = s.Wanted.withoutACLs()
 		var more Changes
 		more, err = s.ensure(ctx, state)
@@ -151,7 +151,7 @@ func (s *Setup) apply(ctx context.Context, l *lock, p Plan, failed failures) Cha
 			continue
 		}
 		if s.hidden(ctx, w) {
-			s.logNotes([]Note{{Text: noteHiddenNode, Other: s.rule(w.Object)}})
+			s.logNotes([]note{{Text: noteHiddenNode, Other: s.rule(w.Object)}})
 			continue
 		}
 		changes = append(changes, Change{Object: w.Object, Created: w.Create, Fields: w.Changed})
@@ -175,11 +175,11 @@ func (s *Setup) finish(p Plan, failed failures) error {
 }
 
 // logNotes logs the notes that are new.
-func (s *Setup) logNotes(notes []Note) {
+func (s *Setup) logNotes(notes []note) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.logged == nil {
-		s.logged = map[Note]struct{}{}
+		s.logged = map[note]struct{}{}
 	}
 	for _, n := range notes {
 		if _, known := s.logged[n]; known {

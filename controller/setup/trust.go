@@ -24,7 +24,7 @@ func (s State) methods(p *Plan, f Found, needs []Object) {
 		return
 	}
 	for _, key := range c.unreadable {
-		p.Notes = append(p.Notes, Note{Text: noteUnreadable, Other: key})
+		p.Notes = append(p.Notes, note{Text: noteUnreadable, Other: key})
 	}
 	before, after := s.record(c), s.record(c)
 	var writes []Write
@@ -50,7 +50,7 @@ func (s State) methods(p *Plan, f Found, needs []Object) {
 	for _, w := range writes {
 		written = append(written, w.Object)
 	}
-	p.record(s, after, before.Encode(), false, written)
+	p.record(s, after, before.encode(), false, written)
 }
 
 // method plans one method. Its trust is nil where nothing can be done.
@@ -90,7 +90,7 @@ func (s State) recordObject() Object { return Object{kindRecord, s.recordKey()} 
 
 // record plans the write of a record unless Consul has it, or it would be created empty.
 func (p *Plan) record(s State, r Record, have []byte, create bool, needs []Object) {
-	if bytes.Equal(r.Encode(), have) || create && len(r.Trust) == 0 {
+	if bytes.Equal(r.encode(), have) || create && len(r.Trust) == 0 {
 		return
 	}
 	p.Writes = append(p.Writes, Write{
@@ -147,7 +147,7 @@ type trust struct {
 	// before has every claim that the method's write needs recorded; after has
 	// those that are left when it is done.
 	before, after []Claim
-	notes         []Note
+	notes         []note
 }
 
 // String is what changes, " +<arn>" and " -<arn>" each: the log shows when a role was
@@ -195,9 +195,9 @@ func (t *trust) giveUp(c claims, method string, claim Claim) {
 	by, _ := c.claimed(method, claim.ARN)
 	switch {
 	case by != "":
-		t.notes = append(t.notes, Note{Text: noteShared, Method: method, ARN: claim.ARN, Other: by})
+		t.notes = append(t.notes, note{Text: noteShared, Method: method, ARN: claim.ARN, Other: by})
 	case !claim.Added:
-		t.notes = append(t.notes, Note{Text: noteFound, Method: method, ARN: claim.ARN})
+		t.notes = append(t.notes, note{Text: noteFound, Method: method, ARN: claim.ARN})
 	case len(c.unreadable) > 0:
 		// Keep the claim: once the records can be read, the trust goes.
 		t.after = append(t.after, claim)
@@ -217,6 +217,6 @@ func (c claims) warnWhole(cluster, method string, have []string, t *trust) {
 		return
 	}
 	if by, _ := c.claimed(method, whole); by == "" {
-		t.notes = append(t.notes, Note{Text: noteWhole, Method: method, ARN: whole})
+		t.notes = append(t.notes, note{Text: noteWhole, Method: method, ARN: whole})
 	}
 }

@@ -155,7 +155,7 @@ func TestRecordKeepsOtherGenerations(t *testing.T) {
 	t.Parallel()
 	s := agent(t, Options{})
 	f := nothing(s)
-	f.Records[s.recordKey()] = Record{Cluster: s.Cluster, Trust: map[string][]Claim{"later": {{"arn:x", true}}}}.Encode()
+	f.Records[s.recordKey()] = Record{Cluster: s.Cluster, Trust: map[string][]Claim{"later": {{"arn:x", true}}}}.encode()
 	f = apply(t, f, s.compare(f))
 	r, err := parseRecord(f.Records[s.recordKey()])
 	if err != nil || len(r.Trust) != 3 || r.Trust["later"][0] != (Claim{"arn:x", true}) {
@@ -213,7 +213,7 @@ func (w *world) start(cluster, path string, writes int) {
 		w.t.Fatalf("%s started and is not trusted: %q", cluster, has)
 	}
 	for _, arn := range w.tried[cluster] {
-		noted := slices.ContainsFunc(p.Notes, func(n Note) bool { return n.ARN == arn })
+		noted := slices.ContainsFunc(p.Notes, func(n note) bool { return n.ARN == arn })
 		if arn != mine && slices.Contains(has, arn) && !w.operators[arn] && len(w.claimants(arn)) == 0 && !noted {
 			w.t.Fatalf("%s with %s left its %s behind", cluster, path, arn)
 		}

@@ -53,7 +53,7 @@ func (s *Setup) writer(ctx context.Context, w Write) (put func() error, modified
 		return putter(w, v, options, s.Client.Namespaces().Create, s.Client.Namespaces().Update), nil
 	case Record:
 		return func() error {
-			_, err := s.Client.KV().Put(&api.KVPair{Key: w.Name, Value: v.Encode()}, options)
+			_, err := s.Client.KV().Put(&api.KVPair{Key: w.Name, Value: v.encode()}, options)
 			return err
 		}, nil
 	case *api.CatalogRegistration:

@@ -144,8 +144,8 @@ func (h *Histogram) Observe(value float64) {
 	}
 }
 
-// Text is all metrics as they are now.
-func (s *Set) Text() []byte {
+// text is all metrics as they are now.
+func (s *Set) text() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var b bytes.Buffer
@@ -175,7 +175,7 @@ func (f *family) write(b *bytes.Buffer, labels string, s *series) {
 // ServeHTTP implements http.Handler.
 func (s *Set) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", contentType)
-	w.Write(s.Text())
+	w.Write(s.text())
 }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

@@ -53,7 +53,7 @@ func sample() *Set {
 
 func TestText(t *testing.T) {
 	t.Parallel()
-	if got := string(sample().Text()); got != golden {
+	if got := string(sample().text()); got != golden {
 		t.Errorf("got\n%s\nwant\n%s", got, golden)
 	}
 }
@@ -106,7 +106,7 @@ func TestReplace(t *testing.T) {
 	g.Replace(map[string]float64{"young": 2, "unknown": 1})
 	g.Replace(map[string]float64{"young": 3})
 	const want = "# HELP kept Kept tasks.\n# TYPE kept gauge\nkept{why=\"unknown\"} 0\nkept{why=\"young\"} 3\n"
-	if got := string(s.Text()); got != want {
+	if got := string(s.text()); got != want {
 		t.Errorf("got\n%s", got)
 	}
 }
@@ -132,7 +132,7 @@ func FuzzLabels(f *testing.F) {
 		if !model.LabelValue(value).IsValid() {
 			t.Skip("not UTF-8")
 		}
-		m := parse(t, s.Text())["x"].Metric[0]
+		m := parse(t, s.text())["x"].Metric[0]
 		if got := m.GetGauge().GetValue(); m.Label[0].GetValue() != value || got != v && !(math.IsNaN(got) && math.IsNaN(v)) {
 			t.Errorf("%q, %v came back as %q, %v", value, v, m.Label[0].GetValue(), got)
 		}

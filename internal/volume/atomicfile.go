@@ -17,16 +17,11 @@ const keepOwner = -1
 // Write replaces path by data. mode is exact: the umask does not apply. gid is
 // the file's group or KeepGroup.
 func Write(path string, data []byte, mode os.FileMode, gid int) error {
-	return WriteFrom(path, bytes.NewReader(data), mode, gid)
+	return writeFrom(path, bytes.NewReader(data), owners{mode, keepOwner, gid}, "")
 }
 
-// WriteFrom is Write for a reader.
-func WriteFrom(path string, r io.Reader, mode os.FileMode, gid int) error {
-	return writeFrom(path, r, owners{mode, keepOwner, gid}, "")
-}
-
-// writeFrom is WriteFrom for a file that the same users may read as another, if that is
-// not empty.
+// writeFrom replaces path by what r has. Unless like is empty, the users that may read it may
+// read the new file, too.
 func writeFrom(path string, r io.Reader, o owners, like string) (err error) {
 	defer func() {
 		switch {
