@@ -17,7 +17,7 @@ const (
 	missingDefault
 )
 
-// Decide answers a query that Query.check accepts, as the server would (spec
+// Decide answers a valid query, such as of ParseQuery, as the server would (spec
 // section 4.3). With rules missing only what no further rule could turn is
 // definite: a deny that nothing outranks (section 4.8).
 func (t *Table) Decide(q Query) Decision {
