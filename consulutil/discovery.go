@@ -19,6 +19,10 @@ import (
 // addresses has less when its own time ends before.
 const execLimit = 10 * time.Second
 
+// outputDelay is how long output is awaited after the command's exit: a process that the
+// command left behind may hold it.
+const outputDelay = 3 * time.Second
+
 // execCommand is the command of a hosts value with exec=. Blanks separate its words,
 // and nothing quotes them.
 func execCommand(hosts string) (args []string, ok bool) {
@@ -50,7 +54,7 @@ func printedAddresses(ctx context.Context, args []string) ([]netip.Addr, error) 
 	ctx, cancel := context.WithTimeout(ctx, execLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.WaitDelay = time.Second // its own children may hold the output
+	cmd.WaitDelay = outputDelay
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	switch {
@@ -59,6 +63,8 @@ func printedAddresses(ctx context.Context, args []string) ([]netip.Addr, error) 
 		// output alone counts.
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("consulServers.hosts: %s did not exit in time: %w", args[0], ctx.Err())
+	case errors.Is(err, exec.ErrWaitDelay):
+		// What it printed before it exited counts.
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
 		return nil, usage("consulServers.hosts: %w: the container's image needs the program of exec=", err)
 	case errors.As(err, &exit):

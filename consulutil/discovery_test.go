@@ -102,6 +102,16 @@ func TestDiscoveryEndsWithTheRequest(t *testing.T) {
 	}
 }
 
+// A process that the program leaves behind keeps its output.
+func TestOutputOfAProgramThatLeavesAProcessCounts(t *testing.T) {
+	t.Parallel()
+	s := newServers(t, ServersOptions{Config: config.ConsulServers{Hosts: "exec=" + script(t, "sleep 60 & echo 192.0.2.1")}})
+	got, err := s.discover(t.Context())
+	if want := []netip.Addr{netip.MustParseAddr("192.0.2.1")}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
 // reapedRole discovers in a process whose children's status is lost, as in one that
 // supervises other processes.
 func reapedRole([]string) int {
