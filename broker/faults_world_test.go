@@ -198,9 +198,7 @@ func (p *brokerProcess) Adopt(t backend.Token) {
 
 func (p *brokerProcess) Revoke(ctx context.Context, accessor string) error {
 	if err := p.step(); err != nil {
-		if p.s.backend.wraps && !p.s.recorded(accessor) {
-			p.s.orphan(accessor) // Vault made it, and the process died before it was recorded
-		}
+		p.forget(accessor)
 		return err
 	}
 	p.mu.Lock()
@@ -212,9 +210,17 @@ func (p *brokerProcess) Revoke(ctx context.Context, accessor string) error {
 	}
 	err := p.s.backend.Revoke(ctx, accessor)
 	if stepErr := p.step(); stepErr != nil {
+		p.forget(accessor)
 		return stepErr
 	}
 	return err
+}
+
+// forget is the death of a process that has not revoked a token, as far as it knows.
+func (p *brokerProcess) forget(accessor string) {
+	if p.s.backend.wraps && !p.s.recorded(accessor) {
+		p.s.orphan(accessor) // Vault made it, and nothing else knows it
+	}
 }
 
 func (p *brokerProcess) Lookup(ctx context.Context, accessor string) (backend.Token, bool, error) {
