@@ -62,17 +62,19 @@ func (f *controllerFlags) run(ctx context.Context, inv *cli.Invocation, v contro
 		return err
 	}
 	at, err := locate(ctx, inv, f.cluster)
-	if err != nil && ctx.Err() == nil {
-		return err
-	}
 	if err == nil {
 		err = f.work(ctx, inv, v, at, listener)
 	}
-	if ctx.Err() != nil {
-		inv.Log.Info("ended", logkey.Reason, context.Cause(ctx))
-		return nil
+	return ended(ctx, inv, err)
+}
+
+// ended is the result of a command that runs until a signal, which is no failure.
+func ended(ctx context.Context, inv *cli.Invocation, err error) error {
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	inv.Log.Info("ended", logkey.Reason, context.Cause(ctx))
+	return nil
 }
 
 // work is what follows once the place is known.

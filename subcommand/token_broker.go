@@ -64,7 +64,7 @@ Example:
 		Run: func(ctx context.Context, inv *cli.Invocation) error {
 			ctx, stop := cli.SignalContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 			defer stop()
-			return f.run(ctx, inv)
+			return ended(ctx, inv, f.run(ctx, inv))
 		},
 	}
 }

@@ -256,12 +256,7 @@ func (f *brokerFlags) serve(ctx context.Context, inv *cli.Invocation, o broker.O
 		return err
 	}
 	defer f.serveAPI(listener, b.Handler(), inv.Log)()
-	err = b.Run(ctx, elector)
-	if ctx.Err() != nil {
-		inv.Log.Info("ended", logkey.Reason, context.Cause(ctx))
-		return nil
-	}
-	return err
+	return b.Run(ctx, elector)
 }
 
 func (f *brokerFlags) listener(log hclog.Logger) (net.Listener, error) {

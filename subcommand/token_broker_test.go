@@ -123,6 +123,16 @@ func TestTokenBroker(t *testing.T) {
 	endsSoon(t, p.Process)
 }
 
+// TestTokenBrokerEndsWithoutMetadata: TERM is no failure, also before the broker has begun.
+func TestTokenBrokerEndsWithoutMetadata(t *testing.T) {
+	t.Parallel()
+	line := testkit.SelfArgs("consul-ecs", "token-broker", "-policies", "app", "-networks", "10.0.0.0/8", "-insecure-plaintext", "-backend", "consul-acl", "-listen", "127.0.0.1:0")
+	log := &testkit.Log{}
+	p := testkit.StartProcess(t, testkit.ProcessOptions{Env: []string{"ECS_CONTAINER_METADATA_URI_V4=http://127.0.0.1:1/v4/x"}, Stderr: log}, line...)
+	testkit.Eventually(t, "it asks for the metadata", func() bool { return strings.Contains(log.String(), "read task metadata failed") })
+	endsSoon(t, p)
+}
+
 func TestTokenBrokerMistakes(t *testing.T) {
 	t.Parallel()
 	const cluster = "arn:aws:ecs:us-east-1:123456789012:cluster/mesh"
