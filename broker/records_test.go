@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -258,6 +259,27 @@ func TestStopWaitsForARedemption(t *testing.T) {
 			t.Errorf("records %+v, %v: the next broker would revoke the token again, and may not be able to", records, err)
 		}
 	})
+}
+
+// An outage that begins when a token was made is no alarm: the token is revoked when it is over.
+func TestOutageAfterARedemptionIsNoAlarm(t *testing.T) {
+	t.Parallel()
+	store := &unreliable{lose: func(write int) bool { return write == 2 }}
+	in(t, func(t *testing.T, w *world) {
+		c, over := w.task(1), time.Time{}
+		w.backend.created = func(backend.Request) { over = time.Now().Add(10 * time.Second) }
+		w.backend.fault = func(op string) error {
+			if op == "revoke" && time.Now().Before(over) {
+				return transient()
+			}
+			return nil
+		}
+		accepted(t, c.ask())
+		pass(time.Minute)
+		if alarms := w.alarms(); len(alarms) > 0 || len(w.backend.made) == 0 || len(w.backend.tokens) > 0 {
+			t.Errorf("made %v, live %v, alarms %+v", w.backend.made, w.backend.tokens, alarms)
+		}
+	}, func(o *Options) { o.Store = store })
 }
 
 // Of several brokers the one that leads counts the tokens.

@@ -134,8 +134,13 @@ func (t *term) exchange(ctx context.Context, r *request) (backend.Token, error) 
 	if err == nil && t.on(r, redeemed, "") {
 		return token, nil
 	}
-	if err != nil {
-		t.on(r, faulted, err.Error())
+	gone := refuse(http.StatusGone, "ended", "the request has ended: request a token again")
+	if err != nil && t.on(r, faulted, err.Error()) {
+		select {
+		case <-t.done:
+		default: // a job revokes it
+			return backend.Token{}, gone
+		}
 	}
 	// The request ended meanwhile, and perhaps the term: nothing else may revoke it. The
 	// next leader must not take it for the token that the task has.
@@ -143,7 +148,7 @@ func (t *term) exchange(ctx context.Context, r *request) (backend.Token, error) 
 	if t.revokeNow(e, r.id, token.Accessor) {
 		_ = t.write(context.WithoutCancel(ctx), e, func(rec *Record) { rec.remove(r.id) })
 	}
-	return backend.Token{}, refuse(http.StatusGone, "ended", "the request has ended: request a token again")
+	return backend.Token{}, gone
 }
 
 // lost are the live tokens that the task does not have when it redeems a handle: all, or
