@@ -23,8 +23,8 @@ type Token struct {
 	// separated by commas; a service identity is no role. Identities are the services
 	// of those.
 	Roles, Identities string
-	// Created and Expires are by the servers' clock; Expires is zero for a token that
-	// does not expire.
+	// Created and Expires are by the servers' clock, those of ReadToken by ours; Expires is
+	// zero for a token that does not expire.
 	Created, Expires time.Time
 }
 
@@ -131,13 +131,22 @@ func newToken(t *api.ACLToken) Token {
 	return token
 }
 
-// ReadToken returns what Consul knows about the token of a secret, its life above all.
+// maxSkew is the difference of clocks that is ignored: the header Date has seconds only.
+const maxSkew = 2 * time.Second
+
+// ReadToken returns what Consul knows about the token of a secret, its life above all, which
+// it puts on our clock.
 func ReadToken(ctx context.Context, c *api.Client, secret string) (Token, error) {
-	token, _, err := c.ACL().TokenReadSelf((&api.QueryOptions{Token: secret}).WithContext(ctx))
+	var date time.Time
+	read, _, err := c.ACL().TokenReadSelf((&api.QueryOptions{Token: secret}).WithContext(context.WithValue(ctx, dateKey{}, &date)))
 	if err != nil {
 		return Token{}, fmt.Errorf("read the token: %w", err)
 	}
-	return newToken(token), nil
+	token := newToken(read)
+	if skew := time.Since(date); !date.IsZero() && !token.Expires.IsZero() && skew.Abs() > maxSkew {
+		token.Created, token.Expires = token.Created.Add(skew), token.Expires.Add(skew)
+	}
+	return token, nil
 }
 
 // resume returns the token of p.Previous, or none if Consul does not have it or

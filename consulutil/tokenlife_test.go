@@ -1,7 +1,10 @@
 package consulutil
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -22,6 +25,28 @@ func TestLifeOfATokenOfARealConsul(t *testing.T) {
 		}
 		if life := token.Expires.Sub(token.Created); want > 0 && life != want {
 			t.Errorf("life %s, want %s", life, want)
+		}
+	}
+}
+
+// A server whose clock is not ours gives a token that was made two minutes ago.
+func TestLifeOfATokenIsByOurClock(t *testing.T) {
+	t.Parallel()
+	for _, ahead := range []time.Duration{-10 * time.Minute, 0, 10 * time.Minute} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			now := time.Now().Add(ahead)
+			end := now.Add(3 * time.Minute)
+			w.Header().Set("Date", now.UTC().Format(http.TimeFormat))
+			json.NewEncoder(w).Encode(api.ACLToken{AccessorID: "a", SecretID: "s", CreateTime: now.Add(-2 * time.Minute), ExpirationTime: &end})
+		}))
+		t.Cleanup(srv.Close)
+		token, err := ReadToken(t.Context(), newClient(t, Options{Address: srv.URL}), "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		age, rest := time.Since(token.Created), time.Until(token.Expires)
+		if (age-2*time.Minute).Abs() > time.Minute || (rest-3*time.Minute).Abs() > time.Minute {
+			t.Errorf("clock %s ahead: the token is %s old and lives for %s, want 2m and 3m", ahead, age, rest)
 		}
 	}
 }

@@ -153,7 +153,7 @@ func (l *logins) read(_ context.Context, secret string) (consulutil.Token, error
 	if l.born[secret].IsZero() {
 		l.born[secret] = time.Now()
 	}
-	return l.token(secret, l.born[secret]), nil
+	return l.token(secret, l.born[secret].Add(-l.ahead)), nil // by our clock
 }
 
 // logIn, once it is slow, does not end with its context.

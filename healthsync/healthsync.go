@@ -87,7 +87,7 @@ type Deps struct {
 	// LogOut destroys a token; a token that is gone already is no error. It is
 	// not called when login is off.
 	LogOut func(ctx context.Context, secret string) error
-	// ReadToken returns the life of a token, and LogIn obtains another service token
+	// ReadToken returns the life of a token by our clock, and LogIn obtains another service token
 	// for the task; with a token there is no error, even when ctx has ended meanwhile.
 	// They are called in a task without an agent when login is on.
 	ReadToken func(ctx context.Context, secret string) (consulutil.Token, error)
