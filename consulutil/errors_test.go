@@ -59,6 +59,7 @@ func TestClassify(t *testing.T) {
 		{"500 script check", status(500, "Scripts are disabled on this agent from remote calls"), retry.Permanent, retry.Permanent},
 		{"500 invalid proxy", status(500, "rpc error making call: 1 error occurred:\n\t* upstream destination name cannot be a wildcard"), retry.Permanent, retry.Permanent},
 		{"500 invalid service meta", status(500, "failed inserting service: Invalid Service Meta for node n and serviceID web: Couldn't load metadata pair ('a b', 'c'): Key contains invalid characters"), retry.Permanent, retry.Permanent},
+		{"500 invalid service address", status(500, "rpc error making call: Invalid service address"), retry.Permanent, retry.Permanent},
 		{"500 short session", status(500, "Invalid Session TTL '10000000000', must be between [30s=24h0m0s]"), retry.Permanent, retry.Permanent},
 	}
 	for _, tt := range tests {

@@ -80,5 +80,6 @@ func refusedWith500(err error) bool {
 func InvalidRegistration(err error) bool {
 	reason := Reason(err)
 	return Status(err) == http.StatusInternalServerError &&
-		(strings.Contains(reason, "Invalid Service Meta") || strings.Contains(reason, " occurred:\n\t* "))
+		(strings.Contains(reason, "Invalid Service Meta") || strings.Contains(reason, "Invalid service address") ||
+			strings.Contains(reason, " occurred:\n\t* "))
 }

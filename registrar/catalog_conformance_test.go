@@ -281,6 +281,7 @@ func refusesInvalidContent(t *testing.T, s subject) {
 		"same port of two exposed paths": func(w *workload.Workload) {
 			w.Proxy.Expose = &config.Expose{Paths: []config.ExposePath{path, path}}
 		},
+		"unspecified address":   func(w *workload.Workload) { w.Address = "0.0.0.0" },
 		"meta key with a blank": func(w *workload.Workload) { w.Meta = map[string]string{"a b": "c"} },
 		"meta key of Consul":    func(w *workload.Workload) { w.Meta = map[string]string{"consul-x": "c"} },
 		"meta value too long":   func(w *workload.Workload) { w.Meta = map[string]string{"a": strings.Repeat("x", 600)} },
