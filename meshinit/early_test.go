@@ -85,3 +85,23 @@ func TestHungVolumeDoesNotKeepTheToken(t *testing.T) {
 func copyFails(err error) func(*scene) {
 	return func(s *scene) { s.ports.CopyProgram = func(string) error { return err } }
 }
+
+// TestTokenThatIsNotReplicatedHasOneRemedy: that of the wait, not that of a wrong
+// CONSUL_HTTP_TOKEN.
+func TestTokenThatIsNotReplicatedHasOneRemedy(t *testing.T) {
+	testkit.Long(t)
+	t.Parallel()
+	s := newScene(t, secured, loginDoc)
+	s.requests.spoil = func(w http.ResponseWriter, r *http.Request) bool {
+		self := r.URL.Path == "/v1/acl/token/self"
+		if self {
+			http.Error(w, "ACL not found", http.StatusForbidden)
+		}
+		return self
+	}
+	err := s.run()
+	if cli.ExitCode(err) != 3 || strings.Count(err.Error(), "wait for token replication") != 1 || strings.Contains(err.Error(), "CONSUL_HTTP_TOKEN") {
+		t.Errorf("exit %d: %v", cli.ExitCode(err), err)
+	}
+	s.wantNothing()
+}

@@ -207,7 +207,7 @@ func (r *run) run(ctx context.Context) error {
 		if err != nil {
 			remedy := s.remedy
 			switch {
-			case consulutil.UnknownToken(err):
+			case consulutil.UnknownToken(err) && remedy != "":
 				remedy = unknownTokenRemedy
 			case consulutil.Status(err) == http.StatusForbidden:
 				remedy = "" // a refusal has its own
