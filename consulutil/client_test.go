@@ -76,6 +76,15 @@ func TestNewClientTokens(t *testing.T) {
 	}
 }
 
+// A request with such a header is not sent, however often it is tried.
+func TestBlankTokenOfTheEnvironmentIsRefused(t *testing.T) {
+	t.Setenv("CONSUL_HTTP_TOKEN", " \n")
+	_, err := NewClient(Options{})
+	if _, tokenErr := EffectiveToken(Options{}); Classify(err) != retry.Permanent || Classify(tokenErr) != retry.Permanent || !strings.Contains(err.Error(), "CONSUL_HTTP_TOKEN") {
+		t.Errorf("got %v and %v", err, tokenErr)
+	}
+}
+
 func TestNewClientAddress(t *testing.T) {
 	fromEnv, token := record(t)
 	t.Setenv("CONSUL_HTTP_ADDR", fromEnv)
