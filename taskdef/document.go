@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -153,7 +154,7 @@ func (d *Document) Refresh() error {
 	}
 	if d.described() {
 		b.path = []byte(".tags")
-		b.bind(reflect.ValueOf(&d.Definition.Tags).Elem(), d.Root.Get("tags"), field{})
+		b.bind(reflect.ValueOf(&d.Definition.Tags).Elem(), withoutReserved(d.Root.Get("tags")), field{})
 	}
 	b.sort()
 	d.Warnings = slices.Concat(d.repeated, b.warnings)
@@ -161,9 +162,6 @@ func (d *Document) Refresh() error {
 		if d.described() && key != "tags" && key != "taskDefinition" {
 			d.Warnings = append(d.Warnings, unknownKey("$", key, []string{"tags", "taskDefinition"}))
 		}
-	}
-	if d.described() { // its tags need not be ones that can be registered
-		d.Definition.Tags = slices.DeleteFunc(d.Definition.Tags, func(t Tag) bool { return ReservedTag(t.Key) })
 	}
 	if len(d.Definition.Tags) == 0 && (d.described() || d.format == formatTemplate) {
 		d.Definition.Tags = nil // CloudFormation registers no empty list
@@ -298,9 +296,37 @@ func (d *Document) Locate(path string) string {
 		return d.prefix + strings.Replace(spelled.String(), "FileServerVolumeConfiguration.FilesystemId", "FileServerVolumeConfiguration.FileSystemId", 1)
 	}
 	if d.described() && strings.HasPrefix(path, ".tags") && d.Root.Get("tags") != nil {
-		return "$" + path // beside the definition
+		return "$" + d.locateTag(path) // beside the definition
 	}
 	return d.prefix + path
+}
+
+// withoutReserved is a list of tags without AWS's own, which an answer has and no definition.
+func withoutReserved(tags *Node) *Node {
+	if tags == nil || !tags.list {
+		return tags
+	}
+	return &Node{list: true, items: slices.DeleteFunc(slices.Clone(tags.items), isReserved)}
+}
+
+func isReserved(tag *Node) bool {
+	key, _ := tag.Get("key").Text()
+	return ReservedTag(key)
+}
+
+// locateTag counts AWS's own tags in the index of a tag.
+func (d *Document) locateTag(path string) string {
+	index, member, _ := strings.Cut(strings.TrimPrefix(path, ".tags["), "]")
+	n, err := strconv.Atoi(index)
+	if err != nil {
+		return path // of the list
+	}
+	for i, tag := range d.Root.Get("tags").Items() {
+		if i <= n && isReserved(tag) {
+			n++
+		}
+	}
+	return fmt.Sprintf(".tags[%d]%s", n, member)
 }
 
 // templateKey spells a key of the ECS API as CloudFormation does.

@@ -99,6 +99,19 @@ func TestPathsOfADescribeAnswer(t *testing.T) {
 	}
 }
 
+// AWS's own tags are not judged, and count in the paths of the others.
+func TestPathsBesideTagsOfAWS(t *testing.T) {
+	t.Parallel()
+	doc := `{"taskDefinition": ` + webTask + `, "tags": [{"key": "aws:a", "value": "*"}, {"key": "k", "value": "v"}, {"key": "aws:b", "value": "v"}, {"key": "a*", "value": "v"}]}`
+	if diff := cmp.Diff([]string{"tag-key $.tags[3].key"}, codes(parse(t, []byte(doc)).Validate())); diff != "" {
+		t.Errorf("violations (-want +got):\n%s", diff)
+	}
+	_, err := Parse([]byte(strings.Replace(doc, `"a*"`, `["a"]`, 1)))
+	if err == nil || !strings.Contains(err.Error(), "$.tags[3].key: must be a string") {
+		t.Errorf("error %v", err)
+	}
+}
+
 const template = `{
   "Parameters": {"Image": {"Type": "String"}},
   "Resources": {
