@@ -33,12 +33,16 @@ func TestSecondPlanOfGatewayTaskIsEmpty(t *testing.T) {
 	}
 }
 
-// TestGatewayTaskIsPlannedWithNewSubnets has subnets of which the plan does not know the block, or the number.
+// TestGatewayTaskIsPlannedWithNewSubnets has subnets of which the plan does not know the block, or the number, and servers
+// whose addresses are sensitive.
 func TestGatewayTaskIsPlannedWithNewSubnets(t *testing.T) {
 	t.Parallel()
 	w := tftest.New(t, "modules/gateway-task/tests/first_apply", stub.AWS6)
 	w.Apply(values{})
 	w.Unchanged()
+	if warnings := w.PlanWarnings(values{}); len(warnings) > 0 {
+		t.Errorf("warnings %q, want none", warnings)
+	}
 }
 
 func TestGatewayTaskNamesWhatIsWrong(t *testing.T) {

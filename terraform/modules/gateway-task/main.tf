@@ -206,7 +206,7 @@ resource "aws_ecs_service" "this" {
   lifecycle {
     precondition {
       condition     = length(local.missed_ports) == 0
-      error_message = "custom_load_balancer_config has ${nonsensitive(join(", ", local.missed_ports))}, which the task does not have: take a container and a containerPort of its portMappings, such as ${module.render.proxy_container_name}:${local.lan_port}. sidecars.proxy.port_mappings adds ports of the proxy."
+      error_message = "custom_load_balancer_config has ${nonsensitive(join(", ", local.missed_ports))}, which the task does not have: take a container and a containerPort of its portMappings, such as ${nonsensitive(module.render.proxy_container_name)}:${local.lan_port}. sidecars.proxy.port_mappings adds ports of the proxy."
     }
   }
 }

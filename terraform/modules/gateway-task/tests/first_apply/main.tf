@@ -9,7 +9,7 @@ module "gateway" {
   kind                        = "mesh-gateway"
   ecs_cluster_arn             = "arn:aws:ecs:us-east-1:123456789012:cluster/mesh"
   subnets                     = ["subnet-1"]
-  consul_server_hosts         = "consul.example.com"
+  consul_server_hosts         = sensitive("consul.example.com")
   lb_enabled                  = true
   lb_vpc_id                   = "vpc-1"
   lb_subnets                  = ["subnet-${length(terraform_data.subnet.id)}"]
