@@ -21,6 +21,9 @@ type binder struct {
 	// template is set for CloudFormation: other keys, values that it computes,
 	// numbers and booleans that may be strings and the reverse.
 	template bool
+	// rendered is set for a file of Terraform's templatefile, in which "${" begins a value that
+	// it computes. It is unknown, except that labels are judged as annotations.
+	rendered bool
 	// locate turns a path into that of the document.
 	locate func(path string) string
 	// path is that of the value that is bound, such as .containerDefinitions[0].
@@ -174,6 +177,10 @@ func (b *binder) bindScalar(v reflect.Value, n *Node, f field) {
 // bindText stores a text, and keeps what defaults would hide.
 func (b *binder) bindText(v reflect.Value, text string, f field) {
 	v.SetString(text)
+	if b.rendered && strings.Contains(text, "${") && !strings.Contains(b.at(), ".dockerLabels[") {
+		b.unknown = append(b.unknown, b.at())
+		return
+	}
 	if text == "" || f.key == "protocol" {
 		b.written[b.at()] = text
 	}

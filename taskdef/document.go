@@ -145,7 +145,7 @@ func findResource(root *Node, name string) (string, error) {
 // Refresh reads Definition and Warnings again. The error is an *InvalidError; values of a
 // wrong type are then absent from Definition, and unknown to the rules.
 func (d *Document) Refresh() error {
-	b := binder{template: d.format == formatTemplate, locate: d.Locate, written: map[string]string{}}
+	b := binder{template: d.format == formatTemplate, rendered: d.format == formatContainers, locate: d.Locate, written: map[string]string{}}
 	d.Definition = &TaskDefinition{}
 	if d.Task == nil || d.Task.IsNull() {
 		b.wrongType(describeType(reflect.Struct), nil)
@@ -186,28 +186,8 @@ func (d *Document) elsewhere() []string {
 		return nil
 	}
 	keys := slices.Sorted(maps.Keys(fieldsOf(reflect.TypeFor[TaskDefinition](), false).byKey))
-	keys = slices.DeleteFunc(keys, func(key string) bool { return key == "containerDefinitions" })
-	for i, c := range d.Definition.ContainerDefinitions {
-		at := fmt.Sprintf("containerDefinitions[%d].", i)
-		if isRendered(c.Image) {
-			keys = append(keys, at+"image")
-		}
-		for j, p := range c.PortMappings {
-			if isRendered(p.Name) {
-				keys = append(keys, fmt.Sprintf("%sportMappings[%d].name", at, j))
-			}
-		}
-		for j, s := range c.Secrets {
-			if isRendered(s.ValueFrom) {
-				keys = append(keys, fmt.Sprintf("%ssecrets[%d].valueFrom", at, j))
-			}
-		}
-	}
-	return keys
+	return slices.DeleteFunc(keys, func(key string) bool { return key == "containerDefinitions" })
 }
-
-// isRendered reports whether Terraform's templatefile computes a text.
-func isRendered(text string) bool { return strings.Contains(text, "${") }
 
 // Validate applies every rule and returns all violations; none means that ECS
 // would register the definition, as far as its values are known. Warnings are

@@ -214,6 +214,20 @@ func TestTemplateWithoutTheResource(t *testing.T) {
 	}
 }
 
+func TestValuesThatTerraformComputesAreUnknown(t *testing.T) {
+	t.Parallel()
+	d, err := ParseContainers([]byte(`[{"name": "${app}", "image": "${image}", "portMappings": [{"containerPort": 80, "name": "${app}"}],
+		"environmentFiles": [{"type": "s3", "value": "${file}"}], "secrets": [{"name": "A", "valueFrom": "${a}"}],
+		"logConfiguration": {"logDriver": "${driver}"}, "firelensConfiguration": {"type": "${type}", "options": {"config-file-type": "s3", "config-file-value": "${arn}"}},
+		"dependsOn": [{"containerName": "${app}-init", "condition": "SUCCESS"}]}, {"name": "${app}-init", "image": "init", "essential": false, "startTimeout": 1}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"timeout-low $[1].startTimeout"}, codes(d.Validate())); diff != "" {
+		t.Errorf("violations (-want +got):\n%s", diff)
+	}
+}
+
 func TestContainersAloneAreJudgedAlone(t *testing.T) {
 	t.Parallel()
 	d, err := ParseContainers([]byte(`[{"name": "app", "image": "${registry}/web:1", "portMappings": [{"containerPort": 80, "hostPort": 81, "name": "${name}"}], "healthCheck": {"command": ["CMD"]},
