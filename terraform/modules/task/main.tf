@@ -10,8 +10,8 @@ locals {
   # The objects of each volume, by their path, with the keys that are set and those that they take.
   volume_objects = flatten([for v in var.volume_configurations : concat(
     [{ path = v.name, keys = [for k in keys(v) : k if v[k] != null], takes = concat(["name", "host_path"], keys(local.volume_keys)) }],
-    flatten([for part, takes in local.volume_keys : [for o in try(v[part], null)[*] : { path = "${v.name}.${part}", keys = try(keys(o), []), takes = takes }]]),
-    flatten([for part, takes in local.authorization_keys : [for o in try(v[part].authorization_config, null)[*] : { path = "${v.name}.${part}.authorization_config", keys = try(keys(o), []), takes = takes }]]),
+    flatten([for part, takes in local.volume_keys : [for o in try(v[part], null)[*] : { path = "${v.name}.${part}", keys = try([for k in keys(o) : k if o[k] != null], []), takes = takes }]]),
+    flatten([for part, takes in local.authorization_keys : [for o in try(v[part].authorization_config, null)[*] : { path = "${v.name}.${part}.authorization_config", keys = try([for k in keys(o) : k if o[k] != null], []), takes = takes }]]),
   )])
   unknown_volume_keys = [for o in local.volume_objects : "${o.path} accepts only ${join(", ", o.takes)}, and not ${join(", ", setsubtract(o.keys, o.takes))}." if length(setsubtract(o.keys, o.takes)) > 0]
 }

@@ -18,7 +18,7 @@ run "volumes_of_every_kind" {
   variables {
     volumes = [
       { name = "bare" },
-      { name = "efs", efs_volume_configuration = { file_system_id = "fs-1" } },
+      { name = "efs", efs_volume_configuration = { file_system_id = "fs-1", mount_target = null } },
       { name = "efs-full", efs_volume_configuration = { file_system_id = "fs-1", root_directory = "/", transit_encryption = "ENABLED", transit_encryption_port = 2999, authorization_config = { access_point_id = "fsap-1", iam = "ENABLED" } } },
     ]
   }
