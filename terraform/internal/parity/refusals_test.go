@@ -34,6 +34,7 @@ func TestRenderRefusesWhatAdmitRefuses(t *testing.T) {
 		{"metadata that Consul reserves", `"cpu": 1`, `"service": {"name": "web", "port": 8080, "meta": {"consul-version": "1"}}`, "ADM-CONFIG", "Service metadata consul-version has a key or a value that Consul refuses"},
 		{"key of metadata with a dot", `"cpu": 1`, `"service": {"name": "web", "port": 8080, "meta": {"a.b": "1"}}`, "ADM-CONFIG", "Service metadata a.b has a key or a value that Consul refuses"},
 		{"long metadata", `"cpu": 1`, `"service": {"name": "web", "port": 8080, "meta": {"a": "` + strings.Repeat("1", 513) + `"}}`, "ADM-CONFIG", "Service metadata a has a key or a value that Consul refuses"},
+		{"number as metadata", `"cpu": 1`, `"service": {"name": "web", "port": 8080, "meta": {"a": 1}}`, "ADM-CONFIG", "Service metadata a has a key or a value that Consul refuses"},
 		{"more metadata than Consul takes", `"cpu": 1`, `"service": {"name": "web", "port": 8080, "meta": {` + strings.TrimSuffix(meta.String(), ",") + `}}`, "ADM-CONFIG", "The service has 62 pairs of metadata, and Consul allows 61"},
 		{"user of the proxy", `"user": "5995:100"`, "", "ADM-USER", "Container web runs as the user of the proxy or of health-sync"},
 		{"range of ports over the public listener", `"portMappings": [{"containerPortRange": "19995-20005"}]`, "", "ADM-PORT", "Port 20000 of container web is also that of Envoy's public listener"},

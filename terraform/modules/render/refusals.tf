@@ -55,8 +55,8 @@ locals {
     [for at, names in { for u in local.upstreams : u.at => u.name... } : "Upstreams ${join(" and ", names)} have the same address ${at}: change a localBindPort." if length(names) > 1],
     [for u in local.upstreams : "Upstream ${u.name} is not a valid service name: use up to 256 lower-case letters, digits, '-' and '_'." if u.service && !can(regex(local.service_name, u.name))],
     [for name in [local.identity.name] : "${name} is not a valid service name: use up to 256 lower-case letters, digits, '-' and '_', and no name that ends with -sidecar-proxy." if !can(regex(local.service_name, name)) || (!local.gateway && endswith(name, "-sidecar-proxy"))],
-    [for k, v in local.meta : "Service metadata ${k} has a key or a value that Consul refuses: a key has up to 128 letters, digits, '-' and '_' and does not begin with consul-, a value up to 512 characters."
-    if !can(regex("^[a-zA-Z0-9_-]{1,128}$", k)) || startswith(k, "consul-") || length(v) > 512],
+    [for k, v in local.meta : "Service metadata ${k} has a key or a value that Consul refuses: a key has up to 128 letters, digits, '-' and '_' and does not begin with consul-, a value is a text of up to 512 characters."
+    if !can(regex("^[a-zA-Z0-9_-]{1,128}$", k)) || startswith(k, "consul-") || try(length(v) > 512, true)],
     [for n in [length(local.meta)] : "The service has ${n} pairs of metadata, and Consul allows 61 besides those of consul-ecs: remove some." if n > 61],
     [for c in local.applications : "Container ${c.name} runs as the user of the proxy or of health-sync: use another user than 5995 and 5996." if can(regex("^599[56](:|$)", c.container.user))],
     flatten([for c in local.mounts : [
