@@ -178,7 +178,7 @@ func prefixes(flag, text string) ([]netip.Prefix, error) {
 	for _, s := range splitNames(text) {
 		p, err := netip.ParsePrefix(s)
 		if err != nil {
-			return nil, exit.Usagef("%s: %w", flag, err)
+			return nil, exit.Usagef("%s: %q is not a CIDR block such as 10.0.0.0/8", flag, s)
 		}
 		all = append(all, p)
 	}

@@ -143,7 +143,7 @@ func TestTokenBrokerMistakes(t *testing.T) {
 	}{
 		"argument":              {append(good, "x"), `unexpected argument "x"`},
 		"nothing":               {nil, "-policies is required\n-networks is required\ngive -cert-file and -key-file, or -insecure-plaintext behind a proxy that has TLS\n-backend consul-login: give -login-methods and -login-key-file"},
-		"several":               {append(good, "-min-port", "0", "-networks", "x", "-trusted-proxies", "y", "-clusters", "mesh"), "-min-port 0 and -max-port 65535: want a range within 1 to 65535\n-networks: netip.ParsePrefix(\"x\"): no '/'\n-trusted-proxies: netip.ParsePrefix(\"y\"): no '/'\n-clusters: want ARNs"},
+		"several":               {append(good, "-min-port", "0", "-networks", "x", "-trusted-proxies", "y", "-clusters", "mesh"), "-min-port 0 and -max-port 65535: want a range within 1 to 65535\n-networks: \"x\" is not a CIDR block such as 10.0.0.0/8\n-trusted-proxies: \"y\" is not a CIDR block such as 10.0.0.0/8\n-clusters: want ARNs"},
 		"no TLS":                {[]string{"-policies", "app"}, "give -cert-file and -key-file, or -insecure-plaintext"},
 		"two":                   {append(good, "-cert-file", "x"), "-insecure-plaintext and -cert-file or -key-file exclude each other"},
 		"no policies":           {append(good, "-policies", ""), "-policies is required"},
