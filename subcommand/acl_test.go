@@ -212,7 +212,7 @@ func aclUnknown(t *testing.T, w *aclWorld) {
 	// The reading token is gone: that says nothing of the subject.
 	w.want(t, asked{token: goneSecret, args: "can -accessor " + opsAccessor + " service:web write"}, reply{
 		"unknown  service:web write  no rule that could be read applies, and others could not be read\n",
-		"could not be read:\n  token 0b0b0b01…: the token that reads, such as that of CONSUL_HTTP_TOKEN, is unknown to the server (wrong, deleted or expired)\n", 3})
+		"could not be read:\n  token 0b0b0b01…: the token that reads, of CONSUL_HTTP_TOKEN or of a flag, is unknown to the server (wrong, deleted or expired)\n", 3})
 	w.want(t, asked{token: opsSecret, args: "can -login jwt service:web write"}, reply{
 		"unknown  service:web write  no rule that could be read applies, and others could not be read\n",
 		"could not be read:\n  login by auth method \"jwt\": it is not readable with this token: a token with acl:read can read it\n", 3})

@@ -330,7 +330,7 @@ func permitsTokens(t *testing.T, w *admitWorld) {
 	admitCase{webTask(), []string{"-token-file", good, "-resolver-token-file", "/nonexistent"}, 1, nil, []string{"-resolver-token-file: read token file: "}}.run(t, w)
 	admitCase{webTask(), []string{"-token-file", good, "-consul-addr", "::bad::"}, 1, nil, []string{`consul address "::bad::"`}}.run(t, w)
 	for _, engine := range []string{"resolver", "both"} {
-		admitCase{webTask(), []string{"-check", engine, "-token-file", good, "-resolver-token-file", w.file(t, deleted)}, 3, []string{"ACL-UNKNOWN"}, []string{"-resolver-token-file, is unknown to the server", "name another token"}}.run(t, w)
+		admitCase{webTask(), []string{"-check", engine, "-token-file", good, "-resolver-token-file", w.file(t, deleted)}, 3, []string{"ACL-UNKNOWN"}, []string{"of a flag, is unknown to the server", "name another token"}}.run(t, w)
 	}
 	// Tokens need not be UUIDs.
 	admitCase{webTask(), []string{"-token-file", w.file(t, w.create(t, &api.ACLToken{SecretID: "b0000000-0000-4000-8000-00000000000d", ServiceIdentities: []*api.ACLServiceIdentity{{ServiceName: "web"}}}))}, 0, nil, nil}.run(t, w)

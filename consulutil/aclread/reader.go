@@ -15,7 +15,7 @@ import (
 )
 
 // ErrReader means that the server does not know the token that reads.
-var ErrReader = consulutil.WithClass(errors.New("the token that reads, such as that of CONSUL_HTTP_TOKEN, is unknown to the server (wrong, deleted or expired)"), retry.Permanent)
+var ErrReader = consulutil.WithClass(errors.New("the token that reads, of CONSUL_HTTP_TOKEN or of a flag, is unknown to the server (wrong, deleted or expired)"), retry.Permanent)
 
 // anonymous is the secret of the token of requests without one. With it that token
 // may see what it links to.
