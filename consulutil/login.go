@@ -134,16 +134,30 @@ func newToken(t *api.ACLToken) Token {
 // maxSkew is the difference of clocks that is ignored: the header Date has seconds only.
 const maxSkew = 2 * time.Second
 
+// Skew returns how far our clock is ahead of that of the server whose answer has the header;
+// negative if it is behind, and 0 if the answer has no date or the difference is small.
+func Skew(answer http.Header) time.Duration {
+	date, err := http.ParseTime(answer.Get("Date"))
+	if skew := time.Since(date); err == nil && skew.Abs() > maxSkew {
+		return skew
+	}
+	return 0
+}
+
 // ReadToken returns what Consul knows about the token of a secret, its life above all, which
 // it puts on our clock.
 func ReadToken(ctx context.Context, c *api.Client, secret string) (Token, error) {
-	var date time.Time
-	read, _, err := c.ACL().TokenReadSelf((&api.QueryOptions{Token: secret}).WithContext(context.WithValue(ctx, dateKey{}, &date)))
-	if err != nil {
+	var read api.ACLToken
+	var skew time.Duration
+	ctx = context.WithValue(ctx, sinkKey{}, sink(func(r *http.Response) error {
+		skew = Skew(r.Header)
+		return json.NewDecoder(r.Body).Decode(&read)
+	}))
+	if _, _, err := c.ACL().TokenReadSelf((&api.QueryOptions{Token: secret}).WithContext(ctx)); err != nil {
 		return Token{}, fmt.Errorf("read the token: %w", err)
 	}
-	token := newToken(read)
-	if skew := time.Since(date); !date.IsZero() && !token.Expires.IsZero() && skew.Abs() > maxSkew {
+	token := newToken(&read)
+	if !token.Expires.IsZero() {
 		token.Created, token.Expires = token.Created.Add(skew), token.Expires.Add(skew)
 	}
 	return token, nil

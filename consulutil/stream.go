@@ -101,9 +101,6 @@ type streaming struct{ next http.RoundTripper }
 // RoundTrip implements http.RoundTripper.
 func (s streaming) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := s.next.RoundTrip(r)
-	if date, ok := r.Context().Value(dateKey{}).(*time.Time); ok && err == nil {
-		*date, _ = http.ParseTime(resp.Header.Get("Date")) // zero when the answer has none
-	}
 	read, ok := r.Context().Value(sinkKey{}).(sink)
 	if err != nil || !ok || resp.StatusCode != http.StatusOK {
 		return resp, err
@@ -116,9 +113,6 @@ func (s streaming) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp.Body = io.NopCloser(strings.NewReader("null"))
 	return resp, nil
 }
-
-// dateKey marks the context of a request whose answer's date is wanted.
-type dateKey struct{}
 
 // CloseIdleConnections calls the method of the transport below, if it has one.
 func (s streaming) CloseIdleConnections() {

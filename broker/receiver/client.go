@@ -29,8 +29,6 @@ const (
 	maxRetryAfter = 5 * time.Minute
 	// maxRedirects is enough for a follower that names a leader which has just changed.
 	maxRedirects = 3
-	// maxSkew is the difference of clocks that is ignored: the header Date has seconds only.
-	maxSkew = 2 * time.Second
 )
 
 // BrokerOptions are how the broker is reached.
@@ -157,10 +155,8 @@ func (b *Broker) unwrap(ctx context.Context, r grant.UnwrapRequest) (grant.Unwra
 		return grant.Unwrapped{}, err
 	}
 	u, err := grant.DecodeUnwrapped(answer)
-	if date, dateErr := http.ParseTime(header.Get("Date")); err == nil && dateErr == nil && !u.Expires.IsZero() {
-		if skew := time.Since(date); skew.Abs() > maxSkew {
-			u.Expires = u.Expires.Add(skew)
-		}
+	if err == nil && !u.Expires.IsZero() {
+		u.Expires = u.Expires.Add(consulutil.Skew(header))
 	}
 	return u, err
 }
