@@ -231,7 +231,7 @@ func TestProjectIsStoppedByAnotherProcess(t *testing.T) {
 	}
 	w.start("app", 9) // and changes his mind
 	expect(t, "started again", w.look(9).View, map[string]string{"": "RUNNING RUNNING", "init": "RUNNING STOPPED", "envoy": "RUNNING RUNNING", "app": "RUNNING RUNNING", "logs": "RUNNING RUNNING"})
-	w.asked("nobody", "app", at(10))
+	w.asked("other", "app", at(10))
 	if v := w.look(10).View; v.DesiredStatus != "RUNNING" {
 		t.Error("another task was asked")
 	}
