@@ -16,6 +16,13 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
+// publishLimit is how long an update waits for the checks of the proxy to follow: that of
+// its listener runs every second. publishPause is between two looks at them.
+const (
+	publishLimit = 1500 * time.Millisecond
+	publishPause = 10 * time.Millisecond
+)
+
 // agent registers with the Consul client agent in the task.
 type agent struct {
 	client *api.Client
@@ -66,7 +73,49 @@ func (a *agent) Set(ctx context.Context, token string, w workload.Workload, upda
 		wg.Go(func() { results[i] = a.set(ctx, token, w, u) })
 	}
 	wg.Wait()
+	for i, u := range updates {
+		if results[i].Err == nil && !u.Refresh && !w.IsGateway() {
+			results[i].Err = a.publishProxy(ctx, token, w, u)
+			break // it sends everything that has changed
+		}
+	}
 	return results
+}
+
+// publishProxy makes the agent send the health of the proxy to the servers, after an update
+// that it has taken. The checks of the proxy follow those of the service a moment after the
+// write that changed them, and an agent whose full synchronization has failed, or met a
+// registration, sends only what has changed by the end of a write, for 15 s and in a large
+// cluster longer (agent/ae of Consul). Callers would keep a proxy whose service is critical.
+// So the update is written again when they have followed, or do not follow.
+func (a *agent) publishProxy(ctx context.Context, token string, w workload.Workload, u Update) error {
+	limited, cancel := context.WithTimeout(ctx, publishLimit)
+	defer cancel()
+	for {
+		checks, err := a.client.Agent().ChecksWithFilterOpts("", query(limited, token, w))
+		if err != nil || worst(checks, w.Proxy.ID) == worst(checks, w.ID) || retry.Sleep(limited, publishPause) != nil {
+			break
+		}
+	}
+	if ctx.Err() != nil {
+		return nil // the servers have the update itself
+	}
+	return a.setStatus(ctx, token, w, u)
+}
+
+// worst is the status of a service with these checks of its agent.
+func worst(checks map[string]*api.AgentCheck, serviceID string) string {
+	status := api.HealthPassing
+	for _, c := range checks {
+		switch {
+		case c.ServiceID != serviceID:
+		case c.Status == api.HealthCritical:
+			return api.HealthCritical
+		case c.Status == api.HealthWarning:
+			status = api.HealthWarning
+		}
+	}
+	return status
 }
 
 // set also registers the check when the caller has not written it yet, because one of

@@ -33,8 +33,9 @@ func TestRequests(t *testing.T) {
 	w := workload.Workload{ID: "web-1", Name: "web", Namespace: "ns", Partition: "part", Proxy: workload.Proxy{ID: "web-1-sidecar-proxy"}}
 	set := func(u Update) error { return r.Set(ctx, "tok", w, []Update{u})[0].Err }
 	update := Update{Check: workload.SyncCheck{ID: "c1"}, Status: "critical", Output: "out"}
-	first := update
-	first.First = true
+	first, refresh := update, update
+	first.First, refresh.Refresh = true, true
+	const write = "PUT /v1/agent/check/update/c1?ns=ns&partition=part tok"
 	steps := []struct {
 		name string
 		do   func() error
@@ -45,8 +46,9 @@ func TestRequests(t *testing.T) {
 			return r.Register(ctx, "", workload.Workload{Gateway: "mesh-gateway", ID: "gw-1", Proxy: workload.Proxy{ID: "gw-1"}})
 		}, []string{"PUT /v1/agent/service/register "}},
 		{"proxy", func() error { _, err := r.Proxy(ctx, "tok", w); return err }, []string{"GET /v1/agent/service/web-1-sidecar-proxy?ns=ns&partition=part tok"}},
-		{"set", func() error { return set(update) }, []string{"PUT /v1/agent/check/update/c1?ns=ns&partition=part tok"}},
-		{"set for the first time", func() error { return set(first) }, []string{"PUT /v1/agent/check/register tok", "PUT /v1/agent/check/update/c1?ns=ns&partition=part tok"}},
+		{"refresh", func() error { return set(refresh) }, []string{write}},
+		{"set", func() error { return set(update) }, []string{write, "GET /v1/agent/checks?ns=ns&partition=part tok", write}},
+		{"set for the first time", func() error { return set(first) }, []string{"PUT /v1/agent/check/register tok", write, "GET /v1/agent/checks?ns=ns&partition=part tok", write}},
 	}
 	for _, s := range steps {
 		got = nil

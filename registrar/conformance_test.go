@@ -318,3 +318,42 @@ func TestAliasOfAServiceWithoutChecks(t *testing.T) {
 		s.Forget(t, w.ID)
 	}
 }
+
+// An agent whose full synchronization failed, or met a registration, sends checks to the
+// servers only during writes of its clients, for 15 s and longer. The proxy's check follows
+// the service's after such a write.
+func TestProxyChecksReachTheServersOfAnAgentThatCannotSynchronize(t *testing.T) {
+	t.Parallel()
+	consul, err := testkit.StartConsul(testkit.ConsulOptions{ACL: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(consul.Require(t).Stop)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	s := agentSubject(t, consul)
+	w := s.Service(t, "web", "deaf")
+	w.Proxy.ListenerCheck = listener.Addr().String()
+	register(t, s, w)
+	admin := client(t, consul, consul.Token)
+	if _, err := admin.Agent().UpdateAgentACLToken("11111111-1111-1111-1111-111111111111", nil); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "a failed synchronization", func() bool {
+		return strings.Contains(consul.Log(), "failed to sync remote state")
+	})
+	for i := range 6 {
+		status := []string{api.HealthPassing, api.HealthCritical}[i%2]
+		set(t, s, w, registrar.Update{Check: w.SyncChecks[0], Status: status, First: i == 0})
+		checks, _, err := admin.Health().Checks(w.Proxy.Name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := checks.AggregatedStatus(); got != status {
+			t.Errorf("write %d: the proxy is %s at the servers, want %s", i, got, status)
+		}
+	}
+}

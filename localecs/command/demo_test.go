@@ -127,6 +127,16 @@ func TestEndToEndHelloMesh(t *testing.T) {
 	})
 }
 
+// showEvents prints the events of a failed run.
+func showEvents(t *testing.T, events []event) {
+	if !t.Failed() {
+		return
+	}
+	for _, e := range events {
+		t.Logf("%s %s %s %s %s", e.Time.Format("15:04:05.000"), e.Kind, e.Task, e.Container, e.Text)
+	}
+}
+
 // showLogs prints the containers' logs of a failed run.
 func showLogs(t *testing.T, dir string) {
 	if !t.Failed() {

@@ -44,6 +44,7 @@ func runReport(t *testing.T, flags []string, path string) (code int, report verd
 		}
 		events = append(events, e)
 	}
+	t.Cleanup(func() { showEvents(t, events) })
 	return got.code, report, events
 }
 
