@@ -69,8 +69,9 @@ locals {
   }
   # The containers refuse a null, so here are none at any depth. HCL has no recursion, but a member
   # of an object is easily found in JSON. An object of nulls alone is null, such as meshGateway = { mode = null }.
-  # Then members go that have another one before them, and last the first ones.
-  null_member        = "\"(?:[^\"\\\\]|\\\\.)*\":null"
+  # Then members go that have another one before them, and last the first ones. What follows a text is
+  # no name: no name of a member begins as it does.
+  null_member        = "\"(?:[^\"\\\\,:\\]}]|\\\\.)(?:[^\"\\\\]|\\\\.)*\":null"
   null_objects       = replace(jsonencode(local.configuration), "/{${local.null_member}(?:,${local.null_member})*}/", "null")
   configuration_json = replace(replace(local.null_objects, "/,${local.null_member}/", ""), "/{${local.null_member},?/", "{")
 

@@ -119,14 +119,14 @@ run "nulls_at_any_depth_of_the_configuration_are_as_absent" {
     ]
     consul_ecs_config = {
       service = { weights = { passing = null, warning = null }, networkResilienceConfig = { outlierDetection = { interval = null, maxFailures = 2 } } }
-      proxy   = { config = { list = [null, { "a\"b" = null }] } }
+      proxy   = { config = { list = [null, { "a\"b" = null }], texts = ["a,", ":null", "{", ":null"] } }
     }
   }
 
   assert {
     condition = [for c in [jsondecode(jsondecode(module.task.task_definition.container_definitions)[1].environment[0].value)] : jsonencode([c.proxy.upstreams, c.proxy.config, c.service])] == [jsonencode([
       [{ destinationName = "api", localBindPort = 9191, config = { c = "\"x\":null," } }, { destinationName = "db", localBindPort = 9192 }],
-      { list = [null, null] }, { meta = {}, name = "web", networkResilienceConfig = { outlierDetection = { maxFailures = 2 } }, port = 8080, tags = [] },
+      { list = [null, null], texts = ["a,", ":null", "{", ":null"] }, { meta = {}, name = "web", networkResilienceConfig = { outlierDetection = { maxFailures = 2 } }, port = 8080, tags = [] },
     ])]
     error_message = jsondecode(module.task.task_definition.container_definitions)[1].environment[0].value
   }
