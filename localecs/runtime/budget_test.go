@@ -46,7 +46,8 @@ func TestBudgetCountsEveryProcess(t *testing.T) {
 	} {
 		s.Image, s.Args, s.budget = image, sh(fill), b
 		s.Memory = 32 << 20
-		if exit, out := run(t, r, s); !exit.OOM || out != "" {
+		// The shell may outlive head for the moment that it takes to write "Killed".
+		if exit, out := run(t, r, s); !exit.OOM || exit.Code == 0 || strings.Contains(out, "eaten") {
 			t.Errorf("%s, less than it needs: %+v %q", name, exit, out)
 		}
 		s.Memory = 0
