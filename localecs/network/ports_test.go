@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -47,8 +48,11 @@ func listen(t *testing.T, network, address string) (net.Listener, int) {
 
 func TestBookKnowsItsOwn(t *testing.T) {
 	t.Parallel()
-	l, free := listen(t, "tcp4", "127.0.0.1:0")
-	l.Close()
+	ports, err := testkit.FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := ports[0]
 	one, other := netip.MustParseAddr("127.42.0.4"), netip.MustParseAddr("127.42.0.5")
 	var b book
 	take := func(p Port, owner, want string) {
