@@ -21,6 +21,10 @@ func TestRequests(t *testing.T) {
 	var got []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got = append(got, fmt.Sprintf("%s %s %s", r.Method, r.URL, r.Header.Get("X-Consul-Token")))
+		if r.URL.Path == "/v1/status/leader" {
+			fmt.Fprint(w, `"127.0.0.1:8300"`)
+			return
+		}
 		fmt.Fprint(w, `{"Kind":"connect-proxy"}`)
 	}))
 	defer server.Close()
@@ -41,7 +45,7 @@ func TestRequests(t *testing.T) {
 		do   func() error
 		want []string
 	}{
-		{"register", func() error { return r.Register(ctx, "tok", w) }, []string{"PUT /v1/agent/service/register tok", "PUT /v1/agent/service/register tok"}},
+		{"register", func() error { return r.Register(ctx, "tok", w) }, []string{"GET /v1/status/leader ", "PUT /v1/agent/service/register tok", "PUT /v1/agent/service/register tok"}},
 		{"register gateway", func() error {
 			return r.Register(ctx, "", workload.Workload{Gateway: "mesh-gateway", ID: "gw-1", Proxy: workload.Proxy{ID: "gw-1"}})
 		}, []string{"PUT /v1/agent/service/register "}},

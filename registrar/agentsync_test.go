@@ -1,0 +1,124 @@
+package registrar_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/registrar"
+)
+
+// An agent whose full synchronization failed, or met a registration, sends checks to the
+// servers only during writes of its clients, for 15 s and longer. The proxy's check follows
+// the service's after such a write.
+func TestProxyChecksReachTheServersOfAnAgentThatCannotSynchronize(t *testing.T) {
+	t.Parallel()
+	consul, err := testkit.StartConsul(testkit.ConsulOptions{ACL: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(consul.Require(t).Stop)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	s := agentSubject(t, consul)
+	w := s.Service(t, "web", "deaf")
+	w.Proxy.ListenerCheck = listener.Addr().String()
+	register(t, s, w)
+	admin := client(t, consul, consul.Token)
+	if _, err := admin.Agent().UpdateAgentACLToken("11111111-1111-1111-1111-111111111111", nil); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "a failed synchronization", func() bool {
+		return strings.Contains(consul.Log(), "failed to sync remote state")
+	})
+	for i := range 6 {
+		status := []string{api.HealthPassing, api.HealthCritical}[i%2]
+		set(t, s, w, registrar.Update{Check: w.SyncChecks[0], Status: status, First: i == 0})
+		checks, _, err := admin.Health().Checks(w.Proxy.Name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := checks.AggregatedStatus(); got != status {
+			t.Errorf("write %d: the proxy is %s at the servers, want %s", i, got, status)
+		}
+	}
+}
+
+// Without ACLs an agent takes a service before it has joined, and when the same is registered
+// again, does not send it to the servers before its next full synchronization, up to 3 s after
+// it has joined, or 30 s.
+func TestRegistrationWithAnAgentThatJoinsLate(t *testing.T) {
+	t.Parallel()
+	server, err := testkit.StartConsul(testkit.ConsulOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Require(t).Stop)
+	admin := client(t, server, "")
+	joining := startClient(t)
+	s := agentSubject(t, joining)
+	w := s.Service(t, "web", "late")
+	attempt := func() error { return s.Registrar.Register(context.Background(), "", w) }
+	for range 2 {
+		if err := attempt(); err == nil || consulutil.Classify(err) == retry.Permanent {
+			t.Fatalf("error %v of an agent that has not joined, want one to retry", err)
+		}
+	}
+	self, err := admin.Agent().Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client(t, joining, "").Agent().Join(fmt.Sprintf("127.0.0.1:%v", self["Member"]["Port"]), false); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "a registration", func() bool { return attempt() == nil })
+	entries, _, err := admin.Health().Service(w.Name, "", false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != 1 || entries[0].Checks.AggregatedStatus() != api.HealthCritical {
+		t.Errorf("the servers have %+v after the registration, want the service with its critical check", entries)
+	}
+}
+
+// startClient starts a client agent that has not joined.
+func startClient(t *testing.T) *testkit.Consul {
+	t.Helper()
+	ports, err := testkit.FreePorts(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "agent.hcl")
+	hcl := fmt.Sprintf("data_dir = %q bind_addr = \"127.0.0.1\" node_name = \"client\" ports { http = %d grpc = -1 grpc_tls = -1 dns = -1 server = %d serf_lan = %d }\n",
+		filepath.Join(dir, "data"), ports[0], ports[1], ports[2])
+	if err := os.WriteFile(file, []byte(hcl), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(testkit.RequireBinary(t, "consul"), "agent", "-config-file="+file)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	c := &testkit.Consul{HTTPAddr: fmt.Sprintf("127.0.0.1:%d", ports[0])}
+	testkit.Eventually(t, "the agent answers", func() bool {
+		_, err := client(t, c, "").Agent().Self()
+		return err == nil
+	})
+	return c
+}
