@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,11 +17,11 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// publishLimit is how long an update waits for the checks of the proxy to follow: that of
-// its listener runs every second. publishPause is between two looks at them.
+// followLimit is how long the checks of the proxy may take to follow those of the service:
+// that of its listener runs every second. followPause is between two looks at them.
 const (
-	publishLimit = 1500 * time.Millisecond
-	publishPause = 10 * time.Millisecond
+	followLimit = 1500 * time.Millisecond
+	followPause = 10 * time.Millisecond
 )
 
 // agent registers with the Consul client agent in the task.
@@ -72,7 +73,19 @@ func (a *agent) Proxy(ctx context.Context, token string, w workload.Workload) (b
 func (a *agent) Refresh() time.Duration { return ttl / 3 }
 
 // Set writes all checks at once, so that one that hangs does not cost another its TTL.
+//
+// Each write makes the agent send all that has changed. So a refresh waits for an agent that
+// has just started: there the check of the proxy's listener is critical until its first run,
+// and the alias check for a minute if it ran before the agent had added it, unless a check of
+// the service is registered.
 func (a *agent) Set(ctx context.Context, token string, w workload.Workload, updates []Update) []Result {
+	refresh := !slices.ContainsFunc(updates, func(u Update) bool { return !u.Refresh })
+	if refresh && a.awaitProxy(ctx, token, w) {
+		updates = slices.Clone(updates)
+		for i := range updates {
+			updates[i].First, updates[i].Refresh = true, false
+		}
+	}
 	results := make([]Result, len(updates))
 	var wg sync.WaitGroup
 	for i, u := range updates {
@@ -95,26 +108,43 @@ func (a *agent) Set(ctx context.Context, token string, w workload.Workload, upda
 // cluster longer (agent/ae of Consul). Callers would keep a proxy whose service is critical.
 // So the update is written again when they have followed, or do not follow.
 func (a *agent) publishProxy(ctx context.Context, token string, w workload.Workload, u Update) error {
-	limited, cancel := context.WithTimeout(ctx, publishLimit)
-	defer cancel()
-	for {
-		checks, err := a.client.Agent().ChecksWithFilterOpts("", query(limited, token, w))
-		if err != nil || worst(checks, w.Proxy.ID) == worst(checks, w.ID) || retry.Sleep(limited, publishPause) != nil {
-			break
-		}
-	}
+	a.awaitProxy(ctx, token, w)
 	if ctx.Err() != nil {
 		return nil // the servers have the update itself
 	}
 	return a.setStatus(ctx, token, w, u)
 }
 
-// worst is the status of a service with these checks of its agent.
-func worst(checks map[string]*api.AgentCheck, serviceID string) string {
+// awaitProxy waits until the checks of the proxy have followed those of the service, or do
+// not follow. stale reports that it is the alias check that does not, and is critical.
+func (a *agent) awaitProxy(ctx context.Context, token string, w workload.Workload) (stale bool) {
+	ctx, cancel := context.WithTimeout(ctx, followLimit)
+	defer cancel()
+	for {
+		checks, err := a.client.Agent().ChecksWithFilterOpts("", query(ctx, token, w))
+		if err != nil {
+			return stale
+		}
+		if worst(checks, w.ID, "") == worst(checks, w.Proxy.ID, "") {
+			return false
+		}
+		stale = worst(checks, w.Proxy.ID, aliasType) == api.HealthCritical // and the service is not
+		if retry.Sleep(ctx, followPause) != nil {
+			return stale
+		}
+	}
+}
+
+// aliasType is the type of an alias check in an agent's answer.
+const aliasType = "alias"
+
+// worst is the status of a service with these checks of its agent, or of those of a type.
+// The node's count for each service.
+func worst(checks map[string]*api.AgentCheck, serviceID, kind string) string {
 	status := api.HealthPassing
 	for _, c := range checks {
 		switch {
-		case c.ServiceID != serviceID:
+		case c.ServiceID != "" && c.ServiceID != serviceID, kind != "" && c.Type != kind:
 		case c.Status == api.HealthCritical:
 			return api.HealthCritical
 		case c.Status == api.HealthWarning:

@@ -2,6 +2,7 @@ package registrar
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/workload"
@@ -19,19 +21,14 @@ import (
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	var got []string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	client := fakeAgent(t, func(w http.ResponseWriter, r *http.Request) {
 		got = append(got, fmt.Sprintf("%s %s %s", r.Method, r.URL, r.Header.Get("X-Consul-Token")))
 		if r.URL.Path == "/v1/status/leader" {
 			fmt.Fprint(w, `"127.0.0.1:8300"`)
 			return
 		}
 		fmt.Fprint(w, `{"Kind":"connect-proxy"}`)
-	}))
-	defer server.Close()
-	client, err := consulutil.NewClient(consulutil.Options{Address: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 	r := New(&config.Config{})(client)
 	ctx := context.Background()
 	w := workload.Workload{ID: "web-1", Name: "web", Namespace: "ns", Partition: "part", Proxy: workload.Proxy{ID: "web-1-sidecar-proxy"}}
@@ -39,7 +36,10 @@ func TestRequests(t *testing.T) {
 	update := Update{Check: workload.SyncCheck{ID: "c1"}, Status: "critical", Output: "out"}
 	first, refresh := update, update
 	first.First, refresh.Refresh = true, true
-	const write = "PUT /v1/agent/check/update/c1?ns=ns&partition=part tok"
+	const (
+		read  = "GET /v1/agent/checks?ns=ns&partition=part tok"
+		write = "PUT /v1/agent/check/update/c1?ns=ns&partition=part tok"
+	)
 	steps := []struct {
 		name string
 		do   func() error
@@ -50,9 +50,9 @@ func TestRequests(t *testing.T) {
 			return r.Register(ctx, "", workload.Workload{Gateway: "mesh-gateway", ID: "gw-1", Proxy: workload.Proxy{ID: "gw-1"}})
 		}, []string{"PUT /v1/agent/service/register "}},
 		{"proxy", func() error { _, err := r.Proxy(ctx, "tok", w); return err }, []string{"GET /v1/agent/service/web-1-sidecar-proxy?ns=ns&partition=part tok"}},
-		{"refresh", func() error { return set(refresh) }, []string{write}},
-		{"set", func() error { return set(update) }, []string{write, "GET /v1/agent/checks?ns=ns&partition=part tok", write}},
-		{"set for the first time", func() error { return set(first) }, []string{"PUT /v1/agent/check/register tok", write, "GET /v1/agent/checks?ns=ns&partition=part tok", write}},
+		{"refresh", func() error { return set(refresh) }, []string{read, write}},
+		{"set", func() error { return set(update) }, []string{write, read, write}},
+		{"set for the first time", func() error { return set(first) }, []string{"PUT /v1/agent/check/register tok", write, read, write}},
 	}
 	for _, s := range steps {
 		got = nil
@@ -65,19 +65,77 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestRefusedDeregistrationNamesItsRemedy: of each service.
-func TestRefusedDeregistrationNamesItsRemedy(t *testing.T) {
+// TestRefreshWithAnAgentThatHasJustStarted: the agent sends to the servers what it has at a
+// write. Its check of the listener is critical until that has run, and its alias check may
+// stay so until a check of the service is registered.
+func TestRefreshWithAnAgentThatHasJustStarted(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, `Permission denied: token with AccessorID 'a' lacks permission 'service:write' on "gw"`, http.StatusForbidden)
-	}))
-	defer server.Close()
+	const listener, alias, register, write = "listener", "alias", "PUT /v1/agent/check/register", "PUT /v1/agent/check/update/c1"
+	for name, tt := range map[string]struct {
+		critical string
+		want     []string
+	}{
+		"all passing":                {"", []string{write}},
+		"listener not checked yet":   {listener, []string{write}},
+		"alias check that is behind": {alias, []string{register, write, write}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			looks, critical := 0, tt.critical
+			var got []string
+			client := fakeAgent(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPut {
+					if got = append(got, r.Method+" "+r.URL.Path); got[len(got)-1] == register {
+						critical = ""
+					}
+					return
+				}
+				if looks++; looks > 3 && critical == listener {
+					critical = ""
+				}
+				checks := map[string]*api.AgentCheck{"c1": {ServiceID: "web-1", Type: "ttl", Status: "passing"}}
+				for _, kind := range []string{listener, alias} {
+					checks[kind] = &api.AgentCheck{ServiceID: "web-1-sidecar-proxy", Type: kind, Status: "passing"}
+				}
+				if critical != "" {
+					checks[critical].Status = "critical"
+				}
+				if err := json.NewEncoder(w).Encode(checks); err != nil {
+					t.Error(err)
+				}
+			})
+			w := workload.Workload{ID: "web-1", Name: "web", Proxy: workload.Proxy{ID: "web-1-sidecar-proxy"}}
+			refresh := Update{Check: workload.SyncCheck{ID: "c1"}, Status: "passing", Refresh: true}
+			if result := New(&config.Config{})(client).Set(context.Background(), "", w, []Update{refresh})[0]; result.Err != nil || result.Restored {
+				t.Errorf("result = %+v", result)
+			}
+			if !slices.Equal(got, tt.want) || critical != "" {
+				t.Errorf("wrote %q, want %q, and then all passing, not %q critical", got, tt.want, critical)
+			}
+		})
+	}
+}
+
+// fakeAgent returns a client of an agent that answers so.
+func fakeAgent(t *testing.T, answer http.HandlerFunc) *api.Client {
+	t.Helper()
+	server := httptest.NewServer(answer)
+	t.Cleanup(server.Close)
 	client, err := consulutil.NewClient(consulutil.Options{Address: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return client
+}
+
+// TestRefusedDeregistrationNamesItsRemedy: of each service.
+func TestRefusedDeregistrationNamesItsRemedy(t *testing.T) {
+	t.Parallel()
+	client := fakeAgent(t, func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, `Permission denied: token with AccessorID 'a' lacks permission 'service:write' on "gw"`, http.StatusForbidden)
+	})
 	gateway := workload.Workload{Gateway: "mesh-gateway", Name: "gw", ID: "gw-1", Proxy: workload.Proxy{ID: "gw-1"}}
-	err = New(&config.Config{})(client).Deregister(context.Background(), "tok", gateway)
+	err := New(&config.Config{})(client).Deregister(context.Background(), "tok", gateway)
 	if want := `the token needs a service identity for "gw"`; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %q in it", err, want)
 	}
