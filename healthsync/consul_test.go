@@ -120,6 +120,7 @@ func newTaskOf(t *testing.T, c *testkit.Consul, address string, cfg *config.Conf
 		Metadata:   metadata,
 		Checks:     k.registrar,
 		Agent:      k.registrar,
+		Publish:    registrar.Publisher(agent),
 		LogOut: func(ctx context.Context, secret string) error {
 			return consulutil.Logout(ctx, client(t, consulutil.Options{Address: c.HTTPAddr}), secret)
 		},

@@ -14,7 +14,7 @@ import (
 // op is one write as the agent saw it; At is virtual time since the start.
 type op struct {
 	At     time.Duration
-	Verb   string // ensure or set, of a gateway register or deregister
+	Verb   string // ensure or set, publish without checks, of a gateway register or deregister
 	Check  string // the container's name
 	Status string
 }
@@ -138,6 +138,10 @@ func (a *agent) Deregister(ctx context.Context, token string, w workload.Workloa
 		a.out = true
 		return nil
 	})
+}
+
+func (a *agent) publish(ctx context.Context, token string, w workload.Workload) error {
+	return a.write(ctx, token, "publish", w.ID, "", func() error { return nil })
 }
 
 // status is what the agent reports for a check now.

@@ -229,7 +229,7 @@ func (r *rig) run() {
 			LogIn:      r.logins.logIn,
 			AwaitStart: r.awaitStart,
 			Serves:     r.serves,
-			Metadata:   r.metadata, Checks: checks, Agent: r.agent, LogOut: r.logout.do, Classify: classify, Log: log,
+			Metadata:   r.metadata, Checks: checks, Agent: r.agent, Publish: r.agent.publish, LogOut: r.logout.do, Classify: classify, Log: log,
 			Deregister: func(ctx context.Context, token string, w workload.Workload) error {
 				return r.servers.do(ctx, w.ID+" with "+token)
 			},

@@ -37,7 +37,7 @@ func TestGatewayIsDeregisteredAtTheEnd(t *testing.T) {
 		if r.agent.out {
 			t.Error("not registered while it serves")
 		}
-		r.wantOps(op{0, "register", gatewayID, ""})
+		r.wantOps(op{0, "register", gatewayID, ""}, op{0, "publish", gatewayID, ""})
 		time.AfterFunc(2*sec, func() { r.metadata.stop("sidecar-proxy") })
 		took, err := r.term()
 		if err != nil || took < 2*sec || took > 3*sec {

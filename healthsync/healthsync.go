@@ -78,6 +78,9 @@ type Deps struct {
 	Checks   Checks
 	// Agent is asked for gateways only, and in a task with an agent.
 	Agent Agent
+	// Publish waits until the proxy's checks pass, and makes the agent send that to the
+	// servers. It is called in a task with an agent that has no checks to write.
+	Publish func(ctx context.Context, token string, w workload.Workload) error
 	// AwaitStart returns nil when mesh-init has registered the task and written its
 	// files, and an error when it has failed.
 	AwaitStart func(context.Context) error
@@ -185,23 +188,21 @@ func (s *syncer) wanted() bool {
 // checkless reports whether the task is a gateway that has no checks to write.
 func (s *syncer) checkless() bool { return s.cfg.Gateway != nil && !s.atServers }
 
-// start gets the token and, if there is a status to write, the workload.
+// start gets the token and the workload.
 func (s *syncer) start(ctx context.Context) error {
 	if err := s.waitForToken(ctx); err != nil {
 		return err
 	}
-	if !s.wanted() {
-		s.Log.Info("no containers to synchronize, waiting for the end of the task")
-		return nil
-	}
-	if !s.checkless() {
+	if s.wanted() && !s.checkless() {
 		return s.learn(ctx, retry.StartLimit)
 	}
-	// No limit: a gateway serves without this, and must not end for want of it.
+	// No limit: the task serves without this, and must not end for want of it.
 	if err := s.learn(ctx, 0); err != nil {
 		return err
 	}
-	s.registerGateway(ctx)
+	if s.checkless() {
+		s.registerGateway(ctx)
+	}
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 // loop makes the first pass at once and one at every tick until ctx ends.
 func (s *syncer) loop(ctx context.Context) {
 	if len(s.w.SyncChecks) == 0 {
+		s.publish(ctx)
 		<-ctx.Done()
 		return
 	}
@@ -41,6 +42,18 @@ func (s *syncer) loop(ctx context.Context) {
 			tick.Reset(pause)
 		}
 	}
+}
+
+// publish makes the agent send to the servers that the proxy of a task without checks is
+// ready, when it is: an agent that has just started might do so 15 s later and more. The
+// attempts end with ctx.
+func (s *syncer) publish(ctx context.Context) {
+	policy := retry.Policy{Base: retryPause, Max: retryPauseMax}
+	always := func(error) retry.Class { return retry.Retry }
+	_ = retry.Do(ctx, policy, s.Log, "publish the proxy's health", always, func(ctx context.Context) error {
+		s.reloadToken()
+		return s.Publish(ctx, s.token, s.w)
+	})
 }
 
 // pause is the time between two looks. While writes fail it is longer: each look repeats

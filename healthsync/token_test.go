@@ -1,7 +1,6 @@
 package healthsync
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/internal/cli"
 )
 
@@ -68,24 +66,29 @@ func TestServiceTokenIsAwaitedForTenSeconds(t *testing.T) {
 	})
 }
 
+// TestNothingToSynchroniseIdles: apart from what makes the agent send the proxy's health.
 func TestNothingToSynchroniseIdles(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*config.Config){
-		"no containers": func(c *config.Config) { c.HealthSyncContainers = nil },
+	for name, tt := range map[string]struct {
+		metadata error
+		want     []op
+	}{
+		"no containers":           {nil, []op{{0, "publish", "web-0f9de17a", ""}}},
+		"metadata cannot be read": {errServer, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, []string{"app"}, func(r *rig) {
 				r.login("service-secret", "client-secret")
-				change(r.cfg)
-				r.metadata.set(nil, errors.New("unreachable"))
+				r.cfg.HealthSyncContainers = nil
+				r.metadata.set(nil, tt.metadata)
 				r.run()
 				r.pass(time.Hour)
 				if took, err := r.term(); err != nil || took != 0 {
 					t.Errorf("took %s, %v", took, err)
 				}
-				r.wantOps()
-				if r.metadata.reads != 0 {
+				r.wantOps(tt.want...)
+				if tt.metadata == nil && r.metadata.reads != 1 {
 					t.Errorf("%d metadata reads", r.metadata.reads)
 				}
 				if d := cmp.Diff([]string{"service-secret", "client-secret"}, r.logout.distinct()); d != "" {

@@ -18,10 +18,12 @@ import (
 )
 
 // followLimit is how long the checks of the proxy may take to follow those of the service:
-// that of its listener runs every second. followPause is between two looks at them.
+// that of its listener runs every second. followPause is between two looks at them, and
+// publishPause while a proxy starts.
 const (
-	followLimit = 1500 * time.Millisecond
-	followPause = 10 * time.Millisecond
+	followLimit  = 1500 * time.Millisecond
+	followPause  = 10 * time.Millisecond
+	publishPause = 200 * time.Millisecond
 )
 
 // agent registers with the Consul client agent in the task.
@@ -113,6 +115,32 @@ func (a *agent) publishProxy(ctx context.Context, token string, w workload.Workl
 		return nil // the servers have the update itself
 	}
 	return a.setStatus(ctx, token, w, u)
+}
+
+// Publisher returns what waits until the checks of a workload's proxy pass at the agent, and
+// makes that send them to the servers, for a workload without checks to Set; see publishProxy.
+// Its write is the end of maintenance mode, which changes nothing: in that mode they do not pass.
+func Publisher(client *api.Client) func(ctx context.Context, token string, w workload.Workload) error {
+	return (&agent{client: client}).publish
+}
+
+func (a *agent) publish(ctx context.Context, token string, w workload.Workload) error {
+	for {
+		checks, err := a.client.Agent().ChecksWithFilterOpts("", query(ctx, token, w))
+		if err != nil {
+			return fmt.Errorf("read checks of proxy %q: %w", w.Proxy.ID, err)
+		}
+		if worst(checks, w.Proxy.ID, "") == api.HealthPassing {
+			break
+		}
+		if err := retry.Sleep(ctx, publishPause); err != nil {
+			return err
+		}
+	}
+	if err := a.client.Agent().DisableServiceMaintenanceOpts(w.Proxy.ID, query(ctx, token, w)); err != nil {
+		return refusal(fmt.Sprintf("publish health of proxy %q", w.Proxy.ID), w.Name, err)
+	}
+	return nil
 }
 
 // awaitProxy waits until the checks of the proxy have followed those of the service, or do

@@ -15,6 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/registrar"
+	"github.com/meshtask/consul-ecs/workload"
 )
 
 // An agent whose full synchronization failed, or met a registration, sends checks to the
@@ -22,11 +23,8 @@ import (
 // the service's after such a write.
 func TestProxyChecksReachTheServersOfAnAgentThatCannotSynchronize(t *testing.T) {
 	t.Parallel()
-	consul, err := testkit.StartConsul(testkit.ConsulOptions{ACL: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(consul.Require(t).Stop)
+	consul := deafAgent(t)
+	admin := client(t, consul, consul.Token)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -36,13 +34,6 @@ func TestProxyChecksReachTheServersOfAnAgentThatCannotSynchronize(t *testing.T) 
 	w := s.Service(t, "web", "deaf")
 	w.Proxy.ListenerCheck = listener.Addr().String()
 	register(t, s, w)
-	admin := client(t, consul, consul.Token)
-	if _, err := admin.Agent().UpdateAgentACLToken("11111111-1111-1111-1111-111111111111", nil); err != nil {
-		t.Fatal(err)
-	}
-	testkit.Eventually(t, "a failed synchronization", func() bool {
-		return strings.Contains(consul.Log(), "failed to sync remote state")
-	})
 	for i := range 6 {
 		status := []string{api.HealthPassing, api.HealthCritical}[i%2]
 		set(t, s, w, registrar.Update{Check: w.SyncChecks[0], Status: status, First: i == 0})
@@ -52,6 +43,43 @@ func TestProxyChecksReachTheServersOfAnAgentThatCannotSynchronize(t *testing.T) 
 		}
 		if got := checks.AggregatedStatus(); got != status {
 			t.Errorf("write %d: the proxy is %s at the servers, want %s", i, got, status)
+		}
+	}
+}
+
+// The proxy of a task without health checks, and a gateway, get into traffic when their
+// listener serves, whatever the agent's state.
+func TestPublishReachesTheServersOfAnAgentThatCannotSynchronize(t *testing.T) {
+	t.Parallel()
+	consul := deafAgent(t)
+	admin := client(t, consul, consul.Token)
+	s := agentSubject(t, consul)
+	service := s.Service(t, "web", "checkless")
+	service.SyncChecks = nil
+	ports, err := testkit.FreePorts(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, w := range []workload.Workload{service, s.Gateway(t, "gateway", "deaf")} {
+		address := fmt.Sprintf("127.0.0.1:%d", ports[i])
+		w.Proxy.ListenerCheck = address
+		register(t, s, w)
+		published := make(chan error, 1)
+		go func() { published <- registrar.Publisher(admin)(t.Context(), consul.Token, w) }()
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		if err := <-published; err != nil {
+			t.Fatal(err)
+		}
+		checks, _, err := admin.Health().Checks(w.Proxy.Name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := checks.AggregatedStatus(); len(checks) == 0 || got != api.HealthPassing {
+			t.Errorf("proxy %s is %s at the servers, want passing", w.Proxy.ID, got)
 		}
 	}
 }
@@ -91,6 +119,23 @@ func TestRegistrationWithAnAgentThatJoinsLate(t *testing.T) {
 	if len(entries) != 1 || entries[0].Checks.AggregatedStatus() != api.HealthCritical {
 		t.Errorf("the servers have %+v after the registration, want the service with its critical check", entries)
 	}
+}
+
+// deafAgent starts an agent, also a server, whose full synchronization fails.
+func deafAgent(t *testing.T) *testkit.Consul {
+	t.Helper()
+	consul, err := testkit.StartConsul(testkit.ConsulOptions{ACL: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(consul.Require(t).Stop)
+	if _, err := client(t, consul, consul.Token).Agent().UpdateAgentACLToken("11111111-1111-1111-1111-111111111111", nil); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "a failed synchronization", func() bool {
+		return strings.Contains(consul.Log(), "failed to sync remote state")
+	})
+	return consul
 }
 
 // startClient starts a client agent that has not joined.

@@ -8,8 +8,8 @@
 // Owns: how a workload looks as a registration; that generations differ; the session that
 // stands in for TTLs in the catalog (session.go); the passive health check in a service's
 // service-defaults (resilience.go).
-// Never does: log, or wait, but for an agent to update the proxy's checks (1.5 s at most).
-// Errors are for consulutil.Classify.
+// Never does: log, or wait, but for an agent to update the proxy's checks (1.5 s at most,
+// Publisher as long as it takes). Errors are for consulutil.Classify.
 // Start reading at: Registrar; then agent.go and catalog.go (requests), translate.go
 // and entries.go (bodies).
 package registrar

@@ -129,6 +129,7 @@ func healthSync(ctx context.Context, inv *cli.Invocation, limit time.Duration, o
 		Metadata: metadata,
 		Checks:   checks,
 		Agent:    checks,
+		Publish:  registrar.Publisher(client),
 		AwaitStart: func(ctx context.Context) error {
 			if limit == 0 {
 				return nil
