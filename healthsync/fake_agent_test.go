@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/registrar"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -124,6 +125,16 @@ func (a *agent) setStatus(ctx context.Context, token string, c workload.SyncChec
 		check.status, check.output, check.at = status, output, time.Now()
 		return nil
 	})
+}
+
+// Proxy answers by the registration alone.
+func (a *agent) Proxy(context.Context, string, workload.Workload) (bootstrap.Proxy, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.out {
+		return bootstrap.Proxy{}, errGone
+	}
+	return bootstrap.Proxy{}, nil
 }
 
 func (a *agent) Register(ctx context.Context, token string, w workload.Workload) error {

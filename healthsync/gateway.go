@@ -17,7 +17,8 @@ func leavesEarly(gateway *config.Gateway) bool {
 }
 
 // registerGateway puts a gateway back that an earlier run of this container deregistered
-// at its agent. It continues until the agent has accepted that, also after a refusal: a new
+// at its agent. One that is registered is left alone: an agent that takes a registration again
+// counts changes of its checks as sent which it has not sent. It continues until the agent has accepted that, also after a refusal: a new
 // login may replace the token file.
 func (s *syncer) registerGateway(ctx context.Context) {
 	policy := retry.Policy{Base: retryPause, Max: retryPauseMax}
@@ -33,7 +34,11 @@ func (s *syncer) registerGateway(ctx context.Context) {
 	_ = retry.Do(ctx, policy, s.Log, "register gateway", classify, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
-		err := s.Agent.Register(ctx, s.token, s.w)
+		_, err := s.Agent.Proxy(ctx, s.token, s.w)
+		if err == nil || s.Classify(err) != retry.Gone {
+			return err
+		}
+		err = s.Agent.Register(ctx, s.token, s.w)
 		if err != nil && s.Classify(err) == retry.Retry && !refused(err) {
 			s.unsettled[s.w.ID] = time.Now().Add(unsettledFor)
 		}

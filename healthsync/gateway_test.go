@@ -53,6 +53,21 @@ func TestGatewayIsDeregisteredAtTheEnd(t *testing.T) {
 	})
 }
 
+// TestGatewayIsRegisteredOnce: an agent that takes a registration again loses changes of checks
+// that it has not sent to the servers.
+func TestGatewayIsRegisteredOnce(t *testing.T) {
+	t.Parallel()
+	inGateway(t, func(r *rig) {
+		r.run()
+		r.pass(sec)
+		r.wantOps(op{0, "publish", gatewayID, ""})
+		r.metadata.stop("sidecar-proxy")
+		if _, err := r.term(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestGatewayWhoseProxyStays: ECS may stop the proxy after health-sync.
 func TestGatewayWhoseProxyStays(t *testing.T) {
 	t.Parallel()
@@ -90,21 +105,23 @@ func TestGatewayServesWithoutMetadata(t *testing.T) {
 func TestGatewayOfAFailingAgent(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
+		registered bool  // at the start
 		start, end error // the agent's answers to the writes, the first ten of the end
 		code       int
 	}{
-		"that restarts":                 {errRefused, errRefused, 0},
-		"that fails":                    {errServer, errServer, 0},
-		"that refuses":                  {errDenied, errDenied, 3},
-		"that refuses the registration": {errDenied, nil, 0},
-		"that does not answer":          {errHang, nil, 0},
+		"that restarts":                 {false, errRefused, errRefused, 0},
+		"that fails":                    {false, errServer, errServer, 0},
+		"that refuses":                  {true, errDenied, errDenied, 3},
+		"that refuses the registration": {false, errDenied, nil, 0},
+		"that does not answer":          {false, errHang, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inGateway(t, func(r *rig) {
+				r.agent.out = !tt.registered
 				failures := 0
 				r.agent.setAnswer(func(o op) error {
-					if o.Verb == "register" {
+					if o.Verb != "deregister" {
 						return tt.start
 					}
 					if failures++; failures > 10 {
@@ -118,8 +135,8 @@ func TestGatewayOfAFailingAgent(t *testing.T) {
 				if _, err := r.term(); cli.ExitCode(err) != tt.code {
 					t.Errorf("exit code %d for %v, want %d", cli.ExitCode(err), err, tt.code)
 				}
-				if r.agent.out != (tt.code == 0) {
-					t.Errorf("deregistered: %t", r.agent.out)
+				if r.agent.out != (tt.code == 0) || failures == 0 {
+					t.Errorf("deregistered: %t, after %d attempts", r.agent.out, failures)
 				}
 				if r.err != nil && !strings.HasPrefix(r.err.Error(), `deregister gateway ["web-0f9de17a"]: `) {
 					t.Errorf("error %v", r.err)
@@ -161,6 +178,7 @@ func TestRefusedRegistrationIsRepeated(t *testing.T) {
 func TestLateRegistrationDoesNotOutliveTheEnd(t *testing.T) {
 	t.Parallel()
 	inGateway(t, func(r *rig) {
+		r.agent.out = true // an earlier run was stopped
 		r.agent.late = 500 * time.Millisecond
 		r.agent.setAnswer(func(o op) error {
 			if o.Verb == "register" {

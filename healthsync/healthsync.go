@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/exit"
@@ -49,8 +50,9 @@ type Checks interface {
 }
 
 // Agent is where a task with an agent is registered; registrar.Registrar has all of it.
-// Both calls are safe to repeat.
+// The writes are safe to repeat; the proxy of a workload that is not registered is retry.Gone.
 type Agent interface {
+	Proxy(ctx context.Context, token string, w workload.Workload) (bootstrap.Proxy, error)
 	Register(ctx context.Context, token string, w workload.Workload) error
 	Deregister(ctx context.Context, token string, w workload.Workload) error
 }
