@@ -95,7 +95,7 @@ func (a *agent) Set(ctx context.Context, token string, w workload.Workload, upda
 	}
 	wg.Wait()
 	for i, u := range updates {
-		if results[i].Err == nil && !u.Refresh && !w.IsGateway() {
+		if results[i].Err == nil && (!u.Refresh || results[i].Restored) {
 			results[i].Err = a.publishProxy(ctx, token, w, u)
 			break // it sends everything that has changed
 		}

@@ -47,6 +47,30 @@ func TestProxyChecksReachTheServersOfAnAgentThatCannotSynchronize(t *testing.T) 
 	}
 }
 
+// So it is for a workload that the agent has lost, and that a refresh registers again.
+func TestRestoredProxyReachesTheServersOfAnAgentThatCannotSynchronize(t *testing.T) {
+	t.Parallel()
+	consul := deafAgent(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	s := agentSubject(t, consul)
+	w := s.Service(t, "web", "lost")
+	w.Proxy.ListenerCheck = listener.Addr().String()
+	if !set(t, s, w, registrar.Update{Check: w.SyncChecks[0], Status: api.HealthPassing, Refresh: true}) {
+		t.Error("not restored")
+	}
+	checks, _, err := client(t, consul, consul.Token).Health().Checks(w.Proxy.Name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := checks.AggregatedStatus(); len(checks) == 0 || got != api.HealthPassing {
+		t.Errorf("the proxy is %s at the servers, want passing", got)
+	}
+}
+
 // The proxy of a task without health checks, and a gateway, get into traffic when their
 // listener serves, whatever the agent's state.
 func TestPublishReachesTheServersOfAnAgentThatCannotSynchronize(t *testing.T) {
