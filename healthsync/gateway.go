@@ -18,8 +18,8 @@ func leavesEarly(gateway *config.Gateway) bool {
 
 // registerGateway puts a gateway back that an earlier run of this container deregistered
 // at its agent. One that is registered is left alone: an agent that takes a registration again
-// counts changes of its checks as sent which it has not sent. It continues until the agent has accepted that, also after a refusal: a new
-// login may replace the token file.
+// counts changes of its checks as sent which it has not sent. It continues until the agent has
+// accepted that, also after a refusal: a new login may replace the token file.
 func (s *syncer) registerGateway(ctx context.Context) {
 	policy := retry.Policy{Base: retryPause, Max: retryPauseMax}
 	classify := func(err error) retry.Class {

@@ -34,6 +34,10 @@ func TestProxyChecksReachTheServersOfAnAgentThatCannotSynchronize(t *testing.T) 
 	w := s.Service(t, "web", "deaf")
 	w.Proxy.ListenerCheck = listener.Addr().String()
 	register(t, s, w)
+	testkit.Eventually(t, "a check of the listener", func() bool {
+		status, _, _ := s.Check(t, "service:"+w.Proxy.ID+":1")
+		return status == api.HealthPassing
+	})
 	for i := range 6 {
 		status := []string{api.HealthPassing, api.HealthCritical}[i%2]
 		set(t, s, w, registrar.Update{Check: w.SyncChecks[0], Status: status, First: i == 0})
@@ -59,16 +63,22 @@ func TestRestoredProxyReachesTheServersOfAnAgentThatCannotSynchronize(t *testing
 	s := agentSubject(t, consul)
 	w := s.Service(t, "web", "lost")
 	w.Proxy.ListenerCheck = listener.Addr().String()
-	if !set(t, s, w, registrar.Update{Check: w.SyncChecks[0], Status: api.HealthPassing, Refresh: true}) {
-		t.Error("not restored")
+	var got string
+	for range 3 { // the agent of a busy machine may check the listener late
+		if !set(t, s, w, registrar.Update{Check: w.SyncChecks[0], Status: api.HealthPassing, Refresh: true}) {
+			t.Error("not restored")
+		}
+		checks, _, err := client(t, consul, consul.Token).Health().Checks(w.Proxy.Name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got = checks.AggregatedStatus(); len(checks) != 0 && got == api.HealthPassing {
+			return
+		}
+		s.Forget(t, w.Proxy.ID)
+		s.Forget(t, w.ID)
 	}
-	checks, _, err := client(t, consul, consul.Token).Health().Checks(w.Proxy.Name, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := checks.AggregatedStatus(); len(checks) == 0 || got != api.HealthPassing {
-		t.Errorf("the proxy is %s at the servers, want passing", got)
-	}
+	t.Errorf("the proxy is %s at the servers, want passing", got)
 }
 
 // The proxy of a task without health checks, and a gateway, get into traffic when their
