@@ -39,6 +39,13 @@ func startMeshGateway(t *testing.T) meshGateway {
 		t.Fatal(err)
 	}
 	g := meshGateway{admin: fmt.Sprintf("127.0.0.1:%d", ports[0]), address: fmt.Sprintf("127.0.0.1:%d", ports[1])}
+	testkit.Eventually(t, "the CA is ready", func() bool {
+		resp, err := http.Get("http://" + consul.HTTPAddr + "/v1/connect/ca/roots")
+		if err == nil {
+			resp.Body.Close()
+		}
+		return err == nil && resp.StatusCode == http.StatusOK
+	})
 	var roots struct{ TrustDomain string }
 	askConsul(t, consul, http.MethodGet, "/v1/connect/ca/roots", "", &roots)
 	g.serverName = "web.default.dc1.internal." + roots.TrustDomain
