@@ -31,14 +31,16 @@ type agent struct {
 	client *api.Client
 }
 
-// Register writes nothing to an agent that has not joined. Without ACLs, such an agent takes
-// a service, though not a proxy, and when the same service is registered again, counts it and
-// its checks as sent to the servers until its next full synchronization.
+// Register writes nothing to an agent that has not joined. Such an agent refuses every token.
+// Without ACLs, it takes a service, though not a proxy, and when the same service is registered
+// again, counts it and its checks as sent to the servers until its next full synchronization.
 func (a *agent) Register(ctx context.Context, token string, w workload.Workload) error {
 	opts := api.ServiceRegisterOpts{Token: token}.WithContext(ctx)
 	if !w.IsGateway() {
-		if err := consulutil.HasLeader(ctx, a.client); err != nil {
-			return fmt.Errorf("register service %q: %w", w.ID, err)
+		if token == "" {
+			if err := consulutil.HasLeader(ctx, a.client); err != nil {
+				return fmt.Errorf("register service %q: %w", w.ID, err)
+			}
 		}
 		if err := a.client.Agent().ServiceRegisterOpts(serviceRegistration(w), opts); err != nil {
 			return refusal(fmt.Sprintf("register service %q", w.ID), w.Name, err)

@@ -45,7 +45,8 @@ func TestRequests(t *testing.T) {
 		do   func() error
 		want []string
 	}{
-		{"register", func() error { return r.Register(ctx, "tok", w) }, []string{"GET /v1/status/leader ", "PUT /v1/agent/service/register tok", "PUT /v1/agent/service/register tok"}},
+		{"register", func() error { return r.Register(ctx, "tok", w) }, []string{"PUT /v1/agent/service/register tok", "PUT /v1/agent/service/register tok"}},
+		{"register without a token", func() error { return r.Register(ctx, "", w) }, []string{"GET /v1/status/leader ", "PUT /v1/agent/service/register ", "PUT /v1/agent/service/register "}},
 		{"register gateway", func() error {
 			return r.Register(ctx, "", workload.Workload{Gateway: "mesh-gateway", ID: "gw-1", Proxy: workload.Proxy{ID: "gw-1"}})
 		}, []string{"PUT /v1/agent/service/register "}},
