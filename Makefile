@@ -34,7 +34,7 @@ build: ## Build bin/consul-ecs and bin/localecs, static
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/localecs ./examples/hello-mesh/hello ./examples/token-broker/tokendemo
 
 .PHONY: tools
-tools: ## Put what tests need into .tools: consul, envoy, staticcheck, scalibr, uidmap, aws, dockerd, compose
+tools: ## Put what tests need into .tools: consul, envoy, staticcheck, gotestsum, scalibr, uidmap, aws, dockerd, compose
 	@tools/ensure.sh
 
 .PHONY: demo

@@ -20,39 +20,45 @@ meshes='^TestEndToEnd' # run a whole mesh
 # of the short lane.
 schedules='^TestThousandsOfFaultSchedules'
 export CONSUL_ECS_BIN=$PWD/bin # what make build has made
-log=$(mktemp)
-trap 'rm -f "$log" "$log.others"' EXIT
+gotestsum=$PWD/.tools/bin/gotestsum
+log=$(mktemp -d)
+mkdir "$log/out" "$log/again"
+trap 'rm -rf "$log"' EXIT
 status=0
 
-# run DIRECTORY FLAG...: go test without vet, which make check runs.
-run() { go test -C "$1" -vet=off "${@:2}" 2>&1; }
-
-# tests DIRECTORY FLAG...: run that keeps the output, and goes on after a failure.
-tests() { run "$@" | tee -a "$log" || status=1; }
+# tests NAME DIRECTORY PACKAGES FLAG...: go test without vet, which make check runs. A few
+# tests that failed run once more, one at a time: beside others on a busy machine a program
+# may have exceeded a time limit. A data race, a panic or a second failure is final.
+tests() {
+  (cd "$2" && "$gotestsum" --format standard-quiet --hide-summary skipped --rerun-fails=1 \
+    --rerun-fails-max-failures=6 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
+    --rerun-fails-report "$log/again/$1" --packages "$3" -- -vet=off "${@:4}" 2>&1) | tee "$log/out/$1" || status=1
+}
 
 # The modules without the race detector.
 others() {
-  local failed=0
   export CGO_ENABLED=0
   # Built as tools/ensure.sh builds Consul, whose packages it shares.
-  run tools/aclcompare -timeout 10m ./... || failed=1
-  [ ${#lane[@]} -gt 0 ] || run . -timeout 40m -run "$schedules" ./broker || failed=1
+  tests aclcompare tools/aclcompare ./... -timeout 10m
+  [ ${#lane[@]} -gt 0 ] || tests schedules . ./broker -timeout 40m -run "$schedules"
   # Most of their time is that of terraform, which each test starts.
-  run terraform "${lane[@]}" -timeout 30m -skip "$meshes" ./... || failed=1
-  return "$failed"
+  tests terraform terraform ./... "${lane[@]}" -timeout 30m -skip "$meshes"
+  return "$status"
 }
 
 # Beside the packages, whose tests wait most of the time.
-others >"$log.others" &
+others >"$log/others" &
 export CGO_ENABLED=1 # for the race detector
 # Those that take longest start first.
-tests . -race "${lane[@]}" -p 6 -parallel 4 -timeout 40m -skip "$meshes|$schedules" ./localecs/command ./subcommand ./localecs/cluster ./...
+tests packages . "./localecs/command ./subcommand ./localecs/cluster ./..." -race "${lane[@]}" -p 6 -parallel 4 -timeout 40m -skip "$meshes|$schedules"
 wait $! || status=1
-tee -a "$log" <"$log.others"
+cat "$log/others"
 # They count lost requests, so they have the machine to themselves, few at a time: an
 # overloaded agent may fail instead of leaving.
-tests . -race "${lane[@]}" -parallel 3 -timeout 60m -run "$meshes" ./localecs/command
-CGO_ENABLED=0 tests terraform "${lane[@]}" -timeout 30m -run "$meshes" .
+tests meshes . ./localecs/command -race "${lane[@]}" -parallel 3 -timeout 60m -run "$meshes"
+CGO_ENABLED=0 tests terraform-meshes terraform . "${lane[@]}" -timeout 30m -run "$meshes"
 
-tools/unran.sh <"$log" || status=1
+cat "$log"/out/* | tools/unran.sh || status=1
+again=$(cat "$log"/again/*)
+[ -z "$again" ] || printf 'Tests that failed and ran once more:\n%s\n' "$again"
 exit "$status"
