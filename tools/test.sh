@@ -59,6 +59,6 @@ tests meshes . ./localecs/command -race "${lane[@]}" -parallel 3 -timeout 60m -r
 CGO_ENABLED=0 tests terraform-meshes terraform . "${lane[@]}" -timeout 30m -run "$meshes"
 
 cat "$log"/out/* | tools/unran.sh || status=1
-again=$(cat "$log"/again/*)
+again=$(find "$log/again" -type f -exec cat {} +)
 [ -z "$again" ] || printf 'Tests that failed and ran once more:\n%s\n' "$again"
 exit "$status"
