@@ -172,7 +172,8 @@ func TestAdmittedDefinitionIsNotChangedAgain(t *testing.T) {
 	}
 }
 
-// DescribeTaskDefinition writes defaults out and leaves out what is empty.
+// DescribeTaskDefinition writes defaults out, leaves out what is empty, and has tags and
+// environment variables in any order.
 func TestRegisteredDefinitionIsCurrent(t *testing.T) {
 	t.Parallel()
 	checked := 0
@@ -190,6 +191,10 @@ func TestRegisteredDefinitionIsCurrent(t *testing.T) {
 		slices.Reverse(definition.Tags)
 		tags := definition.Tags
 		definition.Tags = nil
+		for i := range definition.ContainerDefinitions {
+			slices.Reverse(definition.ContainerDefinitions[i].Environment)
+			slices.Reverse(definition.ContainerDefinitions[i].Secrets)
+		}
 		answer, err := json.Marshal(map[string]any{"taskDefinition": definition, "tags": tags})
 		if err != nil {
 			t.Fatal(err)

@@ -155,7 +155,7 @@ type former struct {
 }
 
 // keepFormer returns the former container in place of the one that is made, if these differ
-// in nothing but the defaults that DescribeTaskDefinition writes out.
+// in nothing but the defaults that DescribeTaskDefinition writes out, and its order.
 func (t *task) keepFormer(made *taskdef.Node, was former) *taskdef.Node {
 	if t.format != FormatECS {
 		return made

@@ -1,12 +1,8 @@
 package admission
 
 import (
-	"crypto/sha256"
-	"fmt"
 	"slices"
-	"strings"
 
-	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -20,14 +16,14 @@ func (t *task) seal() error {
 	if tags == nil {
 		return nil
 	}
-	isSeal := func(n *taskdef.Node) bool { return t.text(n, "key") == annotation.Prefix+annotation.Admission }
+	isSeal := func(n *taskdef.Node) bool { return t.text(n, "key") == taskdef.SealTag }
 	at := slices.IndexFunc(tags.Items(), isSeal)
 	tags.SetItems(slices.DeleteFunc(slices.Clone(tags.Items()), isSeal))
 	text, err := t.sealed()
 	if err != nil {
 		return err
 	}
-	tag, err := t.node(taskdef.Tag{Key: annotation.Prefix + annotation.Admission, Value: fmt.Sprintf("v1:%x", sha256.Sum256(text))})
+	tag, err := t.node(taskdef.Tag{Key: taskdef.SealTag, Value: taskdef.Seal(text)})
 	if err != nil {
 		return err
 	}
@@ -47,7 +43,5 @@ func (t *task) sealed() ([]byte, error) {
 	if err := t.doc.Refresh(); err != nil {
 		return nil, err
 	}
-	definition := *t.doc.Definition
-	definition.Tags = slices.SortedFunc(slices.Values(definition.Tags), func(a, b taskdef.Tag) int { return strings.Compare(a.Key, b.Key) })
-	return taskdef.Canonical(definition), nil
+	return t.doc.Definition.Sealed(), nil
 }

@@ -84,14 +84,15 @@ func emptyList[T any](list *[]T) {
 }
 
 // Canonical writes a value of the definition's types, with its defaults, so that what is
-// written and what ECS answers for it are the same: what is empty is left out.
+// written and what ECS answers for it are the same: what is empty is left out, and what
+// ECS answers in any order is sorted.
 func Canonical(value any) []byte {
 	n := nodeOf(reflect.ValueOf(value))
 	n.prune()
 	return n.text()
 }
 
-// prune removes members that are empty.
+// prune removes members that are empty, and sorts variables, secrets and tags.
 func (n *Node) prune() {
 	for _, item := range n.items {
 		item.prune()
@@ -100,6 +101,11 @@ func (n *Node) prune() {
 		m.value.prune()
 		return m.value.scalar == "" && len(m.value.members)+len(m.value.items) == 0
 	})
+	for _, m := range n.members {
+		if by := map[string]string{"environment": "name", "secrets": "name", "tags": "key"}[m.key]; by != "" {
+			slices.SortStableFunc(m.value.items, func(a, b *Node) int { return strings.Compare(a.Get(by).scalar, b.Get(by).scalar) })
+		}
+	}
 }
 
 // CPUUnits returns the task's cpu in units of 1/1024 vCPU; false when it is

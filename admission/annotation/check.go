@@ -42,8 +42,8 @@ func Check(name, value string) []Problem {
 		return each(value, fmt.Sprintf("names of policies, of up to %d letters, digits, '_' and '-'", maxPolicyName),
 			func(word string) bool { return len(word) <= maxPolicyName && policyName().MatchString(word) })
 	case name == TTL:
-		if ttl, err := time.ParseDuration(value); err != nil || ttl < config.MinTokenTTL || ttl > config.MaxTokenTTL {
-			return []Problem{{value, fmt.Sprintf("a duration from %s to %s", config.MinTokenTTL, config.MaxTokenTTL)}}
+		if ttl, err := time.ParseDuration(value); value != config.TaskLife && (err != nil || ttl < config.MinTokenTTL || ttl > config.MaxTokenTTL) {
+			return []Problem{{value, fmt.Sprintf("a duration from %s to %s, or %s", config.MinTokenTTL, config.MaxTokenTTL, config.TaskLife)}}
 		}
 	}
 	return nil

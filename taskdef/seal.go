@@ -1,0 +1,23 @@
+package taskdef
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+)
+
+// SealTag is the key of the tag that has the seal of an admitted definition.
+const SealTag = "consul.hashicorp.com/admission"
+
+// Seal is the value of SealTag for a text: that of Sealed, or of a template.
+func Seal(text []byte) string { return fmt.Sprintf("v1:%x", sha256.Sum256(text)) }
+
+// Sealed is the text of a definition with its defaults, the same for what is registered and
+// for what DescribeTaskDefinition answers: without the tag SealTag and what ECS adds.
+func (d TaskDefinition) Sealed() []byte {
+	d.TaskDefinitionARN, d.Revision, d.Status, d.RegisteredBy = "", 0, "", ""
+	d.RegisteredAt, d.DeregisteredAt, d.DeleteRequestedAt = nil, nil, nil
+	d.RequiresAttributes, d.Compatibilities = nil, nil
+	d.Tags = slices.DeleteFunc(slices.Clone(d.Tags), func(t Tag) bool { return t.Key == SealTag })
+	return Canonical(d)
+}
