@@ -35,6 +35,7 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/receiver"
+	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/consulutil/aclread"
 	"github.com/meshtask/consul-ecs/internal/testkit"
@@ -61,7 +62,16 @@ func BenchmarkLoad(b *testing.B) {
 	tasks := ecstest.New(b, ecstest.Options{})
 	tasks.Register(`{"family": "app", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
 		"containerDefinitions": [{"name": "app", "image": "app", "dockerLabels": {"` + policiesLabel + `": "app"}}]}`)
-	_, _, err := kvStore(b, consul.Require(b).Token).Client.ACL().PolicyCreate(&api.ACLPolicy{Name: "app", Rules: `key_prefix "app/" { policy = "read" }`}, nil)
+	consul, err := testkit.StartConsul(testkit.ConsulOptions{ACL: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(consul.Require(b).Stop)
+	client, err := consulutil.NewClient(consulutil.Options{Address: consul.HTTPAddr, Token: consul.Token})
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, _, err = client.ACL().PolicyCreate(&api.ACLPolicy{Name: "app", Rules: `key_prefix "app/" { policy = "read" }`}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -70,17 +80,17 @@ func BenchmarkLoad(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				arns := tasks.Run(ecstest.Group{Family: "app", Count: loadRate * int(loadTime/time.Second), Cluster: "shop"})
-				loadBroker(b, name, tasks, arns)
+				loadBroker(b, consul, name, tasks, arns)
 				tasks.Stop(arns...)
 			}
 		})
 	}
 }
 
-func loadBroker(b *testing.B, name string, tasks *ecstest.ECS, arns []string) {
+func loadBroker(b *testing.B, consul *testkit.Consul, name string, tasks *ecstest.ECS, arns []string) {
 	env := []string{"GOMAXPROCS=1", "AWS_ENDPOINT_URL_ECS=" + tasks.URL(), "AWS_ACCESS_KEY_ID=" + tasks.World.Key.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + tasks.World.Key.Secret}
 	if name == "consul" {
-		env = append(env, "CONSUL_HTTP_ADDR="+consul.Require(b).HTTPAddr, "CONSUL_HTTP_TOKEN="+consul.Token)
+		env = append(env, "CONSUL_HTTP_ADDR="+consul.HTTPAddr, "CONSUL_HTTP_TOKEN="+consul.Token)
 	}
 	p := testkit.StartProcess(b, testkit.ProcessOptions{Env: env}, testkit.SelfArgs("loaded-broker", name)...)
 	address, certificate, _ := strings.Cut(p.Line(), " ")
@@ -285,7 +295,7 @@ func loadedOptions(ctx context.Context, name string) (Options, Elector, error) {
 		},
 		Source:  ecsread.New(config, ecsread.Options{CallsPerSecond: DescribeRate}),
 		Backend: slowBackend{&fakeBackend{tokens: map[string]made{}}},
-		Store:   &Memory{}, Audit: io.Discard, Metrics: NewMetrics("test"), Log: hclog.NewNullLogger(),
+		Store:   &store.Memory{}, Audit: io.Discard, Metrics: NewMetrics("test"), Log: hclog.NewNullLogger(),
 		// As if a proxy were before the broker: the tasks are ports of this machine.
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -302,7 +312,7 @@ func loadedOptions(ctx context.Context, name string) (Options, Elector, error) {
 	}
 	lock, err := consulutil.NewLock(consulutil.LockOptions{Key: "load/leader", Session: "load", Log: o.Log})
 	o.Backend = &backend.ACLBackend{Client: client}
-	o.Store = KV{Client: client, Prefix: "load/tasks/", Lock: lock.Key, Session: lock.SessionID}
+	o.Store = store.KV{Client: client, Prefix: "load/tasks/", Lock: lock.Key, Session: lock.SessionID}
 	o.Ceiling = func(ctx context.Context, names []string) error {
 		return backend.UnderCeiling(ctx, aclread.New(client, ""), "", names)
 	}

@@ -7,7 +7,7 @@
 // backend issues a grant; 4. term.deliver pushes the handle; 5. term.redeem exchanges it;
 // 6. ECS is asked again, and term.sweep goes on asking while the token lives.
 //
-// Owns: the states of a request (state.go, pure), the audit log, one record per task.
+// Owns: the states of a request (state.go, pure), the audit log, one record per task (package store).
 // Never does: keep a secret, or trust what a caller says about itself.
 // Start reading at: state.next, then term.submit.
 package broker

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
@@ -159,16 +160,18 @@ func (p *brokerProcess) Lead(ctx context.Context, standby func(string) error, le
 }
 
 // shift moves the times of tokens by the skew of a clock.
-func shift(tokens []Token, skew time.Duration) {
+func shift(tokens []store.Token, skew time.Duration) {
 	for i := range tokens {
-		tokens[i].Expires = tokens[i].Expires.Add(skew)
+		if !tokens[i].Expires.IsZero() {
+			tokens[i].Expires = tokens[i].Expires.Add(skew)
+		}
 	}
 }
 
 // recorded reports whether the store has a token.
 func (s *schedule) recorded(accessor string) bool {
 	records, err := s.store.Load(context.Background())
-	return err == nil && slices.ContainsFunc(records, func(r Record) bool {
-		return slices.ContainsFunc(r.Tokens, func(k Token) bool { return k.Accessor == accessor })
+	return err == nil && slices.ContainsFunc(records, func(r store.Record) bool {
+		return slices.ContainsFunc(r.Tokens, func(k store.Token) bool { return k.Accessor == accessor })
 	})
 }

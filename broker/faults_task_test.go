@@ -203,7 +203,7 @@ func (s *schedule) liveTokens(f *faultyTask) int {
 	defer s.backend.mu.Unlock()
 	n := 0
 	for accessor, m := range s.backend.tokens {
-		if m.task == f.arn && time.Now().Before(m.expires) && !s.orphans[accessor] {
+		if m.task == f.arn && m.lives() && !s.orphans[accessor] {
 			n++
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -64,7 +65,7 @@ const (
 	// faultTime is how long faults happen, and quietTime how long the broker then has.
 	faultTime, quietTime = 8 * time.Minute, 4 * time.Minute
 	// faultTTL is the life of tokens: many windows of faults fit into its last third. In some
-	// schedules it is longLife, so that only a revocation ends a token.
+	// schedules it is longLife or taskLife, so that only a revocation ends a token.
 	faultTTL, longLife = 4 * time.Minute, time.Hour
 	// mostOverlap is how long a task may have two live tokens while faults happen: the
 	// overlap, and attempts to revoke that fail.
@@ -80,11 +81,11 @@ type schedule struct {
 	seed   uint64
 	chance *chance
 	tasks  *laggingECS
-	store  *Memory
+	store  *store.Memory
 	lock   lock
 	skew   time.Duration
 	login  bool // as consul-login: who does not know a secret cannot revoke
-	long   bool // tokens have longLife
+	long   bool // tokens have longLife or taskLife
 
 	mu       sync.Mutex
 	brokers  []*brokerProcess
@@ -108,7 +109,7 @@ func playFaults(t *testing.T, seed uint64, brokers int) int {
 		s := &schedule{
 			t: t, seed: seed, chance: &chance{rng: rand.New(rand.NewPCG(seed, 1)), start: now.Add(time.Millisecond), end: now.Add(faultTime)},
 			ports: map[string]*port{}, stopped: map[string]time.Time{}, two: map[string]time.Time{}, orphans: map[string]bool{},
-			redeemed: map[string]bool{}, store: &Memory{}, login: seed%3 == 1, long: seed%4 == 3,
+			redeemed: map[string]bool{}, store: &store.Memory{}, login: seed%3 == 1, long: seed%4 == 3,
 			skew: []time.Duration{0, 5 * time.Minute, -5 * time.Minute}[seed/3%3],
 		}
 		s.world = idleWorld(t, s.prepare)
@@ -143,6 +144,9 @@ func (s *schedule) prepare(o *Options) {
 	s.tasks.labels[ttlLabel] = faultTTL.String()
 	if s.long {
 		s.tasks.labels[ttlLabel] = longLife.String()
+	}
+	if s.seed%12 == 3 { // neither login nor wraps
+		o.Rules.TaskLife, s.tasks.labels[ttlLabel] = true, taskLife
 	}
 	b := o.Backend.(*fakeBackend)
 	b.wraps = s.seed%3 == 2

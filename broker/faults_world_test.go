@@ -20,6 +20,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
@@ -112,14 +113,14 @@ func (p *brokerProcess) DescribeTasks(_ context.Context, _ string, arns []string
 	return p.s.tasks.describe(p, arns)
 }
 
-func (p *brokerProcess) DescribeTaskDefinition(ctx context.Context, arn string) (*types.TaskDefinition, error) {
+func (p *brokerProcess) DescribeTaskDefinition(ctx context.Context, arn string) ([]byte, error) {
 	if err := p.step(); err != nil || p.s.chance.of(10) {
 		return nil, errFault
 	}
 	return p.s.ecs.DescribeTaskDefinition(ctx, arn)
 }
 
-func (p *brokerProcess) Load(ctx context.Context) ([]Record, error) {
+func (p *brokerProcess) Load(ctx context.Context) ([]store.Record, error) {
 	if err := p.step(); err != nil || p.s.chance.of(10) {
 		return nil, errFault
 	}
@@ -130,14 +131,14 @@ func (p *brokerProcess) Load(ctx context.Context) ([]Record, error) {
 	return records, err
 }
 
-func (p *brokerProcess) Save(ctx context.Context, r Record) (uint64, error) {
+func (p *brokerProcess) Save(ctx context.Context, r store.Record) (uint64, error) {
 	if err := p.step(); err != nil || p.s.chance.of(5) {
 		return 0, errFault
 	}
 	if !p.s.lock.heldBy(p) {
-		return 0, ErrStale
+		return 0, store.ErrStale
 	}
-	r = r.clone()
+	r = r.Clone()
 	shift(r.Tokens, p.skew)
 	version, err := p.s.store.Save(ctx, r)
 	if stepErr := p.step(); stepErr != nil || p.s.chance.of(5) {
@@ -146,9 +147,9 @@ func (p *brokerProcess) Save(ctx context.Context, r Record) (uint64, error) {
 	return version, err
 }
 
-func (p *brokerProcess) Read(ctx context.Context, taskARN string) (Record, error) {
+func (p *brokerProcess) Read(ctx context.Context, taskARN string) (store.Record, error) {
 	if err := p.step(); err != nil || p.s.chance.of(10) {
-		return Record{}, errFault
+		return store.Record{}, errFault
 	}
 	r, err := p.s.store.Read(ctx, taskARN)
 	shift(r.Tokens, -p.skew)
@@ -355,7 +356,9 @@ func (p *brokerProcess) skewed(req *http.Request, recorder *httptest.ResponseRec
 	if err != nil {
 		return nil, err
 	}
-	u.Expires = u.Expires.Add(p.skew)
+	if !u.Expires.IsZero() {
+		u.Expires = u.Expires.Add(p.skew)
+	}
 	body, err := u.Encode()
 	answer.Body = io.NopCloser(bytes.NewReader(body))
 	return answer, err

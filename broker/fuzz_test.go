@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/broker/store"
 )
 
 // fuzzed sends what a fuzzer made to a broker with one task, and checks the answer: it is
@@ -123,12 +124,12 @@ func FuzzRecord(f *testing.F) {
 	f.Add([]byte(`{"task_arn":"x","tokens":[{"status":"replaced"},{"status":"pending"},{"status":"?","renewable":true}]}`))
 	f.Add([]byte(`{"tokens":[{},{}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var r Record
+		var r store.Record
 		if json.Unmarshal(data, &r) != nil {
 			return // KV.Load names the key
 		}
 		synctest.Test(t, func(t *testing.T) {
-			store := &Memory{}
+			store := &store.Memory{}
 			if _, err := store.Save(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}

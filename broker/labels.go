@@ -11,17 +11,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 const (
 	// policiesLabel is the docker label that names the policies of a task's token,
 	// separated by commas. It is required.
 	policiesLabel = "consul.hashicorp.com/policies"
-	// ttlLabel is the docker label of the token's life, a Go duration.
+	// ttlLabel is the docker label of the token's life, a Go duration or taskLife.
 	ttlLabel = "consul.hashicorp.com/ttl"
 	// defaultTTL is the life of a token whose task has no ttlLabel.
 	defaultTTL = 72 * time.Hour
-	// MinTTL and MaxTTL bound it.
+	// taskLife is the life of a token without expiry, which ends with its task.
+	taskLife = config.TaskLife
+	// MinTTL and MaxTTL bound a duration.
 	MinTTL, MaxTTL = config.MinTokenTTL, config.MaxTokenTTL
 	// maxPolicies bounds the policies of one token.
 	maxPolicies = 32
@@ -31,13 +34,13 @@ const (
 type annotations map[string]string
 
 // labels reads the annotations of all containers of a revision.
-func labels(d *types.TaskDefinition) (annotations, error) {
+func labels(d *taskdef.TaskDefinition) (annotations, error) {
 	found := annotations{}
 	for _, c := range d.ContainerDefinitions {
 		for _, key := range []string{policiesLabel, ttlLabel} {
 			value, labelled := c.DockerLabels[key]
 			if earlier, ok := found[key]; labelled && ok && earlier != value {
-				return nil, fmt.Errorf("container %q has a different docker label %s than an earlier container", aws.ToString(c.Name), key)
+				return nil, fmt.Errorf("container %q has a different docker label %s than an earlier container", c.Name, key)
 			}
 			if labelled {
 				found[key] = value
@@ -45,6 +48,16 @@ func labels(d *types.TaskDefinition) (annotations, error) {
 		}
 	}
 	return found, nil
+}
+
+// unpinned is the first image that is not named by its digest.
+func unpinned(d *taskdef.TaskDefinition) string {
+	for _, c := range d.ContainerDefinitions {
+		if !strings.Contains(c.Image, "@sha256:") {
+			return c.Image
+		}
+	}
+	return ""
 }
 
 // annotations decides what the labels, and the tags if they are trusted, ask for. A tag
@@ -72,7 +85,7 @@ func (r *Rules) annotations(byLabel annotations, tags []types.Tag) (subject, err
 	if s.policies, err = r.policies(values[policiesLabel]); err != nil {
 		return s, err
 	}
-	s.ttl, err = lifetime(values[ttlLabel])
+	s.ttl, err = r.lifetime(values[ttlLabel])
 	return s, err
 }
 
@@ -92,9 +105,15 @@ func (r *Rules) policies(text string) ([]string, error) {
 // forbidden reports whether a policy is never given, whatever the patterns say.
 func forbidden(name string) bool { return name == "global-management" || name == "root" }
 
-func lifetime(text string) (time.Duration, error) {
-	if text == "" {
+// lifetime is 0 for taskLife.
+func (r *Rules) lifetime(text string) (time.Duration, error) {
+	switch {
+	case text == "":
 		return defaultTTL, nil
+	case text == taskLife && r.TaskLife:
+		return 0, nil
+	case text == taskLife:
+		return 0, refuse(http.StatusUnprocessableEntity, "ttl", "docker label %s is %q, and this broker issues no tokens without expiry", ttlLabel, text)
 	}
 	ttl, err := time.ParseDuration(text)
 	if err != nil || ttl < MinTTL || ttl > MaxTTL {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 const (
@@ -38,8 +39,8 @@ const (
 type TaskSource interface {
 	// DescribeTasks describes up to 100 tasks of a cluster, with their tags.
 	DescribeTasks(ctx context.Context, cluster string, tasks []string) (*ecs.DescribeTasksOutput, error)
-	// DescribeTaskDefinition describes a revision.
-	DescribeTaskDefinition(ctx context.Context, arn string) (*types.TaskDefinition, error)
+	// DescribeTaskDefinition returns the JSON of a revision, with its tags.
+	DescribeTaskDefinition(ctx context.Context, arn string) ([]byte, error)
 }
 
 // lookups reads tasks in batches, and revisions once.
@@ -64,11 +65,16 @@ type batch struct {
 	err error
 }
 
-// definition is what matters of a revision, which never changes.
+// definition is what matters of a revision, which never changes, except for its tags: they
+// count as they were when the revision was first described.
 type definition struct {
 	done        chan struct{}
 	annotations annotations
-	err         error
+	// admitted reports whether the revision has the tag of consul-ecs admit with its own hash.
+	admitted bool
+	// unpinned is an image that is not named by its digest, or empty.
+	unpinned string
+	err      error
 }
 
 func newLookups(source TaskSource, called func(), failed func(error)) *lookups {
@@ -172,8 +178,12 @@ func (l *lookups) define(ctx context.Context, arn string, d *definition) {
 	defer close(d.done)
 	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
 	defer cancel()
-	out, err := l.source.DescribeTaskDefinition(ctx, arn)
-	if err == nil && (out == nil || aws.ToString(out.TaskDefinitionArn) != arn) {
+	var out *taskdef.Document
+	text, err := l.source.DescribeTaskDefinition(ctx, arn)
+	if err == nil {
+		out, err = taskdef.Parse(text)
+	}
+	if err == nil && out.Definition.TaskDefinitionARN != arn {
 		err = fmt.Errorf("ECS described a revision other than %s", arn)
 	}
 	if err != nil {
@@ -186,7 +196,8 @@ func (l *lookups) define(ctx context.Context, arn string, d *definition) {
 		}
 		return
 	}
-	if d.annotations, err = labels(out); err != nil {
+	d.admitted, d.unpinned = out.Definition.Admitted(), unpinned(out.Definition)
+	if d.annotations, err = labels(out.Definition); err != nil {
 		d.err = refuse(http.StatusUnprocessableEntity, "labels", "%v", err)
 	}
 }

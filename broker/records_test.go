@@ -13,26 +13,27 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // unreliable is a store whose answers to writes are lost: to some that have landed, and to
 // some that land with the next one only.
 type unreliable struct {
-	Memory
+	store.Memory
 	lose, delay func(write int) bool
 	writes      int
-	late        *Record
+	late        *store.Record
 }
 
-func (u *unreliable) Save(ctx context.Context, r Record) (uint64, error) {
+func (u *unreliable) Save(ctx context.Context, r store.Record) (uint64, error) {
 	if u.late != nil {
 		_, _ = u.Memory.Save(ctx, *u.late)
 		u.late = nil
 	}
 	u.writes++
 	if u.delay != nil && u.delay(u.writes) {
-		delayed := r.clone()
+		delayed := r.Clone()
 		u.late = &delayed
 		return 0, errFault
 	}
@@ -111,11 +112,11 @@ func TestWriteOfAnotherBrokerAfterALostAnswerEndsTheTerm(t *testing.T) {
 // ahead is the store of a broker whose clock is ahead of that of the one before: lives end
 // earlier by it.
 type ahead struct {
-	Memory
+	store.Memory
 	by time.Duration
 }
 
-func (a *ahead) Load(ctx context.Context) ([]Record, error) {
+func (a *ahead) Load(ctx context.Context) ([]store.Record, error) {
 	all, err := a.Memory.Load(ctx)
 	for _, r := range all {
 		for i := range r.Tokens {
@@ -213,16 +214,16 @@ func TestTokenIsFoundAmongAnyNumberOfTasks(t *testing.T) {
 		return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 	}
 	cost := func(tasks int) (least time.Duration) {
-		store := &Memory{}
+		memory := &store.Memory{}
 		for n := range tasks {
-			r := Record{TaskARN: taskARN(1000 + n), Cluster: clusterARN, Tokens: []Token{{
-				RequestID: "r", Accessor: "a", Status: TokenLive, SecretHash: fmt.Sprint(n), Address: "10.0.0.1", Expires: time.Now().Add(time.Hour),
+			r := store.Record{TaskARN: taskARN(1000 + n), Cluster: clusterARN, Tokens: []store.Token{{
+				RequestID: "r", Accessor: "a", Status: store.TokenLive, SecretHash: fmt.Sprint(n), Address: "10.0.0.1", Expires: time.Now().Add(time.Hour),
 			}}}
-			if _, err := store.Save(t.Context(), r); err != nil {
+			if _, err := memory.Save(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}
 		}
-		w := newWorld(t, func(o *Options) { o.Store = store })
+		w := newWorld(t, func(o *Options) { o.Store = memory })
 		defer w.stop()
 		c := w.task(1)
 		testkit.Eventually(t, "the broker leads", func() bool { return w.broker.term.Load() != nil })

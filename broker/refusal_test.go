@@ -12,6 +12,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
@@ -135,11 +136,11 @@ func TestTokenThatCannotBeRevokedIsOneAlarm(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var statuses []TokenStatus
+		var statuses []store.TokenStatus
 		for _, k := range r.Tokens {
 			statuses = append(statuses, k.Status)
 		}
-		if !slices.Equal(statuses, []TokenStatus{TokenRevoking, TokenRevoking, TokenLive}) {
+		if !slices.Equal(statuses, []store.TokenStatus{store.TokenRevoking, store.TokenRevoking, store.TokenLive}) {
 			t.Errorf("the record has tokens %v, want the three that live", statuses)
 		}
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/secret"
 )
@@ -65,7 +66,7 @@ type entry struct {
 	unsure bool
 
 	// The term's lock guards the rest, but for the task's ARN and cluster, which stay.
-	record            Record
+	record            store.Record
 	live              *request
 	requests, rotates *rate.Limiter
 	nonces            map[string]time.Time
@@ -74,7 +75,7 @@ type entry struct {
 	used              time.Time
 }
 
-func newEntry(r Record) *entry {
+func newEntry(r store.Record) *entry {
 	return &entry{
 		saving: make(chan struct{}, 1), record: r, used: time.Now(), nonces: map[string]time.Time{},
 		requests: rate.NewLimiter(rate.Every(taskEvery), taskBurst), rotates: rate.NewLimiter(rate.Every(rotateEvery), rotateBurst),
@@ -103,12 +104,6 @@ func (e *entry) settled() bool {
 	}
 }
 
-func (r *Record) clone() Record {
-	c := *r
-	c.Tokens = slices.Clone(r.Tokens)
-	return c
-}
-
 // submit verifies a request, reserves the task, and starts the delivery.
 func (t *term) submit(ctx context.Context, in grant.TokenRequest, from caller, bearer secret.Value) (*request, error) {
 	r := &request{
@@ -116,7 +111,7 @@ func (t *term) submit(ctx context.Context, in grant.TokenRequest, from caller, b
 		given: make(chan struct{}), over: make(chan struct{}),
 	}
 	if !bearer.Empty() {
-		r.bearer = hashOf(bearer)
+		r.bearer = store.HashOf(bearer)
 	}
 	t.log(r, Received, "", false)
 	err := t.verify(ctx, r)
@@ -183,14 +178,14 @@ func (t *term) reserve(r *request, bearer secret.Value) error {
 	now := time.Now()
 	e := t.tasks[r.in.TaskARN]
 	if e == nil {
-		e = newEntry(Record{TaskARN: r.in.TaskARN, Cluster: r.cluster.ARN})
+		e = newEntry(store.Record{TaskARN: r.in.TaskARN, Cluster: r.cluster.ARN})
 		t.tasks[r.in.TaskARN] = e
 	}
 	e.used = now
 	if err := e.admit(r, now); err != nil {
 		return err
 	}
-	if k, found := e.record.proven(r.bearer); found {
+	if k, found := e.record.Proven(r.bearer); found {
 		t.adopt(k, bearer)
 	}
 	if r.in.Nonce != nil {
@@ -203,7 +198,7 @@ func (t *term) reserve(r *request, bearer secret.Value) error {
 
 // admit applies the limits of one task.
 func (e *entry) admit(r *request, now time.Time) error {
-	_, holds := e.record.proven(r.bearer)
+	_, holds := e.record.Proven(r.bearer)
 	if r.bearer != "" && !holds {
 		return refuse(http.StatusUnauthorized, grant.UnknownToken, "the bearer is not the task's current token: ask for a new one")
 	}
@@ -220,7 +215,7 @@ func (e *entry) admit(r *request, now time.Time) error {
 	if e.live != nil && e.live.state.live() {
 		return later(http.StatusTooManyRequests, "in_progress", busyPause, "another request of this task is under way")
 	}
-	current, held := e.record.live(now)
+	current, held := e.record.Live(now)
 	if !held || holds {
 		return nil
 	}
@@ -247,7 +242,7 @@ func (t *term) issue(ctx context.Context, r *request) error {
 	r.grant, r.accessor = g, g.Accessor
 	t.mu.Unlock()
 	if !g.Handle.Empty() {
-		if err := t.save(ctx, t.entry(r), func(rec *Record) { rec.add(r, TokenPending) }); err != nil {
+		if err := t.save(ctx, t.entry(r), func(rec *store.Record) { r.addTo(rec, store.TokenPending) }); err != nil {
 			return later(http.StatusServiceUnavailable, "store", busyPause, "%v", err)
 		}
 	}
@@ -261,13 +256,16 @@ func (t *term) entry(r *request) *entry {
 	return t.tasks[r.in.TaskARN]
 }
 
-// add adds the token of a request, if it is not there.
-func (rec *Record) add(r *request, status TokenStatus) {
-	if rec.find(r.id) == nil {
-		rec.Tokens = append(rec.Tokens, Token{
-			RequestID: r.id, Accessor: r.grant.Accessor, Status: status, Address: r.subject.task.Address.String(),
-			Port: r.in.CallbackPort, Expires: time.Now().Add(r.subject.ttl + handleTTL),
-		})
+// addTo adds the token of a request to a record, if it is not there.
+func (r *request) addTo(rec *store.Record, status store.TokenStatus) {
+	if rec.Find(r.id) == nil {
+		k := store.Token{
+			RequestID: r.id, Accessor: r.grant.Accessor, Status: status, Address: r.subject.task.Address.String(), Port: r.in.CallbackPort,
+		}
+		if r.subject.ttl > 0 {
+			k.Expires = time.Now().Add(r.subject.ttl + handleTTL)
+		}
+		rec.Tokens = append(rec.Tokens, k)
 	}
 }
 
@@ -334,7 +332,10 @@ func (t *term) log(r *request, phase Phase, reason string, alarm bool) {
 		Alarm: alarm, Rotation: r.bearer != "", Attempt: r.attempts, Duration: time.Since(r.started).Milliseconds(), ContradictingTags: s.contradicting,
 	}
 	if s.task.Address.IsValid() {
-		l.IP, l.Revision, l.TTL = s.task.Address.String(), s.task.Family+":"+strconv.Itoa(s.task.Revision), s.ttl.String()
+		l.IP, l.Revision, l.TTL = s.task.Address.String(), s.task.Family+":"+strconv.Itoa(s.task.Revision), taskLife
+		if s.ttl > 0 {
+			l.TTL = s.ttl.String()
+		}
 	}
 	t.mu.Unlock()
 	t.audit.write(l)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/secret"
@@ -48,8 +49,7 @@ func (t *term) postRevoke(r *http.Request, from caller) (result, error) {
 	case <-ctx.Done():
 	}
 	if permanent, ok := errors.AsType[*retry.PermanentError](err); ok {
-		return result{}, refuse(http.StatusUnprocessableEntity, grant.BackendFailed, "the token cannot be revoked, and ends at %s: %v",
-			k.Expires.UTC().Format(time.RFC3339), permanent)
+		return result{}, refuse(http.StatusUnprocessableEntity, grant.BackendFailed, "the token cannot be revoked, and %s: %v", k.End(), permanent)
 	}
 	if t.recorded(e, k.RequestID) {
 		return result{}, later(http.StatusServiceUnavailable, "not_revoked", busyPause, "the token is not revoked yet: ask again")
@@ -58,21 +58,21 @@ func (t *term) postRevoke(r *http.Request, from caller) (result, error) {
 }
 
 // tokenOf finds a token of any task by its secret, also one that is replaced or being revoked.
-func (t *term) tokenOf(bearer secret.Value) (*entry, Token, bool) {
-	hash := hashOf(bearer)
+func (t *term) tokenOf(bearer secret.Value) (*entry, store.Token, bool) {
+	hash := store.HashOf(bearer)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.holders[hash]
 	if e == nil {
-		return nil, Token{}, false
+		return nil, store.Token{}, false
 	}
-	i := slices.IndexFunc(e.record.Tokens, func(k Token) bool { return k.SecretHash == hash })
+	i := slices.IndexFunc(e.record.Tokens, func(k store.Token) bool { return k.SecretHash == hash })
 	return e, e.record.Tokens[i], true
 }
 
 // adopt gives a backend that revokes a token with its secret only the secret of one that
 // an earlier broker has made.
-func (t *term) adopt(k Token, held secret.Value) {
+func (t *term) adopt(k store.Token, held secret.Value) {
 	if a, ok := t.Backend.(backend.Adopter); ok {
 		a.Adopt(backend.Token{Secret: held, Accessor: k.Accessor, Expires: k.Expires})
 	}
@@ -114,7 +114,7 @@ func (t *term) revoke(ctx context.Context, e *entry, requestID, accessor, reason
 // tryRevoke revokes a token until ctx ends. The audit log has the reason in the line of the
 // request's transition, or here for one of an earlier term.
 func (t *term) tryRevoke(ctx context.Context, e *entry, requestID, accessor, reason string) error {
-	err := t.save(ctx, e, func(rec *Record) { rec.revoking(requestID) })
+	err := t.save(ctx, e, func(rec *store.Record) { rec.Revoking(requestID) })
 	if err != nil && ctx.Err() == nil {
 		t.Log.Warn("a revocation was not recorded", logkey.Accessor, accessor, logkey.Error, err)
 	}
@@ -126,7 +126,7 @@ func (t *term) tryRevoke(ctx context.Context, e *entry, requestID, accessor, rea
 		}
 		defer e.release()
 		t.mu.Lock()
-		k := e.record.find(requestID)
+		k := e.record.Find(requestID)
 		if k != nil {
 			accessor = k.Accessor // of the token, if it was redeemed meanwhile
 		}
@@ -137,7 +137,7 @@ func (t *term) tryRevoke(ctx context.Context, e *entry, requestID, accessor, rea
 		if err := t.Backend.Revoke(ctx, accessor); err != nil {
 			return err
 		}
-		if err := t.write(ctx, e, func(rec *Record) { rec.remove(requestID) }); err != nil {
+		if err := t.write(ctx, e, func(rec *store.Record) { rec.Remove(requestID) }); err != nil {
 			return err
 		}
 		if t.request(requestID) == nil {
@@ -153,7 +153,7 @@ func (t *term) tryRevoke(ctx context.Context, e *entry, requestID, accessor, rea
 func (t *term) recorded(e *entry, requestID string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return e.record.find(requestID) != nil
+	return e.record.Find(requestID) != nil
 }
 
 // revokeNow revokes the token of a request within a few seconds, when no job may do it, and
@@ -172,8 +172,8 @@ func (t *term) revokeNow(e *entry, requestID, accessor string) bool {
 // unrevoked reports a token that stays until its TTL ends, once.
 func (t *term) unrevoked(e *entry, requestID, accessor string, err error) {
 	t.mu.Lock()
-	k := e.record.find(requestID)
-	ended := k != nil && k.ended(time.Now())
+	k := e.record.Find(requestID)
+	ended := k != nil && k.Ended(time.Now())
 	t.mu.Unlock()
 	if ended || !t.due("revoke "+requestID) {
 		return
@@ -183,13 +183,13 @@ func (t *term) unrevoked(e *entry, requestID, accessor string, err error) {
 		Time: time.Now(), Request: requestID, Task: e.record.TaskARN, Accessor: accessor, Backend: t.Backend.Name(),
 		Decision: "not_revoked", Reason: err.Error(), Alarm: true,
 	})
-	t.Log.Error("a token cannot be revoked: it ends with its TTL", logkey.Accessor, accessor, logkey.TaskARN, e.record.TaskARN, logkey.Error, err)
+	t.Log.Error("a token cannot be revoked: it lives until it expires", logkey.Accessor, accessor, logkey.TaskARN, e.record.TaskARN, logkey.Error, err)
 }
 
 // replace revokes the task's tokens before a confirmed one, after the overlap.
 func (t *term) replace(ctx context.Context, e *entry, confirmed string) {
-	var earlier []Token
-	err := t.save(ctx, e, func(rec *Record) { earlier = rec.replace(confirmed) })
+	var earlier []store.Token
+	err := t.save(ctx, e, func(rec *store.Record) { earlier = rec.Replace(confirmed) })
 	if err != nil && ctx.Err() == nil {
 		t.Log.Warn("a rotation was not recorded", logkey.TaskARN, e.record.TaskARN, logkey.Error, err)
 	}
@@ -199,7 +199,7 @@ func (t *term) replace(ctx context.Context, e *entry, confirmed string) {
 // newerToken and returnedToken are reasons of revocations.
 const newerToken, returnedToken = "the task has a newer token", "its holder gave it back"
 
-func (t *term) revokeReplaced(ctx context.Context, e *entry, tokens []Token) {
+func (t *term) revokeReplaced(ctx context.Context, e *entry, tokens []store.Token) {
 	if len(tokens) == 0 || retry.Sleep(ctx, overlap) != nil {
 		return
 	}

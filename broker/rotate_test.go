@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
@@ -140,11 +141,11 @@ func TestRestartRevokesWrappedTokens(t *testing.T) {
 
 // failingStore takes no writes while it is down.
 type failingStore struct {
-	Memory
+	store.Memory
 	down atomic.Bool
 }
 
-func (f *failingStore) Save(ctx context.Context, r Record) (uint64, error) {
+func (f *failingStore) Save(ctx context.Context, r store.Record) (uint64, error) {
 	if f.down.Load() {
 		return 0, errFault
 	}
@@ -277,14 +278,14 @@ func TestTokenShownAfterARestartCanBeRevoked(t *testing.T) {
 
 // staleStore is one whose records another broker changed.
 type staleStore struct {
-	Memory
+	store.Memory
 	stale bool
 }
 
-func (s *staleStore) Save(ctx context.Context, r Record) (uint64, error) {
+func (s *staleStore) Save(ctx context.Context, r store.Record) (uint64, error) {
 	if s.stale {
 		s.stale = false
-		return 0, ErrStale
+		return 0, store.ErrStale
 	}
 	return s.Memory.Save(ctx, r)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
@@ -26,15 +27,15 @@ func (t *term) resume(ctx context.Context) {
 		t.mu.Lock()
 		tokens := slices.Clone(e.record.Tokens)
 		t.mu.Unlock()
-		var replaced []Token
+		var replaced []store.Token
 		for _, k := range tokens {
 			switch k.Status {
-			case TokenLive:
-			case TokenReplaced:
+			case store.TokenLive:
+			case store.TokenReplaced:
 				replaced = append(replaced, k)
 			default:
 				t.run(func(ctx context.Context) {
-					if k.Status != TokenPending || retry.Sleep(ctx, redemptionLimit) == nil {
+					if k.Status != store.TokenPending || retry.Sleep(ctx, redemptionLimit) == nil {
 						t.revoke(ctx, e, k.RequestID, k.Accessor, "an earlier broker has not finished its request or revocation")
 					}
 				})
@@ -70,7 +71,7 @@ func (t *term) sweep(ctx context.Context) {
 		t.mu.Lock()
 		n := len(e.record.Tokens)
 		for _, k := range e.record.Tokens {
-			if !k.ended(now) {
+			if !k.Ended(now) {
 				tokens++
 			}
 		}
@@ -121,7 +122,7 @@ func (t *term) examine(ctx context.Context, e *entry) {
 				t.on(r, vouched, "") // when nothing was heard of ECS after the delivery
 			}
 		case r != nil && t.on(r, taskGone, reason):
-		case k.Status == TokenLive:
+		case k.Status == store.TokenLive || k.Expires.IsZero(): // also if that was refused before
 			t.run(func(ctx context.Context) { t.revoke(ctx, e, k.RequestID, k.Accessor, reason) })
 		}
 	}
@@ -170,7 +171,7 @@ func moved(task *types.Task, address string) bool {
 func (t *term) expire(ctx context.Context, e *entry) error {
 	now := time.Now()
 	t.mu.Lock()
-	tokens := slices.DeleteFunc(slices.Clone(e.record.Tokens), func(k Token) bool { return now.Before(k.Expires) })
+	tokens := slices.DeleteFunc(slices.Clone(e.record.Tokens), func(k store.Token) bool { return !k.Due(now) })
 	t.mu.Unlock()
 	for _, k := range tokens {
 		var renewed backend.Token
@@ -181,11 +182,11 @@ func (t *term) expire(ctx context.Context, e *entry) error {
 				return err
 			}
 		}
-		err := t.save(ctx, e, func(rec *Record) {
-			if found := rec.find(k.RequestID); found != nil && alive {
+		err := t.save(ctx, e, func(rec *store.Record) {
+			if found := rec.Find(k.RequestID); found != nil && alive {
 				found.Expires = renewed.Expires
 			} else if k.Renewable || now.Sub(k.Expires) >= clockGrace {
-				rec.remove(k.RequestID)
+				rec.Remove(k.RequestID)
 			}
 		})
 		if err != nil {

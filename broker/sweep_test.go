@@ -3,11 +3,16 @@ package broker
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/broker/store"
+	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
 func TestTaskThatMovedDuringDeliveryLosesTheToken(t *testing.T) {
@@ -98,7 +103,7 @@ func TestTaskWhoseLastWriteIsUncertainIsNotForgotten(t *testing.T) {
 	in(t, func(_ *testing.T, w *world) {
 		term := w.broker.term.Load()
 		for _, unsure := range []bool{true, false} {
-			e := newEntry(Record{TaskARN: taskARN(1), Cluster: clusterARN})
+			e := newEntry(store.Record{TaskARN: taskARN(1), Cluster: clusterARN})
 			e.unsure = unsure
 			term.mu.Lock()
 			term.tasks[taskARN(1)] = e
@@ -151,12 +156,12 @@ func TestStoppingTaskKeepsItsToken(t *testing.T) {
 func TestSweepGetsThroughAnyNumberOfTasks(t *testing.T) {
 	t.Parallel()
 	const tasks = 12_000
-	store := &Memory{}
+	memory := &store.Memory{}
 	for n := range tasks {
-		r := Record{TaskARN: taskARN(1000 + n), Cluster: clusterARN, Tokens: []Token{{
-			RequestID: fmt.Sprint(n), Accessor: "a", Status: TokenLive, Address: "10.0.0.1", Expires: time.Now().Add(24 * 365 * 100 * time.Hour),
+		r := store.Record{TaskARN: taskARN(1000 + n), Cluster: clusterARN, Tokens: []store.Token{{
+			RequestID: fmt.Sprint(n), Accessor: "a", Status: store.TokenLive, Address: "10.0.0.1", Expires: time.Now().Add(24 * 365 * 100 * time.Hour),
 		}}}
-		if _, err := store.Save(t.Context(), r); err != nil {
+		if _, err := memory.Save(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -168,8 +173,49 @@ func TestSweepGetsThroughAnyNumberOfTasks(t *testing.T) {
 		}
 		// ECS knows none of them. That has to last for a minute.
 		pass(sweepInterval + 30*time.Second)
-		if all, _ := store.Load(t.Context()); len(all) != 1 {
+		if all, _ := memory.Load(t.Context()); len(all) != 1 {
 			t.Errorf("%d records are left, want that of the task that asked", len(all))
 		}
-	}, func(o *Options) { o.Store = store })
+	}, func(o *Options) { o.Store = memory })
+}
+
+// A token without expiry is revoked like any other when its task has stopped, also by a
+// broker that was started meanwhile, and as often as it takes.
+func TestTokenOfATasksLifeEndsWithItsTask(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		w.ecs.labels[ttlLabel] = taskLife
+		c := w.task(1)
+		accepted(t, c.ask())
+		pass(30 * 24 * time.Hour)
+		w.restart()
+		if alive := w.backend.alive(c.arn); len(alive) != 1 {
+			t.Fatalf("tokens %v of a task that runs, want 1", alive)
+		}
+		privilege := &backend.Error{Op: "revoke", Err: backend.ErrPrivilege, Class: retry.Permanent}
+		w.backend.mu.Lock()
+		w.backend.fault = func(string) error { return privilege }
+		w.backend.mu.Unlock()
+		w.ecs.change(c.arn, func(t *types.Task) { t.LastStatus = aws.String("STOPPED") })
+		pass(time.Hour)
+		if alive := w.backend.alive(c.arn); len(alive) != 1 {
+			t.Fatalf("tokens %v, want one that the backend does not revoke", alive)
+		}
+		if n := strings.Count(w.audit.String(), `"not_revoked"`); n != 1 {
+			t.Errorf("%d alarms in an hour, want 1", n)
+		}
+		w.backend.mu.Lock()
+		w.backend.fault = nil
+		w.backend.mu.Unlock()
+		pass(2 * sweepInterval)
+		if alive := w.backend.alive(c.arn); len(alive) != 0 {
+			t.Errorf("tokens %v of a stopped task", alive)
+		}
+		if records, err := w.options.Store.Load(t.Context()); err != nil || len(records) != 0 {
+			t.Errorf("records %v, %v", records, err)
+		}
+		if !strings.Contains(w.audit.String(), `"ttl":"task"`) {
+			t.Errorf("audit log %s", w.audit)
+		}
+	}, func(o *Options) { o.Rules.TaskLife = true })
 }

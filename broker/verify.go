@@ -16,6 +16,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 // Rules are what the broker demands of a task. Patterns are those of path.Match.
@@ -36,6 +37,14 @@ type Rules struct {
 	AllowOverrides bool
 	// RefuseExecuteCommand refuses tasks in which ECS Exec is enabled.
 	RefuseExecuteCommand bool
+	// RequireAdmission refuses tasks whose revision consul-ecs admit has not admitted, or
+	// which was changed after that.
+	RequireAdmission bool
+	// RequireDigests refuses tasks with an image that is not named by its digest.
+	RequireDigests bool
+	// TaskLife permits tokens without expiry: the backend and the store can revoke them
+	// after a restart of the broker.
+	TaskLife bool
 	// TrustTags takes annotations that the revision lacks from the task's tags.
 	TrustTags bool
 }
@@ -172,15 +181,29 @@ func revision(arn string) (family string, number int, err error) {
 type subject struct {
 	task     backend.Task
 	policies []string
-	ttl      time.Duration
+	ttl      time.Duration // 0: until the task ends
 	// contradicting are the keys of tags that contradict the revision.
 	contradicting []string
+}
+
+// definition checks where the definition of a task and its images come from.
+func (r *Rules) definition(d *definition) error {
+	switch {
+	case r.RequireAdmission && !d.admitted:
+		return refuse(http.StatusUnprocessableEntity, "admission", "the task definition has no tag %s with its own hash: register what consul-ecs admit writes, with its tags", taskdef.SealTag)
+	case r.RequireDigests && d.unpinned != "":
+		return refuse(http.StatusUnprocessableEntity, "image_digest", "image %q can be replaced: name it by its digest in the task definition, NAME@sha256:...", d.unpinned)
+	}
+	return nil
 }
 
 // subject puts together what a token is made of.
 func (r *Rules) subject(t *types.Task, ip netip.Addr, d *definition) (subject, error) {
 	s, err := r.annotations(d.annotations, t.Tags)
 	if err != nil {
+		return s, err
+	}
+	if err := r.definition(d); err != nil {
 		return s, err
 	}
 	family, number, _ := revision(aws.ToString(t.TaskDefinitionArn)) // checked by origin

@@ -14,6 +14,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 func TestVerificationOfATask(t *testing.T) {
@@ -115,7 +117,9 @@ func TestAnnotations(t *testing.T) {
 		labels annotations
 		tags   []types.Tag
 		trust  bool
-		want   string // policies, ttl and contradicting tags, or the refusal
+		// taskLife is the rule of that name.
+		taskLife bool
+		want     string // policies, ttl and contradicting tags, or the refusal
 	}{
 		"policies":           {labels: annotations{policiesLabel: " default, ,web"}, want: "[default web] 72h0m0s []"},
 		"repeated":           {labels: annotations{policiesLabel: "web,web"}, want: "[web] 72h0m0s []"},
@@ -129,6 +133,8 @@ func TestAnnotations(t *testing.T) {
 		"too long":           {labels: annotations{policiesLabel: "web", ttlLabel: "168h1s"}, want: "422 ttl"},
 		"negative":           {labels: annotations{policiesLabel: "web", ttlLabel: "-1h"}, want: "422 ttl"},
 		"too short":          {labels: annotations{policiesLabel: "web", ttlLabel: "30s"}, want: "422 ttl"},
+		"task":               {labels: annotations{policiesLabel: "web", ttlLabel: "task"}, want: "422 ttl"},
+		"permitted task":     {labels: annotations{policiesLabel: "web", ttlLabel: "task"}, taskLife: true, want: "[web] 0s []"},
 		"not a duration":     {labels: annotations{policiesLabel: "web", ttlLabel: "x"}, want: "422 ttl"},
 		"contradicting tag":  {labels: annotations{policiesLabel: "web"}, tags: tags(policiesLabel, "default"), want: "[web] 72h0m0s [" + policiesLabel + "]"},
 		"tag alone":          {tags: tags(policiesLabel, "web"), want: "422 policies"},
@@ -138,7 +144,7 @@ func TestAnnotations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := Rules{Policies: []string{"default", "w*", "app", "*-management", "root"}, TrustTags: tt.trust}
+			r := Rules{Policies: []string{"default", "w*", "app", "*-management", "root"}, TrustTags: tt.trust, TaskLife: tt.taskLife}
 			s, err := r.annotations(tt.labels, tt.tags)
 			got := fmt.Sprint(s.policies, s.ttl, s.contradicting)
 			if err != nil {
@@ -153,8 +159,8 @@ func TestAnnotations(t *testing.T) {
 
 func TestLabelsOfContainersMustAgree(t *testing.T) {
 	t.Parallel()
-	d := &types.TaskDefinition{ContainerDefinitions: []types.ContainerDefinition{
-		{DockerLabels: map[string]string{policiesLabel: "web"}}, {Name: aws.String("b"), DockerLabels: map[string]string{ttlLabel: "1h"}},
+	d := &taskdef.TaskDefinition{ContainerDefinitions: []taskdef.Container{
+		{DockerLabels: map[string]string{policiesLabel: "web"}}, {Name: "b", DockerLabels: map[string]string{ttlLabel: "1h"}},
 	}}
 	if got, err := labels(d); err != nil || len(got) != 2 || got[policiesLabel] != "web" || got[ttlLabel] != "1h" {
 		t.Errorf("got %v, %v", got, err)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,8 +23,10 @@ import (
 
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/secret"
+	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 var errFault = errors.New("fault")
@@ -64,6 +67,8 @@ type fakeECS struct {
 	defFault func() error // of DescribeTaskDefinition
 	calls    []int        // tasks of each call of DescribeTasks
 	defs     int
+	// described, if any, is the answer of DescribeTaskDefinition.
+	described *taskdef.TaskDefinition
 }
 
 func (e *fakeECS) DescribeTasks(_ context.Context, _ string, arns []string) (*ecs.DescribeTasksOutput, error) {
@@ -86,17 +91,26 @@ func (e *fakeECS) DescribeTasks(_ context.Context, _ string, arns []string) (*ec
 	return out, nil
 }
 
-func (e *fakeECS) DescribeTaskDefinition(_ context.Context, arn string) (*types.TaskDefinition, error) {
+func (e *fakeECS) DescribeTaskDefinition(_ context.Context, arn string) ([]byte, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.defs++
 	if e.defFault != nil {
 		return nil, e.defFault()
 	}
-	return &types.TaskDefinition{
-		TaskDefinitionArn:    aws.String(arn),
-		ContainerDefinitions: []types.ContainerDefinition{{Name: aws.String("app"), DockerLabels: e.labels}},
-	}, nil
+	if e.described != nil {
+		return definitionText(e.described)
+	}
+	return definitionText(&taskdef.TaskDefinition{
+		TaskDefinitionARN: arn, ContainerDefinitions: []taskdef.Container{{Name: "app", DockerLabels: e.labels}},
+	})
+}
+
+func definitionText(d *taskdef.TaskDefinition) ([]byte, error) {
+	tags := d.Tags
+	c := *d
+	c.Tags = nil
+	return json.Marshal(map[string]any{"taskDefinition": c, "tags": tags})
 }
 
 // change changes a task, which is there after it.
@@ -131,8 +145,10 @@ func interfaceAt(ip string) []types.Attachment {
 type made struct {
 	accessor, task, request string
 	secret                  string
-	expires                 time.Time
+	expires                 time.Time // or zero
 }
+
+func (m made) lives() bool { return m.expires.IsZero() || time.Now().Before(m.expires) }
 
 // fakeBackend makes tokens at redemption.
 type fakeBackend struct {
@@ -178,7 +194,9 @@ func (f *fakeBackend) Issue(_ context.Context, r backend.Request) (backend.Grant
 func (f *fakeBackend) create(g backend.Grant) made {
 	m := made{
 		accessor: g.Accessor, task: g.Request.Task.ARN, request: g.Request.RequestID, secret: "secret-of-" + g.Accessor,
-		expires: time.Now().Add(g.Request.TTL),
+	}
+	if g.Request.TTL > 0 {
+		m.expires = time.Now().Add(g.Request.TTL)
 	}
 	f.tokens[m.accessor] = m
 	f.made = append(f.made, m)
@@ -215,7 +233,7 @@ func (f *fakeBackend) Lookup(_ context.Context, accessor string) (backend.Token,
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m, ok := f.tokens[accessor]
-	return backend.Token{Accessor: accessor, Expires: m.expires}, ok && time.Now().Before(m.expires), nil
+	return backend.Token{Accessor: accessor, Expires: m.expires}, ok && m.lives(), nil
 }
 
 // alive are the secrets of a task's tokens.
@@ -224,7 +242,7 @@ func (f *fakeBackend) alive(task string) []string {
 	defer f.mu.Unlock()
 	var all []string
 	for _, m := range f.tokens {
-		if m.task == task && time.Now().Before(m.expires) {
+		if m.task == task && m.lives() {
 			all = append(all, m.secret)
 		}
 	}
@@ -271,7 +289,7 @@ func idleWorld(t *testing.T, change ...func(*Options)) *world {
 	}
 	w.options = Options{
 		Rules:  Rules{Clusters: []ecsread.Cluster{c}, Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, MinPort: 1024, MaxPort: 65535, Policies: []string{"app", "default", "web"}},
-		Source: w.ecs, Backend: w.backend, Store: &Memory{}, Dial: w.dial, Audit: w.audit, Metrics: NewMetrics("test"),
+		Source: w.ecs, Backend: w.backend, Store: &store.Memory{}, Dial: w.dial, Audit: w.audit, Metrics: NewMetrics("test"),
 		Log: hclog.New(&hclog.LoggerOptions{Output: w.log, Level: hclog.Debug}),
 	}
 	for _, f := range change {

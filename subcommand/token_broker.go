@@ -20,7 +20,7 @@ consul-ecs token-receive and needs no credentials: the broker asks ECS about the
 takes the policies and the life of the token from docker labels of the task's revision
 
   consul.hashicorp.com/policies   names, separated by commas; required
-  consul.hashicorp.com/ttl        1m to 168h (default 72h)
+  consul.hashicorp.com/ttl        1m to 168h (default 72h), or task with -allow-task-life
 
 and posts a single-use handle, sealed to a key of the request, to the address that ECS
 names. The task redeems the handle over TLS; then the token is made. When ECS shows the
@@ -77,6 +77,7 @@ type brokerFlags struct {
 	level                                                              string
 	minPort, maxPort                                                   int
 	plaintext, unsealed, overrides, noExec, tags, checkPolicies, json  bool
+	admission, digests, taskLife                                       bool
 }
 
 func (f *brokerFlags) declare(fs *flag.FlagSet) {
@@ -88,6 +89,9 @@ func (f *brokerFlags) declare(fs *flag.FlagSet) {
 	fs.StringVar(&f.startedBy, "started-by", "", "startedBy of tasks that may have tokens, `patterns` such as ecs-svc/* (default all)")
 	fs.BoolVar(&f.overrides, "allow-overrides", false, "give tokens to tasks that override the command, environment or roles of their task definition")
 	fs.BoolVar(&f.noExec, "refuse-execute-command", false, "give no tokens to tasks in which ECS Exec is enabled")
+	fs.BoolVar(&f.admission, "require-admission", false, "give tokens only to tasks whose task definition has the tag that consul-ecs admit wrote, and was not changed since")
+	fs.BoolVar(&f.digests, "require-digests", false, "give tokens only to tasks whose task definition names every image by its digest")
+	fs.BoolVar(&f.taskLife, "allow-task-life", false, "issue tokens without expiry to tasks with the ttl label task: only this broker ends them, when the task has stopped (consul-acl with -store kv)")
 	fs.BoolVar(&f.tags, "trust-tags", false, "take annotations that the task definition lacks from the task's tags, which anyone with ecs:TagResource can change")
 	fs.IntVar(&f.minPort, "min-port", 1024, "lowest `port` to which a handle is pushed")
 	fs.IntVar(&f.maxPort, "max-port", 65535, "highest `port` to which a handle is pushed")

@@ -22,6 +22,7 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/broker"
 	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/consulutil/aclread"
 	"github.com/meshtask/consul-ecs/internal/cli"
@@ -81,7 +82,7 @@ func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		}
 	}
 	if f.store == "memory" {
-		options.Store = &broker.Memory{}
+		options.Store = &store.Memory{}
 		return f.serve(ctx, inv, options, nil)
 	}
 	lock, err := consulutil.NewLock(consulutil.LockOptions{
@@ -91,7 +92,7 @@ func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	options.Store = broker.KV{Client: client, Prefix: brokerKeys + f.name + "/tasks/", Lock: lock.Key, Session: lock.SessionID}
+	options.Store = store.KV{Client: client, Prefix: brokerKeys + f.name + "/tasks/", Lock: lock.Key, Session: lock.SessionID}
 	return f.serve(ctx, inv, options, lock)
 }
 
@@ -139,6 +140,8 @@ func (f *brokerFlags) checkBackend(mistake func(wrong bool, format string, args 
 	mistake(!slices.Contains([]string{backend.ConsulLogin, backend.ConsulACL, backend.Vault}, f.backend),
 		"-backend %q: want %s, %s or %s", f.backend, backend.ConsulLogin, backend.ConsulACL, backend.Vault)
 	mistake(f.backend == backend.ConsulLogin && (f.methods == "" || f.loginKey == ""), "-backend %s: give -login-methods and -login-key-file", backend.ConsulLogin)
+	mistake(f.taskLife && (f.backend != backend.ConsulACL || f.store != "kv"),
+		"-allow-task-life: want -backend %s and -store kv, with which a broker that is started again revokes tokens", backend.ConsulACL)
 	mistake(f.backend == backend.Vault && f.vaultAddr == "", "-backend %s: give -vault-addr", backend.Vault)
 	mistake((f.checkPolicies || f.ceiling != "") && f.backend == backend.Vault,
 		"-check-policies and -ceiling-policy read Consul's policies, and -backend vault issues Vault's")
@@ -156,6 +159,7 @@ func (f *brokerFlags) options(inv *cli.Invocation) (broker.Options, error) {
 			MinPort: f.minPort, MaxPort: f.maxPort, Policies: splitNames(f.policies), Families: splitNames(f.families),
 			Groups: splitNames(f.groups), StartedBy: splitNames(f.startedBy),
 			AllowOverrides: f.overrides, RefuseExecuteCommand: f.noExec, TrustTags: f.tags,
+			RequireAdmission: f.admission, RequireDigests: f.digests, TaskLife: f.taskLife,
 		},
 		Dial: new(net.Dialer).DialContext, AllowUnsealed: f.unsealed, Namespace: f.namespace, Audit: inv.Stdout,
 		Metrics: broker.NewMetrics(cli.Version()), Log: inv.Log,

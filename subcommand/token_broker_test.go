@@ -159,6 +159,7 @@ func TestTokenBrokerMistakes(t *testing.T) {
 		"other backend's flag":  {append(good, "-login-methods", "a=1h"), "-login-methods is for -backend consul-login, and not for consul-acl"},
 		"other backend's flags": {append(good, "-vault-addr", "https://vault:8200"), "-vault-addr is for -backend vault, and not for consul-acl"},
 		"advertised memory":     {append(good, "-store", "memory", "-advertise", "https://x"), "-advertise is for several brokers, and -store memory for one"},
+		"task's life":           {append(good, "-allow-task-life", "-store", "memory"), "-allow-task-life: want -backend consul-acl and -store kv"},
 		"vault":                 {append(good, "-backend", "vault"), "-backend vault: give -vault-addr"},
 		"vault ceiling":         {append(good, "-backend", "vault", "-vault-addr", "https://vault:8200", "-ceiling-policy", "x"), "-check-policies and -ceiling-policy read Consul's policies"},
 		"vault token":           {append(good, "-backend", "vault", "-vault-addr", "https://vault:8200"), "VAULT_TOKEN or VAULT_TOKEN_FILE is required"},

@@ -21,3 +21,8 @@ func (d TaskDefinition) Sealed() []byte {
 	d.Tags = slices.DeleteFunc(slices.Clone(d.Tags), func(t Tag) bool { return t.Key == SealTag })
 	return Canonical(d)
 }
+
+// Admitted reports whether the definition has its own seal: it is as it was admitted.
+func (d *TaskDefinition) Admitted() bool {
+	return slices.Contains(d.Tags, Tag{Key: SealTag, Value: Seal(d.Sealed())})
+}

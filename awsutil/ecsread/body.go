@@ -1,6 +1,7 @@
 package ecsread
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -33,4 +34,25 @@ func withoutWriterTo(ctx context.Context, in middleware.BuildInput, next middlew
 		}
 	}
 	return next.HandleBuild(ctx, in)
+}
+
+// keepBody copies the body of the answer of a call.
+func keepBody(into *[]byte) func(*middleware.Stack) error {
+	keep := func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
+		out, meta, err := next.HandleDeserialize(ctx, in)
+		response, ok := out.RawResponse.(*smithyhttp.Response)
+		if err != nil || !ok {
+			return out, meta, err
+		}
+		body := response.Body
+		defer body.Close()
+		if *into, err = io.ReadAll(body); err != nil {
+			err = fmt.Errorf("read the answer: %w", err)
+		}
+		response.Body = io.NopCloser(bytes.NewReader(*into))
+		return out, meta, err
+	}
+	return func(stack *middleware.Stack) error {
+		return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("KeepBody", keep), middleware.After)
+	}
 }

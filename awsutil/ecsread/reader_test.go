@@ -128,6 +128,24 @@ func TestErrorsOfPermissionsNameTheAction(t *testing.T) {
 	}
 }
 
+func TestDescribedTaskDefinitionIsAsECSAnswers(t *testing.T) {
+	t.Parallel()
+	r, _ := newReader(t, Options{}, func(_ string, in map[string]any) (int, any) {
+		if in["taskDefinition"] != "web:1" || fmt.Sprint(in["include"]) != "[TAGS]" {
+			t.Errorf("request %v", in)
+		}
+		return 200, map[string]any{
+			"taskDefinition": map[string]any{"taskDefinitionArn": "arn", "futureMember": 1},
+			"tags":           []any{map[string]any{"key": "team", "value": "shop"}},
+		}
+	})
+	text, err := r.DescribeTaskDefinition(t.Context(), "web:1")
+	const want = `{"tags":[{"key":"team","value":"shop"}],"taskDefinition":{"futureMember":1,"taskDefinitionArn":"arn"}}`
+	if strings.TrimSpace(string(text)) != want || err != nil {
+		t.Errorf("got %s, %v, want %s", text, err, want)
+	}
+}
+
 // A cluster that is not found was deleted, or is none that ECS knows.
 func TestListOfNoCluster(t *testing.T) {
 	t.Parallel()

@@ -25,7 +25,8 @@ type Request struct {
 	Task      Task
 	// Policies are the names of the token's policies, at least one.
 	Policies []string
-	// TTL is the life of a Consul token, and the period of a Vault token.
+	// TTL is the life of a Consul token, 0 for one without expiry (consul-acl), and the period
+	// of a Vault token.
 	TTL time.Duration
 	// Namespace is that of Consul Enterprise or Vault Enterprise, or empty. A broker
 	// makes tokens in one.
@@ -63,7 +64,8 @@ type Token struct {
 	Backend  string
 	Policies []string
 	// Expires is by the clock of this process if it made the token, and by that of Consul's
-	// servers in the answer of a Lookup. A renewable token has it moved by a renewal.
+	// servers in the answer of a Lookup. A renewable token has it moved by a renewal. It is
+	// zero for a token without expiry.
 	Expires time.Time
 	// Period is how much life a renewal gives (vault), or 0 for a token that has to be
 	// replaced before it expires.
@@ -108,14 +110,14 @@ type Backend interface {
 // GrantTTL is how long a grant can be redeemed.
 const GrantTTL = 2 * time.Minute
 
-// check reports what makes a request unusable for every backend. The namespace is the
-// one in which the backend makes tokens, or empty.
-func (r Request) check(namespace string) error {
+// check reports what makes a request unusable for a backend. The namespace is the one in
+// which the backend makes tokens, or empty; endless means that they need no expiry.
+func (r Request) check(namespace string, endless bool) error {
 	op := fmt.Sprintf("issue the token of task %s", r.Task.ARN)
 	switch {
 	case len(r.Policies) == 0:
 		return &Error{Op: op, Err: errNoPolicies, Class: retry.Permanent}
-	case r.TTL < time.Minute:
+	case r.TTL < time.Minute && (r.TTL != 0 || !endless):
 		return &Error{Op: op, Err: fmt.Errorf("ttl %s is less than 1m", r.TTL), Class: retry.Permanent}
 	case cmp.Or(r.Namespace, "default") != cmp.Or(namespace, "default"):
 		return &Error{Op: op, Err: fmt.Errorf("namespace %q is not that of the broker, %q", r.Namespace, namespace), Class: retry.Permanent}

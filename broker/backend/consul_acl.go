@@ -35,7 +35,7 @@ func (*ACLBackend) Name() string { return ConsulACL }
 
 // Issue reads the policies and chooses the accessor.
 func (a *ACLBackend) Issue(ctx context.Context, r Request) (Grant, error) {
-	if err := r.check(a.Namespace); err != nil {
+	if err := r.check(a.Namespace, true); err != nil {
 		return Grant{}, err
 	}
 	for _, name := range r.Policies {

@@ -61,7 +61,7 @@ func (*LoginBackend) Name() string { return ConsulLogin }
 
 // Issue checks that an auth method can serve the request.
 func (l *LoginBackend) Issue(_ context.Context, r Request) (Grant, error) {
-	if err := r.check(l.Namespace); err != nil {
+	if err := r.check(l.Namespace, false); err != nil {
 		return Grant{}, err
 	}
 	if _, err := l.method(r); err != nil {

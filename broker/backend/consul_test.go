@@ -232,6 +232,29 @@ func TestTokensNameTheirTask(t *testing.T) {
 	}
 }
 
+func TestTokenWithoutExpiryLivesUntilItIsRevoked(t *testing.T) {
+	t.Parallel()
+	b := aclSystem(t).process(t, &line{}, 0)
+	r := request("web-config")
+	r.TTL = 0
+	token := redeem(t, b, issue(t, b, r))
+	made := tokensOf(t, r)
+	if len(made) != 1 || made[0].ExpirationTime != nil || !token.Expires.IsZero() {
+		t.Errorf("tokens %+v, %+v, want one that does not expire", made, token)
+	}
+	if read, found, err := b.Lookup(t.Context(), token.Accessor); err != nil || !found || !read.Expires.IsZero() {
+		t.Errorf("Lookup = %+v, %v, %v", read, found, err)
+	}
+	// As by another process.
+	if err := aclSystem(t).process(t, &line{}, 0).Revoke(t.Context(), token.Accessor); err != nil {
+		t.Fatal(err)
+	}
+	wantGone(t, b, token.Accessor)
+	if _, err := login(t, "", &line{}, 0).Issue(t.Context(), r); err == nil {
+		t.Error("a login promises a token that it could not revoke later")
+	}
+}
+
 func TestACLTokenWhoseAnswerWasLostIsRevoked(t *testing.T) {
 	t.Parallel()
 	l := &line{}

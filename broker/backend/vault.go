@@ -37,7 +37,7 @@ func (*VaultBackend) Name() string { return Vault }
 // that is not redeemed has to be revoked: the end of the wrapping token does not end
 // the token inside.
 func (b *VaultBackend) Issue(ctx context.Context, r Request) (Grant, error) {
-	if err := r.check(b.Client.namespace); err != nil {
+	if err := r.check(b.Client.namespace, false); err != nil {
 		return Grant{}, err
 	}
 	for _, policy := range r.Policies {

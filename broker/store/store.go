@@ -1,4 +1,4 @@
-package broker
+package store
 
 import (
 	"context"
@@ -29,16 +29,24 @@ type Record struct {
 	Version uint64 `json:"-"`
 }
 
+// Clone returns a copy that shares nothing.
+func (r *Record) Clone() Record {
+	c := *r
+	c.Tokens = slices.Clone(r.Tokens)
+	return c
+}
+
 // Token is a token of a task, the earliest first.
 type Token struct {
 	RequestID string      `json:"request_id"`
 	Accessor  string      `json:"accessor"`
 	Status    TokenStatus `json:"status"`
 	// SecretHash is the SHA-256 of the secret, in hex: a rotation proves it.
-	SecretHash string    `json:"secret_hash,omitempty"`
-	Address    string    `json:"address"`
-	Port       int       `json:"port"`
-	Expires    time.Time `json:"expires"`
+	SecretHash string `json:"secret_hash,omitempty"`
+	Address    string `json:"address"`
+	Port       int    `json:"port"`
+	// Expires is zero for a token that ends with its task.
+	Expires time.Time `json:"expires,omitzero"`
 	// Renewable means that its holder moves Expires.
 	Renewable bool `json:"renewable,omitempty"`
 }
@@ -58,27 +66,39 @@ const (
 	TokenRevoking TokenStatus = "revoking"
 )
 
-func hashOf(v secret.Value) string {
+// HashOf is the hash of a secret in a record.
+func HashOf(v secret.Value) string {
 	hash := sha256.Sum256([]byte(v.Reveal()))
 	return hex.EncodeToString(hash[:])
 }
 
-// ended reports whether a token's life is over by the clock of this host.
-func (k Token) ended(now time.Time) bool { return !k.Renewable && !now.Before(k.Expires) }
+// Due reports whether the end of a token's life has passed, unless it was renewed.
+func (k Token) Due(now time.Time) bool { return !k.Expires.IsZero() && !now.Before(k.Expires) }
 
-// live returns the task's last live token.
-func (r *Record) live(now time.Time) (Token, bool) {
+// End is what an error states about when the token ends.
+func (k Token) End() string {
+	if k.Expires.IsZero() {
+		return "does not expire"
+	}
+	return "ends at " + k.Expires.UTC().Format(time.RFC3339)
+}
+
+// Ended reports whether a token's life is over by the clock of this host.
+func (k Token) Ended(now time.Time) bool { return !k.Renewable && k.Due(now) }
+
+// Live returns the task's last live token.
+func (r *Record) Live(now time.Time) (Token, bool) {
 	for _, t := range slices.Backward(r.Tokens) {
-		if t.Status == TokenLive && !t.ended(now) {
+		if t.Status == TokenLive && !t.Ended(now) {
 			return t, true
 		}
 	}
 	return Token{}, false
 }
 
-// proven returns the live token whose secret has the hash of the bearer, which is empty
+// Proven returns the live token whose secret has the hash of the bearer, which is empty
 // without one.
-func (r *Record) proven(hash string) (Token, bool) {
+func (r *Record) Proven(hash string) (Token, bool) {
 	i := slices.IndexFunc(r.Tokens, func(t Token) bool { return t.Status == TokenLive && t.SecretHash == hash })
 	if i < 0 || hash == "" {
 		return Token{}, false
@@ -86,8 +106,8 @@ func (r *Record) proven(hash string) (Token, bool) {
 	return r.Tokens[i], true
 }
 
-// find returns a request's token for a change.
-func (r *Record) find(requestID string) *Token {
+// Find returns a request's token for a change.
+func (r *Record) Find(requestID string) *Token {
 	i := slices.IndexFunc(r.Tokens, func(t Token) bool { return t.RequestID == requestID })
 	if i < 0 {
 		return nil
@@ -95,20 +115,20 @@ func (r *Record) find(requestID string) *Token {
 	return &r.Tokens[i]
 }
 
-// revoking records that the token of a request, if there is one, is no longer the task's.
-func (rec *Record) revoking(requestID string) {
-	if k := rec.find(requestID); k != nil && k.Status != TokenReplaced {
+// Revoking records that the token of a request, if there is one, is no longer the task's.
+func (r *Record) Revoking(requestID string) {
+	if k := r.Find(requestID); k != nil && k.Status != TokenReplaced {
 		k.Status = TokenRevoking
 	}
 }
 
-// replace marks the live tokens before a confirmed one as replaced, and returns all that
+// Replace marks the live tokens before a confirmed one as replaced, and returns all that
 // are.
-func (rec *Record) replace(confirmed string) []Token {
+func (r *Record) Replace(confirmed string) []Token {
 	var replaced []Token
-	last := slices.IndexFunc(rec.Tokens, func(k Token) bool { return k.RequestID == confirmed })
+	last := slices.IndexFunc(r.Tokens, func(k Token) bool { return k.RequestID == confirmed })
 	for i := range max(last, 0) {
-		k := &rec.Tokens[i]
+		k := &r.Tokens[i]
 		if k.Status == TokenLive {
 			k.Status = TokenReplaced
 		}
@@ -119,8 +139,9 @@ func (rec *Record) replace(confirmed string) []Token {
 	return replaced
 }
 
-func (rec *Record) remove(requestID string) {
-	rec.Tokens = slices.DeleteFunc(rec.Tokens, func(k Token) bool { return k.RequestID == requestID })
+// Remove forgets the token of a request.
+func (r *Record) Remove(requestID string) {
+	r.Tokens = slices.DeleteFunc(r.Tokens, func(k Token) bool { return k.RequestID == requestID })
 }
 
 // ErrStale means that another broker changed a record, or leads.
@@ -151,7 +172,7 @@ func (m *Memory) Load(context.Context) ([]Record, error) {
 	defer m.mu.Unlock()
 	var all []Record
 	for _, r := range m.records {
-		all = append(all, r.clone())
+		all = append(all, r.Clone())
 	}
 	return all, nil
 }
@@ -161,7 +182,7 @@ func (m *Memory) Read(_ context.Context, taskARN string) (Record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.records[taskARN]
-	return r.clone(), nil
+	return r.Clone(), nil
 }
 
 // Save implements Store.
