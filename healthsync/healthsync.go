@@ -162,7 +162,7 @@ type syncer struct {
 	// w is known once the first valid metadata answer came.
 	w     workload.Workload
 	known bool
-	// first is that answer, for the pass at start.
+	// first is the answer before the loop, for the pass at start.
 	first workload.Task
 
 	// last, failing and unsettled are by check ID, unsettled also by the service ID
@@ -216,12 +216,16 @@ func (s *syncer) learn(ctx context.Context, limit time.Duration) error {
 		if err != nil {
 			return err
 		}
+		s.first = task
+		if s.known {
+			return nil
+		}
 		w, err := workload.New(s.cfg, task, s.region)
 		if err != nil {
 			// As in mesh-init: a mistake in the configuration.
 			return &retry.PermanentError{Err: &exit.UsageError{Err: err}}
 		}
-		s.w, s.first, s.known = w, task, true
+		s.w, s.known = w, true
 		s.Log = s.Log.With(logkey.TaskID, w.TaskID)
 		s.Log.Info("started synchronizing health", logkey.ServiceID, w.ID, logkey.Checks, len(w.SyncChecks))
 		return nil

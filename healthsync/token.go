@@ -26,9 +26,13 @@ const (
 // waitForToken reads the service token, if login is on. With a static token mesh-init
 // does not log in, unless its container was given none.
 func (s *syncer) waitForToken(ctx context.Context) error {
-	if _, err := s.readToken(workload.FileServiceToken); s.login && s.static && noToken(err) {
+	switch _, err := s.readToken(workload.FileServiceToken); {
+	case err == nil || !s.login:
+	case s.static && noToken(err):
 		s.Log.Info("using the token of the Consul environment in place of a login")
 		s.login = false
+	case s.atServers && !s.cfg.Direct():
+		return s.logInAlone(ctx, err)
 	}
 	policy := retry.LocalAgent()
 	policy.Limit = tokenLimit
@@ -56,6 +60,20 @@ func (s *syncer) waitForToken(ctx context.Context) error {
 		return exit.Usagef("login is enabled but the service token cannot be read: %w (running as uid %d, gid %d): run this container as mesh-init's user or with the file's group, or see mesh-init's -file-group",
 			err, os.Geteuid(), os.Getegid())
 	}
+}
+
+// logInAlone logs in for this container only, as each container of hashicorp/consul-ecs
+// 0.10 does, whose definitions need not mount the volume here. With proxy.mode direct the
+// token must be the proxy's, which is renewed through its file.
+func (s *syncer) logInAlone(ctx context.Context, why error) error {
+	s.Log.Warn("the service token of mesh-init is out of reach, logging in for this container alone: the controller will log out mesh-init's when the task has stopped; mount the volume at bootstrapDir to have one token",
+		logkey.Reason, why)
+	if err := s.learn(ctx, retry.StartLimit); err != nil {
+		return err
+	}
+	token, err := s.LogIn(ctx, s.w, s.first)
+	s.token = token.Secret
+	return err
 }
 
 // emptyTokenError is a token file without a token.

@@ -18,6 +18,7 @@ import (
 	"github.com/meshtask/consul-ecs/healthsync"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/meshinit"
 	"github.com/meshtask/consul-ecs/registrar"
 	"github.com/meshtask/consul-ecs/workload"
@@ -58,7 +59,8 @@ in one write. After TERM or INT the task is deregistered there when applications
 have stopped, 7 s before the stop timeout ends at the latest. With proxy.mode direct, a
 service-token that expires is replaced after 60 to 70 % of its life; the old one is
 logged out 15 s later. That needs write access to bootstrapDir. consul-dataplane cannot
-change its token: there, a warning is logged. With CONSUL_HTTP_TOKEN, here and in
+change its token: there, a warning is logged; and there, health-sync logs in for itself
+when it cannot read the file. With CONSUL_HTTP_TOKEN, here and in
 mesh-init, nothing logs in or out.
 
 The exit code is 0 when every check was left critical, also when a logout
@@ -165,14 +167,18 @@ func healthSync(ctx context.Context, inv *cli.Invocation, limit time.Duration, o
 	})
 }
 
-// renewalLimit bounds the retries of one login; health-sync begins another.
+// renewalLimit bounds the retries of one renewal; health-sync begins another.
 const renewalLimit = time.Minute
 
 // loginAgain returns what logs in for another service token.
 func loginAgain(cfg *config.Config, client *api.Client, log hclog.Logger) func(context.Context, workload.Workload, workload.Task) (consulutil.Token, error) {
 	servers := func() (*api.Client, error) { return client, nil }
+	limit := renewalLimit
+	if !cfg.Direct() {
+		limit = retry.StartLimit
+	}
 	return func(ctx context.Context, w workload.Workload, t workload.Task) (consulutil.Token, error) {
-		session := loginSession(cfg, t, servers, renewalLimit, log)
+		session := loginSession(cfg, t, servers, limit, log)
 		token, err := session.Login(ctx, registrar.LoginParams(cfg, w, t))
 		if err != nil {
 			return consulutil.Token{}, err

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -136,6 +137,41 @@ func TestStaticTokenTakesThePlaceOfALogin(t *testing.T) {
 	}
 	if _, _, err := w.admin.ACL().TokenRead(static.AccessorID, nil); err != nil {
 		t.Errorf("the static token is gone: %v", err)
+	}
+}
+
+// TestDefinitionOfConsulECS010: mesh-init and consul-dataplane share a volume, health-sync
+// has none and its own token, as every container had.
+func TestDefinitionOfConsulECS010(t *testing.T) {
+	t.Parallel()
+	w := newNoAgentWorld(t, 0)
+	for i, v := range w.vars {
+		w.vars[i] = strings.Replace(v, `"proxy":{"mode":"direct"}`, `"proxy":{}`, 1)
+	}
+	task := strings.Replace(noAgentTask, "sidecar-proxy", "consul-dataplane", 1)
+	w.says(200, fmt.Sprintf(task, "RUNNING"))
+	exits(t, consulECS(t, w.vars, "mesh-init"), 0)
+	meshInit := w.logins()
+	for i, v := range w.vars {
+		w.vars[i] = strings.Replace(v, w.dir, filepath.Join(w.dir, "unmounted"), 1)
+	}
+	p := consulECS(t, w.vars, "health-sync")
+	testkit.Eventually(t, "the service passes", func() bool {
+		found, _, err := w.admin.Health().Service("web", "", true, nil)
+		return err == nil && len(found) == 1
+	})
+	if tokens := w.logins(); len(tokens) != 2 {
+		t.Errorf("tokens %v, want mesh-init's and health-sync's", tokens)
+	}
+	w.says(200, fmt.Sprintf(task, "STOPPED"))
+	p.Signal(syscall.SIGTERM)
+	exits(t, p, 0)
+	if found, _, err := w.admin.Catalog().Service("web", "", nil); err != nil || len(found) > 0 {
+		t.Errorf("left in the catalog: %v, %v", found, err)
+	}
+	// consul-dataplane started from mesh-init's token: the controller removes it.
+	if left := w.logins(); !slices.Equal(left, meshInit) {
+		t.Errorf("tokens left: %v, want mesh-init's %v", left, meshInit)
 	}
 }
 
