@@ -25,18 +25,7 @@ import (
 func TestEndToEndConsulDataplane(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
-	program := os.Getenv("CONSUL_DATAPLANE")
-	if program == "" {
-		program, _ = exec.LookPath("consul-dataplane")
-	}
-	if program == "" {
-		t.Log("consul-dataplane not found: it is played by a stand-in; CONSUL_DATAPLANE names a real one")
-		program = os.Args[0]
-	}
-	program, err := filepath.Abs(program)
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := consulDataplane(t)
 	dir := derive(t, "agentless-mesh", "",
 		"envoyproxy/envoy:v1.40.0", "hashicorp/consul-dataplane:2.0.1",
 		"/usr/local/bin/envoy: ${envoy}", "/usr/local/bin/envoy: ${envoy}\n      /usr/local/bin/consul-dataplane: ${dataplane}",
@@ -59,6 +48,34 @@ func TestEndToEndConsulDataplane(t *testing.T) {
 		{Kind: "cleared", Task: "api-1", Text: "nothing left of the task"},
 		{Kind: "cleared", Task: "api-3", Text: "nothing left of the task"},
 	})
+}
+
+// Task definitions of hashicorp/consul-ecs 0.10 run as they are, with another image.
+func TestEndToEndTaskDefinitionsOfConsulECS010(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(testkit.Root(), "localecs", "command", "testdata", "agentless-0.10")
+	code, report, _ := runReport(t, append(programs(t), "-var", "dataplane="+consulDataplane(t)), dir)
+	if code != 0 || len(report.Failures) != 0 || len(report.Left) != 0 {
+		t.Errorf("exit %d, failures %v, left %v", code, report.Failures, report.Left)
+	}
+}
+
+// consulDataplane is the program that CONSUL_DATAPLANE names or PATH has, else the stand-in.
+func consulDataplane(t testing.TB) string {
+	t.Helper()
+	program := os.Getenv("CONSUL_DATAPLANE")
+	if program == "" {
+		program, _ = exec.LookPath("consul-dataplane")
+	}
+	if program == "" {
+		t.Log("consul-dataplane not found: it is played by a stand-in; CONSUL_DATAPLANE names a real one")
+		program = os.Args[0]
+	}
+	program, err := filepath.Abs(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
 }
 
 // dataplaneFile has the keys that consul-dataplane 2.0.1 needs of its file. tlsServerName is
