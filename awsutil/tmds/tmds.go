@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -60,7 +61,7 @@ func New(baseURI string) *Client {
 }
 
 // Task reads the task. Any answer that is not status 200 with a task that lists
-// this container is an error, never an empty task. Callers must not change the
+// this container, or any if the endpoint does not name this one, is an error, never an empty task. Callers must not change the
 // result: later reads may return it again.
 func (c *Client) Task(ctx context.Context) (workload.Task, error) {
 	select {
@@ -75,7 +76,8 @@ func (c *Client) Task(ctx context.Context) (workload.Task, error) {
 	return c.task, nil
 }
 
-// Self returns the name of this container, which is empty until a first Task.
+// Self returns the name of this container, which is empty until a first Task, and as long
+// as the endpoint does not name it.
 func (c *Client) Self() string {
 	c.turn <- struct{}{}
 	defer func() { <-c.turn }()
@@ -100,30 +102,37 @@ func (c *Client) read(ctx context.Context) error {
 			return err
 		}
 	}
-	if !task.Lists(c.self) {
+	switch {
+	case len(task.Containers) == 0:
+		return fmt.Errorf("GET %s: the answer lists no container", url)
+	case c.self != "" && !task.Lists(c.self):
 		return fmt.Errorf("GET %s: the answer does not list this container, %q", url, c.self)
 	}
 	c.task, c.body, c.next = task, c.next, c.body
 	return nil
 }
 
-// ownName reads this container's name, which the base URI answers to it. The
+// ownName reads this container's name, which the base URI answers to it; empty for an
+// endpoint that serves the task only, which was enough for earlier versions. The
 // URI's last segment does not do: on EC2 it is an ID of the endpoint, which
 // no answer contains.
 func (c *Client) ownName(ctx context.Context) (string, error) {
 	var body bytes.Buffer
-	if err := c.get(ctx, c.base, &body); err != nil {
-		return "", err
-	}
 	var container workload.Container
-	if err := json.Unmarshal(body.Bytes(), &container); err != nil {
-		return "", fmt.Errorf("GET %s: parse container metadata: %w", c.base, err)
-	}
-	if container.Name == "" {
-		return "", fmt.Errorf("GET %s: no Name in %s", c.base, excerpt(body.Bytes()))
+	err := c.get(ctx, c.base, &body)
+	switch {
+	case errors.Is(err, errNotFound):
+		return "", nil
+	case err != nil:
+		return "", err
+	case json.Unmarshal(body.Bytes(), &container) != nil:
+		return "", nil
 	}
 	return container.Name, nil
 }
+
+// errNotFound is a status of 404.
+var errNotFound = errors.New("status 404")
 
 // get reads the body of a 200 answer. Errors name the address.
 func (c *Client) get(ctx context.Context, url string, body *bytes.Buffer) error {
@@ -134,6 +143,8 @@ func (c *Client) get(ctx context.Context, url string, body *bytes.Buffer) error 
 	switch {
 	case err != nil:
 		return fmt.Errorf("GET %s: %w", url, err)
+	case status == http.StatusNotFound:
+		return fmt.Errorf("GET %s: %w: %s", url, errNotFound, excerpt(body.Bytes()))
 	case status != http.StatusOK:
 		return fmt.Errorf("GET %s: status %d: %s", url, status, excerpt(body.Bytes()))
 	case body.Len() > maxBody:

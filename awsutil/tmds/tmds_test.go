@@ -71,7 +71,7 @@ func TestOnlyAGoodAnswerIsATask(t *testing.T) {
 		{"redirect", 302, "", "status 302: empty answer"},
 		{"no content", 204, "", "status 204"},
 		{"empty object", 200, `{}`, "TaskARN"},
-		{"no containers", 200, strings.Replace(task, `{"Name":"app"},{"Name":"self"}`, "", 1), `does not list this container, "self"`},
+		{"no containers", 200, strings.Replace(task, `{"Name":"app"},{"Name":"self"}`, "", 1), "lists no container"},
 		{"without the asking container", 200, strings.Replace(task, "self", "other", 1), `does not list this container, "self"`},
 		{"empty", 200, ``, "want a JSON object"},
 		{"garbage", 200, `<html>`, "want a JSON object"},
@@ -197,21 +197,39 @@ func TestContainerIsReadOnce(t *testing.T) {
 	}
 }
 
-func TestContainerWithoutNameIsAnError(t *testing.T) {
+// TestEndpointThatServesTheTaskOnly: earlier versions read nothing else. An endpoint that
+// fails is none.
+func TestEndpointThatServesTheTaskOnly(t *testing.T) {
 	t.Parallel()
-	for body, want := range map[string]string{`{}`: "no Name in {}", `"error"`: "parse container metadata", ``: "parse container metadata"} {
+	empty := strings.Replace(task, `{"Name":"app"},{"Name":"self"}`, "", 1)
+	for _, own := range []struct {
+		status int
+		body   string
+		want   string // in the error
+	}{
+		{200, `{}`, ""}, {200, task, ""}, {200, `"error"`, ""}, {200, "", ""}, {404, "not found", ""},
+		{500, "", "status 500"}, {403, "", "status 403"}, {429, "", "status 429"},
+	} {
+		answer := task
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasSuffix(r.URL.Path, taskPath) {
-				fmt.Fprint(w, task)
+				fmt.Fprint(w, answer)
 				return
 			}
-			fmt.Fprint(w, body)
+			w.WriteHeader(own.status)
+			fmt.Fprint(w, own.body)
 		}))
 		t.Cleanup(server.Close)
 		c := New(server.URL)
 		c.conn.timeout = testkit.Patience
-		if got, err := c.Task(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %+v, %v, want %q", body, got, err, want)
+		got, err := c.Task(t.Context())
+		if failed := err != nil; failed != (own.want != "") || failed && !strings.Contains(err.Error(), own.want) || !failed && got.ID() != "abc" {
+			t.Errorf("%d %q: %+v, %v, want an error with %q", own.status, own.body, got, err, own.want)
+		}
+		if answer = empty; own.want == "" {
+			if got, err := c.Task(t.Context()); err == nil || !strings.Contains(err.Error(), "lists no container") {
+				t.Errorf("%d %q: a task without containers: %+v, %v", own.status, own.body, got, err)
+			}
 		}
 	}
 }
