@@ -6,6 +6,11 @@ import (
 	"github.com/meshtask/consul-ecs/controller/setup"
 )
 
+// lockRule is what a refusal of the lock names: the token of a controller of
+// hashicorp/consul-ecs lacks all of this.
+const lockRule = setup.KeyRule + " " + consulutil.SessionRule +
+	` agent_prefix "" { policy = "read" } node_prefix "" { policy = "write" } service_prefix "" { policy = "write" }`
+
 // LockOptions are what the lock of a controller needs.
 type LockOptions struct {
 	// Consul makes the lock's own client, whose requests are short.
@@ -26,7 +31,7 @@ func NewLock(o LockOptions) (*consulutil.Lock, error) {
 		o.Consul.Partition, o.Consul.Namespace = "default", "default"
 	}
 	return consulutil.NewLock(consulutil.LockOptions{
-		Consul: o.Consul, Key: LockKey(o.Cluster, o.Partition, o.Name), KeyRule: setup.KeyRule,
+		Consul: o.Consul, Key: LockKey(o.Cluster, o.Partition, o.Name), KeyRule: lockRule,
 		Session: "consul-ecs controller", Holder: o.Holder, Log: o.Log,
 	})
 }

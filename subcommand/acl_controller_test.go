@@ -324,6 +324,9 @@ func TestACLControllerRefused(t *testing.T) {
 		if code != 2 || !strings.Contains(out, "a policy with: ") || !strings.Contains(strings.ReplaceAll(out, `\"`, `"`), missing) {
 			t.Errorf("without %s: exit code %d and\n%s", missing, code, out)
 		}
+		if i == 0 && !strings.Contains(out, "service_prefix") { // as for a token of hashicorp/consul-ecs
+			t.Errorf("a token without any of the rules is not told all of them:\n%s", out)
+		}
 		rules += missing + "\n"
 	}
 	if code, out := controllerEnds(t, w.env(), "-cluster", w.arn, "-partitions-enabled"); code != 2 || !strings.Contains(out, "Consul Enterprise") {
