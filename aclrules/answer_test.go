@@ -147,7 +147,7 @@ func TestGoldenRules(t *testing.T) {
 
 // A crowd of rules that lost alike is a few lines of text, and all of them
 // for machines.
-func TestCrowdOfLosers(t *testing.T) {
+func TestManyLosingRulesAreSummarized(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenes(t) {
 		if s.name != "crowd" {

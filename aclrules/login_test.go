@@ -59,7 +59,7 @@ func TestNamesAreInterpolatedInLowerCase(t *testing.T) {
 }
 
 // One rule that makes no valid name fails the whole login.
-func TestOneBadNameSpoilsTheLogin(t *testing.T) {
+func TestOneInvalidNameFailsTheLogin(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []BindingRule{
 		{BindType: "service", BindName: "${entity_path}"}, {BindType: "service", BindName: "${no_such}"}, {BindType: "node", BindName: "${"},
@@ -112,7 +112,7 @@ func TestGroupMembership(t *testing.T) {
 
 // What the server's library makes of a key that is not there: a selector that
 // seems to ask for something lets every login in.
-func TestSelectorsOfWhatIsNotThere(t *testing.T) {
+func TestSelectorsOfMissingKeys(t *testing.T) {
 	t.Parallel()
 	m := iam().methods["j"]
 	fields, _, err := m.identity(Entity{})

@@ -215,7 +215,7 @@ func TestRegisteredDefinitionIsCurrent(t *testing.T) {
 }
 
 // What the first generation put into a definition is not left in the second one.
-func TestOtherMeshFileChangesWhatIsOwnedOnly(t *testing.T) {
+func TestAnotherMeshFileChangesOwnedFieldsOnly(t *testing.T) {
 	t.Parallel()
 	for name := range sampled() {
 		plain := readTestdata(t, "plain", name)
@@ -261,7 +261,7 @@ func unknownMembers(r *Result) bool {
 	return !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Severity == taskdef.Error && f.Code != codeSDKField })
 }
 
-func TestDefinitionWithoutInjectionIsReturnedAsItIs(t *testing.T) {
+func TestDefinitionWithoutInjectionIsReturnedUnchanged(t *testing.T) {
 	t.Parallel()
 	plain := readTestdata(t, "plain", "not-injected")
 	if r := admit(t, plain, meshFile(t, "direct")); r.Injected || !bytes.Equal(r.After.Bytes(), plain) {

@@ -30,7 +30,7 @@ func relayed() map[string]Params {
 
 // Consul's command needs no agent's registration either, given the node. How Envoy
 // opens its stream is the relay's and so ours.
-func TestAgentlessBootstrapDiffersFromConsulsInTheStreamAlone(t *testing.T) {
+func TestAgentlessBootstrapDiffersFromConsulsOnlyInTheStream(t *testing.T) {
 	c := plain.Require(t)
 	flags := map[string][]string{TerminatingGateway: {"-gateway", "terminating"}, APIGateway: {"-gateway", "api"}}
 	for name, p := range relayed() {

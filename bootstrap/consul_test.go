@@ -20,7 +20,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-func TestSameMeaningAsConsulsOwnBootstrap(t *testing.T) {
+func TestBootstrapEqualsConsulsOwn(t *testing.T) {
 	c := plain.Require(t)
 	for _, tc := range cases() { // one after the other: proxy-defaults are global
 		t.Run(tc.name, func(t *testing.T) {

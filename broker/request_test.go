@@ -55,7 +55,7 @@ func TestUnknownTaskGetsNothing(t *testing.T) {
 	})
 }
 
-func TestOriginalRequestNeedsNameAndNamespace(t *testing.T) {
+func TestOriginalRequestRequiresNameAndNamespace(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T, w *world) {
 		c := w.task(1)

@@ -98,7 +98,7 @@ func TestRevocationsOfATokenDoNotMultiply(t *testing.T) {
 
 // A record that may have been written is known until that is certain: saved anew, it would
 // look like another broker's.
-func TestTaskWhoseLastWriteIsUncertainIsNotForgotten(t *testing.T) {
+func TestTaskWithAnUncertainLastWriteIsRetained(t *testing.T) {
 	t.Parallel()
 	in(t, func(_ *testing.T, w *world) {
 		term := w.broker.term.Load()

@@ -204,8 +204,8 @@ func TestEverythingEndsBeforeKill(t *testing.T) {
 	}
 }
 
-// TestAgentThatDiesTakesItsTokenAlong: by itself, before and after TERM.
-func TestAgentThatDiesTakesItsTokenAlong(t *testing.T) {
+// TestDeadAgentsTokenIsLoggedOut: by itself, before and after TERM.
+func TestDeadAgentsTokenIsLoggedOut(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{0, 1, 137} {
 		serve(t, func(r *rig) {
@@ -286,7 +286,7 @@ func TestServiceTokenIsLoggedOutAfterTheLeave(t *testing.T) {
 	}
 }
 
-func TestServiceTokenThatIsNotLoggedOutIsLogged(t *testing.T) {
+func TestFailedLogoutOfTheServiceTokenIsLogged(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(r *rig) {
 		r.put("service-token", "service-secret")

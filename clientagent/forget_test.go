@@ -100,10 +100,10 @@ func (r *rig) wantData(want bool) {
 	}
 }
 
-// TestAgentThatLeavesIsForgottenToo: found by chaos (seed 8000): all agents of a
+// TestNodeOfALeavingAgentIsRemoved: found by chaos (seed 8000): all agents of a
 // cluster left at once, and no other agent reported one of them to the server; its
 // services stayed.
-func TestAgentThatLeavesIsForgottenToo(t *testing.T) {
+func TestNodeOfALeavingAgentIsRemoved(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{0, 1} {
 		orphan(t, nil, func(r *rig) {

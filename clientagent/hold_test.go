@@ -260,8 +260,8 @@ func TestOnlyAnAgentThatStartsAgainIsHeldBack(t *testing.T) {
 	}
 }
 
-// TestAgentWhosePortIsTakenGetsAnother: but one that goes on to end is not kept alive.
-func TestAgentWhosePortIsTakenGetsAnother(t *testing.T) {
+// TestAgentGetsAnotherPortWhenItsPortIsInUse: but one that goes on to end is not kept alive.
+func TestAgentGetsAnotherPortWhenItsPortIsInUse(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		runs   time.Duration

@@ -10,8 +10,8 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 )
 
-// TestMistakesAreToldAtOnce: all of them, before any request.
-func TestMistakesAreToldAtOnce(t *testing.T) {
+// TestMistakesAreReportedTogether: all of them, before any request.
+func TestMistakesAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(r *rig) {
 		r.options.Config.ConsulHTTPAddr = ""

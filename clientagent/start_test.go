@@ -172,7 +172,7 @@ func TestRefusedLogin(t *testing.T) {
 	})
 }
 
-func TestWhatToLookAt(t *testing.T) {
+func TestStartErrorsNameWhatToCheck(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		change func(*rig)

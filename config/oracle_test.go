@@ -159,7 +159,7 @@ func compare(t testing.TB, schema *jsonschema.Schema, g Generation, doc any) {
 }
 
 // A keyword beyond these needs a new rule, and corners that prove it.
-func TestSchemaUsesOnlyWhatTheTypesExpress(t *testing.T) {
+func TestSchemaUsesOnlyKeywordsThatTheTypesExpress(t *testing.T) {
 	t.Parallel()
 	var root map[string]any
 	if err := json.Unmarshal([]byte(schemaJSON), &root); err != nil {

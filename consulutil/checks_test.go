@@ -93,8 +93,8 @@ func TestReadChecksFaults(t *testing.T) {
 	}
 }
 
-// TestUnknownServicesOfTheCatalogAreGone: with the real server's answers.
-func TestUnknownServicesOfTheCatalogAreGone(t *testing.T) {
+// TestUnknownCatalogServiceIsNotFound: with the real server's answers.
+func TestUnknownCatalogServiceIsNotFound(t *testing.T) {
 	t.Parallel()
 	admin := client(t, secured, secured.Token)
 	const node = "node-without-services"

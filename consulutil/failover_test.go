@@ -157,7 +157,7 @@ func TestLateAnswerDoesNotBringAServerBack(t *testing.T) {
 	}
 }
 
-func TestBodyArrivesWholeAtTheNextServer(t *testing.T) {
+func TestBodyIsSentInFullToTheNextServer(t *testing.T) {
 	t.Parallel()
 	var body string
 	f := newFleet(t, false, breakOff, func(w http.ResponseWriter, r *http.Request) {

@@ -181,8 +181,8 @@ func TestTermEndsWithoutRenewals(t *testing.T) {
 	}
 }
 
-// TestLeadRefused: what a token may not do is no reason to wait.
-func TestLeadRefused(t *testing.T) {
+// TestRefusedLeadershipLock: what a token may not do is no reason to wait.
+func TestRefusedLeadershipLock(t *testing.T) {
 	t.Parallel()
 	c, cluster := client(t, secured, secured.Token), testkit.UniqueCluster(t)
 	key := keyOf(cluster)
@@ -213,7 +213,7 @@ func TestLeadRefused(t *testing.T) {
 	}
 }
 
-func TestLeadWithUnknownToken(t *testing.T) {
+func TestLeadershipWithUnknownToken(t *testing.T) {
 	t.Parallel()
 	l := newLock(t, LockOptions{
 		Consul: Options{Address: secured.Require(t).HTTPAddr, Token: "00000000-0000-4000-8000-00000000000f"},
@@ -225,9 +225,9 @@ func TestLeadWithUnknownToken(t *testing.T) {
 	}
 }
 
-// TestLeadStoppedWhileItTakesTheLock: the answer to the request that locks the key does
+// TestLeadershipEndsDuringLockAcquisition: the answer to the request that locks the key does
 // not arrive. The next leader does not wait for the session, nor for the lock's delay.
-func TestLeadStoppedWhileItTakesTheLock(t *testing.T) {
+func TestLeadershipEndsDuringLockAcquisition(t *testing.T) {
 	t.Parallel()
 	ctx, end := context.WithCancel(t.Context())
 	cluster := testkit.UniqueCluster(t)

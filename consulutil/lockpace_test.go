@@ -109,9 +109,9 @@ func TestPaceOfTheLock(t *testing.T) {
 	}
 }
 
-// TestLoserOfARaceKnowsTheLeaderAtOnce: another process locks the key after this one has
+// TestLoserOfALockRaceFindsTheLeaderAtOnce: another process locks the key after this one has
 // read that none holds it.
-func TestLoserOfARaceKnowsTheLeaderAtOnce(t *testing.T) {
+func TestLoserOfALockRaceFindsTheLeaderAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &slowConsul{start: time.Now(), freed: time.Hour}

@@ -174,7 +174,7 @@ func leader(c *api.Client) error {
 	return err
 }
 
-func TestHostsThatCannotBeMeantAreRefused(t *testing.T) {
+func TestUnusableHostsAreRefused(t *testing.T) {
 	t.Parallel()
 	for hosts, want := range map[string]string{
 		"":      "consulServers.hosts: want an IP address, a DNS name, or exec= and a command",

@@ -99,7 +99,7 @@ func TestSessionMakesOneClientAndSignsEachAttempt(t *testing.T) {
 	}
 }
 
-func TestSessionThatIsNotSigned(t *testing.T) {
+func TestSessionWithoutSignature(t *testing.T) {
 	t.Parallel()
 	server := newSessionServer(t, 0)
 	for want, fault := range map[string]error{
@@ -247,7 +247,7 @@ func TestSessionGivesUpOnACLObjectsThatNeverAppear(t *testing.T) {
 	})
 }
 
-func TestSessionSaysWhatToLookAtWhenItGivesUp(t *testing.T) {
+func TestSessionNamesTheObjectsToCheckWhenItGivesUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &Session{

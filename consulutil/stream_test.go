@@ -94,7 +94,7 @@ func TestStreamEndsWithTheReadersError(t *testing.T) {
 }
 
 // A refusal goes to the client as ever.
-func TestStreamLeavesRefusalsAlone(t *testing.T) {
+func TestStreamPassesRefusalsOn(t *testing.T) {
 	t.Parallel()
 	names, _, err := stream(t, 403, "Permission denied", nil)
 	if Status(err) != 403 || !strings.Contains(err.Error(), "Permission denied") || names != nil {

@@ -86,8 +86,8 @@ func TestLockWithPartitions(t *testing.T) {
 	}
 }
 
-// TestLeadInAPartition: the community server has none, and the error names the flag.
-func TestLeadInAPartition(t *testing.T) {
+// TestLeadershipInAPartition: the community server has none, and the error names the flag.
+func TestLeadershipInAPartition(t *testing.T) {
 	t.Parallel()
 	l := newLock(t, LockOptions{
 		Consul:  consulutil.Options{Address: secured.Require(t).HTTPAddr, Token: secured.Token},

@@ -37,7 +37,7 @@ func TestConfigPath(t *testing.T) {
 	}
 }
 
-func TestReadBootstrapNamesWhatIsMissing(t *testing.T) {
+func TestReadBootstrapNamesMissingFields(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "b.json")
 	for _, c := range []struct {

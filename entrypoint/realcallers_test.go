@@ -248,9 +248,9 @@ func serveStreams(t *testing.T) *httptest.Server {
 	return app
 }
 
-// TestRealEnvoyShowsWhenCallersHaveGone: connections that stay open, busy or idle,
+// TestRealEnvoyCountersShowTheEndOfCalls: connections that stay open, busy or idle,
 // probes without a certificate and scrapes of the admin endpoint go on all the time.
-func TestRealEnvoyShowsWhenCallersHaveGone(t *testing.T) {
+func TestRealEnvoyCountersShowTheEndOfCalls(t *testing.T) {
 	t.Parallel()
 	for name, protocol := range protocols() {
 		t.Run(name, func(t *testing.T) {

@@ -129,9 +129,9 @@ func (g meshGateway) call() error {
 	return err
 }
 
-// TestRealMeshGatewayShowsWhenCallersHaveGone: a busy connection that stays open, probes
+// TestRealMeshGatewayCountersShowTheEndOfCalls: a busy connection that stays open, probes
 // that connect, with TLS and without, and scrapes go on all the time.
-func TestRealMeshGatewayShowsWhenCallersHaveGone(t *testing.T) {
+func TestRealMeshGatewayCountersShowTheEndOfCalls(t *testing.T) {
 	t.Parallel()
 	g := startMeshGateway(t)
 	busy, err := g.dial(g.serverName)

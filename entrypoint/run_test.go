@@ -174,7 +174,7 @@ func TestNoBusyLoopWhileEnvoyDrains(t *testing.T) {
 	})
 }
 
-func TestTermBeforeTheStartIsHeard(t *testing.T) {
+func TestTermBeforeTheStartIsHandled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		child := newChild("group terminated")

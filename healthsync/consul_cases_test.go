@@ -50,7 +50,7 @@ func TestConsulFollowsECS(t *testing.T) {
 	}
 }
 
-func TestConsulErrorDocumentIsNoNews(t *testing.T) {
+func TestErrorDocumentOfMetadataChangesNothing(t *testing.T) {
 	t.Parallel()
 	k := newTask(t, open, open.HTTPAddr, "document", "app")
 	reads := make(chan error, 100)
@@ -203,7 +203,7 @@ func TestConsulACLTokensEndWithTheTask(t *testing.T) {
 }
 
 // The controller, or a second run, may have been faster.
-func TestConsulACLTokenThatIsGoneIsLoggedOut(t *testing.T) {
+func TestDeletedConsulACLTokenCountsAsLoggedOut(t *testing.T) {
 	t.Parallel()
 	k := newTask(t, secured, secured.HTTPAddr, "gone", "app")
 	clientToken := k.newToken("client-token")
@@ -219,9 +219,9 @@ func TestConsulACLTokenThatIsGoneIsLoggedOut(t *testing.T) {
 	}
 }
 
-// TestConsulServicesOfAnAgentThatIsGone: only the agent's address is closed, so
+// TestConsulServicesOfAStoppedAgent: only the agent's address is closed, so
 // that the services are passing in the servers' catalog.
-func TestConsulServicesOfAnAgentThatIsGone(t *testing.T) {
+func TestConsulServicesOfAStoppedAgent(t *testing.T) {
 	t.Parallel()
 	secured.Require(t)
 	target := &url.URL{Scheme: "http", Host: secured.HTTPAddr}

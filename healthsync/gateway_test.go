@@ -68,8 +68,8 @@ func TestGatewayIsRegisteredOnce(t *testing.T) {
 	})
 }
 
-// TestGatewayWhoseProxyStays: ECS may stop the proxy after health-sync.
-func TestGatewayWhoseProxyStays(t *testing.T) {
+// TestGatewayWhoseProxyKeepsRunning: ECS may stop the proxy after health-sync.
+func TestGatewayWhoseProxyKeepsRunning(t *testing.T) {
 	t.Parallel()
 	inGateway(t, func(r *rig) {
 		r.run()

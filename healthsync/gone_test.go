@@ -28,7 +28,7 @@ func agentGone(t *testing.T, test func(*rig)) {
 	}
 }
 
-func TestServicesOfAnAgentThatIsGoneAreDeregisteredAtTheServers(t *testing.T) {
+func TestServicesOfAStoppedAgentAreDeregisteredAtTheServers(t *testing.T) {
 	t.Parallel()
 	agentGone(t, func(r *rig) {
 		failures := 2
@@ -52,8 +52,8 @@ func TestServicesOfAnAgentThatIsGoneAreDeregisteredAtTheServers(t *testing.T) {
 	})
 }
 
-// TestServicesOfAnAgentThatIsGoneMayStay: the exit code says so.
-func TestServicesOfAnAgentThatIsGoneMayStay(t *testing.T) {
+// TestServicesOfAStoppedAgentMayStay: the exit code says so.
+func TestServicesOfAStoppedAgentMayStay(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		answer error

@@ -34,7 +34,7 @@ func TestFirstPassIsImmediate(t *testing.T) {
 	})
 }
 
-func TestOneQuietHour(t *testing.T) {
+func TestHealthyHourMakesRefreshesOnly(t *testing.T) {
 	t.Parallel()
 	inBubble(t, []string{"app"}, func(r *rig) {
 		r.metadata.set(healthOf("HEALTHY"), nil)
@@ -139,7 +139,7 @@ func TestInvalidMetadataChangesAndRefreshesNothing(t *testing.T) {
 	})
 }
 
-func TestAnswerAboutAnotherTaskIsNoNews(t *testing.T) {
+func TestMetadataOfAnotherTaskChangesNothing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, []string{"app"}, func(r *rig) {
 		r.metadata.set(healthOf("HEALTHY"), nil)
@@ -191,7 +191,7 @@ func TestStartEndsAfterThreeMinutes(t *testing.T) {
 	})
 }
 
-func TestFamilyThatIsNoServiceNameIsRefusedAtOnce(t *testing.T) {
+func TestFamilyThatIsNoServiceNameIsRefusedBeforeAnyCall(t *testing.T) {
 	t.Parallel()
 	inBubble(t, []string{"app"}, func(r *rig) {
 		r.cfg.Service.Name = ""

@@ -266,7 +266,7 @@ func TestDeletedTokenIsReplaced(t *testing.T) {
 
 // A restore of Consul from an older snapshot takes the token away, and every write then
 // fails.
-func TestTokenThatIsDeletedLaterIsReplaced(t *testing.T) {
+func TestTokenDeletedLaterIsReplaced(t *testing.T) {
 	t.Parallel()
 	renewing(t, 0, func(r *rig) {
 		r.run()

@@ -236,8 +236,8 @@ func TestEndWithoutAnAgent(t *testing.T) {
 	}
 }
 
-// TestProxyThatIsNotListedHasStopped, as in 0.10.
-func TestProxyThatIsNotListedHasStopped(t *testing.T) {
+// TestUnlistedProxyCountsAsStopped, as in 0.10.
+func TestUnlistedProxyCountsAsStopped(t *testing.T) {
 	t.Parallel()
 	atServers(t, nil, func(r *rig) {
 		r.run()

@@ -108,7 +108,7 @@ func TestServingContainerIsAskedOnceASecond(t *testing.T) {
 	})
 }
 
-func TestWordOfStartupIsNoneOfECS(t *testing.T) {
+func TestStartupStatusIsNotAnECSStatus(t *testing.T) {
 	t.Parallel()
 	inBubble(t, []string{"app"}, func(r *rig) {
 		r.metadata.set(healthOf(string(listening)), nil)

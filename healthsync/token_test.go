@@ -107,7 +107,7 @@ func removeFile(t *testing.T, r *rig, name string) {
 }
 
 // A token that is out of reach is no token that is not there: it lives on.
-func TestUnreadableTokenIsTold(t *testing.T) {
+func TestUnreadableTokenIsLogged(t *testing.T) {
 	t.Parallel()
 	inBubble(t, []string{"app"}, func(r *rig) {
 		r.login("service-secret", "")

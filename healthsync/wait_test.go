@@ -141,9 +141,9 @@ func TestMetadataThatComesBackEndsTheWait(t *testing.T) {
 	})
 }
 
-// TestAgentThatIsGoneEndsTheWait: client-entrypoint takes its marker away. The
+// TestStoppedAgentEndsTheWait: client-entrypoint takes its marker away. The
 // client's token that it could not log out is ours then.
-func TestAgentThatIsGoneEndsTheWait(t *testing.T) {
+func TestStoppedAgentEndsTheWait(t *testing.T) {
 	t.Parallel()
 	draining(t, func(r *rig) {
 		time.AfterFunc(3*sec, func() { removeFile(t, r, "client-token.owner") })

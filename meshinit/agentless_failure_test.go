@@ -38,7 +38,7 @@ func matches(r *http.Request, request string) bool {
 }
 
 // Version 0.10 left registrations and tokens, and repeated what was refused for ever.
-func TestAgentlessRefusalTakesEverythingBack(t *testing.T) {
+func TestAgentlessRefusalUndoesRegistrationAndLogin(t *testing.T) {
 	t.Parallel()
 	for _, request := range agentlessRequests() {
 		for _, doc := range []string{serversLoginDoc, direct(serversLoginDoc)} {
@@ -83,7 +83,7 @@ func TestUnusableGRPCCACertificatesCostNoToken(t *testing.T) {
 	}
 }
 
-func TestAgentlessSignalTakesEverythingBack(t *testing.T) {
+func TestAgentlessSignalUndoesRegistrationAndLogin(t *testing.T) {
 	t.Parallel()
 	for _, request := range agentlessRequests() {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -356,7 +356,7 @@ func (r redirection) Prepare() error              { return r.prepare }
 func (r redirection) Apply(bootstrap.Proxy) error { return r.apply }
 
 // A container that may not change its network ends before it registers anything.
-func TestAgentlessRedirectionThatIsNotAllowedCostsNoToken(t *testing.T) {
+func TestAgentlessForbiddenRedirectionFailsBeforeTheLogin(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, secured, serversLoginDoc)
 	s.ports.Redirect = redirection{prepare: errors.New("iptables: permission denied")}
@@ -370,7 +370,7 @@ func TestAgentlessRedirectionThatIsNotAllowedCostsNoToken(t *testing.T) {
 }
 
 // The redirection is the last that may fail.
-func TestAgentlessFailedRedirectionTakesEverythingBack(t *testing.T) {
+func TestAgentlessFailedRedirectionUndoesRegistrationAndLogin(t *testing.T) {
 	t.Parallel()
 	for _, doc := range []string{serversLoginDoc, direct(serversLoginDoc)} {
 		s := newScene(t, secured, doc)

@@ -86,9 +86,9 @@ func copyFails(err error) func(*scene) {
 	return func(s *scene) { s.ports.CopyProgram = func(string) error { return err } }
 }
 
-// TestTokenThatIsNotReplicatedHasOneRemedy: that of the wait, not that of a wrong
+// TestUnreplicatedTokenErrorNamesOneRemedy: that of the wait, not that of a wrong
 // CONSUL_HTTP_TOKEN.
-func TestTokenThatIsNotReplicatedHasOneRemedy(t *testing.T) {
+func TestUnreplicatedTokenErrorNamesOneRemedy(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
 	s := newScene(t, secured, loginDoc)

@@ -257,7 +257,7 @@ func TestGateOpensAfterAMetadataOutage(t *testing.T) {
 	outage(otherTask, func(w *wait) { w.wantError(250*time.Millisecond, "gave up after 5m0", "of this task") })
 }
 
-func TestWaitLogsWhatIsMissingEveryTenSeconds(t *testing.T) {
+func TestWaitLogsMissingConditionsEveryTenSeconds(t *testing.T) {
 	t.Parallel()
 	atGate(t, func(*wait) {}, func(w *wait) {
 		w.pass(15 * time.Second)
@@ -326,7 +326,7 @@ func TestMeshInitReportsItsOutcome(t *testing.T) {
 	wantStatus(`{"task":"` + task + `","outcome":"ready"}`)
 }
 
-func TestMeshInitReportsFailureBeforeItKnowsItsTask(t *testing.T) {
+func TestMeshInitReportsFailureBeforeReadingMetadata(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, open, plainDoc)
 	s.options.Proxy = meshinit.AgentProxy{GRPC: meshinit.GRPC{Address: "nonsense"}}

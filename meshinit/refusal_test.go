@@ -225,8 +225,8 @@ func TestSignalWhileCopying(t *testing.T) {
 	s.wantNothing()
 }
 
-// TestFailedLogoutIsToldWithItsAccessor: then the controller is the last resort.
-func TestFailedLogoutIsToldWithItsAccessor(t *testing.T) {
+// TestFailedLogoutIsLoggedWithItsAccessor: then the controller is the last resort.
+func TestFailedLogoutIsLoggedWithItsAccessor(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, secured, strings.Replace(loginDoc, `"web"`, `"other"`, 1))
 	s.requests.spoil = func(w http.ResponseWriter, r *http.Request) bool {

@@ -122,7 +122,7 @@ func TestOutboundIPv6NeverBypassesTheProxy(t *testing.T) {
 	}
 }
 
-func TestLoopbackAloneIsNoIPv6(t *testing.T) {
+func TestLoopbackAddressDoesNotCountAsIPv6(t *testing.T) {
 	t.Parallel()
 	requireRoot(t)
 	runtime.LockOSThread() // never unlocked, as in newNetworks
@@ -132,7 +132,7 @@ func TestLoopbackAloneIsNoIPv6(t *testing.T) {
 	}
 }
 
-func TestIPv6StaysAsItIsWithoutItsTable(t *testing.T) {
+func TestIPv6IsUnchangedWithoutIP6Tables(t *testing.T) {
 	t.Parallel()
 	n := newNetworks(t)
 	listen(t, ":15001", "proxy")

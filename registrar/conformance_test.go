@@ -134,9 +134,9 @@ func TestServiceTokenIsEnough(t *testing.T) {
 	}
 }
 
-// TestOldTTLIsReplaced: a check that 0.6 left with 100000h gets our
+// TestOutdatedTTLIsReplaced: a check that 0.6 left with 100000h gets our
 // TTL, and then runs out by itself.
-func TestOldTTLIsReplaced(t *testing.T) {
+func TestOutdatedTTLIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := agentSubject(t, open.Require(t))
 	w := s.Service(t, "web", "old-ttl")

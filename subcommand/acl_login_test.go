@@ -76,7 +76,7 @@ func aclJWT(t *testing.T, w *aclWorld) {
 }
 
 // What -login foretells, a real login by the same role gets.
-func TestACLForetellsARealLogin(t *testing.T) {
+func TestACLPredictsTheRightsOfARealLogin(t *testing.T) {
 	w := newACLWorld(t)
 	const tag = "consul.hashicorp.com.service-name"
 	fake := awstest.New(t, awstest.Role{Account: "123456789012", Path: "/consul-ecs/", Name: "Web-Role", Tags: map[string]string{tag: "Web", "team": "blue"}})

@@ -245,9 +245,9 @@ func (w *clientWorld) instances(t *testing.T, service string) int {
 	return len(list)
 }
 
-// TestClientAgentThatIsKilled: nobody told us, and its token and its services
+// TestKilledClientAgentLosesItsTokenAndServices: nobody told us, and its token and its services
 // end all the same. They come back with the next run.
-func TestClientAgentThatIsKilled(t *testing.T) {
+func TestKilledClientAgentLosesItsTokenAndServices(t *testing.T) {
 	t.Parallel()
 	w := newClientWorld(t, "")
 	s := w.task(t, "killed")
@@ -286,7 +286,7 @@ func TestClientAgentThatIsKilled(t *testing.T) {
 	s.wantNothing(t)
 }
 
-func TestClientThatIsRefused(t *testing.T) {
+func TestClientEntrypointReportsRefusals(t *testing.T) {
 	t.Parallel()
 	w := newClientWorld(t, "")
 	broken := filepath.Join(t.TempDir(), "broken.hcl")

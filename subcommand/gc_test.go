@@ -131,8 +131,8 @@ func TestGCRefusesBesideAController(t *testing.T) {
 	}
 }
 
-// TestGCSaysWhatItCannotDo: exit codes of what is refused, away, or misspelt.
-func TestGCSaysWhatItCannotDo(t *testing.T) {
+// TestGCReportsMissingPermissions: exit codes of what is refused, away, or misspelt.
+func TestGCReportsMissingPermissions(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
 	for name, tc := range map[string]struct {

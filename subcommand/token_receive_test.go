@@ -73,7 +73,7 @@ func TestTokenReceiveUsage(t *testing.T) {
 	}
 }
 
-func TestTokenReceiveNamesWhatIsInItsWay(t *testing.T) {
+func TestTokenReceiveNamesObstacles(t *testing.T) {
 	t.Parallel()
 	m := newMetadata(t)
 	m.says(200, running)

@@ -37,7 +37,7 @@ func TestDistinctSignalsSentTogetherAllArrive(t *testing.T) {
 }
 
 // A queue that is not emptied must still take a new kind of signal.
-func TestABusyReceiverLosesNoKind(t *testing.T) {
+func TestFullQueueLosesNoKindOfSignal(t *testing.T) {
 	t.Parallel()
 	p := testkit.StartProcess(t, testkit.ProcessOptions{}, testkit.SelfArgs("deaf")...)
 	p.Expect("ready")

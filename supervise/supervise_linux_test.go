@@ -66,7 +66,7 @@ func TestChildInheritsAndLeadsItsGroup(t *testing.T) {
 	}
 }
 
-func TestSignalReachesChildAloneAndGroupReachesAll(t *testing.T) {
+func TestSignalReachesTheChildAndGroupSignalsReachAll(t *testing.T) {
 	t.Parallel()
 	p := supervised(t, testkit.ProcessOptions{}, "group", "first")
 	for range 2 {

@@ -228,7 +228,7 @@ func TestValuesThatTerraformComputesAreUnknown(t *testing.T) {
 	}
 }
 
-func TestContainersAloneAreJudgedAlone(t *testing.T) {
+func TestBareContainerListIsCheckedWithoutATask(t *testing.T) {
 	t.Parallel()
 	d, err := ParseContainers([]byte(`[{"name": "app", "image": "${registry}/web:1", "portMappings": [{"containerPort": 80, "hostPort": 81, "name": "${name}"}], "healthCheck": {"command": ["CMD"]},
 		"mountPoints": [{"sourceVolume": "data"}], "secrets": [{"name": "A", "valueFrom": "${a}"}]}, {"name": "app"}]`))

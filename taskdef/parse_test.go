@@ -85,7 +85,7 @@ func TestParseTypeErrorsAllAtOnce(t *testing.T) {
 }
 
 // A bare list of containers is what Terraform users have at hand.
-func TestParseContainerListSaysWhatToDo(t *testing.T) {
+func TestParseContainerListNamesTheRemedy(t *testing.T) {
 	t.Parallel()
 	_, err := Parse([]byte(`[{"name": "a"}]`))
 	want := "$: must be an object, but is a list; a list of containers goes into " +

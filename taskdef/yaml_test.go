@@ -78,7 +78,7 @@ func TestYAMLTemplateHasTheLongFormsOfFunctions(t *testing.T) {
 	}
 }
 
-func TestUnchangedYAMLIsWrittenAsItWasRead(t *testing.T) {
+func TestUnchangedYAMLIsWrittenByteForByte(t *testing.T) {
 	t.Parallel()
 	if got := string(parseYAML(t, yamlTemplate).Bytes()); got != yamlTemplate {
 		t.Errorf("template %s", got)

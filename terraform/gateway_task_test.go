@@ -45,7 +45,7 @@ func TestGatewayTaskIsPlannedWithNewSubnets(t *testing.T) {
 	}
 }
 
-func TestGatewayTaskNamesWhatIsWrong(t *testing.T) {
+func TestGatewayTaskNamesInvalidVariables(t *testing.T) {
 	t.Parallel()
 	w := tftest.New(t, "modules/gateway-task", stub.AWS6)
 	wantErrors(t, w, gatewayTask.with(values{"enable_mesh_gateway_wan_federation": true}), "enable_mesh_gateway_wan_federation needs tls.")

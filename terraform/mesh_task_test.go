@@ -103,7 +103,7 @@ func wantErrors(t *testing.T, w *tftest.Workspace, input values, want ...string)
 	}
 }
 
-func TestMeshTaskNamesWhatIsWrong(t *testing.T) {
+func TestMeshTaskNamesInvalidVariables(t *testing.T) {
 	t.Parallel()
 	w := tftest.New(t, "modules/mesh-task", stub.AWS6)
 	bad := values{"x": 1}

@@ -80,7 +80,7 @@ func TestClusterARN(t *testing.T) {
 	}
 }
 
-func TestParseTaskRefusesWhatIsNoTask(t *testing.T) {
+func TestParseTaskRefusesOtherDocuments(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, body, want string }{
 		{"nothing", ``, `parse task metadata: want a JSON object, got ""`},

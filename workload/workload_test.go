@@ -169,7 +169,7 @@ func TestGatewayListenerCheck(t *testing.T) {
 	}
 }
 
-func TestUserMetaCannotReplaceOursAndIsNotChanged(t *testing.T) {
+func TestUserMetaCannotReplaceOwnKeysAndIsNotChanged(t *testing.T) {
 	t.Parallel()
 	cfg := in(t, `,"service":{"port":1,"meta":{"source":"mine","a":"b"}}`)
 	w, err := workload.New(cfg, metadata(t, "running"), "")

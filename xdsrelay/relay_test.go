@@ -196,7 +196,7 @@ func TestStreamWaitsForTheFirstAddressAndTheToken(t *testing.T) {
 	}
 }
 
-func TestAnswerThatIsNotGRPCNamesThePort(t *testing.T) {
+func TestNonGRPCResponseNamesThePort(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, http.NotFound)
 	r := startRelay(t, Config{Servers: newServers(address(srv))})

@@ -363,7 +363,7 @@ func TestOneReadAtATime(t *testing.T) {
 	}
 }
 
-func TestBadBase(t *testing.T) {
+func TestMalformedBaseURI(t *testing.T) {
 	t.Parallel()
 	for _, base := range []string{"", "http://no host", "\x00"} {
 		if _, err := New(base).Task(context.Background()); err == nil || !strings.HasPrefix(err.Error(), "read task metadata") {

@@ -255,7 +255,7 @@ func TestTokenWithoutExpiryLivesUntilItIsRevoked(t *testing.T) {
 	}
 }
 
-func TestACLTokenWhoseAnswerWasLostIsRevoked(t *testing.T) {
+func TestACLTokenOfALostResponseIsRevoked(t *testing.T) {
 	t.Parallel()
 	l := &line{}
 	b := aclSystem(t).process(t, l, 0)

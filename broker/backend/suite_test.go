@@ -114,7 +114,7 @@ func TestRevokedGrantGivesNoToken(t *testing.T) {
 	})
 }
 
-func TestRevokedTokenIsGone(t *testing.T) {
+func TestRevokedTokenIsRemovedFromConsul(t *testing.T) {
 	forEach(t, func(t *testing.T, s system) {
 		b := s.process(t, &line{}, 0)
 		for _, byGrant := range []bool{false, true} {

@@ -115,7 +115,7 @@ func TestOutageOfTheBrokerIsWaitedOut(t *testing.T) {
 	}
 }
 
-func TestRotationWithATokenThatIsGoneRequestsANewOne(t *testing.T) {
+func TestRotationOfADeletedTokenRequestsANewOne(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		stop := w.start()
 		synctest.Wait()

@@ -34,9 +34,9 @@ func (s slowDeletes) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// TestApplyTellsOfWhatItDidWhenItWasEnded: of TERM in the middle of a pass nothing
+// TestInterruptedApplyReportsItsChanges: of TERM in the middle of a pass nothing
 // is gone whose evidence is not logged, and who does not answer does not hold it up.
-func TestApplyTellsOfWhatItDidWhenItWasEnded(t *testing.T) {
+func TestInterruptedApplyReportsItsChanges(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		late          time.Duration

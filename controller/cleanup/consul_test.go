@@ -82,9 +82,9 @@ func TestSteadyPassIsCheap(t *testing.T) {
 	t.Error("no pass was cheap")
 }
 
-// TestGoneIsDone: a token that was logged out between the snapshot and
+// TestDeletingAMissingTokenSucceeds: a token that was logged out between the snapshot and
 // the deletion is what we want, and does not stop the others.
-func TestGoneIsDone(t *testing.T) {
+func TestDeletingAMissingTokenSucceeds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	client, service := w.tokens(task1)

@@ -112,9 +112,9 @@ func TestTenThousandTasks(t *testing.T) {
 	}
 }
 
-// TestOldPlansAreNotCarriedOut: a process that was paused for longer than a proof
+// TestOutdatedPlanIsNotApplied: a process that was paused for longer than a proof
 // is good for looks again.
-func TestOldPlansAreNotCarriedOut(t *testing.T) {
+func TestOutdatedPlanIsNotApplied(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ecs := &fakeECS{}

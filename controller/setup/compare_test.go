@@ -200,8 +200,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestCompareSelectorOfOurs: a selector that a generation wants is put right.
-func TestCompareSelectorOfOurs(t *testing.T) {
+// TestCompareCorrectsItsOwnSelector: a selector that a generation wants is put right.
+func TestCompareCorrectsItsOwnSelector(t *testing.T) {
 	t.Parallel()
 	want := BindingRule{Method: "m", Description: "d", Selector: `a == "b"`, BindType: "role", BindName: "r"}
 	s := State{Rules: []BindingRule{want}}

@@ -97,9 +97,9 @@ func TestOperatorSettingsSurvive(t *testing.T) {
 	}
 }
 
-// TestWholeAccountIsWarnedAbout: what 0.6 left behind stays, and the
+// TestTrustOfTheWholeAccountIsAWarning: what 0.6 left behind stays, and the
 // log reports it, once for each method.
-func TestWholeAccountIsWarnedAbout(t *testing.T) {
+func TestTrustOfTheWholeAccountIsAWarning(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	mustEnsure(t, l.setup(t, management(t), Options{Cluster: cluster(2)}))

@@ -192,7 +192,7 @@ func publicKey(t *testing.T) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }
 
-func TestConsulThatIsAwayIsTriedAgain(t *testing.T) {
+func TestUnreachableConsulIsRetried(t *testing.T) {
 	t.Parallel()
 	c, err := consulutil.NewClient(consulutil.Options{Address: "127.0.0.1:1"})
 	if err != nil {

@@ -58,9 +58,9 @@ func TestPartitionOfTheCluster(t *testing.T) {
 	}
 }
 
-// TestNoPathIsNotTheWholeAccount: with an empty path the old program
+// TestEmptyPathDoesNotMeanTheWholeAccount: with an empty path the old program
 // trusted every role of the account.
-func TestNoPathIsNotTheWholeAccount(t *testing.T) {
+func TestEmptyPathDoesNotMeanTheWholeAccount(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"", "/", "//"} {
 		_, err := Agent(Options{Cluster: mainCluster, RolePath: path})

@@ -47,9 +47,9 @@ func notes(p Plan) []string {
 	return texts
 }
 
-// TestNarrowedPathTakesItsTrustBack: in the old program role/* stayed
+// TestNarrowedPathRemovesWiderTrust: in the old program role/* stayed
 // for ever.
-func TestNarrowedPathTakesItsTrustBack(t *testing.T) {
+func TestNarrowedPathRemovesWiderTrust(t *testing.T) {
 	t.Parallel()
 	one, two, far := clusterOf(1, "one"), clusterOf(1, "two"), clusterOf(2, "far")
 	operators := func(f *Found, arns ...any) {
@@ -119,8 +119,8 @@ func TestNarrowedPathTakesItsTrustBack(t *testing.T) {
 	}
 }
 
-// TestPlanReportsWhoseTrustChanges: the log has it from there.
-func TestPlanReportsWhoseTrustChanges(t *testing.T) {
+// TestPlanReportsRolesWithChangedTrust: the log has it from there.
+func TestPlanReportsRolesWithChangedTrust(t *testing.T) {
 	t.Parallel()
 	s := controller(t, mainCluster, "a")
 	f := made(t, s, func(*Found) {})

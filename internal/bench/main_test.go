@@ -110,7 +110,7 @@ func TestFiguresAreMeasured(t *testing.T) {
 	}
 }
 
-func TestPlayerSaysWhenItGetsTERM(t *testing.T) {
+func TestPlayerReportsTERM(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {
@@ -145,7 +145,7 @@ func TestUntilHasAnEnd(t *testing.T) {
 	}
 }
 
-func TestFailedProgramTellsWhy(t *testing.T) {
+func TestFailedProgramReportsItsReason(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	if _, err := s.time(nil, "/bin/sh", "-c", "echo because >&2; exit 3"); !says(err, "/bin/sh ended with code 3: because") {

@@ -49,7 +49,7 @@ func echo(err error) App {
 }
 
 // The CLI quirk of 1.0: help anywhere on the line was taken for ours.
-func TestHelpFlagAmongTheArgumentsBelongsToTheArguments(t *testing.T) {
+func TestHelpFlagAfterTheCommandIsPassedOn(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
 		{"echo", "hello", "--help"},

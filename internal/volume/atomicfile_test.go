@@ -70,7 +70,7 @@ func TestWriteLeavesNothingBehindOnError(t *testing.T) {
 }
 
 // No file is written in place, where a reader could see a part.
-func TestReadersNeverSeeAPart(t *testing.T) {
+func TestReadersNeverSeeAPartialFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")
 	contents := []string{strings.Repeat("a", 1<<20), strings.Repeat("b", 1<<20)}

@@ -12,7 +12,7 @@ import (
 )
 
 // The proxy of hashicorp/consul-ecs runs as 5995 without the group of our files.
-func TestAllowedReaderReadsASecretAlsoAfterItsReplacement(t *testing.T) {
+func TestAllowedReaderReadsAReplacedSecret(t *testing.T) {
 	t.Parallel()
 	dir := openDir(t, 0o777)
 	path := filepath.Join(dir, "token")

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestCheckDirAcceptsAWritableDirectoryAndLeavesNothing(t *testing.T) {
+func TestCheckDirAcceptsAWritableDirectoryAndRemovesItsFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := CheckDir(dir); err != nil {
@@ -20,7 +20,7 @@ func TestCheckDirAcceptsAWritableDirectoryAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestCheckDirSaysWhatIsWrong(t *testing.T) {
+func TestCheckDirNamesTheProblem(t *testing.T) {
 	t.Parallel()
 	us := fmt.Sprintf("running as uid %d, gid %d", os.Geteuid(), os.Getegid())
 	missing := filepath.Join(t.TempDir(), "missing")

@@ -36,7 +36,7 @@ func TestShrinkFindsTheTwoThatMatter(t *testing.T) {
 	}
 }
 
-func TestShrinkKeepsToItsBudgetAndToWhatIsSound(t *testing.T) {
+func TestShrinkKeepsItsBudgetAndSoundSchedules(t *testing.T) {
 	t.Parallel()
 	whole := Generate(dice(5), 2*time.Minute, hello())
 	runs := 0

@@ -213,7 +213,7 @@ func TestClosedClusterLeavesNothingFrozen(t *testing.T) {
 	must(t, end)
 }
 
-func TestActsOnWhatIsNotThere(t *testing.T) {
+func TestActionsOnMissingTargetsFail(t *testing.T) {
 	t.Parallel()
 	s := play(t, nil, helper("a", "run", "0s", "0"), optional(helper("b", "exit", "0", "0s"))).await("a")
 	s.until("b STOPPED", func(scheduler.View) bool { return s.code("b") == 0 })

@@ -14,7 +14,7 @@ import (
 
 // A task that is made while the cluster is closed is closed with it, and
 // nothing is made after it: its volumes would stay.
-func TestCloseWaitsForWhatIsMade(t *testing.T) {
+func TestCloseWaitsForTasksBeingStarted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	def := &taskdef.TaskDefinition{

@@ -256,7 +256,7 @@ func TestEndpointsInsideTheTask(t *testing.T) {
 }
 
 // A secret without the key, and an image that is missing.
-func TestNothingStartsWhenSomethingIsMissing(t *testing.T) {
+func TestNoContainerStartsWhenADependencyIsMissing(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*taskdef.Container)

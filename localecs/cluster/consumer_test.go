@@ -22,7 +22,7 @@ import (
 )
 
 // Whatever the endpoint does, its client says an error, never an empty task.
-func TestTheMetadataClientRefusesWhatIsWrong(t *testing.T) {
+func TestMetadataClientRefusesInvalidAnswers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		fault chaos.Endpoint
@@ -63,7 +63,7 @@ func (w *world) ecsClient() *ecs.Client {
 	})
 }
 
-func TestTheSDKOfECSKnowsItsErrors(t *testing.T) {
+func TestSDKOfECSRecognizesTheErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		fault     chaos.Endpoint

@@ -39,7 +39,7 @@ func held(t *testing.T) holdings {
 // What a task costs decides how many fit on a machine: two hundred tasks of one
 // container are to stay well below a usual limit on open files, and no process
 // stands beside the programs. Not parallel: it counts what all tests have.
-func TestTaskHoldsLittle(t *testing.T) {
+func TestTaskHoldsFewDescriptors(t *testing.T) {
 	w := newWorld(t, nil)
 	first := w.run(t, nil, shell("a", "exec sleep 600")) // what is made once is there then
 	until(t, first, "the first runs", running)

@@ -122,7 +122,7 @@ func TestAgentAtAnotherHost(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissingNamesContainerAndSource(t *testing.T) {
+func TestMissingValueNamesContainerAndSource(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		container taskdef.Container

@@ -15,7 +15,7 @@ import (
 
 const taskID = "0f9de17a6465404e8b1b2356dc13c2f8"
 
-func TestTaskIsSaidInFargatesForm(t *testing.T) {
+func TestTaskHasTheFormOfFargate(t *testing.T) {
 	t.Parallel()
 	port, cpu, memory, yes := 8080, 256, 512, true
 	def := &taskdef.TaskDefinition{

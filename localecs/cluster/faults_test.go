@@ -113,7 +113,7 @@ func TestOverlappingFaultsStrikeInOrder(t *testing.T) {
 }
 
 // A hang has to outlive the time limits of the agent's server.
-func TestAHangIsSilentUntilItsEnd(t *testing.T) {
+func TestHungEndpointSendsNothingUntilTheFaultEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	end := w.faults.Begin(chaos.Endpoint{Name: chaos.Protection, Hang: true}, 1)

@@ -46,7 +46,7 @@ func TestKillEndsTheProgram(t *testing.T) {
 
 // Whenever the machine of a task dies, the task ends with it: also before its first
 // container runs.
-func TestKillAllEndsTaskThatHasJustBegun(t *testing.T) {
+func TestKillAllStopsATaskThatHasJustStarted(t *testing.T) {
 	t.Parallel()
 	w := newTools(t, nil)
 	task := w.run(t, nil, optional(shell("a", "sleep 1000")), after(shell("b", "sleep 1000"), "a", "COMPLETE"))

@@ -8,7 +8,7 @@ import (
 )
 
 // Two requests within a second get one answer: a rate over no time is none.
-func TestStatsAreAtLeastASecondApart(t *testing.T) {
+func TestStatsAreReadAtMostOnceASecond(t *testing.T) {
 	t.Parallel()
 	m := newMeter(nil)
 	start := time.Unix(1000, 0)

@@ -6,7 +6,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/control"
 )
 
-func TestContainerThatIsMeant(t *testing.T) {
+func TestChooseContainer(t *testing.T) {
 	t.Parallel()
 	task := func(containers ...string) control.Task {
 		t := control.Task{Name: "web-1", Family: "web", LastStatus: "RUNNING", DesiredStatus: "RUNNING"}

@@ -159,8 +159,8 @@ func TestJobOfTheManual(t *testing.T) {
 	}
 }
 
-// TestJobWhoseTestsAreATask is the second script of the page.
-func TestJobWhoseTestsAreATask(t *testing.T) {
+// TestTestsOfAJobRunAsATask is the second script of the page.
+func TestTestsOfAJobRunAsATask(t *testing.T) {
 	t.Parallel()
 	c := newCheckout(t)
 	code, output := c.job("ci/tests-as-task.sh")

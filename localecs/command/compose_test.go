@@ -165,7 +165,7 @@ func TestPathsAreThoseSeenFromTheFile(t *testing.T) {
 }
 
 // As root, a rename would put a file in the place of /dev/stdout.
-func TestOutputThatIsNoFileStaysWhatItIs(t *testing.T) {
+func TestOutputToADeviceIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	definition, target, link := filepath.Join(dir, "web.json"), filepath.Join(dir, "target"), filepath.Join(dir, "link")

@@ -131,7 +131,7 @@ func deny(call, with string) error {
 
 // What a host lacks is reported, with a workaround. Nothing of the
 // attempt is left.
-func TestLesserHostsAreTold(t *testing.T) {
+func TestMissingHostCapabilitiesAreReported(t *testing.T) {
 	t.Parallel()
 	const (
 		vpc      = "make network: make the VPC: "

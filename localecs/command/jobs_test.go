@@ -54,7 +54,7 @@ func TestJobsAreScenariosTimesStopOrders(t *testing.T) {
 }
 
 // Nothing begins, and nothing is emptied, while any scenario is wrong.
-func TestRunTellsTheMistakesOfAllScenariosFirst(t *testing.T) {
+func TestRunReportsMistakesOfAllScenariosBeforeStarting(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	good, twin := sceneFile(t, dir, "good.yaml", "name: good\n"), sceneFile(t, dir, "twin.yaml", "name: good\n")

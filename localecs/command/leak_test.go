@@ -134,7 +134,7 @@ func (e ending) story() string {
 	return fmt.Sprintf("exit %d\n%s\n%s", e.Code, strings.Join(e.Lines, "\n"), e.Stderr)
 }
 
-func TestWholeRunLeavesNothing(t *testing.T) {
+func TestRunLeaksNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	// What is in use on the host does not matter to tasks with networks of their

@@ -57,7 +57,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-func TestLinesSayWhoseTheyAre(t *testing.T) {
+func TestLinesNameTaskAndContainer(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	p := command.Printer{Out: &out, Logs: logs(t, "1\n2", "3\n"), Tail: -1}
@@ -120,7 +120,7 @@ var errDeaf = errors.New("no reader")
 
 func (deaf) Write([]byte) (int, error) { return 0, errDeaf }
 
-func TestFollowEndsWhenNobodyListens(t *testing.T) {
+func TestFollowEndsWithoutReaders(t *testing.T) {
 	t.Parallel()
 	p := command.Printer{Logs: logs(t, "x\n"), Tail: -1, Out: deaf{}}
 	done := make(chan error, 1)

@@ -44,7 +44,7 @@ func TestStateDirIsEmptiedAndKeepsOthersOut(t *testing.T) {
 	again.Close()
 }
 
-func TestStateDirRefusesWhatIsNotItsOwn(t *testing.T) {
+func TestStateDirRefusesForeignDirectories(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")

@@ -117,7 +117,7 @@ func TestDirectoriesOfDefinitionsGetAHint(t *testing.T) {
 }
 
 // Signals that come together are one: timeout(1) sends two.
-func TestTheSecondSignalIsAnotherOne(t *testing.T) {
+func TestSimultaneousSignalsCountAsOne(t *testing.T) {
 	called := make(chan struct{})
 	ctx, stop, release := twice(t.Context(), func() { close(called) }, syscall.SIGUSR1)
 	defer release()

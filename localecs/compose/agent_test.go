@@ -202,7 +202,7 @@ func TestTasksAreLeftToOthers(t *testing.T) {
 }
 
 // Without the engine the state stays, and that is logged once.
-func TestEngineThatIsAway(t *testing.T) {
+func TestUnreachableEngine(t *testing.T) {
 	bubble(t, true, func(t *testing.T, r *rig) {
 		r.dock.fail(errors.New("engine is away"))
 		pass(10 * time.Second)
@@ -262,7 +262,7 @@ func TestCredentialsAreRenewedBeforeTheirEnd(t *testing.T) {
 	})
 }
 
-func TestTaskThatHasBegunJustNow(t *testing.T) {
+func TestTaskThatHasJustStarted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, true) // which does not run: only a request has it look
 	stats := func(_ context.Context, id string) *metadata.Stats {
@@ -292,7 +292,7 @@ func TestTaskThatHasBegunJustNow(t *testing.T) {
 
 // A container that asks right after its task was started again gets the new
 // run: by the ID of the old one it would lose its tokens.
-func TestTaskThatHasBegunAgainJustNow(t *testing.T) {
+func TestTaskThatHasJustRestarted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, true) // which does not run: only a request has it look
 	h := r.TaskHandler(t.Context(), nil)
@@ -318,7 +318,7 @@ func TestTaskThatHasBegunAgainJustNow(t *testing.T) {
 	}
 }
 
-func TestAWSIsAskedWithASignature(t *testing.T) {
+func TestAWSRequestsAreSigned(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, true)
 	h := r.AWSHandler("us-east-1")

@@ -76,7 +76,7 @@ func config(t *testing.T, file string) {
 	}
 }
 
-func TestNamesThatClashAreToldTogether(t *testing.T) {
+func TestNameClashesAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	def := func(containers ...string) *taskdef.TaskDefinition {
 		d := &taskdef.TaskDefinition{Family: "f"}

@@ -11,7 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/control"
 )
 
-func TestWhoComesLateIsToldHowARunHasEnded(t *testing.T) {
+func TestEndedReportsTheResultOfAFinishedRun(t *testing.T) {
 	t.Parallel()
 	top, start := t.TempDir(), time.Now()
 	dir := filepath.Join(top, "web")

@@ -12,7 +12,7 @@ func task(name, id, service, family, status string) control.Task {
 	return control.Task{Name: name, ID: id, TaskARN: "arn:" + id, Service: service, Family: family, LastStatus: status, DesiredStatus: "RUNNING"}
 }
 
-func TestWordsForTasks(t *testing.T) {
+func TestResolveTasks(t *testing.T) {
 	t.Parallel()
 	s := control.State{
 		Tasks: []control.Task{

@@ -19,7 +19,7 @@ import (
 // waits is a script that runs until TERM, and then exits with 3.
 const waits = `trap 'exit 3' TERM; echo "$GREETING $AWS_CONTAINER_CREDENTIALS_RELATIVE_URI $ECS_CONTAINER_METADATA_URI_V4"; while :; do sleep 0.05; done`
 
-func TestARealTaskFromRunTaskToStopTask(t *testing.T) {
+func TestRunTaskAndStopTaskWithRealContainers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.registerFor(60, "web", "shell", waits)
@@ -110,7 +110,7 @@ func TestTasksOfSeveralClusters(t *testing.T) {
 	w.await("other", arn, shapes.Stopped)
 }
 
-func TestWhatIsNotEmulatedIsSaidOnce(t *testing.T) {
+func TestSettingsThatAreNotEmulatedAreLoggedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	if err := w.call("RegisterTaskDefinition", map[string]any{
@@ -130,7 +130,7 @@ func TestWhatIsNotEmulatedIsSaidOnce(t *testing.T) {
 }
 
 // What is open when it ends is closed, and of tasks only logs stay.
-func TestCloseEndsEverything(t *testing.T) {
+func TestCloseStopsTasksAndKeepsOnlyLogs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.register("deaf", "shell", `trap '' TERM; while :; do sleep 0.05; done`)

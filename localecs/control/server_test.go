@@ -124,7 +124,7 @@ func TestStateGoesThroughTheSocket(t *testing.T) {
 	}
 }
 
-func TestWatchTellsOfEveryChangeAndTheEnd(t *testing.T) {
+func TestWatchReportsEveryChangeAndTheEnd(t *testing.T) {
 	t.Parallel()
 	dir, w := t.TempDir(), &world{status: "PENDING"}
 	s := serve(t, dir, w)

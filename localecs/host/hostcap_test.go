@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestMissingNamesOnlyWhatIsNotThere(t *testing.T) {
+func TestMissingCapsNamesAbsentCapabilities(t *testing.T) {
 	t.Parallel()
 	have := uint64(1)<<unix.CAP_NET_ADMIN | uint64(1)<<unix.CAP_CHOWN
 	got := MissingCaps(have, NetAdmin(), SysAdmin(), Chown(), SysResource(), Kill())

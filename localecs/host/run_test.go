@@ -232,7 +232,7 @@ func state(pid int) string {
 	return letter
 }
 
-func TestMissingIsWhatIsNotThere(t *testing.T) {
+func TestRootLacksNothingOnThisHost(t *testing.T) {
 	t.Parallel()
 	missing, err := MissingOnHost()
 	if os.Getuid() == 0 && (err != nil || missing != nil) {

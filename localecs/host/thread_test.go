@@ -10,7 +10,7 @@ import (
 
 // A thread that has started a child must not die, and no other thread
 // takes the child's end away.
-func TestDoomedHasNoChildren(t *testing.T) {
+func TestThrowawayThreadHasNoChildren(t *testing.T) {
 	t.Parallel()
 	for range 20 {
 		runtime.LockOSThread()

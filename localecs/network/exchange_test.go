@@ -28,7 +28,7 @@ func call(t *testing.T, to net.Addr, from string) string {
 	return string(heard)
 }
 
-func TestEachHearsItsOwnClients(t *testing.T) {
+func TestExchangeRoutesClientsToTheirListener(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -50,7 +50,7 @@ func hostLinks(t *testing.T) []string {
 	return names
 }
 
-func TestHostKeepsNothingOfAKilledSimulator(t *testing.T) {
+func TestKilledSimulatorLeavesNoLinks(t *testing.T) {
 	newFabric(t, Options{}) // skips where there is no network
 	before := hostLinks(t)
 	mounts, err := os.ReadFile("/proc/self/mountinfo")

@@ -240,7 +240,7 @@ func TestMetadataListenerCanBeMadeAgain(t *testing.T) {
 }
 
 // Instance metadata, and whatever else is not emulated.
-func TestWhatIsNotThereFailsAtOnce(t *testing.T) {
+func TestUnassignedAddressFailsAtOnce(t *testing.T) {
 	t.Parallel()
 	const neighbour = 3 * time.Second // after which one that does not answer is given up
 	n := attach(t, newFabric(t, Options{}), "a")
@@ -339,7 +339,7 @@ func TestClosedFabricRefuses(t *testing.T) {
 
 // After Do the process is where it was: a dirty thread would show up as a
 // second network namespace among the process's threads.
-func TestThreadsComeHome(t *testing.T) {
+func TestThreadsReturnToTheirNamespace(t *testing.T) {
 	n := attach(t, newFabric(t, Options{}), "a")
 	var wg sync.WaitGroup
 	for range 50 {

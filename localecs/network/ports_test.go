@@ -46,7 +46,7 @@ func listen(t *testing.T, network, address string) (net.Listener, int) {
 	return l, l.Addr().(*net.TCPAddr).Port
 }
 
-func TestBookKnowsItsOwn(t *testing.T) {
+func TestPortBookDistinguishesAddresses(t *testing.T) {
 	t.Parallel()
 	ports, err := testkit.FreePorts(1)
 	if err != nil {
@@ -116,7 +116,7 @@ func TestBookAsksTheKernel(t *testing.T) {
 	}
 }
 
-func TestErrorsSayTheWayRoundOnce(t *testing.T) {
+func TestErrorsNameTheWorkaroundOnce(t *testing.T) {
 	t.Parallel()
 	denied := &Error{Port: Port{Number: 80}, Owner: "web", Err: os.NewSyscallError("bind", unix.EACCES)}
 	held := &Error{Port: Port{Number: 81}, Owner: "web", Holder: "api"}

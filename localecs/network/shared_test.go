@@ -125,7 +125,7 @@ func TestHostNeedsLoopback(t *testing.T) {
 	}
 }
 
-func TestCloseDetachesWhatIsBeingAttached(t *testing.T) {
+func TestCloseDetachesPendingAttachments(t *testing.T) {
 	t.Parallel()
 	home := newFabric(t, Options{}).vpc.home
 	attaching, proceed := make(chan struct{}), make(chan struct{})

@@ -61,7 +61,7 @@ func TestAccountsFitTheIDsThatExist(t *testing.T) {
 }
 
 // The image that a definition names is used by other tasks as well.
-func TestAccountsLeaveTheImageAlone(t *testing.T) {
+func TestAccountsDoNotChangeTheImage(t *testing.T) {
 	t.Parallel()
 	i := Image{Name: "i", Dirs: []Dir{{Path: "/d", UID: 7}}, Volumes: []Dir{{Path: "/v", UID: 8}}}
 	r := &Runtime{ids: onlyRoot()}
@@ -74,7 +74,7 @@ func TestAccountsLeaveTheImageAlone(t *testing.T) {
 	}
 }
 
-func TestVolumeOfAnOwnerWhoDoesNotExist(t *testing.T) {
+func TestVolumeOfANonexistentOwner(t *testing.T) {
 	t.Parallel()
 	own := host.IDs{
 		UIDs: []host.Extent{{Inside: 0, Outside: 0, Count: 1}, {Inside: int64(os.Getuid()), Outside: 0, Count: 1}},

@@ -8,7 +8,7 @@ import (
 )
 
 // A container that is frozen as a whole begins no probe until it is let go.
-func TestFrozenContainerBeginsNoProbe(t *testing.T) {
+func TestFrozenContainerStartsNoProbe(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	c, _ := start(t, r, Spec{Args: []string{"/bin/sleep", "1000"}})

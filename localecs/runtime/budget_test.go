@@ -79,7 +79,7 @@ func TestBudgetCountsEveryProcess(t *testing.T) {
 }
 
 // A host without memory groups runs containers all the same, and says so.
-func TestHostThatCannotLimitSaysSo(t *testing.T) {
+func TestHostWithoutControllersReportsMissingLimits(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	if r.groups != nil {

@@ -161,7 +161,7 @@ func TestUsage(t *testing.T) {
 
 // A group in use is not removed by others; one whose owner was killed is
 // gone after the next start.
-func TestSweepRemovesGroupsOfDeadOwnersOnly(t *testing.T) {
+func TestSweepRemovesGroupsOfDeadProcessesOnly(t *testing.T) {
 	t.Parallel()
 	alive := openRoot(t)
 	dead := child(t, "owner")

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestLoadSaysEverythingAtOnce(t *testing.T) {
+func TestLoadReportsAllMistakesAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, tt := range map[string]struct {

@@ -120,7 +120,7 @@ func TestOwnEndIsNoLoss(t *testing.T) {
 
 // A process was cloned, and nothing received its descriptor: the spawner was killed
 // just then, or there were no descriptors left.
-func TestCloneWithoutAnAnswerBlocksNobody(t *testing.T) {
+func TestUnansweredCloneBlocksNoOtherStart(t *testing.T) {
 	t.Parallel()
 	newRuntime(t)
 	r, err := New(Options{})

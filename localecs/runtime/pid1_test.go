@@ -156,7 +156,7 @@ func TestInitReapsOrphans(t *testing.T) {
 	eventually(t, func() bool { return len(insiders(t, c.PID())) == 2 })
 }
 
-func TestWhatTheSimulatorIgnoresIsNotIgnoredInside(t *testing.T) {
+func TestContainerStartsWithDefaultSignals(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	_, out := run(t, r, Spec{Args: sh("while read a b; do case $a in SigIgn:|SigBlk:) echo $a $b;; esac; done </proc/1/status")})
@@ -177,7 +177,7 @@ func TestContainerHasASessionAndNoForeignDescriptors(t *testing.T) {
 }
 
 // kill -9 of the program, not of what supervises it.
-func TestSignalProgramReachesWhatIsNotPID1(t *testing.T) {
+func TestSignalProgramReachesOtherProcessesThanPID1(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	other, _ := start(t, r, Spec{Args: []string{"/bin/sleep", "1000"}})

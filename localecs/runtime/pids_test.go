@@ -115,7 +115,7 @@ func TestSpawnerReturnsFromSharedPIDs(t *testing.T) {
 
 // The kernel gives a mount namespace's number to the next one at once; the end
 // of a container must not take the next container along.
-func TestEndInSharedPIDsHarmsNobodyElse(t *testing.T) {
+func TestEndInSharedPIDsSparesOtherContainers(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	p := sharePIDs(t, r)

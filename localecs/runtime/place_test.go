@@ -109,7 +109,7 @@ func FuzzPlaces(f *testing.F) {
 }
 
 // A process may be where no groups can be made, and be measured all the same.
-func TestPlacesOfAnother(t *testing.T) {
+func TestCgroupPathsOfAnotherProcess(t *testing.T) {
 	t.Parallel()
 	none := func(string) ([]byte, error) { return nil, os.ErrNotExist }
 	for name, c := range map[string]struct {

@@ -235,7 +235,7 @@ func TestContainersShareTheTasksNetwork(t *testing.T) {
 	server.Kill()
 }
 
-func TestOutputComesInWholeLines(t *testing.T) {
+func TestOutputIsWrittenInWholeLines(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	var lines lineLog

@@ -35,7 +35,7 @@ func sleeper(t *testing.T) *Processes {
 }
 
 // The goroutine ends with the last hold, and a later one begins another.
-func TestBrakeLooksAsLongAsItIsHeld(t *testing.T) {
+func TestBrakeChecksWhileItIsHeld(t *testing.T) {
 	t.Parallel()
 	g := sleeper(t)
 	looks := func() bool {

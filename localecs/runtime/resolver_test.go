@@ -218,7 +218,7 @@ func TestBindsAreSortedAndListedOnesWin(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotThereIsNamed(t *testing.T) {
+func TestMissingProgramIsNamed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir+"/plain", "x")

@@ -16,7 +16,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
-func TestMainLeavesOtherProcessesAlone(t *testing.T) {
+func TestDispatchIgnoresOtherProcesses(t *testing.T) {
 	t.Parallel()
 	host.Dispatch(Role()) // exits in a container
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestDefinitionsAreToldWhatIsNotEmulated(t *testing.T) {
+func TestWarningsNameSettingsThatAreNotEmulated(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		definition string

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-func TestWhatTheHostCannotGiveIsSaidOnce(t *testing.T) {
+func TestUnavailableHostFeaturesAreLoggedOnce(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	r := &Runtime{log: hclog.New(&hclog.LoggerOptions{Output: &out})}

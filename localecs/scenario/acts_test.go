@@ -71,7 +71,7 @@ func TestFaultsOfTheServer(t *testing.T) {
 	}
 }
 
-func TestATaskThatHasNotStartedIsMissed(t *testing.T) {
+func TestTaskThatHasNotStartedCountsAsMissing(t *testing.T) {
 	t.Parallel()
 	tasks := NewTaskSet()
 	tasks.Add(Task{Name: "web", Definition: &taskdef.TaskDefinition{}})

@@ -34,8 +34,8 @@ func TestAgentIsTheOneAtTheAddress(t *testing.T) {
 	}
 }
 
-// TestAgentAsTheServerKnowsIt: the server is an agent itself.
-func TestAgentAsTheServerKnowsIt(t *testing.T) {
+// TestSerfStateOfAnAgent: the server is an agent itself.
+func TestSerfStateOfAnAgent(t *testing.T) {
 	t.Parallel()
 	c, err := testkit.StartConsul(testkit.ConsulOptions{})
 	if err != nil {

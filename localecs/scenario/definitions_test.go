@@ -45,7 +45,7 @@ const (
 	job = `{"family": "job", "networkMode": "awsvpc", "containerDefinitions": [{"name": "job", "image": "web:1", "memory": 64}]}`
 )
 
-func TestAllThatIsMissingIsNamedWithItsFlag(t *testing.T) {
+func TestEveryMissingValueIsNamedWithItsFlag(t *testing.T) {
 	t.Parallel()
 	dir := writeFile(t, map[string]string{"shop.json": shop, "job.json": job})
 	_, _, err := PrepareDefinitions([]string{filepath.Join(dir, "shop.json"), filepath.Join(dir, "job.json")}, Sources{Network: network.AWSVPC})
@@ -81,7 +81,7 @@ PROGRAM is a name on PATH or a path of this machine, host is all that it has ins
 	}
 }
 
-func TestFlagsAndFileGiveWhatIsMissing(t *testing.T) {
+func TestFlagsAndFileSupplyMissingValues(t *testing.T) {
 	t.Parallel()
 	dir := writeFile(t, map[string]string{
 		"shop.json": shop, "job.json": job, "web.env": "A=1\n",

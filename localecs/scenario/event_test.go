@@ -60,7 +60,7 @@ func TestObjectsKeepTheirShape(t *testing.T) {
 	testkit.Golden(t, "events.jsonl", b.Bytes())
 }
 
-func TestLinesForPeople(t *testing.T) {
+func TestLinesOnATerminal(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	out := Lines(&b, &b)
@@ -70,7 +70,7 @@ func TestLinesForPeople(t *testing.T) {
 	testkit.Golden(t, "events.txt", b.Bytes())
 }
 
-func TestOneLineObeysNobody(t *testing.T) {
+func TestLineRemovesControlCharacters(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"a\r\n\tb":                           "a b",

@@ -16,7 +16,7 @@ import (
 )
 
 // A scenario whose faults were not made proves nothing, unless it says so.
-func TestAFaultThatWasNotMadeIsAFailure(t *testing.T) {
+func TestFaultThatDidNotHappenFailsTheRun(t *testing.T) {
 	t.Parallel()
 	kill := chaos.Fault{At: time.Second, Kill: &chaos.Kill{Task: "web", Container: "app"}}
 	hang := chaos.Fault{For: 3 * time.Second, Endpoint: &chaos.Endpoint{Name: chaos.STS, Hang: true}}

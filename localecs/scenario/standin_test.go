@@ -86,7 +86,7 @@ func TestImagesFollowFlags(t *testing.T) {
 
 // A name on PATH is in a container wherever it is on this machine: definitions call
 // sh by any of its names.
-func TestAProgramHasAllItsPlaces(t *testing.T) {
+func TestProgramIsAtEachOfItsPaths(t *testing.T) {
 	t.Parallel()
 	got, err := flagsOf(t, [2]string{"-image", "i=sh"}).image("i", runtime.Image{})
 	if err != nil {
@@ -102,7 +102,7 @@ func TestAProgramHasAllItsPlaces(t *testing.T) {
 	}
 }
 
-func TestHostIsWhatThisMachineHas(t *testing.T) {
+func TestHostImageHasThisMachinesDirectories(t *testing.T) {
 	t.Parallel()
 	got, err := flagsOf(t, [2]string{"-image", "i=host"}).image("i", runtime.Image{})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-func TestTokensAreFollowed(t *testing.T) {
+func TestTokenChangesAreRecorded(t *testing.T) {
 	t.Parallel()
 	const services = `{"AccessorID":"a1","AuthMethod":"services","Description":"token created via login: {\"task\":\"1234\"}","CreateTime":"2026-01-02T03:04:05Z"}`
 	var answer atomic.Value

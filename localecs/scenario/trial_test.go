@@ -68,7 +68,7 @@ func TestTakeReadsTheWorld(t *testing.T) {
 	}
 }
 
-func TestTakeReportsWhatIsMissing(t *testing.T) {
+func TestTakeReportsMissingSteps(t *testing.T) {
 	t.Parallel()
 	f, err := file.Load(filepath.Join(testkit.Root(), "examples", "chaos"))
 	if err != nil {

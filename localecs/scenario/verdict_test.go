@@ -78,7 +78,7 @@ func TestFirstFailed(t *testing.T) {
 	}
 }
 
-func TestBlockerHoldsUpTheStart(t *testing.T) {
+func TestBlockerDelaysTheStart(t *testing.T) {
 	t.Parallel()
 	def := &taskdef.TaskDefinition{ContainerDefinitions: []taskdef.Container{
 		{Name: "app", DependsOn: []taskdef.Dependency{{ContainerName: "init", Condition: "SUCCESS"}, {ContainerName: "proxy", Condition: "HEALTHY"}}},

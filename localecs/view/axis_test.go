@@ -58,7 +58,7 @@ func TestIdlePartsAreCut(t *testing.T) {
 	}
 }
 
-func TestTicksAreRoundAndApart(t *testing.T) {
+func TestTicksAreRoundAndSpaced(t *testing.T) {
 	t.Parallel()
 	labels := func(a view.Axis, zero float64) []string {
 		var all []string
@@ -88,7 +88,7 @@ func TestTicksAreRoundAndApart(t *testing.T) {
 	}
 }
 
-func TestSpanIsAsExactAsItIsShort(t *testing.T) {
+func TestSpanText(t *testing.T) {
 	t.Parallel()
 	for seconds, want := range map[float64]string{0: "0.00 s", 0.2149: "0.21 s", 9.999: "10.0 s", 12.34: "12.3 s", 119.99: "2 min 00 s", 754: "12 min 34 s", -1.5: "-1.50 s", -0.0049: "0.00 s"} {
 		if got := view.SpanText(seconds); got != want {

@@ -84,7 +84,7 @@ func parse(t testing.TB, page string) []element {
 	}
 }
 
-func TestPageIsAsItWas(t *testing.T) {
+func TestPageMatchesItsGoldenFile(t *testing.T) {
 	t.Parallel()
 	testkit.Golden(t, "small.html", []byte(html(t, small())))
 }
@@ -275,7 +275,7 @@ func hostile(a, b string, from, to float64) view.RecordedRun {
 	}
 }
 
-func TestTextOfTheSheetIsNoWiderThanItSays(t *testing.T) {
+func TestTextOfTheSheetFitsItsStatedWidth(t *testing.T) {
 	t.Parallel()
 	// Widths of DejaVu Sans in thousandths of the size, from its file.
 	for text, want := range map[string]float64{"mesh-init": 4.833, "10.0 s": 3.065, "WWW": 2.967, "iiii": 1.112} {

@@ -116,7 +116,7 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-func TestALifeIsOneLane(t *testing.T) {
+func TestContainerRunIsOneLane(t *testing.T) {
 	t.Parallel()
 	task := meshedLanes()
 	task.Events = append(task.Events[:10:10], append([]view.RecordedEvent{
@@ -138,7 +138,7 @@ func TestALifeIsOneLane(t *testing.T) {
 	}
 }
 
-func TestALifeOutsideOfTheMeshIsItsHealth(t *testing.T) {
+func TestLaneOutsideTheMeshShowsHealth(t *testing.T) {
 	t.Parallel()
 	task := view.RecordedTask{Name: "blog", Containers: []view.RecordedContainer{{Name: "mysql", HealthCheck: true, Essential: true}, {Name: "blog"}, {Name: "agent", HealthCheck: true}}, Events: []view.RecordedEvent{
 		status(1, "mysql", "RUNNING", ""), status(2, "blog", "RUNNING", ""), {At: 2, Kind: view.KindStatus, Status: "RUNNING"},

@@ -120,8 +120,8 @@ func (d dice) question(salt string) aclrules.Query {
 	return q
 }
 
-// TestSameAnswers: what we decide is what the server's package decides.
-func TestSameAnswers(t *testing.T) {
+// TestDecisionsEqualThoseOfConsul: what we decide is what the server's package decides.
+func TestDecisionsEqualThoseOfConsul(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	if s, err := strconv.ParseUint(os.Getenv("ACL_SEED"), 10, 64); err == nil {

@@ -19,7 +19,7 @@ func (idle) Stop(_, _, _ string) {}
 
 // Services that live for long have had many deployments, deleted services and
 // client tokens: none of them is held for ever.
-func TestWhatIsOverIsForgotten(t *testing.T) {
+func TestEndedDeploymentsServicesAndTokensAreRemoved(t *testing.T) {
 	t.Parallel()
 	a := shapes.Account{Region: "us-east-1", ID: "123456789012"}
 	s := New(Options{Account: a, Launcher: idle{}})

@@ -10,7 +10,7 @@ import (
 
 // Who runs the ECS itself starts what Fargate does not take, and nothing
 // throttles him; the API shows these tasks as all others.
-func TestRunHereTakesWhatIsNotForFargate(t *testing.T) {
+func TestLocalRunAcceptsSettingsThatFargateRefuses(t *testing.T) {
 	t.Parallel()
 	w := newPlaneWorld(t, func(o *controlplane.Options) { o.Throttle = true })
 	for range 10 { // the whole bucket

@@ -93,7 +93,7 @@ func TestTheNetworkInterfaceShowsInStepsThatAreNoVersions(t *testing.T) {
 	look("DELETED", 5, 1)
 }
 
-func TestARunningTaskAsItIsDescribed(t *testing.T) {
+func TestDescribeRunningTask(t *testing.T) {
 	t.Parallel()
 	w := newPlaneWorld(t, nil)
 	id := w.run(func(in *shapes.RunTaskInput) {

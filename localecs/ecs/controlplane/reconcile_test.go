@@ -126,7 +126,7 @@ func TestServiceKeepsItsDesiredCount(t *testing.T) {
 	w.want("scale-out", w.look(), "+2")
 }
 
-func TestScaleInSparesWhatIsProtectedAndPrefersWhatDoesNotRun(t *testing.T) {
+func TestScaleInSparesProtectedTasksAndPrefersThoseNotRunning(t *testing.T) {
 	t.Parallel()
 	w := newPlanWorld(t, 2, nil)
 	w.steady()
@@ -252,7 +252,7 @@ func TestRollbackThatFailsIsTheEnd(t *testing.T) {
 	w.want("afterwards", w.look(), "")
 }
 
-func TestDeploymentWaitsForWhatIsProtected(t *testing.T) {
+func TestDeploymentWaitsForProtectedTasks(t *testing.T) {
 	t.Parallel()
 	w := newPlanWorld(t, 2, nil)
 	w.steady()
@@ -355,7 +355,7 @@ func TestUnhealthyTasksAreReplaced(t *testing.T) {
 	}
 }
 
-func TestTaskThatIsNotHealthyYetHoldsTheDeployment(t *testing.T) {
+func TestUnhealthyTaskDelaysTheDeployment(t *testing.T) {
 	t.Parallel()
 	w := newPlanWorld(t, 1, nil)
 	w.steady()

@@ -99,7 +99,7 @@ func TestRegistrationRefuses(t *testing.T) {
 	}
 }
 
-func TestARevisionsLife(t *testing.T) {
+func TestRevisionIsRegisteredDescribedAndDeregistered(t *testing.T) {
 	t.Parallel()
 	g := newRegistry()
 	for n := 1; n <= 3; n++ {

@@ -158,7 +158,7 @@ func TestServiceShowsWhatItGotByDefault(t *testing.T) {
 	}
 }
 
-func TestServiceGoesOnWithARevisionThatIsInactive(t *testing.T) {
+func TestServiceKeepsUsingAnInactiveRevision(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, begin)
 	w.create(nil)
@@ -220,7 +220,7 @@ func TestServiceIsMadeOnce(t *testing.T) {
 	testkit.WantError[*shapes.Error](t, err, "InvalidParameterException: Creation of service was not idempotent.")
 }
 
-func TestWhatServicesRefuse(t *testing.T) {
+func TestCreateServiceRefusals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, begin)
 	for _, c := range []struct {

@@ -23,7 +23,7 @@ func (s *sink) Write(b []byte) (int, error) {
 
 // A task polls this forty times a second, and there may be two hundred: what an
 // answer leaves to the garbage collector is what the slowest ones wait for.
-func TestAnswerLeavesLittleBehind(t *testing.T) {
+func TestAnswerRetainsLittleMemory(t *testing.T) {
 	m := phases(t)["phase-b-running"]
 	h := metadata.New(metadata.Options{Lookup: lookup(m)})
 	for what, most := range map[string]float64{"": 70, "/task": 200} { // 47 and 150 now

@@ -35,7 +35,7 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-func TestBetweenTellsWhatECSHasDone(t *testing.T) {
+func TestBetweenReportsActionsOfECS(t *testing.T) {
 	t.Parallel()
 	at, once, twice := time.Unix(100, 0), 1, 2
 	running := scheduler.ContainerView{Name: "app", KnownStatus: "RUNNING", RestartCount: &once, FinishedAt: at}

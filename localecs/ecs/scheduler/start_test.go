@@ -325,7 +325,7 @@ func TestMissingImageStartsNothing(t *testing.T) {
 }
 
 // Fargate has every image before it starts anything, edges or not.
-func TestNothingStartsBeforeTheLastPull(t *testing.T) {
+func TestNoContainerStartsBeforeTheLastPull(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Options{}, `
 		a{run}

@@ -76,7 +76,7 @@ func simulate(value string, more string) string {
 	return `{"name": "app", "image": "app", "environment": [{"name": "LOCALECS_SIMULATE", "value": "` + value + `"}]` + more + `}`
 }
 
-func TestLives(t *testing.T) {
+func TestSimulatedContainerRuns(t *testing.T) {
 	t.Parallel()
 	const sick = `, "healthCheck": {"command": ["CMD", "x"], "interval": 5, "retries": 2}`
 	for name, c := range map[string]struct {
@@ -161,7 +161,7 @@ func TestARestartedContainerExitsAgain(t *testing.T) {
 	}
 }
 
-func TestBehaviours(t *testing.T) {
+func TestParseBehaviour(t *testing.T) {
 	t.Parallel()
 	usual := simulated.Behaviour{ExitAfter: -1, UnhealthyAfter: -1, StopAfter: time.Second}
 	for text, want := range map[string]string{

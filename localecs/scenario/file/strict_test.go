@@ -25,7 +25,7 @@ type zoo struct {
 
 func noForeigner([]string) string { return "" }
 
-func TestUnmarshalGoesOverWhatIsThere(t *testing.T) {
+func TestUnmarshalOverwritesExistingValues(t *testing.T) {
 	t.Parallel()
 	z := zoo{Open: true, Hidden: "x"}
 	if err := file.Unmarshal([]byte("animals: {cats: [{name: Tom, age: 90s}]}\n"), &z, noForeigner); err != nil {

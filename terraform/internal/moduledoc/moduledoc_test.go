@@ -20,7 +20,7 @@ func module(t *testing.T, readme, configuration string) string {
 	return dir
 }
 
-func TestTablesReplaceWhatIsBetweenTheMarkers(t *testing.T) {
+func TestTablesReplaceTheTextBetweenTheMarkers(t *testing.T) {
 	t.Parallel()
 	got, err := Fill(module(t, readme, `
 variable "b" {
