@@ -20,7 +20,7 @@ func IsGateway(kind string) bool {
 // otherwise, as with Consul's own command.
 const DefaultAdminBind = "127.0.0.1:19000"
 
-// Proxy is what only Consul knows of a registered proxy. One answer of
+// Proxy is the part of a registered proxy that only Consul has. One answer of
 // GET /v1/agent/service/<proxy ID>, or of /v1/health/service/<proxy name> with
 // merge-central-config, asked after the registration, has all of
 // it: Consul has merged proxy-defaults and service-defaults by then, the

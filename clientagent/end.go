@@ -14,7 +14,7 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// end takes back what outlives this program, on every way out. The CA files
+// end logs out and removes what would outlive this program, on every path. The CA files
 // stay: health-sync may still log out with them.
 func (r *run) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.logOutTime())

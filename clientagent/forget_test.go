@@ -36,7 +36,7 @@ func (r *rig) hasNode(id string) {
 	}
 }
 
-// TestDeadAgentLeavesNoServices: peers hear at once that it is gone.
+// TestDeadAgentLeavesNoServices: peers learn at once that it has stopped.
 func TestDeadAgentLeavesNoServices(t *testing.T) {
 	t.Parallel()
 	orphan(t, nil, func(r *rig) {

@@ -156,7 +156,7 @@ func awaitFile(format string, args ...any) error {
 // useTokens reads the token file of the options or of the environment. An empty
 // environment file falls back to CONSUL_HTTP_TOKEN, as in the API client.
 func useTokens(c *api.Config, o Options) error {
-	if c.Token != "" && strings.TrimSpace(c.Token) == "" { // the API client would take it all the same
+	if c.Token != "" && strings.TrimSpace(c.Token) == "" { // the API client would accept it
 		return usage("CONSUL_HTTP_TOKEN has no token, only white space: set the token, or remove the variable")
 	}
 	c.Token = strings.TrimSpace(c.Token) // a secret may end with a newline, which no header takes

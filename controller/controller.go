@@ -35,7 +35,7 @@ type Setup interface {
 }
 
 // Cleaner removes what dead tasks left; *cleanup.Cleaner does. An error of Pass means
-// that it could not look everywhere; the report is valid all the same.
+// that it could not look everywhere; the report is still valid.
 type Cleaner interface {
 	Forget()
 	Pass(context.Context) (cleanup.Report, error)

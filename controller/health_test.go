@@ -247,7 +247,7 @@ func TestMetrics(t *testing.T) {
 				return cleanup.Report{Running: 1, AWS: ecsread.Counts{Calls: 1}}, errFault
 			}
 			compare(t, w.Controller, leading)
-			<-ctx.Done() // the lead ends in the middle of deletions
+			<-ctx.Done() // leadership ends during deletions
 			return cleanup.Report{Failed: make([]cleanup.Failed, 1), AWS: ecsread.Counts{Calls: 1}, Deleted: deleted("token", "stopped", 1)}, ctx.Err()
 		}
 		w.runFor(5 * time.Minute)

@@ -6,7 +6,7 @@
 // has, and then an agent's xDS server, as that Envoy would, which of them it has.
 //
 // Owns: what is read of a bootstrap, of admin answers, and of the xDS protocol.
-// Never does: change anything in Envoy by itself, acknowledge configuration, or use the
+// Never does: change anything in Envoy, acknowledge configuration, or use the
 // API of Consul.
 // Start reading at: ReadBootstrap, then Missing.
 package envoy

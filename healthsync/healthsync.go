@@ -127,7 +127,7 @@ func Run(ctx context.Context, o Options, d Deps) error {
 	}
 	switch err := s.AwaitStart(ctx); {
 	case err != nil && ctx.Err() != nil:
-		// mesh-init takes back what it did, when it is not done.
+		// mesh-init undoes its registration and login when it fails.
 		s.Log.Info("stopped before the task was registered", logkey.Reason, context.Cause(ctx))
 		return nil
 	case err != nil:

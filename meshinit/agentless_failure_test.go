@@ -99,7 +99,7 @@ func TestAgentlessSignalUndoesRegistrationAndLogin(t *testing.T) {
 			t.Errorf("%s: exit %d: %v, want the signal as cause", request, cli.ExitCode(err), err)
 		}
 		if !strings.Contains(s.log.String(), "logged in") {
-			t.Errorf("%s: there was no login to take back", request)
+			t.Errorf("%s: there was no login to undo", request)
 		}
 		s.wantNothing()
 	}

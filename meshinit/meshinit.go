@@ -89,7 +89,7 @@ type Ports struct {
 
 // Redirection leads the traffic of the task's containers to the proxy.
 type Redirection interface {
-	// Prepare takes back what an earlier run did. Its error is of a container that may
+	// Prepare undoes what an earlier run did. Its error is of a container that may
 	// not change the network, which so ends before anything is registered.
 	Prepare() error
 	Apply(p bootstrap.Proxy) error

@@ -203,7 +203,7 @@ func TestSignalAfterLoginLogsOut(t *testing.T) {
 				t.Errorf("exit %d: %v, want the signal as cause", cli.ExitCode(err), err)
 			}
 			if !strings.Contains(s.log.String(), "logged in") {
-				t.Error("there was no login to take back")
+				t.Error("there was no login to undo")
 			}
 			s.wantNothing()
 		})

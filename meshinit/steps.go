@@ -69,7 +69,7 @@ func (r *run) describe(context.Context) error {
 	return nil
 }
 
-// register notes first whether there is something to take back later: a task that was
+// register notes first whether there is something to undo later: a task that was
 // ready was registered by an earlier run, and its proxy may run.
 func (r *run) register(ctx context.Context) error {
 	r.registering = !r.wasReady

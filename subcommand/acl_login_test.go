@@ -87,7 +87,7 @@ func TestACLPredictsTheRightsOfARealLogin(t *testing.T) {
 		api.ACLBindingRule{BindType: "service", BindName: "${entity_tags." + tag + "}"},
 		api.ACLBindingRule{Selector: `entity_tags.team == "blue" and entity_path == "/consul-ecs/"`, BindType: "role", BindName: "ops"},
 		api.ACLBindingRule{Selector: `entity_tags.team == "red"`, BindType: "policy", BindName: "eu-only"},
-		// Nobody has a tag that the method does not read, and this matches everybody.
+		// The method does not map this tag, so the selector matches every login.
 		api.ACLBindingRule{Selector: `entity_tags.tier matches "ops"`, BindType: "service", BindName: "tier"},
 		api.ACLBindingRule{Selector: `entity_name == "Web-Role" and account_id == "123456789012"`, BindType: "node", BindName: "${entity_name}"},
 	)

@@ -51,7 +51,7 @@ func TestACLExplainsOnATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	screen.Close()
-	out, _ := io.ReadAll(user) // ends with EIO when nobody holds the screen
+	out, _ := io.ReadAll(user) // ends with EIO when no process holds the terminal
 	want := "acl read  ALLOW\n├─ wins    acl = read\n│  └─ policy \"" + file + "\" line 1\n└─ to deny\n   └─ add     acl = \"deny\"\n"
 	if got := strings.ReplaceAll(string(out), "\r\n", "\n"); got != want {
 		t.Errorf("got\n%s", got)

@@ -18,15 +18,15 @@ import (
 
 // Tokens of the ACL tests, by their accessors and secrets.
 const (
-	opsAccessor  = "0b0b0b01-0000-4000-8000-000000000001"
-	opsSecret    = "5ec5ec01-0000-4000-8000-000000000001"
-	goneAccessor = "0b0b0b02-0000-4000-8000-000000000002"
-	goneSecret   = "5ec5ec02-0000-4000-8000-000000000002"
-	crowdSecret  = "5ec5ec03-0000-4000-8000-000000000003"
-	nobody       = "11111111-0000-4000-8000-000000000001"
+	opsAccessor    = "0b0b0b01-0000-4000-8000-000000000001"
+	opsSecret      = "5ec5ec01-0000-4000-8000-000000000001"
+	goneAccessor   = "0b0b0b02-0000-4000-8000-000000000002"
+	goneSecret     = "5ec5ec02-0000-4000-8000-000000000002"
+	crowdSecret    = "5ec5ec03-0000-4000-8000-000000000003"
+	absentAccessor = "11111111-0000-4000-8000-000000000001"
 )
 
-// aclWorld is a Consul with ACLs, files, and somebody who asks.
+// aclWorld is a Consul server with ACLs, files, and a caller.
 type aclWorld struct {
 	*testkit.Consul
 	admin *api.Client
@@ -183,7 +183,7 @@ func aclSubjects(t *testing.T, w *aclWorld) {
 		{asked{token: admin, args: "can -accessor " + opsAccessor + " acl read node:n read"}, reply{
 			"deny     acl read     " + byNoRule + "\nallow    node:n read  by node_prefix \"\" = read, token 0b0b0b01… → service identity \"web\"\n", "", 2}},
 		{asked{token: admin, args: "can operator write"}, reply{out: "allow    operator write  by operator = write, token ADMIN → policy \"global-management\" line 16\n"}},
-		// Nobody's token is the anonymous one, and is said to be.
+		// Without a token the anonymous one applies, and the output names it.
 		{asked{args: "can service:web read"}, reply{"deny     service:web read  " + byNoRule + "\n", "note: CONSUL_HTTP_TOKEN is not set: these are the rights of requests without a token\n", 2}},
 		{asked{token: admin, args: "can -accessor 00000000-0000-0000-0000-000000000002 service:web read"}, reply{"deny     service:web read  " + byNoRule + "\n", "", 2}},
 	} {
@@ -236,7 +236,7 @@ service "web-sidecar-proxy" { policy = "write" }
 func aclRefused(t *testing.T, w *aclWorld) {
 	const unknown = "unknown to the server (wrong, deleted or expired)"
 	for args, source := range map[string]string{
-		"can -accessor " + goneAccessor + " service:web read": "token 0b0b0b02…", "can -accessor " + nobody + " service:web read": "token 11111111…",
+		"can -accessor " + goneAccessor + " service:web read": "token 0b0b0b02…", "can -accessor " + absentAccessor + " service:web read": "token 11111111…",
 		"can -token-file @gone.token service:web read": "the token", "can -engine server -token-file @gone.token service:web read": "the token",
 		"can -engine both -token-file @gone.token service:web read": "the token",
 	} {
@@ -297,7 +297,7 @@ func aclUsage(t *testing.T, w *aclWorld) {
 		}
 	}
 	if got := w.ask(t, asked{token: w.Token, args: "can -namespace default -accessor " + opsAccessor + " service:web write"}); got.code != 2 || got.out != denied {
-		t.Errorf("the namespace that everybody has: %+v", got)
+		t.Errorf("the default namespace: %+v", got)
 	}
 	for _, args := range []string{"--help", "can --help"} {
 		if got := w.ask(t, asked{args: args}); got.code != 0 || !strings.HasPrefix(got.out, "Usage: consul-ecs acl ") {

@@ -142,7 +142,7 @@ func aclExports(t *testing.T, w *aclWorld) {
 	w.file(t, "export.json", exported.out)
 	const nowhere = "127.0.0.1:1"
 	w.want(t, asked{address: nowhere, args: "can -from @export.json -accessor " + opsAccessor + " service:web write"}, reply{denied, "", 2})
-	w.want(t, asked{address: nowhere, args: "can -from @export.json -accessor " + nobody + " service:web write"}, reply{"deny     service:web write  token 11111111…: unknown to the server (wrong, deleted or expired)\n", "", 2})
+	w.want(t, asked{address: nowhere, args: "can -from @export.json -accessor " + absentAccessor + " service:web write"}, reply{"deny     service:web write  token 11111111…: unknown to the server (wrong, deleted or expired)\n", "", 2})
 	w.want(t, asked{address: nowhere, args: "can -from @export.json -login none acl read"}, reply{
 		"unknown  acl read  no rule that could be read applies, and others could not be read\n", "could not be read:\n  login by auth method \"none\": there is no such auth method\n", 3})
 	for _, args := range []string{"explain -accessor " + opsAccessor + " key:app/ list", "rules -accessor " + opsAccessor, "rules -json -accessor " + opsAccessor} {

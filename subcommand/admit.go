@@ -159,7 +159,7 @@ func (o *admitOptions) admit(ctx context.Context, inv *cli.Invocation, doc []byt
 		return errors.Join(o.printReport(inv, cmp.Or(result, &admission.Result{}), nil, err), err)
 	}
 	permissions, err := o.check.run(ctx, inv, result)
-	if err != nil { // what was found before counts all the same
+	if err != nil { // what was found before still counts
 		printFindings(inv.Stderr, result)
 		return err
 	}

@@ -245,8 +245,8 @@ func (w *clientWorld) instances(t *testing.T, service string) int {
 	return len(list)
 }
 
-// TestKilledClientAgentLosesItsTokenAndServices: nobody told us, and its token and its services
-// end all the same. They come back with the next run.
+// TestKilledClientAgentLosesItsTokenAndServices: without a signal its token is logged out and its
+// services are deregistered. The next run registers them again.
 func TestKilledClientAgentLosesItsTokenAndServices(t *testing.T) {
 	t.Parallel()
 	w := newClientWorld(t, "")

@@ -274,7 +274,7 @@ func TestHangingMetadataDoesNotHoldTheExit(t *testing.T) {
 	t.Errorf("took %s to end during a hanging read", took)
 }
 
-// A child that is slow hears KILL before it can say that it heard TERM; with more
+// A slow child may get KILL before it can report TERM; with more
 // grace it says so.
 func TestEnvoyEntrypointKillsAfterTheGrace(t *testing.T) {
 	t.Parallel()
@@ -315,7 +315,7 @@ func TestEnvoyEntrypointDrainsAtTheAddressOfTheBootstrap(t *testing.T) {
 	if len(drained) > 0 {
 		t.Error("drained while the task runs")
 	}
-	m.says(200, running) // the task is told to stop; TERM comes later
+	m.says(200, running) // ECS stops the task; TERM comes later
 	const want = "POST /drain_listeners?inboundonly&graceful&skip_exit"
 	for _, when := range []string{"task stopping", "TERM"} {
 		if when == "TERM" {

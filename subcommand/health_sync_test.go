@@ -137,7 +137,7 @@ func TestTrafficGoesBeforeTheApplication(t *testing.T) {
 	envoy.Expect("ready")
 	health := s.healthSync(t)
 
-	s.says(200, running) // told to stop, and still there
+	s.says(200, running) // desired STOPPED, still running
 	for _, p := range []*testkit.Process{app, envoy, health} {
 		p.Signal(syscall.SIGTERM)
 	}

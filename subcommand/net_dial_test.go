@@ -14,7 +14,7 @@ func TestNetDial(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	nobody := testkit.ClosedAddress(t)
+	closed := testkit.ClosedAddress(t)
 	for _, c := range []struct {
 		name string
 		args []string
@@ -22,7 +22,7 @@ func TestNetDial(t *testing.T) {
 	}{
 		{"listener", []string{l.Addr().String()}, 0},
 		{"listener with a timeout", []string{"-timeout", "1m", l.Addr().String()}, 0},
-		{"nobody", []string{nobody}, 2},
+		{"closed", []string{closed}, 2},
 		{"malformed", []string{"no-port"}, 2},
 		{"too late", []string{"-timeout", "1ns", l.Addr().String()}, 2},
 		{"no argument", nil, 1},

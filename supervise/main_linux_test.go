@@ -164,7 +164,7 @@ func playGroup(args []string) int {
 	return playEcho(args)
 }
 
-// playFamily leaves descendants behind that hear no signal, in sessions of
+// playFamily leaves descendants behind that ignore signals, in sessions of
 // their own, three generations deep.
 func playFamily(args []string) int {
 	depth, _ := strconv.Atoi(args[0])

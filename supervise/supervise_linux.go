@@ -189,7 +189,7 @@ func killOrphans() {
 		_ = syscall.Kill(-1, syscall.SIGKILL)
 		return
 	}
-	// A /proc of another pid namespace would name strangers.
+	// A /proc of another pid namespace would name other processes.
 	if link, err := os.Readlink("/proc/self"); err != nil || link != strconv.Itoa(self) {
 		return
 	}
@@ -200,7 +200,7 @@ func killOrphans() {
 			continue // it has gone meanwhile
 		}
 		if pid, ppid, ok := parseStat(stat); ok && ppid == self {
-			// Children stay unreaped until we reap them: no stranger is hit.
+			// Children stay unreaped until we reap them: no other process is hit.
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}

@@ -46,7 +46,7 @@ build() {
   trap - INT TERM
   [ -t 2 ] && printf '\r' >&2
   if [ -n "$interrupted" ]; then
-    say "$title: interrupted; the next run goes on where this one was"
+    say "$title: interrupted; the next run continues where this one stopped"
     status=130
   elif [ "$status" -ne 0 ]; then
     tail -n 20 "$log" >&2

@@ -115,7 +115,7 @@ func (b *VaultBackend) Redeem(ctx context.Context, g Grant) (Token, error) {
 		return Token{}, &Error{Op: op, Err: errNoAuth, Class: retry.Permanent}
 	}
 	auth := answer.Auth
-	// Vault unwraps a token that was revoked meanwhile all the same.
+	// Vault unwraps a token even if it was revoked in the meantime.
 	if _, err := b.Client.LookupSelf(ctx, auth.ClientToken); errors.Is(err, ErrPrivilege) {
 		return Token{}, &Error{Op: op, Err: ErrUsed, Class: retry.Permanent}
 	}

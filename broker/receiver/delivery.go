@@ -244,7 +244,7 @@ func (d *delivery) lookup(nonce grant.Nonce) (grant.Key, error) {
 
 // redeem trades the handle for the token and writes it. It returns the status that answers
 // the push: 503 while the handle can still be redeemed, also by another push that was sent
-// meanwhile, and 502 when the handle is lost: then the broker revokes a token that was made.
+// in the meantime, and 502 when the handle is lost: then the broker revokes a token that was made.
 func (d *delivery) redeem(ctx context.Context, push grant.Push, handle secret.Value) (status int, err error) {
 	if err := d.files.check(); err != nil {
 		return http.StatusServiceUnavailable, err

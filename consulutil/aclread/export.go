@@ -52,7 +52,7 @@ func (r *Reader) exportPolicies(ctx context.Context, s *aclrules.Snapshot) error
 	for _, entry := range list {
 		p, err := r.Policy(ctx, aclrules.Link{ID: entry.ID})
 		if errors.Is(err, aclrules.ErrDangling) {
-			continue // deleted meanwhile
+			continue // deleted in the meantime
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", entry.Name, err)

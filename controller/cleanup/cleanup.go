@@ -115,7 +115,7 @@ func (c *Cleaner) Pass(ctx context.Context) (Report, error) {
 }
 
 // Look reads Consul, then ECS, and plans the deletions. It writes nothing. Beside an
-// error the plan holds what was proven all the same.
+// error the plan still holds what was proven.
 func (c *Cleaner) Look(ctx context.Context) (Report, error) {
 	before := c.ECS.Counts()
 	r := Report{Cluster: c.Cluster.ARN, Plan: Plan{Delete: []Item{}, Kept: []Kept{}}} // not null in JSON

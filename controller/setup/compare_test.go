@@ -200,7 +200,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestCompareCorrectsItsOwnSelector: a selector that a generation wants is put right.
+// TestCompareCorrectsItsOwnSelector: a wanted selector is corrected.
 func TestCompareCorrectsItsOwnSelector(t *testing.T) {
 	t.Parallel()
 	want := BindingRule{Method: "m", Description: "d", Selector: `a == "b"`, BindType: "role", BindName: "r"}

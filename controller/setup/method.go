@@ -35,7 +35,7 @@ func (m AuthMethod) create() *api.ACLAuthMethod {
 	return method
 }
 
-// compare returns the found method with our fields put right, and the names of
+// compare returns the found method with our fields corrected, and the names of
 // those that were not, for principals with what was added and removed. Everything
 // else in it stays, known to us or not.
 func (m AuthMethod) compare(found *api.ACLAuthMethod, t trust) (*api.ACLAuthMethod, []string, error) {

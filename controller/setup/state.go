@@ -41,7 +41,7 @@ type State struct {
 	// its tasks change the generation; empty for the agent generation.
 	Name string
 	// ACLsOptional means that servers without ACLs are no error: what needs none is
-	// wanted of them all the same.
+	// still wanted of them.
 	ACLsOptional bool
 	// Partition is the admin partition that the cluster is assigned to; empty
 	// without Enterprise partitions.

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// childLimit is how long a program may take that should end by itself.
+// childLimit is the time limit of a program that should exit.
 const childLimit = 30 * time.Second
 
 // child is a running program.

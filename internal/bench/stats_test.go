@@ -82,6 +82,6 @@ func TestSpreadHasOneMomentInEachPart(t *testing.T) {
 		}
 	}
 	if slices.IsSorted(moments) {
-		t.Error("moments are in order, want them shuffled")
+		t.Error("moments are sorted, want them shuffled")
 	}
 }

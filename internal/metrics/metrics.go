@@ -6,7 +6,7 @@
 // them; 3. the Set, an http.Handler, answers with all of them.
 //
 // Owns: the form, which a test reads back with Prometheus's own parser.
-// Never does: register anything by itself, or forget a label once seen.
+// Never does: register anything on its own, or drop a label.
 // Start reading at: Set.
 package metrics
 

@@ -329,7 +329,7 @@ func (c *Consul) Log() string {
 }
 
 // Freeze stops the server's process: it takes connections and answers nothing.
-// Stop ends it all the same.
+// Stop ends it anyway.
 func (c *Consul) Freeze(t testing.TB) {
 	t.Helper()
 	if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {

@@ -142,7 +142,7 @@ func (j *judge) silent(l Life) time.Duration {
 // ends looks for a task that ends, or leaves the traffic, without a reason.
 func (j *judge) ends(l Life) {
 	if _, ok := excused(j.excuses, TaskEnds, l.Task, l.Term-j.seen.slack(l.Term, l.Term), l.Term); l.Term < j.seen.Healed && !ok {
-		j.report(NotForNothing, l.Task, l.Term, "the task ends by itself%s", j.because(l))
+		j.report(NotForNothing, l.Task, l.Term, "the task stops unexpectedly%s", j.because(l))
 	}
 	for _, in := range j.seen.inTraffic(l.Task) {
 		if in.to >= min(l.Term, j.seen.Healed) {
@@ -210,7 +210,7 @@ func (j *judge) serves(l Life) {
 	}
 	there := slices.ContainsFunc(in, func(s interval) bool { return s.from <= j.seen.Healed && s.to >= j.seen.Healed })
 	if _, gone := excused(j.excuses, OutOfTraffic, l.Task, j.seen.Healed, j.seen.Healed); l.Term >= j.seen.Healed && !there && !gone {
-		j.report(Serves, l.Task, j.seen.Healed, "it is not in traffic when all faults are over")
+		j.report(Serves, l.Task, j.seen.Healed, "it is not in traffic after all faults have ended")
 	}
 }
 

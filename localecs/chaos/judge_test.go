@@ -128,7 +128,7 @@ func TestCheck(t *testing.T) {
 		}), nil},
 
 		"a task ends for nothing": {schedule(), ended(10*s, 20*s, 10*s), []string{
-			"10.00s api-1: nothing ends without a cause: the task ends by itself",
+			"10.00s api-1: nothing ends without a cause: the task stops unexpectedly",
 		}},
 		"out of traffic for nothing": {schedule(endpoint(10*s, 10*s, Metadata)), with(well(), func(o *Observed) {
 			o.Traffic = append(o.Traffic[:3:3], append([]Turn{{15 * s, "api-1", false}, {17 * s, "api-1", true}}, o.Traffic[3:]...)...)
@@ -143,7 +143,7 @@ func TestCheck(t *testing.T) {
 			o.Traffic = append(o.Traffic[:3:3], append([]Turn{{28 * s, "api-1", false}, {29 * s, "api-1", true}}, o.Traffic[3:]...)...)
 		}), []string{"28.00s api-1: nothing ends without a cause: Consul ceases to send it traffic"}},
 		"not back at the end": {schedule(freeze(10*s, 10*s, "api-1", "consul-client")), with(well(), func(o *Observed) { o.Traffic[3].At = 15 * s }), []string{
-			"69.00s api-1: every task serves again: it is not in traffic when all faults are over",
+			"69.00s api-1: every task serves again: it is not in traffic after all faults have ended",
 		}},
 		"a replacement is late": {schedule(), with(well(), func(o *Observed) {
 			o.Tasks = append(o.Tasks, Life{"api-r1", 10 * s, 70 * s, 80 * s})

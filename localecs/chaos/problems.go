@@ -46,7 +46,7 @@ func (f Fault) problems(w Setting) []string {
 		add(".%s: tasks share the host's network: it takes awsvpc networking", kind)
 	}
 	if f.For > 0 && f.momentary() {
-		add(".for: %s is over in a moment", kind)
+		add(".for: %s ends immediately", kind)
 	}
 	for _, name := range f.Tasks() {
 		if _, known := w.Containers[name]; !known {
@@ -136,7 +136,7 @@ func (p Partition) problems(add func(string, ...any)) {
 	case "":
 		add(".from: want a task, server or all")
 	case p.Task:
-		add(".from: %s cannot be kept from itself", p.Task)
+		add(".from: %s cannot be partitioned from itself", p.Task)
 	}
 }
 

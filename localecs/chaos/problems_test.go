@@ -58,7 +58,7 @@ func TestProblems(t *testing.T) {
 		"two kinds": {chaos.Fault{Kill: kill, Server: chaos.Down}, []string{
 			"faults[0]: want exactly one of endpoint, kill, oom, freeze, slow, spot, server, partition, link; got kill, server, nothing else",
 		}},
-		"times":          {chaos.Fault{For: time.Second, OOM: app}, []string{"faults[0].for: oom is over in a moment"}},
+		"times":          {chaos.Fault{For: time.Second, OOM: app}, []string{"faults[0].for: oom ends immediately"}},
 		"who":            {chaos.Fault{Kill: &chaos.Kill{Task: "db", Container: "app"}}, []string{`faults[0].kill: there is no task "db"`}},
 		"all are none":   {chaos.Fault{Link: &chaos.Link{Task: chaos.All, KBits: 8}}, []string{`faults[0].link: there is no task "all"`}},
 		"server is none": {chaos.Fault{Partition: &chaos.Partition{Task: chaos.Server, From: chaos.All}}, []string{`faults[0].partition: there is no task "server"`}},
@@ -67,7 +67,7 @@ func TestProblems(t *testing.T) {
 		"a path":         {chaos.Fault{Kill: &chaos.Kill{Task: "api", Container: "ap", Process: "/bin/x"}}, []string{`faults[0].kill.container: "ap": want one of app, proxy`, `faults[0].kill.process: "/bin/x": want the program's name without its directory`}},
 		"container":      {chaos.Fault{Slow: &chaos.Process{Task: "api", Container: "ap"}}, []string{`faults[0].slow.container: "ap": want one of app, proxy`}},
 		"server's state": {chaos.Fault{Server: "gone"}, []string{`faults[0].server: "gone": want down, frozen or slow`}},
-		"oneself":        {chaos.Fault{Partition: &chaos.Partition{Task: "api", From: "api"}}, []string{"faults[0].partition.from: api cannot be kept from itself"}},
+		"oneself":        {chaos.Fault{Partition: &chaos.Partition{Task: "api", From: "api"}}, []string{"faults[0].partition.from: api cannot be partitioned from itself"}},
 		"link":           {chaos.Fault{Link: &chaos.Link{Task: "api", KBits: 1}}, []string{"faults[0].link.kbits: 1: want 8 or more"}},
 		"endpoint's all": {chaos.Fault{Endpoint: &chaos.Endpoint{Name: "s3", Task: "api", Share: 2, Slow: 1, Status: 404}}, []string{
 			`faults[0].endpoint.name: "s3": want one of metadata, credentials, protection, sts, iam, ecs`,

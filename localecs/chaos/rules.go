@@ -13,7 +13,7 @@ type What string
 const (
 	// RequestFails: a request under way in the window may fail.
 	RequestFails What = "a request fails"
-	// TaskEnds: the task ends by itself.
+	// TaskEnds: the task stops unexpectedly.
 	TaskEnds What = "the task ends"
 	// OutOfTraffic: Consul sends no traffic to the task.
 	OutOfTraffic What = "the task is out of traffic"
@@ -57,7 +57,7 @@ const (
 	TokenBound   = 15 * time.Second
 	ServiceBound = 75 * time.Second
 	// AgentBound is how long the server may take to know that an agent has left: where
-	// others have left or died a moment before, word of it may get lost, and the server
+	// others have left or died a moment before, the gossip about it may get lost, and the server
 	// has it as failed until the next exchange of whole states by Consul's gossip, which
 	// each agent begins every 30 s (serf: MergeRemoteState).
 	AgentBound = 45 * time.Second

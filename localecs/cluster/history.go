@@ -68,7 +68,7 @@ func (r *Region) Stop(start TaskStart, reason string) error {
 	return err
 }
 
-// Drain deletes all services, stops all tasks in order and waits until they have been
+// Drain deletes all services, stops all tasks as StopTask does and waits until they have been
 // released, or the context ends. Tasks that are started meanwhile are stopped, too.
 func (r *Region) Drain(ctx context.Context, reason string) error {
 	var errs []error

@@ -10,7 +10,7 @@ import (
 )
 
 // logFile is a container's output on disk. The first failed write is logged:
-// the container goes on.
+// the container continues.
 type logFile struct {
 	*os.File
 	// Also gets what is written, too; nil is allowed. It is set before the first

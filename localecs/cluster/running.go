@@ -13,7 +13,7 @@ import (
 var errEnded = errors.New("it has ended")
 
 // Running is a started Service. It may be down for a while; it has ended when
-// its process ended by itself, or Stop was called.
+// its process exited, or Stop was called.
 type Running struct {
 	LogFile string
 	group   runtime.Group

@@ -144,7 +144,7 @@ func enter(p Place) error {
 		}
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
-		return fmt.Errorf("keep mounts to itself: %w", err)
+		return fmt.Errorf("make mounts private: %w", err)
 	}
 	for _, path := range slices.Sorted(maps.Keys(p.Names)) {
 		if err := replace(path, p.Names[path], p.Temp); err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // The applications take 25 s to end, of the 30 s before KILL. In both stop orders
-// every container ends by itself and in order, and no request is lost: neither
+// every container exits on its own, orderly, and no request is lost: neither
 // from outside, nor one that a draining application sends itself. With the dependencies of
 // consul-ecs 0.6, ECS stops the agent last; otherwise it leaves when 20 s are over.
 func TestEndToEndLongDrain(t *testing.T) {

@@ -72,7 +72,7 @@ func TestEndToEndChecksCanFail(t *testing.T) {
 		}, []string{"step 4: traffic: no answer from http://10.42.0.4:8080/ within 10s: 502"}},
 		"role tag of another service": {up, func(t *testing.T, name, text string) string {
 			return strings.Replace(text, "consul.hashicorp.com.service-name: api", "consul.hashicorp.com.service-name: other", 1)
-		}, []string{"step 2: await 1 passing instances of api", "task api-1 ended by itself: EssentialContainerExited", " exited with ", "register service", "lacks permission"}},
+		}, []string{"step 2: await 1 passing instances of api", "task api-1 stopped unexpectedly: EssentialContainerExited", " exited with ", "register service", "lacks permission"}},
 		"no logout": {`
 - start: [api-1]
 - await: {service: api, passing: 1, within: 60s}

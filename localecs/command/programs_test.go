@@ -48,7 +48,7 @@ func TestProgramsThatCannotRunAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	const (
-		failed = "odd: FAILED: step 2: await 1 passing instances of odd within 50s: task odd ended by itself: "
+		failed = "odd: FAILED: step 2: await 1 passing instances of odd within 50s: task odd stopped unexpectedly: "
 		start  = failed + "TaskFailedToStart: CannotStartContainerError: "
 		has    = `; image "odd" has /bin/kid, /bin/script, /bin/text`
 	)

@@ -20,7 +20,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 )
 
-// remoteCommands returns the commands about a run that goes on, by name.
+// remoteCommands returns the commands about a live run, by name.
 func remoteCommands() map[string]cli.Command {
 	return map[string]cli.Command{"ps": psCommand(), "logs": logsCommand(), "wait": waitCommand(), "stop": stopCommand(), "exec": execCommand(), "visit": visitCommand()}
 }
@@ -107,7 +107,7 @@ func serveRegion(command string, r *cluster.Region, dir string, end func(), log 
 	drain := sync.OnceFunc(func() {
 		draining.Go(func() {
 			if err := r.Drain(ctx, "localecs stop -all"); err != nil && ctx.Err() == nil {
-				log.Warn("tasks were not stopped in order", logkey.Error, err)
+				log.Warn("tasks were not stopped", logkey.Error, err)
 			}
 			end()
 		})
@@ -120,7 +120,7 @@ func serveRegion(command string, r *cluster.Region, dir string, end func(), log 
 	}
 }
 
-// serve serves a control socket until stop. Without one the run goes on.
+// serve serves a control socket until stop. Without one the run continues.
 func serve(o control.ServerOptions, log hclog.Logger) (stop func()) {
 	o.Version = cli.Version()
 	s, err := control.Serve(o)

@@ -120,7 +120,7 @@ consul: {image: consul}
 			"services: {api: {definition: bad.json, count: 1, circuitBreaker: {enable: true}}}\nsteps:\n- start: [api]\n- await: {service: api, steady: true, within: 50s}\n",
 		"step 2: kill everything in api-2: service api has not started task api-2 yet": head +
 			"services: {api: {definition: good.json, count: 0}}\nsteps:\n- start: [api]\n- kill: {task: api-2}\n",
-		"api-1: ended by itself: EssentialContainerExited: Essential container in task exited": head +
+		"api-1: stopped unexpectedly: EssentialContainerExited: Essential container in task exited": head +
 			"services: {api: {definition: done.json, count: 1}}\ntasks: {web: good.json}\nsteps:\n- start: [web, api]\n" +
 			"- traffic: {task: web, port: 8080, rate: 1}\n- await: {requests: 2, within: 50s}\n- endTraffic: true\n- stop: [api, web]\n",
 	} {

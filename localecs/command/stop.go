@@ -91,7 +91,7 @@ func (f *stopFlags) await(ctx context.Context, client *control.Client, ids []str
 		return !f.all && len(left) == 0
 	})
 	if errors.Is(err, control.ErrGone) {
-		return last, fmt.Errorf("%w before all tasks were stopped in order", err)
+		return last, fmt.Errorf("%w before all tasks were stopped", err)
 	}
 	if !f.all {
 		last.Tasks = slices.DeleteFunc(last.Tasks, func(t control.Task) bool { return !slices.Contains(ids, t.ID) })

@@ -9,7 +9,7 @@ import (
 const dialTimeout = 5 * time.Second
 
 // checkLoopback makes sure that there are loopback addresses. A connection is the
-// test: where the interface is down, listening may do all the same.
+// test: where the interface is down, listening may still succeed.
 func checkLoopback(gateway Addressing) error {
 	l, err := net.Listen("tcp4", net.JoinHostPort(gateway.IP.String(), "0"))
 	if err == nil {

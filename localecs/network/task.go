@@ -12,7 +12,7 @@ var (
 	// ErrGone means that the task has no network any more.
 	ErrGone = errors.New("the task has ended")
 	// errNoServices means that nothing runs in the VPC outside of tasks.
-	errNoServices = errors.New("there are no services to keep it from")
+	errNoServices = errors.New("there are no services to partition it from")
 )
 
 // Task is one task's link to the VPC, which can be impaired until it ends.

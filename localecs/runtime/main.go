@@ -17,7 +17,7 @@ import (
 )
 
 // Role is that of the processes that this package starts, for host.Dispatch. The first argument,
-// if there is one, is the word of a helper; without one the process becomes a container.
+// if there is one, is a helper's argument; without one the process becomes a container.
 func Role() host.Role { return host.Role{Name: argv0, Run: stage} }
 
 func stage(args []string) int {

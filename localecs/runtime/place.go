@@ -21,7 +21,7 @@ type place struct {
 	dir  string
 }
 
-var errNoMemory = errors.New("no hierarchy has the memory controller for us")
+var errNoMemory = errors.New("no cgroup hierarchy has a memory controller for this process")
 
 // hostGroups is where the kernel describes its hierarchies; another one in tests of
 // layouts that this machine does not have.

@@ -34,8 +34,8 @@ func TestParseStatus(t *testing.T) {
 	}{
 		{"runs", "+", "", nil, false},
 		{"runs without something", "!no /sys\n!no luck\n+", "", []string{"no /sys", "no luck"}, false},
-		{"set-up failed", string(failed), "attach mounts: /v: no such file or directory", nil, false},
-		{"set-up failed later", "!no /sys\n" + string(failed), "attach mounts: /v: no such file or directory", []string{"no /sys"}, false},
+		{"setup failed", string(failed), "attach mounts: /v: no such file or directory", nil, false},
+		{"setup failed later", "!no /sys\n" + string(failed), "attach mounts: /v: no such file or directory", []string{"no /sys"}, false},
 		{"exec failed after it said it would run", `+{"Text":"exec: \"x\": exec format error","Errno":8}`, `exec: "x": exec format error`, nil, false},
 		{"silence", "", "", nil, true},
 		{"silence after a warning", "!no /s", "", []string{"no /s"}, true},

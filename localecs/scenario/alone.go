@@ -43,7 +43,7 @@ func (r *runner) output(task, container string, line []byte) {
 }
 
 // runAlone starts the tasks of a plan without a Consul server and waits until all
-// have ended. It stops them in order when stop is closed, or End is called.
+// have ended. It stops them as StopTask does when stop is closed, or End is called.
 func (r *runner) runAlone(ctx, steps context.Context, tasks []string, stop <-chan struct{}) error {
 	if err := r.start(tasks); err != nil {
 		return err

@@ -123,7 +123,7 @@ func (r *runner) unexpectedEnd() error {
 	for _, t := range r.tasks.Started() {
 		// MayEnd is read after Done: a fault sets it before it ends the task.
 		if t.Service == "" && t.Ended() && !r.tasks.Task(t.Name).MayEnd {
-			return fmt.Errorf("task %s ended by itself: %s", t.Name, r.whyEnded(t.Name, t.View()))
+			return fmt.Errorf("task %s stopped unexpectedly: %s", t.Name, r.whyEnded(t.Name, t.View()))
 		}
 	}
 	return nil

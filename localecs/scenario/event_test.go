@@ -39,7 +39,7 @@ func eventRun() []Event {
 		{Kind: view.KindDesired, Task: "api-1", Status: "STOPPED", Detail: "Task stopped by user", Text: "asked to stop (Task stopped by user)"},
 		{Kind: view.KindStatus, Task: "api-1", Status: "STOPPED", Detail: "UserInitiated: Task stopped by user", Text: "STOPPED (UserInitiated: Task stopped by user)"},
 		{Kind: view.KindCleared, Task: "api-1", Text: "nothing left of the task"},
-		{Kind: KindLeft, Task: "api-1", Detail: "nobody logs out", Text: "left: token 1 of m, as nobody logs out"},
+		{Kind: KindLeft, Task: "api-1", Detail: "no process logs out", Text: "left: token 1 of m, as no process logs out"},
 		{Kind: KindStepEnd, Step: 2, Steps: 2, TookSeconds: 3, Error: "step 2: stop api-1: still in Consul", Text: "stop api-1"},
 		{Kind: KindOutput, Task: "api-1", Container: "api", Text: "listening on \x1b[1m8080\x1b[0m", Prefix: "api | "},
 	}

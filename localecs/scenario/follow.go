@@ -55,7 +55,7 @@ func (r *runner) emit(e Event) {
 	r.out(e)
 }
 
-// silence is how long nothing may be shown while a step goes on: a log should show
+// silence is how long nothing may be shown while a step lasts: a log should show
 // that the run is alive, and what it waits for.
 const silence = 10 * time.Second
 

@@ -53,7 +53,7 @@ func (l LiveRun) Consul() (address, token string, passing map[string]int, ok boo
 	return consulAddress(&l.r.file.Consul), token, passing, true
 }
 
-// End ends the steps, stops all tasks in order, and then the run, whose error is
+// End ends the steps, stops all tasks as StopTask does, and then the run, whose error is
 // ErrEnded.
 func (l LiveRun) End() { l.r.end(errEnded) }
 

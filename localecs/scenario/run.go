@@ -36,7 +36,7 @@ type Options struct {
 	// Attend, if any, is called with the run once there is a cluster; leave is called
 	// when nothing runs any more.
 	Attend func(LiveRun) (leave func())
-	// Stop, when it is closed, stops all tasks in order in a run without a Consul server.
+	// Stop, when it is closed, stops all tasks as StopTask does in a run without a Consul server.
 	Stop <-chan struct{}
 	// Colour marks which container a line of output is from.
 	Colour bool

@@ -47,8 +47,8 @@ func (r *runner) steps(ctx context.Context) error {
 // reason of a refused connection.
 func (r *runner) because(err error) error {
 	for _, t := range r.tasks.Started() {
-		if t.endedUnexpectedly() && !strings.Contains(err.Error(), "task "+t.Name+" ended") {
-			err = fmt.Errorf("%w; task %s ended by itself: %s", err, t.Name, r.whyEnded(t.Name, t.View()))
+		if t.endedUnexpectedly() && !strings.Contains(err.Error(), "task "+t.Name+" stopped unexpectedly") {
+			err = fmt.Errorf("%w; task %s stopped unexpectedly: %s", err, t.Name, r.whyEnded(t.Name, t.View()))
 		}
 	}
 	return err

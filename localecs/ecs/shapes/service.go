@@ -40,7 +40,7 @@ type Service struct {
 	ZoneRebalancing string `json:"availabilityZoneRebalancing"`
 }
 
-// Steady reports whether a service is as it is to be: its one deployment is complete
+// Steady reports whether a service has reached its desired state: its one deployment is complete
 // and has all its tasks, or it was deleted and has none. A rollout that has failed
 // will not be; the error is the reason.
 func (s Service) Steady() (bool, error) {

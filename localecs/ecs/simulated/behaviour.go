@@ -70,7 +70,7 @@ func ParseBehaviour(text string, b Behaviour) (Behaviour, error) {
 	if exits {
 		b.ExitAfter = after
 	} else if after > 0 {
-		return b, fmt.Errorf("%s: %q: after=D is about exit=N: add it", Variable, text)
+		return b, fmt.Errorf("%s: %q: after=D requires exit=N", Variable, text)
 	}
 	return b, nil
 }

@@ -173,7 +173,7 @@ func TestParseBehaviour(t *testing.T) {
 		"":                     `LOCALECS_SIMULATE: "": want start=TEXT, exit=N, after=D, unhealthy=D, stop=D or stop=never`,
 		"exit=256":             `LOCALECS_SIMULATE: "exit=256": want an exit code, 0 to 255`,
 		"exit=1,after=-1s":     `LOCALECS_SIMULATE: "after=-1s": want a duration such as 10s`,
-		"after=1s":             `LOCALECS_SIMULATE: "after=1s": after=D is about exit=N: add it`,
+		"after=1s":             `LOCALECS_SIMULATE: "after=1s": after=D requires exit=N`,
 		"stop=soon":            `LOCALECS_SIMULATE: "stop=soon": want a duration such as 10s`,
 	} {
 		b, err := simulated.ParseBehaviour(text, usual)

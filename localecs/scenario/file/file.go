@@ -157,7 +157,7 @@ type Checks struct {
 	NoTokensOf []string `yaml:"noTokensOf"`
 	// NoServices lists services no instance of which may be left.
 	NoServices []string `yaml:"noServices"`
-	// AgentsLeft: the Consul agent of each stopped task has left in order, or as
+	// AgentsLeft: the Consul agent of each stopped task has left gracefully, or as
 	// its step declares.
 	AgentsLeft bool `yaml:"agentsLeft"`
 	// CleanExits: every container of a stopped task ended with 0, but for those

@@ -51,7 +51,7 @@ type Deploy struct {
 // nothing of them is left in Consul: a list, or a mapping.
 type Stop struct {
 	Tasks []string `yaml:"tasks"`
-	// Background goes on with the next step at once; another stop or await of the
+	// Background continues with the next step at once; another stop or await of the
 	// tasks may wait for their end.
 	Background bool `yaml:"background,omitempty"`
 	// LeavesTokens has the auth methods whose tokens stay, each with the reason,

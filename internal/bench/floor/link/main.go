@@ -15,7 +15,7 @@ func main() {
 	log := hclog.New(&hclog.LoggerOptions{Output: os.Stderr})
 	config := api.DefaultConfig()
 	// Not api.NewClient, which consulutil alone may call; the linker keeps
-	// what these methods need all the same.
+	// what these methods need anyway.
 	transport, err := api.NewHttpClient(http.DefaultTransport.(*http.Transport), config.TLSConfig)
 	client := new(api.Client)
 	_, loginErr := client.ACL().Logout(nil)
