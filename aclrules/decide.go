@@ -5,7 +5,7 @@ type Decision struct {
 	Verdict Verdict
 	// entry decided; nil when the default policy did, or none.
 	entry *entry
-	// because names what an Unknown lacks.
+	// because names what is missing when the verdict is Unknown.
 	because reason
 }
 
@@ -17,9 +17,9 @@ const (
 	missingDefault
 )
 
-// Decide answers a valid query, such as of ParseQuery, as the server would (spec
-// section 4.3). With rules missing only what no further rule could turn is
-// definite: a deny that nothing outranks (section 4.8).
+// Decide answers a valid query, such as of ParseQuery, as the server would.
+// If rules could not be read, only an answer that no further rule could change is
+// definite: a deny that nothing outranks.
 func (t *Table) Decide(q Query) Decision {
 	verdict, e := t.rules(q)
 	d := Decision{Verdict: verdict, entry: e}
@@ -35,8 +35,8 @@ func (t *Table) Decide(q Query) Decision {
 	return d
 }
 
-// byDefault is the default policy's answer. One that allows does not allow
-// access to ACLs.
+// byDefault returns the answer of the default policy. Even a policy of allow does
+// not allow access to ACLs.
 func (t *Table) byDefault(r Resource) Verdict {
 	if r == ACL && t.options.Default == Allowed {
 		return Denied
@@ -83,7 +83,7 @@ func inheritedFrom(r Resource) Resource {
 	return r
 }
 
-// verdict is an entry's; nil has none.
+// verdict returns the verdict of an entry, which may be nil.
 func (e *entry) verdict(q Query) Verdict {
 	if e == nil {
 		return Unknown

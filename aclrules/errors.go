@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// What keeps a rule from a subject. ErrDangling and errElsewhere are the
-// server's way, too, and leave the answer complete; the others do not.
-// errOtherTemplate keeps nothing, and wants to be known.
+// Reasons why a rule does not reach a subject. With ErrDangling and errElsewhere
+// the server ignores the rule too, so the answer is complete; with the others it is
+// not. errOtherTemplate is a note only: the rule applies.
 var (
 	ErrDangling      = errors.New("it does not exist")
 	errElsewhere     = errors.New("it applies in other datacenters only")
@@ -21,13 +21,13 @@ var (
 // is allowed there.
 var ErrDisabled = errors.New("ACLs are disabled on the server")
 
-// ErrRefused means that the subject has no rights at all, not even those of the
-// default policy: there is no token to speak of.
+// ErrRefused means that the server accepts no token or login of the subject, which
+// then does not even have the rights of the default policy.
 var ErrRefused = errors.New("the server refuses it")
 
 // Why the server refuses a subject; each matches ErrRefused. errNothing: rules
 // match a login, and what they name does not exist. errBadName: one matching
-// rule that makes no valid name spoils the whole login.
+// rule that yields an invalid name fails the whole login.
 var (
 	ErrNotFound error = refusal("unknown to the server (wrong, deleted or expired)")
 	ErrExpired  error = refusal("it has expired")
@@ -41,13 +41,12 @@ type refusal string
 func (r refusal) Error() string        { return string(r) }
 func (r refusal) Is(target error) bool { return target == ErrRefused }
 
-// complete reports whether nothing that counts is missing because of an error
-// that a visitor got.
+// complete reports whether an answer is complete despite an error that a visitor got.
 func complete(err error) bool {
 	return errors.Is(err, ErrDangling) || errors.Is(err, errElsewhere) || errors.Is(err, errOtherTemplate)
 }
 
-// elsewhere is an errElsewhere with the datacenters.
+// elsewhere is an errElsewhere that names the datacenters.
 type elsewhere struct {
 	only []string
 	here string
@@ -74,7 +73,7 @@ type Source []string
 // String is the chain for display: token 3f2a… → role "ops" → policy "web".
 func (s Source) String() string { return strings.Join(s, " → ") }
 
-// step is the way one link further. The way so far is never changed.
+// step returns the chain with one more link. The receiver is not changed.
 func (s Source) step(format string, args ...any) Source {
 	return append(s[:len(s):len(s)], fmt.Sprintf(format, args...))
 }

@@ -20,7 +20,7 @@ const maxDepth = 64
 
 // document is the language as the HCL library decodes it: its folding of letter
 // case, its last-one-wins and its many ways to write one rule are part of what
-// the server understands. Keys that are not here are ignored, as there.
+// the server understands. Keys that are not here are ignored, as Consul does.
 type document struct {
 	ACL      string `hcl:"acl,expand"`
 	Keyring  string `hcl:"keyring"`
@@ -110,7 +110,7 @@ type ruleError struct {
 
 func (e *ruleError) Error() string { return lineText(e.line) + e.text }
 
-// add appends a rule; an empty scalar is none.
+// add appends a rule, unless it is an empty scalar.
 func (p *ParsedPolicy) add(r *Rule) {
 	if r.Resource.IsScalar() && r.Level == "" {
 		return
@@ -146,7 +146,7 @@ func lineText(line int) string {
 	return fmt.Sprintf("line %d: ", line)
 }
 
-// decode reads the text twice over: as a tree, and as what the tree means. The
+// decode decodes the text twice: into a syntax tree, and into a document. The
 // library panics on some texts that are no policies; those are errors, too.
 func decode(text string) (file *ast.File, doc *document, err error) {
 	if len(text) > maxPolicy {
@@ -208,7 +208,7 @@ func linesOf(file *ast.File) map[keyPlace][]int {
 	return at
 }
 
-// overridden is the last rule but one about a scalar: the decoder returns the last alone.
+// overridden returns the last but one rule about a scalar; the decoder returns only the last.
 func overridden(file *ast.File, of Resource) *Rule {
 	list, _ := file.Node.(*ast.ObjectList)
 	var before, rule *Rule
@@ -223,8 +223,8 @@ func overridden(file *ast.File, of Resource) *Rule {
 
 func last(lines []int) int { return nth(lines, len(lines)-1, len(lines)) }
 
-// nth is a line of as many as there are rules, and 0 where the text has them
-// in another form.
+// nth returns the line of the i-th rule, or 0 if there are not as many lines as
+// rules, as when the text has them in another form.
 func nth(lines []int, i, rules int) int {
 	if len(lines) != rules || i < 0 {
 		return 0
@@ -253,7 +253,7 @@ type list[B any] struct {
 	blocks   []B
 }
 
-// key is the language's word.
+// key is the key of the resource in a policy.
 func (l list[B]) key() string {
 	if l.prefix {
 		return string(l.resource) + "_prefix"

@@ -15,7 +15,7 @@ func written(p *ParsedPolicy) string {
 	return strings.Join(lines, "; ")
 }
 
-// Spec section 4.4.
+// The texts are those that Consul generates for identities.
 func TestBuiltInPolicies(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

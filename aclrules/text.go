@@ -116,7 +116,7 @@ func losers(lost []Loser) []node {
 	return found
 }
 
-// notes are what does not decide and wants to be known.
+// notes are findings that do not change the decision.
 func (r *Report) notes(q Query, v Verdict) []string {
 	notes := errorTexts(r.found.Notes)
 	if text := escalation(q, v); text != "" && r.special() == nil {

@@ -16,10 +16,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
 )
 
-// ErrNoRole is in the error about a role that does not exist.
+// ErrNoRole is wrapped by the error about a role that does not exist.
 var ErrNoRole = errors.New("the role does not exist")
 
-// Role is what IAM has of a role.
+// Role is a role as IAM returns it.
 type Role struct {
 	ARN, Path string
 	// Name is without the path, ID the one that IAM made, and Account the role's.
@@ -29,7 +29,7 @@ type Role struct {
 	Trusted []string
 }
 
-// RoleReader reads roles from IAM, in the name of the credentials of this process. It
+// RoleReader reads roles from IAM, with the credentials of this process. It
 // needs iam:GetRole and iam:SimulatePrincipalPolicy.
 type RoleReader struct {
 	// Load are the options of the SDK's configuration. Endpoint replaces IAM's.

@@ -119,7 +119,7 @@ func (t *term) examine(ctx context.Context, e *entry) {
 		switch r := t.request(k.RequestID); {
 		case reason == "":
 			if r != nil && err == nil {
-				t.on(r, vouched, "") // when nothing was heard of ECS after the delivery
+				t.on(r, vouched, "") // when ECS did not answer after the delivery
 			}
 		case r != nil && t.on(r, taskGone, reason):
 		case k.Status == store.TokenLive || k.Expires.IsZero(): // also if that was refused before

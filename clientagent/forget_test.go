@@ -100,7 +100,7 @@ func (r *rig) wantData(want bool) {
 	}
 }
 
-// TestNodeOfALeavingAgentIsRemoved: found by chaos (seed 8000): all agents of a
+// TestNodeOfALeavingAgentIsRemoved: regression: all agents of a
 // cluster left at once, and no other agent reported one of them to the server; its
 // services stayed.
 func TestNodeOfALeavingAgentIsRemoved(t *testing.T) {

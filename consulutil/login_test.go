@@ -134,7 +134,7 @@ func TestLogout(t *testing.T) {
 	}
 }
 
-// Found by chaos (seed 30000): a server that had just been started again said that
+// Regression: a server that had just been started again said that
 // it knew no such token, health-sync took that for success, and the token stayed.
 func TestLogoutRetriesWhileTheServerHasNoLeader(t *testing.T) {
 	t.Parallel()

@@ -310,7 +310,7 @@ func refusing(t *testing.T, refusal func() error) (*Session, *bytes.Buffer) {
 	}, &log
 }
 
-// TestSessionLogoutUsesTheTimeThereIs: found by chaos (seed 4000): the servers were
+// TestSessionLogoutUsesTheTimeThereIs: regression: the servers were
 // back 19 s after TERM, half a second after client-entrypoint had given up.
 func TestSessionLogoutUsesTheTimeThereIs(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// requests counts what passes to Consul and spoils what a test wants spoiled.
+// requests counts requests to Consul and fails those that a test selects.
 type requests struct {
 	mu   sync.Mutex
 	seen []string

@@ -101,7 +101,7 @@ func plain(err error) error {
 	return &exit.Plain{Err: err}
 }
 
-// ask is the server's word on the subject's token.
+// ask returns the server's decision for the subject's token.
 func (q *aclQuestion) ask(ctx context.Context, queries []aclrules.Query) ([]bool, error) {
 	if !q.shown() {
 		return nil, exit.Usagef("-engine %s: the server judges tokens that it is shown: use -token-file or CONSUL_HTTP_TOKEN", q.engine)

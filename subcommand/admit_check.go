@@ -114,7 +114,7 @@ func (c *admitCheck) run(ctx context.Context, inv *cli.Invocation, r *admission.
 	return checker.Check(ctx, r), nil
 }
 
-// options reach Consul in the name of a token.
+// options reach Consul with a token.
 func (c *admitCheck) options(token secret.Value) consulutil.Options {
 	return consulutil.Options{
 		Address: c.address, Token: token.Reveal(), Timeout: checkWhole,

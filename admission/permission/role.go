@@ -50,7 +50,7 @@ const (
 	codeRoleUnknown   = "ADM-IAM-UNKNOWN"
 )
 
-// ecsTasks is the service that starts tasks in the name of their roles.
+// ecsTasks is the service that starts tasks with their roles.
 const ecsTasks = "ecs-tasks.amazonaws.com"
 
 // RoleCodes returns the rules about the task's role, sorted by code.

@@ -9,7 +9,7 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil"
 )
 
-// login compares what a login in the name of the role would get with what the task needs
+// login compares what a login with the role would get with what the task needs
 // at run time. Nothing logs in: the auth method and its binding rules are read.
 func (c RoleChecker) login(ctx context.Context, r *admission.Result, role awsutil.Role) {
 	if c.Rights == nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// remedy adds to an error what a call needs that AWS did not allow, or for which there
-// were no credentials. The SDK has no type for the latter.
+// remedy adds to an error the IAM permission that a call lacks, or that there were no
+// credentials. The SDK has no type for the latter.
 func remedy(action string, err error) error {
 	var answer smithy.APIError
 	switch {

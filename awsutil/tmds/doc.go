@@ -7,7 +7,7 @@
 //
 // Owns: the HTTP side of the endpoint, over one connection (conn), which ignores
 // proxy variables, because the address is link-local.
-// Never does: take a failed read for an answer: Await ignores it, elsewhere the
-// flows decide.
+// Never does: treat a failed read as an answer. Await ignores it; other callers
+// decide.
 // Start reading at: Client.Task.
 package tmds

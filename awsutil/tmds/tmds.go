@@ -18,8 +18,8 @@ import (
 const EnvVar = "ECS_CONTAINER_METADATA_URI_V4"
 
 // Timeout bounds one read, connection and body included. The endpoint is on
-// the same host; one that takes longer is ill and the caller's next read is
-// worth more than waiting.
+// the same host; one that takes longer is
+// overloaded, and the next read is more likely to succeed.
 const Timeout = 2 * time.Second
 
 // maxBody is far above any real task (10 containers need about 30 KiB) and
@@ -40,8 +40,8 @@ type Client struct {
 	conn conn
 	// self is the name of this container, empty until the endpoint has named it.
 	self string
-	// body is the last valid answer, and task its meaning: at rest, one answer
-	// equals the other, and to parse it is most of a read's cost. next is for the
+	// body is the last valid answer, and task its meaning: while a task is
+	// idle, answers are equal, and parsing is most of a read's cost. next is for the
 	// answer of the next read.
 	body, next *bytes.Buffer
 	task       workload.Task
@@ -114,7 +114,7 @@ func (c *Client) read(ctx context.Context) error {
 
 // ownName reads this container's name, which the base URI answers to it; empty for an
 // endpoint that serves the task only, which was enough for earlier versions. The
-// URI's last segment does not do: on EC2 it is an ID of the endpoint, which
+// URI's last segment cannot be used: on EC2 it is an ID of the endpoint, which
 // no answer contains.
 func (c *Client) ownName(ctx context.Context) (string, error) {
 	var body bytes.Buffer

@@ -20,7 +20,7 @@ type faults struct {
 	random *rand.Rand
 	start  time.Time
 	ttl    time.Duration
-	// lostTokens counts tokens of which the receiver never heard.
+	// lostTokens counts tokens that the receiver never got.
 	lostTokens int
 	count      int
 }

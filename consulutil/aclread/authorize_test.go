@@ -142,7 +142,7 @@ func TestAuthorizeErrors(t *testing.T) {
 	}
 }
 
-// One bad batch spoils all: half of the answers would look like all of them.
+// One bad batch fails the whole call: half of the answers would look like all of them.
 func TestAuthorizeGivesAllOrNothing(t *testing.T) {
 	t.Parallel()
 	j := newJudge(t)

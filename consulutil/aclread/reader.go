@@ -50,7 +50,7 @@ func key(l aclrules.Link) aclrules.Link {
 	return l
 }
 
-// Open reads in the name of the options' token, or of the anonymous one when
+// Open reads with the options' token, or of the anonymous one when
 // there is none. datacenter is as in New.
 func Open(o consulutil.Options, datacenter string) (*Reader, error) {
 	token, err := consulutil.EffectiveToken(o)
@@ -67,7 +67,7 @@ func Open(o consulutil.Options, datacenter string) (*Reader, error) {
 	return New(client, datacenter), nil
 }
 
-// New reads in the name of the client's token; in the datacenter that the server
+// New reads with the client's token; in the datacenter that the server
 // belongs to when the name is empty.
 func New(client *api.Client, datacenter string) *Reader {
 	return &Reader{client: client, datacenter: datacenter, policies: memory[aclrules.Policy]{}, roles: memory[aclrules.Role]{}}

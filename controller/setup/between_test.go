@@ -46,7 +46,7 @@ func TestChangeOfAnObjectInBetweenSurvives(t *testing.T) {
 	}
 }
 
-// changePolicy spoils what is ours in it or edits what is the operator's, and returns
+// changePolicy changes our part of it or edits what is the operator's, and returns
 // what was the case before. So do the next two.
 func changePolicy(t *testing.T, l lab, spoil, edit bool) (mended, edited bool) {
 	t.Helper()

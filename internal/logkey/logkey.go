@@ -1,5 +1,5 @@
-// Package logkey holds the keys of structured log lines, so that one thing has
-// one name in every command's log.
+// Package logkey holds the keys of structured log lines, so that the same value has
+// the same key in every command's log.
 package logkey
 
 // The keys, snake_case. Secrets have no key on purpose: they are never logged.

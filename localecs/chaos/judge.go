@@ -10,18 +10,18 @@ import (
 
 // Violation is an invariant that a run has broken.
 type Violation struct {
-	// Invariant is its name, Task whose it is about; empty when of all.
+	// Invariant is its name. Task is the task concerned; empty for all.
 	Invariant, Task string
-	// At is when, from the beginning of the schedule, and Text what was seen.
+	// At is the time since the start of the schedule, Text what was observed.
 	At   time.Duration
 	Text string
 }
 
 // The invariants.
 const (
-	// NoRequestFails: no request fails that nothing excuses.
+	// NoRequestFails: no request fails without an excuse.
 	NoRequestFails = "no request fails"
-	// NoneUnable: no instance is in the traffic for long that cannot serve.
+	// NoneUnable: no instance that cannot serve stays in the traffic.
 	NoneUnable = "no instance in traffic that cannot serve"
 	// Latched: no instance is in the traffic after its TERM.
 	Latched = "no instance in traffic after its TERM"
@@ -39,9 +39,9 @@ func (v Violation) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%.2fs %s", v.At.Seconds(), v.Task)) + ": " + v.Invariant + ": " + v.Text
 }
 
-// Verdict is what Check finds.
+// Verdict is the result of Check.
 type Verdict struct {
-	// Violations are in the order of time.
+	// Violations are sorted by time.
 	Violations []Violation
 	// Excused counts the lost requests that the rules explain, by their names.
 	Excused map[string]int
@@ -88,8 +88,8 @@ func (j *judge) updatedBy(at, bound time.Duration, task string) time.Duration {
 	return by + j.seen.slack(at, by)
 }
 
-// requests looks for those that have failed without an excuse: one of the
-// schedule's, or a task that ended while updates were late.
+// requests reports failed requests without an excuse, which is a fault of the
+// schedule, or a task that ended while updates were late.
 func (j *judge) requests() {
 	for _, r := range j.seen.Requests {
 		if r.Error == "" {
@@ -139,7 +139,7 @@ func (j *judge) silent(l Life) time.Duration {
 	return max(since, l.Term)
 }
 
-// ends looks for a task that ends, or leaves the traffic, without a reason.
+// ends reports tasks that end, or leave the traffic, without a reason.
 func (j *judge) ends(l Life) {
 	if _, ok := excused(j.excuses, TaskEnds, l.Task, l.Term-j.seen.slack(l.Term, l.Term), l.Term); l.Term < j.seen.Healed && !ok {
 		j.report(NotForNothing, l.Task, l.Term, "the task stops unexpectedly%s", j.because(l))
@@ -164,7 +164,7 @@ func (j *judge) because(l Life) string {
 	return ""
 }
 
-// unable looks for an instance that is in the traffic and cannot serve.
+// unable reports instances that are in the traffic and cannot serve.
 func (j *judge) unable(l Life) {
 	for _, u := range j.seen.unable(l.Task) {
 		if u.from >= l.Term {
@@ -179,7 +179,7 @@ func (j *judge) unable(l Life) {
 	}
 }
 
-// latched looks for an instance that is in the traffic after its TERM.
+// latched reports instances that are in the traffic after their TERM.
 func (j *judge) latched(l Life) {
 	if l.Term == Never {
 		return
@@ -192,8 +192,8 @@ func (j *judge) latched(l Life) {
 	}
 }
 
-// serves looks for a task that does not come into the traffic in time, and for
-// one that is not there when all is well again.
+// serves reports tasks that do not enter the traffic in time, or are not in it
+// after all faults have ended.
 func (j *judge) serves(l Life) {
 	in := j.seen.inTraffic(l.Task)
 	late := func(e Excuse) bool {
@@ -214,7 +214,7 @@ func (j *judge) serves(l Life) {
 	}
 }
 
-// left looks for what is in Consul of a task after its end.
+// left reports what a task has left in Consul after its end.
 func (j *judge) left(l Life) {
 	for _, left := range j.seen.Left {
 		if left.Task != l.Task || l.Stopped == Never {

@@ -9,7 +9,7 @@ import (
 // What is a kind of loss.
 type What string
 
-// The losses. Those of a task are of the one that the fault hits.
+// The losses. A task is the one that the fault hits.
 const (
 	// RequestFails: a request under way in the window may fail.
 	RequestFails What = "a request fails"
@@ -34,13 +34,13 @@ const (
 	// arrive, and then no process knows the token.
 	LoginToken What = "the token of a login stays"
 	// LeaveLost: the servers may never learn that the agent of a task which ends in
-	// the window has left, and have it as failed.
+	// the window has left, and consider it failed.
 	LeaveLost What = "the message that its agent leaves is lost"
 )
 
-// Bounds of what costs nothing.
+// Limits within which a delay is no violation.
 const (
-	// updateBound is how long callers may go on calling an instance that cannot
+	// updateBound is how long callers may keep calling an instance that cannot
 	// answer: the promise of examples/rolling-update about a killed Envoy.
 	updateBound = time.Second
 	// healthBound is how long an instance that ECS has as UNHEALTHY, or that is
@@ -58,7 +58,7 @@ const (
 	ServiceBound = 75 * time.Second
 	// AgentBound is how long the server may take to know that an agent has left: where
 	// others have left or died a moment before, the gossip about it may get lost, and the server
-	// has it as failed until the next exchange of whole states by Consul's gossip, which
+	// considers it failed until the next exchange of whole states by Consul's gossip, which
 	// each agent begins every 30 s (serf: MergeRemoteState).
 	AgentBound = 45 * time.Second
 	// logOutBound is until when after TERM the servers must be back for a token to be
@@ -66,7 +66,7 @@ const (
 	logOutBound = 22 * time.Second
 )
 
-// Bound is how long something may be left after the end of its task.
+// Bound is how long a leftover may remain after the end of its task.
 func Bound(what What) time.Duration {
 	switch what {
 	case Service:

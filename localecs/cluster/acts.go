@@ -47,7 +47,7 @@ func (t *Task) OOM(container string) error {
 // Interrupt takes the task's Fargate Spot capacity away: the task is asked to
 // stop as by stop, with the code and the reason that AWS documents
 // ("Fargate Spot termination notices"). What has not ended at its stopTimeout is
-// killed; on Fargate that is two minutes at most, as there. It is an error when
+// killed; on Fargate that is two minutes at most, here too. It is an error when
 // the task is to stop already.
 func (t *Task) Interrupt() error {
 	if v := t.View(); v.DesiredStatus == scheduler.StatusStopped {

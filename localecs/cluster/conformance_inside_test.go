@@ -80,7 +80,7 @@ func TestConformanceProcessesOfATask(t *testing.T) {
 			t.Errorf("pidMode task: b does not see %s in\n%s", want, got)
 		}
 	}
-	// Not PID 1, so TERM ends it (section 1.4).
+	// Not PID 1, so TERM ends it.
 	shared.end().stopped()
 	if got := shared.code("a"); got != 143 {
 		t.Errorf("sleep under pidMode task: exit code %d, want 143", got)

@@ -165,7 +165,7 @@ func TestConformanceSecondStopChangesNothing(t *testing.T) {
 	s.signalled("a") // once
 }
 
-// The mesh task of section 3.3.
+// A mesh task stops in the reverse order of its dependencies.
 func TestConformanceMeshTaskStopsApplicationFirst(t *testing.T) {
 	t.Parallel()
 	const meshInit, dataplane, healthSync, api = "consul-ecs-mesh-init", "consul-dataplane", "consul-ecs-health-sync", "product-api"

@@ -88,7 +88,7 @@ func helper(name string, args ...string) taskdef.Container {
 	return taskdef.Container{Name: name, Image: "tools", EntryPoint: []string{"/bin/helper"}, Command: args}
 }
 
-// optional makes a container non-essential: ~a in section 8.
+// optional makes a container non-essential.
 func optional(c taskdef.Container) taskdef.Container {
 	no := false
 	c.Essential = &no
@@ -170,7 +170,7 @@ func (s sample) container(name string) sampled {
 	return sampled{}
 }
 
-// sample polls /task every 200 ms, as section 8 says, while the task is there.
+// sample polls /task every 200 ms while the task is there.
 func (s *scene) sample(ended chan struct{}) {
 	defer close(ended)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -24,7 +24,7 @@ type Sources struct {
 	Agent   Agent
 }
 
-// Agent is what the ECS agent knows of a container.
+// Agent is what the ECS agent shows of a container.
 type Agent struct {
 	// Host is where metadata and credentials are: network.MetadataIP, or
 	// another host with its port.

@@ -252,7 +252,7 @@ func TestTwoRunsAtATime(t *testing.T) {
 	}
 }
 
-// localecs serve ends when all is stopped, and leaves nothing of its socket.
+// localecs serve ends when all tasks have stopped, and removes its socket.
 func TestStopAllOfServe(t *testing.T) {
 	t.Parallel()
 	s := startServe(t, asRoot(t))

@@ -87,7 +87,7 @@ func (s *store) get(ctx context.Context, name string) (pulled, error) {
 	return pulled{found.ID, defaults(name, found)}, nil
 }
 
-// defaults are what the scheduler and the definition need to know of an image.
+// defaults are what the scheduler and the definition need of an image.
 func defaults(name string, found engineimage.InspectResponse) runtime.Image {
 	i := runtime.Image{Name: name}
 	if c := found.Config; c != nil {

@@ -79,7 +79,7 @@ func (c *checker) pure(f *file) {
 var logMethods = []string{"Trace", "Debug", "Info", "Warn", "Error"}
 
 // logKeys wants the keys of log lines to be constants of one package, so that
-// one thing has one name in every log.
+// the same value has the same key in every log.
 func (c *checker) logKeys(f *file) {
 	if f.test || c.testOnly(f.pkg) {
 		return

@@ -6,18 +6,18 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 )
 
-// Moment is a task as it is now: what never changes and the scheduler's state. It is
-// made for one request.
+// Moment is a snapshot of a task for one request: its constant facts and the
+// scheduler's state.
 type Moment struct {
 	Facts Facts
 	View  scheduler.View
-	// Clock and Storage change by themselves; nil leaves them out.
+	// Clock and Storage change independently of the scheduler; nil leaves them out.
 	Clock   *ClockDrift
 	Storage *EphemeralStorage
 }
 
-// At is a task of Fargate at a moment, on a machine whose clock is right and whose
-// storage that nothing fills.
+// At is a task of Fargate at a moment, on a machine whose clock is synchronized and whose
+// storage is empty.
 func At(now time.Time, f Facts, v scheduler.View) Moment {
 	return Moment{
 		Facts: f, View: v,
@@ -26,7 +26,7 @@ func At(now time.Time, f Facts, v scheduler.View) Moment {
 	}
 }
 
-// Facts are what a task knows of itself besides its state.
+// Facts are the constant attributes of a task.
 type Facts struct {
 	ClusterARN       string
 	TaskARN          string
@@ -68,7 +68,7 @@ type Network struct {
 	PrivateDNSName string
 }
 
-// ContainerFacts are what a container knows of itself besides its state.
+// ContainerFacts are the constant attributes of a container.
 type ContainerFacts struct {
 	// EndpointID is the last part of ECS_CONTAINER_METADATA_URI_V4: <32-hex task
 	// ID>-<10 digits>, equal to DockerID.
@@ -95,7 +95,7 @@ type Port struct {
 	HostPort uint16 `json:"HostPort,omitempty"`
 }
 
-// ClockDrift is Fargate's word on the host clock.
+// ClockDrift is Fargate's report on the host clock.
 type ClockDrift struct {
 	// ClockErrorBound is in milliseconds.
 	ClockErrorBound float64 `json:"ClockErrorBound,omitempty"`

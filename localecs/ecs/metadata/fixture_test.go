@@ -64,7 +64,7 @@ func at(t testing.TB, value string) time.Time {
 
 func code(n int) *int { return &n }
 
-// phases are the four moments of section 3.3, each built upon the one before.
+// phases are four moments of a task, each built upon the one before.
 func phases(t testing.TB) map[string]metadata.Moment {
 	t.Helper()
 	m := metadata.Moment{

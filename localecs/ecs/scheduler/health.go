@@ -77,7 +77,7 @@ func (h *health) record(ev ProbeDone, runStartedAt, now time.Time) {
 }
 
 // change shows a new status. Nothing is updated while the status stays, and
-// the exit code of a fault survives the recovery (section 2.2).
+// the exit code of a fault survives the recovery, as on ECS.
 func (h *health) change(status string, deciding ProbeDone, now time.Time) {
 	if h.shown.Status == status {
 		return
