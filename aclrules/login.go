@@ -19,7 +19,7 @@ type Login struct {
 	Entity Entity
 }
 
-// Entity is who logs in: an IAM role or user for aws-iam, Claims for jwt and
+// Entity is the identity that logs in: an IAM role or user for aws-iam, Claims for jwt and
 // oidc by their names in selectors, each with one value or, for lists, many.
 type Entity struct {
 	Name, ID, Account, Path string

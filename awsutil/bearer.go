@@ -103,7 +103,7 @@ func (s *Signer) Bearer(ctx context.Context, o BearerOptions) (string, error) {
 	return signer.login(ctx, sts, headers)
 }
 
-// entityARN is who the credentials belong to: from their document or,
+// entityARN returns the owner of the credentials: from their document or,
 // when they come from elsewhere, from STS.
 func (s *Signer) entityARN(ctx context.Context, creds aws.Credentials, signer requestSigner, sts endpoint) (string, error) {
 	if arn := s.role.ARN(); arn != "" && creds.Source == endpointcreds.ProviderName {

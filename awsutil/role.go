@@ -25,7 +25,7 @@ type Role struct {
 	// Name is without the path, ID the one that IAM made, and Account the role's.
 	Name, ID, Account string
 	Tags              map[string]string
-	// Trusted are who may assume it: services, ARNs and accounts, sorted; * is anyone.
+	// Trusted are the principals that may assume it: services, ARNs and accounts, sorted; * is anyone.
 	Trusted []string
 }
 

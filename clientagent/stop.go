@@ -24,7 +24,7 @@ const (
 // anything is left to do or not.
 const exitDelay = 500 * time.Millisecond
 
-// stage is what is known about the end besides the time.
+// stage is the state of the shutdown, without the time.
 type stage struct {
 	// siblingsStopped: all other containers have stopped.
 	siblingsStopped bool

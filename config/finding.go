@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Finding is what is wrong with one value of a document: a violation, which the
+// Finding is a problem with one value of a document: a violation, which the
 // document must not have, or a warning about a value without effect.
 type Finding struct {
 	// Path is the JSON path of the value, for example

@@ -90,7 +90,7 @@ type Callers struct {
 	MinDelay time.Duration
 }
 
-// quiet is what is known of the callers, in times since TERM.
+// quiet is the state of the callers, in times since TERM.
 type quiet struct {
 	calls uint64
 	// since is when the calls were last seen to change.

@@ -186,7 +186,7 @@ func (w *clusterWorld) services() []string {
 	return ids
 }
 
-// leader is who holds the cluster's lock, or "".
+// leader returns the holder of the cluster's lock, or "".
 func (w *clusterWorld) leader() string {
 	w.t.Helper()
 	pair, _, err := w.admin.KV().Get(controller.LockKey(w.arn, "", ""), nil)

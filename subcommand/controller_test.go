@@ -55,7 +55,7 @@ func (w *clusterWorld) agentless(args ...string) (p *testkit.Process, log string
 	return testkit.StartProcess(w.t, testkit.ProcessOptions{Env: w.agentlessEnv()}, append([]string{"sh", "-c", `exec "$@" 2>"$0"`, log}, line...)...), log
 }
 
-// agentlessLeader is who holds the lock of the controllers of tasks without agents.
+// agentlessLeader returns the holder of the lock of the controllers of tasks without agents.
 func (w *clusterWorld) agentlessLeader() string {
 	w.t.Helper()
 	pair, _, err := w.admin.KV().Get(controller.LockKey(w.arn, "", "agentless"), nil)

@@ -2,7 +2,7 @@ package taskdef
 
 // rejection is a definition that breaks one rule: a valid one with some changes.
 type rejection struct {
-	// name is what is wrong; those of awsRejections are known to be refused by AWS.
+	// name is the mistake; those of awsRejections are known to be refused by AWS.
 	name    string
 	base    string
 	changes []string

@@ -51,7 +51,7 @@ type Permissions struct {
 	Policy string `json:"policy,omitempty"`
 }
 
-// Answer is whether the operator's token allows one requirement.
+// Answer reports whether the operator's token allows one requirement.
 type Answer struct {
 	admission.Requirement
 	// Decision is allow, deny, unknown, or disagree when the engines differ.

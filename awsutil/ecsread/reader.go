@@ -76,7 +76,7 @@ type Counts struct {
 	Throttles int `json:"throttles"`
 }
 
-// Sub is what was spent since earlier.
+// Sub returns the calls made since earlier.
 func (c Counts) Sub(earlier Counts) Counts {
 	return Counts{Calls: c.Calls - earlier.Calls, Throttles: c.Throttles - earlier.Throttles}
 }

@@ -74,7 +74,7 @@ func (c *VaultClient) CloseIdleConnections() { c.http.CloseIdleConnections() }
 
 // Lease is the life of a token that Vault has given or renewed.
 type Lease struct {
-	// Life is what was left when Vault answered.
+	// Life is the remaining lifetime at the time of the answer.
 	Life      time.Duration
 	Renewable bool
 }

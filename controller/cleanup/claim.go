@@ -51,7 +51,7 @@ type Service struct {
 // of its token.
 const loginPrefix = "token created via login"
 
-// tokenEntry is what is read of a token; the list has much more.
+// tokenEntry is the part of a token in the list that clean-up reads.
 type tokenEntry struct {
 	AccessorID, Description, AuthMethod string
 	CreateTime                          time.Time
@@ -99,13 +99,13 @@ func (l Leftovers) method(name string) string {
 	return ""
 }
 
-// serviceEntry is what is read of a service instance.
+// serviceEntry is the part of a service instance that clean-up reads.
 type serviceEntry struct {
 	Node, ServiceID string
 	ServiceMeta     map[string]string
 }
 
-// nodeService is what is read of a service in the list of a node's.
+// nodeService is the part of a service in a node's list that clean-up reads.
 type nodeService struct {
 	ID   string
 	Meta map[string]string

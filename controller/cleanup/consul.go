@@ -37,7 +37,7 @@ func hidden(meta *api.QueryMeta, err error) error {
 	return errors.New("results are filtered by ACLs: " + consulutil.Allow(rights))
 }
 
-// cache is what was last read of a place.
+// cache is the last state read from a place.
 type cache struct {
 	tokens   list[Token]
 	services list[Service]

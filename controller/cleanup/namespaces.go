@@ -38,7 +38,7 @@ const (
 	badName = "invalid namespace in the task's tag: want at most 63 letters, digits and hyphens, not at its ends"
 )
 
-// namespaces is what is known of the namespaces of running tasks.
+// namespaces caches the namespaces of running tasks.
 type namespaces struct {
 	// tasks maps the described running tasks to their namespace, or to "".
 	tasks map[string]string

@@ -176,7 +176,7 @@ type Plan struct {
 	At time.Duration `json:"-"`
 }
 
-// facts are what is known of one task with leftovers.
+// facts are the observations about one task with leftovers.
 type facts struct {
 	tokens, services int
 	youngest         time.Time // of its tokens

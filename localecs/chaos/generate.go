@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Dice are what is drawn with: of one seed always the same.
+// Dice draws random values, the same for the same seed.
 type Dice interface {
 	IntN(n int) int
 	Int64N(n int64) int64

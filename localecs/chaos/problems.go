@@ -17,7 +17,7 @@ type Setting struct {
 	NoLinks bool
 }
 
-// Problems are what is wrong with faults, each with its place: faults[2].at.
+// Problems returns the mistakes in faults, each with its place: faults[2].at.
 func Problems(faults []Fault, w Setting) []error {
 	var errs []error
 	for i, f := range faults {

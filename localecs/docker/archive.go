@@ -23,7 +23,7 @@ const Large = 1 << 20
 type archive struct {
 	// ID is the image's, as the engine will know it: "sha256:…".
 	ID digest.Digest
-	// Name is what it is tagged with.
+	// Name is its tag.
 	name   string
 	config []byte
 	layers []summed

@@ -10,7 +10,7 @@ import (
 
 const maxExtents = 340
 
-// caller is who wants a user namespace, and what is there to make it.
+// caller is the user who requests a user namespace, and the means to create it.
 type caller struct {
 	UID, GID int
 	// Name is empty when the number has none.

@@ -114,7 +114,7 @@ func Join(errs ...error) error {
 	return fmt.Errorf("%w\nwith host networking all tasks share the ports of this host: %s", joined, strings.Join(advice, "; "))
 }
 
-// book is who has claimed which port. The zero book is empty and ready; it is
+// book records the owner of each claimed port. The zero book is empty and ready; it is
 // safe for concurrent use.
 type book struct {
 	mu    sync.Mutex

@@ -85,7 +85,7 @@ func ParseSignal(text string) (syscall.Signal, error) {
 	return 0, fmt.Errorf("signal %q is unknown", text)
 }
 
-// Account is who a container's processes are.
+// Account is the user of a container's processes.
 type Account struct {
 	UID, GID int
 	// Home is /root for root, else "/".

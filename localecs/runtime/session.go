@@ -26,7 +26,7 @@ type Session struct {
 	Argv []string
 	// Stdin, Stdout and Stderr are the process's. Who runs it closes none of them.
 	Stdin, Stdout, Stderr *os.File
-	// Terminal is whether all three are a terminal that no other process has: it
+	// Terminal reports whether all three are a terminal that no other process has: it
 	// becomes the controlling one. Its size is the terminal's own; SIGWINCH among the
 	// Signals means that it has changed, for runtimes to which the kernel does not signal it.
 	Terminal bool

@@ -127,7 +127,7 @@ func jsonKey(valueFrom string) string {
 	return ""
 }
 
-// needs are what was not given, in the order of discovery.
+// needs are the missing values, in the order of discovery.
 type needs struct{ list []need }
 
 // need is one of them: its flag, and what needs it.

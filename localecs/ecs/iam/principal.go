@@ -77,7 +77,7 @@ func (u User) ARN() string {
 // UniqueID is derived from account and name.
 func (u User) UniqueID() string { return derivedID("AIDA", u.Account, u.Name) }
 
-// Principal is who a key stands for, as sts:GetCallerIdentity returns it.
+// Principal is the owner of a key, as sts:GetCallerIdentity returns it.
 type Principal struct {
 	// ARN is an assumed-role or a user ARN.
 	ARN string

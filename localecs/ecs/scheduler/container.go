@@ -39,7 +39,7 @@ type container struct {
 	restarts     int
 
 	signalledAt, killedAt time.Time
-	// killed is whether a Kill was asked for; killedAt is zero unless it was for
+	// killed reports whether a Kill was requested; killedAt is zero unless it was for
 	// the stop timeout.
 	killed bool
 

@@ -107,7 +107,7 @@ type Await struct {
 	// Tokens is how many login tokens the task has, of all that
 	// Checks.NoTokensOf names.
 	Tokens *int `yaml:"tokens,omitempty"`
-	// InTraffic is whether Consul sends traffic to the task.
+	// InTraffic reports whether Consul sends traffic to the task.
 	InTraffic *bool `yaml:"inTraffic,omitempty"`
 	// Stopped waits for a task that ends by itself, and until nothing of it is
 	// left in Consul. StopCode is ECS's for it; empty means any.
