@@ -63,7 +63,7 @@ type Endpoint struct {
 	Name string `yaml:"name"`
 	// Task is whose metadata, credentials or protection; empty is that of all tasks.
 	Task string `yaml:"task,omitempty"`
-	// Share is the share of requests that are affected, drawn by the schedule's seed: more
+	// Share is the fraction of requests that are affected, drawn by the schedule's seed: more
 	// than 0, at most 1; 0 stands for all.
 	Share float64 `yaml:"share,omitempty"`
 
