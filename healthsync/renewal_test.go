@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/config"
-	"github.com/meshtask/consul-ecs/internal/cli"
 )
 
 // renewing runs a test of a task whose tokens live for a life.
@@ -380,57 +379,5 @@ func TestFailedLogOutOfAReplacedTokenIsRepeated(t *testing.T) {
 		}
 		r.end()
 		r.wantAllLoggedOut("service-secret")
-	})
-}
-
-// TestVolumeThatIsNotMounted: health-sync of a definition of 0.10 has its own token. With
-// proxy.mode direct that would keep the proxy's from being renewed.
-func TestVolumeThatIsNotMounted(t *testing.T) {
-	t.Parallel()
-	unmounted := func(mode string, test func(*rig)) {
-		atServers(t, []string{"app"}, func(r *rig) {
-			r.cfg.ConsulLogin.Enabled = true
-			r.cfg.Proxy.Mode = mode
-			r.metadata.set(map[string]string{"app": "HEALTHY", "consul-dataplane": "HEALTHY"}, nil)
-			test(r)
-		})
-	}
-	unmounted(config.ProxyDataplane, func(r *rig) {
-		r.run()
-		r.pass(sec)
-		r.wantPuts(put{0, map[string]string{"app": "passing", "consul-dataplane": "passing", "sidecar-proxy-consul-dataplane": "passing"}})
-		if d := cmp.Diff([]string{"renewed-1"}, r.catalog.presented()); d != "" {
-			t.Error(d)
-		}
-		if _, err := r.end(); err != nil {
-			t.Error(err)
-		}
-		r.wantLogOuts("renewed-1")
-	})
-	unmounted(config.ProxyDataplane, func(r *rig) { // the login is answered after TERM
-		r.logins.slow = 2 * sec
-		r.run()
-		r.pass(sec)
-		if _, err := r.end(); err != nil {
-			t.Error(err)
-		}
-		r.wantLogOuts("renewed-1")
-	})
-	unmounted(config.ProxyDataplane, func(r *rig) {
-		r.logins.answer = func() error { return errServer }
-		r.run()
-		r.pass(sec)
-		<-r.done
-		if !errors.Is(r.err, errServer) {
-			t.Error(r.err)
-		}
-	})
-	unmounted(config.ProxyDirect, func(r *rig) {
-		r.run()
-		r.pass(10 * sec)
-		<-r.done
-		if code := cli.ExitCode(r.err); code != 1 || len(r.logins.tokens()) > 0 {
-			t.Errorf("exit code %d, logins %v", code, r.logins.tokens())
-		}
 	})
 }

@@ -1,6 +1,7 @@
 package healthsync
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/internal/cli"
 )
 
@@ -133,6 +135,58 @@ func TestUnreadableTokenIsLogged(t *testing.T) {
 		<-r.done
 		if code := cli.ExitCode(r.err); code != 1 || !strings.Contains(r.err.Error(), "cannot be read") || !strings.Contains(r.err.Error(), "-file-group") {
 			t.Errorf("exit code %d for %v", code, r.err)
+		}
+	})
+}
+
+// TestVolumeThatIsNotMounted: health-sync of a definition of 0.10 has its own token. With
+// proxy.mode direct that would keep the proxy's from being renewed.
+func TestVolumeThatIsNotMounted(t *testing.T) {
+	t.Parallel()
+	unmounted := func(mode string, test func(*rig)) {
+		atServers(t, []string{"app"}, func(r *rig) {
+			r.cfg.ConsulLogin.Enabled = true
+			r.cfg.Proxy.Mode = mode
+			r.metadata.set(map[string]string{"app": "HEALTHY", "consul-dataplane": "HEALTHY"}, nil)
+			test(r)
+		})
+	}
+	unmounted(config.ProxyDataplane, func(r *rig) {
+		r.run()
+		r.pass(sec)
+		r.wantPuts(put{0, map[string]string{"app": "passing", "consul-dataplane": "passing", "sidecar-proxy-consul-dataplane": "passing"}})
+		if d := cmp.Diff([]string{"renewed-1"}, r.catalog.presented()); d != "" {
+			t.Error(d)
+		}
+		if _, err := r.end(); err != nil {
+			t.Error(err)
+		}
+		r.wantLogOuts("renewed-1")
+	})
+	unmounted(config.ProxyDataplane, func(r *rig) { // the login is answered after TERM
+		r.logins.slow = 2 * sec
+		r.run()
+		r.pass(sec)
+		if _, err := r.end(); err != nil {
+			t.Error(err)
+		}
+		r.wantLogOuts("renewed-1")
+	})
+	unmounted(config.ProxyDataplane, func(r *rig) {
+		r.logins.answer = func() error { return errServer }
+		r.run()
+		r.pass(sec)
+		<-r.done
+		if !errors.Is(r.err, errServer) {
+			t.Error(r.err)
+		}
+	})
+	unmounted(config.ProxyDirect, func(r *rig) {
+		r.run()
+		r.pass(10 * sec)
+		<-r.done
+		if code := cli.ExitCode(r.err); code != 1 || len(r.logins.tokens()) > 0 {
+			t.Errorf("exit code %d, logins %v", code, r.logins.tokens())
 		}
 	})
 }
