@@ -63,6 +63,11 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	if _, err := s.readToken(workload.FileServiceToken); err != nil && s.token == "" && s.mayLogIn() {
+		if err := s.logInAlone(ctx, err); err != nil { // TERM came before the login
+			s.Log.Warn("not logged in, so nothing can be deregistered", logkey.Error, err)
+		}
+	}
 	if !s.reloadToken() {
 		// Nothing was registered, or nothing of us ever made it passing.
 		s.Log.Info("no service token, so no check is passing")

@@ -31,7 +31,7 @@ func (s *syncer) waitForToken(ctx context.Context) error {
 	case s.static && noToken(err):
 		s.Log.Info("using the token of the Consul environment in place of a login")
 		s.login = false
-	case s.atServers && !s.cfg.Direct():
+	case s.mayLogIn():
 		return s.logInAlone(ctx, err)
 	}
 	policy := retry.LocalAgent()
@@ -62,9 +62,12 @@ func (s *syncer) waitForToken(ctx context.Context) error {
 	}
 }
 
+// mayLogIn reports whether health-sync may have a token of its own. With proxy.mode direct
+// it must be the proxy's, which is renewed through its file.
+func (s *syncer) mayLogIn() bool { return s.login && s.atServers && !s.cfg.Direct() }
+
 // logInAlone logs in for this container only, as each container of hashicorp/consul-ecs
-// 0.10 does, whose definitions need not mount the volume here. With proxy.mode direct the
-// token must be the proxy's, which is renewed through its file.
+// 0.10 does, whose definitions need not mount the volume here.
 func (s *syncer) logInAlone(ctx context.Context, why error) error {
 	s.Log.Warn("the service token of mesh-init is out of reach, logging in for this container alone: the controller will log out mesh-init's when the task has stopped; mount the volume at bootstrapDir to have one token",
 		logkey.Reason, why)

@@ -172,6 +172,24 @@ func TestVolumeThatIsNotMounted(t *testing.T) {
 		}
 		r.wantLogOuts("renewed-1")
 	})
+	unmounted(config.ProxyDataplane, func(r *rig) { // the first login fails after TERM
+		r.logins.slow = 2 * sec
+		r.logins.answer = func() error {
+			if len(r.logins.made) == 0 && r.logins.calls == 1 {
+				return errServer
+			}
+			return nil
+		}
+		r.run()
+		r.pass(sec)
+		if _, err := r.end(); err != nil {
+			t.Error(err)
+		}
+		if d := cmp.Diff([]string{"renewed-1"}, r.catalog.presented()); d != "" {
+			t.Error(d)
+		}
+		r.wantLogOuts("renewed-1")
+	})
 	unmounted(config.ProxyDataplane, func(r *rig) {
 		r.logins.answer = func() error { return errServer }
 		r.run()
