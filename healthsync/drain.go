@@ -65,7 +65,7 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 	defer cancel()
 	if _, err := s.readToken(workload.FileServiceToken); err != nil && s.token == "" && s.mayLogIn() {
 		if err := s.logInAlone(ctx, err); err != nil { // TERM came before the login
-			s.Log.Warn("not logged in, so nothing can be deregistered", logkey.Error, err)
+			return err
 		}
 	}
 	if !s.reloadToken() {

@@ -69,7 +69,7 @@ func (s *syncer) mayLogIn() bool { return s.login && s.atServers && !s.cfg.Direc
 // logInAlone logs in for this container only, as each container of hashicorp/consul-ecs
 // 0.10 does, whose definitions need not mount the volume here.
 func (s *syncer) logInAlone(ctx context.Context, why error) error {
-	s.Log.Warn("the service token of mesh-init is out of reach, logging in for this container alone: the controller will log out mesh-init's when the task has stopped; mount the volume at bootstrapDir to have one token",
+	s.Log.Warn("service token out of reach, logging in again: mount mesh-init's volume to share its token, which else is left to the controller",
 		logkey.Reason, why)
 	if err := s.learn(ctx, retry.StartLimit); err != nil {
 		return err
