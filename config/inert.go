@@ -53,8 +53,6 @@ func (ws *warnings) login(cfg *Config) {
 		return
 	}
 	const off = "no effect while consulLogin.enabled is not true"
-	ws.add(cfg.ConsulHTTPAddr != "", "$.consulHTTPAddr", off)
-	ws.add(cfg.ConsulCACertFile != "", "$.consulCACertFile", off)
 	ws.add(l.Method != "", "$.consulLogin.method", off)
 	ws.add(l.Datacenter != "", "$.consulLogin.datacenter", off)
 	ws.add(!l.IncludeEntity, "$.consulLogin.includeEntity", off)

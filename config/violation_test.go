@@ -230,7 +230,7 @@ func TestWarnings(t *testing.T) {
 		"unknown field in gateway.proxy": {in(`"gateway":{"kind":"mesh-gateway","proxy":{"conf":{}}}`), []string{
 			`$.gateway.proxy.conf: unknown field, ignored; did you mean "config"?`}},
 		"login settings without login": {in(`"consulHTTPAddr":"a","consulCACertFile":"b","consulLogin":{"method":"m","includeEntity":false,"meta":{"a":"b","consul.hashicorp.com/task-id":"x"},"region":"r","stsEndpoint":"s","serverIdHeaderValue":"h"}`), []string{
-			`$.consulCACertFile` + off, `$.consulHTTPAddr` + off, `$.consulLogin.includeEntity` + off, `$.consulLogin.meta` + off,
+			`$.consulLogin.includeEntity` + off, `$.consulLogin.meta` + off,
 			`$.consulLogin.method` + off, `$.consulLogin.region` + off, `$.consulLogin.serverIdHeaderValue` + off, `$.consulLogin.stsEndpoint` + off}},
 		"login settings with login": {in(`"consulHTTPAddr":"a","consulCACertFile":"b","consulLogin":{"enabled":true,"method":"m","includeEntity":false,"meta":{"a":"b"},"region":"r","stsEndpoint":"s","serverIdHeaderValue":"h"}`), nil},
 		"empty settings":            {in(`"consulHTTPAddr":"","consulCACertFile":null,"consulLogin":{"method":"","meta":{}}`), nil},
