@@ -39,6 +39,8 @@ locals {
     client = {
       image      = var.images.consul, essential = true, memory = 128, mount = local.mount
       entryPoint = [local.program, "client-entrypoint"]
+      # The volume belongs to this user, and root without capabilities could not write to it.
+      user = try(length(local.set.client.drop_capabilities), 0) > 0 ? "5996:5996" : null
       command = concat(
         local.stop_flag,
         flatten([for address in var.client.retry_join : ["-retry-join", address]]),
@@ -56,10 +58,10 @@ locals {
       command     = ["mesh-init"]
       environment = concat([local.environment.configuration], local.environment.ignored)
       secrets     = var.secrets
-      # It writes the rules that redirect traffic.
+      # It writes the rules that redirect traffic, and files on a volume that belongs to another user.
       user                = local.transparent ? "0" : null
       initProcess         = true
-      capabilities_to_add = local.transparent ? ["NET_ADMIN"] : []
+      capabilities_to_add = !local.transparent ? [] : concat(["NET_ADMIN"], length(local.set.mesh_init.drop_capabilities) > 0 ? ["CHOWN", "DAC_OVERRIDE"] : [])
     }
     proxy = {
       image      = local.direct ? var.images.envoy : var.images.dataplane, essential = true, memory = 128, mount = local.mount_read_only

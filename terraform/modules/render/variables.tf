@@ -7,6 +7,7 @@ variable "requires_compatibilities" {
   description = "Launch types that the task definition must be valid for. With `FARGATE`, stop timeouts end at 120 s and the transparent proxy is off unless the configuration has it."
   type        = list(string)
   default     = []
+  nullable    = false
 }
 
 variable "memory" {
@@ -30,13 +31,15 @@ variable "placement_constraints" {
     type       = string
     expression = optional(string)
   }))
-  default = []
+  default  = []
+  nullable = false
 }
 
 variable "container_definitions" {
   description = "Containers of the application, as in the ECS API."
   type        = any
   default     = []
+  nullable    = false
 
   validation {
     condition     = can([for c in var.container_definitions : regex("^[a-zA-Z0-9_-]{1,255}$", c.name)])
@@ -56,12 +59,14 @@ variable "volumes" {
   description = "Names of the task's other volumes."
   type        = list(string)
   default     = []
+  nullable    = false
 }
 
 variable "configuration" {
   description = "Content of `CONSUL_ECS_CONFIG_JSON`, except for what is derived from the containers. With `consulServers` the task has no agent, with `gateway` it is a gateway."
   type        = any
   default     = {}
+  nullable    = false
 }
 
 variable "images" {
@@ -154,6 +159,7 @@ variable "tags" {
   description = "Tags of the task definition."
   type        = map(string)
   default     = {}
+  nullable    = false
 }
 
 variable "module" {

@@ -102,6 +102,63 @@ run "tags_of_the_module" {
   }
 }
 
+# The volume belongs to 5996, so root writes to it with these capabilities only.
+run "containers_without_capabilities_can_write_to_the_volume" {
+  command = plan
+
+  variables {
+    requires_compatibilities = ["EC2"]
+    sidecars                 = { all = { drop_capabilities = ["ALL"] } }
+  }
+
+  assert {
+    condition     = [for c in output.container_definitions : "${try(c.user, "")} ${join(",", c.linuxParameters.capabilities.add)}" if c.name != "web"] == ["0 NET_ADMIN,CHOWN,DAC_OVERRIDE", "5995:5996 ", " "]
+    error_message = jsonencode(output.container_definitions)
+  }
+}
+
+run "agent_without_capabilities_can_write_to_the_volume" {
+  command = plan
+
+  variables {
+    configuration = { consulHTTPAddr = "http://10.0.0.4:8500" }
+    sidecars      = { all = { drop_capabilities = ["ALL"] } }
+  }
+
+  assert {
+    condition     = [for c in output.container_definitions : try(c.user, "") if c.name != "web"] == ["", "5996:5996", "", "5995:5996"]
+    error_message = jsonencode(output.container_definitions)
+  }
+}
+
+run "nulls_are_defaults" {
+  command = plan
+
+  variables {
+    family                   = "edge"
+    requires_compatibilities = null
+    memory                   = null
+    runtime_platform         = null
+    placement_constraints    = null
+    container_definitions    = null
+    volumes                  = null
+    configuration            = { gateway = { kind = "mesh-gateway" } }
+    images                   = null
+    secrets                  = null
+    client                   = null
+    log_configuration        = null
+    shutdown_delay           = null
+    sidecars                 = null
+    tags                     = null
+    module                   = null
+  }
+
+  assert {
+    condition     = [for c in output.container_definitions : c.name] == ["consul-ecs-install", "consul-client", "consul-ecs-mesh-init", "sidecar-proxy"]
+    error_message = jsonencode(output.container_definitions)
+  }
+}
+
 run "names_of_containers" {
   command = plan
 
