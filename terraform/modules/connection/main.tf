@@ -42,8 +42,7 @@ output "configuration" {
   value = merge(
     { consulLogin = local.login },
     local.agent ? null : { consulServers = local.servers },
-    # The address is for logins only.
-    local.agent && var.acls ? { for k, v in { consulHTTPAddr = var.consul_http_addr, consulCACertFile = local.ca_file } : k => v if v != "" } : null,
+    local.agent && var.consul_http_addr != "" ? { for k, v in { consulHTTPAddr = var.consul_http_addr, consulCACertFile = local.ca_file } : k => v if v != "" } : null,
   )
 }
 

@@ -105,6 +105,30 @@ run "needs_of_an_agent" {
   expect_failures = [var.retry_join, var.consul_http_addr, var.consul_server_ca_cert_arn, var.checks, var.enable_transparent_proxy]
 }
 
+run "address_of_the_servers_without_acls" {
+  command = plan
+
+  variables {
+    consul_http_addr = "http://10.0.0.4:8500"
+  }
+
+  assert {
+    condition     = jsondecode(jsondecode(module.task.task_definition.container_definitions)[3].environment[0].value).consulHTTPAddr == "http://10.0.0.4:8500"
+    error_message = "health-sync and the agent ask the servers at the end, with a login and without"
+  }
+}
+
+run "role_path_without_the_last_slash" {
+  variables {
+    iam_role_path = "/test"
+  }
+
+  assert {
+    condition     = output.task_role_arn == "arn:aws:iam::123456789012:role/test/web-task"
+    error_message = output.task_role_arn
+  }
+}
+
 run "audit_logging_without_acls" {
   command = plan
 
