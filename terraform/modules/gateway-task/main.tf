@@ -111,7 +111,7 @@ module "task" {
   skip_destroy                       = var.skip_destroy
   tags                               = module.render.tags
   role_tags                          = local.tags
-  path                               = var.iam_role_path
+  path                               = "${trimsuffix(var.iam_role_path, "/")}/"
   permissions_boundary               = var.permissions_boundary
   identity                           = { service_name = local.name, namespace = var.consul_partition == "" ? "" : "default", gateway_kind = var.kind }
   acls                               = var.acls
@@ -250,6 +250,7 @@ locals {
       exclude_uids             = length(var.exclude_uids) > 0
       lan_address              = var.kind == "mesh-gateway" ? false : var.lan_address != ""
       wan_address              = var.kind == "mesh-gateway" ? false : var.wan_address != ""
+      lb_name                  = var.lb_enabled ? false : var.lb_name != null
     },
   ) : name if set]
 }
@@ -257,6 +258,6 @@ locals {
 check "unused_variables" {
   assert {
     condition     = length(local.unused) == 0
-    error_message = "These variables have no effect on a ${var.kind} with generation ${var.generation}: ${nonsensitive(join(", ", local.unused))}."
+    error_message = "These variables have no effect with kind ${var.kind} and generation ${var.generation}: ${nonsensitive(join(", ", local.unused))}."
   }
 }

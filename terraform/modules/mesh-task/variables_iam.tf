@@ -43,13 +43,13 @@ variable "execution_role" {
 }
 
 variable "iam_role_path" {
-  description = "Path of the roles. It must be the controller's `iam_role_path`: Consul trusts only roles there."
+  description = "Path of the roles. It must be the controller's `iam_role_path`: Consul trusts only roles there. With an agent the last slash may be absent, as in 0.6."
   type        = string
   default     = "/consul-ecs/"
   nullable    = false
 
   validation {
-    condition     = can(regex("^/([!-.0-~]+/)+$", var.iam_role_path)) && length(var.iam_role_path) <= 512
+    condition     = can(regex("^/([!-.0-~]+/)+$", var.generation == "agent" ? "${trimsuffix(var.iam_role_path, "/")}/" : var.iam_role_path)) && length(var.iam_role_path) <= 512
     error_message = "iam_role_path must be a path such as /consul-ecs/, with a slash at both ends, a name between them and up to 512 ASCII characters without spaces."
   }
 }
