@@ -3,6 +3,7 @@ locals {
   # "internal-". Another name is cut, and ends with a hash.
   lb_label = replace(local.name, "_", "-")
   lb_name = (
+    var.lb_name != null ? var.lb_name :
     length(local.lb_label) <= 32 && !startswith(local.lb_label, "internal-") ? local.lb_label :
     "${substr(replace(local.lb_label, "/^internal-/", "int-"), 0, 23)}-${substr(sha256(local.lb_label), 0, 8)}"
   )

@@ -139,6 +139,17 @@ variable "lb_enabled" {
   }
 }
 
+variable "lb_name" {
+  description = "Name of the load balancer, its target group and its security group. Null: the gateway's, cut when it is too long. Another gateway of the same name in the region needs one, since names of load balancers are unique there."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.lb_name == null || can(regex("^[0-9A-Za-z]([0-9A-Za-z-]{0,30}[0-9A-Za-z])?$", var.lb_name)) && !startswith(coalesce(var.lb_name, "-"), "internal-")
+    error_message = "lb_name must have 1 to 32 letters, digits and '-', begin and end with a letter or digit, and not begin with internal-."
+  }
+}
+
 variable "lb_vpc_id" {
   description = "VPC of the load balancer."
   type        = string

@@ -203,6 +203,22 @@ run "load_balancer_of_a_gateway_that_is_internal_twice" {
   }
 }
 
+run "load_balancer_of_the_second_gateway_of_a_name" {
+  command = plan
+
+  variables {
+    lb_enabled = true
+    lb_name    = "edge-west"
+    lb_vpc_id  = "vpc-1"
+    lb_subnets = ["subnet-1"]
+  }
+
+  assert {
+    condition     = [aws_lb.this[0].name, aws_lb_target_group.this[0].name, aws_security_group.this[0].name] == ["edge-west", "edge-west", "edge-west"] && aws_ecs_service.this.name == "edge"
+    error_message = aws_lb.this[0].name
+  }
+}
+
 run "target_group_of_a_configuration_for_consul_dataplane" {
   command = plan
 

@@ -71,12 +71,13 @@ run "everything_else_that_is_refused" {
     service_tags             = { "Aws:team" = "edge" }
     iam_role_path            = join("", ["/", join("", [for n in range(512) : "a"]), "/"])
 
+    lb_name                     = "internal-edge"
     lb_ingress_rule_cidr_blocks = ["10.0.0.0/8", "10.0.0.0/8"]
   }
 
   expect_failures = [
     var.consul_service_name, var.launch_type, var.volumes, var.sidecars, var.subnets, var.log_configuration, var.wan_port,
-    var.lb_ingress_rule_cidr_blocks, var.gateway_count, var.tags, var.service_tags, var.iam_role_path,
+    var.lb_ingress_rule_cidr_blocks, var.gateway_count, var.tags, var.service_tags, var.iam_role_path, var.lb_name,
   ]
 }
 
