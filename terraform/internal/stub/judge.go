@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov5"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
@@ -170,14 +171,32 @@ func judge(ctx context.Context, doc []byte) []string {
 				out = append(out, fmt.Sprintf("container %q would refuse its configuration: %v", aws.ToString(c.Name), err))
 			}
 		}
-		if l := c.LinuxParameters; l != nil && l.Capabilities != nil && (l.Capabilities.Add == nil || l.Capabilities.Drop == nil) {
-			out = append(out, fmt.Sprintf("container %q: ECS returns both lists of capabilities, so the next plan would replace the definition: give add and drop, or no capabilities", aws.ToString(c.Name)))
+		for _, member := range filledIn(c) {
+			out = append(out, fmt.Sprintf("container %q: ECS returns %s, so the next plan would replace the definition: give it", aws.ToString(c.Name), member))
 		}
 	}
 	if err := required(ctx, &in); err != nil {
 		out = append(out, err.Error())
 	}
 	return out
+}
+
+// filledIn names what ECS returns for a container that does not have it, where there are
+// releases of the provider that take the two for different.
+func filledIn(c types.ContainerDefinition) (members []string) {
+	if l := c.LinuxParameters; l != nil && l.Capabilities != nil && (l.Capabilities.Add == nil || l.Capabilities.Drop == nil) {
+		members = append(members, "both lists of capabilities")
+	}
+	if h := c.HealthCheck; h != nil && (h.Interval == nil || h.Timeout == nil || h.Retries == nil) {
+		members = append(members, "interval, timeout and retries of the health check")
+	}
+	if r := c.RestartPolicy; r != nil && r.RestartAttemptPeriod == nil {
+		members = append(members, "restartAttemptPeriod")
+	}
+	if c.FirelensConfiguration != nil && c.User == nil {
+		members = append(members, `user "0" of a log router`)
+	}
+	return members
 }
 
 // required is the SDK's check of required members, which it does before it sends.

@@ -1,7 +1,7 @@
 module "policies" {
   source = "../policies"
 
-  container_definitions = local.containers
+  container_definitions = module.containers.container_definitions
   ecr_repository_arns   = var.ecr_repository_arns
   kms_key_arns          = var.kms_key_arns
 }

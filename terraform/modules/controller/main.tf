@@ -70,20 +70,12 @@ locals {
       interval = 10, timeout = 5, retries = 3
     }
   }
+}
 
-  containers = concat(
-    [{ for k, v in local.container : k => v if v != null }],
-    [for c in var.extra_container_definitions : merge(
-      { for k, v in c : k => v if v != null },
-      # Both lists or none: ECS answers with both, which would be a change in each plan.
-      try(c.linuxParameters.capabilities, null) == null ? null : {
-        linuxParameters = merge(c.linuxParameters, { capabilities = {
-          add  = try([for name in c.linuxParameters.capabilities.add : name], [])
-          drop = try([for name in c.linuxParameters.capabilities.drop : name], [])
-        } })
-      },
-    )],
-  )
+module "containers" {
+  source = "../containers"
+
+  container_definitions = concat([local.container], [for c in var.extra_container_definitions : c])
 }
 
 resource "aws_ecs_task_definition" "this" {
@@ -97,7 +89,7 @@ resource "aws_ecs_task_definition" "this" {
   skip_destroy             = var.skip_destroy
   tags                     = local.tags
 
-  container_definitions = jsonencode(local.containers)
+  container_definitions = jsonencode(module.containers.container_definitions)
 
   dynamic "runtime_platform" {
     for_each = var.runtime_platform[*]

@@ -53,21 +53,12 @@ locals {
       startPeriod = 120
     }
   })
+}
 
-  containers = concat(
-    [for c in [local.tls_init] : { for k, v in c : k => v if v != null } if var.tls],
-    [{ for k, v in local.server : k => v if v != null }],
-    [for c in var.extra_container_definitions : merge(
-      { for k, v in c : k => v if v != null },
-      # Both lists or none: ECS answers with both, which would be a change in each plan.
-      try(c.linuxParameters.capabilities, null) == null ? null : {
-        linuxParameters = merge(c.linuxParameters, { capabilities = {
-          add  = try([for name in c.linuxParameters.capabilities.add : name], [])
-          drop = try([for name in c.linuxParameters.capabilities.drop : name], [])
-        } })
-      },
-    )],
-  )
+module "containers" {
+  source = "../containers"
+
+  container_definitions = concat([for c in [local.tls_init] : c if var.tls], [local.server], [for c in var.extra_container_definitions : c])
 }
 
 resource "aws_ecs_task_definition" "this" {
@@ -81,7 +72,7 @@ resource "aws_ecs_task_definition" "this" {
   skip_destroy             = var.skip_destroy
   tags                     = local.tags
 
-  container_definitions = jsonencode(local.containers)
+  container_definitions = jsonencode(module.containers.container_definitions)
 
   volume {
     name = "consul-data"

@@ -66,16 +66,6 @@ locals {
   application_containers = [for c in local.described : merge(
     c.container,
     { essential = c.essential },
-    # Both lists of capabilities: ECS answers with both, which would be a change in each plan.
-    try(c.container.linuxParameters.capabilities, null) == null ? null : {
-      linuxParameters = merge(c.container.linuxParameters, { capabilities = {
-        add  = try([for name in c.container.linuxParameters.capabilities.add : name], [])
-        drop = try([for name in c.container.linuxParameters.capabilities.drop : name], [])
-      } })
-    },
-    can(c.container.portMappings[0]) ? {
-      portMappings = [for p in c.container.portMappings : merge(p, try(p.containerPort, null) == null || try(p.protocol, null) != null ? null : { protocol = "tcp" })]
-    } : null,
     c.health_checked ? {
       healthCheck = merge(
         c.container.healthCheck,
@@ -101,4 +91,14 @@ locals {
       dependsOn = concat(try([for d in c.container.dependsOn : d if !contains(local.reserved, d.containerName)], []), [local.proxy_edge])
     } : null,
   )]
+}
+
+module "containers" {
+  source = "../containers"
+
+  container_definitions = concat(
+    local.application_containers,
+    # ECS refuses some empty members, and others are a change in each plan.
+    [for c in local.sidecars : { for k, v in c : k => v if v != null && try(length(v) > 0, true) }],
+  )
 }

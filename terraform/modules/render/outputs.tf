@@ -1,16 +1,4 @@
 locals {
-  # Without nulls in the first two levels, and without empty members of the mesh's
-  # containers: ECS refuses some of them, and others are a change in each plan.
-  container_definitions = concat(
-    [for c in local.application_containers : {
-      for k, v in c : k => try(
-        { for name in keys(v) : name => v[name] if v[name] != null },
-        [for item in v : { for name in keys(item) : name => item[name] if item[name] != null }],
-        v,
-      ) if v != null
-    }],
-    [for c in local.sidecars : { for k, v in c : k => v if v != null && try(length(v) > 0, true) }],
-  )
   tags = merge(
     { "consul.hashicorp.com/mesh" = "true" },
     var.module == null ? {} : {
@@ -28,7 +16,7 @@ locals {
 
 output "container_definitions" {
   description = "All containers of the task, as in the ECS API."
-  value       = local.container_definitions
+  value       = module.containers.container_definitions
 
   precondition {
     condition = length(local.refusals) == 0

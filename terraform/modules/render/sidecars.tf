@@ -134,7 +134,6 @@ locals {
       retries     = try(local.set[role].health_check.retries, null)
       startPeriod = try(local.set[role].health_check.start_period, null)
     } : k => v if v != null }), null)
-    # Both lists of capabilities or none: ECS answers with both, which would be a change in each plan.
     linuxParameters = { for k, v in {
       initProcessEnabled = try(local.own[role].initProcess, null)
       capabilities = length(concat(try(local.own[role].capabilities_to_add, []), local.set[role].drop_capabilities)) == 0 ? null : {

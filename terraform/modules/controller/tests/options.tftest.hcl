@@ -122,7 +122,7 @@ run "placement_timeouts_and_restarts" {
 
   assert {
     condition = [for c in jsondecode(aws_ecs_task_definition.this.container_definitions) : [c.restartPolicy, c.startTimeout, c.stopTimeout]] == [
-      [{ enabled = true, ignoredExitCodes = [3] }, 60, 40],
+      [{ enabled = true, ignoredExitCodes = [3], restartAttemptPeriod = 300 }, 60, 40],
     ]
     error_message = "The container differs."
   }
