@@ -32,7 +32,7 @@ check "region" {
 
 check "partition" {
   assert {
-    condition     = var.consul_partitions_enabled || contains(["", "default"], var.consul_partition)
+    condition     = var.consul_partitions_enabled ? true : contains(["", "default"], var.consul_partition)
     error_message = "consul_partition has no effect while consul_partitions_enabled is false."
   }
 }

@@ -70,7 +70,7 @@ resource "aws_security_group" "this" {
   count = local.create_security_group ? 1 : 0
 
   name        = local.lb_name
-  description = "Gateway ${local.name} behind its load balancer"
+  description = "Gateway ${substr(local.name, 0, 200)} behind its load balancer"
   vpc_id      = var.lb_vpc_id
   tags        = var.service_tags
 }

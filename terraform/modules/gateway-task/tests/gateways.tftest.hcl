@@ -203,6 +203,22 @@ run "load_balancer_of_a_gateway_that_is_internal_twice" {
   }
 }
 
+run "load_balancer_of_a_gateway_with_the_longest_name" {
+  command = plan
+
+  variables {
+    consul_service_name = join("", [for n in range(255) : "g"])
+    lb_enabled          = true
+    lb_vpc_id           = "vpc-1"
+    lb_subnets          = ["subnet-1"]
+  }
+
+  assert {
+    condition     = length(aws_lb.this[0].name) == 32 && length(aws_security_group.this[0].description) <= 255
+    error_message = aws_security_group.this[0].description
+  }
+}
+
 run "load_balancer_of_the_second_gateway_of_a_name" {
   command = plan
 
