@@ -91,27 +91,37 @@ func write(t *testing.T, dir, name string, content []byte) {
 // It counts lost requests, so no other test of the package runs beside it.
 func TestEndToEndRenderedTasksStopInBothOrders(t *testing.T) {
 	s := newSimulation(t)
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(testkit.Root(), "examples", "agentless-mesh"))); err != nil {
-		t.Fatal(err)
+	for example, generation := range map[string]values{
+		"agentless-mesh": {},
+		"hello-mesh": {
+			"generation": "agent", "consul_server_hosts": "", "retry_join": []string{"10.42.0.254"}, "consul_http_addr": "http://10.42.0.254:8500",
+			"consul_agent_configuration": "disable_update_check = true\nretry_interval = \"1s\"",
+		},
+	} {
+		t.Run(example, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.CopyFS(dir, os.DirFS(filepath.Join(testkit.Root(), "examples", example))); err != nil {
+				t.Fatal(err)
+			}
+			web := helloTask("web", 8080, "web", "0.0.0.0:8080", "http://127.0.0.1:9191/")
+			web["upstreams"] = []values{{"destinationName": "api", "localBindPort": 9191}}
+			for name, input := range map[string]values{"web": web, "api": helloTask("api", 9090, "api", "127.0.0.1:9090")} {
+				input["sidecars"] = values{
+					"all":         values{"readonly_root_filesystem": true, "drop_capabilities": []string{"ALL"}},
+					"proxy":       values{"essential": true},
+					"health_sync": values{"essential": true},
+				}
+				write(t, dir, name+".json", definition(t, tftest.New(t, "modules/mesh-task", stub.AWS6).Apply(input.with(generation)), "module.task"))
+			}
+			text, err := os.ReadFile(filepath.Join(dir, "scenario.yaml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			roles := strings.NewReplacer("consul-ecs/web:", "consul-ecs/web-task:", "consul-ecs/api:", "consul-ecs/api-task:")
+			write(t, dir, "scenario.yaml", []byte(roles.Replace(string(text))))
+			s.run(t, dir, "-stop-order", "both")
+		})
 	}
-	web := helloTask("web", 8080, "web", "0.0.0.0:8080", "http://127.0.0.1:9191/")
-	web["upstreams"] = []values{{"destinationName": "api", "localBindPort": 9191}}
-	for name, input := range map[string]values{"web": web, "api": helloTask("api", 9090, "api", "127.0.0.1:9090")} {
-		input["sidecars"] = values{
-			"all":         values{"readonly_root_filesystem": true, "drop_capabilities": []string{"ALL"}},
-			"proxy":       values{"essential": true},
-			"health_sync": values{"essential": true},
-		}
-		write(t, dir, name+".json", definition(t, tftest.New(t, "modules/mesh-task", stub.AWS6).Apply(input), "module.task"))
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "scenario.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	roles := strings.NewReplacer("consul-ecs/web:", "consul-ecs/web-task:", "consul-ecs/api:", "consul-ecs/api-task:")
-	write(t, dir, "scenario.yaml", []byte(roles.Replace(string(text))))
-	s.run(t, dir, "-stop-order", "both")
 }
 
 // TestEndToEndSecureMeshIsDeployedAtOnce runs the task definitions of the example as one
