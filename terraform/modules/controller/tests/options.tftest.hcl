@@ -69,7 +69,7 @@ run "execution_role_reads_what_the_task_has_and_pulls_when_asked" {
   assert {
     condition = { for s in jsondecode(aws_iam_role_policy.execution.policy).Statement : s.Action[0] => s.Resource } == {
       "logs:CreateLogStream"            = ["arn:aws:logs:eu-west-1:123456789012:log-group:/mesh:*"]
-      "logs:CreateLogGroup"             = ["arn:aws:logs:eu-west-1:123456789012:log-group:/mesh"]
+      "logs:CreateLogGroup"             = ["arn:aws:logs:eu-west-1:123456789012:log-group:/mesh", "arn:aws:logs:eu-west-1:123456789012:log-group:/mesh:*"]
       "secretsmanager:GetSecretValue"   = ["arn:aws:secretsmanager:us-east-1:123456789012:secret:token-AbCdEf", "arn:aws:secretsmanager:us-east-1:123456789012:secret:extra-AbCdEf"]
       "ssm:GetParameters"               = ["arn:aws:ssm:us-east-1:123456789012:parameter/extra", "arn:aws:ssm:us-east-1:123456789012:parameter/mesh/splunk"]
       "kms:Decrypt"                     = ["arn:aws:kms:us-east-1:123456789012:key/1"]

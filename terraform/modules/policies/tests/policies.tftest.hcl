@@ -52,7 +52,7 @@ run "execution_role_reads_what_the_containers_name" {
       Version = "2012-10-17"
       Statement = [
         { Action = ["logs:CreateLogStream", "logs:PutLogEvents"], Effect = "Allow", Resource = ["arn:aws:logs:eu-west-1:123456789012:log-group:/ecs/web:*", "arn:aws:logs:us-east-1:123456789012:log-group:/ecs/bare:*"] },
-        { Action = ["logs:CreateLogGroup"], Effect = "Allow", Resource = ["arn:aws:logs:eu-west-1:123456789012:log-group:/ecs/web"] },
+        { Action = ["logs:CreateLogGroup"], Effect = "Allow", Resource = ["arn:aws:logs:eu-west-1:123456789012:log-group:/ecs/web", "arn:aws:logs:eu-west-1:123456789012:log-group:/ecs/web:*"] },
         { Action = ["secretsmanager:GetSecretValue"], Effect = "Allow", Resource = [
           "arn:aws:secretsmanager:us-east-1:123456789012:secret:ca-AbCdEf",
           "arn:aws:secretsmanager:us-east-1:123456789012:secret:keys-AbCdEf",
