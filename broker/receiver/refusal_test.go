@@ -1,6 +1,8 @@
 package receiver
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -60,6 +62,35 @@ func TestRefusalOfTheBackendIsWaitedForWithAToken(t *testing.T) {
 		<-time.After(time.Minute)
 		if !w.alive(w.read()) {
 			t.Error("no token after the cause was mended")
+		}
+		w.stop()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The certificate of the broker has expired, and is replaced when the task's token is over.
+func TestExpiredCertificateIsWaitedForWithAToken(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.ttl = time.Minute
+		stop := w.start()
+		synctest.Wait()
+		w.mu.Lock()
+		w.fault = func(string) (*http.Response, bool, error) {
+			return nil, false, &tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired}}
+		}
+		w.mu.Unlock()
+		<-time.After(5 * time.Minute)
+		if n := w.liveTokens(); n != 0 {
+			t.Fatalf("%d tokens live", n)
+		}
+		w.mu.Lock()
+		w.fault = nil
+		w.mu.Unlock()
+		<-time.After(time.Minute)
+		if !w.alive(w.read()) {
+			t.Error("no token after the certificate was replaced")
 		}
 		w.stop()
 		if err := stop(); err != nil {

@@ -2,6 +2,7 @@ package receiver
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"math/rand/v2"
 	"slices"
@@ -50,7 +51,9 @@ func (r *receiver) stay(ctx context.Context) error {
 		case err == nil:
 			r.schedule()
 		default:
-			if permanent, ok := errors.AsType[*retry.PermanentError](err); ok && !r.held.valid(time.Now()) {
+			permanent, ok := errors.AsType[*retry.PermanentError](err)
+			_, certificate := errors.AsType[*tls.CertificateVerificationError](err) // replaced in time, or later
+			if ok && !certificate && !r.held.valid(time.Now()) {
 				return permanent
 			}
 			r.postpone(err)
