@@ -1,11 +1,13 @@
 package subcommand
 
 import (
+	"context"
 	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -22,6 +24,11 @@ type brokerProcess struct {
 // broker starts a token broker at a free port, with more flags. Its certificate is in dir.
 func (w *clusterWorld) broker(t *testing.T, dir string, flags ...string) *brokerProcess {
 	t.Helper()
+	return w.brokerWith(t, dir, w.env(), flags...)
+}
+
+func (w *clusterWorld) brokerWith(t *testing.T, dir string, env []string, flags ...string) *brokerProcess {
+	t.Helper()
 	ports, err := testkit.FreePorts(1)
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +38,7 @@ func (w *clusterWorld) broker(t *testing.T, dir string, flags ...string) *broker
 	line := testkit.SelfArgs("consul-ecs", "token-broker", "-clusters", w.arn, "-policies", "app-*", "-networks", "192.0.2.0/24",
 		"-listen", address, "-cert-file", certFile, "-key-file", keyFile, "-backend", "consul-acl", "-advertise", "https://"+address)
 	line = append(line, flags...)
-	return &brokerProcess{testkit.StartProcess(t, testkit.ProcessOptions{Env: w.env()}, line...), "https://" + address, brokerClient(t)}
+	return &brokerProcess{testkit.StartProcess(t, testkit.ProcessOptions{Env: env}, line...), "https://" + address, brokerClient(t)}
 }
 
 // brokerClient takes any certificate, and follows no redirect.
@@ -107,4 +114,75 @@ func TestPausedTokenBrokerStopsLeading(t *testing.T) {
 	if !second.leads(t) {
 		t.Error("the second does not lead any longer")
 	}
+}
+
+// wire forwards connections to a server. When it is cut, nothing gets through, and no
+// connection ends.
+type wire struct {
+	net.Listener
+	mu sync.RWMutex // held while it is cut
+}
+
+func newWire(t *testing.T, server string) *wire {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &wire{Listener: listener}
+	ctx, stop := context.WithCancel(context.Background())
+	t.Cleanup(func() { stop(); listener.Close() })
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			conn, err := net.Dial("tcp", server)
+			if err != nil {
+				client.Close()
+				continue
+			}
+			context.AfterFunc(ctx, func() { client.Close(); conn.Close() })
+			go l.copy(client, conn)
+			go l.copy(conn, client)
+		}
+	}()
+	return l
+}
+
+func (l *wire) copy(to, from net.Conn) {
+	defer to.Close()
+	buffer := make([]byte, 4096)
+	for {
+		n, err := from.Read(buffer)
+		l.mu.RLock()
+		_, writeErr := to.Write(buffer[:n])
+		l.mu.RUnlock()
+		if err != nil || writeErr != nil {
+			return
+		}
+	}
+}
+
+// TestTokenBrokerCutOffFromConsulStopsLeading: it answers that none leads, and points to the
+// other broker when it reaches Consul again.
+func TestTokenBrokerCutOffFromConsulStopsLeading(t *testing.T) {
+	testkit.Long(t)
+	t.Parallel()
+	w := newClusterWorld(t)
+	l := newWire(t, w.HTTPAddr)
+	first := w.brokerWith(t, t.TempDir(), append(w.env(), "CONSUL_HTTP_ADDR="+l.Addr().String()))
+	testkit.Eventually(t, "the first leads", func() bool { return first.leads(t) })
+	second := w.broker(t, t.TempDir())
+	testkit.Eventually(t, "the second points to the first", func() bool { return second.sendsTo(t, first) })
+	l.mu.Lock()
+	took := testkit.Within(t, takesOver, "the second leads", func() bool { return second.leads(t) })
+	status, _, body := first.ask(t)
+	t.Logf("cut off, and taken over after %.1f s", took.Seconds())
+	l.mu.Unlock()
+	if status != http.StatusServiceUnavailable || !strings.Contains(body, "no_leader") {
+		t.Errorf("the first answers %d %s, want 503 without leader", status, body)
+	}
+	testkit.Eventually(t, "the first points to the second", func() bool { return first.sendsTo(t, second) })
 }
