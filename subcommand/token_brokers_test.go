@@ -1,16 +1,24 @@
 package subcommand
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 
+	"github.com/hashicorp/consul/api"
+
+	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
+	"github.com/meshtask/consul-ecs/broker/grant"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -185,4 +193,54 @@ func TestTokenBrokerCutOffFromConsulStopsLeading(t *testing.T) {
 		t.Errorf("the first answers %d %s, want 503 without leader", status, body)
 	}
 	testkit.Eventually(t, "the first points to the second", func() bool { return first.sendsTo(t, second) })
+}
+
+// TestTokenBrokerRequiresAdmission: a task has a token if its definition is registered as admit
+// wrote it, and none if it was changed after that.
+func TestTokenBrokerRequiresAdmission(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	if _, _, err := w.admin.ACL().PolicyCreate(&api.ACLPolicy{Name: "app-config"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	example := filepath.Join(testkit.Root(), "examples", "admit")
+	plain, err := os.ReadFile(filepath.Join(example, "web.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain = bytes.Replace(plain, []byte(`"dockerLabels": {`), []byte(`"dockerLabels": {"consul.hashicorp.com/policies": "app-config", `), 1)
+	code, admitted, stderr := callAdmit(string(plain), "-config", filepath.Join(example, "mesh.json"), "-")
+	if code != 0 {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	b := w.broker(t, t.TempDir(), "-require-admission", "-networks", "10.0.0.0/8", "-trusted-proxies", "127.0.0.0/8")
+	testkit.Eventually(t, "the broker leads", func() bool { return b.leads(t) })
+	for _, tt := range []struct {
+		definition string
+		status     int
+		code       string
+	}{
+		{admitted, http.StatusAccepted, ""},
+		{strings.Replace(admitted, `"app-config"`, `"app-admin"`, 1), http.StatusUnprocessableEntity, "admission"},
+	} {
+		w.ecs.Register(tt.definition)
+		arn := w.ecs.Run(ecstest.Group{Family: "web", Count: 1, Cluster: "mesh"})[0]
+		key, err := grant.NewKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := json.Marshal(grant.TokenRequest{Cluster: "mesh", TaskARN: arn, CallbackPort: 8080, Nonce: grant.NewNonce(), PublicKey: key.Public()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := b.client.Post(b.url+"/v1/token", "application/json", bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := grant.ReadBody(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != tt.status || !strings.Contains(string(text), tt.code) {
+			t.Errorf("answer %d %s, %v; want %d %s", resp.StatusCode, text, err, tt.status, tt.code)
+		}
+	}
 }
