@@ -286,7 +286,7 @@ func (d *delivery) redeem(ctx context.Context, push grant.Push, handle secret.Va
 	d.obtained = t
 	clear(d.keys)
 	d.mu.Unlock()
-	d.Log.Info("token obtained", logkey.Accessor, t.Accessor, logkey.Expires, t.Expires, logkey.Path, d.files.path)
+	d.Log.Info("token obtained", logkey.Accessor, t.Accessor, logkey.Expires, t.end(), logkey.Path, d.files.path)
 	return http.StatusOK, nil
 }
 

@@ -76,6 +76,14 @@ func (t token) valid(now time.Time) bool {
 	return !t.secret.Empty() && (t.Expires.IsZero() || now.Before(t.Expires))
 }
 
+// end is when the token expires, for the log.
+func (r record) end() string {
+	if r.Expires.IsZero() {
+		return "never"
+	}
+	return r.Expires.String()
+}
+
 // life is how long the token lives from when it was obtained or renewed, zero without end.
 func (t token) life() time.Duration {
 	if t.Expires.IsZero() {

@@ -124,7 +124,7 @@ func Run(ctx context.Context, o Options, p Ports) error {
 	}
 	if held.valid(time.Now()) {
 		r.held = held
-		p.Log.Info("using the token of an earlier run", logkey.Accessor, held.Accessor, logkey.Expires, held.Expires, logkey.Path, o.File)
+		p.Log.Info("using the token of an earlier run", logkey.Accessor, held.Accessor, logkey.Expires, held.end(), logkey.Path, o.File)
 	} else if err := r.obtain(ctx, max(o.Limit-time.Since(start), time.Second)); err != nil {
 		return err
 	}
@@ -220,11 +220,11 @@ func (r *receiver) revoke(ctx context.Context, t token) bool {
 	policy.Limit = revokeLimit
 	err := retry.Do(ctx, policy, r.Log, "revoke the token", classify, func(ctx context.Context) error { return revoke(ctx, t.secret) })
 	if errors.Is(err, errUnknownToken) {
-		r.Log.Warn("the broker does not know the token: it was revoked before, or ends when it expires", logkey.Accessor, t.Accessor, logkey.Expires, t.Expires)
+		r.Log.Warn("the broker does not know the token: it was revoked before, or ends when it expires", logkey.Accessor, t.Accessor, logkey.Expires, t.end())
 		return true
 	}
 	if err != nil {
-		r.Log.Warn("token not revoked; it ends when it expires", logkey.Accessor, t.Accessor, logkey.Expires, t.Expires, logkey.Error, err)
+		r.Log.Warn("token not revoked; it ends when it expires", logkey.Accessor, t.Accessor, logkey.Expires, t.end(), logkey.Error, err)
 		_, refused := errors.AsType[*retry.PermanentError](err)
 		return refused
 	}

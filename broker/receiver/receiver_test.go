@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
@@ -275,6 +276,24 @@ func TestRejectedRequestEndsTheCommand(t *testing.T) {
 		err := w.run(t.Context())
 		if _, ok := errors.AsType[*retry.PermanentError](err); !ok || !strings.Contains(err.Error(), "request r1 is rejected") {
 			t.Errorf("error %v, want that the request was rejected", err)
+		}
+	})
+}
+
+func TestTokenWithoutExpiryStaysUntilTheEnd(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.backend, w.endless = backend.ConsulACL, true
+		stop := w.start()
+		<-time.After(500 * time.Hour)
+		if w.made() != 1 || !w.alive(w.read()) {
+			t.Errorf("%d tokens were made, want 1 that lives", w.made())
+		}
+		w.stop()
+		if err := stop(); err != nil || w.liveTokens() != 0 {
+			t.Errorf("%v, %d live tokens", err, w.liveTokens())
+		}
+		if log := w.log.String(); !strings.Contains(log, "expires_at=never") {
+			t.Error(log)
 		}
 	})
 }

@@ -82,7 +82,7 @@ func (r *receiver) postpone(err error) {
 	if !r.held.valid(time.Now()) {
 		log = r.Log.Error
 	}
-	log("token not replaced, trying again", logkey.Accessor, r.held.Accessor, logkey.Expires, r.held.Expires,
+	log("token not replaced, trying again", logkey.Accessor, r.held.Accessor, logkey.Expires, r.held.end(),
 		logkey.RetryIn, pause.Round(time.Millisecond), logkey.Error, err)
 }
 
@@ -150,7 +150,7 @@ func (r *receiver) refresh(ctx context.Context) error {
 	if err == nil {
 		r.held.Obtained = time.Now()
 		r.held.Expires = r.held.Obtained.Add(life)
-		r.Log.Info("token renewed", logkey.Accessor, r.held.Accessor, logkey.Expires, r.held.Expires)
+		r.Log.Info("token renewed", logkey.Accessor, r.held.Accessor, logkey.Expires, r.held.end())
 		r.recordHeld()
 		return nil
 	}

@@ -45,6 +45,7 @@ type world struct {
 	// backend is the one of the tokens, whose life is ttl; with a period they are renewed.
 	backend string
 	ttl     time.Duration
+	endless bool // tokens do not expire
 	period  time.Duration
 	// fault, if set, decides about a request before the broker sees it: an answer or an
 	// error in its place, or that the broker's answer is lost.
