@@ -17,6 +17,7 @@ import (
 
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/time/rate"
 
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
@@ -38,6 +39,8 @@ const (
 	brokerKeys = "consul-ecs/token-broker/"
 	// brokerReadLimit bounds reading a request, and brokerWriteLimit its answer.
 	brokerReadLimit, brokerWriteLimit = 5 * time.Second, 20 * time.Second
+	// certificatePause is the pause between two errors about a certificate that is not used.
+	certificatePause = time.Minute
 	// brokerConns bounds the connections of a client of Consul.
 	brokerConns = 64
 )
@@ -266,8 +269,9 @@ func (f *brokerFlags) serve(ctx context.Context, inv *cli.Invocation, o broker.O
 func (f *brokerFlags) listener(log hclog.Logger) (net.Listener, error) {
 	var config *tls.Config
 	if !f.plaintext {
+		logged := rate.Sometimes{Interval: certificatePause} // every handshake reads it
 		c := &serverCertificate{certFile: f.certFile, keyFile: f.keyFile, failed: func(err error) {
-			log.Error("the changed certificate is not used", logkey.Error, err)
+			logged.Do(func() { log.Error("the changed certificate is not used", logkey.Error, err) })
 		}}
 		if _, err := c.load(); err != nil {
 			return nil, exit.Usagef("%w", err)

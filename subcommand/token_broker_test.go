@@ -24,6 +24,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/meshtask/consul-ecs/broker/grant"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/testkit"
@@ -121,6 +123,32 @@ func TestTokenBroker(t *testing.T) {
 		t.Errorf("audit log %s, %v", log, err)
 	}
 	endsSoon(t, p.Process)
+}
+
+// A key that does not fit is no reason to log every connection.
+func TestUnusableCertificateIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	dir, log := t.TempDir(), &testkit.Log{}
+	f := brokerFlags{listen: "127.0.0.1:0"}
+	f.certFile, f.keyFile = certificate(t, dir, "first")
+	listener, err := f.listener(hclog.New(&hclog.LoggerOptions{Output: log}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.serveAPI(listener, http.NotFoundHandler(), hclog.NewNullLogger())()
+	if err := os.WriteFile(f.keyFile, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		conn, err := tls.Dial("tcp", listener.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatalf("the certificate before is not served: %v", err)
+		}
+		conn.Close()
+	}
+	if n := strings.Count(log.String(), "the changed certificate is not used"); n != 1 {
+		t.Errorf("%d errors are logged, want 1:\n%s", n, log)
+	}
 }
 
 // TestTokenBrokerEndsWithoutMetadata: TERM is no failure, also before the broker has begun.
