@@ -42,8 +42,8 @@ output.
 
 Findings go to standard error, a line each: severity code path: message (fix). A
 rejected definition is not printed. Exit codes: 0 admitted, warnings or not; 1 wrong
-usage, or no task definition; 2 rejected; 3 undetermined, because Consul did not answer or
-rules could not be read; 4 AWS failed.
+usage, no task definition, or values of a wrong type in it; 2 rejected; 3 undetermined,
+because Consul did not answer or rules could not be read; 4 AWS failed.
 
 Example:
   $ consul-ecs admit -config mesh.json web.json > web.mesh.json
@@ -51,7 +51,7 @@ Example:
 
 // admitOptions are the flags of admit.
 type admitOptions struct {
-	mesh, format, resource string
+	in, mesh, format, resource string
 	// diff is empty, unified or patch.
 	diff, output           string
 	strict, list, register bool
@@ -61,11 +61,11 @@ type admitOptions struct {
 
 // Values of flags.
 const (
-	diffUnified  = "unified"
-	diffPatch    = "patch"
-	outputTask   = "task"
-	outputReport = "report"
-	outputSARIF  = "sarif"
+	diffUnified      = "unified"
+	diffPatch        = "patch"
+	outputDefinition = "definition"
+	outputReport     = "report"
+	outputSARIF      = "sarif"
 )
 
 func admitCommand() cli.Command {
@@ -81,10 +81,11 @@ func admitCommand() cli.Command {
 }
 
 func (o *admitOptions) declare(fs *flag.FlagSet) {
+	fs.StringVar(&o.in, "in", "", "`FILE`, in place of the argument")
 	fs.StringVar(&o.mesh, "config", "", "mesh `file`: the configuration that all tasks share, and settings of the injected containers")
 	fs.StringVar(&o.format, "format", "", "ecs, cfn or containers (default: detected from the document)")
 	fs.StringVar(&o.resource, "resource", "", "logical `ID` of the task definition in a CloudFormation template (default the only one)")
-	fs.StringVar(&o.output, "output", outputTask, "what to print: task, or all findings: report as a JSON object, sarif for annotations in CI")
+	fs.StringVar(&o.output, "output", outputDefinition, "what to print: definition, or all findings: report as a JSON object, sarif for annotations in CI")
 	fs.BoolFunc("diff", "print what changes instead: unified, or as JSON Patch with -diff=patch", func(s string) error {
 		switch s {
 		case "true", diffUnified:
@@ -106,6 +107,9 @@ func (o *admitOptions) declare(fs *flag.FlagSet) {
 func (o *admitOptions) run(ctx context.Context, inv *cli.Invocation) error {
 	if o.list {
 		return listAdmission(inv.Stdout)
+	}
+	if o.in != "" {
+		inv.Args = append(inv.Args, o.in)
 	}
 	if err := o.usage(inv.Args); err != nil {
 		return err
@@ -136,9 +140,9 @@ func (o *admitOptions) usage(args []string) error {
 	switch {
 	case len(args) != 1:
 		return exit.Usagef("want one FILE, or - for standard input")
-	case !slices.Contains([]string{outputTask, outputReport, outputSARIF}, o.output):
-		return exit.Usagef("-output %q: want %s, %s or %s", o.output, outputTask, outputReport, outputSARIF)
-	case o.output != outputTask && o.diff != "":
+	case !slices.Contains([]string{outputDefinition, outputReport, outputSARIF}, o.output):
+		return exit.Usagef("-output %q: want %s, %s or %s", o.output, outputDefinition, outputReport, outputSARIF)
+	case o.output != outputDefinition && o.diff != "":
 		return exit.Usagef("-output %s and -diff: take one of them", o.output)
 	}
 	return nil
@@ -235,7 +239,7 @@ func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result, permissio
 	case rejected:
 		return &exit.CodeError{Code: exit.CodeRefused}
 	}
-	if o.output != outputTask {
+	if o.output != outputDefinition {
 		return nil
 	}
 	text := r.After.Bytes()

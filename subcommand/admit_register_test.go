@@ -87,7 +87,7 @@ func TestAdmitFailsWithECS(t *testing.T) {
 		output string
 		stdout []string
 	}{
-		{"task", nil},
+		{"definition", nil},
 		{"report", []string{`"admitted": false`, `"code": "ADM-WRAP"`, `"error": "register task definition app: `}},
 		{"sarif", []string{`"executionSuccessful": false`, `"ruleId": "ADM-WRAP"`, `"text": "register task definition app: `}},
 	} {
