@@ -70,6 +70,7 @@ const (
 	codeOutput      = "ADM-OUTPUT"
 	codeSecret      = "ADM-PLAINSECRET"
 	codePort        = "ADM-PORT"
+	codeReplaced    = "ADM-REPLACED"
 	codeResources   = "ADM-RESOURCES"
 	codeROFS        = "ADM-ROFS"
 	codeSDKField    = "ADM-SDK-FIELD"
@@ -113,7 +114,7 @@ func Codes() []Code {
 		{codeKind, taskdef.Error, "the kind {kind}: {message}", "correct the label consul.hashicorp.com/kind, or remove it"},
 		{codeMemory, taskdef.Warn, "the applications leave {left} MiB of the task's {memory} to the injected containers, less than 128", "take cpu {nextCPU} with memory {nextMemory}"},
 		{codeMount, taskdef.Error, "container {container} mounts the volume {source} at {path}, where it has {other} already: it would not start", "remove one of them, or change its path"},
-		{codeName, taskdef.Warn, "container {container} was not made by consul-ecs admit, and is replaced", "rename it if it is an application of yours"},
+		{codeName, taskdef.Error, "the name of container {container} is that of a container of the mesh", "rename it"},
 		{codeNative, taskdef.Error, "the tag {annotation} does not name a container, and the task has {count} applications", "make it a docker label of the container"},
 		{codeNetDefault, taskdef.Warn, "networkMode was absent, which means bridge for ECS: set to awsvpc", "write it in the definition"},
 		{codeNetMode, taskdef.Error, "networkMode {mode}: the mesh needs awsvpc", "set networkMode to awsvpc, or the annotation mesh-inject to false"},
@@ -122,6 +123,7 @@ func Codes() []Code {
 		{codeOutput, Info, "this is an answer of DescribeTaskDefinition: removed {keys}, which cannot be registered", ""},
 		{codeSecret, taskdef.Warn, "the variable {name} has its value in the definition, where everyone with ecs:DescribeTaskDefinition reads it", "move it to secrets"},
 		{codePort, taskdef.Error, "port {port} of {one} is also that of {other}", "take another port"},
+		{codeReplaced, taskdef.Warn, "container {container} was not made by consul-ecs admit, and is replaced", "rename it if it is an application of yours"},
 		{codeResources, taskdef.Warn, "admission.resources of the mesh file has {container}, which this task does not get", "name one of {containers}"},
 		{codeROFS, taskdef.Warn, "the root file system of container {container} is read-only, and nothing that may be written is at /tmp", "give it a tmpfs or a volume at /tmp"},
 		{codeSDKField, taskdef.Error, "the AWS SDK of this program does not know {key}, and would not register it", "remove it, or register the printed definition with the AWS CLI"},

@@ -67,6 +67,7 @@ func breaches() []breach {
 		{code: codeOutput, task: `"revision": 3,`},
 		{code: codePort, app: plainApp + `}, {"name": "two", "image": "app", "entryPoint": ["/app"], "portMappings": [{"containerPort": 20000}]`},
 		{code: codeSecret, app: plainApp + `, "environment": [{"name": "API_TOKEN", "value": "x"}]`},
+		{code: codeReplaced, task: `"volumes": [{"name": "consul_data"}],`, app: plainApp + `}, {"name": "consul-dataplane", "image": "other", "mountPoints": [{"sourceVolume": "consul_data", "containerPath": "/consul"}]`},
 		{code: codeResources, mesh: mesh(`"admission": {"resources": {"consul-dataplane": {"cpu": 128}}}`)},
 		{code: codeROFS, app: plainApp + `}, {"name": "envoy", "image": "envoy", "readonlyRootFilesystem": true, "dockerLabels": {"consul.hashicorp.com/kind": "connect-proxy:app"}`},
 		{code: codeSDKField, task: `"x": 1,`, app: plainApp, into: new(ecs.RegisterTaskDefinitionInput), besides: codeKey},

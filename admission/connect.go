@@ -129,7 +129,11 @@ func (t *task) place(wanted []*taskdef.Container) error {
 			continue
 		}
 		if !madeHere(c) {
-			t.add(codeName, fmt.Sprintf("$.containerDefinitions[%d]", i), "container", c.Name)
+			code := codeName
+			if t.inMesh() {
+				code = codeReplaced
+			}
+			t.add(code, fmt.Sprintf("$.containerDefinitions[%d]", i), "container", c.Name)
 		}
 		if made[c.Name] != nil {
 			if _, known := t.former[c.Name]; !known {
@@ -146,6 +150,15 @@ func (t *task) place(wanted []*taskdef.Container) error {
 	}
 	list.SetItems(placed)
 	return nil
+}
+
+// inMesh reports whether the definition as it was read is one of a mesh already, of admission
+// or of another program: it has mesh-init, or a container mounts the shared volume.
+func (t *task) inMesh() bool {
+	shared := func(m taskdef.MountPoint) bool { return m.SourceVolume == volumeName }
+	return slices.ContainsFunc(t.doc.Definition.ContainerDefinitions, func(c taskdef.Container) bool {
+		return c.Name == workload.ContainerMeshInit || slices.ContainsFunc(c.MountPoints, shared)
+	})
 }
 
 // former is a container of the mesh as it was read.

@@ -39,8 +39,11 @@ func Check(name, value string) []Problem {
 	case name == KeyPrefixes:
 		return each(value, "a prefix without the leading slash: no key begins with one", func(word string) bool { return !strings.HasPrefix(word, "/") })
 	case name == Policies:
-		return each(value, fmt.Sprintf("names of policies, of up to %d letters, digits, '_' and '-'", maxPolicyName),
-			func(word string) bool { return len(word) <= maxPolicyName && policyName().MatchString(word) })
+		want := fmt.Sprintf("names of policies, of up to %d letters, digits, '_' and '-'", maxPolicyName)
+		if len(Words(value)) == 0 {
+			return []Problem{{value, want}} // the broker issues no token without a policy
+		}
+		return each(value, want, func(word string) bool { return len(word) <= maxPolicyName && policyName().MatchString(word) })
 	case name == TTL:
 		if ttl, err := time.ParseDuration(value); value != config.TaskLife && (err != nil || ttl < config.MinTokenTTL || ttl > config.MaxTokenTTL) {
 			return []Problem{{value, fmt.Sprintf("a duration from %s to %s, or %s", config.MinTokenTTL, config.MaxTokenTTL, config.TaskLife)}}

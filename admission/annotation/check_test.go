@@ -26,6 +26,7 @@ func TestCheck(t *testing.T) {
 		"long partition":          {Partition, strings.Repeat("p", 64), []string{strings.Repeat("p", 64)}},
 		"prefixes":                {KeyPrefixes, "app/ /shared/:list,/x", []string{"/shared/:list", "/x"}},
 		"policies":                {Policies, "web,team/db a.b", []string{"a.b"}},
+		"no policies":             {Policies, " , ", []string{" , "}},
 		"life":                    {TTL, "1m", nil},
 		"life of a moment":        {TTL, "59s", []string{"59s"}},
 		"long life":               {TTL, "169h", []string{"169h"}},
