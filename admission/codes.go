@@ -131,7 +131,7 @@ func Codes() []Code {
 		{codeSize, taskdef.Warn, "the definition has {size} bytes, and {container} most of them; ECS takes 65536", "shorten it"},
 		{codeStop, taskdef.Warn, "{container} has {have} s to stop, but the stage {stage} ends after {need} s", "{fix}"},
 		{codeServiceName, taskdef.Error, "{name} is not a valid service name", "take up to 256 lower-case letters, digits, '-' and '_', and no name that ends with -sidecar-proxy"},
-		{codeServicePort, taskdef.Warn, "the port of container {container} is known at deployment only, so the service is registered without a port", "set the annotation service-port"},
+		{codeServicePort, taskdef.Warn, "{why}, so the service is registered without a port", "set the annotation service-port"},
 		{codeTProxy, taskdef.Error, "the transparent proxy does not work on Fargate, which does not give NET_ADMIN", "set transparentProxy.enabled to false"},
 		{codeUpstream, taskdef.Error, "upstream {name}: {message}", "change the upstream"},
 		{codeUser, taskdef.Error, "container {container} runs as user {user}, which is that of {owner}", "take another user"},

@@ -150,27 +150,46 @@ func (t *task) identify(b *builder, n *taskdef.Node) {
 	}
 }
 
-// firstPort is the first port of the first essential application, 0 without one.
+// firstPort is the first TCP port of the first essential application, 0 without one.
 func (t *task) firstPort() int {
-	i := t.primary()
-	if i < 0 {
+	first := t.primary()
+	if first < 0 {
 		return 0
 	}
-	c := t.doc.Definition.ContainerDefinitions[i]
-	at := t.doc.Locate(fmt.Sprintf("$.containerDefinitions[%d].portMappings", i))
-	for j, p := range c.PortMappings {
-		if p.ContainerPort != nil {
-			return *p.ContainerPort
+	port, computed := t.tcpPort(first)
+	if computed != "" {
+		t.report(codeServicePort, computed, "why", fmt.Sprintf("the port of container %s is known at deployment only", t.containerName(first)))
+	}
+	if port > 0 || computed != "" {
+		return port
+	}
+	for _, i := range t.applications() {
+		if other, _ := t.tcpPort(i); other > 0 {
+			t.add(codeServicePort, fmt.Sprintf("$.containerDefinitions[%d]", first), "why",
+				fmt.Sprintf("container %s, the first essential application, has no TCP port, but container %s has port %d", t.containerName(first), t.containerName(i), other))
+			break
 		}
-		if computed := fmt.Sprintf("%s[%d]", at, j); slices.ContainsFunc(t.doc.Unknown(), func(path string) bool { return strings.HasPrefix(path, computed) }) {
-			t.report(codeServicePort, computed, "container", t.containerName(i))
-			return 0
+	}
+	return 0
+}
+
+// tcpPort is the first port of a container that is not of UDP, 0 without one, or the path of
+// what CloudFormation computes before it.
+func (t *task) tcpPort(i int) (port int, computed string) {
+	at := t.doc.Locate(fmt.Sprintf("$.containerDefinitions[%d].portMappings", i))
+	for j, p := range t.doc.Definition.ContainerDefinitions[i].PortMappings {
+		mapping := fmt.Sprintf("%s[%d]", at, j)
+		switch {
+		case p.ContainerPort != nil && p.Protocol != "udp":
+			return *p.ContainerPort, ""
+		case p.ContainerPort == nil && slices.ContainsFunc(t.doc.Unknown(), func(path string) bool { return strings.HasPrefix(path, mapping) }):
+			return 0, mapping
 		}
 	}
 	if slices.Contains(t.doc.Unknown(), at) {
-		t.report(codeServicePort, at, "container", t.containerName(i))
+		return 0, at
 	}
-	return 0
+	return 0, ""
 }
 
 // syncContainers are the essential applications that have a health check.

@@ -41,7 +41,7 @@ locals {
   # Essential applications with a health check; essential is true by default, as ECS has it.
   health_sync_containers = sort(distinct([for c in local.applications : c.name if c.essential && c.health_checked]))
   primary                = [for c in local.applications : c if c.essential]
-  port                   = try([for p in local.primary[0].container.portMappings : p.containerPort if try(p.containerPort, null) != null][0], 0)
+  port                   = try([for p in local.primary[0].container.portMappings : p.containerPort if try(p.containerPort, null) != null && try(p.protocol, null) != "udp"][0], 0)
 
   derived = {
     bootstrapDir = local.bootstrap_dir
