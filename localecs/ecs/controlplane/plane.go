@@ -176,6 +176,24 @@ func (p *Plane) cluster(ref string) (*cluster, error) {
 	return c, nil
 }
 
+// each calls do, while p is locked, with a cluster and each name that parse finds in refs.
+func (p *Plane) each(in string, refs []string, parse func(cluster, ref string) (string, error), do func(c *cluster, name string)) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, err := p.cluster(in)
+	if err != nil {
+		return err
+	}
+	for _, ref := range refs {
+		name, err := parse(c.name, ref)
+		if err != nil {
+			return err
+		}
+		do(c, name)
+	}
+	return nil
+}
+
 type token struct {
 	input   string
 	at      time.Time

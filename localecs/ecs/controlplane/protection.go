@@ -39,26 +39,16 @@ func (p *Plane) protect(call shapes.Call, in shapes.TaskProtectionInput, until *
 	if err := atMost("taskIds", len(in.Tasks), maxProtected); err != nil && until != nil {
 		return out, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	c, err := p.cluster(in.Cluster)
-	if err != nil {
-		return out, err
-	}
-	for _, ref := range in.Tasks {
-		id, err := p.account.TaskID(c.name, ref)
-		if err != nil {
-			return out, err
-		}
+	err := p.each(in.Cluster, in.Tasks, p.account.TaskID, func(c *cluster, id string) {
 		arn := p.account.Task(c.name, id)
 		r := p.task(c, id, call.Now)
 		switch {
 		case r == nil:
 			out.Failures = append(out.Failures, shapes.Failure{ARN: arn, Reason: shapes.Missing})
-			continue
+			return
 		case r.Service == "" || r.Task.LastStatus == shapes.Stopped:
 			out.Failures = append(out.Failures, shapes.Failure{ARN: arn, Reason: "TASK_NOT_VALID"})
-			continue
+			return
 		}
 		if until != nil {
 			p.options.Protections.Set(arn, *until)
@@ -68,6 +58,6 @@ func (p *Plane) protect(call shapes.Call, in shapes.TaskProtectionInput, until *
 			shown.ProtectionEnabled, shown.ExpirationDate = true, shapes.At(at)
 		}
 		out.ProtectedTasks = append(out.ProtectedTasks, shown)
-	}
-	return out, nil
+	})
+	return out, err
 }

@@ -25,30 +25,20 @@ func (p *Plane) DescribeServices(call shapes.Call, in shapes.DescribeServicesInp
 	if err := cmp.Or(atMost("services", len(in.Services), maxDescribed), enum("include", in.Include, "TAGS")); err != nil {
 		return out, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	c, err := p.cluster(in.Cluster)
-	if err != nil {
-		return out, err
-	}
-	for _, ref := range in.Services {
-		name, err := p.account.ServiceName(c.name, ref)
-		if err != nil {
-			return out, err
-		}
+	err := p.each(in.Cluster, in.Services, p.account.ServiceName, func(c *cluster, name string) {
 		arn := p.account.Service(c.name, name)
 		v := p.services[arn]
 		if v == nil || call.Now.Sub(v.created) < p.options.Lag.New {
 			out.Failures = append(out.Failures, shapes.Failure{ARN: arn, Reason: shapes.Missing})
-			continue
+			return
 		}
 		shape := p.shape(v, call.Now, p.options.Lag.Counts)
 		if !slices.Contains(in.Include, "TAGS") {
 			shape.Tags = nil
 		}
 		out.Services = append(out.Services, shape)
-	}
-	return out, nil
+	})
+	return out, err
 }
 
 // ListServices lists a cluster's services that are not INACTIVE, ten a page.

@@ -66,25 +66,15 @@ func (p *Plane) DescribeTasks(call shapes.Call, in shapes.DescribeTasksInput) (s
 	if err := cmp.Or(atMost("taskIds", len(in.Tasks), MaxDescribed), enum("include", in.Include, "TAGS")); err != nil {
 		return out, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	c, err := p.cluster(in.Cluster)
-	if err != nil {
-		return out, err
-	}
-	for _, ref := range in.Tasks {
-		id, err := p.account.TaskID(c.name, ref)
-		if err != nil {
-			return out, err
-		}
+	err := p.each(in.Cluster, in.Tasks, p.account.TaskID, func(c *cluster, id string) {
 		r := p.task(c, id, call.Now)
 		if r == nil || call.Now.Sub(r.Task.CreatedAt.Time) < p.options.Lag.New {
 			out.Failures = append(out.Failures, shapes.Failure{ARN: p.account.Task(c.name, id), Reason: shapes.Missing})
-			continue
+			return
 		}
 		out.Tasks = append(out.Tasks, r.Shape(call.Now, p.options.Lag, slices.Contains(in.Include, "TAGS")))
-	}
-	return out, nil
+	})
+	return out, err
 }
 
 func (p *Plane) task(c *cluster, id string, now time.Time) *Record {
