@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Violation is one value that no bootstrap can be made of.
+// Violation is one value that a bootstrap cannot be made from.
 type Violation struct {
-	// Path names the value, such as proxy.config.envoy_statsd_url. What stands
-	// in proxy.config may come from proxy-defaults in Consul as well.
+	// Path names the value, such as proxy.config.envoy_statsd_url. Values of
+	// proxy.config may also come from proxy-defaults in Consul.
 	Path string
 	// Message names what is allowed.
 	Message string
 }
 
-// InvalidError is every violation found at once. Trying again does not help.
+// InvalidError lists all violations. A retry does not help.
 type InvalidError struct{ Violations []Violation }
 
 // Error has one line per violation.
@@ -27,7 +27,7 @@ func (e *InvalidError) Error() string {
 	return b.String()
 }
 
-// violations collects what is wrong while the rest is still being read.
+// violations collects violations while the rest is read.
 type violations struct{ list []Violation }
 
 func (v *violations) add(path, format string, args ...any) {

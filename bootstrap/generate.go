@@ -137,7 +137,7 @@ func runtimeLayers() object {
 }
 
 func (in inputs) dynamicResources() object {
-	// No initial timeout: Envoy shall wait for Consul, not start empty.
+	// No initial timeout: Envoy must wait for Consul, not start without resources.
 	fromADS := object{"ads": object{}, "initial_fetch_timeout": "0s", "resource_api_version": "V3"}
 	return object{
 		"lds_config": fromADS,
@@ -150,9 +150,9 @@ func (in inputs) dynamicResources() object {
 	}
 }
 
-// xdsService is how Envoy opens its stream. A relay adds the token, and what it passes
-// on may be a server's refusal for now: Envoy must not wait for its 30 s then, which is
-// the longest pause by default, but ask again for another server. Envoy has the setting
+// xdsService configures Envoy's xDS stream. A relay adds the token, and may pass on a
+// server's temporary refusal: Envoy must then retry, which reaches another server, sooner
+// than after its default maximum of 30 s. Envoy has the setting
 // from 1.26 on.
 func (in inputs) xdsService() object {
 	if in.nodeName == "" {

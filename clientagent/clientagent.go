@@ -13,7 +13,7 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// Ports are how the flow reaches the world.
+// Ports are the external interfaces of the flow.
 type Ports struct {
 	Metadata Metadata
 	// Session makes the login's session, for the task.
@@ -33,7 +33,7 @@ type Ports struct {
 	Missing func(ctx context.Context, bootstrap, agent string) (missing string, err error)
 	// Start starts the agent.
 	Start func(args []string) (Child, error)
-	// Signals are those sent to us, from before Run.
+	// Signals delivers the signals sent to this process, including those before Run.
 	Signals <-chan os.Signal
 	Log     hclog.Logger
 }
@@ -133,8 +133,8 @@ func (r *run) serve(ctx context.Context) (code int, err error) {
 	return r.waitForEnd(ctx, child), nil
 }
 
-// prepare does the steps, until TERM or INT. Other signals are for an agent
-// that is not there yet.
+// prepare runs the steps, until TERM or INT. Other signals are ignored, since the
+// agent does not run yet.
 func (r *run) prepare(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -156,5 +156,5 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 }
 
-// ends reports whether the signal asks for the end.
+// ends reports whether the signal requests the shutdown.
 func ends(sig os.Signal) bool { return sig == syscall.SIGTERM || sig == syscall.SIGINT }

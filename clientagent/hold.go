@@ -51,7 +51,7 @@ type view struct {
 }
 
 // served reports whether Envoy gets the agent's view now: when it loses nothing by that,
-// or when waiting is of no use any more.
+// or when further waiting cannot help.
 func (v view) served() bool {
 	switch {
 	case v.err != nil:

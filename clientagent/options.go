@@ -16,7 +16,7 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// Options are what the user decides.
+// Options are the settings of the user.
 type Options struct {
 	// Config has the volume (BootstrapDir), the servers (ConsulHTTPAddr,
 	// ConsulCACertFile) and the login: ConsulLogin.Enabled means that ACLs are
@@ -38,7 +38,7 @@ type Options struct {
 	Limit time.Duration
 }
 
-// check returns all mistakes that the options show by themselves.
+// check returns all mistakes that can be found in the options alone.
 func (o Options) check() error {
 	var errs []error
 	wrong := func(is bool, message string) {
@@ -65,8 +65,8 @@ func (o Options) check() error {
 	return errors.Join(errs...)
 }
 
-// checkExtraFile refuses what consul would refuse after the login: it knows the
-// language of a file by its name. Of a directory it takes what it knows.
+// checkExtraFile refuses what consul would refuse after the login: it recognizes
+// the language of a file by its name, and ignores other files of a directory.
 func checkExtraFile(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -116,5 +116,5 @@ func (o Options) onVolume(path string) bool {
 	return strings.HasPrefix(filepath.Clean(path), filepath.Clean(o.Config.BootstrapDir)+"/")
 }
 
-// path is where a file of ours is.
+// path returns the path of one of our files.
 func (o Options) path(name string) string { return filepath.Join(o.Config.BootstrapDir, name) }

@@ -16,7 +16,7 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// Modes of files. Our directory on the volume is for its own user only.
+// Modes of files. Only the user of this container may read our directory on the volume.
 const (
 	modePrivateDir  = 0o700
 	modePrivate     = 0o600
@@ -32,8 +32,8 @@ const (
 	dirData   = "data"
 )
 
-// steps are all there is before the agent's start. The checks come first, so
-// that a mistake never costs a token.
+// steps are the steps before the agent's start. The checks come first, so
+// that a mistake is found before a token exists.
 func (r *run) steps(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
 		r.check,
@@ -73,8 +73,8 @@ func (r *run) check(context.Context) error {
 	return nil
 }
 
-// makeDir makes our own directory on the volume. One that is there may be of
-// another user, who ran this container before.
+// makeDir makes our own directory on the volume. An existing one may belong to
+// another user, as whom this container ran before.
 func (r *run) makeDir() error {
 	dir := r.path(workload.DirClient)
 	if err := os.MkdirAll(dir, modePrivateDir); err != nil {
@@ -90,8 +90,8 @@ func (r *run) secrets() volume.Secrets {
 	return volume.Secrets{Dir: r.Config.BootstrapDir, Group: r.FileGroup, Compat: r.Compat, Log: r.Log}
 }
 
-// readMetadata retries whatever comes: the endpoint of a starting task may
-// answer errors, or a task without an address, for a moment.
+// readMetadata retries after every error: the endpoint of a starting task may
+// briefly answer with errors, or with a task without an address.
 func (r *run) readMetadata(ctx context.Context) error {
 	policy := retry.LocalAgent()
 	policy.Limit = r.Limit
@@ -111,7 +111,7 @@ func (r *run) readMetadata(ctx context.Context) error {
 	return nil
 }
 
-// writeCAs writes what mesh-init waits for, and so do we.
+// writeCAs writes the CA files for which mesh-init waits, as does this command.
 func (r *run) writeCAs(context.Context) error {
 	for path, pem := range r.caFiles() {
 		if err := volume.Write(path, []byte(pem), modePublic, volume.KeepGroup); err != nil {
@@ -189,7 +189,7 @@ func (r *run) ownData(context.Context) error {
 	return volume.Write(path, []byte(r.task.TaskARN), modePrivate, volume.KeepGroup)
 }
 
-// configure writes the agent's files. The user's come last: they win.
+// configure writes the agent's files. The user's come last, so they take precedence.
 func (r *run) configure(context.Context) error {
 	dir := r.path(workload.DirClient)
 	at := place{address: r.address, dataDir: filepath.Join(dir, dirData), caFile: filepath.Join(dir, fileCA), grpc: workload.AgentGRPCPort}

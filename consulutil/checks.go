@@ -34,7 +34,7 @@ func ReadChecks(c *api.Client, node string, ids []string, options *api.QueryOpti
 			}
 			return found, nil
 		}
-		// One that is missing keeps the others back.
+		// A missing ID fails the whole transaction.
 		present, err := withoutMissing(ids, answer.Errors)
 		if err != nil {
 			return nil, fmt.Errorf("read checks of node %s: %w", node, err)
@@ -44,8 +44,7 @@ func ReadChecks(c *api.Client, node string, ids []string, options *api.QueryOpti
 	return nil, nil
 }
 
-// withoutMissing leaves out the IDs of which the transaction reports that they do not
-// exist.
+// withoutMissing drops the IDs that do not exist according to the transaction.
 func withoutMissing(ids []string, failed api.TxnErrors) ([]string, error) {
 	missing := map[int]bool{}
 	for _, f := range failed {

@@ -64,7 +64,7 @@ func printedAddresses(ctx context.Context, args []string) ([]netip.Addr, error) 
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("consulServers.hosts: %s did not exit in time: %w", args[0], ctx.Err())
 	case errors.Is(err, exec.ErrWaitDelay):
-		// What it printed before it exited counts.
+		// Its output before the exit is used.
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
 		return nil, usage("consulServers.hosts: %w: the container's image needs the program of exec=", err)
 	case errors.As(err, &exit):

@@ -74,8 +74,7 @@ func timedOut(ctx context.Context) bool {
 	return ok && !time.Now().Before(deadline)
 }
 
-// mayGoOn reports whether another server may get a request that a server has not
-// answered.
+// mayGoOn reports whether an unanswered request may be sent to another server.
 func mayGoOn(r *http.Request, sent bool) bool {
 	ctx := r.Context()
 	return ctx.Err() == nil && !timedOut(ctx) && (r.Body == nil || r.GetBody != nil) && (!sent || repeatable(r))
@@ -181,7 +180,7 @@ func needsHTTPS(resp *http.Response) bool {
 	return resp.StatusCode == http.StatusBadRequest && strings.Contains(peek(resp), "HTTP request to an HTTPS server")
 }
 
-// peek returns how an answer begins and leaves it to be read from there.
+// peek returns the beginning of an answer without consuming it.
 func peek(resp *http.Response) string {
 	body := bufio.NewReaderSize(resp.Body, 1024)
 	start, _ := body.Peek(1024) // the reader of the body gets the error
@@ -251,7 +250,7 @@ func serverFaults() []string {
 	}
 }
 
-// repeatable reports whether a request that was sent twice does what it does once.
+// repeatable reports whether a request may be sent twice without another effect.
 func repeatable(r *http.Request) bool {
 	_, read := r.Context().Value(readKey{}).(bool)
 	return read || r.Method == http.MethodGet || r.Method == http.MethodHead ||

@@ -20,7 +20,7 @@ import (
 type Token struct {
 	Accessor, Secret string
 	// Roles are the names of the roles that the token takes permissions from,
-	// separated by commas; a service identity is no role. Identities are the services
+	// separated by commas; service identities are not roles. Identities are the services
 	// of those.
 	Roles, Identities string
 	// Created and Expires are by the servers' clock, those of ReadToken by ours; Expires is
@@ -77,7 +77,7 @@ func (t Token) GoString() string { return t.String() }
 type LoginParams struct {
 	// Method is the auth method's name.
 	Method string
-	// Bearer proves who we are; see awsutil.Bearer.
+	// Bearer proves the identity of this task; see awsutil.Bearer.
 	Bearer string
 	// Partition is the auth method's, Consul Enterprise only.
 	Partition string
@@ -144,8 +144,8 @@ func Skew(answer http.Header) time.Duration {
 	return 0
 }
 
-// ReadToken returns what Consul knows about the token of a secret, its life above all, which
-// it puts on our clock.
+// ReadToken returns what Consul knows about the token of a secret, in particular its
+// lifetime, converted to our clock.
 func ReadToken(ctx context.Context, c *api.Client, secret string) (Token, error) {
 	var read api.ACLToken
 	var skew time.Duration
@@ -228,5 +228,5 @@ func Logout(ctx context.Context, c *api.Client, secret string) error {
 	return fmt.Errorf("log out: %w", err)
 }
 
-// errStarting is worth another attempt.
+// errStarting is retried.
 var errStarting = errors.New("log out: the server is starting and did not know the token")

@@ -32,7 +32,7 @@ type Session struct {
 	// until it succeeds, since the CA file may appear late, and not again: each
 	// client has its own connections, of which a server takes 200 from one address.
 	Servers func() (*api.Client, error)
-	// Bearer signs a login for now; signatures expire.
+	// Bearer signs a login. It is called for each attempt, since signatures expire.
 	Bearer func(context.Context) (string, error)
 	// Limit bounds the login's retries.
 	Limit time.Duration
@@ -48,7 +48,7 @@ func (e *SignError) Error() string { return "sign the login: " + e.Err.Error() }
 func (e *SignError) Unwrap() error { return e.Err }
 
 // Login logs in with retries, or returns the token of p.Previous; p.Bearer is made
-// here. With a token there is no error, even when ctx has ended meanwhile: the
+// here. With a token there is no error, even when ctx has ended in the meantime: the
 // caller owns it and logs it out. The error of a login that was given up names what
 // to check.
 func (s *Session) Login(ctx context.Context, p LoginParams) (Token, error) {
@@ -117,7 +117,7 @@ func (s *Session) login(ctx context.Context, p *LoginParams, serverFailed bool) 
 
 // leaderElected returns an error when the server does not answer or has no leader. A
 // server without one holds a login for up to 7 s (rpc_hold_timeout), and answers seconds
-// after the election; this question it answers at once.
+// after the election; it answers this request at once.
 func leaderElected(ctx context.Context, c *api.Client) error {
 	leader, err := c.Status().LeaderWithQueryOptions((&api.QueryOptions{}).WithContext(ctx))
 	var unanswered *url.Error

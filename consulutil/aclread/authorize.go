@@ -17,8 +17,8 @@ import (
 	"github.com/meshtask/consul-ecs/consulutil"
 )
 
-// ErrNoAuthorize means that the server has no endpoint that judges rights: it
-// is internal to Consul, and may go.
+// ErrNoAuthorize means that the server has no authorize endpoint, which is internal to
+// Consul and may be removed.
 var ErrNoAuthorize = errors.New("the server has no /v1/internal/acl/authorize")
 
 // ErrNoNamespaces means that the server has neither namespaces nor partitions: it is not
@@ -58,7 +58,7 @@ func NewAuthorizer(o consulutil.Options, datacenter string) (*Authorizer, error)
 	return &Authorizer{c.HttpClient, strings.TrimSuffix(base, "/") + "/v1/internal/acl/authorize" + query, o.Namespace, o.Partition}, nil
 }
 
-// judged is a query as the endpoint takes it, and gives it back.
+// judged is a query in the form of the endpoint's request and answer.
 type judged struct {
 	Resource, Segment, Access string
 	Namespace, Partition      string `json:",omitempty"`
@@ -116,7 +116,7 @@ func (a *Authorizer) batch(ctx context.Context, token string, queries []aclrules
 	return verdicts(text, asked)
 }
 
-// verdicts reads the answer, which must be to what was asked.
+// verdicts reads the answer, and checks that it matches the queries.
 func verdicts(text []byte, asked []judged) ([]bool, error) {
 	var got []judged
 	if err := json.Unmarshal(text, &got); err != nil {

@@ -26,7 +26,7 @@ const (
 	proofLife = 2 * time.Minute
 	// finish is how long deletions in progress may take when the context has ended.
 	finish = time.Second
-	// nodePatience is how long a node may wait for serf.
+	// nodePatience is how long the deregistration of a node may wait for serf.
 	nodePatience = 10 * time.Minute
 	// shown is how many different errors are named.
 	shown = 5
@@ -53,7 +53,7 @@ func (c *Cleaner) Apply(ctx context.Context, r *Report) error {
 }
 
 // each calls do for each item, several at a time. When the context ends, no more are
-// started, and those in progress have a moment to complete: a deletion that is
+// started, and those in progress have a limited time to complete: a deletion that is
 // cancelled may have been made, and would not be logged.
 func each[T any](ctx context.Context, items []T, do func(context.Context, T)) {
 	inParallel(ctx, deletes, items, func(item T) {

@@ -23,7 +23,7 @@ import (
 // without an ARN; its Report is not used.
 type launch struct {
 	controlplane.Launch
-	// Name is what observers call it, and its log directory.
+	// Name identifies the task to observers, and names its log directory.
 	Name string
 	// Observe gets every view, in order, before any other observer. It must not
 	// block; nil is allowed.
@@ -60,7 +60,7 @@ func (c *Cluster) launch(l launch) (*Task, error) {
 	return t, nil
 }
 
-// prepare acquires what a task holds; each part puts its way back into closers.
+// prepare acquires the resources of a task; each step adds its release to closers.
 func (t *Task) prepare() error {
 	ns, err := t.cluster.fabric.Attach(t.id)
 	if err != nil {
@@ -123,7 +123,7 @@ func (t *Task) makeEnvironments() {
 	}
 }
 
-// ecsURL is where a task that has a role may call ECS; empty for others.
+// ecsURL returns the URL of ECS for a task with a role, and "" for others.
 func (t *Task) ecsURL() string {
 	if t.credentials == "" || t.cluster.ecs.Load() == nil {
 		return ""
@@ -202,8 +202,8 @@ func (t *Task) lookup(endpointID string) (metadata.Moment, bool) {
 	return metadata.Moment{}, false
 }
 
-// keepMetadata writes the last metadata document beside the logs: the task's end, which no program in
-// the task could ask for.
+// keepMetadata writes the last metadata document beside the logs. It describes the stopped task, when no
+// program of the task can read it any more.
 func (t *Task) keepMetadata() error {
 	document, err := json.MarshalIndent(metadata.At(time.Now(), t.facts, t.View()).Document(), "", "  ")
 	if err != nil {

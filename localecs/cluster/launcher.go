@@ -28,13 +28,13 @@ type launcher struct {
 
 	mu    sync.Mutex
 	tasks map[string]*slot // by ID, from its launch until it has been released
-	// warned are the revisions that are run with less than they ask for.
+	// warned are the revisions whose warnings were logged.
 	warned map[string]bool
-	// starts are in order, those of ended tasks as long as kept keeps them.
+	// starts are sorted by time; those of ended tasks remain as long as kept has them.
 	starts []TaskStart
 }
 
-// slot is a task from its launch on. A request to stop may precede the task.
+// slot holds a task from its launch on. A stop request may arrive before the task exists.
 type slot struct {
 	controlplane.Launch
 	task *Task

@@ -79,8 +79,8 @@ func (s *Running) Stop() {
 
 // Down kills the process, as kill -9 does, and waits for its end: connections
 // are refused then. up starts it again, with the same directories, address and
-// log; its error means that the service has ended. Of several Downs at a time
-// the last up does. It may be called again, and later.
+// log; its error means that the service has ended. Of several concurrent Downs
+// the last call of up starts it. up may be called more than once.
 func (s *Running) Down() (up func() error, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,13 +110,13 @@ func (s *Running) up() error {
 	return nil
 }
 
-// Freeze stops the service's processes until end or their death: it has its
-// connections and gives no answers.
+// Freeze stops the service's processes until end is called or they die: connections
+// are accepted, but not answered.
 func (s *Running) Freeze() (end func() error, err error) {
 	return s.hold("freeze", (*runtime.Container).Freeze)
 }
 
-// Slow is Freeze for four fifths of the time, in turns of a quarter of a second.
+// Slow freezes the processes for four fifths of each quarter of a second.
 func (s *Running) Slow() (end func() error, err error) {
 	return s.hold("slow", (*runtime.Container).Slow)
 }

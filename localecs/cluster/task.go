@@ -28,7 +28,7 @@ type Task struct {
 	ns      *network.Namespace
 	names   TaskNames
 	facts   metadata.Facts
-	// host is where metadata and credentials are, in URLs.
+	// host is the host of metadata and credentials in URLs.
 	host string
 	// group starts the containers.
 	group runtime.Group
@@ -43,7 +43,7 @@ type Task struct {
 	// closers release what the task holds, last acquired first.
 	closers []func() error
 
-	// unready is why no container may start: a secret that cannot be read.
+	// unready is the error that keeps containers from starting: a secret that cannot be read.
 	unready error
 
 	events  chan scheduler.Event
@@ -83,7 +83,7 @@ func (t *Task) Dial(ctx context.Context, network, address string) (net.Conn, err
 	return t.ns.DialContext(ctx, network, address)
 }
 
-// View is how the task looks now.
+// View returns the current state of the task.
 func (t *Task) View() scheduler.View {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -201,7 +201,7 @@ func (t *Task) act(ctx context.Context, action scheduler.Action) {
 	}
 }
 
-// pull gets the image; what it has for defaults is known from then on.
+// pull gets the image, and with it the defaults of the container.
 func (t *Task) pull(ctx context.Context, a scheduler.Pull) {
 	i, err := t.cluster.runtime.Pull(ctx, a.Image)
 	if err != nil {
@@ -222,7 +222,7 @@ func (t *Task) image(container string) runtime.Image {
 }
 
 // signal sends the image's stop signal. A container that cannot be signalled is
-// killed after its stopTimeout, so a failure is only worth a line.
+// killed after its stopTimeout, so a failure is only logged.
 func (t *Task) signal(name string) {
 	c := t.container(name)
 	if c == nil {

@@ -20,10 +20,10 @@ type NameServer struct {
 	done     chan error
 }
 
-// NewNameServer serves lookup on both sockets, which it owns from here on, until Close.
+// NewNameServer serves lookup on both sockets, and owns them, until Close.
 func NewNameServer(lookup Lookup, packets net.PacketConn, streams net.Listener) *NameServer {
 	handler := wire.HandlerFunc(func(w wire.ResponseWriter, q *wire.Msg) {
-		// An error means that the client is gone.
+		// An error means that the client has disconnected.
 		_ = w.WriteMsg(answer(q, lookup))
 	})
 	s := &NameServer{

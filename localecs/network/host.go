@@ -8,8 +8,7 @@ import (
 
 const dialTimeout = 5 * time.Second
 
-// checkLoopback makes sure that there are loopback addresses. A connection is the
-// test: where the interface is down, listening may still succeed.
+// checkLoopback checks by a connection that loopback addresses work: where the interface is down, listening may still succeed.
 func checkLoopback(gateway Addressing) error {
 	l, err := net.Listen("tcp4", net.JoinHostPort(gateway.IP.String(), "0"))
 	if err == nil {
@@ -25,7 +24,7 @@ func checkLoopback(gateway Addressing) error {
 	return nil
 }
 
-// share is the network of this process, as one task or the simulator uses it.
+// share is the network of this process, shared by tasks and the simulator.
 func (f *Fabric) share(a Addressing) *Namespace {
 	n := &Namespace{Addressing: a, book: &f.book}
 	n.close = func() error {

@@ -31,7 +31,7 @@ func (m *Mode) UnmarshalText(text []byte) error {
 	return fmt.Errorf("want %s or %s", AWSVPC, Host)
 }
 
-// Needs are the capabilities that New asks for.
+// Needs returns the capabilities that New requires.
 func (m Mode) Needs() []host.Cap {
 	if m == Host {
 		return nil
@@ -39,8 +39,7 @@ func (m Mode) Needs() []host.Cap {
 	return []host.Cap{host.NetAdmin(), host.NetBind(), host.SysAdmin()}
 }
 
-// Lost is what tasks do not have in this mode and would have on ECS: a sentence
-// each, for the user.
+// Lost returns the differences from ECS in this mode, one sentence each.
 func (m Mode) Lost() []string {
 	if m != Host {
 		return nil
@@ -59,10 +58,10 @@ func (m Mode) CheckSubnet(subnet string) error {
 	return err
 }
 
-// loopback is where Linux answers at every address without any setup.
+// loopback is the block in which Linux answers at every address without any setup.
 const loopback = "127.0.0.0/8"
 
-// fits returns what is wrong with a subnet. A Host subnet is of loopback addresses,
+// fits returns an error if the subnet is not usable in this mode. A Host subnet is of loopback addresses,
 // and 127.0.0.x is left to the host.
 func (m Mode) fits(subnet netip.Prefix) error {
 	local := netip.MustParsePrefix(loopback).Contains(subnet.Addr())

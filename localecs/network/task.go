@@ -11,7 +11,7 @@ import (
 var (
 	// ErrGone means that the task has no network any more.
 	ErrGone = errors.New("the task has ended")
-	// errNoServices means that nothing runs in the VPC outside of tasks.
+	// errNoServices means that the VPC has no services outside of tasks.
 	errNoServices = errors.New("there are no services to partition it from")
 )
 
@@ -35,12 +35,12 @@ func (t *Task) CutFrom(other *Task) (end func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// Whichever ends first takes it away: its address goes to another task.
+	// The task that ends first removes the rule, since its address is reused.
 	return other.keep(end)
 }
 
 // CutFromServices drops what the task and the VPC's services send each other.
-// The VPC's gateway and resolver are none of them.
+// The VPC's gateway and resolver are not among them.
 func (t *Task) CutFromServices() (end func() error, err error) {
 	t.vpc.mu.Lock()
 	services := t.vpc.services
@@ -62,7 +62,7 @@ func (t *Task) CutFromServices() (end func() error, err error) {
 	return t.cut(firstOfSome, rules...)
 }
 
-// CutFromAll drops everything that the task sends and is sent.
+// CutFromAll drops all packets from and to the task.
 func (t *Task) CutFromAll() (end func() error, err error) {
 	return t.cut(firstOfAll, drop(by(t.name)), rule(0, nowhere, by("lo"), to(t.ns.IP)), drop(to(t.ns.IP)))
 }
@@ -74,7 +74,7 @@ func (t *Task) cut(first int, rules ...*netlink.Rule) (end func() error, err err
 	return t.keep(end)
 }
 
-// keep remembers an end for Close. What it returns runs it once, however often it is called.
+// keep registers end for Close, and returns a function that runs it at most once.
 func (t *Task) keep(end func() error) (func() error, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,7 +94,7 @@ func (t *Task) keep(end func() error) (func() error, error) {
 	}, nil
 }
 
-// Close ends what lasts. The link must still be there.
+// Close ends all impairments. The link must still exist.
 func (t *Task) Close() error {
 	t.mu.Lock()
 	t.closed = true

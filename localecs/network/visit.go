@@ -11,9 +11,9 @@ import (
 
 var errUnfinished = errors.New("the function inside the network namespace did not return")
 
-// visit runs fn on a thread that enter has taken into a namespace. The thread
-// goes back to the scheduler only after it is home again; otherwise it stays
-// locked to its goroutine and dies with it. Sockets that fn opens stay inside,
+// visit runs fn on a thread that enter has moved into a namespace. The thread
+// returns to the scheduler only after it has left the namespace; otherwise it stays
+// locked to its goroutine and ends with it. Sockets that fn opens stay inside,
 // goroutines that fn starts do not run there.
 func visit(home netns.NsHandle, enter, fn func() error) error {
 	result := make(chan error, 1)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// judge judges the run, or has the observer record the rest of it; err is that of the
-// steps.
+// judge checks the run, or has the observer record the rest of it. err is the error of
+// the steps.
 func (r *runner) judge(ctx context.Context, err error) {
 	switch {
 	case r.observer != nil:
@@ -17,7 +17,7 @@ func (r *runner) judge(ctx context.Context, err error) {
 	}
 }
 
-// check judges the scenario's checks after the last step.
+// check runs the scenario's checks after the last step.
 func (r *runner) check(ctx context.Context) {
 	for _, problem := range Requests(r.phases, r.file.Checks) {
 		r.fail("%s", problem)
@@ -41,7 +41,7 @@ func (r *runner) check(ctx context.Context) {
 	}
 }
 
-// checkAgents judges the agents of tasks whose end no step has awaited.
+// checkAgents checks the agents of tasks whose end no step has awaited.
 func (r *runner) checkAgents(ctx context.Context) {
 	for _, t := range r.tasks.Started() {
 		if !r.file.Checks.AgentsLeft || t.Judged || !t.HasAgent() {

@@ -18,7 +18,7 @@ import (
 //go:embed style.html
 var style string
 
-// page is an HTML page in the making.
+// page builds an HTML page.
 type page struct {
 	strings.Builder
 	run *RecordedRun
@@ -173,7 +173,7 @@ func happened(t RecordedTask, from, to float64) bool {
 	})
 }
 
-// table adds a folded table. The cells of the first so many columns are numbers.
+// table adds a collapsed table. The cells of the first n columns are numbers.
 func (p *page) table(title string, numbers int, columns []string, rows [][]string) {
 	if len(rows) == 0 {
 		return

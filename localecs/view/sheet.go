@@ -22,10 +22,10 @@ func (a box) overlaps(b box) bool {
 	return a.x1 < b.x2 && b.x1 < a.x2 && a.y1 < b.y2 && b.y1 < a.y2
 }
 
-// NewSheet returns an empty sheet of that width; its height grows.
+// NewSheet returns an empty sheet. Its height grows with its content.
 func NewSheet(width float64) *Sheet { return &Sheet{width: width} }
 
-// reach makes the sheet at least so high.
+// reach makes the sheet at least y high.
 func (s *Sheet) reach(y float64) { s.height = max(s.height, y) }
 
 // Rect draws a rectangle of at least a pixel, with a title unless that is empty.
@@ -64,7 +64,7 @@ const (
 )
 
 // Text draws a text whose baseline is y, unless it would overlap another one or leave
-// the sheet: then it returns false. An empty text needs no room.
+// the sheet: then it returns false. An empty text always fits.
 func (s *Sheet) Text(x, y float64, a Anchor, size FontSize, class, text, title string) bool {
 	if text == "" {
 		return true
@@ -87,7 +87,7 @@ func (s *Sheet) Text(x, y float64, a Anchor, size FontSize, class, text, title s
 	return true
 }
 
-// Fitting is Text, shortened to the room; then the title has all of it.
+// Fitting draws a text, shortened to the room; then its title is the whole text.
 func (s *Sheet) Fitting(x, y, room float64, size FontSize, class, text string) bool {
 	title := ""
 	short := size.cut(text, room)
@@ -172,7 +172,7 @@ func letterWidth(r rune) float64 {
 // minCut is the least number of letters of a shortened text.
 const minCut = 3
 
-// cut shortens a text to the room; the result is empty if that is too little.
+// cut shortens a text to the room; the result is empty if the room is too small.
 func (s FontSize) cut(text string, room float64) string {
 	if s.Width(text) <= room {
 		return text
