@@ -2,7 +2,11 @@
 package consulecs_test
 
 import (
+	"cmp"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -145,5 +149,30 @@ func TestArchitecturePageShowsTheTable(t *testing.T) {
 	}
 	if table := layout().Table(); !strings.Contains(string(page), table) {
 		t.Errorf("docs/ARCHITECTURE.md does not show the table of imports:\n\n%s", table)
+	}
+}
+
+// TestTextsReferToNoNumberedSection: a reader has the documents of this repository, in
+// which no section is numbered, and those that a text names, such as an RFC.
+func TestTextsReferToNoNumberedSection(t *testing.T) {
+	t.Parallel()
+	number := regexp.MustCompile(`(?i)\bsections? \d|\x{a7}`)
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() && path != "." && strings.HasPrefix(d.Name(), ".") {
+			return cmp.Or(err, fs.SkipDir)
+		}
+		if ext := filepath.Ext(path); ext != ".go" && ext != ".md" && ext != ".yaml" && ext != ".tf" {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for i, line := range strings.Split(string(text), "\n") {
+			if number.MatchString(line) && !strings.Contains(line, "RFC") && !strings.Contains(line, "regexp.") {
+				t.Errorf("%s:%d: %s", path, i+1, line)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

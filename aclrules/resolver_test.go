@@ -141,7 +141,7 @@ func TestSharedPolicyIsReadOnce(t *testing.T) {
 	}
 }
 
-// Section 4.4: what the server drops, and how it counts doubles.
+// Links that the server ignores, and links that occur twice.
 func TestDatacenters(t *testing.T) {
 	t.Parallel()
 	eu := Policy{ID: "id-eu", Name: "eu", Rules: `acl = "write"`, Datacenters: []string{"dc2", "dc3"}}

@@ -115,7 +115,7 @@ func TestDefaultPolicy(t *testing.T) {
 	}
 }
 
-// Section 4.8: of partial rules only a deny that nothing outranks is definite.
+// With partial rules only a deny that nothing outranks is definite.
 func TestIncompleteIsUnknown(t *testing.T) {
 	t.Parallel()
 	rules := pool(t, `

@@ -301,7 +301,7 @@ func TestClientEntrypointReportsRefusals(t *testing.T) {
 		"no consul program":   {[]string{"-consul-path", "/nonexistent/consul"}, 1},
 		"no such file":        {[]string{"-agent-config-file", "/dev/null/x.hcl"}, 1},
 		"broken file":         {[]string{"-agent-config-file", broken}, 1}, // as the agent says
-		"nobody there":        {[]string{"-consul-http-addr", "127.0.0.1:1", "-start-timeout", "300ms"}, 3},
+		"no server":           {[]string{"-consul-http-addr", "127.0.0.1:1", "-start-timeout", "300ms"}, 3},
 	} {
 		s := w.task(t, "refused")
 		if code := s.start(t, tc.args...).Wait(); code != tc.exit {

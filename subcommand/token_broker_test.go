@@ -151,7 +151,7 @@ func TestUnusableCertificateIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// TestTokenBrokerEndsWithoutMetadata: TERM is no failure, also before the broker has begun.
+// TestTokenBrokerEndsWithoutMetadata: TERM is no failure, also before the broker has started.
 func TestTokenBrokerEndsWithoutMetadata(t *testing.T) {
 	t.Parallel()
 	line := testkit.SelfArgs("consul-ecs", "token-broker", "-policies", "app", "-networks", "10.0.0.0/8", "-insecure-plaintext", "-backend", "consul-acl", "-listen", "127.0.0.1:0")

@@ -73,7 +73,7 @@ func TestKilledContainerIsNotOutOfMemory(t *testing.T) {
 	}
 }
 
-// Section 3.5: figures of a container appear after a second.
+// The figures of a container appear after a second.
 func TestStatsOfARunningContainer(t *testing.T) {
 	t.Parallel()
 	s := newLimited(t).play(t, nil, limited(helper("a", "eat", "100"), 512), helper("b", "exit", "0", "1h")).await("a")

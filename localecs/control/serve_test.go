@@ -58,14 +58,14 @@ func TestRunTaskAndStopTaskWithRealContainers(t *testing.T) {
 func TestTasksThatCannotStart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.register("unknown", "nobody/knows:1", waits)
+	w.register("unknown", "unknown/image:1", waits)
 	w.register("web", "shell", waits)
 	w.register("broken", "shell", waits)
 	for _, tt := range []struct {
 		in     shapes.RunTaskInput
 		reason string
 	}{
-		{shapes.RunTaskInput{TaskDefinition: "unknown"}, "CannotPullContainerError: pull access denied for nobody/knows:1: not among the known images"},
+		{shapes.RunTaskInput{TaskDefinition: "unknown"}, "CannotPullContainerError: pull access denied for unknown/image:1: not among the known images"},
 		{
 			shapes.RunTaskInput{TaskDefinition: "web", Overrides: shapes.Overrides{TaskRoleARN: "arn:aws:iam::123456789012:role/nobody"}},
 			"ECS was unable to assume the role 'arn:aws:iam::123456789012:role/nobody' that was provided for this task. Please verify that the role being passed " +

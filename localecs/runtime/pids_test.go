@@ -50,7 +50,7 @@ func TestSharedPIDsShowEveryContainer(t *testing.T) {
 	if diff := cmp.Diff([]string{"/proc/1"}, factsOf(t, facts).Processes); own.Code != 0 || diff != "" {
 		t.Errorf("a container outside sees %s", diff)
 	}
-	// Without a handler TERM ends what is not PID 1 (section 1.4).
+	// Without a handler TERM ends a process that is not PID 1.
 	for _, c := range []*Container{a, b} {
 		if err := c.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
