@@ -56,7 +56,7 @@ func TestTheServersTemplatesCount(t *testing.T) {
 }
 
 // A server without ACLs has nothing to resolve.
-func TestDisabledIsNeitherAnErrorNorARefusal(t *testing.T) {
+func TestDisabledACLsAreNoError(t *testing.T) {
 	t.Parallel()
 	m := &memory{errors: map[string]error{"token t": ErrDisabled, "method m": ErrDisabled}}
 	for _, s := range []Subject{{Token: "t"}, {Login: web()}} {

@@ -59,7 +59,7 @@ func TestEverythingObtainableAndAnError(t *testing.T) {
 	}
 }
 
-func TestFailedListingIsVisitedAndTheRestGoesOn(t *testing.T) {
+func TestFailedListingIsReportedAndOthersContinue(t *testing.T) {
 	t.Parallel()
 	m := &memory{
 		policies: policies("a"), tokens: map[string]Token{"t": {Grants: Grants{Policies: []Link{link("a")}}}},

@@ -189,7 +189,7 @@ func TestRedemptionAfterTheTaskHasGivenUpIsRevoked(t *testing.T) {
 }
 
 // A holder that cannot revoke its token has the broker do it.
-func TestHolderGivesItsTokenBack(t *testing.T) {
+func TestHolderRevokesItsToken(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T, w *world) {
 		c := w.task(1)

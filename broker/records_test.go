@@ -263,7 +263,7 @@ func TestStopWaitsForARedemption(t *testing.T) {
 }
 
 // An outage that begins when a token was made is no alarm: the token is revoked when it is over.
-func TestOutageAfterARedemptionIsNoAlarm(t *testing.T) {
+func TestOutageAfterARedemptionRaisesNoAlarm(t *testing.T) {
 	t.Parallel()
 	store := &unreliable{lose: func(write int) bool { return write == 2 }}
 	in(t, func(t *testing.T, w *world) {

@@ -101,7 +101,7 @@ func TestRefusalOfTheBackendIsNamedToTasksAndOneAlarm(t *testing.T) {
 }
 
 // A token that the broker cannot revoke is one alarm, and its holder learns that and why.
-func TestTokenThatCannotBeRevokedIsOneAlarm(t *testing.T) {
+func TestFailedRevocationRaisesOneAlarm(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T, w *world) {
 		c := w.task(1)

@@ -149,7 +149,7 @@ func TestHandleExpiresAfterTwoMinutes(t *testing.T) {
 }
 
 // The answer goes to the caller, the push to the task.
-func TestPushGoesToTheTask(t *testing.T) {
+func TestPushIsSentToTheTask(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T, w *world) {
 		c := w.task(1)

@@ -221,7 +221,7 @@ func TestDeadAgentsTokenIsLoggedOut(t *testing.T) {
 	}
 }
 
-func TestAgentThatDiesWhileOthersAreWaitedFor(t *testing.T) {
+func TestAgentExitsWhileItWaitsForContainers(t *testing.T) {
 	t.Parallel()
 	serve(t, func(r *rig) {
 		r.signals <- syscall.SIGTERM

@@ -76,7 +76,7 @@ func TestGossipKey(t *testing.T) {
 	}
 }
 
-func TestAgentWithoutRetryJoinIsWarnedAbout(t *testing.T) {
+func TestMissingRetryJoinIsAWarning(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(r *rig) {
 		r.options.Agent.RetryJoin = nil

@@ -100,7 +100,7 @@ func TestUnansweredLoginOfServers(t *testing.T) {
 }
 
 // The end of an idle connection is not the end of a connection that had the request.
-func TestLoginGoesOnFromADeadIdleConnection(t *testing.T) {
+func TestLoginRetriesOnADeadIdleConnection(t *testing.T) {
 	t.Parallel()
 	s := (&fleet{port: 8500, servers: make([]*httptest.Server, 2)}).inOrder(t, ServersOptions{})
 	s.transport = &failover{servers: s, scheme: "http", next: testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
@@ -230,7 +230,7 @@ func TestAnswerOfAFaultMovesTheNextRequest(t *testing.T) {
 	}
 }
 
-func TestServerThatDoesNotAnswerLosesTheNextRequest(t *testing.T) {
+func TestUnresponsiveServerIsTriedLast(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	f := newFleet(t, false, func(http.ResponseWriter, *http.Request) { <-release }, answer(200, `"x"`))
@@ -257,7 +257,7 @@ func TestServerThatDoesNotAnswerLosesTheNextRequest(t *testing.T) {
 	}
 }
 
-func TestServerThatDropsPacketsCostsTwoSeconds(t *testing.T) {
+func TestServerThatDropsPacketsDelaysTwoSeconds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newServers(t, ServersOptions{

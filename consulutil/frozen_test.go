@@ -33,7 +33,7 @@ func renewSession(c *api.Client) error {
 	return err
 }
 
-func TestFrozenServerCostsARepeatableRequestItsShare(t *testing.T) {
+func TestFrozenServerDelaysOnlyRepeatableRequests(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		do      func(*api.Client) error

@@ -121,9 +121,9 @@ func TestSessionWithoutSignature(t *testing.T) {
 	}
 }
 
-// TestTokenThatComesTooLateIsHandedOver: the caller must be able
+// TestLateTokenIsReturned: the caller must be able
 // to log it out.
-func TestTokenThatComesTooLateIsHandedOver(t *testing.T) {
+func TestLateTokenIsReturned(t *testing.T) {
 	t.Parallel()
 	s, _ := newSessionServer(t, 0).session(t)
 	ctx, cancel := context.WithCancel(t.Context())

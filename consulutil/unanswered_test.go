@@ -17,7 +17,7 @@ import (
 
 // A login may have made a token only if its request was sent: the log says that
 // the controller removes that token, and a false alarm hides the real fault.
-func TestUnansweredIsALoginThatWasSent(t *testing.T) {
+func TestOnlySentLoginsCountAsUnanswered(t *testing.T) {
 	t.Parallel()
 	hang := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		<-ctx.Done()

@@ -109,8 +109,8 @@ func TestTokenThatDoesNotExpireIsReadOnce(t *testing.T) {
 	})
 }
 
-// TestConsulDataplaneIsWarnedAboutExpiry: it takes no other token.
-func TestConsulDataplaneIsWarnedAboutExpiry(t *testing.T) {
+// TestExpiryWithConsulDataplaneIsAWarning: it takes no other token.
+func TestExpiryWithConsulDataplaneIsAWarning(t *testing.T) {
 	t.Parallel()
 	for life, warnings := range map[time.Duration]int{10 * time.Minute: 1, 0: 0} {
 		renewing(t, life, func(r *rig) {

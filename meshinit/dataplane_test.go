@@ -15,7 +15,7 @@ import (
 )
 
 // What consul-dataplane starts from, whole, for configurations of version 0.10.
-func TestConfigurationGivesTheFileOfConsulDataplane(t *testing.T) {
+func TestConfigurationOfConsulDataplaneGolden(t *testing.T) {
 	t.Parallel()
 	const (
 		consul  = `{"consul":{"addresses":"consul.example","grpcPort":8503,"serverWatchDisabled":false,`

@@ -105,7 +105,7 @@ func TestRerunKeepsTheTokenThatTheProxyPresents(t *testing.T) {
 	}
 }
 
-func TestRerunLogsInWhenThePreviousTokenIsOfNoUse(t *testing.T) {
+func TestRerunLogsInWhenThePreviousTokenIsInvalid(t *testing.T) {
 	t.Parallel()
 	for name, previous := range map[string]func(s *scene) string{
 		"logged out": func(*scene) string { return "11111111-1111-1111-1111-111111111111" },

@@ -53,7 +53,7 @@ func TestDefaultsRedirectAllTCPOfIPv4(t *testing.T) {
 	}
 }
 
-func TestEverySettingHasItsRule(t *testing.T) {
+func TestEverySettingHasARule(t *testing.T) {
 	t.Parallel()
 	settings, err := redirect.NewSettings(config.TransparentProxy{
 		Enabled:              true,

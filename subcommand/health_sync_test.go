@@ -119,11 +119,11 @@ func TestHealthSyncProcess(t *testing.T) {
 	}
 }
 
-// TestTrafficGoesBeforeTheApplication: all containers of the task get
+// TestTrafficEndsBeforeTheApplication: all containers of the task get
 // TERM at once. The check turns critical while application and Envoy still
 // serve, so that peers have gone elsewhere when the application gets its TERM,
 // and Envoy comes last. 0.6 promised no order.
-func TestTrafficGoesBeforeTheApplication(t *testing.T) {
+func TestTrafficEndsBeforeTheApplication(t *testing.T) {
 	t.Parallel()
 	c, err := testkit.StartConsul(testkit.ConsulOptions{})
 	if err != nil {

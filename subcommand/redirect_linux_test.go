@@ -18,8 +18,8 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// TestRefusedIPv6IsWarnedAbout: once, in a task with IPv6 whose proxy does not listen there.
-func TestRefusedIPv6IsWarnedAbout(t *testing.T) {
+// TestRefusedIPv6IsAWarning: once, in a task with IPv6 whose proxy does not listen there.
+func TestRefusedIPv6IsAWarning(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
 		testkit.Missing(t, "network namespaces need root")

@@ -124,9 +124,9 @@ func TestModulesHaveTheSettingsThatTheOlderOnesLack(t *testing.T) {
 	}
 }
 
-// TestACLControllerTakesWhatControllerTakes knows which variables only tasks without an
+// TestACLControllerHasTheVariablesOfController lists the variables that only tasks without an
 // agent have.
-func TestACLControllerTakesWhatControllerTakes(t *testing.T) {
+func TestACLControllerHasTheVariablesOfController(t *testing.T) {
 	t.Parallel()
 	alias, diagnostics := tfconfig.LoadModule("modules/acl-controller")
 	controller, more := tfconfig.LoadModule("modules/controller")

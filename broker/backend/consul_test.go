@@ -273,7 +273,7 @@ func TestACLTokenOfALostResponseIsRevoked(t *testing.T) {
 	wantGone(t, b, g.Accessor)
 }
 
-func TestTokenOfACallerThatLeavesIsNotLost(t *testing.T) {
+func TestTokenOfACancelledRedemptionIsReturned(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	l := &line{before: cancel}

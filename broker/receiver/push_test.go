@@ -45,7 +45,7 @@ func (w *world) answers(t *testing.T, p grant.Push) int {
 	return code
 }
 
-func TestForeignPushesAreRefusedAndTheRequestGoesOn(t *testing.T) {
+func TestForeignPushesAreRefusedAndTheRequestContinues(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		g, result := w.pending(t)
 		push := w.push(g)

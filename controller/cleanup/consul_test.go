@@ -58,7 +58,7 @@ func TestPassRemovesWhatADeadTaskLeft(t *testing.T) {
 }
 
 // A pass with nothing to do asks Consul twice and ECS once for 100 tasks.
-func TestSteadyPassIsCheap(t *testing.T) {
+func TestSteadyPassMakesFewRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.tokens(task1)
@@ -104,9 +104,9 @@ func TestDeletingAMissingTokenSucceeds(t *testing.T) {
 	}
 }
 
-// TestOwnershipIsTheAuthMethods: a token is not ours for what its
+// TestTokensOfOtherAuthMethodsAreKept: a token is not ours for what its
 // description says.
-func TestOwnershipIsTheAuthMethods(t *testing.T) {
+func TestTokensOfOtherAuthMethodsAreKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	others := w.login("jwt-of-others", task1, w.Cluster.ARN)
@@ -193,9 +193,9 @@ func TestRemovedNodeIsNotReadAgain(t *testing.T) {
 	}
 }
 
-// TestNodeThatComesBack: its agent is there again, or another one of its name, after
+// TestNodeThatReturns: its agent is there again, or another one of its name, after
 // the node was looked at and before it is removed.
-func TestNodeThatComesBack(t *testing.T) {
+func TestNodeThatReturns(t *testing.T) {
 	t.Parallel()
 	for name, back := range map[string]*api.CatalogRegistration{
 		"agent": {Node: "back-agent", Address: "10.0.0.1", SkipNodeUpdate: true,

@@ -103,9 +103,9 @@ func (f *fake) follow(t *testing.T, c *Cleaner) error {
 	return c.ensureNamespaces(t.Context(), running)
 }
 
-// TestNothingNewCostsNothing: the old program read namespaces and
+// TestKnownNamespacesCauseNoRequest: the old program read namespaces and
 // policies in every pass.
-func TestNothingNewCostsNothing(t *testing.T) {
+func TestKnownNamespacesCauseNoRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{tasks: map[string]map[string]string{"1": in("web"), "2": in("web"), "3": {tagMesh: "true", tagPartition: "ecs"}, "4": in("api")}}

@@ -207,7 +207,7 @@ func TestDecideDeletesAllOfATask(t *testing.T) {
 }
 
 // A task of which one thing names the cluster by its ARN is ours with all it has.
-func TestDecideBelievesTheSurestLeftover(t *testing.T) {
+func TestDecideUsesTheMostReliableLeftover(t *testing.T) {
 	t.Parallel()
 	unsure := tokenOf(task1, time.Hour)
 	unsure.Sure = false
@@ -227,7 +227,7 @@ func TestDecideBelievesTheSurestLeftover(t *testing.T) {
 }
 
 // What Consul did not show is still known to be ours.
-func TestDecideRemembersWhatConsulDidNotShow(t *testing.T) {
+func TestDecideRetainsLeftoversThatConsulOmits(t *testing.T) {
 	t.Parallel()
 	before := memory{missing: map[string]time.Duration{task1: time.Second}, ours: map[string]struct{}{task1: {}}}
 	s := &snapshot{Partial: true, Running: map[string]struct{}{}}
@@ -264,9 +264,9 @@ func TestBoundsOfThePage(t *testing.T) {
 	}
 }
 
-// TestDecideDistrustsAClockThatJumps: an hour that Consul's clock skips makes no
+// TestDecideIgnoresAJumpingClock: an hour that Consul's clock skips makes no
 // token old, until it has gone with ours for the time of grace.
-func TestDecideDistrustsAClockThatJumps(t *testing.T) {
+func TestDecideIgnoresAJumpingClock(t *testing.T) {
 	t.Parallel()
 	for name, jump := range map[string]time.Duration{"forwards": time.Hour, "and back": -time.Hour} {
 		t.Run(name, func(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// TestRightsThatAreMissing: what the token may not see, or not delete, is said,
+// TestMissingPermissionsAreNamed: what the token may not see, or not delete, is said,
 // with the rule that it lacks; the rest goes.
-func TestRightsThatAreMissing(t *testing.T) {
+func TestMissingPermissionsAreNamed(t *testing.T) {
 	t.Parallel()
 	const (
 		acl      = `acl = "write"`

@@ -31,7 +31,7 @@ func TestCheckDirNotWritableNamesModeOwnerAndRemedy(t *testing.T) {
 		"run this container as that owner")
 }
 
-func TestCheckDirOnAVolumeThatTakesNothing(t *testing.T) {
+func TestCheckDirOnReadOnlyAndFullVolumes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		flags   uintptr

@@ -12,7 +12,7 @@ import (
 )
 
 // A seed always gives the same schedule.
-func TestASeedAlwaysGivesTheSameSchedule(t *testing.T) {
+func TestSeedDeterminesTheSchedule(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	for _, seed := range []uint64{1, 2, 3, 20261121} {

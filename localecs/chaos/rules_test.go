@@ -78,7 +78,7 @@ func TestExcuses(t *testing.T) {
 }
 
 // A rule that no event can meet excuses nothing, and hides a mistake.
-func TestEveryRuleIsMetByAnEvent(t *testing.T) {
+func TestEveryRuleMatchesAnEvent(t *testing.T) {
 	testkit.Long(t) // up to 2000 schedules
 	t.Parallel()
 	met := map[Rule]bool{}

@@ -191,7 +191,7 @@ func TestFrozenContainerStops(t *testing.T) {
 	}
 }
 
-func TestClosedClusterLeavesNothingFrozen(t *testing.T) {
+func TestCloseThawsFrozenContainers(t *testing.T) {
 	t.Parallel()
 	s := play(t, nil, helper("a", "run", "0s", "0"), helper("b", "run", "0s", "0")).await("a", "b")
 	end, err := s.Freeze("a", "")

@@ -13,7 +13,7 @@ import (
 
 // A cluster that runs for days has run many tasks. Nothing of a task that is over
 // stays in memory, its DNS names included; its log stays on disk.
-func TestTasksThatAreOverAreForgotten(t *testing.T) {
+func TestEndedTasksAreRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	over := make([]weak.Pointer[Task], 3)

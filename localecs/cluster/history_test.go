@@ -16,7 +16,7 @@ func names(all []TaskStart) (list []string) {
 	return list
 }
 
-func TestTasksThatAreOverAreRememberedForAnHour(t *testing.T) {
+func TestEndedTasksAreRetainedForAnHour(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
 	// Tasks that could not be started were over when they began.

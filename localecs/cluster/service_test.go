@@ -112,7 +112,7 @@ func TestServiceComesBackWithWhatItHad(t *testing.T) {
 	}
 }
 
-func TestServiceThatDiesByItselfHasEnded(t *testing.T) {
+func TestServiceThatExitsHasEnded(t *testing.T) {
 	t.Parallel()
 	w := newTools(t, nil)
 	s, err := w.StartService(t.Context(), Service{Name: "server", Image: "tools", Address: "10.42.0.254", Args: []string{"/bin/helper", "exit", "1", "0s"}})
@@ -126,7 +126,7 @@ func TestServiceThatDiesByItselfHasEnded(t *testing.T) {
 	}
 }
 
-func TestServiceThatCannotComeBackHasEnded(t *testing.T) {
+func TestServiceThatCannotRestartHasEnded(t *testing.T) {
 	t.Parallel()
 	w := newTools(t, nil)
 	s := startService(t, w)

@@ -150,7 +150,7 @@ func TestChaosRefusesWhatItCannotDo(t *testing.T) {
 }
 
 // What the help shows can be run.
-func TestTheHelpShowsAScenarioThatChaosTakes(t *testing.T) {
+func TestHelpShowsAValidChaosScenario(t *testing.T) {
 	t.Parallel()
 	shown := 0
 	for line := range strings.Lines(call(t, "run", "-help").stdout) {

@@ -186,7 +186,7 @@ func TestOutputToADeviceIsNotReplaced(t *testing.T) {
 	}
 }
 
-func TestEnginesThatCannotBeAsked(t *testing.T) {
+func TestUnreachableOrForeignEngines(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "web.json")
 	if err := os.WriteFile(file, []byte(good), 0o600); err != nil {

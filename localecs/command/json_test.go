@@ -48,7 +48,7 @@ func TestEveryCommandIsListedForMachines(t *testing.T) {
 }
 
 // What is wrong is JSON, too, where JSON was asked for.
-func TestMistakesAreObjects(t *testing.T) {
+func TestMistakesAsJSON(t *testing.T) {
 	t.Parallel()
 	got := call(t, "run", "-check", "-json", definitionFile(t, "true"))
 	var object struct {

@@ -81,7 +81,7 @@ func (l *looked) end(code int, says string) {
 	}
 }
 
-func TestRunIsLookedIntoFromAnotherShell(t *testing.T) {
+func TestRunCanBeInspectedFromAnotherShell(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	l := &looked{t: t, dir: dir}
@@ -224,7 +224,7 @@ func TestSocketOfAKilledRun(t *testing.T) {
 	l.end(3, "STOPPED (UserInitiated: localecs stop -all)")
 }
 
-func TestTwoRunsAtATime(t *testing.T) {
+func TestCommandsNeedADirectoryWithSeveralRuns(t *testing.T) {
 	t.Parallel()
 	other, dir := t.TempDir(), t.TempDir()
 	for _, name := range []string{"scenario.yaml", "web.json", "job.json"} {
@@ -275,7 +275,7 @@ func TestStopAllOfServe(t *testing.T) {
 }
 
 // A run of task definitions alone is looked into, too.
-func TestRunWithoutScenarioIsLookedInto(t *testing.T) {
+func TestRunWithoutScenarioCanBeInspected(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {

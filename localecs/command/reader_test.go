@@ -24,7 +24,7 @@ import (
 
 // Nothing reads stderr or the events, and both pipes are soon full: ECS goes on, and
 // Ctrl-C ends it.
-func TestServeGoesOnWithoutReaders(t *testing.T) {
+func TestServeContinuesWithoutReaders(t *testing.T) {
 	t.Parallel()
 	fifo := t.TempDir() + "/events"
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {

@@ -108,8 +108,8 @@ func TestTaskDefinitionsHaveATimeline(t *testing.T) {
 	}
 }
 
-// TestTaskDefinitionsAsObjects: what a program reads of a run.
-func TestTaskDefinitionsAsObjects(t *testing.T) {
+// TestTaskDefinitionsAsJSON: what a program reads of a run.
+func TestTaskDefinitionsAsJSON(t *testing.T) {
 	t.Parallel()
 	e := runAlone(t, definitionFile(t, "echo one; echo two"), nil, "-json")
 	var kinds []string

@@ -267,7 +267,7 @@ func (d desk) asUser(t *testing.T, args ...string) result {
 
 // Who is not root looks into what he has started without it, and his programs visit
 // it.
-func TestRootlessRunIsLookedInto(t *testing.T) {
+func TestRootlessRunCanBeInspected(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	p := d.run(t, "", 1000000)

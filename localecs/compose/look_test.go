@@ -11,7 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
-func TestHealthIsThatOfTheLastChange(t *testing.T) {
+func TestHealthKeepsTheLastChange(t *testing.T) {
 	t.Parallel()
 	w := running(t)
 	for n, step := range []struct {
@@ -41,7 +41,7 @@ func TestHealthIsThatOfTheLastChange(t *testing.T) {
 }
 
 // The agent stops what nothing needs any more, and the network at last.
-func TestToStopGoesBackwards(t *testing.T) {
+func TestStopOrderIsReversed(t *testing.T) {
 	t.Parallel()
 	w := running(t)
 	w.set("app", func(c *Container) { c.OutOfMemory = true })

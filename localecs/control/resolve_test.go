@@ -71,7 +71,7 @@ func TestNoSuch(t *testing.T) {
 	}
 }
 
-func TestHealthIsThatOfContainersWithChecks(t *testing.T) {
+func TestTaskHealthCountsContainersWithChecks(t *testing.T) {
 	t.Parallel()
 	type c = control.Container
 	for name, tt := range map[string]struct {

@@ -84,7 +84,7 @@ func long(t *testing.T) string {
 	return dir
 }
 
-func TestStateGoesThroughTheSocket(t *testing.T) {
+func TestStateIsServedOnTheSocket(t *testing.T) {
 	t.Parallel()
 	dir, w := long(t), &world{status: "RUNNING"}
 	s := serve(t, dir, w)

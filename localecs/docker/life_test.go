@@ -19,7 +19,7 @@ import (
 
 // An engine may report that a container has ended before it reports that it was for its
 // memory.
-func TestMemoryIsAskedAboutAgain(t *testing.T) {
+func TestOutOfMemoryStateIsReadAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		code   int

@@ -124,7 +124,7 @@ func TestLimitKills(t *testing.T) {
 	}
 }
 
-func TestCloseTakesGroupsBelow(t *testing.T) {
+func TestCloseRemovesNestedGroups(t *testing.T) {
 	t.Parallel()
 	g := containerIn(t, openRoot(t), 0, 0)
 	for _, p := range g.places {

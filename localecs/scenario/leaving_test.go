@@ -45,7 +45,7 @@ func TestDeclaredLeftoversHaveToExist(t *testing.T) {
 	}
 }
 
-func TestNothingLeftTakesALook(t *testing.T) {
+func TestNothingLeftIsCheckedWhenRequested(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		checks   file.Checks

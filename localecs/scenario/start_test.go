@@ -62,7 +62,7 @@ func newCluster(t *testing.T, dir string) *cluster.Cluster {
 }
 
 // Every local user can read the command line of a process.
-func TestManagementTokenIsOnNoCommandLine(t *testing.T) {
+func TestCommandLinesDoNotContainTheManagementToken(t *testing.T) {
 	t.Parallel()
 	token := uuid.NewString()
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)

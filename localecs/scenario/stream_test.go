@@ -71,7 +71,7 @@ func TestLongSilencesAreBroken(t *testing.T) {
 	})
 }
 
-func TestSilenceAsAnObject(t *testing.T) {
+func TestSilenceIsAnEvent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer

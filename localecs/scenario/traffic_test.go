@@ -15,7 +15,7 @@ import (
 )
 
 // The check of "no request failed" is worth something only if losses are seen.
-func TestTrafficSeesEveryLoss(t *testing.T) {
+func TestTrafficReportsEveryLostRequest(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -50,7 +50,7 @@ func TestTrafficSeesEveryLoss(t *testing.T) {
 	}
 }
 
-func TestTrafficSeesRefusedAndCutConnections(t *testing.T) {
+func TestTrafficReportsRefusedAndCutConnections(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

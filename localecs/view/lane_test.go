@@ -78,7 +78,7 @@ func TestContainerIsALane(t *testing.T) {
 	}
 }
 
-func TestConsulIsSeenInLanes(t *testing.T) {
+func TestLanesShowChecksOfConsul(t *testing.T) {
 	t.Parallel()
 	lanes := view.LanesOf(view.RecordedTask{Events: []view.RecordedEvent{
 		{At: 1, Kind: view.KindCheck, Service: "api", Check: "synced", Status: "critical"},

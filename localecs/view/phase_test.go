@@ -67,7 +67,7 @@ func about() cmp.Option {
 	return cmp.Comparer(func(a, b float64) bool { return a-b < 1e-6 && b-a < 1e-6 })
 }
 
-func TestATaskThatDiesBeforeItIsAskedToStop(t *testing.T) {
+func TestTaskThatExitsBeforeTheStopRequest(t *testing.T) {
 	t.Parallel()
 	task := view.RecordedTask{Application: "app", Events: []view.RecordedEvent{
 		status(1, "app", "RUNNING", ""), status(5, "app", "STOPPED", "exit code 1"), {At: 5.1, Kind: view.KindDesired, Status: "STOPPED"},

@@ -59,7 +59,7 @@ func float(t *testing.T, e element, name string) float64 {
 
 // Every moment has its line and its label, and no line crosses another's label: however
 // near they are.
-func TestMomentsAreLegibleWhereverTheyAre(t *testing.T) {
+func TestMomentLabelsDoNotOverlap(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(25) {
 		run := chance(rand.New(rand.NewPCG(seed, 1)))
@@ -99,7 +99,7 @@ func TestMomentsAreLegibleWhereverTheyAre(t *testing.T) {
 }
 
 // What is drawn stays on its sheet, and has some width.
-func TestShapesStayOnTheirSheet(t *testing.T) {
+func TestShapesStayWithinTheSheet(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		width, height := 0.0, 0.0

@@ -67,7 +67,7 @@ func TestSpotInterruption(t *testing.T) {
 	}
 }
 
-func TestTheNetworkInterfaceShowsInStepsThatAreNoVersions(t *testing.T) {
+func TestNetworkInterfaceAppearsWithoutNewVersions(t *testing.T) {
 	t.Parallel()
 	w := newPlaneWorld(t, func(o *controlplane.Options) { o.Lag = controlplane.Lag{Interface: 5 * time.Second} })
 	id := w.run(nil)[0]

@@ -7,7 +7,7 @@ import (
 )
 
 // A deployment that lasts for long has had many tasks.
-func TestTasksThatAreNotShownAreForgotten(t *testing.T) {
+func TestUnlistedTasksAreRemoved(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
 	s := Service{Name: "web", Desired: 1, MinHealthy: 100, Max: 200}

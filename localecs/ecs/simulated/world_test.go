@@ -119,7 +119,7 @@ func TestTasksStop(t *testing.T) {
 	}
 }
 
-func TestTasksThatCannotBe(t *testing.T) {
+func TestTaskWithoutAFreeAddressFails(t *testing.T) {
 	t.Parallel()
 	w := open(t, simulated.Options{Subnet: "10.1.0.0/29"})
 	tasks, err := w.Run(ecstest.Group{Family: "web", Count: 4})

@@ -15,7 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
-func TestTheSchemaIsThatOfTheTypes(t *testing.T) {
+func TestSchemaMatchesTheTypes(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -10,7 +10,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
-func TestInputIsWhatCreateServiceTakes(t *testing.T) {
+func TestServiceInputIsValidForCreateService(t *testing.T) {
 	t.Parallel()
 	two, twenty, zero, least, no := 2, 20, 0, 50, false
 	network := &shapes.NetworkConfiguration{AWSVPC: &shapes.VPCConfiguration{Subnets: []string{"subnet-0localecs"}}}
