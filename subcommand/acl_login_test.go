@@ -75,7 +75,7 @@ func aclJWT(t *testing.T, w *aclWorld) {
 	}
 }
 
-// What -login foretells, a real login by the same role gets.
+// What -login predicts, a real login by the same role gets.
 func TestACLPredictsTheRightsOfARealLogin(t *testing.T) {
 	w := newACLWorld(t)
 	const tag = "consul.hashicorp.com.service-name"
@@ -119,11 +119,11 @@ func TestACLPredictsTheRightsOfARealLogin(t *testing.T) {
 		fmt.Fprintf(&questions, "%s read\n%s write\n", what, what)
 	}
 	login := "-login iam -entity-name Web-Role -account-id 123456789012 -entity-path /consul-ecs/ -entity-tag " + tag + "=Web -entity-tag team=blue"
-	foretold := w.ask(t, asked{token: w.Token, stdin: questions.String(), args: "can -queries - " + login})
+	predicted := w.ask(t, asked{token: w.Token, stdin: questions.String(), args: "can -queries - " + login})
 	real := w.ask(t, asked{token: w.Token, stdin: questions.String(), args: "can -engine server -token-file @task.token -queries -"})
 	both := w.ask(t, asked{token: w.Token, stdin: questions.String(), args: "can -engine both -token-file @task.token -queries -"})
-	if decisions(foretold.out) != decisions(real.out) || decisions(both.out) != decisions(real.out) || !strings.Contains(decisions(real.out), "allow deny") {
-		t.Errorf("foretold %s\nreal     %s\nboth     %s", decisions(foretold.out), decisions(real.out), decisions(both.out))
+	if decisions(predicted.out) != decisions(real.out) || decisions(both.out) != decisions(real.out) || !strings.Contains(decisions(real.out), "allow deny") {
+		t.Errorf("predicted %s\nreal     %s\nboth     %s", decisions(predicted.out), decisions(real.out), decisions(both.out))
 	}
 	// Without its tags the login of the same role fails.
 	got := w.ask(t, asked{token: w.Token, args: "can -login iam -entity-name Web-Role service:web read"})

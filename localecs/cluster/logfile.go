@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"io"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
@@ -39,4 +41,27 @@ func (f *logFile) Write(p []byte) (int, error) {
 		f.once.Do(func() { f.log.Warn("output of a container is lost from here on", logkey.Error, err) })
 	}
 	return n, err
+}
+
+const tailSize = 8 << 10
+
+// LastLine returns the last line of a log, or the reason why there is none.
+func LastLine(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err == nil && st.Size() > tailSize {
+		_, _ = f.Seek(-tailSize, io.SeekEnd) // at worst the beginning is read
+	}
+	end, err := io.ReadAll(io.LimitReader(f, tailSize))
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(end)), "\n")
+	if last := lines[len(lines)-1]; last != "" {
+		return last
+	}
+	return "its log is empty"
 }

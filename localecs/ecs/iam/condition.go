@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Condition is that of one request. The zero one is all right.
+// Condition is the fault condition of one request. The zero value is no fault.
 type Condition struct {
-	// Ahead is by how much the endpoint's clock is; negative: behind.
+	// Ahead is how far the clock of the endpoint is ahead; negative if it is behind.
 	Ahead time.Duration
 	// NoTags hides the tags of roles (IAM) and tasks (ECS).
 	NoTags bool
@@ -16,18 +16,18 @@ type Condition struct {
 
 type key struct{}
 
-// With is r under the condition.
+// With returns r with the condition.
 func With(r *http.Request, c Condition) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), key{}, c))
 }
 
-// Of is a request's condition.
+// Of returns the condition of a request.
 func Of(r *http.Request) Condition {
 	c, _ := r.Context().Value(key{}).(Condition)
 	return c
 }
 
-// Shift is a moment by the endpoint's clock. One that has not come stays zero.
+// Shift returns a time on the clock of the endpoint. The zero time stays zero.
 func (c Condition) Shift(t time.Time) time.Time {
 	if t.IsZero() {
 		return t

@@ -2,6 +2,7 @@ package iam
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -89,4 +90,12 @@ func (h *handler) run(c call, requestID string) (any, *Error) {
 		return h.getUser(c, meta)
 	}
 	return nil, &Error{400, "InvalidAction", fmt.Sprintf("Could not find operation %s for version %s", action, version)}
+}
+
+// JSON answers with v, which encoding/json can hold, and the status.
+func JSON(w http.ResponseWriter, status int, v any) {
+	text, _ := json.Marshal(v)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(text) // an error means the client is gone
 }

@@ -25,7 +25,7 @@ func TestSplitDeclared(t *testing.T) {
 		reported, rest []leftover
 	}{
 		{"nothing", nil, file.Leaves{}, nil, nil},
-		{"nothing foretold", []leftover{service, instance, failed}, file.Leaves{}, nil, []leftover{service, instance, failed}},
+		{"nothing declared", []leftover{service, instance, failed}, file.Leaves{}, nil, []leftover{service, instance, failed}},
 		{"an agent that fails", []leftover{service, failed}, dead, []leftover{failed}, []leftover{service}},
 		{"one that may yet", []leftover{alive}, dead, nil, []leftover{alive}},
 		{"of one method", []leftover{service, client, instance}, leaves, []leftover{service}, []leftover{client, instance}},
@@ -33,7 +33,7 @@ func TestSplitDeclared(t *testing.T) {
 		reported, rest := splitDeclared(c.found, c.leaves)
 		same := cmp.AllowUnexported(leftover{})
 		if cmp.Diff(c.reported, reported, same) != "" || cmp.Diff(c.rest, rest, same) != "" {
-			t.Errorf("%s: foretold %v, rest %v; want %v and %v", c.name, reported, rest, c.reported, c.rest)
+			t.Errorf("%s: declared %v, rest %v; want %v and %v", c.name, reported, rest, c.reported, c.rest)
 		}
 	}
 }
