@@ -60,7 +60,7 @@ func (t *Table) Explain(q Query) Explanation {
 			continue
 		}
 		for _, s := range e.rules {
-			x.Losers = append(x.Losers, Loser{s, ruleText(s.Rule, q), beaten(e, d.entry, q)})
+			x.Losers = append(x.Losers, Loser{s, ruleText(s.Rule, q), overriddenBy(e, d.entry, q)})
 		}
 	}
 	return x
@@ -151,8 +151,8 @@ func (t *Table) considered(q Query) []*entry {
 	return found
 }
 
-// beaten returns why an entry that applies to the query did not decide it.
-func beaten(e, winner *entry, q Query) string {
+// overriddenBy returns why an entry that applies to the query did not decide it.
+func overriddenBy(e, winner *entry, q Query) string {
 	switch {
 	case winner == nil:
 		return "does not decide alone"

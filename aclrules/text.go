@@ -24,7 +24,7 @@ func (a Answer) Sentence(width int) string {
 	reason := a.Why
 	switch {
 	case a.Decision == Disagree:
-		reason = a.dispute()
+		reason = a.disagreement()
 	case a.Rule != "" && a.Why == "":
 		reason = fmt.Sprintf("by %s, %s", a.Rule, a.place())
 	case a.Rule != "":
@@ -33,8 +33,8 @@ func (a Answer) Sentence(width int) string {
 	return fmt.Sprintf("%-8s %-*s  %s", a.Decision, width, a.query, reason)
 }
 
-// dispute words a disagreement loudly.
-func (a Answer) dispute() string {
+// disagreement describes that resolver and server disagree, in capitals.
+func (a Answer) disagreement() string {
 	return fmt.Sprintf("THE RESOLVER DECIDES %s, THE SERVER %s: do not rely on either", strings.ToUpper(opposite(a.Server)), strings.ToUpper(a.Server))
 }
 
@@ -54,7 +54,7 @@ func (r *Report) explanation(a Answer) node {
 	top := leaf("%s  %s", a.query, strings.ToUpper(a.Decision))
 	add := func(children ...node) { top.children = append(top.children, children...) }
 	if a.Decision == Disagree {
-		top.text += ": " + a.dispute()
+		top.text += ": " + a.disagreement()
 	}
 	if x.Winner.Rule != nil {
 		label := "wins"

@@ -95,7 +95,7 @@ func (d *decoder) untyped(path string, token json.Token, depth int) any {
 		d.list(path, reflect.ValueOf(&list).Elem(), rule{}, depth)
 		return list
 	case json.Number:
-		if absurd(t) {
+		if outOfRange(t) {
 			d.malform(path, "the number is too large or too small")
 			return nil
 		}

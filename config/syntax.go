@@ -48,7 +48,7 @@ func position(doc []byte, offset int) string {
 	return fmt.Sprintf("line %d, column %d", line, column)
 }
 
-func absurd(number json.Number) bool {
+func outOfRange(number json.Number) bool {
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(string(number)), "e")
 	exp, err := strconv.Atoi(cmp.Or(exponent, "0"))
 	_, overflow := number.Float64()

@@ -57,7 +57,7 @@ func (f *failover) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		f.servers.failed(server, err)
-		if !mayGoOn(r, sent) {
+		if !mayFailOver(r, sent) {
 			return nil, err
 		}
 		// A certificate that one server lacks is no reason for the caller to stop.
@@ -74,8 +74,8 @@ func timedOut(ctx context.Context) bool {
 	return ok && !time.Now().Before(deadline)
 }
 
-// mayGoOn reports whether an unanswered request may be sent to another server.
-func mayGoOn(r *http.Request, sent bool) bool {
+// mayFailOver reports whether an unanswered request may be sent to another server.
+func mayFailOver(r *http.Request, sent bool) bool {
 	ctx := r.Context()
 	return ctx.Err() == nil && !timedOut(ctx) && (r.Body == nil || r.GetBody != nil) && (!sent || repeatable(r))
 }

@@ -87,7 +87,7 @@ func (g *generator) draw(at time.Duration, kind string) (e Event, possible bool)
 		e.For = min(e.For, g.made.For-at).Truncate(100 * time.Millisecond)
 		possible = possible && e.For > 0
 	}
-	if possible && e.lethal(g.world, g.made, g.made.age(g.world, task.Name, at)) && !task.Entry {
+	if possible && e.removesTask(g.world, g.made, g.made.age(g.world, task.Name, at)) && !task.Entry {
 		e.By, e.Instead = g.spare(task), task.Name
 	}
 	return e, possible

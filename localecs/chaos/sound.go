@@ -50,7 +50,7 @@ func (i *instance) follow(s Schedule, w World) {
 			continue
 		}
 		switch {
-		case e.lethal(w, s, s.age(w, name, e.At)):
+		case e.removesTask(w, s, s.age(w, name, e.At)):
 			i.gone = min(i.gone, e.At)
 		case e.Kind() != "endpoint" && (e.Kind() != "partition" || e.Fault.Partition.Task == name):
 			i.disrupted = append(i.disrupted, interval{e.At, e.End() + recovery})
@@ -180,9 +180,9 @@ func (s Schedule) Task(w World, name string) Task {
 	return t
 }
 
-// lethal reports whether an event ends its task, or takes it out of traffic for
-// good; age is how long the task has run by then, at least.
-func (e Event) lethal(w World, s Schedule, age time.Duration) bool {
+// removesTask reports whether an event ends its task, or takes it out of traffic
+// permanently; age is how long the task has run by then, at least.
+func (e Event) removesTask(w World, s Schedule, age time.Duration) bool {
 	task, on := e.target(w, s)
 	switch {
 	case e.Stop != "" || e.Kind() == "spot":

@@ -181,7 +181,7 @@ func claim(dir *os.File) error {
 		return fmt.Errorf("-dir: %w", err)
 	}
 	for _, e := range entries {
-		if !slices.Contains(ours(), e.Name()) && !(e.Name() == control.SocketName && e.Type() == fs.ModeSocket) {
+		if !slices.Contains(runFileNames(), e.Name()) && !(e.Name() == control.SocketName && e.Type() == fs.ModeSocket) {
 			return fmt.Errorf("-dir: %s contains %q, which is not of a run: name another directory", dir.Name(), e.Name())
 		}
 	}
@@ -211,7 +211,7 @@ func remove(path string) error {
 	}
 }
 
-// ours returns the names of files that runs leave.
-func ours() []string {
+// runFileNames returns the names of files that runs leave.
+func runFileNames() []string {
 	return []string{"logs", "volumes", scenario.DataFile, scenario.PageFile, control.EndFile}
 }

@@ -155,7 +155,7 @@ func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 	} else {
 		jobs, warnings, err = f.jobs(inv.Args)
 	}
-	if goOn, err := f.ready(inv, warnings, err); !goOn {
+	if proceed, err := f.ready(inv, warnings, err); !proceed {
 		return err
 	}
 	if err := f.claim(jobs); err != nil { // of seeds there are none
@@ -190,7 +190,7 @@ func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 
 // ready prints warnings, and reports whether there is something to run here: not after an error,
 // with -check, or if a child in a user namespace has run it.
-func (f *runFlags) ready(inv *cli.Invocation, warnings []string, err error) (goOn bool, _ error) {
+func (f *runFlags) ready(inv *cli.Invocation, warnings []string, err error) (proceed bool, _ error) {
 	if err == nil && !f.check {
 		if done, err := withoutRoot(inv, f.network, f.docker, nil); done || err != nil {
 			return false, err // the child has printed the warnings

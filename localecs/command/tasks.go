@@ -22,7 +22,7 @@ import (
 // runTasks runs task definitions that have no scenario.
 func (f *runFlags) runTasks(ctx context.Context, inv *cli.Invocation, paths []string) error {
 	plan, warnings, err := f.prepareTasks(paths)
-	if goOn, err := f.ready(inv, warnings, err); !goOn {
+	if proceed, err := f.ready(inv, warnings, err); !proceed {
 		return err
 	}
 	dir, err := openStateDir(filepath.Join(f.dir, plan.Name()))

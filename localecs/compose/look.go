@@ -42,8 +42,8 @@ func (t *task) stopping() bool {
 	return t.anyAsked() || t.essentialEnded() != ""
 }
 
-// wasAsked reports whether the engine was asked to stop a container since its last start.
-func (t *task) wasAsked(name string) bool {
+// stopRequested reports whether the engine was asked to stop a container since its last start.
+func (t *task) stopRequested(name string) bool {
 	at, asked := t.asked[name]
 	if name == "" {
 		return asked && at.After(t.holder.StartedAt)
@@ -54,7 +54,7 @@ func (t *task) wasAsked(name string) bool {
 
 func (t *task) anyAsked() bool {
 	for name := range t.asked {
-		if t.wasAsked(name) {
+		if t.stopRequested(name) {
 			return true
 		}
 	}

@@ -33,11 +33,11 @@ func (t *task) next() (ids []string) {
 			running[name] = c
 		}
 	}
-	if len(running) == 0 && t.holder.Status == "running" && !t.wasAsked("") {
+	if len(running) == 0 && t.holder.Status == "running" && !t.stopRequested("") {
 		return []string{t.holder.ID}
 	}
 	for _, name := range slices.Sorted(maps.Keys(running)) {
-		if !t.wasAsked(name) && !neededBy(t.Definition, name, running) {
+		if !t.stopRequested(name) && !neededBy(t.Definition, name, running) {
 			ids = append(ids, running[name].ID)
 		}
 	}

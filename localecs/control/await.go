@@ -205,7 +205,7 @@ func (t Target) steady(s State) result {
 	for _, v := range s.Services {
 		if v.Name == t.Name {
 			text := fmt.Sprintf("service %s: %d of %d running, %d pending, %s", v.Name, v.RunningCount, v.DesiredCount, v.PendingCount, v.Standing())
-			return result{met: v.Steady, never: v.Failed != "", text: text, task: ailing(s, v.Name)}
+			return result{met: v.Steady, never: v.Failed != "", text: text, task: failedTask(s, v.Name)}
 		}
 		names = append(names, v.Name)
 	}
@@ -215,8 +215,8 @@ func (t Target) steady(s State) result {
 	return result{text: fmt.Sprintf("service %s does not exist yet", t.Name)}
 }
 
-// ailing is the last task of a service that failed or is not healthy.
-func ailing(s State, service string) *Task {
+// failedTask returns the last task of a service that failed or is not healthy.
+func failedTask(s State, service string) *Task {
 	for i, t := range slices.Backward(s.Tasks) {
 		if t.Service == service && t.StopCode != "ServiceSchedulerInitiated" && culprit(t) != "" {
 			return &s.Tasks[i]

@@ -137,16 +137,16 @@ func (s *store) makeImage(ctx context.Context, i runtime.Image) (string, error) 
 func (s *store) load(ctx context.Context, a *archive) error {
 	s.loading.Lock()
 	defer s.loading.Unlock()
-	return whileLively(ctx, func(ctx context.Context, lively func()) error {
+	return whileProgressing(ctx, func(ctx context.Context, progressed func()) error {
 		read, write := io.Pipe()
 		go func() { write.CloseWithError(a.Write(write)) }()
 		defer read.Close()
-		answer, err := s.api.ImageLoad(ctx, observed{read, lively})
+		answer, err := s.api.ImageLoad(ctx, observed{read, progressed})
 		if err != nil {
 			return engineError(err)
 		}
 		defer answer.Body.Close()
-		return follow(answer.Body, func(line) { lively() })
+		return follow(answer.Body, func(line) { progressed() })
 	})
 }
 

@@ -74,7 +74,7 @@ func (s *store) fly(ctx context.Context, name string, f *flight) {
 }
 
 func (s *store) fetch(ctx context.Context, name string) error {
-	return whileLively(ctx, func(ctx context.Context, lively func()) error {
+	return whileProgressing(ctx, func(ctx context.Context, progressed func()) error {
 		body, err := s.api.ImagePull(ctx, name, engineimage.PullOptions{})
 		if err != nil {
 			return engineError(err)
@@ -83,7 +83,7 @@ func (s *store) fetch(ctx context.Context, name string) error {
 		var p progress
 		go s.logPull(ctx, name, &p)
 		return follow(body, func(l line) {
-			lively()
+			progressed()
 			p.add(l)
 		})
 	})
@@ -95,9 +95,9 @@ func (s *store) logPull(ctx context.Context, name string, p *progress) {
 	}
 }
 
-// whileLively runs act with a context that ends when act has not called lively for
-// too long; the error is about that then.
-func whileLively(ctx context.Context, act func(ctx context.Context, lively func()) error) error {
+// whileProgressing runs act with a context that ends when act has not called progressed for
+// too long, and then returns an error that reports it.
+func whileProgressing(ctx context.Context, act func(ctx context.Context, progressed func()) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	timer := time.AfterFunc(silence, func() { cancel(errSilent) })

@@ -53,10 +53,10 @@ func released() bool {
 	}
 }
 
-// tie ends this process when its parent does. PR_SET_PDEATHSIG covers a stopped process, which
+// endWithParent ends this process when its parent does. PR_SET_PDEATHSIG covers a stopped process, which
 // cannot watch the pipe. The pipe covers a parent that exited before, one whose thread ended, and
 // an exec that gains capabilities, as that of wait: after these the kernel sends no signal.
-func tie() {
+func endWithParent() {
 	unix.CloseOnExec(lifeFD)
 	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
 	if !released() {

@@ -21,6 +21,6 @@ func Dispatch(roles ...Role) {
 		}
 	}
 	if Inside() {
-		tie()
+		endWithParent()
 	}
 }

@@ -101,7 +101,7 @@ func ownsMounts() bool {
 // with this process. The error is a
 // *MissingError where the host refuses.
 func Run(o Options) (code int, err error) {
-	// The child dies with the thread that has made it, see tie.
+	// The child dies with the thread that has made it, see endWithParent.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	signals := subscribe()

@@ -66,11 +66,11 @@ func (g *Processes) hold(h hold) (release func(), ok bool) {
 		return nil, false
 	}
 	b.holds[&h] = true
-	g.brakeNow(false)
+	g.applyBrake(false)
 	b.settle()
 	if !b.looked {
 		b.looked = true
-		b.looks.Go(g.keepBraking)
+		b.looks.Go(g.runBrake)
 	}
 	var once sync.Once
 	return func() {
@@ -78,12 +78,12 @@ func (g *Processes) hold(h hold) (release func(), ok bool) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			delete(b.holds, &h)
-			g.brakeNow(false)
+			g.applyBrake(false)
 		})
 	}, true
 }
 
-func (g *Processes) keepBraking() {
+func (g *Processes) runBrake() {
 	b := g.brake
 	for run := true; ; run = !run {
 		pause := slowRun
@@ -101,14 +101,14 @@ func (g *Processes) keepBraking() {
 			b.mu.Unlock()
 			return
 		}
-		g.brakeNow(run)
+		g.applyBrake(run)
 		b.mu.Unlock()
 	}
 }
 
-// brakeNow stops what is to be stopped, and continues what was. run is whether
+// applyBrake stops what is to be stopped, and continues what was. run is whether
 // slowed processes run now. The lock is held.
-func (g *Processes) brakeNow(run bool) {
+func (g *Processes) applyBrake(run bool) {
 	b := g.brake
 	stopped := map[int]bool{}
 	g.each(func(pid, fd int) {

@@ -22,7 +22,7 @@ func processSteps(c *stageConfig) []step {
 		{"enter " + c.Dir, func() error { return unix.Chdir(c.Dir) }, false},
 		{"restrict privileges", c.restrict, true},
 		{"become the user", func() error { return c.setUser() }, false},
-		{"tie to the simulator", tie, true},
+		{"tie to the simulator", endWithParent, true},
 		{"reset signals", resetSignals, true},
 	}
 }
@@ -121,10 +121,10 @@ func (c *stageConfig) setUser() error {
 	return nil
 }
 
-// tie asks for SIGKILL when the simulator dies. It is a setting of the thread
+// endWithParent asks for SIGKILL when the simulator dies. It is a setting of the thread
 // that executes the program, and comes too late when the simulator is dead
 // already: then no process holds the other end of the status pipe.
-func tie() error {
+func endWithParent() error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return err
 	}

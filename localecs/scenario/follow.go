@@ -82,8 +82,8 @@ func (r *runner) breakSilences(ctx context.Context) {
 	}
 }
 
-// beginOther records work that is not one of the steps.
-func (r *runner) beginOther(text string) {
+// beginExtraStep records work that is not one of the steps.
+func (r *runner) beginExtraStep(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.now = currentStep{Text: text, Started: time.Now()}

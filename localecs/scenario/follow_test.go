@@ -23,7 +23,7 @@ func TestStepsAreReportedAndShown(t *testing.T) {
 		plan: &Plan{}, file: &file.Scenario{Name: "hello", Steps: []file.Step{{Start: []string{"api"}}, step}},
 		out: reported.Event, record: NewRecording(), started: time.Now(), tasks: NewTaskSet(),
 	}
-	r.beginOther("start the Consul server")
+	r.beginExtraStep("start the Consul server")
 	if got := r.now; got.Text != "start the Consul server" || got.Number != 0 || got.SoFar != "" {
 		t.Errorf("before the steps: %+v", got)
 	}

@@ -130,17 +130,17 @@ func (r *runner) title() string {
 // A step that fails is a failure of the run; the error is about a run that could not
 // be carried out.
 func (r *runner) runScenario(ctx, steps context.Context, cancel context.CancelCauseFunc, watching *sync.WaitGroup) error {
-	r.beginOther("start the Consul server")
+	r.beginExtraStep("start the Consul server")
 	consul, err := r.startConsul(ctx)
 	if err != nil {
 		return err
 	}
 	watching.Go(func() { r.guard(ctx, cancel, consul.Done(), func() error { return r.serverEnded(consul) }) })
-	r.lookOn(ctx, watching)
+	r.followConsul(ctx, watching)
 	err = r.runSteps(ctx, steps, consul)
 	r.endTraffic(file.EndTraffic{})
 	if ctx.Err() == nil && steps.Err() != nil {
-		r.beginOther("stop all tasks")
+		r.beginExtraStep("stop all tasks")
 		return cmp.Or(r.region.Drain(ctx, stopAll), errEnded)
 	}
 	r.judge(ctx, err)
@@ -182,8 +182,8 @@ func (r *runner) attended(o Options) (leave func()) {
 	return o.Attend(LiveRun{r})
 }
 
-// lookOn follows the state of Consul until ctx ends.
-func (r *runner) lookOn(ctx context.Context, watching *sync.WaitGroup) {
+// followConsul follows the state of Consul until ctx ends.
+func (r *runner) followConsul(ctx context.Context, watching *sync.WaitGroup) {
 	watching.Go(func() { r.watch.Run(ctx) })
 	watching.Go(func() { followTokens(ctx, r.look.Client, r.tokenChanged) })
 	watching.Go(func() { Redirect(ctx, r.look.Client, r.cluster.AWSEndpoint()) })

@@ -38,7 +38,7 @@ func main() {
 	case len(args) == 2 && args[0] == "api":
 		err = serve(args[1], greet, func() error { return wait(*drain) })
 	case len(args) == 3 && args[0] == "web":
-		err = serve(args[1], ask(args[2]), func() error { return goOn(args[2], *drain) })
+		err = serve(args[1], ask(args[2]), func() error { return keepCalling(args[2], *drain) })
 	case len(args) == 2 && args[0] == "get":
 		err = get(args[1])
 	default:
@@ -91,8 +91,8 @@ func wait(d time.Duration) error {
 	return nil
 }
 
-// goOn asks upstream for as long as that.
-func goOn(upstream string, d time.Duration) error {
+// keepCalling calls upstream for d.
+func keepCalling(upstream string, d time.Duration) error {
 	client, over := newClient(), time.After(d)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

@@ -93,7 +93,7 @@ func (t Task) live() bool { return t.Wanted == shapes.Running && t.Last != shape
 // Running reports whether the task is in its service's runningCount.
 func (t Task) Running() bool { return t.live() && t.Last == shapes.Running }
 
-func (t Task) well() bool { return t.Running() && (!t.Probed || t.Health == "HEALTHY") }
+func (t Task) isHealthy() bool { return t.Running() && (!t.Probed || t.Health == "HEALTHY") }
 
 // Stop is a task to stop, and the reason that the task will show.
 type Stop struct{ Task, Reason string }

@@ -96,7 +96,7 @@ func (r *round) count() {
 		for _, t := range r.tasks {
 			switch {
 			case t.Deployment != d.ID:
-			case t.well() && !d.healthy[t.ID]:
+			case t.isHealthy() && !d.healthy[t.ID]:
 				d.healthy[t.ID] = true
 				d.FailedTasks, d.proven, d.rounds, d.notBefore = 0, true, 0, time.Time{}
 			case !t.live() && t.Started.IsZero() && !d.counted[t.ID] && !ordered(t.StopCode):
@@ -197,11 +197,11 @@ func (r *round) shrink() {
 	own, others := r.of(r.primary, false), r.of(r.primary, true)
 	var stops []Task
 	if r.primary.Rollout != Failed {
-		spare := countTasks(own, Task.well) + countTasks(others, Task.well) - r.s.lower()
+		spare := countTasks(own, Task.isHealthy) + countTasks(others, Task.isHealthy) - r.s.lower()
 		for _, t := range others {
 			switch {
 			case t.Protected:
-			case !t.well():
+			case !t.isHealthy():
 				stops = append(stops, t)
 			case spare > 0:
 				spare--
@@ -228,7 +228,7 @@ func rank(t Task) int {
 	switch {
 	case !t.Running():
 		return 0
-	case !t.well():
+	case !t.isHealthy():
 		return 1
 	}
 	return 2
@@ -255,11 +255,11 @@ func (r *round) blockedEvent(protected, deadlocked bool) {
 }
 
 // replaceUnhealthy stops unhealthy tasks of the primary deployment: once their
-// replacements are well, or at once where maximumPercent leaves no room for
+// replacements are healthy, or at once where maximumPercent leaves no room for
 // those.
 func (r *round) replaceUnhealthy() {
 	own := r.of(r.primary, false)
-	well, noRoom := countTasks(own, Task.well), r.s.upper() <= len(own)
+	replaced, noRoom := countTasks(own, Task.isHealthy), r.s.upper() <= len(own)
 	for _, t := range own {
 		if !r.unhealthy(t) {
 			continue
@@ -269,7 +269,7 @@ func (r *round) replaceUnhealthy() {
 			r.s.steady = false
 			r.event("(task %s) failed container health checks.", t.ID)
 		}
-		if well >= r.s.Desired || noRoom {
+		if replaced >= r.s.Desired || noRoom {
 			r.stop(t, unhealthyReason)
 		}
 	}
@@ -282,7 +282,7 @@ func (r *round) complete() {
 	r.s.Deployments = slices.DeleteFunc(r.s.Deployments, func(d *Deployment) bool {
 		return d != r.primary && !d.completed && len(r.of(d, false)) == 0
 	})
-	if r.primary.Rollout == Failed || len(others) > 0 || len(own) != r.s.Desired || countTasks(own, Task.well) != r.s.Desired {
+	if r.primary.Rollout == Failed || len(others) > 0 || len(own) != r.s.Desired || countTasks(own, Task.isHealthy) != r.s.Desired {
 		return
 	}
 	if r.primary.Rollout == InProgress {
