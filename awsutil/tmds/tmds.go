@@ -60,9 +60,10 @@ func New(baseURI string) *Client {
 	}
 }
 
-// Task reads the task. Any answer that is not status 200 with a task that lists
-// this container, or any if the endpoint does not name this one, is an error, never an empty task. Callers must not change the
-// result: later reads may return it again.
+// Task reads the task. An answer that is not status 200 with a task that lists this
+// container is an error, never an empty task; where the endpoint does not name this
+// container, any container will do. Callers must not change the result: later reads may
+// return it again.
 func (c *Client) Task(ctx context.Context) (workload.Task, error) {
 	select {
 	case c.turn <- struct{}{}:
