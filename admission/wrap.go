@@ -15,24 +15,17 @@ import (
 const wrapper = "app-entrypoint"
 
 // wrap puts app-entrypoint before an application, and reports whether one is there. An
-// application without command and entryPoint is left alone: those of its image are
-// not known.
+// application whose program only its image names is left alone.
 func (t *task) wrap(i int, n *taskdef.Node) (bool, error) {
 	at := fmt.Sprintf("$.containerDefinitions[%d]", i)
 	name := t.containerName(i)
 	entry, command := t.get(n, "entryPoint"), t.get(n, "command")
 	noEntry, noCommand := isEmpty(entry), isEmpty(command)
-	switch {
-	case noEntry && noCommand:
-		t.add(codeWrap, at, "container", name, "why", "it has neither entryPoint nor command", "fix", "write the image's ENTRYPOINT as entryPoint and its CMD as command")
+	if why, fix := t.unwrappable(n, entry, command); why != "" {
+		t.add(codeWrap, at, "container", name, "why", why, "fix", fix)
 		return false, nil
-	case !noEntry && !entry.IsList(), noEntry && !command.IsList():
-		t.add(codeWrap, at, "container", name, "why", "its command is known at deployment only", "fix", "write entryPoint as a list")
-		return false, nil
-	case !t.listed(n, "mountPoints") || !t.listed(n, "dependsOn"):
-		t.add(codeWrap, at, "container", name, "why", "its mountPoints or dependsOn are known at deployment only", "fix", "write them as lists, or as Fn::If of lists")
-		return false, nil
-	case noEntry && wrapperFlags(command.Items()) != nil:
+	}
+	if noEntry && wrapperFlags(command.Items()) != nil {
 		return true, nil // by hand
 	}
 	var rest []*taskdef.Node
@@ -53,6 +46,29 @@ func (t *task) wrap(i int, n *taskdef.Node) (bool, error) {
 	list := t.list(n, "entryPoint")
 	list.SetItems(append(line, rest...))
 	return true, nil
+}
+
+// unwrappable is why app-entrypoint cannot go before an application, and what to do about it;
+// empty when it can.
+func (t *task) unwrappable(n, entry, command *taskdef.Node) (why, fix string) {
+	noEntry := isEmpty(entry)
+	switch {
+	case noEntry && isEmpty(command):
+		return "it has neither entryPoint nor command", "write the image's ENTRYPOINT as entryPoint and its CMD as command"
+	case !noEntry && !entry.IsList(), noEntry && !command.IsList():
+		return "its command is known at deployment only", "write entryPoint as a list"
+	case noEntry && isOption(command.Items()[0]):
+		return "its command is options of its image's ENTRYPOINT", "write that ENTRYPOINT as entryPoint"
+	case !t.listed(n, "mountPoints") || !t.listed(n, "dependsOn"):
+		return "its mountPoints or dependsOn are known at deployment only", "write them as lists, or as Fn::If of lists"
+	}
+	return "", ""
+}
+
+// isOption reports whether a word of a command is an option, and names no program.
+func isOption(word *taskdef.Node) bool {
+	text, _ := word.Text()
+	return strings.HasPrefix(text, "-")
 }
 
 func isEmpty(list *taskdef.Node) bool {

@@ -14,6 +14,7 @@ func TestApplicationRunsBelowAppEntrypoint(t *testing.T) {
 		"command alone":          {`"command": ["/app", "serve"]`, await, "/app serve"},
 		"its stop timeout":       {`"entryPoint": ["/app"], "stopTimeout": 45`, await + " -stop-timeout 45s /app", ""},
 		"neither":                {`"user": "app"`, "", ""},
+		"options of an image":    {`"command": ["--config", "/app.yaml"]`, "", "--config /app.yaml"},
 		"flags of the user": {
 			`"entryPoint": ["/mnt/consul-ecs", "app-entrypoint", "-shutdown-delay", "9s", "-await-proxy=127.0.0.1:1", "-compat", "--", "/app", "-x"]`,
 			await + " -shutdown-delay 9s -compat -- /app -x", "",

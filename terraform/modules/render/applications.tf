@@ -35,7 +35,7 @@ locals {
     application = !contains(local.ignored, c.name)
   }]
   applications = [for c in local.described : c if c.application]
-  unwrapped    = local.gateway ? [] : [for c in local.applications : c.name if length(c.entry) == 0 && length(c.command) == 0]
+  unwrapped    = local.gateway ? [] : [for c in local.applications : c.name if length(c.entry) == 0 && (length(c.command) == 0 || can(regex("^-", c.command[0])))]
 
   # Flags of hand-written lines, as lists of their words.
   hand_flags = { for c in local.described : c.name => c.wrapped_by_hand != "entryPoint" ? [] : [

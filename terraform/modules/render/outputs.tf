@@ -68,6 +68,6 @@ output "proxy_container_name" {
 }
 
 output "unwrapped" {
-  description = "Applications with neither `entryPoint` nor `command`: `app-entrypoint` cannot start a program that only their images name, so it does not delay their shutdown."
+  description = "Applications without `entryPoint` whose `command` is absent or begins with an option: `app-entrypoint` cannot start a program that only their images name, so it does not delay their shutdown."
   value       = local.unwrapped
 }
