@@ -21,8 +21,8 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// judgeResource reports why ECS would refuse a task definition. A definition of
-// which something is unknown is judged in the apply.
+// judgeResource reports why ECS would refuse a task definition. One whose containers
+// are unknown is judged in the apply; other unknown attributes count as absent.
 func judgeResource(ctx context.Context, typ string, v tftypes.Value) (out []*tfprotov5.Diagnostic) {
 	if typ != "aws_ecs_task_definition" || v.IsNull() {
 		return nil
