@@ -98,7 +98,7 @@ variable "grpc_config" {
 # With an agent.
 
 variable "consul_http_addr" {
-  description = "Address of a Consul server's HTTP API, for login and logout."
+  description = "Address of a Consul server's HTTP API, for login and logout, and for removing the task's services and node when its agent has ended. Required with `acls`."
   type        = string
   default     = ""
   nullable    = false

@@ -1,5 +1,6 @@
-# ECS fills in defaults, and the provider compares its answer with the configuration: what is
-# absent here and present there would replace the task definition in each plan.
+# ECS adds defaults to a definition, and the provider compares the result with the
+# configuration. A default that is absent from the configuration would replace the task
+# definition in each plan.
 locals {
   filled = [for c in var.container_definitions : merge(
     c,

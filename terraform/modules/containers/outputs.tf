@@ -1,5 +1,5 @@
 output "container_definitions" {
-  description = "The same containers as ECS answers them, without nulls in the first two levels."
+  description = "The same containers with the defaults that ECS sets, without nulls in the first two levels."
   value = [for c in local.filled : {
     for k, v in c : k => try(
       { for name in keys(v) : name => v[name] if v[name] != null },

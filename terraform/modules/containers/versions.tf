@@ -1,4 +1,4 @@
 terraform {
-  # Optional attributes with defaults, and validations that read other variables.
+  # As the modules that use this one.
   required_version = ">= 1.9"
 }

@@ -32,6 +32,7 @@ check "region" {
 
 check "partition" {
   assert {
+    # Not ||, whose result is unknown in the plan while consul_partition is unknown.
     condition     = var.consul_partitions_enabled ? true : contains(["", "default"], var.consul_partition)
     error_message = "consul_partition has no effect while consul_partitions_enabled is false."
   }

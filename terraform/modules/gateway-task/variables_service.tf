@@ -140,7 +140,7 @@ variable "lb_enabled" {
 }
 
 variable "lb_name" {
-  description = "Name of the load balancer, its target group and its security group. Null: the gateway's, cut when it is too long. Another gateway of the same name in the region needs one, since names of load balancers are unique there."
+  description = "Name of the load balancer, its target group and its security group. Null: the name of the gateway, shortened when it is too long. Names of load balancers are unique in a region, so set it when another gateway there has the same name."
   type        = string
   default     = null
 

@@ -240,7 +240,7 @@ variable "retry_join" {
 }
 
 variable "consul_http_addr" {
-  description = "With an agent: address of a Consul server's HTTP API, for login and logout."
+  description = "With an agent: address of a Consul server's HTTP API, for login and logout, and for removing the task's services and node when its agent has ended. Required with `acls`."
   type        = string
   default     = ""
   nullable    = false

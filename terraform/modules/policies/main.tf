@@ -43,7 +43,7 @@ locals {
 
   statements = [for s in [
     { actions = ["logs:CreateLogStream", "logs:PutLogEvents"], resources = distinct([for l in local.logs : format("${local.log_arn}:*", l.region, l.group)]) },
-    # CloudWatch Logs decides about a group as one of a stream, <group>:log-stream:, or about the group alone.
+    # IAM evaluates CreateLogGroup for the ARN of the group, or for that ARN followed by :log-stream:, so both forms are listed.
     { actions = ["logs:CreateLogGroup"], resources = distinct(flatten([for l in local.logs : [for suffix in ["", ":*"] : format("${local.log_arn}${suffix}", l.region, l.group)] if l.create])) },
     { actions = ["secretsmanager:GetSecretValue"], resources = local.secrets },
     { actions = ["ssm:GetParameters"], resources = local.parameters },
