@@ -144,3 +144,12 @@ func TestComputedPropertiesAreRefused(t *testing.T) {
 		t.Errorf("findings %v, admitted again %s", r.Findings, again.After.Bytes())
 	}
 }
+
+// A port of UDP is not the service's, computed or not.
+func TestComputedUDPPortIsPassedOver(t *testing.T) {
+	t.Parallel()
+	r := admit(t, template("", `"PortMappings": [{"ContainerPort": {"Ref": "Port"}, "Protocol": "udp"}, {"ContainerPort": 81}]`), parseMesh(t, []byte(plainMesh)))
+	if text := strings.ReplaceAll(string(r.After.Bytes()), `\`, ""); !strings.Contains(text, `"port":81}`) {
+		t.Errorf("not the port of TCP: %s", text)
+	}
+}

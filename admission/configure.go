@@ -182,7 +182,7 @@ func (t *task) tcpPort(i int) (port int, computed string) {
 		switch {
 		case p.ContainerPort != nil && p.Protocol != "udp":
 			return *p.ContainerPort, ""
-		case p.ContainerPort == nil && slices.ContainsFunc(t.doc.Unknown(), func(path string) bool { return strings.HasPrefix(path, mapping) }):
+		case p.ContainerPort == nil && p.Protocol != "udp" && slices.ContainsFunc(t.doc.Unknown(), func(path string) bool { return strings.HasPrefix(path, mapping) }):
 			return 0, mapping
 		}
 	}

@@ -269,3 +269,16 @@ func TestPortOfTheServiceIsTheFirstOfTCP(t *testing.T) {
 		})
 	}
 }
+
+// What has no name is sorted with the rest before it is reported.
+func TestItemsWithoutANameAreReported(t *testing.T) {
+	t.Parallel()
+	r := admit(t, definition(`"tags": [{"Key": "team", "Value": "shop"}], `, plainApp+`, "environment": [{"value": "1"}, {"name": "B", "value": "2"}],
+		"secrets": [{"valueFrom": "/db"}, {"name": "C", "valueFrom": "/c"}]`), parseMesh(t, []byte(plainMesh)))
+	got := strings.Join(places(r), "\n")
+	for _, want := range []string{"$.tags[0]", "$.containerDefinitions[0].environment[0].name", "$.containerDefinitions[0].secrets[0].name"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("findings at\n%s\nwant one at %s", got, want)
+		}
+	}
+}

@@ -103,7 +103,11 @@ func (n *Node) prune() {
 	})
 	for _, m := range n.members {
 		if by := map[string]string{"environment": "name", "secrets": "name", "tags": "key"}[m.key]; by != "" {
-			slices.SortStableFunc(m.value.items, func(a, b *Node) int { return strings.Compare(a.Get(by).scalar, b.Get(by).scalar) })
+			name := func(item *Node) string {
+				text, _ := item.Get(by).Text()
+				return text
+			}
+			slices.SortStableFunc(m.value.items, func(a, b *Node) int { return strings.Compare(name(a), name(b)) })
 		}
 	}
 }
