@@ -63,8 +63,8 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if _, err := s.readToken(workload.FileServiceToken); err != nil && s.token == "" && s.mayLogIn() {
-		if err := s.logInAlone(ctx, err); err != nil { // TERM came before the login
+	if _, err := s.readToken(workload.FileServiceToken); noToken(err) && s.token == "" && s.mayLogIn() {
+		if err := s.logInSeparately(ctx, unknownTaskLimit, err); err != nil { // TERM came before the login
 			return err
 		}
 	}

@@ -134,6 +134,7 @@ func Run(ctx context.Context, o Options, d Deps) error {
 		return err
 	}
 	if err := s.start(ctx); err != nil && ctx.Err() == nil {
+		s.logOutSeparate(ctx)
 		return err
 	}
 	if ctx.Err() == nil {
@@ -157,8 +158,10 @@ type syncer struct {
 	// login reports that the task has logged in; it is settled by waitForToken.
 	login bool
 
-	token   string
-	renewal *renewal // nil when nothing is to be renewed
+	token string
+	// separate reports that token is of a login for this container only.
+	separate bool
+	renewal  *renewal // nil when nothing is to be renewed
 	// w is known once the first valid metadata answer came.
 	w     workload.Workload
 	known bool

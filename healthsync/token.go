@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,8 +32,8 @@ func (s *syncer) waitForToken(ctx context.Context) error {
 	case s.static && noToken(err):
 		s.Log.Info("using the token of the Consul environment in place of a login")
 		s.login = false
-	case s.mayLogIn():
-		return s.logInAlone(ctx, err)
+	case s.mayLogIn() && noToken(err):
+		return s.logInSeparately(ctx, retry.StartLimit, err)
 	}
 	policy := retry.LocalAgent()
 	policy.Limit = tokenLimit
@@ -66,16 +67,19 @@ func (s *syncer) waitForToken(ctx context.Context) error {
 // it must be the proxy's, which is renewed through its file.
 func (s *syncer) mayLogIn() bool { return s.login && s.atServers && !s.cfg.Direct() }
 
-// logInAlone logs in for this container only, as each container of hashicorp/consul-ecs
-// 0.10 does, whose definitions need not mount the volume here.
-func (s *syncer) logInAlone(ctx context.Context, why error) error {
-	s.Log.Warn("service token out of reach, logging in again: mount mesh-init's volume to share its token, which else is left to the controller",
+// logInSeparately logs in for this container only, as each container of hashicorp/consul-ecs
+// 0.10 does, whose definitions need not mount the volume here. limit bounds the read of the
+// task's metadata.
+func (s *syncer) logInSeparately(ctx context.Context, limit time.Duration, why error) error {
+	s.Log.Warn("no service token, logging in separately: mount mesh-init's volume to share its token, which otherwise the controller has to remove",
 		logkey.Reason, why)
-	if err := s.learn(ctx, retry.StartLimit); err != nil {
-		return err
+	if !s.known {
+		if err := s.learn(ctx, limit); err != nil {
+			return err
+		}
 	}
 	token, err := s.LogIn(ctx, s.w, s.first)
-	s.token = token.Secret
+	s.token, s.separate = token.Secret, token.Secret != ""
 	return err
 }
 
@@ -92,9 +96,10 @@ func noToken(err error) bool {
 }
 
 // reloadToken takes the token from its file and reports whether there is one to
-// use. Without login that is the Consul environment's, here the empty string.
+// use. Without login that is the Consul environment's, here the empty string. A token of a
+// separate login stays in use, whatever appears in the file.
 func (s *syncer) reloadToken() bool {
-	if !s.login {
+	if !s.login || s.separate {
 		return true
 	}
 	if token, err := s.readToken(workload.FileServiceToken); err == nil {
@@ -126,6 +131,9 @@ func (s *syncer) logOutAll(ctx context.Context) {
 		return
 	}
 	tokens := s.fileTokens(workload.FileServiceToken)
+	if own := (fileToken{workload.FileServiceToken, s.token}); s.separate && !slices.Contains(tokens, own) {
+		tokens = append(tokens, own)
+	}
 	for _, secret := range s.endRenewal(ctx) {
 		tokens = append(tokens, fileToken{workload.FileServiceToken, secret})
 	}
@@ -146,6 +154,18 @@ func (s *syncer) logOutAll(ctx context.Context) {
 		} else {
 			log.Info("token logged out")
 		}
+	}
+}
+
+// logOutSeparate destroys the token of a separate login, when health-sync could not start.
+func (s *syncer) logOutSeparate(ctx context.Context) {
+	if !s.separate {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, logOutTimeout)
+	defer cancel()
+	if err := s.LogOut(ctx, s.token); err != nil {
+		s.Log.Warn(notLoggedOut, logkey.Error, err)
 	}
 }
 

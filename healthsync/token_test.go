@@ -190,6 +190,44 @@ func TestVolumeThatIsNotMounted(t *testing.T) {
 		}
 		r.wantLogOuts("renewed-1")
 	})
+	unmounted(config.ProxyDataplane, func(r *rig) { // the metadata fails after the login
+		r.logins.answer = func() error {
+			r.metadata.set(nil, errServer)
+			return nil
+		}
+		r.run()
+		r.pass(4 * time.Minute)
+		<-r.done
+		if !errors.Is(r.err, errServer) {
+			t.Error(r.err)
+		}
+		r.wantLogOuts("renewed-1")
+	})
+	unmounted(config.ProxyDataplane, func(r *rig) { // the file appears after the login
+		r.run()
+		r.pass(sec)
+		r.login("service-secret", "")
+		r.metadata.set(map[string]string{"app": "UNHEALTHY", "consul-dataplane": "HEALTHY"}, nil)
+		r.pass(sec)
+		if _, err := r.end(); err != nil {
+			t.Error(err)
+		}
+		if d := cmp.Diff([]string{"renewed-1"}, r.catalog.presented()); d != "" {
+			t.Error(d)
+		}
+		r.wantLogOuts("service-secret", "renewed-1")
+	})
+	unmounted(config.ProxyDataplane, func(r *rig) { // the volume is mounted, and the file is another user's
+		if err := os.Mkdir(filepath.Join(r.cfg.BootstrapDir, "service-token"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		r.run()
+		r.pass(10 * sec)
+		<-r.done
+		if code := cli.ExitCode(r.err); code != 1 || !strings.Contains(r.err.Error(), "-file-group") || r.logins.calls != 0 {
+			t.Errorf("exit code %d for %v after %d logins", code, r.err, r.logins.calls)
+		}
+	})
 	unmounted(config.ProxyDataplane, func(r *rig) {
 		r.logins.answer = func() error { return errServer }
 		r.run()
