@@ -18,8 +18,8 @@ import (
 const EnvVar = "ECS_CONTAINER_METADATA_URI_V4"
 
 // Timeout bounds one read, connection and body included. The endpoint is on
-// the same host; one that takes longer is
-// overloaded, and the next read is more likely to succeed.
+// the same host; one that takes longer is overloaded, and the next read is more likely
+// to succeed.
 const Timeout = 2 * time.Second
 
 // maxBody is far above any real task (10 containers need about 30 KiB) and
@@ -126,8 +126,9 @@ func (c *Client) ownName(ctx context.Context) (string, error) {
 		return "", nil
 	case err != nil:
 		return "", err
-	case json.Unmarshal(body.Bytes(), &container) != nil:
-		return "", nil
+	}
+	if err := json.Unmarshal(body.Bytes(), &container); err != nil {
+		return "", fmt.Errorf("GET %s: %w", c.base, err)
 	}
 	return container.Name, nil
 }

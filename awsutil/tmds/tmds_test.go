@@ -207,8 +207,8 @@ func TestEndpointThatServesTheTaskOnly(t *testing.T) {
 		body   string
 		want   string // in the error
 	}{
-		{200, `{}`, ""}, {200, task, ""}, {200, `"error"`, ""}, {200, "", ""}, {404, "not found", ""},
-		{500, "", "status 500"}, {403, "", "status 403"}, {429, "", "status 429"},
+		{200, `{}`, ""}, {200, task, ""}, {404, "not found", ""},
+		{200, `"error"`, "json: "}, {200, "", "JSON input"}, {500, "", "status 500"}, {403, "", "status 403"}, {429, "", "status 429"},
 	} {
 		answer := task
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
