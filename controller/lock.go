@@ -6,9 +6,9 @@ import (
 	"github.com/meshtask/consul-ecs/controller/setup"
 )
 
-// lockRule is what a refusal of the lock names: the token of a controller of
-// hashicorp/consul-ecs lacks all of this.
-const lockRule = setup.KeyRule + " " + consulutil.SessionRule +
+// lockRule is what a refusal of the lock names: all that the token needs, since the lock is
+// the first request, and the token of a controller of hashicorp/consul-ecs lacks most of it.
+const lockRule = `acl = "write" ` + setup.KeyRule + " " + consulutil.SessionRule +
 	` agent_prefix "" { policy = "read" } node_prefix "" { policy = "write" } service_prefix "" { policy = "write" }`
 
 // LockOptions are what the lock of a controller needs.

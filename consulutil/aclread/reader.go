@@ -50,8 +50,8 @@ func key(l aclrules.Link) aclrules.Link {
 	return l
 }
 
-// Open reads with the options' token, or of the anonymous one when
-// there is none. datacenter is as in New.
+// Open returns a reader with the options' token, or with the anonymous one when there is
+// none. datacenter is as in New.
 func Open(o consulutil.Options, datacenter string) (*Reader, error) {
 	token, err := consulutil.EffectiveToken(o)
 	if err != nil {

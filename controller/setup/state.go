@@ -40,8 +40,8 @@ type State struct {
 	// Name distinguishes the controllers of one cluster, which run side by side while
 	// its tasks change the generation; empty for the agent generation.
 	Name string
-	// ACLsOptional means that servers without ACLs are no error: what needs none is
-	// still wanted of them.
+	// ACLsOptional means that servers without ACLs are no error: objects that need no
+	// ACLs are set up there.
 	ACLsOptional bool
 	// Partition is the admin partition that the cluster is assigned to; empty
 	// without Enterprise partitions.
