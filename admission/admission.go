@@ -297,7 +297,7 @@ func opener(format, resource string) (func([]byte) (*taskdef.Document, error), e
 
 // sorted orders findings by path, code and message, and drops what is there twice.
 func sorted(findings []Finding) []Finding {
-	slices.SortFunc(findings, func(a, b Finding) int {
+	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(taskdef.ComparePaths(a.Path, b.Path), strings.Compare(a.Code, b.Code), strings.Compare(a.Message, b.Message))
 	})
 	return slices.Compact(findings)

@@ -50,7 +50,7 @@ func invalid(format string, args ...any) error {
 
 // sorted orders findings by path and message.
 func sorted(fs []Finding) []Finding {
-	slices.SortFunc(fs, func(a, b Finding) int {
+	slices.SortStableFunc(fs, func(a, b Finding) int {
 		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Message, b.Message))
 	})
 	return fs
