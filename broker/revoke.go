@@ -169,11 +169,13 @@ func (t *term) revokeNow(e *entry, requestID, accessor string) bool {
 	return err == nil
 }
 
-// unrevoked reports a token that stays until its TTL ends, once.
+// unrevoked reports a token that cannot be revoked, once in alarmPause.
 func (t *term) unrevoked(e *entry, requestID, accessor string, err error) {
 	t.mu.Lock()
-	k := e.record.Find(requestID)
-	ended := k != nil && k.Ended(time.Now())
+	ended, message := false, "a token cannot be revoked"
+	if k := e.record.Find(requestID); k != nil {
+		ended, message = k.Ended(time.Now()), message+", and "+k.End()
+	}
 	t.mu.Unlock()
 	if ended || !t.due("revoke "+requestID) {
 		return
@@ -183,7 +185,7 @@ func (t *term) unrevoked(e *entry, requestID, accessor string, err error) {
 		Time: time.Now(), Request: requestID, Task: e.record.TaskARN, Accessor: accessor, Backend: t.Backend.Name(),
 		Decision: "not_revoked", Reason: err.Error(), Alarm: true,
 	})
-	t.Log.Error("a token cannot be revoked: it lives until it expires", logkey.Accessor, accessor, logkey.TaskARN, e.record.TaskARN, logkey.Error, err)
+	t.Log.Error(message, logkey.Accessor, accessor, logkey.TaskARN, e.record.TaskARN, logkey.Error, err)
 }
 
 // replace revokes the task's tokens before a confirmed one, after the overlap.

@@ -204,6 +204,9 @@ func TestTokenOfATasksLifeEndsWithItsTask(t *testing.T) {
 		if n := strings.Count(w.audit.String(), `"not_revoked"`); n != 1 {
 			t.Errorf("%d alarms in an hour, want 1", n)
 		}
+		if !strings.Contains(w.log.String(), "a token cannot be revoked, and does not expire") {
+			t.Errorf("log\n%s", w.log)
+		}
 		w.backend.mu.Lock()
 		w.backend.fault = nil
 		w.backend.mu.Unlock()

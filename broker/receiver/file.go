@@ -76,15 +76,15 @@ func (t token) valid(now time.Time) bool {
 	return !t.secret.Empty() && (t.Expires.IsZero() || now.Before(t.Expires))
 }
 
-// end is when the token expires, for the log.
+// end is when the token expires, for the log: in RFC 3339, or "never".
 func (r record) end() string {
 	if r.Expires.IsZero() {
 		return "never"
 	}
-	return r.Expires.String()
+	return r.Expires.UTC().Format(time.RFC3339)
 }
 
-// life is how long the token lives from when it was obtained or renewed, zero without end.
+// life is how long the token lives from when it was obtained or renewed, zero without expiry.
 func (t token) life() time.Duration {
 	if t.Expires.IsZero() {
 		return 0

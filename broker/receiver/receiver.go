@@ -220,11 +220,15 @@ func (r *receiver) revoke(ctx context.Context, t token) bool {
 	policy.Limit = revokeLimit
 	err := retry.Do(ctx, policy, r.Log, "revoke the token", classify, func(ctx context.Context) error { return revoke(ctx, t.secret) })
 	if errors.Is(err, errUnknownToken) {
-		r.Log.Warn("the broker does not know the token: it was revoked before, or ends when it expires", logkey.Accessor, t.Accessor, logkey.Expires, t.end())
+		r.Log.Warn("the broker does not know the token: it was revoked before, or its record is lost", logkey.Accessor, t.Accessor, logkey.Expires, t.end())
 		return true
 	}
 	if err != nil {
-		r.Log.Warn("token not revoked; it ends when it expires", logkey.Accessor, t.Accessor, logkey.Expires, t.end(), logkey.Error, err)
+		message := "token not revoked; it ends when it expires"
+		if t.Expires.IsZero() {
+			message = "token not revoked; the broker revokes it when the task has stopped"
+		}
+		r.Log.Warn(message, logkey.Accessor, t.Accessor, logkey.Expires, t.end(), logkey.Error, err)
 		_, refused := errors.AsType[*retry.PermanentError](err)
 		return refused
 	}

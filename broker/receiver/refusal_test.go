@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -97,4 +98,31 @@ func TestExpiredCertificateIsWaitedForWithAToken(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+func TestRefusedRevocationOfATokenWithoutExpiryIsLeftToTheBroker(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.backend, w.endless, w.fault = backend.ConsulACL, true, first("POST /v1/revoke", status(422, ""))
+		stop := w.start()
+		synctest.Wait()
+		w.stop()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if log := w.log.String(); !strings.Contains(log, "the broker revokes it when the task has stopped") || strings.Contains(log, "ends when it expires") {
+			t.Error(log)
+		}
+	})
+}
+
+func TestEndOfATokenIsLoggedInRFC3339(t *testing.T) {
+	t.Parallel()
+	for want, expires := range map[string]time.Time{
+		"never":                {},
+		"2026-01-02T03:04:05Z": time.Date(2026, 1, 2, 4, 4, 5, 6, time.FixedZone("CET", 3600)),
+	} {
+		if got := (record{Expires: expires}).end(); got != want {
+			t.Errorf("%s is logged as %s, want %s", expires, got, want)
+		}
+	}
 }
