@@ -96,6 +96,9 @@ func (l *lookups) task(ctx context.Context, cluster, arn string) (*types.Task, e
 	case <-ctx.Done():
 		return nil, later(http.StatusBadGateway, "ecs", busyPause, "ECS did not describe the task in time")
 	}
+	if none, ok := errors.AsType[*ecsread.NoClusterError](b.err); ok && none.Inactive {
+		return nil, refuse(http.StatusNotFound, "unknown_task", "ECS has no task %s: the cluster was deleted", arn)
+	}
 	if b.err != nil {
 		return nil, later(http.StatusBadGateway, "ecs", busyPause, "describe the task: %v", b.err)
 	}

@@ -135,8 +135,9 @@ func (t *term) request(id string) *request {
 }
 
 // lost returns why a task is over, or nothing. A task that is being stopped keeps its
-// token, and so does one that ECS does not answer for. A task that ECS does not know is
-// over when that lasts for sweepInterval, because DescribeTasks is eventually consistent.
+// token, and so does one that ECS does not answer for. A task that ECS does not know, also
+// because its cluster was deleted, is over when that lasts for sweepInterval, because
+// DescribeTasks is eventually consistent.
 func (e *entry) lost(task *types.Task, err error, now time.Time) string {
 	var answer *refusal
 	if errors.As(err, &answer) && answer.status == http.StatusNotFound {

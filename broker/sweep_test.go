@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -45,7 +46,8 @@ func TestStoppedTaskLosesItsTokenWithinTwoMinutes(t *testing.T) {
 		"stopped": func(e *fakeECS, arn string) {
 			e.change(arn, func(t *types.Task) { t.LastStatus = aws.String("STOPPED") })
 		},
-		"forgotten": func(e *fakeECS, arn string) { e.mu.Lock(); delete(e.tasks, arn); e.mu.Unlock() },
+		"forgotten":       func(e *fakeECS, arn string) { e.mu.Lock(); delete(e.tasks, arn); e.mu.Unlock() },
+		"cluster deleted": func(e *fakeECS, _ string) { e.fail(&ecsread.NoClusterError{Inactive: true, Err: errFault}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -121,20 +123,26 @@ func TestTaskWithAnUncertainLastWriteIsRetained(t *testing.T) {
 // What ECS does not say is no reason to revoke.
 func TestTokenSurvivesAnOutageOfECS(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
-		c := w.task(1)
-		accepted(t, c.ask())
-		pass(5 * time.Second)
-		w.ecs.mu.Lock()
-		w.ecs.fault = func() error { return errFault }
-		w.ecs.mu.Unlock()
-		r := w.task(2).ask()
-		wantRefused(t, r, http.StatusBadGateway, "ecs")
-		pass(10 * time.Minute)
-		if alive := w.backend.alive(c.arn); len(alive) != 1 {
-			t.Errorf("tokens %v", alive)
-		}
-	})
+	for name, err := range map[string]error{
+		"no answer":                     errFault,
+		"cluster that it does not find": &ecsread.NoClusterError{Err: errFault}, // perhaps the broker's mistake
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in(t, func(t *testing.T, w *world) {
+				c := w.task(1)
+				accepted(t, c.ask())
+				pass(5 * time.Second)
+				w.ecs.fail(err)
+				r := w.task(2).ask()
+				wantRefused(t, r, http.StatusBadGateway, "ecs")
+				pass(10 * time.Minute)
+				if alive := w.backend.alive(c.arn); len(alive) != 1 {
+					t.Errorf("tokens %v", alive)
+				}
+			})
+		})
+	}
 }
 
 // A task that is being stopped needs its token for its last requests.

@@ -67,8 +67,16 @@ type fakeECS struct {
 	defFault func() error // of DescribeTaskDefinition
 	calls    []int        // tasks of each call of DescribeTasks
 	defs     int
-	// described, if any, is the answer of DescribeTaskDefinition.
+	// described, if any, is the answer of DescribeTaskDefinition, and text its JSON.
 	described *taskdef.TaskDefinition
+	text      []byte
+}
+
+// fail lets each call of DescribeTasks fail.
+func (e *fakeECS) fail(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.fault = func() error { return err }
 }
 
 func (e *fakeECS) DescribeTasks(_ context.Context, _ string, arns []string) (*ecs.DescribeTasksOutput, error) {
@@ -97,6 +105,9 @@ func (e *fakeECS) DescribeTaskDefinition(_ context.Context, arn string) ([]byte,
 	e.defs++
 	if e.defFault != nil {
 		return nil, e.defFault()
+	}
+	if e.text != nil {
+		return e.text, nil
 	}
 	if e.described != nil {
 		return definitionText(e.described)

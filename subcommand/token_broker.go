@@ -33,8 +33,8 @@ on the cluster as permissions to grant tokens. -policies limits which.
 Endpoints: POST /v1/token, /v1/unwrap, /v1/rotate and /v1/revoke, GET /token, /v1/token/ID,
 /v1/health and /metrics. Tasks must reach -listen, and the broker their callback port.
 
-The task role needs ecs:DescribeTasks and ecs:DescribeTaskDefinition. The token of
-CONSUL_HTTP_TOKEN needs:
+The task role needs ecs:DescribeTasks and ecs:DescribeTaskDefinition, and for a cluster
+that was deleted ecs:DescribeClusters. The token of CONSUL_HTTP_TOKEN needs:
   key_prefix "consul-ecs/token-broker/" { policy = "write" }   (with -store kv)
   session_prefix "" { policy = "write" }                       (with -store kv)
   acl = "read"                                                 (with -check-policies or -ceiling-policy)

@@ -186,13 +186,14 @@ func (r *Reader) Describe(ctx context.Context, cluster string, ids []string) (An
 }
 
 // DescribeTasks returns the answer of ECS about up to 100 tasks, by their IDs or ARNs, in
-// one call. ECS may answer for tasks of another cluster.
+// one call. ECS may answer for tasks of another cluster. The error for a cluster that ECS does
+// not have is a *NoClusterError.
 func (r *Reader) DescribeTasks(ctx context.Context, cluster string, tasks []string) (*ecs.DescribeTasksOutput, error) {
 	out, err := r.client.DescribeTasks(ctx, &ecs.DescribeTasksInput{
 		Cluster: aws.String(cluster), Tasks: tasks, Include: []types.TaskField{types.TaskFieldTags},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("describe %d tasks: %w", len(tasks), remedy("ecs:DescribeTasks", err))
+		return nil, fmt.Errorf("describe %d tasks: %w", len(tasks), remedy("ecs:DescribeTasks", r.explain(ctx, cluster, err)))
 	}
 	return out, nil
 }

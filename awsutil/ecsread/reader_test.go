@@ -147,7 +147,7 @@ func TestDescribedTaskDefinitionIsAsECSAnswers(t *testing.T) {
 }
 
 // A cluster that is not found was deleted, or is none that ECS knows.
-func TestListOfNoCluster(t *testing.T) {
+func TestTasksOfNoCluster(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		cluster  map[string]any
@@ -166,17 +166,20 @@ func TestListOfNoCluster(t *testing.T) {
 			t.Parallel()
 			r, _ := newReader(t, Options{}, func(operation string, _ map[string]any) (int, any) {
 				switch {
-				case operation == "ListTasks":
+				case operation != "DescribeClusters":
 					return 400, failure("ClusterNotFoundException")
 				case tc.status != 200:
 					return tc.status, failure("AccessDeniedException")
 				}
 				return 200, map[string]any{"clusters": []any{tc.cluster}}
 			})
-			_, err := list(t, r, Running)
-			var none *NoClusterError
-			if got := errors.As(err, &none); got != tc.known || got && none.Inactive != tc.inactive || !strings.Contains(err.Error(), "ClusterNotFound") {
-				t.Errorf("error = %v", err)
+			_, listErr := list(t, r, Running)
+			_, describeErr := r.DescribeTasks(t.Context(), cluster, []string{taskID(1)})
+			for _, err := range []error{listErr, describeErr} {
+				none, got := errors.AsType[*NoClusterError](err)
+				if got != tc.known || got && none.Inactive != tc.inactive || !strings.Contains(err.Error(), "ClusterNotFound") {
+					t.Errorf("error = %v", err)
+				}
 			}
 		})
 	}
