@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -127,6 +129,44 @@ func TestRequirementsOfTheTaskDefinition(t *testing.T) {
 				if !strings.Contains(w.audit.String(), `"decision":"rejected","reason":"`) {
 					t.Errorf("audit log %s", w.audit)
 				}
+			}, func(o *Options) {
+				o.Rules.RequireAdmission, o.Rules.RequireDigests = tt.rules.RequireAdmission, tt.rules.RequireDigests
+			})
+		})
+	}
+}
+
+// ECS accepts values that taskdef.Parse does not: the labels count all the same.
+func TestRevisionWithValuesOfTheWrongTypeGetsTokens(t *testing.T) {
+	t.Parallel()
+	const text = `{"taskDefinition": {"taskDefinitionArn": %q, "cpu": 256, "containerDefinitions": [
+		{"name": "app", "image": %s, "dockerLabels": {"consul.hashicorp.com/policies": "app"}}]}, "tags": [%s]}`
+	pinned := `"web@sha256:` + strings.Repeat("0", 64) + `"`
+	for name, tt := range map[string]struct {
+		rules Rules
+		image string
+		want  string // the code of the refusal
+	}{
+		"nothing required":    {Rules{}, `"web:1"`, ""},
+		"admission":           {Rules{RequireAdmission: true}, pinned, "admission"},
+		"digests":             {Rules{RequireDigests: true}, pinned, ""},
+		"an image is missing": {Rules{RequireDigests: true}, "1", "image_digest"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in(t, func(t *testing.T, w *world) {
+				read, err := taskdef.Parse(fmt.Appendf(nil, text, revisionOf, tt.image, ""))
+				if _, invalid := errors.AsType[*taskdef.InvalidError](err); !invalid {
+					t.Fatalf("error %v, want values of the wrong type", err)
+				}
+				seal := fmt.Sprintf(`{"key": %q, "value": %q}`, taskdef.SealTag, taskdef.Seal(read.Definition.Sealed()))
+				w.ecs.text = fmt.Appendf(nil, text, revisionOf, tt.image, seal)
+				answer := w.task(1).ask()
+				if tt.want == "" {
+					accepted(t, answer)
+					return
+				}
+				wantRefused(t, answer, http.StatusUnprocessableEntity, tt.want)
 			}, func(o *Options) {
 				o.Rules.RequireAdmission, o.Rules.RequireDigests = tt.rules.RequireAdmission, tt.rules.RequireDigests
 			})

@@ -50,11 +50,11 @@ func labels(d *taskdef.TaskDefinition) (annotations, error) {
 	return found, nil
 }
 
-// unpinned is the first image that is not named by its digest.
+// unpinned names the first image that is not named by its digest, and its container.
 func unpinned(d *taskdef.TaskDefinition) string {
 	for _, c := range d.ContainerDefinitions {
 		if !strings.Contains(c.Image, "@sha256:") {
-			return c.Image
+			return fmt.Sprintf("%q of container %q", c.Image, c.Name)
 		}
 	}
 	return ""

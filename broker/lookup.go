@@ -72,7 +72,7 @@ type definition struct {
 	annotations annotations
 	// admitted reports whether the revision has the tag of consul-ecs admit with its own hash.
 	admitted bool
-	// unpinned is an image that is not named by its digest, or empty.
+	// unpinned names an image that is not named by its digest, and its container; or is empty.
 	unpinned string
 	err      error
 }
@@ -186,6 +186,10 @@ func (l *lookups) define(ctx context.Context, arn string, d *definition) {
 	if err == nil {
 		out, err = taskdef.Parse(text)
 	}
+	_, invalid := errors.AsType[*taskdef.InvalidError](err)
+	if invalid { // ECS has accepted the revision: the values of the right type count
+		err = nil
+	}
 	if err == nil && out.Definition.TaskDefinitionARN != arn {
 		err = fmt.Errorf("ECS described a revision other than %s", arn)
 	}
@@ -199,7 +203,7 @@ func (l *lookups) define(ctx context.Context, arn string, d *definition) {
 		}
 		return
 	}
-	d.admitted, d.unpinned = out.Definition.Admitted(), unpinned(out.Definition)
+	d.admitted, d.unpinned = !invalid && out.Definition.Admitted(), unpinned(out.Definition)
 	if d.annotations, err = labels(out.Definition); err != nil {
 		d.err = refuse(http.StatusUnprocessableEntity, "labels", "%v", err)
 	}

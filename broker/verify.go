@@ -192,7 +192,7 @@ func (r *Rules) definition(d *definition) error {
 	case r.RequireAdmission && !d.admitted:
 		return refuse(http.StatusUnprocessableEntity, "admission", "the task definition has no tag %s with its own hash: register what consul-ecs admit writes, with its tags", taskdef.SealTag)
 	case r.RequireDigests && d.unpinned != "":
-		return refuse(http.StatusUnprocessableEntity, "image_digest", "image %q can be replaced: name it by its digest in the task definition, NAME@sha256:...", d.unpinned)
+		return refuse(http.StatusUnprocessableEntity, "image_digest", "image %s can be replaced: name it by its digest in the task definition, NAME@sha256:...", d.unpinned)
 	}
 	return nil
 }
