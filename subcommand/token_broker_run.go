@@ -13,11 +13,11 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
-	"golang.org/x/time/rate"
 
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
@@ -39,7 +39,7 @@ const (
 	brokerKeys = "consul-ecs/token-broker/"
 	// brokerReadLimit bounds reading a request, and brokerWriteLimit its answer.
 	brokerReadLimit, brokerWriteLimit = 5 * time.Second, 20 * time.Second
-	// certificatePause is the pause between two errors about a certificate that is not used.
+	// certificatePause is the pause between two equal errors about a certificate that is not used.
 	certificatePause = time.Minute
 	// brokerConns bounds the connections of a client of Consul.
 	brokerConns = 64
@@ -269,10 +269,7 @@ func (f *brokerFlags) serve(ctx context.Context, inv *cli.Invocation, o broker.O
 func (f *brokerFlags) listener(log hclog.Logger) (net.Listener, error) {
 	var config *tls.Config
 	if !f.plaintext {
-		logged := rate.Sometimes{Interval: certificatePause} // every handshake reads it
-		c := &serverCertificate{certFile: f.certFile, keyFile: f.keyFile, failed: func(err error) {
-			logged.Do(func() { log.Error("the changed certificate is not used", logkey.Error, err) })
-		}}
+		c := &serverCertificate{certFile: f.certFile, keyFile: f.keyFile, failed: certificateErrors(log)}
 		if _, err := c.load(); err != nil {
 			return nil, exit.Usagef("%w", err)
 		}
@@ -286,6 +283,22 @@ func (f *brokerFlags) listener(log hclog.Logger) (net.Listener, error) {
 		listener = tls.NewListener(listener, config)
 	}
 	return listener, nil
+}
+
+// certificateErrors returns a function that logs an error whose text has changed at once, and
+// an equal one after certificatePause: each handshake has one. It is safe for concurrent use.
+func certificateErrors(log hclog.Logger) func(error) {
+	var mu sync.Mutex
+	var last string
+	var logged time.Time
+	return func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if text := err.Error(); text != last || time.Since(logged) >= certificatePause {
+			last, logged = text, time.Now()
+			log.Error("the changed certificate is not used", logkey.Error, err)
+		}
+	}
 }
 
 // serveAPI answers until stop is called.

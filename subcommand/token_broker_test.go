@@ -12,6 +12,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -22,6 +23,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -149,6 +151,25 @@ func TestUnusableCertificateIsLoggedOnce(t *testing.T) {
 	if n := strings.Count(log.String(), "the changed certificate is not used"); n != 1 {
 		t.Errorf("%d errors are logged, want 1:\n%s", n, log)
 	}
+}
+
+func TestCertificateErrorIsLoggedWhenItsTextChanges(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log := &testkit.Log{}
+		failed := certificateErrors(hclog.New(&hclog.LoggerOptions{Output: log}))
+		for _, step := range []struct {
+			pause time.Duration
+			text  string
+			want  int
+		}{{0, "a", 1}, {time.Second, "a", 1}, {time.Second, "b", 2}, {time.Second, "b", 2}, {certificatePause, "b", 3}} {
+			<-time.After(step.pause)
+			failed(errors.New(step.text))
+			if n := strings.Count(log.String(), "the changed certificate is not used"); n != step.want {
+				t.Errorf("%d errors are logged, want %d:\n%s", n, step.want, log)
+			}
+		}
+	})
 }
 
 // TestTokenBrokerEndsWithoutMetadata: TERM is no failure, also before the broker has started.
