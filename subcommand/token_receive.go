@@ -115,7 +115,7 @@ func (f *tokenReceiveFlags) declare(fs *flag.FlagSet) {
 	fs.DurationVar(&f.Limit, "timeout", 5*time.Minute, "give up after this `duration` without a first token")
 	fs.BoolVar(&f.Stay, "stay", false, "keep running, and replace or renew the token before it expires")
 	stopTimeoutFlag(fs, &f.StopTimeout)
-	fs.StringVar(&f.ignore, "ignore-containers", "", "comma-separated `names` of containers that -stay does not wait for after TERM, such as log routers")
+	fs.StringVar(&f.ignore, "ignore-containers", "", "comma-separated `names` of containers that -stay does not wait for after TERM, such as log routers, and this one if the metadata endpoint does not name it")
 	logLevelFlag(fs, &f.level)
 }
 
