@@ -42,8 +42,8 @@ const (
 // broker.
 const MinTokenTTL, MaxTokenTTL = time.Minute, 168 * time.Hour
 
-// TaskLife in place of a duration is a life without end: the token is revoked when its task
-// has stopped.
+// TaskLife in place of a duration means no expiry: the token is revoked when its task has
+// stopped.
 const TaskLife = "task"
 
 // NodeMetaSynthetic is the key of the node meta that marks, with the value "true", the

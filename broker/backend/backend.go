@@ -111,13 +111,13 @@ type Backend interface {
 const GrantTTL = 2 * time.Minute
 
 // check reports what makes a request unusable for a backend. The namespace is the one in
-// which the backend makes tokens, or empty; endless means that they need no expiry.
-func (r Request) check(namespace string, endless bool) error {
+// which the backend makes tokens, or empty; withoutExpiry permits a TTL of 0.
+func (r Request) check(namespace string, withoutExpiry bool) error {
 	op := fmt.Sprintf("issue the token of task %s", r.Task.ARN)
 	switch {
 	case len(r.Policies) == 0:
 		return &Error{Op: op, Err: errNoPolicies, Class: retry.Permanent}
-	case r.TTL < time.Minute && (r.TTL != 0 || !endless):
+	case r.TTL < time.Minute && (r.TTL != 0 || !withoutExpiry):
 		return &Error{Op: op, Err: fmt.Errorf("ttl %s is less than 1m", r.TTL), Class: retry.Permanent}
 	case cmp.Or(r.Namespace, "default") != cmp.Or(namespace, "default"):
 		return &Error{Op: op, Err: fmt.Errorf("namespace %q is not that of the broker, %q", r.Namespace, namespace), Class: retry.Permanent}

@@ -52,7 +52,8 @@ func (r *receiver) stay(ctx context.Context) error {
 			r.schedule()
 		default:
 			permanent, ok := errors.AsType[*retry.PermanentError](err)
-			_, certificate := errors.AsType[*tls.CertificateVerificationError](err) // replaced in time, or later
+			// Not final: an operator can renew the broker's certificate.
+			_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
 			if ok && !certificate && !r.held.valid(time.Now()) {
 				return permanent
 			}

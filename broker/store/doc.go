@@ -1,4 +1,4 @@
-// Package store is what brokers remember of the tokens of tasks, and where.
+// Package store stores the records of issued tokens.
 //
 // Flow: 1. a broker that begins to lead calls Load; 2. it changes a copy of a Record and
 // calls Save, which writes it if no other broker has, under the leader's lock; 3. after a
