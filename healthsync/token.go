@@ -63,7 +63,7 @@ func (s *syncer) waitForToken(ctx context.Context) error {
 	}
 }
 
-// mayLogIn reports whether health-sync may have a token of its own. With proxy.mode direct
+// mayLogIn reports whether health-sync may use its own token. With proxy.mode direct
 // it must be the proxy's, which is renewed through its file.
 func (s *syncer) mayLogIn() bool { return s.login && s.atServers && !s.cfg.Direct() }
 

@@ -36,22 +36,16 @@ func TestRevocationThatLastsIsAskedForAgain(t *testing.T) {
 	})
 }
 
-// A task that had a token waits until the operator has mended the backend; one that starts
-// ends with the cause.
-func TestRefusalOfTheBackendIsWaitedForWithAToken(t *testing.T) {
+// outlivesFault lets a task get a token of one minute, and then has the fault for longer
+// than the token's life: there is a new token once the fault is over.
+func outlivesFault(t *testing.T, fault func(op string) (*http.Response, bool, error)) {
+	t.Helper()
 	bubble(t, func(t *testing.T, w *world) {
 		w.ttl = time.Minute
 		stop := w.start()
 		synctest.Wait()
 		w.mu.Lock()
-		w.fault = func(op string) (*http.Response, bool, error) {
-			if op != "POST /v1/unwrap" {
-				return nil, false, nil
-			}
-			rec := httptest.NewRecorder()
-			refuse(rec, 422, grant.BackendFailed, "the broker lacks a privilege")
-			return rec.Result(), false, nil
-		}
+		w.fault = fault
 		w.mu.Unlock()
 		<-time.After(5 * time.Minute)
 		if n := w.liveTokens(); n != 0 {
@@ -62,7 +56,7 @@ func TestRefusalOfTheBackendIsWaitedForWithAToken(t *testing.T) {
 		w.mu.Unlock()
 		<-time.After(time.Minute)
 		if !w.alive(w.read()) {
-			t.Error("no token after the cause was mended")
+			t.Error("no token after the fault")
 		}
 		w.stop()
 		if err := stop(); err != nil {
@@ -71,32 +65,23 @@ func TestRefusalOfTheBackendIsWaitedForWithAToken(t *testing.T) {
 	})
 }
 
+// A task that had a token waits until the operator has mended the backend; one that starts
+// ends with the cause.
+func TestRefusalOfTheBackendIsWaitedForWithAToken(t *testing.T) {
+	outlivesFault(t, func(op string) (*http.Response, bool, error) {
+		if op != "POST /v1/unwrap" {
+			return nil, false, nil
+		}
+		rec := httptest.NewRecorder()
+		refuse(rec, 422, grant.BackendFailed, "the broker lacks a privilege")
+		return rec.Result(), false, nil
+	})
+}
+
 // The certificate of the broker has expired, and is replaced when the task's token is over.
 func TestExpiredCertificateIsWaitedForWithAToken(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		w.ttl = time.Minute
-		stop := w.start()
-		synctest.Wait()
-		w.mu.Lock()
-		w.fault = func(string) (*http.Response, bool, error) {
-			return nil, false, &tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired}}
-		}
-		w.mu.Unlock()
-		<-time.After(5 * time.Minute)
-		if n := w.liveTokens(); n != 0 {
-			t.Fatalf("%d tokens live", n)
-		}
-		w.mu.Lock()
-		w.fault = nil
-		w.mu.Unlock()
-		<-time.After(time.Minute)
-		if !w.alive(w.read()) {
-			t.Error("no token after the certificate was replaced")
-		}
-		w.stop()
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+	outlivesFault(t, func(string) (*http.Response, bool, error) {
+		return nil, false, &tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired}}
 	})
 }
 
