@@ -20,7 +20,7 @@ func (r *Reader) RoleUsers(ctx context.Context, roleARN string) ([]string, error
 			return found, fmt.Errorf("list the families of task definitions: %w", err)
 		}
 		for _, family := range page.Families {
-			latest, err := r.definition(ctx, family)
+			latest, err := r.definition(ctx, family, nil)
 			if err != nil {
 				return found, err
 			}

@@ -202,14 +202,13 @@ func (r *Reader) DescribeTasks(ctx context.Context, cluster string, tasks []stri
 // definition, with its tags, by its ARN.
 func (r *Reader) DescribeTaskDefinition(ctx context.Context, arn string) ([]byte, error) {
 	var body []byte
-	_, err := r.definition(ctx, arn, func(o *ecs.Options) { o.APIOptions = append(o.APIOptions, keepBody(&body)) })
+	tags := []types.TaskDefinitionField{types.TaskDefinitionFieldTags}
+	_, err := r.definition(ctx, arn, tags, func(o *ecs.Options) { o.APIOptions = append(o.APIOptions, keepBody(&body)) })
 	return body, err
 }
 
-func (r *Reader) definition(ctx context.Context, arn string, options ...func(*ecs.Options)) (*types.TaskDefinition, error) {
-	out, err := r.client.DescribeTaskDefinition(ctx, &ecs.DescribeTaskDefinitionInput{
-		TaskDefinition: aws.String(arn), Include: []types.TaskDefinitionField{types.TaskDefinitionFieldTags},
-	}, options...)
+func (r *Reader) definition(ctx context.Context, arn string, include []types.TaskDefinitionField, options ...func(*ecs.Options)) (*types.TaskDefinition, error) {
+	out, err := r.client.DescribeTaskDefinition(ctx, &ecs.DescribeTaskDefinitionInput{TaskDefinition: aws.String(arn), Include: include}, options...)
 	if err != nil {
 		return nil, fmt.Errorf("describe task definition %s: %w", arn, remedy("ecs:DescribeTaskDefinition", err))
 	}
