@@ -59,8 +59,8 @@ in one write. After TERM or INT the task is deregistered there when applications
 have stopped, 7 s before the stop timeout ends at the latest. With proxy.mode direct, a
 service-token that expires is replaced after 60 to 70 % of its life; the old one is
 logged out 15 s later. That needs write access to bootstrapDir. consul-dataplane cannot
-change its token: there, a warning is logged, and health-sync logs in itself if it cannot
-read the file. With CONSUL_HTTP_TOKEN, here and in mesh-init, nothing logs in or out.
+change its token: there, a warning is logged, and health-sync logs in separately if
+there is no file. With CONSUL_HTTP_TOKEN, here and in mesh-init, nothing logs in or out.
 
 The exit code is 0 when every check was left critical, also when a logout
 failed; 1 for wrong usage or configuration; 3 when mesh-init failed,
