@@ -53,7 +53,7 @@ locals {
     secrets     = local.secrets
 
     readonlyRootFilesystem = !var.enable_execute_command
-    linuxParameters        = { initProcessEnabled = true, capabilities = { add = [], drop = ["ALL"] } }
+    linuxParameters        = { initProcessEnabled = true, capabilities = { drop = ["ALL"] } }
 
     startTimeout = var.start_timeout
     stopTimeout  = var.stop_timeout

@@ -12,8 +12,7 @@ locals {
     readonlyRootFilesystem = var.readonly_root_filesystem ? true : null
     linuxParameters = { for k, v in {
       initProcessEnabled = true
-      # Both lists or none: ECS answers with both, which would be a change in each plan.
-      capabilities = length(var.drop_capabilities) == 0 ? null : { add = [], drop = var.drop_capabilities }
+      capabilities       = length(var.drop_capabilities) == 0 ? null : { drop = var.drop_capabilities }
     } : k => v if v != null }
     logConfiguration = local.log
   }

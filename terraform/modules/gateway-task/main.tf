@@ -111,7 +111,7 @@ module "task" {
   skip_destroy                       = var.skip_destroy
   tags                               = module.render.tags
   role_tags                          = local.tags
-  path                               = "${trimsuffix(var.iam_role_path, "/")}/"
+  path                               = var.iam_role_path
   permissions_boundary               = var.permissions_boundary
   identity                           = { service_name = local.name, namespace = var.consul_partition == "" ? "" : "default", gateway_kind = var.kind }
   acls                               = var.acls

@@ -115,7 +115,7 @@ module "task" {
   skip_destroy                       = var.skip_destroy
   tags                               = module.render.tags
   role_tags                          = local.tags
-  path                               = "${trimsuffix(var.iam_role_path, "/")}/"
+  path                               = var.iam_role_path
   permissions_boundary               = var.permissions_boundary
   create_task_role                   = var.create_task_role
   create_execution_role              = var.create_execution_role

@@ -49,7 +49,7 @@ variable "iam_role_path" {
   nullable    = false
 
   validation {
-    condition     = can(regex("^/([!-.0-~]+/)+$", var.generation == "agent" ? "${trimsuffix(var.iam_role_path, "/")}/" : var.iam_role_path)) && length(var.iam_role_path) <= 512
+    condition     = can(regex("^(/[!-.0-~]+)+/?$", var.iam_role_path)) && (var.generation == "agent" || endswith(var.iam_role_path, "/")) && length(trimsuffix(var.iam_role_path, "/")) < 512
     error_message = "iam_role_path must be a path such as /consul-ecs/, with a slash at both ends, a name between them and up to 512 ASCII characters without spaces."
   }
 }

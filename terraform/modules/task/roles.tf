@@ -9,6 +9,8 @@ module "policies" {
 }
 
 locals {
+  path = "${trimsuffix(var.path, "/")}/"
+
   task_statements = [for s in [
     { wanted = var.acls, statement = { Effect = "Allow", Action = ["iam:GetRole"], Resource = [one(aws_iam_role.task[*].arn)] } },
     { wanted = var.enable_execute_command, statement = module.policies.execute_command },
@@ -28,7 +30,7 @@ resource "aws_iam_role" "task" {
   count = var.create_task_role ? 1 : 0
 
   name                 = "${var.name}-task"
-  path                 = var.path
+  path                 = local.path
   assume_role_policy   = module.policies.trust
   permissions_boundary = var.permissions_boundary
 
@@ -62,7 +64,7 @@ resource "aws_iam_role" "execution" {
   count = var.create_execution_role ? 1 : 0
 
   name                 = "${var.name}-execution"
-  path                 = var.path
+  path                 = local.path
   assume_role_policy   = module.policies.trust
   permissions_boundary = var.permissions_boundary
   tags                 = var.role_tags

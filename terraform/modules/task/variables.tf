@@ -71,7 +71,7 @@ variable "name" {
 }
 
 variable "path" {
-  description = "Path of both roles. Consul's auth method trusts the roles at the controller's `iam_role_path`."
+  description = "Path of both roles. Consul's auth method trusts the roles at the controller's `iam_role_path`. The last slash may be absent."
   type        = string
   default     = "/consul-ecs/"
   nullable    = false
