@@ -98,8 +98,8 @@ func write(t *testing.T, dir, name, text string) string {
 
 // FuzzTimelineFileIsDrawn feeds edited files.
 func FuzzTimelineFileIsDrawn(f *testing.F) {
-	f.Add([]byte(`{"scenario":"x","begun":"2026-01-02T03:04:05Z","seconds":3,"tasks":[{"name":"a","events":[{"at":1,"kind":"status","container":"c","status":"RUNNING"},{"at":2,"kind":"desired"}]}],"requests":{"bucket_seconds":0.1,"answered":[1,2],"lost":[0,1],"slowest_ms":[1,2]}}`))
-	f.Add([]byte(`{"scenario":"x","begun":"2026-01-02T03:04:05Z","seconds":-1e300,"requests":{"bucket_seconds":-3,"answered":[1],"lost":[],"slowest_ms":[]},"steps":[{"from":1e300,"to":-1}]}`))
+	f.Add([]byte(`{"scenario":"x","started":"2026-01-02T03:04:05Z","seconds":3,"tasks":[{"name":"a","events":[{"at":1,"kind":"status","container":"c","status":"RUNNING"},{"at":2,"kind":"desired"}]}],"requests":{"bucket_seconds":0.1,"answered":[1,2],"lost":[0,1],"slowest_ms":[1,2]}}`))
+	f.Add([]byte(`{"scenario":"x","started":"2026-01-02T03:04:05Z","seconds":-1e300,"requests":{"bucket_seconds":-3,"answered":[1],"lost":[],"slowest_ms":[]},"steps":[{"from":1e300,"to":-1}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		run, err := view.ParseRun(data)
 		if err != nil {

@@ -16,7 +16,7 @@ type RecordedRun struct {
 	// Seed selected the requests to which faults apply, and the schedule of a chaos run; 0
 	// without faults.
 	Seed    uint64    `json:"seed,omitempty"`
-	Started time.Time `json:"begun"`
+	Started time.Time `json:"started"`
 	// Seconds is how long it took until it was judged.
 	Seconds float64 `json:"seconds"`
 	// Outcome is one of the constants, Failures the failed checks.
@@ -168,7 +168,7 @@ func ParseRun(data []byte) (run RecordedRun, err error) {
 func (r *RecordedRun) check() error {
 	var errs []error
 	if r.Scenario == "" || r.Started.IsZero() {
-		errs = append(errs, errors.New("it has no scenario and no time: it is not a timeline of localecs"))
+		errs = append(errs, errors.New(`it has no scenario or no "started" ("begun" in early versions): it is not a timeline of localecs`))
 	}
 	bad := 0
 	for _, at := range r.times() {

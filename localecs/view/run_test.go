@@ -9,11 +9,12 @@ import (
 
 func TestParseRunRefusesWhatCannotBeDrawn(t *testing.T) {
 	t.Parallel()
-	const head = `"scenario":"x","begun":"2026-01-02T03:04:05Z"`
+	const head = `"scenario":"x","started":"2026-01-02T03:04:05Z"`
 	for text, want := range map[string]string{
 		`{` + head + `}`: "",
 		`{` + head + `,"requests":{"bucket_seconds":0.1,"answered":[1],"lost":[0],"slowest_ms":[3]},"tasks":[{"name":"a","served":[1,2]}]}`: "",
 		`{}`: "it is not a timeline of localecs",
+		`{"scenario":"x","begun":"2026-01-02T03:04:05Z"}`:                                                  `no "started" ("begun" in early versions)`,
 		`{` + head + `,"seconds":-1,"steps":[{"from":1e300,"to":2}]}`:                                      "3 times in it are not between 0 and 1e+07 s",
 		`{` + head + `,"tasks":[{"name":"a","last_served":-1,"events":[{"at":-1}]}],"events":[{"at":-2}]}`: "3 times in it",
 		`{` + head + `,"requests":{"bucket_seconds":0.1,"answered":[1],"lost":[]}}`:                        "want as many answered as lost",
