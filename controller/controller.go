@@ -9,7 +9,6 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/controller/cleanup"
 	"github.com/meshtask/consul-ecs/controller/setup"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -34,11 +33,11 @@ type Setup interface {
 	Ensure(context.Context) (setup.Changes, error)
 }
 
-// Cleaner removes what dead tasks left; *cleanup.Cleaner does. An error of Pass means
-// that it could not look everywhere; the report is still valid.
-type Cleaner interface {
+// cleaner removes what dead tasks left; *Cleaner does. An error of Pass means that it
+// could not look everywhere; the report is still valid.
+type cleaner interface {
 	Forget()
-	Pass(context.Context) (cleanup.Report, error)
+	Pass(context.Context) (Report, error)
 }
 
 // Options are what a controller works with, and how fast.
@@ -50,7 +49,7 @@ type Options struct {
 	Rate    float64
 	Lock    Leader
 	Setup   Setup
-	Cleaner Cleaner
+	Cleaner cleaner
 	Metrics *Metrics
 	Log     hclog.Logger
 }
@@ -198,7 +197,7 @@ func (c *Controller) onePass(ctx context.Context, p pace) (next pace, nodeMissin
 }
 
 // report writes a completed pass to metrics, log and health.
-func (c *Controller) report(r cleanup.Report, err error, took, next time.Duration) {
+func (c *Controller) report(r Report, err error, took, next time.Duration) {
 	now := time.Now()
 	c.Metrics.pass(r, err, took, next, now)
 	args := []any{logkey.Tasks, r.Running, logkey.Tokens, r.Tokens, logkey.Services, r.Services, logkey.Deleted, len(r.Deleted),

@@ -12,7 +12,6 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/controller/cleanup"
 	"github.com/meshtask/consul-ecs/controller/setup"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
@@ -23,15 +22,15 @@ var (
 )
 
 // deleted are n items that were deleted.
-func deleted(kind string, reason cleanup.Reason, n int) (items []cleanup.Item) {
+func deleted(kind string, reason Reason, n int) (items []Item) {
 	for range n {
-		items = append(items, cleanup.Item{Kind: kind, Reason: reason})
+		items = append(items, Item{Kind: kind, Reason: reason})
 	}
 	return items
 }
 
-// world is a scripted Consul and ECS. Its functions may be replaced by a test.
-type world struct {
+// scripted is a scripted Consul and ECS. Its functions may be replaced by a test.
+type scripted struct {
 	*Controller
 	t     *testing.T
 	start time.Time
@@ -42,17 +41,17 @@ type world struct {
 	forgotten      int
 	lead           func(ctx context.Context, standby func(string) error, lead func(context.Context) error) error
 	setup          func(n int) error
-	pass           func(ctx context.Context, n int) (cleanup.Report, error)
+	pass           func(ctx context.Context, n int) (Report, error)
 }
 
-// newWorld leads at once, finds nothing to do, and never fails.
-func newWorld(t *testing.T) *world {
-	w := &world{t: t, start: time.Now()}
+// newScripted leads at once, finds nothing to do, and never fails.
+func newScripted(t *testing.T) *scripted {
+	w := &scripted{t: t, start: time.Now()}
 	w.lead = func(ctx context.Context, _ func(string) error, lead func(context.Context) error) error {
 		return lead(ctx)
 	}
 	w.setup = func(int) error { return nil }
-	w.pass = func(context.Context, int) (cleanup.Report, error) { return cleanup.Report{Running: 3}, nil }
+	w.pass = func(context.Context, int) (Report, error) { return Report{Running: 3}, nil }
 	w.Controller = New(Options{
 		Interval: 10 * time.Second, Rate: 5,
 		Lock: w, Setup: w, Cleaner: w,
@@ -63,41 +62,41 @@ func newWorld(t *testing.T) *world {
 }
 
 // Ensure implements Setup.
-func (w *world) Ensure(context.Context) (setup.Changes, error) {
+func (w *scripted) Ensure(context.Context) (setup.Changes, error) {
 	w.setups = append(w.setups, time.Since(w.start))
 	return make(setup.Changes, 1), w.setup(len(w.setups))
 }
 
 // Forget implements Cleaner.
-func (w *world) Forget() { w.forgotten++ }
+func (w *scripted) Forget() { w.forgotten++ }
 
 // Pass implements Cleaner.
-func (w *world) Pass(ctx context.Context) (cleanup.Report, error) {
+func (w *scripted) Pass(ctx context.Context) (Report, error) {
 	w.passes = append(w.passes, time.Since(w.start))
 	return w.pass(ctx, len(w.passes))
 }
 
 // Write gathers the log.
-func (w *world) Write(p []byte) (int, error) {
+func (w *scripted) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.log.Write(p)
 }
 
 // logged counts lines with a text.
-func (w *world) logged(text string) int {
+func (w *scripted) logged(text string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return strings.Count(w.log.String(), text)
 }
 
 // Lead implements Leader.
-func (w *world) Lead(ctx context.Context, standby func(string) error, lead func(context.Context) error) error {
+func (w *scripted) Lead(ctx context.Context, standby func(string) error, lead func(context.Context) error) error {
 	return w.lead(ctx, standby, lead)
 }
 
 // runFor runs the controller until a time has passed; it ends at once then.
-func (w *world) runFor(d time.Duration) error {
+func (w *scripted) runFor(d time.Duration) error {
 	ctx, cancel := context.WithTimeout(w.t.Context(), d)
 	defer cancel()
 	start := time.Now()
@@ -113,7 +112,7 @@ func (w *world) runFor(d time.Duration) error {
 func TestRunKeepsPassing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newScripted(t)
 		if err := w.runFor(time.Hour); err != nil {
 			t.Errorf("got %v", err)
 		}
@@ -137,9 +136,9 @@ func TestRunKeepsPassing(t *testing.T) {
 func TestMissingNodeIsMadeByTheNextPass(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.pass = func(_ context.Context, n int) (cleanup.Report, error) {
-			return cleanup.Report{NodeMissing: n == 3 || n == 4}, nil
+		w := newScripted(t)
+		w.pass = func(_ context.Context, n int) (Report, error) {
+			return Report{NodeMissing: n == 3 || n == 4}, nil
 		}
 		if err := w.runFor(5 * time.Minute); err != nil {
 			t.Errorf("got %v", err)
@@ -154,7 +153,7 @@ func TestMissingNodeIsMadeByTheNextPass(t *testing.T) {
 func TestRunJitters(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a, b := newWorld(t), newWorld(t)
+		a, b := newScripted(t), newScripted(t)
 		var wg sync.WaitGroup
 		wg.Go(func() { a.runFor(time.Hour) })
 		wg.Go(func() { b.runFor(time.Hour) })
@@ -176,12 +175,12 @@ func TestRunJitters(t *testing.T) {
 func TestRunSurvivesFailedPasses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.pass = func(_ context.Context, n int) (cleanup.Report, error) {
+		w := newScripted(t)
+		w.pass = func(_ context.Context, n int) (Report, error) {
 			if n <= 20 {
-				return cleanup.Report{}, errRefused
+				return Report{}, errRefused
 			}
-			return cleanup.Report{}, nil
+			return Report{}, nil
 		}
 		if err := w.runFor(time.Hour); err != nil {
 			t.Errorf("got %v", err)
@@ -202,7 +201,7 @@ func TestRunSurvivesFailedPasses(t *testing.T) {
 func TestSetupIsRetriedWhileConsulIsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newScripted(t)
 		const away = 400
 		w.setup = func(n int) error {
 			if n <= away {
@@ -233,10 +232,10 @@ func TestSetupIsRetriedWhileConsulIsAway(t *testing.T) {
 func TestCleanUpDoesNotWaitForSetup(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newScripted(t)
 		var healthBefore, healthAfter string
 		w.setup = func(int) error { return errors.New("auth method x has type jwt") }
-		w.pass = func(_ context.Context, n int) (cleanup.Report, error) {
+		w.pass = func(_ context.Context, n int) (Report, error) {
 			switch now := time.Since(w.start); {
 			case now < setupLimit:
 				_, healthBefore = get(w.Controller, "/healthz")
@@ -246,7 +245,7 @@ func TestCleanUpDoesNotWaitForSetup(t *testing.T) {
 			if n > 1 {
 				compare(t, w.Controller, []metric{{"setup_failing", 1, nil}})
 			}
-			return cleanup.Report{Deleted: deleted("token", "stopped", 1)}, nil
+			return Report{Deleted: deleted("token", "stopped", 1)}, nil
 		}
 		if err := w.runFor(time.Hour); err != nil {
 			t.Errorf("got %v", err)
@@ -271,13 +270,13 @@ func TestCleanUpDoesNotWaitForSetup(t *testing.T) {
 func TestCleanUpDoesNotWaitForTheSetupLock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newScripted(t)
 		w.setup = func(int) error {
 			<-time.After(min(time.Minute, time.Hour-time.Since(w.start))) // until the context ends
 			return errFault
 		}
-		w.pass = func(context.Context, int) (cleanup.Report, error) {
-			return cleanup.Report{Deleted: deleted("token", "stopped", 1)}, nil
+		w.pass = func(context.Context, int) (Report, error) {
+			return Report{Deleted: deleted("token", "stopped", 1)}, nil
 		}
 		if err := w.runFor(time.Hour); err != nil {
 			t.Errorf("got %v", err)
@@ -293,16 +292,16 @@ func TestCleanUpDoesNotWaitForTheSetupLock(t *testing.T) {
 // TestRefusalEndsRun: a refusal of setup or of the lock, at once.
 func TestRefusalEndsRun(t *testing.T) {
 	t.Parallel()
-	for name, refuse := range map[string]func(*world){
-		"setup": func(w *world) { w.setup = func(int) error { return errRefused } },
-		"lock": func(w *world) {
+	for name, refuse := range map[string]func(*scripted){
+		"setup": func(w *scripted) { w.setup = func(int) error { return errRefused } },
+		"lock": func(w *scripted) {
 			w.lead = func(context.Context, func(string) error, func(context.Context) error) error { return errRefused }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
+				w := newScripted(t)
 				refuse(w)
 				err := w.Run(t.Context())
 				var permanent *retry.PermanentError
@@ -319,7 +318,7 @@ func TestRefusalEndsRun(t *testing.T) {
 func TestLaterSetupFailureDoesNotEndRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newScripted(t)
 		w.setup = func(n int) error {
 			if n > 1 {
 				return errRefused
@@ -337,7 +336,7 @@ func TestLaterSetupFailureDoesNotEndRun(t *testing.T) {
 func TestLostLeadership(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newScripted(t)
 		terms := 0
 		w.lead = func(ctx context.Context, _ func(string) error, lead func(context.Context) error) error {
 			if terms++; terms > 1 {
@@ -361,7 +360,7 @@ func TestLostLeadership(t *testing.T) {
 func TestConsulAwayForTheLock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newScripted(t)
 		attempts := 0
 		w.lead = func(ctx context.Context, _ func(string) error, lead func(context.Context) error) error {
 			if attempts++; attempts <= 50 {
@@ -379,10 +378,10 @@ func TestConsulAwayForTheLock(t *testing.T) {
 func TestStopDuringAPass(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.pass = func(ctx context.Context, _ int) (cleanup.Report, error) {
+		w := newScripted(t)
+		w.pass = func(ctx context.Context, _ int) (Report, error) {
 			<-ctx.Done()
-			return cleanup.Report{}, ctx.Err()
+			return Report{}, ctx.Err()
 		}
 		if err := w.runFor(time.Minute); err != nil || w.logged("[ERROR]") != 0 {
 			t.Errorf("got %v and %s", err, w.log.String())

@@ -13,10 +13,9 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
+	prometheus "github.com/prometheus/common/model"
 
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
-	"github.com/meshtask/consul-ecs/controller/cleanup"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -29,7 +28,7 @@ func get(c *Controller, path string) (int, string) {
 }
 
 // unhealthyAfter runs the world and returns when /healthz turned 503, 0 for never.
-func (w *world) unhealthyAfter(d time.Duration) time.Duration {
+func (w *scripted) unhealthyAfter(d time.Duration) time.Duration {
 	ctx, cancel := context.WithTimeout(w.t.Context(), d)
 	defer cancel()
 	var at time.Duration
@@ -52,41 +51,41 @@ func (w *world) unhealthyAfter(d time.Duration) time.Duration {
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		change   func(*world)
+		change   func(*scripted)
 		min, max time.Duration // 0: healthy
 	}{
-		"works": {func(*world) {}, 0, 0},
-		"slow passes": {func(w *world) {
-			w.pass = func(ctx context.Context, _ int) (cleanup.Report, error) {
+		"works": {func(*scripted) {}, 0, 0},
+		"slow passes": {func(w *scripted) {
+			w.pass = func(ctx context.Context, _ int) (Report, error) {
 				retry.Sleep(ctx, 100*time.Second)
-				return cleanup.Report{AWS: ecsread.Counts{Calls: 500}}, nil
+				return Report{AWS: ecsread.Counts{Calls: 500}}, nil
 			}
 		}, 0, 0},
-		"fails from the start": {func(w *world) {
-			w.pass = func(context.Context, int) (cleanup.Report, error) { return cleanup.Report{}, errFault }
+		"fails from the start": {func(w *scripted) {
+			w.pass = func(context.Context, int) (Report, error) { return Report{}, errFault }
 		}, firstPass, firstPass + 2*time.Second},
-		"fails later": {func(w *world) {
-			w.pass = func(_ context.Context, n int) (cleanup.Report, error) {
+		"fails later": {func(w *scripted) {
+			w.pass = func(_ context.Context, n int) (Report, error) {
 				if n > 1 {
-					return cleanup.Report{}, errFault
+					return Report{}, errFault
 				}
-				return cleanup.Report{}, nil
+				return Report{}, nil
 			}
 		}, 45 * time.Second, 48 * time.Second}, // three pauses of 15 s after the first
-		"hangs": {func(w *world) {
-			w.pass = func(ctx context.Context, n int) (cleanup.Report, error) {
+		"hangs": {func(w *scripted) {
+			w.pass = func(ctx context.Context, n int) (Report, error) {
 				if n > 1 {
 					<-ctx.Done()
 				}
-				return cleanup.Report{}, ctx.Err()
+				return Report{}, ctx.Err()
 			}
 		}, 45 * time.Second, 48 * time.Second},
-		"one item fails": {func(w *world) {
-			w.pass = func(context.Context, int) (cleanup.Report, error) {
-				return cleanup.Report{Failed: make([]cleanup.Failed, 1)}, nil
+		"one item fails": {func(w *scripted) {
+			w.pass = func(context.Context, int) (Report, error) {
+				return Report{Failed: make([]Failed, 1)}, nil
 			}
 		}, 0, 0},
-		"waits": {func(w *world) {
+		"waits": {func(w *scripted) {
 			w.lead = func(ctx context.Context, standby func(string) error, _ func(context.Context) error) error {
 				for tick := time.NewTicker(5 * time.Second); ; {
 					standby("other")
@@ -98,7 +97,7 @@ func TestHealth(t *testing.T) {
 				}
 			}
 		}, 0, 0},
-		"waits, and would pass often": {func(w *world) {
+		"waits, and would pass often": {func(w *scripted) {
 			w.Interval = time.Second
 			w.lead = func(ctx context.Context, standby func(string) error, _ func(context.Context) error) error {
 				for ; ; standby("other") {
@@ -108,18 +107,18 @@ func TestHealth(t *testing.T) {
 				}
 			}
 		}, 0, 0},
-		"cut off, and would pass seldom": {func(w *world) {
+		"cut off, and would pass seldom": {func(w *scripted) {
 			w.Interval = 10 * time.Minute
 			w.lead = func(context.Context, func(string) error, func(context.Context) error) error { return errFault }
 		}, 30 * time.Second, 32 * time.Second},
-		"cut off": {func(w *world) {
+		"cut off": {func(w *scripted) {
 			w.lead = func(context.Context, func(string) error, func(context.Context) error) error { return errFault }
 		}, 30 * time.Second, 32 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
+				w := newScripted(t)
 				tt.change(w)
 				if at := w.unhealthyAfter(time.Hour); at < tt.min || at > tt.max {
 					t.Errorf("unhealthy at %s, want from %s to %s", at, tt.min, tt.max)
@@ -133,7 +132,7 @@ func TestHealth(t *testing.T) {
 func TestStandbyIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newScripted(t)
 		w.lead = func(ctx context.Context, standby func(string) error, _ func(context.Context) error) error {
 			for range 5 {
 				standby("task a")
@@ -153,7 +152,7 @@ func TestStandbyIsLoggedOnce(t *testing.T) {
 func value(t *testing.T, c *Controller, name string, labels ...string) float64 {
 	t.Helper()
 	code, text := get(c, "/metrics")
-	p := expfmt.NewTextParser(model.UTF8Validation)
+	p := expfmt.NewTextParser(prometheus.UTF8Validation)
 	families, err := p.TextToMetricFamilies(strings.NewReader(text))
 	if err != nil || code != http.StatusOK {
 		t.Fatalf("%d, %v", code, err)
@@ -227,28 +226,28 @@ func TestMetrics(t *testing.T) {
 			{"setup_failing", 0, nil},
 			{"interval_seconds", 15, nil},
 		}
-		w := newWorld(t)
+		w := newScripted(t)
 		w.setup = func(n int) error {
 			if n == 1 {
 				return errFault
 			}
 			return nil
 		}
-		w.pass = func(ctx context.Context, n int) (cleanup.Report, error) {
+		w.pass = func(ctx context.Context, n int) (Report, error) {
 			retry.Sleep(ctx, 2*time.Second)
 			switch n {
 			case 1:
-				return cleanup.Report{
-					Running: 7, Tokens: 20, Services: 14, Foreign: 2, Failed: make([]cleanup.Failed, 1), AWS: ecsread.Counts{Calls: 3, Throttles: 1},
-					Plan:    cleanup.Plan{Kept: []cleanup.Kept{{Why: cleanup.KeepMissingYoung}}},
+				return Report{
+					Running: 7, Tokens: 20, Services: 14, Foreign: 2, Failed: make([]Failed, 1), AWS: ecsread.Counts{Calls: 3, Throttles: 1},
+					Plan:    Plan{Kept: []Kept{{Why: KeepMissingYoung}}},
 					Deleted: append(deleted("token", "stopped", 4), deleted("service", "missing", 2)...),
 				}, nil
 			case 2:
-				return cleanup.Report{Running: 1, AWS: ecsread.Counts{Calls: 1}}, errFault
+				return Report{Running: 1, AWS: ecsread.Counts{Calls: 1}}, errFault
 			}
 			compare(t, w.Controller, leading)
 			<-ctx.Done() // leadership ends during deletions
-			return cleanup.Report{Failed: make([]cleanup.Failed, 1), AWS: ecsread.Counts{Calls: 1}, Deleted: deleted("token", "stopped", 1)}, ctx.Err()
+			return Report{Failed: make([]Failed, 1), AWS: ecsread.Counts{Calls: 1}, Deleted: deleted("token", "stopped", 1)}, ctx.Err()
 		}
 		w.runFor(5 * time.Minute)
 		if len(w.passes) != 3 {

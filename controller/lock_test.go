@@ -11,10 +11,24 @@ import (
 	"testing"
 
 	"github.com/hashicorp/consul/api"
+	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
+
+func newLock(t *testing.T, o LockOptions) *consulutil.Lock {
+	t.Helper()
+	o.Log = hclog.New(&hclog.LoggerOptions{Output: t.Output()})
+	l, err := NewLock(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// standbyIgnored waits for the lock.
+func standbyIgnored(string) error { return nil }
 
 func TestLockKey(t *testing.T) {
 	t.Parallel()
@@ -89,8 +103,9 @@ func TestLockWithPartitions(t *testing.T) {
 // TestLeadershipInAPartition: the community server has none, and the error names the flag.
 func TestLeadershipInAPartition(t *testing.T) {
 	t.Parallel()
+	server := require(t)
 	l := newLock(t, LockOptions{
-		Consul:  consulutil.Options{Address: secured.Require(t).HTTPAddr, Token: secured.Token},
+		Consul:  consulutil.Options{Address: server.HTTPAddr, Token: server.Token},
 		Cluster: testkit.UniqueCluster(t), Partition: "team",
 	})
 	err := l.Lead(t.Context(), standbyIgnored, nil)

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/meshtask/consul-ecs/controller/cleanup"
 	"github.com/meshtask/consul-ecs/internal/metrics"
 )
 
@@ -103,7 +102,7 @@ func (m *Metrics) resetLeaderGauges() {
 }
 
 // count counts what a pass did, also if its context ended.
-func (m *Metrics) count(r cleanup.Report) {
+func (m *Metrics) count(r Report) {
 	for _, i := range r.Deleted {
 		m.deletions.Add(1, i.Kind, string(i.Reason))
 	}
@@ -111,7 +110,7 @@ func (m *Metrics) count(r cleanup.Report) {
 	m.throttles.Add(float64(r.AWS.Throttles))
 }
 
-func (m *Metrics) pass(r cleanup.Report, err error, took, next time.Duration, now time.Time) {
+func (m *Metrics) pass(r Report, err error, took, next time.Duration, now time.Time) {
 	m.duration.Observe(took.Seconds())
 	m.interval.Set(next.Seconds())
 	m.failures.Add(float64(len(r.Failed)))

@@ -1,10 +1,6 @@
 package controller
 
-import (
-	"time"
-
-	"github.com/meshtask/consul-ecs/controller/cleanup"
-)
+import "time"
 
 const (
 	// quiet is the longest pause of a cluster with nothing to do, or of one whose
@@ -27,7 +23,7 @@ type pace struct {
 // lengthens the pause by half each time; throttling and failures double it. A pass
 // never follows sooner than its AWS calls take out of the budget, so that half of the
 // budget is left for others.
-func (p pace) after(r cleanup.Report, err error) pace {
+func (p pace) after(r Report, err error) pace {
 	switch {
 	case err != nil:
 		p.pause = min(2*p.pause, max(failing, p.Interval))

@@ -6,43 +6,42 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
-	"github.com/meshtask/consul-ecs/controller/cleanup"
 )
 
 func TestPace(t *testing.T) {
 	t.Parallel()
 	fault := errors.New("fault")
 	gone := deleted("token", "stopped", 1)
-	again := func(at ...time.Duration) (p cleanup.Plan) {
+	again := func(at ...time.Duration) (p Plan) {
 		for _, a := range at {
-			p.Kept = append(p.Kept, cleanup.Kept{Again: a})
+			p.Kept = append(p.Kept, Kept{Again: a})
 		}
 		return p
 	}
 	for _, tt := range []struct {
 		name   string
 		before time.Duration
-		r      cleanup.Report
+		r      Report
 		err    error
 		want   time.Duration
 	}{
-		{"nothing to do", 10 * time.Second, cleanup.Report{}, nil, 15 * time.Second},
-		{"still nothing", 15 * time.Second, cleanup.Report{}, nil, 22500 * time.Millisecond},
-		{"for long", 29 * time.Second, cleanup.Report{}, nil, 30 * time.Second},
-		{"deleted", 30 * time.Second, cleanup.Report{Deleted: gone}, nil, 10 * time.Second},
-		{"could not delete", 30 * time.Second, cleanup.Report{Failed: make([]cleanup.Failed, 1)}, nil, 10 * time.Second},
-		{"soon to decide", 30 * time.Second, cleanup.Report{Plan: again(12 * time.Second)}, nil, 12 * time.Second},
-		{"two to decide", 30 * time.Second, cleanup.Report{Plan: again(3*time.Minute, 0, 12*time.Second, time.Minute)}, nil, 12 * time.Second},
-		{"at once to decide", 30 * time.Second, cleanup.Report{Plan: again(time.Second)}, nil, 10 * time.Second},
-		{"late to decide", 20 * time.Second, cleanup.Report{Plan: again(time.Hour)}, nil, 30 * time.Second},
-		{"throttled", 10 * time.Second, cleanup.Report{AWS: ecsread.Counts{Throttles: 1}, Deleted: gone}, nil, 20 * time.Second},
-		{"throttled for long", 20 * time.Second, cleanup.Report{AWS: ecsread.Counts{Throttles: 1}}, nil, 30 * time.Second},
-		{"throttled until it failed", 20 * time.Second, cleanup.Report{AWS: ecsread.Counts{Throttles: 5}}, fault, 15 * time.Second},
-		{"failed", 30 * time.Second, cleanup.Report{}, fault, 15 * time.Second},
-		{"failed for long", 15 * time.Second, cleanup.Report{}, fault, 15 * time.Second},
-		{"good again after trouble", 15 * time.Second, cleanup.Report{}, nil, 22500 * time.Millisecond},
-		{"many tasks", 10 * time.Second, cleanup.Report{AWS: ecsread.Counts{Calls: 100}, Deleted: gone}, nil, 20 * time.Second},
-		{"very many tasks", 60 * time.Second, cleanup.Report{AWS: ecsread.Counts{Calls: 1000}}, fault, 200 * time.Second},
+		{"nothing to do", 10 * time.Second, Report{}, nil, 15 * time.Second},
+		{"still nothing", 15 * time.Second, Report{}, nil, 22500 * time.Millisecond},
+		{"for long", 29 * time.Second, Report{}, nil, 30 * time.Second},
+		{"deleted", 30 * time.Second, Report{Deleted: gone}, nil, 10 * time.Second},
+		{"could not delete", 30 * time.Second, Report{Failed: make([]Failed, 1)}, nil, 10 * time.Second},
+		{"soon to decide", 30 * time.Second, Report{Plan: again(12 * time.Second)}, nil, 12 * time.Second},
+		{"two to decide", 30 * time.Second, Report{Plan: again(3*time.Minute, 0, 12*time.Second, time.Minute)}, nil, 12 * time.Second},
+		{"at once to decide", 30 * time.Second, Report{Plan: again(time.Second)}, nil, 10 * time.Second},
+		{"late to decide", 20 * time.Second, Report{Plan: again(time.Hour)}, nil, 30 * time.Second},
+		{"throttled", 10 * time.Second, Report{AWS: ecsread.Counts{Throttles: 1}, Deleted: gone}, nil, 20 * time.Second},
+		{"throttled for long", 20 * time.Second, Report{AWS: ecsread.Counts{Throttles: 1}}, nil, 30 * time.Second},
+		{"throttled until it failed", 20 * time.Second, Report{AWS: ecsread.Counts{Throttles: 5}}, fault, 15 * time.Second},
+		{"failed", 30 * time.Second, Report{}, fault, 15 * time.Second},
+		{"failed for long", 15 * time.Second, Report{}, fault, 15 * time.Second},
+		{"good again after trouble", 15 * time.Second, Report{}, nil, 22500 * time.Millisecond},
+		{"many tasks", 10 * time.Second, Report{AWS: ecsread.Counts{Calls: 100}, Deleted: gone}, nil, 20 * time.Second},
+		{"very many tasks", 60 * time.Second, Report{AWS: ecsread.Counts{Calls: 1000}}, fault, 200 * time.Second},
 	} {
 		p := pace{Options: Options{Interval: 10 * time.Second, Rate: 5}, pause: tt.before}
 		if got := p.after(tt.r, tt.err).pause; got != tt.want {
@@ -61,7 +60,7 @@ func TestPaceOfFailuresFollowsTheInterval(t *testing.T) {
 	} {
 		p := pace{Options: Options{Interval: interval, Rate: 5}, pause: interval}
 		for i, want := range want {
-			if p = p.after(cleanup.Report{AWS: ecsread.Counts{Calls: 1}}, fault); p.pause != want {
+			if p = p.after(Report{AWS: ecsread.Counts{Calls: 1}}, fault); p.pause != want {
 				t.Errorf("interval %s, failure %d: pause %s, want %s", interval, i+1, p.pause, want)
 			}
 		}
@@ -73,11 +72,11 @@ func TestPaceOfFailuresFollowsTheInterval(t *testing.T) {
 func TestPaceForgetsTheBudget(t *testing.T) {
 	t.Parallel()
 	p := pace{Options: Options{Interval: 10 * time.Second, Rate: 5}, pause: 10 * time.Second}
-	p = p.after(cleanup.Report{AWS: ecsread.Counts{Calls: 200}}, nil)
+	p = p.after(Report{AWS: ecsread.Counts{Calls: 200}}, nil)
 	if p.pause != 40*time.Second {
 		t.Errorf("after the first pass: %s", p.pause)
 	}
-	if p = p.after(cleanup.Report{AWS: ecsread.Counts{Calls: 100}}, nil); p.pause != 30*time.Second {
+	if p = p.after(Report{AWS: ecsread.Counts{Calls: 100}}, nil); p.pause != 30*time.Second {
 		t.Errorf("after the second: %s", p.pause)
 	}
 }

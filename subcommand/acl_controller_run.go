@@ -16,7 +16,6 @@ import (
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller"
-	"github.com/meshtask/consul-ecs/controller/cleanup"
 	"github.com/meshtask/consul-ecs/controller/setup"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
@@ -46,7 +45,7 @@ type controllerVariant struct {
 	name   string
 	wanted func(setup.Options) (setup.State, error)
 	// leftovers are what tasks leave.
-	leftovers cleanup.Leftovers
+	leftovers controller.Leftovers
 	// rolePath is how users call the option.
 	rolePath string
 	// consul reaches the servers.
@@ -156,7 +155,7 @@ func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, v
 		Interval: f.interval, Rate: f.rate,
 		Lock:  lock,
 		Setup: s,
-		Cleaner: cleanup.New(cleanup.Options{
+		Cleaner: controller.NewCleaner(controller.CleanerOptions{
 			Consul: client, ECS: tasks, Cluster: at.cluster, Partition: f.adminPartition(), Log: inv.Log, Leftovers: v.leftovers,
 			EnsureNamespaces: func(ctx context.Context, names []string) error {
 				_, err := s.EnsureNamespaces(ctx, names)
@@ -169,8 +168,8 @@ func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, v
 }
 
 // agentLeftovers are what tasks of the agent generation leave.
-func agentLeftovers() cleanup.Leftovers {
-	return cleanup.Leftovers{Methods: []string{setup.ClientMethod, setup.ServiceMethod}, Source: config.SourceValue}
+func agentLeftovers() controller.Leftovers {
+	return controller.Leftovers{Methods: []string{setup.ClientMethod, setup.ServiceMethod}, Source: config.SourceValue}
 }
 
 // ecsReader reads ECS in the cluster's region, which wins over the environment's.

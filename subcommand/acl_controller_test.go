@@ -104,7 +104,7 @@ func body(t *testing.T, url string, status int) string {
 // TestACLControllerResumesAfterAnOutageOfECS: two passes fail, at the default interval, so
 // that the pause is at its longest.
 func TestACLControllerResumesAfterAnOutageOfECS(t *testing.T) {
-	testkit.Long(t) // cleanup.TestCleanUpResumes proves the bound in fake time
+	testkit.Long(t) // controller.TestCleanUpResumes proves the bound in fake time
 	t.Parallel()
 	for _, code := range []string{"AccessDeniedException", "ThrottlingException"} {
 		t.Run(code, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/controller/cleanup"
+	"github.com/meshtask/consul-ecs/controller"
 	"github.com/meshtask/consul-ecs/controller/setup"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
@@ -69,7 +69,7 @@ func runController(ctx context.Context, inv *cli.Invocation, f controllerFlags) 
 	f.level, f.json = cfg.LogLevel, cfg.LogJSON
 	return f.run(ctx, inv, controllerVariant{
 		name: setup.AgentlessName, wanted: setup.Agentless, rolePath: "controller.iamRolePath",
-		leftovers: cleanup.Leftovers{Methods: []string{setup.ServiceMethod}, Source: config.SourceValue, ClusterNode: true},
+		leftovers: controller.Leftovers{Methods: []string{setup.ServiceMethod}, Source: config.SourceValue, ClusterNode: true},
 		consul:    consulutil.Options{Servers: servers, Timeout: consulTimeout},
 	})
 }

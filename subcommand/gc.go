@@ -14,7 +14,6 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/tmds"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller"
-	"github.com/meshtask/consul-ecs/controller/cleanup"
 	"github.com/meshtask/consul-ecs/controller/setup"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
@@ -175,7 +174,7 @@ func (f *gcFlags) cluster(ctx context.Context, inv *cli.Invocation, at place) er
 	if err != nil {
 		return err
 	}
-	c := cleanup.New(cleanup.Options{
+	c := controller.NewCleaner(controller.CleanerOptions{
 		Consul: client, ECS: tasks, Cluster: at.cluster, Partition: f.adminPartition(), Log: inv.Log, Leftovers: agentLeftovers(),
 	})
 	work := func(ctx context.Context) error { return f.collect(ctx, inv, c) }
@@ -205,7 +204,7 @@ func refusal(err error) error {
 }
 
 // collect shows the plan, and carries it out if that is wanted.
-func (f *gcFlags) collect(ctx context.Context, inv *cli.Invocation, c *cleanup.Cleaner) error {
+func (f *gcFlags) collect(ctx context.Context, inv *cli.Invocation, c *controller.Cleaner) error {
 	r, err := f.look(ctx, inv.Stderr, c.Look)
 	if printErr := f.print(inv, &r, printPlan); printErr != nil {
 		return printErr
@@ -220,7 +219,7 @@ func (f *gcFlags) collect(ctx context.Context, inv *cli.Invocation, c *cleanup.C
 
 // look looks until nothing more is to be expected of another look, or -wait is
 // over.
-func (f *gcFlags) look(ctx context.Context, progress io.Writer, once func(context.Context) (cleanup.Report, error)) (cleanup.Report, error) {
+func (f *gcFlags) look(ctx context.Context, progress io.Writer, once func(context.Context) (controller.Report, error)) (controller.Report, error) {
 	end := time.Now().Add(f.wait)
 	for {
 		r, err := once(ctx)

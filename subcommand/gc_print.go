@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/meshtask/consul-ecs/controller/cleanup"
+	"github.com/meshtask/consul-ecs/controller"
 	"github.com/meshtask/consul-ecs/internal/cli"
 )
 
 // print writes a report as text or as JSON.
-func (f *gcFlags) print(inv *cli.Invocation, r *cleanup.Report, text func(io.Writer, *cleanup.Report)) error {
+func (f *gcFlags) print(inv *cli.Invocation, r *controller.Report, text func(io.Writer, *controller.Report)) error {
 	if f.json {
 		return writeJSON(inv.Stdout, r)
 	}
@@ -21,9 +21,9 @@ func (f *gcFlags) print(inv *cli.Invocation, r *cleanup.Report, text func(io.Wri
 
 // printPlan writes what is to be deleted, task by task, each with its evidence;
 // then what stays.
-func printPlan(w io.Writer, r *cleanup.Report) {
+func printPlan(w io.Writer, r *controller.Report) {
 	fmt.Fprintln(w, r.Cluster)
-	byTask := map[string][]cleanup.Item{}
+	byTask := map[string][]controller.Item{}
 	var dead []string // in the plan's order
 	for _, i := range r.Delete {
 		if byTask[i.Task] == nil {
@@ -53,9 +53,9 @@ func printPlan(w io.Writer, r *cleanup.Report) {
 }
 
 // printDone writes what became of the plan.
-func printDone(w io.Writer, r *cleanup.Report) {
+func printDone(w io.Writer, r *controller.Report) {
 	for _, i := range r.Deleted {
-		if i.Kind == cleanup.KindNode { // not in the plan
+		if i.Kind == controller.KindNode { // not in the plan
 			fmt.Fprintf(w, "%s\n  %s\n", i.Task, itemText(i))
 		}
 	}
@@ -65,11 +65,11 @@ func printDone(w io.Writer, r *cleanup.Report) {
 	fmt.Fprintf(w, "%d deleted, %d failed\n", len(r.Deleted), len(r.Failed))
 }
 
-func itemText(i cleanup.Item) string {
+func itemText(i controller.Item) string {
 	switch i.Kind {
-	case cleanup.KindService:
+	case controller.KindService:
 		return fmt.Sprintf("service %s on node %s", i.Service, i.Node)
-	case cleanup.KindNode:
+	case controller.KindNode:
 		return "node " + i.Node
 	default:
 		return fmt.Sprintf("token %s of %s", i.Accessor, i.Method)

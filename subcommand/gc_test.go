@@ -16,7 +16,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
-	"github.com/meshtask/consul-ecs/controller/cleanup"
+	"github.com/meshtask/consul-ecs/controller"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -91,9 +91,9 @@ func TestGCForMachines(t *testing.T) {
 	w.leave(ids...)
 	w.ecs.Stop(ids[0])
 	code, out, stderr := w.gc(nil, "-apply", "-json", "-wait", "0s", "-cluster", w.arn)
-	var reports []cleanup.Report
+	var reports []controller.Report
 	for d := json.NewDecoder(strings.NewReader(out)); d.More(); {
-		var r cleanup.Report
+		var r controller.Report
 		if err := d.Decode(&r); err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +106,7 @@ func TestGCForMachines(t *testing.T) {
 		t.Fatalf("code %d, stderr %q:\n%s", code, stderr, out)
 	}
 	plan, done := reports[0], reports[1]
-	if plan.Cluster != w.arn || plan.Running != 1 || len(plan.Delete) != 2 || len(plan.Deleted) != 0 || plan.Delete[0].Reason != cleanup.ReasonStopped {
+	if plan.Cluster != w.arn || plan.Running != 1 || len(plan.Delete) != 2 || len(plan.Deleted) != 0 || plan.Delete[0].Reason != controller.ReasonStopped {
 		t.Errorf("plan %+v", plan)
 	}
 	if len(done.Deleted) != 2 || len(done.Failed) != 0 || done.Deleted[0].Evidence == "" {
@@ -172,36 +172,36 @@ func TestGCReportsMissingPermissions(t *testing.T) {
 // TestGCLooksAgain: as long as another look may decide, and no longer than -wait.
 func TestGCLooksAgain(t *testing.T) {
 	t.Parallel()
-	kept := func(again ...time.Duration) cleanup.Report {
-		var r cleanup.Report
+	kept := func(again ...time.Duration) controller.Report {
+		var r controller.Report
 		for _, a := range again {
-			r.Kept = append(r.Kept, cleanup.Kept{Again: a})
+			r.Kept = append(r.Kept, controller.Kept{Again: a})
 		}
 		return r
 	}
 	fault := errors.New("away")
 	for name, tc := range map[string]struct {
 		wait    time.Duration
-		reports []cleanup.Report
+		reports []controller.Report
 		err     error
 		took    time.Duration
 		want    string
 	}{
-		"nothing to wait for": {time.Hour, []cleanup.Report{kept(0, 0)}, nil, 0, ""},
+		"nothing to wait for": {time.Hour, []controller.Report{kept(0, 0)}, nil, 0, ""},
 		"a second look": {
-			time.Hour, []cleanup.Report{kept(0, time.Minute), kept(0)}, nil, 61 * time.Second,
+			time.Hour, []controller.Report{kept(0, time.Minute), kept(0)}, nil, 61 * time.Second,
 			"1 task is unknown to ECS: looking again in 1m1s, at ",
 		},
 		"until the youngest is old enough": {
-			time.Hour, []cleanup.Report{kept(time.Minute, 5*time.Minute), kept()}, nil, 301 * time.Second,
+			time.Hour, []controller.Report{kept(time.Minute, 5*time.Minute), kept()}, nil, 301 * time.Second,
 			"2 tasks are unknown to ECS: looking again in 5m1s, at ",
 		},
 		"not those that take too long": {
-			2 * time.Minute, []cleanup.Report{kept(time.Minute, 5*time.Minute), kept(4 * time.Minute)}, nil, 61 * time.Second,
+			2 * time.Minute, []controller.Report{kept(time.Minute, 5*time.Minute), kept(4 * time.Minute)}, nil, 61 * time.Second,
 			"1 task is unknown to ECS: looking again in 1m1s, at ",
 		},
-		"no wait":  {0, []cleanup.Report{kept(time.Minute)}, nil, 0, ""},
-		"an error": {time.Hour, []cleanup.Report{kept(time.Minute)}, fault, 0, ""},
+		"no wait":  {0, []controller.Report{kept(time.Minute)}, nil, 0, ""},
+		"an error": {time.Hour, []controller.Report{kept(time.Minute)}, fault, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -209,7 +209,7 @@ func TestGCLooksAgain(t *testing.T) {
 				start, looks := time.Now(), 0
 				var progress strings.Builder
 				f := gcFlags{wait: tc.wait}
-				_, err := f.look(t.Context(), &progress, func(context.Context) (cleanup.Report, error) {
+				_, err := f.look(t.Context(), &progress, func(context.Context) (controller.Report, error) {
 					looks++
 					return tc.reports[looks-1], tc.err
 				})
@@ -250,7 +250,7 @@ func TestGCStoppedBeforeItDeletes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := cleanup.New(cleanup.Options{Consul: w.client(w.Token), ECS: noTasks{}, Cluster: cluster, Leftovers: agentLeftovers(), Log: hclog.NewNullLogger()})
+	c := controller.NewCleaner(controller.CleanerOptions{Consul: w.client(w.Token), ECS: noTasks{}, Cluster: cluster, Leftovers: agentLeftovers(), Log: hclog.NewNullLogger()})
 	for _, plan := range []bool{true, false} {
 		ctx, term := context.WithCancel(t.Context())
 		f := gcFlags{plan: plan, apply: !plan}

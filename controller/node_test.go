@@ -1,4 +1,4 @@
-package cleanup
+package controller
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ import (
 )
 
 // withoutAgents makes the world's tasks have their services on the cluster's node.
-func withoutAgents(o *Options) {
+func withoutAgents(o *CleanerOptions) {
 	o.Leftovers = Leftovers{Methods: []string{"iam-ecs-service-token"}, Source: "consul-ecs", ClusterNode: true}
 }
 
@@ -49,7 +49,7 @@ func TestOnlyDeadTasksLeaveTheClusterNode(t *testing.T) {
 	var slow ecstest.Options
 	slow.Timing.Stop = time.Hour
 	ecs := ecstest.New(t, slow)
-	w := newWorld(t, func(o *Options) {
+	w := newWorld(t, func(o *CleanerOptions) {
 		withoutAgents(o)
 		o.ECS = ecsread.New(ecs.Config(), ecsread.Options{CallsPerSecond: 1000})
 	})

@@ -1,4 +1,4 @@
-package cleanup
+package controller
 
 import (
 	"encoding/json"

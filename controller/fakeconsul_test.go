@@ -1,4 +1,4 @@
-package cleanup
+package controller
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -187,4 +188,11 @@ func (f *fakeConsul) answer(r *http.Request, status int, body any) *http.Respons
 			"X-Consul-Lastcontact": {"0"}, "X-Consul-Knownleader": {"true"},
 		},
 	}
+}
+
+// accessors are those of all tokens.
+func (f *fakeConsul) accessors() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Collect(maps.Keys(f.tokens))
 }

@@ -1,4 +1,4 @@
-package cleanup_test
+package controller
 
 import (
 	"context"
@@ -11,15 +11,13 @@ import (
 
 	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
-	"github.com/meshtask/consul-ecs/controller"
-	"github.com/meshtask/consul-ecs/controller/cleanup"
 	"github.com/meshtask/consul-ecs/controller/setup"
 )
 
 // alwaysLeader is the lock of a cluster's only controller.
 type alwaysLeader struct{}
 
-// Lead implements controller.Leader.
+// Lead implements Leader.
 func (alwaysLeader) Lead(ctx context.Context, _ func(string) error, lead func(context.Context) error) error {
 	return lead(ctx)
 }
@@ -27,7 +25,7 @@ func (alwaysLeader) Lead(ctx context.Context, _ func(string) error, lead func(co
 // noSetup has nothing to do.
 type noSetup struct{}
 
-// Ensure implements controller.Setup.
+// Ensure implements Setup.
 func (noSetup) Ensure(context.Context) (setup.Changes, error) { return nil, nil }
 
 // TestCleanUpResumesSoonAfterAnOutageOfECS: a controller with its default settings
@@ -49,12 +47,12 @@ func TestCleanUpResumesSoonAfterAnOutageOfECS(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					ecs := ecstest.New(t, ecstest.Options{})
 					tasks := ecs.Run(ecstest.Group{Family: "web", Count: 3, Cluster: "shop"})
-					consul := cleanup.Populated(t, []string{tasks[0][len(tasks[0])-32:], tasks[1][len(tasks[1])-32:]})
-					cleaner := cleanup.InMemory(t, consul, ecsread.New(ecs.Config(), ecsread.Options{}))
-					c := controller.New(controller.Options{
+					consul := populated(t, []string{tasks[0][len(tasks[0])-32:], tasks[1][len(tasks[1])-32:]})
+					cleaner := inMemory(t, consul, ecsread.New(ecs.Config(), ecsread.Options{}))
+					c := New(Options{
 						Interval: 10 * time.Second, Rate: ecsread.DefaultRate,
 						Lock: alwaysLeader{}, Setup: noSetup{}, Cleaner: cleaner,
-						Metrics: controller.NewMetrics("v1"), Log: hclog.NewNullLogger(),
+						Metrics: NewMetrics("v1"), Log: hclog.NewNullLogger(),
 					})
 					ctx, stop := context.WithCancel(t.Context())
 					ended := make(chan error)
@@ -67,7 +65,7 @@ func TestCleanUpResumesSoonAfterAnOutageOfECS(t *testing.T) {
 					calls := ecs.Calls("ListTasks") - before
 					ecs.Fail(nil)
 					recovered := time.Now()
-					for len(consul.Tokens()) > 0 && time.Since(recovered) < time.Hour {
+					for len(consul.accessors()) > 0 && time.Since(recovered) < time.Hour {
 						<-time.After(time.Second / 10)
 					}
 					took := time.Since(recovered)

@@ -1,4 +1,4 @@
-package cleanup
+package controller
 
 import (
 	"context"
@@ -118,11 +118,11 @@ type world struct {
 	log      *strings.Builder
 }
 
-func newWorld(t *testing.T, change func(*Options)) *world {
+func newWorld(t *testing.T, change func(o *CleanerOptions)) *world {
 	t.Helper()
 	w := &world{server: require(t), t: t, ecs: &fakeECS{}, requests: &requests{}, log: &strings.Builder{}}
 	w.server.awaitRemoval(t)
-	o := Options{
+	o := CleanerOptions{
 		ECS: w.ecs, Cluster: clusterOf(t, t.Name()), Leftovers: agent(),
 		Log: hclog.New(&hclog.LoggerOptions{Output: w.log}),
 	}
@@ -130,7 +130,7 @@ func newWorld(t *testing.T, change func(*Options)) *world {
 	if change != nil {
 		change(&o)
 	}
-	w.Cleaner = New(o)
+	w.Cleaner = NewCleaner(o)
 	return w
 }
 

@@ -1,4 +1,4 @@
-package cleanup
+package controller
 
 import (
 	"context"
@@ -88,7 +88,7 @@ func in(namespace string) map[string]string {
 
 // follower is a Cleaner of partition ecs.
 func follower(ecs ECS, ensure func(names []string) error) *Cleaner {
-	return New(Options{ECS: ecs, Partition: "ecs", Log: hclog.NewNullLogger(), EnsureNamespaces: func(_ context.Context, names []string) error {
+	return NewCleaner(CleanerOptions{ECS: ecs, Partition: "ecs", Log: hclog.NewNullLogger(), EnsureNamespaces: func(_ context.Context, names []string) error {
 		return ensure(names)
 	}})
 }
@@ -228,7 +228,7 @@ func TestPartialListMakesNoNamespaces(t *testing.T) {
 func TestOffWithoutPartitions(t *testing.T) {
 	t.Parallel()
 	f := &fake{tasks: map[string]map[string]string{"1": in("web")}}
-	if err := f.follow(t, New(Options{ECS: f})); err != nil || f.described != nil {
+	if err := f.follow(t, NewCleaner(CleanerOptions{ECS: f})); err != nil || f.described != nil {
 		t.Errorf("got %v, described %v", err, f.described)
 	}
 }
@@ -248,7 +248,7 @@ func TestPassMakesNamespaces(t *testing.T) {
 		c.Partition = "edge"
 		var got []string
 		c.EnsureNamespaces = func(_ context.Context, names []string) error {
-			if left := consul.Tokens(); len(left) > 0 {
+			if left := consul.accessors(); len(left) > 0 {
 				t.Errorf("%d tokens of the dead task are left", len(left))
 			}
 			got = append(got, names...)

@@ -1,4 +1,4 @@
-package cleanup
+package controller
 
 import (
 	"errors"
@@ -25,7 +25,7 @@ func onECS(t *testing.T, change func(*ecstest.Options)) (*world, *ecstest.ECS) {
 	}
 	ecs := ecstest.New(t, o)
 	reader := ecsread.New(ecs.Config(), ecsread.Options{CallsPerSecond: 1000})
-	w := newWorld(t, func(o *Options) {
+	w := newWorld(t, func(o *CleanerOptions) {
 		o.ECS = reader
 	})
 	return w, ecs
@@ -195,15 +195,15 @@ func TestNothingToLookUp(t *testing.T) {
 	}
 }
 
-// failing answers some writes with an error.
-type failing struct {
+// failingTransport answers some writes with an error.
+type failingTransport struct {
 	next http.RoundTripper
 	mu   sync.Mutex
 	fail func(*http.Request) bool
 }
 
 // RoundTrip implements http.RoundTripper.
-func (f *failing) RoundTrip(r *http.Request) (*http.Response, error) {
+func (f *failingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	f.mu.Lock()
 	fail := f.fail(r)
 	f.mu.Unlock()
@@ -221,14 +221,14 @@ func TestOneFailureStopsNoOther(t *testing.T) {
 	client, service := w.tokens(task1)
 	w.register(task1, "failures", "critical")
 	w.ecs.stop(task1)
-	w.requests.next = &failing{next: w.requests.next, fail: func(r *http.Request) bool {
+	w.requests.next = &failingTransport{next: w.requests.next, fail: func(r *http.Request) bool {
 		return strings.HasSuffix(r.URL.Path, client) || r.URL.Path == "/v1/catalog/deregister"
 	}}
 	r, err := once(t, w.Cleaner)
 	if err == nil || !strings.Contains(err.Error(), "3 of the deletions failed: ") || len(r.Failed) != 3 || r.ConsulErrors != 3 {
 		t.Errorf("error %v, report %+v", err, r)
 	}
-	w.requests.next = w.requests.next.(*failing).next
+	w.requests.next = w.requests.next.(*failingTransport).next
 	if left := w.alive(client, service); !slices.Equal(left, []string{client}) {
 		t.Errorf("left: %v", left)
 	}
@@ -246,7 +246,7 @@ func TestBrokenReadsOfConsul(t *testing.T) {
 	w.ecs.stop(task1)
 	next := w.requests.next
 	for _, path := range []string{"/v1/catalog/service/web", "/v1/catalog/services"} {
-		w.requests.next = &failing{next: next, fail: func(r *http.Request) bool { return r.URL.Path == path }}
+		w.requests.next = &failingTransport{next: next, fail: func(r *http.Request) bool { return r.URL.Path == path }}
 		if r, err := once(t, w.Cleaner); err == nil || r.ConsulErrors == 0 {
 			t.Errorf("%s: %+v, %v", path, r, err)
 		}

@@ -1,4 +1,4 @@
-package cleanup
+package controller
 
 import (
 	"context"
@@ -19,8 +19,8 @@ type ECS interface {
 	Counts() ecsread.Counts
 }
 
-// Options are what a Cleaner needs to know.
-type Options struct {
+// CleanerOptions are what a Cleaner needs to know.
+type CleanerOptions struct {
 	// Consul is from consulutil.NewClient; its token needs acl:write, and write for
 	// all nodes and services.
 	Consul *api.Client
@@ -40,7 +40,7 @@ type Options struct {
 // Cleaner removes what the dead tasks of one cluster left in Consul. It remembers
 // what its passes observed and is not safe for concurrent use.
 type Cleaner struct {
-	Options
+	CleanerOptions
 	limits     limits
 	started    time.Time
 	cache      map[Place]*cache
@@ -49,9 +49,9 @@ type Cleaner struct {
 	nodes      map[string]pendingNode // guarded by applying.mu during Apply
 }
 
-// New returns a Cleaner that has observed nothing.
-func New(o Options) *Cleaner {
-	return &Cleaner{Options: o, limits: defaultLimits(), started: time.Now(), cache: map[Place]*cache{}, nodes: map[string]pendingNode{}}
+// NewCleaner returns a Cleaner that has observed nothing.
+func NewCleaner(o CleanerOptions) *Cleaner {
+	return &Cleaner{CleanerOptions: o, limits: defaultLimits(), started: time.Now(), cache: map[Place]*cache{}, nodes: map[string]pendingNode{}}
 }
 
 // now is the Cleaner's clock. It is monotonic: setting the machine's clock does

@@ -1,4 +1,4 @@
-package cleanup
+package controller
 
 import (
 	"fmt"
@@ -33,7 +33,7 @@ func inMemory(t *testing.T, consul http.RoundTripper, ecs ECS) *Cleaner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(Options{Consul: client, ECS: ecs, Cluster: shop(t), Leftovers: agent(), Log: hclog.NewNullLogger()})
+	return NewCleaner(CleanerOptions{Consul: client, ECS: ecs, Cluster: shop(t), Leftovers: agent(), Log: hclog.NewNullLogger()})
 }
 
 // populated is a Consul with two tokens, a service and its proxy of each task.
