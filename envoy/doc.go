@@ -1,12 +1,22 @@
-// Package envoy talks to the task's Envoy at its admin address, and to an agent in
-// Envoy's place.
+// Package envoy talks to the task's Envoy at its admin address, to an agent in Envoy's
+// place, and to Consul servers between Envoy and them.
 //
-// Flow: 1. ReadBootstrap reads what an Envoy was started with; 2. Ask makes a request at
-// its admin address; 3. Missing asks Envoy which listeners, clusters and endpoints it
-// has, and then an agent's xDS server, as that Envoy would, which of them it has.
+// Flow of a question: 1. ReadBootstrap reads what an Envoy was started with; 2. Ask makes a
+// request at its admin address; 3. Missing asks Envoy which listeners, clusters and
+// endpoints it has, and then an agent's xDS server, as that Envoy would, which of them it
+// has.
 //
-// Owns: what is read of a bootstrap, of admin answers, and of the xDS protocol.
-// Never does: change anything in Envoy, acknowledge configuration, or use the
-// API of Consul.
-// Start reading at: ReadBootstrap, then Missing.
+// Flow of a Relay, for a task without an agent: Envoy's bootstrap is read once, but servers
+// and tokens change. 1. Envoy opens its xDS stream on loopback; 2. the relay connects to
+// the current server, trying others until one is reached, and adds the token; 3. bytes pass
+// in both directions as they come; 4. the stream ends with the server's status, with the
+// connection, or when a new token or set of servers makes it outdated; 5. Envoy opens the
+// next one at once, with all its subscriptions.
+//
+// Owns: what is read of a bootstrap, of admin answers, and of the xDS protocol; which
+// server serves Envoy's stream, and with which token.
+// Never does: change anything in Envoy, acknowledge configuration, use the API of Consul,
+// choose addresses, obtain tokens, read messages that it relays, or hold Envoy's
+// configuration back: without a server Envoy keeps what it has.
+// Start reading at: ReadBootstrap, then Missing; and at Relay.ServeHTTP.
 package envoy

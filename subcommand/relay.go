@@ -17,7 +17,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/volume"
 	"github.com/meshtask/consul-ecs/workload"
-	"github.com/meshtask/consul-ecs/xdsrelay"
+	"github.com/meshtask/consul-ecs/envoy"
 )
 
 // relayXDS relays Envoy's xDS to the Consul servers until end is called, if mesh-init
@@ -51,7 +51,7 @@ func relayXDS(ctx context.Context, inv *cli.Invocation) (end func(), err error) 
 	if err != nil {
 		return nil, exit.Usagef("listen for Envoy's xDS: %w: without an agent in the task that port is the relay's", err)
 	}
-	relay := xdsrelay.New(xdsrelay.Config{Servers: servers, TLS: secured, Token: relayToken(settings), Log: inv.Log.Named("relay")})
+	relay := envoy.NewRelay(envoy.RelayConfig{Servers: servers, TLS: secured, Token: relayToken(settings), Log: inv.Log.Named("relay")})
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { servers.Run(ctx) })

@@ -1,4 +1,4 @@
-package xdsrelay
+package envoy
 
 import (
 	"context"
@@ -70,20 +70,20 @@ func (s *servers) failures() []string {
 	return slices.Clone(s.failed)
 }
 
-// token is what a token file has.
-type token struct {
+// tokenFile is what a token file has.
+type tokenFile struct {
 	mu     sync.Mutex
 	secret string
 	err    error
 }
 
-func (f *token) read() (string, error) {
+func (f *tokenFile) read() (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.secret, f.err
 }
 
-func (f *token) set(secret string, err error) {
+func (f *tokenFile) set(secret string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.secret, f.err = secret, err
@@ -98,7 +98,7 @@ type relay struct {
 }
 
 // startRelay runs a Relay until the end of the test.
-func startRelay(t *testing.T, c Config) *relay {
+func startRelay(t *testing.T, c RelayConfig) *relay {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -107,17 +107,17 @@ func startRelay(t *testing.T, c Config) *relay {
 	return serve(t, c, l)
 }
 
-func serve(t *testing.T, c Config, l net.Listener) *relay {
+func serve(t *testing.T, c RelayConfig, l net.Listener) *relay {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	r := &relay{address: l.Addr().String(), log: &testkit.Log{}, stop: stop, ended: make(chan error, 1)}
 	c.Log = hclog.New(&hclog.LoggerOptions{Level: hclog.Info, Output: io.MultiWriter(r.log, t.Output())})
 	if c.Token == nil {
-		c.Token = (&token{secret: "secret"}).read
+		c.Token = (&tokenFile{secret: "secret"}).read
 	}
 	go func() {
 		defer close(r.ended)
-		r.ended <- New(c).Serve(ctx, l)
+		r.ended <- NewRelay(c).Serve(ctx, l)
 	}()
 	t.Cleanup(func() {
 		stop()

@@ -1,4 +1,4 @@
-package xdsrelay
+package envoy
 
 import (
 	"net/http"

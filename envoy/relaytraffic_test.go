@@ -1,4 +1,4 @@
-package xdsrelay
+package envoy
 
 import (
 	"fmt"
@@ -71,10 +71,10 @@ func TestNoRequestIsLostWithTheServer(t *testing.T) {
 	t.Parallel()
 	k := newTask(t, "loop")
 	url := k.callsItself(t)
-	front := startFront(t, consul.GRPCTLSAddr)
+	front := startFront(t, k.consul.GRPCTLSAddr)
 	set := newServers(front.address)
 	secret := k.token(t).SecretID
-	r := k.startRelay(t, Config{Servers: set, Token: func() (string, error) { return secret, nil }, TLS: serverTLS()})
+	r := k.startRelay(t, RelayConfig{Servers: set, Token: func() (string, error) { return secret, nil }, TLS: serverTLS()})
 	k.startEnvoy(t)
 	testkit.Eventually(t, "the task calls itself", func() bool { return get(url) == nil })
 
@@ -100,7 +100,7 @@ func TestNoRequestIsLostWithTheServer(t *testing.T) {
 		t.Logf("%d requests", answered.Load())
 	}()
 	for range 10 {
-		next := startFront(t, consul.GRPCTLSAddr)
+		next := startFront(t, k.consul.GRPCTLSAddr)
 		set.set(front.address, next.address)
 		front.cut()
 		testkit.Eventually(t, "another server serves", func() bool {

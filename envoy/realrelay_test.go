@@ -1,4 +1,4 @@
-package xdsrelay
+package envoy
 
 import (
 	"fmt"
@@ -69,6 +69,7 @@ func (f *front) cut() {
 type task struct {
 	service, proxyID, admin, relay string
 
+	consul *testkit.Consul
 	client *api.Client
 	dir    string
 }
@@ -80,12 +81,13 @@ func newTask(t *testing.T, service string) *task {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := consulutil.NewClient(consulutil.Options{Address: consul.Require(t).HTTPAddr, Token: consul.Token})
+	consul := requireServer(t)
+	client, err := consulutil.NewClient(consulutil.Options{Address: consul.HTTPAddr, Token: consul.Token})
 	if err != nil {
 		t.Fatal(err)
 	}
 	k := &task{
-		service: service, proxyID: service + "-abc-sidecar-proxy", client: client, dir: t.TempDir(),
+		service: service, proxyID: service + "-abc-sidecar-proxy", consul: consul, client: client, dir: t.TempDir(),
 		admin: fmt.Sprintf("127.0.0.1:%d", ports[0]), relay: fmt.Sprintf("127.0.0.1:%d", ports[1]),
 	}
 	k.register(t, nil)
@@ -148,7 +150,7 @@ func (k *task) startEnvoy(t *testing.T) {
 }
 
 // startRelay runs the relay where Envoy expects it.
-func (k *task) startRelay(t *testing.T, c Config) *relay {
+func (k *task) startRelay(t *testing.T, c RelayConfig) *relay {
 	t.Helper()
 	l, err := net.Listen("tcp", k.relay)
 	if err != nil {
@@ -178,12 +180,12 @@ func TestEnvoyFollowsServersAndTokens(t *testing.T) {
 	fronts := make([]*front, 9)
 	set := newServers()
 	for i := range fronts {
-		fronts[i] = startFront(t, consul.GRPCTLSAddr)
+		fronts[i] = startFront(t, k.consul.GRPCTLSAddr)
 		set.addresses = append(set.addresses, fronts[i].address)
 	}
 	oldToken := k.token(t)
-	file := &token{secret: oldToken.SecretID}
-	r := k.startRelay(t, Config{Servers: set, Token: file.read, TLS: serverTLS()})
+	file := &tokenFile{secret: oldToken.SecretID}
+	r := k.startRelay(t, RelayConfig{Servers: set, Token: file.read, TLS: serverTLS()})
 	k.startEnvoy(t)
 	k.listener(t, "public_listener")
 
@@ -221,8 +223,8 @@ func TestEnvoyFollowsServersAndTokens(t *testing.T) {
 func TestEnvoyStartsWhenTheTokenIsCorrected(t *testing.T) {
 	t.Parallel()
 	k := newTask(t, "late")
-	file := &token{secret: "00000000-0000-0000-0000-00000000dead"}
-	r := k.startRelay(t, Config{Servers: newServers(consul.GRPCAddr), Token: file.read})
+	file := &tokenFile{secret: "00000000-0000-0000-0000-00000000dead"}
+	r := k.startRelay(t, RelayConfig{Servers: newServers(k.consul.GRPCAddr), Token: file.read})
 	k.startEnvoy(t)
 	r.logged(t, "the task's token must exist in Consul and grant service:write on the service of the proxy")
 	file.set(k.token(t).SecretID, nil)
@@ -233,13 +235,13 @@ func TestEnvoyStartsWhenTheTokenIsCorrected(t *testing.T) {
 // A server whose TLS differs from what is configured is the commonest mistake.
 func TestWrongProtocolOfARealServerIsNamed(t *testing.T) {
 	t.Parallel()
-	consul.Require(t)
+	consul := requireServer(t)
 	for name, tc := range map[string]struct {
-		config Config
+		config RelayConfig
 		want   string
 	}{
-		"TLS to plaintext": {Config{Servers: newServers(consul.GRPCAddr), TLS: serverTLS()}, "set consulServers.grpc.tls to false"},
-		"plaintext to TLS": {Config{Servers: newServers(consul.GRPCTLSAddr)}, "set consulServers.grpc.tls to true"},
+		"TLS to plaintext": {RelayConfig{Servers: newServers(consul.GRPCAddr), TLS: serverTLS()}, "set consulServers.grpc.tls to false"},
+		"plaintext to TLS": {RelayConfig{Servers: newServers(consul.GRPCTLSAddr)}, "set consulServers.grpc.tls to true"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

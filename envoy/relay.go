@@ -1,4 +1,4 @@
-package xdsrelay
+package envoy
 
 import (
 	"context"
@@ -44,8 +44,8 @@ type Servers interface {
 	Changed() <-chan struct{}
 }
 
-// Config is what a Relay works with.
-type Config struct {
+// RelayConfig is what a Relay works with.
+type RelayConfig struct {
 	Servers Servers
 	// TLS verifies the servers; nil for plaintext. Without a ServerName, a server's
 	// certificate must be valid for its address.
@@ -58,13 +58,13 @@ type Config struct {
 
 // Relay relays Envoy's xDS streams to Consul servers.
 type Relay struct {
-	config    Config
+	config    RelayConfig
 	transport *http.Transport
 	report    report
 }
 
-// New returns a Relay that is not started: Serve does it.
-func New(c Config) *Relay {
+// NewRelay returns a Relay that is not started: Serve does it.
+func NewRelay(c RelayConfig) *Relay {
 	return &Relay{config: c, transport: newTransport(c.TLS), report: report{log: c.Log}}
 }
 

@@ -1,4 +1,4 @@
-package xdsrelay
+package envoy
 
 import (
 	"context"
@@ -28,8 +28,6 @@ const (
 	frameSize = 16 << 10
 	window    = 256 << 10
 )
-
-const tokenHeader = "X-Consul-Token"
 
 // methods are Envoy's, of which Consul serves the first.
 func methods() []string {

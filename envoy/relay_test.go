@@ -1,4 +1,4 @@
-package xdsrelay
+package envoy
 
 import (
 	"bytes"
@@ -26,7 +26,7 @@ import (
 func TestMessagesPassBothWaysBeforeTheStreamEnds(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, echoing("one"))
-	r := startRelay(t, Config{Servers: newServers(address(srv))})
+	r := startRelay(t, RelayConfig{Servers: newServers(address(srv))})
 	c := r.open(t, deltaPath)
 	if got := c.receive(11); got != "one secret\n" {
 		t.Errorf("first message %q, want the server's name and the token", got)
@@ -52,7 +52,7 @@ func TestTokenOfTheRelayReplacesTheClients(t *testing.T) {
 		refusing(status{"0", strings.Join(req.Header["X-Consul-Token"], ",") + " " + req.Header.Get("Te")})(w, req)
 	})
 	for secret, want := range map[string]string{"secret": "secret trailers", "": " trailers"} {
-		r := startRelay(t, Config{Servers: newServers(address(srv)), Token: (&token{secret: secret}).read})
+		r := startRelay(t, RelayConfig{Servers: newServers(address(srv)), Token: (&tokenFile{secret: secret}).read})
 		if got := r.open(t, deltaPath).status().message; got != want {
 			t.Errorf("the server got %q, want %q", got, want)
 		}
@@ -62,7 +62,7 @@ func TestTokenOfTheRelayReplacesTheClients(t *testing.T) {
 func TestOtherMethodsAreUnimplemented(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, echoing("one"))
-	r := startRelay(t, Config{Servers: newServers(address(srv))})
+	r := startRelay(t, RelayConfig{Servers: newServers(address(srv))})
 	for _, path := range []string{"/", "/hashicorp.consul.acl.ACLService/Login", "/envoy.service.secret.v3.SecretDiscoveryService/DeltaSecrets"} {
 		if got := r.open(t, path).status(); got != (status{"12", "only aggregated discovery is relayed"}) {
 			t.Errorf("%s: status %+v, want 12", path, got)
@@ -75,7 +75,7 @@ func TestLargestMessagePassesWithoutBeingHeld(t *testing.T) {
 	t.Parallel()
 	const size = 50 << 20
 	srv := startServer(t, echoing("one"))
-	r := startRelay(t, Config{Servers: newServers(address(srv))})
+	r := startRelay(t, RelayConfig{Servers: newServers(address(srv))})
 	c := r.open(t, deltaPath)
 	c.receive(11)
 	part := bytes.Repeat([]byte("0123456789abcdef"), 4096)
@@ -111,7 +111,7 @@ func TestRefusalMovesTheNextStreamToAnotherServer(t *testing.T) {
 			t.Parallel()
 			first, second := startServer(t, refusing(tc.status)), startServer(t, echoing("two"))
 			set := newServers(address(first), address(second))
-			r := startRelay(t, Config{Servers: set})
+			r := startRelay(t, RelayConfig{Servers: set})
 			if got := r.open(t, deltaPath).status(); got != tc.status {
 				t.Errorf("status %+v, want %+v", got, tc.status)
 			}
@@ -134,7 +134,7 @@ func TestRefusalMovesTheNextStreamToAnotherServer(t *testing.T) {
 func TestRepeatedRefusalIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, refusing(status{"16", "ACL not found"}))
-	r := startRelay(t, Config{Servers: newServers(address(srv))})
+	r := startRelay(t, RelayConfig{Servers: newServers(address(srv))})
 	start := time.Now()
 	for range 5 {
 		r.open(t, deltaPath).status()
@@ -151,7 +151,7 @@ func TestLostServerEndsTheStreamAndTheNextServerServes(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t, echoing("one")), startServer(t, echoing("two"))
 	set := newServers(address(first), address(second))
-	r := startRelay(t, Config{Servers: set})
+	r := startRelay(t, RelayConfig{Servers: set})
 	c := r.open(t, deltaPath)
 	c.receive(3)
 	first.CloseClientConnections()
@@ -171,7 +171,7 @@ func TestStreamWaitsForAServerThatCanBeReached(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, echoing("one"))
 	set := newServers(testkit.ClosedAddress(t), address(srv))
-	r := startRelay(t, Config{Servers: set})
+	r := startRelay(t, RelayConfig{Servers: set})
 	if got := r.open(t, deltaPath).receive(3); got != "one" {
 		t.Errorf("got %q, want the second server", got)
 	}
@@ -181,8 +181,8 @@ func TestStreamWaitsForAServerThatCanBeReached(t *testing.T) {
 func TestStreamWaitsForTheFirstAddressAndTheToken(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, echoing("one"))
-	set, file := newServers(), &token{err: fs.ErrNotExist}
-	r := startRelay(t, Config{Servers: set, Token: file.read})
+	set, file := newServers(), &tokenFile{err: fs.ErrNotExist}
+	r := startRelay(t, RelayConfig{Servers: set, Token: file.read})
 	opened := make(chan string, 1)
 	go func() { opened <- r.open(t, deltaPath).receive(10) }()
 	r.logged(t, "no address of a Consul server is known")
@@ -199,7 +199,7 @@ func TestStreamWaitsForTheFirstAddressAndTheToken(t *testing.T) {
 func TestNonGRPCResponseNamesThePort(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, http.NotFound)
-	r := startRelay(t, Config{Servers: newServers(address(srv))})
+	r := startRelay(t, RelayConfig{Servers: newServers(address(srv))})
 	if got := r.open(t, deltaPath).status(); got.code != "14" || !strings.Contains(got.message, "HTTP status 404 Not Found: consulServers.grpc.port is not that of gRPC") {
 		t.Errorf("status %+v", got)
 	}
@@ -208,7 +208,7 @@ func TestNonGRPCResponseNamesThePort(t *testing.T) {
 func TestServeEndsWithAnOpenStream(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, echoing("one"))
-	r := startRelay(t, Config{Servers: newServers(address(srv))})
+	r := startRelay(t, RelayConfig{Servers: newServers(address(srv))})
 	streaming := r.open(t, deltaPath)
 	streaming.receive(3)
 	r.stop()
@@ -226,7 +226,7 @@ func TestServeReportsAListenerThatFails(t *testing.T) {
 	t.Parallel()
 	l := testkit.ReservePort(t).Listen()
 	l.Close()
-	err := New(Config{Servers: newServers(), Log: hclog.NewNullLogger()}).Serve(t.Context(), l)
+	err := NewRelay(RelayConfig{Servers: newServers(), Log: hclog.NewNullLogger()}).Serve(t.Context(), l)
 	if err == nil || !strings.HasPrefix(err.Error(), "accept xDS connections on 127.0.0.1:") {
 		t.Errorf("got %v", err)
 	}
@@ -250,7 +250,7 @@ func TestTLSVerifiesTheServer(t *testing.T) {
 	t.Parallel()
 	srv, pool := startTLSServer(t)
 	for _, name := range []string{"", "example.com"} {
-		r := startRelay(t, Config{Servers: newServers(address(srv)), TLS: &tls.Config{RootCAs: pool, ServerName: name}})
+		r := startRelay(t, RelayConfig{Servers: newServers(address(srv)), TLS: &tls.Config{RootCAs: pool, ServerName: name}})
 		if got := r.open(t, deltaPath).receive(10); got != "one secret" {
 			t.Errorf("server name %q: got %q", name, got)
 		}
@@ -279,7 +279,7 @@ func TestRefusedCertificateNamesTheRemedy(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := startRelay(t, Config{Servers: newServers(tc.address), TLS: tc.config})
+			r := startRelay(t, RelayConfig{Servers: newServers(tc.address), TLS: tc.config})
 			r.try(t)
 			r.logged(t, tc.want)
 		})
@@ -291,23 +291,23 @@ func TestStreamIsOutdated(t *testing.T) {
 	const first, second = "10.0.0.1:8502", "10.0.0.2:8502"
 	tests := map[string]struct {
 		// change happens three seconds after the stream's start.
-		change func(*servers, *token)
+		change func(*servers, *tokenFile)
 		want   error
 		after  time.Duration
 	}{
-		"new token":        {func(_ *servers, f *token) { f.set("other", nil) }, errTokenChanged, 7 * time.Second},
-		"no token":         {func(_ *servers, f *token) { f.set("", errors.New("fault")) }, nil, time.Hour},
-		"server removed":   {func(s *servers, _ *token) { s.set(second) }, errServerRemoved, 3 * time.Second},
-		"other server now": {func(s *servers, _ *token) { s.set(second, first) }, nil, time.Hour},
-		"no server known":  {func(s *servers, _ *token) { s.set() }, nil, time.Hour},
-		"nothing":          {func(*servers, *token) {}, nil, time.Hour},
+		"new token":        {func(_ *servers, f *tokenFile) { f.set("other", nil) }, errTokenChanged, 7 * time.Second},
+		"no token":         {func(_ *servers, f *tokenFile) { f.set("", errors.New("fault")) }, nil, time.Hour},
+		"server removed":   {func(s *servers, _ *tokenFile) { s.set(second) }, errServerRemoved, 3 * time.Second},
+		"other server now": {func(s *servers, _ *tokenFile) { s.set(second, first) }, nil, time.Hour},
+		"no server known":  {func(s *servers, _ *tokenFile) { s.set() }, nil, time.Hour},
+		"nothing":          {func(*servers, *tokenFile) {}, nil, time.Hour},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				set, file := newServers(first, second), &token{secret: "secret"}
-				r := New(Config{Servers: set, Token: file.read, Log: hclog.NewNullLogger()})
+				set, file := newServers(first, second), &tokenFile{secret: "secret"}
+				r := NewRelay(RelayConfig{Servers: set, Token: file.read, Log: hclog.NewNullLogger()})
 				ctx, stop := context.WithTimeout(t.Context(), time.Hour)
 				defer stop()
 				start := time.Now()
@@ -325,7 +325,7 @@ func TestRemovedServerEndsItsStream(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t, echoing("one")), startServer(t, echoing("two"))
 	set := newServers(address(first), address(second))
-	r := startRelay(t, Config{Servers: set})
+	r := startRelay(t, RelayConfig{Servers: set})
 	c := r.open(t, deltaPath)
 	c.receive(3)
 	set.set(address(second))
@@ -345,7 +345,7 @@ func TestFrozenServerIsLeft(t *testing.T) {
 	frozen, srv := testkit.ReservePort(t), startServer(t, echoing("one"))
 	frozen.Listen()
 	set := newServers(frozen.String(), address(srv))
-	r := startRelay(t, Config{Servers: set})
+	r := startRelay(t, RelayConfig{Servers: set})
 	start := time.Now()
 	if got := r.open(t, deltaPath).status().code; got != "14" {
 		t.Errorf("status %s, want 14", got)
