@@ -13,7 +13,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 
-	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
@@ -204,7 +203,7 @@ func TestRegisteredDefinitionIsCurrent(t *testing.T) {
 			t.Errorf("%s is changed:\n%s", name, diff)
 		}
 		other := admit(t, bytes.ReplaceAll(answer, []byte("example/"), []byte("other/")), meshFile(t, mesh))
-		if bytes.Contains(answer, []byte("/admission")) && bytes.Contains(answer, []byte("example/")) && !strings.Contains(taskdef.Diff(other.Plain, other.After), annotation.Prefix+annotation.Admission) {
+		if bytes.Contains(answer, []byte("/admission")) && bytes.Contains(answer, []byte("example/")) && !strings.Contains(taskdef.Diff(other.Plain, other.After), annotationPrefix+annotationAdmission) {
 			t.Errorf("%s: another image has the same hash", name)
 		}
 		checked++

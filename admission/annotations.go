@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -39,7 +38,7 @@ func (a annotations) value(name string) (string, bool) {
 // inject reports whether the annotations ask for the mesh; without one, whether there
 // is a mesh file.
 func (a annotations) inject(file bool) bool {
-	value, ok := a.value(annotation.Inject)
+	value, ok := a.value(annotationInject)
 	if !ok {
 		return file
 	}
@@ -49,8 +48,8 @@ func (a annotations) inject(file bool) bool {
 
 // reportNotInjected reports that nothing is injected when no annotation requests it.
 func (t *task) reportNotInjected() {
-	if _, given := t.notes.value(annotation.Inject); !given {
-		t.add(codeNotInjected, "$", "annotation", annotation.Prefix+annotation.Inject)
+	if _, given := t.notes.value(annotationInject); !given {
+		t.add(codeNotInjected, "$", "annotation", annotationPrefix+annotationInject)
 	}
 }
 
@@ -63,7 +62,7 @@ func (t *task) annotate() {
 			continue
 		}
 		for _, label := range slices.Sorted(maps.Keys(c.DockerLabels)) {
-			name, ours := strings.CutPrefix(label, annotation.Prefix)
+			name, ours := strings.CutPrefix(label, annotationPrefix)
 			path := labelPath(i, label)
 			if ours && t.recognized(name, path) && !t.ofNative(c, name) && !slices.Contains(unknown, t.doc.Locate(path)) {
 				t.note(name, located{c.DockerLabels[label], path, i})
@@ -71,7 +70,7 @@ func (t *task) annotate() {
 		}
 	}
 	for i, tag := range def.Tags {
-		name, ours := strings.CutPrefix(tag.Key, annotation.Prefix)
+		name, ours := strings.CutPrefix(tag.Key, annotationPrefix)
 		path := fmt.Sprintf("$.tags[%d]", i)
 		if _, labelled := t.notes.task[name]; ours && t.recognized(name, path) && !labelled && !slices.Contains(unknown, t.doc.Locate(path+".value")) {
 			t.note(name, located{tag.Value, path, -1})
@@ -86,16 +85,16 @@ func labelPath(i int, label string) string {
 }
 
 func (t *task) recognized(name, path string) bool {
-	fix, known := annotation.Recognize(name)
+	fix, known := recognizeAnnotation(name)
 	if !known {
-		t.add(codeAnnUnknown, path, "annotation", annotation.Prefix+name, "fix", fix)
+		t.add(codeAnnUnknown, path, "annotation", annotationPrefix+name, "fix", fix)
 	}
 	return known
 }
 
 // badValue reports a value, or a word of it, that an annotation must not have.
 func (t *task) badValue(name string, a located, value, want string) {
-	t.add(codeAnnValue, a.path, "annotation", annotation.Prefix+name, "value", strconv.Quote(value), "want", want)
+	t.add(codeAnnValue, a.path, "annotation", annotationPrefix+name, "value", strconv.Quote(value), "want", want)
 }
 
 // checkValues checks the annotations that are passed on. Without the mesh only the token
@@ -104,17 +103,17 @@ func (t *task) checkValues(injected bool) {
 	pairs := 0
 	for _, name := range slices.Sorted(maps.Keys(t.notes.task)) {
 		a := t.notes.task[name]
-		if !injected && !annotation.OfBroker(name) {
+		if !injected && !ofBroker(name) {
 			continue
 		}
-		for _, p := range annotation.Check(name, a.value) {
+		for _, p := range checkAnnotation(name, a.value) {
 			t.badValue(name, a, p.Value, p.Want)
 		}
-		if strings.HasPrefix(name, annotation.Meta) {
+		if strings.HasPrefix(name, annotationMeta) {
 			pairs++
 		}
-		if strings.HasPrefix(name, annotation.Meta) && pairs == annotation.MaxMeta+1 {
-			t.badValue(name, a, a.value, fmt.Sprintf("at most %d annotations %s<key>", annotation.MaxMeta, annotation.Prefix+annotation.Meta))
+		if strings.HasPrefix(name, annotationMeta) && pairs == maxMeta+1 {
+			t.badValue(name, a, a.value, fmt.Sprintf("at most %d annotations %s<key>", maxMeta, annotationPrefix+annotationMeta))
 		}
 	}
 }
@@ -122,26 +121,26 @@ func (t *task) checkValues(injected bool) {
 // note keeps an annotation. Two containers have to agree on one that is about the task.
 func (t *task) note(name string, a located) {
 	switch name {
-	case annotation.Kind:
+	case annotationKind:
 		return // of a container, see kind
-	case annotation.Inject, annotation.Depends, annotation.Native:
+	case annotationInject, annotationDepends, annotationNative:
 		wanted, err := strconv.ParseBool(a.value)
 		if err != nil {
 			t.badValue(name, a, a.value, "true or false")
 		}
 		switch {
 		case a.container < 0: // a tag, of the whole task
-		case name == annotation.Depends:
+		case name == annotationDepends:
 			t.notes.exempt[t.containerName(a.container)] = err == nil && !wanted
 			return
-		case name == annotation.Native:
+		case name == annotationNative:
 			t.notes.native[t.containerName(a.container)] = wanted
 			return
 		}
 	}
 	before, given := t.notes.task[name]
 	if given && before.value != a.value {
-		t.add(codeAnnConflict, a.path, "annotation", annotation.Prefix+name, "one", strconv.Quote(before.value), "other", strconv.Quote(a.value),
+		t.add(codeAnnConflict, a.path, "annotation", annotationPrefix+name, "one", strconv.Quote(before.value), "other", strconv.Quote(a.value),
 			"a", t.containerName(before.container), "b", t.containerName(a.container))
 		return
 	}
@@ -169,14 +168,14 @@ func (t *task) number(name string, low, high int) (int, bool) {
 }
 
 // upstreams reads name:port and name:port:datacenter.
-func (t *task) upstreams() ([]annotation.Upstream, bool) {
-	a, given := t.notes.task[annotation.Upstreams]
+func (t *task) upstreams() ([]upstream, bool) {
+	a, given := t.notes.task[annotationUpstreams]
 	if !given {
 		return nil, false
 	}
-	list, wrong := annotation.ParseUpstreams(a.value)
+	list, wrong := parseUpstreams(a.value)
 	for _, word := range wrong {
-		t.badValue(annotation.Upstreams, a, word, "name:port or name:port:datacenter")
+		t.badValue(annotationUpstreams, a, word, "name:port or name:port:datacenter")
 	}
 	return list, true
 }
@@ -185,7 +184,7 @@ func (t *task) upstreams() ([]annotation.Upstream, bool) {
 func (a annotations) serviceMeta() map[string]string {
 	meta := map[string]string{}
 	for name, found := range a.task {
-		if key, is := strings.CutPrefix(name, annotation.Meta); is {
+		if key, is := strings.CutPrefix(name, annotationMeta); is {
 			meta[key] = found.value
 		}
 	}
@@ -194,5 +193,5 @@ func (a annotations) serviceMeta() map[string]string {
 
 // madeHere reports whether admission has made a container before.
 func madeHere(c taskdef.Container) bool {
-	return c.DockerLabels[annotation.Prefix+annotation.InjectedBy] != ""
+	return c.DockerLabels[annotationPrefix+annotationInjectedBy] != ""
 }

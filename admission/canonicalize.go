@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -97,10 +96,10 @@ func (t *task) canonicalizeTask() error {
 		t.add(codeNetDefault, "$.networkMode")
 	}
 	tags := t.list(t.doc.Task, "tags")
-	if tags == nil || slices.ContainsFunc(t.doc.Definition.Tags, func(tag taskdef.Tag) bool { return tag.Key == annotation.Prefix+annotation.Mesh }) {
+	if tags == nil || slices.ContainsFunc(t.doc.Definition.Tags, func(tag taskdef.Tag) bool { return tag.Key == annotationPrefix+annotationMesh }) {
 		return nil
 	}
-	tag, err := t.node(taskdef.Tag{Key: annotation.Prefix + annotation.Mesh, Value: "true"})
+	tag, err := t.node(taskdef.Tag{Key: annotationPrefix + annotationMesh, Value: "true"})
 	if err == nil {
 		tags.Append(tag)
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -167,7 +166,7 @@ func checkNames(t *task) {
 	}
 	for _, u := range t.cfg.Proxy.Upstreams {
 		if u.DestinationType != "prepared_query" && !validService(u.DestinationName) {
-			t.add(codeUpstream, t.pathOf(annotation.Upstreams), "name", u.DestinationName, "message", "this is not a valid service name")
+			t.add(codeUpstream, t.pathOf(annotationUpstreams), "name", u.DestinationName, "message", "this is not a valid service name")
 		}
 	}
 }

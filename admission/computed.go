@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -27,7 +26,7 @@ func (t *task) findHidden(n *taskdef.Node, path string, injected, computed bool)
 	}
 	for _, key := range n.Keys() {
 		value, at := n.Get(key), path+"."+key
-		if strings.HasPrefix(key, annotation.Prefix) {
+		if strings.HasPrefix(key, annotationPrefix) {
 			at = fmt.Sprintf("%s[%q]", path, key)
 			if computed || value.IsComputed() {
 				t.addHidden(key, at, injected)
@@ -48,15 +47,15 @@ func (t *task) findHiddenTag(n *taskdef.Node, path string, injected, computed bo
 		t.report(codeComputed, path, "what", "the key of this tag", "consequence", "if it is an annotation, it is not checked")
 		return
 	}
-	if tag, is := key.Text(); is && strings.HasPrefix(tag, annotation.Prefix) && (computed || n.Get("Value").IsComputed()) {
+	if tag, is := key.Text(); is && strings.HasPrefix(tag, annotationPrefix) && (computed || n.Get("Value").IsComputed()) {
 		t.addHidden(tag, path, injected)
 	}
 }
 
 // addHidden reports an annotation that cannot be read, if it counts.
 func (t *task) addHidden(label, path string, injected bool) {
-	name := strings.TrimPrefix(label, annotation.Prefix)
-	if injected || name == annotation.Inject || annotation.OfBroker(name) {
+	name := strings.TrimPrefix(label, annotationPrefix)
+	if injected || name == annotationInject || ofBroker(name) {
 		t.report(codeAnnValue, path, "annotation", label, "value", "known at deployment only", "want", "a docker label or a tag whose value is written out")
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -29,7 +28,7 @@ func (t *task) configure() error {
 	}
 	b := builder{}
 	b.fill(root, "bootstrapDir", defaultBootstrapDir)
-	if kind, is := t.notes.value(annotation.Gateway); is {
+	if kind, is := t.notes.value(annotationGateway); is {
 		b.put(b.object(root, "gateway"), "kind", kind)
 	}
 	if root.Get("gateway") != nil {
@@ -59,12 +58,12 @@ func (t *task) checkMeta(section string, meta *taskdef.Node) {
 		if _, from := noted[key]; from || !is || key == config.MetaWANFederation {
 			continue // the annotations are checked before
 		}
-		for _, p := range annotation.Check(annotation.Meta+key, value) {
+		for _, p := range checkAnnotation(annotationMeta+key, value) {
 			t.add(codeConfig, "$", "path", "$."+section+".meta."+key, "message", fmt.Sprintf("is %q, want %s", p.Value, p.Want))
 		}
 	}
-	if n := len(meta.Keys()); n > annotation.MaxMeta && len(noted) <= annotation.MaxMeta {
-		t.add(codeConfig, "$", "path", "$."+section+".meta", "message", fmt.Sprintf("has %d pairs with those of the annotations, and Consul takes %d", n, annotation.MaxMeta))
+	if n := len(meta.Keys()); n > maxMeta && len(noted) <= maxMeta {
+		t.add(codeConfig, "$", "path", "$."+section+".meta", "message", fmt.Sprintf("has %d pairs with those of the annotations, and Consul takes %d", n, maxMeta))
 	}
 }
 
@@ -115,7 +114,7 @@ func (t *task) reportInvalid(root *taskdef.Node, violations []config.Finding) {
 func (t *task) configureService(b *builder, root *taskdef.Node) {
 	service := b.object(root, "service")
 	t.identify(b, service)
-	if port, given := t.number(annotation.ServicePort, 0, 65535); given {
+	if port, given := t.number(annotationServicePort, 0, 65535); given {
 		b.put(service, "port", port)
 	}
 	if service.Get("port") == nil {
@@ -132,7 +131,7 @@ func (t *task) configureService(b *builder, root *taskdef.Node) {
 // identify writes what a service and a gateway both have.
 func (t *task) identify(b *builder, n *taskdef.Node) {
 	for _, name := range []struct{ annotation, key string }{
-		{annotation.ServiceName, "name"}, {annotation.Namespace, "namespace"}, {annotation.Partition, "partition"},
+		{annotationServiceName, "name"}, {annotationNamespace, "namespace"}, {annotationPartition, "partition"},
 	} {
 		if value, given := t.notes.value(name.annotation); given {
 			b.put(n, name.key, value)
@@ -141,8 +140,8 @@ func (t *task) identify(b *builder, n *taskdef.Node) {
 	if family := t.doc.Definition.Family; family != "" {
 		b.fill(n, "name", strings.ToLower(family))
 	}
-	if list, given := t.notes.value(annotation.Tags); given {
-		b.put(n, "tags", append([]string{}, annotation.Words(list)...))
+	if list, given := t.notes.value(annotationTags); given {
+		b.put(n, "tags", append([]string{}, splitWords(list)...))
 	}
 	meta := t.notes.serviceMeta()
 	for _, key := range slices.Sorted(maps.Keys(meta)) {

@@ -14,7 +14,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -194,7 +193,7 @@ func ownedItem(n *taskdef.Node) bool {
 		}
 	}
 	for _, key := range []string{"key", "Key"} {
-		if name, is := n.Get(key).Text(); is && name == annotation.Prefix+annotation.Admission {
+		if name, is := n.Get(key).Text(); is && name == annotationPrefix+annotationAdmission {
 			return true
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -23,7 +22,7 @@ const (
 // exposeChecks adds the paths of the annotation expose-checks to the configuration, so
 // that callers outside of the mesh, such as a load balancer's health check, reach them.
 func exposeChecks(t *task) error {
-	a, given := t.notes.task[annotation.Expose]
+	a, given := t.notes.task[annotationExpose]
 	if !given || t.cfg == nil || t.cfg.Gateway != nil {
 		return nil
 	}
@@ -59,9 +58,9 @@ func (t *task) exposed(a located) []config.ExposePath {
 		}
 		return checkPaths(t.cfg.Service)
 	}
-	paths, wrong := annotation.ParsePaths(a.value)
+	paths, wrong := parsePaths(a.value)
 	for _, word := range wrong {
-		t.badValue(annotation.Expose, a, word, "true, or a list of /path:port and /path:port:listener")
+		t.badValue(annotationExpose, a, word, "true, or a list of /path:port and /path:port:listener")
 	}
 	return paths
 }
@@ -145,14 +144,14 @@ func (t *task) addExposed(p config.ExposePath) error {
 
 // checkExpose reports an annotation that exposes nothing.
 func checkExpose(t *task) {
-	a, given := t.notes.task[annotation.Expose]
+	a, given := t.notes.task[annotationExpose]
 	if wanted, err := strconv.ParseBool(a.value); !given || err == nil && !wanted {
 		return
 	}
 	switch {
 	case t.cfg == nil || t.cfg.Gateway != nil:
-		t.add(codeExpose, a.path, "annotation", annotation.Prefix+annotation.Expose, "message", "the task has no sidecar that could expose a path")
+		t.add(codeExpose, a.path, "annotation", annotationPrefix+annotationExpose, "message", "the task has no sidecar that could expose a path")
 	case a.value == "true" && len(checkPaths(t.cfg.Service)) == 0:
-		t.add(codeExpose, a.path, "annotation", annotation.Prefix+annotation.Expose, "message", "the configuration has no HTTP or gRPC check")
+		t.add(codeExpose, a.path, "annotation", annotationPrefix+annotationExpose, "message", "the configuration has no HTTP or gRPC check")
 	}
 }

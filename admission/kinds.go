@@ -7,13 +7,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 // ownLabels are those of a container that admission makes.
 func ownLabels() map[string]string {
-	return map[string]string{annotation.Prefix + annotation.InjectedBy: "consul-ecs"}
+	return map[string]string{annotationPrefix + annotationInjectedBy: "consul-ecs"}
 }
 
 // kind is the label kind of the task's proxy, empty when the name of its service is
@@ -34,7 +33,7 @@ func (t *task) kind() string {
 // isUserProxy reports whether a container is a proxy that the definition has itself:
 // it has the label kind, and was not made here.
 func isUserProxy(c taskdef.Container) bool {
-	kind := c.DockerLabels[annotation.Prefix+annotation.Kind]
+	kind := c.DockerLabels[annotationPrefix+annotationKind]
 	return kind != "" && !madeHere(c) && !strings.HasPrefix(kind, UseNative+":")
 }
 
@@ -70,19 +69,19 @@ func (t *task) completeProxy(i int) error {
 // ofNative reports whether an annotation of a container is about that container's own
 // service, and not about the task's.
 func (t *task) ofNative(c taskdef.Container, name string) bool {
-	native, _ := strconv.ParseBool(c.DockerLabels[annotation.Prefix+annotation.Native]) // what it should be is a finding
-	return native && name == annotation.ServiceName
+	native, _ := strconv.ParseBool(c.DockerLabels[annotationPrefix+annotationNative]) // what it should be is a finding
+	return native && name == annotationServiceName
 }
 
 // inferNative finds the container that a tag native=true means: the only application.
 func (t *task) inferNative() {
-	a, given := t.notes.task[annotation.Native]
+	a, given := t.notes.task[annotationNative]
 	if native, _ := strconv.ParseBool(a.value); !given || !native || len(t.notes.native) > 0 {
 		return
 	}
 	apps := t.applications()
 	if len(apps) != 1 {
-		t.add(codeNative, a.path, "annotation", annotation.Prefix+annotation.Native, "count", len(apps))
+		t.add(codeNative, a.path, "annotation", annotationPrefix+annotationNative, "count", len(apps))
 		return
 	}
 	t.notes.native[t.containerName(apps[0])] = true
@@ -90,7 +89,7 @@ func (t *task) inferNative() {
 
 // onlyNative reports whether the task has native applications and no other.
 func (t *task) onlyNative() bool {
-	_, gateway := t.notes.value(annotation.Gateway)
+	_, gateway := t.notes.value(annotationGateway)
 	native := slices.Contains(slices.Collect(maps.Values(t.notes.native)), true)
 	return native && !gateway && len(t.applications()) == 0 && t.userProxy() < 0
 }
@@ -101,9 +100,9 @@ func (t *task) labelNative(only bool) error {
 		if !t.notes.native[t.containerName(i)] {
 			continue
 		}
-		service := c.DockerLabels[annotation.Prefix+annotation.ServiceName]
+		service := c.DockerLabels[annotationPrefix+annotationServiceName]
 		if service == "" && only {
-			named, _ := t.notes.value(annotation.ServiceName)
+			named, _ := t.notes.value(annotationServiceName)
 			service = cmp.Or(named, strings.ToLower(t.doc.Definition.Family))
 		}
 		n := t.containers()[i]
@@ -116,7 +115,7 @@ func (t *task) labelNative(only bool) error {
 		if err != nil {
 			return err
 		}
-		t.get(n, "dockerLabels").Set(annotation.Prefix+annotation.Kind, kind)
+		t.get(n, "dockerLabels").Set(annotationPrefix+annotationKind, kind)
 	}
 	return nil
 }
@@ -127,7 +126,7 @@ func checkKinds(t *task) {
 	want := t.kind()
 	proxies := 0
 	for i, c := range t.doc.Definition.ContainerDefinitions {
-		kind, given := c.DockerLabels[annotation.Prefix+annotation.Kind]
+		kind, given := c.DockerLabels[annotationPrefix+annotationKind]
 		native := strings.HasPrefix(kind, UseNative+":")
 		if !given || want == "" || native && t.notes.native[t.containerName(i)] {
 			continue
@@ -142,5 +141,5 @@ func checkKinds(t *task) {
 }
 
 func (t *task) addKind(i int, kind, message string) {
-	t.add(codeKind, labelPath(i, annotation.Prefix+annotation.Kind), "kind", kind, "message", message)
+	t.add(codeKind, labelPath(i, annotationPrefix+annotationKind), "kind", kind, "message", message)
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -15,7 +14,7 @@ import (
 func kinds(r *Result) []string {
 	var found []string
 	for _, c := range r.After.Definition.ContainerDefinitions {
-		if kind := c.DockerLabels[annotation.Prefix+annotation.Kind]; kind != "" {
+		if kind := c.DockerLabels[annotationPrefix+annotationKind]; kind != "" {
 			found = append(found, c.Name+"="+kind)
 		}
 	}
@@ -34,7 +33,7 @@ func names(r *Result) string {
 func withLabels(pairs ...string) string {
 	var labels []string
 	for i := 0; i < len(pairs); i += 2 {
-		labels = append(labels, fmt.Sprintf("%q: %q", annotation.Prefix+pairs[i], pairs[i+1]))
+		labels = append(labels, fmt.Sprintf("%q: %q", annotationPrefix+pairs[i], pairs[i+1]))
 	}
 	return plainApp + `, "dockerLabels": {` + strings.Join(labels, ", ") + `}`
 }
@@ -120,7 +119,7 @@ func TestProxyWithoutItsKindIsRefused(t *testing.T) {
 	p.mutators = append(p.mutators, mutator{name: "by hand", run: func(t *task) error {
 		for _, n := range t.containers() {
 			if t.text(n, "name") == "sidecar-proxy" {
-				n.Get("dockerLabels").Delete(annotation.Prefix + annotation.Kind)
+				n.Get("dockerLabels").Delete(annotationPrefix + annotationKind)
 			}
 		}
 		return nil

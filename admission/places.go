@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
@@ -28,8 +27,8 @@ func (t *task) pathOf(name string) string {
 
 // sources are the annotations that members of the configuration are from.
 var sources = []struct{ member, annotation string }{
-	{"name", annotation.ServiceName}, {"port", annotation.ServicePort}, {"tags", annotation.Tags}, {"namespace", annotation.Namespace}, {"partition", annotation.Partition},
-	{"kind", annotation.Gateway},
+	{"name", annotationServiceName}, {"port", annotationServicePort}, {"tags", annotationTags}, {"namespace", annotationNamespace}, {"partition", annotationPartition},
+	{"kind", annotationGateway},
 }
 
 // sourceOf is where a value of the configuration is from: an annotation, or else the mesh
@@ -39,9 +38,9 @@ func (t *task) sourceOf(member string) string {
 	section, rest, _ := strings.Cut(strings.TrimPrefix(member, "$."), ".")
 	switch {
 	case section == "proxy" && strings.HasPrefix(rest, "upstreams"):
-		name = annotation.Upstreams
+		name = annotationUpstreams
 	case section == "proxy" && strings.HasPrefix(rest, "expose"):
-		name = annotation.Expose
+		name = annotationExpose
 	case section == "service" || section == "gateway":
 		for _, s := range sources {
 			if rest == s.member || strings.HasPrefix(rest, s.member+"[") {
@@ -57,8 +56,8 @@ func (t *task) sourceOf(member string) string {
 
 // namedAt is where the name of the service or gateway is from.
 func (t *task) namedAt(section string) string {
-	if _, given := t.notes.task[annotation.ServiceName]; given || t.mesh.configuration.Get(section).Get("name") != nil {
-		return t.pathOf(annotation.ServiceName)
+	if _, given := t.notes.task[annotationServiceName]; given || t.mesh.configuration.Get(section).Get("name") != nil {
+		return t.pathOf(annotationServiceName)
 	}
 	return "$.family"
 }

@@ -8,14 +8,13 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
-	"github.com/meshtask/consul-ecs/admission/annotation"
 )
 
 // annotated is a definition of one application with labels.
 func annotated(labels map[string]string) []byte {
 	prefixed := map[string]string{}
 	for name, value := range labels {
-		prefixed[annotation.Prefix+name] = value
+		prefixed[annotationPrefix+name] = value
 	}
 	text, _ := json.Marshal(prefixed)
 	return definition("", plainApp+`, "dockerLabels": `+string(text))
@@ -47,7 +46,7 @@ func TestFindingIsAtItsAnnotation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := admit(t, annotated(map[string]string{name: c.value}), parseMesh(t, []byte(plainMesh)))
-			want := []string{fmt.Sprintf("%s $.containerDefinitions[0].dockerLabels[%q]", c.code, annotation.Prefix+name)}
+			want := []string{fmt.Sprintf("%s $.containerDefinitions[0].dockerLabels[%q]", c.code, annotationPrefix+name)}
 			if got := places(r); !slices.Equal(got, want) {
 				t.Errorf("%v, want %v", r.Findings, want)
 			}
@@ -72,7 +71,7 @@ func TestValueOfTheMeshFileIsNotAtAnAnnotation(t *testing.T) {
 func TestValuesThatConsulTakesAreNotReported(t *testing.T) {
 	t.Parallel()
 	labels := map[string]string{"namespace": "team-1", "partition": "default", "kv-prefixes": "app/:list shared", "policies": "a_b,team/c", "ttl": "168h"}
-	for i := range annotation.MaxMeta {
+	for i := range maxMeta {
 		labels[fmt.Sprintf("service-meta-Key_%d", i)] = strings.Repeat("x", 100)
 	}
 	mesh := parseMesh(t, []byte(plainMesh))
@@ -97,7 +96,7 @@ func TestMetadataOfTheMeshFileStays(t *testing.T) {
 func TestMetadataOfTheMeshFileIsChecked(t *testing.T) {
 	t.Parallel()
 	labels := map[string]string{}
-	for i := range annotation.MaxMeta {
+	for i := range maxMeta {
 		labels[fmt.Sprintf("service-meta-Key_%d", i)] = "x"
 	}
 	const at = "configuration $.service.meta"

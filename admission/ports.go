@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -26,7 +25,7 @@ func checkPorts(t *task) {
 	for _, u := range t.cfg.Proxy.Upstreams {
 		l := listener{cmp.Or(u.LocalBindAddress, loopback), u.LocalBindPort, "the upstream " + u.DestinationName}
 		if other, clash := l.clashes(taken); clash {
-			t.add(codeUpstream, t.pathOf(annotation.Upstreams), "name", u.DestinationName, "message", fmt.Sprintf("its port %d is also that of %s", l.port, other))
+			t.add(codeUpstream, t.pathOf(annotationUpstreams), "name", u.DestinationName, "message", fmt.Sprintf("its port %d is also that of %s", l.port, other))
 		}
 		taken = append(taken, l)
 	}
@@ -34,7 +33,7 @@ func checkPorts(t *task) {
 		for _, p := range e.Paths {
 			l := listener{"", p.ListenerPort, "the exposed path " + p.Path}
 			if other, clash := l.clashes(taken); clash {
-				t.add(codePort, t.pathOf(annotation.Expose), "port", l.port, "one", l.owner, "other", other)
+				t.add(codePort, t.pathOf(annotationExpose), "port", l.port, "one", l.owner, "other", other)
 			}
 			taken = append(taken, l)
 		}

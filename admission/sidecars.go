@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
@@ -173,7 +172,7 @@ func (t *task) proxy() *taskdef.Container {
 		c.Secrets = t.mesh.settings.Secrets // envoy-entrypoint reaches the servers, too
 	}
 	if kind := t.kind(); kind != "" {
-		c.DockerLabels[annotation.Prefix+annotation.Kind] = kind
+		c.DockerLabels[annotationPrefix+annotationKind] = kind
 	}
 	stop := t.stopTimeout()
 	c.User = proxyUser
@@ -185,10 +184,10 @@ func (t *task) proxy() *taskdef.Container {
 	}
 	c.Ulimits = []taskdef.Ulimit{{Name: "nofile", SoftLimit: maxFiles, HardLimit: maxFiles}}
 	c.StopTimeout, c.DependsOn = &stop, []taskdef.Dependency{t.afterGate()}
-	if cpu, given := t.number(annotation.CPU, 0, 1<<20); given {
+	if cpu, given := t.number(annotationCPU, 0, 1<<20); given {
 		c.CPU = &cpu
 	}
-	if memory, given := t.number(annotation.Memory, 6, 1<<20); given {
+	if memory, given := t.number(annotationMemory, 6, 1<<20); given {
 		c.Memory, c.MemoryReservation = &memory, nil
 	}
 	return c

@@ -6,8 +6,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/meshtask/consul-ecs/admission/annotation"
 )
 
 // community is a namespace or partition as it is without Consul Enterprise.
@@ -24,12 +22,12 @@ func (t *task) uses() []use {
 	home := t.home()
 	var all []use
 	for i, c := range t.doc.Definition.ContainerDefinitions {
-		kind, name, is := strings.Cut(c.DockerLabels[annotation.Prefix+annotation.Kind], ":")
+		kind, name, is := strings.Cut(c.DockerLabels[annotationPrefix+annotationKind], ":")
 		if !is {
 			continue
 		}
 		u := home
-		u.Kind, u.Name, u.Path = kind, name, labelPath(i, annotation.Prefix+annotation.Kind)
+		u.Kind, u.Name, u.Path = kind, name, labelPath(i, annotationPrefix+annotationKind)
 		if kind == UseProxy || kind == UseNative {
 			service := u
 			service.Kind = UseService
@@ -49,8 +47,8 @@ func (t *task) uses() []use {
 
 // home has the namespace and partition of the task.
 func (t *task) home() use {
-	namespace, _ := t.notes.value(annotation.Namespace)
-	partition, _ := t.notes.value(annotation.Partition)
+	namespace, _ := t.notes.value(annotationNamespace)
+	partition, _ := t.notes.value(annotationPartition)
 	switch {
 	case t.cfg == nil:
 	case t.cfg.Gateway != nil:
@@ -72,7 +70,7 @@ func (t *task) upstreamUses(home use) []use {
 			kind = UsePeered
 		}
 		all = append(all, use{
-			Kind: kind, Name: u.DestinationName, Path: t.pathOf(annotation.Upstreams),
+			Kind: kind, Name: u.DestinationName, Path: t.pathOf(annotationUpstreams),
 			Namespace: community(cmp.Or(u.DestinationNamespace, home.Namespace)),
 			Partition: community(cmp.Or(u.DestinationPartition, home.Partition)),
 		})
@@ -86,7 +84,7 @@ func (t *task) keyUses(home use) []use {
 	of := func(kind, prefix, path string) use {
 		return use{Kind: kind, Namespace: home.Namespace, Partition: home.Partition, Name: prefix, Path: path}
 	}
-	a, given := t.notes.task[annotation.KeyPrefixes]
+	a, given := t.notes.task[annotationKeyPrefixes]
 	if !given {
 		if at := t.template(); at != "" {
 			return []use{of(UseKeys, "", at)}
@@ -94,7 +92,7 @@ func (t *task) keyUses(home use) []use {
 		return nil
 	}
 	var all []use
-	for _, word := range annotation.Words(a.value) {
+	for _, word := range splitWords(a.value) {
 		prefix, listed := strings.CutSuffix(word, ":list")
 		kind := UseKeys
 		if listed {
@@ -129,15 +127,15 @@ type Policies struct {
 func (t *task) policies() Policies {
 	var all Policies
 	add := func(value, path string) {
-		if names := annotation.Words(value); len(names) > 0 {
+		if names := splitWords(value); len(names) > 0 {
 			all.Names, all.Path = append(all.Names, names...), cmp.Or(all.Path, t.doc.Locate(path))
 		}
 	}
 	for i, c := range t.doc.Definition.ContainerDefinitions {
-		add(c.DockerLabels[annotation.Prefix+annotation.Policies], labelPath(i, annotation.Prefix+annotation.Policies))
+		add(c.DockerLabels[annotationPrefix+annotationPolicies], labelPath(i, annotationPrefix+annotationPolicies))
 	}
 	for i, tag := range t.doc.Definition.Tags {
-		if tag.Key == annotation.Prefix+annotation.Policies {
+		if tag.Key == annotationPrefix+annotationPolicies {
 			add(tag.Value, fmt.Sprintf("$.tags[%d]", i))
 		}
 	}

@@ -6,15 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/meshtask/consul-ecs/admission/annotation"
 )
 
 // labelled is a valid task of the service web with docker labels.
 func labelled(pairs ...string) []byte {
-	labels := map[string]string{annotation.Prefix + "service-name": "web"}
+	labels := map[string]string{annotationPrefix + "service-name": "web"}
 	for i := 0; i < len(pairs); i += 2 {
-		labels[annotation.Prefix+pairs[i]] = pairs[i+1]
+		labels[annotationPrefix+pairs[i]] = pairs[i+1]
 	}
 	text, _ := json.Marshal(labels) // they are strings
 	return definition("", plainApp+`, "dockerLabels": `+string(text))

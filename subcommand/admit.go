@@ -15,7 +15,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 
 	"github.com/meshtask/consul-ecs/admission"
-	"github.com/meshtask/consul-ecs/admission/permission"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/secret"
@@ -219,13 +218,13 @@ type admitReport struct {
 	// Usages are by namespace. Permissions are absent without a check.
 	Usages       map[string]*admission.UseSummary `json:"usages"`
 	Requirements []admission.Requirement          `json:"requirements"`
-	Permissions  *permission.Permissions          `json:"permissions,omitempty"`
+	Permissions  *admission.Permissions           `json:"permissions,omitempty"`
 	// Error is why the document is no task definition, or what failed in AWS.
 	Error string `json:"error,omitempty"`
 }
 
 // print prints the findings and an admitted definition. Failure is what failed in AWS.
-func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result, permissions *permission.Permissions, failure error) error {
+func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result, permissions *admission.Permissions, failure error) error {
 	rejected := r.Rejected(o.strict)
 	if err := o.printReport(inv, r, permissions, failure); err != nil {
 		return err
@@ -234,7 +233,7 @@ func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result, permissio
 	case failure != nil:
 		fmt.Fprintf(inv.Stderr, "consul-ecs admit: %v\n", failure)
 		return &exit.CodeError{Code: exit.CodeAWS}
-	case permission.Undetermined(r, o.strict):
+	case admission.Undetermined(r, o.strict):
 		return &exit.CodeError{Code: exit.CodeUnknown}
 	case rejected:
 		return &exit.CodeError{Code: exit.CodeRefused}
@@ -258,7 +257,7 @@ func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result, permissio
 
 // printReport prints the findings as -output says. Failure ended the run, and is not
 // about a right or a rule.
-func (o *admitOptions) printReport(inv *cli.Invocation, r *admission.Result, permissions *permission.Permissions, failure error) error {
+func (o *admitOptions) printReport(inv *cli.Invocation, r *admission.Result, permissions *admission.Permissions, failure error) error {
 	switch o.output {
 	case outputReport:
 		report := admitReport{
@@ -302,5 +301,5 @@ func listAdmission(w io.Writer) error {
 
 // admitCodes are the codes of findings, but for those of AWS's rules.
 func admitCodes() []admission.Code {
-	return slices.Concat(admission.Codes(), admission.TokenCodes(), permission.Codes(), permission.RoleCodes())
+	return slices.Concat(admission.Codes(), admission.TokenCodes(), admission.PermissionCodes(), admission.RoleCodes())
 }

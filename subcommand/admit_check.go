@@ -13,7 +13,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/admission"
-	"github.com/meshtask/consul-ecs/admission/permission"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/consulutil/aclread"
 	"github.com/meshtask/consul-ecs/internal/cli"
@@ -50,7 +49,7 @@ func (c *admitCheck) declare(fs *flag.FlagSet) {
 
 // prepare reads the token and chooses the engine.
 func (c *admitCheck) prepare(inv *cli.Invocation, mesh *admission.Mesh) error {
-	engines := []string{"", permission.ByServer, permission.ByResolver, permission.ByBoth, permission.None}
+	engines := []string{"", admission.EngineServer, admission.EngineResolver, admission.EngineBoth, admission.EngineNone}
 	if !slices.Contains(engines, c.engine) {
 		return exit.Usagef("-check %q: want server, resolver, both or none", c.engine)
 	}
@@ -71,12 +70,12 @@ func (c *admitCheck) prepare(inv *cli.Invocation, mesh *admission.Mesh) error {
 		c.address = inv.Getenv("CONSUL_HTTP_ADDR")
 	}
 	if c.engine == "" {
-		c.engine = permission.None
+		c.engine = admission.EngineNone
 		if !c.token.Empty() || c.address != "" {
-			c.engine = permission.ByBoth
+			c.engine = admission.EngineBoth
 		}
 	}
-	if c.engine != permission.None {
+	if c.engine != admission.EngineNone {
 		if _, err := consulutil.NewConfig(c.options(c.token)); err != nil {
 			return exit.Usagef("-check %s: %w", c.engine, err)
 		}
@@ -85,20 +84,20 @@ func (c *admitCheck) prepare(inv *cli.Invocation, mesh *admission.Mesh) error {
 }
 
 // run checks what the result requires of Consul. It returns nil when nothing was checked.
-func (c *admitCheck) run(ctx context.Context, inv *cli.Invocation, r *admission.Result) (*permission.Permissions, error) {
+func (c *admitCheck) run(ctx context.Context, inv *cli.Invocation, r *admission.Result) (*admission.Permissions, error) {
 	switch {
-	case c.engine == permission.None || !r.UsesConsul():
+	case c.engine == admission.EngineNone || !r.UsesConsul():
 		return nil, nil
 	case c.token.Empty() && c.unauthenticated:
-		permission.Unchecked(r)
+		admission.Unchecked(r)
 		return nil, nil
 	case c.token.Empty() && !c.anonymous:
 		return nil, exit.Usagef("there is no token whose rights could be checked: use -token-file or CONSUL_HTTP_TOKEN; -anonymous checks the rights of requests without a token, -allow-unauthenticated and -check none check nothing")
 	}
 	defer c.closeConnections()
-	checker := permission.Checker{
+	checker := admission.PermissionChecker{
 		Engine: c.engine, Token: c.token,
-		Server: func(namespace, partition string) (permission.Server, error) {
+		Server: func(namespace, partition string) (admission.Server, error) {
 			o := c.options(c.token)
 			o.Namespace, o.Partition = namespace, partition
 			return aclread.NewAuthorizer(o, "")
@@ -133,7 +132,7 @@ func (c *admitCheck) closeConnections() {
 
 // login returns what reads the rights that a login would get; nil when Consul is not asked.
 func (c *admitCheck) login(inv *cli.Invocation) func(context.Context, string, aclrules.Login) (*aclrules.Report, error) {
-	if c.engine == permission.None || c.token.Empty() && c.unauthenticated {
+	if c.engine == admission.EngineNone || c.token.Empty() && c.unauthenticated {
 		return nil
 	}
 	return func(ctx context.Context, datacenter string, l aclrules.Login) (*aclrules.Report, error) {

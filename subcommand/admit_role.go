@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/admission"
-	"github.com/meshtask/consul-ecs/admission/permission"
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/controller/setup"
@@ -37,7 +36,7 @@ const (
 // roleUsers reads ECS, within a limit.
 type roleUsers struct{ load awsutil.LoadOptions }
 
-// RoleUsers implements permission.Families.
+// RoleUsers implements admission.Families.
 func (u roleUsers) RoleUsers(ctx context.Context, roleARN string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, familyLimit)
 	defer cancel()
@@ -61,7 +60,7 @@ func (o *admitRole) run(ctx context.Context, inv *cli.Invocation, r *admission.R
 	load := awsutil.LoadOptions{UserAgent: admitAgent, Version: cli.Version()}
 	iam := load
 	iam.DefaultRegion = "us-east-1"
-	checker := permission.RoleChecker{
+	checker := admission.RoleChecker{
 		IAM:  awsutil.RoleReader{Load: iam, Endpoint: cmp.Or(inv.Getenv("AWS_ENDPOINT_URL_IAM"), inv.Getenv("AWS_ENDPOINT_URL"))},
 		Path: path, Families: roleUsers{load}, Rights: check.login(inv),
 	}

@@ -1,4 +1,4 @@
-package permission
+package admission
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/aclrules"
-	"github.com/meshtask/consul-ecs/admission"
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -40,40 +39,40 @@ type RoleChecker struct {
 
 // Codes of findings about the role.
 const (
-	codeRight         = "ADM-IAM-RIGHT"
-	codeRightUnknown  = "ADM-IAM-RIGHT-UNKNOWN"
-	codeRole          = "ADM-IAM-ROLE"
-	codeShared        = "ADM-IAM-SHARED"
-	codeSharedUnknown = "ADM-IAM-SHARED-UNKNOWN"
-	codeTag           = "ADM-IAM-TAG"
-	codeTrust         = "ADM-IAM-TRUST"
-	codeRoleUnknown   = "ADM-IAM-UNKNOWN"
+	codeRoleRight         = "ADM-IAM-RIGHT"
+	codeRoleRightUnknown  = "ADM-IAM-RIGHT-UNKNOWN"
+	codeRole              = "ADM-IAM-ROLE"
+	codeRoleShared        = "ADM-IAM-SHARED"
+	codeRoleSharedUnknown = "ADM-IAM-SHARED-UNKNOWN"
+	codeRoleTag           = "ADM-IAM-TAG"
+	codeRoleTrust         = "ADM-IAM-TRUST"
+	codeRoleUnknown       = "ADM-IAM-UNKNOWN"
 )
 
 // ecsTasks is the service that starts tasks with their roles.
 const ecsTasks = "ecs-tasks.amazonaws.com"
 
 // RoleCodes returns the rules about the task's role, sorted by code.
-func RoleCodes() []admission.Code {
-	return []admission.Code{
-		{Code: codeRight, Severity: taskdef.Error, Text: "a login of the task role {role} by the auth method {method} would not allow {query}, which the task needs to {reason}", Fix: "add {policy} to what a binding rule of the method grants"},
-		{Code: codeRightUnknown, Severity: taskdef.Warn, Text: "cannot determine what a login of the task role {role} by the auth method {method} would allow: {why}", Fix: "-resolver-token-file takes a token with acl:read, and the controller creates the auth method"},
+func RoleCodes() []Code {
+	return []Code{
+		{Code: codeRoleRight, Severity: taskdef.Error, Text: "a login of the task role {role} by the auth method {method} would not allow {query}, which the task needs to {reason}", Fix: "add {policy} to what a binding rule of the method grants"},
+		{Code: codeRoleRightUnknown, Severity: taskdef.Warn, Text: "cannot determine what a login of the task role {role} by the auth method {method} would allow: {why}", Fix: "-resolver-token-file takes a token with acl:read, and the controller creates the auth method"},
 		{Code: codeRole, Severity: taskdef.Error, Text: "the task role {role} cannot log in: {why}", Fix: "{fix}"},
-		{Code: codeShared, Severity: taskdef.Warn, Text: "the task role {role} is also that of {others}: tasks of these can log in as this service", Fix: "give each task definition its own role"},
-		{Code: codeSharedUnknown, Severity: admission.Info, Text: "cannot determine which other families have the task role {role}: {why}", Fix: "{fix}"},
-		{Code: codeTag, Severity: taskdef.Error, Text: "the task role {role} has {got} as its tag {tag}, but the service needs {want}: the login would be for another service, or refused", Fix: "set the tag to {want}, or take the role of that service"},
-		{Code: codeTrust, Severity: taskdef.Warn, Text: "the task role {role} may be assumed by {who}, who can then log in as this service", Fix: "trust only the service ecs-tasks.amazonaws.com"},
-		{Code: codeRoleUnknown, Severity: admission.Info, Text: "the task role {why}: it was not checked", Fix: "{fix}"},
+		{Code: codeRoleShared, Severity: taskdef.Warn, Text: "the task role {role} is also that of {others}: tasks of these can log in as this service", Fix: "give each task definition its own role"},
+		{Code: codeRoleSharedUnknown, Severity: Info, Text: "cannot determine which other families have the task role {role}: {why}", Fix: "{fix}"},
+		{Code: codeRoleTag, Severity: taskdef.Error, Text: "the task role {role} has {got} as its tag {tag}, but the service needs {want}: the login would be for another service, or refused", Fix: "set the tag to {want}, or take the role of that service"},
+		{Code: codeRoleTrust, Severity: taskdef.Warn, Text: "the task role {role} may be assumed by {who}, who can then log in as this service", Fix: "trust only the service ecs-tasks.amazonaws.com"},
+		{Code: codeRoleUnknown, Severity: Info, Text: "the task role {why}: it was not checked", Fix: "{fix}"},
 	}
 }
 
-func addRole(r *admission.Result, code string, pairs ...any) {
+func addRole(r *Result, code string, pairs ...any) {
 	add(r, code, r.After.Locate("$.taskRoleArn"), pairs...)
 }
 
 // Check adds findings about the role of an admitted task that logs in to Consul. The
 // error is about IAM that could not be asked.
-func (c RoleChecker) Check(ctx context.Context, r *admission.Result) error {
+func (c RoleChecker) Check(ctx context.Context, r *Result) error {
 	if r.Login == nil {
 		return nil
 	}
@@ -99,7 +98,7 @@ func (c RoleChecker) Check(ctx context.Context, r *admission.Result) error {
 		return err
 	}
 	c.identity(r, role)
-	trust(r, role)
+	checkTrust(r, role)
 	c.sharedInECS(ctx, r, role.ARN)
 	c.login(ctx, r, role)
 	allowed, err := c.IAM.Allowed(ctx, role.ARN, "iam:GetRole", role.ARN)
@@ -111,20 +110,20 @@ func (c RoleChecker) Check(ctx context.Context, r *admission.Result) error {
 
 // identity compares path and tags, by which the auth method and its binding rules know a
 // service or a gateway.
-func (c RoleChecker) identity(r *admission.Result, role awsutil.Role) {
+func (c RoleChecker) identity(r *Result, role awsutil.Role) {
 	if !strings.HasPrefix(role.Path, c.Path) {
 		addRole(r, codeRole, "role", role.ARN, "why", "its path is "+role.Path+", but the auth method trusts roles below "+c.Path,
 			"fix", "create it with the path "+c.Path+", or give that of the auth method as -iam-role-path")
 	}
 	want := func(tag string, values ...string) {
 		if got := role.Tags[tag]; !slices.Contains(values, got) {
-			addRole(r, codeTag, "role", role.ARN, "tag", tag, "got", strconv.Quote(got), "want", strings.Join(values, " or "))
+			addRole(r, codeRoleTag, "role", role.ARN, "tag", tag, "got", strconv.Quote(got), "want", strings.Join(values, " or "))
 		}
 	}
 	for namespace, used := range r.Usages {
 		var gateways []string
 		for _, kind := range used.Kinds {
-			if name, _, _ := strings.Cut(kind, ":"); name != admission.UseProxy && name != admission.UseNative {
+			if name, _, _ := strings.Cut(kind, ":"); name != UseProxy && name != UseNative {
 				gateways = append(gateways, strings.TrimPrefix(name, "connect-")+"-gateway")
 			}
 		}
@@ -142,11 +141,11 @@ func (c RoleChecker) identity(r *admission.Result, role awsutil.Role) {
 	}
 }
 
-// trust warns about others than ECS that may take the role.
-func trust(r *admission.Result, role awsutil.Role) {
+// checkTrust warns about others than ECS that may take the role.
+func checkTrust(r *Result, role awsutil.Role) {
 	others := slices.DeleteFunc(slices.Clone(role.Trusted), func(who string) bool { return who == ecsTasks })
 	if len(others) > 0 {
-		addRole(r, codeTrust, "role", role.ARN, "who", strings.Join(others, ", "))
+		addRole(r, codeRoleTrust, "role", role.ARN, "who", strings.Join(others, ", "))
 	}
 	if len(others) == len(role.Trusted) && !slices.Contains(others, "*") {
 		addRole(r, codeRole, "role", role.ARN, "why", "its trust policy does not name "+ecsTasks, "fix", "let this service assume it")

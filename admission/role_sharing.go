@@ -1,4 +1,4 @@
-package permission
+package admission
 
 import (
 	"bytes"
@@ -7,17 +7,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/meshtask/consul-ecs/admission"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 // sharedInTemplate finds the other task definitions of a template that have the role,
 // whatever CloudFormation makes of it. The role's tag can name the service of one of them.
-func sharedInTemplate(r *admission.Result) {
+func sharedInTemplate(r *Result) {
 	const key = "TaskRoleArn"
 	resources := r.After.Root.Get("Resources")
 	role := r.After.Task.Get(key)
-	if r.Format != admission.FormatTemplate || resources == nil || role == nil {
+	if r.Format != FormatTemplate || resources == nil || role == nil {
 		return
 	}
 	own, _ := role.MarshalJSON() // it is JSON
@@ -32,28 +31,28 @@ func sharedInTemplate(r *admission.Result) {
 			}
 		}
 	}
-	shared(r, cmp.Or(r.After.Definition.TaskRoleARN, string(own)), others)
+	reportShared(r, cmp.Or(r.After.Definition.TaskRoleARN, string(own)), others)
 }
 
 // sharedInECS finds the other families whose latest revision has the role.
-func (c RoleChecker) sharedInECS(ctx context.Context, r *admission.Result, role string) {
+func (c RoleChecker) sharedInECS(ctx context.Context, r *Result, role string) {
 	if c.Families == nil {
 		return
 	}
 	own := r.After.Definition.Family
 	if own == "" { // CloudFormation names it, and it may be among those that ECS names
-		addRole(r, codeSharedUnknown, "role", role, "why", "the family of this definition is known at deployment only", "fix", "set Family")
+		addRole(r, codeRoleSharedUnknown, "role", role, "why", "the family of this definition is known at deployment only", "fix", "set Family")
 		return
 	}
 	families, err := c.Families.RoleUsers(ctx, role)
 	if err != nil {
-		addRole(r, codeSharedUnknown, "role", role, "why", err, "fix", "allow ecs:ListTaskDefinitionFamilies and ecs:DescribeTaskDefinition")
+		addRole(r, codeRoleSharedUnknown, "role", role, "why", err, "fix", "allow ecs:ListTaskDefinitionFamilies and ecs:DescribeTaskDefinition")
 	}
-	shared(r, role, slices.DeleteFunc(families, func(family string) bool { return family == own }))
+	reportShared(r, role, slices.DeleteFunc(families, func(family string) bool { return family == own }))
 }
 
-func shared(r *admission.Result, role string, others []string) {
+func reportShared(r *Result, role string, others []string) {
 	if len(others) > 0 {
-		addRole(r, codeShared, "role", role, "others", strings.Join(others, ", "))
+		addRole(r, codeRoleShared, "role", role, "others", strings.Join(others, ", "))
 	}
 }

@@ -1,17 +1,16 @@
-package permission
+package admission
 
 import (
 	"context"
 	"strings"
 
 	"github.com/meshtask/consul-ecs/aclrules"
-	"github.com/meshtask/consul-ecs/admission"
 	"github.com/meshtask/consul-ecs/awsutil"
 )
 
 // login compares what a login with the role would get with what the task needs
 // at run time. Nothing logs in: the auth method and its binding rules are read.
-func (c RoleChecker) login(ctx context.Context, r *admission.Result, role awsutil.Role) {
+func (c RoleChecker) login(ctx context.Context, r *Result, role awsutil.Role) {
 	if c.Rights == nil {
 		return
 	}
@@ -19,7 +18,7 @@ func (c RoleChecker) login(ctx context.Context, r *admission.Result, role awsuti
 		Name: role.Name, ID: role.ID, Account: role.Account, Path: role.Path, Tags: role.Tags,
 	}})
 	if err != nil {
-		addRole(r, codeRightUnknown, "method", r.Login.Method, "role", role.ARN, "why", err)
+		addRole(r, codeRoleRightUnknown, "method", r.Login.Method, "role", role.ARN, "why", err)
 		return
 	}
 	refused, disabled := rights.Special()
@@ -32,7 +31,7 @@ func (c RoleChecker) login(ctx context.Context, r *admission.Result, role awsuti
 	}
 	var unknown []string
 	for _, q := range r.Requirements {
-		if q.Holder != admission.HolderRuntime {
+		if q.Holder != HolderRuntime {
 			continue
 		}
 		answer := rights.Can(q.Query())
@@ -40,12 +39,12 @@ func (c RoleChecker) login(ctx context.Context, r *admission.Result, role awsuti
 		case q.Namespace != "" || q.Partition != "":
 			unknown = append(unknown, aclrules.ErrEnterprise.Error())
 		case answer.Decision == aclrules.Denied.String():
-			addRole(r, codeRight, "method", r.Login.Method, "role", role.ARN, "query", q.Query(), "reason", q.Reason, "policy", strings.ReplaceAll(q.HCL(), "\n", "; "))
+			addRole(r, codeRoleRight, "method", r.Login.Method, "role", role.ARN, "query", q.Query(), "reason", q.Reason, "policy", strings.ReplaceAll(q.HCL(), "\n", "; "))
 		case answer.Decision == aclrules.Unknown.String():
 			unknown = append(unknown, answer.Missing...)
 		}
 	}
 	if len(unknown) > 0 {
-		addRole(r, codeRightUnknown, "method", r.Login.Method, "role", role.ARN, "why", unknown[0])
+		addRole(r, codeRoleRightUnknown, "method", r.Login.Method, "role", role.ARN, "why", unknown[0])
 	}
 }

@@ -1,4 +1,4 @@
-package permission
+package admission
 
 import (
 	"cmp"
@@ -8,15 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/meshtask/consul-ecs/admission"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-func byCode(a, b admission.Code) int { return strings.Compare(a.Code, b.Code) }
+func byCode(a, b Code) int { return strings.Compare(a.Code, b.Code) }
 
-// sortedCodes are those of this package and those about the token.
-func sortedCodes() []admission.Code {
-	return slices.SortedFunc(slices.Values(slices.Concat(Codes(), admission.TokenCodes())), byCode)
+// sortedCodes are those about rights and about the token.
+func sortedCodes() []Code {
+	return slices.SortedFunc(slices.Values(slices.Concat(PermissionCodes(), TokenCodes())), byCode)
 }
 
 func TestPermissionCodesAreSortedAndDistinct(t *testing.T) {
@@ -24,11 +23,11 @@ func TestPermissionCodesAreSortedAndDistinct(t *testing.T) {
 	var codes []string
 	for _, c := range sortedCodes() {
 		codes = append(codes, c.Code)
-		if slices.ContainsFunc(admission.Codes(), func(other admission.Code) bool { return other.Code == c.Code }) {
+		if slices.ContainsFunc(Codes(), func(other Code) bool { return other.Code == c.Code }) {
 			t.Errorf("%s is among Codes, too", c.Code)
 		}
 	}
-	if !slices.IsSortedFunc(Codes(), byCode) || len(slices.Compact(slices.Clone(codes))) != len(codes) {
+	if !slices.IsSortedFunc(PermissionCodes(), byCode) || len(slices.Compact(slices.Clone(codes))) != len(codes) {
 		t.Errorf("codes %v", codes)
 	}
 }
@@ -39,7 +38,7 @@ func TestPageHasTheTablesOfPermissions(t *testing.T) {
 	t.Parallel()
 	var table strings.Builder
 	table.WriteString("| Usage | The operator's token | The task's token |\n|---|---|---|\n")
-	rights := func(needs []admission.Need) string {
+	rights := func(needs []Need) string {
 		var texts []string
 		for _, n := range needs {
 			r := n.Rule("NAME")
@@ -47,7 +46,7 @@ func TestPageHasTheTablesOfPermissions(t *testing.T) {
 		}
 		return cmp.Or(strings.Join(texts, ", "), "none")
 	}
-	for _, r := range admission.UseRules() {
+	for _, r := range UseRules() {
 		fmt.Fprintf(&table, "| %s | %s | %s |\n", r.Kind, rights(r.Operator), rights(r.Runtime))
 	}
 	var codes strings.Builder
@@ -55,7 +54,7 @@ func TestPageHasTheTablesOfPermissions(t *testing.T) {
 	for _, c := range sortedCodes() {
 		fmt.Fprintf(&codes, "| `%s` | %s | %s | %s |\n", c.Code, c.Severity, c.Text, c.Fix)
 	}
-	page, err := os.ReadFile("../../docs/ADMISSION.md")
+	page, err := os.ReadFile("../docs/ADMISSION.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,16 +68,16 @@ func TestPageHasTheTablesOfPermissions(t *testing.T) {
 // Undetermined is no denial, and neither is a denial undetermined.
 func TestUndetermined(t *testing.T) {
 	t.Parallel()
-	unknown, denied := admission.Finding{Code: codeUnknown, Severity: taskdef.Error}, admission.Finding{Code: codeDenied, Severity: taskdef.Error}
-	warning := admission.Finding{Code: "ADM-WRAP", Severity: taskdef.Warn}
+	unknown, denied := Finding{Code: codeUndetermined, Severity: taskdef.Error}, Finding{Code: codeDenied, Severity: taskdef.Error}
+	warning := Finding{Code: "ADM-WRAP", Severity: taskdef.Warn}
 	for _, c := range []struct {
-		findings      []admission.Finding
+		findings      []Finding
 		loose, strict bool
 	}{
-		{nil, false, false}, {[]admission.Finding{unknown}, true, true}, {[]admission.Finding{unknown, denied}, false, false}, {[]admission.Finding{denied}, false, false},
-		{[]admission.Finding{unknown, warning}, true, false}, {[]admission.Finding{{Code: codeDisagree, Severity: taskdef.Error}}, true, true},
+		{nil, false, false}, {[]Finding{unknown}, true, true}, {[]Finding{unknown, denied}, false, false}, {[]Finding{denied}, false, false},
+		{[]Finding{unknown, warning}, true, false}, {[]Finding{{Code: codeDisagree, Severity: taskdef.Error}}, true, true},
 	} {
-		r := admission.Result{Findings: c.findings}
+		r := Result{Findings: c.findings}
 		if Undetermined(&r, false) != c.loose || Undetermined(&r, true) != c.strict {
 			t.Errorf("%v: undetermined %v, strictly %v", c.findings, Undetermined(&r, false), Undetermined(&r, true))
 		}

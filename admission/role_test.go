@@ -1,4 +1,4 @@
-package permission
+package admission
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/meshtask/consul-ecs/admission"
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -25,7 +24,7 @@ func (o oneRole) Role(context.Context, string) (awsutil.Role, error) { return o.
 
 func (o oneRole) Allowed(context.Context, string, string, string) (bool, error) { return true, o.err }
 
-func resultWithRole(t *testing.T, doc string, used map[string]*admission.UseSummary) *admission.Result {
+func resultWithRole(t *testing.T, doc string, used map[string]*UseSummary) *Result {
 	t.Helper()
 	resource := ""
 	if strings.Contains(doc, `"Resources"`) {
@@ -35,27 +34,27 @@ func resultWithRole(t *testing.T, doc string, used map[string]*admission.UseSumm
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &admission.Result{After: parsed, Login: &config.ConsulLogin{Method: "iam"}, Format: admission.FormatTemplate, Usages: used}
+	return &Result{After: parsed, Login: &config.ConsulLogin{Method: "iam"}, Format: FormatTemplate, Usages: used}
 }
 
-const named = `{"TaskRoleArn": "arn:aws:iam::123456789012:role/app", "ContainerDefinitions": []}`
+const namedRole = `{"TaskRoleArn": "arn:aws:iam::123456789012:role/app", "ContainerDefinitions": []}`
 
 func TestRoleOfOneTask(t *testing.T) {
 	t.Parallel()
-	web := &admission.UseSummary{Services: []string{"web"}, Kinds: []string{"connect-proxy:web"}}
-	gateway := &admission.UseSummary{Kinds: []string{"connect-mesh:gw"}}
+	web := &UseSummary{Services: []string{"web"}, Kinds: []string{"connect-proxy:web"}}
+	gateway := &UseSummary{Kinds: []string{"connect-mesh:gw"}}
 	for name, c := range map[string]struct {
 		doc  string
-		used map[string]*admission.UseSummary
+		used map[string]*UseSummary
 		tags map[string]string
 		want []string
 	}{
-		"service":                 {named, map[string]*admission.UseSummary{"": web}, map[string]string{config.TagServiceName: "web"}, nil},
-		"service of a namespace":  {named, map[string]*admission.UseSummary{"team": web}, map[string]string{config.TagServiceName: "web", config.TagNamespace: "team"}, nil},
-		"another namespace":       {named, map[string]*admission.UseSummary{"team": web}, map[string]string{config.TagServiceName: "web"}, []string{"ADM-IAM-TAG"}},
-		"gateway":                 {named, map[string]*admission.UseSummary{"": gateway}, map[string]string{config.TagGatewayKind: "mesh-gateway"}, nil},
-		"gateway of another kind": {named, map[string]*admission.UseSummary{"": gateway}, map[string]string{config.TagGatewayKind: "api-gateway"}, []string{"ADM-IAM-TAG"}},
-		"upstream elsewhere":      {named, map[string]*admission.UseSummary{"other": {Upstreams: []string{"db"}}}, nil, nil},
+		"service":                 {namedRole, map[string]*UseSummary{"": web}, map[string]string{config.TagServiceName: "web"}, nil},
+		"service of a namespace":  {namedRole, map[string]*UseSummary{"team": web}, map[string]string{config.TagServiceName: "web", config.TagNamespace: "team"}, nil},
+		"another namespace":       {namedRole, map[string]*UseSummary{"team": web}, map[string]string{config.TagServiceName: "web"}, []string{"ADM-IAM-TAG"}},
+		"gateway":                 {namedRole, map[string]*UseSummary{"": gateway}, map[string]string{config.TagGatewayKind: "mesh-gateway"}, nil},
+		"gateway of another kind": {namedRole, map[string]*UseSummary{"": gateway}, map[string]string{config.TagGatewayKind: "api-gateway"}, []string{"ADM-IAM-TAG"}},
+		"upstream elsewhere":      {namedRole, map[string]*UseSummary{"other": {Upstreams: []string{"db"}}}, nil, nil},
 		"computed role":           {`{"TaskRoleArn": {"Ref": "Role"}, "ContainerDefinitions": []}`, nil, nil, []string{"ADM-IAM-UNKNOWN"}},
 		"two tasks, one role": {
 			`{"Resources": {"A": {"Type": "AWS::ECS::TaskDefinition", "Properties": {"TaskRoleArn": {"Ref": "Role"}, "ContainerDefinitions": []}},
@@ -98,7 +97,7 @@ func (families) RoleUsers(context.Context, string) ([]string, error) { return ni
 // The family that is not known yet may be among those that ECS names.
 func TestOtherFamiliesAreUnknownToADefinitionWithoutFamily(t *testing.T) {
 	t.Parallel()
-	r := resultWithRole(t, named, nil)
+	r := resultWithRole(t, namedRole, nil)
 	iam := oneRole{role: awsutil.Role{ARN: "app", Path: "/", Trusted: []string{"ecs-tasks.amazonaws.com"}}}
 	err := RoleChecker{IAM: iam, Path: "/", Families: families{}}.Check(t.Context(), r)
 	const want = "cannot determine which other families have the task role app: the family of this definition is known at deployment only"
@@ -109,7 +108,7 @@ func TestOtherFamiliesAreUnknownToADefinitionWithoutFamily(t *testing.T) {
 
 func TestTaskWithoutLoginNeedsNoIAM(t *testing.T) {
 	t.Parallel()
-	r := resultWithRole(t, named, nil)
+	r := resultWithRole(t, namedRole, nil)
 	r.Login = nil
 	if err := (RoleChecker{IAM: oneRole{err: errors.New("asked")}}).Check(t.Context(), r); err != nil || len(r.Findings) > 0 {
 		t.Errorf("error %v, findings %v", err, r.Findings)
@@ -124,7 +123,7 @@ func TestPageHasTheTableOfTheTaskRole(t *testing.T) {
 	for _, c := range RoleCodes() {
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", c.Code, c.Severity, c.Text, c.Fix)
 	}
-	page, err := os.ReadFile("../../docs/ADMISSION.md")
+	page, err := os.ReadFile("../docs/ADMISSION.md")
 	if err != nil || !strings.Contains(string(page), table.String()) {
 		t.Errorf("error %v; docs/ADMISSION.md does not have the table:\n\n%s", err, table.String())
 	}

@@ -1,4 +1,4 @@
-package permission
+package admission
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/aclrules"
-	"github.com/meshtask/consul-ecs/admission"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/consulutil/aclread"
 )
@@ -20,7 +19,7 @@ type answered struct {
 
 // ask asks the engines about one namespace. The error matches ErrDisabled or ErrRefused
 // of aclrules when that is the answer to every question.
-func (c Checker) ask(ctx context.Context, at tenancy, required []admission.Requirement) ([]answered, error) {
+func (c PermissionChecker) ask(ctx context.Context, at tenancy, required []Requirement) ([]answered, error) {
 	queries := make([]aclrules.Query, len(required))
 	for i, q := range required {
 		queries[i] = q.Query()
@@ -49,8 +48,8 @@ func (c Checker) ask(ctx context.Context, at tenancy, required []admission.Requi
 
 // askServer returns the server's decisions; nil when the engine does not ask it, or the server has no
 // such endpoint and the rules answer as well.
-func (c Checker) askServer(ctx context.Context, at tenancy, queries []aclrules.Query) ([]bool, error) {
-	if c.Engine == ByResolver {
+func (c PermissionChecker) askServer(ctx context.Context, at tenancy, queries []aclrules.Query) ([]bool, error) {
+	if c.Engine == EngineResolver {
 		return nil, nil
 	}
 	server, err := c.Server(at.namespace, at.partition)
@@ -63,7 +62,7 @@ func (c Checker) askServer(ctx context.Context, at tenancy, queries []aclrules.Q
 		return nil, aclrules.ErrDisabled
 	case consulutil.UnknownToken(err):
 		return nil, aclrules.ErrNotFound
-	case errors.Is(err, aclread.ErrNoAuthorize) && c.Engine == ByBoth:
+	case errors.Is(err, aclread.ErrNoAuthorize) && c.Engine == EngineBoth:
 		return nil, nil
 	}
 	return allowed, err
@@ -71,8 +70,8 @@ func (c Checker) askServer(ctx context.Context, at tenancy, queries []aclrules.Q
 
 // readRules are the token's rules; nil when the engine is without them, or for a
 // namespace, whose rules only Consul Enterprise knows.
-func (c Checker) readRules(ctx context.Context, at tenancy) (*aclrules.Report, error) {
-	if c.Engine == ByServer {
+func (c PermissionChecker) readRules(ctx context.Context, at tenancy) (*aclrules.Report, error) {
+	if c.Engine == EngineServer {
 		return nil, nil
 	}
 	if at != (tenancy{}) {
@@ -82,7 +81,7 @@ func (c Checker) readRules(ctx context.Context, at tenancy) (*aclrules.Report, e
 	if err != nil {
 		return nil, err
 	}
-	if refused, disabled := report.Special(); c.Engine == ByResolver && errors.Join(refused, disabled) != nil {
+	if refused, disabled := report.Special(); c.Engine == EngineResolver && errors.Join(refused, disabled) != nil {
 		return nil, errors.Join(refused, disabled)
 	}
 	return report, nil
@@ -103,7 +102,7 @@ func (a answered) why() string {
 
 // policy is the smallest text that grants what is denied, after rules that no text
 // outranks are removed. Sure is false where rules that were not read may be among these.
-func (a answered) policy(q admission.Requirement) (text string, remove []string, sure bool) {
+func (a answered) policy(q Requirement) (text string, remove []string, sure bool) {
 	subject := func(prefix bool) string { return aclrules.SubjectText(q.Resource, prefix, q.Segment) + " = " }
 	switch {
 	case a.Decision == aclrules.Disagree:

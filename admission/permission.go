@@ -1,4 +1,4 @@
-package permission
+package admission
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/aclrules"
-	"github.com/meshtask/consul-ecs/admission"
 	"github.com/meshtask/consul-ecs/consulutil/aclread"
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -16,10 +15,10 @@ import (
 
 // Engines of a check.
 const (
-	ByServer   = "server"
-	ByResolver = "resolver"
-	ByBoth     = "both"
-	None       = "none"
+	EngineServer   = "server"
+	EngineResolver = "resolver"
+	EngineBoth     = "both"
+	EngineNone     = "none"
 )
 
 // Server decides, as a Consul server, what a token may do.
@@ -27,8 +26,8 @@ type Server interface {
 	Authorize(ctx context.Context, token string, queries []aclrules.Query) ([]bool, error)
 }
 
-// Checker finds out whether a token allows what a definition requires.
-type Checker struct {
+// PermissionChecker finds out whether a token allows what a definition requires.
+type PermissionChecker struct {
 	// Engine is one of the engines: the server decides, the resolver reads the token's
 	// rules and explains, or both.
 	Engine string
@@ -53,7 +52,7 @@ type Permissions struct {
 
 // Answer reports whether the operator's token allows one requirement.
 type Answer struct {
-	admission.Requirement
+	Requirement
 	// Decision is allow, deny, unknown, or disagree when the engines differ.
 	Decision string `json:"decision"`
 	// Why is the rule that decided, or what else did.
@@ -73,49 +72,49 @@ const (
 	codeEscalate     = "ACL-ESCALATE"
 	codeUnknownToken = "ACL-TOKEN"
 	codeUnchecked    = "ACL-UNCHECKED"
-	codeUnknown      = "ACL-UNKNOWN"
+	codeUndetermined = "ACL-UNKNOWN"
 	codeUnnamed      = "ACL-UNNAMED"
 	codeNamespace    = "ADM-NAMESPACE"
 )
 
-// Codes returns the rules about rights, sorted by code.
-func Codes() []admission.Code {
-	return []admission.Code{
-		{Code: codeAnonymous, Severity: admission.Info, Text: "these are the rights of requests without a token", Fix: ""},
+// PermissionCodes returns the rules about rights, sorted by code.
+func PermissionCodes() []Code {
+	return []Code{
+		{Code: codeAnonymous, Severity: Info, Text: "these are the rights of requests without a token", Fix: ""},
 		{Code: codeDenied, Severity: taskdef.Error, Text: "the token does not allow {query}, needed to {reason}: {why}", Fix: "{fix}"},
 		{Code: codeDisabled, Severity: taskdef.Warn, Text: "the server has no ACLs: every request is allowed there", Fix: "-check none, if that is meant"},
 		{Code: codeDisagree, Severity: taskdef.Error, Text: "the server allows {query}, but the token's rules do not: {why}", Fix: "run consul-ecs acl explain, and review the token's policies"},
 		{Code: codeEscalate, Severity: taskdef.Error, Text: "the annotation policies hands out more than the token allows: {excess}", Fix: "leave the policy out, or use a token that has these rights; -resolver-token-file takes a token with acl:read that reads both"},
 		{Code: codeUnknownToken, Severity: taskdef.Error, Text: "the operator's token is refused: {why}", Fix: "use another token"},
 		{Code: codeUnchecked, Severity: taskdef.Warn, Text: "there is no token, and no right was checked", Fix: "give a token, or -check none"},
-		{Code: codeUnknown, Severity: taskdef.Error, Text: "cannot determine whether the token allows {query}: {why}", Fix: "{fix}"},
+		{Code: codeUndetermined, Severity: taskdef.Error, Text: "cannot determine whether the token allows {query}: {why}", Fix: "{fix}"},
 		{Code: codeUnnamed, Severity: taskdef.Warn, Text: "the name of the service is known at deployment only: no right to register it was checked", Fix: "set the annotation service-name"},
 		{Code: codeNamespace, Severity: taskdef.Error, Text: "the namespace or partition {namespace} needs Consul Enterprise, but the server is the community edition", Fix: "remove it"},
 	}
 }
 
 // Unchecked adds to the findings that there was no token to check.
-func Unchecked(r *admission.Result) { add(r, codeUnchecked, "$") }
+func Unchecked(r *Result) { add(r, codeUnchecked, "$") }
 
 // Undetermined reports whether nothing forbids the definition but questions about rights
 // that have no sure answer.
-func Undetermined(r *admission.Result, strict bool) bool {
-	rest := slices.DeleteFunc(slices.Clone(r.Findings), func(f admission.Finding) bool { return f.Code == codeUnknown || f.Code == codeDisagree })
-	return r.Rejected(strict) && !(&admission.Result{Findings: rest}).Rejected(strict)
+func Undetermined(r *Result, strict bool) bool {
+	rest := slices.DeleteFunc(slices.Clone(r.Findings), func(f Finding) bool { return f.Code == codeUndetermined || f.Code == codeDisagree })
+	return r.Rejected(strict) && !(&Result{Findings: rest}).Rejected(strict)
 }
 
-// add adds a finding that has a code of Codes or RoleCodes.
-func add(r *admission.Result, code, path string, pairs ...any) {
-	codes := slices.Concat(Codes(), RoleCodes())
-	at := slices.IndexFunc(codes, func(c admission.Code) bool { return c.Code == code })
+// add adds a finding that has a code of PermissionCodes or RoleCodes.
+func add(r *Result, code, path string, pairs ...any) {
+	codes := slices.Concat(PermissionCodes(), RoleCodes())
+	at := slices.IndexFunc(codes, func(c Code) bool { return c.Code == code })
 	r.Add(codes[at].Finding(path, pairs...))
 }
 
 // Check finds out whether the token allows what an admitted definition requires, and adds
 // findings to it. It asks nothing for a definition that uses nothing of Consul, and
 // returns nil. What could not be found out is a finding, too: it is never allowed.
-func (c Checker) Check(ctx context.Context, r *admission.Result) *Permissions {
-	if !r.UsesConsul() || c.Engine == None {
+func (c PermissionChecker) Check(ctx context.Context, r *Result) *Permissions {
+	if !r.UsesConsul() || c.Engine == EngineNone {
 		return nil
 	}
 	if c.Token.Empty() {
@@ -124,7 +123,7 @@ func (c Checker) Check(ctx context.Context, r *admission.Result) *Permissions {
 	if r.Unnamed {
 		add(r, codeUnnamed, "$")
 	}
-	k := check{c, r, &Permissions{Check: c.Engine, Decision: aclrules.Allowed.String(), Answers: []Answer{}}}
+	k := permissionCheck{c, r, &Permissions{Check: c.Engine, Decision: aclrules.Allowed.String(), Answers: []Answer{}}}
 	done := false
 	for tenancy, required := range byTenancy(r.Requirements) {
 		if done = k.tenancy(ctx, tenancy, required); done {
@@ -138,14 +137,14 @@ func (c Checker) Check(ctx context.Context, r *admission.Result) *Permissions {
 	return k.found
 }
 
-// check is a check of one definition.
-type check struct {
-	Checker
-	result *admission.Result
+// permissionCheck is a check of one definition.
+type permissionCheck struct {
+	PermissionChecker
+	result *Result
 	found  *Permissions
 }
 
-func (k check) add(code, path string, pairs ...any) { add(k.result, code, path, pairs...) }
+func (k permissionCheck) add(code, path string, pairs ...any) { add(k.result, code, path, pairs...) }
 
 // tenancy is where rights are looked for.
 type tenancy struct{ namespace, partition string }
@@ -158,11 +157,11 @@ func (t tenancy) String() string {
 }
 
 // byTenancy are the operator's requirements, the default namespace first.
-func byTenancy(all []admission.Requirement) func(func(tenancy, []admission.Requirement) bool) {
+func byTenancy(all []Requirement) func(func(tenancy, []Requirement) bool) {
 	var order []tenancy
-	parts := map[tenancy][]admission.Requirement{}
+	parts := map[tenancy][]Requirement{}
 	for _, q := range all {
-		if q.Holder != admission.HolderOperator {
+		if q.Holder != HolderOperator {
 			continue
 		}
 		at := tenancy{q.Namespace, q.Partition}
@@ -172,7 +171,7 @@ func byTenancy(all []admission.Requirement) func(func(tenancy, []admission.Requi
 		parts[at] = append(parts[at], q)
 	}
 	slices.SortFunc(order, func(a, b tenancy) int { return strings.Compare(a.String(), b.String()) })
-	return func(yield func(tenancy, []admission.Requirement) bool) {
+	return func(yield func(tenancy, []Requirement) bool) {
 		for _, at := range order {
 			if !yield(at, parts[at]) {
 				return
@@ -183,7 +182,7 @@ func byTenancy(all []admission.Requirement) func(func(tenancy, []admission.Requi
 
 // tenancy asks about one namespace. It reports whether what it found out is the
 // answer to everything.
-func (k check) tenancy(ctx context.Context, at tenancy, required []admission.Requirement) (done bool) {
+func (k permissionCheck) tenancy(ctx context.Context, at tenancy, required []Requirement) (done bool) {
 	answers, err := k.ask(ctx, at, required)
 	switch {
 	case errors.Is(err, aclrules.ErrDisabled):
@@ -196,7 +195,7 @@ func (k check) tenancy(ctx context.Context, at tenancy, required []admission.Req
 		k.add(codeNamespace, required[0].Path, "namespace", at)
 		return false
 	case err != nil:
-		k.add(codeUnknown, "$", "query", "what the task needs", "why", err, "fix", remedy(err))
+		k.add(codeUndetermined, "$", "query", "what the task needs", "why", err, "fix", remedy(err))
 		return true
 	}
 	for i, a := range answers {
@@ -217,7 +216,7 @@ func remedy(err error) string {
 }
 
 // answer adds one answer and its finding.
-func (k check) answer(q admission.Requirement, a answered) {
+func (k permissionCheck) answer(q Requirement, a answered) {
 	query := q.Query().String()
 	if at := (tenancy{q.Namespace, q.Partition}); at != (tenancy{}) {
 		query += " in the namespace " + at.String()
@@ -227,7 +226,7 @@ func (k check) answer(q admission.Requirement, a answered) {
 	case a.Decision == aclrules.Allowed.String():
 	case a.Decision == aclrules.Unknown.String():
 		full.Policy = q.HCL()
-		k.add(codeUnknown, q.Path, "query", query, "why", a.why(), "fix", "-resolver-token-file takes a token with acl:read, and -check both asks the server")
+		k.add(codeUndetermined, q.Path, "query", query, "why", a.why(), "fix", "-resolver-token-file takes a token with acl:read, and -check both asks the server")
 	case a.Decision == aclrules.Disagree && a.Server == aclrules.Allowed.String():
 		k.add(codeDisagree, q.Path, "query", query, "why", a.why())
 	default:
@@ -255,14 +254,14 @@ func (a Answer) fix() string {
 
 // escalation compares the policies that the task asks the broker for with the
 // operator's own rights.
-func (k check) escalation(ctx context.Context) {
+func (k permissionCheck) escalation(ctx context.Context) {
 	owner, err := k.Resolve(ctx, nil)
 	var wanted *aclrules.Report
 	if err == nil {
 		wanted, err = k.Resolve(ctx, k.result.Policies.Names)
 	}
 	if err != nil {
-		k.add(codeUnknown, k.result.Policies.Path, "query", "the policies that it hands out", "why", err, "fix", remedy(err))
+		k.add(codeUndetermined, k.result.Policies.Path, "query", "the policies that it hands out", "why", err, "fix", remedy(err))
 		return
 	}
 	if _, disabled := owner.Special(); disabled != nil {
@@ -275,7 +274,7 @@ func (k check) escalation(ctx context.Context) {
 }
 
 // conclude decides on all findings together.
-func (k check) conclude() {
+func (k permissionCheck) conclude() {
 	texts := []string{}
 	for _, a := range k.found.Answers {
 		if a.Policy != "" && !slices.Contains(texts, a.Policy) {
@@ -288,7 +287,7 @@ func (k check) conclude() {
 		case codeDenied, codeEscalate, codeUnknownToken, codeNamespace:
 			k.found.Decision = aclrules.Denied.String()
 			return
-		case codeUnknown, codeDisagree:
+		case codeUndetermined, codeDisagree:
 			k.found.Decision = aclrules.Unknown.String()
 		}
 	}

@@ -1,0 +1,110 @@
+package admission
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/config"
+)
+
+// annotationPrefix is that of every annotation, a docker label or a tag of the definition.
+const annotationPrefix = "consul.hashicorp.com/"
+
+// Names of annotations, without annotationPrefix. That of annotationMeta is followed by a key.
+const (
+	annotationInject      = "mesh-inject"
+	annotationServiceName = "service-name"
+	annotationServicePort = "service-port"
+	annotationUpstreams   = "upstreams"
+	annotationTags        = "service-tags"
+	annotationMeta        = "service-meta-"
+	annotationGateway     = "gateway-kind"
+	annotationNative      = "native"
+	annotationCPU         = "sidecar-cpu"
+	annotationMemory      = "sidecar-memory"
+	annotationDepends     = "depends"
+	annotationNamespace   = "namespace"
+	annotationPartition   = "partition"
+	annotationInjectedBy  = "injected-by"
+	annotationMesh        = "mesh"
+	annotationExpose      = "expose-checks"
+	annotationKind        = "kind"
+	annotationAdmission   = "admission"
+	annotationKeyPrefixes = "kv-prefixes"
+	annotationPolicies    = "policies"
+	annotationTTL         = "ttl"
+)
+
+// recognizeAnnotation reports whether there is an annotation of the name, and otherwise what
+// to do about it.
+func recognizeAnnotation(name string) (fix string, known bool) {
+	names := []string{
+		annotationInject, annotationServiceName, annotationServicePort, annotationUpstreams, annotationTags, annotationGateway,
+		annotationNative, annotationCPU, annotationMemory, annotationDepends, annotationNamespace, annotationPartition,
+		annotationInjectedBy, annotationMesh, annotationExpose, annotationKind, annotationAdmission, annotationKeyPrefixes, annotationPolicies, annotationTTL,
+	}
+	if slices.Contains(names, name) || strings.HasPrefix(name, annotationMeta) {
+		return "", true
+	}
+	if near := config.Nearest(name, names); near != "" {
+		return "did you mean " + annotationPrefix + near + "?", false
+	}
+	return "remove it", false
+}
+
+// splitWords are the elements of a list: commas or blanks separate them, since a tag cannot
+// have commas.
+func splitWords(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// upstream is one element of the annotation upstreams.
+type upstream struct {
+	DestinationName string `json:"destinationName"`
+	Datacenter      string `json:"datacenter,omitempty"`
+	LocalBindPort   int    `json:"localBindPort"`
+}
+
+// parseUpstreams reads name:port and name:port:datacenter, and returns what is neither.
+func parseUpstreams(value string) (list []upstream, wrong []string) {
+	list = []upstream{}
+	for _, word := range splitWords(value) {
+		parts := strings.Split(word, ":")
+		port := 0
+		if len(parts) == 2 || len(parts) == 3 {
+			port, _ = strconv.Atoi(parts[1])
+		}
+		if parts[0] == "" || port < 1 || port > 65535 {
+			wrong = append(wrong, word)
+			continue
+		}
+		u := upstream{DestinationName: parts[0], LocalBindPort: port}
+		if len(parts) == 3 {
+			u.Datacenter = parts[2]
+		}
+		list = append(list, u)
+	}
+	return list, wrong
+}
+
+// parsePaths reads /path:port and /path:port:listener, and returns what is neither.
+func parsePaths(value string) (list []config.ExposePath, wrong []string) {
+	for _, word := range splitWords(value) {
+		parts := strings.Split(word, ":")
+		p := config.ExposePath{Path: parts[0], Protocol: "http"}
+		var err error
+		if len(parts) > 1 {
+			p.LocalPathPort, err = strconv.Atoi(parts[1])
+		}
+		if err == nil && len(parts) > 2 {
+			p.ListenerPort, err = strconv.Atoi(parts[2])
+		}
+		if err != nil || !strings.HasPrefix(p.Path, "/") || p.LocalPathPort < 1 || p.LocalPathPort > 65535 || len(parts) > 3 {
+			wrong = append(wrong, word)
+			continue
+		}
+		list = append(list, p)
+	}
+	return list, wrong
+}
