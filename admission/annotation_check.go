@@ -68,7 +68,7 @@ func eachWord(list, want string, valid func(word string) bool) []problem {
 func checkMeta(key, value string) []problem {
 	switch {
 	case !metaKey().MatchString(key) || len(key) > maxMetaKey:
-		return []problem{{value, fmt.Sprintf("a key after %s of up to %d letters, digits, '_' and '-'", annotationMeta, maxMetaKey)}}
+		return []problem{{value, fmt.Sprintf("a key after service-meta- of up to %d letters, digits, '_' and '-'", maxMetaKey)}}
 	case strings.HasPrefix(key, "consul-"):
 		return []problem{{value, "another key: Consul reserves those that begin with consul-"}}
 	case len(value) > maxMetaValue:

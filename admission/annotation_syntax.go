@@ -6,34 +6,34 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 // annotationPrefix is that of every annotation, a docker label or a tag of the definition.
 const annotationPrefix = "consul.hashicorp.com/"
 
-// Names of annotations, without annotationPrefix. That of annotationMeta is followed by a key.
+// Annotations. A key follows annotationMeta; taskdef.SealTag is one, too.
 const (
-	annotationInject      = "mesh-inject"
-	annotationServiceName = "service-name"
-	annotationServicePort = "service-port"
-	annotationUpstreams   = "upstreams"
-	annotationTags        = "service-tags"
-	annotationMeta        = "service-meta-"
-	annotationGateway     = "gateway-kind"
-	annotationNative      = "native"
-	annotationCPU         = "sidecar-cpu"
-	annotationMemory      = "sidecar-memory"
-	annotationDepends     = "depends"
-	annotationNamespace   = "namespace"
-	annotationPartition   = "partition"
-	annotationInjectedBy  = "injected-by"
-	annotationMesh        = "mesh"
-	annotationExpose      = "expose-checks"
-	annotationKind        = "kind"
-	annotationAdmission   = "admission"
-	annotationKeyPrefixes = "kv-prefixes"
-	annotationPolicies    = "policies"
-	annotationTTL         = "ttl"
+	annotationInject      = annotationPrefix + "mesh-inject"
+	annotationServiceName = annotationPrefix + "service-name"
+	annotationServicePort = annotationPrefix + "service-port"
+	annotationUpstreams   = annotationPrefix + "upstreams"
+	annotationTags        = annotationPrefix + "service-tags"
+	annotationMeta        = annotationPrefix + "service-meta-"
+	annotationGateway     = annotationPrefix + "gateway-kind"
+	annotationNative      = annotationPrefix + "native"
+	annotationCPU         = annotationPrefix + "sidecar-cpu"
+	annotationMemory      = annotationPrefix + "sidecar-memory"
+	annotationDepends     = annotationPrefix + "depends"
+	annotationNamespace   = annotationPrefix + "namespace"
+	annotationPartition   = annotationPrefix + "partition"
+	annotationInjectedBy  = annotationPrefix + "injected-by"
+	annotationMesh        = annotationPrefix + "mesh"
+	annotationExpose      = annotationPrefix + "expose-checks"
+	annotationKind        = annotationPrefix + "kind"
+	annotationKeyPrefixes = annotationPrefix + "kv-prefixes"
+	annotationPolicies    = annotationPrefix + "policies"
+	annotationTTL         = annotationPrefix + "ttl"
 )
 
 // recognizeAnnotation reports whether there is an annotation of the name, and otherwise what
@@ -42,12 +42,15 @@ func recognizeAnnotation(name string) (fix string, known bool) {
 	names := []string{
 		annotationInject, annotationServiceName, annotationServicePort, annotationUpstreams, annotationTags, annotationGateway,
 		annotationNative, annotationCPU, annotationMemory, annotationDepends, annotationNamespace, annotationPartition,
-		annotationInjectedBy, annotationMesh, annotationExpose, annotationKind, annotationAdmission, annotationKeyPrefixes, annotationPolicies, annotationTTL,
+		annotationInjectedBy, annotationMesh, annotationExpose, annotationKind, taskdef.SealTag, annotationKeyPrefixes, annotationPolicies, annotationTTL,
 	}
 	if slices.Contains(names, name) || strings.HasPrefix(name, annotationMeta) {
 		return "", true
 	}
-	if near := config.Nearest(name, names); near != "" {
+	for i := range names {
+		names[i] = strings.TrimPrefix(names[i], annotationPrefix) // a common beginning makes all names near
+	}
+	if near := config.Nearest(strings.TrimPrefix(name, annotationPrefix), names); near != "" {
 		return "did you mean " + annotationPrefix + near + "?", false
 	}
 	return "remove it", false

@@ -49,7 +49,7 @@ func (a annotations) inject(file bool) bool {
 // reportNotInjected reports that nothing is injected when no annotation requests it.
 func (t *task) reportNotInjected() {
 	if _, given := t.notes.value(annotationInject); !given {
-		t.add(codeNotInjected, "$", "annotation", annotationPrefix+annotationInject)
+		t.add(codeNotInjected, "$", "annotation", annotationInject)
 	}
 }
 
@@ -62,18 +62,16 @@ func (t *task) annotate() {
 			continue
 		}
 		for _, label := range slices.Sorted(maps.Keys(c.DockerLabels)) {
-			name, ours := strings.CutPrefix(label, annotationPrefix)
 			path := labelPath(i, label)
-			if ours && t.recognized(name, path) && !t.ofNative(c, name) && !slices.Contains(unknown, t.doc.Locate(path)) {
-				t.note(name, located{c.DockerLabels[label], path, i})
+			if t.recognized(label, path) && !t.ofNative(c, label) && !slices.Contains(unknown, t.doc.Locate(path)) {
+				t.note(label, located{c.DockerLabels[label], path, i})
 			}
 		}
 	}
 	for i, tag := range def.Tags {
-		name, ours := strings.CutPrefix(tag.Key, annotationPrefix)
 		path := fmt.Sprintf("$.tags[%d]", i)
-		if _, labelled := t.notes.task[name]; ours && t.recognized(name, path) && !labelled && !slices.Contains(unknown, t.doc.Locate(path+".value")) {
-			t.note(name, located{tag.Value, path, -1})
+		if _, labelled := t.notes.task[tag.Key]; t.recognized(tag.Key, path) && !labelled && !slices.Contains(unknown, t.doc.Locate(path+".value")) {
+			t.note(tag.Key, located{tag.Value, path, -1})
 		}
 	}
 	t.inferNative()
@@ -84,17 +82,21 @@ func labelPath(i int, label string) string {
 	return fmt.Sprintf("$.containerDefinitions[%d].dockerLabels[%q]", i, label)
 }
 
+// recognized reports whether a label or the key of a tag is an annotation.
 func (t *task) recognized(name, path string) bool {
+	if !strings.HasPrefix(name, annotationPrefix) {
+		return false
+	}
 	fix, known := recognizeAnnotation(name)
 	if !known {
-		t.add(codeAnnUnknown, path, "annotation", annotationPrefix+name, "fix", fix)
+		t.add(codeAnnUnknown, path, "annotation", name, "fix", fix)
 	}
 	return known
 }
 
 // badValue reports a value, or a word of it, that an annotation must not have.
 func (t *task) badValue(name string, a located, value, want string) {
-	t.add(codeAnnValue, a.path, "annotation", annotationPrefix+name, "value", strconv.Quote(value), "want", want)
+	t.add(codeAnnValue, a.path, "annotation", name, "value", strconv.Quote(value), "want", want)
 }
 
 // checkValues checks the annotations that are passed on. Without the mesh only the token
@@ -113,7 +115,7 @@ func (t *task) checkValues(injected bool) {
 			pairs++
 		}
 		if strings.HasPrefix(name, annotationMeta) && pairs == maxMeta+1 {
-			t.badValue(name, a, a.value, fmt.Sprintf("at most %d annotations %s<key>", maxMeta, annotationPrefix+annotationMeta))
+			t.badValue(name, a, a.value, fmt.Sprintf("at most %d annotations %s<key>", maxMeta, annotationMeta))
 		}
 	}
 }
@@ -140,7 +142,7 @@ func (t *task) note(name string, a located) {
 	}
 	before, given := t.notes.task[name]
 	if given && before.value != a.value {
-		t.add(codeAnnConflict, a.path, "annotation", annotationPrefix+name, "one", strconv.Quote(before.value), "other", strconv.Quote(a.value),
+		t.add(codeAnnConflict, a.path, "annotation", name, "one", strconv.Quote(before.value), "other", strconv.Quote(a.value),
 			"a", t.containerName(before.container), "b", t.containerName(a.container))
 		return
 	}
@@ -193,5 +195,5 @@ func (a annotations) serviceMeta() map[string]string {
 
 // madeHere reports whether admission has made a container before.
 func madeHere(c taskdef.Container) bool {
-	return c.DockerLabels[annotationPrefix+annotationInjectedBy] != ""
+	return c.DockerLabels[annotationInjectedBy] != ""
 }

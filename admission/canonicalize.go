@@ -96,10 +96,10 @@ func (t *task) canonicalizeTask() error {
 		t.add(codeNetDefault, "$.networkMode")
 	}
 	tags := t.list(t.doc.Task, "tags")
-	if tags == nil || slices.ContainsFunc(t.doc.Definition.Tags, func(tag taskdef.Tag) bool { return tag.Key == annotationPrefix+annotationMesh }) {
+	if tags == nil || slices.ContainsFunc(t.doc.Definition.Tags, func(tag taskdef.Tag) bool { return tag.Key == annotationMesh }) {
 		return nil
 	}
-	tag, err := t.node(taskdef.Tag{Key: annotationPrefix + annotationMesh, Value: "true"})
+	tag, err := t.node(taskdef.Tag{Key: annotationMesh, Value: "true"})
 	if err == nil {
 		tags.Append(tag)
 	}

@@ -54,8 +54,7 @@ func (t *task) findHiddenTag(n *taskdef.Node, path string, injected, computed bo
 
 // addHidden reports an annotation that cannot be read, if it counts.
 func (t *task) addHidden(label, path string, injected bool) {
-	name := strings.TrimPrefix(label, annotationPrefix)
-	if injected || name == annotationInject || ofBroker(name) {
+	if injected || label == annotationInject || ofBroker(label) {
 		t.report(codeAnnValue, path, "annotation", label, "value", "known at deployment only", "want", "a docker label or a tag whose value is written out")
 	}
 }

@@ -193,7 +193,7 @@ func ownedItem(n *taskdef.Node) bool {
 		}
 	}
 	for _, key := range []string{"key", "Key"} {
-		if name, is := n.Get(key).Text(); is && name == annotationPrefix+annotationAdmission {
+		if name, is := n.Get(key).Text(); is && name == taskdef.SealTag {
 			return true
 		}
 	}

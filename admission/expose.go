@@ -150,8 +150,8 @@ func checkExpose(t *task) {
 	}
 	switch {
 	case t.cfg == nil || t.cfg.Gateway != nil:
-		t.add(codeExpose, a.path, "annotation", annotationPrefix+annotationExpose, "message", "the task has no sidecar that could expose a path")
+		t.add(codeExpose, a.path, "annotation", annotationExpose, "message", "the task has no sidecar that could expose a path")
 	case a.value == "true" && len(checkPaths(t.cfg.Service)) == 0:
-		t.add(codeExpose, a.path, "annotation", annotationPrefix+annotationExpose, "message", "the configuration has no HTTP or gRPC check")
+		t.add(codeExpose, a.path, "annotation", annotationExpose, "message", "the configuration has no HTTP or gRPC check")
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // ownLabels are those of a container that admission makes.
 func ownLabels() map[string]string {
-	return map[string]string{annotationPrefix + annotationInjectedBy: "consul-ecs"}
+	return map[string]string{annotationInjectedBy: "consul-ecs"}
 }
 
 // kind is the label kind of the task's proxy, empty when the name of its service is
@@ -33,7 +33,7 @@ func (t *task) kind() string {
 // isUserProxy reports whether a container is a proxy that the definition has itself:
 // it has the label kind, and was not made here.
 func isUserProxy(c taskdef.Container) bool {
-	kind := c.DockerLabels[annotationPrefix+annotationKind]
+	kind := c.DockerLabels[annotationKind]
 	return kind != "" && !madeHere(c) && !strings.HasPrefix(kind, UseNative+":")
 }
 
@@ -69,7 +69,7 @@ func (t *task) completeProxy(i int) error {
 // ofNative reports whether an annotation of a container is about that container's own
 // service, and not about the task's.
 func (t *task) ofNative(c taskdef.Container, name string) bool {
-	native, _ := strconv.ParseBool(c.DockerLabels[annotationPrefix+annotationNative]) // what it should be is a finding
+	native, _ := strconv.ParseBool(c.DockerLabels[annotationNative]) // what it should be is a finding
 	return native && name == annotationServiceName
 }
 
@@ -81,7 +81,7 @@ func (t *task) inferNative() {
 	}
 	apps := t.applications()
 	if len(apps) != 1 {
-		t.add(codeNative, a.path, "annotation", annotationPrefix+annotationNative, "count", len(apps))
+		t.add(codeNative, a.path, "annotation", annotationNative, "count", len(apps))
 		return
 	}
 	t.notes.native[t.containerName(apps[0])] = true
@@ -100,7 +100,7 @@ func (t *task) labelNative(only bool) error {
 		if !t.notes.native[t.containerName(i)] {
 			continue
 		}
-		service := c.DockerLabels[annotationPrefix+annotationServiceName]
+		service := c.DockerLabels[annotationServiceName]
 		if service == "" && only {
 			named, _ := t.notes.value(annotationServiceName)
 			service = cmp.Or(named, strings.ToLower(t.doc.Definition.Family))
@@ -115,7 +115,7 @@ func (t *task) labelNative(only bool) error {
 		if err != nil {
 			return err
 		}
-		t.get(n, "dockerLabels").Set(annotationPrefix+annotationKind, kind)
+		t.get(n, "dockerLabels").Set(annotationKind, kind)
 	}
 	return nil
 }
@@ -126,7 +126,7 @@ func checkKinds(t *task) {
 	want := t.kind()
 	proxies := 0
 	for i, c := range t.doc.Definition.ContainerDefinitions {
-		kind, given := c.DockerLabels[annotationPrefix+annotationKind]
+		kind, given := c.DockerLabels[annotationKind]
 		native := strings.HasPrefix(kind, UseNative+":")
 		if !given || want == "" || native && t.notes.native[t.containerName(i)] {
 			continue
@@ -141,5 +141,5 @@ func checkKinds(t *task) {
 }
 
 func (t *task) addKind(i int, kind, message string) {
-	t.add(codeKind, labelPath(i, annotationPrefix+annotationKind), "kind", kind, "message", message)
+	t.add(codeKind, labelPath(i, annotationKind), "kind", kind, "message", message)
 }

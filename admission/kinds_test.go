@@ -14,7 +14,7 @@ import (
 func kinds(r *Result) []string {
 	var found []string
 	for _, c := range r.After.Definition.ContainerDefinitions {
-		if kind := c.DockerLabels[annotationPrefix+annotationKind]; kind != "" {
+		if kind := c.DockerLabels[annotationKind]; kind != "" {
 			found = append(found, c.Name+"="+kind)
 		}
 	}
@@ -119,7 +119,7 @@ func TestProxyWithoutItsKindIsRefused(t *testing.T) {
 	p.mutators = append(p.mutators, mutator{name: "by hand", run: func(t *task) error {
 		for _, n := range t.containers() {
 			if t.text(n, "name") == "sidecar-proxy" {
-				n.Get("dockerLabels").Delete(annotationPrefix + annotationKind)
+				n.Get("dockerLabels").Delete(annotationKind)
 			}
 		}
 		return nil

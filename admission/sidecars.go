@@ -172,7 +172,7 @@ func (t *task) proxy() *taskdef.Container {
 		c.Secrets = t.mesh.settings.Secrets // envoy-entrypoint reaches the servers, too
 	}
 	if kind := t.kind(); kind != "" {
-		c.DockerLabels[annotationPrefix+annotationKind] = kind
+		c.DockerLabels[annotationKind] = kind
 	}
 	stop := t.stopTimeout()
 	c.User = proxyUser

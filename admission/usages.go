@@ -22,12 +22,12 @@ func (t *task) uses() []use {
 	home := t.home()
 	var all []use
 	for i, c := range t.doc.Definition.ContainerDefinitions {
-		kind, name, is := strings.Cut(c.DockerLabels[annotationPrefix+annotationKind], ":")
+		kind, name, is := strings.Cut(c.DockerLabels[annotationKind], ":")
 		if !is {
 			continue
 		}
 		u := home
-		u.Kind, u.Name, u.Path = kind, name, labelPath(i, annotationPrefix+annotationKind)
+		u.Kind, u.Name, u.Path = kind, name, labelPath(i, annotationKind)
 		if kind == UseProxy || kind == UseNative {
 			service := u
 			service.Kind = UseService
@@ -132,10 +132,10 @@ func (t *task) policies() Policies {
 		}
 	}
 	for i, c := range t.doc.Definition.ContainerDefinitions {
-		add(c.DockerLabels[annotationPrefix+annotationPolicies], labelPath(i, annotationPrefix+annotationPolicies))
+		add(c.DockerLabels[annotationPolicies], labelPath(i, annotationPolicies))
 	}
 	for i, tag := range t.doc.Definition.Tags {
-		if tag.Key == annotationPrefix+annotationPolicies {
+		if tag.Key == annotationPolicies {
 			add(tag.Value, fmt.Sprintf("$.tags[%d]", i))
 		}
 	}
