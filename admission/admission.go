@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,6 +37,9 @@ type Options struct {
 	// Into is a pointer to the input of the SDK's RegisterTaskDefinition, in which an
 	// admitted definition is stored; nil when it is not registered. It is for FormatECS.
 	Into any
+	// Flags makes the flags of a command of consul-ecs, by which the lines of containers are
+	// checked; nil for another command. Without it no line is checked.
+	Flags func(command string) *flag.FlagSet
 }
 
 // Result is an admitted, or a rejected, definition.
@@ -94,6 +98,7 @@ type task struct {
 	doc     *taskdef.Document
 	open    func([]byte) (*taskdef.Document, error)
 	format  string
+	flags   func(command string) *flag.FlagSet
 	mesh    Mesh
 	notes   annotations
 	volumes []string
@@ -166,7 +171,7 @@ func Admit(doc []byte, o Options) (*Result, error) {
 		return nil, err
 	}
 	after := before.Clone()
-	t := &task{doc: after, open: open, format: format, former: map[string]former{}}
+	t := &task{doc: after, open: open, format: format, flags: o.Flags, former: map[string]former{}}
 	if o.Mesh != nil {
 		t.mesh = *o.Mesh
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// checkRules applies the rules of ECS, and passes on what it knows of keys.
+// checkRules applies the rules of ECS, passes on what it knows of keys, and checks flags.
 func checkRules(t *task) {
 	for _, v := range t.doc.Validate() {
 		if what := roleRules[v.Code]; what != "" && t.isInjected(v.Path) {
@@ -26,6 +26,9 @@ func checkRules(t *task) {
 	}
 	for _, w := range t.doc.Warnings {
 		t.report(codeKey, w.Path, "message", w.Message)
+	}
+	if t.flags != nil {
+		checkFlags(t)
 	}
 }
 

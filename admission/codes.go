@@ -55,6 +55,7 @@ const (
 	codeEssential   = "ADM-ESSENTIAL"
 	codeExecRole    = "ADM-EXECROLE"
 	codeExpose      = "ADM-EXPOSE"
+	codeFlag        = "ADM-FLAG"
 	codeHealth      = "ADM-HEALTH"
 	codeHealthTime  = "ADM-HEALTH-TIME"
 	codeKey         = "ADM-KEY"
@@ -108,6 +109,7 @@ func Codes() []Code {
 		{codeEssential, taskdef.Error, "no essential container is an application", "make the application essential"},
 		{codeExecRole, taskdef.Error, "the injected containers have {what}, for which the task needs an execution role", "set executionRoleArn to a role that may do this"},
 		{codeExpose, taskdef.Error, "{annotation}: {message}", "remove the annotation"},
+		{codeFlag, taskdef.Error, "container {container} would not start: {command}: {message}", "correct the flag: consul-ecs {command} --help lists all"},
 		{codeHealth, taskdef.Warn, "the health check's command did not begin with CMD or CMD-SHELL: added {word}", "write it in the definition"},
 		{codeHealthTime, taskdef.Warn, "the health check's timeout of {timeout} s is longer than its interval of {interval} s", "take a longer interval or a shorter timeout"},
 		{codeKey, taskdef.Warn, "{message}", ""},

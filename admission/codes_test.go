@@ -52,6 +52,7 @@ func breaches() []breach {
 		{code: codeEssential, doc: fmt.Sprintf(ec2, "", `, "essential": false`), mesh: mesh(`"transparentProxy": {"enabled": false}`)},
 		{code: codeExecRole, mesh: mesh(`"admission": {"secrets": [{"name": "CONSUL_HTTPS_CACERT_PEM", "valueFrom": "arn:aws:secretsmanager:us-east-1:123456789012:secret:ca"}]}`), doc: strings.Replace(string(definition("", plainApp)), "executionRoleArn", "x-role", 1), besides: codeKey},
 		{code: codeExpose, app: label("expose-checks", "true")},
+		{code: codeFlag, app: `"entryPoint": ["/consul/consul-ecs", "app-entrypoint", "-shutdown-delay=x", "/app"]`},
 		{code: codeHealth, app: plainApp + `, "healthCheck": {"command": ["/app", "check"]}`},
 		{code: codeHealthTime, app: plainApp + `, "healthCheck": {"command": ["CMD", "/app"], "interval": 5, "timeout": 6}`},
 		{code: codeKey, app: plainApp + `, "enviroment": []`},
@@ -96,7 +97,7 @@ func TestEachBreachHasItsCodeAndNoOther(t *testing.T) {
 			if b.doc == "" {
 				doc = definition(b.task, orElse(b.app, plainApp))
 			}
-			options := Options{Into: b.into}
+			options := Options{Into: b.into, Flags: wrapperFlagSet}
 			if b.mesh != "-" {
 				options.Mesh = parseMesh(t, []byte(orElse(b.mesh, plainMesh)))
 			}

@@ -80,7 +80,7 @@ func applicationStages(c taskdef.Container, stop time.Duration) []stage {
 	budget := workload.NewStopBudget(stop)
 	drained := budget.MaxDelay
 	if text, fixed := fixedDelay(c.EntryPoint); fixed {
-		drained, _ = time.ParseDuration(text) // app-entrypoint refuses what is none
+		drained, _ = time.ParseDuration(text) // what is none is a finding of checkFlags
 	}
 	return []stage{
 		{"detect", min(detected, budget.MinDelay)},

@@ -117,7 +117,7 @@ func (o *admitOptions) run(ctx context.Context, inv *cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	options := admission.Options{Format: o.format, Resource: o.resource}
+	options := admission.Options{Format: o.format, Resource: o.resource, Flags: flagsOf}
 	if o.mesh != "" {
 		if options.Mesh, err = readMesh(o.mesh); err != nil {
 			return err
@@ -132,6 +132,15 @@ func (o *admitOptions) run(ctx context.Context, inv *cli.Invocation) error {
 		return &exit.Plain{Err: &exit.RefusedError{Err: err}}
 	}
 	return err
+}
+
+// flagsOf are the flags of a command, nil for an unknown one.
+func flagsOf(name string) *flag.FlagSet {
+	command, known := commands()[name]
+	if !known {
+		return nil
+	}
+	return command.FlagSet(name)
 }
 
 // usage checks the flags and arguments.

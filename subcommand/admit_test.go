@@ -59,6 +59,8 @@ func TestAdmitExitCodes(t *testing.T) {
 		"warning":             {plainTask(""), []string{"-config", mesh, "-"}, 0, "warning ADM-WRAP $.containerDefinitions[0]: "},
 		"warning, strict":     {plainTask(""), []string{"-config", mesh, "-strict", "-"}, 2, "warning ADM-WRAP $.containerDefinitions[0]: "},
 		"rejected":            {plainTask(withEntryPoint + `, "user": "5995"`), []string{"-config", mesh, "-"}, 2, "error ADM-USER $.containerDefinitions[0].user: container app runs as user 5995, which is that of the proxy (take another user)\n"},
+		"wrong flag":          {plainTask(`, "entryPoint": ["consul-ecs", "app-entrypoint", "-shutdown-delay", "x", "/app"]`), []string{"-config", mesh, "-"}, 2, `error ADM-FLAG $.containerDefinitions[0].entryPoint[5]: container app would not start: app-entrypoint: invalid value "x" for flag -shutdown-delay: want auto, or a time of 0 or more such as 10s (`},
+		"wrong flag, no mesh": {plainTask(`, "entryPoint": ["/consul/consul-ecs"], "command": ["net-dial", "-x", "web:80"]`), []string{"-"}, 2, "error ADM-FLAG $.containerDefinitions[0].command[1]: container app would not start: net-dial: flag provided but not defined: -x ("},
 		"no JSON":             {"{", []string{"-"}, 1, "line 1, column 2: unexpected end of JSON input"},
 		"wrong type":          {`{"family": 1}`, []string{"-"}, 1, "$.family: must be a string, but is the number 1"},
 		"no file":             {"", nil, 1, "want one FILE, or - for standard input"},

@@ -159,20 +159,21 @@ type entry struct {
 func (e *entry) Synopsis() string { return e.cmd.Synopsis }
 
 // Help is usage, help and flags.
-func (e *entry) Help() string { return helpText(e.program, e.cmd, e.flags()) }
+func (e *entry) Help() string { return helpText(e.program, e.cmd, e.cmd.FlagSet(e.name)) }
 
-func (e *entry) flags() *flag.FlagSet {
-	fs := flag.NewFlagSet(e.name, flag.ContinueOnError)
+// FlagSet is a new set of the command's flags.
+func (c Command) FlagSet(name string) *flag.FlagSet {
+	fs := flag.NewFlagSet(name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
-	if e.cmd.Flags != nil {
-		e.cmd.Flags(fs)
+	if c.Flags != nil {
+		c.Flags(fs)
 	}
 	return fs
 }
 
 // Run parses the flags, runs the command and returns the exit code.
 func (e *entry) Run(args []string) int {
-	inv, fs := e.inv, e.flags()
+	inv, fs := e.inv, e.cmd.FlagSet(e.name)
 	inv.Log, _ = newLogger(e.program+"."+e.name, "", false, inv.Stderr)
 	words, err := e.parse(fs, args)
 	switch {

@@ -1,0 +1,59 @@
+package admission
+
+import (
+	"fmt"
+	"path"
+	"slices"
+)
+
+// checkFlags finds flags with which a command of consul-ecs in a container's line would end at
+// once. Such a command may run another.
+func checkFlags(t *task) {
+	for i, c := range t.doc.Definition.ContainerDefinitions {
+		line, next := slices.Concat(c.EntryPoint, c.Command), 0
+		for next+1 < len(line) && path.Base(line[next]) == "consul-ecs" {
+			command := line[next+1]
+			flags := t.flags(command)
+			if flags == nil {
+				break
+			}
+			err := flags.Parse(line[next+2:])
+			next = len(line) - flags.NArg()
+			if err == nil {
+				continue
+			}
+			if !t.isComputedLine(i, next) {
+				t.add(codeFlag, t.wordPath(i, next-1), "container", t.containerName(i), "command", command, "message", err)
+			}
+			break
+		}
+	}
+}
+
+// wordPath is where a word of a container's line is: in entryPoint, or in command behind it.
+func (t *task) wordPath(i, word int) string {
+	member, before := "entryPoint", len(t.doc.Definition.ContainerDefinitions[i].EntryPoint)
+	if word >= before {
+		member, word = "command", word-before
+	}
+	return fmt.Sprintf("$.containerDefinitions[%d].%s[%d]", i, member, word)
+}
+
+// isComputedLine reports whether one of the first words of a container's line is known at
+// deployment only, or what follows the whole line.
+func (t *task) isComputedLine(i, words int) bool {
+	c := t.doc.Definition.ContainerDefinitions[i]
+	if words == len(c.EntryPoint)+len(c.Command) {
+		words++
+	}
+	at := fmt.Sprintf("$.containerDefinitions[%d]", i)
+	paths := []string{at + ".entryPoint"}
+	if words > len(c.EntryPoint) {
+		paths = append(paths, at+".command")
+	}
+	for word := range words {
+		paths = append(paths, t.wordPath(i, word))
+	}
+	unknown := t.doc.Unknown()
+	return slices.ContainsFunc(paths, func(path string) bool { return slices.Contains(unknown, t.doc.Locate(path)) })
+}

@@ -1,0 +1,71 @@
+package admission
+
+import (
+	"flag"
+	"io"
+	"slices"
+	"testing"
+	"time"
+)
+
+// wrapperFlagSet has some flags of app-entrypoint.
+func wrapperFlagSet(command string) *flag.FlagSet {
+	if command != wrapper {
+		return nil
+	}
+	fs := flag.NewFlagSet(command, flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.Duration("shutdown-delay", 0, "")
+	fs.Duration("stop-timeout", time.Second, "")
+	fs.String("await-proxy", "", "")
+	fs.String("dir", "", "")
+	return fs
+}
+
+func TestFlagThatACommandRefusesIsFound(t *testing.T) {
+	t.Parallel()
+	const badDelay = `invalid value "x" for flag -shutdown-delay: parse error`
+	for name, c := range map[string]struct {
+		app, path, message string
+	}{
+		"accepted":          {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-shutdown-delay=5s", "/app", "-x"]`, "", ""},
+		"wrong value":       {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-shutdown-delay", "x", "/app"]`, "EntryPoint[5]", badDelay},
+		"joined":            {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-shutdown-delay=x", "--", "/app"]`, "EntryPoint[4]", badDelay},
+		"unknown flag":      {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-delay", "5s"]`, "EntryPoint[4]", "flag provided but not defined: -delay"},
+		"no value":          {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-stop-timeout=9s", "-shutdown-delay"]`, "EntryPoint[5]", "flag needs an argument: -shutdown-delay"},
+		"in the command":    {`"Command": ["/consul/consul-ecs", "app-entrypoint", "-shutdown-delay", "x", "/app"]`, "Command[3]", badDelay},
+		"before computed":   {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-shutdown-delay", "x", {"Ref": "App"}]`, "EntryPoint[5]", badDelay},
+		"computed value":    {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-shutdown-delay", {"Ref": "Delay"}, "/app"]`, "", ""},
+		"behind computed":   {`"EntryPoint": ["consul-ecs", "app-entrypoint", {"Ref": "Flag"}, "-shutdown-delay=x", "/app"]`, "", ""},
+		"computed command":  {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-shutdown-delay"], "Command": {"Ref": "Line"}`, "", ""},
+		"computed line":     {`"EntryPoint": {"Ref": "Line"}, "Command": ["consul-ecs", "app-entrypoint", "-x"]`, "", ""},
+		"another command":   {`"EntryPoint": ["consul-ecs", "other", "-x"]`, "", ""},
+		"another program":   {`"EntryPoint": ["/app", "app-entrypoint", "-x"]`, "", ""},
+		"help":              {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-h"]`, "EntryPoint[4]", "flag: help requested"},
+		"program and flags": {`"EntryPoint": ["consul-ecs"], "Command": ["app-entrypoint", "-x"]`, "Command[1]", "flag provided but not defined: -x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			doc := []byte(`{"NetworkMode": "awsvpc", "ContainerDefinitions": [{"Name": "app", "Image": "app", ` + c.app + `}]}`)
+			r, err := Admit(doc, Options{Mesh: parseMesh(t, []byte(plainMesh)), Flags: wrapperFlagSet})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want, got []Finding
+			if c.path != "" {
+				want = []Finding{{
+					Code: codeFlag, Severity: "error", Path: "$.ContainerDefinitions[0]." + c.path, Message: "container app would not start: app-entrypoint: " + c.message,
+					Fix: "correct the flag: consul-ecs app-entrypoint --help lists all",
+				}}
+			}
+			for _, f := range r.Findings {
+				if f.Code == codeFlag {
+					got = append(got, f)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("findings %v, want %v", got, want)
+			}
+		})
+	}
+}
