@@ -84,7 +84,7 @@ func (p *brokerProcess) step() error {
 		}
 	}
 	if p.dead.Load() {
-		return &backend.Error{Op: "act", Err: errFault, Class: retry.Permanent}
+		return &backend.Error{Op: "act", Err: consulutil.WithClass(errFault, retry.Permanent)}
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/grant"
 	"github.com/meshtask/consul-ecs/broker/store"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
@@ -207,7 +208,7 @@ func (p *brokerProcess) Revoke(ctx context.Context, accessor string) error {
 	p.mu.Unlock()
 	if p.s.login && !known && p.s.exists(accessor) {
 		p.s.orphan(accessor)
-		return &backend.Error{Op: "revoke", Err: backend.ErrPrivilege, Class: retry.Permanent}
+		return &backend.Error{Op: "revoke", Err: consulutil.WithClass(backend.ErrPrivilege, retry.Permanent)}
 	}
 	err := p.s.backend.Revoke(ctx, accessor)
 	if stepErr := p.step(); stepErr != nil {

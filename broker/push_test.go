@@ -12,6 +12,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/secret"
 )
@@ -110,7 +111,7 @@ func TestRefusedRedemptionFails(t *testing.T) {
 		c := w.task(1)
 		w.backend.fault = func(op string) error {
 			if op == "redeem" {
-				return &backend.Error{Op: "log in", Err: backend.ErrPolicy, Class: retry.Permanent}
+				return &backend.Error{Op: "log in", Err: consulutil.WithClass(backend.ErrPolicy, retry.Permanent)}
 			}
 			return nil
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/grant"
 	"github.com/meshtask/consul-ecs/broker/store"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
@@ -108,7 +109,7 @@ func (t *term) exchange(ctx context.Context, r *request) (backend.Token, error) 
 		return backend.Token{}, t.retryable(r, err)
 	}
 	token, err := t.Backend.Redeem(ctx, r.grant)
-	if err != nil && backend.Classify(err).Retryable() {
+	if err != nil && consulutil.Classify(err).Retryable() {
 		return backend.Token{}, t.retryable(r, t.backendRefusal(r, "redeem the token", err))
 	}
 	if err != nil {
@@ -185,7 +186,7 @@ func (t *term) prepare(ctx context.Context, e *entry, r *request) error {
 	var kept []string
 	for _, k := range lost {
 		if err := t.Backend.Revoke(ctx, k.Accessor); err != nil {
-			if backend.Classify(err).Retryable() {
+			if consulutil.Classify(err).Retryable() {
 				return t.backendRefusal(r, "revoke the task's earlier token", err)
 			}
 			t.unrevoked(e, k.RequestID, k.Accessor, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 )
 
@@ -39,7 +40,7 @@ func (t *term) backendRefusal(r *request, what string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case backend.Classify(err).Retryable():
+	case consulutil.Classify(err).Retryable():
 		return later(http.StatusServiceUnavailable, grant.BackendFailed, busyPause, "%s: %v", what, err)
 	case errors.Is(err, backend.ErrPolicy):
 		return refuse(http.StatusUnprocessableEntity, "policies", "%s: %v", what, err)

@@ -13,12 +13,13 @@ import (
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/grant"
 	"github.com/meshtask/consul-ecs/broker/store"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
 // noPrivilege is the answer of a backend that the broker's token has no privilege.
 func noPrivilege() error {
-	return &backend.Error{Op: "create the token of a task", Err: backend.ErrPrivilege, Remedy: "give it one", Class: retry.Permanent}
+	return &backend.Error{Op: "create the token of a task", Err: consulutil.WithClass(backend.ErrPrivilege, retry.Permanent), Remedy: "give it one"}
 }
 
 // alarms are the lines of the audit log that are alarms.

@@ -10,6 +10,7 @@ import (
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/grant"
 	"github.com/meshtask/consul-ecs/broker/store"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/secret"
@@ -120,7 +121,7 @@ func (t *term) tryRevoke(ctx context.Context, e *entry, requestID, accessor, rea
 	}
 	known := t.recorded(e, requestID)
 	policy := retry.Policy{Base: revokeBase, Max: revokeMax, Limit: MaxTTL}
-	return retry.Do(ctx, policy, t.Log, "revoke a token", backend.Classify, func(ctx context.Context) error {
+	return retry.Do(ctx, policy, t.Log, "revoke a token", consulutil.Classify, func(ctx context.Context) error {
 		if err := e.acquire(ctx); err != nil {
 			return err
 		}
@@ -138,7 +139,7 @@ func (t *term) tryRevoke(ctx context.Context, e *entry, requestID, accessor, rea
 			return err
 		}
 		if err := t.write(ctx, e, func(rec *store.Record) { rec.Remove(requestID) }); err != nil {
-			return err
+			return consulutil.WithClass(err, retry.Retry) // the token is revoked: not an alarm
 		}
 		if t.request(requestID) == nil {
 			t.audit.write(line{
@@ -160,7 +161,7 @@ func (t *term) recorded(e *entry, requestID string) bool {
 // reports whether it has.
 func (t *term) revokeNow(e *entry, requestID, accessor string) bool {
 	policy := retry.Policy{Base: revokeBase, Max: revokeMax, Limit: revokeNowLimit}
-	err := retry.Do(context.Background(), policy, t.Log, "revoke a token", backend.Classify, func(ctx context.Context) error {
+	err := retry.Do(context.Background(), policy, t.Log, "revoke a token", consulutil.Classify, func(ctx context.Context) error {
 		return t.Backend.Revoke(ctx, accessor)
 	})
 	if err != nil {

@@ -226,7 +226,7 @@ func (b *holderBackend) Revoke(ctx context.Context, accessor string) error {
 	held := b.known[accessor]
 	b.mu.Unlock()
 	if held != "secret-of-"+accessor {
-		return &backend.Error{Op: "revoke", Err: backend.ErrPrivilege, Class: retry.Permanent}
+		return &backend.Error{Op: "revoke", Err: consulutil.WithClass(backend.ErrPrivilege, retry.Permanent)}
 	}
 	return b.fakeBackend.Revoke(ctx, accessor)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/store"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
@@ -200,7 +201,7 @@ func TestTokenOfATasksLifeEndsWithItsTask(t *testing.T) {
 		if alive := w.backend.alive(c.arn); len(alive) != 1 {
 			t.Fatalf("tokens %v of a task that runs, want 1", alive)
 		}
-		privilege := &backend.Error{Op: "revoke", Err: backend.ErrPrivilege, Class: retry.Permanent}
+		privilege := &backend.Error{Op: "revoke", Err: consulutil.WithClass(backend.ErrPrivilege, retry.Permanent)}
 		w.backend.mu.Lock()
 		w.backend.fault = func(string) error { return privilege }
 		w.backend.mu.Unlock()

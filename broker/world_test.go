@@ -24,7 +24,6 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/store"
-	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -260,7 +259,7 @@ func (f *fakeBackend) alive(task string) []string {
 	return all
 }
 
-func transient() error { return &backend.Error{Op: "ask", Err: errFault, Class: retry.Retry} }
+func transient() error { return &backend.Error{Op: "ask", Err: errFault} }
 
 // world is a broker, its surroundings and the tasks.
 type world struct {

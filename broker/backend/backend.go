@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/secret"
 )
 
@@ -116,11 +115,11 @@ func (r Request) check(namespace string, withoutExpiry bool) error {
 	op := fmt.Sprintf("issue the token of task %s", r.Task.ARN)
 	switch {
 	case len(r.Policies) == 0:
-		return &Error{Op: op, Err: errNoPolicies, Class: retry.Permanent}
+		return refused(op, errNoPolicies, "")
 	case r.TTL < time.Minute && (r.TTL != 0 || !withoutExpiry):
-		return &Error{Op: op, Err: fmt.Errorf("ttl %s is less than 1m", r.TTL), Class: retry.Permanent}
+		return refused(op, fmt.Errorf("ttl %s is less than 1m", r.TTL), "")
 	case cmp.Or(r.Namespace, "default") != cmp.Or(namespace, "default"):
-		return &Error{Op: op, Err: fmt.Errorf("namespace %q is not that of the broker, %q", r.Namespace, namespace), Class: retry.Permanent}
+		return refused(op, fmt.Errorf("namespace %q is not that of the broker, %q", r.Namespace, namespace), "")
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/consulutil/aclread"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -38,7 +39,7 @@ func under(t *testing.T, get aclrules.Policies, ceiling, names string) (string, 
 		return "", nil
 	case errors.Is(err, backend.ErrPolicy):
 		return "policy", err
-	case backend.Classify(err).Retryable():
+	case consulutil.Classify(err).Retryable():
 		return "retry", err
 	}
 	return "permanent", err

@@ -100,7 +100,7 @@ func TestLoginChoosesTheMethodByTTL(t *testing.T) {
 	r := request("web-config")
 	r.TTL = 59 * time.Minute
 	_, err := b.Issue(t.Context(), r)
-	if err == nil || backend.Classify(err).Retryable() || !strings.Contains(err.Error(), "none has tokens of 59m0s or less") {
+	if err == nil || consulutil.Classify(err).Retryable() || !strings.Contains(err.Error(), "none has tokens of 59m0s or less") {
 		t.Errorf("Issue: %v, want that no auth method has tokens so short", err)
 	}
 }
@@ -185,8 +185,8 @@ func TestLoginRefusesMisconfiguredMethods(t *testing.T) {
 			}
 			r := request("web-config")
 			_, err := b.Redeem(t.Context(), issue(t, b, r))
-			if err == nil || backend.Classify(err).Retryable() {
-				t.Fatalf("Redeem: %v of class %d, want a permanent error", err, backend.Classify(err))
+			if err == nil || consulutil.Classify(err).Retryable() {
+				t.Fatalf("Redeem: %v of class %d, want a permanent error", err, consulutil.Classify(err))
 			}
 			for _, text := range append(tt.want, r.Task.ARN) {
 				if !strings.Contains(err.Error(), text) {
@@ -261,7 +261,7 @@ func TestACLTokenOfALostResponseIsRevoked(t *testing.T) {
 	b := aclSystem(t).process(t, l, 0)
 	g := issue(t, b, request("web-config"))
 	l.mode.Store(swallow)
-	if _, err := b.Redeem(t.Context(), g); !errors.Is(err, errLine) || !backend.Classify(err).Retryable() {
+	if _, err := b.Redeem(t.Context(), g); !errors.Is(err, errLine) || !consulutil.Classify(err).Retryable() {
 		t.Fatalf("Redeem: %v, want the transient error of the connection", err)
 	}
 	l.mode.Store(up)

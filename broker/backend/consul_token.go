@@ -11,7 +11,6 @@ import (
 
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/secret"
 )
 
@@ -88,14 +87,9 @@ var errNotDeleted = errors.New("the answer was that the token does not exist, bu
 
 // consulError is the error of a request to Consul; forbidden is the remedy if it was denied.
 func consulError(op string, err error, forbidden string) error {
-	e := &Error{Op: op, Err: err, Class: consulutil.Classify(err)}
+	e := &Error{Op: op, Err: err}
 	if consulutil.Status(err) == http.StatusForbidden {
 		e.Err, e.Remedy = fmt.Errorf("%w: %w", ErrPrivilege, err), forbidden
 	}
 	return e
-}
-
-// refused is an error that waiting does not change.
-func refused(op string, err error, remedy string) error {
-	return &Error{Op: op, Err: err, Remedy: remedy, Class: retry.Permanent}
 }

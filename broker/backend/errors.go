@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
@@ -22,15 +23,13 @@ var (
 	ErrPrivilege = errors.New("the broker lacks a privilege")
 )
 
-// Error is a failed request to a backend.
+// Error is a failed request to a backend. Its class is that of consulutil.Classify.
 type Error struct {
 	// Op is the request with its object, such as `create the token of task "..."`.
 	Op  string
 	Err error
 	// Remedy is what the operator can do, or empty.
 	Remedy string
-	// Class is what waiting can change about it.
-	Class retry.Class
 }
 
 func (e *Error) Error() string {
@@ -42,19 +41,15 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Classify returns the class of an error of a backend. Any other error is Retry.
-func Classify(err error) retry.Class {
-	var failed *Error
-	if errors.As(err, &failed) {
-		return failed.Class
-	}
-	return retry.Retry
+// refused is an error that waiting does not change.
+func refused(op string, err error, remedy string) error {
+	return &Error{Op: op, Err: consulutil.WithClass(err, retry.Permanent), Remedy: remedy}
 }
 
 // UnavailablePolicy returns the error of a policy that a request names and that the
 // backend does not give.
 func UnavailablePolicy(policy, remedy string) error {
-	return &Error{Op: fmt.Sprintf("policy %q", policy), Err: ErrPolicy, Remedy: remedy, Class: retry.Permanent}
+	return refused(fmt.Sprintf("policy %q", policy), ErrPolicy, remedy)
 }
 
 var errNoPolicies = errors.New("no policies")

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"github.com/meshtask/consul-ecs/consulutil"
 )
 
 // grants are those that this process has issued, and what became of them.
@@ -124,7 +126,7 @@ func (p *grants) redeem(ctx context.Context, g Grant, create func(context.Contex
 	token, err := create(ctx)
 	switch {
 	case err != nil:
-		repeat := Classify(err).Retryable()
+		repeat := consulutil.Classify(err).Retryable()
 		p.untake(g.Accessor, repeat, before || repeat || errors.Is(err, ErrUsed))
 		return Token{}, err
 	case p.wasRevoked(g.Accessor):

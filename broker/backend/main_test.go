@@ -272,8 +272,8 @@ func redeem(t *testing.T, b backend.Backend, g backend.Grant) backend.Token {
 // wantError fails the test unless err is the sentinel, permanent and with the texts.
 func wantError(t *testing.T, err, sentinel error, texts ...string) {
 	t.Helper()
-	if !errors.Is(err, sentinel) || backend.Classify(err).Retryable() {
-		t.Fatalf("error %v of class %d, want a permanent %v", err, backend.Classify(err), sentinel)
+	if !errors.Is(err, sentinel) || consulutil.Classify(err).Retryable() {
+		t.Fatalf("error %v of class %d, want a permanent %v", err, consulutil.Classify(err), sentinel)
 	}
 	for _, text := range texts {
 		if !strings.Contains(err.Error(), text) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/consulutil"
 )
 
 // forEach runs a test of the suite for all backends.
@@ -203,8 +204,8 @@ func TestGrantSurvivesAnOutage(t *testing.T) {
 		g := issue(t, b, request("web-config"))
 		l.mode.Store(down)
 		for range 2 {
-			if _, err := b.Redeem(t.Context(), g); err == nil || !backend.Classify(err).Retryable() || !strings.Contains(err.Error(), g.Request.Task.ARN) {
-				t.Fatalf("Redeem without a server: %v of class %d, want a transient error with the task", err, backend.Classify(err))
+			if _, err := b.Redeem(t.Context(), g); err == nil || !consulutil.Classify(err).Retryable() || !strings.Contains(err.Error(), g.Request.Task.ARN) {
+				t.Fatalf("Redeem without a server: %v of class %d, want a transient error with the task", err, consulutil.Classify(err))
 			}
 		}
 		l.mode.Store(up)
@@ -226,7 +227,7 @@ func TestUnusableRequestsAreRefused(t *testing.T) {
 		short.TTL, elsewhere.Namespace = 30*time.Second, "team1"
 		for text, r := range map[string]backend.Request{"no policies": noPolicies, "ttl 30s is less than 1m": short, `namespace "team1"`: elsewhere} {
 			_, err := b.Issue(t.Context(), r)
-			if err == nil || backend.Classify(err).Retryable() || !strings.Contains(err.Error(), text) {
+			if err == nil || consulutil.Classify(err).Retryable() || !strings.Contains(err.Error(), text) {
 				t.Errorf("Issue: %v, want a permanent error with %q", err, text)
 			}
 		}

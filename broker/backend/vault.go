@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/secret"
 )
 
@@ -56,7 +55,7 @@ func (b *VaultBackend) Issue(ctx context.Context, r Request) (Grant, error) {
 	case err != nil:
 		return Grant{}, vaultError(op, err, vaultRemedy)
 	case answer.WrapInfo == nil || answer.WrapInfo.Token.Empty():
-		return Grant{}, &Error{Op: op, Err: errNotWrapped, Class: retry.Permanent}
+		return Grant{}, refused(op, errNotWrapped, "")
 	}
 	return Grant{Request: r, Accessor: answer.WrapInfo.WrappedAccessor, Handle: answer.WrapInfo.Token, Expires: expires}, nil
 }
@@ -98,7 +97,7 @@ func (b *VaultBackend) checkPolicy(ctx context.Context, policy string) error {
 func (b *VaultBackend) Redeem(ctx context.Context, g Grant) (Token, error) {
 	op := fmt.Sprintf("unwrap the Vault token of task %s", g.Request.Task.ARN)
 	if !time.Now().Before(g.Expires) {
-		expired := &Error{Op: op, Err: ErrExpired, Class: retry.Permanent}
+		expired := refused(op, ErrExpired, "")
 		return Token{}, errors.Join(expired, b.Revoke(ctx, g.Accessor))
 	}
 	if err := ctx.Err(); err != nil {
@@ -108,16 +107,16 @@ func (b *VaultBackend) Redeem(ctx context.Context, g Grant) (Token, error) {
 	answer, err := b.Client.do(ctx, vaultCall{method: http.MethodPost, path: "sys/wrapping/unwrap", token: g.Handle})
 	switch {
 	case vaultStatus(err) == http.StatusBadRequest, vaultStatus(err) == http.StatusForbidden:
-		return Token{}, &Error{Op: op, Err: fmt.Errorf("%w: %w", ErrUsed, err), Class: retry.Permanent}
+		return Token{}, refused(op, fmt.Errorf("%w: %w", ErrUsed, err), "")
 	case err != nil:
 		return Token{}, vaultError(op, err, "")
 	case answer.Auth == nil || answer.Auth.ClientToken.Empty():
-		return Token{}, &Error{Op: op, Err: errNoAuth, Class: retry.Permanent}
+		return Token{}, refused(op, errNoAuth, "")
 	}
 	auth := answer.Auth
 	// Vault unwraps a token even if it was revoked in the meantime.
 	if _, err := b.Client.LookupSelf(ctx, auth.ClientToken); errors.Is(err, ErrPrivilege) {
-		return Token{}, &Error{Op: op, Err: ErrUsed, Class: retry.Permanent}
+		return Token{}, refused(op, ErrUsed, "")
 	}
 	return Token{
 		Secret: auth.ClientToken, Accessor: auth.Accessor, Backend: Vault, Policies: auth.Policies,

@@ -42,9 +42,9 @@ func classifyVault(err error) retry.Class {
 
 // vaultError is the error of an operation; forbidden is the remedy if Vault denied it.
 func vaultError(op string, err error, forbidden string) error {
-	e := &Error{Op: op, Err: err, Class: classifyVault(err)}
+	e := &Error{Op: op, Err: consulutil.WithClass(err, classifyVault(err))}
 	if vaultStatus(err) == http.StatusForbidden {
-		e.Err, e.Remedy = fmt.Errorf("%w: %w", ErrPrivilege, err), forbidden
+		e.Err, e.Remedy = fmt.Errorf("%w: %w", ErrPrivilege, e.Err), forbidden
 	}
 	return e
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/internal/testkit"
@@ -108,13 +109,13 @@ func TestVaultAnswersHaveClasses(t *testing.T) {
 	} {
 		server.Answer(status)
 		_, err := b.Issue(t.Context(), request("web-config"))
-		if err == nil || backend.Classify(err) != want || !strings.Contains(err.Error(), "web-config") {
-			t.Errorf("status %d: error %v of class %d, want class %d and the policy", status, err, backend.Classify(err), want)
+		if err == nil || consulutil.Classify(err) != want || !strings.Contains(err.Error(), "web-config") {
+			t.Errorf("status %d: error %v of class %d, want class %d and the policy", status, err, consulutil.Classify(err), want)
 		}
 	}
 	away := &backend.VaultBackend{Client: vaultClient(t, "http://"+testkit.ClosedAddress(t)), Token: b.Token}
-	if _, err := away.Issue(t.Context(), request("web-config")); backend.Classify(err) != retry.Unreachable {
-		t.Errorf("no server: error %v of class %d, want Unreachable", err, backend.Classify(err))
+	if _, err := away.Issue(t.Context(), request("web-config")); consulutil.Classify(err) != retry.Unreachable {
+		t.Errorf("no server: error %v of class %d, want Unreachable", err, consulutil.Classify(err))
 	}
 }
 
@@ -126,8 +127,8 @@ func TestRequestToASilentVaultEnds(t *testing.T) {
 	t.Cleanup(silent.Close)
 	t.Cleanup(func() { close(release) })
 	_, err := vaultClient(t, silent.URL).RenewSelf(context.Background(), secret.New("hvs.x"))
-	if err == nil || !backend.Classify(err).Retryable() || !strings.Contains(err.Error(), "Timeout exceeded") {
-		t.Errorf("RenewSelf: %v of class %d, want a transient timeout", err, backend.Classify(err))
+	if err == nil || !consulutil.Classify(err).Retryable() || !strings.Contains(err.Error(), "Timeout exceeded") {
+		t.Errorf("RenewSelf: %v of class %d, want a transient timeout", err, consulutil.Classify(err))
 	}
 }
 
@@ -196,18 +197,18 @@ func TestVaultErrorsOfEachEndpoint(t *testing.T) {
 	} {
 		for _, status := range []int{412, 429, 500, 502, 503} {
 			server.Answer(status)
-			if err := c.call(); err == nil || !backend.Classify(err).Retryable() {
+			if err := c.call(); err == nil || !consulutil.Classify(err).Retryable() {
 				t.Errorf("%s, status %d: %v, want an error that is retried", name, status, err)
 			}
 		}
 		for status, want := range c.refused {
 			server.Answer(status)
-			if err := c.call(); !errors.Is(err, want) || err != nil && backend.Classify(err).Retryable() {
+			if err := c.call(); !errors.Is(err, want) || err != nil && consulutil.Classify(err).Retryable() {
 				t.Errorf("%s, status %d: %v, want %v", name, status, err, want)
 			}
 		}
 		server.Answer(307)
-		if err := c.call(); err == nil || backend.Classify(err).Retryable() {
+		if err := c.call(); err == nil || consulutil.Classify(err).Retryable() {
 			t.Errorf("%s: a redirect: %v", name, err)
 		}
 	}

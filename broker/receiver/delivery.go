@@ -258,7 +258,7 @@ func (d *delivery) redeem(ctx context.Context, push grant.Push, handle secret.Va
 		switch {
 		// Another status of 5xx is that of a proxy, which may have lost the broker's answer.
 		case answered && (refused.Status == http.StatusServiceUnavailable || refused.Status == http.StatusTooManyRequests),
-			!answered && classify(err) == retry.Unreachable:
+			!answered && consulutil.Classify(err) == retry.Unreachable:
 			return http.StatusServiceUnavailable, err
 		case answered && refused.Code == grant.HandleUsed:
 			d.Log.Error("the handle was redeemed by another process, which may have stolen it")

@@ -14,7 +14,6 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/grant"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/exit"
@@ -56,8 +55,7 @@ type Metadata interface {
 }
 
 // Backend is what the holder of a token can do with it. A nil function is what cannot be
-// done with tokens of that backend. Its errors have a class for package
-// backend or for consulutil.
+// done with tokens of that backend. consulutil classifies its errors.
 type Backend struct {
 	// Alive reports whether the token exists.
 	Alive func(context.Context, secret.Value) (bool, error)
@@ -110,7 +108,7 @@ func Run(ctx context.Context, o Options, p Ports) error {
 	}
 	policy, start := retry.LocalAgent(), time.Now()
 	policy.Limit = o.Limit
-	err := retry.Do(ctx, policy, p.Log, "read task metadata", classify, func(ctx context.Context) (err error) {
+	err := retry.Do(ctx, policy, p.Log, "read task metadata", consulutil.Classify, func(ctx context.Context) (err error) {
 		r.task, err = p.Metadata.Task(ctx)
 		return err
 	})
@@ -160,7 +158,7 @@ func (r *receiver) obtain(ctx context.Context, limit time.Duration) error {
 	if life := r.held.life(); life > 0 { // many attempts fit into the rest of a short life
 		policy.Max = min(policy.Max, max(policy.Base, life/60))
 	}
-	err = retry.Do(requests, policy, r.Log, "obtain a token", classify, d.attempt)
+	err = retry.Do(requests, policy, r.Log, "obtain a token", consulutil.Classify, d.attempt)
 	// A push that arrived in time is answered before the port closes.
 	ending, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
 	defer stop()
@@ -218,7 +216,7 @@ func (r *receiver) revoke(ctx context.Context, t token) bool {
 	}
 	policy := retry.Remote()
 	policy.Limit = revokeLimit
-	err := retry.Do(ctx, policy, r.Log, "revoke the token", classify, func(ctx context.Context) error { return revoke(ctx, t.secret) })
+	err := retry.Do(ctx, policy, r.Log, "revoke the token", consulutil.Classify, func(ctx context.Context) error { return revoke(ctx, t.secret) })
 	if errors.Is(err, errUnknownToken) {
 		r.Log.Warn("the broker does not know the token: it was revoked before, or its record is lost", logkey.Accessor, t.Accessor, logkey.Expires, t.end())
 		return true
@@ -234,12 +232,4 @@ func (r *receiver) revoke(ctx context.Context, t token) bool {
 	}
 	r.Log.Info("token revoked", logkey.Accessor, t.Accessor)
 	return true
-}
-
-// classify is the class of an error of the broker, of Consul or of a backend.
-func classify(err error) retry.Class {
-	if _, ok := errors.AsType[*backend.Error](err); ok {
-		return backend.Classify(err)
-	}
-	return consulutil.Classify(err)
 }

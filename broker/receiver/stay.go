@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/awsutil/tmds"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/workload"
@@ -155,7 +156,7 @@ func (r *receiver) refresh(ctx context.Context) error {
 		r.recordHeld()
 		return nil
 	}
-	if !classify(err).Retryable() {
+	if !consulutil.Classify(err).Retryable() {
 		r.Log.Error("the token cannot be renewed, requesting a new one", logkey.Accessor, r.held.Accessor, logkey.Error, err)
 		r.held.Expires = time.Now()
 		return r.obtain(ctx, refreshLimit)
