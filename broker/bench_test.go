@@ -35,7 +35,6 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/receiver"
-	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/consulutil/aclread"
 	"github.com/meshtask/consul-ecs/internal/testkit"
@@ -295,7 +294,7 @@ func loadedOptions(ctx context.Context, name string) (Options, Elector, error) {
 		},
 		Source:  ecsread.New(config, ecsread.Options{CallsPerSecond: DescribeRate}),
 		Backend: slowBackend{&fakeBackend{tokens: map[string]made{}}},
-		Store:   &store.Memory{}, Audit: io.Discard, Metrics: NewMetrics("test"), Log: hclog.NewNullLogger(),
+		Store:   &MemoryStore{}, Audit: io.Discard, Metrics: NewMetrics("test"), Log: hclog.NewNullLogger(),
 		// As if a proxy were before the broker: the tasks are ports of this machine.
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -312,7 +311,7 @@ func loadedOptions(ctx context.Context, name string) (Options, Elector, error) {
 	}
 	lock, err := consulutil.NewLock(consulutil.LockOptions{Key: "load/leader", Session: "load", Log: o.Log})
 	o.Backend = &backend.ACLBackend{Client: client}
-	o.Store = store.KV{Client: client, Prefix: "load/tasks/", Lock: lock.Key, Session: lock.SessionID}
+	o.Store = KVStore{Client: client, Prefix: "load/tasks/", Lock: lock.Key, Session: lock.SessionID}
 	o.Ceiling = func(ctx context.Context, names []string) error {
 		return backend.UnderCeiling(ctx, aclread.New(client, ""), "", names)
 	}

@@ -16,7 +16,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 )
 
@@ -49,7 +48,7 @@ type Options struct {
 	// Ceiling returns an error of package backend for policies that are missing or too
 	// powerful, as consul.UnderCeiling; nil where the backend alone decides.
 	Ceiling func(ctx context.Context, policies []string) error
-	Store   store.Store
+	Store   Store
 	// Dial connects to tasks.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// TrustedProxies may send requests for tasks. X-Forwarded-For, if they send it, has
@@ -100,7 +99,7 @@ func (b *Broker) lead(ctx context.Context) error {
 		revoking: map[string]bool{},
 	}
 	for _, r := range records {
-		e := newEntry(store.Record{TaskARN: r.TaskARN, Cluster: r.Cluster})
+		e := newEntry(Record{TaskARN: r.TaskARN, Cluster: r.Cluster})
 		t.keep(e, r)
 		t.tasks[r.TaskARN] = e
 	}
@@ -164,7 +163,7 @@ func (t *term) run(job func(context.Context)) bool {
 
 // save changes a task's record and writes it. When another broker has written it, this
 // one leads no longer.
-func (t *term) save(ctx context.Context, e *entry, change func(*store.Record)) error {
+func (t *term) save(ctx context.Context, e *entry, change func(*Record)) error {
 	if err := e.acquire(ctx); err != nil {
 		return err
 	}
@@ -173,18 +172,18 @@ func (t *term) save(ctx context.Context, e *entry, change func(*store.Record)) e
 }
 
 // write is save for a caller that has acquired the entry.
-func (t *term) write(ctx context.Context, e *entry, change func(*store.Record)) error {
+func (t *term) write(ctx context.Context, e *entry, change func(*Record)) error {
 	err := t.tryWrite(ctx, e, change)
-	if errors.Is(err, store.ErrStale) && e.unsure { // the write whose answer was lost has landed only now
+	if errors.Is(err, ErrStale) && e.unsure { // the write whose answer was lost has landed only now
 		err = t.tryWrite(ctx, e, change)
 	}
-	if errors.Is(err, store.ErrStale) {
+	if errors.Is(err, ErrStale) {
 		t.stop(err)
 	}
 	return err
 }
 
-func (t *term) tryWrite(ctx context.Context, e *entry, change func(*store.Record)) error {
+func (t *term) tryWrite(ctx context.Context, e *entry, change func(*Record)) error {
 	if e.unsure {
 		if err := t.reread(ctx, e); err != nil {
 			return err
@@ -200,7 +199,7 @@ func (t *term) tryWrite(ctx context.Context, e *entry, change func(*store.Record
 	next.Writer = t.id
 	var err error
 	if next.Version, err = t.Store.Save(ctx, next); err != nil {
-		e.unsure = e.unsure || !errors.Is(err, store.ErrStale)
+		e.unsure = e.unsure || !errors.Is(err, ErrStale)
 		return err
 	}
 	e.unsure = false
@@ -219,14 +218,14 @@ func (t *term) reread(ctx context.Context, e *entry) error {
 	case stored.Version == e.record.Version:
 		return nil
 	case stored.Version != 0 && stored.Writer != t.id:
-		return store.ErrStale
+		return ErrStale
 	}
 	t.keep(e, stored)
 	return nil
 }
 
 // keep sets a task's record to what is stored.
-func (t *term) keep(e *entry, stored store.Record) {
+func (t *term) keep(e *entry, stored Record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, k := range e.record.Tokens {

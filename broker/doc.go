@@ -7,7 +7,10 @@
 // backend issues a grant; 4. term.deliver pushes the handle; 5. term.redeem exchanges it;
 // 6. ECS is asked again, and term.sweep goes on asking while the token lives.
 //
-// Owns: the states of a request (state.go, pure), the audit log, one record per task (package store).
+// Owns: the states of a request (state.go, pure), the audit log, and one record per task of
+// the tokens that were issued (record.go), which has hashes and no secrets. A broker that
+// begins to lead loads the records (store.go); it changes a copy of one and saves that if no
+// other broker has, under the leader's lock.
 // Never does: keep a secret, or trust what a caller says about itself.
-// Start reading at: state.next, then term.submit.
+// Start reading at: state.next, then term.submit; for records Record, then Store.
 package broker

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
@@ -160,7 +159,7 @@ func (p *brokerProcess) Lead(ctx context.Context, standby func(string) error, le
 }
 
 // shift moves the times of tokens by the skew of a clock.
-func shift(tokens []store.Token, skew time.Duration) {
+func shift(tokens []IssuedToken, skew time.Duration) {
 	for i := range tokens {
 		if !tokens[i].Expires.IsZero() {
 			tokens[i].Expires = tokens[i].Expires.Add(skew)
@@ -171,7 +170,7 @@ func shift(tokens []store.Token, skew time.Duration) {
 // recorded reports whether the store has a token.
 func (s *schedule) recorded(accessor string) bool {
 	records, err := s.store.Load(context.Background())
-	return err == nil && slices.ContainsFunc(records, func(r store.Record) bool {
-		return slices.ContainsFunc(r.Tokens, func(k store.Token) bool { return k.Accessor == accessor })
+	return err == nil && slices.ContainsFunc(records, func(r Record) bool {
+		return slices.ContainsFunc(r.Tokens, func(k IssuedToken) bool { return k.Accessor == accessor })
 	})
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -81,7 +80,7 @@ type schedule struct {
 	seed   uint64
 	chance *chance
 	tasks  *laggingECS
-	store  *store.Memory
+	store  *MemoryStore
 	lock   lock
 	skew   time.Duration
 	login  bool // as consul-login: who does not know a secret cannot revoke
@@ -109,7 +108,7 @@ func playFaults(t *testing.T, seed uint64, brokers int) int {
 		s := &schedule{
 			t: t, seed: seed, chance: &chance{rng: rand.New(rand.NewPCG(seed, 1)), start: now.Add(time.Millisecond), end: now.Add(faultTime)},
 			ports: map[string]*port{}, stopped: map[string]time.Time{}, two: map[string]time.Time{}, orphans: map[string]bool{},
-			redeemed: map[string]bool{}, store: &store.Memory{}, login: seed%3 == 1, long: seed%4 == 3,
+			redeemed: map[string]bool{}, store: &MemoryStore{}, login: seed%3 == 1, long: seed%4 == 3,
 			skew: []time.Duration{0, 5 * time.Minute, -5 * time.Minute}[seed/3%3],
 		}
 		s.world = idleWorld(t, s.prepare)

@@ -20,7 +20,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/grant"
-	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
@@ -121,7 +120,7 @@ func (p *brokerProcess) DescribeTaskDefinition(ctx context.Context, arn string) 
 	return p.s.ecs.DescribeTaskDefinition(ctx, arn)
 }
 
-func (p *brokerProcess) Load(ctx context.Context) ([]store.Record, error) {
+func (p *brokerProcess) Load(ctx context.Context) ([]Record, error) {
 	if err := p.step(); err != nil || p.s.chance.of(10) {
 		return nil, errFault
 	}
@@ -132,12 +131,12 @@ func (p *brokerProcess) Load(ctx context.Context) ([]store.Record, error) {
 	return records, err
 }
 
-func (p *brokerProcess) Save(ctx context.Context, r store.Record) (uint64, error) {
+func (p *brokerProcess) Save(ctx context.Context, r Record) (uint64, error) {
 	if err := p.step(); err != nil || p.s.chance.of(5) {
 		return 0, errFault
 	}
 	if !p.s.lock.heldBy(p) {
-		return 0, store.ErrStale
+		return 0, ErrStale
 	}
 	r = r.Clone()
 	shift(r.Tokens, p.skew)
@@ -148,9 +147,9 @@ func (p *brokerProcess) Save(ctx context.Context, r store.Record) (uint64, error
 	return version, err
 }
 
-func (p *brokerProcess) Read(ctx context.Context, taskARN string) (store.Record, error) {
+func (p *brokerProcess) Read(ctx context.Context, taskARN string) (Record, error) {
 	if err := p.step(); err != nil || p.s.chance.of(10) {
-		return store.Record{}, errFault
+		return Record{}, errFault
 	}
 	r, err := p.s.store.Read(ctx, taskARN)
 	shift(r.Tokens, -p.skew)

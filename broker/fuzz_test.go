@@ -13,7 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/meshtask/consul-ecs/broker/grant"
-	"github.com/meshtask/consul-ecs/broker/store"
 )
 
 // fuzzed sends what a fuzzer made to a broker with one task, and checks the answer: it is
@@ -124,12 +123,12 @@ func FuzzRecord(f *testing.F) {
 	f.Add([]byte(`{"task_arn":"x","tokens":[{"status":"replaced"},{"status":"pending"},{"status":"?","renewable":true}]}`))
 	f.Add([]byte(`{"tokens":[{},{}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var r store.Record
+		var r Record
 		if json.Unmarshal(data, &r) != nil {
 			return // KV.Load names the key
 		}
 		synctest.Test(t, func(t *testing.T) {
-			store := &store.Memory{}
+			store := &MemoryStore{}
 			if _, err := store.Save(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}

@@ -13,22 +13,21 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // unreliable is a store whose answers to writes are lost: to some that have landed, and to
 // some that land with the next one only.
 type unreliable struct {
-	store.Memory
+	MemoryStore
 	lose, delay func(write int) bool
 	writes      int
-	late        *store.Record
+	late        *Record
 }
 
-func (u *unreliable) Save(ctx context.Context, r store.Record) (uint64, error) {
+func (u *unreliable) Save(ctx context.Context, r Record) (uint64, error) {
 	if u.late != nil {
-		_, _ = u.Memory.Save(ctx, *u.late)
+		_, _ = u.MemoryStore.Save(ctx, *u.late)
 		u.late = nil
 	}
 	u.writes++
@@ -37,7 +36,7 @@ func (u *unreliable) Save(ctx context.Context, r store.Record) (uint64, error) {
 		u.late = &delayed
 		return 0, errFault
 	}
-	version, err := u.Memory.Save(ctx, r)
+	version, err := u.MemoryStore.Save(ctx, r)
 	if u.lose != nil && u.lose(u.writes) {
 		return 0, errFault
 	}
@@ -75,7 +74,7 @@ func TestLostAnswerOfAWriteDoesNotEndTheTerm(t *testing.T) {
 					if alive := w.backend.alive(c.arn); !slices.Equal(alive, []string{c.held()}) {
 						t.Errorf("%v live, the task has %s", alive, c.held())
 					}
-					if r, err := store.Memory.Read(t.Context(), c.arn); err != nil || !slices.Equal(r.Tokens, term.tasks[c.arn].record.Tokens) || len(r.Tokens) != 1 {
+					if r, err := store.MemoryStore.Read(t.Context(), c.arn); err != nil || !slices.Equal(r.Tokens, term.tasks[c.arn].record.Tokens) || len(r.Tokens) != 1 {
 						t.Errorf("stored %+v, in memory %+v", r, term.tasks[c.arn].record)
 					}
 				}, func(o *Options) { o.Store = store })
@@ -94,12 +93,12 @@ func TestWriteOfAnotherBrokerAfterALostAnswerEndsTheTerm(t *testing.T) {
 		pass(time.Second)
 		accepted(t, c.rotate()) // whose first write has no answer
 		synctest.Wait()
-		r, err := store.Memory.Read(t.Context(), c.arn)
+		r, err := store.MemoryStore.Read(t.Context(), c.arn)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.Writer = "another"
-		if _, err := store.Memory.Save(t.Context(), r); err != nil {
+		if _, err := store.MemoryStore.Save(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 		pass(time.Minute)
@@ -112,12 +111,12 @@ func TestWriteOfAnotherBrokerAfterALostAnswerEndsTheTerm(t *testing.T) {
 // ahead is the store of a broker whose clock is ahead of that of the one before: lives end
 // earlier by it.
 type ahead struct {
-	store.Memory
+	MemoryStore
 	by time.Duration
 }
 
-func (a *ahead) Load(ctx context.Context) ([]store.Record, error) {
-	all, err := a.Memory.Load(ctx)
+func (a *ahead) Load(ctx context.Context) ([]Record, error) {
+	all, err := a.MemoryStore.Load(ctx)
 	for _, r := range all {
 		for i := range r.Tokens {
 			r.Tokens[i].Expires = r.Tokens[i].Expires.Add(-a.by)
@@ -214,10 +213,10 @@ func TestTokenIsFoundAmongAnyNumberOfTasks(t *testing.T) {
 		return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 	}
 	cost := func(tasks int) (least time.Duration) {
-		memory := &store.Memory{}
+		memory := &MemoryStore{}
 		for n := range tasks {
-			r := store.Record{TaskARN: taskARN(1000 + n), Cluster: clusterARN, Tokens: []store.Token{{
-				RequestID: "r", Accessor: "a", Status: store.TokenLive, SecretHash: fmt.Sprint(n), Address: "10.0.0.1", Expires: time.Now().Add(time.Hour),
+			r := Record{TaskARN: taskARN(1000 + n), Cluster: clusterARN, Tokens: []IssuedToken{{
+				RequestID: "r", Accessor: "a", Status: TokenLive, SecretHash: fmt.Sprint(n), Address: "10.0.0.1", Expires: time.Now().Add(time.Hour),
 			}}}
 			if _, err := memory.Save(t.Context(), r); err != nil {
 				t.Fatal(err)

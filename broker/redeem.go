@@ -11,7 +11,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/grant"
-	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
@@ -119,13 +118,13 @@ func (t *term) exchange(ctx context.Context, r *request) (backend.Token, error) 
 	t.mu.Lock()
 	r.accessor = token.Accessor
 	t.mu.Unlock()
-	err = t.write(ctx, e, func(rec *store.Record) {
+	err = t.write(ctx, e, func(rec *Record) {
 		k := rec.Find(r.id)
 		if k == nil {
-			r.addTo(rec, store.TokenLive)
+			r.addTo(rec, TokenLive)
 			k = rec.Find(r.id)
 		}
-		k.Status, k.Accessor, k.SecretHash = store.TokenLive, token.Accessor, store.HashOf(token.Secret)
+		k.Status, k.Accessor, k.SecretHash = TokenLive, token.Accessor, hashOf(token.Secret)
 		k.Expires, k.Renewable = token.Expires, token.Period > 0
 	})
 	select {
@@ -146,29 +145,29 @@ func (t *term) exchange(ctx context.Context, r *request) (backend.Token, error) 
 	}
 	// The request ended meanwhile, and perhaps the term: nothing else may revoke it. The
 	// next leader must not take it for the token that the task has.
-	_ = t.write(context.WithoutCancel(ctx), e, func(rec *store.Record) { rec.Revoking(r.id) })
+	_ = t.write(context.WithoutCancel(ctx), e, func(rec *Record) { rec.Revoking(r.id) })
 	if t.revokeNow(e, r.id, token.Accessor) {
-		_ = t.write(context.WithoutCancel(ctx), e, func(rec *store.Record) { rec.Remove(r.id) })
+		_ = t.write(context.WithoutCancel(ctx), e, func(rec *Record) { rec.Remove(r.id) })
 	}
 	return backend.Token{}, gone
 }
 
 // lost are the live tokens that the task does not have when it redeems a handle: all, or
 // for a rotation those after the one that it has shown. Those whose life is over are none.
-func (r *request) lost(rec *store.Record, now time.Time) []store.Token {
-	live := slices.DeleteFunc(slices.Clone(rec.Tokens), func(k store.Token) bool { return k.RequestID == r.id || k.Status != store.TokenLive })
+func (r *request) lost(rec *Record, now time.Time) []IssuedToken {
+	live := slices.DeleteFunc(slices.Clone(rec.Tokens), func(k IssuedToken) bool { return k.RequestID == r.id || k.Status != TokenLive })
 	if r.bearer != "" {
-		i := slices.IndexFunc(live, func(k store.Token) bool { return k.SecretHash == r.bearer })
+		i := slices.IndexFunc(live, func(k IssuedToken) bool { return k.SecretHash == r.bearer })
 		if i < 0 {
 			return nil
 		}
 		live = live[i+1:]
 	}
-	return slices.DeleteFunc(live, func(k store.Token) bool { return k.Ended(now) })
+	return slices.DeleteFunc(live, func(k IssuedToken) bool { return k.Ended(now) })
 }
 
 // wasDelivered reports whether the task had a token, as far as is known. The caller holds mu.
-func (t *term) wasDelivered(k store.Token) bool {
+func (t *term) wasDelivered(k IssuedToken) bool {
 	r := t.requests[k.RequestID]
 	return r == nil || r.proven
 }
@@ -194,7 +193,7 @@ func (t *term) prepare(ctx context.Context, e *entry, r *request) error {
 		}
 		t.end(k.RequestID, "the task requested another token before it had this one")
 	}
-	err := t.write(ctx, e, func(rec *store.Record) {
+	err := t.write(ctx, e, func(rec *Record) {
 		for _, k := range lost {
 			if slices.Contains(kept, k.RequestID) {
 				rec.Revoking(k.RequestID)
@@ -202,7 +201,7 @@ func (t *term) prepare(ctx context.Context, e *entry, r *request) error {
 				rec.Remove(k.RequestID)
 			}
 		}
-		r.addTo(rec, store.TokenPending)
+		r.addTo(rec, TokenPending)
 	})
 	if err != nil {
 		return later(http.StatusServiceUnavailable, "store", busyPause, "%v", err)

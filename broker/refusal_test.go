@@ -12,7 +12,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/grant"
-	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
@@ -137,11 +136,11 @@ func TestFailedRevocationRaisesOneAlarm(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var statuses []store.TokenStatus
+		var statuses []TokenStatus
 		for _, k := range r.Tokens {
 			statuses = append(statuses, k.Status)
 		}
-		if !slices.Equal(statuses, []store.TokenStatus{store.TokenRevoking, store.TokenRevoking, store.TokenLive}) {
+		if !slices.Equal(statuses, []TokenStatus{TokenRevoking, TokenRevoking, TokenLive}) {
 			t.Errorf("the record has tokens %v, want the three that live", statuses)
 		}
 	})

@@ -16,7 +16,6 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/grant"
-	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/secret"
 )
@@ -66,7 +65,7 @@ type entry struct {
 	unsure bool
 
 	// The term's lock guards the rest, but for the task's ARN and cluster, which stay.
-	record            store.Record
+	record            Record
 	live              *request
 	requests, rotates *rate.Limiter
 	nonces            map[string]time.Time
@@ -75,7 +74,7 @@ type entry struct {
 	used              time.Time
 }
 
-func newEntry(r store.Record) *entry {
+func newEntry(r Record) *entry {
 	return &entry{
 		saving: make(chan struct{}, 1), record: r, used: time.Now(), nonces: map[string]time.Time{},
 		requests: rate.NewLimiter(rate.Every(taskEvery), taskBurst), rotates: rate.NewLimiter(rate.Every(rotateEvery), rotateBurst),
@@ -111,7 +110,7 @@ func (t *term) submit(ctx context.Context, in grant.TokenRequest, from caller, b
 		given: make(chan struct{}), over: make(chan struct{}),
 	}
 	if !bearer.Empty() {
-		r.bearer = store.HashOf(bearer)
+		r.bearer = hashOf(bearer)
 	}
 	t.log(r, Received, "", false)
 	err := t.verify(ctx, r)
@@ -178,7 +177,7 @@ func (t *term) reserve(r *request, bearer secret.Value) error {
 	now := time.Now()
 	e := t.tasks[r.in.TaskARN]
 	if e == nil {
-		e = newEntry(store.Record{TaskARN: r.in.TaskARN, Cluster: r.cluster.ARN})
+		e = newEntry(Record{TaskARN: r.in.TaskARN, Cluster: r.cluster.ARN})
 		t.tasks[r.in.TaskARN] = e
 	}
 	e.used = now
@@ -242,7 +241,7 @@ func (t *term) issue(ctx context.Context, r *request) error {
 	r.grant, r.accessor = g, g.Accessor
 	t.mu.Unlock()
 	if !g.Handle.Empty() {
-		if err := t.save(ctx, t.entry(r), func(rec *store.Record) { r.addTo(rec, store.TokenPending) }); err != nil {
+		if err := t.save(ctx, t.entry(r), func(rec *Record) { r.addTo(rec, TokenPending) }); err != nil {
 			return later(http.StatusServiceUnavailable, "store", busyPause, "%v", err)
 		}
 	}
@@ -257,9 +256,9 @@ func (t *term) entry(r *request) *entry {
 }
 
 // addTo adds the token of a request to a record, if it is not there.
-func (r *request) addTo(rec *store.Record, status store.TokenStatus) {
+func (r *request) addTo(rec *Record, status TokenStatus) {
 	if rec.Find(r.id) == nil {
-		k := store.Token{
+		k := IssuedToken{
 			RequestID: r.id, Accessor: r.grant.Accessor, Status: status, Address: r.subject.task.Address.String(), Port: r.in.CallbackPort,
 		}
 		if r.subject.ttl > 0 {

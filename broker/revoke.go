@@ -9,7 +9,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/grant"
-	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -59,21 +58,21 @@ func (t *term) postRevoke(r *http.Request, from caller) (result, error) {
 }
 
 // tokenOf finds a token of any task by its secret, also one that is replaced or being revoked.
-func (t *term) tokenOf(bearer secret.Value) (*entry, store.Token, bool) {
-	hash := store.HashOf(bearer)
+func (t *term) tokenOf(bearer secret.Value) (*entry, IssuedToken, bool) {
+	hash := hashOf(bearer)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.holders[hash]
 	if e == nil {
-		return nil, store.Token{}, false
+		return nil, IssuedToken{}, false
 	}
-	i := slices.IndexFunc(e.record.Tokens, func(k store.Token) bool { return k.SecretHash == hash })
+	i := slices.IndexFunc(e.record.Tokens, func(k IssuedToken) bool { return k.SecretHash == hash })
 	return e, e.record.Tokens[i], true
 }
 
 // adopt gives a backend that revokes a token with its secret only the secret of one that
 // an earlier broker has made.
-func (t *term) adopt(k store.Token, held secret.Value) {
+func (t *term) adopt(k IssuedToken, held secret.Value) {
 	if a, ok := t.Backend.(backend.Adopter); ok {
 		a.Adopt(backend.Token{Secret: held, Accessor: k.Accessor, Expires: k.Expires})
 	}
@@ -115,7 +114,7 @@ func (t *term) revoke(ctx context.Context, e *entry, requestID, accessor, reason
 // tryRevoke revokes a token until ctx ends. The audit log has the reason in the line of the
 // request's transition, or here for one of an earlier term.
 func (t *term) tryRevoke(ctx context.Context, e *entry, requestID, accessor, reason string) error {
-	err := t.save(ctx, e, func(rec *store.Record) { rec.Revoking(requestID) })
+	err := t.save(ctx, e, func(rec *Record) { rec.Revoking(requestID) })
 	if err != nil && ctx.Err() == nil {
 		t.Log.Warn("a revocation was not recorded", logkey.Accessor, accessor, logkey.Error, err)
 	}
@@ -138,7 +137,7 @@ func (t *term) tryRevoke(ctx context.Context, e *entry, requestID, accessor, rea
 		if err := t.Backend.Revoke(ctx, accessor); err != nil {
 			return err
 		}
-		if err := t.write(ctx, e, func(rec *store.Record) { rec.Remove(requestID) }); err != nil {
+		if err := t.write(ctx, e, func(rec *Record) { rec.Remove(requestID) }); err != nil {
 			return consulutil.WithClass(err, retry.Retry) // the token is revoked: not an alarm
 		}
 		if t.request(requestID) == nil {
@@ -191,8 +190,8 @@ func (t *term) unrevoked(e *entry, requestID, accessor string, err error) {
 
 // replace revokes the task's tokens before a confirmed one, after the overlap.
 func (t *term) replace(ctx context.Context, e *entry, confirmed string) {
-	var earlier []store.Token
-	err := t.save(ctx, e, func(rec *store.Record) { earlier = rec.Replace(confirmed) })
+	var earlier []IssuedToken
+	err := t.save(ctx, e, func(rec *Record) { earlier = rec.Replace(confirmed) })
 	if err != nil && ctx.Err() == nil {
 		t.Log.Warn("a rotation was not recorded", logkey.TaskARN, e.record.TaskARN, logkey.Error, err)
 	}
@@ -202,7 +201,7 @@ func (t *term) replace(ctx context.Context, e *entry, confirmed string) {
 // newerToken and returnedToken are reasons of revocations.
 const newerToken, returnedToken = "the task has a newer token", "its holder gave it back"
 
-func (t *term) revokeReplaced(ctx context.Context, e *entry, tokens []store.Token) {
+func (t *term) revokeReplaced(ctx context.Context, e *entry, tokens []IssuedToken) {
 	if len(tokens) == 0 || retry.Sleep(ctx, overlap) != nil {
 		return
 	}

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
@@ -141,15 +140,15 @@ func TestRestartRevokesWrappedTokens(t *testing.T) {
 
 // failingStore takes no writes while it is down.
 type failingStore struct {
-	store.Memory
+	MemoryStore
 	down atomic.Bool
 }
 
-func (f *failingStore) Save(ctx context.Context, r store.Record) (uint64, error) {
+func (f *failingStore) Save(ctx context.Context, r Record) (uint64, error) {
 	if f.down.Load() {
 		return 0, errFault
 	}
-	return f.Memory.Save(ctx, r)
+	return f.MemoryStore.Save(ctx, r)
 }
 
 // A broker that crashes right after it has made a token leaves a record, by which the
@@ -278,16 +277,16 @@ func TestTokenShownAfterARestartCanBeRevoked(t *testing.T) {
 
 // staleStore is one whose records another broker changed.
 type staleStore struct {
-	store.Memory
+	MemoryStore
 	stale bool
 }
 
-func (s *staleStore) Save(ctx context.Context, r store.Record) (uint64, error) {
+func (s *staleStore) Save(ctx context.Context, r Record) (uint64, error) {
 	if s.stale {
 		s.stale = false
-		return 0, store.ErrStale
+		return 0, ErrStale
 	}
-	return s.Memory.Save(ctx, r)
+	return s.MemoryStore.Save(ctx, r)
 }
 
 // Of two brokers that both believe to lead, the one that finds its records changed makes

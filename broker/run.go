@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -31,7 +30,7 @@ func (b *Broker) Run(ctx context.Context, elector Elector) error {
 			switch {
 			case isLost:
 				b.Log.Warn("leadership lost", logkey.Error, lost.Err)
-			case errors.Is(err, store.ErrStale):
+			case errors.Is(err, ErrStale):
 				b.Log.Warn("the records are read again", logkey.Error, err)
 			default:
 				return err

@@ -14,7 +14,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
@@ -27,15 +26,15 @@ func (t *term) resume(ctx context.Context) {
 		t.mu.Lock()
 		tokens := slices.Clone(e.record.Tokens)
 		t.mu.Unlock()
-		var replaced []store.Token
+		var replaced []IssuedToken
 		for _, k := range tokens {
 			switch k.Status {
-			case store.TokenLive:
-			case store.TokenReplaced:
+			case TokenLive:
+			case TokenReplaced:
 				replaced = append(replaced, k)
 			default:
 				t.run(func(ctx context.Context) {
-					if k.Status != store.TokenPending || retry.Sleep(ctx, redemptionLimit) == nil {
+					if k.Status != TokenPending || retry.Sleep(ctx, redemptionLimit) == nil {
 						t.revoke(ctx, e, k.RequestID, k.Accessor, "an earlier broker has not finished its request or revocation")
 					}
 				})
@@ -122,7 +121,7 @@ func (t *term) examine(ctx context.Context, e *entry) {
 				t.on(r, vouched, "") // when ECS did not answer after the delivery
 			}
 		case r != nil && t.on(r, taskGone, reason):
-		case k.Status == store.TokenLive || k.Expires.IsZero(): // also if that was refused before
+		case k.Status == TokenLive || k.Expires.IsZero(): // also if that was refused before
 			t.run(func(ctx context.Context) { t.revoke(ctx, e, k.RequestID, k.Accessor, reason) })
 		}
 	}
@@ -172,7 +171,7 @@ func moved(task *types.Task, address string) bool {
 func (t *term) expire(ctx context.Context, e *entry) error {
 	now := time.Now()
 	t.mu.Lock()
-	tokens := slices.DeleteFunc(slices.Clone(e.record.Tokens), func(k store.Token) bool { return !k.Due(now) })
+	tokens := slices.DeleteFunc(slices.Clone(e.record.Tokens), func(k IssuedToken) bool { return !k.Due(now) })
 	t.mu.Unlock()
 	for _, k := range tokens {
 		var renewed backend.Token
@@ -183,7 +182,7 @@ func (t *term) expire(ctx context.Context, e *entry) error {
 				return err
 			}
 		}
-		err := t.save(ctx, e, func(rec *store.Record) {
+		err := t.save(ctx, e, func(rec *Record) {
 			if found := rec.Find(k.RequestID); found != nil && alive {
 				found.Expires = renewed.Expires
 			} else if k.Renewable || now.Sub(k.Expires) >= clockGrace {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
@@ -106,7 +105,7 @@ func TestTaskWithAnUncertainLastWriteIsRetained(t *testing.T) {
 	in(t, func(_ *testing.T, w *world) {
 		term := w.broker.term.Load()
 		for _, unsure := range []bool{true, false} {
-			e := newEntry(store.Record{TaskARN: taskARN(1), Cluster: clusterARN})
+			e := newEntry(Record{TaskARN: taskARN(1), Cluster: clusterARN})
 			e.unsure = unsure
 			term.mu.Lock()
 			term.tasks[taskARN(1)] = e
@@ -165,10 +164,10 @@ func TestStoppingTaskKeepsItsToken(t *testing.T) {
 func TestSweepGetsThroughAnyNumberOfTasks(t *testing.T) {
 	t.Parallel()
 	const tasks = 12_000
-	memory := &store.Memory{}
+	memory := &MemoryStore{}
 	for n := range tasks {
-		r := store.Record{TaskARN: taskARN(1000 + n), Cluster: clusterARN, Tokens: []store.Token{{
-			RequestID: fmt.Sprint(n), Accessor: "a", Status: store.TokenLive, Address: "10.0.0.1", Expires: time.Now().Add(24 * 365 * 100 * time.Hour),
+		r := Record{TaskARN: taskARN(1000 + n), Cluster: clusterARN, Tokens: []IssuedToken{{
+			RequestID: fmt.Sprint(n), Accessor: "a", Status: TokenLive, Address: "10.0.0.1", Expires: time.Now().Add(24 * 365 * 100 * time.Hour),
 		}}}
 		if _, err := memory.Save(t.Context(), r); err != nil {
 			t.Fatal(err)

@@ -23,7 +23,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -299,7 +298,7 @@ func idleWorld(t *testing.T, change ...func(*Options)) *world {
 	}
 	w.options = Options{
 		Rules:  Rules{Clusters: []ecsread.Cluster{c}, Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, MinPort: 1024, MaxPort: 65535, Policies: []string{"app", "default", "web"}},
-		Source: w.ecs, Backend: w.backend, Store: &store.Memory{}, Dial: w.dial, Audit: w.audit, Metrics: NewMetrics("test"),
+		Source: w.ecs, Backend: w.backend, Store: &MemoryStore{}, Dial: w.dial, Audit: w.audit, Metrics: NewMetrics("test"),
 		Log: hclog.New(&hclog.LoggerOptions{Output: w.log, Level: hclog.Debug}),
 	}
 	for _, f := range change {

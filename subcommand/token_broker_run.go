@@ -23,7 +23,6 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/broker"
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/store"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/consulutil/aclread"
 	"github.com/meshtask/consul-ecs/internal/cli"
@@ -85,7 +84,7 @@ func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		}
 	}
 	if f.store == "memory" {
-		options.Store = &store.Memory{}
+		options.Store = &broker.MemoryStore{}
 		return f.serve(ctx, inv, options, nil)
 	}
 	lock, err := consulutil.NewLock(consulutil.LockOptions{
@@ -95,7 +94,7 @@ func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	options.Store = store.KV{Client: client, Prefix: brokerKeys + f.name + "/tasks/", Lock: lock.Key, Session: lock.SessionID}
+	options.Store = broker.KVStore{Client: client, Prefix: brokerKeys + f.name + "/tasks/", Lock: lock.Key, Session: lock.SessionID}
 	return f.serve(ctx, inv, options, lock)
 }
 

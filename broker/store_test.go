@@ -1,4 +1,4 @@
-package store
+package broker
 
 import (
 	"errors"
@@ -17,20 +17,20 @@ import (
 
 const testTask = "arn:aws:ecs:us-east-1:123456789012:task/shop/00000000000000000000000000000001"
 
-func kvStore(t testing.TB, token string) KV {
+func kvStore(t testing.TB, token string) KVStore {
 	t.Helper()
 	client, err := consulutil.NewClient(consulutil.Options{Address: consul.Require(t).HTTPAddr, Token: token})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return KV{Client: client, Prefix: fmt.Sprintf("consul-ecs/token-broker/%s-%d/tasks/", strings.ReplaceAll(t.Name(), "/", "-"), time.Now().UnixNano())}
+	return KVStore{Client: client, Prefix: fmt.Sprintf("consul-ecs/token-broker/%s-%d/tasks/", strings.ReplaceAll(t.Name(), "/", "-"), time.Now().UnixNano())}
 }
 
 // TestStores: all stores keep records in the same way.
 func TestStores(t *testing.T) {
 	t.Parallel()
 	for name, store := range map[string]func(t *testing.T) Store{
-		"memory": func(*testing.T) Store { return &Memory{} },
+		"memory": func(*testing.T) Store { return &MemoryStore{} },
 		"kv":     func(t *testing.T) Store { return kvStore(t, consul.Token) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestStores(t *testing.T) {
 			if got := load(); len(got) != 0 {
 				t.Fatalf("a new store has %v", got)
 			}
-			r := Record{TaskARN: testTask, Cluster: "arn:aws:ecs:us-east-1:123456789012:cluster/shop", Tokens: []Token{{
+			r := Record{TaskARN: testTask, Cluster: "arn:aws:ecs:us-east-1:123456789012:cluster/shop", Tokens: []IssuedToken{{
 				RequestID: "r", Accessor: "a", Status: TokenLive, SecretHash: "h", Address: "10.0.0.1", Port: 8080,
 				Expires: time.Date(2026, 11, 22, 1, 2, 3, 4, time.UTC), Renewable: true,
 			}}}
@@ -89,7 +89,7 @@ func TestStoreWritesWithTheLockOnly(t *testing.T) {
 	}
 	s.Lock = strings.TrimSuffix(s.Prefix, "tasks/") + "leader"
 	s.Session = func() string { return session }
-	r := Record{TaskARN: testTask, Tokens: []Token{{RequestID: "r"}}}
+	r := Record{TaskARN: testTask, Tokens: []IssuedToken{{RequestID: "r"}}}
 	if _, err := s.Save(t.Context(), r); !errors.Is(err, ErrStale) {
 		t.Errorf("without the lock: %v", err)
 	}
@@ -119,7 +119,7 @@ func TestStoreNamesTheRuleItNeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := kvStore(t, testkit.Grant(t, client, `key_prefix "" { policy = "read" }`))
-	_, err = s.Save(t.Context(), Record{TaskARN: testTask, Tokens: []Token{{RequestID: "r"}}})
+	_, err = s.Save(t.Context(), Record{TaskARN: testTask, Tokens: []IssuedToken{{RequestID: "r"}}})
 	if err == nil || errors.Is(err, ErrStale) || consulutil.Classify(err) != retry.Permanent || !strings.Contains(err.Error(), `key_prefix "`+s.Prefix+`" { policy = "write" }`) {
 		t.Errorf("got %v", err)
 	}
