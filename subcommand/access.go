@@ -107,6 +107,15 @@ func (a access) watchServers(ctx context.Context) (stop func()) {
 // loginClient is a client for where the task logs in and out.
 func (a access) loginClient() (*api.Client, error) { return consulutil.NewClient(a.logins) }
 
+// logOut makes its client when it is needed: health does not depend on it.
+func (a access) logOut(ctx context.Context, secret string) error {
+	servers, err := a.loginClient()
+	if err != nil {
+		return err
+	}
+	return consulutil.Logout(ctx, servers, secret)
+}
+
 // consul is where the task registers, by the Consul environment.
 func (a access) consul() (meshinit.Consul, error) {
 	client, err := consulutil.NewClient(a.clients)

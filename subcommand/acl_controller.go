@@ -6,7 +6,6 @@ import (
 	"flag"
 	"net"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
@@ -59,14 +58,12 @@ Example:
   $ CONSUL_HTTP_ADDR=https://consul.example.com:8501 CONSUL_HTTP_TOKEN=... \
       consul-ecs acl-controller -metrics-addr :9102`,
 		Flags: f.declare,
-		Run: func(ctx context.Context, inv *cli.Invocation) error {
-			ctx, stop := cli.SignalContext(ctx, syscall.SIGTERM, syscall.SIGINT)
-			defer stop()
+		Run: untilSignal(func(ctx context.Context, inv *cli.Invocation) error {
 			return f.run(ctx, inv, controllerVariant{
 				wanted: setup.Agent, leftovers: agentLeftovers(), rolePath: "-iam-role-path",
 				consul: consulOptions(inv),
 			})
-		},
+		}),
 	}
 }
 

@@ -76,9 +76,7 @@ Example:
   $ consul-ecs client-entrypoint -acls -consul-http-addr https://10.0.0.4:8501 \
       -retry-join 10.0.0.4`,
 		Flags: f.declare,
-		Run: func(ctx context.Context, inv *cli.Invocation) error {
-			return f.run(ctx, inv)
-		},
+		Run:   f.run,
 	}
 }
 

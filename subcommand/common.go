@@ -1,11 +1,13 @@
 package subcommand
 
 import (
+	"context"
 	"flag"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
@@ -26,6 +28,15 @@ const (
 	// releasePause is longer than most starts take.
 	releasePause = 10 * time.Second
 )
+
+// untilSignal runs a command with a context that TERM or INT ends.
+func untilSignal(run func(context.Context, *cli.Invocation) error) func(context.Context, *cli.Invocation) error {
+	return func(ctx context.Context, inv *cli.Invocation) error {
+		ctx, stop := cli.SignalContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+		defer stop()
+		return run(ctx, inv)
+	}
+}
 
 // limitRuntime makes a process that mostly waits cheap: the garbage collector's
 // target, and one processor, so that no wake-up starts a search for work on the

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"syscall"
 
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
@@ -48,15 +47,11 @@ Example:
 			f.declareOperation(fs)
 			f.declareRate(fs)
 		},
-		Run: func(ctx context.Context, inv *cli.Invocation) error {
-			ctx, stop := cli.SignalContext(ctx, syscall.SIGTERM, syscall.SIGINT)
-			defer stop()
-			return runController(ctx, inv, f)
-		},
+		Run: untilSignal(f.runAgentless),
 	}
 }
 
-func runController(ctx context.Context, inv *cli.Invocation, f controllerFlags) error {
+func (f *controllerFlags) runAgentless(ctx context.Context, inv *cli.Invocation) error {
 	cfg, servers, err := controllerConfig(inv)
 	if err != nil {
 		return &exit.UsageError{Err: errors.Join(err, f.checkOperation(inv))}

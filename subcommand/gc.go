@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"syscall"
 	"time"
 
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
@@ -77,11 +76,7 @@ func gcCommand() cli.Command {
 		Usage:    "gc -plan|-apply [flags]",
 		Help:     gcHelp,
 		Flags:    f.declare,
-		Run: func(ctx context.Context, inv *cli.Invocation) error {
-			ctx, stop := cli.SignalContext(ctx, syscall.SIGTERM, syscall.SIGINT)
-			defer stop()
-			return f.run(ctx, inv)
-		},
+		Run:      untilSignal(f.run),
 	}
 }
 

@@ -2,12 +2,12 @@ package subcommand
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net"
 	"net/http"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -84,30 +84,29 @@ Example:
   $ consul-ecs health-sync -stop-timeout 60s`
 
 func healthSyncCommand() cli.Command {
-	var stopTimeout, limit time.Duration
-	var ignore string
+	var f healthSyncFlags
 	return cli.Command{
 		Synopsis: "Copy the ECS health of containers into Consul checks",
 		Usage:    "health-sync [flags]",
 		Help:     healthSyncHelp,
-		Flags: func(fs *flag.FlagSet) {
-			stopTimeoutFlag(fs, &stopTimeout)
-			startTimeoutFlag(fs, &limit)
-			fs.StringVar(&ignore, "ignore-containers", "", "comma-separated `names` of containers that are not applications, such as log routers; as for envoy-entrypoint")
-		},
-		Run: func(ctx context.Context, inv *cli.Invocation) error {
-			ctx, stop := cli.SignalContext(ctx, syscall.SIGTERM, syscall.SIGINT)
-			defer stop()
-			if err := checkTimeouts(stopTimeout, limit); err != nil {
-				return err
-			}
-			return healthSync(ctx, inv, limit, healthsync.Options{StopTimeout: stopTimeout, Ignore: ignored(inv, ignore)})
-		},
+		Flags:    f.declare,
+		Run:      untilSignal(f.run),
 	}
 }
 
-func healthSync(ctx context.Context, inv *cli.Invocation, limit time.Duration, o healthsync.Options) error {
-	if err := cli.NoArgs(inv); err != nil {
+type healthSyncFlags struct {
+	stop, limit time.Duration
+	ignore      string
+}
+
+func (f *healthSyncFlags) declare(fs *flag.FlagSet) {
+	stopTimeoutFlag(fs, &f.stop)
+	startTimeoutFlag(fs, &f.limit)
+	fs.StringVar(&f.ignore, "ignore-containers", "", "comma-separated `names` of containers that are not applications, such as log routers; as for envoy-entrypoint")
+}
+
+func (f *healthSyncFlags) run(ctx context.Context, inv *cli.Invocation) error {
+	if err := errors.Join(cli.NoArgs(inv), checkTimeouts(f.stop, f.limit)); err != nil {
 		return err
 	}
 	limitRuntime(inv, healthSyncGCPercent)
@@ -115,7 +114,6 @@ func healthSync(ctx context.Context, inv *cli.Invocation, limit time.Duration, o
 	if err != nil {
 		return err
 	}
-	o.Config, o.Region, o.AtServers, o.StaticToken = cfg, inv.Getenv(regionEnv), consul.servers != nil, consul.static
 	metadata, err := metadataClient(inv)
 	if err != nil {
 		return err
@@ -126,27 +124,22 @@ func healthSync(ctx context.Context, inv *cli.Invocation, limit time.Duration, o
 	}
 	checks := consul.registrar(client)
 	defer consul.watchServers(ctx)()
-	return healthsync.Run(ctx, o, healthsync.Deps{
+	return healthsync.Run(ctx, healthsync.Options{
+		Config: cfg, Region: inv.Getenv(regionEnv), AtServers: consul.servers != nil, StaticToken: consul.static,
+		StopTimeout: f.stop, Ignore: ignored(inv, f.ignore),
+	}, healthsync.Deps{
 		Metadata: metadata,
 		Checks:   checks,
 		Agent:    checks,
 		Publish:  registrar.Publisher(client),
 		AwaitStart: func(ctx context.Context) error {
-			if limit == 0 {
+			if f.limit == 0 {
 				return nil
 			}
-			return meshinit.Gate{Dir: cfg.BootstrapDir, Metadata: metadata, Limit: limit, Log: inv.Log}.Wait(ctx)
+			return meshinit.Gate{Dir: cfg.BootstrapDir, Metadata: metadata, Limit: f.limit, Log: inv.Log}.Wait(ctx)
 		},
 		Serves: serves,
-		// The servers' client is made when it is needed: health does not depend on
-		// it.
-		LogOut: func(ctx context.Context, secret string) error {
-			servers, err := consul.loginClient()
-			if err != nil {
-				return err
-			}
-			return consulutil.Logout(ctx, servers, secret)
-		},
+		LogOut: consul.logOut,
 		ReadToken: func(ctx context.Context, secret string) (consulutil.Token, error) {
 			return consulutil.ReadToken(ctx, client, secret)
 		},

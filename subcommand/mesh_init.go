@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -73,9 +72,7 @@ Without an agent:
 Example:
   $ consul-ecs mesh-init`,
 		Flags: f.declare,
-		Run: func(ctx context.Context, inv *cli.Invocation) error {
-			return runMeshInit(ctx, inv, f)
-		},
+		Run:   untilSignal(f.run),
 	}
 }
 
@@ -109,7 +106,7 @@ func (f *meshInitFlags) readyBind() (string, error) {
 	return net.JoinHostPort(f.readyAddress, strconv.Itoa(f.readyPort)), nil
 }
 
-func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) error {
+func (f *meshInitFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err := cli.NoArgs(inv); err != nil {
 		return err
 	}
@@ -139,8 +136,6 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 	if err != nil {
 		return err
 	}
-	ctx, stop := cli.SignalContext(ctx, syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
 	defer consul.watchServers(ctx)()
 	return meshinit.Run(ctx, meshinit.Options{
 		Config:    cfg,

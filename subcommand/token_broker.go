@@ -3,7 +3,6 @@ package subcommand
 import (
 	"context"
 	"flag"
-	"syscall"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/internal/cli"
@@ -61,11 +60,9 @@ Example:
       -advertise https://broker-1.example.com:8443 \
       -login-methods broker-72h=72h,broker-1h=1h -login-key-file /keys/broker.pem`,
 		Flags: f.declare,
-		Run: func(ctx context.Context, inv *cli.Invocation) error {
-			ctx, stop := cli.SignalContext(ctx, syscall.SIGTERM, syscall.SIGINT)
-			defer stop()
+		Run: untilSignal(func(ctx context.Context, inv *cli.Invocation) error {
 			return ended(ctx, inv, f.run(ctx, inv))
-		},
+		}),
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -93,11 +92,7 @@ func tokenReceiveCommand() cli.Command {
 		Usage:    "token-receive -broker URL -token-file FILE [flags]",
 		Help:     tokenReceiveHelp,
 		Flags:    f.declare,
-		Run: func(ctx context.Context, inv *cli.Invocation) error {
-			ctx, stop := cli.SignalContext(ctx, syscall.SIGTERM, syscall.SIGINT)
-			defer stop()
-			return f.run(ctx, inv)
-		},
+		Run:      untilSignal(f.run),
 	}
 }
 
