@@ -99,39 +99,31 @@ const anyCluster = "arn:aws:ecs:us-east-1:000000000000:cluster/any"
 
 // check returns every mistake that can be found without a request.
 func (f *controllerFlags) check(inv *cli.Invocation, v controllerVariant) error {
-	errs := []error{inv.UseLogger(f.level, f.json), f.checkOperation(inv)}
-	if _, err := setup.Principal(anyCluster, f.rolePath, f.whole); err != nil {
-		errs = append(errs, exit.Usagef("%s: %w", v.rolePath, err))
-	}
+	_, roleErr := setup.Principal(anyCluster, f.rolePath, f.whole)
 	_, err := consulutil.NewClient(v.consul)
-	if err := errors.Join(append(errs, err)...); err != nil {
-		return &exit.UsageError{Err: err}
-	}
-	return nil
+	return errors.Join(inv.UseLogger(f.level, f.json), f.checkOperation(inv),
+		mistake(roleErr != nil, "%s: %w", v.rolePath, roleErr), mistake(err != nil, "%w", err))
 }
 
 // checkOperation returns the mistakes that do not depend on a configuration.
 func (f *controllerFlags) checkOperation(inv *cli.Invocation) error {
-	errs := []error{cli.NoArgs(inv), f.sharedFlags.check()}
-	mistake := func(wrong bool, format string, args ...any) {
-		if wrong {
-			errs = append(errs, exit.Usagef(format, args...))
-		}
-	}
-	if f.cluster != "" {
+	_, _, addrErr := net.SplitHostPort(f.metricsAddr)
+	return errors.Join(cli.NoArgs(inv), f.sharedFlags.check(), f.checkCluster(inv),
+		mistake(f.interval < time.Second || f.interval > time.Hour, "-interval %s: want 1s to 1h", f.interval),
+		mistake(f.metricsAddr != "" && addrErr != nil, "-metrics-addr %q: want host:port or :port", f.metricsAddr))
+}
+
+// checkCluster checks that the flag or this task names a cluster.
+func (f *controllerFlags) checkCluster(inv *cli.Invocation) error {
+	switch {
+	case f.cluster != "":
 		_, err := ecsread.ParseCluster(f.cluster)
-		mistake(err != nil, "-cluster: %w", err)
-	} else {
-		_, err := metadataClient(inv)
-		mistake(inv.Getenv(tmds.EnvVar) == "", "%s is not set: run this in a task of the ECS cluster, or give -cluster", tmds.EnvVar)
-		mistake(inv.Getenv(tmds.EnvVar) != "" && err != nil, "%w", err)
+		return mistake(err != nil, "-cluster: %w", err)
+	case inv.Getenv(tmds.EnvVar) == "":
+		return exit.Usagef("%s is not set: run this in a task of the ECS cluster, or give -cluster", tmds.EnvVar)
 	}
-	mistake(f.interval < time.Second || f.interval > time.Hour, "-interval %s: want 1s to 1h", f.interval)
-	if f.metricsAddr != "" {
-		_, _, err := net.SplitHostPort(f.metricsAddr)
-		mistake(err != nil, "-metrics-addr %q: want host:port or :port", f.metricsAddr)
-	}
-	return errors.Join(errs...)
+	_, err := metadataClient(inv)
+	return err
 }
 
 // consulTimeout is for a list of all tokens: twenty thousand are 15 MB.

@@ -66,40 +66,18 @@ const accessorLength = 36
 
 // check refuses flags that contradict each other.
 func (s *aclSubject) check() error {
-	var errs []error
-	if s.tokenFile != "" && s.accessor != "" {
-		errs = append(errs, errors.New("-token-file and -accessor name two tokens: give one"))
+	errs := []error{
+		mistake(s.tokenFile != "" && s.accessor != "", "-token-file and -accessor name two tokens: give one"),
+		mistake(s.accessor != "" && len(s.accessor) != accessorLength, "-accessor %s: want all %d characters of the accessor, as consul acl token list shows it", s.accessor, accessorLength),
+		mistake(s.from != "" && s.tokenFile != "", "-from has no secrets to find -token-file by: give -accessor"),
+		mistake(s.from != "" && s.accessor == "" && s.login.Method == "" && len(s.policyFiles) == 0, "-from needs a subject: -accessor, -login or -policy-file"),
+		mistake(s.login.Method == "" && s.describesLogin(), "-entity-..., -account-id, -claim and -group belong to -login METHOD"),
 	}
-	if s.accessor != "" && len(s.accessor) != accessorLength {
-		errs = append(errs, fmt.Errorf("-accessor %s: want all %d characters of the accessor, as consul acl token list shows it", s.accessor, accessorLength))
-	}
-	if s.from != "" && s.tokenFile != "" {
-		errs = append(errs, errors.New("-from has no secrets to find -token-file by: give -accessor"))
-	}
-	if s.from != "" && s.accessor == "" && s.login.Method == "" && len(s.policyFiles) == 0 {
-		errs = append(errs, errors.New("-from needs a subject: -accessor, -login or -policy-file"))
-	}
-	if s.login.Method == "" && s.describesLogin() {
-		errs = append(errs, errors.New("-entity-..., -account-id, -claim and -group belong to -login METHOD"))
-	}
-	errs = append(errs, s.repeatedTags()...)
-	if _, ok := verdictOf(s.defaultPolicy); !ok {
-		errs = append(errs, fmt.Errorf("-default-policy %q: want allow or deny", s.defaultPolicy))
-	}
-	if len(errs) > 0 {
-		return &exit.UsageError{Err: errors.Join(errs...)}
-	}
-	return nil
-}
-
-// repeatedTags are errors for tags that are given more than once.
-func (s *aclSubject) repeatedTags() (errs []error) {
 	for tag, values := range s.tags {
-		if len(values) > 1 {
-			errs = append(errs, fmt.Errorf("-entity-tag %s: an entity has a tag once, got %q", tag, values))
-		}
+		errs = append(errs, mistake(len(values) > 1, "-entity-tag %s: an entity has a tag once, got %q", tag, values))
 	}
-	return errs
+	_, ok := verdictOf(s.defaultPolicy)
+	return errors.Join(append(errs, mistake(!ok, "-default-policy %q: want allow or deny", s.defaultPolicy))...)
 }
 
 // describesLogin reports whether a flag describes who logs in.

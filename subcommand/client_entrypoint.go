@@ -3,6 +3,7 @@ package subcommand
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"path/filepath"
 	"strconv"
@@ -181,11 +182,8 @@ func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 
 // options are the flags, over the environment, over mesh-init's configuration.
 func (f *clientFlags) options(inv *cli.Invocation) (clientagent.Options, error) {
-	if err := checkStopTimeout(f.stop); err != nil {
+	if err := errors.Join(checkStopTimeout(f.stop), mistake(f.limit <= 0, "-start-timeout %s: want more than 0", f.limit)); err != nil {
 		return clientagent.Options{}, err
-	}
-	if f.limit <= 0 {
-		return clientagent.Options{}, exit.Usagef("-start-timeout %s: want more than 0", f.limit)
 	}
 	cfg, err := f.config(inv)
 	if err != nil {

@@ -2,6 +2,7 @@ package subcommand
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"os"
 	"runtime"
@@ -61,18 +62,20 @@ func stopTimeoutFlag(fs *flag.FlagSet, stop *time.Duration) {
 }
 
 func checkStopTimeout(stop time.Duration) error {
-	if stop < minStopTimeout {
-		return exit.Usagef("-stop-timeout %s: want at least %s", stop, minStopTimeout)
-	}
-	return nil
+	return mistake(stop < minStopTimeout, "-stop-timeout %s: want at least %s", stop, minStopTimeout)
 }
 
-// checkTimeouts checks -stop-timeout and -start-timeout.
+// checkTimeouts checks -stop-timeout and the -start-timeout of a gate.
 func checkTimeouts(stop, start time.Duration) error {
-	if err := checkStopTimeout(stop); err != nil {
-		return err
+	return errors.Join(checkStopTimeout(stop), mistake(start < 0, "-start-timeout %s: want 0 or more", start))
+}
+
+// mistake is a usage error if something is wrong.
+func mistake(wrong bool, format string, args ...any) error {
+	if !wrong {
+		return nil
 	}
-	return checkStartTimeout(start)
+	return exit.Usagef(format, args...)
 }
 
 // ignored are the containers of -ignore-containers and of the environment.

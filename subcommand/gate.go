@@ -23,13 +23,6 @@ func startTimeoutFlag(fs *flag.FlagSet, limit *time.Duration) {
 	fs.DurationVar(limit, "start-timeout", retry.StartLimit, "give up after this `duration` without progress of mesh-init; 0 does not wait")
 }
 
-func checkStartTimeout(limit time.Duration) error {
-	if limit < 0 {
-		return exit.Usagef("-start-timeout %s: want 0 or more", limit)
-	}
-	return nil
-}
-
 // envoyGate is mesh-init's success, if the command starts from a file that
 // mesh-init writes for Envoy or consul-dataplane; else nil. Without task metadata there is no ECS task, and no
 // mesh-init.

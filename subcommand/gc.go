@@ -1,6 +1,7 @@
 package subcommand
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -103,30 +104,20 @@ func (f *gcFlags) declare(fs *flag.FlagSet) {
 
 // check finds every mistake that can be found without a request.
 func (f *gcFlags) check(inv *cli.Invocation) error {
-	level := f.level
-	if level == "" {
-		level = "WARN"
+	errs := []error{
+		cli.NoArgs(inv), inv.UseLogger(cmp.Or(f.level, "WARN"), f.json),
+		mistake(f.plan == f.apply, "exactly one of -plan, -apply is required"),
 	}
-	errs := []error{cli.NoArgs(inv), inv.UseLogger(level, f.json)}
-	mistake := func(wrong bool, format string, args ...any) {
-		if wrong {
-			errs = append(errs, exit.Usagef(format, args...))
-		}
-	}
-	mistake(f.plan == f.apply, "exactly one of -plan, -apply is required")
 	for _, arn := range f.clusters {
 		_, err := ecsread.ParseCluster(arn)
-		mistake(err != nil, "-cluster: %w", err)
+		errs = append(errs, mistake(err != nil, "-cluster: %w", err))
 	}
-	mistake(len(f.clusters) == 0 && inv.Getenv(tmds.EnvVar) == "", "no cluster: give -cluster ARN, or run this in a task of it")
-	mistake(f.wait < 0, "-wait %s: want 0s or more", f.wait)
-	errs = append(errs, f.sharedFlags.check())
 	_, err := consulutil.NewClient(consulOptions(inv))
-	mistake(err != nil, "%w", err)
-	if err := errors.Join(errs...); err != nil {
-		return &exit.UsageError{Err: err}
-	}
-	return nil
+	return errors.Join(append(errs,
+		mistake(len(f.clusters) == 0 && inv.Getenv(tmds.EnvVar) == "", "no cluster: give -cluster ARN, or run this in a task of it"),
+		mistake(f.wait < 0, "-wait %s: want 0s or more", f.wait),
+		f.sharedFlags.check(),
+		mistake(err != nil, "%w", err))...)
 }
 
 func (f *gcFlags) run(ctx context.Context, inv *cli.Invocation) error {

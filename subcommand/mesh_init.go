@@ -107,11 +107,8 @@ func (f *meshInitFlags) readyBind() (string, error) {
 }
 
 func (f *meshInitFlags) run(ctx context.Context, inv *cli.Invocation) error {
-	if err := cli.NoArgs(inv); err != nil {
+	if err := errors.Join(cli.NoArgs(inv), mistake(f.limit <= 0, "-start-timeout %s: want more than 0", f.limit)); err != nil {
 		return err
-	}
-	if f.limit <= 0 {
-		return exit.Usagef("-start-timeout %s: want more than 0", f.limit)
 	}
 	cfg, consul, err := readConfig(inv)
 	if err != nil {

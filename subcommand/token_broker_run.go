@@ -108,45 +108,43 @@ func brokerConsul(inv *cli.Invocation) consulutil.Options {
 
 // check returns the mistakes in flags that depend on each other.
 func (f *brokerFlags) check() error {
-	var errs []error
-	mistake := func(wrong bool, format string, args ...any) {
-		if wrong {
-			errs = append(errs, exit.Usagef(format, args...))
-		}
+	errs := []error{
+		mistake(len(splitNames(f.policies)) == 0, "-policies is required"),
+		mistake(len(splitNames(f.networks)) == 0, "-networks is required"),
 	}
-	mistake(len(splitNames(f.policies)) == 0, "-policies is required")
-	mistake(len(splitNames(f.networks)) == 0, "-networks is required")
 	for _, pattern := range splitNames(strings.Join([]string{f.policies, f.families, f.groups, f.startedBy}, ",")) {
 		_, err := path.Match(pattern, "")
-		mistake(err != nil, "pattern %q: %w", pattern, err)
+		errs = append(errs, mistake(err != nil, "pattern %q: %w", pattern, err))
 	}
-	mistake(f.minPort < 1 || f.maxPort > 65535 || f.minPort > f.maxPort, "-min-port %d and -max-port %d: want a range within 1 to 65535", f.minPort, f.maxPort)
-	mistake(f.plaintext && f.certFile+f.keyFile != "", "-insecure-plaintext and -cert-file or -key-file exclude each other")
-	mistake(!f.plaintext && (f.certFile == "" || f.keyFile == ""), "give -cert-file and -key-file, or -insecure-plaintext behind a proxy that has TLS")
-	mistake(f.store != "kv" && f.store != "memory", "-store %q: want kv or memory", f.store)
-	mistake(f.advertise != "" && f.store == "memory", "-advertise is for several brokers, and -store memory for one")
-	mistake(f.advertise != "" && !isHTTPS(f.advertise), "-advertise %q: want a URL such as https://broker-1.example.com:8443", f.advertise)
-	mistake(f.name == "" || strings.Contains(f.name, "/"), "-name %q: want a name without slashes", f.name)
-	f.checkBackend(mistake)
-	return errors.Join(errs...)
+	return errors.Join(append(errs,
+		mistake(f.minPort < 1 || f.maxPort > 65535 || f.minPort > f.maxPort, "-min-port %d and -max-port %d: want a range within 1 to 65535", f.minPort, f.maxPort),
+		mistake(f.plaintext && f.certFile+f.keyFile != "", "-insecure-plaintext and -cert-file or -key-file exclude each other"),
+		mistake(!f.plaintext && (f.certFile == "" || f.keyFile == ""), "give -cert-file and -key-file, or -insecure-plaintext behind a proxy that has TLS"),
+		mistake(f.store != "kv" && f.store != "memory", "-store %q: want kv or memory", f.store),
+		mistake(f.advertise != "" && f.store == "memory", "-advertise is for several brokers, and -store memory for one"),
+		mistake(f.advertise != "" && !isHTTPS(f.advertise), "-advertise %q: want a URL such as https://broker-1.example.com:8443", f.advertise),
+		mistake(f.name == "" || strings.Contains(f.name, "/"), "-name %q: want a name without slashes", f.name),
+		f.checkBackend())...)
 }
 
 // checkBackend refuses flags that the backend does not use, and asks for those it needs.
-func (f *brokerFlags) checkBackend(mistake func(wrong bool, format string, args ...any)) {
+func (f *brokerFlags) checkBackend() error {
+	var errs []error
 	for _, use := range []struct{ flag, value, backend string }{
 		{"-login-methods", f.methods, backend.ConsulLogin}, {"-login-key-file", f.loginKey, backend.ConsulLogin},
 		{"-vault-addr", f.vaultAddr, backend.Vault}, {"-vault-ca-file", f.vaultCA, backend.Vault},
 	} {
-		mistake(use.value != "" && f.backend != use.backend, "%s is for -backend %s, and not for %s", use.flag, use.backend, f.backend)
+		errs = append(errs, mistake(use.value != "" && f.backend != use.backend, "%s is for -backend %s, and not for %s", use.flag, use.backend, f.backend))
 	}
-	mistake(!slices.Contains([]string{backend.ConsulLogin, backend.ConsulACL, backend.Vault}, f.backend),
-		"-backend %q: want %s, %s or %s", f.backend, backend.ConsulLogin, backend.ConsulACL, backend.Vault)
-	mistake(f.backend == backend.ConsulLogin && (f.methods == "" || f.loginKey == ""), "-backend %s: give -login-methods and -login-key-file", backend.ConsulLogin)
-	mistake(f.taskLife && (f.backend != backend.ConsulACL || f.store != "kv"),
-		"-allow-task-life: want -backend %s and -store kv, with which a broker that is started again revokes tokens", backend.ConsulACL)
-	mistake(f.backend == backend.Vault && f.vaultAddr == "", "-backend %s: give -vault-addr", backend.Vault)
-	mistake((f.checkPolicies || f.ceiling != "") && f.backend == backend.Vault,
-		"-check-policies and -ceiling-policy read Consul's policies, and -backend vault issues Vault's")
+	return errors.Join(append(errs,
+		mistake(!slices.Contains([]string{backend.ConsulLogin, backend.ConsulACL, backend.Vault}, f.backend),
+			"-backend %q: want %s, %s or %s", f.backend, backend.ConsulLogin, backend.ConsulACL, backend.Vault),
+		mistake(f.backend == backend.ConsulLogin && (f.methods == "" || f.loginKey == ""), "-backend %s: give -login-methods and -login-key-file", backend.ConsulLogin),
+		mistake(f.taskLife && (f.backend != backend.ConsulACL || f.store != "kv"),
+			"-allow-task-life: want -backend %s and -store kv, with which a broker that is started again revokes tokens", backend.ConsulACL),
+		mistake(f.backend == backend.Vault && f.vaultAddr == "", "-backend %s: give -vault-addr", backend.Vault),
+		mistake((f.checkPolicies || f.ceiling != "") && f.backend == backend.Vault,
+			"-check-policies and -ceiling-policy read Consul's policies, and -backend vault issues Vault's"))...)
 }
 
 func isHTTPS(address string) bool {

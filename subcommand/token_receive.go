@@ -141,24 +141,16 @@ func (f *tokenReceiveFlags) run(ctx context.Context, inv *cli.Invocation) error 
 
 // check returns every mistake in the flags, but for those of the broker.
 func (f *tokenReceiveFlags) check(inv *cli.Invocation) error {
-	errs := []error{cli.NoArgs(inv), inv.UseLogger(f.level, false), checkStopTimeout(f.StopTimeout)}
-	if f.File == "" {
-		errs = append(errs, errors.New("-token-file is required"))
-	}
-	if f.Port < 1 || f.Port > 65535 {
-		errs = append(errs, fmt.Errorf("-callback-port %d: want 1 to 65535", f.Port))
-	}
-	if f.Limit <= 0 {
-		errs = append(errs, fmt.Errorf("-timeout %s: want more than 0", f.Limit))
-	}
+	var readerErr error
 	if f.reader != "" {
 		uid, err := strconv.ParseUint(f.reader, 10, 32)
-		if err != nil || uid == math.MaxUint32 { // the kernel's for none
-			errs = append(errs, fmt.Errorf("-token-reader %q: want a numeric user ID", f.reader))
-		}
+		readerErr = mistake(err != nil || uid == math.MaxUint32, "-token-reader %q: want a numeric user ID", f.reader) // the kernel's for none
 		f.Reader = new(uint32(uid))
 	}
-	return errors.Join(errs...)
+	return errors.Join(cli.NoArgs(inv), inv.UseLogger(f.level, false), checkStopTimeout(f.StopTimeout),
+		mistake(f.File == "", "-token-file is required"),
+		mistake(f.Port < 1 || f.Port > 65535, "-callback-port %d: want 1 to 65535", f.Port),
+		mistake(f.Limit <= 0, "-timeout %s: want more than 0", f.Limit), readerErr)
 }
 
 func (f *tokenReceiveFlags) client(inv *cli.Invocation) (*receiver.Broker, error) {
