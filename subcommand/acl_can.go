@@ -3,7 +3,6 @@ package subcommand
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -38,14 +37,14 @@ func aclCan(fs *flag.FlagSet) aclVerb {
 	q.declare(fs)
 	return func(ctx context.Context, inv *cli.Invocation, args []string) error {
 		return q.run(ctx, inv, args, func(w io.Writer, _ *aclrules.Report, answers []aclrules.Answer) error {
+			if q.json {
+				return writeJSON(w, answers...)
+			}
 			width := aclrules.Width(answers)
-			return each(answers, func(a aclrules.Answer) error {
-				if q.json {
-					return writeJSON(w, a)
-				}
-				_, err := fmt.Fprintln(w, a.Sentence(width))
-				return err
-			})
+			for _, a := range answers {
+				fmt.Fprintln(w, a.Sentence(width))
+			}
+			return nil
 		})
 	}
 }
@@ -57,31 +56,23 @@ func aclExplain(fs *flag.FlagSet) aclVerb {
 		if q.engine == engineServer {
 			return exit.Usagef("-engine server: the server does not explain; use both")
 		}
-		tree, first := isTerminal(inv.Stdout), true
+		tree := isTerminal(inv.Stdout)
 		return q.run(ctx, inv, args, func(w io.Writer, r *aclrules.Report, answers []aclrules.Answer) error {
-			return each(answers, func(a aclrules.Answer) error {
-				if q.json {
-					return writeJSON(w, r.Explained(a))
+			for i, a := range answers {
+				switch {
+				case q.json:
+					if err := writeJSON(w, r.Explained(a)); err != nil {
+						return err
+					}
+					continue
+				case i > 0:
+					fmt.Fprintln(w)
 				}
-				text := r.Explain(a, tree)
-				if !first {
-					text = "\n" + text
-				}
-				first = false
-				_, err := io.WriteString(w, text)
-				return err
-			})
+				io.WriteString(w, r.Explain(a, tree))
+			}
+			return nil
 		})
 	}
-}
-
-func each(answers []aclrules.Answer, do func(aclrules.Answer) error) error {
-	for _, a := range answers {
-		if err := do(a); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // isTerminal reports whether a person reads along.
@@ -90,15 +81,8 @@ func isTerminal(w io.Writer) bool {
 	return ok && isatty.IsTerminal(f.Fd())
 }
 
-// writeJSON writes one object a line.
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
-}
-
 // run answers every query and judges all answers together. The report is nil
-// when only the server was asked.
+// when only the server was asked. The writer keeps its error.
 func (q *aclQuestion) run(ctx context.Context, inv *cli.Invocation, args []string, write func(io.Writer, *aclrules.Report, []aclrules.Answer) error) error {
 	queries, err := q.parse(inv, args)
 	if err != nil {
@@ -180,29 +164,23 @@ func (q *aclQuestion) parse(inv *cli.Invocation, args []string) ([]aclrules.Quer
 }
 
 func (q *aclQuestion) parseFile(inv *cli.Invocation, add func(where, what, access string)) error {
-	in := inv.Stdin
-	if q.queries != "-" {
-		f, err := os.Open(q.queries)
-		if err != nil {
-			return fmt.Errorf("-queries: %w", err)
-		}
-		defer f.Close()
-		in = f
+	text, err := readInput(inv, q.queries)
+	if err != nil {
+		return fmt.Errorf("-queries: %w", err)
 	}
-	lines := bufio.NewScanner(in)
 	var errs []error
-	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(lines.Text())
+	for i, line := range strings.Split(string(text), "\n") {
+		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
 		// A segment may have spaces: the access is the last word.
 		at := strings.LastIndexAny(line, " \t")
 		if at < 0 {
-			errs = append(errs, fmt.Errorf("-queries line %d: %q has no access: want RESOURCE[:SEGMENT] ACCESS", n, line))
+			errs = append(errs, fmt.Errorf("-queries line %d: %q has no access: want RESOURCE[:SEGMENT] ACCESS", i+1, line))
 			continue
 		}
-		add(fmt.Sprintf("-queries line %d: ", n), strings.TrimSpace(line[:at]), line[at+1:])
+		add(fmt.Sprintf("-queries line %d: ", i+1), strings.TrimSpace(line[:at]), line[at+1:])
 	}
-	return errors.Join(append(errs, lines.Err())...)
+	return errors.Join(errs...)
 }

@@ -1,12 +1,11 @@
 package subcommand
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/internal/cli"
@@ -22,20 +21,19 @@ func aclLint(fs *flag.FlagSet) aclVerb {
 		if err != nil {
 			return err
 		}
-		for _, f := range found {
-			if *asJSON {
-				err = writeJSON(inv.Stdout, f)
-			} else {
-				_, err = fmt.Fprintln(inv.Stdout, f)
-			}
-			if err != nil {
-				return err
+		out := bufio.NewWriter(inv.Stdout)
+		if *asJSON {
+			err = writeJSON(out, found...)
+		} else {
+			for _, f := range found {
+				fmt.Fprintln(out, f)
 			}
 		}
-		if len(found) > 0 {
-			return &exit.CodeError{Code: exit.CodeRefused}
+		err = errors.Join(err, out.Flush())
+		if err == nil && len(found) > 0 {
+			err = &exit.CodeError{Code: exit.CodeRefused}
 		}
-		return nil
+		return err
 	}
 }
 
@@ -65,17 +63,8 @@ func lintFiles(inv *cli.Invocation, files []string) ([]aclrules.Finding, error) 
 	var found []aclrules.Finding
 	var errs []error
 	for _, file := range files {
-		var text []byte
-		var err error
-		if file == "-" {
-			text, err = io.ReadAll(inv.Stdin)
-		} else {
-			text, err = os.ReadFile(file)
-		}
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
+		text, err := readInput(inv, file)
+		errs = append(errs, err)
 		found = append(found, aclrules.LintNamedText(file, string(text))...)
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -32,9 +32,7 @@ func aclRules(fs *flag.FlagSet) aclVerb {
 			return &exit.Plain{Err: disabled}
 		}
 		if *asJSON {
-			for _, rule := range report.Merged() {
-				err = errors.Join(err, writeJSON(inv.Stdout, rule))
-			}
+			err = writeJSON(inv.Stdout, report.Merged()...)
 		} else {
 			_, err = io.WriteString(inv.Stdout, report.HCL())
 		}

@@ -3,7 +3,6 @@ package subcommand
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -277,23 +276,16 @@ func (o *admitOptions) printReport(inv *cli.Invocation, r *admission.Result, per
 		if failure != nil {
 			report.Error = failure.Error()
 		}
-		return printJSON(inv.Stdout, report)
+		return writeIndented(inv.Stdout, report)
 	case outputSARIF:
 		log := sarifOf(r, filepath.ToSlash(inv.Args[0]), cli.Version(), o.strict)
 		if failure != nil {
 			log.Runs[0].Invocations = []sarifInvocation{{Notifications: []sarifNotification{{"error", sarifText{failure.Error()}}}}}
 		}
-		return printJSON(inv.Stdout, log)
+		return writeIndented(inv.Stdout, log)
 	}
 	printFindings(inv.Stderr, r)
 	return nil
-}
-
-func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
 }
 
 // listAdmission prints the steps on a line, and each code on one.

@@ -2,8 +2,10 @@ package subcommand
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
+	"io"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -86,6 +88,36 @@ func ignored(inv *cli.Invocation, names string) []string {
 // splitNames splits a comma-separated list and drops blanks.
 func splitNames(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// readInput reads a file, or standard input for -.
+func readInput(inv *cli.Invocation, file string) ([]byte, error) {
+	if file == "-" {
+		return io.ReadAll(inv.Stdin)
+	}
+	return os.ReadFile(file)
+}
+
+// writeJSON writes each value as one line.
+func writeJSON[T any](w io.Writer, values ...T) error {
+	return encode(w, "", values...)
+}
+
+// writeIndented writes a value for people and programs.
+func writeIndented(w io.Writer, v any) error {
+	return encode(w, "  ", v)
+}
+
+func encode[T any](w io.Writer, indent string, values ...T) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", indent)
+	for _, v := range values {
+		if err := e.Encode(v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // wrapped is a program that runs below this one.

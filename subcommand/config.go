@@ -3,12 +3,10 @@ package subcommand
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/meshtask/consul-ecs/config"
@@ -91,10 +89,7 @@ func (v validation) run(inv *cli.Invocation) error {
 		return err
 	}
 	if v.json {
-		enc := json.NewEncoder(inv.Stdout)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		err = enc.Encode(result)
+		err = writeIndented(inv.Stdout, result)
 	} else {
 		_, err = io.WriteString(inv.Stdout, result.String())
 	}
@@ -105,16 +100,10 @@ func (v validation) run(inv *cli.Invocation) error {
 }
 
 func (v validation) read(inv *cli.Invocation) ([]byte, error) {
-	var doc []byte
-	var err error
-	switch v.file {
-	case "":
+	if v.file == "" {
 		return []byte(inv.Getenv(config.EnvVar)), nil
-	case "-":
-		doc, err = io.ReadAll(inv.Stdin)
-	default:
-		doc, err = os.ReadFile(v.file)
 	}
+	doc, err := readInput(inv, v.file)
 	if err != nil {
 		return nil, exit.Usagef("read configuration: %w", err)
 	}
