@@ -82,7 +82,7 @@ func (f *controllerFlags) declare(fs *flag.FlagSet) {
 	f.sharedFlags.declare(fs)
 	f.declareOperation(fs)
 	fs.StringVar(&f.rolePath, "iam-role-path", setup.DefaultRolePath, "`path` of the IAM roles that may log in")
-	fs.StringVar(&f.level, "log-level", "", "TRACE, DEBUG, INFO, WARN or ERROR (default INFO)")
+	logLevelFlag(fs, &f.level)
 	fs.BoolVar(&f.json, "log-json", false, "log as JSON")
 }
 

@@ -19,43 +19,36 @@ import (
 // aclSubject are the flags that say whose rights are asked for, and of whom.
 type aclSubject struct {
 	tokenFile, accessor, from, defaultPolicy, datacenter string
-	policyFiles, groups                                  words
+	policyFiles, groups                                  []string
 	login                                                aclrules.Login
-	tags, claims                                         pairs
+	tags, claims                                         map[string][]string
 }
 
-// words collects a repeated flag.
-type words []string
-
-func (w *words) String() string     { return strings.Join(*w, ",") }
-func (w *words) Set(s string) error { *w = append(*w, s); return nil }
-
-// pairs collects a repeated flag of the form key=value.
-type pairs map[string][]string
-
-func (p pairs) String() string { return "" }
-func (p pairs) Set(s string) error {
-	key, value, ok := strings.Cut(s, "=")
-	if !ok || key == "" {
-		return fmt.Errorf("want key=value, got %q", s)
+// addTo collects a repeated flag of the form key=value.
+func addTo(pairs map[string][]string) func(string) error {
+	return func(s string) error {
+		key, value, ok := strings.Cut(s, "=")
+		if !ok || key == "" {
+			return fmt.Errorf("want key=value, got %q", s)
+		}
+		pairs[key] = append(pairs[key], value)
+		return nil
 	}
-	p[key] = append(p[key], value)
-	return nil
 }
 
 func (s *aclSubject) declare(fs *flag.FlagSet) {
-	s.tags, s.claims = pairs{}, pairs{}
+	s.tags, s.claims = map[string][]string{}, map[string][]string{}
 	fs.StringVar(&s.tokenFile, "token-file", "", "")
 	fs.StringVar(&s.accessor, "accessor", "", "")
-	fs.Var(&s.policyFiles, "policy-file", "")
+	fs.Func("policy-file", "", appendTo(&s.policyFiles))
 	fs.StringVar(&s.login.Method, "login", "", "")
 	fs.StringVar(&s.login.Entity.Name, "entity-name", "", "")
 	fs.StringVar(&s.login.Entity.ID, "entity-id", "", "")
 	fs.StringVar(&s.login.Entity.Account, "account-id", "", "")
 	fs.StringVar(&s.login.Entity.Path, "entity-path", "", "")
-	fs.Var(s.tags, "entity-tag", "")
-	fs.Var(s.claims, "claim", "")
-	fs.Var(&s.groups, "group", "")
+	fs.Func("entity-tag", "", addTo(s.tags))
+	fs.Func("claim", "", addTo(s.claims))
+	fs.Func("group", "", appendTo(&s.groups))
 	fs.StringVar(&s.from, "from", "", "")
 	fs.StringVar(&s.defaultPolicy, "default-policy", "", "")
 	fs.StringVar(&s.datacenter, "datacenter", "", "")

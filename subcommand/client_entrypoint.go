@@ -121,13 +121,6 @@ func (f *clientFlags) declare(fs *flag.FlagSet) {
 	fs.StringVar(&f.level, "log-level", "", "TRACE, DEBUG, INFO, WARN or ERROR (default logLevel of the configuration, else INFO)")
 }
 
-func appendTo(list *[]string) func(string) error {
-	return func(s string) error {
-		*list = append(*list, s)
-		return nil
-	}
-}
-
 func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	// Queued from here on, so that no signal is lost before there is an agent.
 	signals := supervise.Subscribe()

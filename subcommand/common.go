@@ -59,6 +59,14 @@ func logLevelFlag(fs *flag.FlagSet, level *string) {
 	fs.StringVar(level, "log-level", "INFO", "TRACE, DEBUG, INFO, WARN or ERROR")
 }
 
+// appendTo collects a repeated flag.
+func appendTo(list *[]string) func(string) error {
+	return func(s string) error {
+		*list = append(*list, s)
+		return nil
+	}
+}
+
 func stopTimeoutFlag(fs *flag.FlagSet, stop *time.Duration) {
 	fs.DurationVar(stop, "stop-timeout", workload.DefaultStopTimeout, "the container's stopTimeout, in which everything after TERM has to be done")
 }

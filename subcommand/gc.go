@@ -93,10 +93,7 @@ func (f *gcFlags) declare(fs *flag.FlagSet) {
 	f.sharedFlags.declare(fs)
 	fs.BoolVar(&f.plan, "plan", false, "show what would be deleted, and delete nothing")
 	fs.BoolVar(&f.apply, "apply", false, "show what is to be deleted, and delete it")
-	fs.Func("cluster", "`ARN` of an ECS cluster; may be repeated (default that of the task it runs in)", func(arn string) error {
-		f.clusters = append(f.clusters, arn)
-		return nil
-	})
+	fs.Func("cluster", "`ARN` of an ECS cluster; may be repeated (default that of the task it runs in)", appendTo(&f.clusters))
 	fs.BoolVar(&f.json, "json", false, "print JSON, one object a line")
 	fs.DurationVar(&f.wait, "wait", gcWait, "wait this long, at most, to look again at tasks that ECS does not know")
 	fs.StringVar(&f.level, "log-level", "", "TRACE, DEBUG, INFO, WARN or ERROR (default WARN: what is deleted is printed)")
