@@ -58,7 +58,7 @@ Example:
   $ CONSUL_HTTP_ADDR=https://consul.example.com:8501 CONSUL_HTTP_TOKEN=... \
       consul-ecs acl-controller -metrics-addr :9102`,
 		Flags: f.declare,
-		Run: untilSignal(func(ctx context.Context, inv *cli.Invocation) error {
+		Run: service(func(ctx context.Context, inv *cli.Invocation) error {
 			return f.run(ctx, inv, controllerVariant{
 				wanted: setup.Agent, leftovers: agentLeftovers(), rolePath: "-iam-role-path",
 				consul: consulOptions(inv),

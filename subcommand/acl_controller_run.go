@@ -61,30 +61,17 @@ func (f *controllerFlags) run(ctx context.Context, inv *cli.Invocation, v contro
 		return err
 	}
 	at, err := locate(ctx, inv, f.cluster)
-	if err == nil {
-		err = f.work(ctx, inv, v, at, listener)
-	}
-	return ended(ctx, inv, err)
-}
-
-// ended is the result of a command that runs until a signal, which is no failure.
-func ended(ctx context.Context, inv *cli.Invocation, err error) error {
-	if ctx.Err() == nil {
+	if err != nil {
 		return err
 	}
-	inv.Log.Info("ended", logkey.Reason, context.Cause(ctx))
-	return nil
-}
-
-// work is what follows once the place is known.
-func (f *controllerFlags) work(ctx context.Context, inv *cli.Invocation, v controllerVariant, at place, listener net.Listener) error {
 	inv.Log = inv.Log.With(logkey.ClusterARN, at.cluster.ARN)
 	c, err := f.controller(ctx, inv, v, at)
 	if err != nil {
 		return err
 	}
 	if listener != nil {
-		defer serve(listener, c.Handler(), inv.Log)()
+		inv.Log.Info("serving metrics", logkey.Address, listener.Addr().String())
+		defer serve(listener, inv.Log, &http.Server{Handler: c.Handler(), ReadHeaderTimeout: httpLimit, WriteTimeout: httpLimit})()
 	}
 	return c.Run(ctx)
 }
@@ -131,7 +118,7 @@ func locate(ctx context.Context, inv *cli.Invocation, flag string) (place, error
 // controller wires one.
 func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, v controllerVariant, at place) (*controller.Controller, error) {
 	state, err := v.wanted(setup.Options{
-		Cluster: at.cluster.ARN, RolePath: f.rolePath, WholeAccount: f.whole, Partition: f.adminPartition(), Address: at.address,
+		Cluster: at.cluster.ARN, RolePath: f.rolePath, WholeAccount: f.whole, Partition: f.partition, Address: at.address,
 	})
 	if err != nil {
 		return nil, err
@@ -156,7 +143,7 @@ func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, v
 		Lock:  lock,
 		Setup: s,
 		Cleaner: controller.NewCleaner(controller.CleanerOptions{
-			Consul: client, ECS: tasks, Cluster: at.cluster, Partition: f.adminPartition(), Log: inv.Log, Leftovers: v.leftovers,
+			Consul: client, ECS: tasks, Cluster: at.cluster, Partition: f.partition, Log: inv.Log, Leftovers: v.leftovers,
 			EnsureNamespaces: func(ctx context.Context, names []string) error {
 				_, err := s.EnsureNamespaces(ctx, names)
 				return err
@@ -181,16 +168,9 @@ func ecsReader(ctx context.Context, cluster ecsread.Cluster, rate float64) (*ecs
 	return ecsread.New(config, ecsread.Options{CallsPerSecond: rate}), nil
 }
 
-// serve answers Prometheus and health checks until stop is called.
-func serve(listener net.Listener, handler http.Handler, log hclog.Logger) (stop func()) {
-	log.Info("serving metrics", logkey.Address, listener.Addr().String())
-	return serveUntil(listener, log, &http.Server{
-		Handler: handler, ReadHeaderTimeout: httpLimit, WriteTimeout: httpLimit, IdleTimeout: time.Minute,
-	})
-}
-
-// serveUntil serves until stop is called.
-func serveUntil(listener net.Listener, log hclog.Logger, server *http.Server) (stop func()) {
+// serve serves until stop is called.
+func serve(listener net.Listener, log hclog.Logger, server *http.Server) (stop func()) {
+	server.IdleTimeout = time.Minute
 	server.ErrorLog = log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug})
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

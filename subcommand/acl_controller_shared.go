@@ -8,7 +8,6 @@ import (
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller"
 	"github.com/meshtask/consul-ecs/controller/setup"
-	"github.com/meshtask/consul-ecs/internal/exit"
 )
 
 // sharedFlags are those that the controllers and gc have in common: where the
@@ -29,22 +28,14 @@ func (f *sharedFlags) declareRate(fs *flag.FlagSet) {
 	fs.Float64Var(&f.rate, "aws-rate", ecsread.DefaultRate, "calls of the ECS API a second, at most")
 }
 
-func (f *sharedFlags) check() error {
-	_, err := setup.PartitionOption(f.partitions, f.partition)
-	if !(f.rate > 0 && f.rate <= 100) {
-		err = errors.Join(err, exit.Usagef("-aws-rate %v: want more than 0, and at most 100", f.rate))
-	}
-	return err
-}
-
-// adminPartition is the controller's, or empty without partitions.
-func (f *sharedFlags) adminPartition() string {
-	partition, _ := setup.PartitionOption(f.partitions, f.partition) // checked
-	return partition
+// check makes partition the admin partition, which is empty without partitions.
+func (f *sharedFlags) check() (err error) {
+	f.partition, err = setup.PartitionOption(f.partitions, f.partition)
+	return errors.Join(err, mistake(!(f.rate > 0 && f.rate <= 100), "-aws-rate %v: want more than 0, and at most 100", f.rate))
 }
 
 // lock is a lock of the cluster's controllers.
 func (f *sharedFlags) lock(at place, o controller.LockOptions) (*consulutil.Lock, error) {
-	o.Cluster, o.Partition, o.Holder = at.cluster.ARN, f.adminPartition(), at.holder
+	o.Cluster, o.Partition, o.Holder = at.cluster.ARN, f.partition, at.holder
 	return controller.NewLock(o)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
+	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/meshinit"
 	"github.com/meshtask/consul-ecs/supervise"
 	"github.com/meshtask/consul-ecs/workload"
@@ -39,6 +40,18 @@ func untilSignal(run func(context.Context, *cli.Invocation) error) func(context.
 		defer stop()
 		return run(ctx, inv)
 	}
+}
+
+// service runs a command that only TERM or INT ends, which is no failure.
+func service(run func(context.Context, *cli.Invocation) error) func(context.Context, *cli.Invocation) error {
+	return untilSignal(func(ctx context.Context, inv *cli.Invocation) error {
+		err := run(ctx, inv)
+		if ctx.Err() == nil {
+			return err
+		}
+		inv.Log.Info("ended", logkey.Reason, context.Cause(ctx))
+		return nil
+	})
 }
 
 // limitRuntime makes a process that mostly waits cheap: the garbage collector's

@@ -47,7 +47,7 @@ Example:
 			f.declareOperation(fs)
 			f.declareRate(fs)
 		},
-		Run: untilSignal(f.runAgentless),
+		Run: service(f.runAgentless),
 	}
 }
 

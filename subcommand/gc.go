@@ -158,7 +158,7 @@ func (f *gcFlags) cluster(ctx context.Context, inv *cli.Invocation, at place) er
 		return err
 	}
 	c := controller.NewCleaner(controller.CleanerOptions{
-		Consul: client, ECS: tasks, Cluster: at.cluster, Partition: f.adminPartition(), Log: inv.Log, Leftovers: agentLeftovers(),
+		Consul: client, ECS: tasks, Cluster: at.cluster, Partition: f.partition, Log: inv.Log, Leftovers: agentLeftovers(),
 	})
 	work := func(ctx context.Context) error { return f.collect(ctx, inv, c) }
 	if f.plan {

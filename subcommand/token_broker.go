@@ -1,7 +1,6 @@
 package subcommand
 
 import (
-	"context"
 	"flag"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
@@ -60,9 +59,7 @@ Example:
       -advertise https://broker-1.example.com:8443 \
       -login-methods broker-72h=72h,broker-1h=1h -login-key-file /keys/broker.pem`,
 		Flags: f.declare,
-		Run: untilSignal(func(ctx context.Context, inv *cli.Invocation) error {
-			return ended(ctx, inv, f.run(ctx, inv))
-		}),
+		Run:   service(f.run),
 	}
 }
 

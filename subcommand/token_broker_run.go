@@ -301,8 +301,8 @@ func certificateErrors(log hclog.Logger) func(error) {
 // serveAPI answers until stop is called.
 func (f *brokerFlags) serveAPI(listener net.Listener, handler http.Handler, log hclog.Logger) (stop func()) {
 	log.Info("serving", logkey.Address, listener.Addr().String())
-	return serveUntil(listener, log, &http.Server{
+	return serve(listener, log, &http.Server{
 		Handler: handler, ReadHeaderTimeout: brokerReadLimit, ReadTimeout: brokerReadLimit, WriteTimeout: brokerWriteLimit,
-		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		MaxHeaderBytes: 16 << 10,
 	})
 }
