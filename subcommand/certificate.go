@@ -6,19 +6,28 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/meshtask/consul-ecs/internal/logkey"
 )
+
+// certificatePause is the pause between two equal errors about a certificate that is not used.
+const certificatePause = time.Minute
 
 // serverCertificate is a server's certificate in two files, which are read again when they
 // change: a certificate is renewed without a restart.
 type serverCertificate struct {
 	// certFile holds the chain and keyFile the key, both PEM.
 	certFile, keyFile string
-	// failed is called when changed files cannot be used; the certificate before stays.
-	failed func(error)
+	log               hclog.Logger
 
 	mu     sync.Mutex
 	loaded *tls.Certificate
 	stamp  [2]time.Time
+	// failure is the error that was logged last, at that time.
+	failure string
+	logged  time.Time
 }
 
 // load reads the files, if they have changed.
@@ -42,6 +51,17 @@ func (c *serverCertificate) load() (*tls.Certificate, error) {
 	}
 	c.loaded, c.stamp = &pair, stamp
 	return c.loaded, nil
+}
+
+// failed logs that changed files cannot be used; the certificate before stays. Each handshake
+// has such an error: one with another text is logged at once, an equal one after a pause.
+func (c *serverCertificate) failed(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if text := err.Error(); text != c.failure || time.Since(c.logged) >= certificatePause {
+		c.failure, c.logged = text, time.Now()
+		c.log.Error("the changed certificate is not used", logkey.Error, err)
+	}
 }
 
 // config serves with the certificate.

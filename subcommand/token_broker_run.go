@@ -13,7 +13,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -38,8 +37,6 @@ const (
 	brokerKeys = "consul-ecs/token-broker/"
 	// brokerReadLimit bounds reading a request, and brokerWriteLimit its answer.
 	brokerReadLimit, brokerWriteLimit = 5 * time.Second, 20 * time.Second
-	// certificatePause is the pause between two equal errors about a certificate that is not used.
-	certificatePause = time.Minute
 	// brokerConns bounds the connections of a client of Consul.
 	brokerConns = 64
 )
@@ -266,7 +263,7 @@ func (f *brokerFlags) serve(ctx context.Context, inv *cli.Invocation, o broker.O
 func (f *brokerFlags) listener(log hclog.Logger) (net.Listener, error) {
 	var config *tls.Config
 	if !f.plaintext {
-		c := &serverCertificate{certFile: f.certFile, keyFile: f.keyFile, failed: certificateErrors(log)}
+		c := &serverCertificate{certFile: f.certFile, keyFile: f.keyFile, log: log}
 		if _, err := c.load(); err != nil {
 			return nil, exit.Usagef("%w", err)
 		}
@@ -280,22 +277,6 @@ func (f *brokerFlags) listener(log hclog.Logger) (net.Listener, error) {
 		listener = tls.NewListener(listener, config)
 	}
 	return listener, nil
-}
-
-// certificateErrors returns a function that logs an error whose text has changed at once, and
-// an equal one after certificatePause: each handshake has one. It is safe for concurrent use.
-func certificateErrors(log hclog.Logger) func(error) {
-	var mu sync.Mutex
-	var last string
-	var logged time.Time
-	return func(err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if text := err.Error(); text != last || time.Since(logged) >= certificatePause {
-			last, logged = text, time.Now()
-			log.Error("the changed certificate is not used", logkey.Error, err)
-		}
-	}
 }
 
 // serveAPI answers until stop is called.

@@ -157,14 +157,14 @@ func TestCertificateErrorIsLoggedWhenItsTextChanges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log := &testkit.Log{}
-		failed := certificateErrors(hclog.New(&hclog.LoggerOptions{Output: log}))
+		c := &serverCertificate{log: hclog.New(&hclog.LoggerOptions{Output: log})}
 		for _, step := range []struct {
 			pause time.Duration
 			text  string
 			want  int
 		}{{0, "a", 1}, {time.Second, "a", 1}, {time.Second, "b", 2}, {time.Second, "b", 2}, {certificatePause, "b", 3}} {
 			<-time.After(step.pause)
-			failed(errors.New(step.text))
+			c.failed(errors.New(step.text))
 			if n := strings.Count(log.String(), "the changed certificate is not used"); n != step.want {
 				t.Errorf("%d errors are logged, want %d:\n%s", n, step.want, log)
 			}
