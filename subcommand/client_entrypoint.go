@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
@@ -82,26 +81,21 @@ Example:
 }
 
 type clientFlags struct {
-	agent       clientagent.Agent
-	autoEncrypt bool
+	clientagent.Options
 	// acls is empty when the flag is not given.
-	acls                  string
-	method, address       string
-	dir, fileGroup, level string
-	ignore                string
-	compat                bool
-	stop, limit           time.Duration
+	acls                                            string
+	method, address, dir, fileGroup, level, ignored string
 }
 
 func (f *clientFlags) declare(fs *flag.FlagSet) {
-	a := &f.agent
+	a := &f.Agent
 	fs.StringVar(&a.Program, "consul-path", "consul", "the consul `program`, looked up in PATH when it has no slash")
 	fs.StringVar(&a.Datacenter, "datacenter", "", "`name` of the datacenter (default dc1)")
 	fs.StringVar(&a.PrimaryDatacenter, "primary-datacenter", "", "`name` of the primary datacenter")
 	fs.StringVar(&a.Partition, "partition", "", "admin partition of agent and login (Consul Enterprise)")
 	fs.Func("retry-join", "`address` of a server, or anything else that consul's retry_join takes; may be given again", appendTo(&a.RetryJoin))
 	fs.StringVar(&a.Address, "bind-addr", "", "`address` of the agent, or a go-sockaddr template (default the task's, from its metadata)")
-	fs.BoolVar(&f.autoEncrypt, "auto-encrypt", true, "with CONSUL_CACERT_PEM, get the agent's certificate from the servers")
+	fs.BoolVar(&a.AutoEncrypt, "auto-encrypt", true, "with CONSUL_CACERT_PEM, get the agent's certificate from the servers")
 	fs.BoolVar(&a.TokenReplication, "enable-acl-token-replication", false, "set acl.enable_token_replication")
 	fs.BoolVar(&a.AuditLogging, "audit-logging", false, "write audit events to standard output (Consul Enterprise)")
 	fs.Func("agent-config-file", "`file` with more configuration of the agent, HCL or JSON; may be given again. Of settings given twice the agent takes the last", appendTo(&a.ExtraFiles))
@@ -114,10 +108,10 @@ func (f *clientFlags) declare(fs *flag.FlagSet) {
 	fs.StringVar(&f.address, "consul-http-addr", "", "`address` of a Consul server, for login and logout")
 	fs.StringVar(&f.dir, "dir", "", "the shared volume's `directory` (default bootstrapDir of the configuration, else "+defaultDir+")")
 	fs.StringVar(&f.fileGroup, "file-group", "", "`group` name or ID of client-token (default the group of the directory)")
-	fs.BoolVar(&f.compat, "compat", false, "give client-token the mode of version 0.6, 0644")
-	fs.StringVar(&f.ignore, "ignore-containers", "", "comma-separated `names` of containers that the agent does not wait for, such as log routers")
-	stopTimeoutFlag(fs, &f.stop)
-	fs.DurationVar(&f.limit, "start-timeout", retry.StartLimit, "give up after this `duration` at one step of the start")
+	fs.BoolVar(&f.Compat, "compat", false, "give client-token the mode of version 0.6, 0644")
+	fs.StringVar(&f.ignored, "ignore-containers", "", "comma-separated `names` of containers that the agent does not wait for, such as log routers")
+	stopTimeoutFlag(fs, &f.StopTimeout)
+	fs.DurationVar(&f.Limit, "start-timeout", retry.StartLimit, "give up after this `duration` at one step of the start")
 	fs.StringVar(&f.level, "log-level", "", "TRACE, DEBUG, INFO, WARN or ERROR (default logLevel of the configuration, else INFO)")
 }
 
@@ -140,6 +134,15 @@ func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	servers := func() (*api.Client, error) {
 		return consulutil.NewClient(consulutil.Options{Address: options.Config.ConsulHTTPAddr, CAFile: options.ServerCAFile()})
 	}
+	atServers := func(do func(ctx context.Context, c *api.Client, nodeID, partition, secret string) error) func(context.Context, string, string) error {
+		return func(ctx context.Context, nodeID, secret string) error {
+			client, err := servers()
+			if err != nil {
+				return err
+			}
+			return do(ctx, client, nodeID, options.Agent.Partition, secret)
+		}
+	}
 	local, err := consulutil.NewClient(consulutil.Options{Address: agentHTTP})
 	if err != nil {
 		return err
@@ -149,22 +152,10 @@ func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		Session: func(t workload.Task, log hclog.Logger) clientagent.Session {
 			return loginSession(options.Config, t, servers, options.Limit, log)
 		},
-		Deregister: func(ctx context.Context, nodeID, secret string) error {
-			client, err := servers()
-			if err != nil {
-				return err
-			}
-			return consulutil.DeregisterNode(ctx, client, nodeID, options.Agent.Partition, secret)
-		},
-		NodeRemoved: func(ctx context.Context, nodeID, secret string) error {
-			client, err := servers()
-			if err != nil {
-				return err
-			}
-			return consulutil.AwaitNodeRemoved(ctx, client, nodeID, options.Agent.Partition, secret)
-		},
-		Joined:  func(ctx context.Context) error { return consulutil.HasLeader(ctx, local) },
-		Missing: envoy.Missing,
+		Deregister:  atServers(consulutil.DeregisterNode),
+		NodeRemoved: atServers(consulutil.AwaitNodeRemoved),
+		Joined:      func(ctx context.Context) error { return consulutil.HasLeader(ctx, local) },
+		Missing:     envoy.Missing,
 		Start: func(args []string) (clientagent.Child, error) {
 			return supervise.Start(supervise.Command{Args: args}, inv.Log)
 		},
@@ -175,19 +166,21 @@ func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 
 // options are the flags, over the environment, over mesh-init's configuration.
 func (f *clientFlags) options(inv *cli.Invocation) (clientagent.Options, error) {
-	if err := errors.Join(checkStopTimeout(f.stop), mistake(f.limit <= 0, "-start-timeout %s: want more than 0", f.limit)); err != nil {
+	if err := errors.Join(checkStopTimeout(f.StopTimeout), mistake(f.Limit <= 0, "-start-timeout %s: want more than 0", f.Limit)); err != nil {
 		return clientagent.Options{}, err
 	}
 	cfg, err := f.config(inv)
 	if err != nil {
 		return clientagent.Options{}, err
 	}
-	group, err := groupID(f.fileGroup)
-	if err != nil {
+	o := f.Options
+	o.Config, o.Ignore = cfg, ignored(inv, f.ignored)
+	if o.FileGroup, err = groupID(f.fileGroup); err != nil {
 		return clientagent.Options{}, err
 	}
 	env := func(name string) string { return strings.TrimSpace(inv.Getenv(name)) }
-	a := f.agent
+	o.HTTPSCACertPEM = env("CONSUL_HTTPS_CACERT_PEM")
+	a := &o.Agent
 	a.Datacenter = cmp.Or(a.Datacenter, env("CONSUL_DATACENTER"), "dc1")
 	a.PrimaryDatacenter = cmp.Or(a.PrimaryDatacenter, env("CONSUL_PRIMARY_DATACENTER"))
 	a.Partition = cmp.Or(a.Partition, env(api.HTTPPartitionEnvName), partitionOf(cfg))
@@ -195,19 +188,9 @@ func (f *clientFlags) options(inv *cli.Invocation) (clientagent.Options, error) 
 		a.RetryJoin = splitJoin(env("CONSUL_RETRY_JOIN"))
 	}
 	a.CACertPEM = env("CONSUL_CACERT_PEM")
-	a.AutoEncrypt = f.autoEncrypt
 	a.GossipKey = env("CONSUL_GOSSIP_ENCRYPTION_KEY")
 	a.ExtraHCL = inv.Getenv("CONSUL_AGENT_CONFIGURATION")
-	return clientagent.Options{
-		Config:         cfg,
-		Agent:          a,
-		HTTPSCACertPEM: env("CONSUL_HTTPS_CACERT_PEM"),
-		Compat:         f.compat,
-		FileGroup:      group,
-		Ignore:         ignored(inv, f.ignore),
-		StopTimeout:    f.stop,
-		Limit:          f.limit,
-	}, nil
+	return o, nil
 }
 
 // config is mesh-init's configuration as far as it is ours too; there may be
