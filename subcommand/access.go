@@ -45,13 +45,11 @@ type access struct {
 	hosts []string
 }
 
-func accessOf(inv *cli.Invocation, cfg *config.Config, registrars registrar.Factory) (access, error) {
+func accessOf(inv *cli.Invocation, cfg *config.Config) (access, error) {
+	registrars := registrar.New(cfg)
 	if cfg.ConsulServers == nil {
-		return access{
-			Place:     meshinit.InTask(),
-			registrar: registrars,
-			logins:    consulutil.Options{Address: cfg.ConsulHTTPAddr, CAFile: cfg.ConsulCACertFile},
-		}, nil
+		logins := consulutil.Options{Address: cfg.ConsulHTTPAddr, CAFile: cfg.ConsulCACertFile}
+		return access{Place: meshinit.InTask(), registrar: registrars, logins: logins}, nil
 	}
 	servers, err := newServers(*cfg.ConsulServers, inv.Getenv(httpsCAPEMEnv), inv.Getenv(grpcCAPEMEnv), inv.Log)
 	if err != nil {

@@ -25,7 +25,6 @@ import (
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/volume"
 	"github.com/meshtask/consul-ecs/meshinit"
-	"github.com/meshtask/consul-ecs/registrar"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -177,7 +176,7 @@ func readConfig(inv *cli.Invocation) (*config.Config, access, error) {
 		return nil, access{}, err
 	}
 	inv.Log.Info("read the configuration", logkey.GenerationName, cfg.GenerationName())
-	a, err := accessOf(inv, cfg, registrar.New(cfg))
+	a, err := accessOf(inv, cfg)
 	return cfg, a, err
 }
 
