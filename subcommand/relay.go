@@ -12,12 +12,12 @@ import (
 
 	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/entrypoint"
+	"github.com/meshtask/consul-ecs/envoy"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/volume"
 	"github.com/meshtask/consul-ecs/workload"
-	"github.com/meshtask/consul-ecs/envoy"
 )
 
 // relayXDS relays Envoy's xDS to the Consul servers until end is called, if mesh-init
