@@ -157,7 +157,7 @@ func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		Joined:      func(ctx context.Context) error { return consulutil.HasLeader(ctx, local) },
 		Missing:     envoy.Missing,
 		Start: func(args []string) (clientagent.Child, error) {
-			return supervise.Start(supervise.Command{Args: args}, inv.Log)
+			return supervise.Start(args, inv.Log)
 		},
 		Signals: signals.C(),
 		Log:     inv.Log,

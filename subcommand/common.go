@@ -175,7 +175,7 @@ func (w wrapped) run(inv *cli.Invocation) error {
 		}
 		defer end()
 	}
-	child, err := supervise.Start(supervise.Command{Args: inv.Args}, inv.Log)
+	child, err := supervise.Start(inv.Args, inv.Log)
 	if err != nil {
 		return &exit.UsageError{Err: err}
 	}

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 func playSupervise(args []string) int {
 	signals := Subscribe()
 	defer signals.Stop()
-	p, err := Start(Command{Args: args}, hclog.New(nil))
+	p, err := Start(args, hclog.New(nil))
 	if err != nil {
 		fmt.Println(err)
 		return 1
@@ -75,7 +75,7 @@ func playEarly(args []string) int {
 	defer signals.Stop()
 	fmt.Println("subscribed")
 	bufio.NewReader(os.Stdin).ReadString('\n')
-	p, err := Start(Command{Args: args}, hclog.NewNullLogger())
+	p, err := Start(args, hclog.NewNullLogger())
 	if err != nil {
 		return 1
 	}
@@ -111,7 +111,7 @@ func playThreadEnds(args []string) int {
 	started := make(chan *Process)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with us
-		p, err := Start(Command{Args: args}, hclog.NewNullLogger())
+		p, err := Start(args, hclog.NewNullLogger())
 		if err != nil {
 			fmt.Println(err)
 		}

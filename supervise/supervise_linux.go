@@ -3,7 +3,9 @@ package supervise
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -24,6 +26,9 @@ const (
 	// leastSweeps are made in any case: on a starved machine a single one may take longer
 	// than sweepLimit, and each ends one generation of orphans.
 	leastSweeps = 20
+	// signalled is added to a signal's number to make the exit code of a child that the
+	// signal killed, as shells do it.
+	signalled = 128
 	// lostCode is the exit code when another process reaped the child.
 	lostCode = 3
 	// lastSignal is the highest signal number on Linux.
@@ -44,22 +49,36 @@ type Process struct {
 	code   int
 }
 
-// Start runs the command in its own process group. The kernel kills the
-// child when this program dies without having ended it. The error of a program
-// that cannot be started names it and the remedy. One child at a time:
-// the wait loop takes every child of this program.
-func Start(cmd Command, log hclog.Logger) (*Process, error) {
-	path, err := cmd.lookPath()
+// Start runs a program, which is looked up in PATH when it has no slash, with its
+// arguments and our environment and files, in its own process group. The kernel kills the
+// child when this program dies without having ended it. The error of a program that cannot
+// be started names it and the remedy. One child at a time: the wait loop takes every child
+// of this program.
+func Start(args []string, log hclog.Logger) (*Process, error) {
+	if len(args) == 0 {
+		return nil, errors.New("start child: no command given")
+	}
+	path, err := exec.LookPath(args[0])
 	if err != nil {
-		return nil, err
+		return nil, startError(args[0], err)
 	}
 	p := &Process{log: log, done: make(chan struct{})}
 	started := make(chan error)
-	go p.live(path, cmd, started)
+	go p.live(path, args, started)
 	if err := <-started; err != nil {
-		return nil, cmd.startError(err)
+		return nil, startError(args[0], err)
 	}
 	return p, nil
+}
+
+func startError(program string, err error) error {
+	// LookPath's own error repeats the program's name.
+	var lookup *exec.Error
+	if errors.As(err, &lookup) {
+		err = lookup.Err
+	}
+	return fmt.Errorf("start %q: %w: check the command in the task definition and that the container's image holds this program, executable and built for this machine",
+		program, err)
 }
 
 // Wait blocks until the child has ended and its orphans are gone, and returns the exit
@@ -91,7 +110,7 @@ func (p *Process) kill(pid int, sig syscall.Signal) error {
 // live starts the child, waits for it and cleans up after it. All of it stays
 // on one OS thread, because the parent-death signal is sent when the thread
 // that forked ends, and the Go runtime is free to end idle threads.
-func (p *Process) live(path string, cmd Command, started chan<- error) {
+func (p *Process) live(path string, args []string, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	// Orphans of the child come to us even when we are not PID 1
@@ -99,9 +118,9 @@ func (p *Process) live(path string, cmd Command, started chan<- error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		p.log.Warn("orphans of the child cannot be adopted", logkey.Error, err)
 	}
-	pid, err := syscall.ForkExec(path, cmd.Args, &syscall.ProcAttr{
-		Env:   cmd.environ(),
-		Files: cmd.files(),
+	pid, err := syscall.ForkExec(path, args, &syscall.ProcAttr{
+		Env:   os.Environ(),
+		Files: []uintptr{os.Stdin.Fd(), os.Stdout.Fd(), os.Stderr.Fd()},
 		Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	p.pid = pid
@@ -123,10 +142,7 @@ func (p *Process) await() {
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
-		if p.reap() && !p.reaped {
-			p.log.Error("the child's exit status was lost: it was collected elsewhere", logkey.PID, p.pid)
-			p.setReaped(lostCode)
-		}
+		p.reap()
 	}
 }
 
@@ -145,6 +161,10 @@ func (p *Process) reap() (none bool) {
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil:
+			if !p.reaped {
+				p.log.Error("the child's exit status was lost: it was collected elsewhere", logkey.PID, p.pid)
+				p.reaped, p.code = true, lostCode
+			}
 			return true
 		case pid == 0:
 			return false
@@ -154,10 +174,12 @@ func (p *Process) reap() (none bool) {
 	}
 }
 
-func (p *Process) setReaped(code int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.reaped, p.code = true, code
+// exitCode is the child's own code, or 128+n when signal n killed it.
+func exitCode(ws syscall.WaitStatus) int {
+	if ws.Signaled() {
+		return signalled + int(ws.Signal())
+	}
+	return ws.ExitStatus()
 }
 
 // ended reports whether the child waits to be reaped.

@@ -179,13 +179,13 @@ func TestStartFailureNamesProgramAndRemedy(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Start(Command{Args: []string{c.program}}, hclog.NewNullLogger())
+			_, err := Start([]string{c.program}, hclog.NewNullLogger())
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), `start "`+c.program+`": `) {
 				t.Errorf("error %v, want start %q … %q", err, c.program, c.want)
 			}
 		})
 	}
-	if _, err := Start(Command{}, hclog.NewNullLogger()); err == nil {
+	if _, err := Start(nil, hclog.NewNullLogger()); err == nil {
 		t.Error("an empty command started")
 	}
 }

@@ -17,7 +17,7 @@ var errLinuxOnly = errors.New("supervising a process needs Linux: run this comma
 
 // Start returns an error: process groups, adoption and the parent-death signal
 // are Linux's.
-func Start(Command, hclog.Logger) (*Process, error) { return nil, errLinuxOnly }
+func Start([]string, hclog.Logger) (*Process, error) { return nil, errLinuxOnly }
 
 // Wait returns 1.
 func (p *Process) Wait() int { return 1 }

@@ -59,7 +59,7 @@ func probes() []probe {
 			"context", "github.com/meshtask/consul-ecs/awsutil/tmds", "github.com/meshtask/consul-ecs/entrypoint", "github.com/meshtask/consul-ecs/envoy",
 			"github.com/meshtask/consul-ecs/internal/cli", "github.com/meshtask/consul-ecs/supervise",
 		}, `
-			child, _ := supervise.Start(supervise.Command{}, nil)
+			child, _ := supervise.Start(nil, nil)
 			entrypoint.RunApp(context.Background(), entrypoint.App{Child: child})
 			entrypoint.RunEnvoy(context.Background(), entrypoint.Envoy{Child: child, Metadata: tmds.New("")})
 			entrypoint.Drainer(envoy.Proxy{})
