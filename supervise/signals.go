@@ -5,6 +5,7 @@ import (
 	"os/signal"
 	"slices"
 	"sync"
+	"syscall"
 )
 
 const (
@@ -74,7 +75,7 @@ func (s *Signals) pump() {
 // enqueue adds sig, unless it is not for the child or only repeats, in a queue
 // that is not emptied, what is waiting already.
 func enqueue(queue []os.Signal, sig os.Signal) []os.Signal {
-	if ownSignal(sig) || (len(queue) >= mergeFrom && slices.Contains(queue, sig)) {
+	if sig == syscall.SIGPIPE || (len(queue) >= mergeFrom && slices.Contains(queue, sig)) {
 		return queue
 	}
 	return append(queue, sig)

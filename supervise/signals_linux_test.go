@@ -73,12 +73,19 @@ func TestEnqueue(t *testing.T) {
 		{"repeat in a short queue stays", []os.Signal{syscall.SIGTERM}, syscall.SIGTERM, 2},
 		{"repeat in a long queue merges", full, syscall.SIGUSR1, mergeFrom},
 		{"new kind in a long queue stays", full, syscall.SIGTERM, mergeFrom + 1},
-		{"SIGCHLD", nil, syscall.SIGCHLD, 0},
-		{"SIGURG", nil, syscall.SIGURG, 0},
 		{"SIGPIPE", nil, syscall.SIGPIPE, 0},
 	} {
 		if got := len(enqueue(slices.Clone(c.queue), c.sig)); got != c.want {
 			t.Errorf("%s: length %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+func TestSignalsOfThisProcessAreNotSubscribedTo(t *testing.T) {
+	t.Parallel()
+	for _, sig := range []os.Signal{syscall.SIGCHLD, syscall.SIGURG} {
+		if slices.Contains(subscribed(), sig) {
+			t.Errorf("%s is subscribed to", sig)
 		}
 	}
 }

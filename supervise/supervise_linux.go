@@ -138,10 +138,7 @@ func (p *Process) live(path string, args []string, started chan<- error) {
 func (p *Process) await() {
 	for !p.reaped {
 		// Blocks without reaping, so that the lock is not held meanwhile.
-		err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT, nil)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
+		_ = unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT, nil)
 		p.reap()
 	}
 }
@@ -244,9 +241,8 @@ func parseStat(stat []byte) (pid, ppid int, ok bool) {
 	return pid, ppid, err1 == nil && err2 == nil && pid > 0
 }
 
-// subscribed lists every signal that can be caught. It is spelled out because
-// asking for all of them would wake us for each SIGURG with which the Go
-// scheduler interrupts its own threads.
+// subscribed lists every signal that can be caught, except for SIGCHLD and SIGURG, with
+// which the Go scheduler interrupts its own threads: those are about this process.
 func subscribed() []os.Signal {
 	var all []os.Signal
 	for n := syscall.Signal(1); n <= lastSignal; n++ {
@@ -257,9 +253,4 @@ func subscribed() []os.Signal {
 		}
 	}
 	return all
-}
-
-// ownSignal reports whether sig is about this process only.
-func ownSignal(sig os.Signal) bool {
-	return sig == syscall.SIGCHLD || sig == syscall.SIGURG || sig == syscall.SIGPIPE
 }

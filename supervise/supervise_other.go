@@ -29,5 +29,3 @@ func (p *Process) Signal(syscall.Signal) error { return errLinuxOnly }
 func (p *Process) SignalGroup(syscall.Signal) error { return errLinuxOnly }
 
 func subscribed() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }
-
-func ownSignal(os.Signal) bool { return false }
