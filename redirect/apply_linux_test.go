@@ -13,6 +13,7 @@ import (
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
@@ -32,7 +33,7 @@ func tables(t *testing.T) []redirect.Table {
 		Prefixes:             []netip.Prefix{netip.MustParsePrefix("10.9.1.0/24"), netip.MustParsePrefix("fd09:1::/64")},
 		UIDs:                 []config.UIDs{{First: 1400, Last: 1499}, {First: 1600, Last: 1600}},
 		ConsulDNS:            config.ConsulDNS{Enabled: true},
-	}, redirect.Proxy{PublicPort: 20000, ReadyPort: 22000})
+	}, bootstrap.Proxy{}, 20000, 22000)
 	check(t, err)
 	settings.IPv6, err = redirect.HasIPv6()
 	check(t, err)
@@ -109,7 +110,7 @@ func TestOutboundIPv6NeverBypassesTheProxy(t *testing.T) {
 		{nil, true, "dial tcp [" + outsideIPv6 + "]:80: connect: connection refused"},
 		{[]netip.Prefix{netip.MustParsePrefix("::/0")}, false, "outside"},
 	} {
-		settings, err := redirect.NewSettings(config.TransparentProxy{Enabled: true, Prefixes: tt.exclude}, redirect.Proxy{PublicPort: 20000})
+		settings, err := redirect.NewSettings(config.TransparentProxy{Enabled: true, Prefixes: tt.exclude}, bootstrap.Proxy{}, 20000, 0)
 		check(t, err)
 		settings.IPv6 = true
 		check(t, redirect.Apply(redirect.Tables(settings)))
@@ -153,7 +154,7 @@ func TestSecondApplicationConverges(t *testing.T) {
 	wantRuleset(t, first)
 
 	// What an earlier version or other settings left.
-	other, err := redirect.NewSettings(config.TransparentProxy{UIDs: []config.UIDs{{First: 7, Last: 7}}}, redirect.Proxy{PublicPort: 1})
+	other, err := redirect.NewSettings(config.TransparentProxy{UIDs: []config.UIDs{{First: 7, Last: 7}}}, bootstrap.Proxy{}, 1, 0)
 	check(t, err)
 	check(t, redirect.Apply(redirect.Tables(other)))
 	if slices.EqualFunc(first, ruleset(t), bytes.Equal) {
@@ -199,7 +200,7 @@ func TestThousandsOfExclusions(t *testing.T) {
 	for port := range 2000 {
 		c.ExcludeOutboundPorts = append(c.ExcludeOutboundPorts, 4000+port)
 	}
-	settings, err := redirect.NewSettings(c, redirect.Proxy{PublicPort: 20000})
+	settings, err := redirect.NewSettings(c, bootstrap.Proxy{}, 20000, 0)
 	check(t, err)
 	check(t, redirect.Apply(redirect.Tables(settings)))
 	n.want("outside", application, "tcp", outsideIPv4+":5432")

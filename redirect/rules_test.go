@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -23,7 +24,7 @@ func lines(tables []redirect.Table) [][]string {
 
 func TestDefaultsRedirectAllTCPOfIPv4(t *testing.T) {
 	t.Parallel()
-	settings, err := redirect.NewSettings(config.TransparentProxy{Enabled: true}, redirect.Proxy{PublicPort: 20000, ReadyPort: 22000})
+	settings, err := redirect.NewSettings(config.TransparentProxy{Enabled: true}, bootstrap.Proxy{}, 20000, 22000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,14 +63,14 @@ func TestEverySettingHasARule(t *testing.T) {
 		Prefixes:             []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("2001:db8:1::/48")},
 		UIDs:                 []config.UIDs{{First: 1000, Last: 1000}, {First: 2000, Last: 2999}},
 		ConsulDNS:            config.ConsulDNS{Enabled: true},
-	}, redirect.Proxy{
+	}, bootstrap.Proxy{
 		Config: map[string]any{
 			"bind_port":                  float64(21000),
 			"envoy_prometheus_bind_addr": "0.0.0.0:9102",
 			"envoy_stats_bind_addr":      "0.0.0.0:9103",
 		},
-		PublicPort: 20000, OutboundPort: 15999, ReadyPort: 22000, ExposePorts: []int{21500, 9000},
-	})
+		OutboundListenerPort: 15999, ExposedPorts: []int{21500, 9000},
+	}, 20000, 22000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +149,7 @@ func concat(parts ...[]string) (out []string) {
 
 func TestInvalidPortOfTheProxyIsNamed(t *testing.T) {
 	t.Parallel()
-	_, err := redirect.NewSettings(config.TransparentProxy{}, redirect.Proxy{Config: map[string]any{"bind_port": "http"}})
+	_, err := redirect.NewSettings(config.TransparentProxy{}, bootstrap.Proxy{Config: map[string]any{"bind_port": "http"}}, 0, 0)
 	testkit.WantError[*retry.PermanentError](t, err,
 		"redirect traffic to the proxy: generate Envoy bootstrap: invalid values\n  proxy.config.bind_port: must be a port, not \"http\"")
 }

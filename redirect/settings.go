@@ -1,6 +1,7 @@
 package redirect
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -26,20 +27,6 @@ const (
 // taskEndpoint serves the task's metadata and AWS credentials. Applications need
 // both before the proxy serves and after it has stopped.
 var taskEndpoint = netip.MustParsePrefix("169.254.170.2/32")
-
-// Proxy is what Consul made of the task's proxy, as far as rules depend on it.
-type Proxy struct {
-	// Config is the merged opaque configuration.
-	Config map[string]any
-	// PublicPort is the registered port of the proxy.
-	PublicPort int
-	// OutboundPort is the merged TransparentProxy.OutboundListenerPort; 0 is outboundPort.
-	OutboundPort int
-	// ReadyPort is where the proxy's readiness is asked for; 0 is none.
-	ReadyPort int
-	// ExposePorts are the listener ports of the merged Expose.Paths.
-	ExposePorts []int
-}
 
 // Settings are all that the rules depend on.
 type Settings struct {
@@ -70,27 +57,23 @@ func (s Settings) RedirectsIPv6() bool {
 	return s.IPv6 && !slices.Contains(s.ExcludeOutbound, netip.PrefixFrom(netip.IPv6Unspecified(), 0))
 }
 
-// NewSettings computes the settings of a service's task. IPv6 is left to the
-// caller: see HasIPv6. The error is permanent and names the setting of the proxy to change.
-func NewSettings(c config.TransparentProxy, p Proxy) (Settings, error) {
+// NewSettings computes the settings of a service's task from its configuration, the merged
+// proxy, the registered port of the proxy, and the port where its readiness is asked for, 0
+// for none. IPv6 is left to the caller: see HasIPv6. The error is permanent and names the
+// setting of the proxy to change.
+func NewSettings(c config.TransparentProxy, p bootstrap.Proxy, publicPort, readyPort int) (Settings, error) {
 	ports, err := bootstrap.ReadPorts(p.Config)
 	if err != nil {
 		return Settings{}, &retry.PermanentError{Err: fmt.Errorf("redirect traffic to the proxy: %w", err)}
 	}
 	s := Settings{
 		ProxyUID:             ProxyUID,
-		InboundPort:          p.PublicPort,
-		OutboundPort:         outboundPort,
-		ExcludeInboundPorts:  portSet(c.ExcludeInboundPorts, []int{p.ReadyPort, ports.Prometheus, ports.Stats}, p.ExposePorts),
+		InboundPort:          cmp.Or(ports.Public, publicPort),
+		OutboundPort:         cmp.Or(p.OutboundListenerPort, outboundPort),
+		ExcludeInboundPorts:  portSet(c.ExcludeInboundPorts, []int{readyPort, ports.Prometheus, ports.Stats}, p.ExposedPorts),
 		ExcludeOutboundPorts: portSet(c.ExcludeOutboundPorts),
 		ExcludeOutbound:      append([]netip.Prefix{taskEndpoint}, c.Prefixes...),
 		ExcludeUIDs:          append([]config.UIDs{{First: healthSyncUID, Last: healthSyncUID}}, c.UIDs...),
-	}
-	if ports.Public != 0 {
-		s.InboundPort = ports.Public
-	}
-	if p.OutboundPort != 0 {
-		s.OutboundPort = p.OutboundPort
 	}
 	if c.ConsulDNS.Enabled {
 		s.DNSPort = DNSPort

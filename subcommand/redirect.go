@@ -59,9 +59,7 @@ func (r redirection) Apply(p bootstrap.Proxy) error {
 	if !r.settings.Enabled {
 		return nil
 	}
-	s, err := redirect.NewSettings(r.settings, redirect.Proxy{
-		Config: p.Config, PublicPort: r.publicPort, OutboundPort: p.OutboundListenerPort, ReadyPort: r.readyPort, ExposePorts: p.ExposedPorts,
-	})
+	s, err := redirect.NewSettings(r.settings, p, r.publicPort, r.readyPort)
 	if err != nil {
 		return err
 	}
