@@ -26,6 +26,8 @@ const (
 	tokenOverlap = 2 * time.Second
 	// shutdownLimit bounds the end of Serve. Streams end at once.
 	shutdownLimit = time.Second
+	// repeatAfter is how often a failure that lasts is logged.
+	repeatAfter = 10 * time.Second
 )
 
 var (
@@ -58,14 +60,14 @@ type RelayConfig struct {
 
 // Relay relays Envoy's xDS streams to Consul servers.
 type Relay struct {
-	config    RelayConfig
+	RelayConfig
 	transport *http.Transport
 	report    report
 }
 
 // NewRelay returns a Relay that is not started: Serve does it.
 func NewRelay(c RelayConfig) *Relay {
-	return &Relay{config: c, transport: newTransport(c.TLS), report: report{log: c.Log}}
+	return &Relay{RelayConfig: c, transport: newTransport(c.TLS), report: report{log: c.Log}}
 }
 
 // Serve relays the streams of the listener's connections until ctx ends; then it
@@ -81,7 +83,7 @@ func (r *Relay) Serve(ctx context.Context, l net.Listener) error {
 		Protocols:   &protocols,
 		HTTP2:       &http.HTTP2Config{MaxReadFrameSize: frameSize, MaxReceiveBufferPerConnection: window, MaxReceiveBufferPerStream: window},
 		BaseContext: func(net.Listener) context.Context { return ctx },
-		ErrorLog:    r.config.Log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
+		ErrorLog:    r.Log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
 	}
 	var stopping sync.WaitGroup
 	stopping.Go(func() {
@@ -103,7 +105,7 @@ func (r *Relay) Serve(ctx context.Context, l net.Listener) error {
 
 // ServeHTTP relays one stream until it ends.
 func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	if !slices.Contains(methods(), req.URL.Path) {
+	if req.URL.Path != deltaMethod {
 		status{unimplemented, "only aggregated discovery is relayed"}.write(w)
 		return
 	}
@@ -120,7 +122,7 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		// The transport sees the end of ctx only when it has something to send.
 		s.conn.Close()
 	})
-	got, err := s.forward(w, req.WithContext(ctx), func() { r.report.established(s.address) })
+	got, err := r.forward(s, w, req.WithContext(ctx))
 	cause := context.Cause(ctx)
 	end(nil)
 	watch.Wait()
@@ -129,12 +131,12 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case err == nil:
 		r.ended(s.address, got)
 	case req.Context().Err() != nil:
-		r.config.Log.Debug("envoy ended its xDS stream", logkey.Address, s.address)
+		r.Log.Debug("envoy ended its xDS stream", logkey.Address, s.address)
 	case errors.Is(cause, errServerRemoved) || errors.Is(cause, errTokenChanged):
-		r.config.Log.Info("ended the xDS stream, envoy opens another", logkey.Address, s.address, logkey.Reason, cause)
+		r.Log.Info("ended the xDS stream, envoy opens another", logkey.Address, s.address, logkey.Reason, cause)
 		status{unavailable, cause.Error()}.write(w)
 	default:
-		r.config.Servers.GRPCFailed(s.address, err)
+		r.Servers.GRPCFailed(s.address, err)
 		r.report.failed(hclog.Warn, s.address, err.Error())
 		status{unavailable, err.Error()}.write(w)
 	}
@@ -157,7 +159,7 @@ func (r *Relay) ended(address string, got status) {
 	default:
 		r.report.failed(hclog.Warn, address, text)
 	}
-	r.config.Servers.GRPCFailed(address, errors.New(text))
+	r.Servers.GRPCFailed(address, errors.New(text))
 }
 
 // outdated waits until the stream must end, because its server was removed or its token
@@ -167,8 +169,8 @@ func (r *Relay) outdated(ctx context.Context, address, token string) error {
 	tick := time.NewTicker(tokenPoll)
 	defer tick.Stop()
 	for {
-		changed := r.config.Servers.Changed()
-		if known, err := r.config.Servers.GRPCAddresses(ctx); err == nil && !slices.Contains(known, address) {
+		changed := r.Servers.Changed()
+		if known, err := r.Servers.GRPCAddresses(ctx); err == nil && !slices.Contains(known, address) {
 			return errServerRemoved
 		}
 		select {
@@ -178,11 +180,40 @@ func (r *Relay) outdated(ctx context.Context, address, token string) error {
 			continue
 		case <-tick.C:
 		}
-		if now, err := r.config.Token(); err == nil && now != token {
+		if now, err := r.Token(); err == nil && now != token {
 			if retry.Sleep(ctx, tokenOverlap) != nil {
 				return nil
 			}
 			return errTokenChanged
 		}
 	}
+}
+
+// report logs the transitions of streams. Envoy opens a stream that fails again and
+// again, so the same failure is logged once and every 10 s.
+type report struct {
+	log hclog.Logger
+
+	mu     sync.Mutex
+	last   string
+	logged time.Time
+}
+
+func (r *report) established(address string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last = ""
+	r.log.Info("xDS stream established", logkey.Address, address)
+}
+
+func (r *report) failed(level hclog.Level, address, reason string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	if reason == r.last && now.Sub(r.logged) < repeatAfter {
+		level = hclog.Debug
+	} else {
+		r.last, r.logged = reason, now
+	}
+	r.log.Log(level, "xDS stream ended", logkey.Address, address, logkey.Reason, reason)
 }

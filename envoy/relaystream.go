@@ -29,12 +29,6 @@ const (
 	window    = 256 << 10
 )
 
-// methods are Envoy's, of which Consul serves the first.
-func methods() []string {
-	const service = "/envoy.service.discovery.v3.AggregatedDiscoveryService/"
-	return []string{service + "DeltaAggregatedResources", service + "StreamAggregatedResources"}
-}
-
 // newTransport speaks HTTP/2 without asking for it, also over TLS: Consul's gRPC port
 // negotiates no protocol (ALPN), which would mean HTTP/1 to net/http. There is no proxy:
 // servers are in the same network.
@@ -60,7 +54,6 @@ func newTransport(config *tls.Config) *http.Transport {
 // stream is a connection to one server, for one stream of Envoy.
 type stream struct {
 	address, token string
-	tls            bool
 	conn           *http.ClientConn
 }
 
@@ -69,9 +62,9 @@ type stream struct {
 func (r *Relay) open(ctx context.Context) (*stream, error) {
 	policy := retry.Remote()
 	policy.Limit = 0
-	s := &stream{tls: r.config.TLS != nil}
-	err := retry.Do(ctx, policy, r.config.Log, "connect Envoy with a Consul server", classify, func(ctx context.Context) error {
-		known, err := r.config.Servers.GRPCAddresses(ctx)
+	s := &stream{}
+	err := retry.Do(ctx, policy, r.Log, "connect Envoy with a Consul server", classify, func(ctx context.Context) error {
+		known, err := r.Servers.GRPCAddresses(ctx)
 		if err != nil {
 			return err
 		}
@@ -79,10 +72,10 @@ func (r *Relay) open(ctx context.Context) (*stream, error) {
 		defer cancel()
 		conn, err := r.transport.NewClientConn(ctx, "http", known[0])
 		if err != nil {
-			r.config.Servers.GRPCFailed(known[0], err)
+			r.Servers.GRPCFailed(known[0], err)
 			return fmt.Errorf("connect to Consul server %s: %w%s", known[0], err, advice(err))
 		}
-		token, err := r.config.Token()
+		token, err := r.Token()
 		if err != nil {
 			conn.Close()
 			return fmt.Errorf("read the task's token: %w%s", err, advice(err))
@@ -90,10 +83,7 @@ func (r *Relay) open(ctx context.Context) (*stream, error) {
 		s.address, s.token, s.conn = known[0], token, conn
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s, err
 }
 
 // classify never gives up: servers are replaced, and certificates renewed.
@@ -125,9 +115,8 @@ func advice(err error) string {
 }
 
 // forward passes Envoy's request on and the server's answer back, and returns the
-// status that ended the answer. established is called when the server answers. Without
-// a status there is an error, and Envoy has got none.
-func (s *stream) forward(w http.ResponseWriter, req *http.Request, established func()) (status, error) {
+// status that ended the answer. Without a status there is an error, and Envoy has got none.
+func (r *Relay) forward(s *stream, w http.ResponseWriter, req *http.Request) (status, error) {
 	out := req.Clone(req.Context())
 	out.URL = &url.URL{Scheme: "http", Host: s.address, Path: req.URL.Path}
 	out.Host, out.RequestURI = s.address, ""
@@ -137,7 +126,7 @@ func (s *stream) forward(w http.ResponseWriter, req *http.Request, established f
 	}
 	resp, err := s.conn.RoundTrip(out)
 	switch {
-	case err != nil && !s.tls:
+	case err != nil && r.TLS == nil:
 		return status{}, fmt.Errorf("open xDS stream: %w: if the server's port is one for TLS, set consulServers.grpc.tls to true", err)
 	case err != nil:
 		return status{}, fmt.Errorf("open xDS stream: %w", err)
@@ -150,7 +139,7 @@ func (s *stream) forward(w http.ResponseWriter, req *http.Request, established f
 	if got, ok := readStatus(resp.Header); ok { // and nothing follows
 		return got, nil
 	}
-	established()
+	r.report.established(s.address)
 	if err := pass(w, resp.Body); err != nil {
 		return status{}, fmt.Errorf("read xDS stream: %w", err)
 	}

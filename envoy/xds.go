@@ -100,8 +100,11 @@ func (c *xdsClient) stream(ctx context.Context, body io.Reader) ([]byte, error) 
 	}
 	message, err := readFrame(resp.Body)
 	if errors.Is(err, io.EOF) { // no message: the headers or the trailers have the reason
-		status := resp.Header.Get("Grpc-Status") + resp.Trailer.Get("Grpc-Status")
-		return nil, fmt.Errorf("gRPC status %s: %s%s", status, resp.Header.Get("Grpc-Message"), resp.Trailer.Get("Grpc-Message"))
+		got, ok := readStatus(resp.Header)
+		if !ok {
+			got, _ = readStatus(resp.Trailer)
+		}
+		return nil, fmt.Errorf("gRPC status %s: %s", got.code, got.message)
 	}
 	return message, err
 }

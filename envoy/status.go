@@ -3,12 +3,6 @@ package envoy
 import (
 	"net/http"
 	"net/url"
-	"sync"
-	"time"
-
-	"github.com/hashicorp/go-hclog"
-
-	"github.com/meshtask/consul-ecs/internal/logkey"
 )
 
 // Codes of gRPC, as their header has them.
@@ -44,36 +38,4 @@ func (s status) write(w http.ResponseWriter) {
 	h.Set("Content-Type", "application/grpc")
 	h.Set(http.TrailerPrefix+statusHeader, s.code)
 	h.Set(http.TrailerPrefix+messageHeader, url.PathEscape(s.message))
-}
-
-// repeatAfter is how often a failure that lasts is logged.
-const repeatAfter = 10 * time.Second
-
-// report logs the transitions of streams. Envoy opens a stream that fails again and
-// again, so the same failure is logged once and every 10 s.
-type report struct {
-	log hclog.Logger
-
-	mu     sync.Mutex
-	last   string
-	logged time.Time
-}
-
-func (r *report) established(address string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.last = ""
-	r.log.Info("xDS stream established", logkey.Address, address)
-}
-
-func (r *report) failed(level hclog.Level, address, reason string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := time.Now()
-	if reason == r.last && now.Sub(r.logged) < repeatAfter {
-		level = hclog.Debug
-	} else {
-		r.last, r.logged = reason, now
-	}
-	r.log.Log(level, "xDS stream ended", logkey.Address, address, logkey.Reason, reason)
 }
