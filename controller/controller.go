@@ -167,33 +167,33 @@ func (c *Controller) keepSetUp(ctx context.Context, due <-chan struct{}) error {
 // keepClean makes pass after pass until the context ends. Setup is due when one finds that
 // the cluster's node is missing: the tasks' services went with it.
 func (c *Controller) keepClean(ctx context.Context, due chan<- struct{}) {
-	for p := (pace{Options: c.Options, pause: c.Interval}); ; {
+	for pause := c.Interval; ; {
 		var missing bool
-		if p, missing = c.onePass(ctx, p); missing {
+		if pause, missing = c.onePass(ctx, pause); missing {
 			select {
 			case due <- struct{}{}:
 			default: // it is due already
 			}
 		}
-		if retry.Sleep(ctx, p.pause*8/10+rand.N(p.pause*4/10+1)) != nil {
+		if retry.Sleep(ctx, pause*8/10+rand.N(pause*4/10+1)) != nil {
 			return
 		}
 	}
 }
 
-// onePass makes one pass, reports it, and returns the pace after it and whether the
+// onePass makes one pass, reports it, and returns the pause after it and whether the
 // cluster's node is missing.
-func (c *Controller) onePass(ctx context.Context, p pace) (next pace, nodeMissing bool) {
+func (c *Controller) onePass(ctx context.Context, pause time.Duration) (next time.Duration, nodeMissing bool) {
 	start := time.Now()
 	r, err := c.Cleaner.Pass(ctx)
 	c.Metrics.count(r)
 	if ctx.Err() != nil {
-		return p, false // its error is that of the context
+		return pause, false // its error is that of the context
 	}
 	took := time.Since(start)
-	p = p.after(r, err)
-	c.report(r, err, took, p.pause)
-	return p, r.NodeMissing
+	next = c.pauseAfter(pause, r, err)
+	c.report(r, err, took, next)
+	return next, r.NodeMissing
 }
 
 // report writes a completed pass to metrics, log and health.

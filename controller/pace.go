@@ -13,32 +13,24 @@ const (
 	failing = 15 * time.Second
 )
 
-// pace is the pause before the next pass.
-type pace struct {
-	Options
-	pause time.Duration
-}
-
-// after is the pace after a pass. Something to do gives the interval; nothing to do
+// pauseAfter is the pause after a pass, which came after the pause before. Something to do gives the interval; nothing to do
 // lengthens the pause by half each time; throttling and failures double it. A pass
 // never follows sooner than its AWS calls take out of the budget, so that half of the
 // budget is left for others.
-func (p pace) after(r Report, err error) pace {
+func (o Options) pauseAfter(before time.Duration, r Report, err error) time.Duration {
+	pause := o.Interval
 	switch {
 	case err != nil:
-		p.pause = min(2*p.pause, max(failing, p.Interval))
+		pause = min(2*before, max(failing, o.Interval))
 	case r.AWS.Throttles > 0:
-		p.pause = min(2*p.pause, quiet*p.Interval)
-	case len(r.Deleted)+len(r.Failed) > 0:
-		p.pause = p.Interval
-	default:
-		p.pause = min(p.pause*3/2, quiet*p.Interval)
+		pause = min(2*before, quiet*o.Interval)
+	case len(r.Deleted)+len(r.Failed) == 0:
+		pause = min(before*3/2, quiet*o.Interval)
 		for _, k := range r.Kept {
 			if k.Again > 0 {
-				p.pause = max(p.Interval, min(p.pause, k.Again))
+				pause = max(o.Interval, min(pause, k.Again))
 			}
 		}
 	}
-	p.pause = max(p.pause, time.Duration(float64(r.AWS.Calls)/p.Rate*float64(time.Second)))
-	return p
+	return max(pause, time.Duration(float64(r.AWS.Calls)/o.Rate*float64(time.Second)))
 }

@@ -43,8 +43,8 @@ func TestPace(t *testing.T) {
 		{"many tasks", 10 * time.Second, Report{AWS: ecsread.Counts{Calls: 100}, Deleted: gone}, nil, 20 * time.Second},
 		{"very many tasks", 60 * time.Second, Report{AWS: ecsread.Counts{Calls: 1000}}, fault, 200 * time.Second},
 	} {
-		p := pace{Options: Options{Interval: 10 * time.Second, Rate: 5}, pause: tt.before}
-		if got := p.after(tt.r, tt.err).pause; got != tt.want {
+		o := Options{Interval: 10 * time.Second, Rate: 5}
+		if got := o.pauseAfter(tt.before, tt.r, tt.err); got != tt.want {
 			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
 		}
 	}
@@ -58,10 +58,10 @@ func TestPaceOfFailuresFollowsTheInterval(t *testing.T) {
 		time.Second: {2 * time.Second, 4 * time.Second, 8 * time.Second, 15 * time.Second, 15 * time.Second},
 		time.Minute: {time.Minute, time.Minute},
 	} {
-		p := pace{Options: Options{Interval: interval, Rate: 5}, pause: interval}
+		o, pause := Options{Interval: interval, Rate: 5}, interval
 		for i, want := range want {
-			if p = p.after(Report{AWS: ecsread.Counts{Calls: 1}}, fault); p.pause != want {
-				t.Errorf("interval %s, failure %d: pause %s, want %s", interval, i+1, p.pause, want)
+			if pause = o.pauseAfter(pause, Report{AWS: ecsread.Counts{Calls: 1}}, fault); pause != want {
+				t.Errorf("interval %s, failure %d: pause %s, want %s", interval, i+1, pause, want)
 			}
 		}
 	}
@@ -71,12 +71,12 @@ func TestPaceOfFailuresFollowsTheInterval(t *testing.T) {
 // which does not stretch the pauses after that.
 func TestPaceForgetsTheBudget(t *testing.T) {
 	t.Parallel()
-	p := pace{Options: Options{Interval: 10 * time.Second, Rate: 5}, pause: 10 * time.Second}
-	p = p.after(Report{AWS: ecsread.Counts{Calls: 200}}, nil)
-	if p.pause != 40*time.Second {
-		t.Errorf("after the first pass: %s", p.pause)
+	o := Options{Interval: 10 * time.Second, Rate: 5}
+	pause := o.pauseAfter(10*time.Second, Report{AWS: ecsread.Counts{Calls: 200}}, nil)
+	if pause != 40*time.Second {
+		t.Errorf("after the first pass: %s", pause)
 	}
-	if p = p.after(Report{AWS: ecsread.Counts{Calls: 100}}, nil); p.pause != 30*time.Second {
-		t.Errorf("after the second: %s", p.pause)
+	if pause = o.pauseAfter(pause, Report{AWS: ecsread.Counts{Calls: 100}}, nil); pause != 30*time.Second {
+		t.Errorf("after the second: %s", pause)
 	}
 }
