@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -110,7 +109,7 @@ func (c *Controller) term(ctx context.Context) error {
 // passes, which need nothing of what setup makes and do not wait for its lock. Its
 // only error, beside the context's, is a permanent one of the first setup.
 func (c *Controller) lead(ctx context.Context) error {
-	c.Metrics.setLeader()
+	c.Metrics.leader.Set(1)
 	defer c.Metrics.resetLeaderGauges()
 	defer c.health.setup(time.Time{}, nil)
 	c.health.succeeded(time.Now(), firstPass)
@@ -175,7 +174,8 @@ func (c *Controller) keepClean(ctx context.Context, due chan<- struct{}) {
 			default: // it is due already
 			}
 		}
-		if retry.Sleep(ctx, pause*8/10+rand.N(pause*4/10+1)) != nil {
+		varied := retry.Policy{Base: pause, Constant: true}.Pause(1)
+		if retry.Sleep(ctx, varied) != nil {
 			return
 		}
 	}
@@ -211,5 +211,6 @@ func (c *Controller) report(r Report, err error, took, next time.Duration) {
 	default:
 		c.Log.Debug("pass done", args...)
 	}
-	c.health.succeeded(now, c.allowed(next, took))
+	// Three intervals, each a pause and the duration of this pass.
+	c.health.succeeded(now, 3*(max(next, c.Interval)+took))
 }

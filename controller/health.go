@@ -2,6 +2,8 @@ package controller
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"sync"
 	"time"
 
@@ -63,7 +65,18 @@ func (h *health) check(now time.Time) error {
 	return nil
 }
 
-// allowed is three intervals, each the pause and the duration of the last pass.
-func (c *Controller) allowed(pause, took time.Duration) time.Duration {
-	return 3 * (max(pause, c.Interval) + took)
+// Handler answers /metrics, and /healthz with 200 or 503 and a reason.
+func (c *Controller) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", &c.Metrics.set)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		if err := c.health.check(time.Now()); err != nil {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			io.WriteString(w, err.Error()+"\n")
+			return
+		}
+		io.WriteString(w, "ok\n")
+	})
+	return mux
 }

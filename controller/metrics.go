@@ -90,8 +90,6 @@ func (m *Metrics) setup(changed int, err error) {
 	}
 }
 
-func (m *Metrics) setLeader() { m.leader.Set(1) }
-
 // resetLeaderGauges zeroes the gauges of a leader, so that sums over all controllers
 // of a cluster do not count them twice.
 func (m *Metrics) resetLeaderGauges() {
