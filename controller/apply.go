@@ -87,23 +87,15 @@ func (a *applying) remove(ctx context.Context, i Item) {
 	if i.Kind == KindToken {
 		_, err = a.Consul.ACL().TokenDelete(i.Accessor, i.write(ctx))
 	} else {
-		err = a.deregister(ctx, i)
+		_, err = a.Consul.Catalog().Deregister(&api.CatalogDeregistration{
+			Node: i.Node, ServiceID: i.Service, Namespace: i.Namespace, Partition: i.Partition,
+		}, i.write(ctx))
+		err = consulutil.Advise(consulutil.Needs(err, rights))
 	}
 	if consulutil.Status(err) == http.StatusNotFound {
 		err = nil // it was logged out, or another process deleted it
 	}
-	if i.Kind != KindToken {
-		err = consulutil.Advise(consulutil.Needs(err, rights))
-	}
 	a.note(i, err)
-}
-
-// deregister removes a service and its checks from the catalog.
-func (a *applying) deregister(ctx context.Context, i Item) error {
-	_, err := a.Consul.Catalog().Deregister(&api.CatalogDeregistration{
-		Node: i.Node, ServiceID: i.Service, Namespace: i.Namespace, Partition: i.Partition,
-	}, i.write(ctx))
-	return err
 }
 
 // note adds the result of a deletion to the report and logs it.
@@ -142,20 +134,16 @@ type pendingNode struct {
 func (a *applying) addNodes() {
 	maps.DeleteFunc(a.nodes, func(_ string, w pendingNode) bool { return a.now()-w.since > nodePatience })
 	for _, i := range a.report.Deleted {
+		// The cluster's own node stays for its next tasks, which have no agents.
+		if i.Kind == KindToken || i.Node == a.Cluster.ARN && i.Partition == a.Partition {
+			continue
+		}
 		// Nodes are in partitions, not in namespaces.
 		a.nodes[nodeKey(i)] = pendingNode{Item{Kind: KindNode, Task: i.Task, Node: i.Node, Place: Place{Partition: i.Partition}, Reason: i.Reason, Evidence: i.Evidence}, a.now()}
 	}
-	delete(a.nodes, nodeKey(Item{})) // the tokens'
-	// The cluster's own node stays for its next tasks, which have no agents.
-	delete(a.nodes, nodeKey(Item{Node: a.Cluster.ARN, Place: Place{Partition: a.Partition}}))
 }
 
-func nodeKey(i Item) string {
-	if i.Node == "" {
-		return ""
-	}
-	return i.Partition + "/" + i.Node
-}
+func nodeKey(i Item) string { return i.Partition + "/" + i.Node }
 
 // node deregisters a node without services whose agent has failed. It is read now and
 // not taken from the snapshot: another process may have registered something on it.
