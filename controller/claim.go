@@ -15,8 +15,6 @@ import (
 type Leftovers struct {
 	// Methods are the auth methods whose tokens tasks get by login.
 	Methods []string
-	// Source is the value of "source" in a service's meta.
-	Source string
 	// ClusterNode means that the services of all tasks are on one node, registered
 	// without agents, whose name is the cluster's ARN; else each task's are on the node
 	// of the task's agent.
@@ -127,7 +125,7 @@ func (e serviceEntry) foreign(cluster ecsread.Cluster) bool {
 func (l Leftovers) service(e serviceEntry, cluster ecsread.Cluster) (Service, bool) {
 	task, ours, sure := cluster.Belongs(e.ServiceMeta[config.MetaTaskARN])
 	id := workload.ServiceID("", task)
-	if !ours || e.ServiceMeta[config.MetaSource] != l.Source ||
+	if !ours || e.ServiceMeta[config.MetaSource] != config.SourceValue ||
 		!strings.HasSuffix(e.ServiceID, id) && !strings.HasSuffix(e.ServiceID, workload.ProxyID(id)) {
 		return Service{}, false
 	}

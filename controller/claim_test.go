@@ -22,7 +22,7 @@ func shop(t testing.TB) ecsread.Cluster {
 }
 
 func agent() Leftovers {
-	return Leftovers{Methods: []string{"iam-ecs-client-token", "iam-ecs-service-token"}, Source: "consul-ecs"}
+	return Leftovers{Methods: []string{"iam-ecs-client-token", "iam-ecs-service-token"}}
 }
 
 func TestTokenClaims(t *testing.T) {

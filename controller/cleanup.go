@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/controller/setup"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 )
 
@@ -33,7 +34,7 @@ type CleanerOptions struct {
 	Partition string
 	// EnsureNamespaces makes the missing ones of these namespaces of the partition. It
 	// is not called without a partition.
-	EnsureNamespaces func(ctx context.Context, names []string) error
+	EnsureNamespaces func(ctx context.Context, names []string) (setup.Changes, error)
 	Log              hclog.Logger
 }
 
@@ -51,7 +52,10 @@ type Cleaner struct {
 
 // NewCleaner returns a Cleaner that has observed nothing.
 func NewCleaner(o CleanerOptions) *Cleaner {
-	return &Cleaner{CleanerOptions: o, limits: defaultLimits(), started: time.Now(), cache: map[Place]*cache{}, nodes: map[string]pendingNode{}}
+	return &Cleaner{
+		CleanerOptions: o, limits: defaultLimits(), started: time.Now(), cache: map[Place]*cache{}, nodes: map[string]pendingNode{},
+		namespaces: namespaces{tasks: map[string]string{}, untagged: map[string]time.Time{}},
+	}
 }
 
 // now is the Cleaner's clock. It is monotonic: setting the machine's clock does

@@ -170,7 +170,7 @@ func (c *Cleaner) readServices(ctx context.Context, p Place, r *Report, l *list[
 	if c.Leftovers.ClusterNode {
 		return c.readNode(ctx, p, r, l)
 	}
-	filter := fmt.Sprintf("ServiceMeta[%q] == %q", config.MetaSource, c.Leftovers.Source)
+	filter := fmt.Sprintf("ServiceMeta[%q] == %q", config.MetaSource, config.SourceValue)
 	options := p.read()
 	options.Filter = filter
 	names, meta, err := c.Consul.Catalog().Services(options.WithContext(ctx))
@@ -239,7 +239,7 @@ func (c *Cleaner) readNode(ctx context.Context, p Place, r *Report, l *list[Serv
 		}
 		read.index = meta.LastIndex
 		all, streamed := p.read(), consulutil.ListMeta{}
-		all.Filter = fmt.Sprintf("Meta[%q] == %q", config.MetaSource, c.Leftovers.Source)
+		all.Filter = fmt.Sprintf("Meta[%q] == %q", config.MetaSource, config.SourceValue)
 		_, meta, err = c.Consul.Catalog().NodeServiceList(node, all.WithContext(consulutil.StreamOf(ctx, &streamed, "Services", func(e nodeService) error {
 			entry := serviceEntry{Node: node, ServiceID: e.ID, ServiceMeta: e.Meta}
 			if s, ok := c.Leftovers.service(entry, c.Cluster); ok && e.Meta[config.MetaTaskID] == s.Task {

@@ -74,9 +74,6 @@ func (c *Cleaner) ensureNamespaces(ctx context.Context, running map[string]struc
 // readTags describes the tasks whose namespace is unknown.
 func (c *Cleaner) readTags(ctx context.Context, running map[string]struct{}) error {
 	n := &c.namespaces
-	if n.tasks == nil {
-		n.tasks, n.untagged = map[string]string{}, map[string]time.Time{}
-	}
 	retain(n.tasks, running)
 	retain(n.untagged, running)
 	var unknown []string
@@ -134,7 +131,7 @@ func (c *Cleaner) ensure(ctx context.Context, names map[string]struct{}) error {
 	if !due {
 		return nil
 	}
-	if err := c.EnsureNamespaces(ctx, slices.Sorted(maps.Keys(names))); err != nil {
+	if _, err := c.EnsureNamespaces(ctx, slices.Sorted(maps.Keys(names))); err != nil {
 		return err
 	}
 	n.ensured, n.checked = names, time.Now()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/controller/setup"
 )
 
 func TestNamespaceOfTags(t *testing.T) {
@@ -88,8 +89,8 @@ func in(namespace string) map[string]string {
 
 // follower is a Cleaner of partition ecs.
 func follower(ecs ECS, ensure func(names []string) error) *Cleaner {
-	return NewCleaner(CleanerOptions{ECS: ecs, Partition: "ecs", Log: hclog.NewNullLogger(), EnsureNamespaces: func(_ context.Context, names []string) error {
-		return ensure(names)
+	return NewCleaner(CleanerOptions{ECS: ecs, Partition: "ecs", Log: hclog.NewNullLogger(), EnsureNamespaces: func(_ context.Context, names []string) (setup.Changes, error) {
+		return nil, ensure(names)
 	}})
 }
 
@@ -247,12 +248,12 @@ func TestPassMakesNamespaces(t *testing.T) {
 		c := inMemory(t, consul, ecsread.New(ecs.Config(), ecsread.Options{CallsPerSecond: 100}))
 		c.Partition = "edge"
 		var got []string
-		c.EnsureNamespaces = func(_ context.Context, names []string) error {
+		c.EnsureNamespaces = func(_ context.Context, names []string) (setup.Changes, error) {
 			if left := consul.accessors(); len(left) > 0 {
 				t.Errorf("%d tokens of the dead task are left", len(left))
 			}
 			got = append(got, names...)
-			return nil
+			return nil, nil
 		}
 		// Two pages of the list, and at first one description of the dead task and two
 		// of the tags.

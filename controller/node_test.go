@@ -18,7 +18,7 @@ import (
 
 // withoutAgents makes the world's tasks have their services on the cluster's node.
 func withoutAgents(o *CleanerOptions) {
-	o.Leftovers = Leftovers{Methods: []string{"iam-ecs-service-token"}, Source: "consul-ecs", ClusterNode: true}
+	o.Leftovers = Leftovers{Methods: []string{"iam-ecs-service-token"}, ClusterNode: true}
 }
 
 // join registers what a task has on the cluster's node: a service and its proxy.

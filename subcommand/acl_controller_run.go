@@ -13,7 +13,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
-	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller"
 	"github.com/meshtask/consul-ecs/controller/setup"
@@ -144,10 +143,7 @@ func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, v
 		Setup: s,
 		Cleaner: controller.NewCleaner(controller.CleanerOptions{
 			Consul: client, ECS: tasks, Cluster: at.cluster, Partition: f.partition, Log: inv.Log, Leftovers: v.leftovers,
-			EnsureNamespaces: func(ctx context.Context, names []string) error {
-				_, err := s.EnsureNamespaces(ctx, names)
-				return err
-			},
+			EnsureNamespaces: s.EnsureNamespaces,
 		}),
 		Metrics: metrics,
 		Log:     inv.Log,
@@ -156,7 +152,7 @@ func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, v
 
 // agentLeftovers are what tasks of the agent generation leave.
 func agentLeftovers() controller.Leftovers {
-	return controller.Leftovers{Methods: []string{setup.ClientMethod, setup.ServiceMethod}, Source: config.SourceValue}
+	return controller.Leftovers{Methods: []string{setup.ClientMethod, setup.ServiceMethod}}
 }
 
 // ecsReader reads ECS in the cluster's region, which wins over the environment's.
