@@ -92,11 +92,12 @@ type memory struct {
 	missing map[string]time.Duration
 	// ours are tasks that ECS has shown as this cluster's.
 	ours map[string]struct{}
-	// consul was Consul's time at the last look, which was at lookedAt; jumped is when
-	// its clock last differed from ours, and hasJumped whether it ever did.
-	consul           time.Time
-	lookedAt, jumped time.Duration
-	hasJumped        bool
+	// consul was Consul's time at the last look, which was at lookedAt.
+	consul   time.Time
+	lookedAt time.Duration
+	// trusted is from when on ages by Consul's clock are valid: it was set, and then the
+	// time passed that they are to prove.
+	trusted time.Duration
 }
 
 // clockLeeway is how much Consul's clock, which has a resolution of a second and is read from
@@ -104,19 +105,13 @@ type memory struct {
 const clockLeeway = 30 * time.Second
 
 // watch records Consul's time, and whether its clock was set.
-func (m *memory) watch(before memory, consul time.Time, now time.Duration) {
-	m.consul, m.lookedAt, m.jumped, m.hasJumped = consul, now, before.jumped, before.hasJumped
+func (m *memory) watch(before memory, consul time.Time, now time.Duration, l limits) {
+	m.consul, m.lookedAt, m.trusted = consul, now, before.trusted
 	if consul.IsZero() {
 		m.consul, m.lookedAt = before.consul, before.lookedAt
 	} else if drift := consul.Sub(before.consul) - (now - before.lookedAt); !before.consul.IsZero() && drift.Abs() > clockLeeway {
-		m.jumped, m.hasJumped = now, true
+		m.trusted = now + l.grace
 	}
-}
-
-// trusts reports whether ages by Consul's clock are valid: not if it is unknown, or was
-// set within the time that they are to prove.
-func (m *memory) trusts(consul time.Time, now time.Duration, l limits) bool {
-	return !consul.IsZero() && (!m.hasJumped || now-m.jumped >= l.grace)
 }
 
 // Item is one thing to delete.
@@ -191,14 +186,15 @@ func decide(s *snapshot, before memory, now time.Duration, l limits) (Plan, memo
 	if s.Partial {
 		maps.Copy(after.ours, before.ours)
 	}
-	after.watch(before, s.ConsulTime, s.ConsulAt)
+	after.watch(before, s.ConsulTime, s.ConsulAt, l)
 	consul := s.ConsulTime
-	if !after.trusts(consul, s.ConsulAt, l) {
+	if s.ConsulAt < after.trusted {
 		consul = time.Time{}
 	}
 	plan := Plan{Delete: []Item{}, Kept: []Kept{}, At: now}
 	evidence := map[string]string{}
-	tasks := factsOf(s, after.ours)
+	tasks, running := factsOf(s)
+	maps.Copy(after.ours, running)
 	for _, id := range slices.Sorted(maps.Keys(tasks)) {
 		f, observed := tasks[id], s.Observations[id]
 		_, ours := before.ours[id]
@@ -259,14 +255,14 @@ func judge(s observation, f *facts, consul time.Time, missing time.Duration, our
 // whole is a duration rounded for texts.
 func whole(d time.Duration) time.Duration { return d.Round(time.Second) }
 
-// factsOf returns what a snapshot has of each task that is not running. A running one
-// is added to ours if its leftovers may need that later.
-func factsOf(s *snapshot, ours map[string]struct{}) map[string]*facts {
-	tasks := map[string]*facts{}
+// factsOf returns what a snapshot has of each task that is not running, and the running
+// tasks whose leftovers will not name our cluster by its ARN.
+func factsOf(s *snapshot) (tasks map[string]*facts, running map[string]struct{}) {
+	tasks, running = map[string]*facts{}, map[string]struct{}{}
 	of := func(id string, sure bool) *facts {
 		if _, ok := s.Running[id]; ok {
 			if !sure {
-				ours[id] = struct{}{}
+				running[id] = struct{}{}
 			}
 			return &facts{}
 		}
@@ -286,7 +282,7 @@ func factsOf(s *snapshot, ours map[string]struct{}) map[string]*facts {
 	for _, v := range s.Services {
 		of(v.Task, v.Sure).services++
 	}
-	return tasks
+	return tasks, running
 }
 
 // reason is the kind of evidence that there is of a dead task.
@@ -311,11 +307,10 @@ func (s *snapshot) items(evidence map[string]string) []Item {
 			tokens = append(tokens, Item{Kind: KindToken, Task: t.Task, Accessor: t.Accessor, Method: t.Method, Place: t.Place, Reason: s.reason(t.Task), Evidence: proof})
 		}
 	}
-	slices.SortFunc(services, func(a, b Item) int {
-		return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Service, b.Service))
-	})
-	slices.SortFunc(tokens, func(a, b Item) int {
-		return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Accessor, b.Accessor))
-	})
+	for _, items := range [][]Item{services, tokens} {
+		slices.SortFunc(items, func(a, b Item) int {
+			return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Service, b.Service), cmp.Compare(a.Accessor, b.Accessor))
+		})
+	}
 	return append(services, tokens...)
 }

@@ -23,7 +23,8 @@ func (c *Cleaner) readECS(ctx context.Context, s *snapshot) error {
 		return fmt.Errorf("nothing is deleted in this pass: %w", err)
 	}
 	s.Running, s.Observations = running, map[string]observation{}
-	others := s.others()
+	notRunning, _ := factsOf(s)
+	others := slices.Sorted(maps.Keys(notRunning))
 	switch {
 	case deleted:
 		for _, id := range others {
@@ -57,24 +58,6 @@ func (c *Cleaner) readECS(ctx context.Context, s *snapshot) error {
 		err = c.checkStopping(ctx, s, err)
 	}
 	return err
-}
-
-// others are the tasks that have something in Consul and are not listed as
-// running, in order.
-func (s *snapshot) others() []string {
-	others := map[string]struct{}{}
-	note := func(id string) {
-		if _, ok := s.Running[id]; !ok {
-			others[id] = struct{}{}
-		}
-	}
-	for _, t := range s.Tokens {
-		note(t.Task)
-	}
-	for _, v := range s.Services {
-		note(v.Task)
-	}
-	return slices.Sorted(maps.Keys(others))
 }
 
 // observe converts a description. One of another cluster proves nothing.
