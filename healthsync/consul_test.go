@@ -84,7 +84,7 @@ func newTaskOf(t *testing.T, c *testkit.Consul, address string, cfg *config.Conf
 	k := &task{t: t, result: make(chan error, 1), cfg: cfg, stop: 4 * testkit.Patience}
 	k.management = client(t, consulutil.Options{Address: c.HTTPAddr, Token: c.Token})
 	agent := client(t, consulutil.Options{Address: address})
-	k.registrar = registrar.New(k.cfg)(agent)
+	k.registrar = registrar.New(k.cfg, agent)
 	k.answer(http.StatusOK, nil)
 	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(int(k.status.Load()))

@@ -48,7 +48,6 @@ func (s *scene) leaveAgent() {
 	client := func() (*api.Client, error) {
 		return consulutil.NewClient(consulutil.Options{Servers: servers})
 	}
-	registrars := registrar.New(cfg)
 	s.options.Place = meshinit.AtServers()
 	s.options.Region = "us-west-2"
 	s.options.Proxy = meshinit.ServersProxy{Config: cfg, GRPC: servers.GRPCTLS()}
@@ -58,7 +57,7 @@ func (s *scene) leaveAgent() {
 		if err != nil {
 			return meshinit.Consul{}, err
 		}
-		return meshinit.Consul{Registrar: registrars(c)}, nil
+		return meshinit.Consul{Registrar: registrar.New(cfg, c)}, nil
 	}
 }
 

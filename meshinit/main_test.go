@@ -142,7 +142,6 @@ func newScene(t *testing.T, server *testkit.Consul, doc string) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registrars := registrar.New(cfg)
 	s.options = meshinit.Options{Config: cfg, FileGroup: volume.GroupOfDir, Proxy: meshinit.AgentProxy{}, Place: meshinit.InTask(), Limit: testkit.Patience}
 	s.ports = meshinit.Ports{
 		Metadata: s.taskMetadata(),
@@ -151,7 +150,7 @@ func newScene(t *testing.T, server *testkit.Consul, doc string) *scene {
 			if err != nil {
 				return meshinit.Consul{}, err
 			}
-			return meshinit.Consul{Registrar: registrars(client)}, nil
+			return meshinit.Consul{Registrar: registrar.New(cfg, client)}, nil
 		},
 		Servers: func() (*api.Client, error) {
 			return consulutil.NewClient(consulutil.Options{Address: cfg.ConsulHTTPAddr, CAFile: cfg.ConsulCACertFile})

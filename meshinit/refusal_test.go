@@ -103,7 +103,7 @@ func (s *scene) consulAt(address, token string) func() (meshinit.Consul, error) 
 		if err != nil {
 			return meshinit.Consul{}, err
 		}
-		return meshinit.Consul{Registrar: registrar.New(s.options.Config)(client)}, nil
+		return meshinit.Consul{Registrar: registrar.New(s.options.Config, client)}, nil
 	}
 }
 

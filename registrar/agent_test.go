@@ -29,7 +29,7 @@ func TestRequests(t *testing.T) {
 		}
 		fmt.Fprint(w, `{"Kind":"connect-proxy"}`)
 	})
-	r := New(&config.Config{})(client)
+	r := New(&config.Config{}, client)
 	ctx := context.Background()
 	w := workload.Workload{ID: "web-1", Name: "web", Namespace: "ns", Partition: "part", Proxy: workload.Proxy{ID: "web-1-sidecar-proxy"}}
 	set := func(u Update) error { return r.Set(ctx, "tok", w, []Update{u})[0].Err }
@@ -107,7 +107,7 @@ func TestRefreshWithAnAgentThatHasJustStarted(t *testing.T) {
 			})
 			w := workload.Workload{ID: "web-1", Name: "web", Proxy: workload.Proxy{ID: "web-1-sidecar-proxy"}}
 			refresh := Update{Check: workload.SyncCheck{ID: "c1"}, Status: "passing", Refresh: true}
-			if result := New(&config.Config{})(client).Set(context.Background(), "", w, []Update{refresh})[0]; result.Err != nil || result.Restored {
+			if result := New(&config.Config{}, client).Set(context.Background(), "", w, []Update{refresh})[0]; result.Err != nil || result.Restored {
 				t.Errorf("result = %+v", result)
 			}
 			if !slices.Equal(got, tt.want) || critical != "" {
@@ -136,7 +136,7 @@ func TestRefusedDeregistrationNamesItsRemedy(t *testing.T) {
 		http.Error(w, `Permission denied: token with AccessorID 'a' lacks permission 'service:write' on "gw"`, http.StatusForbidden)
 	})
 	gateway := workload.Workload{Gateway: "mesh-gateway", Name: "gw", ID: "gw-1", Proxy: workload.Proxy{ID: "gw-1"}}
-	err := New(&config.Config{})(client).Deregister(context.Background(), "tok", gateway)
+	err := New(&config.Config{}, client).Deregister(context.Background(), "tok", gateway)
 	if want := `the token needs a service identity for "gw"`; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %q in it", err, want)
 	}

@@ -39,7 +39,7 @@ func client(t *testing.T, c *testkit.Consul, token string) *api.Client {
 
 func agentRegistrar(t *testing.T, c *testkit.Consul) registrar.Registrar {
 	t.Helper()
-	return registrar.New(&config.Config{})(client(t, c, ""))
+	return registrar.New(&config.Config{}, client(t, c, ""))
 }
 
 // agentSubject is the agent implementation on a real agent.

@@ -1,8 +1,8 @@
 // Package registrar makes a workload known to Consul and keeps its health
 // checks there.
 //
-// Flow: 1. New picks the implementation by the configuration's generation,
-// once: the local agent, or the servers' catalog; 2. Register writes the service and
+// Flow: 1. New picks the implementation by the configuration's generation:
+// the local agent, or the servers' catalog; 2. Register writes the service and
 // its proxy; 3. Proxy reads back what Consul made of the proxy; 4. Set keeps the checks.
 //
 // Owns: how a workload looks as a registration; that generations differ; the session that

@@ -25,12 +25,6 @@ type Registrar interface {
 	// Proxy returns the registered proxy with Consul's mesh-wide defaults
 	// merged in, for the bootstrap.
 	Proxy(ctx context.Context, token string, w workload.Workload) (bootstrap.Proxy, error)
-	Checks
-}
-
-// Checks is the part of a Registrar that changes what Consul makes of the health of
-// a registered workload.
-type Checks interface {
 	// Set gives checks of the workload their statuses, and starts their TTLs anew. It
 	// registers again what Consul has lost: the checks, or the workload. There is a
 	// result for each update, in their order.
@@ -64,14 +58,11 @@ type Result struct {
 	Unbound error
 }
 
-// Factory returns a generation's registrar. client is that of the local agent, or
-// without an agent that of the servers.
-type Factory func(client *api.Client) Registrar
-
-// New returns the factory for the configuration's generation.
-func New(cfg *config.Config) Factory {
+// New returns the registrar of the configuration's generation. client is that of the
+// local agent, or without an agent that of the servers.
+func New(cfg *config.Config, client *api.Client) Registrar {
 	if cfg.Generation == config.Agentless {
-		return newCatalog
+		return newCatalog(client)
 	}
-	return func(client *api.Client) Registrar { return &agent{client: client} }
+	return &agent{client: client}
 }

@@ -33,7 +33,6 @@ const (
 // accessOf distinguishes a task with an agent from one without.
 type access struct {
 	meshinit.Place
-	registrar registrar.Factory
 	// clients lead to where tasks register, logins to where they log in and out.
 	clients, logins consulutil.Options
 	// servers is nil in a task with an agent.
@@ -46,17 +45,18 @@ type access struct {
 }
 
 func accessOf(inv *cli.Invocation, cfg *config.Config) (access, error) {
-	registrars := registrar.New(cfg)
 	if cfg.ConsulServers == nil {
-		logins := consulutil.Options{Address: cfg.ConsulHTTPAddr, CAFile: cfg.ConsulCACertFile}
-		return access{Place: meshinit.InTask(), registrar: registrars, logins: logins}, nil
+		return access{
+			Place:  meshinit.InTask(),
+			logins: consulutil.Options{Address: cfg.ConsulHTTPAddr, CAFile: cfg.ConsulCACertFile},
+		}, nil
 	}
 	servers, err := newServers(*cfg.ConsulServers, inv.Getenv(httpsCAPEMEnv), inv.Getenv(grpcCAPEMEnv), inv.Log)
 	if err != nil {
 		return access{}, err
 	}
 	o := consulutil.Options{Servers: servers}
-	a := access{Place: meshinit.AtServers(), registrar: registrars, clients: o, logins: o, servers: servers, static: strings.TrimSpace(inv.Getenv(api.HTTPTokenEnvName)) != ""}
+	a := access{Place: meshinit.AtServers(), clients: o, logins: o, servers: servers, static: strings.TrimSpace(inv.Getenv(api.HTTPTokenEnvName)) != ""}
 	if cfg.Proxy.NamedUpstreams {
 		cfg.Proxy.Upstreams, a.hosts, err = redirect.NameUpstreams(cfg.Proxy.Upstreams)
 	}
@@ -115,13 +115,13 @@ func (a access) logOut(ctx context.Context, secret string) error {
 }
 
 // consul is where the task registers, by the Consul environment.
-func (a access) consul() (meshinit.Consul, error) {
+func (a access) consul(cfg *config.Config) (meshinit.Consul, error) {
 	client, err := consulutil.NewClient(a.clients)
 	if err != nil {
 		return meshinit.Consul{}, err
 	}
 	token, err := consulutil.EffectiveToken(a.clients)
-	return meshinit.Consul{Registrar: a.registrar(client), Token: token}, err
+	return meshinit.Consul{Registrar: registrar.New(cfg, client), Token: token}, err
 }
 
 // proxyFiles are what the proxy starts from. agent is for a task with an agent.

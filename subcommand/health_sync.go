@@ -122,7 +122,7 @@ func (f *healthSyncFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	checks := consul.registrar(client)
+	checks := registrar.New(cfg, client)
 	defer consul.watchServers(ctx)()
 	return healthsync.Run(ctx, healthsync.Options{
 		Config: cfg, Region: inv.Getenv(regionEnv), AtServers: consul.servers != nil, StaticToken: consul.static,

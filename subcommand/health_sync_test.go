@@ -75,8 +75,7 @@ func newSyncedTask(t *testing.T, c *testkit.Consul, service string) syncedTask {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registrars := registrar.New(cfg)
-	if err := registrars(client).Register(t.Context(), "", w); err != nil {
+	if err := registrar.New(cfg, client).Register(t.Context(), "", w); err != nil {
 		t.Fatal(err)
 	}
 	m := newMetadata(t)

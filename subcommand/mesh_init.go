@@ -143,7 +143,7 @@ func (f *meshInitFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		Limit:     f.limit,
 	}, meshinit.Ports{
 		Metadata:    metadata,
-		Consul:      consul.consul,
+		Consul:      func() (meshinit.Consul, error) { return consul.consul(cfg) },
 		Servers:     consul.loginClient,
 		Bearer:      bearer(cfg),
 		SetDefaults: consul.setDefaults(cfg, inv.Log),

@@ -232,7 +232,7 @@ func (s *scale) begin(t testing.TB, i int) (*scaleTask, error) {
 	if err != nil {
 		return nil, err
 	}
-	k.Registrar = registrar.New(cfg)(client)
+	k.Registrar = registrar.New(cfg, client)
 	secret, err := s.meshInit(ctx, client, k.Registrar, w, cfg, k.task)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, workload.FileServiceToken), []byte(secret), 0o600)

@@ -151,7 +151,7 @@ func newBoundTask(t *testing.T, c *testkit.Consul, service, rules string) *bound
 	if _, err := admin.Catalog().Register(&api.CatalogRegistration{Node: boundCluster, Address: "10.0.0.1", SkipNodeUpdate: true}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := registrar.New(cfg)(admin).Register(t.Context(), "", k.w); err != nil {
+	if err := registrar.New(cfg, admin).Register(t.Context(), "", k.w); err != nil {
 		t.Fatal(err)
 	}
 	m := newMetadata(t)
