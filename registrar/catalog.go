@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -26,7 +27,9 @@ const catalogRefresh = 30 * time.Second
 type catalog struct {
 	client  *api.Client
 	refresh time.Duration
-	lease   lease
+
+	mu    sync.Mutex // held for a Set, and where the lease is used
+	lease lease
 }
 
 // newCatalog draws the refresh, so that tasks that start together do not ask together
@@ -72,6 +75,8 @@ func (c *catalog) Deregister(ctx context.Context, token string, w workload.Workl
 			errs = append(errs, catalogRefusal(fmt.Sprintf("deregister service %q", id), w, err))
 		}
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.lease.end(ctx, token, w)
 	return errors.Join(errs...)
 }
@@ -99,7 +104,9 @@ func (c *catalog) Proxy(ctx context.Context, token string, w workload.Workload) 
 
 // Refresh is so often with a session that a lost renewal can be repeated.
 func (c *catalog) Refresh() time.Duration {
-	if c.lease.held() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lease.id != "" {
 		return c.refresh / 2
 	}
 	return c.refresh
@@ -109,6 +116,8 @@ func (c *catalog) Refresh() time.Duration {
 // written when it differs: a write costs the servers far more than a read. What expires is
 // the session, which passing checks need; if it cannot be renewed, they are not refreshed.
 func (c *catalog) Set(ctx context.Context, token string, w workload.Workload, updates []Update) []Result {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	known, readErr := c.readForRefresh(ctx, token, w, updates)
 	var sessionChecks api.HealthChecks
 	var leaseErr error
@@ -117,7 +126,7 @@ func (c *catalog) Set(ctx context.Context, token string, w workload.Workload, up
 	}
 	results := make([]Result, len(updates))
 	for i, u := range updates {
-		results[i].Unbound = c.lease.unbound()
+		results[i].Unbound = c.lease.reason
 		switch {
 		case u.Refresh && readErr != nil:
 			results[i].Err = readErr
@@ -165,7 +174,7 @@ func (c *catalog) readForRefresh(ctx context.Context, token string, w workload.W
 			ids = append(ids, u.Check.ID)
 		}
 	}
-	if len(ids) == 0 || !c.lease.held() {
+	if len(ids) == 0 || c.lease.id == "" {
 		return c.read(ctx, token, w, true, ids)
 	}
 	known, err := c.read(ctx, token, w, true, append(ids, sessionCheckIDs(w)...))
@@ -197,7 +206,7 @@ func (c *catalog) write(ctx context.Context, token string, w workload.Workload, 
 		return restored, catalogRefusal(fmt.Sprintf("set %d checks of %q", len(updates), w.ID), w, err)
 	}
 	if len(sessionChecks) > 0 {
-		c.lease.setBound()
+		c.lease.bound = true
 	}
 	return restored, nil
 }

@@ -22,9 +22,8 @@ func DeregisterAtServers(ctx context.Context, c *api.Client, w workload.Workload
 }
 
 func deregisterService(ctx context.Context, c *api.Client, w workload.Workload, name, id, secret string) error {
-	read := (&api.QueryOptions{
-		Token: secret, Namespace: w.Namespace, Partition: w.Partition, Filter: fmt.Sprintf("ServiceID == %q", id),
-	}).WithContext(ctx)
+	read := query(ctx, secret, w)
+	read.Filter = fmt.Sprintf("ServiceID == %q", id)
 	found, meta, err := c.Catalog().Service(name, "", read)
 	switch {
 	case err != nil:
@@ -32,12 +31,9 @@ func deregisterService(ctx context.Context, c *api.Client, w workload.Workload, 
 	case len(found) == 0 && meta.ResultsFilteredByACLs:
 		return &retry.PermanentError{Err: fmt.Errorf(`find service %s: results filtered by ACLs; grant the token node_prefix "" { policy = "read" }`, id)}
 	}
-	write := (&api.WriteOptions{Token: secret, Namespace: w.Namespace, Partition: w.Partition}).WithContext(ctx)
 	for _, s := range found {
-		_, err := c.Catalog().Deregister(&api.CatalogDeregistration{
-			Node: s.Node, ServiceID: id, Namespace: w.Namespace, Partition: w.Partition,
-		}, write)
-		if err != nil {
+		w.Node = s.Node
+		if err := deregister(ctx, c, secret, w, api.CatalogDeregistration{ServiceID: id}); err != nil {
 			return fmt.Errorf("deregister service %s on node %s: %w", id, s.Node, err)
 		}
 	}

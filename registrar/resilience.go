@@ -18,13 +18,10 @@ import (
 // The passive health check of a service without outlierDetection, and what holds for
 // the fields that the object leaves out.
 const (
-	defaultInterval                  = 10 * time.Second
-	defaultMaxFailures               = 5
-	defaultEnforcingGatewayFailure   = 100
-	defaultMaxEjectionPercent        = 50
-	settingEnforcingGatewayFailure   = "enforcingConsecutiveGatewayFailure"
-	settingConsecutiveGatewayFailure = "consecutiveGatewayFailure"
-	settingConsecutive5xx            = "consecutive5xx"
+	defaultInterval                = 10 * time.Second
+	defaultMaxFailures             = 5
+	defaultEnforcingGatewayFailure = 100
+	defaultMaxEjectionPercent      = 50
 )
 
 // errEntryChanged is the loss of a race for a configuration entry; its class is Retry.
@@ -137,9 +134,9 @@ func keepKnown(check *api.PassiveHealthCheck, o *config.OutlierDetection) []stri
 		name  string
 		value *int
 	}{
-		{settingConsecutive5xx, o.Consecutive5xx},
-		{settingConsecutiveGatewayFailure, o.ConsecutiveGatewayFailure},
-		{settingEnforcingGatewayFailure, o.EnforcingConsecutiveGatewayFailure},
+		{"consecutive5xx", o.Consecutive5xx},
+		{"consecutiveGatewayFailure", o.ConsecutiveGatewayFailure},
+		{"enforcingConsecutiveGatewayFailure", o.EnforcingConsecutiveGatewayFailure},
 	} {
 		if f.value != nil {
 			configured = append(configured, f.name)

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -29,57 +28,31 @@ const (
 
 // lease is the session of this process, which its workload's session checks depend on:
 // Consul makes them critical when nothing renews it. A renewal restarts a timer of the
-// leader and is no write.
+// leader and is no write. It is not safe for concurrent use.
 type lease struct {
 	client *api.Client
 
-	mu       sync.Mutex
-	id, name string
+	id, name string // the ID is empty without a session
 	renewed  time.Time
 	// bound reports that the checks are in the catalog with the name.
 	bound bool
-	// reason is why there is no session; after a refusal, retry is when to ask for one
-	// again.
+	// reason is why there is no session, nil while there is one; after a refusal, retry
+	// is when to ask for one again.
 	reason error
 	retry  time.Time
 }
 
-// held reports whether there is a session.
-func (l *lease) held() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.id != ""
-}
-
-// unbound is why the checks depend on no session; nil when they do.
-func (l *lease) unbound() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.reason
-}
-
 // verify compares the session checks with what the catalog has of them.
 func (l *lease) verify(w workload.Workload, known map[string]health) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for _, id := range sessionCheckIDs(w) {
 		l.bound = l.bound && known[id].status == api.HealthPassing
 	}
-}
-
-// setBound records that the checks of hold were written.
-func (l *lease) setBound() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.bound = true
 }
 
 // hold renews the session, or begins one. It returns the checks that are to be written,
 // if any. A refusal is no error: the task continues without a session and without checks
 // that depend on one, and asks again later.
 func (l *lease) hold(ctx context.Context, token string, w workload.Workload) (api.HealthChecks, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.id == "" && time.Now().Before(l.retry) {
 		return nil, nil
 	}
@@ -140,8 +113,6 @@ func (l *lease) begin(ctx context.Context, token string, w workload.Workload) er
 
 // end destroys the session, which Consul would otherwise do some time later.
 func (l *lease) end(ctx context.Context, token string, w workload.Workload) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.id == "" {
 		return
 	}
