@@ -13,6 +13,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/volume"
+	"github.com/meshtask/consul-ecs/registrar"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -125,18 +126,11 @@ func (r *run) login(ctx context.Context) error {
 	if !r.Config.ConsulLogin.Enabled {
 		return nil
 	}
-	previous, err := volume.ReadSecret(r.path(workload.FileClientToken))
-	if err != nil {
-		r.Log.Warn("previous token could not be read and stays in Consul until the controller removes it", logkey.Error, err)
-	}
+	params := registrar.LoginParams(r.Config, r.Agent.Partition, r.task)
+	params.ReadPrevious(r.path(workload.FileClientToken), r.Log)
 	r.session = r.Session(r.task, r.Log)
-	r.token.Secret = previous // end logs it out when there is no login
-	token, err := r.session.Login(ctx, consulutil.LoginParams{
-		Method:    r.Config.ConsulLogin.Method,
-		Partition: r.Agent.Partition,
-		Meta:      workload.LoginMeta(r.Config, r.task),
-		Previous:  previous,
-	})
+	r.token.Secret = params.Previous // end logs it out when there is no login
+	token, err := r.session.Login(ctx, params)
 	if err != nil {
 		return err
 	}

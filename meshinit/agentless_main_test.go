@@ -51,7 +51,7 @@ func (s *scene) leaveAgent() {
 	s.options.Place = meshinit.AtServers()
 	s.options.Region = "us-west-2"
 	s.options.Proxy = meshinit.ServersProxy{Config: cfg, GRPC: servers.GRPCTLS()}
-	s.ports.Servers = client
+	s.servers = client
 	s.ports.Consul = func() (meshinit.Consul, error) {
 		c, err := client()
 		if err != nil {

@@ -40,7 +40,7 @@ func TestUnsignedLoginNamesTheTaskRole(t *testing.T) {
 	for _, limit := range limits() {
 		s := newScene(t, secured, loginDoc)
 		s.options.Limit = limit
-		s.ports.Bearer = func(context.Context, workload.Task) (string, error) { return "", errors.New("no credentials") }
+		s.bearer = func(context.Context, workload.Task) (string, error) { return "", errors.New("no credentials") }
 		err := s.run()
 		s.wantNothing()
 		if strings.Contains(fmt.Sprint(err), "consulHTTPAddr") {

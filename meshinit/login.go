@@ -10,7 +10,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/logkey"
-	"github.com/meshtask/consul-ecs/internal/volume"
 	"github.com/meshtask/consul-ecs/registrar"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -29,19 +28,12 @@ func (r *run) login(ctx context.Context) error {
 	if !r.Config.ConsulLogin.Enabled {
 		return nil
 	}
-	params := registrar.LoginParams(r.Config, r.workload, r.task)
-	var err error
-	if params.Previous, err = volume.ReadSecret(r.tokenPath()); err != nil {
-		r.Log.Warn("previous token could not be read and stays in Consul until the controller removes it", logkey.Error, err)
-	}
-	r.session = &consulutil.Session{
-		Servers: r.Servers,
-		Bearer:  func(ctx context.Context) (string, error) { return r.Bearer(ctx, r.task) },
-		Limit:   r.Limit,
-		Log:     r.Log,
-	}
+	params := registrar.LoginParams(r.Config, r.workload.Partition, r.task)
+	params.ReadPrevious(r.tokenPath(), r.Log)
+	r.session = r.Session(r.task, r.Log)
 	// From here on undo logs the token out, unless an earlier run obtained it: the
 	// proxy that it started presents it.
+	var err error
 	r.token, err = r.session.Login(ctx, params)
 	r.resumed = err == nil && r.token.Secret == params.Previous
 	return err

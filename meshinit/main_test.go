@@ -118,6 +118,9 @@ type scene struct {
 	taskID  string
 	options meshinit.Options
 	ports   meshinit.Ports
+	// servers and bearer are of the login's session.
+	servers func() (*api.Client, error)
+	bearer  func(context.Context, workload.Task) (string, error)
 	log     *testkit.Log
 	// agentRequests are those that reached the agent, "PUT /v1/...", once
 	// countRequests was called.
@@ -152,18 +155,22 @@ func newScene(t *testing.T, server *testkit.Consul, doc string) *scene {
 			}
 			return meshinit.Consul{Registrar: registrar.New(cfg, client)}, nil
 		},
-		Servers: func() (*api.Client, error) {
-			return consulutil.NewClient(consulutil.Options{Address: cfg.ConsulHTTPAddr, CAFile: cfg.ConsulCACertFile})
-		},
-		Bearer: func(ctx context.Context, task workload.Task) (string, error) {
-			signer, err := awsutil.NewSigner(ctx, awsutil.LoadOptions{DefaultRegion: task.Region(), UserAgent: "consul-ecs", Version: "v0"})
-			if err != nil {
-				return "", err
-			}
-			return signer.Bearer(ctx, awsutil.BearerOptions{Partition: task.Partition(), IncludeEntity: cfg.ConsulLogin.IncludeEntity})
+		Session: func(task workload.Task, log hclog.Logger) *consulutil.Session {
+			sign := func(ctx context.Context) (string, error) { return s.bearer(ctx, task) }
+			return &consulutil.Session{Servers: s.servers, Bearer: sign, Limit: s.options.Limit, Log: log}
 		},
 		CopyProgram: func(path string) error { return os.WriteFile(path, []byte("program"), 0o755) },
 		Log:         hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: s.log}),
+	}
+	s.servers = func() (*api.Client, error) {
+		return consulutil.NewClient(consulutil.Options{Address: cfg.ConsulHTTPAddr, CAFile: cfg.ConsulCACertFile})
+	}
+	s.bearer = func(ctx context.Context, task workload.Task) (string, error) {
+		signer, err := awsutil.NewSigner(ctx, awsutil.LoadOptions{DefaultRegion: task.Region(), UserAgent: "consul-ecs", Version: "v0"})
+		if err != nil {
+			return "", err
+		}
+		return signer.Bearer(ctx, awsutil.BearerOptions{Partition: task.Partition(), IncludeEntity: cfg.ConsulLogin.IncludeEntity})
 	}
 	if cfg.ConsulServers != nil {
 		s.leaveAgent()

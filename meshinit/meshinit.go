@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/config"
@@ -71,11 +70,8 @@ type Ports struct {
 	// Consul returns where the task registers. It is called until it succeeds, because
 	// another container may still be writing the CA file; a permanent error ends that.
 	Consul func() (Consul, error)
-	// Servers returns a client for the address that logins go to, again until
-	// it succeeds.
-	Servers func() (*api.Client, error)
-	// Bearer signs a login for now; nil when logins are off.
-	Bearer func(context.Context, workload.Task) (string, error)
+	// Session makes the login's session, for the task.
+	Session func(workload.Task, hclog.Logger) *consulutil.Session
 	// SetDefaults merges what the configuration has of the service's defaults into
 	// Consul's; nil when it has none.
 	SetDefaults func(ctx context.Context, token string, w workload.Workload) error

@@ -325,9 +325,9 @@ func TestCAFileMayAppearLater(t *testing.T) {
 	s := newScene(t, secured, loginDoc)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	s.options.Config.ConsulCACertFile = ca
-	servers, bearer := s.ports.Servers, s.ports.Bearer
+	servers, bearer := s.servers, s.bearer
 	var builds, bearers int
-	s.ports.Servers = func() (*api.Client, error) {
+	s.servers = func() (*api.Client, error) {
 		if builds++; builds == 3 {
 			if err := os.WriteFile(ca, []byte(testkit.OtherCA), 0o600); err != nil {
 				t.Error(err)
@@ -335,7 +335,7 @@ func TestCAFileMayAppearLater(t *testing.T) {
 		}
 		return servers()
 	}
-	s.ports.Bearer = func(ctx context.Context, task workload.Task) (string, error) {
+	s.bearer = func(ctx context.Context, task workload.Task) (string, error) {
 		bearers++
 		return bearer(ctx, task)
 	}

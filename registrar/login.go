@@ -6,11 +6,12 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// LoginParams are those of the login of a task's service or gateway.
-func LoginParams(cfg *config.Config, w workload.Workload, t workload.Task) consulutil.LoginParams {
+// LoginParams are those of the login of a task's container by the method of the
+// configuration. partition is where what it registers is.
+func LoginParams(cfg *config.Config, partition string, t workload.Task) consulutil.LoginParams {
 	return consulutil.LoginParams{
 		Method:     cfg.ConsulLogin.Method,
-		Partition:  w.Partition,
+		Partition:  partition,
 		Datacenter: cfg.ConsulLogin.Datacenter,
 		Meta:       workload.LoginMeta(cfg, t),
 	}

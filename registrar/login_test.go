@@ -42,7 +42,7 @@ func TestLoginParams(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(tt.want, registrar.LoginParams(cfg, w, task)); diff != "" {
+		if diff := cmp.Diff(tt.want, registrar.LoginParams(cfg, w.Partition, task)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -171,7 +171,7 @@ func loginAgain(cfg *config.Config, client *api.Client, log hclog.Logger) func(c
 	}
 	return func(ctx context.Context, w workload.Workload, t workload.Task) (consulutil.Token, error) {
 		session := loginSession(cfg, t, servers, limit, log)
-		token, err := session.Login(ctx, registrar.LoginParams(cfg, w, t))
+		token, err := session.Login(ctx, registrar.LoginParams(cfg, w.Partition, t))
 		if err != nil {
 			return consulutil.Token{}, err
 		}

@@ -142,10 +142,11 @@ func (f *meshInitFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		Region:    inv.Getenv(regionEnv),
 		Limit:     f.limit,
 	}, meshinit.Ports{
-		Metadata:    metadata,
-		Consul:      func() (meshinit.Consul, error) { return consul.consul(cfg) },
-		Servers:     consul.loginClient,
-		Bearer:      bearer(cfg),
+		Metadata: metadata,
+		Consul:   func() (meshinit.Consul, error) { return consul.consul(cfg) },
+		Session: func(t workload.Task, log hclog.Logger) *consulutil.Session {
+			return loginSession(cfg, t, consul.loginClient, f.limit, log)
+		},
 		SetDefaults: consul.setDefaults(cfg, inv.Log),
 		Redirect:    consul.redirection(cfg, inv.Log),
 		CopyProgram: volume.CopySelf,
@@ -198,38 +199,34 @@ func metadataClient(inv *cli.Invocation) (*tmds.Client, error) {
 	return tmds.New(uri), nil
 }
 
-// bearer signs with credentials fetched anew: a bearer is wanted once, or again
-// because the last attempt failed.
-func bearer(cfg *config.Config) func(context.Context, workload.Task) (string, error) {
-	login := cfg.ConsulLogin
-	return func(ctx context.Context, t workload.Task) (string, error) {
-		signer, err := awsutil.NewSigner(ctx, awsutil.LoadOptions{
-			Region:        login.Region,
-			DefaultRegion: t.Region(),
-			UserAgent:     "consul-ecs",
-			Version:       cli.Version(),
-		})
-		if err != nil {
-			return "", err
-		}
-		return signer.Bearer(ctx, awsutil.BearerOptions{
-			Partition:     t.Partition(),
-			STSEndpoint:   login.STSEndpoint,
-			ServerID:      login.ServerIDHeaderValue,
-			IncludeEntity: login.IncludeEntity,
-		})
-	}
-}
-
 // loginSession logs a container of the task in, by signatures of that time.
 func loginSession(cfg *config.Config, t workload.Task, servers func() (*api.Client, error), limit time.Duration, log hclog.Logger) *consulutil.Session {
-	sign := bearer(cfg)
 	return &consulutil.Session{
 		Servers: servers,
-		Bearer:  func(ctx context.Context) (string, error) { return sign(ctx, t) },
+		Bearer:  func(ctx context.Context) (string, error) { return bearer(ctx, cfg.ConsulLogin, t) },
 		Limit:   limit,
 		Log:     log,
 	}
+}
+
+// bearer signs with credentials fetched anew: a bearer is wanted once, or again
+// because the last attempt failed.
+func bearer(ctx context.Context, login config.ConsulLogin, t workload.Task) (string, error) {
+	signer, err := awsutil.NewSigner(ctx, awsutil.LoadOptions{
+		Region:        login.Region,
+		DefaultRegion: t.Region(),
+		UserAgent:     "consul-ecs",
+		Version:       cli.Version(),
+	})
+	if err != nil {
+		return "", err
+	}
+	return signer.Bearer(ctx, awsutil.BearerOptions{
+		Partition:     t.Partition(),
+		STSEndpoint:   login.STSEndpoint,
+		ServerID:      login.ServerIDHeaderValue,
+		IncludeEntity: login.IncludeEntity,
+	})
 }
 
 func grpcFromEnv(getenv func(string) string) meshinit.GRPC {
