@@ -32,23 +32,23 @@ const (
 // then come the logouts, inside the stop timeout. It knows no other status than critical, and
 // nothing runs after it.
 func (s *syncer) drain(ended context.Context) error {
-	start, budget := time.Now(), workload.NewStopBudget(s.stop)
+	start, budget := time.Now(), workload.NewStopBudget(s.StopTimeout)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ended), budget.HealthSync)
 	defer cancel()
 	criticals := budget.HealthSync
-	if s.login || s.atServers {
+	if s.login || s.AtServers {
 		criticals = budget.Criticals
 	}
 	err := s.latchCritical(ctx, criticals)
 	limit := budget.ServiceLogout
-	if s.atServers {
+	if s.AtServers {
 		limit = budget.Deregister
 	}
-	if s.cfg.Gateway != nil {
+	if s.Config.Gateway != nil {
 		limit = min(limit, budget.MaxDelay+gatewayEnd)
 	}
 	s.awaitApplications(ctx, limit-time.Since(start))
-	if s.atServers && s.known && (err != nil || !leavesEarly(s.cfg.Gateway)) {
+	if s.AtServers && s.known && (err != nil || !leavesEarly(s.Config.Gateway)) {
 		err = errors.Join(err, s.deregister(ctx))
 	}
 	s.logOutAll(ctx)
@@ -106,7 +106,7 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 // which ECS does not do once the task stops.
 func (s *syncer) deregister(ctx context.Context) error {
 	err := errors.New("consulHTTPAddr is not set, so the servers cannot be queried")
-	if s.atServers || s.cfg.ConsulHTTPAddr != "" {
+	if s.AtServers || s.Config.ConsulHTTPAddr != "" {
 		err = refusal(retry.Do(ctx, retry.Remote(), s.Log, "deregister services", s.Classify, func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 			defer cancel()
@@ -114,7 +114,7 @@ func (s *syncer) deregister(ctx context.Context) error {
 		}))
 	}
 	if err != nil {
-		if s.atServers {
+		if s.AtServers {
 			return fmt.Errorf("deregister services, which stay in Consul until the controller removes them: %w", err)
 		}
 		return fmt.Errorf("agent is gone, and its services may still be passing in Consul: %w", err)
@@ -134,7 +134,7 @@ func (s *syncer) criticalWrites() []*criticalWrite {
 		return []*criticalWrite{w}
 	}
 	checks := slices.Collect(slices.Chunk(s.w.SyncChecks, 1))
-	if s.atServers {
+	if s.AtServers {
 		checks = [][]workload.SyncCheck{s.w.SyncChecks}
 	}
 	var writes []*criticalWrite
@@ -221,7 +221,7 @@ func (w *criticalWrite) once(ctx context.Context) error {
 	case w.Classify(err) == retry.Gone:
 		// No check and no service, not even now: nothing can take traffic.
 		return nil
-	case !refused(err) || w.atServers:
+	case !refused(err) || w.AtServers:
 		w.refused = time.Time{}
 	case w.refused.IsZero():
 		w.refused = time.Now()

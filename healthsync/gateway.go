@@ -48,12 +48,12 @@ func (s *syncer) registerGateway(ctx context.Context) {
 
 // deregistersFirst reports whether the task is a gateway that leaves traffic by its
 // deregistration: it has no checks, or they do not count.
-func (s *syncer) deregistersFirst() bool { return s.checkless() || leavesEarly(s.cfg.Gateway) }
+func (s *syncer) deregistersFirst() bool { return s.checkless() || leavesEarly(s.Config.Gateway) }
 
 func (s *syncer) deregisterGateway(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	if s.atServers {
+	if s.AtServers {
 		return s.Deregister(ctx, s.token, s.w)
 	}
 	return s.Agent.Deregister(ctx, s.token, s.w)

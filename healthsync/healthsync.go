@@ -112,13 +112,8 @@ type Deps struct {
 // error when it could not start or a check may still be passing.
 func Run(ctx context.Context, o Options, d Deps) error {
 	s := &syncer{
+		Options:   o,
 		Deps:      d,
-		cfg:       o.Config,
-		stop:      o.StopTimeout,
-		ignore:    o.Ignore,
-		region:    o.Region,
-		atServers: o.AtServers,
-		static:    o.AtServers && o.StaticToken,
 		login:     o.Config.ConsulLogin.Enabled,
 		last:      map[string]written{},
 		failing:   map[string]retry.Class{},
@@ -148,13 +143,8 @@ func Run(ctx context.Context, o Options, d Deps) error {
 // syncer is one run. All fields belong to the goroutine of Run; the concurrent
 // writes of a pass only read them.
 type syncer struct {
+	Options
 	Deps
-	cfg    *config.Config
-	stop   time.Duration
-	ignore []string
-	region string
-	// atServers and static are as in Options.
-	atServers, static bool
 	// login reports that the task has logged in; it is settled by waitForToken.
 	login bool
 
@@ -187,11 +177,11 @@ type syncer struct {
 // wanted reports whether there is anything to write at all. A gateway with an agent has
 // no checks, but is deregistered at the end; without an agent each proxy has one.
 func (s *syncer) wanted() bool {
-	return len(s.cfg.HealthSyncContainers) > 0 || s.cfg.Gateway != nil || s.atServers
+	return len(s.Config.HealthSyncContainers) > 0 || s.Config.Gateway != nil || s.AtServers
 }
 
 // checkless reports whether the task is a gateway that has no checks to write.
-func (s *syncer) checkless() bool { return s.cfg.Gateway != nil && !s.atServers }
+func (s *syncer) checkless() bool { return s.Config.Gateway != nil && !s.AtServers }
 
 // start gets the token and the workload.
 func (s *syncer) start(ctx context.Context) error {
@@ -223,7 +213,7 @@ func (s *syncer) learn(ctx context.Context, limit time.Duration) error {
 		if s.known {
 			return nil
 		}
-		w, err := workload.New(s.cfg, task, s.region)
+		w, err := workload.New(s.Config, task, s.Region)
 		if err != nil {
 			// As in mesh-init: a mistake in the configuration.
 			return &retry.PermanentError{Err: &exit.UsageError{Err: err}}

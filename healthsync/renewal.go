@@ -74,17 +74,17 @@ const (
 
 // keepToken starts the renewal of the service token, which ends with ctx.
 func (s *syncer) keepToken(ctx context.Context) {
-	if !s.atServers || !s.login {
+	if !s.AtServers || !s.login {
 		return
 	}
 	task := s.first
 	task.Containers = nil
 	r := &renewal{
 		Deps:   s.Deps,
-		path:   filepath.Join(s.cfg.BootstrapDir, workload.FileServiceToken),
+		path:   filepath.Join(s.Config.BootstrapDir, workload.FileServiceToken),
 		w:      s.w,
 		task:   task,
-		direct: s.cfg.Direct(),
+		direct: s.Config.Direct(),
 		secret: s.token,
 		done:   make(chan struct{}),
 	}

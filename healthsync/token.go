@@ -29,7 +29,7 @@ const (
 func (s *syncer) waitForToken(ctx context.Context) error {
 	switch _, err := s.readToken(workload.FileServiceToken); {
 	case err == nil || !s.login:
-	case s.static && noToken(err):
+	case s.AtServers && s.StaticToken && noToken(err):
 		s.Log.Info("using the token of the Consul environment in place of a login")
 		s.login = false
 	case s.mayLogIn() && noToken(err):
@@ -53,10 +53,10 @@ func (s *syncer) waitForToken(ctx context.Context) error {
 	switch {
 	case err == nil:
 		return nil
-	case noToken(err) && s.atServers:
-		return exit.Usagef("login is enabled but there is no service token: has mesh-init run, with consulLogin.enabled and without CONSUL_HTTP_TOKEN as here, and is its volume mounted at %s? %w", s.cfg.BootstrapDir, err)
+	case noToken(err) && s.AtServers:
+		return exit.Usagef("login is enabled but there is no service token: has mesh-init run, with consulLogin.enabled and without CONSUL_HTTP_TOKEN as here, and is its volume mounted at %s? %w", s.Config.BootstrapDir, err)
 	case noToken(err):
-		return exit.Usagef("login is enabled but there is no service token: has mesh-init run, and is its volume mounted at %s? %w", s.cfg.BootstrapDir, err)
+		return exit.Usagef("login is enabled but there is no service token: has mesh-init run, and is its volume mounted at %s? %w", s.Config.BootstrapDir, err)
 	default:
 		return exit.Usagef("login is enabled but the service token cannot be read: %w (running as uid %d, gid %d): run this container as mesh-init's user or with the file's group, or see mesh-init's -file-group",
 			err, os.Geteuid(), os.Getegid())
@@ -65,7 +65,7 @@ func (s *syncer) waitForToken(ctx context.Context) error {
 
 // mayLogIn reports whether health-sync may use its own token. With proxy.mode direct
 // it must be the proxy's, which is renewed through its file.
-func (s *syncer) mayLogIn() bool { return s.login && s.atServers && !s.cfg.Direct() }
+func (s *syncer) mayLogIn() bool { return s.login && s.AtServers && !s.Config.Direct() }
 
 // logInSeparately logs in for this container only, as each container of hashicorp/consul-ecs
 // 0.10 does, whose definitions need not mount the volume here. limit bounds the read of the
@@ -110,7 +110,7 @@ func (s *syncer) reloadToken() bool {
 
 // readToken reads a token file; an empty one is an error.
 func (s *syncer) readToken(name string) (string, error) {
-	path := filepath.Join(s.cfg.BootstrapDir, name)
+	path := filepath.Join(s.Config.BootstrapDir, name)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return "", err
@@ -137,7 +137,7 @@ func (s *syncer) logOutAll(ctx context.Context) {
 	for _, secret := range s.endRenewal(ctx) {
 		tokens = append(tokens, fileToken{workload.FileServiceToken, secret})
 	}
-	if !s.atServers && !s.agentStays() {
+	if !s.AtServers && !s.agentStays() {
 		tokens = append(tokens, s.fileTokens(workload.FileClientToken)...)
 	}
 	for i, token := range tokens {
@@ -148,7 +148,7 @@ func (s *syncer) logOutAll(ctx context.Context) {
 			share, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(tokens)-i))
 			defer cancel()
 		}
-		log := s.Log.With(logkey.Path, filepath.Join(s.cfg.BootstrapDir, token.name))
+		log := s.Log.With(logkey.Path, filepath.Join(s.Config.BootstrapDir, token.name))
 		if err := s.logOut(share, token); err != nil {
 			log.Warn(notLoggedOut, logkey.Error, err)
 		} else {
@@ -180,7 +180,7 @@ func (s *syncer) fileTokens(name string) []fileToken {
 	if err != nil && name == workload.FileServiceToken {
 		secret = s.token
 	}
-	path := filepath.Join(s.cfg.BootstrapDir, name)
+	path := filepath.Join(s.Config.BootstrapDir, name)
 	switch {
 	case secret != "":
 		return []fileToken{{name, secret}}

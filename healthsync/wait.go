@@ -19,11 +19,11 @@ import (
 // an agent the registration stays, too, and until the proxy has stopped, unless it is that
 // of a mesh gateway, which is deregistered before.
 func (s *syncer) awaitApplications(ctx context.Context, limit time.Duration) {
-	if limit <= 0 || !s.reloadToken() || !s.atServers && (!s.login || !s.agentStays()) {
+	if limit <= 0 || !s.reloadToken() || !s.AtServers && (!s.login || !s.agentStays()) {
 		return
 	}
 	why := "their last requests need the service token"
-	if s.atServers && !leavesEarly(s.cfg.Gateway) {
+	if s.AtServers && !leavesEarly(s.Config.Gateway) {
 		why = "they are deregistered after their last requests"
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -31,11 +31,11 @@ func (s *syncer) awaitApplications(ctx context.Context, limit time.Duration) {
 	log := s.Log.With(logkey.Reason, why)
 	running, err := tmds.AwaitStopped(ctx, log, s.fetch, tmds.AwaitPause, func(t workload.Task) []workload.Container {
 		s.clientEnded = t.Ended(workload.ContainerConsulClient)
-		if !s.atServers && !s.agentStays() {
+		if !s.AtServers && !s.agentStays() {
 			return nil
 		}
-		users := t.Applications(s.ignore)
-		if s.cfg.Gateway != nil || s.atServers {
+		users := t.Applications(s.Ignore)
+		if s.Config.Gateway != nil || s.AtServers {
 			users = append(users, t.Proxies()...)
 		}
 		return users
@@ -49,6 +49,6 @@ func (s *syncer) awaitApplications(ctx context.Context, limit time.Duration) {
 // its marker away when the agent is gone; one that was killed left the marker,
 // and its token to us.
 func (s *syncer) agentStays() bool {
-	_, err := os.Stat(filepath.Join(s.cfg.BootstrapDir, workload.FileClientTokenOwner))
+	_, err := os.Stat(filepath.Join(s.Config.BootstrapDir, workload.FileClientTokenOwner))
 	return !s.clientEnded && !errors.Is(err, fs.ErrNotExist)
 }
