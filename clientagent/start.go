@@ -96,8 +96,7 @@ func (r *run) secrets() volume.Secrets {
 func (r *run) readMetadata(ctx context.Context) error {
 	policy := retry.LocalAgent()
 	policy.Limit = r.Limit
-	always := func(error) retry.Class { return retry.Retry }
-	err := retry.Do(ctx, policy, r.Log, "read task metadata", always, func(ctx context.Context) error {
+	err := retry.Do(ctx, policy, r.Log, "read task metadata", retry.Always, func(ctx context.Context) error {
 		var err error
 		if r.task, err = r.Metadata.Task(ctx); err != nil {
 			return err

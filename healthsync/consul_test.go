@@ -130,8 +130,7 @@ func newTaskOf(t *testing.T, c *testkit.Consul, address string, cfg *config.Conf
 		Deregister: func(ctx context.Context, token string, w workload.Workload) error {
 			return registrar.DeregisterAtServers(ctx, client(t, consulutil.Options{Address: c.HTTPAddr}), w, token)
 		},
-		Classify: consulutil.Classify,
-		Log:      hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Debug}),
+		Log: hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Debug}),
 	}
 	return k
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/workload"
@@ -24,8 +25,6 @@ const (
 	// unknownTaskLimit bounds the attempt to learn, after SIGTERM, which
 	// checks there are.
 	unknownTaskLimit = 5 * time.Second
-	// gatewayEnd is what a gateway's Envoy has to end after the wait for its callers.
-	gatewayEnd = time.Second
 )
 
 // drain takes the task out of traffic by critical checks or the gateway's deregistration,
@@ -45,7 +44,7 @@ func (s *syncer) drain(ended context.Context) error {
 		limit = budget.Deregister
 	}
 	if s.Config.Gateway != nil {
-		limit = min(limit, budget.MaxDelay+gatewayEnd)
+		limit = min(limit, budget.Gateway)
 	}
 	s.awaitApplications(ctx, limit-time.Since(start))
 	if s.AtServers && s.known && (err != nil || !leavesEarly(s.Config.Gateway)) {
@@ -80,21 +79,23 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 	}
 	writes := s.criticalWrites()
 	errs := make([]error, len(writes))
-	gone := make([]bool, len(writes))
 	checks := 0
 	var wg sync.WaitGroup
 	for i, write := range writes {
 		checks += len(write.ids)
-		wg.Go(func() { gone[i], errs[i] = write.settled(ctx) })
+		wg.Go(func() { errs[i] = write.settled(ctx) })
 	}
 	wg.Wait()
+	gone := func(err error) bool { return errors.Is(err, errAgentGone) }
+	if slices.ContainsFunc(errs, gone) {
+		return errors.Join(append(slices.DeleteFunc(errs, gone), s.deregister(ctx))...)
+	}
 	err := errors.Join(errs...)
 	switch {
-	case slices.Contains(gone, true):
-		err = errors.Join(err, s.deregister(ctx))
-	case err == nil && s.deregistersFirst():
+	case err != nil:
+	case s.deregistersFirst():
 		s.Log.Info("deregistered the gateway", logkey.ServiceID, s.w.ID)
-	case err == nil:
+	default:
 		s.Log.Info("left all checks critical", logkey.Checks, checks)
 	}
 	return err
@@ -107,7 +108,7 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 func (s *syncer) deregister(ctx context.Context) error {
 	err := errors.New("consulHTTPAddr is not set, so the servers cannot be queried")
 	if s.AtServers || s.Config.ConsulHTTPAddr != "" {
-		err = refusal(retry.Do(ctx, retry.Remote(), s.Log, "deregister services", s.Classify, func(ctx context.Context) error {
+		err = refusal(retry.Do(ctx, retry.Remote(), s.Log, "deregister services", consulutil.Classify, func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 			defer cancel()
 			return s.Deregister(ctx, s.token, s.w)
@@ -164,43 +165,28 @@ type criticalWrite struct {
 	ids     []string // of the checks, after the gateway's if that is deregistered
 	put     func(context.Context) error
 	refused time.Time // since when the agent refuses connections
-	gone    bool
 }
 
-// settled writes with retries. gone reports that there is no agent any more.
-func (w *criticalWrite) settled(ctx context.Context) (gone bool, err error) {
+// settled writes with retries.
+func (w *criticalWrite) settled(ctx context.Context) error {
 	unsettled := slices.ContainsFunc(w.ids, func(id string) bool { return time.Now().Before(w.unsettled[id]) })
-	if err = w.untilDone(ctx); err == nil && unsettled && !w.gone {
-		select {
-		case <-time.After(settle):
-			err = w.untilDone(ctx)
-		case <-ctx.Done():
-		}
+	err := w.untilDone(ctx)
+	if err == nil && unsettled && retry.Sleep(ctx, settle) == nil {
+		err = w.untilDone(ctx)
 	}
 	if err != nil {
-		return false, fmt.Errorf("%s %q: %w", w.what, w.ids, err)
+		return fmt.Errorf("%s %q: %w", w.what, w.ids, err)
 	}
-	return w.gone, nil
+	return nil
 }
 
 func (w *criticalWrite) untilDone(ctx context.Context) error {
 	log := w.Log.With(logkey.CheckID, w.ids)
-	err := retry.Do(ctx, retry.LocalAgent(), log, w.what, w.classify, w.once)
-	if w.gone = errors.Is(err, errAgentGone); w.gone {
-		return nil
-	}
-	return refusal(err)
+	return refusal(retry.Do(ctx, retry.LocalAgent(), log, w.what, consulutil.Classify, w.once))
 }
 
 // errAgentGone ends the attempts to write to an agent that has left or died.
-var errAgentGone = errors.New("agent is gone")
-
-func (w *criticalWrite) classify(err error) retry.Class {
-	if errors.Is(err, errAgentGone) {
-		return retry.Gone
-	}
-	return w.Classify(err)
-}
+var errAgentGone = consulutil.WithClass(errors.New("agent is gone"), retry.Gone)
 
 // refusal takes the mark off an error that no retry can mend: any check that may
 // be passing ends in the same exit code, whether Consul refused the write or did
@@ -218,7 +204,7 @@ func (w *criticalWrite) once(ctx context.Context) error {
 	switch {
 	case err == nil:
 		return nil
-	case w.Classify(err) == retry.Gone:
+	case consulutil.Classify(err) == retry.Gone:
 		// No check and no service, not even now: nothing can take traffic.
 		return nil
 	case !refused(err) || w.AtServers:

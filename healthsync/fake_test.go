@@ -16,6 +16,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
@@ -25,22 +26,11 @@ import (
 const taskARN = "arn:aws:ecs:us-west-2:111122223333:task/mesh/0f9de17a"
 
 var (
-	errGone    = errors.New("404")
-	errDenied  = errors.New("403")
+	errGone    = consulutil.WithClass(errors.New("404"), retry.Gone)
+	errDenied  = consulutil.WithClass(errors.New("403"), retry.Permanent)
 	errServer  = errors.New("500")
 	errRefused = fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
 )
-
-func classify(err error) retry.Class {
-	switch {
-	case errors.Is(err, errGone):
-		return retry.Gone
-	case errors.Is(err, errDenied):
-		return retry.Permanent
-	default:
-		return retry.Retry
-	}
-}
 
 // metadata is a fake endpoint whose answer a test may change.
 type metadata struct {
@@ -229,7 +219,7 @@ func (r *rig) run() {
 			LogIn:      r.logins.logIn,
 			AwaitStart: r.awaitStart,
 			Serves:     r.serves,
-			Metadata:   r.metadata, Checks: checks, Agent: r.agent, Publish: r.agent.publish, LogOut: r.logout.do, Classify: classify, Log: log,
+			Metadata:   r.metadata, Checks: checks, Agent: r.agent, Publish: r.agent.publish, LogOut: r.logout.do, Log: log,
 			Deregister: func(ctx context.Context, token string, w workload.Workload) error {
 				return r.servers.do(ctx, w.ID+" with "+token)
 			},

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
@@ -23,7 +24,7 @@ func leavesEarly(gateway *config.Gateway) bool {
 func (s *syncer) registerGateway(ctx context.Context) {
 	policy := retry.Policy{Base: retryPause, Max: retryPauseMax}
 	classify := func(err error) retry.Class {
-		class := s.Classify(err)
+		class := consulutil.Classify(err)
 		if class == retry.Permanent {
 			s.reloadToken()
 			return retry.Retry
@@ -35,11 +36,11 @@ func (s *syncer) registerGateway(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
 		_, err := s.Agent.Proxy(ctx, s.token, s.w)
-		if err == nil || s.Classify(err) != retry.Gone {
+		if err == nil || consulutil.Classify(err) != retry.Gone {
 			return err
 		}
 		err = s.Agent.Register(ctx, s.token, s.w)
-		if err != nil && s.Classify(err) == retry.Retry && !refused(err) {
+		if err != nil && consulutil.Classify(err) == retry.Retry && !refused(err) {
 			s.unsettled[s.w.ID] = time.Now().Add(unsettledFor)
 		}
 		return err

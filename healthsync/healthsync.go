@@ -2,7 +2,6 @@ package healthsync
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -74,7 +73,8 @@ type Options struct {
 	StaticToken bool
 }
 
-// Deps are the ports that Run acts through.
+// Deps are the ports that Run acts through. consulutil.Classify judges their errors; that
+// of an unknown check is retry.Gone.
 type Deps struct {
 	Metadata Metadata
 	Checks   Checks
@@ -101,10 +101,7 @@ type Deps struct {
 	// not there is no error. With an agent it is called when that is gone, and not
 	// without consulHTTPAddr.
 	Deregister func(ctx context.Context, token string, w workload.Workload) error
-	// Classify judges errors of Checks, Agent, LogOut and Deregister. An unknown check
-	// is retry.Gone.
-	Classify func(error) retry.Class
-	Log      hclog.Logger
+	Log        hclog.Logger
 }
 
 // Run synchronizes until ctx ends, then takes the task out of traffic and logs
@@ -204,33 +201,24 @@ func (s *syncer) start(ctx context.Context) error {
 // learn reads the metadata until an answer makes a workload.
 func (s *syncer) learn(ctx context.Context, limit time.Duration) error {
 	policy := retry.Policy{Base: retryPause, Max: retryPauseMax, Limit: limit}
-	return retry.Do(ctx, policy, s.Log, "read task metadata", classifyStart, func(ctx context.Context) error {
+	err := retry.Do(ctx, policy, s.Log, "read task metadata", retry.Always, func(ctx context.Context) error {
 		task, err := s.fetch(ctx)
-		if err != nil {
-			return err
+		if err == nil {
+			s.first = task
 		}
-		s.first = task
-		if s.known {
-			return nil
-		}
-		w, err := workload.New(s.Config, task, s.Region)
-		if err != nil {
-			// As in mesh-init: a mistake in the configuration.
-			return &retry.PermanentError{Err: &exit.UsageError{Err: err}}
-		}
-		s.w, s.known = w, true
-		s.Log = s.Log.With(logkey.TaskID, w.TaskID)
-		s.Log.Info("started synchronizing health", logkey.ServiceID, w.ID, logkey.Checks, len(w.SyncChecks))
-		return nil
+		return err
 	})
-}
-
-func classifyStart(err error) retry.Class {
-	var permanent *retry.PermanentError
-	if errors.As(err, &permanent) {
-		return retry.Permanent
+	if err != nil || s.known {
+		return err
 	}
-	return retry.Retry
+	w, err := workload.New(s.Config, s.first, s.Region)
+	if err != nil {
+		return &exit.UsageError{Err: err} // as in mesh-init
+	}
+	s.w, s.known = w, true
+	s.Log = s.Log.With(logkey.TaskID, w.TaskID)
+	s.Log.Info("started synchronizing health", logkey.ServiceID, w.ID, logkey.Checks, len(w.SyncChecks))
+	return nil
 }
 
 // fetch reads the metadata once. An answer about another task is no answer.

@@ -49,8 +49,7 @@ func (s *syncer) loop(ctx context.Context) {
 // attempts end with ctx.
 func (s *syncer) publish(ctx context.Context) {
 	policy := retry.Policy{Base: retryPause, Max: retryPauseMax}
-	always := func(error) retry.Class { return retry.Retry }
-	_ = retry.Do(ctx, policy, s.Log, "publish the proxy's health", always, func(ctx context.Context) error {
+	_ = retry.Do(ctx, policy, s.Log, "publish the proxy's health", retry.Always, func(ctx context.Context) error {
 		s.reloadToken()
 		return s.Publish(ctx, s.token, s.w)
 	})
@@ -155,7 +154,7 @@ func (s *syncer) record(ctx context.Context, now time.Time, c change, result reg
 
 func (s *syncer) recordFailure(ctx context.Context, c change, err error) {
 	id := c.check.ID
-	class := s.Classify(err)
+	class := consulutil.Classify(err)
 	if c.observed.status() == api.HealthPassing && class == retry.Retry && !refused(err) {
 		s.unsettled[id] = time.Now().Add(unsettledFor)
 		s.repeatAtNextTick(id)

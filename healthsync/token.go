@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -193,7 +194,7 @@ func (s *syncer) fileTokens(name string) []fileToken {
 }
 
 func (s *syncer) logOut(ctx context.Context, token fileToken) error {
-	return retry.Do(ctx, retry.Remote(), s.Log, "log out "+token.name, s.Classify, func(ctx context.Context) error {
+	return retry.Do(ctx, retry.Remote(), s.Log, "log out "+token.name, consulutil.Classify, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, logOutTimeout)
 		defer cancel()
 		return s.LogOut(ctx, token.secret)

@@ -47,8 +47,7 @@ func (r *run) prepareClient(ctx context.Context) error {
 // readMetadata retries after every error: the endpoint of a starting task may
 // answer errors or documents without a task for a moment.
 func (r *run) readMetadata(ctx context.Context) error {
-	always := func(error) retry.Class { return retry.Retry }
-	err := retry.Do(ctx, r.local(), r.Log, "read task metadata", always, func(ctx context.Context) error {
+	err := retry.Do(ctx, r.local(), r.Log, "read task metadata", retry.Always, func(ctx context.Context) error {
 		var err error
 		r.task, err = r.Metadata.Task(ctx)
 		return err

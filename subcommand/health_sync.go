@@ -154,8 +154,7 @@ func (f *healthSyncFlags) run(ctx context.Context, inv *cli.Invocation) error {
 			}
 			return registrar.DeregisterAtServers(ctx, servers, w, token)
 		},
-		Classify: consulutil.Classify,
-		Log:      inv.Log,
+		Log: inv.Log,
 	})
 }
 

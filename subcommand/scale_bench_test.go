@@ -251,7 +251,7 @@ func (s *scale) begin(t testing.TB, i int) (*scaleTask, error) {
 			ReadToken: func(ctx context.Context, secret string) (consulutil.Token, error) {
 				return consulutil.ReadToken(ctx, client, secret)
 			},
-			Deregister: k.Registrar.Deregister, Classify: consulutil.Classify, Log: hclog.NewNullLogger(),
+			Deregister: k.Registrar.Deregister, Log: hclog.NewNullLogger(),
 		})
 	}()
 	select {

@@ -24,6 +24,9 @@ type StopBudget struct {
 	// Deregister is when health-sync removes a task without an agent from the catalog
 	// although its proxy may still run.
 	Deregister time.Duration
+	// Gateway is when health-sync no longer waits for a gateway's Envoy: that ends after
+	// the wait for its callers.
+	Gateway time.Duration
 	// HealthSync is when health-sync ends.
 	HealthSync time.Duration
 	// Leave is when the agent leaves although other containers still run.
@@ -44,15 +47,18 @@ func NewStopBudget(stop time.Duration) StopBudget {
 		leaveReserve       = 10 * time.Second
 		exitReserve        = 3 * time.Second
 		deregisterReserve  = 4 * time.Second
+		gatewayEnd         = time.Second
 	)
+	delay := min(maxDelay, stop/6)
 	healthSync := stop - min(exitReserve, stop/10)
 	reserve := min(leaveReserve, stop)
 	return StopBudget{
 		MinDelay:      min(minDelay, stop/6),
-		MaxDelay:      min(maxDelay, stop/6),
+		MaxDelay:      delay,
 		Criticals:     healthSync * 2 / 3,
 		ServiceLogout: max(0, stop-logoutReserve),
 		Deregister:    healthSync - min(deregisterReserve, healthSync/3),
+		Gateway:       delay + gatewayEnd,
 		HealthSync:    healthSync,
 		Leave:         stop - reserve,
 		KillAgent:     stop - reserve/4,

@@ -55,22 +55,22 @@ func TestStopBudget(t *testing.T) {
 	for stop, want := range map[time.Duration]workload.StopBudget{
 		30 * time.Second: {
 			MinDelay: 1250 * ms, MaxDelay: 5 * time.Second,
-			Criticals: 18 * time.Second, ServiceLogout: 18 * time.Second, Deregister: 23 * time.Second, HealthSync: 27 * time.Second,
+			Criticals: 18 * time.Second, ServiceLogout: 18 * time.Second, Deregister: 23 * time.Second, Gateway: 6 * time.Second, HealthSync: 27 * time.Second,
 			Leave: 20 * time.Second, KillAgent: 27500 * ms, ClientLogout: 29500 * ms,
 		},
 		120 * time.Second: {
 			MinDelay: 1250 * ms, MaxDelay: 5 * time.Second,
-			Criticals: 78 * time.Second, ServiceLogout: 108 * time.Second, Deregister: 113 * time.Second, HealthSync: 117 * time.Second,
+			Criticals: 78 * time.Second, ServiceLogout: 108 * time.Second, Deregister: 113 * time.Second, Gateway: 6 * time.Second, HealthSync: 117 * time.Second,
 			Leave: 110 * time.Second, KillAgent: 117500 * ms, ClientLogout: 119500 * ms,
 		},
 		10 * time.Second: {
 			MinDelay: 1250 * ms, MaxDelay: 10 * time.Second / 6,
-			Criticals: 6 * time.Second, Deregister: 6 * time.Second, HealthSync: 9 * time.Second,
+			Criticals: 6 * time.Second, Deregister: 6 * time.Second, Gateway: 10*time.Second/6 + time.Second, HealthSync: 9 * time.Second,
 			KillAgent: 7500 * ms, ClientLogout: 9500 * ms,
 		},
 		2 * time.Second: {
 			MinDelay: 2 * time.Second / 6, MaxDelay: 2 * time.Second / 6,
-			Criticals: 1200 * ms, Deregister: 1200 * ms, HealthSync: 1800 * ms,
+			Criticals: 1200 * ms, Deregister: 1200 * ms, Gateway: 2*time.Second/6 + time.Second, HealthSync: 1800 * ms,
 			KillAgent: 1500 * ms, ClientLogout: 1900 * ms,
 		},
 	} {

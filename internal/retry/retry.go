@@ -44,6 +44,9 @@ const (
 	NoFile
 )
 
+// Always is the classifier of an operation of which each error may pass.
+func Always(error) Class { return Retry }
+
 // Retryable reports whether another attempt can succeed.
 func (c Class) Retryable() bool { return c != Permanent && c != Gone }
 
