@@ -1,14 +1,21 @@
-// Package awsutil sets up the AWS SDK and proves to Consul which IAM role the
-// task has.
+// Package awsutil talks to AWS for a task: to the metadata endpoint beside it, to STS
+// and IAM in its own name, and to the ECS API.
 //
-// Flow: 1. NewSigner runs the SDK's default chain, with the region from the
-// configuration, the SDK's environment or the task ARN; 2. Signer.Bearer gets
-// the credentials and learns the role's name, on ECS from the same document;
-// 3. signs GetRole (or GetUser) and packs it into headers; 4. signs
-// GetCallerIdentity with those headers; 5. encodes the signed request, which
-// Consul's aws-iam auth method then sends to AWS in our name.
+// MetadataClient.Task reads the task metadata endpoint, version 4, over one connection;
+// every answer that is not a task listing the asking container is an error, and AwaitTask
+// and AwaitStopped ignore such answers until a valid one is as required.
 //
-// Owns: everything known of AWS partitions, endpoints and the bearer's format.
-// Never does: call IAM, retry, or read the environment itself (the SDK does).
-// Start reading at: Signer.Bearer.
+// Signer.Bearer proves to Consul which IAM role the task has: it signs GetRole (or
+// GetUser), packs it into the headers of a signed GetCallerIdentity, and encodes that
+// request, which Consul's aws-iam auth method sends to AWS. RoleReader reads roles by the
+// same signatures.
+//
+// ECSReader asks ECS which tasks there are, at a rate that leaves AWS's throttle to
+// others: List by desired status, Describe by ID, a hundred a call; each attempt of the
+// SDK waits for the budget and is counted.
+//
+// Owns: AWS partitions and endpoints, the bearer's format, the form of task IDs and ARNs.
+// Never does: guess, read the environment itself (the SDK does), or retry a login. A page
+// that failed fails the list; a task without an answer is in no answer.
+// Start reading at: MetadataClient.Task, Signer.Bearer, ECSReader.List.
 package awsutil

@@ -31,8 +31,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/meshtask/consul-ecs/awsutil"
-	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/awsutil/awstest"
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/receiver"
 	"github.com/meshtask/consul-ecs/consulutil"
@@ -58,7 +57,7 @@ const (
 //   - memory: the records are in memory, and the backend is a fake that takes its time.
 //   - consul: both are a real Consul, with the leader's lock and the ceiling of policies.
 func BenchmarkLoad(b *testing.B) {
-	tasks := ecstest.New(b, ecstest.Options{})
+	tasks := awstest.NewECS(b, awstest.ECSOptions{})
 	tasks.Register(`{"family": "app", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
 		"containerDefinitions": [{"name": "app", "image": "app", "dockerLabels": {"` + policiesLabel + `": "app"}}]}`)
 	consul, err := testkit.StartConsul(testkit.ConsulOptions{ACL: true})
@@ -74,11 +73,11 @@ func BenchmarkLoad(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	tasks.Fail(func(ecstest.Call) (int, string) { <-time.After(ecsDelay); return 0, "" })
+	tasks.Fail(func(awstest.ECSCall) (int, string) { <-time.After(ecsDelay); return 0, "" })
 	for _, name := range []string{"memory", "consul"} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				arns := tasks.Run(ecstest.Group{Family: "app", Count: loadRate * int(loadTime/time.Second), Cluster: "shop"})
+				arns := tasks.Run(awstest.TaskGroup{Family: "app", Count: loadRate * int(loadTime/time.Second), Cluster: "shop"})
 				loadBroker(b, consul, name, tasks, arns)
 				tasks.Stop(arns...)
 			}
@@ -86,7 +85,7 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-func loadBroker(b *testing.B, consul *testkit.Consul, name string, tasks *ecstest.ECS, arns []string) {
+func loadBroker(b *testing.B, consul *testkit.Consul, name string, tasks *awstest.ECS, arns []string) {
 	env := []string{"GOMAXPROCS=1", "AWS_ENDPOINT_URL_ECS=" + tasks.URL(), "AWS_ACCESS_KEY_ID=" + tasks.World.Key.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + tasks.World.Key.Secret}
 	if name == "consul" {
 		env = append(env, "CONSUL_HTTP_ADDR="+consul.HTTPAddr, "CONSUL_HTTP_TOKEN="+consul.Token)
@@ -279,7 +278,7 @@ func waitedForProcessor() time.Duration {
 }
 
 func loadedOptions(ctx context.Context, name string) (Options, Elector, error) {
-	c, err := ecsread.ParseCluster(clusterARN)
+	c, err := awsutil.ParseCluster(clusterARN)
 	if err != nil {
 		return Options{}, nil, err
 	}
@@ -289,10 +288,10 @@ func loadedOptions(ctx context.Context, name string) (Options, Elector, error) {
 	}
 	o := Options{
 		Rules: Rules{
-			Clusters: []ecsread.Cluster{c}, Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+			Clusters: []awsutil.Cluster{c}, Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
 			MinPort: 1024, MaxPort: 65535, Policies: []string{"app"},
 		},
-		Source:  ecsread.New(config, ecsread.Options{CallsPerSecond: DescribeRate}),
+		Source:  awsutil.NewECSReader(config, awsutil.ECSReaderOptions{CallsPerSecond: DescribeRate}),
 		Backend: slowBackend{&fakeBackend{tokens: map[string]made{}}},
 		Store:   &MemoryStore{}, Audit: io.Discard, Metrics: NewMetrics("test"), Log: hclog.NewNullLogger(),
 		// As if a proxy were before the broker: the tasks are ports of this machine.

@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"golang.org/x/time/rate"
 
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -96,7 +96,7 @@ func (l *lookups) task(ctx context.Context, cluster, arn string) (*types.Task, e
 	case <-ctx.Done():
 		return nil, later(http.StatusBadGateway, "ecs", busyPause, "ECS did not describe the task in time")
 	}
-	if none, ok := errors.AsType[*ecsread.NoClusterError](b.err); ok && none.Inactive {
+	if none, ok := errors.AsType[*awsutil.NoClusterError](b.err); ok && none.Inactive {
 		return nil, refuse(http.StatusNotFound, "unknown_task", "ECS has no task %s: the cluster was deleted", arn)
 	}
 	if b.err != nil {
@@ -108,7 +108,7 @@ func (l *lookups) task(ctx context.Context, cluster, arn string) (*types.Task, e
 		}
 	}
 	for _, f := range b.out.Failures {
-		if aws.ToString(f.Arn) == arn && aws.ToString(f.Reason) != ecsread.Missing {
+		if aws.ToString(f.Arn) == arn && aws.ToString(f.Reason) != awsutil.TaskMissing {
 			return nil, later(http.StatusBadGateway, "ecs", busyPause, "ECS does not describe the task: %s", aws.ToString(f.Reason))
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/time/rate"
 
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/grant"
 	"github.com/meshtask/consul-ecs/internal/logkey"
@@ -34,7 +34,7 @@ func (c caller) from(ip netip.Addr) bool { return !c.client.IsValid() || c.clien
 type request struct {
 	id      string
 	in      grant.TokenRequest
-	cluster ecsread.Cluster
+	cluster awsutil.Cluster
 	caller  caller
 	// bearer is the hash of the current token, for a rotation.
 	bearer  string

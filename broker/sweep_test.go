@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -47,7 +47,7 @@ func TestStoppedTaskLosesItsTokenWithinTwoMinutes(t *testing.T) {
 			e.change(arn, func(t *types.Task) { t.LastStatus = aws.String("STOPPED") })
 		},
 		"forgotten":       func(e *fakeECS, arn string) { e.mu.Lock(); delete(e.tasks, arn); e.mu.Unlock() },
-		"cluster deleted": func(e *fakeECS, _ string) { e.fail(&ecsread.NoClusterError{Inactive: true, Err: errFault}) },
+		"cluster deleted": func(e *fakeECS, _ string) { e.fail(&awsutil.NoClusterError{Inactive: true, Err: errFault}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -125,7 +125,7 @@ func TestTokenSurvivesAnOutageOfECS(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]error{
 		"no answer":                     errFault,
-		"cluster that it does not find": &ecsread.NoClusterError{Err: errFault}, // perhaps the broker's mistake
+		"cluster that it does not find": &awsutil.NoClusterError{Err: errFault}, // perhaps the broker's mistake
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -22,7 +22,7 @@ import (
 // Rules are what the broker demands of a task. Patterns are those of path.Match.
 type Rules struct {
 	// Clusters are those whose tasks may have tokens.
-	Clusters []ecsread.Cluster
+	Clusters []awsutil.Cluster
 	// Networks are where tasks have their addresses. Loopback, link-local, multicast and
 	// unspecified addresses are refused in any case.
 	Networks []netip.Prefix
@@ -50,30 +50,30 @@ type Rules struct {
 }
 
 // cluster finds a permitted cluster by its ARN or name.
-func (r *Rules) cluster(name string) (ecsread.Cluster, error) {
-	var found []ecsread.Cluster
+func (r *Rules) cluster(name string) (awsutil.Cluster, error) {
+	var found []awsutil.Cluster
 	for _, c := range r.Clusters {
 		if c.ARN == name || c.Name == name {
 			found = append(found, c)
 		}
 	}
 	if len(found) != 1 {
-		return ecsread.Cluster{}, refuse(http.StatusNotFound, "unknown_cluster", "cluster %q is not one of this broker's, or its name has two: send the ARN", name)
+		return awsutil.Cluster{}, refuse(http.StatusNotFound, "unknown_cluster", "cluster %q is not one of this broker's, or its name has two: send the ARN", name)
 	}
 	return found[0], nil
 }
 
 // check compares a task with the rules and returns its address. The cluster is that of
 // the request, because ECS also answers for tasks of others.
-func (r *Rules) check(c ecsread.Cluster, arn string, t *types.Task) (netip.Addr, error) {
+func (r *Rules) check(c awsutil.Cluster, arn string, t *types.Task) (netip.Addr, error) {
 	if aws.ToString(t.TaskArn) != arn || aws.ToString(t.ClusterArn) != c.ARN {
 		return netip.Addr{}, refuse(http.StatusNotFound, "unknown_task", "ECS has no task %s in cluster %s", arn, c.ARN)
 	}
-	if aws.ToString(t.DesiredStatus) != ecsread.Running {
+	if aws.ToString(t.DesiredStatus) != awsutil.TaskRunning {
 		return netip.Addr{}, refuse(http.StatusGone, "stopping", "the task is being stopped")
 	}
 	switch status := aws.ToString(t.LastStatus); status {
-	case "PENDING", "ACTIVATING", ecsread.Running: // a task waits for its token before it runs
+	case "PENDING", "ACTIVATING", awsutil.TaskRunning: // a task waits for its token before it runs
 	case "PROVISIONING":
 		return netip.Addr{}, later(http.StatusTooEarly, "no_network", networkPause, "the task has no network interface yet")
 	default:
@@ -122,7 +122,7 @@ func (r *Rules) address(t *types.Task) (netip.Addr, error) {
 			found = append(found, a)
 		}
 	}
-	if len(found) > 1 || len(found) == 0 && aws.ToString(t.LastStatus) == ecsread.Running {
+	if len(found) > 1 || len(found) == 0 && aws.ToString(t.LastStatus) == awsutil.TaskRunning {
 		return netip.Addr{}, refuse(http.StatusUnprocessableEntity, "network_mode", "the task has %d network interfaces, want 1: network mode awsvpc", len(found))
 	}
 	text := ""

@@ -21,7 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -287,7 +287,7 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 // idleWorld is one without a broker.
 func idleWorld(t *testing.T, change ...func(*Options)) *world {
 	t.Helper()
-	c, err := ecsread.ParseCluster(clusterARN)
+	c, err := awsutil.ParseCluster(clusterARN)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +297,7 @@ func idleWorld(t *testing.T, change ...func(*Options)) *world {
 		backend: &fakeBackend{tokens: map[string]made{}},
 	}
 	w.options = Options{
-		Rules:  Rules{Clusters: []ecsread.Cluster{c}, Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, MinPort: 1024, MaxPort: 65535, Policies: []string{"app", "default", "web"}},
+		Rules:  Rules{Clusters: []awsutil.Cluster{c}, Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, MinPort: 1024, MaxPort: 65535, Policies: []string{"app", "default", "web"}},
 		Source: w.ecs, Backend: w.backend, Store: &MemoryStore{}, Dial: w.dial, Audit: w.audit, Metrics: NewMetrics("test"),
 		Log: hclog.New(&hclog.LoggerOptions{Output: w.log, Level: hclog.Debug}),
 	}

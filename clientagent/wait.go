@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/meshtask/consul-ecs/awsutil/tmds"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -115,7 +115,7 @@ func (r *run) send(signal func(syscall.Signal) error, sig os.Signal) {
 // awaitSiblings returns nil when all other containers have stopped.
 func (r *run) awaitSiblings(ctx context.Context) error {
 	siblings := func(t workload.Task) []workload.Container { return t.Siblings(r.Ignore) }
-	_, err := tmds.AwaitStopped(ctx, r.Log, r.Metadata.Task, tmds.AwaitPause, siblings)
+	_, err := awsutil.AwaitStopped(ctx, r.Log, r.Metadata.Task, awsutil.AwaitPause, siblings)
 	if err == nil {
 		r.Log.Info("all other containers have stopped")
 	}

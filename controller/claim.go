@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -58,11 +58,11 @@ type tokenEntry struct {
 // token returns the task's token in an entry, and false unless it was made by one of
 // our auth methods, by a login that named a task and our cluster: by its ARN, or
 // by its name as logins of tasks on EC2 instances did before.
-func (l Leftovers) token(e tokenEntry, cluster ecsread.Cluster) (Token, bool) {
+func (l Leftovers) token(e tokenEntry, cluster awsutil.Cluster) (Token, bool) {
 	method := l.method(e.AuthMethod)
 	task, name := e.login()
 	sure := name == cluster.ARN
-	if method == "" || !sure && name != cluster.Name || !ecsread.IsTaskID(task) {
+	if method == "" || !sure && name != cluster.Name || !awsutil.IsTaskID(task) {
 		return Token{}, false
 	}
 	return Token{Accessor: e.AccessorID, Method: method, Task: task, Created: e.CreateTime, Sure: sure}, true
@@ -82,9 +82,9 @@ func (e tokenEntry) login() (task, cluster string) {
 
 // foreign reports whether a token that is not ours looks like one: made by one of our
 // methods, and not for a task of another cluster.
-func (l Leftovers) foreign(e tokenEntry, cluster ecsread.Cluster) bool {
+func (l Leftovers) foreign(e tokenEntry, cluster awsutil.Cluster) bool {
 	task, name := e.login()
-	elsewhere := ecsread.IsTaskID(task) && name != "" && name != cluster.ARN && name != cluster.Name
+	elsewhere := awsutil.IsTaskID(task) && name != "" && name != cluster.ARN && name != cluster.Name
 	return l.method(e.AuthMethod) != "" && !elsewhere
 }
 
@@ -111,18 +111,18 @@ type nodeService struct {
 
 // foreign reports whether a service that is not ours looks like one: its task is not
 // another cluster's.
-func (e serviceEntry) foreign(cluster ecsread.Cluster) bool {
+func (e serviceEntry) foreign(cluster awsutil.Cluster) bool {
 	arn := e.ServiceMeta[config.MetaTaskARN]
 	_, ours, _ := cluster.Belongs(arn)
 	_, path, _ := strings.Cut(arn, ":task/")
-	elsewhere := !ours && strings.Count(path, "/") <= 1 && ecsread.IsTaskID(path[strings.LastIndexByte(path, '/')+1:])
+	elsewhere := !ours && strings.Count(path, "/") <= 1 && awsutil.IsTaskID(path[strings.LastIndexByte(path, '/')+1:])
 	return !elsewhere
 }
 
 // service returns the task's service in an entry: by its meta consul-ecs registered it
 // for a task of our cluster, and its ID ends in the same task's ID, which meta cannot
 // change.
-func (l Leftovers) service(e serviceEntry, cluster ecsread.Cluster) (Service, bool) {
+func (l Leftovers) service(e serviceEntry, cluster awsutil.Cluster) (Service, bool) {
 	task, ours, sure := cluster.Belongs(e.ServiceMeta[config.MetaTaskARN])
 	id := workload.ServiceID("", task)
 	if !ours || e.ServiceMeta[config.MetaSource] != config.SourceValue ||

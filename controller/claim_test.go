@@ -7,14 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/awsutil"
 )
 
 const clusterARN = "arn:aws:ecs:us-east-1:123456789012:cluster/shop"
 
-func shop(t testing.TB) ecsread.Cluster {
+func shop(t testing.TB) awsutil.Cluster {
 	t.Helper()
-	c, err := ecsread.ParseCluster(clusterARN)
+	c, err := awsutil.ParseCluster(clusterARN)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func FuzzTokenClaims(f *testing.F) {
 		if err := json.Unmarshal([]byte(text), &meta); err != nil && strings.Contains(description, ": ") {
 			t.Fatalf("claimed by %q: %v", description, err)
 		}
-		if !ecsread.IsTaskID(token.Task) || token.Method != method || method == "" || !strings.Contains(description, "shop") {
+		if !awsutil.IsTaskID(token.Task) || token.Method != method || method == "" || !strings.Contains(description, "shop") {
 			t.Fatalf("claimed %+v by %q", token, description)
 		}
 	})

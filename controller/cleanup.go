@@ -8,16 +8,16 @@ import (
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/controller/setup"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 )
 
-// ECS reports which tasks exist; *ecsread.Reader does.
+// ECS reports which tasks exist; *awsutil.ECSReader does.
 type ECS interface {
 	List(ctx context.Context, cluster, desiredStatus string, each func(id string)) error
-	Describe(ctx context.Context, cluster string, ids []string) (ecsread.Answer, error)
-	Counts() ecsread.Counts
+	Describe(ctx context.Context, cluster string, ids []string) (awsutil.DescribedTasks, error)
+	Counts() awsutil.CallCounts
 }
 
 // CleanerOptions are what a Cleaner needs to know.
@@ -27,7 +27,7 @@ type CleanerOptions struct {
 	Consul *api.Client
 	ECS    ECS
 	// Cluster is whose tasks are judged.
-	Cluster   ecsread.Cluster
+	Cluster   awsutil.Cluster
 	Leftovers Leftovers
 	// Partition is the admin partition whose namespaces are cleaned, Consul
 	// Enterprise only.
@@ -81,8 +81,8 @@ type Report struct {
 	// Failed are the items that could not be deleted; the next pass tries again.
 	Failed []Failed `json:"failed,omitempty"`
 	// AWS is what the pass has spent, ConsulErrors how many requests failed.
-	AWS          ecsread.Counts `json:"aws"`
-	ConsulErrors int            `json:"consul_errors"`
+	AWS          awsutil.CallCounts `json:"aws"`
+	ConsulErrors int                `json:"consul_errors"`
 
 	// NodeMissing means that Consul does not have the cluster's own node, which only setup
 	// may make: until then the tasks cannot register.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/hashicorp/consul/api"
 
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -257,7 +257,7 @@ type hooked struct {
 
 // List implements ECS.
 func (h hooked) List(ctx context.Context, cluster, desired string, each func(string)) error {
-	if desired == ecsread.Running {
+	if desired == awsutil.TaskRunning {
 		h.before()
 	}
 	return h.ECS.List(ctx, cluster, desired, each)

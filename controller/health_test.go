@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	prometheus "github.com/prometheus/common/model"
 
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -58,7 +58,7 @@ func TestHealth(t *testing.T) {
 		"slow passes": {func(w *scripted) {
 			w.pass = func(ctx context.Context, _ int) (Report, error) {
 				retry.Sleep(ctx, 100*time.Second)
-				return Report{AWS: ecsread.Counts{Calls: 500}}, nil
+				return Report{AWS: awsutil.CallCounts{Calls: 500}}, nil
 			}
 		}, 0, 0},
 		"fails from the start": {func(w *scripted) {
@@ -238,16 +238,16 @@ func TestMetrics(t *testing.T) {
 			switch n {
 			case 1:
 				return Report{
-					Running: 7, Tokens: 20, Services: 14, Foreign: 2, Failed: make([]Failed, 1), AWS: ecsread.Counts{Calls: 3, Throttles: 1},
+					Running: 7, Tokens: 20, Services: 14, Foreign: 2, Failed: make([]Failed, 1), AWS: awsutil.CallCounts{Calls: 3, Throttles: 1},
 					Plan:    Plan{Kept: []Kept{{Why: KeepMissingYoung}}},
 					Deleted: append(deleted("token", "stopped", 4), deleted("service", "missing", 2)...),
 				}, nil
 			case 2:
-				return Report{Running: 1, AWS: ecsread.Counts{Calls: 1}}, errFault
+				return Report{Running: 1, AWS: awsutil.CallCounts{Calls: 1}}, errFault
 			}
 			compare(t, w.Controller, leading)
 			<-ctx.Done() // leadership ends during deletions
-			return Report{Failed: make([]Failed, 1), AWS: ecsread.Counts{Calls: 1}, Deleted: deleted("token", "stopped", 1)}, ctx.Err()
+			return Report{Failed: make([]Failed, 1), AWS: awsutil.CallCounts{Calls: 1}, Deleted: deleted("token", "stopped", 1)}, ctx.Err()
 		}
 		w.runFor(5 * time.Minute)
 		if len(w.passes) != 3 {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/awsutil"
 )
 
 // modelECS is ECS as the model has it: the Cleaner's ECS.
@@ -48,22 +48,22 @@ func (e *modelECS) List(_ context.Context, _, desired string, each func(string))
 }
 
 // Describe implements ECS: answers may be partial.
-func (e *modelECS) Describe(_ context.Context, cluster string, ids []string) (ecsread.Answer, error) {
+func (e *modelECS) Describe(_ context.Context, cluster string, ids []string) (awsutil.DescribedTasks, error) {
 	e.linger()
-	var a ecsread.Answer
+	var a awsutil.DescribedTasks
 	if e.fails() {
 		ids = ids[:e.m.random.IntN(len(ids)+1)]
-		a.Failures = append(a.Failures, ecsread.Failure{ID: e.m.id(), Reason: ecsread.Missing})
+		a.Failures = append(a.Failures, awsutil.TaskFailure{ID: e.m.id(), Reason: awsutil.TaskMissing})
 	}
 	for _, id := range ids {
 		switch t := e.find(id); {
 		case e.errors > 0 && e.m.chance(0.1):
 		case e.errors > 0 && e.m.chance(0.1):
-			a.Failures = append(a.Failures, ecsread.Failure{ID: id, Reason: "INTERNAL"})
+			a.Failures = append(a.Failures, awsutil.TaskFailure{ID: id, Reason: "INTERNAL"})
 		case t == nil || !t.shown() || t.vanished() || t.forgotten():
-			a.Failures = append(a.Failures, ecsread.Failure{ID: id, Reason: ecsread.Missing})
+			a.Failures = append(a.Failures, awsutil.TaskFailure{ID: id, Reason: awsutil.TaskMissing})
 		default:
-			a.Tasks = append(a.Tasks, ecsread.Task{ID: id, ClusterARN: cluster, LastStatus: t.last(), DesiredStatus: t.wanted()})
+			a.Tasks = append(a.Tasks, awsutil.ECSTask{ID: id, ClusterARN: cluster, LastStatus: t.last(), DesiredStatus: t.wanted()})
 		}
 	}
 	if len(a.Tasks)+len(a.Failures) < len(ids) {
@@ -73,7 +73,7 @@ func (e *modelECS) Describe(_ context.Context, cluster string, ids []string) (ec
 }
 
 // Counts implements ECS.
-func (e *modelECS) Counts() ecsread.Counts { return ecsread.Counts{} }
+func (e *modelECS) Counts() awsutil.CallCounts { return awsutil.CallCounts{} }
 
 func (e *modelECS) find(id string) *modelTask {
 	for _, t := range e.tasks {

@@ -3,7 +3,7 @@ package controller
 import (
 	"time"
 
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/awsutil"
 )
 
 // modelTask is a task of the model, which knows when it lives.
@@ -41,16 +41,16 @@ func (t *modelTask) forgotten() bool { return reached(t.forgets, 0) }
 
 func (t *modelTask) last() string {
 	if reached(t.ended, t.lag) {
-		return ecsread.Stopped
+		return awsutil.TaskStopped
 	}
-	return ecsread.Running
+	return awsutil.TaskRunning
 }
 
 func (t *modelTask) wanted() string {
 	if reached(t.ended, t.lag) || reached(t.draining, t.lag) {
-		return ecsread.Stopped
+		return awsutil.TaskStopped
 	}
-	return ecsread.Running
+	return awsutil.TaskRunning
 }
 
 // desired reports whether a list of this status has the task.

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/awsutil"
+	"github.com/meshtask/consul-ecs/awsutil/awstest"
 	"github.com/meshtask/consul-ecs/controller/setup"
 )
 
@@ -70,18 +70,18 @@ func (f *fake) List(_ context.Context, _, _ string, each func(string)) error {
 	return f.err
 }
 
-func (f *fake) Describe(_ context.Context, _ string, ids []string) (ecsread.Answer, error) {
+func (f *fake) Describe(_ context.Context, _ string, ids []string) (awsutil.DescribedTasks, error) {
 	f.described = append(f.described, ids)
-	var a ecsread.Answer
+	var a awsutil.DescribedTasks
 	for _, id := range ids {
 		if tags, ok := f.tasks[id]; ok && tags != nil {
-			a.Tasks = append(a.Tasks, ecsread.Task{ID: id, Tags: tags})
+			a.Tasks = append(a.Tasks, awsutil.ECSTask{ID: id, Tags: tags})
 		}
 	}
 	return a, f.err
 }
 
-func (f *fake) Counts() ecsread.Counts { return ecsread.Counts{} }
+func (f *fake) Counts() awsutil.CallCounts { return awsutil.CallCounts{} }
 
 func in(namespace string) map[string]string {
 	return map[string]string{tagMesh: "true", tagPartition: "ecs", tagNamespace: namespace}
@@ -239,13 +239,13 @@ func TestOffWithoutPartitions(t *testing.T) {
 func TestPassMakesNamespaces(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		ecs := ecstest.New(t, ecstest.Options{})
+		ecs := awstest.NewECS(t, awstest.ECSOptions{})
 		tags := map[string]string{tagMesh: "true", tagPartition: "edge", tagNamespace: "web"}
-		arns := ecs.Run(ecstest.Group{Family: "web", Count: 151, Cluster: "shop", Tags: tags})
-		ecs.Run(ecstest.Group{Family: "plain", Count: 2, Cluster: "shop", Tags: map[string]string{"team": "shop"}})
+		arns := ecs.Run(awstest.TaskGroup{Family: "web", Count: 151, Cluster: "shop", Tags: tags})
+		ecs.Run(awstest.TaskGroup{Family: "plain", Count: 2, Cluster: "shop", Tags: map[string]string{"team": "shop"}})
 		ecs.Stop(arns[0])
 		consul := &enterprise{fakeConsul: populated(t, []string{arns[0][len(arns[0])-32:]})}
-		c := inMemory(t, consul, ecsread.New(ecs.Config(), ecsread.Options{CallsPerSecond: 100}))
+		c := inMemory(t, consul, awsutil.NewECSReader(ecs.Config(), awsutil.ECSReaderOptions{CallsPerSecond: 100}))
 		c.Partition = "edge"
 		var got []string
 		c.EnsureNamespaces = func(_ context.Context, names []string) (setup.Changes, error) {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/hashicorp/consul/api"
 
-	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/awsutil"
+	"github.com/meshtask/consul-ecs/awsutil/awstest"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -46,18 +46,18 @@ func (w *world) joinAs(id, name string, meta map[string]string) string {
 // as do services of others.
 func TestOnlyDeadTasksLeaveTheClusterNode(t *testing.T) {
 	t.Parallel()
-	var slow ecstest.Options
+	var slow awstest.ECSOptions
 	slow.Timing.Stop = time.Hour
-	ecs := ecstest.New(t, slow)
+	ecs := awstest.NewECS(t, slow)
 	w := newWorld(t, func(o *CleanerOptions) {
 		withoutAgents(o)
-		o.ECS = ecsread.New(ecs.Config(), ecsread.Options{CallsPerSecond: 1000})
+		o.ECS = awsutil.NewECSReader(ecs.Config(), awsutil.ECSReaderOptions{CallsPerSecond: 1000})
 	})
 	mesh := map[string]string{"consul.hashicorp.com/mesh": "true"}
-	tagged := w.run(ecs, ecstest.Group{Family: "web", Count: 2, Tags: mesh})
+	tagged := w.run(ecs, awstest.TaskGroup{Family: "web", Count: 2, Tags: mesh})
 	ecs.Register(`{"family": "quick", "requiresCompatibilities": ["FARGATE"], "networkMode": "awsvpc", "cpu": "256", "memory": "512", "containerDefinitions": [{"name": "app", "image": "app", "memory": 64, "environment": [{"name": "LOCALECS_SIMULATE", "value": "stop=0"}]}]}`)
-	tagged = append(tagged, w.run(ecs, ecstest.Group{Family: "quick", Count: 1, Tags: mesh})...)
-	untagged := w.run(ecs, ecstest.Group{Family: "web", Count: 1})
+	tagged = append(tagged, w.run(ecs, awstest.TaskGroup{Family: "quick", Count: 1, Tags: mesh})...)
+	untagged := w.run(ecs, awstest.TaskGroup{Family: "web", Count: 1})
 	stopping, dead, unknown := tagged[0], tagged[2], strings.Repeat("9", 32)
 	tokens := map[string]string{}
 	var kept []string

@@ -9,8 +9,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/awsutil"
+	"github.com/meshtask/consul-ecs/awsutil/awstest"
 	"github.com/meshtask/consul-ecs/controller/setup"
 )
 
@@ -45,12 +45,12 @@ func TestCleanUpResumesSoonAfterAnOutageOfECS(t *testing.T) {
 			t.Run(name+" for "+outage.String(), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					ecs := ecstest.New(t, ecstest.Options{})
-					tasks := ecs.Run(ecstest.Group{Family: "web", Count: 3, Cluster: "shop"})
+					ecs := awstest.NewECS(t, awstest.ECSOptions{})
+					tasks := ecs.Run(awstest.TaskGroup{Family: "web", Count: 3, Cluster: "shop"})
 					consul := populated(t, []string{tasks[0][len(tasks[0])-32:], tasks[1][len(tasks[1])-32:]})
-					cleaner := inMemory(t, consul, ecsread.New(ecs.Config(), ecsread.Options{}))
+					cleaner := inMemory(t, consul, awsutil.NewECSReader(ecs.Config(), awsutil.ECSReaderOptions{}))
 					c := New(Options{
-						Interval: 10 * time.Second, Rate: ecsread.DefaultRate,
+						Interval: 10 * time.Second, Rate: awsutil.DefaultECSRate,
 						Lock: alwaysLeader{}, Setup: noSetup{}, Cleaner: cleaner,
 						Metrics: NewMetrics("v1"), Log: hclog.NewNullLogger(),
 					})
@@ -58,7 +58,7 @@ func TestCleanUpResumesSoonAfterAnOutageOfECS(t *testing.T) {
 					ended := make(chan error)
 					go func() { ended <- c.Run(ctx) }()
 					<-time.After(5 * time.Minute) // quiet, so at its slowest
-					ecs.Fail(func(ecstest.Call) (int, string) { return refuse.status, refuse.code })
+					ecs.Fail(func(awstest.ECSCall) (int, string) { return refuse.status, refuse.code })
 					ecs.Stop(tasks[:2]...)
 					before := ecs.Calls("ListTasks")
 					<-time.After(outage)

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/awsutil"
 )
 
 func TestPace(t *testing.T) {
@@ -34,14 +34,14 @@ func TestPace(t *testing.T) {
 		{"two to decide", 30 * time.Second, Report{Plan: again(3*time.Minute, 0, 12*time.Second, time.Minute)}, nil, 12 * time.Second},
 		{"at once to decide", 30 * time.Second, Report{Plan: again(time.Second)}, nil, 10 * time.Second},
 		{"late to decide", 20 * time.Second, Report{Plan: again(time.Hour)}, nil, 30 * time.Second},
-		{"throttled", 10 * time.Second, Report{AWS: ecsread.Counts{Throttles: 1}, Deleted: gone}, nil, 20 * time.Second},
-		{"throttled for long", 20 * time.Second, Report{AWS: ecsread.Counts{Throttles: 1}}, nil, 30 * time.Second},
-		{"throttled until it failed", 20 * time.Second, Report{AWS: ecsread.Counts{Throttles: 5}}, fault, 15 * time.Second},
+		{"throttled", 10 * time.Second, Report{AWS: awsutil.CallCounts{Throttles: 1}, Deleted: gone}, nil, 20 * time.Second},
+		{"throttled for long", 20 * time.Second, Report{AWS: awsutil.CallCounts{Throttles: 1}}, nil, 30 * time.Second},
+		{"throttled until it failed", 20 * time.Second, Report{AWS: awsutil.CallCounts{Throttles: 5}}, fault, 15 * time.Second},
 		{"failed", 30 * time.Second, Report{}, fault, 15 * time.Second},
 		{"failed for long", 15 * time.Second, Report{}, fault, 15 * time.Second},
 		{"good again after trouble", 15 * time.Second, Report{}, nil, 22500 * time.Millisecond},
-		{"many tasks", 10 * time.Second, Report{AWS: ecsread.Counts{Calls: 100}, Deleted: gone}, nil, 20 * time.Second},
-		{"very many tasks", 60 * time.Second, Report{AWS: ecsread.Counts{Calls: 1000}}, fault, 200 * time.Second},
+		{"many tasks", 10 * time.Second, Report{AWS: awsutil.CallCounts{Calls: 100}, Deleted: gone}, nil, 20 * time.Second},
+		{"very many tasks", 60 * time.Second, Report{AWS: awsutil.CallCounts{Calls: 1000}}, fault, 200 * time.Second},
 	} {
 		o := Options{Interval: 10 * time.Second, Rate: 5}
 		if got := o.pauseAfter(tt.before, tt.r, tt.err); got != tt.want {
@@ -60,7 +60,7 @@ func TestPaceOfFailuresFollowsTheInterval(t *testing.T) {
 	} {
 		o, pause := Options{Interval: interval, Rate: 5}, interval
 		for i, want := range want {
-			if pause = o.pauseAfter(pause, Report{AWS: ecsread.Counts{Calls: 1}}, fault); pause != want {
+			if pause = o.pauseAfter(pause, Report{AWS: awsutil.CallCounts{Calls: 1}}, fault); pause != want {
 				t.Errorf("interval %s, failure %d: pause %s, want %s", interval, i+1, pause, want)
 			}
 		}
@@ -72,11 +72,11 @@ func TestPaceOfFailuresFollowsTheInterval(t *testing.T) {
 func TestPaceForgetsTheBudget(t *testing.T) {
 	t.Parallel()
 	o := Options{Interval: 10 * time.Second, Rate: 5}
-	pause := o.pauseAfter(10*time.Second, Report{AWS: ecsread.Counts{Calls: 200}}, nil)
+	pause := o.pauseAfter(10*time.Second, Report{AWS: awsutil.CallCounts{Calls: 200}}, nil)
 	if pause != 40*time.Second {
 		t.Errorf("after the first pass: %s", pause)
 	}
-	if pause = o.pauseAfter(pause, Report{AWS: ecsread.Counts{Calls: 100}}, nil); pause != 30*time.Second {
+	if pause = o.pauseAfter(pause, Report{AWS: awsutil.CallCounts{Calls: 100}}, nil); pause != 30*time.Second {
 		t.Errorf("after the second: %s", pause)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/awsutil"
 )
 
 // limits define the proof that a task which ECS does not know has ended. One that ECS
@@ -62,7 +62,7 @@ func (r KeepReason) Text() string {
 
 // observation is what ECS answered for a task in one pass.
 type observation struct {
-	// Last and Desired are the task's statuses; Last is ecsread.Missing when its own
+	// Last and Desired are the task's statuses; Last is awsutil.TaskMissing when its own
 	// ID is unknown and no list has it, and empty if there was no usable answer.
 	Last, Desired string
 	// Detail is for logs and printed plans.
@@ -205,7 +205,7 @@ func decide(s *snapshot, before memory, now time.Duration, l limits) (Plan, memo
 		if first, ok := before.missing[id]; ok {
 			since, missing = first, s.AskedAt-first
 		}
-		if observed.Last == ecsread.Missing {
+		if observed.Last == awsutil.TaskMissing {
 			after.missing[id] = since
 		}
 		proof, kept := judge(observed, f, consul, missing, ours, l)
@@ -221,7 +221,7 @@ func decide(s *snapshot, before memory, now time.Duration, l limits) (Plan, memo
 }
 
 // known reports whether ECS has shown the task.
-func known(s observation) bool { return s.Last != "" && s.Last != ecsread.Missing }
+func known(s observation) bool { return s.Last != "" && s.Last != awsutil.TaskMissing }
 
 // judge returns the evidence that a task has ended, or why its leftovers stay. consul
 // is zero if its clock is not trusted; missing is for how long the task has been.
@@ -229,11 +229,11 @@ func judge(s observation, f *facts, consul time.Time, missing time.Duration, our
 	switch {
 	case s.Last == "":
 		return "", Kept{Why: KeepUnknown, Detail: s.Detail}
-	case s.Last == ecsread.Stopped:
+	case s.Last == awsutil.TaskStopped:
 		return "ECS shows the task as STOPPED" + s.Detail, Kept{}
-	case s.Last != ecsread.Missing && s.Desired == ecsread.Stopped:
+	case s.Last != awsutil.TaskMissing && s.Desired == awsutil.TaskStopped:
 		return "", Kept{Why: KeepStopping, Detail: "last status " + s.Last}
-	case s.Last != ecsread.Missing:
+	case s.Last != awsutil.TaskMissing:
 		return "", Kept{Why: KeepRunning, Detail: "last status " + s.Last}
 	case !ours:
 		return "", Kept{Why: KeepMissingAmbiguous}
@@ -287,7 +287,7 @@ func factsOf(s *snapshot) (tasks map[string]*facts, running map[string]struct{})
 
 // reason is the kind of evidence that there is of a dead task.
 func (s *snapshot) reason(task string) Reason {
-	if s.Observations[task].Last == ecsread.Stopped {
+	if s.Observations[task].Last == awsutil.TaskStopped {
 		return ReasonStopped
 	}
 	return ReasonMissing

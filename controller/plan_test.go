@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/awsutil"
 )
 
 const (
@@ -213,7 +213,7 @@ func TestDecideUsesTheMostReliableLeftover(t *testing.T) {
 	unsure.Sure = false
 	s := &snapshot{
 		ConsulTime: noon, AskedAt: time.Hour, Running: map[string]struct{}{}, Tokens: []Token{unsure}, Services: []Service{serviceOf(task1)},
-		Observations: map[string]observation{task1: {Last: ecsread.Missing}},
+		Observations: map[string]observation{task1: {Last: awsutil.TaskMissing}},
 	}
 	plan, after := decide(s, missingSince(0), time.Hour, defaultLimits())
 	if len(plan.Delete) != 2 {
@@ -273,7 +273,7 @@ func TestDecideIgnoresAJumpingClock(t *testing.T) {
 			t.Parallel()
 			s := &snapshot{
 				ConsulTime: noon, Running: map[string]struct{}{}, Tokens: []Token{tokenOf(task1, 2*time.Hour)},
-				Observations: map[string]observation{task1: {Last: ecsread.Missing}, task2: {Last: ecsread.Missing}},
+				Observations: map[string]observation{task1: {Last: awsutil.TaskMissing}, task2: {Last: awsutil.TaskMissing}},
 			}
 			_, m := decide(s, memory{}, 0, defaultLimits())
 			young := tokenOf(task2, 0)
@@ -306,7 +306,7 @@ func TestDecideCountsFromTheEndOfALookToTheBeginningOfTheNext(t *testing.T) {
 	t.Parallel()
 	s := &snapshot{
 		ConsulTime: noon, Running: map[string]struct{}{}, Tokens: []Token{tokenOf(task1, time.Hour)},
-		Observations: map[string]observation{task1: {Last: ecsread.Missing}},
+		Observations: map[string]observation{task1: {Last: awsutil.TaskMissing}},
 	}
 	_, m := decide(s, memory{}, 90*time.Second, defaultLimits())
 	look := func(began, ended time.Duration) int {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/awsutil"
+	"github.com/meshtask/consul-ecs/awsutil/awstest"
 	"github.com/meshtask/consul-ecs/consulutil"
 )
 
@@ -92,13 +92,13 @@ func TestFiveHundredDeadTasks(t *testing.T) {
 func TestTenThousandTasks(t *testing.T) {
 	t.Parallel()
 	const tasks = 10_000
-	ecs := ecstest.New(t, ecstest.Options{})
+	ecs := awstest.NewECS(t, awstest.ECSOptions{})
 	var ids []string
-	for _, arn := range ecs.Run(ecstest.Group{Family: "web", Count: tasks, Cluster: "shop"}) {
+	for _, arn := range ecs.Run(awstest.TaskGroup{Family: "web", Count: tasks, Cluster: "shop"}) {
 		ids = append(ids, arn[len(arn)-32:])
 	}
 	consul := populated(t, ids)
-	c := inMemory(t, consul, ecsread.New(ecs.Config(), ecsread.Options{CallsPerSecond: 1e6}))
+	c := inMemory(t, consul, awsutil.NewECSReader(ecs.Config(), awsutil.ECSReaderOptions{CallsPerSecond: 1e6}))
 	for i, most := range []int{220, 110} {
 		name, start := []string{"a first pass", "a steady pass"}[i], time.Now()
 		r, err := once(t, c)

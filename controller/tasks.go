@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/awsutil"
 )
 
 // readECS adds what ECS answers for the tasks that have something in Consul. Only
@@ -16,8 +16,8 @@ import (
 func (c *Cleaner) readECS(ctx context.Context, s *snapshot) error {
 	s.AskedAt = c.now()
 	running := map[string]struct{}{}
-	err := c.ECS.List(ctx, c.Cluster.ARN, ecsread.Running, func(id string) { running[id] = struct{}{} })
-	var none *ecsread.NoClusterError
+	err := c.ECS.List(ctx, c.Cluster.ARN, awsutil.TaskRunning, func(id string) { running[id] = struct{}{} })
+	var none *awsutil.NoClusterError
 	deleted := errors.As(err, &none) && none.Inactive
 	if err != nil && !deleted {
 		return fmt.Errorf("nothing is deleted in this pass: %w", err)
@@ -28,7 +28,7 @@ func (c *Cleaner) readECS(ctx context.Context, s *snapshot) error {
 	switch {
 	case deleted:
 		for _, id := range others {
-			s.Observations[id] = observation{Last: ecsread.Missing, Detail: "; the cluster was deleted"}
+			s.Observations[id] = observation{Last: awsutil.TaskMissing, Detail: "; the cluster was deleted"}
 		}
 		return nil
 	case len(others) == 0:
@@ -44,8 +44,8 @@ func (c *Cleaner) readECS(ctx context.Context, s *snapshot) error {
 		switch {
 		case contradicted:
 			s.Observations[f.ID] = observation{Detail: "ECS lists the task but does not know its ID"}
-		case f.Reason == ecsread.Missing:
-			s.Observations[f.ID] = observation{Last: ecsread.Missing}
+		case f.Reason == awsutil.TaskMissing:
+			s.Observations[f.ID] = observation{Last: awsutil.TaskMissing}
 			missing = true
 		default:
 			s.Observations[f.ID] = observation{Detail: fmt.Sprintf("ECS: %s %s", f.Reason, f.Detail)}
@@ -61,12 +61,12 @@ func (c *Cleaner) readECS(ctx context.Context, s *snapshot) error {
 }
 
 // observe converts a description. One of another cluster proves nothing.
-func (c *Cleaner) observe(t ecsread.Task) observation {
+func (c *Cleaner) observe(t awsutil.ECSTask) observation {
 	if t.ClusterARN != c.Cluster.ARN {
 		return observation{Detail: fmt.Sprintf("ECS shows the task in cluster %q", t.ClusterARN)}
 	}
 	s := observation{Last: t.LastStatus, Desired: t.DesiredStatus}
-	if t.LastStatus == ecsread.Stopped && !t.StoppedAt.IsZero() {
+	if t.LastStatus == awsutil.TaskStopped && !t.StoppedAt.IsZero() {
 		s.Detail = " since " + t.StoppedAt.UTC().Format(time.RFC3339)
 		if t.StopCode != "" {
 			s.Detail += " (" + t.StopCode + ")"
@@ -79,11 +79,11 @@ func (c *Cleaner) observe(t ecsread.Task) observation {
 // that should stop has it, or could not be read.
 func (c *Cleaner) checkStopping(ctx context.Context, s *snapshot, err error) error {
 	replace := func(id, why string) {
-		if s.Observations[id].Last == ecsread.Missing {
+		if s.Observations[id].Last == awsutil.TaskMissing {
 			s.Observations[id] = observation{Detail: why}
 		}
 	}
-	listErr := c.ECS.List(ctx, c.Cluster.ARN, ecsread.Stopped, func(id string) {
+	listErr := c.ECS.List(ctx, c.Cluster.ARN, awsutil.TaskStopped, func(id string) {
 		replace(id, "ECS lists the task but does not know its ID")
 	})
 	if listErr == nil {

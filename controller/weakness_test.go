@@ -11,20 +11,20 @@ import (
 
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 
-	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/awsutil"
+	"github.com/meshtask/consul-ecs/awsutil/awstest"
 )
 
 // onECS makes the world ask the ECS API through AWS's SDK. The tasks are those of
 // the cluster named like the test.
-func onECS(t *testing.T, change func(*ecstest.Options)) (*world, *ecstest.ECS) {
+func onECS(t *testing.T, change func(*awstest.ECSOptions)) (*world, *awstest.ECS) {
 	t.Helper()
-	var o ecstest.Options
+	var o awstest.ECSOptions
 	if change != nil {
 		change(&o)
 	}
-	ecs := ecstest.New(t, o)
-	reader := ecsread.New(ecs.Config(), ecsread.Options{CallsPerSecond: 1000})
+	ecs := awstest.NewECS(t, o)
+	reader := awsutil.NewECSReader(ecs.Config(), awsutil.ECSReaderOptions{CallsPerSecond: 1000})
 	w := newWorld(t, func(o *CleanerOptions) {
 		o.ECS = reader
 	})
@@ -32,7 +32,7 @@ func onECS(t *testing.T, change func(*ecstest.Options)) (*world, *ecstest.ECS) {
 }
 
 // run runs tasks of the world's cluster, and returns their IDs.
-func (w *world) run(ecs *ecstest.ECS, g ecstest.Group) (ids []string) {
+func (w *world) run(ecs *awstest.ECS, g awstest.TaskGroup) (ids []string) {
 	g.Cluster = w.Cluster.Name
 	for _, arn := range ecs.Run(g) {
 		ids = append(ids, arn[strings.LastIndexByte(arn, '/')+1:])
@@ -53,7 +53,7 @@ func (w *world) tokensOf(ids []string) (accessors []string) {
 func TestPassOnTheECSAPI(t *testing.T) {
 	t.Parallel()
 	w, ecs := onECS(t, nil)
-	ids := w.run(ecs, ecstest.Group{Family: "web", Count: 250})
+	ids := w.run(ecs, awstest.TaskGroup{Family: "web", Count: 250})
 	tokens := w.tokensOf(ids)
 	w.register(ids[7], "api-7", "critical")
 	if r := w.pass(); len(r.Deleted) != 0 || r.Running != 250 || r.AWS.Calls != 3 {
@@ -79,8 +79,8 @@ func TestPassOnTheECSAPI(t *testing.T) {
 // asked to stop leaves ECS's default list while its containers still run.
 func TestDrainingTaskKeepsItsTokens(t *testing.T) {
 	t.Parallel()
-	w, ecs := onECS(t, func(o *ecstest.Options) { o.Timing.Stop = time.Hour })
-	ids := w.run(ecs, ecstest.Group{Family: "web", Count: 1})
+	w, ecs := onECS(t, func(o *awstest.ECSOptions) { o.Timing.Stop = time.Hour })
+	ids := w.run(ecs, awstest.TaskGroup{Family: "web", Count: 1})
 	tokens := w.tokensOf(ids)
 	w.register(ids[0], "draining", "passing")
 	w.drain(ecs, ids[0])
@@ -98,8 +98,8 @@ func TestDrainingTaskKeepsItsTokens(t *testing.T) {
 func TestUntaggedTaskIsAlive(t *testing.T) {
 	t.Parallel()
 	w, ecs := onECS(t, nil)
-	ids := w.run(ecs, ecstest.Group{Family: "web", Count: 2})
-	ids = append(ids, w.run(ecs, ecstest.Group{Family: "half", Count: 2, Tags: map[string]string{"consul.hashicorp.com/partition": "p"}})...)
+	ids := w.run(ecs, awstest.TaskGroup{Family: "web", Count: 2})
+	ids = append(ids, w.run(ecs, awstest.TaskGroup{Family: "half", Count: 2, Tags: map[string]string{"consul.hashicorp.com/partition": "p"}})...)
 	tokens := w.tokensOf(ids)
 	if r := w.pass(); len(r.Delete) != 0 || len(w.alive(tokens...)) != 4 {
 		t.Errorf("deleted %v", r.Delete)
@@ -118,7 +118,7 @@ func TestFailuresAreNoDeath(t *testing.T) {
 	}
 	w.ecs.failures = map[string]string{strings.Repeat("a", 32): "INTERNAL"}
 	w.ecs.silent = map[string]bool{strings.Repeat("b", 32): true}
-	w.ecs.described = map[string]ecsread.Task{strings.Repeat("c", 32): {ClusterARN: clusterARN, LastStatus: "STOPPED"}}
+	w.ecs.described = map[string]awsutil.ECSTask{strings.Repeat("c", 32): {ClusterARN: clusterARN, LastStatus: "STOPPED"}}
 	w.ecs.stopped = []string{strings.Repeat("d", 32)} // listed, and its ID is unknown
 	for range 2 {
 		r := w.pass()
@@ -189,7 +189,7 @@ func TestForget(t *testing.T) {
 func TestNothingToLookUp(t *testing.T) {
 	t.Parallel()
 	w, ecs := onECS(t, nil)
-	w.run(ecs, ecstest.Group{Family: "web"})
+	w.run(ecs, awstest.TaskGroup{Family: "web"})
 	if r := w.pass(); r.AWS.Calls != 1 || ecs.Calls("DescribeTasks") != 0 {
 		t.Errorf("report = %+v", r)
 	}
@@ -267,7 +267,7 @@ func TestDeletedCluster(t *testing.T) {
 	t.Parallel()
 	w, ecs := onECS(t, nil)
 	w.limits = limits{time.Nanosecond, time.Nanosecond}
-	ids := w.run(ecs, ecstest.Group{Family: "web", Count: 1})
+	ids := w.run(ecs, awstest.TaskGroup{Family: "web", Count: 1})
 	w.register(ids[0], "deleted", "critical")
 	ecs.Stop(ids...)
 	client := awsecs.NewFromConfig(ecs.Config())

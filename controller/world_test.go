@@ -14,15 +14,15 @@ import (
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/awsutil"
+	"github.com/meshtask/consul-ecs/awsutil/awstest"
 	"github.com/meshtask/consul-ecs/consulutil"
 )
 
 // fakeECS answers as a test sets it.
 type fakeECS struct {
 	running, stopped []string
-	described        map[string]ecsread.Task
+	described        map[string]awsutil.ECSTask
 	failures         map[string]string // reasons; MISSING for all that is in no other field
 	silent           map[string]bool   // neither described nor failed
 
@@ -34,7 +34,7 @@ type fakeECS struct {
 func (f *fakeECS) List(_ context.Context, cluster, desired string, each func(string)) error {
 	f.calls = append(f.calls, "list "+desired)
 	ids, err := f.running, f.listErr
-	if desired == ecsread.Stopped {
+	if desired == awsutil.TaskStopped {
 		ids, err = f.stopped, f.stoppedErr
 	}
 	for _, id := range ids {
@@ -44,9 +44,9 @@ func (f *fakeECS) List(_ context.Context, cluster, desired string, each func(str
 }
 
 // Describe implements ECS.
-func (f *fakeECS) Describe(_ context.Context, cluster string, ids []string) (ecsread.Answer, error) {
+func (f *fakeECS) Describe(_ context.Context, cluster string, ids []string) (awsutil.DescribedTasks, error) {
 	f.calls = append(f.calls, fmt.Sprintf("describe %d", len(ids)))
-	var a ecsread.Answer
+	var a awsutil.DescribedTasks
 	for _, id := range ids {
 		t, ok := f.described[id]
 		reason, failed := f.failures[id]
@@ -59,24 +59,24 @@ func (f *fakeECS) Describe(_ context.Context, cluster string, ids []string) (ecs
 			}
 			a.Tasks = append(a.Tasks, t)
 		case failed:
-			a.Failures = append(a.Failures, ecsread.Failure{ID: id, Reason: reason})
+			a.Failures = append(a.Failures, awsutil.TaskFailure{ID: id, Reason: reason})
 		default:
-			a.Failures = append(a.Failures, ecsread.Failure{ID: id, Reason: ecsread.Missing})
+			a.Failures = append(a.Failures, awsutil.TaskFailure{ID: id, Reason: awsutil.TaskMissing})
 		}
 	}
 	return a, f.describeErr
 }
 
 // Counts implements ECS.
-func (f *fakeECS) Counts() ecsread.Counts { return ecsread.Counts{Calls: len(f.calls)} }
+func (f *fakeECS) Counts() awsutil.CallCounts { return awsutil.CallCounts{Calls: len(f.calls)} }
 
 // stop stops a task.
 func (f *fakeECS) stop(id string) {
 	f.running = slices.DeleteFunc(f.running, func(r string) bool { return r == id })
 	if f.described == nil {
-		f.described = map[string]ecsread.Task{}
+		f.described = map[string]awsutil.ECSTask{}
 	}
-	f.described[id] = ecsread.Task{LastStatus: ecsread.Stopped, DesiredStatus: ecsread.Stopped}
+	f.described[id] = awsutil.ECSTask{LastStatus: awsutil.TaskStopped, DesiredStatus: awsutil.TaskStopped}
 }
 
 // requests counts what goes to Consul.
@@ -135,9 +135,9 @@ func newWorld(t *testing.T, change func(o *CleanerOptions)) *world {
 }
 
 // clusterOf is a cluster of that name, as far as ECS allows it.
-func clusterOf(t *testing.T, name string) ecsread.Cluster {
+func clusterOf(t *testing.T, name string) awsutil.Cluster {
 	t.Helper()
-	c, err := ecsread.ParseCluster("arn:aws:ecs:us-east-1:123456789012:cluster/" + strings.NewReplacer("/", "-", " ", "-").Replace(name))
+	c, err := awsutil.ParseCluster("arn:aws:ecs:us-east-1:123456789012:cluster/" + strings.NewReplacer("/", "-", " ", "-").Replace(name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +258,7 @@ func otherService(node, id string, meta map[string]string) *api.CatalogRegistrat
 }
 
 // drain asks ECS to stop a task, and does not wait for it.
-func (w *world) drain(ecs *ecstest.ECS, id string) {
+func (w *world) drain(ecs *awstest.ECS, id string) {
 	w.t.Helper()
 	client := awsecs.NewFromConfig(ecs.Config())
 	if _, err := client.StopTask(w.t.Context(), &awsecs.StopTaskInput{Cluster: &w.Cluster.Name, Task: &id}); err != nil {

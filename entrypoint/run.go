@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/meshtask/consul-ecs/awsutil/tmds"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/workload"
@@ -187,14 +187,14 @@ func (l *loop) await(ctx context.Context, then event, wait func(context.Context)
 }
 
 func (l *loop) awaitTaskStopping(ctx context.Context) error {
-	return tmds.Await(ctx, l.log, l.metadata.Task, watchPause, func(t workload.Task) bool {
+	return awsutil.AwaitTask(ctx, l.log, l.metadata.Task, watchPause, func(t workload.Task) bool {
 		return t.DesiredStatus == workload.StatusStopped
 	})
 }
 
 // awaitAppsStopped takes an application that the answer does not list as stopped.
 func (l *loop) awaitAppsStopped(ctx context.Context) error {
-	_, err := tmds.AwaitStopped(ctx, l.log, l.metadata.Task, waitPause, func(t workload.Task) []workload.Container {
+	_, err := awsutil.AwaitStopped(ctx, l.log, l.metadata.Task, waitPause, func(t workload.Task) []workload.Container {
 		return t.Applications(l.ignore)
 	})
 	return err

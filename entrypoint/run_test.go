@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/meshtask/consul-ecs/awsutil/tmds"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -87,7 +87,7 @@ func stopsAt(asked, stopped time.Duration) *fakeMetadata {
 // hangs is metadata whose every read fails after its timeout.
 func hangs() *fakeMetadata {
 	return &fakeMetadata{answer: func(ctx context.Context) (workload.Task, error) {
-		ctx, cancel := context.WithTimeout(ctx, tmds.Timeout)
+		ctx, cancel := context.WithTimeout(ctx, awsutil.MetadataTimeout)
 		defer cancel()
 		<-ctx.Done()
 		return workload.Task{}, ctx.Err()

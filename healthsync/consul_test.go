@@ -16,8 +16,8 @@ import (
 
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/awsutil/awstest"
-	"github.com/meshtask/consul-ecs/awsutil/tmds"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/healthsync"
@@ -91,7 +91,7 @@ func newTaskOf(t *testing.T, c *testkit.Consul, address string, cfg *config.Conf
 		fmt.Fprint(w, *k.body.Load())
 	}))
 	t.Cleanup(endpoint.Close)
-	metadata := tmds.New(endpoint.URL)
+	metadata := awsutil.NewMetadataClient(endpoint.URL)
 	var first workload.Task
 	var err error
 	testkit.Eventually(t, "the metadata can be read", func() bool {

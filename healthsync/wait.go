@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/meshtask/consul-ecs/awsutil/tmds"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -29,7 +29,7 @@ func (s *syncer) awaitApplications(ctx context.Context, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	log := s.Log.With(logkey.Reason, why)
-	running, err := tmds.AwaitStopped(ctx, log, s.fetch, tmds.AwaitPause, func(t workload.Task) []workload.Container {
+	running, err := awsutil.AwaitStopped(ctx, log, s.fetch, awsutil.AwaitPause, func(t workload.Task) []workload.Container {
 		s.clientEnded = t.Ended(workload.ContainerConsulClient)
 		if !s.AtServers && !s.agentStays() {
 			return nil

@@ -19,7 +19,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/awsutil/awstest"
-	"github.com/meshtask/consul-ecs/awsutil/tmds"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
@@ -186,8 +185,8 @@ func (s *scene) task() string {
 }
 
 // taskMetadata is an endpoint that answers with the scene's task.
-func (s *scene) taskMetadata() *tmds.Client {
-	return tmds.New(s.metadata(http.StatusOK, s.task()).URL)
+func (s *scene) taskMetadata() *awsutil.MetadataClient {
+	return awsutil.NewMetadataClient(s.metadata(http.StatusOK, s.task()).URL)
 }
 
 // metadata starts an endpoint that answers body with status.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
-	"github.com/meshtask/consul-ecs/awsutil/tmds"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
@@ -32,7 +32,7 @@ const plainDoc = `{"bootstrapDir":"DIR","service":{"name":"web","port":9090}}`
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	metadata := func(status int, body string) func(*scene) {
-		return func(s *scene) { s.ports.Metadata = tmds.New(s.metadata(status, body).URL) }
+		return func(s *scene) { s.ports.Metadata = awsutil.NewMetadataClient(s.metadata(status, body).URL) }
 	}
 	tests := []struct {
 		name, doc string
@@ -45,7 +45,7 @@ func TestBadInput(t *testing.T) {
 		{"metadata garbage", plainDoc, false, metadata(200, "<html>"), 3, []string{"read task metadata", "JSON object"}},
 		{"metadata empty", plainDoc, false, metadata(200, ""), 3, []string{"read task metadata", "JSON object"}},
 		{"metadata without a task", plainDoc, false, metadata(200, "{}"), 3, []string{"TaskARN"}},
-		{"metadata unreachable", plainDoc, false, func(s *scene) { s.ports.Metadata = tmds.New("http://127.0.0.1:1") }, 3, []string{"http://127.0.0.1:1/task", "connection refused"}},
+		{"metadata unreachable", plainDoc, false, func(s *scene) { s.ports.Metadata = awsutil.NewMetadataClient("http://127.0.0.1:1") }, 3, []string{"http://127.0.0.1:1/task", "connection refused"}},
 		{"family is no name", `{"bootstrapDir":"DIR"}`, false, metadata(200, `{"Name":"a","Cluster":"c","TaskARN":"arn:aws:ecs:us-west-2:1:task/c/t","Family":"_","Containers":[{"Name":"a"}]}`), 1, []string{`"_"`, "service.name"}},
 		{"agent unreachable", plainDoc, false, unreachableAgent, 3, []string{"register service", "127.0.0.1:1", "consul-client"}},
 		{"agent unreachable after a login", loginDoc, true, unreachableAgent, 3, []string{"register service", "127.0.0.1:1", "consul-client"}},
@@ -296,7 +296,7 @@ func TestMetadataIsRetried(t *testing.T) {
 		fmt.Fprint(w, s.task())
 	}))
 	defer server.Close()
-	metadata := &goodReads{Metadata: tmds.New(server.URL)}
+	metadata := &goodReads{Metadata: awsutil.NewMetadataClient(server.URL)}
 	s.ports.Metadata = metadata
 	s.mustRun()
 	if reads.Load() < 3 || metadata.n != 1 {

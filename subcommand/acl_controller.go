@@ -8,8 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
-	"github.com/meshtask/consul-ecs/awsutil/tmds"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller/setup"
 	"github.com/meshtask/consul-ecs/internal/cli"
@@ -117,10 +116,10 @@ func (f *controllerFlags) checkOperation(inv *cli.Invocation) error {
 func (f *controllerFlags) checkCluster(inv *cli.Invocation) error {
 	switch {
 	case f.cluster != "":
-		_, err := ecsread.ParseCluster(f.cluster)
+		_, err := awsutil.ParseCluster(f.cluster)
 		return mistake(err != nil, "-cluster: %w", err)
-	case inv.Getenv(tmds.EnvVar) == "":
-		return exit.Usagef("%s is not set: run this in a task of the ECS cluster, or give -cluster", tmds.EnvVar)
+	case inv.Getenv(awsutil.MetadataEnvVar) == "":
+		return exit.Usagef("%s is not set: run this in a task of the ECS cluster, or give -cluster", awsutil.MetadataEnvVar)
 	}
 	_, err := metadataClient(inv)
 	return err

@@ -19,7 +19,6 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/meshtask/consul-ecs/awsutil/awstest"
-	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/testkit"
@@ -110,7 +109,7 @@ type fleet struct {
 	// methods are those that each task logs in by.
 	methods   []string
 	agentless bool
-	ecs       *ecstest.ECS
+	ecs       *awstest.ECS
 	consul    *testkit.Consul
 	admin     *api.Client
 	// anonymous logs in.
@@ -124,7 +123,7 @@ func newFleet(b *testing.B, methods ...string) *fleet {
 	sts := awstest.Start(awstest.Role{Account: benchAccount, Path: "/consul-ecs/", Name: "web", Tags: map[string]string{"consul.hashicorp.com.service-name": "web"}})
 	b.Cleanup(sts.Stop)
 	f.bearer = check(sts.Bearer(b.Context()))(b)
-	f.ecs = ecstest.New(b, ecstest.Options{})
+	f.ecs = awstest.NewECS(b, awstest.ECSOptions{})
 	f.consul = check(testkit.StartConsul(testkit.ConsulOptions{ACL: true}))(b)
 	b.Cleanup(f.consul.Require(b).Stop)
 	f.admin = check(consulutil.NewClient(consulutil.Options{Address: f.consul.HTTPAddr, Token: f.consul.Token}))(b)
@@ -158,7 +157,7 @@ func check[T any](v T, err error) func(*testing.B) T {
 
 // grow runs tasks until there are so many, each with what it has in Consul.
 func (f *fleet) grow(b *testing.B, tasks int) {
-	arns := f.ecs.Run(ecstest.Group{Family: "web", Count: tasks - len(f.tasks), Tags: map[string]string{"consul.hashicorp.com/mesh": "true"}})
+	arns := f.ecs.Run(awstest.TaskGroup{Family: "web", Count: tasks - len(f.tasks), Tags: map[string]string{"consul.hashicorp.com/mesh": "true"}})
 	f.tasks = append(f.tasks, arns...)
 	const loaders = 8
 	errs := make(chan error, loaders)

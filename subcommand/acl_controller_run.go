@@ -12,7 +12,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/meshtask/consul-ecs/awsutil"
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller"
 	"github.com/meshtask/consul-ecs/controller/setup"
@@ -31,7 +30,7 @@ const httpLimit = 10 * time.Second
 
 // place is a controller's cluster and its own name.
 type place struct {
-	cluster ecsread.Cluster
+	cluster awsutil.Cluster
 	// holder is what other controllers read of it: its task's ARN, or its host.
 	holder string
 	// address is the task's IP address, empty outside of one.
@@ -91,7 +90,7 @@ func (f *controllerFlags) listen() (net.Listener, error) {
 func locate(ctx context.Context, inv *cli.Invocation, flag string) (place, error) {
 	if flag != "" {
 		host, _ := os.Hostname() // informational only
-		cluster, err := ecsread.ParseCluster(flag)
+		cluster, err := awsutil.ParseCluster(flag)
 		return place{cluster: cluster, holder: fmt.Sprintf("process %d of %s", os.Getpid(), host)}, err
 	}
 	metadata, err := metadataClient(inv)
@@ -106,7 +105,7 @@ func locate(ctx context.Context, inv *cli.Invocation, flag string) (place, error
 	if err != nil {
 		return place{}, err
 	}
-	cluster, err := ecsread.ParseCluster(task.ClusterARN())
+	cluster, err := awsutil.ParseCluster(task.ClusterARN())
 	if err != nil {
 		return place{}, exit.Usagef("%w (from the task metadata): give -cluster", err)
 	}
@@ -156,12 +155,12 @@ func agentLeftovers() controller.Leftovers {
 }
 
 // ecsReader reads ECS in the cluster's region, which wins over the environment's.
-func ecsReader(ctx context.Context, cluster ecsread.Cluster, rate float64) (*ecsread.Reader, error) {
+func ecsReader(ctx context.Context, cluster awsutil.Cluster, rate float64) (*awsutil.ECSReader, error) {
 	config, err := awsutil.LoadConfig(ctx, awsutil.LoadOptions{Region: cluster.Region, UserAgent: controllerAgent, Version: cli.Version()})
 	if err != nil {
 		return nil, err
 	}
-	return ecsread.New(config, ecsread.Options{CallsPerSecond: rate}), nil
+	return awsutil.NewECSReader(config, awsutil.ECSReaderOptions{CallsPerSecond: rate}), nil
 }
 
 // serve serves until stop is called.

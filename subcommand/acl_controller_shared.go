@@ -4,7 +4,7 @@ import (
 	"errors"
 	"flag"
 
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller"
 	"github.com/meshtask/consul-ecs/controller/setup"
@@ -25,7 +25,7 @@ func (f *sharedFlags) declare(fs *flag.FlagSet) {
 }
 
 func (f *sharedFlags) declareRate(fs *flag.FlagSet) {
-	fs.Float64Var(&f.rate, "aws-rate", ecsread.DefaultRate, "calls of the ECS API a second, at most")
+	fs.Float64Var(&f.rate, "aws-rate", awsutil.DefaultECSRate, "calls of the ECS API a second, at most")
 }
 
 // check makes partition the admin partition, which is empty without partitions.

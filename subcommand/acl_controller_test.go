@@ -13,7 +13,6 @@ import (
 
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/awsutil/awstest"
-	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -117,7 +116,7 @@ func TestACLControllerResumesAfterAnOutageOfECS(t *testing.T) {
 			address := net.JoinHostPort("127.0.0.1", port(ports[0]))
 			ids := w.run(2)
 			w.leave(ids...)
-			w.ecs.Fail(func(ecstest.Call) (int, string) { return http.StatusBadRequest, code })
+			w.ecs.Fail(func(awstest.ECSCall) (int, string) { return http.StatusBadRequest, code })
 			w.controller("-metrics-addr", address, "-interval", "10s")
 			testkit.Within(t, 3*time.Minute, "two passes have failed", func() bool {
 				return strings.Contains(body(t, "http://"+address+"/metrics", http.StatusOK), `consul_ecs_controller_passes_total{result="error"} 2`)

@@ -16,7 +16,6 @@ import (
 
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/awsutil/awstest"
-	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller"
 	"github.com/meshtask/consul-ecs/internal/testkit"
@@ -27,7 +26,7 @@ type clusterWorld struct {
 	*testkit.Consul
 	t     *testing.T
 	admin *api.Client
-	ecs   *ecstest.ECS
+	ecs   *awstest.ECS
 	arn   string
 	// methods are the auth methods of the tasks' tokens, rules how many binding rules
 	// they have.
@@ -51,7 +50,7 @@ func newClusterWorldOf(t *testing.T, o testkit.ConsulOptions) *clusterWorld {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Require(t).Stop)
-	w := &clusterWorld{Consul: c, t: t, ecs: ecstest.New(t, ecstest.Options{}), arn: "arn:aws:ecs:us-east-1:123456789012:cluster/mesh",
+	w := &clusterWorld{Consul: c, t: t, ecs: awstest.NewECS(t, awstest.ECSOptions{}), arn: "arn:aws:ecs:us-east-1:123456789012:cluster/mesh",
 		methods: []string{"iam-ecs-client-token", "iam-ecs-service-token"}, rules: 2}
 	w.admin = w.client(c.Token)
 	w.aws = httptest.NewServer(http.HandlerFunc(func(res http.ResponseWriter, req *http.Request) {
@@ -87,7 +86,7 @@ func (w *clusterWorld) env() []string {
 func (w *clusterWorld) run(n int) []string {
 	w.t.Helper()
 	var ids []string
-	for _, arn := range w.ecs.Run(ecstest.Group{Family: "web", Count: n, Cluster: "mesh", Tags: map[string]string{"consul.hashicorp.com/mesh": "true"}}) {
+	for _, arn := range w.ecs.Run(awstest.TaskGroup{Family: "web", Count: n, Cluster: "mesh", Tags: map[string]string{"consul.hashicorp.com/mesh": "true"}}) {
 		ids = append(ids, arn[strings.LastIndex(arn, "/")+1:])
 	}
 	return ids

@@ -9,7 +9,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/admission"
 	"github.com/meshtask/consul-ecs/awsutil"
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/controller/setup"
 	"github.com/meshtask/consul-ecs/internal/cli"
 )
@@ -44,7 +43,7 @@ func (u roleUsers) RoleUsers(ctx context.Context, roleARN string) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	return ecsread.New(conf, ecsread.Options{CallsPerSecond: familyRate}).RoleUsers(ctx, roleARN)
+	return awsutil.NewECSReader(conf, awsutil.ECSReaderOptions{CallsPerSecond: familyRate}).RoleUsers(ctx, roleARN)
 }
 
 // run adds the findings about the role when it is asked to. Consul is asked as check says.

@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/meshtask/consul-ecs/awsutil/tmds"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/entrypoint"
 	"github.com/meshtask/consul-ecs/envoy"
@@ -104,8 +104,8 @@ func (o *appOptions) run(ctx context.Context, inv *cli.Invocation) error {
 // callers are those of the Envoy with that admin address.
 func callers(inv *cli.Invocation, admin string, minDelay time.Duration) *entrypoint.Callers {
 	c := &entrypoint.Callers{Calls: entrypoint.Calls(envoy.Proxy{Admin: admin}), MinDelay: minDelay}
-	if uri := inv.Getenv(tmds.EnvVar); uri != "" {
-		c.Proxied = entrypoint.Proxied(tmds.New(uri))
+	if uri := inv.Getenv(awsutil.MetadataEnvVar); uri != "" {
+		c.Proxied = entrypoint.Proxied(awsutil.NewMetadataClient(uri))
 	}
 	return c
 }

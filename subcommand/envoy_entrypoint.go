@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/meshtask/consul-ecs/awsutil/tmds"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/entrypoint"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/logkey"
@@ -84,7 +84,7 @@ func (o *envoyOptions) run(ctx context.Context, inv *cli.Invocation) error {
 		e := entrypoint.Envoy{
 			Child:     child,
 			Signals:   signals,
-			Metadata:  tmds.New(inv.Getenv(tmds.EnvVar)),
+			Metadata:  awsutil.NewMetadataClient(inv.Getenv(awsutil.MetadataEnvVar)),
 			Ignore:    ignored(inv, o.ignore),
 			KillGrace: o.killGrace,
 			Log:       inv.Log,

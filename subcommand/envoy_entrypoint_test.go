@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/meshtask/consul-ecs/awsutil/tmds"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -267,7 +267,7 @@ func TestHangingMetadataDoesNotHoldTheExit(t *testing.T) {
 		p.Signal(syscall.SIGINT)
 		exits(t, p, 42)
 		took = append(took, time.Since(start))
-		if took[len(took)-1] < tmds.Timeout {
+		if took[len(took)-1] < awsutil.MetadataTimeout {
 			return
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/meshtask/consul-ecs/awsutil/tmds"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/entrypoint"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
@@ -29,10 +29,10 @@ func startTimeoutFlag(fs *flag.FlagSet, limit *time.Duration) {
 func envoyGate(inv *cli.Invocation, limit time.Duration) *meshinit.Gate {
 	path, ok := entrypoint.ConfigPath(inv.Args)
 	name := filepath.Base(path)
-	if !ok || name != workload.FileBootstrap && name != workload.FileDataplane || inv.Getenv(tmds.EnvVar) == "" || limit == 0 {
+	if !ok || name != workload.FileBootstrap && name != workload.FileDataplane || inv.Getenv(awsutil.MetadataEnvVar) == "" || limit == 0 {
 		return nil
 	}
-	return &meshinit.Gate{Dir: filepath.Dir(path), Metadata: tmds.New(inv.Getenv(tmds.EnvVar)), Limit: limit}
+	return &meshinit.Gate{Dir: filepath.Dir(path), Metadata: awsutil.NewMetadataClient(inv.Getenv(awsutil.MetadataEnvVar)), Limit: limit}
 }
 
 // appGate is a proxy that accepts connections; nil when that is not asked for.
@@ -41,7 +41,7 @@ func appGate(inv *cli.Invocation, dir, proxy string, limit time.Duration) *meshi
 	if len(listeners) == 0 || limit == 0 {
 		return nil
 	}
-	return &meshinit.Gate{Dir: dir, Metadata: tmds.New(inv.Getenv(tmds.EnvVar)), Proxy: listeners, Limit: limit}
+	return &meshinit.Gate{Dir: dir, Metadata: awsutil.NewMetadataClient(inv.Getenv(awsutil.MetadataEnvVar)), Proxy: listeners, Limit: limit}
 }
 
 // pass waits at the gate. A signal that asks the program to end does so at once;

@@ -10,8 +10,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
-	"github.com/meshtask/consul-ecs/awsutil/tmds"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller"
 	"github.com/meshtask/consul-ecs/controller/setup"
@@ -106,12 +105,12 @@ func (f *gcFlags) check(inv *cli.Invocation) error {
 		mistake(f.plan == f.apply, "exactly one of -plan, -apply is required"),
 	}
 	for _, arn := range f.clusters {
-		_, err := ecsread.ParseCluster(arn)
+		_, err := awsutil.ParseCluster(arn)
 		errs = append(errs, mistake(err != nil, "-cluster: %w", err))
 	}
 	_, err := consulutil.NewClient(consulOptions(inv))
 	return errors.Join(append(errs,
-		mistake(len(f.clusters) == 0 && inv.Getenv(tmds.EnvVar) == "", "no cluster: give -cluster ARN, or run this in a task of it"),
+		mistake(len(f.clusters) == 0 && inv.Getenv(awsutil.MetadataEnvVar) == "", "no cluster: give -cluster ARN, or run this in a task of it"),
 		mistake(f.wait < 0, "-wait %s: want 0s or more", f.wait),
 		f.sharedFlags.check(),
 		mistake(err != nil, "%w", err))...)

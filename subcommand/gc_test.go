@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/controller"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/testkit"
@@ -228,10 +228,10 @@ func TestGCLooksAgain(t *testing.T) {
 type noTasks struct{}
 
 func (noTasks) List(context.Context, string, string, func(string)) error { return nil }
-func (noTasks) Describe(context.Context, string, []string) (ecsread.Answer, error) {
-	return ecsread.Answer{}, nil
+func (noTasks) Describe(context.Context, string, []string) (awsutil.DescribedTasks, error) {
+	return awsutil.DescribedTasks{}, nil
 }
-func (noTasks) Counts() ecsread.Counts { return ecsread.Counts{} }
+func (noTasks) Counts() awsutil.CallCounts { return awsutil.CallCounts{} }
 
 // ending ends a context as soon as something is written.
 type ending struct{ end context.CancelFunc }
@@ -246,7 +246,7 @@ func (e ending) Write(p []byte) (int, error) {
 func TestGCStoppedBeforeItDeletes(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
-	cluster, err := ecsread.ParseCluster(w.arn)
+	cluster, err := awsutil.ParseCluster(w.arn)
 	if err != nil {
 		t.Fatal(err)
 	}

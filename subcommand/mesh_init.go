@@ -16,7 +16,6 @@ import (
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/awsutil"
-	"github.com/meshtask/consul-ecs/awsutil/tmds"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
@@ -188,15 +187,15 @@ func logWarnings(log hclog.Logger, warnings []config.Finding) {
 }
 
 // metadataClient is the task metadata client of this container.
-func metadataClient(inv *cli.Invocation) (*tmds.Client, error) {
-	uri := inv.Getenv(tmds.EnvVar)
+func metadataClient(inv *cli.Invocation) (*awsutil.MetadataClient, error) {
+	uri := inv.Getenv(awsutil.MetadataEnvVar)
 	if uri == "" {
-		return nil, exit.Usagef("%s is not set: this command runs in an ECS task (Fargate platform 1.4.0, ECS agent 1.39.0 or later)", tmds.EnvVar)
+		return nil, exit.Usagef("%s is not set: this command runs in an ECS task (Fargate platform 1.4.0, ECS agent 1.39.0 or later)", awsutil.MetadataEnvVar)
 	}
 	if u, err := url.Parse(uri); err != nil || u.Scheme != "http" || u.Host == "" {
-		return nil, exit.Usagef("%s is %q: want the http:// address that ECS sets; remove the variable from the container definition", tmds.EnvVar, uri)
+		return nil, exit.Usagef("%s is %q: want the http:// address that ECS sets; remove the variable from the container definition", awsutil.MetadataEnvVar, uri)
 	}
-	return tmds.New(uri), nil
+	return awsutil.NewMetadataClient(uri), nil
 }
 
 // loginSession logs a container of the task in, by signatures of that time.

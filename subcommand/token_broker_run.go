@@ -19,7 +19,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/meshtask/consul-ecs/awsutil"
-	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/broker"
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/consulutil"
@@ -53,7 +52,7 @@ func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		if err != nil {
 			return err
 		}
-		options.Rules.Clusters = []ecsread.Cluster{at.cluster}
+		options.Rules.Clusters = []awsutil.Cluster{at.cluster}
 	}
 	region := options.Rules.Clusters[0].Region
 	config, err := awsutil.LoadConfig(ctx, awsutil.LoadOptions{Region: region, UserAgent: brokerAgent, Version: cli.Version()})
@@ -61,7 +60,7 @@ func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		return err
 	}
 	// Tasks ask again: they are answered with the cause while they wait.
-	options.Source = ecsread.New(config, ecsread.Options{CallsPerSecond: broker.DescribeRate, Attempts: 2})
+	options.Source = awsutil.NewECSReader(config, awsutil.ECSReaderOptions{CallsPerSecond: broker.DescribeRate, Attempts: 2})
 	o := brokerConsul(inv)
 	client, err := consulutil.NewClient(o)
 	if err != nil {
@@ -187,10 +186,10 @@ func prefixes(flag, text string) ([]netip.Prefix, error) {
 }
 
 // ecsClusters are those of the flag.
-func (f *brokerFlags) ecsClusters() ([]ecsread.Cluster, error) {
-	var all []ecsread.Cluster
+func (f *brokerFlags) ecsClusters() ([]awsutil.Cluster, error) {
+	var all []awsutil.Cluster
 	for _, arn := range splitNames(f.clusters) {
-		c, err := ecsread.ParseCluster(arn)
+		c, err := awsutil.ParseCluster(arn)
 		if err != nil || len(all) > 0 && c.Region != all[0].Region {
 			return nil, exit.Usagef("-clusters: want ARNs of clusters of one region, got %q", arn)
 		}

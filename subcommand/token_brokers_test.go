@@ -17,7 +17,7 @@ import (
 
 	"github.com/hashicorp/consul/api"
 
-	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
+	"github.com/meshtask/consul-ecs/awsutil/awstest"
 	"github.com/meshtask/consul-ecs/broker/grant"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -224,7 +224,7 @@ func TestTokenBrokerRequiresAdmission(t *testing.T) {
 		{strings.Replace(admitted, `"app-config"`, `"app-admin"`, 1), http.StatusUnprocessableEntity, "admission"},
 	} {
 		w.ecs.Register(tt.definition)
-		arn := w.ecs.Run(ecstest.Group{Family: "web", Count: 1, Cluster: "mesh"})[0]
+		arn := w.ecs.Run(awstest.TaskGroup{Family: "web", Count: 1, Cluster: "mesh"})[0]
 		key, err := grant.NewKey()
 		if err != nil {
 			t.Fatal(err)

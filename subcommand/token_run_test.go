@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
+	"github.com/meshtask/consul-ecs/awsutil/awstest"
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/internal/testkit"
@@ -91,7 +91,7 @@ func newTokenWorld(t *testing.T) *tokenWorld {
 	w.ecs.Register(`{"family": "web", "containerDefinitions": [{"name": "app", "image": "app", "memory": 64,
 		"dockerLabels": {"consul.hashicorp.com/policies": "web-config", "consul.hashicorp.com/ttl": "1m"}}],
 		"networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512"}`)
-	w.tasks = w.ecs.Run(ecstest.Group{Family: "web", Count: 2, Cluster: "mesh"})
+	w.tasks = w.ecs.Run(awstest.TaskGroup{Family: "web", Count: 2, Cluster: "mesh"})
 	script, err := os.ReadFile("../broker/backend/testdata/consul-login.sh")
 	if err != nil {
 		t.Fatal(err)

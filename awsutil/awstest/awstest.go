@@ -1,11 +1,3 @@
-// Package awstest is a small AWS for tests: STS, IAM and the container
-// credentials endpoint of one role, on loopback. It answers what Consul's
-// aws-iam auth method and awsutil ask and records every request; it does not
-// verify signatures.
-//
-// Owns: the answers' form, as the AWS API references give it.
-// Never does: run outside tests.
-// Start reading at: New.
 package awstest
 
 import (

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/meshtask/consul-ecs/awsutil/tmds"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -63,7 +63,7 @@ func (s *stage) wrap(t *task, admin string, hold time.Duration) (*child, error) 
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.start([]string{tmds.EnvVar + "=" + t.uri}, s.program, "envoy-entrypoint", "-start-timeout=0", "--",
+	c, err := s.start([]string{awsutil.MetadataEnvVar + "=" + t.uri}, s.program, "envoy-entrypoint", "-start-timeout=0", "--",
 		self, envoyRole, hold.String(), "--config-path", path)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 
 	"crypto/rand"
 
-	"github.com/meshtask/consul-ecs/awsutil/tmds"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
@@ -133,7 +133,7 @@ func (t *task) env(agent string, c *consul, more object) ([]string, error) {
 	text, err := json.Marshal(doc)
 	return []string{
 		config.EnvVar + "=" + string(text),
-		tmds.EnvVar + "=" + t.uri,
+		awsutil.MetadataEnvVar + "=" + t.uri,
 		"CONSUL_HTTP_ADDR=" + agent,
 		"CONSUL_GRPC_ADDR=" + c.GRPCAddr,
 	}, err

@@ -45,23 +45,21 @@ func probes() []probe {
 		{"aws config", []string{"context", "github.com/aws/aws-sdk-go-v2/config"}, `
 			c, _ := config.LoadDefaultConfig(context.Background())
 			c.Credentials.Retrieve(context.Background())`, "the default chain: files, SSO, STS, container, EC2"},
-		{"ecsread", []string{
-			"context", "github.com/meshtask/consul-ecs/awsutil", "github.com/meshtask/consul-ecs/awsutil/ecsread",
-		}, `
+		{"awsutil", []string{"context", "github.com/meshtask/consul-ecs/awsutil"}, `
 			c, _ := awsutil.LoadConfig(context.Background(), awsutil.LoadOptions{})
 			c.Credentials.Retrieve(context.Background())
-			e := ecsread.New(c, ecsread.Options{})
+			e := awsutil.NewECSReader(c, awsutil.ECSReaderOptions{})
 			e.List(context.Background(), "", "", nil)
 			e.Describe(context.Background(), "", nil)`, "aws config included: acl-controller and gc look at ECS by it"},
 		{"HTTP server", []string{"github.com/meshtask/consul-ecs/internal/metrics"},
 			`http.ListenAndServe("", &metrics.Set{})`, "metrics included, see docs/ARCHITECTURE.md"},
 		{"the entrypoints", []string{
-			"context", "github.com/meshtask/consul-ecs/awsutil/tmds", "github.com/meshtask/consul-ecs/entrypoint", "github.com/meshtask/consul-ecs/envoy",
+			"context", "github.com/meshtask/consul-ecs/awsutil", "github.com/meshtask/consul-ecs/entrypoint", "github.com/meshtask/consul-ecs/envoy",
 			"github.com/meshtask/consul-ecs/internal/cli", "github.com/meshtask/consul-ecs/supervise",
 		}, `
 			child, _ := supervise.Start(nil, nil)
 			entrypoint.RunApp(context.Background(), entrypoint.App{Child: child})
-			entrypoint.RunEnvoy(context.Background(), entrypoint.Envoy{Child: child, Metadata: tmds.New("")})
+			entrypoint.RunEnvoy(context.Background(), entrypoint.Envoy{Child: child, Metadata: awsutil.NewMetadataClient("")})
 			entrypoint.Drainer(envoy.Proxy{})
 			cli.Main(cli.App{}, nil, nil, nil, nil, nil)`, "hclog and cli included: a second program of these only would be this and the first row"},
 	}

@@ -21,7 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/meshtask/consul-ecs/awsutil/tmds"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -177,7 +177,7 @@ const plainAddress = "127.0.0.1:8080"
 func askInTurns(plain string) error {
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, syscall.SIGTERM)
-	urls := []struct{ server, url string }{{"metadata", os.Getenv(tmds.EnvVar) + "/task"}, {"plain", "http://" + plain}}
+	urls := []struct{ server, url string }{{"metadata", os.Getenv(awsutil.MetadataEnvVar) + "/task"}, {"plain", "http://" + plain}}
 	tick := time.NewTicker(time.Second / 40)
 	for _, err := get(urls[1].url); err != nil; _, err = get(urls[1].url) {
 		<-tick.C // it starts beside this program
@@ -200,7 +200,7 @@ func askInTurns(plain string) error {
 
 // answerMetadata answers with the bytes that the metadata endpoint once gave.
 func answerMetadata(address string) error {
-	body, err := get(os.Getenv(tmds.EnvVar) + "/task")
+	body, err := get(os.Getenv(awsutil.MetadataEnvVar) + "/task")
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/meshtask/consul-ecs/awsutil"
-	"github.com/meshtask/consul-ecs/awsutil/tmds"
 	ours "github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/chaos"
@@ -43,7 +42,7 @@ func TestMetadataClientRefusesInvalidAnswers(t *testing.T) {
 			w := newWorld(t)
 			c.fault.Name = chaos.Metadata
 			end := w.faults.Begin(c.fault, 1)
-			client := tmds.New(w.metadata)
+			client := awsutil.NewMetadataClient(w.metadata)
 			if task, err := client.Task(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: %+v, %v, want %q", c.fault, task, err, c.want)
 			}

@@ -17,7 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/hashicorp/consul/api"
 
-	"github.com/meshtask/consul-ecs/awsutil/tmds"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/testkit"
@@ -69,7 +69,7 @@ func TestEndpoints(t *testing.T) {
 		}
 		return callCompose(nil, "endpoints", "-ready", "-listen", tasks).code == 0
 	})
-	task, err := tmds.New("http://" + tasks + "/v4/web.app").Task(t.Context())
+	task, err := awsutil.NewMetadataClient("http://" + tasks + "/v4/web.app").Task(t.Context())
 	if err != nil || task.DesiredStatus != "RUNNING" || len(task.Containers) != 1 || task.Containers[0].KnownStatus != "RUNNING" {
 		t.Fatalf("task %+v, error %v", task, err)
 	}
@@ -78,7 +78,7 @@ func TestEndpoints(t *testing.T) {
 
 	e.Run(t, "kill", "-s", "KILL", app)
 	testkit.Eventually(t, "the task is to stop, and its network with it", func() bool {
-		task, err := tmds.New("http://" + tasks + "/v4/web.app").Task(t.Context())
+		task, err := awsutil.NewMetadataClient("http://" + tasks + "/v4/web.app").Task(t.Context())
 		return err == nil && task.DesiredStatus == "STOPPED" && e.Run(t, "inspect", "-f", "{{.State.Running}}", holder) == "false"
 	})
 	p.Signal(syscall.SIGTERM)

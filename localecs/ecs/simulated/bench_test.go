@@ -18,7 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
-	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
+	"github.com/meshtask/consul-ecs/awsutil/awstest"
 	"github.com/meshtask/consul-ecs/localecs/ecs/simulated"
 )
 
@@ -30,13 +30,13 @@ const apiPage = 100
 func BenchmarkAPI(b *testing.B) {
 	const tasks = 10_000
 	before := heap()
-	w, err := ecstest.Open(simulated.Options{})
+	w, err := awstest.OpenWorld(simulated.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer w.Close()
 	begin := time.Now()
-	arns, err := w.Run(ecstest.Group{Family: "web", Count: tasks, Tags: map[string]string{"consul.hashicorp.com/mesh": "true", "team": "shop"}})
+	arns, err := w.Run(awstest.TaskGroup{Family: "web", Count: tasks, Tags: map[string]string{"consul.hashicorp.com/mesh": "true", "team": "shop"}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func heap() float64 {
 	return float64(m.HeapAlloc)
 }
 
-func newClient(w *ecstest.World, server *httptest.Server) *ecs.Client {
+func newClient(w *awstest.World, server *httptest.Server) *ecs.Client {
 	return ecs.New(ecs.Options{
 		Region: w.Region(), BaseEndpoint: aws.String(server.URL), HTTPClient: &http.Client{Transport: buffered{server.Client().Transport}}, Retryer: aws.NopRetryer{},
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {

@@ -10,14 +10,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
+	"github.com/meshtask/consul-ecs/awsutil/awstest"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/localecs/ecs/simulated"
 )
 
 // world is a World whose versions of tasks are seen.
 type world struct {
-	*ecstest.World
+	*awstest.World
 	t     *testing.T
 	begin time.Time
 
@@ -33,7 +33,7 @@ func open(t *testing.T, o simulated.Options) *world {
 	w := &world{t: t, begin: time.Now(), counts: map[string]int{}, now: map[string]bool{}}
 	o.Observe = w.observe
 	var err error
-	if w.World, err = ecstest.Open(o); err != nil {
+	if w.World, err = awstest.OpenWorld(o); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.Close)
@@ -82,7 +82,7 @@ func TestTasksGoThroughThePublishedEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t, simulated.Options{Timing: slow()})
-		tasks, err := w.Run(ecstest.Group{Family: "web", Count: 1, Tags: map[string]string{"a": "b"}, StartedBy: "me"})
+		tasks, err := w.Run(awstest.TaskGroup{Family: "web", Count: 1, Tags: map[string]string{"a": "b"}, StartedBy: "me"})
 		w.must(err)
 		running := w.describe(tasks[0])
 		c := running.Containers[0]
@@ -104,7 +104,7 @@ func TestTasksGoThroughThePublishedEvents(t *testing.T) {
 func TestTasksStop(t *testing.T) {
 	t.Parallel()
 	w := open(t, simulated.Options{})
-	tasks, err := w.Run(ecstest.Group{Family: "web", Cluster: "other", Count: 2})
+	tasks, err := w.Run(awstest.TaskGroup{Family: "web", Cluster: "other", Count: 2})
 	w.must(err)
 	w.must(w.Stop(tasks[0], tasks[1][strings.LastIndex(tasks[1], "/")+1:]))
 	out, err := w.Plane.DescribeTasks(w.call(), shapes.DescribeTasksInput{Cluster: "other", Tasks: tasks})
@@ -122,24 +122,24 @@ func TestTasksStop(t *testing.T) {
 func TestTaskWithoutAFreeAddressFails(t *testing.T) {
 	t.Parallel()
 	w := open(t, simulated.Options{Subnet: "10.1.0.0/29"})
-	tasks, err := w.Run(ecstest.Group{Family: "web", Count: 4})
+	tasks, err := w.Run(awstest.TaskGroup{Family: "web", Count: 4})
 	w.must(err)
 	if last := w.describe(tasks[3]); last.StopCode != "TaskFailedToStart" || last.StoppedReason != "ResourceInitializationError: no free address in the subnet: stop a task or take a larger subnet" {
 		t.Errorf("%s %s", last.StopCode, last.StoppedReason)
 	}
 	w.must(w.Stop(tasks[0]))
 	environment := shapes.Overrides{Containers: []shapes.ContainerOverride{{Name: "app", Environment: []shapes.EnvironmentVariable{{Name: simulated.Variable, Value: "exit=x"}}}}}
-	wrong, err := w.Run(ecstest.Group{Family: "web", Count: 1, Overrides: environment})
+	wrong, err := w.Run(awstest.TaskGroup{Family: "web", Count: 1, Overrides: environment})
 	w.must(err)
 	if task := w.describe(wrong[0]); task.StoppedReason != `ResourceInitializationError: container app: LOCALECS_SIMULATE: "exit=x": want an exit code, 0 to 255` {
 		t.Errorf("%s", task.StoppedReason)
 	}
-	again, err := w.Run(ecstest.Group{Family: "web", Count: 1})
+	again, err := w.Run(awstest.TaskGroup{Family: "web", Count: 1})
 	w.must(err)
 	if ip := w.describe(again[0]).Containers[0].NetworkInterfaces[0].IPv4; ip != "10.1.0.4" {
 		t.Errorf("the address that was given back is not taken: %s", ip)
 	}
-	if _, err := ecstest.Open(simulated.Options{Subnet: "fd00::/64"}); err == nil {
+	if _, err := awstest.OpenWorld(simulated.Options{Subnet: "fd00::/64"}); err == nil {
 		t.Error("a subnet of IPv6 was taken")
 	}
 }
@@ -220,13 +220,13 @@ func TestUnhealthyTaskIsReplaced(t *testing.T) {
 
 func TestClosedWorldReturnsAnError(t *testing.T) {
 	t.Parallel()
-	w, err := ecstest.Open(simulated.Options{Timing: slow()})
+	w, err := awstest.OpenWorld(simulated.Options{Timing: slow()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error)
 	go func() {
-		_, err := w.Run(ecstest.Group{Family: "web", Count: 1})
+		_, err := w.Run(awstest.TaskGroup{Family: "web", Count: 1})
 		ended <- err
 	}()
 	w.Close()

@@ -1,4 +1,4 @@
-package tmds
+package awsutil
 
 import (
 	"context"
@@ -32,18 +32,18 @@ func container(handler http.HandlerFunc) http.HandlerFunc {
 }
 
 // serve is an endpoint and a client that waits for it, however slow the machine is.
-func serve(t *testing.T, handler http.HandlerFunc) *Client {
+func serveMetadata(t *testing.T, handler http.HandlerFunc) *MetadataClient {
 	t.Helper()
 	server := httptest.NewServer(container(handler))
 	t.Cleanup(server.Close)
-	c := New(server.URL + "/v4/container-id")
+	c := NewMetadataClient(server.URL + "/v4/container-id")
 	c.conn.timeout = testkit.Patience
 	return c
 }
 
 func TestTask(t *testing.T) {
 	t.Parallel()
-	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	c := serveMetadata(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet || r.URL.String() != "/v4/container-id/task" {
 			t.Errorf("request = %s %s", r.Method, r.URL)
 		}
@@ -76,12 +76,12 @@ func TestOnlyAGoodAnswerIsATask(t *testing.T) {
 		{"empty", 200, ``, "want a JSON object"},
 		{"garbage", 200, `<html>`, "want a JSON object"},
 		{"cut off", 200, task[:40], "/v4/container-id/task"},
-		{"too long", 200, `{"x":"` + strings.Repeat("x", maxBody) + `"}`, "longer than"},
+		{"too long", 200, `{"x":"` + strings.Repeat("x", maxMetadata) + `"}`, "longer than"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			c := serveMetadata(t, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Location", "/elsewhere")
 				w.WriteHeader(tt.status)
 				fmt.Fprint(w, tt.body)
@@ -101,13 +101,13 @@ func TestOnlyAGoodAnswerIsATask(t *testing.T) {
 func TestHungEndpointEnds(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
-	c := serve(t, func(http.ResponseWriter, *http.Request) { <-release })
-	c.conn.timeout = Timeout
+	c := serveMetadata(t, func(http.ResponseWriter, *http.Request) { <-release })
+	c.conn.timeout = MetadataTimeout
 	defer close(release)
 	start := time.Now()
 	_, err := c.Task(context.Background())
-	if d := time.Since(start); err == nil || d < Timeout || d > testkit.Patience {
-		t.Errorf("error = %v after %s, want one after %s", err, d, Timeout)
+	if d := time.Since(start); err == nil || d < MetadataTimeout || d > testkit.Patience {
+		t.Errorf("error = %v after %s, want one after %s", err, d, MetadataTimeout)
 	}
 }
 
@@ -115,15 +115,15 @@ func TestHungEndpointEnds(t *testing.T) {
 func TestHungEndpointEndsAfterTheTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := New("http://192.0.2.1")
+		c := NewMetadataClient("http://192.0.2.1")
 		c.conn.dial = func(context.Context, string, string) (net.Conn, error) {
 			ours, theirs := net.Pipe()
 			t.Cleanup(func() { theirs.Close() })
 			return ours, nil
 		}
 		start := time.Now()
-		if _, err := c.Task(t.Context()); err == nil || time.Since(start) != Timeout {
-			t.Errorf("error = %v after %s, want one after %s", err, time.Since(start), Timeout)
+		if _, err := c.Task(t.Context()); err == nil || time.Since(start) != MetadataTimeout {
+			t.Errorf("error = %v after %s, want one after %s", err, time.Since(start), MetadataTimeout)
 		}
 	})
 }
@@ -131,7 +131,7 @@ func TestHungEndpointEndsAfterTheTimeout(t *testing.T) {
 func TestContextEndsTheRead(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
-	c := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+	c := serveMetadata(t, func(_ http.ResponseWriter, r *http.Request) {
 		cancel()
 		<-r.Context().Done()
 	})
@@ -142,13 +142,13 @@ func TestContextEndsTheRead(t *testing.T) {
 }
 
 // countConnections serves the task, and counts the connections that its client makes.
-func countConnections(t *testing.T) (*httptest.Server, *Client, *atomic.Int32) {
+func countConnections(t *testing.T) (*httptest.Server, *MetadataClient, *atomic.Int32) {
 	var conns atomic.Int32
 	server := httptest.NewUnstartedServer(container(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, task) }))
 	server.Config.ConnState = stateCounter(&conns)
 	server.Start()
 	t.Cleanup(server.Close)
-	c := New(server.URL)
+	c := NewMetadataClient(server.URL)
 	c.conn.timeout = testkit.Patience
 	return server, c, &conns
 }
@@ -180,7 +180,7 @@ func TestContainerIsReadOnce(t *testing.T) {
 		fmt.Fprint(w, task)
 	}))
 	defer server.Close()
-	c := New(server.URL + "/v4/id")
+	c := NewMetadataClient(server.URL + "/v4/id")
 	c.conn.timeout = testkit.Patience
 	if _, err := c.Task(t.Context()); err == nil || !strings.Contains(err.Error(), "/v4/id: status 500") {
 		t.Errorf("a container that cannot be read: %v", err)
@@ -220,7 +220,7 @@ func TestEndpointThatServesTheTaskOnly(t *testing.T) {
 			fmt.Fprint(w, own.body)
 		}))
 		t.Cleanup(server.Close)
-		c := New(server.URL)
+		c := NewMetadataClient(server.URL)
 		c.conn.timeout = testkit.Patience
 		got, err := c.Task(t.Context())
 		if failed := err != nil; failed != (own.want != "") || failed && !strings.Contains(err.Error(), own.want) || !failed && got.ID() != "abc" {
@@ -239,7 +239,7 @@ func TestEndpointThatServesTheTaskOnly(t *testing.T) {
 func TestChangeAfterEqualAnswersIsSeen(t *testing.T) {
 	t.Parallel()
 	body := task
-	c := serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, body) })
+	c := serveMetadata(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, body) })
 	for _, next := range []struct {
 		body, family string
 		fails        bool
@@ -266,7 +266,7 @@ func TestProxyIsIgnored(t *testing.T) {
 		"http://169.254.170.2/v4/id":     "169.254.170.2:80",
 		"http://[fd00:ec2::23]:81/v4/id": "[fd00:ec2::23]:81",
 	} {
-		c := New(base)
+		c := NewMetadataClient(base)
 		var dialled string
 		c.conn.dial = func(_ context.Context, _, address string) (net.Conn, error) {
 			dialled = address
@@ -297,7 +297,7 @@ func TestClosedConnectionIsReplaced(t *testing.T) {
 // TestConnectionThatTheEndpointCloses: with or without a length of the answer.
 func TestConnectionThatTheEndpointCloses(t *testing.T) {
 	t.Parallel()
-	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+	c := serveMetadata(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close")
 		w.(http.Flusher).Flush()
 		fmt.Fprint(w, task)
@@ -315,7 +315,7 @@ func TestReadAfterAnInterruptedOne(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	var late atomic.Bool
-	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	c := serveMetadata(t, func(w http.ResponseWriter, r *http.Request) {
 		if late.Swap(false) {
 			cancel()
 			<-r.Context().Done()
@@ -341,7 +341,7 @@ func TestReadAfterAnInterruptedOne(t *testing.T) {
 func TestOneReadAtATime(t *testing.T) {
 	t.Parallel()
 	asked, release := make(chan struct{}, 2), make(chan struct{})
-	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+	c := serveMetadata(t, func(w http.ResponseWriter, _ *http.Request) {
 		asked <- struct{}{}
 		<-release
 		fmt.Fprint(w, task)
@@ -366,11 +366,11 @@ func TestOneReadAtATime(t *testing.T) {
 func TestMalformedBaseURI(t *testing.T) {
 	t.Parallel()
 	for _, base := range []string{"", "http://no host", "\x00"} {
-		if _, err := New(base).Task(context.Background()); err == nil || !strings.HasPrefix(err.Error(), "read task metadata") {
+		if _, err := NewMetadataClient(base).Task(context.Background()); err == nil || !strings.HasPrefix(err.Error(), "read task metadata") {
 			t.Errorf("base %q: error = %v", base, err)
 		}
 	}
-	_, err := New("").Task(context.Background())
+	_, err := NewMetadataClient("").Task(context.Background())
 	if want := "read task metadata: ECS_CONTAINER_METADATA_URI_V4 is not set"; err == nil || err.Error() != want {
 		t.Errorf("error = %v, want %s", err, want)
 	}

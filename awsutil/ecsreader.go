@@ -1,4 +1,4 @@
-package ecsread
+package awsutil
 
 import (
 	"cmp"
@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// DefaultRate is how many calls a second a Reader makes. AWS grants an account
+	// DefaultECSRate is how many calls a second an ECSReader makes. AWS grants an account
 	// 20 in a region for ListTasks and DescribeTasks together, with bursts of 100
 	// (ECS API Reference, "Request throttling for the Amazon ECS API").
-	DefaultRate = 5
+	DefaultECSRate = 5
 	// pageSize is the most that ListTasks lists and DescribeTasks takes.
 	pageSize = 100
 	// defaultAttempts bounds the SDK's tries of one call, in ten seconds or so.
@@ -29,34 +29,34 @@ const (
 	attemptLimit = 15 * time.Second
 )
 
-// Running and Stopped are a task's statuses, desired and last; ECS has more last
-// ones between them. Missing is the reason why ECS describes no task.
+// TaskRunning and TaskStopped are a task's statuses, desired and last; ECS has more last
+// ones between them. TaskMissing is the reason why ECS describes no task.
 const (
-	Running = "RUNNING"
-	Stopped = "STOPPED"
-	Missing = "MISSING"
+	TaskRunning = "RUNNING"
+	TaskStopped = "STOPPED"
+	TaskMissing = "MISSING"
 )
 
-// Options are what a Reader may spend.
-type Options struct {
-	// CallsPerSecond is the budget, DefaultRate if 0. Bursts are twice that.
+// ECSReaderOptions are what an ECSReader may spend.
+type ECSReaderOptions struct {
+	// CallsPerSecond is the budget, DefaultECSRate if 0. Bursts are twice that.
 	CallsPerSecond float64
 	// Attempts bounds the tries of one call, 5 if 0.
 	Attempts int
 }
 
-// Reader asks ECS. It is safe for concurrent use; all who use it share its budget.
-type Reader struct {
+// ECSReader asks ECS. It is safe for concurrent use; all who use it share its budget.
+type ECSReader struct {
 	client *ecs.Client
-	meter  *meter
+	meter  *callMeter
 }
 
-// New returns a Reader that makes no call yet.
-func New(c aws.Config, o Options) *Reader {
+// NewECSReader returns a reader that makes no call yet.
+func NewECSReader(c aws.Config, o ECSReaderOptions) *ECSReader {
 	if o.CallsPerSecond <= 0 {
-		o.CallsPerSecond = DefaultRate
+		o.CallsPerSecond = DefaultECSRate
 	}
-	m := newMeter(o.CallsPerSecond)
+	m := newCallMeter(o.CallsPerSecond)
 	client := ecs.NewFromConfig(c, func(e *ecs.Options) {
 		e.Logger = logging.Nop{} // it warns of every connection that AWS closes
 		e.APIOptions = append(e.APIOptions, m.install, hideWriterTo)
@@ -65,11 +65,11 @@ func New(c aws.Config, o Options) *Reader {
 		}
 		e.Retryer = retry.AddWithMaxAttempts(retry.NewStandard(), cmp.Or(o.Attempts, defaultAttempts))
 	})
-	return &Reader{client: client, meter: m}
+	return &ECSReader{client: client, meter: m}
 }
 
-// Counts are what a Reader has spent since it was made.
-type Counts struct {
+// CallCounts are what an ECSReader has spent since it was made.
+type CallCounts struct {
 	// Calls are attempts, retries included; Throttles those that AWS refused
 	// because there were too many.
 	Calls     int `json:"calls"`
@@ -77,16 +77,16 @@ type Counts struct {
 }
 
 // Sub returns the calls made since earlier.
-func (c Counts) Sub(earlier Counts) Counts {
-	return Counts{Calls: c.Calls - earlier.Calls, Throttles: c.Throttles - earlier.Throttles}
+func (c CallCounts) Sub(earlier CallCounts) CallCounts {
+	return CallCounts{Calls: c.Calls - earlier.Calls, Throttles: c.Throttles - earlier.Throttles}
 }
 
 // Counts are those so far.
-func (r *Reader) Counts() Counts { return r.meter.counts() }
+func (r *ECSReader) Counts() CallCounts { return r.meter.counts() }
 
 // List calls each with the ID of every task of the cluster that has the desired
 // status. An error means that the list is not whole, whatever each callback got.
-func (r *Reader) List(ctx context.Context, cluster, desiredStatus string, each func(id string)) error {
+func (r *ECSReader) List(ctx context.Context, cluster, desiredStatus string, each func(id string)) error {
 	in := &ecs.ListTasksInput{
 		Cluster: aws.String(cluster), DesiredStatus: types.DesiredStatus(desiredStatus), MaxResults: aws.Int32(pageSize),
 	}
@@ -96,7 +96,7 @@ func (r *Reader) List(ctx context.Context, cluster, desiredStatus string, each f
 		if err == nil && page.NextToken != nil && aws.ToString(in.NextToken) == *page.NextToken {
 			err = errors.New("ListTasks returned the same NextToken twice")
 		}
-		if err = remedy("ecs:ListTasks", r.explain(ctx, cluster, err)); err != nil {
+		if err = permissionRemedy("ecs:ListTasks", r.explain(ctx, cluster, err)); err != nil {
 			return fmt.Errorf("list tasks whose desired status is %s, page %d: %w", desiredStatus, n, err)
 		}
 		for _, arn := range page.TaskArns {
@@ -126,7 +126,7 @@ func (e *NoClusterError) Error() string {
 func (e *NoClusterError) Unwrap() error { return e.Err }
 
 // explain asks what became of a cluster that was not found.
-func (r *Reader) explain(ctx context.Context, cluster string, err error) error {
+func (r *ECSReader) explain(ctx context.Context, cluster string, err error) error {
 	var unknown *types.ClusterNotFoundException
 	if !errors.As(err, &unknown) {
 		return err
@@ -141,8 +141,8 @@ func (r *Reader) explain(ctx context.Context, cluster string, err error) error {
 	return &NoClusterError{Inactive: inactive, Err: err}
 }
 
-// Task is the answer of ECS about a task that it knows.
-type Task struct {
+// ECSTask is the answer of ECS about a task that it knows.
+type ECSTask struct {
 	ID, ClusterARN            string
 	LastStatus, DesiredStatus string
 	// StoppedAt is zero until the task has stopped; StopCode is the reason.
@@ -152,24 +152,24 @@ type Task struct {
 	Tags map[string]string
 }
 
-// Failure is a task that ECS does not describe.
-type Failure struct {
+// TaskFailure is a task that ECS does not describe.
+type TaskFailure struct {
 	ID string
-	// Reason is Missing, or why ECS could not look.
+	// Reason is TaskMissing, or why ECS could not look.
 	Reason, Detail string
 }
 
-// Answer is what ECS returned for the requested tasks. It may lack some.
-type Answer struct {
-	Tasks    []Task
-	Failures []Failure
+// DescribedTasks are what ECS returned for the requested tasks. It may lack some.
+type DescribedTasks struct {
+	Tasks    []ECSTask
+	Failures []TaskFailure
 }
 
 // Describe looks tasks up by their IDs. It continues after a refused call and
 // returns what it has learnt together with the errors: what could not be asked
 // is in no part of the answer.
-func (r *Reader) Describe(ctx context.Context, cluster string, ids []string) (Answer, error) {
-	var answer Answer
+func (r *ECSReader) Describe(ctx context.Context, cluster string, ids []string) (DescribedTasks, error) {
+	var answer DescribedTasks
 	var errs []error
 	for chunk := range slices.Chunk(ids, pageSize) {
 		out, err := r.DescribeTasks(ctx, cluster, chunk)
@@ -188,36 +188,36 @@ func (r *Reader) Describe(ctx context.Context, cluster string, ids []string) (An
 // DescribeTasks returns the answer of ECS about up to 100 tasks, by their IDs or ARNs, in
 // one call. ECS may answer for tasks of another cluster. The error for a cluster that ECS does
 // not have is a *NoClusterError.
-func (r *Reader) DescribeTasks(ctx context.Context, cluster string, tasks []string) (*ecs.DescribeTasksOutput, error) {
+func (r *ECSReader) DescribeTasks(ctx context.Context, cluster string, tasks []string) (*ecs.DescribeTasksOutput, error) {
 	out, err := r.client.DescribeTasks(ctx, &ecs.DescribeTasksInput{
 		Cluster: aws.String(cluster), Tasks: tasks, Include: []types.TaskField{types.TaskFieldTags},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("describe %d tasks: %w", len(tasks), remedy("ecs:DescribeTasks", r.explain(ctx, cluster, err)))
+		return nil, fmt.Errorf("describe %d tasks: %w", len(tasks), permissionRemedy("ecs:DescribeTasks", r.explain(ctx, cluster, err)))
 	}
 	return out, nil
 }
 
 // DescribeTaskDefinition returns the JSON that ECS answers about a revision of a task
 // definition, with its tags, by its ARN.
-func (r *Reader) DescribeTaskDefinition(ctx context.Context, arn string) ([]byte, error) {
+func (r *ECSReader) DescribeTaskDefinition(ctx context.Context, arn string) ([]byte, error) {
 	var body []byte
 	tags := []types.TaskDefinitionField{types.TaskDefinitionFieldTags}
 	_, err := r.definition(ctx, arn, tags, func(o *ecs.Options) { o.APIOptions = append(o.APIOptions, keepBody(&body)) })
 	return body, err
 }
 
-func (r *Reader) definition(ctx context.Context, arn string, include []types.TaskDefinitionField, options ...func(*ecs.Options)) (*types.TaskDefinition, error) {
+func (r *ECSReader) definition(ctx context.Context, arn string, include []types.TaskDefinitionField, options ...func(*ecs.Options)) (*types.TaskDefinition, error) {
 	out, err := r.client.DescribeTaskDefinition(ctx, &ecs.DescribeTaskDefinitionInput{TaskDefinition: aws.String(arn), Include: include}, options...)
 	if err != nil {
-		return nil, fmt.Errorf("describe task definition %s: %w", arn, remedy("ecs:DescribeTaskDefinition", err))
+		return nil, fmt.Errorf("describe task definition %s: %w", arn, permissionRemedy("ecs:DescribeTaskDefinition", err))
 	}
 	return out.TaskDefinition, nil
 }
 
-func (a *Answer) add(out *ecs.DescribeTasksOutput) {
+func (a *DescribedTasks) add(out *ecs.DescribeTasksOutput) {
 	for _, t := range out.Tasks {
-		task := Task{
+		task := ECSTask{
 			ID: lastPart(aws.ToString(t.TaskArn)), ClusterARN: aws.ToString(t.ClusterArn),
 			LastStatus: aws.ToString(t.LastStatus), DesiredStatus: aws.ToString(t.DesiredStatus),
 			StoppedAt: aws.ToTime(t.StoppedAt), StopCode: string(t.StopCode), Tags: map[string]string{},
@@ -228,7 +228,7 @@ func (a *Answer) add(out *ecs.DescribeTasksOutput) {
 		a.Tasks = append(a.Tasks, task)
 	}
 	for _, f := range out.Failures {
-		a.Failures = append(a.Failures, Failure{
+		a.Failures = append(a.Failures, TaskFailure{
 			ID: lastPart(aws.ToString(f.Arn)), Reason: aws.ToString(f.Reason), Detail: aws.ToString(f.Detail),
 		})
 	}

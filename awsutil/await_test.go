@@ -1,4 +1,4 @@
-package tmds
+package awsutil
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package tmds
+package awsutil
 
 import (
 	"context"
@@ -14,14 +14,14 @@ import (
 // endpoint allows the whole task 40 reads per second.
 const AwaitPause = 250 * time.Millisecond
 
-// Reader is how Await reads the task. It bounds each read; an answer that is
+// TaskReader is how AwaitTask reads the task. It bounds each read; an answer that is
 // not valid is an error.
-type Reader func(context.Context) (workload.Task, error)
+type TaskReader func(context.Context) (workload.Task, error)
 
-// Await reads the task, at once and then pause after each answer, until done
+// AwaitTask reads the task, at once and then pause after each answer, until done
 // returns true for a valid one. A failed read means nothing. When ctx ends first
-// Await returns the cause.
-func Await(ctx context.Context, log hclog.Logger, read Reader, pause time.Duration, done func(workload.Task) bool) error {
+// AwaitTask returns the cause.
+func AwaitTask(ctx context.Context, log hclog.Logger, read TaskReader, pause time.Duration, done func(workload.Task) bool) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for failing := false; ; {
@@ -48,8 +48,8 @@ func Await(ctx context.Context, log hclog.Logger, read Reader, pause time.Durati
 
 // AwaitStopped awaits that none of the containers that which picks is running.
 // With an error it returns the names of those that ran at the last valid answer.
-func AwaitStopped(ctx context.Context, log hclog.Logger, read Reader, pause time.Duration, which func(workload.Task) []workload.Container) (running []string, err error) {
-	err = Await(ctx, log, read, pause, func(task workload.Task) bool {
+func AwaitStopped(ctx context.Context, log hclog.Logger, read TaskReader, pause time.Duration, which func(workload.Task) []workload.Container) (running []string, err error) {
+	err = AwaitTask(ctx, log, read, pause, func(task workload.Task) bool {
 		names := workload.Running(which(task))
 		if len(names) > 0 && !slices.Equal(running, names) {
 			log.Info("waiting for containers", logkey.Container, names)

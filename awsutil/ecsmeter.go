@@ -1,4 +1,4 @@
-package ecsread
+package awsutil
 
 import (
 	"context"
@@ -13,26 +13,26 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// meter holds each attempt until the budget has room, and counts it.
-type meter struct {
+// callMeter holds each attempt until the budget has room, and counts it.
+type callMeter struct {
 	budget           *rate.Limiter
 	calls, throttles atomic.Int64
 }
 
-func newMeter(callsPerSecond float64) *meter {
-	return &meter{budget: rate.NewLimiter(rate.Limit(callsPerSecond), max(1, int(2*callsPerSecond)))}
+func newCallMeter(callsPerSecond float64) *callMeter {
+	return &callMeter{budget: rate.NewLimiter(rate.Limit(callsPerSecond), max(1, int(2*callsPerSecond)))}
 }
 
-func (m *meter) counts() Counts {
-	return Counts{Calls: int(m.calls.Load()), Throttles: int(m.throttles.Load())}
+func (m *callMeter) counts() CallCounts {
+	return CallCounts{Calls: int(m.calls.Load()), Throttles: int(m.throttles.Load())}
 }
 
 // install puts the meter behind the SDK's retries, so that each passes it.
-func (m *meter) install(stack *middleware.Stack) error {
+func (m *callMeter) install(stack *middleware.Stack) error {
 	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("Budget", m.pass), "Retry", middleware.After)
 }
 
-func (m *meter) pass(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
+func (m *callMeter) pass(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
 	if err := m.budget.Wait(ctx); err != nil {
 		return middleware.FinalizeOutput{}, middleware.Metadata{}, fmt.Errorf("wait for the budget of AWS calls: %w", err)
 	}

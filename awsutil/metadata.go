@@ -1,4 +1,4 @@
-package tmds
+package awsutil
 
 import (
 	"bytes"
@@ -14,30 +14,30 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// EnvVar is where ECS puts the endpoint's base URI for a container.
-const EnvVar = "ECS_CONTAINER_METADATA_URI_V4"
+// MetadataEnvVar is where ECS puts the endpoint's base URI for a container.
+const MetadataEnvVar = "ECS_CONTAINER_METADATA_URI_V4"
 
-// Timeout bounds one read, connection and body included. The endpoint is on
+// MetadataTimeout bounds one read, connection and body included. The endpoint is on
 // the same host; one that takes longer is overloaded, and the next read is more likely
 // to succeed.
-const Timeout = 2 * time.Second
+const MetadataTimeout = 2 * time.Second
 
-// maxBody is far above any real task (10 containers need about 30 KiB) and
+// maxMetadata is far above any real task (10 containers need about 30 KiB) and
 // keeps a misbehaving endpoint from filling the task's memory.
-const maxBody = 4 << 20
+const maxMetadata = 4 << 20
 
 // taskPath follows the base URI.
 const taskPath = "/task"
 
-// Client reads one task's metadata for one of its containers, the one it runs in.
+// MetadataClient reads one task's metadata for one of its containers, the one it runs in.
 // It is safe for concurrent use, reads once at a time, and keeps its connection open
 // between reads.
-type Client struct {
+type MetadataClient struct {
 	base string
 
 	// turn is held by the read that uses the fields below.
 	turn chan struct{}
-	conn conn
+	conn metadataConn
 	// self is the name of this container, empty until the endpoint has named it.
 	self string
 	// body is the last valid answer, and task its meaning: while a task is
@@ -47,14 +47,14 @@ type Client struct {
 	task       workload.Task
 }
 
-// New returns a client for the base URI in EnvVar, whose reads all fail when it
+// NewMetadataClient returns a client for the base URI in MetadataEnvVar, whose reads all fail when it
 // is empty. It does no I/O.
-func New(baseURI string) *Client {
-	return &Client{
+func NewMetadataClient(baseURI string) *MetadataClient {
+	return &MetadataClient{
 		base: strings.TrimRight(baseURI, "/"),
 		turn: make(chan struct{}, 1),
 		// No proxy, which could not reach the link-local address.
-		conn: conn{dial: new(net.Dialer).DialContext, timeout: Timeout},
+		conn: metadataConn{dial: new(net.Dialer).DialContext, timeout: MetadataTimeout},
 		body: new(bytes.Buffer),
 		next: new(bytes.Buffer),
 	}
@@ -64,7 +64,7 @@ func New(baseURI string) *Client {
 // container is an error, never an empty task; where the endpoint does not name this
 // container, any container will do. Callers must not change the result: later reads may
 // return it again.
-func (c *Client) Task(ctx context.Context) (workload.Task, error) {
+func (c *MetadataClient) Task(ctx context.Context) (workload.Task, error) {
 	select {
 	case c.turn <- struct{}{}:
 		defer func() { <-c.turn }()
@@ -79,14 +79,14 @@ func (c *Client) Task(ctx context.Context) (workload.Task, error) {
 
 // Self returns the name of this container, which is empty until a first Task, and as long
 // as the endpoint does not name it.
-func (c *Client) Self() string {
+func (c *MetadataClient) Self() string {
 	c.turn <- struct{}{}
 	defer func() { <-c.turn }()
 	return c.self
 }
 
 // read makes task the answer's.
-func (c *Client) read(ctx context.Context) error {
+func (c *MetadataClient) read(ctx context.Context) error {
 	url := c.base + taskPath
 	if err := c.get(ctx, url, c.next); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (c *Client) read(ctx context.Context) error {
 // endpoint that serves the task only, which was enough for earlier versions. The
 // URI's last segment cannot be used: on EC2 it is an ID of the endpoint, which
 // no answer contains.
-func (c *Client) ownName(ctx context.Context) (string, error) {
+func (c *MetadataClient) ownName(ctx context.Context) (string, error) {
 	var body bytes.Buffer
 	var container workload.Container
 	err := c.get(ctx, c.base, &body)
@@ -137,9 +137,9 @@ func (c *Client) ownName(ctx context.Context) (string, error) {
 var errNotFound = errors.New("status 404")
 
 // get reads the body of a 200 answer. Errors name the address.
-func (c *Client) get(ctx context.Context, url string, body *bytes.Buffer) error {
+func (c *MetadataClient) get(ctx context.Context, url string, body *bytes.Buffer) error {
 	if c.base == "" {
-		return fmt.Errorf("%s is not set", EnvVar)
+		return fmt.Errorf("%s is not set", MetadataEnvVar)
 	}
 	status, err := c.conn.get(ctx, url, body)
 	switch {
@@ -149,8 +149,8 @@ func (c *Client) get(ctx context.Context, url string, body *bytes.Buffer) error 
 		return fmt.Errorf("GET %s: %w: %s", url, errNotFound, excerpt(body.Bytes()))
 	case status != http.StatusOK:
 		return fmt.Errorf("GET %s: status %d: %s", url, status, excerpt(body.Bytes()))
-	case body.Len() > maxBody:
-		return fmt.Errorf("GET %s: answer is longer than %d bytes", url, maxBody)
+	case body.Len() > maxMetadata:
+		return fmt.Errorf("GET %s: answer is longer than %d bytes", url, maxMetadata)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package ecsread
+package awsutil
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package ecstest
+package awstest
 
 import (
 	"context"
@@ -13,12 +13,12 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/simulated"
 )
 
-// Options describe the ECS; in the zero Options nothing takes time, nothing is
+// ECSOptions describe the ECS; in the zero ECSOptions nothing takes time, nothing is
 // late and nothing is throttled.
-type Options = simulated.Options
+type ECSOptions = simulated.Options
 
-// Call is a call of the ECS API, as Fail sees it.
-type Call struct {
+// ECSCall is a call of the ECS API, as Fail sees it.
+type ECSCall struct {
 	// Operation is ListTasks, DescribeTasks and so on.
 	Operation string
 	// Number counts the calls of this operation, from 1.
@@ -36,13 +36,13 @@ type ECS struct {
 
 	mu    sync.Mutex
 	calls map[string]int
-	fail  func(Call) (status int, code string)
+	fail  func(ECSCall) (status int, code string)
 }
 
-// New returns an ECS with the empty cluster "default", which ends with the test.
-func New(t testing.TB, o Options) *ECS {
+// NewECS returns an ECS with the empty cluster "default", which ends with the test.
+func NewECS(t testing.TB, o ECSOptions) *ECS {
 	t.Helper()
-	w, err := Open(o)
+	w, err := OpenWorld(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func New(t testing.TB, o Options) *ECS {
 }
 
 // Run runs tasks, waits until they are RUNNING, and returns their ARNs.
-func (e *ECS) Run(g Group) []string {
+func (e *ECS) Run(g TaskGroup) []string {
 	e.t.Helper()
 	arns, err := e.World.Run(g)
 	e.must(err)
@@ -87,7 +87,7 @@ func (e *ECS) must(err error) {
 // answered with it and an AWS error code, such as 400 ThrottlingException or 500
 // ServerException. It may block for a slow call, and may be called by several
 // goroutines; nil ends it.
-func (e *ECS) Fail(fail func(Call) (status int, code string)) {
+func (e *ECS) Fail(fail func(ECSCall) (status int, code string)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.fail = fail
@@ -105,7 +105,7 @@ func (e *ECS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	e.mu.Lock()
 	e.calls[operation]++
-	call, fail := Call{Operation: operation, Number: e.calls[operation]}, e.fail
+	call, fail := ECSCall{Operation: operation, Number: e.calls[operation]}, e.fail
 	e.mu.Unlock()
 	if fail != nil {
 		if status, code := fail(call); status != 0 {

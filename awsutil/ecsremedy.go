@@ -1,4 +1,4 @@
-package ecsread
+package awsutil
 
 import (
 	"errors"
@@ -8,9 +8,9 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// remedy adds to an error the IAM permission that a call lacks, or that there were no
+// permissionRemedy adds to an error the IAM permission that a call lacks, or that there were no
 // credentials. The SDK has no type for the latter.
-func remedy(action string, err error) error {
+func permissionRemedy(action string, err error) error {
 	var answer smithy.APIError
 	switch {
 	case errors.As(err, &answer) && answer.ErrorCode() == "AccessDeniedException":

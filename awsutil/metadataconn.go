@@ -1,4 +1,4 @@
-package tmds
+package awsutil
 
 import (
 	"bufio"
@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// conn makes requests, one at a time, over a connection that stays open between them.
+// metadataConn makes requests, one at a time, over a connection that stays open between them.
 // Some commands read the metadata twice a second as long as the task lives, and the two
 // goroutines that http.Transport has for a connection made each read a third dearer.
-type conn struct {
+type metadataConn struct {
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	timeout time.Duration
 
@@ -24,11 +24,11 @@ type conn struct {
 }
 
 // answerSize is that of most answers, which so take one read.
-const answerSize = 32 << 10
+const metadataBuffer = 32 << 10
 
 // get replaces what is in body by that of the answer and returns its status. The
 // endpoint may have closed the connection since the last request: then it takes another.
-func (c *conn) get(ctx context.Context, address string, body *bytes.Buffer) (status int, err error) {
+func (c *metadataConn) get(ctx context.Context, address string, body *bytes.Buffer) (status int, err error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return 0, err
@@ -45,7 +45,7 @@ func (c *conn) get(ctx context.Context, address string, body *bytes.Buffer) (sta
 	return status, err
 }
 
-func (c *conn) exchange(ctx context.Context, u *url.URL, body *bytes.Buffer, deadline time.Time) (status int, err error) {
+func (c *metadataConn) exchange(ctx context.Context, u *url.URL, body *bytes.Buffer, deadline time.Time) (status int, err error) {
 	if c.open == nil {
 		if err := c.connect(ctx, u, deadline); err != nil {
 			return 0, err
@@ -68,25 +68,25 @@ func (c *conn) exchange(ctx context.Context, u *url.URL, body *bytes.Buffer, dea
 		return 0, err
 	}
 	body.Reset()
-	if _, err = body.ReadFrom(io.LimitReader(resp.Body, maxBody+1)); err != nil {
+	if _, err = body.ReadFrom(io.LimitReader(resp.Body, maxMetadata+1)); err != nil {
 		return 0, err
 	}
-	keep = !resp.Close && body.Len() <= maxBody
+	keep = !resp.Close && body.Len() <= maxMetadata
 	return resp.StatusCode, nil
 }
 
-func (c *conn) connect(ctx context.Context, u *url.URL, deadline time.Time) error {
+func (c *metadataConn) connect(ctx context.Context, u *url.URL, deadline time.Time) error {
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	open, err := c.dial(ctx, "tcp", hostPort(u))
+	open, err := c.dial(ctx, "tcp", metadataHost(u))
 	if err == nil {
 		c.open = open
-		c.answers = bufio.NewReaderSize(c.open, answerSize)
+		c.answers = bufio.NewReaderSize(c.open, metadataBuffer)
 	}
 	return err
 }
 
-func hostPort(u *url.URL) string {
+func metadataHost(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
 		port = "80"

@@ -1,4 +1,4 @@
-package ecsread
+package awsutil
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 // RoleUsers returns the families whose latest active revision has the task role, sorted
 // by name as ECS lists them. An error means that the list may lack some.
-func (r *Reader) RoleUsers(ctx context.Context, roleARN string) ([]string, error) {
+func (r *ECSReader) RoleUsers(ctx context.Context, roleARN string) ([]string, error) {
 	var found []string
 	pages := ecs.NewListTaskDefinitionFamiliesPaginator(r.client, &ecs.ListTaskDefinitionFamiliesInput{Status: types.TaskDefinitionFamilyStatusActive})
 	for pages.HasMorePages() {

@@ -1,4 +1,4 @@
-package ecsread
+package awsutil
 
 import (
 	"context"
@@ -46,7 +46,7 @@ func (w *wire) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(rw).Encode(out)
 }
 
-func newReader(t *testing.T, o Options, answer func(string, map[string]any) (int, any)) (*Reader, *wire) {
+func newReader(t *testing.T, o ECSReaderOptions, answer func(string, map[string]any) (int, any)) (*ECSReader, *wire) {
 	t.Helper()
 	w := &wire{answer: answer}
 	server := httptest.NewServer(w)
@@ -54,7 +54,7 @@ func newReader(t *testing.T, o Options, answer func(string, map[string]any) (int
 	if o.CallsPerSecond == 0 {
 		o.CallsPerSecond = 1000
 	}
-	return New(aws.Config{
+	return NewECSReader(aws.Config{
 		Region: "us-east-1", BaseEndpoint: aws.String(server.URL),
 		Credentials: credentials.NewStaticCredentialsProvider("AKIAEXAMPLE", "secret", ""),
 	}, o), w
@@ -64,7 +64,7 @@ func failure(code string) map[string]any {
 	return map[string]any{"__type": "com.amazonaws.ecs#" + code, "message": "for a test"}
 }
 
-func list(t *testing.T, r *Reader, status string) ([]string, error) {
+func list(t *testing.T, r *ECSReader, status string) ([]string, error) {
 	t.Helper()
 	var ids []string
 	err := r.List(t.Context(), cluster, status, func(id string) { ids = append(ids, id) })
@@ -73,7 +73,7 @@ func list(t *testing.T, r *Reader, status string) ([]string, error) {
 
 func TestListFollowsAllPages(t *testing.T) {
 	t.Parallel()
-	r, w := newReader(t, Options{}, func(_ string, in map[string]any) (int, any) {
+	r, w := newReader(t, ECSReaderOptions{}, func(_ string, in map[string]any) (int, any) {
 		switch in["nextToken"] {
 		case nil:
 			return 200, map[string]any{"taskArns": []string{cluster + "/" + taskID(1)}, "nextToken": "2"}
@@ -83,12 +83,12 @@ func TestListFollowsAllPages(t *testing.T) {
 			return 200, map[string]any{"taskArns": []string{"arn:aws:ecs:us-east-1:123456789012:task/" + taskID(2)}}
 		}
 	})
-	ids, err := list(t, r, Stopped)
+	ids, err := list(t, r, TaskStopped)
 	if err != nil || !slices.Equal(ids, []string{taskID(1), taskID(2)}) {
 		t.Errorf("list = %v, %v", ids, err)
 	}
 	want := `ListTasks {"cluster":"` + cluster + `","desiredStatus":"STOPPED","maxResults":100}`
-	if len(w.seen) != 3 || w.seen[0] != want || r.Counts() != (Counts{Calls: 3}) {
+	if len(w.seen) != 3 || w.seen[0] != want || r.Counts() != (CallCounts{Calls: 3}) {
 		t.Errorf("seen %q, counts %+v", w.seen, r.Counts())
 	}
 }
@@ -96,13 +96,13 @@ func TestListFollowsAllPages(t *testing.T) {
 // A list that is not whole is an error, whichever page failed.
 func TestListFailsWithAnyPage(t *testing.T) {
 	t.Parallel()
-	r, _ := newReader(t, Options{}, func(_ string, in map[string]any) (int, any) {
+	r, _ := newReader(t, ECSReaderOptions{}, func(_ string, in map[string]any) (int, any) {
 		if in["nextToken"] == nil {
 			return 200, map[string]any{"taskArns": []string{taskID(1)}, "nextToken": "2"}
 		}
 		return 400, failure("AccessDeniedException")
 	})
-	_, err := list(t, r, Running)
+	_, err := list(t, r, TaskRunning)
 	if err == nil || !strings.Contains(err.Error(), "list tasks whose desired status is RUNNING, page 2: ") || !strings.Contains(err.Error(), "AccessDenied") {
 		t.Errorf("error = %v", err)
 	}
@@ -110,14 +110,14 @@ func TestListFailsWithAnyPage(t *testing.T) {
 
 func TestErrorsOfPermissionsNameTheAction(t *testing.T) {
 	t.Parallel()
-	denied, _ := newReader(t, Options{}, func(string, map[string]any) (int, any) { return 400, failure("AccessDeniedException") })
-	unsigned := New(aws.Config{Region: "us-east-1", Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+	denied, _ := newReader(t, ECSReaderOptions{}, func(string, map[string]any) (int, any) { return 400, failure("AccessDeniedException") })
+	unsigned := NewECSReader(aws.Config{Region: "us-east-1", Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{}, errors.New("no source of credentials")
-	})}, Options{CallsPerSecond: 1000})
-	for action, call := range map[string]func(*Reader) error{
-		"ecs:ListTasks":              func(r *Reader) error { _, err := list(t, r, Running); return err },
-		"ecs:DescribeTasks":          func(r *Reader) error { _, err := r.Describe(t.Context(), cluster, []string{taskID(1)}); return err },
-		"ecs:DescribeTaskDefinition": func(r *Reader) error { _, err := r.DescribeTaskDefinition(t.Context(), "web:1"); return err },
+	})}, ECSReaderOptions{CallsPerSecond: 1000})
+	for action, call := range map[string]func(*ECSReader) error{
+		"ecs:ListTasks":              func(r *ECSReader) error { _, err := list(t, r, TaskRunning); return err },
+		"ecs:DescribeTasks":          func(r *ECSReader) error { _, err := r.Describe(t.Context(), cluster, []string{taskID(1)}); return err },
+		"ecs:DescribeTaskDefinition": func(r *ECSReader) error { _, err := r.DescribeTaskDefinition(t.Context(), "web:1"); return err },
 	} {
 		if err := call(denied); err == nil || !strings.HasSuffix(err.Error(), ": allow "+action+" in a policy of this process's role (taskRoleArn)") {
 			t.Errorf("denied: %v", err)
@@ -130,7 +130,7 @@ func TestErrorsOfPermissionsNameTheAction(t *testing.T) {
 
 func TestDescribedTaskDefinitionIsAsECSAnswers(t *testing.T) {
 	t.Parallel()
-	r, _ := newReader(t, Options{}, func(_ string, in map[string]any) (int, any) {
+	r, _ := newReader(t, ECSReaderOptions{}, func(_ string, in map[string]any) (int, any) {
 		if in["taskDefinition"] != "web:1" || fmt.Sprint(in["include"]) != "[TAGS]" {
 			t.Errorf("request %v", in)
 		}
@@ -164,7 +164,7 @@ func TestTasksOfNoCluster(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, _ := newReader(t, Options{}, func(operation string, _ map[string]any) (int, any) {
+			r, _ := newReader(t, ECSReaderOptions{}, func(operation string, _ map[string]any) (int, any) {
 				switch {
 				case operation != "DescribeClusters":
 					return 400, failure("ClusterNotFoundException")
@@ -173,7 +173,7 @@ func TestTasksOfNoCluster(t *testing.T) {
 				}
 				return 200, map[string]any{"clusters": []any{tc.cluster}}
 			})
-			_, listErr := list(t, r, Running)
+			_, listErr := list(t, r, TaskRunning)
 			_, describeErr := r.DescribeTasks(t.Context(), cluster, []string{taskID(1)})
 			for _, err := range []error{listErr, describeErr} {
 				none, got := errors.AsType[*NoClusterError](err)
@@ -188,10 +188,10 @@ func TestTasksOfNoCluster(t *testing.T) {
 // The same token for ever would be a list that never ends.
 func TestListEndsWithARepeatedToken(t *testing.T) {
 	t.Parallel()
-	r, w := newReader(t, Options{}, func(string, map[string]any) (int, any) {
+	r, w := newReader(t, ECSReaderOptions{}, func(string, map[string]any) (int, any) {
 		return 200, map[string]any{"taskArns": []string{}, "nextToken": "again"}
 	})
-	_, err := list(t, r, Running)
+	_, err := list(t, r, TaskRunning)
 	if err == nil || len(w.seen) != 2 {
 		t.Errorf("error = %v after %d calls: the list was not whole", err, len(w.seen))
 	}
@@ -200,7 +200,7 @@ func TestListEndsWithARepeatedToken(t *testing.T) {
 func TestRetriesAreCountedAndThrottlesToo(t *testing.T) {
 	t.Parallel()
 	answers := []string{"ThrottlingException", "ServerException", ""}
-	r, _ := newReader(t, Options{}, func(string, map[string]any) (int, any) {
+	r, _ := newReader(t, ECSReaderOptions{}, func(string, map[string]any) (int, any) {
 		code := answers[0]
 		answers = answers[1:]
 		switch code {
@@ -211,19 +211,19 @@ func TestRetriesAreCountedAndThrottlesToo(t *testing.T) {
 		}
 		return 400, failure(code)
 	})
-	ids, err := list(t, r, Running)
-	if err != nil || len(ids) != 1 || r.Counts() != (Counts{Calls: 3, Throttles: 1}) {
+	ids, err := list(t, r, TaskRunning)
+	if err != nil || len(ids) != 1 || r.Counts() != (CallCounts{Calls: 3, Throttles: 1}) {
 		t.Errorf("%v, %v, counts %+v", ids, err, r.Counts())
 	}
-	if got := r.Counts().Sub(Counts{Calls: 1, Throttles: 1}); got != (Counts{Calls: 2}) {
+	if got := r.Counts().Sub(CallCounts{Calls: 1, Throttles: 1}); got != (CallCounts{Calls: 2}) {
 		t.Errorf("Sub = %+v", got)
 	}
 }
 
 func TestAttemptsAreBounded(t *testing.T) {
 	t.Parallel()
-	r, _ := newReader(t, Options{Attempts: 2}, func(string, map[string]any) (int, any) { return 500, failure("ServerException") })
-	if _, err := list(t, r, Running); err == nil || !strings.Contains(err.Error(), "ServerException") || r.Counts().Calls != 2 {
+	r, _ := newReader(t, ECSReaderOptions{Attempts: 2}, func(string, map[string]any) (int, any) { return 500, failure("ServerException") })
+	if _, err := list(t, r, TaskRunning); err == nil || !strings.Contains(err.Error(), "ServerException") || r.Counts().Calls != 2 {
 		t.Errorf("%v, counts %+v", err, r.Counts())
 	}
 }
@@ -232,14 +232,14 @@ func TestAttemptsAreBounded(t *testing.T) {
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	var pages int
-	r, _ := newReader(t, Options{CallsPerSecond: 10}, func(string, map[string]any) (int, any) {
+	r, _ := newReader(t, ECSReaderOptions{CallsPerSecond: 10}, func(string, map[string]any) (int, any) {
 		if pages++; pages == 25 {
 			return 200, map[string]any{}
 		}
 		return 200, map[string]any{"nextToken": fmt.Sprint(pages)}
 	})
 	start := time.Now()
-	if _, err := list(t, r, Running); err != nil {
+	if _, err := list(t, r, TaskRunning); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(start); took < 500*time.Millisecond {
@@ -249,10 +249,10 @@ func TestBudget(t *testing.T) {
 
 func TestBudgetEndsWithTheContext(t *testing.T) {
 	t.Parallel()
-	r, w := newReader(t, Options{CallsPerSecond: 0.0001}, func(string, map[string]any) (int, any) { return 200, map[string]any{"nextToken": "2"} })
+	r, w := newReader(t, ECSReaderOptions{CallsPerSecond: 0.0001}, func(string, map[string]any) (int, any) { return 200, map[string]any{"nextToken": "2"} })
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience) // the next call would be hours later
 	defer cancel()
-	err := r.List(ctx, cluster, Running, func(string) {})
+	err := r.List(ctx, cluster, TaskRunning, func(string) {})
 	if err == nil || !strings.Contains(err.Error(), "budget of AWS calls") || len(w.seen) != 1 {
 		t.Errorf("error = %v, %d calls", err, len(w.seen))
 	}
@@ -261,7 +261,7 @@ func TestBudgetEndsWithTheContext(t *testing.T) {
 func TestDescribe(t *testing.T) {
 	t.Parallel()
 	stopped := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
-	r, w := newReader(t, Options{}, func(string, map[string]any) (int, any) {
+	r, w := newReader(t, ECSReaderOptions{}, func(string, map[string]any) (int, any) {
 		return 200, map[string]any{
 			"tasks": []any{map[string]any{
 				"taskArn": "arn:aws:ecs:us-east-1:123456789012:task/shop/" + taskID(1), "clusterArn": cluster, "lastStatus": "STOPPED", "desiredStatus": "STOPPED",
@@ -271,10 +271,10 @@ func TestDescribe(t *testing.T) {
 		}
 	})
 	got, err := r.Describe(t.Context(), cluster, []string{taskID(1), taskID(2), taskID(3)})
-	want := Answer{
-		Tasks: []Task{{ID: taskID(1), ClusterARN: cluster, LastStatus: "STOPPED", DesiredStatus: "STOPPED", StoppedAt: stopped, StopCode: "UserInitiated",
+	want := DescribedTasks{
+		Tasks: []ECSTask{{ID: taskID(1), ClusterARN: cluster, LastStatus: "STOPPED", DesiredStatus: "STOPPED", StoppedAt: stopped, StopCode: "UserInitiated",
 			Tags: map[string]string{"team": "blue"}}},
-		Failures: []Failure{{ID: taskID(2), Reason: "MISSING"}},
+		Failures: []TaskFailure{{ID: taskID(2), Reason: "MISSING"}},
 	}
 	if d := cmp.Diff(want, got); d != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, d)
@@ -288,7 +288,7 @@ func TestDescribe(t *testing.T) {
 func TestDescribeInChunks(t *testing.T) {
 	t.Parallel()
 	var sizes []int
-	r, _ := newReader(t, Options{}, func(_ string, in map[string]any) (int, any) {
+	r, _ := newReader(t, ECSReaderOptions{}, func(_ string, in map[string]any) (int, any) {
 		tasks := in["tasks"].([]any)
 		sizes = append(sizes, len(tasks))
 		if len(sizes) == 2 {
@@ -332,7 +332,7 @@ func TestNoAnswerIsLostToItsOwnRequest(t *testing.T) {
 		}
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}"))}, nil
 	})
-	r := New(aws.Config{Region: "us-east-1", HTTPClient: &http.Client{Transport: transport}, Credentials: credentials.NewStaticCredentialsProvider("AKIAEXAMPLE", "secret", "")}, Options{})
+	r := NewECSReader(aws.Config{Region: "us-east-1", HTTPClient: &http.Client{Transport: transport}, Credentials: credentials.NewStaticCredentialsProvider("AKIAEXAMPLE", "secret", "")}, ECSReaderOptions{})
 	if _, err := r.Describe(t.Context(), cluster, []string{taskID(1)}); err != nil || len(bodies) != 2 || bodies[0] != bodies[1] {
 		t.Errorf("%v, sent %q", err, bodies)
 	}
@@ -342,7 +342,7 @@ func TestNoAnswerIsLostToItsOwnRequest(t *testing.T) {
 func TestDescribeStopsWhenAWSIsAway(t *testing.T) {
 	t.Parallel()
 	calls := 0
-	r, _ := newReader(t, Options{}, func(string, map[string]any) (int, any) { calls++; return 400, failure("AccessDeniedException") })
+	r, _ := newReader(t, ECSReaderOptions{}, func(string, map[string]any) (int, any) { calls++; return 400, failure("AccessDeniedException") })
 	_, err := r.Describe(t.Context(), cluster, make([]string, 300))
 	if err == nil || calls != 1 {
 		t.Errorf("%d calls, %v", calls, err)
@@ -352,7 +352,7 @@ func TestDescribeStopsWhenAWSIsAway(t *testing.T) {
 // TestNoEmptyLookup: AWS refuses to describe no task at all.
 func TestNoEmptyLookup(t *testing.T) {
 	t.Parallel()
-	r, w := newReader(t, Options{}, func(string, map[string]any) (int, any) { return 400, failure("InvalidParameterException") })
+	r, w := newReader(t, ECSReaderOptions{}, func(string, map[string]any) (int, any) { return 400, failure("InvalidParameterException") })
 	got, err := r.Describe(t.Context(), cluster, nil)
 	if err != nil || len(got.Tasks)+len(got.Failures) != 0 || w.seen != nil {
 		t.Errorf("%+v, %v, seen %v", got, err, w.seen)
@@ -381,7 +381,7 @@ func TestRoleUsers(t *testing.T) {
 		}
 	}
 	for breaks, want := range map[bool][]string{false: {"api", "web"}, true: {"api"}} {
-		r, _ := newReader(t, Options{}, answer(breaks))
+		r, _ := newReader(t, ECSReaderOptions{}, answer(breaks))
 		got, err := r.RoleUsers(t.Context(), role)
 		if !slices.Equal(got, want) || (err != nil) != breaks {
 			t.Errorf("breaks %v: %q, error %v, want %q", breaks, got, err, want)

@@ -1,4 +1,4 @@
-package ecstest
+package awstest
 
 import (
 	"errors"
@@ -18,18 +18,18 @@ type World struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	closed  bool
-	tasks   map[string]state // by ID
+	tasks   map[string]taskState // by ID
 }
 
-// state is what the last version of a task shows.
-type state struct {
+// taskState is what the last version of a task shows.
+type taskState struct {
 	cluster      string
 	ran, stopped bool
 }
 
-// Open makes a World. The error is about the subnet.
-func Open(o Options) (*World, error) {
-	w := &World{tasks: map[string]state{}}
+// OpenWorld makes a World. The error is about the subnet.
+func OpenWorld(o ECSOptions) (*World, error) {
+	w := &World{tasks: map[string]taskState{}}
 	w.changed = sync.NewCond(&w.mu)
 	observe := o.Observe
 	o.Observe = func(task shapes.Task, at time.Time) {
@@ -39,7 +39,7 @@ func Open(o Options) (*World, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		stopped := task.LastStatus == shapes.Stopped
-		w.tasks[idOf(task.TaskARN)] = state{task.ClusterARN, stopped || !task.StartedAt.IsZero(), stopped}
+		w.tasks[idOf(task.TaskARN)] = taskState{task.ClusterARN, stopped || !task.StartedAt.IsZero(), stopped}
 		w.changed.Broadcast()
 	}
 	var err error
@@ -56,8 +56,8 @@ func (w *World) Close() {
 	w.changed.Broadcast()
 }
 
-// Group is a number of equal tasks.
-type Group struct {
+// TaskGroup is a number of equal tasks.
+type TaskGroup struct {
 	// Family is registered with one container, app, unless it exists.
 	Family string
 	Count  int
@@ -71,7 +71,7 @@ type Group struct {
 
 // Run runs tasks, and waits until all of them are RUNNING or have been. It
 // returns their ARNs, in the order of their creation.
-func (w *World) Run(g Group) (arns []string, err error) {
+func (w *World) Run(g TaskGroup) (arns []string, err error) {
 	call := w.call()
 	if err := w.prepare(call, g); err != nil {
 		return nil, err
@@ -94,14 +94,14 @@ func (w *World) Run(g Group) (arns []string, err error) {
 			arns = append(arns, t.TaskARN)
 		}
 	}
-	return arns, w.await(arns, func(s state) bool { return s.ran })
+	return arns, w.await(arns, func(s taskState) bool { return s.ran })
 }
 
 // batch is how many tasks one RunTask starts.
 const batch = 10
 
 // prepare creates the cluster and the task definition of the group.
-func (w *World) prepare(call shapes.Call, g Group) error {
+func (w *World) prepare(call shapes.Call, g TaskGroup) error {
 	if _, err := w.Plane.CreateCluster(call, shapes.CreateClusterInput{ClusterName: g.Cluster}); err != nil {
 		return fmt.Errorf("create cluster %q: %w", g.Cluster, err)
 	}
@@ -136,11 +136,11 @@ func (w *World) Stop(tasks ...string) error {
 			return fmt.Errorf("stop task %s: %w", task, err)
 		}
 	}
-	return w.await(tasks, func(s state) bool { return s.stopped })
+	return w.await(tasks, func(s taskState) bool { return s.stopped })
 }
 
 // await waits until all tasks are as they have to be.
-func (w *World) await(tasks []string, done func(state) bool) error {
+func (w *World) await(tasks []string, done func(taskState) bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, task := range tasks {

@@ -1,4 +1,4 @@
-package ecstest_test
+package awstest_test
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
-	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
+	"github.com/meshtask/consul-ecs/awsutil/awstest"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
@@ -74,10 +74,10 @@ func describe(t *testing.T, c aws.Config, tasks ...string) (words []string) {
 
 func TestTenThousandTasks(t *testing.T) {
 	t.Parallel()
-	e := ecstest.New(t, ecstest.Options{})
+	e := awstest.NewECS(t, awstest.ECSOptions{})
 	const n = 10_000
 	begin := time.Now()
-	tasks := e.Run(ecstest.Group{Family: "web", Count: n, Tags: map[string]string{"team": "shop"}})
+	tasks := e.Run(awstest.TaskGroup{Family: "web", Count: n, Tags: map[string]string{"team": "shop"}})
 	t.Logf("%d tasks are RUNNING after %s", n, time.Since(begin))
 	seen := map[string]bool{}
 	var page shapes.ListTasksOutput
@@ -102,8 +102,8 @@ func TestTenThousandTasks(t *testing.T) {
 
 func TestTasksStop(t *testing.T) {
 	t.Parallel()
-	e := ecstest.New(t, ecstest.Options{})
-	tasks := e.Run(ecstest.Group{Family: "web", Count: 3, Cluster: "", Tags: map[string]string{"a": "b"}})
+	e := awstest.NewECS(t, awstest.ECSOptions{})
+	tasks := e.Run(awstest.TaskGroup{Family: "web", Count: 3, Cluster: "", Tags: map[string]string{"a": "b"}})
 	e.Stop(tasks[0])
 	e.Stop(tasks[1][len(tasks[1])-32:]) // by ID
 	c := e.Config()
@@ -118,8 +118,8 @@ func TestTasksStop(t *testing.T) {
 func TestStoppedTasksAreMissingAfterAnHour(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e := ecstest.New(t, ecstest.Options{})
-		task := e.Run(ecstest.Group{Family: "web", Count: 1})[0]
+		e := awstest.NewECS(t, awstest.ECSOptions{})
+		task := e.Run(awstest.TaskGroup{Family: "web", Count: 1})[0]
 		e.Stop(task)
 		c := e.Config()
 		<-time.After(time.Hour - time.Second)
@@ -133,8 +133,8 @@ func TestStoppedTasksAreMissingAfterAnHour(t *testing.T) {
 
 func TestCallsFail(t *testing.T) {
 	t.Parallel()
-	e := ecstest.New(t, ecstest.Options{})
-	e.Fail(func(c ecstest.Call) (int, string) {
+	e := awstest.NewECS(t, awstest.ECSOptions{})
+	e.Fail(func(c awstest.ECSCall) (int, string) {
 		if c.Operation == "ListTasks" && c.Number == 2 {
 			return http.StatusBadRequest, "ThrottlingException"
 		}
