@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/aclrules"
-	"github.com/meshtask/consul-ecs/consulutil/aclread"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -191,7 +191,7 @@ func (k permissionCheck) tenancy(ctx context.Context, at tenancy, required []Req
 	case errors.Is(err, aclrules.ErrRefused):
 		k.add(codeUnknownToken, "$", "why", err)
 		return true
-	case errors.Is(err, aclread.ErrNoNamespaces):
+	case errors.Is(err, consulutil.ErrNoNamespaces):
 		k.add(codeNamespace, required[0].Path, "namespace", at)
 		return false
 	case err != nil:
@@ -207,7 +207,7 @@ func (k permissionCheck) tenancy(ctx context.Context, at tenancy, required []Req
 // remedy is what can be done where nothing could be asked.
 func remedy(err error) string {
 	switch {
-	case errors.Is(err, aclread.ErrReader):
+	case errors.Is(err, consulutil.ErrUnknownReader):
 		return "name another token with acl:read by -resolver-token-file"
 	case errors.Is(err, aclrules.ErrEnterprise):
 		return "ask the server about it by -check server or both"

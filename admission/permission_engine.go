@@ -8,7 +8,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/consulutil/aclread"
 )
 
 // answered is an answer, with the rules that it is from when they were read.
@@ -29,7 +28,7 @@ func (c PermissionChecker) ask(ctx context.Context, at tenancy, required []Requi
 		return nil, err
 	}
 	report, err := c.readRules(ctx, at)
-	if err != nil && (allowed == nil || errors.Is(err, aclread.ErrReader)) { // a token that was given to read, and cannot
+	if err != nil && (allowed == nil || errors.Is(err, consulutil.ErrUnknownReader)) { // a token that was given to read, and cannot
 		return nil, err
 	}
 	all := make([]answered, len(queries))
@@ -62,7 +61,7 @@ func (c PermissionChecker) askServer(ctx context.Context, at tenancy, queries []
 		return nil, aclrules.ErrDisabled
 	case consulutil.UnknownToken(err):
 		return nil, aclrules.ErrNotFound
-	case errors.Is(err, aclread.ErrNoAuthorize) && c.Engine == EngineBoth:
+	case errors.Is(err, consulutil.ErrNoAuthorize) && c.Engine == EngineBoth:
 		return nil, nil
 	}
 	return allowed, err

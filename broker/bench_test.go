@@ -35,7 +35,6 @@ import (
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/receiver"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/consulutil/aclread"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -312,7 +311,7 @@ func loadedOptions(ctx context.Context, name string) (Options, Elector, error) {
 	o.Backend = &backend.ACLBackend{Client: client}
 	o.Store = KVStore{Client: client, Prefix: "load/tasks/", Lock: lock.Key, Session: lock.SessionID}
 	o.Ceiling = func(ctx context.Context, names []string) error {
-		return backend.UnderCeiling(ctx, aclread.New(client, ""), "", names)
+		return backend.UnderCeiling(ctx, consulutil.NewACLReader(client, ""), "", names)
 	}
 	return o, lock, err
 }

@@ -9,7 +9,10 @@
 // replication; 6. Servers finds the servers of a task without an agent, and its clients
 // fail over between them; 7. Lock elects one of several processes by a key in Consul.
 //
+// For users' questions about permissions, ACLReader reads ACL objects for the resolver of
+// aclrules, each once, and Authorizer sends the same queries to the server's own ACL engine.
+//
 // Owns: api.NewClient, login and logout, error classes, the choice of a server, leadership.
 // Never does: choose a limit for a flow.
-// Start reading at: NewClient, then Classify.
+// Start reading at: NewClient, then Classify; ACLReader.
 package consulutil

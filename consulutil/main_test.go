@@ -21,13 +21,13 @@ func TestMain(m *testing.M) {
 }
 
 // client is a client of this package for a test server.
-func client(t *testing.T, c *testkit.Consul, token string) *api.Client {
+func client(t testing.TB, c *testkit.Consul, token string) *api.Client {
 	t.Helper()
 	c.Require(t)
 	return newClient(t, Options{Address: c.HTTPAddr, Token: token})
 }
 
-func newClient(t *testing.T, o Options) *api.Client {
+func newClient(t testing.TB, o Options) *api.Client {
 	t.Helper()
 	c, err := NewClient(o)
 	if err != nil {

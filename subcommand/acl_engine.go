@@ -8,7 +8,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/consulutil/aclread"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 )
@@ -55,7 +54,7 @@ func (q *aclQuestion) byServer(ctx context.Context, inv *cli.Invocation, queries
 	case consulutil.ACLsDisabled(err):
 		report := aclrules.NewReport(aclrules.Resolution{Disabled: aclrules.ErrDisabled}, aclrules.Unknown)
 		return report, byRules(report, queries), nil
-	case errors.Is(err, aclread.ErrNoAuthorize):
+	case errors.Is(err, consulutil.ErrNoAuthorize):
 		return nil, nil, &exit.Plain{Err: fmt.Errorf("%w: use -engine resolver", err)}
 	case err != nil:
 		return nil, nil, plain(err)
@@ -72,7 +71,7 @@ func (q *aclQuestion) byServer(ctx context.Context, inv *cli.Invocation, queries
 func (q *aclQuestion) byBoth(ctx context.Context, inv *cli.Invocation, queries []aclrules.Query) (*aclrules.Report, []aclrules.Answer, error) {
 	allowed, err := q.ask(ctx, queries)
 	switch {
-	case errors.Is(err, aclread.ErrNoAuthorize):
+	case errors.Is(err, consulutil.ErrNoAuthorize):
 		fmt.Fprintf(inv.Stderr, "warning: %v: the resolver's answers follow\n", err)
 	case err != nil && !consulutil.UnknownToken(err) && !consulutil.ACLsDisabled(err):
 		return nil, nil, plain(err)
@@ -110,7 +109,7 @@ func (q *aclQuestion) ask(ctx context.Context, queries []aclrules.Query) ([]bool
 	if err != nil {
 		return nil, &exit.UsageError{Err: err}
 	}
-	server, err := aclread.NewAuthorizer(consulutil.Options{}, q.datacenter)
+	server, err := consulutil.NewAuthorizer(consulutil.Options{}, q.datacenter)
 	if err != nil {
 		return nil, &exit.UsageError{Err: err}
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/consulutil/aclread"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 )
@@ -222,13 +221,13 @@ func (s *aclSubject) worldOfFile() (world, error) {
 
 // aclReader is a reader, unless the environment asks for what only Consul
 // Enterprise has.
-func aclReader(inv *cli.Invocation, o consulutil.Options, datacenter string) (*aclread.Reader, error) {
+func aclReader(inv *cli.Invocation, o consulutil.Options, datacenter string) (*consulutil.ACLReader, error) {
 	for _, name := range []string{"CONSUL_NAMESPACE", "CONSUL_PARTITION"} {
 		if err := community(name, inv.Getenv(name)); err != nil {
 			return nil, err
 		}
 	}
-	reader, err := aclread.Open(o, datacenter)
+	reader, err := consulutil.OpenACLReader(o, datacenter)
 	if err != nil { // of the configuration: nothing was asked yet
 		return nil, &exit.UsageError{Err: err}
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/admission"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/consulutil/aclread"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/secret"
@@ -100,7 +99,7 @@ func (c *admitCheck) run(ctx context.Context, inv *cli.Invocation, r *admission.
 		Server: func(namespace, partition string) (admission.Server, error) {
 			o := c.options(c.token)
 			o.Namespace, o.Partition = namespace, partition
-			return aclread.NewAuthorizer(o, "")
+			return consulutil.NewAuthorizer(o, "")
 		},
 		Resolve: func(ctx context.Context, policies []string) (*aclrules.Report, error) {
 			subject := aclrules.Subject{Self: policies == nil}
@@ -162,11 +161,11 @@ func (c *admitCheck) resolve(ctx context.Context, inv *cli.Invocation, datacente
 	}
 	found := aclrules.NewResolver(getters, aclrules.ResolverOptions{Datacenter: datacenter, Now: time.Now()}).Resolve(ctx, subject)
 	switch err := errors.Join(found.Errors...); {
-	case !errors.Is(err, aclread.ErrReader):
+	case !errors.Is(err, consulutil.ErrUnknownReader):
 	case reader == own:
 		return nil, fmt.Errorf("the token is %w", aclrules.ErrNotFound)
 	default:
-		return nil, aclread.ErrReader
+		return nil, consulutil.ErrUnknownReader
 	}
 	return aclrules.NewReport(found, reader.DefaultPolicy(ctx)), nil
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/consulutil/aclread"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -126,7 +125,7 @@ func comparePairs(t *testing.T, w *admitWorld, count int) {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
 	p := pairing{Rand: rand.New(rand.NewPCG(seed, 0))}
-	server, err := aclread.NewAuthorizer(consulutil.Options{Address: w.HTTPAddr}, "")
+	server, err := consulutil.NewAuthorizer(consulutil.Options{Address: w.HTTPAddr}, "")
 	if err != nil {
 		t.Fatal(err)
 	}

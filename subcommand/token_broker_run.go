@@ -22,7 +22,6 @@ import (
 	"github.com/meshtask/consul-ecs/broker"
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/consulutil/aclread"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
@@ -76,7 +75,7 @@ func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	}
 	if f.checkPolicies || f.ceiling != "" || f.backend == backend.ConsulACL {
 		options.Ceiling = func(ctx context.Context, names []string) error {
-			return backend.UnderCeiling(ctx, aclread.New(issuer, ""), f.ceiling, names)
+			return backend.UnderCeiling(ctx, consulutil.NewACLReader(issuer, ""), f.ceiling, names)
 		}
 	}
 	if f.store == "memory" {

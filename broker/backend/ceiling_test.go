@@ -12,7 +12,6 @@ import (
 	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/consulutil/aclread"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -128,13 +127,13 @@ func TestCeilingIsAPolicyOfConsul(t *testing.T) {
 		{reads, "none", "app", "permanent", "create it, or start the broker with another -ceiling-policy"},
 		{none, names["most"], "app", "permanent", `give the broker's token a policy with acl = "read"`},
 	} {
-		get := aclread.New(consulClient(t, testkit.Grant(t, admin, tt.rights), &line{}), "")
+		get := consulutil.NewACLReader(consulClient(t, testkit.Grant(t, admin, tt.rights), &line{}), "")
 		if got, err := under(t, get, tt.ceiling, names[tt.wanted]); got != tt.want || err != nil && !strings.Contains(err.Error(), tt.reason) {
 			t.Errorf("%+v: got %q (%v)", tt, got, err)
 		}
 	}
-	unknown := aclread.New(consulClient(t, uuid.NewString(), &line{}), "")
-	if got, err := under(t, unknown, names["most"], names["app"]); got != "permanent" || !errors.Is(err, aclread.ErrReader) {
+	unknown := consulutil.NewACLReader(consulClient(t, uuid.NewString(), &line{}), "")
+	if got, err := under(t, unknown, names["most"], names["app"]); got != "permanent" || !errors.Is(err, consulutil.ErrUnknownReader) {
 		t.Errorf("with a token that Consul does not know: got %q (%v)", got, err)
 	}
 }

@@ -1,4 +1,4 @@
-package aclread
+package consulutil
 
 import (
 	"context"
@@ -11,11 +11,10 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/meshtask/consul-ecs/aclrules"
-	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-func resolve(r *Reader, s aclrules.Subject) aclrules.Resolution {
+func resolve(r *ACLReader, s aclrules.Subject) aclrules.Resolution {
 	return aclrules.NewResolver(r.Getters(), aclrules.ResolverOptions{Datacenter: "dc1", Now: time.Now()}).Resolve(context.Background(), s)
 }
 
@@ -68,7 +67,7 @@ func TestOrdinaryTokenSeesItsLinksOnly(t *testing.T) {
 	p := o.policy("p")
 	role := o.role("r", o.policy("q"))
 	token := o.token(&api.ACLToken{Policies: []*api.ACLLink{{ID: p.ID}}, Roles: []*api.ACLLink{{ID: role.ID}}, ServiceIdentities: []*api.ACLServiceIdentity{{ServiceName: o.name("web")}}})
-	r := New(client(t, token.SecretID), "")
+	r := NewACLReader(client(t, secured, token.SecretID), "")
 	found := resolve(r, aclrules.Subject{Self: true})
 	at := "token " + token.AccessorID[:8] + "… → "
 	want := []string{
@@ -102,7 +101,7 @@ func TestDanglingLinks(t *testing.T) {
 	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
-	r := New(client(t, testkit.ManagementToken), "")
+	r := NewACLReader(client(t, secured, testkit.ManagementToken), "")
 	found := resolve(r, aclrules.Subject{
 		PolicyLinks: []aclrules.Link{{ID: p.ID}, {Name: p.Name}}, Roles: []aclrules.Link{{ID: role.ID}, {Name: role.Name}},
 	})
@@ -137,11 +136,11 @@ func TestUnknownTokens(t *testing.T) {
 		"read by a deleted one":  {gone.SecretID, aclrules.Subject{Token: known}, false},
 		"read by an unknown one": {unknown, aclrules.Subject{Token: known}, false},
 	} {
-		found := resolve(New(client(t, c.reader), ""), c.subject)
+		found := resolve(NewACLReader(client(t, secured, c.reader), ""), c.subject)
 		if c.refused != errors.Is(found.Refused, aclrules.ErrNotFound) || c.refused == (len(found.Errors) > 0) {
 			t.Errorf("%s: %+v", name, found)
 		}
-		if !c.refused && !errors.Is(found.Errors[0], ErrReader) {
+		if !c.refused && !errors.Is(found.Errors[0], ErrUnknownReader) {
 			t.Errorf("%s: %v", name, found.Errors)
 		}
 	}
@@ -150,7 +149,7 @@ func TestUnknownTokens(t *testing.T) {
 // A request without a token has the anonymous one, and sees what it links to.
 func TestOpenWithoutATokenIsAnonymous(t *testing.T) {
 	t.Setenv("CONSUL_HTTP_TOKEN", "")
-	r, err := Open(consulutil.Options{Address: secured.Require(t).HTTPAddr}, "")
+	r, err := OpenACLReader(Options{Address: secured.Require(t).HTTPAddr}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +165,7 @@ func TestOpenWithoutATokenIsAnonymous(t *testing.T) {
 // An expanded token has the default policy; so does a server that allows.
 func TestDefaultPolicy(t *testing.T) {
 	t.Parallel()
-	r := New(client(t, testkit.ManagementToken), "")
+	r := NewACLReader(client(t, secured, testkit.ManagementToken), "")
 	if v := r.DefaultPolicy(context.Background()); v != aclrules.Denied {
 		t.Errorf("got %s", v)
 	}
@@ -176,7 +175,7 @@ func TestDefaultPolicy(t *testing.T) {
 	}
 	defer lenient.Stop()
 	lenient.Require(t)
-	r, err = Open(consulutil.Options{Address: lenient.HTTPAddr, Token: "anonymous"}, "")
+	r, err = OpenACLReader(Options{Address: lenient.HTTPAddr, Token: "anonymous"}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +189,7 @@ func TestDefaultPolicy(t *testing.T) {
 
 func TestServerWithoutACLs(t *testing.T) {
 	t.Parallel()
-	r, err := Open(consulutil.Options{Address: open.Require(t).HTTPAddr, Token: "x"}, "")
+	r, err := OpenACLReader(Options{Address: open.Require(t).HTTPAddr, Token: "x"}, "")
 	if err != nil {
 		t.Fatal(err)
 	}

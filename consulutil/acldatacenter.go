@@ -1,4 +1,4 @@
-package aclread
+package consulutil
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 )
 
 // Datacenter is the one that answers. Every token may read it.
-func (r *Reader) Datacenter(ctx context.Context) (string, error) {
+func (r *ACLReader) Datacenter(ctx context.Context) (string, error) {
 	options := r.options(ctx)
 	options.Datacenter = "" // each knows all of them
 	var known []string
@@ -34,7 +34,7 @@ func (r *Reader) Datacenter(ctx context.Context) (string, error) {
 // acl:read, the anonymous token has it. Otherwise it is in the header of every answer,
 // but that is the asked agent's, not another datacenter's:
 // Unknown there.
-func (r *Reader) DefaultPolicy(ctx context.Context) aclrules.Verdict {
+func (r *ACLReader) DefaultPolicy(ctx context.Context) aclrules.Verdict {
 	if r.byDefault == "" {
 		// Every datacenter has this token. After an error it stays Unknown.
 		_, _ = r.expanded(ctx, aclrules.Anonymous)

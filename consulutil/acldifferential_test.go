@@ -1,4 +1,4 @@
-package aclread
+package consulutil
 
 import (
 	"context"
@@ -22,7 +22,6 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/meshtask/consul-ecs/aclrules"
-	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -84,8 +83,8 @@ type lab struct {
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	c := client(t, testkit.ManagementToken)
-	judge, err := NewAuthorizer(consulutil.Options{Address: secured.HTTPAddr}, "")
+	c := client(t, secured, testkit.ManagementToken)
+	judge, err := NewAuthorizer(Options{Address: secured.HTTPAddr}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +114,7 @@ func (l *lab) compare(s scene) (verdicts []aclrules.Verdict, wrong string) {
 	l.scenes++
 	salt := fmt.Sprintf("s%d%x", l.scenes, mathrand.Uint32())
 	secret, subject := l.build(s, salt)
-	r := aclrules.NewResolver(New(l.read, "").Getters(), aclrules.ResolverOptions{Datacenter: "dc1", Now: time.Now()})
+	r := aclrules.NewResolver(NewACLReader(l.read, "").Getters(), aclrules.ResolverOptions{Datacenter: "dc1", Now: time.Now()})
 	found := r.Resolve(context.Background(), subject)
 	if (found.Refused != nil) != (secret == "") {
 		return nil, fmt.Sprintf("refused by us: %v, by the server: %v", found.Refused, secret == "")
@@ -262,7 +261,7 @@ func (l *lab) login(s scene, salt string) (string, aclrules.Subject) {
 	}
 	subject := aclrules.Subject{Login: &aclrules.Login{Method: salt, Entity: aclrules.Entity{Claims: claims}}}
 	token, _, err := l.acl.Login(&api.ACLLoginParams{AuthMethod: salt, BearerToken: l.sign(values, claims["groups"])}, nil)
-	if consulutil.Status(err) == 403 || strings.Contains(consulutil.Reason(err), "bind name") || strings.Contains(consulutil.Reason(err), "failed validation") {
+	if Status(err) == 403 || strings.Contains(Reason(err), "bind name") || strings.Contains(Reason(err), "failed validation") {
 		return "", subject
 	}
 	l.must(err)

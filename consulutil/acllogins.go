@@ -1,4 +1,4 @@
-package aclread
+package consulutil
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 var errNoMethod = errors.New("there is no such auth method")
 
 // AuthMethod implements aclrules.Logins.
-func (r *Reader) AuthMethod(ctx context.Context, name string) (aclrules.AuthMethod, error) {
+func (r *ACLReader) AuthMethod(ctx context.Context, name string) (aclrules.AuthMethod, error) {
 	m, _, err := r.client.ACL().AuthMethodRead(name, r.options(ctx))
 	if err := meaning(err, m == nil, errNoMethod); err != nil {
 		return aclrules.AuthMethod{}, err
@@ -48,7 +48,7 @@ func names(mapping any) []string {
 }
 
 // BindingRules implements aclrules.Logins.
-func (r *Reader) BindingRules(ctx context.Context, method string) ([]aclrules.BindingRule, error) {
+func (r *ACLReader) BindingRules(ctx context.Context, method string) ([]aclrules.BindingRule, error) {
 	list, _, err := r.client.ACL().BindingRuleList(method, r.options(ctx))
 	if err := meaning(err, false, err); err != nil {
 		return nil, err

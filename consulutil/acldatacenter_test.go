@@ -1,4 +1,4 @@
-package aclread
+package consulutil
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/meshtask/consul-ecs/aclrules"
-	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -55,7 +54,7 @@ func pair(t *testing.T) (address string, one, two *api.Client) {
 
 func clientOf(t testing.TB, address, token string) *api.Client {
 	t.Helper()
-	c, err := consulutil.NewClient(consulutil.Options{Address: address, Token: token})
+	c, err := NewClient(Options{Address: address, Token: token})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +89,7 @@ func TestOtherDatacenter(t *testing.T) {
 		{"dc2", global.AccessorID, global.SecretID, "dc2 [deny allow] deny"},
 		{"dc2", local.AccessorID, local.SecretID, "dc2 [deny allow] deny"},
 	} {
-		r := New(one, c.datacenter)
+		r := NewACLReader(one, c.datacenter)
 		datacenter, err := r.Datacenter(context.Background())
 		if err != nil {
 			t.Fatal(err)
@@ -104,7 +103,7 @@ func TestOtherDatacenter(t *testing.T) {
 		if got := fmt.Sprint(datacenter, " ", ours, " ", r.DefaultPolicy(context.Background())); got != c.want || found.Refused != nil {
 			t.Errorf("%q: got %s, want %s (%v)", c.datacenter, got, c.want, found)
 		}
-		judge, err := NewAuthorizer(consulutil.Options{Address: address}, c.datacenter)
+		judge, err := NewAuthorizer(Options{Address: address}, c.datacenter)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,17 +115,17 @@ func TestOtherDatacenter(t *testing.T) {
 
 	// dc1 does not know dc2's own tokens, and not what dc2 allows by default to
 	// a token that may not read it.
-	if found := resolve(New(one, ""), aclrules.Subject{Token: local.AccessorID}); found.Refused == nil {
+	if found := resolve(NewACLReader(one, ""), aclrules.Subject{Token: local.AccessorID}); found.Refused == nil {
 		t.Errorf("a local token of dc2 in dc1: %+v", found)
 	}
-	r := New(clientOf(t, address, global.SecretID), "dc2")
+	r := NewACLReader(clientOf(t, address, global.SecretID), "dc2")
 	if _, err := r.Datacenter(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	if v := r.DefaultPolicy(context.Background()); v != aclrules.Unknown {
 		t.Errorf("dc2's default policy is %s", v)
 	}
-	if _, err := New(one, "dc3").Datacenter(context.Background()); err == nil || !strings.Contains(err.Error(), `datacenter "dc3": the server knows dc1, dc2 only`) {
+	if _, err := NewACLReader(one, "dc3").Datacenter(context.Background()); err == nil || !strings.Contains(err.Error(), `datacenter "dc3": the server knows dc1, dc2 only`) {
 		t.Errorf("dc3: %v", err)
 	}
 }

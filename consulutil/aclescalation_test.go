@@ -1,4 +1,4 @@
-package aclread
+package consulutil
 
 import (
 	"crypto/ecdsa"
@@ -16,7 +16,6 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/meshtask/consul-ecs/aclrules"
-	"github.com/meshtask/consul-ecs/consulutil"
 )
 
 // What lint calls an escalation is one on the real server, and what it does not
@@ -34,7 +33,7 @@ func TestEscalationsAreReal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := client(t, o.token(&api.ACLToken{Policies: []*api.ACLLink{{ID: p.ID}}}).SecretID)
+		c := client(t, secured, o.token(&api.ACLToken{Policies: []*api.ACLLink{{ID: p.ID}}}).SecretID)
 		parsed, err := aclrules.Parse(text)
 		if err != nil {
 			t.Fatal(err)
@@ -60,7 +59,7 @@ func TestEscalationsAreReal(t *testing.T) {
 // allowed reports whether the request was permitted.
 func allowed(t *testing.T, err error) bool {
 	t.Helper()
-	if err != nil && consulutil.Status(err) != http.StatusForbidden {
+	if err != nil && Status(err) != http.StatusForbidden {
 		t.Fatal(err)
 	}
 	return err == nil

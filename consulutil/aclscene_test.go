@@ -1,4 +1,4 @@
-package aclread
+package consulutil
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package aclread
+package consulutil
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 // Export reads everything that decides about rights. It needs acl:read; part of
 // it would look like all of it, so any error ends it.
-func (r *Reader) Export(ctx context.Context) (*aclrules.Snapshot, error) {
+func (r *ACLReader) Export(ctx context.Context) (*aclrules.Snapshot, error) {
 	datacenter, err := r.Datacenter(ctx)
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (r *Reader) Export(ctx context.Context) (*aclrules.Snapshot, error) {
 	return s, nil
 }
 
-func (r *Reader) exportTemplates(ctx context.Context, s *aclrules.Snapshot) error {
+func (r *ACLReader) exportTemplates(ctx context.Context, s *aclrules.Snapshot) error {
 	_, err := r.Template(ctx, "")
 	if err != nil && !errors.Is(err, aclrules.ErrDangling) {
 		return err
@@ -44,7 +44,7 @@ func (r *Reader) exportTemplates(ctx context.Context, s *aclrules.Snapshot) erro
 	return nil
 }
 
-func (r *Reader) exportPolicies(ctx context.Context, s *aclrules.Snapshot) error {
+func (r *ACLReader) exportPolicies(ctx context.Context, s *aclrules.Snapshot) error {
 	list, _, err := r.client.ACL().PolicyList(r.options(ctx))
 	if err := meaning(err, false, err); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (r *Reader) exportPolicies(ctx context.Context, s *aclrules.Snapshot) error
 	return nil
 }
 
-func (r *Reader) exportRoles(ctx context.Context, s *aclrules.Snapshot) error {
+func (r *ACLReader) exportRoles(ctx context.Context, s *aclrules.Snapshot) error {
 	list, _, err := r.client.ACL().RoleList(r.options(ctx))
 	if err := meaning(err, false, err); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (r *Reader) exportRoles(ctx context.Context, s *aclrules.Snapshot) error {
 	return nil
 }
 
-func (r *Reader) exportTokens(ctx context.Context, s *aclrules.Snapshot) error {
+func (r *ACLReader) exportTokens(ctx context.Context, s *aclrules.Snapshot) error {
 	list, _, err := r.client.ACL().TokenList(r.options(ctx))
 	if err := meaning(err, false, err); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (r *Reader) exportTokens(ctx context.Context, s *aclrules.Snapshot) error {
 	return nil
 }
 
-func (r *Reader) exportMethods(ctx context.Context, s *aclrules.Snapshot) error {
+func (r *ACLReader) exportMethods(ctx context.Context, s *aclrules.Snapshot) error {
 	list, _, err := r.client.ACL().AuthMethodList(r.options(ctx))
 	if err := meaning(err, false, err); err != nil {
 		return err

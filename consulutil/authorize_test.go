@@ -1,4 +1,4 @@
-package aclread
+package consulutil
 
 import (
 	"context"
@@ -18,7 +18,6 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/meshtask/consul-ecs/aclrules"
-	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -58,7 +57,7 @@ func newJudge(t *testing.T) *judge {
 
 func authorizer(t *testing.T, address, datacenter string) *Authorizer {
 	t.Helper()
-	a, err := NewAuthorizer(consulutil.Options{Address: address}, datacenter)
+	a, err := NewAuthorizer(Options{Address: address}, datacenter)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,10 +116,10 @@ func TestAuthorizeErrors(t *testing.T) {
 		want   string
 	}{
 		"no such endpoint": {404, "Invalid URL path: not a recognized HTTP API endpoint", func(err error) bool { return errors.Is(err, ErrNoAuthorize) }, "the server has no /v1/internal/acl/authorize"},
-		"unknown token":    {403, "ACL not found", consulutil.UnknownToken, "403"},
-		"ACLs off":         {401, "ACL support disabled", consulutil.ACLsDisabled, "401"},
+		"unknown token":    {403, "ACL not found", UnknownToken, "403"},
+		"ACLs off":         {401, "ACL support disabled", ACLsDisabled, "401"},
 		"not allowed":      {405, "method PUT not allowed", nil, "405"},
-		"broken":           {500, "No path to datacenter\n", func(err error) bool { return consulutil.Reason(err) == "No path to datacenter" }, "500"},
+		"broken":           {500, "No path to datacenter\n", func(err error) bool { return Reason(err) == "No path to datacenter" }, "500"},
 		"not JSON":         {200, "<html>", nil, "read the answer"},
 		"too few":          {200, "[]", nil, "0 answers to 1 questions"},
 		"too many":         {200, `[{},{}]`, nil, "2 answers to 1 questions"},
@@ -137,7 +136,7 @@ func TestAuthorizeErrors(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, allowed, err)
 		}
 	}
-	if consulutil.ACLsDisabled(api.StatusError{Code: 401, Body: "who are you?"}) {
+	if ACLsDisabled(api.StatusError{Code: 401, Body: "who are you?"}) {
 		t.Error("every 401 is not a server without ACLs")
 	}
 }
@@ -155,7 +154,7 @@ func TestAuthorizeGivesAllOrNothing(t *testing.T) {
 		j.Config.Handler.ServeHTTP(w, r)
 	}))
 	defer server.Close()
-	if allowed, err := authorizer(t, server.URL, "").Authorize(context.Background(), "", questions(65)); allowed != nil || consulutil.Status(err) != 500 {
+	if allowed, err := authorizer(t, server.URL, "").Authorize(context.Background(), "", questions(65)); allowed != nil || Status(err) != 500 {
 		t.Errorf("got %v, %v", allowed, err)
 	}
 }
@@ -171,10 +170,10 @@ func TestAuthorizeWithoutAServer(t *testing.T) {
 	}
 	j.Close()
 	var dial *net.OpError
-	if _, err := a.Authorize(context.Background(), "", questions(1)); !errors.As(err, &dial) || consulutil.Status(err) != 0 {
+	if _, err := a.Authorize(context.Background(), "", questions(1)); !errors.As(err, &dial) || Status(err) != 0 {
 		t.Errorf("closed: %v", err)
 	}
-	if _, err := NewAuthorizer(consulutil.Options{Address: "http://"}, ""); err == nil {
+	if _, err := NewAuthorizer(Options{Address: "http://"}, ""); err == nil {
 		t.Error("an address without a host was accepted")
 	}
 }
@@ -211,13 +210,13 @@ func TestAuthorizeOfARealServer(t *testing.T) {
 			t.Errorf("token %q: %v, %v", token, allowed, err)
 		}
 	}
-	if _, err := a.Authorize(context.Background(), "11111111-0000-4000-8000-000000000009", ask); !consulutil.UnknownToken(err) {
+	if _, err := a.Authorize(context.Background(), "11111111-0000-4000-8000-000000000009", ask); !UnknownToken(err) {
 		t.Errorf("unknown token: %v", err)
 	}
-	if _, err := authorizer(t, secured.HTTPAddr, "dc9").Authorize(context.Background(), testkit.ManagementToken, ask); consulutil.Status(err) != 500 || consulutil.Reason(err) != "No path to datacenter" {
+	if _, err := authorizer(t, secured.HTTPAddr, "dc9").Authorize(context.Background(), testkit.ManagementToken, ask); Status(err) != 500 || Reason(err) != "No path to datacenter" {
 		t.Errorf("unknown datacenter: %v", err)
 	}
-	if _, err := authorizer(t, open.HTTPAddr, "").Authorize(context.Background(), "", ask); !consulutil.ACLsDisabled(err) {
+	if _, err := authorizer(t, open.HTTPAddr, "").Authorize(context.Background(), "", ask); !ACLsDisabled(err) {
 		t.Errorf("without ACLs: %v", err)
 	}
 }

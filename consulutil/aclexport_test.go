@@ -1,4 +1,4 @@
-package aclread
+package consulutil
 
 import (
 	"bytes"
@@ -64,7 +64,7 @@ func lines(found aclrules.Resolution) []string {
 func TestExportAnswersAsTheServer(t *testing.T) {
 	t.Parallel()
 	o, token, login := furnished(t)
-	server := New(client(t, testkit.ManagementToken), "")
+	server := NewACLReader(client(t, secured, testkit.ManagementToken), "")
 	export, err := server.Export(context.Background())
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestExportAnswersAsTheServer(t *testing.T) {
 func TestReadAuthMethod(t *testing.T) {
 	t.Parallel()
 	o, _, login := furnished(t)
-	r := New(client(t, testkit.ManagementToken), "")
+	r := NewACLReader(client(t, secured, testkit.ManagementToken), "")
 	m, err := r.AuthMethod(context.Background(), login.Method)
 	want := aclrules.AuthMethod{Name: login.Method, Type: "aws-iam", EntityDetails: true, EntityTags: []string{"service", "team.x"}}
 	if diff := cmp.Diff(want, m); diff != "" || err != nil {
@@ -132,7 +132,7 @@ func TestReadAuthMethod(t *testing.T) {
 // The embedded templates equal the server's.
 func TestEmbeddedTemplatesAreTheServers(t *testing.T) {
 	t.Parallel()
-	r := New(client(t, testkit.ManagementToken), "")
+	r := NewACLReader(client(t, secured, testkit.ManagementToken), "")
 	for name, variable := range map[string]string{
 		aclrules.ServiceTemplate: "web", aclrules.NodeTemplate: "n", aclrules.DNSTemplate: "", aclrules.APIGatewayTemplate: "gw", aclrules.NomadServerTemplate: "", aclrules.NomadClientTemplate: "",
 	} {
@@ -155,11 +155,11 @@ func TestExportNeedsToReadEverything(t *testing.T) {
 	t.Parallel()
 	o := newObjects(t)
 	ordinary := o.token(&api.ACLToken{Description: o.salt})
-	export, err := New(client(t, ordinary.SecretID), "").Export(context.Background())
+	export, err := NewACLReader(client(t, secured, ordinary.SecretID), "").Export(context.Background())
 	if export != nil || !errors.Is(err, aclrules.ErrUnreadable) || err.Error() != "export policies: it is not readable with this token: a token with acl:read can read it" {
 		t.Errorf("got %v, %v", export, err)
 	}
-	if _, err := New(client(t, "11111111-0000-4000-8000-00000000000c"), "").Export(context.Background()); !errors.Is(err, ErrReader) {
+	if _, err := NewACLReader(client(t, secured, "11111111-0000-4000-8000-00000000000c"), "").Export(context.Background()); !errors.Is(err, ErrUnknownReader) {
 		t.Errorf("an unknown reader: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package aclread
+package consulutil
 
 import (
 	"context"
@@ -10,38 +10,37 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/meshtask/consul-ecs/aclrules"
-	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// ErrReader means that the server does not know the token that reads.
-var ErrReader = consulutil.WithClass(errors.New("the token that reads, of CONSUL_HTTP_TOKEN or of a flag, is unknown to the server (wrong, deleted or expired)"), retry.Permanent)
+// ErrUnknownReader means that the server does not know the token that reads.
+var ErrUnknownReader = WithClass(errors.New("the token that reads, of CONSUL_HTTP_TOKEN or of a flag, is unknown to the server (wrong, deleted or expired)"), retry.Permanent)
 
 // anonymous is the secret of the token of requests without one. With it that token
 // may see what it links to.
 const anonymous = "anonymous"
 
-// Reader reads through one client and remembers. It is for one goroutine.
-type Reader struct {
+// ACLReader reads through one client and remembers. It is for one goroutine.
+type ACLReader struct {
 	client     *api.Client
 	datacenter string
-	policies   memory[aclrules.Policy]
-	roles      memory[aclrules.Role]
-	templates  *got[map[string]string]
+	policies   readMemory[aclrules.Policy]
+	roles      readMemory[aclrules.Role]
+	templates  *readResult[map[string]string]
 	// byDefault is the default policy, as far as it is known. foreign is whether
 	// another datacenter than the asked server's answers.
 	byDefault string
 	foreign   bool
 }
 
-// got is an answer or its error.
-type got[T any] struct {
+// readResult is an answer or its error.
+type readResult[T any] struct {
 	value T
 	err   error
 }
 
-// memory are answers by link; of one with an ID, the ID alone.
-type memory[T any] map[aclrules.Link]got[T]
+// readMemory are answers by link; of one with an ID, the ID alone.
+type readMemory[T any] map[aclrules.Link]readResult[T]
 
 func key(l aclrules.Link) aclrules.Link {
 	if l.ID != "" {
@@ -50,52 +49,52 @@ func key(l aclrules.Link) aclrules.Link {
 	return l
 }
 
-// Open returns a reader with the options' token, or with the anonymous one when there is
-// none. datacenter is as in New.
-func Open(o consulutil.Options, datacenter string) (*Reader, error) {
-	token, err := consulutil.EffectiveToken(o)
+// OpenACLReader returns a reader with the options' token, or with the anonymous one when there is
+// none. datacenter is as in NewACLReader.
+func OpenACLReader(o Options, datacenter string) (*ACLReader, error) {
+	token, err := EffectiveToken(o)
 	if err != nil {
 		return nil, err
 	}
 	if token == "" {
 		o.Token = anonymous
 	}
-	client, err := consulutil.NewClient(o)
+	client, err := NewClient(o)
 	if err != nil {
 		return nil, err
 	}
-	return New(client, datacenter), nil
+	return NewACLReader(client, datacenter), nil
 }
 
-// New reads with the client's token; in the datacenter that the server
+// NewACLReader reads with the client's token; in the datacenter that the server
 // belongs to when the name is empty.
-func New(client *api.Client, datacenter string) *Reader {
-	return &Reader{client: client, datacenter: datacenter, policies: memory[aclrules.Policy]{}, roles: memory[aclrules.Role]{}}
+func NewACLReader(client *api.Client, datacenter string) *ACLReader {
+	return &ACLReader{client: client, datacenter: datacenter, policies: readMemory[aclrules.Policy]{}, roles: readMemory[aclrules.Role]{}}
 }
 
 // Getters are what a resolver takes.
-func (r *Reader) Getters() aclrules.Getters {
+func (r *ACLReader) Getters() aclrules.Getters {
 	return aclrules.Getters{Policies: r, Roles: r, Tokens: r, Logins: r, Templates: r}
 }
 
-func (r *Reader) options(ctx context.Context) *api.QueryOptions {
+func (r *ACLReader) options(ctx context.Context) *api.QueryOptions {
 	return (&api.QueryOptions{Datacenter: r.datacenter}).WithContext(ctx)
 }
 
 // Policy implements aclrules.Policies.
-func (r *Reader) Policy(ctx context.Context, l aclrules.Link) (aclrules.Policy, error) {
+func (r *ACLReader) Policy(ctx context.Context, l aclrules.Link) (aclrules.Policy, error) {
 	if known, ok := r.policies[key(l)]; ok {
 		return known.value, known.err
 	}
 	p, err := r.policy(ctx, l)
-	r.policies[key(l)] = got[aclrules.Policy]{p, err}
+	r.policies[key(l)] = readResult[aclrules.Policy]{p, err}
 	if err == nil {
-		r.policies[aclrules.Link{ID: p.ID}] = got[aclrules.Policy]{p, nil}
+		r.policies[aclrules.Link{ID: p.ID}] = readResult[aclrules.Policy]{p, nil}
 	}
 	return p, err
 }
 
-func (r *Reader) policy(ctx context.Context, l aclrules.Link) (aclrules.Policy, error) {
+func (r *ACLReader) policy(ctx context.Context, l aclrules.Link) (aclrules.Policy, error) {
 	var p *api.ACLPolicy
 	var err error
 	if l.ID != "" {
@@ -114,16 +113,16 @@ func policyOf(p api.ACLPolicy) aclrules.Policy {
 }
 
 // Role implements aclrules.Roles.
-func (r *Reader) Role(ctx context.Context, l aclrules.Link) (aclrules.Role, error) {
+func (r *ACLReader) Role(ctx context.Context, l aclrules.Link) (aclrules.Role, error) {
 	if known, ok := r.roles[key(l)]; ok {
 		return known.value, known.err
 	}
 	role, err := r.role(ctx, l)
-	r.roles[key(l)] = got[aclrules.Role]{role, err}
+	r.roles[key(l)] = readResult[aclrules.Role]{role, err}
 	return role, err
 }
 
-func (r *Reader) role(ctx context.Context, l aclrules.Link) (aclrules.Role, error) {
+func (r *ACLReader) role(ctx context.Context, l aclrules.Link) (aclrules.Role, error) {
 	var role *api.ACLRole
 	var err error
 	if l.ID != "" {
@@ -139,7 +138,7 @@ func (r *Reader) role(ctx context.Context, l aclrules.Link) (aclrules.Role, erro
 
 // Token implements aclrules.Tokens. With acl:read one request brings all that
 // the token links to; without, the reading token sees its own links.
-func (r *Reader) Token(ctx context.Context, accessor string) (aclrules.Token, error) {
+func (r *ACLReader) Token(ctx context.Context, accessor string) (aclrules.Token, error) {
 	if accessor != "" {
 		return r.expanded(ctx, accessor)
 	}
@@ -153,16 +152,16 @@ func (r *Reader) Token(ctx context.Context, accessor string) (aclrules.Token, er
 	return tokenOf(t), nil
 }
 
-func (r *Reader) expanded(ctx context.Context, accessor string) (aclrules.Token, error) {
+func (r *ACLReader) expanded(ctx context.Context, accessor string) (aclrules.Token, error) {
 	t, _, err := r.client.ACL().TokenReadExpanded(accessor, r.options(ctx))
 	if err := meaning(err, t == nil, aclrules.ErrNotFound); err != nil {
 		return aclrules.Token{}, err
 	}
 	for _, p := range t.ExpandedPolicies {
-		r.policies[aclrules.Link{ID: p.ID}] = got[aclrules.Policy]{policyOf(p), nil}
+		r.policies[aclrules.Link{ID: p.ID}] = readResult[aclrules.Policy]{policyOf(p), nil}
 	}
 	for _, role := range t.ExpandedRoles {
-		r.roles[aclrules.Link{ID: role.ID}] = got[aclrules.Role]{roleOf(&role), nil}
+		r.roles[aclrules.Link{ID: role.ID}] = readResult[aclrules.Role]{roleOf(&role), nil}
 	}
 	r.byDefault = t.AgentACLDefaultPolicy
 	return tokenOf(&t.ACLToken), nil
@@ -184,15 +183,15 @@ func meaning(err error, absent bool, missing error) error {
 	switch {
 	case err == nil && !absent:
 		return nil
-	case err == nil, consulutil.Status(err) == http.StatusNotFound:
+	case err == nil, Status(err) == http.StatusNotFound:
 		return missing
-	case consulutil.UnknownToken(err) && strings.HasPrefix(consulutil.Reason(err), "token does not exist"):
+	case UnknownToken(err) && strings.HasPrefix(Reason(err), "token does not exist"):
 		return missing // that was asked for
-	case consulutil.UnknownToken(err):
-		return ErrReader
-	case consulutil.Status(err) == http.StatusForbidden:
+	case UnknownToken(err):
+		return ErrUnknownReader
+	case Status(err) == http.StatusForbidden:
 		return fmt.Errorf("%w: a token with acl:read can read it", aclrules.ErrUnreadable)
-	case consulutil.ACLsDisabled(err):
+	case ACLsDisabled(err):
 		return aclrules.ErrDisabled
 	}
 	return err
@@ -223,14 +222,14 @@ func grants(policies []*api.ACLTokenPolicyLink, roles []*api.ACLTokenRoleLink, s
 }
 
 // Template implements aclrules.Templates.
-func (r *Reader) Template(ctx context.Context, name string) (string, error) {
+func (r *ACLReader) Template(ctx context.Context, name string) (string, error) {
 	if r.templates == nil {
 		list, _, err := r.client.ACL().TemplatedPolicyList(r.options(ctx))
 		texts := map[string]string{}
 		for name, t := range list {
 			texts[name] = t.Template
 		}
-		r.templates = &got[map[string]string]{texts, meaning(err, false, nil)}
+		r.templates = &readResult[map[string]string]{texts, meaning(err, false, nil)}
 	}
 	text, ok := r.templates.value[name]
 	if r.templates.err == nil && !ok {

@@ -1,4 +1,4 @@
-package aclread
+package consulutil
 
 import (
 	"crypto/rand"
@@ -7,34 +7,13 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/hashicorp/consul/api"
-	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
-
-// The servers of this package's tests: with ACLs, and without.
-var secured, open *testkit.Consul
-
-func TestMain(m *testing.M) {
-	secured, open = testkit.Servers()
-	os.Exit(testkit.Main(m, secured.Stop, open.Stop))
-}
-
-// client is one with a token; empty is the anonymous one.
-func client(t testing.TB, token string) *api.Client {
-	t.Helper()
-	secured.Require(t)
-	c, err := consulutil.NewClient(consulutil.Options{Address: secured.HTTPAddr, Token: token})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
 
 // objects makes ACL objects whose names no other test has.
 type objects struct {
@@ -45,7 +24,7 @@ type objects struct {
 
 func newObjects(t testing.TB) *objects {
 	t.Helper()
-	return &objects{t, client(t, testkit.ManagementToken).ACL(), strings.ToLower(strings.ReplaceAll(rand.Text(), "=", ""))}
+	return &objects{t, client(t, secured, testkit.ManagementToken).ACL(), strings.ToLower(strings.ReplaceAll(rand.Text(), "=", ""))}
 }
 
 func (o *objects) name(s string) string { return s + "-" + o.salt }
@@ -106,13 +85,13 @@ func newCounter(t testing.TB) *counter {
 }
 
 // reader reads through the counter.
-func (c *counter) reader(t testing.TB, token string) *Reader {
+func (c *counter) reader(t testing.TB, token string) *ACLReader {
 	t.Helper()
-	client, err := consulutil.NewClient(consulutil.Options{Address: c.URL, Token: token})
+	client, err := NewClient(Options{Address: c.URL, Token: token})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(client, "")
+	return NewACLReader(client, "")
 }
 
 // requests are those for paths that begin so.

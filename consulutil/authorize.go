@@ -1,4 +1,4 @@
-package aclread
+package consulutil
 
 import (
 	"bytes"
@@ -14,7 +14,6 @@ import (
 
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/aclrules"
-	"github.com/meshtask/consul-ecs/consulutil"
 )
 
 // ErrNoAuthorize means that the server has no authorize endpoint, which is internal to
@@ -42,8 +41,8 @@ type Authorizer struct {
 // NewAuthorizer is for the server of the options, which asks those of another
 // datacenter unless the name is empty. A namespace or partition of the options is that
 // of each query.
-func NewAuthorizer(o consulutil.Options, datacenter string) (*Authorizer, error) {
-	c, err := consulutil.NewConfig(o)
+func NewAuthorizer(o Options, datacenter string) (*Authorizer, error) {
+	c, err := NewConfig(o)
 	if err != nil {
 		return nil, err
 	}
