@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/broker/receiver"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/secret"
@@ -70,9 +71,13 @@ func (f *faultyTask) start() {
 	}
 	go func() {
 		defer close(r.done)
+		log := hclog.New(&hclog.LoggerOptions{Output: f.log, Level: hclog.Debug})
 		err := receiver.Run(ctx, options, receiver.Ports{
 			Metadata: r, Broker: broker, Listen: r.listen, Backends: map[string]receiver.Backend{"fake": holder},
-			Log: hclog.New(&hclog.LoggerOptions{Output: f.log, Level: hclog.Debug}),
+			AwaitStopped: func(ctx context.Context, which func(workload.Task) []workload.Container) ([]string, error) {
+				return awsutil.AwaitStopped(ctx, log, r.Task, awsutil.AwaitPause, which)
+			},
+			Log: log,
 		})
 		if err != nil && ctx.Err() == nil && !r.dead.Load() {
 			f.s.errorf("the receiver of %s ended: %v", f.arn, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/grant"
 	"github.com/meshtask/consul-ecs/broker/receiver"
@@ -23,6 +24,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/secret"
+	"github.com/meshtask/consul-ecs/workload"
 )
 
 const (
@@ -134,6 +136,9 @@ func (f *tokenReceiveFlags) run(ctx context.Context, inv *cli.Invocation) error 
 		Backends: backends,
 		Listen: func(ctx context.Context, port int) (net.Listener, error) {
 			return new(net.ListenConfig).Listen(ctx, "tcp", ":"+strconv.Itoa(port))
+		},
+		AwaitStopped: func(ctx context.Context, which func(workload.Task) []workload.Container) ([]string, error) {
+			return awsutil.AwaitStopped(ctx, inv.Log, metadata.Task, awsutil.AwaitPause, which)
 		},
 		Log: inv.Log,
 	})

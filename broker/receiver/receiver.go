@@ -76,7 +76,10 @@ type Ports struct {
 	Backends map[string]Backend
 	// Listen opens the callback port.
 	Listen func(ctx context.Context, port int) (net.Listener, error)
-	Log    hclog.Logger
+	// AwaitStopped waits until none of the containers that which picks is running, as
+	// awsutil.AwaitStopped. With an error it returns the names of those that were.
+	AwaitStopped func(ctx context.Context, which func(workload.Task) []workload.Container) (running []string, err error)
+	Log          hclog.Logger
 }
 
 // receiver is one run. Only its goroutine uses it, except that a push is answered while

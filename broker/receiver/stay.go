@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -173,7 +172,7 @@ func (r *receiver) leave(ended context.Context) {
 	waiting, stop := context.WithTimeout(ctx, budget.ServiceLogout)
 	defer stop()
 	ignore := append(slices.Clone(r.Ignore), r.Metadata.Self())
-	running, err := awsutil.AwaitStopped(waiting, r.Log, r.Metadata.Task, awsutil.AwaitPause, func(t workload.Task) []workload.Container {
+	running, err := r.AwaitStopped(waiting, func(t workload.Task) []workload.Container {
 		return t.Applications(ignore)
 	})
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/grant"
 	"github.com/meshtask/consul-ecs/internal/secret"
@@ -108,6 +109,7 @@ func (w *world) run(ctx context.Context) error {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	log := hclog.New(&hclog.LoggerOptions{Output: w.log, Level: hclog.Trace})
 	return Run(ctx, w.options, Ports{
 		Metadata: w, Broker: broker, Listen: w.listen,
 		Backends: map[string]Backend{
@@ -115,7 +117,10 @@ func (w *world) run(ctx context.Context) error {
 			backend.ConsulACL:   {},
 			backend.Vault:       {Renew: w.renew, Revoke: w.revoke},
 		},
-		Log: hclog.New(&hclog.LoggerOptions{Output: w.log, Level: hclog.Trace}),
+		AwaitStopped: func(ctx context.Context, which func(workload.Task) []workload.Container) ([]string, error) {
+			return awsutil.AwaitStopped(ctx, log, w.Task, awsutil.AwaitPause, which)
+		},
+		Log: log,
 	})
 }
 
