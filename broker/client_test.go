@@ -15,7 +15,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
-	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/broker/receiver"
 	"github.com/meshtask/consul-ecs/internal/secret"
 )
 
@@ -24,11 +24,11 @@ type client struct {
 	*world
 	arn, ip string
 	port    int
-	key     grant.Key
-	nonce   grant.Nonce
+	key     receiver.Key
+	nonce   receiver.Nonce
 	mu      sync.Mutex
-	token   grant.Unwrapped
-	pushes  []grant.Push
+	token   receiver.Unwrapped
+	pushes  []receiver.Push
 	handle  secret.Value
 	rotates bool
 }
@@ -43,14 +43,14 @@ func (w *world) task(n int) *client {
 
 // request is the body of a new request.
 func (c *client) request() []byte {
-	key, err := grant.NewKey()
+	key, err := receiver.NewKey()
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.key, c.nonce = key, grant.NewNonce()
-	body, err := json.Marshal(grant.TokenRequest{Cluster: clusterARN, TaskARN: c.arn, CallbackPort: c.port, Nonce: c.nonce, PublicKey: key.Public()})
+	c.key, c.nonce = key, receiver.NewNonce()
+	body, err := json.Marshal(receiver.TokenRequest{Cluster: clusterARN, TaskARN: c.arn, CallbackPort: c.port, Nonce: c.nonce, PublicKey: key.Public()})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -80,16 +80,16 @@ func (c *client) held() string {
 func (c *client) lose() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.token = grant.Unwrapped{}
+	c.token = receiver.Unwrapped{}
 }
 
 // open checks a push and unseals the handle.
-func (c *client) open(r *http.Request) (grant.Push, int) {
+func (c *client) open(r *http.Request) (receiver.Push, int) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return grant.Push{}, http.StatusBadRequest
+		return receiver.Push{}, http.StatusBadRequest
 	}
-	p, err := grant.DecodePush(body)
+	p, err := receiver.DecodePush(body)
 	if err != nil {
 		return p, http.StatusBadRequest
 	}
@@ -126,7 +126,7 @@ func (c *client) redeem(requestID string) int {
 	if answer.Code != http.StatusOK {
 		return answer.Code
 	}
-	u, err := grant.DecodeUnwrapped(answer.Body.Bytes())
+	u, err := receiver.DecodeUnwrapped(answer.Body.Bytes())
 	if err != nil {
 		c.t.Error(err)
 	}
@@ -145,7 +145,7 @@ func (c *client) unwrapFrom(ip, requestID string) *httptest.ResponseRecorder {
 	c.mu.Lock()
 	handle := c.handle
 	c.mu.Unlock()
-	body, err := grant.UnwrapRequest{Handle: handle, RequestID: requestID}.Encode()
+	body, err := receiver.UnwrapRequest{Handle: handle, RequestID: requestID}.Encode()
 	if err != nil {
 		c.t.Error(err)
 	}
@@ -158,7 +158,7 @@ func accepted(t *testing.T, r *httptest.ResponseRecorder) string {
 	if r.Code != http.StatusAccepted {
 		t.Fatalf("answer %d %s, want 202", r.Code, r.Body)
 	}
-	a, err := grant.DecodeAccepted(r.Body.Bytes())
+	a, err := receiver.DecodeAccepted(r.Body.Bytes())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,15 +168,15 @@ func accepted(t *testing.T, r *httptest.ResponseRecorder) string {
 // wantRefused checks an error of the API.
 func wantRefused(t *testing.T, r *httptest.ResponseRecorder, status int, code string) {
 	t.Helper()
-	e, err := grant.DecodeError(r.Body.Bytes())
+	e, err := receiver.DecodeError(r.Body.Bytes())
 	if r.Code != status || err != nil || e.Code != code || e.RequestID == "" {
 		t.Errorf("answer %d %s (%v), want %d with code %q and a request_id", r.Code, r.Body, err, status, code)
 	}
 }
 
-func (w *world) state(id string) grant.Status {
+func (w *world) state(id string) receiver.Status {
 	w.t.Helper()
-	s, err := grant.DecodeStatus(w.call(http.MethodGet, "/v1/token/"+id, "10.9.9.9", nil).Body.Bytes())
+	s, err := receiver.DecodeStatus(w.call(http.MethodGet, "/v1/token/"+id, "10.9.9.9", nil).Body.Bytes())
 	if err != nil {
 		w.t.Fatal(err)
 	}

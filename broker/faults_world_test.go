@@ -19,7 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/broker/receiver"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
@@ -352,7 +352,7 @@ func (p *brokerProcess) skewed(req *http.Request, recorder *httptest.ResponseRec
 	if req.URL.Path != "/v1/unwrap" || answer.StatusCode != http.StatusOK {
 		return answer, nil
 	}
-	u, err := grant.DecodeUnwrapped(recorder.Body.Bytes())
+	u, err := receiver.DecodeUnwrapped(recorder.Body.Bytes())
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
-	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/broker/receiver"
 )
 
 // fuzzed sends what a fuzzer made to a broker with one task, and checks the answer: it is
@@ -31,7 +31,7 @@ func fuzzed(t *testing.T, send func(c *client) *httptest.ResponseRecorder) {
 		case answer.Code < 400 || answer.Code >= 500:
 			t.Errorf("answer %d %s", answer.Code, answer.Body)
 		default:
-			if e, err := grant.DecodeError(answer.Body.Bytes()); err != nil || e.Code == "" || e.RequestID == "" {
+			if e, err := receiver.DecodeError(answer.Body.Bytes()); err != nil || e.Code == "" || e.RequestID == "" {
 				t.Errorf("answer %d %s: %v", answer.Code, answer.Body, err)
 			}
 		}

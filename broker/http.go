@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/broker/receiver"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/secret"
 )
@@ -101,7 +101,7 @@ func (b *Broker) answer(w http.ResponseWriter, requestID string, ok *result, err
 	if err == nil {
 		status, body = ok.status, ok.body
 	} else {
-		e := grant.Error{Message: err.Error(), Code: "internal", RequestID: requestID}
+		e := receiver.Error{Message: err.Error(), Code: "internal", RequestID: requestID}
 		if e.RequestID == "" {
 			e.RequestID = rand.Text()
 		}
@@ -125,7 +125,7 @@ func (b *Broker) answer(w http.ResponseWriter, requestID string, ok *result, err
 
 // encode is the JSON of a body, with the secret of an unwrapped token.
 func encode(body any) ([]byte, error) {
-	if u, ok := body.(grant.Unwrapped); ok {
+	if u, ok := body.(receiver.Unwrapped); ok {
 		return u.Encode()
 	}
 	return json.Marshal(body)
@@ -156,8 +156,8 @@ func (b *Broker) caller(r *http.Request) (caller, error) {
 // read decodes the body of a request.
 func read[T any](r *http.Request, decode func([]byte) (T, error)) (T, error) {
 	var none T
-	body, err := grant.ReadBody(r.Body)
-	if errors.Is(err, grant.ErrTooLong) {
+	body, err := receiver.ReadBody(r.Body)
+	if errors.Is(err, receiver.ErrTooLong) {
 		return none, refuse(http.StatusRequestEntityTooLarge, "too_long", "%v", err)
 	}
 	if err != nil {
@@ -171,7 +171,7 @@ func read[T any](r *http.Request, decode func([]byte) (T, error)) (T, error) {
 }
 
 func (t *term) postToken(r *http.Request, from caller) (result, error) {
-	in, err := read(r, grant.DecodeTokenRequest)
+	in, err := read(r, receiver.DecodeTokenRequest)
 	if err != nil {
 		return result{}, err
 	}
@@ -182,7 +182,7 @@ func (t *term) postToken(r *http.Request, from caller) (result, error) {
 func (t *term) getToken(r *http.Request, from caller) (result, error) {
 	q := r.URL.Query()
 	name, namespace, port := q.Get("name"), q.Get("namespace"), q.Get("port")
-	in := grant.TokenRequest{Cluster: namespace, TaskARN: name, CallbackPort: grant.DefaultPort}
+	in := receiver.TokenRequest{Cluster: namespace, TaskARN: name, CallbackPort: receiver.DefaultPort}
 	if name == "" || namespace == "" {
 		return result{}, refuse(http.StatusBadRequest, "query", "want name, the task's ID, and namespace, its cluster")
 	}
@@ -203,7 +203,7 @@ func (t *term) getToken(r *http.Request, from caller) (result, error) {
 }
 
 func (t *term) postRotate(r *http.Request, from caller) (result, error) {
-	in, err := read(r, grant.DecodeTokenRequest)
+	in, err := read(r, receiver.DecodeTokenRequest)
 	if err != nil {
 		return result{}, err
 	}
@@ -222,11 +222,11 @@ func bearerOf(r *http.Request) (secret.Value, error) {
 	return secret.New(bearer), nil
 }
 
-func (t *term) accept(ctx context.Context, in grant.TokenRequest, from caller, bearer secret.Value) (result, error) {
+func (t *term) accept(ctx context.Context, in receiver.TokenRequest, from caller, bearer secret.Value) (result, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestLimit)
 	defer cancel()
 	r, err := t.submit(ctx, in, from, bearer)
-	return result{http.StatusAccepted, r.id, grant.Accepted{RequestID: r.id, StatusURL: "/v1/token/" + r.id}}, err
+	return result{http.StatusAccepted, r.id, receiver.Accepted{RequestID: r.id, StatusURL: "/v1/token/" + r.id}}, err
 }
 
 func (t *term) getStatus(r *http.Request, _ caller) (result, error) {
@@ -237,13 +237,13 @@ func (t *term) getStatus(r *http.Request, _ caller) (result, error) {
 	if found == nil {
 		return result{}, refuse(http.StatusNotFound, "unknown_request", "the request is unknown or forgotten")
 	}
-	return result{http.StatusOK, id, grant.Status{
+	return result{http.StatusOK, id, receiver.Status{
 		RequestID: id, State: string(found.state.Phase), Reason: found.reason, Attempts: found.attempts,
 	}}, nil
 }
 
 func (t *term) postUnwrap(r *http.Request, from caller) (result, error) {
-	in, err := read(r, grant.DecodeUnwrapRequest)
+	in, err := read(r, receiver.DecodeUnwrapRequest)
 	if err != nil {
 		return result{}, err
 	}

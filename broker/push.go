@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/broker/receiver"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
@@ -50,7 +50,7 @@ func newPusher(dial func(ctx context.Context, network, address string) (net.Conn
 			Timeout:       pushLimit,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 			Transport: &http.Transport{
-				DisableKeepAlives: true, MaxResponseHeaderBytes: grant.MaxBody,
+				DisableKeepAlives: true, MaxResponseHeaderBytes: receiver.MaxBody,
 				DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 					ctx, cancel := context.WithTimeout(ctx, connectLimit)
 					defer cancel()
@@ -79,7 +79,7 @@ func (p pusher) send(ctx context.Context, to netip.AddrPort, body []byte) (int, 
 		return 0, err
 	}
 	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, grant.MaxBody) // its content does not matter
+	_, _ = io.CopyN(io.Discard, resp.Body, receiver.MaxBody) // its content does not matter
 	return resp.StatusCode, nil
 }
 
@@ -159,7 +159,7 @@ func (t *term) pushBody(r *request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := grant.Push{
+	p := receiver.Push{
 		Token: token, TTL: int(handleTTL / time.Second), CreationTime: time.Now().UTC(), WrappedAccessor: r.grant.Accessor,
 	}
 	if len(r.in.Nonce) > 0 {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/broker/receiver"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/secret"
@@ -255,7 +255,7 @@ func TestRevocationIsConfirmedWhenItIsDone(t *testing.T) {
 		for range 2 {
 			asked := time.Now()
 			wantRefused(t, c.giveBack(c.ip, c.held()), http.StatusServiceUnavailable, "not_revoked")
-			if took := time.Since(asked); took > grant.RevocationLimit {
+			if took := time.Since(asked); took > receiver.RevocationLimit {
 				t.Errorf("answered after %s: its holder has given up", took)
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/broker/receiver"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
@@ -33,10 +33,10 @@ const (
 var errTermEnded error = later(http.StatusServiceUnavailable, "no_leader", busyPause, "this broker is no longer the leader: request a token again")
 
 // redeem exchanges a handle for the token, once.
-func (t *term) redeem(ctx context.Context, in grant.UnwrapRequest, from caller) (grant.Unwrapped, error) {
+func (t *term) redeem(ctx context.Context, in receiver.UnwrapRequest, from caller) (receiver.Unwrapped, error) {
 	r, err := t.take(in, from)
 	if err != nil {
-		return grant.Unwrapped{}, err
+		return receiver.Unwrapped{}, err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), exchangeLimit)
 	defer cancel()
@@ -44,20 +44,20 @@ func (t *term) redeem(ctx context.Context, in grant.UnwrapRequest, from caller) 
 	done := make(chan struct{})
 	// The end of a term waits for its jobs: a token that is being made is revoked then.
 	if !t.run(func(context.Context) { defer close(done); token, err = t.exchange(ctx, r) }) {
-		return grant.Unwrapped{}, errTermEnded
+		return receiver.Unwrapped{}, errTermEnded
 	}
 	<-done
 	if err != nil {
-		return grant.Unwrapped{}, err
+		return receiver.Unwrapped{}, err
 	}
-	return grant.Unwrapped{
+	return receiver.Unwrapped{
 		Secret: token.Secret, Accessor: token.Accessor, Backend: token.Backend, Expires: token.Expires,
 		Policies: token.Policies, Period: int(token.Period / time.Second),
 	}, nil
 }
 
 // take finds the request of a handle and marks the handle as used.
-func (t *term) take(in grant.UnwrapRequest, from caller) (*request, error) {
+func (t *term) take(in receiver.UnwrapRequest, from caller) (*request, error) {
 	hash := in.Handle.SHA256()
 	t.mu.Lock()
 	r := t.requests[in.RequestID]
@@ -79,7 +79,7 @@ func (t *term) take(in grant.UnwrapRequest, from caller) (*request, error) {
 		return nil, refuse(http.StatusUnauthorized, "address", "the handle does not come from the task's address")
 	case twice:
 		t.on(r, misused, "the handle was presented twice")
-		return nil, refuse(http.StatusGone, grant.HandleUsed, "the handle was used before")
+		return nil, refuse(http.StatusGone, receiver.HandleUsed, "the handle was used before")
 	case !open:
 		return nil, refuse(http.StatusGone, "expired", "the handle has expired")
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/broker/receiver"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 )
@@ -41,7 +41,7 @@ func (t *term) backendRefusal(r *request, what string, err error) error {
 	case err == nil:
 		return nil
 	case consulutil.Classify(err).Retryable():
-		return later(http.StatusServiceUnavailable, grant.BackendFailed, busyPause, "%s: %v", what, err)
+		return later(http.StatusServiceUnavailable, receiver.BackendFailed, busyPause, "%s: %v", what, err)
 	case errors.Is(err, backend.ErrPolicy):
 		return refuse(http.StatusUnprocessableEntity, "policies", "%s: %v", what, err)
 	case errors.Is(err, backend.ErrTTL):
@@ -60,7 +60,7 @@ func (t *term) backendRefusal(r *request, what string, err error) error {
 		})
 		t.Log.Error("the backend refuses the broker, tasks get no tokens", logkey.TaskARN, r.in.TaskARN, logkey.Error, err)
 	}
-	return refuse(http.StatusUnprocessableEntity, grant.BackendFailed, "%s: %v", what, err)
+	return refuse(http.StatusUnprocessableEntity, receiver.BackendFailed, "%s: %v", what, err)
 }
 
 // due reports whether an alarm is to be given: of those of one key the first one, and another

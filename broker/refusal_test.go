@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/broker/receiver"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
@@ -63,7 +63,7 @@ func TestRefusalOfTheBackendIsNamedToTasksAndOneAlarm(t *testing.T) {
 					c := w.task(n)
 					if operation == "issue" {
 						r := c.ask()
-						if wantRefused(t, r, http.StatusUnprocessableEntity, grant.BackendFailed); !strings.Contains(r.Body.String(), cause) {
+						if wantRefused(t, r, http.StatusUnprocessableEntity, receiver.BackendFailed); !strings.Contains(r.Body.String(), cause) {
 							t.Errorf("%s", r.Body)
 						}
 						return
@@ -71,7 +71,7 @@ func TestRefusalOfTheBackendIsNamedToTasksAndOneAlarm(t *testing.T) {
 					w.listen(c.ip+":8080", func(r *http.Request) int {
 						p, _ := c.open(r)
 						answer := c.unwrap(p.RequestID)
-						if wantRefused(t, answer, http.StatusUnprocessableEntity, grant.BackendFailed); !strings.Contains(answer.Body.String(), cause) {
+						if wantRefused(t, answer, http.StatusUnprocessableEntity, receiver.BackendFailed); !strings.Contains(answer.Body.String(), cause) {
 							t.Errorf("%s", answer.Body)
 						}
 						return http.StatusBadGateway
@@ -112,7 +112,7 @@ func TestFailedRevocationRaisesOneAlarm(t *testing.T) {
 		for range 2 {
 			asked := time.Now()
 			r := c.giveBack(c.ip, c.held())
-			wantRefused(t, r, http.StatusUnprocessableEntity, grant.BackendFailed)
+			wantRefused(t, r, http.StatusUnprocessableEntity, receiver.BackendFailed)
 			if text := r.Body.String(); !strings.Contains(text, "ends at "+end) || !strings.Contains(text, "the broker lacks a privilege") || time.Since(asked) > 0 {
 				t.Errorf("after %s: %s", time.Since(asked), r.Body)
 			}
@@ -159,8 +159,8 @@ func TestCeilingIsAnsweredByWhatWaitingChanges(t *testing.T) {
 			code    string
 		}{
 			{backend.UnavailablePolicy("app", "create it"), http.StatusUnprocessableEntity, "policies"},
-			{transient(), http.StatusServiceUnavailable, grant.BackendFailed},
-			{noPrivilege(), http.StatusUnprocessableEntity, grant.BackendFailed},
+			{transient(), http.StatusServiceUnavailable, receiver.BackendFailed},
+			{noPrivilege(), http.StatusUnprocessableEntity, receiver.BackendFailed},
 		} {
 			failure = tt.failure
 			wantRefused(t, c.ask(), tt.status, tt.code)

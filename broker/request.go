@@ -15,7 +15,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/broker/receiver"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/secret"
 )
@@ -33,7 +33,7 @@ func (c caller) from(ip netip.Addr) bool { return !c.client.IsValid() || c.clien
 // request is one request for a token. The term's lock guards what changes.
 type request struct {
 	id      string
-	in      grant.TokenRequest
+	in      receiver.TokenRequest
 	cluster awsutil.Cluster
 	caller  caller
 	// bearer is the hash of the current token, for a rotation.
@@ -104,7 +104,7 @@ func (e *entry) settled() bool {
 }
 
 // submit verifies a request, reserves the task, and starts the delivery.
-func (t *term) submit(ctx context.Context, in grant.TokenRequest, from caller, bearer secret.Value) (*request, error) {
+func (t *term) submit(ctx context.Context, in receiver.TokenRequest, from caller, bearer secret.Value) (*request, error) {
 	r := &request{
 		id: rand.Text(), in: in, caller: from, started: time.Now(), state: state{Phase: Received},
 		given: make(chan struct{}), over: make(chan struct{}),
@@ -199,7 +199,7 @@ func (t *term) reserve(r *request, bearer secret.Value) error {
 func (e *entry) admit(r *request, now time.Time) error {
 	_, holds := e.record.Proven(r.bearer)
 	if r.bearer != "" && !holds {
-		return refuse(http.StatusUnauthorized, grant.UnknownToken, "the bearer is not the task's current token: ask for a new one")
+		return refuse(http.StatusUnauthorized, receiver.UnknownToken, "the bearer is not the task's current token: ask for a new one")
 	}
 	if _, replayed := e.nonces[r.in.Nonce.String()]; replayed && r.in.Nonce != nil {
 		return refuse(http.StatusConflict, "replayed", "the nonce was used before")
@@ -347,12 +347,12 @@ func (t *term) log(r *request, phase Phase, reason string, alarm bool) {
 
 // handleFor makes the request's handle and what is pushed of it.
 func (t *term) handleFor(r *request) (secret.Value, error) {
-	handle := grant.NewHandle()
+	handle := receiver.NewHandle()
 	t.mu.Lock()
 	r.handle = handle.SHA256()
 	t.mu.Unlock()
 	if len(r.in.PublicKey) == 0 {
 		return handle, nil
 	}
-	return grant.Seal(r.in.PublicKey, r.in.TaskARN, r.in.Nonce, handle)
+	return receiver.Seal(r.in.PublicKey, r.in.TaskARN, r.in.Nonce, handle)
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/broker/receiver"
 )
 
 func TestTaskGetsItsToken(t *testing.T) {
@@ -305,7 +305,7 @@ func TestUnknownHandle(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := w.task(1)
 		id := accepted(t, c.ask())
-		c.handle = grant.NewHandle()
+		c.handle = receiver.NewHandle()
 		wantRefused(t, c.unwrap(id), http.StatusNotFound, "unknown_handle")
 		wantRefused(t, c.unwrap("none"), http.StatusNotFound, "unknown_handle")
 		pass(time.Second)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/broker/receiver"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -16,7 +16,7 @@ import (
 )
 
 // postRevoke revokes the bearer for its holder, who may not be able to do that. Without
-// success within grant.RevocationLimit the attempts go on after the answer.
+// success within receiver.RevocationLimit the attempts go on after the answer.
 func (t *term) postRevoke(r *http.Request, from caller) (result, error) {
 	bearer, err := bearerOf(r)
 	if err != nil {
@@ -25,7 +25,7 @@ func (t *term) postRevoke(r *http.Request, from caller) (result, error) {
 	e, k, found := t.tokenOf(bearer)
 	switch {
 	case !found:
-		return result{}, refuse(http.StatusUnauthorized, grant.UnknownToken, "the bearer is not a live token of this broker")
+		return result{}, refuse(http.StatusUnauthorized, receiver.UnknownToken, "the bearer is not a live token of this broker")
 	case from.client.IsValid() && from.client.String() != k.Address:
 		t.Metrics.alarms.Add(1)
 		t.audit.write(line{
@@ -42,14 +42,14 @@ func (t *term) postRevoke(r *http.Request, from caller) (result, error) {
 	if !t.run(func(ctx context.Context) { done <- t.revoke(ctx, e, k.RequestID, k.Accessor, returnedToken) }) {
 		return result{}, errTermEnded
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), grant.RevocationLimit)
+	ctx, cancel := context.WithTimeout(r.Context(), receiver.RevocationLimit)
 	defer cancel()
 	select {
 	case err = <-done:
 	case <-ctx.Done():
 	}
 	if permanent, ok := errors.AsType[*retry.PermanentError](err); ok {
-		return result{}, refuse(http.StatusUnprocessableEntity, grant.BackendFailed, "the token cannot be revoked, and %s: %v", k.End(), permanent)
+		return result{}, refuse(http.StatusUnprocessableEntity, receiver.BackendFailed, "the token cannot be revoked, and %s: %v", k.End(), permanent)
 	}
 	if t.recorded(e, k.RequestID) {
 		return result{}, later(http.StatusServiceUnavailable, "not_revoked", busyPause, "the token is not revoked yet: ask again")
@@ -94,7 +94,7 @@ func (t *term) revoke(ctx context.Context, e *entry, requestID, accessor, reason
 	t.revoking[requestID] = true
 	t.mu.Unlock()
 	if another {
-		ctx, cancel := context.WithTimeout(ctx, grant.RevocationLimit)
+		ctx, cancel := context.WithTimeout(ctx, receiver.RevocationLimit)
 		defer cancel()
 		return t.tryRevoke(ctx, e, requestID, accessor, reason)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/meshtask/consul-ecs/awsutil/awstest"
-	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/broker/receiver"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -225,11 +225,11 @@ func TestTokenBrokerRequiresAdmission(t *testing.T) {
 	} {
 		w.ecs.Register(tt.definition)
 		arn := w.ecs.Run(awstest.TaskGroup{Family: "web", Count: 1, Cluster: "mesh"})[0]
-		key, err := grant.NewKey()
+		key, err := receiver.NewKey()
 		if err != nil {
 			t.Fatal(err)
 		}
-		body, err := json.Marshal(grant.TokenRequest{Cluster: "mesh", TaskARN: arn, CallbackPort: 8080, Nonce: grant.NewNonce(), PublicKey: key.Public()})
+		body, err := json.Marshal(receiver.TokenRequest{Cluster: "mesh", TaskARN: arn, CallbackPort: 8080, Nonce: receiver.NewNonce(), PublicKey: key.Public()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +237,7 @@ func TestTokenBrokerRequiresAdmission(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := grant.ReadBody(resp.Body)
+		text, err := receiver.ReadBody(resp.Body)
 		resp.Body.Close()
 		if err != nil || resp.StatusCode != tt.status || !strings.Contains(string(text), tt.code) {
 			t.Errorf("answer %d %s, %v; want %d %s", resp.StatusCode, text, err, tt.status, tt.code)

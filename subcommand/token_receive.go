@@ -18,7 +18,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/grant"
 	"github.com/meshtask/consul-ecs/broker/receiver"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
@@ -108,7 +107,7 @@ func (f *tokenReceiveFlags) declare(fs *flag.FlagSet) {
 	fs.StringVar(&f.caFile, "broker-ca-file", "", "`file` of the CA certificates, PEM, that verify the broker (default the system's)")
 	fs.StringVar(&f.File, "token-file", "", "`file` for the token, in a directory that the application shares (required)")
 	fs.StringVar(&f.reader, "token-reader", "", "`UID` that may read the token file, too")
-	fs.IntVar(&f.Port, "callback-port", grant.DefaultPort, "`port` to which the broker pushes")
+	fs.IntVar(&f.Port, "callback-port", receiver.DefaultPort, "`port` to which the broker pushes")
 	fs.DurationVar(&f.Limit, "timeout", 5*time.Minute, "give up after this `duration` without a first token")
 	fs.BoolVar(&f.Stay, "stay", false, "keep running, and replace or renew the token before it expires")
 	stopTimeoutFlag(fs, &f.StopTimeout)

@@ -21,7 +21,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/broker/receiver"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/secret"
@@ -98,23 +98,23 @@ func TestTokenReceiveNamesObstacles(t *testing.T) {
 type testBroker struct {
 	*httptest.Server
 	mu       sync.Mutex
-	request  grant.TokenRequest
+	request  receiver.TokenRequest
 	handle   secret.Value
 	answered int // status of the push
 	pushing  sync.WaitGroup
 }
 
 func newTestBroker(t *testing.T) *testBroker {
-	b := &testBroker{handle: grant.NewHandle()}
+	b := &testBroker{handle: receiver.NewHandle()}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/token", func(w http.ResponseWriter, r *http.Request) {
-		body, err := grant.ReadBody(r.Body)
+		body, err := receiver.ReadBody(r.Body)
 		if err != nil {
 			t.Error(err)
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if b.request, err = grant.DecodeTokenRequest(body); err != nil {
+		if b.request, err = receiver.DecodeTokenRequest(body); err != nil {
 			t.Error(err)
 		}
 		b.pushing.Go(func() { b.push(t) })
@@ -122,15 +122,15 @@ func newTestBroker(t *testing.T) *testBroker {
 		fmt.Fprint(w, `{"request_id":"r1","status_url":"/v1/token/r1"}`)
 	})
 	mux.HandleFunc("POST /v1/unwrap", func(w http.ResponseWriter, r *http.Request) {
-		body, err := grant.ReadBody(r.Body)
+		body, err := receiver.ReadBody(r.Body)
 		if err != nil {
 			t.Error(err)
 		}
-		if u, err := grant.DecodeUnwrapRequest(body); err != nil || !u.Handle.Equal(b.handle) || u.RequestID != "r1" {
+		if u, err := receiver.DecodeUnwrapRequest(body); err != nil || !u.Handle.Equal(b.handle) || u.RequestID != "r1" {
 			w.WriteHeader(http.StatusNotFound)
 			return
 		}
-		answer, err := grant.Unwrapped{Secret: secret.New("the-token"), Accessor: "accessor", Backend: "consul-acl", Expires: time.Now().Add(time.Hour), Policies: []string{"web"}}.Encode()
+		answer, err := receiver.Unwrapped{Secret: secret.New("the-token"), Accessor: "accessor", Backend: "consul-acl", Expires: time.Now().Add(time.Hour), Policies: []string{"web"}}.Encode()
 		if err != nil {
 			t.Error(err)
 		}
@@ -145,11 +145,11 @@ func newTestBroker(t *testing.T) *testBroker {
 func (b *testBroker) push(t *testing.T) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	sealed, err := grant.Seal(b.request.PublicKey, b.request.TaskARN, b.request.Nonce, b.handle)
+	sealed, err := receiver.Seal(b.request.PublicKey, b.request.TaskARN, b.request.Nonce, b.handle)
 	if err != nil {
 		t.Error(err)
 	}
-	body, err := grant.Push{Token: sealed, TTL: 120, CreationTime: time.Now(), WrappedAccessor: "accessor", RequestID: "r1", Nonce: b.request.Nonce}.Encode()
+	body, err := receiver.Push{Token: sealed, TTL: 120, CreationTime: time.Now(), WrappedAccessor: "accessor", RequestID: "r1", Nonce: b.request.Nonce}.Encode()
 	if err != nil {
 		t.Error(err)
 	}

@@ -16,7 +16,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/meshtask/consul-ecs/broker/grant"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/secret"
@@ -119,10 +118,10 @@ func (e *RefusedError) Error() string {
 }
 
 // request asks for a token, or with a bearer for another one in its place.
-func (b *Broker) request(ctx context.Context, bearer secret.Value, r grant.TokenRequest) (grant.Accepted, error) {
+func (b *Broker) request(ctx context.Context, bearer secret.Value, r TokenRequest) (Accepted, error) {
 	body, err := json.Marshal(r)
 	if err != nil {
-		return grant.Accepted{}, err
+		return Accepted{}, err
 	}
 	op, path := "request a token", "/v1/token"
 	if !bearer.Empty() {
@@ -130,31 +129,31 @@ func (b *Broker) request(ctx context.Context, bearer secret.Value, r grant.Token
 	}
 	_, answer, err := b.do(ctx, op, http.MethodPost, path, bearer, body)
 	if err != nil {
-		return grant.Accepted{}, err
+		return Accepted{}, err
 	}
-	return grant.DecodeAccepted(answer)
+	return DecodeAccepted(answer)
 }
 
 // status reads the state of a request.
-func (b *Broker) status(ctx context.Context, id string) (grant.Status, error) {
+func (b *Broker) status(ctx context.Context, id string) (Status, error) {
 	_, answer, err := b.do(ctx, "read the request's state", http.MethodGet, "/v1/token/"+url.PathEscape(id), secret.Value{}, nil)
 	if err != nil {
-		return grant.Status{}, err
+		return Status{}, err
 	}
-	return grant.DecodeStatus(answer)
+	return DecodeStatus(answer)
 }
 
 // unwrap redeems a handle. The result's expiry is by the clock of this host.
-func (b *Broker) unwrap(ctx context.Context, r grant.UnwrapRequest) (grant.Unwrapped, error) {
+func (b *Broker) unwrap(ctx context.Context, r UnwrapRequest) (Unwrapped, error) {
 	body, err := r.Encode()
 	if err != nil {
-		return grant.Unwrapped{}, err
+		return Unwrapped{}, err
 	}
 	header, answer, err := b.do(ctx, "redeem the handle", http.MethodPost, "/v1/unwrap", secret.Value{}, body)
 	if err != nil {
-		return grant.Unwrapped{}, err
+		return Unwrapped{}, err
 	}
-	u, err := grant.DecodeUnwrapped(answer)
+	u, err := DecodeUnwrapped(answer)
 	if err == nil && !u.Expires.IsZero() {
 		u.Expires = u.Expires.Add(consulutil.Skew(header))
 	}
@@ -170,7 +169,7 @@ func (b *Broker) revoke(ctx context.Context, token secret.Value) error {
 	_, _, err := b.do(ctx, "revoke the token", http.MethodPost, "/v1/revoke", token, nil)
 	refused, ok := errors.AsType[*RefusedError](err)
 	switch {
-	case ok && refused.Code == grant.UnknownToken:
+	case ok && refused.Code == UnknownToken:
 		return &retry.PermanentError{Err: errUnknownToken}
 	case ok && refused.Status < 500 && refused.Status != http.StatusTooManyRequests:
 		return consulutil.WithClass(err, retry.Permanent)
@@ -196,10 +195,10 @@ func (b *Broker) do(ctx context.Context, op, method, path string, bearer secret.
 		return nil, nil, fmt.Errorf("%s: %w", op, err)
 	}
 	defer resp.Body.Close()
-	answer, err := grant.ReadBody(resp.Body)
+	answer, err := ReadBody(resp.Body)
 	if resp.StatusCode/100 != 2 {
 		refused := &RefusedError{Op: op, Status: resp.StatusCode, After: retryAfter(resp.Header)}
-		if e, decodeErr := grant.DecodeError(answer); err == nil && decodeErr == nil {
+		if e, decodeErr := DecodeError(answer); err == nil && decodeErr == nil {
 			refused.Code, refused.Message, refused.RequestID = e.Code, e.Message, e.RequestID
 		}
 		return nil, nil, refused

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/grant"
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -56,7 +55,7 @@ func TestFollowerIsLeft(t *testing.T) {
 		if r.URL.Host == "follower" {
 			rec.Header().Set("Location", "https://leader"+r.URL.Path)
 			rec.WriteHeader(http.StatusTemporaryRedirect)
-		} else if _, err := grant.DecodeTokenRequest(body); err != nil {
+		} else if _, err := DecodeTokenRequest(body); err != nil {
 			t.Error(err)
 		} else {
 			rec.WriteHeader(http.StatusAccepted)
@@ -68,7 +67,7 @@ func TestFollowerIsLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request := grant.TokenRequest{Cluster: "shop", TaskARN: taskARN, CallbackPort: 80, Nonce: grant.NewNonce()}
+	request := TokenRequest{Cluster: "shop", TaskARN: taskARN, CallbackPort: 80, Nonce: NewNonce()}
 	if a, err := broker.request(t.Context(), secret.New("token"), request); err != nil || a.RequestID != "r1" {
 		t.Errorf("%+v, %v", a, err)
 	}
@@ -92,7 +91,7 @@ func TestSecretsAreNotSentToWhereTheyCanBeRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = broker.unwrap(t.Context(), grant.UnwrapRequest{Handle: secret.New("handle"), RequestID: "r"})
+		_, err = broker.unwrap(t.Context(), UnwrapRequest{Handle: secret.New("handle"), RequestID: "r"})
 		if err == nil || strings.Contains(err.Error(), "handle-") || requests > maxRedirects+1 {
 			t.Errorf("%d to %s: %v after %d requests", c.status, c.location, err, requests)
 		}

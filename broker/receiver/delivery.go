@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/meshtask/consul-ecs/broker/grant"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
@@ -53,7 +52,7 @@ type delivery struct {
 
 	mu sync.Mutex
 	// keys are those of the requests that may be answered by a push, by their nonces.
-	keys     map[string]grant.Key
+	keys     map[string]Key
 	obtained token
 }
 
@@ -69,15 +68,15 @@ func (d *delivery) attempt(ctx context.Context) error {
 	case <-d.dropped: // of an earlier attempt
 	default:
 	}
-	key, err := grant.NewKey()
+	key, err := NewKey()
 	if err != nil {
 		return err
 	}
-	nonce := grant.NewNonce()
+	nonce := NewNonce()
 	d.mu.Lock()
 	d.keys[string(nonce)] = key
 	d.mu.Unlock()
-	accepted, err := d.Broker.request(ctx, d.bearer, grant.TokenRequest{
+	accepted, err := d.Broker.request(ctx, d.bearer, TokenRequest{
 		Cluster: d.task.ClusterARN(), TaskARN: d.task.TaskARN, CallbackPort: d.port, Nonce: nonce, PublicKey: key.Public(),
 	})
 	if err == nil {
@@ -120,7 +119,7 @@ func (d *delivery) class(refused *RefusedError) retry.Class {
 // lasting is the class of a refusal that only an operator can change. A task that had a token
 // waits for that when the backend refuses the broker; one that starts reports it.
 func (d *delivery) lasting(refused *RefusedError) retry.Class {
-	if refused.Code == grant.BackendFailed && !d.held.secret.Empty() {
+	if refused.Code == BackendFailed && !d.held.secret.Empty() {
 		return retry.Retry
 	}
 	return retry.Permanent
@@ -167,7 +166,7 @@ func (d *delivery) ending(ctx context.Context, id string) error {
 	return nil
 }
 
-func (d *delivery) forget(nonce grant.Nonce) {
+func (d *delivery) forget(nonce Nonce) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.keys, string(nonce))
@@ -188,11 +187,11 @@ func (d *delivery) receive(req *http.Request) (int, error) {
 	if req.Method != http.MethodPost || req.URL.Path != "/" {
 		return http.StatusNotFound, fmt.Errorf("%s %q: only POST / is served", req.Method, req.URL.Path)
 	}
-	body, err := grant.ReadBody(req.Body)
+	body, err := ReadBody(req.Body)
 	if err != nil {
 		return http.StatusBadRequest, fmt.Errorf("read the push: %w", err)
 	}
-	push, err := grant.DecodePush(body)
+	push, err := DecodePush(body)
 	if err != nil {
 		return http.StatusBadRequest, err
 	}
@@ -225,7 +224,7 @@ var (
 )
 
 // lookup returns the key of a request that waits for its push.
-func (d *delivery) lookup(nonce grant.Nonce) (grant.Key, error) {
+func (d *delivery) lookup(nonce Nonce) (Key, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
@@ -245,13 +244,13 @@ func (d *delivery) lookup(nonce grant.Nonce) (grant.Key, error) {
 // redeem trades the handle for the token and writes it. It returns the status that answers
 // the push: 503 while the handle can still be redeemed, also by another push that was sent
 // in the meantime, and 502 when the handle is lost: then the broker revokes a token that was made.
-func (d *delivery) redeem(ctx context.Context, push grant.Push, handle secret.Value) (status int, err error) {
+func (d *delivery) redeem(ctx context.Context, push Push, handle secret.Value) (status int, err error) {
 	if err := d.files.check(); err != nil {
 		return http.StatusServiceUnavailable, err
 	}
 	limited, cancel := context.WithTimeout(ctx, redeemLimit)
 	defer cancel()
-	u, err := d.Broker.unwrap(limited, grant.UnwrapRequest{Handle: handle, RequestID: push.RequestID})
+	u, err := d.Broker.unwrap(limited, UnwrapRequest{Handle: handle, RequestID: push.RequestID})
 	if err != nil {
 		class := retry.Retry // another request has another handle
 		refused, answered := errors.AsType[*RefusedError](err)
@@ -260,7 +259,7 @@ func (d *delivery) redeem(ctx context.Context, push grant.Push, handle secret.Va
 		case answered && (refused.Status == http.StatusServiceUnavailable || refused.Status == http.StatusTooManyRequests),
 			!answered && consulutil.Classify(err) == retry.Unreachable:
 			return http.StatusServiceUnavailable, err
-		case answered && refused.Code == grant.HandleUsed:
+		case answered && refused.Code == HandleUsed:
 			d.Log.Error("the handle was redeemed by another process, which may have stolen it")
 		case answered && refused.Status == http.StatusUnprocessableEntity:
 			class = d.lasting(refused)
@@ -291,7 +290,7 @@ func (d *delivery) redeem(ctx context.Context, push grant.Push, handle secret.Va
 }
 
 // drop ends a request whose handle is lost. Further pushes of it are refused.
-func (d *delivery) drop(nonce grant.Nonce, why error) {
+func (d *delivery) drop(nonce Nonce, why error) {
 	d.mu.Lock()
 	delete(d.keys, string(nonce))
 	now := time.Now()

@@ -15,6 +15,10 @@
 // cannot.
 //
 // Owns: the token file, mode 0600, and beside it <file>.json, which has the accessor, the
-// expiry and the hash of the token, but not the token.
-// Never does: log or return a secret. Start reading at: Run, then delivery.
+// expiry and the hash of the token, but not the token. Also the protocol, for the broker
+// too: the JSON bodies of its API and of its push (protocol.go), strict and bounded decoding
+// (decode.go), and the sealing of a handle to the key, task and nonce of a request (seal.go).
+// Never does: log or return a secret. A body that is not encoded by its Encode, or is printed,
+// has <redacted> for secrets.
+// Start reading at: Run, then delivery; for the protocol TokenRequest, then Seal.
 package receiver

@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/meshtask/consul-ecs/broker/grant"
 	"github.com/meshtask/consul-ecs/internal/secret"
 )
 
@@ -67,7 +66,7 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 			refuse(rw, 404, "unknown_request", "no such request")
 			return
 		}
-		_ = json.NewEncoder(rw).Encode(grant.Status{RequestID: g.id, State: g.state})
+		_ = json.NewEncoder(rw).Encode(Status{RequestID: g.id, State: g.state})
 	})
 	mux.ServeHTTP(rec, req)
 	if lost {
@@ -78,7 +77,7 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func refuse(rw http.ResponseWriter, status int, code, message string) {
 	rw.WriteHeader(status)
-	_ = json.NewEncoder(rw).Encode(grant.Error{Message: message, Code: code, RequestID: "r0"})
+	_ = json.NewEncoder(rw).Encode(Error{Message: message, Code: code, RequestID: "r0"})
 }
 
 // refusal is an answer for fault.
@@ -92,8 +91,8 @@ func refusal(status int, retryAfter string) *http.Response {
 }
 
 func (w *world) accept(rw http.ResponseWriter, r *http.Request, replaces string) {
-	body, err1 := grant.ReadBody(r.Body)
-	request, err2 := grant.DecodeTokenRequest(body)
+	body, err1 := ReadBody(r.Body)
+	request, err2 := DecodeTokenRequest(body)
 	if err := errors.Join(err1, err2); err != nil || request.TaskARN != taskARN || request.Cluster != clusterARN {
 		refuse(rw, 400, "malformed", fmt.Sprint(err))
 		return
@@ -103,23 +102,23 @@ func (w *world) accept(rw http.ResponseWriter, r *http.Request, replaces string)
 	if w.port == nil {
 		w.t.Error("a request arrived before the callback port was open")
 	}
-	g := &fakeGrant{id: fmt.Sprintf("r%d", len(w.grants)+1), request: request, handle: grant.NewHandle(), state: "pushing", expires: time.Now().Add(2 * time.Minute)}
+	g := &fakeGrant{id: fmt.Sprintf("r%d", len(w.grants)+1), request: request, handle: NewHandle(), state: "pushing", expires: time.Now().Add(2 * time.Minute)}
 	w.grants[g.id] = g
 	w.secrets = append(w.secrets, g.handle.Reveal())
 	if !w.noPush {
 		w.running.Go(func() { w.deliver(g) })
 	}
 	rw.WriteHeader(202)
-	_ = json.NewEncoder(rw).Encode(grant.Accepted{RequestID: g.id, StatusURL: "/v1/token/" + g.id})
+	_ = json.NewEncoder(rw).Encode(Accepted{RequestID: g.id, StatusURL: "/v1/token/" + g.id})
 }
 
 // push is the body for a grant, sealed.
-func (w *world) push(g *fakeGrant) grant.Push {
-	sealed, err := grant.Seal(g.request.PublicKey, g.request.TaskARN, g.request.Nonce, g.handle)
+func (w *world) push(g *fakeGrant) Push {
+	sealed, err := Seal(g.request.PublicKey, g.request.TaskARN, g.request.Nonce, g.handle)
 	if err != nil {
 		w.t.Error(err)
 	}
-	return grant.Push{Token: sealed, TTL: 120, CreationTime: time.Now(), WrappedAccessor: "a-" + g.id, RequestID: g.id, Nonce: g.request.Nonce}
+	return Push{Token: sealed, TTL: 120, CreationTime: time.Now(), WrappedAccessor: "a-" + g.id, RequestID: g.id, Nonce: g.request.Nonce}
 }
 
 // deliver pushes until an answer is final or the handle has expired. A token that was
@@ -193,8 +192,8 @@ func (w *world) post(body []byte) (int, error) {
 }
 
 func (w *world) unwrap(rw http.ResponseWriter, r *http.Request) {
-	body, err1 := grant.ReadBody(r.Body)
-	request, err2 := grant.DecodeUnwrapRequest(body)
+	body, err1 := ReadBody(r.Body)
+	request, err2 := DecodeUnwrapRequest(body)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	g := w.grants[request.RequestID]
@@ -216,7 +215,7 @@ func (w *world) unwrap(rw http.ResponseWriter, r *http.Request) {
 	}
 	w.secrets = append(w.secrets, g.made)
 	w.count()
-	encoded, err := grant.Unwrapped{
+	encoded, err := Unwrapped{
 		Secret: secret.New(g.made), Accessor: "accessor-" + g.id, Backend: w.backend, Expires: expires,
 		Policies: []string{"web"}, Period: int(w.period.Seconds()),
 	}.Encode()

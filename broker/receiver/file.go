@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/meshtask/consul-ecs/broker/grant"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/internal/volume"
@@ -56,7 +55,7 @@ func (t token) after(previous token) token {
 	return t
 }
 
-func newToken(u grant.Unwrapped, taskARN string, now time.Time) token {
+func newToken(u Unwrapped, taskARN string, now time.Time) token {
 	if u.Expires.IsZero() && u.Period > 0 {
 		u.Expires = now.Add(time.Duration(u.Period) * time.Second)
 	}

@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/meshtask/consul-ecs/broker/grant"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/secret"
 )
@@ -32,7 +31,7 @@ func (w *world) pending(t *testing.T) (*fakeGrant, <-chan error) {
 }
 
 // answers posts a push and returns the status.
-func (w *world) answers(t *testing.T, p grant.Push) int {
+func (w *world) answers(t *testing.T, p Push) int {
 	t.Helper()
 	body, err := p.Encode()
 	if err != nil {
@@ -50,7 +49,7 @@ func TestForeignPushesAreRefusedAndTheRequestContinues(t *testing.T) {
 		g, result := w.pending(t)
 		push := w.push(g)
 		otherKey := *g
-		key, err := grant.NewKey()
+		key, err := NewKey()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,8 +57,8 @@ func TestForeignPushesAreRefusedAndTheRequestContinues(t *testing.T) {
 		otherTask := *g
 		otherTask.request.TaskARN = taskARN + "0"
 		otherNonce, noNonce, unsealed := push, push, push
-		otherNonce.Nonce, noNonce.Nonce, unsealed.Token = grant.NewNonce(), nil, g.handle
-		for name, p := range map[string]grant.Push{
+		otherNonce.Nonce, noNonce.Nonce, unsealed.Token = NewNonce(), nil, g.handle
+		for name, p := range map[string]Push{
 			"nonce of another request": otherNonce, "no nonce": noNonce, "not sealed": unsealed,
 			"sealed to another key": w.push(&otherKey), "sealed for another task": w.push(&otherTask),
 		} {
@@ -67,7 +66,7 @@ func TestForeignPushesAreRefusedAndTheRequestContinues(t *testing.T) {
 				t.Errorf("%s: answered %d, want 403", name, got)
 			}
 		}
-		for _, body := range []string{"", "{}", "x", `{"token":"t","ttl":1,"admin":true}`, strings.Repeat(" ", grant.MaxBody+1)} {
+		for _, body := range []string{"", "{}", "x", `{"token":"t","ttl":1,"admin":true}`, strings.Repeat(" ", MaxBody+1)} {
 			if got, err := w.post([]byte(body)); got != 400 || err != nil {
 				t.Errorf("body %.20q: answered %d, %v; want 400", body, got, err)
 			}
@@ -176,7 +175,7 @@ func TestLostHandleLeadsToAnotherRequest(t *testing.T) {
 	for name, fault := range map[string]func() (*http.Response, bool, error){
 		"used by another process": func() (*http.Response, bool, error) {
 			rec := httptest.NewRecorder()
-			refuse(rec, http.StatusGone, grant.HandleUsed, "the handle was used before")
+			refuse(rec, http.StatusGone, HandleUsed, "the handle was used before")
 			return rec.Result(), false, nil
 		},
 		"expired": status(410, ""), "unknown": status(404, ""), "answer lost": lost, "timeout of a proxy": status(504, ""),
@@ -310,7 +309,7 @@ func TestExpiryIsByTheClockOfThisHost(t *testing.T) {
 			broker, err := NewBroker(BrokerOptions{Address: "https://broker", Transport: answering(func(rw http.ResponseWriter) {
 				theirs := time.Now().Add(skew)
 				rw.Header().Set("Date", theirs.UTC().Format(http.TimeFormat))
-				body, err := grant.Unwrapped{Secret: secret.New("s"), Accessor: "a", Expires: theirs.Add(time.Minute)}.Encode()
+				body, err := Unwrapped{Secret: secret.New("s"), Accessor: "a", Expires: theirs.Add(time.Minute)}.Encode()
 				if err != nil {
 					t.Error(err)
 				}
@@ -319,7 +318,7 @@ func TestExpiryIsByTheClockOfThisHost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			u, err := broker.unwrap(t.Context(), grant.UnwrapRequest{Handle: secret.New("h"), RequestID: "r"})
+			u, err := broker.unwrap(t.Context(), UnwrapRequest{Handle: secret.New("h"), RequestID: "r"})
 			if life := time.Until(u.Expires); err != nil || (life-time.Minute).Abs() > time.Second {
 				t.Errorf("skew %s: life %s, %v; want 1m", skew, life, err)
 			}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/meshtask/consul-ecs/broker/grant"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
@@ -24,7 +23,7 @@ import (
 )
 
 // revokeLimit is enough for the broker to answer three times.
-const revokeLimit = 3*grant.RevocationLimit + time.Second
+const revokeLimit = 3*RevocationLimit + time.Second
 
 // shutdownLimit is longer than the answer to a push can take.
 const shutdownLimit = redeemLimit + readyLimit + 2*time.Second
@@ -72,7 +71,7 @@ type Backend struct {
 type Ports struct {
 	Metadata Metadata
 	Broker   *Broker
-	// Backends are by the names in grant.Unwrapped.Backend.
+	// Backends are by the names in Unwrapped.Backend.
 	Backends map[string]Backend
 	// Listen opens the callback port.
 	Listen func(ctx context.Context, port int) (net.Listener, error)
@@ -146,13 +145,13 @@ func (r *receiver) obtain(ctx context.Context, limit time.Duration) error {
 	defer cancel()
 	d := &delivery{
 		receiver: r, port: r.Port, start: time.Now(), ended: cancel,
-		turn: make(chan struct{}, 1), dropped: make(chan error, 1), keys: map[string]grant.Key{},
+		turn: make(chan struct{}, 1), dropped: make(chan error, 1), keys: map[string]Key{},
 	}
 	if r.held.valid(time.Now()) {
 		d.bearer = r.held.secret
 	}
 	server := &http.Server{
-		Handler: d, ReadTimeout: requestLimit, WriteTimeout: requestLimit + shutdownLimit, MaxHeaderBytes: grant.MaxBody,
+		Handler: d, ReadTimeout: requestLimit, WriteTimeout: requestLimit + shutdownLimit, MaxHeaderBytes: MaxBody,
 		ErrorLog: log.New(io.Discard, "", 0), // of callers that are not the broker
 	}
 	var serving sync.WaitGroup

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/grant"
 )
 
 // The broker answers 503 after the time that it takes for a revocation: its holder asks again.
@@ -21,7 +20,7 @@ func TestRevocationThatLastsIsAskedForAgain(t *testing.T) {
 		stop := w.start()
 		synctest.Wait()
 		slow := func() (*http.Response, bool, error) {
-			<-time.After(grant.RevocationLimit)
+			<-time.After(RevocationLimit)
 			return refusal(503, "2"), false, nil
 		}
 		w.mu.Lock()
@@ -73,7 +72,7 @@ func TestRefusalOfTheBackendIsWaitedForWithAToken(t *testing.T) {
 			return nil, false, nil
 		}
 		rec := httptest.NewRecorder()
-		refuse(rec, 422, grant.BackendFailed, "the broker lacks a privilege")
+		refuse(rec, 422, BackendFailed, "the broker lacks a privilege")
 		return rec.Result(), false, nil
 	})
 }

@@ -21,7 +21,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/broker/grant"
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/workload"
@@ -80,7 +79,7 @@ type world struct {
 
 type fakeGrant struct {
 	id      string
-	request grant.TokenRequest
+	request TokenRequest
 	handle  secret.Value
 	made    string // the token, when it was redeemed
 	state   string

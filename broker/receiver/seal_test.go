@@ -1,4 +1,4 @@
-package grant
+package receiver
 
 import (
 	"crypto/ecdh"

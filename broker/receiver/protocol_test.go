@@ -1,4 +1,4 @@
-package grant
+package receiver
 
 import (
 	"bytes"
@@ -12,10 +12,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/secret"
 )
 
-const (
-	taskARN = "arn:aws:ecs:us-east-1:123456789012:task/shop/2f1e"
-	nonce16 = "AAECAwQFBgcICQoLDA0ODw=="
-)
+const nonce16 = "AAECAwQFBgcICQoLDA0ODw=="
 
 var (
 	created = time.Date(2026, 11, 21, 6, 40, 0, 100_000_000, time.UTC)
