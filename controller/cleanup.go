@@ -34,7 +34,7 @@ type CleanerOptions struct {
 	Partition string
 	// EnsureNamespaces makes the missing ones of these namespaces of the partition. It
 	// is not called without a partition.
-	EnsureNamespaces func(ctx context.Context, names []string) (setup.Changes, error)
+	EnsureNamespaces func(ctx context.Context, names []string) ([]setup.Write, error)
 	Log              hclog.Logger
 }
 

@@ -29,7 +29,7 @@ type Leader interface {
 // Setup makes what tasks need to log in; *setup.Setup does. A *retry.PermanentError
 // means that Consul refuses the controller as a whole; any other is retried.
 type Setup interface {
-	Ensure(context.Context) (setup.Changes, error)
+	Ensure(context.Context) ([]setup.Write, error)
 }
 
 // cleaner removes what dead tasks left; *Cleaner does. An error of Pass means that it

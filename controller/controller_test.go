@@ -62,9 +62,9 @@ func newScripted(t *testing.T) *scripted {
 }
 
 // Ensure implements Setup.
-func (w *scripted) Ensure(context.Context) (setup.Changes, error) {
+func (w *scripted) Ensure(context.Context) ([]setup.Write, error) {
 	w.setups = append(w.setups, time.Since(w.start))
-	return make(setup.Changes, 1), w.setup(len(w.setups))
+	return make([]setup.Write, 1), w.setup(len(w.setups))
 }
 
 // Forget implements Cleaner.

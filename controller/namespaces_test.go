@@ -89,7 +89,7 @@ func in(namespace string) map[string]string {
 
 // follower is a Cleaner of partition ecs.
 func follower(ecs ECS, ensure func(names []string) error) *Cleaner {
-	return NewCleaner(CleanerOptions{ECS: ecs, Partition: "ecs", Log: hclog.NewNullLogger(), EnsureNamespaces: func(_ context.Context, names []string) (setup.Changes, error) {
+	return NewCleaner(CleanerOptions{ECS: ecs, Partition: "ecs", Log: hclog.NewNullLogger(), EnsureNamespaces: func(_ context.Context, names []string) ([]setup.Write, error) {
 		return nil, ensure(names)
 	}})
 }
@@ -248,7 +248,7 @@ func TestPassMakesNamespaces(t *testing.T) {
 		c := inMemory(t, consul, awsutil.NewECSReader(ecs.Config(), awsutil.ECSReaderOptions{CallsPerSecond: 100}))
 		c.Partition = "edge"
 		var got []string
-		c.EnsureNamespaces = func(_ context.Context, names []string) (setup.Changes, error) {
+		c.EnsureNamespaces = func(_ context.Context, names []string) ([]setup.Write, error) {
 			if left := consul.accessors(); len(left) > 0 {
 				t.Errorf("%d tokens of the dead task are left", len(left))
 			}

@@ -26,7 +26,7 @@ func (alwaysLeader) Lead(ctx context.Context, _ func(string) error, lead func(co
 type noSetup struct{}
 
 // Ensure implements Setup.
-func (noSetup) Ensure(context.Context) (setup.Changes, error) { return nil, nil }
+func (noSetup) Ensure(context.Context) ([]setup.Write, error) { return nil, nil }
 
 // TestCleanUpResumesSoonAfterAnOutageOfECS: a controller with its default settings
 // removes the tokens of tasks that stopped meanwhile within 30 s, and asks a refusing

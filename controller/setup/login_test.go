@@ -142,7 +142,7 @@ func TestGenerationsShareTheServiceMethod(t *testing.T) {
 	if _, _, err := management(t).ACL().BindingRuleUpdate(rules[own], nil); err != nil {
 		t.Fatal(err)
 	}
-	if changes := mustEnsure(t, s); len(changes) != 1 || changes[0].Fields[0] != "Selector" {
+	if changes := mustEnsure(t, s); len(changes) != 1 || changes[0].Changed[0] != "Selector" {
 		t.Errorf("changes:\n%s", text(changes))
 	}
 }

@@ -148,7 +148,7 @@ func (l lab) setup(t testing.TB, c *api.Client, o Options) *Setup {
 	return &Setup{Client: c, Wanted: l.wanted(t, o), Log: hclog.NewNullLogger()}
 }
 
-func mustEnsure(t testing.TB, s *Setup) Changes {
+func mustEnsure(t testing.TB, s *Setup) []Write {
 	t.Helper()
 	changes, err := s.Ensure(t.Context())
 	if err != nil {
@@ -157,7 +157,7 @@ func mustEnsure(t testing.TB, s *Setup) Changes {
 	return changes
 }
 
-func text(c Changes) string {
+func text(c []Write) string {
 	lines := make([]string, 0, len(c))
 	for _, change := range c {
 		lines = append(lines, describe(change))
@@ -166,9 +166,9 @@ func text(c Changes) string {
 }
 
 // describe is a change as a line of text.
-func describe(c Change) string {
-	if c.Created {
+func describe(c Write) string {
+	if c.Create {
 		return c.Object.String() + " created"
 	}
-	return c.Object.String() + " corrected: " + strings.Join(c.Fields, ", ")
+	return c.Object.String() + " corrected: " + strings.Join(c.Changed, ", ")
 }

@@ -28,31 +28,19 @@ type Setup struct {
 	anonymous sync.Once
 }
 
-// Change is one write that was made.
-type Change struct {
-	Object
-	// Created distinguishes a new object from a corrected one; Fields are the
-	// corrected fields.
-	Created bool
-	Fields  []string
-}
-
-// Changes are the writes of one call, in order.
-type Changes []Change
-
 // Ensure creates or corrects every wanted object. It may be called again at any
-// time, and with nothing to do only reads. It returns what was changed beside a
+// time, and with nothing to do only reads. It returns the writes that it made beside a
 // joined error of what failed; objects that do not need a failed one are ensured all
 // the same. A *retry.PermanentError in it means that Consul refuses the token or has
 // no ACLs, unless these are optional. Everything else may be retried, also an object
 // that only an operator can correct, such as an auth method of another type.
-func (s *Setup) Ensure(ctx context.Context) (Changes, error) {
+func (s *Setup) Ensure(ctx context.Context) ([]Write, error) {
 	state, hereErr := s.here(ctx)
 	changes, err := s.ensure(ctx, state)
 	if s.Wanted.ACLsOptional && consulutil.ACLsDisabled(err) {
 		s.logNotes([]note{{Text: noteNoACLs}})
 		state = s.Wanted.withoutACLs()
-		var more Changes
+		var more []Write
 		more, err = s.ensure(ctx, state)
 		changes = append(changes, more...)
 	}
@@ -63,7 +51,7 @@ func (s *Setup) Ensure(ctx context.Context) (Changes, error) {
 	return changes, consulutil.Advise(errors.Join(hereErr, err))
 }
 
-func (s *Setup) ensure(ctx context.Context, state State) (Changes, error) {
+func (s *Setup) ensure(ctx context.Context, state State) ([]Write, error) {
 	return s.converge(ctx, func(ctx context.Context) (Plan, failures) {
 		found, failed := s.read(ctx, state)
 		return state.compare(found), failed
@@ -72,8 +60,8 @@ func (s *Setup) ensure(ctx context.Context, state State) (Changes, error) {
 
 // EnsureNamespaces creates the Enterprise namespaces that running tasks name, and
 // the policy that lets their tasks see each other. Without a partition it does
-// nothing. Changes and errors are as in Ensure.
-func (s *Setup) EnsureNamespaces(ctx context.Context, names []string) (Changes, error) {
+// nothing. Results are as in Ensure.
+func (s *Setup) EnsureNamespaces(ctx context.Context, names []string) ([]Write, error) {
 	if s.Wanted.Partition == "" {
 		return nil, nil
 	}
@@ -102,7 +90,7 @@ func (s *Setup) here(ctx context.Context) (State, error) {
 
 // converge makes a plan without the lock and, if that has a write that can be made,
 // once more with it, and applies that.
-func (s *Setup) converge(ctx context.Context, plan func(context.Context) (Plan, failures)) (Changes, error) {
+func (s *Setup) converge(ctx context.Context, plan func(context.Context) (Plan, failures)) ([]Write, error) {
 	p, failed := plan(ctx)
 	if !failed.allow(p) {
 		return nil, s.finish(p, failed)
@@ -127,8 +115,7 @@ func (s *Setup) converge(ctx context.Context, plan func(context.Context) (Plan, 
 
 // apply makes the writes of a plan in their order and puts what fails, and what
 // needs that, into failed.
-func (s *Setup) apply(ctx context.Context, l *lock, p Plan, failed failures) Changes {
-	var changes Changes
+func (s *Setup) apply(ctx context.Context, l *lock, p Plan, failed failures) (changes []Write) {
 	failed.refuse(p)
 	for _, w := range p.Writes {
 		if failed.any(w.Needs) {
@@ -154,7 +141,7 @@ func (s *Setup) apply(ctx context.Context, l *lock, p Plan, failed failures) Cha
 			s.logNotes([]note{{Text: noteHiddenNode, Other: s.rule(w.Object)}})
 			continue
 		}
-		changes = append(changes, Change{Object: w.Object, Created: w.Create, Fields: w.Changed})
+		changes = append(changes, w)
 		if w.Create {
 			s.Log.Info("created in consul", logkey.Object, w.Object.String())
 		} else {
