@@ -17,9 +17,6 @@ const (
 // AgentlessName is the Name of an Agentless state.
 const AgentlessName = "agentless"
 
-// tagGatewayKind is the tag of a gateway's IAM role.
-const tagGatewayKind = config.TagGatewayKind
-
 // Agentless is the state of the generation without agents: all tasks' services are on
 // one node, which is the cluster's, and gateways log in by the method of services. Its
 // error is as Agent's.
@@ -29,7 +26,7 @@ func Agentless(o Options) (State, error) {
 		return State{}, err
 	}
 	scope := s.Rules[0].Scope
-	s.Name, s.ACLsOptional = AgentlessName, true
+	s.Name = AgentlessName
 	s.Policies = []Policy{
 		{Name: apiGatewayPolicy, Description: "API Gateway token Policy", Rules: apiGatewayRules(o.Partition), Scope: scope},
 		{Name: meshGatewayPolicy, Description: "Mesh Gateway token Policy", Rules: meshGatewayRules(o.Partition), Scope: scope},
@@ -40,7 +37,7 @@ func Agentless(o Options) (State, error) {
 		// Operators link the policies that its services' callers need.
 		{Name: terminatingGatewayRole, Description: "Terminating Gateway Role for ECS", Scope: scope},
 	}
-	s.Methods[0].EntityTags = append(s.Methods[0].EntityTags, tagGatewayKind)
+	s.Methods[0].EntityTags = append(s.Methods[0].EntityTags, config.TagGatewayKind)
 	for _, g := range []struct{ kind, text, role string }{
 		{"api-gateway", "API gateways", apiGatewayRole},
 		{"terminating-gateway", "Terminating gateways", terminatingGatewayRole},
@@ -48,7 +45,7 @@ func Agentless(o Options) (State, error) {
 	} {
 		s.Rules = append(s.Rules, BindingRule{
 			Method: ServiceMethod, Description: "Bind a Consul role from IAM role tag for ECS based " + g.text,
-			Selector: `entity_tags["` + tagGatewayKind + `"] == "` + g.kind + `"`,
+			Selector: `entity_tags["` + config.TagGatewayKind + `"] == "` + g.kind + `"`,
 			BindType: api.BindingRuleBindTypeRole, BindName: g.role, Scope: scope,
 		})
 	}

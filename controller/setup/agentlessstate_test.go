@@ -21,7 +21,7 @@ func TestAgentless(t *testing.T) {
 	t.Parallel()
 	const read = "node_prefix \"\" {\n  policy = \"read\"\n}\nservice_prefix \"\" {\n  policy = \"read\"\n}"
 	want := State{
-		Cluster: mainCluster, Name: "agentless", ACLsOptional: true, Keys: "consul-ecs/setup/",
+		Cluster: mainCluster, Name: "agentless", Keys: "consul-ecs/setup/",
 		Policies: []Policy{
 			{Name: "consul-ecs-api-gateway-policy", Description: "API Gateway token Policy", Rules: "mesh = \"read\"\n" + read},
 			{Name: "consul-ecs-mesh-gateway-policy", Description: "Mesh Gateway token Policy", Rules: "mesh = \"write\"\npeering = \"read\""},
@@ -44,7 +44,7 @@ func TestAgentless(t *testing.T) {
 			{Method: "iam-ecs-service-token", Description: "Bind a Consul role from IAM role tag for ECS based mesh gateways",
 				Selector: `entity_tags["consul.hashicorp.com.gateway-kind"] == "mesh-gateway"`, BindType: "role", BindName: "consul-ecs-mesh-gateway-role"},
 		},
-		Anonymous: &Anonymous{Policy{Name: "anonymous-token-policy", Description: "Anonymous token Policy", Rules: read, Shared: true}},
+		Anonymous: &Policy{Name: "anonymous-token-policy", Description: "Anonymous token Policy", Rules: read, Shared: true},
 		Node:      &Node{Name: mainCluster, Address: "10.0.0.9"},
 	}
 	if diff := cmp.Diff(want, agentlessState(t, Options{})); diff != "" {

@@ -66,11 +66,11 @@ func common(o Options) (State, error) {
 			Method: ServiceMethod, Description: "Bind a service identity from IAM role tag for ECS",
 			BindType: api.BindingRuleBindTypeService, BindName: "${entity_tags." + config.TagServiceName + "}", Scope: scope,
 		}},
-		Anonymous: &Anonymous{Policy{
+		Anonymous: &Policy{
 			// Consul on Kubernetes has the same policy, by this description.
 			Name: anonymousPolicy, Description: "Anonymous token Policy",
 			Rules: anonymousRules(o.Partition), Scope: global, Shared: true,
-		}},
+		},
 	}
 	if o.Partition != "" {
 		s.Methods[0].NamespaceRules = []api.ACLAuthMethodNamespaceRule{{

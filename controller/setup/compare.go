@@ -81,8 +81,8 @@ func (s State) compare(f Found) Plan {
 		p.rule(want, f, all)
 	}
 	if s.Anonymous != nil {
-		p.policy(s.Anonymous.Policy, f, nil)
-		p.anonymous(s.Anonymous.Policy, f)
+		p.policy(*s.Anonymous, f, nil)
+		p.anonymous(*s.Anonymous, f)
 	}
 	if s.Node != nil {
 		p.node(*s.Node, f, all)

@@ -41,7 +41,7 @@ func nothing(s State) Found {
 		f.Methods[m.Name], f.Rules[m.Name] = nil, nil
 	}
 	if s.Anonymous != nil {
-		f.Policies[s.Anonymous.Policy.Name] = nil
+		f.Policies[s.Anonymous.Name] = nil
 	}
 	return f
 }

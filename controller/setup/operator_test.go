@@ -236,7 +236,7 @@ func TestAnonymousToken(t *testing.T) {
 	}
 }
 
-func anonymousOf(t *testing.T) *Anonymous {
+func anonymousOf(t *testing.T) *Policy {
 	t.Helper()
 	s, err := Agent(Options{Cluster: cluster(1), RolePath: DefaultRolePath})
 	if err != nil {

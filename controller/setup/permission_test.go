@@ -58,9 +58,9 @@ func TestDocumentedPolicyIsEnough(t *testing.T) {
 			}
 			c, _ := client(t, testkit.Grant(t, management(t), rules), nil)
 			s := l.setup(t, c, Options{})
-			s.Wanted.Anonymous = &Anonymous{Policy: Policy{
+			s.Wanted.Anonymous = &Policy{
 				Name: l.name + "-anonymous", Rules: `node_prefix "" { policy = "read" }`,
-			}}
+			}
 			if name != "all" {
 				changes, err := s.Ensure(t.Context())
 				if err == nil || consulutil.Classify(err) != retry.Permanent || !strings.Contains(err.Error(), "a policy with: "+without) {

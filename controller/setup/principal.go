@@ -2,7 +2,6 @@ package setup
 
 import (
 	"errors"
-	"fmt"
 	"regexp"
 	"strings"
 
@@ -59,16 +58,6 @@ func rolePath(path string, whole bool) (string, error) {
 	return trimmed + "/", nil
 }
 
-// wholeAccount is the pattern that trusts every role of the cluster's account,
-// empty if the cluster is unknown.
-func wholeAccount(cluster string) string {
-	roles, err := accountRoles(cluster)
-	if err != nil {
-		return ""
-	}
-	return roles + "*"
-}
-
 // PartitionOption checks the Enterprise options against each other and returns
 // the partition to use: empty when partitions are off.
 func PartitionOption(enabled bool, name string) (string, error) {
@@ -80,7 +69,7 @@ func PartitionOption(enabled bool, name string) (string, error) {
 	case name == "":
 		return defaultPartition, nil
 	case !regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]{0,62}[a-zA-Z0-9])?$`).MatchString(name):
-		return "", exit.Usagef("partition %q: %w", name, fmt.Errorf("want at most 64 letters, digits and hyphens, not at its ends"))
+		return "", exit.Usagef("partition %q: want at most 64 letters, digits and hyphens, not at its ends", name)
 	}
 	return name, nil
 }

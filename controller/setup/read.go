@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,8 +63,7 @@ func (s *Setup) read(ctx context.Context, state State) (found Found, failed fail
 			found.Records[p.Key] = p.Value
 		}
 	}
-	if state.Anonymous != nil {
-		p := state.Anonymous.Policy
+	if p := state.Anonymous; p != nil {
 		if policy, ok := get(ctx, s, failed, Object{Kind: kindPolicy, Name: p.Name}, p.Scope, p.Name, acl.PolicyReadByName); ok {
 			found.Policies[p.Name] = policy
 		}
@@ -119,10 +119,7 @@ func (s *Setup) primary(ctx context.Context) (bool, error) {
 	if _, err := s.Client.Raw().Query("/v1/agent/self", &self, s.queryOptions(ctx, Scope{})); err != nil {
 		return false, fmt.Errorf("ask the agent for its datacenter: %w", s.explain(agentObject(), err))
 	}
-	primary := self.Config.PrimaryDatacenter
-	if primary == "" {
-		primary = self.DebugConfig.PrimaryDatacenter
-	}
+	primary := cmp.Or(self.Config.PrimaryDatacenter, self.DebugConfig.PrimaryDatacenter)
 	if self.Config.Datacenter == "" || primary == "" {
 		return false, errors.New("ask the agent for its datacenter: the answer of /v1/agent/self names no datacenter or no primary one")
 	}

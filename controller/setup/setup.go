@@ -37,7 +37,7 @@ type Setup struct {
 func (s *Setup) Ensure(ctx context.Context) ([]Write, error) {
 	state, hereErr := s.here(ctx)
 	changes, err := s.ensure(ctx, state)
-	if s.Wanted.ACLsOptional && consulutil.ACLsDisabled(err) {
+	if s.Wanted.Node != nil && consulutil.ACLsDisabled(err) {
 		s.logNotes([]note{{Text: noteNoACLs}})
 		state = s.Wanted.withoutACLs()
 		var more []Write
@@ -75,17 +75,18 @@ func (s *Setup) EnsureNamespaces(ctx context.Context, names []string) ([]Write, 
 	return changes, consulutil.Advise(err)
 }
 
-// here is the wanted state in the datacenter that answers. When that is unknown, the
-// anonymous token is left alone and the rest is done.
-func (s *Setup) here(ctx context.Context) (State, error) {
-	if s.Wanted.Anonymous == nil {
-		return s.Wanted, nil
+// here is the wanted state in the datacenter that answers: the anonymous token is that of
+// the primary one. When that is unknown, the token is left alone and the rest is done.
+func (s *Setup) here(ctx context.Context) (state State, err error) {
+	state = s.Wanted
+	if state.Anonymous == nil {
+		return state, nil
 	}
 	primary, err := s.primary(ctx)
-	if err != nil || !primary {
-		return s.Wanted.forSecondary(), err
+	if !primary {
+		state.Anonymous = nil
 	}
-	return s.Wanted, nil
+	return state, err
 }
 
 // converge makes a plan without the lock and, if that has a write that can be made,
@@ -106,9 +107,6 @@ func (s *Setup) converge(ctx context.Context, plan func(context.Context) (Plan, 
 	}
 	p, failed = plan(bounded)
 	cancel()
-	if failed == nil {
-		failed = failures{}
-	}
 	changes := s.apply(ctx, l, p, failed)
 	return changes, s.finish(p, failed)
 }

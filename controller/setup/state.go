@@ -40,9 +40,6 @@ type State struct {
 	// Name distinguishes the controllers of one cluster, which run side by side while
 	// its tasks change the generation; empty for the agent generation.
 	Name string
-	// ACLsOptional means that servers without ACLs are no error: objects that need no
-	// ACLs are set up there.
-	ACLsOptional bool
 	// Partition is the admin partition that the cluster is assigned to; empty
 	// without Enterprise partitions.
 	Partition string
@@ -52,10 +49,11 @@ type State struct {
 	Roles    []Role
 	Methods  []AuthMethod
 	Rules    []BindingRule
-	// Anonymous is what the anonymous token gets, in the primary datacenter;
-	// nil wants nothing of it.
-	Anonymous *Anonymous
-	// Node is the node of all tasks' services; nil wants none.
+	// Anonymous is what the anonymous token gets, which requests without a token have, in
+	// the primary datacenter; nil wants nothing of it.
+	Anonymous *Policy
+	// Node is the node of all tasks' services; nil wants none. It needs no ACLs: with it,
+	// servers that have them disabled are no error.
 	Node *Node
 }
 
@@ -112,9 +110,6 @@ func (b BindingRule) Object() Object {
 	return Object{kindRule, b.Method + ": " + b.Description}
 }
 
-// Anonymous is a policy for the token that requests without a token have.
-type Anonymous struct{ Policy Policy }
-
 // anonymousToken is the accessor ID of the anonymous token in every Consul.
 const anonymousToken = "00000000-0000-0000-0000-000000000002"
 
@@ -148,13 +143,6 @@ func (s State) keyScope() Scope {
 		return Scope{}
 	}
 	return Scope{Partition: defaultPartition, Namespace: defaultNamespace}
-}
-
-// forSecondary is the state of a datacenter that is not the primary one:
-// without the anonymous token, which is the primary's.
-func (s State) forSecondary() State {
-	s.Anonymous = nil
-	return s
 }
 
 // withoutACLs is the state of servers without ACLs.

@@ -208,8 +208,9 @@ func (t *trust) giveUp(c claims, method string, claim Claim) {
 
 // warnWhole notes trust in the whole account that no controller recorded.
 func (c claims) warnWhole(cluster, method string, have []string, t *trust) {
-	whole := wholeAccount(cluster)
-	if whole == "" || !slices.Contains(have, whole) {
+	roles, _ := accountRoles(cluster) // common has checked it
+	whole := roles + "*"
+	if !slices.Contains(have, whole) {
 		return
 	}
 	// before has what we want and wanted; giveUp has noted the latter.
