@@ -48,19 +48,13 @@ type Plan struct {
 	// Notes are for the log.
 	Notes []note
 	// Refused are objects that only an operator can correct, with the reason.
-	Refused []Refusal
-}
-
-// Refusal is an object that cannot become what is wanted.
-type Refusal struct {
-	Object
-	Err error
+	Refused failures
 }
 
 // compare plans the writes that turn what was found into what is wanted. It
 // plans nothing where nothing differs.
 func (s State) compare(f Found) Plan {
-	var p Plan
+	p := Plan{Refused: failures{}}
 	var all []Object
 	if s.Partition != "" {
 		o := Object{kindPartition, s.Partition}

@@ -31,8 +31,8 @@ func (f failures) skip(o Object) {
 
 // refuse marks the objects that a plan refuses; the plan has the reasons.
 func (f failures) refuse(p Plan) {
-	for _, r := range p.Refused {
-		f.skip(r.Object)
+	for o := range p.Refused {
+		f.skip(o)
 	}
 }
 

@@ -114,7 +114,7 @@ func TestMethodOfAnotherType(t *testing.T) {
 	s := agent(t, Options{})
 	f := made(t, s, func(f *Found) { f.Methods[ClientMethod].Type = "jwt"; f.Rules[ServiceMethod] = nil })
 	p := s.compare(f)
-	if len(p.Refused) != 1 || p.Refused[0].Object != (Object{kindMethod, ClientMethod}) || !strings.Contains(p.Refused[0].Err.Error(), `has type "jwt"`) {
+	if len(p.Refused) != 1 || p.Refused[Object{kindMethod, ClientMethod}] == nil || !strings.Contains(p.Refused[Object{kindMethod, ClientMethod}].Error(), `has type "jwt"`) {
 		t.Errorf("refused %+v", p.Refused)
 	}
 	if got := steps(p); len(got) != 1 {

@@ -152,11 +152,7 @@ func (s *Setup) apply(ctx context.Context, l *lock, p Plan, failed failures) (ch
 // finish logs a plan's notes and joins the errors.
 func (s *Setup) finish(p Plan, failed failures) error {
 	s.logNotes(p.Notes)
-	errs := failed.errors()
-	for _, r := range p.Refused {
-		errs = append(errs, r.Err)
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(failed.errors(), p.Refused.errors()...)...)
 }
 
 // logNotes logs the notes that are new.

@@ -19,7 +19,7 @@ func (s State) methods(p *Plan, f Found, needs []Object) {
 	c, err := s.readClaims(f.Records)
 	if err != nil {
 		for _, m := range s.Methods {
-			p.Refused = append(p.Refused, Refusal{Object{kindMethod, m.Name}, err})
+			p.Refused[Object{kindMethod, m.Name}] = err
 		}
 		return
 	}
@@ -31,7 +31,7 @@ func (s State) methods(p *Plan, f Found, needs []Object) {
 	for _, want := range s.Methods {
 		w, t, err := s.method(want, f, c)
 		if err != nil {
-			p.Refused = append(p.Refused, Refusal{Object{kindMethod, want.Name}, err})
+			p.Refused[Object{kindMethod, want.Name}] = err
 		}
 		if t == nil {
 			continue // not read or refused: its claims stay
