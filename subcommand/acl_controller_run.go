@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/meshtask/consul-ecs/awsutil"
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller"
 	"github.com/meshtask/consul-ecs/controller/setup"
@@ -151,7 +152,7 @@ func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, v
 
 // agentLeftovers are what tasks of the agent generation leave.
 func agentLeftovers() controller.Leftovers {
-	return controller.Leftovers{Methods: []string{setup.ClientMethod, setup.ServiceMethod}}
+	return controller.Leftovers{Methods: []string{config.ClientAuthMethod, config.ServiceAuthMethod}}
 }
 
 // ecsReader reads ECS in the cluster's region, which wins over the environment's.

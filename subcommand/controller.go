@@ -64,7 +64,7 @@ func (f *controllerFlags) runAgentless(ctx context.Context, inv *cli.Invocation)
 	f.level, f.json = cfg.LogLevel, cfg.LogJSON
 	return f.run(ctx, inv, controllerVariant{
 		name: setup.AgentlessName, wanted: setup.Agentless, rolePath: "controller.iamRolePath",
-		leftovers: controller.Leftovers{Methods: []string{setup.ServiceMethod}, ClusterNode: true},
+		leftovers: controller.Leftovers{Methods: []string{config.ServiceAuthMethod}, ClusterNode: true},
 		consul:    consulutil.Options{Servers: servers, Timeout: consulTimeout},
 	})
 }

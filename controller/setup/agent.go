@@ -9,7 +9,6 @@ import (
 const (
 	clientPolicy = "consul-ecs-client-policy"
 	clientRole   = "consul-ecs-client-role"
-	ClientMethod = config.ClientAuthMethod
 )
 
 // Agent is the state of the agent generation. Its error is a usage error that
@@ -29,12 +28,12 @@ func Agent(o Options) (State, error) {
 		Policies: []string{clientPolicy}, Scope: scope,
 	}}
 	client := AuthMethod{
-		Name: ClientMethod, Description: "AWS IAM auth method for ECS client tokens",
+		Name: config.ClientAuthMethod, Description: "AWS IAM auth method for ECS client tokens",
 		Principals: s.Methods[0].Principals, Scope: scope,
 	}
 	s.Methods = append([]AuthMethod{client}, s.Methods...)
 	s.Rules = append([]BindingRule{{
-		Method: ClientMethod, Description: "Bind a policy for Consul clients on ECS",
+		Method: config.ClientAuthMethod, Description: "Bind a policy for Consul clients on ECS",
 		BindType: api.BindingRuleBindTypeRole, BindName: clientRole, Scope: scope,
 	}}, s.Rules...)
 	return s, nil

@@ -44,7 +44,7 @@ func Agentless(o Options) (State, error) {
 		{"mesh-gateway", "mesh gateways", meshGatewayRole},
 	} {
 		s.Rules = append(s.Rules, BindingRule{
-			Method: ServiceMethod, Description: "Bind a Consul role from IAM role tag for ECS based " + g.text,
+			Method: config.ServiceAuthMethod, Description: "Bind a Consul role from IAM role tag for ECS based " + g.text,
 			Selector: `entity_tags["` + config.TagGatewayKind + `"] == "` + g.kind + `"`,
 			BindType: api.BindingRuleBindTypeRole, BindName: g.role, Scope: scope,
 		})

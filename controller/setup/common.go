@@ -7,7 +7,6 @@ import (
 
 // Names of the objects that both generations have.
 const (
-	ServiceMethod   = config.ServiceAuthMethod
 	anonymousPolicy = "anonymous-token-policy"
 	// crossNamespacePolicy lets the tasks of an Enterprise partition see the
 	// services of its other namespaces.
@@ -59,11 +58,11 @@ func common(o Options) (State, error) {
 		Partition: o.Partition,
 		Keys:      keys,
 		Methods: []AuthMethod{{
-			Name: ServiceMethod, Description: "AWS IAM auth method for ECS service tokens",
+			Name: config.ServiceAuthMethod, Description: "AWS IAM auth method for ECS service tokens",
 			Principals: []string{principal}, EntityTags: []string{config.TagServiceName, config.TagNamespace}, Scope: scope,
 		}},
 		Rules: []BindingRule{{
-			Method: ServiceMethod, Description: "Bind a service identity from IAM role tag for ECS",
+			Method: config.ServiceAuthMethod, Description: "Bind a service identity from IAM role tag for ECS",
 			BindType: api.BindingRuleBindTypeService, BindName: "${entity_tags." + config.TagServiceName + "}", Scope: scope,
 		}},
 		Anonymous: &Policy{

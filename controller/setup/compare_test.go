@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/config"
 )
 
 const ours = "arn:aws:iam::123456789012:role/consul-ecs/*"
@@ -134,7 +135,7 @@ func made(t testing.TB, s State, change func(*Found)) Found {
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	record := "record consul-ecs/setup/trust/" + mainCluster
-	rules := func(f *Found) []*api.ACLBindingRule { return f.Rules[ServiceMethod] }
+	rules := func(f *Found) []*api.ACLBindingRule { return f.Rules[config.ServiceAuthMethod] }
 	for name, c := range map[string]struct {
 		change func(*Found)
 		want   []string
@@ -167,10 +168,10 @@ func TestCompare(t *testing.T) {
 			r.Policies = append([]*api.ACLLink{{Name: "x"}}, r.Policies...)
 			r.Description, r.ServiceIdentities = "mine", []*api.ACLServiceIdentity{{ServiceName: "web"}}
 		}, nil},
-		"method deleted": {func(f *Found) { f.Methods[ClientMethod], f.Rules[ClientMethod] = nil, nil },
+		"method deleted": {func(f *Found) { f.Methods[config.ClientAuthMethod], f.Rules[config.ClientAuthMethod] = nil, nil },
 			[]string{"auth method iam-ecs-client-token new", "binding rule iam-ecs-client-token: Bind a policy for Consul clients on ECS new"}},
 		"record deleted": {func(f *Found) { f.Records = map[string][]byte{} }, []string{record + " new"}},
-		"rule deleted": {func(f *Found) { f.Rules[ServiceMethod] = nil },
+		"rule deleted": {func(f *Found) { f.Rules[config.ServiceAuthMethod] = nil },
 			[]string{"binding rule iam-ecs-service-token: Bind a service identity from IAM role tag for ECS new"}},
 		"rule for another name": {func(f *Found) { rules(f)[0].BindName = "web" },
 			[]string{"binding rule iam-ecs-service-token: Bind a service identity from IAM role tag for ECS BindName"}},
@@ -179,11 +180,13 @@ func TestCompare(t *testing.T) {
 		"rule narrowed":                 {func(f *Found) { rules(f)[0].Selector = `entity_tags["env"] == "prod"` }, nil},
 		"rule described by an operator": {func(f *Found) { rules(f)[0].Description = "mine" }, nil},
 		"more rules": {func(f *Found) {
-			f.Rules[ServiceMethod] = append([]*api.ACLBindingRule{{BindType: "role", BindName: "x", Description: rules(f)[0].Description}}, rules(f)...)
+			f.Rules[config.ServiceAuthMethod] = append([]*api.ACLBindingRule{{BindType: "role", BindName: "x", Description: rules(f)[0].Description}}, rules(f)...)
 		}, nil},
-		"nothing could be read":        {func(f *Found) { *f = Found{} }, nil},
-		"records could not be read":    {func(f *Found) { f.Records, f.Methods[ClientMethod], f.Rules[ClientMethod] = nil, nil, nil }, nil},
-		"one method could not be read": {func(f *Found) { delete(f.Methods, ClientMethod); f.Rules[ClientMethod] = nil }, nil},
+		"nothing could be read": {func(f *Found) { *f = Found{} }, nil},
+		"records could not be read": {func(f *Found) {
+			f.Records, f.Methods[config.ClientAuthMethod], f.Rules[config.ClientAuthMethod] = nil, nil, nil
+		}, nil},
+		"one method could not be read": {func(f *Found) { delete(f.Methods, config.ClientAuthMethod); f.Rules[config.ClientAuthMethod] = nil }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

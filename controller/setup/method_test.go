@@ -16,7 +16,7 @@ func TestMethodKeepsOperatorSettings(t *testing.T) {
 	t.Parallel()
 	s := agent(t, Options{Partition: "ecs"})
 	f := made(t, s, func(f *Found) {
-		m := f.Methods[ServiceMethod]
+		m := f.Methods[config.ServiceAuthMethod]
 		m.Description, m.DisplayName, m.TokenLocality, m.TokenNameFormat = "mine", "Mine", "global", "${x}"
 		m.MaxTokenTTL = time.Hour
 		m.NamespaceRules = []*api.ACLAuthMethodNamespaceRule{{BindNamespace: "theirs"}}
@@ -36,7 +36,7 @@ func TestMethodKeepsOperatorSettings(t *testing.T) {
 		t.Fatalf("writes (-want +got):\n%s", diff)
 	}
 	want := &api.ACLAuthMethod{
-		Name: ServiceMethod, Type: "aws-iam", Description: "mine", DisplayName: "Mine", TokenLocality: "global", TokenNameFormat: "${x}",
+		Name: config.ServiceAuthMethod, Type: "aws-iam", Description: "mine", DisplayName: "Mine", TokenLocality: "global", TokenNameFormat: "${x}",
 		MaxTokenTTL: time.Hour,
 		NamespaceRules: []*api.ACLAuthMethodNamespaceRule{
 			{BindNamespace: "theirs"},
@@ -61,7 +61,7 @@ func TestMethodKeepsOperatorSettings(t *testing.T) {
 func TestOrderIsNoDifference(t *testing.T) {
 	t.Parallel()
 	s := agent(t, Options{})
-	for name, config := range map[string]map[string]any{
+	for name, have := range map[string]map[string]any{
 		"unsorted, twice": {
 			"BoundIAMPrincipalARNs": []any{"arn:z", ours, "arn:a", ours}, "EnableIAMEntityDetails": true,
 			"IAMEntityTags": []any{"z", config.TagServiceName, config.TagNamespace, "a"},
@@ -75,7 +75,7 @@ func TestOrderIsNoDifference(t *testing.T) {
 			"IAMEntityTags": []string{config.TagServiceName, config.TagNamespace},
 		},
 	} {
-		f := made(t, s, func(f *Found) { f.Methods[ServiceMethod].Config = config })
+		f := made(t, s, func(f *Found) { f.Methods[config.ServiceAuthMethod].Config = have })
 		if got := steps(s.compare(f)); len(got) > 0 {
 			t.Errorf("%s: writes %q", name, got)
 		}
@@ -97,7 +97,7 @@ func TestMethodConfigInOtherWords(t *testing.T) {
 				"iamentitytags": []string{config.TagNamespace, config.TagServiceName},
 			}},
 	} {
-		f := made(t, s, func(f *Found) { f.Methods[ServiceMethod].Config = c.have })
+		f := made(t, s, func(f *Found) { f.Methods[config.ServiceAuthMethod].Config = c.have })
 		p := s.compare(f)
 		if len(p.Writes) != 1 {
 			t.Errorf("%s: writes %q", name, steps(p))
@@ -112,9 +112,12 @@ func TestMethodConfigInOtherWords(t *testing.T) {
 func TestMethodOfAnotherType(t *testing.T) {
 	t.Parallel()
 	s := agent(t, Options{})
-	f := made(t, s, func(f *Found) { f.Methods[ClientMethod].Type = "jwt"; f.Rules[ServiceMethod] = nil })
+	f := made(t, s, func(f *Found) {
+		f.Methods[config.ClientAuthMethod].Type = "jwt"
+		f.Rules[config.ServiceAuthMethod] = nil
+	})
 	p := s.compare(f)
-	if len(p.Refused) != 1 || p.Refused[Object{kindMethod, ClientMethod}] == nil || !strings.Contains(p.Refused[Object{kindMethod, ClientMethod}].Error(), `has type "jwt"`) {
+	if len(p.Refused) != 1 || p.Refused[Object{kindMethod, config.ClientAuthMethod}] == nil || !strings.Contains(p.Refused[Object{kindMethod, config.ClientAuthMethod}].Error(), `has type "jwt"`) {
 		t.Errorf("refused %+v", p.Refused)
 	}
 	if got := steps(p); len(got) != 1 {

@@ -40,7 +40,7 @@ func principals(f Found, method string) []string {
 func notes(p Plan) []string {
 	var texts []string
 	for _, n := range p.Notes {
-		if n.Method != ClientMethod { // both methods are alike
+		if n.Method != config.ClientAuthMethod { // both methods are alike
 			texts = append(texts, strings.Join(strings.Fields(n.ARN+" "+n.Other), " ")+": "+n.Text)
 		}
 	}
@@ -53,7 +53,7 @@ func TestNarrowedPathRemovesWiderTrust(t *testing.T) {
 	t.Parallel()
 	one, two, far := clusterOf(1, "one"), clusterOf(1, "two"), clusterOf(2, "far")
 	operators := func(f *Found, arns ...any) {
-		for _, m := range []string{ClientMethod, ServiceMethod} {
+		for _, m := range []string{config.ClientAuthMethod, config.ServiceAuthMethod} {
 			f.Methods[m] = &api.ACLAuthMethod{Name: m, Type: "aws-iam", Config: map[string]any{keyPrincipals: arns, keyDetails: true, keyTags: []string{config.TagServiceName, config.TagNamespace}}}
 		}
 	}
@@ -104,7 +104,7 @@ func TestNarrowedPathRemovesWiderTrust(t *testing.T) {
 			f := nothing(controller(t, one, "a"))
 			c.before(&f)
 			p := start(&f, one, c.path)
-			for _, method := range []string{ClientMethod, ServiceMethod} {
+			for _, method := range []string{config.ClientAuthMethod, config.ServiceAuthMethod} {
 				if diff := cmp.Diff(slices.Sorted(slices.Values(c.want)), principals(f, method)); diff != "" {
 					t.Errorf("%s trusts (-want +got):\n%s", method, diff)
 				}
@@ -126,7 +126,7 @@ func TestPlanReportsRolesWithChangedTrust(t *testing.T) {
 	f := made(t, s, func(*Found) {})
 	var got []string
 	for _, w := range controller(t, mainCluster, "b").compare(f).Writes {
-		if w.Object == (Object{kindMethod, ServiceMethod}) {
+		if w.Object == (Object{kindMethod, config.ServiceAuthMethod}) {
 			got = w.Changed
 		}
 	}
@@ -186,7 +186,7 @@ func (w *world) claimants(arn string) []string {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if _, ok := r.claim(ServiceMethod, arn); ok {
+		if _, ok := r.claim(config.ServiceAuthMethod, arn); ok {
 			who = append(who, r.Cluster)
 		}
 	}
@@ -201,9 +201,9 @@ func (w *world) start(cluster, path string, writes int) {
 	p := s.compare(w.found)
 	crashed := len(p.Writes) > writes
 	for _, step := range p.Writes[:min(writes, len(p.Writes))] {
-		had := principals(w.found, ServiceMethod)
+		had := principals(w.found, config.ServiceAuthMethod)
 		w.found = apply(w.t, w.found, Plan{Writes: []Write{step}})
-		for _, arn := range without(had, principals(w.found, ServiceMethod)) {
+		for _, arn := range without(had, principals(w.found, config.ServiceAuthMethod)) {
 			others := slices.DeleteFunc(w.claimants(arn), func(c string) bool { return c == cluster })
 			if w.operators[arn] || arn == mine || len(others) > 0 {
 				w.t.Fatalf("%s with %s removed %s: operator's %v, claimed by %q", cluster, path, arn, w.operators[arn], others)
@@ -213,7 +213,7 @@ func (w *world) start(cluster, path string, writes int) {
 	if crashed {
 		return
 	}
-	has := principals(w.found, ServiceMethod)
+	has := principals(w.found, config.ServiceAuthMethod)
 	if !slices.Contains(has, mine) {
 		w.t.Fatalf("%s started and is not trusted: %q", cluster, has)
 	}
@@ -228,7 +228,7 @@ func (w *world) start(cluster, path string, writes int) {
 // operate lets an operator add or remove an ARN of the service method, which is
 // the one that the model looks at.
 func (w *world) operate(arn string, add bool) {
-	m := w.found.Methods[ServiceMethod]
+	m := w.found.Methods[config.ServiceAuthMethod]
 	if m == nil {
 		return
 	}
