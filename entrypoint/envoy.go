@@ -1,22 +1,43 @@
 package entrypoint
 
 import (
+	"context"
+	"os"
 	"syscall"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 )
 
-// envoyConfig is what Envoy's policy needs to know.
-type envoyConfig struct {
-	// canDrain reports that Envoy's admin address is known.
-	canDrain bool
-	// killGrace is the time between TERM and KILL for Envoy; zero leaves KILL
-	// to ECS.
-	killGrace time.Duration
-	// callers is how long a gateway waits for its callers at most; zero when Envoy is
-	// no gateway.
-	callers time.Duration
+// Envoy is a running Envoy and what its supervision needs.
+type Envoy struct {
+	Child Child
+	// Signals are those sent to us, from before the child's start.
+	Signals  <-chan os.Signal
+	Metadata Metadata
+	// Drain asks Envoy to drain its inbound listeners; nil when its admin
+	// address is unknown.
+	Drain func(context.Context) error
+	// Ignore names containers that Envoy does not wait for.
+	Ignore []string
+	// Callers, if not nil, are a gateway's: Envoy runs until none remain, at most
+	// for MaxDelay after TERM.
+	Callers  *Callers
+	MaxDelay time.Duration
+	// KillGrace is the time between TERM and KILL for Envoy; 0 leaves KILL to ECS.
+	KillGrace time.Duration
+	Log       hclog.Logger
+}
+
+// RunEnvoy supervises Envoy until it ends and returns its exit code.
+func RunEnvoy(ctx context.Context, e Envoy) int {
+	var state envoyState
+	l := &loop{child: e.Child, signals: e.Signals, log: e.Log, metadata: e.Metadata, drain: e.Drain, ignore: e.Ignore, callers: e.Callers}
+	return l.run(ctx, func(ev event) (acts []action) {
+		state, acts = e.policy(state, ev)
+		return acts
+	})
 }
 
 type envoyPhase int
@@ -43,18 +64,18 @@ type envoyState struct {
 // reverse dependsOn order, so TERM arrives here only after the applications have
 // stopped, and inbound draining at that time is too late. The task's desired
 // status turns STOPPED at the moment the applications get their TERM.
-func (c envoyConfig) policy(s envoyState, e event) (envoyState, []action) {
-	switch e := e.(type) {
+func (e Envoy) policy(s envoyState, ev event) (envoyState, []action) {
+	switch ev := ev.(type) {
 	case started:
-		if c.canDrain {
+		if e.Drain != nil {
 			return s, []action{awaitTaskStopping{}}
 		}
 	case signalled:
-		if e.signal != syscall.SIGTERM {
-			return s, []action{forward(e)}
+		if ev.signal != syscall.SIGTERM {
+			return s, []action{forward(ev)}
 		}
 		if s.phase == envoyServing {
-			return c.term(s)
+			return e.term(s)
 		}
 	case taskStopping:
 		if s.phase == envoyServing {
@@ -67,37 +88,37 @@ func (c envoyConfig) policy(s envoyState, e event) (envoyState, []action) {
 		}
 	case appsStopped:
 		if s.phase == envoyWaiting {
-			return c.stop(s)
+			return e.stop(s)
 		}
 	case woke:
-		return c.woke(s)
+		return e.woke(s)
 	}
 	return s, nil
 }
 
-func (c envoyConfig) woke(s envoyState) (envoyState, []action) {
+func (e Envoy) woke(s envoyState) (envoyState, []action) {
 	switch s.phase {
 	case envoyLeaving:
 		return s.await("the wait for callers is over")
 	case envoyStopping:
-		if c.killGrace == 0 { // ECS kills; this wake is of the wait for callers
+		if e.KillGrace == 0 { // ECS kills; this wake is of the wait for callers
 			return s, nil
 		}
-		return s, []action{warn("envoy did not exit in time, killing it", logkey.Elapsed, c.killGrace), kill{}}
+		return s, []action{warn("envoy did not exit in time, killing it", logkey.Elapsed, e.KillGrace), kill{}}
 	}
 	return s, nil
 }
 
 // term handles the first TERM.
-func (c envoyConfig) term(s envoyState) (envoyState, []action) {
+func (e Envoy) term(s envoyState) (envoyState, []action) {
 	var acts []action
-	if c.callers > 0 {
+	if e.Callers != nil {
 		s.phase = envoyLeaving
-		acts = []action{info("received SIGTERM, the gateway keeps running until no callers remain", logkey.Delay, c.callers), wake{c.callers}, awaitCallersGone{}}
+		acts = []action{info("received SIGTERM, the gateway keeps running until no callers remain", logkey.Delay, e.MaxDelay), wake{e.MaxDelay}, awaitCallersGone{}}
 	} else {
 		s, acts = s.await("received SIGTERM")
 	}
-	if c.canDrain && !s.draining {
+	if e.Drain != nil && !s.draining {
 		s.draining = true
 		acts = append(acts, drain{})
 	}
@@ -111,11 +132,11 @@ func (s envoyState) await(reason string) (envoyState, []action) {
 	return s, []action{info("waiting for application container(s) to stop", logkey.Reason, reason), awaitAppsStopped{}}
 }
 
-func (c envoyConfig) stop(s envoyState) (envoyState, []action) {
+func (e Envoy) stop(s envoyState) (envoyState, []action) {
 	s.phase = envoyStopping
 	acts := []action{info("all applications have stopped, terminating envoy"), terminate{}}
-	if c.killGrace > 0 {
-		acts = append(acts, wake{c.killGrace})
+	if e.KillGrace > 0 {
+		acts = append(acts, wake{e.KillGrace})
 	}
 	return s, acts
 }

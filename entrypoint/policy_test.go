@@ -1,6 +1,7 @@
 package entrypoint
 
 import (
+	"context"
 	"reflect"
 	"strings"
 	"syscall"
@@ -45,13 +46,14 @@ type step struct {
 
 func TestEnvoyPolicy(t *testing.T) {
 	t.Parallel()
-	withDrain := envoyConfig{canDrain: true, killGrace: 10 * time.Second}
+	drain := func(context.Context) error { return nil }
+	withDrain := Envoy{Drain: drain, KillGrace: 10 * time.Second}
 	for _, c := range []struct {
 		name   string
-		config envoyConfig
+		config Envoy
 		steps  []step
 	}{
-		{"no admin address: nothing to do before TERM", envoyConfig{}, []step{{started{}, ""}}},
+		{"no admin address: nothing to do before TERM", Envoy{}, []step{{started{}, ""}}},
 		{"drains when the task is stopping", withDrain, []step{
 			{started{}, "await task"},
 			{taskStopping{}, "drain"},
@@ -75,7 +77,7 @@ func TestEnvoyPolicy(t *testing.T) {
 			{intr(), "forward interrupt"},
 			{signalled{syscall.SIGQUIT}, "forward quit"},
 		}},
-		{"a gateway's callers go first", envoyConfig{canDrain: true, killGrace: 10 * time.Second, callers: 5 * time.Second}, []step{
+		{"a gateway's callers go first", Envoy{Drain: drain, KillGrace: 10 * time.Second, Callers: &Callers{}, MaxDelay: 5 * time.Second}, []step{
 			{started{}, "await task"},
 			{taskStopping{}, "drain"},
 			{callersGone{}, ""},
@@ -88,20 +90,20 @@ func TestEnvoyPolicy(t *testing.T) {
 			{appsStopped{}, "TERM, wake 10s"},
 			{woke{}, "KILL"},
 		}},
-		{"a gateway whose callers stay", envoyConfig{callers: 5 * time.Second}, []step{
+		{"a gateway whose callers stay", Envoy{Callers: &Callers{}, MaxDelay: 5 * time.Second}, []step{
 			{term(), "wake 5s, await callers"},
 			{appsStopped{}, ""},
 			{woke{}, "await apps"},
 			{callersGone{}, ""},
 			{appsStopped{}, "TERM"},
 		}},
-		{"no KILL without a grace by the wake of the wait for callers", envoyConfig{callers: 5 * time.Second}, []step{
+		{"no KILL without a grace by the wake of the wait for callers", Envoy{Callers: &Callers{}, MaxDelay: 5 * time.Second}, []step{
 			{term(), "wake 5s, await callers"},
 			{callersGone{}, "await apps"},
 			{appsStopped{}, "TERM"},
 			{woke{}, ""},
 		}},
-		{"no drain without an address, no KILL without a grace", envoyConfig{}, []step{
+		{"no drain without an address, no KILL without a grace", Envoy{}, []step{
 			{term(), "await apps"},
 			{appsStopped{}, "TERM"},
 			{appsStopped{}, ""},
@@ -122,10 +124,10 @@ func TestEnvoyPolicy(t *testing.T) {
 
 func TestAppPolicy(t *testing.T) {
 	t.Parallel()
-	delayed := appConfig{delay: 5 * time.Second}
+	delayed := App{Delay: 5 * time.Second}
 	for _, c := range []struct {
 		name   string
-		config appConfig
+		config App
 		steps  []step
 	}{
 		{"the first TERM waits, the second does not", delayed, []step{
@@ -143,28 +145,28 @@ func TestAppPolicy(t *testing.T) {
 			{woke{}, "TERM"},
 			{intr(), "forward interrupt"},
 		}},
-		{"delay 0 delivers TERM at once", appConfig{}, []step{
+		{"delay 0 delivers TERM at once", App{}, []step{
 			{term(), "TERM"},
 			{term(), "forward terminated"},
 		}},
-		{"callers end an automatic delay", appConfig{delay: 5 * time.Second, watched: true}, []step{
+		{"callers end an automatic delay", App{Delay: 5 * time.Second, Callers: &Callers{}}, []step{
 			{term(), "wake 5s, await callers"},
 			{term(), "forward terminated"},
 			{callersGone{}, "TERM"},
 			{woke{}, ""},
 		}},
-		{"an automatic delay ends while callers still call", appConfig{delay: 5 * time.Second, watched: true}, []step{
+		{"an automatic delay ends while callers still call", App{Delay: 5 * time.Second, Callers: &Callers{}}, []step{
 			{callersGone{}, ""},
 			{term(), "wake 5s, await callers"},
 			{intr(), "forward interrupt"},
 			{woke{}, "TERM"},
 			{callersGone{}, ""},
 		}},
-		{"-compat swallows TERM without a delay", appConfig{compat: true}, []step{
+		{"-compat swallows TERM without a delay", App{Compat: true}, []step{
 			{term(), ""},
 			{term(), "forward terminated"},
 		}},
-		{"-compat changes nothing with a delay", appConfig{delay: time.Second, compat: true}, []step{
+		{"-compat changes nothing with a delay", App{Delay: time.Second, Compat: true}, []step{
 			{term(), "wake 1s"},
 			{woke{}, "TERM"},
 		}},
@@ -185,12 +187,12 @@ func TestAppPolicy(t *testing.T) {
 // TestPoliciesLogWhatAcceptanceTestsLookFor: those of hashicorp's Terraform modules.
 func TestPoliciesLogWhatAcceptanceTestsLookFor(t *testing.T) {
 	t.Parallel()
-	_, acts := appConfig{delay: 10 * time.Second}.policy(appServing, term())
+	_, acts := App{Delay: 10 * time.Second}.policy(appServing, term())
 	want := info("received sigterm. waiting 10s before terminating application.") // and no pairs after the period
 	if n, ok := acts[0].(note); !ok || !reflect.DeepEqual(n, want) {
 		t.Errorf("got %+v, want %+v", acts[0], want)
 	}
-	_, acts = envoyConfig{}.policy(envoyState{}, term())
+	_, acts = Envoy{}.policy(envoyState{}, term())
 	if n, ok := acts[0].(note); !ok || n.text != "waiting for application container(s) to stop" {
 		t.Errorf("got %+v", acts[0])
 	}

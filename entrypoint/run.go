@@ -39,66 +39,6 @@ type Metadata interface {
 	Task(context.Context) (workload.Task, error)
 }
 
-// Envoy is a running Envoy and what its supervision needs.
-type Envoy struct {
-	Child Child
-	// Signals are those sent to us, from before the child's start.
-	Signals  <-chan os.Signal
-	Metadata Metadata
-	// Drain asks Envoy to drain its inbound listeners; nil when its admin
-	// address is unknown.
-	Drain func(context.Context) error
-	// Ignore names containers that Envoy does not wait for.
-	Ignore []string
-	// Callers, if not nil, are a gateway's: Envoy runs until none remain, at most
-	// for MaxDelay after TERM.
-	Callers  *Callers
-	MaxDelay time.Duration
-	// KillGrace is the time between TERM and KILL for Envoy; 0 leaves KILL to ECS.
-	KillGrace time.Duration
-	Log       hclog.Logger
-}
-
-// RunEnvoy supervises Envoy until it ends and returns its exit code.
-func RunEnvoy(ctx context.Context, e Envoy) int {
-	config := envoyConfig{canDrain: e.Drain != nil, killGrace: e.KillGrace}
-	if e.Callers != nil {
-		config.callers = e.MaxDelay
-	}
-	var state envoyState
-	l := &loop{child: e.Child, signals: e.Signals, log: e.Log, metadata: e.Metadata, drain: e.Drain, ignore: e.Ignore, callers: e.Callers}
-	return l.run(ctx, func(ev event) (acts []action) {
-		state, acts = config.policy(state, ev)
-		return acts
-	})
-}
-
-// App is a running application and what its supervision needs.
-type App struct {
-	Child Child
-	// Signals are those sent to us, from before the child's start.
-	Signals <-chan os.Signal
-	// Delay holds the first TERM back, if it is not zero.
-	Delay time.Duration
-	// Callers, if not nil, ends the delay when none remain.
-	Callers *Callers
-	// Compat never delivers the first TERM when there is no Delay, as
-	// v0.6 did.
-	Compat bool
-	Log    hclog.Logger
-}
-
-// RunApp supervises an application until it ends and returns its exit code.
-func RunApp(ctx context.Context, a App) int {
-	config := appConfig{delay: a.Delay, watched: a.Callers != nil, compat: a.Compat}
-	var state appState
-	l := &loop{child: a.Child, signals: a.Signals, log: a.Log, callers: a.Callers}
-	return l.run(ctx, func(ev event) (acts []action) {
-		state, acts = config.policy(state, ev)
-		return acts
-	})
-}
-
 // loop carries out what a policy decides.
 type loop struct {
 	child    Child
