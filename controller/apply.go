@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// deletes is how many things are deleted at a time.
-	deletes = 16
+	// deletesAtOnce is how many things are deleted at a time.
+	deletesAtOnce = 16
 	// proofLife is how old a plan may be: what it could not delete by then is
 	// looked up again by the next pass.
 	proofLife = 2 * time.Minute
-	// finish is how long deletions in progress may take when the context has ended.
-	finish = time.Second
+	// finishLimit is how long deletions in progress may take when the context has ended.
+	finishLimit = time.Second
 	// nodePatience is how long the deregistration of a node may wait for serf.
 	nodePatience = 10 * time.Minute
-	// shown is how many different errors are named.
-	shown = 5
+	// shownErrors is how many different errors are named.
+	shownErrors = 5
 	// serfHealth is the check that Consul keeps of a node's agent.
 	serfHealth = "serfHealth"
 )
@@ -56,14 +56,14 @@ func (c *Cleaner) Apply(ctx context.Context, r *Report) error {
 // started, and those in progress have a limited time to complete: a deletion that is
 // cancelled may have been made, and would not be logged.
 func each[T any](ctx context.Context, items []T, do func(context.Context, T)) {
-	inParallel(ctx, deletes, items, func(item T) {
+	inParallel(ctx, deletesAtOnce, items, func(item T) {
 		if ctx.Err() != nil {
 			return
 		}
 		own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		defer cancel()
 		defer context.AfterFunc(ctx, func() {
-			retry.Sleep(own, finish)
+			retry.Sleep(own, finishLimit)
 			cancel()
 		})()
 		do(own, item)
@@ -211,7 +211,7 @@ func summary(failed []Failed) error {
 	}
 	var texts []string
 	for _, f := range failed {
-		if !slices.Contains(texts, f.Err) && len(texts) < shown {
+		if !slices.Contains(texts, f.Err) && len(texts) < shownErrors {
 			texts = append(texts, f.Err)
 		}
 	}

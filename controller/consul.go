@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// reads is how many services are read at a time.
-	reads = 8
+	// readsAtOnce is how many services are read at a time.
+	readsAtOnce = 8
 	// reread is after how long lists with unchanged indexes are read again: a restored
 	// snapshot of Consul may restore old indexes.
 	reread = 5 * time.Minute
@@ -186,7 +186,7 @@ func (c *Cleaner) readServices(ctx context.Context, p Place, r *Report, l *list[
 	}
 	read := list[Service]{index: meta.LastIndex, at: c.now()}
 	var mu sync.Mutex
-	inParallel(ctx, reads, slices.Sorted(maps.Keys(names)), func(name string) {
+	inParallel(ctx, readsAtOnce, slices.Sorted(maps.Keys(names)), func(name string) {
 		ours, foreign, err := c.readService(ctx, p, name, filter)
 		mu.Lock()
 		defer mu.Unlock()
@@ -196,8 +196,8 @@ func (c *Cleaner) readServices(ctx context.Context, p Place, r *Report, l *list[
 		read.ours = append(read.ours, ours...)
 		read.foreign += foreign
 	})
-	if more := len(errs) - shown; more > 0 {
-		errs = append(errs[:shown], fmt.Errorf("and of %d services more", more))
+	if more := len(errs) - shownErrors; more > 0 {
+		errs = append(errs[:shownErrors], fmt.Errorf("and of %d services more", more))
 	}
 	if err := errors.Join(append(errs, ctx.Err())...); err != nil {
 		read.index = 0

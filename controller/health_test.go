@@ -157,7 +157,7 @@ func value(t *testing.T, c *Controller, name string, labels ...string) float64 {
 	if err != nil || code != http.StatusOK {
 		t.Fatalf("%d, %v", code, err)
 	}
-	f := families[prefix+name]
+	f := families[metricPrefix+name]
 	if f == nil {
 		t.Fatalf("no metric %s in\n%s", name, text)
 	}

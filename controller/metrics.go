@@ -20,12 +20,12 @@ type Metrics struct {
 	duration                                  *metrics.Histogram
 }
 
-// prefix is that of every name.
-const prefix = "consul_ecs_controller_"
+// metricPrefix begins every name.
+const metricPrefix = "consul_ecs_controller_"
 
 // NewMetrics returns all of them at 0.
 func NewMetrics(version string) *Metrics {
-	m := &Metrics{set: metrics.Set{Prefix: prefix}}
+	m := &Metrics{set: metrics.Set{Prefix: metricPrefix}}
 	gauge, counter := m.set.Gauge, m.set.Counter
 	gauge("build_info", "1, with the program's version.", "version").Set(1, version)
 	m.leader = gauge("leader", "1 while this controller leads, else 0.")

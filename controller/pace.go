@@ -3,14 +3,14 @@ package controller
 import "time"
 
 const (
-	// quiet is the longest pause of a cluster with nothing to do, or of one whose
+	// quietIntervals is the longest pause of a cluster with nothing to do, or of one whose
 	// passes succeed although AWS throttles them, in intervals.
-	quiet = 3
-	// failing is the longest pause between failed passes, unless the interval is
+	quietIntervals = 3
+	// failingPause is the longest pause between failed passes, unless the interval is
 	// longer. It bounds how late clean-up resumes after an outage. AWS can bear it: a
 	// cluster has one leader, and a pass that is refused is one call, or as many as
 	// the SDK's own retries allow.
-	failing = 15 * time.Second
+	failingPause = 15 * time.Second
 )
 
 // pauseAfter is the pause after a pass, which came after the pause before. Something to do gives the interval; nothing to do
@@ -21,11 +21,11 @@ func (o Options) pauseAfter(before time.Duration, r Report, err error) time.Dura
 	pause := o.Interval
 	switch {
 	case err != nil:
-		pause = min(2*before, max(failing, o.Interval))
+		pause = min(2*before, max(failingPause, o.Interval))
 	case r.AWS.Throttles > 0:
-		pause = min(2*before, quiet*o.Interval)
+		pause = min(2*before, quietIntervals*o.Interval)
 	case len(r.Deleted)+len(r.Failed) == 0:
-		pause = min(before*3/2, quiet*o.Interval)
+		pause = min(before*3/2, quietIntervals*o.Interval)
 		for _, k := range r.Kept {
 			if k.Again > 0 {
 				pause = max(o.Interval, min(pause, k.Again))
