@@ -155,13 +155,3 @@ func (l *lock) release(ctx context.Context) {
 func (l *lock) pair() *api.KVPair {
 	return &api.KVPair{Key: l.setup.Wanted.lockKey(), Value: []byte(l.setup.Wanted.Cluster), Session: l.session}
 }
-
-// queryOptions are of a consistent read: a server that was just restarted knows no
-// method yet, and setup would create what it does not find, and overwrite others' objects.
-func (s *Setup) queryOptions(ctx context.Context, scope Scope) *api.QueryOptions {
-	return (&api.QueryOptions{Partition: scope.Partition, Namespace: scope.Namespace, RequireConsistent: true}).WithContext(ctx)
-}
-
-func (s *Setup) writeOptions(ctx context.Context, scope Scope) *api.WriteOptions {
-	return (&api.WriteOptions{Partition: scope.Partition, Namespace: scope.Namespace}).WithContext(ctx)
-}

@@ -154,25 +154,3 @@ func (s *Setup) finish(p Plan, failed failures) error {
 	s.logNotes(p.Notes)
 	return errors.Join(append(failed.errors(), p.Refused.errors()...)...)
 }
-
-// logNotes logs the notes that are new.
-func (s *Setup) logNotes(notes []note) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.logged == nil {
-		s.logged = map[note]struct{}{}
-	}
-	for _, n := range notes {
-		if _, known := s.logged[n]; known {
-			continue
-		}
-		s.logged[n] = struct{}{}
-		var args []any
-		for _, a := range []struct{ key, value string }{{logkey.AuthMethod, n.Method}, {logkey.Principal, n.ARN}, {logkey.Reason, n.Other}} {
-			if a.value != "" {
-				args = append(args, a.key, a.value)
-			}
-		}
-		s.Log.Warn(n.Text, args...)
-	}
-}

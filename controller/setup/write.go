@@ -102,3 +102,7 @@ func indexes[T any](v *T, name string, options *api.QueryOptions, read readFunc[
 		return index(v), is, err
 	}
 }
+
+func (s *Setup) writeOptions(ctx context.Context, scope Scope) *api.WriteOptions {
+	return (&api.WriteOptions{Partition: scope.Partition, Namespace: scope.Namespace}).WithContext(ctx)
+}

@@ -1,0 +1,45 @@
+package setup
+
+import "github.com/meshtask/consul-ecs/internal/logkey"
+
+// note is information for an operator that is no error.
+type note struct {
+	// Text is one of the note constants.
+	Text string
+	// Method and ARN are what it is about, Other the controller or KV key that
+	// is the reason; each may be empty.
+	Method, ARN, Other string
+}
+
+// Texts of notes, for the log.
+const (
+	noteWhole      = "auth method trusts every role of the account and no controller recorded it: remove it from BoundIAMPrincipalARNs unless it is intended"
+	noteShared     = "former role path stays trusted: another controller claims it; if that controller no longer exists, delete its record and the entry of BoundIAMPrincipalARNs"
+	noteFound      = "former role path stays trusted: it was there before this controller; remove it from BoundIAMPrincipalARNs unless it is intended"
+	noteUnreadable = "record of trust cannot be read: no trust is removed until it is corrected or deleted"
+	noteHiddenNode = "token cannot read the cluster's node, so that services of dead tasks stay: add the rule to its policy"
+	noteNoACLs     = "ACLs are disabled in Consul: no auth method is created, and only services of dead tasks are removed"
+	noteForeign    = "shared policy has different rules and is left unchanged"
+)
+
+// logNotes logs the notes that are new.
+func (s *Setup) logNotes(notes []note) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.logged == nil {
+		s.logged = map[note]struct{}{}
+	}
+	for _, n := range notes {
+		if _, known := s.logged[n]; known {
+			continue
+		}
+		s.logged[n] = struct{}{}
+		var args []any
+		for _, a := range []struct{ key, value string }{{logkey.AuthMethod, n.Method}, {logkey.Principal, n.ARN}, {logkey.Reason, n.Other}} {
+			if a.value != "" {
+				args = append(args, a.key, a.value)
+			}
+		}
+		s.Log.Warn(n.Text, args...)
+	}
+}
