@@ -117,8 +117,8 @@ func (f *clientFlags) declare(fs *flag.FlagSet) {
 
 func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	// Queued from here on, so that no signal is lost before there is an agent.
-	signals := supervise.Subscribe()
-	defer signals.Stop()
+	signals, stop := supervise.Subscribe()
+	defer stop()
 	limitRuntime(inv, wrapperGCPercent)
 	if err := cli.NoArgs(inv); err != nil {
 		return err
@@ -159,7 +159,7 @@ func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		Start: func(args []string) (clientagent.Child, error) {
 			return supervise.Start(args, inv.Log)
 		},
-		Signals: signals.C(),
+		Signals: signals,
 		Log:     inv.Log,
 	})
 }

@@ -155,8 +155,8 @@ type wrapped struct {
 // run waits at the gate and starts the command given by the arguments. Signals are
 // queued from here on, so that one that arrives before the child's start is not lost.
 func (w wrapped) run(inv *cli.Invocation) error {
-	signals := supervise.Subscribe()
-	defer signals.Stop()
+	signals, stop := supervise.Subscribe()
+	defer stop()
 	limitRuntime(inv, wrapperGCPercent)
 	if err := inv.UseLogger(w.level, false); err != nil {
 		return err
@@ -165,7 +165,7 @@ func (w wrapped) run(inv *cli.Invocation) error {
 	if len(inv.Args) == 0 {
 		return exit.Usagef("command is required: name the program to run after the flags")
 	}
-	if err := pass(w.gate, inv, signals.C()); err != nil {
+	if err := pass(w.gate, inv, signals); err != nil {
 		return err
 	}
 	if w.before != nil {
@@ -179,7 +179,7 @@ func (w wrapped) run(inv *cli.Invocation) error {
 	if err != nil {
 		return &exit.UsageError{Err: err}
 	}
-	if code := w.control(child, signals.C()); code != exit.CodeOK {
+	if code := w.control(child, signals); code != exit.CodeOK {
 		return &exit.CodeError{Code: code}
 	}
 	return nil

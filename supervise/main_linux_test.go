@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 // playSupervise runs its arguments as the child and forwards every signal. It
 // says at the end what is left.
 func playSupervise(args []string) int {
-	signals := Subscribe()
-	defer signals.Stop()
+	signals, stop := Subscribe()
+	defer stop()
 	p, err := Start(args, hclog.New(nil))
 	if err != nil {
 		fmt.Println(err)
@@ -57,7 +57,7 @@ func playSupervise(args []string) int {
 				fmt.Println("signal after the end:", err)
 			}
 			return p.Wait()
-		case sig := <-signals.C():
+		case sig := <-signals:
 			send := p.Signal
 			if sig == syscall.SIGHUP {
 				send = p.SignalGroup
@@ -71,23 +71,23 @@ func playSupervise(args []string) int {
 
 // playEarly is sent a signal before it starts its child.
 func playEarly(args []string) int {
-	signals := Subscribe()
-	defer signals.Stop()
+	signals, stop := Subscribe()
+	defer stop()
 	fmt.Println("subscribed")
 	bufio.NewReader(os.Stdin).ReadString('\n')
 	p, err := Start(args, hclog.NewNullLogger())
 	if err != nil {
 		return 1
 	}
-	p.Signal((<-signals.C()).(syscall.Signal))
+	p.Signal((<-signals).(syscall.Signal))
 	return p.Wait()
 }
 
 // playListen says which signals the queue delivers.
 func playListen([]string) int {
-	signals := Subscribe()
+	signals, _ := Subscribe()
 	fmt.Println("ready")
-	for sig := range signals.C() {
+	for sig := range signals {
 		fmt.Println(int(sig.(syscall.Signal)))
 	}
 	return 0
@@ -95,12 +95,12 @@ func playListen([]string) int {
 
 // playDeaf lets signals pile up until its input ends, then says which came.
 func playDeaf([]string) int {
-	signals := Subscribe()
+	signals, _ := Subscribe()
 	fmt.Println("ready")
 	io.Copy(io.Discard, os.Stdin)
 	seen := map[os.Signal]bool{}
 	for len(seen) < 2 {
-		seen[<-signals.C()] = true
+		seen[<-signals] = true
 	}
 	fmt.Println(len(seen))
 	return 0

@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"sync"
 	"syscall"
 )
 
@@ -17,56 +16,38 @@ const (
 	mergeFrom = 1024
 )
 
-// Signals is a queue of the signals sent to this program, in order of arrival.
-// No kind of signal is ever lost. Repeats of one kind may be merged, as the
-// kernel does with a signal that is still pending; the queue itself begins to
-// merge only when 1024 signals wait. Signals that speak about this process and
-// not to it are left out: SIGCHLD, SIGURG (the Go scheduler's) and SIGPIPE
-// (our own log pipe broke, which must not end us or the child).
-type Signals struct {
-	in, out chan os.Signal
-	quit    chan struct{}
-	stop    sync.Once
-}
-
-// Subscribe starts to queue. From its return on no signal ends this program,
-// so call it before the work that a signal must not interrupt, and Stop last.
-func Subscribe() *Signals {
-	s := &Signals{
-		in:   make(chan os.Signal, notifyBuffer),
-		out:  make(chan os.Signal),
-		quit: make(chan struct{}),
+// Subscribe queues the signals sent to this program, in order of arrival, until stop is
+// called, once. From its return on no signal ends this program, so call it before the work
+// that a signal must not interrupt, and stop last. The channel is never closed.
+//
+// No kind of signal is ever lost. Repeats of one kind may be merged, as the kernel does
+// with a signal that is still pending; the queue itself begins to merge only when 1024
+// signals wait. Signals about this process are left out: SIGCHLD, SIGURG (the Go
+// scheduler's) and SIGPIPE (our own log pipe broke, which must not end us or the child).
+func Subscribe() (signals <-chan os.Signal, stop func()) {
+	in, out, quit := make(chan os.Signal, notifyBuffer), make(chan os.Signal), make(chan struct{})
+	signal.Notify(in, subscribed()...)
+	go pump(in, out, quit)
+	return out, func() {
+		signal.Stop(in)
+		close(quit)
 	}
-	signal.Notify(s.in, subscribed()...)
-	go s.pump()
-	return s
 }
 
-// C delivers the signals. It is never closed.
-func (s *Signals) C() <-chan os.Signal { return s.out }
-
-// Stop ends the subscription; signals act on this program again.
-func (s *Signals) Stop() {
-	s.stop.Do(func() {
-		signal.Stop(s.in)
-		close(s.quit)
-	})
-}
-
-func (s *Signals) pump() {
+func pump(in <-chan os.Signal, signals chan<- os.Signal, quit <-chan struct{}) {
 	var queue []os.Signal
 	for {
 		var out chan<- os.Signal
 		var next os.Signal
 		if len(queue) > 0 {
-			out, next = s.out, queue[0]
+			out, next = signals, queue[0]
 		}
 		select {
-		case sig := <-s.in:
+		case sig := <-in:
 			queue = enqueue(queue, sig)
 		case out <- next:
 			queue = queue[1:]
-		case <-s.quit:
+		case <-quit:
 			return
 		}
 	}
