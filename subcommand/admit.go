@@ -43,6 +43,10 @@ rejected definition is not printed. Exit codes: 0 admitted, warnings or not; 1 w
 usage, no task definition, or values of a wrong type in it; 2 rejected; 3 undetermined,
 because Consul did not answer or rules could not be read; 4 AWS failed.
 
+Environment:
+  CONSUL_HTTP_ADDR, CONSUL_HTTP_TOKEN and the rest of Consul's
+  AWS_REGION and the rest of the AWS SDK's, with -register and -check-iam
+
 Example:
   $ consul-ecs admit -config mesh.json web.json > web.mesh.json
   $ aws ecs register-task-definition --cli-input-json file://web.mesh.json`

@@ -58,6 +58,9 @@ before the container's stop timeout: ECS would kill the application before it ge
 The exit code is the application's, 128+n when signal n killed it, or 1 when it
 could not be started.
 
+Environment:
+  ECS_CONTAINER_METADATA_URI_V4  task metadata, set by ECS
+
 Example:
   $ consul-ecs app-entrypoint -shutdown-delay 10s /app/server --port 9090`,
 		Flags: o.declare,

@@ -69,6 +69,8 @@ Environment (a flag wins):
   CONSUL_ECS_CONFIG_JSON         mesh-init's configuration, optional, for
                                  bootstrapDir, consulHTTPAddr, consulCACertFile,
                                  consulLogin (not its method), partition, logs
+  CONSUL_ECS_GENERATION          agent or agentless, to refuse a configuration of the
+                                 other generation
   ECS_CONTAINER_METADATA_URI_V4  set by ECS
   AWS_REGION and the rest        the AWS SDK's
 

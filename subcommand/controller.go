@@ -34,6 +34,8 @@ both kinds.
 
 Environment:
   CONSUL_ECS_CONFIG_JSON         the configuration, with consulServers
+  CONSUL_ECS_GENERATION          agent or agentless, to refuse a configuration of the
+                                 other generation
   CONSUL_HTTP_TOKEN              the token, or a file's in CONSUL_HTTP_TOKEN_FILE
   CONSUL_HTTPS_CACERT_PEM        CA certificates of the servers, as text
   ECS_CONTAINER_METADATA_URI_V4  set by ECS, for the cluster and the node's address

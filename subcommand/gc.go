@@ -26,9 +26,8 @@ tasks that do not run keep theirs, and why. It does once what acl-controller and
 controller do continuously, and needs neither: for clusters that were deleted, or that
 have no controller yet.
 
-  -plan    shows the plan and changes nothing
-  -apply   shows it and then deletes. It takes the locks of the cluster's
-           controllers; while one runs, it does nothing and ends with 2
+-apply takes the locks of the cluster's controllers; while one runs, it does nothing and
+ends with 2.
 
 A task is dead when ECS shows it as STOPPED. One that ECS does not know, by its own
 ID, is dead when it is still unknown a minute later, and its youngest token is five
@@ -43,9 +42,6 @@ The Consul token needs acl = "write" (a plan: "read"), node_prefix "" and
 service_prefix "" "write" (a plan: "read"), and for -apply key_prefix "consul-ecs/"
 and session_prefix "" "write". AWS: ecs:ListTasks and ecs:DescribeTasks,
 for a cluster that was deleted ecs:DescribeClusters.
-
-With -json one object a line for each cluster: the plan, and with -apply another
-one that has what was deleted and what failed.
 
 Exit status: 0 everything was examined (and deleted); 1 usage; 2 a controller leads, or
 Consul refuses; 3 not everything could be examined or deleted. What was proven is shown,
@@ -93,7 +89,7 @@ func (f *gcFlags) declare(fs *flag.FlagSet) {
 	fs.BoolVar(&f.plan, "plan", false, "show what would be deleted, and delete nothing")
 	fs.BoolVar(&f.apply, "apply", false, "show what is to be deleted, and delete it")
 	fs.Func("cluster", "`ARN` of an ECS cluster; may be repeated (default that of the task it runs in)", appendTo(&f.clusters))
-	fs.BoolVar(&f.json, "json", false, "print JSON, one object a line")
+	fs.BoolVar(&f.json, "json", false, "print JSON, one object a line for each cluster: the plan, and with -apply another one that has what was deleted and what failed")
 	fs.DurationVar(&f.wait, "wait", gcWait, "wait this long, at most, to look again at tasks that ECS does not know")
 	fs.StringVar(&f.level, "log-level", "", "TRACE, DEBUG, INFO, WARN or ERROR (default WARN: what is deleted is printed)")
 }
