@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -25,7 +26,7 @@ func ServeGRPCOverTLS(dir string) (hcl string, err error) {
 }
 
 // WriteCertificates makes ca.pem, cert.pem and key.pem in a directory: the certificate is
-// for servers and clients of these names.
+// for servers and clients of these names and addresses.
 func WriteCertificates(dir string, names ...string) error {
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -38,7 +39,13 @@ func WriteCertificates(dir string, names ...string) error {
 	ca := certificate(1, "test CA")
 	ca.IsCA, ca.BasicConstraintsValid, ca.KeyUsage = true, true, x509.KeyUsageCertSign
 	leaf := certificate(2, names[0])
-	leaf.DNSNames = names
+	for _, name := range names {
+		if ip := net.ParseIP(name); ip != nil {
+			leaf.IPAddresses = append(leaf.IPAddresses, ip)
+		} else {
+			leaf.DNSNames = append(leaf.DNSNames, name)
+		}
+	}
 	leaf.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	caDER, err := x509.CreateCertificate(rand.Reader, ca, ca, caKey.Public(), caKey)
 	if err != nil {
