@@ -72,6 +72,14 @@ func logLevelFlag(fs *flag.FlagSet, level *string) {
 	fs.StringVar(level, "log-level", "INFO", "TRACE, DEBUG, INFO, WARN or ERROR")
 }
 
+// setNames reads a comma-separated list.
+func setNames(list *[]string) func(string) error {
+	return func(s string) error {
+		*list = splitNames(s)
+		return nil
+	}
+}
+
 // appendTo collects a repeated flag.
 func appendTo(list *[]string) func(string) error {
 	return func(s string) error {

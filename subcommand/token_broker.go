@@ -3,6 +3,7 @@ package subcommand
 import (
 	"flag"
 
+	"github.com/meshtask/consul-ecs/broker"
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/internal/cli"
 )
@@ -65,30 +66,30 @@ Example:
 
 // brokerFlags are the options of token-broker.
 type brokerFlags struct {
-	clusters, networks, policies, families, groups, startedBy, proxies string
+	// rules have all but Clusters and Networks.
+	rules                                                              broker.Rules
+	clusters, networks, proxies                                        string
 	listen, certFile, keyFile, advertise, name, store, auditFile       string
 	backend, namespace, ceiling, methods, loginKey, vaultAddr, vaultCA string
 	level                                                              string
-	minPort, maxPort                                                   int
-	plaintext, unsealed, overrides, noExec, tags, checkPolicies, json  bool
-	admission, digests, taskLife                                       bool
+	plaintext, unsealed, checkPolicies, json                           bool
 }
 
 func (f *brokerFlags) declare(fs *flag.FlagSet) {
-	fs.StringVar(&f.policies, "policies", "", "policies that tokens may have, `patterns` such as app-*, separated by commas (required)")
+	fs.Func("policies", "policies that tokens may have, `patterns` such as app-*, separated by commas (required)", setNames(&f.rules.Policies))
 	fs.StringVar(&f.networks, "networks", "", "`CIDRs` in which tasks have their addresses, separated by commas (required)")
 	fs.StringVar(&f.clusters, "clusters", "", "`ARNs` of the clusters whose tasks may have tokens, separated by commas, all of one region (default the broker's)")
-	fs.StringVar(&f.families, "families", "", "task definition families that may have tokens, `patterns` separated by commas (default all)")
-	fs.StringVar(&f.groups, "groups", "", "task groups that may have tokens, `patterns` such as service:web (default all)")
-	fs.StringVar(&f.startedBy, "started-by", "", "startedBy of tasks that may have tokens, `patterns` such as ecs-svc/* (default all)")
-	fs.BoolVar(&f.overrides, "allow-overrides", false, "give tokens to tasks that override the command, environment or roles of their task definition")
-	fs.BoolVar(&f.noExec, "refuse-execute-command", false, "give no tokens to tasks in which ECS Exec is enabled")
-	fs.BoolVar(&f.admission, "require-admission", false, "give tokens only to tasks whose task definition has the tag that consul-ecs admit wrote, and was not changed since")
-	fs.BoolVar(&f.digests, "require-digests", false, "give tokens only to tasks whose task definition names every image by its digest")
-	fs.BoolVar(&f.taskLife, "allow-task-life", false, "issue tokens without expiry to tasks with the ttl label task: only this broker ends them, when the task has stopped (consul-acl with -store kv)")
-	fs.BoolVar(&f.tags, "trust-tags", false, "take annotations that the task definition lacks from the task's tags, which anyone with ecs:TagResource can change")
-	fs.IntVar(&f.minPort, "min-port", 1024, "lowest `port` to which a handle is pushed")
-	fs.IntVar(&f.maxPort, "max-port", 65535, "highest `port` to which a handle is pushed")
+	fs.Func("families", "task definition families that may have tokens, `patterns` separated by commas (default all)", setNames(&f.rules.Families))
+	fs.Func("groups", "task groups that may have tokens, `patterns` such as service:web (default all)", setNames(&f.rules.Groups))
+	fs.Func("started-by", "startedBy of tasks that may have tokens, `patterns` such as ecs-svc/* (default all)", setNames(&f.rules.StartedBy))
+	fs.BoolVar(&f.rules.AllowOverrides, "allow-overrides", false, "give tokens to tasks that override the command, environment or roles of their task definition")
+	fs.BoolVar(&f.rules.RefuseExecuteCommand, "refuse-execute-command", false, "give no tokens to tasks in which ECS Exec is enabled")
+	fs.BoolVar(&f.rules.RequireAdmission, "require-admission", false, "give tokens only to tasks whose task definition has the tag that consul-ecs admit wrote, and was not changed since")
+	fs.BoolVar(&f.rules.RequireDigests, "require-digests", false, "give tokens only to tasks whose task definition names every image by its digest")
+	fs.BoolVar(&f.rules.TaskLife, "allow-task-life", false, "issue tokens without expiry to tasks with the ttl label task: only this broker ends them, when the task has stopped (consul-acl with -store kv)")
+	fs.BoolVar(&f.rules.TrustTags, "trust-tags", false, "take annotations that the task definition lacks from the task's tags, which anyone with ecs:TagResource can change")
+	fs.IntVar(&f.rules.MinPort, "min-port", 1024, "lowest `port` to which a handle is pushed")
+	fs.IntVar(&f.rules.MaxPort, "max-port", 65535, "highest `port` to which a handle is pushed")
 	fs.BoolVar(&f.unsealed, "allow-unsealed", false, "push handles that are not sealed to callers without a key, and serve GET /token: anyone who reads the push can redeem the handle first")
 	fs.StringVar(&f.proxies, "trusted-proxies", "", "`CIDRs` of proxies before the broker, separated by commas; they name the task last in X-Forwarded-For, or not at all")
 

@@ -103,16 +103,17 @@ func brokerConsul(inv *cli.Invocation) consulutil.Options {
 
 // check returns the mistakes in flags that depend on each other.
 func (f *brokerFlags) check() error {
+	low, high := f.rules.MinPort, f.rules.MaxPort
 	errs := []error{
-		mistake(len(splitNames(f.policies)) == 0, "-policies is required"),
+		mistake(len(f.rules.Policies) == 0, "-policies is required"),
 		mistake(len(splitNames(f.networks)) == 0, "-networks is required"),
 	}
-	for _, pattern := range splitNames(strings.Join([]string{f.policies, f.families, f.groups, f.startedBy}, ",")) {
+	for _, pattern := range slices.Concat(f.rules.Policies, f.rules.Families, f.rules.Groups, f.rules.StartedBy) {
 		_, err := path.Match(pattern, "")
 		errs = append(errs, mistake(err != nil, "pattern %q: %w", pattern, err))
 	}
 	return errors.Join(append(errs,
-		mistake(f.minPort < 1 || f.maxPort > 65535 || f.minPort > f.maxPort, "-min-port %d and -max-port %d: want a range within 1 to 65535", f.minPort, f.maxPort),
+		mistake(low < 1 || high > 65535 || low > high, "-min-port %d and -max-port %d: want a range within 1 to 65535", low, high),
 		mistake(f.plaintext && f.certFile+f.keyFile != "", "-insecure-plaintext and -cert-file or -key-file exclude each other"),
 		mistake(!f.plaintext && (f.certFile == "" || f.keyFile == ""), "give -cert-file and -key-file, or -insecure-plaintext behind a proxy that has TLS"),
 		mistake(f.store != "kv" && f.store != "memory", "-store %q: want kv or memory", f.store),
@@ -135,7 +136,7 @@ func (f *brokerFlags) checkBackend() error {
 		mistake(!slices.Contains([]string{backend.ConsulLogin, backend.ConsulACL, backend.Vault}, f.backend),
 			"-backend %q: want %s, %s or %s", f.backend, backend.ConsulLogin, backend.ConsulACL, backend.Vault),
 		mistake(f.backend == backend.ConsulLogin && (f.methods == "" || f.loginKey == ""), "-backend %s: give -login-methods and -login-key-file", backend.ConsulLogin),
-		mistake(f.taskLife && (f.backend != backend.ConsulACL || f.store != "kv"),
+		mistake(f.rules.TaskLife && (f.backend != backend.ConsulACL || f.store != "kv"),
 			"-allow-task-life: want -backend %s and -store kv, with which a broker that is started again revokes tokens", backend.ConsulACL),
 		mistake(f.backend == backend.Vault && f.vaultAddr == "", "-backend %s: give -vault-addr", backend.Vault),
 		mistake((f.checkPolicies || f.ceiling != "") && f.backend == backend.Vault,
@@ -150,13 +151,7 @@ func isHTTPS(address string) bool {
 // options returns what the flags say, and every mistake in those that are parsed here.
 func (f *brokerFlags) options(inv *cli.Invocation) (broker.Options, error) {
 	o := broker.Options{
-		Rules: broker.Rules{
-			MinPort: f.minPort, MaxPort: f.maxPort, Policies: splitNames(f.policies), Families: splitNames(f.families),
-			Groups: splitNames(f.groups), StartedBy: splitNames(f.startedBy),
-			AllowOverrides: f.overrides, RefuseExecuteCommand: f.noExec, TrustTags: f.tags,
-			RequireAdmission: f.admission, RequireDigests: f.digests, TaskLife: f.taskLife,
-		},
-		Dial: new(net.Dialer).DialContext, AllowUnsealed: f.unsealed, Namespace: f.namespace, Audit: inv.Stdout,
+		Rules: f.rules, Dial: new(net.Dialer).DialContext, AllowUnsealed: f.unsealed, Namespace: f.namespace, Audit: inv.Stdout,
 		Metrics: broker.NewMetrics(cli.Version()), Log: inv.Log,
 	}
 	var errs [4]error
