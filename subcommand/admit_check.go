@@ -1,6 +1,7 @@
 package subcommand
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -65,9 +66,7 @@ func (c *admitCheck) prepare(inv *cli.Invocation, mesh *admission.Mesh) error {
 			return exit.Usagef("-resolver-token-file: %w", err)
 		}
 	}
-	if c.address == "" {
-		c.address = inv.Getenv("CONSUL_HTTP_ADDR")
-	}
+	c.address = cmp.Or(c.address, inv.Getenv("CONSUL_HTTP_ADDR"))
 	if c.engine == "" {
 		c.engine = admission.EngineNone
 		if !c.token.Empty() || c.address != "" {

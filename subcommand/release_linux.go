@@ -3,7 +3,6 @@ package subcommand
 import (
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -53,16 +52,10 @@ func programMappings(maps, program string) []mapping {
 		if len(fields) < 6 || strings.TrimLeft(fields[5], " ") != program || fields[1] != "r-xp" {
 			continue
 		}
-		start, end, _ := strings.Cut(fields[0], "-")
-		from, err := strconv.ParseUint(start, 16, 64)
-		if err != nil {
-			continue
+		var m mapping
+		if _, err := fmt.Sscanf(fields[0], "%x-%x", &m.start, &m.end); err == nil {
+			found = append(found, m)
 		}
-		to, err := strconv.ParseUint(end, 16, 64)
-		if err != nil {
-			continue
-		}
-		found = append(found, mapping{uintptr(from), uintptr(to)})
 	}
 	return found
 }
