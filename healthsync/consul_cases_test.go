@@ -111,7 +111,7 @@ func TestConsulOldTTLIsReplacedAndRefreshesAreQuiet(t *testing.T) {
 		t.Fatal(err)
 	}
 	var refreshes atomic.Int32
-	k.deps.Checks = counting{k.registrar, &refreshes}
+	k.deps.Registrar = counting{k.registrar, &refreshes}
 	k.answer(200, health("app", "HEALTHY"))
 	k.start()
 	k.eventually("app", "passing")
@@ -129,12 +129,12 @@ func TestConsulOldTTLIsReplacedAndRefreshesAreQuiet(t *testing.T) {
 
 // counting counts the refreshes that were accepted.
 type counting struct {
-	healthsync.Checks
+	registrar.Registrar
 	refreshes *atomic.Int32
 }
 
 func (c counting) Set(ctx context.Context, token string, w workload.Workload, updates []registrar.Update) []registrar.Result {
-	results := c.Checks.Set(ctx, token, w, updates)
+	results := c.Registrar.Set(ctx, token, w, updates)
 	for i, r := range results {
 		if r.Err == nil && updates[i].Refresh {
 			c.refreshes.Add(1)

@@ -13,7 +13,6 @@ import (
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/healthsync"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/testkit"
@@ -31,7 +30,6 @@ func newTaskAtServers(t *testing.T, c *testkit.Consul, name string, containers .
 		Service:              &config.Service{Name: name, Port: 8080},
 		Proxy:                &config.Proxy{PublicListenerPort: 20000, HealthCheckPort: 22000, Mode: config.ProxyDirect},
 	})
-	k.deps.Deregister = k.registrar.Deregister
 	k.deps.Serves = func(context.Context, int, string) error { return os.ErrNotExist }
 	return k
 }
@@ -173,8 +171,8 @@ func TestConsulRenewal(t *testing.T) {
 	k.deps.LogIn = func(ctx context.Context, w workload.Workload, _ workload.Task) (consulutil.Token, error) {
 		return consulutil.ReadToken(ctx, k.management, loginToken(t, k.management, w.Name))
 	}
-	presented := &presenting{Checks: k.registrar}
-	k.deps.Checks = presented
+	presented := &presenting{Registrar: k.registrar}
+	k.deps.Registrar = presented
 	k.answer(200, health("app", "HEALTHY", "consul-dataplane", "HEALTHY"))
 	k.start()
 	path := filepath.Join(k.cfg.BootstrapDir, workload.FileServiceToken)
@@ -203,13 +201,13 @@ func TestConsulRenewal(t *testing.T) {
 
 // presenting keeps the token that was presented last.
 type presenting struct {
-	healthsync.Checks
+	registrar.Registrar
 	last atomic.Value
 }
 
 func (p *presenting) Set(ctx context.Context, token string, w workload.Workload, updates []registrar.Update) []registrar.Result {
 	p.last.Store(token)
-	return p.Checks.Set(ctx, token, w, updates)
+	return p.Registrar.Set(ctx, token, w, updates)
 }
 
 // TestConsulServersAreDownAtTheEnd: the stop timeout holds, and the exit code reports it.

@@ -118,8 +118,7 @@ func newTaskOf(t *testing.T, c *testkit.Consul, address string, cfg *config.Conf
 	k.deps = healthsync.Deps{
 		AwaitStart: func(context.Context) error { return nil },
 		Metadata:   metadata,
-		Checks:     k.registrar,
-		Agent:      k.registrar,
+		Registrar:  k.registrar,
 		Publish:    registrar.Publisher(agent),
 		LogOut: func(ctx context.Context, secret string) error {
 			return consulutil.Logout(ctx, client(t, consulutil.Options{Address: c.HTTPAddr}), secret)
@@ -127,7 +126,7 @@ func newTaskOf(t *testing.T, c *testkit.Consul, address string, cfg *config.Conf
 		ReadToken: func(ctx context.Context, secret string) (consulutil.Token, error) {
 			return consulutil.ReadToken(ctx, agent, secret)
 		},
-		Deregister: func(ctx context.Context, token string, w workload.Workload) error {
+		DeregisterAtServers: func(ctx context.Context, token string, w workload.Workload) error {
 			return registrar.DeregisterAtServers(ctx, client(t, consulutil.Options{Address: c.HTTPAddr}), w, token)
 		},
 		Log: hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Debug}),

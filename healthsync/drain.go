@@ -106,19 +106,20 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 // died has not; and client-entrypoint leaves the services of one that ECS may restart,
 // which ECS does not do once the task stops.
 func (s *syncer) deregister(ctx context.Context) error {
-	err := errors.New("consulHTTPAddr is not set, so the servers cannot be queried")
-	if s.AtServers || s.Config.ConsulHTTPAddr != "" {
-		err = refusal(retry.Do(ctx, retry.Remote(), s.Log, "deregister services", consulutil.Classify, func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-			defer cancel()
-			return s.Deregister(ctx, s.token, s.w)
-		}))
+	remove, failed := s.DeregisterAtServers, "agent is gone, and its services may still be passing in Consul"
+	switch {
+	case s.AtServers:
+		remove, failed = s.Registrar.Deregister, "deregister services, which stay in Consul until the controller removes them"
+	case s.Config.ConsulHTTPAddr == "":
+		return fmt.Errorf("%s: consulHTTPAddr is not set, so the servers cannot be queried", failed)
 	}
+	err := refusal(retry.Do(ctx, retry.Remote(), s.Log, "deregister services", consulutil.Classify, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+		defer cancel()
+		return remove(ctx, s.token, s.w)
+	}))
 	if err != nil {
-		if s.AtServers {
-			return fmt.Errorf("deregister services, which stay in Consul until the controller removes them: %w", err)
-		}
-		return fmt.Errorf("agent is gone, and its services may still be passing in Consul: %w", err)
+		return fmt.Errorf("%s: %w", failed, err)
 	}
 	s.Log.Info("deregistered the services at the servers", logkey.ServiceID, s.w.ID)
 	return nil

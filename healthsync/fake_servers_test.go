@@ -30,17 +30,23 @@ type put struct {
 
 // catalog is the narrowest fake of the servers: it records each write.
 type catalog struct {
-	mu     sync.Mutex
-	start  time.Time
-	checks map[string]string
-	puts   []put
-	tokens []string // distinct ones, as they were presented
-	answer func(put) error
-	lost   bool // until the next write
-	last   int  // updates of a task that ends
+	*agent  // is not asked
+	servers *logout
+	mu      sync.Mutex
+	start   time.Time
+	checks  map[string]string
+	puts    []put
+	tokens  []string // distinct ones, as they were presented
+	answer  func(put) error
+	lost    bool // until the next write
+	last    int  // updates of a task that ends
 }
 
 func (c *catalog) Refresh() time.Duration { return 30 * time.Second }
+
+func (c *catalog) Deregister(ctx context.Context, token string, w workload.Workload) error {
+	return c.servers.deregister(ctx, token, w)
+}
 
 func (c *catalog) Set(ctx context.Context, token string, w workload.Workload, updates []registrar.Update) []registrar.Result {
 	c.mu.Lock()
@@ -214,7 +220,7 @@ func atServers(t *testing.T, containers []string, test func(*rig)) {
 		r.cfg.ConsulServers = &config.ConsulServers{Hosts: "consul.example"}
 		r.cfg.ConsulHTTPAddr = ""
 		r.cfg.Proxy.Mode, r.cfg.Proxy.HealthCheckPort = config.ProxyDirect, 22000
-		r.catalog = &catalog{start: time.Now(), checks: map[string]string{}}
+		r.catalog = &catalog{servers: r.servers, start: time.Now(), checks: map[string]string{}}
 		r.metadata.address = "10.0.0.9"
 		r.serves = func(context.Context, int, string) error { return errRefused }
 		r.metadata.set(map[string]string{"app": "HEALTHY", "sidecar-proxy": "HEALTHY"}, nil)

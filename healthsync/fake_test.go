@@ -20,6 +20,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/registrar"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -118,6 +119,10 @@ func (l *logout) do(ctx context.Context, secret string) error {
 	return err
 }
 
+func (l *logout) deregister(ctx context.Context, token string, w workload.Workload) error {
+	return l.do(ctx, w.ID+" with "+token)
+}
+
 func (l *logout) distinct() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -210,19 +215,17 @@ func (r *rig) run() {
 	log := hclog.New(&hclog.LoggerOptions{Output: r.log, Level: hclog.Info, DisableTime: true})
 	go func() {
 		defer close(r.done)
-		var checks Checks = r.agent
+		var registered registrar.Registrar = r.agent
 		if r.catalog != nil {
-			checks = r.catalog
+			registered = r.catalog
 		}
 		r.err = Run(ctx, Options{Config: r.cfg, StopTimeout: r.stop, Ignore: r.ignore, AtServers: r.catalog != nil, StaticToken: r.static}, Deps{
 			ReadToken:  r.logins.read,
 			LogIn:      r.logins.logIn,
 			AwaitStart: r.awaitStart,
 			Serves:     r.serves,
-			Metadata:   r.metadata, Checks: checks, Agent: r.agent, Publish: r.agent.publish, LogOut: r.logout.do, Log: log,
-			Deregister: func(ctx context.Context, token string, w workload.Workload) error {
-				return r.servers.do(ctx, w.ID+" with "+token)
-			},
+			Metadata:   r.metadata, Registrar: registered, Publish: r.agent.publish, LogOut: r.logout.do, Log: log,
+			DeregisterAtServers: r.servers.deregister,
 		})
 		r.ended = time.Now()
 	}()

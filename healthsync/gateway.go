@@ -35,11 +35,11 @@ func (s *syncer) registerGateway(ctx context.Context) {
 	_ = retry.Do(ctx, policy, s.Log, "register gateway", classify, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
-		_, err := s.Agent.Proxy(ctx, s.token, s.w)
+		_, err := s.Registrar.Proxy(ctx, s.token, s.w)
 		if err == nil || consulutil.Classify(err) != retry.Gone {
 			return err
 		}
-		err = s.Agent.Register(ctx, s.token, s.w)
+		err = s.Registrar.Register(ctx, s.token, s.w)
 		if err != nil && consulutil.Classify(err) == retry.Retry && !refused(err) {
 			s.unsettled[s.w.ID] = time.Now().Add(unsettledFor)
 		}
@@ -54,8 +54,5 @@ func (s *syncer) deregistersFirst() bool { return s.checkless() || leavesEarly(s
 func (s *syncer) deregisterGateway(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	if s.AtServers {
-		return s.Deregister(ctx, s.token, s.w)
-	}
-	return s.Agent.Deregister(ctx, s.token, s.w)
+	return s.Registrar.Deregister(ctx, s.token, s.w)
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/exit"
@@ -40,22 +39,6 @@ type Metadata interface {
 	Task(context.Context) (workload.Task, error)
 }
 
-// Checks writes to Consul; registrar.Registrar has all of it. Set gives checks their
-// statuses, with a result for each, and registers again what Consul has lost.
-// Refresh is how often a check whose status stays is written again.
-type Checks interface {
-	Set(ctx context.Context, token string, w workload.Workload, updates []registrar.Update) []registrar.Result
-	Refresh() time.Duration
-}
-
-// Agent is where a task with an agent is registered; registrar.Registrar has all of it.
-// The writes are safe to repeat; the proxy of a workload that is not registered is retry.Gone.
-type Agent interface {
-	Proxy(ctx context.Context, token string, w workload.Workload) (bootstrap.Proxy, error)
-	Register(ctx context.Context, token string, w workload.Workload) error
-	Deregister(ctx context.Context, token string, w workload.Workload) error
-}
-
 // Options configure what to synchronize.
 type Options struct {
 	Config *config.Config
@@ -66,7 +49,7 @@ type Options struct {
 	// Region is AWS_REGION; empty when it is not set.
 	Region string
 	// AtServers is set in a task without an agent: its registration is in the servers'
-	// catalog, where it stays until Deregister, and Checks lead there.
+	// catalog, where it stays until it is deregistered.
 	AtServers bool
 	// StaticToken reports that the Consul environment has a token, which in a task
 	// without an agent takes the place of a login.
@@ -77,9 +60,9 @@ type Options struct {
 // of an unknown check is retry.Gone.
 type Deps struct {
 	Metadata Metadata
-	Checks   Checks
-	// Agent is asked for gateways only, and in a task with an agent.
-	Agent Agent
+	// Registrar is where the task is registered. With an agent only a gateway is registered
+	// and deregistered there.
+	Registrar registrar.Registrar
 	// Publish waits until the proxy's checks pass, and makes the agent send that to the
 	// servers. It is called in a task with an agent that has no checks to write.
 	Publish func(ctx context.Context, token string, w workload.Workload) error
@@ -97,11 +80,10 @@ type Deps struct {
 	// They are called in a task without an agent when login is on.
 	ReadToken func(ctx context.Context, secret string) (consulutil.Token, error)
 	LogIn     func(ctx context.Context, w workload.Workload, t workload.Task) (consulutil.Token, error)
-	// Deregister takes the workload out of the servers' catalog; one that is
-	// not there is no error. With an agent it is called when that is gone, and not
-	// without consulHTTPAddr.
-	Deregister func(ctx context.Context, token string, w workload.Workload) error
-	Log        hclog.Logger
+	// DeregisterAtServers takes the workload of an agent that is gone out of the servers'
+	// catalog; one that is not there is no error. It is not called without consulHTTPAddr.
+	DeregisterAtServers func(ctx context.Context, token string, w workload.Workload) error
+	Log                 hclog.Logger
 }
 
 // Run synchronizes until ctx ends, then takes the task out of traffic and logs

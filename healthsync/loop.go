@@ -82,7 +82,7 @@ func (s *syncer) noteFetch(err error) {
 func (s *syncer) pass(ctx context.Context, containers []workload.Container) {
 	serving := s.startup.serving(ctx, containers)
 	now := time.Now()
-	changes := diff(now, s.Checks.Refresh(), s.w.SyncChecks, containers, serving, s.last)
+	changes := diff(now, s.Registrar.Refresh(), s.w.SyncChecks, containers, serving, s.last)
 	if len(changes) == 0 {
 		return
 	}
@@ -119,7 +119,7 @@ func (s *syncer) write(ctx context.Context, changes ...change) []registrar.Resul
 	for i, c := range changes {
 		updates[i] = c.update()
 	}
-	return s.Checks.Set(ctx, s.token, s.w, updates)
+	return s.Registrar.Set(ctx, s.token, s.w, updates)
 }
 
 // record remembers the outcome of a write. A failed one is not remembered, so

@@ -122,16 +122,14 @@ func (f *healthSyncFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	checks := registrar.New(cfg, client)
 	defer consul.watchServers(ctx)()
 	return healthsync.Run(ctx, healthsync.Options{
 		Config: cfg, Region: inv.Getenv(regionEnv), AtServers: consul.servers != nil, StaticToken: consul.static,
 		StopTimeout: f.stop, Ignore: ignored(inv, f.ignore),
 	}, healthsync.Deps{
-		Metadata: metadata,
-		Checks:   checks,
-		Agent:    checks,
-		Publish:  registrar.Publisher(client),
+		Metadata:  metadata,
+		Registrar: registrar.New(cfg, client),
+		Publish:   registrar.Publisher(client),
 		AwaitStart: func(ctx context.Context) error {
 			if f.limit == 0 {
 				return nil
@@ -144,10 +142,7 @@ func (f *healthSyncFlags) run(ctx context.Context, inv *cli.Invocation) error {
 			return consulutil.ReadToken(ctx, client, secret)
 		},
 		LogIn: loginAgain(cfg, client, inv.Log),
-		Deregister: func(ctx context.Context, token string, w workload.Workload) error {
-			if consul.servers != nil {
-				return checks.Deregister(ctx, token, w)
-			}
+		DeregisterAtServers: func(ctx context.Context, token string, w workload.Workload) error {
 			servers, err := consul.loginClient()
 			if err != nil {
 				return err

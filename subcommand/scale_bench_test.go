@@ -244,14 +244,14 @@ func (s *scale) begin(t testing.TB, i int) (*scaleTask, error) {
 	go servers.Run(ctx)
 	go func() {
 		k.done <- healthsync.Run(ctx, healthsync.Options{Config: cfg, StopTimeout: 2 * time.Minute, AtServers: true}, healthsync.Deps{
-			Metadata: k, Checks: k,
+			Metadata: k, Registrar: k,
 			AwaitStart: func(context.Context) error { return nil },
 			Serves:     func(context.Context, int, string) error { return errors.ErrUnsupported },
 			LogOut:     func(ctx context.Context, secret string) error { return consulutil.Logout(ctx, client, secret) },
 			ReadToken: func(ctx context.Context, secret string) (consulutil.Token, error) {
 				return consulutil.ReadToken(ctx, client, secret)
 			},
-			Deregister: k.Registrar.Deregister, Log: hclog.NewNullLogger(),
+			Log: hclog.NewNullLogger(),
 		})
 	}()
 	select {
