@@ -7,7 +7,7 @@ import (
 )
 
 // accessLog is the admin interface's log: /dev/null unless the mesh logs.
-func accessLog(a *AccessLogs, bad *violations) object {
+func accessLog(a *AccessLogs, bad *InvalidError) object {
 	const path = "proxy-defaults.AccessLogs."
 	if a == nil || !a.Enabled {
 		return object{

@@ -66,7 +66,7 @@ func pipe(path string) object {
 	return object{"pipe": object{"path": path}}
 }
 
-func agentEndpoint(g GRPC, bad *violations) endpoint {
+func agentEndpoint(g GRPC, bad *InvalidError) endpoint {
 	const name = "gRPC address"
 	if path, ok := strings.CutPrefix(g.Address, "unix://"); ok {
 		if path == "" {
@@ -83,7 +83,7 @@ func agentEndpoint(g GRPC, bad *violations) endpoint {
 }
 
 // checkCA refuses what Envoy would refuse at start, where it is harder to find.
-func checkCA(caPEM string, bad *violations) bool {
+func checkCA(caPEM string, bad *InvalidError) bool {
 	block, _ := pem.Decode([]byte(caPEM))
 	ok := block != nil && block.Type == "CERTIFICATE"
 	if !ok {

@@ -3,19 +3,14 @@ package bootstrap
 import (
 	"fmt"
 	"strings"
+
+	"github.com/meshtask/consul-ecs/config"
 )
 
-// Violation is one value that a bootstrap cannot be made from.
-type Violation struct {
-	// Path names the value, such as proxy.config.envoy_statsd_url. Values of
-	// proxy.config may also come from proxy-defaults in Consul.
-	Path string
-	// Message names what is allowed.
-	Message string
-}
-
-// InvalidError lists all violations. A retry does not help.
-type InvalidError struct{ Violations []Violation }
+// InvalidError lists all values that a bootstrap cannot be made from. A path such as
+// proxy.config.envoy_statsd_url may also be that of a value of proxy-defaults in Consul.
+// A retry does not help.
+type InvalidError struct{ Violations []config.Finding }
 
 // Error has one line per violation.
 func (e *InvalidError) Error() string {
@@ -27,16 +22,14 @@ func (e *InvalidError) Error() string {
 	return b.String()
 }
 
-// violations collects violations while the rest is read.
-type violations struct{ list []Violation }
-
-func (v *violations) add(path, format string, args ...any) {
-	v.list = append(v.list, Violation{Path: path, Message: fmt.Sprintf(format, args...)})
+func (e *InvalidError) add(path, format string, args ...any) {
+	e.Violations = append(e.Violations, config.Finding{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
-func (v *violations) err() error {
-	if len(v.list) == 0 {
+// err is e, if anything is wrong.
+func (e *InvalidError) err() error {
+	if len(e.Violations) == 0 {
 		return nil
 	}
-	return &InvalidError{Violations: v.list}
+	return e
 }

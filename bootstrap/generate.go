@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 )
@@ -20,7 +21,7 @@ const agentName = "local_agent"
 // for the same Params. Its error is an *InvalidError that lists every wrong
 // value.
 func Generate(p Params) ([]byte, error) {
-	var bad violations
+	var bad InvalidError
 	in := resolve(p, &bad)
 	if err := bad.err(); err != nil {
 		return nil, err
@@ -35,27 +36,23 @@ func Generate(p Params) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// inputs are Params with every text parsed and every default applied.
+// inputs are Params, and what their texts and the defaults come to.
 type inputs struct {
-	proxyID, nodeName    string
-	token                string
+	Params
 	cluster, source      string
-	datacenter           string
 	namespace, partition string
 	agent                endpoint
-	caPEM                string
 	admin                socket
 	ready                *socket
 	accessLog            object
 	opts                 options
 }
 
-func resolve(p Params, bad *violations) inputs {
+func resolve(p Params, bad *InvalidError) inputs {
 	in := inputs{
-		proxyID: p.ProxyID, nodeName: p.NodeName, token: p.Token, caPEM: p.GRPC.CAPEM,
-		datacenter: p.Proxy.Datacenter,
-		namespace:  orDefault(p.Proxy.Namespace, "default"),
-		partition:  orDefault(p.Proxy.Partition, "default"),
+		Params:    p,
+		namespace: cmp.Or(p.Proxy.Namespace, "default"),
+		partition: cmp.Or(p.Proxy.Partition, "default"),
 	}
 	if p.ProxyID == "" {
 		bad.add("proxy ID", "must not be empty")
@@ -74,11 +71,10 @@ func resolve(p Params, bad *violations) inputs {
 		bad.add("kind", "must be %s, %s, %s or %s, not %q", ConnectProxy, MeshGateway, TerminatingGateway, APIGateway, kind)
 	}
 	in.agent = agentEndpoint(p.GRPC, bad)
-	admin, err := parseSocket(orDefault(p.AdminBind, DefaultAdminBind))
-	if err != nil {
+	var err error
+	if in.admin, err = parseSocket(cmp.Or(p.AdminBind, DefaultAdminBind)); err != nil {
 		bad.add("admin bind address", "%v", err)
 	}
-	in.admin = admin
 	if p.ReadyBind != "" {
 		ready, err := parseSocket(p.ReadyBind)
 		if err != nil {
@@ -89,13 +85,6 @@ func resolve(p Params, bad *violations) inputs {
 	in.accessLog = accessLog(p.Proxy.AccessLogs, bad)
 	in.opts = readOptions(p.Proxy.Config, p.Env, bad)
 	return in
-}
-
-func orDefault(s, def string) string {
-	if s == "" {
-		return def
-	}
-	return s
 }
 
 func (in inputs) document() object {
@@ -121,10 +110,10 @@ func (in inputs) document() object {
 
 func (in inputs) node() object {
 	metadata := object{"namespace": in.namespace, "partition": in.partition}
-	if in.nodeName != "" {
-		metadata["node_name"] = in.nodeName
+	if in.NodeName != "" {
+		metadata["node_name"] = in.NodeName
 	}
-	return object{"cluster": in.cluster, "id": in.proxyID, "metadata": metadata}
+	return object{"cluster": in.cluster, "id": in.ProxyID, "metadata": metadata}
 }
 
 // runtimeLayers lifts Envoy's limit for regular expressions: Consul's
@@ -155,9 +144,9 @@ func (in inputs) dynamicResources() object {
 // than after its default maximum of 30 s. Envoy has the setting
 // from 1.26 on.
 func (in inputs) xdsService() object {
-	if in.nodeName == "" {
+	if in.NodeName == "" {
 		return object{
-			"initial_metadata": list{object{"key": "x-consul-token", "value": in.token}},
+			"initial_metadata": list{object{"key": "x-consul-token", "value": in.Token}},
 			"envoy_grpc":       object{"cluster_name": agentName},
 		}
 	}

@@ -43,7 +43,7 @@ type options struct {
 	telemetryCollectorDir string
 }
 
-func readOptions(config map[string]any, env map[string]string, bad *violations) options {
+func readOptions(config map[string]any, env map[string]string, bad *InvalidError) options {
 	r := reader{config: config, bad: bad}
 	if r.text(keyTemplate) != "" {
 		r.reject(keyTemplate, "templates for the whole bootstrap are not supported; use %s, %s, %s or %s instead",
@@ -68,7 +68,7 @@ func readOptions(config map[string]any, env map[string]string, bad *violations) 
 // reader takes values out of the opaque map and notes what is wrong.
 type reader struct {
 	config map[string]any
-	bad    *violations
+	bad    *InvalidError
 }
 
 func (r reader) reject(key, format string, args ...any) {

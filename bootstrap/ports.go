@@ -17,7 +17,7 @@ type Ports struct {
 // ReadPorts takes the ports out of a merged proxy configuration. The error is an
 // *InvalidError.
 func ReadPorts(config map[string]any) (Ports, error) {
-	r := reader{config: config, bad: &violations{}}
+	r := reader{config: config, bad: &InvalidError{}}
 	ports := Ports{Public: r.port(keyBindPort)}
 	if s := r.bind(keyPrometheus); s != nil {
 		ports.Prometheus = int(s.port)

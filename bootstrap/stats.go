@@ -85,7 +85,7 @@ func (in inputs) statsTags() list {
 		{"consul.source.service", in.source},
 		{"consul.source.namespace", in.namespace},
 		{"consul.source.partition", in.partition},
-		{"consul.source.datacenter", in.datacenter},
+		{"consul.source.datacenter", in.Proxy.Datacenter},
 	} {
 		if t[1] != "" && !slices.Contains(own, t[0]) {
 			out = append(out, fixedTag(t[0], t[1]))
