@@ -21,6 +21,8 @@ type decoder struct {
 	dec *json.Decoder
 	// generation is the one whose fields are allowed.
 	generation Generation
+	// fields has what fieldsOf has returned.
+	fields map[reflect.Type]map[string]structField
 	// signs are the generations of the fields that one generation alone has.
 	signs map[string]bool
 	// malformed are violations at which the rest may be misread.
@@ -30,11 +32,14 @@ type decoder struct {
 // decode reads doc as a document of that generation. What is absent, null or not
 // allowed is left at its zero value, or true if that is the field's default.
 func decode(doc []byte, g Generation) (*Config, *decoder) {
-	d := &decoder{doc: doc, dec: json.NewDecoder(bytes.NewReader(doc)), generation: g, signs: map[string]bool{}}
+	d := &decoder{
+		doc: doc, dec: json.NewDecoder(bytes.NewReader(doc)), generation: g,
+		fields: map[reflect.Type]map[string]structField{}, signs: map[string]bool{},
+	}
 	d.dec.UseNumber()
 	cfg := &Config{Generation: g}
 	root := reflect.ValueOf(cfg).Elem()
-	preset(root, g)
+	d.preset(root)
 	d.value("$", root, rule{notNull: true}, 0)
 	return cfg, d
 }
@@ -158,9 +163,9 @@ func (d *decoder) object(path string, to reflect.Value, r rule, depth int) {
 	if to.Kind() == reflect.Pointer {
 		to.Set(reflect.New(to.Type().Elem()))
 		to = to.Elem()
-		preset(to, d.generation)
+		d.preset(to)
 	}
-	isMap, known, given := to.Kind() == reflect.Map, fieldsOf(to.Type(), d.generation), map[string]bool{}
+	isMap, known, given := to.Kind() == reflect.Map, d.fieldsOf(to.Type()), map[string]bool{}
 	if isMap {
 		to.Set(reflect.MakeMap(to.Type()))
 	}

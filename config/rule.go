@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -42,44 +41,33 @@ type structField struct {
 	rule  rule
 }
 
-// tables has what fieldsOf has returned.
-var tables sync.Map
-
-type tableKey struct {
-	typ reflect.Type
-	of  Generation
-}
-
 // fieldsOf returns the fields of a struct by their names in a document, nil for another type.
-func fieldsOf(typ reflect.Type, g Generation) map[string]structField {
-	if typ.Kind() != reflect.Struct {
-		return nil
+func (d *decoder) fieldsOf(typ reflect.Type) map[string]structField {
+	fields, known := d.fields[typ]
+	if known || typ.Kind() != reflect.Struct {
+		return fields
 	}
-	key := tableKey{typ, g}
-	if known, ok := tables.Load(key); ok {
-		return known.(map[string]structField)
-	}
-	fields := map[string]structField{}
+	fields = map[string]structField{}
 	for i := range typ.NumField() {
 		f := typ.Field(i)
 		if name := f.Tag.Get("json"); name != "-" {
-			fields[name] = structField{i, readRule(f.Tag.Get("check"), g)}
+			fields[name] = structField{i, readRule(f.Tag.Get("check"), d.generation)}
 		}
 	}
-	tables.Store(key, fields)
+	d.fields[typ] = fields
 	return fields
 }
 
 // preset makes the truth values of a struct, and of those in it, true that are so
 // when a document does not have them.
-func preset(v reflect.Value, g Generation) {
-	for _, f := range fieldsOf(v.Type(), g) {
+func (d *decoder) preset(v reflect.Value) {
+	for _, f := range d.fieldsOf(v.Type()) {
 		switch {
 		case f.rule.foreign:
 		case f.rule.defaultTrue:
 			v.Field(f.index).SetBool(true)
 		default:
-			preset(v.Field(f.index), g)
+			d.preset(v.Field(f.index))
 		}
 	}
 }
