@@ -54,15 +54,13 @@ func (r *run) forget(ctx context.Context) {
 	switch {
 	case err != nil && r.hasLeft:
 		r.Log.Warn("cannot check whether the servers know that the agent has left", logkey.Node, id, logkey.Error, err)
-		return
 	case err != nil:
 		r.Log.Error("node of the dead agent was not deregistered; Consul removes it in "+reconnectTimeout, logkey.Node, id, logkey.Error, err)
-		return
 	case r.hasLeft:
 		r.Log.Debug("node of the agent is not in the catalog any more", logkey.Node, id)
-		return
+	default:
+		r.Log.Info("deregistered the node of the dead agent", logkey.Node, id)
 	}
-	r.Log.Info("deregistered the node of the dead agent", logkey.Node, id)
 }
 
 // orphaned reports whether there may be services of an agent that has ended and will

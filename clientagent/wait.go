@@ -9,6 +9,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -55,14 +56,18 @@ func (r *run) waitForEnd(ctx context.Context, child Child) int {
 	}
 }
 
-// ended records how the agent ended. A second TERM makes its exit code 1, though it
-// has left.
+// ended records and logs how the agent ended. A second TERM makes its exit code 1,
+// though it has left.
 func (r *run) ended(p phase, code int) int {
 	if p == exiting && code == 1 {
 		code = 0
 	}
 	r.hasLeft = (p == leaving || p == exiting) && code == 0
-	r.logEnd(p, code)
+	if p == serving || p == waiting {
+		r.Log.Error("consul agent exited unexpectedly; see its last lines", logkey.ExitCode, code)
+	} else {
+		r.Log.Info("agent ended", logkey.ExitCode, code)
+	}
 	return code
 }
 
@@ -79,15 +84,6 @@ func (r *run) await(ctx context.Context, changes chan<- stage, then stage, wait 
 		}
 	}()
 	return cancel
-}
-
-// logEnd logs how the agent ended; one that was not asked to has logged why itself.
-func (r *run) logEnd(p phase, code int) {
-	if p == serving || p == waiting {
-		r.Log.Error("consul agent exited unexpectedly; see its last lines", logkey.ExitCode, code)
-		return
-	}
-	r.Log.Info("agent ended", logkey.ExitCode, code)
 }
 
 // enter does what a phase starts with.
@@ -136,10 +132,5 @@ func (r *run) awaitLeft(ctx context.Context) error {
 		r.Log.Debug("cannot check whether the servers know that the agent has left", logkey.Node, id, logkey.Error, err)
 		return err
 	}
-	select {
-	case <-time.After(exitDelay):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return retry.Sleep(ctx, exitDelay)
 }

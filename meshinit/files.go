@@ -30,9 +30,7 @@ func (r *run) writeProxyFiles(ctx context.Context) error {
 	if err != nil {
 		return &exit.UsageError{Err: fmt.Errorf("prepare the start of proxy %q: %w", r.workload.Proxy.ID, err)}
 	}
-	stale := proxyFileNames()
 	for _, f := range files {
-		stale = slices.DeleteFunc(stale, func(name string) bool { return name == f.Name })
 		path := r.path(f.Name)
 		if f.Secret {
 			err = r.writeSecret(path, f.Data, modePublicBootstrap)
@@ -43,7 +41,11 @@ func (r *run) writeProxyFiles(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, name := range stale { // of another task, on a host's volume
+	for _, name := range proxyFileNames() {
+		if slices.ContainsFunc(files, func(f File) bool { return f.Name == name }) {
+			continue
+		}
+		// It may be another task's, on a host's volume.
 		if err := os.Remove(r.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove a stale file: %w", err)
 		}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -122,11 +123,8 @@ func resolveHost(ctx context.Context, address string) (string, error) {
 		return "", errors.New("no address for " + host)
 	}
 	best := ips[0]
-	for _, ip := range ips {
-		if ip.To4() != nil {
-			best = ip
-			break
-		}
+	if i := slices.IndexFunc(ips, func(ip net.IP) bool { return ip.To4() != nil }); i >= 0 {
+		best = ips[i]
 	}
 	return scheme + net.JoinHostPort(best.String(), port), nil
 }
