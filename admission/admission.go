@@ -111,30 +111,22 @@ type task struct {
 	former map[string]former
 }
 
-// mutator changes a task. An error ends the admission.
-type mutator struct {
-	name string
-	run  func(*task) error
-}
-
-// validator adds findings. All read the same copy.
-type validator struct {
+// step is a part of an admission.
+type step struct {
 	name string
 	run  func(*task)
 }
 
-// pipeline is what an admission does, in this order.
-type pipeline struct {
-	mutators   []mutator
-	validators []validator
-}
+// pipeline is what an admission does, in this order: mutators change a task, validators add
+// findings, and all of these read the same copy.
+type pipeline struct{ mutators, validators []step }
 
 func standard() pipeline {
 	return pipeline{
-		mutators: []mutator{
+		mutators: []step{
 			{"canonicalize", canonicalize}, {"connect", connect}, {"expose-check", exposeChecks}, {"constraints", constrain},
 		},
-		validators: []validator{
+		validators: []step{
 			{"connect", checkMesh}, {"expose-check", checkExpose}, {"validate", checkRules}, {"resources", checkResources},
 		},
 	}
@@ -215,9 +207,7 @@ func (t *task) run(r *Result, o Options) error {
 		checkRules(t)
 		return nil
 	}
-	if err := t.strip(o.Token); err != nil {
-		return err
-	}
+	t.strip(o.Token)
 	err := standard().run(t)
 	r.After, r.Volumes = t.doc, t.volumes
 	return err
@@ -235,7 +225,7 @@ func (t *task) checkInvalid(r *Result, invalid *taskdef.InvalidError) {
 	case !r.Injected:
 		t.reportNotInjected()
 	case t.doc.Task.IsObject():
-		_ = canonicalize(t) // fails by the same values
+		canonicalize(t)
 	}
 	checkRules(t)
 	r.Injected = false
@@ -243,13 +233,9 @@ func (t *task) checkInvalid(r *Result, invalid *taskdef.InvalidError) {
 
 func (p pipeline) run(t *task) error {
 	for _, m := range p.mutators {
-		if err := m.run(t); err != nil {
-			return fmt.Errorf("mutator %s: %w", m.name, err)
-		}
+		m.run(t)
 	}
-	if err := t.seal(); err != nil {
-		return err
-	}
+	t.seal()
 	if err := t.doc.Refresh(); err != nil {
 		return fmt.Errorf("after the mutators: %w", err)
 	}

@@ -308,23 +308,6 @@ func definition(task, app string) []byte {
 		"containerDefinitions": [{"name": "app", "image": "example/app:1", "portMappings": [{"containerPort": 8080}], ` + app + `}]}`)
 }
 
-func TestFailingMutatorEndsThePipeline(t *testing.T) {
-	t.Parallel()
-	doc, err := taskdef.Parse(definition("", `"command": ["x"]`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var calls []string
-	call := func(name string, err error) mutator {
-		return mutator{name: name, run: func(*task) error { calls = append(calls, name); return err }}
-	}
-	p := pipeline{mutators: []mutator{call("one", nil), call("two", errors.New("out of order")), call("three", nil)}}
-	err = p.run(&task{doc: doc, open: taskdef.Parse})
-	if err == nil || err.Error() != "mutator two: out of order" || !slices.Equal(calls, []string{"one", "two"}) {
-		t.Errorf("error %v after %v", err, calls)
-	}
-}
-
 func TestValidatorCannotChangeTheDefinition(t *testing.T) {
 	t.Parallel()
 	doc, err := taskdef.Parse(definition("", `"command": ["x"]`))
@@ -332,7 +315,7 @@ func TestValidatorCannotChangeTheDefinition(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := string(doc.Bytes())
-	p := pipeline{validators: []validator{{"writes", func(t *task) { t.doc.Task.Delete("family") }}}}
+	p := pipeline{validators: []step{{"writes", func(t *task) { t.doc.Task.Delete("family") }}}}
 	if err := p.run(&task{doc: doc, open: taskdef.Parse}); err != nil || string(doc.Bytes()) != before {
 		t.Errorf("error %v, definition %s", err, doc.Bytes())
 	}

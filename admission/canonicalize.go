@@ -20,22 +20,17 @@ var outputKeys = []string{
 
 // canonicalize writes the defaults that the mesh relies on where the definition has
 // nothing. It changes no value that is there. Most of them Definition has already.
-func canonicalize(t *task) error {
+func canonicalize(t *task) {
 	before := len(t.findings) // each value that Definition did not have is a finding
 	if t.whole() {
-		if err := t.canonicalizeTask(); err != nil {
-			return err
-		}
+		t.canonicalizeTask()
 	}
 	for i, n := range t.containers() {
-		if err := t.canonicalizeContainer(i, n); err != nil {
-			return err
-		}
+		t.canonicalizeContainer(i, n)
 	}
-	if len(t.findings) == before {
-		return nil
+	if len(t.findings) > before {
+		t.refresh()
 	}
-	return t.doc.Refresh()
 }
 
 // unwrap takes the definition out of an answer of DescribeTaskDefinition, without what
@@ -54,8 +49,7 @@ func (t *task) unwrap() (bool, error) {
 				t.doc.Task.Set("tags", tags)
 			}
 		}
-		text, _ := t.doc.Task.MarshalJSON() // it is JSON
-		doc, err := t.open(text)
+		doc, err := t.open(t.doc.Task.JSON())
 		if err != nil {
 			return false, err
 		}
@@ -72,7 +66,8 @@ func (t *task) unwrap() (bool, error) {
 		return answer, nil
 	}
 	t.add(codeOutput, "$", "keys", strings.Join(removed, ", "))
-	return true, t.doc.Refresh()
+	t.refresh()
+	return true, nil
 }
 
 // removeReserved removes the tags that only AWS may set, and returns what they are.
@@ -88,60 +83,45 @@ func removeReserved(tags *taskdef.Node) []string {
 	return removed
 }
 
-func (t *task) canonicalizeTask() error {
+func (t *task) canonicalizeTask() {
 	if t.absent(t.doc.Task, "networkMode") {
-		if err := t.set(t.doc.Task, "networkMode", awsvpc); err != nil {
-			return err
-		}
+		t.set(t.doc.Task, "networkMode", awsvpc)
 		t.add(codeNetDefault, "$.networkMode")
 	}
 	tags := t.list(t.doc.Task, "tags")
 	if tags == nil || slices.ContainsFunc(t.doc.Definition.Tags, func(tag taskdef.Tag) bool { return tag.Key == annotationMesh }) {
-		return nil
+		return
 	}
-	tag, err := t.node(taskdef.Tag{Key: annotationMesh, Value: "true"})
-	if err == nil {
-		tags.Append(tag)
-	}
-	return err
+	tags.Append(t.node(taskdef.Tag{Key: annotationMesh, Value: "true"}))
 }
 
-func (t *task) canonicalizeContainer(i int, n *taskdef.Node) error {
+func (t *task) canonicalizeContainer(i int, n *taskdef.Node) {
 	c := t.doc.Definition.ContainerDefinitions[i]
 	if !t.isContainer(i) || workload.Owned(c.Name) {
-		return nil
+		return
 	}
 	if t.absent(n, "essential") {
-		if err := t.set(n, "essential", true); err != nil {
-			return err
-		}
+		t.set(n, "essential", true)
 	}
 	for _, port := range t.get(n, "portMappings").Items() {
 		if port.IsObject() && t.get(port, "containerPort") != nil && t.absent(port, "protocol") {
-			if err := t.set(port, "protocol", "tcp"); err != nil {
-				return err
-			}
+			t.set(port, "protocol", "tcp")
 		}
 	}
-	return t.canonicalizeHealth(i, n)
+	t.canonicalizeHealth(i, n)
 }
 
 // canonicalizeHealth puts the word before a health check's command that Docker needs.
-func (t *task) canonicalizeHealth(i int, n *taskdef.Node) error {
+func (t *task) canonicalizeHealth(i int, n *taskdef.Node) {
 	command := t.get(t.get(n, "healthCheck"), "command")
 	line, known := texts(command)
 	if !known || len(line) == 0 || slices.Contains([]string{"CMD", "CMD-SHELL", "NONE"}, line[0]) {
-		return nil
+		return
 	}
 	word := "CMD"
 	if len(line) == 1 && strings.ContainsRune(line[0], ' ') {
 		word = "CMD-SHELL"
 	}
-	first, err := t.node(word)
-	if err != nil {
-		return err
-	}
-	command.SetItems(append([]*taskdef.Node{first}, command.Items()...))
+	command.SetItems(slices.Insert(command.Items(), 0, t.node(word)))
 	t.add(codeHealth, fmt.Sprintf("$.containerDefinitions[%d].healthCheck.command", i), "word", word)
-	return nil
 }

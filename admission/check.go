@@ -177,17 +177,17 @@ func checkNames(t *task) {
 // checkSize warns before ECS refuses the definition.
 func checkSize(t *task) {
 	const warnAt = 61440
-	doc, _ := t.doc.Task.MarshalJSON() // it is JSON
-	if len(doc) <= warnAt || !t.whole() {
+	size := len(t.doc.Task.JSON())
+	if size <= warnAt || !t.whole() {
 		return
 	}
 	largest, name := 0, ""
 	for i, n := range t.containers() {
-		if part, _ := n.MarshalJSON(); len(part) > largest { // it is JSON
-			largest, name = len(part), t.containerName(i)
+		if part := len(n.JSON()); part > largest {
+			largest, name = part, t.containerName(i)
 		}
 	}
-	t.add(codeSize, "$", "size", len(doc), "container", name)
+	t.add(codeSize, "$", "size", size, "container", name)
 }
 
 // checkMemory warns when the applications leave too little of the task's memory.

@@ -114,7 +114,7 @@ func TestConditionalListsGetWhatAnApplicationNeeds(t *testing.T) {
 			mesh := parseMesh(t, []byte(plainMesh))
 			r := admit(t, template(`"Volumes": `+none+`,`, fmt.Sprintf("%q: %s", c.key, c.value)), mesh)
 			app := r.After.Task.Get("ContainerDefinitions").Items()[0]
-			if got, _ := app.Get(c.key).MarshalJSON(); string(got) != c.want {
+			if got := app.Get(c.key).JSON(); string(got) != c.want {
 				t.Errorf("%s %s, want %s", c.key, got, c.want)
 			}
 			if wrapped := len(app.Get("EntryPoint").Items()) > 1; wrapped != c.wrapped || strings.Contains(fmt.Sprint(r.Findings), codeWrap) == c.wrapped {

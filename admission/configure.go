@@ -1,7 +1,7 @@
 package admission
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,34 +17,23 @@ const defaultBootstrapDir = "/consul"
 
 // configure joins the mesh file, the annotations and the definition into the
 // configuration of this task. What config refuses of it is a finding, and cfg stays nil.
-func (t *task) configure() error {
-	root := t.mesh.configuration
-	if root == nil {
-		root, _ = taskdef.NewNode(map[string]any{}) // it is JSON
-	}
-	root, err := taskdef.NewNode(root)
-	if err != nil {
-		return err
-	}
-	b := builder{}
-	b.fill(root, "bootstrapDir", defaultBootstrapDir)
+func (t *task) configure() {
+	root := taskdef.NewNode(cmp.Or(t.mesh.configuration, &taskdef.Node{}))
+	fill(root, "bootstrapDir", defaultBootstrapDir)
 	if kind, is := t.notes.value(annotationGateway); is {
-		b.put(b.object(root, "gateway"), "kind", kind)
+		object(root, "gateway").Set("kind", taskdef.NewNode(kind))
 	}
 	if root.Get("gateway") != nil {
-		t.identify(&b, root.Get("gateway"))
+		t.identify(root.Get("gateway"))
 	} else {
-		t.configureService(&b, root)
+		t.configureService(root)
 	}
 	if root.Get("consulServers") != nil && root.Get("transparentProxy") == nil && t.doc.Definition.IsFargate() {
-		b.put(root, "transparentProxy", map[string]bool{"enabled": false}) // absent means enabled, which Fargate cannot do
-	}
-	if b.err != nil {
-		return b.err
+		root.Set("transparentProxy", taskdef.NewNode(map[string]bool{"enabled": false})) // absent means enabled, which Fargate cannot do
 	}
 	t.checkMeta("service", root.Get("service").Get("meta"))
 	t.checkMeta("gateway", root.Get("gateway").Get("meta"))
-	return t.parse(root)
+	t.parse(root)
 }
 
 // checkMeta checks the metadata of the mesh file, and how much it is with the annotations.
@@ -68,24 +57,15 @@ func (t *task) checkMeta(section string, meta *taskdef.Node) {
 }
 
 // parse checks a configuration and makes it that of the task.
-func (t *task) parse(root *taskdef.Node) error {
+func (t *task) parse(root *taskdef.Node) {
 	var err error
-	t.cfg = nil
-	if t.configuration, err = root.MarshalJSON(); err != nil {
-		return err
-	}
-	cfg, _, err := config.Parse(t.configuration)
+	t.configuration = root.JSON()
+	t.cfg, _, err = config.Parse(t.configuration)
 	if invalid, is := errors.AsType[*config.InvalidError](err); is {
 		t.reportInvalid(root, invalid.Violations)
-		if t.configuration, err = root.MarshalJSON(); err != nil {
-			return err
-		}
-		if cfg, _, err = config.Parse(t.configuration); err != nil {
-			return nil // it is reported
-		}
+		t.configuration = root.JSON()
+		t.cfg, _, _ = config.Parse(t.configuration) // what is still invalid is reported
 	}
-	t.cfg = cfg
-	return err
 }
 
 // reportInvalid reports what config refuses, and removes it, so that the rest of the
@@ -111,41 +91,41 @@ func (t *task) reportInvalid(root *taskdef.Node, violations []config.Finding) {
 }
 
 // configureService writes the members that are about a service and its proxy.
-func (t *task) configureService(b *builder, root *taskdef.Node) {
-	service := b.object(root, "service")
-	t.identify(b, service)
+func (t *task) configureService(root *taskdef.Node) {
+	service := object(root, "service")
+	t.identify(service)
 	if port, given := t.number(annotationServicePort, 0, 65535); given {
-		b.put(service, "port", port)
+		service.Set("port", taskdef.NewNode(port))
 	}
 	if service.Get("port") == nil {
-		b.put(service, "port", t.firstPort())
+		service.Set("port", taskdef.NewNode(t.firstPort()))
 	}
 	if list, given := t.upstreams(); given {
-		b.put(b.object(root, "proxy"), "upstreams", list)
+		object(root, "proxy").Set("upstreams", taskdef.NewNode(list))
 	}
 	if service.Get("checks") == nil {
-		b.fill(root, "healthSyncContainers", t.syncContainers())
+		fill(root, "healthSyncContainers", t.syncContainers())
 	}
 }
 
 // identify writes what a service and a gateway both have.
-func (t *task) identify(b *builder, n *taskdef.Node) {
+func (t *task) identify(n *taskdef.Node) {
 	for _, name := range []struct{ annotation, key string }{
 		{annotationServiceName, "name"}, {annotationNamespace, "namespace"}, {annotationPartition, "partition"},
 	} {
 		if value, given := t.notes.value(name.annotation); given {
-			b.put(n, name.key, value)
+			n.Set(name.key, taskdef.NewNode(value))
 		}
 	}
 	if family := t.doc.Definition.Family; family != "" {
-		b.fill(n, "name", strings.ToLower(family))
+		fill(n, "name", strings.ToLower(family))
 	}
 	if list, given := t.notes.value(annotationTags); given {
-		b.put(n, "tags", append([]string{}, splitWords(list)...))
+		n.Set("tags", taskdef.NewNode(append([]string{}, splitWords(list)...)))
 	}
 	meta := t.notes.serviceMeta()
 	for _, key := range slices.Sorted(maps.Keys(meta)) {
-		b.put(b.object(n, "meta"), key, meta[key])
+		object(n, "meta").Set(key, taskdef.NewNode(meta[key]))
 	}
 }
 
@@ -208,27 +188,15 @@ func (t *task) environment() taskdef.KeyValue {
 	return taskdef.KeyValue{Name: config.EnvVar, Value: string(t.configuration)}
 }
 
-// builder writes members of a configuration, up to the first error.
-type builder struct{ err error }
-
-func (b *builder) put(n *taskdef.Node, key string, value any) {
-	node, err := taskdef.NewNode(value)
-	if err != nil {
-		b.err = err
-		return
-	}
-	n.Set(key, node)
-}
-
-// fill is put for a member that is absent.
-func (b *builder) fill(n *taskdef.Node, key string, value any) {
+// fill sets a member that is absent.
+func fill(n *taskdef.Node, key string, value any) {
 	if found := n.Get(key); found == nil || found.IsNull() {
-		b.put(n, key, value)
+		n.Set(key, taskdef.NewNode(value))
 	}
 }
 
 // object returns the member that is an object, and makes it when it is absent.
-func (b *builder) object(n *taskdef.Node, key string) *taskdef.Node {
-	b.fill(n, key, json.RawMessage("{}"))
+func object(n *taskdef.Node, key string) *taskdef.Node {
+	fill(n, key, &taskdef.Node{})
 	return n.Get(key)
 }

@@ -15,41 +15,34 @@ const volumeName = "consul_data"
 
 // connect puts the task into the mesh: the shared volume, the containers of the mesh,
 // and each application behind them.
-func connect(t *task) error {
+func connect(t *task) {
 	def := t.doc.Definition
 	if containers := t.get(t.doc.Task, "containerDefinitions"); containers.IsObject() {
 		t.add(codeContainers, "$.containerDefinitions", "what", "containerDefinitions")
-		return nil
+		return
 	} else if !containers.IsList() {
-		return nil // ECS refuses the definition
+		return // ECS refuses the definition
 	}
 	if def.RuntimePlatform.IsWindows() {
 		t.add(codeOS, "$.runtimePlatform.operatingSystemFamily", "os", def.RuntimePlatform.OperatingSystemFamily)
-		return nil
+		return
 	}
 	only := t.onlyNative()
-	if err := t.labelNative(only); err != nil {
-		return err
-	}
+	t.labelNative(only)
 	if only {
-		return t.place(nil)
+		t.place(nil)
+		return
 	}
-	if err := t.configure(); err != nil || t.cfg == nil {
-		return err
+	if t.configure(); t.cfg == nil {
+		return
 	}
-	if err := t.shareVolume(); err != nil {
-		return err
-	}
+	t.shareVolume()
 	t.reportComputed()
-	if err := t.attachAll(); err != nil {
-		return err
-	}
+	t.attachAll()
 	if i := t.userProxy(); i >= 0 {
-		if err := t.completeProxy(i); err != nil {
-			return err
-		}
+		t.completeProxy(i)
 	}
-	return t.place(t.sidecars())
+	t.place(t.sidecars())
 }
 
 // reportComputed names the containers that only CloudFormation knows, and what of the
@@ -71,11 +64,11 @@ func (t *task) reportComputed() {
 }
 
 // shareVolume declares the volume of the mesh.
-func (t *task) shareVolume() error {
+func (t *task) shareVolume() {
 	if !t.whole() {
 		t.volumes = append(t.volumes, volumeName)
 		t.add(codeVolumeTask, "$", "volume", volumeName)
-		return nil
+		return
 	}
 	volumes := t.lists(t.doc.Task, "volumes")
 	if volumes == nil {
@@ -91,35 +84,21 @@ func (t *task) shareVolume() error {
 		if slices.ContainsFunc(list.Items(), func(v *taskdef.Node) bool { return t.text(v, "name") == volumeName }) {
 			continue
 		}
-		volume, err := t.node(taskdef.Volume{Name: volumeName})
-		if err != nil {
-			return err
-		}
-		list.Append(volume)
+		list.Append(t.node(taskdef.Volume{Name: volumeName}))
 	}
-	return nil
 }
 
 // place puts the containers of the mesh into the list: over those of the same name,
 // else at the end. Others of the mesh are removed.
-func (t *task) place(wanted []*taskdef.Container) error {
+func (t *task) place(wanted []*taskdef.Container) {
 	list := t.get(t.doc.Task, "containerDefinitions")
-	logs, err := t.logConfiguration()
-	if err != nil {
-		return err
-	}
+	logs := t.logConfiguration()
 	made := map[string]*taskdef.Node{}
 	for _, c := range wanted {
-		n, err := t.node(c)
-		if err != nil {
-			return err
-		}
+		made[c.Name] = t.node(c)
 		if logs != nil {
-			if err := t.set(n, "logConfiguration", logs); err != nil {
-				return err
-			}
+			t.set(made[c.Name], "logConfiguration", logs)
 		}
-		made[c.Name] = n
 	}
 	var placed []*taskdef.Node
 	for i, n := range list.Items() {
@@ -149,7 +128,6 @@ func (t *task) place(wanted []*taskdef.Container) error {
 		}
 	}
 	list.SetItems(placed)
-	return nil
 }
 
 // inMesh reports whether the definition as it was read is one of a mesh already, of admission
@@ -173,8 +151,7 @@ func (t *task) keepFormer(made *taskdef.Node, was former) *taskdef.Node {
 	if t.format != FormatECS {
 		return made
 	}
-	text, _ := made.MarshalJSON() // it is JSON
-	doc, err := t.open(fmt.Appendf(nil, `{"networkMode": %q, "containerDefinitions": [%s]}`, t.doc.Definition.NetworkMode, text))
+	doc, err := t.open(fmt.Appendf(nil, `{"networkMode": %q, "containerDefinitions": [%s]}`, t.doc.Definition.NetworkMode, made.JSON()))
 	if err != nil || !bytes.Equal(taskdef.Canonical(doc.Definition.ContainerDefinitions[0]), taskdef.Canonical(was.container)) {
 		return made
 	}
@@ -183,21 +160,19 @@ func (t *task) keepFormer(made *taskdef.Node, was former) *taskdef.Node {
 
 // logConfiguration is that of the mesh file, else of the first essential application
 // that has one; nil without any.
-func (t *task) logConfiguration() (*taskdef.Node, error) {
+func (t *task) logConfiguration() *taskdef.Node {
 	if logs := t.mesh.settings.LogConfiguration; logs != nil {
-		n, err := taskdef.NewNode(logs)
-		if err == nil {
-			t.doc.Spell(n)
-		}
-		return n, err
+		n := taskdef.NewNode(logs)
+		t.doc.Spell(n)
+		return n
 	}
 	for _, i := range t.applications() {
 		n := t.containers()[i]
 		if t.doc.Definition.ContainerDefinitions[i].IsEssential() && !t.absent(n, "logConfiguration") {
-			return t.get(n, "logConfiguration"), nil
+			return t.get(n, "logConfiguration")
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // gate is the container whose end all others of the mesh wait for: the one that puts
@@ -210,47 +185,35 @@ func (t *task) gate() string {
 }
 
 // attachAll puts the applications behind the proxy.
-func (t *task) attachAll() error {
+func (t *task) attachAll() {
 	apps, own := t.applications(), t.userProxy()
 	for i, c := range t.doc.Definition.ContainerDefinitions {
-		var err error
 		switch {
 		case t.cfg.Gateway == nil && slices.Contains(apps, i):
-			err = t.attach(i)
+			t.attach(i)
 		case t.isContainer(i) && !workload.Owned(c.Name) && i != own: // see completeProxy
-			err = t.correctEdges(t.containers()[i])
-		}
-		if err != nil {
-			return err
+			t.correctEdges(t.containers()[i])
 		}
 	}
-	return nil
 }
 
 // attach puts an application behind the proxy: wrapped, it waits for the proxy itself.
-func (t *task) attach(i int) error {
+func (t *task) attach(i int) {
 	n := t.containers()[i]
-	wrapped, err := t.wrap(i, n)
-	if err != nil {
-		return err
-	}
+	wrapped := t.wrap(i, n)
 	if !t.listed(n, "dependsOn") {
 		t.add(codeComputed, fmt.Sprintf("$.containerDefinitions[%d].dependsOn", i), "what", "dependsOn", "consequence", "the container does not wait for the proxy")
 	}
 	if !wrapped {
-		return t.order(n, taskdef.Dependency{ContainerName: t.proxyContainer(), Condition: taskdef.ConditionHealthy})
+		t.order(n, taskdef.Dependency{ContainerName: t.proxyContainer(), Condition: taskdef.ConditionHealthy})
+		return
 	}
-	if err := t.order(n, t.afterGate()); err != nil {
-		return err
-	}
-	if err := t.mount(n); err != nil {
-		return err
-	}
+	t.order(n, t.afterGate())
+	t.mount(n)
 	c := t.doc.Definition.ContainerDefinitions[i]
 	if health := t.get(n, "healthCheck"); health.IsObject() && c.HealthCheck.Enabled() && t.absent(health, "startPeriod") {
-		return t.set(health, "startPeriod", startPeriod) // it runs while the application waits
+		t.set(health, "startPeriod", startPeriod) // it runs while the application waits
 	}
-	return nil
 }
 
 // startPeriod is how long an application may wait for the proxy, in seconds, before its
@@ -260,27 +223,22 @@ const startPeriod = 60
 // order removes the edges to containers of the mesh, which are those of an earlier
 // admission or of the shape with several gates, and adds one, which an
 // earlier admission may have made already.
-func (t *task) order(n *taskdef.Node, after taskdef.Dependency) error {
+func (t *task) order(n *taskdef.Node, after taskdef.Dependency) {
 	for _, list := range t.lists(n, "dependsOn") {
 		edges := slices.DeleteFunc(slices.Clone(list.Items()), func(e *taskdef.Node) bool {
 			name := t.text(e, "containerName")
 			return workload.Owned(name) || name == after.ContainerName && t.text(e, "condition") == after.Condition
 		})
-		edge, err := t.node(after)
-		if err != nil {
-			return err
-		}
-		list.SetItems(append(edges, edge))
+		list.SetItems(append(edges, t.node(after)))
 	}
-	return nil
 }
 
 // correctEdges makes the edges of a container that is no application, which another mesh
 // file or program may have made, lead to the containers that this task gets.
-func (t *task) correctEdges(n *taskdef.Node) error {
+func (t *task) correctEdges(n *taskdef.Node) {
 	list := t.get(n, "dependsOn")
 	if !slices.ContainsFunc(list.Items(), func(e *taskdef.Node) bool { return workload.Owned(t.text(e, "containerName")) }) {
-		return nil
+		return
 	}
 	var edges []*taskdef.Node
 	made := t.sidecars()
@@ -291,16 +249,13 @@ func (t *task) correctEdges(n *taskdef.Node) error {
 		case !workload.Owned(name) || slices.ContainsFunc(made, is):
 			edges = append(edges, e)
 		case name == workload.ContainerSidecarProxy || name == workload.ContainerDataplane:
-			if err := t.set(e, "containerName", t.proxyContainer()); err != nil {
-				return err
-			}
+			t.set(e, "containerName", t.proxyContainer())
 			edges = append(edges, e)
 		}
 	}
 	if len(edges) < len(list.Items()) {
 		list.SetItems(edges)
 	}
-	return nil
 }
 
 // proxyContainer is the name of the container of the proxy, ours or the definition's own.
@@ -312,18 +267,13 @@ func (t *task) proxyContainer() string {
 }
 
 // mount mounts the shared volume, which has the program that wraps the application.
-func (t *task) mount(n *taskdef.Node) error {
+func (t *task) mount(n *taskdef.Node) {
 	for _, list := range t.lists(n, "mountPoints") {
 		if slices.ContainsFunc(list.Items(), func(m *taskdef.Node) bool { return path.Clean(t.text(m, "containerPath")) == t.cfg.BootstrapDir }) {
 			continue
 		}
-		m, err := t.node(t.mountPoint(true))
-		if err != nil {
-			return err
-		}
-		list.Append(m)
+		list.Append(t.node(t.mountPoint(true)))
 	}
-	return nil
 }
 
 // mountPoint is where the containers of the mesh have the shared volume.

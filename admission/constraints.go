@@ -10,27 +10,23 @@ import (
 
 // constrain lets tasks on EC2 start only on instances of their architecture. A
 // constraint of the user's on it stays alone.
-func constrain(t *task) error {
+func constrain(t *task) {
 	def := t.doc.Definition
 	const attribute = "attribute:ecs.cpu-architecture"
 	if !t.whole() || def.IsFargate() || def.RuntimePlatform == nil || t.cfg == nil {
-		return nil
+		return
 	}
 	arch := def.RuntimePlatform.CPUArchitecture
 	if arch != "ARM64" && arch != "X86_64" {
-		return nil
+		return
 	}
 	if slices.ContainsFunc(def.PlacementConstraints, func(c taskdef.PlacementConstraint) bool { return strings.Contains(c.Expression, attribute) }) {
-		return nil
+		return
 	}
 	list := t.list(t.doc.Task, "placementConstraints")
 	if list == nil {
-		return nil
+		return
 	}
 	expression := fmt.Sprintf("%s == %s", attribute, strings.ToLower(arch))
-	constraint, err := t.node(taskdef.PlacementConstraint{Type: "memberOf", Expression: expression})
-	if err == nil {
-		list.Append(constraint)
-	}
-	return err
+	list.Append(t.node(taskdef.PlacementConstraint{Type: "memberOf", Expression: expression}))
 }

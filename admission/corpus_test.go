@@ -176,8 +176,7 @@ func lost(before, after *taskdef.Node, path string) []string {
 		}
 		return paths
 	}
-	was, _ := before.MarshalJSON() // it is JSON
-	is, _ := after.MarshalJSON()
+	was, is := before.JSON(), after.JSON()
 	if !bytes.Equal(was, is) {
 		return []string{path}
 	}

@@ -17,11 +17,7 @@ func (t *task) decode(into any) error {
 	if len(t.findings) > before {
 		return nil
 	}
-	text, err := t.doc.Task.MarshalJSON()
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(text, into); err != nil {
+	if err := json.Unmarshal(t.doc.Task.JSON(), into); err != nil {
 		return fmt.Errorf("decode the definition for registration: %w", err)
 	}
 	return nil

@@ -11,29 +11,26 @@ import (
 func (t *task) get(n *taskdef.Node, key string) *taskdef.Node { return n.Get(t.doc.Key(key)) }
 
 // set sets a member. The value has the keys of the ECS API, unless it is a node.
-func (t *task) set(n *taskdef.Node, key string, value any) error {
-	node, err := t.node(value)
-	if err == nil {
-		n.Set(t.doc.Key(key), node)
-	}
-	return err
-}
+func (t *task) set(n *taskdef.Node, key string, value any) { n.Set(t.doc.Key(key), t.node(value)) }
 
-// node writes a value with the keys of the document's format.
-func (t *task) node(value any) (*taskdef.Node, error) {
-	n, err := taskdef.NewNode(value)
-	if _, written := value.(*taskdef.Node); err == nil && !written {
+// node writes a value with the keys of the document's format, unless it is a node.
+func (t *task) node(value any) *taskdef.Node {
+	n := taskdef.NewNode(value)
+	if _, written := value.(*taskdef.Node); !written {
 		t.doc.Spell(n)
 	}
-	return n, err
+	return n
 }
+
+// refresh reads the definition again, before one mutator has what another has changed. A value
+// of a wrong type is an error after all of them.
+func (t *task) refresh() { _ = t.doc.Refresh() }
 
 // list returns a member that is a list, and makes it when it is absent. It is nil when
 // the member is computed.
 func (t *task) list(n *taskdef.Node, key string) *taskdef.Node {
 	if t.absent(n, key) {
-		empty, _ := taskdef.NewNode([]string{}) // it is JSON
-		n.Set(t.doc.Key(key), empty)
+		t.set(n, key, []string{})
 	}
 	found := t.get(n, key)
 	if !found.IsList() {
@@ -71,7 +68,7 @@ func branches(n *taskdef.Node) []*taskdef.Node {
 	choice := n.Get("Fn::If").Items()
 	for i := 1; i < len(choice); i++ {
 		if isNoValue(choice[i]) {
-			choice[i], _ = taskdef.NewNode([]string{}) // it is JSON
+			choice[i] = taskdef.NewNode([]string{})
 		}
 		if choice[i].IsList() {
 			lists = append(lists, choice[i])

@@ -21,14 +21,12 @@ const (
 
 // exposeChecks adds the paths of the annotation expose-checks to the configuration, so
 // that callers outside of the mesh, such as a load balancer's health check, reach them.
-func exposeChecks(t *task) error {
+func exposeChecks(t *task) {
 	a, given := t.notes.task[annotationExpose]
 	if !given || t.cfg == nil || t.cfg.Gateway != nil {
-		return nil
+		return
 	}
-	if err := t.doc.Refresh(); err != nil {
-		return err
-	}
+	t.refresh()
 	added := false
 	for _, p := range t.exposed(a) {
 		present := func(have config.ExposePath) bool { return have.Path == p.Path && have.LocalPathPort == p.LocalPathPort }
@@ -38,15 +36,14 @@ func exposeChecks(t *task) error {
 		if p.ListenerPort == 0 {
 			p.ListenerPort = t.freeListener(p.Path)
 		}
-		if err := t.addExposed(p); err != nil || t.cfg == nil {
-			return err
+		if t.addExposed(p); t.cfg == nil {
+			return
 		}
 		added = true
 	}
-	if !added {
-		return nil
+	if added {
+		t.place(t.sidecars())
 	}
-	return t.place(t.sidecars())
 }
 
 // exposed are the paths that the annotation names: those of the checks for true, else
@@ -126,20 +123,12 @@ func (t *task) freeListener(path string) int {
 }
 
 // addExposed adds a path to the configuration.
-func (t *task) addExposed(p config.ExposePath) error {
-	root, err := taskdef.NewNode(json.RawMessage(t.configuration))
-	if err != nil {
-		return err
-	}
-	b := builder{}
-	list := b.object(b.object(root, "proxy"), "expose")
-	b.fill(list, "paths", []config.ExposePath{})
-	path, err := taskdef.NewNode(p)
-	if err != nil || b.err != nil {
-		return err
-	}
-	list.Get("paths").Append(path)
-	return t.parse(root)
+func (t *task) addExposed(p config.ExposePath) {
+	root := taskdef.NewNode(json.RawMessage(t.configuration))
+	list := object(object(root, "proxy"), "expose")
+	fill(list, "paths", []config.ExposePath{})
+	list.Get("paths").Append(taskdef.NewNode(p))
+	t.parse(root)
 }
 
 // checkExpose reports an annotation that exposes nothing.

@@ -43,7 +43,7 @@ func (t *task) userProxy() int {
 }
 
 // completeProxy writes what the definition's own proxy lacks.
-func (t *task) completeProxy(i int) error {
+func (t *task) completeProxy(i int) {
 	n, own := t.containers()[i], t.proxy()
 	if !isEmpty(t.get(n, "entryPoint")) || !isEmpty(t.get(n, "command")) {
 		own.Command = nil
@@ -51,19 +51,14 @@ func (t *task) completeProxy(i int) error {
 	if !t.absent(n, "memory") {
 		own.Memory, own.MemoryReservation = nil, nil
 	}
-	made, err := t.node(own)
-	if err != nil {
-		return err
-	}
+	made := t.node(own)
 	for _, key := range made.Keys() {
 		if found := n.Get(key); found == nil || found.IsNull() || isNoValue(found) {
 			n.Set(key, made.Get(key))
 		}
 	}
-	if err := t.order(n, t.afterGate()); err != nil {
-		return err
-	}
-	return t.mount(n)
+	t.order(n, t.afterGate())
+	t.mount(n)
 }
 
 // ofNative reports whether an annotation of a container is about that container's own
@@ -95,7 +90,7 @@ func (t *task) onlyNative() bool {
 }
 
 // labelNative gives each native application its kind.
-func (t *task) labelNative(only bool) error {
+func (t *task) labelNative(only bool) {
 	for i, c := range t.doc.Definition.ContainerDefinitions {
 		if !t.notes.native[t.containerName(i)] {
 			continue
@@ -107,17 +102,11 @@ func (t *task) labelNative(only bool) error {
 		}
 		n := t.containers()[i]
 		if t.absent(n, "dockerLabels") {
-			if err := t.set(n, "dockerLabels", map[string]string{}); err != nil {
-				return err
-			}
+			t.set(n, "dockerLabels", map[string]string{})
 		}
-		kind, err := taskdef.NewNode(UseNative + ":" + cmp.Or(service, strings.ToLower(c.Name)))
-		if err != nil {
-			return err
-		}
-		t.get(n, "dockerLabels").Set(annotationKind, kind)
+		kind := UseNative + ":" + cmp.Or(service, strings.ToLower(c.Name))
+		t.get(n, "dockerLabels").Set(annotationKind, taskdef.NewNode(kind))
 	}
-	return nil
 }
 
 // checkKinds finds labels that are not those of the task's proxy and of its native

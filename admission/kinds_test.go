@@ -116,13 +116,12 @@ func TestProxyWithoutItsKindIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := standard()
-	p.mutators = append(p.mutators, mutator{name: "by hand", run: func(t *task) error {
+	p.mutators = append(p.mutators, step{name: "by hand", run: func(t *task) {
 		for _, n := range t.containers() {
 			if t.text(n, "name") == "sidecar-proxy" {
 				n.Get("dockerLabels").Delete(annotationKind)
 			}
 		}
-		return nil
 	}})
 	tk := &task{doc: doc, open: taskdef.Parse, format: FormatECS, mesh: *parseMesh(t, []byte(plainMesh))}
 	tk.annotate()

@@ -79,10 +79,7 @@ func ParseMesh(doc []byte) (*Mesh, error) {
 		var v any
 		return nil, fmt.Errorf("the mesh file is not JSON: %w", json.Unmarshal(doc, &v))
 	}
-	root, err := taskdef.NewNode(json.RawMessage(doc))
-	if err != nil {
-		return nil, err
-	}
+	root := taskdef.NewNode(json.RawMessage(doc))
 	if !root.IsObject() {
 		return nil, errors.New("the mesh file is not a JSON object")
 	}
@@ -94,8 +91,7 @@ func ParseMesh(doc []byte) (*Mesh, error) {
 	}
 	m.settings.LogConfiguration = admission.Get("logConfiguration")
 	admission.Delete("logConfiguration")
-	text, _ := admission.MarshalJSON()
-	dec := json.NewDecoder(bytes.NewReader(text))
+	dec := json.NewDecoder(bytes.NewReader(admission.JSON()))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&m.settings); err != nil {
 		return nil, settingsError(err)

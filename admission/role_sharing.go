@@ -19,16 +19,14 @@ func sharedInTemplate(r *Result) {
 	if r.Format != FormatTemplate || resources == nil || role == nil {
 		return
 	}
-	own, _ := role.MarshalJSON() // it is JSON
+	own := role.JSON()
 	var others []string
 	for _, name := range resources.Keys() {
 		resource := resources.Get(name)
 		kind, _ := resource.Get("Type").Text()
 		properties := resource.Get("Properties")
-		if other := properties.Get(key); kind == taskdef.TemplateType && properties != r.After.Task && other != nil {
-			if text, _ := other.MarshalJSON(); bytes.Equal(own, text) { // it is JSON
-				others = append(others, name)
-			}
+		if other := properties.Get(key); kind == taskdef.TemplateType && properties != r.After.Task && other != nil && bytes.Equal(own, other.JSON()) {
+			others = append(others, name)
 		}
 	}
 	reportShared(r, cmp.Or(r.After.Definition.TaskRoleARN, string(own)), others)

@@ -26,28 +26,22 @@ func TokenCodes() []Code {
 // strip removes a token from where it may have been put by mistake: variables of
 // containers, and members of the mesh file's configuration. Wherever else it is, scan
 // finds it.
-func (t *task) strip(token secret.Value) error {
+func (t *task) strip(token secret.Value) {
 	if token.Empty() {
-		return nil
+		return
 	}
 	for _, path := range stripVariables(t.doc, token) {
 		t.findings = append(t.findings, TokenCodes()[1].Finding(path, "what", "the variable"))
 	}
-	if err := t.doc.Refresh(); err != nil {
-		return err
-	}
+	t.refresh()
 	if t.mesh.configuration == nil {
-		return nil
+		return
 	}
-	configuration, err := taskdef.NewNode(t.mesh.configuration) // others have it, too
-	if err != nil {
-		return err
-	}
+	configuration := taskdef.NewNode(t.mesh.configuration) // others have it, too
 	for _, key := range stripMembers(configuration, token) {
 		t.findings = append(t.findings, TokenCodes()[1].Finding("$", "what", "the member "+key+" of the mesh file"))
 	}
 	t.mesh.configuration = configuration
-	return nil
 }
 
 // stripVariables returns the paths of the variables that it removed.
@@ -110,12 +104,12 @@ func (t *task) scan(token secret.Value) {
 // leakPath is that of the first value below n that has the secret in it, or of n itself.
 func leakPath(l *secret.Leaks, n *taskdef.Node, at string) string {
 	for i, item := range n.Items() {
-		if text, _ := item.MarshalJSON(); l.Find(string(text)) != "" { // it is JSON
+		if l.Find(string(item.JSON())) != "" {
 			return leakPath(l, item, fmt.Sprintf("%s[%d]", at, i))
 		}
 	}
 	for _, key := range n.Keys() {
-		if text, _ := n.Get(key).MarshalJSON(); l.Find(string(text)) != "" { // it is JSON
+		if l.Find(string(n.Get(key).JSON())) != "" {
 			step := "." + key
 			if strings.ContainsAny(key, `.[]/"`) { // such as a label
 				step = fmt.Sprintf("[%q]", key)

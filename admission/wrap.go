@@ -16,17 +16,17 @@ const wrapper = "app-entrypoint"
 
 // wrap puts app-entrypoint before an application, and reports whether one is there. An
 // application whose program only its image names is left alone.
-func (t *task) wrap(i int, n *taskdef.Node) (bool, error) {
+func (t *task) wrap(i int, n *taskdef.Node) bool {
 	at := fmt.Sprintf("$.containerDefinitions[%d]", i)
 	name := t.containerName(i)
 	entry, command := t.get(n, "entryPoint"), t.get(n, "command")
 	noEntry, noCommand := isEmpty(entry), isEmpty(command)
 	if why, fix := t.unwrappable(n, entry, command); why != "" {
 		t.add(codeWrap, at, "container", name, "why", why, "fix", fix)
-		return false, nil
+		return false
 	}
 	if noEntry && wrapperFlags(command.Items()) != nil {
-		return true, nil // by hand
+		return true // by hand
 	}
 	var rest []*taskdef.Node
 	if !noEntry {
@@ -36,16 +36,11 @@ func (t *task) wrap(i int, n *taskdef.Node) (bool, error) {
 	if flags != nil {
 		rest = rest[2+len(flags):]
 	}
-	line, err := t.wrapperLine(i, flags)
-	if err != nil {
-		return false, err
-	}
 	if len(rest) == 0 && !noCommand {
 		t.add(codeEntryPoint, at+".command", "container", name)
 	}
-	list := t.list(n, "entryPoint")
-	list.SetItems(append(line, rest...))
-	return true, nil
+	t.list(n, "entryPoint").SetItems(append(t.wrapperLine(i, flags), rest...))
+	return true
 }
 
 // unwrappable is why app-entrypoint cannot go before an application, and what to do about it;
@@ -76,7 +71,7 @@ func isEmpty(list *taskdef.Node) bool {
 }
 
 // wrapperLine is app-entrypoint with our flags and those of the user.
-func (t *task) wrapperLine(i int, flags []*taskdef.Node) ([]*taskdef.Node, error) {
+func (t *task) wrapperLine(i int, flags []*taskdef.Node) []*taskdef.Node {
 	ours := []string{"-await-proxy", t.awaited()}
 	if t.cfg.BootstrapDir != defaultBootstrapDir {
 		ours = append(ours, "-dir", t.cfg.BootstrapDir)
@@ -86,11 +81,7 @@ func (t *task) wrapperLine(i int, flags []*taskdef.Node) ([]*taskdef.Node, error
 	}
 	var line []*taskdef.Node
 	for _, word := range append([]string{t.program(), wrapper}, ours...) {
-		n, err := t.node(word)
-		if err != nil {
-			return nil, err
-		}
-		line = append(line, n)
+		line = append(line, t.node(word))
 	}
 	for j := 0; j < len(flags); {
 		word, _ := flags[j].Text()
@@ -101,7 +92,7 @@ func (t *task) wrapperLine(i int, flags []*taskdef.Node) ([]*taskdef.Node, error
 		}
 		j += width
 	}
-	return line, nil
+	return line
 }
 
 // awaited is what an application waits for: the proxy.

@@ -254,16 +254,13 @@ func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result, permissio
 		return nil
 	}
 	text := r.After.Bytes()
-	var err error
 	switch o.diff {
 	case diffUnified:
 		text = []byte(taskdef.Diff(r.Plain, r.After))
 	case diffPatch:
-		text, err = taskdef.Patch(r.Before, r.After)
+		text = taskdef.Patch(r.Before, r.After)
 	}
-	if err == nil {
-		_, err = inv.Stdout.Write(text)
-	}
+	_, err := inv.Stdout.Write(text)
 	return err
 }
 

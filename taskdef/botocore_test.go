@@ -115,7 +115,7 @@ func placeAt(n *Node, at []string, value *Node) *Node {
 
 func violations(t *testing.T, root *Node) []Violation {
 	t.Helper()
-	d, err := Parse(root.compact(nil))
+	d, err := Parse(root.JSON())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +258,7 @@ func TestBoundsAreThoseOfBotocore(t *testing.T) {
 	check := func(path string, n *Node, refused bool) {
 		compared++
 		if found := refusals(t, placed(base, path, n), path, rules...); (len(found) > 0) != refused {
-			t.Errorf("%s: %.60s: refused %v, want %v", path, n.text(), found, refused)
+			t.Errorf("%s: %.60s: refused %v, want %v", path, n.JSON(), found, refused)
 		}
 	}
 	m.walk(registration, "", func(path, _ string, s shape) {

@@ -89,7 +89,7 @@ func emptyList[T any](list *[]T) {
 func Canonical(value any) []byte {
 	n := nodeOf(reflect.ValueOf(value))
 	n.prune()
-	return n.text()
+	return n.JSON()
 }
 
 // prune removes members that are empty, and sorts variables, secrets and tags.

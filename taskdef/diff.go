@@ -2,7 +2,6 @@ package taskdef
 
 import (
 	"bytes"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -20,12 +19,8 @@ func Diff(before, after *Document) string {
 }
 
 // Patch returns the JSON Patch (RFC 6902) that turns one document into the other.
-func Patch(before, after *Document) ([]byte, error) {
-	patch, err := NewNode(appendPatch([]operation{}, "", before.Root, after.Root))
-	if err != nil {
-		return nil, fmt.Errorf("compare task definitions: %w", err)
-	}
-	return patch.indented(), nil
+func Patch(before, after *Document) []byte {
+	return NewNode(appendPatch([]operation{}, "", before.Root, after.Root)).indented()
 }
 
 // operation is an element of a JSON Patch.
@@ -68,7 +63,7 @@ func appendPatch(patch []operation, path string, before, after *Node) []operatio
 		for _, item := range items[both:] {
 			patch = append(patch, operation{"add", path + "/-", item})
 		}
-	case !bytes.Equal(before.text(), after.text()):
+	case !bytes.Equal(before.JSON(), after.JSON()):
 		patch = append(patch, operation{"replace", path, after})
 	}
 	return patch

@@ -106,7 +106,7 @@ func read(doc []byte, f format) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.unchanged = d.Root.text()
+	d.unchanged = d.Root.JSON()
 	return d, nil
 }
 
@@ -194,7 +194,7 @@ func (d *Document) elsewhere() []string {
 // among them, see Severity.
 func (d *Document) Validate() []Violation {
 	if d.Task != nil { // a resource of a template may have no properties
-		d.subject.size = len(d.Task.text())
+		d.subject.size = len(d.Task.JSON())
 	}
 	found := d.subject.validate()
 	for i := range found {
@@ -216,7 +216,7 @@ func (d *Document) Unknown() []string {
 // otherwise with two blanks per level, all else as it was. YAML stays YAML.
 func (d *Document) Bytes() []byte {
 	switch {
-	case bytes.Equal(d.unchanged, d.Root.text()):
+	case bytes.Equal(d.unchanged, d.Root.JSON()):
 		return d.original
 	case d.yaml != nil:
 		return d.writeYAML()

@@ -261,7 +261,7 @@ func TestUnknownValuesBreakNoRule(t *testing.T) {
 				*value = Node{members: []member{{"Ref", &Node{scalar: `"X"`}}}}
 				for _, v := range templateCodes(t, root) {
 					if !slices.Contains(before, v) {
-						t.Errorf("without %s: %s", was.compact(nil), v)
+						t.Errorf("without %s: %s", was.JSON(), v)
 					}
 				}
 				*value = was
@@ -272,7 +272,7 @@ func TestUnknownValuesBreakNoRule(t *testing.T) {
 
 func templateCodes(t *testing.T, root *Node) []string {
 	t.Helper()
-	d, err := ParseTemplate(root.compact(nil), "")
+	d, err := ParseTemplate(root.JSON(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -368,10 +368,6 @@ func TestNodeOfATypeIsItsJSON(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n, err := NewNode(d.Definition)
-		if err != nil {
-			t.Fatal(err)
-		}
 		var want bytes.Buffer
 		enc := json.NewEncoder(&want)
 		enc.SetEscapeHTML(false)
@@ -379,7 +375,7 @@ func TestNodeOfATypeIsItsJSON(t *testing.T) {
 		if err := enc.Encode(d.Definition); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want.String(), string(n.indented())); diff != "" {
+		if diff := cmp.Diff(want.String(), string(NewNode(d.Definition).indented())); diff != "" {
 			t.Errorf("JSON (-want +got):\n%s", diff)
 		}
 	}

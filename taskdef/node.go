@@ -12,7 +12,8 @@ import (
 )
 
 // Node is a value of a JSON document. It keeps what maps and floats would lose: the
-// order of members, and how numbers and strings are written.
+// order of members, and how numbers and strings are written. The zero value is an empty
+// object.
 type Node struct {
 	// scalar is the JSON text of a string, a number, a boolean or null; empty for
 	// an object and a list.
@@ -29,25 +30,26 @@ type member struct {
 	value *Node
 }
 
-// NewNode returns the JSON form of a Go value, of a node a copy.
-func NewNode(value any) (*Node, error) {
+// NewNode returns the JSON form of a Go value, of a node a copy. It panics for a value that
+// has none, such as a function.
+func NewNode(value any) *Node {
 	switch value := value.(type) {
 	case *Node:
-		return value.clone(func(_, _ *Node) {}), nil
+		return value.clone(func(_, _ *Node) {})
 	case string:
-		return &Node{scalar: quote(value)}, nil
+		return &Node{scalar: quote(value)}
 	}
 	if t := reflect.TypeOf(value); isOwn(t) || t.Kind() == reflect.Pointer && isOwn(t.Elem()) {
-		return nodeOf(reflect.ValueOf(value)), nil
+		return nodeOf(reflect.ValueOf(value))
 	}
 	var doc bytes.Buffer
 	enc := json.NewEncoder(&doc)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(value); err != nil {
-		return nil, fmt.Errorf("write as JSON: %w", err)
+		panic(err)
 	}
 	n, _ := readNode(doc.Bytes())
-	return n, nil
+	return n
 }
 
 // isOwn reports whether a type is one of the definition's.
@@ -84,8 +86,7 @@ func nodeOf(v reflect.Value) *Node {
 	case reflect.String:
 		return &Node{scalar: quote(v.String())}
 	case reflect.Interface:
-		n, _ := NewNode(v.Interface()) // it was read from JSON
-		return n
+		return NewNode(v.Interface())
 	}
 	return &Node{scalar: fmt.Sprint(v)} // a number or a boolean
 }
@@ -193,11 +194,11 @@ func (n *Node) IsComputed() bool {
 	return slices.ContainsFunc(keys, function) || len(keys) == 1 && keys[0] == "Ref"
 }
 
-// MarshalJSON writes the value without blanks.
-func (n *Node) MarshalJSON() ([]byte, error) { return n.text(), nil }
+// MarshalJSON implements json.Marshaler.
+func (n *Node) MarshalJSON() ([]byte, error) { return n.JSON(), nil }
 
-// text is the value without blanks.
-func (n *Node) text() []byte { return n.compact(make([]byte, 0, n.length())) }
+// JSON is the value without blanks.
+func (n *Node) JSON() []byte { return n.write(make([]byte, 0, n.length()), -1) }
 
 // indented is the value with two blanks per level, and a line break at its end.
 func (n *Node) indented() []byte { return append(n.write(make([]byte, 0, 2*n.length()), 0), '\n') }
@@ -213,8 +214,6 @@ func (n *Node) length() int {
 	}
 	return total
 }
-
-func (n *Node) compact(doc []byte) []byte { return n.write(doc, -1) }
 
 // write appends the value, at a level of indentation or, below 0, without blanks.
 func (n *Node) write(doc []byte, level int) []byte {
@@ -314,7 +313,7 @@ func (n *Node) value() any {
 	case text != "" && (text[0] == '-' || text[0] >= '0' && text[0] <= '9'):
 		return json.Number(text)
 	}
-	dec := json.NewDecoder(bytes.NewReader(n.compact(nil)))
+	dec := json.NewDecoder(bytes.NewReader(n.JSON()))
 	dec.UseNumber()
 	var value any
 	_ = dec.Decode(&value) // a node is always JSON

@@ -127,7 +127,7 @@ func changed(t testing.TB, doc string, changes ...string) []byte {
 		at := strings.FieldsFunc(strings.TrimPrefix(path, "-"), func(r rune) bool { return r == '.' || r == '[' || r == ']' })
 		change(t, root, at, value)
 	}
-	return root.compact(nil)
+	return root.JSON()
 }
 
 // change sets what is at a path, or removes it when there is no value. It creates

@@ -14,7 +14,7 @@ import (
 // its style and the short forms of functions. Where that would mean something else, all
 // of the document is written anew.
 func (d *Document) writeYAML() []byte {
-	want := d.Root.text()
+	want := d.Root.JSON()
 	whole := *d.yaml
 	whole.Content = []*yaml.Node{anchors{}.restore(updateYAML(d.yaml.Content[0], d.Root), false)}
 	for _, write := range []func() []byte{
@@ -22,7 +22,7 @@ func (d *Document) writeYAML() []byte {
 		func() []byte { return encodeYAML(&whole) },
 	} {
 		doc := write()
-		if root, _, err := readYAML(doc); err == nil && bytes.Equal(root.compact(nil), want) {
+		if root, _, err := readYAML(doc); err == nil && bytes.Equal(root.JSON(), want) {
 			return doc
 		}
 	}
@@ -131,7 +131,7 @@ func memberYAML(y *yaml.Node, key string) *yaml.Node {
 // updateYAML returns the YAML form of a value. What y has of it already stays as it is.
 func updateYAML(y *yaml.Node, n *Node) *yaml.Node {
 	budget := maxYAMLNodes
-	if bytes.Equal(fromYAML(y, &budget).compact(nil), n.compact(nil)) {
+	if bytes.Equal(fromYAML(y, &budget).JSON(), n.JSON()) {
 		return y
 	}
 	updated := *y
@@ -187,14 +187,14 @@ func sameItem(have *yaml.Node, want *Node) bool {
 	n := fromYAML(have, &budget)
 	for _, key := range []string{"Name", "Key", "ContainerName"} {
 		if name := want.Get(key); name != nil {
-			return n.Get(key) != nil && bytes.Equal(n.Get(key).compact(nil), name.compact(nil))
+			return n.Get(key) != nil && bytes.Equal(n.Get(key).JSON(), name.JSON())
 		}
 	}
 	rest := slices.ContainsFunc(n.members, func(m member) bool {
 		same := want.Get(m.key)
-		return same == nil || !bytes.Equal(same.compact(nil), m.value.compact(nil))
+		return same == nil || !bytes.Equal(same.JSON(), m.value.JSON())
 	})
-	return bytes.Equal(n.compact(nil), want.compact(nil)) || len(n.members) > 0 && want.IsObject() && !rest
+	return bytes.Equal(n.JSON(), want.JSON()) || len(n.members) > 0 && want.IsObject() && !rest
 }
 
 // newYAML writes a value in block style.
