@@ -82,8 +82,10 @@ func (r *Result) Line(f Finding) int {
 	return r.Before.Line(path)
 }
 
-// Add adds a finding.
-func (r *Result) Add(f Finding) { r.Findings = sorted(append(r.Findings, f)) }
+// add adds a finding, see newFinding.
+func (r *Result) add(code, path string, pairs ...any) {
+	r.Findings = sorted(append(r.Findings, newFinding(code, path, pairs)))
+}
 
 // Rejected reports whether a finding forbids the definition: an error, or with strict
 // also a warning.

@@ -22,7 +22,7 @@ func checkRules(t *task) {
 		if v.Code == "containers-count" && t.cfg != nil {
 			v.Fix += fmt.Sprintf("; %d of them are the mesh's", len(t.sidecars()))
 		}
-		t.findings = append(t.findings, Finding{v.Code, v.Severity, v.Path, v.Message, v.Fix})
+		t.findings = append(t.findings, Finding(v))
 	}
 	for _, w := range t.doc.Warnings {
 		t.report(codeKey, w.Path, "message", w.Message)

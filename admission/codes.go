@@ -12,15 +12,8 @@ import (
 // Info is the severity of a finding that needs no action.
 const Info taskdef.Severity = "info"
 
-// Finding is one thing that is wrong, or that was done, at one place.
-type Finding struct {
-	Code     string           `json:"code"`
-	Severity taskdef.Severity `json:"severity"`
-	// Path is the JSON path in the admitted document.
-	Path    string `json:"path"`
-	Message string `json:"message"`
-	Fix     string `json:"fix,omitempty"`
-}
+// Finding is one thing that is wrong, or that was done, at one place of the admitted document.
+type Finding taskdef.Violation
 
 // String is "severity code path: message (fix)", on one line.
 func (f Finding) String() string {
@@ -90,10 +83,16 @@ const (
 	codeWrap        = "ADM-WRAP"
 )
 
+// Codes returns every rule of admission: those of definitions, of the operator's token, of
+// its rights, and of the task role.
+func Codes() []Code {
+	return slices.Concat(definitionCodes(), tokenCodes(), permissionCodes(), roleCodes())
+}
+
 var allCodes = sync.OnceValue(Codes)
 
-// Codes returns every rule of admission, sorted by code.
-func Codes() []Code {
+// definitionCodes are the rules of definitions, sorted by code.
+func definitionCodes() []Code {
 	return []Code{
 		{codeAnnConflict, taskdef.Error, "{annotation} is {one} in container {a} and {other} in container {b}", "write it in one of them"},
 		{codeAnnUnknown, taskdef.Warn, "{annotation} is not an annotation", "{fix}"},
@@ -153,14 +152,14 @@ func (t *task) add(code, path string, pairs ...any) {
 
 // report is add for a path that is the document's.
 func (t *task) report(code, path string, pairs ...any) {
-	codes := allCodes()
-	at := slices.IndexFunc(codes, func(c Code) bool { return c.Code == code })
-	t.findings = append(t.findings, codes[at].Finding(path, pairs...))
+	t.findings = append(t.findings, newFinding(code, path, pairs))
 }
 
-// Finding is one of the code, at a path of the document. Pairs are names and values of
+// newFinding is one of the code, at a path of the document. Pairs are names and values of
 // placeholders.
-func (c Code) Finding(path string, pairs ...any) Finding {
+func newFinding(code, path string, pairs []any) Finding {
+	codes := allCodes()
+	c := codes[slices.IndexFunc(codes, func(c Code) bool { return c.Code == code })]
 	var fill []string
 	for i := 0; i < len(pairs); i += 2 {
 		fill = append(fill, fmt.Sprintf("{%s}", pairs[i]), fmt.Sprint(pairs[i+1]))

@@ -18,7 +18,6 @@ const (
 	EngineServer   = "server"
 	EngineResolver = "resolver"
 	EngineBoth     = "both"
-	EngineNone     = "none"
 )
 
 // Server decides, as a Consul server, what a token may do.
@@ -77,51 +76,40 @@ const (
 	codeNamespace    = "ADM-NAMESPACE"
 )
 
-// PermissionCodes returns the rules about rights, sorted by code.
-func PermissionCodes() []Code {
+// permissionCodes are the rules about rights, sorted by code.
+func permissionCodes() []Code {
 	return []Code{
-		{Code: codeAnonymous, Severity: Info, Text: "these are the rights of requests without a token", Fix: ""},
-		{Code: codeDenied, Severity: taskdef.Error, Text: "the token does not allow {query}, needed to {reason}: {why}", Fix: "{fix}"},
-		{Code: codeDisabled, Severity: taskdef.Warn, Text: "the server has no ACLs: every request is allowed there", Fix: "-check none, if that is meant"},
-		{Code: codeDisagree, Severity: taskdef.Error, Text: "the server allows {query}, but the token's rules do not: {why}", Fix: "run consul-ecs acl explain, and review the token's policies"},
-		{Code: codeEscalate, Severity: taskdef.Error, Text: "the annotation policies hands out more than the token allows: {excess}", Fix: "leave the policy out, or use a token that has these rights; -resolver-token-file takes a token with acl:read that reads both"},
-		{Code: codeUnknownToken, Severity: taskdef.Error, Text: "the operator's token is refused: {why}", Fix: "use another token"},
-		{Code: codeUnchecked, Severity: taskdef.Warn, Text: "there is no token, and no right was checked", Fix: "give a token, or -check none"},
-		{Code: codeUndetermined, Severity: taskdef.Error, Text: "cannot determine whether the token allows {query}: {why}", Fix: "{fix}"},
-		{Code: codeUnnamed, Severity: taskdef.Warn, Text: "the name of the service is known at deployment only: no right to register it was checked", Fix: "set the annotation service-name"},
-		{Code: codeNamespace, Severity: taskdef.Error, Text: "the namespace or partition {namespace} needs Consul Enterprise, but the server is the community edition", Fix: "remove it"},
+		{codeAnonymous, Info, "these are the rights of requests without a token", ""},
+		{codeDenied, taskdef.Error, "the token does not allow {query}, needed to {reason}: {why}", "{fix}"},
+		{codeDisabled, taskdef.Warn, "the server has no ACLs: every request is allowed there", "-check none, if that is meant"},
+		{codeDisagree, taskdef.Error, "the server allows {query}, but the token's rules do not: {why}", "run consul-ecs acl explain, and review the token's policies"},
+		{codeEscalate, taskdef.Error, "the annotation policies hands out more than the token allows: {excess}", "leave the policy out, or use a token that has these rights; -resolver-token-file takes a token with acl:read that reads both"},
+		{codeUnknownToken, taskdef.Error, "the operator's token is refused: {why}", "use another token"},
+		{codeUnchecked, taskdef.Warn, "there is no token, and no right was checked", "give a token, or -check none"},
+		{codeUndetermined, taskdef.Error, "cannot determine whether the token allows {query}: {why}", "{fix}"},
+		{codeUnnamed, taskdef.Warn, "the name of the service is known at deployment only: no right to register it was checked", "set the annotation service-name"},
+		{codeNamespace, taskdef.Error, "the namespace or partition {namespace} needs Consul Enterprise, but the server is the community edition", "remove it"},
 	}
 }
 
 // Unchecked adds to the findings that there was no token to check.
-func Unchecked(r *Result) { add(r, codeUnchecked, "$") }
+func (r *Result) Unchecked() { r.add(codeUnchecked, "$") }
 
 // Undetermined reports whether nothing forbids the definition but questions about rights
 // that have no sure answer.
-func Undetermined(r *Result, strict bool) bool {
+func (r *Result) Undetermined(strict bool) bool {
 	rest := slices.DeleteFunc(slices.Clone(r.Findings), func(f Finding) bool { return f.Code == codeUndetermined || f.Code == codeDisagree })
 	return r.Rejected(strict) && !(&Result{Findings: rest}).Rejected(strict)
 }
 
-// add adds a finding that has a code of PermissionCodes or RoleCodes.
-func add(r *Result, code, path string, pairs ...any) {
-	codes := slices.Concat(PermissionCodes(), RoleCodes())
-	at := slices.IndexFunc(codes, func(c Code) bool { return c.Code == code })
-	r.Add(codes[at].Finding(path, pairs...))
-}
-
 // Check finds out whether the token allows what an admitted definition requires, and adds
-// findings to it. It asks nothing for a definition that uses nothing of Consul, and
-// returns nil. What could not be found out is a finding, too: it is never allowed.
+// findings to it. What could not be found out is a finding, too: it is never allowed.
 func (c PermissionChecker) Check(ctx context.Context, r *Result) *Permissions {
-	if !r.UsesConsul() || c.Engine == EngineNone {
-		return nil
-	}
 	if c.Token.Empty() {
-		add(r, codeAnonymous, "$")
+		r.add(codeAnonymous, "$")
 	}
 	if r.Unnamed {
-		add(r, codeUnnamed, "$")
+		r.add(codeUnnamed, "$")
 	}
 	k := permissionCheck{c, r, &Permissions{Check: c.Engine, Decision: aclrules.Allowed.String(), Answers: []Answer{}}}
 	done := false
@@ -144,7 +132,7 @@ type permissionCheck struct {
 	found  *Permissions
 }
 
-func (k permissionCheck) add(code, path string, pairs ...any) { add(k.result, code, path, pairs...) }
+func (k permissionCheck) add(code, path string, pairs ...any) { k.result.add(code, path, pairs...) }
 
 // tenancy is where rights are looked for.
 type tenancy struct{ namespace, partition string }

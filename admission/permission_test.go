@@ -15,7 +15,7 @@ func byCode(a, b Code) int { return strings.Compare(a.Code, b.Code) }
 
 // sortedCodes are those about rights and about the token.
 func sortedCodes() []Code {
-	return slices.SortedFunc(slices.Values(slices.Concat(PermissionCodes(), TokenCodes())), byCode)
+	return slices.SortedFunc(slices.Values(slices.Concat(permissionCodes(), tokenCodes())), byCode)
 }
 
 func TestPermissionCodesAreSortedAndDistinct(t *testing.T) {
@@ -23,11 +23,11 @@ func TestPermissionCodesAreSortedAndDistinct(t *testing.T) {
 	var codes []string
 	for _, c := range sortedCodes() {
 		codes = append(codes, c.Code)
-		if slices.ContainsFunc(Codes(), func(other Code) bool { return other.Code == c.Code }) {
-			t.Errorf("%s is among Codes, too", c.Code)
+		if slices.ContainsFunc(definitionCodes(), func(other Code) bool { return other.Code == c.Code }) {
+			t.Errorf("%s is among those of definitions, too", c.Code)
 		}
 	}
-	if !slices.IsSortedFunc(PermissionCodes(), byCode) || len(slices.Compact(slices.Clone(codes))) != len(codes) {
+	if !slices.IsSortedFunc(permissionCodes(), byCode) || len(slices.Compact(slices.Clone(codes))) != len(codes) {
 		t.Errorf("codes %v", codes)
 	}
 }
@@ -78,8 +78,8 @@ func TestUndetermined(t *testing.T) {
 		{[]Finding{unknown, warning}, true, false}, {[]Finding{{Code: codeDisagree, Severity: taskdef.Error}}, true, true},
 	} {
 		r := Result{Findings: c.findings}
-		if Undetermined(&r, false) != c.loose || Undetermined(&r, true) != c.strict {
-			t.Errorf("%v: undetermined %v, strictly %v", c.findings, Undetermined(&r, false), Undetermined(&r, true))
+		if r.Undetermined(false) != c.loose || r.Undetermined(true) != c.strict {
+			t.Errorf("%v: undetermined %v, strictly %v", c.findings, r.Undetermined(false), r.Undetermined(true))
 		}
 	}
 }

@@ -52,22 +52,22 @@ const (
 // ecsTasks is the service that starts tasks with their roles.
 const ecsTasks = "ecs-tasks.amazonaws.com"
 
-// RoleCodes returns the rules about the task's role, sorted by code.
-func RoleCodes() []Code {
+// roleCodes are the rules about the task's role, sorted by code.
+func roleCodes() []Code {
 	return []Code{
-		{Code: codeRoleRight, Severity: taskdef.Error, Text: "a login of the task role {role} by the auth method {method} would not allow {query}, which the task needs to {reason}", Fix: "add {policy} to what a binding rule of the method grants"},
-		{Code: codeRoleRightUnknown, Severity: taskdef.Warn, Text: "cannot determine what a login of the task role {role} by the auth method {method} would allow: {why}", Fix: "-resolver-token-file takes a token with acl:read, and the controller creates the auth method"},
-		{Code: codeRole, Severity: taskdef.Error, Text: "the task role {role} cannot log in: {why}", Fix: "{fix}"},
-		{Code: codeRoleShared, Severity: taskdef.Warn, Text: "the task role {role} is also that of {others}: tasks of these can log in as this service", Fix: "give each task definition its own role"},
-		{Code: codeRoleSharedUnknown, Severity: Info, Text: "cannot determine which other families have the task role {role}: {why}", Fix: "{fix}"},
-		{Code: codeRoleTag, Severity: taskdef.Error, Text: "the task role {role} has {got} as its tag {tag}, but the service needs {want}: the login would be for another service, or refused", Fix: "set the tag to {want}, or take the role of that service"},
-		{Code: codeRoleTrust, Severity: taskdef.Warn, Text: "the task role {role} may be assumed by {who}, who can then log in as this service", Fix: "trust only the service ecs-tasks.amazonaws.com"},
-		{Code: codeRoleUnknown, Severity: Info, Text: "the task role {why}: it was not checked", Fix: "{fix}"},
+		{codeRoleRight, taskdef.Error, "a login of the task role {role} by the auth method {method} would not allow {query}, which the task needs to {reason}", "add {policy} to what a binding rule of the method grants"},
+		{codeRoleRightUnknown, taskdef.Warn, "cannot determine what a login of the task role {role} by the auth method {method} would allow: {why}", "-resolver-token-file takes a token with acl:read, and the controller creates the auth method"},
+		{codeRole, taskdef.Error, "the task role {role} cannot log in: {why}", "{fix}"},
+		{codeRoleShared, taskdef.Warn, "the task role {role} is also that of {others}: tasks of these can log in as this service", "give each task definition its own role"},
+		{codeRoleSharedUnknown, Info, "cannot determine which other families have the task role {role}: {why}", "{fix}"},
+		{codeRoleTag, taskdef.Error, "the task role {role} has {got} as its tag {tag}, but the service needs {want}: the login would be for another service, or refused", "set the tag to {want}, or take the role of that service"},
+		{codeRoleTrust, taskdef.Warn, "the task role {role} may be assumed by {who}, who can then log in as this service", "trust only the service ecs-tasks.amazonaws.com"},
+		{codeRoleUnknown, Info, "the task role {why}: it was not checked", "{fix}"},
 	}
 }
 
 func addRole(r *Result, code string, pairs ...any) {
-	add(r, code, r.After.Locate("$.taskRoleArn"), pairs...)
+	r.add(code, r.After.Locate("$.taskRoleArn"), pairs...)
 }
 
 // Check adds findings about the role of an admitted task that logs in to Consul. The

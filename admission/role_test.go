@@ -120,7 +120,7 @@ func TestPageHasTheTableOfTheTaskRole(t *testing.T) {
 	t.Parallel()
 	var table strings.Builder
 	table.WriteString("| Code | Severity | About the task role | What to do |\n|---|---|---|---|\n")
-	for _, c := range RoleCodes() {
+	for _, c := range roleCodes() {
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", c.Code, c.Severity, c.Text, c.Fix)
 	}
 	page, err := os.ReadFile("../docs/ADMISSION.md")

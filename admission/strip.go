@@ -15,8 +15,8 @@ const (
 	codeToken = "ADM-TOKEN"
 )
 
-// TokenCodes returns the rules about the operator's token, sorted by code.
-func TokenCodes() []Code {
+// tokenCodes are the rules about the operator's token, sorted by code.
+func tokenCodes() []Code {
 	return []Code{
 		{codeLeak, taskdef.Error, "the operator's token is here ({form})", "remove it: everyone with ecs:DescribeTaskDefinition reads it"},
 		{codeToken, taskdef.Warn, "removed {what}, whose value is the operator's token", "remove it from the input"},
@@ -31,7 +31,7 @@ func (t *task) strip(token secret.Value) {
 		return
 	}
 	for _, path := range stripVariables(t.doc, token) {
-		t.findings = append(t.findings, TokenCodes()[1].Finding(path, "what", "the variable"))
+		t.report(codeToken, path, "what", "the variable")
 	}
 	t.refresh()
 	if t.mesh.configuration == nil {
@@ -39,7 +39,7 @@ func (t *task) strip(token secret.Value) {
 	}
 	configuration := taskdef.NewNode(t.mesh.configuration) // others have it, too
 	for _, key := range stripMembers(configuration, token) {
-		t.findings = append(t.findings, TokenCodes()[1].Finding("$", "what", "the member "+key+" of the mesh file"))
+		t.report(codeToken, "$", "what", "the member "+key+" of the mesh file")
 	}
 	t.mesh.configuration = configuration
 }
@@ -94,7 +94,7 @@ func (t *task) scan(token secret.Value) {
 	}
 	leaks := secret.NewLeaks(token)
 	if form := leaks.Find(string(t.doc.Bytes())); form != "" {
-		t.findings = append(t.findings, TokenCodes()[0].Finding(leakPath(leaks, t.doc.Root, "$"), "form", form))
+		t.report(codeLeak, leakPath(leaks, t.doc.Root, "$"), "form", form)
 	}
 	for i, f := range t.findings {
 		t.findings[i] = Finding{f.Code, f.Severity, leaks.Redact(f.Path), leaks.Redact(f.Message), leaks.Redact(f.Fix)}

@@ -245,7 +245,7 @@ func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result, permissio
 	case failure != nil:
 		fmt.Fprintf(inv.Stderr, "consul-ecs admit: %v\n", failure)
 		return &exit.CodeError{Code: exit.CodeAWS}
-	case admission.Undetermined(r, o.strict):
+	case r.Undetermined(o.strict):
 		return &exit.CodeError{Code: exit.CodeUnknown}
 	case rejected:
 		return &exit.CodeError{Code: exit.CodeRefused}
@@ -293,15 +293,10 @@ func (o *admitOptions) printReport(inv *cli.Invocation, r *admission.Result, per
 func listAdmission(w io.Writer) error {
 	mutators, validators := admission.Steps()
 	_, err := fmt.Fprintf(w, "%s | %s\n", strings.Join(mutators, " "), strings.Join(validators, " "))
-	for _, c := range admitCodes() {
+	for _, c := range admission.Codes() {
 		if err == nil {
 			_, err = fmt.Fprintf(w, "%-16s %-8s %s\n", c.Code, c.Severity, c.Text)
 		}
 	}
 	return err
-}
-
-// admitCodes are the codes of findings, but for those of AWS's rules.
-func admitCodes() []admission.Code {
-	return slices.Concat(admission.Codes(), admission.TokenCodes(), admission.PermissionCodes(), admission.RoleCodes())
 }

@@ -38,6 +38,9 @@ const (
 	checkWhole    = 30 * time.Second
 )
 
+// checkNone is the value of -check with which no engine is asked.
+const checkNone = "none"
+
 func (c *admitCheck) declare(fs *flag.FlagSet) {
 	fs.StringVar(&c.engine, "check", "", "`engine` that decides what the token allows: server, resolver, both or none (default both when there is a token or a Consul address, else none)")
 	fs.StringVar(&c.address, "consul-addr", "", "`address` of Consul (default CONSUL_HTTP_ADDR)")
@@ -49,7 +52,7 @@ func (c *admitCheck) declare(fs *flag.FlagSet) {
 
 // prepare reads the token and chooses the engine.
 func (c *admitCheck) prepare(inv *cli.Invocation, mesh *admission.Mesh) error {
-	engines := []string{"", admission.EngineServer, admission.EngineResolver, admission.EngineBoth, admission.EngineNone}
+	engines := []string{"", admission.EngineServer, admission.EngineResolver, admission.EngineBoth, checkNone}
 	if !slices.Contains(engines, c.engine) {
 		return exit.Usagef("-check %q: want server, resolver, both or none", c.engine)
 	}
@@ -68,12 +71,12 @@ func (c *admitCheck) prepare(inv *cli.Invocation, mesh *admission.Mesh) error {
 	}
 	c.address = cmp.Or(c.address, inv.Getenv("CONSUL_HTTP_ADDR"))
 	if c.engine == "" {
-		c.engine = admission.EngineNone
+		c.engine = checkNone
 		if !c.token.Empty() || c.address != "" {
 			c.engine = admission.EngineBoth
 		}
 	}
-	if c.engine != admission.EngineNone {
+	if c.engine != checkNone {
 		if _, err := consulutil.NewConfig(c.options(c.token)); err != nil {
 			return exit.Usagef("-check %s: %w", c.engine, err)
 		}
@@ -84,10 +87,10 @@ func (c *admitCheck) prepare(inv *cli.Invocation, mesh *admission.Mesh) error {
 // run checks what the result requires of Consul. It returns nil when nothing was checked.
 func (c *admitCheck) run(ctx context.Context, inv *cli.Invocation, r *admission.Result) (*admission.Permissions, error) {
 	switch {
-	case c.engine == admission.EngineNone || !r.UsesConsul():
+	case c.engine == checkNone || !r.UsesConsul():
 		return nil, nil
 	case c.token.Empty() && c.unauthenticated:
-		admission.Unchecked(r)
+		r.Unchecked()
 		return nil, nil
 	case c.token.Empty() && !c.anonymous:
 		return nil, exit.Usagef("there is no token whose rights could be checked: use -token-file or CONSUL_HTTP_TOKEN; -anonymous checks the rights of requests without a token, -allow-unauthenticated and -check none check nothing")
@@ -130,7 +133,7 @@ func (c *admitCheck) closeConnections() {
 
 // login returns what reads the rights that a login would get; nil when Consul is not asked.
 func (c *admitCheck) login(inv *cli.Invocation) func(context.Context, string, aclrules.Login) (*aclrules.Report, error) {
-	if c.engine == admission.EngineNone || c.token.Empty() && c.unauthenticated {
+	if c.engine == checkNone || c.token.Empty() && c.unauthenticated {
 		return nil
 	}
 	return func(ctx context.Context, datacenter string, l aclrules.Login) (*aclrules.Report, error) {

@@ -106,7 +106,7 @@ func sarifOf(r *admission.Result, file, version string, strict bool) sarifLog {
 
 // describeRule is the text of a finding's rule; the finding's own for one that has none.
 func describeRule(f admission.Finding) string {
-	for _, c := range admitCodes() {
+	for _, c := range admission.Codes() {
 		if c.Code == f.Code {
 			return c.Text
 		}

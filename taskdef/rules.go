@@ -72,14 +72,14 @@ type report func(path string, values ...any)
 
 // Violation is one broken rule at one place.
 type Violation struct {
-	Code     string
-	Severity Severity
+	Code     string   `json:"code"`
+	Severity Severity `json:"severity"`
 	// Path is where, such as $.containerDefinitions[1].dependsOn[0].
-	Path string
+	Path string `json:"path"`
 	// Message is AWS's text where it is known.
-	Message string
+	Message string `json:"message"`
 	// Fix is what to do about it; empty for a value of the wrong type.
-	Fix string
+	Fix string `json:"fix,omitempty"`
 }
 
 // String is "message (path: fix; code)", AWS's words first, on one line.
