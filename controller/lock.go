@@ -28,7 +28,7 @@ type LockOptions struct {
 // NewLock makes no request.
 func NewLock(o LockOptions) (*consulutil.Lock, error) {
 	if o.Partition != "" {
-		o.Consul.Partition, o.Consul.Namespace = "default", "default"
+		o.Consul.Partition, o.Consul.Namespace = defaultName, defaultName
 	}
 	return consulutil.NewLock(consulutil.LockOptions{
 		Consul: o.Consul, Key: LockKey(o.Cluster, o.Partition, o.Name), KeyRule: lockRule,

@@ -26,6 +26,8 @@ type Found struct {
 	// and no method is touched without.
 	Records map[string][]byte
 	Nodes   map[string]*api.Node
+	// Namespaces are those of the partition. Only EnsureNamespaces reads them.
+	Namespaces []*api.Namespace
 }
 
 // Write is one write. Value is what to write: *api.ACLPolicy, *api.ACLRole,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/consul/api"
@@ -113,7 +114,8 @@ func isTrue(v any) bool {
 	case bool:
 		return v
 	case string:
-		return slices.Contains([]string{"1", "t", "T", "true", "TRUE", "True"}, v)
+		b, _ := strconv.ParseBool(v)
+		return b
 	case float64:
 		return v != 0
 	}

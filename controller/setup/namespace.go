@@ -6,13 +6,6 @@ import (
 	"github.com/hashicorp/consul/api"
 )
 
-// foundNamespaces is what an Enterprise Consul has of namespaces. Policy is nil
-// when crossNamespacePolicy does not exist.
-type foundNamespaces struct {
-	Policy     *api.ACLPolicy
-	Namespaces []*api.Namespace
-}
-
 // namespacePolicy is the wanted policy of the partition's tasks.
 func (s State) namespacePolicy() Policy {
 	return Policy{
@@ -34,13 +27,13 @@ func (s State) namespacePolicy() Policy {
 // missing is made, with the cross-namespace policy as its default, which the
 // partition's default namespace gets, too. Other namespaces, and whatever else
 // these have, stay. Without a partition it plans nothing.
-func (s State) compareNamespaces(names []string, f foundNamespaces) Plan {
+func (s State) compareNamespaces(names []string, f Found) Plan {
 	var p Plan
 	if s.Partition == "" {
 		return p
 	}
 	want := s.namespacePolicy()
-	p.policy(want, Found{Policies: map[string]*api.ACLPolicy{want.Name: f.Policy}}, nil)
+	p.policy(want, f, nil)
 	scope, needs := Scope{Partition: s.Partition}, []Object{{kindPolicy, want.Name}}
 	for _, name := range sortedUnique(append([]string{defaultNamespace}, names...)) {
 		i := slices.IndexFunc(f.Namespaces, func(n *api.Namespace) bool { return n.Name == name })

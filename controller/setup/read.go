@@ -99,10 +99,11 @@ func (s *Setup) readNode(name string, q *api.QueryOptions) (*api.Node, *api.Quer
 	return nodes[0], meta, nil
 }
 
-func (s *Setup) readNamespaces(ctx context.Context) (found foundNamespaces, failed failures) {
-	failed = failures{}
+// readNamespaces reads what compareNamespaces needs.
+func (s *Setup) readNamespaces(ctx context.Context) (found Found, failed failures) {
+	found, failed = Found{Policies: map[string]*api.ACLPolicy{}}, failures{}
 	p := s.Wanted.namespacePolicy()
-	found.Policy, _ = get(ctx, s, failed, Object{Kind: kindPolicy, Name: p.Name}, p.Scope, p.Name, s.Client.ACL().PolicyReadByName)
+	file(ctx, s, found, failed, found.Policies, Object{Kind: kindPolicy, Name: p.Name}, p.Scope, p.Name, s.Client.ACL().PolicyReadByName)
 	list := Object{Kind: kindNamespace, Name: "list of " + p.Scope.Partition}
 	found.Namespaces, _ = get(ctx, s, failed, list, Scope{Partition: p.Scope.Partition}, "", func(_ string, q *api.QueryOptions) ([]*api.Namespace, *api.QueryMeta, error) {
 		return s.Client.Namespaces().List(q)
