@@ -26,12 +26,8 @@ func (s State) namespacePolicy() Policy {
 // compareNamespaces plans the namespaces that live tasks name: each that is
 // missing is made, with the cross-namespace policy as its default, which the
 // partition's default namespace gets, too. Other namespaces, and whatever else
-// these have, stay. Without a partition it plans nothing.
-func (s State) compareNamespaces(names []string, f Found) Plan {
-	var p Plan
-	if s.Partition == "" {
-		return p
-	}
+// these have, stay.
+func (s State) compareNamespaces(names []string, f Found) (p Plan) {
 	want := s.namespacePolicy()
 	p.policy(want, f, nil)
 	scope, needs := Scope{Partition: s.Partition}, []Object{{kindPolicy, want.Name}}
