@@ -40,15 +40,15 @@ var errStale = errors.New("the proof is too old: the next pass looks up the task
 // Apply deletes what the report's plan lists, and adds the results to the report. One
 // failure does not stop the others; the error joins them.
 func (c *Cleaner) Apply(ctx context.Context, r *Report) error {
-	a := applying{Cleaner: c, report: r}
+	d := deletions{Cleaner: c, report: r}
 	services := slices.IndexFunc(r.Delete, func(i Item) bool { return i.Kind != KindService })
 	if services < 0 {
 		services = len(r.Delete)
 	}
-	each(ctx, r.Delete[:services], a.remove)
-	each(ctx, r.Delete[services:], a.remove)
-	a.addNodes()
-	each(ctx, slices.Collect(maps.Values(c.nodes)), a.node)
+	each(ctx, r.Delete[:services], d.remove)
+	each(ctx, r.Delete[services:], d.remove)
+	d.addNodes()
+	each(ctx, slices.Collect(maps.Values(c.nodes)), d.node)
 	return errors.Join(ctx.Err(), summary(r.Failed))
 }
 
@@ -70,24 +70,24 @@ func each[T any](ctx context.Context, items []T, do func(context.Context, T)) {
 	})
 }
 
-// applying is one Apply.
-type applying struct {
+// deletions are those of one Apply.
+type deletions struct {
 	*Cleaner
 	mu     sync.Mutex
 	report *Report
 }
 
 // remove deletes a token or a service.
-func (a *applying) remove(ctx context.Context, i Item) {
-	if a.now()-a.report.At > proofLife {
-		a.note(i, errStale)
+func (d *deletions) remove(ctx context.Context, i Item) {
+	if d.now()-d.report.At > proofLife {
+		d.note(i, errStale)
 		return
 	}
 	var err error
 	if i.Kind == KindToken {
-		_, err = a.Consul.ACL().TokenDelete(i.Accessor, i.write(ctx))
+		_, err = d.Consul.ACL().TokenDelete(i.Accessor, i.write(ctx))
 	} else {
-		_, err = a.Consul.Catalog().Deregister(&api.CatalogDeregistration{
+		_, err = d.Consul.Catalog().Deregister(&api.CatalogDeregistration{
 			Node: i.Node, ServiceID: i.Service, Namespace: i.Namespace, Partition: i.Partition,
 		}, i.write(ctx))
 		err = consulutil.Advise(consulutil.Needs(err, rights))
@@ -95,30 +95,30 @@ func (a *applying) remove(ctx context.Context, i Item) {
 	if consulutil.Status(err) == http.StatusNotFound {
 		err = nil // it was logged out, or another process deleted it
 	}
-	a.note(i, err)
+	d.note(i, err)
 }
 
 // note adds the result of a deletion to the report and logs it.
-func (a *applying) note(i Item, err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (d *deletions) note(i Item, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if err != nil {
-		a.report.Failed = append(a.report.Failed, Failed{Item: i, Err: err.Error()})
+		d.report.Failed = append(d.report.Failed, Failed{Item: i, Err: err.Error()})
 		if !errors.Is(err, errStale) {
-			a.report.ConsulErrors++
+			d.report.ConsulErrors++
 		}
 		return
 	}
-	a.report.Deleted = append(a.report.Deleted, i)
+	d.report.Deleted = append(d.report.Deleted, i)
 	fields := []any{logkey.TaskID, i.Task, logkey.Evidence, i.Evidence}
 	switch i.Kind {
 	case KindToken:
 		// Tests of hashicorp's Terraform modules wait for this text.
-		a.Log.Info("token deleted successfully", append(fields, logkey.Accessor, i.Accessor, logkey.AuthMethod, i.Method)...)
+		d.Log.Info("token deleted successfully", append(fields, logkey.Accessor, i.Accessor, logkey.AuthMethod, i.Method)...)
 	case KindService:
-		a.Log.Info("deregistered a dead task's service", append(fields, logkey.ServiceID, i.Service, logkey.Node, i.Node)...)
+		d.Log.Info("deregistered a dead task's service", append(fields, logkey.ServiceID, i.Service, logkey.Node, i.Node)...)
 	default:
-		a.Log.Info("deregistered a dead task's node", append(fields, logkey.Node, i.Node)...)
+		d.Log.Info("deregistered a dead task's node", append(fields, logkey.Node, i.Node)...)
 	}
 }
 
@@ -131,15 +131,15 @@ type pendingNode struct {
 
 // addNodes adds the nodes from which a service was just deregistered, and drops those
 // that have waited for too long: Consul itself removes them later.
-func (a *applying) addNodes() {
-	maps.DeleteFunc(a.nodes, func(_ string, w pendingNode) bool { return a.now()-w.since > nodePatience })
-	for _, i := range a.report.Deleted {
+func (d *deletions) addNodes() {
+	maps.DeleteFunc(d.nodes, func(_ string, w pendingNode) bool { return d.now()-w.since > nodePatience })
+	for _, i := range d.report.Deleted {
 		// The cluster's own node stays for its next tasks, which have no agents.
-		if i.Kind == KindToken || i.Node == a.Cluster.ARN && i.Partition == a.Partition {
+		if i.Kind == KindToken || i.Node == d.Cluster.ARN && i.Partition == d.Partition {
 			continue
 		}
 		// Nodes are in partitions, not in namespaces.
-		a.nodes[nodeKey(i)] = pendingNode{Item{Kind: KindNode, Task: i.Task, Node: i.Node, Place: Place{Partition: i.Partition}, Reason: i.Reason, Evidence: i.Evidence}, a.now()}
+		d.nodes[nodeKey(i)] = pendingNode{Item{Kind: KindNode, Task: i.Task, Node: i.Node, Place: Place{Partition: i.Partition}, Reason: i.Reason, Evidence: i.Evidence}, d.now()}
 	}
 }
 
@@ -147,54 +147,54 @@ func nodeKey(i Item) string { return i.Partition + "/" + i.Node }
 
 // node deregisters a node without services whose agent has failed. It is read now and
 // not taken from the snapshot: another process may have registered something on it.
-func (a *applying) node(ctx context.Context, w pendingNode) {
+func (d *deletions) node(ctx context.Context, w pendingNode) {
 	i := w.item
-	done, err := a.deregisterIfEmpty(ctx, &i)
+	done, err := d.deregisterIfEmpty(ctx, &i)
 	if done || err != nil {
-		a.note(i, err)
+		d.note(i, err)
 	}
 }
 
 // deregisterIfEmpty deregisters an abandoned node and reports whether it did.
-func (a *applying) deregisterIfEmpty(ctx context.Context, i *Item) (done bool, err error) {
+func (d *deletions) deregisterIfEmpty(ctx context.Context, i *Item) (done bool, err error) {
 	// A server that was just restarted may serve old state, in which the agent of a
 	// live node has failed.
 	read := (&api.QueryOptions{Partition: i.Partition, RequireConsistent: true}).WithContext(ctx)
 	if i.Partition != "" {
 		read.Namespace = "*"
 	}
-	services, meta, err := a.Consul.Catalog().NodeServiceList(i.Node, read)
+	services, meta, err := d.Consul.Catalog().NodeServiceList(i.Node, read)
 	if err := hidden(meta, err); err != nil {
 		return false, fmt.Errorf("read services of node: %w", err)
 	}
-	checks, meta, err := a.Consul.Health().Node(i.Node, read)
+	checks, meta, err := d.Consul.Health().Node(i.Node, read)
 	if err := hidden(meta, err); err != nil {
 		return false, fmt.Errorf("read checks of node: %w", err)
 	}
 	switch {
 	case services == nil || services.Node == nil || len(services.Services) > 0:
-		a.forget(i) // it does not exist, or is in use
+		d.forget(i) // it does not exist, or is in use
 		return false, nil
 	case !isAbandoned(services.Services, checks):
 		return false, nil
 	}
 	i.Evidence += "; the node has no services, and its serfHealth check is critical"
 	// Not by its name alone: another node may have taken it.
-	err = consulutil.RemoveNode(a.Consul, services.Node, (&api.QueryOptions{Partition: i.Partition}).WithContext(ctx), checks[0])
+	err = consulutil.RemoveNode(d.Consul, services.Node, (&api.QueryOptions{Partition: i.Partition}).WithContext(ctx), checks[0])
 	switch {
 	case errors.Is(err, consulutil.ErrNodeChanged):
 		return false, nil // the next pass reads it again
 	case err != nil:
 		return false, consulutil.Advise(consulutil.Needs(err, rights))
 	}
-	a.forget(i)
+	d.forget(i)
 	return true, nil
 }
 
-func (a *applying) forget(i *Item) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.nodes, nodeKey(*i))
+func (d *deletions) forget(i *Item) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.nodes, nodeKey(*i))
 }
 
 // isAbandoned reports whether a node has nothing but a serf check that has failed. A

@@ -47,7 +47,7 @@ type Cleaner struct {
 	cache      map[Place]*cache
 	memory     memory
 	namespaces namespaces
-	nodes      map[string]pendingNode // guarded by applying.mu during Apply
+	nodes      map[string]pendingNode // guarded by deletions.mu during Apply
 }
 
 // NewCleaner returns a Cleaner that has observed nothing.

@@ -58,17 +58,17 @@ func NewMetrics(version string) *Metrics {
 
 // Transport wraps a Consul client's transport and counts its requests.
 func (m *Metrics) Transport(next http.RoundTripper) http.RoundTripper {
-	return counting{m, next}
+	return countingTransport{m, next}
 }
 
-type counting struct {
+type countingTransport struct {
 	*Metrics
 	next http.RoundTripper
 }
 
 // RoundTrip implements http.RoundTripper. A request whose own context ended does not
 // count as an error of Consul.
-func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	kind := "write"
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		kind = "read"
