@@ -52,7 +52,7 @@ type list[T any] struct {
 }
 
 // fresh reports whether the list still has this index.
-func (l *list[T]) fresh(index uint64, now time.Duration) bool {
+func (l list[T]) fresh(index uint64, now time.Duration) bool {
 	return index != 0 && index == l.index && now-l.at < reread
 }
 
@@ -63,17 +63,15 @@ func (c *Cleaner) readConsul(ctx context.Context, r *Report) (*snapshot, error) 
 	places, err := c.places(ctx)
 	errs := []error{err}
 	for _, p := range places {
-		if c.cache[p] == nil {
-			c.cache[p] = &cache{}
-		}
-		have := c.cache[p]
-		now := c.now()
-		at, err := c.readTokens(ctx, p, &have.tokens)
-		errs = append(errs, err, c.readServices(ctx, p, r, &have.services))
-		s.ConsulTime, s.ConsulAt = at, now
-		s.Tokens = slices.Concat(s.Tokens, have.tokens.ours)
-		s.Services = slices.Concat(s.Services, have.services.ours)
-		r.Foreign += have.tokens.foreign + have.services.foreign
+		s.ConsulAt = c.now()
+		tokens, at, err := c.readTokens(ctx, p, c.cache[p].tokens)
+		services, servicesErr := c.readServices(ctx, p, r, c.cache[p].services)
+		c.cache[p] = cache{tokens, services}
+		errs = append(errs, err, servicesErr)
+		s.ConsulTime = at
+		s.Tokens = slices.Concat(s.Tokens, tokens.ours)
+		s.Services = slices.Concat(s.Services, services.ours)
+		r.Foreign += tokens.foreign + services.foreign
 	}
 	for _, err := range errs {
 		if err != nil {
@@ -110,17 +108,16 @@ func (p Place) write(ctx context.Context) *api.WriteOptions {
 	return (&api.WriteOptions{Partition: p.Partition, Namespace: p.Namespace}).WithContext(ctx)
 }
 
-// readTokens reads the tokens of our auth methods, unless none has changed, and
-// returns Consul's time of the answer. On an error the list is empty.
-func (c *Cleaner) readTokens(ctx context.Context, p Place, l *list[Token]) (time.Time, error) {
+// readTokens reads the tokens of our auth methods, or returns the old list if none has
+// changed, and Consul's time of the answer. On an error the list is empty.
+func (c *Cleaner) readTokens(ctx context.Context, p Place, old list[Token]) (list[Token], time.Time, error) {
 	var probe consulutil.ListMeta
 	err := c.listTokens(consulutil.Stream(ctx, &probe, func(struct{}) error { return nil }), p, api.ACLTokenFilterOptions{Policy: noPolicy})
 	if consulutil.ACLsDisabled(err) {
-		*l = list[Token]{}
-		return time.Time{}, nil
+		return list[Token]{}, time.Time{}, nil
 	}
-	if err == nil && l.fresh(probe.Index, c.now()) {
-		return probe.Date, nil
+	if err == nil && old.fresh(probe.Index, c.now()) {
+		return old, probe.Date, nil
 	}
 	read := list[Token]{index: probe.Index, at: c.now()}
 	for _, filter := range c.filters(p) {
@@ -139,11 +136,9 @@ func (c *Cleaner) readTokens(ctx context.Context, p Place, l *list[Token]) (time
 		}), p, filter)
 	}
 	if err != nil {
-		*l = list[Token]{}
-		return time.Time{}, fmt.Errorf("list tokens: %w", err)
+		return list[Token]{}, time.Time{}, fmt.Errorf("list tokens: %w", err)
 	}
-	*l = read
-	return probe.Date, nil
+	return read, probe.Date, nil
 }
 
 // filters select the tokens of our auth methods. In a namespace it is that of all
@@ -163,26 +158,25 @@ func (c *Cleaner) listTokens(ctx context.Context, p Place, filter api.ACLTokenFi
 	return err
 }
 
-// readServices reads the instances of all services that consul-ecs registered,
-// unless no service has changed. A service that could not be read is missing in
+// readServices reads the instances of all services that consul-ecs registered, or returns
+// the old list if no service has changed. A service that could not be read is missing in
 // the list, which is read again by the next pass.
-func (c *Cleaner) readServices(ctx context.Context, p Place, r *Report, l *list[Service]) error {
+func (c *Cleaner) readServices(ctx context.Context, p Place, r *Report, old list[Service]) (list[Service], error) {
 	if c.Leftovers.ClusterNode {
-		return c.readNode(ctx, p, r, l)
+		return c.readNode(ctx, p, r, old)
 	}
 	filter := fmt.Sprintf("ServiceMeta[%q] == %q", config.MetaSource, config.SourceValue)
 	options := p.read()
 	options.Filter = filter
 	names, meta, err := c.Consul.Catalog().Services(options.WithContext(ctx))
 	if err != nil {
-		*l = list[Service]{}
-		return fmt.Errorf("list services: %w", err)
+		return list[Service]{}, fmt.Errorf("list services: %w", err)
 	}
 	var errs []error
 	if err := hidden(meta, nil); err != nil {
 		errs = append(errs, fmt.Errorf("list services: %w", err))
-	} else if l.fresh(meta.LastIndex, c.now()) {
-		return nil
+	} else if old.fresh(meta.LastIndex, c.now()) {
+		return old, nil
 	}
 	read := list[Service]{index: meta.LastIndex, at: c.now()}
 	var mu sync.Mutex
@@ -199,13 +193,11 @@ func (c *Cleaner) readServices(ctx context.Context, p Place, r *Report, l *list[
 	if more := len(errs) - shownErrors; more > 0 {
 		errs = append(errs[:shownErrors], fmt.Errorf("and of %d services more", more))
 	}
-	if err := errors.Join(append(errs, ctx.Err())...); err != nil {
-		read.index = 0
-		*l = read
-		return err
+	err = errors.Join(append(errs, ctx.Err())...)
+	if err != nil {
+		read.index = 0 // read it again
 	}
-	*l = read
-	return nil
+	return read, err
 }
 
 // readService reads the instances of one service.
@@ -225,17 +217,17 @@ func (c *Cleaner) readService(ctx context.Context, p Place, name, filter string)
 	return ours, foreign, hidden(answer, err)
 }
 
-// readNode reads the services on the cluster's node, unless nothing
-// on it has changed. A blocking query would answer with all of them at its end, changed
+// readNode reads the services on the cluster's node, or returns the old list if nothing on
+// it has changed. A blocking query would answer with all of them at its end, changed
 // or not; the index of a list without any costs next to nothing.
-func (c *Cleaner) readNode(ctx context.Context, p Place, r *Report, l *list[Service]) error {
+func (c *Cleaner) readNode(ctx context.Context, p Place, r *Report, old list[Service]) (list[Service], error) {
 	node, none, read := c.Cluster.ARN, p.read(), list[Service]{at: c.now()}
 	none.Filter = `ID == ""`
 	known, meta, err := c.Consul.Catalog().NodeServiceList(node, none.WithContext(ctx))
 	if err = hidden(meta, err); err == nil {
 		r.NodeMissing = r.NodeMissing || known == nil || known.Node == nil
-		if l.fresh(meta.LastIndex, c.now()) {
-			return nil
+		if old.fresh(meta.LastIndex, c.now()) {
+			return old, nil
 		}
 		read.index = meta.LastIndex
 		all, streamed := p.read(), consulutil.ListMeta{}
@@ -253,11 +245,9 @@ func (c *Cleaner) readNode(ctx context.Context, p Place, r *Report, l *list[Serv
 		err = hidden(meta, err)
 	}
 	if err != nil {
-		*l = list[Service]{}
-		return fmt.Errorf("read services of node %s: %w", node, err)
+		return list[Service]{}, fmt.Errorf("read services of node %s: %w", node, err)
 	}
-	*l = read
-	return nil
+	return read, nil
 }
 
 // inParallel calls do for each item, n at a time, until the context ends.
