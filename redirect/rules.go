@@ -105,7 +105,7 @@ func outboundRules(s Settings, v6 bool) []Rule {
 	if v6 {
 		loopback = netip.MustParsePrefix("::1/128")
 	}
-	rules := []Rule{{UIDs: &config.UIDs{First: s.ProxyUID, Last: s.ProxyUID}}, {Destination: loopback}}
+	rules := []Rule{{UIDs: &config.UIDs{First: ProxyUID, Last: ProxyUID}}, {Destination: loopback}}
 	for _, port := range s.ExcludeOutboundPorts {
 		rules = append(rules, Rule{Protocol: protocolTCP, Port: port})
 	}

@@ -13,7 +13,7 @@ import (
 
 // The users and ports that task definitions and Consul agree on.
 const (
-	// ProxyUID is the user of the proxy's container. Its connections leave the task.
+	// ProxyUID is the user of the proxy's container, whose connections are not redirected.
 	ProxyUID = 5995
 	// healthSyncUID is the user of health-sync, which must reach Consul and ECS while
 	// the proxy does not run.
@@ -30,9 +30,6 @@ var taskEndpoint = netip.MustParsePrefix("169.254.170.2/32")
 
 // Settings are all that the rules depend on.
 type Settings struct {
-	// ProxyUID is the user whose connections are not redirected, because they are the
-	// proxy's.
-	ProxyUID uint32
 	// InboundPort and OutboundPort are those of the proxy's listeners.
 	InboundPort, OutboundPort int
 	// ExcludeInboundPorts reach the program that listens there.
@@ -67,7 +64,6 @@ func NewSettings(c config.TransparentProxy, p bootstrap.Proxy, publicPort, ready
 		return Settings{}, &retry.PermanentError{Err: fmt.Errorf("redirect traffic to the proxy: %w", err)}
 	}
 	s := Settings{
-		ProxyUID:             ProxyUID,
 		InboundPort:          cmp.Or(ports.Public, publicPort),
 		OutboundPort:         cmp.Or(p.OutboundListenerPort, outboundPort),
 		ExcludeInboundPorts:  portSet(c.ExcludeInboundPorts, []int{readyPort, ports.Prometheus, ports.Stats}, p.ExposedPorts),
