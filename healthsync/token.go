@@ -3,6 +3,7 @@ package healthsync
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -84,16 +85,13 @@ func (s *syncer) logInSeparately(ctx context.Context, limit time.Duration, why e
 	return err
 }
 
-// emptyTokenError is a token file without a token.
-type emptyTokenError struct{ path string }
-
-func (e *emptyTokenError) Error() string { return e.path + " is empty" }
+// errEmpty is of a token file without a token.
+var errEmpty = errors.New("is empty")
 
 // noToken reports whether readToken failed because there is no token, rather than
 // one that is out of reach.
 func noToken(err error) bool {
-	var empty *emptyTokenError
-	return errors.Is(err, fs.ErrNotExist) || errors.As(err, &empty)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errEmpty)
 }
 
 // reloadToken takes the token from its file and reports whether there is one to
@@ -118,7 +116,7 @@ func (s *syncer) readToken(name string) (string, error) {
 	}
 	token := strings.TrimSpace(string(data))
 	if token == "" {
-		return "", &emptyTokenError{path}
+		return "", fmt.Errorf("%s %w", path, errEmpty)
 	}
 	return token, nil
 }
@@ -141,14 +139,11 @@ func (s *syncer) logOutAll(ctx context.Context) {
 	if !s.AtServers && !s.agentStays() {
 		tokens = append(tokens, s.fileTokens(workload.FileClientToken)...)
 	}
+	deadline, _ := ctx.Deadline()
 	for i, token := range tokens {
 		// An unreachable server must not use up the time of the tokens after.
-		share := ctx
-		if deadline, ok := ctx.Deadline(); ok {
-			var cancel context.CancelFunc
-			share, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(tokens)-i))
-			defer cancel()
-		}
+		share, cancel := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(tokens)-i))
+		defer cancel()
 		log := s.Log.With(logkey.Path, filepath.Join(s.Config.BootstrapDir, token.name))
 		if err := s.logOut(share, token); err != nil {
 			log.Warn(notLoggedOut, logkey.Error, err)

@@ -12,6 +12,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -77,10 +78,7 @@ func (inv *Invocation) UseLogger(level string, json bool) error {
 
 // newLogger makes a root logger. The empty level is INFO.
 func newLogger(name, level string, json bool, w io.Writer) (hclog.Logger, error) {
-	if level == "" {
-		level = "INFO"
-	}
-	l := hclog.LevelFromString(level)
+	l := hclog.LevelFromString(cmp.Or(level, "INFO"))
 	if l == hclog.NoLevel {
 		return nil, exit.Usagef("log level %q: want TRACE, DEBUG, INFO, WARN or ERROR", level)
 	}

@@ -5,14 +5,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-)
-
-// Keys of log lines, as in package logkey: a package that many import imports none.
-const (
-	keyAttempt = "attempt"
-	keyElapsed = "elapsed"
-	keyRetryIn = "retry_in"
-	keyError   = "error"
+	"github.com/meshtask/consul-ecs/internal/logkey"
 )
 
 // remind is how often a failure that lasts is logged as a warning.
@@ -37,13 +30,13 @@ func (r *report) failed(attempt int, pause time.Duration, err error) {
 		r.warned[c] = now
 		log = r.log.Warn
 	}
-	log(r.what+" failed, retrying", keyAttempt, attempt, keyElapsed, now.Sub(r.start).Round(time.Millisecond),
-		keyRetryIn, pause.Round(time.Millisecond), keyError, err)
+	log(r.what+" failed, retrying", logkey.Attempt, attempt, logkey.Elapsed, now.Sub(r.start).Round(time.Millisecond),
+		logkey.RetryIn, pause.Round(time.Millisecond), logkey.Error, err)
 }
 
 func (r *report) succeeded(attempt int) {
 	if attempt > 1 {
-		r.log.Info(r.what+" succeeded after retries", keyAttempt, attempt, keyElapsed, time.Since(r.start).Round(time.Millisecond))
+		r.log.Info(r.what+" succeeded after retries", logkey.Attempt, attempt, logkey.Elapsed, time.Since(r.start).Round(time.Millisecond))
 	}
 }
 
