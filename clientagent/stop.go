@@ -24,14 +24,6 @@ const (
 // anything is left to do or not.
 const exitDelay = 500 * time.Millisecond
 
-// stage is the state of the shutdown, without the time.
-type stage struct {
-	// siblingsStopped: all other containers have stopped.
-	siblingsStopped bool
-	// leaveKnown: the servers have known of the leave for exitDelay.
-	leaveKnown bool
-}
-
 // deadline is when the phase ends at the latest, counted from TERM; bounded is false
 // when no time ends it.
 func deadline(b workload.StopBudget, p phase) (at time.Duration, bounded bool) {
@@ -44,15 +36,17 @@ func deadline(b workload.StopBudget, p phase) (at time.Duration, bounded bool) {
 	return 0, false
 }
 
-// next is the phase after p, that long after TERM. There is no way back.
-func next(b workload.StopBudget, p phase, since time.Duration, s stage) phase {
+// next is the phase after p, that long after TERM. awaited reports that what p waits for
+// has happened: all other containers have stopped, or the servers have known of the leave
+// for exitDelay. There is no way back.
+func next(b workload.StopBudget, p phase, since time.Duration, awaited bool) phase {
 	at, bounded := deadline(b, p)
 	switch over := bounded && since >= at; {
-	case p == waiting && (s.siblingsStopped || over):
+	case p == waiting && (awaited || over):
 		return leaving
 	case over:
 		return killed
-	case p == leaving && s.leaveKnown:
+	case p == leaving && awaited:
 		return exiting
 	}
 	return p

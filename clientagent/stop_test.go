@@ -12,28 +12,27 @@ const sec = time.Second
 func TestNextPhase(t *testing.T) {
 	t.Parallel()
 	b := workload.StopBudget{Leave: 20 * sec, KillAgent: 27 * sec}
-	alone, left := stage{siblingsStopped: true}, stage{siblingsStopped: true, leaveKnown: true}
 	for _, tt := range []struct {
-		name  string
-		now   phase
-		since time.Duration
-		known stage
-		want  phase
+		name    string
+		now     phase
+		since   time.Duration
+		awaited bool
+		want    phase
 	}{
-		{"no TERM, whatever else", serving, time.Hour, left, serving},
-		{"others run", waiting, 19 * sec, stage{}, waiting},
-		{"others have stopped", waiting, 0, alone, leaving},
-		{"others run on", waiting, 20 * sec, stage{}, leaving},
-		{"long after", waiting, time.Hour, stage{}, leaving}, // TERM before KILL, always
-		{"the agent leaves", leaving, 26 * sec, alone, leaving},
-		{"the servers know", leaving, sec, left, exiting},
-		{"the agent stays", leaving, 27 * sec, alone, killed},
-		{"the servers know, but it is too late", leaving, 27 * sec, left, killed},
-		{"the second TERM", exiting, 26 * sec, left, exiting},
-		{"the agent stays after the second TERM", exiting, 27 * sec, left, killed},
-		{"killed once", killed, time.Hour, left, killed},
+		{"no TERM, whatever else", serving, time.Hour, true, serving},
+		{"others run", waiting, 19 * sec, false, waiting},
+		{"others have stopped", waiting, 0, true, leaving},
+		{"others run on", waiting, 20 * sec, false, leaving},
+		{"long after", waiting, time.Hour, false, leaving}, // TERM before KILL, always
+		{"the agent leaves", leaving, 26 * sec, false, leaving},
+		{"the servers know", leaving, sec, true, exiting},
+		{"the agent stays", leaving, 27 * sec, false, killed},
+		{"the servers know, but it is too late", leaving, 27 * sec, true, killed},
+		{"the second TERM", exiting, 26 * sec, true, exiting},
+		{"the agent stays after the second TERM", exiting, 27 * sec, true, killed},
+		{"killed once", killed, time.Hour, true, killed},
 	} {
-		if got := next(b, tt.now, tt.since, tt.known); got != tt.want {
+		if got := next(b, tt.now, tt.since, tt.awaited); got != tt.want {
 			t.Errorf("%s: phase %d, want %d", tt.name, got, tt.want)
 		}
 	}

@@ -21,10 +21,11 @@ func (r *run) waitForEnd(ctx context.Context, child Child) int {
 	defer cancel()
 	ended := make(chan int, 1)
 	go func() { ended <- child.Wait() }()
-	now, known := serving, stage{}
-	changes := make(chan stage)
+	now := serving
+	var happened <-chan struct{} // what the phase waits for
 	var wake <-chan time.Time
 	for {
+		awaited := false
 		select {
 		case code := <-ended:
 			return r.ended(now, code)
@@ -36,16 +37,17 @@ func (r *run) waitForEnd(ctx context.Context, child Child) int {
 			if now == serving {
 				r.Log.Info("received signal; the agent leaves after the other containers", logkey.Signal, sig)
 				r.stopRequested, now = time.Now(), waiting
-				cancel = r.await(ctx, changes, stage{siblingsStopped: true}, r.awaitSiblings)
+				happened, cancel = await(ctx, r.awaitSiblings)
 			}
-		case known = <-changes:
+		case <-happened:
+			happened, awaited = nil, true
 		case <-wake:
 		}
 		since := time.Since(r.stopRequested)
-		if then := next(r.budget, now, since, known); then != now {
+		if then := next(r.budget, now, since, awaited); then != now {
 			cancel()
-			if now = then; now == leaving {
-				cancel = r.await(ctx, changes, stage{siblingsStopped: true, leaveKnown: true}, r.awaitLeft)
+			if now, happened = then, nil; now == leaving {
+				happened, cancel = await(ctx, r.awaitLeft)
 			}
 			r.enter(now, child)
 		}
@@ -71,19 +73,16 @@ func (r *run) ended(p phase, code int) int {
 	return code
 }
 
-// await sends then when wait has succeeded.
-func (r *run) await(ctx context.Context, changes chan<- stage, then stage, wait func(context.Context) error) context.CancelFunc {
+// await returns a channel that is closed when wait has succeeded.
+func await(ctx context.Context, wait func(context.Context) error) (<-chan struct{}, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
+	happened := make(chan struct{})
 	go func() {
-		if wait(ctx) != nil {
-			return
-		}
-		select {
-		case changes <- then:
-		case <-ctx.Done():
+		if wait(ctx) == nil {
+			close(happened)
 		}
 	}()
-	return cancel
+	return happened, cancel
 }
 
 // enter does what a phase starts with.
