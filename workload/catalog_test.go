@@ -48,7 +48,6 @@ func TestNewWithoutAnAgentKeepsTheNamesOf010(t *testing.T) {
 	const id = "web-0f9de17a6465404e8b1b2356dc13c2f8"
 	want := workload.Workload{
 		TaskID: "0f9de17a6465404e8b1b2356dc13c2f8", TaskARN: fargateARN,
-		ClusterARN: "arn:aws:ecs:us-west-2:111122223333:cluster/mesh", Region: "us-west-2",
 		Node: "arn:aws:ecs:us-west-2:111122223333:cluster/mesh", Address: "10.0.0.9",
 		Locality: &workload.Locality{Region: "us-west-2", Zone: "us-west-2b"}, Transparent: true,
 		Name: "web", ID: id, Port: 9090,

@@ -24,7 +24,7 @@ func (w *Workload) setCatalog(cfg *config.Config, t Task, region string) error {
 	if w.Address, err = t.NodeIP(); err != nil {
 		return err
 	}
-	w.Node = w.ClusterARN
+	w.Node = t.ClusterARN()
 	if w.IsGateway() {
 		w.SyncChecks = []SyncCheck{aggregate(w.ID)}
 		return nil

@@ -44,10 +44,8 @@ type Network struct {
 // a gateway. It is one plain value, complete after New, and goes down the
 // call chain unchanged.
 type Workload struct {
-	// TaskID, TaskARN and ClusterARN identify the ECS task.
-	TaskID, TaskARN, ClusterARN string
-	// Region is the AWS region of the task ARN.
-	Region string
+	// TaskID and TaskARN identify the ECS task.
+	TaskID, TaskARN string
 
 	// Node is the catalog's node for all tasks of the cluster, the cluster's ARN, and
 	// Address the task's IP address. Both are empty in a task with an agent, which is

@@ -19,13 +19,8 @@ const loopback = "127.0.0.1"
 // cluster or, without an agent, the task's address. region is AWS_REGION, which may be
 // empty.
 func New(cfg *config.Config, t Task, region string) (Workload, error) {
-	w := Workload{
-		TaskID:     t.ID(),
-		TaskARN:    t.TaskARN,
-		ClusterARN: t.ClusterARN(),
-		Region:     t.Region(),
-	}
-	if w.ClusterARN == "" {
+	w := Workload{TaskID: t.ID(), TaskARN: t.TaskARN}
+	if t.ClusterARN() == "" {
 		return Workload{}, errors.New("describe workload: the task metadata names no cluster")
 	}
 	var err error

@@ -73,7 +73,6 @@ func TestNewKeepsTheNamesOf06(t *testing.T) {
 	const id = "product-api-0f9de17a6465404e8b1b2356dc13c2f8"
 	want := workload.Workload{
 		TaskID: "0f9de17a6465404e8b1b2356dc13c2f8", TaskARN: fargateARN,
-		ClusterARN: "arn:aws:ecs:us-west-2:111122223333:cluster/mesh", Region: "us-west-2",
 		Name: "product-api", ID: id, Port: 9090,
 		Meta: map[string]string{"task-id": "0f9de17a6465404e8b1b2356dc13c2f8", "task-arn": fargateARN, "source": "consul-ecs"},
 		SyncChecks: []workload.SyncCheck{{
