@@ -1,0 +1,52 @@
+package subcommand
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestPagesNameEveryFlag: a user who reads the docs finds what --help lists, which has an
+// example.
+func TestPagesNameEveryFlag(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("../docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	var text strings.Builder
+	for _, page := range append(pages, "../README.md") {
+		part, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.Write(part)
+	}
+	named := map[string]bool{}
+	for _, f := range regexp.MustCompile(`(?:^|[^\w-])-([a-z][a-z-]*)`).FindAllStringSubmatch(text.String(), -1) {
+		named[f[1]] = true
+	}
+	check := func(name string, declare func(*flag.FlagSet)) {
+		fs := flag.NewFlagSet(name, flag.ContinueOnError)
+		declare(fs)
+		fs.VisitAll(func(f *flag.Flag) {
+			if !named[f.Name] {
+				t.Errorf("no page names %s -%s", name, f.Name)
+			}
+		})
+	}
+	for name, command := range commands() {
+		if command.Flags != nil {
+			check(name, command.Flags)
+		}
+		if !strings.Contains(command.Help, "\nExample") {
+			t.Errorf("the help of %s has no example", name)
+		}
+	}
+	for name, verb := range aclVerbs() {
+		check("acl "+name, func(fs *flag.FlagSet) { verb(fs) })
+	}
+}
