@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -113,8 +114,9 @@ func (c PermissionChecker) Check(ctx context.Context, r *Result) *Permissions {
 	}
 	k := permissionCheck{c, r, &Permissions{Check: c.Engine, Decision: aclrules.Allowed.String(), Answers: []Answer{}}}
 	done := false
-	for tenancy, required := range byTenancy(r.Requirements) {
-		if done = k.tenancy(ctx, tenancy, required); done {
+	parts := byTenancy(r.Requirements)
+	for _, at := range slices.SortedFunc(maps.Keys(parts), tenancy.compare) { // the default namespace first
+		if done = k.tenancy(ctx, at, parts[at]); done {
 			break // what is left has the same answer
 		}
 	}
@@ -144,28 +146,17 @@ func (t tenancy) String() string {
 	return t.partition + "/" + cmp.Or(t.namespace, "default")
 }
 
-// byTenancy are the operator's requirements, the default namespace first.
-func byTenancy(all []Requirement) func(func(tenancy, []Requirement) bool) {
-	var order []tenancy
+func (t tenancy) compare(other tenancy) int { return strings.Compare(t.String(), other.String()) }
+
+// byTenancy are the operator's requirements.
+func byTenancy(all []Requirement) map[tenancy][]Requirement {
 	parts := map[tenancy][]Requirement{}
 	for _, q := range all {
-		if q.Holder != HolderOperator {
-			continue
-		}
-		at := tenancy{q.Namespace, q.Partition}
-		if parts[at] == nil {
-			order = append(order, at)
-		}
-		parts[at] = append(parts[at], q)
-	}
-	slices.SortFunc(order, func(a, b tenancy) int { return strings.Compare(a.String(), b.String()) })
-	return func(yield func(tenancy, []Requirement) bool) {
-		for _, at := range order {
-			if !yield(at, parts[at]) {
-				return
-			}
+		if at := (tenancy{q.Namespace, q.Partition}); q.Holder == HolderOperator {
+			parts[at] = append(parts[at], q)
 		}
 	}
+	return parts
 }
 
 // tenancy asks about one namespace. It reports whether what it found out is the
