@@ -98,7 +98,6 @@ func (r *Result) Rejected(strict bool) bool {
 // task is one definition on its way through the pipeline.
 type task struct {
 	doc     *taskdef.Document
-	open    func([]byte) (*taskdef.Document, error)
 	format  string
 	flags   func(command string) *flag.FlagSet
 	mesh    Mesh
@@ -152,20 +151,16 @@ func Steps() (mutators, validators []string) {
 // find in the rest of the document, which is not changed.
 func Admit(doc []byte, o Options) (*Result, error) {
 	format := cmp.Or(o.Format, detect(doc))
-	open, err := opener(format, o.Resource)
-	if err != nil {
+	before, err := read(doc, format, o.Resource)
+	invalid, ok := errors.AsType[*taskdef.InvalidError](err)
+	switch {
+	case err != nil && !ok:
 		return nil, err
-	}
-	if o.Into != nil && format != FormatECS {
+	case o.Into != nil && format != FormatECS:
 		return nil, fmt.Errorf("only a task definition of the format %s can be registered, this is of the format %s", FormatECS, format)
 	}
-	before, err := open(doc)
-	invalid, ok := errors.AsType[*taskdef.InvalidError](err)
-	if err != nil && !ok {
-		return nil, err
-	}
 	after := before.Clone()
-	t := &task{doc: after, open: open, format: format, flags: o.Flags, former: map[string]former{}}
+	t := &task{doc: after, format: format, flags: o.Flags, former: map[string]former{}}
 	if o.Mesh != nil {
 		t.mesh = *o.Mesh
 	}
@@ -268,22 +263,21 @@ func detect(doc []byte) string {
 	return FormatECS
 }
 
-func opener(format, resource string) (func([]byte) (*taskdef.Document, error), error) {
+// read reads a document of a format, of a template that resource in it.
+func read(doc []byte, format, resource string) (*taskdef.Document, error) {
 	switch {
 	case resource != "" && format != FormatTemplate:
 		return nil, fmt.Errorf("a resource is of a template, but the document is of the format %s", format)
 	case format == FormatECS:
-		return taskdef.Parse, nil
+		return taskdef.Parse(doc)
 	case format == FormatContainers:
-		return taskdef.ParseContainers, nil
+		return taskdef.ParseContainers(doc)
 	case format == FormatTemplate:
-		return func(doc []byte) (*taskdef.Document, error) {
-			parsed, err := taskdef.ParseTemplate(doc, resource)
-			if errors.Is(err, taskdef.ErrChoose) {
-				err = fmt.Errorf("%w: name one by -resource", err)
-			}
-			return parsed, err
-		}, nil
+		parsed, err := taskdef.ParseTemplate(doc, resource)
+		if errors.Is(err, taskdef.ErrChoose) {
+			err = fmt.Errorf("%w: name one by -resource", err)
+		}
+		return parsed, err
 	}
 	return nil, fmt.Errorf("format %q: want %s, %s or %s", format, FormatECS, FormatTemplate, FormatContainers)
 }

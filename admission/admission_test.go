@@ -316,7 +316,7 @@ func TestValidatorCannotChangeTheDefinition(t *testing.T) {
 	}
 	before := string(doc.Bytes())
 	p := pipeline{validators: []step{{"writes", func(t *task) { t.doc.Task.Delete("family") }}}}
-	if err := p.run(&task{doc: doc, open: taskdef.Parse}); err != nil || string(doc.Bytes()) != before {
+	if err := p.run(&task{doc: doc}); err != nil || string(doc.Bytes()) != before {
 		t.Errorf("error %v, definition %s", err, doc.Bytes())
 	}
 }

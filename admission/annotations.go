@@ -56,21 +56,21 @@ func (t *task) reportNotInjected() {
 // annotate reads the annotations of the document.
 func (t *task) annotate() {
 	t.notes = annotations{task: map[string]located{}, exempt: map[string]bool{}, native: map[string]bool{}}
-	def, unknown := t.doc.Definition, t.doc.Unknown()
+	def := t.doc.Definition
 	for i, c := range def.ContainerDefinitions {
 		if workload.Owned(c.Name) {
 			continue
 		}
 		for _, label := range slices.Sorted(maps.Keys(c.DockerLabels)) {
 			path := labelPath(i, label)
-			if t.recognized(label, path) && !t.ofNative(c, label) && !slices.Contains(unknown, t.doc.Locate(path)) {
+			if t.recognized(label, path) && !t.ofNative(c, label) && !t.doc.IsUnknown(path) {
 				t.note(label, located{c.DockerLabels[label], path, i})
 			}
 		}
 	}
 	for i, tag := range def.Tags {
 		path := fmt.Sprintf("$.tags[%d]", i)
-		if _, labelled := t.notes.task[tag.Key]; t.recognized(tag.Key, path) && !labelled && !slices.Contains(unknown, t.doc.Locate(path+".value")) {
+		if _, labelled := t.notes.task[tag.Key]; t.recognized(tag.Key, path) && !labelled && !t.doc.IsUnknown(path+".value") {
 			t.note(tag.Key, located{tag.Value, path, -1})
 		}
 	}

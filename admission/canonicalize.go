@@ -49,7 +49,7 @@ func (t *task) unwrap() (bool, error) {
 				t.doc.Task.Set("tags", tags)
 			}
 		}
-		doc, err := t.open(t.doc.Task.JSON())
+		doc, err := taskdef.Parse(t.doc.Task.JSON())
 		if err != nil {
 			return false, err
 		}

@@ -3,11 +3,10 @@ package admission
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -141,7 +140,7 @@ func checkBootstrap(t *task) {
 func checkNetwork(t *task) {
 	def := t.doc.Definition
 	hostGateway := t.cfg.Gateway != nil && def.NetworkMode == "host" && !def.IsFargate()
-	if t.whole() && !slices.Contains(t.doc.Unknown(), t.doc.Locate("$.networkMode")) && def.NetworkMode != awsvpc && !hostGateway {
+	if t.whole() && !t.doc.IsUnknown("$.networkMode") && def.NetworkMode != awsvpc && !hostGateway {
 		t.add(codeNetMode, "$.networkMode", "mode", def.NetworkMode)
 	}
 	if def.ProxyConfiguration != nil {
@@ -152,9 +151,7 @@ func checkNetwork(t *task) {
 	}
 }
 
-var serviceName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9]([a-z0-9_-]*[a-z0-9])?$`) })
-
-func validService(name string) bool { return len(name) <= 256 && serviceName().MatchString(name) }
+func validService(name string) bool { return len(name) <= 256 && config.ValidName(name) }
 
 // checkNames checks the names that become those of services.
 func checkNames(t *task) {
@@ -164,7 +161,7 @@ func checkNames(t *task) {
 		}
 		return
 	}
-	if s := t.cfg.Service; s != nil && s.Name != "" && (!validService(s.Name) || strings.HasSuffix(s.Name, "-sidecar-proxy")) {
+	if s := t.cfg.Service; s != nil && s.Name != "" && (!validService(s.Name) || workload.IsProxyID(s.Name)) {
 		t.add(codeServiceName, t.namedAt("service"), "name", s.Name)
 	}
 	for _, u := range t.cfg.Proxy.Upstreams {

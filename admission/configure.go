@@ -155,9 +155,9 @@ func (t *task) firstPort() int {
 // tcpPort is the first port of a container that is not of UDP, 0 without one, or the path of
 // what CloudFormation computes before it.
 func (t *task) tcpPort(i int) (port int, computed string) {
-	at := t.doc.Locate(fmt.Sprintf("$.containerDefinitions[%d].portMappings", i))
+	at := fmt.Sprintf("$.containerDefinitions[%d].portMappings", i)
 	for j, p := range t.doc.Definition.ContainerDefinitions[i].PortMappings {
-		mapping := fmt.Sprintf("%s[%d]", at, j)
+		mapping := t.doc.Locate(fmt.Sprintf("%s[%d]", at, j))
 		switch {
 		case p.ContainerPort != nil && p.Protocol != "udp":
 			return *p.ContainerPort, ""
@@ -165,8 +165,8 @@ func (t *task) tcpPort(i int) (port int, computed string) {
 			return 0, mapping
 		}
 	}
-	if slices.Contains(t.doc.Unknown(), at) {
-		return 0, at
+	if t.doc.IsUnknown(at) {
+		return 0, t.doc.Locate(at)
 	}
 	return 0, ""
 }

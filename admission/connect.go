@@ -50,7 +50,7 @@ func connect(t *task) {
 func (t *task) reportComputed() {
 	for i, c := range t.doc.Definition.ContainerDefinitions {
 		stop := fmt.Sprintf("$.containerDefinitions[%d].stopTimeout", i)
-		if slices.Contains(t.doc.Unknown(), t.doc.Locate(stop)) && slices.Contains(t.applications(), i) {
+		if t.doc.IsUnknown(stop) && slices.Contains(t.applications(), i) {
 			t.add(codeComputed, stop, "what", "the stop timeout of this container", "consequence", fmt.Sprintf("the containers of the mesh have %d s to stop", t.stopTimeout()))
 		}
 		switch {
@@ -151,7 +151,7 @@ func (t *task) keepFormer(made *taskdef.Node, was former) *taskdef.Node {
 	if t.format != FormatECS {
 		return made
 	}
-	doc, err := t.open(fmt.Appendf(nil, `{"networkMode": %q, "containerDefinitions": [%s]}`, t.doc.Definition.NetworkMode, made.JSON()))
+	doc, err := taskdef.Parse(fmt.Appendf(nil, `{"networkMode": %q, "containerDefinitions": [%s]}`, t.doc.Definition.NetworkMode, made.JSON()))
 	if err != nil || !bytes.Equal(taskdef.Canonical(doc.Definition.ContainerDefinitions[0]), taskdef.Canonical(was.container)) {
 		return made
 	}

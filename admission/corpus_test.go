@@ -95,12 +95,8 @@ func checkAdmitted(t *testing.T, name string, doc []byte, o Options) *Result {
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-	open, err := opener(r.Format, o.Resource)
-	if err != nil {
-		t.Fatal(err)
-	}
 	first := r.After.Bytes()
-	after, err := open(first)
+	after, err := read(first, r.Format, o.Resource)
 	if err != nil {
 		t.Fatalf("%s: the output is not read: %v", name, err)
 	}

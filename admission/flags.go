@@ -54,6 +54,5 @@ func (t *task) isComputedLine(i, words int) bool {
 	for word := range words {
 		paths = append(paths, t.wordPath(i, word))
 	}
-	unknown := t.doc.Unknown()
-	return slices.ContainsFunc(paths, func(path string) bool { return slices.Contains(unknown, t.doc.Locate(path)) })
+	return slices.ContainsFunc(paths, t.doc.IsUnknown)
 }

@@ -100,11 +100,7 @@ func checkStable(t *testing.T, doc []byte, mesh *Mesh) {
 	if err != nil {
 		t.Skip()
 	}
-	open, err := opener(first.Format, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	after, err := open(first.After.Bytes())
+	after, err := read(first.After.Bytes(), first.Format, "")
 	if err != nil {
 		t.Fatalf("the output is not read: %v\n%s", err, first.After.Bytes())
 	}

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
@@ -47,8 +45,8 @@ func checkPorts(t *task) {
 
 func (t *task) checkContainerPorts(i int, c taskdef.Container, taken []listener) {
 	for j, p := range c.PortMappings {
-		from, to := portsOf(p)
-		if p.Protocol == "udp" {
+		from, to := p.Ports()
+		if p.Protocol == "udp" || from < 1 {
 			continue
 		}
 		at := slices.IndexFunc(taken, func(l listener) bool { return from <= l.port && l.port <= to })
@@ -56,20 +54,6 @@ func (t *task) checkContainerPorts(i int, c taskdef.Container, taken []listener)
 			t.add(codePort, fmt.Sprintf("$.containerDefinitions[%d].portMappings[%d]", i, j), "port", taken[at].port, "one", "container "+c.Name, "other", taken[at].owner)
 		}
 	}
-}
-
-// portsOf are the first and the last port of a mapping, -1 for one without any.
-func portsOf(p taskdef.PortMapping) (from, to int) {
-	if p.ContainerPort != nil {
-		return *p.ContainerPort, *p.ContainerPort
-	}
-	first, last, _ := strings.Cut(p.ContainerPortRange, "-")
-	from, err := strconv.Atoi(first)
-	to, err2 := strconv.Atoi(last)
-	if err != nil || err2 != nil {
-		return -1, -1 // a rule of ECS
-	}
-	return from, to
 }
 
 // clashes returns the owner of the first listener that excludes this one. No address

@@ -79,7 +79,7 @@ func (c RoleChecker) Check(ctx context.Context, r *Result) error {
 	sharedInTemplate(r)
 	arn := r.After.Definition.TaskRoleARN
 	switch {
-	case arn == "" && slices.Contains(r.After.Unknown(), r.After.Locate("$.taskRoleArn")):
+	case arn == "" && r.After.IsUnknown("$.taskRoleArn"):
 		addRole(r, codeRoleUnknown, "why", "is known at deployment only", "fix", "")
 		return nil
 	case arn == "":

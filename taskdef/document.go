@@ -203,6 +203,12 @@ func (d *Document) Validate() []Violation {
 	return found
 }
 
+// IsUnknown reports whether the value at a path, with the keys of the ECS API, is known at
+// deployment only.
+func (d *Document) IsUnknown(path string) bool {
+	return slices.Contains(d.subject.unknown, strings.TrimPrefix(path, "$."))
+}
+
 // Unknown returns the places of values that are known at deployment only.
 func (d *Document) Unknown() []string {
 	var paths []string

@@ -170,9 +170,6 @@ func (n *Node) Text() (string, bool) {
 	if n == nil || !strings.HasPrefix(n.scalar, `"`) {
 		return "", false
 	}
-	if text := n.scalar[1 : len(n.scalar)-1]; isPlain(text) {
-		return text, true
-	}
 	text, ok := n.value().(string)
 	return text, ok
 }

@@ -40,7 +40,7 @@ var portRules = []Rule{
 		})},
 	{Code: "port-range", Members: []string{".portMappings[*].containerPortRange"}, Text: "Invalid 'containerPortRange' setting for container '{container}'.",
 		Fix: "write the lower port, '-' and the higher one", each: eachMapping("containerPortRange", func(_ *subject, p PortMapping, report report) {
-			if low, high := p.ports(); p.ContainerPortRange != "" && (low < 1 || high <= low || high > maxPort) {
+			if low, high := p.Ports(); p.ContainerPortRange != "" && (low < 1 || high <= low || high > maxPort) {
 				report("")
 			}
 		})},
@@ -108,8 +108,8 @@ func eachMapping(member string, check func(d *subject, p PortMapping, report rep
 	}
 }
 
-// ports are the first and the last container port.
-func (p PortMapping) ports() (low, high int) {
+// Ports are the first and the last container port, 0 for one that is absent or no number.
+func (p PortMapping) Ports() (low, high int) {
 	if p.ContainerPortRange == "" {
 		if p.ContainerPort == nil {
 			return 0, 0
@@ -127,7 +127,7 @@ func (p PortMapping) ports() (low, high int) {
 func (d *subject) taken(p PortMapping) (low, high int) {
 	switch {
 	case d.NetworkMode == "awsvpc", d.NetworkMode == "host":
-		low, high = p.ports()
+		low, high = p.Ports()
 	case p.HostPort != nil:
 		low, high = *p.HostPort, *p.HostPort
 	}
@@ -165,9 +165,9 @@ func checkRangesTwice(d *subject, c *Container, report report) {
 		return
 	}
 	for i, p := range c.PortMappings {
-		low, high := p.ports()
+		low, high := p.Ports()
 		for _, other := range c.PortMappings[:i] {
-			from, to := other.ports()
+			from, to := other.Ports()
 			if (isRange(p) || isRange(other)) && p.Protocol == other.Protocol && from <= high && low <= to {
 				report(fmt.Sprintf(".portMappings[%d]", i), strings.ToUpper(p.Protocol), max(low, from))
 				break
