@@ -10,7 +10,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -21,20 +20,16 @@ const (
 	EngineBoth     = "both"
 )
 
-// Server decides, as a Consul server, what a token may do.
-type Server interface {
-	Authorize(ctx context.Context, token string, queries []aclrules.Query) ([]bool, error)
-}
-
 // PermissionChecker finds out whether a token allows what a definition requires.
 type PermissionChecker struct {
 	// Engine is one of the engines: the server decides, the resolver reads the token's
 	// rules and explains, or both.
 	Engine string
-	// Token is the operator's; empty for the rights of requests without a token.
-	Token secret.Value
-	// Server opens the server for a namespace and partition, empty for the default ones.
-	Server func(namespace, partition string) (Server, error)
+	// Anonymous is true for the rights of requests without a token.
+	Anonymous bool
+	// Authorize asks the server what the token allows in a namespace and partition, empty for
+	// the default ones.
+	Authorize func(ctx context.Context, namespace, partition string, queries []aclrules.Query) ([]bool, error)
 	// Resolve reads the rules of the token, or of policies by their names.
 	Resolve func(ctx context.Context, policies []string) (*aclrules.Report, error)
 }
@@ -106,7 +101,7 @@ func (r *Result) Undetermined(strict bool) bool {
 // Check finds out whether the token allows what an admitted definition requires, and adds
 // findings to it. What could not be found out is a finding, too: it is never allowed.
 func (c PermissionChecker) Check(ctx context.Context, r *Result) *Permissions {
-	if c.Token.Empty() {
+	if c.Anonymous {
 		r.add(codeAnonymous, "$")
 	}
 	if r.Unnamed {

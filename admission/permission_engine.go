@@ -51,11 +51,7 @@ func (c PermissionChecker) askServer(ctx context.Context, at tenancy, queries []
 	if c.Engine == EngineResolver {
 		return nil, nil
 	}
-	server, err := c.Server(at.namespace, at.partition)
-	if err != nil {
-		return nil, err
-	}
-	allowed, err := server.Authorize(ctx, c.Token.Reveal(), queries)
+	allowed, err := c.Authorize(ctx, at.namespace, at.partition, queries)
 	switch {
 	case consulutil.ACLsDisabled(err):
 		return nil, aclrules.ErrDisabled

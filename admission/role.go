@@ -19,16 +19,11 @@ type IAM interface {
 	Allowed(ctx context.Context, roleARN, action, resource string) (bool, error)
 }
 
-// Families finds the families of task definitions that have a role.
-type Families interface {
-	RoleUsers(ctx context.Context, roleARN string) ([]string, error)
-}
-
 // RoleChecker compares the role of a task with what its login to Consul requires.
 type RoleChecker struct {
 	IAM IAM
-	// Families is nil when ECS is not asked which other families have the role.
-	Families Families
+	// Families returns the families of task definitions that have a role.
+	Families func(ctx context.Context, roleARN string) ([]string, error)
 	// Rights are those that a login in a datacenter, the servers' own when empty, would
 	// get; nil when Consul is not asked.
 	Rights func(ctx context.Context, datacenter string, l aclrules.Login) (*aclrules.Report, error)

@@ -34,15 +34,12 @@ func sharedInTemplate(r *Result) {
 
 // sharedInECS finds the other families whose latest revision has the role.
 func (c RoleChecker) sharedInECS(ctx context.Context, r *Result, role string) {
-	if c.Families == nil {
-		return
-	}
 	own := r.After.Definition.Family
 	if own == "" { // CloudFormation names it, and it may be among those that ECS names
 		addRole(r, codeRoleSharedUnknown, "role", role, "why", "the family of this definition is known at deployment only", "fix", "set Family")
 		return
 	}
-	families, err := c.Families.RoleUsers(ctx, role)
+	families, err := c.Families(ctx, role)
 	if err != nil {
 		addRole(r, codeRoleSharedUnknown, "role", role, "why", err, "fix", "allow ecs:ListTaskDefinitionFamilies and ecs:DescribeTaskDefinition")
 	}

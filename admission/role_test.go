@@ -37,7 +37,13 @@ func resultWithRole(t *testing.T, doc string, used map[string]*UseSummary) *Resu
 	return &Result{After: parsed, Login: &config.ConsulLogin{Method: "iam"}, Format: FormatTemplate, Usages: used}
 }
 
-const namedRole = `{"TaskRoleArn": "arn:aws:iam::123456789012:role/app", "ContainerDefinitions": []}`
+// oneFamily is an ECS in which no other family has the role.
+func oneFamily(context.Context, string) ([]string, error) { return []string{"app"}, nil }
+
+const (
+	namedRole = `{"TaskRoleArn": "arn:aws:iam::123456789012:role/app", "ContainerDefinitions": []}`
+	ownFamily = `{"Family": "app", "TaskRoleArn": "arn:aws:iam::123456789012:role/app", "ContainerDefinitions": []}`
+)
 
 func TestRoleOfOneTask(t *testing.T) {
 	t.Parallel()
@@ -49,12 +55,12 @@ func TestRoleOfOneTask(t *testing.T) {
 		tags map[string]string
 		want []string
 	}{
-		"service":                 {namedRole, map[string]*UseSummary{"": web}, map[string]string{config.TagServiceName: "web"}, nil},
-		"service of a namespace":  {namedRole, map[string]*UseSummary{"team": web}, map[string]string{config.TagServiceName: "web", config.TagNamespace: "team"}, nil},
-		"another namespace":       {namedRole, map[string]*UseSummary{"team": web}, map[string]string{config.TagServiceName: "web"}, []string{"ADM-IAM-TAG"}},
-		"gateway":                 {namedRole, map[string]*UseSummary{"": gateway}, map[string]string{config.TagGatewayKind: "mesh-gateway"}, nil},
-		"gateway of another kind": {namedRole, map[string]*UseSummary{"": gateway}, map[string]string{config.TagGatewayKind: "api-gateway"}, []string{"ADM-IAM-TAG"}},
-		"upstream elsewhere":      {namedRole, map[string]*UseSummary{"other": {Upstreams: []string{"db"}}}, nil, nil},
+		"service":                 {ownFamily, map[string]*UseSummary{"": web}, map[string]string{config.TagServiceName: "web"}, nil},
+		"service of a namespace":  {ownFamily, map[string]*UseSummary{"team": web}, map[string]string{config.TagServiceName: "web", config.TagNamespace: "team"}, nil},
+		"another namespace":       {ownFamily, map[string]*UseSummary{"team": web}, map[string]string{config.TagServiceName: "web"}, []string{"ADM-IAM-TAG"}},
+		"gateway":                 {ownFamily, map[string]*UseSummary{"": gateway}, map[string]string{config.TagGatewayKind: "mesh-gateway"}, nil},
+		"gateway of another kind": {ownFamily, map[string]*UseSummary{"": gateway}, map[string]string{config.TagGatewayKind: "api-gateway"}, []string{"ADM-IAM-TAG"}},
+		"upstream elsewhere":      {ownFamily, map[string]*UseSummary{"other": {Upstreams: []string{"db"}}}, nil, nil},
 		"computed role":           {`{"TaskRoleArn": {"Ref": "Role"}, "ContainerDefinitions": []}`, nil, nil, []string{"ADM-IAM-UNKNOWN"}},
 		"two tasks, one role": {
 			`{"Resources": {"A": {"Type": "AWS::ECS::TaskDefinition", "Properties": {"TaskRoleArn": {"Ref": "Role"}, "ContainerDefinitions": []}},
@@ -67,7 +73,7 @@ func TestRoleOfOneTask(t *testing.T) {
 			t.Parallel()
 			r := resultWithRole(t, c.doc, c.used)
 			iam := oneRole{role: awsutil.Role{Path: "/consul-ecs/", Tags: c.tags, Trusted: []string{"ecs-tasks.amazonaws.com"}}}
-			err := RoleChecker{IAM: iam, Path: "/consul-ecs/"}.Check(t.Context(), r)
+			err := RoleChecker{IAM: iam, Path: "/consul-ecs/", Families: oneFamily}.Check(t.Context(), r)
 			var got []string
 			for _, f := range r.Findings {
 				got = append(got, f.Code)
@@ -89,17 +95,15 @@ func TestNameOfARoleIsNotCalledComputed(t *testing.T) {
 	}
 }
 
-// families is an ECS that fails when it is asked.
-type families struct{}
-
-func (families) RoleUsers(context.Context, string) ([]string, error) { return nil, errors.New("asked") }
+// noFamilies is an ECS that fails when it is asked.
+func noFamilies(context.Context, string) ([]string, error) { return nil, errors.New("asked") }
 
 // The family that is not known yet may be among those that ECS names.
 func TestOtherFamiliesAreUnknownToADefinitionWithoutFamily(t *testing.T) {
 	t.Parallel()
 	r := resultWithRole(t, namedRole, nil)
 	iam := oneRole{role: awsutil.Role{ARN: "app", Path: "/", Trusted: []string{"ecs-tasks.amazonaws.com"}}}
-	err := RoleChecker{IAM: iam, Path: "/", Families: families{}}.Check(t.Context(), r)
+	err := RoleChecker{IAM: iam, Path: "/", Families: noFamilies}.Check(t.Context(), r)
 	const want = "cannot determine which other families have the task role app: the family of this definition is known at deployment only"
 	if err != nil || len(r.Findings) != 1 || r.Findings[0].Message != want || r.Findings[0].Fix != "set Family" {
 		t.Errorf("error %v, findings %v", err, r.Findings)

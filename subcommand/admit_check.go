@@ -97,11 +97,15 @@ func (c *admitCheck) run(ctx context.Context, inv *cli.Invocation, r *admission.
 	}
 	defer c.closeConnections()
 	checker := admission.PermissionChecker{
-		Engine: c.engine, Token: c.token,
-		Server: func(namespace, partition string) (admission.Server, error) {
+		Engine: c.engine, Anonymous: c.token.Empty(),
+		Authorize: func(ctx context.Context, namespace, partition string, queries []aclrules.Query) ([]bool, error) {
 			o := c.options(c.token)
 			o.Namespace, o.Partition = namespace, partition
-			return consulutil.NewAuthorizer(o, "")
+			server, err := consulutil.NewAuthorizer(o, "")
+			if err != nil {
+				return nil, err
+			}
+			return server.Authorize(ctx, c.token.Reveal(), queries)
 		},
 		Resolve: func(ctx context.Context, policies []string) (*aclrules.Report, error) {
 			subject := aclrules.Subject{Self: policies == nil}

@@ -32,14 +32,11 @@ const (
 	roleLimit   = familyLimit + 2*checkWhole
 )
 
-// roleUsers reads ECS, within a limit.
-type roleUsers struct{ load awsutil.LoadOptions }
-
-// RoleUsers implements admission.Families.
-func (u roleUsers) RoleUsers(ctx context.Context, roleARN string) ([]string, error) {
+// roleUsers reads from ECS, within a limit, which families have the role.
+func roleUsers(ctx context.Context, load awsutil.LoadOptions, roleARN string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, familyLimit)
 	defer cancel()
-	conf, err := awsutil.LoadConfig(ctx, u.load)
+	conf, err := awsutil.LoadConfig(ctx, load)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +58,8 @@ func (o *admitRole) run(ctx context.Context, inv *cli.Invocation, r *admission.R
 	iam.DefaultRegion = "us-east-1"
 	checker := admission.RoleChecker{
 		IAM:  awsutil.RoleReader{Load: iam, Endpoint: cmp.Or(inv.Getenv("AWS_ENDPOINT_URL_IAM"), inv.Getenv("AWS_ENDPOINT_URL"))},
-		Path: path, Families: roleUsers{load}, Rights: check.login(inv),
+		Path: path, Rights: check.login(inv),
+		Families: func(ctx context.Context, roleARN string) ([]string, error) { return roleUsers(ctx, load, roleARN) },
 	}
 	ctx, cancel := context.WithTimeout(ctx, roleLimit)
 	defer cancel()
