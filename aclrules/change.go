@@ -24,13 +24,13 @@ func (t *Table) change(q Query) Change {
 	var c Change
 	switch {
 	case q.Resource.IsScalar():
-		t.raise(&c, q, t.own(q.Resource), Rule{Resource: q.Resource}, t.inherited(q))
+		t.raise(&c, q, t.scalars[q.Resource], Rule{Resource: q.Resource}, t.inherited(q))
 	case q.Resource == Intention:
 		t.raiseIntention(&c, q)
 	case q.Access == WritePrefix:
 		t.raisePrefix(&c, q)
 	default:
-		i := t.of(q.Resource)
+		i := t.segments[q.Resource]
 		t.raise(&c, q, i.exact[q.Segment], Rule{Resource: q.Resource, Segment: q.Segment}, i.longest(q.Segment).verdict(q))
 	}
 	return c
@@ -42,12 +42,12 @@ func (t *Table) inherited(q Query) Verdict {
 	if from == q.Resource {
 		return Unknown
 	}
-	return t.own(from).verdict(q)
+	return t.scalars[from].verdict(q)
 }
 
 // raiseIntention changes the rules of services, which carry those of intentions.
 func (t *Table) raiseIntention(c *Change, q Query) {
-	services := t.of(Service)
+	services := t.segments[Service]
 	if q.Segment != "*" {
 		t.raise(c, q, services.exact[q.Segment], Rule{Resource: Service, Segment: q.Segment}, services.longest(q.Segment).verdict(q))
 		return
@@ -64,7 +64,7 @@ func (t *Table) raiseIntention(c *Change, q Query) {
 
 // raisePrefix makes every key below a prefix writable.
 func (t *Table) raisePrefix(c *Change, q Query) {
-	keys := t.of(Key)
+	keys := t.segments[Key]
 	for _, e := range keys.below(q.Segment) {
 		if e.grants < LevelWrite && !(e.prefix && e.segment == q.Segment) {
 			t.raise(c, q, e, Rule{Resource: Key, Prefix: e.prefix, Segment: e.segment}, Allowed)
@@ -136,7 +136,7 @@ func losesIntentions(e, left *entry) bool {
 // the longest prefix or by the default policy, which allows.
 func (t *Table) levelLeft(left *entry, service string) string {
 	if left == nil {
-		left = t.of(Service).longest(service)
+		left = t.segments[Service].longest(service)
 	}
 	if left == nil {
 		return LevelWrite.String()
@@ -147,7 +147,7 @@ func (t *Table) levelLeft(left *entry, service string) string {
 // serviceLevel is the level for services that a rule about intentions has to
 // state: what is in force already, so that nothing else changes.
 func (t *Table) serviceLevel(r Rule) string {
-	services := t.of(Service)
+	services := t.segments[Service]
 	e := services.longest(r.Segment)
 	if !r.Prefix {
 		e = services.find(r.Segment)
@@ -182,13 +182,13 @@ func (t *Table) refusal(q Query) string {
 // refuseAll denies the intentions of every entry that lets some be read.
 func (t *Table) refuseAll(q Query) string {
 	var texts []string
-	for _, e := range t.of(Service).sorted {
+	for _, e := range t.segments[Service].sorted {
 		if e.verdict(q) == Allowed {
 			r := Rule{Resource: Service, Prefix: e.prefix, Segment: e.segment, Level: e.grants.String(), Intentions: "deny"}
 			texts = append(texts, r.HCL())
 		}
 	}
-	if t.of(Service).prefix[""] == nil { // no rule covers the rest
+	if t.segments[Service].prefix[""] == nil { // no rule covers the rest
 		r := Rule{Resource: Service, Prefix: true, Intentions: "deny"}
 		r.Level = t.serviceLevel(r)
 		texts = append(texts, r.HCL())

@@ -86,7 +86,7 @@ type place struct {
 func places(r Resource, tables ...*Table) []place {
 	var all []place
 	for _, t := range tables {
-		for _, e := range t.of(r).sorted {
+		for _, e := range t.segments[r].sorted {
 			if p := (place{r, e.prefix, e.segment}); !slices.Contains(all, p) {
 				all = append(all, p)
 			}
@@ -130,9 +130,9 @@ func (t *Table) at(p place) *entry {
 	case p.resource.IsScalar():
 		return t.scalar(p.resource)
 	case p.prefix:
-		return t.of(p.resource).longest(p.segment)
+		return t.segments[p.resource].longest(p.segment)
 	}
-	return t.of(p.resource).find(p.segment)
+	return t.segments[p.resource].find(p.segment)
 }
 
 // decideAt is Decide for a place. With rules missing nothing is surely allowed.

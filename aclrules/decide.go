@@ -57,22 +57,22 @@ func (t *Table) rules(q Query) (Verdict, *entry) {
 		}
 		return s.verdict, s.entry
 	case q.Resource == Intention:
-		e := t.of(Service).find(q.Segment)
+		e := t.segments[Service].find(q.Segment)
 		return e.verdict(q), e
 	case q.Access == WritePrefix:
 		return t.writePrefix(q.Segment)
 	}
-	e := t.of(q.Resource).find(q.Segment)
+	e := t.segments[q.Resource].find(q.Segment)
 	return e.verdict(q), e
 }
 
 // scalar is the entry in force; mesh and peering inherit operator's when they
 // have none.
 func (t *Table) scalar(r Resource) *entry {
-	if e := t.own(r); e != nil {
+	if e := t.scalars[r]; e != nil {
 		return e
 	}
-	return t.own(inheritedFrom(r))
+	return t.scalars[inheritedFrom(r)]
 }
 
 // inheritedFrom is the resource whose rule counts where r has none.
@@ -101,7 +101,7 @@ func (e *entry) verdict(q Query) Verdict {
 // writePrefix is about everything below a key: the longest prefix that covers
 // it must grant write, and no rule inside may refuse.
 func (t *Table) writePrefix(prefix string) (Verdict, *entry) {
-	keys := t.of(Key)
+	keys := t.segments[Key]
 	covering := keys.longest(prefix)
 	if covering != nil && covering.grants < LevelWrite {
 		return Denied, covering

@@ -122,7 +122,7 @@ func (t *Table) considered(q Query) []*entry {
 	if q.Resource.IsScalar() {
 		var found []*entry
 		for _, r := range slices.Compact([]Resource{q.Resource, inheritedFrom(q.Resource)}) {
-			if e := t.own(r); e != nil {
+			if e := t.scalars[r]; e != nil {
 				found = append(found, e)
 			}
 		}
@@ -132,7 +132,7 @@ func (t *Table) considered(q Query) []*entry {
 	if resource == Intention {
 		resource = Service
 	}
-	i := t.of(resource)
+	i := t.segments[resource]
 	var found []*entry
 	if q.Access == WritePrefix || q.Resource == Intention && q.Segment == "*" {
 		below := q.Segment
@@ -143,7 +143,7 @@ func (t *Table) considered(q Query) []*entry {
 	} else if e := i.exact[q.Segment]; e != nil {
 		found = append(found, e)
 	}
-	for _, e := range i.covered(q.Segment) {
+	for e := range i.covering(q.Segment) {
 		if !slices.Contains(found, e) {
 			found = append(found, e)
 		}

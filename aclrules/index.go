@@ -1,6 +1,7 @@
 package aclrules
 
 import (
+	"iter"
 	"slices"
 	"strings"
 )
@@ -54,9 +55,8 @@ func implied(level string) Level {
 // index is a resource's entries, for lookup.
 type index struct {
 	exact, prefix map[string]*entry
-	// sorted are all entries by segment, and segments theirs.
-	sorted   []*entry
-	segments []string
+	// sorted are all entries by segment.
+	sorted []*entry
 	// lengths are those of the prefixes, the longest first.
 	lengths []int
 }
@@ -66,9 +66,7 @@ func (i *index) settle() {
 		e.settle()
 	}
 	slices.SortStableFunc(i.sorted, func(a, b *entry) int { return strings.Compare(a.segment, b.segment) })
-	i.segments = make([]string, len(i.sorted))
-	for at, e := range i.sorted {
-		i.segments[at] = e.segment
+	for _, e := range i.sorted {
 		if e.prefix {
 			i.lengths = append(i.lengths, len(e.segment))
 		}
@@ -86,37 +84,34 @@ func (i *index) find(segment string) *entry {
 	return i.longest(segment)
 }
 
-// longest is the entry of the longest prefix of a segment, nil for none. Rules have
-// prefixes of few lengths, so each is tried.
+// longest is the entry of the longest prefix of a segment, nil for none.
 func (i *index) longest(segment string) *entry {
-	for _, n := range i.lengths {
-		if n <= len(segment) {
-			if e := i.prefix[segment[:n]]; e != nil {
-				return e
-			}
-		}
+	for e := range i.covering(segment) {
+		return e
 	}
 	return nil
 }
 
-// covered are the entries of all prefixes of a segment, the longest first.
-func (i *index) covered(segment string) []*entry {
-	var found []*entry
-	for _, n := range i.lengths {
-		if n <= len(segment) {
-			if e := i.prefix[segment[:n]]; e != nil {
-				found = append(found, e)
+// covering are the entries of all prefixes of a segment, the longest first. Rules have
+// prefixes of few lengths, so each is tried.
+func (i *index) covering(segment string) iter.Seq[*entry] {
+	return func(yield func(*entry) bool) {
+		for _, n := range i.lengths {
+			if n > len(segment) {
+				continue
+			}
+			if e := i.prefix[segment[:n]]; e != nil && !yield(e) {
+				return
 			}
 		}
 	}
-	return found
 }
 
 // below are the entries at or inside a prefix, in the order of their segments.
 func (i *index) below(prefix string) []*entry {
-	from, _ := slices.BinarySearch(i.segments, prefix)
+	from, _ := slices.BinarySearchFunc(i.sorted, prefix, func(e *entry, s string) int { return strings.Compare(e.segment, s) })
 	to := from
-	for to < len(i.segments) && strings.HasPrefix(i.segments[to], prefix) {
+	for to < len(i.sorted) && strings.HasPrefix(i.sorted[to].segment, prefix) {
 		to++
 	}
 	return i.sorted[from:to]

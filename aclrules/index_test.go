@@ -28,7 +28,7 @@ func TestLongestPrefixAgainstAllOfThem(t *testing.T) {
 			prefixes[w] = true
 			rules = append(rules, Sourced{Rule: &Rule{Resource: Key, Prefix: true, Segment: w, Level: "read"}})
 		}
-		keys := Merge(rules, Options{}).of(Key)
+		keys := Merge(rules, Options{}).segments[Key]
 		for range 20 {
 			segment := word()
 			var want []string
@@ -38,7 +38,7 @@ func TestLongestPrefixAgainstAllOfThem(t *testing.T) {
 				}
 			}
 			var got []string
-			for _, e := range keys.covered(segment) {
+			for e := range keys.covering(segment) {
 				got = append(got, e.segment)
 			}
 			if fmt.Sprint(got) != fmt.Sprint(want) {

@@ -110,32 +110,25 @@ func shadowed(p *ParsedPolicy) []Lint {
 		found = append(found, Lint{r.Line, Shadowed, r.Subject() + " = " + r.Level + " has no effect: " + fmt.Sprintf(format, args...)})
 	}
 	for _, resource := range Segmented() {
-		for _, e := range t.of(resource).sorted {
+		for _, e := range t.segments[resource].sorted {
 			for i, s := range e.rules {
 				winner := e.rules[e.level].Rule
 				if i != e.level && i != e.intentions {
-					add(s.Rule, "%s%s outranks it", atLine(winner.Line), winner.Level)
+					add(s.Rule, "%s%s outranks it", lineText(winner.Line), winner.Level)
 				}
 			}
-			if wider := t.of(resource).wider(e); wider != nil && wider.grants == e.grants && wider.grantsIntentions == e.grantsIntentions {
-				add(e.rules[e.level].Rule, "%s%s = %s grants the same", atLine(wider.rules[wider.level].Rule.Line), SubjectText(resource, true, wider.segment), wider.grants)
+			if wider := t.segments[resource].wider(e); wider != nil && wider.grants == e.grants && wider.grantsIntentions == e.grantsIntentions {
+				add(e.rules[e.level].Rule, "%s%s = %s grants the same", lineText(wider.rules[wider.level].Rule.Line), SubjectText(resource, true, wider.segment), wider.grants)
 			}
 		}
 	}
 	return found
 }
 
-func atLine(line int) string {
-	if line == 0 {
-		return ""
-	}
-	return fmt.Sprintf("line %d: ", line)
-}
-
 // wider is the entry that would be in force if e were not there, of those that
 // reach as far as e does; nil for none.
 func (i *index) wider(e *entry) *entry {
-	for _, w := range i.covered(e.segment) {
+	for w := range i.covering(e.segment) {
 		if w != e {
 			return w
 		}

@@ -289,10 +289,5 @@ func knownKeys() []string {
 }
 
 func isKnown(key string, known []string) bool {
-	for _, k := range known {
-		if strings.EqualFold(k, key) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, key) })
 }

@@ -36,8 +36,8 @@ type Options struct {
 // concurrent use.
 type Table struct {
 	options  Options
-	scalars  [scalarCount]*entry
-	segments [resourceCount]index
+	scalars  map[Resource]*entry
+	segments map[Resource]*index
 	// The decision of all service rules together about the intentions of *.
 	readSomeIntention, writeAllIntentions star
 }
@@ -45,66 +45,23 @@ type Table struct {
 // Merge pools rules. Their order counts only between levels that are not in
 // lower case: the first of them stays.
 func Merge(rules []Sourced, o Options) *Table {
-	t := &Table{options: o}
+	t := &Table{options: o, scalars: map[Resource]*entry{}, segments: map[Resource]*index{}}
 	for _, r := range Segmented() {
-		*t.of(r) = index{exact: map[string]*entry{}, prefix: map[string]*entry{}}
+		t.segments[r] = &index{exact: map[string]*entry{}, prefix: map[string]*entry{}}
 	}
 	for _, s := range rules {
 		t.add(s)
 	}
 	for _, e := range t.scalars {
-		if e != nil {
-			e.settle()
-		}
+		e.settle()
 	}
-	for i := range t.segments {
-		t.segments[i].settle()
+	for _, i := range t.segments {
+		i.settle()
 	}
-	services := t.of(Service)
+	services := t.segments[Service]
 	t.readSomeIntention, t.writeAllIntentions = services.any(LevelRead), services.all(LevelWrite)
 	return t
 }
-
-const (
-	scalarCount   = 5
-	resourceCount = 12
-)
-
-// slot is where a resource's rules are kept, the scalars' first: lookups by
-// number cost half of those in a map.
-func slot(r Resource) int {
-	switch r {
-	case ACL:
-		return 0
-	case Keyring:
-		return 1
-	case Operator:
-		return 2
-	case Mesh:
-		return 3
-	case Peering:
-		return 4
-	case Agent:
-		return 5
-	case Event:
-		return 6
-	case Key:
-		return 7
-	case Node:
-		return 8
-	case PreparedQuery:
-		return 9
-	case Service:
-		return 10
-	}
-	return 11 // policy.Session
-}
-
-// own is a scalar's entry, nil for none.
-func (t *Table) own(r Resource) *entry { return t.scalars[slot(r)] }
-
-// of are the entries of a resource with segments.
-func (t *Table) of(r Resource) *index { return &t.segments[slot(r)] }
 
 func (t *Table) add(s Sourced) {
 	r := s.Rule
@@ -114,14 +71,15 @@ func (t *Table) add(s Sourced) {
 			// that one not in lower case does not win.
 			return
 		}
-		if t.own(r.Resource) == nil {
-			t.scalars[slot(r.Resource)] = &entry{resource: r.Resource}
+		e := t.scalars[r.Resource]
+		if e == nil {
+			e = &entry{resource: r.Resource}
+			t.scalars[r.Resource] = e
 		}
-		e := t.own(r.Resource)
 		e.rules = append(e.rules, s)
 		return
 	}
-	i := t.of(r.Resource)
+	i := t.segments[r.Resource]
 	where := i.exact
 	if r.Prefix {
 		where = i.prefix
@@ -153,12 +111,12 @@ func (t *Table) merged() []Merged {
 		all = append(all, m)
 	}
 	for _, r := range Scalars() {
-		if e := t.own(r); e != nil {
+		if e := t.scalars[r]; e != nil {
 			add(e)
 		}
 	}
 	for _, r := range Segmented() {
-		for _, e := range t.of(r).sorted {
+		for _, e := range t.segments[r].sorted {
 			add(e)
 		}
 	}
