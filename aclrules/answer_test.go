@@ -25,7 +25,7 @@ func found(t *testing.T, policies ...string) Resolution {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, rule := range parsed.Rules {
+		for _, rule := range parsed {
 			r.Rules = append(r.Rules, Sourced{Rule: rule, Source: source(name)})
 		}
 	}

@@ -43,13 +43,13 @@ func (w *walk) identities(ctx context.Context) {
 	for _, s := range w.services {
 		source := s.source.step("service identity %q", s.identity.Name)
 		if w.here(source, s.identity.Datacenters) {
-			w.rules(source, serviceIdentityPolicy(s.identity.Name))
+			w.rules(source, identityRules(ServiceTemplate, s.identity.Name))
 		}
 	}
 	for _, n := range w.nodes {
 		source := n.source.step("node identity %q", n.identity.Name)
 		if w.here(source, []string{n.identity.Datacenter}) {
-			w.rules(source, nodeIdentityPolicy(n.identity.Name))
+			w.rules(source, identityRules(NodeTemplate, n.identity.Name))
 		}
 	}
 	for _, t := range w.templates {
@@ -60,34 +60,23 @@ func (w *walk) identities(ctx context.Context) {
 		if !w.here(source, t.identity.Datacenters) {
 			continue
 		}
-		if p := w.template(ctx, source, t.identity); p != nil {
-			w.rules(source, p)
-		}
+		w.rules(source, w.template(ctx, source, t.identity))
 	}
 }
 
 // template is what a templated policy stands for: by the server's text where it
 // can be read, else as this program knows it. It visits why there is none.
-func (w *walk) template(ctx context.Context, source Source, t TemplatedPolicy) *ParsedPolicy {
+func (w *walk) template(ctx context.Context, source Source, t TemplatedPolicy) []*Rule {
 	known, err := Template(t.Template, t.Name)
-	if w.get.Templates == nil {
-		return w.usable(source, known, err)
+	rules := known
+	if text, readErr := w.Objects.Template(ctx, t.Template); readErr == nil {
+		rules, err = Render(text, t.Name)
+		if known != nil && err == nil && !EqualRules(rules, known) {
+			w.fail(source, errOtherTemplate)
+		}
 	}
-	text, readErr := w.get.Templates.Template(ctx, t.Template)
-	if readErr != nil {
-		return w.usable(source, known, err)
-	}
-	p, err := Render(text, t.Name)
-	if known != nil && p != nil && !p.Equal(known) {
-		w.fail(source, errOtherTemplate)
-	}
-	return w.usable(source, p, err)
-}
-
-func (w *walk) usable(source Source, p *ParsedPolicy, err error) *ParsedPolicy {
 	if err != nil {
 		w.fail(source, err)
-		return nil
 	}
-	return p
+	return rules
 }

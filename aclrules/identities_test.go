@@ -7,16 +7,6 @@ import (
 )
 
 // texts are templates of a server.
-type ruleTexts map[string]string
-
-func (s ruleTexts) Template(_ context.Context, name string) (string, error) {
-	text, ok := s[name]
-	if !ok {
-		return "", ErrUnreadable
-	}
-	return text, nil
-}
-
 // The server's text of a template counts where it can be read; what this program
 // knows is the same, or it says so.
 func TestTheServersTemplatesCount(t *testing.T) {
@@ -24,14 +14,13 @@ func TestTheServersTemplatesCount(t *testing.T) {
 	m := &memory{tokens: map[string]Token{"t": {Grants: Grants{TemplatedPolicies: []TemplatedPolicy{
 		{Template: "builtin/dns"}, {Template: "builtin/node", Name: "n"}, {Template: "builtin/new", Name: "x"}, {Template: "builtin/api-gateway", Name: "gw"}, {Template: "builtin/nomad-client"},
 	}}}}}
-	r := m.resolver()
-	r.get.Templates = ruleTexts{
+	m.templates = map[string]string{
 		"builtin/dns":         "node_prefix \"\" { policy = \"read\" }\nquery_prefix \"\" { policy = \"read\" }\nservice_prefix \"\" { policy = \"read\" }",
 		"builtin/node":        `node "{{.Name}}" { policy = "deny" }`,
 		"builtin/new":         `service "{{.Name}}" { policy = "read" }`,
 		"builtin/api-gateway": `service "{{.Namespace}}/{{.Name}}" { policy = "read" }`,
 	}
-	found := r.Resolve(context.Background(), Subject{Token: "t"})
+	found := m.resolver().Resolve(context.Background(), Subject{Token: "t"})
 	var lines []string
 	for _, s := range found.Rules {
 		lines = append(lines, s.Source.String()+": "+s.Rule.Subject()+" = "+s.Rule.Level)

@@ -2,26 +2,18 @@ package aclrules
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/hcl/ast"
+	"github.com/hashicorp/hcl/hcl/parser"
 )
 
-// Lint is a part of a policy that does not do what its author will think it
-// does.
-type Lint struct {
-	// Line is where, from 1; 0 when unknown.
-	Line int
-	// Code is for machines: inert, case, repeated, shadowed, root.
-	Code string
-	// Message states the problem and the remedy.
-	Message string
-}
-
-// Codes of lints.
+// Codes of findings in a policy's text.
 const (
+	Invalid  = "invalid"  // no policy at all
 	Inert    = "inert"    // the server ignores it without a word
 	Case     = "case"     // not in lower case: it loses against any other rule
 	Repeated = "repeated" // an argument is set again: new servers refuse the policy
@@ -29,33 +21,58 @@ const (
 	root     = "root"     // equivalent to much more than its text states
 )
 
-// LintText lints a policy's text. The error is Parse's; the lints beside it are those of
-// the text alone.
-func LintText(text string) ([]Lint, error) {
+// LintText lints a policy's text, which is called name in the findings.
+func LintText(name, text string) []Finding {
 	if text == "" {
-		return nil, nil
+		return nil
 	}
+	found := lint(text)
+	for i := range found {
+		found[i].Object = name
+	}
+	slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Compare(a.Line, b.Line) })
+	return found
+}
+
+func lint(text string) []Finding {
 	file, _, err := decode(text)
 	if err != nil {
-		return nil, err
+		return invalid(err)
 	}
-	var found []Lint
+	rules, err := Parse(text)
+	found := invalid(err)
 	for _, i := range inert(file) {
-		found = append(found, Lint{i.Line, Inert, i.Message})
+		found = append(found, Finding{Line: i.Line, Code: Inert, Message: i.Message})
 	}
-	found = append(found, repeated(file)...)
-	p, err := Parse(text)
+	return slices.Concat(found, repeated(file), letterCase(rules), shadowed(rules), escalations(rules))
+}
+
+// invalid are the parts of Parse's error, each at its line; nil for no error.
+func invalid(err error) []Finding {
 	if err == nil {
-		found = slices.Concat(found, letterCase(p), shadowed(p), escalations(p))
+		return nil
 	}
-	slices.SortStableFunc(found, func(a, b Lint) int { return cmp.Compare(a.Line, b.Line) })
-	return found, err
+	if joined, is := err.(interface{ Unwrap() []error }); is {
+		var all []Finding
+		for _, part := range joined.Unwrap() {
+			all = append(all, invalid(part)...)
+		}
+		return all
+	}
+	if rule, is := errors.AsType[*ruleError](err); is {
+		return []Finding{{Line: rule.line, Code: Invalid, Message: rule.text}}
+	}
+	line := 0
+	if syntax, is := errors.AsType[*parser.PosError](err); is {
+		line = syntax.Pos.Line
+	}
+	return []Finding{{Line: line, Code: Invalid, Message: err.Error()}}
 }
 
 // repeated finds arguments that HCL sets again in the same place, spelled the same. Consul
 // 1.22 refuses to write such a policy; it reads those that it has, like earlier versions.
-func repeated(file *ast.File) []Lint {
-	var found []Lint
+func repeated(file *ast.File) []Finding {
+	var found []Finding
 	ast.Walk(file, func(n ast.Node) (ast.Node, bool) {
 		list, ok := n.(*ast.ObjectList)
 		if !ok {
@@ -68,7 +85,7 @@ func repeated(file *ast.File) []Lint {
 			}
 			for _, key := range item.Keys {
 				if text := key.Token.Text; set[text] && !key.Token.JSON {
-					found = append(found, Lint{key.Pos().Line, Repeated, text + " is set again: Consul 1.22 refuses the policy, earlier versions take the last: remove the others"})
+					found = append(found, Finding{Line: key.Pos().Line, Code: Repeated, Message: text + " is set again: Consul 1.22 refuses the policy, earlier versions take the last: remove the others"})
 				} else {
 					set[text] = true
 				}
@@ -80,9 +97,9 @@ func repeated(file *ast.File) []Lint {
 }
 
 // letterCase finds levels that the server enforces, but lets lose.
-func letterCase(p *ParsedPolicy) []Lint {
-	var found []Lint
-	for _, r := range p.Rules {
+func letterCase(rules []*Rule) []Finding {
+	var found []Finding
+	for _, r := range rules {
 		for _, level := range []string{r.Level, r.Intentions} {
 			if level == "" || rank(level) > 0 {
 				continue
@@ -91,7 +108,7 @@ func letterCase(p *ParsedPolicy) []Lint {
 			if r.Resource.IsScalar() {
 				message = fmt.Sprintf("%s = %q is ignored: write %q", r.Subject(), level, strings.ToLower(level))
 			}
-			found = append(found, Lint{r.Line, Case, message})
+			found = append(found, Finding{Line: r.Line, Code: Case, Message: message})
 		}
 	}
 	return found
@@ -99,15 +116,15 @@ func letterCase(p *ParsedPolicy) []Lint {
 
 // shadowed finds rules that others of the same policy make pointless: for the
 // same thing, or a prefix's that say the same already.
-func shadowed(p *ParsedPolicy) []Lint {
-	var rules []Sourced
-	for _, r := range p.Rules {
-		rules = append(rules, Sourced{Rule: r})
+func shadowed(rules []*Rule) []Finding {
+	var all []Sourced
+	for _, r := range rules {
+		all = append(all, Sourced{Rule: r})
 	}
-	t := Merge(rules, Options{Default: Denied})
-	var found []Lint
+	t := Merge(all, Options{Default: Denied})
+	var found []Finding
 	add := func(r *Rule, format string, args ...any) {
-		found = append(found, Lint{r.Line, Shadowed, r.Subject() + " = " + r.Level + " has no effect: " + fmt.Sprintf(format, args...)})
+		found = append(found, Finding{Line: r.Line, Code: Shadowed, Message: r.Subject() + " = " + r.Level + " has no effect: " + fmt.Sprintf(format, args...)})
 	}
 	for _, resource := range Segmented() {
 		for _, e := range t.segments[resource].sorted {
@@ -137,12 +154,12 @@ func (i *index) wider(e *entry) *entry {
 }
 
 // escalations finds the rule that amounts to most beyond its text.
-func escalations(p *ParsedPolicy) []Lint {
-	worst := worst(p.Rules)
+func escalations(rules []*Rule) []Finding {
+	worst := worst(rules)
 	if worst == nil {
 		return nil
 	}
-	return []Lint{{worst.Line, root, fmt.Sprintf("%s = %q is %s", worst.Subject(), worst.Level, Escalation(*worst))}}
+	return []Finding{{Line: worst.Line, Code: root, Message: fmt.Sprintf("%s = %q is %s", worst.Subject(), worst.Level, Escalation(*worst))}}
 }
 
 // worst is the rule that is equivalent to most beyond its text; nil for none.

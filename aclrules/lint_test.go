@@ -7,6 +7,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// lintValid lints a text that is a policy.
+func lintValid(t *testing.T, text string) []Finding {
+	t.Helper()
+	if _, err := Parse(text); err != nil {
+		t.Fatal(err)
+	}
+	return LintText("", text)
+}
+
 func TestLint(t *testing.T) {
 	t.Parallel()
 	text := `servce "web" { policy = "write" }
@@ -21,45 +30,42 @@ acl = "write"
 operator = "READ"
 key_prefix "b" { policy = "read" }
 `
-	want := []Lint{
-		{1, Inert, `servce is ignored: there is no such resource; did you mean "service"?`},
-		{2, Inert, `polcy in service is ignored; did you mean "policy"?`},
-		{2, Case, `service "web" = "Write" loses against any other rule for the same: write "write"`},
-		{4, Shadowed, `key "a" = read has no effect: line 5: deny outranks it`},
-		{6, Inert, "namespace does nothing in Consul's community edition, and neither does what is inside"},
-		{7, Inert, "identity is read and dropped: remove it"},
-		{8, Inert, "sentinel in node does nothing in Consul's community edition"},
-		{9, root, `acl = "write" is equivalent to root: its holder can make a management token`},
-		{10, Case, `operator = "READ" is ignored: write "read"`},
-		{11, Shadowed, `key_prefix "b" = read has no effect: line 3: key_prefix "" = read grants the same`},
+	want := []Finding{
+		{"", 1, Inert, `servce is ignored: there is no such resource; did you mean "service"?`},
+		{"", 2, Inert, `polcy in service is ignored; did you mean "policy"?`},
+		{"", 2, Case, `service "web" = "Write" loses against any other rule for the same: write "write"`},
+		{"", 4, Shadowed, `key "a" = read has no effect: line 5: deny outranks it`},
+		{"", 6, Inert, "namespace does nothing in Consul's community edition, and neither does what is inside"},
+		{"", 7, Inert, "identity is read and dropped: remove it"},
+		{"", 8, Inert, "sentinel in node does nothing in Consul's community edition"},
+		{"", 9, root, `acl = "write" is equivalent to root: its holder can make a management token`},
+		{"", 10, Case, `operator = "READ" is ignored: write "read"`},
+		{"", 11, Shadowed, `key_prefix "b" = read has no effect: line 3: key_prefix "" = read grants the same`},
 	}
-	got, err := LintText(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := lintValid(t, text)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, clean := range []string{"", `service_prefix "" { policy = "read" } service "web" { policy = "write" }`, `node_prefix "a" { policy = "read" } node_prefix "ab" { policy = "deny" } node_prefix "abc" { policy = "read" }`} {
-		if got, err := LintText(clean); err != nil || got != nil {
-			t.Errorf("%q: %v, %v", clean, got, err)
+		if got := lintValid(t, clean); got != nil {
+			t.Errorf("%q: %v", clean, got)
 		}
 	}
-	if _, err := LintText(`acl = "x"`); err == nil {
-		t.Error("linted what is no policy")
+	if found := LintText("", `acl = "x"`); len(found) != 1 || found[0].Code != Invalid {
+		t.Errorf("what is no policy: %v", found)
 	}
 }
 
 // A label may also be within the block.
 func TestLintLooksIntoNestedLabels(t *testing.T) {
 	t.Parallel()
-	got, err := LintText("service {\n\"b\" { policy = \"read\"\n intention = \"read\" }\n}\nkey = { \"a\" = { policy = \"read\"\n polcy = \"deny\" } }")
-	want := []Lint{
-		{3, Inert, `intention in service is ignored; did you mean "intentions"?`},
-		{6, Inert, `polcy in key is ignored; did you mean "policy"?`},
+	got := lintValid(t, "service {\n\"b\" { policy = \"read\"\n intention = \"read\" }\n}\nkey = { \"a\" = { policy = \"read\"\n polcy = \"deny\" } }")
+	want := []Finding{
+		{"", 3, Inert, `intention in service is ignored; did you mean "intentions"?`},
+		{"", 6, Inert, `polcy in key is ignored; did you mean "policy"?`},
 	}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -72,10 +78,7 @@ func TestLintNamesRepeatedArguments(t *testing.T) {
 		"key = { a = { policy = \"read\" } }\nkey = { b = { policy = \"read\" } }": {2},
 		`{"mesh": "read", "mesh": "write"}`:                                        nil,
 	} {
-		found, err := LintText(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := lintValid(t, text)
 		var lines []int
 		for _, l := range found {
 			if l.Code == Repeated {
@@ -93,17 +96,14 @@ func TestLintJSON(t *testing.T) {
 	t.Parallel()
 	text := `{"servce": {"web": {"policy": "write"}}, "service": {"web": {"polcy": "write", "policy": "read"}}, "operator": "write",
 		"node_prefix": [{"": {"policy": "READ"}}], "key": {"a": {"policy": "read"}}, "key_prefix": {"": {"policy": "read"}}}`
-	want := []Lint{
-		{0, Inert, `servce is ignored: there is no such resource; did you mean "service"?`},
-		{0, Inert, `polcy in service is ignored; did you mean "policy"?`},
-		{0, Case, `node_prefix "" = "READ" loses against any other rule for the same: write "read"`},
-		{0, Shadowed, `key "a" = read has no effect: key_prefix "" = read grants the same`},
-		{0, root, `operator = "write" is enough to pose as any service: its holder can replace the mesh's certificate authority`},
+	want := []Finding{
+		{"", 0, Inert, `servce is ignored: there is no such resource; did you mean "service"?`},
+		{"", 0, Inert, `polcy in service is ignored; did you mean "policy"?`},
+		{"", 0, Case, `node_prefix "" = "READ" loses against any other rule for the same: write "read"`},
+		{"", 0, Shadowed, `key "a" = read has no effect: key_prefix "" = read grants the same`},
+		{"", 0, root, `operator = "write" is enough to pose as any service: its holder can replace the mesh's certificate authority`},
 	}
-	got, err := LintText(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := lintValid(t, text)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

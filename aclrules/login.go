@@ -96,7 +96,7 @@ func (m AuthMethod) claims(e Entity) (fields any, vars map[string]string, err er
 // login visits what the binding rules of a method would grant.
 func (w *walk) login(ctx context.Context, l Login) {
 	source := Source{}.step("login by auth method %q", l.Method)
-	method, err := w.get.Logins.AuthMethod(ctx, l.Method)
+	method, rules, err := w.Objects.AuthMethod(ctx, l.Method)
 	if err != nil {
 		w.fail(source, err)
 		return
@@ -104,11 +104,6 @@ func (w *walk) login(ctx context.Context, l Login) {
 	fields, vars, err := method.identity(l.Entity)
 	if err != nil {
 		w.fail(source, err)
-		return
-	}
-	rules, err := w.get.Logins.BindingRules(ctx, l.Method)
-	if err != nil {
-		w.fail(source, fmt.Errorf("list binding rules: %w", err))
 		return
 	}
 	rules = slices.DeleteFunc(slices.Clone(rules), func(b BindingRule) bool { return !matches(b.Selector, fields) })
@@ -119,7 +114,7 @@ func (w *walk) login(ctx context.Context, l Login) {
 	all := make([]Grants, len(rules))
 	refused := false
 	for i, b := range rules {
-		all[i], err = b.grants(vars, w.options.Datacenter)
+		all[i], err = b.grants(vars, w.Datacenter)
 		if err != nil {
 			w.fail(source.step("binding rule %s", short(b.ID)), err)
 		}

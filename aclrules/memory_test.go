@@ -7,13 +7,14 @@ import (
 
 // memory is a Consul of plain values that writes down what is asked.
 type memory struct {
-	policies map[string]Policy
-	roles    map[string]Role
-	tokens   map[string]Token
-	methods  map[string]AuthMethod
-	rules    []BindingRule
-	errors   map[string]error // by what is asked
-	asked    []string
+	policies  map[string]Policy
+	roles     map[string]Role
+	tokens    map[string]Token
+	methods   map[string]AuthMethod
+	rules     []BindingRule
+	templates map[string]string
+	errors    map[string]error // by what is asked
+	asked     []string
 }
 
 func (m *memory) ask(format string, args ...any) error {
@@ -57,17 +58,25 @@ func (m *memory) Token(_ context.Context, accessor string) (Token, error) {
 	return t, nil
 }
 
-func (m *memory) AuthMethod(_ context.Context, name string) (AuthMethod, error) {
-	return m.methods[name], m.ask("method %s", name)
+func (m *memory) Template(_ context.Context, name string) (string, error) {
+	text, ok := m.templates[name]
+	if !ok {
+		return "", ErrUnreadable
+	}
+	return text, nil
 }
 
-func (m *memory) BindingRules(_ context.Context, method string) ([]BindingRule, error) {
-	return m.rules, m.ask("rules %s", method)
+func (m *memory) AuthMethod(_ context.Context, name string) (AuthMethod, []BindingRule, error) {
+	if err := m.ask("method %s", name); err != nil {
+		return AuthMethod{}, nil, err
+	}
+	if err := m.ask("rules %s", name); err != nil {
+		return AuthMethod{}, nil, fmt.Errorf("list binding rules: %w", err)
+	}
+	return m.methods[name], m.rules, nil
 }
 
-func (m *memory) resolver() *Resolver {
-	return NewResolver(Getters{Policies: m, Roles: m, Tokens: m, Logins: m}, ResolverOptions{Datacenter: "dc1", Now: now})
-}
+func (m *memory) resolver() Resolver { return Resolver{Objects: m, Datacenter: "dc1", Now: now} }
 
 // policies makes policies by name, each with one rule: read of a service of its
 // name.

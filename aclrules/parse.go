@@ -59,34 +59,37 @@ type serviceBlock struct {
 	Intentions string `hcl:"intentions"`
 }
 
-// Parse reads a policy in HCL or JSON. The error names every rule that the
-// server would refuse; an empty text is a policy without rules.
-func Parse(text string) (*ParsedPolicy, error) {
+// Parse reads a policy in HCL or JSON: its rules are in the order of the text, by kind. The
+// error names every rule that the server would refuse; an empty text is a policy without rules.
+func Parse(text string) ([]*Rule, error) {
 	if text == "" {
-		return &ParsedPolicy{}, nil
+		return nil, nil
 	}
 	file, doc, err := decode(text)
 	if err != nil {
 		return nil, err
 	}
-	p, at := &ParsedPolicy{}, linesOf(file)
+	at := linesOf(file)
+	var rules []*Rule
 	for _, s := range doc.scalars() {
-		p.add(&Rule{Resource: s.resource, Level: s.level, Line: last(at[keyPlace{string(s.resource), 1}]), Overridden: overridden(file, s.resource)})
+		if s.level != "" {
+			rules = append(rules, &Rule{Resource: s.resource, Level: s.level, Line: last(at[keyPlace{string(s.resource), 1}]), Overridden: overridden(file, s.resource)})
+		}
 	}
 	for _, l := range doc.lists() {
 		lines := at[keyPlace{l.key(), 2}]
 		for i, b := range l.blocks {
-			p.add(&Rule{Resource: l.resource, Prefix: l.prefix, Segment: b.Segment, Level: b.Policy, Line: nth(lines, i, len(l.blocks))})
+			rules = append(rules, &Rule{Resource: l.resource, Prefix: l.prefix, Segment: b.Segment, Level: b.Policy, Line: nth(lines, i, len(l.blocks))})
 		}
 	}
 	for _, l := range doc.serviceLists() {
 		lines := at[keyPlace{l.key(), 2}]
 		for i, b := range l.blocks {
-			p.add(&Rule{Resource: Service, Prefix: l.prefix, Segment: b.Segment, Level: b.Policy, Intentions: b.Intentions, Line: nth(lines, i, len(l.blocks))})
+			rules = append(rules, &Rule{Resource: Service, Prefix: l.prefix, Segment: b.Segment, Level: b.Policy, Intentions: b.Intentions, Line: nth(lines, i, len(l.blocks))})
 		}
 	}
 	var refused []*ruleError
-	for _, r := range p.Rules {
+	for _, r := range rules {
 		if err := r.check(); err != nil {
 			refused = append(refused, err)
 		}
@@ -99,7 +102,7 @@ func Parse(text string) (*ParsedPolicy, error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	return p, nil
+	return rules, nil
 }
 
 // ruleError is what the server would refuse a rule for. The line is 0 when unknown.
@@ -109,14 +112,6 @@ type ruleError struct {
 }
 
 func (e *ruleError) Error() string { return lineText(e.line) + e.text }
-
-// add appends a rule, unless it is an empty scalar.
-func (p *ParsedPolicy) add(r *Rule) {
-	if r.Resource.IsScalar() && r.Level == "" {
-		return
-	}
-	p.Rules = append(p.Rules, r)
-}
 
 // check returns what the server would refuse a rule for.
 func (r *Rule) check() *ruleError {

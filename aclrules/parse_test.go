@@ -41,7 +41,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if diff := cmp.Diff(c.want, p.Rules); diff != "" {
+		if diff := cmp.Diff(c.want, p); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -83,8 +83,8 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := Parse(text)
-		if (p == nil) == (err == nil) {
-			t.Fatalf("policy %v, error %v", p, err)
+		if p != nil && err != nil {
+			t.Fatalf("rules %v, error %v", p, err)
 		}
 		if err != nil {
 			return
@@ -94,7 +94,7 @@ func FuzzParse(f *testing.F) {
 		}
 		// What was parsed can be written down and means the same.
 		var again strings.Builder
-		for _, r := range p.Rules {
+		for _, r := range p {
 			if strings.ContainsAny(r.Segment, "$\x00") || r.Segment != strings.ToValidUTF8(r.Segment, "") {
 				return // the language cannot write these in one line
 			}
@@ -104,10 +104,10 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q became %q: %v", text, again.String(), err)
 		}
-		for i := range q.Rules {
-			q.Rules[i].Line = p.Rules[i].Line
+		for i := range q {
+			q[i].Line = p[i].Line
 		}
-		if diff := cmp.Diff(p.Rules, q.Rules); diff != "" {
+		if diff := cmp.Diff(p, q); diff != "" {
 			t.Fatalf("%q became %q (-want +got):\n%s", text, again.String(), diff)
 		}
 	})

@@ -25,32 +25,15 @@ type Subject struct {
 	Login *Login
 }
 
-// Getters read what a Resolver needs. Without Templates the built-in ones are
-// what this program knows of them.
-type Getters struct {
-	Policies  Policies
-	Roles     Roles
-	Tokens    Tokens
-	Logins    Logins
-	Templates Templates
-}
-
-// Options are about where and when.
-type ResolverOptions struct {
+// Resolver finds what counts for a subject. Every policy is read once.
+type Resolver struct {
+	// Objects may be nil for subjects that consist of texts.
+	Objects Objects
 	// Datacenter is the answering one: what is for others does not count.
 	Datacenter string
 	// Now decides what has expired.
 	Now time.Time
 }
-
-// Resolver resolves by getters. Every policy is read once.
-type Resolver struct {
-	get     Getters
-	options ResolverOptions
-}
-
-// New makes a resolver.
-func NewResolver(get Getters, o ResolverOptions) *Resolver { return &Resolver{get, o} }
 
 // Resolution is all that could be found out about a subject.
 type Resolution struct {
@@ -66,7 +49,7 @@ type Resolution struct {
 // Resolve visits a subject and keeps everything. Rules are in the order in which
 // the server pools them, by their policies' IDs: where two levels are not in
 // lower case, the first counts.
-func (r *Resolver) Resolve(ctx context.Context, s Subject) Resolution {
+func (r Resolver) Resolve(ctx context.Context, s Subject) Resolution {
 	var found Resolution
 	type pooled struct {
 		Sourced

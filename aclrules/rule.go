@@ -127,9 +127,6 @@ func hint(name string, known []string) string {
 	return ""
 }
 
-// Policy is a parsed policy. Rules are in the order of the text, by kind.
-type ParsedPolicy struct{ Rules []*Rule }
-
 // withoutIntentions is a copy that states nothing of intentions.
 func (r *Rule) withoutIntentions() *Rule {
 	rest := *r

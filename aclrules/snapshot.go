@@ -49,11 +49,6 @@ func (s *Snapshot) Write(w io.Writer) error {
 	return e.Encode(s)
 }
 
-// Getters are what a resolver takes.
-func (s *Snapshot) Getters() Getters {
-	return Getters{Policies: s, Roles: s, Tokens: s, Logins: s, Templates: s}
-}
-
 func linkMatches(l Link, id, name string) bool {
 	return l.ID != "" && l.ID == id || l.ID == "" && l.Name == name
 }
@@ -76,15 +71,15 @@ func (s *Snapshot) role(l Link) (Role, error) {
 	return Role{}, ErrDangling
 }
 
-// Policy implements aclrules.Policies.
+// Policy implements Objects.
 func (s *Snapshot) Policy(_ context.Context, l Link) (Policy, error) {
 	return s.policy(l)
 }
 
-// Role implements aclrules.Roles.
+// Role implements Objects.
 func (s *Snapshot) Role(_ context.Context, l Link) (Role, error) { return s.role(l) }
 
-// Token implements aclrules.Tokens. No token reads a file.
+// Token implements Objects. No token reads a file.
 func (s *Snapshot) Token(_ context.Context, accessor string) (Token, error) {
 	if accessor == "" {
 		return Token{}, errors.New("an export has no own token: name one by its accessor")
@@ -97,22 +92,17 @@ func (s *Snapshot) Token(_ context.Context, accessor string) (Token, error) {
 	return Token{}, ErrNotFound
 }
 
-// AuthMethod implements aclrules.Logins.
-func (s *Snapshot) AuthMethod(_ context.Context, name string) (AuthMethod, error) {
+// AuthMethod implements Objects.
+func (s *Snapshot) AuthMethod(_ context.Context, name string) (AuthMethod, []BindingRule, error) {
 	for _, m := range s.AuthMethods {
 		if m.Name == name {
-			return m, nil
+			return m, s.Bindings[name], nil
 		}
 	}
-	return AuthMethod{}, errors.New("there is no such auth method")
+	return AuthMethod{}, nil, errors.New("there is no such auth method")
 }
 
-// BindingRules implements aclrules.Logins.
-func (s *Snapshot) BindingRules(_ context.Context, method string) ([]BindingRule, error) {
-	return s.Bindings[method], nil
-}
-
-// Template implements aclrules.Templates.
+// Template implements Objects.
 func (s *Snapshot) Template(_ context.Context, name string) (string, error) {
 	text, ok := s.Templates[name]
 	if !ok {

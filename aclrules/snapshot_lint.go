@@ -1,13 +1,9 @@
 package aclrules
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-
-	"github.com/hashicorp/hcl/hcl/parser"
 )
 
 // Finding is something that does not do, or does more, than its author will
@@ -19,9 +15,8 @@ type Finding struct {
 	Message string `json:"message"`
 }
 
-// Codes of findings beside those of aclrules.
+// Codes of findings in other objects.
 const (
-	Invalid  = "invalid"  // no policy at all
 	Selector = "selector" // a part of a selector that never matches
 	Dangling = "dangling" // a binding rule for something that does not exist
 )
@@ -34,45 +29,12 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s:%d: %s: %s", f.Object, f.Line, f.Code, f.Message)
 }
 
-// LintText lints a policy's text under the policy's name.
-func LintNamedText(name, text string) []Finding {
-	lints, err := LintText(text)
-	var found []Finding
-	for _, l := range append(invalid(err), lints...) {
-		found = append(found, Finding{name, l.Line, l.Code, l.Message})
-	}
-	slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Compare(a.Line, b.Line) })
-	return found
-}
-
-// invalid are the parts of Parse's error, each at its line; nil for no error.
-func invalid(err error) []Lint {
-	if err == nil {
-		return nil
-	}
-	if joined, is := err.(interface{ Unwrap() []error }); is {
-		var all []Lint
-		for _, part := range joined.Unwrap() {
-			all = append(all, invalid(part)...)
-		}
-		return all
-	}
-	if rule, is := errors.AsType[*ruleError](err); is {
-		return []Lint{{rule.line, Invalid, rule.text}}
-	}
-	line := 0
-	if syntax, is := errors.AsType[*parser.PosError](err); is {
-		line = syntax.Pos.Line
-	}
-	return []Lint{{line, Invalid, err.Error()}}
-}
-
 // Lint lints all there is but Consul's own policies.
 func (s *Snapshot) Lint() []Finding {
 	var found []Finding
 	for _, p := range s.Policies {
 		if builtin(p.ID) == nil {
-			found = append(found, LintNamedText("policy "+p.Name, p.Rules)...)
+			found = append(found, LintText("policy "+p.Name, p.Rules)...)
 		}
 	}
 	for _, r := range s.Roles {
@@ -144,27 +106,19 @@ func (s *Snapshot) escalation(g Grants) string {
 	var rules []*Rule
 	for _, l := range g.Policies {
 		if p, err := s.policy(l); err == nil {
-			rules = append(rules, parsed(Parse(p.Rules))...)
+			of, _ := Parse(p.Rules) // what is no policy is another finding
+			rules = append(rules, of...)
 		}
 	}
 	for _, t := range g.TemplatedPolicies {
+		of, _ := Template(t.Template, t.Name)
 		if text, ok := s.Templates[t.Template]; ok {
-			rules = append(rules, parsed(Render(text, t.Name))...)
-			continue
+			of, _ = Render(text, t.Name)
 		}
-		rules = append(rules, parsed(Template(t.Template, t.Name))...)
+		rules = append(rules, of...)
 	}
 	if worst := worst(rules); worst != nil {
 		return Escalation(*worst)
 	}
 	return ""
-}
-
-// parsed are a policy's rules; none of what is no policy, which is another
-// finding.
-func parsed(p *ParsedPolicy, err error) []*Rule {
-	if err != nil {
-		return nil
-	}
-	return p.Rules
 }

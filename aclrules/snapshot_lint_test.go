@@ -79,7 +79,7 @@ func TestLintNamesEveryRefusedRule(t *testing.T) {
 		"acl = \"read\"\nservice \"a\" { policy = ]": {{"p", 2, Invalid, "neither HCL nor JSON: At 2:24: Unknown token: 2:24 RBRACK ]"}},
 		"\n\nmesh = [\"read\"]":                      {{"p", 3, Invalid, "not a policy: At 3:8: root.mesh: unknown type for string *ast.ListType"}},
 	} {
-		if diff := cmp.Diff(want, LintNamedText("p", text)); diff != "" {
+		if diff := cmp.Diff(want, LintText("p", text)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", text, diff)
 		}
 	}

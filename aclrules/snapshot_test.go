@@ -66,7 +66,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-func TestGetters(t *testing.T) {
+func TestSnapshotHasItsObjects(t *testing.T) {
 	t.Parallel()
 	s, ctx := full(), context.Background()
 	for _, l := range []Link{{ID: "p1"}, {Name: "web <w>"}, {ID: "p1", Name: "renamed"}} {
@@ -95,13 +95,13 @@ func TestGetters(t *testing.T) {
 	if _, err := s.Token(ctx, ""); err == nil || errors.Is(err, ErrRefused) {
 		t.Errorf("a file's own token: %v", err)
 	}
-	if m, err := s.AuthMethod(ctx, "jwt"); err != nil || m.Type != "jwt" {
+	if m, _, err := s.AuthMethod(ctx, "jwt"); err != nil || m.Type != "jwt" {
 		t.Errorf("auth method: %v, %v", m, err)
 	}
-	if _, err := s.AuthMethod(ctx, "none"); err == nil {
+	if _, _, err := s.AuthMethod(ctx, "none"); err == nil {
 		t.Error("no auth method, and no error")
 	}
-	if rules, err := s.BindingRules(ctx, "iam"); err != nil || len(rules) != 1 {
+	if _, rules, err := s.AuthMethod(ctx, "iam"); err != nil || len(rules) != 1 {
 		t.Errorf("binding rules: %v, %v", rules, err)
 	}
 	if text, err := s.Template(ctx, "builtin/node"); err != nil || text == "" {

@@ -24,7 +24,7 @@ func pool(t testing.TB, policies ...string) []Sourced {
 		if err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
-		for _, r := range p.Rules {
+		for _, r := range p {
 			rules = append(rules, Sourced{r, named(fmt.Sprintf("policy %d", i+1))})
 		}
 	}

@@ -3,6 +3,7 @@ package aclrules
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -57,28 +58,28 @@ func templates() map[string]template {
 // Template is the policy that a built-in templated policy stands for, with the
 // variable name where it has one. An unknown template is an error: its rules
 // cannot be guessed.
-func Template(templateName, name string) (*ParsedPolicy, error) {
+func Template(templateName, name string) ([]*Rule, error) {
 	t, ok := templates()[templateName]
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("templated policy %q: not among the built-in ones%s", templateName, hint(templateName, templateNames()))
+		return nil, fmt.Errorf("templated policy %q: not among the built-in ones%s", templateName, hint(templateName, slices.Sorted(maps.Keys(templates()))))
 	case t.named && name == "":
 		return nil, fmt.Errorf("templated policy %q: needs the variable name", templateName)
 	}
 	if err := checkVariable(name); err != nil {
 		return nil, fmt.Errorf("templated policy %q: %w", templateName, err)
 	}
-	p := &ParsedPolicy{}
+	var rules []*Rule
 	for _, r := range t.rules {
 		r.Segment = strings.ReplaceAll(r.Segment, "{name}", name)
-		p.Rules = append(p.Rules, &r)
+		rules = append(rules, &r)
 	}
-	return p, nil
+	return rules, nil
 }
 
 // Render is the policy of a templated policy's text, as a server gives it. Its
 // rules have no lines: the text is not at hand.
-func Render(text, name string) (*ParsedPolicy, error) {
+func Render(text, name string) ([]*Rule, error) {
 	if err := checkVariable(name); err != nil {
 		return nil, err
 	}
@@ -86,14 +87,11 @@ func Render(text, name string) (*ParsedPolicy, error) {
 	if strings.Contains(text, "{{") {
 		return nil, errors.New("the template needs more than a name")
 	}
-	p, err := Parse(text)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range p.Rules {
+	rules, err := Parse(text)
+	for _, r := range rules {
 		r.Line = 0
 	}
-	return p, nil
+	return rules, err
 }
 
 // checkVariable refuses what would not stay a name inside a text.
@@ -104,55 +102,40 @@ func checkVariable(name string) error {
 	return nil
 }
 
-// Equal reports whether two policies have the same rules, in whatever order.
-func (p *ParsedPolicy) Equal(other *ParsedPolicy) bool { return slices.Equal(p.texts(), other.texts()) }
+// EqualRules reports whether two policies have the same rules, in whatever order.
+func EqualRules(a, b []*Rule) bool { return slices.Equal(sortedTexts(a), sortedTexts(b)) }
 
-func (p *ParsedPolicy) texts() []string {
+func sortedTexts(rules []*Rule) []string {
 	var all []string
-	for _, r := range p.Rules {
+	for _, r := range rules {
 		all = append(all, r.HCL())
 	}
 	slices.Sort(all)
 	return all
 }
 
-func templateNames() []string {
-	var names []string
-	for name := range templates() {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+// identityRules are those of a service or node identity, by the template of its kind.
+func identityRules(template, name string) []*Rule {
+	rules, _ := Template(template, name) // an identity without a name does not exist
+	return rules
 }
 
-// ServiceIdentity is the policy of a service identity.
-func serviceIdentityPolicy(name string) *ParsedPolicy {
-	p, _ := Template(ServiceTemplate, name) // an identity without a name does not exist
-	return p
-}
-
-// NodeIdentity is the policy of a node identity.
-func nodeIdentityPolicy(name string) *ParsedPolicy {
-	p, _ := Template(NodeTemplate, name)
-	return p
-}
-
-// builtin is a built-in policy by its ID; nil for any other ID.
-func builtin(id string) *ParsedPolicy {
+// builtin are the rules of a built-in policy by its ID; nil for any other ID.
+func builtin(id string) []*Rule {
 	level := map[string]string{ManagementID: "write", readOnlyID: "read"}[id]
 	if level == "" {
 		return nil
 	}
-	p := &ParsedPolicy{}
+	var rules []*Rule
 	for _, r := range Scalars() {
-		p.Rules = append(p.Rules, &Rule{Resource: r, Level: level})
+		rules = append(rules, &Rule{Resource: r, Level: level})
 	}
 	for _, r := range Segmented() {
 		rule := &Rule{Resource: r, Prefix: true, Level: level}
 		if r == Service {
 			rule.Intentions = level
 		}
-		p.Rules = append(p.Rules, rule)
+		rules = append(rules, rule)
 	}
-	return p
+	return rules
 }

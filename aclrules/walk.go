@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-func (r *Resolver) walk(visit visitor) *walk {
+func (r Resolver) walk(visit visitor) *walk {
 	return &walk{Resolver: r, visit: visit, policies: map[string]bool{}}
 }
 
@@ -32,7 +32,7 @@ func (w *walk) subject(ctx context.Context, s Subject) {
 // walk is one visit. Identities are gathered first, since those of one name
 // count together wherever they come from.
 type walk struct {
-	*Resolver
+	Resolver
 	visit visitor
 	// bound: a role, policy or identity was there, or may be and cannot be read.
 	bound bool
@@ -57,8 +57,8 @@ func (w *walk) fail(source Source, err error) {
 }
 
 // rules visits a policy's rules.
-func (w *walk) rules(source Source, p *ParsedPolicy) {
-	for _, rule := range p.Rules {
+func (w *walk) rules(source Source, rules []*Rule) {
+	for _, rule := range rules {
 		w.visit(source, rule, nil)
 	}
 }
@@ -68,12 +68,12 @@ func (w *walk) token(ctx context.Context, accessor string) {
 	if accessor == "" {
 		source = Source{"the token"}
 	}
-	t, err := w.get.Tokens.Token(ctx, accessor)
+	t, err := w.Objects.Token(ctx, accessor)
 	switch {
 	case err != nil:
 		w.fail(source, err)
 		return
-	case !t.Expires.IsZero() && !t.Expires.After(w.options.Now):
+	case !t.Expires.IsZero() && !t.Expires.After(w.Now):
 		w.fail(source, ErrExpired)
 		return
 	case accessor == "" && t.Accessor != "":
@@ -105,7 +105,7 @@ func (w *walk) grants(ctx context.Context, source Source, g Grants) {
 	w.gather(source, g)
 	for _, l := range g.Roles {
 		at := source.step("role %q", l.label())
-		role, err := w.get.Roles.Role(ctx, l)
+		role, err := w.Objects.Role(ctx, l)
 		w.bound = w.bound || !errors.Is(err, ErrDangling)
 		if err != nil {
 			w.fail(at, err)
@@ -124,7 +124,7 @@ func (w *walk) link(ctx context.Context, source Source, l Link) {
 	if l.ID != "" && w.policies[l.ID] {
 		return
 	}
-	p, err := w.get.Policies.Policy(ctx, l)
+	p, err := w.Objects.Policy(ctx, l)
 	w.bound = w.bound || !errors.Is(err, ErrDangling)
 	if err != nil {
 		w.policies[l.ID] = true
@@ -153,9 +153,9 @@ func (w *walk) policy(source Source, p Policy) {
 // here reports whether something with these datacenters counts, and visits why
 // not.
 func (w *walk) here(source Source, datacenters []string) bool {
-	if len(datacenters) == 0 || slices.Contains(datacenters, w.options.Datacenter) {
+	if len(datacenters) == 0 || slices.Contains(datacenters, w.Datacenter) {
 		return true
 	}
-	w.fail(source, &elsewhere{datacenters, w.options.Datacenter})
+	w.fail(source, &elsewhere{datacenters, w.Datacenter})
 	return false
 }

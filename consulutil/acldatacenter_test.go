@@ -94,7 +94,7 @@ func TestOtherDatacenter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := aclrules.NewResolver(r.Getters(), aclrules.ResolverOptions{Datacenter: datacenter, Now: time.Now()}).Resolve(context.Background(), aclrules.Subject{Token: c.accessor})
+		found := aclrules.Resolver{Objects: r, Datacenter: datacenter, Now: time.Now()}.Resolve(context.Background(), aclrules.Subject{Token: c.accessor})
 		table := aclrules.Merge(found.Rules, aclrules.Options{Default: aclrules.Denied, Incomplete: len(found.Errors) > 0})
 		var ours []aclrules.Verdict
 		for _, q := range ask {

@@ -114,7 +114,7 @@ func (l *lab) compare(s scene) (verdicts []aclrules.Verdict, wrong string) {
 	l.scenes++
 	salt := fmt.Sprintf("s%d%x", l.scenes, mathrand.Uint32())
 	secret, subject := l.build(s, salt)
-	r := aclrules.NewResolver(NewACLReader(l.read, "").Getters(), aclrules.ResolverOptions{Datacenter: "dc1", Now: time.Now()})
+	r := aclrules.Resolver{Objects: NewACLReader(l.read, ""), Datacenter: "dc1", Now: time.Now()}
 	found := r.Resolve(context.Background(), subject)
 	if (found.Refused != nil) != (secret == "") {
 		return nil, fmt.Sprintf("refused by us: %v, by the server: %v", found.Refused, secret == "")
@@ -196,16 +196,22 @@ func (l *lab) build(s scene, salt string) (secret string, subject aclrules.Subje
 	return made.SecretID, aclrules.Subject{Token: made.AccessorID}
 }
 
+// lintValid lints a text that is a policy.
+func lintValid(t *testing.T, text string) []aclrules.Finding {
+	t.Helper()
+	if _, err := aclrules.Parse(text); err != nil {
+		t.Fatal(err)
+	}
+	return aclrules.LintText("", text)
+}
+
 // withoutRepeated leaves out lines that set an argument again.
 func withoutRepeated(t *testing.T, lines []string) []string {
 	t.Helper()
-	found, err := aclrules.LintText(strings.Join(lines, "\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := lintValid(t, strings.Join(lines, "\n"))
 	var distinct []string
 	for i, line := range lines {
-		if !slices.ContainsFunc(found, func(f aclrules.Lint) bool { return f.Code == aclrules.Repeated && f.Line == i+1 }) {
+		if !slices.ContainsFunc(found, func(f aclrules.Finding) bool { return f.Code == aclrules.Repeated && f.Line == i+1 }) {
 			distinct = append(distinct, line)
 		}
 	}
@@ -225,12 +231,9 @@ func TestRepeatedArgumentsAsTheServer(t *testing.T) {
 		`{"mesh": "read", "mesh": "write"}`,
 		`{"key": {"a": {"policy": "read"}, "a": {"policy": "deny"}}}`,
 	} {
-		found, err := aclrules.LintText(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		repeated := slices.ContainsFunc(found, func(f aclrules.Lint) bool { return f.Code == aclrules.Repeated })
-		_, _, err = l.acl.PolicyCreate(&api.ACLPolicy{Name: fmt.Sprintf("repeated-%d", i), Rules: text}, nil)
+		found := lintValid(t, text)
+		repeated := slices.ContainsFunc(found, func(f aclrules.Finding) bool { return f.Code == aclrules.Repeated })
+		_, _, err := l.acl.PolicyCreate(&api.ACLPolicy{Name: fmt.Sprintf("repeated-%d", i), Rules: text}, nil)
 		if (err != nil) != (repeated && l.strict) {
 			t.Errorf("%s: repeated to us: %v, to the server: %v", text, repeated, err)
 		}

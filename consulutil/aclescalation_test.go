@@ -38,7 +38,7 @@ func TestEscalationsAreReal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		claimed := aclrules.Escalation(*parsed.Rules[0])
+		claimed := aclrules.Escalation(*parsed[0])
 
 		_, _, err = c.ACL().TokenCreate(&api.ACLToken{Policies: []*api.ACLLink{{ID: aclrules.ManagementID}}}, nil)
 		root := allowed(t, err)

@@ -93,16 +93,12 @@ func (r *ACLReader) exportMethods(ctx context.Context, s *aclrules.Snapshot) err
 		return err
 	}
 	for _, entry := range list {
-		m, err := r.AuthMethod(ctx, entry.Name)
+		m, rules, err := r.AuthMethod(ctx, entry.Name)
 		if errors.Is(err, errNoMethod) {
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", entry.Name, err)
-		}
-		rules, err := r.BindingRules(ctx, entry.Name)
-		if err != nil {
-			return fmt.Errorf("binding rules of %s: %w", entry.Name, err)
 		}
 		s.AuthMethods = append(s.AuthMethods, m)
 		s.Bindings[entry.Name] = rules

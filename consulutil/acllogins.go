@@ -3,6 +3,7 @@ package consulutil
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -13,13 +14,14 @@ import (
 
 var errNoMethod = errors.New("there is no such auth method")
 
-// AuthMethod implements aclrules.Logins.
-func (r *ACLReader) AuthMethod(ctx context.Context, name string) (aclrules.AuthMethod, error) {
+// AuthMethod implements aclrules.Objects.
+func (r *ACLReader) AuthMethod(ctx context.Context, name string) (aclrules.AuthMethod, []aclrules.BindingRule, error) {
 	m, _, err := r.client.ACL().AuthMethodRead(name, r.options(ctx))
 	if err := meaning(err, m == nil, errNoMethod); err != nil {
-		return aclrules.AuthMethod{}, err
+		return aclrules.AuthMethod{}, nil, err
 	}
-	return methodOf(m), nil
+	rules, err := r.bindingRules(ctx, name)
+	return methodOf(m), rules, err
 }
 
 func methodOf(m *api.ACLAuthMethod) aclrules.AuthMethod {
@@ -47,11 +49,10 @@ func names(mapping any) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// BindingRules implements aclrules.Logins.
-func (r *ACLReader) BindingRules(ctx context.Context, method string) ([]aclrules.BindingRule, error) {
+func (r *ACLReader) bindingRules(ctx context.Context, method string) ([]aclrules.BindingRule, error) {
 	list, _, err := r.client.ACL().BindingRuleList(method, r.options(ctx))
 	if err := meaning(err, false, err); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("list binding rules: %w", err)
 	}
 	var rules []aclrules.BindingRule
 	for _, b := range list {

@@ -72,16 +72,11 @@ func NewACLReader(client *api.Client, datacenter string) *ACLReader {
 	return &ACLReader{client: client, datacenter: datacenter, policies: readMemory[aclrules.Policy]{}, roles: readMemory[aclrules.Role]{}}
 }
 
-// Getters are what a resolver takes.
-func (r *ACLReader) Getters() aclrules.Getters {
-	return aclrules.Getters{Policies: r, Roles: r, Tokens: r, Logins: r, Templates: r}
-}
-
 func (r *ACLReader) options(ctx context.Context) *api.QueryOptions {
 	return (&api.QueryOptions{Datacenter: r.datacenter}).WithContext(ctx)
 }
 
-// Policy implements aclrules.Policies.
+// Policy implements aclrules.Objects.
 func (r *ACLReader) Policy(ctx context.Context, l aclrules.Link) (aclrules.Policy, error) {
 	if known, ok := r.policies[key(l)]; ok {
 		return known.value, known.err
@@ -112,7 +107,7 @@ func policyOf(p api.ACLPolicy) aclrules.Policy {
 	return aclrules.Policy{ID: p.ID, Name: p.Name, Rules: p.Rules, Datacenters: p.Datacenters}
 }
 
-// Role implements aclrules.Roles.
+// Role implements aclrules.Objects.
 func (r *ACLReader) Role(ctx context.Context, l aclrules.Link) (aclrules.Role, error) {
 	if known, ok := r.roles[key(l)]; ok {
 		return known.value, known.err
@@ -136,7 +131,7 @@ func (r *ACLReader) role(ctx context.Context, l aclrules.Link) (aclrules.Role, e
 	return roleOf(role), nil
 }
 
-// Token implements aclrules.Tokens. With acl:read one request brings all that
+// Token implements aclrules.Objects. With acl:read one request brings all that
 // the token links to; without, the reading token sees its own links.
 func (r *ACLReader) Token(ctx context.Context, accessor string) (aclrules.Token, error) {
 	if accessor != "" {
@@ -221,7 +216,7 @@ func grants(policies []*api.ACLTokenPolicyLink, roles []*api.ACLTokenRoleLink, s
 	return g
 }
 
-// Template implements aclrules.Templates.
+// Template implements aclrules.Objects.
 func (r *ACLReader) Template(ctx context.Context, name string) (string, error) {
 	if r.templates == nil {
 		list, _, err := r.client.ACL().TemplatedPolicyList(r.options(ctx))

@@ -15,7 +15,7 @@ import (
 )
 
 func resolve(r *ACLReader, s aclrules.Subject) aclrules.Resolution {
-	return aclrules.NewResolver(r.Getters(), aclrules.ResolverOptions{Datacenter: "dc1", Now: time.Now()}).Resolve(context.Background(), s)
+	return aclrules.Resolver{Objects: r, Datacenter: "dc1", Now: time.Now()}.Resolve(context.Background(), s)
 }
 
 // A policy that ten roles share is read once, or comes with the token.
@@ -108,7 +108,7 @@ func TestDanglingLinks(t *testing.T) {
 	if len(found.Notes) != 4 || len(found.Errors) > 0 || !errors.Is(errors.Join(found.Notes...), aclrules.ErrDangling) {
 		t.Errorf("got %+v", found)
 	}
-	if _, err := r.AuthMethod(context.Background(), o.name("none")); err == nil || err.Error() != "there is no such auth method" {
+	if _, _, err := r.AuthMethod(context.Background(), o.name("none")); err == nil || err.Error() != "there is no such auth method" {
 		t.Errorf("auth method: %v", err)
 	}
 }

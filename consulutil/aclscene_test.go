@@ -205,7 +205,7 @@ func (t text) render(salt string) string {
 		panic(err)
 	}
 	doc := map[string]any{"comment": salt}
-	for _, r := range p.Rules {
+	for _, r := range p {
 		if r.Resource.IsScalar() {
 			doc[string(r.Resource)] = r.Level
 			continue

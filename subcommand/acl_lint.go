@@ -65,7 +65,7 @@ func lintFiles(inv *cli.Invocation, files []string) ([]aclrules.Finding, error) 
 	for _, file := range files {
 		text, err := readInput(inv, file)
 		errs = append(errs, err)
-		found = append(found, aclrules.LintNamedText(file, string(text))...)
+		found = append(found, aclrules.LintText(file, string(text))...)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, &exit.UsageError{Err: err}

@@ -113,7 +113,7 @@ func (s *aclSubject) report(ctx context.Context, inv *cli.Invocation) (*aclrules
 	if err != nil {
 		return nil, err
 	}
-	found := aclrules.NewResolver(w.getters, aclrules.ResolverOptions{Datacenter: w.datacenter, Now: time.Now()}).Resolve(ctx, subject)
+	found := aclrules.Resolver{Objects: w.objects, Datacenter: w.datacenter, Now: time.Now()}.Resolve(ctx, subject)
 	byDefault, _ := verdictOf(s.defaultPolicy)
 	if byDefault == aclrules.Unknown {
 		byDefault = w.defaultPolicy(ctx)
@@ -155,7 +155,7 @@ func (s *aclSubject) subject() (aclrules.Subject, error) {
 // world is where the subject's parts are read. defaultPolicy is asked last: the
 // answers to other questions may tell it.
 type world struct {
-	getters       aclrules.Getters
+	objects       aclrules.Objects
 	datacenter    string
 	defaultPolicy func(context.Context) aclrules.Verdict
 }
@@ -172,13 +172,13 @@ func (s *aclSubject) world(ctx context.Context, inv *cli.Invocation) (world, err
 	if err != nil {
 		return world{}, err
 	}
-	w := world{getters: reader.Getters(), defaultPolicy: reader.DefaultPolicy}
+	w := world{objects: reader, defaultPolicy: reader.DefaultPolicy}
 	if s.tokenFile != "" {
 		own, err := aclReader(inv, consulutil.Options{TokenFile: s.tokenFile}, s.datacenter)
 		if err != nil {
 			return world{}, exit.Usagef("-token-file: %w", err)
 		}
-		w.getters.Tokens = shownToken{own, reader}
+		w.objects = shownToken{reader, own}
 	}
 	if w.datacenter, err = reader.Datacenter(ctx); err != nil {
 		return w, plain(err)
@@ -191,16 +191,19 @@ func always(v aclrules.Verdict) func(context.Context) aclrules.Verdict {
 }
 
 // shownToken is a token that was shown by its secret: itself it sees what it
-// links to, and reader may see more.
-type shownToken struct{ own, reader aclrules.Tokens }
+// links to, and the reader of all else may see more.
+type shownToken struct {
+	aclrules.Objects
+	own *consulutil.ACLReader
+}
 
-// Token implements aclrules.Tokens for the own token.
+// Token reads the own token.
 func (s shownToken) Token(ctx context.Context, _ string) (aclrules.Token, error) {
 	t, err := s.own.Token(ctx, "")
 	if err != nil {
 		return t, err
 	}
-	if full, err := s.reader.Token(ctx, t.Accessor); err == nil {
+	if full, err := s.Objects.Token(ctx, t.Accessor); err == nil {
 		return full, nil
 	}
 	return t, nil
@@ -212,7 +215,7 @@ func (s *aclSubject) worldOfFile() (world, error) {
 		return world{}, err
 	}
 	v, _ := verdictOf(export.DefaultPolicy)
-	w := world{getters: export.Getters(), datacenter: export.Datacenter, defaultPolicy: always(v)}
+	w := world{objects: export, datacenter: export.Datacenter, defaultPolicy: always(v)}
 	if s.datacenter != "" {
 		w.datacenter = s.datacenter
 	}

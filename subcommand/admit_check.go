@@ -152,20 +152,20 @@ func (c *admitCheck) resolve(ctx context.Context, inv *cli.Invocation, datacente
 	if err != nil {
 		return nil, err
 	}
-	reader, getters := own, own.Getters()
+	reader := own
+	var objects aclrules.Objects = own
 	if c.resolverTokenFile != "" {
 		o := c.options(secret.Value{})
 		o.TokenFile = c.resolverTokenFile
 		if reader, err = aclReader(inv, o, datacenter); err != nil {
 			return nil, fmt.Errorf("-resolver-token-file: %w", err)
 		}
-		getters = reader.Getters()
-		getters.Tokens = shownToken{own, reader}
+		objects = shownToken{reader, own}
 	}
 	if datacenter, err = reader.Datacenter(ctx); err != nil {
 		return nil, err
 	}
-	found := aclrules.NewResolver(getters, aclrules.ResolverOptions{Datacenter: datacenter, Now: time.Now()}).Resolve(ctx, subject)
+	found := aclrules.Resolver{Objects: objects, Datacenter: datacenter, Now: time.Now()}.Resolve(ctx, subject)
 	switch err := errors.Join(found.Errors...); {
 	case !errors.Is(err, consulutil.ErrUnknownReader):
 	case reader == own:

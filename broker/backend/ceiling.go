@@ -9,10 +9,16 @@ import (
 	"github.com/meshtask/consul-ecs/aclrules"
 )
 
+// Policies reads Consul policies; the error of one that does not exist matches
+// aclrules.ErrDangling.
+type Policies interface {
+	Policy(ctx context.Context, l aclrules.Link) (aclrules.Policy, error)
+}
+
 // UnderCeiling reads Consul policies and returns an error unless all exist, none grants write
 // on acl, keyring or operator, which amounts to more than it seems, and all together grant
 // nothing that the policy named ceiling does not; without a name there is no such policy.
-func UnderCeiling(ctx context.Context, get aclrules.Policies, ceiling string, names []string) error {
+func UnderCeiling(ctx context.Context, get Policies, ceiling string, names []string) error {
 	var wanted []aclrules.Policy
 	for _, name := range names {
 		p, err := get.Policy(ctx, aclrules.Link{Name: name})
@@ -65,7 +71,7 @@ func reportOf(ctx context.Context, policies ...aclrules.Policy) *aclrules.Report
 		p.Datacenters = nil
 		s.Policies = append(s.Policies, p)
 	}
-	return aclrules.NewReport(aclrules.NewResolver(aclrules.Getters{}, aclrules.ResolverOptions{}).Resolve(ctx, s), aclrules.Denied)
+	return aclrules.NewReport(aclrules.Resolver{}.Resolve(ctx, s), aclrules.Denied)
 }
 
 // withoutEscalation returns an error for a policy that grants more than it says, or may.
@@ -73,7 +79,7 @@ func withoutEscalation(p aclrules.Policy) error {
 	if p.ID == aclrules.ManagementID {
 		return errors.New("it grants everything")
 	}
-	parsed, err := aclrules.Parse(p.Rules)
+	rules, err := aclrules.Parse(p.Rules)
 	if err != nil {
 		return fmt.Errorf("its rules cannot be read: %w", err)
 	}
@@ -87,7 +93,7 @@ func withoutEscalation(p aclrules.Policy) error {
 			return fmt.Errorf("it has rules in a %s block, which may grant write on acl: give tokens a policy of their own namespace", u.Key)
 		}
 	}
-	for _, r := range parsed.Rules {
+	for _, r := range rules {
 		level, _ := aclrules.LevelOf(r.Level)
 		if level != aclrules.LevelWrite {
 			continue

@@ -30,7 +30,7 @@ func (p policies) Policy(_ context.Context, l aclrules.Link) (aclrules.Policy, e
 
 // under is what the policies of a token are below a ceiling: "" if they may be given,
 // "policy" if not, and the class of the failure if that cannot be decided.
-func under(t *testing.T, get aclrules.Policies, ceiling, names string) (string, error) {
+func under(t *testing.T, get backend.Policies, ceiling, names string) (string, error) {
 	t.Helper()
 	err := backend.UnderCeiling(t.Context(), get, ceiling, strings.Split(names, ","))
 	switch {

@@ -128,8 +128,8 @@ func readRulesOf(text string) ([]aclrules.Rule, bool) {
 	if unread, err := aclrules.UnknownKeys(text); err != nil || len(unread) > 0 {
 		return nil, false
 	}
-	rules := make([]aclrules.Rule, 0, len(parsed.Rules))
-	for _, r := range parsed.Rules {
+	rules := make([]aclrules.Rule, 0, len(parsed))
+	for _, r := range parsed {
 		rule := *r
 		rule.Line = 0
 		rules = append(rules, rule)

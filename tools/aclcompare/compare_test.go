@@ -20,7 +20,7 @@ func ours(texts ...string) (rules []aclrules.Sourced, err error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range p.Rules {
+		for _, r := range p {
 			rules = append(rules, aclrules.Sourced{Rule: r})
 		}
 	}

@@ -99,31 +99,17 @@ type BindingRule struct {
 	Variable string `json:"variable,omitempty"`
 }
 
-// Policies reads policies. The error of one that does not exist matches
-// ErrDangling, of one that may not be read ErrUnreadable.
-type Policies interface {
+// Objects reads ACL objects. The error of one that does not exist matches ErrDangling, that
+// of a token ErrNotFound; of one that may not be read ErrUnreadable.
+type Objects interface {
 	Policy(ctx context.Context, l Link) (Policy, error)
-}
-
-// Roles reads roles; errors as those of Policies.
-type Roles interface {
 	Role(ctx context.Context, l Link) (Role, error)
-}
-
-// Tokens reads a token by its accessor; an empty one is the token in whose name
-// everything is read. The error of one that does not exist matches ErrNotFound.
-type Tokens interface {
+	// Token reads a token by its accessor; an empty one is the token in whose name
+	// everything is read.
 	Token(ctx context.Context, accessor string) (Token, error)
-}
-
-// Templates reads the text of a templated policy, in which {{.Name}} stands for
-// the variable; errors as those of Policies.
-type Templates interface {
+	// Template reads the text of a templated policy, in which {{.Name}} stands for the
+	// variable.
 	Template(ctx context.Context, name string) (string, error)
-}
-
-// Logins reads what decides about a login.
-type Logins interface {
-	AuthMethod(ctx context.Context, name string) (AuthMethod, error)
-	BindingRules(ctx context.Context, method string) ([]BindingRule, error)
+	// AuthMethod reads an auth method with its binding rules.
+	AuthMethod(ctx context.Context, name string) (AuthMethod, []BindingRule, error)
 }
