@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"golang.org/x/time/rate"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
 const (
@@ -73,13 +73,13 @@ type Broker struct {
 	term      atomic.Pointer[term]
 	// leader is the URL of the broker that leads, empty if it names none; nil if none leads.
 	leader atomic.Pointer[string]
-	// ecsWarnings limits the warnings about calls of ECS that failed.
-	ecsWarnings rate.Sometimes
+	// faults are those of calls of ECS.
+	faults retry.Causes
 }
 
 // New makes a broker that does nothing until lead.
 func New(o Options) *Broker {
-	b := &Broker{Options: o, pusher: newPusher(o.Dial), ecsWarnings: rate.Sometimes{Interval: 10 * time.Second}}
+	b := &Broker{Options: o, pusher: newPusher(o.Dial)}
 	b.audit = newAudit(o.Audit, func(err error) { o.Log.Error("the audit log was not written", logkey.Error, err) })
 	return b
 }
@@ -129,7 +129,7 @@ func (b *Broker) lead(ctx context.Context) error {
 
 // notDescribed logs a call of ECS that failed. Tasks wait for less time than a call may take.
 func (b *Broker) notDescribed(err error) {
-	b.ecsWarnings.Do(func() { b.Log.Warn("ECS does not describe tasks", logkey.Error, err) })
+	b.Log.Log(b.faults.Level(err), "ECS does not describe tasks", logkey.Error, err)
 }
 
 // term is the state of a broker while it leads.

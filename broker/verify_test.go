@@ -249,7 +249,7 @@ func TestCauseOfALateFailureOfECSIsLogged(t *testing.T) {
 		w.ecs.fault = func() error { <-time.After(requestLimit + time.Second); return errFault }
 		wantRefused(t, c.ask(), http.StatusBadGateway, "ecs")
 		pass(2 * time.Second)
-		const warning = "ECS does not describe tasks: error=fault"
+		const warning = "[WARN]  ECS does not describe tasks: error=fault"
 		if n := strings.Count(w.log.String(), warning); n != 1 {
 			t.Errorf("%d warnings in %s", n, w.log)
 		}
@@ -263,6 +263,28 @@ func TestCauseOfALateFailureOfECSIsLogged(t *testing.T) {
 		c.ask()
 		if n := strings.Count(w.log.String(), warning); n != 2 {
 			t.Errorf("%d warnings after DescribeTaskDefinition has failed", n)
+		}
+	})
+}
+
+// A fault that hides behind another one would be looked for in vain.
+func TestEachCauseOfAFailureOfECSIsLoggedAtOnce(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		for n, text := range []string{"throttled", "throttled", "access denied", "throttled", "access denied"} {
+			w.ecs.fail(errors.New(text))
+			wantRefused(t, w.task(n+1).ask(), http.StatusBadGateway, "ecs")
+		}
+		log := w.log.String()
+		for line, want := range map[string]int{
+			"[WARN]  ECS does not describe tasks: error=throttled":       1,
+			"[DEBUG] ECS does not describe tasks: error=throttled":       2,
+			`[WARN]  ECS does not describe tasks: error="access denied"`: 1,
+			`[DEBUG] ECS does not describe tasks: error="access denied"`: 1,
+		} {
+			if n := strings.Count(log, line); n != want {
+				t.Errorf("%d lines %s, want %d, in %s", n, line, want, log)
+			}
 		}
 	})
 }

@@ -1,7 +1,9 @@
 package retry
 
 import (
+	"maps"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -19,18 +21,35 @@ type report struct {
 	what  string
 	start time.Time
 
+	causes Causes
+}
+
+// Causes picks the levels of log lines about failures that repeat. The zero value is
+// ready, and safe for concurrent use.
+type Causes struct {
+	mu     sync.Mutex
 	warned map[string]time.Time // by cause
 }
 
-func (r *report) failed(attempt int, pause time.Duration, err error) {
-	now := time.Now()
-	log := r.log.Debug
-	c := cause(err)
-	if last, warned := r.warned[c]; !warned || now.Sub(last) >= remind {
-		r.warned[c] = now
-		log = r.log.Warn
+// Level is hclog.Warn for each cause of failure, and again every 10 s while it lasts;
+// hclog.Debug for the other failures.
+func (c *Causes) Level(err error) hclog.Level {
+	now, text := time.Now(), cause(err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.warned, func(_ string, at time.Time) bool { return now.Sub(at) >= remind })
+	if _, warned := c.warned[text]; warned {
+		return hclog.Debug
 	}
-	log(r.what+" failed, retrying", logkey.Attempt, attempt, logkey.Elapsed, now.Sub(r.start).Round(time.Millisecond),
+	if c.warned == nil {
+		c.warned = map[string]time.Time{}
+	}
+	c.warned[text] = now
+	return hclog.Warn
+}
+
+func (r *report) failed(attempt int, pause time.Duration, err error) {
+	r.log.Log(r.causes.Level(err), r.what+" failed, retrying", logkey.Attempt, attempt, logkey.Elapsed, time.Since(r.start).Round(time.Millisecond),
 		logkey.RetryIn, pause.Round(time.Millisecond), logkey.Error, err)
 }
 

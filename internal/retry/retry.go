@@ -166,7 +166,7 @@ func Do(ctx context.Context, p Policy, log hclog.Logger, what string, classify f
 		ctx, cancel = context.WithTimeout(ctx, p.Limit)
 		defer cancel()
 	}
-	r := report{log: log, what: what, start: time.Now(), warned: map[string]time.Time{}}
+	r := report{log: log, what: what, start: time.Now()}
 	var last error
 	ended := map[Class]int{} // attempts by their class
 	for attempt := 1; ; attempt++ {
