@@ -290,9 +290,9 @@ func loadedOptions(ctx context.Context, name string) (Options, Elector, error) {
 			Clusters: []awsutil.Cluster{c}, Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
 			MinPort: 1024, MaxPort: 65535, Policies: []string{"app"},
 		},
-		Source:  awsutil.NewECSReader(config, awsutil.ECSReaderOptions{CallsPerSecond: DescribeRate}),
-		Backend: slowBackend{&fakeBackend{tokens: map[string]made{}}},
-		Store:   &MemoryStore{}, Audit: io.Discard, Metrics: NewMetrics("test"), Log: hclog.NewNullLogger(),
+		Source:      awsutil.NewECSReader(config, awsutil.ECSReaderOptions{CallsPerSecond: DescribeRate}),
+		BackendName: "fake", Backend: slowBackend{&fakeBackend{tokens: map[string]made{}}},
+		Store: &MemoryStore{}, Audit: io.Discard, Metrics: NewMetrics("test"), Log: hclog.NewNullLogger(),
 		// As if a proxy were before the broker: the tasks are ports of this machine.
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {

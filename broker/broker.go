@@ -43,8 +43,9 @@ const (
 type Options struct {
 	Rules  Rules
 	Source TaskSource
-	// Backend makes the tokens.
-	Backend backend.Backend
+	// Backend makes the tokens, and BackendName is its name for tasks and the audit log.
+	Backend     backend.Backend
+	BackendName string
 	// Ceiling returns an error of package backend for policies that are missing or too
 	// powerful, as consul.UnderCeiling; nil where the backend alone decides.
 	Ceiling func(ctx context.Context, policies []string) error
@@ -56,8 +57,6 @@ type Options struct {
 	TrustedProxies []netip.Prefix
 	// AllowUnsealed permits requests without a key, and GET /token.
 	AllowUnsealed bool
-	// Namespace is that of the tokens (Enterprise).
-	Namespace string
 	// Audit gets one line of JSON per transition.
 	Audit   io.Writer
 	Metrics *Metrics

@@ -156,8 +156,6 @@ func (p *brokerProcess) Read(ctx context.Context, taskARN string) (Record, error
 	return r, err
 }
 
-func (p *brokerProcess) Name() string { return "fake" }
-
 func (p *brokerProcess) Issue(ctx context.Context, r backend.Request) (backend.Grant, error) {
 	if err := p.step(); err != nil {
 		return backend.Grant{}, err
@@ -224,11 +222,11 @@ func (p *brokerProcess) forget(accessor string) {
 	}
 }
 
-func (p *brokerProcess) Lookup(ctx context.Context, accessor string) (backend.Token, bool, error) {
+func (p *brokerProcess) Expiry(ctx context.Context, accessor string) (time.Time, bool, error) {
 	if err := p.step(); err != nil {
-		return backend.Token{}, false, err
+		return time.Time{}, false, err
 	}
-	return p.s.backend.Lookup(ctx, accessor)
+	return p.s.backend.Expiry(ctx, accessor)
 }
 
 // dial connects to a task.

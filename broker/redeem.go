@@ -51,7 +51,7 @@ func (t *term) redeem(ctx context.Context, in receiver.UnwrapRequest, from calle
 		return receiver.Unwrapped{}, err
 	}
 	return receiver.Unwrapped{
-		Secret: token.Secret, Accessor: token.Accessor, Backend: token.Backend, Expires: token.Expires,
+		Secret: token.Secret, Accessor: token.Accessor, Backend: t.BackendName, Expires: token.Expires,
 		Policies: token.Policies, Period: int(token.Period / time.Second),
 	}, nil
 }

@@ -232,7 +232,7 @@ func (e *entry) admit(r *request, now time.Time) error {
 // recorded, so that it can be revoked after a crash.
 func (t *term) issue(ctx context.Context, r *request) error {
 	g, err := t.Backend.Issue(ctx, backend.Request{
-		RequestID: r.id, Task: r.subject.task, Policies: r.subject.policies, TTL: r.subject.ttl, Namespace: t.Namespace,
+		RequestID: r.id, Task: r.subject.task, Policies: r.subject.policies, TTL: r.subject.ttl,
 	})
 	if err != nil {
 		return t.backendRefusal(r, "issue the token", err)
@@ -327,7 +327,7 @@ func (t *term) log(r *request, phase Phase, reason string, alarm bool) {
 	s := r.subject
 	l := line{
 		Time: time.Now(), Request: r.id, Task: r.in.TaskARN, Peer: r.caller.peer.String(), Policies: s.policies,
-		Accessor: r.accessor, Backend: t.Backend.Name(), Handle: t.audit.handle(r.handle), Decision: string(phase), Reason: reason,
+		Accessor: r.accessor, Backend: t.BackendName, Handle: t.audit.handle(r.handle), Decision: string(phase), Reason: reason,
 		Alarm: alarm, Rotation: r.bearer != "", Attempt: r.attempts, Duration: time.Since(r.started).Milliseconds(), ContradictingTags: s.contradicting,
 	}
 	if s.task.Address.IsValid() {

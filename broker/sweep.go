@@ -174,17 +174,17 @@ func (t *term) expire(ctx context.Context, e *entry) error {
 	tokens := slices.DeleteFunc(slices.Clone(e.record.Tokens), func(k IssuedToken) bool { return !k.Due(now) })
 	t.mu.Unlock()
 	for _, k := range tokens {
-		var renewed backend.Token
+		var renewed time.Time
 		alive := false
-		if k.Renewable {
+		if r, ok := t.Backend.(backend.Renewer); ok && k.Renewable {
 			var err error
-			if renewed, alive, err = t.Backend.Lookup(ctx, k.Accessor); err != nil {
+			if renewed, alive, err = r.Expiry(ctx, k.Accessor); err != nil {
 				return err
 			}
 		}
 		err := t.save(ctx, e, func(rec *Record) {
 			if found := rec.Find(k.RequestID); found != nil && alive {
-				found.Expires = renewed.Expires
+				found.Expires = renewed
 			} else if k.Renewable || now.Sub(k.Expires) >= clockGrace {
 				rec.Remove(k.RequestID)
 			}

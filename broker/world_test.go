@@ -174,8 +174,6 @@ type fakeBackend struct {
 	created func(backend.Request)
 }
 
-func (*fakeBackend) Name() string { return "fake" }
-
 func (f *fakeBackend) failing(op string) error {
 	if f.fault == nil {
 		return nil
@@ -224,7 +222,7 @@ func (f *fakeBackend) Redeem(_ context.Context, g backend.Grant) (backend.Token,
 		f.created(g.Request)
 	}
 	m := f.create(g)
-	return backend.Token{Secret: secret.New(m.secret), Accessor: m.accessor, Backend: "fake", Policies: g.Request.Policies, Expires: m.expires}, nil
+	return backend.Token{Secret: secret.New(m.secret), Accessor: m.accessor, Policies: g.Request.Policies, Expires: m.expires}, nil
 }
 
 func (f *fakeBackend) Revoke(_ context.Context, accessor string) error {
@@ -238,11 +236,11 @@ func (f *fakeBackend) Revoke(_ context.Context, accessor string) error {
 	return nil
 }
 
-func (f *fakeBackend) Lookup(_ context.Context, accessor string) (backend.Token, bool, error) {
+func (f *fakeBackend) Expiry(_ context.Context, accessor string) (time.Time, bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m, ok := f.tokens[accessor]
-	return backend.Token{Accessor: accessor, Expires: m.expires}, ok && m.lives(), nil
+	return m.expires, ok && m.lives(), nil
 }
 
 // alive are the secrets of a task's tokens.
@@ -298,7 +296,7 @@ func idleWorld(t *testing.T, change ...func(*Options)) *world {
 	}
 	w.options = Options{
 		Rules:  Rules{Clusters: []awsutil.Cluster{c}, Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, MinPort: 1024, MaxPort: 65535, Policies: []string{"app", "default", "web"}},
-		Source: w.ecs, Backend: w.backend, Store: &MemoryStore{}, Dial: w.dial, Audit: w.audit, Metrics: NewMetrics("test"),
+		Source: w.ecs, Backend: w.backend, BackendName: "fake", Store: &MemoryStore{}, Dial: w.dial, Audit: w.audit, Metrics: NewMetrics("test"),
 		Log: hclog.New(&hclog.LoggerOptions{Output: w.log, Level: hclog.Debug}),
 	}
 	for _, f := range change {

@@ -70,6 +70,7 @@ func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err != nil {
 		return err
 	}
+	options.BackendName = f.backend
 	if options.Backend, err = f.tokens(inv, issuer, methods); err != nil {
 		return err
 	}
@@ -151,7 +152,7 @@ func isHTTPS(address string) bool {
 // options returns what the flags say, and every mistake in those that are parsed here.
 func (f *brokerFlags) options(inv *cli.Invocation) (broker.Options, error) {
 	o := broker.Options{
-		Rules: f.rules, Dial: new(net.Dialer).DialContext, AllowUnsealed: f.unsealed, Namespace: f.namespace, Audit: inv.Stdout,
+		Rules: f.rules, Dial: new(net.Dialer).DialContext, AllowUnsealed: f.unsealed, Audit: inv.Stdout,
 		Metrics: broker.NewMetrics(cli.Version()), Log: inv.Log,
 	}
 	var errs [4]error
@@ -198,13 +199,13 @@ func (f *brokerFlags) ecsClusters() ([]awsutil.Cluster, error) {
 func (f *brokerFlags) tokens(inv *cli.Invocation, client *api.Client, methods []backend.LoginMethod) (backend.Backend, error) {
 	switch f.backend {
 	case backend.ConsulACL:
-		return &backend.ACLBackend{Client: client, Namespace: f.namespace}, nil
+		return &backend.ACLBackend{Client: client}, nil
 	case backend.ConsulLogin:
 		key, err := backend.ReadLoginKey(f.loginKey)
 		if err != nil {
 			return nil, exit.Usagef("-login-key-file: %w", err)
 		}
-		return &backend.LoginBackend{Client: client, Namespace: f.namespace, Methods: methods, Key: key}, nil
+		return &backend.LoginBackend{Client: client, Methods: methods, Key: key}, nil
 	default: // vault
 		if inv.Getenv("VAULT_TOKEN")+inv.Getenv("VAULT_TOKEN_FILE") == "" {
 			return nil, exit.Usagef("-backend %s: VAULT_TOKEN or VAULT_TOKEN_FILE is required", backend.Vault)

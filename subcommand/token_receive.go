@@ -194,10 +194,7 @@ func holderBackends(inv *cli.Invocation) (map[string]receiver.Backend, error) {
 				}
 				return err == nil, err
 			},
-			Renew: func(ctx context.Context, token secret.Value) (time.Duration, error) {
-				lease, err := client.RenewSelf(ctx, token)
-				return lease.Life, err
-			},
+			Renew:  client.RenewSelf,
 			Revoke: client.RevokeSelf,
 		}
 	}

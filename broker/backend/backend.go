@@ -1,7 +1,6 @@
 package backend
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -27,9 +26,6 @@ type Request struct {
 	// TTL is the life of a Consul token, 0 for one without expiry (consul-acl), and the period
 	// of a Vault token.
 	TTL time.Duration
-	// Namespace is that of Consul Enterprise or Vault Enterprise, or empty. A broker
-	// makes tokens in one.
-	Namespace string
 }
 
 // Task is the ECS task that the token is for, as ECS describes it.
@@ -46,7 +42,7 @@ type Task struct {
 // process that issued it or through Handle.
 type Grant struct {
 	Request Request
-	// Accessor is what Revoke and Lookup take. With consul-login Consul chooses the
+	// Accessor is what Revoke takes. With consul-login Consul chooses the
 	// accessor at redemption: there it names the grant only, and Token has another.
 	Accessor string
 	// Handle is the backend's own wrapping token (vault), or empty.
@@ -59,67 +55,54 @@ type Grant struct {
 type Token struct {
 	Secret   secret.Value
 	Accessor string
-	// Backend is the name of the backend that made the token.
-	Backend  string
 	Policies []string
-	// Expires is by the clock of this process if it made the token, and by that of Consul's
-	// servers in the answer of a Lookup. A renewable token has it moved by a renewal. It is
-	// zero for a token without expiry.
+	// Expires is by the clock of this process, and zero for a token without expiry. A renewal
+	// moves that of a renewable token.
 	Expires time.Time
 	// Period is how much life a renewal gives (vault), or 0 for a token that has to be
 	// replaced before it expires.
 	Period time.Duration
 }
 
-// Issuer makes tokens in two steps.
-type Issuer interface {
+// Backend is a system that gives tokens, in two steps. Its methods are safe for concurrent
+// use and bound the time of each request.
+type Backend interface {
 	// Issue promises a token. With Consul nothing is made yet.
 	Issue(ctx context.Context, r Request) (Grant, error)
 	// Redeem gives the token of a grant: once, before it expires, and unless it was
 	// revoked. A *Error that is not Permanent leaves the grant as it was.
 	Redeem(ctx context.Context, g Grant) (Token, error)
-}
-
-// Keeper looks after tokens that were issued.
-type Keeper interface {
 	// Revoke destroys the token of an accessor, or the grant if it was not redeemed.
 	// A token that is gone already is a success.
 	Revoke(ctx context.Context, accessor string) error
-	// Lookup returns the token of an accessor without its secret. It returns false for a
-	// token that does not exist: not redeemed, expired or revoked.
-	Lookup(ctx context.Context, accessor string) (Token, bool, error)
 }
 
-// Adopter is a Keeper that needs the secret of a token to revoke it. A process that did not
+// Renewer is a Backend whose tokens are renewed by their holders.
+type Renewer interface {
+	// Expiry returns when the token of an accessor expires. It returns false for a token
+	// that does not exist: not redeemed, expired or revoked.
+	Expiry(ctx context.Context, accessor string) (time.Time, bool, error)
+}
+
+// Adopter is a Backend that needs the secret of a token to revoke it. A process that did not
 // make the token learns the secret from its holder.
 type Adopter interface {
 	// Adopt remembers a token until it expires.
 	Adopt(t Token)
 }
 
-// Backend is a system that gives tokens. Its methods are safe for concurrent use and
-// bound the time of each request.
-type Backend interface {
-	Issuer
-	Keeper
-	// Name is one of the constants above.
-	Name() string
-}
-
 // GrantTTL is how long a grant can be redeemed.
 const GrantTTL = 2 * time.Minute
 
-// check reports what makes a request unusable for a backend. The namespace is the one in
-// which the backend makes tokens, or empty; withoutExpiry permits a TTL of 0.
-func (r Request) check(namespace string, withoutExpiry bool) error {
+// check reports what makes a request unusable for a backend. withoutExpiry permits a TTL
+// of 0.
+func (r Request) check(withoutExpiry bool) error {
 	op := fmt.Sprintf("issue the token of task %s", r.Task.ARN)
 	switch {
 	case len(r.Policies) == 0:
 		return refused(op, errNoPolicies, "")
 	case r.TTL < time.Minute && (r.TTL != 0 || !withoutExpiry):
 		return refused(op, fmt.Errorf("ttl %s is less than 1m", r.TTL), "")
-	case cmp.Or(r.Namespace, "default") != cmp.Or(namespace, "default"):
-		return refused(op, fmt.Errorf("namespace %q is not that of the broker, %q", r.Namespace, namespace), "")
 	}
 	return nil
 }

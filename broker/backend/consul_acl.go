@@ -17,8 +17,6 @@ import (
 // ACLBackend creates tokens. The client's token needs acl = "write", which is every privilege.
 type ACLBackend struct {
 	Client *api.Client
-	// Namespace is the client's, Consul Enterprise only.
-	Namespace string
 	// GrantTTL is how long a grant can be redeemed: GrantTTL if 0.
 	GrantTTL time.Duration
 
@@ -30,12 +28,9 @@ var _ Backend = (*ACLBackend)(nil)
 // aclRemedy is for refusals of the broker's token.
 const aclRemedy = `give the broker's token a policy with acl = "write", or use backend consul-login, which needs none`
 
-// Name is ConsulACL.
-func (*ACLBackend) Name() string { return ConsulACL }
-
 // Issue reads the policies and chooses the accessor.
 func (a *ACLBackend) Issue(ctx context.Context, r Request) (Grant, error) {
-	if err := r.check(a.Namespace, true); err != nil {
+	if err := r.check(true); err != nil {
 		return Grant{}, err
 	}
 	for _, name := range r.Policies {
@@ -77,7 +72,7 @@ func (a *ACLBackend) create(ctx context.Context, g Grant) (Token, error) {
 	t, _, err := a.Client.ACL().TokenCreate(wanted, (&api.WriteOptions{}).WithContext(ctx))
 	switch reason := consulutil.Reason(err); {
 	case err == nil:
-		return newToken(ConsulACL, t, start), nil
+		return newToken(t, start), nil
 	case strings.Contains(reason, "AccessorID is already in use"):
 		// An earlier attempt made the token, and its answer with the secret was lost.
 		lost := refused(op, ErrUsed, "the task has to ask again")
@@ -101,9 +96,4 @@ func (a *ACLBackend) Revoke(ctx context.Context, accessor string) error {
 		return nil
 	}
 	return deleteToken(ctx, a.Client, accessor, aclRemedy)
-}
-
-// Lookup reads the token of an accessor.
-func (a *ACLBackend) Lookup(ctx context.Context, accessor string) (Token, bool, error) {
-	return readToken(ctx, a.Client, ConsulACL, accessor, aclRemedy)
 }

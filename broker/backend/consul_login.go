@@ -27,13 +27,10 @@ type LoginMethod struct {
 // the broker needs no privilege. Which policies exist becomes known at redemption only.
 //
 // A token without privilege over others can be revoked by its own secret alone, so the
-// secrets of live tokens stay in memory. After a restart, Revoke and Lookup of earlier
-// tokens need acl = "write" and "read" for the client's token, until the holder has shown
-// the secret (Adopt).
+// secrets of live tokens stay in memory. After a restart, Revoke of earlier tokens needs
+// acl = "write" for the client's token, until the holder has shown the secret (Adopt).
 type LoginBackend struct {
 	Client *api.Client
-	// Namespace is the client's, Consul Enterprise only.
-	Namespace string
 	// Methods have different TTLs. A request is served by the longest that is not longer
 	// than it asks for.
 	Methods []LoginMethod
@@ -56,12 +53,9 @@ const loginRemedy = `another process has made it, or this one before a restart: 
 // grantPrefix distinguishes the accessor of a grant from Consul's, which is a UUID.
 const grantPrefix = "grant-"
 
-// Name is ConsulLogin.
-func (*LoginBackend) Name() string { return ConsulLogin }
-
 // Issue checks that an auth method can serve the request.
 func (l *LoginBackend) Issue(_ context.Context, r Request) (Grant, error) {
-	if err := r.check(l.Namespace, false); err != nil {
+	if err := r.check(false); err != nil {
 		return Grant{}, err
 	}
 	if _, err := l.method(r); err != nil {
@@ -109,7 +103,7 @@ func (l *LoginBackend) login(ctx context.Context, method LoginMethod, g Grant) (
 	if err != nil {
 		return Token{}, explainLogin(op, method.Name, g.Request.Policies, err)
 	}
-	token := newToken(ConsulLogin, t, start)
+	token := newToken(t, start)
 	l.remember(g.Accessor, token) // before the logout, which may fail: the broker revokes it then
 	if err := checkToken(op, method, g.Request, t, token.Policies); err != nil {
 		return Token{}, errors.Join(err, consulutil.Logout(ctx, l.Client, t.SecretID))
@@ -212,25 +206,4 @@ func (l *LoginBackend) Revoke(ctx context.Context, accessor string) error {
 		made.Secret = secret.Value{}
 	}
 	return nil
-}
-
-// Lookup reads the token with its own secret, or by its accessor if this process did not
-// make it.
-func (l *LoginBackend) Lookup(ctx context.Context, accessor string) (Token, bool, error) {
-	t, known := l.known(accessor)
-	switch {
-	case known && t.Secret.Empty(), !known && strings.HasPrefix(accessor, grantPrefix):
-		return Token{}, false, nil
-	case !known:
-		return readToken(ctx, l.Client, ConsulLogin, accessor, loginRemedy)
-	}
-	opts := &api.QueryOptions{Token: t.Secret.Reveal(), RequireConsistent: true}
-	self, _, err := l.Client.ACL().TokenReadSelf(opts.WithContext(ctx))
-	switch {
-	case consulutil.UnknownToken(err):
-		return Token{}, false, nil
-	case err != nil:
-		return Token{}, false, consulError(fmt.Sprintf("read the token with accessor %s", t.Accessor), err, "")
-	}
-	return withoutSecret(tokenOf(ConsulLogin, self))
 }

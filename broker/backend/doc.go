@@ -3,7 +3,7 @@
 //
 // Flow: 1. Issue turns the verified request of a task into a Grant, a promise that
 // gives no access to anything yet; 2. Redeem turns the grant into a Token, once;
-// 3. Revoke and Lookup work on the accessor, also after the broker was restarted.
+// 3. Revoke works on the accessor, also after the broker was restarted.
 //
 // LoginBackend logs in for the task through a JWT auth method of Consul and needs no
 // privilege there; ACLBackend creates tokens with a token that has acl:write. Both make

@@ -35,8 +35,8 @@ func TestRedemptionGivesTheRequestedToken(t *testing.T) {
 			t.Errorf("the grant expires in %s, want 2m", left)
 		}
 		token := redeem(t, b, g)
-		if token.Backend != b.Name() || sortedPolicies(token) != "web-config,web-queue" {
-			t.Errorf("token %+v, want policies web-config and web-queue of %s", token, b.Name())
+		if sortedPolicies(token) != "web-config,web-queue" {
+			t.Errorf("token %+v, want policies web-config and web-queue", token)
 		}
 		if life := token.Expires.Sub(before); life < 59*time.Minute || life > 2*time.Hour+time.Minute {
 			t.Errorf("the token expires in %s, want at most the requested 2h", life)
@@ -44,9 +44,8 @@ func TestRedemptionGivesTheRequestedToken(t *testing.T) {
 		if !s.lives(t, token.Secret.Reveal()) {
 			t.Error("the server does not know the token")
 		}
-		read, found, err := b.Lookup(t.Context(), token.Accessor)
-		if err != nil || !found || !read.Secret.Empty() || read.Accessor != token.Accessor || sortedPolicies(read) != "web-config,web-queue" {
-			t.Errorf("Lookup = %+v, %v, %v; want the token without its secret", read, found, err)
+		if !s.exists(t, token.Accessor) {
+			t.Error("the server does not know the token's accessor")
 		}
 	})
 }
@@ -64,7 +63,7 @@ func TestNothingIsLiveBeforeRedemption(t *testing.T) {
 		if !g.Handle.Empty() {
 			t.Error("the grant has a handle")
 		}
-		wantGone(t, b, g.Accessor)
+		s.wantGone(t, g.Accessor)
 	})
 }
 
@@ -96,7 +95,7 @@ func TestExpiredGrantGivesNoToken(t *testing.T) {
 		g := issue(t, b, request("web-config"))
 		_, err := b.Redeem(t.Context(), g)
 		wantError(t, err, backend.ErrExpired, g.Request.Task.ARN)
-		wantGone(t, b, g.Accessor)
+		s.wantGone(t, g.Accessor)
 	})
 }
 
@@ -111,7 +110,7 @@ func TestRevokedGrantGivesNoToken(t *testing.T) {
 		}
 		_, err := b.Redeem(t.Context(), g)
 		wantError(t, err, backend.ErrUsed)
-		wantGone(t, b, g.Accessor)
+		s.wantGone(t, g.Accessor)
 	})
 }
 
@@ -133,22 +132,19 @@ func TestRevokedTokenIsRemovedFromConsul(t *testing.T) {
 			if s.lives(t, token.Secret.Reveal()) {
 				t.Error("the server still knows the token")
 			}
-			wantGone(t, b, token.Accessor)
-			wantGone(t, b, g.Accessor)
+			s.wantGone(t, token.Accessor)
+			s.wantGone(t, g.Accessor)
 		}
 	})
 }
 
-func TestAnotherProcessFindsAndRevokesTokens(t *testing.T) {
+func TestAnotherProcessRevokesTokens(t *testing.T) {
 	forEach(t, func(t *testing.T, s system) {
 		crashed := s.process(t, &line{}, 0)
 		token := redeem(t, crashed, issue(t, crashed, request("web-config")))
 		pending := issue(t, crashed, request("web-config"))
 
 		b := s.process(t, &line{}, 0)
-		if read, found, err := b.Lookup(t.Context(), token.Accessor); err != nil || !found || sortedPolicies(read) != "web-config" {
-			t.Errorf("Lookup = %+v, %v, %v; want the token", read, found, err)
-		}
 		if err := b.Revoke(t.Context(), token.Accessor); err != nil {
 			t.Error(err)
 		}
@@ -176,7 +172,7 @@ func TestMissingPolicyIsNamed(t *testing.T) {
 			}
 			wantError(t, err, backend.ErrPolicy, `policy "missing"`, "create")
 			if g.Accessor != "" {
-				wantGone(t, b, g.Accessor)
+				s.wantGone(t, g.Accessor)
 			}
 		}
 	})
@@ -192,8 +188,10 @@ func TestMissingPrivilegeIsNamed(t *testing.T) {
 		wantError(t, err, backend.ErrPrivilege, "web-config", s.remedy)
 		err = b.Revoke(t.Context(), "0b0c0000-0000-4000-8000-000000000001")
 		wantError(t, err, backend.ErrPrivilege, "0b0c0000-0000-4000-8000-000000000001", s.remedy)
-		_, _, err = b.Lookup(t.Context(), "0b0c0000-0000-4000-8000-000000000001")
-		wantError(t, err, backend.ErrPrivilege, "0b0c0000-0000-4000-8000-000000000001", s.remedy)
+		if r, ok := b.(backend.Renewer); ok {
+			_, _, err = r.Expiry(t.Context(), "0b0c0000-0000-4000-8000-000000000001")
+			wantError(t, err, backend.ErrPrivilege, "0b0c0000-0000-4000-8000-000000000001", s.remedy)
+		}
 	})
 }
 
@@ -223,9 +221,9 @@ func TestGrantSurvivesAnOutage(t *testing.T) {
 func TestUnusableRequestsAreRefused(t *testing.T) {
 	forEach(t, func(t *testing.T, s system) {
 		b := s.process(t, &line{}, 0)
-		noPolicies, short, elsewhere := request(), request("web-config"), request("web-config")
-		short.TTL, elsewhere.Namespace = 30*time.Second, "team1"
-		for text, r := range map[string]backend.Request{"no policies": noPolicies, "ttl 30s is less than 1m": short, `namespace "team1"`: elsewhere} {
+		noPolicies, short := request(), request("web-config")
+		short.TTL = 30 * time.Second
+		for text, r := range map[string]backend.Request{"no policies": noPolicies, "ttl 30s is less than 1m": short} {
 			_, err := b.Issue(t.Context(), r)
 			if err == nil || consulutil.Classify(err).Retryable() || !strings.Contains(err.Error(), text) {
 				t.Errorf("Issue: %v, want a permanent error with %q", err, text)

@@ -27,16 +27,16 @@ type VaultBackend struct {
 	GrantTTL time.Duration
 }
 
-var _ Backend = (*VaultBackend)(nil)
-
-// Name is Vault.
-func (*VaultBackend) Name() string { return Vault }
+var (
+	_ Backend = (*VaultBackend)(nil)
+	_ Renewer = (*VaultBackend)(nil)
+)
 
 // Issue creates the token behind a wrapping token, which is the grant's handle. A grant
 // that is not redeemed has to be revoked: the end of the wrapping token does not end
 // the token inside.
 func (b *VaultBackend) Issue(ctx context.Context, r Request) (Grant, error) {
-	if err := r.check(b.Client.namespace, false); err != nil {
+	if err := r.check(false); err != nil {
 		return Grant{}, err
 	}
 	for _, policy := range r.Policies {
@@ -119,7 +119,7 @@ func (b *VaultBackend) Redeem(ctx context.Context, g Grant) (Token, error) {
 		return Token{}, refused(op, ErrUsed, "")
 	}
 	return Token{
-		Secret: auth.ClientToken, Accessor: auth.Accessor, Backend: Vault, Policies: auth.Policies,
+		Secret: auth.ClientToken, Accessor: auth.Accessor, Policies: auth.Policies,
 		Expires: time.Now().Add(seconds(auth.LeaseDuration)), Period: seconds(auth.LeaseDuration),
 	}, nil
 }
@@ -133,20 +133,16 @@ func (b *VaultBackend) Revoke(ctx context.Context, accessor string) error {
 	return vaultError(fmt.Sprintf("revoke the Vault token with accessor %s", accessor), err, vaultRemedy)
 }
 
-// Lookup reads the token of an accessor.
-func (b *VaultBackend) Lookup(ctx context.Context, accessor string) (Token, bool, error) {
+// Expiry reads the token of an accessor.
+func (b *VaultBackend) Expiry(ctx context.Context, accessor string) (time.Time, bool, error) {
 	answer, err := b.byAccessor(ctx, "lookup-accessor", accessor)
 	switch {
 	case unknownAccessor(err):
-		return Token{}, false, nil
+		return time.Time{}, false, nil
 	case err != nil:
-		return Token{}, false, vaultError(fmt.Sprintf("look up the Vault token with accessor %s", accessor), err, vaultRemedy)
+		return time.Time{}, false, vaultError(fmt.Sprintf("look up the Vault token with accessor %s", accessor), err, vaultRemedy)
 	}
-	data := answer.Data
-	return Token{
-		Accessor: data.Accessor, Backend: Vault, Policies: data.Policies,
-		Expires: time.Now().Add(seconds(data.TTL)), Period: seconds(data.Period),
-	}, true, nil
+	return time.Now().Add(seconds(answer.Data.TTL)), true, nil
 }
 
 func (b *VaultBackend) byAccessor(ctx context.Context, operation, accessor string) (*vaultAnswer, error) {

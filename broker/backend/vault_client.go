@@ -69,27 +69,17 @@ func NewVaultClient(o VaultOptions) (*VaultClient, error) {
 	}, nil
 }
 
-// CloseIdleConnections gives the client's idle connections back.
-func (c *VaultClient) CloseIdleConnections() { c.http.CloseIdleConnections() }
-
-// Lease is the life of a token that Vault has given or renewed.
-type Lease struct {
-	// Life is the remaining lifetime at the time of the answer.
-	Life      time.Duration
-	Renewable bool
-}
-
-// RenewSelf renews a periodic token by its period. An error that is Permanent for
-// Classify means that the token is gone or cannot be renewed.
-func (c *VaultClient) RenewSelf(ctx context.Context, token secret.Value) (Lease, error) {
+// RenewSelf renews a periodic token by its period and returns its life from now. A permanent
+// error means that the token is gone or cannot be renewed.
+func (c *VaultClient) RenewSelf(ctx context.Context, token secret.Value) (time.Duration, error) {
 	answer, err := c.do(ctx, vaultCall{method: http.MethodPost, path: "auth/token/renew-self", token: token})
 	switch {
 	case err != nil:
-		return Lease{}, vaultError("renew the Vault token", err, "it has expired or was revoked, or its policies lack update on auth/token/renew-self, which policy default has")
+		return 0, vaultError("renew the Vault token", err, "it has expired or was revoked, or its policies lack update on auth/token/renew-self, which policy default has")
 	case answer.Auth == nil:
-		return Lease{}, vaultError("renew the Vault token", errNoAuth, "")
+		return 0, vaultError("renew the Vault token", errNoAuth, "")
 	}
-	return Lease{seconds(answer.Auth.LeaseDuration), answer.Auth.Renewable}, nil
+	return seconds(answer.Auth.LeaseDuration), nil
 }
 
 // RevokeSelf destroys a token, as its holder.
@@ -101,12 +91,12 @@ func (c *VaultClient) RevokeSelf(ctx context.Context, token secret.Value) error 
 }
 
 // LookupSelf returns how long a token still lives.
-func (c *VaultClient) LookupSelf(ctx context.Context, token secret.Value) (Lease, error) {
+func (c *VaultClient) LookupSelf(ctx context.Context, token secret.Value) (time.Duration, error) {
 	answer, err := c.do(ctx, vaultCall{method: http.MethodGet, path: "auth/token/lookup-self", token: token})
 	if err != nil {
-		return Lease{}, vaultError("look up the Vault token", err, "it has expired or was revoked")
+		return 0, vaultError("look up the Vault token", err, "it has expired or was revoked")
 	}
-	return Lease{seconds(answer.Data.TTL), answer.Data.Renewable}, nil
+	return seconds(answer.Data.TTL), nil
 }
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
@@ -131,18 +121,13 @@ type vaultAnswer struct {
 		Accessor      string       `json:"accessor"`
 		Policies      []string     `json:"policies"`
 		LeaseDuration int64        `json:"lease_duration"`
-		Renewable     bool         `json:"renewable"`
 	} `json:"auth"`
 	WrapInfo *struct {
 		Token           secret.Value `json:"token"`
 		WrappedAccessor string       `json:"wrapped_accessor"`
 	} `json:"wrap_info"`
 	Data struct {
-		Accessor  string   `json:"accessor"`
-		Policies  []string `json:"policies"`
-		TTL       int64    `json:"ttl"`
-		Period    int64    `json:"period"`
-		Renewable bool     `json:"renewable"`
+		TTL int64 `json:"ttl"`
 	} `json:"data"`
 }
 

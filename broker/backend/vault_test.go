@@ -75,21 +75,27 @@ func TestVaultTokenIsRenewedWithoutTheBroker(t *testing.T) {
 	task := vaultClient(t, server.URL)
 	for range 3 {
 		server.Advance(80 * time.Minute)
-		lease, err := task.RenewSelf(t.Context(), token.Secret)
-		if err != nil || lease != (backend.Lease{Life: 2 * time.Hour, Renewable: true}) {
-			t.Fatalf("RenewSelf = %+v, %v; want 2h", lease, err)
+		life, err := task.RenewSelf(t.Context(), token.Secret)
+		if err != nil || life != 2*time.Hour {
+			t.Fatalf("RenewSelf = %v, %v; want 2h", life, err)
 		}
 	}
 	server.Advance(time.Hour)
-	if lease, err := task.LookupSelf(t.Context(), token.Secret); err != nil || lease != (backend.Lease{Life: time.Hour, Renewable: true}) {
-		t.Errorf("LookupSelf = %+v, %v; want 1h", lease, err)
+	if life, err := task.LookupSelf(t.Context(), token.Secret); err != nil || life != time.Hour {
+		t.Errorf("LookupSelf = %v, %v; want 1h", life, err)
+	}
+	before := time.Now()
+	if end, found, err := b.Expiry(t.Context(), token.Accessor); err != nil || !found || end.Sub(before) < time.Hour || end.Sub(before) > time.Hour+time.Minute {
+		t.Errorf("Expiry = %v, %v, %v; want 1h from %v", end, found, err, before)
 	}
 	server.Advance(time.Hour)
 	_, err := task.RenewSelf(t.Context(), token.Secret)
 	wantError(t, err, backend.ErrPrivilege, "renew the Vault token", "expired or was revoked")
 	_, err = task.LookupSelf(t.Context(), token.Secret)
 	wantError(t, err, backend.ErrPrivilege, "look up the Vault token")
-	wantGone(t, b, token.Accessor)
+	if end, found, err := b.Expiry(t.Context(), token.Accessor); found || err != nil {
+		t.Errorf("Expiry = %v, %v, %v; want no token", end, found, err)
+	}
 }
 
 func TestVaultNeverGivesRoot(t *testing.T) {
@@ -190,7 +196,7 @@ func TestVaultErrorsOfEachEndpoint(t *testing.T) {
 		"create-orphan":   {func() error { _, err := b.Issue(t.Context(), request("web-config")); return err }, map[int]error{403: backend.ErrPrivilege}},
 		"unwrap":          {func() error { _, err := b.Redeem(t.Context(), grant); return err }, map[int]error{400: backend.ErrUsed, 403: backend.ErrUsed}},
 		"revoke-accessor": {func() error { return b.Revoke(t.Context(), grant.Accessor) }, map[int]error{403: backend.ErrPrivilege, 404: nil}},
-		"lookup-accessor": {func() error { _, _, err := b.Lookup(t.Context(), grant.Accessor); return err }, map[int]error{403: backend.ErrPrivilege, 404: nil}},
+		"lookup-accessor": {func() error { _, _, err := b.Expiry(t.Context(), grant.Accessor); return err }, map[int]error{403: backend.ErrPrivilege, 404: nil}},
 		"renew-self":      {func() error { _, err := task.RenewSelf(t.Context(), secret.New("x")); return err }, map[int]error{403: backend.ErrPrivilege}},
 		"lookup-self":     {func() error { _, err := task.LookupSelf(t.Context(), secret.New("x")); return err }, map[int]error{403: backend.ErrPrivilege}},
 		"revoke-self":     {func() error { return task.RevokeSelf(t.Context(), secret.New("x")) }, map[int]error{403: backend.ErrPrivilege}},
