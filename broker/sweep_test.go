@@ -65,6 +65,29 @@ func TestStoppedTaskLosesItsTokenWithinTwoMinutes(t *testing.T) {
 	}
 }
 
+// The backend knows the end of a token that its holder renews.
+func TestRenewedTokenOutlivesItsFirstExpiry(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		w.ecs.labels[ttlLabel] = "1h"
+		w.backend.period = time.Hour
+		c := w.task(1)
+		id := accepted(t, c.ask())
+		for range 3 {
+			pass(50 * time.Minute)
+			w.backend.renew(c.arn, time.Hour)
+		}
+		pass(50 * time.Minute)
+		if s := w.state(id); s.State != "active" {
+			t.Errorf("the renewed token is %+v", s)
+		}
+		pass(12 * time.Minute)
+		if s := w.state(id); s.State != "expired" {
+			t.Errorf("the token that was not renewed is %+v", s)
+		}
+	})
+}
+
 // While the store takes no writes, neither sweeps nor a holder who asks again start jobs that
 // stay: a token is revoked at the pace of one.
 func TestRevocationsOfATokenDoNotMultiply(t *testing.T) {

@@ -171,6 +171,7 @@ type fakeBackend struct {
 	secrets []string
 	fault   func(op string) error
 	delay   time.Duration // of a redemption
+	period  time.Duration // of a renewal by the holder
 	created func(backend.Request)
 }
 
@@ -222,7 +223,7 @@ func (f *fakeBackend) Redeem(_ context.Context, g backend.Grant) (backend.Token,
 		f.created(g.Request)
 	}
 	m := f.create(g)
-	return backend.Token{Secret: secret.New(m.secret), Accessor: m.accessor, Policies: g.Request.Policies, Expires: m.expires}, nil
+	return backend.Token{Secret: secret.New(m.secret), Accessor: m.accessor, Policies: g.Request.Policies, Expires: m.expires, Period: f.period}, nil
 }
 
 func (f *fakeBackend) Revoke(_ context.Context, accessor string) error {
@@ -234,6 +235,18 @@ func (f *fakeBackend) Revoke(_ context.Context, accessor string) error {
 	delete(f.tokens, accessor)
 	f.revoked = append(f.revoked, accessor)
 	return nil
+}
+
+// renew moves the end of a task's tokens.
+func (f *fakeBackend) renew(task string, life time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for accessor, m := range f.tokens {
+		if m.task == task {
+			m.expires = time.Now().Add(life)
+			f.tokens[accessor] = m
+		}
+	}
 }
 
 func (f *fakeBackend) Expiry(_ context.Context, accessor string) (time.Time, bool, error) {
