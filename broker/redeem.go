@@ -220,13 +220,7 @@ func (t *term) retryable(r *request, err error) error {
 
 // awaitRedemption ends a request whose push was answered with 200 without redemption.
 func (t *term) awaitRedemption(ctx context.Context, r *request) {
-	limit := time.NewTimer(redeemLimit)
-	defer limit.Stop()
-	select {
-	case <-r.given:
-	case <-r.over:
-	case <-ctx.Done():
-	case <-limit.C:
+	if retry.Sleep(ctx, redeemLimit) == nil {
 		t.on(r, unredeemed, "the push was answered with 200, and the handle was not redeemed")
 	}
 }

@@ -52,8 +52,8 @@ type request struct {
 	// proven is set when the task has answered a push with 200.
 	proven bool
 	ended  time.Time
-	// given is closed when the handle was redeemed, over when the state is final.
-	given, over chan struct{}
+	// over is closed when the state is final.
+	over chan struct{}
 }
 
 // entry is one task.
@@ -106,8 +106,7 @@ func (e *entry) settled() bool {
 // submit verifies a request, reserves the task, and starts the delivery.
 func (t *term) submit(ctx context.Context, in receiver.TokenRequest, from caller, bearer secret.Value) (*request, error) {
 	r := &request{
-		id: rand.Text(), in: in, caller: from, started: time.Now(), state: state{Phase: Received},
-		given: make(chan struct{}), over: make(chan struct{}),
+		id: rand.Text(), in: in, caller: from, started: time.Now(), state: state{Phase: Received}, over: make(chan struct{}),
 	}
 	if !bearer.Empty() {
 		r.bearer = hashOf(bearer)
@@ -281,9 +280,6 @@ func (t *term) on(r *request, e event, reason string) bool {
 	r.state, r.reason = next, reason
 	r.proven = r.proven || e == answeredOK
 	accessor := r.accessor
-	if next.Redeemed && !before.Redeemed {
-		close(r.given)
-	}
 	if next.final() {
 		r.ended = time.Now()
 		close(r.over)
