@@ -39,19 +39,22 @@ type line struct {
 
 // audit writes lines. It is safe for concurrent use.
 type audit struct {
-	mu     sync.Mutex
-	w      io.Writer
-	key    [32]byte
-	failed func(error)
+	mu      sync.Mutex
+	w       io.Writer
+	backend string // its name
+	key     [32]byte
+	failed  func(error)
 }
 
-func newAudit(w io.Writer, failed func(error)) *audit {
-	a := &audit{w: w, failed: failed}
+func newAudit(w io.Writer, backend string, failed func(error)) *audit {
+	a := &audit{w: w, backend: backend, failed: failed}
 	_, _ = rand.Read(a.key[:]) // never fails
 	return a
 }
 
+// write writes a line, with the time and the backend.
 func (a *audit) write(l line) {
+	l.Time, l.Backend = time.Now(), a.backend
 	text, err := json.Marshal(l)
 	if err == nil {
 		a.mu.Lock()

@@ -79,7 +79,7 @@ type Broker struct {
 // New makes a broker that does nothing until lead.
 func New(o Options) *Broker {
 	b := &Broker{Options: o, pusher: newPusher(o.Dial)}
-	b.audit = newAudit(o.Audit, func(err error) { o.Log.Error("the audit log was not written", logkey.Error, err) })
+	b.audit = newAudit(o.Audit, o.BackendName, func(err error) { o.Log.Error("the audit log was not written", logkey.Error, err) })
 	return b
 }
 

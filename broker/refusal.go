@@ -56,7 +56,7 @@ func (t *term) backendRefusal(r *request, what string, err error) error {
 	if t.due(cause.Error()) {
 		t.Metrics.alarms.Add(1)
 		t.audit.write(line{
-			Time: time.Now(), Request: r.id, Task: r.in.TaskARN, Backend: t.BackendName, Decision: "backend_refused", Reason: err.Error(), Alarm: true,
+			Request: r.id, Task: r.in.TaskARN, Decision: "backend_refused", Reason: err.Error(), Alarm: true,
 		})
 		t.Log.Error("the backend refuses the broker, tasks get no tokens", logkey.TaskARN, r.in.TaskARN, logkey.Error, err)
 	}

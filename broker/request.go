@@ -322,8 +322,8 @@ func (t *term) log(r *request, phase Phase, reason string, alarm bool) {
 	t.mu.Lock()
 	s := r.subject
 	l := line{
-		Time: time.Now(), Request: r.id, Task: r.in.TaskARN, Peer: r.caller.peer.String(), Policies: s.policies,
-		Accessor: r.accessor, Backend: t.BackendName, Handle: t.audit.handle(r.handle), Decision: string(phase), Reason: reason,
+		Request: r.id, Task: r.in.TaskARN, Peer: r.caller.peer.String(), Policies: s.policies, Accessor: r.accessor,
+		Handle: t.audit.handle(r.handle), Decision: string(phase), Reason: reason,
 		Alarm: alarm, Rotation: r.bearer != "", Attempt: r.attempts, Duration: time.Since(r.started).Milliseconds(), ContradictingTags: s.contradicting,
 	}
 	if s.task.Address.IsValid() {

@@ -29,8 +29,8 @@ func (t *term) postRevoke(r *http.Request, from caller) (result, error) {
 	case from.client.IsValid() && from.client.String() != k.Address:
 		t.Metrics.alarms.Add(1)
 		t.audit.write(line{
-			Time: time.Now(), Request: k.RequestID, Task: e.record.TaskARN, Peer: from.peer.String(), Accessor: k.Accessor,
-			Backend: t.BackendName, Decision: "revocation_refused", Reason: "the token was presented from " + from.client.String(), Alarm: true,
+			Request: k.RequestID, Task: e.record.TaskARN, Peer: from.peer.String(), Accessor: k.Accessor,
+			Decision: "revocation_refused", Reason: "the token was presented from " + from.client.String(), Alarm: true,
 		})
 		return result{}, refuse(http.StatusUnauthorized, "address", "the request does not come from the task's address")
 	}
@@ -142,8 +142,7 @@ func (t *term) tryRevoke(ctx context.Context, e *entry, requestID, accessor, rea
 		}
 		if t.request(requestID) == nil {
 			t.audit.write(line{
-				Time: time.Now(), Request: requestID, Task: e.record.TaskARN, Accessor: accessor, Backend: t.BackendName,
-				Decision: string(Revoked), Reason: reason,
+				Request: requestID, Task: e.record.TaskARN, Accessor: accessor, Decision: string(Revoked), Reason: reason,
 			})
 		}
 		return nil
@@ -182,8 +181,7 @@ func (t *term) unrevoked(e *entry, requestID, accessor string, err error) {
 	}
 	t.Metrics.revokeFailures.Add(1)
 	t.audit.write(line{
-		Time: time.Now(), Request: requestID, Task: e.record.TaskARN, Accessor: accessor, Backend: t.BackendName,
-		Decision: "not_revoked", Reason: err.Error(), Alarm: true,
+		Request: requestID, Task: e.record.TaskARN, Accessor: accessor, Decision: "not_revoked", Reason: err.Error(), Alarm: true,
 	})
 	t.Log.Error(message, logkey.Accessor, accessor, logkey.TaskARN, e.record.TaskARN, logkey.Error, err)
 }
