@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -144,8 +145,8 @@ func jsonDecoded(text string) string {
 			b.WriteByte(' ')
 		case 'u':
 			if i+4 < len(text) {
-				if r, ok := hexadecimal(text[i+1 : i+5]); ok {
-					b.WriteRune(r)
+				if r, err := strconv.ParseUint(text[i+1:i+5], 16, 32); err == nil {
+					b.WriteRune(rune(r))
 					i += 4
 				}
 			}
@@ -154,18 +155,6 @@ func jsonDecoded(text string) string {
 		}
 	}
 	return b.String()
-}
-
-func hexadecimal(digits string) (rune, bool) {
-	var r rune
-	for _, d := range strings.ToLower(digits) {
-		at := strings.IndexRune("0123456789abcdef", d)
-		if at < 0 {
-			return 0, false
-		}
-		r = r<<4 | rune(at)
-	}
-	return r, true
 }
 
 // percentDecoded replaces each %XX in any text.
