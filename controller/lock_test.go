@@ -17,10 +17,9 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-func newLock(t *testing.T, o LockOptions) *consulutil.Lock {
+func newLock(t *testing.T, consul consulutil.Options, cluster, partition string) *consulutil.Lock {
 	t.Helper()
-	o.Log = hclog.New(&hclog.LoggerOptions{Output: t.Output()})
-	l, err := NewLock(o)
+	l, err := NewLock(consulutil.LockOptions{Consul: consul, Log: hclog.New(&hclog.LoggerOptions{Output: t.Output()})}, cluster, partition, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +53,7 @@ func TestLockWithPartitions(t *testing.T) {
 			var mu sync.Mutex
 			var requests []string
 			pair := "[]" // the key, which is read while the lock is held
-			l := newLock(t, LockOptions{Cluster: "c", Partition: partition, Consul: consulutil.Options{
+			l := newLock(t, consulutil.Options{
 				Address: "192.0.2.1:8500",
 				Wrap: func(http.RoundTripper) http.RoundTripper {
 					return testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
@@ -87,7 +86,7 @@ func TestLockWithPartitions(t *testing.T) {
 						}, nil
 					})
 				},
-			}})
+			}, "c", partition)
 			if err := l.Lead(t.Context(), standbyIgnored, func(context.Context) error { return nil }); err != nil {
 				t.Fatal(err)
 			}
@@ -104,10 +103,7 @@ func TestLockWithPartitions(t *testing.T) {
 func TestLeadershipInAPartition(t *testing.T) {
 	t.Parallel()
 	server := require(t)
-	l := newLock(t, LockOptions{
-		Consul:  consulutil.Options{Address: server.HTTPAddr, Token: server.Token},
-		Cluster: testkit.UniqueCluster(t), Partition: "team",
-	})
+	l := newLock(t, consulutil.Options{Address: server.HTTPAddr, Token: server.Token}, testkit.UniqueCluster(t), "team")
 	err := l.Lead(t.Context(), standbyIgnored, nil)
 	if err == nil || !strings.Contains(err.Error(), "leave out -partitions-enabled") || consulutil.Classify(err) != retry.Permanent {
 		t.Errorf("got %v", err)

@@ -128,7 +128,7 @@ func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, v
 	if err != nil {
 		return nil, err
 	}
-	lock, err := f.lock(at, controller.LockOptions{Consul: v.consul, Name: v.name, Log: inv.Log})
+	lock, err := f.lock(at, v.name, consulutil.LockOptions{Consul: v.consul, Log: inv.Log})
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func (f *sharedFlags) check() (err error) {
 }
 
 // lock is a lock of the cluster's controllers.
-func (f *sharedFlags) lock(at place, o controller.LockOptions) (*consulutil.Lock, error) {
-	o.Cluster, o.Partition, o.Holder = at.cluster.ARN, f.partition, at.holder
-	return controller.NewLock(o)
+func (f *sharedFlags) lock(at place, name string, o consulutil.LockOptions) (*consulutil.Lock, error) {
+	o.Holder = at.holder
+	return controller.NewLock(o, at.cluster.ARN, f.partition, name)
 }

@@ -163,7 +163,7 @@ func (f *gcFlags) cluster(ctx context.Context, inv *cli.Invocation, at place) er
 		return &exit.RefusedError{Err: fmt.Errorf("%s has a controller: %s leads and removes what dead tasks left; nothing was deleted", at.cluster.ARN, holder)}
 	}
 	for _, name := range []string{"", setup.AgentlessName} {
-		lock, err := f.lock(at, controller.LockOptions{Consul: options, Name: name, Log: inv.Log})
+		lock, err := f.lock(at, name, consulutil.LockOptions{Consul: options, Log: inv.Log})
 		if err != nil {
 			return err
 		}
