@@ -106,7 +106,7 @@ func (r *Relay) Serve(ctx context.Context, l net.Listener) error {
 // ServeHTTP relays one stream until it ends.
 func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if req.URL.Path != deltaMethod {
-		status{unimplemented, "only aggregated discovery is relayed"}.write(w)
+		status{unimplemented, "only aggregated delta discovery is relayed, as Consul serves no other: set api_type DELTA_GRPC"}.write(w)
 		return
 	}
 	ctx, end := context.WithCancelCause(req.Context())

@@ -63,8 +63,8 @@ func TestOtherMethodsAreUnimplemented(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, echoing("one"))
 	r := startRelay(t, RelayConfig{Servers: newServers(address(srv))})
-	for _, path := range []string{"/", "/hashicorp.consul.acl.ACLService/Login", "/envoy.service.secret.v3.SecretDiscoveryService/DeltaSecrets"} {
-		if got := r.open(t, path).status(); got != (status{"12", "only aggregated discovery is relayed"}) {
+	for _, path := range []string{"/", "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources", "/hashicorp.consul.acl.ACLService/Login", "/envoy.service.secret.v3.SecretDiscoveryService/DeltaSecrets"} {
+		if got := r.open(t, path).status(); got != (status{"12", "only aggregated delta discovery is relayed, as Consul serves no other: set api_type DELTA_GRPC"}) {
 			t.Errorf("%s: status %+v, want 12", path, got)
 		}
 	}
