@@ -126,7 +126,7 @@ func (r *run) login(ctx context.Context) error {
 		return nil
 	}
 	params := registrar.LoginParams(r.Config, r.Agent.Partition, r.task)
-	params.ReadPrevious(r.path(workload.FileClientToken), r.Log)
+	params.Previous = r.secrets().Previous(workload.FileClientToken)
 	r.session = r.Session(r.task, r.Log)
 	r.token.Secret = params.Previous // end logs it out when there is no login
 	token, err := r.session.Login(ctx, params)

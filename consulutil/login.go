@@ -13,10 +13,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
-	"github.com/hashicorp/go-hclog"
-	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
-	"github.com/meshtask/consul-ecs/internal/volume"
 )
 
 // Token is the result of a login. Accessor may be logged, Secret never.
@@ -92,15 +89,6 @@ type LoginParams struct {
 	// empty. Session.Login returns its token again while Consul has it, since a
 	// running proxy may present it.
 	Previous string
-}
-
-// ReadPrevious sets Previous to the token in the file of an earlier run. A file that cannot
-// be read is logged.
-func (p *LoginParams) ReadPrevious(file string, log hclog.Logger) {
-	var err error
-	if p.Previous, err = volume.ReadSecret(file); err != nil {
-		log.Warn("previous token could not be read and stays in Consul until the controller removes it", logkey.Error, err)
-	}
 }
 
 // Login trades a bearer for a token. Once there is a connection to send the

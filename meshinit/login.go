@@ -29,7 +29,7 @@ func (r *run) login(ctx context.Context) error {
 		return nil
 	}
 	params := registrar.LoginParams(r.Config, r.workload.Partition, r.task)
-	params.ReadPrevious(r.tokenPath(), r.Log)
+	params.Previous = r.secrets().Previous(workload.FileServiceToken)
 	r.session = r.Session(r.task, r.Log)
 	// From here on undo logs the token out, unless an earlier run obtained it: the
 	// proxy that it started presents it.

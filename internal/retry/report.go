@@ -7,7 +7,14 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/meshtask/consul-ecs/internal/logkey"
+)
+
+// Keys of log lines, as in package logkey: a package that many import imports none.
+const (
+	keyAttempt = "attempt"
+	keyElapsed = "elapsed"
+	keyRetryIn = "retry_in"
+	keyError   = "error"
 )
 
 // remind is how often a failure that lasts is logged as a warning.
@@ -49,13 +56,13 @@ func (c *Causes) Level(err error) hclog.Level {
 }
 
 func (r *report) failed(attempt int, pause time.Duration, err error) {
-	r.log.Log(r.causes.Level(err), r.what+" failed, retrying", logkey.Attempt, attempt, logkey.Elapsed, time.Since(r.start).Round(time.Millisecond),
-		logkey.RetryIn, pause.Round(time.Millisecond), logkey.Error, err)
+	r.log.Log(r.causes.Level(err), r.what+" failed, retrying", keyAttempt, attempt, keyElapsed, time.Since(r.start).Round(time.Millisecond),
+		keyRetryIn, pause.Round(time.Millisecond), keyError, err)
 }
 
 func (r *report) succeeded(attempt int) {
 	if attempt > 1 {
-		r.log.Info(r.what+" succeeded after retries", logkey.Attempt, attempt, logkey.Elapsed, time.Since(r.start).Round(time.Millisecond))
+		r.log.Info(r.what+" succeeded after retries", keyAttempt, attempt, keyElapsed, time.Since(r.start).Round(time.Millisecond))
 	}
 }
 

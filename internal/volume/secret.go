@@ -69,6 +69,16 @@ func (s Secrets) Write(path string, data []byte, compat os.FileMode) error {
 	return err
 }
 
+// Previous returns the token that an earlier run has left in the file of that name, empty
+// when there is none. A file that cannot be read is logged.
+func (s Secrets) Previous(name string) string {
+	secret, err := ReadSecret(filepath.Join(s.Dir, name))
+	if err != nil {
+		s.Log.Warn("previous token could not be read and stays in Consul until the controller removes it", logkey.Error, err)
+	}
+	return secret
+}
+
 func groupOf(dir string) (int, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
