@@ -94,9 +94,7 @@ func (r *run) secrets() volume.Secrets {
 // readMetadata retries after every error: the endpoint of a starting task may
 // briefly answer with errors, or with a task without an address.
 func (r *run) readMetadata(ctx context.Context) error {
-	policy := retry.LocalAgent()
-	policy.Limit = r.Limit
-	err := retry.Do(ctx, policy, r.Log, "read task metadata", retry.Always, func(ctx context.Context) error {
+	err := retry.Do(ctx, retry.LocalAgent().Within(r.Limit), r.Log, "read task metadata", retry.Always, func(ctx context.Context) error {
 		var err error
 		if r.task, err = r.Metadata.Task(ctx); err != nil {
 			return err

@@ -54,7 +54,7 @@ func (e *SignError) Unwrap() error { return e.Err }
 func (s *Session) Login(ctx context.Context, p LoginParams) (Token, error) {
 	var token Token
 	serverFailed := false
-	err := retry.Do(ctx, s.policy(s.Limit), s.Log, "log in", Classify, func(ctx context.Context) error {
+	err := retry.Do(ctx, retry.Remote().Within(s.Limit), s.Log, "log in", Classify, func(ctx context.Context) error {
 		var err error
 		token, err = s.login(ctx, &p, serverFailed)
 		var unsigned *SignError
@@ -156,7 +156,7 @@ func WaitReplicated(ctx context.Context, c *api.Client, secret string, log hclog
 // deadline has LogoutLimit. At a task's end the servers may be back a second before
 // KILL.
 func (s *Session) Logout(ctx context.Context, secret string) error {
-	policy := s.policy(LogoutLimit)
+	policy := retry.Remote().Within(LogoutLimit)
 	if _, limited := ctx.Deadline(); limited {
 		policy.Limit = 0
 	}
@@ -181,10 +181,4 @@ func EndLogin(ctx context.Context, logout func(context.Context, string) error, t
 	}
 	log.Info("logged out")
 	return true
-}
-
-func (s *Session) policy(limit time.Duration) retry.Policy {
-	p := retry.Remote()
-	p.Limit = limit
-	return p
 }

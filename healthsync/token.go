@@ -37,15 +37,13 @@ func (s *syncer) waitForToken(ctx context.Context) error {
 	case s.mayLogIn() && noToken(err):
 		return s.logInSeparately(ctx, retry.StartLimit, err)
 	}
-	policy := retry.LocalAgent()
-	policy.Limit = tokenLimit
 	classify := func(err error) retry.Class {
 		if errors.Is(err, fs.ErrPermission) {
 			return retry.Permanent // mode and group are set before the file has its name
 		}
 		return retry.Retry
 	}
-	err := retry.Do(ctx, policy, s.Log, "read service token", classify, func(context.Context) error {
+	err := retry.Do(ctx, retry.LocalAgent().Within(tokenLimit), s.Log, "read service token", classify, func(context.Context) error {
 		if s.reloadToken() {
 			return nil
 		}

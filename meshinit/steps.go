@@ -11,14 +11,6 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// local is the policy towards what is in the same task, with this run's limit.
-func (r *run) local() retry.Policy { return r.limited(InTask().Policy) }
-
-func (r *run) limited(p retry.Policy) retry.Policy {
-	p.Limit = r.Limit
-	return p
-}
-
 func (r *run) checkDir(context.Context) error {
 	if err := r.secrets().Check(workload.FileBootstrap, workload.FileServiceToken, workload.FileBinary, workload.FileStatus); err != nil {
 		return &exit.UsageError{Err: err}
@@ -37,7 +29,7 @@ func (r *run) checkProxy(context.Context) error {
 }
 
 func (r *run) prepareClient(ctx context.Context) error {
-	return retry.Do(ctx, r.local(), r.Log, "prepare Consul client", consulutil.Classify, func(context.Context) error {
+	return retry.Do(ctx, InTask().Policy.Within(r.Limit), r.Log, "prepare Consul client", consulutil.Classify, func(context.Context) error {
 		var err error
 		r.consul, err = r.Consul()
 		return err
@@ -47,7 +39,7 @@ func (r *run) prepareClient(ctx context.Context) error {
 // readMetadata retries after every error: the endpoint of a starting task may
 // answer errors or documents without a task for a moment.
 func (r *run) readMetadata(ctx context.Context) error {
-	err := retry.Do(ctx, r.local(), r.Log, "read task metadata", retry.Always, func(ctx context.Context) error {
+	err := retry.Do(ctx, InTask().Policy.Within(r.Limit), r.Log, "read task metadata", retry.Always, func(ctx context.Context) error {
 		var err error
 		r.task, err = r.Metadata.Task(ctx)
 		return err
@@ -72,7 +64,7 @@ func (r *run) describe(context.Context) error {
 // ready was registered by an earlier run, and its proxy may run.
 func (r *run) register(ctx context.Context) error {
 	r.registering = !r.wasReady
-	err := retry.Do(ctx, r.limited(r.Place.Policy), r.Log, "register", consulutil.ClassifyNewToken, r.registerOnce)
+	err := retry.Do(ctx, r.Place.Policy.Within(r.Limit), r.Log, "register", consulutil.ClassifyNewToken, r.registerOnce)
 	if err != nil {
 		return err
 	}
@@ -93,7 +85,7 @@ func (r *run) readProxy(ctx context.Context) error {
 		}
 		return retry.Retry
 	}
-	return retry.Do(ctx, r.limited(r.Place.Policy), r.Log, "read proxy", classify, func(ctx context.Context) error {
+	return retry.Do(ctx, r.Place.Policy.Within(r.Limit), r.Log, "read proxy", classify, func(ctx context.Context) error {
 		var err error
 		r.proxy, err = r.consul.Registrar.Proxy(ctx, r.token.Secret, r.workload)
 		if consulutil.Classify(err) == retry.Gone {
@@ -112,7 +104,7 @@ func (r *run) setDefaults(ctx context.Context) error {
 	if r.SetDefaults == nil {
 		return nil
 	}
-	return retry.Do(ctx, r.limited(r.Place.Policy), r.Log, "set service defaults", consulutil.ClassifyNewToken, func(ctx context.Context) error {
+	return retry.Do(ctx, r.Place.Policy.Within(r.Limit), r.Log, "set service defaults", consulutil.ClassifyNewToken, func(ctx context.Context) error {
 		return r.SetDefaults(ctx, r.token.Secret, r.workload)
 	})
 }

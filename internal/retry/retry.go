@@ -89,6 +89,12 @@ func Remote() Policy {
 	return Policy{Base: 250 * time.Millisecond, Max: 5 * time.Second, Limit: StartLimit}
 }
 
+// Within is the policy with another limit.
+func (p Policy) Within(limit time.Duration) Policy {
+	p.Limit = limit
+	return p
+}
+
 // Pause returns the wait after the given attempt, counted from 1. It uses the
 // package-level random source and is safe for concurrent use.
 func (p Policy) Pause(attempt int) time.Duration {
