@@ -2,7 +2,8 @@ package bootstrap
 
 import (
 	"encoding/json"
-	"fmt"
+
+	"github.com/meshtask/consul-ecs/config"
 )
 
 // loopback is where consul-dataplane listens for Envoy, for health checks and for DNS.
@@ -11,11 +12,8 @@ const loopback = "127.0.0.1"
 // Dataplane is all that the configuration file of consul-dataplane is made of. It needs
 // no answer of Consul: consul-dataplane asks for the proxy's by itself.
 type Dataplane struct {
-	// Hosts is an IP address, a DNS name, or "exec=" and a command.
-	Hosts    string
-	GRPCPort int
-	// SkipServerWatch keeps to what Hosts gives.
-	SkipServerWatch bool
+	// Servers has the addresses and the port; TLS how connections are secured.
+	Servers config.ConsulServers
 	// TLS is nil for plaintext.
 	TLS *DataplaneTLS
 	// Token is the secret ID of the ACL token, which ends up in the file. With it
@@ -38,7 +36,7 @@ type DataplaneTLS struct {
 	// CAFile is empty for the system's CA certificates.
 	CAFile string
 	// ServerName is what the servers' certificates must be valid for. consul-dataplane
-	// cannot do without it when Hosts is a command.
+	// cannot do without it when the hosts are a command.
 	ServerName string
 }
 
@@ -96,7 +94,7 @@ type (
 func (d Dataplane) JSON() ([]byte, error) {
 	file := dataplaneFile{
 		Consul: dataplaneConsul{
-			Addresses: d.Hosts, GRPCPort: d.GRPCPort, ServerWatchDisabled: d.SkipServerWatch,
+			Addresses: d.Servers.Hosts, GRPCPort: d.Servers.GRPC.Port, ServerWatchDisabled: d.Servers.SkipServerWatch,
 			TLS: dataplaneTLS{Disabled: d.TLS == nil},
 		},
 		Proxy:   dataplaneProxy{NodeName: d.NodeName, ID: d.ProxyID, Namespace: d.Namespace, Partition: d.Partition},
@@ -113,9 +111,5 @@ func (d Dataplane) JSON() ([]byte, error) {
 	if d.DNSPort != 0 {
 		file.DNS = &dataplaneListener{BindAddress: loopback, BindPort: d.DNSPort}
 	}
-	text, err := json.Marshal(file)
-	if err != nil {
-		return nil, fmt.Errorf("encode configuration of consul-dataplane: %w", err)
-	}
-	return text, nil
+	return json.Marshal(file)
 }

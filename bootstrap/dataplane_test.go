@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/meshtask/consul-ecs/config"
 )
 
 const (
@@ -25,7 +26,7 @@ func TestDataplaneFile(t *testing.T) {
 		"no TLS, no ACLs": {func(*Dataplane) {}, `{"consul":{"addresses":"consul.internal","grpcPort":8502,"serverWatchDisabled":false,` +
 			`"tls":{"disabled":true}},` + rest},
 		"TLS": {func(d *Dataplane) {
-			d.GRPCPort, d.TLS = 8503, &DataplaneTLS{CAFile: "/consul/consul-grpc-ca-cert.pem", ServerName: "consul.internal"}
+			d.Servers.GRPC.Port, d.TLS = 8503, &DataplaneTLS{CAFile: "/consul/consul-grpc-ca-cert.pem", ServerName: "consul.internal"}
 		}, `{"consul":{"addresses":"consul.internal","grpcPort":8503,"serverWatchDisabled":false,` +
 			`"tls":{"disabled":false,"caCertsPath":"/consul/consul-grpc-ca-cert.pem","serverName":"consul.internal","tlsServerName":"consul.internal"}},` + rest},
 		"token": {func(d *Dataplane) { d.Token = dataplaneToken }, `{"consul":{"addresses":"consul.internal","grpcPort":8502,"serverWatchDisabled":false,` +
@@ -41,7 +42,7 @@ func TestDataplaneFile(t *testing.T) {
 			`"envoy":{"readyBindAddress":"127.0.0.1","readyBindPort":23000},"logging":{"logLevel":"DEBUG"},` +
 			`"dnsServer":{"bindAddress":"127.0.0.1","bindPort":8600}}`},
 		"command as hosts": {func(d *Dataplane) {
-			d.Hosts, d.SkipServerWatch = "exec=discover -q addrs provider=aws tag_key=a tag_value=b", true
+			d.Servers.Hosts, d.Servers.SkipServerWatch = "exec=discover -q addrs provider=aws tag_key=a tag_value=b", true
 			d.TLS = &DataplaneTLS{CAFile: "/ca.pem", ServerName: "server.dc1.consul"}
 		}, `{"consul":{"addresses":"exec=discover -q addrs provider=aws tag_key=a tag_value=b","grpcPort":8502,"serverWatchDisabled":true,` +
 			`"tls":{"disabled":false,"caCertsPath":"/ca.pem","serverName":"server.dc1.consul","tlsServerName":"server.dc1.consul"}},` + rest},
@@ -55,7 +56,8 @@ func TestDataplaneFile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := Dataplane{
-				Hosts: "consul.internal", GRPCPort: 8502, NodeName: dataplaneNode, ProxyID: "web-abc-sidecar-proxy",
+				Servers:  config.ConsulServers{Hosts: "consul.internal", GRPC: config.ServerGRPC{Port: 8502}},
+				NodeName: dataplaneNode, ProxyID: "web-abc-sidecar-proxy",
 				ReadyPort: 22000, LogLevel: "INFO",
 			}
 			tc.change(&d)

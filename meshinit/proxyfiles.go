@@ -129,10 +129,8 @@ func (s ServersProxy) direct(w workload.Workload, p bootstrap.Proxy, token strin
 }
 
 func (s ServersProxy) dataplane(w workload.Workload, token string) ([]File, error) {
-	servers := s.Config.ConsulServers
 	d := bootstrap.Dataplane{
-		Hosts: servers.Hosts, GRPCPort: servers.GRPC.Port, SkipServerWatch: servers.SkipServerWatch,
-		NodeName: w.Node, ProxyID: w.Proxy.ID, Namespace: w.Namespace, Partition: w.Partition,
+		Servers: *s.Config.ConsulServers, NodeName: w.Node, ProxyID: w.Proxy.ID, Namespace: w.Namespace, Partition: w.Partition,
 		Token: token, ReadyPort: s.Config.ReadyPort(), LogLevel: s.Config.LogLevel,
 	}
 	var files []File

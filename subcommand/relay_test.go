@@ -187,7 +187,7 @@ func TestEnvoyEntrypointDrainsBelowConsulDataplane(t *testing.T) {
 	})}
 	t.Cleanup(func() { admin.Close() })
 	go admin.Serve(l)
-	text, err := bootstrap.Dataplane{Hosts: "127.0.0.1", NodeName: "node", ProxyID: "web-1-sidecar-proxy"}.JSON()
+	text, err := bootstrap.Dataplane{Servers: config.ConsulServers{Hosts: "127.0.0.1"}, NodeName: "node", ProxyID: "web-1-sidecar-proxy"}.JSON()
 	if err != nil {
 		t.Fatal(err)
 	}
