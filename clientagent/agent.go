@@ -42,72 +42,6 @@ const reconnectTimeout = "15m"
 // loopback is where the agent serves the containers of its task.
 const loopback = "127.0.0.1"
 
-// document is an agent's configuration file, as far as we write it.
-type document struct {
-	Datacenter        string   `json:"datacenter"`
-	PrimaryDatacenter string   `json:"primary_datacenter,omitempty"`
-	Partition         string   `json:"partition,omitempty"`
-	DataDir           string   `json:"data_dir"`
-	BindAddr          string   `json:"bind_addr"`
-	AdvertiseAddr     string   `json:"advertise_addr"`
-	ClientAddr        string   `json:"client_addr"`
-	Ports             ports    `json:"ports"`
-	RetryJoin         []string `json:"retry_join,omitempty"`
-	// LeaveOnTerminate is the default of a client agent, and what all of this
-	// depends on.
-	LeaveOnTerminate bool `json:"leave_on_terminate"`
-	// AdvertiseReconnectTimeout is how long the servers keep a node that died
-	// instead of leaving. Its address never comes back.
-	AdvertiseReconnectTimeout string       `json:"advertise_reconnect_timeout"`
-	Encrypt                   string       `json:"encrypt,omitempty"`
-	TLS                       *tlsBlock    `json:"tls,omitempty"`
-	AutoEncrypt               *autoEncrypt `json:"auto_encrypt,omitempty"`
-	ACL                       *aclBlock    `json:"acl,omitempty"`
-	Audit                     *auditBlock  `json:"audit,omitempty"`
-}
-
-type ports struct {
-	GRPC int `json:"grpc"`
-}
-
-type tlsBlock struct {
-	Defaults tlsDefaults `json:"defaults"`
-}
-
-type tlsDefaults struct {
-	CAFile         string `json:"ca_file"`
-	VerifyOutgoing bool   `json:"verify_outgoing"`
-}
-
-type autoEncrypt struct {
-	TLS   bool     `json:"tls"`
-	IPSAN []string `json:"ip_san,omitempty"`
-}
-
-type aclBlock struct {
-	Enabled          bool      `json:"enabled"`
-	DefaultPolicy    string    `json:"default_policy"`
-	DownPolicy       string    `json:"down_policy"`
-	TokenReplication bool      `json:"enable_token_replication,omitempty"`
-	Tokens           aclTokens `json:"tokens"`
-}
-
-type aclTokens struct {
-	Agent string `json:"agent"`
-}
-
-type auditBlock struct {
-	Enabled bool                 `json:"enabled"`
-	Sink    map[string]auditSink `json:"sink"`
-}
-
-type auditSink struct {
-	Type              string `json:"type"`
-	Format            string `json:"format"`
-	Path              string `json:"path"`
-	DeliveryGuarantee string `json:"delivery_guarantee"`
-}
-
 // place is where an agent runs and keeps its files.
 type place struct {
 	// address is the one to bind and advertise.
@@ -118,48 +52,54 @@ type place struct {
 	grpc int
 }
 
-// document returns the agent's configuration. Without a token ACLs stay off.
-func (a Agent) document(p place, token string) document {
-	d := document{
-		Datacenter:        a.Datacenter,
-		PrimaryDatacenter: a.PrimaryDatacenter,
-		Partition:         a.Partition,
-		DataDir:           p.dataDir,
-		BindAddr:          p.address,
-		AdvertiseAddr:     p.address,
-		ClientAddr:        loopback,
-		Ports:             ports{GRPC: p.grpc},
-		RetryJoin:         a.RetryJoin,
-		LeaveOnTerminate:  true,
+// object is one of JSON.
+type object = map[string]any
 
-		AdvertiseReconnectTimeout: reconnectTimeout,
-		Encrypt:                   a.GossipKey,
+// document returns the agent's configuration file. Without a token ACLs stay off.
+func (a Agent) document(p place, token string) ([]byte, error) {
+	d := object{
+		"datacenter":     a.Datacenter,
+		"data_dir":       p.dataDir,
+		"bind_addr":      p.address,
+		"advertise_addr": p.address,
+		"client_addr":    loopback,
+		"ports":          object{"grpc": p.grpc},
+		// The default of a client agent, and what all of this depends on.
+		"leave_on_terminate": true,
+		// How long the servers keep a node that died instead of leaving. Its address never
+		// comes back.
+		"advertise_reconnect_timeout": reconnectTimeout,
+	}
+	for key, text := range map[string]string{"primary_datacenter": a.PrimaryDatacenter, "partition": a.Partition, "encrypt": a.GossipKey} {
+		if text != "" {
+			d[key] = text
+		}
+	}
+	if len(a.RetryJoin) > 0 {
+		d["retry_join"] = a.RetryJoin
 	}
 	if a.CACertPEM != "" {
-		d.TLS = &tlsBlock{tlsDefaults{CAFile: p.caFile, VerifyOutgoing: true}}
+		d["tls"] = object{"defaults": object{"ca_file": p.caFile, "verify_outgoing": true}}
 	}
 	if a.CACertPEM != "" && a.AutoEncrypt {
-		d.AutoEncrypt = &autoEncrypt{TLS: true}
+		auto := object{"tls": true}
 		if _, err := netip.ParseAddr(p.address); err == nil {
-			d.AutoEncrypt.IPSAN = []string{p.address}
+			auto["ip_san"] = []string{p.address}
 		}
+		d["auto_encrypt"] = auto
 	}
 	if token != "" {
-		d.ACL = &aclBlock{
-			Enabled: true, DefaultPolicy: "deny", DownPolicy: "async-cache",
-			TokenReplication: a.TokenReplication, Tokens: aclTokens{Agent: token},
+		acl := object{"enabled": true, "default_policy": "deny", "down_policy": "async-cache", "tokens": object{"agent": token}}
+		if a.TokenReplication {
+			acl["enable_token_replication"] = true
 		}
+		d["acl"] = acl
 	}
 	if a.AuditLogging {
-		d.Audit = &auditBlock{Enabled: true, Sink: map[string]auditSink{
-			"stdout": {Type: "file", Format: "json", Path: "/dev/stdout", DeliveryGuarantee: "best-effort"},
-		}}
+		d["audit"] = object{"enabled": true, "sink": object{"stdout": object{
+			"type": "file", "format": "json", "path": "/dev/stdout", "delivery_guarantee": "best-effort",
+		}}}
 	}
-	return d
-}
-
-// text is the document as a file.
-func (d document) text() ([]byte, error) {
 	text, err := json.MarshalIndent(d, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("write the agent's configuration as JSON: %w", err)

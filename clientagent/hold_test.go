@@ -242,7 +242,7 @@ func TestOnlyAnAgentThatStartsAgainIsHeldBack(t *testing.T) {
 				if err := errors.Join(o.ownData(t.Context()), o.configure(t.Context())); err != nil {
 					t.Fatal(err)
 				}
-				var document document
+				var document struct{ Ports struct{ GRPC int } }
 				if err := json.Unmarshal([]byte(r.file("consul-client/agent.json")), &document); err != nil {
 					t.Fatal(err)
 				}
@@ -284,7 +284,7 @@ func TestAgentGetsAnotherPortWhenItsPortIsInUse(t *testing.T) {
 				}
 				var ports []int
 				r.onStart = func() {
-					var document document
+					var document struct{ Ports struct{ GRPC int } }
 					if err := json.Unmarshal([]byte(r.file("consul-client/agent.json")), &document); err != nil {
 						t.Error(err)
 					}

@@ -190,7 +190,7 @@ func (r *run) configure(context.Context) error {
 		}
 		r.heldPort = at.grpc
 	}
-	text, err := r.Agent.document(at, r.token.Secret).text()
+	text, err := r.Agent.document(at, r.token.Secret)
 	if err != nil {
 		return err
 	}
