@@ -40,76 +40,32 @@ type DataplaneTLS struct {
 	ServerName string
 }
 
-// The file's form; consul-dataplane ignores keys that it does not know.
-type (
-	dataplaneFile struct {
-		Consul  dataplaneConsul    `json:"consul"`
-		Proxy   dataplaneProxy     `json:"proxy"`
-		XDS     dataplaneListener  `json:"xdsServer"`
-		Envoy   dataplaneEnvoy     `json:"envoy"`
-		Logging dataplaneLogging   `json:"logging"`
-		DNS     *dataplaneListener `json:"dnsServer,omitempty"`
-	}
-	dataplaneConsul struct {
-		Addresses           string                `json:"addresses"`
-		GRPCPort            int                   `json:"grpcPort"`
-		ServerWatchDisabled bool                  `json:"serverWatchDisabled"`
-		TLS                 dataplaneTLS          `json:"tls"`
-		Credentials         *dataplaneCredentials `json:"credentials,omitempty"`
-	}
-	dataplaneTLS struct {
-		Disabled    bool   `json:"disabled"`
-		CACertsPath string `json:"caCertsPath,omitempty"`
-		// consul-dataplane reads serverName; the other key is what consul-ecs 0.10 wrote.
-		ServerName    string `json:"serverName,omitempty"`
-		TLSServerName string `json:"tlsServerName,omitempty"`
-	}
-	dataplaneCredentials struct {
-		Type   string          `json:"type"`
-		Static dataplaneStatic `json:"static"`
-	}
-	dataplaneStatic struct {
-		Token string `json:"token"`
-	}
-	dataplaneProxy struct {
-		NodeName  string `json:"nodeName"`
-		ID        string `json:"id"`
-		Namespace string `json:"namespace"`
-		Partition string `json:"partition"`
-	}
-	dataplaneListener struct {
-		BindAddress string `json:"bindAddress"`
-		BindPort    int    `json:"bindPort,omitempty"`
-	}
-	dataplaneEnvoy struct {
-		ReadyBindAddress string `json:"readyBindAddress"`
-		ReadyBindPort    int    `json:"readyBindPort"`
-	}
-	dataplaneLogging struct {
-		LogLevel string `json:"logLevel"`
-	}
-)
-
 // JSON returns the file, the same for the same values.
 func (d Dataplane) JSON() ([]byte, error) {
-	file := dataplaneFile{
-		Consul: dataplaneConsul{
-			Addresses: d.Servers.Hosts, GRPCPort: d.Servers.GRPC.Port, ServerWatchDisabled: d.Servers.SkipServerWatch,
-			TLS: dataplaneTLS{Disabled: d.TLS == nil},
-		},
-		Proxy:   dataplaneProxy{NodeName: d.NodeName, ID: d.ProxyID, Namespace: d.Namespace, Partition: d.Partition},
-		XDS:     dataplaneListener{BindAddress: loopback}, // any free port
-		Envoy:   dataplaneEnvoy{ReadyBindAddress: loopback, ReadyBindPort: d.ReadyPort},
-		Logging: dataplaneLogging{LogLevel: d.LogLevel},
+	tls := object{"disabled": d.TLS == nil}
+	if d.TLS != nil && d.TLS.CAFile != "" {
+		tls["caCertsPath"] = d.TLS.CAFile
 	}
-	if t := d.TLS; t != nil {
-		file.Consul.TLS = dataplaneTLS{CACertsPath: t.CAFile, ServerName: t.ServerName, TLSServerName: t.ServerName}
+	if d.TLS != nil && d.TLS.ServerName != "" {
+		// consul-dataplane reads serverName; the other key is what consul-ecs 0.10 wrote.
+		tls["serverName"], tls["tlsServerName"] = d.TLS.ServerName, d.TLS.ServerName
+	}
+	consul := object{
+		"addresses": d.Servers.Hosts, "grpcPort": d.Servers.GRPC.Port, "serverWatchDisabled": d.Servers.SkipServerWatch,
+		"tls": tls,
 	}
 	if d.Token != "" {
-		file.Consul.Credentials = &dataplaneCredentials{Type: "static", Static: dataplaneStatic{Token: d.Token}}
+		consul["credentials"] = object{"type": "static", "static": object{"token": d.Token}}
+	}
+	file := object{
+		"consul":    consul,
+		"proxy":     object{"nodeName": d.NodeName, "id": d.ProxyID, "namespace": d.Namespace, "partition": d.Partition},
+		"xdsServer": object{"bindAddress": loopback}, // any free port
+		"envoy":     object{"readyBindAddress": loopback, "readyBindPort": d.ReadyPort},
+		"logging":   object{"logLevel": d.LogLevel},
 	}
 	if d.DNSPort != 0 {
-		file.DNS = &dataplaneListener{BindAddress: loopback, BindPort: d.DNSPort}
+		file["dnsServer"] = object{"bindAddress": loopback, "bindPort": d.DNSPort}
 	}
 	return json.Marshal(file)
 }

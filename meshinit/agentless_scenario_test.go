@@ -252,7 +252,7 @@ func TestAgentlessCAOfGRPCAndHostsGetFiles(t *testing.T) {
 	if got := string(s.file(workload.FileHosts)); got != "127.0.1.1 api\n127.0.1.2 db\n" {
 		t.Errorf("hosts = %q", got)
 	}
-	const want = `"tls":{"disabled":false,"caCertsPath":"DIR/consul-grpc-ca-cert.pem","serverName":"server.dc1.consul","tlsServerName":"server.dc1.consul"}`
+	const want = `"tls":{"caCertsPath":"DIR/consul-grpc-ca-cert.pem","disabled":false,"serverName":"server.dc1.consul","tlsServerName":"server.dc1.consul"}`
 	if got := string(s.file(workload.FileDataplane)); !strings.Contains(got, strings.Replace(want, "DIR", s.dir, 1)) {
 		t.Errorf("no %s in\n%s", want, got)
 	}
