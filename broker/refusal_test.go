@@ -158,7 +158,7 @@ func TestCeilingIsAnsweredByWhatWaitingChanges(t *testing.T) {
 			status  int
 			code    string
 		}{
-			{backend.UnavailablePolicy("app", "create it"), http.StatusUnprocessableEntity, "policies"},
+			{&backend.Error{Op: `policy "app"`, Err: consulutil.WithClass(backend.ErrPolicy, retry.Permanent), Remedy: "create it"}, http.StatusUnprocessableEntity, "policies"},
 			{transient(), http.StatusServiceUnavailable, receiver.BackendFailed},
 			{noPrivilege(), http.StatusUnprocessableEntity, receiver.BackendFailed},
 		} {

@@ -46,7 +46,7 @@ func (a *ACLBackend) Issue(ctx context.Context, r Request) (Grant, error) {
 }
 
 func missingPolicy(name string) error {
-	return UnavailablePolicy(name, "create it with: consul acl policy create -name "+name+" -rules @FILE")
+	return unavailablePolicy(name, "create it with: consul acl policy create -name "+name+" -rules @FILE")
 }
 
 // Redeem creates the token with the grant's accessor.

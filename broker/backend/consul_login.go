@@ -143,7 +143,7 @@ func selector(policy string) string { return fmt.Sprintf(`'"%s" in list.policies
 // exist and one without a binding rule have the same answer.
 func notBound(method string, policies []string) error {
 	first := policies[0]
-	return UnavailablePolicy(strings.Join(policies, `", "`), fmt.Sprintf(
+	return unavailablePolicy(strings.Join(policies, `", "`), fmt.Sprintf(
 		"create the policy, and a binding rule with: consul acl binding-rule create -method %s -bind-type policy -bind-name %s -selector %s", method, first, selector(first)))
 }
 

@@ -46,9 +46,9 @@ func refused(op string, err error, remedy string) error {
 	return &Error{Op: op, Err: consulutil.WithClass(err, retry.Permanent), Remedy: remedy}
 }
 
-// UnavailablePolicy returns the error of a policy that a request names and that the
+// unavailablePolicy returns the error of a policy that a request names and that the
 // backend does not give.
-func UnavailablePolicy(policy, remedy string) error {
+func unavailablePolicy(policy, remedy string) error {
 	return refused(fmt.Sprintf("policy %q", policy), ErrPolicy, remedy)
 }
 

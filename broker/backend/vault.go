@@ -80,12 +80,12 @@ func orphanOf(r Request) any {
 // checkPolicy exists because Vault creates tokens with policies that do not exist.
 func (b *VaultBackend) checkPolicy(ctx context.Context, policy string) error {
 	if policy == "root" {
-		return UnavailablePolicy(policy, "the root policy is never given to a task")
+		return unavailablePolicy(policy, "the root policy is never given to a task")
 	}
 	_, err := b.do(ctx, vaultCall{method: http.MethodGet, path: "sys/policies/acl/" + url.PathEscape(policy)})
 	switch {
 	case vaultStatus(err) == http.StatusNotFound:
-		return UnavailablePolicy(policy, "create it with: vault policy write "+policy+" FILE")
+		return unavailablePolicy(policy, "create it with: vault policy write "+policy+" FILE")
 	case err != nil:
 		return vaultError(fmt.Sprintf("read Vault policy %q", policy), err, vaultRemedy)
 	}
