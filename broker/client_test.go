@@ -168,7 +168,7 @@ func accepted(t *testing.T, r *httptest.ResponseRecorder) string {
 // wantRefused checks an error of the API.
 func wantRefused(t *testing.T, r *httptest.ResponseRecorder, status int, code string) {
 	t.Helper()
-	e, err := receiver.DecodeError(r.Body.Bytes())
+	e, err := receiver.DecodeRefusal(r.Body.Bytes())
 	if r.Code != status || err != nil || e.Code != code || e.RequestID == "" {
 		t.Errorf("answer %d %s (%v), want %d with code %q and a request_id", r.Code, r.Body, err, status, code)
 	}

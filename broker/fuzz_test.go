@@ -31,7 +31,7 @@ func fuzzed(t *testing.T, send func(c *client) *httptest.ResponseRecorder) {
 		case answer.Code < 400 || answer.Code >= 500:
 			t.Errorf("answer %d %s", answer.Code, answer.Body)
 		default:
-			if e, err := receiver.DecodeError(answer.Body.Bytes()); err != nil || e.Code == "" || e.RequestID == "" {
+			if e, err := receiver.DecodeRefusal(answer.Body.Bytes()); err != nil || e.Code == "" || e.RequestID == "" {
 				t.Errorf("answer %d %s: %v", answer.Code, answer.Body, err)
 			}
 		}

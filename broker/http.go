@@ -101,7 +101,7 @@ func (b *Broker) answer(w http.ResponseWriter, requestID string, ok *result, err
 	if err == nil {
 		status, body = ok.status, ok.body
 	} else {
-		e := receiver.Error{Message: err.Error(), Code: "internal", RequestID: requestID}
+		e := receiver.Refusal{Message: err.Error(), Code: "internal", RequestID: requestID}
 		if e.RequestID == "" {
 			e.RequestID = rand.Text()
 		}

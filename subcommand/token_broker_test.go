@@ -77,7 +77,7 @@ func TestTokenBroker(t *testing.T) {
 		nonce := base64.StdEncoding.EncodeToString(make([]byte, 32))
 		body := fmt.Sprintf(`{"cluster":"mesh","task_arn":"%s/%s","nonce":%q}`, strings.Replace(w.arn, ":cluster/", ":task/", 1), id, nonce)
 		status, text := send(http.MethodPost, "/v1/token", body)
-		e, err := receiver.DecodeError([]byte(text))
+		e, err := receiver.DecodeRefusal([]byte(text))
 		if err != nil || want.status != 0 && (status != want.status || e.Code != want.code) || status < 400 || status >= 500 {
 			t.Errorf("%s: %d %s, want %+v", id, status, text, want)
 		}

@@ -96,11 +96,9 @@ func redirect(next *http.Request, via []*http.Request) error {
 
 // RefusedError is an answer of the broker that is not 2xx.
 type RefusedError struct {
-	Op        string
-	Status    int
-	Code      string
-	Message   string
-	RequestID string
+	Refusal
+	Op     string
+	Status int
 	// After is the pause that the answer asks for.
 	After time.Duration
 }
@@ -198,8 +196,8 @@ func (b *Broker) do(ctx context.Context, op, method, path string, bearer secret.
 	answer, err := ReadBody(resp.Body)
 	if resp.StatusCode/100 != 2 {
 		refused := &RefusedError{Op: op, Status: resp.StatusCode, After: retryAfter(resp.Header)}
-		if e, decodeErr := DecodeError(answer); err == nil && decodeErr == nil {
-			refused.Code, refused.Message, refused.RequestID = e.Code, e.Message, e.RequestID
+		if err == nil {
+			refused.Refusal, _ = DecodeRefusal(answer) // empty for an answer of a proxy
 		}
 		return nil, nil, refused
 	}

@@ -77,7 +77,7 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func refuse(rw http.ResponseWriter, status int, code, message string) {
 	rw.WriteHeader(status)
-	_ = json.NewEncoder(rw).Encode(Error{Message: message, Code: code, RequestID: "r0"})
+	_ = json.NewEncoder(rw).Encode(Refusal{Message: message, Code: code, RequestID: "r0"})
 }
 
 // refusal is an answer for fault.

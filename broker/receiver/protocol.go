@@ -220,16 +220,14 @@ const (
 // revoked by then is answered with 503, and its holder asks again.
 const RevocationLimit = 3 * time.Second
 
-// Error is the body of every answer of the broker that is not 2xx.
-type Error struct {
+// Refusal is the body of every answer of the broker that is not 2xx.
+type Refusal struct {
 	Message   string `json:"error"`
 	Code      string `json:"code"`
 	RequestID string `json:"request_id,omitempty"`
 }
 
-func (e *Error) Error() string { return e.Message }
-
-// DecodeError decodes and validates an error.
-func DecodeError(body []byte) (Error, error) {
-	return decodeWith(body, "error of the broker", func(e Error) string { return missing("error", e.Message) })
+// DecodeRefusal decodes and validates a refusal.
+func DecodeRefusal(body []byte) (Refusal, error) {
+	return decodeWith(body, "error of the broker", func(e Refusal) string { return missing("error", e.Message) })
 }

@@ -63,8 +63,8 @@ func FuzzDecodeStatus(f *testing.F) {
 	fuzz(f, DecodeStatus, nil, `{"request_id":"r","state":"active","reason":"","attempts":1}`)
 }
 
-func FuzzDecodeError(f *testing.F) {
-	fuzz(f, DecodeError, nil, `{"error":"no","code":"c","request_id":"r"}`)
+func FuzzDecodeRefusal(f *testing.F) {
+	fuzz(f, DecodeRefusal, nil, `{"error":"no","code":"c","request_id":"r"}`)
 }
 
 func FuzzOpen(f *testing.F) {

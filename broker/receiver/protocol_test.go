@@ -129,7 +129,7 @@ func TestMalformedBodiesAreRefused(t *testing.T) {
 		{decoder(DecodeUnwrapped), `{"secret":"s"}`, "unwrapped token: no accessor"},
 		{decoder(DecodeUnwrapped), `{"secret":"s","accessor":"a","period":-1}`, "unwrapped token: period -1: want 0 or more seconds"},
 		{decoder(DecodeStatus), `{}`, "status: no state"},
-		{decoder(DecodeError), `{}`, "error of the broker: no error"},
+		{decoder(DecodeRefusal), `{}`, "error of the broker: no error"},
 	}
 	for _, c := range cases {
 		if _, err := c.decode([]byte(c.body)); err == nil || err.Error() != c.want {
