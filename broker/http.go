@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -38,7 +39,7 @@ func (b *Broker) Handler() http.Handler {
 	}
 	mux.HandleFunc("HEAD /token", b.otherMethod(http.MethodGet)) // this GET is not safe
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		b.answer(w, "", nil, refuse(http.StatusNotFound, "no_endpoint", "no endpoint %s %q", r.Method, r.URL.Path))
+		b.answer(w, result{}, refuse(http.StatusNotFound, "no_endpoint", "no endpoint %s %q", r.Method, r.URL.Path))
 	})
 	return mux
 }
@@ -47,7 +48,7 @@ func (b *Broker) Handler() http.Handler {
 func (b *Broker) otherMethod(only string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", only)
-		b.answer(w, "", nil, refuse(http.StatusMethodNotAllowed, "method", "%s takes %s, not %s", r.URL.Path, only, r.Method))
+		b.answer(w, result{}, refuse(http.StatusMethodNotAllowed, "method", "%s takes %s, not %s", r.URL.Path, only, r.Method))
 	}
 }
 
@@ -77,7 +78,7 @@ func (b *Broker) leading(endpoint func(*term, *http.Request, caller) (result, er
 		if err == nil && answer.status == http.StatusAccepted {
 			w.Header().Set("Location", "/v1/token/"+answer.requestID)
 		}
-		b.answer(w, answer.requestID, &answer, err)
+		b.answer(w, answer, err)
 	}
 }
 
@@ -85,7 +86,7 @@ func (b *Broker) leading(endpoint func(*term, *http.Request, caller) (result, er
 func (b *Broker) redirect(w http.ResponseWriter, r *http.Request) {
 	leader := b.leader.Load()
 	if leader == nil || *leader == "" {
-		b.answer(w, "", nil, later(http.StatusServiceUnavailable, "no_leader", busyPause, "no broker leads at the moment"))
+		b.answer(w, result{}, later(http.StatusServiceUnavailable, "no_leader", busyPause, "no broker leads at the moment"))
 		return
 	}
 	b.Metrics.answers.Add(1, strconv.Itoa(http.StatusTemporaryRedirect))
@@ -93,33 +94,28 @@ func (b *Broker) redirect(w http.ResponseWriter, r *http.Request) {
 }
 
 // answer writes the body, or the error.
-func (b *Broker) answer(w http.ResponseWriter, requestID string, ok *result, err error) {
+func (b *Broker) answer(w http.ResponseWriter, r result, err error) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
-	status, body := http.StatusInternalServerError, any(nil)
-	if err == nil {
-		status, body = ok.status, ok.body
-	} else {
-		e := receiver.Refusal{Message: err.Error(), Code: "internal", RequestID: requestID}
-		if e.RequestID == "" {
-			e.RequestID = rand.Text()
-		}
+	if err != nil {
+		e := receiver.Refusal{Message: err.Error(), Code: "internal", RequestID: cmp.Or(r.requestID, rand.Text())}
+		r.status = http.StatusInternalServerError
 		if refused, ok := errors.AsType[*refusal](err); ok {
-			status, e.Code = refused.status, refused.code
+			r.status, e.Code = refused.status, refused.code
 			if refused.after > 0 {
 				h.Set("Retry-After", strconv.Itoa(int((refused.after+time.Second-1)/time.Second)))
 			}
 		}
-		body = e
+		r.body = e
 	}
-	encoded, err := encode(body)
+	encoded, err := encode(r.body)
 	if err != nil {
 		b.Log.Error("an answer was not encoded", logkey.Error, err)
-		status, encoded = http.StatusInternalServerError, nil
+		r.status, encoded = http.StatusInternalServerError, nil
 	}
-	b.Metrics.answers.Add(1, strconv.Itoa(status))
-	w.WriteHeader(status)
+	b.Metrics.answers.Add(1, strconv.Itoa(r.status))
+	w.WriteHeader(r.status)
 	_, _ = w.Write(encoded) // a caller that disconnected asks again
 }
 
@@ -255,8 +251,8 @@ func (t *term) postUnwrap(r *http.Request, from caller) (result, error) {
 func (b *Broker) health(w http.ResponseWriter, _ *http.Request) {
 	leads := b.term.Load() != nil
 	if !leads && b.leader.Load() == nil {
-		b.answer(w, "", nil, later(http.StatusServiceUnavailable, "no_leader", busyPause, "no broker leads at the moment"))
+		b.answer(w, result{}, later(http.StatusServiceUnavailable, "no_leader", busyPause, "no broker leads at the moment"))
 		return
 	}
-	b.answer(w, "", &result{status: http.StatusOK, body: map[string]bool{"leads": leads}}, nil)
+	b.answer(w, result{status: http.StatusOK, body: map[string]bool{"leads": leads}}, nil)
 }
