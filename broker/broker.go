@@ -108,7 +108,11 @@ func (b *Broker) lead(ctx context.Context) error {
 		b.Metrics.tokens.Set(0) // the next leader counts them
 	}()
 	running.Go(func() { t.resume(ctx) })
-	running.Go(func() { t.sweepEvery(ctx, sweepInterval) })
+	running.Go(func() {
+		for retry.Sleep(ctx, sweepInterval) == nil {
+			t.sweep(ctx)
+		}
+	})
 	b.term.Store(t)
 	b.Metrics.leader.Set(1)
 	b.Log.Info("leading", logkey.Tasks, len(records))

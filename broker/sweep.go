@@ -52,13 +52,6 @@ func (t *term) entries() []*entry {
 	return slices.Collect(maps.Values(t.tasks))
 }
 
-// sweepEvery sweeps until the context ends.
-func (t *term) sweepEvery(ctx context.Context, interval time.Duration) {
-	for retry.Sleep(ctx, interval) == nil {
-		t.sweep(ctx)
-	}
-}
-
 // sweep ends tokens whose life or task is over, and forgets what is not needed. It looks
 // at sweepWidth tasks at a time, so that requests of tasks find a place in the calls of
 // DescribeTasks.

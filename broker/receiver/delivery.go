@@ -35,7 +35,6 @@ const (
 // answered by a push. It is the handler of the callback port.
 type delivery struct {
 	*receiver
-	port  int
 	start time.Time
 	// bearer is the token to replace; empty for a first one.
 	bearer secret.Value
@@ -77,7 +76,7 @@ func (d *delivery) attempt(ctx context.Context) error {
 	d.keys[string(nonce)] = key
 	d.mu.Unlock()
 	accepted, err := d.Broker.request(ctx, d.bearer, TokenRequest{
-		Cluster: d.task.ClusterARN(), TaskARN: d.task.TaskARN, CallbackPort: d.port, Nonce: nonce, PublicKey: key.Public(),
+		Cluster: d.task.ClusterARN(), TaskARN: d.task.TaskARN, CallbackPort: d.Port, Nonce: nonce, PublicKey: key.Public(),
 	})
 	if err == nil {
 		d.unanswered = false
@@ -134,7 +133,7 @@ func (d *delivery) await(ctx context.Context, id string) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("no push arrived for request %s on port %d; check the security group from the broker to the task: %w", id, d.port, ctx.Err())
+			return fmt.Errorf("no push arrived for request %s on port %d; check the security group from the broker to the task: %w", id, d.Port, ctx.Err())
 		case err := <-d.dropped:
 			return fmt.Errorf("the handle of request %s was lost: %w", id, err)
 		case <-tick.C:

@@ -144,7 +144,7 @@ func (r *receiver) obtain(ctx context.Context, limit time.Duration) error {
 	requests, cancel := context.WithCancel(ctx)
 	defer cancel()
 	d := &delivery{
-		receiver: r, port: r.Port, start: time.Now(), ended: cancel,
+		receiver: r, start: time.Now(), ended: cancel,
 		turn: make(chan struct{}, 1), dropped: make(chan error, 1), keys: map[string]Key{},
 	}
 	if r.held.valid(time.Now()) {
