@@ -46,8 +46,8 @@ type Options struct {
 	// Backend makes the tokens, and BackendName is its name for tasks and the audit log.
 	Backend     backend.Backend
 	BackendName string
-	// Ceiling returns an error of package backend for policies that are missing or too
-	// powerful, as consul.UnderCeiling; nil where the backend alone decides.
+	// Ceiling returns an error for policies that are missing or too powerful, as
+	// backend.UnderCeiling; nil where the backend alone decides.
 	Ceiling func(ctx context.Context, policies []string) error
 	Store   Store
 	// Dial connects to tasks.

@@ -106,16 +106,16 @@ func (r *Record) Find(requestID string) *IssuedToken {
 	return &r.Tokens[i]
 }
 
-// Revoking records that the token of a request, if there is one, is no longer the task's.
-func (r *Record) Revoking(requestID string) {
+// MarkRevoking records that the token of a request, if there is one, is no longer the task's.
+func (r *Record) MarkRevoking(requestID string) {
 	if k := r.Find(requestID); k != nil && k.Status != TokenReplaced {
 		k.Status = TokenRevoking
 	}
 }
 
-// Replace marks the live tokens before a confirmed one as replaced, and returns all that
+// MarkReplaced marks the live tokens before a confirmed one as replaced, and returns all that
 // are.
-func (r *Record) Replace(confirmed string) []IssuedToken {
+func (r *Record) MarkReplaced(confirmed string) []IssuedToken {
 	var replaced []IssuedToken
 	last := slices.IndexFunc(r.Tokens, func(k IssuedToken) bool { return k.RequestID == confirmed })
 	for i := range max(last, 0) {

@@ -145,7 +145,7 @@ func (t *term) exchange(ctx context.Context, r *request) (backend.Token, error) 
 	}
 	// The request ended meanwhile, and perhaps the term: nothing else may revoke it. The
 	// next leader must not take it for the token that the task has.
-	_ = t.write(context.WithoutCancel(ctx), e, func(rec *Record) { rec.Revoking(r.id) })
+	_ = t.write(context.WithoutCancel(ctx), e, func(rec *Record) { rec.MarkRevoking(r.id) })
 	if t.revokeNow(e, r.id, token.Accessor) {
 		_ = t.write(context.WithoutCancel(ctx), e, func(rec *Record) { rec.Remove(r.id) })
 	}
@@ -196,7 +196,7 @@ func (t *term) prepare(ctx context.Context, e *entry, r *request) error {
 	err := t.write(ctx, e, func(rec *Record) {
 		for _, k := range lost {
 			if slices.Contains(kept, k.RequestID) {
-				rec.Revoking(k.RequestID)
+				rec.MarkRevoking(k.RequestID)
 			} else {
 				rec.Remove(k.RequestID)
 			}

@@ -114,7 +114,7 @@ func (t *term) revoke(ctx context.Context, e *entry, requestID, accessor, reason
 // tryRevoke revokes a token until ctx ends. The audit log has the reason in the line of the
 // request's transition, or here for one of an earlier term.
 func (t *term) tryRevoke(ctx context.Context, e *entry, requestID, accessor, reason string) error {
-	err := t.save(ctx, e, func(rec *Record) { rec.Revoking(requestID) })
+	err := t.save(ctx, e, func(rec *Record) { rec.MarkRevoking(requestID) })
 	if err != nil && ctx.Err() == nil {
 		t.Log.Warn("a revocation was not recorded", logkey.Accessor, accessor, logkey.Error, err)
 	}
@@ -189,7 +189,7 @@ func (t *term) unrevoked(e *entry, requestID, accessor string, err error) {
 // replace revokes the task's tokens before a confirmed one, after the overlap.
 func (t *term) replace(ctx context.Context, e *entry, confirmed string) {
 	var earlier []IssuedToken
-	err := t.save(ctx, e, func(rec *Record) { earlier = rec.Replace(confirmed) })
+	err := t.save(ctx, e, func(rec *Record) { earlier = rec.MarkReplaced(confirmed) })
 	if err != nil && ctx.Err() == nil {
 		t.Log.Warn("a rotation was not recorded", logkey.TaskARN, e.record.TaskARN, logkey.Error, err)
 	}
