@@ -164,6 +164,16 @@ func (t *term) run(job func(context.Context)) bool {
 	}
 }
 
+// ended reports whether the term has ended.
+func (t *term) ended() bool {
+	select {
+	case <-t.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // save changes a task's record and writes it. When another broker has written it, this
 // one leads no longer.
 func (t *term) save(ctx context.Context, e *entry, change func(*Record)) error {

@@ -148,10 +148,7 @@ func (l *lookups) send(ctx context.Context, cluster string, b *batch) {
 		return
 	}
 	l.called()
-	if b.out, b.err = l.source.DescribeTasks(ctx, cluster, slices.Collect(maps.Keys(b.arns))); b.err == nil && b.out == nil {
-		b.err = errors.New("no answer")
-	}
-	if b.err != nil {
+	if b.out, b.err = l.source.DescribeTasks(ctx, cluster, slices.Collect(maps.Keys(b.arns))); b.err != nil {
 		l.failed(b.err)
 	}
 }

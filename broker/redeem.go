@@ -119,29 +119,19 @@ func (t *term) exchange(ctx context.Context, r *request) (backend.Token, error) 
 	r.accessor = token.Accessor
 	t.mu.Unlock()
 	err = t.write(ctx, e, func(rec *Record) {
-		k := rec.Find(r.id)
-		if k == nil {
-			r.addTo(rec, TokenLive)
-			k = rec.Find(r.id)
-		}
+		k := r.addTo(rec)
 		k.Status, k.Accessor, k.SecretHash = TokenLive, token.Accessor, hashOf(token.Secret)
 		k.Expires, k.Renewable = token.Expires, token.Period > 0
 	})
-	select {
-	case <-t.done:
+	if t.ended() {
 		err = cmp.Or(err, errTermEnded) // the next broker may not have read the record
-	default:
 	}
 	if err == nil && t.on(r, redeemed, "") {
 		return token, nil
 	}
 	gone := refuse(http.StatusGone, "ended", "the request has ended: request a token again")
-	if err != nil && t.on(r, faulted, err.Error()) {
-		select {
-		case <-t.done:
-		default: // a job revokes it
-			return backend.Token{}, gone
-		}
+	if err != nil && t.on(r, faulted, err.Error()) && !t.ended() { // a job revokes it
+		return backend.Token{}, gone
 	}
 	// The request ended meanwhile, and perhaps the term: nothing else may revoke it. The
 	// next leader must not take it for the token that the task has.
@@ -201,7 +191,7 @@ func (t *term) prepare(ctx context.Context, e *entry, r *request) error {
 				rec.Remove(k.RequestID)
 			}
 		}
-		r.addTo(rec, TokenPending)
+		r.addTo(rec)
 	})
 	if err != nil {
 		return later(http.StatusServiceUnavailable, "store", busyPause, "%v", err)

@@ -240,7 +240,7 @@ func (t *term) issue(ctx context.Context, r *request) error {
 	r.grant, r.accessor = g, g.Accessor
 	t.mu.Unlock()
 	if !g.Handle.Empty() {
-		if err := t.save(ctx, t.entry(r), func(rec *Record) { r.addTo(rec, TokenPending) }); err != nil {
+		if err := t.save(ctx, t.entry(r), func(rec *Record) { r.addTo(rec) }); err != nil {
 			return later(http.StatusServiceUnavailable, "store", busyPause, "%v", err)
 		}
 	}
@@ -254,17 +254,19 @@ func (t *term) entry(r *request) *entry {
 	return t.tasks[r.in.TaskARN]
 }
 
-// addTo adds the token of a request to a record, if it is not there.
-func (r *request) addTo(rec *Record, status TokenStatus) {
+// addTo adds the token of a request to a record as pending, if it is not there, and returns
+// it for a change.
+func (r *request) addTo(rec *Record) *IssuedToken {
 	if rec.Find(r.id) == nil {
 		k := IssuedToken{
-			RequestID: r.id, Accessor: r.grant.Accessor, Status: status, Address: r.subject.task.Address.String(), Port: r.in.CallbackPort,
+			RequestID: r.id, Accessor: r.grant.Accessor, Status: TokenPending, Address: r.subject.task.Address.String(), Port: r.in.CallbackPort,
 		}
 		if r.subject.ttl > 0 {
 			k.Expires = time.Now().Add(r.subject.ttl + handleTTL)
 		}
 		rec.Tokens = append(rec.Tokens, k)
 	}
+	return rec.Find(r.id)
 }
 
 // on applies an event, writes the audit log and starts what follows. It reports whether
