@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -100,7 +101,7 @@ func (r Request) check(withoutExpiry bool) error {
 	op := fmt.Sprintf("issue the token of task %s", r.Task.ARN)
 	switch {
 	case len(r.Policies) == 0:
-		return refused(op, errNoPolicies, "")
+		return refused(op, errors.New("no policies"), "")
 	case r.TTL < time.Minute && (r.TTL != 0 || !withoutExpiry):
 		return refused(op, fmt.Errorf("ttl %s is less than 1m", r.TTL), "")
 	}

@@ -47,7 +47,7 @@ func deleteToken(ctx context.Context, c *api.Client, accessor, remedy string) er
 	case err != nil:
 		return consulError(fmt.Sprintf("read the token with accessor %s", accessor), err, remedy)
 	}
-	return consulError(op, errNotDeleted, "")
+	return consulError(op, errors.New("the answer was that the token does not exist, but Consul has it"), "")
 }
 
 // noToken reports whether Consul has no token of an accessor, 1.20 with status 403. The
@@ -55,8 +55,6 @@ func deleteToken(ctx context.Context, c *api.Client, accessor, remedy string) er
 func noToken(err error) bool {
 	return consulutil.Status(err) == http.StatusNotFound || strings.Contains(consulutil.Reason(err), "token does not exist")
 }
-
-var errNotDeleted = errors.New("the answer was that the token does not exist, but Consul has it")
 
 // consulError is the error of a request to Consul; forbidden is the remedy if it was denied.
 func consulError(op string, err error, forbidden string) error {

@@ -51,5 +51,3 @@ func refused(op string, err error, remedy string) error {
 func unavailablePolicy(policy, remedy string) error {
 	return refused(fmt.Sprintf("policy %q", policy), ErrPolicy, remedy)
 }
-
-var errNoPolicies = errors.New("no policies")

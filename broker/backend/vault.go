@@ -55,12 +55,10 @@ func (b *VaultBackend) Issue(ctx context.Context, r Request) (Grant, error) {
 	case err != nil:
 		return Grant{}, vaultError(op, err, vaultRemedy)
 	case answer.WrapInfo == nil || answer.WrapInfo.Token.Empty():
-		return Grant{}, refused(op, errNotWrapped, "")
+		return Grant{}, refused(op, errors.New("the answer is not wrapped"), "")
 	}
 	return Grant{Request: r, Accessor: answer.WrapInfo.WrappedAccessor, Handle: answer.WrapInfo.Token, Expires: expires}, nil
 }
-
-var errNotWrapped = errors.New("the answer is not wrapped")
 
 // orphanOf is the body that creates the token of a request.
 func orphanOf(r Request) any {

@@ -89,19 +89,12 @@ func (r *receiver) postpone(err error) {
 
 // wake is when there is something to do.
 func (r *receiver) wake() time.Time {
-	wake := time.Now().Add(idle)
-	if !r.next.IsZero() && r.next.Before(wake) {
-		wake = r.next
-	}
+	all := []time.Time{time.Now().Add(idle), r.next, r.nextLook()}
 	for _, t := range r.retired {
-		if t.due.Before(wake) {
-			wake = t.due
-		}
+		all = append(all, t.due)
 	}
-	if look := r.nextLook(); !look.IsZero() && look.Before(wake) {
-		wake = look
-	}
-	return wake
+	all = slices.DeleteFunc(all, time.Time.IsZero)
+	return slices.MinFunc(all, time.Time.Compare)
 }
 
 // nextLook is when to look whether the token still exists; zero for never.
