@@ -7,6 +7,9 @@
 // backend issues a grant; 4. term.deliver pushes the handle; 5. term.redeem exchanges it;
 // 6. ECS is asked again, and term.sweep goes on asking while the token lives.
 //
+// Package backend makes the tokens, in Consul or Vault. Package receiver is the task's side,
+// and has the protocol of both: the broker imports it for the bodies and the sealing.
+//
 // Owns: the states of a request (state.go, pure), the audit log, and one record per task of
 // the tokens that were issued (record.go), which has hashes and no secrets. A broker that
 // begins to lead loads the records (store.go); it changes a copy of one and saves that if no
