@@ -114,8 +114,9 @@ func (t *task) canonicalizeContainer(i int, n *taskdef.Node) {
 // canonicalizeHealth puts the word before a health check's command that Docker needs.
 func (t *task) canonicalizeHealth(i int, n *taskdef.Node) {
 	command := t.get(t.get(n, "healthCheck"), "command")
-	line, known := texts(command)
-	if !known || len(line) == 0 || slices.Contains([]string{"CMD", "CMD-SHELL", "NONE"}, line[0]) {
+	line := texts(command)
+	computed := func(word *taskdef.Node) bool { _, known := word.Text(); return !known }
+	if len(line) == 0 || slices.ContainsFunc(command.Items(), computed) || slices.Contains([]string{"CMD", "CMD-SHELL", "NONE"}, line[0]) {
 		return
 	}
 	word := "CMD"

@@ -158,9 +158,7 @@ func lost(before, after *taskdef.Node, path string) []string {
 	case before.IsList():
 		var paths []string
 		items, rest := before.Items(), after.Items()
-		if flags := wrapperFlags(items); flags != nil {
-			items = items[2+len(flags):]
-		}
+		items = items[wrapperWords(texts(before)):]
 		for i, item := range items {
 			at := slices.IndexFunc(rest, func(n *taskdef.Node) bool { return len(lost(item, n, "")) == 0 })
 			switch {

@@ -96,21 +96,14 @@ func (t *task) text(n *taskdef.Node, key string) string {
 	return text
 }
 
-// texts are the elements of a list, and false when one of them, or the list, is
-// computed. An absent list has none.
-func texts(list *taskdef.Node) ([]string, bool) {
-	if list == nil || list.IsNull() {
-		return nil, true
-	}
+// texts are the elements of a list, empty for those that are computed.
+func texts(list *taskdef.Node) []string {
 	var words []string
 	for _, item := range list.Items() {
-		word, ok := item.Text()
-		if !ok {
-			return nil, false
-		}
+		word, _ := item.Text()
 		words = append(words, word)
 	}
-	return words, list.IsList()
+	return words
 }
 
 // containers are the nodes of the containers, as many as the definition has.

@@ -20,23 +20,20 @@ func (t *task) wrap(i int, n *taskdef.Node) bool {
 	at := fmt.Sprintf("$.containerDefinitions[%d]", i)
 	name := t.containerName(i)
 	entry, command := t.get(n, "entryPoint"), t.get(n, "command")
-	noEntry, noCommand := isEmpty(entry), isEmpty(command)
 	if why, fix := t.unwrappable(n, entry, command); why != "" {
 		t.add(codeWrap, at, "container", name, "why", why, "fix", fix)
 		return false
 	}
-	if noEntry && wrapperFlags(command.Items()) != nil {
+	if isEmpty(entry) && wrapperWords(texts(command)) > 0 {
 		return true // by hand
 	}
-	var rest []*taskdef.Node
-	if !noEntry {
-		rest = entry.Items()
+	words := wrapperWords(texts(entry))
+	var flags []*taskdef.Node
+	if words > 0 {
+		flags = entry.Items()[2:words]
 	}
-	flags := wrapperFlags(rest)
-	if flags != nil {
-		rest = rest[2+len(flags):]
-	}
-	if len(rest) == 0 && !noCommand {
+	rest := entry.Items()[words:]
+	if len(rest) == 0 && !isEmpty(command) {
 		t.add(codeEntryPoint, at+".command", "container", name)
 	}
 	t.list(n, "entryPoint").SetItems(append(t.wrapperLine(i, flags), rest...))
@@ -103,25 +100,17 @@ func (t *task) awaited() string {
 	return "http://" + net.JoinHostPort(loopback, strconv.Itoa(t.cfg.Proxy.HealthCheckPort)) + "/ready"
 }
 
-// wrapperFlags are the flags of app-entrypoint in a line that begins with it; nil for
-// another line.
-func wrapperFlags(line []*taskdef.Node) []*taskdef.Node {
-	if len(line) < 2 {
-		return nil
-	}
-	program, _ := line[0].Text()
-	if command, _ := line[1].Text(); path.Base(program) != "consul-ecs" || command != wrapper {
-		return nil
+// wrapperWords is how many words of a line are app-entrypoint and its flags, 0 for another
+// line.
+func wrapperWords(line []string) int {
+	if len(line) < 2 || path.Base(line[0]) != "consul-ecs" || line[1] != wrapper {
+		return 0
 	}
 	end := 2
-	for end < len(line) {
-		word, _ := line[end].Text()
-		if word == "--" || !strings.HasPrefix(word, "-") {
-			break
-		}
-		end += flagWidth(word)
+	for end < len(line) && line[end] != "--" && strings.HasPrefix(line[end], "-") {
+		end += flagWidth(line[end])
 	}
-	return line[2:min(end, len(line)):min(end, len(line))]
+	return min(end, len(line))
 }
 
 // flagWidth is how many words a flag of app-entrypoint takes.
@@ -135,6 +124,7 @@ func flagWidth(word string) int {
 // fixedDelay is the shutdown delay in an application's entryPoint in seconds, and false
 // for auto.
 func fixedDelay(entryPoint []string) (string, bool) {
+	entryPoint = entryPoint[:wrapperWords(entryPoint)]
 	for i, word := range entryPoint {
 		name, value, joined := strings.Cut(strings.TrimLeft(word, "-"), "=")
 		if !strings.HasPrefix(word, "-") || name != "shutdown-delay" {

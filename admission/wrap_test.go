@@ -60,6 +60,7 @@ func TestShutdownNamesTheStageThatDoesNotFit(t *testing.T) {
 	}{
 		"all fit":                  {app("10s", "30"), agent, nil},
 		"automatic delay":          {app("auto", "2"), agent, nil},
+		"flag of the application":  {`"entryPoint": ["/consul/consul-ecs", "app-entrypoint", "/app", "-shutdown-delay", "60s"]`, agent, nil},
 		"delay up to the last":     {app("30s", "30"), agent, []string{"app application 31"}},
 		"delay beyond":             {app("40s", "30"), agent, []string{"app drain 40"}},
 		"no time after 105 s":      {app("10s", "110"), agent, []string{"consul-ecs-health-sync logout 123", "consul-client logout 121"}},
