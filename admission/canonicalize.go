@@ -12,12 +12,6 @@ import (
 // awsvpc is the network mode of the mesh.
 const awsvpc = "awsvpc"
 
-// outputKeys are the members that DescribeTaskDefinition adds.
-var outputKeys = []string{
-	"taskDefinitionArn", "revision", "status", "requiresAttributes", "compatibilities",
-	"registeredAt", "deregisteredAt", "deleteRequestedAt", "registeredBy",
-}
-
 // canonicalize writes the defaults that the mesh relies on where the definition has
 // nothing. It changes no value that is there. Most of them Definition has already.
 func canonicalize(t *task) {
@@ -56,7 +50,7 @@ func (t *task) unwrap() (bool, error) {
 		t.doc, t.findings = doc, nil
 		t.annotate()
 	}
-	for _, key := range outputKeys {
+	for _, key := range taskdef.OutputKeys {
 		if t.doc.Task.Get(key) != nil {
 			t.doc.Task.Delete(key)
 			removed = append(removed, key)

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -95,11 +96,11 @@ func TestEachBreachHasItsCodeAndNoOther(t *testing.T) {
 			t.Parallel()
 			doc := []byte(b.doc)
 			if b.doc == "" {
-				doc = definition(b.task, orElse(b.app, plainApp))
+				doc = definition(b.task, cmp.Or(b.app, plainApp))
 			}
 			options := Options{Into: b.into, Flags: wrapperFlagSet}
 			if b.mesh != "-" {
-				options.Mesh = parseMesh(t, []byte(orElse(b.mesh, plainMesh)))
+				options.Mesh = parseMesh(t, []byte(cmp.Or(b.mesh, plainMesh)))
 			}
 			r, err := Admit(doc, options)
 			if err != nil {
@@ -119,13 +120,6 @@ func TestEachBreachHasItsCodeAndNoOther(t *testing.T) {
 			}
 		})
 	}
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }
 
 func TestEachCodeHasABreach(t *testing.T) {

@@ -175,15 +175,6 @@ func (t *task) logConfiguration() *taskdef.Node {
 	return nil
 }
 
-// gate is the container whose end all others of the mesh wait for: the one that puts
-// the program on the shared volume.
-func (t *task) gate() string {
-	if t.agent() {
-		return workload.ContainerInstall
-	}
-	return workload.ContainerMeshInit
-}
-
 // attachAll puts the applications behind the proxy.
 func (t *task) attachAll() {
 	apps, own := t.applications(), t.userProxy()

@@ -150,7 +150,7 @@ func lost(before, after *taskdef.Node, path string) []string {
 	case before.IsObject():
 		var paths []string
 		for _, key := range before.Keys() {
-			if path != "$" || !slices.Contains(outputKeys, key) {
+			if path != "$" || !slices.Contains(taskdef.OutputKeys, key) {
 				paths = append(paths, lost(before.Get(key), after.Get(key), path+"."+key)...)
 			}
 		}

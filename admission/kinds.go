@@ -10,11 +10,6 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// ownLabels are those of a container that admission makes.
-func ownLabels() map[string]string {
-	return map[string]string{annotationInjectedBy: "consul-ecs"}
-}
-
 // kind is the label kind of the task's proxy, empty when the name of its service is
 // known at deployment only.
 func (t *task) kind() string {
@@ -121,14 +116,10 @@ func checkKinds(t *task) {
 			continue
 		}
 		if proxies++; kind != want || proxies > 1 {
-			t.addKind(i, kind, "the proxy of this task is one container of the kind "+want)
+			t.add(codeKind, labelPath(i, annotationKind), "kind", kind, "message", "the proxy of this task is one container of the kind "+want)
 		}
 	}
 	if want != "" && proxies == 0 {
 		t.add(codeKind, "$.containerDefinitions", "kind", want, "message", "no container has it")
 	}
-}
-
-func (t *task) addKind(i int, kind, message string) {
-	t.add(codeKind, labelPath(i, annotationKind), "kind", kind, "message", message)
 }

@@ -70,7 +70,7 @@ func (t *task) sidecars() []*taskdef.Container {
 // container is what all containers of the mesh have.
 func (t *task) container(name, image string, memory int, essential, readOnly bool) *taskdef.Container {
 	c := &taskdef.Container{
-		Name: name, Image: image, Essential: &essential, DockerLabels: ownLabels(),
+		Name: name, Image: image, Essential: &essential, DockerLabels: map[string]string{annotationInjectedBy: "consul-ecs"},
 		MountPoints: []taskdef.MountPoint{t.mountPoint(readOnly)},
 	}
 	if t.whole() && t.absent(t.doc.Task, "memory") {
@@ -113,8 +113,14 @@ func (t *task) ignoring(c *taskdef.Container) *taskdef.Container {
 // stopFlag is the flag with which a container's program knows its stop timeout.
 func stopFlag(seconds int) []string { return []string{"-stop-timeout", fmt.Sprintf("%ds", seconds)} }
 
+// afterGate waits for the end of the container that puts the program on the shared volume, as
+// all others of the mesh do.
 func (t *task) afterGate() taskdef.Dependency {
-	return taskdef.Dependency{ContainerName: t.gate(), Condition: taskdef.ConditionSuccess}
+	gate := workload.ContainerMeshInit
+	if t.agent() {
+		gate = workload.ContainerInstall
+	}
+	return taskdef.Dependency{ContainerName: gate, Condition: taskdef.ConditionSuccess}
 }
 
 func (t *task) images() images { return t.mesh.settings.Images.withDefaults() }

@@ -49,18 +49,12 @@ func (t *task) unwrappable(n, entry, command *taskdef.Node) (why, fix string) {
 		return "it has neither entryPoint nor command", "write the image's ENTRYPOINT as entryPoint and its CMD as command"
 	case !noEntry && !entry.IsList(), noEntry && !command.IsList():
 		return "its command is known at deployment only", "write entryPoint as a list"
-	case noEntry && isOption(command.Items()[0]):
+	case noEntry && strings.HasPrefix(texts(command)[0], "-"):
 		return "its command is options of its image's ENTRYPOINT", "write that ENTRYPOINT as entryPoint"
 	case !t.listed(n, "mountPoints") || !t.listed(n, "dependsOn"):
 		return "its mountPoints or dependsOn are known at deployment only", "write them as lists, or as Fn::If of lists"
 	}
 	return "", ""
-}
-
-// isOption reports whether a word of a command is an option, and names no program.
-func isOption(word *taskdef.Node) bool {
-	text, _ := word.Text()
-	return strings.HasPrefix(text, "-")
 }
 
 func isEmpty(list *taskdef.Node) bool {

@@ -139,10 +139,6 @@ func (b *binder) bindMap(v reflect.Value, n *Node) {
 }
 
 func (b *binder) bindScalar(v reflect.Value, n *Node, f field) {
-	if text, is := n.Text(); is && v.Kind() == reflect.String {
-		b.bindText(v, text, f)
-		return
-	}
 	var value any
 	if n.scalar != "" {
 		value = n.value()

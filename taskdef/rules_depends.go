@@ -1,6 +1,7 @@
 package taskdef
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,10 +40,7 @@ var dependencyRules = []Rule{
 	{Code: "depends-on-condition", Members: []string{".dependsOn[*].condition"}, Text: enumText, Wording: Ours, Fix: enumFix,
 		each: func(_ *subject, c *Container, report report) {
 			for i, dep := range c.DependsOn {
-				if dep.Condition == "" {
-					dep.Condition = "null"
-				}
-				oneOf(report, fmt.Sprintf(".dependsOn[%d].condition", i), dep.Condition, ConditionStart, ConditionComplete, ConditionSuccess, ConditionHealthy)
+				oneOf(report, fmt.Sprintf(".dependsOn[%d].condition", i), cmp.Or(dep.Condition, "null"), ConditionStart, ConditionComplete, ConditionSuccess, ConditionHealthy)
 			}
 		}},
 	{Code: "depends-on-exists", Members: []string{".dependsOn[*].containerName", "containerDefinitions[*].name"},

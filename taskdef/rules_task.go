@@ -236,7 +236,7 @@ func (d *subject) sum(of func(c Container) *int) int {
 
 func checkRoles(d *subject, report report) {
 	for _, role := range [][2]string{{"executionRoleArn", d.ExecutionRoleARN}, {"taskRoleArn", d.TaskRoleARN}} {
-		if path, value := role[0], role[1]; value != "" && !validRole(value) || d.blank(path) {
+		if path, value := role[0], role[1]; value != "" && !rolePattern().MatchString(value) || d.blank(path) {
 			report(path)
 		}
 	}
@@ -247,14 +247,10 @@ func ReservedTag(key string) bool { return strings.HasPrefix(strings.ToLower(key
 
 var tagPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$`) })
 
+// rolePattern takes a role's ARN or its name.
 var rolePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(arn:aws[a-z-]*:iam::\d{12}:role/)?[\w+=,.@/-]+$`)
 })
-
-// validRole takes a role's ARN or its name.
-func validRole(role string) bool {
-	return rolePattern().MatchString(role)
-}
 
 func checkContainerNames(d *subject, report report) {
 	taken := map[string]bool{}

@@ -1,6 +1,7 @@
 package taskdef
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,7 +39,7 @@ var volumeRules = []Rule{
 		Fix: "declare it in volumes, or correct sourceVolume", each: func(d *subject, c *Container, report report) {
 			for i, m := range c.MountPoints {
 				if !slices.ContainsFunc(d.Volumes, func(v Volume) bool { return v.Name == m.SourceVolume }) {
-					report(fmt.Sprintf(".mountPoints[%d].sourceVolume", i), orNull(m.SourceVolume))
+					report(fmt.Sprintf(".mountPoints[%d].sourceVolume", i), cmp.Or(m.SourceVolume, "null"))
 				}
 			}
 		}},
@@ -124,14 +125,6 @@ func (v *Volume) types() int {
 		}
 	}
 	return n
-}
-
-// orNull is how AWS writes a name: one that is not given is null.
-func orNull(name string) string {
-	if name == "" {
-		return "null"
-	}
-	return name
 }
 
 func checkVolumesAtLaunch(d *subject, report report) {

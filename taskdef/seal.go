@@ -3,6 +3,7 @@ package taskdef
 import (
 	"crypto/sha256"
 	"fmt"
+	"reflect"
 	"slices"
 )
 
@@ -13,13 +14,15 @@ const SealTag = "consul.hashicorp.com/admission"
 func Seal(text []byte) string { return fmt.Sprintf("v1:%x", sha256.Sum256(text)) }
 
 // Sealed is the text of a definition with its defaults, the same for what is registered and
-// for what DescribeTaskDefinition answers: without the tag SealTag and what ECS adds.
+// for what DescribeTaskDefinition answers: without the tag SealTag and OutputKeys.
 func (d TaskDefinition) Sealed() []byte {
-	d.TaskDefinitionARN, d.Revision, d.Status, d.RegisteredBy = "", 0, "", ""
-	d.RegisteredAt, d.DeregisteredAt, d.DeleteRequestedAt = nil, nil, nil
-	d.RequiresAttributes, d.Compatibilities = nil, nil
 	d.Tags = slices.DeleteFunc(slices.Clone(d.Tags), func(t Tag) bool { return t.Key == SealTag })
-	return Canonical(d)
+	n := nodeOf(reflect.ValueOf(d))
+	for _, key := range OutputKeys {
+		n.Delete(key)
+	}
+	n.prune()
+	return n.JSON()
 }
 
 // Admitted reports whether the definition has its own seal: it is as it was admitted.

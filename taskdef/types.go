@@ -42,6 +42,12 @@ type TaskDefinition struct {
 	RegisteredBy       string     `json:"registeredBy,omitzero"`
 }
 
+// OutputKeys are the keys of the output fields.
+var OutputKeys = []string{
+	"taskDefinitionArn", "revision", "status", "requiresAttributes", "compatibilities",
+	"registeredAt", "deregisteredAt", "deleteRequestedAt", "registeredBy",
+}
+
 // Container is one entry of containerDefinitions.
 type Container struct {
 	Name                  string                 `json:"name,omitzero"`
