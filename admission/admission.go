@@ -17,9 +17,9 @@ import (
 
 // Formats of a document.
 const (
-	FormatECS        = "ecs"
-	FormatTemplate   = "cfn"
-	FormatContainers = "containers"
+	formatECS        = "ecs"
+	formatTemplate   = "cfn"
+	formatContainers = "containers"
 )
 
 // Options are what Admit takes besides the document.
@@ -35,7 +35,7 @@ type Options struct {
 	// it; empty without one.
 	Token secret.Value
 	// Into is a pointer to the input of the SDK's RegisterTaskDefinition, in which an
-	// admitted definition is stored; nil when it is not registered. It is for FormatECS.
+	// admitted definition is stored; nil when it is not registered. It is for formatECS.
 	Into any
 	// Flags makes the flags of a command of consul-ecs, by which the lines of containers are
 	// checked; nil for another command. Without it no line is checked.
@@ -156,8 +156,8 @@ func Admit(doc []byte, o Options) (*Result, error) {
 	switch {
 	case err != nil && !ok:
 		return nil, err
-	case o.Into != nil && format != FormatECS:
-		return nil, fmt.Errorf("only a task definition of the format %s can be registered, this is of the format %s", FormatECS, format)
+	case o.Into != nil && format != formatECS:
+		return nil, fmt.Errorf("only a task definition of the format %s can be registered, this is of the format %s", formatECS, format)
 	}
 	after := before.Clone()
 	t := &task{doc: after, format: format, flags: o.Flags, former: map[string]former{}}
@@ -196,7 +196,7 @@ func (t *task) run(r *Result, o Options) error {
 	t.checkValues(r.Injected)
 	t.reportHidden(r.Injected)
 	switch {
-	case r.Injected && t.format == FormatTemplate && t.doc.Task.IsComputed():
+	case r.Injected && t.format == formatTemplate && t.doc.Task.IsComputed():
 		t.add(codeContainers, "$", "what", "the properties")
 		return nil
 	case !r.Injected:
@@ -251,35 +251,35 @@ func detect(doc []byte) string {
 	text := bytes.TrimSpace(doc)
 	switch {
 	case bytes.HasPrefix(text, []byte("[")):
-		return FormatContainers
+		return formatContainers
 	case bytes.HasPrefix(text, []byte("{")) && !bytes.Contains(text, []byte("Resources")) && !bytes.Contains(text, []byte("ContainerDefinitions")):
-		return FormatECS // without reading it
+		return formatECS // without reading it
 	}
 	var root map[string]json.RawMessage // keys are exact, unlike those of a struct
 	err := json.Unmarshal(doc, &root)   // what is wrong with it is reported when it is opened
 	if root["Resources"] != nil || root["ContainerDefinitions"] != nil || err != nil && taskdef.IsYAML(doc) {
-		return FormatTemplate
+		return formatTemplate
 	}
-	return FormatECS
+	return formatECS
 }
 
 // read reads a document of a format, of a template that resource in it.
 func read(doc []byte, format, resource string) (*taskdef.Document, error) {
 	switch {
-	case resource != "" && format != FormatTemplate:
+	case resource != "" && format != formatTemplate:
 		return nil, fmt.Errorf("a resource is of a template, but the document is of the format %s", format)
-	case format == FormatECS:
+	case format == formatECS:
 		return taskdef.Parse(doc)
-	case format == FormatContainers:
+	case format == formatContainers:
 		return taskdef.ParseContainers(doc)
-	case format == FormatTemplate:
+	case format == formatTemplate:
 		parsed, err := taskdef.ParseTemplate(doc, resource)
 		if errors.Is(err, taskdef.ErrChoose) {
 			err = fmt.Errorf("%w: name one by -resource", err)
 		}
 		return parsed, err
 	}
-	return nil, fmt.Errorf("format %q: want %s, %s or %s", format, FormatECS, FormatTemplate, FormatContainers)
+	return nil, fmt.Errorf("format %q: want %s, %s or %s", format, formatECS, formatTemplate, formatContainers)
 }
 
 // sorted orders findings by path, code and message, and drops what is there twice.

@@ -178,7 +178,7 @@ func TestRegisteredDefinitionIsCurrent(t *testing.T) {
 	checked := 0
 	for name, mesh := range corpus {
 		first := admit(t, readTestdata(t, "plain", name), meshFile(t, mesh))
-		if first.Rejected(false) || first.Format != FormatECS || !first.Injected {
+		if first.Rejected(false) || first.Format != formatECS || !first.Injected {
 			continue
 		}
 		registered, err := taskdef.Parse(first.After.Bytes())
@@ -241,7 +241,7 @@ func TestAdmittedDefinitionsAreRegistered(t *testing.T) {
 	registered := 0
 	for name, mesh := range corpus {
 		r := admit(t, readTestdata(t, "plain", name), meshFile(t, mesh))
-		if r.Rejected(false) || r.Format != FormatECS {
+		if r.Rejected(false) || r.Format != formatECS {
 			continue
 		}
 		var input ecs.RegisterTaskDefinitionInput

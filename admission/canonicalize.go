@@ -31,7 +31,7 @@ func canonicalize(t *task) {
 // only that has, and reads its annotations again, which have other paths then. It reports
 // whether it changed anything.
 func (t *task) unwrap() (bool, error) {
-	if t.format != FormatECS {
+	if t.format != formatECS {
 		return false, nil
 	}
 	answer := t.doc.Task != t.doc.Root

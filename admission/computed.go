@@ -12,7 +12,7 @@ import (
 // Without the mesh, only those that count then. Where CloudFormation computes their names,
 // there may be none: that is said, and refuses no template.
 func (t *task) reportHidden(injected bool) {
-	if t.format == FormatTemplate {
+	if t.format == formatTemplate {
 		t.findHidden(t.doc.Task, t.doc.Locate("$"), injected, false)
 	}
 }

@@ -54,7 +54,7 @@ func (t *task) reportComputed() {
 			t.add(codeComputed, stop, "what", "the stop timeout of this container", "consequence", fmt.Sprintf("the containers of the mesh have %d s to stop", t.stopTimeout()))
 		}
 		switch {
-		case c.Name != "" || t.format != FormatTemplate:
+		case c.Name != "" || t.format != formatTemplate:
 		case !t.isContainer(i):
 			t.add(codeComputed, fmt.Sprintf("$.containerDefinitions[%d]", i), "what", "this container", "consequence", "it is not put behind the proxy")
 		case c.HealthCheck.Enabled():
@@ -148,7 +148,7 @@ type former struct {
 // keepFormer returns the former container in place of the one that is made, if these differ
 // in nothing but the defaults that DescribeTaskDefinition writes out, and its order.
 func (t *task) keepFormer(made *taskdef.Node, was former) *taskdef.Node {
-	if t.format != FormatECS {
+	if t.format != formatECS {
 		return made
 	}
 	doc, err := taskdef.Parse(fmt.Appendf(nil, `{"networkMode": %q, "containerDefinitions": [%s]}`, t.doc.Definition.NetworkMode, made.JSON()))

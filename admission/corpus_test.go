@@ -126,7 +126,7 @@ func checkReason(t *testing.T, name string, err error) {
 func checkKept(t *testing.T, name string, r *Result, after *taskdef.Document) {
 	t.Helper()
 	before, root := r.Before.Task, after.Task
-	if r.Format == FormatTemplate {
+	if r.Format == formatTemplate {
 		before, root = r.Before.Root, after.Root
 	}
 	for _, path := range lost(before, root, "$") {

@@ -5,7 +5,7 @@
 // whether it is to be injected; 2. mutators change it, each on the result of the one before:
 // canonicalize, connect, expose-check, constraints; 3. validators read a copy: the rules of
 // ECS, of the mesh, and of the time a stop takes; 4. all findings are returned at once, with
-// what the definition uses of Consul and the rights that this takes (UseRules);
+// what the definition uses of Consul and the rights that this takes (useRules);
 // 5. PermissionChecker asks the server, the rules of the operator's token, or both, whether
 // the token allows them; 6. RoleChecker reads the task's role from IAM, and compares it with
 // ECS, the auth method, and what the task needs at run time.

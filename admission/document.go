@@ -87,7 +87,7 @@ func isNoValue(n *taskdef.Node) bool {
 // absent reports whether a member is neither given nor computed.
 func (t *task) absent(n *taskdef.Node, key string) bool {
 	found := t.get(n, key)
-	return found == nil || found.IsNull() || t.format == FormatTemplate && isNoValue(found)
+	return found == nil || found.IsNull() || t.format == formatTemplate && isNoValue(found)
 }
 
 // text is a member that is a string.
@@ -110,7 +110,7 @@ func texts(list *taskdef.Node) []string {
 func (t *task) containers() []*taskdef.Node { return t.get(t.doc.Task, "containerDefinitions").Items() }
 
 // whole reports whether the document has more of the task than its containers.
-func (t *task) whole() bool { return t.format != FormatContainers }
+func (t *task) whole() bool { return t.format != formatContainers }
 
 // isContainer reports whether an element of the list is a container: CloudFormation may
 // compute it, or its name only.
@@ -119,7 +119,7 @@ func (t *task) isContainer(i int) bool {
 	if t.text(n, "name") != "" {
 		return true
 	}
-	return t.format == FormatTemplate && n.IsObject() && !n.IsComputed() && !t.absent(n, "name")
+	return t.format == formatTemplate && n.IsObject() && !n.IsComputed() && !t.absent(n, "name")
 }
 
 // applications are the indexes of the containers that the mesh is for: neither its own
@@ -171,7 +171,7 @@ func (t *task) primary() int {
 func (t *task) anyComputed() bool {
 	for i := range t.containers() {
 		if !t.isContainer(i) {
-			return t.format == FormatTemplate
+			return t.format == formatTemplate
 		}
 	}
 	return false

@@ -13,7 +13,7 @@ import (
 // kind is the label kind of the task's proxy, empty when the name of its service is
 // known at deployment only.
 func (t *task) kind() string {
-	kind, name := UseProxy, ""
+	kind, name := useProxy, ""
 	if g := t.cfg.Gateway; g != nil {
 		kind, name = "connect-"+strings.TrimSuffix(g.Kind, "-gateway"), g.Name
 	} else if t.cfg.Service != nil {
@@ -29,7 +29,7 @@ func (t *task) kind() string {
 // it has the label kind, and was not made here.
 func isUserProxy(c taskdef.Container) bool {
 	kind := c.DockerLabels[annotationKind]
-	return kind != "" && !madeHere(c) && !strings.HasPrefix(kind, UseNative+":")
+	return kind != "" && !madeHere(c) && !strings.HasPrefix(kind, useNative+":")
 }
 
 // userProxy is the index of the definition's own proxy, -1 without one.
@@ -99,7 +99,7 @@ func (t *task) labelNative(only bool) {
 		if t.absent(n, "dockerLabels") {
 			t.set(n, "dockerLabels", map[string]string{})
 		}
-		kind := UseNative + ":" + cmp.Or(service, strings.ToLower(c.Name))
+		kind := useNative + ":" + cmp.Or(service, strings.ToLower(c.Name))
 		t.get(n, "dockerLabels").Set(annotationKind, taskdef.NewNode(kind))
 	}
 }
@@ -111,7 +111,7 @@ func checkKinds(t *task) {
 	proxies := 0
 	for i, c := range t.doc.Definition.ContainerDefinitions {
 		kind, given := c.DockerLabels[annotationKind]
-		native := strings.HasPrefix(kind, UseNative+":")
+		native := strings.HasPrefix(kind, useNative+":")
 		if !given || want == "" || native && t.notes.native[t.containerName(i)] {
 			continue
 		}

@@ -123,7 +123,7 @@ func TestProxyWithoutItsKindIsRefused(t *testing.T) {
 			}
 		}
 	}})
-	tk := &task{doc: doc, format: FormatECS, mesh: *parseMesh(t, []byte(plainMesh))}
+	tk := &task{doc: doc, format: formatECS, mesh: *parseMesh(t, []byte(plainMesh))}
 	tk.annotate()
 	if err := p.run(tk); err != nil {
 		t.Fatal(err)

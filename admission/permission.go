@@ -147,7 +147,7 @@ func (t tenancy) compare(other tenancy) int { return strings.Compare(t.String(),
 func byTenancy(all []Requirement) map[tenancy][]Requirement {
 	parts := map[tenancy][]Requirement{}
 	for _, q := range all {
-		if at := (tenancy{q.Namespace, q.Partition}); q.Holder == HolderOperator {
+		if at := (tenancy{q.Namespace, q.Partition}); q.Holder == holderOperator {
 			parts[at] = append(parts[at], q)
 		}
 	}

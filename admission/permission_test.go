@@ -38,7 +38,7 @@ func TestPageHasTheTablesOfPermissions(t *testing.T) {
 	t.Parallel()
 	var table strings.Builder
 	table.WriteString("| Usage | The operator's token | The task's token |\n|---|---|---|\n")
-	rights := func(needs []Need) string {
+	rights := func(needs []need) string {
 		var texts []string
 		for _, n := range needs {
 			r := n.Rule("NAME")
@@ -46,7 +46,7 @@ func TestPageHasTheTablesOfPermissions(t *testing.T) {
 		}
 		return cmp.Or(strings.Join(texts, ", "), "none")
 	}
-	for _, r := range UseRules() {
+	for _, r := range useRules() {
 		fmt.Fprintf(&table, "| %s | %s | %s |\n", r.Kind, rights(r.Operator), rights(r.Runtime))
 	}
 	var codes strings.Builder

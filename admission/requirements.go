@@ -8,29 +8,29 @@ import (
 
 // Kinds of usages. Those of the mesh are the kinds that Nomad gives its tasks.
 const (
-	UseService     = "service"
-	UseProxy       = "connect-proxy"
-	UseNative      = "connect-native"
-	UseMesh        = "connect-mesh"
-	UseTerminating = "connect-terminating"
-	UseAPI         = "connect-api"
-	UseUpstream    = "upstream"
-	UsePeered      = "upstream of a peer"
-	UseQuery       = "prepared query"
-	UseKeys        = "key prefix"
-	UseKeyList     = "listed key prefix"
+	useService     = "service"
+	useProxy       = "connect-proxy"
+	useNative      = "connect-native"
+	useMesh        = "connect-mesh"
+	useTerminating = "connect-terminating"
+	useAPI         = "connect-api"
+	useUpstream    = "upstream"
+	usePeered      = "upstream of a peer"
+	useQuery       = "prepared query"
+	useKeys        = "key prefix"
+	useKeyList     = "listed key prefix"
 )
 
-// UseRule is what one kind of usage requires of Consul.
-type UseRule struct {
+// useRule is what one kind of usage requires of Consul.
+type useRule struct {
 	Kind string
 	// Operator is what the token of the one who submits the definition has to allow, and
 	// Runtime what the token of the task needs.
-	Operator, Runtime []Need
+	Operator, Runtime []need
 }
 
-// Need is one right. Segment and Reason have the placeholder {name}.
-type Need struct {
+// need is one right. Segment and Reason have the placeholder {name}.
+type need struct {
 	Resource aclrules.Resource
 	Segment  string
 	// Below is true for everything whose name begins with Segment.
@@ -41,46 +41,46 @@ type Need struct {
 }
 
 // Rule is the smallest rule that grants the need of a usage with that name.
-func (n Need) Rule(name string) aclrules.Rule {
+func (n need) Rule(name string) aclrules.Rule {
 	return aclrules.Rule{Resource: n.Resource, Prefix: n.Below, Segment: named(n.Segment, name), Level: string(n.Access)}
 }
 
 func named(text, name string) string { return strings.ReplaceAll(text, "{name}", name) }
 
-// UseRules returns what each kind of usage requires, in the order of a report.
-func UseRules() []UseRule {
-	service := Need{aclrules.Service, "{name}", false, aclrules.WriteAccess, "register the service {name}"}
-	gateway := Need{aclrules.Service, "{name}", false, aclrules.WriteAccess, "register the gateway {name}"}
-	proxy := Need{aclrules.Service, "{name}-sidecar-proxy", false, aclrules.WriteAccess, "register the proxy of the Connect service {name}"}
-	native := Need{aclrules.Service, "{name}", false, aclrules.WriteAccess, "get the certificate of the Connect service {name}"}
-	upstream := Need{aclrules.Service, "{name}", false, aclrules.ReadAccess, "find the upstream {name}"}
-	meshWrite := Need{aclrules.Mesh, "", false, aclrules.WriteAccess, "get the certificate of peerings for the mesh gateway {name}"}
-	meshRead := Need{aclrules.Mesh, "", false, aclrules.ReadAccess, "read the configuration of the API gateway {name}"}
-	services := Need{aclrules.Service, "", true, aclrules.ReadAccess, "discover services"}
-	nodes := Need{aclrules.Node, "", true, aclrules.ReadAccess, "discover nodes"}
-	keys := Need{aclrules.Key, "{name}", true, aclrules.ReadAccess, "read keys below the prefix {name}"}
-	keyList := Need{aclrules.Key, "{name}", true, aclrules.ListAccess, "list keys below the prefix {name}"}
-	return []UseRule{
-		{UseService, []Need{service}, []Need{service}},
-		{UseProxy, []Need{service, proxy}, []Need{service, proxy, services, nodes}},
-		{UseNative, []Need{native}, []Need{native, services, nodes}},
-		{UseMesh, []Need{gateway, meshWrite}, []Need{gateway, meshWrite, services, nodes}},
-		{UseTerminating, []Need{gateway}, []Need{gateway, services, nodes}},
-		{UseAPI, []Need{gateway, meshRead}, []Need{gateway, meshRead, services, nodes}},
-		{UseUpstream, []Need{upstream}, []Need{upstream, nodes}},
+// useRules returns what each kind of usage requires, in the order of a report.
+func useRules() []useRule {
+	service := need{aclrules.Service, "{name}", false, aclrules.WriteAccess, "register the service {name}"}
+	gateway := need{aclrules.Service, "{name}", false, aclrules.WriteAccess, "register the gateway {name}"}
+	proxy := need{aclrules.Service, "{name}-sidecar-proxy", false, aclrules.WriteAccess, "register the proxy of the Connect service {name}"}
+	native := need{aclrules.Service, "{name}", false, aclrules.WriteAccess, "get the certificate of the Connect service {name}"}
+	upstream := need{aclrules.Service, "{name}", false, aclrules.ReadAccess, "find the upstream {name}"}
+	meshWrite := need{aclrules.Mesh, "", false, aclrules.WriteAccess, "get the certificate of peerings for the mesh gateway {name}"}
+	meshRead := need{aclrules.Mesh, "", false, aclrules.ReadAccess, "read the configuration of the API gateway {name}"}
+	services := need{aclrules.Service, "", true, aclrules.ReadAccess, "discover services"}
+	nodes := need{aclrules.Node, "", true, aclrules.ReadAccess, "discover nodes"}
+	keys := need{aclrules.Key, "{name}", true, aclrules.ReadAccess, "read keys below the prefix {name}"}
+	keyList := need{aclrules.Key, "{name}", true, aclrules.ListAccess, "list keys below the prefix {name}"}
+	return []useRule{
+		{useService, []need{service}, []need{service}},
+		{useProxy, []need{service, proxy}, []need{service, proxy, services, nodes}},
+		{useNative, []need{native}, []need{native, services, nodes}},
+		{useMesh, []need{gateway, meshWrite}, []need{gateway, meshWrite, services, nodes}},
+		{useTerminating, []need{gateway}, []need{gateway, services, nodes}},
+		{useAPI, []need{gateway, meshRead}, []need{gateway, meshRead, services, nodes}},
+		{useUpstream, []need{upstream}, []need{upstream, nodes}},
 		// A token that may register any service finds those of peers; rules with their names do not count.
-		{UsePeered, nil, nil},
+		{usePeered, nil, nil},
 		// Any token may run a query. It answers with those instances that the token may read.
-		{UseQuery, nil, []Need{services, nodes}},
-		{UseKeys, []Need{keys}, []Need{keys}},
-		{UseKeyList, []Need{keyList}, []Need{keyList}},
+		{useQuery, nil, []need{services, nodes}},
+		{useKeys, []need{keys}, []need{keys}},
+		{useKeyList, []need{keyList}, []need{keyList}},
 	}
 }
 
 // Holders of rights.
 const (
-	HolderOperator = "operator"
-	HolderRuntime  = "runtime"
+	holderOperator = "operator"
+	holderRuntime  = "runtime"
 )
 
 // Requirement is a right that an admitted definition requires.
@@ -94,7 +94,7 @@ type Requirement struct {
 	// Below is true for everything whose name begins with Segment.
 	Below  bool            `json:"below,omitempty"`
 	Access aclrules.Access `json:"access"`
-	// Holder is HolderOperator or HolderRuntime.
+	// Holder is holderOperator or holderRuntime.
 	Holder string `json:"holder"`
 	Reason string `json:"reason"`
 	// Path is where the definition asks for it, a JSON path in it.
@@ -120,7 +120,7 @@ func requirements(uses []use) []Requirement {
 	}
 	var all []Requirement
 	known := map[right]bool{}
-	add := func(u use, holder string, needs []Need) {
+	add := func(u use, holder string, needs []need) {
 		for _, n := range needs {
 			key := right{u.Namespace, u.Partition, holder, n.Rule(u.Name)}
 			if known[key] {
@@ -133,15 +133,15 @@ func requirements(uses []use) []Requirement {
 			})
 		}
 	}
-	rules := map[string]UseRule{}
-	for _, r := range UseRules() {
+	rules := map[string]useRule{}
+	for _, r := range useRules() {
 		rules[r.Kind] = r
 	}
 	for _, u := range uses {
-		add(u, HolderOperator, rules[u.Kind].Operator)
+		add(u, holderOperator, rules[u.Kind].Operator)
 	}
 	for _, u := range uses {
-		add(u, HolderRuntime, rules[u.Kind].Runtime)
+		add(u, holderRuntime, rules[u.Kind].Runtime)
 	}
 	return all
 }

@@ -118,7 +118,7 @@ func (c RoleChecker) identity(r *Result, role awsutil.Role) {
 	for namespace, used := range r.Usages {
 		var gateways []string
 		for _, kind := range used.Kinds {
-			if name, _, _ := strings.Cut(kind, ":"); name != UseProxy && name != UseNative {
+			if name, _, _ := strings.Cut(kind, ":"); name != useProxy && name != useNative {
 				gateways = append(gateways, strings.TrimPrefix(name, "connect-")+"-gateway")
 			}
 		}

@@ -31,7 +31,7 @@ func (c RoleChecker) login(ctx context.Context, r *Result, role awsutil.Role) {
 	}
 	var unknown []string
 	for _, q := range r.Requirements {
-		if q.Holder != HolderRuntime {
+		if q.Holder != holderRuntime {
 			continue
 		}
 		answer := rights.Can(q.Query())

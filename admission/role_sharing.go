@@ -16,7 +16,7 @@ func sharedInTemplate(r *Result) {
 	const key = "TaskRoleArn"
 	resources := r.After.Root.Get("Resources")
 	role := r.After.Task.Get(key)
-	if r.Format != FormatTemplate || resources == nil || role == nil {
+	if r.Format != formatTemplate || resources == nil || role == nil {
 		return
 	}
 	own := role.JSON()

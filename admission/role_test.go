@@ -34,7 +34,7 @@ func resultWithRole(t *testing.T, doc string, used map[string]*UseSummary) *Resu
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Result{After: parsed, Login: &config.ConsulLogin{Method: "iam"}, Format: FormatTemplate, Usages: used}
+	return &Result{After: parsed, Login: &config.ConsulLogin{Method: "iam"}, Format: formatTemplate, Usages: used}
 }
 
 // oneFamily is an ECS in which no other family has the role.

@@ -29,7 +29,7 @@ func (t *task) seal() {
 // sealed is what the hash is of: for the ECS API what DescribeTaskDefinition answers as well,
 // and the text of a template, whose values are not all known.
 func (t *task) sealed() []byte {
-	if t.format != FormatECS {
+	if t.format != formatECS {
 		return t.doc.Task.JSON()
 	}
 	t.refresh()

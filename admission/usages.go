@@ -28,9 +28,9 @@ func (t *task) uses() []use {
 		}
 		u := home
 		u.Kind, u.Name, u.Path = kind, name, labelPath(i, annotationKind)
-		if kind == UseProxy || kind == UseNative {
+		if kind == useProxy || kind == useNative {
 			service := u
-			service.Kind = UseService
+			service.Kind = useService
 			all = append(all, service)
 		}
 		all = append(all, u)
@@ -62,12 +62,12 @@ func (t *task) home() use {
 func (t *task) upstreamUses(home use) []use {
 	var all []use
 	for _, u := range t.cfg.Proxy.Upstreams {
-		kind := UseUpstream
+		kind := useUpstream
 		switch {
 		case u.DestinationType == "prepared_query":
-			kind = UseQuery
+			kind = useQuery
 		case u.DestinationPeer != "":
-			kind = UsePeered
+			kind = usePeered
 		}
 		all = append(all, use{
 			Kind: kind, Name: u.DestinationName, Path: t.pathOf(annotationUpstreams),
@@ -87,16 +87,16 @@ func (t *task) keyUses(home use) []use {
 	a, given := t.notes.task[annotationKeyPrefixes]
 	if !given {
 		if at := t.template(); at != "" {
-			return []use{of(UseKeys, "", at)}
+			return []use{of(useKeys, "", at)}
 		}
 		return nil
 	}
 	var all []use
 	for _, word := range splitWords(a.value) {
 		prefix, listed := strings.CutSuffix(word, ":list")
-		kind := UseKeys
+		kind := useKeys
 		if listed {
-			kind = UseKeyList
+			kind = useKeyList
 		}
 		all = append(all, of(kind, prefix, a.path))
 	}

@@ -79,10 +79,10 @@ func TestRequirements(t *testing.T) {
 					t.Errorf("requirement %+v", q)
 				}
 			}
-			if got := strings.Join(rights[HolderOperator], ", "); got != c.operator {
+			if got := strings.Join(rights[holderOperator], ", "); got != c.operator {
 				t.Errorf("operator %s, want %s", got, c.operator)
 			}
-			if got := strings.Join(rights[HolderRuntime], ", "); got != c.runtime {
+			if got := strings.Join(rights[holderRuntime], ", "); got != c.runtime {
 				t.Errorf("runtime %s, want %s", got, c.runtime)
 			}
 		})

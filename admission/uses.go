@@ -29,11 +29,11 @@ func byNamespace(uses []use) map[string]*UseSummary {
 			all[u.Namespace] = in
 		}
 		switch u.Kind {
-		case UseService:
+		case useService:
 			in.Services = append(in.Services, u.Name)
-		case UseUpstream, UsePeered, UseQuery:
+		case useUpstream, usePeered, useQuery:
 			in.Upstreams = append(in.Upstreams, u.Name)
-		case UseKeys, UseKeyList:
+		case useKeys, useKeyList:
 			in.KV, in.KeyPrefixes = true, append(in.KeyPrefixes, u.Name)
 		default:
 			in.Kinds = append(in.Kinds, u.Kind+":"+u.Name)
