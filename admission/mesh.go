@@ -75,9 +75,8 @@ func ParseMesh(doc []byte) (*Mesh, error) {
 	if err := taskdef.CheckText(doc); err != nil {
 		return nil, err
 	}
-	if !json.Valid(doc) {
-		var v any
-		return nil, fmt.Errorf("the mesh file is not JSON: %w", json.Unmarshal(doc, &v))
+	if err := json.Unmarshal(doc, new(json.RawMessage)); err != nil {
+		return nil, fmt.Errorf("the mesh file is not JSON: %w", err)
 	}
 	root := taskdef.NewNode(json.RawMessage(doc))
 	if !root.IsObject() {

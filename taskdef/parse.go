@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"regexp"
 	"strings"
 )
@@ -39,14 +38,9 @@ func checkJSON(doc []byte, f format) error {
 	if err := CheckText(doc); err != nil {
 		return err
 	}
-	if json.Valid(doc) {
+	syntax, invalid := errors.AsType[*json.SyntaxError](json.Unmarshal(doc, new(json.RawMessage)))
+	if !invalid {
 		return nil
-	}
-	var raw json.RawMessage
-	err := json.Unmarshal(doc, &raw)
-	var syntax *json.SyntaxError
-	if !errors.As(err, &syntax) {
-		return fmt.Errorf("read task definition: %w", err)
 	}
 	return locate(doc, int(syntax.Offset), syntax.Error(), f)
 }
