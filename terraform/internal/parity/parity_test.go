@@ -18,11 +18,6 @@ import (
 	"github.com/meshtask/consul-ecs/terraform/internal/tftest"
 )
 
-// hashTag has the hash of what admit wrote, with the order of the members that the
-// definition came with. Terraform has no such document: it knows neither ARNs before the
-// apply nor an order of members, so it leaves the tag out.
-const hashTag = "consul.hashicorp.com/admission"
-
 // input is a plain task definition with the mesh file of its cluster.
 type input struct {
 	Definition map[string]any  `json:"definition"`
@@ -173,6 +168,10 @@ func list(v any) []any {
 
 // registered is a definition as ECS has it after registration: defaults filled in, and
 // neither the order of tags nor the layout of the configuration's JSON in it.
+//
+// It has no tag with the seal, which is a hash of what admit wrote, with the order of the
+// members that the definition came with. Terraform has no such document: it knows neither ARNs
+// before the apply nor an order of members, so it leaves the tag out.
 func registered(t *testing.T, doc []byte) map[string]any {
 	t.Helper()
 	parsed, err := taskdef.Parse(doc)
@@ -180,7 +179,7 @@ func registered(t *testing.T, doc []byte) map[string]any {
 		t.Fatal(err)
 	}
 	def := parsed.Definition
-	def.Tags = slices.DeleteFunc(def.Tags, func(t taskdef.Tag) bool { return t.Key == hashTag })
+	def.Tags = slices.DeleteFunc(def.Tags, func(t taskdef.Tag) bool { return t.Key == taskdef.SealTag })
 	slices.SortFunc(def.Tags, func(a, b taskdef.Tag) int { return strings.Compare(a.Key, b.Key) })
 	text, err := json.Marshal(def)
 	if err != nil {
