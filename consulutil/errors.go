@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
@@ -16,28 +18,30 @@ import (
 // Status is the HTTP status of a Consul answer inside err, or 0 when there was
 // no answer.
 func Status(err error) int {
-	var status api.StatusError
-	if errors.As(err, &status) {
-		return status.Code
-	}
-	return 0
+	status, _ := errors.AsType[api.StatusError](err)
+	return status.Code
 }
 
 // Reason is the text of a Consul answer inside err, or empty when there was no
 // answer.
 func Reason(err error) string {
-	var status api.StatusError
-	if errors.As(err, &status) {
-		return status.Body
-	}
-	return ""
+	status, _ := errors.AsType[api.StatusError](err)
+	return status.Body
+}
+
+// answered reports whether err is a Consul answer of that status whose text has one of these.
+func answered(err error, status int, texts ...string) bool {
+	return Status(err) == status && containsAny(Reason(err), texts)
+}
+
+func containsAny(text string, parts []string) bool {
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }
 
 // Anonymous reports whether a refusal is of a request without a token, in the words
 // of Consul 1.20 or of older servers.
 func Anonymous(err error) bool {
-	reason := Reason(err)
-	return strings.Contains(reason, "anonymous token") || strings.Contains(reason, "00000000-0000-0000-0000-000000000002")
+	return containsAny(Reason(err), []string{"anonymous token", aclrules.Anonymous})
 }
 
 // UnknownToken reports whether Consul refused a request because it does not know
@@ -50,30 +54,26 @@ func UnknownToken(err error) bool {
 
 // ACLsDisabled reports whether Consul refused a request because it has no ACLs.
 func ACLsDisabled(err error) bool {
-	return Status(err) == http.StatusUnauthorized && strings.Contains(Reason(err), "ACL support disabled")
+	return answered(err, http.StatusUnauthorized, "ACL support disabled")
 }
 
 // withoutServers reports whether the answer is that of a client agent that has
 // not joined yet. One that cannot ask a server about a token resolves it to the
 // accessor primary-dc-down, which has no permission.
 func withoutServers(err error) bool {
-	return Status(err) == http.StatusForbidden && strings.Contains(Reason(err), "'primary-dc-down'") ||
-		Status(err) == http.StatusInternalServerError && strings.Contains(Reason(err), "No known Consul servers")
+	return answered(err, http.StatusForbidden, "'primary-dc-down'") || answered(err, http.StatusInternalServerError, "No known Consul servers")
 }
 
 // notBootstrapped reports whether Consul refused a request because its ACL
 // system has no token yet.
 func notBootstrapped(err error) bool {
-	return Status(err) == http.StatusForbidden && strings.Contains(Reason(err), "ACL system must be bootstrapped")
+	return answered(err, http.StatusForbidden, "ACL system must be bootstrapped")
 }
 
 // unknownService reports whether a catalog request names a service, or a check of one,
 // that the node does not have. Its status is that of a server's fault.
 func unknownService(err error) bool {
-	reason := Reason(err)
-	return Status(err) == http.StatusInternalServerError &&
-		(strings.Contains(reason, "Unknown service ID") || strings.Contains(reason, "Unknown check ID") ||
-			strings.Contains(reason, "Missing service registration"))
+	return answered(err, http.StatusInternalServerError, "Unknown service ID", "Unknown check ID", "Missing service registration")
 }
 
 // WithClass returns an error that Classify gives that class: one that does
@@ -94,12 +94,10 @@ func (c *classed) Unwrap() error { return c.error }
 // made, also by an agent that has not joined, are Unreachable. Any other
 // error is Retry: every retry has an end.
 func Classify(err error) retry.Class {
-	var permanent *retry.PermanentError
-	if errors.As(err, &permanent) {
+	if _, permanent := errors.AsType[*retry.PermanentError](err); permanent {
 		return retry.Permanent
 	}
-	var known *classed
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*classed](err); ok {
 		return known.class
 	}
 	switch code := Status(err); {
@@ -134,12 +132,11 @@ func ClassifyNewToken(err error) retry.Class {
 // classifyTransport is the class of an error without an answer. Waiting changes
 // neither a certificate that does not verify nor a server's protocol.
 func classifyTransport(err error) retry.Class {
-	var cert *tls.CertificateVerificationError
-	if errors.As(err, &cert) || errors.Is(err, http.ErrSchemeMismatch) || errors.Is(err, errNeedsHTTPS) {
+	_, cert := errors.AsType[*tls.CertificateVerificationError](err)
+	if cert || errors.Is(err, http.ErrSchemeMismatch) || errors.Is(err, errNeedsHTTPS) {
 		return retry.Permanent
 	}
-	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return retry.Unreachable
 	}
 	return retry.Retry
@@ -148,9 +145,9 @@ func classifyTransport(err error) retry.Class {
 // Remedy adds what was done and what to check to an error that lasted until the
 // limit. Every other error is returned unchanged: a signal, a refusal, nil.
 func Remedy(err error, what, remedy string) error {
-	var gaveUp *retry.GaveUpError
-	var signal *exit.SignalError
-	if remedy == "" || !errors.As(err, &gaveUp) || errors.As(err, &signal) {
+	_, gaveUp := errors.AsType[*retry.GaveUpError](err)
+	_, signal := errors.AsType[*exit.SignalError](err)
+	if remedy == "" || !gaveUp || signal {
 		return err
 	}
 	return fmt.Errorf("%s: %w (%s)", what, err, remedy)

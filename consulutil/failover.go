@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/netip"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -232,8 +231,7 @@ func cannotServe(resp *http.Response) bool {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	case http.StatusInternalServerError:
-		reason := peek(resp)
-		return slices.ContainsFunc(serverFaults(), func(text string) bool { return strings.Contains(reason, text) })
+		return containsAny(peek(resp), serverFaults())
 	}
 	return false
 }
@@ -264,11 +262,4 @@ type readKey struct{}
 func blocking(r *http.Request) bool {
 	index := r.URL.Query().Get("index")
 	return index != "" && index != "0"
-}
-
-// CloseIdleConnections closes those to all servers.
-func (f *failover) CloseIdleConnections() {
-	if c, ok := f.next.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
 }

@@ -44,12 +44,12 @@ func refusals() []refusal {
 // the class of a refusal.
 func explainLogin(method string, err error) error {
 	err = fmt.Errorf("log in with auth method %q: %w", method, err)
-	var cert *tls.CertificateVerificationError
+	_, cert := errors.AsType[*tls.CertificateVerificationError](err)
 	_, hasRemedy := errors.AsType[*serverError](err)
 	switch {
 	case hasRemedy:
 		return err
-	case errors.As(err, &cert):
+	case cert:
 		return fmt.Errorf("%w: correct consulCACertFile (or CONSUL_CACERT, for client-entrypoint CONSUL_HTTPS_CACERT_PEM), or the host name in consulHTTPAddr", err)
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return fmt.Errorf("%w: begin consulHTTPAddr with http://", err)
@@ -68,18 +68,12 @@ const shortSession = "Invalid Session TTL"
 
 // refusedWith500 reports whether a refusal has the status of a server's fault.
 func refusedWith500(err error) bool {
-	reason := Reason(err)
-	return Status(err) == http.StatusInternalServerError &&
-		(strings.Contains(reason, "Scripts are disabled on this agent") || strings.Contains(reason, shortSession)) ||
-		InvalidRegistration(err)
+	return answered(err, http.StatusInternalServerError, "Scripts are disabled on this agent", shortSession) || InvalidRegistration(err)
 }
 
 // InvalidRegistration reports whether the servers refused a registration in the catalog
 // because of its content, with the status of a server's fault. The list is that of what is
 // wrong with a proxy.
 func InvalidRegistration(err error) bool {
-	reason := Reason(err)
-	return Status(err) == http.StatusInternalServerError &&
-		(strings.Contains(reason, "Invalid Service Meta") || strings.Contains(reason, "Invalid service address") ||
-			strings.Contains(reason, " occurred:\n\t* "))
+	return answered(err, http.StatusInternalServerError, "Invalid Service Meta", "Invalid service address", " occurred:\n\t* ")
 }

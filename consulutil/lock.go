@@ -158,8 +158,7 @@ func (l *Lock) contend(ctx context.Context, lead func(context.Context) error) (l
 	l.leads.Store(new(l.session))
 	defer l.leads.Store(nil)
 	err = lead(term)
-	var lost *LeadershipLostError
-	if errors.As(context.Cause(term), &lost) {
+	if lost, ok := errors.AsType[*LeadershipLostError](context.Cause(term)); ok {
 		return true, lost // the next attempt uses the session if it is alive
 	}
 	l.release(ctx)

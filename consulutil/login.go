@@ -46,8 +46,7 @@ func (t Token) Explain(err error) error {
 	if t.Roles == "" || Status(err) != http.StatusForbidden || UnknownToken(err) || Classify(err) != retry.Permanent {
 		return err
 	}
-	var refused *RefusedError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		if t.Identities != "" { // of another name, as a wrong tag gives
 			return &classed{fmt.Errorf("%w; it has one for %s, and role %s", err, t.Identities, t.Roles), retry.NotYet}
 		}
@@ -205,8 +204,8 @@ func (u *unanswered) Unwrap() error { return u.error }
 // isUnanswered reports whether err is of a login whose request was sent and whose
 // answer did not arrive: it may have made a token.
 func isUnanswered(err error) bool {
-	var u *unanswered
-	return errors.As(err, &u)
+	_, sent := errors.AsType[*unanswered](err)
+	return sent
 }
 
 // Logout destroys the token of a login. A token that Consul does not know is a

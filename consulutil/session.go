@@ -57,8 +57,8 @@ func (s *Session) Login(ctx context.Context, p LoginParams) (Token, error) {
 	err := retry.Do(ctx, retry.Remote().Within(s.Limit), s.Log, "log in", Classify, func(ctx context.Context) error {
 		var err error
 		token, err = s.login(ctx, &p, serverFailed)
-		var unsigned *SignError
-		serverFailed = !errors.As(err, &unsigned)
+		_, unsigned := errors.AsType[*SignError](err)
+		serverFailed = !unsigned
 		return err
 	})
 	if err != nil {
@@ -75,9 +75,9 @@ func (s *Session) Login(ctx context.Context, p LoginParams) (Token, error) {
 // loginRemedy is what to check when a login was given up; the error of a refusal
 // has its remedy already.
 func loginRemedy(err error) string {
-	var sign *SignError
+	_, unsigned := errors.AsType[*SignError](err)
 	switch {
-	case errors.As(err, &sign):
+	case unsigned:
 		return "check taskRoleArn in the task definition and that this task can reach its credentials and STS"
 	case Status(err) != 0:
 		return ""
@@ -120,9 +120,9 @@ func (s *Session) login(ctx context.Context, p *LoginParams, serverFailed bool) 
 // after the election; it answers this request at once.
 func leaderElected(ctx context.Context, c *api.Client) error {
 	leader, err := c.Status().LeaderWithQueryOptions((&api.QueryOptions{}).WithContext(ctx))
-	var unanswered *url.Error
+	_, unanswered := errors.AsType[*url.Error](err)
 	switch {
-	case errors.As(err, &unanswered):
+	case unanswered:
 		return fmt.Errorf("ask the Consul servers for their leader: %w", err)
 	case err == nil && leader == "":
 		return &classed{errors.New("the Consul servers have no leader yet"), retry.NotYet}

@@ -113,10 +113,3 @@ func (s streaming) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp.Body = io.NopCloser(strings.NewReader("null"))
 	return resp, nil
 }
-
-// CloseIdleConnections calls the method of the transport below, if it has one.
-func (s streaming) CloseIdleConnections() {
-	if c, ok := s.next.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
-}
