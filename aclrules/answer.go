@@ -11,7 +11,7 @@ type Report struct {
 	found Resolution
 }
 
-// New makes a report of what a resolver found. def is the default policy.
+// NewReport makes a report of what a resolver found. def is the default policy.
 func NewReport(found Resolution, def Verdict) *Report {
 	return &Report{Merge(found.Rules, Options{Default: def, Incomplete: len(found.Errors) > 0}), found}
 }
@@ -129,7 +129,7 @@ func ByServer(q Query, allowed bool) Answer {
 	return a
 }
 
-// worst is the verdict on all answers together: a deny, also one of the server
+// WorstAnswer is the verdict on all answers together: a deny, also one of the server
 // against our reading, before an unknown, also an allow of the server against
 // our reading, before an allow.
 func WorstAnswer(answers []Answer) Verdict {

@@ -107,7 +107,7 @@ type Rule struct {
 // `service_prefix "web"`, `operator`.
 func (r *Rule) Subject() string { return SubjectText(r.Resource, r.Prefix, r.Segment) }
 
-// Subject is what a rule is about, as the language writes it.
+// SubjectText is what a rule is about, as the language writes it.
 func SubjectText(r Resource, prefix bool, segment string) string {
 	switch {
 	case r.IsScalar():
@@ -118,7 +118,7 @@ func SubjectText(r Resource, prefix bool, segment string) string {
 	return fmt.Sprintf("%s %q", r, segment)
 }
 
-// Hint guesses what a mistyped name was meant to be, for the end of a message;
+// hint guesses what a mistyped name was meant to be, for the end of a message;
 // empty when nothing is near.
 func hint(name string, known []string) string {
 	if guess := config.Nearest(name, known); guess != "" {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Merged is a rule of a subject as it counts, for machines.
+// RuleAnswer is a rule of a subject as it counts, for machines.
 type RuleAnswer struct {
 	Resource   string   `json:"resource"`
 	Prefix     bool     `json:"prefix"`

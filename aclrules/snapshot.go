@@ -26,7 +26,7 @@ type Snapshot struct {
 	Templates map[string]string        `json:"templated_policies"`
 }
 
-// Read reads a snapshot. Unknown keys are an error: they belong to a format
+// ReadSnapshot reads a snapshot. Unknown keys are an error: they belong to a format
 // that is not this one.
 func ReadSnapshot(r io.Reader) (*Snapshot, error) {
 	d := json.NewDecoder(r)

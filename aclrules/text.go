@@ -183,7 +183,7 @@ type Lost struct {
 	Why string `json:"why"`
 }
 
-// Change is what would turn the answer: rules to remove, policy text to add.
+// AnswerChange is what would turn the answer: rules to remove, policy text to add.
 type AnswerChange struct {
 	Remove []Placed `json:"remove"`
 	Add    string   `json:"add"`

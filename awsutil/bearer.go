@@ -54,8 +54,10 @@ type Signer struct {
 
 // NewSigner loads the configuration. It does no network I/O.
 func NewSigner(ctx context.Context, o LoadOptions) (*Signer, error) {
-	role := &taskRole{http: localHTTPClient()}
-	cfg, err := loadConfig(ctx, o, watchTaskRole(role))
+	// The endpoint is on the same host: no proxy.
+	local := &http.Client{Timeout: RequestTimeout, Transport: &http.Transport{IdleConnTimeout: time.Second}}
+	role := &taskRole{http: local}
+	cfg, err := LoadConfig(ctx, o, watchTaskRole(role))
 	if err != nil {
 		return nil, err
 	}

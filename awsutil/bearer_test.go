@@ -210,9 +210,9 @@ func TestRegion(t *testing.T) {
 			if s.cfg.Region != tt.want {
 				t.Errorf("region = %q, want %q", s.cfg.Region, tt.want)
 			}
-			cfg, err := loadConfig(context.Background(), LoadOptions{Region: tt.region, DefaultRegion: tt.task})
+			cfg, err := LoadConfig(context.Background(), LoadOptions{Region: tt.region, DefaultRegion: tt.task})
 			if err != nil || cfg.Region != tt.want {
-				t.Errorf("loadConfig region = %q, %v, want %q", cfg.Region, err, tt.want)
+				t.Errorf("LoadConfig region = %q, %v, want %q", cfg.Region, err, tt.want)
 			}
 		})
 	}

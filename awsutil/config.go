@@ -3,7 +3,6 @@ package awsutil
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"runtime"
 	"time"
 
@@ -49,10 +48,10 @@ func (o LoadOptions) nameProgram(stack *middleware.Stack) error {
 	}), "UserAgent", middleware.After)
 }
 
-// loadConfig runs the SDK's default chain, shared configuration files included
+// LoadConfig runs the SDK's default chain, shared configuration files included
 // (AWS_SDK_LOAD_CONFIG is not needed). It does no network I/O; credentials are
 // fetched when first used.
-func loadConfig(ctx context.Context, o LoadOptions, more ...func(*config.LoadOptions) error) (aws.Config, error) {
+func LoadConfig(ctx context.Context, o LoadOptions, more ...func(*config.LoadOptions) error) (aws.Config, error) {
 	opts := append([]func(*config.LoadOptions) error{
 		config.WithDefaultRegion(o.DefaultRegion),
 		// The SDK would write its own lines between ours, JSON or not. What matters
@@ -72,10 +71,6 @@ func loadConfig(ctx context.Context, o LoadOptions, more ...func(*config.LoadOpt
 	return cfg, nil
 }
 
-// LoadConfig is the SDK's default chain for a client of one of AWS's services.
-// It does no network I/O.
-func LoadConfig(ctx context.Context, o LoadOptions) (aws.Config, error) { return loadConfig(ctx, o) }
-
 // watchTaskRole makes the SDK's container credentials provider send its
 // requests through w, once each: our callers retry, and log it.
 func watchTaskRole(w *taskRole) func(*config.LoadOptions) error {
@@ -83,9 +78,4 @@ func watchTaskRole(w *taskRole) func(*config.LoadOptions) error {
 		o.HTTPClient = w
 		o.Retryer = aws.NopRetryer{}
 	})
-}
-
-// localHTTPClient is for endpoints on the same host: no proxy.
-func localHTTPClient() *http.Client {
-	return &http.Client{Timeout: RequestTimeout, Transport: &http.Transport{IdleConnTimeout: time.Second}}
 }

@@ -23,10 +23,6 @@ func newCallMeter(callsPerSecond float64) *callMeter {
 	return &callMeter{budget: rate.NewLimiter(rate.Limit(callsPerSecond), max(1, int(2*callsPerSecond)))}
 }
 
-func (m *callMeter) counts() CallCounts {
-	return CallCounts{Calls: int(m.calls.Load()), Throttles: int(m.throttles.Load())}
-}
-
 // install puts the meter behind the SDK's retries, so that each passes it.
 func (m *callMeter) install(stack *middleware.Stack) error {
 	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("Budget", m.pass), "Retry", middleware.After)
@@ -46,8 +42,8 @@ func (m *callMeter) pass(ctx context.Context, in middleware.FinalizeInput, next 
 
 // throttled reports whether AWS refused an attempt because there were too many.
 func throttled(err error) bool {
-	var api smithy.APIError
-	if !errors.As(err, &api) {
+	api, answered := errors.AsType[smithy.APIError](err)
+	if !answered {
 		return false
 	}
 	_, ok := retry.DefaultThrottleErrorCodes[api.ErrorCode()]
@@ -56,7 +52,7 @@ func throttled(err error) bool {
 
 // refused reports whether AWS did not like a call's input: the next one has another.
 func refused(err error) bool {
-	var parameter *types.InvalidParameterException
-	var client *types.ClientException
-	return errors.As(err, &parameter) || errors.As(err, &client)
+	_, parameter := errors.AsType[*types.InvalidParameterException](err)
+	_, client := errors.AsType[*types.ClientException](err)
+	return parameter || client
 }

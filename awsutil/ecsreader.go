@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -13,6 +14,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/logging"
 )
 
@@ -82,7 +84,9 @@ func (c CallCounts) Sub(earlier CallCounts) CallCounts {
 }
 
 // Counts are those so far.
-func (r *ECSReader) Counts() CallCounts { return r.meter.counts() }
+func (r *ECSReader) Counts() CallCounts {
+	return CallCounts{Calls: int(r.meter.calls.Load()), Throttles: int(r.meter.throttles.Load())}
+}
 
 // List calls each with the ID of every task of the cluster that has the desired
 // status. An error means that the list is not whole, whatever each callback got.
@@ -127,8 +131,7 @@ func (e *NoClusterError) Unwrap() error { return e.Err }
 
 // explain asks what became of a cluster that was not found.
 func (r *ECSReader) explain(ctx context.Context, cluster string, err error) error {
-	var unknown *types.ClusterNotFoundException
-	if !errors.As(err, &unknown) {
+	if _, unknown := errors.AsType[*types.ClusterNotFoundException](err); !unknown {
 		return err
 	}
 	out, describeErr := r.client.DescribeClusters(ctx, &ecs.DescribeClustersInput{Clusters: []string{cluster}})
@@ -232,4 +235,40 @@ func (a *DescribedTasks) add(out *ecs.DescribeTasksOutput) {
 			ID: lastPart(aws.ToString(f.Arn)), Reason: aws.ToString(f.Reason), Detail: aws.ToString(f.Detail),
 		})
 	}
+}
+
+// RoleUsers returns the families whose latest active revision has the task role, sorted
+// by name as ECS lists them. An error means that the list may lack some.
+func (r *ECSReader) RoleUsers(ctx context.Context, roleARN string) ([]string, error) {
+	var found []string
+	pages := ecs.NewListTaskDefinitionFamiliesPaginator(r.client, &ecs.ListTaskDefinitionFamiliesInput{Status: types.TaskDefinitionFamilyStatusActive})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return found, fmt.Errorf("list the families of task definitions: %w", err)
+		}
+		for _, family := range page.Families {
+			latest, err := r.definition(ctx, family, nil)
+			if err != nil {
+				return found, err
+			}
+			if aws.ToString(latest.TaskRoleArn) == roleARN {
+				found = append(found, family)
+			}
+		}
+	}
+	return found, nil
+}
+
+// permissionRemedy adds to an error the IAM permission that a call lacks, or that there were no
+// credentials. The SDK has no type for the latter.
+func permissionRemedy(action string, err error) error {
+	answer, answered := errors.AsType[smithy.APIError](err)
+	switch {
+	case answered && answer.ErrorCode() == "AccessDeniedException":
+		return fmt.Errorf("%w: allow %s in a policy of this process's role (taskRoleArn)", err, action)
+	case err != nil && strings.Contains(err.Error(), "get credentials: "):
+		return fmt.Errorf("%w: run this process with a role (taskRoleArn) whose policy allows %s", err, action)
+	}
+	return err
 }

@@ -23,7 +23,7 @@ type metadataConn struct {
 	answers *bufio.Reader
 }
 
-// answerSize is that of most answers, which so take one read.
+// metadataBuffer is that of most answers, which so take one read.
 const metadataBuffer = 32 << 10
 
 // get replaces what is in body by that of the answer and returns its status. The

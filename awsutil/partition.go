@@ -12,7 +12,7 @@ type endpoint struct {
 	url, region string
 }
 
-// iamEndpoints are IAM's global endpoints by partition (AWS General
+// iamEndpoint is IAM's global endpoint of a partition (AWS General
 // Reference, "AWS Identity and Access Management endpoints and quotas").
 func iamEndpoint(partition string) (endpoint, error) {
 	switch partition {

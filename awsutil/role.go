@@ -96,7 +96,7 @@ func (r RoleReader) call(ctx context.Context, roleARN, form string, into any) er
 	if r.Endpoint != "" {
 		iam.url = strings.TrimRight(r.Endpoint, "/") + "/"
 	}
-	conf, err := loadConfig(ctx, r.Load)
+	conf, err := LoadConfig(ctx, r.Load)
 	if err != nil {
 		return err
 	}
