@@ -68,10 +68,7 @@ func (r *Report) Can(q Query) Answer {
 		x = &reason
 	}
 	a := blank(q)
-	a.Decision, a.Why = x.Verdict.String(), x.Why
-	if x.Winner.Rule != nil {
-		a.Placed = placed(x.WinnerText, x.Winner)
-	}
+	a.Decision, a.Placed, a.Why = x.Verdict.String(), x.Winner, x.Why
 	if x.Verdict == Unknown {
 		a.Missing = r.missing()
 	}

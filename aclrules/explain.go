@@ -8,10 +8,8 @@ import (
 // Reason is a decision and what made it.
 type Reason struct {
 	Verdict Verdict
-	// Winner is the rule that decided; its Rule is nil when none did.
-	Winner Sourced
-	// WinnerText is the winner as it counts: `service "web" = deny`.
-	WinnerText string
+	// Winner is the rule that decided, as it counts: `service "web" = deny`; empty when none did.
+	Winner Placed
 	// Why names what decided when no rule did, and what an unknown
 	// lacks; empty otherwise.
 	Why string
@@ -20,29 +18,24 @@ type Reason struct {
 // reason is Decide with the rule that decided.
 func (t *Table) reason(q Query) Reason {
 	d := t.Decide(q)
-	r := Reason{Verdict: d.Verdict, Why: t.why(q, d)}
-	if d.entry != nil {
-		r.Winner = d.entry.rules[d.entry.decisive(q)]
-		r.WinnerText = ruleText(r.Winner.Rule, q)
-	}
-	return r
+	return Reason{Verdict: d.Verdict, Winner: d.entry.placed(q), Why: t.why(q, d)}
 }
 
 // Explanation is how a decision was reached.
 type Explanation struct {
 	Reason
 	// Losers are the other rules that speak of the same thing, the nearest first.
-	Losers []Loser
+	Losers []Lost
 	// Change is what would turn the answer. It is empty where rules that could not
 	// be read may stand in its way.
 	Change Change
 }
 
-// Loser is a rule that was looked at and did not decide.
-type Loser struct {
-	Sourced
-	// Text is the rule as it would have counted; Why names what overrode it.
-	Text, Why string
+// Lost is a rule, as it would have counted, that was looked at and did not decide. Why
+// names what overrode it.
+type Lost struct {
+	Placed
+	Why string `json:"why"`
 }
 
 // Explain is reason with all that was looked at.
@@ -60,7 +53,7 @@ func (t *Table) Explain(q Query) Explanation {
 			continue
 		}
 		for _, s := range e.rules {
-			x.Losers = append(x.Losers, Loser{s, ruleText(s.Rule, q), overriddenBy(e, d.entry, q)})
+			x.Losers = append(x.Losers, Lost{placed(ruleText(s.Rule, q), s), overriddenBy(e, d.entry, q)})
 		}
 	}
 	return x
@@ -75,8 +68,8 @@ func (e *entry) decisive(q Query) int {
 }
 
 // outranked are the rules of an entry that another of the same thing beat.
-func (e *entry) outranked(q Query) []Loser {
-	var losers []Loser
+func (e *entry) outranked(q Query) []Lost {
+	var losers []Lost
 	at := e.decisive(q)
 	won := levelText(e.rules[at].Rule, q)
 	for i, s := range e.rules {
@@ -93,7 +86,7 @@ func (e *entry) outranked(q Query) []Loser {
 		case lost == "":
 			why = "does not set intentions"
 		}
-		losers = append(losers, Loser{s, ruleText(s.Rule, q), why})
+		losers = append(losers, Lost{placed(ruleText(s.Rule, q), s), why})
 	}
 	return losers
 }

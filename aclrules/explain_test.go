@@ -33,9 +33,9 @@ func TestExplainNamesTheLosers(t *testing.T) {
 		x := Merge(pool(t, strings.Split(c.policies, "---")...), Options{Default: Denied}).Explain(query(t, c.query))
 		var losers []string
 		for _, l := range x.Losers {
-			losers = append(losers, fmt.Sprintf("%s: %s", l.Text, l.Why))
+			losers = append(losers, fmt.Sprintf("%s: %s", l.Rule, l.Why))
 		}
-		if diff := cmp.Diff([]string{c.winner, c.losers}, []string{x.WinnerText, strings.Join(losers, "; ")}); diff != "" {
+		if diff := cmp.Diff([]string{c.winner, c.losers}, []string{x.Winner.Rule, strings.Join(losers, "; ")}); diff != "" {
 			t.Errorf("%s\n%s (-want +got):\n%s", c.policies, c.query, diff)
 		}
 	}

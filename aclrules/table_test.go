@@ -216,7 +216,7 @@ func TestChangeTurnsTheAnswer(t *testing.T) {
 		rules := pool(t, scatter(r), scatter(r))
 		q := ask(r)
 		x := Merge(rules, o).Explain(q)
-		if (x.Winner.Rule == nil) != (x.Why != "") {
+		if (x.Winner.Rule == "") != (x.Why != "") {
 			t.Fatalf("%s: winner %v, why %q", q, x.Winner, x.Why)
 		}
 		var changed []Sourced

@@ -56,12 +56,12 @@ func (r *Report) explanation(a Answer) node {
 	if a.Decision == Disagree {
 		top.text += ": " + a.disagreement()
 	}
-	if x.Winner.Rule != nil {
+	if x.Winner.Rule != "" {
 		label := "wins"
 		if x.Verdict == Unknown {
 			label = "so far"
 		}
-		add(node{fmt.Sprintf("%-7s %s", label, x.WinnerText), []node{{text: placeOf(x.Winner)}}})
+		add(node{fmt.Sprintf("%-7s %s", label, x.Winner.Rule), []node{{text: x.Winner.place()}}})
 	}
 	if x.Why != "" {
 		add(leaf("because %s", x.Why))
@@ -91,12 +91,12 @@ const mostSources = 4
 
 // losers are the losing rules: those that say the same and lost for the same
 // reason together.
-func losers(lost []Loser) []node {
+func losers(lost []Lost) []node {
 	var found []node
 	at := map[string]int{}
 	hidden := map[string]int{}
 	for _, l := range lost {
-		text := fmt.Sprintf("loses   %s: %s", l.Text, l.Why)
+		text := fmt.Sprintf("loses   %s: %s", l.Rule, l.Why)
 		i, ok := at[text]
 		if !ok {
 			i = len(found)
@@ -107,7 +107,7 @@ func losers(lost []Loser) []node {
 			hidden[text]++
 			continue
 		}
-		found[i].children = append(found[i].children, node{text: placeOf(l.Sourced)})
+		found[i].children = append(found[i].children, node{text: l.place()})
 	}
 	for text, n := range hidden {
 		group := &found[at[text]]
@@ -177,12 +177,6 @@ type Explained struct {
 	Change  AnswerChange `json:"change"`
 }
 
-// Lost is a rule that did not decide.
-type Lost struct {
-	Placed
-	Why string `json:"why"`
-}
-
 // AnswerChange is what would turn the answer: rules to remove, policy text to add.
 type AnswerChange struct {
 	Remove []Placed `json:"remove"`
@@ -192,10 +186,7 @@ type AnswerChange struct {
 // Explained is Explain as data.
 func (r *Report) Explained(a Answer) Explained {
 	x := r.explain(a.query)
-	e := Explained{Answer: a, Losers: []Lost{}, Notes: r.notes(a.query, x.Verdict), Missing: r.missing(), Change: AnswerChange{Remove: []Placed{}, Add: x.Change.Add}}
-	for _, l := range x.Losers {
-		e.Losers = append(e.Losers, Lost{placed(l.Text, l.Sourced), l.Why})
-	}
+	e := Explained{Answer: a, Losers: append([]Lost{}, x.Losers...), Notes: r.notes(a.query, x.Verdict), Missing: r.missing(), Change: AnswerChange{Remove: []Placed{}, Add: x.Change.Add}}
 	for _, s := range x.Change.Remove {
 		e.Change.Remove = append(e.Change.Remove, placed(ruleText(s.Rule, a.query), s))
 	}
