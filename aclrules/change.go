@@ -97,11 +97,11 @@ func (t *Table) raise(c *Change, q Query, e *entry, r Rule, otherwise Verdict) {
 			rest = append(rest, s)
 		}
 	}
-	var left *entry
+	var remaining *entry
 	if len(rest) > 0 {
-		left = &entry{resource: e.resource, prefix: e.prefix, segment: e.segment, rules: rest}
-		left.settle()
-		otherwise = left.verdict(q)
+		remaining = &entry{resource: e.resource, prefix: e.prefix, segment: e.segment, rules: rest}
+		remaining.settle()
+		otherwise = remaining.verdict(q)
 	}
 	if otherwise == Unknown {
 		otherwise = t.byDefault(q.Resource)
@@ -111,10 +111,10 @@ func (t *Table) raise(c *Change, q Query, e *entry, r Rule, otherwise Verdict) {
 	switch {
 	case q.Resource == Intention:
 		r.Level, r.Intentions = t.serviceLevel(r), needed.String()
-	case q.Resource == Service && losesIntentions(e, left):
+	case q.Resource == Service && losesIntentions(e, remaining):
 		r.Intentions = e.grantsIntentions.String()
 		if otherwise == Allowed {
-			r.Level, otherwise = t.levelLeft(left, r.Segment), Unknown
+			r.Level, otherwise = t.remainingLevel(remaining, r.Segment), Unknown
 		}
 	}
 	if otherwise == Allowed {
@@ -123,25 +123,25 @@ func (t *Table) raise(c *Change, q Query, e *entry, r Rule, otherwise Verdict) {
 	c.Add = strings.TrimPrefix(c.Add+"\n"+r.HCL(), "\n")
 }
 
-// losesIntentions reports whether what an entry states of intentions is not in what is left
+// losesIntentions reports whether what an entry states of intentions is not in what remains
 // of it. Both may be nil.
-func losesIntentions(e, left *entry) bool {
+func losesIntentions(e, remaining *entry) bool {
 	if e == nil || e.intentions < 0 {
 		return false
 	}
-	return left == nil || left.intentions < 0 || left.grantsIntentions != e.grantsIntentions
+	return remaining == nil || remaining.intentions < 0 || remaining.grantsIntentions != e.grantsIntentions
 }
 
-// levelLeft is the level of a service by what is left of its entry, which may be nil, by
+// remainingLevel is the level of a service by what remains of its entry, which may be nil, by
 // the longest prefix or by the default policy, which allows.
-func (t *Table) levelLeft(left *entry, service string) string {
-	if left == nil {
-		left = t.segments[Service].longest(service)
+func (t *Table) remainingLevel(remaining *entry, service string) string {
+	if remaining == nil {
+		remaining = t.segments[Service].longest(service)
 	}
-	if left == nil {
+	if remaining == nil {
 		return LevelWrite.String()
 	}
-	return left.grants.String()
+	return remaining.grants.String()
 }
 
 // serviceLevel is the level for services that a rule about intentions has to

@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/hcl/hcl/ast"
 )
 
-// Ignored is a key that the server passes over without a word.
+// Ignored is a key that the server ignores silently.
 type Ignored struct {
 	// Line is where, from 1; 0 when unknown.
 	Line int

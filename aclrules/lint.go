@@ -14,7 +14,7 @@ import (
 // Codes of findings in a policy's text.
 const (
 	Invalid  = "invalid"  // no policy at all
-	Inert    = "inert"    // the server ignores it without a word
+	Inert    = "inert"    // the server ignores it silently
 	Case     = "case"     // not in lower case: it loses against any other rule
 	Repeated = "repeated" // an argument is set again: new servers refuse the policy
 	Shadowed = "shadowed" // another rule of the policy makes it pointless

@@ -37,7 +37,7 @@ type walk struct {
 	// bound: a role, policy or identity was there, or may be and cannot be read.
 	bound bool
 
-	policies map[string]bool // by ID: seen
+	policies map[string]bool // visited, by ID
 	// policyID is that of the rules being visited; afterLast for identities,
 	// which the server pools last.
 	policyID  string
@@ -46,7 +46,7 @@ type walk struct {
 	templates []gathered[TemplatedPolicy]
 }
 
-// gathered is an identity and where it was seen first.
+// gathered is an identity and where it was found first.
 type gathered[T any] struct {
 	source   Source
 	identity T

@@ -50,7 +50,7 @@ func throttled(err error) bool {
 	return ok
 }
 
-// refused reports whether AWS did not like a call's input: the next one has another.
+// refused reports whether AWS refused a call for its input: the next one has another.
 func refused(err error) bool {
 	_, parameter := errors.AsType[*types.InvalidParameterException](err)
 	_, client := errors.AsType[*types.ClientException](err)

@@ -184,7 +184,7 @@ func (r refusal) String() string {
 	return r.Code + ": " + r.Message
 }
 
-// throttled reports whether STS has had too many requests. It says so with status
+// throttled reports whether STS has had too many requests. It answers with status
 // 400, as all services with the Query protocol.
 func (r refusal) throttled() bool {
 	_, known := awsretry.DefaultThrottleErrorCodes[r.Code]

@@ -34,9 +34,9 @@ func (c *metadataConn) get(ctx context.Context, address string, body *bytes.Buff
 		return 0, err
 	}
 	deadline := time.Now().Add(c.timeout)
-	kept := c.open != nil
+	reused := c.open != nil
 	status, err = c.exchange(ctx, u, body, deadline)
-	if err != nil && kept && ctx.Err() == nil && time.Now().Before(deadline) {
+	if err != nil && reused && ctx.Err() == nil && time.Now().Before(deadline) {
 		status, err = c.exchange(ctx, u, body, deadline)
 	}
 	if err != nil && ctx.Err() != nil {

@@ -45,12 +45,12 @@ func DeregisterNode(ctx context.Context, c *api.Client, id, partition, secret st
 // It polls: a blocking query does not return when its node is removed.
 func AwaitNodeRemoved(ctx context.Context, c *api.Client, id, partition, secret string) error {
 	options := (&api.QueryOptions{Token: secret, Partition: partition}).WithContext(ctx)
-	for seen := false; ; seen = true {
+	for observed := false; ; observed = true {
 		found, meta, err := c.Catalog().NodeServiceList(id, options)
 		switch present := found != nil && found.Node != nil && found.Node.ID == id; {
 		case err != nil:
 			return fmt.Errorf("read node %s: %w", id, err)
-		case !present && seen && !meta.ResultsFilteredByACLs:
+		case !present && observed && !meta.ResultsFilteredByACLs:
 			return nil
 		case !present:
 			return fmt.Errorf("read node %s: not in the catalog, or hidden from the token", id)

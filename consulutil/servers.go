@@ -314,10 +314,10 @@ func (s *Servers) notify() {
 // order; new ones come in random order, so that a fleet spreads, after the current
 // server and before those that may have failed.
 func merge(set, found []netip.Addr, retained int) []netip.Addr {
-	var kept, added []netip.Addr
+	var known, added []netip.Addr
 	for i, a := range set {
 		if i < retained || slices.Contains(found, a) {
-			kept = append(kept, a)
+			known = append(known, a)
 		}
 	}
 	for _, a := range found {
@@ -326,8 +326,8 @@ func merge(set, found []netip.Addr, retained int) []netip.Addr {
 		}
 	}
 	rand.Shuffle(len(added), func(i, j int) { added[i], added[j] = added[j], added[i] })
-	if len(kept) > 0 && kept[0] == set[0] {
-		return slices.Concat(kept[:1], added, kept[1:])
+	if len(known) > 0 && known[0] == set[0] {
+		return slices.Concat(known[:1], added, known[1:])
 	}
-	return append(added, kept...)
+	return append(added, known...)
 }
