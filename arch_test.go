@@ -106,7 +106,7 @@ func layout() arch.Layout {
 			Why:     "supervision does not care who registers the task",
 		}},
 		Unreachable: map[string]string{"cmd/consul-ecs": "localecs"},
-		Depths:      []arch.Depth{{From: "cmd/consul-ecs", Most: 7}, {From: "cmd/localecs", Within: "localecs", Most: 8}},
+		Depths:      []arch.Depth{{From: "cmd/consul-ecs", Most: 6}, {From: "cmd/localecs", Within: "localecs", Most: 8}},
 		Exemptions:  exemptions(),
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/meshtask/consul-ecs/config"
 )
 
 // Resource is what a rule or a query is about.
@@ -118,13 +116,27 @@ func SubjectText(r Resource, prefix bool, segment string) string {
 	return fmt.Sprintf("%s %q", r, segment)
 }
 
-// hint guesses what a mistyped name was meant to be, for the end of a message;
-// empty when nothing is near.
+// hint guesses what a mistyped name was meant to be, for the end of a message: the known
+// name from which it differs in one place, by the fewest letters, at most two. It is empty
+// when there is none.
 func hint(name string, known []string) string {
-	if guess := config.Nearest(name, known); guess != "" {
-		return fmt.Sprintf("; did you mean %q?", guess)
+	guess, fewest := "", 3
+	for _, k := range known {
+		a, b := name, k
+		for a != "" && b != "" && a[0] == b[0] {
+			a, b = a[1:], b[1:]
+		}
+		for a != "" && b != "" && a[len(a)-1] == b[len(b)-1] {
+			a, b = a[:len(a)-1], b[:len(b)-1]
+		}
+		if n := max(len(a), len(b)); n < fewest && n < len(name) {
+			guess, fewest = k, n
+		}
 	}
-	return ""
+	if guess == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", guess)
 }
 
 // withoutIntentions is a copy that states nothing of intentions.
