@@ -5,14 +5,16 @@ import (
 	"errors"
 	"flag"
 	"net"
-	"strings"
+	"net/http"
 	"time"
 
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/controller"
 	"github.com/meshtask/consul-ecs/controller/setup"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
+	"github.com/meshtask/consul-ecs/internal/logkey"
 )
 
 // defaultInterval is how long the controller pauses after a pass, as in 0.6.
@@ -125,10 +127,93 @@ func (f *controllerFlags) checkCluster(inv *cli.Invocation) error {
 	return err
 }
 
-// consulTimeout is for a list of all tokens: twenty thousand are 15 MB.
-const consulTimeout = time.Minute
+// controllerAgent names the controller to AWS, as in 0.6.
+const controllerAgent = "consul-ecs-controller"
 
-// consulOptions are those of commands beside the Consul servers.
-func consulOptions(inv *cli.Invocation) consulutil.Options {
-	return consulutil.Options{CAPEM: strings.TrimSpace(inv.Getenv("CONSUL_CACERT_PEM")), Timeout: consulTimeout}
+// httpLimit bounds a request for metrics.
+const httpLimit = 10 * time.Second
+
+// controllerVariant is what the controllers of the two generations differ in.
+type controllerVariant struct {
+	// name is that of the wanted state.
+	name   string
+	wanted func(setup.Options) (setup.State, error)
+	// leftovers are what tasks leave.
+	leftovers controller.Leftovers
+	// rolePath is how users call the option.
+	rolePath string
+	// consul reaches the servers.
+	consul consulutil.Options
+}
+
+func (f *controllerFlags) run(ctx context.Context, inv *cli.Invocation, v controllerVariant) error {
+	if err := f.check(inv, v); err != nil {
+		return err
+	}
+	listener, err := f.listen()
+	if err != nil {
+		return err
+	}
+	at, err := locate(ctx, inv, f.cluster)
+	if err != nil {
+		return err
+	}
+	inv.Log = inv.Log.With(logkey.ClusterARN, at.cluster.ARN)
+	c, err := f.controller(ctx, inv, v, at)
+	if err != nil {
+		return err
+	}
+	if listener != nil {
+		inv.Log.Info("serving metrics", logkey.Address, listener.Addr().String())
+		defer serve(listener, inv.Log, &http.Server{Handler: c.Handler(), ReadHeaderTimeout: httpLimit, WriteTimeout: httpLimit})()
+	}
+	return c.Run(ctx)
+}
+
+// listen takes the port before anything is done; nil without -metrics-addr.
+func (f *controllerFlags) listen() (net.Listener, error) {
+	if f.metricsAddr == "" {
+		return nil, nil
+	}
+	listener, err := net.Listen("tcp", f.metricsAddr)
+	if err != nil {
+		return nil, exit.Usagef("-metrics-addr: %w", err)
+	}
+	return listener, nil
+}
+
+// controller wires one.
+func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, v controllerVariant, at place) (*controller.Controller, error) {
+	state, err := v.wanted(setup.Options{
+		Cluster: at.cluster.ARN, RolePath: f.rolePath, WholeAccount: f.whole, Partition: f.partition, Address: at.address,
+	})
+	if err != nil {
+		return nil, err
+	}
+	metrics := controller.NewMetrics(cli.Version())
+	v.consul.Wrap = metrics.Transport
+	client, err := consulutil.NewClient(v.consul)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := f.lock(at, v.name, consulutil.LockOptions{Consul: v.consul, Log: inv.Log})
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := ecsReader(ctx, at.cluster, f.rate)
+	if err != nil {
+		return nil, err
+	}
+	s := &setup.Setup{Client: client, Wanted: state, Log: inv.Log}
+	return controller.New(controller.Options{
+		Interval: f.interval, Rate: f.rate,
+		Lock:  lock,
+		Setup: s,
+		Cleaner: controller.NewCleaner(controller.CleanerOptions{
+			Consul: client, ECS: tasks, Cluster: at.cluster, Partition: f.partition, Log: inv.Log, Leftovers: v.leftovers,
+			EnsureNamespaces: s.EnsureNamespaces,
+		}),
+		Metrics: metrics,
+		Log:     inv.Log,
+	}), nil
 }

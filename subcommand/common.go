@@ -16,8 +16,6 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
-	"github.com/meshtask/consul-ecs/meshinit"
-	"github.com/meshtask/consul-ecs/supervise"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -145,50 +143,6 @@ func encode[T any](w io.Writer, indent string, values ...T) error {
 		if err := e.Encode(v); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// wrapped is a program that runs below this one.
-type wrapped struct {
-	level string
-	// gate is what the program waits for; nil for nothing.
-	gate *meshinit.Gate
-	// before starts what the program needs, and returns its end; nil for nothing.
-	before func() (end func(), err error)
-	// control attends to the program, and returns the exit code.
-	control func(*supervise.Process, <-chan os.Signal) int
-}
-
-// run waits at the gate and starts the command given by the arguments. Signals are
-// queued from here on, so that one that arrives before the child's start is not lost.
-func (w wrapped) run(inv *cli.Invocation) error {
-	signals, stop := supervise.Subscribe()
-	defer stop()
-	limitRuntime(inv, wrapperGCPercent)
-	if err := inv.UseLogger(w.level, false); err != nil {
-		return err
-	}
-	inv.Log = inv.Log.ResetNamed("consul-ecs") // as in 0.6 and 0.10
-	if len(inv.Args) == 0 {
-		return exit.Usagef("command is required: name the program to run after the flags")
-	}
-	if err := pass(w.gate, inv, signals); err != nil {
-		return err
-	}
-	if w.before != nil {
-		end, err := w.before()
-		if err != nil {
-			return err
-		}
-		defer end()
-	}
-	child, err := supervise.Start(inv.Args, inv.Log)
-	if err != nil {
-		return &exit.UsageError{Err: err}
-	}
-	if code := w.control(child, signals); code != exit.CodeOK {
-		return &exit.CodeError{Code: code}
 	}
 	return nil
 }

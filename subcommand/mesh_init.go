@@ -5,22 +5,17 @@ import (
 	"errors"
 	"flag"
 	"net"
-	"net/url"
 	"os"
-	"os/user"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
-	"github.com/meshtask/consul-ecs/awsutil"
-	"github.com/meshtask/consul-ecs/config"
+
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
-	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/volume"
 	"github.com/meshtask/consul-ecs/meshinit"
@@ -153,81 +148,6 @@ func (f *meshInitFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	})
 }
 
-// parseConfig parses the configuration, sets up the logger that it asks for, and logs
-// its warnings, except those of paths that the command does not use.
-func parseConfig(inv *cli.Invocation, unused ...string) (*config.Config, error) {
-	cfg, warnings, err := config.ParseAs([]byte(inv.Getenv(config.EnvVar)), inv.Getenv(config.GenerationEnvVar))
-	if err != nil {
-		logWarnings(inv.Log, warnings)
-		return nil, &exit.UsageError{Err: err}
-	}
-	if err := inv.UseLogger(cfg.LogLevel, cfg.LogJSON); err != nil {
-		return nil, err
-	}
-	logWarnings(inv.Log, slices.DeleteFunc(warnings, func(w config.Finding) bool { return slices.Contains(unused, w.Path) }))
-	return cfg, nil
-}
-
-// readConfig is parseConfig for the containers of a task, and returns how that reaches
-// Consul.
-func readConfig(inv *cli.Invocation) (*config.Config, access, error) {
-	cfg, err := parseConfig(inv)
-	if err != nil {
-		return nil, access{}, err
-	}
-	inv.Log.Info("read the configuration", logkey.GenerationName, cfg.GenerationName())
-	a, err := accessOf(inv, cfg)
-	return cfg, a, err
-}
-
-func logWarnings(log hclog.Logger, warnings []config.Finding) {
-	for _, w := range warnings {
-		log.Warn("configuration warning", logkey.Path, w.Path, logkey.Reason, w.Message)
-	}
-}
-
-// metadataClient is the task metadata client of this container.
-func metadataClient(inv *cli.Invocation) (*awsutil.MetadataClient, error) {
-	uri := inv.Getenv(awsutil.MetadataEnvVar)
-	if uri == "" {
-		return nil, exit.Usagef("%s is not set: this command runs in an ECS task (Fargate platform 1.4.0, ECS agent 1.39.0 or later)", awsutil.MetadataEnvVar)
-	}
-	if u, err := url.Parse(uri); err != nil || u.Scheme != "http" || u.Host == "" {
-		return nil, exit.Usagef("%s is %q: want the http:// address that ECS sets; remove the variable from the container definition", awsutil.MetadataEnvVar, uri)
-	}
-	return awsutil.NewMetadataClient(uri), nil
-}
-
-// loginSession logs a container of the task in, by signatures of that time.
-func loginSession(cfg *config.Config, t workload.Task, servers func() (*api.Client, error), limit time.Duration, log hclog.Logger) *consulutil.Session {
-	return &consulutil.Session{
-		Servers: servers,
-		Bearer:  func(ctx context.Context) (string, error) { return bearer(ctx, cfg.ConsulLogin, t) },
-		Limit:   limit,
-		Log:     log,
-	}
-}
-
-// bearer signs with credentials fetched anew: a bearer is wanted once, or again
-// because the last attempt failed.
-func bearer(ctx context.Context, login config.ConsulLogin, t workload.Task) (string, error) {
-	signer, err := awsutil.NewSigner(ctx, awsutil.LoadOptions{
-		Region:        login.Region,
-		DefaultRegion: t.Region(),
-		UserAgent:     "consul-ecs",
-		Version:       cli.Version(),
-	})
-	if err != nil {
-		return "", err
-	}
-	return signer.Bearer(ctx, awsutil.BearerOptions{
-		Partition:     t.Partition(),
-		STSEndpoint:   login.STSEndpoint,
-		ServerID:      login.ServerIDHeaderValue,
-		IncludeEntity: login.IncludeEntity,
-	})
-}
-
 func grpcFromEnv(getenv func(string) string) meshinit.GRPC {
 	return meshinit.GRPC{
 		Address:    getenv(api.GRPCAddrEnvName),
@@ -247,23 +167,4 @@ func environ() map[string]string {
 		env[name] = value
 	}
 	return env
-}
-
-// groupID reads -file-group.
-func groupID(group string) (int, error) {
-	if group == "" {
-		return volume.GroupOfDir, nil
-	}
-	if id, err := strconv.Atoi(group); err == nil && id >= 0 {
-		return id, nil
-	}
-	g, err := user.LookupGroup(group)
-	var unknown user.UnknownGroupError
-	if errors.As(err, &unknown) {
-		return 0, exit.Usagef("-file-group %q: no such group in this container; use the numeric ID", group)
-	}
-	if err != nil {
-		return 0, exit.Usagef("-file-group %q: %w", group, err)
-	}
-	return strconv.Atoi(g.Gid)
 }

@@ -1,8 +1,12 @@
 package subcommand
 
 import (
+	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -11,6 +15,25 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/logkey"
 )
+
+// serve serves until stop is called.
+func serve(listener net.Listener, log hclog.Logger, server *http.Server) (stop func()) {
+	server.IdleTimeout = time.Minute
+	server.ErrorLog = log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug})
+	go func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("HTTP server stopped", logkey.Error, err)
+		}
+	}()
+	return func() {
+		// With two locks to release, 2 s each at most, the end stays below 5 s.
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second/2)
+		defer cancel()
+		if server.Shutdown(ctx) != nil {
+			server.Close()
+		}
+	}
+}
 
 // certificatePause is the pause between two equal errors about a certificate that is not used.
 const certificatePause = time.Minute
