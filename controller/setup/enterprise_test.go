@@ -185,6 +185,42 @@ func setsUpOnce(t *testing.T, e *enterprise, s *Setup, golden string) {
 
 // TestNamespacesCostTwoReads: the old program read five times or more
 // in every pass of a partition.
+// refusing answers every write of a namespace with an error.
+type refusing struct{ *enterprise }
+
+func (f refusing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPut && strings.HasPrefix(r.URL.Path, "/v1/namespace") {
+		return &http.Response{StatusCode: 500, Status: "500", Header: http.Header{}, Request: r, Body: io.NopCloser(strings.NewReader("no leader"))}, nil
+	}
+	return f.enterprise.RoundTrip(r)
+}
+
+func TestRefusedWritesOfNamespacesAreErrors(t *testing.T) {
+	t.Parallel()
+	e, _ := newEnterprise(t)
+	c, err := consulutil.NewClient(consulutil.Options{
+		Address: "enterprise.example:8500", Token: "t",
+		Wrap: func(http.RoundTripper) http.RoundTripper { return refusing{e} },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := Agent(Options{Cluster: cluster(1), RolePath: DefaultRolePath, Partition: "ecs"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Setup{Client: c, Wanted: state, Log: hclog.NewNullLogger()}
+	writes, err := s.EnsureNamespaces(t.Context(), []string{"web"})
+	for _, want := range []string{"correct namespace default: ", "create namespace web: ", "no leader"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q in it", err, want)
+		}
+	}
+	if len(writes) != 1 {
+		t.Errorf("%d writes, want that of the policy", len(writes))
+	}
+}
+
 func TestNamespacesCostTwoReads(t *testing.T) {
 	t.Parallel()
 	e, c := newEnterprise(t)

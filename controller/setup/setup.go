@@ -70,7 +70,7 @@ func (s *Setup) EnsureNamespaces(ctx context.Context, names []string) ([]Write, 
 		if len(failed) > 0 {
 			return Plan{}, failed
 		}
-		return s.Wanted.compareNamespaces(names, found), nil
+		return s.Wanted.compareNamespaces(names, found), failed
 	})
 	return changes, consulutil.Advise(err)
 }
