@@ -59,10 +59,10 @@ key_prefix "b" { policy = "read" }
 // A label may also be within the block.
 func TestLintLooksIntoNestedLabels(t *testing.T) {
 	t.Parallel()
-	got := lintValid(t, "service {\n\"b\" { policy = \"read\"\n intention = \"read\" }\n}\nkey = { \"a\" = { policy = \"read\"\n polcy = \"deny\" } }")
+	got := lintValid(t, "service {\n\"b\" { policy = \"read\"\n intention = \"read\" }\n}\nkey = { \"a\" = { policy = \"read\"\n Polcy = \"deny\" } }")
 	want := []Finding{
 		{"", 3, Inert, `intention in service is ignored; did you mean "intentions"?`},
-		{"", 6, Inert, `polcy in key is ignored; did you mean "policy"?`},
+		{"", 6, Inert, `Polcy in key is ignored; did you mean "policy"?`},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -118,11 +118,11 @@ func SubjectText(r Resource, prefix bool, segment string) string {
 
 // hint guesses what a mistyped name was meant to be, for the end of a message: the known
 // name from which it differs in one place, by the fewest letters, at most two. It is empty
-// when there is none.
+// when there is none. Letter case does not count.
 func hint(name string, known []string) string {
 	guess, fewest := "", 3
 	for _, k := range known {
-		a, b := name, k
+		a, b := strings.ToLower(name), k
 		for a != "" && b != "" && a[0] == b[0] {
 			a, b = a[1:], b[1:]
 		}
