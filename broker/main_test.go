@@ -1,22 +1,35 @@
 package broker
 
 import (
-	"fmt"
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// consul is the server of the tests of KVStore.
-var consul *testkit.Consul
+// consul is the server of the tests of KVStore. It starts with the first of them: fuzzing
+// needs none. See startedConsul.
+var consul = sync.OnceValues(func() (*testkit.Consul, error) {
+	c, err := testkit.StartConsul(testkit.ConsulOptions{ACL: true})
+	if err == nil {
+		stop = c.Stop
+	}
+	return c, err
+})
+
+var stop = func() {}
+
+func startedConsul(t testing.TB) *testkit.Consul {
+	t.Helper()
+	c, err := consul()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Require(t)
+}
 
 func TestMain(m *testing.M) {
 	testkit.RunRole(map[string]func([]string) int{"loaded-broker": loadedBroker})
-	var err error
-	if consul, err = testkit.StartConsul(testkit.ConsulOptions{ACL: true}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(testkit.Main(m, consul.Stop))
+	os.Exit(testkit.Main(m, func() { stop() }))
 }

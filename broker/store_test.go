@@ -19,7 +19,7 @@ const testTask = "arn:aws:ecs:us-east-1:123456789012:task/shop/00000000000000000
 
 func kvStore(t testing.TB, token string) KVStore {
 	t.Helper()
-	client, err := consulutil.NewClient(consulutil.Options{Address: consul.Require(t).HTTPAddr, Token: token})
+	client, err := consulutil.NewClient(consulutil.Options{Address: startedConsul(t).HTTPAddr, Token: token})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestStores(t *testing.T) {
 	t.Parallel()
 	for name, store := range map[string]func(t *testing.T) Store{
 		"memory": func(*testing.T) Store { return &MemoryStore{} },
-		"kv":     func(t *testing.T) Store { return kvStore(t, consul.Token) },
+		"kv":     func(t *testing.T) Store { return kvStore(t, startedConsul(t).Token) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -82,7 +82,7 @@ func TestStores(t *testing.T) {
 // A broker that was paused writes nothing once another one has the lock.
 func TestStoreWritesWithTheLockOnly(t *testing.T) {
 	t.Parallel()
-	s := kvStore(t, consul.Token)
+	s := kvStore(t, startedConsul(t).Token)
 	session, _, err := s.Client.Session().CreateNoChecks(&api.SessionEntry{TTL: "10m"}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +114,8 @@ func TestStoreWritesWithTheLockOnly(t *testing.T) {
 
 func TestStoreNamesTheRuleItNeeds(t *testing.T) {
 	t.Parallel()
-	client, err := consulutil.NewClient(consulutil.Options{Address: consul.Require(t).HTTPAddr, Token: consul.Token})
+	server := startedConsul(t)
+	client, err := consulutil.NewClient(consulutil.Options{Address: server.HTTPAddr, Token: server.Token})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +128,7 @@ func TestStoreNamesTheRuleItNeeds(t *testing.T) {
 
 func TestRecordThatCannotBeReadIsNamed(t *testing.T) {
 	t.Parallel()
-	s := kvStore(t, consul.Token)
+	s := kvStore(t, startedConsul(t).Token)
 	if _, err := s.Client.KV().Put(&api.KVPair{Key: s.Prefix + "x", Value: []byte("{")}, nil); err != nil {
 		t.Fatal(err)
 	}
