@@ -30,6 +30,7 @@ func newTaskAtServers(t *testing.T, c *testkit.Consul, name string, containers .
 		Service:              &config.Service{Name: name, Port: 8080},
 		Proxy:                &config.Proxy{PublicListenerPort: 20000, HealthCheckPort: 22000, Mode: config.ProxyDirect},
 	})
+	k.deps.DeregisterAtServers = nil // for tasks with an agent
 	k.deps.Serves = func(context.Context, int, string) error { return os.ErrNotExist }
 	return k
 }

@@ -30,7 +30,7 @@ type put struct {
 
 // catalog is the narrowest fake of the servers: it records each write.
 type catalog struct {
-	*agent  // is not asked
+	*agent  // nil: its methods are not called
 	servers *logout
 	mu      sync.Mutex
 	start   time.Time

@@ -216,8 +216,9 @@ func (r *rig) run() {
 	go func() {
 		defer close(r.done)
 		var registered registrar.Registrar = r.agent
+		ofAgent := r.servers.deregister
 		if r.catalog != nil {
-			registered = r.catalog
+			registered, ofAgent = r.catalog, nil
 		}
 		r.err = Run(ctx, Options{Config: r.cfg, StopTimeout: r.stop, Ignore: r.ignore, AtServers: r.catalog != nil, StaticToken: r.static}, Deps{
 			ReadToken:  r.logins.read,
@@ -225,7 +226,7 @@ func (r *rig) run() {
 			AwaitStart: r.awaitStart,
 			Serves:     r.serves,
 			Metadata:   r.metadata, Registrar: registered, Publish: r.agent.publish, LogOut: r.logout.do, Log: log,
-			DeregisterAtServers: r.servers.deregister,
+			DeregisterAtServers: ofAgent,
 		})
 		r.ended = time.Now()
 	}()
