@@ -1,11 +1,11 @@
 package bootstrap
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 const (
@@ -66,23 +66,9 @@ func TestDataplaneFile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(sortedKeys(t, tc.want), string(got)); diff != "" {
+			if diff := cmp.Diff(testkit.SortedJSON(t, tc.want), string(got)); diff != "" {
 				t.Errorf("file (-want +got):\n%s", diff)
 			}
 		})
 	}
-}
-
-// sortedKeys is a JSON text with its keys in order.
-func sortedKeys(t *testing.T, text string) string {
-	t.Helper()
-	var v any
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatal(err)
-	}
-	sorted, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(sorted)
 }

@@ -143,10 +143,7 @@ func (l *loop) awaitAppsStopped(ctx context.Context) error {
 // askDrain asks until that has worked or Envoy has ended: its admin endpoint may
 // not listen yet.
 func (l *loop) askDrain(ctx context.Context) {
-	policy := retry.LocalAgent()
-	policy.Limit = 0
-	always := func(error) retry.Class { return retry.Retry }
-	err := retry.Do(ctx, policy, l.log, "ask envoy to drain inbound listeners", always, func(ctx context.Context) error {
+	err := retry.Do(ctx, retry.LocalAgent().Within(0), l.log, "ask envoy to drain inbound listeners", retry.Always, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 		defer cancel()
 		return l.drain(ctx)

@@ -60,10 +60,8 @@ type stream struct {
 // open connects to a server. Envoy's stream waits meanwhile, for as long as no server
 // can be reached; the error is that of ctx.
 func (r *Relay) open(ctx context.Context) (*stream, error) {
-	policy := retry.Remote()
-	policy.Limit = 0
 	s := &stream{}
-	err := retry.Do(ctx, policy, r.Log, "connect Envoy with a Consul server", classify, func(ctx context.Context) error {
+	err := retry.Do(ctx, retry.Remote().Within(0), r.Log, "connect Envoy with a Consul server", classify, func(ctx context.Context) error {
 		known, err := r.Servers.GRPCAddresses(ctx)
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/meshinit"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -79,7 +80,7 @@ func TestConfigurationOfConsulDataplaneGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			file := files[len(files)-1]
-			if diff := cmp.Diff(sortedKeys(t, c.want), string(file.Data)); file.Name != "consul-dataplane.json" || diff != "" {
+			if diff := cmp.Diff(testkit.SortedJSON(t, c.want), string(file.Data)); file.Name != "consul-dataplane.json" || diff != "" {
 				t.Errorf("%s (-want +got):\n%s", file.Name, diff)
 			}
 			if file.Secret != (c.token != "") {
@@ -91,17 +92,3 @@ func TestConfigurationOfConsulDataplaneGolden(t *testing.T) {
 
 const dataplaneTask = `{"Cluster":"prod","TaskARN":"arn:aws:ecs:us-west-2:123456789012:task/prod/abc","Family":"web",
 	"Containers":[{"Name":"app","Type":"NORMAL","Networks":[{"IPv4Addresses":["10.0.0.9"]}]}]}`
-
-// sortedKeys is a JSON text with its keys in order.
-func sortedKeys(t *testing.T, text string) string {
-	t.Helper()
-	var v any
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatal(err)
-	}
-	sorted, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(sorted)
-}

@@ -57,7 +57,7 @@ func (r *run) writeToken(context.Context) error {
 	if r.token.Secret == "" {
 		return nil
 	}
-	return r.writeSecret(r.tokenPath(), []byte(r.token.Secret), modePublicToken)
+	return r.writeSecret(r.path(workload.FileServiceToken), []byte(r.token.Secret), modePublicToken)
 }
 
 // writeSecret writes a file with the token, which the process, the file group and the

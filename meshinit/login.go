@@ -86,7 +86,5 @@ func (r *run) deregister(ctx context.Context) {
 	r.Log.Info("deregistered", logkey.ServiceID, r.workload.ID, logkey.ProxyID, r.workload.Proxy.ID)
 }
 
-func (r *run) tokenPath() string { return r.path(workload.FileServiceToken) }
-
 // path is where a file of the task is.
 func (r *run) path(name string) string { return filepath.Join(r.Config.BootstrapDir, name) }

@@ -108,9 +108,8 @@ func Run(ctx context.Context, o Options, p Ports) error {
 	if err := r.files.check(); err != nil {
 		return &exit.UsageError{Err: err}
 	}
-	policy, start := retry.LocalAgent(), time.Now()
-	policy.Limit = o.Limit
-	err := retry.Do(ctx, policy, p.Log, "read task metadata", consulutil.Classify, func(ctx context.Context) (err error) {
+	start := time.Now()
+	err := retry.Do(ctx, retry.LocalAgent().Within(o.Limit), p.Log, "read task metadata", consulutil.Classify, func(ctx context.Context) (err error) {
 		r.task, err = p.Metadata.Task(ctx)
 		return err
 	})
@@ -216,9 +215,7 @@ func (r *receiver) revoke(ctx context.Context, t token) bool {
 	if revoke == nil {
 		revoke = r.Broker.revoke
 	}
-	policy := retry.Remote()
-	policy.Limit = revokeLimit
-	err := retry.Do(ctx, policy, r.Log, "revoke the token", consulutil.Classify, func(ctx context.Context) error { return revoke(ctx, t.secret) })
+	err := retry.Do(ctx, retry.Remote().Within(revokeLimit), r.Log, "revoke the token", consulutil.Classify, func(ctx context.Context) error { return revoke(ctx, t.secret) })
 	if errors.Is(err, errUnknownToken) {
 		r.Log.Warn("the broker does not know the token: it was revoked before, or its record is lost", logkey.Accessor, t.Accessor, logkey.Expires, t.end())
 		return true

@@ -44,7 +44,7 @@ const (
 	NoFile
 )
 
-// Always is the classifier of an operation of which each error may pass.
+// Always classifies every error as Retry.
 func Always(error) Class { return Retry }
 
 // Retryable reports whether another attempt can succeed.

@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
@@ -31,4 +32,18 @@ func Golden(t testing.TB, name string, got []byte) {
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("%s differs (-want +got), -update rewrites it:\n%s", path, diff)
 	}
+}
+
+// SortedJSON is a JSON text without spaces, with the keys of its objects in order.
+func SortedJSON(t testing.TB, text string) string {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	sorted, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(sorted)
 }
