@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// texts are templates of a server.
 // The server's text of a template counts where it can be read; what this program
 // knows is the same, or it says so.
 func TestTheServersTemplatesCount(t *testing.T) {

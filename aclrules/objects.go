@@ -99,8 +99,9 @@ type BindingRule struct {
 	Variable string `json:"variable,omitempty"`
 }
 
-// Objects reads ACL objects. The error of one that does not exist matches ErrDangling, that
-// of a token ErrNotFound; of one that may not be read ErrUnreadable.
+// Objects reads ACL objects. The error of a policy, role or template that does not exist
+// matches ErrDangling, that of a token ErrNotFound; of one that may not be read
+// ErrUnreadable.
 type Objects interface {
 	Policy(ctx context.Context, l Link) (Policy, error)
 	Role(ctx context.Context, l Link) (Role, error)

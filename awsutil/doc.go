@@ -1,9 +1,10 @@
 // Package awsutil talks to AWS for a task: to the metadata endpoint beside it, to STS
-// and IAM in its own name, and to the ECS API.
+// and IAM in the task's name, and to the ECS API.
 //
 // MetadataClient.Task reads the task metadata endpoint, version 4, over one connection;
-// every answer that is not a task listing the asking container is an error, and AwaitTask
-// and AwaitStopped ignore such answers until a valid one is as required.
+// every answer that is not a task listing the asking container, whose name the endpoint
+// answers, if at all, is an error. AwaitTask and AwaitStopped ignore such answers until a
+// valid one is as required.
 //
 // Signer.Bearer proves to Consul which IAM role the task has: it signs GetRole (or
 // GetUser), packs it into the headers of a signed GetCallerIdentity, and encodes that

@@ -23,7 +23,7 @@ type metadataConn struct {
 	answers *bufio.Reader
 }
 
-// metadataBuffer is that of most answers, which so take one read.
+// metadataBuffer is the size of most answers, which so take one read.
 const metadataBuffer = 32 << 10
 
 // get replaces what is in body by that of the answer and returns its status. The
@@ -78,7 +78,7 @@ func (c *metadataConn) exchange(ctx context.Context, u *url.URL, body *bytes.Buf
 func (c *metadataConn) connect(ctx context.Context, u *url.URL, deadline time.Time) error {
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	open, err := c.dial(ctx, "tcp", metadataHost(u))
+	open, err := c.dial(ctx, "tcp", metadataHostPort(u))
 	if err == nil {
 		c.open = open
 		c.answers = bufio.NewReaderSize(c.open, metadataBuffer)
@@ -86,7 +86,7 @@ func (c *metadataConn) connect(ctx context.Context, u *url.URL, deadline time.Ti
 	return err
 }
 
-func metadataHost(u *url.URL) string {
+func metadataHostPort(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
 		port = "80"

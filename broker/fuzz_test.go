@@ -125,7 +125,7 @@ func FuzzRecord(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var r Record
 		if json.Unmarshal(data, &r) != nil {
-			return // KV.Load names the key
+			return // KVStore.Load names the key
 		}
 		synctest.Test(t, func(t *testing.T) {
 			store := &MemoryStore{}

@@ -13,7 +13,8 @@
 //
 // Owns: the leader's lock, the pace, metrics and health; what proves that a task is dead,
 // and whose a token or a service is.
-// Never does: decide which objects should exist (setup), treat a missing answer as proof,
-// trust the wall clock of this machine, write when there is nothing to remove.
+// Never does: decide which objects should exist (setup); in the clean-up treat a missing
+// answer as proof, trust the wall clock of this machine, or write when there is nothing to
+// remove.
 // Start reading at: Controller.Run; for the clean-up at decide, then Cleaner.Look.
 package controller

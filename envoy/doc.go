@@ -1,5 +1,5 @@
-// Package envoy talks to the task's Envoy at its admin address, to an agent in Envoy's
-// place, and to Consul servers between Envoy and them.
+// Package envoy talks to the task's Envoy at its admin address and to an agent in Envoy's
+// place, and relays Envoy's xDS to Consul servers.
 //
 // Flow of a question: 1. ReadBootstrap reads what an Envoy was started with; 2. Ask makes a
 // request at its admin address; 3. Missing asks Envoy which listeners, clusters and

@@ -60,8 +60,8 @@ type Options struct {
 // of an unknown check is retry.Gone.
 type Deps struct {
 	Metadata Metadata
-	// Registrar is where the task is registered. With an agent only a gateway is registered
-	// and deregistered there.
+	// Registrar is where the task is registered. With an agent Register, Proxy and
+	// Deregister are called for gateways only.
 	Registrar registrar.Registrar
 	// Publish waits until the proxy's checks pass, and makes the agent send that to the
 	// servers. It is called in a task with an agent that has no checks to write.

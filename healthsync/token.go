@@ -83,7 +83,7 @@ func (s *syncer) logInSeparately(ctx context.Context, limit time.Duration, why e
 	return err
 }
 
-// errEmpty is of a token file without a token.
+// errEmpty is the error of a token file without a token.
 var errEmpty = errors.New("is empty")
 
 // noToken reports whether readToken failed because there is no token, rather than

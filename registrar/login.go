@@ -7,7 +7,7 @@ import (
 )
 
 // LoginParams are those of the login of a task's container by the method of the
-// configuration. partition is where what it registers is.
+// configuration. partition is that of the service, the gateway or the agent.
 func LoginParams(cfg *config.Config, partition string, t workload.Task) consulutil.LoginParams {
 	return consulutil.LoginParams{
 		Method:     cfg.ConsulLogin.Method,
