@@ -62,9 +62,13 @@ cat "$log"/out/* | tools/unran.sh || status=1
 again=$(find "$log/again" -type f -exec cat {} +)
 [ -z "$again" ] || printf 'Tests that failed and ran once more:\n%s\n' "$again"
 # The sum of the groups, in the form of their own last lines.
-cat "$log"/out/* | awk -v seconds="$SECONDS" '
+cat "$log"/out/* | awk -v seconds="$SECONDS" -v failed="$status" '
   /^DONE / {
     for (i = 2; i < NF; i++) { n = $i; word = $(i + 1); sub(",", "", word); sub(/s$/, "", word); sum[word] += n }
   }
-  END { printf "DONE %d tests, %d skipped in %ds\n", sum["test"], sum["skipped"], seconds }'
+  END {
+    printf "DONE %d tests, %d skipped", sum["test"], sum["skipped"]
+    if (failed) printf ", %d failures, %d errors", sum["failure"], sum["error"]
+    printf " in %ds\n", seconds
+  }'
 exit "$status"
