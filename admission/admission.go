@@ -151,13 +151,13 @@ func Steps() (mutators, validators []string) {
 // find in the rest of the document, which is not changed.
 func Admit(doc []byte, o Options) (*Result, error) {
 	format := cmp.Or(o.Format, detect(doc))
+	if o.Into != nil && format != formatECS {
+		return nil, fmt.Errorf("only a task definition of the format %s can be registered, this is of the format %s", formatECS, format)
+	}
 	before, err := read(doc, format, o.Resource)
 	invalid, ok := errors.AsType[*taskdef.InvalidError](err)
-	switch {
-	case err != nil && !ok:
+	if err != nil && !ok {
 		return nil, err
-	case o.Into != nil && format != formatECS:
-		return nil, fmt.Errorf("only a task definition of the format %s can be registered, this is of the format %s", formatECS, format)
 	}
 	after := before.Clone()
 	t := &task{doc: after, format: format, flags: o.Flags, former: map[string]former{}}

@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"errors"
+	"flag"
 	"fmt"
 	"path"
 	"slices"
@@ -19,8 +21,11 @@ func checkFlags(t *task) {
 			}
 			err := flags.Parse(line[next+2:])
 			next = len(line) - flags.NArg()
-			if err == nil {
+			switch {
+			case err == nil:
 				continue
+			case errors.Is(err, flag.ErrHelp):
+				err = errors.New("it would print its help and end")
 			}
 			if !t.isComputedLine(i, next) {
 				t.add(codeFlag, t.wordPath(i, next-1), "container", t.containerName(i), "command", command, "message", err)

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -41,7 +42,7 @@ func TestFlagThatACommandRefusesIsFound(t *testing.T) {
 		"computed line":     {`"EntryPoint": {"Ref": "Line"}, "Command": ["consul-ecs", "app-entrypoint", "-x"]`, "", ""},
 		"another command":   {`"EntryPoint": ["consul-ecs", "other", "-x"]`, "", ""},
 		"another program":   {`"EntryPoint": ["/app", "app-entrypoint", "-x"]`, "", ""},
-		"help":              {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-h"]`, "EntryPoint[4]", "flag: help requested"},
+		"help":              {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-h"]`, "EntryPoint[4]", "it would print its help and end"},
 		"program and flags": {`"EntryPoint": ["consul-ecs"], "Command": ["app-entrypoint", "-x"]`, "Command[1]", "flag provided but not defined: -x"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -67,5 +68,15 @@ func TestFlagThatACommandRefusesIsFound(t *testing.T) {
 				t.Errorf("findings %v, want %v", got, want)
 			}
 		})
+	}
+}
+
+func TestOnlyPlainDefinitionsAreRegistered(t *testing.T) {
+	t.Parallel()
+	const definition = `{"Type": "AWS::ECS::TaskDefinition", "Properties": {"ContainerDefinitions": [{"Name": "app", "Image": "app"}]}}`
+	var input struct{}
+	_, err := Admit([]byte(`{"Resources": {"A": `+definition+`, "B": `+definition+`}}`), Options{Into: &input})
+	if err == nil || !strings.Contains(err.Error(), "only a task definition of the format ecs can be registered") {
+		t.Errorf("%v, want the format and no request for a resource", err)
 	}
 }
