@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestPagesNameEveryFlag: a user who reads the docs finds what --help lists, which has an
-// example.
+// TestPagesNameEveryFlag: some page has a flag of each name that --help lists. Each help has
+// an example.
 func TestPagesNameEveryFlag(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../docs/*.md")
