@@ -118,7 +118,8 @@ func SubjectText(r Resource, prefix bool, segment string) string {
 
 // hint guesses what a mistyped name was meant to be, for the end of a message: the known
 // name from which it differs in one place, by the fewest letters, at most two. It is empty
-// when there is none. Letter case does not count.
+// when there is none. Letter case does not count. config.Nearest, which allows for more
+// mistakes, is not used: this package imports no other.
 func hint(name string, known []string) string {
 	guess, fewest := "", 3
 	for _, k := range known {
