@@ -42,8 +42,8 @@ func parseConfig(inv *cli.Invocation, unused ...string) (*config.Config, error) 
 	return cfg, nil
 }
 
-// readConfig is parseConfig for the containers of a task, and returns how that reaches
-// Consul.
+// readConfig is parseConfig for the containers of a task, with an address for each named
+// upstream. It also returns how the task reaches Consul.
 func readConfig(inv *cli.Invocation) (*config.Config, access, error) {
 	cfg, err := parseConfig(inv)
 	if err != nil {
@@ -51,6 +51,9 @@ func readConfig(inv *cli.Invocation) (*config.Config, access, error) {
 	}
 	inv.Log.Info("read the configuration", logkey.GenerationName, cfg.GenerationName())
 	a, err := accessOf(inv, cfg)
+	if err == nil && cfg.Proxy.NamedUpstreams {
+		cfg.Proxy.Upstreams, a.hosts, err = redirect.NameUpstreams(cfg.Proxy.Upstreams)
+	}
 	return cfg, a, err
 }
 
@@ -131,8 +134,8 @@ const (
 	grpcCAPEMEnv  = "CONSUL_GRPC_CACERT_PEM"
 )
 
-// access is how the tasks of a configuration reach Consul. Besides registrar.New, only
-// accessOf distinguishes a task with an agent from one without.
+// access is how the tasks of a configuration reach Consul: through the agent of the task or,
+// with consulServers, at the servers.
 type access struct {
 	meshinit.Place
 	// clients lead to where tasks register, logins to where they log in and out.
@@ -158,11 +161,8 @@ func accessOf(inv *cli.Invocation, cfg *config.Config) (access, error) {
 		return access{}, err
 	}
 	o := consulutil.Options{Servers: servers}
-	a := access{Place: meshinit.AtServers(), clients: o, logins: o, servers: servers, static: strings.TrimSpace(inv.Getenv(api.HTTPTokenEnvName)) != ""}
-	if cfg.Proxy.NamedUpstreams {
-		cfg.Proxy.Upstreams, a.hosts, err = redirect.NameUpstreams(cfg.Proxy.Upstreams)
-	}
-	return a, err
+	static := strings.TrimSpace(inv.Getenv(api.HTTPTokenEnvName)) != ""
+	return access{Place: meshinit.AtServers(), clients: o, logins: o, servers: servers, static: static}, nil
 }
 
 func newServers(c config.ConsulServers, httpsPEM, grpcPEM string, log hclog.Logger) (*consulutil.Servers, error) {
