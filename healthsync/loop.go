@@ -111,17 +111,6 @@ func (s *syncer) noteUnbound(why error) {
 	s.unbound = reason
 }
 
-// write makes the changes, and has a result for each.
-func (s *syncer) write(ctx context.Context, changes ...change) []registrar.Result {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	updates := make([]registrar.Update, len(changes))
-	for i, c := range changes {
-		updates[i] = c.update()
-	}
-	return s.Registrar.Set(ctx, s.token, s.w, updates)
-}
-
 // record remembers the outcome of a write. A failed one is not remembered, so
 // the next diff asks for it again; it is logged when it starts to fail, when
 // the kind of failure changes, and when it works again.
