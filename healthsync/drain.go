@@ -46,11 +46,11 @@ func (s *syncer) drain(ended context.Context) error {
 	if s.Config.Gateway != nil {
 		limit = min(limit, budget.Gateway)
 	}
-	s.awaitApplications(ctx, limit-time.Since(start))
+	clientEnded := s.awaitApplications(ctx, limit-time.Since(start))
 	if s.AtServers && s.known && (err != nil || !leavesEarly(s.Config.Gateway)) {
 		err = errors.Join(err, s.deregister(ctx))
 	}
-	s.logOutAll(ctx)
+	s.logOutAll(ctx, clientEnded)
 	return err
 }
 

@@ -148,9 +148,6 @@ type syncer struct {
 	unbound string
 	// blind is true when the last metadata read failed.
 	blind bool
-	// clientEnded is true when the Consul client's container has stopped, while we
-	// waited for the applications.
-	clientEnded bool
 }
 
 // wanted reports whether there is anything to write at all. A gateway with an agent has

@@ -120,10 +120,10 @@ func (s *syncer) readToken(name string) (string, error) {
 }
 
 // logOutAll destroys the tokens that end with the task. The client token comes
-// last, because the agent may still be leaving with it, and only when no
-// client-entrypoint has declared itself its owner. A logout that fails is
+// last, because the agent may still be leaving with it, and only when its container has
+// stopped or no client-entrypoint has declared itself its owner. A logout that fails is
 // logged and left to the controller.
-func (s *syncer) logOutAll(ctx context.Context) {
+func (s *syncer) logOutAll(ctx context.Context, clientEnded bool) {
 	if !s.login {
 		return
 	}
@@ -134,7 +134,7 @@ func (s *syncer) logOutAll(ctx context.Context) {
 	for _, secret := range s.endRenewal(ctx) {
 		tokens = append(tokens, fileToken{workload.FileServiceToken, secret})
 	}
-	if !s.AtServers && !s.agentStays() {
+	if !s.AtServers && (clientEnded || !s.agentOwned()) {
 		tokens = append(tokens, s.fileTokens(workload.FileClientToken)...)
 	}
 	deadline, _ := ctx.Deadline()

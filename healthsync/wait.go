@@ -17,10 +17,11 @@ import (
 // or of a gateway's callers, at most for limit: Envoy receives changes upstream by it.
 // That needs an agent that outlives them, which only client-entrypoint promises. Without
 // an agent the registration stays, too, and until the proxy has stopped, unless it is that
-// of a mesh gateway, which is deregistered before.
-func (s *syncer) awaitApplications(ctx context.Context, limit time.Duration) {
-	if limit <= 0 || !s.reloadToken() || !s.AtServers && (!s.login || !s.agentStays()) {
-		return
+// of a mesh gateway, which is deregistered before. It reports whether the Consul client's
+// container has stopped meanwhile.
+func (s *syncer) awaitApplications(ctx context.Context, limit time.Duration) (clientEnded bool) {
+	if limit <= 0 || !s.reloadToken() || !s.AtServers && (!s.login || !s.agentOwned()) {
+		return false
 	}
 	why := "their last requests need the service token"
 	if s.AtServers && !leavesEarly(s.Config.Gateway) {
@@ -30,8 +31,8 @@ func (s *syncer) awaitApplications(ctx context.Context, limit time.Duration) {
 	defer cancel()
 	log := s.Log.With(logkey.Reason, why)
 	running, err := awsutil.AwaitStopped(ctx, log, s.fetch, awsutil.AwaitPause, func(t workload.Task) []workload.Container {
-		s.clientEnded = t.Ended(workload.ContainerConsulClient)
-		if !s.AtServers && !s.agentStays() {
+		clientEnded = t.Ended(workload.ContainerConsulClient)
+		if !s.AtServers && (clientEnded || !s.agentOwned()) {
 			return nil
 		}
 		users := t.Applications(s.Ignore)
@@ -43,12 +44,13 @@ func (s *syncer) awaitApplications(ctx context.Context, limit time.Duration) {
 	if err != nil {
 		s.Log.Warn("cannot confirm that the applications have stopped, leaving the mesh anyway", logkey.Container, running, logkey.Elapsed, limit)
 	}
+	return clientEnded
 }
 
-// agentStays reports whether a client-entrypoint holds the agent for us. It takes
-// its marker away when the agent is gone; one that was killed left the marker,
-// and its token to us.
-func (s *syncer) agentStays() bool {
+// agentOwned reports whether a client-entrypoint holds the agent for us. It takes its
+// marker away when the agent is gone, at any time, so the answer is not kept. One that was
+// killed leaves the marker, and its token to us.
+func (s *syncer) agentOwned() bool {
 	_, err := os.Stat(filepath.Join(s.Config.BootstrapDir, workload.FileClientTokenOwner))
-	return !s.clientEnded && !errors.Is(err, fs.ErrNotExist)
+	return !errors.Is(err, fs.ErrNotExist)
 }
