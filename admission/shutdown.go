@@ -15,8 +15,6 @@ const (
 	afterApplications = 15
 	// fargateStop is Fargate's limit of stopTimeout, in seconds.
 	fargateStop = 120
-	// proxyEnd is how long Envoy takes to end after the last application.
-	proxyEnd = time.Second
 	// detected is how long it takes until health-sync has written that the task stops.
 	detected = 250 * time.Millisecond
 )
@@ -78,10 +76,7 @@ func checkShutdown(t *task) {
 // and its own end.
 func applicationStages(c taskdef.Container, stop time.Duration) []stage {
 	budget := workload.NewStopBudget(stop)
-	drained := budget.MaxDelay
-	if text, fixed := fixedDelay(c.EntryPoint); fixed {
-		drained, _ = time.ParseDuration(text) // what is none is a finding of checkFlags
-	}
+	drained := budget.Delay(shutdownDelay(c.EntryPoint))
 	return []stage{
 		{"detect", min(detected, budget.MinDelay)},
 		{"propagate", budget.MinDelay},
@@ -97,15 +92,12 @@ func (t *task) sidecarStages(name string, stop, applications time.Duration) []st
 	application := stage{"application", applications}
 	// until is when a stage ends that the budget begins at a time, without regard to
 	// whether the applications have stopped.
-	until := func(begin time.Duration) time.Duration { return max(0, applications+proxyEnd-begin) + stop }
+	until := func(begin time.Duration) time.Duration { return max(0, applications+workload.ProxyEnd-begin) + stop }
 	switch name {
 	case workload.ContainerSidecarProxy, workload.ContainerDataplane:
-		return []stage{application, {"proxy", applications + proxyEnd}}
+		return []stage{application, {"proxy", applications + workload.ProxyEnd}}
 	case workload.ContainerHealthSync:
-		if t.agent() {
-			return []stage{application, {"logout", until(budget.ServiceLogout)}}
-		}
-		return []stage{application, {"logout", until(budget.Deregister)}}
+		return []stage{application, {"logout", until(budget.HealthSyncWait(t.agent()))}}
 	case workload.ContainerConsulClient:
 		return []stage{application, {"logout", until(budget.Leave)}}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/taskdef"
+	"github.com/meshtask/consul-ecs/workload"
 )
 
 // wrapper is the command that an application runs below.
@@ -115,9 +116,9 @@ func flagWidth(word string) int {
 	return 2
 }
 
-// fixedDelay is the shutdown delay in an application's entryPoint in seconds, and false
-// for auto.
-func fixedDelay(entryPoint []string) (string, bool) {
+// shutdownDelay is the one in an application's entryPoint. One that cannot be read counts as
+// none: it is a finding of checkFlags.
+func shutdownDelay(entryPoint []string) workload.ShutdownDelay {
 	entryPoint = entryPoint[:wrapperWords(entryPoint)]
 	for i, word := range entryPoint {
 		name, value, joined := strings.Cut(strings.TrimLeft(word, "-"), "=")
@@ -127,7 +128,8 @@ func fixedDelay(entryPoint []string) (string, bool) {
 		if !joined && i+1 < len(entryPoint) {
 			value = entryPoint[i+1]
 		}
-		return value, value != "auto"
+		delay, _ := workload.ParseShutdownDelay(value)
+		return delay
 	}
-	return "", false
+	return workload.ShutdownDelay{Auto: true}
 }

@@ -39,10 +39,7 @@ func (s *syncer) drain(ended context.Context) error {
 		criticals = budget.Criticals
 	}
 	err := s.latchCritical(ctx, criticals)
-	limit := budget.ServiceLogout
-	if s.AtServers {
-		limit = budget.Deregister
-	}
+	limit := budget.HealthSyncWait(!s.AtServers)
 	if s.Config.Gateway != nil {
 		limit = min(limit, budget.Gateway)
 	}

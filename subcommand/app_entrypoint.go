@@ -2,7 +2,6 @@ package subcommand
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"os"
 	"time"
@@ -26,7 +25,7 @@ type appOptions struct {
 }
 
 func appEntrypointCommand() cli.Command {
-	o := appOptions{delay: shutdownDelay{auto: true}}
+	o := appOptions{delay: shutdownDelay{ShutdownDelay: workload.ShutdownDelay{Auto: true}}}
 	return cli.Command{
 		Synopsis: "Run an application and delay its shutdown",
 		Usage:    "app-entrypoint [flags] [--] command [args...]",
@@ -84,15 +83,18 @@ func (o *appOptions) run(ctx context.Context, inv *cli.Invocation) error {
 		return err
 	}
 	control := func(child *supervise.Process, signals <-chan os.Signal) int {
-		if o.delay.fixed >= o.stop {
+		delay, budget := o.delay.ShutdownDelay, workload.NewStopBudget(o.stop)
+		if o.compat && !o.delay.given {
+			delay = workload.ShutdownDelay{} // never delivered
+		}
+		app := entrypoint.App{Child: child, Signals: signals, Delay: budget.Delay(delay), Compat: o.compat, Log: inv.Log}
+		if delay.Auto {
+			app.Callers = callers(inv, o.admin, budget.MinDelay)
+		}
+		if app.Delay >= o.stop {
 			// No refusal: version 0.6 started, and does not have -stop-timeout.
 			inv.Log.Warn("-shutdown-delay does not fit into -stop-timeout: ECS kills the application before it gets TERM, unless the container's stopTimeout is longer; then set -stop-timeout to it",
-				logkey.Delay, o.delay.fixed, logkey.StopTimeout, o.stop)
-		}
-		app := entrypoint.App{Child: child, Signals: signals, Delay: o.delay.fixed, Compat: o.compat, Log: inv.Log}
-		if o.delay.auto && (o.delay.given || !o.compat) {
-			budget := workload.NewStopBudget(o.stop)
-			app.Delay, app.Callers = budget.MaxDelay, callers(inv, o.admin, budget.MinDelay)
+				logkey.Delay, app.Delay, logkey.StopTimeout, o.stop)
 		}
 		return entrypoint.RunApp(ctx, app)
 	}
@@ -113,31 +115,17 @@ func callers(inv *cli.Invocation, admin string, minDelay time.Duration) *entrypo
 	return c
 }
 
-// shutdownDelay is the value of -shutdown-delay: a time, or auto.
+// shutdownDelay is the value of -shutdown-delay, and whether the flag was given.
 type shutdownDelay struct {
-	auto, given bool
-	fixed       time.Duration
-}
-
-const delayAuto = "auto"
-
-func (d *shutdownDelay) String() string {
-	if d.auto {
-		return delayAuto
-	}
-	return d.fixed.String()
+	workload.ShutdownDelay
+	given bool
 }
 
 // Set implements flag.Value.
 func (d *shutdownDelay) Set(s string) error {
-	if s == delayAuto {
-		*d = shutdownDelay{auto: true, given: true}
-		return nil
+	parsed, err := workload.ParseShutdownDelay(s)
+	if err == nil {
+		*d = shutdownDelay{ShutdownDelay: parsed, given: true}
 	}
-	fixed, err := time.ParseDuration(s)
-	if err != nil || fixed < 0 {
-		return errors.New("want auto, or a time of 0 or more such as 10s")
-	}
-	*d = shutdownDelay{fixed: fixed, given: true}
-	return nil
+	return err
 }

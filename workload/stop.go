@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -8,6 +9,9 @@ import (
 
 // DefaultStopTimeout is ECS's own default of a container's stopTimeout.
 const DefaultStopTimeout = 30 * time.Second
+
+// ProxyEnd is how long Envoy takes to end when no callers remain.
+const ProxyEnd = time.Second
 
 // StopBudget is how the containers of a task share the time between TERM and KILL.
 // All times count from TERM, and each is a limit: what is done earlier ends earlier.
@@ -47,7 +51,6 @@ func NewStopBudget(stop time.Duration) StopBudget {
 		leaveReserve       = 10 * time.Second
 		exitReserve        = 3 * time.Second
 		deregisterReserve  = 4 * time.Second
-		gatewayEnd         = time.Second
 	)
 	delay := min(maxDelay, stop/6)
 	healthSync := stop - min(exitReserve, stop/10)
@@ -58,12 +61,57 @@ func NewStopBudget(stop time.Duration) StopBudget {
 		Criticals:     healthSync * 2 / 3,
 		ServiceLogout: max(0, stop-logoutReserve),
 		Deregister:    healthSync - min(deregisterReserve, healthSync/3),
-		Gateway:       delay + gatewayEnd,
+		Gateway:       delay + ProxyEnd,
 		HealthSync:    healthSync,
 		Leave:         stop - reserve,
 		KillAgent:     stop - reserve/4,
 		ClientLogout:  stop - reserve/20,
 	}
+}
+
+// HealthSyncWait is when health-sync no longer waits for applications, of a task with an
+// agent or without one.
+func (b StopBudget) HealthSyncWait(agent bool) time.Duration {
+	if agent {
+		return b.ServiceLogout
+	}
+	return b.Deregister
+}
+
+// Delay is when an application gets TERM at the latest.
+func (b StopBudget) Delay(d ShutdownDelay) time.Duration {
+	if d.Auto {
+		return b.MaxDelay
+	}
+	return d.Fixed
+}
+
+const delayAuto = "auto"
+
+// ShutdownDelay is how long app-entrypoint holds TERM back: while callers remain, within
+// MinDelay and MaxDelay of the budget, or for a fixed time, whatever the budget is.
+type ShutdownDelay struct {
+	Auto  bool
+	Fixed time.Duration
+}
+
+// ParseShutdownDelay reads the value of -shutdown-delay.
+func ParseShutdownDelay(text string) (ShutdownDelay, error) {
+	if text == delayAuto {
+		return ShutdownDelay{Auto: true}, nil
+	}
+	fixed, err := time.ParseDuration(text)
+	if err != nil || fixed < 0 {
+		return ShutdownDelay{}, errors.New("want auto, or a time of 0 or more such as 10s")
+	}
+	return ShutdownDelay{Fixed: fixed}, nil
+}
+
+func (d ShutdownDelay) String() string {
+	if d.Auto {
+		return delayAuto
+	}
+	return d.Fixed.String()
 }
 
 // Applications are the containers of the task definition that are neither ours

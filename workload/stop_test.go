@@ -80,6 +80,35 @@ func TestStopBudget(t *testing.T) {
 	}
 }
 
+func TestShutdownDelay(t *testing.T) {
+	t.Parallel()
+	budget := workload.NewStopBudget(12 * time.Second)
+	for text, want := range map[string]time.Duration{
+		"auto": 2 * time.Second, "0": 0, "0s": 0, "1m30s": 90 * time.Second, "11.5s": 11500 * time.Millisecond,
+	} {
+		delay, err := workload.ParseShutdownDelay(text)
+		if got := budget.Delay(delay); err != nil || got != want {
+			t.Errorf("%s: %s, want %s, %v", text, got, want, err)
+		}
+		if again, err := workload.ParseShutdownDelay(delay.String()); err != nil || again != delay {
+			t.Errorf("%s: %s is read as %+v, %v", text, delay, again, err)
+		}
+	}
+	for _, text := range []string{"", "soon", "10", "-1s", "Auto"} {
+		if delay, err := workload.ParseShutdownDelay(text); err == nil || delay != (workload.ShutdownDelay{}) {
+			t.Errorf("%q: %+v, %v", text, delay, err)
+		}
+	}
+}
+
+func TestHealthSyncWait(t *testing.T) {
+	t.Parallel()
+	budget := workload.StopBudget{ServiceLogout: 1, Deregister: 2}
+	if agent, servers := budget.HealthSyncWait(true), budget.HealthSyncWait(false); agent != 1 || servers != 2 {
+		t.Errorf("%d and %d", agent, servers)
+	}
+}
+
 // The service token is logged out before the agent leaves, the agent has time for its
 // leave, and everything ends before KILL, whatever the stop timeout is.
 func TestStopBudgetIsInOrder(t *testing.T) {
