@@ -75,7 +75,7 @@ func (r *run) logoutService(ctx context.Context) {
 		err = r.session.Logout(ctx, secret)
 	}
 	if err != nil {
-		r.Log.Warn("service token was not logged out; the controller will remove it", logkey.Error, err)
+		r.Log.Warn("service "+consulutil.NotLoggedOut, logkey.Error, err)
 		return
 	}
 	r.Log.Info("service token is logged out")

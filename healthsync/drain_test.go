@@ -165,7 +165,7 @@ func TestFailedLogOutIsNoFailure(t *testing.T) {
 		if _, err := r.term(); err != nil {
 			t.Errorf("%v", err)
 		}
-		if n := r.logged("token not logged out, the controller will remove it"); n != 2 {
+		if n := r.logged("token was not logged out; the controller will remove it"); n != 2 {
 			t.Errorf("%d lines about two tokens:\n%s", n, r.log)
 		}
 	})

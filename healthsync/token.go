@@ -144,7 +144,7 @@ func (s *syncer) logOutAll(ctx context.Context, clientEnded bool) {
 		defer cancel()
 		log := s.Log.With(logkey.Path, filepath.Join(s.Config.BootstrapDir, token.name))
 		if err := s.logOut(share, token); err != nil {
-			log.Warn(notLoggedOut, logkey.Error, err)
+			log.Warn(consulutil.NotLoggedOut, logkey.Error, err)
 		} else {
 			log.Info("token logged out")
 		}
@@ -159,11 +159,9 @@ func (s *syncer) logOutSeparate(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, logOutTimeout)
 	defer cancel()
 	if err := s.LogOut(ctx, s.token); err != nil {
-		s.Log.Warn(notLoggedOut, logkey.Error, err)
+		s.Log.Warn(consulutil.NotLoggedOut, logkey.Error, err)
 	}
 }
-
-const notLoggedOut = "token not logged out, the controller will remove it"
 
 // fileToken is the token that a file of the bootstrap directory has or had.
 type fileToken struct{ name, secret string }
@@ -181,7 +179,7 @@ func (s *syncer) fileTokens(name string) []fileToken {
 	case noToken(err):
 		s.Log.Debug("no token to log out", logkey.Path, path)
 	default:
-		s.Log.Warn(notLoggedOut, logkey.Path, path, logkey.Error, err)
+		s.Log.Warn(consulutil.NotLoggedOut, logkey.Path, path, logkey.Error, err)
 	}
 	return nil
 }

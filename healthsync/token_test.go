@@ -121,7 +121,7 @@ func TestUnreadableTokenIsLogged(t *testing.T) {
 		if _, err := r.term(); err != nil {
 			t.Error(err)
 		}
-		if r.logged("token not logged out") != 1 {
+		if r.logged("token was not logged out") != 1 {
 			t.Errorf("not logged:\n%s", r.log)
 		}
 	})
