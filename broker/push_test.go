@@ -304,7 +304,7 @@ func TestRevocationOfAnEarlierTermIsAudited(t *testing.T) {
 		if l := lines[0]; !l.Alarm || l.Decision != "revocation_refused" || l.Peer != "10.0.1.250" || l.Accessor != "accessor-1" {
 			t.Errorf("%+v", l)
 		}
-		if l := lines[1]; l.Alarm || l.Task != c.arn || l.Accessor != "accessor-1" || l.Reason != "its holder gave it back" {
+		if l := lines[1]; l.Alarm || l.Task != c.arn || l.Accessor != "accessor-1" || l.Reason != "revoked by its holder" {
 			t.Errorf("%+v", l)
 		}
 	})

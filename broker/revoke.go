@@ -197,7 +197,7 @@ func (t *term) replace(ctx context.Context, e *entry, confirmed string) {
 }
 
 // newerToken and returnedToken are reasons of revocations.
-const newerToken, returnedToken = "the task has a newer token", "its holder gave it back"
+const newerToken, returnedToken = "the task has a newer token", "revoked by its holder"
 
 func (t *term) revokeReplaced(ctx context.Context, e *entry, tokens []IssuedToken) {
 	if len(tokens) == 0 || retry.Sleep(ctx, overlap) != nil {

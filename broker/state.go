@@ -38,11 +38,11 @@ const (
 	redeemed                   // the handle was exchanged for the token
 	misused                    // the handle came twice, or from elsewhere
 	unredeemed                 // 200, and no redemption within redeemLimit
-	handleEnded                // the life of the handle is over
+	handleEnded                // the handle expired
 	taskGone                   // ECS shows the task as stopped or moved
 	replaced                   // a newer token of the task took over
 	returned                   // the holder has it revoked: the caller of the event does that
-	tokenEnded                 // the life of the token is over
+	tokenEnded                 // the token expired
 )
 
 // action is what the broker does because of a transition.

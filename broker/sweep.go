@@ -186,7 +186,7 @@ func (t *term) expire(ctx context.Context, e *entry) error {
 			return err
 		}
 		if r := t.request(k.RequestID); r != nil && !alive {
-			t.on(r, tokenEnded, "the life of the token is over")
+			t.on(r, tokenEnded, "the token expired")
 		}
 	}
 	return nil

@@ -66,7 +66,7 @@ func (s *Session) Login(ctx context.Context, p LoginParams) (Token, error) {
 	}
 	text := "logged in"
 	if token.Secret == p.Previous {
-		text = "kept the token of the previous run"
+		text = "reusing the token of the previous run"
 	}
 	s.Log.Info(text, logkey.AuthMethod, p.Method, logkey.Accessor, token.Accessor)
 	return token, nil

@@ -66,7 +66,7 @@ type retired struct {
 type reason string
 
 const (
-	unread     reason = "its life could not be read"
+	unread     reason = "its expiration could not be read"
 	unwritable reason = "its file cannot be replaced"
 	noLogin    reason = "the login failed"
 	expired    reason = "it has expired"
@@ -165,7 +165,7 @@ func (r *renewal) learn(ctx context.Context) error {
 	token, err := r.ReadToken(ctx, r.secret)
 	switch {
 	case err != nil && r.direct && consulutil.UnknownToken(err):
-		r.Log.Warn("consul does not know the service token, logging in anew", logkey.Error, err)
+		r.Log.Warn("consul does not know the service token, logging in again", logkey.Error, err)
 		r.known, r.due, r.expires = true, time.Now(), time.Time{}
 		return nil
 	case err != nil:

@@ -293,7 +293,7 @@ func TestUnreadableLifeIsReadLater(t *testing.T) {
 		r.logins.unread = errServer
 		r.run()
 		r.pass(2 * time.Minute)
-		if n := r.logged("its life could not be read"); n != 1 {
+		if n := r.logged("its expiration could not be read"); n != 1 {
 			t.Errorf("%d lines:\n%s", n, r.log)
 		}
 		r.logins.change(func() { r.logins.unread = nil })

@@ -57,7 +57,7 @@ of the servers' catalog at consulHTTPAddr: an agent that died has not done so.
 In a task without an agent the checks are in the servers' catalog, and all that changed is
 in one write. After TERM or INT the task is deregistered there when applications and proxy
 have stopped, 7 s before the stop timeout ends at the latest. With proxy.mode direct, a
-service-token that expires is replaced after 60 to 70 % of its life; the old one is
+service-token that expires is replaced after 60 to 70 % of its TTL; the old one is
 logged out 15 s later. That needs write access to bootstrapDir. consul-dataplane cannot
 change its token: there, a warning is logged, and health-sync logs in separately if
 there is no file. With CONSUL_HTTP_TOKEN, here and in mesh-init, nothing logs in or out.

@@ -16,7 +16,7 @@ func tokenBrokerCommand() cli.Command {
 		Help: `
 Runs in a task of the ECS cluster, as an ECS service. A task asks for a token with
 consul-ecs token-receive and needs no credentials: the broker asks ECS about the task,
-takes the policies and the life of the token from docker labels of the task's revision
+takes the policies and the TTL of the token from docker labels of the task's revision
 
   consul.hashicorp.com/policies   names, separated by commas; required
   consul.hashicorp.com/ttl        1m to 168h (default 72h), or task with -allow-task-life

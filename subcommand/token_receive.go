@@ -53,11 +53,11 @@ token, and a second receiver with the same callback port takes the first one's a
 
 By default the command ends when the token is written: let the application depend on its
 SUCCESS, and make the container non-essential. With -stay it keeps running and replaces
-the token at 2/3 of its life, or renews it at Vault when VAULT_ADDR is set; an outage of
+the token at 2/3 of its TTL, or renews it at Vault when VAULT_ADDR is set; an outage of
 the broker or of the backend is waited out. Once a minute it asks Consul or Vault, if the
 environment has the address, whether the token still exists, and requests another one if
 it was revoked. The application must read the file again within the overlap: a replaced
-token stays valid for 10 s, or a tenth of its life if that is shorter. After TERM, -stay
+token stays valid for 10 s, or a tenth of its TTL if that is shorter. After TERM, -stay
 waits until the application containers have stopped, removes the files and revokes the
 token, at the latest 12 s before the stop timeout ends.
 
