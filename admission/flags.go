@@ -25,7 +25,7 @@ func checkFlags(t *task) {
 			case err == nil:
 				continue
 			case errors.Is(err, flag.ErrHelp):
-				err = errors.New("it would print its help and end")
+				err = errors.New("it prints its help and exits")
 			}
 			if !t.isComputedLine(i, next) {
 				t.add(codeFlag, t.wordPath(i, next-1), "container", t.containerName(i), "command", command, "message", err)

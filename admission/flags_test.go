@@ -42,7 +42,7 @@ func TestFlagThatACommandRefusesIsFound(t *testing.T) {
 		"computed line":     {`"EntryPoint": {"Ref": "Line"}, "Command": ["consul-ecs", "app-entrypoint", "-x"]`, "", ""},
 		"another command":   {`"EntryPoint": ["consul-ecs", "other", "-x"]`, "", ""},
 		"another program":   {`"EntryPoint": ["/app", "app-entrypoint", "-x"]`, "", ""},
-		"help":              {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-h"]`, "EntryPoint[4]", "it would print its help and end"},
+		"help":              {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-h"]`, "EntryPoint[4]", "it prints its help and exits"},
 		"program and flags": {`"EntryPoint": ["consul-ecs"], "Command": ["app-entrypoint", "-x"]`, "Command[1]", "flag provided but not defined: -x"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -68,7 +68,7 @@ func (r *run) ended(p phase, code int) int {
 	if p == serving || p == waiting {
 		r.Log.Error("consul agent exited unexpectedly; see its last lines", logkey.ExitCode, code)
 	} else {
-		r.Log.Info("agent ended", logkey.ExitCode, code)
+		r.Log.Info("consul agent exited", logkey.ExitCode, code)
 	}
 	return code
 }

@@ -61,7 +61,7 @@ func (a App) policy(s appState, e event) (appState, []action) {
 		}
 	case woke:
 		if s == appDelaying {
-			return appDelivered, []action{info("shutdown delay is over, terminating the application"), terminate{}}
+			return appDelivered, []action{info("shutdown delay elapsed, terminating the application"), terminate{}}
 		}
 	}
 	return s, nil

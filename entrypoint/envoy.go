@@ -99,7 +99,7 @@ func (e Envoy) policy(s envoyState, ev event) (envoyState, []action) {
 func (e Envoy) woke(s envoyState) (envoyState, []action) {
 	switch s.phase {
 	case envoyLeaving:
-		return s.await("the wait for callers is over")
+		return s.await("timed out waiting for callers to leave")
 	case envoyStopping:
 		if e.KillGrace == 0 { // ECS kills; this wake is of the wait for callers
 			return s, nil

@@ -85,10 +85,9 @@ func get(tr *http.Transport, url string) (status int, closes bool, err error) {
 	return resp.StatusCode, resp.Close, err
 }
 
-// What design.md promises of the drain, on the real thing: peers with an open
-// connection are asked to leave, requests under way end well, new connections
-// are still accepted, even after Envoy's drain time, and the way out is left
-// alone.
+// Draining a real Envoy: it asks peers with an open connection to close it, completes
+// requests under way, accepts new connections even after its drain time, and does not
+// drain outbound listeners.
 func TestRealEnvoyDrainsInboundOnlyAndKeepsAccepting(t *testing.T) {
 	t.Parallel()
 	release, arrived := make(chan struct{}), make(chan struct{})

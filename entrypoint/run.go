@@ -69,7 +69,7 @@ func (l *loop) run(ctx context.Context, policy func(event) []action) int {
 		}
 		select {
 		case code := <-ended:
-			l.log.Info("child ended", logkey.ExitCode, code)
+			l.log.Info("child exited", logkey.ExitCode, code)
 			return code
 		case sig := <-l.signals:
 			next = signalled{sig.(syscall.Signal)}

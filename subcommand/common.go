@@ -47,7 +47,7 @@ func service(run func(context.Context, *cli.Invocation) error) func(context.Cont
 		if ctx.Err() == nil {
 			return err
 		}
-		inv.Log.Info("ended", logkey.Reason, context.Cause(ctx))
+		inv.Log.Info("stopped", logkey.Reason, context.Cause(ctx))
 		return nil
 	})
 }

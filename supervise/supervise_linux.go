@@ -159,7 +159,7 @@ func (p *Process) reap() (none bool) {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil:
 			if !p.reaped {
-				p.log.Error("the child's exit status was lost: it was collected elsewhere", logkey.PID, p.pid)
+				p.log.Error("the child's exit status is unknown: another waiter reaped it", logkey.PID, p.pid)
 				p.reaped, p.code = true, lostCode
 			}
 			return true

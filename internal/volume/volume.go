@@ -130,7 +130,7 @@ func Full(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-const fullRemedy = "give the volume more room"
+const fullRemedy = "increase the size of the volume"
 
 // CopySelf copies the running executable to dst, mode 0755. It replaces dst in
 // one step, so a copy that is being executed stays intact for its users.

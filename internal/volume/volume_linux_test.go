@@ -41,7 +41,7 @@ func TestCheckDirOnReadOnlyAndFullVolumes(t *testing.T) {
 		written string
 	}{
 		"read-only": {flags: unix.MS_RDONLY, want: []string{"read-only file system", "remove readOnly from this container's mount point"}, written: ": read-only file system"},
-		"full":      {options: "size=4k", fill: 4096, want: []string{"no space left on device", "give the volume more room"}, written: ": no space left on device: give the volume more room"},
+		"full":      {options: "size=4k", fill: 4096, want: []string{"no space left on device", "increase the size of the volume"}, written: ": no space left on device: increase the size of the volume"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
