@@ -13,7 +13,7 @@ import (
 // limits define the proof that a task which ECS does not know has ended. One that ECS
 // shows as STOPPED needs no further proof: it never runs again.
 type limits struct {
-	// grace is how old the task must be: its youngest token, by the clock of
+	// grace is how old the task must be: its newest token, by the clock of
 	// Consul's servers, or without a token the time since we first missed it. AWS
 	// documents that a new task may be unknown for minutes (ECS API Reference, RunTask).
 	grace time.Duration
@@ -53,7 +53,7 @@ func (r KeepReason) Text() string {
 	case KeepMissingRecheck:
 		return "missing, to be confirmed by a later pass"
 	case KeepMissingYoung:
-		return "missing, but too young"
+		return "missing, below the minimum age"
 	case KeepMissingAmbiguous:
 		return "missing, but possibly a task of another cluster of this name"
 	}
@@ -238,18 +238,18 @@ func judge(s observation, f *facts, consul time.Time, missing time.Duration, our
 	case !ours:
 		return "", Kept{Why: KeepMissingAmbiguous}
 	}
-	age, since := missing, "it was first missing"
+	age, since := missing, "first missing"
 	// A token from the distant future was made when Consul's clock was wrong.
 	if !f.youngest.IsZero() && !consul.IsZero() && consul.Sub(f.youngest) > -l.grace {
-		age, since = consul.Sub(f.youngest), "its youngest token was made"
+		age, since = consul.Sub(f.youngest), "newest token created"
 	}
 	switch {
 	case age < l.grace:
-		return "", Kept{Why: KeepMissingYoung, Detail: fmt.Sprintf("%s %s ago, %s are needed", since, whole(age), l.grace), Again: max(l.grace-age, l.minAbsence-missing)}
+		return "", Kept{Why: KeepMissingYoung, Detail: fmt.Sprintf("%s %s ago, minimum %s", since, whole(age), l.grace), Again: max(l.grace-age, l.minAbsence-missing)}
 	case missing < l.minAbsence:
-		return "", Kept{Why: KeepMissingRecheck, Detail: fmt.Sprintf("missing for %s, %s are needed", whole(missing), l.minAbsence), Again: l.minAbsence - missing}
+		return "", Kept{Why: KeepMissingRecheck, Detail: fmt.Sprintf("missing for %s, minimum %s", whole(missing), l.minAbsence), Again: l.minAbsence - missing}
 	}
-	return fmt.Sprintf("ECS did not know the task's ID now and %s ago, nor between; %s %s ago%s", whole(missing), since, whole(age), s.Detail), Kept{}
+	return fmt.Sprintf("ECS reported the task MISSING in every check for %s; %s %s ago%s", whole(missing), since, whole(age), s.Detail), Kept{}
 }
 
 // whole is a duration rounded for texts.

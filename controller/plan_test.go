@@ -85,7 +85,7 @@ func TestDecide(t *testing.T) {
 		},
 		"missing again": {
 			observed: observed("MISSING", ""), before: missingSince(540 * time.Second), age: day, missing: 540 * time.Second,
-			evidence: "ECS did not know the task's ID now and 1m0s ago, nor between; its youngest token was made 24h0m0s ago",
+			evidence: "ECS reported the task MISSING in every check for 1m0s; newest token created 24h0m0s ago",
 		},
 		"missing again, with a token that is young": {
 			observed: observed("MISSING", ""), before: missingSince(540 * time.Second), age: 299 * time.Second,
@@ -93,11 +93,11 @@ func TestDecide(t *testing.T) {
 		},
 		"missing again, just old enough": {
 			observed: observed("MISSING", ""), before: missingSince(540 * time.Second), age: 300 * time.Second, missing: 540 * time.Second,
-			evidence: "ECS did not know the task's ID now and 1m0s ago, nor between; its youngest token was made 5m0s ago",
+			evidence: "ECS reported the task MISSING in every check for 1m0s; newest token created 5m0s ago",
 		},
 		"missing for long, with a token of the future": {
 			observed: observed("MISSING", ""), before: missingSince(0), age: -time.Hour,
-			evidence: "ECS did not know the task's ID now and 10m0s ago, nor between; it was first missing 10m0s ago",
+			evidence: "ECS reported the task MISSING in every check for 10m0s; first missing 10m0s ago",
 		},
 		"missing for long, with a token by a clock that is ahead": {
 			observed: observed("MISSING", ""), before: missingSince(0), age: -299 * time.Second, why: KeepMissingYoung, again: 599 * time.Second,
@@ -110,7 +110,7 @@ func TestDecide(t *testing.T) {
 		},
 		"missing for long, without a token": {
 			observed: observed("MISSING", ""), before: missingSince(300 * time.Second), noTokens: true, missing: 300 * time.Second,
-			evidence: "ECS did not know the task's ID now and 5m0s ago, nor between; it was first missing 5m0s ago",
+			evidence: "ECS reported the task MISSING in every check for 5m0s; first missing 5m0s ago",
 		},
 		"missing for long, and Consul's answer has no time": {
 			observed: observed("MISSING", ""), before: missingSince(301 * time.Second), age: day, noDate: true,
@@ -126,7 +126,7 @@ func TestDecide(t *testing.T) {
 		"perhaps another cluster's, seen in ours before": {
 			observed: observed("MISSING", ""), age: day, unsure: true, missing: 60 * time.Second,
 			before:   memory{missing: map[string]time.Duration{task1: 60 * time.Second}, ours: map[string]struct{}{task1: {}}},
-			evidence: "ECS did not know the task's ID now and 9m0s ago, nor between; its youngest token was made 24h0m0s ago",
+			evidence: "ECS reported the task MISSING in every check for 9m0s; newest token created 24h0m0s ago",
 		},
 	}
 	for name, tc := range tests {

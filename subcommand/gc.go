@@ -31,9 +31,9 @@ have no controller yet.
 ends with 2.
 
 A task is dead when ECS shows it as STOPPED. One that ECS does not know, by its own
-ID, is dead when it is still unknown a minute later, and its youngest token is five
+ID, is dead when it is still unknown a minute later, and its newest token is five
 minutes old; one without tokens, when it is still unknown after five minutes. gc waits
-for that second look, and prints how long; -wait 0s leaves such tasks alone. All tasks
+for that second check, and prints how long; -wait 0s leaves such tasks alone. All tasks
 of a cluster that was deleted are unknown; once ECS has forgotten the cluster too,
 create an empty one of its name first. Everything else stays: tasks that run or drain,
 doubtful cases, and objects that consul-ecs did not make. Nodes go with the last
@@ -87,11 +87,11 @@ type gcFlags struct {
 
 func (f *gcFlags) declare(fs *flag.FlagSet) {
 	f.sharedFlags.declare(fs)
-	fs.BoolVar(&f.plan, "plan", false, "show what would be deleted, and delete nothing")
-	fs.BoolVar(&f.apply, "apply", false, "show what is to be deleted, and delete it")
+	fs.BoolVar(&f.plan, "plan", false, "show the plan and delete nothing")
+	fs.BoolVar(&f.apply, "apply", false, "show the plan and apply it")
 	fs.Func("cluster", "`ARN` of an ECS cluster; may be repeated (default that of the task it runs in)", appendTo(&f.clusters))
 	fs.BoolVar(&f.json, "json", false, "print JSON, one object a line for each cluster: the plan, and with -apply another one that has what was deleted and what failed")
-	fs.DurationVar(&f.wait, "wait", gcWait, "wait this long, at most, to look again at tasks that ECS does not know")
+	fs.DurationVar(&f.wait, "wait", gcWait, "maximum total time to wait for rechecks of tasks that ECS reports as MISSING")
 	fs.StringVar(&f.level, "log-level", "", "TRACE, DEBUG, INFO, WARN or ERROR (default WARN: what is deleted is printed)")
 }
 
@@ -214,7 +214,7 @@ func (f *gcFlags) look(ctx context.Context, progress io.Writer, once func(contex
 			return r, err
 		}
 		wait = wait.Round(time.Second) + time.Second // Consul's Date header has seconds
-		fmt.Fprintf(progress, "%s unknown to ECS: looking again in %s, at %s\n", count(again, "task is", "tasks are"), wait, time.Now().Add(wait).Format(time.TimeOnly))
+		fmt.Fprintf(progress, "%s unknown to ECS: checking again in %s, at %s\n", count(again, "task is", "tasks are"), wait, time.Now().Add(wait).Format(time.TimeOnly))
 		if retry.Sleep(ctx, wait) != nil {
 			return r, context.Cause(ctx)
 		}
@@ -258,7 +258,7 @@ func printPlan(w io.Writer, r *controller.Report) {
 	}
 	reservation := ""
 	if r.Partial {
-		reservation = ", as far as could be read"
+		reservation = " (incomplete: not everything could be read)"
 	}
 	fmt.Fprintf(w, "%d to delete of %s; %s; %s%s\n", len(r.Delete), count(len(dead), "dead task", "dead tasks"),
 		count(len(r.Kept), "task stays", "tasks stay"), count(r.Running, "task runs", "tasks run"), reservation)

@@ -60,7 +60,7 @@ func TestGC(t *testing.T) {
 		ids[0] + " dead: ECS shows the task as STOPPED since 20",
 		"  service web-" + ids[0] + " on node node-" + ids[0],
 		"  service web-" + ids[0] + "-sidecar-proxy on node node-" + ids[0],
-		gone + " stays: missing, but too young, it was first missing 0s ago, 5m0s are needed (0 tokens, 2 services)",
+		gone + " stays: missing, below the minimum age, first missing 0s ago, minimum 5m0s (0 tokens, 2 services)",
 		"2 to delete of 1 dead task; 1 task stays; 2 tasks run",
 	} {
 		if i >= len(lines) || !strings.HasPrefix(lines[i], want) {
@@ -159,7 +159,7 @@ func TestGCReportsMissingPermissions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			code, out, stderr := w.gc(tc.env, tc.args...)
-			if out != "" && !strings.HasSuffix(out, "run, as far as could be read\n") {
+			if out != "" && !strings.HasSuffix(out, "run (incomplete: not everything could be read)\n") {
 				t.Errorf("printed\n%s", out)
 			}
 			if code != tc.code || !strings.Contains(stderr, tc.want) {
@@ -190,15 +190,15 @@ func TestGCLooksAgain(t *testing.T) {
 		"nothing to wait for": {time.Hour, []controller.Report{kept(0, 0)}, nil, 0, ""},
 		"a second look": {
 			time.Hour, []controller.Report{kept(0, time.Minute), kept(0)}, nil, 61 * time.Second,
-			"1 task is unknown to ECS: looking again in 1m1s, at ",
+			"1 task is unknown to ECS: checking again in 1m1s, at ",
 		},
 		"until the youngest is old enough": {
 			time.Hour, []controller.Report{kept(time.Minute, 5*time.Minute), kept()}, nil, 301 * time.Second,
-			"2 tasks are unknown to ECS: looking again in 5m1s, at ",
+			"2 tasks are unknown to ECS: checking again in 5m1s, at ",
 		},
 		"not those that take too long": {
 			2 * time.Minute, []controller.Report{kept(time.Minute, 5*time.Minute), kept(4 * time.Minute)}, nil, 61 * time.Second,
-			"1 task is unknown to ECS: looking again in 1m1s, at ",
+			"1 task is unknown to ECS: checking again in 1m1s, at ",
 		},
 		"no wait":  {0, []controller.Report{kept(time.Minute)}, nil, 0, ""},
 		"an error": {time.Hour, []controller.Report{kept(time.Minute)}, fault, 0, ""},
