@@ -184,7 +184,7 @@ func remedy(err error) string {
 	case errors.Is(err, consulutil.ErrUnknownReader):
 		return "name another token with acl:read by -resolver-token-file"
 	case errors.Is(err, aclrules.ErrEnterprise):
-		return "ask the server about it by -check server or both"
+		return "use -check server or -check both"
 	}
 	return "try again when the server answers, or admit without a check by -check none"
 }

@@ -219,7 +219,7 @@ func (t *term) awaitRedemption(ctx context.Context, r *request) {
 func (t *term) vouch(ctx context.Context, r *request) {
 	policy := retry.Policy{Base: time.Second, Max: 8 * time.Second, Limit: vouchLimit}
 	// Without an answer the request stays accepted, and the sweep asks.
-	_ = retry.Do(ctx, policy, t.Log, "ask ECS again", retry.Always, func(ctx context.Context) error {
+	_ = retry.Do(ctx, policy, t.Log, "describe the task again", retry.Always, func(ctx context.Context) error {
 		return t.inspect(ctx, r)
 	})
 }

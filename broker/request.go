@@ -198,7 +198,7 @@ func (t *term) reserve(r *request, bearer secret.Value) error {
 func (e *entry) admit(r *request, now time.Time) error {
 	_, holds := e.record.Proven(r.bearer)
 	if r.bearer != "" && !holds {
-		return refuse(http.StatusUnauthorized, receiver.UnknownToken, "the bearer is not the task's current token: ask for a new one")
+		return refuse(http.StatusUnauthorized, receiver.UnknownToken, "the bearer is not the task's current token: request a new one")
 	}
 	if _, replayed := e.nonces[r.in.Nonce.String()]; replayed && r.in.Nonce != nil {
 		return refuse(http.StatusConflict, "replayed", "the nonce was used before")

@@ -52,7 +52,7 @@ func (t *term) postRevoke(r *http.Request, from caller) (result, error) {
 		return result{}, refuse(http.StatusUnprocessableEntity, receiver.BackendFailed, "the token cannot be revoked, and %s: %v", k.End(), permanent)
 	}
 	if t.recorded(e, k.RequestID) {
-		return result{}, later(http.StatusServiceUnavailable, "not_revoked", busyPause, "the token is not revoked yet: ask again")
+		return result{}, later(http.StatusServiceUnavailable, "not_revoked", busyPause, "the token is not revoked yet: retry later")
 	}
 	return result{status: http.StatusOK, body: map[string]bool{"revoked": true}}, nil
 }

@@ -19,9 +19,9 @@ func (r *ACLReader) Datacenter(ctx context.Context) (string, error) {
 	_, err := r.client.Raw().Query("/v1/catalog/datacenters", &known, options)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("ask the server for its datacenter: %w", err)
+		return "", fmt.Errorf("list datacenters: %w", err)
 	case len(known) == 0:
-		return "", errors.New("ask the server for its datacenter: it knows none")
+		return "", errors.New("list datacenters: the server reports none")
 	case r.datacenter != "" && !slices.Contains(known, r.datacenter):
 		return "", fmt.Errorf("datacenter %q: the server knows %s only", r.datacenter, strings.Join(known, ", "))
 	}

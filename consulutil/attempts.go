@@ -55,7 +55,7 @@ func (a *attempts) RoundTrip(r *http.Request) (*http.Response, error) {
 		return classifyTransport(err)
 	}
 	policy := retry.Policy{Base: 250 * time.Millisecond, Max: time.Second}
-	err := retry.Do(r.Context(), policy, a.log, "ask Consul", classify, func(ctx context.Context) (err error) {
+	err := retry.Do(r.Context(), policy, a.log, "send the request to Consul", classify, func(ctx context.Context) (err error) {
 		made++
 		answer, err = a.once(ctx, r, body)
 		return err

@@ -72,7 +72,7 @@ func (a *Authorizer) Authorize(ctx context.Context, token string, queries []aclr
 	for batch := range slices.Chunk(queries, authorizeBatch) {
 		answers, err := a.batch(ctx, token, batch)
 		if err != nil {
-			return nil, fmt.Errorf("ask the server what the token may do: %w", err)
+			return nil, fmt.Errorf("check the token's permissions at the server: %w", err)
 		}
 		allowed = append(allowed, answers...)
 	}

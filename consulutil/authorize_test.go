@@ -132,7 +132,7 @@ func TestAuthorizeErrors(t *testing.T) {
 		}))
 		allowed, err := authorizer(t, server.URL, "").Authorize(context.Background(), "", questions(1))
 		server.Close()
-		if allowed != nil || err == nil || !strings.HasPrefix(err.Error(), "ask the server what the token may do: ") || !strings.Contains(err.Error(), c.want) || c.check != nil && !c.check(err) {
+		if allowed != nil || err == nil || !strings.HasPrefix(err.Error(), "check the token's permissions at the server: ") || !strings.Contains(err.Error(), c.want) || c.check != nil && !c.check(err) {
 			t.Errorf("%s: %v, %v", name, allowed, err)
 		}
 	}

@@ -13,10 +13,10 @@ import (
 func HasLeader(ctx context.Context, c *api.Client) error {
 	leader, err := c.Status().LeaderWithQueryOptions((&api.QueryOptions{}).WithContext(ctx))
 	if err == nil && leader == "" {
-		err = errors.New("there is none")
+		err = errors.New("no cluster leader")
 	}
 	if err != nil {
-		return fmt.Errorf("ask for the leader: %w", err)
+		return fmt.Errorf("read the leader: %w", err)
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func (s *Servers) refresh(ctx context.Context) error {
 	}
 	peers, err := client.Status().PeersWithQueryOptions((&api.QueryOptions{}).WithContext(ctx))
 	if err != nil {
-		return fmt.Errorf("ask for the peers of the Consul servers: %w", err)
+		return fmt.Errorf("list the peers of the Consul servers: %w", err)
 	}
 	found, err := parsePeers(peers)
 	if err != nil {

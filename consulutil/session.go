@@ -123,7 +123,7 @@ func leaderElected(ctx context.Context, c *api.Client) error {
 	_, unanswered := errors.AsType[*url.Error](err)
 	switch {
 	case unanswered:
-		return fmt.Errorf("ask the Consul servers for their leader: %w", err)
+		return fmt.Errorf("read the leader of the Consul servers: %w", err)
 	case err == nil && leader == "":
 		return &classed{errors.New("the Consul servers have no leader yet"), retry.NotYet}
 	}

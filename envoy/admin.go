@@ -107,7 +107,7 @@ func askJSON(ctx context.Context, address, path string, out any) error {
 		err = json.Unmarshal(text, out)
 	}
 	if err != nil {
-		return fmt.Errorf("ask envoy for %s: %w", path, err)
+		return fmt.Errorf("read %s from envoy: %w", path, err)
 	}
 	return nil
 }

@@ -116,7 +116,7 @@ func TestRealAgentHasWhatItsEnvoyHas(t *testing.T) {
 
 			refused := p
 			refused.ID = "unknown-sidecar-proxy"
-			if missing, err = lacks(t.Context(), refused, consul.GRPCAddr); err != nil || missing != "ask the agent for Listener resources: "+noAnswer {
+			if missing, err = lacks(t.Context(), refused, consul.GRPCAddr); err != nil || missing != "read Listener resources from the agent: "+noAnswer {
 				t.Errorf("proxy that the agent does not know: missing %q, %v", missing, err)
 			}
 			if options.ACL {

@@ -76,7 +76,7 @@ func (c *xdsClient) names(ctx context.Context, kind string, subscribe []string) 
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return nil, fmt.Errorf("ask the agent for %s resources: %w", shortName(kind), err)
+	return nil, fmt.Errorf("read %s resources from the agent: %w", shortName(kind), err)
 }
 
 // stream returns the server's first message.

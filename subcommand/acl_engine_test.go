@@ -101,13 +101,13 @@ func aclWithoutEndpoint(t *testing.T, w *aclWorld) {
 		replace(r, "Invalid URL path: not a recognized HTTP API endpoint")
 	})
 	w.want(t, asked{address: without, token: w.Token, args: "can -engine both -token-file @ops.token service:web write"}, reply{
-		denied, "warning: ask the server what the token may do: the server has no /v1/internal/acl/authorize: the resolver's answers follow\n", 2})
+		denied, "warning: check the token's permissions at the server: the server has no /v1/internal/acl/authorize: the resolver's answers follow\n", 2})
 	w.want(t, asked{address: without, token: w.Token, args: "can -engine server -token-file @ops.token service:web write"}, reply{
-		"", "consul-ecs acl: ask the server what the token may do: the server has no /v1/internal/acl/authorize: use -engine resolver\n", 3})
+		"", "consul-ecs acl: check the token's permissions at the server: the server has no /v1/internal/acl/authorize: use -engine resolver\n", 3})
 	broken := w.between(t, func(r *http.Response) { replace(r, "[]") })
 	for _, engine := range []string{"server", "both"} {
 		w.want(t, asked{address: broken, token: w.Token, args: "can -engine " + engine + " -token-file @ops.token service:web write"}, reply{
-			"", "consul-ecs acl: ask the server what the token may do: 0 answers to 1 questions\n", 3})
+			"", "consul-ecs acl: check the token's permissions at the server: 0 answers to 1 questions\n", 3})
 	}
 }
 
@@ -124,7 +124,7 @@ func aclUnreachable(t *testing.T, w *aclWorld) {
 		}
 	}
 	w.want(t, asked{token: w.Token, args: "can -datacenter dc9 -accessor " + opsAccessor + " acl read"}, reply{"", "consul-ecs acl: datacenter \"dc9\": the server knows dc1 only\n", 3})
-	w.want(t, asked{token: w.Token, args: "can -datacenter dc9 -engine server acl read"}, reply{"", "consul-ecs acl: ask the server what the token may do: Unexpected response code: 500 (No path to datacenter)\n", 3})
+	w.want(t, asked{token: w.Token, args: "can -datacenter dc9 -engine server acl read"}, reply{"", "consul-ecs acl: check the token's permissions at the server: Unexpected response code: 500 (No path to datacenter)\n", 3})
 	w.want(t, asked{token: w.Token, args: "can -datacenter dc1 -engine both -token-file @ops.token service:web write"}, reply{denied, "", 2})
 }
 

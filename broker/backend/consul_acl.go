@@ -75,7 +75,7 @@ func (a *ACLBackend) create(ctx context.Context, g Grant) (Token, error) {
 		return newToken(t, start), nil
 	case strings.Contains(reason, "AccessorID is already in use"):
 		// An earlier attempt made the token, and its answer with the secret was lost.
-		lost := refused(op, ErrUsed, "the task has to ask again")
+		lost := refused(op, ErrUsed, "the task must request a token again")
 		return Token{}, errors.Join(lost, a.Revoke(ctx, g.Accessor))
 	case strings.Contains(reason, "No such ACL policy"):
 		_, name, _ := strings.Cut(reason, "with name ")

@@ -264,7 +264,7 @@ func TestACLTokenOfALostResponseIsRevoked(t *testing.T) {
 		t.Fatal("Consul has not made the token")
 	}
 	_, err := b.Redeem(t.Context(), g)
-	wantError(t, err, backend.ErrUsed, "ask again")
+	wantError(t, err, backend.ErrUsed, "request a token again")
 	loginSystem(t).wantGone(t, g.Accessor)
 }
 

@@ -194,8 +194,8 @@ func TestAnonymousToken(t *testing.T) {
 	for name, c := range map[string]struct{ self, error string }{
 		"secondary":                  {self: `{"Config":{"Datacenter":"dc2","PrimaryDatacenter":"dc1"}}`},
 		"secondary of older servers": {self: `{"Config":{"Datacenter":"dc2"},"DebugConfig":{"PrimaryDatacenter":"dc1"}}`},
-		"no primary":                 {self: `{"Config":{"Datacenter":"dc2"}}`, error: "names no datacenter or no primary one"},
-		"no datacenter":              {self: `{"DebugConfig":{"PrimaryDatacenter":"dc1"}}`, error: "names no datacenter or no primary one"},
+		"no primary":                 {self: `{"Config":{"Datacenter":"dc2"}}`, error: "has no Datacenter or no PrimaryDatacenter"},
+		"no datacenter":              {self: `{"DebugConfig":{"PrimaryDatacenter":"dc1"}}`, error: "has no Datacenter or no PrimaryDatacenter"},
 	} {
 		client, requests := client(t, testkit.ManagementToken, answerWith("/v1/agent/self", 200, c.self))
 		s := l.setup(t, client, Options{})

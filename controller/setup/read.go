@@ -118,11 +118,11 @@ func (s *Setup) primary(ctx context.Context) (bool, error) {
 		Config, DebugConfig struct{ Datacenter, PrimaryDatacenter string }
 	}
 	if _, err := s.Client.Raw().Query("/v1/agent/self", &self, s.queryOptions(ctx, Scope{})); err != nil {
-		return false, fmt.Errorf("ask the agent for its datacenter: %w", s.explain(agentObject(), err))
+		return false, fmt.Errorf("read the agent's datacenter: %w", s.explain(agentObject(), err))
 	}
 	primary := cmp.Or(self.Config.PrimaryDatacenter, self.DebugConfig.PrimaryDatacenter)
 	if self.Config.Datacenter == "" || primary == "" {
-		return false, errors.New("ask the agent for its datacenter: the answer of /v1/agent/self names no datacenter or no primary one")
+		return false, errors.New("read the agent's datacenter: the answer of /v1/agent/self has no Datacenter or no PrimaryDatacenter")
 	}
 	return self.Config.Datacenter == primary, nil
 }
