@@ -122,7 +122,7 @@ func (c *Cleaner) Pass(ctx context.Context) (Report, error) {
 // error the plan still holds what was proven.
 func (c *Cleaner) Look(ctx context.Context) (Report, error) {
 	before := c.ECS.Counts()
-	r := Report{Cluster: c.Cluster.ARN, Plan: Plan{Delete: []Item{}, Kept: []Kept{}}} // not null in JSON
+	r := Report{Cluster: c.Cluster.ARN, Plan: Plan{Delete: []Item{}, Kept: []RetainedTask{}}} // not null in JSON
 	s, err := c.snapshot(ctx, &r)
 	r.Running, r.Tokens, r.Services = len(s.Running), len(s.Tokens), len(s.Services)
 	if r.running = s.Running; r.running != nil {

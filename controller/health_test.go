@@ -239,7 +239,7 @@ func TestMetrics(t *testing.T) {
 			case 1:
 				return Report{
 					Running: 7, Tokens: 20, Services: 14, Foreign: 2, Failed: make([]Failed, 1), AWS: awsutil.CallCounts{Calls: 3, Throttles: 1},
-					Plan:    Plan{Kept: []Kept{{Why: KeepMissingYoung}}},
+					Plan:    Plan{Kept: []RetainedTask{{Why: KeepMissingYoung}}},
 					Deleted: append(deleted("token", "stopped", 4), deleted("service", "missing", 2)...),
 				}, nil
 			case 2:

@@ -14,7 +14,7 @@ func TestPace(t *testing.T) {
 	gone := deleted("token", "stopped", 1)
 	again := func(at ...time.Duration) (p Plan) {
 		for _, a := range at {
-			p.Kept = append(p.Kept, Kept{Again: a})
+			p.Kept = append(p.Kept, RetainedTask{Again: a})
 		}
 		return p
 	}

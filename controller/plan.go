@@ -149,8 +149,8 @@ const (
 	KindNode    = "node"
 )
 
-// Kept is a task that ECS does not list as running and whose leftovers stay.
-type Kept struct {
+// RetainedTask is a task that ECS does not list as running and whose leftovers stay.
+type RetainedTask struct {
 	Task   string     `json:"task_id"`
 	Why    KeepReason `json:"why"`
 	Detail string     `json:"detail,omitempty"`
@@ -166,7 +166,7 @@ type Plan struct {
 	// Delete is what goes, services before tokens.
 	Delete []Item `json:"delete"`
 	// Kept are sorted by task.
-	Kept []Kept `json:"kept"`
+	Kept []RetainedTask `json:"kept"`
 	// At is when it was decided, on the Cleaner's clock.
 	At time.Duration `json:"-"`
 }
@@ -191,7 +191,7 @@ func decide(s *snapshot, before memory, now time.Duration, l limits) (Plan, memo
 	if s.ConsulAt < after.trusted {
 		consul = time.Time{}
 	}
-	plan := Plan{Delete: []Item{}, Kept: []Kept{}, At: now}
+	plan := Plan{Delete: []Item{}, Kept: []RetainedTask{}, At: now}
 	evidence := map[string]string{}
 	tasks, running := factsOf(s)
 	maps.Copy(after.ours, running)
@@ -225,18 +225,18 @@ func known(s observation) bool { return s.Last != "" && s.Last != awsutil.TaskMi
 
 // judge returns the evidence that a task has ended, or why its leftovers stay. consul
 // is zero if its clock is not trusted; missing is for how long the task has been.
-func judge(s observation, f *facts, consul time.Time, missing time.Duration, ours bool, l limits) (string, Kept) {
+func judge(s observation, f *facts, consul time.Time, missing time.Duration, ours bool, l limits) (string, RetainedTask) {
 	switch {
 	case s.Last == "":
-		return "", Kept{Why: KeepUnknown, Detail: s.Detail}
+		return "", RetainedTask{Why: KeepUnknown, Detail: s.Detail}
 	case s.Last == awsutil.TaskStopped:
-		return "ECS shows the task as STOPPED" + s.Detail, Kept{}
+		return "ECS shows the task as STOPPED" + s.Detail, RetainedTask{}
 	case s.Last != awsutil.TaskMissing && s.Desired == awsutil.TaskStopped:
-		return "", Kept{Why: KeepStopping, Detail: "last status " + s.Last}
+		return "", RetainedTask{Why: KeepStopping, Detail: "last status " + s.Last}
 	case s.Last != awsutil.TaskMissing:
-		return "", Kept{Why: KeepRunning, Detail: "last status " + s.Last}
+		return "", RetainedTask{Why: KeepRunning, Detail: "last status " + s.Last}
 	case !ours:
-		return "", Kept{Why: KeepMissingAmbiguous}
+		return "", RetainedTask{Why: KeepMissingAmbiguous}
 	}
 	age, since := missing, "first missing"
 	// A token from the distant future was made when Consul's clock was wrong.
@@ -245,11 +245,11 @@ func judge(s observation, f *facts, consul time.Time, missing time.Duration, our
 	}
 	switch {
 	case age < l.grace:
-		return "", Kept{Why: KeepMissingYoung, Detail: fmt.Sprintf("%s %s ago, minimum %s", since, whole(age), l.grace), Again: max(l.grace-age, l.minAbsence-missing)}
+		return "", RetainedTask{Why: KeepMissingYoung, Detail: fmt.Sprintf("%s %s ago, minimum %s", since, whole(age), l.grace), Again: max(l.grace-age, l.minAbsence-missing)}
 	case missing < l.minAbsence:
-		return "", Kept{Why: KeepMissingRecheck, Detail: fmt.Sprintf("missing for %s, minimum %s", whole(missing), l.minAbsence), Again: l.minAbsence - missing}
+		return "", RetainedTask{Why: KeepMissingRecheck, Detail: fmt.Sprintf("missing for %s, minimum %s", whole(missing), l.minAbsence), Again: l.minAbsence - missing}
 	}
-	return fmt.Sprintf("ECS reported the task MISSING in every check for %s; %s %s ago%s", whole(missing), since, whole(age), s.Detail), Kept{}
+	return fmt.Sprintf("ECS reported the task MISSING in every check for %s; %s %s ago%s", whole(missing), since, whole(age), s.Detail), RetainedTask{}
 }
 
 // whole is a duration rounded for texts.

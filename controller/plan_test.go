@@ -159,7 +159,7 @@ func TestDecide(t *testing.T) {
 			if evidence != tc.evidence {
 				t.Errorf("evidence %q, want %q", evidence, tc.evidence)
 			}
-			var kept Kept
+			var kept RetainedTask
 			if len(plan.Kept) > 0 {
 				kept = plan.Kept[0]
 			}
@@ -201,7 +201,7 @@ func TestDecideDeletesAllOfATask(t *testing.T) {
 	if d := cmp.Diff(want, plan.Delete); d != "" {
 		t.Errorf("deletions (-want +got):\n%s", d)
 	}
-	if d := cmp.Diff([]Kept{{Task: task2, Why: KeepStopping, Detail: "last status RUNNING", Tokens: 1, Services: 1}}, plan.Kept); d != "" {
+	if d := cmp.Diff([]RetainedTask{{Task: task2, Why: KeepStopping, Detail: "last status RUNNING", Tokens: 1, Services: 1}}, plan.Kept); d != "" {
 		t.Errorf("kept (-want +got):\n%s", d)
 	}
 }

@@ -122,7 +122,7 @@ func TestFailuresAreNoDeath(t *testing.T) {
 	w.ecs.stopped = []string{strings.Repeat("d", 32)} // listed, and its ID is unknown
 	for range 2 {
 		r := w.pass()
-		if len(r.Delete) != 0 || len(r.Kept) != 4 || slices.ContainsFunc(r.Kept, func(k Kept) bool { return k.Why != KeepUnknown }) {
+		if len(r.Delete) != 0 || len(r.Kept) != 4 || slices.ContainsFunc(r.Kept, func(k RetainedTask) bool { return k.Why != KeepUnknown }) {
 			t.Errorf("report = %+v", r)
 		}
 	}

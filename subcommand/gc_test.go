@@ -175,7 +175,7 @@ func TestGCLooksAgain(t *testing.T) {
 	kept := func(again ...time.Duration) controller.Report {
 		var r controller.Report
 		for _, a := range again {
-			r.Kept = append(r.Kept, controller.Kept{Again: a})
+			r.Kept = append(r.Kept, controller.RetainedTask{Again: a})
 		}
 		return r
 	}
