@@ -128,7 +128,7 @@ func TestCompareNode(t *testing.T) {
 		"made by a task": {"10.0.0.9", &api.Node{Node: "n", Address: "10.0.0.9"}, &api.CatalogRegistration{Node: "n", Address: "10.0.0.9", NodeMeta: synthetic}, []string{"Meta"}},
 	} {
 		s := State{Node: &Node{Name: "n", Address: tt.address}}
-		p := s.compare(Found{Nodes: map[string]*api.Node{"n": tt.found}})
+		p := s.compare(Observed{Nodes: map[string]*api.Node{"n": tt.found}})
 		if tt.want == nil {
 			if len(p.Writes) > 0 {
 				t.Errorf("%s: writes %+v", name, p.Writes)
@@ -140,7 +140,7 @@ func TestCompareNode(t *testing.T) {
 			t.Errorf("%s: writes (-want +got):\n%s", name, diff)
 		}
 	}
-	if p := (State{Node: &Node{Name: "n"}}).compare(Found{}); len(p.Writes) > 0 {
+	if p := (State{Node: &Node{Name: "n"}}).compare(Observed{}); len(p.Writes) > 0 {
 		t.Errorf("not read: writes %+v", p.Writes)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/meshtask/consul-ecs/aclrules"
 )
 
-// Found is what Consul has of a State. A missing key was not read, and its
+// Observed is what Consul has of a State. A missing key was not read, and its
 // object is left alone; a nil value does not exist.
-type Found struct {
+type Observed struct {
 	// NoPartition means that the partition does not exist yet, and so nothing in it.
 	NoPartition bool
 	Policies    map[string]*api.ACLPolicy
@@ -55,7 +55,7 @@ type Plan struct {
 
 // compare plans the writes that turn what was found into what is wanted. It
 // plans nothing where nothing differs.
-func (s State) compare(f Found) Plan {
+func (s State) compare(f Observed) Plan {
 	p := Plan{Refused: failures{}}
 	var all []Object
 	if s.Partition != "" {
@@ -86,7 +86,7 @@ func (s State) compare(f Found) Plan {
 	return p
 }
 
-func (p *Plan) policy(want Policy, f Found, needs []Object) {
+func (p *Plan) policy(want Policy, f Observed, needs []Object) {
 	found, read := f.Policies[want.Name]
 	w := Write{Object: Object{kindPolicy, want.Name}, Scope: want.Scope, Needs: needs}
 	switch {
@@ -138,7 +138,7 @@ func readRulesOf(text string) ([]aclrules.Rule, bool) {
 	return rules, true
 }
 
-func (p *Plan) role(want Role, f Found, needs []Object) {
+func (p *Plan) role(want Role, f Observed, needs []Object) {
 	found, read := f.Roles[want.Name]
 	if !read {
 		return
@@ -169,7 +169,7 @@ func named(name string) func(*api.ACLLink) bool {
 	return func(l *api.ACLLink) bool { return l.Name == name }
 }
 
-func (p *Plan) rule(want BindingRule, f Found, needs []Object) {
+func (p *Plan) rule(want BindingRule, f Observed, needs []Object) {
 	found, read := f.Rules[want.Method]
 	if method := (Object{kindMethod, want.Method}); !read || f.Methods[want.Method] == nil && !p.writes(method) {
 		return
@@ -223,7 +223,7 @@ func (b BindingRule) correct(r *api.ACLBindingRule) (changed []string) {
 	return changed
 }
 
-func (p *Plan) anonymous(want Policy, f Found) {
+func (p *Plan) anonymous(want Policy, f Observed) {
 	if f.Anonymous == nil || slices.ContainsFunc(f.Anonymous.Policies, named(want.Name)) {
 		return
 	}

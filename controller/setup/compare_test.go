@@ -26,8 +26,8 @@ func agent(t testing.TB, o Options) State {
 }
 
 // nothing is a Consul that was read and has nothing of a state.
-func nothing(s State) Found {
-	f := Found{
+func nothing(s State) Observed {
+	f := Observed{
 		Policies: map[string]*api.ACLPolicy{}, Roles: map[string]*api.ACLRole{},
 		Methods: map[string]*api.ACLAuthMethod{}, Rules: map[string][]*api.ACLBindingRule{},
 		Records: map[string][]byte{}, Anonymous: &api.ACLToken{AccessorID: anonymousToken, SecretID: "anonymous"},
@@ -48,7 +48,7 @@ func nothing(s State) Found {
 }
 
 // apply is what a Consul has after a plan. It makes all writes.
-func apply(t testing.TB, f Found, p Plan) Found {
+func apply(t testing.TB, f Observed, p Plan) Observed {
 	t.Helper()
 	for _, w := range p.Writes {
 		switch v := w.Value.(type) {
@@ -123,7 +123,7 @@ func TestCompareFromNothingAndAgain(t *testing.T) {
 }
 
 // made is a Consul that has everything, changed by the test.
-func made(t testing.TB, s State, change func(*Found)) Found {
+func made(t testing.TB, s State, change func(*Observed)) Observed {
 	t.Helper()
 	f := apply(t, nothing(s), s.compare(nothing(s)))
 	change(&f)
@@ -135,58 +135,58 @@ func made(t testing.TB, s State, change func(*Found)) Found {
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	record := "record consul-ecs/setup/trust/" + mainCluster
-	rules := func(f *Found) []*api.ACLBindingRule { return f.Rules[config.ServiceAuthMethod] }
+	rules := func(f *Observed) []*api.ACLBindingRule { return f.Rules[config.ServiceAuthMethod] }
 	for name, c := range map[string]struct {
-		change func(*Found)
+		change func(*Observed)
 		want   []string
 	}{
-		"policy deleted": {func(f *Found) { f.Policies[clientPolicy] = nil }, []string{"policy consul-ecs-client-policy new"}},
-		"policy weakened": {func(f *Found) { f.Policies[clientPolicy].Rules = `node_prefix "" { policy = "write" }` },
+		"policy deleted": {func(f *Observed) { f.Policies[clientPolicy] = nil }, []string{"policy consul-ecs-client-policy new"}},
+		"policy weakened": {func(f *Observed) { f.Policies[clientPolicy].Rules = `node_prefix "" { policy = "write" }` },
 			[]string{"policy consul-ecs-client-policy Rules"}},
-		"policy in other words": {func(f *Found) {
+		"policy in other words": {func(f *Observed) {
 			f.Policies[clientPolicy].Rules = "service_prefix \"\" { policy = \"read\" } # all\nnode_prefix \"\" { policy = \"write\" }"
 		}, nil},
-		"policy in JSON": {func(f *Found) {
+		"policy in JSON": {func(f *Observed) {
 			f.Policies[clientPolicy].Rules = `{"node_prefix":{"":{"policy":"write"}},"service_prefix":{"":{"policy":"read"}}}`
 		}, nil},
-		"policy with what the server ignores": {func(f *Found) { f.Policies[clientPolicy].Rules += "\nnamespace \"a\" { acl = \"write\" }" },
+		"policy with what the server ignores": {func(f *Observed) { f.Policies[clientPolicy].Rules += "\nnamespace \"a\" { acl = \"write\" }" },
 			[]string{"policy consul-ecs-client-policy Rules"}},
-		"policy that is none": {func(f *Found) { f.Policies[clientPolicy].Rules = "{" }, []string{"policy consul-ecs-client-policy Rules"}},
-		"policy described by an operator": {func(f *Found) {
+		"policy that is none": {func(f *Observed) { f.Policies[clientPolicy].Rules = "{" }, []string{"policy consul-ecs-client-policy Rules"}},
+		"policy described by an operator": {func(f *Observed) {
 			f.Policies[clientPolicy].Description, f.Policies[clientPolicy].Datacenters = "mine", []string{"dc1"}
 		}, nil},
-		"shared policy changed": {func(f *Found) { f.Policies[anonymousPolicy].Rules = `node_prefix "" { policy = "read" }` }, nil},
-		"shared policy deleted": {func(f *Found) { f.Policies[anonymousPolicy] = nil }, []string{"policy anonymous-token-policy new"}},
-		"token detached": {func(f *Found) { f.Anonymous.Policies = []*api.ACLLink{{Name: "other"}} },
+		"shared policy changed": {func(f *Observed) { f.Policies[anonymousPolicy].Rules = `node_prefix "" { policy = "read" }` }, nil},
+		"shared policy deleted": {func(f *Observed) { f.Policies[anonymousPolicy] = nil }, []string{"policy anonymous-token-policy new"}},
+		"token detached": {func(f *Observed) { f.Anonymous.Policies = []*api.ACLLink{{Name: "other"}} },
 			[]string{"token 00000000-0000-0000-0000-000000000002 Policies"}},
-		"role deleted":  {func(f *Found) { f.Roles[clientRole] = nil }, []string{"role consul-ecs-client-role new"}},
-		"role unlinked": {func(f *Found) { f.Roles[clientRole].Policies = nil }, []string{"role consul-ecs-client-role Policies"}},
-		"role linked to others": {func(f *Found) { f.Roles[clientRole].Policies = []*api.ACLLink{{Name: "x"}} },
+		"role deleted":  {func(f *Observed) { f.Roles[clientRole] = nil }, []string{"role consul-ecs-client-role new"}},
+		"role unlinked": {func(f *Observed) { f.Roles[clientRole].Policies = nil }, []string{"role consul-ecs-client-role Policies"}},
+		"role linked to others": {func(f *Observed) { f.Roles[clientRole].Policies = []*api.ACLLink{{Name: "x"}} },
 			[]string{"role consul-ecs-client-role Policies"}},
-		"role with more": {func(f *Found) {
+		"role with more": {func(f *Observed) {
 			r := f.Roles[clientRole]
 			r.Policies = append([]*api.ACLLink{{Name: "x"}}, r.Policies...)
 			r.Description, r.ServiceIdentities = "mine", []*api.ACLServiceIdentity{{ServiceName: "web"}}
 		}, nil},
-		"method deleted": {func(f *Found) { f.Methods[config.ClientAuthMethod], f.Rules[config.ClientAuthMethod] = nil, nil },
+		"method deleted": {func(f *Observed) { f.Methods[config.ClientAuthMethod], f.Rules[config.ClientAuthMethod] = nil, nil },
 			[]string{"auth method iam-ecs-client-token new", "binding rule iam-ecs-client-token: Bind a policy for Consul clients on ECS new"}},
-		"record deleted": {func(f *Found) { f.Records = map[string][]byte{} }, []string{record + " new"}},
-		"rule deleted": {func(f *Found) { f.Rules[config.ServiceAuthMethod] = nil },
+		"record deleted": {func(f *Observed) { f.Records = map[string][]byte{} }, []string{record + " new"}},
+		"rule deleted": {func(f *Observed) { f.Rules[config.ServiceAuthMethod] = nil },
 			[]string{"binding rule iam-ecs-service-token: Bind a service identity from IAM role tag for ECS new"}},
-		"rule for another name": {func(f *Found) { rules(f)[0].BindName = "web" },
+		"rule for another name": {func(f *Observed) { rules(f)[0].BindName = "web" },
 			[]string{"binding rule iam-ecs-service-token: Bind a service identity from IAM role tag for ECS BindName"}},
-		"rule of another type": {func(f *Found) { rules(f)[0].BindType = api.BindingRuleBindTypeNode },
+		"rule of another type": {func(f *Observed) { rules(f)[0].BindType = api.BindingRuleBindTypeNode },
 			[]string{"binding rule iam-ecs-service-token: Bind a service identity from IAM role tag for ECS BindType"}},
-		"rule narrowed":                 {func(f *Found) { rules(f)[0].Selector = `entity_tags["env"] == "prod"` }, nil},
-		"rule described by an operator": {func(f *Found) { rules(f)[0].Description = "mine" }, nil},
-		"more rules": {func(f *Found) {
+		"rule narrowed":                 {func(f *Observed) { rules(f)[0].Selector = `entity_tags["env"] == "prod"` }, nil},
+		"rule described by an operator": {func(f *Observed) { rules(f)[0].Description = "mine" }, nil},
+		"more rules": {func(f *Observed) {
 			f.Rules[config.ServiceAuthMethod] = append([]*api.ACLBindingRule{{BindType: "role", BindName: "x", Description: rules(f)[0].Description}}, rules(f)...)
 		}, nil},
-		"nothing could be read": {func(f *Found) { *f = Found{} }, nil},
-		"records could not be read": {func(f *Found) {
+		"nothing could be read": {func(f *Observed) { *f = Observed{} }, nil},
+		"records could not be read": {func(f *Observed) {
 			f.Records, f.Methods[config.ClientAuthMethod], f.Rules[config.ClientAuthMethod] = nil, nil, nil
 		}, nil},
-		"one method could not be read": {func(f *Found) { delete(f.Methods, config.ClientAuthMethod); f.Rules[config.ClientAuthMethod] = nil }, nil},
+		"one method could not be read": {func(f *Observed) { delete(f.Methods, config.ClientAuthMethod); f.Rules[config.ClientAuthMethod] = nil }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -208,7 +208,7 @@ func TestCompareCorrectsItsOwnSelector(t *testing.T) {
 	t.Parallel()
 	want := BindingRule{Method: "m", Description: "d", Selector: `a == "b"`, BindType: "role", BindName: "r"}
 	s := State{Rules: []BindingRule{want}}
-	f := Found{Methods: map[string]*api.ACLAuthMethod{"m": {}}, Rules: map[string][]*api.ACLBindingRule{
+	f := Observed{Methods: map[string]*api.ACLAuthMethod{"m": {}}, Rules: map[string][]*api.ACLBindingRule{
 		"m": {{ID: "1", AuthMethod: "m", Description: "d", BindType: "role", BindName: "r"}}}}
 	p := s.compare(f)
 	if diff := cmp.Diff([]string{"binding rule m: d Selector"}, steps(p)); diff != "" {

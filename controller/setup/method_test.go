@@ -15,7 +15,7 @@ import (
 func TestMethodKeepsOperatorSettings(t *testing.T) {
 	t.Parallel()
 	s := agent(t, Options{Partition: "ecs"})
-	f := made(t, s, func(f *Found) {
+	f := made(t, s, func(f *Observed) {
 		m := f.Methods[config.ServiceAuthMethod]
 		m.Description, m.DisplayName, m.TokenLocality, m.TokenNameFormat = "mine", "Mine", "global", "${x}"
 		m.MaxTokenTTL = time.Hour
@@ -75,7 +75,7 @@ func TestOrderIsNoDifference(t *testing.T) {
 			"IAMEntityTags": []string{config.TagServiceName, config.TagNamespace},
 		},
 	} {
-		f := made(t, s, func(f *Found) { f.Methods[config.ServiceAuthMethod].Config = have })
+		f := made(t, s, func(f *Observed) { f.Methods[config.ServiceAuthMethod].Config = have })
 		if got := steps(s.compare(f)); len(got) > 0 {
 			t.Errorf("%s: writes %q", name, got)
 		}
@@ -97,7 +97,7 @@ func TestMethodConfigInOtherWords(t *testing.T) {
 				"iamentitytags": []string{config.TagNamespace, config.TagServiceName},
 			}},
 	} {
-		f := made(t, s, func(f *Found) { f.Methods[config.ServiceAuthMethod].Config = c.have })
+		f := made(t, s, func(f *Observed) { f.Methods[config.ServiceAuthMethod].Config = c.have })
 		p := s.compare(f)
 		if len(p.Writes) != 1 {
 			t.Errorf("%s: writes %q", name, steps(p))
@@ -112,7 +112,7 @@ func TestMethodConfigInOtherWords(t *testing.T) {
 func TestMethodOfAnotherType(t *testing.T) {
 	t.Parallel()
 	s := agent(t, Options{})
-	f := made(t, s, func(f *Found) {
+	f := made(t, s, func(f *Observed) {
 		f.Methods[config.ClientAuthMethod].Type = "jwt"
 		f.Rules[config.ServiceAuthMethod] = nil
 	})

@@ -27,7 +27,7 @@ func (s State) namespacePolicy() Policy {
 // missing is made, with the cross-namespace policy as its default, which the
 // partition's default namespace gets, too. Other namespaces, and whatever else
 // these have, stay.
-func (s State) compareNamespaces(names []string, f Found) (p Plan) {
+func (s State) compareNamespaces(names []string, f Observed) (p Plan) {
 	want := s.namespacePolicy()
 	p.policy(want, f, nil)
 	scope, needs := Scope{Partition: s.Partition}, []Object{{kindPolicy, want.Name}}

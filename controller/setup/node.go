@@ -13,7 +13,7 @@ import (
 const noAddress = "127.0.0.1"
 
 // node plans the registration of a node, without services.
-func (p *Plan) node(want Node, f Found, needs []Object) {
+func (p *Plan) node(want Node, f Observed, needs []Object) {
 	found, read := f.Nodes[want.Name]
 	if !read {
 		return

@@ -25,9 +25,9 @@ func get[V any](ctx context.Context, s *Setup, failed failures, o Object, scope 
 
 // read reads what Consul has of a state. What cannot be read is in failed and
 // not in found.
-func (s *Setup) read(ctx context.Context, state State) (found Found, failed failures) {
+func (s *Setup) read(ctx context.Context, state State) (found Observed, failed failures) {
 	failed = failures{}
-	found = Found{
+	found = Observed{
 		Policies: map[string]*api.ACLPolicy{}, Roles: map[string]*api.ACLRole{},
 		Methods: map[string]*api.ACLAuthMethod{}, Rules: map[string][]*api.ACLBindingRule{}, Nodes: map[string]*api.Node{},
 	}
@@ -77,7 +77,7 @@ func (s *Setup) read(ctx context.Context, state State) (found Found, failed fail
 
 // file reads an object of the partition into a map. Without the partition nothing in it
 // exists.
-func file[V any](ctx context.Context, s *Setup, found Found, failed failures, into map[string]V, o Object, scope Scope, name string, read readFunc[V]) {
+func file[V any](ctx context.Context, s *Setup, found Observed, failed failures, into map[string]V, o Object, scope Scope, name string, read readFunc[V]) {
 	var v V
 	ok := found.NoPartition
 	if !ok {
@@ -100,8 +100,8 @@ func (s *Setup) readNode(name string, q *api.QueryOptions) (*api.Node, *api.Quer
 }
 
 // readNamespaces reads what compareNamespaces needs.
-func (s *Setup) readNamespaces(ctx context.Context) (found Found, failed failures) {
-	found, failed = Found{Policies: map[string]*api.ACLPolicy{}}, failures{}
+func (s *Setup) readNamespaces(ctx context.Context) (found Observed, failed failures) {
+	found, failed = Observed{Policies: map[string]*api.ACLPolicy{}}, failures{}
 	p := s.Wanted.namespacePolicy()
 	file(ctx, s, found, failed, found.Policies, Object{Kind: kindPolicy, Name: p.Name}, p.Scope, p.Name, s.Client.ACL().PolicyReadByName)
 	list := Object{Kind: kindNamespace, Name: "list of " + p.Scope.Partition}

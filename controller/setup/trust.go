@@ -12,7 +12,7 @@ import (
 // everything that the controller will have added, and after, without what it
 // gave up. A crash in between leaves a claim without trust, never trust without
 // a claim.
-func (s State) methods(p *Plan, f Found, needs []Object) {
+func (s State) methods(p *Plan, f Observed, needs []Object) {
 	if f.Records == nil {
 		return
 	}
@@ -54,7 +54,7 @@ func (s State) methods(p *Plan, f Found, needs []Object) {
 }
 
 // method plans one method. Its trust is nil where nothing can be done.
-func (s State) method(want AuthMethod, f Found, c claims) (Write, *trust, error) {
+func (s State) method(want AuthMethod, f Observed, c claims) (Write, *trust, error) {
 	found, read := f.Methods[want.Name]
 	w := Write{Object: Object{kindMethod, want.Name}, Scope: want.Scope}
 	switch {

@@ -30,7 +30,7 @@ func controller(t testing.TB, cluster, path string) State {
 }
 
 // principals are what a method trusts, sorted.
-func principals(f Found, method string) []string {
+func principals(f Observed, method string) []string {
 	if f.Methods[method] == nil {
 		return nil
 	}
@@ -52,47 +52,47 @@ func notes(p Plan) []string {
 func TestNarrowedPathRemovesWiderTrust(t *testing.T) {
 	t.Parallel()
 	one, two, far := clusterOf(1, "one"), clusterOf(1, "two"), clusterOf(2, "far")
-	operators := func(f *Found, arns ...any) {
+	operators := func(f *Observed, arns ...any) {
 		for _, m := range []string{config.ClientAuthMethod, config.ServiceAuthMethod} {
 			f.Methods[m] = &api.ACLAuthMethod{Name: m, Type: "aws-iam", Config: map[string]any{keyPrincipals: arns, keyDetails: true, keyTags: []string{config.TagServiceName, config.TagNamespace}}}
 		}
 	}
-	start := func(f *Found, cluster, path string) Plan {
+	start := func(f *Observed, cluster, path string) Plan {
 		s := controller(t, cluster, path)
 		p := s.compare(*f)
 		*f = apply(t, *f, p)
 		return p
 	}
 	for name, c := range map[string]struct {
-		before func(*Found)
+		before func(*Observed)
 		path   string
 		want   []string
 		notes  []string
 	}{
-		"our own whole account": {func(f *Found) { start(f, one, "/") }, "a", []string{account(1, "a")}, nil},
-		"our own path":          {func(f *Found) { start(f, one, "a") }, "b", []string{account(1, "b")}, nil},
-		"another account's stays": {func(f *Found) { start(f, far, "/"); start(f, one, "/") }, "a",
+		"our own whole account": {func(f *Observed) { start(f, one, "/") }, "a", []string{account(1, "a")}, nil},
+		"our own path":          {func(f *Observed) { start(f, one, "a") }, "b", []string{account(1, "b")}, nil},
+		"another account's stays": {func(f *Observed) { start(f, far, "/"); start(f, one, "/") }, "a",
 			[]string{account(1, "a"), account(2, "")}, nil},
-		"what another of our account wants stays": {func(f *Found) { start(f, one, "/"); start(f, two, "/") }, "a",
+		"what another of our account wants stays": {func(f *Observed) { start(f, one, "/"); start(f, two, "/") }, "a",
 			[]string{account(1, ""), account(1, "a")}, []string{account(1, "") + " " + two + ": " + noteShared}},
-		"until that one narrows, too": {func(f *Found) { start(f, two, "/"); start(f, one, "/"); start(f, one, "a"); start(f, two, "b") }, "a",
+		"until that one narrows, too": {func(f *Observed) { start(f, two, "/"); start(f, one, "/"); start(f, one, "a"); start(f, two, "b") }, "a",
 			[]string{account(1, "a"), account(1, "b")}, nil},
-		"an operator's of the same words stays": {func(f *Found) { operators(f, account(1, "old")); start(f, one, "old") }, "a",
+		"an operator's of the same words stays": {func(f *Observed) { operators(f, account(1, "old")); start(f, one, "old") }, "a",
 			[]string{account(1, "a"), account(1, "old")}, []string{account(1, "old") + ": " + noteFound}},
-		"an operator's others stay": {func(f *Found) { operators(f, "arn:aws:iam::1:user/joe", account(3, "")); start(f, one, "/") }, "a",
+		"an operator's others stay": {func(f *Observed) { operators(f, "arn:aws:iam::1:user/joe", account(3, "")); start(f, one, "/") }, "a",
 			[]string{account(1, "a"), "arn:aws:iam::1:user/joe", account(3, "")}, nil},
-		"the old program's whole account is warned about": {func(f *Found) { operators(f, account(1, "")) }, "a",
+		"the old program's whole account is warned about": {func(f *Observed) { operators(f, account(1, "")) }, "a",
 			[]string{account(1, ""), account(1, "a")}, []string{account(1, "") + ": " + noteWhole}},
-		"an operator's removal counts": {func(f *Found) {
+		"an operator's removal counts": {func(f *Observed) {
 			operators(f, account(1, "old"))
 			start(f, one, "old")
 			operators(f)
 			start(f, one, "old")
 		}, "a",
 			[]string{account(1, "a")}, nil},
-		"with an unreadable record nothing goes": {func(f *Found) { start(f, one, "/"); f.Records["consul-ecs/setup/trust/x"] = []byte("?") }, "a",
+		"with an unreadable record nothing goes": {func(f *Observed) { start(f, one, "/"); f.Records["consul-ecs/setup/trust/x"] = []byte("?") }, "a",
 			[]string{account(1, ""), account(1, "a")}, []string{"consul-ecs/setup/trust/x: " + noteUnreadable}},
-		"and goes when it is mended": {func(f *Found) {
+		"and goes when it is mended": {func(f *Observed) {
 			start(f, one, "/")
 			f.Records["consul-ecs/setup/trust/x"] = []byte("?")
 			start(f, one, "a")
@@ -123,7 +123,7 @@ func TestNarrowedPathRemovesWiderTrust(t *testing.T) {
 func TestPlanReportsRolesWithChangedTrust(t *testing.T) {
 	t.Parallel()
 	s := controller(t, mainCluster, "a")
-	f := made(t, s, func(*Found) {})
+	f := made(t, s, func(*Observed) {})
 	var got []string
 	for _, w := range controller(t, mainCluster, "b").compare(f).Writes {
 		if w.Object == (Object{kindMethod, config.ServiceAuthMethod}) {
@@ -139,7 +139,7 @@ func TestPlanReportsRolesWithChangedTrust(t *testing.T) {
 func TestOwnRecordThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	s := agent(t, Options{})
-	f := made(t, s, func(f *Found) { f.Records[s.recordKey()] = []byte("{}"); f.Roles[clientRole] = nil })
+	f := made(t, s, func(f *Observed) { f.Records[s.recordKey()] = []byte("{}"); f.Roles[clientRole] = nil })
 	p := s.compare(f)
 	if len(p.Refused) != 2 {
 		t.Errorf("refused %+v", p.Refused)
@@ -172,7 +172,7 @@ func TestRecordKeepsOtherGenerations(t *testing.T) {
 // whether an operator put it where no controller's record had it.
 type world struct {
 	t         *testing.T
-	found     Found
+	found     Observed
 	operators map[string]bool
 	// tried are all ARNs that a cluster ever wanted, also in starts that crashed.
 	tried map[string][]string
