@@ -25,15 +25,15 @@ func (t *Table) reason(q Query) Reason {
 type Explanation struct {
 	Reason
 	// Losers are the other rules that speak of the same thing, the nearest first.
-	Losers []Lost
+	Losers []OverriddenRule
 	// Change is what would turn the answer. It is empty where rules that could not
 	// be read may stand in its way.
 	Change Change
 }
 
-// Lost is a rule, as it would have counted, that was looked at and did not decide. Why
+// OverriddenRule is a rule, as it would have counted, that was looked at and did not decide. Why
 // names what overrode it.
-type Lost struct {
+type OverriddenRule struct {
 	Placed
 	Why string `json:"why"`
 }
@@ -53,7 +53,7 @@ func (t *Table) Explain(q Query) Explanation {
 			continue
 		}
 		for _, s := range e.rules {
-			x.Losers = append(x.Losers, Lost{placed(ruleText(s.Rule, q), s), overriddenBy(e, d.entry, q)})
+			x.Losers = append(x.Losers, OverriddenRule{placed(ruleText(s.Rule, q), s), overriddenBy(e, d.entry, q)})
 		}
 	}
 	return x
@@ -68,8 +68,8 @@ func (e *entry) decisive(q Query) int {
 }
 
 // outranked are the rules of an entry that another of the same thing beat.
-func (e *entry) outranked(q Query) []Lost {
-	var losers []Lost
+func (e *entry) outranked(q Query) []OverriddenRule {
+	var losers []OverriddenRule
 	at := e.decisive(q)
 	won := levelText(e.rules[at].Rule, q)
 	for i, s := range e.rules {
@@ -86,7 +86,7 @@ func (e *entry) outranked(q Query) []Lost {
 		case lost == "":
 			why = "does not set intentions"
 		}
-		losers = append(losers, Lost{placed(ruleText(s.Rule, q), s), why})
+		losers = append(losers, OverriddenRule{placed(ruleText(s.Rule, q), s), why})
 	}
 	return losers
 }

@@ -91,7 +91,7 @@ const mostSources = 4
 
 // losers are the losing rules: those that say the same and lost for the same
 // reason together.
-func losers(lost []Lost) []node {
+func losers(lost []OverriddenRule) []node {
 	var found []node
 	at := map[string]int{}
 	hidden := map[string]int{}
@@ -170,8 +170,8 @@ func (n node) below(b *strings.Builder, tree bool, indent string) {
 // Explained is an explanation for machines.
 type Explained struct {
 	Answer
-	Losers []Lost   `json:"losers"`
-	Notes  []string `json:"notes"`
+	Losers []OverriddenRule `json:"losers"`
+	Notes  []string         `json:"notes"`
 	// Missing is what could not be read, whether it matters or not.
 	Missing []string     `json:"missing"`
 	Change  AnswerChange `json:"change"`
@@ -186,7 +186,7 @@ type AnswerChange struct {
 // Explained is Explain as data.
 func (r *Report) Explained(a Answer) Explained {
 	x := r.explain(a.query)
-	e := Explained{Answer: a, Losers: append([]Lost{}, x.Losers...), Notes: r.notes(a.query, x.Verdict), Missing: r.missing(), Change: AnswerChange{Remove: []Placed{}, Add: x.Change.Add}}
+	e := Explained{Answer: a, Losers: append([]OverriddenRule{}, x.Losers...), Notes: r.notes(a.query, x.Verdict), Missing: r.missing(), Change: AnswerChange{Remove: []Placed{}, Add: x.Change.Add}}
 	for _, s := range x.Change.Remove {
 		e.Change.Remove = append(e.Change.Remove, placed(ruleText(s.Rule, a.query), s))
 	}
