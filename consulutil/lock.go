@@ -20,11 +20,6 @@ const (
 	// LockDelay is how long Consul gives the lock to no session after the one that held it has
 	// expired.
 	LockDelay = 15 * time.Second
-	// LockTakeOver is how long a leader that was killed is missed at most: its session's
-	// end, the lock's delay, and the pause between two attempts, which Consul prolongs by up
-	// to a sixteenth.
-	LockTakeOver = 2*lockTTL + LockDelay + lockWait + lockWait/16
-
 	// lockWait bounds a blocking query on the key, and so the pause between two attempts to
 	// lock it.
 	lockWait = 5 * time.Second

@@ -78,9 +78,9 @@ func (s *slowConsul) wait(ctx context.Context, d time.Duration) {
 	retry.Sleep(ctx, d)
 }
 
-// TestPaceOfTheLock: a standby has the key within LockTakeOver of its leader's death,
-// whenever Consul ends the session, and TERM ends a leader that Consul does not answer
-// after releaseLimit.
+// TestPaceOfTheLock: a standby has the key within 2*lockTTL, LockDelay and lockWait of its
+// leader's death, whenever Consul ends the session, and TERM ends a leader that Consul
+// does not answer after releaseLimit.
 func TestPaceOfTheLock(t *testing.T) {
 	t.Parallel()
 	for freed := time.Duration(0); freed < 2*lockTTL; freed += 777 * time.Millisecond {

@@ -178,9 +178,11 @@ MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE8OeKkMHwDTUHfmaXQFkczXISPgs8
 ttk6M7SP9f919zP7z/7MKPYLlSg06WZ3zbUuCLzQnx9dPUELzQwLPLLpeA==
 -----END PUBLIC KEY-----`
 
-// takesOver is for tests of processes: package controller proves the bound itself in
-// virtual time.
-const takesOver = consulutil.LockTakeOver + testkit.Patience/2
+// takesOver is how long no controller leads, at most, after the leader was killed: until
+// its session ends, twice the TTL of 10 s; the lock's delay; and the 5 s between two
+// attempts, which Consul prolongs by up to a sixteenth. Processes get some patience more;
+// package consulutil tests the bound itself in virtual time.
+const takesOver = 2*10*time.Second + consulutil.LockDelay + 5*time.Second*17/16 + testkit.Patience/2
 
 // TestACLControllerTakeOver: two controllers, and the leader is killed.
 func TestACLControllerTakeOver(t *testing.T) {
