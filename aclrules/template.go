@@ -97,7 +97,7 @@ func Render(text, name string) ([]*Rule, error) {
 // checkVariable refuses what would not stay a name inside a text.
 func checkVariable(name string) error {
 	if strings.ContainsAny(name, "\"\\${}") || strings.ContainsFunc(name, unicode.IsControl) {
-		return fmt.Errorf("variable %q: not a name that can be judged", name)
+		return fmt.Errorf("variable %q: contains a quote, backslash, brace, $ or control character", name)
 	}
 	return nil
 }

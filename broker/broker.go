@@ -115,7 +115,7 @@ func (b *Broker) lead(ctx context.Context) error {
 	})
 	b.term.Store(t)
 	b.Metrics.leader.Set(1)
-	b.Log.Info("leading", logkey.Tasks, len(records))
+	b.Log.Info("leadership acquired", logkey.Tasks, len(records))
 	defer func() {
 		b.term.Store(nil)
 		b.Metrics.leader.Set(0)

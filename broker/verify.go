@@ -58,7 +58,7 @@ func (r *Rules) cluster(name string) (awsutil.Cluster, error) {
 		}
 	}
 	if len(found) != 1 {
-		return awsutil.Cluster{}, refuse(http.StatusNotFound, "unknown_cluster", "cluster %q is not one of this broker's, or its name has two: send the ARN", name)
+		return awsutil.Cluster{}, refuse(http.StatusNotFound, "unknown_cluster", "cluster %q is not one of this broker's, or two of them have this name: send the ARN", name)
 	}
 	return found[0], nil
 }

@@ -79,7 +79,7 @@ func (r *run) check(context.Context) error {
 func (r *run) makeDir() error {
 	dir := r.path(workload.DirClient)
 	if err := os.MkdirAll(dir, modePrivateDir); err != nil {
-		return fmt.Errorf("make the agent's directory: %w", err)
+		return fmt.Errorf("create the agent's directory: %w", err)
 	}
 	if err := volume.CheckDir(dir, fileAgent, fileExtra, fileCA); err != nil {
 		return fmt.Errorf("check the agent's directory: %w", err)

@@ -122,14 +122,14 @@ func verdicts(text []byte, asked []judged) ([]bool, error) {
 		return nil, fmt.Errorf("read the answer: %w", err)
 	}
 	if len(got) != len(asked) {
-		return nil, fmt.Errorf("%d answers to %d questions", len(got), len(asked))
+		return nil, fmt.Errorf("got %d results for %d queries", len(got), len(asked))
 	}
 	allowed := make([]bool, len(got))
 	for i, g := range got {
 		allowed[i] = g.Allow
 		g.Allow = false
 		if g != asked[i] {
-			return nil, fmt.Errorf("an answer about %s %q %s to a question about %s %q %s", g.Resource, g.Segment, g.Access, asked[i].Resource, asked[i].Segment, asked[i].Access)
+			return nil, fmt.Errorf("got a result for %s %q %s, want one for %s %q %s", g.Resource, g.Segment, g.Access, asked[i].Resource, asked[i].Segment, asked[i].Access)
 		}
 	}
 	return allowed, nil

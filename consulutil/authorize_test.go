@@ -121,9 +121,9 @@ func TestAuthorizeErrors(t *testing.T) {
 		"not allowed":      {405, "method PUT not allowed", nil, "405"},
 		"broken":           {500, "No path to datacenter\n", func(err error) bool { return Reason(err) == "No path to datacenter" }, "500"},
 		"not JSON":         {200, "<html>", nil, "read the answer"},
-		"too few":          {200, "[]", nil, "0 answers to 1 questions"},
-		"too many":         {200, `[{},{}]`, nil, "2 answers to 1 questions"},
-		"of another":       {200, strings.Replace(good, "web-0", "web-1", 1), nil, `an answer about service "web-1" read to a question about service "web-0" read`},
+		"too few":          {200, "[]", nil, "got 0 results for 1 queries"},
+		"too many":         {200, `[{},{}]`, nil, "got 2 results for 1 queries"},
+		"of another":       {200, strings.Replace(good, "web-0", "web-1", 1), nil, `got a result for service "web-1" read, want one for service "web-0" read`},
 		"endless":          {200, "[" + strings.Repeat(" ", maxAnswer) + good[1:], nil, "read the answer"},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -160,7 +160,7 @@ const attemptLimit = 1500 * time.Millisecond
 var (
 	errNoAnswer = fmt.Errorf("no answer within %s", attemptLimit)
 	// errNeedsHTTPS is an answer of Go's HTTP server, which every endpoint has.
-	errNeedsHTTPS = errors.New("it expects HTTPS")
+	errNeedsHTTPS = errors.New("the server expects HTTPS")
 )
 
 // attemptBody releases what an attempt holds when its answer has been read.

@@ -35,7 +35,7 @@ func refusals() []refusal {
 		{"response body is invalid", retry.Retry, "AWS refused the signed request: let the task role call iam:GetRole on itself and check consulLogin.region"},
 		{"No path to datacenter", retry.Retry, "correct consulLogin.datacenter, or federate that datacenter with the servers' own"},
 		{"ACL support disabled", retry.Permanent, "set consulLogin.enabled to false or enable ACLs in Consul"},
-		{"HTTP request to an HTTPS server", retry.Permanent, "begin consulHTTPAddr with https://"},
+		{"HTTP request to an HTTPS server", retry.Permanent, "use a consulHTTPAddr that starts with https://"},
 		{"Permission denied", retry.NotYet, "no binding rule of the auth method matches, or its role or policy is missing; the controller (consul-ecs controller, with agents acl-controller) creates them and may not have done so yet; if it has, tag the task role with " + config.TagServiceName + " for a service, or bind the clients' role for a client"},
 	}
 }
@@ -52,7 +52,7 @@ func explainLogin(method string, err error) error {
 	case cert:
 		return fmt.Errorf("%w: correct consulCACertFile (or CONSUL_CACERT, for client-entrypoint CONSUL_HTTPS_CACERT_PEM), or the host name in consulHTTPAddr", err)
 	case errors.Is(err, http.ErrSchemeMismatch):
-		return fmt.Errorf("%w: begin consulHTTPAddr with http://", err)
+		return fmt.Errorf("%w: use a consulHTTPAddr that starts with http://", err)
 	}
 	reason := Reason(err)
 	for _, r := range refusals() {

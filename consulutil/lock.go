@@ -146,7 +146,7 @@ func (l *Lock) contend(ctx context.Context, lead func(context.Context) error) (l
 	go func() {
 		select {
 		case <-unlocked:
-			end(&LeadershipLostError{fmt.Errorf("the lock %q was deleted or taken away, or cannot be read", l.Key)})
+			end(&LeadershipLostError{fmt.Errorf("the lock %q was deleted or acquired by another session, or cannot be read", l.Key)})
 		case <-term.Done():
 		}
 	}()
@@ -179,7 +179,7 @@ func (l *Lock) openSession(ctx context.Context) error {
 		Name: l.Session, TTL: lockTTL.String(), LockDelay: LockDelay, Behavior: api.SessionBehaviorRelease,
 	}, l.write(ctx))
 	if err != nil {
-		return fmt.Errorf("make the leader's session: %w", explainLock(err, SessionRule))
+		return fmt.Errorf("create the leader's session: %w", explainLock(err, SessionRule))
 	}
 	l.session = id
 	return nil

@@ -188,7 +188,7 @@ func TestRefusedLeadershipLock(t *testing.T) {
 	key := keyOf(cluster)
 	for name, tt := range map[string]struct{ rules, want, rule string }{
 		"read":    {`session_prefix "" { policy = "write" }`, `read the lock "` + key + `"`, `key_prefix "consul-ecs/" { policy = "write" }`},
-		"session": {`key_prefix "" { policy = "write" }`, "make the leader's session", `session_prefix "" { policy = "write" }`},
+		"session": {`key_prefix "" { policy = "write" }`, "create the leader's session", `session_prefix "" { policy = "write" }`},
 		"lock":    {`key_prefix "" { policy = "read" } session_prefix "" { policy = "write" }`, `lock "` + key + `"`, `key_prefix "consul-ecs/" { policy = "write" }`},
 	} {
 		t.Run(name, func(t *testing.T) {

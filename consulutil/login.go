@@ -48,7 +48,7 @@ func (t Token) Explain(err error) error {
 	}
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		if t.Identities != "" { // of another name, as a wrong tag gives
-			return &classed{fmt.Errorf("%w; it has one for %s, and role %s", err, t.Identities, t.Roles), retry.NotYet}
+			return &classed{fmt.Errorf("%w; the token has a service identity for %s, and role %s", err, t.Identities, t.Roles), retry.NotYet}
 		}
 		err = fmt.Errorf("%s: %w", refused.Op, refused.Err) // its remedy is for tokens with service identities
 	}

@@ -293,7 +293,7 @@ func TestExplainReplacesTheRemedy(t *testing.T) {
 	if got.Error() != want || Classify(got) != retry.NotYet {
 		t.Errorf("class %v, %v", Classify(got), got)
 	}
-	const both = `register service "web-abc": Unexpected response code: 403 (Permission denied): tag the task role; it has one for gw, and role clients`
+	const both = `register service "web-abc": Unexpected response code: 403 (Permission denied): tag the task role; the token has a service identity for gw, and role clients`
 	got = Token{Roles: "clients", Identities: "gw"}.Explain(refused)
 	if got.Error() != both || Classify(got) != retry.NotYet {
 		t.Errorf("with an identity: class %v, %v", Classify(got), got)

@@ -35,7 +35,7 @@ const (
 )
 
 // errStale is returned for a plan that is too old.
-var errStale = errors.New("the proof is too old: the next pass looks up the task again")
+var errStale = errors.New("the status of the task was read too long ago: the next pass reads it again")
 
 // Apply deletes what the report's plan lists, and adds the results to the report. One
 // failure does not stop the others; the error joins them.

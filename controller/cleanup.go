@@ -112,7 +112,7 @@ func (c *Cleaner) Pass(ctx context.Context) (Report, error) {
 	}
 	// Last: it may wait for another controller's lock.
 	if err := c.ensureNamespaces(ctx, r.running); err != nil && ctx.Err() == nil {
-		c.Log.Warn("namespaces of tasks not made, trying again", logkey.Error, err)
+		c.Log.Warn("namespaces of tasks were not created, trying again", logkey.Error, err)
 	}
 	r.AWS = c.ECS.Counts().Sub(before)
 	return r, err

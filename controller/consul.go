@@ -191,7 +191,7 @@ func (c *Cleaner) readServices(ctx context.Context, p Place, r *Report, old list
 		read.foreign += foreign
 	})
 	if more := len(errs) - shownErrors; more > 0 {
-		errs = append(errs[:shownErrors], fmt.Errorf("and of %d services more", more))
+		errs = append(errs[:shownErrors], fmt.Errorf("and %d more services could not be read", more))
 	}
 	err = errors.Join(append(errs, ctx.Err())...)
 	if err != nil {

@@ -113,7 +113,7 @@ func (c *Controller) lead(ctx context.Context) error {
 	defer c.Metrics.resetLeaderGauges()
 	defer c.health.setup(time.Time{}, nil)
 	c.health.succeeded(time.Now(), firstPass)
-	c.Log.Info("leading")
+	c.Log.Info("leadership acquired")
 	c.Cleaner.Forget() // other leaders may have observed the tasks since
 	ctx, end := context.WithCancelCause(ctx)
 	due := make(chan struct{}, 1)

@@ -63,7 +63,7 @@ func (c *Cleaner) ensureNamespaces(ctx context.Context, running map[string]struc
 		}
 	}
 	if err := c.ensure(ctx, names); err != nil {
-		return fmt.Errorf("make namespaces of tasks: %w", err)
+		return fmt.Errorf("create namespaces of tasks: %w", err)
 	}
 	if describeErr != nil {
 		return fmt.Errorf("read the tags of tasks: %w", describeErr)

@@ -196,7 +196,7 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 	f := &fake{tasks: map[string]map[string]string{"1": in("web")}}
 	fail := errors.New("away")
 	c := follower(f, func([]string) error { return fail })
-	if err := f.follow(t, c); !errors.Is(err, fail) || !strings.Contains(err.Error(), "make namespaces of tasks: ") {
+	if err := f.follow(t, c); !errors.Is(err, fail) || !strings.Contains(err.Error(), "create namespaces of tasks: ") {
 		t.Errorf("got %v", err)
 	}
 	fail = nil

@@ -52,7 +52,7 @@ func (c *Cleaner) readECS(ctx context.Context, s *snapshot) error {
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("tasks that were not looked up stay: %w", err)
+		err = fmt.Errorf("tasks without an answer of ECS are not removed in this pass: %w", err)
 	}
 	if missing {
 		err = c.checkStopping(ctx, s, err)
@@ -92,5 +92,5 @@ func (c *Cleaner) checkStopping(ctx context.Context, s *snapshot, err error) err
 	for id := range s.Observations {
 		replace(id, "the list of tasks that should stop could not be read")
 	}
-	return errors.Join(err, fmt.Errorf("tasks that ECS does not know stay: %w", listErr))
+	return errors.Join(err, fmt.Errorf("tasks that ECS reports as MISSING are not removed in this pass: %w", listErr))
 }

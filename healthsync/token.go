@@ -71,7 +71,7 @@ func (s *syncer) mayLogIn() bool { return s.login && s.AtServers && !s.Config.Di
 // 0.10 does, whose definitions need not mount the volume here. limit bounds the read of the
 // task's metadata.
 func (s *syncer) logInSeparately(ctx context.Context, limit time.Duration, why error) error {
-	s.Log.Warn("no service token, logging in separately: mount mesh-init's volume to share its token, which otherwise the controller has to remove",
+	s.Log.Warn("no service token, logging in separately: mount mesh-init's volume to share its token; without it the controller has to remove mesh-init's token",
 		logkey.Reason, why)
 	if !s.known {
 		if err := s.learn(ctx, limit); err != nil {

@@ -159,7 +159,7 @@ func (w *waiter) look(ctx context.Context) (open bool, err error) {
 		open = w.status.Outcome != starting && w.proxyAccepts(ctx)
 	}
 	if open && !w.logged.IsZero() {
-		w.Log.Info("wait is over", logkey.Elapsed, time.Since(w.start).Round(time.Millisecond))
+		w.Log.Info("finished waiting", logkey.Elapsed, time.Since(w.start).Round(time.Millisecond))
 	}
 	return open, nil
 }

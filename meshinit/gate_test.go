@@ -266,7 +266,7 @@ func TestWaitLogsMissingConditionsEveryTenSeconds(t *testing.T) {
 		w.status(thisTask, "ready", "")
 		w.wantOpen(lateLook)
 		got := strings.Split(strings.TrimSpace(w.log.String()), "\n")
-		want := []string{workload.FileStatus + ", which mesh-init writes", workload.FileStatus, "mesh-init: log in", "wait is over"}
+		want := []string{workload.FileStatus + ", which mesh-init writes", workload.FileStatus, "mesh-init: log in", "finished waiting"}
 		if len(got) != len(want) {
 			w.t.Fatalf("log:\n%s", w.log)
 		}

@@ -107,7 +107,7 @@ func aclWithoutEndpoint(t *testing.T, w *aclWorld) {
 	broken := w.between(t, func(r *http.Response) { replace(r, "[]") })
 	for _, engine := range []string{"server", "both"} {
 		w.want(t, asked{address: broken, token: w.Token, args: "can -engine " + engine + " -token-file @ops.token service:web write"}, reply{
-			"", "consul-ecs acl: check the token's permissions at the server: 0 answers to 1 questions\n", 3})
+			"", "consul-ecs acl: check the token's permissions at the server: got 0 results for 1 queries\n", 3})
 	}
 }
 

@@ -116,7 +116,7 @@ func (p *Process) live(path string, args []string, started chan<- error) {
 	// Orphans of the child come to us even when we are not PID 1
 	// (initProcessEnabled, pidMode task).
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		p.log.Warn("orphans of the child cannot be adopted", logkey.Error, err)
+		p.log.Warn("cannot become a child subreaper: orphans of the child will not be reaped", logkey.Error, err)
 	}
 	pid, err := syscall.ForkExec(path, args, &syscall.ProcAttr{
 		Env:   os.Environ(),

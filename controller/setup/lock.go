@@ -54,7 +54,7 @@ func (s *Setup) acquire(ctx context.Context) (*lock, error) {
 		LockDelay: lockDelay, Behavior: api.SessionBehaviorRelease,
 	}, s.writeOptions(ctx, s.Wanted.keyScope()))
 	if err != nil {
-		return nil, fmt.Errorf("make a session for the setup lock: %w", s.explain(sessionObject(), err))
+		return nil, fmt.Errorf("create a session for the setup lock: %w", s.explain(sessionObject(), err))
 	}
 	if err := l.take(ctx); err != nil {
 		l.release(ctx)

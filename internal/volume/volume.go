@@ -31,7 +31,7 @@ func CheckDir(dir string, names ...string) error {
 		return fmt.Errorf("directory %s does not exist (running as uid %d, gid %d): mount the task's shared volume there in this container, read-write",
 			dir, os.Geteuid(), os.Getegid())
 	case err != nil:
-		return fmt.Errorf("look at directory %s: %w (running as uid %d, gid %d): run this container as a user who may enter the directories above it",
+		return fmt.Errorf("stat directory %s: %w (running as uid %d, gid %d): run this container as a user who may enter the directories above it",
 			dir, cause(err), os.Geteuid(), os.Getegid())
 	case !info.IsDir():
 		return fmt.Errorf("%s is not a directory (mode %s): mount the task's shared volume there or name another directory", dir, info.Mode())

@@ -139,7 +139,7 @@ func TestCheckDirBelowAClosedDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := asUser(t, 5996, func() error { return CheckDir(dir) })
-	wantError(t, err, "look at directory "+dir+": permission denied", "running as uid 5996, gid 5996", "may enter the directories above it")
+	wantError(t, err, "stat directory "+dir+": permission denied", "running as uid 5996, gid 5996", "may enter the directories above it")
 }
 
 // openDir makes a directory of that mode that every user can reach.

@@ -209,7 +209,7 @@ func (l *lifecycle) waited(task string) time.Duration {
 	return elapsed
 }
 
-var waitIsOver = regexp.MustCompile(`wait is over: .*elapsed=(\S+)`)
+var waitIsOver = regexp.MustCompile(`finished waiting: .*elapsed=(\S+)`)
 
 func (l *lifecycle) stopped(task string) {
 	ended := func(container string) time.Time {
