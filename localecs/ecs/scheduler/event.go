@@ -84,11 +84,7 @@ type Pull struct{ Container, Image string }
 
 // Start asks to start a container's process. Answer: Started or StartFailed,
 // then Exited when it ends.
-type Start struct {
-	Container string
-	// Attempt is 0 for the first start, n for the nth restart.
-	Attempt int
-}
+type Start struct{ Container string }
 
 // Signal asks to send the image's stop signal, else TERM, to the container's
 // first process. Answer: none but the Exited that it may cause.

@@ -37,9 +37,9 @@ func Example() {
 	// Output:
 	// scheduler.Tick: [{Container:init Image:init} {Container:app Image:app}]
 	// scheduler.PullDone: []
-	// scheduler.PullDone: [{Container:init Attempt:0}]
+	// scheduler.PullDone: [{Container:init}]
 	// scheduler.Started: []
-	// scheduler.Exited: [{Container:app Attempt:0}]
+	// scheduler.Exited: [{Container:app}]
 	// scheduler.Started: []
 	// scheduler.StopRequested: [{Container:app}]
 	// scheduler.Exited: [{}]

@@ -125,13 +125,13 @@ type invariants struct {
 	failed bool
 
 	signalled, killed map[string]time.Time
-	probing           map[string]bool
+	probing, started  map[string]bool
 	ended             int
 }
 
 func newInvariants(w *world, opts Options) *invariants {
 	inv := &invariants{w: w, opts: opts, def: map[string]taskdef.Container{}, before: w.task.View(),
-		signalled: map[string]time.Time{}, killed: map[string]time.Time{}, probing: map[string]bool{}}
+		signalled: map[string]time.Time{}, killed: map[string]time.Time{}, probing: map[string]bool{}, started: map[string]bool{}}
 	// The definition is read back from the task's own edges: names suffice.
 	for _, c := range w.task.containers {
 		def := taskdef.Container{Name: c.name}
@@ -256,9 +256,10 @@ func (inv *invariants) checkStart(now View, a Start) {
 			inv.fail("%s is started before %s is pulled", a.Container, c.Name)
 		}
 	}
-	if a.Attempt > 0 {
+	if inv.started[a.Container] { // a restart
 		return
 	}
+	inv.started[a.Container] = true
 	for _, d := range inv.def[a.Container].DependsOn {
 		on, _ := now.Container(d.ContainerName)
 		exited := on.KnownStatus == StatusStopped && on.ExitCode != nil && !on.StartedAt.IsZero()

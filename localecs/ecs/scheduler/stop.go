@@ -64,7 +64,7 @@ func (t *Task) restart(c *container) {
 	if c.health != nil {
 		c.health.reset()
 	}
-	t.act(Start{Container: c.name, Attempt: c.restarts})
+	t.act(Start{Container: c.name})
 }
 
 // mayStop reports whether a container may get its stop signal: unless all are

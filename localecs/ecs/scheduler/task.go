@@ -118,7 +118,7 @@ func (t *Task) move(now time.Time) {
 		switch {
 		case c.waiting() && !t.pulling() && t.opens(c, now):
 			c.starting = true
-			t.act(Start{Container: c.name, Attempt: c.restarts})
+			t.act(Start{Container: c.name})
 		case c.running() && c.desired == StatusStopped && !c.signalled() && !t.killed && t.mayStop(c):
 			c.signalledAt = now
 			t.act(Signal{Container: c.name})
