@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -234,15 +235,14 @@ func killed(t *testing.T, engine *dockerengine.Engine) {
 	for _, also := range []bool{false, true} {
 		dir := t.TempDir()
 		p := testkit.StartProcess(t, testkit.ProcessOptions{}, testkit.SelfArgs("run", engine.Host, dir)...)
-		var watcher int
-		if _, err := fmt.Sscanf(p.Line(), "ready %d", &watcher); err != nil {
-			t.Fatal(err)
+		if line := p.Line(); line != "ready" {
+			t.Fatal(line)
 		}
 		if n := containers(dir); n != 3 {
 			t.Errorf("%d containers and volumes, want a pause, one and its volume", n)
 		}
 		if also {
-			if err := syscall.Kill(watcher, syscall.SIGKILL); err != nil {
+			if err := syscall.Kill(watcherOf(t, p.PID), syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -258,6 +258,26 @@ func killed(t *testing.T, engine *dockerengine.Engine) {
 		}
 		testkit.Eventually(t, "nothing is left", func() bool { return containers(dir) == 0 })
 	}
+}
+
+// watcherOf returns the process ID of a simulator's watcher.
+func watcherOf(t *testing.T, simulator int) int {
+	t.Helper()
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", simulator))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range lists {
+		children, _ := os.ReadFile(list)
+		for _, child := range strings.Fields(string(children)) {
+			command, _ := os.ReadFile("/proc/" + child + "/cmdline")
+			if pid, err := strconv.Atoi(child); err == nil && strings.HasPrefix(string(command), argv0Watcher+"\x00") {
+				return pid
+			}
+		}
+	}
+	t.Fatalf("process %d has no watcher", simulator)
+	return 0
 }
 
 // run is a simulator that will be killed.
@@ -282,7 +302,7 @@ func run(args []string) int {
 		fmt.Println(err)
 		return 1
 	}
-	fmt.Println("ready", e.watcher.process.Process.Pid)
+	fmt.Println("ready")
 	<-context.Background().Done()
 	return 0
 }

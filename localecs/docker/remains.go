@@ -27,7 +27,6 @@ const argv0Watcher = "localecs-docker-watcher"
 // Watcher is a process that outlives this one, however it ends, until it has
 // removed the containers.
 type Watcher struct {
-	process *exec.Cmd
 	// stay is open as long as this process lives.
 	stay io.Closer
 	done chan struct{} // closed when it has ended
@@ -48,7 +47,7 @@ func watch(address, label string) (*Watcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the process that removes containers: %w", err)
 	}
-	w := &Watcher{process: cmd, stay: stay, done: make(chan struct{})}
+	w := &Watcher{stay: stay, done: make(chan struct{})}
 	go func() {
 		w.err = cmd.Wait()
 		close(w.done)

@@ -155,7 +155,7 @@ func simulator() int {
 		return fail(err)
 	}
 	img := toolboxOf(exe)
-	fmt.Println("anchor", r.spawn.anchor.pid)
+	fmt.Println("anchor", r.spawn.helpers[0].pid)
 	for name, s := range map[string]Spec{
 		"plain":   {Args: []string{"/bin/sleep", "1000"}},
 		"user":    {Args: []string{"/bin/sleep", "1000"}, User: "5995"},

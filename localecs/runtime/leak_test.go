@@ -148,7 +148,7 @@ func TestClosedRuntimeLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	descriptors := openFiles(t)
-	foreign := map[string]bool{namespaceOf(r.spawn.anchor.pid, "pid"): true}
+	foreign := map[string]bool{namespaceOf(r.spawn.helpers[0].pid, "pid"): true}
 	own := namespaces(os.Getpid())
 	for range 5 {
 		c, _ := start(t, r, Spec{Args: []string{"/bin/sleep", "1000"}})

@@ -29,10 +29,8 @@ import (
 type spawner struct {
 	mu   sync.Mutex // one request at a time
 	conn *net.UnixConn
-	// anchor is the anchor, alive until close.
-	anchor process
-	stop   chan struct{}
-	done   chan struct{}
+	stop chan struct{}
+	done chan struct{}
 
 	watched
 }
@@ -71,7 +69,6 @@ func (s *spawner) run(ready chan<- error) {
 		ready <- err
 		return
 	}
-	s.anchor = anchor
 	defer anchor.kill()
 	defer anchorConn.Close()
 	if err := unix.Setns(int(anchor.pidfd.Fd()), unix.CLONE_NEWPID); err != nil {
