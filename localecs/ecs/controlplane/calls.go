@@ -173,7 +173,7 @@ func (p *Plane) UpdateService(call shapes.Call, in shapes.ServiceInput) (shapes.
 	if in.CapacityProviderStrategy != nil && len(in.CapacityProviderStrategy) == 0 { // back to the launch type
 		run.CapacityProviderStrategy, run.LaunchType = nil, shapes.Fargate
 	}
-	o, err := p.order(run, origin{kept: in.TaskDefinition == "" || in.TaskDefinition == d.run.TaskDefinition})
+	o, err := p.order(run, origin{inactive: in.TaskDefinition == "" || in.TaskDefinition == d.run.TaskDefinition})
 	if err != nil {
 		return shapes.ServiceOutput{}, err
 	}

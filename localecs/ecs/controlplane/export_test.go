@@ -29,7 +29,7 @@ func (p *Plane) StopForService(call shapes.Call, taskID, reason string) {
 func (p *Plane) RunForService(call shapes.Call, service string, in shapes.RunTaskInput) (shapes.TasksOutput, error) {
 	p.mu.Lock()
 	defer p.unlock()
-	return p.run(call, in, origin{service: service})
+	return p.run(call, in, origin{service: service, inactive: true})
 }
 
 // Steady sets whether the service has reported a steady state.

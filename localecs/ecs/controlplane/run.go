@@ -33,14 +33,15 @@ type order struct {
 	input     shapes.RunTaskInput
 }
 
-// origin is where a request for tasks comes from: a call of the API when it is zero.
+// origin is where a request for tasks comes from: a call of RunTask or CreateService
+// when it is zero.
 type origin struct {
 	// service is empty for standalone tasks.
 	service string
-	// anywhere accepts definitions that are not for Fargate, and inactive ones.
+	// anywhere accepts definitions that are not for Fargate.
 	anywhere bool
-	// kept accepts inactive definitions: a service continues with its own.
-	kept bool
+	// inactive accepts inactive definitions: a service continues with its own.
+	inactive bool
 }
 
 // RunTask starts tasks. They are PROVISIONING in the answer.
@@ -62,7 +63,7 @@ func (p *Plane) RunTask(call shapes.Call, in shapes.RunTaskInput) (shapes.TasksO
 func (p *Plane) RunHere(call shapes.Call, service string, in shapes.RunTaskInput) (shapes.TasksOutput, error) {
 	p.mu.Lock()
 	defer p.unlock()
-	return p.run(call, in, origin{service: service, anywhere: true})
+	return p.run(call, in, origin{service: service, anywhere: true, inactive: true})
 }
 
 func (p *Plane) run(call shapes.Call, in shapes.RunTaskInput, by origin) (shapes.TasksOutput, error) {
@@ -116,7 +117,7 @@ func (p *Plane) order(in shapes.RunTaskInput, by origin) (*order, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case r.Definition.Status != shapes.Active && by == (origin{}):
+	case r.Definition.Status != shapes.Active && !by.inactive:
 		return nil, shapes.Client("TaskDefinition is inactive")
 	}
 	o := &order{origin: by, cluster: c, revision: r, count: 1, input: in}
