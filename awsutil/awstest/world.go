@@ -1,12 +1,14 @@
 package awstest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/localecs/ecs/simulated"
 )
@@ -14,6 +16,8 @@ import (
 // World is a simulated ECS that a test acts on.
 type World struct {
 	*simulated.World
+	// Key is that of a user who may call everything.
+	Key iam.Key
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -43,8 +47,11 @@ func OpenWorld(o ECSOptions) (*World, error) {
 		w.changed.Broadcast()
 	}
 	var err error
-	w.World, err = simulated.Open(o)
-	return w, err
+	if w.World, err = simulated.Open(o); err != nil {
+		return nil, err
+	}
+	w.Key = w.Identities.PutUser(iam.Admin("localecs", shapes.Account{Region: w.Region(), ID: cmp.Or(o.Account, simulated.DefaultAccount)}))
+	return w, nil
 }
 
 // Close ends the World: nothing happens to a task any more.

@@ -16,13 +16,16 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
+// DefaultAccount is the account of a World whose Options have none.
+const DefaultAccount = "123456789012"
+
 // DefaultSubnet has room for 65,531 tasks.
 const DefaultSubnet = "10.42.0.0/16"
 
 // Options describe a World. The zero Options are a World in which nothing takes
 // time.
 type Options struct {
-	// Region is us-east-1 and Account 123456789012 where they are empty.
+	// Region is us-east-1 and Account DefaultAccount where they are empty.
 	Region, Account string
 	// Subnet is where tasks have addresses, CIDR; empty is DefaultSubnet.
 	Subnet string
@@ -48,8 +51,6 @@ type Options struct {
 type World struct {
 	// Plane has the calls of the API as methods.
 	Plane *controlplane.Plane
-	// Key is that of a user who may call everything.
-	Key iam.Key
 	// Identities are the account's roles, users and keys.
 	Identities *iam.Store
 
@@ -60,7 +61,7 @@ type World struct {
 
 // Open makes a World. The error is about the subnet.
 func Open(o Options) (*World, error) {
-	o.Region, o.Account = cmp.Or(o.Region, "us-east-1"), cmp.Or(o.Account, "123456789012")
+	o.Region, o.Account = cmp.Or(o.Region, "us-east-1"), cmp.Or(o.Account, DefaultAccount)
 	if o.Log == nil {
 		o.Log = hclog.NewNullLogger()
 	}
@@ -71,7 +72,6 @@ func Open(o Options) (*World, error) {
 	options := LifeOptions{Timing: o.Timing, Scheduler: scheduler.Options{AtOnce: o.AtOnce}}
 	account := shapes.Account{Region: o.Region, ID: o.Account}
 	w := &World{region: o.Region, Identities: iam.NewStore(), launcher: newLauncher(options, subnet, o.Region, o.Log)}
-	w.Key = w.Identities.PutUser(iam.Admin("localecs", account))
 	for _, r := range o.Roles {
 		w.Identities.PutRole(r)
 	}
