@@ -37,15 +37,6 @@ func (n TaskNames) Matches(name string, v scheduler.View) bool {
 	case n.in(name, n.Family), n.in(name, n.Name):
 		return runs
 	}
-	return n.Has(name) && runs && healthy(v)
-}
-
-func healthy(v scheduler.View) bool {
-	var statuses []string
-	for _, c := range v.Containers {
-		if c.Essential && c.Health != nil {
-			statuses = append(statuses, c.HealthStatus())
-		}
-	}
-	return scheduler.WorstHealth(statuses) == scheduler.HealthHealthy
+	health := v.CheckedHealth()
+	return n.Has(name) && runs && (health == "" || health == scheduler.HealthHealthy)
 }

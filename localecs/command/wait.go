@@ -34,7 +34,7 @@ been started a moment before, in the background: localecs wait also waits for it
 
   -running TASK...      the task has become RUNNING
   -healthy TASK...      it is RUNNING and its essential containers that have a health
-                        check are HEALTHY
+                        check are HEALTHY; if none has one, all others that have one
   -stopped TASK...      it has stopped, which is the default; as docker wait does,
                         this prints an exit code for each: that of the essential
                         container which exited first

@@ -170,7 +170,7 @@ func (t Target) task(of Task) result {
 		r.met = !of.StartedAt.IsZero()
 	case Healthy:
 		r.met = of.Healthy()
-		if len(of.checked()) == 0 && of.LastStatus == "RUNNING" {
+		if of.health() == "" && of.LastStatus == "RUNNING" {
 			r.text, r.never = of.Name+" has no health check: wait for -running", true
 		}
 	}

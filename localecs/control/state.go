@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 )
 
 // State is a snapshot of a run.
@@ -125,22 +126,26 @@ func (v Service) Standing() string {
 	return "not steady"
 }
 
-// checked are the containers that decide the task's health: the essential ones with a health
-// check, else all with one.
-func (t Task) checked() []Container {
-	checked := slices.DeleteFunc(slices.Clone(t.Containers), func(c Container) bool { return c.HealthStatus == "" })
-	if slices.ContainsFunc(checked, func(c Container) bool { return c.Essential }) {
-		return slices.DeleteFunc(checked, func(c Container) bool { return !c.Essential })
+// health is the task's health as scheduler.CheckedHealth has it; if no essential container has a
+// health check, that of all containers with one. It is empty without any health check.
+func (t Task) health() string {
+	var containers []scheduler.ContainerHealth
+	for _, c := range t.Containers {
+		containers = append(containers, scheduler.ContainerHealth{Essential: c.Essential, Status: c.HealthStatus})
 	}
-	return checked
+	if health := scheduler.CheckedHealth(slices.Values(containers)); health != "" {
+		return health
+	}
+	for i := range containers {
+		containers[i].Essential = true
+	}
+	return scheduler.CheckedHealth(slices.Values(containers))
 }
 
-// Healthy reports whether the task runs and all of checked are HEALTHY. It is false
-// without any check.
+// Healthy reports whether the task runs and its health is HEALTHY. It is false without any
+// health check.
 func (t Task) Healthy() bool {
-	checked := t.checked()
-	ill := func(c Container) bool { return c.HealthStatus != "HEALTHY" }
-	return len(checked) > 0 && !slices.ContainsFunc(checked, ill) && t.LastStatus == "RUNNING" && !t.stopping()
+	return t.health() == scheduler.HealthHealthy && t.LastStatus == "RUNNING" && !t.stopping()
 }
 
 // Decider is the essential container that exited first, or nil.

@@ -10,12 +10,14 @@ import (
 // LifeLane returns a whole task in one lane: it starts, runs, serves, stops. The marks
 // are the irregular ends of its containers.
 func LifeLane(t RecordedTask, lanes []Lane, end float64) Lane {
-	l := life{open: newLane("", t.Name), health: map[string]string{}}
+	l := life{open: newLane("", t.Name), health: map[string]scheduler.ContainerHealth{}}
 	l.meshed = slices.ContainsFunc(lanes, func(l Lane) bool { return l.Sort == SortTraffic })
 	for _, c := range t.Containers {
-		if c.HealthCheck && c.Essential {
-			l.health[c.Name] = ""
+		h := scheduler.ContainerHealth{Essential: c.Essential}
+		if c.HealthCheck {
+			h.Status = scheduler.HealthUnknown
 		}
+		l.health[c.Name] = h
 	}
 	for _, e := range t.Events {
 		if l.Ended < 0 {
@@ -33,7 +35,7 @@ func LifeLane(t RecordedTask, lanes []Lane, end float64) Lane {
 type life struct {
 	*open
 	meshed, up, serves, stopping bool
-	health                       map[string]string // by essential container with a health check
+	health                       map[string]scheduler.ContainerHealth // by container
 }
 
 func (l *life) add(e RecordedEvent) {
@@ -66,8 +68,9 @@ func (l *life) observe(e RecordedEvent) bool {
 		l.serves = e.Status == "in"
 		l.up = l.up || l.serves
 	case KindHealth, KindRestart:
-		if _, probed := l.health[e.Container]; probed {
-			l.health[e.Container] = e.Status // of a restart a number: not known
+		if h := l.health[e.Container]; h.Status != "" {
+			h.Status = e.Status // of a restart a number: not known
+			l.health[e.Container] = h
 		}
 	case KindDesired:
 		l.stopping = true
@@ -88,10 +91,10 @@ func (l *life) state() (LaneState, string) {
 		return LaneUnknown, "starts"
 	case l.meshed:
 		return LaneOut, "runs, Consul sends it no traffic"
-	case len(l.health) == 0:
-		return LaneUp, "runs"
 	}
-	switch status := scheduler.WorstHealth(slices.Collect(maps.Values(l.health))); status {
+	switch status := scheduler.CheckedHealth(maps.Values(l.health)); status {
+	case "":
+		return LaneUp, "runs"
 	case scheduler.HealthUnhealthy:
 		return LaneUnhealthy, "a container is UNHEALTHY"
 	case scheduler.HealthHealthy:

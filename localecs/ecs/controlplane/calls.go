@@ -46,7 +46,7 @@ func (p *Plane) CreateService(call shapes.Call, in shapes.ServiceInput) (shapes.
 		return shapes.ServiceOutput{}, err
 	}
 	v.apply(in)
-	v.deploy(run, o.revision, call.Now)
+	v.deploy(run, call.Now)
 	p.services[p.account.Service(v.cluster, v.Name)] = v
 	if in.ClientToken != "" {
 		p.tokens[key] = token{service: v, at: call.Now}
@@ -137,9 +137,9 @@ func or[T any](p *T, otherwise T) T {
 	return *p
 }
 
-func (v *Service) deploy(run shapes.RunTaskInput, r *Revision, now time.Time) {
+func (v *Service) deploy(run shapes.RunTaskInput, now time.Time) {
 	d := NewDeployment(newDeploymentID(), now)
-	d.run, d.probed = run, probed(r.Definition)
+	d.run = run
 	v.Began(d)
 }
 
@@ -184,7 +184,7 @@ func (p *Plane) UpdateService(call shapes.Call, in shapes.ServiceInput) (shapes.
 		d.run.EnableExecuteCommand = or(in.EnableExecuteCommand, d.run.EnableExecuteCommand)
 	}
 	if in.ForceNewDeployment || !same(run, d.run) {
-		v.deploy(run, o.revision, call.Now)
+		v.deploy(run, call.Now)
 	} else if in.DesiredCount != nil || in.DeploymentConfiguration != nil {
 		v.steady = false
 		d.Updated = call.Now

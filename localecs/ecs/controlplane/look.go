@@ -10,7 +10,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
-	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 const maxEvents = 100
@@ -98,40 +97,16 @@ func (p *Plane) tasksOf(v *Service, now time.Time) []Task {
 	var tasks []Task
 	for _, r := range p.serviceRecords(v, now) {
 		t := &r.Task
-		i := slices.IndexFunc(v.Deployments, func(d *Deployment) bool { return d.ID == t.StartedBy })
-		if i < 0 {
+		if !slices.ContainsFunc(v.Deployments, func(d *Deployment) bool { return d.ID == t.StartedBy }) {
 			continue // of a deleted service with the same name, or run by RunHere
 		}
-		probed := v.Deployments[i].probed
 		_, protected := p.options.Protections.Until(t.TaskARN, now)
 		tasks = append(tasks, Task{
 			ID: r.ID, Deployment: t.StartedBy, Last: t.LastStatus, Wanted: t.DesiredStatus, StopCode: t.StopCode,
-			Probed: len(probed) > 0, Health: r.health(probed), Started: t.StartedAt.Time, Protected: protected,
+			Health: r.report.View.CheckedHealth(), Started: t.StartedAt.Time, Protected: protected,
 		})
 	}
 	return tasks
-}
-
-// health is that of the containers with health checks: a task's healthStatus is
-// UNKNOWN where an essential container has none.
-func (r *Record) health(probed []string) string {
-	var statuses []string
-	for _, c := range r.report.View.Containers {
-		if slices.Contains(probed, c.Name) {
-			statuses = append(statuses, c.HealthStatus())
-		}
-	}
-	return scheduler.WorstHealth(statuses)
-}
-
-func probed(def *taskdef.TaskDefinition) []string {
-	var names []string
-	for _, c := range def.ContainerDefinitions {
-		if c.IsEssential() && c.HealthCheck.Enabled() {
-			names = append(names, c.Name)
-		}
-	}
-	return names
 }
 
 func taskID(arn string) string { return arn[strings.LastIndex(arn, "/")+1:] }

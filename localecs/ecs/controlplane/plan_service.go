@@ -55,8 +55,7 @@ type Deployment struct {
 	// then on it is 0.
 	FailedTasks int
 
-	run    shapes.RunTaskInput // its tasks; TaskDefinition is an ARN
-	probed []string            // the essential containers with a health check
+	run shapes.RunTaskInput // its tasks; TaskDefinition is an ARN
 
 	proven    bool            // a task has been healthy since the rollout began
 	completed bool            // once, so that a rollback may return to it
@@ -79,8 +78,7 @@ type Task struct {
 	ID, Deployment string
 	// Last and Wanted are the statuses of the API.
 	Last, Wanted, StopCode string
-	// Probed means that the definition has health checks; Health is their result.
-	Probed bool
+	// Health is its View.CheckedHealth of package scheduler.
 	Health string
 	// Started is when the task was RUNNING, zero before.
 	Started time.Time
@@ -93,7 +91,7 @@ func (t Task) live() bool { return t.Wanted == shapes.Running && t.Last != shape
 // Running reports whether the task is in its service's runningCount.
 func (t Task) Running() bool { return t.live() && t.Last == shapes.Running }
 
-func (t Task) isHealthy() bool { return t.Running() && (!t.Probed || t.Health == "HEALTHY") }
+func (t Task) isHealthy() bool { return t.Running() && (t.Health == "" || t.Health == "HEALTHY") }
 
 // Stop is a task to stop, and the reason that the task will show.
 type Stop struct{ Task, Reason string }

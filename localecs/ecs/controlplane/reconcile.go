@@ -82,7 +82,7 @@ func countTasks(tasks []Task, is func(Task) bool) (n int) {
 }
 
 func (r *round) unhealthy(t Task) bool {
-	return t.Running() && t.Probed && t.Health == "UNHEALTHY" && r.now.Sub(t.Started) >= r.s.Grace
+	return t.Running() && t.Health == "UNHEALTHY" && r.now.Sub(t.Started) >= r.s.Grace
 }
 
 // maxBackoff is AWS's longest pause between tasks that fail to start; the way

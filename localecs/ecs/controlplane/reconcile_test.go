@@ -342,7 +342,7 @@ func TestUnhealthyTasksAreReplaced(t *testing.T) {
 		w := newPlanWorld(t, 1, func(s *controlplane.Service) { s.Max, s.Grace = c.max, 30*time.Second })
 		w.look()
 		w.run()
-		w.tasks[0].Probed, w.tasks[0].Health = true, "UNHEALTHY"
+		w.tasks[0].Health = "UNHEALTHY"
 		w.want("within the grace period", w.look(), "")
 		w.now = w.now.Add(30 * time.Second)
 		first := w.look()
@@ -362,7 +362,7 @@ func TestUnhealthyTaskDelaysTheDeployment(t *testing.T) {
 	w.update()
 	w.look()
 	w.run()
-	w.tasks[1].Probed, w.tasks[1].Health = true, "UNKNOWN"
+	w.tasks[1].Health = "UNKNOWN"
 	w.want("unknown", w.look(), "")
 	w.tasks[1].Health = "HEALTHY"
 	w.want("healthy", w.look(), "-t1")

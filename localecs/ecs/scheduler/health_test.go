@@ -111,11 +111,12 @@ func TestMissingProbeBinary(t *testing.T) {
 
 func TestTaskHealthStatus(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct{ script, before, after string }{
-		{"~a{run hc[F] interval=5 retries=1}\nb{run hc[P] interval=5}", "UNKNOWN", "HEALTHY"},
-		{"a{run hc[F] interval=5 retries=1}\nb{run}", "UNKNOWN", "UNHEALTHY"},
-		{"a{run hc[P] interval=5}\nb{run}", "UNKNOWN", "UNKNOWN"},
-		{"a{run hc[P] interval=5}\n~b{run}", "UNKNOWN", "HEALTHY"},
+	for _, tt := range []struct{ script, before, after, checked string }{
+		{"~a{run hc[F] interval=5 retries=1}\nb{run hc[P] interval=5}", "UNKNOWN", "HEALTHY", "HEALTHY"},
+		{"a{run hc[F] interval=5 retries=1}\nb{run}", "UNKNOWN", "UNHEALTHY", "UNHEALTHY"},
+		{"a{run hc[P] interval=5}\nb{run}", "UNKNOWN", "UNKNOWN", "HEALTHY"},
+		{"a{run hc[P] interval=5}\n~b{run}", "UNKNOWN", "HEALTHY", "HEALTHY"},
+		{"~a{run hc[P] interval=5}\nb{run}", "UNKNOWN", "UNKNOWN", ""},
 	} {
 		w := play(t, 1, tt.script)
 		if got := w.task.View().HealthStatus(); got != tt.before {
@@ -124,6 +125,9 @@ func TestTaskHealthStatus(t *testing.T) {
 		w.to(5)
 		if got := w.task.View().HealthStatus(); got != tt.after {
 			t.Errorf("%s: at 5 s %s, want %s", tt.script, got, tt.after)
+		}
+		if got := w.task.View().CheckedHealth(); got != tt.checked {
+			t.Errorf("%s: by containers with checks %s, want %s", tt.script, got, tt.checked)
 		}
 		if v := w.task.View(); v.LastStatus() != "RUNNING" || v.DesiredStatus != "RUNNING" {
 			t.Errorf("%s: an unhealthy task is %s/%s", tt.script, v.LastStatus(), v.DesiredStatus)

@@ -1,5 +1,7 @@
 package scheduler
 
+import "iter"
+
 // The ECS API speaks of the same task in other words than the metadata
 // endpoint. These derive them from a View.
 
@@ -25,6 +27,7 @@ func (c ContainerView) HealthStatus() string {
 }
 
 // HealthStatus is the task's healthStatus of the ECS API: that of its essential
+// containers, UNKNOWN where one has no health check. CheckedHealth ignores such
 // containers.
 func (v View) HealthStatus() string {
 	var statuses []string
@@ -33,12 +36,50 @@ func (v View) HealthStatus() string {
 			statuses = append(statuses, c.HealthStatus())
 		}
 	}
-	return WorstHealth(statuses)
+	return worstHealth(statuses)
 }
 
-// WorstHealth is the health of a task whose containers have these: UNHEALTHY beats
-// UNKNOWN, which stands for any other status, and that beats HEALTHY.
-func WorstHealth(statuses []string) string {
+// ContainerHealth is what CheckedHealth needs to know of a container.
+type ContainerHealth struct {
+	Essential bool
+	// Status is the healthStatus of the ECS API, and empty without a health check.
+	Status string
+}
+
+// CheckedHealth is the health of a task by its essential containers that have a
+// health check: UNHEALTHY if one is, else UNKNOWN if one is not HEALTHY, else
+// HEALTHY. It is empty if none has a health check.
+func CheckedHealth(containers iter.Seq[ContainerHealth]) string {
+	var statuses []string
+	for c := range containers {
+		if c.Essential && c.Status != "" {
+			statuses = append(statuses, c.Status)
+		}
+	}
+	if len(statuses) == 0 {
+		return ""
+	}
+	return worstHealth(statuses)
+}
+
+// CheckedHealth is CheckedHealth of the task's containers.
+func (v View) CheckedHealth() string {
+	return CheckedHealth(func(yield func(ContainerHealth) bool) {
+		for _, c := range v.Containers {
+			h := ContainerHealth{Essential: c.Essential}
+			if c.Health != nil {
+				h.Status = c.HealthStatus()
+			}
+			if !yield(h) {
+				return
+			}
+		}
+	})
+}
+
+// worstHealth is the worst status: UNHEALTHY, then UNKNOWN, which stands for any
+// other status, then HEALTHY.
+func worstHealth(statuses []string) string {
 	worst := HealthHealthy
 	for _, status := range statuses {
 		switch status {
