@@ -122,7 +122,6 @@ func exemptions() []arch.Exemption {
 		{Where: "admission", Rule: "package-size", Reason: "the mutators and validators of one definition share its state"},
 		{Where: "broker", Rule: "package-size", Reason: "the states of a request and the record of its token share one vocabulary"},
 		{Where: "consulutil", Rule: "package-size", Reason: "logins, servers, leadership and ACL objects share its clients and error classes"},
-		{Where: "localecs/cluster", Rule: "package-size", Reason: "all that one running task needs on this machine"},
 		{Where: "localecs/command", Rule: "package-size", Reason: "one short file per command"},
 		{Where: "subcommand", Rule: "package-size", Reason: "one short file per command"},
 		{Where: "taskdef", Rule: "package-size", Reason: "the rule table, and one tree of nodes for JSON and YAML"},

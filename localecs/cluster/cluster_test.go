@@ -25,6 +25,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/docker"
 	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/localecs/host"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
@@ -373,5 +374,10 @@ func TestCloseEndsRunningTasks(t *testing.T) {
 
 // Run starts a task of the definition under a name.
 func (c *Cluster) Run(name string, def *taskdef.TaskDefinition) (*Task, error) {
-	return c.launch(launch{Name: name, Launch: controlplane.Launch{Definition: def}})
+	return c.runFor("", name, def)
+}
+
+// runFor is Run for a task of a service.
+func (c *Cluster) runFor(service, name string, def *taskdef.TaskDefinition) (*Task, error) {
+	return c.launch(launch{Name: name, Launch: controlplane.Launch{ID: shapes.NewID(), Cluster: c.options.Name, Service: service, Definition: def}})
 }

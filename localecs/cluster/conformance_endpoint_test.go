@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
-	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -220,7 +219,7 @@ func TestConformanceTaskProtection(t *testing.T) {
 	t.Parallel()
 	w := newTools(t, nil)
 	def := &taskdef.TaskDefinition{Family: "web", NetworkMode: "awsvpc", TaskRoleARN: roleARN, ContainerDefinitions: []taskdef.Container{helper("a", "run", "0s", "0")}}
-	task, err := w.launch(launch{Name: "web", Launch: controlplane.Launch{Service: "web", Definition: def}})
+	task, err := w.runFor("web", "web", def)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,9 @@ type ClusterFacts struct {
 	Name    string
 }
 
-// Task returns what the metadata of a task has besides its state, in Fargate's form.
-func (c ClusterFacts) Task(id string, def *taskdef.TaskDefinition, a network.Addressing) metadata.Facts {
+// Task returns what the metadata of a task has besides its state, in Fargate's form. A
+// container without an ARN in containerARNs, by name, gets one.
+func (c ClusterFacts) Task(id string, def *taskdef.TaskDefinition, containerARNs map[string]string, a network.Addressing) metadata.Facts {
 	f := metadata.Facts{
 		ClusterARN: c.Account.Cluster(c.Name),
 		TaskARN:    c.Account.Task(c.Name, id),
@@ -36,20 +37,23 @@ func (c ClusterFacts) Task(id string, def *taskdef.TaskDefinition, a network.Add
 		Containers:     map[string]metadata.ContainerFacts{},
 	}
 	for _, d := range def.ContainerDefinitions {
-		f.Containers[d.Name] = c.container(id, d)
+		container := containerFacts(id, d)
+		if container.ContainerARN = containerARNs[d.Name]; container.ContainerARN == "" {
+			container.ContainerARN = c.Account.Container(c.Name, id, uuid.NewString())
+		}
+		f.Containers[d.Name] = container
 	}
 	return f
 }
 
-func (c ClusterFacts) container(taskID string, d taskdef.Container) metadata.ContainerFacts {
+func containerFacts(taskID string, d taskdef.Container) metadata.ContainerFacts {
 	endpoint := shapes.RuntimeID(taskID)
 	f := metadata.ContainerFacts{
 		EndpointID: endpoint, DockerID: endpoint,
-		ImageID:      shapes.ImageDigest(d.Image),
-		Labels:       d.DockerLabels,
-		CPU:          int64(aws.ToInt(d.CPU)),
-		Memory:       int64(aws.ToInt(d.Memory)),
-		ContainerARN: c.Account.Container(c.Name, taskID, uuid.NewString()),
+		ImageID: shapes.ImageDigest(d.Image),
+		Labels:  d.DockerLabels,
+		CPU:     int64(aws.ToInt(d.CPU)),
+		Memory:  int64(aws.ToInt(d.Memory)),
 	}
 	if l := d.LogConfiguration; l != nil {
 		f.LogDriver, f.LogOptions = l.LogDriver, logOptions(l, d.Name, taskID)

@@ -31,7 +31,7 @@ func TestTaskHasTheFormOfFargate(t *testing.T) {
 		IP: netip.MustParseAddr("10.0.1.23"), MAC: []byte{2, 0, 0, 0, 0, 1}, CIDR: netip.MustParsePrefix("10.0.1.0/24"),
 		Gateway: netip.MustParseAddr("10.0.1.1"), Resolver: netip.MustParseAddr("10.0.1.2"), PrivateDNSName: "ip-10-0-1-23.us-west-2.compute.internal",
 	}
-	got := ClusterFacts{Account: shapes.Account{Region: "us-west-2", ID: "111122223333"}, Name: "mesh"}.Task(taskID, def, a)
+	got := ClusterFacts{Account: shapes.Account{Region: "us-west-2", ID: "111122223333"}, Name: "mesh"}.Task(taskID, def, nil, a)
 	app := got.Containers["app"]
 	digits, ok := strings.CutPrefix(app.EndpointID, taskID+"-")
 	if !ok || len(digits) != 10 || strings.Trim(digits, "0123456789") != "" || app.DockerID != app.EndpointID {
@@ -65,7 +65,7 @@ func TestTaskHasTheFormOfFargate(t *testing.T) {
 
 func TestTaskWithoutSizesHasNoLimits(t *testing.T) {
 	t.Parallel()
-	got := ClusterFacts{}.Task(taskID, &taskdef.TaskDefinition{Family: "web", Revision: 7}, network.Addressing{})
+	got := ClusterFacts{}.Task(taskID, &taskdef.TaskDefinition{Family: "web", Revision: 7}, nil, network.Addressing{})
 	if got.Limits != nil || got.HasRole || got.Revision != "7" {
 		t.Errorf("%+v", got)
 	}
@@ -75,7 +75,7 @@ func TestTaskWithoutSizesHasNoLimits(t *testing.T) {
 func TestARNsHaveTheRegionsPartition(t *testing.T) {
 	t.Parallel()
 	c := ClusterFacts{Account: shapes.Account{Region: "us-gov-west-1", ID: "111122223333"}, Name: "mesh"}
-	got := c.Task(taskID, &taskdef.TaskDefinition{Family: "web", ContainerDefinitions: []taskdef.Container{{Name: "app"}}}, network.Addressing{})
+	got := c.Task(taskID, &taskdef.TaskDefinition{Family: "web", ContainerDefinitions: []taskdef.Container{{Name: "app"}}}, nil, network.Addressing{})
 	const prefix = "arn:aws-us-gov:ecs:us-gov-west-1:111122223333:"
 	if got.ClusterARN != prefix+"cluster/mesh" || got.TaskARN != prefix+"task/mesh/"+taskID || !strings.HasPrefix(got.Containers["app"].ContainerARN, prefix+"container/mesh/"+taskID+"/") {
 		t.Errorf("%s, %s, %s", got.ClusterARN, got.TaskARN, got.Containers["app"].ContainerARN)

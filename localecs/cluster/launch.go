@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,14 +12,12 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
 	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
-	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/localecs/host"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// launch is a task to run. Without an ID or a cluster it gets one, and so do containers
-// without an ARN; its Report is not used.
+// launch is a task to run. Containers without an ARN get one; its Report is not used.
 type launch struct {
 	controlplane.Launch
 	// Name identifies the task to observers, and names its log directory.
@@ -38,7 +35,6 @@ func (c *Cluster) launch(l launch) (*Task, error) {
 	}
 	defer made()
 	o := c.options
-	l.ID, l.Cluster = cmp.Or(l.ID, shapes.NewID()), cmp.Or(l.Cluster, o.Name)
 	t := &Task{
 		cluster: c, launch: l, name: l.Name, id: l.ID, def: l.Definition,
 		env:        map[string][]string{},
@@ -73,13 +69,8 @@ func (t *Task) prepare() error {
 	}
 	t.closers = append(t.closers, ns.Close)
 	o := t.cluster.options
-	t.facts = ClusterFacts{Account: o.AWS(), Name: t.launch.Cluster}.Task(t.id, t.def, ns.Addressing)
+	t.facts = ClusterFacts{Account: o.AWS(), Name: t.launch.Cluster}.Task(t.id, t.def, t.launch.ContainerARNs, ns.Addressing)
 	t.facts.ServiceName = t.launch.Service
-	for name, arn := range t.launch.ContainerARNs {
-		container := t.facts.Containers[name]
-		container.ContainerARN = arn
-		t.facts.Containers[name] = container
-	}
 	for _, acquire := range []func() error{t.reservePorts, t.openCredentials, t.openGroup, t.serve, t.makeFiles} {
 		if err := acquire(); err != nil {
 			return err

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -20,9 +19,9 @@ func TestNamesOfServiceTasks(t *testing.T) {
 		if check != "" {
 			app.HealthCheck = &taskdef.HealthCheck{Command: []string{"CMD-SHELL", check}, Interval: &one, Timeout: &minute, Retries: &retries}
 		}
-		task, err := w.launch(launch{Name: name, Launch: controlplane.Launch{Service: "shop", Definition: &taskdef.TaskDefinition{
+		task, err := w.runFor("shop", name, &taskdef.TaskDefinition{
 			Family: "api", NetworkMode: "awsvpc", CPU: "256", Memory: "512", ContainerDefinitions: []taskdef.Container{app},
-		}}})
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

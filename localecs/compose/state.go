@@ -146,7 +146,7 @@ func (t *task) begin(id string, cluster cluster.ClusterFacts) {
 	t.containers, t.health = map[string]Container{}, map[string]*scheduler.HealthView{}
 	t.asked, t.ours = map[string]time.Time{}, false
 	t.view = scheduler.View{PullStartedAt: t.holder.StartedAt, PullStoppedAt: t.holder.StartedAt}
-	t.facts = cluster.Task(id, t.Definition, t.holder.addressing(cluster.Account.Region))
+	t.facts = cluster.Task(id, t.Definition, nil, t.holder.addressing(cluster.Account.Region))
 	for name, f := range t.facts.Containers {
 		f.EndpointID = endpointID(t.Name, name)
 		t.facts.Containers[name] = f
