@@ -34,10 +34,7 @@ func (t *task) stopTimeout() int {
 }
 
 func stopSeconds(c taskdef.Container) int {
-	if c.StopTimeout == nil {
-		return taskdef.DefaultStopTimeout
-	}
-	return *c.StopTimeout
+	return taskdef.Or(c.StopTimeout, taskdef.DefaultStopTimeout)
 }
 
 // stage is a part of a task's stop. End counts from TERM.

@@ -69,6 +69,14 @@ func (c *Container) setDefaults(networkMode string) {
 	}
 }
 
+// Or returns *p, or value where p is nil: the member is absent.
+func Or[T any](p *T, value T) T {
+	if p == nil {
+		return value
+	}
+	return *p
+}
+
 // orElse sets an absent value.
 func orElse[T any](p **T, value T) {
 	if *p == nil {

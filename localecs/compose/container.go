@@ -176,13 +176,10 @@ func (b *builder) healthCheck(h *taskdef.HealthCheck) *HealthCheck {
 		Test:     escapeAll(h.Command),
 		Interval: seconds(h.Interval, taskdef.DefaultHealthInterval),
 		Timeout:  seconds(h.Timeout, taskdef.DefaultHealthTimeout),
-		Retries:  taskdef.DefaultHealthRetries,
+		Retries:  taskdef.Or(h.Retries, taskdef.DefaultHealthRetries),
 	}
 	if first := h.Command[0]; first != "CMD" && first != "CMD-SHELL" { // a bare vector
 		check.Test = append([]string{"CMD"}, check.Test...)
-	}
-	if h.Retries != nil {
-		check.Retries = *h.Retries
 	}
 	if h.StartPeriod != nil && *h.StartPeriod > 0 {
 		check.StartPeriod = seconds(h.StartPeriod, 0)
@@ -229,10 +226,7 @@ func escapeAll(list []string) []string {
 }
 
 func seconds(n *int, otherwise int) string {
-	if n == nil {
-		n = &otherwise
-	}
-	return strconv.Itoa(*n) + "s"
+	return strconv.Itoa(taskdef.Or(n, otherwise)) + "s"
 }
 
 func mebibytes(n *int) string {

@@ -84,8 +84,8 @@ func tasksInput(in shapes.ServiceInput, run shapes.RunTaskInput) shapes.RunTaskI
 	run.TaskDefinition = cmp.Or(in.TaskDefinition, run.TaskDefinition)
 	run.PlatformVersion = cmp.Or(in.PlatformVersion, run.PlatformVersion)
 	run.Cluster = cmp.Or(in.Cluster, run.Cluster)
-	run.EnableECSManagedTags = or(in.EnableECSManagedTags, run.EnableECSManagedTags)
-	run.EnableExecuteCommand = or(in.EnableExecuteCommand, run.EnableExecuteCommand)
+	run.EnableECSManagedTags = taskdef.Or(in.EnableECSManagedTags, run.EnableECSManagedTags)
+	run.EnableExecuteCommand = taskdef.Or(in.EnableExecuteCommand, run.EnableExecuteCommand)
 	run.PlacementConstraints, run.PlacementStrategy = in.PlacementConstraints, in.PlacementStrategy
 	return run
 }
@@ -124,17 +124,9 @@ func (v *Service) apply(in shapes.ServiceInput) {
 	v.propagate = cmp.Or(in.PropagateTags, v.propagate)
 	v.rebalance = cmp.Or(in.ZoneRebalancing, v.rebalance)
 	if c := in.DeploymentConfiguration; c != nil {
-		v.Max, v.MinHealthy = or(c.MaximumPercent, v.Max), or(c.MinimumHealthyPercent, v.MinHealthy)
-		v.Breaker = or(c.CircuitBreaker, v.Breaker)
+		v.Max, v.MinHealthy = taskdef.Or(c.MaximumPercent, v.Max), taskdef.Or(c.MinimumHealthyPercent, v.MinHealthy)
+		v.Breaker = taskdef.Or(c.CircuitBreaker, v.Breaker)
 	}
-}
-
-// or is *p, or otherwise if p is nil.
-func or[T any](p *T, otherwise T) T {
-	if p == nil {
-		return otherwise
-	}
-	return *p
 }
 
 func (v *Service) deploy(run shapes.RunTaskInput, now time.Time) {
@@ -180,8 +172,8 @@ func (p *Plane) UpdateService(call shapes.Call, in shapes.ServiceInput) (shapes.
 	run.TaskDefinition = o.revision.Definition.TaskDefinitionARN
 	v.apply(in)
 	for _, d := range v.Deployments { // existing tasks remain unchanged
-		d.run.EnableECSManagedTags = or(in.EnableECSManagedTags, d.run.EnableECSManagedTags)
-		d.run.EnableExecuteCommand = or(in.EnableExecuteCommand, d.run.EnableExecuteCommand)
+		d.run.EnableECSManagedTags = taskdef.Or(in.EnableECSManagedTags, d.run.EnableECSManagedTags)
+		d.run.EnableExecuteCommand = taskdef.Or(in.EnableExecuteCommand, d.run.EnableExecuteCommand)
 	}
 	if in.ForceNewDeployment || !same(run, d.run) {
 		v.deploy(run, call.Now)
@@ -270,7 +262,7 @@ func checkSettings(in shapes.ServiceInput) error {
 func (v *Service) checkPercentages(c *shapes.DeploymentConfiguration) error {
 	upper, lower := v.Max, v.MinHealthy
 	if c != nil {
-		upper, lower = or(c.MaximumPercent, upper), or(c.MinimumHealthyPercent, lower)
+		upper, lower = taskdef.Or(c.MaximumPercent, upper), taskdef.Or(c.MinimumHealthyPercent, lower)
 	}
 	if upper == 100 && lower == 100 {
 		return shapes.Invalid("Both maximumPercent and minimumHealthyPercent cannot be 100 as this will block deployments.")

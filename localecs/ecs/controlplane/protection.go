@@ -5,6 +5,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
+	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 const maxProtected = 10
@@ -17,7 +18,7 @@ func (p *Plane) GetTaskProtection(call shapes.Call, in shapes.TaskProtectionInpu
 // UpdateTaskProtection protects service tasks from scale-in, for two hours
 // unless the call has another time, or ends it.
 func (p *Plane) UpdateTaskProtection(call shapes.Call, in shapes.TaskProtectionInput) (shapes.TaskProtectionOutput, error) {
-	minutes := or(in.ExpiresInMinutes, metadata.DefaultProtection)
+	minutes := taskdef.Or(in.ExpiresInMinutes, metadata.DefaultProtection)
 	switch {
 	case in.ProtectionEnabled == nil:
 		return shapes.TaskProtectionOutput{}, shapes.Invalid("protectionEnabled must not be null.")

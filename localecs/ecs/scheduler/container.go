@@ -49,13 +49,13 @@ type container struct {
 func newContainer(def *taskdef.Container, opts Options) *container {
 	c := &container{
 		name: def.Name, image: def.Image, essential: def.IsEssential(),
-		startTimeout: opts.scaled(orDefault(def.StartTimeout, 0)),
-		stopTimeout:  opts.scaled(orDefault(def.StopTimeout, taskdef.DefaultStopTimeout)),
+		startTimeout: opts.scaled(taskdef.Or(def.StartTimeout, 0)),
+		stopTimeout:  opts.scaled(taskdef.Or(def.StopTimeout, taskdef.DefaultStopTimeout)),
 		desired:      StatusRunning, known: StatusNone,
 	}
 	if r := def.RestartPolicy; r != nil && r.Enabled {
 		c.restartPolicy = r
-		c.restartPeriod = opts.scaled(orDefault(r.RestartAttemptPeriod, taskdef.DefaultRestartAttemptPeriod))
+		c.restartPeriod = opts.scaled(taskdef.Or(r.RestartAttemptPeriod, taskdef.DefaultRestartAttemptPeriod))
 	}
 	if def.HealthCheck.Enabled() {
 		c.health = newHealth(def.HealthCheck, opts)

@@ -30,12 +30,12 @@ type health struct {
 }
 
 func newHealth(def *taskdef.HealthCheck, opts Options) *health {
-	timeout := orDefault(def.Timeout, taskdef.DefaultHealthTimeout)
+	timeout := taskdef.Or(def.Timeout, taskdef.DefaultHealthTimeout)
 	return &health{
-		interval:    opts.scaled(orDefault(def.Interval, taskdef.DefaultHealthInterval)),
+		interval:    opts.scaled(taskdef.Or(def.Interval, taskdef.DefaultHealthInterval)),
 		timeout:     opts.scaled(timeout),
-		startPeriod: opts.scaled(orDefault(def.StartPeriod, 0)),
-		retries:     orDefault(def.Retries, taskdef.DefaultHealthRetries),
+		startPeriod: opts.scaled(taskdef.Or(def.StartPeriod, 0)),
+		retries:     taskdef.Or(def.Retries, taskdef.DefaultHealthRetries),
 		timeoutText: fmt.Sprintf("Health check exceeded timeout (%s)", time.Duration(timeout)*time.Second),
 	}
 }

@@ -24,10 +24,3 @@ func (o Options) scaled(seconds int) time.Duration {
 	}
 	return d
 }
-
-func orDefault(p *int, value int) int {
-	if p == nil {
-		return value
-	}
-	return *p
-}
