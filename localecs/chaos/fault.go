@@ -14,7 +14,7 @@ type Fault struct {
 	At time.Duration `yaml:"at,omitempty"`
 	// For is how long it lasts; without, it lasts to the end of the run. What happens
 	// in a moment (kill, oom, spot) has none.
-	For time.Duration `yaml:"for,omitempty" zero:"want how long it lasts, or no such key for the rest of the run"`
+	For time.Duration `yaml:"for,omitempty" zero:"want a duration such as 10s, or omit it to last until the end of the run"`
 
 	Endpoint *Endpoint `yaml:"endpoint,omitempty"`
 	Kill     *Kill     `yaml:"kill,omitempty"`

@@ -124,7 +124,7 @@ func Rules() []Rule {
 const (
 	demo      = "examples/rolling-update"
 	death     = "COMPATIBILITY.md, what the death of an agent means"
-	ttl       = "COMPATIBILITY.md, TTL of 30 s"
+	ttl       = "HEALTH.md, a TTL of 30 s on each check"
 	essence   = "essential in the task definition"
 	noServer  = "the servers cannot be updated meanwhile"
 	lostLeave = "its message may go to an agent that is cut off, and gossip sends it once"
@@ -180,9 +180,9 @@ func pauseRules() []Rule {
 		{Kind: "freeze", On: string(HealthSync), What: UpdatesLate, Late: 3 * s, Reason: "it sees nothing meanwhile", Source: "health-sync"},
 		{Kind: "freeze", On: string(Agent), What: Unreachable, Late: 15 * s, Reason: "it cannot leave meanwhile", Source: "registration goes to the agent"},
 		{Kind: "freeze", On: string(HealthSync), What: Unreachable, Late: 3 * s, Reason: "it cannot log out meanwhile", Source: "health-sync"},
-		{Kind: "slow", On: string(Agent), What: UpdatesLate, Late: 10 * s, Reason: "it does everything five times later", Source: "registration goes to the agent"},
-		{Kind: "slow", On: string(HealthSync), What: UpdatesLate, Late: 3 * s, Reason: "it does everything five times later", Source: "health-sync"},
-		{Kind: "slow", On: string(Proxy), What: UpdatesLate, Late: 3 * s, Reason: "it does everything five times later", Source: "xDS"},
+		{Kind: "slow", On: string(Agent), What: UpdatesLate, Late: 10 * s, Reason: "it runs five times slower", Source: "registration goes to the agent"},
+		{Kind: "slow", On: string(HealthSync), What: UpdatesLate, Late: 3 * s, Reason: "it runs five times slower", Source: "health-sync"},
+		{Kind: "slow", On: string(Proxy), What: UpdatesLate, Late: 3 * s, Reason: "it runs five times slower", Source: "xDS"},
 	}
 }
 
@@ -196,7 +196,7 @@ func worldRules() []Rule {
 		{Kind: "partition", On: "server", What: Unreachable, Late: 3 * s, Reason: "logout is not possible", Source: "COMPATIBILITY.md, within the stop timeout"},
 		{Kind: "partition", On: "all", What: Unreachable, Late: 3 * s, Reason: "logout is not possible", Source: "COMPATIBILITY.md, within the stop timeout"},
 		{Kind: "link", What: Unreachable, Late: 6 * s, Reason: "it waits behind requests", Source: "TCP"},
-		{Kind: "endpoint", On: "metadata", What: Unreachable, Late: 4 * s, Reason: "a container that waits for others cannot see their end", Source: "COMPATIBILITY.md, what the client-entrypoint does"},
+		{Kind: "endpoint", On: "metadata", What: Unreachable, Late: 4 * s, Reason: "a container that waits for others cannot see their end", Source: "COMPATIBILITY.md, after all other containers"},
 		{Kind: "server", What: StartsLate, Late: 15 * s, Reason: "nothing can log in or register", Source: "COMPATIBILITY.md, retried for 3 minutes"},
 		{Kind: "server", What: OutOfTraffic, Late: 30 * s, Reason: "a server that comes back knows agents when they have joined", Source: "Consul's gossip"},
 		{Kind: "server", On: "down", Alone: true, What: RequestFails, Late: 30 * s, Reason: "it asks the agents that it knew one after the other; if it leads before, it takes all out of the catalog until they register again", Source: "Consul: reconcileReaped"},
@@ -225,7 +225,7 @@ func worldRules() []Rule {
 		rules = append(rules, Rule{Kind: "endpoint", On: name, What: StartsLate, Late: 10 * s, Reason: "a task that starts logs in by it", Source: "COMPATIBILITY.md, refusals end at once, the rest after 3 minutes"})
 	}
 	return append(rules,
-		Rule{Kind: "endpoint", On: "metadata", What: StartsLate, Late: 10 * s, Reason: "a task that starts reads it", Source: "COMPATIBILITY.md, metadata is retried"},
+		Rule{Kind: "endpoint", On: "metadata", What: StartsLate, Late: 10 * s, Reason: "a task that starts reads it", Source: `COMPATIBILITY.md, row "metadata is read once"`},
 		Rule{Kind: "endpoint", On: "metadata", What: UpdatesLate, Late: 4 * s, Reason: "an invalid answer is ignored", Source: "health-sync: an invalid answer changes nothing"},
 		Rule{Kind: "endpoint", On: "metadata", What: OutOfTraffic, Late: 4 * s, Longer: 17 * s, Reason: "the TTL runs out by itself", Source: ttl})
 }

@@ -126,7 +126,7 @@ func withoutRoot(inv *cli.Invocation, mode network.Mode, engine string, inherit 
 	}
 	instead := ""
 	if forContainers, err := host.MissingOnHost(runtime.Needs()...); err == nil && len(forContainers) == 0 {
-		instead = "use -network host, which lists what is lost"
+		instead = "use -network host, which prints its limitations"
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -141,7 +141,7 @@ func withoutRoot(inv *cli.Invocation, mode network.Mode, engine string, inherit 
 	case err != nil:
 		return true, err
 	case code > 128: // no command returns such a code
-		return true, fmt.Errorf("the process in the user namespace was ended by signal %s; nothing of it remains", syscall.Signal(code-128))
+		return true, fmt.Errorf("the process in the user namespace was terminated by signal %s; all its resources were released", syscall.Signal(code-128))
 	}
 	return true, &exit.CodeError{Code: code}
 }

@@ -193,7 +193,7 @@ func TestUnreachableOrForeignEngines(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := callCompose(map[string]string{"DOCKER_HOST": "unix:///nonexistent.sock"}, "endpoints", "-listen", "127.0.0.1:0", "-aws-listen", "127.0.0.1:0", "web="+file)
-	if got.code != exit.CodeUnknown || !strings.Contains(got.stderr, "ask the Docker engine at unix:///nonexistent.sock: ") {
+	if got.code != exit.CodeUnknown || !strings.Contains(got.stderr, "ping the Docker engine at unix:///nonexistent.sock: ") {
 		t.Errorf("%+v", got)
 	}
 	if got := callCompose(nil, "endpoints", "-ready", "-listen", "127.0.0.1:1"); got.code != exit.CodeRefused || !strings.Contains(got.stderr, "connection refused") {

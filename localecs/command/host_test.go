@@ -137,10 +137,10 @@ func TestMissingHostCapabilitiesAreReported(t *testing.T) {
 		vpc      = "make network: make the VPC: "
 		runtime  = "make runtime: start a container: "
 		server   = `start consul server: start container "consul-server": `
-		full     = "no space left on device: the host lacks room for another namespace; raise sysctl user.max_"
+		full     = "no space left on device: namespace limit reached; raise sysctl user.max_"
 		filtered = "a seccomp filter is on, as inside a container: run outside of it, or with --privileged"
-		noRight  = "operation not permitted: the host lacks the right to do that; " + filtered
-		around   = "; -network host does without, and lists what is lost"
+		noRight  = "operation not permitted: this process lacks the permission (EPERM); " + filtered
+		around   = "; -network host does not need this; it prints its limitations"
 	)
 	w := newWorld(t)
 	for _, tt := range []struct{ host, want string }{
@@ -164,7 +164,7 @@ func TestMissingHostCapabilitiesAreReported(t *testing.T) {
 		{"without pidfd_send_signal ENOSYS", "make runtime: end a container: function not implemented: the host lacks pidfd_open and pidfd_send_signal (Linux 5.3 or later)"},
 		{"readonly /proc/sys", "make network: let the VPC's gateway forward: open /proc/sys/net/ipv4/ip_forward: read-only file system: the host lacks a writable /proc/sys" + around},
 		{"unmounted /proc", "make network: open own network namespace: no such file or directory: the host lacks a /proc with this process; mount it"},
-		{"files 40", "too many open files: the host lacks room for another open file; raise the hard limit (ulimit -Hn): a task needs one, and four for each container"},
+		{"files 40", "too many open files: open file limit reached; raise the hard limit (ulimit -Hn): a task needs one, and four for each container"},
 	} {
 		a := w.run(order{Args: leaks(t), On: tt.host})
 		clean(t, tt.host, a)

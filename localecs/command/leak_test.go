@@ -219,8 +219,8 @@ func TestKill9LeavesNothingAndTheNextRunCleansUp(t *testing.T) {
 func TestKilledHelperEndsTheRun(t *testing.T) {
 	t.Parallel()
 	for word, says := range map[string]string{
-		"anchor":  "(localecs-container-init anchor), which all containers depend on, has ended",
-		"spawner": "(localecs-container-init spawner), which all containers depend on, has ended",
+		"anchor":  "(localecs-container-init anchor), which all containers depend on, exited unexpectedly",
+		"spawner": "(localecs-container-init spawner), which all containers depend on, exited unexpectedly",
 		"consul":  "onsul server", // wait for consul server, or the Consul server has ended
 	} {
 		t.Run(word, func(t *testing.T) {
@@ -296,8 +296,8 @@ func TestRootlessRunLeavesNothing(t *testing.T) {
 		"SIGINT group":           "localecs run: stopped by signal interrupt",
 		"SIGTERM":                "localecs run: stopped by signal terminated",
 		"SIGKILL":                "",
-		"kill localecs-rootless": "localecs run: the process in the user namespace was ended by signal killed; nothing of it remains",
-		"kill anchor":            "(localecs-container-init anchor), which all containers depend on, has ended",
+		"kill localecs-rootless": "localecs run: the process in the user namespace was terminated by signal killed; all its resources were released",
+		"kill anchor":            "(localecs-container-init anchor), which all containers depend on, exited unexpectedly",
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

@@ -69,7 +69,7 @@ func TestProgramsThatCannotRunAreNamed(t *testing.T) {
 		"port in use": {"${kid}", `{"name": "a", "image": "odd", "command": ["kid", "web", ":8080"]}, {"name": "b", "image": "odd", "command": ["kid", "web", ":8080"]}`,
 			"exited with 1: listen tcp :8080: bind: address already in use"},
 		"no Consul": {"text", run("kid"), `localecs run: start consul server: start container "consul-server": exec: "consul": neither a program for this machine nor a script that begins with #!: exec format error`},
-		"another Consul": {"server", run("kid"), "localecs run: wait for consul server: it ended: no such option: -bind (log: " +
+		"another Consul": {"server", run("kid"), "localecs run: wait for consul server: exited: no such option: -bind (log: " +
 			filepath.Join(w.dir, stateDir, "odd", "logs", "consul-server.log") + ")"},
 	} {
 		a := w.run(order{Args: []string{"run", "-dir", stateDir, "-var", "kid=" + self, odd(t, tt.consul, tt.containers)}})

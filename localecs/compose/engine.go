@@ -48,7 +48,7 @@ func Dial(ctx context.Context, host, name, self string) (*Project, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if _, err := c.Ping(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("ask the Docker engine at %s: %w", host, err), c.Close())
+		return nil, errors.Join(fmt.Errorf("ping the Docker engine at %s: %w", host, err), c.Close())
 	}
 	if name == "" {
 		if name, err = ownProject(ctx, c, self); err != nil {

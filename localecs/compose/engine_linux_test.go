@@ -77,7 +77,7 @@ func refused(t *testing.T, e *dockerengine.Engine, network, image string) {
 	t.Helper()
 	alone := e.Run(t, "create", "--label", e.ID, "--network", network, image, "/hello")
 	for name, c := range map[string]struct{ host, self, want string }{
-		"no engine":    {"unix:///nonexistent.sock", "x", "ask the Docker engine at unix:///nonexistent.sock: "},
+		"no engine":    {"unix:///nonexistent.sock", "x", "ping the Docker engine at unix:///nonexistent.sock: "},
 		"no URL":       {"nonsense", "x", "use the Docker engine at nonsense: "},
 		"no container": {e.Host, "nobody", "find the project: the engine has no container nobody: set -project"},
 		"no project":   {e.Host, alone, "find the project: container " + alone + " has no label of one: set -project"},

@@ -84,7 +84,7 @@ func Open(o Options) (*Engine, error) {
 	}
 	api, err := newClient(o.Address, answerLimit)
 	if err != nil {
-		return nil, fmt.Errorf("ask the Docker engine at %s: %w", o.Address, err)
+		return nil, fmt.Errorf("create a client for the Docker engine at %s: %w", o.Address, err)
 	}
 	e := newEngine(o, api)
 	if err := e.open(); err != nil {
@@ -147,7 +147,7 @@ func unreachable(address string, err error) error {
 	if errors.Is(err, syscall.EACCES) || strings.Contains(err.Error(), "permission denied") {
 		instead = "run localecs as root"
 	}
-	return &host.MissingError{What: "ask the Docker engine", Need: "one that answers at " + address, Instead: instead, Err: err}
+	return &host.MissingError{What: "connect to the Docker engine", Need: "one that answers at " + address, Instead: instead, Err: err}
 }
 
 // Lost is closed when no container can run any more: the engine does not answer,

@@ -77,7 +77,7 @@ func (e *Engine) network(ctx context.Context, id string) (*os.File, error) {
 		return nil, err
 	}
 	if state.State.Pid == 0 {
-		return nil, fmt.Errorf("it has ended with %d", state.State.ExitCode)
+		return nil, fmt.Errorf("the container exited with code %d", state.State.ExitCode)
 	}
 	pid, level, err := pidLevel(id, state.State.Pid)
 	if err != nil {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,8 +14,9 @@ import (
 type MissingError struct {
 	// What was to be done: "make a task network"; empty when Err states it.
 	What string
-	// Need names the capability or the kernel feature.
-	Need string
+	// Need names the capability or the kernel feature. Problem, if it is set, is in the
+	// text instead: a limit that was reached, or a permission.
+	Need, Problem string
 	// Instead is the way round it; empty when there is none.
 	Instead string
 	// Err is the system's error; nil when a check found the gap.
@@ -30,7 +32,7 @@ func (e *MissingError) Error() string {
 	if e.Err != nil {
 		fmt.Fprintf(&b, "%v: ", e.Err)
 	}
-	b.WriteString("the host lacks " + e.Need)
+	b.WriteString(cmp.Or(e.Problem, "the host lacks "+e.Need))
 	if e.Instead != "" {
 		fmt.Fprintf(&b, "; %s", e.Instead)
 	}

@@ -17,24 +17,24 @@ import (
 // those of the namespaces that were to be made: net, pid, mnt, uts, ipc. A file for which
 // there is no space is on a disk that is full.
 func Shortage(err error, kinds ...string) error {
-	need, instead := "", ""
+	problem, instead := "", ""
 	_, known := errors.AsType[*MissingError](err)
 	switch {
 	case known:
 		return err
 	case errors.Is(err, unix.EMFILE):
 		// The soft limit was raised when this process began; Go does that.
-		need, instead = "room for another open file", "raise the hard limit (ulimit -Hn): a task needs one, and four for each container"
+		problem, instead = "open file limit reached", "raise the hard limit (ulimit -Hn): a task needs one, and four for each container"
 	case errors.Is(err, unix.ENFILE):
-		need, instead = "room for another open file", "raise sysctl fs.file-max"
+		problem, instead = "open file limit reached", "raise sysctl fs.file-max"
 	case errors.Is(err, unix.EAGAIN):
-		need, instead = "room for another process", "raise pids.max of its control group, or the user's limit (ulimit -u)"
+		problem, instead = "process limit reached", "raise pids.max of its control group, or the user's limit (ulimit -u)"
 	case errors.Is(err, unix.ENOSPC) && len(kinds) > 0 && !AboutFile(err):
-		need, instead = "room for another namespace", "raise "+lowest(kinds, readLimit)
+		problem, instead = "namespace limit reached", "raise "+lowest(kinds, readLimit)
 	default:
 		return err
 	}
-	return &MissingError{Need: need, Instead: instead, Err: err}
+	return &MissingError{Problem: problem, Instead: instead, Err: err}
 }
 
 // AboutFile reports whether the error is one of a file, and not of a process that could
@@ -53,7 +53,7 @@ func Refused(err error) error {
 	case known:
 		return err
 	case errors.Is(err, unix.EPERM):
-		e.Need = "the right to do that"
+		e.Problem = "this process lacks the permission (EPERM)"
 	case errors.Is(err, unix.ENOSYS):
 		e.Need = "this system call (Linux 5.12 or later has all)"
 	default:

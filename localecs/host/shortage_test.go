@@ -13,10 +13,10 @@ import (
 func TestShortageNamesTheLimit(t *testing.T) {
 	t.Parallel()
 	for errno, want := range map[unix.Errno]string{
-		unix.EMFILE: "fork/exec x: too many open files: the host lacks room for another open file; raise the hard limit (ulimit -Hn): a task needs one, and four for each container",
-		unix.ENFILE: "fork/exec x: too many open files in system: the host lacks room for another open file; raise sysctl fs.file-max",
-		unix.EAGAIN: "fork/exec x: resource temporarily unavailable: the host lacks room for another process; raise pids.max of its control group, or the user's limit (ulimit -u)",
-		unix.ENOSPC: "fork/exec x: no space left on device: the host lacks room for another namespace; raise sysctl user.max_",
+		unix.EMFILE: "fork/exec x: too many open files: open file limit reached; raise the hard limit (ulimit -Hn): a task needs one, and four for each container",
+		unix.ENFILE: "fork/exec x: too many open files in system: open file limit reached; raise sysctl fs.file-max",
+		unix.EAGAIN: "fork/exec x: resource temporarily unavailable: process limit reached; raise pids.max of its control group, or the user's limit (ulimit -u)",
+		unix.ENOSPC: "fork/exec x: no space left on device: namespace limit reached; raise sysctl user.max_",
 	} {
 		err := Shortage(fmt.Errorf("start: %w", &os.PathError{Op: "fork/exec", Path: "x", Err: errno}), "pid", "mnt")
 		var missing *MissingError
@@ -45,7 +45,7 @@ func TestShortageNamesTheLimit(t *testing.T) {
 func TestRefusedNamesTheFilter(t *testing.T) {
 	t.Parallel()
 	for errno, want := range map[unix.Errno]string{
-		unix.EPERM:  "mount: operation not permitted: the host lacks the right to do that",
+		unix.EPERM:  "mount: operation not permitted: this process lacks the permission (EPERM)",
 		unix.ENOSYS: "mount: function not implemented: the host lacks this system call (Linux 5.12 or later has all)",
 	} {
 		err := Refused(fmt.Errorf("mount: %w", errno))

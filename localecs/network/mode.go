@@ -47,7 +47,7 @@ func (m Mode) Lost() []string {
 	return []string{
 		"with host networking tasks share 127.0.0.1 and its ports with each other and with programs of this host, and only one of them can have a port",
 		"with host networking tasks have no network interfaces: a task's address is a loopback address, listed in /etc/hosts, there is no eth1, connections come from 127.0.0.1, and nothing passes a link",
-		"with host networking 169.254.170.2 does not exist: metadata and credentials are where the variables ECS_* and AWS_CONTAINER_CREDENTIALS_FULL_URI (not RELATIVE_URI) say, and any program of this host may ask there",
+		"with host networking 169.254.170.2 does not exist: metadata and credentials are where the variables ECS_* and AWS_CONTAINER_CREDENTIALS_FULL_URI (not RELATIVE_URI) point, and any program on this host can query them",
 		"with host networking tasks are not isolated: they reach what this host reaches, including its instance metadata at 169.254.169.254 (AWS SDKs are configured not to use it)",
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
-// wayRound is for hosts that cannot give namespaces with links between them.
-const wayRound = "-network host does without, and lists what is lost"
+// wayRound is for hosts where namespaces with links between them are not possible.
+const wayRound = "-network host does not need this; it prints its limitations"
 
 // vpc is a namespace that routes, and a namespace per task linked to it.
 type vpc struct {

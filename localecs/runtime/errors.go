@@ -58,8 +58,8 @@ const (
 	unknown = ": unknown"
 )
 
-// Brief is a reason for users who want the cause: without the words that tell
-// through whose hands it went. Any other text stays as it is.
+// Brief is a reason for users who want the cause: without the prefixes
+// of the task's initialization and of runc. Any other text stays as it is.
 func Brief(reason string) string {
 	cause, ok := strings.CutPrefix(reason, startFailed+throughRunc)
 	if !ok {

@@ -76,7 +76,7 @@ func (w *watched) firstEnded() error {
 }
 
 func (h watchedHelper) lost() error {
-	return fmt.Errorf("process %d (%s %s), which all containers depend on, has ended: it was killed, or the host ran short of memory or processes", h.pid, argv0, h.word)
+	return fmt.Errorf("process %d (%s %s), which all containers depend on, exited unexpectedly: it was killed, or the host is out of memory or processes", h.pid, argv0, h.word)
 }
 
 // settle makes the verdict final: from here on we end the helpers ourselves.

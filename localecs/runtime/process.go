@@ -133,7 +133,7 @@ func endWithParent() error {
 		return err
 	}
 	if fds[0].Revents&unix.POLLERR != 0 {
-		return errors.New("the simulator has ended")
+		return errors.New("the simulator exited")
 	}
 	return nil
 }

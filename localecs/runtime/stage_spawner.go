@@ -155,7 +155,7 @@ func (request spawnRequest) ask(conn *net.UnixConn, files ...*os.File) (pidfd in
 	body, oob := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
 	n, oobn, _, _, err := conn.ReadMsgUnix(body, oob)
 	if errors.Is(err, io.EOF) {
-		return -1, errors.New("the spawner has ended")
+		return -1, errors.New("the spawner exited")
 	}
 	if err != nil {
 		return -1, fmt.Errorf("receive from the spawner: %w", err)

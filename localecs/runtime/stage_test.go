@@ -147,7 +147,7 @@ func TestRequestFailsCleanly(t *testing.T) {
 		answer func(net.Conn)
 		want   string
 	}{
-		"ended":         {func(c net.Conn) { c.Close() }, "the spawner has ended"},
+		"ended":         {func(c net.Conn) { c.Close() }, "the spawner exited"},
 		"refused":       {func(c net.Conn) { _, _ = c.Write([]byte("operation not permitted")); c.Close() }, "clone: operation not permitted"},
 		"no descriptor": {func(c net.Conn) { _, _ = c.Write([]byte{started}); c.Close() }, "clone: +"},
 	} {

@@ -28,7 +28,7 @@ func eventRun() []Event {
 		{Kind: view.KindToken, Task: "api-1", Status: "login", Method: "m", Accessor: "t1", Text: "login by m"},
 		{Kind: view.KindRestart, Task: "api-1", Container: "api", Status: "1", Text: "started again, 1 so far"},
 		{Kind: view.KindSignal, Task: "api-1", Container: "api", Status: "TERM", Text: "TERM"},
-		{Kind: view.KindSignal, Task: "api-1", Container: "api", Status: "KILL", Detail: "its stop timeout is over", Text: "KILL (its stop timeout is over)"},
+		{Kind: view.KindSignal, Task: "api-1", Container: "api", Status: "KILL", Detail: "stop timeout elapsed", Text: "KILL (stop timeout elapsed)"},
 		{Kind: KindMTLS, Task: "api-1", Text: "presents spiffe://x/svc/api; refuses a caller without a certificate"},
 		{Kind: KindPost, Task: "api-1", Text: "POST http://127.0.0.1:9090/health/ok"},
 		{Kind: KindGet, Task: "api-1", Text: "GET http://127.0.0.1:9090/, has hello"},

@@ -73,7 +73,7 @@ func awaitLeader(ctx context.Context, client *api.Client, running *cluster.Runni
 	err := pollUntil(ctx, func() (bool, error) {
 		select {
 		case <-running.Done():
-			return false, errors.New("it ended")
+			return false, errors.New("exited")
 		default:
 		}
 		_, _, err := client.ACL().TokenReadSelf((&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))

@@ -66,7 +66,7 @@ func acts(task string, before, c ContainerView) []Change {
 		events = append(events, Change{At: c.SignalledAt, Task: task, Container: c.Name, What: "signal", Value: SignalStop})
 	}
 	if before.KilledAt.IsZero() && !c.KilledAt.IsZero() {
-		events = append(events, Change{At: c.KilledAt, Task: task, Container: c.Name, What: "signal", Value: SignalKill, Detail: "its stop timeout is over"})
+		events = append(events, Change{At: c.KilledAt, Task: task, Container: c.Name, What: "signal", Value: SignalKill, Detail: "stop timeout elapsed"})
 	}
 	return events
 }

@@ -51,7 +51,7 @@ func TestBetweenReportsActionsOfECS(t *testing.T) {
 		{"nothing", running, running, nil},
 		{"started again", running, restarted, []scheduler.Change{{At: at.Add(time.Second), Task: "a", Container: "app", What: "restart", Value: "2"}}},
 		{"asked to stop", running, asked, []scheduler.Change{{At: at.Add(2 * time.Second), Task: "a", Container: "app", What: "signal", Value: "TERM"}}},
-		{"killed", asked, killed, []scheduler.Change{{At: at.Add(3 * time.Second), Task: "a", Container: "app", What: "signal", Value: "KILL", Detail: "its stop timeout is over"}}},
+		{"killed", asked, killed, []scheduler.Change{{At: at.Add(3 * time.Second), Task: "a", Container: "app", What: "signal", Value: "KILL", Detail: "stop timeout elapsed"}}},
 	} {
 		old, now := scheduler.View{Containers: []scheduler.ContainerView{c.old}}, scheduler.View{Containers: []scheduler.ContainerView{c.now}}
 		if diff := cmp.Diff(c.want, scheduler.Changes("a", old, now, at)); diff != "" {
