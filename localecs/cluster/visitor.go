@@ -90,7 +90,7 @@ func (c *Cluster) Visit(ctx context.Context, v Visitor) (code int, err error) {
 // program's, 128+n after signal n, or one of the session exit codes with an error.
 func Run(ctx context.Context, v Visitor, p Place) (code int, err error) {
 	done := make(chan struct{})
-	host.Doomed(func() {
+	host.OnThrowawayThread(func() {
 		defer close(done)
 		var pid int
 		if pid, err = startVisitor(v, p); err != nil {

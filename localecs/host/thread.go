@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Doomed runs fn on a thread that ends afterwards, and does not wait. Threads that
+// OnThrowawayThread runs fn on a thread that ends afterwards, and does not wait. Threads that
 // a caller needs are kept out of the way while another is found.
-func Doomed(fn func()) {
+func OnThrowawayThread(fn func()) {
 	go func() {
 		runtime.LockOSThread()
 		if !needed() {
@@ -16,7 +16,7 @@ func Doomed(fn func()) {
 			return // still locked
 		}
 		done := make(chan struct{})
-		Doomed(func() {
+		OnThrowawayThread(func() {
 			defer close(done)
 			fn()
 		})

@@ -23,7 +23,7 @@ func TestThrowawayThreadHasNoChildren(t *testing.T) {
 		}
 		runtime.UnlockOSThread() // now it is anybody's
 		tid := make(chan int)
-		Doomed(func() {
+		OnThrowawayThread(func() {
 			for { // as the runtime's spawner does in the end
 				if pid, err := unix.Wait4(-1, nil, unix.WNOTHREAD|unix.WNOHANG, nil); pid <= 0 || err != nil {
 					break

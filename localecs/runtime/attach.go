@@ -31,7 +31,7 @@ func (n *native) Attach(ctx context.Context, s Session) (code int, err error) {
 	}
 	var pid int
 	done := make(chan struct{})
-	host.Doomed(func() {
+	host.OnThrowawayThread(func() {
 		defer close(done)
 		if err = n.enter(); err == nil {
 			pid, err = n.execute(s.Argv, env, [3]uintptr{s.Stdin.Fd(), s.Stdout.Fd(), s.Stderr.Fd()}, s.Terminal)

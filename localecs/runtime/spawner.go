@@ -51,7 +51,7 @@ func newProcess(pid, pidfd int) process {
 func newSpawner() (*spawner, error) {
 	s := &spawner{stop: make(chan struct{}), done: make(chan struct{}), watched: newWatched()}
 	ready := make(chan error)
-	host.Doomed(func() {
+	host.OnThrowawayThread(func() {
 		defer close(s.done)
 		s.run(ready)
 	})
