@@ -65,8 +65,8 @@ func (s *stage) newTask(service string, containers ...string) (*task, error) {
 			Health: &scheduler.HealthView{Status: scheduler.HealthHealthy, Since: now},
 		})
 	}
-	handler := metadata.New(metadata.Options{Lookup: func(string) (metadata.Moment, bool) {
-		return metadata.Moment{Facts: facts, View: t.now()}, true
+	handler := metadata.New(metadata.Options{Lookup: func(string) (metadata.Snapshot, bool) {
+		return metadata.Snapshot{Facts: facts, View: t.now()}, true
 	}})
 	address, err := s.serve("", t.reads.around(handler))
 	t.uri = fmt.Sprintf("http://%s/v4/%s-%010d", address, t.id, 0)

@@ -184,13 +184,13 @@ func (t *Task) serve() error {
 
 // lookup finds the task by a container's endpoint ID. Only this task's
 // containers can reach the server, so no other IDs exist here.
-func (t *Task) lookup(endpointID string) (metadata.Moment, bool) {
+func (t *Task) lookup(endpointID string) (metadata.Snapshot, bool) {
 	for _, c := range t.facts.Containers {
 		if c.EndpointID == endpointID {
 			return metadata.At(time.Now(), t.facts, t.View()), true
 		}
 	}
-	return metadata.Moment{}, false
+	return metadata.Snapshot{}, false
 }
 
 // keepMetadata writes the last metadata document beside the logs. It describes the stopped task, when no

@@ -87,7 +87,7 @@ func serve(t *testing.T, h http.Handler) string {
 
 // task is a running task of one container protected or not.
 func (w *world) task() metadata.Task {
-	moment := metadata.Moment{
+	snapshot := metadata.Snapshot{
 		Facts: metadata.Facts{
 			ClusterARN: "arn:aws:ecs:us-east-1:123456789012:cluster/default", TaskARN: arn,
 			Family: "web", Revision: "1", ServiceName: "web", HasRole: true,
@@ -99,7 +99,7 @@ func (w *world) task() metadata.Task {
 		}}},
 		Clock: &metadata.ClockDrift{ClockErrorBound: 0.5, ReferenceTimestamp: started(), ClockSynchronizationStatus: "SYNCHRONIZED"},
 	}
-	lookup := func(id string) (metadata.Moment, bool) { return moment, id == "e1" }
+	lookup := func(id string) (metadata.Snapshot, bool) { return snapshot, id == "e1" }
 	return metadata.Task{
 		Metadata:    metadata.New(metadata.Options{Lookup: lookup}),
 		Credentials: iam.Handler(w.store),

@@ -17,7 +17,7 @@ type Stats func(ctx context.Context, id string) *metadata.Stats
 // TaskHandler serves all tasks of the project at 169.254.170.2. Endpoint and credentials IDs identify
 // the task.
 func (a *Agent) TaskHandler(ctx context.Context, stats Stats) http.Handler {
-	lookup := func(endpointID string) (metadata.Moment, bool) {
+	lookup := func(endpointID string) (metadata.Snapshot, bool) {
 		m, ok := a.state.lookup(endpointID)
 		// The caller is running: if the state differs, the container has just started, maybe in
 		// another run of its task.
@@ -42,7 +42,7 @@ func (a *Agent) TaskHandler(ctx context.Context, stats Stats) http.Handler {
 }
 
 // isRunning reports whether the container of an endpoint ID is running.
-func isRunning(m metadata.Moment, endpointID string) bool {
+func isRunning(m metadata.Snapshot, endpointID string) bool {
 	for name, c := range m.Facts.Containers {
 		if c.EndpointID == endpointID {
 			v, ok := m.View.Container(name)

@@ -220,7 +220,7 @@ func (s *State) Tasks() []Task {
 }
 
 // lookup implements metadata.Options.Lookup.
-func (s *State) lookup(endpointID string) (metadata.Moment, bool) {
+func (s *State) lookup(endpointID string) (metadata.Snapshot, bool) {
 	for _, t := range s.Tasks() {
 		for _, c := range t.Facts.Containers {
 			if c.EndpointID == endpointID {
@@ -228,7 +228,7 @@ func (s *State) lookup(endpointID string) (metadata.Moment, bool) {
 			}
 		}
 	}
-	return metadata.Moment{}, false
+	return metadata.Snapshot{}, false
 }
 
 // containerID returns the engine's ID of a container, "" before it is created.

@@ -9,9 +9,9 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 )
 
-// Moment is a snapshot of a task for one request: its constant facts and the
+// Snapshot is the state of a task for one request: its constant facts and the
 // scheduler's state.
-type Moment struct {
+type Snapshot struct {
 	Facts Facts
 	View  scheduler.View
 	// Clock and Storage change independently of the scheduler; nil leaves them out.
@@ -19,10 +19,10 @@ type Moment struct {
 	Storage *EphemeralStorage
 }
 
-// At is a task of Fargate at a moment, on a machine whose clock is synchronized and whose
+// At is a snapshot of a task of Fargate, on a machine whose clock is synchronized and whose
 // storage is empty.
-func At(now time.Time, f Facts, v scheduler.View) Moment {
-	return Moment{
+func At(now time.Time, f Facts, v scheduler.View) Snapshot {
+	return Snapshot{
 		Facts: f, View: v,
 		Clock:   &ClockDrift{ClockErrorBound: 0.5, ReferenceTimestamp: now, ClockSynchronizationStatus: "SYNCHRONIZED"},
 		Storage: &EphemeralStorage{Utilized: 208, Reserved: 20496},
@@ -123,9 +123,9 @@ func (f Facts) container(endpointID string) (string, ContainerFacts, bool) {
 	return "", ContainerFacts{}, false
 }
 
-// under is the moment by the clock of the condition: the agent's own, which
+// under is the snapshot by the clock of the condition: the agent's own, which
 // stamps all times. A clock that is off is one that is not synchronized.
-func (m Moment) under(c iam.Condition) Moment {
+func (m Snapshot) under(c iam.Condition) Snapshot {
 	if c.Ahead == 0 {
 		return m
 	}

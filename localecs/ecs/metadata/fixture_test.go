@@ -65,9 +65,9 @@ func at(t testing.TB, value string) time.Time {
 func code(n int) *int { return &n }
 
 // phases are four moments of a task, each built upon the one before.
-func phases(t testing.TB) map[string]metadata.Moment {
+func phases(t testing.TB) map[string]metadata.Snapshot {
 	t.Helper()
-	m := metadata.Moment{
+	m := metadata.Snapshot{
 		Facts: meshFacts(),
 		View: scheduler.View{
 			DesiredStatus: "RUNNING", KnownStatus: "NONE",
@@ -83,7 +83,7 @@ func phases(t testing.TB) map[string]metadata.Moment {
 			},
 		},
 	}
-	out := map[string]metadata.Moment{}
+	out := map[string]metadata.Snapshot{}
 	save := func(name, reference string, utilized int64) {
 		saved := m
 		saved.View.Containers = append([]scheduler.ContainerView(nil), m.View.Containers...)

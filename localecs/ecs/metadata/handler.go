@@ -16,7 +16,7 @@ type Options struct {
 	// Lookup returns the task that the container with this endpoint ID belongs
 	// to, as it is now, and false for an ID of no task. It is called once a
 	// request, concurrently.
-	Lookup func(endpointID string) (Moment, bool)
+	Lookup func(endpointID string) (Snapshot, bool)
 	// Stats returns a container's figures, nil while there are none.
 	Stats func(container string) *Stats
 }
@@ -111,7 +111,7 @@ func splitPath(path string) (v version, id, what string, ok bool) {
 	return 0, "", "", false
 }
 
-func (h *handler) stats(m Moment, name string, facts ContainerFacts) *Stats {
+func (h *handler) stats(m Snapshot, name string, facts ContainerFacts) *Stats {
 	view, ok := m.View.Container(name)
 	if h.Stats == nil || !ok || view.KnownStatus != scheduler.StatusRunning {
 		return nil
@@ -125,7 +125,7 @@ func (h *handler) stats(m Moment, name string, facts ContainerFacts) *Stats {
 	return &named
 }
 
-func (h *handler) allStats(m Moment) map[string]*Stats {
+func (h *handler) allStats(m Snapshot) map[string]*Stats {
 	all := map[string]*Stats{}
 	for name, facts := range m.Facts.Containers {
 		all[facts.DockerID] = h.stats(m, name, facts)

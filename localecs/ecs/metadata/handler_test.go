@@ -17,14 +17,14 @@ import (
 )
 
 // lookup knows the endpoint IDs of one task.
-func lookup(m metadata.Moment) func(string) (metadata.Moment, bool) {
-	return func(id string) (metadata.Moment, bool) {
+func lookup(m metadata.Snapshot) func(string) (metadata.Snapshot, bool) {
+	return func(id string) (metadata.Snapshot, bool) {
 		for _, c := range m.Facts.Containers {
 			if c.EndpointID == id {
 				return m, true
 			}
 		}
-		return metadata.Moment{}, false
+		return metadata.Snapshot{}, false
 	}
 }
 

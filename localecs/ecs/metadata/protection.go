@@ -51,7 +51,7 @@ const (
 )
 
 // ProtectionHandler serves /api/<id>/task-protection/v1/state.
-func ProtectionHandler(lookup func(endpointID string) (Moment, bool), p *Protections) http.Handler {
+func ProtectionHandler(lookup func(endpointID string) (Snapshot, bool), p *Protections) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rest, ok := strings.CutPrefix(r.URL.Path, "/api/")
 		id, what, _ := strings.Cut(rest, "/")

@@ -70,7 +70,7 @@ func TestProtectionErrors(t *testing.T) {
 	noRole.Facts.HasRole = false
 	standalone.Facts.ServiceName = ""
 	for name, c := range map[string]struct {
-		moment             metadata.Moment
+		snapshot           metadata.Snapshot
 		method, path, body string
 		status             int
 		want               string
@@ -94,7 +94,7 @@ func TestProtectionErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := metadata.ProtectionHandler(lookup(c.moment), metadata.NewProtections())
+			h := metadata.ProtectionHandler(lookup(c.snapshot), metadata.NewProtections())
 			if status, body := ask(h, c.method, c.path, c.body); status != c.status || body != c.want {
 				t.Errorf("%d %s\nwant %d %s", status, body, c.status, c.want)
 			}

@@ -22,9 +22,9 @@ const (
 )
 
 // Document is what /task of version 4 answers at this moment, for encoding/json.
-func (m Moment) Document() any { return m.task(v4) }
+func (m Snapshot) Document() any { return m.task(v4) }
 
-func (m Moment) task(v version) taskResponse {
+func (m Snapshot) task(v version) taskResponse {
 	f := m.Facts
 	t := taskResponse{
 		Cluster: f.ClusterARN, TaskARN: f.TaskARN, Family: f.Family, Revision: f.Revision,
@@ -49,7 +49,7 @@ func (m Moment) task(v version) taskResponse {
 	return t
 }
 
-func (m Moment) containers(v version) []containerResponse {
+func (m Snapshot) containers(v version) []containerResponse {
 	all := make([]containerResponse, 0, len(m.View.Containers))
 	for _, c := range m.View.Containers {
 		if f, ok := m.Facts.Containers[c.Name]; ok {
@@ -59,7 +59,7 @@ func (m Moment) containers(v version) []containerResponse {
 	return all
 }
 
-func (m Moment) container(c scheduler.ContainerView, f ContainerFacts, v version) containerResponse {
+func (m Snapshot) container(c scheduler.ContainerView, f ContainerFacts, v version) containerResponse {
 	r := containerResponse{
 		DockerID: f.DockerID, Name: c.Name, DockerName: c.Name,
 		Image: c.Image, ImageID: f.ImageID, Ports: f.Ports,
@@ -82,7 +82,7 @@ func (m Moment) container(c scheduler.ContainerView, f ContainerFacts, v version
 	return r
 }
 
-func (m Moment) labels(name string, user map[string]string) map[string]string {
+func (m Snapshot) labels(name string, user map[string]string) map[string]string {
 	l := maps.Clone(user)
 	if l == nil {
 		l = map[string]string{}
@@ -106,7 +106,7 @@ func health(h *scheduler.HealthView) *healthResponse {
 	return &healthResponse{Status: h.Status, Since: h.Since.UTC(), ExitCode: h.ExitCode, Output: h.Output}
 }
 
-func (m Moment) networks(v version) []networkResponse {
+func (m Snapshot) networks(v version) []networkResponse {
 	n := m.Facts.Network
 	if n.IP == "" {
 		return nil

@@ -130,9 +130,9 @@ func (l *launcher) launch(in controlplane.Launch, now time.Time) {
 	l.report(e, task.Advance(now))
 }
 
-func (l *launcher) report(e *entry, moments []Moment) {
+func (l *launcher) report(e *entry, snapshots []Snapshot) {
 	gone := false
-	for _, m := range moments {
+	for _, m := range snapshots {
 		r := controlplane.Report{View: m.View, Containers: e.containers, Gone: m.Gone}
 		if m.Attached {
 			r.Network = e.address

@@ -26,8 +26,8 @@ type LifeOptions struct {
 	Scheduler scheduler.Options
 }
 
-// Moment is the state of a task after a visible change.
-type Moment struct {
+// Snapshot is the state of a task after a visible change.
+type Snapshot struct {
 	At   time.Time
 	View scheduler.View
 	// Attached means that the task has had its interface, Gone that its resources
@@ -44,8 +44,8 @@ type Task struct {
 	pending        []pending // in the order in which they were made
 	attached, gone bool
 
-	shown   scheduler.View
-	moments []Moment // since Advance was called last
+	shown     scheduler.View
+	snapshots []Snapshot // since Advance was called last
 }
 
 // pending is a future event; nil is the end of the task.
@@ -102,17 +102,17 @@ func (t *Task) next() (next pending, which int, ok bool) {
 
 // Advance applies all events due at now, and returns the task after each visible
 // change, oldest first.
-func (t *Task) Advance(now time.Time) []Moment {
+func (t *Task) Advance(now time.Time) []Snapshot {
 	for {
 		next, which, ok := t.next()
 		switch {
 		case !ok || next.at.After(now):
-			moments := t.moments
-			t.moments = nil
-			return moments
+			snapshots := t.snapshots
+			t.snapshots = nil
+			return snapshots
 		case next.event == nil:
 			t.gone = true
-			t.moments = append(t.moments, Moment{At: next.at, View: t.shown, Attached: t.attached, Gone: true})
+			t.snapshots = append(t.snapshots, Snapshot{At: next.at, View: t.shown, Attached: t.attached, Gone: true})
 			continue
 		case which >= 0:
 			t.pending = slices.Delete(t.pending, which, which+1)
@@ -122,7 +122,7 @@ func (t *Task) Advance(now time.Time) []Moment {
 }
 
 // Stop requests an orderly stop, and advances. Only the first request counts.
-func (t *Task) Stop(code, reason string, now time.Time) []Moment {
+func (t *Task) Stop(code, reason string, now time.Time) []Snapshot {
 	before := t.Advance(now)
 	t.apply(scheduler.StopRequested{Code: code, Reason: reason}, now)
 	return append(before, t.Advance(now)...)
@@ -148,7 +148,7 @@ func (t *Task) apply(event scheduler.Event, at time.Time) {
 func (t *Task) arrive(at time.Time) {
 	if !t.attached {
 		t.attached = true
-		t.moments = append(t.moments, Moment{At: at, View: t.shown, Attached: true})
+		t.snapshots = append(t.snapshots, Snapshot{At: at, View: t.shown, Attached: true})
 	}
 }
 
@@ -158,7 +158,7 @@ func (t *Task) show(at time.Time) {
 		return
 	}
 	t.shown = view
-	t.moments = append(t.moments, Moment{At: at, View: view, Attached: t.attached})
+	t.snapshots = append(t.snapshots, Snapshot{At: at, View: view, Attached: t.attached})
 }
 
 func (t *Task) later(at time.Time, event scheduler.Event) {

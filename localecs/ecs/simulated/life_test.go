@@ -33,12 +33,12 @@ func task(t *testing.T, timing simulated.Timing, containers string) *simulated.T
 	return task
 }
 
-// words are moments, those that look alike once: seconds since begin, the task's
+// words are snapshots, those that look alike once: seconds since begin, the task's
 // status, health and stop code, and its containers' exit codes.
-func words(moments ...simulated.Moment) string {
+func words(snapshots ...simulated.Snapshot) string {
 	var out []string
 	last := ""
-	for _, m := range moments {
+	for _, m := range snapshots {
 		status := m.View.KnownStatus + "/" + m.View.DesiredStatus
 		switch {
 		case m.Gone:
@@ -125,13 +125,13 @@ func TestStops(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			task := task(t, slowLife(), c.containers)
-			var moments []simulated.Moment
+			var snapshots []simulated.Snapshot
 			if c.at >= 100 {
 				task.Advance(at(c.at))
 			}
-			moments = append(moments, task.Stop(scheduler.StopUserInitiated, "enough", at(c.at))...)
-			moments = append(moments, task.Stop("Other", "second", at(c.at))...)
-			if got := words(append(moments, task.Advance(at(1e6))...)...); got != c.want {
+			snapshots = append(snapshots, task.Stop(scheduler.StopUserInitiated, "enough", at(c.at))...)
+			snapshots = append(snapshots, task.Stop("Other", "second", at(c.at))...)
+			if got := words(append(snapshots, task.Advance(at(1e6))...)...); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 			if due, waits := task.Next(); waits {
@@ -144,9 +144,9 @@ func TestStops(t *testing.T) {
 func TestWithoutTimeAllHappensAtOnceAndInOrder(t *testing.T) {
 	t.Parallel()
 	task := task(t, simulated.Timing{}, app)
-	moments := append(task.Advance(begin), task.Stop("Code", "reason", begin)...)
+	snapshots := append(task.Advance(begin), task.Stop("Code", "reason", begin)...)
 	want := "0 NONE/RUNNING, 0 RUNNING/RUNNING, 0 RUNNING/STOPPED Code, 0 STOPPED/STOPPED Code app=0, 0 gone Code app=0"
-	if got := words(moments...); got != want {
+	if got := words(snapshots...); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
@@ -154,8 +154,8 @@ func TestWithoutTimeAllHappensAtOnceAndInOrder(t *testing.T) {
 func TestARestartedContainerExitsAgain(t *testing.T) {
 	t.Parallel()
 	task := task(t, simulated.Timing{}, simulate("exit=1,after=60s", `, "restartPolicy": {"enabled": true, "restartAttemptPeriod": 60}`))
-	moments := task.Advance(at(150))
-	restarts := moments[len(moments)-1].View.Containers[0].RestartCount
+	snapshots := task.Advance(at(150))
+	restarts := snapshots[len(snapshots)-1].View.Containers[0].RestartCount
 	if *restarts != 2 {
 		t.Errorf("%d restarts", *restarts)
 	}
