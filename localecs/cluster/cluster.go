@@ -33,7 +33,7 @@ import (
 // Options describe a cluster.
 type Options struct {
 	Name, Region, Account string
-	// Network is how tasks are connected; its Lost lists what they do not have.
+	// Network is how tasks are connected; its Limitations lists what they do not have.
 	Network network.Mode
 	// Subnet is the VPC's only subnet, CIDR; see network.Options.
 	Subnet string

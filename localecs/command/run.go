@@ -204,7 +204,7 @@ func (f *runFlags) ready(inv *cli.Invocation, warnings []string, err error) (pro
 		return false, &exit.UsageError{Err: err}
 	}
 	if !f.check {
-		f.warn(inv, "run", "not available in this network mode", f.network.Lost())
+		f.warn(inv, "run", "not available in this network mode", f.network.Limitations())
 	}
 	return !f.check, nil
 }

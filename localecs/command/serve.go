@@ -218,7 +218,7 @@ func (f *serveFlags) choose(inv *cli.Invocation, o *control.APIOptions) (closeSt
 		}
 		return func() error { return nil }, nil
 	}
-	f.warn(inv, "serve", "not available in this network mode", f.network.Lost())
+	f.warn(inv, "serve", "not available in this network mode", f.network.Limitations())
 	dir, err := openStateDir(f.dir)
 	if err != nil {
 		return nil, err

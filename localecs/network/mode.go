@@ -14,7 +14,7 @@ const (
 	// AWSVPC gives every task its own network, as ECS's mode of that name.
 	AWSVPC Mode = "awsvpc"
 	// Host makes tasks share the host's network, for hosts that cannot give
-	// namespaces with links between them; see Lost.
+	// namespaces with links between them; see Limitations.
 	Host Mode = "host"
 )
 
@@ -39,8 +39,8 @@ func (m Mode) Needs() []host.Cap {
 	return []host.Cap{host.NetAdmin(), host.NetBind(), host.SysAdmin()}
 }
 
-// Lost returns the differences from ECS in this mode, one sentence each.
-func (m Mode) Lost() []string {
+// Limitations returns the differences from ECS in this mode, one sentence each.
+func (m Mode) Limitations() []string {
 	if m != Host {
 		return nil
 	}

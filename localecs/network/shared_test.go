@@ -97,8 +97,8 @@ func TestVPCHasNothingToClaim(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if lost := AWSVPC.Lost(); lost != nil {
-		t.Errorf("lost %q", lost)
+	if limitations := AWSVPC.Limitations(); limitations != nil {
+		t.Errorf("limitations %q", limitations)
 	}
 	l, err := f.Infra().ListenService(f.Infra().Gateway)
 	if err != nil || l.Addr().String() != "10.42.0.1:80" {
