@@ -17,7 +17,7 @@ import (
 // Engine is the part of Project that the agent needs.
 type Engine interface {
 	Containers(ctx context.Context) ([]Container, error)
-	Watch(ctx context.Context, changed func(*Asked)) error
+	Watch(ctx context.Context, changed func(*StopRequest)) error
 	Stop(ctx context.Context, id string) error
 }
 
@@ -95,7 +95,7 @@ func (a *Agent) Run(ctx context.Context) {
 // watch wakes Run at each change. Without events from the engine Run polls.
 func (a *Agent) watch(ctx context.Context) {
 	for ctx.Err() == nil {
-		err := a.engine.Watch(ctx, func(asked *Asked) {
+		err := a.engine.Watch(ctx, func(asked *StopRequest) {
 			if asked != nil {
 				a.state.asked(asked.Task, asked.Container, asked.At)
 			}

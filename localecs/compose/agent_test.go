@@ -33,11 +33,11 @@ type dock struct {
 	err        error
 	looks      int
 	stopped    []string
-	changed    chan *compose.Asked
+	changed    chan *compose.StopRequest
 }
 
 func newDock() *dock {
-	d := &dock{changed: make(chan *compose.Asked)}
+	d := &dock{changed: make(chan *compose.StopRequest)}
 	for _, name := range []string{"", "envoy", "app"} {
 		d.containers = append(d.containers, compose.Container{ID: "id-" + name, Task: "web", Name: name, Status: "running", StartedAt: time.Now()})
 	}
@@ -51,7 +51,7 @@ func (d *dock) Containers(context.Context) ([]compose.Container, error) {
 	return append([]compose.Container(nil), d.containers...), d.err
 }
 
-func (d *dock) Watch(ctx context.Context, changed func(*compose.Asked)) error {
+func (d *dock) Watch(ctx context.Context, changed func(*compose.StopRequest)) error {
 	for {
 		select {
 		case asked := <-d.changed:
@@ -165,7 +165,7 @@ func TestChangesAreSeenAtOnce(t *testing.T) {
 		if looks, _ := r.dock.seen(); looks-before-1 != 10 {
 			t.Errorf("%d looks in 10 s of silence", looks-before-1)
 		}
-		r.dock.changed <- &compose.Asked{Task: "web", Container: "app", At: time.Now()}
+		r.dock.changed <- &compose.StopRequest{Task: "web", Container: "app", At: time.Now()}
 		synctest.Wait()
 		if got := r.desired(t); got != "STOPPED" {
 			t.Errorf("desired status %s of a task that was asked to stop", got)

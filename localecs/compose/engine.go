@@ -179,15 +179,15 @@ func (p *Project) Stats(ctx context.Context, id string) *metadata.Stats {
 	return &s
 }
 
-// Asked is a request to the engine to stop a container.
-type Asked struct {
+// StopRequest is a request to the engine to stop a container.
+type StopRequest struct {
 	Task, Container string
 	At              time.Time
 }
 
 // Watch calls changed whenever a container of the project may have changed, with the stop request if
 // that is the change, until ctx ends or the engine closes the stream.
-func (p *Project) Watch(ctx context.Context, changed func(*Asked)) error {
+func (p *Project) Watch(ctx context.Context, changed func(*StopRequest)) error {
 	filter := p.filter()
 	filter.Add("type", string(events.ContainerEventType))
 	messages, failed := p.client.Events(ctx, events.ListOptions{Filters: filter})
@@ -195,7 +195,7 @@ func (p *Project) Watch(ctx context.Context, changed func(*Asked)) error {
 		select {
 		case m := <-messages:
 			if relevant(m.Action) {
-				changed(p.asked(ctx, m))
+				changed(p.stopRequest(ctx, m))
 			}
 		case err := <-failed:
 			if ctx.Err() != nil {
@@ -209,9 +209,9 @@ func (p *Project) Watch(ctx context.Context, changed func(*Asked)) error {
 // relevant excludes the events of each health check.
 func relevant(a events.Action) bool { return !strings.HasPrefix(string(a), "exec_") }
 
-// asked returns the stop request in an event: the engine sends the container's stop signal. To ECS
+// stopRequest returns the stop request in an event: the engine sends the container's stop signal. To ECS
 // other signals are no stop, and KILL is a crash.
-func (p *Project) asked(ctx context.Context, m events.Message) *Asked {
+func (p *Project) stopRequest(ctx context.Context, m events.Message) *StopRequest {
 	sent, err := strconv.Atoi(m.Actor.Attributes["signal"])
 	if m.Action != events.ActionKill || err != nil {
 		return nil
@@ -227,7 +227,7 @@ func (p *Project) asked(ctx context.Context, m events.Message) *Asked {
 	if syscall.Signal(sent) != want {
 		return nil
 	}
-	return &Asked{
+	return &StopRequest{
 		Task: m.Actor.Attributes[taskLabel], Container: m.Actor.Attributes[containerLabel],
 		At: time.Unix(0, m.TimeNano),
 	}

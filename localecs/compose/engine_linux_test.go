@@ -102,11 +102,11 @@ func containers(t *testing.T, p *compose.Project) map[string]compose.Container {
 }
 
 // watch prints who was asked to stop, until the test's end.
-func watch(t *testing.T, p *compose.Project) <-chan *compose.Asked {
+func watch(t *testing.T, p *compose.Project) <-chan *compose.StopRequest {
 	ctx, cancel := context.WithCancel(t.Context())
-	asked, done := make(chan *compose.Asked, 10), make(chan error, 1)
+	asked, done := make(chan *compose.StopRequest, 10), make(chan error, 1)
 	go func() {
-		done <- p.Watch(ctx, func(a *compose.Asked) {
+		done <- p.Watch(ctx, func(a *compose.StopRequest) {
 			if a != nil {
 				asked <- a
 			}
