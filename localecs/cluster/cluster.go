@@ -169,7 +169,7 @@ func (c *Cluster) serveAWS() error {
 func (c *Cluster) AWS() http.Handler {
 	identities := iam.New(c.store, c.options.Region)
 	return c.faults.AWS(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if api := c.ecs.Load(); api != nil && controlplane.Wanted(r) {
+		if api := c.ecs.Load(); api != nil && controlplane.IsECSRequest(r) {
 			(*api).ServeHTTP(w, r)
 			return
 		}

@@ -45,7 +45,7 @@ func (f *Faults) AWS(next http.Handler) http.Handler {
 
 func awsPlace(r *http.Request) place {
 	switch {
-	case controlplane.Wanted(r):
+	case controlplane.IsECSRequest(r):
 		return place{name: chaos.ECS, fail: controlplane.Fail}
 	case iam.ClaimedService(r) == chaos.IAM:
 		return place{name: chaos.IAM, fail: func(w http.ResponseWriter, status int) { iam.FailAWS(w, chaos.IAM, status) }}

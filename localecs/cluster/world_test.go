@@ -64,7 +64,7 @@ func newWorld(t *testing.T) *world {
 		}),
 	}})
 	w.aws = serve(t, w.faults.AWS(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if controlplane.Wanted(r) {
+		if controlplane.IsECSRequest(r) {
 			api.ServeHTTP(rw, r)
 			return
 		}

@@ -84,7 +84,7 @@ func (a *Agent) AWSHandler(region string) http.Handler {
 	ecs := controlplane.NewHandler(controlplane.HandlerOptions{Store: a.store, Region: region, Operations: a.state.operations(), Log: a.log})
 	others := iam.New(a.store, region)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if controlplane.Wanted(r) {
+		if controlplane.IsECSRequest(r) {
 			ecs.ServeHTTP(w, r)
 			return
 		}

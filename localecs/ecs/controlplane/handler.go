@@ -43,9 +43,9 @@ func NewHandler(o HandlerOptions) http.Handler {
 	return &handler{HandlerOptions: o, verifier: iam.Verifier{Store: o.Store, Services: []string{"ecs"}, Regions: []string{o.Region}}}
 }
 
-// Wanted reports whether a request is for the ECS API, which shares its address
+// IsECSRequest reports whether a request is for the ECS API, which shares its address
 // with others.
-func Wanted(r *http.Request) bool {
+func IsECSRequest(r *http.Request) bool {
 	return strings.HasPrefix(r.Header.Get("X-Amz-Target"), targetPrefix)
 }
 

@@ -247,11 +247,11 @@ func TestCallsAreThrottledByBucket(t *testing.T) {
 func TestOnlyRequestsWithItsTargetAreWanted(t *testing.T) {
 	t.Parallel()
 	r := httptest.NewRequest(http.MethodPost, "/", nil)
-	if controlplane.Wanted(r) {
+	if controlplane.IsECSRequest(r) {
 		t.Error("wants a request without a target")
 	}
 	r.Header.Set("X-Amz-Target", "AmazonEC2ContainerServiceV20141113.ListTasks")
-	if !controlplane.Wanted(r) {
+	if !controlplane.IsECSRequest(r) {
 		t.Error("does not want its own")
 	}
 }

@@ -89,7 +89,7 @@ func (w *World) Region() string { return w.region }
 
 // ServeHTTP is the ECS API, and STS and IAM, as tasks and users find them.
 func (w *World) ServeHTTP(res http.ResponseWriter, req *http.Request) {
-	if controlplane.Wanted(req) {
+	if controlplane.IsECSRequest(req) {
 		w.ecs.ServeHTTP(res, req)
 		return
 	}
