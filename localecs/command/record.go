@@ -31,7 +31,7 @@ func saveTimeline(o scenario.Options, r *scenario.Report, ended error) {
 		page = ""
 	}
 	if ended == nil {
-		r.Picture, r.History = page, run
+		r.Timeline, r.History = page, run
 	} else if page != "" {
 		o.Progress(scenario.Event{
 			Time: now, Seconds: scenario.Seconds(now.Sub(run.Started)), Scenario: run.Scenario,

@@ -60,8 +60,8 @@ func TestTimelineWritesThePageOfAnEarlierRun(t *testing.T) {
 	r := &scenario.Report{Failures: []string{"it was late"}, Seed: 7}
 	saveTimeline(o, r, nil)
 	page := filepath.Join(o.Dir, "timeline.html")
-	if r.Picture != page || r.History.Outcome != "FAILED" || r.History.Seed != 7 || len(out.events) != 0 {
-		t.Errorf("%s, %+v, events %v", r.Picture, r.History, out.events)
+	if r.Timeline != page || r.History.Outcome != "FAILED" || r.History.Seed != 7 || len(out.events) != 0 {
+		t.Errorf("%s, %+v, events %v", r.Timeline, r.History, out.events)
 	}
 	first, err := os.ReadFile(page)
 	if err != nil || !bytes.Contains(first, []byte("it was late")) {
@@ -151,7 +151,7 @@ func TestUnwritablePageChangesNoVerdict(t *testing.T) {
 	r := &scenario.Report{}
 	saveTimeline(o, r, nil)
 	saveTimeline(o, nil, errors.New("interrupted"))
-	if r.Picture != "" || len(r.Failures) != 0 || len(out.events) != 0 || strings.Count(log.String(), "timeline was not written") != 2 {
+	if r.Timeline != "" || len(r.Failures) != 0 || len(out.events) != 0 || strings.Count(log.String(), "timeline was not written") != 2 {
 		t.Errorf("%+v, events %v, log %s", r, out.events, &log)
 	}
 }

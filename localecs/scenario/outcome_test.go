@@ -43,7 +43,7 @@ func TestReportOfTaskDefinitions(t *testing.T) {
 	t.Parallel()
 	code, started, ended := 0, 0.5, 61.25
 	o := &Report{
-		Name: "shop", StopOrder: "reverse", Tasks: 1, Failures: []string{}, Elapsed: 61310 * time.Millisecond, LogDir: "/logs", Picture: "/timeline.html",
+		Name: "shop", StopOrder: "reverse", Tasks: 1, Failures: []string{}, Elapsed: 61310 * time.Millisecond, LogDir: "/logs", Timeline: "/timeline.html",
 		Ended: []TaskEnd{{Task: "shop", TaskID: "0123", StopCode: "UserInitiated", StoppedReason: "Task stopped by user", Containers: []ContainerEnd{
 			{Name: "web", Essential: true, ExitCode: &code, Health: "HEALTHY", StartedSeconds: &started, EndedSeconds: &ended},
 			{Name: "never-there", Reason: "no image"},
@@ -74,7 +74,7 @@ shop: all essential containers ended well in 1m1.3s
 	wantObject := `"report","name":"shop","stop_order":"reverse","tasks":1,"failures":["web exited with 1"],"answered":0,"failed":0,"slowest_ns":0,` +
 		`"ended":[{"task":"shop","task_id":"0123","stop_code":"UserInitiated","stopped_reason":"Task stopped by user",` +
 		`"containers":[{"name":"web","essential":true,"exit_code":0,"health":"HEALTHY","started_seconds":0.5,"ended_seconds":61.25},` +
-		`{"name":"never-there","essential":false,"exit_code":null,"reason":"no image"}]}],"elapsed_ns":61310000000,"log_dir":"/logs","picture":"/timeline.html"}` + "\n"
+		`{"name":"never-there","essential":false,"exit_code":null,"reason":"no image"}]}],"elapsed_ns":61310000000,"log_dir":"/logs","timeline":"/timeline.html"}` + "\n"
 	if diff := cmp.Diff(wantObject, object); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

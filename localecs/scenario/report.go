@@ -36,9 +36,9 @@ type Report struct {
 	Elapsed time.Duration `json:"elapsed_ns"`
 	// LogDir has a log per container.
 	LogDir string `json:"log_dir"`
-	// Picture is the page that shows the run, History what it was drawn from.
-	Picture string            `json:"picture,omitempty"`
-	History *view.RecordedRun `json:"history,omitempty"`
+	// Timeline is the path of timeline.html, History what it was drawn from.
+	Timeline string            `json:"timeline,omitempty"`
+	History  *view.RecordedRun `json:"history,omitempty"`
 }
 
 // Verdicts.
@@ -80,8 +80,8 @@ func (r *Report) text() string {
 		logs, verdict = "Logs and metadata", "all essential containers ended well"
 	}
 	fmt.Fprintf(&b, "%s: %s\n", logs, r.LogDir)
-	if r.Picture != "" {
-		fmt.Fprintf(&b, "Timeline: %s\n", r.Picture)
+	if r.Timeline != "" {
+		fmt.Fprintf(&b, "Timeline: %s\n", r.Timeline)
 	}
 	if len(r.Failures) == 0 {
 		fmt.Fprintf(&b, "%s: %s in %s\n", r.Name, verdict, r.Elapsed.Round(100*time.Millisecond))
