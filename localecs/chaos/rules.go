@@ -154,7 +154,7 @@ func deathRules(kind string) []Rule {
 		{Kind: kind, On: string(HealthSync), What: ServiceToken, Forever: true, Reason: "the process that logs it out was killed; the ACL controller removes it", Source: demo},
 		{Kind: kind, On: string(HealthSync), What: OutOfTraffic, Forever: true, Reason: "its checks are not refreshed", Source: ttl},
 		{Kind: kind, On: string(HealthSync), What: UpdatesLate, Late: 31 * s, Reason: "its checks pass until their TTL runs out", Source: ttl},
-		{Kind: kind, On: string(HealthSync), With: Agent, What: UpdatesLate, Late: 2*checkTTL + s, Reason: "the agent that starts again takes its checks up as they were, for another TTL", Source: ttl + "; Consul keeps the state of checks"},
+		{Kind: kind, On: string(HealthSync), With: Agent, What: UpdatesLate, Late: 2*checkTTL + s, Reason: "the restarted agent restores the status of its checks, for another TTL", Source: ttl + "; Consul keeps the state of checks"},
 	}
 	for _, role := range []Role{Application, Proxy} {
 		on := string(role)
@@ -171,13 +171,13 @@ func pauseRules() []Rule {
 	s := time.Second
 	return []Rule{
 		{Kind: "freeze", On: string(Application), At: Instance, What: RequestFails, Late: s, AtMost: 12 * s, Longer: 4 * s, UntilUpdated: true, Reason: "requests time out until its health check has failed and callers know", Source: "interval and timeout of its healthCheck"},
-		{Kind: "freeze", On: string(Application), At: Entry, What: RequestFails, Late: s, Longer: 4 * s, Reason: "requests enter by it", Source: "no other way in"},
+		{Kind: "freeze", On: string(Application), At: Entry, What: RequestFails, Late: s, Longer: 4 * s, Reason: "the traffic enters through this task", Source: "its only entry point"},
 		{Kind: "freeze", On: string(Application), What: OutOfTraffic, Late: 15 * s, Longer: 2 * s, Reason: "its health check fails", Source: "timeout of its healthCheck"},
 		{Kind: "freeze", On: string(Proxy), What: RequestFails, Late: connecting, Longer: 4 * s, Reason: "requests time out; the kernel still accepts connections, so no check sees it", Source: "checks of mesh-init are TCP"},
 		{Kind: "freeze", On: string(Proxy), What: UpdatesLate, Late: 2 * s, Reason: "it does not read its agent's updates", Source: "xDS"},
 		{Kind: "freeze", On: string(Agent), What: UpdatesLate, Late: 15 * s, Reason: noServer, Source: "registration goes to the agent"},
 		{Kind: "freeze", On: string(Agent), What: OutOfTraffic, Late: 20 * s, Longer: 2 * s, Reason: "gossip finds the agent failed until it answers again", Source: "Consul's gossip"},
-		{Kind: "freeze", On: string(HealthSync), What: UpdatesLate, Late: 3 * s, Reason: "it sees nothing meanwhile", Source: "health-sync"},
+		{Kind: "freeze", On: string(HealthSync), What: UpdatesLate, Late: 3 * s, Reason: "it does not read task metadata meanwhile", Source: "health-sync"},
 		{Kind: "freeze", On: string(Agent), What: Unreachable, Late: 15 * s, Reason: "it cannot leave meanwhile", Source: "registration goes to the agent"},
 		{Kind: "freeze", On: string(HealthSync), What: Unreachable, Late: 3 * s, Reason: "it cannot log out meanwhile", Source: "health-sync"},
 		{Kind: "slow", On: string(Agent), What: UpdatesLate, Late: 10 * s, Reason: "it runs five times slower", Source: "registration goes to the agent"},
@@ -199,19 +199,19 @@ func worldRules() []Rule {
 		{Kind: "endpoint", On: "metadata", What: Unreachable, Late: 4 * s, Reason: "a container that waits for others cannot see their end", Source: "COMPATIBILITY.md, after all other containers"},
 		{Kind: "server", What: StartsLate, Late: 15 * s, Reason: "nothing can log in or register", Source: "COMPATIBILITY.md, retried for 3 minutes"},
 		{Kind: "server", What: OutOfTraffic, Late: 30 * s, Reason: "a server that comes back knows agents when they have joined", Source: "Consul's gossip"},
-		{Kind: "server", On: "down", Alone: true, What: RequestFails, Late: 30 * s, Reason: "it asks the agents that it knew one after the other; if it leads before, it takes all out of the catalog until they register again", Source: "Consul: reconcileReaped"},
+		{Kind: "server", On: "down", Alone: true, What: RequestFails, Late: 30 * s, Reason: "it contacts the agents that it knew one after the other; if it becomes leader before, it removes all from the catalog until they register again", Source: "Consul: reconcileReaped"},
 		{Kind: "partition", On: "server", What: UpdatesLate, Late: 15 * s, Reason: noServer, Source: "all updates go through the server"},
 		{Kind: "partition", On: "server", What: StartsLate, Late: 15 * s, Reason: "nothing can log in or register", Source: "COMPATIBILITY.md, retried for 3 minutes"},
 		{Kind: "partition", On: "server", What: OutOfTraffic, Late: 30 * s, Reason: "gossip may find its agent failed", Source: "Consul's gossip"},
 		{Kind: "partition", On: "all", At: Instance, What: RequestFails, Late: connecting, AtMost: 30 * s, UntilUpdated: true, Reason: "gossip finds its agent failed", Source: gossip},
-		{Kind: "partition", On: "all", At: Entry, What: RequestFails, Late: connecting, Reason: "requests enter by it", Source: "no other way in"},
+		{Kind: "partition", On: "all", At: Entry, What: RequestFails, Late: connecting, Reason: "the traffic enters through this task", Source: "its only entry point"},
 		{Kind: "partition", On: "all", What: UpdatesLate, Late: 15 * s, Reason: noServer, Source: "all updates go through the server"},
 		{Kind: "partition", On: "all", What: OutOfTraffic, Late: 30 * s, Reason: "gossip finds its agent failed", Source: gossip},
 		{Kind: "partition", On: "all", AllTasks: true, What: OutOfTraffic, Late: 15 * s, Longer: 4 * s, Reason: "an agent that was cut off has found the others failed, and reports it until they refute it", Source: "Consul's gossip"},
 		{Kind: "partition", On: "server", AllTasks: true, What: LeaveLost, Late: 30 * s, Reason: lostLeave, Source: "Consul's gossip"},
 		{Kind: "partition", On: "all", AllTasks: true, What: LeaveLost, Late: 30 * s, Reason: lostLeave, Source: "Consul's gossip"},
-		{Kind: "partition", On: anotherTask, At: Entry, What: RequestFails, Late: connecting, Reason: "only the two can see it", Source: "Consul asks agents by way of others"},
-		{Kind: "link", What: RequestFails, Late: connecting, Longer: 2 * s, Reason: "more is asked than its link carries", Source: "TCP"},
+		{Kind: "partition", On: anotherTask, At: Entry, What: RequestFails, Late: connecting, Reason: "only these two tasks notice the partition", Source: "Consul asks agents by way of others"},
+		{Kind: "link", What: RequestFails, Late: connecting, Longer: 2 * s, Reason: "traffic exceeds its link's bandwidth", Source: "TCP"},
 		{Kind: "link", What: UpdatesLate, Late: 6 * s, Reason: "updates wait behind requests", Source: "TCP"},
 		{Kind: "link", What: OutOfTraffic, Late: 20 * s, Reason: "gossip waits behind requests", Source: "Consul's gossip"},
 	}
@@ -222,10 +222,10 @@ func worldRules() []Rule {
 		rules = append(rules, r)
 	}
 	for _, name := range []string{"sts", "iam", "credentials"} {
-		rules = append(rules, Rule{Kind: "endpoint", On: name, What: StartsLate, Late: 10 * s, Reason: "a task that starts logs in by it", Source: "COMPATIBILITY.md, refusals end at once, the rest after 3 minutes"})
+		rules = append(rules, Rule{Kind: "endpoint", On: name, What: StartsLate, Late: 10 * s, Reason: "the login of a starting task needs it", Source: "COMPATIBILITY.md, refusals end at once, the rest after 3 minutes"})
 	}
 	return append(rules,
-		Rule{Kind: "endpoint", On: "metadata", What: StartsLate, Late: 10 * s, Reason: "a task that starts reads it", Source: `COMPATIBILITY.md, row "metadata is read once"`},
+		Rule{Kind: "endpoint", On: "metadata", What: StartsLate, Late: 10 * s, Reason: "a starting task reads it", Source: `COMPATIBILITY.md, row "metadata is read once"`},
 		Rule{Kind: "endpoint", On: "metadata", What: UpdatesLate, Late: 4 * s, Reason: "an invalid answer is ignored", Source: "health-sync: an invalid answer changes nothing"},
 		Rule{Kind: "endpoint", On: "metadata", What: OutOfTraffic, Late: 4 * s, Longer: 17 * s, Reason: "the TTL runs out by itself", Source: ttl})
 }

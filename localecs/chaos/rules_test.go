@@ -43,7 +43,7 @@ func TestExcuses(t *testing.T) {
 			" servers out of reach, 5.00s to 18.00s: logout is not possible",
 			" tasks start late, 5.00s to 30.00s: nothing can log in or register",
 			" the task is out of traffic, 5.00s to 45.00s: a server that comes back knows agents when they have joined",
-			" a request fails, 15.00s to 45.00s: it asks the agents that it knew one after the other; if it leads before, it takes all out of the catalog until they register again",
+			" a request fails, 15.00s to 45.00s: it contacts the agents that it knew one after the other; if it becomes leader before, it removes all from the catalog until they register again",
 			" the token of a login stays, 5.00s to 16.00s: its answer does not come; the ACL controller removes the token",
 			"api-1 the task ends, 10.00s to 13.00s: its container is essential",
 			"api-1 the task is out of traffic, 10.00s permanently: its task ends",
@@ -54,14 +54,14 @@ func TestExcuses(t *testing.T) {
 			kill(10*s, "api-1", "consul-ecs-health-sync", ""), kill(20*s, "api-2", "consul-client", "consul"), kill(41*s, "api-1", "consul-client", "consul"),
 		}, append(slices.Clone(dead), append(agent("api-2", 20), agent("api-1", 41)...)...)},
 		"a health-sync and its agent": {[]Event{kill(10*s, "api-1", "consul-ecs-health-sync", ""), kill(39*s, "api-1", "consul-client", "consul")},
-			append(append(slices.Clone(dead), "api-1 updates about it are late, 10.00s to 71.00s: the agent that starts again takes its checks up as they were, for another TTL"), agent("api-1", 39)...)},
+			append(append(slices.Clone(dead), "api-1 updates about it are late, 10.00s to 71.00s: the restarted agent restores the status of its checks, for another TTL"), agent("api-1", 39)...)},
 		"an application for a short time": {[]Event{freeze(10*s, time.Second, "api-1", "api")}, nil},
 		"a partition of two callees":      {[]Event{partition(10*s, 5*s, "api-1", "api-2")}, nil},
-		"a partition from the entry":      {[]Event{partition(10*s, 5*s, "api-1", "web")}, []string{"api-1 a request fails, 10.00s to 23.00s: only the two can see it"}},
+		"a partition from the entry":      {[]Event{partition(10*s, 5*s, "api-1", "web")}, []string{"api-1 a request fails, 10.00s to 23.00s: only these two tasks notice the partition"}},
 		"an endpoint for a short time":    {[]Event{endpoint(10*s, 5*s, Protection)}, nil},
 		"who asks the servers for a token": {[]Event{endpoint(10*s, 5*s, STS)}, []string{
 			" the token of a login stays, 10.00s to 16.00s: its answer does not come; the ACL controller removes the token",
-			" tasks start late, 10.00s to 25.00s: a task that starts logs in by it",
+			" tasks start late, 10.00s to 25.00s: the login of a starting task needs it",
 		}},
 	} {
 		var got []string

@@ -41,7 +41,7 @@ second one at once. There is no Consul server: that takes a scenario.
 
 Or runs the scenario in DIR/scenario.yaml (or FILE): starts a Consul server and the
 tasks as ECS would, each task in its own network namespace, carries out the
-steps and judges the checks. Progress goes to stdout, one line per event; each
+steps and evaluates the checks. Progress goes to stdout, one line per event; each
 container's output goes to a file below -dir, and at the end a page that shows the run,
 timeline.html, beside the logs. After 10 s without events a line reports what the run
 waits for; localecs ps shows the current state. With -json each event is an
@@ -56,7 +56,7 @@ Programs named ${consul} and ${envoy} in the scenario come from -var, else from
 .tools/bin, else from PATH; ${bin} is the directory of this program.
 
 On a host without network namespaces, -network host makes all tasks share the host's
-network. Warnings list what tasks lose by it; the scenario's subnet has to be in
+network. Warnings list its limitations; the scenario's subnet has to be in
 127.0.0.0/8, and only one task can use a port.
 
 With -runtime docker the same tasks run in containers of a Docker engine; an image

@@ -29,8 +29,8 @@ replaces a task that was stopped. A scenario accepts that such a task ends, but 
 that wait for it fail.
 
 With -all it deletes all services, stops all tasks in that order, and then ends the
-run: localecs run of a scenario with exit status 3, since nothing was judged; of task
-definitions with the status of the tasks; localecs serve with 0.
+run: localecs run of a scenario with exit status 3, since the checks were not
+evaluated; of task definitions with the status of the tasks; localecs serve with 0.
 
 With -json the tasks are on stdout as in localecs ps -json.
 

@@ -70,7 +70,7 @@ func ownProject(ctx context.Context, c *client.Client, self string) (string, err
 	}
 	name := got.Config.Labels[projectLabel]
 	if name == "" {
-		return "", fmt.Errorf("find the project: container %s has no label of one: %s", self, remedy)
+		return "", fmt.Errorf("find the project: container %s has no label %s: %s", self, projectLabel, remedy)
 	}
 	return name, nil
 }

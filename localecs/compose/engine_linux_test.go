@@ -80,7 +80,7 @@ func refused(t *testing.T, e *dockerengine.Engine, network, image string) {
 		"no engine":    {"unix:///nonexistent.sock", "x", "ping the Docker engine at unix:///nonexistent.sock: "},
 		"no URL":       {"nonsense", "x", "use the Docker engine at nonsense: "},
 		"no container": {e.Host, "nobody", "find the project: the engine has no container nobody: set -project"},
-		"no project":   {e.Host, alone, "find the project: container " + alone + " has no label of one: set -project"},
+		"no project":   {e.Host, alone, "find the project: container " + alone + " has no label com.docker.compose.project: set -project"},
 	} {
 		if _, err := compose.Dial(t.Context(), c.host, "", c.self); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)

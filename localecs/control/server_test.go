@@ -177,7 +177,7 @@ func TestOtherVersionsAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "this is localecs v2, the run's is v1: use the run's"
+	const want = "localecs version mismatch: this is v2, the run has v1: use the version of the run"
 	if _, err := c.State(t.Context()); err == nil || err.Error() != want {
 		t.Errorf("state: got %v, want %s", err, want)
 	}

@@ -102,12 +102,12 @@ func (v *vpc) prepare() error {
 	return nil
 }
 
-// lead makes a table of a route to nowhere, under an address.
+// lead makes a table with a default route by lo, which drops packets, and a source address.
 func (v *vpc) lead(table int, as netip.Addr) error {
 	_, everything, _ := net.ParseCIDR("0.0.0.0/0")
 	r := &netlink.Route{LinkIndex: loopbackIndex, Table: table, Dst: everything, Scope: netlink.SCOPE_LINK, Src: as.AsSlice()}
 	if err := v.link.RouteReplace(r); err != nil {
-		return fmt.Errorf("add route to nowhere: %w", err)
+		return fmt.Errorf("add default route by lo to table %d: %w", table, err)
 	}
 	return nil
 }

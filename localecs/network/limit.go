@@ -96,7 +96,7 @@ func (t *Task) shapeLink(h *netlink.Handle, link netlink.Link, kbits int, offset
 		return missing("limit "+link.Attrs().Name, "the HTB scheduler of packets (sch_htb)", err)
 	}
 	if err := h.LinkSetTxQLen(link, waiting); err != nil {
-		return fmt.Errorf("shorten the queue of %s: %w", link.Attrs().Name, err)
+		return fmt.Errorf("set the queue length of %s: %w", link.Attrs().Name, err)
 	}
 	bytes := uint32(kbits) * 1000 / 8
 	room := max(packet, bytes/burst)

@@ -152,10 +152,10 @@ func without(fstype string, err error) error {
 	case !errors.Is(err, unix.EPERM):
 		return err
 	case fstype == "sysfs":
-		warn("/sys is empty: this user may not mount it, since the host's is hidden in part or the network is the host's; run as root")
+		warn("/sys is empty: this user may not mount it, since parts of the host's /sys are masked or the network is the host's; run as root")
 		return nil
 	case fstype == "proc":
-		return fmt.Errorf("%w: this user may not mount it where the host's is hidden in part, as inside a container; run as root", err)
+		return fmt.Errorf("%w: this user may not mount it where parts of the host's /proc are masked, as inside a container; run as root", err)
 	}
 	return err
 }

@@ -213,7 +213,7 @@ func hidden(i runtime.Image) error {
 				continue
 			}
 			if _, err := os.Stat(path.Join(of, strings.TrimPrefix(target, dir))); err != nil {
-				errs = append(errs, fmt.Errorf("-image %s: %s: %s is this machine's and read-only; without a place the program comes first on PATH", i.Name, target, dir))
+				errs = append(errs, fmt.Errorf("-image %s: %s: %s is a read-only directory of this machine; without a path in the container the program comes first on PATH", i.Name, target, dir))
 			}
 		}
 	}

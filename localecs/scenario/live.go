@@ -9,7 +9,7 @@ import (
 )
 
 // errEnded means that End has ended the run.
-var errEnded = errors.New("ended by localecs stop -all: all tasks have stopped, and nothing was judged")
+var errEnded = errors.New("ended by localecs stop -all: all tasks have stopped, and the checks were not evaluated")
 
 // LiveRun is a run for those who control it from outside. It may be used also when
 // the run has ended.

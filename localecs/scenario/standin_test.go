@@ -133,7 +133,7 @@ func TestNoProgramCanLieInADirectoryOfTheHost(t *testing.T) {
 	t.Parallel()
 	f := flagsOf(t, [2]string{"-image", "a=sh:/usr/bin/no-such-program,host"}, [2]string{"-image", "b=sh:/usr/bin/env,host,sh:/opt-2/x"})
 	_, err := f.image("a", runtime.Image{})
-	if want := "-image a: /usr/bin/no-such-program: /usr/bin is this machine's and read-only; without a place the program comes first on PATH"; err == nil || err.Error() != want {
+	if want := "-image a: /usr/bin/no-such-program: /usr/bin is a read-only directory of this machine; without a path in the container the program comes first on PATH"; err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
 	if _, err := f.image("b", runtime.Image{}); err != nil {
