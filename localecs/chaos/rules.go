@@ -189,7 +189,7 @@ func pauseRules() []Rule {
 // worldRules are about what tasks need from outside.
 func worldRules() []Rule {
 	s := time.Second
-	const gossip = "COMPATIBILITY.md, gossip finds it failed after some seconds"
+	const gossip = "COMPATIBILITY.md, gossip, which finds it failed after some seconds"
 	rules := []Rule{
 		{Kind: "server", What: UpdatesLate, Late: 15 * s, Reason: noServer, Source: "all updates go through the server"},
 		{Kind: "server", What: Unreachable, Late: 3 * s, Reason: "logout is not possible", Source: "COMPATIBILITY.md, within the stop timeout"},
@@ -222,7 +222,7 @@ func worldRules() []Rule {
 		rules = append(rules, r)
 	}
 	for _, name := range []string{"sts", "iam", "credentials"} {
-		rules = append(rules, Rule{Kind: "endpoint", On: name, What: StartsLate, Late: 10 * s, Reason: "the login of a starting task needs it", Source: "COMPATIBILITY.md, refusals end at once, the rest after 3 minutes"})
+		rules = append(rules, Rule{Kind: "endpoint", On: name, What: StartsLate, Late: 10 * s, Reason: "the login of a starting task needs it", Source: "COMPATIBILITY.md, Retries at start"})
 	}
 	return append(rules,
 		Rule{Kind: "endpoint", On: "metadata", What: StartsLate, Late: 10 * s, Reason: "a starting task reads it", Source: `COMPATIBILITY.md, row "metadata is read once"`},
