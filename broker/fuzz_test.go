@@ -108,6 +108,7 @@ func FuzzOriginalRequest(f *testing.F) {
 	f.Add(strings.Repeat("0", 31)+"1", "shop", "8080")
 	f.Add(taskARN(1), clusterARN, "")
 	f.Add("../x", "shop", "99999999999999999999")
+	f.Add("x", strings.Repeat("\xc8", 5000), "8080") // quoted, longer than an answer may be
 	f.Fuzz(func(t *testing.T, name, namespace, port string) {
 		fuzzed(t, func(c *client) *httptest.ResponseRecorder {
 			q := url.Values{"name": {name}, "namespace": {namespace}, "port": {port}}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
@@ -23,8 +24,16 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.reason }
 
+// maxReason is the length in bytes at which a reason is cut off: it may quote texts of the
+// request, and receivers read at most receiver.MaxBody of an answer.
+const maxReason = 2 << 10
+
 func refuse(status int, code, format string, args ...any) *refusal {
-	return &refusal{status: status, code: code, reason: fmt.Sprintf(format, args...)}
+	reason := fmt.Sprintf(format, args...)
+	if len(reason) > maxReason {
+		reason = strings.ToValidUTF8(reason[:maxReason], "") + "…"
+	}
+	return &refusal{status: status, code: code, reason: reason}
 }
 
 // later is a refusal that waiting can change.
