@@ -342,7 +342,7 @@ func permitsNamespaces(t *testing.T, w *admitWorld) {
 		admitCase{webTask("namespace", "team1"), []string{"-check", engine, "-token-file", token}, 2, []string{"ADM-NAMESPACE"}, []string{"the namespace or partition team1 needs Consul Enterprise"}}.run(t, w)
 		admitCase{webTask("namespace", "default"), []string{"-check", engine, "-token-file", token}, 0, nil, nil}.run(t, w)
 	}
-	admitCase{webTask("namespace", "team1"), []string{"-check", "resolver", "-token-file", token}, 3, []string{"ACL-UNKNOWN"}, []string{"team1", "-check server or both"}}.run(t, w)
+	admitCase{webTask("namespace", "team1"), []string{"-check", "resolver", "-token-file", token}, 3, []string{"ACL-UNKNOWN"}, []string{"team1", "-check server or -check both"}}.run(t, w)
 	admitCase{webTask("partition", "p1"), []string{"-token-file", token}, 2, []string{"ADM-NAMESPACE"}, []string{"the namespace or partition p1/default needs"}}.run(t, w)
 	// Every namespace is asked about.
 	mesh := filepath.Join(t.TempDir(), "mesh.json")
