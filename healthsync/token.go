@@ -122,7 +122,8 @@ func (s *syncer) readToken(name string) (string, error) {
 // logOutAll destroys the tokens that end with the task. The client token comes
 // last, because the agent may still be leaving with it, and only when its container has
 // stopped or no client-entrypoint has declared itself its owner. A logout that fails is
-// logged and left to the controller.
+// logged and left to the controller. The tokens share the time until the deadline,
+// which ctx must have.
 func (s *syncer) logOutAll(ctx context.Context, clientEnded bool) {
 	if !s.login {
 		return
