@@ -18,8 +18,9 @@ import (
 )
 
 // followLimit is how long the checks of the proxy may take to follow those of the service:
-// that of its listener runs every second. followPause is between two looks at them, and
-// publishPause while a proxy starts.
+// that of its listener runs every second. The pauses between two looks at them grow from
+// followPause: most follow at once, those of a proxy that is down never. publishPause is the
+// longest, and that while a proxy starts.
 const (
 	followLimit  = 1500 * time.Millisecond
 	followPause  = 10 * time.Millisecond
@@ -150,7 +151,7 @@ func (a *agent) publish(ctx context.Context, token string, w workload.Workload) 
 func (a *agent) awaitProxy(ctx context.Context, token string, w workload.Workload) (stale bool) {
 	ctx, cancel := context.WithTimeout(ctx, followLimit)
 	defer cancel()
-	for {
+	for pause := followPause; ; pause = min(2*pause, publishPause) {
 		checks, err := a.client.Agent().ChecksWithFilterOpts("", query(ctx, token, w))
 		if err != nil {
 			return stale
@@ -159,7 +160,7 @@ func (a *agent) awaitProxy(ctx context.Context, token string, w workload.Workloa
 			return false
 		}
 		stale = worst(checks, w.Proxy.ID, aliasType) == api.HealthCritical // and the service is not
-		if retry.Sleep(ctx, followPause) != nil {
+		if retry.Sleep(ctx, pause) != nil {
 			return stale
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/hashicorp/consul/api"
@@ -114,6 +115,27 @@ func TestRefreshWithAnAgentThatHasJustStarted(t *testing.T) {
 				t.Errorf("wrote %q, want %q, and then all passing, not %q critical", got, tt.want, critical)
 			}
 		})
+	}
+}
+
+// TestRefreshReadsProxyThatIsDownSeldom: each refresh of a task whose Envoy is down waits for
+// it in vain; reading every 10 ms took ten times the CPU of everything else.
+func TestRefreshReadsProxyThatIsDownSeldom(t *testing.T) {
+	t.Parallel()
+	var reads atomic.Int32
+	client := fakeAgent(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/agent/checks" {
+			reads.Add(1)
+			fmt.Fprint(w, `{"p": {"CheckID": "p", "ServiceID": "web-1-sidecar-proxy", "Type": "tcp", "Status": "critical"}}`)
+		}
+	})
+	w := workload.Workload{ID: "web-1", Name: "web", Proxy: workload.Proxy{ID: "web-1-sidecar-proxy"}}
+	refresh := Update{Check: workload.SyncCheck{ID: "c1"}, Status: "passing", Refresh: true}
+	if result := New(&config.Config{}, client).Set(context.Background(), "", w, []Update{refresh})[0]; result.Err != nil {
+		t.Error(result.Err)
+	}
+	if n := reads.Load(); n < 2 || n > 15 {
+		t.Errorf("read the checks %d times, want 2 to 15", n)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -113,10 +114,14 @@ func (s *stage) writeDirectly(c *consul, healthy bool) (time.Duration, error) {
 	return s.follows(c, id, healthy, start)
 }
 
-// idleFigure runs several health-syncs and several pollers side by side.
+// idleFigure runs several health-syncs and several pollers side by side. The proxies of the
+// tasks share one public listener.
 func idleFigure(s *stage) ([]row, error) {
 	c, err := s.consul(false)
 	if err != nil {
+		return nil, err
+	}
+	if _, err := s.serve(publicListener, http.NotFoundHandler()); err != nil {
 		return nil, err
 	}
 	floor, err := s.build(s.ctx, poller)
@@ -137,6 +142,9 @@ func idleFigure(s *stage) ([]row, error) {
 		if err != nil {
 			return nil, err
 		}
+		if _, err := s.until("proxy passes", pollPause, waitLimit, func() bool { return c.passes(t.proxyID()) }); err != nil {
+			return nil, err
+		}
 		ours, floors = append(ours, sync), append(floors, poll)
 	}
 	if err := s.pause(settleTime); err != nil {
@@ -150,6 +158,15 @@ func idleFigure(s *stage) ([]row, error) {
 		{"health-sync idle: RSS", megabytes, "15.6", "13", m[0].rss, []reference{{pollerWhat, m[1].rss}}},
 		{"health-sync idle: CPU", cpuPerMinute, "0.04", "0.04", m[0].perMinute(idleTime), []reference{{pollerWhat, m[1].perMinute(idleTime)}}},
 	}, nil
+}
+
+// publicListener is where the agent expects the proxy of a task.
+const publicListener = "127.0.0.1:20000"
+
+// passes reports whether the agent has a service all of whose checks pass.
+func (c *consul) passes(serviceID string) bool {
+	status, _, err := c.direct.Agent().AgentHealthServiceByID(serviceID)
+	return err == nil && status == api.HealthPassing
 }
 
 // poller is the floor of memory and CPU: a program that does nothing but get
