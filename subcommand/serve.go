@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
 // serve serves until stop is called.
@@ -35,9 +36,6 @@ func serve(listener net.Listener, log hclog.Logger, server *http.Server) (stop f
 	}
 }
 
-// certificatePause is the pause between two equal errors about a certificate that is not used.
-const certificatePause = time.Minute
-
 // serverCertificate is a server's certificate in two files, which are read again when they
 // change: a certificate is renewed without a restart.
 type serverCertificate struct {
@@ -48,9 +46,9 @@ type serverCertificate struct {
 	mu     sync.Mutex
 	loaded *tls.Certificate
 	stamp  [2]time.Time
-	// failure is the error that was logged last, at that time.
-	failure string
-	logged  time.Time
+
+	// causes has the errors of changed files, one for each handshake.
+	causes retry.Causes
 }
 
 // load reads the files, if they have changed.
@@ -76,25 +74,14 @@ func (c *serverCertificate) load() (*tls.Certificate, error) {
 	return c.loaded, nil
 }
 
-// failed logs that changed files cannot be used; the certificate before stays. Each handshake
-// has such an error: one with another text is logged at once, an equal one after a pause.
-func (c *serverCertificate) failed(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if text := err.Error(); text != c.failure || time.Since(c.logged) >= certificatePause {
-		c.failure, c.logged = text, time.Now()
-		c.log.Error("the changed certificate is not used", logkey.Error, err)
-	}
-}
-
-// config serves with the certificate.
+// config serves with the certificate: with the one before if changed files cannot be used.
 func (c *serverCertificate) config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			cert, err := c.load()
 			if err != nil && cert != nil {
-				c.failed(err)
+				c.log.Log(c.causes.Level(err), "the changed certificate is not used", logkey.Error, err)
 				err = nil
 			}
 			return cert, err

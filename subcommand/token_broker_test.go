@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,7 +14,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -124,25 +122,6 @@ func TestUnusableCertificateIsLoggedOnce(t *testing.T) {
 	if n := strings.Count(log.String(), "the changed certificate is not used"); n != 1 {
 		t.Errorf("%d errors are logged, want 1:\n%s", n, log)
 	}
-}
-
-func TestCertificateErrorIsLoggedWhenItsTextChanges(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		log := &testkit.Log{}
-		c := &serverCertificate{log: hclog.New(&hclog.LoggerOptions{Output: log})}
-		for _, step := range []struct {
-			pause time.Duration
-			text  string
-			want  int
-		}{{0, "a", 1}, {time.Second, "a", 1}, {time.Second, "b", 2}, {time.Second, "b", 2}, {certificatePause, "b", 3}} {
-			<-time.After(step.pause)
-			c.failed(errors.New(step.text))
-			if n := strings.Count(log.String(), "the changed certificate is not used"); n != step.want {
-				t.Errorf("%d errors are logged, want %d:\n%s", n, step.want, log)
-			}
-		}
-	})
 }
 
 // TestTokenBrokerEndsWithoutMetadata: TERM is no failure, also before the broker has started.

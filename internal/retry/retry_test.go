@@ -31,6 +31,26 @@ func TestDoRetriesUntilSuccess(t *testing.T) {
 	})
 }
 
+func TestCausesWarnsOfEachCauseAndAgainAfterAPause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var causes Causes
+		for i, step := range []struct {
+			pause time.Duration
+			text  string
+			want  hclog.Level
+		}{
+			{0, "a", hclog.Warn}, {time.Second, "a", hclog.Debug}, {time.Second, "b", hclog.Warn},
+			{time.Second, "b", hclog.Debug}, {time.Second, "a", hclog.Debug}, {remind, "b", hclog.Warn},
+		} {
+			<-time.After(step.pause)
+			if level := causes.Level(errors.New(step.text)); level != step.want {
+				t.Errorf("step %d: %s, want %s", i, level, step.want)
+			}
+		}
+	})
+}
+
 // Permanent errors are not retried without end.
 func TestPermanentErrorStopsAtOnce(t *testing.T) {
 	t.Parallel()
