@@ -18,6 +18,7 @@ import (
 	"github.com/meshtask/consul-ecs/broker/receiver"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/secret"
+	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -64,7 +65,7 @@ func (f *faultyTask) start() {
 	if err != nil {
 		f.s.errorf("%v", err)
 	}
-	options := receiver.Options{File: f.file, Port: 8080, Limit: faultTime, Stay: true, StopTimeout: workload.DefaultStopTimeout}
+	options := receiver.Options{File: f.file, Port: 8080, Limit: faultTime, Stay: true, StopTimeout: taskdef.DefaultStopTimeout * time.Second}
 	holder := receiver.Backend{Alive: r.alive}
 	if f.s.login {
 		holder.Revoke = r.revoke

@@ -16,7 +16,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
-	"github.com/meshtask/consul-ecs/workload"
+	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 const (
@@ -87,7 +87,7 @@ func appendTo(list *[]string) func(string) error {
 }
 
 func stopTimeoutFlag(fs *flag.FlagSet, stop *time.Duration) {
-	fs.DurationVar(stop, "stop-timeout", workload.DefaultStopTimeout, "the container's stopTimeout, in which everything after TERM has to be done")
+	fs.DurationVar(stop, "stop-timeout", taskdef.DefaultStopTimeout*time.Second, "the container's stopTimeout, in which everything after TERM has to be done")
 }
 
 func checkStopTimeout(stop time.Duration) error {

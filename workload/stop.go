@@ -7,9 +7,6 @@ import (
 	"time"
 )
 
-// DefaultStopTimeout is ECS's own default of a container's stopTimeout.
-const DefaultStopTimeout = 30 * time.Second
-
 // ProxyEnd is how long Envoy takes to end when no callers remain.
 const ProxyEnd = time.Second
 

@@ -23,6 +23,7 @@ import (
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -92,7 +93,7 @@ func newWorld(t testing.TB) *world {
 		backend: backend.ConsulLogin, ttl: time.Hour,
 		grants: map[string]*fakeGrant{}, live: map[string]time.Time{},
 	}
-	w.options = Options{File: w.file, Port: port, Limit: 5 * time.Minute, StopTimeout: workload.DefaultStopTimeout}
+	w.options = Options{File: w.file, Port: port, Limit: 5 * time.Minute, StopTimeout: taskdef.DefaultStopTimeout * time.Second}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w
 }
