@@ -146,7 +146,7 @@ func (r *runner) ends(p *Plan) (ends []TaskEnd, failures []string) {
 				c.Reason = "it waited for " + on
 			}
 			end.Containers = append(end.Containers, r.containerEnd(c))
-			if why := failure(c, v.StoppingAt, stopTimeout(def), p.stopCode(c.Image)); why != "" {
+			if why := failure(c, v.StoppingAt, taskdef.Or(def.StopTimeout, taskdef.DefaultStopTimeout), p.stopCode(c.Image)); why != "" {
 				failures = append(failures, p.called(t.Name, c.Name)+" "+why)
 			}
 		}
@@ -193,13 +193,6 @@ func failure(c scheduler.ContainerView, stopping time.Time, stopTimeout, bySigna
 		return fmt.Sprintf("exited with %d: %s", *c.ExitCode, c.Reason)
 	}
 	return fmt.Sprintf("exited with %d", *c.ExitCode)
-}
-
-func stopTimeout(c *taskdef.Container) int {
-	if c.StopTimeout != nil {
-		return *c.StopTimeout
-	}
-	return taskdef.DefaultStopTimeout
 }
 
 // stopCode returns the exit code of a container that its stop signal has ended.
