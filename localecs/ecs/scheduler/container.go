@@ -28,6 +28,8 @@ type container struct {
 	desired, known string
 	// pulling and starting mean that an action has no result yet.
 	pulling, starting bool
+	// waitsFor are the dependencies that were not met when it was last to start.
+	waitsFor []taskdef.Dependency
 	// gateAt is when a gate that is met opens; zero while it is not met.
 	gateAt time.Time
 
@@ -108,7 +110,7 @@ func (c *container) view() ContainerView {
 		Name: c.name, Image: c.image, Essential: c.essential,
 		DesiredStatus: c.desired, KnownStatus: c.known,
 		CreatedAt: c.startedAt, StartedAt: c.startedAt, FinishedAt: c.finishedAt,
-		Reason: c.reason, SignalledAt: c.signalledAt, KilledAt: c.killedAt,
+		WaitsFor: c.waitsFor, Reason: c.reason, SignalledAt: c.signalledAt, KilledAt: c.killedAt,
 	}
 	if c.exitCode != nil && c.known == StatusStopped {
 		code := *c.exitCode

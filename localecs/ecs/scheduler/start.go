@@ -89,39 +89,32 @@ func (t *Task) recordStartFailure(ev StartFailed, now time.Time) {
 	t.stopped(c, now)
 }
 
-// gateState is the state of a dependency for a container that waits for it.
-type gateState int
-
-const (
-	gateClosed gateState = iota
-	gateOpen
-	gateFailed
-)
-
 // waiting reports whether the container stands before its gate.
 func (c *container) waiting() bool {
 	return c.known == StatusPulled && c.desired == StatusRunning && !c.starting
 }
 
-// gate combines all dependencies; a failure wins.
-func (c *container) gate(now time.Time) (gateState, string) {
-	state := gateOpen
+// never returns why a dependency can never be met; empty while all can.
+func (c *container) never(now time.Time) string {
 	for _, d := range c.dependencies {
-		switch s, why := d.test(now); s {
-		case gateFailed:
-			return gateFailed, why
-		case gateClosed:
-			state = gateClosed
+		if why := d.never(now); why != "" {
+			return why
 		}
 	}
-	return state, ""
+	return ""
 }
 
-// opens reports whether a waiting container may start now. With a GatePeriod a
-// gate whose dependencies are met opens at the agent's next look; containers
-// without dependencies have no gate.
+// opens reports whether a waiting container may start now, and records what it waits
+// for. With a GatePeriod a gate whose dependencies are met opens at the agent's next
+// look; containers without dependencies have no gate.
 func (t *Task) opens(c *container, now time.Time) bool {
-	if state, _ := c.gate(now); state != gateOpen {
+	c.waitsFor = nil
+	for _, d := range c.dependencies {
+		if !d.met() {
+			c.waitsFor = append(c.waitsFor, taskdef.Dependency{ContainerName: d.on.name, Condition: d.condition})
+		}
+	}
+	if len(c.waitsFor) > 0 {
 		c.gateAt = time.Time{}
 		return false
 	}
@@ -145,25 +138,22 @@ func (t *Task) failDependency(c *container, why string, now time.Time) {
 	t.stopped(c, now)
 }
 
-// test reports whether the condition holds now, may hold later, or never will.
+// never returns why the condition can never hold; empty while it can.
 // ECS itself lets some dependents of a container start that never started,
 // depending on the order of the definition; here all four conditions fail.
-func (d dependency) test(now time.Time) (gateState, string) {
+func (d dependency) never(now time.Time) string {
 	on := d.on
 	if on.neverStarted() {
-		return gateFailed, fmt.Sprintf("container %s will never start", on.name)
+		return fmt.Sprintf("container %s will never start", on.name)
 	}
 	if deadline, limited := d.deadline(); limited && !now.Before(deadline) {
-		return gateFailed, fmt.Sprintf("container %s was not %s within its start timeout of %s",
+		return fmt.Sprintf("container %s was not %s within its start timeout of %s",
 			on.name, d.condition, on.startTimeout)
 	}
 	if d.condition == taskdef.ConditionSuccess && on.known == StatusStopped && !d.met() {
-		return gateFailed, fmt.Sprintf("container %s did not exit with 0 (SUCCESS)", on.name)
+		return fmt.Sprintf("container %s did not exit with 0 (SUCCESS)", on.name)
 	}
-	if d.met() {
-		return gateOpen, ""
-	}
-	return gateClosed, ""
+	return ""
 }
 
 // met reports whether the condition holds. A HEALTHY dependency must still run:

@@ -103,7 +103,7 @@ func (t *Task) settle(now time.Time) bool {
 			t.stopped(c, now)
 			changed = true
 		case !t.pulling():
-			if state, why := c.gate(now); state == gateFailed {
+			if why := c.never(now); why != "" {
 				t.failDependency(c, why, now)
 				changed = true
 			}

@@ -1,6 +1,10 @@
 package scheduler
 
-import "time"
+import (
+	"time"
+
+	"github.com/meshtask/consul-ecs/taskdef"
+)
 
 // Statuses of containers and tasks as the task metadata endpoint spells them, as far as Fargate shows them: a task is
 // never PULLED, and nothing is ever CREATED without RUNNING.
@@ -71,6 +75,10 @@ type ContainerView struct {
 	// DesiredStatus stays RUNNING when a non-essential container exits by
 	// itself.
 	DesiredStatus, KnownStatus string
+
+	// WaitsFor are the dependencies that keep the container from starting, or kept one that
+	// never will until it was dropped. No endpoint shows them.
+	WaitsFor []taskdef.Dependency
 
 	// CreatedAt equals StartedAt, as on Fargate. Both keep the first start
 	// when a restart policy starts the container again.
