@@ -42,7 +42,7 @@ func TestEndToEndTimeoutNamesTheBlockingContainer(t *testing.T) {
 	for _, limit := range []string{"3s", "15s", "1m0s"} { // by which the container has exited
 		dir := oldDefinition(t, "within: 120s", "within: "+limit, "cp /bin/consul /bin/consul-inject/consul", "echo no agent today; exit 3")
 		code, report, _ := runReport(t, programs(t), dir)
-		want := "step 2: await 1 passing instances of api within " + limit + ": context deadline exceeded; container consul-client of task api exited with 3: no agent today"
+		want := "step 2: await 1 passing instances of api within " + limit + ": context deadline exceeded; task api: consul-client exited with 3; last line of consul-client: no agent today"
 		if code == 2 && slices.Equal(report.Failures, []string{want}) {
 			return
 		}

@@ -73,7 +73,7 @@ func (r *runner) waiting(p *Plan) currentStep {
 	var open []string
 	for _, t := range r.tasks.Started() {
 		for _, c := range t.View().Containers {
-			if why := waiting(c, t.Definition.Container(c.Name)); why != "" {
+			if why := waiting(c); why != "" {
 				open = append(open, p.called(t.Name, c.Name)+" "+why)
 			}
 		}
@@ -82,33 +82,6 @@ func (r *runner) waiting(p *Plan) currentStep {
 		return currentStep{}
 	}
 	return currentStep{Text: "await " + strings.Join(open, ", "), Started: r.started}
-}
-
-// waiting describes what a container waits for; empty for one that has started or
-// ended.
-func waiting(v scheduler.ContainerView, c *taskdef.Container) string {
-	switch {
-	case v.KnownStatus == scheduler.StatusStopped:
-		return ""
-	case v.DesiredStatus == scheduler.StatusStopped:
-		return "is stopping"
-	case v.KnownStatus != scheduler.StatusRunning:
-		return strings.TrimSuffix("waits for "+dependencies(c), " for ")
-	case v.Health != nil && v.Health.Status == scheduler.HealthStarting:
-		return "has no health yet"
-	case v.Health != nil && v.Health.Status == scheduler.HealthUnhealthy:
-		return "is UNHEALTHY"
-	}
-	return ""
-}
-
-// dependencies lists what a container's start depends on.
-func dependencies(c *taskdef.Container) string {
-	var on []string
-	for _, d := range c.DependsOn {
-		on = append(on, d.ContainerName+" "+d.Condition)
-	}
-	return strings.Join(on, " and ")
 }
 
 // TaskEnd is how a task has ended.
@@ -141,12 +114,11 @@ func (r *runner) ends(p *Plan) (ends []TaskEnd, failures []string) {
 		v := t.View()
 		end := TaskEnd{Task: t.Name, TaskID: t.ID(), StopCode: v.StopCode, StoppedReason: v.StoppedReason}
 		for _, c := range v.Containers {
-			def := t.Definition.Container(c.Name)
-			if on := dependencies(def); c.StartedAt.IsZero() && c.Reason == "" && on != "" {
-				c.Reason = "it waited for " + on
+			if c.Reason == "" && len(c.WaitsFor) > 0 {
+				c.Reason = "it waited for " + dependencies(c)
 			}
 			end.Containers = append(end.Containers, r.containerEnd(c))
-			if why := failure(c, v.StoppingAt, taskdef.Or(def.StopTimeout, taskdef.DefaultStopTimeout), p.stopCode(c.Image)); why != "" {
+			if why := failure(c, v.StoppingAt, taskdef.Or(t.Definition.Container(c.Name).StopTimeout, taskdef.DefaultStopTimeout), p.stopCode(c.Image)); why != "" {
 				failures = append(failures, p.called(t.Name, c.Name)+" "+why)
 			}
 		}

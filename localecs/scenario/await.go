@@ -54,8 +54,8 @@ func (r *runner) blocked(err error, a file.Await) error {
 		if t.endedUnexpectedly() || a.Task != "" && t.Name != a.Task || a.Service != "" && t.Definition.Family != a.Service && t.Service != a.Service {
 			continue
 		}
-		if c, how := Blocker(t.Definition, t.View()); c != "" {
-			err = fmt.Errorf("%w; container %s of task %s %s: %s", err, c, t.Name, how, cluster.LastLine(r.cluster.LogFile(t.Name, c)))
+		if c, how := Blocker(t.View()); c != "" {
+			err = fmt.Errorf("%w; task %s: %s; last line of %s: %s", err, t.Name, how, c, cluster.LastLine(r.cluster.LogFile(t.Name, c)))
 		}
 	}
 	return err

@@ -9,7 +9,6 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
-	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 // Requests judges all phases together, and the losses of those that have no
@@ -68,32 +67,50 @@ func FirstFailed(v scheduler.View) *scheduler.ContainerView {
 // Blocker returns the container that blocks a task's start, and how; empty if none
 // does. It is the first that has failed, else one that another waits for, else one
 // that is not healthy.
-func Blocker(def *taskdef.TaskDefinition, v scheduler.View) (container, how string) {
+func Blocker(v scheduler.View) (container, how string) {
 	if c := FirstFailed(v); c != nil {
-		return c.Name, fmt.Sprintf("exited with %d", *c.ExitCode)
+		return c.Name, fmt.Sprintf("%s exited with %d", c.Name, *c.ExitCode)
 	}
 	for _, c := range v.Containers {
-		if !c.StartedAt.IsZero() {
-			continue
-		}
-		for _, d := range def.Container(c.Name).DependsOn {
-			on, _ := v.Container(d.ContainerName)
-			waited := d.Condition == "HEALTHY" && !healthy(on) || d.Condition != "START" && d.Condition != "HEALTHY" && on.ExitCode == nil
-			if waited && !on.StartedAt.IsZero() {
-				return on.Name, fmt.Sprintf("is not %s, for which %s waits", d.Condition, c.Name)
+		for _, d := range c.WaitsFor {
+			if on, _ := v.Container(d.ContainerName); !on.StartedAt.IsZero() {
+				return on.Name, c.Name + " " + waiting(c)
 			}
 		}
 	}
 	for _, c := range v.Containers {
-		if c.Health != nil && !healthy(c) && c.KnownStatus == scheduler.StatusRunning {
-			return c.Name, "is " + cmp.Or(c.Health.Status, "not HEALTHY")
+		if how := waiting(c); how != "" && c.KnownStatus == scheduler.StatusRunning {
+			return c.Name, c.Name + " " + how
 		}
 	}
 	return "", ""
 }
 
-func healthy(c scheduler.ContainerView) bool {
-	return c.Health != nil && c.Health.Status == scheduler.HealthHealthy
+// waiting describes why a container is not up, or not healthy; empty for one that is,
+// or has ended.
+func waiting(c scheduler.ContainerView) string {
+	switch {
+	case c.KnownStatus == scheduler.StatusStopped:
+		return ""
+	case c.DesiredStatus == scheduler.StatusStopped:
+		return "is stopping"
+	case c.KnownStatus != scheduler.StatusRunning:
+		return strings.TrimSuffix("waits for "+dependencies(c), " for ")
+	case c.Health != nil && c.Health.Status == scheduler.HealthStarting:
+		return "has no health yet"
+	case c.Health != nil && c.Health.Status == scheduler.HealthUnhealthy:
+		return "is UNHEALTHY"
+	}
+	return ""
+}
+
+// dependencies lists what a container waits for.
+func dependencies(c scheduler.ContainerView) string {
+	var on []string
+	for _, d := range c.WaitsFor {
+		on = append(on, d.ContainerName+" "+d.Condition)
+	}
+	return strings.Join(on, " and ")
 }
 
 // whyEnded returns ECS's reason for a task's end, then the first container that

@@ -80,12 +80,11 @@ func TestFirstFailed(t *testing.T) {
 
 func TestBlockerDelaysTheStart(t *testing.T) {
 	t.Parallel()
-	def := &taskdef.TaskDefinition{ContainerDefinitions: []taskdef.Container{
-		{Name: "app", DependsOn: []taskdef.Dependency{{ContainerName: "init", Condition: "SUCCESS"}, {ContainerName: "proxy", Condition: "HEALTHY"}}},
-		{Name: "init"}, {Name: "proxy"},
-	}}
+	onInit, onProxy := taskdef.Dependency{ContainerName: "init", Condition: "SUCCESS"}, taskdef.Dependency{ContainerName: "proxy", Condition: "HEALTHY"}
 	began, zero, two := time.Unix(1, 0), 0, 2
-	waiting := scheduler.ContainerView{Name: "app", KnownStatus: "PULLED"}
+	waiting := func(on ...taskdef.Dependency) scheduler.ContainerView {
+		return scheduler.ContainerView{Name: "app", KnownStatus: "PULLED", WaitsFor: on}
+	}
 	running := func(name, health string) scheduler.ContainerView {
 		v := scheduler.ContainerView{Name: name, KnownStatus: "RUNNING", StartedAt: began}
 		if health != "none" {
@@ -100,16 +99,17 @@ func TestBlockerDelaysTheStart(t *testing.T) {
 		containers []scheduler.ContainerView
 		want       string
 	}{
-		"init runs":         {[]scheduler.ContainerView{waiting, running("init", "none"), running("proxy", "HEALTHY")}, "init is not SUCCESS, for which app waits"},
-		"init has failed":   {[]scheduler.ContainerView{waiting, ended(&two), running("proxy", "HEALTHY")}, "init exited with 2"},
-		"proxy is starting": {[]scheduler.ContainerView{waiting, ended(&zero), running("proxy", "")}, "proxy is not HEALTHY, for which app waits"},
-		"nothing has run":   {[]scheduler.ContainerView{waiting}, " "},
-		"unhealthy":         {[]scheduler.ContainerView{running("app", "UNHEALTHY"), ended(&zero), running("proxy", "HEALTHY")}, "app is UNHEALTHY"},
-		"no verdict so far": {[]scheduler.ContainerView{running("app", ""), ended(&zero), running("proxy", "HEALTHY")}, "app is not HEALTHY"},
-		"all well":          {[]scheduler.ContainerView{running("app", "none"), ended(&zero), running("proxy", "HEALTHY")}, " "},
+		"init runs":         {[]scheduler.ContainerView{waiting(onInit), running("init", "none"), running("proxy", "HEALTHY")}, "init: app waits for init SUCCESS"},
+		"init has failed":   {[]scheduler.ContainerView{waiting(onInit), ended(&two), running("proxy", "HEALTHY")}, "init: init exited with 2"},
+		"proxy is starting": {[]scheduler.ContainerView{waiting(onProxy), ended(&zero), running("proxy", "")}, "proxy: app waits for proxy HEALTHY"},
+		"both":              {[]scheduler.ContainerView{waiting(onInit, onProxy), running("init", "none"), running("proxy", "")}, "init: app waits for init SUCCESS and proxy HEALTHY"},
+		"nothing has run":   {[]scheduler.ContainerView{waiting(onInit, onProxy)}, ": "},
+		"unhealthy":         {[]scheduler.ContainerView{running("app", "UNHEALTHY"), ended(&zero), running("proxy", "HEALTHY")}, "app: app is UNHEALTHY"},
+		"no verdict so far": {[]scheduler.ContainerView{running("app", ""), ended(&zero), running("proxy", "HEALTHY")}, "app: app has no health yet"},
+		"all well":          {[]scheduler.ContainerView{running("app", "none"), ended(&zero), running("proxy", "HEALTHY")}, ": "},
 	} {
-		container, how := scenario.Blocker(def, scheduler.View{Containers: c.containers})
-		if got := container + " " + how; got != c.want {
+		container, how := scenario.Blocker(scheduler.View{Containers: c.containers})
+		if got := container + ": " + how; got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
