@@ -173,7 +173,7 @@ func TestCheckWithoutRules(t *testing.T) {
 	killed := schedule(kill(10*s, "api-1", "sidecar-proxy", "envoy"))
 	seen := with(ended(10*s, 20*s, 10*s), failed(10*s+s/2, 11*s))
 	with := Check(killed, helloDefinition(), Rules(), seen)
-	if d := cmp.Diff(map[string]int{"kill proxy instance: callers learn of it a moment later": 1}, with.Excused); d != "" || len(with.Violations) != 0 {
+	if d := cmp.Diff(map[string]int{"kill proxy instance: callers learn of it a moment later (examples/rolling-update)": 1}, with.Excused); d != "" || len(with.Violations) != 0 {
 		t.Errorf("with the rules: %v, excused (-want +got):\n%s", with.Violations, d)
 	}
 	if got := Check(killed, helloDefinition(), nil, seen).Violations; len(got) != 2 || got[0].Invariant != NotForNothing || got[1].Invariant != NoRequestFails {

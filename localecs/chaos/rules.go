@@ -242,7 +242,7 @@ func lifeRules() []Rule {
 	}
 }
 
-// name describes the rule in a line.
+// name describes the rule in a line, with its source.
 func (r Rule) name() string {
-	return strings.Join(strings.Fields(r.Kind+" "+r.On+" "+string(r.With)+" "+r.At), " ") + ": " + r.Reason
+	return strings.Join(strings.Fields(r.Kind+" "+r.On+" "+string(r.With)+" "+r.At), " ") + ": " + r.Reason + " (" + r.Source + ")"
 }

@@ -152,7 +152,7 @@ func TestSummaryAndTotals(t *testing.T) {
 				{Invariant: chaos.NoRequestFails, At: 4 * time.Second, Text: "503"},
 				{Invariant: chaos.Latched, Task: "api-1", At: 5 * time.Second, Text: "again"},
 			},
-			Excused: map[string]int{"link: traffic exceeds its link's bandwidth": 1},
+			Excused: map[string]int{"link: traffic exceeds its link's bandwidth (TCP)": 1},
 		},
 	}
 	v := r.Summary(7)
@@ -161,7 +161,7 @@ func TestSummaryAndTotals(t *testing.T) {
 Chaos, seed 7: seconds after the traffic began
   2.00s stop api-1
   3.00s Consul server down
-1 lost requests are explained by link: traffic exceeds its link's bandwidth
+1 lost requests are explained by link: traffic exceeds its link's bandwidth (TCP)
 VIOLATED at 4.00s: no request fails: 503
 VIOLATED at 5.00s: api-1 no instance in traffic after its TERM: again
 The shortest schedule found in 3 runs, in place of the scenario's tasks and steps:
