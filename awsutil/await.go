@@ -2,11 +2,13 @@ package awsutil
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -14,9 +16,30 @@ import (
 // endpoint allows the whole task 40 reads per second.
 const AwaitPause = 250 * time.Millisecond
 
-// TaskReader is how AwaitTask reads the task. It bounds each read; an answer that is
-// not valid is an error.
+// firstPause and firstPauseMax bound the pauses before the first valid answer, which are
+// start-up time. Several containers of a task wait for it at the same time.
+const firstPause, firstPauseMax = 50 * time.Millisecond, 500 * time.Millisecond
+
+// TaskReader is how FirstTask and AwaitTask read the task. It bounds each read; an answer
+// that is not valid is an error.
 type TaskReader func(context.Context) (workload.Task, error)
+
+// FirstTask reads the task at a command's start. It retries after every error: the endpoint
+// of a starting task may answer errors, or a task without an address, for a moment. limit is
+// that of the command's flag for its start, else retry.StartLimit, and 0 where giving up
+// would end a task that serves without the answer.
+func FirstTask(ctx context.Context, log hclog.Logger, read TaskReader, limit time.Duration) (workload.Task, error) {
+	var task workload.Task
+	policy := retry.Policy{Base: firstPause, Max: firstPauseMax, Limit: limit}
+	err := retry.Do(ctx, policy, log, "read task metadata", retry.Always, func(ctx context.Context) (err error) {
+		task, err = read(ctx)
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("read task metadata: %w (only ECS answers there: check the ECS agent and network rules on its host; on Fargate, platform 1.4.0 or later)", err)
+	}
+	return task, err
+}
 
 // AwaitTask reads the task, at once and then pause after each answer, until done
 // returns true for a valid one. A failed read means nothing. When ctx ends first

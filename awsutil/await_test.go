@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -82,6 +83,49 @@ func TestAwaitStopped(t *testing.T) {
 						t.Errorf("line %q lacks %q", lines[i], want)
 					}
 				}
+			})
+		})
+	}
+}
+
+func TestFirstTask(t *testing.T) {
+	t.Parallel()
+	const sec = time.Second
+	ended := errors.New("stopped by signal")
+	for name, c := range map[string]struct {
+		answers answers
+		limit   time.Duration
+		took    time.Duration
+		want    string // of the error
+	}{
+		"at once":      {answers{0: {"web"}}, sec, 0, ""},
+		"late":         {answers{0: nil, 9 * sec: {"web"}}, 0, 9 * sec, ""},
+		"limit":        {answers{0: nil}, 2 * sec, 2 * sec, "check the ECS agent"},
+		"end of ctx":   {answers{0: nil}, time.Minute, 10 * sec, ended.Error()},
+		"no own limit": {answers{0: nil}, 0, 10 * sec, ended.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				ctx, cancel := context.WithCancelCause(t.Context())
+				time.AfterFunc(10*sec, func() { cancel(ended) })
+				start := time.Now()
+				task, err := FirstTask(ctx, hclog.New(&hclog.LoggerOptions{Output: &log}), c.answers.read(), c.limit)
+				if took := time.Since(start); took < c.took || took > c.took+firstPauseMax {
+					t.Errorf("took %s, want %s", took, c.took)
+				}
+				_, gaveUp := errors.AsType[*retry.GaveUpError](err)
+				if (len(task.Containers) == 3) != (c.want == "") || gaveUp != (c.want != "") {
+					t.Errorf("%+v, %v", task, err)
+				}
+				if err != nil && (!strings.Contains(err.Error(), c.want) || errors.Is(err, ended) == strings.Contains(err.Error(), "ECS agent")) {
+					t.Errorf("error %v, want %q", err, c.want)
+				}
+				if c.took > 0 && !strings.Contains(log.String(), "[WARN]  read task metadata failed, retrying") {
+					t.Errorf("log:\n%s", &log)
+				}
+				cancel(nil)
 			})
 		})
 	}

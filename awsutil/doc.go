@@ -3,8 +3,9 @@
 //
 // MetadataClient.Task reads the task metadata endpoint, version 4, over one connection;
 // every answer that is not a task listing the asking container, whose name the endpoint
-// answers, if at all, is an error. AwaitTask and AwaitStopped ignore such answers until a
-// valid one is as required.
+// answers, if at all, is an error. FirstTask, which every command starts with, repeats such
+// a read until its limit; AwaitTask and AwaitStopped ignore such answers until a valid one
+// is as required.
 //
 // Signer.Bearer proves to Consul which IAM role the task has: it signs GetRole (or
 // GetUser), packs it into the headers of a signed GetCallerIdentity, and encodes that

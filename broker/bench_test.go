@@ -185,19 +185,13 @@ func receive(ctx context.Context, arn, file, address string, ca []byte) error {
 		return err
 	}
 	return receiver.Run(ctx, receiver.Options{File: file, Port: listener.Addr().(*net.TCPAddr).Port, Limit: time.Minute}, receiver.Ports{
-		Metadata: loadedTask(arn), Broker: client, Log: hclog.NewNullLogger(),
+		FirstTask: func(context.Context, time.Duration) (workload.Task, error) {
+			return workload.Task{Cluster: clusterARN, TaskARN: arn}, nil
+		},
+		Broker: client, Log: hclog.NewNullLogger(),
 		Listen: func(context.Context, int) (net.Listener, error) { return listener, nil },
 	})
 }
-
-// loadedTask is the ARN of a task.
-type loadedTask string
-
-func (arn loadedTask) Task(context.Context) (workload.Task, error) {
-	return workload.Task{Cluster: clusterARN, TaskARN: string(arn)}, nil
-}
-
-func (loadedTask) Self() string { return "receive" }
 
 // slowBackend takes its time, as a login at Consul does.
 type slowBackend struct{ *fakeBackend }

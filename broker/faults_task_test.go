@@ -74,7 +74,10 @@ func (f *faultyTask) start() {
 		defer close(r.done)
 		log := hclog.New(&hclog.LoggerOptions{Output: f.log, Level: hclog.Debug})
 		err := receiver.Run(ctx, options, receiver.Ports{
-			Metadata: r, Broker: broker, Listen: r.listen, Backends: map[string]receiver.Backend{"fake": holder},
+			FirstTask: func(ctx context.Context, limit time.Duration) (workload.Task, error) {
+				return awsutil.FirstTask(ctx, log, r.Task, limit)
+			},
+			Self: func() string { return "token-receive" }, Broker: broker, Listen: r.listen, Backends: map[string]receiver.Backend{"fake": holder},
 			AwaitStopped: func(ctx context.Context, which func(workload.Task) []workload.Container) ([]string, error) {
 				return awsutil.AwaitStopped(ctx, log, r.Task, awsutil.AwaitPause, which)
 			},
@@ -139,8 +142,6 @@ func (f *faultyTask) ending() bool {
 	defer f.mu.Unlock()
 	return f.stopping
 }
-
-func (r *receiverProcess) Self() string { return "token-receive" }
 
 func (r *receiverProcess) Task(context.Context) (workload.Task, error) {
 	status := "RUNNING"

@@ -112,7 +112,11 @@ func (a Agent) address(t workload.Task) (string, error) {
 	if a.Address != "" {
 		return a.Address, nil
 	}
-	return t.NodeIP()
+	ip, err := t.NodeIP()
+	if err != nil {
+		return "", fmt.Errorf("%w, or -bind-addr", err)
+	}
+	return ip, nil
 }
 
 // command starts an agent with these configuration files; of two that set the

@@ -8,10 +8,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
-	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/volume"
 	"github.com/meshtask/consul-ecs/registrar"
 	"github.com/meshtask/consul-ecs/workload"
@@ -91,19 +90,18 @@ func (r *run) secrets() volume.Secrets {
 	return volume.Secrets{Dir: r.Config.BootstrapDir, Group: r.FileGroup, Compat: r.Compat, Log: r.Log}
 }
 
-// readMetadata retries after every error: the endpoint of a starting task may
-// briefly answer with errors, or with a task without an address.
+// readMetadata reads the task until it has an address.
 func (r *run) readMetadata(ctx context.Context) error {
-	err := retry.Do(ctx, retry.LocalAgent().Within(r.Limit), r.Log, "read task metadata", retry.Always, func(ctx context.Context) error {
-		var err error
-		if r.task, err = r.Metadata.Task(ctx); err != nil {
-			return err
+	var err error
+	r.task, err = awsutil.FirstTask(ctx, r.Log, func(ctx context.Context) (workload.Task, error) {
+		task, err := r.Metadata.Task(ctx)
+		if err == nil {
+			r.address, err = r.Agent.address(task)
 		}
-		r.address, err = r.Agent.address(r.task)
-		return err
-	})
+		return task, err
+	}, r.Limit)
 	if err != nil {
-		return consulutil.Remedy(err, "read task metadata", "only ECS answers there: check the ECS agent and network rules on its host; without network mode awsvpc name the address with -bind-addr")
+		return err
 	}
 	r.Log = r.Log.With(logkey.TaskID, r.task.ID(), logkey.ClusterARN, r.task.ClusterARN())
 	return nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/exit"
@@ -179,16 +180,12 @@ func (s *syncer) start(ctx context.Context) error {
 
 // learn reads the metadata until an answer makes a workload.
 func (s *syncer) learn(ctx context.Context, limit time.Duration) error {
-	policy := retry.Policy{Base: retryPause, Max: retryPauseMax, Limit: limit}
-	err := retry.Do(ctx, policy, s.Log, "read task metadata", retry.Always, func(ctx context.Context) error {
-		task, err := s.fetch(ctx)
-		if err == nil {
-			s.first = task
-		}
+	task, err := awsutil.FirstTask(ctx, s.Log, s.fetch, limit)
+	if err != nil {
 		return err
-	})
-	if err != nil || s.known {
-		return err
+	}
+	if s.first = task; s.known {
+		return nil
 	}
 	w, err := workload.New(s.Config, s.first, s.Region)
 	if err != nil {

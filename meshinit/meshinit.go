@@ -175,7 +175,7 @@ func (r *run) steps() []step {
 	return []step{
 		{"check bootstrap directory", r.checkDir, ""},
 		{"check proxy settings", r.checkProxy, ""},
-		{"read task metadata", r.readMetadata, "only ECS answers there: check the ECS agent and network rules on its host; on Fargate, platform 1.4.0 or later"},
+		{"read task metadata", r.readMetadata, ""},
 		{"prepare Consul client", r.prepareClient, r.Place.ClientRemedy},
 		{"describe workload", r.describe, ""},
 		{"start copying program", r.startCopy, ""},

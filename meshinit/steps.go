@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
@@ -36,15 +37,9 @@ func (r *run) prepareClient(ctx context.Context) error {
 	})
 }
 
-// readMetadata retries after every error: the endpoint of a starting task may
-// answer errors or documents without a task for a moment.
 func (r *run) readMetadata(ctx context.Context) error {
-	err := retry.Do(ctx, InTask().Policy.Within(r.Limit), r.Log, "read task metadata", retry.Always, func(ctx context.Context) error {
-		var err error
-		r.task, err = r.Metadata.Task(ctx)
-		return err
-	})
-	if err != nil {
+	var err error
+	if r.task, err = awsutil.FirstTask(ctx, r.Log, r.Metadata.Task, r.Limit); err != nil {
 		return err
 	}
 	r.findEarlierRun()

@@ -17,7 +17,6 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
-	"github.com/meshtask/consul-ecs/workload"
 )
 
 // sharedFlags are those that the controllers and gc have in common: where the
@@ -70,11 +69,7 @@ func locate(ctx context.Context, inv *cli.Invocation, flag string) (place, error
 	if err != nil {
 		return place{}, err
 	}
-	var task workload.Task
-	err = retry.Do(ctx, retry.Remote(), inv.Log, "read task metadata", consulutil.Classify, func(ctx context.Context) error {
-		task, err = metadata.Task(ctx)
-		return err
-	})
+	task, err := awsutil.FirstTask(ctx, inv.Log, metadata.Task, retry.StartLimit)
 	if err != nil {
 		return place{}, err
 	}

@@ -130,7 +130,10 @@ func (f *tokenReceiveFlags) run(ctx context.Context, inv *cli.Invocation) error 
 	}
 	f.Ignore = ignored(inv, f.ignore)
 	return receiver.Run(ctx, f.Options, receiver.Ports{
-		Metadata: metadata,
+		FirstTask: func(ctx context.Context, limit time.Duration) (workload.Task, error) {
+			return awsutil.FirstTask(ctx, inv.Log, metadata.Task, limit)
+		},
+		Self:     metadata.Self,
 		Broker:   broker,
 		Backends: backends,
 		Listen: func(ctx context.Context, port int) (net.Listener, error) {

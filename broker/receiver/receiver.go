@@ -46,13 +46,6 @@ type Options struct {
 	Ignore []string
 }
 
-// Metadata is the task metadata endpoint.
-type Metadata interface {
-	Task(ctx context.Context) (workload.Task, error)
-	// Self is the name of this container, known after a first Task.
-	Self() string
-}
-
 // Backend is what the holder of a token can do with it. A nil function is what cannot be
 // done with tokens of that backend. consulutil classifies its errors.
 type Backend struct {
@@ -69,8 +62,11 @@ type Backend struct {
 
 // Ports are the parts of the world that Run needs.
 type Ports struct {
-	Metadata Metadata
-	Broker   *Broker
+	// FirstTask reads the task, with retries until the limit, as awsutil.FirstTask.
+	FirstTask func(ctx context.Context, limit time.Duration) (workload.Task, error)
+	// Self is the name of this container, known after FirstTask.
+	Self   func() string
+	Broker *Broker
 	// Backends are by the names in Unwrapped.Backend.
 	Backends map[string]Backend
 	// Listen opens the callback port.
@@ -109,11 +105,8 @@ func Run(ctx context.Context, o Options, p Ports) error {
 		return &exit.UsageError{Err: err}
 	}
 	start := time.Now()
-	err := retry.Do(ctx, retry.LocalAgent().Within(o.Limit), p.Log, "read task metadata", consulutil.Classify, func(ctx context.Context) (err error) {
-		r.task, err = p.Metadata.Task(ctx)
-		return err
-	})
-	if err != nil {
+	var err error
+	if r.task, err = p.FirstTask(ctx, o.Limit); err != nil {
 		return err
 	}
 	r.task.Containers = nil

@@ -164,7 +164,7 @@ func (r *receiver) leave(ended context.Context) {
 	defer cancel()
 	waiting, stop := context.WithTimeout(ctx, budget.ServiceLogout)
 	defer stop()
-	ignore := append(slices.Clone(r.Ignore), r.Metadata.Self())
+	ignore := append(slices.Clone(r.Ignore), r.Self())
 	running, err := r.AwaitStopped(waiting, func(t workload.Task) []workload.Container {
 		return t.Applications(ignore)
 	})

@@ -111,7 +111,10 @@ func (w *world) run(ctx context.Context) error {
 	}
 	log := hclog.New(&hclog.LoggerOptions{Output: w.log, Level: hclog.Trace})
 	return Run(ctx, w.options, Ports{
-		Metadata: w, Broker: broker, Listen: w.listen,
+		FirstTask: func(ctx context.Context, limit time.Duration) (workload.Task, error) {
+			return awsutil.FirstTask(ctx, log, w.Task, limit)
+		},
+		Self: func() string { return "token-receive" }, Broker: broker, Listen: w.listen,
 		Backends: map[string]Backend{
 			backend.ConsulLogin: {Alive: w.exists, Revoke: w.revoke},
 			backend.ConsulACL:   {},
@@ -163,8 +166,6 @@ func (w *world) setNoPush(no bool) {
 	defer w.mu.Unlock()
 	w.noPush = no
 }
-
-func (w *world) Self() string { return "token-receive" }
 
 // count notes how many tokens live at most. The caller holds mu.
 func (w *world) count() {
