@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/meshtask/consul-ecs/localecs/cluster"
-	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
@@ -55,7 +54,7 @@ func (r *runner) blocked(err error, a file.Await) error {
 			continue
 		}
 		if c, how := Blocker(t.View()); c != "" {
-			err = fmt.Errorf("%w; task %s: %s; last line of %s: %s", err, t.Name, how, c, cluster.LastLine(r.cluster.LogFile(t.Name, c)))
+			err = fmt.Errorf("%w; task %s: %s; last line of %s: %s", err, t.Name, how, c, r.lastLine(t, c))
 		}
 	}
 	return err
@@ -108,8 +107,8 @@ func (r *runner) taskHolds(ctx context.Context, a file.Await, t Task) (holds boo
 
 // stopped judges a task whose end was awaited.
 func (r *runner) stopped(ctx context.Context, a file.Await) error {
-	if v := r.task(a.Task).View(); a.StopCode != "" && v.StopCode != a.StopCode {
-		return fmt.Errorf("it stopped with %s", r.whyEnded(a.Task, v))
+	if t := r.tasks.Task(a.Task); a.StopCode != "" && t.View().StopCode != a.StopCode {
+		return fmt.Errorf("it stopped with %s", r.whyEnded(t))
 	}
 	return r.cleared(ctx, a.Task, a.Leaves())
 }
@@ -123,15 +122,27 @@ func (r *runner) unexpectedEnd() error {
 	for _, t := range r.tasks.Started() {
 		// MayEnd is read after Done: a fault sets it before it ends the task.
 		if t.Service == "" && t.Ended() && !r.tasks.Task(t.Name).MayEnd {
-			return fmt.Errorf("task %s stopped unexpectedly: %s", t.Name, r.whyEnded(t.Name, t.View()))
+			return fmt.Errorf("task %s stopped unexpectedly: %s", t.Name, r.whyEnded(t))
 		}
 	}
 	return nil
 }
 
-// whyEnded returns why a task has ended.
-func (r *runner) whyEnded(name string, v scheduler.View) string {
-	return whyEnded(v, func(container string) string { return cluster.LastLine(r.cluster.LogFile(name, container)) })
+// whyEnded returns ECS's reason for a task's end, then the first container that failed,
+// with its last line.
+func (r *runner) whyEnded(t Task) string {
+	v := t.View()
+	why := brief(v.StopCode + ": " + v.StoppedReason)
+	first := FirstFailed(v)
+	if first == nil {
+		return why
+	}
+	return fmt.Sprintf("%s; %s exited with %d: %s", why, first.Name, *first.ExitCode, r.lastLine(t, first.Name))
+}
+
+// lastLine returns the last line of a container's log.
+func (r *runner) lastLine(t Task, container string) string {
+	return cluster.LastLine(r.cluster.LogFile(t.Name, container))
 }
 
 // passing counts the tasks of a service that Consul sends traffic to.

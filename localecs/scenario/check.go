@@ -33,7 +33,7 @@ func (r *runner) check(ctx context.Context) {
 	for _, t := range r.tasks.Started() {
 		v := t.View()
 		if t.Service != "" && t.endedUnexpectedly() {
-			r.fail("%s: stopped unexpectedly: %s", t.Name, r.whyEnded(t.Name, v))
+			r.fail("%s: stopped unexpectedly: %s", t.Name, r.whyEnded(t))
 		}
 		for _, problem := range Disorder(v, t.Killed, r.file.Checks.CleanExits) {
 			r.fail("%s: %s", t.Name, problem)

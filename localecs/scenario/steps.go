@@ -48,7 +48,7 @@ func (r *runner) steps(ctx context.Context) error {
 func (r *runner) because(err error) error {
 	for _, t := range r.tasks.Started() {
 		if t.endedUnexpectedly() && !strings.Contains(err.Error(), "task "+t.Name+" stopped unexpectedly") {
-			err = fmt.Errorf("%w; task %s stopped unexpectedly: %s", err, t.Name, r.whyEnded(t.Name, t.View()))
+			err = fmt.Errorf("%w; task %s stopped unexpectedly: %s", err, t.Name, r.whyEnded(t))
 		}
 	}
 	return err

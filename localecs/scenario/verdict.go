@@ -113,17 +113,6 @@ func dependencies(c scheduler.ContainerView) string {
 	return strings.Join(on, " and ")
 }
 
-// whyEnded returns ECS's reason for a task's end, then the first container that
-// failed with its last line, which lastWord returns.
-func whyEnded(v scheduler.View, lastWord func(container string) string) string {
-	why := brief(v.StopCode + ": " + v.StoppedReason)
-	first := FirstFailed(v)
-	if first == nil {
-		return why
-	}
-	return fmt.Sprintf("%s; %s exited with %d: %s", why, first.Name, *first.ExitCode, lastWord(first.Name))
-}
-
 // brief returns a reason without the engine's wording, also after its stop code.
 func brief(reason string) string {
 	code, rest, ok := strings.Cut(reason, ": ")
