@@ -18,8 +18,9 @@ type Excuse struct {
 
 // Excuses returns what the schedule may cost, by the rules. The delays of updates come
 // first: other windows depend on them.
-func Excuses(s Schedule, w World, rules []Rule) []Excuse {
+func Excuses(s Schedule, w World) []Excuse {
 	var all []Excuse
+	rules := Rules()
 	for _, dependent := range []bool{false, true} {
 		for _, e := range s.Events {
 			task, on := e.target(w, s)

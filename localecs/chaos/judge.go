@@ -51,9 +51,9 @@ type Verdict struct {
 // before its callers could know.
 const lateUpdate = "stop: the update about its end was late"
 
-// Check names the invariants that the run has broken.
-func Check(s Schedule, w World, rules []Rule, o Observed) Verdict {
-	j := &judge{world: w, schedule: s, seen: o, excuses: Excuses(s, w, rules), excused: map[string]int{}}
+// Check names the invariants that the run has broken without an excuse.
+func Check(s Schedule, w World, excuses []Excuse, o Observed) Verdict {
+	j := &judge{world: w, schedule: s, seen: o, excuses: excuses, excused: map[string]int{}}
 	j.requests()
 	for _, l := range o.Tasks {
 		j.ends(l)

@@ -157,11 +157,12 @@ func TestCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, v := range Check(c.schedule, helloDefinition(), Rules(), c.seen).Violations {
+			excuses := Excuses(c.schedule, helloDefinition())
+			for _, v := range Check(c.schedule, helloDefinition(), excuses, c.seen).Violations {
 				got = append(got, v.String())
 			}
 			if d := cmp.Diff(c.want, got); d != "" {
-				t.Errorf("(-want +got):\n%s\nexcuses: %v", d, Excuses(c.schedule, helloDefinition(), Rules()))
+				t.Errorf("(-want +got):\n%s\nexcuses: %v", d, excuses)
 			}
 		})
 	}
@@ -172,7 +173,7 @@ func TestCheckWithoutRules(t *testing.T) {
 	t.Parallel()
 	killed := schedule(kill(10*s, "api-1", "sidecar-proxy", "envoy"))
 	seen := with(ended(10*s, 20*s, 10*s), failed(10*s+s/2, 11*s))
-	with := Check(killed, helloDefinition(), Rules(), seen)
+	with := Check(killed, helloDefinition(), Excuses(killed, helloDefinition()), seen)
 	if d := cmp.Diff(map[string]int{"kill proxy instance: callers learn of it a moment later (examples/rolling-update)": 1}, with.Excused); d != "" || len(with.Violations) != 0 {
 		t.Errorf("with the rules: %v, excused (-want +got):\n%s", with.Violations, d)
 	}

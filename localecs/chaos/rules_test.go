@@ -65,7 +65,7 @@ func TestExcuses(t *testing.T) {
 		}},
 	} {
 		var got []string
-		for _, e := range Excuses(schedule(c.events...), helloDefinition(), Rules()) {
+		for _, e := range Excuses(schedule(c.events...), helloDefinition()) {
 			got = append(got, e.String())
 			if e.Rule.Source == "" {
 				t.Errorf("%s: without a source: %+v", name, e)

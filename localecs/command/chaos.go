@@ -90,7 +90,7 @@ func (f *runFlags) chaosSetting(paths []string) (*scenario.Trial, []string, erro
 		plan, _, err := scenario.Prepare(script, values, f.network)
 		return plan, err
 	}
-	return scenario.NewTrial(setting, prepare), warnings, err
+	return &scenario.Trial{Setting: setting, Prepare: prepare}, warnings, err
 }
 
 // runChaos runs the seeds one after the other.

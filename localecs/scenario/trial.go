@@ -16,13 +16,6 @@ type Trial struct {
 	Prepare func(*file.Scenario) (*Plan, error)
 	// Options are those of each run; its observer is the trial's.
 	Options Options
-	// Rules define what may be lost; NewTrial sets the product's.
-	Rules []chaos.Rule
-}
-
-// NewTrial returns a trial of a setting.
-func NewTrial(s *Setting, prepare func(*file.Scenario) (*Plan, error)) *Trial {
-	return &Trial{Setting: s, Prepare: prepare, Rules: chaos.Rules()}
 }
 
 // Result is the result of a run.
@@ -41,7 +34,7 @@ func (t *Trial) Run(ctx context.Context, sched chaos.Schedule) (*Result, error) 
 	if err != nil {
 		return nil, err
 	}
-	excuses := chaos.Excuses(sched, t.World, t.Rules)
+	excuses := chaos.Excuses(sched, t.World)
 	o := t.Options
 	recorder := newRecorder(o.Progress, t.observing(sched, excuses))
 	o.Progress, o.observer = recorder.Event, recorder
@@ -50,7 +43,7 @@ func (t *Trial) Run(ctx context.Context, sched chaos.Schedule) (*Result, error) 
 		return nil, err
 	}
 	r := &Result{Schedule: sched, Report: rep, Observed: recorder.Observed(time.Now())}
-	r.Verdict = chaos.Check(sched, t.World, t.Rules, r.Observed)
+	r.Verdict = chaos.Check(sched, t.World, excuses, r.Observed)
 	for _, text := range rep.Failures {
 		r.Violations = append(r.Violations, chaos.Violation{Invariant: chaos.Serves, At: r.Observed.Ended, Text: text})
 	}
