@@ -48,7 +48,6 @@ type Metadata interface {
 // there is no agent before the login and none after the leave.
 type Session interface {
 	Login(context.Context, consulutil.LoginParams) (consulutil.Token, error)
-	WaitReplicated(ctx context.Context, secret string) error
 	Logout(ctx context.Context, secret string) error
 }
 
@@ -86,7 +85,7 @@ type run struct {
 	address string
 	// session is nil when ACLs are off.
 	session Session
-	// token is this run's, or before the login that of an earlier run.
+	// token is this run's, or that of an earlier run when the login failed.
 	token consulutil.Token
 	// writing reports that the volume has been checked, so that there may be files
 	// of ours.

@@ -111,13 +111,9 @@ func (s *session) Login(ctx context.Context, p consulutil.LoginParams) (consulut
 	s.add("log in")
 	s.params = p
 	if s.login != nil {
-		return consulutil.Token{}, answer(ctx, s.login)
+		return consulutil.Token{Secret: p.Previous}, answer(ctx, s.login)
 	}
-	return consulutil.Token{Accessor: "accessor-1", Secret: "secret-1"}, nil
-}
-
-func (s *session) WaitReplicated(ctx context.Context, secret string) error {
-	return answer(ctx, s.replicated)
+	return consulutil.Token{Accessor: "accessor-1", Secret: "secret-1"}, answer(ctx, s.replicated)
 }
 
 func (s *session) Logout(ctx context.Context, secret string) error {

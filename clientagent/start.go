@@ -40,7 +40,6 @@ func (r *run) steps(ctx context.Context) error {
 		r.readMetadata,
 		r.writeCAs,
 		r.login,
-		r.waitReplicated,
 		r.writeToken,
 		r.ownData,
 		r.configure,
@@ -117,6 +116,7 @@ func (r *run) writeCAs(context.Context) error {
 	return nil
 }
 
+// login leaves the token to end, also that of an earlier run.
 func (r *run) login(ctx context.Context) error {
 	if !r.Config.ConsulLogin.Enabled {
 		return nil
@@ -124,20 +124,9 @@ func (r *run) login(ctx context.Context) error {
 	params := registrar.LoginParams(r.Config, r.Agent.Partition, r.task)
 	params.Previous = r.secrets().Previous(workload.FileClientToken)
 	r.session = r.Session(r.task, r.Log)
-	r.token.Secret = params.Previous // end logs it out when there is no login
-	token, err := r.session.Login(ctx, params)
-	if err != nil {
-		return err
-	}
-	r.token = token
-	return nil
-}
-
-func (r *run) waitReplicated(ctx context.Context) error {
-	if r.session == nil {
-		return nil
-	}
-	return r.session.WaitReplicated(ctx, r.token.Secret)
+	var err error
+	r.token, err = r.session.Login(ctx, params)
+	return err
 }
 
 // writeToken writes the marker first: health-sync logs out a token without one.

@@ -220,7 +220,7 @@ func lagging(t *testing.T, ctx context.Context, lag time.Duration, status int, a
 	go server.Serve(p)
 	defer server.Close()
 	c := newClient(t, Options{Address: "consul:8500", DialContext: p.Dial})
-	err = (&Session{Log: hclog.NewNullLogger(), client: c}).WaitReplicated(ctx, "new")
+	err = WaitReplicated(ctx, c, "new", hclog.NewNullLogger())
 	return time.Since(start), count.Load(), err
 }
 

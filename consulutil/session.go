@@ -34,7 +34,7 @@ type Session struct {
 	Servers func() (*api.Client, error)
 	// Bearer signs a login. It is called for each attempt, since signatures expire.
 	Bearer func(context.Context) (string, error)
-	// Limit bounds the login's retries.
+	// Limit bounds a login with its retries and the wait for its token.
 	Limit time.Duration
 	Log   hclog.Logger
 
@@ -47,29 +47,34 @@ type SignError struct{ Err error }
 func (e *SignError) Error() string { return "sign the login: " + e.Err.Error() }
 func (e *SignError) Unwrap() error { return e.Err }
 
-// Login logs in with retries, or returns the token of p.Previous; p.Bearer is made
-// here. With a token there is no error, even when ctx has ended in the meantime: the
-// caller owns it and logs it out. The error of a login that was given up names what
-// to check.
+// Login logs in with retries, or takes the token of p.Previous again, and waits until the
+// servers know it; p.Bearer is made here. The token is the caller's to log out, also with an
+// error: it is that of the login when the wait failed or ctx has ended in the meantime, and
+// that of p.Previous, without its accessor, when no login succeeded. The error of what was
+// given up names what to check.
 func (s *Session) Login(ctx context.Context, p LoginParams) (Token, error) {
-	var token Token
+	ctx, cancel := context.WithTimeout(ctx, s.Limit)
+	defer cancel()
+	token := Token{Secret: p.Previous}
 	serverFailed := false
-	err := retry.Do(ctx, retry.Remote().Within(s.Limit), s.Log, "log in", Classify, func(ctx context.Context) error {
-		var err error
-		token, err = s.login(ctx, &p, serverFailed)
+	err := retry.Do(ctx, retry.Remote().Within(0), s.Log, "log in", Classify, func(ctx context.Context) error {
+		got, err := s.login(ctx, &p, serverFailed)
+		if err == nil {
+			token = got
+		}
 		_, unsigned := errors.AsType[*SignError](err)
 		serverFailed = !unsigned
 		return err
 	})
 	if err != nil {
-		return Token{}, Remedy(err, "log in", loginRemedy(err))
+		return token, Remedy(err, "log in", loginRemedy(err))
 	}
 	text := "logged in"
 	if token.Secret == p.Previous {
 		text = "reusing the token of the previous run"
 	}
 	s.Log.Info(text, logkey.AuthMethod, p.Method, logkey.Accessor, token.Accessor)
-	return token, nil
+	return token, WaitReplicated(ctx, s.client, token.Secret, s.Log)
 }
 
 // loginRemedy is what to check when a login was given up; the error of a refusal
@@ -128,11 +133,6 @@ func leaderElected(ctx context.Context, c *api.Client) error {
 		return &classed{errors.New("the Consul servers have no leader yet"), retry.NotYet}
 	}
 	return nil
-}
-
-// WaitReplicated is the function of that name with the login's client.
-func (s *Session) WaitReplicated(ctx context.Context, secret string) error {
-	return WaitReplicated(ctx, s.client, secret, s.Log)
 }
 
 // WaitReplicated returns when a server chosen without regard to leadership

@@ -66,9 +66,6 @@ func TestSessionFromLoginToLogout(t *testing.T) {
 	if err != nil || token != (Token{Accessor: "accessor-1", Secret: "secret-1"}) {
 		t.Fatalf("token = %#v, %v", token, err)
 	}
-	if err := s.WaitReplicated(t.Context(), token.Secret); err != nil {
-		t.Error(err)
-	}
 	server.faults = 1
 	if err := s.Logout(t.Context(), token.Secret); err != nil {
 		t.Error(err)
@@ -135,8 +132,40 @@ func TestLateTokenIsReturned(t *testing.T) {
 	}))
 	defer server.Close()
 	s.Servers = func() (*api.Client, error) { return newClient(t, Options{Address: server.URL}), nil }
-	if token, err := s.Login(ctx, LoginParams{Method: "iam"}); err != nil || token.Secret != "secret-1" {
+	if token, err := s.Login(ctx, LoginParams{Method: "iam"}); !errors.Is(err, context.Canceled) || token.Secret != "secret-1" {
 		t.Errorf("token = %#v, %v", token, err)
+	}
+}
+
+// TestFailedLoginReturnsTheTokenToLogOut: that of the login when the wait for it fails, else
+// that of the earlier run, also one that Consul does not know. The limit is that of both.
+func TestFailedLoginReturnsTheTokenToLogOut(t *testing.T) {
+	t.Parallel()
+	const login, self = "/v1/acl/login", "/v1/acl/token/self"
+	unknown, busy := api.StatusError{Code: 403, Body: "ACL not found"}, api.StatusError{Code: 500, Body: "No cluster leader"}
+	for name, c := range map[string]struct {
+		answers map[string]error // by path
+		limit   time.Duration
+		token   Token
+		took    time.Duration
+		want    string
+	}{
+		"no login":         {map[string]error{self: unknown, login: busy}, 3 * time.Second, Token{Secret: "old"}, 3 * time.Second, "gave up after "},
+		"no replication":   {map[string]error{self: unknown}, time.Minute, Token{Accessor: "a", Secret: "s"}, replicationLimit, "wait for token replication: gave up"},
+		"no time for both": {map[string]error{self: unknown}, 3 * time.Second, Token{Accessor: "a", Secret: "s"}, 3 * time.Second, "wait for token replication: gave up"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s, _ := refusing(t, func(path string) error { return c.answers[path] })
+				s.Limit = c.limit
+				start := time.Now()
+				token, err := s.Login(t.Context(), LoginParams{Method: "iam", Previous: "old"})
+				if token != c.token || err == nil || !strings.HasPrefix(err.Error(), c.want) || time.Since(start) != c.took {
+					t.Errorf("%#v after %s, %v", token, time.Since(start), err)
+				}
+			})
+		})
 	}
 }
 
@@ -168,7 +197,7 @@ func TestSessionRetriesUntilTheACLObjectsExist(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				created := time.Now().Add(70 * time.Second)
-				s, log := refusing(t, func() error {
+				s, log := refusing(t, func(string) error {
 					if time.Now().Before(created) {
 						return answer
 					}
@@ -237,7 +266,7 @@ func TestSessionAsksAStartingServerForItsLeaderFirst(t *testing.T) {
 func TestSessionGivesUpOnACLObjectsThatNeverAppear(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := refusing(t, func() error {
+		s, _ := refusing(t, func(string) error {
 			return api.StatusError{Code: 403, Body: `ACL not found: auth method "iam" not found`}
 		})
 		_, err := s.Login(t.Context(), LoginParams{Method: "iam"})
@@ -258,14 +287,14 @@ func TestSessionNamesTheObjectsToCheckWhenItGivesUp(t *testing.T) {
 		if text := err.Error(); !strings.HasPrefix(text, "log in: gave up after ") || !strings.Contains(text, "consulHTTPAddr") || !strings.Contains(text, "-consul-http-addr") {
 			t.Errorf("unreachable servers: %v", err)
 		}
-		s, _ = refusing(t, func() error { return nil })
+		s, _ = refusing(t, func(string) error { return nil })
 		s.Bearer = func(context.Context) (string, error) { return "", errors.New("no credentials yet") }
 		if _, err := s.Login(t.Context(), LoginParams{Method: "iam"}); !strings.Contains(err.Error(), "taskRoleArn") || strings.Contains(err.Error(), "consulHTTPAddr") {
 			t.Errorf("no signature: %v", err)
 		}
-		s, _ = refusing(t, func() error { return api.StatusError{Code: 500, Body: "No cluster leader"} })
-		s.client, _ = s.Servers()
-		if err := s.WaitReplicated(t.Context(), "secret-1"); !strings.HasPrefix(err.Error(), "wait for token replication: gave up after ") || !strings.Contains(err.Error(), "health of the Consul servers") {
+		s, _ = refusing(t, func(string) error { return api.StatusError{Code: 500, Body: "No cluster leader"} })
+		client, _ := s.Servers()
+		if err := WaitReplicated(t.Context(), client, "secret-1", s.Log); !strings.HasPrefix(err.Error(), "wait for token replication: gave up after ") || !strings.Contains(err.Error(), "health of the Consul servers") {
 			t.Errorf("no leader: %v", err)
 		}
 	})
@@ -274,7 +303,7 @@ func TestSessionNamesTheObjectsToCheckWhenItGivesUp(t *testing.T) {
 func TestSessionStopsAtARefusal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := refusing(t, func() error {
+		s, _ := refusing(t, func(string) error {
 			return api.StatusError{Code: 500, Body: "IAM principal arn:aws:iam::1:role/x is not trusted"}
 		})
 		begin := time.Now()
@@ -287,11 +316,11 @@ func TestSessionStopsAtARefusal(t *testing.T) {
 
 // refusing is a session, in a bubble, with a server that answers with the error of
 // a login, or with a token when there is none.
-func refusing(t *testing.T, refusal func() error) (*Session, *bytes.Buffer) {
+func refusing(t *testing.T, refusal func(path string) error) (*Session, *bytes.Buffer) {
 	t.Helper()
 	p := newPipes()
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if status, ok := errors.AsType[api.StatusError](refusal()); ok {
+		if status, ok := errors.AsType[api.StatusError](refusal(r.URL.Path)); ok {
 			http.Error(w, status.Body, status.Code)
 			return
 		}

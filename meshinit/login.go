@@ -24,6 +24,8 @@ const (
 	copyLimit = 5 * time.Second
 )
 
+// login leaves the token to undo, unless an earlier run obtained it: the proxy that it
+// started presents it.
 func (r *run) login(ctx context.Context) error {
 	if !r.Config.ConsulLogin.Enabled {
 		return nil
@@ -31,19 +33,10 @@ func (r *run) login(ctx context.Context) error {
 	params := registrar.LoginParams(r.Config, r.workload.Partition, r.task)
 	params.Previous = r.secrets().Previous(workload.FileServiceToken)
 	r.session = r.Session(r.task, r.Log)
-	// From here on undo logs the token out, unless an earlier run obtained it: the
-	// proxy that it started presents it.
 	var err error
 	r.token, err = r.session.Login(ctx, params)
-	r.resumed = err == nil && r.token.Secret == params.Previous
+	r.resumed = r.token.Secret == params.Previous
 	return err
-}
-
-func (r *run) waitReplicated(ctx context.Context) error {
-	if r.token.Secret == "" {
-		return nil
-	}
-	return r.session.WaitReplicated(ctx, r.token.Secret)
 }
 
 // undo reverts what a failed run has done that outlives it. It works after

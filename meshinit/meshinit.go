@@ -137,9 +137,10 @@ type run struct {
 	consul   Consul
 	task     workload.Task
 	workload workload.Workload
-	// session and token are set by the login.
+	// session and token are set by the login; a token with resumed is an earlier run's.
 	session *consulutil.Session
 	token   consulutil.Token
+	resumed bool
 	proxy   bootstrap.Proxy
 	// copying delivers the result of the copy that runs beside the requests;
 	// nil when none does.
@@ -151,8 +152,6 @@ type run struct {
 	written []string
 	// stored is set once a file holds the token.
 	stored bool
-	// resumed is set when token is an earlier run's.
-	resumed bool
 	// wasReady is set when an earlier run of the task succeeded.
 	wasReady bool
 	// reporting is closed when the last report of a step is written; nil before the first.
@@ -180,7 +179,6 @@ func (r *run) steps() []step {
 		{"describe workload", r.describe, ""},
 		{"start copying program", r.startCopy, ""},
 		{"log in", r.login, ""},
-		{"wait for token replication", r.waitReplicated, ""},
 		{"register", r.register, r.Place.Remedy},
 		{"read proxy", r.readProxy, r.Place.Remedy},
 		{"set service defaults", r.setDefaults, r.Place.Remedy},

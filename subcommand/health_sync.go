@@ -164,12 +164,11 @@ func loginAgain(cfg *config.Config, client *api.Client, log hclog.Logger) func(c
 		limit = retry.StartLimit
 	}
 	return func(ctx context.Context, w workload.Workload, t workload.Task) (consulutil.Token, error) {
-		session := loginSession(cfg, t, servers, limit, log)
-		token, err := session.Login(ctx, registrar.LoginParams(cfg, w.Partition, t))
-		if err != nil {
-			return consulutil.Token{}, err
+		token, err := loginSession(cfg, t, servers, limit, log).Login(ctx, registrar.LoginParams(cfg, w.Partition, t))
+		if token.Secret == "" {
+			return token, err
 		}
-		if err := session.WaitReplicated(ctx, token.Secret); err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil {
 			log.Warn("new service token may be unknown to some of the Consul servers", logkey.Accessor, token.Accessor, logkey.Error, err)
 		}
 		return token, nil
