@@ -34,11 +34,10 @@ type launcher struct {
 	starts []TaskStart
 }
 
-// slot holds a task from its launch on. A stop request may arrive before the task exists.
+// slot holds a task from its launch on.
 type slot struct {
 	controlplane.Launch
-	task *Task
-	stop *scheduler.StopRequested
+	task *Task         // nil until its first report
 	done chan struct{} // closed when the task has been released
 }
 
@@ -98,6 +97,9 @@ func (l *launcher) run(s *slot, name string) {
 		close(s.done)
 	}()
 	task, err := l.cluster.launch(launch{Launch: s.Launch, Name: name, Observe: func(t *Task, v scheduler.View) {
+		l.mu.Lock()
+		s.task = t
+		l.mu.Unlock()
 		s.Report(report(t, v), time.Now())
 	}})
 	start := TaskStart{Launch: s.Launch, Name: name, At: time.Now(), Task: task, Err: err}
@@ -106,13 +108,6 @@ func (l *launcher) run(s *slot, name string) {
 	if err != nil {
 		fail(s.Launch, err)
 		return
-	}
-	l.mu.Lock()
-	s.task = task
-	stop := s.stop
-	l.mu.Unlock()
-	if stop != nil {
-		task.stop(stop.Code, stop.Reason)
 	}
 	<-task.Done()
 	last := report(task, task.View())
@@ -153,12 +148,7 @@ func failure(def *taskdef.TaskDefinition, reason string, now time.Time) schedule
 func (l *launcher) Stop(id, code, reason string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := l.tasks[id]
-	switch {
-	case s == nil:
-	case s.task != nil:
+	if s := l.tasks[id]; s != nil && s.task != nil {
 		go s.task.stop(code, reason)
-	default:
-		s.stop = &scheduler.StopRequested{Code: code, Reason: reason}
 	}
 }

@@ -20,6 +20,7 @@ type hasty struct {
 // Launch implements controlplane.Launcher.
 func (h *hasty) Launch(l controlplane.Launch) {
 	h.got = append(h.got, l.ID)
+	l.Report(controlplane.Report{View: scheduler.New(l.Definition, scheduler.Options{}, planeStart).View()}, planeStart)
 	if len(h.got) > 1 {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -275,31 +276,21 @@ func (p *Plane) create(now time.Time, o *order, i int) *Record {
 	p.tasks[id] = r
 	p.records = append(p.records, r)
 	p.version(r, now)
-	p.handover = append(p.handover, func() {
-		p.options.Launcher.Launch(r.Launch)
-		p.stopEarly(r)
-	})
+	p.handover = append(p.handover, func() { p.options.Launcher.Launch(r.Launch) })
 	return r
 }
 
 func (p *Plane) report(r *Record, report Report, now time.Time) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.unlock()
+	if r.Task.DesiredStatus == shapes.Stopped && report.View.DesiredStatus != scheduler.StatusStopped {
+		p.handOverStop(r) // it was requested before the launcher had the task
+	}
 	if report.Gone {
 		p.options.Protections.Set(r.Task.TaskARN, time.Time{})
 	}
 	if r.Apply(report, now) {
 		p.version(r, now)
-	}
-}
-
-// stopEarly requests again to stop a task that has just been launched: a call may
-// have found the record before the launcher knew the task.
-func (p *Plane) stopEarly(r *Record) {
-	p.mu.Lock()
-	defer p.unlock()
-	if r.Task.DesiredStatus == shapes.Stopped && r.Task.LastStatus != shapes.Stopped {
-		p.handOverStop(r)
 	}
 }
 
