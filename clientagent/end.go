@@ -56,7 +56,7 @@ func (r *run) logout(ctx context.Context) bool {
 	if r.token.Secret == "" {
 		return true
 	}
-	return consulutil.EndLogin(ctx, r.session.Logout, r.token, r.Log)
+	return consulutil.LogLogout(r.Log.With(logkey.Accessor, r.token.Accessor), r.session.Logout(ctx, r.token.Secret))
 }
 
 // logoutService logs out the token of service and proxy after an orderly leave.
@@ -67,18 +67,15 @@ func (r *run) logoutService(ctx context.Context) {
 	if r.session == nil || !r.hasLeft {
 		return
 	}
-	secret, err := volume.ReadSecret(r.path(workload.FileServiceToken))
+	path := r.path(workload.FileServiceToken)
+	secret, err := volume.ReadSecret(path)
 	if err == nil && secret == "" {
 		return
 	}
 	if err == nil {
 		err = r.session.Logout(ctx, secret)
 	}
-	if err != nil {
-		r.Log.Warn("service "+consulutil.NotLoggedOut, logkey.Error, err)
-		return
-	}
-	r.Log.Info("service token is logged out")
+	consulutil.LogLogout(r.Log.With(logkey.Path, path), err)
 }
 
 // logOutTime bounds what end asks of the servers: by KILL, or by the time of one

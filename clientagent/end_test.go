@@ -302,7 +302,7 @@ func TestFailedLogoutOfTheServiceTokenIsLogged(t *testing.T) {
 		if err := r.wait(); err != nil {
 			t.Error(err)
 		}
-		if r.logged("service token was not logged out; the controller will remove it") != 1 {
+		if r.logged("token was not logged out; the controller will remove it") != 1 || r.logged("path="+r.options.path("service-token")) != 1 {
 			t.Errorf("log:\n%s", r.log)
 		}
 	})

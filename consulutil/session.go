@@ -171,17 +171,13 @@ func (s *Session) Logout(ctx context.Context, secret string) error {
 	})
 }
 
-// NotLoggedOut is the log message of a failed logout.
-const NotLoggedOut = "token was not logged out; the controller will remove it"
-
-// EndLogin logs a login's token out by logout, a Session's or the like, logs the outcome,
-// and reports whether it worked; the controller removes a token for which it did not.
-func EndLogin(ctx context.Context, logout func(context.Context, string) error, token Token, log hclog.Logger) bool {
-	log = log.With(logkey.Accessor, token.Accessor)
-	if err := logout(ctx, token.Secret); err != nil {
-		log.Error(NotLoggedOut, logkey.Error, err)
+// LogLogout logs the outcome of a logout and reports whether it worked. The fields of log
+// name the token.
+func LogLogout(log hclog.Logger, err error) bool {
+	if err != nil {
+		log.Warn("token was not logged out; the controller will remove it", logkey.Error, err)
 		return false
 	}
-	log.Info("logged out")
+	log.Info("token logged out")
 	return true
 }

@@ -143,12 +143,8 @@ func (s *syncer) logOutAll(ctx context.Context, clientEnded bool) {
 		// An unreachable server must not use up the time of the tokens after.
 		share, cancel := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(tokens)-i))
 		defer cancel()
-		log := s.Log.With(logkey.Path, filepath.Join(s.Config.BootstrapDir, token.name))
-		if err := s.logOut(share, token); err != nil {
-			log.Warn(consulutil.NotLoggedOut, logkey.Error, err)
-		} else {
-			log.Info("token logged out")
-		}
+		path := filepath.Join(s.Config.BootstrapDir, token.name)
+		consulutil.LogLogout(s.Log.With(logkey.Path, path), s.logOut(share, token))
 	}
 }
 
@@ -159,9 +155,7 @@ func (s *syncer) logOutSeparate(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, logOutTimeout)
 	defer cancel()
-	if err := s.LogOut(ctx, s.token); err != nil {
-		s.Log.Warn(consulutil.NotLoggedOut, logkey.Error, err)
-	}
+	consulutil.LogLogout(s.Log, s.LogOut(ctx, s.token))
 }
 
 // fileToken is the token that a file of the bootstrap directory has or had.
@@ -180,7 +174,7 @@ func (s *syncer) fileTokens(name string) []fileToken {
 	case noToken(err):
 		s.Log.Debug("no token to log out", logkey.Path, path)
 	default:
-		s.Log.Warn(consulutil.NotLoggedOut, logkey.Path, path, logkey.Error, err)
+		consulutil.LogLogout(s.Log.With(logkey.Path, path), err)
 	}
 	return nil
 }

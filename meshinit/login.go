@@ -48,7 +48,7 @@ func (r *run) undo(ctx context.Context) {
 	r.deregister(ctx)
 	inUse := r.wasReady && r.stored
 	if r.token.Secret != "" && !r.resumed && !inUse {
-		consulutil.EndLogin(ctx, r.session.Logout, r.token, r.Log)
+		consulutil.LogLogout(r.Log.With(logkey.Accessor, r.token.Accessor), r.session.Logout(ctx, r.token.Secret))
 	}
 	copied, cancel := context.WithTimeout(ctx, copyLimit)
 	defer cancel()
