@@ -89,16 +89,13 @@ func layout() arch.Layout {
 				Why: "the environment is read at the edge and goes down as values",
 			},
 			{
-				Name: "generation", Import: module + "/config", Names: []string{"Agent", "Agentless"},
-				Allowed: []string{"registrar"}, Why: "generations differ in registrar only",
-			},
-			{
 				Name: "process", Import: "syscall", Names: []string{"Exec", "ForkExec", "Kill", "SysProcAttr", "Wait4"},
 				Allowed: []string{"supervise", "localecs"}, Why: "supervise owns child processes",
 			},
 		},
 		Fields: []arch.Rule{
-			{Name: "generation", Names: []string{"Generation"}, Allowed: []string{"registrar", "config"}, Why: "generations differ in registrar only"},
+			{Name: "generation", Names: []string{"Agentless"}, Allowed: []string{"registrar", "workload", "config", "healthsync", "admission", "subcommand"}, Why: "the generation decides where objects are made"},
+			{Name: "generation", Names: []string{"ConsulServers"}, Allowed: []string{"config", "consulutil", "bootstrap", "meshinit", "subcommand"}, Why: "ask Agentless for the generation"},
 		},
 		Bans: []arch.Ban{{
 			Package: "entrypoint",

@@ -24,21 +24,10 @@ const (
 )
 
 // agent reports whether the task has its own Consul agent.
-func (t *task) agent() bool { return t.cfg.ConsulServers == nil }
+func (t *task) agent() bool { return !t.cfg.Agentless() }
 
 // direct reports whether Envoy runs without consul-dataplane.
-func (t *task) direct() bool {
-	mode := ""
-	switch {
-	case t.agent():
-		return true
-	case t.cfg.Gateway != nil && t.cfg.Gateway.Proxy != nil:
-		mode = t.cfg.Gateway.Proxy.Mode
-	case t.cfg.Gateway == nil:
-		mode = t.cfg.Proxy.Mode
-	}
-	return mode == config.ProxyDirect
-}
+func (t *task) direct() bool { return t.agent() || t.cfg.Direct() }
 
 // proxyName is the name of the proxy's container.
 func (t *task) proxyName() string {
@@ -203,16 +192,14 @@ func (t *task) proxy() *taskdef.Container {
 func (t *task) readyPort() int {
 	g := t.cfg.Gateway
 	switch {
-	case g != nil && !t.agent():
-		return g.HealthCheckPort
+	case !t.agent():
+		return t.cfg.ReadyPort()
 	case g != nil && g.LANAddress != nil:
 		return g.LANAddress.Port
 	case g != nil:
 		return config.DefaultGatewayPort
-	case t.agent():
-		return t.cfg.Proxy.PublicListenerPort
 	}
-	return t.cfg.Proxy.HealthCheckPort
+	return t.cfg.Proxy.PublicListenerPort
 }
 
 func (t *task) healthSync() *taskdef.Container {

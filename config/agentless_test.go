@@ -19,7 +19,6 @@ func agentless(fields string) string {
 // agentlessDefaults is what agentless-basic.json means.
 func agentlessDefaults() *config.Config {
 	return &config.Config{
-		Generation:   config.Agentless,
 		BootstrapDir: "/consul",
 		LogLevel:     "INFO",
 		ConsulServers: &config.ConsulServers{
@@ -80,7 +79,7 @@ func TestAgentlessDefaults(t *testing.T) {
 func TestParseReadsEveryAgentlessField(t *testing.T) {
 	t.Parallel()
 	want := &config.Config{
-		Generation: config.Agentless, BootstrapDir: "/consul", LogLevel: "DEBUG", LogJSON: true,
+		BootstrapDir: "/consul", LogLevel: "DEBUG", LogJSON: true,
 		ConsulServers: &config.ConsulServers{
 			Hosts: "exec=discover -q addrs provider=aws region=eu-central-1", SkipServerWatch: true,
 			Defaults: config.ServerDefaults{CACertFile: "/consul/ca.pem", TLSServerName: "server.dc1.consul"},
@@ -308,13 +307,13 @@ func TestAgentlessWarnings(t *testing.T) {
 
 func TestGenerationFollowsFromConsulServers(t *testing.T) {
 	t.Parallel()
-	for doc, want := range map[string]config.Generation{
-		in(`"service":{"port":1},"proxy":{}`): config.Agent,
-		agentless(`"proxy":{}`):               config.Agentless,
+	for doc, want := range map[string]bool{
+		in(`"service":{"port":1},"proxy":{}`): false,
+		agentless(`"proxy":{}`):               true,
 	} {
 		cfg := mustParse(t, doc)
-		if cfg.Generation != want || cfg.GenerationName() != want.String() {
-			t.Errorf("%s: got %v, called %q", doc, cfg.Generation, cfg.GenerationName())
+		if cfg.Agentless() != want || cfg.GenerationName() != map[bool]string{false: "agent", true: "agentless"}[want] {
+			t.Errorf("%s: got %t, called %q", doc, cfg.Agentless(), cfg.GenerationName())
 		}
 	}
 }

@@ -20,7 +20,7 @@ type decoder struct {
 	doc []byte
 	dec *json.Decoder
 	// generation is the one whose fields are allowed.
-	generation Generation
+	generation string
 	// fields has what fieldsOf has returned.
 	fields map[reflect.Type]map[string]structField
 	// signs are the generations of the fields that one generation alone has.
@@ -31,13 +31,13 @@ type decoder struct {
 
 // decode reads doc as a document of that generation. What is absent, null or not
 // allowed is left at its zero value, or true if that is the field's default.
-func decode(doc []byte, g Generation) (*Config, *decoder) {
+func decode(doc []byte, generation string) (*Config, *decoder) {
 	d := &decoder{
-		doc: doc, dec: json.NewDecoder(bytes.NewReader(doc)), generation: g,
+		doc: doc, dec: json.NewDecoder(bytes.NewReader(doc)), generation: generation,
 		fields: map[reflect.Type]map[string]structField{}, signs: map[string]bool{},
 	}
 	d.dec.UseNumber()
-	cfg := &Config{Generation: g}
+	cfg := &Config{}
 	root := reflect.ValueOf(cfg).Elem()
 	d.preset(root)
 	d.value("$", root, rule{notNull: true}, 0)
@@ -255,7 +255,7 @@ func (d *decoder) unknown(at, name string, known map[string]structField, open bo
 // foreign records a field that the object has in the other generation only.
 func (d *decoder) foreign(at, only string, open bool) {
 	text := "belongs to a task with a Consul client agent (no consulServers); remove it"
-	if only == Agentless.String() {
+	if only == agentless {
 		text = "belongs to a task without a Consul client agent (with consulServers); remove it"
 	}
 	if open {

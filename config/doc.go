@@ -11,6 +11,6 @@
 // every command; tests compare the verdicts with one.
 //
 // Owns: the schema, the defaults, the wording of violations and warnings.
-// Never does: read files, the environment or the network; act on Generation.
+// Never does: read files, the environment or the network.
 // Start reading at: Parse.
 package config

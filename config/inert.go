@@ -19,7 +19,7 @@ func inert(cfg *Config, root map[string]json.RawMessage) []Finding {
 		ws.add(!slices.Contains(cfg.HealthSyncContainers, container), field("$.healthSync.startup", container), "no effect: the container is not in healthSyncContainers")
 	}
 	ws.gateway(cfg, given(root, "transparentProxy"))
-	if cfg.ConsulServers != nil {
+	if cfg.Agentless() {
 		ws.servers(cfg.ConsulServers)
 		ws.agentless(cfg, given(root, "controller"))
 	}

@@ -40,16 +40,16 @@ func Schema() []byte { return []byte(schemaJSON) }
 // wrong with the document is an *InvalidError; then the warnings are of unknown
 // fields only, because one may be the misspelt name of a required one.
 //
-// A document is Agentless if and only if its root has the key consulServers.
+// A document is of tasks without an agent if and only if its root has the key consulServers.
 func Parse(doc []byte) (*Config, []Finding, error) { return ParseAs(doc, "") }
 
 // ParseAs is Parse for the value of GenerationEnvVar: a document of the other
 // generation is invalid. Another value than agent, agentless and "" is an error
 // that is no *InvalidError.
 func ParseAs(doc []byte, generation string) (*Config, []Finding, error) {
-	if generation != "" && generation != Agent.String() && generation != Agentless.String() {
+	if generation != "" && generation != agent && generation != agentless {
 		return nil, nil, fmt.Errorf("%s is %q: want %s or %s, or leave it unset: the document has consulServers or not",
-			GenerationEnvVar, generation, Agent, Agentless)
+			GenerationEnvVar, generation, agent, agentless)
 	}
 	root, err := checkSyntax(doc)
 	if err != nil {
@@ -57,13 +57,13 @@ func ParseAs(doc []byte, generation string) (*Config, []Finding, error) {
 	}
 	cfg, found := read(doc, root, generation)
 	reject := func(violations []Finding) error {
-		return &InvalidError{Violations: sorted(violations), generation: cfg.Generation.String()}
+		return &InvalidError{Violations: sorted(violations), generation: found.generation}
 	}
 	if len(found.malformed) > 0 {
 		return nil, nil, reject(found.malformed)
 	}
 	checkPairs(cfg, found)
-	if cfg.ConsulServers != nil {
+	if cfg.Agentless() {
 		checkHosts(cfg.ConsulServers.Hosts, found)
 		readExclusions(cfg, found)
 	}
@@ -79,24 +79,21 @@ func ParseAs(doc []byte, generation string) (*Config, []Finding, error) {
 // consulServers that is not valid may be meant for either: it is compared with the
 // one whose own fields or values it has, first of all agent.
 func read(doc []byte, root map[string]json.RawMessage, generation string) (*Config, *decoder) {
-	own, want := Agent, Agent
+	own := agent
 	if _, ok := root["consulServers"]; ok {
-		own = Agentless
+		own = agentless
 	}
-	if generation == Agentless.String() {
-		want = Agentless
-	}
-	if generation != "" && want != own {
-		cfg, found := decode(doc, want)
-		found.violate("$", "is %s by its fields, but %s is %s; change one of the two", own, GenerationEnvVar, want)
+	if generation != "" && generation != own {
+		cfg, found := decode(doc, generation)
+		found.violate("$", "is %s by its fields, but %s is %s; change one of the two", own, GenerationEnvVar, generation)
 		return cfg, found
 	}
 	cfg, found := decode(doc, own)
-	if own == Agentless || generation != "" || len(found.violations) == 0 || found.signs[Agent.String()] {
+	if own == agentless || generation != "" || len(found.violations) == 0 || found.signs[agent] {
 		return cfg, found
 	}
-	other, violations := decode(doc, Agentless)
-	if found.signs[Agentless.String()] || other.Gateway != nil && other.Gateway.Kind != cfg.Gateway.Kind {
+	other, violations := decode(doc, agentless)
+	if found.signs[agentless] || other.Gateway != nil && other.Gateway.Kind != cfg.Gateway.Kind {
 		return other, violations
 	}
 	return cfg, found
@@ -140,16 +137,16 @@ func applyDefaults(cfg *Config) {
 			}
 		}
 	}
-	if s := cfg.ConsulServers; s != nil {
-		s.GRPC.Port = cmp.Or(s.GRPC.Port, defaultServerGRPCPort)
-		s.HTTP.Port = cmp.Or(s.HTTP.Port, defaultServerHTTPPort)
+	if cfg.Agentless() {
 		applyAgentlessDefaults(cfg)
 	}
 }
 
 func applyAgentlessDefaults(cfg *Config) {
+	s, c, t := cfg.ConsulServers, &cfg.Controller, &cfg.TransparentProxy
+	s.GRPC.Port = cmp.Or(s.GRPC.Port, defaultServerGRPCPort)
+	s.HTTP.Port = cmp.Or(s.HTTP.Port, defaultServerHTTPPort)
 	cfg.Proxy.HealthCheckPort = cmp.Or(cfg.Proxy.HealthCheckPort, defaultHealthCheckPort)
-	c, t := &cfg.Controller, &cfg.TransparentProxy
 	c.IAMRolePath = cmp.Or(c.IAMRolePath, defaultIAMRolePath)
 	if c.PartitionsEnabled {
 		c.Partition = cmp.Or(c.Partition, "default")

@@ -78,11 +78,11 @@ func (r rule) elem() rule {
 }
 
 // readRule is the rule that a tag states for a generation.
-func readRule(tag string, g Generation) rule {
+func readRule(tag, generation string) rule {
 	var r rule
 	for option := range strings.SplitSeq(tag, ",") {
 		if in, held, ok := strings.Cut(option, ":"); ok {
-			if in != g.String() {
+			if in != generation {
 				continue
 			}
 			option = held
@@ -101,7 +101,7 @@ func readRule(tag string, g Generation) rule {
 			r.min, _ = strconv.ParseInt(low, 10, 64)
 			r.max, _ = strconv.ParseInt(high, 10, 64)
 		case "only":
-			r.only, r.foreign = value, value != g.String()
+			r.only, r.foreign = value, value != generation
 		case "default":
 			r.defaultTrue = value == "true"
 		case "enum":

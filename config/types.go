@@ -2,24 +2,12 @@ package config
 
 import "net/netip"
 
-// Generation is the architecture that a configuration describes. Only
-// registrar.New may act on it; the import test enforces that.
-type Generation int
-
+// The generations, architectures that a document describes, as check tags and
+// GenerationEnvVar have them.
 const (
-	// Agent is the 0.6 architecture: a Consul client agent runs in the task.
-	Agent Generation = iota
-	// Agentless is the 0.10 architecture: the document has consulServers.
-	Agentless
+	agent     = "agent"     // that of 0.6: a Consul client agent runs in the task
+	agentless = "agentless" // that of 0.10: the document has consulServers
 )
-
-// String returns the name that check tags and GenerationEnvVar have for it.
-func (g Generation) String() string {
-	if g == Agentless {
-		return "agentless"
-	}
-	return "agent"
-}
 
 // Config is a validated CONSUL_ECS_CONFIG_JSON document with every default
 // applied.
@@ -53,12 +41,18 @@ type Config struct {
 	TransparentProxy TransparentProxy `json:"transparentProxy" check:"only=agentless"`
 	// Controller configures the command controller.
 	Controller Controller `json:"controller" check:"only=agentless"`
-	// Generation follows from the document alone.
-	Generation Generation `json:"-"`
 }
 
+// Agentless reports whether the tasks have no Consul client agent.
+func (c *Config) Agentless() bool { return c.ConsulServers != nil }
+
 // GenerationName returns agent or agentless, for output.
-func (c *Config) GenerationName() string { return c.Generation.String() }
+func (c *Config) GenerationName() string {
+	if c.Agentless() {
+		return agentless
+	}
+	return agent
+}
 
 // ConsulServers is how a task without an agent reaches the Consul servers.
 type ConsulServers struct {

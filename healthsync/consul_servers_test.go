@@ -24,7 +24,6 @@ import (
 func newTaskAtServers(t *testing.T, c *testkit.Consul, name string, containers ...string) *task {
 	t.Helper()
 	k := newTaskOf(t, c, c.Require(t).HTTPAddr, &config.Config{
-		Generation:           config.Agentless,
 		ConsulServers:        &config.ConsulServers{Hosts: "consul.example"},
 		HealthSyncContainers: containers,
 		Service:              &config.Service{Name: name, Port: 8080},

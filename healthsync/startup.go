@@ -61,7 +61,7 @@ func newStartup(cfg *config.Config, serves func(context.Context, int, string) er
 			s.pending[container].path = how
 		}
 	}
-	if cfg.ConsulServers != nil {
+	if cfg.Agentless() {
 		for _, name := range workload.ProxyContainers() {
 			s.pending[name] = &probe{port: cfg.ReadyPort(), path: readyPath, tolerated: readyTolerance}
 		}

@@ -28,7 +28,7 @@ func catalogSubject(t *testing.T, c *testkit.Consul) subject {
 		}
 	}
 	return subject{
-		Registrar: registrar.New(&config.Config{Generation: config.Agentless}, client(t, c, "")),
+		Registrar: registrar.New(&config.Config{ConsulServers: &config.ConsulServers{}}, client(t, c, "")),
 		Servers:   &config.ConsulServers{Hosts: "consul.example"},
 		Token:     serviceToken(t, c, "web", "gateway"),
 		Check: func(t *testing.T, id string) (string, string, bool) {

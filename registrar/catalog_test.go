@@ -96,7 +96,7 @@ func (s *servers) registrar(t *testing.T) Registrar {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(&config.Config{Generation: config.Agentless}, client)
+	return New(&config.Config{ConsulServers: &config.ConsulServers{}}, client)
 }
 
 // want compares the requests since the last call.

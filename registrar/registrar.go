@@ -61,7 +61,7 @@ type Result struct {
 // New returns the registrar of the configuration's generation. client is that of the
 // local agent, or without an agent that of the servers.
 func New(cfg *config.Config, client *api.Client) Registrar {
-	if cfg.Generation == config.Agentless {
+	if cfg.Agentless() {
 		return newCatalog(client)
 	}
 	return &agent{client: client}

@@ -204,7 +204,7 @@ func (f *clientFlags) config(inv *cli.Invocation) (*config.Config, error) {
 		if cfg, err = parseConfig(inv); err != nil {
 			return nil, err
 		}
-		if cfg.ConsulServers != nil {
+		if cfg.Agentless() {
 			return nil, exit.Usagef("consulServers is set: a task without a Consul client agent has no container %s, remove it from the task definition", workload.ContainerConsulClient)
 		}
 	}

@@ -78,7 +78,7 @@ func controllerConfig(inv *cli.Invocation) (*config.Config, *consulutil.Servers,
 	if err != nil {
 		return nil, nil, err
 	}
-	if cfg.ConsulServers == nil {
+	if !cfg.Agentless() {
 		return nil, nil, exit.Usagef("%s has no consulServers: add it, or run acl-controller for tasks with a Consul client agent", config.EnvVar)
 	}
 	servers, err := newServers(*cfg.ConsulServers, inv.Getenv(httpsCAPEMEnv), "", inv.Log)

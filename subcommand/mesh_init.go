@@ -119,7 +119,7 @@ func (f *meshInitFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	if ready != "" && consul.servers != nil {
+	if ready != "" && cfg.Agentless() {
 		return exit.Usagef("-envoy-ready-bind-address: a task without an agent has proxy.healthCheckPort or gateway.healthCheckPort in its configuration; use that")
 	}
 	metadata, err := metadataClient(inv)

@@ -150,7 +150,7 @@ type access struct {
 }
 
 func accessOf(inv *cli.Invocation, cfg *config.Config) (access, error) {
-	if cfg.ConsulServers == nil {
+	if !cfg.Agentless() {
 		return access{
 			Place:  meshinit.InTask(),
 			logins: consulutil.Options{Address: cfg.ConsulHTTPAddr, CAFile: cfg.ConsulCACertFile},
@@ -228,7 +228,7 @@ func (a access) consul(cfg *config.Config) (meshinit.Consul, error) {
 
 // proxyFiles are what the proxy starts from. agent is for a task with an agent.
 func (a access) proxyFiles(inv *cli.Invocation, cfg *config.Config, agent meshinit.AgentProxy) meshinit.ProxyFiles {
-	if a.servers == nil {
+	if !cfg.Agentless() {
 		return agent
 	}
 	return meshinit.ServersProxy{Config: cfg, HTTPSCAPEM: inv.Getenv(httpsCAPEMEnv), GRPC: a.servers.GRPCTLS(), Env: agent.Env, Hosts: a.hosts}

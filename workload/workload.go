@@ -31,10 +31,10 @@ func New(cfg *config.Config, t Task, region string) (Workload, error) {
 	}
 	switch {
 	case err != nil:
-	case cfg.ConsulServers == nil:
-		w.setAgentChecks(cfg)
-	default:
+	case cfg.Agentless():
 		err = w.setCatalog(cfg, t, region)
+	default:
+		w.setAgentChecks(cfg)
 	}
 	if err != nil {
 		return Workload{}, fmt.Errorf("describe workload: %w", err)
