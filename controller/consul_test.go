@@ -131,7 +131,7 @@ func TestShortClusterName(t *testing.T) {
 	if left := w.alive(short, unknown); !slices.Equal(left, []string{unknown}) {
 		t.Errorf("left: %v", left)
 	}
-	if len(r.Kept) != 1 || r.Kept[0].Why != KeepMissingAmbiguous {
+	if len(r.Kept) != 1 || r.Kept[0].Reason != KeepMissingAmbiguous {
 		t.Errorf("kept: %+v", r.Kept)
 	}
 }

@@ -3,6 +3,7 @@ package controller
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -239,7 +240,7 @@ func TestMetrics(t *testing.T) {
 			case 1:
 				return Report{
 					Running: 7, Tokens: 20, Services: 14, Foreign: 2, Failed: make([]Failed, 1), AWS: awsutil.CallCounts{Calls: 3, Throttles: 1},
-					Plan:    Plan{Kept: []RetainedTask{{Why: KeepMissingYoung}}},
+					Plan:    Plan{Kept: []RetainedTask{{Reason: KeepMissingYoung}}},
 					Deleted: append(deleted("token", "stopped", 4), deleted("service", "missing", 2)...),
 				}, nil
 			case 2:
@@ -270,6 +271,28 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("last success %v, started at %v", got, begin)
 		}
 	})
+}
+
+// TestReasonHasOneName: the label of both metrics, and the key in JSON.
+func TestReasonHasOneName(t *testing.T) {
+	t.Parallel()
+	r := Report{
+		Plan:    Plan{Kept: []RetainedTask{{Reason: KeepMissingYoung}}},
+		Deleted: deleted("token", "stopped", 1),
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := New(Options{Metrics: NewMetrics("v1")})
+	c.Metrics.count(r)
+	c.Metrics.pass(r, nil, 0, 0, time.Now())
+	_, metrics := get(c, "/metrics")
+	for _, want := range []string{`kept_tasks{reason="missing_young"} 1`, `deletions_total{kind="token",reason="stopped"} 1`, `"reason":"missing_young"`, `"reason":"stopped"`} {
+		if !strings.Contains(metrics+string(text), want) {
+			t.Errorf("no %s in\n%s%s", want, metrics, text)
+		}
+	}
 }
 
 // TestConsulRequestsAreCounted: what Consul refuses or does not answer is an

@@ -37,7 +37,7 @@ func NewMetrics(version string) *Metrics {
 	m.tokens = gauge("tokens", "ACL tokens of the cluster's tasks.")
 	m.services = gauge("services", "Service instances of the cluster's tasks.")
 	m.foreign = gauge("foreign", "Tokens and services that look like those of this cluster's tasks but cannot be interpreted; they are kept.")
-	m.kept = gauge("kept_tasks", "Tasks that are not running and whose leftovers are kept, by reason.", "why")
+	m.kept = gauge("kept_tasks", "Tasks that are not running and whose leftovers are kept, by reason.", "reason")
 	m.deletions = counter("deletions_total", "What was deleted, by kind and by the reason that proved it.", "kind", "reason")
 	m.failures = counter("deletion_failures_total", "Deletions that failed; the next pass retries them.")
 	m.setupChanges = counter("setup_changes_total", "Objects in Consul that setup created or corrected.")
@@ -124,7 +124,7 @@ func (m *Metrics) pass(r Report, err error, took, next time.Duration, now time.T
 	m.foreign.Set(float64(r.Foreign))
 	kept := map[string]float64{}
 	for _, k := range r.Kept {
-		kept[string(k.Why)]++
+		kept[string(k.Reason)]++
 	}
 	m.kept.Replace(kept)
 }

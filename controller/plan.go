@@ -152,7 +152,7 @@ const (
 // RetainedTask is a task that ECS does not list as running and whose leftovers stay.
 type RetainedTask struct {
 	Task   string     `json:"task_id"`
-	Why    KeepReason `json:"why"`
+	Reason KeepReason `json:"reason"`
 	Detail string     `json:"detail,omitempty"`
 	// Tokens and Services are how many it has.
 	Tokens   int `json:"tokens"`
@@ -228,15 +228,15 @@ func known(s observation) bool { return s.Last != "" && s.Last != awsutil.TaskMi
 func judge(s observation, f *facts, consul time.Time, missing time.Duration, ours bool, l limits) (string, RetainedTask) {
 	switch {
 	case s.Last == "":
-		return "", RetainedTask{Why: KeepUnknown, Detail: s.Detail}
+		return "", RetainedTask{Reason: KeepUnknown, Detail: s.Detail}
 	case s.Last == awsutil.TaskStopped:
 		return "ECS shows the task as STOPPED" + s.Detail, RetainedTask{}
 	case s.Last != awsutil.TaskMissing && s.Desired == awsutil.TaskStopped:
-		return "", RetainedTask{Why: KeepStopping, Detail: "last status " + s.Last}
+		return "", RetainedTask{Reason: KeepStopping, Detail: "last status " + s.Last}
 	case s.Last != awsutil.TaskMissing:
-		return "", RetainedTask{Why: KeepRunning, Detail: "last status " + s.Last}
+		return "", RetainedTask{Reason: KeepRunning, Detail: "last status " + s.Last}
 	case !ours:
-		return "", RetainedTask{Why: KeepMissingAmbiguous}
+		return "", RetainedTask{Reason: KeepMissingAmbiguous}
 	}
 	age, since := missing, "first missing"
 	// A token from the distant future was made when Consul's clock was wrong.
@@ -245,9 +245,9 @@ func judge(s observation, f *facts, consul time.Time, missing time.Duration, our
 	}
 	switch {
 	case age < l.grace:
-		return "", RetainedTask{Why: KeepMissingYoung, Detail: fmt.Sprintf("%s %s ago, minimum %s", since, whole(age), l.grace), Again: max(l.grace-age, l.minAbsence-missing)}
+		return "", RetainedTask{Reason: KeepMissingYoung, Detail: fmt.Sprintf("%s %s ago, minimum %s", since, whole(age), l.grace), Again: max(l.grace-age, l.minAbsence-missing)}
 	case missing < l.minAbsence:
-		return "", RetainedTask{Why: KeepMissingRecheck, Detail: fmt.Sprintf("missing for %s, minimum %s", whole(missing), l.minAbsence), Again: l.minAbsence - missing}
+		return "", RetainedTask{Reason: KeepMissingRecheck, Detail: fmt.Sprintf("missing for %s, minimum %s", whole(missing), l.minAbsence), Again: l.minAbsence - missing}
 	}
 	return fmt.Sprintf("ECS reported the task MISSING in every check for %s; %s %s ago%s", whole(missing), since, whole(age), s.Detail), RetainedTask{}
 }

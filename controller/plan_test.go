@@ -163,11 +163,11 @@ func TestDecide(t *testing.T) {
 			if len(plan.Kept) > 0 {
 				kept = plan.Kept[0]
 			}
-			if kept.Why != tc.why || kept.Again != tc.again {
-				t.Errorf("kept because %q, again in %s, want %q, %s", kept.Why, kept.Again, tc.why, tc.again)
+			if kept.Reason != tc.why || kept.Again != tc.again {
+				t.Errorf("kept because %q, again in %s, want %q, %s", kept.Reason, kept.Again, tc.why, tc.again)
 			}
-			if !identifier.MatchString(string(kept.Why)) {
-				t.Errorf("%q is no value for a metric's label", kept.Why)
+			if !identifier.MatchString(string(kept.Reason)) {
+				t.Errorf("%q is no value for a metric's label", kept.Reason)
 			}
 			if got := after.missing[task1]; got != tc.missing {
 				t.Errorf("remembered as missing since %s, want %s", got, tc.missing)
@@ -201,7 +201,7 @@ func TestDecideDeletesAllOfATask(t *testing.T) {
 	if d := cmp.Diff(want, plan.Delete); d != "" {
 		t.Errorf("deletions (-want +got):\n%s", d)
 	}
-	if d := cmp.Diff([]RetainedTask{{Task: task2, Why: KeepStopping, Detail: "last status RUNNING", Tokens: 1, Services: 1}}, plan.Kept); d != "" {
+	if d := cmp.Diff([]RetainedTask{{Task: task2, Reason: KeepStopping, Detail: "last status RUNNING", Tokens: 1, Services: 1}}, plan.Kept); d != "" {
 		t.Errorf("kept (-want +got):\n%s", d)
 	}
 }

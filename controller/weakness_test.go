@@ -88,7 +88,7 @@ func TestDrainingTaskKeepsItsTokens(t *testing.T) {
 	if left := w.alive(tokens...); len(left) != 1 || len(r.Deleted) != 0 {
 		t.Errorf("left %v, deleted %v", left, r.Deleted)
 	}
-	if len(r.Kept) != 1 || r.Kept[0].Why != KeepStopping {
+	if len(r.Kept) != 1 || r.Kept[0].Reason != KeepStopping {
 		t.Errorf("kept %+v", r.Kept)
 	}
 }
@@ -122,7 +122,7 @@ func TestFailuresAreNoDeath(t *testing.T) {
 	w.ecs.stopped = []string{strings.Repeat("d", 32)} // listed, and its ID is unknown
 	for range 2 {
 		r := w.pass()
-		if len(r.Delete) != 0 || len(r.Kept) != 4 || slices.ContainsFunc(r.Kept, func(k RetainedTask) bool { return k.Why != KeepUnknown }) {
+		if len(r.Delete) != 0 || len(r.Kept) != 4 || slices.ContainsFunc(r.Kept, func(k RetainedTask) bool { return k.Reason != KeepUnknown }) {
 			t.Errorf("report = %+v", r)
 		}
 	}

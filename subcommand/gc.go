@@ -254,7 +254,7 @@ func printPlan(w io.Writer, r *controller.Report) {
 		if k.Detail != "" {
 			detail = ", " + k.Detail
 		}
-		fmt.Fprintf(w, "%s stays: %s%s (%s, %s)\n", k.Task, k.Why.Text(), detail, count(k.Tokens, "token", "tokens"), count(k.Services, "service", "services"))
+		fmt.Fprintf(w, "%s stays: %s%s (%s, %s)\n", k.Task, k.Reason.Text(), detail, count(k.Tokens, "token", "tokens"), count(k.Services, "service", "services"))
 	}
 	reservation := ""
 	if r.Partial {
