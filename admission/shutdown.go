@@ -94,7 +94,10 @@ func (t *task) sidecarStages(name string, stop, applications time.Duration) []st
 	case workload.ContainerSidecarProxy, workload.ContainerDataplane:
 		return []stage{application, {"proxy", applications + workload.ProxyEnd}}
 	case workload.ContainerHealthSync:
-		return []stage{application, {"logout", until(budget.HealthSyncWait(t.agent()))}}
+		if t.agent() {
+			return []stage{application, {"logout", until(budget.ServiceLogout)}}
+		}
+		return []stage{application, {"logout", until(budget.Deregister)}}
 	case workload.ContainerConsulClient:
 		return []stage{application, {"logout", until(budget.Leave)}}
 	}

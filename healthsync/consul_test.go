@@ -228,7 +228,7 @@ func (k *task) start() {
 	k.signal = cancel
 	go func() {
 		k.result <- healthsync.Run(ctx, healthsync.Options{
-			Config: k.cfg, StopTimeout: k.stop, AtServers: k.w.Node != "",
+			Config: k.cfg, StopTimeout: k.stop,
 		}, k.deps)
 	}()
 	k.t.Cleanup(func() { k.signal(nil) })

@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"sync"
 	"syscall"
 	"time"
 
@@ -34,27 +34,66 @@ func (s *syncer) drain(ended context.Context) error {
 	start, budget := time.Now(), workload.NewStopBudget(s.StopTimeout)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ended), budget.HealthSync)
 	defer cancel()
-	criticals := budget.HealthSync
-	if s.login || s.AtServers {
-		criticals = budget.Criticals
+	leave, wait := s.leaveAgent, budget.ServiceLogout
+	if s.Config.Agentless() {
+		leave, wait = s.leaveServers, budget.Deregister
 	}
-	err := s.latchCritical(ctx, criticals)
-	limit := budget.HealthSyncWait(!s.AtServers)
 	if s.Config.Gateway != nil {
-		limit = min(limit, budget.Gateway)
+		wait = min(wait, budget.Gateway)
 	}
-	clientEnded := s.awaitApplications(ctx, limit-time.Since(start))
-	if s.AtServers && s.known && (err != nil || !leavesEarly(s.Config.Gateway)) {
-		err = errors.Join(err, s.deregister(ctx))
+	return leave(ctx, budget, start.Add(wait))
+}
+
+// leaveAgent is the end of a task with an agent, whose services end with the agent. The
+// service token stays for the last requests of the applications, or of a gateway's callers,
+// until end, if the agent outlives them, which only client-entrypoint promises.
+func (s *syncer) leaveAgent(ctx context.Context, budget workload.StopBudget, end time.Time) error {
+	limit := budget.HealthSync
+	if s.login {
+		limit = budget.Criticals
 	}
-	s.logOutAll(ctx, clientEnded)
+	err := s.latchCritical(ctx, limit)
+	clientEnded := false
+	if s.login && s.agentOwned() {
+		s.await(ctx, end, tokenNeeded, func(t workload.Task) []workload.Container {
+			if clientEnded = t.Ended(workload.ContainerConsulClient); clientEnded || !s.agentOwned() {
+				return nil
+			}
+			users := t.Applications(s.Ignore)
+			if s.Config.Gateway != nil {
+				users = append(users, t.Proxies()...)
+			}
+			return users
+		})
+	}
+	s.logOutAll(ctx, clientEnded || !s.agentOwned())
 	return err
 }
 
-// latchCritical writes critical for every check, all at once, or deregisters a gateway that
-// has none or leaves early, within limit.
+// leaveServers is the end of a task without an agent. Its services stay in the servers'
+// catalog until its proxy has stopped, or until end, unless it is a mesh gateway, which is
+// deregistered before.
+func (s *syncer) leaveServers(ctx context.Context, budget workload.StopBudget, end time.Time) error {
+	err := s.latchCritical(ctx, budget.Criticals)
+	why := "they are deregistered after their last requests"
+	if leavesEarly(s.Config.Gateway) {
+		why = tokenNeeded
+	}
+	s.await(ctx, end, why, func(t workload.Task) []workload.Container {
+		return append(t.Applications(s.Ignore), t.Proxies()...)
+	})
+	if s.known && (err != nil || !leavesEarly(s.Config.Gateway)) {
+		const failed = "deregister services, which stay in Consul until the controller removes them"
+		err = errors.Join(err, s.deregister(ctx, failed, s.Registrar.Deregister))
+	}
+	s.logOutAll(ctx, false)
+	return err
+}
+
+// latchCritical writes critical for every check, or deregisters a gateway that has none or
+// leaves early, within limit.
 func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
-	if !s.wanted() {
+	if !s.checked() && s.Config.Gateway == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -74,42 +113,45 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 			return fmt.Errorf("stopped before the task's services were known, which may still be passing: %w", err)
 		}
 	}
-	writes := s.criticalWrites()
-	errs := make([]error, len(writes))
-	checks := 0
-	var wg sync.WaitGroup
-	for i, write := range writes {
-		checks += len(write.ids)
-		wg.Go(func() { errs[i] = write.settled(ctx) })
-	}
-	wg.Wait()
-	gone := func(err error) bool { return errors.Is(err, errAgentGone) }
-	if slices.ContainsFunc(errs, gone) {
-		return errors.Join(append(slices.DeleteFunc(errs, gone), s.deregister(ctx))...)
-	}
-	err := errors.Join(errs...)
-	switch {
-	case err != nil:
-	case s.deregistersFirst():
-		s.Log.Info("deregistered the gateway", logkey.ServiceID, s.w.ID)
-	default:
-		s.Log.Info("left all checks critical", logkey.Checks, checks)
+	err := s.leaveTraffic(ctx)
+	if errors.Is(err, errAgentGone) {
+		return s.deregisterGone(ctx)
 	}
 	return err
 }
 
-// deregister takes the services out of the servers' catalog: those of a task without an
-// agent, and those of an agent that is gone. An agent that left has done so, one that
-// died has not; and client-entrypoint leaves the services of one that ECS may restart,
-// which ECS does not do once the task stops.
-func (s *syncer) deregister(ctx context.Context) error {
-	remove, failed := s.DeregisterAtServers, "agent is gone, and its services may still be passing in Consul"
-	switch {
-	case s.AtServers:
-		remove, failed = s.Registrar.Deregister, "deregister services, which stay in Consul until the controller removes them"
-	case s.Config.ConsulHTTPAddr == "":
-		return fmt.Errorf("%s: consulHTTPAddr is not set, so the servers cannot be queried", failed)
+// leaveTraffic makes the last write, and again a moment later if one may yet be applied that
+// puts the task into traffic.
+func (s *syncer) leaveTraffic(ctx context.Context) error {
+	write, done := s.writeCritical, "left all checks critical"
+	if s.deregistersFirst() {
+		write, done = s.deregisterGateway, "deregistered the gateway"
 	}
+	unsettled := slices.ContainsFunc(slices.Collect(maps.Values(s.unsettled)), time.Now().Before)
+	err := write(ctx)
+	if err == nil && unsettled && retry.Sleep(ctx, settle) == nil {
+		err = write(ctx)
+	}
+	if err == nil {
+		s.Log.Info(done, logkey.Checks, len(s.w.SyncChecks), logkey.ServiceID, s.w.ID)
+	}
+	return err
+}
+
+// deregisterGone takes the services of an agent that is gone out of the servers' catalog. An
+// agent that left has done so, one that died has not; and client-entrypoint leaves the
+// services of one that ECS may restart, which ECS does not do once the task stops.
+func (s *syncer) deregisterGone(ctx context.Context) error {
+	const failed = "agent is gone, and its services may still be passing in Consul"
+	if s.Config.ConsulHTTPAddr == "" {
+		return errors.New(failed + ": consulHTTPAddr is not set, so the servers cannot be queried")
+	}
+	return s.deregister(ctx, failed, s.DeregisterAtServers)
+}
+
+// deregister takes the services out of the servers' catalog; failed is what it means that
+// they are still there.
+func (s *syncer) deregister(ctx context.Context, failed string, remove func(context.Context, string, workload.Workload) error) error {
 	err := refusal(retry.Do(ctx, retry.Remote(), s.Log, "deregister services", consulutil.Classify, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
@@ -122,65 +164,51 @@ func (s *syncer) deregister(ctx context.Context) error {
 	return nil
 }
 
-// criticalWrites are one for each check, for a gateway that leaves by it its deregistration,
-// and without an agent one for all checks, since they are in one place.
-func (s *syncer) criticalWrites() []*criticalWrite {
-	if s.deregistersFirst() {
-		w := &criticalWrite{syncer: s, what: "deregister gateway", ids: []string{s.w.ID}, put: s.deregisterGateway}
-		for _, check := range s.w.SyncChecks { // a passing write may register it again
-			w.ids = append(w.ids, check.ID)
-		}
-		return []*criticalWrite{w}
+// writeCritical writes critical for all checks, and repeats those that Consul has not taken.
+func (s *syncer) writeCritical(ctx context.Context) error {
+	var changes []change
+	for _, check := range s.w.SyncChecks {
+		changes = append(changes, change{check: check, container: cmp.Or(s.last[check.ID].container, check.Container), observed: stopping})
 	}
-	checks := slices.Collect(slices.Chunk(s.w.SyncChecks, 1))
-	if s.AtServers {
-		checks = [][]workload.SyncCheck{s.w.SyncChecks}
-	}
-	var writes []*criticalWrite
-	for _, together := range checks {
-		w := &criticalWrite{syncer: s, what: "write critical"}
-		var changes []change
-		for _, check := range together {
-			w.ids = append(w.ids, check.ID)
-			changes = append(changes, change{check: check, container: cmp.Or(s.last[check.ID].container, check.Container), observed: stopping})
-		}
-		w.put = func(ctx context.Context) error {
-			var errs []error
-			for _, result := range s.write(ctx, changes...) {
-				errs = append(errs, result.Err)
+	var permanent error
+	return s.lastWrite(ctx, "write critical", func(ctx context.Context) error {
+		var failed []change
+		var err error
+		for i, result := range s.write(ctx, changes...) {
+			switch class := consulutil.Classify(result.Err); {
+			case result.Err == nil, class == retry.Gone:
+				// Gone: no check and no service, not even now. Nothing can take traffic.
+			case class == retry.Permanent:
+				permanent = cmp.Or(permanent, result.Err)
+			default:
+				failed, err = append(failed, changes[i]), cmp.Or(err, result.Err)
 			}
-			return cmp.Or(errs...)
 		}
-		writes = append(writes, w)
-	}
-	return writes
+		changes = failed
+		return cmp.Or(err, permanent)
+	})
 }
 
-// criticalWrite is the last write of checks or of a gateway.
-type criticalWrite struct {
-	*syncer
-	what    string   // in errors and log lines
-	ids     []string // of the checks, after the gateway's if that is deregistered
-	put     func(context.Context) error
-	refused time.Time // since when the agent refuses connections
-}
-
-// settled writes with retries.
-func (w *criticalWrite) settled(ctx context.Context) error {
-	unsettled := slices.ContainsFunc(w.ids, func(id string) bool { return time.Now().Before(w.unsettled[id]) })
-	err := w.untilDone(ctx)
-	if err == nil && unsettled && retry.Sleep(ctx, settle) == nil {
-		err = w.untilDone(ctx)
-	}
+// lastWrite repeats a write until Consul has taken it, or refuses it. Its error is
+// errAgentGone when an agent has refused connections for long enough.
+func (s *syncer) lastWrite(ctx context.Context, what string, write func(context.Context) error) error {
+	var since time.Time // of the agent's refusals in a row
+	err := refusal(retry.Do(ctx, retry.LocalAgent(), s.Log, what, consulutil.Classify, func(ctx context.Context) error {
+		err := write(ctx)
+		switch {
+		case !refused(err) || s.Config.Agentless():
+			since = time.Time{}
+		case since.IsZero():
+			since = time.Now()
+		case time.Since(since) >= goneAfter:
+			return errAgentGone
+		}
+		return err
+	}))
 	if err != nil {
-		return fmt.Errorf("%s %q: %w", w.what, w.ids, err)
+		return fmt.Errorf("%s %q: %w", what, s.w.ID, err)
 	}
 	return nil
-}
-
-func (w *criticalWrite) untilDone(ctx context.Context) error {
-	log := w.Log.With(logkey.CheckID, w.ids)
-	return refusal(retry.Do(ctx, retry.LocalAgent(), log, w.what, consulutil.Classify, w.once))
 }
 
 // errAgentGone ends the attempts to write to an agent that has left or died.
@@ -193,24 +221,6 @@ func refusal(err error) error {
 	var permanent *retry.PermanentError
 	if errors.As(err, &permanent) {
 		return permanent.Err
-	}
-	return err
-}
-
-func (w *criticalWrite) once(ctx context.Context) error {
-	err := w.put(ctx)
-	switch {
-	case err == nil:
-		return nil
-	case consulutil.Classify(err) == retry.Gone:
-		// No check and no service, not even now: nothing can take traffic.
-		return nil
-	case !refused(err) || w.AtServers:
-		w.refused = time.Time{}
-	case w.refused.IsZero():
-		w.refused = time.Now()
-	case time.Since(w.refused) >= goneAfter:
-		return errAgentGone
 	}
 	return err
 }

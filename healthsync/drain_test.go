@@ -158,6 +158,26 @@ func TestDeniedCriticalEndsAtOnceWithExit3(t *testing.T) {
 	})
 }
 
+// TestRefusedCriticalDoesNotEndTheOthers: each check is repeated until Consul takes it.
+func TestRefusedCriticalDoesNotEndTheOthers(t *testing.T) {
+	t.Parallel()
+	inBubble(t, []string{"a", "b"}, func(r *rig) {
+		r.metadata.set(map[string]string{"a": "HEALTHY", "b": "HEALTHY"}, nil)
+		r.run()
+		r.pass(500 * time.Millisecond)
+		r.agent.setAnswer(func(o op) error {
+			if o.Check == "a" {
+				return errDenied
+			}
+			return map[bool]error{true: errServer}[o.At < 5*sec]
+		})
+		if took, err := r.term(); took < 4*sec || cli.ExitCode(err) != 3 || !errors.Is(err, errDenied) {
+			t.Errorf("took %s, exit code %d for %v", took, cli.ExitCode(err), err)
+		}
+		r.wantStatus("b", "critical")
+	})
+}
+
 func TestFailedLogOutIsNoFailure(t *testing.T) {
 	t.Parallel()
 	running(t, func(r *rig) {

@@ -220,7 +220,7 @@ func (r *rig) run() {
 		if r.catalog != nil {
 			registered, ofAgent = r.catalog, nil
 		}
-		r.err = Run(ctx, Options{Config: r.cfg, StopTimeout: r.stop, Ignore: r.ignore, AtServers: r.catalog != nil, StaticToken: r.static}, Deps{
+		r.err = Run(ctx, Options{Config: r.cfg, StopTimeout: r.stop, Ignore: r.ignore, StaticToken: r.static}, Deps{
 			ReadToken:  r.logins.read,
 			LogIn:      r.logins.logIn,
 			AwaitStart: r.awaitStart,

@@ -49,10 +49,12 @@ func (s *syncer) registerGateway(ctx context.Context) {
 
 // deregistersFirst reports whether the task is a gateway that leaves traffic by its
 // deregistration: it has no checks, or they do not count.
-func (s *syncer) deregistersFirst() bool { return s.checkless() || leavesEarly(s.Config.Gateway) }
+func (s *syncer) deregistersFirst() bool { return !s.checked() || leavesEarly(s.Config.Gateway) }
 
 func (s *syncer) deregisterGateway(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	return s.Registrar.Deregister(ctx, s.token, s.w)
+	return s.lastWrite(ctx, "deregister gateway", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+		defer cancel()
+		return s.Registrar.Deregister(ctx, s.token, s.w)
+	})
 }

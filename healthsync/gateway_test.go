@@ -138,7 +138,7 @@ func TestGatewayOfAFailingAgent(t *testing.T) {
 				if r.agent.out != (tt.code == 0) || failures == 0 {
 					t.Errorf("deregistered: %t, after %d attempts", r.agent.out, failures)
 				}
-				if r.err != nil && !strings.HasPrefix(r.err.Error(), `deregister gateway ["web-0f9de17a"]: `) {
+				if r.err != nil && !strings.HasPrefix(r.err.Error(), `deregister gateway "web-0f9de17a": `) {
 					t.Errorf("error %v", r.err)
 				}
 				if n := r.logged("write critical"); n != 0 {

@@ -49,11 +49,8 @@ type Options struct {
 	Ignore []string
 	// Region is AWS_REGION; empty when it is not set.
 	Region string
-	// AtServers is set in a task without an agent: its registration is in the servers'
-	// catalog, where it stays until it is deregistered.
-	AtServers bool
-	// StaticToken reports that the Consul environment has a token, which in a task
-	// without an agent takes the place of a login.
+	// StaticToken reports that the Consul environment has a token, which takes the place
+	// of a login.
 	StaticToken bool
 }
 
@@ -139,7 +136,7 @@ type syncer struct {
 	first workload.Task
 
 	// last, failing and unsettled are by check ID, unsettled also by the service ID
-	// of a gateway. It is until when the agent may yet apply a write that puts the
+	// of a gateway. It is until when Consul may yet apply a write that puts the
 	// task into traffic and got no answer.
 	last      map[string]written
 	failing   map[string]retry.Class
@@ -151,28 +148,25 @@ type syncer struct {
 	blind bool
 }
 
-// wanted reports whether there is anything to write at all. A gateway with an agent has
-// no checks, but is deregistered at the end; without an agent each proxy has one.
-func (s *syncer) wanted() bool {
-	return len(s.Config.HealthSyncContainers) > 0 || s.Config.Gateway != nil || s.AtServers
+// checked reports whether there are checks to write: without an agent each proxy has one,
+// while an agent looks at gateways itself.
+func (s *syncer) checked() bool {
+	return s.Config.Agentless() || s.Config.Gateway == nil && len(s.Config.HealthSyncContainers) > 0
 }
-
-// checkless reports whether the task is a gateway that has no checks to write.
-func (s *syncer) checkless() bool { return s.Config.Gateway != nil && !s.AtServers }
 
 // start gets the token and the workload.
 func (s *syncer) start(ctx context.Context) error {
 	if err := s.waitForToken(ctx); err != nil {
 		return err
 	}
-	if s.wanted() && !s.checkless() {
+	if s.checked() {
 		return s.learn(ctx, retry.StartLimit)
 	}
 	// No limit: the task serves without this, and must not end for want of it.
 	if err := s.learn(ctx, 0); err != nil {
 		return err
 	}
-	if s.checkless() {
+	if s.Config.Gateway != nil {
 		s.registerGateway(ctx)
 	}
 	return nil

@@ -74,7 +74,7 @@ const (
 
 // keepToken starts the renewal of the service token, which ends with ctx.
 func (s *syncer) keepToken(ctx context.Context) {
-	if !s.AtServers || !s.login {
+	if !s.login || !s.Config.Agentless() {
 		return
 	}
 	task := s.first

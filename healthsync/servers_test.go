@@ -346,16 +346,6 @@ func TestStaticTokenIsNotLoggedOut(t *testing.T) {
 			}
 		})
 	}
-	inBubble(t, []string{"app"}, func(r *rig) { // with an agent, mesh-init logs in
-		r.static = true
-		r.cfg.ConsulLogin.Enabled = true
-		r.run()
-		r.pass(tokenLimit)
-		<-r.done
-		if cli.ExitCode(r.err) != 1 {
-			t.Errorf("%v", r.err)
-		}
-	})
 }
 
 // TestTermBeforeTheTokenWithoutAnAgent ends at once: there is nothing to wait for.

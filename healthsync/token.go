@@ -31,7 +31,7 @@ const (
 func (s *syncer) waitForToken(ctx context.Context) error {
 	switch _, err := s.readToken(workload.FileServiceToken); {
 	case err == nil || !s.login:
-	case s.AtServers && s.StaticToken && noToken(err):
+	case s.StaticToken && noToken(err):
 		s.Log.Info("using the token of the Consul environment in place of a login")
 		s.login = false
 	case s.mayLogIn() && noToken(err):
@@ -53,10 +53,8 @@ func (s *syncer) waitForToken(ctx context.Context) error {
 	switch {
 	case err == nil:
 		return nil
-	case noToken(err) && s.AtServers:
-		return exit.Usagef("login is enabled but there is no service token: has mesh-init run, with consulLogin.enabled and without CONSUL_HTTP_TOKEN as here, and is its volume mounted at %s? %w", s.Config.BootstrapDir, err)
 	case noToken(err):
-		return exit.Usagef("login is enabled but there is no service token: has mesh-init run, and is its volume mounted at %s? %w", s.Config.BootstrapDir, err)
+		return exit.Usagef("login is enabled but there is no service token: has mesh-init run, with consulLogin.enabled and CONSUL_HTTP_TOKEN as here, and is its volume mounted at %s? %w", s.Config.BootstrapDir, err)
 	default:
 		return exit.Usagef("login is enabled but the service token cannot be read: %w (running as uid %d, gid %d): run this container as mesh-init's user or with the file's group, or see mesh-init's -file-group",
 			err, os.Geteuid(), os.Getegid())
@@ -65,7 +63,7 @@ func (s *syncer) waitForToken(ctx context.Context) error {
 
 // mayLogIn reports whether health-sync may use its own token. With proxy.mode direct
 // it must be the proxy's, which is renewed through its file.
-func (s *syncer) mayLogIn() bool { return s.login && s.AtServers && !s.Config.Direct() }
+func (s *syncer) mayLogIn() bool { return s.login && s.Config.Agentless() && !s.Config.Direct() }
 
 // logInSeparately logs in for this container only, as each container of hashicorp/consul-ecs
 // 0.10 does, whose definitions need not mount the volume here. limit bounds the read of the
@@ -119,12 +117,11 @@ func (s *syncer) readToken(name string) (string, error) {
 	return token, nil
 }
 
-// logOutAll destroys the tokens that end with the task. The client token comes
-// last, because the agent may still be leaving with it, and only when its container has
-// stopped or no client-entrypoint has declared itself its owner. A logout that fails is
-// logged and left to the controller. The tokens share the time until the deadline,
-// which ctx must have.
-func (s *syncer) logOutAll(ctx context.Context, clientEnded bool) {
+// logOutAll destroys the tokens that end with the task, with client the client token,
+// too. That comes last, because the agent may still be leaving with it. A logout that
+// fails is logged and left to the controller. The tokens share the time until the
+// deadline, which ctx must have.
+func (s *syncer) logOutAll(ctx context.Context, client bool) {
 	if !s.login {
 		return
 	}
@@ -135,7 +132,7 @@ func (s *syncer) logOutAll(ctx context.Context, clientEnded bool) {
 	for _, secret := range s.endRenewal(ctx) {
 		tokens = append(tokens, fileToken{workload.FileServiceToken, secret})
 	}
-	if !s.AtServers && (clientEnded || !s.agentOwned()) {
+	if client {
 		tokens = append(tokens, s.fileTokens(workload.FileClientToken)...)
 	}
 	deadline, _ := ctx.Deadline()

@@ -124,7 +124,7 @@ func (f *healthSyncFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	}
 	defer consul.watchServers(ctx)()
 	return healthsync.Run(ctx, healthsync.Options{
-		Config: cfg, Region: inv.Getenv(regionEnv), AtServers: consul.servers != nil, StaticToken: consul.static,
+		Config: cfg, Region: inv.Getenv(regionEnv), StaticToken: consul.static,
 		StopTimeout: f.stop, Ignore: ignored(inv, f.ignore),
 	}, healthsync.Deps{
 		Metadata:  metadata,

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
@@ -15,6 +16,18 @@ import (
 	"github.com/meshtask/consul-ecs/registrar"
 	"github.com/meshtask/consul-ecs/workload"
 )
+
+// TestStaticTokenIsOfTasksWithoutAnAgent: with an agent, mesh-init logs in all the same.
+func TestStaticTokenIsOfTasksWithoutAnAgent(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"CONSUL_HTTP_TOKEN": "secret"}
+	inv := &cli.Invocation{Getenv: func(k string) string { return env[k] }, Log: hclog.NewNullLogger()}
+	for agentless, cfg := range map[bool]*config.Config{false: {}, true: {ConsulServers: &config.ConsulServers{Hosts: "127.0.0.1"}}} {
+		if a, err := accessOf(inv, cfg); err != nil || a.static != agentless {
+			t.Errorf("agentless %t: static %t, %v", agentless, a.static, err)
+		}
+	}
+}
 
 func TestHealthSyncRefusesAWrongCall(t *testing.T) {
 	t.Parallel()

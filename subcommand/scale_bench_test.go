@@ -243,7 +243,7 @@ func (s *scale) begin(t testing.TB, i int) (*scaleTask, error) {
 	ctx, k.cancel = context.WithCancel(ctx)
 	go servers.Run(ctx)
 	go func() {
-		k.done <- healthsync.Run(ctx, healthsync.Options{Config: cfg, StopTimeout: 2 * time.Minute, AtServers: true}, healthsync.Deps{
+		k.done <- healthsync.Run(ctx, healthsync.Options{Config: cfg, StopTimeout: 2 * time.Minute}, healthsync.Deps{
 			Metadata: k, Registrar: k,
 			AwaitStart: func(context.Context) error { return nil },
 			Serves:     func(context.Context, int, string) error { return errors.ErrUnsupported },

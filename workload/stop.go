@@ -66,15 +66,6 @@ func NewStopBudget(stop time.Duration) StopBudget {
 	}
 }
 
-// HealthSyncWait is when health-sync no longer waits for applications, of a task with an
-// agent or without one.
-func (b StopBudget) HealthSyncWait(agent bool) time.Duration {
-	if agent {
-		return b.ServiceLogout
-	}
-	return b.Deregister
-}
-
 // Delay is when an application gets TERM at the latest.
 func (b StopBudget) Delay(d ShutdownDelay) time.Duration {
 	if d.Auto {

@@ -101,14 +101,6 @@ func TestShutdownDelay(t *testing.T) {
 	}
 }
 
-func TestHealthSyncWait(t *testing.T) {
-	t.Parallel()
-	budget := workload.StopBudget{ServiceLogout: 1, Deregister: 2}
-	if agent, servers := budget.HealthSyncWait(true), budget.HealthSyncWait(false); agent != 1 || servers != 2 {
-		t.Errorf("%d and %d", agent, servers)
-	}
-}
-
 // The service token is logged out before the agent leaves, the agent has time for its
 // leave, and everything ends before KILL, whatever the stop timeout is.
 func TestStopBudgetIsInOrder(t *testing.T) {
