@@ -191,7 +191,7 @@ func decide(s *snapshot, before memory, now time.Duration, l limits) (Plan, memo
 	if s.ConsulAt < after.trusted {
 		consul = time.Time{}
 	}
-	plan := Plan{Delete: []Item{}, Kept: []RetainedTask{}, At: now}
+	plan := Plan{Kept: []RetainedTask{}, At: now}
 	evidence := map[string]string{}
 	tasks, running := factsOf(s)
 	maps.Copy(after.ours, running)

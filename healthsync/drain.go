@@ -76,13 +76,13 @@ func (s *syncer) leaveAgent(ctx context.Context, budget workload.StopBudget, end
 func (s *syncer) leaveServers(ctx context.Context, budget workload.StopBudget, end time.Time) error {
 	err := s.latchCritical(ctx, budget.Criticals)
 	why := "they are deregistered after their last requests"
-	if leavesEarly(s.Config.Gateway) {
+	if s.leavesEarly() {
 		why = tokenNeeded
 	}
 	s.await(ctx, end, why, func(t workload.Task) []workload.Container {
 		return append(t.Applications(s.Ignore), t.Proxies()...)
 	})
-	if s.known && (err != nil || !leavesEarly(s.Config.Gateway)) {
+	if s.known && (err != nil || !s.leavesEarly()) {
 		const failed = "deregister services, which stay in Consul until the controller removes them"
 		err = errors.Join(err, s.deregister(ctx, failed, s.Registrar.Deregister))
 	}
@@ -124,7 +124,7 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 // puts the task into traffic.
 func (s *syncer) leaveTraffic(ctx context.Context) error {
 	write, done := s.writeCritical, "left all checks critical"
-	if s.deregistersFirst() {
+	if !s.checked() || s.leavesEarly() { // a gateway
 		write, done = s.deregisterGateway, "deregistered the gateway"
 	}
 	unsettled := slices.ContainsFunc(slices.Collect(maps.Values(s.unsettled)), time.Now().Before)

@@ -9,12 +9,12 @@ import (
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// leavesEarly reports whether a gateway is deregistered while it still has callers. Across
-// the datacenters of a federation Consul gives the gateways on the way the health of the
-// service behind them, so sidecar proxies send requests to all mesh gateways that are
-// registered, healthy or not.
-func leavesEarly(gateway *config.Gateway) bool {
-	return gateway != nil && gateway.Kind == config.KindMeshGateway
+// leavesEarly reports whether the task is a gateway that is deregistered while it still has
+// callers. Across the datacenters of a federation Consul gives the gateways on the way the
+// health of the service behind them, so sidecar proxies send requests to all mesh gateways
+// that are registered, healthy or not.
+func (s *syncer) leavesEarly() bool {
+	return s.Config.Gateway != nil && s.Config.Gateway.Kind == config.KindMeshGateway
 }
 
 // registerGateway puts a gateway back that an earlier run of this container deregistered
@@ -46,10 +46,6 @@ func (s *syncer) registerGateway(ctx context.Context) {
 		return err
 	})
 }
-
-// deregistersFirst reports whether the task is a gateway that leaves traffic by its
-// deregistration: it has no checks, or they do not count.
-func (s *syncer) deregistersFirst() bool { return !s.checked() || leavesEarly(s.Config.Gateway) }
 
 func (s *syncer) deregisterGateway(ctx context.Context) error {
 	return s.lastWrite(ctx, "deregister gateway", func(ctx context.Context) error {

@@ -135,8 +135,6 @@ const httpLimit = 10 * time.Second
 
 // controllerVariant is what the controllers of the two generations differ in.
 type controllerVariant struct {
-	// name is that of the wanted state.
-	name   string
 	wanted func(setup.Options) (setup.State, error)
 	// leftovers are what tasks leave.
 	leftovers controller.Leftovers
@@ -196,7 +194,7 @@ func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, v
 	if err != nil {
 		return nil, err
 	}
-	lock, err := f.lock(at, v.name, consulutil.LockOptions{Consul: v.consul, Log: inv.Log})
+	lock, err := f.lock(at, state.Name, consulutil.LockOptions{Consul: v.consul, Log: inv.Log})
 	if err != nil {
 		return nil, err
 	}

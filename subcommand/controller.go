@@ -65,7 +65,7 @@ func (f *controllerFlags) runAgentless(ctx context.Context, inv *cli.Invocation)
 	f.partitions, f.partition = cfg.Controller.PartitionsEnabled, cfg.Controller.Partition
 	f.level, f.json = cfg.LogLevel, cfg.LogJSON
 	return f.run(ctx, inv, controllerVariant{
-		name: setup.AgentlessName, wanted: setup.Agentless, rolePath: "controller.iamRolePath",
+		wanted: setup.Agentless, rolePath: "controller.iamRolePath",
 		leftovers: controller.Leftovers{Methods: []string{config.ServiceAuthMethod}, ClusterNode: true},
 		consul:    consulutil.Options{Servers: servers, Timeout: consulTimeout},
 	})
