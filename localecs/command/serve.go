@@ -299,9 +299,7 @@ func (f *serveFlags) observer(ctx context.Context, inv *cli.Invocation) (observe
 
 // eventLine formats a new version of a task.
 func eventLine(t shapes.Task, at time.Time) string {
-	definition := t.TaskDefinitionARN[strings.LastIndex(t.TaskDefinitionARN, "/")+1:]
-	id := t.TaskARN[strings.LastIndex(t.TaskARN, "/")+1:]
-	line := fmt.Sprintf("%s %s %s %s", at.Format(time.TimeOnly), definition, id, t.LastStatus)
+	line := fmt.Sprintf("%s %s %s %s", at.Format(time.TimeOnly), t.Revision(), t.ID(), t.LastStatus)
 	if t.DesiredStatus != t.LastStatus {
 		line += ", desired " + t.DesiredStatus
 	}

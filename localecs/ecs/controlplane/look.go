@@ -47,7 +47,7 @@ func (p *Plane) start(v *Service, n int, now time.Time) {
 	for ; n > 0; n -= maxCount {
 		out, err := p.run(shapes.Call{Now: now, Principal: v.createdBy}, v.input(min(n, maxCount)), origin{service: v.Name, inactive: true})
 		for _, t := range out.Tasks {
-			ids = append(ids, taskID(t.TaskARN))
+			ids = append(ids, t.ID())
 		}
 		if err != nil {
 			var refused *shapes.Error
@@ -108,5 +108,3 @@ func (p *Plane) tasksOf(v *Service, now time.Time) []Task {
 	}
 	return tasks
 }
-
-func taskID(arn string) string { return arn[strings.LastIndex(arn, "/")+1:] }

@@ -1,6 +1,10 @@
 package shapes
 
-import "github.com/meshtask/consul-ecs/taskdef"
+import (
+	"strings"
+
+	"github.com/meshtask/consul-ecs/taskdef"
+)
 
 // Statuses of a task.
 const (
@@ -115,6 +119,20 @@ type Task struct {
 	Version              int               `json:"version"`
 	EphemeralStorage     *EphemeralStorage `json:"ephemeralStorage,omitzero"`
 	FargateStorage       *EphemeralStorage `json:"fargateEphemeralStorage,omitzero"`
+}
+
+// ID is the last part of the task's ARN.
+func (t Task) ID() string { return t.TaskARN[strings.LastIndex(t.TaskARN, "/")+1:] }
+
+// Revision is the last part of its task definition's ARN: family:number.
+func (t Task) Revision() string {
+	return t.TaskDefinitionARN[strings.LastIndex(t.TaskDefinitionARN, "/")+1:]
+}
+
+// Family is that of its task definition.
+func (t Task) Family() string {
+	family, _, _ := strings.Cut(t.Revision(), ":")
+	return family
 }
 
 // EphemeralStorage is a task's disk.
