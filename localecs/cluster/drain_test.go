@@ -14,27 +14,16 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// Drain stops a task that RunTask has accepted and of which nothing exists yet.
-func TestDrainStopsTasksThatAreBeingMade(t *testing.T) {
-	t.Parallel()
-	making, release, stopping := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	r, err := OpenRegion(RegionOptions{
-		Cluster: Options{
-			Name: "default", Region: "us-east-1", Account: "123456789012", Subnet: "10.42.0.0/24", Dir: t.TempDir(), Log: hclog.NewNullLogger(),
-			Images: map[string]runtime.Image{"shell": {Name: "shell", Programs: map[string]string{"/bin/sh": "/bin/sh"}}},
-		},
-		Name: func(controlplane.Launch) string {
-			close(making)
-			<-release
-			return "slow"
-		},
-		Observe: func(task shapes.Task, _ time.Time) {
-			if task.DesiredStatus == shapes.Stopped && task.LastStatus == shapes.Provisioning {
-				close(stopping)
-			}
-		},
-		Log: hclog.NewNullLogger(),
-	})
+// openRegion opens a region that has an image with a shell and the task definition web, whose
+// container runs until it is stopped.
+func openRegion(t *testing.T, o RegionOptions) *Region {
+	t.Helper()
+	o.Log = hclog.NewNullLogger()
+	o.Cluster = Options{
+		Name: "default", Region: "us-east-1", Account: "123456789012", Subnet: "10.42.0.0/24", Dir: t.TempDir(), Log: o.Log,
+		Images: map[string]runtime.Image{"shell": {Name: "shell", Programs: map[string]string{"/bin/sh": "/bin/sh"}}},
+	}
+	r, err := OpenRegion(o)
 	if missing, ok := errors.AsType[*host.MissingError](err); ok {
 		testkit.Missing(t, missing.Error())
 	}
@@ -52,11 +41,57 @@ func TestDrainStopsTasksThatAreBeingMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return r
+}
+
+// runWeb starts a task of web.
+func runWeb(r *Region, role string) error {
+	_, err := r.Plane().RunTask(r.Call(), shapes.RunTaskInput{
+		TaskDefinition: "web", Overrides: shapes.Overrides{TaskRoleARN: role},
+		NetworkConfiguration: &shapes.NetworkConfiguration{AWSVPC: &shapes.VPCConfiguration{Subnets: []string{"subnet-1"}}},
+	})
+	return err
+}
+
+// What a caller of Started has learned of a task, the control plane has, too.
+func TestTaskIsReportedBeforeStarted(t *testing.T) {
+	t.Parallel()
+	starts := make(chan TaskStart, 2)
+	r := openRegion(t, RegionOptions{Started: func(start TaskStart) { starts <- start }})
+	for _, role := range []string{"", "arn:aws:iam::123456789012:role/nobody"} {
+		if err := runWeb(r, role); err != nil {
+			t.Fatal(err)
+		}
+		start := <-starts
+		tasks := r.Plane().Tasks(time.Now())
+		last := tasks[len(tasks)-1]
+		if last.Report.Name != start.Name || last.ID() != start.ID || last.LastStatus == shapes.Provisioning {
+			t.Errorf("role %q: started %s %s; reported %q %s %s", role, start.Name, start.ID, last.Report.Name, last.ID(), last.LastStatus)
+		}
+		if failed := role != ""; failed != (start.Err != nil) || failed != (last.LastStatus == shapes.Stopped) {
+			t.Errorf("role %q: started with %v, reported %s", role, start.Err, last.LastStatus)
+		}
+	}
+}
+
+// Drain stops a task that RunTask has accepted and of which nothing exists yet.
+func TestDrainStopsTasksThatAreBeingMade(t *testing.T) {
+	t.Parallel()
+	making, release, stopping := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	r := openRegion(t, RegionOptions{
+		Name: func(controlplane.Launch) string {
+			close(making)
+			<-release
+			return "slow"
+		},
+		Observe: func(task shapes.Task, _ time.Time) {
+			if task.DesiredStatus == shapes.Stopped && task.LastStatus == shapes.Provisioning {
+				close(stopping)
+			}
+		},
+	})
 	ran := make(chan error, 1)
-	go func() {
-		_, err := r.Plane().RunTask(r.Call(), shapes.RunTaskInput{TaskDefinition: "web", NetworkConfiguration: &shapes.NetworkConfiguration{AWSVPC: &shapes.VPCConfiguration{Subnets: []string{"subnet-1"}}}})
-		ran <- err
-	}()
+	go func() { ran <- runWeb(r, "") }()
 	<-making
 	drained := make(chan error, 1)
 	go func() { drained <- r.Drain(t.Context(), "draining") }()
@@ -70,11 +105,11 @@ func TestDrainStopsTasksThatAreBeingMade(t *testing.T) {
 	if err := errors.Join(<-ran, <-drained); err != nil {
 		t.Error(err)
 	}
-	tasks := r.Tasks()
-	if len(tasks) != 1 || tasks[0].Task == nil || !tasks[0].over() {
+	tasks := r.Plane().Tasks(time.Now())
+	if len(tasks) != 1 || tasks[0].Report.Name != "slow" || tasks[0].LastStatus != shapes.Stopped {
 		t.Fatalf("tasks after Drain: %+v", tasks)
 	}
-	if v := tasks[0].Task.View(); v.StopCode != "UserInitiated" || v.StoppedReason != "draining" {
-		t.Errorf("stopped by %s: %s", v.StopCode, v.StoppedReason)
+	if tasks[0].StopCode != "UserInitiated" || tasks[0].StoppedReason != "draining" {
+		t.Errorf("stopped by %s: %s", tasks[0].StopCode, tasks[0].StoppedReason)
 	}
 }

@@ -52,6 +52,9 @@ func (c *Cluster) launch(l launch) (*Task, error) {
 		return nil, errors.Join(host.Shortage(err), t.release())
 	}
 	c.enter(t)
+	if l.Observe != nil {
+		l.Observe(t, t.view)
+	}
 	go t.run(state)
 	return t, nil
 }

@@ -60,7 +60,7 @@ func newLauncher(c *Cluster, o RegionOptions) *launcher {
 func (l *launcher) Launch(in controlplane.Launch) {
 	ended, err := l.running.begin()
 	if err != nil { // a call that came while all ends
-		fail(in, err)
+		fail(in, "", err)
 		return
 	}
 	s := &slot{Launch: in, done: make(chan struct{})}
@@ -82,8 +82,8 @@ func (l *launcher) Launch(in controlplane.Launch) {
 	}()
 }
 
-func fail(in controlplane.Launch, err error) {
-	failed := controlplane.Report{View: failure(in.Definition, reason(in, err), time.Now())}
+func fail(in controlplane.Launch, name string, err error) {
+	failed := controlplane.Report{Name: name, View: failure(in.Definition, reason(in, err), time.Now())}
 	in.Report(failed, time.Now())
 	failed.Gone = true
 	in.Report(failed, time.Now())
@@ -104,9 +104,11 @@ func (l *launcher) run(s *slot, name string) {
 	}})
 	start := TaskStart{Launch: s.Launch, Name: name, At: time.Now(), Task: task, Err: err}
 	l.note(start)
+	if err != nil {
+		fail(s.Launch, name, err)
+	}
 	l.started(start)
 	if err != nil {
-		fail(s.Launch, err)
 		return
 	}
 	<-task.Done()
@@ -135,7 +137,7 @@ func reason(in controlplane.Launch, err error) string {
 
 func report(t *Task, v scheduler.View) controlplane.Report {
 	facts := t.Facts()
-	return controlplane.Report{View: v, Network: &facts.Network, Containers: facts.Containers}
+	return controlplane.Report{Name: t.name, View: v, Network: &facts.Network, Containers: facts.Containers}
 }
 
 func failure(def *taskdef.TaskDefinition, reason string, now time.Time) scheduler.View {

@@ -1,6 +1,7 @@
 package controlplane_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -129,6 +130,42 @@ func TestDescribeRunningTask(t *testing.T) {
 	}
 	if l := w.launches[id]; l.ContainerARNs["app"] != arn || l.Cluster != "default" || l.Service != "" {
 		t.Errorf("the launcher got %+v", l)
+	}
+}
+
+// Tasks have those of every cluster by creation, stopped ones for an hour, as DescribeTasks shows
+// them but without its delays.
+func TestTasksOfAllClusters(t *testing.T) {
+	t.Parallel()
+	w := newPlaneWorld(t, func(o *controlplane.Options) {
+		o.Lag = controlplane.Lag{New: time.Hour, Interface: time.Hour, Tags: time.Hour}
+	})
+	if _, err := w.CreateCluster(w.call(), shapes.CreateClusterInput{ClusterName: "other"}); err != nil {
+		t.Fatal(err)
+	}
+	ids := append(
+		w.run(func(in *shapes.RunTaskInput) { in.Cluster, in.LaunchType = "other", "FARGATE" }),
+		w.run(func(in *shapes.RunTaskInput) { in.Tags = []shapes.Tag{{Key: "a", Value: "b"}} })...)
+	ids = append(ids, w.run(nil)...)
+	w.start(ids[0])
+	w.end(ids[0], 3)
+	w.start(ids[1])
+	words := func(after time.Duration) (words []string) {
+		for _, task := range w.Tasks(planeStart.Add(after)) {
+			words = append(words, fmt.Sprintf("%s %s %d tags, reported %s", task.ID(), task.LastStatus, len(task.Tags), task.Report.View.KnownStatus))
+		}
+		return words
+	}
+	later := []string{ids[1] + " RUNNING 1 tags, reported RUNNING", ids[2] + " PROVISIONING 0 tags, reported "}
+	if d := cmp.Diff(append([]string{ids[0] + " STOPPED 0 tags, reported STOPPED"}, later...), words(time.Hour-time.Second)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(later, words(time.Hour)); d != "" {
+		t.Errorf("after an hour (-want +got):\n%s", d)
+	}
+	w.now = planeStart.Add(time.Hour)
+	if d := cmp.Diff(w.describe(ids[1]), w.Tasks(w.now)[0].Task); d != "" {
+		t.Errorf("differs from DescribeTasks (-want +got):\n%s", d)
 	}
 }
 

@@ -17,6 +17,8 @@ const keepStopped = time.Hour
 
 // Report is the state of a task.
 type Report struct {
+	// Name is the launcher's name for the task, which no call shows.
+	Name string
 	View scheduler.View
 	// Network is nil until the task has an interface.
 	Network *metadata.Network

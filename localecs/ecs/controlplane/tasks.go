@@ -77,6 +77,25 @@ func (p *Plane) DescribeTasks(call shapes.Call, in shapes.DescribeTasksInput) (s
 	return out, err
 }
 
+// ReportedTask is a task as DescribeTasks shows it, with its tags, and the last report of it.
+type ReportedTask struct {
+	shapes.Task
+	Report Report
+}
+
+// Tasks are the tasks of all clusters by creation, without delay, stopped ones for an hour.
+func (p *Plane) Tasks(now time.Time) []ReportedTask {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []ReportedTask
+	for _, r := range p.records {
+		if r.visible(now) {
+			all = append(all, ReportedTask{Task: r.Shape(now, Lag{}, true), Report: r.report})
+		}
+	}
+	return all
+}
+
 func (p *Plane) task(c *cluster, id string, now time.Time) *Record {
 	if r := p.tasks[id]; r.Is(c.name, now) {
 		return r
