@@ -148,9 +148,17 @@ func failure(def *taskdef.TaskDefinition, reason string, now time.Time) schedule
 
 // Stop implements controlplane.Launcher.
 func (l *launcher) Stop(id, code, reason string) {
+	if t := l.task(id); t != nil {
+		go t.stop(code, reason)
+	}
+}
+
+// task returns a task that has been reported and not been released, or nil.
+func (l *launcher) task(id string) *Task {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s := l.tasks[id]; s != nil && s.task != nil {
-		go s.task.stop(code, reason)
+	if s := l.tasks[id]; s != nil {
+		return s.task
 	}
+	return nil
 }

@@ -77,6 +77,9 @@ func OpenRegion(o RegionOptions) (*Region, error) {
 // Cluster is where the tasks run.
 func (r *Region) Cluster() *Cluster { return r.cluster }
 
+// Task returns a task that has started and has not been released, by its ID, or nil.
+func (r *Region) Task(id string) *Task { return r.launcher.task(id) }
+
 // Plane is the ECS API of the region.
 func (r *Region) Plane() *controlplane.Plane { return r.plane }
 

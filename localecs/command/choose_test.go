@@ -4,18 +4,19 @@ import (
 	"testing"
 
 	"github.com/meshtask/consul-ecs/localecs/control"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
 func TestChooseContainer(t *testing.T) {
 	t.Parallel()
 	task := func(containers ...string) control.Task {
-		t := control.Task{Name: "web-1", Family: "web", LastStatus: "RUNNING", DesiredStatus: "RUNNING"}
+		t := control.Task{Name: "web-1", Task: shapes.Task{TaskDefinitionARN: "arn:task-definition/web:1", LastStatus: "RUNNING", DesiredStatus: "RUNNING"}}
 		for _, name := range containers {
 			status := "RUNNING"
 			if name[0] == '-' {
 				name, status = name[1:], "STOPPED"
 			}
-			t.Containers = append(t.Containers, control.Container{Name: name, LastStatus: status})
+			t.Containers = append(t.Containers, control.Container{Container: shapes.Container{Name: name, LastStatus: status}})
 		}
 		return t
 	}

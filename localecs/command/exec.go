@@ -104,7 +104,7 @@ func (f *execFlags) attach(ctx context.Context, inv *cli.Invocation) (code int, 
 	}
 	defer io.Close()
 	return client.Attach(ctx, control.Request{
-		Argv: inv.Args[1:], TaskID: task.ID, Container: container, Terminal: terminal,
+		Argv: inv.Args[1:], TaskID: task.ID(), Container: container, Terminal: terminal,
 	}, io.Session)
 }
 
@@ -128,8 +128,8 @@ func choose(t control.Task, name string) (string, error) {
 		return "", fmt.Errorf("no container of %s is running: %s", t.Name, t.Status())
 	case len(runs) == 1:
 		return runs[0], nil
-	case slices.Contains(runs, t.Family):
-		return t.Family, nil
+	case slices.Contains(runs, t.Family()):
+		return t.Family(), nil
 	}
 	return "", fmt.Errorf("%s has several running containers: select one with -container: %s", t.Name, strings.Join(runs, ", "))
 }

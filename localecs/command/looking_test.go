@@ -100,13 +100,13 @@ func TestRunCanBeInspectedFromAnotherShell(t *testing.T) {
 	if web.Name != "web" {
 		web = s.Tasks[1]
 	}
-	if web.LastStatus != "RUNNING" || web.HealthStatus != "HEALTHY" || !strings.HasPrefix(web.Address, "10.42.0.") || len(web.Containers) != 2 || web.Containers[1].HealthStatus != "" {
+	if web.LastStatus != "RUNNING" || web.HealthStatus != "HEALTHY" || !strings.HasPrefix(web.Address(), "10.42.0.") || len(web.Containers) != 2 || web.Containers[1].Health() != "" {
 		t.Errorf("%+v", web)
 	}
-	if out, _ := l.ask(0, "ps", "-q", "web"); out != web.ID+"\n" {
-		t.Errorf("ps -q: %q, want %s", out, web.ID)
+	if out, _ := l.ask(0, "ps", "-q", "web"); out != web.ID()+"\n" {
+		t.Errorf("ps -q: %q, want %s", out, web.ID())
 	}
-	for _, name := range []string{"web", web.ID, web.ID[:8], web.TaskARN} {
+	for _, name := range []string{"web", web.ID(), web.ID()[:8], web.TaskARN} {
 		l.says("two\n", "logs", "-tail", "1", name, "side")
 	}
 	l.says("app  | ready\nside | one\nside | two\n", "logs", "web")
@@ -243,7 +243,7 @@ func TestCommandsNeedADirectoryWithSeveralRuns(t *testing.T) {
 	for _, name := range []string{"looking", "other"} {
 		l := &looked{t: t, dir: filepath.Join(dir, name)}
 		l.ask(0, "wait", "-running", "web")
-		ids[l.state("web").Tasks[0].ID] = true
+		ids[l.state("web").Tasks[0].ID()] = true
 	}
 	got := call(t, "ps", "-dir", dir)
 	want := "localecs ps: 2 runs are below " + dir + ": name one with -dir " + filepath.Join(dir, "looking") + " or -dir " + filepath.Join(dir, "other") + "\n"

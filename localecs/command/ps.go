@@ -15,6 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/localecs/control"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
 type psFlags struct {
@@ -34,10 +35,10 @@ tasks that stopped within the last hour. A TASK is a name, an ARN, an ID or a pr
 one, a service or a family.
 
 With -json the output is one object with name, command, version, directory, tasks,
-services, planned and consul. A task has name, id, taskArn, taskDefinitionArn,
-family, cluster, service, lastStatus, desiredStatus, healthStatus, address,
-startedAt, stoppedAt, stopCode, stoppedReason and containers, with the values of the
-ECS API; a container without a health check has no healthStatus.
+services, planned and consul. Tasks and services are as DescribeTasks and
+DescribeServices of the ECS API show them. A task also has its name here, and a
+container has essential, healthCheck (whether it has one), startedAt, finishedAt and
+restartCount.
 
 Exit status: 0; 1 usage or no such task; 3 no run.
 
@@ -72,7 +73,7 @@ func (f *psFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		return writeJSON(inv.Stdout, s)
 	case f.quiet:
 		for _, t := range s.Tasks {
-			if _, err := fmt.Fprintln(inv.Stdout, t.ID); err != nil {
+			if _, err := fmt.Fprintln(inv.Stdout, t.ID()); err != nil {
 				return err
 			}
 		}
@@ -107,9 +108,9 @@ func table(s control.State, now time.Time) []byte {
 	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
 	row(w, "TASK", "STATUS", "HEALTH", "SINCE", "EXIT", "ADDRESS", "")
 	for _, t := range s.Tasks {
-		row(w, t.Name, t.Status(), t.HealthStatus, since(t.StartedAt, t.StoppedAt, now), "", t.Address, t.Why())
+		row(w, t.Name, t.Status(), t.HealthStatus, since(t.StartedAt, t.StoppedAt, now), "", t.Address(), t.Why())
 		for _, c := range t.Containers {
-			row(w, "  "+c.Name, c.LastStatus, c.HealthStatus, since(c.StartedAt, c.FinishedAt, now), exitText(c), "", restarts(c))
+			row(w, "  "+c.Name, c.LastStatus, c.Health(), since(c.StartedAt, c.FinishedAt, now), exitText(c), "", restarts(c))
 		}
 	}
 	if len(s.Services) > 0 {
@@ -117,7 +118,7 @@ func table(s control.State, now time.Time) []byte {
 		b.WriteString("\n")
 		row(w, "SERVICE", "DESIRED", "RUNNING", "PENDING", "")
 		for _, v := range s.Services {
-			row(w, v.Name, strconv.Itoa(v.DesiredCount), strconv.Itoa(v.RunningCount), strconv.Itoa(v.PendingCount), v.Standing())
+			row(w, v.ServiceName, strconv.Itoa(v.DesiredCount), strconv.Itoa(v.RunningCount), strconv.Itoa(v.PendingCount), control.Standing(v))
 		}
 	}
 	w.Flush()
@@ -139,7 +140,7 @@ func unpadded(text []byte) []byte {
 }
 
 // since is the time since something ended, else since it started.
-func since(started, ended, now time.Time) string {
+func since(started, ended shapes.Time, now time.Time) string {
 	at := ended
 	if at.IsZero() {
 		at = started
@@ -147,7 +148,7 @@ func since(started, ended, now time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
-	return now.Sub(at).Truncate(time.Second).String()
+	return now.Sub(at.Time).Truncate(time.Second).String()
 }
 
 func exitText(c control.Container) string {

@@ -64,7 +64,7 @@ func (f *stopFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		if err != nil {
 			return usage(err)
 		}
-		ids = append(ids, t.ID)
+		ids = append(ids, t.ID())
 	}
 	if f.all {
 		err = client.End(ctx)
@@ -86,7 +86,7 @@ func (f *stopFlags) await(ctx context.Context, client *control.Client, ids []str
 	err = client.Watch(ctx, func(s control.State) bool {
 		last = s
 		left := slices.DeleteFunc(slices.Clone(s.Tasks), func(t control.Task) bool {
-			return t.Stopped() || !slices.Contains(ids, t.ID)
+			return t.Stopped() || !slices.Contains(ids, t.ID())
 		})
 		return !f.all && len(left) == 0
 	})
@@ -94,7 +94,7 @@ func (f *stopFlags) await(ctx context.Context, client *control.Client, ids []str
 		return last, fmt.Errorf("%w before all tasks were stopped", err)
 	}
 	if !f.all {
-		last.Tasks = slices.DeleteFunc(last.Tasks, func(t control.Task) bool { return !slices.Contains(ids, t.ID) })
+		last.Tasks = slices.DeleteFunc(last.Tasks, func(t control.Task) bool { return !slices.Contains(ids, t.ID()) })
 	}
 	return last, err
 }

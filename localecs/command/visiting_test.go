@@ -91,7 +91,7 @@ func TestExecRunsAsTheContainerDoes(t *testing.T) {
 		{[]string{"job"}, "", 125, "", "localecs exec: want a task and a command to run in it\n"},
 	} {
 		if strings.HasSuffix(tt.stdout, "internal\n") {
-			tt.stdout = strings.Replace(tt.stdout, "10-42-0-4", strings.ReplaceAll(l.state("web").Tasks[0].Address, ".", "-"), 1)
+			tt.stdout = strings.Replace(tt.stdout, "10-42-0-4", strings.ReplaceAll(l.state("web").Tasks[0].Address(), ".", "-"), 1)
 		}
 		got := callWith(t, tt.stdin, append([]string{"exec", "-dir", l.dir}, tt.args...)...)
 		if diff := cmp.Diff(result{tt.code, tt.stdout, tt.stderr}, got, cmp.AllowUnexported(result{})); diff != "" {
@@ -223,8 +223,8 @@ func TestVisitReachesTasksByName(t *testing.T) {
 		code   int
 		stdout string
 	}{
-		"task":        {[]string{"getent", "ahostsv4", "web"}, "", 0, web.Address},
-		"with domain": {[]string{"getent", "ahostsv4", "web.default.local"}, "", 0, web.Address},
+		"task":        {[]string{"getent", "ahostsv4", "web"}, "", 0, web.Address()},
+		"with domain": {[]string{"getent", "ahostsv4", "web.default.local"}, "", 0, web.Address()},
 		"no name":     {[]string{"getent", "ahostsv4", "localecs-none"}, "", 2, ""},
 		"files":       {[]string{"cat", "visiting_test.go"}, "", 0, "package command\n"},
 		"directory":   {[]string{"pwd"}, "", 0, dir + "\n"},

@@ -14,6 +14,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/localecs/control"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
 type waitFlags struct {
@@ -197,13 +198,13 @@ func (f *waitFlags) write(inv *cli.Invocation, targets []control.Target, s contr
 // only reduces a state to the tasks and services of targets.
 func only(targets []control.Target, s control.State) control.State {
 	all := s
-	s.Tasks, s.Services = []control.Task{}, []control.Service{}
+	s.Tasks, s.Services = []control.Task{}, []shapes.Service{}
 	for _, t := range targets {
 		if t.OfTasks() {
 			s.Tasks = append(s.Tasks, all.Named(t.Name)...)
 		}
 		for _, v := range all.Services {
-			if v.Name == t.Name {
+			if v.ServiceName == t.Name {
 				s.Services = append(s.Services, v)
 			}
 		}

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
 // Condition is a state that `localecs wait` waits for.
@@ -106,7 +109,7 @@ func (o Outcome) Text(reason string) string {
 func culprit(t Task) string {
 	first := func(is func(Container) bool) (found *Container) {
 		for i, c := range t.Containers {
-			if !c.StartedAt.IsZero() && is(c) && (found == nil || c.FinishedAt.Before(found.FinishedAt)) {
+			if !c.StartedAt.IsZero() && is(c) && (found == nil || c.FinishedAt.Before(found.FinishedAt.Time)) {
 				found = &t.Containers[i]
 			}
 		}
@@ -114,8 +117,8 @@ func culprit(t Task) string {
 	}
 	for _, c := range []*Container{
 		first(func(c Container) bool { return c.ExitCode != nil && *c.ExitCode != 0 }),
-		first(func(c Container) bool { return c.HealthStatus == "UNHEALTHY" }),
-		first(func(c Container) bool { return c.HealthStatus == "UNKNOWN" }),
+		first(func(c Container) bool { return c.Health() == scheduler.HealthUnhealthy }),
+		first(func(c Container) bool { return c.Health() == scheduler.HealthUnknown }),
 		t.Decider(),
 	} {
 		if c != nil {
@@ -144,7 +147,7 @@ func (t Target) judge(s State) result {
 	}
 	r := result{text: s.Unknown(t.Name).Error(), never: s.hasPlan()}
 	for _, name := range []string{t.Name, serviceOf(t.Name)} {
-		if slices.Contains(s.Planned, name) || slices.ContainsFunc(s.Services, func(v Service) bool { return v.Name == name }) {
+		if slices.Contains(s.Planned, name) || slices.ContainsFunc(s.Services, func(v shapes.Service) bool { return v.ServiceName == name }) {
 			r.never = false // it may still start
 		}
 	}
@@ -170,7 +173,7 @@ func (t Target) task(of Task) result {
 		r.met = !of.StartedAt.IsZero()
 	case Healthy:
 		r.met = of.Healthy()
-		if of.health() == "" && of.LastStatus == "RUNNING" {
+		if of.health() == "" && of.LastStatus == shapes.Running {
 			r.text, r.never = of.Name+" has no health check: wait for -running", true
 		}
 	}
@@ -186,11 +189,11 @@ func describe(t Task) string {
 	var details []string
 	for _, c := range t.Containers {
 		switch {
-		case c.LastStatus == "STOPPED" && c.ExitCode != nil && *c.ExitCode != 0:
+		case c.LastStatus == shapes.Stopped && c.ExitCode != nil && *c.ExitCode != 0:
 			details = append(details, fmt.Sprintf("%s exited with %d", c.Name, *c.ExitCode))
-		case c.LastStatus != "RUNNING" && c.LastStatus != "STOPPED":
+		case c.LastStatus != shapes.Running && c.LastStatus != shapes.Stopped:
 			details = append(details, c.Name+" "+c.LastStatus)
-		case c.HealthStatus != "" && c.HealthStatus != "HEALTHY":
+		case c.Health() != "" && c.Health() != scheduler.HealthHealthy:
 			details = append(details, c.Name+" "+c.HealthStatus)
 		}
 	}
@@ -203,11 +206,12 @@ func describe(t Task) string {
 func (t Target) steady(s State) result {
 	var names []string
 	for _, v := range s.Services {
-		if v.Name == t.Name {
-			text := fmt.Sprintf("service %s: %d of %d running, %d pending, %s", v.Name, v.RunningCount, v.DesiredCount, v.PendingCount, v.Standing())
-			return result{met: v.Steady, never: v.Failed != "", text: text, task: failedTask(s, v.Name)}
+		if v.ServiceName == t.Name {
+			text := fmt.Sprintf("service %s: %d of %d running, %d pending, %s", t.Name, v.RunningCount, v.DesiredCount, v.PendingCount, Standing(v))
+			steady, err := v.Steady()
+			return result{met: steady, never: err != nil, text: text, task: failedTask(s, t.Name)}
 		}
-		names = append(names, v.Name)
+		names = append(names, v.ServiceName)
 	}
 	if s.hasPlan() && !slices.Contains(s.Planned, t.Name) {
 		return result{text: NoSuch("service", t.Name, names).Error(), never: true}
@@ -218,7 +222,7 @@ func (t Target) steady(s State) result {
 // failedTask returns the last task of a service that failed or is not healthy.
 func failedTask(s State, service string) *Task {
 	for i, t := range slices.Backward(s.Tasks) {
-		if t.Service == service && t.StopCode != "ServiceSchedulerInitiated" && culprit(t) != "" {
+		if t.of(service) && t.StopCode != scheduler.StopServiceScheduler && culprit(t) != "" {
 			return &s.Tasks[i]
 		}
 	}
@@ -235,7 +239,7 @@ func (t Target) passing(s State) result {
 	n := s.Consul.Passing[t.Name]
 	r := result{met: n >= t.Count, text: fmt.Sprintf("Consul sends traffic to %d of %d instances of %s", n, t.Count, t.Name)}
 	for i, task := range s.Tasks {
-		if task.Family == t.Name && !task.Healthy() {
+		if task.Family() == t.Name && !task.Healthy() {
 			r.task = &s.Tasks[i]
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/meshtask/consul-ecs/localecs/control"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
 var start = time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
@@ -16,19 +17,32 @@ func code(n int) *int { return &n }
 // state has a task of every kind.
 func state() control.State {
 	app := func(status, health string) control.Container {
-		return control.Container{Name: "app", Essential: true, LastStatus: status, HealthStatus: health, StartedAt: start}
+		c := control.Container{Container: shapes.Container{Name: "app", LastStatus: status, HealthStatus: health}, Essential: true, HealthCheck: true, StartedAt: shapes.At(start)}
+		if health == "" {
+			c.HealthStatus, c.HealthCheck = "UNKNOWN", false
+		}
+		return c
 	}
 	task := func(name, service, last, desired string, containers ...control.Container) control.Task {
-		t := control.Task{Name: name, ID: name + "-id", Family: "f-" + name, Service: service, LastStatus: last, DesiredStatus: desired, Containers: containers}
+		t := control.Task{Name: name, Task: shapes.Task{
+			TaskARN: "arn:task/default/" + name + "-id", TaskDefinitionARN: "arn:task-definition/f-" + name + ":1", Group: "service:" + service, LastStatus: last, DesiredStatus: desired,
+		}, Containers: containers}
 		if last != "PENDING" {
-			t.StartedAt = start
+			t.StartedAt = shapes.At(start)
 		}
 		if desired == "STOPPED" {
 			t.StopCode, t.StoppedReason = "UserInitiated", "asked"
 		}
 		return t
 	}
-	failed := control.Container{Name: "app", Essential: true, LastStatus: "STOPPED", StartedAt: start, FinishedAt: start.Add(time.Second), ExitCode: code(3)}
+	failed := control.Container{
+		Container: shapes.Container{Name: "app", LastStatus: "STOPPED", HealthStatus: "UNKNOWN", ExitCode: code(3)},
+		Essential: true, StartedAt: shapes.At(start), FinishedAt: shapes.At(start.Add(time.Second)),
+	}
+	initialized := control.Container{Container: shapes.Container{Name: "init", LastStatus: "STOPPED", HealthStatus: "UNKNOWN", ExitCode: code(0)}}
+	rollout := func(state, reason string) []shapes.Deployment {
+		return []shapes.Deployment{{RolloutState: state, RolloutStateReason: reason}}
+	}
 	return control.State{
 		Command: "run",
 		Tasks: []control.Task{
@@ -36,17 +50,17 @@ func state() control.State {
 			task("ill", "", "RUNNING", "RUNNING", app("RUNNING", "UNHEALTHY")),
 			task("young", "", "RUNNING", "RUNNING", app("RUNNING", "UNKNOWN")),
 			task("plain", "", "RUNNING", "RUNNING", app("RUNNING", "")),
-			task("new", "", "PENDING", "RUNNING", app("PENDING", ""), control.Container{Name: "init", LastStatus: "STOPPED", ExitCode: code(0)}),
+			task("new", "", "PENDING", "RUNNING", app("PENDING", ""), initialized),
 			task("going", "", "RUNNING", "STOPPED", app("RUNNING", "HEALTHY")),
 			task("gone", "", "STOPPED", "STOPPED", failed),
 			task("api-1", "api", "STOPPED", "STOPPED", failed),
 			task("api-2", "api", "RUNNING", "RUNNING", app("RUNNING", "HEALTHY")),
 			task("api-3", "api", "RUNNING", "RUNNING", app("RUNNING", "UNKNOWN")),
 		},
-		Services: []control.Service{
-			{Name: "api", DesiredCount: 2, RunningCount: 2, Steady: true},
-			{Name: "slow", DesiredCount: 2, PendingCount: 1},
-			{Name: "bad", DesiredCount: 1, Failed: "circuit breaker"},
+		Services: []shapes.Service{
+			{ServiceName: "api", Status: "ACTIVE", DesiredCount: 2, RunningCount: 2, Deployments: rollout("COMPLETED", "")},
+			{ServiceName: "slow", Status: "ACTIVE", DesiredCount: 2, PendingCount: 1, Deployments: rollout("IN_PROGRESS", "")},
+			{ServiceName: "bad", Status: "ACTIVE", DesiredCount: 1, Deployments: rollout("FAILED", "circuit breaker")},
 		},
 		Planned: []string{"late", "shop"},
 		Consul:  &control.Consul{Passing: map[string]int{"web": 2}},

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/meshtask/consul-ecs/localecs/control"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
 func TestEndedReportsTheResultOfAFinishedRun(t *testing.T) {
@@ -27,7 +28,7 @@ func TestEndedReportsTheResultOfAFinishedRun(t *testing.T) {
 	}
 	want := &control.State{
 		Name: "test", Command: "run", Version: version, Directory: dir, Ended: true,
-		Tasks: []control.Task{{Name: "web", ID: "aaaa", LastStatus: "STOPPED"}}, Services: []control.Service{},
+		Tasks: []control.Task{web("STOPPED")}, Services: []shapes.Service{},
 	}
 	for _, place := range []string{top, dir} {
 		if got, err := control.Ended(place, start); err != nil || !cmp.Equal(got, want) {

@@ -6,10 +6,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/meshtask/consul-ecs/localecs/control"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
 func task(name, id, service, family, status string) control.Task {
-	return control.Task{Name: name, ID: id, TaskARN: "arn:" + id, Service: service, Family: family, LastStatus: status, DesiredStatus: "RUNNING"}
+	return control.Task{Name: name, Task: shapes.Task{
+		TaskARN: "arn:task/default/" + id, TaskDefinitionARN: "arn:task-definition/" + family + ":1", Group: "service:" + service, LastStatus: status, DesiredStatus: "RUNNING",
+	}}
 }
 
 func TestResolveTasks(t *testing.T) {
@@ -31,7 +34,7 @@ func TestResolveTasks(t *testing.T) {
 	}{
 		{"api-1", []string{"aaaa1111"}, ""},
 		{"aaaa2222", []string{"aaaa2222"}, ""},
-		{"arn:bbbb1111", []string{"bbbb1111"}, ""},
+		{"arn:task/default/bbbb1111", []string{"bbbb1111"}, ""},
 		{"bbbb", []string{"bbbb1111"}, ""},
 		{"xyz", nil, "no task xyz; want one of api-1, api-2, api-3, job, late"},
 		{"aaaa", []string{"aaaa1111", "aaaa2222"}, `"aaaa" matches several tasks: name one of api-1, api-2`},
@@ -44,15 +47,15 @@ func TestResolveTasks(t *testing.T) {
 	} {
 		var ids []string
 		for _, found := range s.Named(tt.word) {
-			ids = append(ids, found.ID)
+			ids = append(ids, found.ID())
 		}
 		one, err := s.One(tt.word)
 		said := ""
 		if err != nil {
 			said = err.Error()
 		}
-		if diff := cmp.Diff(tt.ids, ids); diff != "" || said != tt.error || err == nil && one.ID != tt.ids[0] {
-			t.Errorf("%s: %s, %v %q, want %q", tt.word, diff, one.ID, said, tt.error)
+		if diff := cmp.Diff(tt.ids, ids); diff != "" || said != tt.error || err == nil && one.ID() != tt.ids[0] {
+			t.Errorf("%s: %s, %v %q, want %q", tt.word, diff, one.ID(), said, tt.error)
 		}
 	}
 }
@@ -73,20 +76,26 @@ func TestNoSuch(t *testing.T) {
 
 func TestTaskHealthCountsContainersWithChecks(t *testing.T) {
 	t.Parallel()
-	type c = control.Container
+	c := func(essential bool, health string) control.Container {
+		checked := health != ""
+		if !checked {
+			health = "UNKNOWN"
+		}
+		return control.Container{Container: shapes.Container{HealthStatus: health}, Essential: essential, HealthCheck: checked}
+	}
 	for name, tt := range map[string]struct {
 		status     string
-		containers []c
+		containers []control.Container
 		want       bool
 	}{
-		"no checks":                       {"RUNNING", []c{{Essential: true}}, false},
-		"one without a check":             {"RUNNING", []c{{Essential: true}, {Essential: true, HealthStatus: "HEALTHY"}}, true},
-		"one undecided":                   {"RUNNING", []c{{Essential: true, HealthStatus: "UNKNOWN"}, {Essential: true, HealthStatus: "HEALTHY"}}, false},
-		"a side one is ill":               {"RUNNING", []c{{HealthStatus: "UNHEALTHY"}, {Essential: true, HealthStatus: "HEALTHY"}}, true},
-		"only side ones have checks":      {"RUNNING", []c{{HealthStatus: "UNHEALTHY"}, {Essential: true}}, false},
-		"it does not run, and is healthy": {"PENDING", []c{{Essential: true, HealthStatus: "HEALTHY"}}, false},
+		"no checks":                       {"RUNNING", []control.Container{c(true, "")}, false},
+		"one without a check":             {"RUNNING", []control.Container{c(true, ""), c(true, "HEALTHY")}, true},
+		"one undecided":                   {"RUNNING", []control.Container{c(true, "UNKNOWN"), c(true, "HEALTHY")}, false},
+		"a side one is ill":               {"RUNNING", []control.Container{c(false, "UNHEALTHY"), c(true, "HEALTHY")}, true},
+		"only side ones have checks":      {"RUNNING", []control.Container{c(false, "UNHEALTHY"), c(true, "")}, false},
+		"it does not run, and is healthy": {"PENDING", []control.Container{c(true, "HEALTHY")}, false},
 	} {
-		got := control.Task{LastStatus: tt.status, DesiredStatus: "RUNNING", Containers: tt.containers}.Healthy()
+		got := control.Task{Task: shapes.Task{LastStatus: tt.status, DesiredStatus: "RUNNING"}, Containers: tt.containers}.Healthy()
 		if got != tt.want {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
 		}

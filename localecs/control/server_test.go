@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/meshtask/consul-ecs/localecs/control"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
@@ -33,10 +34,14 @@ func (w *world) Visit(ctx context.Context, r control.Request, s runtime.Session)
 	return w.session(ctx, r, s)
 }
 
+func web(status string) control.Task {
+	return control.Task{Name: "web", Task: shapes.Task{TaskARN: "arn:task/default/aaaa", LastStatus: status, StartedAt: shapes.At(start)}}
+}
+
 func (w *world) State() control.State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return control.State{Tasks: []control.Task{{Name: "web", ID: "aaaa", LastStatus: w.status}}, Services: []control.Service{}}
+	return control.State{Tasks: []control.Task{web(w.status)}, Services: []shapes.Service{}}
 }
 
 func (w *world) set(status string) {
@@ -99,7 +104,7 @@ func TestStateIsServedOnTheSocket(t *testing.T) {
 	got, err := c.State(t.Context())
 	want := control.State{
 		Name: "test", Command: "run", Version: version, Directory: dir,
-		Tasks: []control.Task{{Name: "web", ID: "aaaa", LastStatus: "RUNNING"}}, Services: []control.Service{},
+		Tasks: []control.Task{web("RUNNING")}, Services: []shapes.Service{},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v, (-want +got):\n%s", err, diff)

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
 // State is a snapshot of a run.
@@ -20,8 +20,9 @@ type State struct {
 	// Directory holds its logs and volumes.
 	Directory string `json:"directory"`
 	// Tasks are in the order of their start, with stopped ones for an hour.
-	Tasks    []Task    `json:"tasks"`
-	Services []Service `json:"services"`
+	Tasks []Task `json:"tasks"`
+	// Services are as DescribeServices shows them, without deleted ones.
+	Services []shapes.Service `json:"services"`
 	// Planned are tasks and services that have not started; nil if that is unknown.
 	Planned []string `json:"planned"`
 	// Consul is nil until there is a server.
@@ -30,53 +31,24 @@ type State struct {
 	Ended bool `json:"ended,omitempty"`
 }
 
-// Task is a task with the names and values of the ECS API.
+// Task is a task as DescribeTasks shows it, with what only localecs knows.
 type Task struct {
-	Name              string      `json:"name"`
-	ID                string      `json:"id"`
-	TaskARN           string      `json:"taskArn"`
-	TaskDefinitionARN string      `json:"taskDefinitionArn"`
-	Family            string      `json:"family"`
-	Cluster           string      `json:"cluster"`
-	Service           string      `json:"service,omitempty"`
-	LastStatus        string      `json:"lastStatus"`
-	DesiredStatus     string      `json:"desiredStatus"`
-	HealthStatus      string      `json:"healthStatus"`
-	Address           string      `json:"address,omitempty"`
-	StartedAt         time.Time   `json:"startedAt,omitzero"`
-	StoppedAt         time.Time   `json:"stoppedAt,omitzero"`
-	StopCode          string      `json:"stopCode,omitempty"`
-	StoppedReason     string      `json:"stoppedReason,omitempty"`
-	Containers        []Container `json:"containers"`
+	shapes.Task
+	Name string `json:"name"`
+	// Containers replace those of shapes.Task.
+	Containers []Container `json:"containers"`
 }
 
-// Container is a container of a Task.
+// Container is a container as DescribeTasks shows it, with what only its task definition and the
+// metadata of its task show there.
 type Container struct {
-	Name       string `json:"name"`
-	Image      string `json:"image"`
-	Essential  bool   `json:"essential"`
-	LastStatus string `json:"lastStatus"`
-	// HealthStatus is empty for a container without a health check.
-	HealthStatus string    `json:"healthStatus,omitempty"`
-	StartedAt    time.Time `json:"startedAt,omitzero"`
-	FinishedAt   time.Time `json:"finishedAt,omitzero"`
-	// ExitCode is nil until it has exited.
-	ExitCode     *int   `json:"exitCode,omitempty"`
-	Reason       string `json:"reason,omitempty"`
-	RestartCount int    `json:"restartCount,omitempty"`
-}
-
-// Service is an ECS service.
-type Service struct {
-	Name         string `json:"name"`
-	Cluster      string `json:"cluster"`
-	DesiredCount int    `json:"desiredCount"`
-	RunningCount int    `json:"runningCount"`
-	PendingCount int    `json:"pendingCount"`
-	// Steady is set when its only deployment is complete and has all its tasks; Failed is why that
-	// cannot happen.
-	Steady bool   `json:"steady"`
-	Failed string `json:"failed,omitempty"`
+	shapes.Container
+	Essential bool `json:"essential"`
+	// HealthCheck reports whether it has one. Without one its HealthStatus is UNKNOWN.
+	HealthCheck  bool        `json:"healthCheck"`
+	StartedAt    shapes.Time `json:"startedAt,omitzero"`
+	FinishedAt   shapes.Time `json:"finishedAt,omitzero"`
+	RestartCount int         `json:"restartCount,omitempty"`
 }
 
 // Consul is a run's Consul server.
@@ -94,10 +66,13 @@ type Consul struct {
 func (s State) hasPlan() bool { return s.Planned != nil }
 
 // Stopped reports whether the task has stopped.
-func (t Task) Stopped() bool { return t.LastStatus == "STOPPED" }
+func (t Task) Stopped() bool { return t.LastStatus == shapes.Stopped }
 
 // stopping reports whether it has stopped or is desired to stop.
-func (t Task) stopping() bool { return t.Stopped() || t.DesiredStatus == "STOPPED" }
+func (t Task) stopping() bool { return t.Stopped() || t.DesiredStatus == shapes.Stopped }
+
+// of reports whether the task is one of a service.
+func (t Task) of(service string) bool { return t.Group == "service:"+service }
 
 // Status is its last status as text, with ", stopping" while it stops.
 func (t Task) Status() string {
@@ -115,15 +90,33 @@ func (t Task) Why() string {
 	return t.StopCode + ": " + t.StoppedReason
 }
 
-// Standing is its deployment's standing as text.
-func (v Service) Standing() string {
-	switch {
-	case v.Failed != "":
-		return "failed: " + v.Failed
-	case v.Steady:
+// Address is that of its network interface, empty until it has one.
+func (t Task) Address() string {
+	for _, c := range t.Containers {
+		for _, n := range c.NetworkInterfaces {
+			return n.IPv4
+		}
+	}
+	return ""
+}
+
+// Standing is whether a service is steady, as text.
+func Standing(v shapes.Service) string {
+	switch steady, err := v.Steady(); {
+	case err != nil:
+		return "failed: " + err.Error()
+	case steady:
 		return "steady"
 	}
 	return "not steady"
+}
+
+// Health is its health, empty without a health check.
+func (c Container) Health() string {
+	if !c.HealthCheck {
+		return ""
+	}
+	return c.HealthStatus
 }
 
 // health is the task's health as scheduler.CheckedHealth has it; if no essential container has a
@@ -131,7 +124,7 @@ func (v Service) Standing() string {
 func (t Task) health() string {
 	var containers []scheduler.ContainerHealth
 	for _, c := range t.Containers {
-		containers = append(containers, scheduler.ContainerHealth{Essential: c.Essential, Status: c.HealthStatus})
+		containers = append(containers, scheduler.ContainerHealth{Essential: c.Essential, Status: c.Health()})
 	}
 	if health := scheduler.CheckedHealth(slices.Values(containers)); health != "" {
 		return health
@@ -145,14 +138,14 @@ func (t Task) health() string {
 // Healthy reports whether the task runs and its health is HEALTHY. It is false without any
 // health check.
 func (t Task) Healthy() bool {
-	return t.health() == scheduler.HealthHealthy && t.LastStatus == "RUNNING" && !t.stopping()
+	return t.health() == scheduler.HealthHealthy && t.LastStatus == shapes.Running && !t.stopping()
 }
 
 // Decider is the essential container that exited first, or nil.
 func (t Task) Decider() *Container {
 	var first *Container
 	for i, c := range t.Containers {
-		if c.Essential && c.ExitCode != nil && (first == nil || c.FinishedAt.Before(first.FinishedAt)) {
+		if c.Essential && c.ExitCode != nil && (first == nil || c.FinishedAt.Before(first.FinishedAt.Time)) {
 			first = &t.Containers[i]
 		}
 	}
@@ -167,16 +160,16 @@ const minPrefix = 4
 // last one if all are.
 func (s State) Named(word string) []Task {
 	for _, t := range slices.Backward(s.Tasks) { // a name may be used again
-		if t.Name == word || t.ID == word || t.TaskARN == word {
+		if t.Name == word || t.ID() == word || t.TaskARN == word {
 			return []Task{t}
 		}
 	}
 	var byID, group []Task
 	for _, t := range s.Tasks {
-		if len(word) >= minPrefix && strings.HasPrefix(t.ID, word) {
+		if len(word) >= minPrefix && strings.HasPrefix(t.ID(), word) {
 			byID = append(byID, t)
 		}
-		if t.Service == word || t.Family == word {
+		if t.of(word) || t.Family() == word {
 			group = append(group, t)
 		}
 	}

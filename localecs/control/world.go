@@ -2,12 +2,13 @@ package control
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/cluster"
-	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
@@ -27,20 +28,22 @@ type RegionWorld struct {
 
 // State implements World.
 func (w *RegionWorld) State() State {
-	s := State{Tasks: []Task{}, Services: []Service{}}
+	s := State{Tasks: []Task{}, Services: []shapes.Service{}}
 	var planned []string
 	if w.Planned != nil {
 		// Before the tasks: one that starts meanwhile is in both, never in neither.
 		planned = append([]string{}, w.Planned()...)
 	}
-	for _, b := range w.Region.Tasks() {
-		s.Tasks = append(s.Tasks, task(b))
+	plane := w.Region.Plane()
+	for _, t := range plane.Tasks(time.Now()) {
+		if t.Report.Name != "" { // else it is being launched
+			s.Tasks = append(s.Tasks, task(t))
+		}
 	}
-	for _, v := range w.Region.Plane().Services(time.Now()) {
-		s.Services = append(s.Services, service(v))
-	}
+	s.Tasks = recent(s.Tasks)
+	s.Services = append(s.Services, plane.Services(time.Now())...)
 	s.Planned = slices.DeleteFunc(planned, func(name string) bool {
-		return slices.ContainsFunc(s.Services, func(v Service) bool { return v.Name == name })
+		return slices.ContainsFunc(s.Services, func(v shapes.Service) bool { return v.ServiceName == name })
 	})
 	if w.Consul != nil {
 		s.Consul = w.Consul()
@@ -48,68 +51,51 @@ func (w *RegionWorld) State() State {
 	return s
 }
 
-func task(b cluster.TaskStart) Task {
-	t := Task{
-		Name: b.Name, ID: b.ID, Cluster: b.Cluster, Service: b.Service, Family: b.Definition.Family,
-		TaskDefinitionARN: b.Definition.TaskDefinitionARN, Containers: []Container{},
-	}
-	if b.Task == nil {
-		t.LastStatus, t.DesiredStatus, t.HealthStatus = scheduler.StatusStopped, scheduler.StatusStopped, scheduler.HealthUnknown
-		t.StopCode, t.StoppedReason, t.StoppedAt = scheduler.StopTaskFailedToStart, b.Err.Error(), b.At
-		return t
-	}
-	v := b.Task.View()
-	t.TaskARN, t.Address = b.Task.Facts().TaskARN, b.Task.IP()
-	t.LastStatus, t.DesiredStatus, t.HealthStatus = v.LastStatus(), v.DesiredStatus, v.HealthStatus()
-	t.StartedAt, t.StoppedAt, t.StopCode, t.StoppedReason = v.StartedAt, v.StoppedAt, v.StopCode, v.StoppedReason
-	for _, c := range v.Containers {
-		shown := Container{
-			Name: c.Name, Image: c.Image, Essential: c.Essential, LastStatus: c.LastStatus(),
-			StartedAt: c.StartedAt, FinishedAt: c.FinishedAt, ExitCode: c.ExitCode, Reason: c.Reason,
+func task(t controlplane.ReportedTask) Task {
+	shown := Task{Task: t.Task, Name: t.Report.Name}
+	for i, v := range t.Report.View.Containers {
+		c := Container{
+			Container: t.Containers[i], Essential: v.Essential, HealthCheck: v.Health != nil,
+			StartedAt: shapes.At(v.StartedAt), FinishedAt: shapes.At(v.FinishedAt),
 		}
-		if c.Health != nil {
-			shown.HealthStatus = c.HealthStatus()
+		if v.RestartCount != nil {
+			c.RestartCount = *v.RestartCount
 		}
-		if c.RestartCount != nil {
-			shown.RestartCount = *c.RestartCount
-		}
-		t.Containers = append(t.Containers, shown)
-	}
-	return t
-}
-
-func service(v shapes.Service) Service {
-	shown := Service{
-		Name: v.ServiceName, Cluster: v.ClusterARN, DesiredCount: v.DesiredCount, RunningCount: v.RunningCount, PendingCount: v.PendingCount,
-	}
-	steady, err := v.Steady()
-	shown.Steady = steady
-	if err != nil {
-		shown.Failed = err.Error()
+		shown.Containers = append(shown.Containers, c)
 	}
 	return shown
 }
 
-// find returns a task by its ID.
-func (w *RegionWorld) find(taskID string) (cluster.TaskStart, error) {
-	for _, b := range w.Region.Tasks() {
-		if b.ID == taskID {
-			return b, nil
+// maxStopped bounds the stopped tasks of a State.
+const maxStopped = 200
+
+// recent leaves out the oldest stopped tasks of too many.
+func recent(tasks []Task) []Task {
+	excess := -maxStopped
+	for _, t := range tasks {
+		if t.Stopped() {
+			excess++
 		}
 	}
-	return cluster.TaskStart{}, NoSuch("task", taskID, nil)
+	return slices.DeleteFunc(tasks, func(t Task) bool {
+		if t.Stopped() {
+			excess--
+		}
+		return t.Stopped() && excess >= 0
+	})
 }
 
 // Stop implements World.
 func (w *RegionWorld) Stop(taskID string) error {
-	b, err := w.find(taskID)
+	t, err := w.State().One(taskID)
 	if err != nil {
 		return err
 	}
 	if w.MayEnd != nil {
-		w.MayEnd(b.Name)
+		w.MayEnd(t.Name)
 	}
-	return w.Region.Stop(b, "")
+	_, err = w.Region.Plane().StopTask(w.Region.Call(), shapes.StopTaskInput{Cluster: t.ClusterARN, Task: t.TaskARN})
+	return err
 }
 
 // End implements World.
@@ -117,14 +103,11 @@ func (w *RegionWorld) End() { w.OnEnd() }
 
 // Attach implements World.
 func (w *RegionWorld) Attach(ctx context.Context, r Request, s runtime.Session) (code int, err error) {
-	b, err := w.find(r.TaskID)
-	if err == nil && b.Task == nil {
-		err = b.Err
+	t := w.Region.Task(r.TaskID)
+	if t == nil {
+		return runtime.CodeFailed, fmt.Errorf("task %s is not running", r.TaskID)
 	}
-	if err != nil {
-		return runtime.CodeFailed, err
-	}
-	return b.Task.Attach(ctx, r.Container, s)
+	return t.Attach(ctx, r.Container, s)
 }
 
 // Visit implements World.

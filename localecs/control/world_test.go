@@ -1,10 +1,48 @@
 package control
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
+
+func TestTaskIsThatOfTheAPIWithNameAndContainerFacts(t *testing.T) {
+	t.Parallel()
+	started := time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
+	app, side := shapes.Container{Name: "app", HealthStatus: "HEALTHY"}, shapes.Container{Name: "side", HealthStatus: "UNKNOWN"}
+	shape := shapes.Task{TaskARN: "arn", LastStatus: "RUNNING", Containers: []shapes.Container{app, side}}
+	got := task(controlplane.ReportedTask{Task: shape, Report: controlplane.Report{Name: "web", View: scheduler.View{Containers: []scheduler.ContainerView{
+		{Name: "app", Essential: true, Health: &scheduler.HealthView{Status: "HEALTHY"}, StartedAt: started, RestartCount: new(2)},
+		{Name: "side", StartedAt: started, FinishedAt: started.Add(time.Second)},
+	}}}})
+	want := Task{Task: shape, Name: "web", Containers: []Container{
+		{Container: app, Essential: true, HealthCheck: true, StartedAt: shapes.At(started), RestartCount: 2},
+		{Container: side, StartedAt: shapes.At(started), FinishedAt: shapes.At(started.Add(time.Second))},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestStateHasTheLastStoppedTasks(t *testing.T) {
+	t.Parallel()
+	tasks := []Task{{Name: "first", Task: shapes.Task{LastStatus: "RUNNING"}}}
+	for i := range maxStopped + 3 {
+		tasks = append(tasks, Task{Name: fmt.Sprint(i), Task: shapes.Task{LastStatus: "STOPPED"}})
+	}
+	if got := recent(tasks[:maxStopped]); len(got) != maxStopped || got[1].Name != "0" {
+		t.Errorf("of few %d are left, the second is %s", len(got), got[1].Name)
+	}
+	if got := recent(tasks); len(got) != maxStopped+1 || got[0].Name != "first" || got[1].Name != "3" {
+		t.Errorf("of too many %d are left, the first are %s and %s", len(got), got[0].Name, got[1].Name)
+	}
+}
 
 func TestEnvironmentLeadsToTheRun(t *testing.T) {
 	t.Parallel()
