@@ -30,8 +30,6 @@ type launcher struct {
 	tasks map[string]*slot // by ID, from its launch until it has been released
 	// warned are the revisions whose warnings were logged.
 	warned map[string]bool
-	// starts are sorted by time; those of ended tasks remain as long as kept has them.
-	starts []TaskStart
 }
 
 // slot holds a task from its launch on.
@@ -102,12 +100,10 @@ func (l *launcher) run(s *slot, name string) {
 		l.mu.Unlock()
 		s.Report(report(t, v), time.Now())
 	}})
-	start := TaskStart{Launch: s.Launch, Name: name, At: time.Now(), Task: task, Err: err}
-	l.note(start)
 	if err != nil {
 		fail(s.Launch, name, err)
 	}
-	l.started(start)
+	l.started(TaskStart{Launch: s.Launch, Name: name, Task: task, Err: err})
 	if err != nil {
 		return
 	}

@@ -38,7 +38,6 @@ type TaskStart struct {
 	controlplane.Launch
 	// Name is that of Options.Name.
 	Name string
-	At   time.Time
 	// Task is nil if the start failed with Err.
 	Task *Task
 	Err  error
@@ -83,9 +82,10 @@ func (r *Region) Task(id string) *Task { return r.launcher.task(id) }
 // Plane is the ECS API of the region.
 func (r *Region) Plane() *controlplane.Plane { return r.plane }
 
-// Tasks returns all that were started, in that order. Those that are over stay for an
-// hour, the last two hundred of them.
-func (r *Region) Tasks() []TaskStart { return r.launcher.history(time.Now()) }
+// Call returns a call of the API by the user of the simulator.
+func (r *Region) Call() shapes.Call {
+	return shapes.Call{Now: time.Now(), Principal: iam.Admin("localecs", r.aws).ARN()}
+}
 
 // Environment is with what programs in the cluster's network call the region, as
 // a user who may call everything.
