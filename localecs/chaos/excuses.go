@@ -62,9 +62,8 @@ func (r Rule) together(e Event, s Schedule, w World) bool {
 	}
 	return r.With == "" || slices.ContainsFunc(s.Events, func(o Event) bool {
 		_, on := o.target(w, s)
-		dies := o.Kind() == "kill" || o.Kind() == "oom"
-		it := on == string(r.With) || r.With == Agent && on == agentContainer
-		return dies && it && slices.Equal(o.tasks(), e.tasks()) && (o.At-e.At).Abs() <= checkTTL
+		it := on == string(r.With) || r.With == Agent && isAgent(on)
+		return o.kills() && it && slices.Equal(o.tasks(), e.tasks()) && (o.At-e.At).Abs() <= checkTTL
 	})
 }
 
@@ -84,7 +83,7 @@ func silent(e, down Event, s Schedule, w World) bool {
 	case "partition":
 		return started && still && on != anotherTask
 	case "freeze", "slow":
-		return started && still && (on == string(Agent) || on == agentContainer)
+		return started && still && isAgent(on)
 	case "kill", "oom", "stop", "spot":
 		return started && e.At >= down.At-leaving && on != string(HealthSync)
 	}

@@ -203,7 +203,7 @@ func (f Fault) String() string {
 	case f.Endpoint != nil:
 		return f.Endpoint.String()
 	case f.Kill != nil:
-		return f.Kill.command() + f.Process().String()
+		return "kill -" + cmp.Or(f.Kill.Signal, "9") + " " + f.Process().String()
 	case f.OOM != nil:
 		return "out of memory: " + f.OOM.String()
 	case f.Freeze != nil:
@@ -221,9 +221,6 @@ func (f Fault) String() string {
 	}
 	return "nothing"
 }
-
-// command returns the command line of the kill, up to its target.
-func (k Kill) command() string { return "kill -" + cmp.Or(k.Signal, "9") + " " }
 
 // String describes the kill in a few words.
 func (k Kill) String() string {

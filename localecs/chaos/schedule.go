@@ -68,6 +68,9 @@ func (e Event) Kind() string {
 	return e.Fault.kind()
 }
 
+// kills reports whether it ends a process or more.
+func (e Event) kills() bool { return e.Kind() == "kill" || e.Kind() == "oom" }
+
 // process returns the target of a fault of processes; nil for another event.
 func (e Event) process() *Process {
 	if e.Fault == nil {
@@ -122,6 +125,9 @@ const anotherTask = "another task"
 
 // agentContainer is the agent with client-entrypoint, as a target.
 const agentContainer = "agent's container"
+
+// isAgent reports whether a target is the agent, with client-entrypoint or without.
+func isAgent(on string) bool { return on == string(Agent) || on == agentContainer }
 
 // Faults are the faults alone, with their times.
 func (s Schedule) Faults() []Fault {

@@ -64,9 +64,7 @@ func (s Schedule) age(w World, task string, at time.Duration) time.Duration {
 	var born time.Duration
 	for _, e := range s.Events {
 		_, on := e.target(w, s)
-		death := e.Kind() == "kill" || e.Kind() == "oom"
-		agent := Role(on) == Agent || on == agentContainer
-		if e.At < at && (e.By == task || death && agent && slices.Contains(e.tasks(), task)) {
+		if e.At < at && (e.By == task || e.kills() && isAgent(on) && slices.Contains(e.tasks(), task)) {
 			born = max(born, e.At)
 		}
 	}
@@ -187,11 +185,11 @@ func (e Event) removesTask(w World, s Schedule, age time.Duration) bool {
 	switch {
 	case e.Stop != "" || e.Kind() == "spot":
 		return true
-	case e.Kind() != "kill" && e.Kind() != "oom":
+	case !e.kills():
 		return false
 	case Role(on) == HealthSync:
 		return true
-	case Role(on) == Agent || on == agentContainer:
+	case isAgent(on):
 		agent, _ := task.container(Agent)
 		return agent.Essential && (!agent.Restarts || age < restartAge)
 	}
