@@ -75,7 +75,7 @@ func (t *task) why() (code, reason string) {
 	if t.essentialEnded() != "" && !t.anyAsked() {
 		return scheduler.StopEssentialContainerExited, scheduler.EssentialExited
 	}
-	return scheduler.StopUserInitiated, "Task stopped by user"
+	return scheduler.StopUserInitiated, scheduler.StoppedByUser
 }
 
 // container returns a container of the task.

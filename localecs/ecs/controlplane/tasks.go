@@ -12,8 +12,6 @@ import (
 
 const maxReason = 1024
 
-const defaultReason = "Task stopped by user"
-
 // ListTasks lists the tasks of a cluster whose desired status is RUNNING, or the
 // given one; none is ever PENDING.
 func (p *Plane) ListTasks(call shapes.Call, in shapes.ListTasksInput) (shapes.ListTasksOutput, error) {
@@ -109,7 +107,7 @@ func (p *Plane) StopTask(call shapes.Call, in shapes.StopTaskInput) (shapes.Task
 	if err := short("reason", in.Reason, maxReason); err != nil {
 		return shapes.TaskOutput{}, err
 	}
-	in.Reason = cmp.Or(in.Reason, defaultReason)
+	in.Reason = cmp.Or(in.Reason, scheduler.StoppedByUser)
 	p.mu.Lock()
 	defer p.unlock()
 	c, err := p.cluster(in.Cluster)

@@ -34,6 +34,9 @@ const (
 	StopInfrastructureHealth     = "InfrastructureHealth"
 )
 
+// StoppedByUser is the reason that goes with StopUserInitiated unless the call has one.
+const StoppedByUser = "Task stopped by user"
+
 // SpotReason goes with StopSpotInterruption, in AWS's words ("Fargate Spot
 // termination notices").
 const SpotReason = "Your Spot Task was interrupted."
