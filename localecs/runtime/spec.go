@@ -15,7 +15,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
-const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+// DefaultPath is the PATH of a container whose image and definition have none.
+const DefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // Spec is one container.
 type Spec struct {
@@ -108,7 +109,7 @@ func (r *Runtime) config(s Spec) (c stageConfig, warnings []string, err error) {
 func environment(s Spec, account Account) []string {
 	var order []string
 	values := map[string]string{}
-	defaults := []string{"PATH=" + defaultPath, "HOME=" + account.Home}
+	defaults := []string{"PATH=" + DefaultPath, "HOME=" + account.Home}
 	if s.Hostname != "" {
 		defaults = append(defaults, "HOSTNAME="+s.Hostname)
 	}

@@ -111,9 +111,6 @@ func split(line string) ([]string, error) {
 // stand-in wins over a program of that name on this machine.
 const own = "/localecs/bin"
 
-// searched are the directories of programs in a container.
-var searched = [...]string{own, "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
-
 // installed are the parts of a machine that programs need. What is not there is
 // left out.
 func installed() []string {
@@ -141,7 +138,7 @@ func (f *Flags) image(name string, base runtime.Image) (runtime.Image, error) {
 	var errs []error
 	if ok {
 		i.Programs, i.Files, i.Dirs = map[string]string{}, map[string]string{}, nil
-		i.Env = append([]string{"PATH=" + strings.Join(searched[:], ":")}, i.Env...)
+		i.Env = append([]string{"PATH=" + own + ":" + runtime.DefaultPath}, i.Env...)
 		for _, word := range words {
 			first, err := place(&i, word)
 			if err != nil {
@@ -230,7 +227,7 @@ func find(host string) (source string, places []string, err error) {
 			return "", nil, fmt.Errorf("%s: no program of that name is on PATH; give its path, ./%s for one in this directory", host, host)
 		}
 		places = []string{found}
-		for _, dir := range searched[1:] {
+		for _, dir := range filepath.SplitList(runtime.DefaultPath) {
 			if p := path.Join(dir, host); p != found && same(p, found) {
 				places = append(places, p)
 			}
