@@ -41,12 +41,6 @@ type Report struct {
 	History  *view.RecordedRun `json:"history,omitempty"`
 }
 
-// Verdicts.
-const (
-	passed = "passed"
-	failed = "FAILED"
-)
-
 // ReportedLeftover is something of a task that remains in Consul, as a step declares.
 type ReportedLeftover struct {
 	Task string `json:"task"`

@@ -54,7 +54,7 @@ type line struct {
 }
 
 func (o Outcome) line() line {
-	l := line{Name: o.Name, StopOrder: o.StopOrder, Verdict: passed}
+	l := line{Name: o.Name, StopOrder: o.StopOrder, Verdict: view.Passed}
 	if o.Err != nil {
 		l.Verdict, l.Why = "not run", o.Err.Error()
 		return l
@@ -62,7 +62,7 @@ func (o Outcome) line() line {
 	r := o.Report
 	l.Tasks, l.Answered, l.Failed, l.Seconds = r.Tasks, r.Answered, r.Failed, r.Elapsed.Round(100*time.Millisecond).Seconds()
 	if len(r.Failures) > 0 {
-		l.Verdict, l.Why = failed, r.Failures[0]
+		l.Verdict, l.Why = view.Failed, r.Failures[0]
 	}
 	return l
 }

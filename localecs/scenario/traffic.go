@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
 // requestTimeout bounds one request of the traffic; longer is a failure.
@@ -161,9 +162,9 @@ func (p Phase) judged() Phase {
 	switch {
 	case !p.Limits.IsSet():
 	case p.problem() == "":
-		p.Verdict = passed
+		p.Verdict = view.Passed
 	default:
-		p.Verdict = failed
+		p.Verdict = view.Failed
 	}
 	return p
 }
