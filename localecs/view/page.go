@@ -45,7 +45,7 @@ func WriteHTML(w io.Writer, run RecordedRun) error {
 	p.addf("</section>\n")
 	p.legend()
 	for i, t := range run.Tasks {
-		p.task(i, t, lanes[i])
+		p.task(i, t, lives[i], lanes[i])
 	}
 	p.addf("</main></body></html>\n")
 	_, err := io.WriteString(w, p.String())
@@ -103,12 +103,12 @@ func count(n int, what string) string {
 }
 
 // task shows a task: its start and its stop side by side, and all its events.
-func (p *page) task(i int, t RecordedTask, lanes []Lane) {
+func (p *page) task(i int, t RecordedTask, life Lane, lanes []Lane) {
 	end := p.run.Seconds
 	start, began := StartPhase(t, lanes, end)
 	stop, stopped := StopPhase(t, lanes, end)
 	p.addf("<section class=\"task\" id=\"task-%d\"><h2>%s</h2>\n<p class=\"facts\">", i+1, escape(t.Name))
-	for _, fact := range []string{t.ID, t.Address, taskEnding(t)} {
+	for _, fact := range []string{t.ID, t.Address, taskEnding(life)} {
 		if fact != "" {
 			p.addf("<span>%s</span> ", escape(fact))
 		}
@@ -136,14 +136,12 @@ func (p *page) task(i int, t RecordedTask, lanes []Lane) {
 	p.addf("</section>\n")
 }
 
-// taskEnding is the reason that ECS gives for the end.
-func taskEnding(t RecordedTask) string {
-	for _, e := range t.Events {
-		if e.Kind == KindStatus && e.Container == "" && e.Status == "STOPPED" {
-			return "STOPPED " + e.Detail
-		}
+// taskEnding is the reason that ECS gives for the end of a task, by its lane.
+func taskEnding(life Lane) string {
+	if life.Ended < 0 {
+		return "not stopped"
 	}
-	return "not stopped"
+	return "STOPPED " + life.Exit
 }
 
 // phase shows a diagram, and its moments and durations as text.
