@@ -72,9 +72,6 @@ func (c *Container) Exec(ctx context.Context, s ExecSpec) ExecResult {
 	switch {
 	case ctx.Err() != nil && (err != nil || code == codeKilled):
 		result.Code, result.TimedOut = CodeTimedOut, errors.Is(ctx.Err(), context.DeadlineExceeded)
-		if result.TimedOut {
-			result.Output = fmt.Sprintf("Health check exceeded timeout (%v)", s.Timeout)
-		}
 	case err != nil:
 		return notStarted(err)
 	}
