@@ -39,11 +39,11 @@ func (l *life) await(ctx context.Context, id string, silent <-chan struct{}, gro
 			tick.Reset(look / 20)
 			end = time.After(answer)
 		case <-end:
-			return codeKilled
+			return runtime.CodeKilled
 		}
 		state, err := l.group.engine.api.ContainerExecInspect(context.Background(), id)
 		if err != nil {
-			return codeKilled
+			return runtime.CodeKilled
 		}
 		switch {
 		case !state.Running && (state.Pid != 0 || silent == nil):

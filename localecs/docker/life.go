@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/docker/docker/api/types"
@@ -24,9 +23,6 @@ const (
 	memoryLooks = 20
 	memoryPause = 50 * time.Millisecond
 )
-
-// codeKilled is also the code of a container whose engine does not answer any more.
-const codeKilled = 128 + int(syscall.SIGKILL)
 
 type life struct {
 	group     *group
@@ -137,6 +133,8 @@ func (l *life) Wait() runtime.Exit {
 	return exit
 }
 
+// code is the container's exit code; runtime.CodeKilled also when the engine does not
+// answer any more.
 func (l *life) code() int {
 	ended := l.processes.Ended()
 	var late <-chan time.Time
@@ -146,12 +144,12 @@ func (l *life) code() int {
 			return int(r.StatusCode)
 		case err := <-l.errs:
 			l.group.engine.lose(fmt.Errorf("the Docker engine stopped reporting the states of containers: %w", err))
-			return codeKilled
+			return runtime.CodeKilled
 		case <-ended:
 			ended, late = nil, time.After(l.group.engine.limit)
 		case <-late:
 			l.group.engine.lose(fmt.Errorf("the Docker engine has not reported the end of container %s within %s", l.name, l.group.engine.limit))
-			return codeKilled
+			return runtime.CodeKilled
 		}
 	}
 }
@@ -166,7 +164,7 @@ func (l *life) final(ctx context.Context, code int) *container.State {
 		}
 		last = now.State
 		limited := now.HostConfig != nil && now.HostConfig.Memory > 0
-		if code != codeKilled || last.OOMKilled || !limited || l.processes.Killed() || look == memoryLooks {
+		if code != runtime.CodeKilled || last.OOMKilled || !limited || l.processes.Killed() || look == memoryLooks {
 			return last
 		}
 		<-time.After(memoryPause)

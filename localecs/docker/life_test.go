@@ -29,12 +29,12 @@ func TestOutOfMemoryStateIsReadAgain(t *testing.T) {
 		oom    bool
 		asked  int
 	}{
-		"at once":           {codeKilled, 64 << 20, false, 0, true, 1},
-		"late":              {codeKilled, 64 << 20, false, 3, true, 4},
-		"never":             {codeKilled, 64 << 20, false, memoryLooks, false, memoryLooks},
-		"killed by us":      {codeKilled, 64 << 20, true, 3, false, 1},
+		"at once":           {runtime.CodeKilled, 64 << 20, false, 0, true, 1},
+		"late":              {runtime.CodeKilled, 64 << 20, false, 3, true, 4},
+		"never":             {runtime.CodeKilled, 64 << 20, false, memoryLooks, false, memoryLooks},
+		"killed by us":      {runtime.CodeKilled, 64 << 20, true, 3, false, 1},
 		"not killed":        {1, 64 << 20, false, 3, false, 1},
-		"without its limit": {codeKilled, 0, false, 3, false, 1},
+		"without its limit": {runtime.CodeKilled, 0, false, 3, false, 1},
 	} {
 		asked := 0
 		engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -87,8 +87,8 @@ func TestUnreportedEndLosesTheEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // killed
-	if got := <-code; got != codeKilled {
-		t.Errorf("code %d, want %d", got, codeKilled)
+	if got := <-code; got != runtime.CodeKilled {
+		t.Errorf("code %d, want %d", got, runtime.CodeKilled)
 	}
 	<-e.Lost()
 	if want := "the Docker engine has not reported the end of container web/app within 1ms"; e.Err().Error() != want {

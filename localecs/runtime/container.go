@@ -155,7 +155,8 @@ func readable(fd uintptr) bool {
 	return n > 0
 }
 
-const codeKilled = 128 + int(unix.SIGKILL)
+// CodeKilled is the exit code of what SIGKILL has ended.
+const CodeKilled = 128 + int(unix.SIGKILL)
 
 // exitCode is a process's exit code, 128+n after signal n.
 func exitCode(status unix.WaitStatus) int {

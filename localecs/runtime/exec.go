@@ -70,7 +70,7 @@ func (c *Container) Exec(ctx context.Context, s ExecSpec) ExecResult {
 	write.Close()
 	result := ExecResult{Code: code, Output: output.end()}
 	switch {
-	case ctx.Err() != nil && (err != nil || code == codeKilled):
+	case ctx.Err() != nil && (err != nil || code == CodeKilled):
 		result.Code, result.TimedOut = CodeTimedOut, errors.Is(ctx.Err(), context.DeadlineExceeded)
 	case err != nil:
 		return notStarted(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -143,9 +144,6 @@ func (r *runner) containerEnd(c scheduler.ContainerView) ContainerEnd {
 	return end
 }
 
-// killed is the exit code of a container that SIGKILL has ended.
-const killed = 128 + 9
-
 // failure returns what was wrong with a container's end; empty when nothing was. Only
 // essential ones are judged. One that ECS has stopped may end by its stop signal,
 // whose exit code is bySignal.
@@ -158,7 +156,7 @@ func failure(c scheduler.ContainerView, stopping time.Time, stopTimeout, bySigna
 		return strings.TrimSuffix("never ran: "+brief(c.Reason), ": ")
 	case *c.ExitCode == 0 || stopped && *c.ExitCode == bySignal:
 		return ""
-	case stopped && *c.ExitCode == killed:
+	case stopped && *c.ExitCode == runtime.CodeKilled:
 		return fmt.Sprintf("had to be killed: it still ran %d s (stopTimeout) after its stop signal; "+
 			"a program that is a container's first process gets SIGTERM only if it handles it, or with initProcessEnabled", stopTimeout)
 	case c.Reason != "":

@@ -43,7 +43,7 @@ func Disorder(v scheduler.View, killed []string, clean bool) []string {
 		case c.ExitCode == nil && c.Reason == "" && spared: // its task was killed before it started
 		case c.ExitCode == nil:
 			problems = append(problems, "container "+c.Name+" never ran: "+c.Reason)
-		case *c.ExitCode == 137 && !spared:
+		case *c.ExitCode == runtime.CodeKilled && !spared:
 			problems = append(problems, "container "+c.Name+" had to be killed")
 		case *c.ExitCode != 0 && clean && !spared:
 			problems = append(problems, fmt.Sprintf("container %s exited with %d", c.Name, *c.ExitCode))
