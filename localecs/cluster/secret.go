@@ -44,7 +44,7 @@ func parameter(valueFrom string, names []string, store Store) (string, error) {
 			return value, nil
 		}
 	}
-	return "", fmt.Errorf("unable to retrieve parameters from ssm: invalid parameters: %w", missing(valueFrom))
+	return "", fmt.Errorf("unable to retrieve parameters from ssm: invalid parameters: %w", &NoValueError{Name: valueFrom})
 }
 
 func managed(parts []string, store Store) (string, error) {
@@ -63,7 +63,7 @@ func managed(parts []string, store Store) (string, error) {
 	value, ok := store(name)
 	switch {
 	case !ok:
-		return "", fmt.Errorf("ResourceNotFoundException: %w", missing(name))
+		return "", fmt.Errorf("ResourceNotFoundException: %w", &NoValueError{Name: name, Key: key})
 	case key == "":
 		return value, nil
 	}
@@ -85,12 +85,11 @@ func jsonKey(document, key string) (string, error) {
 	return fmt.Sprint(value), nil
 }
 
-// NoValueError means that the store has no value of that name.
-type NoValueError struct{ Name string }
+// NoValueError means that the store has no value of that name. Key is the key of it that
+// was wanted; empty for the whole value.
+type NoValueError struct{ Name, Key string }
 
 // Error includes what to do.
 func (e *NoValueError) Error() string {
 	return fmt.Sprintf("no value for %s; add it to the local secrets", e.Name)
 }
-
-func missing(name string) error { return &NoValueError{Name: name} }

@@ -111,20 +111,12 @@ func (d *definitions) missingOf(n *needs, task string, c taskdef.Container) erro
 		absent, ok := errors.AsType[*cluster.NoValueError](err)
 		switch {
 		case ok:
-			n.secret(absent.Name, jsonKey(secret.ValueFrom), d.called(task, c.Name)+"'s "+secret.Name)
+			n.secret(absent.Name, absent.Key, d.called(task, c.Name)+"'s "+secret.Name)
 		case err != nil:
 			errs = append(errs, fmt.Errorf("task definition %s: container %s, secret %s: %w", d.file.Tasks[task].Definition, c.Name, secret.Name, err))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// jsonKey returns the key that a valueFrom takes out of a secret; empty for all of it.
-func jsonKey(valueFrom string) string {
-	if parts := strings.Split(valueFrom, ":"); len(parts) == 10 {
-		return parts[7]
-	}
-	return ""
 }
 
 // needs are the missing values, in the order of discovery.
