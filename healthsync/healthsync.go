@@ -178,7 +178,8 @@ func (s *syncer) learn(ctx context.Context, limit time.Duration) error {
 	if err != nil {
 		return err
 	}
-	if s.first = task; s.known {
+	s.first = task
+	if s.known {
 		return nil
 	}
 	w, err := workload.New(s.Config, s.first, s.Region)
