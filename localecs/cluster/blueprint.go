@@ -12,18 +12,15 @@ func Mounts(def *taskdef.TaskDefinition, c taskdef.Container, volumes map[string
 	var mounts []runtime.Mount
 	for _, from := range c.VolumesFrom {
 		for _, m := range Mounts(def, *def.Container(from.SourceContainer), volumes) {
-			m.ReadOnly = m.ReadOnly || IsTrue(from.ReadOnly)
+			m.ReadOnly = m.ReadOnly || taskdef.Or(from.ReadOnly, false)
 			mounts = append(mounts, m)
 		}
 	}
 	for _, m := range c.MountPoints {
-		mounts = append(mounts, runtime.Mount{Source: volumes[m.SourceVolume], Target: m.ContainerPath, ReadOnly: IsTrue(m.ReadOnly)})
+		mounts = append(mounts, runtime.Mount{Source: volumes[m.SourceVolume], Target: m.ContainerPath, ReadOnly: taskdef.Or(m.ReadOnly, false)})
 	}
 	return mounts
 }
-
-// IsTrue reports whether a setting is there and true.
-func IsTrue(p *bool) bool { return p != nil && *p }
 
 const defaultNofile = 65535
 

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"strconv"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/google/uuid"
 
 	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
@@ -33,7 +32,7 @@ func (c ClusterFacts) Task(id string, def *taskdef.TaskDefinition, containerARNs
 			Resolver: a.Resolver.String(), PrivateDNSName: a.PrivateDNSName,
 		},
 		HasRole:        def.TaskRoleARN != "",
-		FaultInjection: def.EnableFaultInjection != nil && *def.EnableFaultInjection,
+		FaultInjection: taskdef.Or(def.EnableFaultInjection, false),
 		Containers:     map[string]metadata.ContainerFacts{},
 	}
 	for _, d := range def.ContainerDefinitions {
@@ -52,14 +51,14 @@ func containerFacts(taskID string, d taskdef.Container) metadata.ContainerFacts 
 		EndpointID: endpoint, DockerID: endpoint,
 		ImageID: shapes.ImageDigest(d.Image),
 		Labels:  d.DockerLabels,
-		CPU:     int64(aws.ToInt(d.CPU)),
-		Memory:  int64(aws.ToInt(d.Memory)),
+		CPU:     int64(taskdef.Or(d.CPU, 0)),
+		Memory:  int64(taskdef.Or(d.Memory, 0)),
 	}
 	if l := d.LogConfiguration; l != nil {
 		f.LogDriver, f.LogOptions = l.LogDriver, logOptions(l, d.Name, taskID)
 	}
 	for _, p := range d.PortMappings {
-		port := uint16(aws.ToInt(p.ContainerPort))
+		port := uint16(taskdef.Or(p.ContainerPort, 0))
 		f.Ports = append(f.Ports, metadata.Port{ContainerPort: port, HostPort: port, Protocol: p.Protocol})
 	}
 	return f

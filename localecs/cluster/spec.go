@@ -6,6 +6,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 func (t *Task) spec(name string) runtime.Spec {
@@ -18,9 +19,9 @@ func (t *Task) spec(name string) runtime.Spec {
 		Env:          t.env[name],
 		WorkingDir:   c.WorkingDirectory,
 		User:         c.User,
-		ReadOnlyRoot: IsTrue(c.ReadonlyRootFilesystem),
+		ReadOnlyRoot: taskdef.Or(c.ReadonlyRootFilesystem, false),
 		NetAdmin:     c.LinuxParameters.Adds("NET_ADMIN"),
-		InitProcess:  c.LinuxParameters != nil && IsTrue(c.LinuxParameters.InitProcessEnabled),
+		InitProcess:  c.LinuxParameters != nil && taskdef.Or(c.LinuxParameters.InitProcessEnabled, false),
 		Hostname:     t.ns.PrivateDNSName,
 		Hosts:        t.ns.Hosts(),
 		ResolvConf:   t.ns.ResolvConf(),

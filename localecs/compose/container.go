@@ -59,10 +59,10 @@ func (b *builder) container(t FileTask, c taskdef.Container) Service {
 		Volumes:     mounts(t, c),
 		HealthCheck: b.healthCheck(c.HealthCheck),
 		StopGrace:   seconds(c.StopTimeout, taskdef.DefaultStopTimeout),
-		ReadOnly:    cluster.IsTrue(c.ReadonlyRootFilesystem),
-		Privileged:  cluster.IsTrue(c.Privileged),
-		TTY:         cluster.IsTrue(c.PseudoTerminal),
-		StdinOpen:   cluster.IsTrue(c.Interactive),
+		ReadOnly:    taskdef.Or(c.ReadonlyRootFilesystem, false),
+		Privileged:  taskdef.Or(c.Privileged, false),
+		TTY:         taskdef.Or(c.PseudoTerminal, false),
+		StdinOpen:   taskdef.Or(c.Interactive, false),
 		Sysctls:     map[string]string{},
 		Ulimits:     map[string]Ulimit{},
 		Labels:      map[string]string{},
@@ -108,7 +108,7 @@ func linux(s *Service, l *taskdef.LinuxParameters) {
 	if l == nil {
 		return
 	}
-	s.Init = cluster.IsTrue(l.InitProcessEnabled)
+	s.Init = taskdef.Or(l.InitProcessEnabled, false)
 	s.ShmSize = mebibytes(l.SharedMemorySize)
 	if l.Capabilities != nil {
 		s.CapAdd, s.CapDrop = l.Capabilities.Add, l.Capabilities.Drop

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/meshtask/consul-ecs/localecs/cluster"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -29,7 +28,7 @@ func unexpressed(def *taskdef.TaskDefinition, startInterval bool) []string {
 	for i, v := range def.Volumes {
 		path := fmt.Sprintf("volumes[%d]", i)
 		const instead = "a volume of the project takes its place"
-		n.add(cluster.IsTrue(v.ConfiguredAtLaunch), path+".configuredAtLaunch", instead)
+		n.add(taskdef.Or(v.ConfiguredAtLaunch, false), path+".configuredAtLaunch", instead)
 		n.add(v.Docker != nil, path+".dockerVolumeConfiguration", instead)
 		n.add(v.EFS != nil, path+".efsVolumeConfiguration", instead)
 		n.add(v.S3Files != nil, path+".s3filesVolumeConfiguration", instead)
@@ -63,7 +62,7 @@ func (n *notes) container(path string, c taskdef.Container, startInterval bool) 
 	n.add(c.FirelensConfiguration != nil, path+".firelensConfiguration", "logs go to docker compose logs")
 	n.add(len(c.CredentialSpecs) > 0, path+".credentialSpecs", "they are ignored")
 	n.add(len(c.DockerSecurityOptions) > 0, path+".dockerSecurityOptions", "the engine's defaults apply")
-	n.add(cluster.IsTrue(c.DisableNetworking), path+".disableNetworking", "the container has the task's network")
+	n.add(taskdef.Or(c.DisableNetworking, false), path+".disableNetworking", "the container has the task's network")
 	for _, f := range []struct {
 		key   string
 		asked bool

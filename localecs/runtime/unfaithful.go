@@ -27,7 +27,7 @@ func Unfaithful(def *taskdef.TaskDefinition) []string {
 		path := fmt.Sprintf("volumes[%d]", i)
 		const instead = "an empty directory of the task takes its place"
 		note(v.Host != nil && v.Host.SourcePath != "", path+".host.sourcePath", instead)
-		note(isTrue(v.ConfiguredAtLaunch), path+".configuredAtLaunch", instead)
+		note(taskdef.Or(v.ConfiguredAtLaunch, false), path+".configuredAtLaunch", instead)
 		note(v.Docker != nil, path+".dockerVolumeConfiguration", instead)
 		note(v.EFS != nil, path+".efsVolumeConfiguration", instead)
 		note(v.S3Files != nil, path+".s3filesVolumeConfiguration", instead)
@@ -43,11 +43,11 @@ func Unfaithful(def *taskdef.TaskDefinition) []string {
 			note(l.SharedMemorySize != nil, path+".sharedMemorySize", "/dev/shm has 64 MiB")
 		}
 		note(len(c.Links) > 0, path+".links", "containers of a task find each other at 127.0.0.1, as with awsvpc")
-		note(isTrue(c.Privileged), path+".privileged", "the container has no more rights than others")
+		note(taskdef.Or(c.Privileged, false), path+".privileged", "the container has no more rights than others")
 		note(len(c.SystemControls) > 0, path+".systemControls", "the kernel's defaults stay")
 		note(len(c.ResourceRequirements) > 0, path+".resourceRequirements", "the container has no devices of the host")
 		note(c.FirelensConfiguration != nil, path+".firelensConfiguration", "logs go to files")
-		note(isTrue(c.PseudoTerminal), path+".pseudoTerminal", "the container has no terminal")
+		note(taskdef.Or(c.PseudoTerminal, false), path+".pseudoTerminal", "the container has no terminal")
 	}
 	return found
 }
@@ -55,5 +55,3 @@ func Unfaithful(def *taskdef.TaskDefinition) []string {
 func otherCapabilities(c *taskdef.Capabilities) bool {
 	return c != nil && (len(c.Drop) > 0 || slices.ContainsFunc(c.Add, func(name string) bool { return name != "NET_ADMIN" }))
 }
-
-func isTrue(p *bool) bool { return p != nil && *p }

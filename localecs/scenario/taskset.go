@@ -35,10 +35,7 @@ func (t Task) endedUnexpectedly() bool {
 // restarts is how often ECS has started a container again.
 func (t Task) restarts(container string) int {
 	c, _ := t.View().Container(container)
-	if c.RestartCount == nil {
-		return 0
-	}
-	return *c.RestartCount
+	return taskdef.Or(c.RestartCount, 0)
 }
 
 // HasAgent reports whether a Consul client agent runs in the task.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 // Change is something an observer of the cluster can see: a status that
@@ -59,8 +61,8 @@ func Changes(task string, old, now View, at time.Time) []Change {
 // acts are what ECS has done to a container without a new status.
 func acts(task string, before, c ContainerView) []Change {
 	var events []Change
-	if restarts(c) > restarts(before) {
-		events = append(events, Change{At: c.FinishedAt, Task: task, Container: c.Name, What: "restart", Value: strconv.Itoa(restarts(c))})
+	if n := taskdef.Or(c.RestartCount, 0); n > taskdef.Or(before.RestartCount, 0) {
+		events = append(events, Change{At: c.FinishedAt, Task: task, Container: c.Name, What: "restart", Value: strconv.Itoa(n)})
 	}
 	if before.SignalledAt.IsZero() && !c.SignalledAt.IsZero() {
 		events = append(events, Change{At: c.SignalledAt, Task: task, Container: c.Name, What: "signal", Value: SignalStop})
@@ -69,13 +71,6 @@ func acts(task string, before, c ContainerView) []Change {
 		events = append(events, Change{At: c.KilledAt, Task: task, Container: c.Name, What: "signal", Value: SignalKill, Detail: "stop timeout elapsed"})
 	}
 	return events
-}
-
-func restarts(c ContainerView) int {
-	if c.RestartCount == nil {
-		return 0
-	}
-	return *c.RestartCount
 }
 
 // statusTime is the container's own time for its status where it has one.
