@@ -1,11 +1,17 @@
 package chaos
 
 import (
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"time"
 )
+
+// Dice draws random values, the same for the same seed.
+type Dice interface {
+	IntN(n int) int
+	Int64N(n int64) int64
+	ExpFloat64() float64
+}
 
 // The shape of schedules.
 const (
@@ -20,10 +26,10 @@ const (
 	recovery = 8 * time.Second
 )
 
-// Generate draws a schedule, always the same for the same seed and world. Of each
+// Generate draws a schedule, always the same for the same dice and world. Of each
 // called service at least one instance is undisturbed at any time, since without one
 // no answer can be expected.
-func Generate(dice *rand.Rand, length time.Duration, w World) Schedule {
+func Generate(dice Dice, length time.Duration, w World) Schedule {
 	kinds := kinds()
 	g := &generator{rand: dice, world: w, made: Schedule{For: length}}
 	for at := g.gap(); at < length; at += g.gap() {
@@ -45,7 +51,7 @@ func Generate(dice *rand.Rand, length time.Duration, w World) Schedule {
 }
 
 type generator struct {
-	rand  *rand.Rand
+	rand  Dice
 	world World
 	made  Schedule
 }

@@ -24,7 +24,7 @@ func hello() World {
 	}
 }
 
-func dice(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 7)) }
+func dice(seed uint64) Dice { return rand.New(rand.NewPCG(seed, 7)) }
 
 func killed(at time.Duration, task, container, program string) Event {
 	return Event{At: at, Fault: &Fault{Kill: &Kill{Task: task, Container: container, Process: program}}}
