@@ -94,7 +94,7 @@ func (w *world) task() metadata.Task {
 			Containers: map[string]metadata.ContainerFacts{"web": {EndpointID: "e1", DockerID: "e1"}},
 		},
 		View: scheduler.View{DesiredStatus: "RUNNING", KnownStatus: "RUNNING", Containers: []scheduler.ContainerView{{
-			Name: "web", Essential: true, DesiredStatus: "RUNNING", KnownStatus: "RUNNING", CreatedAt: started(), StartedAt: started(),
+			Name: "web", Essential: true, DesiredStatus: "RUNNING", KnownStatus: "RUNNING", StartedAt: started(),
 			Health: &scheduler.HealthView{Status: "HEALTHY", Since: started()},
 		}}},
 		Clock: &metadata.ClockDrift{ClockErrorBound: 0.5, ReferenceTimestamp: started(), ClockSynchronizationStatus: "SYNCHRONIZED"},

@@ -102,7 +102,7 @@ func (t *task) container(d taskdef.Container, taskDesired string) scheduler.Cont
 		}
 		return v
 	}
-	v.KnownStatus, v.CreatedAt, v.StartedAt = scheduler.StatusRunning, c.StartedAt, c.StartedAt
+	v.KnownStatus, v.StartedAt = scheduler.StatusRunning, c.StartedAt
 	if stopped(c) {
 		v.KnownStatus, v.FinishedAt = scheduler.StatusStopped, c.FinishedAt
 		v.ExitCode = &c.ExitCode

@@ -136,7 +136,7 @@ func (m Snapshot) under(c iam.Condition) Snapshot {
 	v.Containers = slices.Clone(v.Containers)
 	for i := range v.Containers {
 		container := &v.Containers[i]
-		for _, t := range []*time.Time{&container.CreatedAt, &container.StartedAt, &container.FinishedAt} {
+		for _, t := range []*time.Time{&container.StartedAt, &container.FinishedAt} {
 			*t = c.Shift(*t)
 		}
 		if container.Health != nil {

@@ -74,7 +74,7 @@ func phases(t testing.TB) map[string]metadata.Snapshot {
 			PullStartedAt: at(t, "2026-03-02T17:08:41.102337458Z"), PullStoppedAt: at(t, "2026-03-02T17:08:52.904115007Z"),
 			Containers: []scheduler.ContainerView{
 				{Name: "consul-ecs-mesh-init", Image: "hashicorp/consul-ecs:0.9.0", DesiredStatus: "RUNNING", KnownStatus: "RUNNING",
-					CreatedAt: at(t, "2026-03-02T17:08:53.211904113Z"), StartedAt: at(t, "2026-03-02T17:08:53.211904113Z")},
+					StartedAt: at(t, "2026-03-02T17:08:53.211904113Z")},
 				{Name: "consul-dataplane", Image: "hashicorp/consul-dataplane:1.5.0", DesiredStatus: "RUNNING", KnownStatus: "PULLED",
 					Health: &scheduler.HealthView{}},
 				{Name: "consul-ecs-health-sync", Image: "hashicorp/consul-ecs:0.9.0", DesiredStatus: "RUNNING", KnownStatus: "PULLED"},
@@ -98,7 +98,7 @@ func phases(t testing.TB) map[string]metadata.Snapshot {
 	m.View.KnownStatus = "RUNNING"
 	c[0].KnownStatus, c[0].ExitCode, c[0].FinishedAt = "STOPPED", code(0), at(t, "2026-03-02T17:08:56.400712998Z")
 	for i, start := range []string{"2026-03-02T17:08:57.302771204Z", "2026-03-02T17:08:57.355120086Z", "2026-03-02T17:09:04.118840001Z"} {
-		c[i+1].KnownStatus, c[i+1].CreatedAt, c[i+1].StartedAt = "RUNNING", at(t, start), at(t, start)
+		c[i+1].KnownStatus, c[i+1].StartedAt = "RUNNING", at(t, start)
 	}
 	c[1].Health = &scheduler.HealthView{Status: "HEALTHY", Since: at(t, "2026-03-02T17:09:02.611038455Z")}
 	c[3].Health = &scheduler.HealthView{Status: "HEALTHY", Since: at(t, "2026-03-02T17:09:34.190022716Z")}

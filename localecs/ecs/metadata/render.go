@@ -65,7 +65,8 @@ func (m Snapshot) container(c scheduler.ContainerView, f ContainerFacts, v versi
 		Image: c.Image, ImageID: f.ImageID, Ports: f.Ports,
 		Labels:        m.labels(c.Name, f.Labels),
 		DesiredStatus: c.DesiredStatus, KnownStatus: c.KnownStatus, ExitCode: c.ExitCode,
-		CreatedAt: c.CreatedAt.UTC(), StartedAt: c.StartedAt.UTC(), FinishedAt: c.FinishedAt.UTC(),
+		CreatedAt: c.StartedAt.UTC(), // as on Fargate
+		StartedAt: c.StartedAt.UTC(), FinishedAt: c.FinishedAt.UTC(),
 		Limits: containerLimits{CPU: max(f.CPU, minCPU)},
 		Type:   "NORMAL", Health: health(c.Health), Networks: m.networks(v),
 	}
@@ -73,7 +74,7 @@ func (m Snapshot) container(c scheduler.ContainerView, f ContainerFacts, v versi
 		r.LogDriver, r.LogOptions, r.ContainerARN = f.LogDriver, f.LogOptions, f.ContainerARN
 		r.RestartCount, r.Snapshotter = c.RestartCount, "overlayfs"
 	}
-	if c.CreatedAt.IsZero() {
+	if c.StartedAt.IsZero() {
 		r.Limits.CPU = 0
 	}
 	if f.Memory > 0 {

@@ -109,7 +109,7 @@ func (c *container) view() ContainerView {
 	v := ContainerView{
 		Name: c.name, Image: c.image, Essential: c.essential,
 		DesiredStatus: c.desired, KnownStatus: c.known,
-		CreatedAt: c.startedAt, StartedAt: c.startedAt, FinishedAt: c.finishedAt,
+		StartedAt: c.startedAt, FinishedAt: c.finishedAt,
 		WaitsFor: c.waitsFor, Reason: c.reason, SignalledAt: c.signalledAt, KilledAt: c.killedAt,
 	}
 	if c.exitCode != nil && c.known == StatusStopped {

@@ -83,9 +83,8 @@ type ContainerView struct {
 	// never will until it was dropped. No endpoint shows them.
 	WaitsFor []taskdef.Dependency
 
-	// CreatedAt equals StartedAt, as on Fargate. Both keep the first start
-	// when a restart policy starts the container again.
-	CreatedAt, StartedAt, FinishedAt time.Time
+	// StartedAt remains the first start when a restart policy starts the container again.
+	StartedAt, FinishedAt time.Time
 	// SignalledAt is when it was sent its stop signal, KilledAt when it was killed
 	// since its stop timeout was over. No endpoint shows them.
 	SignalledAt, KilledAt time.Time
