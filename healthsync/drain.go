@@ -98,7 +98,7 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if _, err := s.readToken(workload.FileServiceToken); noToken(err) && s.token == "" && s.mayLogIn() {
+	if _, err := s.readToken(workload.FileServiceToken); errors.Is(err, errNoToken) && s.token == "" && s.mayLogIn() {
 		if err := s.logInSeparately(ctx, unknownTaskLimit, err); err != nil { // TERM came before the login
 			return err
 		}

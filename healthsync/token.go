@@ -8,13 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/volume"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -31,10 +31,10 @@ const (
 func (s *syncer) waitForToken(ctx context.Context) error {
 	switch _, err := s.readToken(workload.FileServiceToken); {
 	case err == nil || !s.login:
-	case s.StaticToken && noToken(err):
+	case s.StaticToken && errors.Is(err, errNoToken):
 		s.Log.Info("using the token of the Consul environment in place of a login")
 		s.login = false
-	case s.mayLogIn() && noToken(err):
+	case s.mayLogIn() && errors.Is(err, errNoToken):
 		return s.logInSeparately(ctx, retry.StartLimit, err)
 	}
 	classify := func(err error) retry.Class {
@@ -53,7 +53,7 @@ func (s *syncer) waitForToken(ctx context.Context) error {
 	switch {
 	case err == nil:
 		return nil
-	case noToken(err):
+	case errors.Is(err, errNoToken):
 		return exit.Usagef("login is enabled but there is no service token: has mesh-init run, with consulLogin.enabled and CONSUL_HTTP_TOKEN as here, and is its volume mounted at %s? %w", s.Config.BootstrapDir, err)
 	default:
 		return exit.Usagef("login is enabled but the service token cannot be read: %w (running as uid %d, gid %d): run this container as mesh-init's user or with the file's group, or see mesh-init's -file-group",
@@ -81,14 +81,9 @@ func (s *syncer) logInSeparately(ctx context.Context, limit time.Duration, why e
 	return err
 }
 
-// errEmpty is the error of a token file without a token.
-var errEmpty = errors.New("is empty")
-
-// noToken reports whether readToken failed because there is no token, rather than
-// one that is out of reach.
-func noToken(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errEmpty)
-}
+// errNoToken is the error of readToken when there is no token, rather than one that is out
+// of reach.
+var errNoToken = errors.New("does not exist or is empty")
 
 // reloadToken takes the token from its file and reports whether there is one to
 // use. Without login that is the Consul environment's, here the empty string. A token of a
@@ -103,18 +98,14 @@ func (s *syncer) reloadToken() bool {
 	return s.token != ""
 }
 
-// readToken reads a token file; an empty one is an error.
+// readToken returns the token of a file, or an error.
 func (s *syncer) readToken(name string) (string, error) {
 	path := filepath.Join(s.Config.BootstrapDir, name)
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
+	token, err := volume.ReadSecret(path)
+	if err == nil && token == "" {
+		err = fmt.Errorf("%s %w", path, errNoToken)
 	}
-	token := strings.TrimSpace(string(data))
-	if token == "" {
-		return "", fmt.Errorf("%s %w", path, errEmpty)
-	}
-	return token, nil
+	return token, err
 }
 
 // logOutAll destroys the tokens that end with the task, with client the client token,
@@ -168,7 +159,7 @@ func (s *syncer) fileTokens(name string) []fileToken {
 	switch {
 	case secret != "":
 		return []fileToken{{name, secret}}
-	case noToken(err):
+	case errors.Is(err, errNoToken):
 		s.Log.Debug("no token to log out", logkey.Path, path)
 	default:
 		consulutil.LogLogout(s.Log.With(logkey.Path, path), err)
