@@ -26,12 +26,9 @@ const (
 // agent reports whether the task has its own Consul agent.
 func (t *task) agent() bool { return !t.cfg.Agentless() }
 
-// direct reports whether Envoy runs without consul-dataplane.
-func (t *task) direct() bool { return t.agent() || t.cfg.Direct() }
-
 // proxyName is the name of the proxy's container.
 func (t *task) proxyName() string {
-	if t.direct() {
+	if t.cfg.Direct() {
 		return workload.ContainerSidecarProxy
 	}
 	return workload.ContainerDataplane
@@ -158,7 +155,7 @@ func (t *task) client() *taskdef.Container {
 
 func (t *task) proxy() *taskdef.Container {
 	image, command := t.images().Dataplane, []string{"consul-dataplane", "-config-file", path.Join(t.cfg.BootstrapDir, "consul-dataplane.json")}
-	if t.direct() {
+	if t.cfg.Direct() {
 		image = t.images().Envoy
 		command = []string{"envoy", "--config-path", path.Join(t.cfg.BootstrapDir, "envoy-bootstrap.json"), "--log-level", "warning", "--drain-strategy", "immediate"}
 	}

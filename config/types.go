@@ -276,9 +276,12 @@ type Upstream struct {
 }
 
 // Direct reports whether the task's Envoy, of the service or the gateway, runs without
-// consul-dataplane. It counts in documents with consulServers only.
+// consul-dataplane, as it does beside an agent.
 func (c *Config) Direct() bool {
-	if c.Gateway == nil {
+	switch {
+	case !c.Agentless():
+		return true
+	case c.Gateway == nil:
 		return c.Proxy != nil && c.Proxy.Mode == ProxyDirect
 	}
 	return c.Gateway.Proxy != nil && c.Gateway.Proxy.Mode == ProxyDirect

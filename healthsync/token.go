@@ -61,9 +61,9 @@ func (s *syncer) waitForToken(ctx context.Context) error {
 	}
 }
 
-// mayLogIn reports whether health-sync may use its own token. With proxy.mode direct
-// it must be the proxy's, which is renewed through its file.
-func (s *syncer) mayLogIn() bool { return s.login && s.Config.Agentless() && !s.Config.Direct() }
+// mayLogIn reports whether health-sync may use its own token. Without consul-dataplane
+// it must be that of the file, which the proxy uses, too.
+func (s *syncer) mayLogIn() bool { return s.login && !s.Config.Direct() }
 
 // logInSeparately logs in for this container only, as each container of hashicorp/consul-ecs
 // 0.10 does, whose definitions need not mount the volume here. limit bounds the read of the
