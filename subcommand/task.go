@@ -142,8 +142,8 @@ type access struct {
 	clients, logins consulutil.Options
 	// servers is nil in a task with an agent.
 	servers *consulutil.Servers
-	// static reports that the Consul environment has a token. In a task without an agent
-	// it takes the place of a login, as in hashicorp/consul-ecs 0.10.
+	// static reports that a token of the Consul environment takes the place of a login, which
+	// it does in a task without an agent, as in hashicorp/consul-ecs 0.10.
 	static bool
 	// hosts are the lines for hosts files that name the upstreams.
 	hosts []string
