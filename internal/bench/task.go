@@ -60,7 +60,7 @@ func (s *stage) newTask(service string, containers ...string) (*task, error) {
 		endpoint := fmt.Sprintf("%s-%010d", t.id, i)
 		facts.Containers[name] = metadata.ContainerFacts{EndpointID: endpoint, DockerID: endpoint}
 		t.view.Containers = append(t.view.Containers, scheduler.ContainerView{
-			Name: name, Essential: true, CreatedAt: now, StartedAt: now,
+			Name: name, Essential: true, StartedAt: now,
 			DesiredStatus: scheduler.StatusRunning, KnownStatus: scheduler.StatusRunning,
 			Health: &scheduler.HealthView{Status: scheduler.HealthHealthy, Since: now},
 		})
