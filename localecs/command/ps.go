@@ -38,7 +38,7 @@ With -json the output is one object with name, command, version, directory, task
 services, planned and consul. Tasks and services are as DescribeTasks and
 DescribeServices of the ECS API show them. A task also has its name here, and a
 container has essential, healthCheck (whether it has one), startedAt, finishedAt and
-restartCount.
+restartCount and waiting (why it is not up, or not healthy).
 
 Exit status: 0; 1 usage or no such task; 3 no run.
 
@@ -110,7 +110,7 @@ func table(s control.State, now time.Time) []byte {
 	for _, t := range s.Tasks {
 		row(w, t.Name, t.Status(), t.HealthStatus, since(t.StartedAt, t.StoppedAt, now), "", t.Address(), t.Why())
 		for _, c := range t.Containers {
-			row(w, "  "+c.Name, c.LastStatus, c.Health(), since(c.StartedAt, c.FinishedAt, now), exitText(c), "", restarts(c))
+			row(w, "  "+c.Name, c.LastStatus, c.Health(), since(c.StartedAt, c.FinishedAt, now), exitText(c), "", containerNote(c))
 		}
 	}
 	if len(s.Services) > 0 {
@@ -158,8 +158,12 @@ func exitText(c control.Container) string {
 	return strconv.Itoa(*c.ExitCode)
 }
 
-func restarts(c control.Container) string {
+// containerNote is what the other columns do not show.
+func containerNote(c control.Container) string {
 	var words []string
+	if c.StartedAt.IsZero() && c.Waiting != "" {
+		words = append(words, c.Waiting)
+	}
 	if c.RestartCount > 0 {
 		words = append(words, fmt.Sprintf("restarted %d times", c.RestartCount))
 	}

@@ -191,10 +191,8 @@ func describe(t Task) string {
 		switch {
 		case c.LastStatus == shapes.Stopped && c.ExitCode != nil && *c.ExitCode != 0:
 			details = append(details, fmt.Sprintf("%s exited with %d", c.Name, *c.ExitCode))
-		case c.LastStatus != shapes.Running && c.LastStatus != shapes.Stopped:
-			details = append(details, c.Name+" "+c.LastStatus)
-		case c.Health() != "" && c.Health() != scheduler.HealthHealthy:
-			details = append(details, c.Name+" "+c.HealthStatus)
+		case c.Waiting != "":
+			details = append(details, c.Name+" "+c.Waiting)
 		}
 	}
 	if len(details) > 0 {

@@ -21,6 +21,7 @@ func state() control.State {
 		if health == "" {
 			c.HealthStatus, c.HealthCheck = "UNKNOWN", false
 		}
+		c.Waiting = map[string]string{"PENDING ": "waits for init SUCCESS", "RUNNING UNHEALTHY": "is UNHEALTHY", "RUNNING UNKNOWN": "has no health yet"}[status+" "+health]
 		return c
 	}
 	task := func(name, service, last, desired string, containers ...control.Container) control.Task {
@@ -76,7 +77,7 @@ func TestJudge(t *testing.T) {
 		want, text string
 	}{
 		{control.Running, "good", met, ""},
-		{control.Running, "new", "", "new is PENDING (app PENDING)"},
+		{control.Running, "new", "", "new is PENDING (app waits for init SUCCESS)"},
 		{control.Running, "gone", met, ""},
 		{control.Running, "late", "", "late has not started yet"},
 		{control.Running, "goood", never, "no task goood; did you mean good?"},
@@ -84,13 +85,13 @@ func TestJudge(t *testing.T) {
 		{control.Running, "slow", "", "no task slow; did you mean shop?"},
 		{control.Running, "shop-1", "", "no task shop-1; did you mean shop?"},
 		{control.Healthy, "good", met, ""},
-		{control.Healthy, "ill", "", "ill is RUNNING (app UNHEALTHY)"},
-		{control.Healthy, "young", "", "young is RUNNING (app UNKNOWN)"},
+		{control.Healthy, "ill", "", "ill is RUNNING (app is UNHEALTHY)"},
+		{control.Healthy, "young", "", "young is RUNNING (app has no health yet)"},
 		{control.Healthy, "plain", never, "plain has no health check: wait for -running"},
-		{control.Healthy, "new", "", "new is PENDING (app PENDING)"},
+		{control.Healthy, "new", "", "new is PENDING (app waits for init SUCCESS)"},
 		{control.Healthy, "going", never, "going is RUNNING, stopping (UserInitiated: asked)"},
 		{control.Healthy, "gone", never, "gone is STOPPED (UserInitiated: asked)"},
-		{control.Healthy, "api", "", "api-3 is RUNNING (app UNKNOWN)"},
+		{control.Healthy, "api", "", "api-3 is RUNNING (app has no health yet)"},
 		{control.Stopped, "gone", met, ""},
 		{control.Stopped, "going", "", "going is RUNNING, stopping (UserInitiated: asked)"},
 		{control.Stopped, "good", "", "good is RUNNING"},
@@ -147,7 +148,7 @@ func TestAllOfThem(t *testing.T) {
 	t.Parallel()
 	targets := []control.Target{{Condition: control.Healthy, Name: "good"}, {Condition: control.Healthy, Name: "ill"}, {Condition: control.Healthy, Name: "young"}}
 	o := control.Judge(targets, state())
-	const want = "timed out after 1s; ill is RUNNING (app UNHEALTHY); young is RUNNING (app UNKNOWN)"
+	const want = "timed out after 1s; ill is RUNNING (app is UNHEALTHY); young is RUNNING (app has no health yet)"
 	if o.Met || o.Over || o.Text("timed out after 1s") != want {
 		t.Errorf("met %v, over %v, %q", o.Met, o.Over, o.Text("timed out after 1s"))
 	}

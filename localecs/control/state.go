@@ -49,6 +49,8 @@ type Container struct {
 	StartedAt    shapes.Time `json:"startedAt,omitzero"`
 	FinishedAt   shapes.Time `json:"finishedAt,omitzero"`
 	RestartCount int         `json:"restartCount,omitempty"`
+	// Waiting is why it is not up, or not healthy.
+	Waiting string `json:"waiting,omitempty"`
 }
 
 // Consul is a run's Consul server.

@@ -56,7 +56,7 @@ func task(t controlplane.ReportedTask) Task {
 	for i, v := range t.Report.View.Containers {
 		c := Container{
 			Container: t.Containers[i], Essential: v.Essential, HealthCheck: v.Health != nil,
-			StartedAt: shapes.At(v.StartedAt), FinishedAt: shapes.At(v.FinishedAt),
+			StartedAt: shapes.At(v.StartedAt), FinishedAt: shapes.At(v.FinishedAt), Waiting: v.Waiting(),
 		}
 		if v.RestartCount != nil {
 			c.RestartCount = *v.RestartCount

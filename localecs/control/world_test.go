@@ -18,11 +18,11 @@ func TestTaskIsThatOfTheAPIWithNameAndContainerFacts(t *testing.T) {
 	app, side := shapes.Container{Name: "app", HealthStatus: "HEALTHY"}, shapes.Container{Name: "side", HealthStatus: "UNKNOWN"}
 	shape := shapes.Task{TaskARN: "arn", LastStatus: "RUNNING", Containers: []shapes.Container{app, side}}
 	got := task(controlplane.ReportedTask{Task: shape, Report: controlplane.Report{Name: "web", View: scheduler.View{Containers: []scheduler.ContainerView{
-		{Name: "app", Essential: true, Health: &scheduler.HealthView{Status: "HEALTHY"}, StartedAt: started, RestartCount: new(2)},
-		{Name: "side", StartedAt: started, FinishedAt: started.Add(time.Second)},
+		{Name: "app", KnownStatus: "RUNNING", Essential: true, Health: &scheduler.HealthView{Status: "UNHEALTHY"}, StartedAt: started, RestartCount: new(2)},
+		{Name: "side", KnownStatus: "STOPPED", StartedAt: started, FinishedAt: started.Add(time.Second)},
 	}}}})
 	want := Task{Task: shape, Name: "web", Containers: []Container{
-		{Container: app, Essential: true, HealthCheck: true, StartedAt: shapes.At(started), RestartCount: 2},
+		{Container: app, Essential: true, HealthCheck: true, StartedAt: shapes.At(started), RestartCount: 2, Waiting: "is UNHEALTHY"},
 		{Container: side, StartedAt: shapes.At(started), FinishedAt: shapes.At(started.Add(time.Second))},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -74,7 +74,7 @@ func (r *runner) waiting(p *Plan) currentStep {
 	var open []string
 	for _, t := range r.tasks.Started() {
 		for _, c := range t.View().Containers {
-			if why := waiting(c); why != "" {
+			if why := c.Waiting(); why != "" {
 				open = append(open, p.called(t.Name, c.Name)+" "+why)
 			}
 		}
@@ -116,7 +116,7 @@ func (r *runner) ends(p *Plan) (ends []TaskEnd, failures []string) {
 		end := TaskEnd{Task: t.Name, TaskID: t.ID(), StopCode: v.StopCode, StoppedReason: v.StoppedReason}
 		for _, c := range v.Containers {
 			if c.Reason == "" && len(c.WaitsFor) > 0 {
-				c.Reason = "it waited for " + dependencies(c)
+				c.Reason = "it waited for " + c.Awaited()
 			}
 			end.Containers = append(end.Containers, r.containerEnd(c))
 			if why := failure(c, v.StoppingAt, taskdef.Or(t.Definition.Container(c.Name).StopTimeout, taskdef.DefaultStopTimeout), p.stopCode(c.Image)); why != "" {

@@ -103,30 +103,3 @@ func TestPrefixesHaveOneWidth(t *testing.T) {
 		t.Errorf("two (-want +got):\n%s", diff)
 	}
 }
-
-func TestWaitingDescribesDependencies(t *testing.T) {
-	t.Parallel()
-	on := []taskdef.Dependency{{ContainerName: "db", Condition: "HEALTHY"}, {ContainerName: "setup", Condition: "SUCCESS"}}
-	health := func(status string) *scheduler.HealthView { return &scheduler.HealthView{Status: status} }
-	for want, v := range map[string]scheduler.ContainerView{
-		"waits for db HEALTHY and setup SUCCESS": {KnownStatus: "PULLED", DesiredStatus: "RUNNING", WaitsFor: on},
-		"is stopping":                            {KnownStatus: "RUNNING", DesiredStatus: "STOPPED", Health: health("HEALTHY")},
-		"has no health yet":                      {KnownStatus: "RUNNING", DesiredStatus: "RUNNING", Health: health("")},
-		"is UNHEALTHY":                           {KnownStatus: "RUNNING", DesiredStatus: "RUNNING", Health: health("UNHEALTHY")},
-	} {
-		if got := waiting(v); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-	for _, v := range []scheduler.ContainerView{
-		{KnownStatus: "STOPPED", DesiredStatus: "STOPPED"}, {KnownStatus: "RUNNING", DesiredStatus: "RUNNING"},
-		{KnownStatus: "RUNNING", DesiredStatus: "RUNNING", Health: health("HEALTHY")},
-	} {
-		if got := waiting(v); got != "" {
-			t.Errorf("%+v: got %q", v, got)
-		}
-	}
-	if got := waiting(scheduler.ContainerView{KnownStatus: "NONE", DesiredStatus: "RUNNING"}); got != "waits" {
-		t.Errorf("got %q", got)
-	}
-}

@@ -74,43 +74,16 @@ func Blocker(v scheduler.View) (container, how string) {
 	for _, c := range v.Containers {
 		for _, d := range c.WaitsFor {
 			if on, _ := v.Container(d.ContainerName); !on.StartedAt.IsZero() {
-				return on.Name, c.Name + " " + waiting(c)
+				return on.Name, c.Name + " " + c.Waiting()
 			}
 		}
 	}
 	for _, c := range v.Containers {
-		if how := waiting(c); how != "" && c.KnownStatus == scheduler.StatusRunning {
+		if how := c.Waiting(); how != "" && c.KnownStatus == scheduler.StatusRunning {
 			return c.Name, c.Name + " " + how
 		}
 	}
 	return "", ""
-}
-
-// waiting describes why a container is not up, or not healthy; empty for one that is,
-// or has ended.
-func waiting(c scheduler.ContainerView) string {
-	switch {
-	case c.KnownStatus == scheduler.StatusStopped:
-		return ""
-	case c.DesiredStatus == scheduler.StatusStopped:
-		return "is stopping"
-	case c.KnownStatus != scheduler.StatusRunning:
-		return strings.TrimSuffix("waits for "+dependencies(c), " for ")
-	case c.Health != nil && c.Health.Status == scheduler.HealthStarting:
-		return "has no health yet"
-	case c.Health != nil && c.Health.Status == scheduler.HealthUnhealthy:
-		return "is UNHEALTHY"
-	}
-	return ""
-}
-
-// dependencies lists what a container waits for.
-func dependencies(c scheduler.ContainerView) string {
-	var on []string
-	for _, d := range c.WaitsFor {
-		on = append(on, d.ContainerName+" "+d.Condition)
-	}
-	return strings.Join(on, " and ")
 }
 
 // brief returns a reason without the engine's wording, also after its stop code.

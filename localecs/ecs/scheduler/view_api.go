@@ -1,6 +1,9 @@
 package scheduler
 
-import "iter"
+import (
+	"iter"
+	"strings"
+)
 
 // The ECS API speaks of the same task in other words than the metadata
 // endpoint. These derive them from a View.
@@ -24,6 +27,35 @@ func (c ContainerView) HealthStatus() string {
 		return HealthUnknown
 	}
 	return c.Health.Status
+}
+
+// Waiting describes why a container is not up, or not healthy; empty for one that is, or
+// has ended.
+func (c ContainerView) Waiting() string {
+	switch {
+	case c.KnownStatus == StatusStopped:
+		return ""
+	case c.DesiredStatus == StatusStopped:
+		return "is stopping"
+	case len(c.WaitsFor) > 0:
+		return "waits for " + c.Awaited()
+	case c.KnownStatus != StatusRunning:
+		return "has not started"
+	case c.Health != nil && c.Health.Status == HealthStarting:
+		return "has no health yet"
+	case c.Health != nil && c.Health.Status == HealthUnhealthy:
+		return "is UNHEALTHY"
+	}
+	return ""
+}
+
+// Awaited lists WaitsFor.
+func (c ContainerView) Awaited() string {
+	var on []string
+	for _, d := range c.WaitsFor {
+		on = append(on, d.ContainerName+" "+d.Condition)
+	}
+	return strings.Join(on, " and ")
 }
 
 // HealthStatus is the task's healthStatus of the ECS API: that of its essential

@@ -38,3 +38,27 @@ func TestWaitsForHasTheUnmetConditions(t *testing.T) {
 	w.to(60)
 	want(db)
 }
+func TestWaitingDescribesWhyAContainerIsNotUp(t *testing.T) {
+	t.Parallel()
+	on := []taskdef.Dependency{{ContainerName: "db", Condition: "HEALTHY"}, {ContainerName: "setup", Condition: "SUCCESS"}}
+	health := func(status string) *HealthView { return &HealthView{Status: status} }
+	for want, v := range map[string]ContainerView{
+		"waits for db HEALTHY and setup SUCCESS": {KnownStatus: "PULLED", DesiredStatus: "RUNNING", WaitsFor: on},
+		"has not started":                        {KnownStatus: "NONE", DesiredStatus: "RUNNING"},
+		"is stopping":                            {KnownStatus: "RUNNING", DesiredStatus: "STOPPED", Health: health("HEALTHY")},
+		"has no health yet":                      {KnownStatus: "RUNNING", DesiredStatus: "RUNNING", Health: health("")},
+		"is UNHEALTHY":                           {KnownStatus: "RUNNING", DesiredStatus: "RUNNING", Health: health("UNHEALTHY")},
+	} {
+		if got := v.Waiting(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	for _, v := range []ContainerView{
+		{KnownStatus: "STOPPED", DesiredStatus: "STOPPED"}, {KnownStatus: "RUNNING", DesiredStatus: "RUNNING"},
+		{KnownStatus: "RUNNING", DesiredStatus: "RUNNING", Health: health("HEALTHY")},
+	} {
+		if got := v.Waiting(); got != "" {
+			t.Errorf("%+v: got %q", v, got)
+		}
+	}
+}
