@@ -94,7 +94,7 @@ func layout() arch.Layout {
 			},
 		},
 		Fields: []arch.Rule{
-			{Name: "generation", Names: []string{"Agentless"}, Allowed: []string{"registrar", "workload", "config", "healthsync", "admission", "subcommand"}, Why: "the generation decides where objects are made"},
+			{Name: "generation", Names: []string{"Agentless"}, Allowed: []string{"registrar", "workload", "config", "healthsync", "admission", "subcommand"}, Why: "ask for the generation where something is chosen by it"},
 			{Name: "generation", Names: []string{"ConsulServers"}, Allowed: []string{"config", "consulutil", "bootstrap", "meshinit", "subcommand"}, Why: "ask Agentless for the generation"},
 		},
 		Bans: []arch.Ban{{

@@ -26,8 +26,8 @@ type TaskReader func(context.Context) (workload.Task, error)
 
 // FirstTask reads the task at a command's start. It retries after every error: the endpoint
 // of a starting task may answer errors, or a task without an address, for a moment. limit is
-// that of the command's flag for its start, else retry.StartLimit, and 0 where giving up
-// would end a task that serves without the answer.
+// that of the command's flag for its start, else retry.StartLimit; less after TERM, and 0,
+// which is none, where giving up would end a task that serves without the answer.
 func FirstTask(ctx context.Context, log hclog.Logger, read TaskReader, limit time.Duration) (workload.Task, error) {
 	var task workload.Task
 	policy := retry.Policy{Base: firstPause, Max: firstPauseMax, Limit: limit}

@@ -3,7 +3,7 @@
 //
 // MetadataClient.Task reads the task metadata endpoint, version 4, over one connection;
 // every answer that is not a task listing the asking container, whose name the endpoint
-// answers, if at all, is an error. FirstTask, which every command starts with, repeats such
+// answers, if at all, is an error. FirstTask, with which commands start that need the task, repeats such
 // a read until its limit; AwaitTask and AwaitStopped ignore such answers until a valid one
 // is as required.
 //

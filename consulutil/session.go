@@ -171,8 +171,8 @@ func (s *Session) Logout(ctx context.Context, secret string) error {
 	})
 }
 
-// LogLogout logs the outcome of a logout and reports whether it worked. The fields of log
-// name the token.
+// LogLogout logs the outcome of a logout and reports whether it worked. Fields of log
+// may name the token by its accessor or file.
 func LogLogout(log hclog.Logger, err error) bool {
 	if err != nil {
 		log.Warn("token was not logged out; the controller will remove it", logkey.Error, err)

@@ -83,8 +83,8 @@ func (s *syncer) leaveServers(ctx context.Context, budget workload.StopBudget, e
 		return append(t.Applications(s.Ignore), t.Proxies()...)
 	})
 	if s.known && (err != nil || !s.leavesEarly()) {
-		const failed = "deregister services, which stay in Consul until the controller removes them"
-		err = errors.Join(err, s.deregister(ctx, failed, s.Registrar.Deregister))
+		const failure = "deregister services, which stay in Consul until the controller removes them"
+		err = errors.Join(err, s.deregister(ctx, failure, s.Registrar.Deregister))
 	}
 	s.logOutAll(ctx, false)
 	return err
@@ -123,17 +123,17 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 // leaveTraffic makes the last write, and again a moment later if one may yet be applied that
 // puts the task into traffic.
 func (s *syncer) leaveTraffic(ctx context.Context) error {
-	write, done := s.writeCritical, "left all checks critical"
+	write, success := s.writeCritical, "left all checks critical"
 	if !s.checked() || s.leavesEarly() { // a gateway
-		write, done = s.deregisterGateway, "deregistered the gateway"
+		write, success = s.deregisterGateway, "deregistered the gateway"
 	}
 	unsettled := slices.ContainsFunc(slices.Collect(maps.Values(s.unsettled)), time.Now().Before)
 	err := write(ctx)
-	if err == nil && unsettled && retry.Sleep(ctx, settle) == nil {
+	if unsettled && !errors.Is(err, errAgentGone) && retry.Sleep(ctx, settle) == nil {
 		err = write(ctx)
 	}
 	if err == nil {
-		s.Log.Info(done, logkey.Checks, len(s.w.SyncChecks), logkey.ServiceID, s.w.ID)
+		s.Log.Info(success, logkey.Checks, len(s.w.SyncChecks), logkey.ServiceID, s.w.ID)
 	}
 	return err
 }
@@ -142,51 +142,56 @@ func (s *syncer) leaveTraffic(ctx context.Context) error {
 // agent that left has done so, one that died has not; and client-entrypoint leaves the
 // services of one that ECS may restart, which ECS does not do once the task stops.
 func (s *syncer) deregisterGone(ctx context.Context) error {
-	const failed = "agent is gone, and its services may still be passing in Consul"
+	const failure = "agent is gone, and its services may still be passing in Consul"
 	if s.Config.ConsulHTTPAddr == "" {
-		return errors.New(failed + ": consulHTTPAddr is not set, so the servers cannot be queried")
+		return errors.New(failure + ": consulHTTPAddr is not set, so the servers cannot be queried")
 	}
-	return s.deregister(ctx, failed, s.DeregisterAtServers)
+	return s.deregister(ctx, failure, s.DeregisterAtServers)
 }
 
-// deregister takes the services out of the servers' catalog; failed is what it means that
-// they are still there.
-func (s *syncer) deregister(ctx context.Context, failed string, remove func(context.Context, string, workload.Workload) error) error {
+// deregister takes the services out of the servers' catalog. An error of it begins with
+// failure.
+func (s *syncer) deregister(ctx context.Context, failure string, remove func(context.Context, string, workload.Workload) error) error {
 	err := refusal(retry.Do(ctx, retry.Remote(), s.Log, "deregister services", consulutil.Classify, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
 		return remove(ctx, s.token, s.w)
 	}))
 	if err != nil {
-		return fmt.Errorf("%s: %w", failed, err)
+		return fmt.Errorf("%s: %w", failure, err)
 	}
 	s.Log.Info("deregistered the services at the servers", logkey.ServiceID, s.w.ID)
 	return nil
 }
 
-// writeCritical writes critical for all checks, and repeats those that Consul has not taken.
+// writeCritical writes critical for all checks. It repeats those that Consul has not taken,
+// and beside them those for which it may yet apply a passing write.
 func (s *syncer) writeCritical(ctx context.Context) error {
 	var changes []change
 	for _, check := range s.w.SyncChecks {
 		changes = append(changes, change{check: check, container: cmp.Or(s.last[check.ID].container, check.Container), observed: stopping})
 	}
-	var permanent error
-	return s.lastWrite(ctx, "write critical", func(ctx context.Context) error {
-		var failed []change
-		var err error
+	var refusals []error
+	err := s.lastWrite(ctx, "write critical", func(ctx context.Context) error {
+		var repeats []change
+		var errs []error
 		for i, result := range s.write(ctx, changes...) {
 			switch class := consulutil.Classify(result.Err); {
 			case result.Err == nil, class == retry.Gone:
 				// Gone: no check and no service, not even now. Nothing can take traffic.
+				if time.Now().Before(s.unsettled[changes[i].check.ID]) {
+					repeats = append(repeats, changes[i])
+				}
 			case class == retry.Permanent:
-				permanent = cmp.Or(permanent, result.Err)
+				refusals = append(refusals, result.Err)
 			default:
-				failed, err = append(failed, changes[i]), cmp.Or(err, result.Err)
+				repeats, errs = append(repeats, changes[i]), append(errs, result.Err)
 			}
 		}
-		changes = failed
-		return cmp.Or(err, permanent)
+		changes = repeats
+		return errors.Join(errs...)
 	})
+	return errors.Join(append(refusals, err)...)
 }
 
 // lastWrite repeats a write until Consul has taken it, or refuses it. Its error is

@@ -158,26 +158,6 @@ func TestDeniedCriticalEndsAtOnceWithExit3(t *testing.T) {
 	})
 }
 
-// TestRefusedCriticalDoesNotEndTheOthers: each check is repeated until Consul takes it.
-func TestRefusedCriticalDoesNotEndTheOthers(t *testing.T) {
-	t.Parallel()
-	inBubble(t, []string{"a", "b"}, func(r *rig) {
-		r.metadata.set(map[string]string{"a": "HEALTHY", "b": "HEALTHY"}, nil)
-		r.run()
-		r.pass(500 * time.Millisecond)
-		r.agent.setAnswer(func(o op) error {
-			if o.Check == "a" {
-				return errDenied
-			}
-			return map[bool]error{true: errServer}[o.At < 5*sec]
-		})
-		if took, err := r.term(); took < 4*sec || cli.ExitCode(err) != 3 || !errors.Is(err, errDenied) {
-			t.Errorf("took %s, exit code %d for %v", took, cli.ExitCode(err), err)
-		}
-		r.wantStatus("b", "critical")
-	})
-}
-
 func TestFailedLogOutIsNoFailure(t *testing.T) {
 	t.Parallel()
 	running(t, func(r *rig) {
@@ -219,63 +199,6 @@ func TestHungMetadataDoesNotDelayTheDrain(t *testing.T) {
 			t.Errorf("took %s, %v", took, err)
 		}
 		r.wantStatus("app", "critical")
-	})
-}
-
-func TestHungWriteDoesNotDelayTheDrain(t *testing.T) {
-	t.Parallel()
-	for name, health := range map[string]string{"passing": "HEALTHY", "critical": "UNHEALTHY"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, []string{"app"}, func(r *rig) {
-				r.agent.checks["app"] = &ttlCheck{status: "passing", ttl: 100000 * time.Hour}
-				r.agent.setAnswer(func(o op) error {
-					if o.Verb == "ensure" {
-						return errHang
-					}
-					return nil
-				})
-				r.metadata.set(healthOf(health), nil)
-				r.run()
-				r.pass(500 * time.Millisecond)
-				r.agent.recorded()
-				took, err := r.term()
-				// A passing write that was cut off costs one repetition.
-				want := []op{{500 * time.Millisecond, "set", "app", "critical"}}
-				if health == "HEALTHY" {
-					want = append(want, op{1500 * time.Millisecond, "set", "app", "critical"})
-				}
-				if err != nil || took > sec {
-					t.Errorf("took %s, %v", took, err)
-				}
-				r.wantOps(want...)
-				if n := r.logged("WARN"); n != 0 {
-					t.Errorf("an orderly stop warns:\n%s", r.log)
-				}
-			})
-		})
-	}
-}
-
-func TestCutOffPassingWriteLosesAgainstCritical(t *testing.T) {
-	t.Parallel()
-	running(t, func(r *rig) {
-		r.agent.late = 900 * time.Millisecond
-		r.agent.setAnswer(func(o op) error {
-			if o.Status == "passing" {
-				return errHang
-			}
-			return nil
-		})
-		r.pass(7700 * time.Millisecond) // the refresh of 10 s hangs
-		if _, err := r.term(); err != nil {
-			t.Error(err)
-		}
-		r.pass(5 * sec)
-		r.wantStatus("app", "critical")
-		if got := r.agent.checks["app"].status; got != "critical" {
-			t.Errorf("last applied: %s", got)
-		}
 	})
 }
 

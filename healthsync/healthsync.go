@@ -117,8 +117,7 @@ func Run(ctx context.Context, o Options, d Deps) error {
 	return s.drain(ctx)
 }
 
-// syncer is one run. All fields belong to the goroutine of Run; the concurrent
-// writes of a pass only read them.
+// syncer is one run. All fields belong to the goroutine of Run.
 type syncer struct {
 	Options
 	Deps

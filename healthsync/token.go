@@ -54,7 +54,7 @@ func (s *syncer) waitForToken(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, errNoToken):
-		return exit.Usagef("login is enabled but there is no service token: has mesh-init run, with consulLogin.enabled and CONSUL_HTTP_TOKEN as here, and is its volume mounted at %s? %w", s.Config.BootstrapDir, err)
+		return exit.Usagef("login is enabled but there is no service token: has mesh-init run, with the same consulLogin.enabled and, in a task without an agent, without CONSUL_HTTP_TOKEN, and is its volume mounted at %s? %w", s.Config.BootstrapDir, err)
 	default:
 		return exit.Usagef("login is enabled but the service token cannot be read: %w (running as uid %d, gid %d): run this container as mesh-init's user or with the file's group, or see mesh-init's -file-group",
 			err, os.Geteuid(), os.Getegid())

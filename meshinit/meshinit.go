@@ -137,7 +137,7 @@ type run struct {
 	consul   Consul
 	task     workload.Task
 	workload workload.Workload
-	// session and token are set by the login; a token with resumed is an earlier run's.
+	// session and token are set by the login; with resumed a token is an earlier run's.
 	session *consulutil.Session
 	token   consulutil.Token
 	resumed bool

@@ -47,7 +47,7 @@ type serverCertificate struct {
 	loaded *tls.Certificate
 	stamp  [2]time.Time
 
-	// causes has the errors of changed files, one for each handshake.
+	// causes are of the errors about changed files, which each handshake has.
 	causes retry.Causes
 }
 
