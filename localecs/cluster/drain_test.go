@@ -68,7 +68,7 @@ func TestTaskIsReportedBeforeStarted(t *testing.T) {
 		if last.Report.Name != start.Name || last.ID() != start.ID || last.LastStatus == shapes.Provisioning {
 			t.Errorf("role %q: started %s %s; reported %q %s %s", role, start.Name, start.ID, last.Report.Name, last.ID(), last.LastStatus)
 		}
-		if failed := role != ""; failed != (start.Err != nil) || failed != (last.LastStatus == shapes.Stopped) {
+		if failed := role != ""; failed != (start.Err != nil) || failed != (last.DesiredStatus == shapes.Stopped) {
 			t.Errorf("role %q: started with %v, reported %s", role, start.Err, last.LastStatus)
 		}
 	}
@@ -109,7 +109,7 @@ func TestDrainStopsTasksThatAreBeingMade(t *testing.T) {
 	if len(tasks) != 1 || tasks[0].Report.Name != "slow" || tasks[0].LastStatus != shapes.Stopped {
 		t.Fatalf("tasks after Drain: %+v", tasks)
 	}
-	if tasks[0].StopCode != "UserInitiated" || tasks[0].StoppedReason != "draining" {
-		t.Errorf("stopped by %s: %s", tasks[0].StopCode, tasks[0].StoppedReason)
+	if v := tasks[0].Report.View; v.StopCode != "UserInitiated" || v.StoppedReason != "draining" {
+		t.Errorf("stopped by %s: %s", v.StopCode, v.StoppedReason)
 	}
 }

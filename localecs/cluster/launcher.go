@@ -14,7 +14,6 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
-	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 type launcher struct {
@@ -58,7 +57,10 @@ func newLauncher(c *Cluster, o RegionOptions) *launcher {
 func (l *launcher) Launch(in controlplane.Launch) {
 	ended, err := l.running.begin()
 	if err != nil { // a call that came while all ends
-		fail(in, "", err)
+		failed := failedReport(in, "", err)
+		in.Report(failed, time.Now())
+		failed.Gone = true
+		in.Report(failed, time.Now())
 		return
 	}
 	s := &slot{Launch: in, done: make(chan struct{})}
@@ -80,13 +82,6 @@ func (l *launcher) Launch(in controlplane.Launch) {
 	}()
 }
 
-func fail(in controlplane.Launch, name string, err error) {
-	failed := controlplane.Report{Name: name, View: failure(in.Definition, reason(in, err), time.Now())}
-	in.Report(failed, time.Now())
-	failed.Gone = true
-	in.Report(failed, time.Now())
-}
-
 func (l *launcher) run(s *slot, name string) {
 	defer func() {
 		l.mu.Lock()
@@ -100,15 +95,16 @@ func (l *launcher) run(s *slot, name string) {
 		l.mu.Unlock()
 		s.Report(report(t, v), time.Now())
 	}})
+	var last controlplane.Report
 	if err != nil {
-		fail(s.Launch, name, err)
+		last = failedReport(s.Launch, name, err)
+		s.Report(last, time.Now())
 	}
 	l.started(TaskStart{Launch: s.Launch, Name: name, Task: task, Err: err})
-	if err != nil {
-		return
+	if err == nil {
+		<-task.Done()
+		last = report(task, task.View())
 	}
-	<-task.Done()
-	last := report(task, task.View())
 	last.Gone = true
 	s.Report(last, time.Now())
 }
@@ -136,10 +132,12 @@ func report(t *Task, v scheduler.View) controlplane.Report {
 	return controlplane.Report{Name: t.name, View: v, Network: &facts.Network, Containers: facts.Containers}
 }
 
-func failure(def *taskdef.TaskDefinition, reason string, now time.Time) scheduler.View {
-	state := scheduler.New(def, scheduler.Options{}, now)
-	state.Apply(scheduler.StopRequested{Code: scheduler.StopTaskFailedToStart, Reason: reason}, now)
-	return state.View()
+// failedReport is the state of a task that could not be made.
+func failedReport(in controlplane.Launch, name string, err error) controlplane.Report {
+	now := time.Now()
+	state := scheduler.New(in.Definition, scheduler.Options{}, now)
+	state.Apply(scheduler.StopRequested{Code: scheduler.StopTaskFailedToStart, Reason: reason(in, err)}, now)
+	return controlplane.Report{Name: name, View: state.View()}
 }
 
 // Stop implements controlplane.Launcher.

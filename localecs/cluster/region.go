@@ -22,8 +22,8 @@ type RegionOptions struct {
 	// Name is what observers call a task, and its log directory; nil calls it
 	// <family>-<ID>. It is called in the call that starts the task.
 	Name func(controlplane.Launch) string
-	// Started gets each task start before anything else happens to the task, and each failed
-	// one; nil logs those that failed.
+	// Started gets each task start after the first report of the task, and each failed one;
+	// nil logs those that failed.
 	Started func(TaskStart)
 	// Observe gets each new version of a task; nil is allowed. It must not block.
 	Observe func(task shapes.Task, at time.Time)

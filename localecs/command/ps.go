@@ -15,7 +15,6 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/localecs/control"
-	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
 type psFlags struct {
@@ -36,9 +35,10 @@ one, a service or a family.
 
 With -json the output is one object with name, command, version, directory, tasks,
 services, planned and consul. Tasks and services are as DescribeTasks and
-DescribeServices of the ECS API show them. A task also has its name here, and a
-container has essential, healthCheck (whether it has one), startedAt, finishedAt and
-restartCount and waiting (why it is not up, or not healthy).
+DescribeServices of the ECS API show them, without overrides. A task also has its name, and a
+container has essential, healthCheck (whether it has one), startedAt and finishedAt
+(RFC 3339, as in the task metadata), restartCount and waiting (why it is not up, or
+not healthy).
 
 Exit status: 0; 1 usage or no such task; 3 no run.
 
@@ -108,7 +108,7 @@ func table(s control.State, now time.Time) []byte {
 	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
 	row(w, "TASK", "STATUS", "HEALTH", "SINCE", "EXIT", "ADDRESS", "")
 	for _, t := range s.Tasks {
-		row(w, t.Name, t.Status(), t.HealthStatus, since(t.StartedAt, t.StoppedAt, now), "", t.Address(), t.Why())
+		row(w, t.Name, t.Status(), t.HealthStatus, since(t.StartedAt.Time, t.StoppedAt.Time, now), "", t.Address(), t.Why())
 		for _, c := range t.Containers {
 			row(w, "  "+c.Name, c.LastStatus, c.Health(), since(c.StartedAt, c.FinishedAt, now), exitText(c), "", containerNote(c))
 		}
@@ -140,7 +140,7 @@ func unpadded(text []byte) []byte {
 }
 
 // since is the time since something ended, else since it started.
-func since(started, ended shapes.Time, now time.Time) string {
+func since(started, ended, now time.Time) string {
 	at := ended
 	if at.IsZero() {
 		at = started
@@ -148,7 +148,7 @@ func since(started, ended shapes.Time, now time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
-	return now.Sub(at.Time).Truncate(time.Second).String()
+	return now.Sub(at).Truncate(time.Second).String()
 }
 
 func exitText(c control.Container) string {

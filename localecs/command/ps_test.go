@@ -21,16 +21,16 @@ func TestTable(t *testing.T) {
 	s := control.State{
 		Tasks: []control.Task{
 			{Name: "web", Task: shapes.Task{LastStatus: "RUNNING", DesiredStatus: "RUNNING", HealthStatus: "HEALTHY", StartedAt: ago(90 * time.Second)}, Containers: []control.Container{
-				{Container: shapes.Container{Name: "web", LastStatus: "RUNNING", HealthStatus: "HEALTHY", NetworkInterfaces: at("10.42.0.4")}, HealthCheck: true, StartedAt: ago(95 * time.Second)},
-				{Container: shapes.Container{Name: "sidecar-proxy", LastStatus: "RUNNING", HealthStatus: "UNKNOWN"}, StartedAt: ago(3*time.Hour + 1200*time.Millisecond), RestartCount: 2},
+				{Container: shapes.Container{Name: "web", LastStatus: "RUNNING", HealthStatus: "HEALTHY", NetworkInterfaces: at("10.42.0.4")}, HealthCheck: true, StartedAt: ago(95 * time.Second).Time},
+				{Container: shapes.Container{Name: "sidecar-proxy", LastStatus: "RUNNING", HealthStatus: "UNKNOWN"}, StartedAt: ago(3*time.Hour + 1200*time.Millisecond).Time, RestartCount: 2},
 			}},
 			{Name: "job", Task: shapes.Task{LastStatus: "PENDING", DesiredStatus: "RUNNING", HealthStatus: "UNKNOWN"}, Containers: []control.Container{
-				{Container: shapes.Container{Name: "job", LastStatus: "PENDING", HealthStatus: "UNKNOWN", NetworkInterfaces: at("10.42.0.5")}},
+				{Container: shapes.Container{Name: "job", LastStatus: "PENDING", HealthStatus: "UNKNOWN", NetworkInterfaces: at("10.42.0.5")}, Waiting: "waits for db HEALTHY"},
 			}},
 			{Name: "api-1", Task: shapes.Task{LastStatus: "RUNNING", DesiredStatus: "STOPPED", HealthStatus: "UNKNOWN", StartedAt: ago(time.Minute), StopCode: "UserInitiated", StoppedReason: "Task stopped by user"}, Containers: []control.Container{
 				{
 					Container: shapes.Container{Name: "api", LastStatus: "STOPPED", HealthStatus: "UNKNOWN", ExitCode: &code, Reason: "OutOfMemoryError: Container killed due to memory usage", NetworkInterfaces: at("10.42.0.6")},
-					StartedAt: ago(time.Minute), FinishedAt: ago(time.Second),
+					StartedAt: ago(time.Minute).Time, FinishedAt: ago(time.Second).Time,
 				},
 			}},
 			{Name: "none", Task: shapes.Task{LastStatus: "STOPPED", DesiredStatus: "STOPPED", HealthStatus: "UNKNOWN", StoppedAt: ago(time.Hour), StoppedReason: "no address"}},

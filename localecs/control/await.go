@@ -109,7 +109,7 @@ func (o Outcome) Text(reason string) string {
 func culprit(t Task) string {
 	first := func(is func(Container) bool) (found *Container) {
 		for i, c := range t.Containers {
-			if !c.StartedAt.IsZero() && is(c) && (found == nil || c.FinishedAt.Before(found.FinishedAt.Time)) {
+			if !c.StartedAt.IsZero() && is(c) && (found == nil || c.FinishedAt.Before(found.FinishedAt)) {
 				found = &t.Containers[i]
 			}
 		}

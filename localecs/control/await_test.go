@@ -17,7 +17,7 @@ func code(n int) *int { return &n }
 // state has a task of every kind.
 func state() control.State {
 	app := func(status, health string) control.Container {
-		c := control.Container{Container: shapes.Container{Name: "app", LastStatus: status, HealthStatus: health}, Essential: true, HealthCheck: true, StartedAt: shapes.At(start)}
+		c := control.Container{Container: shapes.Container{Name: "app", LastStatus: status, HealthStatus: health}, Essential: true, HealthCheck: true, StartedAt: start}
 		if health == "" {
 			c.HealthStatus, c.HealthCheck = "UNKNOWN", false
 		}
@@ -38,7 +38,7 @@ func state() control.State {
 	}
 	failed := control.Container{
 		Container: shapes.Container{Name: "app", LastStatus: "STOPPED", HealthStatus: "UNKNOWN", ExitCode: code(3)},
-		Essential: true, StartedAt: shapes.At(start), FinishedAt: shapes.At(start.Add(time.Second)),
+		Essential: true, StartedAt: start, FinishedAt: start.Add(time.Second),
 	}
 	initialized := control.Container{Container: shapes.Container{Name: "init", LastStatus: "STOPPED", HealthStatus: "UNKNOWN", ExitCode: code(0)}}
 	rollout := func(state, reason string) []shapes.Deployment {

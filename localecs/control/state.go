@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
@@ -19,7 +20,7 @@ type State struct {
 	Version string `json:"version"`
 	// Directory holds its logs and volumes.
 	Directory string `json:"directory"`
-	// Tasks are in the order of their start, with stopped ones for an hour.
+	// Tasks are in the order of their creation, with stopped ones for an hour.
 	Tasks []Task `json:"tasks"`
 	// Services are as DescribeServices shows them, without deleted ones.
 	Services []shapes.Service `json:"services"`
@@ -31,7 +32,8 @@ type State struct {
 	Ended bool `json:"ended,omitempty"`
 }
 
-// Task is a task as DescribeTasks shows it, with what only localecs knows.
+// Task is a task as DescribeTasks shows it, with what only localecs knows, and without
+// overrides, which may have secrets.
 type Task struct {
 	shapes.Task
 	Name string `json:"name"`
@@ -39,16 +41,16 @@ type Task struct {
 	Containers []Container `json:"containers"`
 }
 
-// Container is a container as DescribeTasks shows it, with what only its task definition and the
-// metadata of its task show there.
+// Container is a container as DescribeTasks shows it, with what ECS has elsewhere: in the task
+// definition and in the metadata of the task.
 type Container struct {
 	shapes.Container
 	Essential bool `json:"essential"`
 	// HealthCheck reports whether it has one. Without one its HealthStatus is UNKNOWN.
-	HealthCheck  bool        `json:"healthCheck"`
-	StartedAt    shapes.Time `json:"startedAt,omitzero"`
-	FinishedAt   shapes.Time `json:"finishedAt,omitzero"`
-	RestartCount int         `json:"restartCount,omitempty"`
+	HealthCheck  bool      `json:"healthCheck"`
+	StartedAt    time.Time `json:"startedAt,omitzero"`
+	FinishedAt   time.Time `json:"finishedAt,omitzero"`
+	RestartCount int       `json:"restartCount,omitempty"`
 	// Waiting is why it is not up, or not healthy.
 	Waiting string `json:"waiting,omitempty"`
 }
@@ -147,7 +149,7 @@ func (t Task) Healthy() bool {
 func (t Task) Decider() *Container {
 	var first *Container
 	for i, c := range t.Containers {
-		if c.Essential && c.ExitCode != nil && (first == nil || c.FinishedAt.Before(first.FinishedAt.Time)) {
+		if c.Essential && c.ExitCode != nil && (first == nil || c.FinishedAt.Before(first.FinishedAt)) {
 			first = &t.Containers[i]
 		}
 	}

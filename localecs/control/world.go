@@ -53,10 +53,11 @@ func (w *RegionWorld) State() State {
 
 func task(t controlplane.ReportedTask) Task {
 	shown := Task{Task: t.Task, Name: t.Report.Name}
+	shown.Overrides = shapes.Overrides{}
 	for i, v := range t.Report.View.Containers {
 		c := Container{
 			Container: t.Containers[i], Essential: v.Essential, HealthCheck: v.Health != nil,
-			StartedAt: shapes.At(v.StartedAt), FinishedAt: shapes.At(v.FinishedAt), Waiting: v.Waiting(),
+			StartedAt: v.StartedAt, FinishedAt: v.FinishedAt, Waiting: v.Waiting(),
 		}
 		if v.RestartCount != nil {
 			c.RestartCount = *v.RestartCount

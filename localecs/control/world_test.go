@@ -17,13 +17,15 @@ func TestTaskIsThatOfTheAPIWithNameAndContainerFacts(t *testing.T) {
 	started := time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
 	app, side := shapes.Container{Name: "app", HealthStatus: "HEALTHY"}, shapes.Container{Name: "side", HealthStatus: "UNKNOWN"}
 	shape := shapes.Task{TaskARN: "arn", LastStatus: "RUNNING", Containers: []shapes.Container{app, side}}
-	got := task(controlplane.ReportedTask{Task: shape, Report: controlplane.Report{Name: "web", View: scheduler.View{Containers: []scheduler.ContainerView{
+	stored := shape
+	stored.Overrides.CPU = "256"
+	got := task(controlplane.ReportedTask{Task: stored, Report: controlplane.Report{Name: "web", View: scheduler.View{Containers: []scheduler.ContainerView{
 		{Name: "app", KnownStatus: "RUNNING", Essential: true, Health: &scheduler.HealthView{Status: "UNHEALTHY"}, StartedAt: started, RestartCount: new(2)},
-		{Name: "side", KnownStatus: "STOPPED", StartedAt: started, FinishedAt: started.Add(time.Second)},
+		{Name: "side", KnownStatus: "STOPPED", StartedAt: started, FinishedAt: started.Add(time.Second + time.Nanosecond)},
 	}}}})
 	want := Task{Task: shape, Name: "web", Containers: []Container{
-		{Container: app, Essential: true, HealthCheck: true, StartedAt: shapes.At(started), RestartCount: 2, Waiting: "is UNHEALTHY"},
-		{Container: side, StartedAt: shapes.At(started), FinishedAt: shapes.At(started.Add(time.Second))},
+		{Container: app, Essential: true, HealthCheck: true, StartedAt: started, RestartCount: 2, Waiting: "is UNHEALTHY"},
+		{Container: side, StartedAt: started, FinishedAt: started.Add(time.Second + time.Nanosecond)},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -66,8 +66,7 @@ func (r *runner) taskName(l controlplane.Launch) string {
 	return name
 }
 
-// launched passes a task to the step that waits for it, or records it, before anything
-// else happens to it.
+// launched passes a task to the step that waits for it, or records it.
 func (r *runner) launched(b cluster.TaskStart) {
 	r.mu.Lock()
 	waiting := r.asked[b.Reference]

@@ -66,14 +66,14 @@ func FirstFailed(v scheduler.View) *scheduler.ContainerView {
 
 // Blocker returns the container that blocks a task's start, and how; empty if none
 // does. It is the first that has failed, else one that another waits for, else one
-// that is not healthy.
+// that is not healthy or still stopping.
 func Blocker(v scheduler.View) (container, how string) {
 	if c := FirstFailed(v); c != nil {
 		return c.Name, fmt.Sprintf("%s exited with %d", c.Name, *c.ExitCode)
 	}
 	for _, c := range v.Containers {
 		for _, d := range c.WaitsFor {
-			if on, _ := v.Container(d.ContainerName); !on.StartedAt.IsZero() {
+			if on, _ := v.Container(d.ContainerName); c.Waiting() != "" && !on.StartedAt.IsZero() {
 				return on.Name, c.Name + " " + c.Waiting()
 			}
 		}

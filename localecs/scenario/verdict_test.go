@@ -85,6 +85,8 @@ func TestBlockerDelaysTheStart(t *testing.T) {
 	waiting := func(on ...taskdef.Dependency) scheduler.ContainerView {
 		return scheduler.ContainerView{Name: "app", KnownStatus: "PULLED", WaitsFor: on}
 	}
+	dropped := waiting(onInit)
+	dropped.KnownStatus = "STOPPED"
 	running := func(name, health string) scheduler.ContainerView {
 		v := scheduler.ContainerView{Name: name, KnownStatus: "RUNNING", StartedAt: began}
 		if health != "none" {
@@ -103,6 +105,7 @@ func TestBlockerDelaysTheStart(t *testing.T) {
 		"init has failed":   {[]scheduler.ContainerView{waiting(onInit), ended(&two), running("proxy", "HEALTHY")}, "init: init exited with 2"},
 		"proxy is starting": {[]scheduler.ContainerView{waiting(onProxy), ended(&zero), running("proxy", "")}, "proxy: app waits for proxy HEALTHY"},
 		"both":              {[]scheduler.ContainerView{waiting(onInit, onProxy), running("init", "none"), running("proxy", "")}, "init: app waits for init SUCCESS and proxy HEALTHY"},
+		"app was dropped":   {[]scheduler.ContainerView{dropped, running("init", "none")}, ": "},
 		"nothing has run":   {[]scheduler.ContainerView{waiting(onInit, onProxy)}, ": "},
 		"unhealthy":         {[]scheduler.ContainerView{running("app", "UNHEALTHY"), ended(&zero), running("proxy", "HEALTHY")}, "app: app is UNHEALTHY"},
 		"no verdict so far": {[]scheduler.ContainerView{running("app", ""), ended(&zero), running("proxy", "HEALTHY")}, "app: app has no health yet"},

@@ -19,8 +19,8 @@ type Launcher interface {
 	// Launch runs a task and reports each change of it, from any goroutine but
 	// in order, until a report is Gone.
 	Launch(l Launch)
-	// Stop requests an orderly stop. It has no effect on a task without a report, whose
-	// first one repeats the request.
+	// Stop requests an orderly stop. It may have no effect on a task without a report:
+	// each report of a task that goes on running repeats the request.
 	Stop(taskID, code, reason string)
 }
 

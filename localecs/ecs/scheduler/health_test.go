@@ -129,8 +129,8 @@ func TestTaskHealthStatus(t *testing.T) {
 		if got := w.task.View().CheckedHealth(); got != tt.checked {
 			t.Errorf("%s: by containers with checks %s, want %s", tt.script, got, tt.checked)
 		}
-		if v := w.task.View(); v.LastStatus() != "RUNNING" || v.DesiredStatus != "RUNNING" {
-			t.Errorf("%s: an unhealthy task is %s/%s", tt.script, v.LastStatus(), v.DesiredStatus)
+		if v := w.task.View(); v.KnownStatus != "RUNNING" || v.DesiredStatus != "RUNNING" {
+			t.Errorf("%s: an unhealthy task is %s/%s", tt.script, v.KnownStatus, v.DesiredStatus)
 		}
 	}
 }

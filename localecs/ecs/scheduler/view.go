@@ -51,7 +51,7 @@ const CannotPull = "CannotPullContainerError"
 const OutOfMemory = "OutOfMemoryError: Container killed due to memory usage"
 
 // View is what a task looks like from outside at one moment: a copy that
-// shares nothing with the Task. Times that have not come yet are zero.
+// the Task does not change. Times that have not come yet are zero.
 type View struct {
 	// DesiredStatus is RUNNING or STOPPED. KnownStatus is NONE until every
 	// container is RUNNING or STOPPED, then RUNNING, then STOPPED.

@@ -12,13 +12,16 @@ import (
 // has not decided.
 const HealthUnknown = "UNKNOWN"
 
-// LastStatus is the task's lastStatus of the ECS API, without the states of
-// its network: PENDING, RUNNING, STOPPED.
-func (v View) LastStatus() string { return lastStatus(v.KnownStatus) }
-
 // LastStatus is the container's lastStatus of the ECS API: PENDING, RUNNING,
 // STOPPED.
-func (c ContainerView) LastStatus() string { return lastStatus(c.KnownStatus) }
+func (c ContainerView) LastStatus() string {
+	switch c.KnownStatus {
+	case StatusRunning, StatusStopped:
+		return c.KnownStatus
+	default:
+		return "PENDING"
+	}
+}
 
 // HealthStatus is the container's healthStatus of the ECS API: HEALTHY,
 // UNHEALTHY, UNKNOWN.
@@ -123,13 +126,4 @@ func worstHealth(statuses []string) string {
 		}
 	}
 	return worst
-}
-
-func lastStatus(known string) string {
-	switch known {
-	case StatusRunning, StatusStopped:
-		return known
-	default:
-		return "PENDING"
-	}
 }

@@ -38,6 +38,7 @@ func TestWaitsForHasTheUnmetConditions(t *testing.T) {
 	w.to(60)
 	want(db)
 }
+
 func TestWaitingDescribesWhyAContainerIsNotUp(t *testing.T) {
 	t.Parallel()
 	on := []taskdef.Dependency{{ContainerName: "db", Condition: "HEALTHY"}, {ContainerName: "setup", Condition: "SUCCESS"}}
