@@ -20,6 +20,19 @@ const (
 	waitLimit  = 10 * time.Second
 )
 
+// publicListener is where the agent expects the proxy of a task.
+const publicListener = "127.0.0.1:20000"
+
+// consulWithProxy is an agent without ACLs, and the public listener of the proxies of all
+// tasks.
+func (s *stage) consulWithProxy() (*consul, error) {
+	c, err := s.consul(false)
+	if err == nil {
+		_, err = s.serve(publicListener, http.NotFoundHandler())
+	}
+	return c, err
+}
+
 // startHealthSync registers a new task and starts its health-sync, which talks
 // to the agent through the counting proxy. synced are the containers of
 // healthSyncContainers.
@@ -46,7 +59,7 @@ func (c *consul) status(checkID string) string {
 // healthFigure changes a container's health at moments spread over
 // health-sync's tick and waits for the check to follow.
 func healthFigure(s *stage) ([]row, error) {
-	c, err := s.consul(false)
+	c, err := s.consulWithProxy()
 	if err != nil {
 		return nil, err
 	}
@@ -114,14 +127,10 @@ func (s *stage) writeDirectly(c *consul, healthy bool) (time.Duration, error) {
 	return s.follows(c, id, healthy, start)
 }
 
-// idleFigure runs several health-syncs and several pollers side by side. The proxies of the
-// tasks share one public listener.
+// idleFigure runs several health-syncs and several pollers side by side.
 func idleFigure(s *stage) ([]row, error) {
-	c, err := s.consul(false)
+	c, err := s.consulWithProxy()
 	if err != nil {
-		return nil, err
-	}
-	if _, err := s.serve(publicListener, http.NotFoundHandler()); err != nil {
 		return nil, err
 	}
 	floor, err := s.build(s.ctx, poller)
@@ -159,9 +168,6 @@ func idleFigure(s *stage) ([]row, error) {
 		{"health-sync idle: CPU", cpuPerMinute, "0.04", "0.04", m[0].perMinute(idleTime), []reference{{pollerWhat, m[1].perMinute(idleTime)}}},
 	}, nil
 }
-
-// publicListener is where the agent expects the proxy of a task.
-const publicListener = "127.0.0.1:20000"
 
 // passes reports whether the agent has a service all of whose checks pass.
 func (c *consul) passes(serviceID string) bool {
