@@ -145,7 +145,7 @@ func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 			return do(ctx, client, nodeID, options.Agent.Partition, secret)
 		}
 	}
-	local, err := consulutil.NewClient(consulutil.Options{Address: agentHTTP})
+	local, err := consulutil.NewClient(consulutil.Options{Address: agentHTTP, Plain: true})
 	if err != nil {
 		return err
 	}

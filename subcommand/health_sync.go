@@ -1,6 +1,7 @@
 package subcommand
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -118,8 +119,12 @@ func (f *healthSyncFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	client, err := consulutil.NewClient(consul.clients)
-	if err != nil {
+	client, err := consul.awaitClient(ctx, cmp.Or(f.limit, retry.StartLimit), inv.Log)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		inv.Log.Info("stopped before there was a Consul client", logkey.Reason, context.Cause(ctx))
+		return nil
+	case err != nil:
 		return err
 	}
 	defer consul.watchServers(ctx)()

@@ -3,6 +3,8 @@ package subcommand
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -127,6 +129,35 @@ func TestHealthSyncProcess(t *testing.T) {
 		p.Signal(sig)
 		if code := p.Wait(); code != 0 || s.status() != "critical" {
 			t.Errorf("%s: exit code %d, check left %s", sig, code, s.status())
+		}
+	}
+}
+
+// TestHealthSyncAwaitsTheFilesOfTheConsulClient: consul-client writes the CA certificates
+// that CONSUL_CACERT names, and starts beside health-sync.
+func TestHealthSyncAwaitsTheFilesOfTheConsulClient(t *testing.T) {
+	t.Parallel()
+	c, err := testkit.StartConsul(testkit.ConsulOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Require(t).Stop)
+	_, ca := certificates(t)
+	file := filepath.Join(t.TempDir(), "consul-ca-cert.pem")
+	for _, service := range []string{"never", "late"} {
+		s, log := newSyncedTask(t, c, service), &testkit.Log{}
+		env := append(s.env(), "CONSUL_HTTP_ADDR="+s.consul.HTTPAddr, "CONSUL_ECS_CONFIG_JSON="+s.doc, "CONSUL_CACERT="+file)
+		p := testkit.StartProcess(t, testkit.ProcessOptions{Env: env, Stderr: log}, testkit.SelfArgs("consul-ecs", "health-sync")...)
+		testkit.Eventually(t, "health-sync awaits the file", func() bool { return strings.Contains(log.String(), "prepare Consul client failed, retrying") })
+		if service == "late" {
+			if err := os.WriteFile(file, []byte(ca), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			testkit.Eventually(t, "the check passes", func() bool { return s.status() == "passing" })
+		}
+		p.Signal(syscall.SIGTERM)
+		if code := p.Wait(); code != 0 || s.status() != "critical" {
+			t.Errorf("%s: exit code %d, check left %s\n%s", service, code, s.status(), log)
 		}
 	}
 }

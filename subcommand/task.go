@@ -20,6 +20,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/volume"
 	"github.com/meshtask/consul-ecs/meshinit"
 	"github.com/meshtask/consul-ecs/redirect"
@@ -214,6 +215,16 @@ func (a access) logOut(ctx context.Context, secret string) error {
 		return err
 	}
 	return consulutil.Logout(ctx, servers, secret)
+}
+
+// awaitClient returns a client for where the task registers, when the files exist that the
+// Consul environment names: consul-client may yet write them.
+func (a access) awaitClient(ctx context.Context, limit time.Duration, log hclog.Logger) (client *api.Client, err error) {
+	err = retry.Do(ctx, meshinit.InTask().Policy.Within(limit), log, "prepare Consul client", consulutil.Classify, func(context.Context) error {
+		client, err = consulutil.NewClient(a.clients)
+		return err
+	})
+	return client, consulutil.Remedy(err, "prepare Consul client", a.ClientRemedy)
 }
 
 // consul is where the task registers, by the Consul environment.
