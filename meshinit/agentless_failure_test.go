@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -328,9 +329,12 @@ func TestAgentlessFailedRerunKeepsTheFirstRun(t *testing.T) {
 					_, err := s.admin().ACL().Logout(&api.WriteOptions{Token: string(s.file(workload.FileServiceToken))})
 					s.must(err)
 				}
-				s.ports.Redirect = redirection{apply: errors.New("no iptables")}
+				s.ports.Redirect = redirection{apply: errors.New("no iptables"), requests: s.requests}
 				if err := s.run(); err == nil || !strings.Contains(err.Error(), "no iptables") {
 					t.Fatalf("error = %v", err)
+				}
+				if steps := s.requests.list(); steps[len(steps)-1] != "apply" {
+					t.Errorf("the redirection of the first run is not restored: %v", steps)
 				}
 				s.instance("web", "web-"+s.taskID)
 				s.instance("web-sidecar-proxy", "web-"+s.taskID+"-sidecar-proxy")
@@ -350,10 +354,29 @@ func TestAgentlessFailedRerunKeepsTheFirstRun(t *testing.T) {
 }
 
 // redirection has the results of its steps.
-type redirection struct{ prepare, apply error }
+type redirection struct {
+	prepare, apply error
+	// requests, if not nil, record the steps among the requests.
+	requests *requests
+}
 
-func (r redirection) Prepare() error              { return r.prepare }
-func (r redirection) Apply(bootstrap.Proxy) error { return r.apply }
+func (r redirection) Prepare() error {
+	r.note("remove")
+	return r.prepare
+}
+
+func (r redirection) Apply(bootstrap.Proxy) error {
+	r.note("apply")
+	return r.apply
+}
+
+func (r redirection) note(step string) {
+	if r.requests != nil {
+		r.requests.mu.Lock()
+		defer r.requests.mu.Unlock()
+		r.requests.seen = append(r.requests.seen, step)
+	}
+}
 
 // A container that may not change its network ends before it registers anything.
 func TestAgentlessForbiddenRedirectionFailsBeforeTheLogin(t *testing.T) {
@@ -369,15 +392,20 @@ func TestAgentlessForbiddenRedirectionFailsBeforeTheLogin(t *testing.T) {
 	s.wantNothing()
 }
 
-// The redirection is the last that may fail.
+// The redirection is the last that may fail. It is undone before the requests, which it would
+// lead to the proxy.
 func TestAgentlessFailedRedirectionUndoesRegistrationAndLogin(t *testing.T) {
 	t.Parallel()
 	for _, doc := range []string{serversLoginDoc, direct(serversLoginDoc)} {
 		s := newScene(t, secured, doc)
-		s.ports.Redirect = redirection{apply: errors.New("no iptables")}
+		s.ports.Redirect = redirection{apply: errors.New("no iptables"), requests: s.requests}
 		if err := s.run(); err == nil || !strings.Contains(err.Error(), "no iptables") {
 			t.Errorf("error = %v", err)
 		}
 		s.wantNothing()
+		got := s.requests.list()
+		if after := got[slices.Index(got, "apply")+1:]; len(after) < 3 || after[0] != "remove" || slices.Contains(after, "apply") {
+			t.Errorf("after the failure: %v, want remove and requests", after)
+		}
 	}
 }

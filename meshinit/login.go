@@ -45,6 +45,11 @@ func (r *run) login(ctx context.Context) error {
 // ready are in use, and so is a token that is in one of them.
 func (r *run) undo(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
+	if r.redirected { // the requests below would be led to the proxy, too
+		if err := r.Redirect.Prepare(); err != nil {
+			r.Log.Warn("redirection was not undone", logkey.Error, err)
+		}
+	}
 	r.deregister(ctx)
 	inUse := r.wasReady && r.stored
 	if r.token.Secret != "" && !r.resumed && !inUse {
@@ -54,6 +59,11 @@ func (r *run) undo(ctx context.Context) {
 	defer cancel()
 	// Its error does not matter, but the copy must not write after the removal.
 	_ = r.finishCopy(copied)
+	if r.wasReady && r.redirected {
+		if err := r.Redirect.Apply(r.proxy); err != nil {
+			r.Log.Warn("redirection of the task that was ready was not restored", logkey.Error, err)
+		}
+	}
 	if r.wasReady {
 		return
 	}

@@ -150,6 +150,8 @@ type run struct {
 	registering bool
 	// written are the files of this run, to be removed if it fails.
 	written []string
+	// redirected is set before the traffic is redirected.
+	redirected bool
 	// stored is set once a file holds the token.
 	stored bool
 	// wasReady is set when an earlier run of the task succeeded.

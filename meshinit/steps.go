@@ -108,5 +108,6 @@ func (r *run) redirect(context.Context) error {
 	if r.Redirect == nil {
 		return nil
 	}
+	r.redirected = true
 	return r.Redirect.Apply(r.proxy)
 }
