@@ -86,6 +86,12 @@ func (d *deletions) remove(ctx context.Context, i Item) {
 	var err error
 	if i.Kind == KindToken {
 		_, err = d.Consul.ACL().TokenDelete(i.Accessor, i.write(ctx))
+		if consulutil.Status(err) == http.StatusNotFound {
+			// Consul answers the same if it does not know the token of the request.
+			if _, _, own := d.Consul.ACL().TokenReadSelf((&api.QueryOptions{RequireConsistent: true}).WithContext(ctx)); own != nil {
+				err = own
+			}
+		}
 	} else {
 		_, err = d.Consul.Catalog().Deregister(&api.CatalogDeregistration{
 			Node: i.Node, ServiceID: i.Service, Namespace: i.Namespace, Partition: i.Partition,

@@ -104,6 +104,27 @@ func TestDeletingAMissingTokenSucceeds(t *testing.T) {
 	}
 }
 
+// TestUnknownOwnTokenDeletesNothing: Consul answers as for a token that is gone.
+func TestUnknownOwnTokenDeletesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	client, service := w.tokens(task1)
+	w.ecs.stop(task1)
+	r, err := w.Look(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := w.Consul
+	w.Consul = w.client("00000000-0000-4000-8000-000000000000")
+	if err := w.Apply(t.Context(), &r); err == nil || len(r.Deleted) != 0 || len(r.Failed) != 2 {
+		t.Errorf("report = %+v, %v", r, err)
+	}
+	w.Consul = known
+	if left := w.alive(client, service); len(left) != 2 {
+		t.Errorf("left: %v", left)
+	}
+}
+
 // TestTokensOfOtherAuthMethodsAreKept: a token is not ours for what its
 // description says.
 func TestTokensOfOtherAuthMethodsAreKept(t *testing.T) {
