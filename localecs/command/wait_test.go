@@ -19,7 +19,7 @@ func TestWaitReadsTheLastStateOfAShortRun(t *testing.T) {
 	file := filepath.Join(top, "job", control.EndFile)
 	const state = `{"name": "job", "command": "run", "directory": "/gone/job", "ended": true, "planned": [], "services": [], "tasks": [{
 		"name": "job", "taskArn": "arn:aws:ecs:us-east-1:123456789012:task/default/aaaa", "lastStatus": "STOPPED", "desiredStatus": "STOPPED", "stopCode": "EssentialContainerExited",
-		"containers": [{"name": "app", "essential": true, "lastStatus": "STOPPED", "startedAt": 1704164645, "finishedAt": 1704164646, "exitCode": 3}]}]}`
+		"containers": [{"name": "app", "essential": true, "lastStatus": "STOPPED", "startedAt": "2024-01-02T03:04:05Z", "finishedAt": "2024-01-02T03:04:06.5Z", "exitCode": 3}]}]}`
 	if err := os.Mkdir(filepath.Dir(file), 0o755); err != nil {
 		t.Fatal(err)
 	}
