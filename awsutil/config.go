@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials/endpointcreds"
 	"github.com/aws/smithy-go/logging"
@@ -15,7 +16,8 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// RequestTimeout bounds every request that this package sends itself.
+// RequestTimeout bounds every request that this package sends itself, and those for the
+// credentials of the task role.
 const RequestTimeout = 5 * time.Second
 
 // LoadOptions are what a caller wants different from the SDK's default chain.
@@ -57,6 +59,10 @@ func LoadConfig(ctx context.Context, o LoadOptions, more ...func(*config.LoadOpt
 		// The SDK would write its own lines between ours, JSON or not. What matters
 		// is in its errors.
 		config.WithLogger(logging.Nop{}),
+		// The SDK's own client waits for an answer without a limit.
+		config.WithEndpointCredentialOptions(func(o *endpointcreds.Options) {
+			o.HTTPClient = awshttp.NewBuildableClient().WithTimeout(RequestTimeout)
+		}),
 	}, more...)
 	if o.Region != "" {
 		opts = append(opts, config.WithRegion(o.Region))
