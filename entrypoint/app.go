@@ -57,11 +57,11 @@ func (a App) policy(s appState, e event) (appState, []action) {
 		return s, []action{forward(e)}
 	case callersGone:
 		if s == appDelaying {
-			return appDelivered, []action{info("no callers remain, terminating the application"), terminate{}}
+			return appDelivered, []action{info("no callers remain, terminating the application"), signalGroup{syscall.SIGTERM}}
 		}
 	case woke:
 		if s == appDelaying {
-			return appDelivered, []action{info("shutdown delay elapsed, terminating the application"), terminate{}}
+			return appDelivered, []action{info("shutdown delay elapsed, terminating the application"), signalGroup{syscall.SIGTERM}}
 		}
 	}
 	return s, nil
@@ -79,6 +79,6 @@ func (a App) firstTerm() (appState, []action) {
 	case a.Compat:
 		return appDelivered, []action{info("received SIGTERM, not delivered: -compat without -shutdown-delay")}
 	default:
-		return appDelivered, []action{info("received SIGTERM, terminating the application"), terminate{}}
+		return appDelivered, []action{info("received SIGTERM, terminating the application"), signalGroup{syscall.SIGTERM}}
 	}
 }

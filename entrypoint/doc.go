@@ -4,7 +4,7 @@
 //
 // Flow: 1. a loop collects events: signals, the child's end, a timer, changes of
 // the task, the end of calls; 2. a pure policy maps (state, event) to (state,
-// actions); 3. the loop carries the actions out: forward, terminate, kill, drain, await,
+// actions); 3. the loop carries the actions out: forward, signalGroup, drain, await,
 // wake; 4. the child's exit code is the result.
 //
 // Owns: the order of TERM, drain and KILL at the end of a task.

@@ -104,7 +104,7 @@ func (e Envoy) woke(s envoyState) (envoyState, []action) {
 		if e.KillGrace == 0 { // ECS kills; this wake is of the wait for callers
 			return s, nil
 		}
-		return s, []action{warn("envoy did not exit in time, killing it", logkey.Elapsed, e.KillGrace), kill{}}
+		return s, []action{warn("envoy did not exit in time, killing it", logkey.Elapsed, e.KillGrace), signalGroup{syscall.SIGKILL}}
 	}
 	return s, nil
 }
@@ -134,7 +134,7 @@ func (s envoyState) await(reason string) (envoyState, []action) {
 
 func (e Envoy) stop(s envoyState) (envoyState, []action) {
 	s.phase = envoyStopping
-	acts := []action{info("all applications have stopped, terminating envoy"), terminate{}}
+	acts := []action{info("all applications have stopped, terminating envoy"), signalGroup{syscall.SIGTERM}}
 	if e.KillGrace > 0 {
 		acts = append(acts, wake{e.KillGrace})
 	}

@@ -37,9 +37,8 @@ type action interface{ action() }
 type (
 	// forward sends the signal to the child process alone.
 	forward struct{ signal syscall.Signal }
-	// terminate sends TERM, kill KILL, to the child's process group.
-	terminate struct{}
-	kill      struct{}
+	// signalGroup sends the signal to the child's process group.
+	signalGroup struct{ signal syscall.Signal }
 	// drain asks Envoy to drain its inbound listeners, until that has worked.
 	drain struct{}
 	// awaitTaskStopping reads the task's metadata until ECS wants the task to
@@ -59,8 +58,7 @@ type (
 )
 
 func (forward) action()           {}
-func (terminate) action()         {}
-func (kill) action()              {}
+func (signalGroup) action()       {}
 func (drain) action()             {}
 func (awaitTaskStopping) action() {}
 func (awaitAppsStopped) action()  {}

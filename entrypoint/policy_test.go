@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // show writes actions as text, without the notes.
@@ -16,10 +18,8 @@ func show(acts []action) string {
 		switch a := a.(type) {
 		case forward:
 			words = append(words, "forward "+a.signal.String())
-		case terminate:
-			words = append(words, "TERM")
-		case kill:
-			words = append(words, "KILL")
+		case signalGroup:
+			words = append(words, strings.TrimPrefix(unix.SignalName(a.signal), "SIG"))
 		case drain:
 			words = append(words, "drain")
 		case awaitTaskStopping:

@@ -86,10 +86,8 @@ func (l *loop) do(ctx context.Context, a action) {
 	case forward:
 		l.log.Debug("forwarding signal", logkey.Signal, a.signal)
 		l.sent(a.signal, l.child.Signal(a.signal))
-	case terminate:
-		l.sent(syscall.SIGTERM, l.child.SignalGroup(syscall.SIGTERM))
-	case kill:
-		l.sent(syscall.SIGKILL, l.child.SignalGroup(syscall.SIGKILL))
+	case signalGroup:
+		l.sent(a.signal, l.child.SignalGroup(a.signal))
 	case drain:
 		go l.askDrain(ctx)
 	case awaitTaskStopping:
