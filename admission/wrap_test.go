@@ -16,8 +16,8 @@ func TestApplicationRunsBelowAppEntrypoint(t *testing.T) {
 		"neither":                {`"user": "app"`, "", ""},
 		"options of an image":    {`"command": ["--config", "/app.yaml"]`, "", "--config /app.yaml"},
 		"flags of the user": {
-			`"entryPoint": ["/mnt/consul-ecs", "app-entrypoint", "-shutdown-delay", "9s", "-await-proxy=127.0.0.1:1", "-compat", "--", "/app", "-x"]`,
-			await + " -shutdown-delay 9s -compat -- /app -x", "",
+			`"entryPoint": ["/mnt/consul-ecs", "app-entrypoint", "-shutdown-delay", "9s", "-await-proxy=127.0.0.1:1", "-stop-signal", "QUIT", "-compat", "--", "/app", "-x"]`,
+			await + " -shutdown-delay 9s -stop-signal QUIT -compat -- /app -x", "",
 		},
 		"wrapped in the command": {`"command": ["/consul/consul-ecs", "app-entrypoint", "/app"]`, "", "/consul/consul-ecs app-entrypoint /app"},
 	} {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"golang.org/x/sys/unix"
 )
 
 // App is a running application and what its supervision needs.
@@ -16,6 +18,9 @@ type App struct {
 	Child Child
 	// Signals are those sent to us, from before the child's start.
 	Signals <-chan os.Signal
+	// StopSignal is handled as TERM is, if it is not zero: the STOPSIGNAL of the
+	// container's image, which ECS sends in place of TERM.
+	StopSignal syscall.Signal
 	// Delay holds the first TERM back, if it is not zero.
 	Delay time.Duration
 	// Callers, if not nil, ends the delay when none remain.
@@ -36,14 +41,22 @@ func RunApp(ctx context.Context, a App) int {
 	})
 }
 
-// appState is how far the first TERM has come.
-type appState int
+type appPhase int
 
 const (
-	appServing   appState = iota // no TERM yet
+	appServing   appPhase = iota // no TERM yet
 	appDelaying                  // TERM is held back
 	appDelivered                 // TERM was delivered
 )
+
+// appState is how far the first TERM, or StopSignal, has come.
+type appState struct {
+	phase appPhase
+	// held is delivered at the end of the delay.
+	held syscall.Signal
+	// warned reports that the log names -stop-signal.
+	warned bool
+}
 
 // policy holds the first TERM back for the delay, then delivers it to the
 // process group. Everything else goes to the process at once, a second TERM
@@ -51,34 +64,57 @@ const (
 func (a App) policy(s appState, e event) (appState, []action) {
 	switch e := e.(type) {
 	case signalled:
-		if s == appServing && e.signal == syscall.SIGTERM {
-			return a.firstTerm()
+		switch {
+		case s.phase != appServing:
+		case e.signal == syscall.SIGTERM || e.signal == a.StopSignal:
+			return a.stop(s, e.signal)
+		case a.StopSignal == 0 && a.Delay > 0 && isImageStop(e.signal) && !s.warned:
+			s.warned = true
+			return s, []action{
+				warn(unix.SignalName(e.signal) + " is delivered at once: if it is the STOPSIGNAL of the container's image, name it with -stop-signal, so that it is held back while callers remain"),
+				forward(e),
+			}
 		}
 		return s, []action{forward(e)}
 	case callersGone:
-		if s == appDelaying {
-			return appDelivered, []action{info("no callers remain, terminating the application"), signalGroup{syscall.SIGTERM}}
-		}
+		return s.deliver("no callers remain, terminating the application")
 	case woke:
-		if s == appDelaying {
-			return appDelivered, []action{info("shutdown delay elapsed, terminating the application"), signalGroup{syscall.SIGTERM}}
-		}
+		return s.deliver("shutdown delay elapsed, terminating the application")
 	}
 	return s, nil
 }
 
-func (a App) firstTerm() (appState, []action) {
+// isImageStop reports whether images of well-known servers have that STOPSIGNAL:
+// nginx and php-fpm QUIT, httpd WINCH, haproxy USR1.
+func isImageStop(sig syscall.Signal) bool {
+	return sig == syscall.SIGQUIT || sig == syscall.SIGWINCH || sig == syscall.SIGUSR1
+}
+
+// stop handles the first TERM or StopSignal.
+func (a App) stop(s appState, sig syscall.Signal) (appState, []action) {
+	received := "received " + unix.SignalName(sig)
+	s.phase, s.held = appDelaying, sig
 	switch {
 	case a.Callers != nil:
-		return appDelaying, []action{
-			info("received SIGTERM, holding it back until no callers remain", logkey.Delay, a.Delay), wake{a.Delay}, awaitCallersGone{},
+		return s, []action{
+			info(received+", holding it back until no callers remain", logkey.Delay, a.Delay), wake{a.Delay}, awaitCallersGone{},
 		}
 	case a.Delay > 0:
 		// The acceptance tests of hashicorp's Terraform modules look for these words.
-		return appDelaying, []action{info(fmt.Sprintf("received sigterm. waiting %s before terminating application.", a.Delay)), wake{a.Delay}}
+		return s, []action{info(fmt.Sprintf("%s. waiting %s before terminating application.", strings.ToLower(received), a.Delay)), wake{a.Delay}}
 	case a.Compat:
-		return appDelivered, []action{info("received SIGTERM, not delivered: -compat without -shutdown-delay")}
+		s.phase = appDelivered
+		return s, []action{info(received + ", not delivered: -compat without -shutdown-delay")}
 	default:
-		return appDelivered, []action{info("received SIGTERM, terminating the application"), signalGroup{syscall.SIGTERM}}
+		return s.deliver(received + ", terminating the application")
 	}
+}
+
+// deliver ends the delay, for that reason.
+func (s appState) deliver(reason string) (appState, []action) {
+	if s.phase != appDelaying {
+		return s, nil
+	}
+	s.phase = appDelivered
+	return s, []action{info(reason), signalGroup{s.held}}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sys/unix"
 )
 
@@ -37,6 +38,7 @@ func show(acts []action) string {
 
 func term() event { return signalled{syscall.SIGTERM} }
 func intr() event { return signalled{syscall.SIGINT} }
+func quit() event { return signalled{syscall.SIGQUIT} }
 
 // step is one event and the actions it must lead to.
 type step struct {
@@ -170,6 +172,28 @@ func TestAppPolicy(t *testing.T) {
 			{term(), "wake 1s"},
 			{woke{}, "TERM"},
 		}},
+		{"the stop signal waits as TERM does", App{Delay: 5 * time.Second, Callers: &Callers{}, StopSignal: syscall.SIGQUIT}, []step{
+			{intr(), "forward interrupt"},
+			{quit(), "wake 5s, await callers"},
+			{quit(), "forward quit"},
+			{term(), "forward terminated"},
+			{callersGone{}, "QUIT"},
+			{quit(), "forward quit"},
+			{woke{}, ""},
+		}},
+		{"TERM waits beside another stop signal", App{Delay: 5 * time.Second, StopSignal: syscall.SIGQUIT}, []step{
+			{term(), "wake 5s"},
+			{quit(), "forward quit"},
+			{woke{}, "TERM"},
+		}},
+		{"delay 0 delivers the stop signal at once", App{StopSignal: syscall.SIGWINCH}, []step{
+			{signalled{syscall.SIGWINCH}, "WINCH"},
+			{signalled{syscall.SIGWINCH}, "forward window changed"},
+		}},
+		{"-compat swallows the stop signal without a delay", App{Compat: true, StopSignal: syscall.SIGQUIT}, []step{
+			{quit(), ""},
+			{quit(), "forward quit"},
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -184,10 +208,45 @@ func TestAppPolicy(t *testing.T) {
 	}
 }
 
+// TestAppNamesStopSignalOnce: an application that its image's STOPSIGNAL ends too early.
+func TestAppNamesStopSignalOnce(t *testing.T) {
+	t.Parallel()
+	usr1, winch := signalled{syscall.SIGUSR1}, signalled{syscall.SIGWINCH}
+	for _, c := range []struct {
+		name   string
+		config App
+		events []event
+		want   string
+	}{
+		{"QUIT", App{Delay: time.Second}, []event{quit(), quit()}, "SIGQUIT is delivered at once"},
+		{"one line of all", App{Delay: time.Second}, []event{winch, usr1, quit()}, "SIGWINCH is delivered at once"},
+		{"not INT and HUP", App{Delay: time.Second}, []event{intr(), signalled{syscall.SIGHUP}, usr1}, "SIGUSR1 is delivered at once"},
+		{"not after TERM", App{Delay: time.Second}, []event{term(), quit()}, ""},
+		{"not without a delay", App{}, []event{quit()}, ""},
+		{"not beside -stop-signal", App{Delay: time.Second, StopSignal: syscall.SIGQUIT}, []event{usr1}, ""},
+	} {
+		var state appState
+		var warnings []string
+		for _, e := range c.events {
+			var acts []action
+			state, acts = c.config.policy(state, e)
+			for _, a := range acts {
+				if n, ok := a.(note); ok && n.level == hclog.Warn {
+					before, _, _ := strings.Cut(n.text, ":")
+					warnings = append(warnings, before)
+				}
+			}
+		}
+		if got := strings.Join(warnings, "; "); got != c.want {
+			t.Errorf("%s: warned %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
 // TestPoliciesLogWhatAcceptanceTestsLookFor: those of hashicorp's Terraform modules.
 func TestPoliciesLogWhatAcceptanceTestsLookFor(t *testing.T) {
 	t.Parallel()
-	_, acts := App{Delay: 10 * time.Second}.policy(appServing, term())
+	_, acts := App{Delay: 10 * time.Second}.policy(appState{}, term())
 	want := info("received sigterm. waiting 10s before terminating application.") // and no pairs after the period
 	if n, ok := acts[0].(note); !ok || !reflect.DeepEqual(n, want) {
 		t.Errorf("got %+v, want %+v", acts[0], want)

@@ -3,7 +3,11 @@ package subcommand
 import (
 	"context"
 	"flag"
+	"fmt"
 	"os"
+	"slices"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/meshtask/consul-ecs/awsutil"
@@ -14,6 +18,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/supervise"
 	"github.com/meshtask/consul-ecs/workload"
+	"golang.org/x/sys/unix"
 )
 
 // appOptions are the flags of app-entrypoint.
@@ -21,6 +26,7 @@ type appOptions struct {
 	level, dir, proxy, admin string
 	delay                    shutdownDelay
 	stop, limit              time.Duration
+	stopSignal               syscall.Signal
 	compat                   bool
 }
 
@@ -43,6 +49,11 @@ upstream-hosts, to /etc/hosts of its container, which needs root.
 The first TERM is held back until no callers remain, so that none is refused; then it
 goes to the application's process group. Every other signal, a second TERM included,
 reaches the application at once.
+
+Where the application's image has a STOPSIGNAL, ECS sends that signal in place of TERM:
+QUIT for nginx and php-fpm, WINCH for httpd, USR1 for haproxy. Name it with -stop-signal,
+and the first one is held back as TERM is; without the flag it reaches the application
+while callers still send requests.
 
 By default (-shutdown-delay auto), no callers remain when the public listener of the
 task's Envoy has seen no new connection and no new request of the mesh for 0.5 s, and
@@ -72,6 +83,10 @@ func (o *appOptions) declare(fs *flag.FlagSet) {
 	fs.Var(&o.delay, "shutdown-delay", "how long the first TERM is held back: auto, or a `time` such as 10s; 0 delivers it at once")
 	fs.StringVar(&o.admin, "envoy-admin-addr", bootstrap.DefaultAdminBind, "Envoy's admin `address`, for -shutdown-delay auto")
 	stopTimeoutFlag(fs, &o.stop)
+	fs.Func("stop-signal", "the image's STOPSIGNAL, a `name` such as QUIT, which is held back as TERM is (default TERM alone)", func(s string) (err error) {
+		o.stopSignal, err = parseStopSignal(s)
+		return err
+	})
 	fs.StringVar(&o.proxy, "await-proxy", "", "before the start, wait until these `addresses` of the proxy, separated by commas, accept connections, <host>:<port>, or answer 200, http://<host>:<port>/<path>; usually 127.0.0.1:20000, without an agent http://127.0.0.1:22000/ready")
 	fs.StringVar(&o.dir, "dir", defaultDir, "the shared volume's `directory`, where -await-proxy finds out that mesh-init has failed")
 	startTimeoutFlag(fs, &o.limit)
@@ -87,7 +102,7 @@ func (o *appOptions) run(ctx context.Context, inv *cli.Invocation) error {
 		if o.compat && !o.delay.given {
 			delay = workload.ShutdownDelay{} // never delivered
 		}
-		app := entrypoint.App{Child: child, Signals: signals, Delay: budget.Delay(delay), Compat: o.compat, Log: inv.Log}
+		app := entrypoint.App{Child: child, Signals: signals, StopSignal: o.stopSignal, Delay: budget.Delay(delay), Compat: o.compat, Log: inv.Log}
 		if delay.Auto {
 			app.Callers = callers(inv, o.admin, budget.MinDelay)
 		}
@@ -101,9 +116,20 @@ func (o *appOptions) run(ctx context.Context, inv *cli.Invocation) error {
 	return wrapped{
 		level:   o.level,
 		gate:    appGate(inv, o.dir, o.proxy, o.limit),
+		stop:    o.stopSignal,
 		before:  func() (func(), error) { return func() {}, nameUpstreams(o.dir) },
 		control: control,
 	}.run(inv)
+}
+
+// parseStopSignal reads the value of -stop-signal: with or without SIG, as in a Dockerfile.
+func parseStopSignal(text string) (syscall.Signal, error) {
+	name := strings.TrimPrefix(strings.ToUpper(text), "SIG")
+	allowed := []string{"TERM", "HUP", "INT", "QUIT", "USR1", "USR2", "WINCH"}
+	if !slices.Contains(allowed, name) {
+		return 0, fmt.Errorf("want one of %s, with or without SIG", strings.Join(allowed, ", "))
+	}
+	return unix.SignalNum("SIG" + name), nil
 }
 
 // callers are those of the Envoy with that admin address.

@@ -24,6 +24,8 @@ type wrapped struct {
 	level string
 	// gate is what the program waits for; nil for nothing.
 	gate *meshinit.Gate
+	// stop, if not 0, ends the wait at the gate as TERM does.
+	stop syscall.Signal
 	// before starts what the program needs, and returns its end; nil for nothing.
 	before func() (end func(), err error)
 	// control attends to the program, and returns the exit code.
@@ -43,7 +45,7 @@ func (w wrapped) run(inv *cli.Invocation) error {
 	if len(inv.Args) == 0 {
 		return exit.Usagef("command is required: name the program to run after the flags")
 	}
-	if err := pass(w.gate, inv, signals); err != nil {
+	if err := pass(w.gate, inv, signals, w.stop); err != nil {
 		return err
 	}
 	if w.before != nil {
@@ -89,9 +91,9 @@ func appGate(inv *cli.Invocation, dir, proxy string, limit time.Duration) *meshi
 	return &meshinit.Gate{Dir: dir, Metadata: awsutil.NewMetadataClient(inv.Getenv(awsutil.MetadataEnvVar)), Proxy: listeners, Limit: limit}
 }
 
-// pass waits at the gate. A signal that asks the program to end does so at once;
-// any other has no receiver yet and is dropped.
-func pass(gate *meshinit.Gate, inv *cli.Invocation, signals <-chan os.Signal) error {
+// pass waits at the gate. A signal that asks the program to end, such as stop, does so
+// at once; any other has no receiver yet and is dropped.
+func pass(gate *meshinit.Gate, inv *cli.Invocation, signals <-chan os.Signal, stop syscall.Signal) error {
 	if gate == nil {
 		return nil
 	}
@@ -106,7 +108,7 @@ func pass(gate *meshinit.Gate, inv *cli.Invocation, signals <-chan os.Signal) er
 			return err
 		case sig := <-signals:
 			switch sig {
-			case syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP:
+			case syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP, stop:
 				return fmt.Errorf("wait for the start of the task: %w", &exit.SignalError{Signal: sig})
 			}
 		}

@@ -110,6 +110,17 @@ func TestSignalEndsTheWaitOfAWrapper(t *testing.T) {
 	}
 }
 
+func TestStopSignalEndsTheWaitOfAnApplication(t *testing.T) {
+	t.Parallel()
+	v := newSharedVolume(t)
+	args := slices.Insert(v.gated(testkit.ReservePort(t).String())["app-entrypoint"], 1, "-stop-signal", "WINCH")
+	p := consulECS(t, v.env(), args...)
+	v.reads(t, 2)
+	p.Signal(syscall.SIGUSR1) // dropped: there is no program yet
+	p.Signal(syscall.SIGWINCH)
+	exits(t, p, 3)
+}
+
 func TestHealthSyncEndsWithMeshInit(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
