@@ -139,6 +139,7 @@ type syncer struct {
 	// task into traffic and got no answer.
 	last      map[string]written
 	failing   map[string]retry.Class
+	causes    retry.Causes
 	unsettled map[string]time.Time
 	startup   startup
 	// unbound is why the checks would outlive this process, if they would.

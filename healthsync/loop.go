@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -124,7 +125,7 @@ func (s *syncer) noteUnbound(why error) {
 
 // record remembers the outcome of a write. A failed one is not remembered, so
 // the next diff asks for it again; it is logged when it starts to fail, when
-// the kind of failure changes, and when it works again.
+// the kind of failure changes, every 10 s while it lasts, and when it works again.
 func (s *syncer) record(ctx context.Context, now time.Time, c change, result registrar.Result) {
 	id := c.check.ID
 	if result.Err != nil {
@@ -165,11 +166,11 @@ func (s *syncer) recordFailure(ctx context.Context, c change, err error) {
 	if s.renewal != nil && consulutil.UnknownToken(err) {
 		s.renewal.refused.Store(true)
 	}
-	if before, failing := s.failing[id]; failing && before == class {
-		s.Log.Debug("check write failed again", logkey.CheckID, id, logkey.Error, err)
-	} else {
-		s.Log.Warn("check write failed, trying again every second", logkey.CheckID, id, logkey.Status, c.observed.status(), logkey.Error, err)
+	level := s.causes.Level(err)
+	if before, failing := s.failing[id]; !failing || before != class {
+		level = hclog.Warn
 	}
+	s.Log.Log(level, "check write failed, trying again every second", logkey.CheckID, id, logkey.Status, c.observed.status(), logkey.Error, err)
 	s.failing[id] = class
 }
 

@@ -205,6 +205,18 @@ func TestFamilyThatIsNoServiceNameIsRefusedBeforeAnyCall(t *testing.T) {
 	})
 }
 
+// An operator who looks at the last minute of a log sees that the checks are not written.
+func TestWriteThatFailsForLongIsLoggedEveryTenSeconds(t *testing.T) {
+	t.Parallel()
+	running(t, func(r *rig) {
+		r.agent.setAnswer(func(op) error { return errDenied })
+		r.pass(41 * sec)
+		if n := r.logged("check write failed"); n != 4 {
+			t.Errorf("%d lines, want 4:\n%s", n, r.log)
+		}
+	})
+}
+
 func TestFailedWriteIsRetriedAfterASecondAndLoggedOnce(t *testing.T) {
 	t.Parallel()
 	inBubble(t, []string{"app"}, func(r *rig) {
