@@ -125,7 +125,7 @@ func (t *task) isContainer(i int) bool {
 // applications are the indexes of the containers that the mesh is for: neither its own
 // ones nor computed ones, nor what the injected containers log through, nor what that
 // depends on, nor those with the annotation depends=false, nor native ones, nor the
-// definition's own proxy.
+// definition's own proxy, nor token-receive, which an application may wait for.
 func (t *task) applications() []int {
 	def := t.doc.Definition
 	needed := map[*taskdef.Container]bool{}
@@ -148,7 +148,7 @@ func (t *task) applications() []int {
 	}
 	var found []int
 	for i, c := range def.ContainerDefinitions {
-		ours := !t.isContainer(i) || workload.Owned(c.Name) || isUserProxy(c)
+		ours := !t.isContainer(i) || workload.Owned(c.Name) || isUserProxy(c) || t.isReceiver(i)
 		name := t.containerName(i)
 		if !ours && !needed[&def.ContainerDefinitions[i]] && !t.notes.exempt[name] && !t.notes.native[name] {
 			found = append(found, i)

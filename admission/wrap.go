@@ -12,8 +12,9 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// wrapper is the command that an application runs below.
-const wrapper = "app-entrypoint"
+// wrapper is the command that an application runs below, receiver the one that obtains the
+// application's token.
+const wrapper, receiver = "app-entrypoint", "token-receive"
 
 // wrap puts app-entrypoint before an application, and reports whether one is there. An
 // application whose program only its image names is left alone.
@@ -52,10 +53,18 @@ func (t *task) unwrappable(n, entry, command *taskdef.Node) (why, fix string) {
 		return "its command is known at deployment only", "write entryPoint as a list"
 	case noEntry && strings.HasPrefix(texts(command)[0], "-"):
 		return "its command is options of its image's ENTRYPOINT", "write that ENTRYPOINT as entryPoint"
+	case noEntry && t.flags != nil && t.flags(texts(command)[0]) != nil:
+		return "its command is one of consul-ecs, its image's ENTRYPOINT", "write that ENTRYPOINT as entryPoint"
 	case !t.listed(n, "mountPoints") || !t.listed(n, "dependsOn"):
 		return "its mountPoints or dependsOn are known at deployment only", "write them as lists, or as Fn::If of lists"
 	}
 	return "", ""
+}
+
+// isReceiver reports whether a container runs token-receive by its image's ENTRYPOINT.
+func (t *task) isReceiver(i int) bool {
+	words := texts(t.get(t.containers()[i], "command"))
+	return isEmpty(t.get(t.containers()[i], "entryPoint")) && len(words) > 0 && words[0] == receiver
 }
 
 func isEmpty(list *taskdef.Node) bool {

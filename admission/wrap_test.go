@@ -1,9 +1,12 @@
 package admission
 
 import (
+	"flag"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 func TestApplicationRunsBelowAppEntrypoint(t *testing.T) {
@@ -32,6 +35,43 @@ func TestApplicationRunsBelowAppEntrypoint(t *testing.T) {
 				t.Errorf("command %q, want %q", got, c.command)
 			}
 		})
+	}
+}
+
+// The image of the receiver is that of consul-ecs, whose ENTRYPOINT would be lost. An
+// application waits for the receiver, which waits for nothing.
+func TestTokenReceiverOfAnImageStartsAtOnce(t *testing.T) {
+	t.Parallel()
+	const app = `"entryPoint": ["/app"], "dependsOn": [{"containerName": "token-receive", "condition": "START"}]`
+	const receiver = `}, {"name": "token-receive", "image": "your/consul-ecs", "essential": false, "command": ["token-receive", "-stay"]`
+	r := admit(t, definition("", app+receiver), parseMesh(t, []byte(plainMesh)))
+	c := r.After.Definition.Container("token-receive")
+	if len(r.Findings) > 0 || len(c.EntryPoint) > 0 || !slices.Equal(c.Command, []string{"token-receive", "-stay"}) || len(c.DependsOn) > 0 {
+		t.Errorf("entryPoint %q, command %q, dependsOn %v, findings %v", c.EntryPoint, c.Command, c.DependsOn, r.Findings)
+	}
+	if got := len(r.After.Definition.ContainerDefinitions[0].EntryPoint); got != 5 {
+		t.Errorf("the application has %d words of entryPoint, want it wrapped", got)
+	}
+}
+
+func TestCommandOfConsulECSIsLeftToTheEntrypointOfItsImage(t *testing.T) {
+	t.Parallel()
+	flags := func(command string) *flag.FlagSet {
+		if command != "token-broker" {
+			return nil
+		}
+		return flag.NewFlagSet(command, flag.ContinueOnError)
+	}
+	r, err := Admit(definition("", `"command": ["token-broker", "-listen", ":8080"]`), Options{Mesh: parseMesh(t, []byte(plainMesh)), Flags: flags})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := r.After.Definition.ContainerDefinitions[0]
+	if got := codesOf(r); len(c.EntryPoint) > 0 || !slices.Equal(got, []string{codeWrap}) {
+		t.Errorf("entryPoint %q, findings %v", c.EntryPoint, r.Findings)
+	}
+	if want := []taskdef.Dependency{{ContainerName: "sidecar-proxy", Condition: "HEALTHY"}}; !slices.Equal(c.DependsOn, want) {
+		t.Errorf("dependsOn %v, want %v", c.DependsOn, want)
 	}
 }
 

@@ -8,7 +8,8 @@ locals {
   routers_2    = distinct(concat(local.routers_1, flatten([for n in local.routers_1 : lookup(local.dependencies, n, [])])))
   routers_3    = distinct(concat(local.routers_2, flatten([for n in local.routers_2 : lookup(local.dependencies, n, [])])))
   exempt       = [for c in var.container_definitions : c.name if contains(["false", "False", "FALSE", "f", "F", "0"], try(c.dockerLabels["consul.hashicorp.com/depends"], "true"))]
-  ignored      = [for c in var.container_definitions : c.name if contains(local.routers_3, c.name) || contains(local.exempt, c.name)]
+  receivers    = [for c in var.container_definitions : c.name if try(length(c.entryPoint), 0) == 0 && try(c.command[0], "") == "token-receive"]
+  ignored      = [for c in var.container_definitions : c.name if contains(concat(local.routers_3, local.exempt, local.receivers), c.name)]
 
   # Words of an entryPoint, each with an end mark, so that a regular expression finds the
   # flags of an app-entrypoint that is there already.
