@@ -123,38 +123,49 @@ func (t *task) isContainer(i int) bool {
 }
 
 // applications are the indexes of the containers that the mesh is for: neither its own
-// ones nor computed ones, nor what the injected containers log through, nor what that
-// depends on, nor those with the annotation depends=false, nor native ones, nor the
-// definition's own proxy, nor token-receive, which an application may wait for.
+// ones nor computed ones, nor what starts before the proxy, nor those with the annotation
+// depends=false, nor native ones, nor the definition's own proxy, nor token-receive, which
+// an application may wait for.
 func (t *task) applications() []int {
-	def := t.doc.Definition
-	needed := map[*taskdef.Container]bool{}
-	var need func(c *taskdef.Container)
-	need = func(c *taskdef.Container) {
-		if c == nil || needed[c] {
-			return
-		}
-		needed[c] = true
-		for _, d := range c.DependsOn {
-			if !workload.Owned(d.ContainerName) {
-				need(def.Container(d.ContainerName))
-			}
-		}
-	}
-	for i := range def.ContainerDefinitions {
-		if c := &def.ContainerDefinitions[i]; c.FirelensConfiguration != nil {
-			need(c)
-		}
-	}
+	before := t.beforeProxy()
 	var found []int
-	for i, c := range def.ContainerDefinitions {
+	for i, c := range t.doc.Definition.ContainerDefinitions {
 		ours := !t.isContainer(i) || workload.Owned(c.Name) || isUserProxy(c) || t.isReceiver(i)
 		name := t.containerName(i)
-		if !ours && !needed[&def.ContainerDefinitions[i]] && !t.notes.exempt[name] && !t.notes.native[name] {
+		if !ours && !before[i] && !t.notes.exempt[name] && !t.notes.native[name] {
 			found = append(found, i)
 		}
 	}
 	return found
+}
+
+// beforeProxy are the containers that must not wait for the proxy: what the injected
+// containers log through, and what that or the definition's own proxy depends on.
+func (t *task) beforeProxy() map[int]bool {
+	containers := t.doc.Definition.ContainerDefinitions
+	before := map[int]bool{}
+	// visit follows dependsOn. A wrapped container may wait although the proxy depends on its
+	// START: it has started.
+	var visit func(i int, must bool)
+	visit = func(i int, must bool) {
+		if known, visited := before[i]; visited && (known || !must) {
+			return
+		}
+		before[i] = must
+		for _, d := range containers[i].DependsOn {
+			at := slices.IndexFunc(containers, func(c taskdef.Container) bool { return c.Name == d.ContainerName })
+			if at >= 0 && !workload.Owned(d.ContainerName) {
+				why, _ := t.unwrappable(t.containers()[at])
+				visit(at, must || d.Condition != taskdef.ConditionStart || why != "")
+			}
+		}
+	}
+	for i, c := range containers {
+		if c.FirelensConfiguration != nil || isUserProxy(c) {
+			visit(i, c.FirelensConfiguration != nil)
+		}
+	}
+	return before
 }
 
 // primary is the index of the first essential application, -1 without one.

@@ -109,6 +109,51 @@ func TestProxyWithALabelIsCompletedOnly(t *testing.T) {
 	}
 }
 
+// What the user's proxy depends on would wait for it. A container that only has to be started
+// before the proxy may.
+func TestContainersBeforeAUserProxyDoNotWaitForIt(t *testing.T) {
+	t.Parallel()
+	const proxy = `}, {"name": "envoy", "image": "mine", "dockerLabels": {"consul.hashicorp.com/kind": "connect-proxy:app"}, "dependsOn": [`
+	const helper = `, {"name": %q, "image": "cfg", "essential": false, %s}`
+	run := func(name, condition string) string {
+		return fmt.Sprintf(`{"containerName": %q, "condition": %q}`, name, condition)
+	}
+	for name, c := range map[string]struct {
+		edges, helpers string
+		wrapped        []string
+	}{
+		"SUCCESS":           {run("cfg", "SUCCESS"), fmt.Sprintf(helper, "cfg", `"entryPoint": ["/cfg"]`), []string{"app"}},
+		"unwrappable":       {run("cfg", "SUCCESS"), fmt.Sprintf(helper, "cfg", `"user": "9"`), []string{"app"}},
+		"unwrappable START": {run("cfg", "START"), fmt.Sprintf(helper, "cfg", `"user": "9"`), []string{"app"}},
+		"START":             {run("cfg", "START"), fmt.Sprintf(helper, "cfg", `"entryPoint": ["/cfg"]`), []string{"app", "cfg"}},
+		"of the app itself": {run("app", "START"), "", []string{"app"}},
+		"transitively": {
+			run("one", "START"),
+			fmt.Sprintf(helper, "one", `"entryPoint": ["/one"], "dependsOn": [`+run("two", "SUCCESS")+`]`) +
+				fmt.Sprintf(helper, "two", `"entryPoint": ["/two"], "dependsOn": [`+run("three", "START")+`]`) +
+				fmt.Sprintf(helper, "three", `"entryPoint": ["/three"]`),
+			[]string{"app", "one"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			doc := strings.TrimSuffix(string(definition("", plainApp+proxy+c.edges+"]")), "]}") + c.helpers + "]}"
+			r := admit(t, []byte(doc), parseMesh(t, []byte(plainMesh)))
+			var wrapped []string
+			for _, c := range r.After.Definition.ContainerDefinitions {
+				if len(c.EntryPoint) > 1 && c.EntryPoint[1] == wrapper {
+					wrapped = append(wrapped, c.Name)
+				} else if slices.ContainsFunc(c.DependsOn, func(d taskdef.Dependency) bool { return d.ContainerName == "envoy" }) {
+					t.Errorf("%s waits for the proxy", c.Name)
+				}
+			}
+			if !slices.Equal(wrapped, c.wrapped) || len(r.Findings) > 0 {
+				t.Errorf("wrapped %v, want %v, findings %v", wrapped, c.wrapped, r.Findings)
+			}
+		})
+	}
+}
+
 func TestProxyWithoutItsKindIsRefused(t *testing.T) {
 	t.Parallel()
 	doc, err := taskdef.Parse(definition("", plainApp))

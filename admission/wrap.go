@@ -22,7 +22,7 @@ func (t *task) wrap(i int, n *taskdef.Node) bool {
 	at := fmt.Sprintf("$.containerDefinitions[%d]", i)
 	name := t.containerName(i)
 	entry, command := t.get(n, "entryPoint"), t.get(n, "command")
-	if why, fix := t.unwrappable(n, entry, command); why != "" {
+	if why, fix := t.unwrappable(n); why != "" {
 		t.add(codeWrap, at, "container", name, "why", why, "fix", fix)
 		return false
 	}
@@ -44,7 +44,8 @@ func (t *task) wrap(i int, n *taskdef.Node) bool {
 
 // unwrappable is why app-entrypoint cannot go before an application, and what to do about it;
 // empty when it can.
-func (t *task) unwrappable(n, entry, command *taskdef.Node) (why, fix string) {
+func (t *task) unwrappable(n *taskdef.Node) (why, fix string) {
+	entry, command := t.get(n, "entryPoint"), t.get(n, "command")
 	noEntry := isEmpty(entry)
 	switch {
 	case noEntry && isEmpty(command):
