@@ -40,7 +40,7 @@ func checkAnnotation(name, value string) []problem {
 		return eachWord(value, "a prefix without the leading slash: no key begins with one", func(word string) bool { return !strings.HasPrefix(word, "/") })
 	case name == annotationPolicies:
 		want := fmt.Sprintf("names of policies, of up to %d letters, digits, '_' and '-'", maxPolicyName)
-		if len(splitWords(value)) == 0 {
+		if len(config.SplitWords(value)) == 0 {
 			return []problem{{value, want}} // the broker issues no token without a policy
 		}
 		return eachWord(value, want, func(word string) bool { return len(word) <= maxPolicyName && policyName().MatchString(word) })
@@ -57,7 +57,7 @@ func ofBroker(name string) bool { return name == annotationPolicies || name == a
 
 func eachWord(list, want string, valid func(word string) bool) []problem {
 	var all []problem
-	for _, word := range splitWords(list) {
+	for _, word := range config.SplitWords(list) {
 		if !valid(word) {
 			all = append(all, problem{word, want})
 		}

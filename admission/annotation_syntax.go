@@ -56,12 +56,6 @@ func recognizeAnnotation(name string) (fix string, known bool) {
 	return "remove it", false
 }
 
-// splitWords are the elements of a list: commas or blanks separate them, since a tag cannot
-// have commas.
-func splitWords(list string) []string {
-	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
-}
-
 // upstream is one element of the annotation upstreams.
 type upstream struct {
 	DestinationName string `json:"destinationName"`
@@ -72,7 +66,7 @@ type upstream struct {
 // parseUpstreams reads name:port and name:port:datacenter, and returns what is neither.
 func parseUpstreams(value string) (list []upstream, wrong []string) {
 	list = []upstream{}
-	for _, word := range splitWords(value) {
+	for _, word := range config.SplitWords(value) {
 		parts := strings.Split(word, ":")
 		port := 0
 		if len(parts) == 2 || len(parts) == 3 {
@@ -93,7 +87,7 @@ func parseUpstreams(value string) (list []upstream, wrong []string) {
 
 // parsePaths reads /path:port and /path:port:listener, and returns what is neither.
 func parsePaths(value string) (list []config.ExposePath, wrong []string) {
-	for _, word := range splitWords(value) {
+	for _, word := range config.SplitWords(value) {
 		parts := strings.Split(word, ":")
 		p := config.ExposePath{Path: parts[0], Protocol: "http"}
 		var err error

@@ -121,7 +121,7 @@ func (t *task) identify(n *taskdef.Node) {
 		fill(n, "name", strings.ToLower(family))
 	}
 	if list, given := t.notes.value(annotationTags); given {
-		n.Set("tags", taskdef.NewNode(append([]string{}, splitWords(list)...)))
+		n.Set("tags", taskdef.NewNode(append([]string{}, config.SplitWords(list)...)))
 	}
 	meta := t.notes.serviceMeta()
 	for _, key := range slices.Sorted(maps.Keys(meta)) {

@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/meshtask/consul-ecs/config"
 )
 
 // UseSummary is what a definition uses of Consul in one namespace.
@@ -138,7 +140,7 @@ func (t *task) keyUses(home use) []use {
 		return nil
 	}
 	var all []use
-	for _, word := range splitWords(a.value) {
+	for _, word := range config.SplitWords(a.value) {
 		prefix, listed := strings.CutSuffix(word, ":list")
 		kind := useKeys
 		if listed {
@@ -173,7 +175,7 @@ type Policies struct {
 func (t *task) policies() Policies {
 	var all Policies
 	add := func(value, path string) {
-		if names := splitWords(value); len(names) > 0 {
+		if names := config.SplitWords(value); len(names) > 0 {
 			all.Names, all.Path = append(all.Names, names...), cmp.Or(all.Path, t.doc.Locate(path))
 		}
 	}

@@ -161,7 +161,7 @@ func FuzzAnnotations(f *testing.F) {
 					t.Errorf("%+v", s)
 				}
 				for _, p := range s.policies {
-					if forbidden(p) || !matches(r.Policies, p) || strings.ContainsAny(p, ",") {
+					if forbidden(p) || !matches(r.Policies, p) || strings.ContainsAny(p, ", \t") {
 						t.Errorf("policy %q", p)
 					}
 				}

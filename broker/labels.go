@@ -16,7 +16,7 @@ import (
 
 const (
 	// policiesLabel is the docker label that names the policies of a task's token,
-	// separated by commas. It is required.
+	// separated by commas or spaces. It is required.
 	policiesLabel = "consul.hashicorp.com/policies"
 	// ttlLabel is the docker label of the token's life, a Go duration or taskLife.
 	ttlLabel = "consul.hashicorp.com/ttl"
@@ -70,9 +70,6 @@ func (r *Rules) annotations(byLabel annotations, tags []types.Tag) (subject, err
 		if key != policiesLabel && key != ttlLabel {
 			continue
 		}
-		if key == policiesLabel { // commas are no part of a tag
-			value = strings.Join(strings.Fields(value), ",")
-		}
 		label, labelled := byLabel[key]
 		switch {
 		case !labelled && r.TrustTags:
@@ -92,7 +89,7 @@ func (r *Rules) annotations(byLabel annotations, tags []types.Tag) (subject, err
 func (r *Rules) policies(text string) ([]string, error) {
 	names := list(text)
 	if len(names) == 0 || len(names) > maxPolicies {
-		return nil, refuse(http.StatusUnprocessableEntity, "policies", "docker label %s has %d policies, want 1 to %d, separated by commas", policiesLabel, len(names), maxPolicies)
+		return nil, refuse(http.StatusUnprocessableEntity, "policies", "docker label %s has %d policies, want 1 to %d, separated by commas or spaces", policiesLabel, len(names), maxPolicies)
 	}
 	for _, name := range names {
 		if forbidden(name) || !matches(r.Policies, name) {
@@ -122,11 +119,11 @@ func (r *Rules) lifetime(text string) (time.Duration, error) {
 	return ttl, nil
 }
 
-// list splits at commas, without blanks, empty entries and repetitions.
+// list returns the elements of a list without repetitions.
 func list(text string) []string {
 	var names []string
-	for name := range strings.SplitSeq(text, ",") {
-		if name = strings.TrimSpace(name); name != "" && !slices.Contains(names, name) {
+	for _, name := range config.SplitWords(text) {
+		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

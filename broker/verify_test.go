@@ -122,6 +122,7 @@ func TestAnnotations(t *testing.T) {
 		want     string // policies, ttl and contradicting tags, or the refusal
 	}{
 		"policies":           {labels: annotations{policiesLabel: " default, ,web"}, want: "[default web] 72h0m0s []"},
+		"separated by space": {labels: annotations{policiesLabel: "default web\t"}, want: "[default web] 72h0m0s []"},
 		"repeated":           {labels: annotations{policiesLabel: "web,web"}, want: "[web] 72h0m0s []"},
 		"no policies":        {want: "422 policies"},
 		"empty policies":     {labels: annotations{policiesLabel: " , "}, want: "422 policies"},

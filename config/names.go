@@ -2,8 +2,10 @@ package config
 
 import (
 	"regexp"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 )
 
 // Keys of the service meta that every registration has, whatever the user's meta
@@ -45,6 +47,12 @@ const MinTokenTTL, MaxTokenTTL = time.Minute, 168 * time.Hour
 // TaskLife in place of a duration means no expiry: the token is revoked when its task has
 // stopped.
 const TaskLife = "task"
+
+// SplitWords returns the elements of the list in a docker label or tag: commas or white space
+// separate them, since a tag cannot have commas.
+func SplitWords(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+}
 
 // NodeMetaSynthetic is the key of the node meta that marks, with the value "true", the
 // node of a cluster's services that are registered without an agent.

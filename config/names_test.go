@@ -1,9 +1,17 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
+
+func TestSplitWords(t *testing.T) {
+	t.Parallel()
+	if got, want := SplitWords(" a,b  c ,,\td\n"), []string{"a", "b", "c", "d"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
 
 func TestIsDNSLabel(t *testing.T) {
 	t.Parallel()

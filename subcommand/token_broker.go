@@ -18,7 +18,7 @@ Runs in a task of the ECS cluster, as an ECS service. A task asks for a token wi
 consul-ecs token-receive and needs no credentials: the broker asks ECS about the task,
 takes the policies and the TTL of the token from docker labels of the task's revision
 
-  consul.hashicorp.com/policies   names, separated by commas; required
+  consul.hashicorp.com/policies   names, separated by commas or spaces; required
   consul.hashicorp.com/ttl        1m to 168h (default 72h), or task with -allow-task-life
 
 and posts a single-use handle, sealed to a key of the request, to the address that ECS
