@@ -54,6 +54,15 @@ func TestFindingIsAtItsAnnotation(t *testing.T) {
 	}
 }
 
+func TestRepeatedUpstreamIsReportedByItsPlaceInTheConfiguration(t *testing.T) {
+	t.Parallel()
+	r := admit(t, annotated(map[string]string{"upstreams": "db:1234,db:1235:dc2,db:1236"}), parseMesh(t, []byte(plainMesh)))
+	want := `$.containerDefinitions[0].dockerLabels["consul.hashicorp.com/upstreams"]: configuration $.proxy.upstreams[2]: has the same destination as $.proxy.upstreams[0]`
+	if len(r.Findings) != 1 || !strings.Contains(r.Findings[0].String(), want) {
+		t.Errorf("findings %v, want %s", r.Findings, want)
+	}
+}
+
 func TestValueOfTheMeshFileIsNotAtAnAnnotation(t *testing.T) {
 	t.Parallel()
 	for want, mesh := range map[string]string{

@@ -63,6 +63,9 @@ func ParseAs(doc []byte, generation string) (*Config, []Finding, error) {
 		return nil, nil, reject(found.malformed)
 	}
 	checkPairs(cfg, found)
+	if cfg.Gateway == nil && cfg.Proxy != nil {
+		checkUpstreams(cfg, found)
+	}
 	if cfg.Agentless() {
 		checkHosts(cfg.ConsulServers.Hosts, found)
 		readExclusions(cfg, found)
@@ -120,6 +123,26 @@ func checkPairs(cfg *Config, found *decoder) {
 	}
 	if c := cfg.Controller; c.Partition != "" && !c.PartitionsEnabled {
 		found.violate("$.controller.partition", "needs controller.partitionsEnabled; set that to true, or remove the partition")
+	}
+}
+
+// checkUpstreams records upstreams that Consul refuses as duplicates, whatever their ports are.
+func checkUpstreams(cfg *Config, found *decoder) {
+	type destination struct{ kind, name, namespace, partition, peer, datacenter string }
+	first := map[destination]string{}
+	for i, u := range cfg.Proxy.Upstreams {
+		d := destination{u.DestinationType, u.DestinationName, u.DestinationNamespace, u.DestinationPartition, u.DestinationPeer, u.Datacenter}
+		if !cfg.Agentless() {
+			d.kind = cmp.Or(d.kind, "service") // the default of agents, which the catalog does not have
+		}
+		path := item("$.proxy.upstreams", i)
+		switch other, known := first[d]; {
+		case d.name == "": // a violation by itself
+		case known:
+			found.violate(path, "has the same destination as %s, and Consul takes each once; remove one of the two", other)
+		default:
+			first[d] = path
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -190,6 +191,40 @@ func TestChecksExcludeHealthSyncBeforeAnyLogin(t *testing.T) {
 			_, got, _, _ := parse(in(`"healthSyncContainers":[` + tt.containers + `],"service":{"port":1,"checks":[` + tt.checks + `]}` + tt.gateway))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUpstreamsHaveDifferentDestinations(t *testing.T) {
+	t.Parallel()
+	const again = `: has the same destination as $.proxy.upstreams[0], and Consul takes each once; remove one of the two`
+	for name, tt := range map[string]struct {
+		first, second, root string
+		agent, agentless    bool // is refused
+	}{
+		"same":                 {``, ``, ``, true, true},
+		"same of a query":      {`"destinationType":"prepared_query",`, `"destinationType":"prepared_query",`, ``, true, true},
+		"same in a datacenter": {`"datacenter":"dc2",`, `"datacenter":"dc2",`, ``, true, true},
+		"other address":        {``, `"localBindAddress":"127.0.0.2",`, ``, true, true},
+		"type written out":     {``, `"destinationType":"service",`, ``, true, false}, // the catalog accepts it
+		"other type":           {``, `"destinationType":"prepared_query",`, ``, false, false},
+		"other datacenter":     {``, `"datacenter":"dc2",`, ``, false, false},
+		"other namespace":      {``, `"destinationNamespace":"default",`, ``, false, false},
+		"other partition":      {``, `"destinationPartition":"default",`, ``, false, false},
+		"gateway":              {``, ``, `"gateway":{"kind":"mesh-gateway"},`, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			upstreams := `"proxy":{"upstreams":[{` + tt.first + `"destinationName":"db","localBindPort":1},{"destinationName":"api","localBindPort":3},{` + tt.second + `"destinationName":"db","localBindPort":2}]}`
+			for servers, refused := range map[string]bool{``: tt.agent, `"consulServers":{"hosts":"a"},`: tt.agentless} {
+				var want []string
+				if refused {
+					want = []string{`$.proxy.upstreams[2]` + again}
+				}
+				if _, got, _, _ := parse(in(tt.root + servers + upstreams)); !slices.Equal(got, want) {
+					t.Errorf("%s: violations %q, want %q", servers, got, want)
+				}
 			}
 		})
 	}

@@ -28,6 +28,7 @@ func TestRenderRefusesWhatAdmitRefuses(t *testing.T) {
 		{"port of an upstream", `"portMappings": [{"containerPort": 9191}]`, fmt.Sprintf(upstreams, "api", 9191), "ADM-PORT", "Port 9191 of container web is also that of the upstream api"},
 		{"upstream at the readiness port", `"cpu": 1`, fmt.Sprintf(upstreams, "api", 22000), "ADM-UPSTREAM", "Port 22000 of the upstream api is also that of Envoy's readiness"},
 		{"two upstreams at one port", `"cpu": 1`, fmt.Sprintf(upstreams, "api", 9192), "ADM-UPSTREAM", "Upstreams api and db have the same address 127.0.0.1:9192"},
+		{"upstream twice", `"cpu": 1`, fmt.Sprintf(upstreams, "db", 9191), "ADM-CONFIG", "Upstream db is given twice"},
 		{"upstream without a service's name", `"cpu": 1`, fmt.Sprintf(upstreams, "Api.", 9191), "ADM-UPSTREAM", "Upstream Api. is not a valid service name"},
 		{"exposed path at the public listener", `"cpu": 1`, `"proxy": {"mode": "direct", "expose": {"paths": [{"path": "/a", "listenerPort": 20000, "localPathPort": 8080}]}}`, "ADM-PORT", "Port 20000 of the exposed path /a is also that of Envoy's public listener"},
 		{"name of a proxy", `"cpu": 1`, `"service": {"name": "web-sidecar-proxy", "port": 8080}`, "ADM-SVC-NAME", "web-sidecar-proxy is not a valid service name"},

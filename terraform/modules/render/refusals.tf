@@ -18,6 +18,10 @@ locals {
     service = try(u.destinationType, null) != "prepared_query"
     port    = u.localBindPort
     at      = "${coalesce(try(u.localBindAddress, null), "127.0.0.1")}:${u.localBindPort}"
+    to = join("/", concat(
+      [try(coalesce(u.destinationType), local.agent ? "service" : "")],
+      [for k in ["destinationName", "destinationNamespace", "destinationPartition", "destinationPeer", "datacenter"] : try(coalesce(u[k]), "")],
+    ))
   }], [])
   # consul-wan-federation is the module's.
   meta    = try({ for k, v in(local.gateway ? local.configuration.gateway.meta : local.configuration.service.meta) : k => v if v != null && k != "consul-wan-federation" }, {})
@@ -53,6 +57,7 @@ locals {
   refusals = concat(
     [for c in local.clashes : "Port ${c.port} of ${c.owner} is also that of ${c.other}: use another port."],
     [for at, names in { for u in local.upstreams : u.at => u.name... } : "Upstreams ${join(" and ", names)} have the same address ${at}: change a localBindPort." if length(names) > 1],
+    [for names in values({ for u in local.upstreams : u.to => u.name... }) : "Upstream ${names[0]} is given twice: remove one." if length(names) > 1 && !local.gateway],
     [for u in local.upstreams : "Upstream ${u.name} is not a valid service name: use up to 256 lower-case letters, digits, '-' and '_'." if u.service && !can(regex(local.service_name, u.name))],
     [for name in [local.identity.name] : "${name} is not a valid service name: use up to 256 lower-case letters, digits, '-' and '_', and no name that ends with -sidecar-proxy." if !can(regex(local.service_name, name)) || (!local.gateway && endswith(name, "-sidecar-proxy"))],
     [for k, v in local.meta : "Service metadata ${k} has a key or a value that Consul refuses: a key has up to 128 letters, digits, '-' and '_' and does not begin with consul-, a value is a text of up to 512 characters."
