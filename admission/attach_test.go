@@ -157,6 +157,20 @@ func TestResourcesOfTheMeshFile(t *testing.T) {
 }
 
 // A mesh file that several tasks share has resources that not each of them needs.
+func TestNullLogConfigurationCountsAsAbsent(t *testing.T) {
+	t.Parallel()
+	mesh := parseMesh(t, []byte(`{"consulServers": {"hosts": "10.0.0.4"}, "admission": {"logConfiguration": null}}`))
+	r := admit(t, definition("", plainApp+`, "logConfiguration": {"logDriver": "json-file"}`), mesh)
+	for _, c := range r.After.Definition.ContainerDefinitions {
+		if c.LogConfiguration == nil || c.LogConfiguration.LogDriver != "json-file" {
+			t.Errorf("%s has %+v, want that of the application", c.Name, c.LogConfiguration)
+		}
+	}
+	if text := string(admit(t, definition("", plainApp), mesh).After.Bytes()); strings.Contains(text, "logConfiguration") {
+		t.Errorf("logConfiguration in %s", text)
+	}
+}
+
 func TestResourcesForOtherContainersAreReported(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{

@@ -88,7 +88,9 @@ func ParseMesh(doc []byte) (*Mesh, error) {
 	if admission == nil {
 		return m, nil
 	}
-	m.settings.LogConfiguration = admission.Get("logConfiguration")
+	if logs := admission.Get("logConfiguration"); !logs.IsNull() {
+		m.settings.LogConfiguration = logs
+	}
 	admission.Delete("logConfiguration")
 	dec := json.NewDecoder(bytes.NewReader(admission.JSON()))
 	dec.DisallowUnknownFields()
