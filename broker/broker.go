@@ -93,10 +93,11 @@ func (b *Broker) lead(ctx context.Context) error {
 		return err
 	}
 	t := &term{
-		Broker: b, lookups: newLookups(b.Source, func() { b.Metrics.describes.Add(1) }, b.notDescribed), jobs: make(chan func(context.Context)), done: ctx.Done(), stop: stop,
+		Broker: b, jobs: make(chan func(context.Context)), done: ctx.Done(), stop: stop,
 		id: rand.Text(), tasks: map[string]*entry{}, requests: map[string]*request{}, holders: map[string]*entry{}, alarmed: map[string]time.Time{},
 		revoking: map[string]bool{},
 	}
+	t.lookups = newLookups(b.Source, t.run, func() { b.Metrics.describes.Add(1) }, b.notDescribed)
 	for _, r := range records {
 		e := newEntry(Record{TaskARN: r.TaskARN, Cluster: r.Cluster})
 		t.keep(e, r)

@@ -46,6 +46,7 @@ type TaskSource interface {
 // lookups reads tasks in batches, and revisions once.
 type lookups struct {
 	source TaskSource
+	run    func(job func(term context.Context)) bool // as term.run, which owns the calls
 	budget *rate.Limiter
 	called func()      // before each call of DescribeTasks
 	failed func(error) // after a call that failed
@@ -77,9 +78,9 @@ type definition struct {
 	err      error
 }
 
-func newLookups(source TaskSource, called func(), failed func(error)) *lookups {
+func newLookups(source TaskSource, run func(job func(term context.Context)) bool, called func(), failed func(error)) *lookups {
 	return &lookups{
-		source: source, called: called, failed: failed, budget: rate.NewLimiter(DescribeRate, DescribeRate/2),
+		source: source, run: run, called: called, failed: failed, budget: rate.NewLimiter(DescribeRate, DescribeRate/2),
 		open: map[string]*batch{}, known: map[string]*definition{},
 	}
 }
@@ -87,7 +88,7 @@ func newLookups(source TaskSource, called func(), failed func(error)) *lookups {
 // task describes one task. The call begins after task was called, so that the answer is
 // no older.
 func (l *lookups) task(ctx context.Context, cluster, arn string) (*types.Task, error) {
-	b, err := l.join(ctx, cluster, arn)
+	b, err := l.join(cluster, arn)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +117,7 @@ func (l *lookups) task(ctx context.Context, cluster, arn string) (*types.Task, e
 }
 
 // join adds a task to a batch that was not sent yet.
-func (l *lookups) join(ctx context.Context, cluster, arn string) (*batch, error) {
+func (l *lookups) join(cluster, arn string) (*batch, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.open[cluster]
@@ -124,18 +125,20 @@ func (l *lookups) join(ctx context.Context, cluster, arn string) (*batch, error)
 		if l.waiting == maxBatches {
 			return nil, later(http.StatusServiceUnavailable, "busy", busyPause, "too many tasks are waiting for ECS")
 		}
-		l.waiting++
 		b = &batch{arns: map[string]struct{}{}, done: make(chan struct{})}
+		if !l.run(func(term context.Context) { l.send(term, cluster, b) }) {
+			return nil, errTermEnded
+		}
+		l.waiting++
 		l.open[cluster] = b
-		go l.send(context.WithoutCancel(ctx), cluster, b)
 	}
 	b.arns[arn] = struct{}{}
 	return b, nil
 }
 
-func (l *lookups) send(ctx context.Context, cluster string, b *batch) {
+func (l *lookups) send(term context.Context, cluster string, b *batch) {
 	defer close(b.done)
-	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
+	ctx, cancel := context.WithTimeout(term, lookupLimit)
 	defer cancel()
 	err := l.budget.Wait(ctx)
 	l.mu.Lock()
@@ -148,7 +151,8 @@ func (l *lookups) send(ctx context.Context, cluster string, b *batch) {
 		return
 	}
 	l.called()
-	if b.out, b.err = l.source.DescribeTasks(ctx, cluster, slices.Collect(maps.Keys(b.arns))); b.err != nil {
+	b.out, b.err = l.source.DescribeTasks(ctx, cluster, slices.Collect(maps.Keys(b.arns)))
+	if b.err != nil && term.Err() == nil {
 		l.failed(b.err)
 	}
 }
@@ -162,8 +166,11 @@ func (l *lookups) definition(ctx context.Context, arn string) (*definition, erro
 			clear(l.known)
 		}
 		d = &definition{done: make(chan struct{})}
+		if !l.run(func(term context.Context) { l.define(term, arn, d) }) {
+			l.mu.Unlock()
+			return nil, errTermEnded
+		}
 		l.known[arn] = d
-		go l.define(context.WithoutCancel(ctx), arn, d)
 	}
 	l.mu.Unlock()
 	select {
@@ -174,9 +181,9 @@ func (l *lookups) definition(ctx context.Context, arn string) (*definition, erro
 	}
 }
 
-func (l *lookups) define(ctx context.Context, arn string, d *definition) {
+func (l *lookups) define(term context.Context, arn string, d *definition) {
 	defer close(d.done)
-	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
+	ctx, cancel := context.WithTimeout(term, lookupLimit)
 	defer cancel()
 	var out *taskdef.Document
 	text, err := l.source.DescribeTaskDefinition(ctx, arn)
@@ -191,7 +198,9 @@ func (l *lookups) define(ctx context.Context, arn string, d *definition) {
 		err = fmt.Errorf("ECS described a revision other than %s", arn)
 	}
 	if err != nil {
-		l.failed(err)
+		if term.Err() == nil {
+			l.failed(err)
+		}
 		d.err = later(http.StatusBadGateway, "ecs", busyPause, "describe the task definition: %v", err)
 		l.mu.Lock()
 		defer l.mu.Unlock()

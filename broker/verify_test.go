@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -192,7 +193,11 @@ func TestDescribeTasksIsBatched(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		source := &fakeECS{tasks: map[string]*types.Task{}}
-		l := newLookups(source, func() {}, func(error) {})
+		run := func(job func(context.Context)) bool {
+			go job(t.Context())
+			return true
+		}
+		l := newLookups(source, run, func() {}, func(error) {})
 		var asking sync.WaitGroup
 		for n := range 2000 {
 			source.tasks[taskARN(n)] = runningTask(taskARN(n), "10.0.0.1")
