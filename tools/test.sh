@@ -61,14 +61,19 @@ tests meshes . ./localecs/command -race "${lane[@]}" -parallel 3 -timeout 60m -r
 cat "$log"/out/* | tools/unran.sh || status=1
 again=$(find "$log/again" -type f -exec cat {} +)
 [ -z "$again" ] || printf 'Tests that failed and ran once more:\n%s\n' "$again"
-# The sum of the groups, in the form of their own last lines.
-cat "$log"/out/* | awk -v seconds="$SECONDS" -v failed="$status" '
-  /^DONE / {
-    for (i = 2; i < NF; i++) { n = $i; word = $(i + 1); sub(",", "", word); sub(/s$/, "", word); sum[word] += n }
-  }
+# The sum of the groups, in the form of their own last lines. A group whose tests ran once
+# more has two.
+awk -v seconds="$SECONDS" -v failed="$status" '
+  /^DONE / { last[FILENAME] = $0 }
   END {
+    for (file in last) {
+      words = split(last[file], w, " ")
+      for (i = 2; i < words; i++) {
+        if (w[i] ~ /^[0-9]+$/) { kind = w[i + 1]; sub(",", "", kind); sub(/s$/, "", kind); sum[kind] += w[i] }
+      }
+    }
     printf "DONE %d tests, %d skipped", sum["test"], sum["skipped"]
     if (failed) printf ", %d failures, %d errors", sum["failure"], sum["error"]
     printf " in %ds\n", seconds
-  }'
+  }' "$log"/out/*
 exit "$status"
