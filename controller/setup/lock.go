@@ -45,7 +45,7 @@ type lock struct {
 // acquire waits until the lock is ours, at most lockWait. A dead holder's
 // session ends by itself.
 func (s *Setup) acquire(ctx context.Context) (*lock, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, lockWait, fmt.Errorf("another controller has held the lock for %s", lockWait))
+	ctx, cancel := context.WithTimeoutCause(ctx, lockWait, fmt.Errorf("not acquired within %s: another controller holds the lock, or Consul does not answer", lockWait))
 	defer cancel()
 	l := &lock{setup: s, end: sinceBoot() + lockTTL - lockMargin}
 	var err error
