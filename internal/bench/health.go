@@ -33,8 +33,8 @@ func (s *stage) consulWithProxy() (*consul, error) {
 	return c, err
 }
 
-// startHealthSync registers a new task and starts its health-sync, which talks
-// to the agent through the counting proxy. synced are the containers of
+// startHealthSync registers a new task, starts its health-sync, which talks to the agent
+// through the counting proxy, and waits until the proxy passes. synced are the containers of
 // healthSyncContainers.
 func (s *stage) startHealthSync(c *consul, t *task, synced ...string) (*child, error) {
 	env, err := t.env(c.address, c, object{"healthSyncContainers": synced})
@@ -44,7 +44,12 @@ func (s *stage) startHealthSync(c *consul, t *task, synced ...string) (*child, e
 	if _, err := s.time(env, s.program, "mesh-init"); err != nil {
 		return nil, err
 	}
-	return s.start(env, s.program, "health-sync")
+	sync, err := s.start(env, s.program, "health-sync")
+	if err != nil {
+		return nil, err
+	}
+	_, err = s.until("proxy passes", pollPause, waitLimit, func() bool { return c.passes(t.proxyID()) })
+	return sync, err
 }
 
 // status is a check's, as the agent has it.
@@ -149,9 +154,6 @@ func idleFigure(s *stage) ([]row, error) {
 		}
 		poll, err := s.start(nil, floor, t.uri+"/task")
 		if err != nil {
-			return nil, err
-		}
-		if _, err := s.until("proxy passes", pollPause, waitLimit, func() bool { return c.passes(t.proxyID()) }); err != nil {
 			return nil, err
 		}
 		ours, floors = append(ours, sync), append(floors, poll)
