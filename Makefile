@@ -76,6 +76,7 @@ test-full: build check ## All of that and what takes longer: both stop orders, D
 
 .PHONY: bench
 bench: build tools ## Measure ours against floors in the same run (min, median, max)
+	tools/ensure.sh consul-1.22
 	CONSUL_ECS_BIN=$(CURDIR)/bin $(GO) run ./internal/bench
 	CONSUL_ECS_BIN=$(CURDIR)/bin $(GO) test -run '^$$' -bench 'Controller|Leftovers' -benchtime 1x -timeout 60m ./subcommand
 	$(GO) test -v -run '^$$' -bench BenchmarkServers -benchtime 1x -timeout 60m ./subcommand
