@@ -3,6 +3,9 @@ package meshinit
 import (
 	"context"
 	"fmt"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/consulutil"
@@ -30,10 +33,17 @@ func (r *run) checkProxy(context.Context) error {
 }
 
 func (r *run) prepareClient(ctx context.Context) error {
-	return retry.Do(ctx, InTask().Policy.Within(r.Limit), r.Log, "prepare Consul client", consulutil.Classify, func(context.Context) error {
-		var err error
+	return PrepareClient(ctx, r.Limit, r.Log, func() (err error) {
 		r.consul, err = r.Consul()
 		return err
+	})
+}
+
+// PrepareClient calls prepare until the files exist that its Consul client reads, at most for
+// limit: consul-client may yet write them.
+func PrepareClient(ctx context.Context, limit time.Duration, log hclog.Logger, prepare func() error) error {
+	return retry.Do(ctx, InTask().Policy.Within(limit), log, "prepare Consul client", consulutil.Classify, func(context.Context) error {
+		return prepare()
 	})
 }
 

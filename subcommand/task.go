@@ -20,7 +20,6 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
-	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/volume"
 	"github.com/meshtask/consul-ecs/meshinit"
 	"github.com/meshtask/consul-ecs/redirect"
@@ -217,10 +216,9 @@ func (a access) logOut(ctx context.Context, secret string) error {
 	return consulutil.Logout(ctx, servers, secret)
 }
 
-// awaitClient returns a client for where the task registers, when the files exist that the
-// Consul environment names: consul-client may yet write them.
+// awaitClient returns a client for where the task registers, by meshinit.PrepareClient.
 func (a access) awaitClient(ctx context.Context, limit time.Duration, log hclog.Logger) (client *api.Client, err error) {
-	err = retry.Do(ctx, meshinit.InTask().Policy.Within(limit), log, "prepare Consul client", consulutil.Classify, func(context.Context) error {
+	err = meshinit.PrepareClient(ctx, limit, log, func() (err error) {
 		client, err = consulutil.NewClient(a.clients)
 		return err
 	})
