@@ -17,7 +17,7 @@ import (
 )
 
 // RequestTimeout bounds every request of a client, answer included, unless
-// Options say otherwise. The API client sets no timeout.
+// Options or WithLimit say otherwise. The API client sets no timeout.
 const RequestTimeout = 10 * time.Second
 
 // Options are what a caller wants different from the standard Consul
@@ -99,7 +99,7 @@ func NewConfig(o Options) (*api.Config, error) {
 	if o.Wrap != nil {
 		transport = o.Wrap(transport)
 	}
-	c.HttpClient = &http.Client{Transport: streaming{transport}, Timeout: cmp.Or(o.Timeout, RequestTimeout)}
+	c.HttpClient = &http.Client{Transport: limited{streaming{transport}, cmp.Or(o.Timeout, RequestTimeout)}}
 	// Here and not in the API client, which would replace this HTTP client and
 	// its timeout.
 	if path, ok := strings.CutPrefix(c.Address, "unix://"); ok {
