@@ -3,6 +3,7 @@ package subcommand
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -69,14 +70,24 @@ type metadata struct {
 }
 
 func newMetadata(t testing.TB) *metadata {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newMetadataAt(t, l)
+}
+
+func newMetadataAt(t testing.TB, l net.Listener) *metadata {
 	m := &metadata{asked: make(chan struct{}, 10_000)}
-	m.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	m.Server = &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m.mu.Lock()
 		answer := m.answer
 		m.mu.Unlock()
 		answer(w, r)
 		m.asked <- struct{}{}
-	}))
+	})}}
+	m.Start()
 	t.Cleanup(m.Close)
 	return m
 }

@@ -48,6 +48,11 @@ type ProcessOptions struct {
 	Quiet bool
 	// Stderr gets its stderr in place of the test's log.
 	Stderr io.Writer
+	// Thread runs a function on its own thread, where the process is started and waited for: in a network
+	// namespace, or so that Pdeathsig of Sys means the end of this process.
+	Thread func(func() error) error
+	// Sys is as in exec.Cmd.
+	Sys *syscall.SysProcAttr
 }
 
 // Process is a running program whose standard output a test reads by lines.
@@ -73,8 +78,13 @@ func StartProcess(t testing.TB, o ProcessOptions, args ...string) *Process {
 	}
 	// Orphans may hold the error output for ever.
 	cmd.WaitDelay = time.Second
+	cmd.SysProcAttr = o.Sys
 	if o.PID1 {
 		cmd.SysProcAttr = firstProcess()
+	}
+	thread := o.Thread
+	if thread == nil {
+		thread = func(run func() error) error { return run() }
 	}
 	// A pipe of our own: it reaches its end only when every process that
 	// inherited it is gone, the program's orphans included.
@@ -87,7 +97,22 @@ func StartProcess(t testing.TB, o ProcessOptions, args ...string) *Process {
 	if p.Stdin, err = cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	started := make(chan error, 1)
+	go func() {
+		defer close(p.ended)
+		err := thread(func() error {
+			err := cmd.Start()
+			started <- err
+			if err == nil {
+				cmd.Wait()
+			}
+			return nil
+		})
+		if err != nil {
+			started <- err
+		}
+	}()
+	if err := <-started; err != nil {
 		if o.PID1 && errors.Is(err, syscall.EPERM) {
 			Missing(t, "a pid namespace needs more rights")
 		}
@@ -100,10 +125,6 @@ func StartProcess(t testing.TB, o ProcessOptions, args ...string) *Process {
 		for s := bufio.NewScanner(r); s.Scan(); {
 			p.lines <- s.Text()
 		}
-	}()
-	go func() {
-		cmd.Wait()
-		close(p.ended)
 	}()
 	t.Cleanup(func() {
 		cmd.Process.Kill()
