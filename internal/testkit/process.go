@@ -82,10 +82,6 @@ func StartProcess(t testing.TB, o ProcessOptions, args ...string) *Process {
 	if o.PID1 {
 		cmd.SysProcAttr = firstProcess()
 	}
-	thread := o.Thread
-	if thread == nil {
-		thread = func(run func() error) error { return run() }
-	}
 	// A pipe of our own: it reaches its end only when every process that
 	// inherited it is gone, the program's orphans included.
 	r, w, err := os.Pipe()
@@ -97,22 +93,7 @@ func StartProcess(t testing.TB, o ProcessOptions, args ...string) *Process {
 	if p.Stdin, err = cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	started := make(chan error, 1)
-	go func() {
-		defer close(p.ended)
-		err := thread(func() error {
-			err := cmd.Start()
-			started <- err
-			if err == nil {
-				cmd.Wait()
-			}
-			return nil
-		})
-		if err != nil {
-			started <- err
-		}
-	}()
-	if err := <-started; err != nil {
+	if err := p.start(o.Thread); err != nil {
 		if o.PID1 && errors.Is(err, syscall.EPERM) {
 			Missing(t, "a pid namespace needs more rights")
 		}
@@ -132,6 +113,29 @@ func StartProcess(t testing.TB, o ProcessOptions, args ...string) *Process {
 		r.Close()
 	})
 	return p
+}
+
+// start starts the process, and waits for its end beside the test.
+func (p *Process) start(thread func(func() error) error) error {
+	if thread == nil {
+		thread = func(run func() error) error { return run() }
+	}
+	started := make(chan error, 1)
+	go func() {
+		defer close(p.ended)
+		err := thread(func() error {
+			err := p.cmd.Start()
+			started <- err
+			if err == nil {
+				p.cmd.Wait()
+			}
+			return nil
+		})
+		if err != nil {
+			started <- err
+		}
+	}()
+	return <-started
 }
 
 // Line returns the next line of standard output.
