@@ -63,6 +63,8 @@ type appState struct {
 // included: its sender does not want to wait.
 func (a App) policy(s appState, e event) (appState, []action) {
 	switch e := e.(type) {
+	case exited:
+		return s, []action{exit{e.code}}
 	case signalled:
 		switch {
 		case s.phase != appServing:

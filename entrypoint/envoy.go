@@ -3,16 +3,20 @@ package entrypoint
 import (
 	"context"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"golang.org/x/sys/unix"
 )
 
 // Envoy is a running Envoy and what its supervision needs.
 type Envoy struct {
 	Child Child
+	// Start starts Envoy again after a crash; nil when nothing does.
+	Start func() (Child, error)
 	// Signals are those sent to us, from before the child's start.
 	Signals  <-chan os.Signal
 	Metadata Metadata
@@ -30,15 +34,23 @@ type Envoy struct {
 	Log       hclog.Logger
 }
 
-// RunEnvoy supervises Envoy until it ends and returns its exit code.
+// RunEnvoy supervises Envoy until it ends, and is not started again, and returns its exit
+// code.
 func RunEnvoy(ctx context.Context, e Envoy) int {
 	var state envoyState
-	l := &loop{child: e.Child, signals: e.Signals, log: e.Log, metadata: e.Metadata, drain: e.Drain, ignore: e.Ignore, callers: e.Callers}
+	l := &loop{child: e.Child, start: e.Start, signals: e.Signals, log: e.Log, metadata: e.Metadata, drain: e.Drain, ignore: e.Ignore, callers: e.Callers}
 	return l.run(ctx, func(ev event) (acts []action) {
 		state, acts = e.policy(state, ev)
 		return acts
 	})
 }
+
+// restartWindow is the time in which Envoy may be started again once for each of
+// restartPauses, which come before the starts. An Envoy that cannot run, since it refuses its
+// bootstrap, ends within seconds all the same.
+const restartWindow = 5 * time.Minute
+
+var restartPauses = [...]time.Duration{100 * time.Millisecond, 500 * time.Millisecond, time.Second}
 
 type envoyPhase int
 
@@ -53,6 +65,13 @@ type envoyState struct {
 	phase envoyPhase
 	// draining reports that the drain has started, perhaps before TERM.
 	draining bool
+	// interrupted reports that a signal which ends Envoy was forwarded.
+	interrupted bool
+	// crashes are the times of the last ones.
+	crashes []time.Duration
+	// down reports that Envoy crashed, with that code, and is about to be started again.
+	down bool
+	code int
 }
 
 // policy never forwards TERM. ECS wants Envoy to end, but the applications may
@@ -71,11 +90,13 @@ func (e Envoy) policy(s envoyState, ev event) (envoyState, []action) {
 			return s, []action{awaitTaskStopping{}}
 		}
 	case signalled:
-		if ev.signal != syscall.SIGTERM {
-			return s, []action{forward(ev)}
-		}
-		if s.phase == envoyServing {
-			return e.term(s)
+		return e.signalled(s, ev)
+	case exited:
+		return e.exited(s, ev)
+	case restarted:
+		s.down = false
+		if s.draining {
+			return s, []action{drain{}}
 		}
 	case taskStopping:
 		if s.phase == envoyServing {
@@ -94,6 +115,46 @@ func (e Envoy) policy(s envoyState, ev event) (envoyState, []action) {
 		return e.woke(s)
 	}
 	return s, nil
+}
+
+func (e Envoy) signalled(s envoyState, ev signalled) (envoyState, []action) {
+	switch ev.signal {
+	case syscall.SIGTERM:
+		if s.phase == envoyServing {
+			return e.term(s)
+		}
+		return s, nil
+	case syscall.SIGINT, syscall.SIGQUIT:
+		if s.down {
+			return s, []action{exit{s.code}}
+		}
+		s.interrupted = true
+	}
+	return s, []action{forward(ev)}
+}
+
+// exited handles the end of Envoy. While applications may send through it, one that
+// nothing has asked to end is started again, unless it has crashed too often.
+func (e Envoy) exited(s envoyState, ev exited) (envoyState, []action) {
+	s.crashes = slices.DeleteFunc(slices.Clone(s.crashes), func(at time.Duration) bool { return ev.at-at >= restartWindow })
+	n := len(s.crashes)
+	if e.Start == nil || ev.code == 0 || s.interrupted || s.phase == envoyStopping || n == len(restartPauses) {
+		return s, []action{exit{ev.code}}
+	}
+	s.crashes, s.down, s.code = append(s.crashes, ev.at), true, ev.code
+	return s, []action{
+		warn("envoy exited unexpectedly, starting it again", logkey.ExitCode, ev.code, logkey.Reason, exitReason(ev.code),
+			logkey.Attempt, n+1, logkey.RetryIn, restartPauses[n]),
+		restart{restartPauses[n]},
+	}
+}
+
+// exitReason names the signal in an exit code of 128+n.
+func exitReason(code int) string {
+	if name := unix.SignalName(syscall.Signal(code - 128)); name != "" {
+		return name
+	}
+	return "error"
 }
 
 func (e Envoy) woke(s envoyState) (envoyState, []action) {
@@ -133,6 +194,9 @@ func (s envoyState) await(reason string) (envoyState, []action) {
 }
 
 func (e Envoy) stop(s envoyState) (envoyState, []action) {
+	if s.down {
+		return s, []action{info("all applications have stopped, envoy is not started again"), exit{s.code}}
+	}
 	s.phase = envoyStopping
 	acts := []action{info("all applications have stopped, terminating envoy"), signalGroup{syscall.SIGTERM}}
 	if e.KillGrace > 0 {

@@ -15,6 +15,14 @@ type (
 	started struct{}
 	// signalled is a signal sent to this process.
 	signalled struct{ signal syscall.Signal }
+	// exited is the end of the child, with its exit code, or 128+n for signal n, and the
+	// time since the start of the loop.
+	exited struct {
+		code int
+		at   time.Duration
+	}
+	// restarted reports that the child of a restart action runs.
+	restarted struct{}
 	// woke reports that the time of the last wake action has come.
 	woke struct{}
 	// taskStopping, appsStopped and callersGone are the results of the await
@@ -26,6 +34,8 @@ type (
 
 func (started) event()      {}
 func (signalled) event()    {}
+func (exited) event()       {}
+func (restarted) event()    {}
 func (woke) event()         {}
 func (taskStopping) event() {}
 func (appsStopped) event()  {}
@@ -49,6 +59,10 @@ type (
 	awaitCallersGone  struct{}
 	// wake asks for a woke event; it replaces an earlier one.
 	wake struct{ after time.Duration }
+	// restart starts the child, which has ended, again after a pause.
+	restart struct{ after time.Duration }
+	// exit ends the loop with the exit code.
+	exit struct{ code int }
 	// note is a log line.
 	note struct {
 		level hclog.Level
@@ -64,6 +78,8 @@ func (awaitTaskStopping) action() {}
 func (awaitAppsStopped) action()  {}
 func (awaitCallersGone) action()  {}
 func (wake) action()              {}
+func (restart) action()           {}
+func (exit) action()              {}
 func (note) action()              {}
 
 func info(text string, args ...any) note { return note{hclog.Info, text, args} }

@@ -3,6 +3,7 @@ package entrypoint
 import (
 	"context"
 	"reflect"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,6 +32,10 @@ func show(acts []action) string {
 			words = append(words, "await callers")
 		case wake:
 			words = append(words, "wake "+a.after.String())
+		case restart:
+			words = append(words, "restart "+a.after.String())
+		case exit:
+			words = append(words, "exit "+strconv.Itoa(a.code))
 		}
 	}
 	return strings.Join(words, ", ")
@@ -39,6 +44,9 @@ func show(acts []action) string {
 func term() event { return signalled{syscall.SIGTERM} }
 func intr() event { return signalled{syscall.SIGINT} }
 func quit() event { return signalled{syscall.SIGQUIT} }
+
+// ended is the end of the child at a time since the start.
+func ended(code int, at time.Duration) event { return exited{code, at} }
 
 // step is one event and the actions it must lead to.
 type step struct {
@@ -50,6 +58,8 @@ func TestEnvoyPolicy(t *testing.T) {
 	t.Parallel()
 	drain := func(context.Context) error { return nil }
 	withDrain := Envoy{Drain: drain, KillGrace: 10 * time.Second}
+	again := withDrain
+	again.Start = func() (Child, error) { return nil, nil }
 	for _, c := range []struct {
 		name   string
 		config Envoy
@@ -110,6 +120,57 @@ func TestEnvoyPolicy(t *testing.T) {
 			{appsStopped{}, "TERM"},
 			{appsStopped{}, ""},
 		}},
+		{"the end is the end without a start", withDrain, []step{{ended(139, time.Hour), "exit 139"}}},
+		{"a crash starts envoy again", again, []step{
+			{ended(139, time.Hour), "restart 100ms"},
+			{restarted{}, ""},
+			{ended(1, 2*time.Hour), "restart 100ms"},
+		}},
+		{"an end without an error is none", again, []step{{ended(0, time.Hour), "exit 0"}}},
+		{"three restarts in five minutes", again, []step{
+			{ended(1, time.Hour), "restart 100ms"},
+			{restarted{}, ""},
+			{ended(1, time.Hour+time.Second), "restart 500ms"},
+			{restarted{}, ""},
+			{ended(1, time.Hour+4*time.Minute), "restart 1s"},
+			{restarted{}, ""},
+			{ended(7, time.Hour+5*time.Minute-1), "exit 7"},
+		}},
+		{"a restart is forgotten after five minutes", again, []step{
+			{ended(1, time.Hour), "restart 100ms"},
+			{restarted{}, ""},
+			{ended(1, time.Hour+time.Minute), "restart 500ms"},
+			{restarted{}, ""},
+			{ended(1, time.Hour+5*time.Minute), "restart 500ms"},
+			{restarted{}, ""},
+			{ended(1, time.Hour+5*time.Minute), "restart 1s"},
+			{restarted{}, ""},
+			{ended(1, time.Hour+5*time.Minute), "exit 1"},
+		}},
+		{"applications that still run keep envoy, whose new listeners drain", again, []step{
+			{taskStopping{}, "drain"},
+			{ended(139, time.Hour), "restart 100ms"},
+			{restarted{}, "drain"},
+			{term(), "await apps"},
+			{ended(139, time.Hour), "restart 500ms"},
+			{restarted{}, "drain"},
+			{appsStopped{}, "TERM, wake 10s"},
+			{ended(143, time.Hour), "exit 143"},
+		}},
+		{"no restart after the applications", again, []step{
+			{term(), "await apps, drain"},
+			{ended(139, time.Hour), "restart 100ms"},
+			{appsStopped{}, "exit 139"},
+		}},
+		{"no restart after a signal that ends envoy", again, []step{
+			{intr(), "forward interrupt"},
+			{ended(130, time.Hour), "exit 130"},
+		}},
+		{"a signal that ends envoy during the pause", again, []step{
+			{ended(139, time.Hour), "restart 100ms"},
+			{signalled{syscall.SIGUSR1}, "forward user defined signal 1"},
+			{quit(), "exit 139"},
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -164,6 +225,7 @@ func TestAppPolicy(t *testing.T) {
 			{woke{}, "TERM"},
 			{callersGone{}, ""},
 		}},
+		{"the end is the end", delayed, []step{{ended(139, time.Hour), "exit 139"}}},
 		{"-compat swallows TERM without a delay", App{Compat: true}, []step{
 			{term(), ""},
 			{term(), "forward terminated"},

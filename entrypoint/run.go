@@ -42,6 +42,7 @@ type Metadata interface {
 // loop carries out what a policy decides.
 type loop struct {
 	child    Child
+	start    func() (Child, error) // starts the child again
 	signals  <-chan os.Signal
 	log      hclog.Logger
 	metadata Metadata
@@ -50,27 +51,42 @@ type loop struct {
 	callers  *Callers
 
 	events    chan event         // from awaits
+	ended     chan int           // exit codes of the child
 	wake      <-chan time.Time   // nil when nothing is due
+	restart   <-chan time.Time   // nil while the child runs
 	stopAwait context.CancelFunc // of the last await
 }
 
-// run returns the child's exit code. Nothing it started blocks its return: a
-// hanging read or drain is cancelled.
+// run returns the exit code that the policy decides on. Nothing it started blocks its
+// return: a hanging read or drain is cancelled.
 func (l *loop) run(ctx context.Context, policy func(event) []action) int {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	l.events, l.stopAwait = make(chan event), func() {}
-	ended := make(chan int, 1)
-	go func() { ended <- l.child.Wait() }()
+	l.events, l.ended, l.stopAwait = make(chan event), make(chan int, 1), func() {}
+	begin, code := time.Now(), 0
+	l.wait()
 	var next event = started{}
 	for {
 		for _, a := range policy(next) {
+			if end, ok := a.(exit); ok {
+				return end.code
+			}
 			l.do(ctx, a)
 		}
 		select {
-		case code := <-ended:
+		case code = <-l.ended:
 			l.log.Info("child exited", logkey.ExitCode, code)
-			return code
+			next = exited{code, time.Since(begin)}
+		case <-l.restart:
+			l.restart = nil
+			child, err := l.start()
+			if err != nil {
+				l.log.Error("cannot start the child again", logkey.Error, err)
+				return code
+			}
+			l.child = child
+			l.wait()
+			next = restarted{}
 		case sig := <-l.signals:
 			next = signalled{sig.(syscall.Signal)}
 		case <-l.wake:
@@ -79,6 +95,12 @@ func (l *loop) run(ctx context.Context, policy func(event) []action) int {
 		case next = <-l.events:
 		}
 	}
+}
+
+// wait reports the end of the child.
+func (l *loop) wait() {
+	child := l.child
+	go func() { l.ended <- child.Wait() }()
 }
 
 func (l *loop) do(ctx context.Context, a action) {
@@ -98,6 +120,8 @@ func (l *loop) do(ctx context.Context, a action) {
 		l.await(ctx, callersGone{}, func(ctx context.Context) error { return l.callers.await(ctx, l.log) })
 	case wake:
 		l.wake = time.After(a.after)
+	case restart:
+		l.restart = time.After(a.after)
 	case note:
 		l.log.Log(a.level, a.text, a.args...)
 	}

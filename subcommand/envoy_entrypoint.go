@@ -58,6 +58,10 @@ critical in Consul, and Envoy runs until no callers remain, by the rule of
 app-entrypoint -shutdown-delay auto: no new connection for 0.5 s, and at least 1.25 s
 and at most 5 s, or a sixth of the stop timeout if that is less, after TERM.
 
+A child that ends with an error, or by a signal, without having been asked to end is
+started again while applications may need it: at most three times in five minutes, after
+0.1, 0.5 and 1 s.
+
 The exit code is the child's, 128+n when signal n killed it, or 1 when it could not
 be started or another program has the relay's port.
 
@@ -93,6 +97,7 @@ func (o *envoyOptions) run(ctx context.Context, inv *cli.Invocation) error {
 	control := func(child *supervise.Process, signals <-chan os.Signal) int {
 		e := entrypoint.Envoy{
 			Child:     child,
+			Start:     func() (entrypoint.Child, error) { return supervise.Start(inv.Args, inv.Log) },
 			Signals:   signals,
 			Metadata:  awsutil.NewMetadataClient(inv.Getenv(awsutil.MetadataEnvVar)),
 			Ignore:    ignored(inv, o.ignore),

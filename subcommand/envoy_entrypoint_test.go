@@ -274,6 +274,43 @@ func TestHangingMetadataDoesNotHoldTheExit(t *testing.T) {
 	t.Errorf("took %s to end during a hanging read", took)
 }
 
+// The program that crashed is started again, with the same arguments, and gets signals.
+func TestEnvoyEntrypointStartsACrashedChildAgain(t *testing.T) {
+	t.Parallel()
+	m := newMetadata(t)
+	m.says(200, running)
+	p := wrapEnvoy(t, m.env(), nil, worker("crashes")...)
+	for range 3 {
+		p.Expect("ready")
+		p.Signal(syscall.SIGUSR2)
+		p.Expect("got user defined signal 2")
+	}
+	p.Expect("ready")
+	p.Signal(syscall.SIGTERM)
+	m.says(200, stopped)
+	p.Expect("got terminated")
+	exits(t, p, 55)
+}
+
+func TestEnvoyEntrypointEndsWithAChildThatCannotRun(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	p := wrapEnvoy(t, nil, nil, worker("fails")...)
+	exits(t, p, 9)
+	ready := 0
+	for _, line := range p.AllGone() {
+		if line == "ready" {
+			ready++
+		}
+	}
+	if ready != 4 {
+		t.Errorf("started %d times, want 4", ready)
+	}
+	if took := time.Since(start); took < 1600*time.Millisecond {
+		t.Errorf("ended after %s, want pauses of 1.6 s", took)
+	}
+}
+
 // A slow child may get KILL before it can report TERM; with more
 // grace it says so.
 func TestEnvoyEntrypointKillsAfterTheGrace(t *testing.T) {

@@ -34,12 +34,15 @@ func consulECS(t testing.TB, env []string, args ...string) *testkit.Process {
 func worker(args ...string) []string { return testkit.SelfArgs("worker", args...) }
 
 // playWorker is a program that ends with 55 on TERM, unless its first argument
-// is "deaf", with 42 on INT and with 0 when its input ends. It says which
-// signals it gets.
+// is "deaf", with 42 on INT and with 0 when its input ends; with "crashes" it kills itself
+// on USR2, and with "fails" it ends at once with 9. It says which signals it gets.
 func playWorker(args []string) int {
 	ch := make(chan os.Signal, 64)
 	signal.Notify(ch, syscall.SIGHUP, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGTERM)
 	fmt.Println("ready")
+	if slices.Contains(args, "fails") {
+		return 9
+	}
 	ended := make(chan struct{})
 	go func() {
 		io.Copy(io.Discard, os.Stdin)
@@ -52,6 +55,8 @@ func playWorker(args []string) int {
 			switch {
 			case sig == syscall.SIGINT && !slices.Contains(args, "counts"):
 				return 42
+			case sig == syscall.SIGUSR2 && slices.Contains(args, "crashes"):
+				syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			case sig == syscall.SIGTERM && !slices.Contains(args, "deaf"):
 				return 55
 			}

@@ -20,6 +20,7 @@ import (
 func TestMain(m *testing.M) {
 	testkit.RunRole(map[string]func([]string) int{
 		"supervise":   playSupervise,
+		"again":       playAgain,
 		"early":       playEarly,
 		"listen":      playListen,
 		"deaf":        playDeaf,
@@ -30,6 +31,7 @@ func TestMain(m *testing.M) {
 		"echo":        playEcho,
 		"group":       playGroup,
 		"family":      playFamily,
+		"abandon":     playAbandon,
 		"litter":      playLitter,
 	})
 	os.Exit(m.Run())
@@ -67,6 +69,22 @@ func playSupervise(args []string) int {
 			}
 		}
 	}
+}
+
+// playAgain runs its arguments as the child, once for each line of its input.
+func playAgain(args []string) int {
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		p, err := Start(args, hclog.NewNullLogger())
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		code := p.Wait()
+		_, err = syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
+		fmt.Println("code", code, "left:", err)
+	}
+	return 0
 }
 
 // playEarly is sent a signal before it starts its child.
@@ -178,6 +196,20 @@ func playFamily(args []string) int {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 	fmt.Println("generation", depth)
 	select {}
+}
+
+// playAbandon leaves a deaf process behind, in its own session, which holds the standard
+// output.
+func playAbandon([]string) int {
+	r, w, _ := os.Pipe()
+	args := testkit.SelfArgs("family", "0")
+	attr := &os.ProcAttr{Files: []*os.File{nil, w, os.Stderr, os.Stdout}, Sys: &syscall.SysProcAttr{Setsid: true}}
+	if _, err := os.StartProcess(args[0], args, attr); err != nil {
+		fmt.Println(err)
+	}
+	line, _ := bufio.NewReader(r).ReadString('\n')
+	fmt.Print(line)
+	return 8
 }
 
 // playLitter makes orphans that end at once, waits until they have ended, and

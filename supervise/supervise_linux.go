@@ -52,8 +52,8 @@ type Process struct {
 // Start runs a program, which is looked up in PATH when it has no slash, with its
 // arguments and our environment and files, in its own process group. The kernel kills the
 // child when this program dies without having ended it. The error of a program that cannot
-// be started names it and the remedy. One child at a time: the wait loop takes every child
-// of this program.
+// be started names it and the remedy. One child at a time, the next one after Wait has
+// returned: the wait loop takes every child of this program.
 func Start(args []string, log hclog.Logger) (*Process, error) {
 	if len(args) == 0 {
 		return nil, errors.New("start child: no command given")
@@ -200,16 +200,15 @@ func (p *Process) sweep() {
 	}
 }
 
-// killOrphans kills every process that depends on us: as PID 1 all of the
-// container's, otherwise our children.
+// killOrphans kills our children. As PID 1 those are not all of the container's processes:
+// a health check or a shell that ECS starts in it has its parent outside.
 func killOrphans() {
 	self := os.Getpid()
-	if self == 1 {
-		_ = syscall.Kill(-1, syscall.SIGKILL)
-		return
-	}
 	// A /proc of another pid namespace would name other processes.
 	if link, err := os.Readlink("/proc/self"); err != nil || link != strconv.Itoa(self) {
+		if self == 1 {
+			_ = syscall.Kill(-1, syscall.SIGKILL) // all of our namespace
+		}
 		return
 	}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")

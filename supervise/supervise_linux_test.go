@@ -104,6 +104,23 @@ func TestOrphansEndWithTheChild(t *testing.T) {
 	})
 }
 
+// A program that ended is started again, and what each run leaves behind is killed.
+func TestChildIsStartedAgain(t *testing.T) {
+	everywhere(t, func(t *testing.T, o testkit.ProcessOptions) {
+		p := testkit.StartProcess(t, o, testkit.SelfArgs("again", testkit.SelfArgs("abandon")...)...)
+		for range 3 {
+			fmt.Fprintln(p.Stdin)
+			p.Expect("generation 0")
+			p.Expect("code 8 left: no child processes")
+		}
+		p.Stdin.Close()
+		if got := p.Wait(); got != 0 {
+			t.Errorf("exit code %d, want 0", got)
+		}
+		p.AllGone()
+	})
+}
+
 func TestZombiesAreReapedWhileTheChildRuns(t *testing.T) {
 	everywhere(t, func(t *testing.T, o testkit.ProcessOptions) {
 		p := supervised(t, o, "litter")
