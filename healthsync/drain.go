@@ -82,6 +82,9 @@ func (s *syncer) leaveServers(ctx context.Context, budget workload.StopBudget, e
 	s.await(ctx, end, why, func(t workload.Task) []workload.Container {
 		return append(t.Applications(s.Ignore), t.Proxies()...)
 	})
+	if s.holding != nil {
+		<-s.holding // it ended with TERM, and Deregister destroys its session
+	}
 	if s.known && (err != nil || !s.leavesEarly()) {
 		const failure = "deregister services, which stay in Consul until the controller removes them"
 		err = errors.Join(err, s.deregister(ctx, failure, s.Registrar.Deregister))

@@ -20,8 +20,6 @@ const (
 	// tick is how often the task metadata is read. The endpoint allows the containers
 	// of a task 40 reads a second together.
 	tick = 500 * time.Millisecond
-	// failingPause takes its place while writes fail.
-	failingPause = time.Second
 
 	// fetchTimeout and writeTimeout bound one read and one write. A write
 	// includes the agent's attempt to update the servers.
@@ -96,6 +94,7 @@ func Run(ctx context.Context, o Options, d Deps) error {
 		failing:   map[string]retry.Class{},
 		unsettled: map[string]time.Time{},
 		startup:   newStartup(o.Config, d.Serves),
+		pacer:     newPacer(o.Config.Agentless()),
 	}
 	switch err := s.AwaitStart(ctx); {
 	case err != nil && ctx.Err() != nil:
@@ -111,6 +110,7 @@ func Run(ctx context.Context, o Options, d Deps) error {
 	}
 	if ctx.Err() == nil {
 		s.keepToken(ctx)
+		s.holdSession(ctx)
 		s.loop(ctx)
 	}
 	s.Log.Info("stopping: leaving the mesh", logkey.Reason, context.Cause(ctx))
@@ -128,6 +128,8 @@ type syncer struct {
 	// separate reports that token is of a login for this container only.
 	separate bool
 	renewal  *renewal // nil when nothing is to be renewed
+	// holding is closed when the session is no longer kept; nil when there is none to keep.
+	holding <-chan struct{}
 	// w is known once the first valid metadata answer came.
 	w     workload.Workload
 	known bool
@@ -142,6 +144,7 @@ type syncer struct {
 	causes    retry.Causes
 	unsettled map[string]time.Time
 	startup   startup
+	pacer     pacer
 	// unbound is why the checks would outlive this process, if they would.
 	unbound string
 	// blind is true when the last metadata read failed.

@@ -22,7 +22,7 @@ func (s *syncer) loop(ctx context.Context) {
 	}
 	s.pass(ctx, s.first.Containers)
 	s.first = workload.Task{}
-	pause := s.pause()
+	pause := s.startup.pause()
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	for {
@@ -38,7 +38,7 @@ func (s *syncer) loop(ctx context.Context) {
 		if s.noteFetch(err); err == nil {
 			s.pass(ctx, task.Containers)
 		}
-		if next := s.pause(); next != pause {
+		if next := s.startup.pause(); next != pause {
 			pause = next
 			tick.Reset(pause)
 		}
@@ -54,15 +54,6 @@ func (s *syncer) publish(ctx context.Context) {
 		s.reloadToken()
 		return s.Publish(ctx, s.token, s.w)
 	})
-}
-
-// pause is the time between two looks. While writes fail it is longer: each look repeats
-// them.
-func (s *syncer) pause() time.Duration {
-	if len(s.failing) > 0 {
-		return failingPause
-	}
-	return s.startup.pause()
 }
 
 // noteFetch logs the loss and the return of the metadata, not every tick
@@ -84,11 +75,22 @@ func (s *syncer) pass(ctx context.Context, containers []workload.Container) {
 	serving := s.startup.serving(ctx, containers)
 	now := time.Now()
 	changes := diff(now, s.Registrar.Refresh(), s.w.SyncChecks, containers, serving, s.last)
-	if len(changes) == 0 {
+	if len(changes) == 0 || s.pacer.holds(now, changes) {
 		return
 	}
 	s.reloadToken() // a login may have replaced it
-	for i, result := range s.write(ctx, changes...) {
+	results := s.write(ctx, changes...)
+	again := false
+	for i, result := range results {
+		// Without an agent nothing expires that a refresh keeps.
+		if result.Err != nil && changes[i].refresh && s.Config.Agentless() {
+			s.last[changes[i].check.ID] = written{container: changes[i].container, observed: changes[i].previous, at: now}
+		} else {
+			again = again || result.Err != nil
+		}
+	}
+	s.pacer.note(now, changes, again)
+	for i, result := range results {
 		s.record(ctx, now, changes[i], result)
 		s.noteUnbound(result.Unbound)
 	}
@@ -170,7 +172,7 @@ func (s *syncer) recordFailure(ctx context.Context, c change, err error) {
 	if before, failing := s.failing[id]; !failing || before != class {
 		level = hclog.Warn
 	}
-	s.Log.Log(level, "check write failed, trying again every second", logkey.CheckID, id, logkey.Status, c.observed.status(), logkey.Error, err)
+	s.Log.Log(level, "check write failed, trying again", logkey.CheckID, id, logkey.Status, c.observed.status(), logkey.Error, err)
 	s.failing[id] = class
 }
 

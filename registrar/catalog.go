@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -27,15 +26,13 @@ const catalogRefresh = 30 * time.Second
 type catalog struct {
 	client  *api.Client
 	refresh time.Duration
-
-	mu    sync.Mutex // held for a Set, and where the lease is used
-	lease lease
+	lease   *lease
 }
 
 // newCatalog draws the refresh, so that tasks that start together do not ask together
 // for ever.
 func newCatalog(client *api.Client) Registrar {
-	return &catalog{client: client, refresh: catalogRefresh*9/10 + rand.N(catalogRefresh/5), lease: lease{client: client}}
+	return &catalog{client: client, refresh: catalogRefresh*9/10 + rand.N(catalogRefresh/5), lease: newLease(client)}
 }
 
 func (c *catalog) Register(ctx context.Context, token string, w workload.Workload) error {
@@ -75,8 +72,6 @@ func (c *catalog) Deregister(ctx context.Context, token string, w workload.Workl
 			errs = append(errs, catalogRefusal(fmt.Sprintf("deregister service %q", id), w, err))
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.lease.end(ctx, token, w)
 	return errors.Join(errs...)
 }
@@ -102,36 +97,28 @@ func (c *catalog) Proxy(ctx context.Context, token string, w workload.Workload) 
 	return effectiveProxy(s, w), nil
 }
 
-// Refresh is so often with a session that a lost renewal can be repeated.
+// Refresh is once at once after the session was replaced, or its services were lost.
 func (c *catalog) Refresh() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.lease.id != "" {
-		return c.refresh / 2
+	if c.lease.due() {
+		return 0
 	}
 	return c.refresh
 }
 
 // Set writes all checks in one request. What is only to be refreshed is read first and
-// written when it differs: a write costs the servers far more than a read. What expires is
-// the session, which passing checks need; if it cannot be renewed, they are not refreshed.
+// written when it differs: a write costs the servers far more than a read.
 func (c *catalog) Set(ctx context.Context, token string, w workload.Workload, updates []Update) []Result {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	known, readErr := c.readForRefresh(ctx, token, w, updates)
 	var sessionChecks api.HealthChecks
-	var leaseErr error
 	if slices.ContainsFunc(updates, isPassing) {
-		sessionChecks, leaseErr = c.lease.hold(ctx, token, w)
+		c.lease.await(ctx)
+		sessionChecks = c.lease.unwritten(w)
 	}
 	results := make([]Result, len(updates))
 	for i, u := range updates {
-		results[i].Unbound = c.lease.reason
-		switch {
-		case u.Refresh && readErr != nil:
+		results[i].Unbound = c.lease.unbound()
+		if u.Refresh {
 			results[i].Err = readErr
-		case u.Refresh && isPassing(u):
-			results[i].Err = leaseErr
 		}
 	}
 	pending := outstanding(updates, known, readErr != nil, len(sessionChecks) > 0)
@@ -174,10 +161,13 @@ func (c *catalog) readForRefresh(ctx context.Context, token string, w workload.W
 			ids = append(ids, u.Check.ID)
 		}
 	}
-	if len(ids) == 0 || c.lease.id == "" {
-		return c.read(ctx, token, w, true, ids)
+	if len(ids) == 0 {
+		return nil, nil
 	}
-	known, err := c.read(ctx, token, w, true, append(ids, sessionCheckIDs(w)...))
+	if session, _, _ := c.lease.session(); session != "" {
+		ids = append(ids, sessionCheckIDs(w)...)
+	}
+	known, err := c.read(ctx, token, w, true, ids)
 	if err == nil {
 		c.lease.verify(w, known)
 	}
@@ -192,6 +182,7 @@ func (c *catalog) write(ctx context.Context, token string, w workload.Workload, 
 	for _, u := range updates {
 		e.Checks = append(e.Checks, checkEntry(w, u.Check, health{u.Status, u.Output}))
 	}
+	start := time.Now()
 	err = c.put(ctx, token, e)
 	ending := slices.ContainsFunc(updates, func(u Update) bool { return u.Last })
 	if err != nil && consulutil.Classify(err) == retry.Gone && !ending {
@@ -205,9 +196,7 @@ func (c *catalog) write(ctx context.Context, token string, w workload.Workload, 
 	if err != nil {
 		return restored, catalogRefusal(fmt.Sprintf("set %d checks of %q", len(updates), w.ID), w, err)
 	}
-	if len(sessionChecks) > 0 {
-		c.lease.bound = true
-	}
+	c.lease.written(time.Since(start), sessionChecks)
 	return restored, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/workload"
@@ -56,6 +57,15 @@ type Result struct {
 	// Unbound is why the check keeps its status when no update comes any more; nil when
 	// it becomes critical then, or when that is unknown.
 	Unbound error
+}
+
+// SessionHolder is a Registrar whose checks may depend on a session of the caller's process.
+type SessionHolder interface {
+	// Hold begins to keep the session until ctx ends, and returns a channel that is closed
+	// when it has ended. log gets its failures. credentials returns the
+	// token to present, and false as long as nothing vouches for the task: its session is
+	// not renewed then, and its checks become critical.
+	Hold(ctx context.Context, log hclog.Logger, credentials func() (token string, vouched bool), w workload.Workload) <-chan struct{}
 }
 
 // New returns the registrar of the configuration's generation. client is that of the

@@ -3,11 +3,18 @@ package registrar
 import (
 	"context"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -22,125 +29,383 @@ func TestHasSessionChecks(t *testing.T) {
 	}
 }
 
-// boundServers are servers with session checks, and a task with a check for each service.
-func boundServers(t *testing.T) (s *servers, c *catalog, w workload.Workload, set func(status string, refresh bool) []Result) {
-	s = newServers(t)
-	s.version = "1.22.2"
-	c = s.registrar(t).(*catalog)
-	w = catalogWorkload(t, func(*config.Config) {})
-	return s, c, w, func(status string, refresh bool) []Result {
-		t.Helper()
-		var updates []Update
-		for _, check := range w.SyncChecks {
-			updates = append(updates, Update{Check: check, Status: status, Output: "fine", Refresh: refresh})
+// bound is a task whose session is kept, in virtual time, at servers with session checks.
+type bound struct {
+	*servers
+	t   *testing.T
+	c   *catalog
+	w   workload.Workload
+	log testkit.Log
+
+	mu sync.Mutex
+	// answer takes the place of the servers' answer when it is not nil.
+	answer func(r *http.Request) (*http.Response, error)
+	// vouched is what credentials report.
+	vouched bool
+}
+
+func inBound(t *testing.T, test func(b *bound)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bound{servers: &servers{checks: map[string]health{}, version: "1.22.2"}, t: t, vouched: true}
+		client, err := consulutil.NewClient(consulutil.Options{Address: "10.0.0.1:8500", Wrap: func(http.RoundTripper) http.RoundTripper {
+			return testkit.RoundTripper(b.serve)
+		}})
+		if err != nil {
+			t.Fatal(err)
 		}
-		results := c.Set(context.Background(), "tok", w, updates)
-		for _, check := range w.SyncChecks {
-			s.checks[check.ID] = health{status, "fine"}
+		b.c = newCatalog(client).(*catalog)
+		b.w = catalogWorkload(t, func(*config.Config) {})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := b.c.Hold(ctx, hclog.New(&hclog.LoggerOptions{Output: &b.log}), func() (string, bool) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return "tok", b.vouched
+		}, b.w)
+		defer func() {
+			cancel()
+			<-ended
+		}()
+		test(b)
+	})
+}
+
+func (b *bound) serve(r *http.Request) (*http.Response, error) {
+	b.mu.Lock()
+	answer := b.answer
+	b.mu.Unlock()
+	if answer != nil {
+		if resp, err := answer(r); resp != nil || err != nil {
+			return resp, err
 		}
-		return results
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	w := httptest.NewRecorder()
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	b.ServeHTTP(w, r)
+	return w.Result(), nil
+}
+
+func (b *bound) setAnswer(f func(r *http.Request) (*http.Response, error)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.answer = f
+}
+
+// set writes all checks with the status.
+func (b *bound) set(status string, refresh bool) []Result {
+	var updates []Update
+	for _, check := range b.w.SyncChecks {
+		updates = append(updates, Update{Check: check, Status: status, Output: "fine", Refresh: refresh})
+	}
+	results := b.c.Set(context.Background(), "tok", b.w, updates)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, check := range b.w.SyncChecks {
+		b.checks[check.ID] = health{status, "fine"}
+	}
+	for _, id := range sessionCheckIDs(b.w) {
+		b.checks[id] = health{"passing", ""}
+	}
+	return results
+}
+
+// pass lets time go by.
+func (b *bound) pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// count returns how many requests since the last call begin so, and forgets all.
+func (b *bound) count(prefixes ...string) []int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	counts := make([]int, len(prefixes))
+	for i, prefix := range prefixes {
+		for _, request := range b.requests {
+			if strings.HasPrefix(request, prefix) {
+				counts[i]++
+			}
+		}
+	}
+	b.requests, b.bodies = nil, nil
+	return counts
+}
+
+// session returns the body of the last registration with session checks.
+func (b *bound) session() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, body := range slices.Backward(b.bodies) {
+		if strings.Contains(string(body), "SessionName") {
+			return string(body)
+		}
+	}
+	return ""
 }
 
 const (
 	creates = "PUT /v1/session/create?ns=ns&partition=part tok"
 	renews  = "PUT /v1/session/renew/s1?ns=ns&partition=part tok"
+	lists   = "GET /v1/session/node/"
 )
 
-// TestSessionRequests: a task begins a session when it is in traffic, in the same write as
-// its first passing check, renews it without a write, and ends it at the end.
-func TestSessionRequests(t *testing.T) {
-	t.Parallel()
-	s, c, w, set := boundServers(t)
-	set("critical", false)
-	s.want(t, registers)
-	set("passing", false)
-	body := string(s.bodies[2])
-	for _, id := range []string{"web-abc123:session", "web-abc123-sidecar-proxy:session"} {
-		if !strings.Contains(body, `"CheckID":"`+id+`"`) {
-			t.Errorf("no check %s in %s", id, body)
+// answers answers requests whose path begins so.
+func answers(path string, status int, body string) func(*http.Request) (*http.Response, error) {
+	return func(r *http.Request) (*http.Response, error) {
+		if !strings.HasPrefix(r.URL.Path, path) {
+			return nil, nil
 		}
-		s.checks[id] = health{"passing", ""}
+		w := httptest.NewRecorder()
+		w.WriteHeader(status)
+		w.WriteString(body)
+		return w.Result(), nil
 	}
-	if name := `"SessionName":"` + c.lease.name + `"`; !strings.HasPrefix(c.lease.name, "web-abc123-") || strings.Count(body, name) != 2 {
-		t.Errorf("want twice %s in %s", name, body)
-	}
-	s.want(t, readsVersions, creates, registers)
-	if d := c.Refresh(); d < 13*time.Second || d > 17*time.Second {
-		t.Errorf("refresh every %s", d)
-	}
-	const staleReads = "PUT /v1/txn?ns=ns&partition=part&stale= tok"
-	set("passing", true)
-	s.want(t, staleReads) // it is too young to be renewed
-	c.lease.renewed = time.Now().Add(-time.Minute)
-	set("passing", true)
-	s.want(t, staleReads, renews)
-	set("critical", false) // as at the end: whatever becomes of the session
-	s.want(t, registers)
-	if err := c.Deregister(context.Background(), "tok", w); err != nil {
-		t.Error(err)
-	}
-	s.want(t, "PUT /v1/catalog/deregister tok", "PUT /v1/catalog/deregister tok", "PUT /v1/session/destroy/s1?ns=ns&partition=part tok")
 }
 
-// TestSessionAnswers: what the servers answer about the session decides about the results
-// and the next request.
-func TestSessionAnswers(t *testing.T) {
+// hangs answers nothing to requests whose path begins so.
+func hangs(path string) func(*http.Request) (*http.Response, error) {
+	return func(r *http.Request) (*http.Response, error) {
+		if !strings.HasPrefix(r.URL.Path, path) {
+			return nil, nil
+		}
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+}
+
+// TestSessionRequests: a task begins a session when it is in traffic, in the same write as
+// its first passing check, renews it every 5 s without a write, and ends it at the end.
+func TestSessionRequests(t *testing.T) {
 	t.Parallel()
-	const denied = "Permission denied: token with AccessorID 'x' lacks permission 'session:write' on \"n\""
+	inBound(t, func(b *bound) {
+		b.pass(time.Minute)
+		b.set("critical", false)
+		b.want(t, registers)
+		b.set("passing", false)
+		body, name := b.session(), b.c.lease.name
+		for _, id := range []string{"web-abc123:session", "web-abc123-sidecar-proxy:session"} {
+			if !strings.Contains(body, `"CheckID":"`+id+`"`) {
+				t.Errorf("no check %s in %s", id, body)
+			}
+		}
+		if n := strings.Count(body, `"SessionName":"`+name+`"`); n != 2 {
+			t.Errorf("%d checks of %s in %s", n, name, body)
+		}
+		if !strings.HasPrefix(name, "web-abc123-") {
+			t.Errorf("the session's name is %s", name)
+		}
+		b.want(t, readsVersions, creates, registers)
+		b.pass(time.Minute)
+		if n := b.count(renews); n[0] < 10 || n[0] > 16 {
+			t.Errorf("%d renewals in a minute", n[0])
+		}
+		b.set("critical", false) // as at the end: whatever becomes of the session
+		b.want(t, registers)
+		if err := b.c.Deregister(context.Background(), "tok", b.w); err != nil {
+			t.Error(err)
+		}
+		b.want(t, "PUT /v1/catalog/deregister tok", "PUT /v1/catalog/deregister tok", "PUT /v1/session/destroy/s1?ns=ns&partition=part tok")
+	})
+}
+
+const sessionDenied = "Permission denied: token with AccessorID 'x' lacks permission 'session:write' on \"n\""
+
+// TestRefusedSession: the task continues without one, and asks again minutes later.
+func TestRefusedSession(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
-		path    string
-		status  int
-		body    string
-		held    bool // there is a session before
-		refused bool // no session is asked for again for minutes
-		failed  bool // the refresh failed
-		renewed bool // there is another session after
+		path   string
+		status int
+		body   string
+		held   bool // there is a session before, whose checks are removed
 	}{
-		"creation denied":           {"/v1/session/create", http.StatusForbidden, denied, false, true, false, false},
-		"time to live refused":      {"/v1/session/create", http.StatusInternalServerError, "Invalid Session TTL '15000000000', must be between [30s=24h0m0s]", false, true, false, false},
-		"creation fails":            {"/v1/session/create", http.StatusInternalServerError, "No cluster leader", false, false, true, false},
-		"renewal denied":            {"/v1/session/renew/s1", http.StatusForbidden, denied, true, true, false, false},
-		"renewal fails":             {"/v1/session/renew/s1", http.StatusInternalServerError, "No cluster leader", true, false, true, false},
-		"session ended":             {"/v1/session/renew/s1", http.StatusNotFound, "Session id 's1' not found", true, false, false, true},
-		"token unknown for a while": {"/v1/session/renew/s1", http.StatusForbidden, "ACL not found", true, false, true, false},
+		"creation denied":      {"/v1/session/create", http.StatusForbidden, sessionDenied, false},
+		"time to live refused": {"/v1/session/create", http.StatusInternalServerError, "Invalid Session TTL '15000000000', must be between [30s=24h0m0s]", false},
+		"renewal denied":       {"/v1/session/renew/s1", http.StatusForbidden, sessionDenied, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, c, w, set := boundServers(t)
-			if tc.held {
-				set("passing", false)
-				for _, id := range sessionCheckIDs(w) {
-					s.checks[id] = health{"passing", ""}
+			inBound(t, func(b *bound) {
+				if tc.held {
+					b.set("passing", false)
 				}
-				c.lease.renewed = time.Time{}
+				b.count()
+				b.setAnswer(answers(tc.path, tc.status, tc.body))
+				if !tc.held {
+					b.set("passing", false)
+				}
+				b.pass(10 * time.Second)
+				b.setAnswer(nil)
+				if result := b.set("passing", true)[0]; result.Unbound == nil {
+					t.Error("no reason")
+				}
+				removed := b.count("PUT /v1/catalog/deregister")[0]
+				if want := map[bool]int{true: 2}[tc.held]; removed != want {
+					t.Errorf("%d checks were removed, want %d", removed, want)
+				}
+				b.pass(3 * time.Minute)
+				if n := b.count(creates); n[0] != 0 {
+					t.Errorf("%d creations within three minutes", n[0])
+				}
+				b.pass(5 * time.Minute)
+				if n := b.count(creates); n[0] != 1 {
+					t.Errorf("%d creations when it is allowed", n[0])
+				}
+			})
+		})
+	}
+}
+
+// TestShortOutageEndsNoSession: renewals continue, and nothing is created.
+func TestShortOutageEndsNoSession(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]func(*http.Request) (*http.Response, error){
+		"no leader":     answers("/v1/", http.StatusInternalServerError, "No cluster leader"),
+		"hang":          hangs("/v1/"),
+		"token unknown": answers("/v1/", http.StatusForbidden, "ACL not found"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBound(t, func(b *bound) {
+				b.set("passing", false)
+				b.pass(time.Minute)
+				b.count()
+				b.setAnswer(answer)
+				b.pass(16 * time.Second)
+				b.setAnswer(nil)
+				b.pass(7 * time.Second)
+				n := b.count(renews, creates)
+				if n[0] == 0 {
+					t.Error("not renewed within 25 s")
+				}
+				if n[1] != 0 {
+					t.Errorf("%d creations", n[1])
+				}
+			})
+		})
+	}
+}
+
+// TestEndedSessionIsReplaced by one of the same name, whose checks pass again without a write.
+func TestEndedSessionIsReplaced(t *testing.T) {
+	t.Parallel()
+	inBound(t, func(b *bound) {
+		b.set("passing", false)
+		b.pass(time.Minute)
+		name := b.c.lease.name
+		b.count()
+		b.setAnswer(answers("/v1/session/renew/", http.StatusNotFound, "Session id 's1' not found"))
+		b.pass(6 * time.Second)
+		b.setAnswer(nil)
+		b.pass(time.Second)
+		n := b.count(creates, registers)
+		if n[0] == 0 {
+			t.Error("no session was created")
+		}
+		if n[1] != 0 {
+			t.Errorf("%d writes besides", n[1])
+		}
+		if b.c.lease.name != name {
+			t.Errorf("the name was %s and is %s", name, b.c.lease.name)
+		}
+		b.pass(3 * time.Second)
+		if d := b.c.Refresh(); d != 0 {
+			t.Errorf("its checks are read in %s, want now", d)
+		}
+		b.set("passing", true)
+		if d := b.c.Refresh(); d == 0 {
+			t.Error("its checks are read again and again")
+		}
+	})
+}
+
+// TestUnvouchedSessionIsNotRenewed: it ends as a TTL does with an agent.
+func TestUnvouchedSessionIsNotRenewed(t *testing.T) {
+	t.Parallel()
+	inBound(t, func(b *bound) {
+		b.set("passing", false)
+		b.pass(time.Minute)
+		b.mu.Lock()
+		b.vouched = false
+		b.mu.Unlock()
+		b.count()
+		b.pass(time.Minute)
+		if n := b.count("PUT /v1/session/"); n[0] != 0 {
+			t.Errorf("%d requests about the session", n[0])
+		}
+	})
+}
+
+// TestUnansweredCreation: none is made while it may be on its way, and its session is used
+// if it is found.
+func TestUnansweredCreation(t *testing.T) {
+	t.Parallel()
+	for _, made := range []bool{true, false} {
+		inBound(t, func(b *bound) {
+			b.setAnswer(hangs("/v1/session/create"))
+			b.set("passing", false)
+			name := func() string {
+				b.c.lease.mu.Lock()
+				defer b.c.lease.mu.Unlock()
+				return b.c.lease.name
+			}
+			b.pass(creationLimit)
+			first := name()
+			if made {
+				b.setAnswer(func(r *http.Request) (*http.Response, error) {
+					return answers("/v1/session/node/", http.StatusOK, `[{"ID":"s0","Name":"other"},{"ID":"s1","Name":"`+first+`"}]`)(r)
+				})
 			} else {
-				set("critical", false)
+				b.setAnswer(answers("/v1/session/node/", http.StatusOK, "[]"))
 			}
-			s.refusal = map[string]answer{tc.path: {tc.status, tc.body}}
-			before := c.lease.name
-			for _, check := range w.SyncChecks {
-				s.checks[check.ID] = health{"passing", "fine"}
+			b.count()
+			b.pass(lookLimit - time.Second)
+			n := b.count(creates, renews, lists)
+			if n[0] != 0 {
+				t.Errorf("made: %t: %d creations", made, n[0])
 			}
-			result := set("passing", true)[0]
-			if failed := result.Err != nil; failed != tc.failed {
-				t.Errorf("error %v", result.Err)
+			if got := n[1] > 0; got != made {
+				t.Errorf("made: %t: %d renewals", made, n[1])
 			}
-			if refused := time.Now().Before(c.lease.retry); refused != tc.refused {
-				t.Errorf("refused: %v", refused)
+			b.pass(time.Minute)
+			n = b.count(creates)
+			if want := map[bool]int{false: 1}[made]; n[0] != want {
+				t.Errorf("made: %t: %d creations after the wait, want %d", made, n[0], want)
 			}
-			if (result.Unbound != nil) != (c.lease.id == "") {
-				t.Errorf("unbound %v with session %q", result.Unbound, c.lease.id)
-			}
-			if renewed := before != "" && c.lease.name != before; renewed != tc.renewed {
-				t.Errorf("sessions %q, then %q", before, c.lease.name)
-			}
-			removed := strings.Count(strings.Join(s.requests, "\n"), "/v1/catalog/deregister")
-			if want := map[bool]int{true: 2}[tc.held && tc.refused]; removed != want {
-				t.Errorf("%d checks were removed, want %d", removed, want)
+			if same := first == name(); same != made {
+				t.Errorf("made: %t: name %s, then %s", made, first, name())
 			}
 		})
 	}
+}
+
+// TestFailingCreationBacksOff: without a leader nothing is created, and each attempt of a
+// fleet keeps its servers from electing one.
+func TestFailingCreationBacksOff(t *testing.T) {
+	t.Parallel()
+	inBound(t, func(b *bound) {
+		attempts := 0
+		b.setAnswer(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path == "/v1/session/create" {
+				attempts++
+			}
+			return answers("/v1/session/create", http.StatusInternalServerError, "No cluster leader")(r)
+		})
+		b.set("passing", false)
+		b.pass(10 * time.Minute)
+		if attempts < 10 || attempts > 25 {
+			t.Errorf("%d creations in ten minutes", attempts)
+		}
+		b.setAnswer(nil)
+		b.pass(creationMax)
+		if n := b.count(creates); n[0] != 1 {
+			t.Errorf("%d creations after the election", n[0])
+		}
+	})
 }
 
 // TestSessionCheckIsWrittenAgain: a session check that is lost or critical comes back with
@@ -151,18 +416,14 @@ func TestSessionCheckIsWrittenAgain(t *testing.T) {
 		"lost":     func(checks map[string]health, id string) { delete(checks, id) },
 		"critical": func(checks map[string]health, id string) { checks[id] = health{"critical", ""} },
 	} {
-		s, c, w, set := boundServers(t)
-		set("passing", false)
-		for _, id := range sessionCheckIDs(w) {
-			s.checks[id] = health{"passing", ""}
-		}
-		harm(s.checks, "web-abc123:session")
-		before := c.lease.name
-		s.requests, s.bodies = nil, nil
-		set("passing", true)
-		last := string(s.bodies[len(s.bodies)-1])
-		if strings.Count(last, `"SessionName":"`+before+`"`) != 2 {
-			t.Errorf("%s: wrote %s", name, last)
-		}
+		inBound(t, func(b *bound) {
+			b.set("passing", false)
+			harm(b.checks, "web-abc123:session")
+			b.count()
+			b.set("passing", true)
+			if n := strings.Count(b.session(), `"SessionName":"`+b.c.lease.name+`"`); n != 2 {
+				t.Errorf("%s: wrote %s", name, b.session())
+			}
+		})
 	}
 }
