@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/netip"
 	"os/exec"
 	"slices"
@@ -12,12 +13,25 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// execLimit bounds the command of consulServers.hosts. A request that needs its
-// addresses has less when its own time ends before.
-const execLimit = 10 * time.Second
+const (
+	// discoverPause is the least time between two discoveries while there are addresses, and
+	// discoverMax the most while servers fail: each may be a process or a call of a cloud's API.
+	discoverPause, discoverMax = 5 * time.Second, time.Minute
+	// discoverLimit bounds a discovery.
+	discoverLimit = 15 * time.Second
+	// discoverWait is how long a request that has tried all servers waits for a discovery that
+	// runs. Longer, and it would not notice that a server is back.
+	discoverWait = 2 * time.Second
+	// execLimit bounds the command of consulServers.hosts.
+	execLimit = 10 * time.Second
+	// nameServerLimit is how long one name server may take. The first one of a task may be that
+	// of a proxy that has lost its servers.
+	nameServerLimit = 2 * time.Second
+)
 
 // outputDelay is how long output is awaited after the command's exit: a process that the
 // command left behind may hold it.
@@ -28,6 +42,158 @@ const outputDelay = 3 * time.Second
 func execCommand(hosts string) (args []string, ok bool) {
 	command, ok := strings.CutPrefix(hosts, "exec=")
 	return strings.Fields(command), ok
+}
+
+// discovery is a discovery of hosts. It runs beside the requests, since it may take longer than
+// one, in a goroutine that ends by itself, at the latest with Run.
+type discovery struct {
+	starts time.Time
+	cancel context.CancelFunc
+	done   chan struct{}
+	err    error // valid when done is closed
+}
+
+// rediscover returns the discovery that waits or runs, or begins one, which waits for the
+// pause after the one before. The lock is held.
+func (s *Servers) rediscover() *discovery {
+	if s.discovery != nil {
+		return s.discovery
+	}
+	pause := time.Duration(0)
+	if len(s.set) > 0 {
+		pause = max(0, time.Until(s.earliest))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), pause+discoverLimit)
+	d := &discovery{starts: time.Now().Add(pause), cancel: cancel, done: make(chan struct{})}
+	s.discovery = d
+	go func() {
+		defer cancel()
+		var found []netip.Addr
+		err := retry.Sleep(ctx, pause)
+		if err == nil {
+			found, err = s.discover(ctx)
+		}
+		s.finish(d, found, err)
+	}()
+	return d
+}
+
+// finish ends a discovery. What is known stays, unless the servers are not asked for their
+// peers: hosts may be one address of a server that is gone.
+func (s *Servers) finish(d *discovery, found []netip.Addr, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer close(d.done)
+	s.discovery, d.err = nil, err
+	now := time.Now()
+	if now.Before(d.starts) { // it was not needed any more
+		return
+	}
+	pause := discoverPause
+	if len(s.failing) > 0 {
+		pause = min(discoverMax, max(pause, now.Sub(s.outage)/8))
+	}
+	s.earliest = now.Add(retry.Policy{Base: pause, Constant: true}.Pause(1))
+	switch {
+	case err == nil && s.config.SkipServerWatch:
+		s.adopt(found, nil)
+	case err == nil:
+		s.adopt(found, s.set)
+	case len(s.set) > 0 && !errors.Is(err, context.Canceled): // otherwise a request fails with it
+		s.log.Log(s.causes.Level(err), "discovery of Consul servers failed", logkey.Error, err)
+	}
+}
+
+// await returns when there are addresses, and reports whether there were none before.
+func (s *Servers) await(ctx context.Context) (discovered bool, err error) {
+	s.mu.Lock()
+	if len(s.set) > 0 {
+		s.mu.Unlock()
+		return false, nil
+	}
+	d := s.rediscover()
+	s.mu.Unlock()
+	select {
+	case <-d.done:
+		return true, d.err
+	case <-ctx.Done():
+		return true, fmt.Errorf("consulServers.hosts: %s gave no addresses in time: %w", s.config.Hosts, ctx.Err())
+	}
+}
+
+// untried returns the first server that is not among tried. When all are, it waits a moment for
+// a discovery that runs.
+func (s *Servers) untried(ctx context.Context, tried []netip.Addr) (netip.Addr, bool) {
+	a, ok := s.first(tried)
+	if ok {
+		return a, true
+	}
+	s.mu.Lock()
+	d := s.discovery
+	s.mu.Unlock()
+	if d == nil || time.Now().Before(d.starts) {
+		return s.first(tried)
+	}
+	limit := time.NewTimer(discoverWait)
+	defer limit.Stop()
+	select {
+	case <-d.done:
+	case <-limit.C:
+	case <-ctx.Done():
+	}
+	return s.first(tried)
+}
+
+// another reports whether there is a server that is not among tried. When there is none, it
+// has hosts discovered, and waits for that until ctx ends.
+func (s *Servers) another(ctx context.Context, tried []netip.Addr) bool {
+	if _, ok := s.first(tried); ok {
+		return true
+	}
+	s.mu.Lock()
+	d := s.rediscover()
+	s.mu.Unlock()
+	select {
+	case <-d.done:
+	case <-ctx.Done():
+	}
+	_, ok := s.first(tried)
+	return ok
+}
+
+// stopDiscovery ends the one that waits or runs.
+func (s *Servers) stopDiscovery() {
+	s.mu.Lock()
+	d := s.discovery
+	s.mu.Unlock()
+	if d != nil {
+		d.cancel()
+		<-d.done
+	}
+}
+
+// newResolver returns a resolver that asks the next name server after nameServerLimit. Go's
+// waits 5 s, or what resolv.conf has.
+func newResolver() *net.Resolver {
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		if udp, ok := conn.(*net.UDPConn); ok {
+			return impatientConn{udp}, nil
+		}
+		return conn, err
+	}}
+}
+
+// impatientConn is a connection with a name server whose deadline is at most nameServerLimit
+// away.
+type impatientConn struct{ *net.UDPConn }
+
+// SetDeadline sets the deadline of the connection, or an earlier one.
+func (c impatientConn) SetDeadline(t time.Time) error {
+	if limit := time.Now().Add(nameServerLimit); limit.Before(t) {
+		t = limit
+	}
+	return c.UDPConn.SetDeadline(t)
 }
 
 // discover returns the addresses that consulServers.hosts stands for, each once.

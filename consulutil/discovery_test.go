@@ -83,7 +83,7 @@ func TestDiscover(t *testing.T) {
 	}
 }
 
-func TestDiscoveryEndsWithTheRequest(t *testing.T) {
+func TestRequestDoesNotWaitForDiscoveryAfterItsEnd(t *testing.T) {
 	t.Parallel()
 	// The program's child keeps its output.
 	s := newServers(t, ServersOptions{Config: config.ConsulServers{Hosts: "exec=" + script(t, "sleep 60; true")}})
@@ -91,7 +91,7 @@ func TestDiscoveryEndsWithTheRequest(t *testing.T) {
 	defer cancel()
 	start := time.Now()
 	_, err := s.GRPCAddresses(ctx)
-	if !errors.Is(err, context.DeadlineExceeded) || Classify(err) != retry.Retry || !strings.Contains(err.Error(), "did not exit in time") {
+	if !errors.Is(err, context.DeadlineExceeded) || Classify(err) != retry.Retry || !strings.Contains(err.Error(), "gave no addresses in time") {
 		t.Errorf("got %v", err)
 	}
 	if d := time.Since(start); d > 10*time.Second {

@@ -13,6 +13,7 @@ import (
 	"net/http/httptrace"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -47,7 +48,7 @@ func (f *failover) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp, sent, err := f.send(r, server, tried)
 		switch {
 		case err == nil && cannotServe(resp):
-			f.servers.failed(server, errors.New(resp.Status))
+			f.servers.refused(server, errors.New(resp.Status))
 			return resp, nil
 		case err == nil:
 			f.servers.served(server, len(tried) > 1)
@@ -82,8 +83,10 @@ func mayFailOver(r *http.Request, sent bool) bool {
 // send reports, too, whether the server may have got the request. tried ends with the
 // server.
 func (f *failover) send(r *http.Request, server netip.Addr, tried []netip.Addr) (*http.Response, bool, error) {
-	_, others := f.servers.first(tried)
-	ctx, a := newAttempt(r.Context(), others && repeatable(r) && !blocking(r))
+	ctx, a := newAttempt(r.Context())
+	if repeatable(r) && !blocking(r) {
+		a.late = func() bool { return f.servers.another(ctx, tried) }
+	}
 	to := r.WithContext(ctx)
 	if len(tried) > 1 && r.GetBody != nil {
 		body, err := r.GetBody()
@@ -114,31 +117,53 @@ type attempt struct {
 	cancel context.CancelFunc
 	limit  *time.Timer
 	sent   atomic.Bool
+	// late, unless nil, is called when there is no answer within attemptLimit, and reports
+	// whether the attempt is to end then. It may wait until the attempt's context ends.
+	late func() bool
+
+	mu       sync.Mutex
+	answered bool
+	expired  bool
 }
 
-// newAttempt begins one that ends attemptLimit after it has a connection, if it is limited
-// and has no answer then.
-func newAttempt(ctx context.Context, limited bool) (context.Context, *attempt) {
+// newAttempt begins one. Its late may be set before it is used.
+func newAttempt(ctx context.Context) (context.Context, *attempt) {
 	a := &attempt{}
 	ctx, a.cancel = context.WithCancel(ctx)
-	a.limit = time.AfterFunc(math.MaxInt64, a.cancel)
+	a.limit = time.AfterFunc(math.MaxInt64, a.expire)
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		// It asks again when nothing could be written to an idle connection.
 		GetConn: func(string) { a.sent.Store(false) },
 		GotConn: func(httptrace.GotConnInfo) {
 			a.sent.Store(true)
-			if limited {
+			if a.late != nil {
 				a.limit.Reset(attemptLimit)
 			}
 		},
 	}), a
 }
 
+// expire ends an attempt that is late.
+func (a *attempt) expire() {
+	if !a.late() {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.answered {
+		a.expired = true
+		a.cancel()
+	}
+}
+
 // result ends the limit. ctx is the request's own.
 func (a *attempt) result(ctx context.Context, resp *http.Response, err error) (*http.Response, error) {
-	late := !a.limit.Stop()
+	a.limit.Stop()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.answered = true
 	switch {
-	case err == nil && late: // its body ends with the attempt
+	case err == nil && a.expired: // its body ends with the attempt
 		resp.Body.Close()
 		return nil, errNoAnswer
 	case err == nil && needsHTTPS(resp):
@@ -147,14 +172,15 @@ func (a *attempt) result(ctx context.Context, resp *http.Response, err error) (*
 	case err == nil:
 		resp.Body = &attemptBody{resp.Body, a.cancel}
 		return resp, nil
-	case late && ctx.Err() == nil:
+	case a.expired && ctx.Err() == nil:
 		return nil, errNoAnswer
 	}
 	return nil, err
 }
 
 // attemptLimit is how long a request that may be sent twice waits for the answer of a
-// server while there are others. A frozen one accepts requests and answers none.
+// server while there are others, and until others are looked for. A frozen server accepts
+// requests and answers none.
 const attemptLimit = 1500 * time.Millisecond
 
 var (

@@ -2,7 +2,12 @@ package consulutil
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -16,30 +21,46 @@ const (
 	refreshPeriod = 5 * time.Minute
 	refreshRetry  = 30 * time.Second
 	refreshPause  = 10 * time.Second // the least time between two
+	// returnAfter is how long a server must not have failed before this process returns to it.
+	returnAfter = time.Minute
+	probeLimit  = 3 * time.Second
 )
 
 // Run keeps the known servers up to date until ctx ends: it asks the server that
 // serves for its peers, when it serves its first request, when a request has failed
 // over to it, and every 5 min. With skipServerWatch it instead discovers hosts again
-// after a request that has failed over. Without Run, hosts are discovered again when no
-// known server can be reached.
+// after a request that has failed over. Every 5 min it also returns to the server that
+// this process prefers. Hosts are discovered without Run, too, when servers are lost;
+// the end of Run ends a discovery.
 func (s *Servers) Run(ctx context.Context) {
+	defer s.stopDiscovery()
 	var periodic <-chan time.Time
 	for {
+		var found []netip.Addr
+		var err error
+		timed := false
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.stale:
+			found, err = s.refresh(ctx)
 		case <-periodic:
+			timed = true
+			if s.config.SkipServerWatch {
+				found = s.known()
+			} else {
+				found, err = s.refresh(ctx)
+			}
 		}
 		pause := refreshPeriod
-		if err := s.refresh(ctx); err != nil {
-			s.log.Warn("list of Consul servers was not refreshed", logkey.Error, err)
+		switch {
+		case err != nil:
+			s.log.Log(s.causes.Level(err), "list of Consul servers was not refreshed", logkey.Error, err)
 			pause = refreshRetry
+		case timed:
+			s.settle(ctx, found)
 		}
-		if !s.config.SkipServerWatch {
-			periodic = time.After(retry.Policy{Base: pause, Constant: true}.Pause(1))
-		}
+		periodic = time.After(retry.Policy{Base: pause, Constant: true}.Pause(1))
 		select {
 		case <-s.stale: // by our own request
 		default:
@@ -50,25 +71,107 @@ func (s *Servers) Run(ctx context.Context) {
 	}
 }
 
-// refresh replaces the known servers.
-func (s *Servers) refresh(ctx context.Context) error {
+// known returns the set.
+func (s *Servers) known() []netip.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.set)
+}
+
+// refresh replaces the known servers, and returns what it found.
+func (s *Servers) refresh(ctx context.Context) ([]netip.Addr, error) {
 	if s.config.SkipServerWatch {
-		return s.rediscover(ctx)
+		return nil, s.discoverAgain(ctx)
 	}
 	client, err := NewClient(Options{Servers: s})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	peers, err := client.Status().PeersWithQueryOptions((&api.QueryOptions{}).WithContext(ctx))
 	if err != nil {
-		return fmt.Errorf("list the peers of the Consul servers: %w", err)
+		return nil, fmt.Errorf("list the peers of the Consul servers: %w", err)
 	}
 	found, err := parsePeers(peers)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	// The server that has just answered may be a load balancer, whose address is no
 	// peer's.
-	s.adopt(found, 1)
+	s.adopt(found, s.set[:min(1, len(s.set))])
+	return found, nil
+}
+
+// discoverAgain waits for a discovery, unless the last one was a moment ago.
+func (s *Servers) discoverAgain(ctx context.Context) error {
+	s.mu.Lock()
+	if s.discovery == nil && time.Now().Before(s.earliest) {
+		s.mu.Unlock()
+		return nil
+	}
+	d := s.rediscover()
+	s.mu.Unlock()
+	select {
+	case <-d.done: // finish has logged its error
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// settle returns to the server that this process prefers among found, if it serves: after a
+// restart of all servers, one after the other, the last one would have no clients.
+func (s *Servers) settle(ctx context.Context, found []netip.Addr) {
+	for _, a := range s.preferred(found) {
+		err := s.probe(ctx, a)
+		if err == nil {
+			s.prefer(a)
+			return
+		}
+		s.log.Debug("preferred Consul server does not serve", logkey.Address, a, logkey.Error, err)
+	}
+}
+
+// preferred returns the servers among found that this process prefers to the current one, best
+// first. There are none while the current one fails, and when it was not found: it may be a
+// load balancer.
+func (s *Servers) preferred(found []netip.Addr) []netip.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.set) == 0 || len(s.failing) > 0 || !slices.Contains(found, s.set[0]) {
+		return nil
+	}
+	now := time.Now()
+	better := slices.DeleteFunc(slices.Clone(found), func(a netip.Addr) bool {
+		return s.byRank(a, s.set[0]) >= 0 || now.Sub(s.failures[a]) < returnAfter
+	})
+	slices.SortFunc(better, s.byRank)
+	return better
+}
+
+// probe returns nil when a server serves and knows the leader.
+func (s *Servers) probe(ctx context.Context, server netip.Addr) error {
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
+	f, err := s.connect()
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url()+"/v1/status/leader", nil)
+	if err != nil {
+		return err
+	}
+	resp, _, err := f.send(r, server, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	var leader string
+	if err := json.NewDecoder(resp.Body).Decode(&leader); resp.StatusCode != http.StatusOK || err != nil {
+		return fmt.Errorf("status %s", resp.Status)
+	}
+	if leader == "" {
+		return errors.New("the server knows no leader")
+	}
 	return nil
 }

@@ -2,13 +2,12 @@ package consulutil
 
 import (
 	"context"
-	"math"
-	"math/rand/v2"
+	"crypto/tls"
+	"errors"
+	"hash/maphash"
 	"net"
-	"net/http"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -16,7 +15,7 @@ import (
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/config"
-	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
 // A request that has 10 s tries other servers after these.
@@ -24,10 +23,6 @@ const (
 	dialLimit      = 2 * time.Second // a lost packet is sent again after 1 s
 	handshakeLimit = 3 * time.Second
 )
-
-// discoverPause is the least time between two discoveries while there are addresses:
-// each may be a process or a call of a cloud's API.
-const discoverPause = 5 * time.Second
 
 // ServersOptions configure how a task without an agent reaches the Consul servers.
 type ServersOptions struct {
@@ -50,18 +45,29 @@ type Servers struct {
 	dial        func(ctx context.Context, network, address string) (net.Conn, error)
 	log         hclog.Logger
 	lookup      func(ctx context.Context, network, host string) ([]netip.Addr, error)
-	turn        chan struct{} // full while a discovery runs
 	stale       chan struct{} // full when Run is to refresh
+	seed        maphash.Seed  // of the order in which this process prefers servers
+	causes      retry.Causes  // of failed discoveries
 
 	mu        sync.Mutex
-	transport http.RoundTripper // nil until the CA file is there
+	transport *failover // nil until the CA file is there
 	// set has the current server first, and those that failed last at the end.
-	set        []netip.Addr
-	serving    netip.Addr // answered last
-	lost       bool       // since then no server could be reached
-	failure    error      // the last one
-	discovered time.Time
-	changed    chan struct{} // closed by the next change
+	set []netip.Addr
+	// failures has the last failure of each server of the set that has not answered since.
+	failures map[netip.Addr]time.Time
+	// failing are the servers that failed since the last answer of any, and outage is when
+	// the first of them did.
+	failing []netip.Addr
+	outage  time.Time
+	failure error      // the last one
+	serving netip.Addr // answered last
+	// discovery is the one that waits or runs, if any; the next may begin at earliest.
+	discovery *discovery
+	earliest  time.Time
+	changed   chan struct{} // closed by the next change
+	// found is closed when a discovery has found others than those that were lost:
+	// connections that are being made are abandoned.
+	found chan struct{}
 }
 
 // NewServers neither resolves nor connects: the first request does. Its error is a
@@ -71,18 +77,20 @@ func NewServers(o ServersOptions) (*Servers, error) {
 		return nil, usage("consulServers.hosts: want an IP address, a DNS name, or exec= and a command")
 	}
 	s := &Servers{
-		config:  o.Config,
-		https:   httpTLS(o.Config, o.HTTPSCAPEM),
-		grpc:    grpcTLS(o.Config, o.GRPCCAPEM),
-		dial:    o.DialContext,
-		log:     o.Log,
-		lookup:  net.DefaultResolver.LookupNetIP,
-		turn:    make(chan struct{}, 1),
-		stale:   make(chan struct{}, 1),
-		changed: make(chan struct{}),
+		config:   o.Config,
+		https:    httpTLS(o.Config, o.HTTPSCAPEM),
+		grpc:     grpcTLS(o.Config, o.GRPCCAPEM),
+		dial:     o.DialContext,
+		log:      o.Log,
+		lookup:   newResolver().LookupNetIP,
+		stale:    make(chan struct{}, 1),
+		seed:     maphash.MakeSeed(),
+		failures: map[netip.Addr]time.Time{},
+		changed:  make(chan struct{}),
+		found:    make(chan struct{}),
 	}
 	if s.dial == nil {
-		s.dial = new(net.Dialer).DialContext
+		s.dial = newDialer().DialContext
 	}
 	return s, nil
 }
@@ -125,6 +133,18 @@ func (s *Servers) GRPCFailed(address string, err error) {
 	s.refreshSoon()
 }
 
+// GRPCServed reports that the server with that gRPC address serves.
+func (s *Servers) GRPCServed(address string) {
+	a, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.failures, a.Addr())
+	s.endOutage()
+}
+
 // refreshSoon asks Run for a refresh.
 func (s *Servers) refreshSoon() {
 	select {
@@ -160,7 +180,7 @@ func hostPort(a netip.Addr, port int) string {
 
 // connect returns the transport that all clients share, and makes it when the CA
 // file can be read.
-func (s *Servers) connect() (http.RoundTripper, error) {
+func (s *Servers) connect() (*failover, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.transport != nil {
@@ -168,166 +188,42 @@ func (s *Servers) connect() (http.RoundTripper, error) {
 	}
 	c := api.DefaultConfig()
 	f := &failover{servers: s, next: c.Transport, scheme: "http"}
-	c.Transport.TLSHandshakeTimeout = handshakeLimit
-	c.Transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, dialLimit)
-		defer cancel()
-		return s.dial(ctx, network, address)
-	}
+	c.Transport.DialContext = s.dialServer
 	if s.https.Enabled {
 		f.scheme = "https"
-		err := s.https.configure(&c.TLSConfig)
-		if err == nil {
-			_, err = api.NewHttpClient(c.Transport, c.TLSConfig)
-		}
+		d, err := newTLSDialer(c.Transport.DialContext, func() (*tls.Config, error) { return s.https.over(c.TLSConfig) })
 		if err != nil {
-			return nil, s.https.explain(err)
+			return nil, err
 		}
+		c.Transport.DialTLSContext = d.dialContext
+		c.Transport.TLSClientConfig = d.config() // for a connection through a proxy
 	}
 	s.transport = f
 	return f, nil
 }
 
-// await returns when there are addresses, and reports whether there were none before.
-func (s *Servers) await(ctx context.Context) (discovered bool, err error) {
-	s.mu.Lock()
-	known := len(s.set) > 0
-	s.mu.Unlock()
-	if known {
-		return false, nil
-	}
-	return true, s.rediscover(ctx)
-}
+// errOthersFound is of a connection that was abandoned.
+var errOthersFound = errors.New("other servers were found")
 
-// rediscover adds what hosts stands for to the known servers, or replaces them by it
-// when the servers are not asked for their peers. Concurrent calls share one discovery.
-func (s *Servers) rediscover(ctx context.Context) error {
-	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+// dialServer makes a connection, within dialLimit and only until other servers are found.
+func (s *Servers) dialServer(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, end := context.WithTimeout(ctx, dialLimit)
+	defer end()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	s.mu.Lock()
-	recent := len(s.set) > 0 && time.Since(s.discovered) < discoverPause
+	found := s.found
 	s.mu.Unlock()
-	if recent {
-		return nil
-	}
-	found, err := s.discover(ctx)
-	s.mu.Lock()
-	s.discovered = time.Now()
-	s.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	retained := math.MaxInt // hosts may be one address of a server that is gone
-	if s.config.SkipServerWatch {
-		retained = 0
-	}
-	s.adopt(found, retained)
-	return nil
-}
-
-// untried returns the first server that is not among tried. When all are, none could
-// be reached: they are discovered again.
-func (s *Servers) untried(ctx context.Context, tried []netip.Addr) (netip.Addr, bool) {
-	if a, ok := s.first(tried); ok {
-		return a, true
-	}
-	s.mu.Lock()
-	s.lost = true // the next answer is worth a refresh
-	s.mu.Unlock()
-	if err := s.rediscover(ctx); err != nil {
-		s.log.Debug("Consul servers were not discovered again", logkey.Error, err)
-	}
-	return s.first(tried)
-}
-
-func (s *Servers) first(tried []netip.Addr) (netip.Addr, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, a := range s.set {
-		if !slices.Contains(tried, a) {
-			return a, true
+	go func() {
+		select {
+		case <-found:
+			cancel(errOthersFound)
+		case <-ctx.Done():
 		}
+	}()
+	conn, err := s.dial(ctx, network, address)
+	if err != nil && errors.Is(context.Cause(ctx), errOthersFound) {
+		err = &net.OpError{Op: "dial", Net: network, Err: errOthersFound}
 	}
-	return netip.Addr{}, false
-}
-
-// failed makes a server the last one to be tried.
-func (s *Servers) failed(server netip.Addr, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.failure = err
-	if i := slices.Index(s.set, server); i >= 0 {
-		s.set = append(slices.Delete(s.set, i, i+1), server)
-	}
-}
-
-// served notes an answer. A server that answered after others had failed is the
-// current one.
-func (s *Servers) served(server netip.Addr, failedOver bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if i := slices.Index(s.set, server); failedOver && i > 0 {
-		s.set = slices.Insert(slices.Delete(s.set, i, i+1), 0, server)
-	}
-	// The answer of a server that meanwhile failed another request changes nothing.
-	if server == s.serving && !s.lost || len(s.set) == 0 || server != s.set[0] {
-		return
-	}
-	switch {
-	case s.failure == nil:
-		s.log.Debug("reached a Consul server", logkey.Address, server)
-	case server == s.serving:
-		s.log.Info("reached the Consul server again", logkey.Address, server, logkey.Reason, s.failure)
-	default:
-		s.log.Info("moved to another Consul server", logkey.Address, server, logkey.Reason, s.failure)
-	}
-	if server != s.serving {
-		s.notify()
-	}
-	s.serving, s.lost, s.failure = server, false, nil
-	s.refreshSoon()
-}
-
-// adopt takes over found, beside the first retained servers of the set.
-func (s *Servers) adopt(found []netip.Addr, retained int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	set := merge(s.set, found, retained)
-	if slices.Equal(set, s.set) {
-		return
-	}
-	s.set = set
-	s.log.Debug("Consul servers discovered", logkey.Address, set)
-	s.notify()
-}
-
-func (s *Servers) notify() {
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
-// merge returns found and the first retained servers of set. What is in set keeps its
-// order; new ones come in random order, so that a fleet spreads, after the current
-// server and before those that may have failed.
-func merge(set, found []netip.Addr, retained int) []netip.Addr {
-	var known, added []netip.Addr
-	for i, a := range set {
-		if i < retained || slices.Contains(found, a) {
-			known = append(known, a)
-		}
-	}
-	for _, a := range found {
-		if !slices.Contains(set, a) {
-			added = append(added, a)
-		}
-	}
-	rand.Shuffle(len(added), func(i, j int) { added[i], added[j] = added[j], added[i] })
-	if len(known) > 0 && known[0] == set[0] {
-		return slices.Concat(known[:1], added, known[1:])
-	}
-	return append(added, known...)
+	return conn, err
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +14,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
@@ -158,6 +158,7 @@ func newServers(t *testing.T, o ServersOptions) *Servers {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(s.stopDiscovery)
 	return s
 }
 
@@ -307,25 +308,46 @@ func TestChangedReportsAnotherServerAndNoRepeatedAnswer(t *testing.T) {
 	}
 }
 
-func TestMergeKeepsTheOrderAndTheRetained(t *testing.T) {
+func TestMergeOrdersWhatIsTriedNext(t *testing.T) {
 	t.Parallel()
 	a, b, c, d := address(1), address(2), address(3), address(4)
 	for name, tt := range map[string]struct {
-		set, found []netip.Addr
-		retained   int
-		want       []netip.Addr
+		set, failed, found, kept []netip.Addr
+		serving                  netip.Addr
+		want                     []netip.Addr
 	}{
-		"first":                     {nil, []netip.Addr{a}, 0, []netip.Addr{a}},
-		"same":                      {[]netip.Addr{b, a}, []netip.Addr{a, b}, 0, []netip.Addr{b, a}},
-		"new after the current":     {[]netip.Addr{b, a}, []netip.Addr{a, b, c}, 0, []netip.Addr{b, c, a}},
-		"current is gone":           {[]netip.Addr{b, a}, []netip.Addr{a, c}, 0, []netip.Addr{c, a}},
-		"current is retained":       {[]netip.Addr{b, a}, []netip.Addr{c}, 1, []netip.Addr{b, c}},
-		"all are retained":          {[]netip.Addr{b, a}, []netip.Addr{d}, math.MaxInt, []netip.Addr{b, d, a}},
-		"none of the known is left": {[]netip.Addr{b, a}, []netip.Addr{d}, 0, []netip.Addr{d}},
+		"first":                   {found: []netip.Addr{a}, want: []netip.Addr{a}},
+		"same":                    {set: []netip.Addr{b, a}, found: []netip.Addr{a, b}, want: []netip.Addr{b, a}},
+		"new one":                 {set: []netip.Addr{b, a}, found: []netip.Addr{a, b, c}, want: []netip.Addr{b, a, c}},
+		"new one before failed":   {set: []netip.Addr{b, a}, failed: []netip.Addr{b, a}, found: []netip.Addr{a, b, c}, want: []netip.Addr{c, b, a}},
+		"current is gone":         {set: []netip.Addr{b, a}, serving: b, found: []netip.Addr{a}, want: []netip.Addr{a}},
+		"current is kept":         {set: []netip.Addr{b, a}, serving: b, found: []netip.Addr{c}, kept: []netip.Addr{b}, want: []netip.Addr{b, c}},
+		"untried are kept":        {set: []netip.Addr{b, a}, serving: d, found: []netip.Addr{c}, kept: []netip.Addr{b, a}, want: []netip.Addr{c, b, a}},
+		"failed and named before": {set: []netip.Addr{a, b}, failed: []netip.Addr{a, b}, found: []netip.Addr{b}, kept: []netip.Addr{a, b}, want: []netip.Addr{b, a}},
+		"none of the known":       {set: []netip.Addr{b, a}, found: []netip.Addr{d}, want: []netip.Addr{d}},
 	} {
-		if got := merge(tt.set, tt.found, tt.retained); !slices.Equal(got, tt.want) {
+		s := newServers(t, ServersOptions{Config: config.ConsulServers{Hosts: "127.0.0.1"}})
+		s.set, s.serving = tt.set, tt.serving
+		for _, failed := range tt.failed {
+			s.failures[failed] = time.Now()
+		}
+		if got := s.merge(tt.found, tt.kept); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: got %v, want %v", name, got, tt.want)
 		}
+	}
+}
+
+func TestRetainedServersAreBounded(t *testing.T) {
+	t.Parallel()
+	s := newServers(t, ServersOptions{Config: config.ConsulServers{Hosts: "127.0.0.1"}})
+	for i := range 100 {
+		s.set = append(s.set, address(byte(i)))
+		if i%2 == 0 {
+			s.failures[address(byte(i))] = time.Now()
+		}
+	}
+	if got := len(s.merge([]netip.Addr{address(200)}, s.set)); got != 1+2*mostRetained {
+		t.Errorf("%d servers, want %d", got, 1+2*mostRetained)
 	}
 }
 
@@ -333,7 +355,8 @@ func TestAFleetSpreadsOverTheServers(t *testing.T) {
 	t.Parallel()
 	first := map[netip.Addr]bool{}
 	for range 200 {
-		first[merge(nil, []netip.Addr{address(1), address(2), address(3)}, 0)[0]] = true
+		s := newServers(t, ServersOptions{Config: config.ConsulServers{Hosts: "127.0.0.1"}})
+		first[s.merge([]netip.Addr{address(1), address(2), address(3)}, nil)[0]] = true
 	}
 	if len(first) != 3 {
 		t.Errorf("200 tasks start with %v only", first)

@@ -54,7 +54,11 @@ func (t ServerTLS) Config() (*tls.Config, error) {
 	if !t.Enabled {
 		return nil, nil
 	}
-	var c api.TLSConfig
+	return t.over(api.TLSConfig{})
+}
+
+// over is c with t, as the configuration of a connection.
+func (t ServerTLS) over(c api.TLSConfig) (*tls.Config, error) {
 	if err := t.configure(&c); err != nil {
 		return nil, t.explain(err)
 	}
