@@ -42,6 +42,8 @@ type Servers interface {
 	GRPCAddresses(ctx context.Context) ([]string, error)
 	// GRPCFailed reports that a server did not serve: another one is to come first.
 	GRPCFailed(address string, err error)
+	// GRPCServed reports that a server answers a stream.
+	GRPCServed(address string)
 	// Changed returns a channel that is closed at the next change of them.
 	Changed() <-chan struct{}
 }

@@ -50,6 +50,8 @@ func (s *servers) GRPCFailed(address string, _ error) {
 	}
 }
 
+func (s *servers) GRPCServed(string) {}
+
 func (s *servers) Changed() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -138,6 +138,7 @@ func (r *Relay) forward(s *stream, w http.ResponseWriter, req *http.Request) (st
 		return got, nil
 	}
 	r.report.established(s.address)
+	r.Servers.GRPCServed(s.address)
 	if err := pass(w, resp.Body); err != nil {
 		return status{}, fmt.Errorf("read xDS stream: %w", err)
 	}
