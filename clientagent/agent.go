@@ -48,8 +48,6 @@ type place struct {
 	address string
 	// dataDir and caFile are paths.
 	dataDir, caFile string
-	// grpc is the port of its xDS.
-	grpc int
 }
 
 // object is one of JSON.
@@ -63,7 +61,7 @@ func (a Agent) document(p place, token string) ([]byte, error) {
 		"bind_addr":      p.address,
 		"advertise_addr": p.address,
 		"client_addr":    loopback,
-		"ports":          object{"grpc": p.grpc},
+		"ports":          object{"grpc": workload.AgentGRPCPort},
 		// The default of a client agent, and what all of this depends on.
 		"leave_on_terminate": true,
 		// How long the servers keep a node that died instead of leaving. Its address never

@@ -52,7 +52,7 @@ func TestDocuments(t *testing.T) {
 	for _, v := range variants() {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
-			text, err := v.agent.document(place{v.address, "DIR/data", "DIR/ca.pem", 8502}, v.token)
+			text, err := v.agent.document(place{v.address, "DIR/data", "DIR/ca.pem"}, v.token)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -24,13 +24,6 @@ type Ports struct {
 	// NodeRemoved returns nil when the servers have removed a node from their
 	// catalog, by its ID; an error when that cannot be observed.
 	NodeRemoved func(ctx context.Context, nodeID, secret string) error
-	// Joined asks the agent once, and returns nil when it has joined a cluster that
-	// has a leader.
-	Joined func(context.Context) error
-	// Missing compares what the Envoy of that bootstrap file has with what the agent whose
-	// xDS is at that address has for it. It describes what the agent lacks, empty for
-	// nothing; an error means that Envoy cannot be asked.
-	Missing func(ctx context.Context, bootstrap, agent string) (missing string, err error)
 	// Start starts the agent.
 	Start func(args []string) (Child, error)
 	// Signals delivers the signals sent to this process, including those before Run.
@@ -92,8 +85,6 @@ type run struct {
 	writing bool
 	// command is the agent's.
 	command []string
-	// heldPort is the port of an agent's xDS that is held back, or 0.
-	heldPort int
 	// started is when the agent was, and stopRequested when the first TERM or INT came.
 	started, stopRequested time.Time
 	// hasLeft reports whether the agent left when it was asked to.
@@ -104,31 +95,12 @@ func (r *run) run(ctx context.Context) (code int, err error) {
 	if err := r.prepare(ctx); err != nil {
 		return 0, err
 	}
-	for range portAttempts {
-		if code, err = r.serve(ctx); err != nil || !r.lostPort(code) {
-			break
-		}
-		r.Log.Warn("consul agent exited at its start; the port of its xDS may have been taken, starting it again with another", logkey.ExitCode, code)
-		if err = r.configure(ctx); err != nil {
-			break
-		}
-	}
-	return code, err
-}
-
-// serve runs the agent, and returns its exit code.
-func (r *run) serve(ctx context.Context) (code int, err error) {
 	child, err := r.Start(r.command)
 	if err != nil {
 		return 0, &exit.UsageError{Err: err}
 	}
 	r.started = time.Now()
 	r.Log.Info("agent started", logkey.Address, r.address)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if r.heldPort != 0 {
-		go r.holdXDS(ctx, r.heldPort)
-	}
 	return r.waitForEnd(ctx, child), nil
 }
 

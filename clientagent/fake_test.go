@@ -204,7 +204,6 @@ type rig struct {
 	session  *session
 	child    *child
 	startErr error
-	onStart  func()
 	args     []string
 	signals  chan os.Signal
 	log      *bytes.Buffer
@@ -270,9 +269,6 @@ func (r *rig) run() {
 				}
 				r.add("start")
 				r.args = args
-				if r.onStart != nil {
-					r.onStart()
-				}
 				return r.child, nil
 			},
 			Signals: r.signals,

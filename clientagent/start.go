@@ -170,13 +170,7 @@ func (r *run) ownData(context.Context) error {
 // configure writes the agent's files. The user's come last, so they take precedence.
 func (r *run) configure(context.Context) error {
 	dir := r.path(workload.DirClient)
-	at := place{address: r.address, dataDir: filepath.Join(dir, dirData), caFile: filepath.Join(dir, fileCA), grpc: workload.AgentGRPCPort}
-	if id, err := r.nodeID(); err == nil && id != "" { // the task's Envoy may run
-		if at.grpc, err = freePort(); err != nil {
-			return fmt.Errorf("find a port for the agent's xDS: %w", err)
-		}
-		r.heldPort = at.grpc
-	}
+	at := place{address: r.address, dataDir: filepath.Join(dir, dirData), caFile: filepath.Join(dir, fileCA)}
 	text, err := r.Agent.document(at, r.token.Secret)
 	if err != nil {
 		return err

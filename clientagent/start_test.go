@@ -15,6 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/workload"
 )
 
 func TestStart(t *testing.T) {
@@ -268,6 +269,40 @@ func TestPreviousTokenIsOfferedToTheLoginOrLoggedOut(t *testing.T) {
 				r.wantFiles(tc.files...)
 				if got := r.session.params.Previous; got != tc.previous {
 					t.Errorf("login was offered %q, want %q", got, tc.previous)
+				}
+			})
+		})
+	}
+}
+
+// TestOnlyTheDataOfThisTasksAgentIsKept: a volume of the host may have another task's.
+func TestOnlyTheDataOfThisTasksAgentIsKept(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ owner, nodeID string }{
+		"this task's":    {taskARN, "id-1"},
+		"another task's": {taskARN + "1", ""},
+		"no task's":      {"", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(r *rig) {
+				r.hasNode("id-1\n")
+				if tt.owner != "" {
+					r.put("consul-client/data/task-arn", tt.owner)
+				}
+				agent := &run{Options: r.options, task: workload.Task{TaskARN: taskARN}}
+				if err := agent.ownData(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if got := r.file("consul-client/data/task-arn"); got != taskARN {
+					t.Errorf("task %q", got)
+				}
+				id, err := agent.nodeID()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if id != tt.nodeID {
+					t.Errorf("node ID %q, want %q", id, tt.nodeID)
 				}
 			})
 		})

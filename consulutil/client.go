@@ -25,9 +25,6 @@ const RequestTimeout = 10 * time.Second
 // rest, as api.DefaultConfig reads them). An empty field leaves the
 // environment's value.
 type Options struct {
-	// Plain ignores the environment's TLS settings: Address is that of an agent without TLS,
-	// for requests that need no token.
-	Plain bool
 	// Address is host:port, with or without http:// or https://, or
 	// unix://<path>.
 	Address string
@@ -77,9 +74,6 @@ func NewClient(o Options) (*api.Client, error) {
 // an HTTP client that has a timeout.
 func NewConfig(o Options) (*api.Config, error) {
 	c := api.DefaultConfig()
-	if o.Plain {
-		c = &api.Config{Scheme: "http", Transport: c.Transport}
-	}
 	c.Address = cmp.Or(o.Address, c.Address)
 	if o.Servers != nil {
 		c.Address = o.Servers.url()

@@ -100,18 +100,6 @@ func TestNewClientAddress(t *testing.T) {
 	token()
 }
 
-func TestPlainClientIgnoresTLSOfTheEnvironment(t *testing.T) {
-	address, _ := record(t)
-	for name, value := range map[string]string{
-		"CONSUL_HTTP_ADDR": "127.0.0.1:1", "CONSUL_HTTP_SSL": "true", "CONSUL_CACERT": "/nonexistent",
-	} {
-		t.Setenv(name, value)
-	}
-	if err := newClient(t, Options{Address: address, Plain: true}).Agent().CheckDeregister("x"); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestNewClientErrors: a file that may still appear is worth a retry; an
 // address that makes no sense is not.
 func TestNewClientErrors(t *testing.T) {

@@ -14,12 +14,6 @@ import (
 
 // Proxy is what a bootstrap shows of its Envoy.
 type Proxy struct {
-	// ID is the proxy's service ID, by which an xDS server knows it.
-	ID string
-	// Namespace and Partition are the proxy's.
-	Namespace, Partition string
-	// Token is what Envoy presents to the xDS server. It is a secret.
-	Token string
 	// Admin is the admin address, host:port.
 	Admin string
 	// Gateway reports whether callers come for the sake of Envoy itself, and not of an
@@ -44,12 +38,8 @@ func ReadBootstrap(path string) (Proxy, error) {
 // document is a bootstrap in JSON, as far as it is read.
 type document struct {
 	Node struct {
-		ID       string `json:"id"`
-		Cluster  string `json:"cluster"`
-		Metadata struct {
-			Namespace string `json:"namespace"`
-			Partition string `json:"partition"`
-		} `json:"metadata"`
+		ID      string `json:"id"`
+		Cluster string `json:"cluster"`
 	} `json:"node"`
 	Admin struct {
 		Address struct {
@@ -62,16 +52,8 @@ type document struct {
 	// Dataplane is the proxy in a file of consul-dataplane, whose Envoy has the default
 	// admin address.
 	Dataplane struct {
-		ID        string `json:"id"`
-		Namespace string `json:"namespace"`
-		Partition string `json:"partition"`
+		ID string `json:"id"`
 	} `json:"proxy"`
-	Dynamic struct {
-		ADS struct {
-			// Service is raw, because only mesh-init's bootstrap is known to have an object.
-			Service json.RawMessage `json:"grpc_services"`
-		} `json:"ads_config"`
-	} `json:"dynamic_resources"`
 }
 
 // parseBootstrap reads a bootstrap in JSON.
@@ -80,8 +62,8 @@ func parseBootstrap(text []byte) (Proxy, error) {
 	if err := json.Unmarshal(text, &doc); err != nil {
 		return Proxy{}, fmt.Errorf("parse bootstrap: %w", err)
 	}
-	if p := doc.Dataplane; p.ID != "" {
-		return Proxy{ID: p.ID, Namespace: p.Namespace, Partition: p.Partition, Admin: bootstrap.DefaultAdminBind, Gateway: !workload.IsProxyID(p.ID)}, nil
+	if id := doc.Dataplane.ID; id != "" {
+		return Proxy{Admin: bootstrap.DefaultAdminBind, Gateway: !workload.IsProxyID(id)}, nil
 	}
 	socket := doc.Admin.Address.Socket
 	ip := net.ParseIP(socket.Address)
@@ -94,32 +76,10 @@ func parseBootstrap(text []byte) (Proxy, error) {
 			ip = net.IPv4(127, 0, 0, 1)
 		}
 	}
-	node := doc.Node
 	return Proxy{
-		ID: node.ID, Namespace: node.Metadata.Namespace, Partition: node.Metadata.Partition,
-		Token: token(doc.Dynamic.ADS.Service),
 		Admin: net.JoinHostPort(ip.String(), strconv.Itoa(int(socket.Port))),
 		// A gateway's cluster is its kind, a sidecar's the name of its service, which may
 		// be the same.
-		Gateway: bootstrap.IsGateway(node.Cluster) && !workload.IsProxyID(node.ID),
+		Gateway: bootstrap.IsGateway(doc.Node.Cluster) && !workload.IsProxyID(doc.Node.ID),
 	}, nil
-}
-
-// token is the one of the gRPC service, empty when there is none.
-func token(text json.RawMessage) string {
-	var service struct {
-		Metadata []struct {
-			Key   string `json:"key"`
-			Value string `json:"value"`
-		} `json:"initial_metadata"`
-	}
-	if json.Unmarshal(text, &service) != nil {
-		return ""
-	}
-	for _, m := range service.Metadata {
-		if m.Key == tokenHeader {
-			return m.Value
-		}
-	}
-	return ""
 }

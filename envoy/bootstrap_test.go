@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/meshtask/consul-ecs/bootstrap"
 )
 
 func adminJSON(address, port string) string {
@@ -54,25 +52,9 @@ func TestKindOfAProxy(t *testing.T) {
 		{"web-0f9de17a-sidecar-proxy", "web", false},
 	} {
 		p, err := parseBootstrap(fmt.Appendf(nil, `{"node":{"id":%q,"cluster":%q},%s}`, c.id, c.cluster, address))
-		if err != nil || p.Gateway != c.gateway || p.ID != c.id {
-			t.Errorf("%s of %s: %+v, %v; want gateway %t", c.id, c.cluster, p, err, c.gateway)
+		if err != nil || p.Gateway != c.gateway {
+			t.Errorf("%s of %s: gateway %t, %v; want %t", c.id, c.cluster, p.Gateway, err, c.gateway)
 		}
-	}
-}
-
-// TestBootstrapOfMeshInit has what Envoy presents to the agent.
-func TestBootstrapOfMeshInit(t *testing.T) {
-	t.Parallel()
-	text, err := bootstrap.Generate(bootstrap.Params{
-		Proxy:   bootstrap.Proxy{Kind: bootstrap.ConnectProxy, Service: "web-sidecar-proxy", Destination: "web", Datacenter: "dc1", Namespace: "prod", Partition: "east"},
-		ProxyID: "web-0f9de17a-sidecar-proxy", GRPC: bootstrap.GRPC{Address: "127.0.0.1:8502"}, Token: "secret-1",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := parseBootstrap(text)
-	if want := (Proxy{ID: "web-0f9de17a-sidecar-proxy", Namespace: "prod", Partition: "east", Token: "secret-1", Admin: "127.0.0.1:19000"}); err != nil || got != want {
-		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
 }
 

@@ -1,10 +1,8 @@
-// Package envoy talks to the task's Envoy at its admin address and to an agent in Envoy's
-// place, and relays Envoy's xDS to Consul servers.
+// Package envoy talks to the task's Envoy at its admin address, and relays Envoy's xDS to
+// Consul servers.
 //
 // Flow of a question: 1. ReadBootstrap reads what an Envoy was started with; 2. Ask makes a
-// request at its admin address; 3. Missing asks Envoy which listeners, clusters and
-// endpoints it has, and then an agent's xDS server, as that Envoy would, which of them it
-// has.
+// request at its admin address.
 //
 // Flow of a Relay, for a task without an agent: Envoy's bootstrap is read once, but servers
 // and tokens change. 1. Envoy opens its xDS stream on loopback; 2. the relay connects to
@@ -13,10 +11,10 @@
 // connection, or when a new token or set of servers makes it outdated; 5. Envoy opens the
 // next one at once, with all its subscriptions.
 //
-// Owns: what is read of a bootstrap, of admin answers, and of the xDS protocol; which
-// server serves Envoy's stream, and with which token.
+// Owns: what is read of a bootstrap and of admin answers; which server serves Envoy's
+// stream, and with which token.
 // Never does: change anything in Envoy, acknowledge configuration, use the API of Consul,
 // choose addresses, obtain tokens, read messages that it relays, or hold Envoy's
 // configuration back: without a server Envoy keeps what it has.
-// Start reading at: ReadBootstrap, then Missing; and at Relay.ServeHTTP.
+// Start reading at: ReadBootstrap, then Ask; and at Relay.ServeHTTP.
 package envoy

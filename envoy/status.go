@@ -14,6 +14,13 @@ const (
 	unauthenticated  = "16"
 )
 
+// deltaMethod is the method of the xDS protocol that Consul serves, and tokenHeader
+// carries the proxy's token.
+const (
+	deltaMethod = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
+	tokenHeader = "x-consul-token"
+)
+
 const (
 	statusHeader  = "Grpc-Status"
 	messageHeader = "Grpc-Message"

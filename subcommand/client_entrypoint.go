@@ -14,16 +14,12 @@ import (
 	"github.com/meshtask/consul-ecs/clientagent"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/envoy"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/supervise"
 	"github.com/meshtask/consul-ecs/workload"
 )
-
-// agentHTTP is where an agent's HTTP API is unless the user's HCL changes it.
-const agentHTTP = "http://127.0.0.1:8500"
 
 // defaultDir is where every task definition of version 0.6 mounts its volume.
 const defaultDir = "/consul"
@@ -145,10 +141,6 @@ func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 			return do(ctx, client, nodeID, options.Agent.Partition, secret)
 		}
 	}
-	local, err := consulutil.NewClient(consulutil.Options{Address: agentHTTP, Plain: true})
-	if err != nil {
-		return err
-	}
 	return clientagent.Run(ctx, options, clientagent.Ports{
 		Metadata: metadata,
 		Session: func(t workload.Task, log hclog.Logger) clientagent.Session {
@@ -156,8 +148,6 @@ func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		},
 		Deregister:  atServers(consulutil.DeregisterNode),
 		NodeRemoved: atServers(consulutil.AwaitNodeRemoved),
-		Joined:      func(ctx context.Context) error { return consulutil.HasLeader(ctx, local) },
-		Missing:     envoy.Missing,
 		Start: func(args []string) (clientagent.Child, error) {
 			return supervise.Start(args, inv.Log)
 		},
