@@ -60,27 +60,6 @@ func TestEarlySignalIsNotLost(t *testing.T) {
 	}
 }
 
-func TestEnqueue(t *testing.T) {
-	t.Parallel()
-	full := slices.Repeat([]os.Signal{syscall.SIGUSR1}, mergeFrom)
-	for _, c := range []struct {
-		name  string
-		queue []os.Signal
-		sig   os.Signal
-		want  int
-	}{
-		{"first", nil, syscall.SIGTERM, 1},
-		{"repeat in a short queue stays", []os.Signal{syscall.SIGTERM}, syscall.SIGTERM, 2},
-		{"repeat in a long queue merges", full, syscall.SIGUSR1, mergeFrom},
-		{"new kind in a long queue stays", full, syscall.SIGTERM, mergeFrom + 1},
-		{"SIGPIPE", nil, syscall.SIGPIPE, 0},
-	} {
-		if got := len(enqueue(slices.Clone(c.queue), c.sig)); got != c.want {
-			t.Errorf("%s: length %d, want %d", c.name, got, c.want)
-		}
-	}
-}
-
 func TestSignalsOfThisProcessAreNotSubscribedTo(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []os.Signal{syscall.SIGCHLD, syscall.SIGURG} {
