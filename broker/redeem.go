@@ -22,7 +22,7 @@ const (
 	// leads no longer.
 	redemptionLimit = 20 * time.Second
 	// revokeBase and revokeMax are the pauses between attempts to revoke a token.
-	revokeBase, revokeMax = 500 * time.Millisecond, 30 * time.Second
+	revokeBase, revokeMax = time.Second, 30 * time.Second
 	// revokeNowLimit bounds attempts to revoke a token at the end of a term.
 	revokeNowLimit = 3 * time.Second
 	// vouchLimit is how long ECS is asked again after a delivery; then the sweep asks.

@@ -138,7 +138,7 @@ func (t *term) tryRevoke(ctx context.Context, e *entry, requestID, accessor, rea
 			return err
 		}
 		if err := t.write(ctx, e, func(rec *Record) { rec.Remove(requestID) }); err != nil {
-			return consulutil.WithClass(err, retry.Retry) // the token is revoked: not an alarm
+			return consulutil.WithClass(err, retry.NotYet) // the token is revoked: not an alarm
 		}
 		if t.request(requestID) == nil {
 			t.audit.write(line{

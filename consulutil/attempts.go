@@ -49,10 +49,7 @@ func (a *attempts) RoundTrip(r *http.Request) (*http.Response, error) {
 		if made == a.most {
 			return retry.Permanent
 		}
-		if _, busy := errors.AsType[*errBusy](err); busy {
-			return retry.Retry
-		}
-		return classifyTransport(err)
+		return classifyTransport(err) // an answer is none, and worth another attempt
 	}
 	policy := retry.Policy{Base: 250 * time.Millisecond, Max: time.Second}
 	err := retry.Do(r.Context(), policy, a.log, "send the request to Consul", classify, func(ctx context.Context) (err error) {

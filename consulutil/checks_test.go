@@ -58,7 +58,7 @@ func TestReadChecks(t *testing.T) {
 		})
 	}
 	_, err = ReadChecks(admin, node, []string{"a"}, &api.QueryOptions{Token: strangeToken})
-	if !UnknownToken(err) || ClassifyNewToken(err) != retry.Retry || !strings.HasPrefix(err.Error(), "read checks of node "+node+": ") {
+	if !UnknownToken(err) || ClassifyNewToken(err) != retry.NotYet || !strings.HasPrefix(err.Error(), "read checks of node "+node+": ") {
 		t.Errorf("unknown token: %v", err)
 	}
 }
@@ -72,11 +72,11 @@ func TestReadChecksFaults(t *testing.T) {
 		class  retry.Class
 		text   string
 	}{
-		"server's fault":  {500, "No cluster leader", retry.Retry, "No cluster leader"},
-		"another failure": {409, `{"Errors":[{"OpIndex":0,"What":"check lookup failed"}]}`, retry.Retry, "check lookup failed"},
+		"server's fault":  {500, "No cluster leader", retry.NotYet, "No cluster leader"},
+		"another failure": {409, `{"Errors":[{"OpIndex":0,"What":"check lookup failed"}]}`, retry.NotYet, "check lookup failed"},
 		"no permission":   {409, `{"Errors":[{"OpIndex":0,"What":"Permission denied"}]}`, retry.Permanent, "Permission denied"},
-		"no cause":        {409, `{"Errors":[]}`, retry.Retry, "failed without a cause"},
-		"no JSON":         {200, "<html>", retry.Retry, "invalid character"},
+		"no cause":        {409, `{"Errors":[]}`, retry.NotYet, "failed without a cause"},
+		"no JSON":         {200, "<html>", retry.NotYet, "invalid character"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -57,7 +57,7 @@ type Options struct {
 
 // NewClient builds a client. It reads the CA and token files now, so a caller
 // that expects them to appear later calls it inside its retry; every error of
-// such a file is NoFile for Classify.
+// such a file is retry.NotYet for Classify.
 func NewClient(o Options) (*api.Client, error) {
 	c, err := NewConfig(o)
 	if err != nil {
@@ -124,7 +124,7 @@ func newTransport(c *api.Config, o Options) (http.RoundTripper, error) {
 	case err != nil && o.CAPEM != "":
 		return nil, usage("consul client for %s: CA certificates: %w", c.Address, err)
 	case err != nil:
-		return nil, awaitFile("consul client for %s: %w: correct consulCACertFile, CONSUL_CACERT and the like; in a task the consul-client container may not have written it yet", c.Address, err)
+		return nil, fmt.Errorf("consul client for %s: %w: correct consulCACertFile, CONSUL_CACERT and the like; in a task the consul-client container may not have written it yet", c.Address, err)
 	}
 	return c.Transport, nil
 }
@@ -148,11 +148,6 @@ func usage(format string, args ...any) error {
 	return &retry.PermanentError{Err: exit.Usagef(format, args...)}
 }
 
-// awaitFile is an error of a file that another container may write.
-func awaitFile(format string, args ...any) error {
-	return &classed{fmt.Errorf(format, args...), retry.NoFile}
-}
-
 // useTokens reads the token file of the options or of the environment. An empty
 // environment file falls back to CONSUL_HTTP_TOKEN, as in the API client.
 func useTokens(c *api.Config, o Options) error {
@@ -173,14 +168,14 @@ func useTokens(c *api.Config, o Options) error {
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return awaitFile("read token file: %w", err)
+		return fmt.Errorf("read token file: %w", err)
 	}
 	token := strings.TrimSpace(string(data))
 	switch {
 	case token != "":
 		c.Token = token
 	case o.TokenFile != "":
-		return awaitFile("read token file: %s is empty", file)
+		return fmt.Errorf("read token file: %s is empty", file)
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ func (s *Servers) finish(d *discovery, found []netip.Addr, err error) {
 	if len(s.failing) > 0 {
 		pause = min(discoverMax, max(pause, now.Sub(s.outage)/8))
 	}
-	s.earliest = now.Add(retry.Policy{Base: pause, Constant: true}.Pause(1))
+	s.earliest = now.Add(retry.Around(pause))
 	switch {
 	case err == nil && s.config.SkipServerWatch:
 		s.adopt(found, nil)
@@ -210,7 +210,7 @@ func (s *Servers) discover(ctx context.Context) ([]netip.Addr, error) {
 		err = fmt.Errorf("lookup %s: no address", hosts)
 	}
 	if err != nil {
-		return nil, &classed{fmt.Errorf("consulServers.hosts: %w", err), retry.Unreachable}
+		return nil, fmt.Errorf("consulServers.hosts: %w", err)
 	}
 	return distinct(found), nil
 }

@@ -90,9 +90,7 @@ func (c *classed) Unwrap() error { return c.error }
 
 // Classify returns the class of an error of this package or of a client it
 // made; the tables are in errors_test.go. 404 is Gone; other refusals are
-// Permanent; 429, 5xx and lost answers are Retry; connections that could not be
-// made, also by an agent that has not joined, are Unreachable. Any other
-// error is Retry: every retry has an end.
+// Permanent; everything else is NotYet: every retry has an end.
 func Classify(err error) retry.Class {
 	if _, permanent := errors.AsType[*retry.PermanentError](err); permanent {
 		return retry.Permanent
@@ -105,16 +103,12 @@ func Classify(err error) retry.Class {
 		return classifyTransport(err)
 	case code == http.StatusNotFound, unknownService(err):
 		return retry.Gone
-	case code == http.StatusTooManyRequests:
-		return retry.Retry
-	case withoutServers(err):
-		return retry.Unreachable
-	case notBootstrapped(err):
+	case code == http.StatusTooManyRequests, withoutServers(err), notBootstrapped(err):
 		return retry.NotYet
 	case refusedWith500(err):
 		return retry.Permanent
 	case code >= 500:
-		return retry.Retry
+		return retry.NotYet
 	default:
 		return retry.Permanent
 	}
@@ -124,7 +118,7 @@ func Classify(err error) retry.Class {
 // moment ago: a server or agent that does not know it yet may know it soon.
 func ClassifyNewToken(err error) retry.Class {
 	if UnknownToken(err) && !notBootstrapped(err) {
-		return retry.Retry
+		return retry.NotYet
 	}
 	return Classify(err)
 }
@@ -136,10 +130,13 @@ func classifyTransport(err error) retry.Class {
 	if cert || errors.Is(err, http.ErrSchemeMismatch) || errors.Is(err, errNeedsHTTPS) {
 		return retry.Permanent
 	}
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		return retry.Unreachable
-	}
-	return retry.Retry
+	return retry.NotYet
+}
+
+// Unreachable reports whether no connection was made, so that no server has got the request.
+func Unreachable(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial"
 }
 
 // Remedy adds what was done and what to check to an error that lasted until the

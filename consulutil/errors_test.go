@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,6 +24,9 @@ import (
 
 const strangeToken = "11111111-1111-1111-1111-111111111111"
 
+// dial is the error of a connection that was not made.
+var dial = &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+
 func TestClassify(t *testing.T) {
 	t.Parallel()
 	status := func(code int, body string) error {
@@ -35,27 +39,27 @@ func TestClassify(t *testing.T) {
 		// fresh is the class right after a login.
 		fresh retry.Class
 	}{
-		{"no connection", &net.OpError{Op: "dial", Err: errors.New("connection refused")}, retry.Unreachable, retry.Unreachable},
-		{"connection cut", io.ErrUnexpectedEOF, retry.Retry, retry.Retry},
-		{"timeout", context.DeadlineExceeded, retry.Retry, retry.Retry},
-		{"file that may appear", &os.PathError{Op: "open", Err: os.ErrNotExist}, retry.Retry, retry.Retry},
-		{"something else", errors.New("what"), retry.Retry, retry.Retry},
+		{"no connection", dial, retry.NotYet, retry.NotYet},
+		{"connection cut", io.ErrUnexpectedEOF, retry.NotYet, retry.NotYet},
+		{"timeout", context.DeadlineExceeded, retry.NotYet, retry.NotYet},
+		{"file that may appear", &os.PathError{Op: "open", Err: os.ErrNotExist}, retry.NotYet, retry.NotYet},
+		{"something else", errors.New("what"), retry.NotYet, retry.NotYet},
 		{"plain HTTP answer on https", fmt.Errorf("get: %w", http.ErrSchemeMismatch), retry.Permanent, retry.Permanent},
 		{"marked permanent", fmt.Errorf("x: %w", &retry.PermanentError{Err: io.EOF}), retry.Permanent, retry.Permanent},
 		{"400", status(400, "Invalid check: TTL must be > 0 for TTL checks"), retry.Permanent, retry.Permanent},
 		{"401", status(401, "ACL support disabled"), retry.Permanent, retry.Permanent},
 		{"403", status(403, `Permission denied: token lacks permission 'service:write' on "web"`), retry.Permanent, retry.Permanent},
-		{"403 unknown token", status(403, "ACL not found"), retry.Permanent, retry.Retry},
-		{"403 unknown token through a client agent", status(403, "rpc error making call: ACL not found"), retry.Permanent, retry.Retry},
-		{"403 unknown token of token self", status(403, "token does not exist: ACL not found"), retry.Permanent, retry.Retry},
-		{"403 of an agent that has not joined yet", status(403, `Permission denied: token with AccessorID 'primary-dc-down' lacks permission 'service:write' on "web"`), retry.Unreachable, retry.Unreachable},
+		{"403 unknown token", status(403, "ACL not found"), retry.Permanent, retry.NotYet},
+		{"403 unknown token through a client agent", status(403, "rpc error making call: ACL not found"), retry.Permanent, retry.NotYet},
+		{"403 unknown token of token self", status(403, "token does not exist: ACL not found"), retry.Permanent, retry.NotYet},
+		{"403 of an agent that has not joined yet", status(403, `Permission denied: token with AccessorID 'primary-dc-down' lacks permission 'service:write' on "web"`), retry.NotYet, retry.NotYet},
 		{"403 before the ACL bootstrap", status(403, "ACL system must be bootstrapped before making any requests that require authorization: ACL not found"), retry.NotYet, retry.NotYet},
 		{"404", status(404, `Unknown check ID "web"`), retry.Gone, retry.Gone},
 		{"405", status(405, "method GET not allowed"), retry.Permanent, retry.Permanent},
-		{"429", status(429, "rate limit exceeded"), retry.Retry, retry.Retry},
-		{"500", status(500, "No cluster leader"), retry.Retry, retry.Retry},
-		{"500 of an agent that has not joined yet", status(500, "No known Consul servers"), retry.Unreachable, retry.Unreachable},
-		{"503", status(503, "rate limit exceeded for operation, try again later"), retry.Retry, retry.Retry},
+		{"429", status(429, "rate limit exceeded"), retry.NotYet, retry.NotYet},
+		{"500", status(500, "No cluster leader"), retry.NotYet, retry.NotYet},
+		{"500 of an agent that has not joined yet", status(500, "No known Consul servers"), retry.NotYet, retry.NotYet},
+		{"503", status(503, "rate limit exceeded for operation, try again later"), retry.NotYet, retry.NotYet},
 		{"500 script check", status(500, "Scripts are disabled on this agent from remote calls"), retry.Permanent, retry.Permanent},
 		{"500 invalid proxy", status(500, "rpc error making call: 1 error occurred:\n\t* upstream destination name cannot be a wildcard"), retry.Permanent, retry.Permanent},
 		{"500 invalid service meta", status(500, "failed inserting service: Invalid Service Meta for node n and serviceID web: Couldn't load metadata pair ('a b', 'c'): Key contains invalid characters"), retry.Permanent, retry.Permanent},
@@ -72,6 +76,24 @@ func TestClassify(t *testing.T) {
 				t.Errorf("ClassifyNewToken = %v, want %v", got, tt.fresh)
 			}
 		})
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		err  error
+		want bool
+	}{
+		{"dial", fmt.Errorf("log in: %w", &url.Error{Err: dial}), true},
+		{"connection cut", &net.OpError{Op: "read", Err: io.ErrUnexpectedEOF}, false},
+		{"timeout", context.DeadlineExceeded, false},
+		{"answer", api.StatusError{Code: 500}, false},
+	} {
+		if got := Unreachable(tt.err); got != tt.want {
+			t.Errorf("%s: Unreachable = %v, want %v", tt.name, got, tt.want)
+		}
 	}
 }
 

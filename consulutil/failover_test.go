@@ -57,9 +57,9 @@ func TestRequestsFailOver(t *testing.T) {
 		"a login, unconnected":         {[]http.HandlerFunc{nil, good}, logIn, []string{"2 POST /v1/acl/login"}, 0, false},
 		"a read, broken":               {[]http.HandlerFunc{breakOff, good}, readToken, []string{"1 GET /v1/acl/token/self", "2 GET /v1/acl/token/self"}, 0, false},
 		"a registration, broken":       {[]http.HandlerFunc{breakOff, good}, registerNode, []string{"1 PUT /v1/catalog/register", "2 PUT /v1/catalog/register"}, 0, false},
-		"a login, broken":              {[]http.HandlerFunc{breakOff, good}, logIn, []string{"1 POST /v1/acl/login"}, retry.Retry, true},
-		"a session, broken":            {[]http.HandlerFunc{breakOff, good}, createSession, []string{"1 PUT /v1/session/create"}, retry.Retry, true},
-		"no server is there":           {[]http.HandlerFunc{nil, nil}, readToken, nil, retry.Unreachable, true},
+		"a login, broken":              {[]http.HandlerFunc{breakOff, good}, logIn, []string{"1 POST /v1/acl/login"}, retry.NotYet, true},
+		"a session, broken":            {[]http.HandlerFunc{breakOff, good}, createSession, []string{"1 PUT /v1/session/create"}, retry.NotYet, true},
+		"no server is there":           {[]http.HandlerFunc{nil, nil}, readToken, nil, retry.NotYet, true},
 		"an unconnected, then refusal": {[]http.HandlerFunc{nil, answer(403, "Permission denied")}, readToken, []string{"2 GET /v1/acl/token/self"}, retry.Permanent, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -312,7 +312,7 @@ func TestCertificateOfOneServerIsNoReasonToStop(t *testing.T) {
 	}
 	one := newFleet(t, true, good, nil)
 	err = leader(newClient(t, Options{Servers: one.inOrder(t, options(one, testkit.OtherCA))}))
-	if Classify(err) != retry.Unreachable {
+	if !Unreachable(err) {
 		t.Errorf("one refused, the other not there: %v, class %v", err, Classify(err))
 	}
 }
@@ -369,7 +369,7 @@ func TestDiscoveriesArePausedWhileNoServerIsThere(t *testing.T) {
 	c := newClient(t, Options{Servers: s})
 	start := time.Now()
 	for range 5 {
-		if err := leader(c); Classify(err) != retry.Unreachable {
+		if err := leader(c); !Unreachable(err) {
 			t.Errorf("got %v", err)
 		}
 	}

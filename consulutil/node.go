@@ -16,7 +16,7 @@ import (
 const nodePause = 200 * time.Millisecond
 
 // ErrNodeChanged is returned for a node that is not what was read any more; read it
-// again. Classify gives retry.Retry for it.
+// again. Classify gives retry.NotYet for it.
 var ErrNodeChanged = errors.New("the node has changed since it was read")
 
 // DeregisterNode removes the node with that ID from the catalog, with all of its

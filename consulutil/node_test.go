@@ -59,7 +59,7 @@ func TestDeregisterNodeRemovesTheNodeOfItsID(t *testing.T) {
 	if id, checks := onNode(t, admin, "node-to-stay"); id != other || checks != 1 {
 		t.Errorf("node-to-stay has ID %q and %d checks, want %q and 1", id, checks, other)
 	}
-	if err := DeregisterNode(t.Context(), newClient(t, Options{Address: "127.0.0.1:1"}), id, "", secret); Classify(err) != retry.Unreachable {
+	if err := DeregisterNode(t.Context(), newClient(t, Options{Address: "127.0.0.1:1"}), id, "", secret); !Unreachable(err) {
 		t.Errorf("without a server: %v", err)
 	}
 }
@@ -106,7 +106,7 @@ func TestDeregisterNodeSparesAnotherNodeOfItsName(t *testing.T) {
 			return rt.RoundTrip(r)
 		})
 	}})
-	if err := DeregisterNode(t.Context(), c, id, "", secured.Token); err == nil || Classify(err) != retry.Retry {
+	if err := DeregisterNode(t.Context(), c, id, "", secured.Token); err == nil || Classify(err) != retry.NotYet {
 		t.Errorf("%v, want an error to retry", err)
 	}
 	if err := DeregisterNode(t.Context(), c, id, "", secured.Token); err != nil {
@@ -199,7 +199,7 @@ func TestAwaitNodeRemovedNeedsTheNode(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if err := AwaitNodeRemoved(t.Context(), newClient(t, Options{Address: "127.0.0.1:1"}), id, "", ""); Classify(err) != retry.Unreachable {
+	if err := AwaitNodeRemoved(t.Context(), newClient(t, Options{Address: "127.0.0.1:1"}), id, "", ""); !Unreachable(err) {
 		t.Errorf("without a server: %v", err)
 	}
 }

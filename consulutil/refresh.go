@@ -60,7 +60,7 @@ func (s *Servers) Run(ctx context.Context) {
 		case timed:
 			s.settle(ctx, found)
 		}
-		periodic = time.After(retry.Policy{Base: pause, Constant: true}.Pause(1))
+		periodic = time.After(retry.Around(pause))
 		select {
 		case <-s.stale: // by our own request
 		default:

@@ -207,7 +207,7 @@ func TestServerThatAnswersStaysThoughItIsNoPeer(t *testing.T) {
 		b.wantSet(t, "10.0.0.1", "172.16.0.1")
 		b.request(t)
 		b.change(peers, "172.16.0.1", "10.0.0.1")
-		if err := leader(b.client); Classify(err) != retry.Unreachable {
+		if err := leader(b.client); !Unreachable(err) {
 			t.Errorf("got %v", err)
 		}
 		b.change(peers, "172.16.0.1")

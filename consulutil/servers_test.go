@@ -193,7 +193,7 @@ func TestErrorsNameHostsAndTheServer(t *testing.T) {
 	f := newFleet(t, false, nil)
 	err := leader(newClient(t, Options{Servers: f.inOrder(t, ServersOptions{})}))
 	want := fmt.Sprintf(`Get "http://consul.example.com:%d/v1/status/leader": server 127.0.0.1:%[1]d: dial tcp 127.0.0.1:%[1]d: connect: connection refused`, f.port)
-	if err == nil || err.Error() != want || Classify(err) != retry.Unreachable {
+	if err == nil || err.Error() != want || !Unreachable(err) {
 		t.Errorf("got  %v (class %v)\nwant %s", err, Classify(err), want)
 	}
 }

@@ -48,7 +48,7 @@ func newServerTLS(c config.ConsulServers, on bool, pem, file, name string) Serve
 }
 
 // Config is the configuration of a connection's TLS, nil when it has none. It reads
-// the CA file; an error of that is NoFile for Classify, since another container may
+// the CA file; an error of that is retry.NotYet for Classify, since another container may
 // write it later.
 func (t ServerTLS) Config() (*tls.Config, error) {
 	if !t.Enabled {
@@ -74,7 +74,7 @@ func (t ServerTLS) explain(err error) error {
 	if t.CAPEM != "" {
 		return usage("CA certificates of the Consul servers: %w: correct CONSUL_HTTPS_CACERT_PEM or CONSUL_GRPC_CACERT_PEM", err)
 	}
-	return awaitFile("CA certificates of the Consul servers: %w: correct caCertFile of consulServers, or CONSUL_CACERT and the like", err)
+	return fmt.Errorf("CA certificates of the Consul servers: %w: correct caCertFile of consulServers, or CONSUL_CACERT and the like", err)
 }
 
 // configure puts t over c. The CA file is replaced by its content, so that its

@@ -100,7 +100,7 @@ func TestCAOfServersThatCannotBeUsed(t *testing.T) {
 		"HTTP": func(s *Servers) error { _, err := NewClient(Options{Servers: s}); return err },
 		"gRPC": func(s *Servers) error { _, err := s.GRPCTLS().Config(); return err },
 	} {
-		if err := of(late); !errors.Is(err, fs.ErrNotExist) || Classify(err) != retry.NoFile || !strings.Contains(err.Error(), missing) {
+		if err := of(late); !errors.Is(err, fs.ErrNotExist) || Classify(err) != retry.NotYet || !strings.Contains(err.Error(), missing) {
 			t.Errorf("%s: missing file: %v, class %v", name, err, Classify(err))
 		}
 		if err := of(wrong); Classify(err) != retry.Permanent || cli.ExitCode(err) != 1 {

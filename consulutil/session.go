@@ -17,9 +17,9 @@ import (
 // which a server under load can exceed.
 const replicationLimit = 10 * time.Second
 
-// replicationPause is the time between two reads. Replication to a healthy server
-// takes a few milliseconds, so the first read usually suffices.
-const replicationPause = 100 * time.Millisecond
+// replicationPause and replicationPauseMax bound the time between two reads. Replication to
+// a healthy server takes a few milliseconds, so the first read usually suffices.
+const replicationPause, replicationPauseMax = 100 * time.Millisecond, 500 * time.Millisecond
 
 // LogoutLimit bounds a logout with its retries when the context has no deadline;
 // the controller removes the token later.
@@ -141,7 +141,7 @@ func leaderElected(ctx context.Context, c *api.Client) error {
 // *retry.GaveUpError after replicationLimit and a *retry.PermanentError for a
 // refusal.
 func WaitReplicated(ctx context.Context, c *api.Client, secret string, log hclog.Logger) error {
-	policy := retry.Policy{Base: replicationPause, Constant: true, Limit: replicationLimit}
+	policy := retry.Policy{Base: replicationPause, Max: replicationPauseMax, Limit: replicationLimit}
 	err := retry.Do(ctx, policy, log, "read the new token", ClassifyNewToken, func(ctx context.Context) error {
 		opts := (&api.QueryOptions{Token: secret, AllowStale: true}).WithContext(ctx)
 		if _, _, err := c.ACL().TokenReadSelf(opts); err != nil {

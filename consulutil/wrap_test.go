@@ -31,7 +31,7 @@ func TestNewClientWrap(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := c.Agent().CheckDeregister("x")
-	if !errors.Is(err, held) || Classify(err) != retry.Retry {
+	if !errors.Is(err, held) || Classify(err) != retry.NotYet {
 		t.Errorf("got %v, want what the wrapper said", err)
 	}
 	if len(seen) != 2 {

@@ -128,6 +128,7 @@ func (c *Controller) lead(ctx context.Context) error {
 // is refused.
 func (c *Controller) keepSetUp(ctx context.Context, due <-chan struct{}) error {
 	succeeded, failures, cause, reported := false, 0, "", time.Time{}
+	var failing time.Time
 	for {
 		changes, err := c.Setup.Ensure(ctx)
 		if ctx.Err() != nil {
@@ -146,8 +147,10 @@ func (c *Controller) keepSetUp(ctx context.Context, due <-chan struct{}) error {
 		case errors.As(err, &refused) && !succeeded:
 			return err
 		default:
-			failures++
-			pause = backOff().Pause(failures)
+			if failures++; failures == 1 {
+				failing = now
+			}
+			pause = backOff().Pause(now.Sub(failing))
 			log := c.Log.Debug
 			if cause != err.Error() || now.Sub(reported) >= setupReminder {
 				cause, reported, log = err.Error(), now, c.Log.Error
@@ -174,8 +177,7 @@ func (c *Controller) keepClean(ctx context.Context, due chan<- struct{}) {
 			default: // it is due already
 			}
 		}
-		varied := retry.Policy{Base: pause, Constant: true}.Pause(1)
-		if retry.Sleep(ctx, varied) != nil {
+		if retry.Sleep(ctx, retry.Around(pause)) != nil {
 			return
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"net"
 	"net/http"
 	"net/url"
 	"time"
@@ -58,10 +57,11 @@ type stream struct {
 }
 
 // open connects to a server. Envoy's stream waits meanwhile, for as long as no server
-// can be reached; the error is that of ctx.
+// can be reached, since servers are replaced and certificates renewed; the error is that
+// of ctx.
 func (r *Relay) open(ctx context.Context) (*stream, error) {
 	s := &stream{}
-	err := retry.Do(ctx, retry.Remote().Within(0), r.Log, "connect Envoy with a Consul server", classify, func(ctx context.Context) error {
+	err := retry.Do(ctx, retry.Remote().Within(0), r.Log, "connect Envoy with a Consul server", retry.Always, func(ctx context.Context) error {
 		known, err := r.Servers.GRPCAddresses(ctx)
 		if err != nil {
 			return err
@@ -82,18 +82,6 @@ func (r *Relay) open(ctx context.Context) (*stream, error) {
 		return nil
 	})
 	return s, err
-}
-
-// classify never gives up: servers are replaced, and certificates renewed.
-func classify(err error) retry.Class {
-	var op *net.OpError
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return retry.NoFile
-	case errors.As(err, &op) && op.Op == "dial":
-		return retry.Unreachable
-	}
-	return retry.Retry
 }
 
 // advice is what to do about a connection that was refused by one of its ends, or a token

@@ -27,7 +27,7 @@ func (s *syncer) registerGateway(ctx context.Context) {
 		class := consulutil.Classify(err)
 		if class == retry.Permanent {
 			s.reloadToken()
-			return retry.Retry
+			return retry.NotYet
 		}
 		return class
 	}
@@ -40,7 +40,7 @@ func (s *syncer) registerGateway(ctx context.Context) {
 			return err
 		}
 		err = s.Registrar.Register(ctx, s.token, s.w)
-		if err != nil && consulutil.Classify(err) == retry.Retry && !refused(err) {
+		if err != nil && consulutil.Classify(err) == retry.NotYet && !refused(err) && !consulutil.Unreachable(err) {
 			s.unsettled[s.w.ID] = time.Now().Add(unsettledFor)
 		}
 		return err

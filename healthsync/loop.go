@@ -158,7 +158,7 @@ func (s *syncer) record(ctx context.Context, now time.Time, c change, result reg
 func (s *syncer) recordFailure(ctx context.Context, c change, err error) {
 	id := c.check.ID
 	class := consulutil.Classify(err)
-	if c.observed.status() == api.HealthPassing && class == retry.Retry && !refused(err) {
+	if c.observed.status() == api.HealthPassing && class == retry.NotYet && !refused(err) && !consulutil.Unreachable(err) {
 		s.unsettled[id] = time.Now().Add(unsettledFor)
 		s.repeatAtNextTick(id)
 	}

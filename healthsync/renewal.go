@@ -23,7 +23,7 @@ const (
 	// writeTimeout, 5 s. The rest is for a server that is slow to take a new stream.
 	overlap = 15 * time.Second
 	// renewalPause and renewalPauseMax bound the pauses after an attempt that failed.
-	renewalPause, renewalPauseMax = 5 * time.Second, time.Minute
+	renewalPause, renewalPauseMax = 20 * time.Second, time.Minute
 )
 
 // renewal replaces the service token of a task without an agent before it expires, and
@@ -43,11 +43,11 @@ type renewal struct {
 	due, expires time.Time
 	retired      []*retired
 
-	// next is when the next attempt may be made, after failures in a row of which the
-	// last had the reason failed.
-	next     time.Time
-	failures int
-	failed   reason
+	// next is when the next attempt may be made, after failures in a row since failing of
+	// which the last had the reason failed.
+	next    time.Time
+	failing time.Time
+	failed  reason
 
 	// refused is set by others when Consul does not know the token in a write: it was
 	// deleted, or Consul restored from an older snapshot.
@@ -255,12 +255,14 @@ func (r *renewal) logOutRetired(ctx context.Context) {
 // report logs an outcome and sets the pause after a failure.
 func (r *renewal) report(ctx context.Context, why reason, err error) {
 	if err == nil || ctx.Err() != nil {
-		r.failures, r.failed = 0, ""
+		r.failing, r.failed = time.Time{}, ""
 		return
 	}
-	r.failures++
-	pause := retry.Policy{Base: renewalPause, Max: renewalPauseMax}.Pause(r.failures)
 	now := time.Now()
+	if r.failing.IsZero() {
+		r.failing = now
+	}
+	pause := retry.Policy{Base: renewalPause, Max: renewalPauseMax}.Pause(now.Sub(r.failing))
 	r.next = now.Add(pause)
 	if !r.expires.IsZero() && now.After(r.expires) {
 		why = expired

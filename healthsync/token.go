@@ -41,7 +41,7 @@ func (s *syncer) waitForToken(ctx context.Context) error {
 		if errors.Is(err, fs.ErrPermission) {
 			return retry.Permanent // mode and group are set before the file has its name
 		}
-		return retry.Retry
+		return retry.NotYet
 	}
 	err := retry.Do(ctx, retry.LocalAgent().Within(tokenLimit), s.Log, "read service token", classify, func(context.Context) error {
 		if s.reloadToken() {

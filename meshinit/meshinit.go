@@ -44,18 +44,17 @@ type Place struct {
 	ClientRemedy, Remedy string
 }
 
-// InTask is a Consul client agent in the task. It starts at the same time, and every
-// pause delays the task's first request: it is asked every 20 ms until it listens, and
-// soon again while it joins.
+// InTask returns the place that is a Consul client agent in the task. It starts at the same
+// time, and every pause delays the task's first request. A refused connection costs little.
 func InTask() Place {
 	return Place{
-		Policy:       retry.Policy{Base: 50 * time.Millisecond, Max: 250 * time.Millisecond, Unreachable: 20 * time.Millisecond},
+		Policy:       retry.Policy{Base: 20 * time.Millisecond, Max: 100 * time.Millisecond},
 		ClientRemedy: "does the consul-client container write the files that CONSUL_CACERT and the like name?",
 		Remedy:       "is the consul-client container running, and has it joined the datacenter?",
 	}
 }
 
-// AtServers is the Consul servers, for a task without an agent.
+// AtServers returns the place that is the Consul servers, for a task without an agent.
 func AtServers() Place {
 	return Place{
 		Policy:       retry.Remote(),

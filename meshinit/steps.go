@@ -88,7 +88,7 @@ func (r *run) readProxy(ctx context.Context) error {
 		if class := consulutil.ClassifyNewToken(err); class != retry.Gone {
 			return class
 		}
-		return retry.Retry
+		return retry.NotYet
 	}
 	return retry.Do(ctx, r.Place.Policy.Within(r.Limit), r.Log, "read proxy", classify, func(ctx context.Context) error {
 		var err error

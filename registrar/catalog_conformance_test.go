@@ -236,7 +236,7 @@ func TestCatalogRefusalNamesTheRemedy(t *testing.T) {
 	}{
 		"identity of another service": {s.Token, identity, retry.Permanent},
 		"no token":                    {"", "no token was sent: set consulLogin.enabled to true or give this container CONSUL_HTTP_TOKEN", retry.Permanent},
-		"unknown token":               {"11111111-1111-1111-1111-111111111111", "ACL not found", retry.Retry},
+		"unknown token":               {"11111111-1111-1111-1111-111111111111", "ACL not found", retry.NotYet},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -99,7 +99,7 @@ func TestRefusalNamesTheRemedy(t *testing.T) {
 		}
 	}
 	err = agentRegistrar(t, secured).Register(context.Background(), "11111111-1111-1111-1111-111111111111", w)
-	if strings.Contains(err.Error(), "service identity") || consulutil.ClassifyNewToken(err) != retry.Retry {
+	if strings.Contains(err.Error(), "service identity") || consulutil.ClassifyNewToken(err) != retry.NotYet {
 		t.Errorf("unknown token: error = %v", err)
 	}
 	err = agentRegistrar(t, secured).Register(context.Background(), "", w)

@@ -202,7 +202,7 @@ func TestResilienceLosesNoOtherWrite(t *testing.T) {
 		_, err := registrar.EnsureResilience(context.Background(), clientOf(t, server.URL), "", workload.Workload{Name: "web"}, config.NetworkResilience{})
 		return err
 	}
-	if err := ensure(); err == nil || consulutil.Classify(err) != retry.Retry {
+	if err := ensure(); err == nil || consulutil.Classify(err) != retry.NotYet {
 		t.Errorf("lost race: %v", err)
 	}
 	if err := ensure(); err != nil {

@@ -34,7 +34,7 @@ func classifyVault(err error) retry.Class {
 	case code == 0:
 		return consulutil.Classify(err)
 	case code >= 500, code == http.StatusTooManyRequests, code == http.StatusPreconditionFailed:
-		return retry.Retry
+		return retry.NotYet
 	default:
 		return retry.Permanent
 	}

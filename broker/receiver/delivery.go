@@ -43,7 +43,6 @@ type delivery struct {
 	// dropped gets the reason when a handle was lost, so that another request is needed.
 	dropped chan error
 
-	notBefore  time.Time
 	unanswered bool
 
 	// turn is held by the push that is being answered.
@@ -57,9 +56,6 @@ type delivery struct {
 
 // attempt makes one request and waits for its push. Its errors have a class.
 func (d *delivery) attempt(ctx context.Context) error {
-	if err := retry.Sleep(ctx, time.Until(d.notBefore)); err != nil {
-		return err
-	}
 	if err := d.files.check(); err != nil { // a token that cannot be written is not requested
 		return err
 	}
@@ -84,33 +80,32 @@ func (d *delivery) attempt(ctx context.Context) error {
 	}
 	refused, ok := errors.AsType[*RefusedError](err)
 	if !ok {
-		if consulutil.Classify(err) == retry.Retry {
+		if consulutil.Classify(err).Retryable() && !consulutil.Unreachable(err) {
 			d.unanswered = true // and may be accepted: its key stays
 		}
 		return err
 	}
 	d.forget(nonce)
-	d.notBefore = time.Now().Add(refused.After)
 	if refused.Status == http.StatusConflict && d.unanswered {
 		d.unanswered = false
 		return d.await(ctx, "")
 	}
-	return consulutil.WithClass(err, d.class(refused))
+	return &retry.DelayError{Err: consulutil.WithClass(err, d.class(refused)), Delay: refused.After}
 }
 
 // class is what waiting can change about a refusal of a request.
 func (d *delivery) class(refused *RefusedError) retry.Class {
 	switch status := refused.Status; {
 	case status == http.StatusTooEarly, status == http.StatusTooManyRequests, status >= 500:
-		return retry.Retry
+		return retry.NotYet
 	case !d.bearer.Empty() && status == http.StatusUnauthorized:
 		// The token to replace is gone: ask for a first one. Nothing else may lead there,
 		// since the broker then revokes the current token without an overlap.
 		d.Log.Warn("the broker does not accept the token for its rotation, requesting a new one", logkey.Status, status)
 		d.bearer = secret.Value{}
-		return retry.Retry
+		return retry.NotYet
 	case status == http.StatusNotFound && time.Since(d.start) < missingLimit:
-		return retry.Retry
+		return retry.NotYet
 	}
 	return d.lasting(refused)
 }
@@ -119,7 +114,7 @@ func (d *delivery) class(refused *RefusedError) retry.Class {
 // waits for that when the backend refuses the broker; one that starts reports it.
 func (d *delivery) lasting(refused *RefusedError) retry.Class {
 	if refused.Code == BackendFailed && !d.held.secret.Empty() {
-		return retry.Retry
+		return retry.NotYet
 	}
 	return retry.Permanent
 }
@@ -156,7 +151,7 @@ func (d *delivery) ending(ctx context.Context, id string) error {
 	}
 	switch status.State {
 	case "rejected", "conflict", "expired", "failed", "revoked":
-		class := retry.Retry
+		class := retry.NotYet
 		if status.State == "rejected" {
 			class = retry.Permanent
 		}
@@ -251,12 +246,12 @@ func (d *delivery) redeem(ctx context.Context, push Push, handle secret.Value) (
 	defer cancel()
 	u, err := d.Broker.unwrap(limited, UnwrapRequest{Handle: handle, RequestID: push.RequestID})
 	if err != nil {
-		class := retry.Retry // another request has another handle
+		class := retry.NotYet // another request has another handle
 		refused, answered := errors.AsType[*RefusedError](err)
 		switch {
 		// Another status of 5xx is that of a proxy, which may have lost the broker's answer.
 		case answered && (refused.Status == http.StatusServiceUnavailable || refused.Status == http.StatusTooManyRequests),
-			!answered && consulutil.Classify(err) == retry.Unreachable:
+			!answered && consulutil.Unreachable(err):
 			return http.StatusServiceUnavailable, err
 		case answered && refused.Code == HandleUsed:
 			d.Log.Error("the handle was redeemed by another process, which may have stolen it")
@@ -270,7 +265,7 @@ func (d *delivery) redeem(ctx context.Context, push Push, handle secret.Value) (
 	d.awaitReady(ctx, t)
 	notRecorded, err := d.files.write(t)
 	if err != nil {
-		class := retry.Retry
+		class := retry.NotYet
 		if _, configured := errors.AsType[*exit.UsageError](err); configured {
 			class = retry.Permanent // another token cannot be written either
 		}

@@ -90,8 +90,9 @@ type receiver struct {
 	// made the token all the same: it must not take it for delivered.
 	lost map[string]time.Time
 
-	failures int
-	next     time.Time
+	// failing is since when attempts to replace the token have failed, zero if the last one has not.
+	failing time.Time
+	next    time.Time
 	// looked is when the token was last seen to exist, or missing that often since.
 	looked  time.Time
 	missing int

@@ -65,7 +65,7 @@ func (r *receiver) stay(ctx context.Context) error {
 // schedule sets the time of the next refresh: at 2/3 of the token's life, or up to a
 // twentieth earlier, so that the tokens of a fleet are not replaced together.
 func (r *receiver) schedule() {
-	r.failures, r.next = 0, time.Time{}
+	r.failing, r.next = time.Time{}, time.Time{}
 	r.looked, r.missing = time.Now(), 0
 	if life := r.held.life(); life > 0 {
 		r.next = r.held.Obtained.Add(life*2/3 - rand.N(life/20+1))
@@ -75,9 +75,11 @@ func (r *receiver) schedule() {
 // postpone sets the time of the next attempt after a failure. Pauses are short against
 // the rest of the token's life.
 func (r *receiver) postpone(err error) {
-	r.failures++
+	if r.failing.IsZero() {
+		r.failing = time.Now()
+	}
 	policy := retry.Policy{Base: time.Second, Max: min(max(r.held.life()/20, time.Second), maxPause)}
-	pause := policy.Pause(r.failures)
+	pause := policy.Pause(time.Since(r.failing))
 	r.next = time.Now().Add(pause)
 	log := r.Log.Warn
 	if !r.held.valid(time.Now()) {

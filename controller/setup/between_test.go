@@ -35,7 +35,7 @@ func TestChangeOfAnObjectInBetweenSurvives(t *testing.T) {
 				return nil, nil
 			})
 			s := l.setup(t, c, Options{})
-			if _, err := s.Ensure(t.Context()); !errors.Is(err, errChanged) || consulutil.Classify(err) != retry.Retry {
+			if _, err := s.Ensure(t.Context()); !errors.Is(err, errChanged) || consulutil.Classify(err) != retry.NotYet {
 				t.Errorf("got %v", err)
 			}
 			mustEnsure(t, s)

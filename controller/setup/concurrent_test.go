@@ -163,7 +163,7 @@ func TestCrashAfterEachWrite(t *testing.T) {
 			_, err := l.setup(t, killed, Options{RolePath: "narrow"}).Ensure(t.Context())
 			// Session, lock, record, two methods, record; then release and destroy,
 			// which may fail.
-			if killed := n < 6; killed != (err != nil) || killed && consulutil.Classify(err) != retry.Retry {
+			if killed := n < 6; killed != (err != nil) || killed && consulutil.Classify(err) != retry.NotYet {
 				t.Fatalf("killed after %d writes: %v", n, err)
 			}
 			bury(t, l)
@@ -247,7 +247,7 @@ func TestLostLockStopsWrites(t *testing.T) {
 	if w := requests.writes(); len(w) > 0 {
 		t.Errorf("wrote without the lock: %q", w)
 	}
-	if err := s.finish(Plan{}, failed); !errors.Is(err, errLost) || consulutil.Classify(err) != retry.Retry {
+	if err := s.finish(Plan{}, failed); !errors.Is(err, errLost) || consulutil.Classify(err) != retry.NotYet {
 		t.Errorf("got %v", err)
 	}
 }
@@ -281,7 +281,7 @@ func TestOperatorsWriteInBetweenSurvives(t *testing.T) {
 		return nil, nil
 	})
 	s := l.setup(t, c, Options{})
-	if _, err := s.Ensure(t.Context()); !errors.Is(err, errChanged) || consulutil.Classify(err) != retry.Retry {
+	if _, err := s.Ensure(t.Context()); !errors.Is(err, errChanged) || consulutil.Classify(err) != retry.NotYet {
 		t.Errorf("got %v", err)
 	}
 	mustEnsure(t, s)

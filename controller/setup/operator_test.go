@@ -269,7 +269,7 @@ func TestOneFailureHidesNoOther(t *testing.T) {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
 	if err == nil || strings.Count(err.Error(), "disk full") != 2 || !strings.Contains(err.Error(), "create policy "+l.policy()) ||
-		!strings.Contains(err.Error(), "create auth method "+l.clientMethod()) || consulutil.Classify(err) != retry.Retry {
+		!strings.Contains(err.Error(), "create auth method "+l.clientMethod()) || consulutil.Classify(err) != retry.NotYet {
 		t.Errorf("got %v", err)
 	}
 	mustEnsure(t, l.setup(t, management(t), Options{}))

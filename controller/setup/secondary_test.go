@@ -49,7 +49,7 @@ func TestSecondaryDatacenter(t *testing.T) {
 		return err == nil
 	})
 	var made []string
-	policy := retry.Policy{Base: 100 * time.Millisecond, Constant: true, Limit: time.Minute}
+	policy := retry.Policy{Base: 100 * time.Millisecond, Limit: time.Minute}
 	err = retry.Do(t.Context(), policy, hclog.NewNullLogger(), "setup", consulutil.Classify, func(ctx context.Context) error {
 		changes, err := there.Ensure(ctx)
 		for _, c := range changes {

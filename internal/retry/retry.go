@@ -3,12 +3,12 @@
 // that pauses, jitter, limits and log lines are the same everywhere.
 //
 // Flow: 1. call fn; 2. classify its error; 3. stop on Permanent and Gone, or
-// log and pause for as long as the class asks for; 4. give up when the
-// policy's limit or the context ends, with the last error inside a
-// *GaveUpError.
+// log and pause, the longer the more time has passed since the first failure;
+// 4. give up when the policy's limit or the context ends, with the last error
+// inside a *GaveUpError.
 //
 // Never does: decide what an error means. Callers pass a classifier.
-// Start reading at: Class, then Do.
+// Start reading at: Class, Policy, then Do.
 package retry
 
 import (
@@ -22,54 +22,30 @@ import (
 )
 
 // Class is what waiting can change about an error. It decides whether Do tries
-// again, and how long it pauses before that.
+// again.
 type Class int
 
 const (
-	// Retry is for an answer that may change: 429, 5xx, not leader, not
-	// replicated. The pause is the policy's, since the one who answered has
-	// work to do.
-	Retry Class = iota
+	// NotYet is for everything that may change: a connection that was not made, 429,
+	// 5xx, no leader, not replicated, an object that another process creates, a file that
+	// another container writes.
+	NotYet Class = iota
 	// Permanent is for refusals: asking again cannot help.
 	Permanent
 	// Gone means the object does not exist; success for a delete.
 	Gone
-	// Unreachable is for connections that were not made: refused, no route,
-	// no such host. No server is loaded by an attempt, so pauses are short.
-	Unreachable
-	// NotYet is for an object that another process creates, such as an auth
-	// method: it may appear any moment, but each attempt is a request.
-	NotYet
-	// NoFile is for a file that another container writes.
-	NoFile
 )
 
-// Always classifies every error as Retry.
-func Always(error) Class { return Retry }
+// Always classifies every error as NotYet.
+func Always(error) Class { return NotYet }
 
 // Retryable reports whether another attempt can succeed.
-func (c Class) Retryable() bool { return c != Permanent && c != Gone }
+func (c Class) Retryable() bool { return c == NotYet }
 
-// Pauses of the classes that do not take the policy's.
-const (
-	unreachableBase, unreachableMax = 100 * time.Millisecond, 400 * time.Millisecond
-	notYetBase, notYetMax           = 250 * time.Millisecond, time.Second
-	filePoll                        = 100 * time.Millisecond
-	// unreachableSteps is the number of attempts after which Policy.Unreachable counts
-	// once more.
-	unreachableSteps = 64
-)
-
-// Policy is a limit, and the pauses between attempts that end with Retry.
+// Policy is the pauses between attempts, and a limit.
 type Policy struct {
-	// Base is the first pause and Max the longest.
+	// Base is the longest pause at first, Max the longest at all.
 	Base, Max time.Duration
-	// Constant keeps every pause at Base +-20 % instead of doubling with full
-	// jitter.
-	Constant bool
-	// Unreachable shortens the pauses after connections that were not made to at most
-	// this at first, for a peer in the same task; zero does not.
-	Unreachable time.Duration
 	// Limit bounds the whole operation; zero leaves that to the context.
 	Limit time.Duration
 }
@@ -77,67 +53,50 @@ type Policy struct {
 // StartLimit is how long a command tries at start before it gives up.
 const StartLimit = 3 * time.Minute
 
-// LocalAgent is the policy towards the agent in the same task: cheap to ask,
+// LocalAgent returns the policy towards the agent in the same task: it is cheap to ask,
 // and every 250 ms of waiting is start-up time.
 func LocalAgent() Policy {
-	return Policy{Base: 250 * time.Millisecond, Constant: true, Limit: StartLimit}
+	return Policy{Base: 250 * time.Millisecond, Max: 250 * time.Millisecond, Limit: StartLimit}
 }
 
-// Remote is the policy towards Consul servers and AWS: exponential with full
-// jitter, so that a fleet that starts together does not ask in step.
+// Remote returns the policy towards Consul servers and AWS, which a whole fleet may wait
+// for: quick in the first seconds, when a late server is start-up time, and slow in a
+// long outage.
 func Remote() Policy {
-	return Policy{Base: 250 * time.Millisecond, Max: 5 * time.Second, Limit: StartLimit}
+	return Policy{Base: 250 * time.Millisecond, Max: time.Minute, Limit: StartLimit}
 }
 
-// Within is the policy with another limit.
+// Within returns the policy with another limit.
 func (p Policy) Within(limit time.Duration) Policy {
 	p.Limit = limit
 	return p
 }
 
-// Pause returns the wait after the given attempt, counted from 1. It uses the
-// package-level random source and is safe for concurrent use.
-func (p Policy) Pause(attempt int) time.Duration {
-	if p.Constant {
-		return p.Base*8/10 + rand.N(p.Base*4/10+1)
-	}
-	ceiling := doubled(p.Base, p.Max, attempt)
-	// Full jitter with a floor: a pause near zero would be a busy loop.
+// growth is the part of the time waited that a pause may take: it bounds what a pause
+// adds to an outage, and the attempts made in one.
+const growth = 8
+
+// Pause returns how long to wait for the next attempt, at random so that a fleet that
+// waits for the same servers does not ask in step; waited is the time since the first
+// failure. It is safe for concurrent use.
+func (p Policy) Pause(waited time.Duration) time.Duration {
+	ceiling := max(p.Base, min(waited/growth, p.Max))
+	// The floor is there because a pause near zero would be a busy loop.
 	return ceiling/10 + rand.N(ceiling*9/10+1)
 }
 
-// pause returns the wait after the given number of attempts that ended with the
-// class.
-func (p Policy) pause(class Class, attempt int) time.Duration {
-	switch class {
-	case Unreachable:
-		pause := doubled(unreachableBase, unreachableMax, attempt)
-		if p.Unreachable > 0 {
-			// It grows slowly: a peer that is late keeps the CPU to itself.
-			pause = min(pause, p.Unreachable*time.Duration(1+attempt/unreachableSteps))
-		}
-		return upperHalf(pause)
-	case NotYet:
-		return upperHalf(doubled(notYetBase, notYetMax, attempt))
-	case NoFile:
-		return filePoll
-	default:
-		return p.Pause(attempt)
-	}
+// Around returns a random duration within 20 % of d, for periodic work that a fleet
+// must not do in step.
+func Around(d time.Duration) time.Duration { return d*8/10 + rand.N(d*4/10+1) }
+
+// DelayError is an error after which Do pauses for at least Delay.
+type DelayError struct {
+	Err   error
+	Delay time.Duration
 }
 
-// doubled is base, doubled for each attempt after the first, at most limit.
-func doubled(base, limit time.Duration, attempt int) time.Duration {
-	for range attempt - 1 {
-		if base *= 2; base >= limit {
-			return limit
-		}
-	}
-	return base
-}
-
-// upperHalf is a random duration between half of d and d.
-func upperHalf(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
+func (e *DelayError) Error() string { return e.Err.Error() }
+func (e *DelayError) Unwrap() error { return e.Err }
 
 // PermanentError marks an error that a retry cannot change.
 type PermanentError struct{ Err error }
@@ -161,11 +120,10 @@ func (e *GaveUpError) Error() string {
 }
 func (e *GaveUpError) Unwrap() error { return e.Err }
 
-// Do calls fn until it returns nil. classify must not be nil; the class of an
-// error picks the pause. A Permanent or Gone error is returned inside a
-// *PermanentError; the end of ctx or of the policy's limit gives a *GaveUpError
-// around the last error. Failures are logged with the operation's name, what
-// ("register service"); see report.
+// Do calls fn until it returns nil. classify must not be nil. A Permanent or Gone
+// error is returned inside a *PermanentError; the end of ctx or of the policy's
+// limit gives a *GaveUpError around the last error. Failures are logged with the
+// operation's name, what ("register service"); see report.
 func Do(ctx context.Context, p Policy, log hclog.Logger, what string, classify func(error) Class, fn func(context.Context) error) error {
 	if p.Limit > 0 {
 		var cancel context.CancelFunc
@@ -174,7 +132,7 @@ func Do(ctx context.Context, p Policy, log hclog.Logger, what string, classify f
 	}
 	r := report{log: log, what: what, start: time.Now()}
 	var last error
-	ended := map[Class]int{} // attempts by their class
+	var failing time.Time // since then
 	for attempt := 1; ; attempt++ {
 		err := fn(ctx)
 		if err == nil {
@@ -185,18 +143,19 @@ func Do(ctx context.Context, p Policy, log hclog.Logger, what string, classify f
 		if last == nil || ctx.Err() == nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 			last = err
 		}
-		class := classify(err)
-		if !class.Retryable() {
+		if !classify(err).Retryable() {
 			return &PermanentError{Err: err}
 		}
-		if class == Unreachable || class == NoFile { // meanwhile no server had any work
-			ended = map[Class]int{class: ended[class]}
-		}
-		ended[class]++
 		if ctx.Err() != nil {
 			return gaveUp(ctx, attempt, r.start, last)
 		}
-		pause := p.pause(class, ended[class])
+		if failing.IsZero() {
+			failing = time.Now()
+		}
+		pause := p.Pause(time.Since(failing))
+		if delayed, ok := errors.AsType[*DelayError](err); ok {
+			pause = max(pause, delayed.Delay)
+		}
 		r.failed(attempt, pause, err)
 		if Sleep(ctx, pause) != nil {
 			return gaveUp(ctx, attempt, r.start, last)

@@ -3,6 +3,7 @@ package retry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,7 +20,7 @@ func TestDoRetriesUntilSuccess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
-		err := Do(t.Context(), LocalAgent(), hclog.NewNullLogger(), "ask", always(Retry), func(context.Context) error {
+		err := Do(t.Context(), LocalAgent(), hclog.NewNullLogger(), "ask", always(NotYet), func(context.Context) error {
 			if attempts++; attempts < 5 {
 				return errFault
 			}
@@ -71,7 +72,7 @@ func TestDoGivesUpAtTheLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		err := Do(t.Context(), Remote(), hclog.NewNullLogger(), "ask", always(Retry), func(context.Context) error { return errFault })
+		err := Do(t.Context(), Remote(), hclog.NewNullLogger(), "ask", always(NotYet), func(context.Context) error { return errFault })
 		var gaveUp *GaveUpError
 		if !errors.As(err, &gaveUp) || !errors.Is(err, errFault) {
 			t.Fatalf("got %v, want *GaveUpError around the last error", err)
@@ -87,7 +88,7 @@ func TestDoKeepsTheLastRealError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
-		err := Do(t.Context(), LocalAgent(), hclog.NewNullLogger(), "ask", always(Retry), func(ctx context.Context) error {
+		err := Do(t.Context(), LocalAgent(), hclog.NewNullLogger(), "ask", always(NotYet), func(ctx context.Context) error {
 			if attempts++; attempts == 1 {
 				return errFault
 			}
@@ -107,7 +108,7 @@ func TestDoEndsWithTheContextAndItsCause(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(cause) })
 		start := time.Now()
-		err := Do(ctx, Remote(), hclog.NewNullLogger(), "ask", always(Retry), func(context.Context) error { return errFault })
+		err := Do(ctx, Remote(), hclog.NewNullLogger(), "ask", always(NotYet), func(context.Context) error { return errFault })
 		if !errors.Is(err, cause) || !errors.Is(err, errFault) {
 			t.Errorf("got %v, want both the cause and the last error", err)
 		}
@@ -120,32 +121,73 @@ func TestDoEndsWithTheContextAndItsCause(t *testing.T) {
 	})
 }
 
-func TestPause(t *testing.T) {
+func TestPauseGrowsWithTheTimeWaited(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		policy   Policy
-		attempt  int
+		waited   time.Duration
 		min, max time.Duration
 	}{
-		{LocalAgent(), 1, 200 * time.Millisecond, 300 * time.Millisecond},
-		{LocalAgent(), 50, 200 * time.Millisecond, 300 * time.Millisecond},
-		{Remote(), 1, 25 * time.Millisecond, 250 * time.Millisecond},
-		{Remote(), 3, 100 * time.Millisecond, time.Second},
-		{Remote(), 5, 400 * time.Millisecond, 4 * time.Second},
-		{Remote(), 1000, 500 * time.Millisecond, 5 * time.Second},
+		{LocalAgent(), 0, 25 * time.Millisecond, 250 * time.Millisecond},
+		{LocalAgent(), time.Hour, 25 * time.Millisecond, 250 * time.Millisecond},
+		{Remote(), 0, 25 * time.Millisecond, 250 * time.Millisecond},
+		{Remote(), 2 * time.Second, 25 * time.Millisecond, 250 * time.Millisecond},
+		{Remote(), 6 * time.Second, 75 * time.Millisecond, 750 * time.Millisecond},
+		{Remote(), time.Minute, 750 * time.Millisecond, 7500 * time.Millisecond},
+		{Remote(), time.Hour, 6 * time.Second, time.Minute},
 	} {
 		low, high := time.Hour, time.Duration(0)
 		for range 2000 {
-			p := c.policy.Pause(c.attempt)
+			p := c.policy.Pause(c.waited)
 			low, high = min(low, p), max(high, p)
 		}
 		if low < c.min || high > c.max {
-			t.Errorf("attempt %d: pauses from %s to %s, want within %s to %s", c.attempt, low, high, c.min, c.max)
+			t.Errorf("after %s: pauses from %s to %s, want within %s to %s", c.waited, low, high, c.min, c.max)
 		}
 		if spread := high - low; spread < (c.max-c.min)*8/10 {
-			t.Errorf("attempt %d: pauses spread over %s only: no jitter", c.attempt, spread)
+			t.Errorf("after %s: pauses spread over %s only: no jitter", c.waited, spread)
 		}
 	}
+}
+
+func TestAround(t *testing.T) {
+	t.Parallel()
+	low, high := time.Hour, time.Duration(0)
+	for range 2000 {
+		d := Around(10 * time.Second)
+		low, high = min(low, d), max(high, d)
+	}
+	if low < 8*time.Second || low > 8500*time.Millisecond {
+		t.Errorf("at least %s, want 8 s", low)
+	}
+	if high > 12*time.Second || high < 11500*time.Millisecond {
+		t.Errorf("at most %s, want 12 s", high)
+	}
+}
+
+// The pause after an error is at least the one it asks for, and is logged.
+func TestDoObeysADelay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var buf strings.Builder
+		log := hclog.New(&hclog.LoggerOptions{Output: &buf})
+		attempts, start := 0, time.Now()
+		err := Do(t.Context(), LocalAgent(), log, "ask", always(NotYet), func(context.Context) error {
+			if attempts++; attempts > 1 {
+				return nil
+			}
+			return fmt.Errorf("ask: %w", &DelayError{errFault, 30 * time.Second})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took != 30*time.Second {
+			t.Errorf("the second attempt came after %s, want 30s", took)
+		}
+		if !strings.Contains(buf.String(), "retry_in=30s") {
+			t.Errorf("the pause is not logged:\n%s", buf.String())
+		}
+	})
 }
 
 func TestGaveUpErrorCounts(t *testing.T) {
@@ -158,66 +200,23 @@ func TestGaveUpErrorCounts(t *testing.T) {
 	}
 }
 
-func TestPauseOfAClassIsBounded(t *testing.T) {
+// The pauses of an operation count from its first failure, so that a long outage costs
+// few attempts.
+func TestDoAttemptsInALongOutage(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		class    Class
-		attempt  int
-		min, max time.Duration
-	}{
-		{Unreachable, 1, 50 * time.Millisecond, 100 * time.Millisecond},
-		{Unreachable, 1000, 200 * time.Millisecond, 400 * time.Millisecond},
-		{NotYet, 1, 125 * time.Millisecond, 250 * time.Millisecond},
-		{NotYet, 1000, 500 * time.Millisecond, time.Second},
-		{NoFile, 1, 100 * time.Millisecond, 100 * time.Millisecond},
-		{NoFile, 1000, 100 * time.Millisecond, 100 * time.Millisecond},
-		{Retry, 1000, 500 * time.Millisecond, 5 * time.Second},
-	} {
-		for range 2000 {
-			if got := Remote().pause(c.class, c.attempt); got < c.min || got > c.max {
-				t.Fatalf("class %d, attempt %d: pause %s, want %s to %s", c.class, c.attempt, got, c.min, c.max)
-			}
-			peer := Policy{Base: time.Second, Max: time.Second, Unreachable: 20 * time.Millisecond}
-			for attempt, longest := range map[int]time.Duration{1: 20 * time.Millisecond, 63: 20 * time.Millisecond, 64: 40 * time.Millisecond, 10_000: 400 * time.Millisecond} {
-				if got := peer.pause(Unreachable, attempt); got < longest/2 || got > longest {
-					t.Fatalf("attempt %d in the same task: pause %s, want at most %s", attempt, got, longest)
-				}
-			}
-		}
-	}
-}
-
-// After an outage the first answer must not inherit the outage's back-off.
-// The pause after an answer of an overloaded server keeps growing while another server
-// answers that the object is missing, and starts anew after an outage.
-func TestBackOffOfAnsweredFaults(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		classes  []Class // of the attempts; the pause after the last one counts
-		from, to time.Duration
-	}{
-		"alone":             {[]Class{Retry, Retry, Retry, Retry, Retry, Retry}, 500 * time.Millisecond, 5 * time.Second},
-		"alternating":       {[]Class{Retry, NotYet, Retry, NotYet, Retry, NotYet, Retry, NotYet, Retry, NotYet, Retry}, 500 * time.Millisecond, 5 * time.Second},
-		"after an outage":   {[]Class{Retry, Retry, Retry, Retry, Retry, Retry, Unreachable, Retry}, 25 * time.Millisecond, 250 * time.Millisecond},
-		"after a late file": {[]Class{Retry, Retry, Retry, Retry, Retry, Retry, NoFile, Retry}, 25 * time.Millisecond, 250 * time.Millisecond},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				attempts := 0
-				var last time.Time
-				classify := func(error) Class { return c.classes[attempts-1] }
-				err := Do(t.Context(), Remote(), hclog.NewNullLogger(), "ask", classify, func(context.Context) error {
-					if attempts++; attempts > len(c.classes) {
-						return nil
-					}
-					last = time.Now()
-					return errFault
-				})
-				if pause := time.Since(last); err != nil || pause < c.from || pause > c.to {
-					t.Errorf("pause %s, %v; want %s to %s", pause, err, c.from, c.to)
-				}
+	for limit, most := range map[time.Duration]int{2 * time.Second: 35, time.Minute: 100, time.Hour: 250} {
+		synctest.Test(t, func(t *testing.T) {
+			attempts := 0
+			err := Do(t.Context(), Remote().Within(limit), hclog.NewNullLogger(), "ask", always(NotYet), func(context.Context) error {
+				attempts++
+				return errFault
 			})
+			if !errors.Is(err, errFault) {
+				t.Error(err)
+			}
+			if attempts > most {
+				t.Errorf("%d attempts in %s, want at most %d", attempts, limit, most)
+			}
 		})
 	}
 }
@@ -229,7 +228,7 @@ func logged(t *testing.T, failures []error) (levels []string, text string) {
 	var buf strings.Builder
 	log := hclog.New(&hclog.LoggerOptions{Level: hclog.Trace, Output: &buf})
 	attempts := 0
-	err := Do(t.Context(), LocalAgent(), log, "ask", always(Retry), func(context.Context) error {
+	err := Do(t.Context(), LocalAgent(), log, "ask", always(NotYet), func(context.Context) error {
 		if attempts++; attempts > len(failures) {
 			return nil
 		}
@@ -276,7 +275,7 @@ func TestDoWarnsOncePerCause(t *testing.T) {
 func TestDoWarnsEveryTenSecondsOfTheSameFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		failures := make([]error, 170) // 34 to 51 s of LocalAgent
+		failures := make([]error, 300) // about 41 s of LocalAgent
 		for i := range failures {
 			failures[i] = errFault
 		}
