@@ -144,11 +144,13 @@ type rig struct {
 	logout   *logout
 	servers  *logout  // of services, in place of secrets
 	catalog  *catalog // of a task without an agent
-	logins   *logins
-	static   bool
-	stop     time.Duration
-	ignore   []string
-	log      *testkit.Log
+	// registrar takes the place of agent.
+	registrar registrar.Registrar
+	logins    *logins
+	static    bool
+	stop      time.Duration
+	ignore    []string
+	log       *testkit.Log
 	// awaitStart is what mesh-init has come to.
 	awaitStart func(context.Context) error
 	serves     func(ctx context.Context, port int, path string) error
@@ -217,7 +219,10 @@ func (r *rig) run() {
 		defer close(r.done)
 		var registered registrar.Registrar = r.agent
 		ofAgent := r.servers.deregister
-		if r.catalog != nil {
+		switch {
+		case r.registrar != nil:
+			registered = r.registrar
+		case r.catalog != nil:
 			registered, ofAgent = r.catalog, nil
 		}
 		r.err = Run(ctx, Options{Config: r.cfg, StopTimeout: r.stop, Ignore: r.ignore, StaticToken: r.static}, Deps{

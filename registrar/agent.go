@@ -18,18 +18,30 @@ import (
 )
 
 // followLimit is how long the checks of the proxy may take to follow those of the service:
-// that of its listener runs every second. The pauses between two looks at them grow from
-// followPause: most follow at once, those of a proxy that is down never. publishPause is the
-// longest, and that while a proxy starts.
+// that of its listener runs every second. The pauses between two reads of them grow from
+// followPause: most follow at once. publishPause is the longest, and that while a proxy starts.
 const (
 	followLimit  = 1500 * time.Millisecond
 	followPause  = 10 * time.Millisecond
 	publishPause = 200 * time.Millisecond
 )
 
-// agent registers with the Consul client agent in the task.
+// sendPause is the time for an agent to send a change to the servers and for all of them to
+// apply it, before the first of two reads; before the second it is twice that.
+const sendPause = 50 * time.Millisecond
+
+// agent registers with the Consul client agent in the task. One goroutine at a time calls Set
+// and Refresh.
 type agent struct {
 	client *api.Client
+
+	// behind is since when the proxy's checks have differed from the service's; zero when
+	// they do not.
+	behind time.Time
+	// postponed reports that the last Set has left a write to the next one.
+	postponed bool
+	// unsent reports that the servers may lack what followed from the last change.
+	unsent bool
 }
 
 // Register writes nothing to an agent that has not joined. Such an agent refuses every token.
@@ -74,24 +86,37 @@ func (a *agent) Proxy(ctx context.Context, token string, w workload.Workload) (b
 	return effectiveProxy(s, w), nil
 }
 
-// Refresh is a third of the TTL, so that two refreshes may be lost.
-func (a *agent) Refresh() time.Duration { return ttl / 3 }
+// Refresh is a third of the TTL, so that two refreshes may be lost. What is postponed is due
+// at once.
+func (a *agent) Refresh() time.Duration {
+	if a.postponed {
+		return 0
+	}
+	return ttl / 3
+}
 
 // Set writes all checks at once, so that one that hangs does not cost another its TTL.
 //
-// Each write makes the agent send all that has changed. So a refresh waits for an agent that
-// has just started: there the check of the proxy's listener is critical until its first run,
-// and the alias check for a minute if it ran before the agent had added it, unless a check of
-// the service is registered.
+// Each write makes the agent send all that has changed. So a refresh is postponed while the
+// proxy lags: at an agent that has just started, the check of the proxy's listener is critical
+// until its first run, and the alias check for a minute if it ran before the agent had added
+// it, unless a check of the service is registered.
 func (a *agent) Set(ctx context.Context, token string, w workload.Workload, updates []Update) []Result {
-	refresh := !slices.ContainsFunc(updates, func(u Update) bool { return !u.Refresh })
-	if refresh && a.awaitProxy(ctx, token, w) {
-		updates = slices.Clone(updates)
-		for i := range updates {
-			updates[i].First, updates[i].Refresh = true, false
+	results := make([]Result, len(updates))
+	if !slices.ContainsFunc(updates, func(u Update) bool { return !u.Refresh }) {
+		checks, lags := a.proxyLags(ctx, token, w)
+		if lags || a.unsent && a.sent(ctx, token, w, checks, updates[0].Check.ID) {
+			a.postponed, a.unsent = lags, a.unsent && lags
+			return results
+		}
+		if worst(checks, w.ID, "") != api.HealthCritical && worst(checks, w.Proxy.ID, aliasType) == api.HealthCritical {
+			updates = slices.Clone(updates)
+			for i := range updates {
+				updates[i].First, updates[i].Refresh = true, false
+			}
 		}
 	}
-	results := make([]Result, len(updates))
+	a.postponed, a.unsent = false, false
 	var wg sync.WaitGroup
 	for i, u := range updates {
 		wg.Go(func() { results[i] = a.set(ctx, token, w, u) })
@@ -106,15 +131,30 @@ func (a *agent) Set(ctx context.Context, token string, w workload.Workload, upda
 	return results
 }
 
-// publishProxy makes the agent send the health of the proxy to the servers, after an update
-// that it has taken. The checks of the proxy follow those of the service a moment after the
-// write that changed them, and an agent whose full synchronization has failed, or met a
+// publishProxy makes sure that the agent sends the health of the proxy to the servers, after an
+// update that it has taken. The checks of the proxy follow those of the service a moment after
+// the write that changed them, and an agent whose full synchronization has failed, or met a
 // registration, sends only what has changed by the end of a write, for 15 s and in a large
 // cluster longer (agent/ae of Consul). Callers would keep a proxy whose service is critical.
-// So the update is written again when they have followed, or do not follow.
+// So the update is written again unless the servers have what followed. The first write and
+// the last do not wait for that: the agent of a task that starts is often in that state, and
+// nothing follows the last one.
 func (a *agent) publishProxy(ctx context.Context, token string, w workload.Workload, u Update) error {
-	a.awaitProxy(ctx, token, w)
-	if ctx.Err() != nil {
+	if u.First || u.Last {
+		a.awaitProxy(ctx, token, w)
+	} else {
+		for _, pause := range []time.Duration{sendPause, 2 * sendPause} {
+			if retry.Sleep(ctx, pause) != nil {
+				break
+			}
+			checks, lags := a.proxyLags(ctx, token, w)
+			if !lags && a.sent(ctx, token, w, checks, u.Check.ID) {
+				return nil
+			}
+			a.postponed, a.unsent = lags, lags
+		}
+	}
+	if a.postponed || ctx.Err() != nil {
 		return nil // the servers have the update itself
 	}
 	return a.setStatus(ctx, token, w, u)
@@ -146,24 +186,57 @@ func (a *agent) publish(ctx context.Context, token string, w workload.Workload) 
 	return nil
 }
 
-// awaitProxy waits until the checks of the proxy have followed those of the service, or do
-// not follow. stale reports that it is the alias check that does not, and is critical.
-func (a *agent) awaitProxy(ctx context.Context, token string, w workload.Workload) (stale bool) {
-	ctx, cancel := context.WithTimeout(ctx, followLimit)
-	defer cancel()
+// awaitProxy returns when the checks of the proxy have followed those of the service, or do
+// not follow.
+func (a *agent) awaitProxy(ctx context.Context, token string, w workload.Workload) {
 	for pause := followPause; ; pause = min(2*pause, publishPause) {
-		checks, err := a.client.Agent().ChecksWithFilterOpts("", query(ctx, token, w))
-		if err != nil {
-			return stale
-		}
-		if worst(checks, w.ID, "") == worst(checks, w.Proxy.ID, "") {
-			return false
-		}
-		stale = worst(checks, w.Proxy.ID, aliasType) == api.HealthCritical // and the service is not
-		if retry.Sleep(ctx, pause) != nil {
-			return stale
+		if _, lags := a.proxyLags(ctx, token, w); !lags || retry.Sleep(ctx, pause) != nil {
+			return
 		}
 	}
+}
+
+// proxyLags reads the checks, and reports whether those of the proxy may yet follow those of the
+// service. Without an answer of the agent they may not.
+func (a *agent) proxyLags(ctx context.Context, token string, w workload.Workload) (map[string]*api.AgentCheck, bool) {
+	ctx, cancel := context.WithTimeout(ctx, followLimit)
+	defer cancel()
+	checks, err := a.client.Agent().ChecksWithFilterOpts("", query(ctx, token, w))
+	switch {
+	case err != nil:
+		return nil, false
+	case worst(checks, w.ID, "") == worst(checks, w.Proxy.ID, ""):
+		a.behind = time.Time{}
+		return checks, false
+	case a.behind.IsZero():
+		a.behind = time.Now()
+	}
+	return checks, time.Since(a.behind) < followLimit
+}
+
+// sent reports whether a server has the statuses of the workload's checks, of which one is id.
+// Any server may answer, without the leader.
+func (a *agent) sent(ctx context.Context, token string, w workload.Workload, checks map[string]*api.AgentCheck, id string) bool {
+	own := checks[id]
+	if own == nil {
+		return false // the agent has lost it
+	}
+	q := query(ctx, token, w)
+	q.AllowStale = true
+	known, _, err := a.client.Health().Node(own.Node, q)
+	if err != nil {
+		return false
+	}
+	status := map[string]string{}
+	for _, c := range known {
+		status[c.CheckID] = c.Status
+	}
+	for id, c := range checks {
+		if slices.Contains(serviceIDs(w), c.ServiceID) && status[id] != c.Status {
+			return false
+		}
+	}
+	return true
 }
 
 // aliasType is the type of an alias check in an agent's answer.

@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
@@ -138,13 +141,7 @@ func TestRegistrationWithAnAgentThatJoinsLate(t *testing.T) {
 			t.Fatalf("error %v of an agent that has not joined, want one to retry", err)
 		}
 	}
-	self, err := admin.Agent().Self()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := client(t, joining, "").Agent().Join(fmt.Sprintf("127.0.0.1:%v", self["Member"]["Port"]), false); err != nil {
-		t.Fatal(err)
-	}
+	join(t, joining, server)
 	testkit.Eventually(t, "a registration", func() bool { return attempt() == nil })
 	entries, _, err := admin.Health().Service(w.Name, "", false, nil)
 	if err != nil {
@@ -152,6 +149,70 @@ func TestRegistrationWithAnAgentThatJoinsLate(t *testing.T) {
 	}
 	if len(entries) != 1 || entries[0].Checks.AggregatedStatus() != api.HealthCritical {
 		t.Errorf("the servers have %+v after the registration, want the service with its critical check", entries)
+	}
+}
+
+// An agent that synchronizes sends by itself what follows from a write, and a second one is
+// not needed. It may have to synchronize first, as above.
+func TestChangeIsWrittenOnceToAnAgentThatSynchronizes(t *testing.T) {
+	t.Parallel()
+	server, err := testkit.StartConsul(testkit.ConsulOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Require(t).Stop)
+	agent := startClient(t)
+	join(t, agent, server)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	var writes atomic.Int32
+	counted, err := consulutil.NewClient(consulutil.Options{Address: agent.HTTPAddr, Wrap: func(next http.RoundTripper) http.RoundTripper {
+		return testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPut {
+				writes.Add(1)
+			}
+			return next.RoundTrip(r)
+		})
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := agentSubject(t, agent)
+	s.Registrar = registrar.New(&config.Config{}, counted)
+	w := s.Service(t, "web", "once")
+	w.Proxy.ListenerCheck = listener.Addr().String()
+	testkit.Eventually(t, "a registration", func() bool { return s.Registrar.Register(t.Context(), "", w) == nil })
+	set(t, s, w, registrar.Update{Check: w.SyncChecks[0], Status: api.HealthPassing, First: true})
+	const changes = 4
+	testkit.Eventually(t, "one write for each change", func() bool {
+		writes.Store(0)
+		for i := range changes {
+			status := []string{api.HealthCritical, api.HealthPassing}[i%2]
+			set(t, s, w, registrar.Update{Check: w.SyncChecks[0], Status: status})
+			checks, _, err := client(t, server, "").Health().Checks(w.Proxy.Name, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := checks.AggregatedStatus(); got != status {
+				t.Errorf("change %d: the proxy is %s at the servers, want %s", i, got, status)
+			}
+		}
+		return writes.Load() == changes
+	})
+}
+
+// join makes a client agent join a server.
+func join(t *testing.T, agent, server *testkit.Consul) {
+	t.Helper()
+	self, err := client(t, server, "").Agent().Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client(t, agent, "").Agent().Join(fmt.Sprintf("127.0.0.1:%v", self["Member"]["Port"]), false); err != nil {
+		t.Fatal(err)
 	}
 }
 

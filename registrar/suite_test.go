@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/bootstrap"
@@ -97,15 +98,30 @@ func register(t *testing.T, s subject, w workload.Workload) {
 	}
 }
 
-// set writes one check, and returns whether it was restored.
-func set(t *testing.T, s subject, w workload.Workload, u registrar.Update) bool {
+// set writes one check, with what is due at once after it, and returns whether it was restored.
+func set(t *testing.T, s subject, w workload.Workload, u registrar.Update) (restored bool) {
 	t.Helper()
-	results := s.Registrar.Set(context.Background(), s.Token, w, []registrar.Update{u})
-	if len(results) != 1 || results[0].Err != nil {
-		t.Fatalf("results = %+v", results)
+	for {
+		results := s.Registrar.Set(t.Context(), s.Token, w, []registrar.Update{u})
+		if len(results) != 1 {
+			t.Fatalf("results = %+v", results)
+		}
+		if err := results[0].Err; err != nil {
+			t.Fatal(err)
+		}
+		restored = restored || results[0].Restored
+		if s.Registrar.Refresh() != 0 {
+			return restored
+		}
+		if err := retry.Sleep(t.Context(), nextTick); err != nil {
+			t.Fatal(err)
+		}
+		u.First, u.Refresh = false, true
 	}
-	return results[0].Restored
 }
+
+// nextTick is the time until health-sync sets again what is due at once.
+const nextTick = 500 * time.Millisecond
 
 func wantCheck(t *testing.T, s subject, id, status, output string) {
 	t.Helper()
