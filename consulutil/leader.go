@@ -2,21 +2,70 @@ package consulutil
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
 
 	"github.com/hashicorp/consul/api"
 )
+
+var errNoLeader = errors.New("no cluster leader")
+
+// leaderSize bounds the answer that names the leader.
+const leaderSize = 256
 
 // HasLeader returns nil when the agent has joined a cluster that has a leader. It
 // needs no token.
 func HasLeader(ctx context.Context, c *api.Client) error {
 	leader, err := c.Status().LeaderWithQueryOptions((&api.QueryOptions{}).WithContext(ctx))
 	if err == nil && leader == "" {
-		err = errors.New("no cluster leader")
+		err = errNoLeader
 	}
 	if err != nil {
 		return fmt.Errorf("read the leader: %w", err)
+	}
+	return nil
+}
+
+// HasLeader asks the server with that gRPC address, by HTTP and no other, and returns an
+// error when it has no leader, does not answer, or answers with a fault. A refusal is no
+// error: it is no evidence about the leader. The order of the servers stays as it is.
+func (s *Servers) HasLeader(ctx context.Context, grpcAddress string) error {
+	server, err := netip.ParseAddrPort(grpcAddress)
+	if err != nil {
+		return fmt.Errorf("read the leader: %w", err)
+	}
+	transport, err := s.connect()
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/v1/status/leader", nil)
+	if err != nil {
+		return err
+	}
+	resp, _, err := transport.(*failover).send(r, server.Addr(), []netip.Addr{server.Addr()})
+	if err != nil {
+		return fmt.Errorf("read the leader: %w", err)
+	}
+	defer resp.Body.Close()
+	var leader string
+	text, err := io.ReadAll(io.LimitReader(resp.Body, leaderSize)) // to its end: the connection is used again
+	switch {
+	case resp.StatusCode >= http.StatusInternalServerError:
+		err = errors.New("status " + resp.Status)
+	case resp.StatusCode != http.StatusOK:
+		return nil
+	case err == nil:
+		err = json.Unmarshal(text, &leader)
+	}
+	if err == nil && leader == "" {
+		err = errNoLeader
+	}
+	if err != nil {
+		return fmt.Errorf("read the leader of server %s: %w", server.Addr(), err)
 	}
 	return nil
 }
