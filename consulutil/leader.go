@@ -38,7 +38,7 @@ func (s *Servers) HasLeader(ctx context.Context, grpcAddress string) error {
 	if err != nil {
 		return fmt.Errorf("read the leader: %w", err)
 	}
-	transport, err := s.connect()
+	f, err := s.connect()
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (s *Servers) HasLeader(ctx context.Context, grpcAddress string) error {
 	if err != nil {
 		return err
 	}
-	resp, _, err := transport.(*failover).send(r, server.Addr(), []netip.Addr{server.Addr()})
+	resp, _, err := f.send(r, server.Addr(), []netip.Addr{server.Addr()})
 	if err != nil {
 		return fmt.Errorf("read the leader: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	codes "github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"golang.org/x/sys/unix"
 )
@@ -29,6 +30,8 @@ type Envoy struct {
 	// for MaxDelay after TERM.
 	Callers  *Callers
 	MaxDelay time.Duration
+	// Refused, if not nil, gets a value when the Consul servers refuse this Envoy permanently.
+	Refused <-chan struct{}
 	// KillGrace is the time between TERM and KILL for Envoy; 0 leaves KILL to ECS.
 	KillGrace time.Duration
 	Log       hclog.Logger
@@ -38,7 +41,10 @@ type Envoy struct {
 // code.
 func RunEnvoy(ctx context.Context, e Envoy) int {
 	var state envoyState
-	l := &loop{child: e.Child, start: e.Start, signals: e.Signals, log: e.Log, metadata: e.Metadata, drain: e.Drain, ignore: e.Ignore, callers: e.Callers}
+	l := &loop{
+		child: e.Child, start: e.Start, signals: e.Signals, log: e.Log, metadata: e.Metadata, drain: e.Drain, ignore: e.Ignore, callers: e.Callers,
+		refused: e.Refused,
+	}
 	return l.run(ctx, func(ev event) (acts []action) {
 		state, acts = e.policy(state, ev)
 		return acts
@@ -72,6 +78,8 @@ type envoyState struct {
 	// down reports that Envoy crashed, with that code, and is about to be started again.
 	down bool
 	code int
+	// refused reports that Envoy ends because the servers refuse it.
+	refused bool
 }
 
 // policy never forwards TERM. ECS wants Envoy to end, but the applications may
@@ -103,13 +111,15 @@ func (e Envoy) policy(s envoyState, ev event) (envoyState, []action) {
 			s.draining = true
 			return s, []action{info("task is stopping, draining inbound listeners"), drain{}}
 		}
+	case refused:
+		return e.refuse(s)
 	case callersGone:
 		if s.phase == envoyLeaving {
 			return s.await("no callers remain")
 		}
 	case appsStopped:
 		if s.phase == envoyWaiting {
-			return e.stop(s)
+			return e.stop(s, "all applications have stopped, terminating envoy")
 		}
 	case woke:
 		return e.woke(s)
@@ -133,11 +143,23 @@ func (e Envoy) signalled(s envoyState, ev signalled) (envoyState, []action) {
 	return s, []action{forward(ev)}
 }
 
+// refuse ends an Envoy that nothing else has asked to end.
+func (e Envoy) refuse(s envoyState) (envoyState, []action) {
+	if s.phase != envoyServing {
+		return s, nil
+	}
+	s.refused, s.code = true, codes.CodeRefused
+	return e.stop(s, "the Consul servers refuse this Envoy, terminating it")
+}
+
 // exited handles the end of Envoy. While applications may send through it, one that
 // nothing has asked to end is started again, unless it has crashed too often.
 func (e Envoy) exited(s envoyState, ev exited) (envoyState, []action) {
 	s.crashes = slices.DeleteFunc(slices.Clone(s.crashes), func(at time.Duration) bool { return ev.at-at >= restartWindow })
 	n := len(s.crashes)
+	if s.refused {
+		return s, []action{exit{s.code}}
+	}
 	if e.Start == nil || ev.code == 0 || s.interrupted || s.phase == envoyStopping || n == len(restartPauses) {
 		return s, []action{exit{ev.code}}
 	}
@@ -193,12 +215,12 @@ func (s envoyState) await(reason string) (envoyState, []action) {
 	return s, []action{info("waiting for application container(s) to stop", logkey.Reason, reason), awaitAppsStopped{}}
 }
 
-func (e Envoy) stop(s envoyState) (envoyState, []action) {
+func (e Envoy) stop(s envoyState, reason string) (envoyState, []action) {
 	if s.down {
-		return s, []action{info("all applications have stopped, envoy is not started again"), exit{s.code}}
+		return s, []action{info(reason), exit{s.code}}
 	}
 	s.phase = envoyStopping
-	acts := []action{info("all applications have stopped, terminating envoy"), signalGroup{syscall.SIGTERM}}
+	acts := []action{info(reason), signalGroup{syscall.SIGTERM}}
 	if e.KillGrace > 0 {
 		acts = append(acts, wake{e.KillGrace})
 	}

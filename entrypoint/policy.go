@@ -30,6 +30,8 @@ type (
 	taskStopping struct{}
 	appsStopped  struct{}
 	callersGone  struct{}
+	// refused reports that the Consul servers refuse Envoy permanently.
+	refused struct{}
 )
 
 func (started) event()      {}
@@ -40,6 +42,7 @@ func (woke) event()         {}
 func (taskStopping) event() {}
 func (appsStopped) event()  {}
 func (callersGone) event()  {}
+func (refused) event()      {}
 
 // action is the output of a policy.
 type action interface{ action() }

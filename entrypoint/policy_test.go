@@ -73,6 +73,18 @@ func TestEnvoyPolicy(t *testing.T) {
 			{appsStopped{}, "TERM, wake 10s"},
 			{woke{}, "KILL"},
 		}},
+		{"ends when the servers refuse it", withDrain, []step{
+			{started{}, "await task"},
+			{refused{}, "TERM, wake 10s"},
+			{term(), ""},
+			{woke{}, "KILL"},
+		}},
+		{"a refusal after TERM changes nothing", withDrain, []step{
+			{started{}, "await task"},
+			{term(), "await apps, drain"},
+			{refused{}, ""},
+			{appsStopped{}, "TERM, wake 10s"},
+		}},
 		{"drains at TERM when that comes first", withDrain, []step{
 			{started{}, "await task"},
 			{term(), "await apps, drain"},

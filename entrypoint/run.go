@@ -49,6 +49,7 @@ type loop struct {
 	drain    func(context.Context) error
 	ignore   []string
 	callers  *Callers
+	refused  <-chan struct{}
 
 	events    chan event         // from awaits
 	ended     chan int           // exit codes of the child
@@ -92,6 +93,8 @@ func (l *loop) run(ctx context.Context, policy func(event) []action) int {
 		case <-l.wake:
 			l.wake = nil
 			next = woke{}
+		case <-l.refused:
+			next = refused{}
 		case next = <-l.events:
 		}
 	}

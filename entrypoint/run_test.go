@@ -223,6 +223,20 @@ func drainable(child *fakeChild, signals <-chan os.Signal, m Metadata, answer fu
 	return e, asked
 }
 
+func TestRefusedEnvoyEndsWithTheCodeOfARefusal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		child, refusals := newChild("group terminated"), make(chan struct{}, 1)
+		e := envoyOf(child, nil, stopsAt(time.Hour, time.Hour))
+		e.Refused = refusals
+		time.AfterFunc(time.Second, func() { refusals <- struct{}{} })
+		if code := RunEnvoy(t.Context(), e); code != 2 {
+			t.Errorf("exit code %d, want 2", code)
+		}
+		child.check(t, "group terminated at 1s")
+	})
+}
+
 // TestDrainStartsWithTheTaskStopping: ECS stops the application first, and TERM
 // arrives here after that.
 func TestDrainStartsWithTheTaskStopping(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -26,13 +25,10 @@ const (
 	tokenOverlap = 2 * time.Second
 	// shutdownLimit bounds the end of Serve. Streams end at once.
 	shutdownLimit = time.Second
-	// repeatAfter is how often a failure that lasts is logged.
-	repeatAfter = 10 * time.Second
-)
-
-var (
-	errServerRemoved = errors.New("the server is no longer one of the Consul servers")
-	errTokenChanged  = errors.New("the token was renewed")
+	// repeatAfter is how often a failure that lasts is logged, and refusedAfter how often
+	// one that lasts until a human acts.
+	repeatAfter  = 10 * time.Second
+	refusedAfter = 10 * time.Minute
 )
 
 // Servers are the Consul servers. Methods may be called concurrently.
@@ -46,6 +42,9 @@ type Servers interface {
 	GRPCServed(address string)
 	// Changed returns a channel that is closed at the next change of them.
 	Changed() <-chan struct{}
+	// HasLeader returns an error when the server with that gRPC address has no leader,
+	// or does not answer.
+	HasLeader(ctx context.Context, address string) error
 }
 
 // RelayConfig is what a Relay works with.
@@ -57,7 +56,10 @@ type RelayConfig struct {
 	// Token returns the secret ID of the ACL token that is valid now, empty without
 	// ACLs. It is asked for each stream and every few seconds.
 	Token func() (string, error)
-	Log   hclog.Logger
+	// Refused is called when the servers refuse Envoy permanently, by two of them or the only
+	// one, before any has served it; nil for nothing.
+	Refused func()
+	Log     hclog.Logger
 }
 
 // Relay relays Envoy's xDS streams to Consul servers.
@@ -65,6 +67,8 @@ type Relay struct {
 	RelayConfig
 	transport *http.Transport
 	report    report
+	history   history
+	unreached retry.Causes
 }
 
 // NewRelay returns a Relay that is not started: Serve does it.
@@ -118,36 +122,53 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		status{unavailable, err.Error()}.write(w)
 		return
 	}
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		end(r.outdated(ctx, s.address, s.token))
-		// The transport sees the end of ctx only when it has something to send.
-		s.conn.Close()
-	})
-	got, err := r.forward(s, w, req.WithContext(ctx))
+	got, err := r.relay(ctx, end, s, w, req)
 	cause := context.Cause(ctx)
 	end(nil)
-	watch.Wait()
 
 	switch {
 	case err == nil:
-		r.ended(s.address, got)
+		r.ended(req.Context(), s.address, got)
 	case req.Context().Err() != nil:
 		r.Log.Debug("envoy ended its xDS stream", logkey.Address, s.address)
 	case errors.Is(cause, errServerRemoved) || errors.Is(cause, errTokenChanged):
 		r.Log.Info("ended the xDS stream, envoy opens another", logkey.Address, s.address, logkey.Reason, cause)
 		status{unavailable, cause.Error()}.write(w)
 	default:
+		if cause != nil {
+			err = cause
+		}
 		r.Servers.GRPCFailed(s.address, err)
 		r.report.failed(hclog.Warn, s.address, err.Error())
 		status{unavailable, err.Error()}.write(w)
 	}
 }
 
+// relay forwards until the stream ends, or has to.
+func (r *Relay) relay(ctx context.Context, end context.CancelCauseFunc, s *stream, w http.ResponseWriter, req *http.Request) (status, error) {
+	ctx, stop := context.WithCancel(ctx)
+	var watches sync.WaitGroup
+	defer watches.Wait()
+	defer stop()
+	for _, watch := range []func(context.Context, *stream) error{r.outdated, r.silent, r.leaderless} {
+		watches.Go(func() {
+			if cause := watch(ctx, s); cause != nil {
+				end(cause)
+			}
+		})
+	}
+	watches.Go(func() {
+		<-ctx.Done()
+		// The transport sees the end of ctx only when it has something to send.
+		s.conn.Close()
+	})
+	return r.forward(s, w, req.WithContext(ctx))
+}
+
 // ended handles the status with which a server ended a stream. No other server permits
 // what one has denied; anything else may be this server's problem alone, also a token
 // that it does not know: it may be behind.
-func (r *Relay) ended(address string, got status) {
+func (r *Relay) ended(ctx context.Context, address string, got status) {
 	text := fmt.Sprintf("status %s: %s", got.code, got.message)
 	switch got.code {
 	case unauthenticated, permissionDenied:
@@ -158,38 +179,33 @@ func (r *Relay) ended(address string, got status) {
 		}
 	case exhausted: // so servers share the load
 		r.report.failed(hclog.Info, address, text)
+	case invalidArgument, unimplemented:
+		r.refused(ctx, address, text)
 	default:
 		r.report.failed(hclog.Warn, address, text)
 	}
 	r.Servers.GRPCFailed(address, errors.New(text))
 }
 
-// outdated waits until the stream must end, because its server was removed or its token
-// replaced, and returns why; nil when ctx ends. A token that cannot be read and an
-// empty set of servers change nothing.
-func (r *Relay) outdated(ctx context.Context, address, token string) error {
-	tick := time.NewTicker(tokenPoll)
-	defer tick.Stop()
-	for {
-		changed := r.Servers.Changed()
-		if known, err := r.Servers.GRPCAddresses(ctx); err == nil && !slices.Contains(known, address) {
-			return errServerRemoved
+// refused handles a refusal that a repetition does not change, such as that of a version of
+// Envoy. Another server may have another version of Consul.
+func (r *Relay) refused(ctx context.Context, address, text string) {
+	known, err := r.Servers.GRPCAddresses(ctx)
+	refusals := r.history.refused(address)
+	switch {
+	case r.history.served():
+		r.report.failed(hclog.Error, address, text+": Envoy keeps the configuration that it has, and gets no update: "+refusedRemedy)
+	case refusals > 1 || err == nil && len(known) == 1:
+		r.report.failed(hclog.Error, address, text+": "+refusedRemedy)
+		if r.Refused != nil {
+			r.Refused()
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-changed:
-			continue
-		case <-tick.C:
-		}
-		if now, err := r.Token(); err == nil && now != token {
-			if retry.Sleep(ctx, tokenOverlap) != nil {
-				return nil
-			}
-			return errTokenChanged
-		}
+	default:
+		r.report.failed(hclog.Warn, address, text)
 	}
 }
+
+const refusedRemedy = "use a version of Envoy that the Consul servers support, and correct what the text names"
 
 // report logs the transitions of streams. Envoy opens a stream that fails again and
 // again, so the same failure is logged once and every 10 s.
@@ -211,8 +227,11 @@ func (r *report) established(address string) {
 func (r *report) failed(level hclog.Level, address, reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := time.Now()
-	if reason == r.last && now.Sub(r.logged) < repeatAfter {
+	now, again := time.Now(), repeatAfter
+	if level == hclog.Error {
+		again = refusedAfter
+	}
+	if reason == r.last && now.Sub(r.logged) < again {
 		level = hclog.Debug
 	} else {
 		r.last, r.logged = reason, now

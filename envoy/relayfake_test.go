@@ -26,6 +26,9 @@ type servers struct {
 	addresses []string
 	failed    []string
 	changed   chan struct{}
+	// leaders answers HasLeader; nil when each server has one.
+	leaders func(address string) error
+	looks   []string // addresses that were asked
 }
 
 func newServers(addresses ...string) *servers {
@@ -56,6 +59,17 @@ func (s *servers) Changed() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.changed
+}
+
+func (s *servers) HasLeader(_ context.Context, address string) error {
+	s.mu.Lock()
+	s.looks = append(s.looks, address)
+	leaders := s.leaders
+	s.mu.Unlock()
+	if leaders == nil {
+		return nil
+	}
+	return leaders(address)
 }
 
 func (s *servers) set(addresses ...string) {

@@ -8,24 +8,38 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
+	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
 const (
-	// dialLimit bounds the connection to one server, its TLS handshake included.
-	dialLimit = 10 * time.Second
+	// dialLimit bounds the connection to one server, and connectLimit its TLS handshake, too.
+	dialLimit    = 2 * time.Second
+	connectLimit = 3 * time.Second
+	// refusalLimit is the time in which a server for TLS ends a connection without it. A
+	// connection that ends later has another cause.
+	refusalLimit = time.Second
 	// pingAfter is the silence after which a server has to answer a ping within
 	// pingLimit. Consul closes connections with more than one ping in 15 s.
-	pingAfter = 30 * time.Second
-	pingLimit = 10 * time.Second
+	pingAfter = 16 * time.Second
+	pingLimit = 3 * time.Second
 	// frameSize and window bound what is buffered in each direction. Messages are
 	// larger; they pass in parts.
 	frameSize = 16 << 10
 	window    = 256 << 10
+)
+
+// The kernel ends a connection 6 s after the server's address has ceased to answer.
+const (
+	keepAliveIdle     = 4 * time.Second
+	keepAliveInterval = time.Second
+	keepAliveCount    = 2
 )
 
 // newTransport speaks HTTP/2 without asking for it, also over TLS: Consul's gRPC port
@@ -34,54 +48,117 @@ const (
 func newTransport(config *tls.Config) *http.Transport {
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
-	t := &http.Transport{
+	dialer := &net.Dialer{
+		Timeout:         dialLimit,
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepAliveIdle, Interval: keepAliveInterval, Count: keepAliveCount},
+	}
+	return &http.Transport{
 		Protocols:          &protocols,
 		DisableCompression: true,
 		HTTP2: &http.HTTP2Config{
 			MaxReadFrameSize: frameSize, MaxReceiveBufferPerConnection: window, MaxReceiveBufferPerStream: window,
 			SendPingTimeout: pingAfter, PingTimeout: pingLimit,
 		},
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := dialer.DialContext(ctx, network, address)
+			if err != nil || config == nil {
+				return conn, err
+			}
+			return secure(ctx, conn, config, address)
+		},
 	}
-	if config != nil {
-		config = config.Clone()
-		config.NextProtos = []string{"h2"} // for servers that insist
-		t.DialContext = (&tls.Dialer{Config: config}).DialContext
+}
+
+// secure makes the TLS handshake of a connection.
+func secure(ctx context.Context, conn net.Conn, config *tls.Config, address string) (net.Conn, error) {
+	config = config.Clone()
+	config.NextProtos = []string{"h2"} // for servers that insist
+	if config.ServerName == "" {
+		config.ServerName, _, _ = net.SplitHostPort(address)
 	}
-	return t
+	secured := tls.Client(conn, config)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("TLS handshake: %w", err)
+	}
+	return secured, nil
 }
 
 // stream is a connection to one server, for one stream of Envoy.
 type stream struct {
 	address, token string
 	conn           *http.ClientConn
+	answered       chan struct{} // closed when the server has sent the begin of a message
 }
 
 // open connects to a server. Envoy's stream waits meanwhile, for as long as no server
 // can be reached, since servers are replaced and certificates renewed; the error is that
-// of ctx.
+// of ctx. A change of the servers ends a dial or a pause.
 func (r *Relay) open(ctx context.Context) (*stream, error) {
-	s := &stream{}
-	err := retry.Do(ctx, retry.Remote().Within(0), r.Log, "connect Envoy with a Consul server", retry.Always, func(ctx context.Context) error {
+	var s *stream
+	var tried []string
+	for {
+		changed := r.Servers.Changed()
+		unchanged, stop := context.WithCancel(ctx)
+		go func() {
+			select {
+			case <-changed:
+				stop()
+			case <-unchanged.Done():
+			}
+		}()
+		err := retry.Do(unchanged, retry.Remote().Within(0), r.Log, "connect Envoy with a Consul server", retry.Always, func(ctx context.Context) (err error) {
+			s, tried, err = r.connect(ctx, tried)
+			return err
+		})
+		stop()
+		if err == nil || ctx.Err() != nil {
+			return s, err
+		}
+	}
+}
+
+// connect tries each server, those among tried last, until one can be reached. It returns
+// those that it tried.
+func (r *Relay) connect(ctx context.Context, tried []string) (*stream, []string, error) {
+	token, err := r.Token()
+	if err != nil {
+		return nil, tried, fmt.Errorf("read the task's token: %w%s", err, advice(err))
+	}
+	var failure error
+	for {
 		known, err := r.Servers.GRPCAddresses(ctx)
 		if err != nil {
-			return err
+			return nil, tried, err
 		}
-		ctx, cancel := context.WithTimeout(ctx, dialLimit)
-		defer cancel()
-		conn, err := r.transport.NewClientConn(ctx, "http", known[0])
-		if err != nil {
-			r.Servers.GRPCFailed(known[0], err)
-			return fmt.Errorf("connect to Consul server %s: %w%s", known[0], err, advice(err))
+		next := slices.IndexFunc(known, func(a string) bool { return !slices.Contains(tried, a) })
+		switch {
+		case next < 0 && failure != nil:
+			return nil, nil, failure
+		case next < 0:
+			tried, next = nil, 0
 		}
-		token, err := r.Token()
-		if err != nil {
-			conn.Close()
-			return fmt.Errorf("read the task's token: %w%s", err, advice(err))
+		if failure != nil {
+			r.Log.Log(r.unreached.Level(failure), "moving to another Consul server", logkey.Address, known[next], logkey.Reason, failure)
 		}
-		s.address, s.token, s.conn = known[0], token, conn
-		return nil
-	})
-	return s, err
+		address := known[next]
+		tried = append(tried, address)
+		conn, err := r.dial(ctx, address)
+		if err == nil {
+			return &stream{address: address, token: token, conn: conn, answered: make(chan struct{})}, tried, nil
+		}
+		if ctx.Err() != nil {
+			return nil, tried, err
+		}
+		r.Servers.GRPCFailed(address, err)
+		failure = fmt.Errorf("connect to Consul server %s: %w%s", address, err, advice(err))
+	}
+}
+
+func (r *Relay) dial(ctx context.Context, address string) (*http.ClientConn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	return r.transport.NewClientConn(ctx, "http", address)
 }
 
 // advice is what to do about a connection that was refused by one of its ends, or a token
@@ -110,9 +187,10 @@ func (r *Relay) forward(s *stream, w http.ResponseWriter, req *http.Request) (st
 	if s.token != "" {
 		out.Header.Set(tokenHeader, s.token)
 	}
+	begin := time.Now()
 	resp, err := s.conn.RoundTrip(out)
 	switch {
-	case err != nil && r.TLS == nil:
+	case err != nil && r.TLS == nil && time.Since(begin) < refusalLimit:
 		return status{}, fmt.Errorf("open xDS stream: %w: if the server's port is one for TLS, set consulServers.grpc.tls to true", err)
 	case err != nil:
 		return status{}, fmt.Errorf("open xDS stream: %w", err)
@@ -125,9 +203,7 @@ func (r *Relay) forward(s *stream, w http.ResponseWriter, req *http.Request) (st
 	if got, ok := readStatus(resp.Header); ok { // and nothing follows
 		return got, nil
 	}
-	r.report.established(s.address)
-	r.Servers.GRPCServed(s.address)
-	if err := pass(w, resp.Body); err != nil {
+	if err := pass(w, resp.Body, func() { r.established(s) }); err != nil {
 		return status{}, fmt.Errorf("read xDS stream: %w", err)
 	}
 	got, ok := readStatus(resp.Trailer)
@@ -140,8 +216,17 @@ func (r *Relay) forward(s *stream, w http.ResponseWriter, req *http.Request) (st
 	return got, nil
 }
 
-// pass writes what body has as it comes, after the header.
-func pass(w http.ResponseWriter, body io.Reader) error {
+// established handles the begin of the first message.
+func (r *Relay) established(s *stream) {
+	close(s.answered)
+	r.history.serves()
+	r.Servers.GRPCServed(s.address)
+	r.report.established(s.address)
+}
+
+// pass writes what body has as it comes, after the header. It calls first before the first
+// part.
+func pass(w http.ResponseWriter, body io.Reader, first func()) error {
 	control := http.NewResponseController(w)
 	buf := make([]byte, frameSize)
 	for {
@@ -149,6 +234,10 @@ func pass(w http.ResponseWriter, body io.Reader) error {
 			return err
 		}
 		n, err := body.Read(buf)
+		if n > 0 && first != nil {
+			first()
+			first = nil
+		}
 		if n > 0 {
 			if _, err := w.Write(buf[:n]); err != nil {
 				return err

@@ -7,6 +7,7 @@ import (
 
 // Codes of gRPC, as their header has them.
 const (
+	invalidArgument  = "3"
 	permissionDenied = "7"
 	exhausted        = "8"
 	unimplemented    = "12"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -63,7 +64,8 @@ started again while applications may need it: at most three times in five minute
 0.1, 0.5 and 1 s.
 
 The exit code is the child's, 128+n when signal n killed it, or 1 when it could not
-be started or another program has the relay's port.
+be started or another program has the relay's port. It is 2 when the Consul servers
+refuse this Envoy, such as a version that they do not support, and have never served it.
 
 The drain needs Envoy's admin address, which is read from the bootstrap named
 by -c or --config-path; below consul-dataplane it is 127.0.0.1:19000. Without it Envoy
@@ -94,6 +96,7 @@ func (o *envoyOptions) run(ctx context.Context, inv *cli.Invocation) error {
 	if err := checkTimeouts(o.stop, o.limit); err != nil {
 		return err
 	}
+	refused := make(chan struct{}, 1)
 	control := func(child *supervise.Process, signals <-chan os.Signal) int {
 		e := entrypoint.Envoy{
 			Child:     child,
@@ -101,6 +104,7 @@ func (o *envoyOptions) run(ctx context.Context, inv *cli.Invocation) error {
 			Signals:   signals,
 			Metadata:  awsutil.NewMetadataClient(inv.Getenv(awsutil.MetadataEnvVar)),
 			Ignore:    ignored(inv, o.ignore),
+			Refused:   refused,
 			KillGrace: o.killGrace,
 			Log:       inv.Log,
 		}
@@ -110,7 +114,7 @@ func (o *envoyOptions) run(ctx context.Context, inv *cli.Invocation) error {
 	return wrapped{
 		level:   o.level,
 		gate:    envoyGate(inv, o.limit),
-		before:  func() (func(), error) { return relayXDS(ctx, inv) },
+		before:  func() (func(), error) { return relayXDS(ctx, inv, refused) },
 		control: control,
 	}.run(inv)
 }
@@ -132,8 +136,9 @@ func setEnvoyDrain(e *entrypoint.Envoy, command []string, budget workload.StopBu
 }
 
 // relayXDS relays Envoy's xDS to the Consul servers until end is called, if mesh-init
-// has written settings for that beside Envoy's bootstrap.
-func relayXDS(ctx context.Context, inv *cli.Invocation) (end func(), err error) {
+// has written settings for that beside Envoy's bootstrap. It sends to refused when they
+// refuse Envoy permanently.
+func relayXDS(ctx context.Context, inv *cli.Invocation, refused chan<- struct{}) (end func(), err error) {
 	none := func() {}
 	path, ok := entrypoint.ConfigPath(inv.Args)
 	if !ok || filepath.Base(path) != workload.FileBootstrap {
@@ -162,7 +167,15 @@ func relayXDS(ctx context.Context, inv *cli.Invocation) (end func(), err error) 
 	if err != nil {
 		return nil, exit.Usagef("listen for Envoy's xDS: %w: without an agent in the task that port is the relay's", err)
 	}
-	relay := envoy.NewRelay(envoy.RelayConfig{Servers: servers, TLS: secured, Token: relayToken(settings), Log: inv.Log.Named("relay")})
+	relay := envoy.NewRelay(envoy.RelayConfig{
+		Servers: servers, TLS: secured, Token: relayToken(settings), Log: inv.Log.Named("relay"),
+		Refused: func() {
+			select {
+			case refused <- struct{}{}:
+			default: // once is enough
+			}
+		},
+	})
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { servers.Run(ctx) })
@@ -174,10 +187,17 @@ func relayXDS(ctx context.Context, inv *cli.Invocation) (end func(), err error) 
 	return func() { cancel(); running.Wait() }, nil
 }
 
-// relayToken returns the token that is valid now.
+// relayToken returns a function that returns the token that is valid now. A token file without a
+// token is an error: the servers would take the stream for an anonymous one.
 func relayToken(r bootstrap.Relay) func() (string, error) {
 	if r.TokenFile == "" {
 		return func() (string, error) { return r.Token, nil }
 	}
-	return func() (string, error) { return volume.ReadSecret(r.TokenFile) }
+	return func() (string, error) {
+		token, err := volume.ReadSecret(r.TokenFile)
+		if err == nil && token == "" {
+			err = fmt.Errorf("%s is missing or empty: mesh-init writes it, to the volume that this container must have at the same path", r.TokenFile)
+		}
+		return token, err
+	}
 }

@@ -31,15 +31,19 @@ type directTask struct {
 // newDirectTask has a relay to a server that answers each stream with the token that it
 // got.
 func newDirectTask(t *testing.T) directTask {
+	return newDirectTaskOf(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/grpc")
+		io.WriteString(w, r.Header.Get("X-Consul-Token"))
+		w.Header().Set(http.TrailerPrefix+"Grpc-Status", "0")
+	})
+}
+
+func newDirectTaskOf(t *testing.T, handler http.HandlerFunc) directTask {
 	t.Helper()
 	m := newMetadata(t)
 	m.says(http.StatusOK, stopped)
 	d := directTask{T: t, dir: t.TempDir(), env: m.env()}
-	server := &http.Server{Protocols: new(http.Protocols), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/grpc")
-		io.WriteString(w, r.Header.Get("X-Consul-Token"))
-		w.Header().Set(http.TrailerPrefix+"Grpc-Status", "0")
-	})}
+	server := &http.Server{Protocols: new(http.Protocols), Handler: handler}
 	server.Protocols.SetUnencryptedHTTP2(true)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -132,6 +136,20 @@ func TestEnvoyEntrypointRelaysXDS(t *testing.T) {
 			t.Error("the relay outlives Envoy")
 		}
 	})
+	t.Run("until the servers refuse Envoy permanently", func(t *testing.T) {
+		d := newDirectTaskOf(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/grpc")
+			w.Header().Set("Grpc-Status", "3")
+			w.Header().Set("Grpc-Message", "Envoy 1.20.0 is too old and is not supported by Consul")
+		})
+		p := consulECS(t, d.env, d.args()...)
+		p.Expect("ready")
+		if _, err := d.token(); err != nil {
+			t.Fatal(err)
+		}
+		p.Expect("got terminated")
+		exits(t, p, 2)
+	})
 	t.Run("not without settings", func(t *testing.T) {
 		d := newDirectTask(t)
 		if err := os.Remove(filepath.Join(d.dir, workload.FileRelay)); err != nil {
@@ -167,6 +185,36 @@ func TestEnvoyEntrypointRelaysXDS(t *testing.T) {
 			}
 		}
 	})
+}
+
+// An absent or empty file would make the stream one of the anonymous token.
+func TestRelayTokenNeedsTheConfiguredFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "service-token")
+	token := relayToken(bootstrap.Relay{TokenFile: path})
+	for _, text := range []string{"", " \n"} {
+		if text != "" {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := token(); err == nil || !strings.Contains(err.Error(), path+" is missing or empty") {
+			t.Errorf("file %q: got %v", text, err)
+		}
+	}
+	if err := os.WriteFile(path, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := token()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != "secret" {
+		t.Errorf("got %q", got)
+	}
+	if got, err := relayToken(bootstrap.Relay{})(); got != "" || err != nil {
+		t.Errorf("without a file: %q, %v; want no token", got, err)
+	}
 }
 
 // consul-dataplane's Envoy has the default admin address.
