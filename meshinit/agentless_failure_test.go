@@ -331,7 +331,7 @@ func TestAgentlessFailedRerunKeepsTheFirstRun(t *testing.T) {
 				if err := s.run(); err == nil || !strings.Contains(err.Error(), "no iptables") {
 					t.Fatalf("error = %v", err)
 				}
-				if steps := s.requests.list(); steps[len(steps)-1] != "apply" {
+				if steps := s.requests.list(); steps[len(steps)-1] != "resume" {
 					t.Errorf("the redirection of the first run is not restored: %v", steps)
 				}
 				s.instance("web", "web-"+s.taskID)

@@ -6,8 +6,8 @@
 // known everywhere; 4. register the service and its proxy, read the proxy back;
 // 5. write program, bootstrap and token for the other containers, and last the
 // status that they wait for (Gate). A failure or a signal at any point logs the
-// token out, removes the files, except for what an earlier run of the task made,
-// and reports why in the status.
+// token out, removes the files and the redirection, except for what an earlier run of the
+// task made, and reports why in the status.
 //
 // Owns: the order of the steps, what is undone, the modes of the files, the status.
 // Never does: read the environment, wait without a limit, continue after a refusal.

@@ -41,14 +41,13 @@ func (r *run) login(ctx context.Context) error {
 
 // undo reverts what a failed run has done that outlives it. It works after
 // the end of ctx. The token comes before the files, since a volume that hangs
-// must not keep it, and after the registration, which needs it. Files of a task that was
-// ready are in use, and so is a token that is in one of them.
+// must not keep it, and after the registration, which needs it. Files and redirection of a
+// task that was ready are in use, and so is a token that is in one of them.
 func (r *run) undo(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
-	if r.redirected { // the requests below would be led to the proxy, too
-		if err := r.Redirect.Prepare(); err != nil {
-			r.Log.Warn("redirection was not undone", logkey.Error, err)
-		}
+	unused := r.redirected && !r.wasReady
+	if unused { // the requests below would be led to the proxy, too
+		r.restore(true)
 	}
 	r.deregister(ctx)
 	inUse := r.wasReady && r.stored
@@ -59,10 +58,8 @@ func (r *run) undo(ctx context.Context) {
 	defer cancel()
 	// Its error does not matter, but the copy must not write after the removal.
 	_ = r.finishCopy(copied)
-	if r.wasReady && r.redirected {
-		if err := r.Redirect.Apply(r.proxy); err != nil {
-			r.Log.Warn("redirection of the task that was ready was not restored", logkey.Error, err)
-		}
+	if !unused {
+		r.restore(false)
 	}
 	if r.wasReady {
 		return
@@ -71,6 +68,16 @@ func (r *run) undo(ctx context.Context) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			r.Log.Error("file of a failed start was not removed", logkey.Path, path, logkey.Error, err)
 		}
+	}
+}
+
+// restore ends the suspension of the redirection, or removes this run's.
+func (r *run) restore(remove bool) {
+	if !r.suspended {
+		return
+	}
+	if err := r.Redirect.Restore(remove); err != nil {
+		r.Log.Warn("redirection was not restored", logkey.Error, err)
 	}
 }
 

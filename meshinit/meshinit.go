@@ -84,10 +84,12 @@ type Ports struct {
 
 // Redirection leads the traffic of the task's containers to the proxy.
 type Redirection interface {
-	// Prepare undoes what an earlier run did. Its error is of a container that may
-	// not change the network, which so ends before anything is registered.
-	Prepare() error
+	// Suspend ends the effect of what an earlier run applied. Its error is of a container
+	// that may not change the network, which so ends before anything is registered.
+	Suspend() error
 	Apply(p bootstrap.Proxy) error
+	// Restore ends Suspend, or with remove removes what Apply did.
+	Restore(remove bool) error
 }
 
 // Metadata is the task metadata endpoint.
@@ -149,8 +151,9 @@ type run struct {
 	registering bool
 	// written are the files of this run, to be removed if it fails.
 	written []string
-	// redirected is set before the traffic is redirected.
-	redirected bool
+	// suspended is set once an earlier run's redirection is, and redirected before
+	// the traffic is redirected.
+	suspended, redirected bool
 	// stored is set once a file holds the token.
 	stored bool
 	// wasReady is set when an earlier run of the task succeeded.

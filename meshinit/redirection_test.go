@@ -2,28 +2,41 @@ package meshinit_test
 
 import (
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/bootstrap"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // redirection has the results of its steps.
 type redirection struct {
-	prepare, apply error
+	suspend, apply error
 	// requests, if not nil, record the steps among the requests.
 	requests *requests
 }
 
-func (r redirection) Prepare() error {
-	r.note("remove")
-	return r.prepare
+func (r redirection) Suspend() error {
+	r.note("suspend")
+	return r.suspend
 }
 
 func (r redirection) Apply(bootstrap.Proxy) error {
 	r.note("apply")
 	return r.apply
+}
+
+func (r redirection) Restore(remove bool) error {
+	if remove {
+		r.note("remove")
+	} else {
+		r.note("resume")
+	}
+	return nil
 }
 
 func (r redirection) note(step string) {
@@ -38,7 +51,7 @@ func (r redirection) note(step string) {
 func TestAgentlessForbiddenRedirectionFailsBeforeTheLogin(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, secured, serversLoginDoc)
-	s.ports.Redirect = redirection{prepare: errors.New("iptables: permission denied")}
+	s.ports.Redirect = redirection{suspend: errors.New("iptables: permission denied")}
 	if err := s.run(); err == nil || !strings.Contains(err.Error(), "permission denied") {
 		t.Errorf("error = %v", err)
 	}
@@ -63,5 +76,41 @@ func TestAgentlessFailedRedirectionUndoesRegistrationAndLogin(t *testing.T) {
 		if after := got[slices.Index(got, "apply")+1:]; len(after) < 3 || after[0] != "remove" || slices.Contains(after, "apply") {
 			t.Errorf("after the failure: %v, want remove and requests", after)
 		}
+	}
+}
+
+// A run that fails before its redirection leaves that of an earlier run in effect: the task
+// that it made ready runs with it.
+func TestAgentlessRunThatFailsEarlyResumesTheRedirection(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(*scene){
+		"without metadata": func(s *scene) {
+			s.options.Limit = time.Second
+			s.ports.Metadata = awsutil.NewMetadataClient("http://" + testkit.ClosedAddress(s.t))
+		},
+		"refused by Consul": func(s *scene) {
+			s.requests.spoil = func(w http.ResponseWriter, r *http.Request) bool {
+				if r.Method == http.MethodPut && r.URL.Path == "/v1/catalog/register" {
+					http.Error(w, "no way", http.StatusBadRequest)
+					return true
+				}
+				return false
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, secured, serversLoginDoc)
+			s.ports.Redirect = redirection{requests: s.requests}
+			s.mustRun()
+			fail(s)
+			if err := s.run(); err == nil {
+				t.Fatal("the second run has not failed")
+			}
+			steps := slices.DeleteFunc(s.requests.list(), func(step string) bool { return strings.Contains(step, "/") })
+			if want := []string{"suspend", "apply", "suspend", "resume"}; !slices.Equal(steps, want) {
+				t.Errorf("steps %q, want %q", steps, want)
+			}
+		})
 	}
 }

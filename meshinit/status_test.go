@@ -70,7 +70,8 @@ func (atOnce) Files(context.Context, workload.Workload, bootstrap.Proxy, string)
 // slowReport has the report of a step take 150 ms: the volume is slow.
 type slowReport struct{ *run }
 
-func (slowReport) Prepare() error { return nil }
+func (slowReport) Suspend() error     { return nil }
+func (slowReport) Restore(bool) error { return nil }
 func (s slowReport) Apply(bootstrap.Proxy) error {
 	slow := make(chan struct{})
 	s.reporting = slow

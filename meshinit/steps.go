@@ -26,10 +26,12 @@ func (r *run) checkProxy(context.Context) error {
 	if err := r.Proxy.Check(); err != nil {
 		return &exit.UsageError{Err: err}
 	}
-	if r.Redirect != nil {
-		return r.Redirect.Prepare()
+	if r.Redirect == nil {
+		return nil
 	}
-	return nil
+	err := r.Redirect.Suspend()
+	r.suspended = err == nil
+	return err
 }
 
 func (r *run) prepareClient(ctx context.Context) error {

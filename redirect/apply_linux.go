@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/nftables"
+	"github.com/google/nftables/userdata"
 	"github.com/mdlayher/netlink"
 
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -35,12 +36,67 @@ func Apply(tables []Table) error {
 	return replace("redirect traffic to the proxy", tables)
 }
 
-// Remove takes the rules away, if there are any. A second run of mesh-init needs that
-// to reach Consul: its connections would go to a proxy that may not run. A first run
-// learns from it, before it registers anything, whether Apply has the right to change
-// rules. The error is permanent, like that of Apply.
+// Remove removes the rules, if there are any. The error is permanent, like that of Apply.
 func Remove() error {
 	return replace("stop redirecting traffic to the proxy", nil)
+}
+
+// suspended is the comment of the rules of Suspend.
+const suspended = "suspended by mesh-init"
+
+// Suspend ends the effect of the rules, if there are any, until Resume or Apply. A second
+// run of mesh-init needs that to reach Consul: its connections would go to a proxy that may
+// not run. A first run learns from it, before it registers anything, whether Apply has the
+// right to change rules. The error is permanent, like that of Apply.
+func Suspend() error {
+	return update("stop redirecting traffic to the proxy", func(conn *nftables.Conn, hook *nftables.Chain) error {
+		conn.InsertRule(&nftables.Rule{
+			Table: hook.Table, Chain: hook, Exprs: expressions(Rule{}, false),
+			UserData: userdata.AppendString(nil, userdata.TypeComment, suspended),
+		})
+		return nil
+	})
+}
+
+// Resume ends Suspend.
+func Resume() error {
+	return update("redirect traffic to the proxy again", func(conn *nftables.Conn, hook *nftables.Chain) error {
+		rules, err := conn.GetRules(hook.Table, hook)
+		for _, rule := range rules {
+			if comment, _ := userdata.GetString(rule.UserData, userdata.TypeComment); comment == suspended {
+				err = errors.Join(err, conn.DelRule(rule))
+			}
+		}
+		return err
+	})
+}
+
+// update changes the hooks of our tables that redirect, in one transaction.
+func update(what string, change func(*nftables.Conn, *nftables.Chain) error) error {
+	conn, err := nftables.New()
+	if err != nil {
+		return refused(what, err)
+	}
+	chains, err := conn.ListChains()
+	if err != nil {
+		return refused(what, err)
+	}
+	for _, c := range chains {
+		if c.Table.Name == tableName && (c.Name == hookPrerouting || c.Name == hookOutput) {
+			if err := change(conn, c); err != nil {
+				return refused(what, err)
+			}
+		}
+	}
+	if err := conn.Flush(); err != nil {
+		return refused(what, err)
+	}
+	return nil
+}
+
+// refused is the kernel's refusal.
+func refused(what string, err error) error {
+	return &retry.PermanentError{Err: fmt.Errorf("%s: %w", what, explain(err))}
 }
 
 // HasIPv6 reports whether the network namespace has an address of IPv6 by which others
@@ -78,10 +134,10 @@ func replace(what string, tables []Table) error {
 		}
 		err = conn.Flush()
 	}
-	if err == nil {
-		return nil
+	if err != nil {
+		return refused(what, err)
 	}
-	return &retry.PermanentError{Err: fmt.Errorf("%s: %w", what, explain(err))}
+	return nil
 }
 
 // explain is what the container or the host lacks.

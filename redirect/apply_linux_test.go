@@ -192,6 +192,34 @@ func TestRemoveLeavesRulesOfOthers(t *testing.T) {
 	n.want("outside", application, "tcp", outsideIPv4+":80")
 }
 
+func TestSuspendedRulesHaveNoEffectUntilResume(t *testing.T) {
+	t.Parallel()
+	n := newNetworks(t)
+	listenProxy(t, ":15001")
+	listen(t, ":20000", "inbound proxy")
+	listen(t, ":8080", "application")
+	check(t, redirect.Suspend()) // of nothing
+	check(t, redirect.Resume())
+	wantRuleset(t, nil)
+	check(t, redirect.Apply(tables(t)))
+	applied := ruleset(t)
+	for range 2 { // a run that was killed left its suspension
+		check(t, redirect.Suspend())
+		n.want("outside", application, "tcp", outsideIPv4+":80")
+		n.want("outside", application, "tcp", "["+outsideIPv6+"]:80")
+		n.wantFromOutside("application", taskIPv4+":8080")
+	}
+	check(t, redirect.Resume())
+	wantRuleset(t, applied)
+	n.want("proxy for "+outsideIPv4+":80", application, "tcp", outsideIPv4+":80")
+	n.want("proxy for ["+outsideIPv6+"]:80", application, "tcp", "["+outsideIPv6+"]:80")
+	n.wantFromOutside("inbound proxy", taskIPv4+":8080")
+
+	check(t, redirect.Suspend())
+	check(t, redirect.Apply(tables(t)))
+	n.want("proxy for "+outsideIPv4+":80", application, "tcp", outsideIPv4+":80")
+}
+
 // The rules go to the kernel at once, and it answers each: both must fit into the socket.
 func TestThousandsOfExclusions(t *testing.T) {
 	t.Parallel()
@@ -215,6 +243,8 @@ func TestMissingCapabilityNamesWhatTheContainerNeeds(t *testing.T) {
 		"in this container; on Fargate set transparentProxy.enabled to false and use upstreams"
 	testkit.WantError[*retry.PermanentError](t, redirect.Apply(nil), "redirect traffic to the proxy: "+remedy)
 	testkit.WantError[*retry.PermanentError](t, redirect.Remove(), "stop redirecting traffic to the proxy: "+remedy)
+	testkit.WantError[*retry.PermanentError](t, redirect.Suspend(), "stop redirecting traffic to the proxy: "+remedy)
+	testkit.WantError[*retry.PermanentError](t, redirect.Resume(), "redirect traffic to the proxy again: "+remedy)
 }
 
 func TestUnwritableFileNamesWhatTheContainerNeeds(t *testing.T) {
@@ -223,12 +253,14 @@ func TestUnwritableFileNamesWhatTheContainerNeeds(t *testing.T) {
 	path := filepath.Join(testkit.PublicDir(t), "hosts")
 	check(t, os.WriteFile(path, nil, 0o644))
 	asUser(application, func() {
-		testkit.WantError[*retry.PermanentError](t, redirect.WriteHosts(path, []string{"127.65.0.1 api"}),
+		_, err := redirect.WriteHosts(path, []string{"127.65.0.1 api"})
+		testkit.WantError[*retry.PermanentError](t, err,
 			"open "+path+": permission denied: this container needs user 0, and readonlyRootFilesystem must not be true")
 	})
-	check(t, redirect.WriteHosts(path, []string{"127.65.0.1 api"}))
+	_, err := redirect.WriteHosts(path, []string{"127.65.0.1 api"})
+	check(t, err)
 	asUser(application, func() {
-		if err := redirect.WriteHosts(path, []string{"127.65.0.1 api"}); err != nil {
+		if _, err := redirect.WriteHosts(path, []string{"127.65.0.1 api"}); err != nil {
 			t.Errorf("another container has written the lines already: %v", err)
 		}
 	})

@@ -3,7 +3,8 @@
 // Flow of a transparent proxy: 1. NewSettings computes the settings from the
 // configuration and the merged proxy; 2. Tables computes the chains and rules from
 // the settings; 3. Apply replaces the task's rules by them in one transaction of the
-// kernel's; 4. UseConsulDNS points resolv.conf at the proxy's DNS server.
+// kernel's; 4. UseConsulDNS points resolv.conf at the proxy's DNS server. A later run that has to
+// reach Consul suspends the rules, and resumes them if it fails.
 // Flow of named upstreams, which need no right to change the network: 1.
 // NameUpstreams gives each upstream a loopback address and the lines of a hosts file;
 // 2. WriteHosts merges them into the hosts file of a container.

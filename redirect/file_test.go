@@ -83,7 +83,7 @@ func TestFilesAreWrittenInPlaceWithTheirMode(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := redirect.UseConsulDNS(path); err != nil {
+		if _, err := redirect.UseConsulDNS(path); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -104,11 +104,65 @@ func TestHostsFileShrinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, lines := range [][]string{{"127.65.0.1 api", "127.65.0.2 db"}, nil} {
-		if err := redirect.WriteHosts(path, lines); err != nil {
+		if _, err := redirect.WriteHosts(path, lines); err != nil {
 			t.Fatal(err)
 		}
 	}
 	wantFile(t, path, "127.0.0.1 localhost\n")
+}
+
+func TestUndoRestoresTheFilesText(t *testing.T) {
+	t.Parallel()
+	hosts := func(path string) (func() error, error) { return redirect.WriteHosts(path, []string{"127.65.0.1 api"}) }
+	for name, tt := range map[string]struct {
+		change func(path string) (func() error, error)
+		text   string
+	}{
+		"hosts":                             {hosts, "127.0.0.1 localhost\n"},
+		"hosts without a line end":          {hosts, "127.0.0.1 localhost"},
+		"hosts of an earlier run":           {hosts, "# consul-ecs upstreams: begin\n127.65.0.9 db\n# consul-ecs upstreams: end\n127.0.0.1 localhost\n"},
+		"empty hosts":                       {hosts, ""},
+		"name servers":                      {redirect.UseConsulDNS, "search example\nnameserver 10.0.0.2\n"},
+		"name servers without a line end":   {redirect.UseConsulDNS, "nameserver 10.0.0.2\nnameserver 127.0.0.1"},
+		"name servers of an earlier run":    {redirect.UseConsulDNS, "nameserver 127.0.0.1\nnameserver 10.0.0.2\n"},
+		"options and no name server at all": {redirect.UseConsulDNS, "options ndots:2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "file")
+			if err := os.WriteFile(path, []byte(tt.text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			undo, err := tt.change(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := undo(); err != nil {
+				t.Fatal(err)
+			}
+			wantFile(t, path, tt.text)
+		})
+	}
+}
+
+func TestUndoKeepsTheChangesOfOthers(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "resolv.conf")
+	if err := os.WriteFile(path, []byte("nameserver 10.0.0.2\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	undo, err := redirect.UseConsulDNS(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const theirs = "nameserver 10.0.0.3\n"
+	if err := os.WriteFile(path, []byte(theirs), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := undo(); err != nil {
+		t.Fatal(err)
+	}
+	wantFile(t, path, theirs)
 }
 
 // The containers of a task may share the file, and start at the same time.
@@ -121,13 +175,13 @@ func TestContainersThatWriteAtOnceLeaveOneBlock(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 16 {
 		wg.Go(func() {
-			if err := redirect.WriteHosts(path, []string{fmt.Sprintf("127.65.0.1 api-%s", strings.Repeat("x", i))}); err != nil {
+			if _, err := redirect.WriteHosts(path, []string{fmt.Sprintf("127.65.0.1 api-%s", strings.Repeat("x", i))}); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	if err := redirect.WriteHosts(path, []string{"127.65.0.1 api"}); err != nil {
+	if _, err := redirect.WriteHosts(path, []string{"127.65.0.1 api"}); err != nil {
 		t.Fatal(err)
 	}
 	wantFile(t, path, "127.0.0.1 localhost\n# consul-ecs upstreams: begin\n127.65.0.1 api\n# consul-ecs upstreams: end\n")

@@ -16,8 +16,8 @@ const (
 )
 
 // WriteHosts merges the lines into the hosts file at path, which is written in place: a
-// container runtime has mounted it. The error is permanent.
-func WriteHosts(path string, lines []string) error {
+// container runtime has mounted it. undo restores its text; the error is permanent.
+func WriteHosts(path string, lines []string) (undo func() error, err error) {
 	return edit(path, func(text string) string { return MergeHosts(text, lines) })
 }
 

@@ -11,8 +11,9 @@ const ResolvConfPath = "/etc/resolv.conf"
 const localServer = "127.0.0.1"
 
 // UseConsulDNS makes 127.0.0.1 the first name server of the file at path, which is
-// written in place: a container runtime has mounted it. The error is permanent.
-func UseConsulDNS(path string) error {
+// written in place: a container runtime has mounted it. undo restores its text; the error is
+// permanent.
+func UseConsulDNS(path string) (undo func() error, err error) {
 	return edit(path, ResolvConf)
 }
 

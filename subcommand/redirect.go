@@ -28,6 +28,8 @@ type redirection struct {
 	hosts      []string
 	servers    *consulutil.Servers
 	log        hclog.Logger
+	// undos restore the files that Apply has changed.
+	undos []func() error
 }
 
 // redirection returns nil when there is nothing to do.
@@ -36,23 +38,46 @@ func (a access) redirection(cfg *config.Config, log hclog.Logger) meshinit.Redir
 	if cfg.Gateway != nil || !cfg.TransparentProxy.Enabled && !rename {
 		return nil
 	}
-	r := redirection{settings: cfg.TransparentProxy, publicPort: cfg.Proxy.PublicListenerPort, readyPort: cfg.ReadyPort(), servers: a.servers, log: log}
+	r := &redirection{settings: cfg.TransparentProxy, publicPort: cfg.Proxy.PublicListenerPort, readyPort: cfg.ReadyPort(), servers: a.servers, log: log}
 	if rename {
 		r.hosts = a.hosts
 	}
 	return r
 }
 
-func (r redirection) Prepare() error {
+func (r *redirection) Suspend() error {
 	if !r.settings.Enabled {
 		return nil
 	}
-	return redirect.Remove()
+	return redirect.Suspend()
 }
 
-func (r redirection) Apply(p bootstrap.Proxy) error {
+func (r *redirection) Restore(remove bool) error {
+	var errs []error
+	for _, undo := range r.undos {
+		errs = append(errs, undo())
+	}
+	switch {
+	case !r.settings.Enabled:
+	case remove:
+		errs = append(errs, redirect.Remove())
+	default:
+		errs = append(errs, redirect.Resume())
+	}
+	return errors.Join(errs...)
+}
+
+// edited notes how to undo the change of a file.
+func (r *redirection) edited(undo func() error, err error) error {
+	if err == nil {
+		r.undos = append(r.undos, undo)
+	}
+	return err
+}
+
+func (r *redirection) Apply(p bootstrap.Proxy) error {
 	if len(r.hosts) > 0 {
-		if err := redirect.WriteHosts(redirect.HostsPath, r.hosts); err != nil {
+		if err := r.edited(redirect.WriteHosts(redirect.HostsPath, r.hosts)); err != nil {
 			return err
 		}
 	}
@@ -72,7 +97,7 @@ func (r redirection) Apply(p bootstrap.Proxy) error {
 			"to let them leave without the proxy")
 	}
 	if r.settings.ConsulDNS.Enabled {
-		if err := redirect.UseConsulDNS(redirect.ResolvConfPath); err != nil {
+		if err := r.edited(redirect.UseConsulDNS(redirect.ResolvConfPath)); err != nil {
 			return err
 		}
 	}
@@ -95,7 +120,7 @@ func nameUpstreams(dir string) error {
 		return nil
 	}
 	if err == nil {
-		err = redirect.WriteHosts(redirect.HostsPath, strings.Split(strings.TrimSpace(string(text)), "\n"))
+		_, err = redirect.WriteHosts(redirect.HostsPath, strings.Split(strings.TrimSpace(string(text)), "\n"))
 	}
 	if err != nil {
 		return exit.Usagef("name the upstreams: %w: run app-entrypoint as root, or use the upstreams' addresses", err)

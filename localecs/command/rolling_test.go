@@ -63,7 +63,7 @@ func example(name string) string { return filepath.Join(testkit.Root(), "example
 // Every instance of api is replaced under 50 requests a second, then a
 // health-sync, an Envoy and two Consul client agents are killed, in both stop
 // orders of ECS. The example says how many requests each may cost: none but for
-// the killed Envoy.
+// the killed Envoy and the agent that ECS starts again.
 func TestEndToEndRollingUpdate(t *testing.T) {
 	t.Parallel()
 	programs := programs(t)
@@ -81,7 +81,7 @@ func TestEndToEndRollingUpdate(t *testing.T) {
 			for _, p := range report.Phases {
 				phases = append(phases, p.Name+" "+p.Verdict)
 			}
-			report.losesOnlyIn(t, "Envoy killed")
+			report.losesOnlyIn(t, "Envoy killed", "agent restarted")
 			if diff := cmp.Diff([]string{"orderly passed", "health-sync killed passed", "Envoy killed passed", "after it passed", "agent killed passed", "agent restarted passed"}, phases); diff != "" {
 				t.Errorf("phases (-want +got):\n%s", diff)
 			}
