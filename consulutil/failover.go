@@ -104,6 +104,9 @@ func (f *failover) send(r *http.Request, server netip.Addr, tried []netip.Addr) 
 		return resp, true, nil
 	}
 	a.cancel()
+	if a.sent.Load() {
+		noteDoubt(r.Context())
+	}
 	// http.Client does this only to an error that nothing wraps.
 	record, mismatch := errors.AsType[tls.RecordHeaderError](err)
 	if mismatch && string(record.RecordHeader[:]) == "HTTP/" {

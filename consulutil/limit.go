@@ -10,8 +10,12 @@ type limitKey struct{}
 
 // WithLimit returns a context whose requests have that limit in place of their client's. It
 // is for a request that must not be repeated blindly, such as a login: servers that have
-// many to answer do each of them, also when the client no longer waits.
+// many to answer do each of them, also when the client no longer waits. A shorter limit that
+// ctx has stays.
 func WithLimit(ctx context.Context, limit time.Duration) context.Context {
+	if shorter, ok := ctx.Value(limitKey{}).(time.Duration); ok && shorter < limit {
+		return ctx
+	}
 	return context.WithValue(ctx, limitKey{}, limit)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -116,6 +117,7 @@ func newTaskOf(t *testing.T, c *testkit.Consul, address string, cfg *config.Conf
 	}
 	k.cfg.ConsulHTTPAddr = c.HTTPAddr
 	k.deps = healthsync.Deps{
+		Accepts:    func(context.Context, string) error { return errors.ErrUnsupported },
 		AwaitStart: func(context.Context) error { return nil },
 		Metadata:   metadata,
 		Registrar:  k.registrar,

@@ -28,6 +28,9 @@ const (
 	listening observation = "LISTENING"
 	// stopping: the task ends. Only drain makes this observation.
 	stopping observation = "STOPPING"
+	// refusing: the metadata endpoint is away, and the port does not accept connections
+	// any more. Only evidence makes this observation.
+	refusing observation = "REFUSING"
 )
 
 // status is the Consul status of an observation. Everything but HEALTHY, and what
@@ -52,6 +55,8 @@ func (o observation) output(container string) string {
 		return name + "is not in the task metadata"
 	case stopped:
 		return name + "is STOPPED in ECS"
+	case refusing:
+		return name + "does not accept connections any more, and the ECS metadata endpoint does not answer"
 	case stopping:
 		return name + "belongs to a task that is stopping"
 	default:
@@ -73,7 +78,7 @@ func observe(containers []workload.Container, name string, serving []string) obs
 		if c.Health.Status == "" && slices.Contains(serving, name) {
 			return listening
 		}
-		if observed := observation(c.Health.Status); observed != listening {
+		if observed := observation(c.Health.Status); observed != listening && observed != refusing {
 			return observed
 		}
 		return none // no status of ECS
@@ -131,15 +136,17 @@ type change struct {
 	previous observation
 	first    bool
 	// refresh repeats the status that is written: a TTL must not run out, and Consul may
-	// have lost the check.
-	refresh bool
+	// have lost the check. readBack is for one that Consul may have changed a moment ago.
+	refresh, readBack bool
+	// note follows the output.
+	note string
 }
 
 // update is the change for the registrar.
 func (c change) update() registrar.Update {
 	return registrar.Update{
-		Check: c.check, Status: c.observed.status(), Output: c.observed.output(c.container),
-		First: c.first, Refresh: c.refresh, Last: c.observed == stopping,
+		Check: c.check, Status: c.observed.status(), Output: c.observed.output(c.container) + c.note,
+		First: c.first, Refresh: c.refresh, ReadBack: c.readBack, Last: c.observed == stopping,
 	}
 }
 

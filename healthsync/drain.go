@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"syscall"
 	"time"
 
@@ -19,8 +17,8 @@ import (
 const (
 	// goneAfter is how long an agent that refuses connections is asked again.
 	goneAfter = 5 * time.Second
-	// settle is how long after critical was written it is written again, when
-	// a passing write was cut off shortly before (see unsettledFor).
+	// settle is how long after the last write it is made again, when an earlier one was
+	// not answered shortly before.
 	settle = time.Second
 	// unknownTaskLimit bounds the attempt to learn, after SIGTERM, which
 	// checks there are.
@@ -53,6 +51,7 @@ func (s *syncer) leaveAgent(ctx context.Context, budget workload.StopBudget, end
 		limit = budget.Criticals
 	}
 	err := s.latchCritical(ctx, limit)
+	stop := s.readBackBeside(ctx)
 	clientEnded := false
 	if s.login && s.agentOwned() {
 		s.await(ctx, end, tokenNeeded, func(t workload.Task) []workload.Container {
@@ -66,6 +65,7 @@ func (s *syncer) leaveAgent(ctx context.Context, budget workload.StopBudget, end
 			return users
 		})
 	}
+	stop()
 	s.logOutAll(ctx, clientEnded || !s.agentOwned())
 	return err
 }
@@ -75,6 +75,7 @@ func (s *syncer) leaveAgent(ctx context.Context, budget workload.StopBudget, end
 // deregistered before.
 func (s *syncer) leaveServers(ctx context.Context, budget workload.StopBudget, end time.Time) error {
 	err := s.latchCritical(ctx, budget.Criticals)
+	stop := s.readBackBeside(ctx)
 	why := "they are deregistered after their last requests"
 	if s.leavesEarly() {
 		why = tokenNeeded
@@ -82,15 +83,32 @@ func (s *syncer) leaveServers(ctx context.Context, budget workload.StopBudget, e
 	s.await(ctx, end, why, func(t workload.Task) []workload.Container {
 		return append(t.Applications(s.Ignore), t.Proxies()...)
 	})
+	stop()
 	if s.holding != nil {
 		<-s.holding // it ended with TERM, and Deregister destroys its session
 	}
 	if s.known && (err != nil || !s.leavesEarly()) {
 		const failure = "deregister services, which stay in Consul until the controller removes them"
-		err = errors.Join(err, s.deregister(ctx, failure, s.Registrar.Deregister))
+		err = errors.Join(err, s.deregister(ctx, failure, s.remove(ctx, err != nil)))
 	}
 	s.logOutAll(ctx, false)
 	return err
+}
+
+// remove returns what deregisters the task without an agent. After servers that have failed
+// until now, few attempts are left.
+func (s *syncer) remove(ctx context.Context, failing bool) func(context.Context, string, workload.Workload) error {
+	pauses := retry.Backoff{Base: time.Second, Max: remaining(ctx) / 2}
+	if failing {
+		pauses.Base = pauses.Max
+	}
+	return func(ctx context.Context, token string, w workload.Workload) error {
+		err := s.Registrar.Deregister(ctx, token, w)
+		if err != nil {
+			return &retry.DelayError{Err: err, Delay: pauses.Next()}
+		}
+		return nil
+	}
 }
 
 // latchCritical writes critical for every check, or deregisters a gateway that has none or
@@ -117,22 +135,29 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 		}
 	}
 	err := s.leaveTraffic(ctx)
-	if errors.Is(err, errAgentGone) {
+	switch {
+	case errors.Is(err, errAgentGone):
 		return s.deregisterGone(ctx)
+	case consulutil.UnknownToken(err) && s.renewal != nil && !s.separate:
+		if s.logInAtTheEnd(ctx) {
+			return s.leaveTraffic(ctx)
+		}
 	}
 	return err
 }
 
-// leaveTraffic makes the last write, and again a moment later if one may yet be applied that
-// puts the task into traffic.
+// leaveTraffic makes the last write, and with an agent, or for a gateway, again a moment later
+// if one may yet be applied that puts the task into traffic. Checks in the catalog are read
+// back in the meantime before the task is deregistered.
 func (s *syncer) leaveTraffic(ctx context.Context) error {
 	write, success := s.writeCritical, "left all checks critical"
-	if !s.checked() || s.leavesEarly() { // a gateway
+	byChecks := s.checked() && !s.leavesEarly()
+	if !byChecks { // a gateway
 		write, success = s.deregisterGateway, "deregistered the gateway"
 	}
-	unsettled := slices.ContainsFunc(slices.Collect(maps.Values(s.unsettled)), time.Now().Before)
+	doubtful := s.readBacks.doubtful() && !(byChecks && s.Config.Agentless())
 	err := write(ctx)
-	if unsettled && !errors.Is(err, errAgentGone) && retry.Sleep(ctx, settle) == nil {
+	if doubtful && !errors.Is(err, errAgentGone) && retry.Sleep(ctx, settle) == nil {
 		err = write(ctx)
 	}
 	if err == nil {
@@ -167,14 +192,20 @@ func (s *syncer) deregister(ctx context.Context, failure string, remove func(con
 	return nil
 }
 
-// writeCritical writes critical for all checks. It repeats those that Consul has not taken,
-// and beside them those for which it may yet apply a passing write.
+// critical is the last change of a check.
+func (s *syncer) critical(check workload.SyncCheck) change {
+	return change{check: check, container: cmp.Or(s.last[check.ID].container, check.Container), observed: stopping}
+}
+
+// writeCritical writes critical for all checks. It repeats those that Consul has not taken, and
+// beside them those that an agent may yet make passing.
 func (s *syncer) writeCritical(ctx context.Context) error {
 	var changes []change
 	for _, check := range s.w.SyncChecks {
-		changes = append(changes, change{check: check, container: cmp.Or(s.last[check.ID].container, check.Container), observed: stopping})
+		changes = append(changes, s.critical(check))
 	}
 	var refusals []error
+	doubtful := s.readBacks.doubtful() && !s.Config.Agentless()
 	err := s.lastWrite(ctx, "write critical", func(ctx context.Context) error {
 		var repeats []change
 		var errs []error
@@ -182,7 +213,7 @@ func (s *syncer) writeCritical(ctx context.Context) error {
 			switch class := consulutil.Classify(result.Err); {
 			case result.Err == nil, class == retry.Gone:
 				// Gone: no check and no service, not even now. Nothing can take traffic.
-				if time.Now().Before(s.unsettled[changes[i].check.ID]) {
+				if doubtful {
 					repeats = append(repeats, changes[i])
 				}
 			case class == retry.Permanent:
@@ -200,6 +231,9 @@ func (s *syncer) writeCritical(ctx context.Context) error {
 // lastWrite repeats a write until Consul has taken it, or refuses it. Its error is
 // errAgentGone when an agent has refused connections for long enough.
 func (s *syncer) lastWrite(ctx context.Context, what string, write func(context.Context) error) error {
+	if s.Config.Agentless() {
+		write = sparing(time.Second, remaining(ctx)/2, write)
+	}
 	var since time.Time // of the agent's refusals in a row
 	err := refusal(retry.Do(ctx, retry.LocalAgent(), s.Log, what, consulutil.Classify, func(ctx context.Context) error {
 		err := write(ctx)
@@ -217,6 +251,24 @@ func (s *syncer) lastWrite(ctx context.Context, what string, write func(context.
 		return fmt.Errorf("%s %q: %w", what, s.w.ID, err)
 	}
 	return nil
+}
+
+// sparing returns fn with pauses that double: all tasks that end write to the same servers.
+func sparing(base, longest time.Duration, fn func(context.Context) error) func(context.Context) error {
+	pauses := retry.Backoff{Base: base, Max: max(base, longest)}
+	return func(ctx context.Context) error {
+		err := fn(ctx)
+		if err != nil {
+			return &retry.DelayError{Err: err, Delay: pauses.Next()}
+		}
+		return nil
+	}
+}
+
+// remaining returns the time until the deadline of ctx, which must have one.
+func remaining(ctx context.Context) time.Duration {
+	deadline, _ := ctx.Deadline()
+	return max(time.Second, time.Until(deadline))
 }
 
 // errAgentGone ends the attempts to write to an agent that has left or died.

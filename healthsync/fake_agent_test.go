@@ -100,10 +100,16 @@ func (a *agent) Set(ctx context.Context, token string, _ workload.Workload, upda
 func (a *agent) setOne(ctx context.Context, token string, u registrar.Update) registrar.Result {
 	if !u.First {
 		if err := a.setStatus(ctx, token, u.Check, u.Status, u.Output); !errors.Is(err, errGone) {
-			return registrar.Result{Err: err}
+			return registrar.Result{Err: err, Unsure: unsure(err)}
 		}
 	}
-	return registrar.Result{Err: a.ensureCheck(ctx, token, u.Check, u.Status, u.Output), Restored: !u.First}
+	err := a.ensureCheck(ctx, token, u.Check, u.Status, u.Output)
+	return registrar.Result{Err: err, Unsure: unsure(err), Restored: !u.First}
+}
+
+// unsure reports whether a write was cut off.
+func unsure(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 func (a *agent) ensureCheck(ctx context.Context, token string, c workload.SyncCheck, status, output string) error {

@@ -81,7 +81,7 @@ func (c *catalog) Set(ctx context.Context, token string, w workload.Workload, up
 		maps.Copy(c.checks, p.Checks)
 		c.lost = false
 	}
-	return slices.Repeat([]registrar.Result{{Err: err, Restored: lost && err == nil}}, len(updates))
+	return slices.Repeat([]registrar.Result{{Err: err, Unsure: unsure(err), Restored: lost && err == nil}}, len(updates))
 }
 
 func (c *catalog) setAnswer(f func(put) error) {

@@ -154,6 +154,8 @@ type rig struct {
 	// awaitStart is what mesh-init has come to.
 	awaitStart func(context.Context) error
 	serves     func(ctx context.Context, port int, path string) error
+	// accepts is about the task's ports.
+	accepts func(ctx context.Context, address string) error
 
 	cancel context.CancelCauseFunc
 	done   chan struct{}
@@ -186,6 +188,7 @@ func inBubble(t *testing.T, containers []string, test func(*rig)) {
 			done:     make(chan struct{}),
 
 			awaitStart: func(context.Context) error { return nil },
+			accepts:    func(context.Context, string) error { return errRefused },
 		}
 		test(r)
 		if r.cancel != nil {
@@ -230,6 +233,7 @@ func (r *rig) run() {
 			LogIn:      r.logins.logIn,
 			AwaitStart: r.awaitStart,
 			Serves:     r.serves,
+			Accepts:    r.accepts,
 			Metadata:   r.metadata, Registrar: registered, Publish: r.agent.publish, LogOut: r.logout.do, Log: log,
 			DeregisterAtServers: ofAgent,
 		})

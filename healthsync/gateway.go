@@ -2,7 +2,6 @@ package healthsync
 
 import (
 	"context"
-	"time"
 
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
@@ -41,7 +40,7 @@ func (s *syncer) registerGateway(ctx context.Context) {
 		}
 		err = s.Registrar.Register(ctx, s.token, s.w)
 		if err != nil && consulutil.Classify(err) == retry.NotYet && !refused(err) && !consulutil.Unreachable(err) {
-			s.unsettled[s.w.ID] = time.Now().Add(unsettledFor)
+			s.readBacks.doubt = true
 		}
 		return err
 	})

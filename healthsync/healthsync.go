@@ -3,6 +3,7 @@ package healthsync
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -25,10 +26,6 @@ const (
 	// includes the agent's attempt to update the servers.
 	fetchTimeout = 3 * time.Second
 	writeTimeout = 5 * time.Second
-	// unsettledFor is how long after a passing write without an answer every
-	// other write of that check is repeated: the agent may apply the two in
-	// either order.
-	unsettledFor = 5 * time.Second
 	// retryPause and retryPauseMax bound the pauses of what is tried again at start.
 	retryPause, retryPauseMax = 250 * time.Millisecond, time.Second
 )
@@ -68,6 +65,8 @@ type Deps struct {
 	// Serves returns nil when the task serves at the port of loopback now: accepts a
 	// connection, or, with a path, answers an HTTP GET with a 2xx status.
 	Serves func(ctx context.Context, port int, path string) error
+	// Accepts returns nil when the address accepts a TCP connection now.
+	Accepts func(ctx context.Context, address string) error
 	// LogOut destroys a token; a token that is gone already is no error. It is
 	// not called when login is off.
 	LogOut func(ctx context.Context, secret string) error
@@ -87,14 +86,13 @@ type Deps struct {
 // error when it could not start or a check may still be passing.
 func Run(ctx context.Context, o Options, d Deps) error {
 	s := &syncer{
-		Options:   o,
-		Deps:      d,
-		login:     o.Config.ConsulLogin.Enabled,
-		last:      map[string]written{},
-		failing:   map[string]retry.Class{},
-		unsettled: map[string]time.Time{},
-		startup:   newStartup(o.Config, d.Serves),
-		pacer:     newPacer(o.Config.Agentless()),
+		Options: o,
+		Deps:    d,
+		login:   o.Config.ConsulLogin.Enabled,
+		last:    map[string]written{},
+		failing: map[string]failure{},
+		startup: newStartup(o.Config, d.Serves),
+		pacer:   newPacer(o.Config.Agentless()),
 	}
 	switch err := s.AwaitStart(ctx); {
 	case err != nil && ctx.Err() != nil:
@@ -110,6 +108,8 @@ func Run(ctx context.Context, o Options, d Deps) error {
 	}
 	if ctx.Err() == nil {
 		s.keepToken(ctx)
+		s.vouched.Store(true)
+		s.evidence = newEvidence(s.Config, s.w, s.first, s.Accepts)
 		s.holdSession(ctx)
 		s.loop(ctx)
 	}
@@ -136,19 +136,27 @@ type syncer struct {
 	// first is the answer before the loop, for the pass at start.
 	first workload.Task
 
-	// last, failing and unsettled are by check ID, unsettled also by the service ID
-	// of a gateway. It is until when Consul may yet apply a write that puts the
-	// task into traffic and got no answer.
+	// last and failing are by check ID.
 	last      map[string]written
-	failing   map[string]retry.Class
+	failing   map[string]failure
 	causes    retry.Causes
-	unsettled map[string]time.Time
+	readBacks readBacks
 	startup   startup
 	pacer     pacer
 	// unbound is why the checks would outlive this process, if they would.
 	unbound string
-	// blind is true when the last metadata read failed.
-	blind bool
+	// blind is true when the last metadata read failed; evidence takes their place then.
+	blind    bool
+	evidence evidence
+	// vouched is false when nothing keeps the last statuses any more. The goroutine of the
+	// session reads it.
+	vouched atomic.Bool
+}
+
+// failure is a write that has failed.
+type failure struct {
+	class  retry.Class
+	change change
 }
 
 // checked reports whether there are checks to write: without an agent each proxy has one,

@@ -21,7 +21,7 @@ func (s *syncer) holdSession(ctx context.Context) {
 				token = found
 			}
 		}
-		return token, true
+		return token, s.vouched.Load()
 	}
 	s.holding = holder.Hold(ctx, s.Log, credentials, s.w)
 }

@@ -2,9 +2,9 @@ package healthsync
 
 import (
 	"context"
+	"slices"
 	"time"
 
-	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/logkey"
@@ -31,16 +31,53 @@ func (s *syncer) loop(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		task, err := s.fetch(ctx)
-		if ctx.Err() != nil {
+		task, err := s.look(ctx)
+		switch {
+		case ctx.Err() != nil:
 			return
-		}
-		if s.noteFetch(err); err == nil {
+		case err == nil:
 			s.pass(ctx, task.Containers)
 		}
 		if next := s.startup.pause(); next != pause {
 			pause = next
 			tick.Reset(pause)
+		}
+	}
+}
+
+// look reads the metadata. While that fails, the task's ports are looked at beside it: an
+// endpoint that hangs must not hide a container that ends.
+func (s *syncer) look(ctx context.Context) (workload.Task, error) {
+	if !s.blind {
+		task, err := s.fetch(ctx)
+		if ctx.Err() == nil {
+			s.noteFetch(err)
+		}
+		return task, err
+	}
+	type answer struct {
+		task workload.Task
+		err  error
+	}
+	read := make(chan answer, 1)
+	go func() { // ends with fetchTimeout
+		task, err := s.fetch(ctx)
+		read <- answer{task, err}
+	}()
+	tick := time.NewTicker(tick)
+	defer tick.Stop()
+	for {
+		select {
+		case a := <-read:
+			if ctx.Err() == nil {
+				s.noteFetch(a.err)
+			}
+			if a.err != nil {
+				s.withoutMetadata(ctx)
+			}
+			return a.task, a.err
+		case <-tick.C:
+			s.withoutMetadata(ctx)
 		}
 	}
 }
@@ -61,38 +98,83 @@ func (s *syncer) publish(ctx context.Context) {
 func (s *syncer) noteFetch(err error) {
 	switch {
 	case err != nil && !s.blind:
-		s.Log.Warn("task metadata unreadable, checks are not updated", logkey.Error, err)
+		s.Log.Warn("task metadata unreadable, checks keep their status while the task's ports accept connections", logkey.Error, err)
 	case err != nil:
 		s.Log.Debug("task metadata still unreadable", logkey.Error, err)
 	case s.blind:
 		s.Log.Info("task metadata readable again")
 	}
-	s.blind = err != nil
+	if s.blind = err != nil; !s.blind {
+		s.evidence.end()
+		s.vouched.Store(true)
+	}
 }
 
 // pass brings the checks in line with a valid metadata answer.
 func (s *syncer) pass(ctx context.Context, containers []workload.Container) {
 	serving := s.startup.serving(ctx, containers)
-	now := time.Now()
-	changes := diff(now, s.Registrar.Refresh(), s.w.SyncChecks, containers, serving, s.last)
+	now, refresh := time.Now(), s.Registrar.Refresh()
+	readBack := s.readBacks.next(now)
+	if readBack {
+		refresh = 0
+	}
+	changes := diff(now, refresh, s.w.SyncChecks, containers, serving, s.last)
+	for i := range changes {
+		changes[i].readBack = readBack && changes[i].refresh
+	}
+	s.forgetReverted(now, changes)
+	s.apply(ctx, now, changes)
+	s.evidence.prepare(ctx, s.last)
+}
+
+// forgetReverted drops failed writes of statuses that have gone again, which may yet be
+// applied.
+func (s *syncer) forgetReverted(now time.Time, changes []change) {
+	for id, failed := range s.failing {
+		changed := slices.ContainsFunc(changes, func(c change) bool { return c.check.ID == id })
+		if failed.change.refresh || changed {
+			continue
+		}
+		delete(s.failing, id)
+		s.readBacks.wrote(now)
+	}
+}
+
+// apply makes the changes, unless they wait for the end of a pause after a failure.
+func (s *syncer) apply(ctx context.Context, now time.Time, changes []change) {
 	if len(changes) == 0 || s.pacer.holds(now, changes) {
 		return
 	}
 	s.reloadToken() // a login may have replaced it
 	results := s.write(ctx, changes...)
-	again := false
-	for i, result := range results {
-		// Without an agent nothing expires that a refresh keeps.
-		if result.Err != nil && changes[i].refresh && s.Config.Agentless() {
-			s.last[changes[i].check.ID] = written{container: changes[i].container, observed: changes[i].previous, at: now}
-		} else {
-			again = again || result.Err != nil
-		}
-	}
-	s.pacer.note(now, changes, again)
+	s.pace(now, changes, results)
 	for i, result := range results {
 		s.record(ctx, now, changes[i], result)
 		s.noteUnbound(result.Unbound)
+	}
+}
+
+// pace decides when to read the checks back, and when to repeat what has failed. Without an
+// agent nothing expires that a refresh keeps, so one that failed waits for the next.
+func (s *syncer) pace(now time.Time, changes []change, results []registrar.Result) {
+	again, wrote := false, false
+	for i, result := range results {
+		c := changes[i]
+		if result.Unsure {
+			s.readBacks.doubt = true
+		}
+		switch {
+		case result.Err == nil:
+			wrote = wrote || !c.refresh
+		case c.refresh && s.Config.Agentless():
+			s.last[c.check.ID] = written{container: c.container, observed: c.previous, at: now}
+		default:
+			again = true
+		}
+	}
+	s.pacer.note(now, changes, again)
+	if wrote || !again && s.readBacks.doubt {
+		s.readBacks.wrote(time.Now())
 	}
 }
 
@@ -142,9 +224,6 @@ func (s *syncer) record(ctx context.Context, now time.Time, c change, result reg
 		delete(s.failing, id)
 	}
 	s.last[id] = written{container: c.container, observed: c.observed, at: now}
-	if now.Before(s.unsettled[id]) {
-		s.repeatAtNextTick(id)
-	}
 	if c.refresh {
 		return
 	}
@@ -158,10 +237,6 @@ func (s *syncer) record(ctx context.Context, now time.Time, c change, result reg
 func (s *syncer) recordFailure(ctx context.Context, c change, err error) {
 	id := c.check.ID
 	class := consulutil.Classify(err)
-	if c.observed.status() == api.HealthPassing && class == retry.NotYet && !refused(err) && !consulutil.Unreachable(err) {
-		s.unsettled[id] = time.Now().Add(unsettledFor)
-		s.repeatAtNextTick(id)
-	}
 	if ctx.Err() != nil {
 		return // cut off by the signal, which is no failure
 	}
@@ -169,16 +244,9 @@ func (s *syncer) recordFailure(ctx context.Context, c change, err error) {
 		s.renewal.refused.Store(true)
 	}
 	level := s.causes.Level(err)
-	if before, failing := s.failing[id]; !failing || before != class {
+	if before, failing := s.failing[id]; !failing || before.class != class {
 		level = hclog.Warn
 	}
 	s.Log.Log(level, "check write failed, trying again", logkey.CheckID, id, logkey.Status, c.observed.status(), logkey.Error, err)
-	s.failing[id] = class
-}
-
-// repeatAtNextTick makes what is written due for a refresh.
-func (s *syncer) repeatAtNextTick(id string) {
-	if last, ok := s.last[id]; ok {
-		s.last[id] = written{container: last.container, observed: last.observed}
-	}
+	s.failing[id] = failure{class, c}
 }

@@ -223,8 +223,12 @@ func (s *schedule) apply() {
 	s.reason()
 }
 
-// reason updates since when and until when the check may be passing.
+// reason updates since when and until when the check may be passing. Without metadata the
+// last status is kept.
 func (s *schedule) reason() {
+	if s.blind {
+		s.justified = time.Now()
+	}
 	if s.stopped || s.health != "HEALTHY" && (s.result || !s.listens) {
 		s.because = time.Time{}
 		return

@@ -24,6 +24,8 @@ const (
 	tokenLimit = 10 * time.Second
 	// logOutTimeout bounds one attempt of a logout.
 	logOutTimeout = 5 * time.Second
+	// lastLoginLimit bounds the login of a task that ends and whose token has expired.
+	lastLoginLimit = 5 * time.Second
 )
 
 // waitForToken reads the service token, if login is on. With a static token mesh-init
@@ -79,6 +81,21 @@ func (s *syncer) logInSeparately(ctx context.Context, limit time.Duration, why e
 	token, err := s.LogIn(ctx, s.w, s.first)
 	s.token, s.separate = token.Secret, token.Secret != ""
 	return err
+}
+
+// logInAtTheEnd logs in once for the last writes, when Consul does not know the service token
+// any more, and reports whether there is another one.
+func (s *syncer) logInAtTheEnd(ctx context.Context) bool {
+	s.Log.Warn("consul does not know the service token, logging in to leave the traffic")
+	ctx, cancel := context.WithTimeout(consulutil.WithLimit(ctx, lastLoginLimit), lastLoginLimit)
+	defer cancel()
+	token, err := s.LogIn(ctx, s.w, s.renewal.task)
+	if token.Secret == "" {
+		s.Log.Warn("no login at the end", logkey.Error, err)
+		return false
+	}
+	s.token, s.separate = token.Secret, true
+	return true
 }
 
 // errNoToken is the error of readToken when there is no token, rather than one that is out
@@ -168,9 +185,9 @@ func (s *syncer) fileTokens(name string) []fileToken {
 }
 
 func (s *syncer) logOut(ctx context.Context, token fileToken) error {
-	return retry.Do(ctx, retry.Remote(), s.Log, "log out "+token.name, consulutil.Classify, func(ctx context.Context) error {
+	return retry.Do(ctx, retry.Remote(), s.Log, "log out "+token.name, consulutil.Classify, sparing(time.Second, remaining(ctx)/2, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, logOutTimeout)
 		defer cancel()
 		return s.LogOut(ctx, token.secret)
-	})
+	}))
 }

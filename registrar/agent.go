@@ -119,7 +119,10 @@ func (a *agent) Set(ctx context.Context, token string, w workload.Workload, upda
 	a.postponed, a.unsent = false, false
 	var wg sync.WaitGroup
 	for i, u := range updates {
-		wg.Go(func() { results[i] = a.set(ctx, token, w, u) })
+		wg.Go(func() {
+			results[i] = a.set(ctx, token, w, u)
+			results[i].Unsure = mayBeDone(results[i].Err)
+		})
 	}
 	wg.Wait()
 	for i, u := range updates {

@@ -64,11 +64,17 @@ func (c *catalog) register(ctx context.Context, token string, w workload.Workloa
 	return nil
 }
 
-// Deregister removes the proxy first: a service without its proxy takes no traffic.
+// Deregister removes the proxy first: a service without its proxy takes no traffic. What
+// servers that fail did not remove is left to the next call.
 func (c *catalog) Deregister(ctx context.Context, token string, w workload.Workload) error {
 	var errs []error
 	for _, id := range serviceIDs(w) {
-		if err := deregister(ctx, c.client, token, w, api.CatalogDeregistration{ServiceID: id}); err != nil {
+		err := deregister(ctx, c.client, token, w, api.CatalogDeregistration{ServiceID: id})
+		switch {
+		case err == nil:
+		case consulutil.Classify(err) == retry.NotYet:
+			return catalogRefusal(fmt.Sprintf("deregister service %q", id), w, err)
+		default:
 			errs = append(errs, catalogRefusal(fmt.Sprintf("deregister service %q", id), w, err))
 		}
 	}
@@ -129,8 +135,10 @@ func (c *catalog) Set(ctx context.Context, token string, w workload.Workload, up
 	for i, p := range pending {
 		writes[i] = updates[p]
 	}
+	ctx, doubt := consulutil.WithDoubt(ctx)
 	restored, err := c.write(ctx, token, w, writes, sessionChecks)
 	for _, p := range pending {
+		results[p].Unsure = doubt.Load() || mayBeDone(err)
 		results[p].Err = cmp.Or(err, results[p].Err)
 		_, found := known[updates[p].Check.ID]
 		results[p].Restored = err == nil && (restored || updates[p].Refresh) && !found
@@ -167,7 +175,8 @@ func (c *catalog) readForRefresh(ctx context.Context, token string, w workload.W
 	if session, _, _ := c.lease.session(); session != "" {
 		ids = append(ids, sessionCheckIDs(w)...)
 	}
-	known, err := c.read(ctx, token, w, true, ids)
+	stale := !slices.ContainsFunc(updates, func(u Update) bool { return u.ReadBack })
+	known, err := c.read(ctx, token, w, stale, ids)
 	if err == nil {
 		c.lease.verify(w, known)
 	}

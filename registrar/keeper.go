@@ -84,7 +84,7 @@ func (k *keeper) run(ctx context.Context, credentials func() (token string, vouc
 		return
 	}
 	for first := true; ; first = false {
-		pause := around(renewalPause)
+		pause := retry.Around(renewalPause)
 		if token, vouched := credentials(); vouched {
 			pause = k.step(ctx, token, first)
 		}
@@ -121,7 +121,7 @@ func (k *keeper) renew(ctx context.Context, token, id string) time.Duration {
 	switch {
 	case err == nil:
 		k.renewed = time.Now()
-		return around(renewalPause)
+		return retry.Around(renewalPause)
 	case consulutil.Status(err) == http.StatusNotFound:
 		k.set("", "")
 		pause := rand.N(min(k.crowd(), time.Since(k.renewed)) + 1)
@@ -131,7 +131,7 @@ func (k *keeper) renew(ctx context.Context, token, id string) time.Duration {
 		return k.refuse(ctx, token, err)
 	}
 	k.failed(ctx, "session was not renewed, trying again", err)
-	return around(renewalRepeat)
+	return retry.Around(renewalRepeat)
 }
 
 // crowd returns how long the servers need to create the sessions of all tasks of the
@@ -168,7 +168,7 @@ func (k *keeper) create(ctx context.Context, token string, first bool) time.Dura
 		if !first && !bound { // the first is for Set
 			return 0
 		}
-		return around(renewalRepeat)
+		return retry.Around(renewalRepeat)
 	case refused(err):
 		return k.refuse(ctx, token, err)
 	case possible:
@@ -177,7 +177,7 @@ func (k *keeper) create(ctx context.Context, token string, first bool) time.Dura
 		k.mu.Unlock()
 		k.pending = time.Now().Add(lookLimit)
 		k.failed(ctx, "creation of a session was not answered, looking for it", err)
-		return around(lookPause)
+		return retry.Around(lookPause)
 	}
 	pause := k.backoff.Next()
 	k.failed(ctx, "session was not created, trying again", err)
@@ -226,7 +226,7 @@ func (k *keeper) look(ctx context.Context, token string) time.Duration {
 		k.mu.Unlock()
 		return k.backoff.Next()
 	}
-	return around(lookPause)
+	return retry.Around(lookPause)
 }
 
 // find returns the ID of the session of that name. Consul has no index of names, so this
@@ -291,7 +291,7 @@ func (k *keeper) refuse(ctx context.Context, token string, err error) time.Durat
 		k.failed(ctx, "session checks were not removed, trying again", failure)
 		return k.backoff.Next()
 	}
-	return around(sessionRetry)
+	return retry.Around(sessionRetry)
 }
 
 // failed logs a failure. Before the first session it is why there is none.
@@ -307,11 +307,11 @@ func (k *keeper) failed(ctx context.Context, text string, err error) {
 	k.log.Log(k.causes.Level(err), text, logkey.Error, err)
 }
 
-// mayBeDone reports whether a creation that failed may be carried out all the same.
+// mayBeDone reports whether a write that failed may be carried out all the same.
 func mayBeDone(err error) bool {
 	status := consulutil.Status(err)
 	switch {
-	case err == nil, unreachable(err):
+	case err == nil, consulutil.Unreachable(err), !consulutil.Classify(err).Retryable():
 		return false
 	case status >= http.StatusInternalServerError:
 		return !strings.Contains(consulutil.Reason(err), "No cluster leader") && !refused(err)

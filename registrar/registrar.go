@@ -43,6 +43,9 @@ type Update struct {
 	First bool
 	// Refresh is set when the caller has written the same before.
 	Refresh bool
+	// ReadBack is set with Refresh when a write may have been applied since, which only the
+	// leader knows.
+	ReadBack bool
 	// Last is set when the task ends: a workload that Consul has lost stays lost, which
 	// is an error of the class Gone.
 	Last bool
@@ -54,6 +57,9 @@ type Result struct {
 	// Restored reports that Consul had lost the check, or the workload, and that it is
 	// registered again.
 	Restored bool
+	// Unsure reports that an attempt of the write was not answered: it may be applied later,
+	// also after the next write.
+	Unsure bool
 	// Unbound is why the check keeps its status when no update comes any more; nil when
 	// it becomes critical then, or when that is unknown.
 	Unbound error

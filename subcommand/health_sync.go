@@ -141,8 +141,9 @@ func (f *healthSyncFlags) run(ctx context.Context, inv *cli.Invocation) error {
 			}
 			return meshinit.Gate{Dir: cfg.BootstrapDir, Metadata: metadata, Limit: f.limit, Log: inv.Log}.Wait(ctx)
 		},
-		Serves: serves,
-		LogOut: consul.logOut,
+		Serves:  serves,
+		Accepts: accepts,
+		LogOut:  consul.logOut,
 		ReadToken: func(ctx context.Context, secret string) (consulutil.Token, error) {
 			return consulutil.ReadToken(ctx, client, secret)
 		},
@@ -180,16 +181,21 @@ func loginAgain(cfg *config.Config, client *api.Client, log hclog.Logger) func(c
 	}
 }
 
+// accepts connects to an address.
+func accepts(ctx context.Context, address string) error {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
 // serves looks at a port of loopback, with a path by HTTP.
 func serves(ctx context.Context, port int, path string) error {
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	if path == "" {
-		var dialer net.Dialer
-		conn, err := dialer.DialContext(ctx, "tcp", address)
-		if err != nil {
-			return err
-		}
-		return conn.Close()
+		return accepts(ctx, address)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
 	if err != nil {

@@ -247,6 +247,7 @@ func (s *scale) begin(t testing.TB, i int) (*scaleTask, error) {
 			Metadata: k, Registrar: k,
 			AwaitStart: func(context.Context) error { return nil },
 			Serves:     func(context.Context, int, string) error { return errors.ErrUnsupported },
+			Accepts:    func(context.Context, string) error { return errors.ErrUnsupported },
 			LogOut:     func(ctx context.Context, secret string) error { return consulutil.Logout(ctx, client, secret) },
 			ReadToken: func(ctx context.Context, secret string) (consulutil.Token, error) {
 				return consulutil.ReadToken(ctx, client, secret)
