@@ -13,8 +13,9 @@ import (
 )
 
 // metadataConn makes requests, one at a time, over a connection that stays open between them.
-// Some commands read the metadata twice a second as long as the task lives, and the two
-// goroutines that http.Transport has for a connection made each read a third dearer.
+// health-sync reads the metadata twice a second as long as the task lives, which is most of its
+// CPU time: 0.043 to 0.057 s a minute, and with http.Transport, which has two goroutines for
+// a connection, 0.055 to 0.064 (make bench, figure idle).
 type metadataConn struct {
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	timeout time.Duration

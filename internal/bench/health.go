@@ -79,11 +79,14 @@ func healthFigure(s *stage) ([]row, error) {
 	if _, err := s.follows(c, check, true, time.Now()); err != nil {
 		return nil, err
 	}
-	var ours, floor sample
+	var ours, floor, writes sample
 	healthy := true
-	for _, moment := range spread(s.repeat(flips), time.Second) {
+	for i, moment := range spread(s.repeat(flips), time.Second) {
 		if err := s.pause(moment); err != nil {
 			return nil, err
+		}
+		if n := c.writes(); i > 0 { // since the last change
+			writes.add(float64(n))
 		}
 		healthy = !healthy
 		d, err := s.follows(c, check, healthy, t.health("app", healthy))
@@ -97,7 +100,19 @@ func healthFigure(s *stage) ([]row, error) {
 		floor.add(seconds.of(d))
 	}
 	return []row{{"ECS health change to Consul check", seconds, "0.56 median, 1.0 max", "0.3 median, 0.6 max", ours,
-		[]reference{{"a write straight to the agent", floor}}}}, nil
+		[]reference{{"a write straight to the agent", floor}}},
+		{"ECS health change: writes to the agent", count, "1", "1", writes, nil}}, nil
+}
+
+// writes counts those that the agent has received since the last call.
+func (c *consul) writes() int {
+	n := 0
+	for _, e := range c.requests.take() {
+		if e.method == http.MethodPut {
+			n++
+		}
+	}
+	return n
 }
 
 // follows waits until the check has the status of the container's health since
@@ -161,13 +176,16 @@ func idleFigure(s *stage) ([]row, error) {
 	if err := s.pause(settleTime); err != nil {
 		return nil, err
 	}
+	c.requests.take()
 	m, err := s.watch(idleTime, ours, floors)
 	if err != nil {
 		return nil, err
 	}
+	requests := float64(len(c.requests.take())) / float64(len(ours)) / idleTime.Minutes()
 	return []row{
 		{"health-sync idle: RSS", megabytes, "15.6", "13", m[0].rss, []reference{{pollerWhat, m[1].rss}}},
 		{"health-sync idle: CPU", cpuPerMinute, "0.04", "0.04", m[0].perMinute(idleTime), []reference{{pollerWhat, m[1].perMinute(idleTime)}}},
+		{"health-sync idle: requests to the agent, a minute", count, "0", "12", sample{requests}, nil},
 	}, nil
 }
 
