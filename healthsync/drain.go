@@ -98,7 +98,7 @@ func (s *syncer) leaveServers(ctx context.Context, budget workload.StopBudget, e
 // remove returns what deregisters the task without an agent. After servers that have failed
 // until now, few attempts are left.
 func (s *syncer) remove(ctx context.Context, failing bool) func(context.Context, string, workload.Workload) error {
-	pauses := retry.Backoff{Base: time.Second, Max: remaining(ctx) / 2}
+	pauses := retry.Backoff{Base: time.Second, Max: remaining(ctx)}
 	if failing {
 		pauses.Base = pauses.Max
 	}
@@ -232,7 +232,7 @@ func (s *syncer) writeCritical(ctx context.Context) error {
 // errAgentGone when an agent has refused connections for long enough.
 func (s *syncer) lastWrite(ctx context.Context, what string, write func(context.Context) error) error {
 	if s.Config.Agentless() {
-		write = sparing(time.Second, remaining(ctx)/2, write)
+		write = sparing(time.Second, remaining(ctx)/3, write)
 	}
 	var since time.Time // of the agent's refusals in a row
 	err := refusal(retry.Do(ctx, retry.LocalAgent(), s.Log, what, consulutil.Classify, func(ctx context.Context) error {

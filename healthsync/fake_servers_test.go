@@ -38,8 +38,12 @@ type catalog struct {
 	puts    []put
 	tokens  []string // distinct ones, as they were presented
 	answer  func(put) error
+	byToken func(token string) error
 	lost    bool // until the next write
 	last    int  // updates of a task that ends
+	// output gets each output that differs from the one before of its check.
+	output  func(string)
+	outputs map[string]string
 }
 
 func (c *catalog) Refresh() time.Duration { return 30 * time.Second }
@@ -58,11 +62,21 @@ func (c *catalog) Set(ctx context.Context, token string, w workload.Workload, up
 		if u.Last {
 			c.last++
 		}
+		if c.output != nil && c.outputs[u.Check.ID] != u.Output {
+			c.outputs[u.Check.ID] = u.Output
+			c.output(u.Output)
+		}
 	}
 	if !slices.Contains(c.tokens, token) {
 		c.tokens = append(c.tokens, token)
 	}
 	answer, lost := c.answer, c.lost
+	if c.byToken != nil {
+		if err := c.byToken(token); err != nil {
+			c.mu.Unlock()
+			return slices.Repeat([]registrar.Result{{Err: err}}, len(updates))
+		}
+	}
 	c.mu.Unlock()
 	var err error
 	if answer != nil {
@@ -82,6 +96,12 @@ func (c *catalog) Set(ctx context.Context, token string, w workload.Workload, up
 		c.lost = false
 	}
 	return slices.Repeat([]registrar.Result{{Err: err, Unsure: unsure(err), Restored: lost && err == nil}}, len(updates))
+}
+
+func (c *catalog) setToken(f func(token string) error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.byToken = f
 }
 
 func (c *catalog) setAnswer(f func(put) error) {
@@ -220,7 +240,7 @@ func atServers(t *testing.T, containers []string, test func(*rig)) {
 		r.cfg.ConsulServers = &config.ConsulServers{Hosts: "consul.example"}
 		r.cfg.ConsulHTTPAddr = ""
 		r.cfg.Proxy.Mode, r.cfg.Proxy.HealthCheckPort = config.ProxyDirect, 22000
-		r.catalog = &catalog{servers: r.servers, start: time.Now(), checks: map[string]string{}}
+		r.catalog = &catalog{servers: r.servers, start: time.Now(), checks: map[string]string{}, outputs: map[string]string{}}
 		r.metadata.address = "10.0.0.9"
 		r.serves = func(context.Context, int, string) error { return errRefused }
 		r.metadata.set(map[string]string{"app": "HEALTHY", "sidecar-proxy": "HEALTHY"}, nil)
