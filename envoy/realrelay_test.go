@@ -185,7 +185,7 @@ func TestEnvoyFollowsServersAndTokens(t *testing.T) {
 	}
 	oldToken := k.token(t)
 	file := &tokenFile{secret: oldToken.SecretID}
-	r := k.startRelay(t, RelayConfig{Servers: set, Token: file.read, TLS: serverTLS()})
+	r := k.startRelay(t, RelayConfig{Servers: set, Token: file.read, TLS: fixed(serverTLS())})
 	k.startEnvoy(t)
 	k.listener(t, "public_listener")
 
@@ -240,7 +240,7 @@ func TestWrongProtocolOfARealServerIsNamed(t *testing.T) {
 		config RelayConfig
 		want   string
 	}{
-		"TLS to plaintext": {RelayConfig{Servers: newServers(consul.GRPCAddr), TLS: serverTLS()}, "set consulServers.grpc.tls to false"},
+		"TLS to plaintext": {RelayConfig{Servers: newServers(consul.GRPCAddr), TLS: fixed(serverTLS())}, "set consulServers.grpc.tls to false"},
 		"plaintext to TLS": {RelayConfig{Servers: newServers(consul.GRPCTLSAddr)}, "set consulServers.grpc.tls to true"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -50,9 +50,10 @@ type Servers interface {
 // RelayConfig is what a Relay works with.
 type RelayConfig struct {
 	Servers Servers
-	// TLS verifies the servers; nil for plaintext. Without a ServerName, a server's
-	// certificate must be valid for its address.
-	TLS *tls.Config
+	// TLS returns what verifies the servers, and is asked for each connection, since CA files
+	// are replaced; nil for plaintext. Without a ServerName, a server's certificate must be
+	// valid for its address.
+	TLS func() (*tls.Config, error)
 	// Token returns the secret ID of the ACL token that is valid now, empty without
 	// ACLs. It is asked for each stream and every few seconds.
 	Token func() (string, error)
@@ -65,7 +66,8 @@ type RelayConfig struct {
 // Relay relays Envoy's xDS streams to Consul servers.
 type Relay struct {
 	RelayConfig
-	transport *http.Transport
+	dialer    func(ctx context.Context, network, address string) (net.Conn, error)
+	pingAfter time.Duration // silence of a server
 	report    report
 	history   history
 	unreached retry.Causes
@@ -73,7 +75,7 @@ type Relay struct {
 
 // NewRelay returns a Relay that is not started: Serve does it.
 func NewRelay(c RelayConfig) *Relay {
-	return &Relay{RelayConfig: c, transport: newTransport(c.TLS), report: report{log: c.Log}}
+	return &Relay{RelayConfig: c, dialer: newDialer(), pingAfter: pingAfter(), report: report{log: c.Log}}
 }
 
 // Serve relays the streams of the listener's connections until ctx ends; then it

@@ -250,7 +250,7 @@ func TestTLSVerifiesTheServer(t *testing.T) {
 	t.Parallel()
 	srv, pool := startTLSServer(t)
 	for _, name := range []string{"", "example.com"} {
-		r := startRelay(t, RelayConfig{Servers: newServers(address(srv)), TLS: &tls.Config{RootCAs: pool, ServerName: name}})
+		r := startRelay(t, RelayConfig{Servers: newServers(address(srv)), TLS: fixed(&tls.Config{RootCAs: pool, ServerName: name})})
 		if got := r.open(t, deltaPath).receive(10); got != "one secret" {
 			t.Errorf("server name %q: got %q", name, got)
 		}
@@ -279,7 +279,7 @@ func TestRefusedCertificateNamesTheRemedy(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := startRelay(t, RelayConfig{Servers: newServers(tc.address), TLS: tc.config})
+			r := startRelay(t, RelayConfig{Servers: newServers(tc.address), TLS: fixed(tc.config)})
 			r.try(t)
 			r.logged(t, tc.want)
 		})

@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -103,6 +104,11 @@ func (f *tokenFile) set(secret string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.secret, f.err = secret, err
+}
+
+// fixed is a configuration that does not change.
+func fixed(config *tls.Config) func() (*tls.Config, error) {
+	return func() (*tls.Config, error) { return config, nil }
 }
 
 // relay is a running Relay.

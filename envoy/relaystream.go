@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -19,76 +18,21 @@ import (
 )
 
 const (
-	// dialLimit bounds the connection to one server, and connectLimit its TLS handshake, too.
-	dialLimit    = 2 * time.Second
-	connectLimit = 3 * time.Second
 	// refusalLimit is the time in which a server for TLS ends a connection without it. A
 	// connection that ends later has another cause.
 	refusalLimit = time.Second
-	// pingAfter is the silence after which a server has to answer a ping within
-	// pingLimit. Consul closes connections with more than one ping in 15 s.
-	pingAfter = 16 * time.Second
-	pingLimit = 3 * time.Second
 	// frameSize and window bound what is buffered in each direction. Messages are
 	// larger; they pass in parts.
 	frameSize = 16 << 10
 	window    = 256 << 10
 )
 
-// The kernel ends a connection 6 s after the server's address has ceased to answer.
-const (
-	keepAliveIdle     = 4 * time.Second
-	keepAliveInterval = time.Second
-	keepAliveCount    = 2
-)
-
-// newTransport speaks HTTP/2 without asking for it, also over TLS: Consul's gRPC port
-// negotiates no protocol (ALPN), which would mean HTTP/1 to net/http. There is no proxy:
-// servers are in the same network.
-func newTransport(config *tls.Config) *http.Transport {
-	var protocols http.Protocols
-	protocols.SetUnencryptedHTTP2(true)
-	dialer := &net.Dialer{
-		Timeout:         dialLimit,
-		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepAliveIdle, Interval: keepAliveInterval, Count: keepAliveCount},
-	}
-	return &http.Transport{
-		Protocols:          &protocols,
-		DisableCompression: true,
-		HTTP2: &http.HTTP2Config{
-			MaxReadFrameSize: frameSize, MaxReceiveBufferPerConnection: window, MaxReceiveBufferPerStream: window,
-			SendPingTimeout: pingAfter, PingTimeout: pingLimit,
-		},
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := dialer.DialContext(ctx, network, address)
-			if err != nil || config == nil {
-				return conn, err
-			}
-			return secure(ctx, conn, config, address)
-		},
-	}
-}
-
-// secure makes the TLS handshake of a connection.
-func secure(ctx context.Context, conn net.Conn, config *tls.Config, address string) (net.Conn, error) {
-	config = config.Clone()
-	config.NextProtos = []string{"h2"} // for servers that insist
-	if config.ServerName == "" {
-		config.ServerName, _, _ = net.SplitHostPort(address)
-	}
-	secured := tls.Client(conn, config)
-	if err := secured.HandshakeContext(ctx); err != nil {
-		conn.Close()
-		return nil, fmt.Errorf("TLS handshake: %w", err)
-	}
-	return secured, nil
-}
-
 // stream is a connection to one server, for one stream of Envoy.
 type stream struct {
 	address, token string
 	conn           *http.ClientConn
-	answered       chan struct{} // closed when the server has sent the begin of a message
+	heard          func() time.Time // when the server sent anything last
+	answered       chan struct{}    // closed when the server has sent the begin of a message
 }
 
 // open connects to a server. Envoy's stream waits meanwhile, for as long as no server
@@ -143,9 +87,9 @@ func (r *Relay) connect(ctx context.Context, tried []string) (*stream, []string,
 		}
 		address := known[next]
 		tried = append(tried, address)
-		conn, err := r.dial(ctx, address)
+		conn, heard, err := r.dial(ctx, address)
 		if err == nil {
-			return &stream{address: address, token: token, conn: conn, answered: make(chan struct{})}, tried, nil
+			return &stream{address: address, token: token, conn: conn, heard: heard, answered: make(chan struct{})}, tried, nil
 		}
 		if ctx.Err() != nil {
 			return nil, tried, err
@@ -153,12 +97,6 @@ func (r *Relay) connect(ctx context.Context, tried []string) (*stream, []string,
 		r.Servers.GRPCFailed(address, err)
 		failure = fmt.Errorf("connect to Consul server %s: %w%s", address, err, advice(err))
 	}
-}
-
-func (r *Relay) dial(ctx context.Context, address string) (*http.ClientConn, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectLimit)
-	defer cancel()
-	return r.transport.NewClientConn(ctx, "http", address)
 }
 
 // advice is what to do about a connection that was refused by one of its ends, or a token

@@ -26,7 +26,7 @@ type network struct {
 
 // use makes a Relay dial in the network.
 func (n *network) use(t *testing.T, r *Relay) {
-	r.transport.DialContext = func(ctx context.Context, _, address string) (net.Conn, error) {
+	r.dialer = func(ctx context.Context, _, address string) (net.Conn, error) {
 		n.mu.Lock()
 		n.dialled = append(n.dialled, address)
 		accepts, drops := n.accepts[address], n.drops[address]
@@ -128,9 +128,9 @@ func TestHandshakeIsBounded(t *testing.T) {
 	testkit.Long(t)
 	frozen := testkit.ReservePort(t)
 	frozen.Listen()
-	r := NewRelay(RelayConfig{Servers: newServers(), TLS: &tls.Config{InsecureSkipVerify: true}, Log: hclog.NewNullLogger()})
+	r := NewRelay(RelayConfig{Servers: newServers(), TLS: fixed(&tls.Config{InsecureSkipVerify: true}), Log: hclog.NewNullLogger()})
 	start := time.Now()
-	_, err := r.dial(t.Context(), frozen.String())
+	_, _, err := r.dial(t.Context(), frozen.String())
 	if err == nil || !strings.Contains(err.Error(), "TLS handshake: context deadline exceeded") {
 		t.Errorf("got %v", err)
 	}

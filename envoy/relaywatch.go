@@ -20,12 +20,9 @@ const (
 	messageLimit = 10 * time.Second
 	idleLimit    = time.Minute
 	// firstLook is the time after which the server of a stream without an answer is asked
-	// for its leader, lookPeriod the time between two questions after the answer. Together
-	// with the 10 s in which a server that is cut off notices that, and confirmPause, a stream
-	// is stale for less than 45 s.
-	firstLook  = 2 * time.Second
-	lookPeriod = 15 * time.Second
-	lookLimit  = 3 * time.Second
+	// for its leader; untilLook has the times after that.
+	firstLook = 2 * time.Second
+	lookLimit = 2 * time.Second
 	// confirmPause is how long another server must have a leader that the stream's server
 	// has not: after an election servers learn of the leader at slightly different times.
 	confirmPause = time.Second
@@ -90,10 +87,11 @@ func (r *Relay) silent(ctx context.Context, s *stream) error {
 }
 
 // leaderless asks the stream's server for its leader, and returns an error when it has
-// none while another server has one.
+// none, or does not answer, while another server has one.
 func (r *Relay) leaderless(ctx context.Context, s *stream) error {
 	answered, look := s.answered, time.NewTimer(firstLook)
 	defer look.Stop()
+	looked := time.Now()
 	for noLeader := error(nil); ; {
 		select {
 		case <-ctx.Done():
@@ -101,16 +99,32 @@ func (r *Relay) leaderless(ctx context.Context, s *stream) error {
 		case <-answered:
 			answered = nil
 		case <-look.C:
+			if wait := r.untilLook(s, looked); wait > 0 && answered == nil {
+				look.Reset(wait)
+				continue
+			}
 			before := noLeader
+			looked = time.Now()
 			noLeader = r.hasLeader(ctx, s.address)
-			if noLeader != nil && (answered != nil || r.history.mayLeave()) && r.othersLead(ctx, s.address) {
+			if noLeader != nil && (answered != nil || r.history.mayLeave()) && r.othersLead(ctx, s.address, looked) {
 				r.history.leaves()
 				return fmt.Errorf("another Consul server has a leader, this one has not: %w", noLeader)
 			}
 			r.logLeader(ctx, s.address, before, noLeader)
 		}
-		look.Reset(retry.Around(lookPeriod))
+		look.Reset(max(r.untilLook(s, looked), firstLook))
 	}
+}
+
+// untilLook returns how long to wait before the stream's server, looked at then, is looked at.
+// The looks are half-way between the pings, which come after pingAfter of silence, so
+// that a server that stops is noticed after half of that. While there is no silence, they
+// are rarer. With the 10 s in which a server that is cut off notices that, a stream is stale
+// for less than 45 s.
+func (r *Relay) untilLook(s *stream, looked time.Time) time.Duration {
+	silent := time.Until(s.heard().Add(r.pingAfter / 2))
+	again := time.Until(looked.Add(r.pingAfter * 3 / 4))
+	return min(max(silent, again), time.Until(looked.Add(r.pingAfter*5/4)))
 }
 
 // logLeader logs that the server of a stream that stays where it is has lost its leader,
@@ -125,9 +139,10 @@ func (r *Relay) logLeader(ctx context.Context, address string, before, now error
 	}
 }
 
-// othersLead reports whether another server has a leader, and the server of that address
-// has none after that, either. Servers without a leader that it meets are tried last.
-func (r *Relay) othersLead(ctx context.Context, address string) bool {
+// othersLead reports whether another server has a leader, and the server of that address,
+// which has had none since then, has none after that, either. Servers without a leader that
+// it meets are tried last.
+func (r *Relay) othersLead(ctx context.Context, address string, since time.Time) bool {
 	known, err := r.Servers.GRPCAddresses(ctx)
 	if err != nil {
 		return false
@@ -140,7 +155,7 @@ func (r *Relay) othersLead(ctx context.Context, address string) bool {
 			without[other] = err
 			continue
 		}
-		if retry.Sleep(ctx, confirmPause) != nil || r.hasLeader(ctx, address) == nil || ctx.Err() != nil {
+		if retry.Sleep(ctx, confirmPause-time.Since(since)) != nil || r.hasLeader(ctx, address) == nil || ctx.Err() != nil {
 			return false
 		}
 		for a, err := range without {

@@ -44,7 +44,9 @@ func quiet(set *servers) (*Relay, *testkit.Log) {
 
 // streamFrom returns a stream that has, or has not, got its first message.
 func streamFrom(address string, yes bool) *stream {
+	begin := time.Now()
 	s := &stream{address: address, token: "secret", answered: make(chan struct{})}
+	s.heard = func() time.Time { return begin.Add(time.Since(begin).Truncate(leastPing)) } // by pings
 	if yes {
 		close(s.answered)
 	}
@@ -59,10 +61,6 @@ func TestServerWithoutLeaderIsLeftForOneThatHasIt(t *testing.T) {
 		}
 		<-time.After(lookLimit)
 		return context.DeadlineExceeded
-	}
-	start := func() func() time.Duration {
-		began := time.Now()
-		return func() time.Duration { return time.Since(began) }
 	}
 	brief := func() func(string) error { // its second answer names a leader
 		asked := 0
@@ -85,10 +83,10 @@ func TestServerWithoutLeaderIsLeftForOneThatHasIt(t *testing.T) {
 		warns    int
 	}{
 		"a leader":               {[]string{first, second}, without(), true, false, 0, 0, 0},
-		"none, running":          {[]string{first, second}, without(first), true, true, 13 * time.Second, 19 * time.Second, 0},
+		"none, running":          {[]string{first, second}, without(first), true, true, 8 * time.Second, 14 * time.Second, 0},
 		"none, new":              {[]string{first, second}, without(first), false, true, 3 * time.Second, 3 * time.Second, 0},
-		"no answer, new":         {[]string{first, second}, hangs, false, true, 9 * time.Second, 9 * time.Second, 0},
-		"no answer, running":     {[]string{first, second}, hangs, true, true, 19 * time.Second, 25 * time.Second, 0},
+		"no answer, new":         {[]string{first, second}, hangs, false, true, 6 * time.Second, 6 * time.Second, 0},
+		"no answer, running":     {[]string{first, second}, hangs, true, true, 11 * time.Second, 17 * time.Second, 0},
 		"one of two others":      {[]string{first, second, third}, without(first, second), false, true, 3 * time.Second, 3 * time.Second, 0},
 		"no server with one":     {[]string{first, second, third}, without(first, second, third), true, false, 0, 0, 1},
 		"the only server":        {[]string{first}, without(first), true, false, 0, 0, 1},
@@ -103,12 +101,12 @@ func TestServerWithoutLeaderIsLeftForOneThatHasIt(t *testing.T) {
 				r, log := quiet(set)
 				ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 				defer stop()
-				elapsed := start()
+				begin := time.Now()
 				err := r.leaderless(ctx, streamFrom(first, tc.answered))
 				if (err != nil) != tc.leaves {
 					t.Errorf("got %v", err)
 				}
-				if took := elapsed(); tc.leaves && (took < tc.from || took > tc.to) {
+				if took := time.Since(begin); tc.leaves && (took < tc.from || took > tc.to) {
 					t.Errorf("left after %s, want %s to %s", took, tc.from, tc.to)
 				}
 				if got := strings.Count(log.String(), "[WARN]"); got < tc.warns || tc.warns == 0 && got > 0 {
@@ -161,11 +159,71 @@ func TestOutageOfAllLeadersIsLoggedOnceAndCostsLittle(t *testing.T) {
 		if got := strings.Count(log.String(), "has a leader again"); got != 1 {
 			t.Errorf("%d lines about the end, want 1:\n%s", got, log)
 		}
-		idle := int(30 * time.Minute / lookPeriod)
+		idle := int(30 * time.Minute / leastPing)
 		if got := len(set.looks); got > 4*idle*11/10 {
 			t.Errorf("%d requests in an hour, half of it without leader; want at most three times %d in that half", got, idle)
 		}
 	})
+}
+
+// A look or a ping, whichever comes first, notices a server that is stopped.
+func TestServerThatStopsIsLeftWithin12Seconds(t *testing.T) {
+	t.Parallel()
+	const attempt = 1500 * time.Millisecond // limit of a request while there are other servers
+	for _, ping := range []time.Duration{leastPing, mostPing} {
+		for stop := time.Minute; stop < time.Minute+mostPing; stop += 250 * time.Millisecond {
+			synctest.Test(t, func(t *testing.T) {
+				begin := time.Now()
+				set := newServers(first, second)
+				set.leaders = func(a string) error {
+					if a == second || time.Since(begin) < stop {
+						return nil
+					}
+					<-time.After(attempt)
+					return context.DeadlineExceeded
+				}
+				r, _ := quiet(set)
+				r.pingAfter = ping
+				s := streamFrom(first, true)
+				s.heard = func() time.Time { return begin.Add(min(time.Since(begin), stop).Truncate(ping)) }
+				lost := stop.Truncate(ping) + ping + pingLimit
+				ctx, end := context.WithDeadline(t.Context(), begin.Add(lost))
+				defer end()
+				r.leaderless(ctx, s)
+				if took := time.Since(begin) - stop; took > 12*time.Second {
+					t.Errorf("pings after %s, stopped at %s: left %s later", ping, stop, took)
+				}
+			})
+		}
+	}
+}
+
+// Looks at a server are as rare as that allows, and do not stop while the stream is busy.
+func TestPeriodOfLooks(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		busy     bool
+		from, to int // in an hour
+	}{"silent": {false, 230, 237}, "busy": {true, 180, 189}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				set := newServers(first, second)
+				r, _ := quiet(set)
+				s := streamFrom(first, true)
+				if tc.busy {
+					s.heard = time.Now
+				}
+				ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+				defer stop()
+				r.pingAfter = leastPing
+				r.leaderless(ctx, s)
+				if got := len(set.looks); got < tc.from || got > tc.to {
+					t.Errorf("%d looks in an hour, want %d to %d", got, tc.from, tc.to)
+				}
+			})
+		})
+	}
 }
 
 // Two servers whose leader comes and goes do not get the stream by turns.

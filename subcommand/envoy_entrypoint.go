@@ -159,23 +159,27 @@ func relayXDS(ctx context.Context, inv *cli.Invocation, refused chan<- struct{})
 	if err != nil {
 		return nil, err
 	}
-	secured, err := servers.GRPCTLS().Config()
-	if err != nil {
+	secured := servers.GRPCTLS()
+	if _, err := secured.Config(); err != nil {
 		return nil, err
 	}
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(workload.AgentGRPCPort)))
 	if err != nil {
 		return nil, exit.Usagef("listen for Envoy's xDS: %w: without an agent in the task that port is the relay's", err)
 	}
-	relay := envoy.NewRelay(envoy.RelayConfig{
-		Servers: servers, TLS: secured, Token: relayToken(settings), Log: inv.Log.Named("relay"),
+	c := envoy.RelayConfig{
+		Servers: servers, Token: relayToken(settings), Log: inv.Log.Named("relay"),
 		Refused: func() {
 			select {
 			case refused <- struct{}{}:
 			default: // once is enough
 			}
 		},
-	})
+	}
+	if secured.Enabled {
+		c.TLS = secured.Config
+	}
+	relay := envoy.NewRelay(c)
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { servers.Run(ctx) })
