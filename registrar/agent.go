@@ -100,12 +100,13 @@ func (a *agent) Refresh() time.Duration {
 // Each write makes the agent send all that has changed. So a refresh is postponed while the
 // proxy lags: at an agent that has just started, the check of the proxy's listener is critical
 // until its first run, and the alias check for a minute if it ran before the agent had added
-// it, unless a check of the service is registered.
+// it, unless a check of the service is registered. The last write is not postponed, as nothing
+// comes after it.
 func (a *agent) Set(ctx context.Context, token string, w workload.Workload, updates []Update) []Result {
 	results := make([]Result, len(updates))
-	if !slices.ContainsFunc(updates, func(u Update) bool { return !u.Refresh }) {
+	if !slices.ContainsFunc(updates, func(u Update) bool { return !u.Refresh || u.Last }) {
 		checks, lags := a.proxyLags(ctx, token, w)
-		if lags || a.unsent && a.sent(ctx, token, w, checks, updates[0].Check.ID) {
+		if lags || a.unsent && a.sent(ctx, token, w, checks, updates...) {
 			a.postponed, a.unsent = lags, a.unsent && lags
 			return results
 		}
@@ -151,7 +152,7 @@ func (a *agent) publishProxy(ctx context.Context, token string, w workload.Workl
 				break
 			}
 			checks, lags := a.proxyLags(ctx, token, w)
-			if !lags && a.sent(ctx, token, w, checks, u.Check.ID) {
+			if !lags && a.sent(ctx, token, w, checks, u) {
 				return nil
 			}
 			a.postponed, a.unsent = lags, lags
@@ -217,16 +218,20 @@ func (a *agent) proxyLags(ctx context.Context, token string, w workload.Workload
 	return checks, time.Since(a.behind) < followLimit
 }
 
-// sent reports whether a server has the statuses of the workload's checks, of which one is id.
-// Any server may answer, without the leader.
-func (a *agent) sent(ctx context.Context, token string, w workload.Workload, checks map[string]*api.AgentCheck, id string) bool {
-	own := checks[id]
-	if own == nil {
-		return false // the agent has lost it
+// sent reports whether the agent has the updates, and a server the statuses of the workload's
+// checks. Any server may answer, without the leader.
+func (a *agent) sent(ctx context.Context, token string, w workload.Workload, checks map[string]*api.AgentCheck, updates ...Update) bool {
+	node := ""
+	for _, u := range updates {
+		own := checks[u.Check.ID]
+		if own == nil || own.Status != u.Status {
+			return false // lost, or an earlier write was applied late
+		}
+		node = own.Node
 	}
 	q := query(ctx, token, w)
 	q.AllowStale = true
-	known, _, err := a.client.Health().Node(own.Node, q)
+	known, _, err := a.client.Health().Node(node, q)
 	if err != nil {
 		return false
 	}

@@ -29,9 +29,10 @@ func TestRequests(t *testing.T) {
 		}
 		switch {
 		case strings.HasPrefix(r.URL.Path, "/v1/health/node/"):
-			fmt.Fprint(w, `[{"CheckID": "c1", "Status": "passing"}]`)
+			fmt.Fprint(w, `[{"CheckID": "c1", "Status": "critical"}, {"CheckID": "alias", "Status": "critical"}]`)
 		case r.URL.Path == "/v1/agent/checks":
-			fmt.Fprint(w, `{"c1": {"Node": "n", "CheckID": "c1", "Status": "passing", "ServiceID": "web-1"}}`)
+			fmt.Fprint(w, `{"c1": {"Node": "n", "CheckID": "c1", "Status": "critical", "ServiceID": "web-1"},
+				"alias": {"CheckID": "alias", "Status": "critical", "ServiceID": "web-1-sidecar-proxy"}}`)
 		default:
 			fmt.Fprint(w, `{"Kind":"connect-proxy"}`)
 		}
@@ -43,6 +44,8 @@ func TestRequests(t *testing.T) {
 	update := Update{Check: workload.SyncCheck{ID: "c1"}, Status: "critical", Output: "out"}
 	first, refresh, last := update, update, update
 	first.First, refresh.Refresh, last.Last = true, true, true
+	lastAgain := last
+	lastAgain.Refresh = true
 	const (
 		read  = "GET /v1/agent/checks?ns=ns&partition=part tok"
 		write = "PUT /v1/agent/check/update/c1?ns=ns&partition=part tok"
@@ -61,6 +64,7 @@ func TestRequests(t *testing.T) {
 		{"refresh", func() error { return set(refresh) }, []string{read, write}},
 		{"set", func() error { return set(update) }, []string{write, read, "GET /v1/health/node/n?ns=ns&partition=part&stale= tok"}},
 		{"set for the last time", func() error { return set(last) }, []string{write, read, write}},
+		{"set once more after that", func() error { return set(lastAgain) }, []string{write}},
 		{"set for the first time", func() error { return set(first) }, []string{"PUT /v1/agent/check/register tok", write, read, write}},
 	}
 	for _, s := range steps {
