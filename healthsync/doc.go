@@ -11,7 +11,8 @@
 // Owns: the checks' status, the latch (no way back to passing after a signal),
 // the logout of service-token and, next to an old client script, client-token; without an
 // agent the renewal of service-token, too, in a goroutine (renewal.go).
-// Never does: turn silence into a change. A failed metadata read writes nothing
-// and refreshes nothing, so that the TTL runs out by itself.
+// Never does: turn silence into a change. While the metadata endpoint is away, the last
+// status is kept as long as the task's ports accept connections (evidence.go); without such
+// evidence the TTL, or the session, runs out by itself.
 // Start reading at: diff, then Run.
 package healthsync

@@ -102,6 +102,20 @@ func (b *bound) set(status string, refresh bool) []Result {
 	return results
 }
 
+// wants compares the requests since the last call.
+func (b *bound) wants(want ...string) {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.want(b.t, want...)
+}
+
+// name returns that of the session.
+func (b *bound) name() string {
+	_, name, _ := b.c.lease.session()
+	return name
+}
+
 // pass lets time go by.
 func (b *bound) pass(d time.Duration) {
 	<-time.After(d)

@@ -175,6 +175,7 @@ func (c *catalog) readForRefresh(ctx context.Context, token string, w workload.W
 	if session, _, _ := c.lease.session(); session != "" {
 		ids = append(ids, sessionCheckIDs(w)...)
 	}
+	c.lease.rechecked()
 	stale := !slices.ContainsFunc(updates, func(u Update) bool { return u.ReadBack })
 	known, err := c.read(ctx, token, w, stale, ids)
 	if err == nil {

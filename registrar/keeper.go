@@ -59,6 +59,9 @@ type keeper struct {
 	backoff retry.Backoff
 	// creating is the shortest time that a creation took.
 	creating time.Duration
+	// unknown is a token that Consul does not know, which the next read of the checks
+	// reports to the caller.
+	unknown string
 }
 
 // Hold implements SessionHolder from the first passing check on; Deregister destroys the
@@ -131,6 +134,12 @@ func (k *keeper) renew(ctx context.Context, token, id string) time.Duration {
 		return k.refuse(ctx, token, err)
 	}
 	k.failed(ctx, "session was not renewed, trying again", err)
+	if consulutil.UnknownToken(err) && token != k.unknown {
+		k.unknown = token
+		k.mu.Lock()
+		k.recheck = time.Now()
+		k.mu.Unlock()
+	}
 	return retry.Around(renewalRepeat)
 }
 

@@ -90,11 +90,17 @@ func (l *lease) written(took time.Duration, checks api.HealthChecks) {
 	}
 }
 
+// rechecked notes that the checks are read.
+func (l *lease) rechecked() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.recheck = time.Time{}
+}
+
 // verify compares the session checks with what the catalog has of them.
 func (l *lease) verify(w workload.Workload, known map[string]health) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.recheck = time.Time{}
 	if l.id == "" {
 		return
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/meshtask/consul-ecs/consulutil"
 )
 
 func TestHasSessionChecks(t *testing.T) {
@@ -26,9 +28,9 @@ func TestSessionRequests(t *testing.T) {
 	inBound(t, func(b *bound) {
 		b.pass(time.Minute)
 		b.set("critical", false)
-		b.want(t, registers)
+		b.wants(registers)
 		b.set("passing", false)
-		body, name := b.session(), b.c.lease.name
+		body, name := b.session(), b.name()
 		for _, id := range []string{"web-abc123:session", "web-abc123-sidecar-proxy:session"} {
 			if !strings.Contains(body, `"CheckID":"`+id+`"`) {
 				t.Errorf("no check %s in %s", id, body)
@@ -40,17 +42,17 @@ func TestSessionRequests(t *testing.T) {
 		if !strings.HasPrefix(name, "web-abc123-") {
 			t.Errorf("the session's name is %s", name)
 		}
-		b.want(t, readsVersions, creates, registers)
+		b.wants(readsVersions, creates, registers)
 		b.pass(time.Minute)
 		if n := b.count(renews); n[0] < 10 || n[0] > 16 {
 			t.Errorf("%d renewals in a minute", n[0])
 		}
 		b.set("critical", false) // as at the end: whatever becomes of the session
-		b.want(t, registers)
+		b.wants(registers)
 		if err := b.c.Deregister(context.Background(), "tok", b.w); err != nil {
 			t.Error(err)
 		}
-		b.want(t, "PUT /v1/catalog/deregister tok", "PUT /v1/catalog/deregister tok", "PUT /v1/session/destroy/s1?ns=ns&partition=part tok")
+		b.wants("PUT /v1/catalog/deregister tok", "PUT /v1/catalog/deregister tok", "PUT /v1/session/destroy/s1?ns=ns&partition=part tok")
 	})
 }
 
@@ -132,13 +134,36 @@ func TestShortOutageEndsNoSession(t *testing.T) {
 	}
 }
 
+// TestUnknownTokenIsReported by a read of the checks, so that the caller logs in before the
+// session ends; once for a token.
+func TestUnknownTokenIsReported(t *testing.T) {
+	t.Parallel()
+	inBound(t, func(b *bound) {
+		b.set("passing", false)
+		b.pass(time.Minute)
+		b.set("passing", true)
+		b.setAnswer(answers("/v1/", http.StatusForbidden, "ACL not found"))
+		b.pass(7 * time.Second)
+		if d := b.c.Refresh(); d != 0 {
+			t.Errorf("its checks are read in %s, want now", d)
+		}
+		if err := b.set("passing", true)[0].Err; !consulutil.UnknownToken(err) {
+			t.Errorf("error %v", err)
+		}
+		b.pass(10 * time.Second)
+		if d := b.c.Refresh(); d == 0 {
+			t.Error("its checks are read again and again")
+		}
+	})
+}
+
 // TestEndedSessionIsReplaced by one of the same name, whose checks pass again without a write.
 func TestEndedSessionIsReplaced(t *testing.T) {
 	t.Parallel()
 	inBound(t, func(b *bound) {
 		b.set("passing", false)
 		b.pass(time.Minute)
-		name := b.c.lease.name
+		name := b.name()
 		b.count()
 		b.setAnswer(answers("/v1/session/renew/", http.StatusNotFound, "Session id 's1' not found"))
 		b.pass(6 * time.Second)
@@ -151,8 +176,8 @@ func TestEndedSessionIsReplaced(t *testing.T) {
 		if n[1] != 0 {
 			t.Errorf("%d writes besides", n[1])
 		}
-		if b.c.lease.name != name {
-			t.Errorf("the name was %s and is %s", name, b.c.lease.name)
+		if b.name() != name {
+			t.Errorf("the name was %s and is %s", name, b.name())
 		}
 		b.pass(3 * time.Second)
 		if d := b.c.Refresh(); d != 0 {
@@ -190,13 +215,8 @@ func TestUnansweredCreation(t *testing.T) {
 		inBound(t, func(b *bound) {
 			b.setAnswer(hangs("/v1/session/create"))
 			b.set("passing", false)
-			name := func() string {
-				b.c.lease.mu.Lock()
-				defer b.c.lease.mu.Unlock()
-				return b.c.lease.name
-			}
 			b.pass(creationLimit)
-			first := name()
+			first := b.name()
 			if made {
 				b.setAnswer(func(r *http.Request) (*http.Response, error) {
 					return answers("/v1/session/node/", http.StatusOK, `[{"ID":"s0","Name":"other"},{"ID":"s1","Name":"`+first+`"}]`)(r)
@@ -218,8 +238,8 @@ func TestUnansweredCreation(t *testing.T) {
 			if want := map[bool]int{false: 1}[made]; n[0] != want {
 				t.Errorf("made: %t: %d creations after the wait, want %d", made, n[0], want)
 			}
-			if same := first == name(); same != made {
-				t.Errorf("made: %t: name %s, then %s", made, first, name())
+			if same := first == b.name(); same != made {
+				t.Errorf("made: %t: name %s, then %s", made, first, b.name())
 			}
 		})
 	}
@@ -260,10 +280,12 @@ func TestSessionCheckIsWrittenAgain(t *testing.T) {
 	} {
 		inBound(t, func(b *bound) {
 			b.set("passing", false)
+			b.mu.Lock()
 			harm(b.checks, "web-abc123:session")
+			b.mu.Unlock()
 			b.count()
 			b.set("passing", true)
-			if n := strings.Count(b.session(), `"SessionName":"`+b.c.lease.name+`"`); n != 2 {
+			if n := strings.Count(b.session(), `"SessionName":"`+b.name()+`"`); n != 2 {
 				t.Errorf("%s: wrote %s", name, b.session())
 			}
 		})

@@ -37,6 +37,9 @@ written, and a refresh every 10 s; without an update a check turns critical afte
 Without an agent this takes a session: Consul 1.21 or later, and a token with
 session:write on the cluster's node. health-sync also works without one, and logs that.
 
+While the metadata cannot be read, checks keep their status as long as the task's ports
+accept connections; without a port they expire after five minutes.
+
 With healthSync.startup, a container that serves at service.port is passing, too,
 until its ECS health check has its first result.
 

@@ -282,6 +282,11 @@ func (s *scale) meshInit(ctx context.Context, client *api.Client, r registrar.Re
 	return token.Secret, err
 }
 
+// Hold implements registrar.SessionHolder, which the embedded interface hides.
+func (k *scaleTask) Hold(ctx context.Context, log hclog.Logger, credentials func() (string, bool), w workload.Workload) <-chan struct{} {
+	return k.Registrar.(registrar.SessionHolder).Hold(ctx, log, credentials, w)
+}
+
 // end stops the task's containers and then health-sync.
 func (k *scaleTask) end() error {
 	k.stopped.Store(true)
