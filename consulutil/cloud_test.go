@@ -30,6 +30,8 @@ type cloud struct {
 	// alive are the servers. The addresses of others drop every packet, unless they refuse.
 	alive   []netip.Addr
 	refuses bool
+	// leaderless answer that they have no leader.
+	leaderless []netip.Addr
 	// hosts is what a discovery finds.
 	hosts func(ctx context.Context) ([]netip.Addr, error)
 	// peers is what servers answer; the servers that are alive when empty.
@@ -128,19 +130,22 @@ func (c *cloud) serve(conn net.Conn, server netip.Addr) {
 			io.Copy(io.Discard, conn) // until the client ends it
 			return
 		}
-		body := c.answer(r.URL.Path, server)
-		fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		status, body := c.answer(r.URL.Path, server)
+		fmt.Fprintf(conn, "HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s", status, len(body), body)
 	}
 }
 
-func (c *cloud) answer(path string, server netip.Addr) []byte {
+func (c *cloud) answer(path string, server netip.Addr) (status string, body []byte) {
 	c.world.Lock()
 	defer c.world.Unlock()
+	if slices.Contains(c.leaderless, server) {
+		return "500 Internal Server Error", []byte("No cluster leader")
+	}
 	peers := c.peers
 	if len(peers) == 0 {
 		peers = c.alive
 	}
-	body := []byte(`"x"`)
+	body = []byte(`"x"`)
 	if path == "/v1/status/peers" {
 		var all []string
 		for _, a := range peers {
@@ -150,7 +155,7 @@ func (c *cloud) answer(path string, server netip.Addr) []byte {
 	} else {
 		c.requests[server] = append(c.requests[server], time.Since(c.start))
 	}
-	return body
+	return "200 OK", body
 }
 
 // renew is the periodic request of a task with a session, in the time that a write has.

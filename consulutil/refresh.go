@@ -19,7 +19,7 @@ import (
 // other within hours, and a request that fails over brings the next one forward.
 const (
 	refreshPeriod = 5 * time.Minute
-	refreshRetry  = 30 * time.Second
+	refreshRetry  = 30 * time.Second // doubled for each failure
 	refreshPause  = 10 * time.Second // the least time between two
 	// returnAfter is how long a server must not have failed before this process returns to it.
 	returnAfter = time.Minute
@@ -35,6 +35,7 @@ const (
 func (s *Servers) Run(ctx context.Context) {
 	defer s.stopDiscovery()
 	var periodic <-chan time.Time
+	again := refreshRetry
 	for {
 		var found []netip.Addr
 		var err error
@@ -52,12 +53,17 @@ func (s *Servers) Run(ctx context.Context) {
 				found, err = s.refresh(ctx)
 			}
 		}
+		if ctx.Err() != nil {
+			return
+		}
 		pause := refreshPeriod
-		switch {
-		case err != nil:
+		if err != nil {
 			s.log.Log(s.causes.Level(err), "list of Consul servers was not refreshed", logkey.Error, err)
-			pause = refreshRetry
-		case timed:
+			pause, again = again, min(2*again, refreshPeriod)
+		} else {
+			again = refreshRetry
+		}
+		if timed && err == nil {
 			s.settle(ctx, found)
 		}
 		periodic = time.After(retry.Around(pause))

@@ -188,12 +188,12 @@ func TestFailedRefreshIsRepeatedAndChangesNothing(t *testing.T) {
 		for _, fault := range []string{"", "[]", `["server-1:8300"]`} {
 			b.change(fault)
 			b.request(t)
-			<-time.After(37 * time.Second)
+			<-time.After(time.Minute)
 		}
 		synctest.Wait()
 		b.wantSet(t, "10.0.0.1")
 		if n := len(b.asked()); n < 3 {
-			t.Errorf("asked %d times within 111 s", n)
+			t.Errorf("asked %d times within 3 min", n)
 		}
 	})
 }

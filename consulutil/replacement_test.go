@@ -2,9 +2,11 @@ package consulutil
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -266,4 +268,75 @@ func TestDiscoveriesSlowDownInALongOutage(t *testing.T) {
 			t.Errorf("%d discoveries after the outage", n)
 		}
 	})
+}
+
+// The old servers still answer, but are no cluster any more.
+func TestServersWithoutALeaderAreReplaced(t *testing.T) {
+	sizes(t, []int{1, 3, 5}, func(t *testing.T, n int, skip bool) {
+		c := newCloud(t, skip, group(0, n))
+		c.world.Lock()
+		c.leaderless = group(0, n)
+		c.world.Unlock()
+		before := len(c.discoveries)
+		for start := time.Now(); time.Since(start) < refusalLimit; <-time.After(time.Second) {
+			c.renew(t.Context())
+		}
+		if n := len(c.discoveries) - before; n > 0 {
+			t.Errorf("%d discoveries in the time of an election", n)
+		}
+		c.replace(append(group(0, n), group(1, n)...))
+		c.find(group(1, n))
+		c.wantReached(t, group(1, n), reachLimit)
+	})
+}
+
+// A login may have made a token: it is not sent again, and the next one goes to a new server.
+func TestLoginAtAReplacedServerIsSentOnce(t *testing.T) {
+	sizes(t, []int{1, 3}, func(t *testing.T, n int, skip bool) {
+		c := newCloud(t, skip, group(0, n))
+		if err := c.read(t.Context()); err != nil { // on the connection that the login takes
+			t.Fatal(err)
+		}
+		c.replace(group(1, n))
+		c.find(group(1, n))
+		client := newClient(t, Options{Servers: c.Servers})
+		if err := logIn(client); !isUnanswered(err) {
+			t.Errorf("got %v, want no answer", err)
+		}
+		for _, a := range group(1, n) {
+			if len(c.requests[a]) > 0 {
+				t.Errorf("the login was sent to %s, too", a)
+			}
+		}
+		c.wantReached(t, group(1, n), reachLimit)
+	})
+}
+
+// The first name server of a task may be that of a proxy that has lost its servers.
+func TestNameServerThatIsSilentIsLeft(t *testing.T) {
+	t.Parallel()
+	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	conn, err := newResolver().Dial(t.Context(), "udp", silent.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, packets := conn.(net.PacketConn); !packets {
+		t.Error("the resolver would take the connection for a stream")
+	}
+	start := time.Now()
+	if err := conn.SetDeadline(start.Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = conn.Read(make([]byte, 1))
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	if took := time.Since(start); took < nameServerLimit {
+		t.Errorf("ended after %s", took)
+	}
 }

@@ -143,9 +143,10 @@ func (s *Servers) adopt(found, kept []netip.Addr) {
 			delete(s.failures, a)
 		}
 	}
+	lost := s.lost()
 	others := slices.ContainsFunc(set, func(a netip.Addr) bool { return !slices.Contains(s.set, a) })
 	s.set = set
-	if s.lost() && others {
+	if lost && others {
 		s.log.Info("discovered other Consul servers", logkey.Address, set, logkey.Reason, s.failure)
 		close(s.found)
 		s.found = make(chan struct{})

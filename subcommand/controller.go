@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"sync"
 
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
@@ -58,9 +59,11 @@ func (f *controllerFlags) runAgentless(ctx context.Context, inv *cli.Invocation)
 	if err != nil {
 		return &exit.UsageError{Err: errors.Join(err, f.checkOperation(inv))}
 	}
+	var running sync.WaitGroup
+	defer running.Wait()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	go servers.Run(ctx)
+	running.Go(func() { servers.Run(ctx) })
 	f.rolePath = cfg.Controller.IAMRolePath
 	f.partitions, f.partition = cfg.Controller.PartitionsEnabled, cfg.Controller.Partition
 	f.level, f.json = cfg.LogLevel, cfg.LogJSON
