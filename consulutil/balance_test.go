@@ -120,14 +120,14 @@ func TestTasksReturnToAllServersAfterARollingRestart(t *testing.T) {
 				for range tasks {
 					running.Go(func() { c.task(ctx, t, o, tt.hosts) })
 				}
-				<-time.After(15 * time.Minute)
-				t.Logf("before the restart %v %%", c.shares(10*time.Minute))
+				<-time.After(8 * time.Minute)
+				t.Logf("before the restart %v %%", c.shares(3*time.Minute))
 				for _, a := range group(0, 3) {
 					c.restart(a)
 				}
 				t.Logf("after the restart %v %%", c.shares(time.Minute))
 				<-time.After(refreshPeriod * 12 / 10)
-				shares := c.shares(10 * time.Minute)
+				shares := c.shares(3 * time.Minute)
 				t.Logf("one period later %v %%", shares)
 				if least := slices.Min(shares); least < 25 {
 					t.Errorf("a server has %d %% of the requests", least)

@@ -38,26 +38,34 @@ func (s *Servers) HasLeader(ctx context.Context, grpcAddress string) error {
 	if err != nil {
 		return fmt.Errorf("read the leader: %w", err)
 	}
+	status, err := s.askLeader(ctx, server.Addr())
+	if status >= http.StatusBadRequest && status < http.StatusInternalServerError {
+		return nil
+	}
+	return err
+}
+
+// askLeader returns nil when a server names a leader, and the status of its answer; 0 without
+// an answer.
+func (s *Servers) askLeader(ctx context.Context, server netip.Addr) (status int, err error) {
 	f, err := s.connect()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/v1/status/leader", nil)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	resp, _, err := f.send(r, server.Addr(), []netip.Addr{server.Addr()})
+	resp, _, err := f.send(r, server, []netip.Addr{server})
 	if err != nil {
-		return fmt.Errorf("read the leader: %w", err)
+		return 0, fmt.Errorf("read the leader: %w", err)
 	}
 	defer resp.Body.Close()
 	var leader string
 	text, err := io.ReadAll(io.LimitReader(resp.Body, leaderSize)) // to its end: the connection is used again
 	switch {
-	case resp.StatusCode >= http.StatusInternalServerError:
-		err = errors.New("status " + resp.Status)
 	case resp.StatusCode != http.StatusOK:
-		return nil
+		err = errors.New("status " + resp.Status)
 	case err == nil:
 		err = json.Unmarshal(text, &leader)
 	}
@@ -65,7 +73,7 @@ func (s *Servers) HasLeader(ctx context.Context, grpcAddress string) error {
 		err = errNoLeader
 	}
 	if err != nil {
-		return fmt.Errorf("read the leader of server %s: %w", server.Addr(), err)
+		err = fmt.Errorf("read the leader of server %s: %w", server, err)
 	}
-	return nil
+	return resp.StatusCode, err
 }

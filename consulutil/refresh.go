@@ -2,10 +2,7 @@ package consulutil
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"net/netip"
 	"slices"
 	"time"
@@ -23,7 +20,6 @@ const (
 	refreshPause  = 10 * time.Second // the least time between two
 	// returnAfter is how long a server must not have failed before this process returns to it.
 	returnAfter = time.Minute
-	probeLimit  = 3 * time.Second
 )
 
 // Run keeps the known servers up to date until ctx ends: it asks the server that
@@ -129,7 +125,7 @@ func (s *Servers) discoverAgain(ctx context.Context) error {
 // restart of all servers, one after the other, the last one would have no clients.
 func (s *Servers) settle(ctx context.Context, found []netip.Addr) {
 	for _, a := range s.preferred(found) {
-		err := s.probe(ctx, a)
+		_, err := s.askLeader(ctx, a)
 		if err == nil {
 			s.prefer(a)
 			return
@@ -153,31 +149,4 @@ func (s *Servers) preferred(found []netip.Addr) []netip.Addr {
 	})
 	slices.SortFunc(better, s.byRank)
 	return better
-}
-
-// probe returns nil when a server serves and knows the leader.
-func (s *Servers) probe(ctx context.Context, server netip.Addr) error {
-	ctx, cancel := context.WithTimeout(ctx, probeLimit)
-	defer cancel()
-	f, err := s.connect()
-	if err != nil {
-		return err
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url()+"/v1/status/leader", nil)
-	if err != nil {
-		return err
-	}
-	resp, _, err := f.send(r, server, nil)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	var leader string
-	if err := json.NewDecoder(resp.Body).Decode(&leader); resp.StatusCode != http.StatusOK || err != nil {
-		return fmt.Errorf("status %s", resp.Status)
-	}
-	if leader == "" {
-		return errors.New("the server knows no leader")
-	}
-	return nil
 }

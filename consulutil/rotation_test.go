@@ -3,6 +3,7 @@ package consulutil
 import (
 	"crypto/tls"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -56,7 +57,8 @@ func TestCAFileIsReadForEachConnection(t *testing.T) {
 	write(oldCA)
 	c := f.config("exec=false") // so that the address is the name
 	c.HTTP.HTTPS, c.HTTP.CACertFile = true, file
-	client := newClient(t, Options{Servers: f.inOrder(t, ServersOptions{Config: c})})
+	servers := f.inOrder(t, ServersOptions{Config: c})
+	client := newClient(t, Options{Servers: servers})
 	server := serve(oldServer)
 	try := func(when string, want retry.Class, fails bool) {
 		t.Helper()
@@ -70,6 +72,7 @@ func TestCAFileIsReadForEachConnection(t *testing.T) {
 	}
 	try("before", 0, false)
 	server.Close()
+	servers.transport.next.(*http.Transport).CloseIdleConnections()
 	serve(newServer)
 	try("with the old CA", retry.Permanent, true)
 	if err := os.Remove(file); err != nil {

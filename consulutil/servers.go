@@ -191,12 +191,12 @@ func (s *Servers) connect() (*failover, error) {
 	c.Transport.DialContext = s.dialServer
 	if s.https.Enabled {
 		f.scheme = "https"
-		d, err := newTLSDialer(c.Transport.DialContext, func() (*tls.Config, error) { return s.https.over(c.TLSConfig) })
+		secured, err := reading(func() (*tls.Config, error) { return s.https.over(c.TLSConfig) })
 		if err != nil {
 			return nil, err
 		}
-		c.Transport.DialTLSContext = d.dialContext
-		c.Transport.TLSClientConfig = d.config() // for a connection through a proxy
+		c.Transport.DialTLSContext = dialTLS(s.dialServer, secured)
+		c.Transport.TLSClientConfig = secured() // for a connection through a proxy
 	}
 	s.transport = f
 	return f, nil

@@ -2,10 +2,13 @@ package consulutil
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"fmt"
+	"net"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/config"
@@ -57,6 +60,25 @@ func (t ServerTLS) Config() (*tls.Config, error) {
 	return t.over(api.TLSConfig{})
 }
 
+// reading returns a function that reads the configuration each time, since certificates are
+// replaced while a task runs, and returns what it read before when they cannot be read. The error
+// is that of the first time.
+func reading(read func() (*tls.Config, error)) (func() *tls.Config, error) {
+	last, err := read()
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	return func() *tls.Config {
+		mu.Lock()
+		defer mu.Unlock()
+		if config, err := read(); err == nil {
+			last = config
+		}
+		return last.Clone()
+	}, nil
+}
+
 // over is c with t, as the configuration of a connection.
 func (t ServerTLS) over(c api.TLSConfig) (*tls.Config, error) {
 	if err := t.configure(&c); err != nil {
@@ -98,4 +120,31 @@ func (t ServerTLS) configure(c *api.TLSConfig) error {
 	}
 	c.CAPem, c.CAFile = pem, ""
 	return nil
+}
+
+// dialFunc makes connections, as net.Dialer.DialContext does.
+type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// dialTLS returns a function that connects by dial, and ends the handshake within
+// handshakeLimit.
+func dialTLS(dial dialFunc, current func() *tls.Config) dialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		plain, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		config := current()
+		config.NextProtos = []string{"h2", "http/1.1"}
+		if config.ServerName == "" {
+			config.ServerName, _, _ = net.SplitHostPort(address)
+		}
+		ctx, cancel := context.WithTimeout(ctx, handshakeLimit)
+		defer cancel()
+		conn := tls.Client(plain, config)
+		if err := conn.HandshakeContext(ctx); err != nil {
+			plain.Close()
+			return nil, fmt.Errorf("TLS handshake: %w", err)
+		}
+		return conn, nil
+	}
 }
