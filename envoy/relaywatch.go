@@ -91,7 +91,7 @@ func (r *Relay) silent(ctx context.Context, s *stream) error {
 func (r *Relay) leaderless(ctx context.Context, s *stream) error {
 	answered, look := s.answered, time.NewTimer(firstLook)
 	defer look.Stop()
-	looked := time.Now()
+	looked := time.Now().Add(-r.pingAfter / 4) // so that the first look is half-way to the first ping
 	for noLeader := error(nil); ; {
 		select {
 		case <-ctx.Done():
