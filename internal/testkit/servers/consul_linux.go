@@ -44,8 +44,8 @@ type Server struct {
 
 // Start starts n servers of the program, a name for testkit.RequireBinary, and waits for their leader.
 func (v *VPC) Start(n int, program string) *Cluster {
-	v.t.Helper()
-	c := &Cluster{vpc: v, program: testkit.RequireBinary(v.t, program)}
+	v.now.Helper()
+	c := &Cluster{vpc: v, program: testkit.RequireBinary(v.now, program)}
 	for range n {
 		c.add()
 	}
@@ -56,7 +56,7 @@ func (v *VPC) Start(n int, program string) *Cluster {
 
 // Join starts n more servers, and waits until they vote.
 func (c *Cluster) Join(n int) []*Server {
-	c.vpc.t.Helper()
+	c.vpc.now.Helper()
 	before := len(c.Servers)
 	for range n {
 		c.add()
@@ -77,14 +77,14 @@ func (c *Cluster) Addresses() []string {
 
 // Leader returns the server that leads.
 func (c *Cluster) Leader() *Server {
-	c.vpc.t.Helper()
+	c.vpc.now.Helper()
 	var leader *Server
-	testkit.Eventually(c.vpc.t, "there is a leader", func() bool {
+	testkit.Eventually(c.vpc.now, "there is a leader", func() bool {
 		for _, s := range c.Servers {
+			// The others may not know yet that a leader is gone.
 			address, err := s.Admin.Status().Leader()
-			i := slices.IndexFunc(c.Servers, func(s *Server) bool { return strings.HasPrefix(address, s.IP.String()+":") })
-			if err == nil && i >= 0 {
-				leader = c.Servers[i]
+			if err == nil && strings.HasPrefix(address, s.IP.String()+":") {
+				leader = s
 				return true
 			}
 		}
@@ -95,20 +95,30 @@ func (c *Cluster) Leader() *Server {
 
 // Follower returns a server that does not lead.
 func (c *Cluster) Follower() *Server {
-	c.vpc.t.Helper()
+	c.vpc.now.Helper()
 	leader := c.Leader()
 	return c.Servers[slices.IndexFunc(c.Servers, func(s *Server) bool { return s != leader })]
 }
 
-// Peers returns the other servers' machines.
-func (s *Server) Peers() []*Host {
-	var all []*Host
-	for _, other := range s.cluster.Servers {
-		if other != s {
-			all = append(all, other.Host)
-		}
+// Others returns the servers but this one.
+func (s *Server) Others() []*Server {
+	return slices.DeleteFunc(slices.Clone(s.cluster.Servers), func(other *Server) bool { return other == s })
+}
+
+// Isolate drops the packets between the server and the others until heal is called, which waits until all
+// are one cluster again. Clients reach the server.
+func (s *Server) Isolate() (heal func()) {
+	s.vpc.now.Helper()
+	var others []*Host
+	for _, other := range s.Others() {
+		others = append(others, other.Host)
 	}
-	return all
+	restore := s.CutFrom(others...)
+	return func() {
+		s.vpc.now.Helper()
+		restore()
+		s.cluster.settle()
+	}
 }
 
 // Pause stops the process: it takes connections and answers nothing.
@@ -119,23 +129,23 @@ func (s *Server) Resume() { s.process.Signal(syscall.SIGCONT) }
 
 // Kill ends the process. Its machine refuses connections.
 func (s *Server) Kill() {
-	s.t.Helper()
+	s.vpc.now.Helper()
 	s.process.Signal(syscall.SIGKILL)
 	s.process.Wait()
 }
 
 // Restart starts a killed server with its data, and waits until it serves.
 func (s *Server) Restart() {
-	s.t.Helper()
+	s.vpc.now.Helper()
 	s.cluster.run([]*Server{s})
 	s.cluster.settle()
 }
 
 // Leave lets the server leave the cluster and end.
 func (s *Server) Leave() {
-	s.t.Helper()
+	s.vpc.now.Helper()
 	if err := s.Admin.Agent().Leave(); err != nil {
-		s.t.Fatal(err)
+		s.vpc.now.Fatal(err)
 	}
 	s.process.Wait()
 	c := s.cluster
@@ -145,10 +155,10 @@ func (s *Server) Leave() {
 
 // add makes the next server's machine.
 func (c *Cluster) add() {
-	t := c.vpc.t
+	t := c.vpc.now
 	t.Helper()
 	c.started++
-	s := &Server{Host: c.vpc.Host(fmt.Sprintf("server-%d", c.started)), cluster: c, dir: t.TempDir()}
+	s := &Server{Host: c.vpc.Host(fmt.Sprintf("server-%d", c.started)), cluster: c, dir: c.vpc.t.TempDir()}
 	var err error
 	s.Admin, err = consulutil.NewClient(consulutil.Options{
 		Address: fmt.Sprintf("%s:%d", s.IP, HTTPPort), Token: testkit.ManagementToken, DialContext: s.DialContext,
@@ -161,7 +171,7 @@ func (c *Cluster) add() {
 
 // run starts the processes of servers, which join all that there are.
 func (c *Cluster) run(servers []*Server) {
-	c.vpc.t.Helper()
+	c.vpc.now.Helper()
 	join := fmt.Sprintf("%q", c.Addresses())
 	join = strings.ReplaceAll(join, " ", ", ")
 	for _, s := range servers {
@@ -187,12 +197,12 @@ acl { enabled = true, default_policy = "deny", tokens { initial_management = %[7
 `, expect, s.IP, filepath.Join(s.dir, "data"), join, HTTPPort, GRPCPort, testkit.ManagementToken)
 		file := filepath.Join(s.dir, "server.hcl")
 		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-			s.t.Fatal(err)
+			s.vpc.now.Fatal(err)
 		}
 		// The log is a file: a server must not wait for a reader of its output.
-		s.process = s.Run(testkit.ProcessOptions{}, "/bin/sh", "-c", `exec "$0" agent -config-file "$1" >>"$2" 2>&1`,
+		s.process = s.run(s.vpc.t, testkit.ProcessOptions{}, "/bin/sh", "-c", `exec "$0" agent -config-file "$1" >>"$2" 2>&1`,
 			c.program, file, s.log())
-		logTail(s.t, s.log())
+		logTail(s.vpc.t, s.log())
 	}
 }
 
@@ -200,9 +210,9 @@ func (s *Server) log() string { return filepath.Join(s.dir, "log") }
 
 // settle waits until all servers vote and know the leader.
 func (c *Cluster) settle() {
-	c.vpc.t.Helper()
+	c.vpc.now.Helper()
 	for _, s := range c.Servers {
-		testkit.Eventually(c.vpc.t, s.IP.String()+" knows that all servers vote, and its token", func() bool {
+		testkit.Eventually(c.vpc.now, s.IP.String()+" knows that all servers vote, and its token", func() bool {
 			configuration, err := s.Admin.Operator().RaftGetConfiguration(nil)
 			if err != nil || len(configuration.Servers) != len(c.Servers) {
 				return false

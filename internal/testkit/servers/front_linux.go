@@ -20,7 +20,7 @@ import (
 // large. It answers itself which servers there are.
 type Front struct {
 	*Host
-	fail atomic.Pointer[http.HandlerFunc]
+	fail atomic.Pointer[func(*http.Request) int]
 
 	mu                sync.Mutex
 	requests, streams map[netip.Addr]int
@@ -28,7 +28,7 @@ type Front struct {
 
 // Fronts adds n machines in front of the server. All are peers.
 func (v *VPC) Fronts(c *testkit.Consul, n int) []*Front {
-	v.t.Helper()
+	v.now.Helper()
 	var fronts []*Front
 	var peers []string
 	for i := range n {
@@ -65,34 +65,35 @@ func (f *Front) count(counts map[netip.Addr]int, from string) {
 	counts[address.Addr().Unmap()]++
 }
 
-// Fail answers requests by handler in place of the server; nil ends that.
-func (f *Front) Fail(handler http.HandlerFunc) {
-	if handler == nil {
-		f.fail.Store(nil)
-		return
+// Fail answers a request with a status in place of the server, unless it is 0; nil ends that.
+func (f *Front) Fail(status func(*http.Request) int) { f.fail.Store(&status) }
+
+func (f *Front) failure(r *http.Request) int {
+	if status := f.fail.Load(); status != nil && *status != nil {
+		return (*status)(r)
 	}
-	f.fail.Store(&handler)
+	return 0
 }
 
 func (f *Front) listen(port int) net.Listener {
-	f.t.Helper()
+	f.vpc.now.Helper()
 	l, err := f.Listen("tcp", fmt.Sprintf("%s:%d", f.IP, port))
 	if err != nil {
-		f.t.Fatal(err)
+		f.vpc.now.Fatal(err)
 	}
-	f.t.Cleanup(func() { l.Close() })
+	f.vpc.now.Cleanup(func() { l.Close() })
 	return l
 }
 
 func (f *Front) serveHTTP(server string, peers []string) {
-	f.t.Helper()
+	f.vpc.now.Helper()
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: server})
 	handler := func(w http.ResponseWriter, r *http.Request) {
 		f.count(f.requests, r.RemoteAddr)
-		fail := f.fail.Load()
+		status := f.failure(r)
 		switch {
-		case fail != nil:
-			(*fail)(w, r)
+		case status != 0:
+			http.Error(w, "set by the test", status)
 		case strings.HasPrefix(r.URL.Path, "/v1/status/peers"):
 			_ = json.NewEncoder(w).Encode(peers) // an error means the client is gone
 		default:
@@ -101,12 +102,12 @@ func (f *Front) serveHTTP(server string, peers []string) {
 	}
 	s := &http.Server{Handler: http.HandlerFunc(handler)}
 	l := f.listen(HTTPPort)
-	f.t.Cleanup(func() { s.Close() })
+	f.vpc.now.Cleanup(func() { s.Close() })
 	go s.Serve(l)
 }
 
 func (f *Front) serveGRPC(server string) {
-	f.t.Helper()
+	f.vpc.now.Helper()
 	l := f.listen(GRPCPort)
 	go func() {
 		for {

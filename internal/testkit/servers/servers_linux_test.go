@@ -50,7 +50,7 @@ func TestEvents(t *testing.T) {
 	follower := cluster.Follower()
 	address := net.JoinHostPort(follower.IP.String(), strconv.Itoa(HTTPPort))
 
-	heal := follower.CutFrom(follower.Peers()...)
+	heal := follower.Isolate()
 	testkit.Eventually(t, "a follower without its peers knows no leader", func() bool {
 		leader, err := follower.Admin.Status().Leader()
 		return err == nil && leader == ""
@@ -59,7 +59,6 @@ func TestEvents(t *testing.T) {
 		t.Errorf("a client of a follower without its peers: %v", err)
 	}
 	heal()
-	cluster.settle()
 
 	restore := follower.Drop()
 	if err := dial(client, address); !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, context.DeadlineExceeded) {
@@ -72,7 +71,7 @@ func TestEvents(t *testing.T) {
 }
 
 func dial(from *Host, address string) error {
-	ctx, cancel := context.WithTimeout(from.t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(from.vpc.now.Context(), time.Second)
 	defer cancel()
 	conn, err := from.DialContext(ctx, "tcp", address)
 	if err == nil {
