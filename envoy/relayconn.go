@@ -35,6 +35,7 @@ func pingAfter() time.Duration { return leastPing + rand.N(mostPing-leastPing) }
 func newDialer() func(ctx context.Context, network, address string) (net.Conn, error) {
 	return (&net.Dialer{
 		Timeout:         dialLimit,
+		Control:         limitUnacknowledged,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepAliveIdle, Interval: keepAliveInterval, Count: keepAliveCount},
 	}).DialContext
 }
