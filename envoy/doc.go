@@ -8,8 +8,9 @@
 // and tokens change. 1. Envoy opens its xDS stream on loopback; 2. the relay connects to
 // the current server, trying others until one is reached, and adds the token; 3. bytes pass
 // in both directions as they come; 4. the stream ends with the server's status, with the
-// connection, or when a new token or set of servers makes it outdated; 5. Envoy opens the
-// next one at once, with all its subscriptions.
+// connection, when a new token or set of servers makes it outdated, or when the server sends
+// nothing or has no leader while another server has one; 5. Envoy opens the next one at
+// once, with all its subscriptions.
 //
 // Owns: what is read of a bootstrap and of admin answers; which server serves Envoy's
 // stream, and with which token.

@@ -20,7 +20,7 @@ import (
 const (
 	// refusalLimit is the time in which a server for TLS ends a connection without it. A
 	// connection that ends later has another cause.
-	refusalLimit = time.Second
+	refusalLimit = 3 * time.Second
 	// frameSize and window bound what is buffered in each direction. Messages are
 	// larger; they pass in parts.
 	frameSize = 16 << 10
