@@ -37,3 +37,12 @@ func TestUsersRuntimeLimitsAreKept(t *testing.T) {
 		}
 	}
 }
+
+func TestProgramRunsOnAfterItsCodeIsReleased(t *testing.T) {
+	t.Parallel()
+	for range 3 {
+		if err := releaseCode(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,7 +1,0 @@
-//go:build !linux
-
-package subcommand
-
-import "time"
-
-func releaseProgramAfter(time.Duration) {}
