@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -65,10 +66,11 @@ func (p *taskPort) state() state {
 	return alive
 }
 
+// newEvidence returns the evidence of a workload by the first answer of its metadata.
 func newEvidence(cfg *config.Config, w workload.Workload, t workload.Task, accepts func(context.Context, string) error) evidence {
 	const loopback = "127.0.0.1"
-	own := w.Address
-	if own == "" {
+	own := ""
+	if !w.Transparent { // else it may be the proxy that accepts
 		own, _ = t.NodeIP() // loopback is left
 	}
 	at := func(number int, hosts ...string) (addresses []string) {
@@ -142,15 +144,15 @@ func (e *evidence) end() {
 }
 
 // of returns what is known about a check: an aggregate is as bad as the proxy or the
-// containers of its service.
-func (e *evidence) of(check workload.SyncCheck, gateway bool) state {
+// containers that have checks.
+func (e *evidence) of(check workload.SyncCheck, checks []workload.SyncCheck) state {
 	switch {
-	case gateway:
-		return e.proxy.state()
-	case check.Aggregate:
+	case !check.Aggregate:
+		return e.app.state()
+	case slices.ContainsFunc(checks, func(c workload.SyncCheck) bool { return !c.Aggregate }):
 		return min(e.app.state(), e.proxy.state())
 	}
-	return e.app.state()
+	return e.proxy.state()
 }
 
 // note follows the output of a check in a long outage.
@@ -174,7 +176,7 @@ func (e *evidence) keep(now time.Time, refresh time.Duration, w workload.Workloa
 		before, ok := last[check.ID]
 		c := change{check: check, container: before.container, observed: before.observed, previous: before.observed}
 		failed, fails := failing[check.ID]
-		s := e.of(check, w.IsGateway())
+		s := e.of(check, w.SyncChecks)
 		passing := before.observed.status() == api.HealthPassing
 		switch {
 		case fails && !failed.change.refresh && (s != dead || failed.change.observed.status() != api.HealthPassing):

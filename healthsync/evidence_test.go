@@ -201,3 +201,27 @@ func TestProxyThatEndsWithoutMetadata(t *testing.T) {
 		r.end()
 	})
 }
+
+// TestPortWithoutHealthSyncContainersSaysNothing: only the proxy's health counts for such a
+// task, whatever its application does.
+func TestPortWithoutHealthSyncContainersSaysNothing(t *testing.T) {
+	t.Parallel()
+	atServers(t, nil, func(r *rig) {
+		p := &ports{}
+		r.accepts = func(ctx context.Context, address string) error {
+			if strings.HasSuffix(address, ":8080") {
+				return p.accepts(ctx, address)
+			}
+			return nil
+		}
+		r.run()
+		r.pass(time.Minute)
+		r.catalog.recorded()
+		r.metadata.set(nil, errors.New("connection refused"))
+		r.pass(sec)
+		p.close(true)
+		r.pass(10 * time.Minute)
+		r.wantPuts()
+		r.end()
+	})
+}
