@@ -10,12 +10,14 @@
 // in both directions as they come; 4. the stream ends with the server's status, with the
 // connection, when a new token or set of servers makes it outdated, or when the server sends
 // nothing or has no leader while another server has one; 5. Envoy opens the next one at
-// once, with all its subscriptions.
+// once, with all its subscriptions. A memory reads the responses that pass, and answers an
+// Envoy that was started again while no server serves.
 //
 // Owns: what is read of a bootstrap and of admin answers; which server serves Envoy's
-// stream, and with which token.
+// stream, and with which token; the resources that Envoy got last.
 // Never does: change anything in Envoy, acknowledge configuration, use the API of Consul,
-// choose addresses, obtain tokens, read messages that it relays, or hold Envoy's
-// configuration back: without a server Envoy keeps what it has.
-// Start reading at: ReadBootstrap, then Ask; and at Relay.ServeHTTP.
+// choose addresses, obtain tokens, change messages that it relays, hold Envoy's
+// configuration back (without a server Envoy keeps what it has), or write it anywhere: it
+// has private keys.
+// Start reading at: ReadBootstrap, then Ask; and at Relay.ServeHTTP, then exchange.
 package envoy

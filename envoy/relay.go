@@ -71,11 +71,12 @@ type Relay struct {
 	report    report
 	history   history
 	unreached retry.Causes
+	memory    *memory
 }
 
 // NewRelay returns a Relay that is not started: Serve does it.
 func NewRelay(c RelayConfig) *Relay {
-	return &Relay{RelayConfig: c, dialer: newDialer(), pingAfter: pingAfter(), report: report{log: c.Log}}
+	return &Relay{RelayConfig: c, dialer: newDialer(), pingAfter: pingAfter(), report: report{log: c.Log}, memory: newMemory(c.Log)}
 }
 
 // Serve relays the streams of the listener's connections until ctx ends; then it
@@ -111,12 +112,18 @@ func (r *Relay) Serve(ctx context.Context, l net.Listener) error {
 	return fmt.Errorf("accept xDS connections on %s: %w", l.Addr(), err)
 }
 
-// ServeHTTP relays one stream until it ends.
+// ServeHTTP relays one stream until it ends, or answers it from the memory while no server
+// serves.
 func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if req.URL.Path != deltaMethod {
 		status{unimplemented, "only aggregated delta discovery is relayed, as Consul serves no other: set api_type DELTA_GRPC"}.write(w)
 		return
 	}
+	newExchange(r.memory, w).run(req, r.serveStream)
+}
+
+// serveStream connects a stream with a server until that ends it.
+func (r *Relay) serveStream(w http.ResponseWriter, req *http.Request) {
 	ctx, end := context.WithCancelCause(req.Context())
 	s, err := r.open(ctx)
 	if err != nil { // Envoy or the relay ends

@@ -6,6 +6,7 @@ package logkey
 const (
 	Accessor       = "accessor_id"
 	Address        = "address"
+	Age            = "age"
 	Attempt        = "attempt"
 	AuthMethod     = "auth_method"
 	CheckID        = "check_id"

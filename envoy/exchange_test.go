@@ -1,0 +1,199 @@
+package envoy
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/retry"
+)
+
+func TestNewEnvoyIsAnsweredFromTheMemory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, log := remembering(t)
+		<-time.After(time.Minute)
+		p := open(t, m, silent)
+		p.asks(discoveryRequest{kind: cdsType})
+		p.wants(patience-time.Millisecond, nil...)
+		p.cancel()
+		<-p.ended
+
+		open(t, m, silent).starts(greeting) // no server has served meanwhile
+		want := "[WARN]  no Consul server serves, answering Envoy from the resources that it got last: age=1m1s\n"
+		if log.String() != want {
+			t.Errorf("log %q, want %q", log, want)
+		}
+	})
+}
+
+func TestServerThatServesAgainTakesTheStreamOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, log := remembering(t)
+		attempts := 0
+		update := discoveryResponse{kind: cdsType, resources: []resource{one("api", "2", "tls")}}
+		p := open(t, m, func(w http.ResponseWriter, req *http.Request) {
+			if attempts++; attempts < 10 {
+				status{unavailable, "no leader"}.write(w)
+				return
+			}
+			sending(t, update)(w, req)
+			if req.Context().Err() == nil {
+				t.Error("a server that serves is taken for one that has failed")
+			}
+		})
+		p.starts(patience)
+		if got := p.status(); got != unavailable {
+			t.Errorf("status %s, want %s: Envoy has to open another stream", got, unavailable)
+		}
+		p.wants(0, nil...)
+		if text := log.String(); !strings.HasSuffix(text, "\n[INFO]  a Consul server serves again: elapsed="+text[strings.LastIndex(text, "=")+1:]) {
+			t.Errorf("log %q", text)
+		}
+
+		next := open(t, m, sending(t, update))
+		next.asks(discoveryRequest{kind: cdsType, versions: map[string]string{"api": "1"}})
+		next.wants(0, update)
+	})
+}
+
+func TestRunningEnvoyWaitsForAServer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, log := remembering(t)
+		p := open(t, m, silent)
+		p.asks(discoveryRequest{kind: cdsType, versions: map[string]string{"api": "1"}})
+		p.asks(discoveryRequest{kind: ldsType, versions: map[string]string{"public_listener": "1"}})
+		p.wants(time.Hour, nil...)
+		if log.String() != "" {
+			t.Errorf("log %q, want none", log)
+		}
+		failing := open(t, m, func(w http.ResponseWriter, req *http.Request) {
+			<-time.After(time.Second)
+			status{unavailable, "no leader"}.write(w)
+		})
+		failing.asks(discoveryRequest{kind: ldsType, versions: map[string]string{"public_listener": "1"}})
+		if got := failing.status(); got != unavailable {
+			t.Errorf("status %s, want the server's", got)
+		}
+	})
+}
+
+func TestRefusalIsNeverAnsweredFromTheMemory(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{permissionDenied, unauthenticated} {
+		synctest.Test(t, func(t *testing.T) {
+			m, _ := remembering(t)
+			refusing := func(w http.ResponseWriter, _ *http.Request) {
+				<-time.After(time.Minute)
+				status{code, "denied"}.write(w)
+			}
+			p := open(t, m, refusing)
+			p.starts(patience)
+			if got := p.status(); got != code {
+				t.Errorf("status %s, want %s", got, code)
+			}
+			next := open(t, m, silent)
+			next.asks(discoveryRequest{kind: cdsType})
+			next.wants(time.Hour, nil...)
+			next.cancel()
+
+			served := open(t, m, sending(t, clusters))
+			served.asks(discoveryRequest{kind: cdsType})
+			served.wants(0, clusters)
+			if !m.ready() {
+				t.Error("a server serves again, and nothing is remembered")
+			}
+		})
+	}
+}
+
+func TestFirstEnvoyWaitsForAServer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, _ := newLog()
+		p := open(t, m, sending(t, clusters)) // the server is lost before it sends listeners
+		p.asks(discoveryRequest{kind: cdsType})
+		p.wants(0, clusters)
+		next := open(t, m, silent)
+		next.asks(discoveryRequest{kind: cdsType})
+		next.wants(time.Hour, nil...)
+	})
+}
+
+func TestAttemptsInALongOutageAreRare(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, _ := remembering(t)
+		var attempts atomic.Int64
+		back := time.Now().Add(5 * time.Hour)
+		p := open(t, m, func(w http.ResponseWriter, req *http.Request) {
+			if time.Now().After(back) {
+				sending(t, clusters)(w, req)
+				return
+			}
+			attempts.Add(1)
+			status{unavailable, "no leader"}.write(w)
+		})
+		p.starts(patience)
+		<-time.After(time.Until(back) - time.Hour)
+		attempts.Store(0)
+		<-time.After(time.Hour)
+		if got := attempts.Load(); got > 150 {
+			t.Errorf("%d attempts in the fifth hour, want one in 30 s", got)
+		}
+		<-p.ended
+		if late := time.Since(back); late > retry.Remote().Max {
+			t.Errorf("served %s after the servers' return", late)
+		}
+	})
+}
+
+// TestRequestsAreRepeatedToEachServer: and passed on once one serves.
+func TestRequestsAreRepeatedToEachServer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, _ := remembering(t)
+		first := framed(asking(discoveryRequest{kind: cdsType}))
+		later := framed(bytes.Repeat(asking(discoveryRequest{kind: edsType, subscribe: []string{"api"}}), 10_000))
+		received := make(chan error, 1)
+		attempts := 0
+		p := open(t, m, func(w http.ResponseWriter, req *http.Request) {
+			got := make([]byte, len(first))
+			if _, err := io.ReadFull(req.Body, got); err != nil || !bytes.Equal(got, first) {
+				t.Errorf("attempt %d got %q, %v; want %q", attempts, got, err, first)
+			}
+			if attempts++; attempts == 1 {
+				req.Body.Close()
+				status{exhausted, "too many streams"}.write(w)
+				return
+			}
+			w.Write(sent(t, clusters))
+			got = make([]byte, len(later))
+			_, err := io.ReadFull(req.Body, got)
+			if err == nil && !bytes.Equal(got, later) {
+				err = errors.New("other requests")
+			}
+			received <- err
+			status{"0", ""}.write(w)
+		})
+		p.asks(discoveryRequest{kind: cdsType})
+		p.wants(patience-time.Millisecond, clusters)
+		if _, err := p.send.Write(later); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-received; err != nil {
+			t.Error(err)
+		}
+		if got := p.status(); got != "0" {
+			t.Errorf("status %s, want 0", got)
+		}
+	})
+}
