@@ -219,6 +219,45 @@ func TestDiscoveryThatIsNoHelpAtFirst(t *testing.T) {
 	}
 }
 
+func TestServersOfIPv6AreReplaced(t *testing.T) {
+	sizes(t, []int{3}, func(t *testing.T, n int, skip bool) {
+		var old, all []netip.Addr
+		for i := range n {
+			old = append(old, netip.MustParseAddr(fmt.Sprintf("2001:db8::%d", i)))
+			all = append(all, netip.MustParseAddr(fmt.Sprintf("2001:db8:1::%d", i)))
+		}
+		c := newCloud(t, skip, old)
+		c.replace(all)
+		c.find(all)
+		c.wantReached(t, all, reachLimit)
+		if !c.IPv6() {
+			t.Error("the server that answered last has an address of IPv6")
+		}
+	})
+}
+
+// The only server that is known may be slow; it is left as soon as another one is found.
+func TestSlowServerIsLeftForOneThatIsFound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(t, true, group(0, 1))
+		c.replace(group(1, 1))
+		c.world.Lock()
+		c.hosts = func(context.Context) ([]netip.Addr, error) {
+			<-time.After(time.Second)
+			return group(1, 1), nil
+		}
+		c.world.Unlock()
+		start := time.Now()
+		if err := c.read(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took > attemptLimit+time.Second+dialLimit {
+			t.Errorf("took %s", took)
+		}
+	})
+}
+
 // A load balancer has one address, and its servers are out of reach.
 func TestLoadBalancerIsReplaced(t *testing.T) {
 	sizes(t, []int{1}, func(t *testing.T, _ int, skip bool) {
