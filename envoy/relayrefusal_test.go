@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 func TestPermanentRefusalIsReportedByTwoServersOrTheOnlyOne(t *testing.T) {
@@ -15,12 +17,13 @@ func TestPermanentRefusalIsReportedByTwoServersOrTheOnlyOne(t *testing.T) {
 		streams  int
 		want     int // calls of Refused
 		log      string
+		moves    bool
 	}{
-		"the only server": {[]http.HandlerFunc{old}, 1, 1, "[ERROR] xDS stream ended"},
-		"one of two":      {[]http.HandlerFunc{old, echoing("two")}, 1, 0, "[WARN]  xDS stream ended"},
-		"two of three":    {[]http.HandlerFunc{old, missing, echoing("three")}, 2, 1, "[ERROR] xDS stream ended"},
-		"the same twice":  {[]http.HandlerFunc{old, refusing(status{"14", "starts"})}, 3, 0, "[WARN]  xDS stream ended"},
-		"another refusal": {[]http.HandlerFunc{refusing(status{"7", "Permission denied"})}, 1, 0, "[WARN]  xDS stream ended"},
+		"the only server": {[]http.HandlerFunc{old}, 1, 1, "[ERROR] xDS stream ended", true},
+		"one of two":      {[]http.HandlerFunc{old, echoing("two")}, 1, 0, "[WARN]  xDS stream ended", true},
+		"two of three":    {[]http.HandlerFunc{old, missing, echoing("three")}, 2, 1, "[ERROR] xDS stream ended", true},
+		"the same twice":  {[]http.HandlerFunc{old, refusing(status{"14", "starts"})}, 3, 0, "[WARN]  xDS stream ended", true},
+		"another refusal": {[]http.HandlerFunc{refusing(status{"7", "Permission denied"})}, 1, 0, "[WARN]  xDS stream ended", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -29,9 +32,13 @@ func TestPermanentRefusalIsReportedByTwoServersOrTheOnlyOne(t *testing.T) {
 				addresses = append(addresses, address(startServer(t, h)))
 			}
 			calls := make(chan struct{}, 10)
-			r := startRelay(t, RelayConfig{Servers: newServers(addresses...), Refused: func() { calls <- struct{}{} }})
-			for range tc.streams {
+			set := newServers(addresses...)
+			r := startRelay(t, RelayConfig{Servers: set, Refused: func() { calls <- struct{}{} }})
+			for i := range tc.streams {
 				r.open(t, deltaPath).status()
+				if tc.moves {
+					testkit.Eventually(t, "the next server's turn", func() bool { return len(set.failures()) == i+1 })
+				}
 			}
 			r.logged(t, tc.log)
 			r.stop()
