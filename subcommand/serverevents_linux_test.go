@@ -25,6 +25,7 @@ func TestTaskOutlivesServerEvents(t *testing.T) {
 		{"a new task begins at a follower without its peers", false, testNewTaskAtCutFollower},
 		{"a running Envoy has its stream at a follower without its peers", true, testEnvoyAtCutFollower},
 		{"a server freezes", true, testFrozenServer},
+		{"Envoy is killed while no server answers", false, testEnvoyKilled},
 		{"the servers restart one by one", true, testRollingRestart},
 		{"all servers are replaced", false, testFullReplacement},
 	} {
@@ -149,6 +150,20 @@ func testFrozenServer(m *vpcMesh) {
 // streamAt reports whether the relay had a stream of one of the servers.
 func (k *vpcTask) streamAt(set ...*servers.Server) bool {
 	return slices.ContainsFunc(set, func(s *servers.Server) bool { return k.streams(s.IP.String()) > 0 })
+}
+
+func testEnvoyKilled(m *vpcMesh) {
+	k := m.task(true, m.cluster.Addresses()...)
+	k.serveApplication()
+	entrypoint := k.envoy()
+	k.healthSync()
+	testkit.Eventually(m.t, "the task answers", k.answers)
+	for _, s := range m.cluster.Servers {
+		defer k.host.CutFrom(s.Host)()
+	}
+	k.killEnvoy(entrypoint)
+	testkit.Eventually(m.t, "envoy is dead", func() bool { return !k.answers() })
+	meet(m.t, aim{2 * time.Second, "the task answers again", k.answers})
 }
 
 // testRollingRestart: a task is in traffic all the time, and its Envoy gets what changes.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -153,8 +154,9 @@ const (
 		`{"Name":"sidecar-proxy","Type":"NORMAL","DesiredStatus":"RUNNING","KnownStatus":"RUNNING","Health":{"status":"HEALTHY"}},` +
 		`{"Name":"consul-ecs-health-sync","Type":"NORMAL","DesiredStatus":"RUNNING","KnownStatus":"RUNNING"},` +
 		`{"Name":"consul-ecs-mesh-init","Type":"NORMAL","DesiredStatus":"STOPPED","KnownStatus":"STOPPED","ExitCode":0}]}`
-	vpcTaskAdmin = "http://127.0.0.1:19000"
-	vpcTaskPort  = 8080
+	vpcTaskAdmin    = "http://127.0.0.1:19000"
+	vpcTaskUpstream = "http://127.0.0.1:5000/" // the task itself, through the mesh
+	vpcTaskPort     = 8080
 )
 
 // task adds a task that knows these servers, and runs its mesh-init.
@@ -333,4 +335,31 @@ func (k *vpcTask) serveApplication() (stop func()) {
 	k.t.Cleanup(func() { s.Close() })
 	go s.Serve(l)
 	return func() { s.Close() }
+}
+
+// answers reports whether a request reaches the application through the mesh.
+func (k *vpcTask) answers() bool {
+	status, _ := k.get(vpcTaskUpstream)
+	return status == http.StatusNotFound
+}
+
+// killEnvoy kills the child of envoy-entrypoint.
+func (k *vpcTask) killEnvoy(entrypoint *testkit.Process) {
+	k.t.Helper()
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", entrypoint.PID))
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	var children string
+	for _, thread := range threads {
+		text, _ := os.ReadFile(thread) // a thread may have ended
+		children += string(text)
+	}
+	var pid int
+	if _, err := fmt.Sscan(children, &pid); err != nil {
+		k.t.Fatalf("the child of envoy-entrypoint: %v", err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		k.t.Fatal(err)
+	}
 }

@@ -117,6 +117,10 @@ func (s *Server) Isolate() (heal func()) {
 	return func() {
 		s.vpc.now.Helper()
 		restore()
+		// By themselves servers look for those that failed every 30 s.
+		if err := s.Admin.Agent().Join(others[0].IP.String(), false); err != nil {
+			s.vpc.now.Fatal(err)
+		}
 		s.cluster.settle()
 	}
 }
