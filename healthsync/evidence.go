@@ -67,7 +67,9 @@ func (p *taskPort) state() state {
 }
 
 // newEvidence returns the evidence of a workload by the first answer of its metadata.
-func newEvidence(cfg *config.Config, w workload.Workload, t workload.Task, accepts func(context.Context, string) error) evidence {
+func newEvidence(
+	cfg *config.Config, w workload.Workload, t workload.Task, accepts func(context.Context, string) error,
+) evidence {
 	const loopback = "127.0.0.1"
 	own := ""
 	if !w.Transparent { // else it may be the proxy that accepts
@@ -170,13 +172,15 @@ func (e *evidence) note(now time.Time, s state) string {
 // keep returns the writes to make without metadata, and whether what is kept is vouched for.
 // What failed to be written is written still. Checks that are critical stay so; those with a
 // TTL do by themselves.
-func (e *evidence) keep(now time.Time, refresh time.Duration, w workload.Workload, last map[string]written, failing map[string]failure) (changes []change, vouched bool) {
+func (e *evidence) keep(
+	now time.Time, refresh time.Duration, checks []workload.SyncCheck, last map[string]written, failing map[string]failure,
+) (changes []change, vouched bool) {
 	vouched = true
-	for _, check := range w.SyncChecks {
+	for _, check := range checks {
 		before, ok := last[check.ID]
 		c := change{check: check, container: before.container, observed: before.observed, previous: before.observed}
 		failed, fails := failing[check.ID]
-		s := e.of(check, w.SyncChecks)
+		s := e.of(check, checks)
 		passing := before.observed.status() == api.HealthPassing
 		switch {
 		case fails && !failed.change.refresh && (s != dead || failed.change.observed.status() != api.HealthPassing):
@@ -213,7 +217,7 @@ func (s *syncer) withoutMetadata(ctx context.Context) {
 	if readBack {
 		refresh = 0
 	}
-	changes, vouched := s.evidence.keep(now, refresh, s.w, s.last, s.failing)
+	changes, vouched := s.evidence.keep(now, refresh, s.w.SyncChecks, s.last, s.failing)
 	for i := range changes {
 		changes[i].readBack = readBack && changes[i].refresh
 	}
