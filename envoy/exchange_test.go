@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -10,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
@@ -194,6 +197,33 @@ func TestRequestsAreRepeatedToEachServer(t *testing.T) {
 		}
 		if got := p.status(); got != "0" {
 			t.Errorf("status %s, want 0", got)
+		}
+	})
+}
+
+// countingServers knows no server, and counts how often it is asked.
+type countingServers struct {
+	*servers
+	asked atomic.Int64
+}
+
+func (s *countingServers) GRPCAddresses(ctx context.Context) ([]string, error) {
+	s.asked.Add(1)
+	return s.servers.GRPCAddresses(ctx)
+}
+
+func TestRunningEnvoyAsksRarelyInALongOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		set := &countingServers{servers: newServers()}
+		r := NewRelay(RelayConfig{Servers: set, Token: (&tokenFile{}).read, Log: hclog.NewNullLogger()})
+		p := open(t, r.memory, r.serveStream)
+		p.asks(discoveryRequest{kind: ldsType, versions: map[string]string{"public_listener": "1"}})
+		<-time.After(4 * time.Hour)
+		set.asked.Store(0)
+		<-time.After(time.Hour)
+		if got := set.asked.Load(); got > 150 {
+			t.Errorf("%d attempts in the fifth hour, want one in 30 s", got)
 		}
 	})
 }

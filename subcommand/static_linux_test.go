@@ -53,12 +53,12 @@ func newLoopTask(t *testing.T, v *servers.VPC, cluster *servers.Cluster) *loopTa
 	t.Cleanup(app.Close)
 	k.appPort = l.Addr().(*net.TCPAddr).Port
 	k.register("loop-1", k.IP.String())
-	_, _, err = k.admin.ConfigEntries().Set(&api.ServiceIntentionsConfigEntry{
-		Kind: api.ServiceIntentions, Name: "loop", Sources: []*api.SourceIntention{{Name: "loop", Action: api.IntentionActionAllow}},
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Eventually(t, "a new leader takes intentions", func() bool {
+		_, _, err := k.admin.ConfigEntries().Set(&api.ServiceIntentionsConfigEntry{
+			Kind: api.ServiceIntentions, Name: "loop", Sources: []*api.SourceIntention{{Name: "loop", Action: api.IntentionActionAllow}},
+		}, nil)
+		return err == nil
+	})
 	token, _, err := k.admin.ACL().TokenCreate(&api.ACLToken{ServiceIdentities: []*api.ACLServiceIdentity{{ServiceName: "loop"}}}, nil)
 	if err != nil {
 		t.Fatal(err)
