@@ -91,8 +91,9 @@ type LoginParams struct {
 }
 
 // Login trades a bearer for a token. Once there is a connection to send the
-// request on, the end of ctx does not cut the answer off, only the client's
-// timeout does: an answer that is not read would leave a token without an owner.
+// request on, the end of ctx does not cut the answer off: an answer that is not read
+// would leave a token without an owner. The limit of the request does, and RequestTimeout
+// after a cancellation of ctx.
 func Login(ctx context.Context, c *api.Client, p LoginParams) (Token, error) {
 	var sent atomic.Bool
 	ctx, cancel := untilSent(ctx, &sent)
@@ -182,17 +183,23 @@ func resume(ctx context.Context, c *api.Client, p LoginParams) (Token, error) {
 }
 
 // untilSent returns a context that ends with ctx only as long as there is no
-// connection to send a request on; sent is set as soon as there is one.
+// connection to send a request on; sent is set as soon as there is one. After that it ends
+// RequestTimeout after a cancellation of ctx, and not at the deadline of ctx.
 func untilSent(ctx context.Context, sent *atomic.Bool) (context.Context, context.CancelFunc) {
 	loose, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, cancel)
+	end := func() {
+		switch {
+		case !sent.Load():
+			cancel()
+		case errors.Is(ctx.Err(), context.Canceled):
+			time.AfterFunc(RequestTimeout, cancel)
+		}
+	}
+	stop := context.AfterFunc(ctx, end)
 	if ctx.Err() != nil {
 		cancel() // AfterFunc calls it some time
 	}
-	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
-		sent.Store(true)
-		stop()
-	}}
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }}
 	return httptrace.WithClientTrace(loose, trace), func() { stop(); cancel() }
 }
 

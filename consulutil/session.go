@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"net/http"
 	"net/url"
 	"time"
 
@@ -21,6 +23,24 @@ const replicationLimit = 10 * time.Second
 // a healthy server takes a few milliseconds, so the first read usually suffices.
 const replicationPause, replicationPauseMax = 100 * time.Millisecond, 500 * time.Millisecond
 
+const (
+	// loginLimit is how long a login waits for its answer. The servers work for a client
+	// that has gone, and its token has no owner: a queue of logins that are repeated sooner
+	// than they are answered grows without end.
+	loginLimit = time.Minute
+	// lostPause is the least pause after a login without an answer, of which the token, if
+	// there is one, cannot be looked up; at most twice as long.
+	lostPause = 30 * time.Second
+	// refusedPause is the same after a login that was refused: unlike the question for the
+	// leader it is work for the servers, and for AWS.
+	refusedPause = 500 * time.Millisecond
+	// spreadFrom is how long a task has waited for the servers before it lets others go
+	// first, and spreadMax the longest time over which those that have waited log in. The
+	// longer an outage, the more tasks wait with it. A queue of loginLimit and spreadMax
+	// together has no login that is given up.
+	spreadFrom, spreadMax = 8 * time.Second, 41 * time.Second
+)
+
 // LogoutLimit bounds a logout with its retries when the context has no deadline;
 // the controller removes the token later.
 const LogoutLimit = 10 * time.Second
@@ -34,7 +54,8 @@ type Session struct {
 	Servers func() (*api.Client, error)
 	// Bearer signs a login. It is called for each attempt, since signatures expire.
 	Bearer func(context.Context) (string, error)
-	// Limit bounds a login with its retries and the wait for its token.
+	// Limit bounds the attempts to log in: the last one begins before it, and is answered
+	// within loginLimit.
 	Limit time.Duration
 	Log   hclog.Logger
 
@@ -53,18 +74,17 @@ func (e *SignError) Unwrap() error { return e.Err }
 // that of p.Previous, without its accessor, when no login succeeded. The error of what was
 // given up names what to check.
 func (s *Session) Login(ctx context.Context, p LoginParams) (Token, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.Limit)
-	defer cancel()
 	token := Token{Secret: p.Previous}
-	serverFailed := false
-	err := retry.Do(ctx, retry.Remote().Within(0), s.Log, "log in", Classify, func(ctx context.Context) error {
-		got, err := s.login(ctx, &p, serverFailed)
-		if err == nil {
-			token = got
+	var w wait
+	err := retry.Do(ctx, retry.Remote().Within(s.Limit), s.Log, "log in", Classify, func(ctx context.Context) error {
+		w.begin()
+		got, err := s.login(ctx, &p, w)
+		if err != nil {
+			w.failed(err)
+			return err
 		}
-		_, unsigned := errors.AsType[*SignError](err)
-		serverFailed = !unsigned
-		return err
+		token = got
+		return nil
 	})
 	if err != nil {
 		return token, Remedy(err, "log in", loginRemedy(err))
@@ -90,19 +110,61 @@ func loginRemedy(err error) string {
 	return "check consulServers or consulHTTPAddr, for client-entrypoint -consul-http-addr, the CA certificate and that this task can reach the Consul servers"
 }
 
-// login is one attempt. After one that failed at the servers it asks for their leader
-// first.
-func (s *Session) login(ctx context.Context, p *LoginParams, serverFailed bool) (Token, error) {
+// wait is the time that a login waits for the servers, as others do that they do not serve.
+type wait struct {
+	since time.Time // zero before the first attempt
+	last  time.Time // the last attempt's end; zero before
+	pause time.Duration
+}
+
+// begin notes the beginning of an attempt.
+func (w *wait) begin() {
+	now := time.Now()
+	if w.since.IsZero() {
+		w.since = now
+	}
+	if !w.last.IsZero() {
+		w.pause = now.Sub(w.last)
+	}
+}
+
+// failed notes the end of an attempt. The wait begins anew when the servers are not what
+// this task waits for, and after a login without an answer: that pause is a spread, too.
+func (w *wait) failed(err error) {
+	_, unsigned := errors.AsType[*SignError](err)
+	if unsigned || isUnanswered(err) || Status(err) != 0 && !busy(err) {
+		*w = wait{}
+		return
+	}
+	w.last = time.Now()
+}
+
+// spread returns the time over which tasks that have waited as long log in from now on.
+// A task that noticed late, after a long pause, has less of it left; measured, three quarters of
+// its pause make the logins of a fleet come at an even pace (TestFleetLogsInAfterAnOutage).
+func (w *wait) spread() time.Duration {
+	return max(0, min(2*(time.Since(w.since)-spreadFrom), spreadMax)-w.pause*3/4)
+}
+
+// busy reports whether the answer is that of servers that cannot serve now.
+func busy(err error) bool {
+	return Status(err) == http.StatusTooManyRequests || Status(err) >= http.StatusInternalServerError
+}
+
+// login is one attempt. It asks for the servers' leader first: a login to servers that
+// cannot serve it would have to be waited for.
+func (s *Session) login(ctx context.Context, p *LoginParams, w wait) (Token, error) {
 	var err error
 	if s.client == nil {
 		if s.client, err = s.Servers(); err != nil {
 			return Token{}, err
 		}
 	}
-	if serverFailed {
-		if err := leaderElected(ctx, s.client); err != nil {
-			return Token{}, err
-		}
+	if err := leaderElected(ctx, s.client); err != nil {
+		return Token{}, explainLogin(p.Method, err)
+	}
+	if err := s.letOthersGoFirst(ctx, w.spread()); err != nil {
+		return Token{}, err
 	}
 	if p.Previous != "" {
 		if token, err := resume(ctx, s.client, *p); err != nil || token.Secret != "" {
@@ -113,24 +175,53 @@ func (s *Session) login(ctx context.Context, p *LoginParams, serverFailed bool) 
 	if p.Bearer, err = s.Bearer(ctx); err != nil {
 		return Token{}, &SignError{err}
 	}
-	token, err := Login(ctx, s.client, *p)
-	if isUnanswered(err) {
+	token, err := Login(WithLimit(ctx, loginLimit), s.client, *p)
+	switch {
+	case isUnanswered(err):
 		s.Log.Warn("login was not answered; if it made a token, the controller will remove it", logkey.AuthMethod, p.Method)
+		err = delayed(ctx, err, lostPause)
+	case busy(err): // and so for the whole fleet
+		err = delayed(ctx, err, max(refusedPause, min(time.Since(w.since), spreadMax)/2))
+	case err != nil:
+		err = delayed(ctx, err, refusedPause)
 	}
 	return token, err
 }
 
-// leaderElected returns an error when the server does not answer or has no leader. A
+// delayed returns an error after which the pause is between least and twice that, or ends
+// before ctx: an attempt that begins in time is made.
+func delayed(ctx context.Context, err error, least time.Duration) error {
+	if deadline, ok := ctx.Deadline(); ok {
+		least = max(0, min(least, time.Until(deadline)/2))
+	}
+	return &retry.DelayError{Err: err, Delay: least + rand.N(least+1)}
+}
+
+// letOthersGoFirst waits for a random part of the spread, but not beyond the end of ctx.
+func (s *Session) letOthersGoFirst(ctx context.Context, spread time.Duration) error {
+	if deadline, ok := ctx.Deadline(); ok {
+		spread = min(spread, time.Until(deadline))
+	}
+	if spread <= 0 {
+		return nil
+	}
+	pause := rand.N(spread)
+	s.Log.Info("the Consul servers answer again, logging in after a pause for other tasks that have waited", logkey.RetryIn, pause.Round(time.Millisecond))
+	return retry.Sleep(ctx, pause)
+}
+
+// leaderElected returns an error when the server does not answer, is overloaded or has no
+// leader. A
 // server without one holds a login for up to 7 s (rpc_hold_timeout), and answers seconds
 // after the election; it answers this request at once.
 func leaderElected(ctx context.Context, c *api.Client) error {
 	leader, err := c.Status().LeaderWithQueryOptions((&api.QueryOptions{}).WithContext(ctx))
 	_, unanswered := errors.AsType[*url.Error](err)
 	switch {
-	case unanswered:
+	case unanswered, busy(err):
 		return fmt.Errorf("read the leader of the Consul servers: %w", err)
 	case err == nil && leader == "":
-		return &classed{errors.New("the Consul servers have no leader yet"), retry.NotYet}
+		return errors.New("the Consul servers have no leader yet")
 	}
 	return nil
 }

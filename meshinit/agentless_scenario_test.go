@@ -296,7 +296,7 @@ func TestAgentlessRequests(t *testing.T) {
 	s := newScene(t, secured, serversLoginDoc)
 	s.mustRun()
 	want := []string{
-		"POST /v1/acl/login", "GET /v1/acl/token/self", "PUT /v1/txn", // reads the checks
+		"GET /v1/status/leader", "POST /v1/acl/login", "GET /v1/acl/token/self", "PUT /v1/txn", // reads the checks
 		"PUT /v1/catalog/register", "PUT /v1/catalog/register", "GET /v1/health/service/web-sidecar-proxy",
 	}
 	if got := s.requests.list(); !slices.Equal(got, want) {

@@ -35,8 +35,8 @@ const (
 	// gateLogPause is the time between two log lines of one wait.
 	gateLogPause = 10 * time.Second
 	// failureTime is how much longer than its limit mesh-init may take to report that a
-	// step failed: it undoes its work first.
-	failureTime = 20 * time.Second
+	// step failed: a login that was sent is answered within 60 s, and it undoes its work.
+	failureTime = 80 * time.Second
 	// lastReadLimit bounds the read of the metadata when the wait is over before the first.
 	lastReadLimit = time.Second
 )

@@ -221,7 +221,7 @@ func TestWaitGivesUpWithoutProgress(t *testing.T) {
 		// The limit, and what mesh-init needs to report the failure itself.
 		w.pass(10 * time.Second)
 		w.wantClosed()
-		w.wantError(20*time.Second+2*lateLook, "gave up after 3m0", "mesh-init: register")
+		w.wantError(80*time.Second+2*lateLook, "gave up after 4m0", "mesh-init: register")
 	})
 	atGate(t, func(w *wait) { w.status(otherTask, "starting", "") }, func(w *wait) {
 		w.metadata.set(errors.New("status 500"))
