@@ -52,8 +52,10 @@ type keeper struct {
 	w      workload.Workload
 	causes retry.Causes
 
-	// renewed is when the session was last known to live.
-	renewed time.Time
+	// renewed is when the session was last known to live, made when it was created; early are
+	// the sessions in a row that ended before their time.
+	renewed, made time.Time
+	early         int
 	// pending is until when a creation without an answer may still be carried out.
 	pending time.Time
 	backoff retry.Backoff
@@ -128,6 +130,11 @@ func (k *keeper) renew(ctx context.Context, token, id string) time.Duration {
 	case consulutil.Status(err) == http.StatusNotFound:
 		k.set("", "")
 		pause := rand.N(min(k.crowd(), time.Since(k.renewed)) + 1)
+		if k.early = k.early + 1; time.Since(k.made) >= 2*sessionTTL {
+			k.early = 0
+		} else if k.early > 1 { // something ends each one
+			pause = max(pause, k.backoff.Next())
+		}
 		k.log.Warn("the session has ended, creating another one", logkey.RetryIn, pause.Round(time.Millisecond))
 		return pause
 	case refused(err):
@@ -198,8 +205,10 @@ func (k *keeper) use(id, name string) {
 	if k.set(id, name); !k.renewed.IsZero() {
 		k.log.Info("session created again")
 	}
-	k.renewed, k.pending = time.Now(), time.Time{}
-	k.backoff.Reset()
+	k.renewed, k.pending, k.made = time.Now(), time.Time{}, time.Now()
+	if k.early == 0 {
+		k.backoff.Reset()
+	}
 }
 
 func (k *keeper) set(id, name string) {

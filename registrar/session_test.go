@@ -165,10 +165,16 @@ func TestEndedSessionIsReplaced(t *testing.T) {
 		b.pass(time.Minute)
 		name := b.name()
 		b.count()
-		b.setAnswer(answers("/v1/session/renew/", http.StatusNotFound, "Session id 's1' not found"))
-		b.pass(6 * time.Second)
-		b.setAnswer(nil)
-		b.pass(time.Second)
+		ended := false
+		b.setAnswer(func(r *http.Request) (*http.Response, error) {
+			if ended {
+				return nil, nil
+			}
+			answer, err := answers("/v1/session/renew/", http.StatusNotFound, "Session id 's1' not found")(r)
+			ended = answer != nil
+			return answer, err
+		})
+		b.pass(7 * time.Second)
 		n := b.count(creates, registers)
 		if n[0] == 0 {
 			t.Error("no session was created")
@@ -290,4 +296,17 @@ func TestSessionCheckIsWrittenAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSessionsThatEndAtOnceAreCreatedMoreRarely: something destroys each.
+func TestSessionsThatEndAtOnceAreCreatedMoreRarely(t *testing.T) {
+	t.Parallel()
+	inBound(t, func(b *bound) {
+		b.setAnswer(answers("/v1/session/renew/", http.StatusNotFound, "Session id 's1' not found"))
+		b.set("passing", false)
+		b.pass(10 * time.Minute)
+		if n := b.count(creates); n[0] > 25 {
+			t.Errorf("%d creations in ten minutes", n[0])
+		}
+	})
 }
