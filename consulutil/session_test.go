@@ -157,9 +157,9 @@ func TestFailedLoginReturnsTheTokenToLogOut(t *testing.T) {
 		took    time.Duration
 		want    string
 	}{
-		"no login":         {map[string]error{self: unknown, login: busy}, 3 * time.Second, Token{Secret: "old"}, 3 * time.Second, "gave up after "},
-		"no replication":   {map[string]error{self: unknown}, time.Minute, Token{Accessor: "a", Secret: "s"}, replicationLimit, "wait for token replication: gave up"},
-		"no limit for it":  {map[string]error{self: unknown}, 3 * time.Second, Token{Accessor: "a", Secret: "s"}, replicationLimit, "wait for token replication: gave up"},
+		"no login":        {map[string]error{self: unknown, login: busy}, 3 * time.Second, Token{Secret: "old"}, 3 * time.Second, "gave up after "},
+		"no replication":  {map[string]error{self: unknown}, time.Minute, Token{Accessor: "a", Secret: "s"}, replicationLimit, "wait for token replication: gave up"},
+		"no limit for it": {map[string]error{self: unknown}, 3 * time.Second, Token{Accessor: "a", Secret: "s"}, replicationLimit, "wait for token replication: gave up"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
