@@ -211,9 +211,8 @@ func (s *Session) letOthersGoFirst(ctx context.Context, spread time.Duration) er
 }
 
 // leaderElected returns an error when the server does not answer, is overloaded or has no
-// leader. A
-// server without one holds a login for up to 7 s (rpc_hold_timeout), and answers seconds
-// after the election; it answers this request at once.
+// leader. A server without one holds a login for up to 7 s (rpc_hold_timeout), and answers
+// seconds after the election; it answers this request at once.
 func leaderElected(ctx context.Context, c *api.Client) error {
 	leader, err := c.Status().LeaderWithQueryOptions((&api.QueryOptions{}).WithContext(ctx))
 	_, unanswered := errors.AsType[*url.Error](err)

@@ -27,7 +27,7 @@ var (
 type answeredBy int
 
 const (
-	byNobody answeredBy = iota // no server has answered yet
+	undecided answeredBy = iota // no server has answered yet
 	byServer
 	byMemory
 	byServerAgain // Envoy has to open another stream
@@ -147,7 +147,7 @@ func (x *exchange) push(part []byte, end error) {
 		x.sent = append(x.sent, part...)
 	}
 	x.end = end
-	if x.by == byNobody && len(x.sent) > replayLimit {
+	if x.by == undecided && len(x.sent) > replayLimit {
 		x.replays = false
 	}
 	x.notify()
@@ -212,7 +212,7 @@ func (x *exchange) response(message []byte) error {
 func (x *exchange) remember() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.by != byNobody || x.over || !x.replays || !x.memory.ready() {
+	if x.by != undecided || x.over || !x.replays || !x.memory.ready() {
 		return
 	}
 	x.by = byMemory
@@ -337,7 +337,7 @@ func (a *attempt) begin() error {
 	switch {
 	case a.over:
 		return errOver
-	case a.by != byNobody:
+	case a.by != undecided:
 		a.by = byServerAgain
 		a.memory.served()
 		a.cancel() // before the error, which is not the server's
