@@ -128,7 +128,8 @@ func (s *Servers) prefer(server netip.Addr) {
 	s.set = slices.Insert(slices.Delete(s.set, i, i+1), 0, server)
 	delete(s.failures, server)
 	s.serving = server
-	s.log.Info("moved to another Consul server", logkey.Address, server, logkey.Reason, "this process prefers it, and it serves again")
+	s.log.Info("moved to another Consul server", logkey.Address, server,
+		logkey.Reason, "this process prefers it, and it serves again")
 	s.notify()
 }
 

@@ -79,7 +79,7 @@ func reading(read func() (*tls.Config, error)) (func() *tls.Config, error) {
 	}, nil
 }
 
-// over is c with t, as the configuration of a connection.
+// over returns c with t, as the configuration of a connection.
 func (t ServerTLS) over(c api.TLSConfig) (*tls.Config, error) {
 	if err := t.configure(&c); err != nil {
 		return nil, t.explain(err)
@@ -96,7 +96,10 @@ func (t ServerTLS) explain(err error) error {
 	if t.CAPEM != "" {
 		return usage("CA certificates of the Consul servers: %w: correct CONSUL_HTTPS_CACERT_PEM or CONSUL_GRPC_CACERT_PEM", err)
 	}
-	return fmt.Errorf("CA certificates of the Consul servers: %w: correct caCertFile of consulServers, or CONSUL_CACERT and the like", err)
+	return fmt.Errorf(
+		"CA certificates of the Consul servers: %w: correct caCertFile of consulServers, or CONSUL_CACERT and the like",
+		err,
+	)
 }
 
 // configure puts t over c. The CA file is replaced by its content, so that its

@@ -151,7 +151,7 @@ func busy(err error) bool {
 	return Status(err) == http.StatusTooManyRequests || Status(err) >= http.StatusInternalServerError
 }
 
-// login is one attempt. It asks for the servers' leader first: a login to servers that
+// login makes one attempt. It asks for the servers' leader first: a login to servers that
 // cannot serve it would have to be waited for.
 func (s *Session) login(ctx context.Context, p *LoginParams, w wait) (Token, error) {
 	var err error
@@ -206,7 +206,8 @@ func (s *Session) letOthersGoFirst(ctx context.Context, spread time.Duration) er
 		return nil
 	}
 	pause := rand.N(spread)
-	s.Log.Info("the Consul servers answer again, logging in after a pause for other tasks that have waited", logkey.RetryIn, pause.Round(time.Millisecond))
+	s.Log.Info("the Consul servers answer again, logging in after a pause for other tasks that have waited",
+		logkey.RetryIn, pause.Round(time.Millisecond))
 	return retry.Sleep(ctx, pause)
 }
 
