@@ -42,8 +42,8 @@ type Envoy struct {
 func RunEnvoy(ctx context.Context, e Envoy) int {
 	var state envoyState
 	l := &loop{
-		child: e.Child, start: e.Start, signals: e.Signals, log: e.Log, metadata: e.Metadata, drain: e.Drain, ignore: e.Ignore, callers: e.Callers,
-		refused: e.Refused,
+		child: e.Child, start: e.Start, signals: e.Signals, log: e.Log, metadata: e.Metadata,
+		drain: e.Drain, ignore: e.Ignore, callers: e.Callers, refused: e.Refused,
 	}
 	return l.run(ctx, func(ev event) (acts []action) {
 		state, acts = e.policy(state, ev)
@@ -155,7 +155,8 @@ func (e Envoy) refuse(s envoyState) (envoyState, []action) {
 // exited handles the end of Envoy. While applications may send through it, one that
 // nothing has asked to end is started again, unless it has crashed too often.
 func (e Envoy) exited(s envoyState, ev exited) (envoyState, []action) {
-	s.crashes = slices.DeleteFunc(slices.Clone(s.crashes), func(at time.Duration) bool { return ev.at-at >= restartWindow })
+	past := func(at time.Duration) bool { return ev.at-at >= restartWindow }
+	s.crashes = slices.DeleteFunc(slices.Clone(s.crashes), past)
 	n := len(s.crashes)
 	if s.refused {
 		return s, []action{exit{s.code}}
