@@ -70,12 +70,18 @@ func (m *messages) begin() error {
 
 // Numbers of the fields that are read and written, by message.
 const (
-	fieldResponseResources, fieldResponseType, fieldResponseNonce, fieldResponseRemoved = 2, 4, 5, 6 // DeltaDiscoveryResponse
-	fieldResourceVersion, fieldResourceName                                             = 1, 3       // Resource
-	fieldRequestType, fieldRequestSubscribe, fieldRequestUnsubscribe                    = 2, 3, 4    // DeltaDiscoveryRequest
-	fieldRequestVersions, fieldRequestError                                             = 5, 7
-	fieldMapKey, fieldMapValue                                                          = 1, 2
-	fieldErrorMessage                                                                   = 2 // google.rpc.Status
+	// DeltaDiscoveryResponse
+	fieldResponseResources, fieldResponseType = 2, 4
+	fieldResponseNonce, fieldResponseRemoved  = 5, 6
+	// Resource
+	fieldResourceVersion, fieldResourceName = 1, 3
+	// DeltaDiscoveryRequest
+	fieldRequestType, fieldRequestSubscribe, fieldRequestUnsubscribe = 2, 3, 4
+	fieldRequestVersions, fieldRequestError                          = 5, 7
+	// an entry of a map
+	fieldMapKey, fieldMapValue = 1, 2
+	// google.rpc.Status
+	fieldErrorMessage = 2
 )
 
 // resource is a resource as a server sent it.

@@ -66,7 +66,10 @@ type exchange struct {
 }
 
 func newExchange(m *memory, w http.ResponseWriter) *exchange {
-	x := &exchange{memory: m, w: w, replays: m.ready(), changed: make(chan struct{}), asked: map[string]bool{}, first: map[string]map[string]string{}}
+	x := &exchange{
+		memory: m, w: w, replays: m.ready(), changed: make(chan struct{}),
+		asked: map[string]bool{}, first: map[string]map[string]string{},
+	}
 	x.requests = messages{limit: m.limit, take: x.request}
 	x.responses = messages{limit: m.limit, take: x.response}
 	return x

@@ -95,7 +95,8 @@ func (m *memory) answers() {
 	defer m.mu.Unlock()
 	if !m.answering {
 		m.answering = true
-		m.log.Warn("no Consul server serves, answering Envoy from the resources that it got last", logkey.Age, time.Since(m.updated).Round(time.Second))
+		m.log.Warn("no Consul server serves, answering Envoy from the resources that it got last",
+			logkey.Age, time.Since(m.updated).Round(time.Second))
 	}
 }
 

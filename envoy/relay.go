@@ -76,7 +76,10 @@ type Relay struct {
 
 // NewRelay returns a Relay that is not started: Serve does it.
 func NewRelay(c RelayConfig) *Relay {
-	return &Relay{RelayConfig: c, dialer: newDialer(), pingAfter: pingAfter(), report: report{log: c.Log}, memory: newMemory(c.Log)}
+	return &Relay{
+		RelayConfig: c, dialer: newDialer(), pingAfter: pingAfter(),
+		report: report{log: c.Log}, memory: newMemory(c.Log),
+	}
 }
 
 // Serve relays the streams of the listener's connections until ctx ends; then it
@@ -154,7 +157,9 @@ func (r *Relay) serveStream(w http.ResponseWriter, req *http.Request) {
 }
 
 // relay forwards until the stream ends, or has to.
-func (r *Relay) relay(ctx context.Context, end context.CancelCauseFunc, s *stream, w http.ResponseWriter, req *http.Request) (status, error) {
+func (r *Relay) relay(
+	ctx context.Context, end context.CancelCauseFunc, s *stream, w http.ResponseWriter, req *http.Request,
+) (status, error) {
 	ctx, stop := context.WithCancel(ctx)
 	var watches sync.WaitGroup
 	defer watches.Wait()
@@ -203,7 +208,8 @@ func (r *Relay) refused(ctx context.Context, address, text string) {
 	refusals := r.history.refused(address)
 	switch {
 	case r.history.served():
-		r.report.failed(hclog.Error, address, text+": Envoy keeps the configuration that it has, and gets no update: "+refusedRemedy)
+		r.report.failed(hclog.Error, address,
+			text+": Envoy keeps the configuration that it has, and gets no update: "+refusedRemedy)
 	case refusals > 1 || err == nil && len(known) == 1:
 		r.report.failed(hclog.Error, address, text+": "+refusedRemedy)
 		if r.Refused != nil {

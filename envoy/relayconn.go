@@ -34,9 +34,11 @@ func pingAfter() time.Duration { return leastPing + rand.N(mostPing-leastPing) }
 // newDialer returns a function that connects to servers.
 func newDialer() func(ctx context.Context, network, address string) (net.Conn, error) {
 	return (&net.Dialer{
-		Timeout:         dialLimit,
-		Control:         limitUnacknowledged,
-		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepAliveIdle, Interval: keepAliveInterval, Count: keepAliveCount},
+		Timeout: dialLimit,
+		Control: limitUnacknowledged,
+		KeepAliveConfig: net.KeepAliveConfig{
+			Enable: true, Idle: keepAliveIdle, Interval: keepAliveInterval, Count: keepAliveCount,
+		},
 	}).DialContext
 }
 

@@ -51,10 +51,12 @@ func (r *Relay) open(ctx context.Context) (*stream, error) {
 			case <-unchanged.Done():
 			}
 		}()
-		err := retry.Do(unchanged, retry.Remote().Within(0), r.Log, "connect Envoy with a Consul server", retry.Always, func(ctx context.Context) (err error) {
+		connect := func(ctx context.Context) (err error) {
 			s, tried, err = r.connect(ctx, tried)
 			return err
-		})
+		}
+		err := retry.Do(unchanged, retry.Remote().Within(0), r.Log, "connect Envoy with a Consul server",
+			retry.Always, connect)
 		stop()
 		if err == nil || ctx.Err() != nil {
 			return s, err
@@ -83,7 +85,8 @@ func (r *Relay) connect(ctx context.Context, tried []string) (*stream, []string,
 			tried, next = nil, 0
 		}
 		if failure != nil {
-			r.Log.Log(r.unreached.Level(failure), "moving to another Consul server", logkey.Address, known[next], logkey.Reason, failure)
+			r.Log.Log(r.unreached.Level(failure), "moving to another Consul server",
+				logkey.Address, known[next], logkey.Reason, failure)
 		}
 		address := known[next]
 		tried = append(tried, address)

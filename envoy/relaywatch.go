@@ -59,7 +59,8 @@ func (r *Relay) outdated(ctx context.Context, s *stream) error {
 		now, err := r.Token()
 		switch {
 		case err != nil:
-			r.Log.Log(unread.Level(err), "token was not read, the xDS stream keeps the one it has", logkey.Error, fmt.Sprint(err, advice(err)))
+			r.Log.Log(unread.Level(err), "token was not read, the xDS stream keeps the one it has",
+				logkey.Error, fmt.Sprint(err, advice(err)))
 		case now != s.token:
 			if retry.Sleep(ctx, tokenOverlap) != nil {
 				return nil
@@ -133,7 +134,8 @@ func (r *Relay) logLeader(ctx context.Context, address string, before, now error
 	switch {
 	case ctx.Err() != nil:
 	case before == nil && now != nil:
-		r.Log.Warn("Consul server has no leader, and no other server is known to have one: the xDS stream stays", logkey.Address, address, logkey.Reason, now)
+		r.Log.Warn("Consul server has no leader, and no other server is known to have one: the xDS stream stays",
+			logkey.Address, address, logkey.Reason, now)
 	case before != nil && now == nil:
 		r.Log.Info("Consul server has a leader again", logkey.Address, address)
 	}
