@@ -192,7 +192,7 @@ func (s *syncer) deregister(ctx context.Context, failure string, remove func(con
 	return nil
 }
 
-// critical is the last change of a check.
+// critical returns the last change of a check.
 func (s *syncer) critical(check workload.SyncCheck) change {
 	return change{check: check, container: cmp.Or(s.last[check.ID].container, check.Container), observed: stopping}
 }

@@ -139,7 +139,7 @@ func (e *evidence) begin(ctx context.Context) {
 	e.look(ctx, &e.proxy)
 }
 
-// end is for the return of the endpoint.
+// end forgets the failures when the endpoint is back.
 func (e *evidence) end() {
 	e.since = time.Time{}
 	e.app.failures, e.proxy.failures = 0, 0

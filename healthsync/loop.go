@@ -98,7 +98,8 @@ func (s *syncer) publish(ctx context.Context) {
 func (s *syncer) noteFetch(err error) {
 	switch {
 	case err != nil && !s.blind:
-		s.Log.Warn("task metadata unreadable, checks keep their status while the task's ports accept connections", logkey.Error, err)
+		s.Log.Warn("task metadata unreadable, checks keep their status while the task's ports accept connections",
+			logkey.Error, err)
 	case err != nil:
 		s.Log.Debug("task metadata still unreadable", logkey.Error, err)
 	case s.blind:
@@ -247,6 +248,7 @@ func (s *syncer) recordFailure(ctx context.Context, c change, err error) {
 	if before, failing := s.failing[id]; !failing || before.class != class {
 		level = hclog.Warn
 	}
-	s.Log.Log(level, "check write failed, trying again", logkey.CheckID, id, logkey.Status, c.observed.status(), logkey.Error, err)
+	s.Log.Log(level, "check write failed, trying again",
+		logkey.CheckID, id, logkey.Status, c.observed.status(), logkey.Error, err)
 	s.failing[id] = failure{class, c}
 }

@@ -185,9 +185,11 @@ func (s *syncer) fileTokens(name string) []fileToken {
 }
 
 func (s *syncer) logOut(ctx context.Context, token fileToken) error {
-	return retry.Do(ctx, retry.Remote(), s.Log, "log out "+token.name, consulutil.Classify, sparing(time.Second, remaining(ctx)/2, func(ctx context.Context) error {
+	attempt := func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, logOutTimeout)
 		defer cancel()
 		return s.LogOut(ctx, token.secret)
-	}))
+	}
+	return retry.Do(ctx, retry.Remote(), s.Log, "log out "+token.name, consulutil.Classify,
+		sparing(time.Second, remaining(ctx)/2, attempt))
 }
