@@ -86,7 +86,7 @@ func (a *agent) Proxy(ctx context.Context, token string, w workload.Workload) (b
 	return effectiveProxy(s, w), nil
 }
 
-// Refresh is a third of the TTL, so that two refreshes may be lost. What is postponed is due
+// Refresh returns a third of the TTL, so that two refreshes may be lost. What is postponed is due
 // at once.
 func (a *agent) Refresh() time.Duration {
 	if a.postponed {
@@ -220,7 +220,9 @@ func (a *agent) proxyLags(ctx context.Context, token string, w workload.Workload
 
 // sent reports whether the agent has the updates, and a server the statuses of the workload's
 // checks. Any server may answer, without the leader.
-func (a *agent) sent(ctx context.Context, token string, w workload.Workload, checks map[string]*api.AgentCheck, updates ...Update) bool {
+func (a *agent) sent(
+	ctx context.Context, token string, w workload.Workload, checks map[string]*api.AgentCheck, updates ...Update,
+) bool {
 	node := ""
 	for _, u := range updates {
 		own := checks[u.Check.ID]

@@ -69,7 +69,9 @@ type keeper struct {
 // Hold implements SessionHolder from the first passing check on; Deregister destroys the
 // session. After a refusal the task continues without a session and without checks that
 // depend on one, and asks again later.
-func (c *catalog) Hold(ctx context.Context, log hclog.Logger, credentials func() (token string, vouched bool), w workload.Workload) <-chan struct{} {
+func (c *catalog) Hold(
+	ctx context.Context, log hclog.Logger, credentials func() (token string, vouched bool), w workload.Workload,
+) <-chan struct{} {
 	c.lease.mu.Lock()
 	c.lease.kept = true
 	c.lease.mu.Unlock()
@@ -118,7 +120,7 @@ func (k *keeper) step(ctx context.Context, token string, first bool) time.Durati
 	return k.renew(ctx, token, id)
 }
 
-// renew is not made by the client's Renew, which hides the status of an answer.
+// renew renews the session without the client's Renew, which hides the status of an answer.
 func (k *keeper) renew(ctx context.Context, token, id string) time.Duration {
 	limited, cancel := context.WithTimeout(ctx, renewalLimit)
 	defer cancel()
@@ -173,7 +175,8 @@ func (k *keeper) create(ctx context.Context, token string, first bool) time.Dura
 	var id string
 	if err == nil {
 		start = time.Now()
-		id, _, err = k.client.Session().CreateNoChecks(&api.SessionEntry{Name: name, Node: k.w.Node, TTL: sessionTTL.String()},
+		id, _, err = k.client.Session().CreateNoChecks(
+			&api.SessionEntry{Name: name, Node: k.w.Node, TTL: sessionTTL.String()},
 			writeOptions(consulutil.WithLimit(ctx, creationLimit), token, k.w))
 		possible = mayBeDone(err)
 	}

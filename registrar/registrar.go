@@ -71,7 +71,9 @@ type SessionHolder interface {
 	// when it has ended. log gets its failures. credentials returns the
 	// token to present, and false as long as nothing vouches for the task: its session is
 	// not renewed then, and its checks become critical.
-	Hold(ctx context.Context, log hclog.Logger, credentials func() (token string, vouched bool), w workload.Workload) <-chan struct{}
+	Hold(
+		ctx context.Context, log hclog.Logger, credentials func() (token string, vouched bool), w workload.Workload,
+	) <-chan struct{}
 }
 
 // New returns the registrar of the configuration's generation. client is that of the
