@@ -20,5 +20,5 @@ func (b *Backoff) Next() time.Duration {
 	return b.ceiling/2 + rand.N(b.ceiling/2+1)
 }
 
-// Reset is for the end of the failures.
+// Reset starts over when the failures have ended.
 func (b *Backoff) Reset() { b.ceiling = 0 }

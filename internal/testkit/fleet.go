@@ -69,7 +69,10 @@ type Count struct {
 
 // NewFleet returns servers that go through the phases from now on, and then serve.
 func NewFleet(phases ...Phase) *Fleet {
-	f := &Fleet{start: time.Now(), phases: phases, Cost: map[string]time.Duration{}, counts: map[string]*Count{}, seconds: map[int]int{}}
+	f := &Fleet{
+		start: time.Now(), phases: phases, Cost: map[string]time.Duration{},
+		counts: map[string]*Count{}, seconds: map[int]int{},
+	}
 	f.Answers = map[string]func(*http.Request, []byte) (int, string){
 		"status/leader": func(*http.Request, []byte) (int, string) { return http.StatusOK, `"10.0.0.1:8300"` },
 		"acl/login": func(*http.Request, []byte) (int, string) {
@@ -230,12 +233,12 @@ func Answer(status int, body string) *http.Response {
 	}
 }
 
-// Refuse is a server that does not run.
+// Refuse fails like a server that does not run.
 func Refuse(*http.Request) (*http.Response, error) {
 	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 }
 
-// Drop is an address that answers nothing, which a dial gives up after 2 s.
+// Drop fails like an address that answers nothing, which a dial gives up after 2 s.
 func Drop(r *http.Request) (*http.Response, error) {
 	timer := time.NewTimer(2 * time.Second)
 	defer timer.Stop()
@@ -247,15 +250,15 @@ func Drop(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// Hang is a server that accepts requests and never answers them.
+// Hang accepts a request and never answers it.
 func Hang(r *http.Request) (*http.Response, error) {
 	connect(r)
 	<-r.Context().Done()
 	return nil, r.Context().Err()
 }
 
-// NoLeader is a server without a leader: it says so, and holds other requests for 7 s
-// (rpc_hold_timeout).
+// NoLeader answers like a server without a leader: it reports that it has none, and holds
+// other requests for 7 s (rpc_hold_timeout).
 func NoLeader(r *http.Request) (*http.Response, error) {
 	connect(r)
 	if Kind(r) == "status/leader" {
