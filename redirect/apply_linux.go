@@ -94,7 +94,7 @@ func update(what string, change func(*nftables.Conn, *nftables.Chain) error) err
 	return nil
 }
 
-// refused is the kernel's refusal.
+// refused returns the kernel's refusal.
 func refused(what string, err error) error {
 	return &retry.PermanentError{Err: fmt.Errorf("%s: %w", what, explain(err))}
 }

@@ -200,7 +200,10 @@ func relayToken(r bootstrap.Relay) func() (string, error) {
 	return func() (string, error) {
 		token, err := volume.ReadSecret(r.TokenFile)
 		if err == nil && token == "" {
-			err = fmt.Errorf("%s is missing or empty: mesh-init writes it, to the volume that this container must have at the same path", r.TokenFile)
+			err = fmt.Errorf(
+				"%s is missing or empty: mesh-init writes it, to the volume that this container must have at the same path",
+				r.TokenFile,
+			)
 		}
 		return token, err
 	}

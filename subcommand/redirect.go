@@ -38,7 +38,10 @@ func (a access) redirection(cfg *config.Config, log hclog.Logger) meshinit.Redir
 	if cfg.Gateway != nil || !cfg.TransparentProxy.Enabled && !rename {
 		return nil
 	}
-	r := &redirection{settings: cfg.TransparentProxy, publicPort: cfg.Proxy.PublicListenerPort, readyPort: cfg.ReadyPort(), servers: a.servers, log: log}
+	r := &redirection{
+		settings: cfg.TransparentProxy, publicPort: cfg.Proxy.PublicListenerPort, readyPort: cfg.ReadyPort(),
+		servers: a.servers, log: log,
+	}
 	if rename {
 		r.hosts = a.hosts
 	}

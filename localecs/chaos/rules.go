@@ -226,7 +226,8 @@ func worldRules() []Rule {
 	}
 	return append(rules,
 		Rule{Kind: "endpoint", On: "metadata", What: StartsLate, Late: 10 * s, Reason: "a starting task reads it", Source: `COMPATIBILITY.md, row "metadata is read once"`},
-		Rule{Kind: "endpoint", On: "metadata", What: UpdatesLate, Late: 4 * s, Reason: "an invalid answer is ignored", Source: "health-sync: an invalid answer changes nothing"})
+		Rule{Kind: "endpoint", On: "metadata", What: UpdatesLate, Late: 4 * s, Reason: "an invalid answer is ignored",
+			Source: "health-sync: an invalid answer changes nothing"})
 }
 
 // lifeRules are about what is no fault.
