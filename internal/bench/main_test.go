@@ -88,7 +88,7 @@ func TestFiguresAreMeasured(t *testing.T) {
 		"mesh-init, login: own time", "mesh-init, login: start to exit", "mesh-init, login: Consul requests",
 		"application stopped to Envoy's TERM",
 	}
-	requests := map[string]float64{want[2]: 4, want[5]: 5}
+	requests := map[string]float64{want[2]: 4, want[5]: 6}
 	if len(rows) != len(want) {
 		t.Fatalf("%d rows, want %d: %s", len(rows), len(want), stdout.String())
 	}
