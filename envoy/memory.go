@@ -18,8 +18,8 @@ const (
 	// patience is how long a new Envoy waits for a server's first message, while there is a
 	// memory.
 	patience = 500 * time.Millisecond
-	// greeting is the time in which an Envoy that has its configuration says so, all of its
-	// first requests being sent at once.
+	// greeting is the time in which the first requests of an Envoy show whether it has its
+	// configuration: it sends all of them at once.
 	greeting = 50 * time.Millisecond
 	// ldsType is that of the resources that Envoy asks for last: with them it serves.
 	ldsType = "type.googleapis.com/envoy.config.listener.v3.Listener"

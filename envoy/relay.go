@@ -26,7 +26,7 @@ const (
 	// shutdownLimit bounds the end of Serve. Streams end at once.
 	shutdownLimit = time.Second
 	// repeatAfter is how often a failure that lasts is logged, and refusedAfter how often
-	// one that lasts until a human acts.
+	// a refusal that lasts until an operator acts.
 	repeatAfter  = 10 * time.Second
 	refusedAfter = 10 * time.Minute
 )
@@ -223,7 +223,7 @@ func (r *Relay) refused(ctx context.Context, address, text string) {
 const refusedRemedy = "use a version of Envoy that the Consul servers support, and correct what the text names"
 
 // report logs the transitions of streams. Envoy opens a stream that fails again and
-// again, so the same failure is logged once and every 10 s.
+// again, so the same failure is logged once and every 10 s, an error every 10 minutes.
 type report struct {
 	log hclog.Logger
 

@@ -2,7 +2,7 @@
 // TTL checks, and takes the task out of traffic when it ends.
 //
 // Flow: 1. wait for mesh-init, the service token and the first metadata answer; 2. each
-// tick read the metadata and let diff say which checks to write: those that
+// tick read the metadata and let diff choose the checks to write: those that
 // changed and those whose TTL wants a refresh; 3. write them; 4. on SIGTERM or
 // SIGINT write critical for all checks, or deregister a gateway that leaves by it, with retries,
 // or deregister the services at the servers when the agent is gone or there is none; 5. log out the
@@ -13,6 +13,6 @@
 // agent the renewal of service-token, too, in a goroutine (renewal.go).
 // Never does: turn silence into a change. While the metadata endpoint is away, the last
 // status is kept as long as the task's ports accept connections (evidence.go); without such
-// evidence the TTL, or the session, runs out by itself.
+// evidence it no longer refreshes the TTL or the session, which expires.
 // Start reading at: diff, then Run.
 package healthsync

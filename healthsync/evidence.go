@@ -40,14 +40,14 @@ type evidence struct {
 // taskPort is a port of the task, by the addresses at which it may listen.
 type taskPort struct {
 	addresses []string
-	// accepted reports that it has accepted a connection. One that never has says nothing:
+	// accepted reports that it has accepted a connection. One that never has proves nothing:
 	// it may be for UDP.
 	accepted bool
 	failures int // in a row
 	looked   time.Time
 }
 
-// state is what a port says about its containers.
+// state is what a port shows about its containers.
 type state int
 
 const (
@@ -222,7 +222,7 @@ func (s *syncer) withoutMetadata(ctx context.Context) {
 		changes[i].readBack = readBack && changes[i].refresh
 	}
 	if s.vouched.Swap(vouched) && !vouched {
-		s.Log.Warn("nothing vouches for the task any more, its checks expire")
+		s.Log.Warn("task metadata unreadable for five minutes and no port to check, the checks are not refreshed any more")
 	}
 	s.apply(ctx, now, changes)
 }

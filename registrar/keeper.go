@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	// renewalPause is the time between two renewals: an outage of 25 s ends no session.
-	// After a failure it is shorter, because the servers may be back.
+	// renewalPause is the time between two renewals: an outage of 15 s ends no session, also
+	// when a renewal hangs until renewalLimit. After a failure it is shorter, because the
+	// servers may be back.
 	renewalPause, renewalRepeat = 5 * time.Second, 2 * time.Second
 	// renewalLimit bounds one renewal.
 	renewalLimit = 5 * time.Second

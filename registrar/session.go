@@ -26,7 +26,7 @@ const (
 
 // lease is the session that the workload's session checks depend on: Consul makes them
 // critical when nothing renews it, and passing when another one of the same name is
-// created. A renewal restarts a timer of the leader and is no write. Only keep creates and
+// created. A renewal restarts a timer of the leader and is no write. Only keeper creates and
 // renews it; Set writes the checks.
 type lease struct {
 	client *api.Client
@@ -34,7 +34,7 @@ type lease struct {
 	wanted, tried chan struct{}
 
 	mu       sync.Mutex
-	kept     bool   // keep runs
+	kept     bool   // keeper runs
 	asked    bool   // wanted is closed
 	id, name string // the ID is empty without a session
 	// bound reports that the checks are in the catalog with the name.

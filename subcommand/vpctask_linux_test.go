@@ -64,7 +64,7 @@ func (m *vpcMesh) within(t *testing.T) *vpcMesh {
 	return &of
 }
 
-// beside returns the mesh for a subtest that runs beside others, in a VPC of its own.
+// beside returns the mesh for a subtest that runs in parallel with others, in its own VPC.
 func (m *vpcMesh) beside(t *testing.T) *vpcMesh {
 	of := *m
 	of.t, of.VPC = t, servers.NewVPC(t)
@@ -137,7 +137,7 @@ func (m *vpcMesh) prepare(aws string) {
 	})
 }
 
-// vpcTask is a task without an agent, with login, on a machine of its own.
+// vpcTask is a task without an agent, with login, on its own machine.
 type vpcTask struct {
 	*vpcMesh
 	host     *servers.Host

@@ -104,7 +104,7 @@ func TestOrphansEndWithTheChild(t *testing.T) {
 	})
 }
 
-// A program that ended is started again, and what each run leaves behind is killed.
+// A program that ended is started again, and the remaining processes of each run are killed.
 func TestChildIsStartedAgain(t *testing.T) {
 	everywhere(t, func(t *testing.T, o testkit.ProcessOptions) {
 		p := testkit.StartProcess(t, o, testkit.SelfArgs("again", testkit.SelfArgs("abandon")...)...)
