@@ -222,7 +222,7 @@ func (s *syncer) withoutMetadata(ctx context.Context) {
 		changes[i].readBack = readBack && changes[i].refresh
 	}
 	if s.vouched.Swap(vouched) && !vouched {
-		s.Log.Warn("task metadata unreadable for five minutes and no port to check, the checks are not refreshed any more")
+		s.Log.Warn("no task metadata for five minutes and no port to check, the checks are not refreshed any more")
 	}
 	s.apply(ctx, now, changes)
 }
