@@ -122,7 +122,10 @@ func TestAnswersWhileACLObjectsAreMissing(t *testing.T) {
 			c.role("rich", c.policy("web-write").Name)
 			c.rule("role", "rich", "")
 		}, "", false, retry.NotYet},
-		{"service identity", func(c *cluster) { c.authMethod("consul-ecs"); c.rule("service", "${entity_tags."+serviceTag+"}", "") }, "", false, retry.NotYet},
+		{"service identity", func(c *cluster) {
+			c.authMethod("consul-ecs")
+			c.rule("service", "${entity_tags."+serviceTag+"}", "")
+		}, "", false, retry.NotYet},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newCluster(t, secured.Require(t), fmt.Sprintf("answers-%d", i))

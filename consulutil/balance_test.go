@@ -45,7 +45,9 @@ func (c *crowd) RoundTrip(r *http.Request) (*http.Response, error) {
 	case r.Method == http.MethodPut:
 		c.requests[server]++
 	}
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(body)))}, nil
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(body))),
+	}, nil
 }
 
 // task sends requests until ctx ends.
@@ -117,7 +119,10 @@ func TestTasksReturnToAllServersAfterARollingRestart(t *testing.T) {
 			}
 			synctest.Test(t, func(t *testing.T) {
 				c := &crowd{requests: map[netip.Addr]int{}}
-				o := config.ConsulServers{Hosts: "consul.example.com", SkipServerWatch: tt.skip, HTTP: config.ServerHTTP{Port: 8500}, GRPC: config.ServerGRPC{Port: 8502}}
+				o := config.ConsulServers{
+					Hosts: "consul.example.com", SkipServerWatch: tt.skip,
+					HTTP: config.ServerHTTP{Port: 8500}, GRPC: config.ServerGRPC{Port: 8502},
+				}
 				ctx, cancel := context.WithCancel(t.Context())
 				var running sync.WaitGroup
 				for range tasks {
@@ -166,12 +171,14 @@ func TestServerThatDoesNotServeIsNotReturnedTo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		answers := map[string]string{}
-		s := newServers(t, ServersOptions{Config: config.ConsulServers{Hosts: "127.0.0.1", SkipServerWatch: true, HTTP: config.ServerHTTP{Port: 8500}}})
+		s := newServers(t, ServersOptions{Config: config.ConsulServers{
+			Hosts: "127.0.0.1", SkipServerWatch: true, HTTP: config.ServerHTTP{Port: 8500},
+		}})
 		s.set = group(0, 2)
 		slices.SortFunc(s.set, s.byRank)
 		best, other := s.set[0], s.set[1]
 		s.set = []netip.Addr{other, best}
-		s.transport = &failover{servers: s, scheme: "http", next: testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		answer := func(r *http.Request) (*http.Response, error) {
 			body, ok := answers[r.URL.Host]
 			if !ok {
 				return nil, errors.New("connection refused")
@@ -181,7 +188,8 @@ func TestServerThatDoesNotServeIsNotReturnedTo(t *testing.T) {
 				status = http.StatusInternalServerError
 			}
 			return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
-		})}
+		}
+		s.transport = &failover{servers: s, scheme: "http", next: testkit.RoundTripper(answer)}
 		for _, answer := range []string{"", `""`, "<html>"} {
 			answers[hostPort(best, 8500)] = answer
 			s.settle(t.Context(), s.known())

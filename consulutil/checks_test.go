@@ -58,8 +58,14 @@ func TestReadChecks(t *testing.T) {
 		})
 	}
 	_, err = ReadChecks(admin, node, []string{"a"}, &api.QueryOptions{Token: strangeToken})
-	if !UnknownToken(err) || ClassifyNewToken(err) != retry.NotYet || !strings.HasPrefix(err.Error(), "read checks of node "+node+": ") {
-		t.Errorf("unknown token: %v", err)
+	if !UnknownToken(err) {
+		t.Fatalf("unknown token: %v", err)
+	}
+	if class := ClassifyNewToken(err); class != retry.NotYet {
+		t.Errorf("unknown token: class %v of: %v", class, err)
+	}
+	if want := "read checks of node " + node + ": "; !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("unknown token: %v, want the prefix %q", err, want)
 	}
 }
 
@@ -72,11 +78,13 @@ func TestReadChecksFaults(t *testing.T) {
 		class  retry.Class
 		text   string
 	}{
-		"server's fault":  {500, "No cluster leader", retry.NotYet, "No cluster leader"},
-		"another failure": {409, `{"Errors":[{"OpIndex":0,"What":"check lookup failed"}]}`, retry.NotYet, "check lookup failed"},
-		"no permission":   {409, `{"Errors":[{"OpIndex":0,"What":"Permission denied"}]}`, retry.Permanent, "Permission denied"},
-		"no cause":        {409, `{"Errors":[]}`, retry.NotYet, "failed without a cause"},
-		"no JSON":         {200, "<html>", retry.NotYet, "invalid character"},
+		"server's fault": {500, "No cluster leader", retry.NotYet, "No cluster leader"},
+		"another failure": {
+			409, `{"Errors":[{"OpIndex":0,"What":"check lookup failed"}]}`, retry.NotYet, "check lookup failed",
+		},
+		"no permission": {409, `{"Errors":[{"OpIndex":0,"What":"Permission denied"}]}`, retry.Permanent, "Permission denied"},
+		"no cause":      {409, `{"Errors":[]}`, retry.NotYet, "failed without a cause"},
+		"no JSON":       {200, "<html>", retry.NotYet, "invalid character"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -122,7 +122,10 @@ func TestNewClientErrors(t *testing.T) {
 	}{
 		{"missing CA", Options{CAFile: missing}, missing, true, retry.NotYet},
 		{"half-written CA", Options{CAFile: write("half.pem", "-----BEG")}, "half.pem", false, retry.NotYet},
-		{"broken CA", Options{CAFile: write("bad.pem", "-----BEGIN CERTIFICATE-----\nx\n")}, "consul client for", false, retry.NotYet},
+		{
+			"broken CA", Options{CAFile: write("bad.pem", "-----BEGIN CERTIFICATE-----\nx\n")},
+			"consul client for", false, retry.NotYet,
+		},
 		{"missing token file", Options{TokenFile: missing}, missing, true, retry.NotYet},
 		{"empty token file", Options{TokenFile: write("token", "\n")}, "is empty", false, retry.NotYet},
 		{"two ports", Options{Address: "http://consul:8500:8501"}, "want <host>:<port>", false, retry.Permanent},

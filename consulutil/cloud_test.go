@@ -55,7 +55,10 @@ func newCloud(t *testing.T, skip bool, alive []netip.Addr) *cloud {
 	c := &cloud{start: time.Now(), alive: alive, requests: map[netip.Addr][]time.Duration{}}
 	c.find(alive)
 	c.Servers = newServers(t, ServersOptions{
-		Config:      config.ConsulServers{Hosts: "consul.example.com", SkipServerWatch: skip, HTTP: config.ServerHTTP{Port: 8500}, GRPC: config.ServerGRPC{Port: 8502}},
+		Config: config.ConsulServers{
+			Hosts: "consul.example.com", SkipServerWatch: skip,
+			HTTP: config.ServerHTTP{Port: 8500}, GRPC: config.ServerGRPC{Port: 8502},
+		},
 		DialContext: c.dialServer,
 		Log:         hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Debug}),
 	})
@@ -158,7 +161,7 @@ func (c *cloud) answer(path string, server netip.Addr) (status string, body []by
 	return "200 OK", body
 }
 
-// renew is the periodic request of a task with a session, in the time that a write has.
+// renew makes the periodic request of a task with a session, in the time that a write has.
 func (c *cloud) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -170,7 +173,7 @@ func (c *cloud) renew(ctx context.Context) error {
 	return err
 }
 
-// read is a request that has the client's time.
+// read makes a request that has the client's time.
 func (c *cloud) read(ctx context.Context) error {
 	client, err := NewClient(Options{Servers: c.Servers})
 	if err != nil {
@@ -182,7 +185,9 @@ func (c *cloud) read(ctx context.Context) error {
 
 // reach repeats a request until one of the servers has answered, and returns how long that
 // took. After a failure it pauses for a second.
-func (c *cloud) reach(t *testing.T, servers []netip.Addr, limit time.Duration, do func(context.Context) error) time.Duration {
+func (c *cloud) reach(
+	t *testing.T, servers []netip.Addr, limit time.Duration, do func(context.Context) error,
+) time.Duration {
 	t.Helper()
 	start := time.Now()
 	for time.Since(start) < limit {

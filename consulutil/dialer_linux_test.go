@@ -30,7 +30,8 @@ func TestConnectionsEndWhenTheirServerIsSilent(t *testing.T) {
 		unix.TCP_KEEPINTVL:    int(silenceLimit / time.Second),
 	} {
 		var got int
-		if err := raw.Control(func(fd uintptr) { got, err = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, option) }); err != nil {
+		read := func(fd uintptr) { got, err = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, option) }
+		if err := raw.Control(read); err != nil {
 			t.Fatal(err)
 		}
 		if err != nil || got != want {

@@ -25,7 +25,8 @@ func TestDoubtOfSilentFailOver(t *testing.T) {
 			t.Parallel()
 			c := newClient(t, Options{Servers: newFleet(t, false, tc.servers...).inOrder(t, ServersOptions{})})
 			ctx, doubt := WithDoubt(t.Context())
-			_, err := c.Catalog().Register(&api.CatalogRegistration{Node: "n", Address: "192.0.2.1"}, (&api.WriteOptions{}).WithContext(ctx))
+			node := &api.CatalogRegistration{Node: "n", Address: "192.0.2.1"}
+			_, err := c.Catalog().Register(node, (&api.WriteOptions{}).WithContext(ctx))
 			if err != nil {
 				t.Error(err)
 			}

@@ -50,9 +50,19 @@ func TestClassify(t *testing.T) {
 		{"401", status(401, "ACL support disabled"), retry.Permanent, retry.Permanent},
 		{"403", status(403, `Permission denied: token lacks permission 'service:write' on "web"`), retry.Permanent, retry.Permanent},
 		{"403 unknown token", status(403, "ACL not found"), retry.Permanent, retry.NotYet},
-		{"403 unknown token through a client agent", status(403, "rpc error making call: ACL not found"), retry.Permanent, retry.NotYet},
-		{"403 unknown token of token self", status(403, "token does not exist: ACL not found"), retry.Permanent, retry.NotYet},
-		{"403 of an agent that has not joined yet", status(403, `Permission denied: token with AccessorID 'primary-dc-down' lacks permission 'service:write' on "web"`), retry.NotYet, retry.NotYet},
+		{
+			"403 unknown token through a client agent",
+			status(403, "rpc error making call: ACL not found"), retry.Permanent, retry.NotYet,
+		},
+		{
+			"403 unknown token of token self",
+			status(403, "token does not exist: ACL not found"), retry.Permanent, retry.NotYet,
+		},
+		{
+			"403 of an agent that has not joined yet",
+			status(403, `Permission denied: token with AccessorID 'primary-dc-down' lacks permission 'service:write' on "web"`),
+			retry.NotYet, retry.NotYet,
+		},
 		{"403 before the ACL bootstrap", status(403, "ACL system must be bootstrapped before making any requests that require authorization: ACL not found"), retry.NotYet, retry.NotYet},
 		{"404", status(404, `Unknown check ID "web"`), retry.Gone, retry.Gone},
 		{"405", status(405, "method GET not allowed"), retry.Permanent, retry.Permanent},

@@ -53,12 +53,27 @@ func TestRequestsFailOver(t *testing.T) {
 		class   retry.Class // of the error of a request that does not
 		fails   bool
 	}{
-		"a read, unconnected":          {[]http.HandlerFunc{nil, nil, good}, readToken, []string{"3 GET /v1/acl/token/self"}, 0, false},
-		"a login, unconnected":         {[]http.HandlerFunc{nil, good}, logIn, []string{"2 POST /v1/acl/login"}, 0, false},
-		"a read, broken":               {[]http.HandlerFunc{breakOff, good}, readToken, []string{"1 GET /v1/acl/token/self", "2 GET /v1/acl/token/self"}, 0, false},
-		"a registration, broken":       {[]http.HandlerFunc{breakOff, good}, registerNode, []string{"1 PUT /v1/catalog/register", "2 PUT /v1/catalog/register"}, 0, false},
-		"a login, broken":              {[]http.HandlerFunc{breakOff, good}, logIn, []string{"1 POST /v1/acl/login"}, retry.NotYet, true},
-		"a session, broken":            {[]http.HandlerFunc{breakOff, good}, createSession, []string{"1 PUT /v1/session/create"}, retry.NotYet, true},
+		"a read, unconnected": {
+			[]http.HandlerFunc{nil, nil, good}, readToken,
+			[]string{"3 GET /v1/acl/token/self"}, 0, false,
+		},
+		"a login, unconnected": {[]http.HandlerFunc{nil, good}, logIn, []string{"2 POST /v1/acl/login"}, 0, false},
+		"a read, broken": {
+			[]http.HandlerFunc{breakOff, good}, readToken,
+			[]string{"1 GET /v1/acl/token/self", "2 GET /v1/acl/token/self"}, 0, false,
+		},
+		"a registration, broken": {
+			[]http.HandlerFunc{breakOff, good}, registerNode,
+			[]string{"1 PUT /v1/catalog/register", "2 PUT /v1/catalog/register"}, 0, false,
+		},
+		"a login, broken": {
+			[]http.HandlerFunc{breakOff, good}, logIn,
+			[]string{"1 POST /v1/acl/login"}, retry.NotYet, true,
+		},
+		"a session, broken": {
+			[]http.HandlerFunc{breakOff, good}, createSession,
+			[]string{"1 PUT /v1/session/create"}, retry.NotYet, true,
+		},
 		"no server is there":           {[]http.HandlerFunc{nil, nil}, readToken, nil, retry.NotYet, true},
 		"an unconnected, then refusal": {[]http.HandlerFunc{nil, answer(403, "Permission denied")}, readToken, []string{"2 GET /v1/acl/token/self"}, retry.Permanent, true},
 	} {

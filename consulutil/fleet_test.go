@@ -65,8 +65,10 @@ func (l logins) run(t *testing.T) outcome {
 		o.orphaned = o.login.Done - len(o.done)
 	})
 	if l.tasks > 1 {
-		t.Logf("%d tasks, %.1f logins a second: last after %s, %.2f of the ideal %s; %d gave up, %d logins, %d tokens without an owner, %d requests in the busiest second",
-			l.tasks, l.rate, o.last().Round(100*time.Millisecond), o.slow(l), l.ideal().Round(time.Second), o.gaveUp, o.login.Received, o.orphaned, o.busiest)
+		t.Logf("%d tasks, %.1f logins a second: last after %s, %.2f of the ideal %s; "+
+			"%d gave up, %d logins, %d tokens without an owner, %d requests in the busiest second",
+			l.tasks, l.rate, o.last().Round(100*time.Millisecond), o.slow(l), l.ideal().Round(time.Second),
+			o.gaveUp, o.login.Received, o.orphaned, o.busiest)
 	}
 	return o
 }
@@ -88,12 +90,12 @@ func (f writerFunc) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// ideal is how long servers without a pause work for all tasks.
+// ideal returns how long servers without a pause work for all tasks.
 func (l logins) ideal() time.Duration {
 	return time.Duration(float64(l.tasks) / l.rate * float64(time.Second))
 }
 
-// slow is the time until the last login, relative to the ideal.
+// slow returns the time until the last login, relative to the ideal.
 func (o outcome) slow(l logins) float64 { return o.last().Seconds() / l.ideal().Seconds() }
 
 func (o outcome) last() time.Duration {
@@ -119,18 +121,34 @@ func TestFleetLogsInAfterAnOutage(t *testing.T) {
 	}{
 		{"300 a second", logins{10_000, 300, []testkit.Phase{refusedFor(time.Minute)}, 0, time.Minute}, 1.3, 0},
 		{"100 a second", logins{10_000, 100, []testkit.Phase{refusedFor(time.Minute)}, 0, time.Minute}, 1.3, 0.001},
-		{"started together, 300 a second", logins{3_000, 90, []testkit.Phase{refusedFor(time.Minute)}, 0, time.Second}, 1.3, 0},
-		{"started together, 100 a second", logins{3_000, 30, []testkit.Phase{refusedFor(time.Minute)}, 0, time.Second}, 1.5, 0.02},
+		{
+			"started together, 300 a second",
+			logins{3_000, 90, []testkit.Phase{refusedFor(time.Minute)}, 0, time.Second}, 1.3, 0,
+		},
+		{
+			"started together, 100 a second",
+			logins{3_000, 30, []testkit.Phase{refusedFor(time.Minute)}, 0, time.Second}, 1.5, 0.02,
+		},
 		{"two minutes", logins{3_000, 30, []testkit.Phase{refusedFor(2 * time.Minute)}, 0, 10 * time.Second}, 1.5, 0.02},
 		{"20 s", logins{3_000, 50, []testkit.Phase{refusedFor(20 * time.Second)}, 0, 20 * time.Second}, 1.3, 0},
 		{"3,000 tasks, 50 a second", logins{3_000, 50, []testkit.Phase{refusedFor(time.Minute)}, 0, time.Minute}, 1.3, 0},
-		{"dropped packets", logins{3_000, 30, []testkit.Phase{{For: time.Minute, Do: testkit.Drop}}, 0, time.Minute}, 1.5, 0.02},
+		{
+			"dropped packets",
+			logins{3_000, 30, []testkit.Phase{{For: time.Minute, Do: testkit.Drop}}, 0, time.Minute}, 1.5, 0.02,
+		},
 		{"no answers", logins{3_000, 30, []testkit.Phase{{For: time.Minute, Do: testkit.Hang}}, 0, time.Minute}, 1.5, 0.02},
 		{"stopped servers", logins{3_000, 30, []testkit.Phase{{For: time.Minute, Frozen: true}}, 0, time.Minute}, 1.5, 0.02},
-		{"then no leader", logins{3_000, 30, []testkit.Phase{refusedFor(time.Minute), {For: 15 * time.Second, Do: testkit.NoLeader}}, 0, time.Minute}, 1.5, 0.02},
-		{"then 429", logins{3_000, 30, []testkit.Phase{refusedFor(time.Minute), {For: 15 * time.Second, Do: busy}}, 0, time.Minute}, 1.5, 0.02},
+		{"then no leader", logins{3_000, 30, []testkit.Phase{
+			refusedFor(time.Minute), {For: 15 * time.Second, Do: testkit.NoLeader},
+		}, 0, time.Minute}, 1.5, 0.02},
+		{"then 429", logins{3_000, 30, []testkit.Phase{
+			refusedFor(time.Minute), {For: 15 * time.Second, Do: busy},
+		}, 0, time.Minute}, 1.5, 0.02},
 		// The answers to logins are seen one by one, so that they cannot be spread evenly.
-		{"429 to logins only", logins{3_000, 30, []testkit.Phase{{For: time.Minute, Do: logins429}}, 0, time.Minute}, 1.8, 0.1},
+		{
+			"429 to logins only",
+			logins{3_000, 30, []testkit.Phase{{For: time.Minute, Do: logins429}}, 0, time.Minute}, 1.8, 0.1,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -227,14 +245,18 @@ func TestLostLoginIsRepeatedLate(t *testing.T) {
 // servers answer soon, and does not wait for ever.
 func TestSentLoginIsAwaitedForAMomentAfterTERM(t *testing.T) {
 	t.Parallel()
-	for latency, want := range map[time.Duration]time.Duration{5 * time.Second: 5 * time.Second, 30 * time.Second: time.Second + RequestTimeout} {
+	for latency, want := range map[time.Duration]time.Duration{
+		5 * time.Second:  5 * time.Second,
+		30 * time.Second: time.Second + RequestTimeout,
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			f := testkit.NewFleet()
 			f.Cost["acl/login"] = latency
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, cancel)
 			start := time.Now()
-			token, err := Login(WithLimit(ctx, loginLimit), newClient(t, Options{Address: "10.0.0.1:8500", Wrap: f.Wrap}), LoginParams{Method: "iam"})
+			c := newClient(t, Options{Address: "10.0.0.1:8500", Wrap: f.Wrap})
+			token, err := Login(WithLimit(ctx, loginLimit), c, LoginParams{Method: "iam"})
 			if took := time.Since(start); took != want {
 				t.Errorf("answered after %s: ended after %s, want %s", latency, took, want)
 			}

@@ -13,7 +13,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// rotated is a CA with the certificate of a server at 127.0.0.1.
+// rotated returns a CA with the certificate of a server at 127.0.0.1.
 func rotated(t *testing.T) (ca []byte, server tls.Certificate) {
 	t.Helper()
 	dir := t.TempDir()

@@ -193,8 +193,11 @@ func TestErrorsNameHostsAndTheServer(t *testing.T) {
 	f := newFleet(t, false, nil)
 	err := leader(newClient(t, Options{Servers: f.inOrder(t, ServersOptions{})}))
 	want := fmt.Sprintf(`Get "http://consul.example.com:%d/v1/status/leader": server 127.0.0.1:%[1]d: dial tcp 127.0.0.1:%[1]d: connect: connection refused`, f.port)
-	if err == nil || err.Error() != want || !Unreachable(err) {
-		t.Errorf("got  %v (class %v)\nwant %s", err, Classify(err), want)
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	if !Unreachable(err) {
+		t.Errorf("%v (class %v) is not Unreachable", err, Classify(err))
 	}
 }
 
@@ -316,15 +319,27 @@ func TestMergeOrdersWhatIsTriedNext(t *testing.T) {
 		serving                  netip.Addr
 		want                     []netip.Addr
 	}{
-		"first":                   {found: []netip.Addr{a}, want: []netip.Addr{a}},
-		"same":                    {set: []netip.Addr{b, a}, found: []netip.Addr{a, b}, want: []netip.Addr{b, a}},
-		"new one":                 {set: []netip.Addr{b, a}, found: []netip.Addr{a, b, c}, want: []netip.Addr{b, a, c}},
-		"new one before failed":   {set: []netip.Addr{b, a}, failed: []netip.Addr{b, a}, found: []netip.Addr{a, b, c}, want: []netip.Addr{c, b, a}},
-		"current is gone":         {set: []netip.Addr{b, a}, serving: b, found: []netip.Addr{a}, want: []netip.Addr{a}},
-		"current is kept":         {set: []netip.Addr{b, a}, serving: b, found: []netip.Addr{c}, kept: []netip.Addr{b}, want: []netip.Addr{b, c}},
-		"untried are kept":        {set: []netip.Addr{b, a}, serving: d, found: []netip.Addr{c}, kept: []netip.Addr{b, a}, want: []netip.Addr{c, b, a}},
-		"failed and named before": {set: []netip.Addr{a, b}, failed: []netip.Addr{a, b}, found: []netip.Addr{b}, kept: []netip.Addr{a, b}, want: []netip.Addr{b, a}},
-		"none of the known":       {set: []netip.Addr{b, a}, found: []netip.Addr{d}, want: []netip.Addr{d}},
+		"first":   {found: []netip.Addr{a}, want: []netip.Addr{a}},
+		"same":    {set: []netip.Addr{b, a}, found: []netip.Addr{a, b}, want: []netip.Addr{b, a}},
+		"new one": {set: []netip.Addr{b, a}, found: []netip.Addr{a, b, c}, want: []netip.Addr{b, a, c}},
+		"new one before failed": {
+			set: []netip.Addr{b, a}, failed: []netip.Addr{b, a}, found: []netip.Addr{a, b, c},
+			want: []netip.Addr{c, b, a},
+		},
+		"current is gone": {set: []netip.Addr{b, a}, serving: b, found: []netip.Addr{a}, want: []netip.Addr{a}},
+		"current is kept": {
+			set: []netip.Addr{b, a}, serving: b, found: []netip.Addr{c}, kept: []netip.Addr{b},
+			want: []netip.Addr{b, c},
+		},
+		"untried are kept": {
+			set: []netip.Addr{b, a}, serving: d, found: []netip.Addr{c}, kept: []netip.Addr{b, a},
+			want: []netip.Addr{c, b, a},
+		},
+		"failed and named before": {
+			set: []netip.Addr{a, b}, failed: []netip.Addr{a, b}, found: []netip.Addr{b}, kept: []netip.Addr{a, b},
+			want: []netip.Addr{b, a},
+		},
+		"none of the known": {set: []netip.Addr{b, a}, found: []netip.Addr{d}, want: []netip.Addr{d}},
 	} {
 		s := newServers(t, ServersOptions{Config: config.ConsulServers{Hosts: "127.0.0.1"}})
 		s.set, s.serving = tt.set, tt.serving

@@ -100,8 +100,12 @@ func TestCAOfServersThatCannotBeUsed(t *testing.T) {
 		"HTTP": func(s *Servers) error { _, err := NewClient(Options{Servers: s}); return err },
 		"gRPC": func(s *Servers) error { _, err := s.GRPCTLS().Config(); return err },
 	} {
-		if err := of(late); !errors.Is(err, fs.ErrNotExist) || Classify(err) != retry.NotYet || !strings.Contains(err.Error(), missing) {
-			t.Errorf("%s: missing file: %v, class %v", name, err, Classify(err))
+		err := of(late)
+		if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), missing) {
+			t.Errorf("%s: missing file: %v, want ErrNotExist and its name", name, err)
+		}
+		if class := Classify(err); class != retry.NotYet {
+			t.Errorf("%s: missing file: %v, class %v", name, err, class)
 		}
 		if err := of(wrong); Classify(err) != retry.Permanent || cli.ExitCode(err) != 1 {
 			t.Errorf("%s: text without a certificate: %v, class %v", name, err, Classify(err))

@@ -76,7 +76,10 @@ func TestSessionFromLoginToLogout(t *testing.T) {
 	if err := s.Logout(t.Context(), token.Secret); err != nil {
 		t.Error(err)
 	}
-	want := []string{leaderPath + " ", "/v1/acl/login ", leaderPath + " ", "/v1/acl/login ", "/v1/acl/token/self secret-1", "/v1/acl/logout secret-1", "/v1/acl/logout secret-1"}
+	want := []string{
+		leaderPath + " ", "/v1/acl/login ", leaderPath + " ", "/v1/acl/login ",
+		"/v1/acl/token/self secret-1", "/v1/acl/logout secret-1", "/v1/acl/logout secret-1",
+	}
 	if !slices.Equal(server.asked, want) {
 		t.Errorf("asked %q, want %q", server.asked, want)
 	}
@@ -157,9 +160,18 @@ func TestFailedLoginReturnsTheTokenToLogOut(t *testing.T) {
 		took    time.Duration
 		want    string
 	}{
-		"no login":        {map[string]error{self: unknown, login: busy}, 3 * time.Second, Token{Secret: "old"}, 3 * time.Second, "gave up after "},
-		"no replication":  {map[string]error{self: unknown}, time.Minute, Token{Accessor: "a", Secret: "s"}, replicationLimit, "wait for token replication: gave up"},
-		"no limit for it": {map[string]error{self: unknown}, 3 * time.Second, Token{Accessor: "a", Secret: "s"}, replicationLimit, "wait for token replication: gave up"},
+		"no login": {
+			map[string]error{self: unknown, login: busy}, 3 * time.Second,
+			Token{Secret: "old"}, 3 * time.Second, "gave up after ",
+		},
+		"no replication": {
+			map[string]error{self: unknown}, time.Minute,
+			Token{Accessor: "a", Secret: "s"}, replicationLimit, "wait for token replication: gave up",
+		},
+		"no limit for it": {
+			map[string]error{self: unknown}, 3 * time.Second,
+			Token{Accessor: "a", Secret: "s"}, replicationLimit, "wait for token replication: gave up",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
