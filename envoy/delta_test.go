@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"reflect"
 	"slices"
@@ -29,7 +30,8 @@ func asking(q discoveryRequest) []byte {
 		message = appendField(message, fieldRequestUnsubscribe, name)
 	}
 	for name, version := range q.versions {
-		message = appendField(message, fieldRequestVersions, string(appendField(appendField(nil, fieldMapKey, name), fieldMapValue, version)))
+		entry := appendField(appendField(nil, fieldMapKey, name), fieldMapValue, version)
+		message = appendField(message, fieldRequestVersions, string(entry))
 	}
 	if q.rejected != "" {
 		code := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 13)
@@ -40,10 +42,10 @@ func asking(q discoveryRequest) []byte {
 
 // framed adds gRPC's prefix.
 func framed(message []byte) []byte {
-	return append([]byte{0, byte(len(message) >> 24), byte(len(message) >> 16), byte(len(message) >> 8), byte(len(message))}, message...)
+	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
 }
 
-// sent is what a server sends.
+// sent returns what a server sends.
 func sent(t testing.TB, r discoveryResponse) []byte {
 	t.Helper()
 	var stream bytes.Buffer
@@ -86,7 +88,8 @@ func TestUnreadableMessages(t *testing.T) {
 	if _, err := cut([]byte("\x01\x00\x00\x00\x00"), 5, 5); !errors.Is(err, errCompressed) {
 		t.Errorf("compressed: %v", err)
 	}
-	if _, err := cut([]byte("\x00\xff\xff\xff\xff"), 5, 5); err == nil || err.Error() != "a message has 4294967295 bytes, more than 5" {
+	_, err := cut([]byte("\x00\xff\xff\xff\xff"), 5, 5)
+	if err == nil || err.Error() != "a message has 4294967295 bytes, more than 5" {
 		t.Errorf("long: %v", err)
 	}
 	broken := errors.New("broken")
@@ -99,9 +102,12 @@ func TestUnreadableMessages(t *testing.T) {
 func TestResponseIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	want := discoveryResponse{
-		kind:      ldsType,
-		resources: []resource{one("public_listener:10.0.0.1:20000", "1", "body"), one("api:127.0.0.1:1234", "2", strings.Repeat("x", 300))},
-		removed:   []string{"old:127.0.0.1:1"},
+		kind: ldsType,
+		resources: []resource{
+			one("public_listener:10.0.0.1:20000", "1", "body"),
+			one("api:127.0.0.1:1234", "2", strings.Repeat("x", 300)),
+		},
+		removed: []string{"old:127.0.0.1:1"},
 	}
 	got, err := cut(sent(t, want), 1, 1000)
 	if err != nil || len(got) != 1 {
@@ -130,9 +136,13 @@ func TestRequestIsRead(t *testing.T) {
 // FuzzStream: whatever passes, the parts that it comes in make no difference, and what is read
 // can be written again.
 func FuzzStream(f *testing.F) {
-	f.Add(sent(f, discoveryResponse{kind: ldsType, resources: []resource{one("a", "1", "body")}, removed: []string{"b"}}), 3)
+	f.Add(sent(f, discoveryResponse{
+		kind: ldsType, resources: []resource{one("a", "1", "body")}, removed: []string{"b"},
+	}), 3)
 	f.Add(append(sent(f, discoveryResponse{}), sent(f, discoveryResponse{kind: "x"})...), 7)
-	f.Add(framed(asking(discoveryRequest{kind: ldsType, subscribe: []string{"*"}, versions: map[string]string{"a": "1"}, rejected: "no"})), 1)
+	f.Add(framed(asking(discoveryRequest{
+		kind: ldsType, subscribe: []string{"*"}, versions: map[string]string{"a": "1"}, rejected: "no",
+	})), 1)
 	f.Add([]byte("\x01\x00\x00\x00\x02ab"), 2)
 	f.Fuzz(func(t *testing.T, stream []byte, size int) {
 		const limit = 1 << 16

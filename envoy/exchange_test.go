@@ -57,7 +57,9 @@ func TestServerThatServesAgainTakesTheStreamOver(t *testing.T) {
 			t.Errorf("status %s, want %s: Envoy has to open another stream", got, unavailable)
 		}
 		p.wants(0, nil...)
-		if text := log.String(); !strings.HasSuffix(text, "\n[INFO]  a Consul server serves again: elapsed="+text[strings.LastIndex(text, "=")+1:]) {
+		text := log.String()
+		elapsed := text[strings.LastIndex(text, "=")+1:]
+		if !strings.HasSuffix(text, "\n[INFO]  a Consul server serves again: elapsed="+elapsed) {
 			t.Errorf("log %q", text)
 		}
 

@@ -24,7 +24,9 @@ const (
 var (
 	clusters  = discoveryResponse{kind: cdsType, resources: []resource{one("api", "1", "tls")}}
 	endpoints = discoveryResponse{kind: edsType, resources: []resource{one("api", "1", "10.0.0.1")}}
-	listeners = discoveryResponse{kind: ldsType, resources: []resource{one("public_listener", "1", "filters"), one("api:127.0.0.1:1", "1", "route")}}
+	listeners = discoveryResponse{kind: ldsType, resources: []resource{
+		one("public_listener", "1", "filters"), one("api:127.0.0.1:1", "1", "route"),
+	}}
 )
 
 // peer is an Envoy at one stream, and the ResponseWriter of that.
@@ -118,7 +120,7 @@ func (p *peer) status() string {
 	return got.code
 }
 
-// sending is a server that sends the responses when it has got a request.
+// sending returns a server that sends the responses when it has got a request.
 func sending(t *testing.T, responses ...discoveryResponse) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		if _, err := req.Body.Read(make([]byte, 1<<10)); err != nil {
@@ -133,7 +135,7 @@ func sending(t *testing.T, responses ...discoveryResponse) http.HandlerFunc {
 	}
 }
 
-// silent is a server that answers nothing.
+// silent serves as a server that answers nothing.
 func silent(_ http.ResponseWriter, req *http.Request) { <-req.Context().Done() }
 
 func newLog() (*memory, *strings.Builder) {

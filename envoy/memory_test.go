@@ -23,9 +23,15 @@ func TestMemoryIsWhatEnvoyHas(t *testing.T) {
 		kept     map[string]string
 		want     []string
 	}{
-		{discoveryResponse{kind: cdsType, resources: []resource{one("a", "1", ""), one("b", "1", "")}}, map[string]string{}, []string{"a1", "b1"}},
+		{
+			discoveryResponse{kind: cdsType, resources: []resource{one("a", "1", ""), one("b", "1", "")}},
+			map[string]string{}, []string{"a1", "b1"},
+		},
 		{discoveryResponse{kind: cdsType, resources: []resource{one("b", "2", "longer")}}, nil, []string{"a1", "b2"}},
-		{discoveryResponse{kind: cdsType, resources: []resource{one("c", "1", "")}, removed: []string{"a"}}, nil, []string{"b2", "c1"}},
+		{
+			discoveryResponse{kind: cdsType, resources: []resource{one("c", "1", "")}, removed: []string{"a"}},
+			nil, []string{"b2", "c1"},
+		},
 		{discoveryResponse{kind: cdsType}, map[string]string{"c": "1"}, []string{"c1"}},
 		{discoveryResponse{kind: cdsType, resources: []resource{one("d", "1", "")}}, map[string]string{}, []string{"d1"}},
 	} {
@@ -55,14 +61,32 @@ func TestAnswerIsAServers(t *testing.T) {
 		want    discoveryResponse
 		ok      bool
 	}{
-		"all":                     {discoveryRequest{}, true, discoveryResponse{resources: []resource{a, b}}, true},
-		"all by name":             {discoveryRequest{subscribe: []string{"*"}}, true, discoveryResponse{resources: []resource{a, b}}, true},
-		"an acknowledgement":      {discoveryRequest{}, false, discoveryResponse{}, false},
-		"one more":                {discoveryRequest{subscribe: []string{"b"}}, false, discoveryResponse{resources: []resource{b}}, true},
-		"what Envoy has":          {discoveryRequest{versions: map[string]string{"a": "1", "b": "0"}}, true, discoveryResponse{resources: []resource{b}}, true},
-		"nothing new":             {discoveryRequest{versions: map[string]string{"a": "1", "b": "1", "c": "1"}}, true, discoveryResponse{}, false},
-		"an unknown one":          {discoveryRequest{subscribe: []string{"c"}}, true, discoveryResponse{removed: []string{"c"}}, true},
-		"an unknown one of Envoy": {discoveryRequest{subscribe: []string{"c"}, versions: map[string]string{"c": "1"}}, true, discoveryResponse{}, false},
+		"all": {discoveryRequest{}, true, discoveryResponse{resources: []resource{a, b}}, true},
+		"all by name": {
+			discoveryRequest{subscribe: []string{"*"}}, true,
+			discoveryResponse{resources: []resource{a, b}}, true,
+		},
+		"an acknowledgement": {discoveryRequest{}, false, discoveryResponse{}, false},
+		"one more": {
+			discoveryRequest{subscribe: []string{"b"}}, false,
+			discoveryResponse{resources: []resource{b}}, true,
+		},
+		"what Envoy has": {
+			discoveryRequest{versions: map[string]string{"a": "1", "b": "0"}}, true,
+			discoveryResponse{resources: []resource{b}}, true,
+		},
+		"nothing new": {
+			discoveryRequest{versions: map[string]string{"a": "1", "b": "1", "c": "1"}}, true,
+			discoveryResponse{}, false,
+		},
+		"an unknown one": {
+			discoveryRequest{subscribe: []string{"c"}}, true,
+			discoveryResponse{removed: []string{"c"}}, true,
+		},
+		"an unknown one of Envoy": {
+			discoveryRequest{subscribe: []string{"c"}, versions: map[string]string{"c": "1"}}, true,
+			discoveryResponse{}, false,
+		},
 	} {
 		c.request.kind, c.want.kind = cdsType, cdsType
 		got, ok := m.answer(c.request, c.first)
@@ -84,7 +108,10 @@ func TestTooMuchIsNotRemembered(t *testing.T) {
 		send []byte
 		want string
 	}{
-		"large":      {sent(t, discoveryResponse{kind: cdsType, resources: []resource{one("b", "1", strings.Repeat("x", 900))}}), "bytes, more than 1000"},
+		"large": {
+			sent(t, discoveryResponse{kind: cdsType, resources: []resource{one("b", "1", strings.Repeat("x", 900))}}),
+			"bytes, more than 1000",
+		},
 		"compressed": {[]byte("\x01\x00\x00\x00\x01a"), errCompressed.Error()},
 		"no gRPC":    {framed([]byte("\x12")), "unexpected EOF"},
 	} {
@@ -107,7 +134,10 @@ func TestTooMuchIsNotRemembered(t *testing.T) {
 			if m.ready() {
 				t.Error("it is remembered")
 			}
-			if strings.Count(log.String(), "[WARN]  Envoy's resources are not remembered") != 1 || !strings.Contains(log.String(), c.want) {
+			if n := strings.Count(log.String(), "[WARN]  Envoy's resources are not remembered"); n != 1 {
+				t.Errorf("%d warnings, want 1; log %q", n, log)
+			}
+			if !strings.Contains(log.String(), c.want) {
 				t.Errorf("log %q, want %q", log, c.want)
 			}
 			if want := len(first)*2 + len(c.send); w.answer.Len() != want {

@@ -240,7 +240,10 @@ func TestWrongProtocolOfARealServerIsNamed(t *testing.T) {
 		config RelayConfig
 		want   string
 	}{
-		"TLS to plaintext": {RelayConfig{Servers: newServers(consul.GRPCAddr), TLS: fixed(serverTLS())}, "set consulServers.grpc.tls to false"},
+		"TLS to plaintext": {
+			RelayConfig{Servers: newServers(consul.GRPCAddr), TLS: fixed(serverTLS())},
+			"set consulServers.grpc.tls to false",
+		},
 		"plaintext to TLS": {RelayConfig{Servers: newServers(consul.GRPCTLSAddr)}, "set consulServers.grpc.tls to true"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -250,7 +250,8 @@ func TestTLSVerifiesTheServer(t *testing.T) {
 	t.Parallel()
 	srv, pool := startTLSServer(t)
 	for _, name := range []string{"", "example.com"} {
-		r := startRelay(t, RelayConfig{Servers: newServers(address(srv)), TLS: fixed(&tls.Config{RootCAs: pool, ServerName: name})})
+		secured := fixed(&tls.Config{RootCAs: pool, ServerName: name})
+		r := startRelay(t, RelayConfig{Servers: newServers(address(srv)), TLS: secured})
 		if got := r.open(t, deltaPath).receive(10); got != "one secret" {
 			t.Errorf("server name %q: got %q", name, got)
 		}

@@ -106,7 +106,7 @@ func (f *tokenFile) set(secret string, err error) {
 	f.secret, f.err = secret, err
 }
 
-// fixed is a configuration that does not change.
+// fixed returns a configuration that does not change.
 func fixed(config *tls.Config) func() (*tls.Config, error) {
 	return func() (*tls.Config, error) { return config, nil }
 }

@@ -22,8 +22,14 @@ func TestPermanentRefusalIsReportedByTwoServersOrTheOnlyOne(t *testing.T) {
 		"the only server": {[]http.HandlerFunc{old}, 1, 1, "[ERROR] xDS stream ended", true},
 		"one of two":      {[]http.HandlerFunc{old, echoing("two")}, 1, 0, "[WARN]  xDS stream ended", true},
 		"two of three":    {[]http.HandlerFunc{old, missing, echoing("three")}, 2, 1, "[ERROR] xDS stream ended", true},
-		"the same twice":  {[]http.HandlerFunc{old, refusing(status{"14", "starts"})}, 3, 0, "[WARN]  xDS stream ended", true},
-		"another refusal": {[]http.HandlerFunc{refusing(status{"7", "Permission denied"})}, 1, 0, "[WARN]  xDS stream ended", false},
+		"the same twice": {
+			[]http.HandlerFunc{old, refusing(status{"14", "starts"})}, 3, 0,
+			"[WARN]  xDS stream ended", true,
+		},
+		"another refusal": {
+			[]http.HandlerFunc{refusing(status{"7", "Permission denied"})}, 1, 0,
+			"[WARN]  xDS stream ended", false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

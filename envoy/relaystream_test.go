@@ -63,8 +63,11 @@ func TestConnectionMovesOn(t *testing.T) {
 		want   string
 		after  time.Duration
 	}{
-		"past refusals at once":      {&network{accepts: map[string]bool{third: true}}, nil, third, 0},
-		"past an address that drops": {&network{accepts: map[string]bool{second: true}, drops: map[string]bool{first: true}}, nil, second, connectLimit},
+		"past refusals at once": {&network{accepts: map[string]bool{third: true}}, nil, third, 0},
+		"past an address that drops": {
+			&network{accepts: map[string]bool{second: true}, drops: map[string]bool{first: true}},
+			nil, second, connectLimit,
+		},
 		"from a pause to a new server": {
 			&network{}, func(s *servers, n *network) {
 				n.add("10.0.0.9:8502")
@@ -128,7 +131,9 @@ func TestHandshakeIsBounded(t *testing.T) {
 	testkit.Long(t)
 	frozen := testkit.ReservePort(t)
 	frozen.Listen()
-	r := NewRelay(RelayConfig{Servers: newServers(), TLS: fixed(&tls.Config{InsecureSkipVerify: true}), Log: hclog.NewNullLogger()})
+	r := NewRelay(RelayConfig{
+		Servers: newServers(), TLS: fixed(&tls.Config{InsecureSkipVerify: true}), Log: hclog.NewNullLogger(),
+	})
 	start := time.Now()
 	_, _, err := r.dial(t.Context(), frozen.String())
 	if err == nil || !strings.Contains(err.Error(), "TLS handshake: context deadline exceeded") {

@@ -74,7 +74,9 @@ func TestNoRequestIsLostWithTheServer(t *testing.T) {
 	front := startFront(t, k.consul.GRPCTLSAddr)
 	set := newServers(front.address)
 	secret := k.token(t).SecretID
-	r := k.startRelay(t, RelayConfig{Servers: set, Token: func() (string, error) { return secret, nil }, TLS: fixed(serverTLS())})
+	r := k.startRelay(t, RelayConfig{
+		Servers: set, Token: func() (string, error) { return secret, nil }, TLS: fixed(serverTLS()),
+	})
 	k.startEnvoy(t)
 	testkit.Eventually(t, "the task calls itself", func() bool { return get(url) == nil })
 
