@@ -45,7 +45,7 @@ func term() event { return signalled{syscall.SIGTERM} }
 func intr() event { return signalled{syscall.SIGINT} }
 func quit() event { return signalled{syscall.SIGQUIT} }
 
-// ended is the end of the child at a time since the start.
+// ended returns the end of the child at a time since the start.
 func ended(code int, at time.Duration) event { return exited{code, at} }
 
 // step is one event and the actions it must lead to.

@@ -32,10 +32,12 @@ func TestEnvoyIsStartedAgain(t *testing.T) {
 		if code := RunEnvoy(t.Context(), e); code != 3 {
 			t.Errorf("exit code %d, want the last child's, 3", code)
 		}
-		if want := []time.Duration{100 * time.Millisecond, 600 * time.Millisecond, 1600 * time.Millisecond}; !slices.Equal(starts, want) {
+		const ms = time.Millisecond
+		if want := []time.Duration{100 * ms, 600 * ms, 1600 * ms}; !slices.Equal(starts, want) {
 			t.Errorf("started at %v, want %v", starts, want)
 		}
-		want := "[WARN]  envoy exited unexpectedly, starting it again: exit_code=139 reason=SIGSEGV attempt=1 retry_in=100ms\n" +
+		want := "" +
+			"[WARN]  envoy exited unexpectedly, starting it again: exit_code=139 reason=SIGSEGV attempt=1 retry_in=100ms\n" +
 			"[WARN]  envoy exited unexpectedly, starting it again: exit_code=1 reason=error attempt=2 retry_in=500ms\n" +
 			"[WARN]  envoy exited unexpectedly, starting it again: exit_code=2 reason=error attempt=3 retry_in=1s\n"
 		if log.String() != want {
@@ -49,7 +51,8 @@ func TestSecondEnvoyIsSupervisedAsTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := newChild(""), newChild("group terminated")
 		time.AfterFunc(time.Second, func() { first.exit <- 137 })
-		e, asked := drainable(first, termAt(70*time.Second), stopsAt(60*time.Second, 70*time.Second), func(context.Context, int) error { return nil })
+		drained := func(context.Context, int) error { return nil }
+		e, asked := drainable(first, termAt(70*time.Second), stopsAt(60*time.Second, 70*time.Second), drained)
 		e.Start = func() (Child, error) { return second, nil }
 		if code := RunEnvoy(t.Context(), e); code != 55 {
 			t.Errorf("exit code %d, want the second child's, 55", code)
