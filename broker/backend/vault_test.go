@@ -110,8 +110,12 @@ func TestVaultAnswersHaveClasses(t *testing.T) {
 	t.Parallel()
 	b, server := vaultBroker(t)
 	for status, want := range map[int]retry.Class{
-		http.StatusServiceUnavailable: retry.NotYet, http.StatusTooManyRequests: retry.NotYet, http.StatusPreconditionFailed: retry.NotYet,
-		http.StatusBadRequest: retry.Permanent, http.StatusTemporaryRedirect: retry.Permanent, http.StatusForbidden: retry.Permanent,
+		http.StatusServiceUnavailable: retry.NotYet,
+		http.StatusTooManyRequests:    retry.NotYet,
+		http.StatusPreconditionFailed: retry.NotYet,
+		http.StatusBadRequest:         retry.Permanent,
+		http.StatusTemporaryRedirect:  retry.Permanent,
+		http.StatusForbidden:          retry.Permanent,
 	} {
 		server.Answer(status)
 		_, err := b.Issue(t.Context(), request("web-config"))

@@ -163,8 +163,11 @@ func TestCrashAfterEachWrite(t *testing.T) {
 			_, err := l.setup(t, killed, Options{RolePath: "narrow"}).Ensure(t.Context())
 			// Session, lock, record, two methods, record; then release and destroy,
 			// which may fail.
-			if killed := n < 6; killed != (err != nil) || killed && consulutil.Classify(err) != retry.NotYet {
+			if killed := n < 6; killed != (err != nil) {
 				t.Fatalf("killed after %d writes: %v", n, err)
+			}
+			if err != nil && consulutil.Classify(err) != retry.NotYet {
+				t.Fatalf("killed after %d writes: class %v of: %v", n, consulutil.Classify(err), err)
 			}
 			bury(t, l)
 			s := l.setup(t, c, Options{RolePath: "narrow"})
