@@ -75,7 +75,9 @@ func (a *agentAPI) RoundTrip(r *http.Request) (*http.Response, error) {
 		answer = known
 	}
 	body, err := json.Marshal(answer)
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, err
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body)), Request: r,
+	}, err
 }
 
 func (a *agentAPI) follow() {

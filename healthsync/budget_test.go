@@ -32,9 +32,10 @@ func inCounted(t *testing.T, session bool, test func(c *counted)) {
 		if !session {
 			c.s.version = "1.20.1"
 		}
-		client, err := consulutil.NewClient(consulutil.Options{Address: "10.0.0.1:8500", Wrap: func(http.RoundTripper) http.RoundTripper {
-			return testkit.RoundTripper(c.serve)
-		}})
+		client, err := consulutil.NewClient(consulutil.Options{
+			Address: "10.0.0.1:8500",
+			Wrap:    func(http.RoundTripper) http.RoundTripper { return testkit.RoundTripper(c.serve) },
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,15 +78,16 @@ func (c *counted) count(r *http.Request) {
 // breaks makes the servers fail.
 func (c *counted) breaks(fail func(*http.Request) (*http.Response, error)) { c.fail.Store(&fail) }
 
-// failures are the ways in which all servers fail.
+// failures returns the ways in which all servers fail.
 func failures() map[string]func(*http.Request) (*http.Response, error) {
 	return map[string]func(*http.Request) (*http.Response, error){
-		"500":         testkit.Refused(http.StatusInternalServerError, "rpc error"),
-		"429":         testkit.Refused(http.StatusTooManyRequests, "Your IP is issuing too many requests"),
-		"no leader":   testkit.NoLeader,
-		"writes fail": testkit.Refused(http.StatusInternalServerError, "No cluster leader", "catalog/register", "session/renew", "session/create"),
-		"refused":     testkit.Refuse,
-		"hang":        testkit.Hang,
+		"500":       testkit.Refused(http.StatusInternalServerError, "rpc error"),
+		"429":       testkit.Refused(http.StatusTooManyRequests, "Your IP is issuing too many requests"),
+		"no leader": testkit.NoLeader,
+		"writes fail": testkit.Refused(http.StatusInternalServerError, "No cluster leader",
+			"catalog/register", "session/renew", "session/create"),
+		"refused": testkit.Refuse,
+		"hang":    testkit.Hang,
 	}
 }
 
@@ -178,8 +180,9 @@ func TestServersThatReturnGetCritical(t *testing.T) {
 // TestOldWriteOfAPausedServerIsUndone: it applies passing after critical was written.
 func TestOldWriteOfAPausedServerIsUndone(t *testing.T) {
 	t.Parallel()
+	const ms = time.Millisecond
 	for name, end := range map[string]bool{"a container becomes unhealthy": false, "the task ends": true} {
-		for _, after := range []time.Duration{200 * time.Millisecond, 900 * time.Millisecond, 2500 * time.Millisecond, 4 * sec, 6500 * time.Millisecond} {
+		for _, after := range []time.Duration{200 * ms, 900 * ms, 2500 * ms, 4000 * ms, 6500 * ms} {
 			t.Run(name+" "+after.String(), func(t *testing.T) {
 				t.Parallel()
 				inCounted(t, true, func(c *counted) { paused(c, after, end) })
@@ -194,7 +197,9 @@ type doubting struct {
 	once bool
 }
 
-func (d *doubting) Set(ctx context.Context, token string, w workload.Workload, updates []registrar.Update) []registrar.Result {
+func (d *doubting) Set(
+	ctx context.Context, token string, w workload.Workload, updates []registrar.Update,
+) []registrar.Result {
 	results := d.Registrar.Set(ctx, token, w, updates)
 	if !d.once && updates[0].Status == "passing" {
 		d.once, results[0].Unsure = true, true

@@ -60,7 +60,10 @@ func TestHungWriteDoesNotDelayTheDrain(t *testing.T) {
 				r.agent.recorded()
 				took, err := r.term()
 				// A write that was cut off costs one repetition.
-				want := []op{{500 * time.Millisecond, "set", "app", "critical"}, {1500 * time.Millisecond, "set", "app", "critical"}}
+				want := []op{
+					{500 * time.Millisecond, "set", "app", "critical"},
+					{1500 * time.Millisecond, "set", "app", "critical"},
+				}
 				if err != nil || took > sec {
 					t.Errorf("took %s, %v", took, err)
 				}

@@ -32,7 +32,7 @@ func (p *ports) close(closed bool) {
 	p.closed = closed
 }
 
-// away are the ways in which the metadata endpoint is away.
+// away returns the ways in which the metadata endpoint is away.
 func away() map[string]error {
 	return map[string]error{"refuses": errors.New("connection refused"), "hangs": errHang}
 }
@@ -65,7 +65,9 @@ func TestServingTaskStaysInTrafficWithoutMetadata(t *testing.T) {
 				r.agent.mu.Lock()
 				output := r.agent.checks["app"].output
 				r.agent.mu.Unlock()
-				if want := `container "app" is HEALTHY in ECS; the ECS metadata endpoint has not answered since ` + began.UTC().Format("15:04"); !strings.HasPrefix(output, want) {
+				want := `container "app" is HEALTHY in ECS; the ECS metadata endpoint has not answered since ` +
+					began.UTC().Format("15:04")
+				if !strings.HasPrefix(output, want) {
 					t.Errorf("output %q, want %q", output, want)
 				}
 				if !strings.HasSuffix(output, ", the port accepts connections") {
@@ -193,7 +195,9 @@ func TestProxyThatEndsWithoutMetadata(t *testing.T) {
 		if len(puts) != 1 {
 			t.Fatalf("writes %v", puts)
 		}
-		for check, want := range map[string]string{"app": "", "consul-dataplane": "critical", "sidecar-proxy-consul-dataplane": "critical"} {
+		for check, want := range map[string]string{
+			"app": "", "consul-dataplane": "critical", "sidecar-proxy-consul-dataplane": "critical",
+		} {
 			if got := puts[0].Checks[check]; got != want {
 				t.Errorf("%s: wrote %q, want %q", check, got, want)
 			}

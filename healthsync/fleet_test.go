@@ -51,7 +51,10 @@ func (s *session) lives() bool { return time.Since(s.renewed) < sessionLife }
 
 // newSessions returns servers of n tasks that go through the phases after a calm minute.
 func newSessions(n int, phases ...testkit.Phase) *sessions {
-	s := &sessions{version: "1.22.2", byID: map[string]*session{}, checks: map[string]map[string]any{}, back: map[string]time.Time{}}
+	s := &sessions{
+		version: "1.22.2", byID: map[string]*session{},
+		checks: map[string]map[string]any{}, back: map[string]time.Time{},
+	}
 	creation := creationCost + time.Duration(n)*taskCost
 	calm := testkit.Phase{For: time.Minute, Do: func(r *http.Request) (*http.Response, error) {
 		pause := time.Duration(0)
@@ -67,7 +70,10 @@ func newSessions(n int, phases ...testkit.Phase) *sessions {
 	}}
 	s.Fleet = testkit.NewFleet(append([]testkit.Phase{calm}, phases...)...)
 	s.Cost["session/create"], s.Cost["catalog/register"] = creation, writeCost
-	for _, kind := range []string{"session/create", "session/renew", "session/node", "session/destroy", "txn", "catalog/register", "catalog/service"} {
+	for _, kind := range []string{
+		"session/create", "session/renew", "session/node", "session/destroy",
+		"txn", "catalog/register", "catalog/service",
+	} {
 		s.Answers[kind] = s.answer
 	}
 	return s
@@ -246,7 +252,8 @@ func runFleet(t *testing.T, s *sessions, n int, end time.Duration) {
 	<-time.After(end)
 	synctest.Wait()
 	names, doubled := s.names()
-	t.Logf("%d tasks have a session, %d sessions more, %d created; %v", len(names), doubled, s.created, s.Count("session/create"))
+	t.Logf("%d tasks have a session, %d sessions more, %d created; %v",
+		len(names), doubled, s.created, s.Count("session/create"))
 	cancel(&exit.SignalError{})
 	wg.Wait()
 }
@@ -292,7 +299,8 @@ func comeBack(t *testing.T, n int, latency time.Duration, phases []testkit.Phase
 		t.Fatal("no session was created")
 	}
 	last := back[len(back)-1]
-	t.Logf("%d of %d tasks back, the last after %s, %.2f of the ideal %s", len(back), n, last.Round(100*time.Millisecond), last.Seconds()/ideal.Seconds(), ideal)
+	t.Logf("%d of %d tasks back, the last after %s, %.2f of the ideal %s",
+		len(back), n, last.Round(100*time.Millisecond), last.Seconds()/ideal.Seconds(), ideal)
 	if len(back) != n {
 		t.Errorf("%d of %d tasks have a session again", len(back), n)
 	}
