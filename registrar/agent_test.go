@@ -62,7 +62,10 @@ func TestRequests(t *testing.T) {
 		}, []string{"PUT /v1/agent/service/register "}},
 		{"proxy", func() error { _, err := r.Proxy(ctx, "tok", w); return err }, []string{"GET /v1/agent/service/web-1-sidecar-proxy?ns=ns&partition=part tok"}},
 		{"refresh", func() error { return set(refresh) }, []string{read, write}},
-		{"set", func() error { return set(update) }, []string{write, read, "GET /v1/health/node/n?ns=ns&partition=part&stale= tok"}},
+		{
+			"set", func() error { return set(update) },
+			[]string{write, read, "GET /v1/health/node/n?ns=ns&partition=part&stale= tok"},
+		},
 		{"set for the last time", func() error { return set(last) }, []string{write, read, write}},
 		{"set once more after that", func() error { return set(lastAgain) }, []string{write}},
 		{"set for the first time", func() error { return set(first) }, []string{"PUT /v1/agent/check/register tok", write, read, write}},

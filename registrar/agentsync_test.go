@@ -169,14 +169,15 @@ func TestChangeIsWrittenOnceToAnAgentThatSynchronizes(t *testing.T) {
 	}
 	defer listener.Close()
 	var writes atomic.Int32
-	counted, err := consulutil.NewClient(consulutil.Options{Address: agent.HTTPAddr, Wrap: func(next http.RoundTripper) http.RoundTripper {
+	count := func(next http.RoundTripper) http.RoundTripper {
 		return testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodPut {
 				writes.Add(1)
 			}
 			return next.RoundTrip(r)
 		})
-	}})
+	}
+	counted, err := consulutil.NewClient(consulutil.Options{Address: agent.HTTPAddr, Wrap: count})
 	if err != nil {
 		t.Fatal(err)
 	}

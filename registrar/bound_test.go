@@ -37,9 +37,10 @@ func inBound(t *testing.T, test func(b *bound)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bound{servers: &servers{checks: map[string]health{}, version: "1.22.2"}, t: t, vouched: true}
-		client, err := consulutil.NewClient(consulutil.Options{Address: "10.0.0.1:8500", Wrap: func(http.RoundTripper) http.RoundTripper {
-			return testkit.RoundTripper(b.serve)
-		}})
+		client, err := consulutil.NewClient(consulutil.Options{
+			Address: "10.0.0.1:8500",
+			Wrap:    func(http.RoundTripper) http.RoundTripper { return testkit.RoundTripper(b.serve) },
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

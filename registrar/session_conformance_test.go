@@ -32,7 +32,8 @@ func TestSessionOfALostAnswerIsFound(t *testing.T) {
 		Wrap: func(next http.RoundTripper) http.RoundTripper {
 			return testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
 				answer, err := next.RoundTrip(r)
-				if err == nil && strings.HasSuffix(r.URL.Path, "/session/create") && answered.CompareAndSwap(false, true) {
+				made := err == nil && strings.HasSuffix(r.URL.Path, "/session/create")
+				if made && answered.CompareAndSwap(false, true) {
 					answer.Body.Close()
 					return nil, context.DeadlineExceeded
 				}
@@ -48,7 +49,8 @@ func TestSessionOfALostAnswerIsFound(t *testing.T) {
 	if err := c.Register(t.Context(), "", w); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := client.Session().CreateNoChecks(&api.SessionEntry{Name: "other", Node: w.Node, TTL: "15s"}, nil); err != nil {
+	other := &api.SessionEntry{Name: "other", Node: w.Node, TTL: "15s"}
+	if _, _, err := client.Session().CreateNoChecks(other, nil); err != nil {
 		t.Fatal(err)
 	}
 	answered.Store(false)

@@ -52,7 +52,8 @@ func TestSessionRequests(t *testing.T) {
 		if err := b.c.Deregister(context.Background(), "tok", b.w); err != nil {
 			t.Error(err)
 		}
-		b.wants("PUT /v1/catalog/deregister tok", "PUT /v1/catalog/deregister tok", "PUT /v1/session/destroy/s1?ns=ns&partition=part tok")
+		b.wants("PUT /v1/catalog/deregister tok", "PUT /v1/catalog/deregister tok",
+			"PUT /v1/session/destroy/s1?ns=ns&partition=part tok")
 	})
 }
 
@@ -67,9 +68,12 @@ func TestRefusedSession(t *testing.T) {
 		body   string
 		held   bool // there is a session before, whose checks are removed
 	}{
-		"creation denied":      {"/v1/session/create", http.StatusForbidden, sessionDenied, false},
-		"time to live refused": {"/v1/session/create", http.StatusInternalServerError, "Invalid Session TTL '15000000000', must be between [30s=24h0m0s]", false},
-		"renewal denied":       {"/v1/session/renew/s1", http.StatusForbidden, sessionDenied, true},
+		"creation denied": {"/v1/session/create", http.StatusForbidden, sessionDenied, false},
+		"time to live refused": {
+			"/v1/session/create", http.StatusInternalServerError,
+			"Invalid Session TTL '15000000000', must be between [30s=24h0m0s]", false,
+		},
+		"renewal denied": {"/v1/session/renew/s1", http.StatusForbidden, sessionDenied, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -225,7 +229,8 @@ func TestUnansweredCreation(t *testing.T) {
 			first := b.name()
 			if made {
 				b.setAnswer(func(r *http.Request) (*http.Response, error) {
-					return answers("/v1/session/node/", http.StatusOK, `[{"ID":"s0","Name":"other"},{"ID":"s1","Name":"`+first+`"}]`)(r)
+					both := `[{"ID":"s0","Name":"other"},{"ID":"s1","Name":"` + first + `"}]`
+					return answers("/v1/session/node/", http.StatusOK, both)(r)
 				})
 			} else {
 				b.setAnswer(answers("/v1/session/node/", http.StatusOK, "[]"))
