@@ -189,7 +189,11 @@ func TestRequests(t *testing.T) {
 	start := time.Now()
 	s.mustRun()
 	t.Logf("with login: %s", time.Since(start))
-	want = slices.Concat([]string{"GET /v1/status/leader", "POST /v1/acl/login", "GET /v1/acl/token/self"}, want[1:3], []string{"GET /v1/agent/service/web-" + s.taskID + "-sidecar-proxy"})
+	want = slices.Concat(
+		[]string{"GET /v1/status/leader", "POST /v1/acl/login", "GET /v1/acl/token/self"},
+		want[1:3],
+		[]string{"GET /v1/agent/service/web-" + s.taskID + "-sidecar-proxy"},
+	)
 	if got := s.requests.list(); !slices.Equal(got, want) {
 		t.Errorf("requests = %v, want %v", got, want)
 	}

@@ -118,9 +118,11 @@ func TestUndoRestoresTheFilesText(t *testing.T) {
 		change func(path string) (func() error, error)
 		text   string
 	}{
-		"hosts":                             {hosts, "127.0.0.1 localhost\n"},
-		"hosts without a line end":          {hosts, "127.0.0.1 localhost"},
-		"hosts of an earlier run":           {hosts, "# consul-ecs upstreams: begin\n127.65.0.9 db\n# consul-ecs upstreams: end\n127.0.0.1 localhost\n"},
+		"hosts":                    {hosts, "127.0.0.1 localhost\n"},
+		"hosts without a line end": {hosts, "127.0.0.1 localhost"},
+		"hosts of an earlier run": {
+			hosts, "# consul-ecs upstreams: begin\n127.65.0.9 db\n# consul-ecs upstreams: end\n127.0.0.1 localhost\n",
+		},
 		"empty hosts":                       {hosts, ""},
 		"name servers":                      {redirect.UseConsulDNS, "search example\nnameserver 10.0.0.2\n"},
 		"name servers without a line end":   {redirect.UseConsulDNS, "nameserver 10.0.0.2\nnameserver 127.0.0.1"},
@@ -175,7 +177,8 @@ func TestContainersThatWriteAtOnceLeaveOneBlock(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 16 {
 		wg.Go(func() {
-			if _, err := redirect.WriteHosts(path, []string{fmt.Sprintf("127.65.0.1 api-%s", strings.Repeat("x", i))}); err != nil {
+			line := fmt.Sprintf("127.65.0.1 api-%s", strings.Repeat("x", i))
+			if _, err := redirect.WriteHosts(path, []string{line}); err != nil {
 				t.Error(err)
 			}
 		})

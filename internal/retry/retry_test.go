@@ -72,7 +72,8 @@ func TestDoGivesUpAtTheLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		err := Do(t.Context(), Remote(), hclog.NewNullLogger(), "ask", always(NotYet), func(context.Context) error { return errFault })
+		fails := func(context.Context) error { return errFault }
+		err := Do(t.Context(), Remote(), hclog.NewNullLogger(), "ask", always(NotYet), fails)
 		var gaveUp *GaveUpError
 		if !errors.As(err, &gaveUp) || !errors.Is(err, errFault) {
 			t.Fatalf("got %v, want *GaveUpError around the last error", err)
@@ -108,7 +109,8 @@ func TestDoEndsWithTheContextAndItsCause(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(cause) })
 		start := time.Now()
-		err := Do(ctx, Remote(), hclog.NewNullLogger(), "ask", always(NotYet), func(context.Context) error { return errFault })
+		fails := func(context.Context) error { return errFault }
+		err := Do(ctx, Remote(), hclog.NewNullLogger(), "ask", always(NotYet), fails)
 		if !errors.Is(err, cause) || !errors.Is(err, errFault) {
 			t.Errorf("got %v, want both the cause and the last error", err)
 		}
@@ -207,10 +209,11 @@ func TestDoAttemptsInALongOutage(t *testing.T) {
 	for limit, most := range map[time.Duration]int{2 * time.Second: 35, time.Minute: 100, time.Hour: 250} {
 		synctest.Test(t, func(t *testing.T) {
 			attempts := 0
-			err := Do(t.Context(), Remote().Within(limit), hclog.NewNullLogger(), "ask", always(NotYet), func(context.Context) error {
+			fails := func(context.Context) error {
 				attempts++
 				return errFault
-			})
+			}
+			err := Do(t.Context(), Remote().Within(limit), hclog.NewNullLogger(), "ask", always(NotYet), fails)
 			if !errors.Is(err, errFault) {
 				t.Error(err)
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// TestRole is a test that starts a process on a machine, prints its number, and waits to be killed.
+// TestRole starts a process on a machine, prints its number, and waits to be killed.
 func TestRole(t *testing.T) {
 	testkit.RunRole(map[string]func([]string) int{"holder": func([]string) int {
 		p := NewVPC(t).Host("machine").Run(testkit.ProcessOptions{}, "/bin/sleep", "1000")
