@@ -35,7 +35,7 @@ func worker(args ...string) []string { return testkit.SelfArgs("worker", args...
 
 // playWorker is a program that ends with 55 on TERM, unless its first argument
 // is "deaf", with 42 on INT and with 0 when its input ends; with "crashes" it kills itself
-// on USR2, and with "fails" it ends at once with 9. It says which signals it gets.
+// on USR2, and with "fails" it ends at once with 9. It prints which signals it gets.
 func playWorker(args []string) int {
 	ch := make(chan os.Signal, 64)
 	signal.Notify(ch, syscall.SIGHUP, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGTERM)
@@ -85,13 +85,14 @@ func newMetadata(t testing.TB) *metadata {
 
 func newMetadataAt(t testing.TB, l net.Listener) *metadata {
 	m := &metadata{asked: make(chan struct{}, 10_000)}
-	m.Server = &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m.mu.Lock()
 		answer := m.answer
 		m.mu.Unlock()
 		answer(w, r)
 		m.asked <- struct{}{}
-	})}}
+	})
+	m.Server = &httptest.Server{Listener: l, Config: &http.Server{Handler: handler}}
 	m.Start()
 	t.Cleanup(m.Close)
 	return m

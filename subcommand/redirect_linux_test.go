@@ -82,7 +82,10 @@ func TestFailedRedirectionRestoresTheFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ns.Close()
-	files := map[string]string{redirect.HostsPath: "127.0.0.1 localhost", redirect.ResolvConfPath: "nameserver 10.0.0.2\noptions ndots:2"}
+	files := map[string]string{
+		redirect.HostsPath:      "127.0.0.1 localhost",
+		redirect.ResolvConfPath: "nameserver 10.0.0.2\noptions ndots:2",
+	}
 	mountOver(t, files)
 	r := &redirection{
 		settings: config.TransparentProxy{Enabled: true, ConsulDNS: config.ConsulDNS{Enabled: true}},

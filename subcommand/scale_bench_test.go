@@ -283,7 +283,9 @@ func (s *scale) meshInit(ctx context.Context, client *api.Client, r registrar.Re
 }
 
 // Hold implements registrar.SessionHolder, which the embedded interface hides.
-func (k *scaleTask) Hold(ctx context.Context, log hclog.Logger, credentials func() (string, bool), w workload.Workload) <-chan struct{} {
+func (k *scaleTask) Hold(
+	ctx context.Context, log hclog.Logger, credentials func() (string, bool), w workload.Workload,
+) <-chan struct{} {
 	return k.Registrar.(registrar.SessionHolder).Hold(ctx, log, credentials, w)
 }
 

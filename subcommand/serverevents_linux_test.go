@@ -148,7 +148,9 @@ func testFrozenServer(m *vpcMesh) {
 	}
 	follower.Pause()
 	defer follower.Resume()
-	meet(m.t, aim{12 * time.Second, "the stream is at another server", func() bool { return k.streamAt(follower.Others()...) }})
+	meet(m.t, aim{12 * time.Second, "the stream is at another server", func() bool {
+		return k.streamAt(follower.Others()...)
+	}})
 }
 
 // streamAt reports whether the relay had a stream of one of the servers.

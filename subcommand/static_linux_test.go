@@ -48,18 +48,22 @@ func newLoopTask(t *testing.T, v *servers.VPC, cluster *servers.Cluster) *loopTa
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") })}}
+	answer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") })
+	app := &httptest.Server{Listener: l, Config: &http.Server{Handler: answer}}
 	app.Start()
 	t.Cleanup(app.Close)
 	k.appPort = l.Addr().(*net.TCPAddr).Port
 	k.register("loop-1", k.IP.String())
 	testkit.Eventually(t, "a new leader takes intentions", func() bool {
 		_, _, err := k.admin.ConfigEntries().Set(&api.ServiceIntentionsConfigEntry{
-			Kind: api.ServiceIntentions, Name: "loop", Sources: []*api.SourceIntention{{Name: "loop", Action: api.IntentionActionAllow}},
+			Kind: api.ServiceIntentions, Name: "loop",
+			Sources: []*api.SourceIntention{{Name: "loop", Action: api.IntentionActionAllow}},
 		}, nil)
 		return err == nil
 	})
-	token, _, err := k.admin.ACL().TokenCreate(&api.ACLToken{ServiceIdentities: []*api.ACLServiceIdentity{{ServiceName: "loop"}}}, nil)
+	token, _, err := k.admin.ACL().TokenCreate(&api.ACLToken{
+		ServiceIdentities: []*api.ACLServiceIdentity{{ServiceName: "loop"}},
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,14 +78,18 @@ func (k *loopTask) register(id, address string) {
 	for _, s := range []*api.AgentService{
 		{ID: id, Service: "loop", Port: k.appPort, Address: address},
 		{
-			ID: id + "-sidecar-proxy", Service: "loop-sidecar-proxy", Kind: api.ServiceKindConnectProxy, Port: 20000, Address: address,
+			ID: id + "-sidecar-proxy", Service: "loop-sidecar-proxy", Kind: api.ServiceKindConnectProxy,
+			Port: 20000, Address: address,
 			Proxy: &api.AgentServiceConnectProxyConfig{
 				DestinationServiceName: "loop", DestinationServiceID: id, LocalServicePort: k.appPort,
 				Upstreams: []api.Upstream{{DestinationName: "loop", LocalBindPort: loopUpstream}},
 			},
 		},
 	} {
-		if _, err := k.admin.Catalog().Register(&api.CatalogRegistration{Node: loopNode, Address: "127.0.0.1", SkipNodeUpdate: true, Service: s}, nil); err != nil {
+		_, err := k.admin.Catalog().Register(&api.CatalogRegistration{
+			Node: loopNode, Address: "127.0.0.1", SkipNodeUpdate: true, Service: s,
+		}, nil)
+		if err != nil {
 			k.Fatal(err)
 		}
 	}
@@ -91,9 +99,12 @@ func (k *loopTask) register(id, address string) {
 func (k *loopTask) start(token string, addresses []string) {
 	k.Helper()
 	doc, err := bootstrap.Generate(bootstrap.Params{
-		Proxy:   bootstrap.Proxy{Kind: bootstrap.ConnectProxy, Service: "loop-sidecar-proxy", Destination: "loop", Datacenter: "dc1"},
+		Proxy: bootstrap.Proxy{
+			Kind: bootstrap.ConnectProxy, Service: "loop-sidecar-proxy", Destination: "loop", Datacenter: "dc1",
+		},
 		ProxyID: "loop-1-sidecar-proxy", NodeName: loopNode,
-		GRPC: bootstrap.GRPC{Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(workload.AgentGRPCPort))}, AdminBind: bootstrap.DefaultAdminBind,
+		GRPC:      bootstrap.GRPC{Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(workload.AgentGRPCPort))},
+		AdminBind: bootstrap.DefaultAdminBind,
 	})
 	if err != nil {
 		k.Fatal(err)
@@ -101,7 +112,8 @@ func (k *loopTask) start(token string, addresses []string) {
 	off, dir := false, k.TempDir()
 	settings, err := bootstrap.Relay{
 		Servers: config.ConsulServers{
-			Hosts: strings.Join(addresses, ","), SkipServerWatch: true, HTTP: config.ServerHTTP{Port: servers.HTTPPort, HTTPS: off},
+			Hosts: strings.Join(addresses, ","), SkipServerWatch: true,
+			HTTP: config.ServerHTTP{Port: servers.HTTPPort, HTTPS: off},
 			GRPC: config.ServerGRPC{Port: servers.GRPCPort, TLS: &off},
 		},
 		TokenFile: filepath.Join(dir, workload.FileServiceToken),
@@ -109,14 +121,19 @@ func (k *loopTask) start(token string, addresses []string) {
 	if err != nil {
 		k.Fatal(err)
 	}
-	for name, text := range map[string][]byte{workload.FileBootstrap: doc, workload.FileRelay: settings, workload.FileServiceToken: []byte(token)} {
+	for name, text := range map[string][]byte{
+		workload.FileBootstrap:    doc,
+		workload.FileRelay:        settings,
+		workload.FileServiceToken: []byte(token),
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 			k.Fatal(err)
 		}
 	}
-	k.wrapper = k.Host.Run(testkit.ProcessOptions{Env: []string{"ECS_CONTAINER_METADATA_URI_V4="}}, testkit.SelfArgs("consul-ecs", "envoy-entrypoint", "-start-timeout", "0",
+	args := testkit.SelfArgs("consul-ecs", "envoy-entrypoint", "-start-timeout", "0",
 		testkit.RequireBinary(k, "envoy"), "--config-path", filepath.Join(dir, workload.FileBootstrap),
-		"--disable-hot-restart", "--concurrency", "1", "--log-level", "error")...)
+		"--disable-hot-restart", "--concurrency", "1", "--log-level", "error")
+	k.wrapper = k.Host.Run(testkit.ProcessOptions{Env: []string{"ECS_CONTAINER_METADATA_URI_V4="}}, args...)
 }
 
 // call sends a request by way of the task's Envoy, twice.

@@ -125,11 +125,13 @@ func forward(t *testing.T, to string) http.Handler {
 func (m *vpcMesh) prepare(aws string) {
 	m.t.Helper()
 	createLogin(m.t, m.admin, &awstest.AWS{URL: aws})
-	if _, err := m.admin.Catalog().Register(&api.CatalogRegistration{Node: noAgentCluster, Address: "10.0.0.1"}, nil); err != nil {
+	node := &api.CatalogRegistration{Node: noAgentCluster, Address: "10.0.0.1"}
+	if _, err := m.admin.Catalog().Register(node, nil); err != nil {
 		m.t.Fatal(err)
 	}
 	intention := &api.ServiceIntentionsConfigEntry{
-		Kind: api.ServiceIntentions, Name: "web", Sources: []*api.SourceIntention{{Name: "web", Action: api.IntentionActionAllow}},
+		Kind: api.ServiceIntentions, Name: "web",
+		Sources: []*api.SourceIntention{{Name: "web", Action: api.IntentionActionAllow}},
 	}
 	testkit.Eventually(m.t, "a new leader takes intentions", func() bool {
 		_, _, err := m.admin.ConfigEntries().Set(intention, nil)
@@ -149,9 +151,13 @@ type vpcTask struct {
 }
 
 const (
-	vpcTaskDoc = `{"Name":%[1]q,"Cluster":"mesh","TaskARN":"arn:aws:ecs:us-west-2:111122223333:task/mesh/%[2]s","Family":"web","DesiredStatus":"RUNNING","KnownStatus":"RUNNING","Containers":[` +
-		`{"Name":"app","Type":"NORMAL","DesiredStatus":%[4]q,"KnownStatus":%[4]q,"Health":{"status":%[5]q},"Networks":[{"IPv4Addresses":[%[3]q]}]},` +
-		`{"Name":"sidecar-proxy","Type":"NORMAL","DesiredStatus":"RUNNING","KnownStatus":"RUNNING","Health":{"status":"HEALTHY"}},` +
+	vpcTaskDoc = `{"Name":%[1]q,"Cluster":"mesh",` +
+		`"TaskARN":"arn:aws:ecs:us-west-2:111122223333:task/mesh/%[2]s","Family":"web",` +
+		`"DesiredStatus":"RUNNING","KnownStatus":"RUNNING","Containers":[` +
+		`{"Name":"app","Type":"NORMAL","DesiredStatus":%[4]q,"KnownStatus":%[4]q,` +
+		`"Health":{"status":%[5]q},"Networks":[{"IPv4Addresses":[%[3]q]}]},` +
+		`{"Name":"sidecar-proxy","Type":"NORMAL","DesiredStatus":"RUNNING","KnownStatus":"RUNNING",` +
+		`"Health":{"status":"HEALTHY"}},` +
 		`{"Name":"consul-ecs-health-sync","Type":"NORMAL","DesiredStatus":"RUNNING","KnownStatus":"RUNNING"},` +
 		`{"Name":"consul-ecs-mesh-init","Type":"NORMAL","DesiredStatus":"STOPPED","KnownStatus":"STOPPED","ExitCode":0}]}`
 	vpcTaskAdmin    = "http://127.0.0.1:19000"
@@ -169,7 +175,10 @@ func (m *vpcMesh) task(watch bool, addresses ...string) *vpcTask {
 func (m *vpcMesh) taskWith(vars []string, watch bool, addresses ...string) *vpcTask {
 	m.t.Helper()
 	number := m.tasks.Add(1)
-	k := &vpcTask{vpcMesh: m, host: m.Host(fmt.Sprintf("task-%d", number)), dir: m.t.TempDir(), id: fmt.Sprintf("%032x", number)}
+	k := &vpcTask{
+		vpcMesh: m, host: m.Host(fmt.Sprintf("task-%d", number)),
+		dir: m.t.TempDir(), id: fmt.Sprintf("%032x", number),
+	}
 	l, err := k.host.ListenMetadata()
 	if err != nil {
 		m.t.Fatal(err)
@@ -177,9 +186,13 @@ func (m *vpcMesh) taskWith(vars []string, watch bool, addresses ...string) *vpcT
 	k.metadata = newMetadataAt(m.t, l)
 	k.container("RUNNING", "HEALTHY")
 	k.know(addresses...)
-	doc := fmt.Sprintf(`{"bootstrapDir":%q,"consulServers":{"hosts":"exec=cat %s","skipServerWatch":%t,"defaults":{"tls":false},"http":{"port":%d,"https":false},"grpc":{"port":%d}},
-"consulLogin":{"enabled":true},"service":{"name":"web","port":%d},"transparentProxy":{"enabled":false},"healthSyncContainers":["app"],
-"proxy":{"mode":"direct","upstreams":[{"destinationName":"web","localBindPort":5000},{"destinationName":"api","localBindPort":5001}]}}`,
+	doc := fmt.Sprintf(`{"bootstrapDir":%q,
+"consulServers":{"hosts":"exec=cat %s","skipServerWatch":%t,"defaults":{"tls":false},
+	"http":{"port":%d,"https":false},"grpc":{"port":%d}},
+"consulLogin":{"enabled":true},"service":{"name":"web","port":%d},
+"transparentProxy":{"enabled":false},"healthSyncContainers":["app"],
+"proxy":{"mode":"direct","upstreams":[
+	{"destinationName":"web","localBindPort":5000},{"destinationName":"api","localBindPort":5001}]}}`,
 		k.dir, k.hosts(), !watch, servers.HTTPPort, servers.GRPCPort, vpcTaskPort)
 	k.vars = []string{
 		"CONSUL_ECS_CONFIG_JSON=" + doc, "AWS_CONTAINER_CREDENTIALS_FULL_URI=http://169.254.170.2/creds",
@@ -235,7 +248,8 @@ func (k *vpcTask) healthSync() *testkit.Process {
 func (k *vpcTask) envoy() *testkit.Process {
 	k.t.Helper()
 	p := k.run("sidecar-proxy", &k.relay, "envoy-entrypoint", testkit.RequireBinary(k.t, "envoy"),
-		"--config-path", filepath.Join(k.dir, workload.FileBootstrap), "--disable-hot-restart", "--concurrency", "1", "--log-level", "error")
+		"--config-path", filepath.Join(k.dir, workload.FileBootstrap),
+		"--disable-hot-restart", "--concurrency", "1", "--log-level", "error")
 	logAtFailure(k.t, k.id+" envoy-entrypoint", &k.relay)
 	return p
 }
@@ -321,7 +335,8 @@ func (k *vpcTask) accessor() string {
 // passes reports whether the task is in traffic.
 func (k *vpcTask) passes() bool {
 	entries, _, err := k.admin.Health().Service("web", "", true, nil)
-	return err == nil && slices.ContainsFunc(entries, func(e *api.ServiceEntry) bool { return e.Service.ID == k.serviceID() })
+	own := func(e *api.ServiceEntry) bool { return e.Service.ID == k.serviceID() }
+	return err == nil && slices.ContainsFunc(entries, own)
 }
 
 // serveApplication answers as the application until stop is called.
