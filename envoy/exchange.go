@@ -305,7 +305,7 @@ func (a *attempt) Write(part []byte) (int, error) {
 	a.mu.Lock()
 	unread := a.unread
 	a.mu.Unlock()
-	if !unread {
+	if !unread && a.memory.remembers() {
 		if err := a.responses.write(part); err != nil {
 			a.memory.forget(err)
 		}
@@ -361,7 +361,12 @@ func (b *requestBody) Read(part []byte) (int, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for {
-		if !x.replays && b.read > 0 {
+		select {
+		case <-b.done: // what is kept belongs to the attempt after this one
+			b.closed = true
+		default:
+		}
+		if !b.closed && !x.replays && b.read > 0 {
 			x.sent, b.read = append(x.sent[:0], x.sent[b.read:]...), 0
 			x.notify()
 		}
@@ -377,14 +382,11 @@ func (b *requestBody) Read(part []byte) (int, error) {
 		}
 		changed := x.changed
 		x.mu.Unlock()
-		ended := false
 		select {
 		case <-changed:
 		case <-b.done:
-			ended = true
 		}
 		x.mu.Lock()
-		b.closed = b.closed || ended
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -228,4 +229,47 @@ func TestRunningEnvoyAsksRarelyInALongOutage(t *testing.T) {
 			t.Errorf("%d attempts in the fifth hour, want one in 30 s", got)
 		}
 	})
+}
+
+// TestEndedAttemptReadsNothing: what a later one reads stays, however late the end of its
+// request is noticed.
+func TestEndedAttemptReadsNothing(t *testing.T) {
+	t.Parallel()
+	m, _ := newLog()
+	x := newExchange(m, httptest.NewRecorder())
+	x.replays = true
+	x.push([]byte("request"), nil)
+	first, req := x.attempt(httptest.NewRequest(http.MethodPost, deltaMethod, http.NoBody))
+	if _, err := req.Body.Read(make([]byte, 4)); err != nil {
+		t.Fatal(err)
+	}
+	first.cancel()
+	_, again := x.attempt(httptest.NewRequest(http.MethodPost, deltaMethod, http.NoBody))
+	x.replays = false
+	if _, err := req.Body.Read(make([]byte, 4)); !errors.Is(err, errOver) {
+		t.Errorf("read of the attempt that has ended: %v, want %v", err, errOver)
+	}
+	part := make([]byte, 16)
+	n, err := again.Body.Read(part)
+	if got := string(part[:n]); err != nil || got != "request" {
+		t.Errorf("read %q, %v; want the whole request", got, err)
+	}
+}
+
+// TestNothingIsCollectedAfterTooMuch: the rest of a stream of which a message is too long has
+// no messages.
+func TestNothingIsCollectedAfterTooMuch(t *testing.T) {
+	t.Parallel()
+	m, _ := newLog()
+	m.limit = 64
+	x := newExchange(m, httptest.NewRecorder())
+	a, _ := x.attempt(httptest.NewRequest(http.MethodPost, deltaMethod, http.NoBody))
+	for _, part := range [][]byte{framed(make([]byte, 65)), framed(make([]byte, 60))[:40]} {
+		if _, err := a.Write(part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m.remembers() || len(x.responses.body) > 0 {
+		t.Errorf("%d bytes of the rest of the stream are kept", len(x.responses.body))
+	}
 }

@@ -119,6 +119,13 @@ func (m *memory) forget(reason error) {
 	}
 }
 
+// remembers reports whether resources are kept.
+func (m *memory) remembers() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.off
+}
+
 // update takes a message of a server. When kept is not nil, Envoy has just these
 // resources of the type, before the message. It is an error when there are too many.
 func (m *memory) update(r discoveryResponse, kept map[string]string) error {
