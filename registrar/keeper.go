@@ -130,7 +130,7 @@ func (k *keeper) renew(ctx context.Context, token, id string) time.Duration {
 	case err == nil:
 		k.renewed = time.Now()
 		return retry.Around(renewalPause)
-	case consulutil.Status(err) == http.StatusNotFound:
+	case consulutil.Status(err) == http.StatusNotFound && strings.Contains(consulutil.Reason(err), "Session id"):
 		k.set("", "")
 		pause := rand.N(min(k.crowd(), time.Since(k.renewed)) + 1)
 		if k.early = k.early + 1; time.Since(k.made) >= 2*sessionTTL {

@@ -200,6 +200,28 @@ func TestEndedSessionIsReplaced(t *testing.T) {
 	})
 }
 
+// TestForeignNotFoundEndsNoSession: a second session of the same name would make the checks
+// critical when the first one ends, which nothing renews any more.
+func TestForeignNotFoundEndsNoSession(t *testing.T) {
+	t.Parallel()
+	inBound(t, func(b *bound) {
+		b.set("passing", false)
+		b.pass(time.Minute)
+		b.count()
+		b.setAnswer(answers("/v1/session/renew/", http.StatusNotFound, "<html>404 page not found</html>"))
+		b.pass(15 * time.Second)
+		b.setAnswer(nil)
+		b.pass(5 * time.Second)
+		n := b.count(renews, creates)
+		if n[0] == 0 {
+			t.Error("not renewed")
+		}
+		if n[1] != 0 {
+			t.Errorf("%d creations", n[1])
+		}
+	})
+}
+
 // TestUnvouchedSessionIsNotRenewed: it ends as a TTL does with an agent.
 func TestUnvouchedSessionIsNotRenewed(t *testing.T) {
 	t.Parallel()
