@@ -2,6 +2,7 @@ package healthsync
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -238,6 +239,44 @@ func paused(c *counted, after time.Duration, end bool) {
 	c.pass(2*sec + 100*time.Millisecond)
 	c.wantCatalog("critical")
 	c.end()
+}
+
+// TestOldWriteIsUndoneWithoutMetadata: they are lost when critical has been written.
+func TestOldWriteIsUndoneWithoutMetadata(t *testing.T) {
+	t.Parallel()
+	inCounted(t, true, func(c *counted) {
+		c.registrar = &doubting{Registrar: c.registrar}
+		c.run()
+		c.pass(sec / 2)
+		c.metadata.set(map[string]string{"app": "UNHEALTHY", "sidecar-proxy": "HEALTHY"}, nil)
+		c.pass(sec)
+		c.metadata.set(nil, errors.New("connection refused"))
+		c.pass(sec)
+		c.s.apply([]byte(`{"Checks":[{"CheckID":"web-0f9de17a-app","Status":"passing"}]}`))
+		c.pass(2*sec + 500*time.Millisecond)
+		c.wantCatalog("critical")
+		c.end()
+	})
+}
+
+// TestReadBackThatFailsIsRepeated: the servers had no leader while the checks were to be read.
+func TestReadBackThatFailsIsRepeated(t *testing.T) {
+	t.Parallel()
+	inCounted(t, true, func(c *counted) {
+		c.registrar = &doubting{Registrar: c.registrar}
+		c.run()
+		c.pass(sec / 2)
+		c.metadata.set(map[string]string{"app": "UNHEALTHY", "sidecar-proxy": "HEALTHY"}, nil)
+		c.pass(sec)
+		c.wantCatalog("critical")
+		c.breaks(testkit.Refused(http.StatusInternalServerError, "No cluster leader", "txn"))
+		c.pass(12 * sec)
+		c.s.apply([]byte(`{"Checks":[{"CheckID":"web-0f9de17a-app","Status":"passing"}]}`))
+		c.fail.Store(nil)
+		c.pass(10 * sec)
+		c.wantCatalog("critical")
+		c.end()
+	})
 }
 
 func (c *counted) wantCatalog(want string) {

@@ -157,9 +157,9 @@ func (e *evidence) of(check workload.SyncCheck, checks []workload.SyncCheck) sta
 	return e.proxy.state()
 }
 
-// note follows the output of a check in a long outage.
+// note follows the output of a check in a long outage, unless that names it already.
 func (e *evidence) note(now time.Time, s state) string {
-	if now.Sub(e.since) < noteAfter {
+	if s == dead || now.Sub(e.since) < noteAfter {
 		return ""
 	}
 	note := "; the ECS metadata endpoint has not answered since " + e.since.UTC().Format("15:04:05Z")
@@ -170,8 +170,7 @@ func (e *evidence) note(now time.Time, s state) string {
 }
 
 // keep returns the writes to make without metadata, and whether what is kept is vouched for.
-// What failed to be written is written still. Checks that are critical stay so; those with a
-// TTL do by themselves.
+// What failed to be written is written still. Checks that are critical stay so.
 func (e *evidence) keep(
 	now time.Time, refresh time.Duration, checks []workload.SyncCheck, last map[string]written, failing map[string]failure,
 ) (changes []change, vouched bool) {
@@ -191,9 +190,7 @@ func (e *evidence) keep(
 			c.observed = refusing
 		case before.observed == refusing && s == alive:
 			c.observed = healthy
-		case !passing:
-			continue
-		case s == unknown && now.Sub(e.since) >= vouchFor:
+		case passing && s == unknown && now.Sub(e.since) >= vouchFor:
 			vouched = false
 			continue
 		case now.Sub(before.at) < refresh-tick/2:
@@ -217,6 +214,7 @@ func (s *syncer) withoutMetadata(ctx context.Context) {
 	if readBack {
 		refresh = 0
 	}
+	s.forgetRefusing(now)
 	changes, vouched := s.evidence.keep(now, refresh, s.w.SyncChecks, s.last, s.failing)
 	for i := range changes {
 		changes[i].readBack = readBack && changes[i].refresh
@@ -225,4 +223,15 @@ func (s *syncer) withoutMetadata(ctx context.Context) {
 		s.Log.Warn("no task metadata for five minutes and no port to check, the checks are not refreshed any more")
 	}
 	s.apply(ctx, now, changes)
+}
+
+// forgetRefusing drops failed writes about ports that accept again.
+func (s *syncer) forgetRefusing(now time.Time) {
+	for _, check := range s.w.SyncChecks {
+		failed := s.failing[check.ID].change.observed == refusing
+		if failed && s.evidence.of(check, s.w.SyncChecks) == alive {
+			delete(s.failing, check.ID)
+			s.readBacks.wrote(now)
+		}
+	}
 }

@@ -229,3 +229,68 @@ func TestPortWithoutHealthSyncContainersSaysNothing(t *testing.T) {
 		r.end()
 	})
 }
+
+// TestLastReportCountsWithoutMetadata: what ECS reported last is written, also when the writes
+// failed then, or waited for a pause.
+func TestLastReportCountsWithoutMetadata(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		since   time.Duration // the first report
+		reports []string
+		want    string
+	}{
+		"reverted":          {sec, []string{"UNHEALTHY", "HEALTHY"}, "passing"},
+		"reverted late":     {time.Minute, []string{"UNHEALTHY", "HEALTHY"}, "passing"},
+		"waits for a pause": {10 * sec, []string{"UNHEALTHY", "HEALTHY", "UNHEALTHY"}, "critical"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for range 10 { // the pauses are random
+				atServers(t, []string{"app"}, func(r *rig) {
+					r.accepts = func(context.Context, string) error { return nil }
+					r.run()
+					r.pass(sec)
+					r.catalog.setAnswer(func(put) error { return errServer })
+					for i, health := range c.reports {
+						r.metadata.set(map[string]string{"app": health, "sidecar-proxy": "HEALTHY"}, nil)
+						r.pass(sec)
+						if i == 0 {
+							r.pass(c.since)
+						}
+					}
+					r.metadata.set(nil, errors.New("connection refused"))
+					r.pass(sec)
+					r.catalog.setAnswer(nil)
+					r.pass(20 * sec)
+					if got := r.catalog.status("app"); got != c.want {
+						t.Errorf("the check is %s, want %s", got, c.want)
+					}
+					r.end()
+				})
+			}
+		})
+	}
+}
+
+// TestPortThatAcceptsAgainIsNotWrittenAsRefusing when the write has failed meanwhile.
+func TestPortThatAcceptsAgainIsNotWrittenAsRefusing(t *testing.T) {
+	t.Parallel()
+	atServers(t, []string{"app"}, func(r *rig) {
+		p := &ports{}
+		r.accepts = p.accepts
+		r.run()
+		r.pass(time.Minute)
+		r.metadata.set(nil, errors.New("connection refused"))
+		r.pass(10 * sec)
+		r.catalog.setAnswer(func(put) error { return errServer })
+		p.close(true)
+		r.pass(10 * sec)
+		p.close(false)
+		r.pass(2 * sec)
+		r.catalog.recorded()
+		r.catalog.setAnswer(nil)
+		r.pass(time.Minute)
+		r.wantPuts()
+		r.end()
+	})
+}

@@ -124,6 +124,13 @@ func (c *catalog) lastUpdates() int {
 	return c.last
 }
 
+// status returns that of a check, as the last write has left it.
+func (c *catalog) status(check string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.checks[check]
+}
+
 // lose removes the task from the catalog until the next write.
 func (c *catalog) lose() {
 	c.mu.Lock()

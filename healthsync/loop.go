@@ -132,7 +132,7 @@ func (s *syncer) pass(ctx context.Context, containers []workload.Container) {
 // applied.
 func (s *syncer) forgetReverted(now time.Time, changes []change) {
 	for id, failed := range s.failing {
-		changed := slices.ContainsFunc(changes, func(c change) bool { return c.check.ID == id })
+		changed := slices.ContainsFunc(changes, func(c change) bool { return c.check.ID == id && !c.refresh })
 		if failed.change.refresh || changed {
 			continue
 		}
@@ -143,7 +143,11 @@ func (s *syncer) forgetReverted(now time.Time, changes []change) {
 
 // apply makes the changes, unless they wait for the end of a pause after a failure.
 func (s *syncer) apply(ctx context.Context, now time.Time, changes []change) {
-	if len(changes) == 0 || s.pacer.holds(now, changes) {
+	if len(changes) == 0 {
+		return
+	}
+	if s.pacer.holds(now, changes) {
+		s.postpone(changes)
 		return
 	}
 	s.reloadToken() // a login may have replaced it
@@ -155,6 +159,16 @@ func (s *syncer) apply(ctx context.Context, now time.Time, changes []change) {
 	}
 }
 
+// postpone notes the statuses that wait for the end of a pause: they are to be written, also
+// when the metadata are lost meanwhile.
+func (s *syncer) postpone(changes []change) {
+	for _, c := range changes {
+		if !c.refresh {
+			s.failing[c.check.ID] = failure{s.failing[c.check.ID].class, c}
+		}
+	}
+}
+
 // pace decides when to read the checks back, and when to repeat what has failed. Without an
 // agent nothing expires that a refresh keeps, so one that failed waits for the next.
 func (s *syncer) pace(now time.Time, changes []change, results []registrar.Result) {
@@ -163,6 +177,9 @@ func (s *syncer) pace(now time.Time, changes []change, results []registrar.Resul
 		c := changes[i]
 		if result.Unsure {
 			s.readBacks.doubt = true
+		}
+		if c.readBack && result.Err != nil {
+			s.readBacks.failed(now)
 		}
 		switch {
 		case result.Err == nil:

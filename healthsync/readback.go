@@ -8,6 +8,9 @@ import (
 	"github.com/meshtask/consul-ecs/registrar"
 )
 
+// readBackRepeat is the time between two attempts after the last one has failed.
+const readBackRepeat = 10 * time.Second
+
 // readBackTimes returns how long after a write the checks are read, and what differs is
 // written again.
 func readBackTimes() []time.Duration {
@@ -43,6 +46,13 @@ func (r *readBacks) next(now time.Time) bool {
 		r.due, come = r.due[1:], true
 	}
 	return come
+}
+
+// failed notes that the checks could not be read: after the last time there is another one.
+func (r *readBacks) failed(now time.Time) {
+	if len(r.due) == 0 {
+		r.due = append(r.due, now.Add(readBackRepeat))
+	}
 }
 
 // readBackBeside keeps the task out of traffic after its last write, in a goroutine that stop
