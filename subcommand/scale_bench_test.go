@@ -26,7 +26,7 @@ import (
 
 const (
 	scaleMethod = "iam-ecs-service-token"
-	// scaleRest is two refreshes of a task without a session, and four with one.
+	// scaleRest is two refreshes of a task, and twelve renewals of its session.
 	scaleRest = time.Minute
 	// scalePace is the time between two starts, or ends, of tasks, and scaleTogether how
 	// many start, or end, at the same time: servers on two cores that get more lose their
