@@ -50,3 +50,38 @@ func TestPagesNameEveryFlag(t *testing.T) {
 		check("acl "+name, func(fs *flag.FlagSet) { verb(fs) })
 	}
 }
+
+// TestOutagesPageHasLogLines: each log line of the page is one that the program writes.
+func TestOutagesPageHasLogLines(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/OUTAGES.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("../*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var source strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(file, "_test.go") {
+			source.Write(text)
+		}
+	}
+	lines := regexp.MustCompile("(?:INFO|WARN) ((?:`[^`]+`(?:, )?)+)").FindAllStringSubmatch(string(page), -1)
+	if len(lines) == 0 {
+		t.Error("the page has no log line")
+	}
+	for _, group := range lines {
+		for _, line := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(group[1], -1) {
+			text := strings.TrimSuffix(line[1], " failed, retrying") // package retry adds that
+			if !strings.Contains(source.String(), `"`+text+`"`) {
+				t.Errorf("no command logs %q", line[1])
+			}
+		}
+	}
+}
