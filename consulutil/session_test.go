@@ -127,25 +127,6 @@ func TestSessionWithoutSignature(t *testing.T) {
 	}
 }
 
-// TestLateTokenIsReturned: the caller must be able
-// to log it out.
-func TestLateTokenIsReturned(t *testing.T) {
-	t.Parallel()
-	s, _ := newSessionServer(t, 0).session(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/v1/acl/login" {
-			cancel()
-		}
-		w.Write([]byte(`{"AccessorID":"accessor-1","SecretID":"secret-1"}`))
-	}))
-	defer server.Close()
-	s.Servers = func() (*api.Client, error) { return newClient(t, Options{Address: server.URL}), nil }
-	if token, err := s.Login(ctx, LoginParams{Method: "iam"}); !errors.Is(err, context.Canceled) || token.Secret != "secret-1" {
-		t.Errorf("token = %#v, %v", token, err)
-	}
-}
-
 // TestFailedLoginReturnsTheTokenToLogOut: that of the login when the wait for it fails, else
 // that of the earlier run, also one that Consul does not know. The limit is that of the login
 // alone: a token that was obtained in time is not thrown away.

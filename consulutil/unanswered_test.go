@@ -3,6 +3,7 @@ package consulutil
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -95,5 +97,23 @@ func TestWrongCertificateOfALoginIsPermanent(t *testing.T) {
 	_, err := Login(t.Context(), newClient(t, Options{Address: server.URL, CAPEM: testkit.OtherCA}), LoginParams{Method: "iam", Bearer: "b"})
 	if Classify(err) != retry.Permanent || isUnanswered(err) || !strings.Contains(err.Error(), "consulCACertFile") {
 		t.Errorf("class %v, unanswered %v: %v", Classify(err), isUnanswered(err), err)
+	}
+}
+
+// TestLateTokenIsReturned: the caller must be able to log it out.
+func TestLateTokenIsReturned(t *testing.T) {
+	t.Parallel()
+	s, _ := newSessionServer(t, 0).session(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/acl/login" {
+			cancel()
+		}
+		w.Write([]byte(`{"AccessorID":"accessor-1","SecretID":"secret-1"}`))
+	}))
+	defer server.Close()
+	s.Servers = func() (*api.Client, error) { return newClient(t, Options{Address: server.URL}), nil }
+	if token, err := s.Login(ctx, LoginParams{Method: "iam"}); !errors.Is(err, context.Canceled) || token.Secret != "secret-1" {
+		t.Errorf("token = %#v, %v", token, err)
 	}
 }
