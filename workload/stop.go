@@ -3,7 +3,6 @@ package workload
 import (
 	"errors"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -115,12 +114,12 @@ func (t Task) Siblings(ignore []string) []Container {
 }
 
 // defined are the wanted containers of the task definition, without those that
-// the ECS agent adds.
+// AWS adds.
 func (t Task) defined(wanted func(name string) bool) []Container {
 	var found []Container
 	for _, c := range t.Containers {
 		normal := c.Type == typeNormal || c.Type == ""
-		if normal && !strings.HasPrefix(c.Name, internalPrefix) && wanted(c.Name) {
+		if normal && !ofAWS(c.Name) && wanted(c.Name) {
 			found = append(found, c)
 		}
 	}
