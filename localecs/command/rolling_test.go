@@ -61,9 +61,9 @@ func (v verdict) losesOnlyIn(t *testing.T, phases ...string) {
 func example(name string) string { return filepath.Join(testkit.Root(), "examples", name) }
 
 // Every instance of api is replaced under 50 requests a second, then a
-// health-sync, an Envoy and two Consul client agents are killed, in both stop
-// orders of ECS. The example says how many requests each may cost: none but for
-// the killed Envoy and the agent that ECS starts again.
+// health-sync, an Envoy, its container and two Consul client agents are killed, in both
+// stop orders of ECS. The example has the number of requests that each may cost: none but for
+// the killed Envoy and container, and the agent that ECS starts again.
 func TestEndToEndRollingUpdate(t *testing.T) {
 	t.Parallel()
 	programs := programs(t)
@@ -81,8 +81,12 @@ func TestEndToEndRollingUpdate(t *testing.T) {
 			for _, p := range report.Phases {
 				phases = append(phases, p.Name+" "+p.Verdict)
 			}
-			report.losesOnlyIn(t, "Envoy killed", "agent restarted")
-			if diff := cmp.Diff([]string{"orderly passed", "health-sync killed passed", "Envoy killed passed", "after it passed", "agent killed passed", "agent restarted passed"}, phases); diff != "" {
+			report.losesOnlyIn(t, "Envoy killed", "proxy's container killed", "agent restarted")
+			want := []string{
+				"orderly passed", "health-sync killed passed", "Envoy killed passed", "proxy's container killed passed",
+				"after it passed", "agent killed passed", "agent restarted passed",
+			}
+			if diff := cmp.Diff(want, phases); diff != "" {
 				t.Errorf("phases (-want +got):\n%s", diff)
 			}
 			if len(report.Left) != 1 || report.Left[0].Task != "api-7" || !strings.HasSuffix(report.Left[0].What, ".ec2.internal, which is failed") {
@@ -91,6 +95,7 @@ func TestEndToEndRollingUpdate(t *testing.T) {
 			wantEvents(t, events, []event{
 				{Kind: "kill", Task: "api-4", Container: "consul-ecs-health-sync", Text: "SIGKILL to consul-ecs"},
 				{Kind: "kill", Task: "api-5", Container: "sidecar-proxy", Text: "SIGKILL to envoy"},
+				{Kind: "kill", Task: "api-5", Container: "sidecar-proxy", Text: "SIGKILL to its first process"},
 				{Kind: "status", Task: "api-5", Container: "sidecar-proxy", Text: "STOPPED (exit code 137)"},
 				// Its health-sync's token, which the controller has removed.
 				{Kind: "cleared", Task: "api-4", Text: "nothing left of the task, its agent has left"},
