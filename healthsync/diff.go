@@ -154,7 +154,8 @@ func (c change) update() registrar.Update {
 // ID, and returns the writes to make in the order of checks; refresh is the time
 // between two writes of the same status. It returns nil when there is nothing to do,
 // which is the case on most ticks. Another reason for the same status waits for
-// the refresh: it moves no traffic, and in a catalog each write costs every server.
+// the refresh: it moves no traffic, and in a catalog each write costs every server. What ECS
+// reports takes the place of refusing at once: a port that accepts must not outdo it later.
 func diff(now time.Time, refresh time.Duration, checks []workload.SyncCheck, containers []workload.Container, serving []string, last map[string]written) []change {
 	var changes []change
 	for _, check := range checks {
@@ -163,7 +164,7 @@ func diff(now time.Time, refresh time.Duration, checks []workload.SyncCheck, con
 		switch {
 		case !ok:
 			changes = append(changes, change{check: check, container: container, observed: observed, first: true})
-		case before.observed.status() != observed.status():
+		case before.observed.status() != observed.status(), before.observed == refusing:
 			changes = append(changes, change{check: check, container: container, observed: observed, previous: before.observed})
 		case now.Sub(before.at) >= refresh-tick/2:
 			// Half a tick early: a tick that comes a moment too soon must not

@@ -182,7 +182,7 @@ func (e *evidence) keep(
 		s := e.of(check, checks)
 		passing := before.observed.status() == api.HealthPassing
 		switch {
-		case fails && !failed.change.refresh && (s != dead || failed.change.observed.status() != api.HealthPassing):
+		case fails && !failed.change.refresh:
 			c = failed.change
 		case !ok:
 			continue
@@ -214,7 +214,7 @@ func (s *syncer) withoutMetadata(ctx context.Context) {
 	if readBack {
 		refresh = 0
 	}
-	s.forgetRefusing(now)
+	s.forgetContradicted(now)
 	changes, vouched := s.evidence.keep(now, refresh, s.w.SyncChecks, s.last, s.failing)
 	for i := range changes {
 		changes[i].readBack = readBack && changes[i].refresh
@@ -225,13 +225,23 @@ func (s *syncer) withoutMetadata(ctx context.Context) {
 	s.apply(ctx, now, changes)
 }
 
-// forgetRefusing drops failed writes about ports that accept again.
-func (s *syncer) forgetRefusing(now time.Time) {
+// forgetContradicted drops failed writes that the ports contradict. A write of passing for what
+// has ended is dropped as if refusing had been written, so that it is made when the port
+// accepts.
+func (s *syncer) forgetContradicted(now time.Time) {
 	for _, check := range s.w.SyncChecks {
-		failed := s.failing[check.ID].change.observed == refusing
-		if failed && s.evidence.of(check, s.w.SyncChecks) == alive {
-			delete(s.failing, check.ID)
-			s.readBacks.wrote(now)
+		failed := s.failing[check.ID].change
+		state := s.evidence.of(check, s.w.SyncChecks)
+		switch {
+		case failed.observed == refusing && state == alive:
+		case failed.observed.status() == api.HealthPassing && state == dead && !failed.refresh:
+			if before := s.last[check.ID]; before.observed.status() != api.HealthPassing {
+				s.last[check.ID] = written{container: failed.container, observed: refusing, at: before.at}
+			}
+		default:
+			continue
 		}
+		delete(s.failing, check.ID)
+		s.readBacks.wrote(now)
 	}
 }

@@ -294,3 +294,27 @@ func TestPortThatAcceptsAgainIsNotWrittenAsRefusing(t *testing.T) {
 		r.end()
 	})
 }
+
+// TestReportTakesThePlaceOfRefusing: a port that accepts in the next outage is no reason to pass.
+func TestReportTakesThePlaceOfRefusing(t *testing.T) {
+	t.Parallel()
+	atServers(t, []string{"app"}, func(r *rig) {
+		p := &ports{}
+		r.accepts = p.accepts
+		r.run()
+		r.pass(time.Minute)
+		r.metadata.set(nil, errors.New("connection refused"))
+		r.pass(sec)
+		p.close(true)
+		r.pass(5 * sec)
+		r.metadata.set(map[string]string{"app": "UNHEALTHY", "sidecar-proxy": "HEALTHY"}, nil)
+		r.pass(sec)
+		p.close(false)
+		r.metadata.set(nil, errors.New("connection refused"))
+		r.pass(time.Minute)
+		if got := r.catalog.status("app"); got != "critical" {
+			t.Errorf("the check is %s, want critical", got)
+		}
+		r.end()
+	})
+}
