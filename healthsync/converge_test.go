@@ -53,7 +53,7 @@ func converges(c *counted, random *rand.Rand) {
 			health = []string{"HEALTHY", "UNHEALTHY"}[random.IntN(2)]
 		}
 		c.reports(health, away)
-		c.pass(sec + time.Duration(random.IntN(int(20*sec)))) // so that it is seen
+		c.pass(writeTimeout + sec + time.Duration(random.IntN(int(20*sec)))) // seen after a write that hangs
 	}
 	c.fail.Store(nil)
 	c.pass(45 * sec)
