@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -80,7 +81,7 @@ func (s *Session) Login(ctx context.Context, p LoginParams) (Token, error) {
 		w.begin()
 		got, err := s.login(ctx, &p, w)
 		if err != nil {
-			w.failed(err)
+			w.failed(err, s.client != nil)
 			return err
 		}
 		token = got
@@ -128,15 +129,25 @@ func (w *wait) begin() {
 	}
 }
 
-// failed notes the end of an attempt. The wait begins anew when the servers are not what
-// this task waits for, and after a login without an answer: that pause is a spread, too.
-func (w *wait) failed(err error) {
-	_, unsigned := errors.AsType[*SignError](err)
-	if unsigned || isUnanswered(err) || Status(err) != 0 && !busy(err) {
+// failed notes the end of an attempt; asked reports that there was a client to ask the servers.
+// The wait begins anew when this task waits for something else than the servers, such as a CA file
+// of another container, and after a login without an answer: that pause is a spread, too.
+func (w *wait) failed(err error, asked bool) {
+	if !asked || !waitsForServers(err) {
 		*w = wait{}
 		return
 	}
 	w.last = time.Now()
+}
+
+// waitsForServers reports whether other tasks fail in the same way, until the servers serve.
+func waitsForServers(err error) bool {
+	_, unsigned := errors.AsType[*SignError](err)
+	switch {
+	case unsigned, isUnanswered(err), errors.Is(err, fs.ErrNotExist):
+		return false
+	}
+	return Status(err) == 0 || busy(err)
 }
 
 // spread returns the time over which tasks that have waited as long log in from now on.

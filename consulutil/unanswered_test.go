@@ -4,12 +4,15 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -116,4 +119,29 @@ func TestLateTokenIsReturned(t *testing.T) {
 	if token, err := s.Login(ctx, LoginParams{Method: "iam"}); !errors.Is(err, context.Canceled) || token.Secret != "secret-1" {
 		t.Errorf("token = %#v, %v", token, err)
 	}
+}
+
+// A CA file that another container of the task writes is no sign of other tasks that wait, for
+// which a login would let them go first.
+func TestTaskThatWaitedForAFileLogsInAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const late = 30 * time.Second
+		start := time.Now()
+		f := testkit.NewFleet()
+		client := newClient(t, Options{Address: "10.0.0.1:8500", Wrap: f.Wrap})
+		s := fleetSession(client)
+		s.Servers = func() (*api.Client, error) {
+			if time.Since(start) < late {
+				return nil, fmt.Errorf("read the CA file: %w", fs.ErrNotExist)
+			}
+			return client, nil
+		}
+		if _, err := s.Login(t.Context(), LoginParams{Method: "iam"}); err != nil {
+			t.Fatal(err)
+		}
+		if took, limit := time.Since(start), late+late/8+time.Second; took > limit {
+			t.Errorf("logged in after %s, want %s at most", took, limit)
+		}
+	})
 }

@@ -14,6 +14,9 @@ import (
 
 const (
 	lateRuns = 15
+	// lateBatch is how many of them wait at the same time: after a long wait mesh-init lets
+	// other tasks go first.
+	lateBatch = 3
 	// outage is how long what is late is missing at least; the runs wait for it
 	// together and get it one after the other.
 	outage = 5 * time.Second
@@ -64,32 +67,42 @@ func (s *stage) measureLate(k lateness) (after, prompt sample, err error) {
 			return nil, nil, err
 		}
 	}
-	waiting := make([]waiter, s.repeat(lateRuns))
-	for i := range waiting {
-		if waiting[i], err = l.start(k, false); err != nil {
-			return nil, nil, err
-		}
-	}
-	if err := s.pause(outage); err != nil {
-		return nil, nil, err
-	}
-	for _, w := range waiting {
-		appeared := time.Now()
-		if err := w.appear(); err != nil {
-			return nil, nil, err
-		}
-		if err := l.end(w, appeared, &after); err != nil {
-			return nil, nil, err
-		}
-		// The same with nothing missing.
-		if w, err = l.start(k, true); err != nil {
-			return nil, nil, err
-		}
-		if err := l.end(w, w.init.started, &prompt); err != nil {
+	for left := s.repeat(lateRuns); left > 0; left -= lateBatch {
+		if err := l.measure(k, min(left, lateBatch), &after, &prompt); err != nil {
 			return nil, nil, err
 		}
 	}
 	return after, prompt, nil
+}
+
+// measure adds the times of n runs that wait for the same outage.
+func (l *late) measure(k lateness, n int, after, prompt *sample) (err error) {
+	waiting := make([]waiter, n)
+	for i := range waiting {
+		if waiting[i], err = l.start(k, false); err != nil {
+			return err
+		}
+	}
+	if err := l.pause(outage); err != nil {
+		return err
+	}
+	for _, w := range waiting {
+		appeared := time.Now()
+		if err := w.appear(); err != nil {
+			return err
+		}
+		if err := l.end(w, appeared, after); err != nil {
+			return err
+		}
+		// The same with nothing missing.
+		if w, err = l.start(k, true); err != nil {
+			return err
+		}
+		if err := l.end(w, w.init.started, prompt); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // waiter is a mesh-init that lacks something.
