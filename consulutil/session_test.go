@@ -107,23 +107,28 @@ func TestSessionMakesOneClientAndSignsEachAttempt(t *testing.T) {
 
 func TestSessionWithoutSignature(t *testing.T) {
 	t.Parallel()
-	server := newSessionServer(t, 0)
 	for want, fault := range map[string]error{
 		"*retry.GaveUpError":    errors.New("no credentials yet"),
 		"*retry.PermanentError": &retry.PermanentError{Err: errors.New("no region")},
 	} {
-		s, _ := server.session(t)
-		s.Limit = 50 * time.Millisecond
-		s.Bearer = func(context.Context) (string, error) { return "", fault }
-		_, err := s.Login(t.Context(), LoginParams{Method: "iam"})
-		var sign *SignError
-		var gaveUp *retry.GaveUpError
-		if !errors.As(err, &sign) || !errors.Is(err, fault) || errors.As(err, &gaveUp) != (want == "*retry.GaveUpError") {
-			t.Errorf("%v, want a %s", err, want)
-		}
-	}
-	if slices.Contains(server.asked, "/v1/acl/login ") {
-		t.Errorf("asked %q", server.asked)
+		synctest.Test(t, func(t *testing.T) {
+			f := testkit.NewFleet()
+			s := fleetSession(newClient(t, Options{Address: "10.0.0.1:8500", Wrap: f.Wrap}))
+			s.Bearer = func(context.Context) (string, error) { return "", fault }
+			_, err := s.Login(t.Context(), LoginParams{Method: "iam"})
+			if _, unsigned := errors.AsType[*SignError](err); !unsigned {
+				t.Errorf("%v, want a *SignError", err)
+			}
+			if !errors.Is(err, fault) {
+				t.Errorf("%v, want %v", err, fault)
+			}
+			if _, gaveUp := errors.AsType[*retry.GaveUpError](err); gaveUp != (want == "*retry.GaveUpError") {
+				t.Errorf("%v, want a %s", err, want)
+			}
+			if n := f.Count("acl/login").Received; n > 0 {
+				t.Errorf("%d logins", n)
+			}
+		})
 	}
 }
 
