@@ -196,7 +196,8 @@ disable_update_check = true
 ports { http = %[5]d, grpc = %[6]d, grpc_tls = -1, dns = -1, serf_wan = -1 }
 connect { enabled = true }
 performance { raft_multiplier = 1 }
-autopilot { server_stabilization_time = "1s" }
+# Servers that were all paused suspect each other when they continue, and stay voters.
+autopilot { server_stabilization_time = "1s", cleanup_dead_servers = false }
 acl { enabled = true, default_policy = "deny", tokens { initial_management = %[7]q, agent = %[7]q } }
 `, expect, s.IP, filepath.Join(s.dir, "data"), join, HTTPPort, GRPCPort, testkit.ManagementToken)
 		file := filepath.Join(s.dir, "server.hcl")
