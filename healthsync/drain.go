@@ -89,26 +89,16 @@ func (s *syncer) leaveServers(ctx context.Context, budget workload.StopBudget, e
 	}
 	if s.known && (err != nil || !s.leavesEarly()) {
 		const failure = "deregister services, which stay in Consul until the controller removes them"
-		err = errors.Join(err, s.deregister(ctx, failure, s.remove(ctx, err != nil)))
+		base := time.Second
+		if err != nil { // the servers have failed until now: few attempts are left
+			base = remaining(ctx)
+		}
+		err = errors.Join(err, s.deregister(ctx, failure, sparing(base, remaining(ctx), func(ctx context.Context) error {
+			return s.Registrar.Deregister(ctx, s.token, s.w)
+		})))
 	}
 	s.logOutAll(ctx, false)
 	return err
-}
-
-// remove returns what deregisters the task without an agent. After servers that have failed
-// until now, few attempts are left.
-func (s *syncer) remove(ctx context.Context, failing bool) func(context.Context, string, workload.Workload) error {
-	pauses := retry.Backoff{Base: time.Second, Max: remaining(ctx)}
-	if failing {
-		pauses.Base = pauses.Max
-	}
-	return func(ctx context.Context, token string, w workload.Workload) error {
-		err := s.Registrar.Deregister(ctx, token, w)
-		if err != nil {
-			return &retry.DelayError{Err: err, Delay: pauses.Next()}
-		}
-		return nil
-	}
 }
 
 // latchCritical writes critical for every check, or deregisters a gateway that has none or
@@ -174,16 +164,16 @@ func (s *syncer) deregisterGone(ctx context.Context) error {
 	if s.Config.ConsulHTTPAddr == "" {
 		return errors.New(failure + ": consulHTTPAddr is not set, so the servers cannot be queried")
 	}
-	return s.deregister(ctx, failure, s.DeregisterAtServers)
+	return s.deregister(ctx, failure, func(ctx context.Context) error { return s.DeregisterAtServers(ctx, s.token, s.w) })
 }
 
 // deregister takes the services out of the servers' catalog. An error of it begins with
 // failure.
-func (s *syncer) deregister(ctx context.Context, failure string, remove func(context.Context, string, workload.Workload) error) error {
+func (s *syncer) deregister(ctx context.Context, failure string, remove func(context.Context) error) error {
 	err := refusal(retry.Do(ctx, retry.Remote(), s.Log, "deregister services", consulutil.Classify, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
-		return remove(ctx, s.token, s.w)
+		return remove(ctx)
 	}))
 	if err != nil {
 		return fmt.Errorf("%s: %w", failure, err)
