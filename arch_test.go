@@ -43,7 +43,7 @@ func layout() arch.Layout {
 			{Name: "command line", Packages: []string{"internal/cli"}, Uses: []string{"nouns", "shared"}},
 			{
 				Name:     "shared",
-				Packages: []string{"internal/exit", "internal/volume", "internal/retry", "internal/logkey", "internal/metrics", "internal/secret"},
+				Packages: []string{"internal/exit", "internal/volume", "internal/retry", "internal/logkey", "internal/metrics", "internal/secret", "internal/tcp"},
 				Among:    arch.Downwards,
 			},
 			{Name: "simulator program", Packages: []string{"cmd/localecs"}, Uses: []string{"simulator wiring", "simulator"}},

@@ -3,6 +3,8 @@ package consulutil
 import (
 	"net"
 	"time"
+
+	"github.com/meshtask/consul-ecs/internal/tcp"
 )
 
 const (
@@ -15,8 +17,6 @@ const (
 )
 
 func newDialer() *net.Dialer {
-	return &net.Dialer{
-		Control:         limitSilence,
-		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: probeAfter, Interval: silenceLimit, Count: 2},
-	}
+	keepAlive := net.KeepAliveConfig{Enable: true, Idle: probeAfter, Interval: silenceLimit, Count: 2}
+	return tcp.NewDialer(keepAlive, silenceLimit)
 }

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/meshtask/consul-ecs/internal/tcp"
 )
 
 const (
@@ -33,13 +35,11 @@ func pingAfter() time.Duration { return leastPing + rand.N(mostPing-leastPing) }
 
 // newDialer returns a function that connects to servers.
 func newDialer() func(ctx context.Context, network, address string) (net.Conn, error) {
-	return (&net.Dialer{
-		Timeout: dialLimit,
-		Control: limitUnacknowledged,
-		KeepAliveConfig: net.KeepAliveConfig{
-			Enable: true, Idle: keepAliveIdle, Interval: keepAliveInterval, Count: keepAliveCount,
-		},
-	}).DialContext
+	d := tcp.NewDialer(net.KeepAliveConfig{
+		Enable: true, Idle: keepAliveIdle, Interval: keepAliveInterval, Count: keepAliveCount,
+	}, keepAliveIdle+keepAliveCount*keepAliveInterval)
+	d.Timeout = dialLimit
+	return d.DialContext
 }
 
 // dial connects to a server, and returns a function, too, that returns when the server sent
