@@ -85,6 +85,13 @@ func newCloud(t *testing.T, skip bool, alive []netip.Addr) *cloud {
 	return c
 }
 
+// discovered returns the number of discoveries.
+func (c *cloud) discovered() int {
+	c.world.Lock()
+	defer c.world.Unlock()
+	return len(c.discoveries)
+}
+
 // find makes discoveries return these at once.
 func (c *cloud) find(hosts []netip.Addr) {
 	c.world.Lock()
@@ -108,7 +115,10 @@ func (c *cloud) up(server netip.Addr) bool {
 func (c *cloud) dialServer(ctx context.Context, _, address string) (net.Conn, error) {
 	server := netip.MustParseAddrPort(address).Addr()
 	if !c.up(server) {
-		if c.refuses {
+		c.world.Lock()
+		refuses := c.refuses
+		c.world.Unlock()
+		if refuses {
 			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
 		}
 		<-ctx.Done()

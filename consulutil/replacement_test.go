@@ -289,21 +289,23 @@ func TestServersAreFoundWithoutRun(t *testing.T) {
 func TestDiscoveriesSlowDownInALongOutage(t *testing.T) {
 	sizes(t, []int{1, 3}, func(t *testing.T, _ int, skip bool) {
 		c := newCloud(t, skip, group(0, 3))
+		c.world.Lock()
 		c.refuses = true
+		c.world.Unlock()
 		c.replace(nil)
-		before := len(c.discoveries)
+		before := c.discovered()
 		for start := time.Now(); time.Since(start) < time.Hour; <-time.After(time.Second) {
 			c.renew(t.Context())
 		}
-		if n := len(c.discoveries) - before; n < 50 || n > 120 {
+		if n := c.discovered() - before; n < 50 || n > 120 {
 			t.Errorf("%d discoveries in an hour", n)
 		}
 		c.replace(group(1, 3))
 		c.find(group(1, 3))
 		c.wantReached(t, group(1, 3), discoverMax*12/10+reachLimit)
-		after := len(c.discoveries)
+		after := c.discovered()
 		<-time.After(10 * time.Minute)
-		if n := len(c.discoveries) - after; n > 1 {
+		if n := c.discovered() - after; n > 1 {
 			t.Errorf("%d discoveries after the outage", n)
 		}
 	})
@@ -316,11 +318,11 @@ func TestServersWithoutALeaderAreReplaced(t *testing.T) {
 		c.world.Lock()
 		c.leaderless = group(0, n)
 		c.world.Unlock()
-		before := len(c.discoveries)
+		before := c.discovered()
 		for start := time.Now(); time.Since(start) < refusalLimit; <-time.After(time.Second) {
 			c.renew(t.Context())
 		}
-		if n := len(c.discoveries) - before; n > 0 {
+		if n := c.discovered() - before; n > 0 {
 			t.Errorf("%d discoveries in the time of an election", n)
 		}
 		c.replace(append(group(0, n), group(1, n)...))
@@ -342,11 +344,13 @@ func TestLoginAtAReplacedServerIsSentOnce(t *testing.T) {
 		if err := logIn(client); !isUnanswered(err) {
 			t.Errorf("got %v, want no answer", err)
 		}
+		c.world.Lock()
 		for _, a := range group(1, n) {
 			if len(c.requests[a]) > 0 {
 				t.Errorf("the login was sent to %s, too", a)
 			}
 		}
+		c.world.Unlock()
 		c.wantReached(t, group(1, n), reachLimit)
 	})
 }
