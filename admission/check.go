@@ -215,6 +215,9 @@ func checkMemory(t *task) {
 // checkContainer checks one container of the user's.
 func checkContainer(t *task, i int, c *taskdef.Container, application bool) {
 	at := fmt.Sprintf("$.containerDefinitions[%d]", i)
+	if workload.OfAWS(c.Name) {
+		t.add(codeNameAWS, at+".name", "container", c.Name)
+	}
 	user, _, _ := strings.Cut(c.User, ":")
 	for uid, owner := range map[string]string{"5995": "the proxy", "5996": "health-sync"} {
 		if application && user == uid {

@@ -56,6 +56,7 @@ const (
 	codeMemory      = "ADM-MEMORY"
 	codeMount       = "ADM-MOUNT"
 	codeName        = "ADM-NAME"
+	codeNameAWS     = "ADM-NAME-AWS"
 	codeNative      = "ADM-NATIVE"
 	codeNetDefault  = "ADM-NET-DEFAULT"
 	codeNetMode     = "ADM-NET-MODE"
@@ -116,6 +117,7 @@ func definitionCodes() []Code {
 		{codeMemory, taskdef.Warn, "the applications leave {left} MiB of the task's {memory} to the injected containers, less than 128", "take cpu {nextCPU} with memory {nextMemory}"},
 		{codeMount, taskdef.Error, "container {container} mounts the volume {source} at {path}, where it has {other} already: it would not start", "remove one of them, or change its path"},
 		{codeName, taskdef.Error, "the name of container {container} is that of a container of the mesh", "rename it"},
+		{codeNameAWS, taskdef.Warn, "container {container} is named as those that AWS adds to tasks: it is no application to the mesh, which neither wraps it nor waits for its end", "rename it if it is yours"},
 		{codeNative, taskdef.Error, "the tag {annotation} does not name a container, and the task has {count} applications", "make it a docker label of the container"},
 		{codeNetDefault, taskdef.Warn, "networkMode was absent, which means bridge for ECS: set to awsvpc", "write it in the definition"},
 		{codeNetMode, taskdef.Error, "networkMode {mode}: the mesh needs awsvpc", "set networkMode to awsvpc, or the annotation mesh-inject to false"},

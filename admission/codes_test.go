@@ -60,6 +60,7 @@ func breaches() []breach {
 		{code: codeKind, app: plainApp + `}, {"name": "envoy", "image": "envoy", "dockerLabels": {"consul.hashicorp.com/kind": "connect-proxy:other"}`},
 		{code: codeMemory, app: plainApp + `, "memory": 1000`},
 		{code: codeMount, task: `"volumes": [{"name": "a"}, {"name": "b"}],`, app: plainApp + `, "mountPoints": [{"sourceVolume": "a", "containerPath": "/data"}, {"sourceVolume": "b", "containerPath": "/data/"}]`},
+		{code: codeNameAWS, app: plainApp + `}, {"name": "aws-guardduty-agent-1", "image": "mine", "entryPoint": ["/agent"]`},
 		{code: codeName, app: plainApp + `}, {"name": "consul-dataplane", "image": "mine"`},
 		{code: codeNative, task: `"tags": [{"key": "consul.hashicorp.com/native", "value": "true"}],`, app: plainApp + `}, {"name": "two", "image": "app", "entryPoint": ["/app"]`},
 		{code: codeNetDefault, doc: `{"family": "app", "requiresCompatibilities": ["FARGATE"], "cpu": "512", "memory": "1024", "containerDefinitions": [{"name": "app", "image": "app", "entryPoint": ["/app"]}]}`},

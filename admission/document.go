@@ -123,14 +123,14 @@ func (t *task) isContainer(i int) bool {
 }
 
 // applications are the indexes of the containers that the mesh is for: neither its own
-// ones nor computed ones, nor what starts before the proxy, nor those with the annotation
+// ones nor computed ones, nor named as AWS's own, nor what starts before the proxy, nor those with the annotation
 // depends=false, nor native ones, nor the definition's own proxy, nor token-receive, which
 // an application may wait for.
 func (t *task) applications() []int {
 	before := t.beforeProxy()
 	var found []int
 	for i, c := range t.doc.Definition.ContainerDefinitions {
-		ours := !t.isContainer(i) || workload.Owned(c.Name) || isUserProxy(c) || t.isReceiver(i)
+		ours := !t.isContainer(i) || workload.Owned(c.Name) || workload.OfAWS(c.Name) || isUserProxy(c) || t.isReceiver(i)
 		name := t.containerName(i)
 		if !ours && !before[i] && !t.notes.exempt[name] && !t.notes.native[name] {
 			found = append(found, i)

@@ -31,7 +31,7 @@ type Options struct {
 	// FileGroup is the group ID of client-token, or volume.GroupOfDir.
 	FileGroup int
 	// Ignore names containers that the agent does not wait for.
-	Ignore []string
+	Ignore workload.Ignored
 	// StopTimeout is the time between TERM and KILL.
 	StopTimeout time.Duration
 	// Limit bounds each wait at start: for metadata and for a login.

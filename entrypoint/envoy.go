@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	codes "github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/workload"
 	"golang.org/x/sys/unix"
 )
 
@@ -25,7 +26,7 @@ type Envoy struct {
 	// address is unknown.
 	Drain func(context.Context) error
 	// Ignore names containers that Envoy does not wait for.
-	Ignore []string
+	Ignore workload.Ignored
 	// Callers, if not nil, are a gateway's: Envoy runs until none remain, at most
 	// for MaxDelay after TERM.
 	Callers  *Callers

@@ -47,7 +47,7 @@ type loop struct {
 	log      hclog.Logger
 	metadata Metadata
 	drain    func(context.Context) error
-	ignore   []string
+	ignore   workload.Ignored
 	callers  *Callers
 	refused  <-chan struct{}
 

@@ -149,7 +149,7 @@ type rig struct {
 	logins    *logins
 	static    bool
 	stop      time.Duration
-	ignore    []string
+	ignore    workload.Ignored
 	log       *testkit.Log
 	// awaitStart is what mesh-init has come to.
 	awaitStart func(context.Context) error

@@ -41,7 +41,7 @@ type Options struct {
 	// StopTimeout is the time between SIGTERM and SIGKILL.
 	StopTimeout time.Duration
 	// Ignore names containers that are no applications, such as log routers.
-	Ignore []string
+	Ignore workload.Ignored
 	// Region is AWS_REGION; empty when it is not set.
 	Region string
 	// StaticToken reports that the Consul environment has a token, which takes the place

@@ -81,8 +81,8 @@ Example:
 type clientFlags struct {
 	clientagent.Options
 	// acls is empty when the flag is not given.
-	acls                                            string
-	method, address, dir, fileGroup, level, ignored string
+	acls                                   string
+	method, address, dir, fileGroup, level string
 }
 
 func (f *clientFlags) declare(fs *flag.FlagSet) {
@@ -107,7 +107,7 @@ func (f *clientFlags) declare(fs *flag.FlagSet) {
 	fs.StringVar(&f.dir, "dir", "", "the shared volume's `directory` (default bootstrapDir of the configuration, else "+defaultDir+")")
 	fs.StringVar(&f.fileGroup, "file-group", "", "`group` name or ID of client-token (default the group of the directory)")
 	fs.BoolVar(&f.Compat, "compat", false, "give client-token the mode of version 0.6, 0644")
-	fs.StringVar(&f.ignored, "ignore-containers", "", "comma-separated `names` of containers that the agent does not wait for, such as log routers")
+	ignoreContainersFlag(fs, &f.Ignore, "`names` of containers that the agent does not wait for, such as log routers")
 	stopTimeoutFlag(fs, &f.StopTimeout)
 	fs.DurationVar(&f.Limit, "start-timeout", retry.StartLimit, "give up after this `duration` at one step of the start")
 	fs.StringVar(&f.level, "log-level", "", "TRACE, DEBUG, INFO, WARN or ERROR (default logLevel of the configuration, else INFO)")
@@ -158,7 +158,7 @@ func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 
 // options are the flags, over the environment, over mesh-init's configuration.
 func (f *clientFlags) options(inv *cli.Invocation) (clientagent.Options, error) {
-	if err := errors.Join(checkStopTimeout(f.StopTimeout), mistake(f.Limit <= 0, "-start-timeout %s: want more than 0", f.Limit)); err != nil {
+	if err := errors.Join(checkStopTimeout(f.StopTimeout), mistake(f.Limit <= 0, "-start-timeout %s: want more than 0", f.Limit), addIgnored(inv, &f.Ignore)); err != nil {
 		return clientagent.Options{}, err
 	}
 	cfg, err := f.config(inv)
@@ -166,7 +166,7 @@ func (f *clientFlags) options(inv *cli.Invocation) (clientagent.Options, error) 
 		return clientagent.Options{}, err
 	}
 	o := f.Options
-	o.Config, o.Ignore = cfg, ignored(inv, f.ignored)
+	o.Config = cfg
 	if o.FileGroup, err = groupID(f.fileGroup); err != nil {
 		return clientagent.Options{}, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/taskdef"
+	"github.com/meshtask/consul-ecs/workload"
 )
 
 const (
@@ -140,9 +141,20 @@ func mistake(wrong bool, format string, args ...any) error {
 	return exit.Usagef(format, args...)
 }
 
-// ignored are the containers of -ignore-containers and of the environment.
-func ignored(inv *cli.Invocation, names string) []string {
-	return append(splitNames(names), splitNames(inv.Getenv(ignoreContainersEnv))...)
+// ignoreContainersFlag declares -ignore-containers. Usage is what the containers are for the
+// command, with the word names in backquotes.
+func ignoreContainersFlag(fs *flag.FlagSet, list *workload.Ignored, usage string) {
+	fs.Func("ignore-containers", "comma-separated "+usage+"; name* is each whose name begins so", func(s string) (err error) {
+		*list, err = workload.ParseIgnored(s)
+		return err
+	})
+}
+
+// addIgnored adds the containers of the environment to those of -ignore-containers.
+func addIgnored(inv *cli.Invocation, list *workload.Ignored) error {
+	more, err := workload.ParseIgnored(inv.Getenv(ignoreContainersEnv))
+	*list = append(*list, more...)
+	return mistake(err != nil, "%s: %w", ignoreContainersEnv, err)
 }
 
 // splitNames splits a comma-separated list and drops blanks.

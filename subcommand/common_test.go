@@ -38,6 +38,23 @@ func TestUsersRuntimeLimitsAreKept(t *testing.T) {
 	}
 }
 
+func TestIgnoredContainersAreChecked(t *testing.T) {
+	t.Parallel()
+	const wrong = `"a*b": a * may only be at the end, after the beginning of a name; "*" would ignore every container`
+	for name, args := range map[string][]string{
+		"envoy-entrypoint": {"true"}, "health-sync": nil, "client-entrypoint": nil, "token-receive": nil,
+	} {
+		flag := append([]string{name, "-ignore-containers", "a*b,*"}, args...)
+		if code, stderr := runCommand(nil, flag...); code != 1 || !strings.Contains(stderr, wrong) {
+			t.Errorf("%s with the flag: exit code %d, %s", name, code, stderr)
+		}
+		env := map[string]string{"CONSUL_ECS_IGNORE_CONTAINERS": "a*b *"}
+		if code, stderr := runCommand(env, append([]string{name}, args...)...); code != 1 || !strings.Contains(stderr, "CONSUL_ECS_IGNORE_CONTAINERS: "+wrong) {
+			t.Errorf("%s with the variable: exit code %d, %s", name, code, stderr)
+		}
+	}
+}
+
 func TestProgramRunsOnAfterItsCodeIsReleased(t *testing.T) {
 	t.Parallel()
 	for range 3 {

@@ -29,7 +29,8 @@ const defaultKillGrace = 10 * time.Second
 
 // envoyOptions are the flags of envoy-entrypoint.
 type envoyOptions struct {
-	level, ignore          string
+	level                  string
+	ignore                 workload.Ignored
 	killGrace, limit, stop time.Duration
 }
 
@@ -86,14 +87,14 @@ Examples:
 
 func (o *envoyOptions) declare(fs *flag.FlagSet) {
 	logLevelFlag(fs, &o.level)
-	fs.StringVar(&o.ignore, "ignore-containers", "", "comma-separated `names` of containers that Envoy does not wait for, such as log routers")
+	ignoreContainersFlag(fs, &o.ignore, "`names` of containers that Envoy does not wait for, such as log routers")
 	fs.DurationVar(&o.killGrace, "kill-grace", defaultKillGrace, "time Envoy has after TERM until KILL; 0 leaves KILL to ECS")
 	startTimeoutFlag(fs, &o.limit)
 	stopTimeoutFlag(fs, &o.stop)
 }
 
 func (o *envoyOptions) run(ctx context.Context, inv *cli.Invocation) error {
-	if err := checkTimeouts(o.stop, o.limit); err != nil {
+	if err := errors.Join(checkTimeouts(o.stop, o.limit), addIgnored(inv, &o.ignore)); err != nil {
 		return err
 	}
 	refused := make(chan struct{}, 1)
@@ -103,7 +104,7 @@ func (o *envoyOptions) run(ctx context.Context, inv *cli.Invocation) error {
 			Start:     func() (entrypoint.Child, error) { return supervise.Start(inv.Args, inv.Log) },
 			Signals:   signals,
 			Metadata:  awsutil.NewMetadataClient(inv.Getenv(awsutil.MetadataEnvVar)),
-			Ignore:    ignored(inv, o.ignore),
+			Ignore:    o.ignore,
 			Refused:   refused,
 			KillGrace: o.killGrace,
 			Log:       inv.Log,

@@ -159,6 +159,8 @@ func TestIgnoredContainersDoNotHoldEnvoy(t *testing.T) {
 	}{
 		{"flag", "other,router", ""},
 		{"environment", "", "router, other"},
+		{"prefix in the flag", "other,rout*", ""},
+		{"prefix in the environment", "", "other rou*"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -183,6 +185,23 @@ func TestIgnoredContainersDoNotHoldEnvoy(t *testing.T) {
 			t.Error("ended while the router runs")
 		}
 	})
+}
+
+// AWS's containers end in characters that no user knows before, and ECS stops that of Service
+// Connect after Envoy.
+func TestContainersOfAWSDoNotHoldEnvoy(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"ecs-service-connect-oRK9o", "aws-guardduty-agent-mfjGLB"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMetadata(t)
+			m.says(200, strings.Replace(task("STOPPED", "STOPPED", "RUNNING"), `"router"`, `"`+name+`"`, 1))
+			p := wrapEnvoy(t, m.env(), nil, worker()...)
+			p.Expect("ready")
+			p.Signal(syscall.SIGTERM)
+			exits(t, p, 55)
+		})
+	}
 }
 
 // calm waits for a time of that length in which the process uses no more CPU than

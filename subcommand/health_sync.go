@@ -100,17 +100,17 @@ func healthSyncCommand() cli.Command {
 
 type healthSyncFlags struct {
 	stop, limit time.Duration
-	ignore      string
+	ignore      workload.Ignored
 }
 
 func (f *healthSyncFlags) declare(fs *flag.FlagSet) {
 	stopTimeoutFlag(fs, &f.stop)
 	startTimeoutFlag(fs, &f.limit)
-	fs.StringVar(&f.ignore, "ignore-containers", "", "comma-separated `names` of containers that are not applications, such as log routers; as for envoy-entrypoint")
+	ignoreContainersFlag(fs, &f.ignore, "`names` of containers that are not applications, such as log routers, as for envoy-entrypoint")
 }
 
 func (f *healthSyncFlags) run(ctx context.Context, inv *cli.Invocation) error {
-	if err := errors.Join(cli.NoArgs(inv), checkTimeouts(f.stop, f.limit)); err != nil {
+	if err := errors.Join(cli.NoArgs(inv), checkTimeouts(f.stop, f.limit), addIgnored(inv, &f.ignore)); err != nil {
 		return err
 	}
 	limitRuntime(inv, healthSyncGCPercent)
@@ -133,7 +133,7 @@ func (f *healthSyncFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	defer consul.watchServers(ctx)()
 	return healthsync.Run(ctx, healthsync.Options{
 		Config: cfg, Region: inv.Getenv(regionEnv), StaticToken: consul.static,
-		StopTimeout: f.stop, Ignore: ignored(inv, f.ignore),
+		StopTimeout: f.stop, Ignore: f.ignore,
 	}, healthsync.Deps{
 		Metadata:  metadata,
 		Registrar: registrar.New(cfg, client),

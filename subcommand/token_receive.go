@@ -99,7 +99,7 @@ func tokenReceiveCommand() cli.Command {
 
 type tokenReceiveFlags struct {
 	receiver.Options
-	broker, caFile, reader, ignore, level string
+	broker, caFile, reader, level string
 }
 
 func (f *tokenReceiveFlags) declare(fs *flag.FlagSet) {
@@ -111,7 +111,7 @@ func (f *tokenReceiveFlags) declare(fs *flag.FlagSet) {
 	fs.DurationVar(&f.Limit, "timeout", 5*time.Minute, "give up after this `duration` without a first token")
 	fs.BoolVar(&f.Stay, "stay", false, "keep running, and replace or renew the token before it expires")
 	stopTimeoutFlag(fs, &f.StopTimeout)
-	fs.StringVar(&f.ignore, "ignore-containers", "", "comma-separated `names` of containers that -stay does not wait for after TERM, such as log routers, and this one if the metadata endpoint does not name it")
+	ignoreContainersFlag(fs, &f.Ignore, "`names` of containers that -stay does not wait for after TERM, such as log routers, and this one if the metadata endpoint does not name it")
 	logLevelFlag(fs, &f.level)
 }
 
@@ -128,7 +128,6 @@ func (f *tokenReceiveFlags) run(ctx context.Context, inv *cli.Invocation) error 
 	if err != nil {
 		return err
 	}
-	f.Ignore = ignored(inv, f.ignore)
 	return receiver.Run(ctx, f.Options, receiver.Ports{
 		FirstTask: func(ctx context.Context, limit time.Duration) (workload.Task, error) {
 			return awsutil.FirstTask(ctx, inv.Log, metadata.Task, limit)
@@ -154,7 +153,7 @@ func (f *tokenReceiveFlags) check(inv *cli.Invocation) error {
 		readerErr = mistake(err != nil || uid == math.MaxUint32, "-token-reader %q: want a numeric user ID", f.reader) // the kernel's for none
 		f.Reader = new(uint32(uid))
 	}
-	return errors.Join(cli.NoArgs(inv), inv.UseLogger(f.level, false), checkStopTimeout(f.StopTimeout),
+	return errors.Join(cli.NoArgs(inv), inv.UseLogger(f.level, false), checkStopTimeout(f.StopTimeout), addIgnored(inv, &f.Ignore),
 		mistake(f.File == "", "-token-file is required"),
 		mistake(f.Port < 1 || f.Port > 65535, "-callback-port %d: want 1 to 65535", f.Port),
 		mistake(f.Limit <= 0, "-timeout %s: want more than 0", f.Limit), readerErr)

@@ -21,14 +21,6 @@ const (
 	typeNormal = "NORMAL"
 )
 
-// ofAWS reports whether AWS adds a container of that name to a task: the ECS agent, with a
-// character that no name of a task definition may have, Service Connect or GuardDuty. ECS
-// stops the proxy of Service Connect after all other containers.
-func ofAWS(name string) bool {
-	return strings.HasPrefix(name, "~internal~") || strings.HasPrefix(name, "ecs-service-connect-") ||
-		strings.HasPrefix(name, "aws-guardduty-agent-")
-}
-
 // ParseTask reads the answer of the task metadata endpoint. Whatever is no
 // object with the ARN of an ECS task is an error: the endpoint answers faults
 // with JSON too, and an empty task would look like one whose containers are

@@ -103,14 +103,14 @@ func (d ShutdownDelay) String() string {
 
 // Applications are the containers of the task definition that are neither ours
 // nor named in ignore, in the metadata's order. A shutdown waits for them.
-func (t Task) Applications(ignore []string) []Container {
-	return t.defined(func(name string) bool { return !Owned(name) && !slices.Contains(ignore, name) })
+func (t Task) Applications(ignore Ignored) []Container {
+	return t.defined(func(name string) bool { return !Owned(name) && !ignore.Has(name) })
 }
 
 // Siblings are all containers of the task definition but the Consul client's
 // and those named in ignore, in the metadata's order. They may need the agent.
-func (t Task) Siblings(ignore []string) []Container {
-	return t.defined(func(name string) bool { return name != ContainerConsulClient && !slices.Contains(ignore, name) })
+func (t Task) Siblings(ignore Ignored) []Container {
+	return t.defined(func(name string) bool { return name != ContainerConsulClient && !ignore.Has(name) })
 }
 
 // defined are the wanted containers of the task definition, without those that
@@ -119,7 +119,7 @@ func (t Task) defined(wanted func(name string) bool) []Container {
 	var found []Container
 	for _, c := range t.Containers {
 		normal := c.Type == typeNormal || c.Type == ""
-		if normal && !ofAWS(c.Name) && wanted(c.Name) {
+		if normal && !OfAWS(c.Name) && wanted(c.Name) {
 			found = append(found, c)
 		}
 	}
@@ -164,15 +164,4 @@ func Running(containers []Container) []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// Owned reports whether a container of that name belongs to the mesh, and is no
-// application.
-func Owned(name string) bool {
-	switch name {
-	case ContainerMeshInit, ContainerConsulClient, ContainerSidecarProxy,
-		ContainerHealthSync, ContainerInstall, ContainerDataplane, ContainerControlPlane:
-		return true
-	}
-	return false
 }

@@ -22,7 +22,7 @@ func TestSiblingsAreAllButTheClient(t *testing.T) {
 	task := workload.Task{Containers: []workload.Container{
 		{Name: "consul-ecs-install"}, {Name: "consul-client", Type: "NORMAL"}, {Name: "consul-ecs-mesh-init", Type: "NORMAL"},
 		{Name: "sidecar-proxy"}, {Name: "app"}, {Name: "log-router"}, {Name: "consul-ecs-health-sync"},
-		{Name: "~internal~ecs~pause", Type: "CNI_PAUSE"}, {Name: "guardduty", Type: "SERVICE_CONNECT"},
+		{Name: "~internal~ecs~pause", Type: "CNI_PAUSE"}, {Name: "daemon", Type: "MANAGED_DAEMON"},
 		{Name: "ecs-service-connect-Wf9cF", Type: "NORMAL"}, {Name: "aws-guardduty-agent-x1Y2", Type: "NORMAL"},
 	}}
 	want := []string{"consul-ecs-install", "consul-ecs-mesh-init", "sidecar-proxy", "app", "consul-ecs-health-sync"}

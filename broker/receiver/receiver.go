@@ -43,7 +43,7 @@ type Options struct {
 	// StopTimeout is the container's, in which everything after TERM is done.
 	StopTimeout time.Duration
 	// Ignore are containers that are no applications: Run does not wait for them to stop.
-	Ignore []string
+	Ignore workload.Ignored
 }
 
 // Backend is what the holder of a token can do with it. A nil function is what cannot be

@@ -9,7 +9,9 @@ locals {
   routers_3    = distinct(concat(local.routers_2, flatten([for n in local.routers_2 : lookup(local.dependencies, n, [])])))
   exempt       = [for c in var.container_definitions : c.name if contains(["false", "False", "FALSE", "f", "F", "0"], try(c.dockerLabels["consul.hashicorp.com/depends"], "true"))]
   receivers    = [for c in var.container_definitions : c.name if try(length(c.entryPoint), 0) == 0 && try(c.command[0], "") == "token-receive"]
-  ignored      = [for c in var.container_definitions : c.name if contains(concat(local.routers_3, local.exempt, local.receivers), c.name)]
+  # The names of containers that AWS adds to tasks: Service Connect's proxy, GuardDuty's agent.
+  of_aws  = [for c in var.container_definitions : c.name if can(regex("^(ecs-service-connect-|aws-guardduty-agent-)", c.name))]
+  ignored = [for c in var.container_definitions : c.name if contains(concat(local.routers_3, local.exempt, local.receivers, local.of_aws), c.name)]
 
   # Words of an entryPoint, each with an end mark, so that a regular expression finds the
   # flags of an app-entrypoint that is there already.
