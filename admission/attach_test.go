@@ -88,10 +88,10 @@ func TestInvalidConfigurationHidesNoOtherFinding(t *testing.T) {
 func TestRangeOfPortsMayNotHaveThoseOfTheMesh(t *testing.T) {
 	t.Parallel()
 	for ports, want := range map[string][]string{
-		"19990-20010": {"ADM-PORT $.containerDefinitions[0].portMappings[0]"},
+		"19990-20010": {"ADM-PORT $.containerDefinitions[0].portMappings[1]"},
 		"20001-20010": nil,
 	} {
-		doc := strings.Replace(string(definition("", plainApp)), `{"containerPort": 8080}`, fmt.Sprintf(`{"containerPortRange": %q}`, ports), 1)
+		doc := strings.Replace(string(definition("", plainApp)), `{"containerPort": 8080}`, fmt.Sprintf(`{"containerPort": 80}, {"containerPortRange": %q}`, ports), 1)
 		if got := places(admit(t, []byte(doc), parseMesh(t, []byte(plainMesh)))); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", ports, got, want)
 		}

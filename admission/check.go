@@ -86,6 +86,8 @@ func checkMesh(t *task) {
 	checkNames(t)
 	checkKinds(t)
 	checkPorts(t)
+	checkPlainPorts(t)
+	checkLaunch(t)
 	if c := t.mesh.settings.Client; t.agent() && len(c.RetryJoin) == 0 && c.Configuration == "" {
 		t.add(codeServers, "$")
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/meshtask/consul-ecs/config"
@@ -28,8 +29,8 @@ func (t *task) configure() {
 	} else {
 		t.configureService(root)
 	}
-	if root.Get("consulServers") != nil && root.Get("transparentProxy") == nil && t.doc.Definition.IsFargate() {
-		root.Set("transparentProxy", taskdef.NewNode(map[string]bool{"enabled": false})) // absent means enabled, which Fargate cannot do
+	if root.Get("consulServers") != nil {
+		t.configureRedirection(root)
 	}
 	t.checkMeta("service", root.Get("service").Get("meta"))
 	t.checkMeta("gateway", root.Get("gateway").Get("meta"))
@@ -98,13 +99,29 @@ func (t *task) configureService(root *taskdef.Node) {
 		service.Set("port", taskdef.NewNode(port))
 	}
 	if service.Get("port") == nil {
-		service.Set("port", taskdef.NewNode(t.firstPort()))
+		service.Set("port", taskdef.NewNode(t.servicePort()))
 	}
 	if list, given := t.upstreams(); given {
 		object(root, "proxy").Set("upstreams", taskdef.NewNode(list))
 	}
 	if service.Get("checks") == nil {
 		fill(root, "healthSyncContainers", t.syncContainers())
+	}
+}
+
+// configureRedirection writes what the mesh file has not about the transparent proxy: off where it
+// might not work, since absent means on, and else past which ports of the task it goes.
+func (t *task) configureRedirection(root *taskdef.Node) {
+	if !isEC2(t.doc) && (root.Get("transparentProxy") == nil || !t.doc.Definition.IsFargate()) {
+		fill(object(root, "transparentProxy"), "enabled", false)
+	}
+	enabled := root.Get("transparentProxy").Get("enabled")
+	if enabled != nil && string(enabled.JSON()) == "false" || root.Get("gateway") != nil {
+		return
+	}
+	service, _ := strconv.Atoi(string(root.Get("service").Get("port").JSON()))
+	if ports := plainPorts(t.doc.Definition, service); len(ports) > 0 {
+		fill(object(root, "transparentProxy"), "excludeInboundPorts", ports)
 	}
 }
 
@@ -117,9 +134,7 @@ func (t *task) identify(n *taskdef.Node) {
 			n.Set(name.key, taskdef.NewNode(value))
 		}
 	}
-	if family := t.doc.Definition.Family; family != "" {
-		fill(n, "name", strings.ToLower(family))
-	}
+	t.nameAfterFamily(n)
 	if list, given := t.notes.value(annotationTags); given {
 		n.Set("tags", taskdef.NewNode(append([]string{}, config.SplitWords(list)...)))
 	}
@@ -129,58 +144,23 @@ func (t *task) identify(n *taskdef.Node) {
 	}
 }
 
-// firstPort is the first TCP port of the first essential application, 0 without one.
-func (t *task) firstPort() int {
-	first := t.primary()
-	if first < 0 {
-		return 0
+// nameAfterFamily names a service or gateway that has no name. A family that is not known is left
+// to mesh-init.
+func (t *task) nameAfterFamily(n *taskdef.Node) {
+	if name := n.Get("name"); name != nil && !name.IsNull() {
+		return
 	}
-	port, computed := t.tcpPort(first)
-	if computed != "" {
-		t.report(codeServicePort, computed, "why", fmt.Sprintf("the port of container %s is known at deployment only", t.containerName(first)))
+	workload := "service"
+	if n.Get("kind") != nil {
+		workload = "gateway"
 	}
-	if port > 0 || computed != "" {
-		return port
+	family := strings.ToLower(t.doc.Definition.Family)
+	if family == "" {
+		t.add(codeServiceFrom, "$", "workload", workload, "name", "at its start", "what", "the family, which is not known yet")
+		return
 	}
-	for _, i := range t.applications() {
-		if other, _ := t.tcpPort(i); other > 0 {
-			t.add(codeServicePort, fmt.Sprintf("$.containerDefinitions[%d]", first), "why",
-				fmt.Sprintf("container %s, the first essential application, has no TCP port, but container %s has port %d", t.containerName(first), t.containerName(i), other))
-			break
-		}
-	}
-	return 0
-}
-
-// tcpPort is the first port of a container that is not of UDP, 0 without one, or the path of
-// what CloudFormation computes before it.
-func (t *task) tcpPort(i int) (port int, computed string) {
-	at := fmt.Sprintf("$.containerDefinitions[%d].portMappings", i)
-	for j, p := range t.doc.Definition.ContainerDefinitions[i].PortMappings {
-		mapping := t.doc.Locate(fmt.Sprintf("%s[%d]", at, j))
-		switch {
-		case p.ContainerPort != nil && p.Protocol != "udp":
-			return *p.ContainerPort, ""
-		case p.ContainerPort == nil && p.Protocol != "udp" && slices.ContainsFunc(t.doc.Unknown(), func(path string) bool { return strings.HasPrefix(path, mapping) }):
-			return 0, mapping
-		}
-	}
-	if t.doc.IsUnknown(at) {
-		return 0, t.doc.Locate(at)
-	}
-	return 0, ""
-}
-
-// syncContainers are the essential applications that have a health check.
-func (t *task) syncContainers() []string {
-	names := []string{}
-	for _, i := range t.applications() {
-		if c := t.doc.Definition.ContainerDefinitions[i]; c.Name != "" && c.IsEssential() && c.HealthCheck.Enabled() {
-			names = append(names, c.Name)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	fill(n, "name", family)
+	t.add(codeServiceFrom, "$.family", "workload", workload, "name", family, "what", "the family")
 }
 
 // environment is the configuration as the variable has it.

@@ -48,10 +48,15 @@ func connect(t *task) {
 // reportComputed names the containers that only CloudFormation knows, and what of the
 // others is missing.
 func (t *task) reportComputed() {
+	applications := t.applications()
 	for i, c := range t.doc.Definition.ContainerDefinitions {
-		stop := fmt.Sprintf("$.containerDefinitions[%d].stopTimeout", i)
-		if t.doc.IsUnknown(stop) && slices.Contains(t.applications(), i) {
-			t.add(codeComputed, stop, "what", "the stop timeout of this container", "consequence", fmt.Sprintf("the containers of the mesh have %d s to stop", t.stopTimeout()))
+		at := fmt.Sprintf("$.containerDefinitions[%d]", i)
+		application := slices.Contains(applications, i)
+		if t.doc.IsUnknown(at+".stopTimeout") && application {
+			t.add(codeComputed, at+".stopTimeout", "what", "the stop timeout of this container", "consequence", fmt.Sprintf("the containers of the mesh have %d s to stop", t.stopTimeout()))
+		}
+		if health := at + ".healthCheck"; application && !c.HealthCheck.Enabled() && (t.doc.IsUnknown(health) || t.doc.IsUnknown(health+".command")) {
+			t.add(codeComputed, health, "what", "the health check of this container", "consequence", "its result is not sent to Consul")
 		}
 		switch {
 		case c.Name != "" || t.format != formatTemplate:
@@ -166,11 +171,15 @@ func (t *task) logConfiguration() *taskdef.Node {
 		t.doc.Spell(n)
 		return n
 	}
-	for _, i := range t.applications() {
-		n := t.containers()[i]
-		if t.doc.Definition.ContainerDefinitions[i].IsEssential() && !t.absent(n, "logConfiguration") {
+	serving, collectors := t.essentials()
+	for _, i := range append(serving, collectors...) {
+		if n := t.containers()[i]; !t.absent(n, "logConfiguration") {
+			t.add(codeLogs, fmt.Sprintf("$.containerDefinitions[%d].logConfiguration", i), "what", "log as container "+t.containerName(i)+" does")
 			return t.get(n, "logConfiguration")
 		}
+	}
+	if len(serving) > 0 {
+		t.add(codeLogs, fmt.Sprintf("$.containerDefinitions[%d]", serving[0]), "what", "have no logConfiguration, as no essential application has one")
 	}
 	return nil
 }
@@ -204,6 +213,10 @@ func (t *task) attach(i int) {
 	c := t.doc.Definition.ContainerDefinitions[i]
 	if health := t.get(n, "healthCheck"); health.IsObject() && c.HealthCheck.Enabled() && t.absent(health, "startPeriod") {
 		t.set(health, "startPeriod", startPeriod) // it runs while the application waits
+	}
+	if c.HealthCheck.Enabled() && c.HealthCheck.StartPeriod != nil && *c.HealthCheck.StartPeriod < startPeriod {
+		t.add(codeHealthStart, fmt.Sprintf("$.containerDefinitions[%d].healthCheck.startPeriod", i),
+			"container", t.containerName(i), "have", *c.HealthCheck.StartPeriod, "need", startPeriod)
 	}
 }
 

@@ -8,12 +8,12 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// constrain lets tasks on EC2 start only on instances of their architecture. A
+// constrain lets tasks that Fargate never runs start only on instances of their architecture. A
 // constraint of the user's on it stays alone.
 func constrain(t *task) {
 	def := t.doc.Definition
 	const attribute = "attribute:ecs.cpu-architecture"
-	if !t.whole() || def.IsFargate() || def.RuntimePlatform == nil || t.cfg == nil {
+	if !t.whole() || mayBeFargate(t.doc) || def.RuntimePlatform == nil || t.cfg == nil {
 		return
 	}
 	arch := def.RuntimePlatform.CPUArchitecture

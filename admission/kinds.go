@@ -1,7 +1,7 @@
 package admission
 
 import (
-	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -90,18 +90,33 @@ func (t *task) labelNative(only bool) {
 		if !t.notes.native[t.containerName(i)] {
 			continue
 		}
-		service := c.DockerLabels[annotationServiceName]
-		if service == "" && only {
-			named, _ := t.notes.value(annotationServiceName)
-			service = cmp.Or(named, strings.ToLower(t.doc.Definition.Family))
-		}
 		n := t.containers()[i]
 		if t.absent(n, "dockerLabels") {
 			t.set(n, "dockerLabels", map[string]string{})
 		}
-		kind := useNative + ":" + cmp.Or(service, strings.ToLower(c.Name))
-		t.get(n, "dockerLabels").Set(annotationKind, taskdef.NewNode(kind))
+		name, after := t.nativeName(c, only)
+		if after != "" {
+			t.add(codeServiceFrom, fmt.Sprintf("$.containerDefinitions[%d]", i), "workload", "native service", "name", name, "what", after)
+		}
+		t.get(n, "dockerLabels").Set(annotationKind, taskdef.NewNode(useNative+":"+name))
 	}
+}
+
+// nativeName returns the name of the service of a native application, and what that is after
+// when no annotation has it.
+func (t *task) nativeName(c taskdef.Container, only bool) (name, after string) {
+	if name := c.DockerLabels[annotationServiceName]; name != "" {
+		return name, ""
+	}
+	named, _ := t.notes.value(annotationServiceName)
+	family := strings.ToLower(t.doc.Definition.Family)
+	switch {
+	case only && named != "":
+		return named, ""
+	case only && family != "":
+		return family, "the family"
+	}
+	return strings.ToLower(c.Name), "the container"
 }
 
 // checkKinds finds labels that are not those of the task's proxy and of its native

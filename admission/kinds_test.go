@@ -38,10 +38,13 @@ func withLabels(pairs ...string) string {
 	return plainApp + `, "dockerLabels": {` + strings.Join(labels, ", ") + `}`
 }
 
+// codesOf are the codes of the findings but the ordinary ones.
 func codesOf(r *Result) []string {
 	var codes []string
 	for _, f := range r.Findings {
-		codes = append(codes, f.Code)
+		if !isOrdinary(f) {
+			codes = append(codes, f.Code)
+		}
 	}
 	return codes
 }
@@ -222,7 +225,7 @@ func TestAdmissionTagIsTheHashOfTheDefinition(t *testing.T) {
 func TestApplicationWithAComputedNameIsPutBehindTheProxy(t *testing.T) {
 	t.Parallel()
 	const doc = `{"Family": "web", "NetworkMode": "awsvpc", "RequiresCompatibilities": ["FARGATE"], "Cpu": "512", "Memory": "1024", "ContainerDefinitions": [
-		{"Name": {"Ref": "WorkloadName"}, "Image": "web", "EntryPoint": ["/web"], "HealthCheck": {"Command": ["CMD", "/web"]}}]}`
+		{"Name": {"Ref": "WorkloadName"}, "Image": "web", "EntryPoint": ["/web"], "HealthCheck": {"Command": ["CMD", "/web"]}, "PortMappings": [{"ContainerPort": 80}]}]}`
 	r := admit(t, []byte(doc), parseMesh(t, []byte(plainMesh)))
 	c := r.After.Definition.ContainerDefinitions[0]
 	if len(c.EntryPoint) < 2 || c.EntryPoint[1] != wrapper || len(c.MountPoints) != 1 {

@@ -248,36 +248,6 @@ func TestSyncedContainersNeedAHealthCheck(t *testing.T) {
 }
 
 // A wrong port of the service is found when its first caller gets no answer.
-func TestPortOfTheServiceIsTheFirstOfTCP(t *testing.T) {
-	t.Parallel()
-	mesh := parseMesh(t, []byte(plainMesh))
-	const second = `}, {"name": "two", "image": "app", "entryPoint": ["/app"], "portMappings": [{"containerPort": 9090}]`
-	for name, c := range map[string]struct {
-		app, port string
-		want      []string
-	}{
-		"first of several":      {`, "portMappings": [{"containerPort": 80}, {"containerPort": 81}]` + second, `"port":80`, nil},
-		"after one of UDP":      {`, "portMappings": [{"containerPort": 53, "protocol": "udp"}, {"containerPort": 81}]`, `"port":81`, nil},
-		"no port at all":        {`, "portMappings": [{"containerPort": 53, "protocol": "udp"}]`, `"port":0`, nil},
-		"of another":            {second, `"port":0`, []string{"container app, the first essential application, has no TCP port, but container two has port 9090, so the service is registered without a port"}},
-		"of another, annotated": {`, "dockerLabels": {"consul.hashicorp.com/service-port": "9090"}` + second, `"port":9090`, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			doc := strings.Replace(string(definition("", plainApp+c.app)), `"portMappings": [{"containerPort": 8080}], `, "", 1)
-			r := admit(t, []byte(doc), mesh)
-			var got []string
-			for _, f := range r.Findings {
-				got = append(got, f.Message)
-			}
-			text := strings.ReplaceAll(string(r.After.Bytes()), `\`, "")
-			if !slices.Equal(got, c.want) || !strings.Contains(text, c.port+"}") {
-				t.Errorf("findings %q, want %q; want %s in %s", got, c.want, c.port, text)
-			}
-		})
-	}
-}
-
 // What has no name is sorted with the rest before it is reported.
 func TestItemsWithoutANameAreReported(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ func (t *task) stopTimeout() int {
 		longest = max(longest, stopSeconds(t.doc.Definition.ContainerDefinitions[i]))
 	}
 	wanted := cmp.Or(longest, taskdef.DefaultStopTimeout) + afterApplications
-	if t.doc.Definition.IsFargate() {
+	if mayBeFargate(t.doc) && longest <= fargateStop { // a longer one shows that it is not Fargate
 		return min(wanted, fargateStop)
 	}
 	return wanted

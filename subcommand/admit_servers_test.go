@@ -162,12 +162,12 @@ func permitsNoLeak(t *testing.T, w *admitWorld) {
 
 // What is known at deployment only cannot be checked, and is said.
 func permitsUnnamed(t *testing.T, w *admitWorld) {
-	list := `[{"name": "app", "image": "app", "entryPoint": ["/app"]}]`
-	admitCase{list, []string{"-token-file", w.token(t, ""), "-check", "server"}, 0, []string{"ACL-UNNAMED", "ADM-VOLUME-TASK"}, nil}.run(t, w)
+	list := `[{"name": "app", "image": "app", "entryPoint": ["/app"], "portMappings": [{"containerPort": 80}]}]`
+	admitCase{list, []string{"-token-file", w.token(t, ""), "-check", "server"}, 0, []string{"ACL-UNNAMED", "ADM-LAUNCH", "ADM-VOLUME-TASK"}, nil}.run(t, w)
 	wrong := strings.Replace(webTask(), `service-name": "web"`, `service-name": "-"`, 1)
 	admitCase{wrong, []string{"-token-file", w.token(t, ""), "-check", "server"}, 2, []string{"ADM-SVC-NAME"}, nil}.run(t, w)
-	named := `[{"name": "app", "image": "app", "entryPoint": ["/app"], "dockerLabels": {"consul.hashicorp.com/upstreams": "api:1"}}]`
-	admitCase{named, []string{"-token-file", w.token(t, `service "api" { policy = "read" }`), "-check", "server"}, 0, []string{"ACL-UNNAMED", "ADM-VOLUME-TASK"}, nil}.run(t, w)
+	named := `[{"name": "app", "image": "app", "entryPoint": ["/app"], "portMappings": [{"containerPort": 80}], "dockerLabels": {"consul.hashicorp.com/upstreams": "api:1"}}]`
+	admitCase{named, []string{"-token-file", w.token(t, `service "api" { policy = "read" }`), "-check", "server"}, 0, []string{"ACL-UNNAMED", "ADM-LAUNCH", "ADM-VOLUME-TASK"}, nil}.run(t, w)
 }
 
 func permitsWithoutACLs(t *testing.T, w *admitWorld) {

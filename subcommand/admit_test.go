@@ -41,7 +41,18 @@ func admitMesh(t *testing.T) string {
 // plainTask is a task definition with more members of its container.
 func plainTask(more string) string {
 	return `{"family": "app", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "512", "memory": "1024",
-		"containerDefinitions": [{"name": "app", "image": "example/app:1"` + more + `}]}`
+		"containerDefinitions": [{"name": "app", "image": "example/app:1", "portMappings": [{"containerPort": 8080}]` + more + `}]}`
+}
+
+// withoutChoices are findings without those that every short definition has: of its name and its logs.
+func withoutChoices(findings string) string {
+	rest := ""
+	for line := range strings.Lines(findings) {
+		if !strings.HasPrefix(line, "info ADM-LOGS ") && !strings.HasPrefix(line, "info ADM-SVC-FROM ") {
+			rest += line
+		}
+	}
+	return rest
 }
 
 const withEntryPoint = `, "entryPoint": ["/app"]`
@@ -81,6 +92,7 @@ func TestAdmitExitCodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			code, stdout, stderr := callAdmit(c.stdin, c.words...)
+			stderr = withoutChoices(stderr)
 			if code != c.code || !strings.Contains(stderr, c.stderr) || c.stderr == "" && stderr != "" {
 				t.Errorf("exit %d, want %d, stderr %q, want %q", code, c.code, stderr, c.stderr)
 			}
@@ -132,7 +144,7 @@ func TestAdmitReportsAsJSON(t *testing.T) {
 	for _, f := range report.Findings {
 		codes = append(codes, f.Code)
 	}
-	if got, want := strings.Join(codes, " "), "ADM-VOLUME-TASK ADM-ENTRYPOINT ADM-USER"; code != 2 || got != want || stderr != "" {
+	if got, want := strings.Join(codes, " "), "ADM-LAUNCH ADM-SVC-FROM ADM-VOLUME-TASK ADM-LOGS ADM-SVC-PORT ADM-ENTRYPOINT ADM-USER"; code != 2 || got != want || stderr != "" {
 		t.Errorf("exit %d, codes %q, want %q, stderr %q", code, got, want, stderr)
 	}
 	if report.Admitted || !report.Injected || report.Format != "containers" || strings.Join(report.Volumes, " ") != "consul_data" {
@@ -197,11 +209,16 @@ func TestAdmittedDefinitionsOfTheExampleAreCurrent(t *testing.T) {
 func TestAdmitReportsAsSARIF(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "web.json")
-	if err := os.WriteFile(file, []byte(plainTask(`, "command": ["x"],
+	if err := os.WriteFile(file, []byte(plainTask(`, "command": ["x"], "dockerLabels": {"consul.hashicorp.com/service-name": "web"},
 		"user": "5996"`)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, stdout, stderr := callAdmit("", "-config", admitMesh(t), "-output", "sarif", "-strict", file)
+	mesh := filepath.Join(t.TempDir(), "mesh.json")
+	if err := os.WriteFile(mesh, []byte(`{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": "direct"}, "admission": {
+		"logConfiguration": {"logDriver": "splunk", "options": {"splunk-token": "x", "splunk-url": "https://logs.example.com"}}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := callAdmit("", "-config", mesh, "-output", "sarif", "-strict", file)
 	if code != 2 || stderr != "" {
 		t.Errorf("exit %d, stderr %q", code, stderr)
 	}
