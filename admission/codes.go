@@ -50,13 +50,9 @@ const (
 	codeExpose      = "ADM-EXPOSE"
 	codeFlag        = "ADM-FLAG"
 	codeHealth      = "ADM-HEALTH"
-	codeHealthFrom  = "ADM-HEALTH-FROM"
-	codeHealthStart = "ADM-HEALTH-START"
 	codeHealthTime  = "ADM-HEALTH-TIME"
 	codeKey         = "ADM-KEY"
 	codeKind        = "ADM-KIND"
-	codeLaunch      = "ADM-LAUNCH"
-	codeLogs        = "ADM-LOGS"
 	codeMemory      = "ADM-MEMORY"
 	codeMount       = "ADM-MOUNT"
 	codeName        = "ADM-NAME"
@@ -69,9 +65,6 @@ const (
 	codeOutput      = "ADM-OUTPUT"
 	codeSecret      = "ADM-PLAINSECRET"
 	codePort        = "ADM-PORT"
-	codePortChoice  = "ADM-PORT-CHOICE"
-	codePortChosen  = "ADM-PORT-CHOSEN"
-	codePortPlain   = "ADM-PORT-PLAIN"
 	codeReplaced    = "ADM-REPLACED"
 	codeResources   = "ADM-RESOURCES"
 	codeROFS        = "ADM-ROFS"
@@ -79,11 +72,8 @@ const (
 	codeServers     = "ADM-SERVERS"
 	codeSize        = "ADM-SIZE"
 	codeStop        = "ADM-STOP"
-	codeServiceFrom = "ADM-SVC-FROM"
 	codeServiceName = "ADM-SVC-NAME"
-	codeServicePort = "ADM-SVC-PORT"
 	codeTProxy      = "ADM-TPROXY"
-	codeTProxyOn    = "ADM-TPROXY-LAUNCH"
 	codeUpstream    = "ADM-UPSTREAM"
 	codeUser        = "ADM-USER"
 	codeUserRoot    = "ADM-USER-ROOT"
@@ -103,6 +93,13 @@ var allCodes = sync.OnceValue(Codes)
 
 // definitionCodes are the rules of definitions, sorted by code.
 func definitionCodes() []Code {
+	all := slices.Concat(ruleCodes(), choiceCodes())
+	slices.SortFunc(all, func(a, b Code) int { return strings.Compare(a.Code, b.Code) })
+	return all
+}
+
+// ruleCodes are the rules that a definition may break, and what was done about it.
+func ruleCodes() []Code {
 	return []Code{
 		{codeAnnConflict, taskdef.Error, "{annotation} is {one} in container {a} and {other} in container {b}", "write it in one of them"},
 		{codeAnnUnknown, taskdef.Warn, "{annotation} is not an annotation", "{fix}"},
@@ -120,13 +117,9 @@ func definitionCodes() []Code {
 		{codeExpose, taskdef.Error, "{annotation}: {message}", "remove the annotation"},
 		{codeFlag, taskdef.Error, "container {container} would not start: {command}: {message}", "correct the flag: consul-ecs {command} --help lists all"},
 		{codeHealth, taskdef.Warn, "the health check's command did not begin with CMD or CMD-SHELL: added {word}", "write it in the definition"},
-		{codeHealthFrom, Info, "the service {what}", "set healthSyncContainers in the mesh file"},
-		{codeHealthStart, taskdef.Warn, "the health check of container {container} counts after {have} s, but it may wait {need} s for the proxy: ECS would stop the task", "set startPeriod to {need} s and what the application takes, or remove it"},
 		{codeHealthTime, taskdef.Warn, "the health check's timeout of {timeout} s is longer than its interval of {interval} s", "take a longer interval or a shorter timeout"},
 		{codeKey, taskdef.Warn, "{message}", ""},
 		{codeKind, taskdef.Error, "the kind {kind}: {message}", "correct the label consul.hashicorp.com/kind, or remove it"},
-		{codeLaunch, Info, "the transparent proxy is off, because requiresCompatibilities {why}", "set requiresCompatibilities to EC2 alone, or transparentProxy.enabled in the mesh file"},
-		{codeLogs, Info, "the containers of the mesh {what}", "set admission.logConfiguration in the mesh file"},
 		{codeMemory, taskdef.Warn, "the applications leave {left} MiB of the task's {memory} to the injected containers, less than 128", "take cpu {nextCPU} with memory {nextMemory}"},
 		{codeMount, taskdef.Error, "container {container} mounts the volume {source} at {path}, where it has {other} already: it would not start", "remove one of them, or change its path"},
 		{codeName, taskdef.Error, "the name of container {container} is that of a container of the mesh", "rename it"},
@@ -139,9 +132,6 @@ func definitionCodes() []Code {
 		{codeOutput, Info, "this is an answer of DescribeTaskDefinition: removed {keys}, which cannot be registered", ""},
 		{codeSecret, taskdef.Warn, "the variable {name} has its value in the definition, where everyone with ecs:DescribeTaskDefinition reads it", "move it to secrets"},
 		{codePort, taskdef.Error, "port {port} of {one} is also that of {other}", "take another port"},
-		{codePortChoice, taskdef.Warn, "the service is registered with port {port} of container {container}, {why}", "set the annotation service-port"},
-		{codePortChosen, Info, "the service is registered with port {port} of container {container}, {why}", "set the annotation service-port"},
-		{codePortPlain, Info, "the mesh does not carry the ports {ports} of container {container}: {consequence}", "restrict them in the security group; expose-checks opens single paths"},
 		{codeReplaced, taskdef.Warn, "container {container} was not made by consul-ecs admit, and is replaced", "rename it if it is an application of yours"},
 		{codeResources, taskdef.Warn, "admission.resources of the mesh file has {container}, which this task does not get", "name one of {containers}"},
 		{codeROFS, taskdef.Warn, "the root file system of container {container} is read-only, and nothing that may be written is at /tmp", "give it a tmpfs or a volume at /tmp"},
@@ -149,11 +139,8 @@ func definitionCodes() []Code {
 		{codeServers, taskdef.Warn, "the configuration has no consulServers, so the task gets a Consul agent, and that has no address to join", "set admission.client.retryJoin in the mesh file, or consulServers for tasks without an agent"},
 		{codeSize, taskdef.Warn, "the definition has {size} bytes, and {container} most of them; ECS takes 65536", "shorten it"},
 		{codeStop, taskdef.Warn, "{container} has {have} s to stop, but the stage {stage} ends after {need} s", "{fix}"},
-		{codeServiceFrom, Info, "the {workload} is named {name}, after {what}", "set the annotation service-name"},
 		{codeServiceName, taskdef.Error, "{name} is not a valid service name", "take up to 256 lower-case letters, digits, '-' and '_', and no name that ends with -sidecar-proxy"},
-		{codeServicePort, taskdef.Warn, "{why}, so the service is registered without a port", "set the annotation service-port, to 0 if no service calls this one"},
 		{codeTProxy, taskdef.Error, "the transparent proxy does not work on Fargate, which does not give NET_ADMIN", "set transparentProxy.enabled to false"},
-		{codeTProxyOn, taskdef.Warn, "the transparent proxy is on, and requiresCompatibilities {why}: Fargate refuses the definition, as it does not give NET_ADMIN", "set requiresCompatibilities to EC2, or transparentProxy.enabled to false"},
 		{codeUpstream, taskdef.Error, "upstream {name}: {message}", "change the upstream"},
 		{codeUser, taskdef.Error, "container {container} runs as user {user}, which is that of {owner}", "take another user"},
 		{codeUserRoot, taskdef.Warn, "container {container} runs as root in the network of its host", "take another user"},
