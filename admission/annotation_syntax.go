@@ -24,6 +24,7 @@ const (
 	annotationNative      = annotationPrefix + "native"
 	annotationCPU         = annotationPrefix + "sidecar-cpu"
 	annotationMemory      = annotationPrefix + "sidecar-memory"
+	annotationConcurrency = annotationPrefix + "envoy-concurrency"
 	annotationDepends     = annotationPrefix + "depends"
 	annotationNamespace   = annotationPrefix + "namespace"
 	annotationPartition   = annotationPrefix + "partition"
@@ -41,7 +42,7 @@ const (
 func recognizeAnnotation(name string) (fix string, known bool) {
 	names := []string{
 		annotationInject, annotationServiceName, annotationServicePort, annotationUpstreams, annotationTags, annotationGateway,
-		annotationNative, annotationCPU, annotationMemory, annotationDepends, annotationNamespace, annotationPartition,
+		annotationNative, annotationCPU, annotationMemory, annotationConcurrency, annotationDepends, annotationNamespace, annotationPartition,
 		annotationInjectedBy, annotationMesh, annotationExpose, annotationKind, taskdef.SealTag, annotationKeyPrefixes, annotationPolicies, annotationTTL,
 	}
 	if slices.Contains(names, name) || strings.HasPrefix(name, annotationMeta) {

@@ -26,6 +26,8 @@ type settings struct {
 	Images images `json:"images"`
 	// Resources are by container of the mesh, under its name.
 	Resources map[string]share `json:"resources"`
+	// EnvoyConcurrency is how many worker threads Envoy has, 0 for defaultConcurrency.
+	EnvoyConcurrency int `json:"envoyConcurrency"`
 	// Client is for tasks with an agent.
 	Client client `json:"client"`
 	// Secrets become environment variables of the injected containers, such as
@@ -97,17 +99,29 @@ func ParseMesh(doc []byte) (*Mesh, error) {
 	if err := dec.Decode(&m.settings); err != nil {
 		return nil, settingsError(err)
 	}
-	for name, r := range m.settings.Resources {
+	if err := m.settings.check(admission.Get("envoyConcurrency") != nil); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// check reports the first setting that no task can have. Concurrency reports whether the file
+// has the member.
+func (s settings) check(concurrency bool) error {
+	if n := s.EnvoyConcurrency; concurrency && (n < 1 || n > maxConcurrency) {
+		return fmt.Errorf("the member admission.envoyConcurrency of the mesh file: is %d, want 1 to %d", n, maxConcurrency)
+	}
+	for name, r := range s.Resources {
 		if !workload.Owned(name) {
-			return nil, fmt.Errorf("the member admission.resources of the mesh file: %q is not a container of the mesh, such as %s", name, workload.ContainerSidecarProxy)
+			return fmt.Errorf("the member admission.resources of the mesh file: %q is not a container of the mesh, such as %s", name, workload.ContainerSidecarProxy)
 		}
 		for _, n := range []*int{r.CPU, r.Memory, r.MemoryReservation} {
 			if n != nil && *n < 0 {
-				return nil, fmt.Errorf("the member admission.resources of the mesh file: %s has %d: want 0 or more", name, *n)
+				return fmt.Errorf("the member admission.resources of the mesh file: %s has %d: want 0 or more", name, *n)
 			}
 		}
 	}
-	return m, nil
+	return nil
 }
 
 // settingsError names the member of the mesh file that has a wrong type.

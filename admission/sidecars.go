@@ -154,10 +154,9 @@ func (t *task) client() *taskdef.Container {
 }
 
 func (t *task) proxy() *taskdef.Container {
-	image, command := t.images().Dataplane, []string{"consul-dataplane", "-config-file", path.Join(t.cfg.BootstrapDir, "consul-dataplane.json")}
+	image := t.images().Dataplane
 	if t.cfg.Direct() {
 		image = t.images().Envoy
-		command = []string{"envoy", "--config-path", path.Join(t.cfg.BootstrapDir, "envoy-bootstrap.json"), "--log-level", "warning", "--drain-strategy", "immediate"}
 	}
 	c := t.ignoring(t.container(t.proxyName(), image, proxyMemory, true, true))
 	if !t.agent() {
@@ -169,7 +168,7 @@ func (t *task) proxy() *taskdef.Container {
 	stop := t.stopTimeout()
 	c.User = proxyUser
 	c.EntryPoint = append([]string{t.program(), "envoy-entrypoint"}, stopFlag(stop)...)
-	c.Command = command
+	c.Command = t.proxyCommand()
 	c.HealthCheck = &taskdef.HealthCheck{
 		Command:  []string{"CMD", t.program(), "net-dial", net.JoinHostPort(loopback, strconv.Itoa(t.readyPort()))},
 		Interval: new(5), Timeout: new(5), Retries: new(10),

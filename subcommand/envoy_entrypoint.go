@@ -71,7 +71,9 @@ refuse this Envoy, such as a version that they do not support, and have never se
 The drain needs Envoy's admin address, which is read from the bootstrap named
 by -c or --config-path; below consul-dataplane it is 127.0.0.1:19000. Without it Envoy
 is not drained. Add --drain-strategy immediate to Envoy's arguments; otherwise it spreads
-the drain over ten minutes. When metadata cannot be read, Envoy runs until ECS kills it.
+the drain over ten minutes. An Envoy whose arguments leave hot restart to the default gets
+--disable-hot-restart: of two with hot restart in one task, one could not start.
+When metadata cannot be read, Envoy runs until ECS kills it.
 
 Environment:
   ECS_CONTAINER_METADATA_URI_V4  task metadata, set by ECS
@@ -97,6 +99,7 @@ func (o *envoyOptions) run(ctx context.Context, inv *cli.Invocation) error {
 	if err := errors.Join(checkTimeouts(o.stop, o.limit), addIgnored(inv, &o.ignore)); err != nil {
 		return err
 	}
+	inv.Args = entrypoint.WithoutHotRestart(inv.Args)
 	refused := make(chan struct{}, 1)
 	control := func(child *supervise.Process, signals <-chan os.Signal) int {
 		e := entrypoint.Envoy{

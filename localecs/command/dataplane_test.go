@@ -37,6 +37,11 @@ func TestEndToEndConsulDataplane(t *testing.T) {
         "/consul/envoy-bootstrap.json",
         "--log-level",
         "warning",
+        "--disable-hot-restart",
+        "--concurrency",
+        "2",
+        "--drain-time-s",
+        "30",
         "--drain-strategy",
         "immediate"`, `"consul-dataplane", "-config-file", "/consul/consul-dataplane.json"`)
 	code, report, events := runReport(t, append(programs(t), "-var", "dataplane="+program), dir)

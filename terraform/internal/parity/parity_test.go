@@ -106,6 +106,7 @@ func (in input) variables(t *testing.T) map[string]any {
 		"client":                   map[string]any{"retry_join": client["retryJoin"], "datacenter": client["datacenter"], "configuration": client["configuration"]},
 		"secrets":                  settings["secrets"],
 		"log_configuration":        settings["logConfiguration"],
+		"envoy_concurrency":        settings["envoyConcurrency"],
 		"memory":                   in.Definition["memory"],
 		"tags":                     tags(in.Definition["tags"]),
 		"runtime_platform":         nil,

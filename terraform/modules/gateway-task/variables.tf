@@ -309,6 +309,18 @@ variable "log_configuration" {
   }
 }
 
+variable "envoy_concurrency" {
+  description = "Number of Envoy's worker threads."
+  type        = number
+  default     = 2
+  nullable    = false
+
+  validation {
+    condition     = var.envoy_concurrency >= 1 && var.envoy_concurrency <= 1024 && floor(var.envoy_concurrency) == var.envoy_concurrency
+    error_message = "envoy_concurrency is an integer from 1 to 1024."
+  }
+}
+
 variable "sidecars" {
   description = "Settings of individual containers of the mesh by role (`install`, `client`, `mesh_init`, `proxy`, `health_sync`, and `all`): `image`, `essential`, `cpu`, `memory`, `memory_reservation`, `user`, `readonly_root_filesystem`, `drop_capabilities`, `start_timeout`, `stop_timeout`, `environment`, `secrets`, `docker_labels`, `port_mappings`, `mount_points`, `health_check`, `restart_policy` and `log_configuration`; see [render](../render)."
   type        = any

@@ -93,6 +93,7 @@ module "render" {
   secrets           = module.connection.secrets
   client            = merge(module.connection.client, { secrets = module.connection.client_secrets })
   log_configuration = var.log_configuration
+  envoy_concurrency = var.envoy_concurrency
   sidecars          = var.sidecars
   shutdown_delay    = var.application_shutdown_delay_seconds == null ? null : "${max(0, var.application_shutdown_delay_seconds)}s"
   tags              = local.tags

@@ -30,6 +30,9 @@ locals {
     agent         = [for hcl in [var.client.configuration] : { name = "CONSUL_AGENT_CONFIGURATION", value = hcl } if hcl != ""]
   }
 
+  # Envoy's log level by that of the configuration.
+  envoy_level = try({ TRACE = "trace", DEBUG = "debug", INFO = "info", WARN = "warning", ERROR = "error" }[local.configuration.logLevel], "warning")
+
   # The settings of each container.
   own = {
     install = {
@@ -68,8 +71,12 @@ locals {
       user       = "5995:5996"
       entryPoint = concat([local.program, "envoy-entrypoint"], local.stop_flag)
       command = (local.direct ?
-        ["envoy", "--config-path", "${local.bootstrap_dir}/envoy-bootstrap.json", "--log-level", "warning", "--drain-strategy", "immediate"] :
-        ["consul-dataplane", "-config-file", "${local.bootstrap_dir}/consul-dataplane.json"]
+        ["envoy", "--config-path", "${local.bootstrap_dir}/envoy-bootstrap.json", "--log-level", local.envoy_level, "--disable-hot-restart",
+        "--concurrency", tostring(var.envoy_concurrency), "--drain-time-s", "30", "--drain-strategy", "immediate"] :
+        concat(
+          ["consul-dataplane", "-config-file", "${local.bootstrap_dir}/consul-dataplane.json"],
+          var.envoy_concurrency == 2 ? [] : ["-envoy-concurrency", tostring(var.envoy_concurrency)],
+        )
       )
       environment = local.environment.ignored
       secrets     = local.agent ? [] : var.secrets # envoy-entrypoint reaches the servers, too

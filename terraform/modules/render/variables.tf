@@ -116,6 +116,18 @@ variable "shutdown_delay" {
   default     = null
 }
 
+variable "envoy_concurrency" {
+  description = "Number of Envoy's worker threads."
+  type        = number
+  default     = 2
+  nullable    = false
+
+  validation {
+    condition     = var.envoy_concurrency >= 1 && var.envoy_concurrency <= 1024 && floor(var.envoy_concurrency) == var.envoy_concurrency
+    error_message = "envoy_concurrency is an integer from 1 to 1024."
+  }
+}
+
 variable "sidecars" {
   description = "Settings of individual containers of the mesh by role: `install`, `client`, `mesh_init`, `proxy`, `health_sync`; `all` applies where a role has no setting itself. Lists and labels are added to those of `all`."
   type = map(object({

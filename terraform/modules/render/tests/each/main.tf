@@ -15,6 +15,7 @@ module "render" {
   client                   = each.value.client
   secrets                  = each.value.secrets
   log_configuration        = each.value.log_configuration
+  envoy_concurrency        = each.value.envoy_concurrency
   memory                   = each.value.memory
   tags                     = each.value.tags
   runtime_platform         = each.value.runtime_platform

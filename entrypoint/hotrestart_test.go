@@ -1,0 +1,35 @@
+package entrypoint
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestWithoutHotRestart(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ command, want string }{
+		{"envoy -c b.json", "envoy --disable-hot-restart -c b.json"},
+		{"/usr/local/bin/envoy", "/usr/local/bin/envoy --disable-hot-restart"},
+		{"envoy -c b.json -- x", "envoy --disable-hot-restart -c b.json -- x"},
+		{"/docker-entrypoint.sh envoy -c b.json", "/docker-entrypoint.sh envoy --disable-hot-restart -c b.json"},
+		{"envoy -c b.json --disable-hot-restart", "envoy -c b.json --disable-hot-restart"},
+		{"envoy --base-id 3 -c b.json", "envoy --base-id 3 -c b.json"},
+		{"envoy --base-id=3", "envoy --base-id=3"},
+		{"envoy --use-dynamic-base-id --base-id-path /tmp/id", "envoy --use-dynamic-base-id --base-id-path /tmp/id"},
+		{"envoy --restart-epoch 1", "envoy --restart-epoch 1"},
+		{"envoy --socket-path @other", "envoy --socket-path @other"},
+		{"consul-dataplane -config-file d.json", "consul-dataplane -config-file d.json"},
+		{"/docker-entrypoint.sh sh -c envoy", "/docker-entrypoint.sh sh -c envoy"},
+		{"sh -c envoy", "sh -c envoy"},
+		{"pilot-agent proxy envoy", "pilot-agent proxy envoy"},
+		{"", ""},
+	} {
+		command := strings.Fields(c.command)
+		if got := strings.Join(WithoutHotRestart(command), " "); got != c.want {
+			t.Errorf("WithoutHotRestart(%q) = %q, want %q", c.command, got, c.want)
+		}
+		if strings.Join(command, " ") != c.command {
+			t.Errorf("WithoutHotRestart changed its argument %q", c.command)
+		}
+	}
+}
