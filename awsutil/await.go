@@ -2,6 +2,7 @@ package awsutil
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -35,10 +36,29 @@ func FirstTask(ctx context.Context, log hclog.Logger, read TaskReader, limit tim
 		task, err = read(ctx)
 		return err
 	})
-	if err != nil && ctx.Err() == nil {
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case errors.Is(err, workload.ErrIncomplete):
+		err = fmt.Errorf("read task metadata: %w (ECS has not added it since the task started: check the ECS agent on the task's host)", err)
+	default:
 		err = fmt.Errorf("read task metadata: %w (only ECS answers there: check the ECS agent and network rules on its host; on Fargate, platform 1.4.0 or later)", err)
 	}
 	return task, err
+}
+
+// Complete returns a reader to which a task that use cannot take yet is an error: use returned
+// workload.ErrIncomplete. Other errors of use are left to the caller, as waiting changes nothing.
+func Complete(read TaskReader, use func(workload.Task) error) TaskReader {
+	return func(ctx context.Context) (workload.Task, error) {
+		task, err := read(ctx)
+		if err != nil {
+			return task, err
+		}
+		if err := use(task); errors.Is(err, workload.ErrIncomplete) {
+			return workload.Task{}, err
+		}
+		return task, nil
+	}
 }
 
 // AwaitTask reads the task, at once and then pause after each answer, until done

@@ -112,7 +112,7 @@ func (a Agent) address(t workload.Task) (string, error) {
 	}
 	ip, err := t.NodeIP()
 	if err != nil {
-		return "", fmt.Errorf("%w, or -bind-addr", err)
+		return "", fmt.Errorf("find task address: %w, or give -bind-addr", err)
 	}
 	return ip, nil
 }

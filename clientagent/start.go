@@ -91,16 +91,17 @@ func (r *run) secrets() volume.Secrets {
 
 // readMetadata reads the task until it has an address.
 func (r *run) readMetadata(ctx context.Context) error {
+	var noAddress error
+	read := awsutil.Complete(r.Metadata.Task, func(t workload.Task) error {
+		r.address, noAddress = r.Agent.address(t)
+		return noAddress
+	})
 	var err error
-	r.task, err = awsutil.FirstTask(ctx, r.Log, func(ctx context.Context) (workload.Task, error) {
-		task, err := r.Metadata.Task(ctx)
-		if err == nil {
-			r.address, err = r.Agent.address(task)
-		}
-		return task, err
-	}, r.Limit)
-	if err != nil {
+	if r.task, err = awsutil.FirstTask(ctx, r.Log, read, r.Limit); err != nil {
 		return err
+	}
+	if noAddress != nil {
+		return &exit.UsageError{Err: noAddress}
 	}
 	r.Log = r.Log.With(logkey.TaskID, r.task.ID(), logkey.ClusterARN, r.task.ClusterARN())
 	return nil

@@ -177,10 +177,14 @@ func TestStartErrorsNameWhatToCheck(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		change func(*rig)
+		exit   int
 		want   []string
 	}{
-		"metadata":   {func(r *rig) { r.metadata.err = errFault }, []string{"read task metadata", "500", "ECS agent"}},
-		"no address": {func(r *rig) { r.metadata.networks = nil }, []string{"find task address", "-bind-addr"}},
+		"metadata":   {func(r *rig) { r.metadata.err = errFault }, 3, []string{"read task metadata", "500", "ECS agent"}},
+		"no address": {func(r *rig) { r.metadata.networks = nil }, 3, []string{"find task address", "-bind-addr"}},
+		"bridge": {func(r *rig) {
+			r.metadata.networks = []workload.Network{{NetworkMode: "bridge", IPv4Addresses: []string{"172.17.0.3"}}}
+		}, 1, []string{`network mode "bridge"`, "-bind-addr"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -188,8 +192,8 @@ func TestStartErrorsNameWhatToCheck(t *testing.T) {
 				tc.change(r)
 				r.run()
 				err := r.wait()
-				if cli.ExitCode(err) != 3 {
-					t.Errorf("exit %d: %v", cli.ExitCode(err), err)
+				if code := cli.ExitCode(err); code != tc.exit {
+					t.Errorf("exit %d, want %d: %v", code, tc.exit, err)
 				}
 				for _, want := range tc.want {
 					if !strings.Contains(err.Error(), want) {

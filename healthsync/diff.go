@@ -16,8 +16,11 @@ type observation string
 
 const (
 	healthy observation = workload.HealthHealthy
-	// none: no health check, or one that is still starting.
+	// none: a container that is starting, or whose health check is.
 	none observation = ""
+	// unchecked: a container that runs without a health check of ECS, and whose port does not
+	// count either. It stays so. Only observe makes this observation.
+	unchecked observation = "UNCHECKED"
 	// stopped: ECS has stopped the container or is about to. Its last health
 	// may still read HEALTHY.
 	stopped observation = workload.StatusStopped
@@ -49,6 +52,8 @@ func (o observation) output(container string) string {
 	switch o {
 	case none:
 		return name + "has no ECS health status"
+	case unchecked:
+		return name + "has no ECS health check: add healthCheck to its container definition (ECS ignores the image's HEALTHCHECK), or name it in healthSync.startup"
 	case listening:
 		return name + "serves at its port and has no ECS health status yet"
 	case missing:
@@ -64,9 +69,9 @@ func (o observation) output(container string) string {
 	}
 }
 
-// observe looks one container up in a valid metadata answer. serving are the
-// containers that serve, of those for which that counts.
-func observe(containers []workload.Container, name string, serving []string) observation {
+// observe looks one container up in a valid metadata answer. serving has the containers for
+// which serving counts, and whether they do.
+func observe(containers []workload.Container, name string, serving map[string]bool) observation {
 	for i := range containers {
 		c := &containers[i]
 		if c.Name != name {
@@ -75,21 +80,30 @@ func observe(containers []workload.Container, name string, serving []string) obs
 		if c.KnownStatus == string(stopped) || c.DesiredStatus == string(stopped) {
 			return stopped
 		}
-		if c.Health.Status == "" && slices.Contains(serving, name) {
-			return listening
-		}
-		if observed := observation(c.Health.Status); observed != listening && observed != refusing {
-			return observed
-		}
-		return none // no status of ECS
+		return observeHealth(c, serving)
 	}
 	return missing
+}
+
+// observeHealth is observe for a container that has not stopped.
+func observeHealth(c *workload.Container, serving map[string]bool) observation {
+	serves, counts := serving[c.Name]
+	switch observed := observation(c.HealthStatus()); {
+	case observed == none && serves:
+		return listening
+	case c.Health == nil && c.KnownStatus == workload.StatusRunning && !counts:
+		return unchecked
+	case observed == listening, observed == refusing, observed == unchecked:
+		return none // no status of ECS
+	default:
+		return observed
+	}
 }
 
 // judge returns the observation that decides about a check, and the container that it is
 // about. An aggregate is as bad as its proxy or, when that is well, as the first other
 // container that is not.
-func judge(check workload.SyncCheck, checks []workload.SyncCheck, containers []workload.Container, serving []string) (string, observation) {
+func judge(check workload.SyncCheck, checks []workload.SyncCheck, containers []workload.Container, serving map[string]bool) (string, observation) {
 	if !check.Aggregate {
 		return check.Container, observe(containers, check.Container, serving)
 	}
@@ -156,7 +170,7 @@ func (c change) update() registrar.Update {
 // which is the case on most ticks. Another reason for the same status waits for
 // the refresh: it moves no traffic, and in a catalog each write costs every server. What ECS
 // reports takes the place of refusing at once: a port that accepts must not outdo it later.
-func diff(now time.Time, refresh time.Duration, checks []workload.SyncCheck, containers []workload.Container, serving []string, last map[string]written) []change {
+func diff(now time.Time, refresh time.Duration, checks []workload.SyncCheck, containers []workload.Container, serving map[string]bool, last map[string]written) []change {
 	var changes []change
 	for _, check := range checks {
 		container, observed := judge(check, checks, containers, serving)

@@ -17,23 +17,32 @@ func TestObserve(t *testing.T) {
 		output    string
 	}{
 		"healthy": {
-			workload.Container{Name: "app", KnownStatus: "RUNNING", Health: workload.Health{Status: "HEALTHY"}},
+			workload.Container{Name: "app", KnownStatus: "RUNNING", Health: &workload.Health{Status: "HEALTHY"}},
 			"HEALTHY", "passing", `container "app" is HEALTHY in ECS`,
 		},
 		"unhealthy": {
-			workload.Container{Name: "app", KnownStatus: "RUNNING", Health: workload.Health{Status: "UNHEALTHY"}},
+			workload.Container{Name: "app", KnownStatus: "RUNNING", Health: &workload.Health{Status: "UNHEALTHY"}},
 			"UNHEALTHY", "critical", `container "app" is UNHEALTHY in ECS`,
 		},
 		"unknown": {
-			workload.Container{Name: "app", KnownStatus: "RUNNING", Health: workload.Health{Status: "UNKNOWN"}},
+			workload.Container{Name: "app", KnownStatus: "RUNNING", Health: &workload.Health{Status: "UNKNOWN"}},
 			"UNKNOWN", "critical", `container "app" is UNKNOWN in ECS`,
 		},
-		"no status": {
+		"no result yet": {
+			workload.Container{Name: "app", KnownStatus: "RUNNING", Health: &workload.Health{}},
+			"", "critical", `container "app" has no ECS health status`,
+		},
+		"no health check": {
 			workload.Container{Name: "app", KnownStatus: "RUNNING"},
+			"UNCHECKED", "critical", `container "app" has no ECS health check: add healthCheck to its container definition ` +
+				`(ECS ignores the image's HEALTHCHECK), or name it in healthSync.startup`,
+		},
+		"a status that is ours": {
+			workload.Container{Name: "app", KnownStatus: "RUNNING", Health: &workload.Health{Status: "UNCHECKED"}},
 			"", "critical", `container "app" has no ECS health status`,
 		},
 		"a word ECS does not have": {
-			workload.Container{Name: "app", Health: workload.Health{Status: "healthy"}},
+			workload.Container{Name: "app", Health: &workload.Health{Status: "healthy"}},
 			"healthy", "critical", `container "app" is healthy in ECS`,
 		},
 		"not pulled yet": {
@@ -41,19 +50,19 @@ func TestObserve(t *testing.T) {
 			"", "critical", `container "app" has no ECS health status`,
 		},
 		"stopped with its last health": {
-			workload.Container{Name: "app", DesiredStatus: "STOPPED", KnownStatus: "STOPPED", Health: workload.Health{Status: "HEALTHY"}},
+			workload.Container{Name: "app", DesiredStatus: "STOPPED", KnownStatus: "STOPPED", Health: &workload.Health{Status: "HEALTHY"}},
 			"STOPPED", "critical", `container "app" is STOPPED in ECS`,
 		},
 		"crashed": {
-			workload.Container{Name: "app", DesiredStatus: "RUNNING", KnownStatus: "STOPPED", Health: workload.Health{Status: "HEALTHY"}},
+			workload.Container{Name: "app", DesiredStatus: "RUNNING", KnownStatus: "STOPPED", Health: &workload.Health{Status: "HEALTHY"}},
 			"STOPPED", "critical", `container "app" is STOPPED in ECS`,
 		},
 		"about to be stopped": {
-			workload.Container{Name: "app", DesiredStatus: "STOPPED", KnownStatus: "RUNNING", Health: workload.Health{Status: "HEALTHY"}},
+			workload.Container{Name: "app", DesiredStatus: "STOPPED", KnownStatus: "RUNNING", Health: &workload.Health{Status: "HEALTHY"}},
 			"STOPPED", "critical", `container "app" is STOPPED in ECS`,
 		},
 		"another container": {
-			workload.Container{Name: "app2", KnownStatus: "RUNNING", Health: workload.Health{Status: "HEALTHY"}},
+			workload.Container{Name: "app2", KnownStatus: "RUNNING", Health: &workload.Health{Status: "HEALTHY"}},
 			"MISSING", "critical", `container "app" is not in the task metadata`,
 		},
 	} {
@@ -70,13 +79,24 @@ func TestObserve(t *testing.T) {
 	}
 }
 
+// TestPortTakesThePlaceOfAHealthCheck: also while the container does not serve yet.
+func TestPortTakesThePlaceOfAHealthCheck(t *testing.T) {
+	t.Parallel()
+	containers := []workload.Container{{Name: "app", KnownStatus: "RUNNING"}}
+	for serves, want := range map[bool]observation{true: listening, false: none} {
+		if got := observe(containers, "app", map[string]bool{"app": serves}); got != want {
+			t.Errorf("serves %v: got %q, want %q", serves, got, want)
+		}
+	}
+}
+
 func TestDiff(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
 	a := workload.SyncCheck{ID: "web-1-a-consul-ecs", Container: "a"}
 	b := workload.SyncCheck{ID: "web-1-b-consul-ecs", Container: "b"}
 	in := func(name, health string) workload.Container {
-		return workload.Container{Name: name, KnownStatus: "RUNNING", Health: workload.Health{Status: health}}
+		return workload.Container{Name: name, KnownStatus: "RUNNING", Health: &workload.Health{Status: health}}
 	}
 	ago := func(container string, observed observation, d time.Duration) written {
 		return written{container: container, observed: observed, at: now.Add(-d)}
@@ -156,7 +176,7 @@ func TestDiff(t *testing.T) {
 func TestDiffAllocatesNothingOnAQuietTick(t *testing.T) {
 	now := time.Now()
 	check := workload.SyncCheck{ID: "id", Container: "app"}
-	containers := []workload.Container{{Name: "app", Health: workload.Health{Status: "HEALTHY"}}}
+	containers := []workload.Container{{Name: "app", Health: &workload.Health{Status: "HEALTHY"}}}
 	last := map[string]written{"id": {container: "app", observed: healthy, at: now}}
 	allocs := testing.AllocsPerRun(100, func() {
 		if diff(now, 10*time.Second, []workload.SyncCheck{check}, containers, nil, last) != nil {
@@ -179,7 +199,7 @@ func TestAggregate(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		health    map[string]string
-		serving   []string
+		serving   map[string]bool
 		container string
 		observed  observation
 	}{
@@ -192,14 +212,14 @@ func TestAggregate(t *testing.T) {
 		"no container":                  {nil, nil, "consul-dataplane", "MISSING"},
 		"the other proxy":               {map[string]string{"sidecar-proxy": "HEALTHY", "app": "HEALTHY", "side": "HEALTHY"}, nil, "sidecar-proxy", "HEALTHY"},
 		"a proxy without a result":      {map[string]string{"sidecar-proxy": "", "app": "HEALTHY", "side": "HEALTHY"}, nil, "sidecar-proxy", ""},
-		"one that serves":               {map[string]string{"sidecar-proxy": "", "app": "HEALTHY", "side": "HEALTHY"}, []string{"sidecar-proxy"}, "sidecar-proxy", "LISTENING"},
-		"a result counts, not the port": {map[string]string{"sidecar-proxy": "UNHEALTHY", "app": "HEALTHY", "side": "HEALTHY"}, []string{"sidecar-proxy"}, "sidecar-proxy", "UNHEALTHY"},
+		"one that serves":               {map[string]string{"sidecar-proxy": "", "app": "HEALTHY", "side": "HEALTHY"}, map[string]bool{"sidecar-proxy": true}, "sidecar-proxy", "LISTENING"},
+		"a result counts, not the port": {map[string]string{"sidecar-proxy": "UNHEALTHY", "app": "HEALTHY", "side": "HEALTHY"}, map[string]bool{"sidecar-proxy": true}, "sidecar-proxy", "UNHEALTHY"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var containers []workload.Container
 			for name, health := range tc.health {
-				containers = append(containers, workload.Container{Name: name, KnownStatus: "RUNNING", Health: workload.Health{Status: health}})
+				containers = append(containers, workload.Container{Name: name, KnownStatus: "RUNNING", Health: &workload.Health{Status: health}})
 			}
 			if container, observed := judge(aggregate, checks, containers, tc.serving); container != tc.container || observed != tc.observed {
 				t.Errorf("judged by %s: %q", container, observed)

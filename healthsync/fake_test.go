@@ -47,6 +47,9 @@ type metadata struct {
 	err     error  // errHang keeps the read until the caller goes away
 }
 
+// noHealthCheck is in place of a health status for a container without a health check.
+const noHealthCheck = "no health check"
+
 func (m *metadata) Task(ctx context.Context) (workload.Task, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -72,10 +75,11 @@ func (m *metadata) Task(ctx context.Context) (workload.Task, error) {
 		if slices.Contains(m.stopped, name) {
 			status = "STOPPED"
 		}
-		task.Containers = append(task.Containers, workload.Container{
-			Name: name, Type: "NORMAL", DesiredStatus: status, KnownStatus: status,
-			Health: workload.Health{Status: health},
-		})
+		c := workload.Container{Name: name, Type: "NORMAL", DesiredStatus: status, KnownStatus: status}
+		if health != noHealthCheck {
+			c.Health = &workload.Health{Status: health}
+		}
+		task.Containers = append(task.Containers, c)
 	}
 	return task, nil
 }

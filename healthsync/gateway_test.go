@@ -21,6 +21,7 @@ func inGateway(t *testing.T, test func(*rig)) {
 		r.cfg.Gateway = &config.Gateway{Kind: "mesh-gateway", Name: "web"}
 		r.login("service-secret", "client-secret")
 		r.file(workload.FileClientTokenOwner, "x")
+		r.metadata.address = "10.0.0.9" // where the agent checks the listener
 		r.metadata.set(map[string]string{"sidecar-proxy": ""}, nil)
 		test(r)
 	})

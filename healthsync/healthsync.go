@@ -42,7 +42,7 @@ type Options struct {
 	StopTimeout time.Duration
 	// Ignore names containers that are no applications, such as log routers.
 	Ignore workload.Ignored
-	// Region is AWS_REGION; empty when it is not set.
+	// Region is AWS_REGION; empty when it is not set, which leaves that of the task ARN.
 	Region string
 	// StaticToken reports that the Consul environment has a token, which takes the place
 	// of a login.
@@ -86,13 +86,14 @@ type Deps struct {
 // error when it could not start or a check may still be passing.
 func Run(ctx context.Context, o Options, d Deps) error {
 	s := &syncer{
-		Options: o,
-		Deps:    d,
-		login:   o.Config.ConsulLogin.Enabled,
-		last:    map[string]written{},
-		failing: map[string]failure{},
-		startup: newStartup(o.Config, d.Serves),
-		pacer:   newPacer(o.Config.Agentless()),
+		Options:   o,
+		Deps:      d,
+		login:     o.Config.ConsulLogin.Enabled,
+		last:      map[string]written{},
+		failing:   map[string]failure{},
+		unchecked: map[string]bool{},
+		startup:   newStartup(o.Config, d.Serves),
+		pacer:     newPacer(o.Config.Agentless()),
 	}
 	switch err := s.AwaitStart(ctx); {
 	case err != nil && ctx.Err() != nil:
@@ -143,6 +144,8 @@ type syncer struct {
 	readBacks readBacks
 	startup   startup
 	pacer     pacer
+	// unchecked are the containers of which it is logged that they have no health check.
+	unchecked map[string]bool
 	// unbound is why the checks would outlive this process, if they would.
 	unbound string
 	// blind is true when the last metadata read failed; evidence takes their place then.
@@ -185,17 +188,22 @@ func (s *syncer) start(ctx context.Context) error {
 
 // learn reads the metadata until an answer makes a workload.
 func (s *syncer) learn(ctx context.Context, limit time.Duration) error {
-	task, err := awsutil.FirstTask(ctx, s.Log, s.fetch, limit)
-	if err != nil {
+	var w workload.Workload
+	var described error
+	read := awsutil.Complete(s.fetch, func(t workload.Task) error {
+		w, described = workload.New(s.Config, t, s.Region)
+		return described
+	})
+	task, err := awsutil.FirstTask(ctx, s.Log, read, limit)
+	switch {
+	case err != nil:
 		return err
+	case described != nil:
+		return &exit.UsageError{Err: described} // as in mesh-init
 	}
 	s.first = task
 	if s.known {
 		return nil
-	}
-	w, err := workload.New(s.Config, s.first, s.Region)
-	if err != nil {
-		return &exit.UsageError{Err: err} // as in mesh-init
 	}
 	s.w, s.known = w, true
 	s.Log = s.Log.With(logkey.TaskID, w.TaskID)

@@ -114,6 +114,7 @@ func (s *syncer) noteFetch(err error) {
 // pass brings the checks in line with a valid metadata answer.
 func (s *syncer) pass(ctx context.Context, containers []workload.Container) {
 	serving := s.startup.serving(ctx, containers)
+	s.noteUnchecked(containers, serving)
 	now, refresh := time.Now(), s.Registrar.Refresh()
 	readBack := s.readBacks.next(now)
 	if readBack {
@@ -126,6 +127,19 @@ func (s *syncer) pass(ctx context.Context, containers []workload.Container) {
 	s.forgetReverted(now, changes)
 	s.apply(ctx, now, changes)
 	s.evidence.prepare(ctx, s.last)
+}
+
+// noteUnchecked logs once for each container that it has no health check: its check in Consul
+// never passes.
+func (s *syncer) noteUnchecked(containers []workload.Container, serving map[string]bool) {
+	for _, check := range s.w.SyncChecks {
+		name := check.Container
+		if check.Aggregate || s.unchecked[name] || observe(containers, name, serving) != unchecked {
+			continue
+		}
+		s.unchecked[name] = true
+		s.Log.Warn("service stays critical in Consul", logkey.Container, name, logkey.Reason, unchecked.output(name))
+	}
 }
 
 // forgetReverted drops failed writes of statuses that have gone again, which may yet be
@@ -241,15 +255,20 @@ func (s *syncer) record(ctx context.Context, now time.Time, c change, result reg
 		s.Log.Info("check write works again", logkey.CheckID, id)
 		delete(s.failing, id)
 	}
+	before := s.last[id]
 	s.last[id] = written{container: c.container, observed: c.observed, at: now}
+	text := "check status changed"
 	if c.refresh {
-		return
+		if before.container == c.container && before.observed == c.observed {
+			return
+		}
+		text = "check output changed"
 	}
 	log := s.Log.With(logkey.CheckID, id, logkey.Container, c.container)
 	if !c.first { // otherwise only Consul knows
 		log = log.With(logkey.Previous, c.previous.status())
 	}
-	log.Info("check status changed", logkey.Status, c.observed.status(), logkey.Reason, c.observed.output(c.container))
+	log.Info(text, logkey.Status, c.observed.status(), logkey.Reason, c.observed.output(c.container))
 }
 
 func (s *syncer) recordFailure(ctx context.Context, c change, err error) {

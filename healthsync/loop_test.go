@@ -353,3 +353,47 @@ func TestLateWriteDoesNotOutliveTwoSeconds(t *testing.T) {
 		r.term()
 	})
 }
+
+func TestContainersWithoutHealthCheckAreWarnedAboutOnce(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		health map[string]string
+		want   int
+	}{
+		"one":     {map[string]string{"app": noHealthCheck, "side": "HEALTHY"}, 1},
+		"two":     {map[string]string{"app": noHealthCheck, "side": noHealthCheck}, 2},
+		"waiting": {map[string]string{"app": "", "side": "HEALTHY"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, []string{"app", "side"}, func(r *rig) {
+				r.metadata.set(tt.health, nil)
+				r.run()
+				r.pass(10 * time.Minute)
+				r.wantStatus("app", "critical")
+				if n := r.logged("[WARN]"); n != tt.want {
+					t.Errorf("%d warnings, want %d:\n%s", n, tt.want, r.log)
+				}
+				const remedy = `[WARN]  service stays critical in Consul: task_id=0f9de17a container=app reason="container \"app\" has no ECS health check: add healthCheck to its container definition`
+				if n := r.logged(remedy); n != min(tt.want, 1) {
+					t.Errorf("%d lines name the remedy:\n%s", n, r.log)
+				}
+			})
+		})
+	}
+}
+
+// TestLogFollowsTheReason: who reads the log of a service that stays critical must find why it is now.
+func TestLogFollowsTheReason(t *testing.T) {
+	t.Parallel()
+	inBubble(t, []string{"app"}, func(r *rig) {
+		r.metadata.set(healthOf(""), nil)
+		r.run()
+		r.pass(sec)
+		r.metadata.set(healthOf("UNHEALTHY"), nil)
+		r.pass(time.Minute)
+		if n := r.logged(`check output changed: check_id=web-0f9de17a-app-consul-ecs container=app previous_status=critical task_id=0f9de17a status=critical reason="container \"app\" is UNHEALTHY in ECS"`); n != 1 {
+			t.Errorf("%d lines about the new reason:\n%s", n, r.log)
+		}
+	})
+}

@@ -69,28 +69,28 @@ func newStartup(cfg *config.Config, serves func(context.Context, int, string) er
 	return s
 }
 
-// serving returns the pending containers that run and serve now, by a valid
+// serving returns of the pending containers whether they run and serve now, by a valid
 // metadata answer, and drops those with a result.
-func (s *startup) serving(ctx context.Context, containers []workload.Container) []string {
+func (s *startup) serving(ctx context.Context, containers []workload.Container) map[string]bool {
 	s.waiting = false
 	if len(s.pending) == 0 {
 		return nil
 	}
-	var found []string
+	serving := map[string]bool{}
 	for _, c := range containers {
 		p, pending := s.pending[c.Name]
 		switch {
 		case !pending:
-		case c.Health.Status != "":
+		case c.HealthStatus() != "":
 			delete(s.pending, c.Name)
 		case c.KnownStatus != workload.StatusRunning || c.DesiredStatus != workload.StatusRunning:
-		case s.serve(ctx, p):
-			found = append(found, c.Name)
+			serving[c.Name] = false
 		default:
-			s.waiting = true
+			serving[c.Name] = s.serve(ctx, p)
+			s.waiting = s.waiting || !serving[c.Name]
 		}
 	}
-	return found
+	return serving
 }
 
 // serve asks a container, and reports whether it counts as serving.

@@ -49,7 +49,6 @@ func (s *scene) leaveAgent() {
 		return consulutil.NewClient(consulutil.Options{Servers: servers})
 	}
 	s.options.Place = meshinit.AtServers()
-	s.options.Region = "us-west-2"
 	s.options.Proxy = meshinit.ServersProxy{Config: cfg, GRPC: servers.GRPCTLS()}
 	s.servers = client
 	s.ports.Consul = func() (meshinit.Consul, error) {

@@ -1,6 +1,7 @@
 package meshinit_test
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -89,7 +90,7 @@ func TestAgentlessScenarios(t *testing.T) {
 
 func isPlainGateway(kind api.ServiceKind) func(*testing.T, *api.AgentService, *api.AgentService) {
 	return func(t *testing.T, _, gateway *api.AgentService) {
-		if gateway.Kind != kind || gateway.Address != "127.0.0.1" || gateway.Port != 8443 || len(gateway.TaggedAddresses) != 0 || gateway.Locality != nil {
+		if gateway.Kind != kind || gateway.Address != "127.0.0.1" || gateway.Port != 8443 || len(gateway.TaggedAddresses) != 0 {
 			t.Errorf("gateway = %+v", gateway)
 		}
 	}
@@ -107,11 +108,45 @@ func (s *scene) wantFrame(e *api.ServiceEntry) {
 			s.t.Errorf("meta %s = %q, want %q", key, e.Service.Meta[key], value)
 		}
 	}
-	gateway := e.Service.Kind != "" && e.Service.Kind != api.ServiceKindConnectProxy
-	if l := e.Service.Locality; !gateway && (l == nil || *l != api.Locality{Region: "us-west-2", Zone: "us-west-2b"}) {
-		s.t.Errorf("locality = %+v", l)
+	s.wantLocality(e)
+}
+
+// wantLocality checks that the region, which AWS_REGION does not name, is that of the task ARN.
+func (s *scene) wantLocality(e *api.ServiceEntry) {
+	s.t.Helper()
+	if diff := cmp.Diff(&api.Locality{Region: "us-west-2", Zone: "us-west-2b"}, e.Service.Locality); diff != "" {
+		s.t.Errorf("locality of %s -want +got:\n%s", e.Service.ID, diff)
 	}
 }
+
+// TestMetadataThatAreIncompleteAreReadAgain: the endpoint may list a container before its network.
+func TestMetadataThatAreIncompleteAreReadAgain(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, open, serversDoc)
+	const networks = `"Networks":[{"IPv4Addresses":["127.0.0.1"]}]`
+	answers := []string{
+		strings.Replace(s.task(), ","+networks, "", 1),
+		strings.Replace(s.task(), networks, `"Networks":[{"NetworkMode":"awsvpc","IPv4Addresses":[""]}]`, 1),
+	}
+	read := s.ports.Metadata.Task
+	asked := 0
+	s.ports.Metadata = metadataFunc(func(ctx context.Context) (workload.Task, error) {
+		asked++
+		if asked <= len(answers) {
+			return workload.ParseTask([]byte(answers[asked-1]))
+		}
+		return read(ctx)
+	})
+	s.mustRun()
+	s.wantFrame(s.instance("web", "web-"+s.taskID))
+	if want := len(answers) + 1; asked != want {
+		t.Errorf("the metadata were read %d times, want %d", asked, want)
+	}
+}
+
+type metadataFunc func(context.Context) (workload.Task, error)
+
+func (f metadataFunc) Task(ctx context.Context) (workload.Task, error) { return f(ctx) }
 
 func TestAgentlessChecksAreCriticalAtFirst(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ type Options struct {
 	FileGroup int
 	// Proxy makes the files that the proxy starts from.
 	Proxy ProxyFiles
-	// Region is AWS_REGION; empty when it is not set.
+	// Region is AWS_REGION; empty when it is not set, which leaves that of the task ARN.
 	Region string
 	// Limit bounds each wait: for metadata, for a login, for Consul.
 	Limit time.Duration
@@ -180,7 +180,6 @@ func (r *run) steps() []step {
 		{"check proxy settings", r.checkProxy, ""},
 		{"read task metadata", r.readMetadata, ""},
 		{"prepare Consul client", r.prepareClient, r.Place.ClientRemedy},
-		{"describe workload", r.describe, ""},
 		{"start copying program", r.startCopy, ""},
 		{"log in", r.login, ""},
 		{"register", r.register, r.Place.Remedy},

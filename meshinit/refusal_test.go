@@ -47,6 +47,10 @@ func TestBadInput(t *testing.T) {
 		{"metadata without a task", plainDoc, false, metadata(200, "{}"), 3, []string{"TaskARN"}},
 		{"metadata unreachable", plainDoc, false, func(s *scene) { s.ports.Metadata = awsutil.NewMetadataClient("http://127.0.0.1:1") }, 3, []string{"http://127.0.0.1:1/task", "connection refused"}},
 		{"family is no name", `{"bootstrapDir":"DIR"}`, false, metadata(200, `{"Name":"a","Cluster":"c","TaskARN":"arn:aws:ecs:us-west-2:1:task/c/t","Family":"_","Containers":[{"Name":"a"}]}`), 1, []string{`"_"`, "service.name"}},
+		{"bridge network", plainDoc, false, metadata(200, `{"Name":"a","Cluster":"c","TaskARN":"arn:aws:ecs:us-west-2:1:task/c/t","Family":"web","Containers":[{"Name":"a","Networks":[{"NetworkMode":"bridge","IPv4Addresses":["172.17.0.3"]}]}]}`), 1, []string{`network mode "bridge"`, "set networkMode to awsvpc", "ECS Anywhere"}},
+		{"gateway in the bridge network", `{"bootstrapDir":"DIR","gateway":{"kind":"mesh-gateway"}}`, false, metadata(200, `{"Name":"a","Cluster":"c","TaskARN":"arn:aws:ecs:us-west-2:1:task/c/t","Family":"web","Containers":[{"Name":"a","Networks":[{"NetworkMode":"bridge","IPv4Addresses":["172.17.0.3"]}]}]}`), 1, []string{`network mode "bridge"`}},
+		{"no network", `{"bootstrapDir":"DIR","gateway":{"kind":"mesh-gateway"}}`, false, metadata(200, `{"Name":"a","Cluster":"c","TaskARN":"arn:aws:ecs:us-west-2:1:task/c/t","Family":"web","Containers":[{"Name":"a"}]}`), 3, []string{"read task metadata: gave up", "no container has an IP address", "check the ECS agent"}},
+		{"container missing", plainDoc, false, metadata(200, `{"Name":"a","Cluster":"c","TaskARN":"arn:aws:ecs:us-west-2:1:task/c/t","Family":"web","Containers":[{"Name":"b"}]}`), 3, []string{"read task metadata: gave up", `does not list this container, "a"`}},
 		{"agent unreachable", plainDoc, false, unreachableAgent, 3, []string{"register service", "127.0.0.1:1", "consul-client"}},
 		{"agent unreachable after a login", loginDoc, true, unreachableAgent, 3, []string{"register service", "127.0.0.1:1", "consul-client"}},
 		{"servers unreachable", strings.Replace(loginDoc, "ADDR", "127.0.0.1:1", 1), true, nil, 3, []string{"log in", "127.0.0.1:1", "consulHTTPAddr"}},
@@ -368,33 +372,5 @@ func TestOneLinePerAttempt(t *testing.T) {
 	s.mustRun()
 	if got := strings.Count(s.log.String(), "some fault"); got != 2 {
 		t.Errorf("%d lines for 2 failed attempts:\n%s", got, s.log)
-	}
-}
-
-// TestFailedRerunKeepsTheFirstRunsFiles: they belong to containers that run.
-func TestFailedRerunKeepsTheFirstRunsFiles(t *testing.T) {
-	t.Parallel()
-	s := newScene(t, secured, loginDoc)
-	s.mustRun()
-	before := string(s.file(workload.FileServiceToken))
-	defer func() { s.file(workload.FileBinary) }() // health checks execute it
-	s.requests.spoil = func(w http.ResponseWriter, r *http.Request) bool {
-		if r.URL.Path == "/v1/agent/service/register" {
-			http.Error(w, "no", http.StatusBadRequest)
-			return true
-		}
-		return false
-	}
-	if err := s.run(); err == nil {
-		t.Fatal("no error")
-	}
-	if got := string(s.file(workload.FileServiceToken)); got != before {
-		t.Error("the token file changed")
-	}
-	if _, _, err := s.admin().ACL().TokenReadSelf(&api.QueryOptions{Token: before}); err != nil {
-		t.Errorf("the first run's token: %v", err)
-	}
-	if tokens := s.tokens(); len(tokens) != 1 {
-		t.Errorf("tokens = %v, want the first run's only", tokens)
 	}
 }

@@ -153,3 +153,31 @@ func TestLostRegistrationIsRepeated(t *testing.T) {
 	s.service("web-" + s.taskID)
 	s.service("web-" + s.taskID + "-sidecar-proxy")
 }
+
+// TestFailedRerunKeepsTheFirstRunsFiles: they belong to containers that run.
+func TestFailedRerunKeepsTheFirstRunsFiles(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, secured, loginDoc)
+	s.mustRun()
+	before := string(s.file(workload.FileServiceToken))
+	defer func() { s.file(workload.FileBinary) }() // health checks execute it
+	s.requests.spoil = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/v1/agent/service/register" {
+			http.Error(w, "no", http.StatusBadRequest)
+			return true
+		}
+		return false
+	}
+	if err := s.run(); err == nil {
+		t.Fatal("no error")
+	}
+	if got := string(s.file(workload.FileServiceToken)); got != before {
+		t.Error("the token file changed")
+	}
+	if _, _, err := s.admin().ACL().TokenReadSelf(&api.QueryOptions{Token: before}); err != nil {
+		t.Errorf("the first run's token: %v", err)
+	}
+	if tokens := s.tokens(); len(tokens) != 1 {
+		t.Errorf("tokens = %v, want the first run's only", tokens)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/meshinit"
 	"github.com/meshtask/consul-ecs/workload"
@@ -118,6 +119,9 @@ func TestScenarios(t *testing.T) {
 				t.Errorf("proxy name = %s, want %s", proxy.Service, tt.proxy)
 			}
 			tt.check(t, s, service, proxy)
+			if diff := cmp.Diff(&api.Locality{Region: "us-west-2", Zone: "us-west-2b"}, proxy.Locality); diff != "" {
+				t.Errorf("locality -want +got:\n%s", diff)
+			}
 			node := s.bootstrap()["node"].(map[string]any)
 			if node["id"] != proxyID {
 				t.Errorf("bootstrap is for %v, want %s", node["id"], proxyID)

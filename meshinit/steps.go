@@ -49,21 +49,22 @@ func PrepareClient(ctx context.Context, limit time.Duration, log hclog.Logger, p
 	})
 }
 
+// readMetadata reads the task until a workload can be made of it.
 func (r *run) readMetadata(ctx context.Context) error {
+	var described error
+	read := awsutil.Complete(r.Metadata.Task, func(t workload.Task) error {
+		r.workload, described = workload.New(r.Config, t, r.Region)
+		return described
+	})
 	var err error
-	if r.task, err = awsutil.FirstTask(ctx, r.Log, r.Metadata.Task, r.Limit); err != nil {
+	if r.task, err = awsutil.FirstTask(ctx, r.Log, read, r.Limit); err != nil {
 		return err
+	}
+	if described != nil {
+		return &exit.UsageError{Err: described}
 	}
 	r.findEarlierRun()
 	r.Log = r.Log.With(logkey.TaskID, r.task.ID(), logkey.ClusterARN, r.task.ClusterARN())
-	return nil
-}
-
-func (r *run) describe(context.Context) error {
-	var err error
-	if r.workload, err = workload.New(r.Config, r.task, r.Region); err != nil {
-		return &exit.UsageError{Err: err}
-	}
 	return nil
 }
 

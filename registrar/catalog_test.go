@@ -263,9 +263,6 @@ func TestCatalogBodiesGolden(t *testing.T) {
 			s := newServers(t)
 			r := s.registrar(t)
 			w := catalogWorkload(t, change)
-			if name == "everything" {
-				w.Locality = &workload.Locality{Region: "us-west-2", Zone: "us-west-2b"}
-			}
 			ctx := context.Background()
 			last := w.SyncChecks[len(w.SyncChecks)-1]
 			if err := r.Register(ctx, "tok", w); err != nil {

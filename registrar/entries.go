@@ -62,12 +62,10 @@ func catalogService(w workload.Workload) *api.AgentService {
 		EnableTagOverride: w.EnableTagOverride,
 		Namespace:         w.Namespace,
 		Partition:         w.Partition,
+		Locality:          locality(w),
 	}
 	if w.Weights != nil {
 		s.Weights = *weights(w.Weights)
-	}
-	if w.Locality != nil {
-		s.Locality = &api.Locality{Region: w.Locality.Region, Zone: w.Locality.Zone}
 	}
 	if w.Transparent {
 		// The service's port also in the proxy's registration: applications call that.

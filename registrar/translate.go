@@ -38,6 +38,7 @@ func serviceRegistration(w workload.Workload) *api.AgentServiceRegistration {
 		Checks:            serviceChecks(w),
 		Namespace:         w.Namespace,
 		Partition:         w.Partition,
+		Locality:          locality(w),
 	}
 }
 
@@ -63,6 +64,7 @@ func proxyRegistration(w workload.Workload) *api.AgentServiceRegistration {
 		},
 		Namespace: w.Namespace,
 		Partition: w.Partition,
+		Locality:  locality(w),
 	}
 }
 
@@ -99,6 +101,7 @@ func gatewayRegistration(w workload.Workload) *api.AgentServiceRegistration {
 		Checks:          api.AgentServiceChecks{listenerCheck(w.Gateway+" listener", p.ListenerCheck)},
 		Namespace:       w.Namespace,
 		Partition:       w.Partition,
+		Locality:        locality(w),
 	}
 	if p.HasConfig {
 		r.Proxy = &api.AgentServiceConnectProxyConfig{Config: p.Config}
@@ -193,6 +196,11 @@ func checkRegistration(w workload.Workload, c workload.SyncCheck, status string)
 		Namespace:         w.Namespace,
 		Partition:         w.Partition,
 	}
+}
+
+// locality is where the task runs. Agents and servers before Consul 1.16 ignore it.
+func locality(w workload.Workload) *api.Locality {
+	return &api.Locality{Region: w.Locality.Region, Zone: w.Locality.Zone}
 }
 
 func weights(w *config.Weights) *api.AgentWeights {

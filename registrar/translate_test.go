@@ -18,6 +18,8 @@ func task() workload.Task {
 		Cluster: "arn:aws:ecs:us-west-2:123456789012:cluster/prod",
 		TaskARN: "arn:aws:ecs:us-west-2:123456789012:task/prod/abc123",
 		Family:  "Web-App",
+
+		AvailabilityZone: "us-west-2b",
 		Containers: []workload.Container{
 			{Name: "app", Networks: []workload.Network{{IPv4Addresses: []string{"10.1.2.3"}}}},
 		},

@@ -79,8 +79,8 @@ Environment:
   CONSUL_HTTP_ADDR and others    the local agent
   CONSUL_HTTPS_CACERT_PEM        without an agent: CA certificates of the servers' HTTPS
   CONSUL_HTTP_TOKEN              without an agent: in place of consulLogin
-  AWS_REGION                     without an agent: the region of the service's locality,
-                                 when the task is registered again
+  AWS_REGION                     the region of the service's locality, when the task is
+                                 registered again; that of the task ARN when it is not set
   AWS_REGION and the rest        without an agent: the AWS SDK's, for another login
   CONSUL_ECS_IGNORE_CONTAINERS   as -ignore-containers; both apply
 

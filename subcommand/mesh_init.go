@@ -52,8 +52,8 @@ Environment:
   ECS_CONTAINER_METADATA_URI_V4  set by ECS
   CONSUL_ECS_GENERATION          agent or agentless, to refuse a configuration of the
                                  other generation
-  AWS_REGION and the rest        the AWS SDK's; without an agent also the region of the
-                                 service's locality
+  AWS_REGION and the rest        the AWS SDK's; also the region of the service's locality,
+                                 which is that of the task ARN when it is not set
 With an agent:
   CONSUL_HTTP_ADDR and the rest  the local agent; 127.0.0.1:8500
   CONSUL_GRPC_ADDR               where Envoy reaches the agent; localhost:8502

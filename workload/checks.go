@@ -19,7 +19,7 @@ func (w *Workload) setAgentChecks(cfg *config.Config) {
 
 // setCatalog adds what is registered without an agent only: the node, the task's
 // address, and checks that nothing but health-sync makes passing.
-func (w *Workload) setCatalog(cfg *config.Config, t Task, region string) error {
+func (w *Workload) setCatalog(cfg *config.Config, t Task) error {
 	var err error
 	if w.Address, err = t.NodeIP(); err != nil {
 		return err
@@ -30,9 +30,6 @@ func (w *Workload) setCatalog(cfg *config.Config, t Task, region string) error {
 		return nil
 	}
 	w.Transparent = cfg.TransparentProxy.Enabled
-	if region != "" {
-		w.Locality = &Locality{Region: region, Zone: t.AvailabilityZone}
-	}
 	for _, container := range cfg.HealthSyncContainers {
 		if container == ContainerDataplane {
 			continue // the aggregate has its ID

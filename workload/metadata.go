@@ -2,7 +2,9 @@ package workload
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -19,7 +21,14 @@ const (
 	HealthHealthy = "HEALTHY"
 	// typeNormal marks the containers of the task definition.
 	typeNormal = "NORMAL"
+	// Network modes. In awsvpc the containers of a task share its address and loopback; in
+	// host also the host's, and the metadata have no address.
+	modeAWSVPC, modeHost = "awsvpc", "host"
 )
+
+// ErrIncomplete is that of metadata without something that every task has, and so may have a
+// moment later: the endpoint lists a starting container before its network.
+var ErrIncomplete = errors.New("the task metadata are incomplete")
 
 // ParseTask reads the answer of the task metadata endpoint. Whatever is no
 // object with the ARN of an ECS task is an error: the endpoint answers faults
@@ -106,10 +115,38 @@ func (t Task) ClusterARN() string {
 	return "arn:" + a.partition + ":ecs:" + a.region + ":" + a.account + ":cluster/" + name
 }
 
+// networkMode returns the network mode of the task's containers, not those of AWS; empty when
+// the metadata do not name it (yet). A mode that is not awsvpc is returned first.
+func (t Task) networkMode() string {
+	mode := ""
+	for _, c := range t.Containers {
+		if OfAWS(c.Name) {
+			continue
+		}
+		for _, n := range c.Networks {
+			if n.NetworkMode != "" && n.NetworkMode != modeAWSVPC {
+				return n.NetworkMode
+			}
+			mode = cmp.Or(mode, n.NetworkMode)
+		}
+	}
+	return mode
+}
+
+// refuseMode returns the error of a task with a network mode in which it cannot be in the mesh.
+func refuseMode(mode string) error {
+	return fmt.Errorf("the task has network mode %q: the mesh needs an address of the task's own and a loopback that its containers share; "+
+		"set networkMode to awsvpc in the task definition (ECS Anywhere, launch type EXTERNAL, has bridge and host only: run the task on Fargate or EC2)", mode)
+}
+
 // NodeIP is the address of the task's network interface: the first IPv4
 // address, else the first IPv6 address, of the first network that has one. In
-// awsvpc mode all containers share it; one that waits may not list it yet.
+// awsvpc mode all containers share it; one that waits may not list it yet: the
+// error is ErrIncomplete when none does. In another mode the task has none.
 func (t Task) NodeIP() (string, error) {
+	if mode := t.networkMode(); mode != "" && mode != modeAWSVPC {
+		return "", refuseMode(mode)
+	}
 	for _, c := range t.Containers {
 		for _, n := range c.Networks {
 			for _, ip := range slices.Concat(n.IPv4Addresses, n.IPv6Addresses) {
@@ -119,7 +156,7 @@ func (t Task) NodeIP() (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("find task address: none of %d containers in the metadata has one; the task needs network mode awsvpc", len(t.Containers))
+	return "", fmt.Errorf("%w: no container has an IP address", ErrIncomplete)
 }
 
 // Stopped reports whether the container has ended permanently. Both statuses count: a

@@ -207,7 +207,7 @@ func TestParseTaskReadsContainers(t *testing.T) {
 	}
 	var got []line
 	for _, c := range task.Containers {
-		got = append(got, line{c.Name, c.Type, c.DesiredStatus, c.KnownStatus, c.Health.Status, c.ExitCode})
+		got = append(got, line{c.Name, c.Type, c.DesiredStatus, c.KnownStatus, c.HealthStatus(), c.ExitCode})
 	}
 	one := 1
 	want := []line{

@@ -18,24 +18,34 @@ type Container struct {
 	Name string `json:"Name"`
 	// Type is NORMAL for containers of the task definition; the ECS agent's
 	// own (pause) containers carry other values.
-	Type          string    `json:"Type"`
-	DesiredStatus string    `json:"DesiredStatus"`
-	KnownStatus   string    `json:"KnownStatus"`
-	ExitCode      *int      `json:"ExitCode"`
-	Health        Health    `json:"Health"`
-	Networks      []Network `json:"Networks"`
+	Type          string `json:"Type"`
+	DesiredStatus string `json:"DesiredStatus"`
+	KnownStatus   string `json:"KnownStatus"`
+	ExitCode      *int   `json:"ExitCode"`
+	// Health is nil for a container without an ECS health check.
+	Health   *Health   `json:"Health"`
+	Networks []Network `json:"Networks"`
 	// RestartCount is there with an enabled restart policy only, from 0.
 	RestartCount *int `json:"RestartCount"`
 }
 
-// Health is the container health check's state; Status is empty while there
-// is none or it is still starting.
+// Health is the state of a container's ECS health check; Status is empty before its first
+// result.
 type Health struct {
 	Status string `json:"status"`
 }
 
+// HealthStatus returns the last result of the container's ECS health check; empty without one.
+func (c Container) HealthStatus() string {
+	if c.Health == nil {
+		return ""
+	}
+	return c.Health.Status
+}
+
 // Network is one attachment of a container.
 type Network struct {
+	NetworkMode   string   `json:"NetworkMode"`
 	IPv4Addresses []string `json:"IPv4Addresses"`
 	IPv6Addresses []string `json:"IPv6Addresses"`
 }
@@ -51,8 +61,7 @@ type Workload struct {
 	// Address the task's IP address. Both are empty in a task with an agent, which is
 	// the node.
 	Node, Address string
-	// Locality is nil in a task with an agent, for a gateway, and without AWS_REGION.
-	Locality *Locality
+	Locality      Locality
 	// Transparent reports that the traffic of the task's containers is redirected to
 	// the proxy.
 	Transparent bool
@@ -81,7 +90,8 @@ type Workload struct {
 
 // Locality is where a task runs.
 type Locality struct {
-	// Region is an AWS region, Zone an availability zone of it.
+	// Region is AWS_REGION, or that of the task ARN; Zone is an availability zone of it, and
+	// empty when the metadata do not name one.
 	Region, Zone string
 }
 

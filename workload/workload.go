@@ -1,7 +1,7 @@
 package workload
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"maps"
 	"net"
@@ -15,24 +15,26 @@ import (
 const loopback = "127.0.0.1"
 
 // New returns what the task is in Consul. It fails if the task's family is needed
-// as a name and Consul does not take it, or if the metadata does not name the
-// cluster or, without an agent, the task's address. region is AWS_REGION, which may be
-// empty.
+// as a name and Consul does not take it, in a network mode without a mesh, or with
+// ErrIncomplete if the metadata lack what is needed: the cluster, the family or the task's
+// address. region is AWS_REGION, which may be empty.
 func New(cfg *config.Config, t Task, region string) (Workload, error) {
-	w := Workload{TaskID: t.ID(), TaskARN: t.TaskARN}
+	w := Workload{TaskID: t.ID(), TaskARN: t.TaskARN, Locality: Locality{cmp.Or(region, t.Region()), t.AvailabilityZone}}
 	if t.ClusterARN() == "" {
-		return Workload{}, errors.New("describe workload: the task metadata names no cluster")
+		return Workload{}, fmt.Errorf("describe workload: %w: no cluster", ErrIncomplete)
 	}
-	var err error
-	if cfg.Gateway != nil {
+	err := checkMode(cfg, t)
+	switch {
+	case err != nil:
+	case cfg.Gateway != nil:
 		err = w.setGateway(cfg.Gateway, t)
-	} else {
+	default:
 		err = w.setService(cfg, t)
 	}
 	switch {
 	case err != nil:
 	case cfg.Agentless():
-		err = w.setCatalog(cfg, t, region)
+		err = w.setCatalog(cfg, t)
 	default:
 		w.setAgentChecks(cfg)
 	}
@@ -40,6 +42,18 @@ func New(cfg *config.Config, t Task, region string) (Workload, error) {
 		return Workload{}, fmt.Errorf("describe workload: %w", err)
 	}
 	return w, nil
+}
+
+// checkMode refuses network modes in which the containers of a task do not share a loopback, or
+// the task has no address that others reach. With an agent, which may be given an address, the
+// host's network will do.
+func checkMode(cfg *config.Config, t Task) error {
+	switch mode := t.networkMode(); {
+	case mode == "", mode == modeAWSVPC, mode == modeHost && !cfg.Agentless():
+		return nil
+	default:
+		return refuseMode(mode)
+	}
 }
 
 func (w *Workload) setService(cfg *config.Config, t Task) error {
@@ -94,7 +108,11 @@ func (w *Workload) setGateway(g *config.Gateway, t Task) error {
 		}
 		w.Proxy.WAN = tagged(g.WANAddress)
 	}
-	w.Proxy.ListenerCheck = net.JoinHostPort(listenerHost(w.Proxy.Address, t), strconv.Itoa(w.Proxy.Port))
+	host, err := listenerHost(w.Proxy.Address, t)
+	if err != nil {
+		return err
+	}
+	w.Proxy.ListenerCheck = net.JoinHostPort(host, strconv.Itoa(w.Proxy.Port))
 	if g.Proxy != nil {
 		w.Proxy.HasConfig, w.Proxy.Config = true, g.Proxy.Config
 	}
@@ -110,18 +128,17 @@ func tagged(a *config.Address) *config.Address {
 }
 
 // listenerHost is where the agent connects to prove that a gateway listens. A
-// gateway binds the task's own address. When the metadata has none, loopback
-// is checked in its place, as before, rather than refusing to start: a wrong
-// guess shows as a critical check.
-func listenerHost(lan string, t Task) string {
-	if lan != "" {
-		return lan
+// gateway binds the task's own address. On the host's network the metadata have
+// none, and loopback is checked in its place, as before, rather than refusing to
+// start: a wrong guess shows as a critical check.
+func listenerHost(lan string, t Task) (string, error) {
+	switch {
+	case lan != "":
+		return lan, nil
+	case t.networkMode() == modeHost:
+		return loopback, nil
 	}
-	ip, err := t.NodeIP()
-	if err != nil {
-		return loopback
-	}
-	return ip
+	return t.NodeIP()
 }
 
 // meta is the user's with the keys of consul-ecs over it, which clean-up needs.
@@ -141,6 +158,9 @@ func (w *Workload) meta(user map[string]string) map[string]string {
 func nameOf(configured, setting string, t Task) (string, error) {
 	if configured != "" {
 		return configured, nil
+	}
+	if t.Family == "" {
+		return "", fmt.Errorf("%w: no family", ErrIncomplete)
 	}
 	name := strings.ToLower(t.Family)
 	if !config.ValidName(name) {

@@ -73,7 +73,8 @@ func TestNewKeepsTheNamesOf06(t *testing.T) {
 	const id = "product-api-0f9de17a6465404e8b1b2356dc13c2f8"
 	want := workload.Workload{
 		TaskID: "0f9de17a6465404e8b1b2356dc13c2f8", TaskARN: fargateARN,
-		Name: "product-api", ID: id, Port: 9090,
+		Locality: workload.Locality{Region: "us-west-2", Zone: "us-west-2b"},
+		Name:     "product-api", ID: id, Port: 9090,
 		Meta: map[string]string{"task-id": "0f9de17a6465404e8b1b2356dc13c2f8", "task-arn": fargateARN, "source": "consul-ecs"},
 		SyncChecks: []workload.SyncCheck{{
 			ID: id + "-app-consul-ecs", Container: "app", Name: "consul ecs synced",
@@ -89,7 +90,9 @@ func TestNewKeepsTheNamesOf06(t *testing.T) {
 func TestDefaultNamesAreLowerCase(t *testing.T) {
 	t.Parallel()
 	for _, fields := range []string{``, `,"service":{"port":1,"name":""}`, `,"gateway":{"kind":"mesh-gateway"}`, `,"gateway":{"kind":"mesh-gateway","name":null}`} {
-		w, err := workload.New(in(t, fields), workload.Task{TaskARN: fargateARN, Family: "Product-API"}, "")
+		task := located(ipv4())
+		task.Family = "Product-API"
+		w, err := workload.New(in(t, fields), task, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +104,7 @@ func TestDefaultNamesAreLowerCase(t *testing.T) {
 
 func TestFamiliesThatAreNoServiceName(t *testing.T) {
 	t.Parallel()
-	for _, family := range []string{"", "-api", "api-", "_", "api.v1", "api v1", "äpi"} {
+	for _, family := range []string{"-api", "api-", "_", "api.v1", "api v1", "äpi"} {
 		for setting, fields := range map[string]string{
 			"service.name": ``, "gateway.name": `,"gateway":{"kind":"mesh-gateway"}`,
 		} {
@@ -125,7 +128,7 @@ func TestFamiliesThatAreNoServiceName(t *testing.T) {
 func TestNewNeedsTheCluster(t *testing.T) {
 	t.Parallel()
 	_, err := workload.New(in(t, ``), workload.Task{TaskARN: "arn:aws:ecs:us-west-2:1:task/id", Family: "api"}, "")
-	if want := "describe workload: the task metadata names no cluster"; err == nil || err.Error() != want {
+	if want := "describe workload: the task metadata are incomplete: no cluster"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
@@ -145,7 +148,7 @@ func TestGatewayListenerCheck(t *testing.T) {
 		{"IPv6 node", ``, address(workload.Network{IPv6Addresses: []string{"fd00::1"}}), "[fd00::1]:8443"},
 		{"LAN address", `{"address":"10.9.9.9"}`, address(workload.Network{IPv4Addresses: []string{"10.0.0.1"}}), "10.9.9.9:8443"},
 		{"IPv6 LAN address", `{"address":"fd00::2","port":9}`, workload.Task{TaskARN: fargateARN, Family: "gw"}, "[fd00::2]:9"},
-		{"no address at all", ``, workload.Task{TaskARN: fargateARN, Family: "gw"}, "127.0.0.1:8443"},
+		{"host network", ``, address(workload.Network{NetworkMode: "host", IPv4Addresses: []string{""}}), "127.0.0.1:8443"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
