@@ -22,7 +22,7 @@ const (
 
 // SetDefaults fills in what registration fills in: essential, cpu, protocol,
 // the host port under awsvpc, health check figures, the user of a log router, the lists that the answer
-// always has, and cpu and memory of the task in plain numbers. It is
+// always has, those of capabilities as soon as one is given, and cpu and memory of the task in plain numbers. It is
 // idempotent; Parse has called it. What has no default at registration
 // (startTimeout, stopTimeout) stays absent.
 func (d *TaskDefinition) SetDefaults() {
@@ -64,8 +64,20 @@ func (c *Container) setDefaults(networkMode string) {
 	if c.FirelensConfiguration != nil {
 		c.User = cmp.Or(c.User, "0") // it makes a socket in a directory of root
 	}
+	if l := c.LinuxParameters; l != nil {
+		l.Capabilities.setDefaults()
+	}
 	if r := c.RestartPolicy; r != nil {
 		orElse(&r.RestartAttemptPeriod, DefaultRestartAttemptPeriod)
+	}
+}
+
+// setDefaults completes capabilities, nil or not. Reports disagree on what ECS stores of an
+// empty object.
+func (c *Capabilities) setDefaults() {
+	if c != nil && len(c.Add)+len(c.Drop) > 0 {
+		emptyList(&c.Add)
+		emptyList(&c.Drop)
 	}
 }
 

@@ -195,6 +195,27 @@ func TestLogRouterRunsAsRoot(t *testing.T) {
 	}
 }
 
+// ECS stores both lists of capabilities, and a Terraform configuration without one of them would
+// replace the definition with each apply.
+func TestBothListsOfCapabilitiesAreStored(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{
+		`{"initProcessEnabled": true}`:             `{"initProcessEnabled":true}`,
+		`{"capabilities": {"drop": ["ALL"]}}`:      `{"capabilities":{"add":[],"drop":["ALL"]}}`,
+		`{"capabilities": {"add": ["NET_ADMIN"]}}`: `{"capabilities":{"add":["NET_ADMIN"],"drop":[]}}`,
+		`{"capabilities": {}}`:                     `{"capabilities":{}}`,
+	} {
+		d := parse(t, changed(t, hostTask, app+`.linuxParameters = `+given)).Definition
+		stored, err := json.Marshal(d.ContainerDefinitions[0].LinuxParameters)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(stored) != want {
+			t.Errorf("%s is stored as %s, want %s", given, stored, want)
+		}
+	}
+}
+
 // Every key of the types must be known: a field without a tag
 // would never be filled.
 func TestEveryFieldHasAKey(t *testing.T) {

@@ -51,7 +51,7 @@ func TestRegistrationAnswersAsAWS(t *testing.T) {
 		"tags": [{"key": "a", "value": "b"}],
 		"containerDefinitions": [
 			{"name": "init", "image": "111122223333.dkr.ecr.us-east-1.amazonaws.com/init:1", "essential": false,
-			 "linuxParameters": {"initProcessEnabled": true}, "secrets": [
+			 "linuxParameters": {"initProcessEnabled": true, "capabilities": {"drop": ["ALL"]}}, "secrets": [
 				{"name": "S", "valueFrom": "arn:aws:secretsmanager:us-east-1:123456789012:secret:s-AbCdEf"}, {"name": "P", "valueFrom": "/p"}]},
 			{"name": "app", "image": "app:1", "memoryReservation": 64, "portMappings": [{"containerPort": 80}],
 			 "restartPolicy": {"enabled": true}, "healthCheck": {"command": ["CMD", "x"]},
