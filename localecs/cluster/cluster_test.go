@@ -210,7 +210,9 @@ func TestStopOrder(t *testing.T) {
 func TestEndpointsInsideTheTask(t *testing.T) {
 	w := newWorld(t, nil)
 	task := w.run(t, func(d *taskdef.TaskDefinition) { d.TaskRoleARN = roleARN }, shell("a", "env; exec sleep 1000"))
-	until(t, task, "environment logged", func(v scheduler.View) bool { return running(v) && strings.Contains(w.log(t, "a"), "RELATIVE_URI") })
+	until(t, task, "environment logged, and RUNNING in the metadata", func(v scheduler.View) bool {
+		return running(v) && time.Since(v.StartedAt) > time.Second && strings.Contains(w.log(t, "a"), "RELATIVE_URI")
+	})
 	env := map[string]string{}
 	for line := range strings.Lines(w.log(t, "a")) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")

@@ -19,9 +19,17 @@ type Snapshot struct {
 	Storage *EphemeralStorage
 }
 
+// statusLag is how long the metadata of a task that runs have it as NONE. Fargate's first answer
+// does, while it has the asking container as RUNNING; for how long is not published. The ECS
+// agent on EC2 derives the task's status in the same step as the container's.
+const statusLag = time.Second
+
 // At is a snapshot of a task of Fargate, on a machine whose clock is synchronized and whose
 // storage is empty.
 func At(now time.Time, f Facts, v scheduler.View) Snapshot {
+	if v.DesiredStatus == scheduler.StatusRunning && v.KnownStatus == scheduler.StatusRunning && now.Sub(v.StartedAt) < statusLag {
+		v.KnownStatus = scheduler.StatusNone
+	}
 	return Snapshot{
 		Facts: f, View: v,
 		Clock:   &ClockDrift{ClockErrorBound: 0.5, ReferenceTimestamp: now, ClockSynchronizationStatus: "SYNCHRONIZED"},
