@@ -24,7 +24,7 @@ func layout() arch.Layout {
 			{Name: "wiring", Packages: []string{"subcommand"}, Uses: []string{"flows", "ports", "nouns", "command line", "shared"}},
 			{
 				Name:     "flows",
-				Packages: []string{"meshinit", "clientagent", "healthsync", "entrypoint", "controller", "admission", "broker"},
+				Packages: []string{"meshinit", "clientagent", "healthsync", "entrypoint", "controller", "admission", "broker", "images"},
 				Among:    arch.Never, Interface: 3,
 				Uses: []string{"ports", "nouns", "command line", "shared"},
 			},

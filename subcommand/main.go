@@ -26,6 +26,7 @@ func commands() map[string]cli.Command {
 		"controller":        controllerCommand(),
 		"envoy-entrypoint":  envoyEntrypointCommand(),
 		"gc":                gcCommand(),
+		"images":            imagesCommand(),
 		"health-sync":       healthSyncCommand(),
 		"install":           installCommand(),
 		"mesh-init":         meshInitCommand(),

@@ -120,26 +120,46 @@ var ErrChoose = errors.New("choose a resource of the template that is a task def
 // findResource returns the name of the resource; empty when the document is not a
 // template but the properties.
 func findResource(root *Node, name string) (string, error) {
-	const kind = `"` + TemplateType + `"`
 	resources := root.Get("Resources")
 	if resources == nil && name == "" {
 		return "", nil
 	}
-	var found []string
-	for _, key := range resources.Keys() {
-		if t := resources.Get(key).Get("Type"); t != nil && t.scalar == kind {
-			found = append(found, key)
-		}
-	}
+	found := definitionsOf(resources)
 	switch {
 	case slices.Contains(found, name):
 		return name, nil
 	case name == "" && len(found) == 1:
 		return found[0], nil
 	case len(found) == 0:
-		return "", fmt.Errorf("the template has no resource of type %s", kind)
+		return "", fmt.Errorf("the template has no resource of type %q", TemplateType)
 	}
 	return "", fmt.Errorf("%w: %s", ErrChoose, OneLine(strings.Join(found, ", ")))
+}
+
+// definitionsOf returns the names of the resources that are task definitions.
+func definitionsOf(resources *Node) []string {
+	var found []string
+	for _, key := range resources.Keys() {
+		if kind, _ := resources.Get(key).Get("Type").Text(); kind == TemplateType {
+			found = append(found, key)
+		}
+	}
+	return found
+}
+
+// TemplateResources returns the names by which ParseTemplate reads each task definition of a
+// template: the empty name alone for a document that has the properties of one. Errors are
+// those of ParseTemplate.
+func TemplateResources(doc []byte) ([]string, error) {
+	d, err := read(doc, formatTemplate)
+	if err != nil {
+		return nil, err
+	}
+	found := definitionsOf(d.Root.Get("Resources"))
+	if len(found) == 0 {
+		return []string{""}, nil
+	}
+	return found, nil
 }
 
 // Refresh reads Definition and Warnings again. The error is an *InvalidError; values of a

@@ -15,7 +15,7 @@ const (
 	CodeUsage   = 1   // usage or configuration
 	CodeRefused = 2   // refused, denied or not healthy
 	CodeUnknown = 3   // unknown, unreachable or gave up
-	CodeAWS     = 4   // admit: AWS refused the definition or could not be asked
+	CodeAWS     = 4   // admit: AWS refused the definition or could not be asked; images: the same of a registry
 	CodeNoSuch  = 127 // unknown command
 )
 

@@ -1,0 +1,233 @@
+package images_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/meshtask/consul-ecs/internal/testkit/registry"
+)
+
+// answer answers in place of a registry.
+type answer = func(http.ResponseWriter, *http.Request) bool
+
+// status answers everything but the first request with a status and a body.
+func status(code int, body string) answer {
+	return func(w http.ResponseWriter, req *http.Request) bool {
+		if req.URL.Path != "/v2/" {
+			w.WriteHeader(code)
+			fmt.Fprint(w, body)
+		}
+		return true
+	}
+}
+
+func TestFailureNamesTheImageTheCauseAndTheCure(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answer answer
+		want   string
+	}{
+		"forbidden": {
+			status(403, `{"errors":[{"code":"DENIED","message":"no pull access"}]}`),
+			"HOST refuses it (403 DENIED: no pull access): log in with `docker login HOST`, and check the name: many registries refuse what does not exist",
+		},
+		"rate limit": {
+			status(429, `{"errors":[{"code":"TOOMANYREQUESTS","message":"pull rate limit"}]}`),
+			"HOST limits reads (429 TOOMANYREQUESTS: pull rate limit): log in with `docker login HOST` for a higher limit, or repeat it later",
+		},
+		"no tag": {
+			status(404, `{"errors":[{"code":"MANIFEST_UNKNOWN","message":"unknown manifest"}]}`),
+			"HOST has no such tag or digest (404 MANIFEST_UNKNOWN: unknown manifest): check the tag, or push the image",
+		},
+		"no repository": {
+			status(404, `{"errors":[{"code":"NAME_UNKNOWN","message":"unknown name"}]}`),
+			"HOST has no such repository (404 NAME_UNKNOWN: unknown name): check the name",
+		},
+		"server failed": {
+			status(500, "<html>\nlong</html>"), "HOST failed (500 Internal Server Error): repeat it later, or read a copy by -from",
+		},
+		"damaged index": {
+			typed(types.OCIImageIndex, "[1]"), "its index is damaged: json: cannot unmarshal array into Go value of type v1.IndexManifest",
+		},
+		"schema 1": {
+			typed(types.DockerManifestSchema1Signed, `{"schemaVersion":1}`),
+			"its manifest has the old schema 1, which ECS does not pull any more: push it again with a current Docker",
+		},
+		"artifact": {
+			typed("application/vnd.example+json", `{}`), `it is no container image: its manifest has the type "application/vnd.example+json"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := registry.Start(t)
+			r.Answer(c.answer)
+			_, failures := lockOf(t, options(), r.Host+"/web:1")
+			want := "image " + r.Host + "/web:1: " + strings.ReplaceAll(c.want, "HOST", r.Host)
+			if diff := cmp.Diff([]string{want}, failures); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// typed answers with a manifest of a type.
+func typed(mediaType types.MediaType, body string) answer {
+	return func(w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("Content-Type", string(mediaType))
+		fmt.Fprint(w, body)
+		return true
+	}
+}
+
+func TestFailureOfAnImageThatNoTaskCanRun(t *testing.T) {
+	t.Parallel()
+	r := registry.Start(t)
+	chart := mutate.ConfigMediaType(empty.Image, "application/vnd.cncf.helm.config.v1+json")
+	for path, c := range map[string]struct {
+		image remote.Taggable
+		want  string
+	}{
+		"windows:1": {registry.Image(t, "windows/amd64:10.0.20348.1", web()), "it is for windows/amd64 only: a task of the mesh needs linux/amd64 or linux/arm64"},
+		"arm:1": {
+			registry.Index(t, registry.Image(t, "linux/arm/v7", web()), registry.Image(t, "linux/s390x", web())),
+			"it is for linux/arm/v7, linux/s390x only: a task of the mesh needs linux/amd64 or linux/arm64",
+		},
+		"empty:1": {registry.Index(t), "it has no image of any platform: push it again"},
+		"chart:1": {chart, "it is no container image: its configuration of type \"application/vnd.cncf.helm.config.v1+json\" names no platform"},
+	} {
+		reference := r.Push(t, path, c.image)
+		_, failures := lockOf(t, options(), reference)
+		if diff := cmp.Diff([]string{"image " + reference + ": " + c.want}, failures); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func TestAllFailuresAreReportedAtOnce(t *testing.T) {
+	t.Parallel()
+	r := registry.Start(t)
+	good := r.Push(t, "web:1", registry.Image(t, "linux/amd64", web()))
+	lock, failures := lockOf(t, options(), r.Host+"/web:2", good, "Not An Image", r.Host+"/web:3")
+	if lock != nil {
+		t.Error("a lock of some images was returned")
+	}
+	if len(failures) != 3 {
+		t.Fatalf("%q", failures)
+	}
+	for i, part := range []string{"/web:2: ", "image Not An Image: it is no reference of an image", "/web:3: "} {
+		if !strings.Contains(failures[i], part) {
+			t.Errorf("line %d is %s, want %s", i, failures[i], part)
+		}
+	}
+}
+
+func TestSilentRegistryEndsAtTheTimeout(t *testing.T) {
+	t.Parallel()
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { <-req.Context().Done() }))
+	t.Cleanup(silent.Close)
+	host := strings.TrimPrefix(silent.URL, "http://")
+	o := options()
+	o.Timeout = 700 * time.Millisecond
+	_, failures := lockOf(t, o, host+"/web:1")
+	want := "image " + host + "/web:1: " + host + " did not answer within 700ms: check the network and the name, raise -timeout, or read a copy by -from"
+	if diff := cmp.Diff([]string{want}, failures); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// hanging is a keychain whose helper does not answer.
+type hanging struct{ ended <-chan struct{} }
+
+func (h hanging) Resolve(authn.Resource) (authn.Authenticator, error) {
+	<-h.ended
+	return authn.Anonymous, nil
+}
+
+// broken is a keychain whose helper fails.
+type broken struct{}
+
+func (broken) Resolve(authn.Resource) (authn.Authenticator, error) {
+	return nil, errors.New("docker-credential-test: not found")
+}
+
+func TestCredentialHelperThatFailsOrHangsIsNamed(t *testing.T) {
+	t.Parallel()
+	r := registry.Start(t)
+	for want, k := range map[string]authn.Keychain{
+		"no answer within 50ms":             hanging{t.Context().Done()},
+		"docker-credential-test: not found": broken{},
+	} {
+		o := options()
+		o.Timeout, o.Keychain = 50*time.Millisecond, k
+		_, failures := lockOf(t, o, r.Host+"/web:1")
+		want = fmt.Sprintf("image %s/web:1: the credentials for %s cannot be read (%s): check credsStore, credHelpers and auths in Docker's config.json", r.Host, r.Host, want)
+		if diff := cmp.Diff([]string{want}, failures); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func TestRegistryThatIsNotThereIsNamed(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := listener.Addr().String()
+	listener.Close()
+	_, failures := lockOf(t, options(), host+"/web:1")
+	want := fmt.Sprintf("image %s/web:1: %s cannot be reached (dial tcp %s: connect: connection refused): check the network and the name, or read a copy by -from", host, host, host)
+	if diff := cmp.Diff([]string{want}, failures); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCertificateOfAnUnknownAuthorityIsNamed(t *testing.T) {
+	t.Parallel()
+	r, _ := registry.StartTLS(t)
+	o := options()
+	_, failures := lockOf(t, o, r.Host+"/web:1")
+	want := fmt.Sprintf("image %s/web:1: %s has a certificate that is not trusted (x509: certificate signed by unknown authority): name the authority's certificate in SSL_CERT_FILE, or correct the name", r.Host, r.Host)
+	if diff := cmp.Diff([]string{want}, failures); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// dialing answers for all hosts from one registry.
+func dialing(host string) http.RoundTripper {
+	return &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, host)
+	}}
+}
+
+func TestPlainHTTPToAnotherMachineMustBeAllowed(t *testing.T) {
+	t.Parallel()
+	r := registry.Start(t)
+	r.Push(t, "web:1", registry.Image(t, "linux/amd64", web()))
+	o := options()
+	o.Transport = dialing(r.Host)
+	for _, host := range []string{"registry.example:5000", "10.0.0.7:5000"} {
+		o.PlainHTTP = nil
+		_, failures := lockOf(t, o, host+"/web:1")
+		want := fmt.Sprintf("image %s/web:1: %s has no TLS: add it, or allow plain HTTP by -plain-http %s", host, host, host)
+		if diff := cmp.Diff([]string{want}, failures); diff != "" {
+			t.Error(diff)
+		}
+		o.PlainHTTP = []string{host}
+		mustLock(t, o, host+"/web:1")
+	}
+}
