@@ -78,7 +78,7 @@ func testPausedFollower(m *vpcMesh) {
 		last = now
 	}
 	m.t.Logf("wrong status for %s, want 2 s at most", wrong.Round(10*time.Millisecond))
-	if wrong > 2*time.Second+busy/2 {
+	if wrong > 2*time.Second+busy {
 		m.t.Errorf("wrong status for %s", wrong)
 	}
 }

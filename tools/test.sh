@@ -16,9 +16,11 @@ case ${1:-} in
 esac
 
 meshes='^TestEndToEnd' # run a whole mesh
-# Run without the race detector, which makes them five times slower and sees the hundred
-# of the short lane.
+# Run without the race detector, which makes them five times slower, stops at as many
+# goroutines as thousands of tasks have, and sees the hundreds of the short lane.
 schedules='^TestThousandsOfFaultSchedules'
+fleets='^TestSessionsComeBack|^TestFleetLogsInAfterAnOutage'
+skipped=$([ ${#lane[@]} -gt 0 ] || echo "$fleets")
 export CONSUL_ECS_BIN=$PWD/bin # what make build has made
 gotestsum=$PWD/.tools/bin/gotestsum
 log=$(mktemp -d)
@@ -40,7 +42,7 @@ others() {
   export CGO_ENABLED=0
   # Built as tools/ensure.sh builds Consul, whose packages it shares.
   tests aclcompare tools/aclcompare ./... -timeout 10m
-  [ ${#lane[@]} -gt 0 ] || tests schedules . ./broker -timeout 40m -run "$schedules"
+  [ ${#lane[@]} -gt 0 ] || tests schedules . "./broker ./consulutil ./healthsync" -timeout 40m -run "$schedules|$fleets"
   # Most of their time is that of terraform, which each test starts.
   tests terraform terraform ./... "${lane[@]}" -timeout 30m -skip "$meshes"
   return "$status"
@@ -50,7 +52,8 @@ others() {
 others >"$log/others" &
 export CGO_ENABLED=1 # for the race detector
 # Those that take longest start first.
-tests packages . "./localecs/command ./subcommand ./localecs/cluster ./..." -race "${lane[@]}" -p 6 -parallel 4 -timeout 40m -skip "$meshes|$schedules"
+tests packages . "./localecs/command ./subcommand ./localecs/cluster ./..." -race "${lane[@]}" -p 6 -parallel 4 -timeout 40m \
+  -skip "$meshes|$schedules${skipped:+|$skipped}"
 wait $! || status=1
 cat "$log/others"
 # They count lost requests, so they have the machine to themselves, few at a time: an
