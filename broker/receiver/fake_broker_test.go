@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/secret"
@@ -122,8 +121,8 @@ func (w *world) push(g *fakeGrant) Push {
 }
 
 // deliver pushes until an answer is final or the handle has expired. A token that was
-// redeemed and is then refused is lost, and revoked; when the port is closed, it has been
-// delivered and the answer was lost.
+// redeemed and is then refused is lost, and revoked. As for the broker, one of which no answer
+// proves that counts as delivered: the answer may be lost.
 func (w *world) deliver(g *fakeGrant) {
 	body, err := w.push(g).Encode()
 	if err != nil {
@@ -141,8 +140,9 @@ func (w *world) deliver(g *fakeGrant) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	g.state = "expired"
-	delete(w.live, g.made)
+	if g.state = "expired"; g.made != "" {
+		g.state = "active"
+	}
 }
 
 // final reports whether an answer ends the pushes, and with which state.
@@ -150,9 +150,9 @@ func (w *world) final(g *fakeGrant, status int, err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case err == nil && status == 200, g.made != "" && errors.Is(err, syscall.ECONNREFUSED):
+	case err == nil && status == 200, g.made != "" && (err != nil || status == 409):
 		g.state = "active"
-	case err == nil && status == 502 && g.made != "":
+	case status == 502 && g.made != "":
 		g.state = "failed"
 		delete(w.live, g.made)
 	case err != nil || status >= 500:
