@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -253,4 +254,46 @@ func TestWrongProtocolOfARealServerIsNamed(t *testing.T) {
 			r.logged(t, tc.want)
 		})
 	}
+}
+
+// TestStatsShowThatServersRefuse an Envoy that they have served, as after their upgrade. While no
+// server can be reached, its stream waits in the relay, and the gauge is as before.
+func TestStatsShowThatServersRefuse(t *testing.T) {
+	t.Parallel()
+	k := newTask(t, "refused")
+	set := newServers(k.consul.GRPCAddr)
+	r := k.startRelay(t, RelayConfig{Servers: set, Token: (&tokenFile{secret: k.token(t).SecretID}).read})
+	k.startEnvoy(t)
+	k.listener(t, "public_listener")
+	k.connected(t, 1)
+
+	set.set("127.0.0.1:1")
+	r.logged(t, "connect Envoy with a Consul server failed, retrying: attempt=1")
+	k.connected(t, 1)
+
+	var streams atomic.Int32
+	tooOld := refusing(status{"3", "Envoy 1.20.0 is too old and is not supported by Consul"})
+	set.set(address(startServer(t, func(w http.ResponseWriter, req *http.Request) {
+		streams.Add(1)
+		tooOld(w, req)
+	})))
+	for n := range int32(3) {
+		testkit.Eventually(t, "another refusal", func() bool { return streams.Load() > n })
+		k.connected(t, 0)
+	}
+}
+
+// connected waits until Envoy's gauge about its xDS stream has a value.
+func (k *task) connected(t *testing.T, want int) {
+	t.Helper()
+	gauge := fmt.Sprintf("control_plane.connected_state: %d\n", want)
+	testkit.Eventually(t, gauge, func() bool {
+		resp, err := http.Get("http://" + k.admin + "/stats?filter=^control_plane.connected_state$")
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		return err == nil && string(text) == gauge
+	})
 }
