@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
+	"net/url"
 
 	"github.com/hashicorp/consul/api"
 )
@@ -17,17 +18,20 @@ var errNoLeader = errors.New("no cluster leader")
 // leaderSize bounds the answer that names the leader.
 const leaderSize = 256
 
-// HasLeader returns nil when the agent has joined a cluster that has a leader. It
-// needs no token.
+// HasLeader returns an error when a server does not answer, is overloaded or has no leader, and
+// when an agent has not joined a cluster that has one. A refusal is no error: it is no evidence
+// about the leader. A server without one holds a login for up to 7 s (rpc_hold_timeout), and
+// answers seconds after the election; it answers this request at once, without a token.
 func HasLeader(ctx context.Context, c *api.Client) error {
 	leader, err := c.Status().LeaderWithQueryOptions((&api.QueryOptions{}).WithContext(ctx))
-	if err == nil && leader == "" {
+	_, unanswered := errors.AsType[*url.Error](err)
+	switch {
+	case err == nil && leader == "":
 		err = errNoLeader
+	case !unanswered && !busy(err):
+		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("read the leader: %w", err)
-	}
-	return nil
+	return fmt.Errorf("read the leader: %w", err)
 }
 
 // HasLeader asks the server with that gRPC address, by HTTP and no other, and returns an

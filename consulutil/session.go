@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -171,7 +170,7 @@ func (s *Session) login(ctx context.Context, p *LoginParams, w wait) (Token, err
 			return Token{}, err
 		}
 	}
-	if err := leaderElected(ctx, s.client); err != nil {
+	if err := HasLeader(ctx, s.client); err != nil {
 		return Token{}, explainLogin(p.Method, err)
 	}
 	if err := s.letOthersGoFirst(ctx, w.spread()); err != nil {
@@ -220,21 +219,6 @@ func (s *Session) letOthersGoFirst(ctx context.Context, spread time.Duration) er
 	s.Log.Info("the Consul servers answer again, logging in after a pause for other tasks that have waited",
 		logkey.RetryIn, pause.Round(time.Millisecond))
 	return retry.Sleep(ctx, pause)
-}
-
-// leaderElected returns an error when the server does not answer, is overloaded or has no
-// leader. A server without one holds a login for up to 7 s (rpc_hold_timeout), and answers
-// seconds after the election; it answers this request at once.
-func leaderElected(ctx context.Context, c *api.Client) error {
-	leader, err := c.Status().LeaderWithQueryOptions((&api.QueryOptions{}).WithContext(ctx))
-	_, unanswered := errors.AsType[*url.Error](err)
-	switch {
-	case unanswered, busy(err):
-		return fmt.Errorf("read the leader of the Consul servers: %w", err)
-	case err == nil && leader == "":
-		return errors.New("the Consul servers have no leader yet")
-	}
-	return nil
 }
 
 // WaitReplicated returns when a server chosen without regard to leadership
