@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -257,6 +258,25 @@ func TestItemsWithoutANameAreReported(t *testing.T) {
 	for _, want := range []string{"$.tags[0]", "$.containerDefinitions[0].environment[0].name", "$.containerDefinitions[0].secrets[0].name"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("findings at\n%s\nwant one at %s", got, want)
+		}
+	}
+}
+
+// TestPortOfConsulDNSIsTaken: in tasks that have it, whatever their proxy is.
+func TestPortOfConsulDNSIsTaken(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"direct", "dataplane"} {
+		for dns, want := range map[string]bool{"true": true, "false": false} {
+			mesh := fmt.Sprintf(`{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": %q}, "transparentProxy": {"consulDNS": {"enabled": %s}}}`, mode, dns)
+			doc := bytes.Replace(definition("", plainApp), []byte("FARGATE"), []byte("EC2"), 1)
+			doc = bytes.Replace(doc, []byte(`"containerPort": 8080`), []byte(`"containerPort": 8080}, {"containerPort": 8600`), 1)
+			r := admit(t, doc, parseMesh(t, []byte(mesh)))
+			taken := slices.ContainsFunc(r.Findings, func(f Finding) bool {
+				return f.Code == codePort && strings.Contains(f.String(), "8600") && strings.Contains(f.String(), "Consul DNS")
+			})
+			if taken != want {
+				t.Errorf("%s, DNS %s: the port is taken: %v; findings %v", mode, dns, taken, r.Findings)
+			}
 		}
 	}
 }

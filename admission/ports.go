@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/meshtask/consul-ecs/redirect"
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -78,6 +79,9 @@ func (t *task) meshPorts() []listener {
 	}
 	if t.transparent() {
 		ports = append(ports, listener{"", 15001, "the transparent proxy"})
+	}
+	if t.transparent() && t.cfg.TransparentProxy.ConsulDNS.Enabled {
+		ports = append(ports, listener{"", redirect.DNSPort, "Consul DNS"})
 	}
 	if t.agent() {
 		for _, port := range []int{8301, 8500, 8502, 8600} {

@@ -7,7 +7,7 @@ import (
 	"github.com/meshtask/consul-ecs/config"
 )
 
-// Relay is all that the relay between Envoy and the Consul servers starts from. It
+// Relay is all that the relay between a task and the Consul servers starts from. It
 // outlives any server and any token, which a bootstrap cannot.
 type Relay struct {
 	Servers config.ConsulServers `json:"consulServers"`
@@ -19,6 +19,16 @@ type Relay struct {
 	// any time. Without one it is Token, which is empty without ACLs.
 	TokenFile string `json:"tokenFile,omitempty"`
 	Token     string `json:"token,omitempty"`
+	// DNS is where the task's DNS queries arrive; nil when there are none to answer.
+	DNS *RelayDNS `json:"dns,omitempty"`
+}
+
+// RelayDNS is what the relay of DNS queries starts from.
+type RelayDNS struct {
+	Port int `json:"port"`
+	// Namespace and Partition are the task's, empty without Consul Enterprise.
+	Namespace string `json:"namespace,omitempty"`
+	Partition string `json:"partition,omitempty"`
 }
 
 // JSON returns the text that ParseRelay reads.

@@ -160,13 +160,13 @@ func TestPartialOutlierDetectionHasNothingElse(t *testing.T) {
 	}
 }
 
-func TestConsulDNSNeedsTheTransparentProxyAndConsulDataplane(t *testing.T) {
+func TestConsulDNSNeedsTheTransparentProxy(t *testing.T) {
 	t.Parallel()
 	const dns = `"consulDNS":{"enabled":true}`
 	for doc, want := range map[string]config.TransparentProxy{
 		agentless(`"transparentProxy":{` + dns + `}`):                                                          {Enabled: true, ConsulDNS: config.ConsulDNS{Enabled: true}},
 		agentless(`"transparentProxy":{"enabled":false,` + dns + `}`):                                          {},
-		agentless(`"proxy":{"mode":"direct"},"transparentProxy":{` + dns + `}`):                                {Enabled: true},
+		agentless(`"proxy":{"mode":"direct"},"transparentProxy":{` + dns + `}`):                                {Enabled: true, ConsulDNS: config.ConsulDNS{Enabled: true}},
 		in(`"consulServers":{"hosts":"h"},"gateway":{"kind":"mesh-gateway"},"transparentProxy":{` + dns + `}`): {},
 	} {
 		cfg, _, _, err := parse(doc)
@@ -276,8 +276,7 @@ func TestAgentlessWarnings(t *testing.T) {
 		"transparent proxy that is off": {agentless(`"transparentProxy":{"enabled":false,"excludeInboundPorts":[1],"excludeOutboundPorts":[1],"excludeOutboundCIDRs":["c"],"excludeUIDs":["1"],"consulDNS":{"enabled":true}}`), []string{
 			`$.transparentProxy.consulDNS` + redirect, `$.transparentProxy.excludeInboundPorts` + redirect, `$.transparentProxy.excludeOutboundCIDRs` + redirect,
 			`$.transparentProxy.excludeOutboundPorts` + redirect, `$.transparentProxy.excludeUIDs` + redirect}},
-		"DNS of no consul-dataplane": {agentless(`"proxy":{"mode":"direct"},"transparentProxy":{"consulDNS":{"enabled":true}}`), []string{
-			`$.transparentProxy.consulDNS: no effect while proxy.mode is direct: consul-dataplane has the DNS server`}},
+		"DNS of Envoy alone": {agentless(`"proxy":{"mode":"direct"},"transparentProxy":{"consulDNS":{"enabled":true}}`), nil},
 		"gateway": {ofGateway(`"kind":"mesh-gateway","meta":{"task-id":"t"}},"healthSyncContainers":["app"],"service":{"port":1},"proxy":{},"transparentProxy":{"consulDNS":{"enabled":true}`), []string{
 			`$.gateway.meta["task-id"]: no effect: consul-ecs sets this key itself, so that services of stopped tasks can be found`,
 			`$.healthSyncContainers` + gateway, `$.proxy` + gateway + `; use gateway.proxy`, `$.service` + gateway, `$.transparentProxy` + gateway}},

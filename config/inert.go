@@ -111,8 +111,6 @@ func (ws *warnings) agentless(cfg *Config, controller bool) {
 	const off = "no effect while transparentProxy.enabled is false"
 	t := cfg.TransparentProxy
 	if t.Enabled {
-		ws.add(t.ConsulDNS.Enabled && cfg.Proxy != nil && cfg.Proxy.Mode == ProxyDirect, "$.transparentProxy.consulDNS",
-			"no effect while proxy.mode is direct: consul-dataplane has the DNS server")
 		return
 	}
 	ws.add(len(t.ExcludeInboundPorts) > 0, "$.transparentProxy.excludeInboundPorts", off)

@@ -178,5 +178,5 @@ func applyAgentlessDefaults(cfg *Config) {
 		g.HealthCheckPort = cmp.Or(g.HealthCheckPort, defaultHealthCheckPort)
 		t.Enabled = false
 	}
-	t.ConsulDNS.Enabled = t.ConsulDNS.Enabled && t.Enabled && cfg.Proxy.Mode != ProxyDirect
+	t.ConsulDNS.Enabled = t.ConsulDNS.Enabled && t.Enabled
 }

@@ -1,5 +1,5 @@
-// Package envoy talks to the task's Envoy at its admin address, and relays Envoy's xDS to
-// Consul servers.
+// Package envoy talks to the task's Envoy at its admin address, and relays Envoy's xDS and the
+// task's DNS queries to Consul servers.
 //
 // Flow of a question: 1. ReadBootstrap reads what an Envoy was started with; 2. Ask makes a
 // request at its admin address.
@@ -13,11 +13,16 @@
 // once, with all its subscriptions. A memory reads the responses that pass, and answers an
 // Envoy that was started again while no server serves.
 //
+// Flow of a DNS query: 1. Serve receives it; 2. the current server gets it as it is, over a
+// connection that queries share, and another one when that is late; 3. the client gets the
+// reply, or the last one to the same question while no server answers.
+//
 // Owns: what is read of a bootstrap and of admin answers; which server serves Envoy's
-// stream, and with which token; the resources that Envoy got last.
+// stream, and with which token; the resources and the replies that were got last.
 // Never does: change anything in Envoy, acknowledge configuration, use the API of Consul,
 // choose addresses, obtain tokens, change messages that it relays, hold Envoy's
 // configuration back (without a server Envoy keeps what it has), or write it anywhere: it
 // has private keys.
-// Start reading at: ReadBootstrap, then Ask; and at Relay.ServeHTTP, then exchange.
+// Start reading at: ReadBootstrap, then Ask; Relay.ServeHTTP, then exchange; DNS.answer, then
+// asker.
 package envoy

@@ -66,8 +66,7 @@ type RelayConfig struct {
 // Relay relays Envoy's xDS streams to Consul servers.
 type Relay struct {
 	RelayConfig
-	dialer    func(ctx context.Context, network, address string) (net.Conn, error)
-	pingAfter time.Duration // silence of a server
+	connector connector
 	report    report
 	history   history
 	unreached retry.Causes
@@ -77,8 +76,7 @@ type Relay struct {
 // NewRelay returns a Relay that is not started: Serve does it.
 func NewRelay(c RelayConfig) *Relay {
 	return &Relay{
-		RelayConfig: c, dialer: newDialer(), pingAfter: pingAfter(),
-		report: report{log: c.Log}, memory: newMemory(c.Log),
+		RelayConfig: c, connector: newConnector(c.TLS), report: report{log: c.Log}, memory: newMemory(c.Log),
 	}
 }
 

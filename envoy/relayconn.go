@@ -42,20 +42,33 @@ func newDialer() func(ctx context.Context, network, address string) (net.Conn, e
 	return d.DialContext
 }
 
-// dial connects to a server, and returns a function, too, that returns when the server sent
+// connector connects to the gRPC port of servers.
+type connector struct {
+	dialer func(ctx context.Context, network, address string) (net.Conn, error)
+	// tls returns what verifies the servers; nil for plaintext.
+	tls       func() (*tls.Config, error)
+	pingAfter time.Duration // silence of a server
+}
+
+// newConnector returns a connector with the limits of this package.
+func newConnector(tls func() (*tls.Config, error)) connector {
+	return connector{dialer: newDialer(), tls: tls, pingAfter: pingAfter()}
+}
+
+// connect connects to a server, and returns a function, too, that returns when the server sent
 // anything last.
-func (r *Relay) dial(ctx context.Context, address string) (conn *http.ClientConn, heard func() time.Time, err error) {
+func (c connector) connect(ctx context.Context, address string) (conn *http.ClientConn, heard func() time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
-	raw, err := r.dialer(ctx, "tcp", address)
-	if err == nil && r.TLS != nil {
-		raw, err = r.secure(ctx, raw, address)
+	raw, err := c.dialer(ctx, "tcp", address)
+	if err == nil && c.tls != nil {
+		raw, err = c.secure(ctx, raw, address)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	observed := &observedConn{Conn: raw, begin: time.Now()}
-	conn, err = newTransport(observed, r.pingAfter).NewClientConn(ctx, "http", address)
+	conn, err = newTransport(observed, c.pingAfter).NewClientConn(ctx, "http", address)
 	if err != nil {
 		raw.Close()
 	}
@@ -63,8 +76,8 @@ func (r *Relay) dial(ctx context.Context, address string) (conn *http.ClientConn
 }
 
 // secure makes the TLS handshake of a connection.
-func (r *Relay) secure(ctx context.Context, conn net.Conn, address string) (net.Conn, error) {
-	config, err := r.TLS()
+func (c connector) secure(ctx context.Context, conn net.Conn, address string) (net.Conn, error) {
+	config, err := c.tls()
 	if err != nil {
 		conn.Close()
 		return nil, err

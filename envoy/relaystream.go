@@ -90,7 +90,7 @@ func (r *Relay) connect(ctx context.Context, tried []string) (*stream, []string,
 		}
 		address := known[next]
 		tried = append(tried, address)
-		conn, heard, err := r.dial(ctx, address)
+		conn, heard, err := r.connector.connect(ctx, address)
 		if err == nil {
 			return &stream{address: address, token: token, conn: conn, heard: heard, answered: make(chan struct{})}, tried, nil
 		}

@@ -26,7 +26,7 @@ type network struct {
 
 // use makes a Relay dial in the network.
 func (n *network) use(t *testing.T, r *Relay) {
-	r.dialer = func(ctx context.Context, _, address string) (net.Conn, error) {
+	r.connector.dialer = func(ctx context.Context, _, address string) (net.Conn, error) {
 		n.mu.Lock()
 		n.dialled = append(n.dialled, address)
 		accepts, drops := n.accepts[address], n.drops[address]
@@ -135,7 +135,7 @@ func TestHandshakeIsBounded(t *testing.T) {
 		Servers: newServers(), TLS: fixed(&tls.Config{InsecureSkipVerify: true}), Log: hclog.NewNullLogger(),
 	})
 	start := time.Now()
-	_, _, err := r.dial(t.Context(), frozen.String())
+	_, _, err := r.connector.connect(t.Context(), frozen.String())
 	if err == nil || !strings.Contains(err.Error(), "TLS handshake: context deadline exceeded") {
 		t.Errorf("got %v", err)
 	}

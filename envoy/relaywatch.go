@@ -92,7 +92,7 @@ func (r *Relay) silent(ctx context.Context, s *stream) error {
 func (r *Relay) leaderless(ctx context.Context, s *stream) error {
 	answered, look := s.answered, time.NewTimer(firstLook)
 	defer look.Stop()
-	looked := time.Now().Add(-r.pingAfter / 4) // so that the first look is half-way to the first ping
+	looked := time.Now().Add(-r.connector.pingAfter / 4) // so that the first look is half-way to the first ping
 	for noLeader := error(nil); ; {
 		select {
 		case <-ctx.Done():
@@ -123,9 +123,9 @@ func (r *Relay) leaderless(ctx context.Context, s *stream) error {
 // are rarer. With the 10 s in which a server that is cut off notices that, a stream is stale
 // for less than 45 s.
 func (r *Relay) untilLook(s *stream, looked time.Time) time.Duration {
-	silent := time.Until(s.heard().Add(r.pingAfter / 2))
-	again := time.Until(looked.Add(r.pingAfter * 3 / 4))
-	return min(max(silent, again), time.Until(looked.Add(r.pingAfter*5/4)))
+	silent := time.Until(s.heard().Add(r.connector.pingAfter / 2))
+	again := time.Until(looked.Add(r.connector.pingAfter * 3 / 4))
+	return min(max(silent, again), time.Until(looked.Add(r.connector.pingAfter*5/4)))
 }
 
 // logLeader logs that the server of a stream that stays where it is has lost its leader,

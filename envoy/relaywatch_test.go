@@ -193,7 +193,7 @@ func TestServerThatStopsIsLeftWithin12Seconds(t *testing.T) {
 					return context.DeadlineExceeded
 				}
 				r, _ := quiet(set)
-				r.pingAfter = ping
+				r.connector.pingAfter = ping
 				s := streamFrom(first, true)
 				s.heard = func() time.Time { return begin.Add(min(time.Since(begin), stop).Truncate(ping)) }
 				lost := stop.Truncate(ping) + ping + pingLimit
@@ -226,7 +226,7 @@ func TestPeriodOfLooks(t *testing.T) {
 				}
 				ctx, stop := context.WithTimeout(t.Context(), time.Hour)
 				defer stop()
-				r.pingAfter = leastPing
+				r.connector.pingAfter = leastPing
 				r.leaderless(ctx, s)
 				if got := len(set.looks); got < tc.from || got > tc.to {
 					t.Errorf("%d looks in an hour, want %d to %d", got, tc.from, tc.to)

@@ -90,5 +90,43 @@ func TestConfigurationOfConsulDataplaneGolden(t *testing.T) {
 	}
 }
 
+// The relay of an Envoy alone answers DNS where consul-dataplane would.
+func TestRelayAnswersDNSWhereTheTaskIsRedirected(t *testing.T) {
+	t.Parallel()
+	const service = `{"bootstrapDir":"/consul","consulServers":{"hosts":"consul.example"},"proxy":{"mode":"direct"},` +
+		`"service":{"name":"web","port":1,"namespace":"team","partition":"part"},"transparentProxy":`
+	for document, want := range map[string]*bootstrap.RelayDNS{
+		service + `{"consulDNS":{"enabled":true}}}`:                 {Port: 8600, Namespace: "team", Partition: "part"},
+		service + `{"enabled":false,"consulDNS":{"enabled":true}}}`: nil,
+		service + `{}}`: nil,
+		`{"bootstrapDir":"/consul","consulServers":{"hosts":"consul.example"},"gateway":{"kind":"api-gateway","name":"edge","proxy":{"mode":"direct"}},` +
+			`"transparentProxy":{"consulDNS":{"enabled":true}}}`: nil,
+	} {
+		cfg, _, err := config.Parse([]byte(document))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var task workload.Task
+		if err := json.Unmarshal([]byte(dataplaneTask), &task); err != nil {
+			t.Fatal(err)
+		}
+		w, err := workload.New(cfg, task, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := meshinit.ServersProxy{Config: cfg}.Files(t.Context(), w, bootstrap.Proxy{Kind: "connect-proxy", Service: "web-sidecar-proxy", Destination: "web"}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		relay, err := bootstrap.ParseRelay(files[0].Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, relay.DNS); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", document, diff)
+		}
+	}
+}
+
 const dataplaneTask = `{"Cluster":"prod","TaskARN":"arn:aws:ecs:us-west-2:123456789012:task/prod/abc","Family":"web",
 	"Containers":[{"Name":"app","Type":"NORMAL","Networks":[{"IPv4Addresses":["10.0.0.9"]}]}]}`

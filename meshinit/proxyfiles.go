@@ -113,6 +113,9 @@ func (s ServersProxy) direct(w workload.Workload, p bootstrap.Proxy, token strin
 	} else {
 		relay.Token = token
 	}
+	if s.dns() {
+		relay.DNS = &bootstrap.RelayDNS{Port: redirect.DNSPort, Namespace: w.Namespace, Partition: w.Partition}
+	}
 	settings, err := relay.JSON()
 	if err != nil {
 		return nil, err
@@ -128,6 +131,11 @@ func (s ServersProxy) direct(w workload.Workload, p bootstrap.Proxy, token strin
 	}, err
 }
 
+// dns reports whether the task's DNS queries reach the proxy's container.
+func (s ServersProxy) dns() bool {
+	return s.Config.TransparentProxy.Enabled && s.Config.TransparentProxy.ConsulDNS.Enabled
+}
+
 func (s ServersProxy) dataplane(w workload.Workload, token string) ([]File, error) {
 	d := bootstrap.Dataplane{
 		Servers: *s.Config.ConsulServers, NodeName: w.Node, ProxyID: w.Proxy.ID, Namespace: w.Namespace, Partition: w.Partition,
@@ -141,7 +149,7 @@ func (s ServersProxy) dataplane(w workload.Workload, token string) ([]File, erro
 			files = append(files, File{Name: workload.FileGRPCCACert, Data: []byte(s.GRPC.CAPEM)})
 		}
 	}
-	if s.Config.TransparentProxy.Enabled && s.Config.TransparentProxy.ConsulDNS.Enabled {
+	if s.dns() {
 		d.DNSPort = redirect.DNSPort
 	}
 	text, err := d.JSON()

@@ -4,23 +4,13 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
-	"io/fs"
-	"net"
 	"os"
-	"path/filepath"
-	"strconv"
-	"sync"
 	"time"
 
 	"github.com/meshtask/consul-ecs/awsutil"
-	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/entrypoint"
-	"github.com/meshtask/consul-ecs/envoy"
 	"github.com/meshtask/consul-ecs/internal/cli"
-	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
-	"github.com/meshtask/consul-ecs/internal/volume"
 	"github.com/meshtask/consul-ecs/supervise"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -49,7 +39,8 @@ TERM during the wait.
 In a task without an agent and with proxy.mode direct, mesh-init has also written
 xds-relay.json beside the bootstrap. Then this command serves Envoy's xDS on
 127.0.0.1:8502 and relays it to the Consul servers: it moves to another server when one
-is lost, and presents the current token in service-token.
+is lost, and presents the current token in service-token. With transparentProxy.consulDNS
+it answers the task's DNS queries on 127.0.0.1:8600 in the same way, until Envoy has ended.
 
 On TERM, Envoy drains its inbound listeners and keeps running until the task metadata
 shows every application container as stopped; then the child gets TERM. The same drain
@@ -65,7 +56,7 @@ started again while applications may need it: at most three times in five minute
 0.1, 0.5 and 1 s.
 
 The exit code is the child's, 128+n when signal n killed it, or 1 when it could not
-be started or another program has the relay's port. It is 2 when the Consul servers
+be started or another program has a port of the relay. It is 2 when the Consul servers
 refuse this Envoy, such as a version that they do not support, and have never served it.
 
 The drain needs Envoy's admin address, which is read from the bootstrap named
@@ -118,7 +109,7 @@ func (o *envoyOptions) run(ctx context.Context, inv *cli.Invocation) error {
 	return wrapped{
 		level:   o.level,
 		gate:    envoyGate(inv, o.limit),
-		before:  func() (func(), error) { return relayXDS(ctx, inv, refused) },
+		before:  func() (func(), error) { return startRelay(ctx, inv, refused) },
 		control: control,
 	}.run(inv)
 }
@@ -136,79 +127,5 @@ func setEnvoyDrain(e *entrypoint.Envoy, command []string, budget workload.StopBu
 		running := func(context.Context) bool { return true } // it is our child
 		e.Callers = &entrypoint.Callers{Calls: entrypoint.Calls(proxy), Proxied: running, MinDelay: budget.MinDelay}
 		e.MaxDelay = budget.MaxDelay
-	}
-}
-
-// relayXDS relays Envoy's xDS to the Consul servers until end is called, if mesh-init
-// has written settings for that beside Envoy's bootstrap. It sends to refused when they
-// refuse Envoy permanently.
-func relayXDS(ctx context.Context, inv *cli.Invocation, refused chan<- struct{}) (end func(), err error) {
-	none := func() {}
-	path, ok := entrypoint.ConfigPath(inv.Args)
-	if !ok || filepath.Base(path) != workload.FileBootstrap {
-		return none, nil
-	}
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(path), workload.FileRelay))
-	if errors.Is(err, fs.ErrNotExist) {
-		return none, nil
-	}
-	if err != nil {
-		return nil, exit.Usagef("read the settings of the xDS relay: %w", err)
-	}
-	settings, err := bootstrap.ParseRelay(text)
-	if err != nil {
-		return nil, &exit.UsageError{Err: err}
-	}
-	servers, err := newServers(settings.Servers, settings.HTTPSCAPEM, settings.GRPCCAPEM, inv.Log)
-	if err != nil {
-		return nil, err
-	}
-	secured := servers.GRPCTLS()
-	if _, err := secured.Config(); err != nil {
-		return nil, err
-	}
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(workload.AgentGRPCPort)))
-	if err != nil {
-		return nil, exit.Usagef("listen for Envoy's xDS: %w: without an agent in the task that port is the relay's", err)
-	}
-	c := envoy.RelayConfig{
-		Servers: servers, Token: relayToken(settings), Log: inv.Log.Named("relay"),
-		Refused: func() {
-			select {
-			case refused <- struct{}{}:
-			default: // once is enough
-			}
-		},
-	}
-	if secured.Enabled {
-		c.TLS = secured.Config
-	}
-	relay := envoy.NewRelay(c)
-	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	running.Go(func() { servers.Run(ctx) })
-	running.Go(func() {
-		if err := relay.Serve(ctx, listener); err != nil {
-			inv.Log.Error("xDS relay ended, Envoy keeps the configuration it has", logkey.Error, err)
-		}
-	})
-	return func() { cancel(); running.Wait() }, nil
-}
-
-// relayToken returns a function that returns the token that is valid now. A token file without a
-// token is an error: the servers would take the stream for an anonymous one.
-func relayToken(r bootstrap.Relay) func() (string, error) {
-	if r.TokenFile == "" {
-		return func() (string, error) { return r.Token, nil }
-	}
-	return func() (string, error) {
-		token, err := volume.ReadSecret(r.TokenFile)
-		if err == nil && token == "" {
-			err = fmt.Errorf(
-				"%s is missing or empty: mesh-init writes it, to the volume that this container must have at the same path",
-				r.TokenFile,
-			)
-		}
-		return token, err
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/miekg/dns"
+
 	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/internal/testkit"
@@ -31,14 +33,14 @@ type directTask struct {
 // newDirectTask has a relay to a server that answers each stream with the token that it
 // got.
 func newDirectTask(t *testing.T) directTask {
-	return newDirectTaskOf(t, func(w http.ResponseWriter, r *http.Request) {
+	return newDirectTaskOf(t, nil, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/grpc")
 		io.WriteString(w, r.Header.Get("X-Consul-Token"))
 		w.Header().Set(http.TrailerPrefix+"Grpc-Status", "0")
 	})
 }
 
-func newDirectTaskOf(t *testing.T, handler http.HandlerFunc) directTask {
+func newDirectTaskOf(t *testing.T, dns *bootstrap.RelayDNS, handler http.HandlerFunc) directTask {
 	t.Helper()
 	m := newMetadata(t)
 	m.says(http.StatusOK, stopped)
@@ -57,7 +59,7 @@ func newDirectTaskOf(t *testing.T, handler http.HandlerFunc) directTask {
 			Hosts: "127.0.0.1", SkipServerWatch: true,
 			GRPC: config.ServerGRPC{Port: l.Addr().(*net.TCPAddr).Port, TLS: &off},
 		},
-		TokenFile: filepath.Join(d.dir, workload.FileServiceToken),
+		TokenFile: filepath.Join(d.dir, workload.FileServiceToken), DNS: dns,
 	}.JSON()
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +139,7 @@ func TestEnvoyEntrypointRelaysXDS(t *testing.T) {
 		}
 	})
 	t.Run("until the servers refuse Envoy permanently", func(t *testing.T) {
-		d := newDirectTaskOf(t, func(w http.ResponseWriter, _ *http.Request) {
+		d := newDirectTaskOf(t, nil, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/grpc")
 			w.Header().Set("Grpc-Status", "3")
 			w.Header().Set("Grpc-Message", "Envoy 1.20.0 is too old and is not supported by Consul")
@@ -185,6 +187,88 @@ func TestEnvoyEntrypointRelaysXDS(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The port of DNS is fixed, too.
+func TestEnvoyEntrypointAnswersDNS(t *testing.T) {
+	t.Parallel()
+	if !testkit.OwnNetwork(t) {
+		return
+	}
+	const address = "127.0.0.1:8600"
+	settings := &bootstrap.RelayDNS{Port: 8600, Namespace: "team"}
+	asked := make(chan string, 1)
+	newTask := func(t *testing.T) directTask {
+		return newDirectTaskOf(t, settings, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/hashicorp.consul.dns.DNSService/Query" {
+				select {
+				case asked <- r.Header.Get("X-Consul-Token") + " " + r.Header.Get("X-Consul-Namespace"):
+				default:
+				}
+			}
+			w.Header().Set("Content-Type", "application/grpc")
+			w.Header().Set("Grpc-Status", "14")
+		})
+	}
+	ask := func(network string) (int, error) {
+		client := dns.Client{Net: network, Timeout: testkit.Patience}
+		answer, _, err := client.Exchange(new(dns.Msg).SetQuestion("api.virtual.consul.", dns.TypeA), address)
+		if err != nil {
+			return 0, err
+		}
+		return answer.Rcode, nil
+	}
+	t.Run("until Envoy has ended", func(t *testing.T) {
+		d := newTask(t)
+		p := consulECS(t, d.env, append([]string{"envoy-entrypoint", "-start-timeout", "0"},
+			append(worker("deaf"), "--config-path", filepath.Join(d.dir, workload.FileBootstrap))...)...)
+		p.Expect("ready")
+		wantAnswers := func() {
+			t.Helper()
+			for _, network := range []string{"udp", "tcp"} {
+				if code, err := ask(network); err != nil || code != dns.RcodeServerFailure {
+					t.Errorf("%s: code %d, %v", network, code, err)
+				}
+			}
+		}
+		testkit.Eventually(t, "the server is asked", func() bool { _, err := ask("udp"); return err == nil && len(asked) > 0 })
+		if got := <-asked; got != "first team" {
+			t.Errorf("the server is asked with %q", got)
+		}
+		wantAnswers()
+		p.Signal(syscall.SIGTERM)
+		p.Expect("got terminated")
+		wantAnswers()
+		p.Stdin.Close()
+		exits(t, p, 0)
+		if _, err := ask("tcp"); err == nil {
+			t.Error("DNS outlives Envoy")
+		}
+	})
+	for _, network := range []string{"udp", "tcp"} {
+		t.Run("not where another program listens on "+network, func(t *testing.T) {
+			d := newTask(t)
+			other, err := listen(network, address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer other.Close()
+			got := d.fails(1)
+			for _, want := range []string{address, "address already in use", "with transparentProxy.consulDNS that port is Consul DNS's"} {
+				if !strings.Contains(got, want) {
+					t.Errorf("does not name %q: %s", want, got)
+				}
+			}
+		})
+	}
+}
+
+// listen takes a port over UDP or TCP.
+func listen(network, address string) (io.Closer, error) {
+	if network == "udp" {
+		return net.ListenPacket(network, address)
+	}
+	return net.Listen(network, address)
 }
 
 // An absent or empty file would make the stream one of the anonymous token.

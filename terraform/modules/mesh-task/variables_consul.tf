@@ -112,7 +112,7 @@ variable "enable_transparent_proxy" {
 }
 
 variable "enable_consul_dns" {
-  description = "Resolve names of services through the proxy. The DNS server is part of consul-dataplane."
+  description = "Have the task's containers ask Consul for names. Needs the transparent proxy."
   type        = bool
   default     = false
   nullable    = false
@@ -120,11 +120,6 @@ variable "enable_consul_dns" {
   validation {
     condition     = !var.enable_consul_dns || coalesce(try(var.consul_ecs_config.transparentProxy.enabled, null), var.enable_transparent_proxy, var.generation == "agentless" && join(",", var.requires_compatibilities) == "EC2")
     error_message = "enable_consul_dns needs enable_transparent_proxy."
-  }
-
-  validation {
-    condition     = !var.enable_consul_dns || coalesce(var.consul_dataplane_image, "none") != "none"
-    error_message = "enable_consul_dns needs consul_dataplane_image: the DNS server is part of consul-dataplane."
   }
 }
 

@@ -8,6 +8,7 @@ locals {
     { port = local.public_port == 0 ? 20000 : local.public_port, owner = "Envoy's public listener", exists = !local.gateway },
     { port = local.ready_port, owner = "Envoy's readiness", exists = !local.agent },
     { port = 15001, owner = "the transparent proxy", exists = local.transparent },
+    { port = 8600, owner = "Consul DNS", exists = local.transparent && try(coalesce(local.configuration.transparentProxy.consulDNS.enabled), false) },
     { port = 8301, owner = "the Consul agent", exists = local.agent },
     { port = 8500, owner = "the Consul agent", exists = local.agent },
     { port = 8502, owner = "the Consul agent", exists = local.agent },

@@ -360,9 +360,10 @@ run "dns_without_dataplane" {
     enable_consul_dns        = true
   }
 
-  expect_failures = [
-    var.enable_consul_dns,
-  ]
+  assert {
+    condition     = jsondecode(module.task.task_definition.container_definitions)[2].name == "sidecar-proxy"
+    error_message = "Envoy's container does not answer DNS"
+  }
 }
 
 run "inputs_at_the_edges" {
