@@ -26,6 +26,7 @@ const (
 	annotationMemory      = annotationPrefix + "sidecar-memory"
 	annotationConcurrency = annotationPrefix + "envoy-concurrency"
 	annotationDepends     = annotationPrefix + "depends"
+	annotationWrap        = annotationPrefix + "wrap"
 	annotationNamespace   = annotationPrefix + "namespace"
 	annotationPartition   = annotationPrefix + "partition"
 	annotationInjectedBy  = annotationPrefix + "injected-by"
@@ -43,7 +44,7 @@ func recognizeAnnotation(name string) (fix string, known bool) {
 	names := []string{
 		annotationInject, annotationServiceName, annotationServicePort, annotationUpstreams, annotationTags, annotationGateway,
 		annotationNative, annotationCPU, annotationMemory, annotationConcurrency, annotationDepends, annotationNamespace, annotationPartition,
-		annotationInjectedBy, annotationMesh, annotationExpose, annotationKind, taskdef.SealTag, annotationKeyPrefixes, annotationPolicies, annotationTTL,
+		annotationInjectedBy, annotationMesh, annotationExpose, annotationKind, taskdef.SealTag, annotationKeyPrefixes, annotationPolicies, annotationTTL, annotationWrap,
 	}
 	if slices.Contains(names, name) || strings.HasPrefix(name, annotationMeta) {
 		return "", true

@@ -27,6 +27,10 @@ type annotations struct {
 	exempt map[string]bool
 	// native are the names of containers that speak the mesh's TLS themselves.
 	native map[string]bool
+	// wrap are the choices of containers whether app-entrypoint precedes them.
+	wrap map[string]choice
+	// admitted is true when admission has made a container of the definition before.
+	admitted bool
 }
 
 // value is the value of an annotation, and false without one.
@@ -55,10 +59,11 @@ func (t *task) reportNotInjected() {
 
 // annotate reads the annotations of the document.
 func (t *task) annotate() {
-	t.notes = annotations{task: map[string]located{}, exempt: map[string]bool{}, native: map[string]bool{}}
+	t.notes = annotations{task: map[string]located{}, exempt: map[string]bool{}, native: map[string]bool{}, wrap: map[string]choice{}}
 	def := t.doc.Definition
 	for i, c := range def.ContainerDefinitions {
 		if workload.Owned(c.Name) {
+			t.notes.admitted = t.notes.admitted || madeHere(c)
 			continue
 		}
 		for _, label := range slices.Sorted(maps.Keys(c.DockerLabels)) {
@@ -125,18 +130,26 @@ func (t *task) note(name string, a located) {
 	switch name {
 	case annotationKind:
 		return // of a container, see kind
-	case annotationInject, annotationDepends, annotationNative:
+	case annotationInject, annotationDepends, annotationNative, annotationWrap:
 		wanted, err := strconv.ParseBool(a.value)
 		if err != nil {
 			t.badValue(name, a, a.value, "true or false")
 		}
 		switch {
+		case a.container < 0 && name == annotationWrap:
+			t.badValue(name, a, a.value, "a docker label of a container")
+			return
 		case a.container < 0: // a tag, of the whole task
 		case name == annotationDepends:
 			t.notes.exempt[t.containerName(a.container)] = err == nil && !wanted
 			return
 		case name == annotationNative:
 			t.notes.native[t.containerName(a.container)] = wanted
+			return
+		case name == annotationWrap && err == nil:
+			t.notes.wrap[t.containerName(a.container)] = map[bool]choice{true: choiceWrap, false: choiceLeave}[wanted]
+			return
+		case name == annotationWrap:
 			return
 		}
 	}

@@ -111,7 +111,7 @@ func ruleCodes() []Code {
 		{codeConfig, taskdef.Error, "configuration {path}: {message}", "change the mesh file or the annotation"},
 		{codeContainers, taskdef.Error, "CloudFormation computes {what}, so nothing can be put into the definition", "write it out, with functions for single containers or their members"},
 		{codeDepHang, taskdef.Warn, "container {container} is essential and waits for {other}, which is not essential, to be HEALTHY: while {other} is unhealthy, the task neither runs nor stops", "make {other} essential, or give it a startTimeout"},
-		{codeEntryPoint, taskdef.Warn, "container {container} has a command and no entryPoint: the ENTRYPOINT of its image is not run any more", "write the image's ENTRYPOINT as entryPoint if it has one; if it has none, write the command as entryPoint"},
+		{codeEntryPoint, taskdef.Warn, "container {container} has a command and no entryPoint: the ENTRYPOINT of its image is not run any more", ways},
 		{codeEssential, taskdef.Error, "no essential container is an application", "make the application essential"},
 		{codeExecRole, taskdef.Error, "the injected containers have {what}, for which the task needs an execution role", "set executionRoleArn to a role that may do this"},
 		{codeExpose, taskdef.Error, "{annotation}: {message}", "remove the annotation"},

@@ -49,7 +49,7 @@ func breaches() []breach {
 		{code: codeConfig, mesh: mesh(`"logLevel": "LOUD"`)},
 		{code: codeContainers, doc: `{"NetworkMode": "awsvpc", "RequiresCompatibilities": ["FARGATE"], "Cpu": "512", "Memory": "1024", "ContainerDefinitions": {"Fn::If": ["C", [], []]}}`},
 		{code: codeDepHang, app: plainApp + `, "dependsOn": [{"containerName": "db", "condition": "HEALTHY"}]}, {"name": "db", "image": "db", "essential": false, "entryPoint": ["/db"], "healthCheck": {"command": ["CMD", "/db"]}`},
-		{code: codeEntryPoint, app: `"command": ["serve"]`},
+		{code: codeEntryPoint, app: `"command": ["/serve"]`},
 		{code: codeEssential, doc: fmt.Sprintf(ec2, "", `, "essential": false`), mesh: mesh(`"transparentProxy": {"enabled": false}`)},
 		{code: codeExecRole, mesh: mesh(`"admission": {"secrets": [{"name": "CONSUL_HTTPS_CACERT_PEM", "valueFrom": "arn:aws:secretsmanager:us-east-1:123456789012:secret:ca"}]}`), doc: strings.Replace(string(definition("", plainApp)), "executionRoleArn", "x-role", 1), besides: codeKey},
 		{code: codeExpose, app: label("expose-checks", "true")},

@@ -74,6 +74,77 @@ func TestDefinitionsOfACorpusLoseNothing(t *testing.T) {
 	t.Logf("in the mesh:\n%s", admitted)
 }
 
+// A container whose image has an ENTRYPOINT and a CMD gets the same program as without the
+// mesh. The exception is a command that is a program itself, about which there is a finding.
+func TestContainersOfACorpusRunTheSameProgram(t *testing.T) {
+	t.Parallel()
+	docs, containers := definitions(t), 0
+	for _, name := range slices.Sorted(maps.Keys(docs)) {
+		for _, resource := range resources(docs[name]) {
+			r, err := Admit(docs[name], Options{Mesh: meshFile(t, "direct"), Resource: resource})
+			if err != nil || !r.Injected {
+				continue
+			}
+			containers += checkPrograms(t, strings.TrimSpace(name+" "+resource), r)
+		}
+	}
+	if containers < 50 {
+		t.Errorf("%d containers, want 50", containers)
+	}
+}
+
+// checkPrograms compares the programs of a definition before and after its admission, and
+// returns how many containers it has.
+func checkPrograms(t *testing.T, name string, r *Result) (containers int) {
+	t.Helper()
+	key := r.After.Key
+	after := map[string]*taskdef.Node{}
+	for _, c := range r.After.Task.Get(key("containerDefinitions")).Items() {
+		container, _ := c.Get(key("name")).Text()
+		after[container] = c
+	}
+	for _, c := range r.Plain.Task.Get(key("containerDefinitions")).Items() {
+		container, _ := c.Get(key("name")).Text()
+		if _, proxy := c.Get(key("dockerLabels")).Get(annotationKind).Text(); container == "" || proxy || workload.Owned(container) {
+			continue // a proxy of the definition's runs below envoy-entrypoint
+		}
+		containers++
+		want, got := program(r.Plain, c), program(r.After, after[container])
+		replaced := slices.ContainsFunc(r.Findings, func(f Finding) bool {
+			return f.Code == codeEntryPoint && strings.Contains(f.Message, " "+container+" ")
+		})
+		if replaced {
+			want = want[1:]
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: container %s runs %q, want %q", name, container, got, want)
+		}
+	}
+	return containers
+}
+
+// program is the command line of a container by Docker's rules, without app-entrypoint.
+func program(doc *taskdef.Document, c *taskdef.Node) []string {
+	words := func(key string) []string {
+		var all []string
+		for _, item := range c.Get(doc.Key(key)).Items() {
+			all = append(all, string(item.JSON()))
+		}
+		return all
+	}
+	entry, command := words("entryPoint"), words("command")
+	entry = entry[wrapperWords(texts(c.Get(doc.Key("entryPoint")))):]
+	switch {
+	case slices.Equal(entry, []string{`""`}): // Docker runs the command alone
+		return command
+	case len(entry) > 0 || len(words("entryPoint")) > 0:
+		return slices.Concat(entry, command)
+	case len(command) > 0:
+		return append([]string{"ENTRYPOINT"}, command...)
+	}
+	return []string{"ENTRYPOINT", "CMD"}
+}
+
 // resources are the names of a template's task definitions, or one empty name when there
 // is no choice.
 func resources(doc []byte) []string {
@@ -140,10 +211,11 @@ func checkKept(t *testing.T, name string, r *Result, after *taskdef.Document) {
 }
 
 // lost are the paths of what a value has and its later form lacks. A list may have got
-// elements, and null and AWS::NoValue may have got a value. The flags of the wrapper are admission's.
+// elements, and null, AWS::NoValue and an emptied entryPoint may have got a value. The flags of
+// the wrapper are admission's.
 func lost(before, after *taskdef.Node, path string) []string {
 	switch {
-	case before.IsNull(), isNoValue(before) && after != nil:
+	case before.IsNull(), isNoValue(before) && after != nil, string(before.JSON()) == `[""]`:
 		return nil
 	case after == nil:
 		return []string{path}

@@ -96,6 +96,20 @@ func (t *task) text(n *taskdef.Node, key string) string {
 	return text
 }
 
+// label gives a container a docker label, and reports whether it could: the labels may be
+// computed.
+func (t *task) label(n *taskdef.Node, key, value string) bool {
+	if t.absent(n, "dockerLabels") {
+		t.set(n, "dockerLabels", map[string]string{})
+	}
+	labels := t.get(n, "dockerLabels")
+	if !labels.IsObject() || labels.IsComputed() {
+		return false
+	}
+	labels.Set(key, taskdef.NewNode(value))
+	return true
+}
+
 // texts are the elements of a list, empty for those that are computed.
 func texts(list *taskdef.Node) []string {
 	var words []string
@@ -155,8 +169,7 @@ func (t *task) beforeProxy() map[int]bool {
 		for _, d := range containers[i].DependsOn {
 			at := slices.IndexFunc(containers, func(c taskdef.Container) bool { return c.Name == d.ContainerName })
 			if at >= 0 && !workload.Owned(d.ContainerName) {
-				why, _ := t.unwrappable(t.containers()[at])
-				visit(at, must || d.Condition != taskdef.ConditionStart || why != "")
+				visit(at, must || d.Condition != taskdef.ConditionStart || !t.line(at).judge().wrap)
 			}
 		}
 	}

@@ -32,8 +32,8 @@ func TestFlagThatACommandRefusesIsFound(t *testing.T) {
 		"accepted":          {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-shutdown-delay=5s", "/app", "-x"]`, "", ""},
 		"wrong value":       {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-shutdown-delay", "x", "/app"]`, "EntryPoint[5]", badDelay},
 		"joined":            {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-shutdown-delay=x", "--", "/app"]`, "EntryPoint[4]", badDelay},
-		"unknown flag":      {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-delay", "5s"]`, "EntryPoint[4]", "flag provided but not defined: -delay"},
-		"no value":          {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-stop-timeout=9s", "-shutdown-delay"]`, "EntryPoint[5]", "flag needs an argument: -shutdown-delay"},
+		"unknown flag":      {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-delay", "5s", "/app"]`, "EntryPoint[4]", "flag provided but not defined: -delay"},
+		"no value":          {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-stop-timeout=9s", "-shutdown-delay"], "DockerLabels": {"consul.hashicorp.com/depends": "false"}`, "EntryPoint[3]", "flag needs an argument: -shutdown-delay"},
 		"in the command":    {`"Command": ["/consul/consul-ecs", "app-entrypoint", "-shutdown-delay", "x", "/app"]`, "Command[3]", badDelay},
 		"before computed":   {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-shutdown-delay", "x", {"Ref": "App"}]`, "EntryPoint[5]", badDelay},
 		"computed value":    {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-shutdown-delay", {"Ref": "Delay"}, "/app"]`, "", ""},
@@ -42,7 +42,7 @@ func TestFlagThatACommandRefusesIsFound(t *testing.T) {
 		"computed line":     {`"EntryPoint": {"Ref": "Line"}, "Command": ["consul-ecs", "app-entrypoint", "-x"]`, "", ""},
 		"another command":   {`"EntryPoint": ["consul-ecs", "other", "-x"]`, "", ""},
 		"another program":   {`"EntryPoint": ["/app", "app-entrypoint", "-x"]`, "", ""},
-		"help":              {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-h"]`, "EntryPoint[4]", "it prints its help and exits"},
+		"help":              {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-h", "x", "/app"]`, "EntryPoint[4]", "it prints its help and exits"},
 		"program and flags": {`"EntryPoint": ["consul-ecs"], "Command": ["app-entrypoint", "-x"]`, "Command[1]", "flag provided but not defined: -x"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -91,14 +91,11 @@ func (t *task) labelNative(only bool) {
 			continue
 		}
 		n := t.containers()[i]
-		if t.absent(n, "dockerLabels") {
-			t.set(n, "dockerLabels", map[string]string{})
-		}
 		name, after := t.nativeName(c, only)
 		if after != "" {
 			t.add(codeServiceFrom, fmt.Sprintf("$.containerDefinitions[%d]", i), "workload", "native service", "name", name, "what", after)
 		}
-		t.get(n, "dockerLabels").Set(annotationKind, taskdef.NewNode(useNative+":"+name))
+		t.label(n, annotationKind, useNative+":"+name)
 	}
 }
 

@@ -16,50 +16,27 @@ import (
 // application's token.
 const wrapper, receiver = "app-entrypoint", "token-receive"
 
-// wrap puts app-entrypoint before an application, and reports whether one is there. An
-// application whose program only its image names is left alone.
+// wrap puts app-entrypoint before an application whose program is known, and reports whether
+// one is there. It removes one that an earlier admission put before another application.
 func (t *task) wrap(i int, n *taskdef.Node) bool {
-	at := fmt.Sprintf("$.containerDefinitions[%d]", i)
-	name := t.containerName(i)
-	entry, command := t.get(n, "entryPoint"), t.get(n, "command")
-	if why, fix := t.unwrappable(n); why != "" {
-		t.add(codeWrap, at, "container", name, "why", why, "fix", fix)
-		return false
+	l := t.line(i)
+	v := l.judge()
+	if v.code != "" {
+		t.add(v.code, fmt.Sprintf("$.containerDefinitions[%d]%s", i, v.at), "container", t.containerName(i), "why", v.why, "fix", v.fix)
 	}
-	if isEmpty(entry) && wrapperWords(texts(command)) > 0 {
-		return true // by hand
-	}
-	words := wrapperWords(texts(entry))
-	var flags []*taskdef.Node
-	if words > 0 {
-		flags = entry.Items()[2:words]
-	}
-	rest := entry.Items()[words:]
-	if len(rest) == 0 && !isEmpty(command) {
-		t.add(codeEntryPoint, at+".command", "container", name)
-	}
-	t.list(n, "entryPoint").SetItems(append(t.wrapperLine(i, flags), rest...))
-	return true
-}
-
-// unwrappable is why app-entrypoint cannot go before an application, and what to do about it;
-// empty when it can.
-func (t *task) unwrappable(n *taskdef.Node) (why, fix string) {
-	entry, command := t.get(n, "entryPoint"), t.get(n, "command")
-	noEntry := isEmpty(entry)
 	switch {
-	case noEntry && isEmpty(command):
-		return "it has neither entryPoint nor command", "write the image's ENTRYPOINT as entryPoint and its CMD as command"
-	case !noEntry && !entry.IsList(), noEntry && !command.IsList():
-		return "its command is known at deployment only", "write entryPoint as a list"
-	case noEntry && strings.HasPrefix(texts(command)[0], "-"):
-		return "its command is options of its image's ENTRYPOINT", "write that ENTRYPOINT as entryPoint"
-	case noEntry && t.flags != nil && t.flags(texts(command)[0]) != nil:
-		return "its command is one of consul-ecs, its image's ENTRYPOINT", "write that ENTRYPOINT as entryPoint"
-	case !t.listed(n, "mountPoints") || !t.listed(n, "dependsOn"):
-		return "its mountPoints or dependsOn are known at deployment only", "write them as lists, or as Fn::If of lists"
+	case l.inCommand:
+	case v.wrap:
+		t.list(n, "entryPoint").SetItems(append(t.wrapperLine(i, l.flags), l.rest...))
+	case l.wrapped && l.computed == "" && len(l.rest) > 0:
+		t.get(n, "entryPoint").SetItems(l.rest)
+	case l.wrapped && l.computed == "":
+		n.Delete(t.doc.Key("entryPoint")) // that of the image again
 	}
-	return "", ""
+	if v.mark && t.label(n, annotationWrap, "true") {
+		t.notes.wrap[t.containerName(i)] = choiceWrap
+	}
+	return v.wrap
 }
 
 // isReceiver reports whether a container runs token-receive by its image's ENTRYPOINT.

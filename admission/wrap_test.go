@@ -2,6 +2,7 @@ package admission
 
 import (
 	"flag"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +36,126 @@ func TestApplicationRunsBelowAppEntrypoint(t *testing.T) {
 				t.Errorf("command %q, want %q", got, c.command)
 			}
 		})
+	}
+}
+
+// An earlier admission is the definition as it was before, with app-entrypoint and a container
+// of the mesh.
+func TestProgramOfAnApplicationDecides(t *testing.T) {
+	t.Parallel()
+	const await = "/consul/consul-ecs app-entrypoint -await-proxy http://127.0.0.1:22000/ready"
+	const wrapped = `"entryPoint": ["/consul/consul-ecs", "app-entrypoint", "-await-proxy", "127.0.0.1:20000"%s]`
+	const earlier = `}, {"name": "consul-ecs-mesh-init", "image": "x", "essential": false, "dockerLabels": {"consul.hashicorp.com/injected-by": "consul-ecs admit"}`
+	const yes, no = `"dockerLabels": {"consul.hashicorp.com/wrap": "true"}`, `"dockerLabels": {"consul.hashicorp.com/wrap": "false"}`
+	old, quit := fmt.Sprintf(wrapped, ""), fmt.Sprintf(wrapped, `, "-stop-signal", "QUIT"`)
+	for name, c := range map[string]struct{ app, entryPoint, command, codes string }{
+		"arguments of an ENTRYPOINT":        {`"command": ["start", "--optimized"]`, "", "start --optimized", codeWrap},
+		"relative path":                     {`"command": ["./bin/web"]`, "", "./bin/web", codeWrap},
+		"file of an interpreter":            {`"command": ["/srv/main.py"]`, "", "/srv/main.py", codeWrap},
+		"text of a shell":                   {`"command": ["/bin/migrate && /bin/web"]`, "", "/bin/migrate && /bin/web", codeWrap},
+		"directory":                         {`"command": ["/data/"]`, "", "/data/", codeWrap},
+		"absolute path":                     {`"command": ["/app", "serve"]`, await, "/app serve", codeEntryPoint},
+		"shell":                             {`"command": ["sh", "-c", "serve"]`, await, "sh -c serve", codeEntryPoint},
+		"arguments, but they are a program": {`"command": ["serve"], ` + yes, await, "serve", ""},
+		"path, not to be wrapped":           {`"command": ["/app"], ` + no, "", "/app", ""},
+		"entryPoint, not to be wrapped":     {`"entryPoint": ["/app"], ` + no, "/app", "", ""},
+		"options are no program":            {`"command": ["--port", "80"], ` + yes, "", "--port 80", codeWrap},
+		"no command is no program":          {yes, "", "", codeWrap},
+		"ENTRYPOINT emptied":                {`"entryPoint": [""], "command": ["serve"]`, await, "serve", ""},
+
+		"unknown, wrapped earlier":            {old + `, "command": ["start"]` + earlier, "", "start", codeWrap},
+		"path, wrapped earlier":               {old + `, "command": ["/app"]` + earlier, await, "/app", codeEntryPoint},
+		"wrapped earlier, not any more":       {fmt.Sprintf(wrapped, `, "/app"`) + `, ` + no + earlier, "/app", "", ""},
+		"wrapped by hand":                     {old + `, "command": ["start"]`, await, "start", ""},
+		"wrapped by hand, then admitted":      {quit + `, "command": ["start"]` + earlier, await + " -stop-signal QUIT", "start", ""},
+		"wrapped by hand, without a program":  {quit, "", "", codeWrap},
+		"wrapped by hand, not to be wrapped":  {quit + `, "command": ["start"], ` + no, "", "start", ""},
+		"command wrapped by hand, label true": {`"command": ["consul-ecs", "app-entrypoint", "/app"], ` + yes, "", "consul-ecs app-entrypoint /app", ""},
+
+		"init":                      {`"entryPoint": ["/init"], "command": ["serve"]`, "/init", "serve", codeWrap},
+		"init, wrapped earlier":     {fmt.Sprintf(wrapped, `, "/init"`) + earlier, "/init", "", codeWrap},
+		"init, to be wrapped":       {`"entryPoint": ["/sbin/init"], ` + yes, "/sbin/init", "", codeWrap},
+		"init as the command":       {`"command": ["/init"]`, "", "/init", codeWrap},
+		"init behind a script":      {`"entryPoint": ["/entrypoint.sh"], "command": ["/init"]`, "/entrypoint.sh", "/init", codeWrap},
+		"init that is an argument":  {`"entryPoint": ["/app"], "command": ["/init"], ` + yes, await + " /app", "/init", ""},
+		"init, left as it is":       {`"entryPoint": ["/init"], ` + no, "/init", "", ""},
+		"init of another directory": {`"entryPoint": ["/app/init"]`, await + " /app/init", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mesh := parseMesh(t, []byte(plainMesh))
+			r := admit(t, definition("", c.app), mesh)
+			app := r.After.Definition.ContainerDefinitions[0]
+			if got := strings.Join(app.EntryPoint, " "); got != c.entryPoint {
+				t.Errorf("entryPoint %q, want %q", got, c.entryPoint)
+			}
+			if got := strings.Join(app.Command, " "); got != c.command {
+				t.Errorf("command %q, want %q", got, c.command)
+			}
+			if got := strings.Join(codesOf(r), " "); got != c.codes {
+				t.Errorf("findings %v, want %q", r.Findings, c.codes)
+			}
+			edge := "sidecar-proxy HEALTHY"
+			if wrapperWords(slices.Concat(app.EntryPoint, app.Command)) > 0 {
+				edge = "consul-ecs-mesh-init SUCCESS"
+			}
+			if got := strings.Join(dependencies(r, "app"), ", "); got != edge {
+				t.Errorf("it depends on %s, want %s", got, edge)
+			}
+			if again := admit(t, r.After.Bytes(), mesh); string(again.After.Bytes()) != string(r.After.Bytes()) {
+				t.Errorf("the second admission changes the first:\n%s", taskdef.Diff(r.After, again.After))
+			}
+		})
+	}
+}
+
+func TestProgramsThatMustBeProcess1(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"/init":                                 "/init",
+		"//init":                                "//init",
+		"/usr/sbin/init 3":                      "/usr/sbin/init",
+		"init":                                  "init",
+		"/lib/systemd/systemd --system":         "/lib/systemd/systemd",
+		"/package/admin/s6-overlay/libexec/run": "/package/admin/s6-overlay/libexec/run",
+		"/package/admin/s6-overlay-3.1.6.2/x":   "/package/admin/s6-overlay-3.1.6.2/x",
+		"/sbin/runit-init":                      "/sbin/runit-init",
+		"/sbin/openrc-init":                     "/sbin/openrc-init",
+		"busybox init":                          "busybox init",
+		"env A=1 /init":                         "/init",
+		"sh|-c|exec /init":                      "/init",
+		"/bin/bash|-lc|setup; exec /init":       "/init",
+		"sh|-c|setup && /init":                  "/init",
+		"sh|-c|exec \"$@\"|-|/init":             "/init",
+		"sh /init":                              "/init",
+		"sh|-ec|terraform init":                 "",
+		"git init":                              "",
+		"/opt/init":                             "",
+		"/sbin/tini -- /app":                    "",
+		"dumb-init /app":                        "",
+		"sh":                                    "",
+		"":                                      "",
+	} {
+		separator := " "
+		if strings.Contains(line, "|") {
+			separator = "|"
+		}
+		if got, _ := findInit(strings.Split(line, separator)); got != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+}
+
+// A tag cannot say what the programs of all containers are.
+func TestChoiceIsALabelOfAContainer(t *testing.T) {
+	t.Parallel()
+	r := admit(t, definition(`"tags": [{"key": "consul.hashicorp.com/wrap", "value": "true"}],`, `"command": ["serve"]`), parseMesh(t, []byte(plainMesh)))
+	if got := codesOf(r); !slices.Equal(got, []string{codeWrap, codeAnnValue}) {
+		t.Errorf("findings %v", r.Findings)
+	}
+	r = admit(t, definition("", `"command": ["serve"], "dockerLabels": {"consul.hashicorp.com/wrap": "yes"}`), parseMesh(t, []byte(plainMesh)))
+	if got := codesOf(r); !slices.Equal(got, []string{codeWrap, codeAnnValue}) {
+		t.Errorf("findings %v", r.Findings)
 	}
 }
 

@@ -135,7 +135,7 @@ func TestAdmitPrintsADiff(t *testing.T) {
 
 func TestAdmitReportsAsJSON(t *testing.T) {
 	t.Parallel()
-	code, stdout, stderr := callAdmit(`[{"name": "app", "image": "app", "command": ["x"], "user": "5996"}]`, "-config", admitMesh(t), "-output", "report", "-")
+	code, stdout, stderr := callAdmit(`[{"name": "app", "image": "app", "command": ["/x"], "user": "5996"}]`, "-config", admitMesh(t), "-output", "report", "-")
 	var report admitReport
 	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
 		t.Fatal(err)
@@ -209,7 +209,7 @@ func TestAdmittedDefinitionsOfTheExampleAreCurrent(t *testing.T) {
 func TestAdmitReportsAsSARIF(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "web.json")
-	if err := os.WriteFile(file, []byte(plainTask(`, "command": ["x"], "dockerLabels": {"consul.hashicorp.com/service-name": "web"},
+	if err := os.WriteFile(file, []byte(plainTask(`, "command": ["/x"], "dockerLabels": {"consul.hashicorp.com/service-name": "web"},
 		"user": "5996"`)), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,7 @@ func TestAdmitReportsAsSARIF(t *testing.T) {
           "ruleIndex": 0,
           "level": "error",
           "message": {
-            "text": "container app has a command and no entryPoint: the ENTRYPOINT of its image is not run any more (write the image's ENTRYPOINT as entryPoint if it has one; if it has none, write the command as entryPoint)"
+            "text": "container app has a command and no entryPoint: the ENTRYPOINT of its image is not run any more (write the image's ENTRYPOINT as entryPoint; if it has none, set the label consul.hashicorp.com/wrap to true; false leaves the container as it is)"
           },
           "locations": [
             {

@@ -183,7 +183,7 @@ func TestMeshTaskShowsMessagesAboutSensitiveDefinitions(t *testing.T) {
 	w := tftest.New(t, "modules/mesh-task/tests/sensitive", stub.AWS6)
 	wantErrors(t, w, values{"user": "5995"}, "Container web runs as the user of the proxy or of health-sync")
 	warnings := w.PlanWarnings(values{"user": "1000"})
-	for _, want := range []string{"application_shutdown_delay_seconds has no effect on web", "no effect with generation agentless: consul_agent_configuration."} {
+	for _, want := range []string{"Container web is not wrapped, because it has neither entryPoint nor command", "no effect with generation agentless: consul_agent_configuration."} {
 		if len(warnings) != 2 || !strings.Contains(strings.Join(warnings, " "), want) {
 			t.Errorf("warnings %q, want one with %q", warnings, want)
 		}

@@ -39,8 +39,12 @@ func TestRenderedTaskEqualsAdmittedTask(t *testing.T) {
 	state := tftest.New(t, "modules/render/tests/each", stub.AWS6).Apply(map[string]any{"tasks": tasks})
 	rendered := object(state.Outputs["tasks"])
 	for name, in := range inputs {
-		for _, difference := range differences("$", admit(t, in), assemble(t, in, object(rendered[name]))) {
+		admitted, warned := admit(t, in)
+		for _, difference := range differences("$", admitted, assemble(t, in, object(rendered[name]))) {
 			t.Errorf("%s: %s", name, difference)
+		}
+		if got := warnedOf(t, object(rendered[name])); !slices.Equal(got, warned) {
+			t.Errorf("%s: the module warns about %q, admit about %q", name, got, warned)
 		}
 	}
 }
@@ -66,8 +70,19 @@ func readInputs(t *testing.T) map[string]input {
 	return inputs
 }
 
-// admit is what consul-ecs admit makes of an input.
-func admit(t *testing.T, in input) map[string]any {
+// warnedOf are the containers that the warnings of modules/render are about.
+func warnedOf(t *testing.T, outputs map[string]any) (containers []string) {
+	t.Helper()
+	for _, warning := range list(outputs["warnings"]) {
+		containers = append(containers, strings.Fields(warning.(string))[1])
+	}
+	slices.Sort(containers)
+	return containers
+}
+
+// admit is what consul-ecs admit makes of an input, and the containers whose programs it warns
+// about.
+func admit(t *testing.T, in input) (definition map[string]any, warned []string) {
 	t.Helper()
 	mesh, err := admission.ParseMesh(in.Mesh)
 	if err != nil {
@@ -84,7 +99,13 @@ func admit(t *testing.T, in input) map[string]any {
 	if r.Rejected(false) {
 		t.Fatalf("rejected: %v", r.Findings)
 	}
-	return registered(t, r.After.Bytes())
+	for _, f := range r.Findings {
+		if f.Code == "ADM-WRAP" || f.Code == "ADM-ENTRYPOINT" {
+			warned = append(warned, strings.Fields(f.Message)[1])
+		}
+	}
+	slices.Sort(warned)
+	return registered(t, r.After.Bytes()), warned
 }
 
 // variables are those of modules/render for an input.

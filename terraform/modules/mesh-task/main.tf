@@ -180,9 +180,9 @@ check "unused_variables" {
   }
 }
 
-check "shutdown_delay" {
+check "applications" {
   assert {
-    condition     = coalesce(var.application_shutdown_delay_seconds, 0) <= 0 ? true : length(module.render.unwrapped) == 0
-    error_message = "application_shutdown_delay_seconds has no effect on ${nonsensitive(join(", ", module.render.unwrapped))}: give these containers the ENTRYPOINT of their image as entryPoint."
+    condition     = length(module.render.warnings) == 0
+    error_message = nonsensitive(join("\n", module.render.warnings))
   }
 }

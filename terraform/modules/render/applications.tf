@@ -30,15 +30,15 @@ locals {
     stop           = try(c.stopTimeout, null)
     health_checked = try(length(c.healthCheck.command) > 0 && c.healthCheck.command[0] != "NONE", false)
     entry          = try([for w in c.entryPoint : w], [])
-    command        = try([for w in c.command : w], [])
+    command        = [for w in(lookup(c, "command", null) == null ? [] : c.command) : w] # try would make all words unknown with one
     wrapped_by_hand = (
       can(regex(local.hand_line, join("", [for w in try([for w in c.entryPoint : w], []) : "${w}${local.mark}"]))) ? "entryPoint" :
-      try(length(c.entryPoint), 0) == 0 && can(regex(local.hand_line, join("", [for w in try([for w in c.command : w], []) : "${w}${local.mark}"]))) ? "command" : ""
+      try(length(c.entryPoint), 0) > 0 ? "" :
+      can(regex(local.hand_line, join("", [for w in try([for w in c.command : w], []) : "${w}${local.mark}"]))) ? "command" : ""
     )
     application = !contains(local.ignored, c.name)
   }]
   applications = [for c in local.described : c if c.application]
-  unwrapped    = local.gateway ? [] : [for c in local.applications : c.name if length(c.entry) == 0 && (length(c.command) == 0 || can(regex("^-", c.command[0])))]
 
   # Flags of hand-written lines, as lists of their words.
   hand_flags = { for c in local.described : c.name => c.wrapped_by_hand != "entryPoint" ? [] : [
@@ -55,7 +55,7 @@ locals {
         ["await-proxy"], local.bootstrap_dir == "/consul" ? [] : ["dir"], c.stop == null ? [] : ["stop-timeout"],
       ), regex("^--?([^=]*)", f[0])[0])]),
       var.shutdown_delay == null || anytrue([for f in local.hand_flags[c.name][0] : can(regex("^--?shutdown-delay(=|$)", f[0]))]) ? [] : ["-shutdown-delay", var.shutdown_delay],
-      c.wrapped_by_hand == "entryPoint" ? slice(c.entry, 2 + length(flatten(local.hand_flags[c.name][0])), length(c.entry)) : c.entry,
+      local.behind[c.name][0],
     )
   } if !local.gateway && !contains(local.unwrapped, c.name) }
 
@@ -90,6 +90,9 @@ locals {
     } : null,
     can(local.corrected[c.name]) ? { dependsOn = local.corrected[c.name] } : null,
     try(length(local.wrapped[c.name].entryPoint), 0) > 0 ? { entryPoint = local.wrapped[c.name].entryPoint } : null,
+    # That the command is the program shows no longer in what is written.
+    try(local.verdicts[c.name] == "wrap_and_mark", false) ? { dockerLabels = merge(try(c.container.dockerLabels, null), { "consul.hashicorp.com/wrap" = "true" }) } : null,
+    contains(local.unwrapped, c.name) && c.wrapped_by_hand == "entryPoint" ? { entryPoint = length(local.behind[c.name][0]) > 0 ? local.behind[c.name][0] : null } : null,
     contains(local.unwrapped, c.name) ? {
       dependsOn = concat(try([for d in c.container.dependsOn : d if !contains(local.reserved, d.containerName)], []), [local.proxy_edge])
     } : null,

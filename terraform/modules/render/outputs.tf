@@ -68,6 +68,11 @@ output "proxy_container_name" {
 }
 
 output "unwrapped" {
-  description = "Applications without `entryPoint` whose `command` is absent or begins with an option: `app-entrypoint` cannot start a program that only their images name, so it does not delay their shutdown."
+  description = "Applications that `app-entrypoint` does not start, and whose shutdown it does not delay: their program is not known, must be process 1, or they have the docker label `consul.hashicorp.com/wrap` `false`."
   value       = local.unwrapped
+}
+
+output "warnings" {
+  description = "What `consul-ecs admit` warns about, too: why an application is not wrapped, or that its image's ENTRYPOINT is not run any more, with the remedy."
+  value       = local.warnings
 }

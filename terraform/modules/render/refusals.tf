@@ -78,6 +78,7 @@ locals {
     [for role, user in { mesh_init = "0", proxy = "5995", health_sync = "5996" } :
       "sidecars sets user ${local.set[role].user} for container ${local.names[role]}, which runs as ${user} with the transparent proxy: remove it from sidecars."
     if local.transparent && try(split(":", local.set[role].user)[0] != user, false)],
+    [for name, values in local.choice : "Container ${name} has ${local.label} ${values[0]}: use true or false." if !contains(concat([""], local.yes, local.no), values[0])],
     [for os in [try(coalesce(var.runtime_platform.operating_system_family), "LINUX")] : "The containers of the mesh need Linux, and operating_system_family is ${os}." if os != "LINUX"],
   )
 }

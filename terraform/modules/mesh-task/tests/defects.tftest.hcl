@@ -48,8 +48,8 @@ run "capabilities_of_applications_have_both_lists" {
 
   variables {
     container_definitions = [
-      { name = "web", image = "web:1", linuxParameters = { initProcessEnabled = true, capabilities = { drop = ["ALL"] } } },
-      { name = "null", image = "web:1", linuxParameters = { capabilities = { add = null, drop = null } } },
+      { name = "web", image = "web:1", entryPoint = ["/web"], linuxParameters = { initProcessEnabled = true, capabilities = { drop = ["ALL"] } } },
+      { name = "null", image = "web:1", entryPoint = ["/web"], linuxParameters = { capabilities = { add = null, drop = null } } },
     ]
   }
 
@@ -89,7 +89,7 @@ run "nulls_are_as_absent" {
   command = plan
 
   variables {
-    container_definitions              = [{ name = "web", image = "web:1", entryPoint = null, command = ["/web"], dependsOn = null, mountPoints = null, healthCheck = null, essential = null, portMappings = null }]
+    container_definitions              = [{ name = "web", image = "web:1", entryPoint = null, command = ["/web"], dockerLabels = { "consul.hashicorp.com/wrap" = "true" }, dependsOn = null, mountPoints = null, healthCheck = null, essential = null, portMappings = null }]
     application_shutdown_delay_seconds = 5
   }
 
@@ -201,15 +201,14 @@ run "unused_variables_are_named" {
   expect_failures = [check.unused_variables]
 }
 
-run "a_delay_without_effect_is_named" {
+run "an_application_that_is_not_wrapped_is_named" {
   command = plan
 
   variables {
-    container_definitions              = [{ name = "web", image = "web:1" }]
-    application_shutdown_delay_seconds = 5
+    container_definitions = [{ name = "web", image = "web:1" }]
   }
 
-  expect_failures = [check.shutdown_delay]
+  expect_failures = [check.applications]
 }
 
 run "shutdown_delay_null" {
@@ -255,7 +254,7 @@ run "an_application_that_cannot_be_wrapped_waits_for_the_proxy" {
   command = plan
 
   variables {
-    container_definitions = [{ name = "web", image = "web:1", dependsOn = [{ containerName = "consul-dataplane", condition = "HEALTHY" }] }]
+    container_definitions = [{ name = "web", image = "web:1", dockerLabels = { "consul.hashicorp.com/wrap" = "false" }, dependsOn = [{ containerName = "consul-dataplane", condition = "HEALTHY" }] }]
   }
 
   assert {

@@ -82,6 +82,37 @@ run "what_cannot_be_wrapped_is_named" {
   }
 }
 
+run "a_command_that_is_no_program_is_left_to_the_image" {
+  command = plan
+
+  variables {
+    container_definitions = [
+      { name = "web", image = "keycloak:26.0", command = ["start", "--optimized"] },
+      { name = "left", image = "web:1", command = ["/web"], dockerLabels = { "consul.hashicorp.com/wrap" = "false" } },
+      { name = "chosen", image = "web:1", command = ["web"], dockerLabels = { "consul.hashicorp.com/wrap" = "true" } },
+    ]
+  }
+
+  assert {
+    condition     = [for c in slice(output.container_definitions, 0, 3) : can(c.entryPoint)] == [false, false, true]
+    error_message = jsonencode(output.container_definitions)
+  }
+  assert {
+    condition     = length(output.warnings) == 1 && strcontains(output.warnings[0], "Container web is not wrapped, because its command may be arguments of its image's ENTRYPOINT")
+    error_message = join("\n", output.warnings)
+  }
+}
+
+run "a_choice_is_true_or_false" {
+  command = plan
+
+  variables {
+    container_definitions = [{ name = "web", image = "web:1", command = ["/web"], dockerLabels = { "consul.hashicorp.com/wrap" = "yes" } }]
+  }
+
+  expect_failures = [output.container_definitions]
+}
+
 run "tags_of_the_module" {
   command = plan
 

@@ -12,7 +12,7 @@ locals {
     name       = "web"
     image      = "registry.example.com/${terraform_data.made.id}:1"
     entryPoint = ["/web"]
-    command    = [local.servers]
+    command    = ["-servers", local.servers]
   }]
 }
 

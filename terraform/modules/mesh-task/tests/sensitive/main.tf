@@ -6,10 +6,9 @@ variable "user" {
 module "web" {
   source = "../.."
 
-  family                             = "web"
-  port                               = 8080
-  consul_server_hosts                = "consul.example.com"
-  application_shutdown_delay_seconds = 5
-  consul_agent_configuration         = sensitive("log_level = \"debug\"")
-  container_definitions              = sensitive([{ name = "web", image = "web:1", user = var.user, environment = [{ name = "PASSWORD", value = "secret" }] }])
+  family                     = "web"
+  port                       = 8080
+  consul_server_hosts        = "consul.example.com"
+  consul_agent_configuration = sensitive("log_level = \"debug\"")
+  container_definitions      = sensitive([{ name = "web", image = "web:1", user = var.user, environment = [{ name = "PASSWORD", value = "secret" }] }])
 }

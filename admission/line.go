@@ -1,0 +1,142 @@
+package admission
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// choice is what the label wrap of a container asks for.
+type choice int
+
+const (
+	choiceNone choice = iota
+	choiceWrap
+	choiceLeave
+)
+
+// line is the command line of a container as the definition has it.
+type line struct {
+	// entry and command are its words, empty for those that are known at deployment only.
+	// Entry is without app-entrypoint.
+	entry, command []string
+	// rest are the nodes of entry, and flags those of the app-entrypoint before it.
+	flags, rest []*taskdef.Node
+	// wrapped is true when app-entrypoint is in entryPoint, inCommand when it is in command.
+	wrapped, inCommand bool
+	// byHand is true when it is the user who wrote that the command follows app-entrypoint, or
+	// emptied the ENTRYPOINT of the image by [""].
+	byHand bool
+	// computed is what is known at deployment only and has to be known, and fix what to do about it.
+	computed, fix string
+	// ours is true when the command is one of consul-ecs.
+	ours   bool
+	choice choice
+}
+
+// line reads the command line of a container.
+func (t *task) line(i int) line {
+	n := t.containers()[i]
+	entry, command := t.get(n, "entryPoint"), t.get(n, "command")
+	l := line{entry: texts(entry), command: texts(command), choice: t.notes.wrap[t.containerName(i)]}
+	words := wrapperWords(l.entry)
+	if l.wrapped = words > 0; l.wrapped {
+		l.flags = entry.Items()[2:words]
+		l.byHand = words == len(l.entry) && !(t.notes.admitted && onlyOurs(texts(entry)[2:words]))
+	}
+	l.entry, l.rest = l.entry[words:], entry.Items()[words:]
+	if len(l.rest) == 1 && string(l.rest[0].JSON()) == `""` {
+		l.entry, l.rest, l.byHand = nil, nil, true
+	}
+	l.inCommand = len(l.rest) == 0 && !l.wrapped && wrapperWords(l.command) > 0
+	l.ours = len(l.command) > 0 && t.flags != nil && t.flags(l.command[0]) != nil
+	l.computed, l.fix = t.unknownOf(n, l)
+	return l
+}
+
+// unknownOf is what of a container is known at deployment only, without which it cannot be
+// wrapped, and what to do about it; empty when all is known.
+func (t *task) unknownOf(n *taskdef.Node, l line) (what, fix string) {
+	unlisted := func(key string) bool { return !t.absent(n, key) && !t.get(n, key).IsList() }
+	switch noEntry := len(l.rest) == 0; {
+	case unlisted("entryPoint"), noEntry && unlisted("command"), noEntry && len(l.command) > 0 && l.command[0] == "":
+		return "its command is known at deployment only", "write entryPoint as a list"
+	case !t.listed(n, "mountPoints") || !t.listed(n, "dependsOn"):
+		return "its mountPoints or dependsOn are known at deployment only", "write them as lists, or as Fn::If of lists"
+	}
+	return "", ""
+}
+
+// onlyOurs reports whether flags of app-entrypoint are those that admission writes without
+// a cause in the definition.
+func onlyOurs(flags []string) bool {
+	for len(flags) > 0 {
+		name, _, _ := strings.Cut(strings.TrimLeft(flags[0], "-"), "=")
+		if !slices.Contains([]string{"await-proxy", "dir", "stop-timeout"}, name) {
+			return false
+		}
+		flags = flags[min(flagWidth(flags[0]), len(flags)):]
+	}
+	return true
+}
+
+// verdict is whether app-entrypoint goes before an application.
+type verdict struct {
+	wrap bool
+	// mark is true when the label wrap has to tell the next admission that the command is
+	// the program.
+	mark bool
+	// code is that of a finding, empty without one, and at the member that it is about.
+	code, at, why, fix string
+}
+
+// ways are the choices that the label wrap gives for a command of an image that may have an
+// ENTRYPOINT.
+const ways = "write the image's ENTRYPOINT as entryPoint; if it has none, set the label " + annotationWrap + " to true; false leaves the container as it is"
+
+// leave is the verdict of an application that is not wrapped, with its reason and its cure.
+func leave(why, fix string) verdict { return verdict{code: codeWrap, why: why, fix: fix} }
+
+// judge decides whether app-entrypoint goes before an application: when its program is known,
+// and is not one that must be process 1.
+func (l line) judge() verdict {
+	program, certain := findInit(slices.Concat(l.entry, l.command))
+	const accept = "set the label " + annotationWrap + " to false to accept that"
+	switch {
+	case l.inCommand:
+		return verdict{wrap: true}
+	case l.choice == choiceLeave:
+		return verdict{}
+	case l.computed != "":
+		return leave(l.computed, l.fix)
+	case len(l.rest) == 0 && len(l.command) == 0:
+		return leave("it has neither entryPoint nor command", "write the image's ENTRYPOINT as entryPoint and its CMD as command")
+	case program != "" && certain:
+		return leave(program+" must be process 1 of the container", accept)
+	case program != "" && l.choice != choiceWrap:
+		return leave("it may execute "+program+", which must be process 1 of the container", accept+", or to true if it does not")
+	case len(l.rest) > 0:
+		return verdict{wrap: true}
+	}
+	return l.judgeCommand()
+}
+
+// judgeCommand is judge for a command whose entryPoint is the image's.
+func (l line) judgeCommand() verdict {
+	switch {
+	case strings.HasPrefix(l.command[0], "-"):
+		return leave("its command is options of its image's ENTRYPOINT", "write that ENTRYPOINT as entryPoint")
+	case l.ours:
+		return leave("its command is one of consul-ecs, its image's ENTRYPOINT", "write that ENTRYPOINT as entryPoint")
+	case l.choice == choiceWrap:
+		return verdict{wrap: true}
+	case l.byHand:
+		return verdict{wrap: true, mark: true}
+	case isProgram(l.command[0]):
+		return verdict{wrap: true, code: codeEntryPoint, at: ".command"}
+	case l.wrapped:
+		return leave("its command may be arguments of its image's ENTRYPOINT, which an earlier admission replaced", ways)
+	}
+	return leave("its command may be arguments of its image's ENTRYPOINT", ways)
+}
