@@ -47,7 +47,7 @@ demo-full: build ## Replace, stop and kill instances under traffic, in both stop
 	@tools/ensure.sh consul envoy
 	bin/localecs run -stop-order both examples/rolling-update examples/long-drain examples/without-delay
 	bin/localecs run examples/rolling-service examples/faults examples/first-deployment
-	bin/localecs run examples/agentless-mesh examples/agentless-gateways examples/two-datacenters examples/token-broker
+	bin/localecs run examples/agentless-mesh examples/agentless-gateways examples/two-datacenters examples/token-broker examples/service-connect
 
 .PHONY: chaos
 chaos: build ## Run N (20) random schedules of faults, FOR (60s) each, from SEED (random) on; ORDER=at-once for old agents

@@ -53,6 +53,8 @@ type Options struct {
 	Secrets map[string]string
 	// EnvironmentFiles are the contents of environmentFiles, by ARN.
 	EnvironmentFiles map[string]string
+	// Added are the containers that AWS adds to tasks, of a Region.
+	Added controlplane.Added
 	// TimeScale divides every duration of task definitions, for tests that
 	// cannot wait; 0 means 1.
 	TimeScale float64

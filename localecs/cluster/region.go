@@ -63,7 +63,7 @@ func OpenRegion(o RegionOptions) (*Region, error) {
 	}
 	l := newLauncher(cluster, o)
 	r := &Region{cluster: cluster, launcher: l, aws: o.Cluster.AWS(), plane: controlplane.New(controlplane.Options{
-		Account: o.Cluster.AWS(), Launcher: l, Protections: cluster.Protections(), Throttle: o.Throttle, Lag: o.Lag, Observe: o.Observe,
+		Account: o.Cluster.AWS(), Launcher: l, Protections: cluster.Protections(), Throttle: o.Throttle, Lag: o.Lag, Added: o.Cluster.Added, Observe: o.Observe,
 	})}
 	r.plane.Start()
 	cluster.serveECS(r.plane.Handler(cluster.Identities(), o.Log))

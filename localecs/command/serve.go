@@ -159,7 +159,8 @@ func (f *serveFlags) serve(ctx context.Context, inv *cli.Invocation) error {
 	options := control.APIOptions{
 		Cluster: cluster.Options{
 			Name: setting.Cluster, Region: setting.Region, Account: setting.Account, Network: f.network, Docker: f.docker, Subnet: setting.Subnet,
-			AtOnce: setting.StopOrder == "at-once", GatePeriod: setting.GatePeriod, Images: images, Roles: setting.IdentityRoles(), Secrets: setting.Secrets, Log: inv.Log,
+			AtOnce: setting.StopOrder == "at-once", GatePeriod: setting.GatePeriod, Images: images, Roles: setting.IdentityRoles(), Secrets: setting.Secrets,
+			Added: setting.Added(), Log: inv.Log,
 		},
 		Listener: listener, Throttle: f.throttle, Lag: f.lag, Log: inv.Log,
 	}

@@ -92,6 +92,7 @@ func PrepareDefinitions(paths []string, s Sources) (plan *Plan, warnings []strin
 	}
 	setting.Tasks, setting.Services, setting.Steps, setting.Faults = map[string]file.Task{}, nil, nil, nil
 	setting.Checks, setting.Consul = file.Checks{}, file.Consul{}
+	setting.ServiceConnect, setting.GuardDuty = nil, nil
 	d := &definitions{s, &Plan{
 		file: setting, network: s.Network,
 		defs: file.Definitions{Files: map[string]*taskdef.TaskDefinition{}, Tasks: map[string]*taskdef.TaskDefinition{}},

@@ -27,6 +27,7 @@ func (r *runner) open(o Options) error {
 			Network: r.plan.network, Subnet: f.Subnet,
 			AtOnce: f.StopOrder == file.StopAtOnce, GatePeriod: f.GatePeriod, TimeScale: f.TimeScale,
 			Docker: o.Docker, Dir: o.Dir, Images: r.plan.images, Roles: r.plan.roles, Secrets: f.Secrets, EnvironmentFiles: r.plan.environmentFiles,
+			Added:   f.Added(),
 			Observe: r.clusterChanged, Output: output, Log: o.Log,
 		},
 		Throttle: f.API.Throttle, Lag: f.API.Lag, Name: r.taskName, Started: r.launched, SkipWarnings: true, Log: o.Log,

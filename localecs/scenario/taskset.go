@@ -14,7 +14,8 @@ import (
 type Task struct {
 	// Task is nil until it starts.
 	*cluster.Task
-	Name       string
+	Name string
+	// Definition has the containers that AWS adds once the task has started.
 	Definition *taskdef.TaskDefinition
 	// Service is an ECS service that replaces the task when it ends; empty for none.
 	Service string
@@ -47,12 +48,17 @@ func (t Task) Dead() bool {
 }
 
 // Application is the name of the container that is named like the family, else
-// of the last one.
+// of the last one that AWS has not added.
 func (t Task) Application() string {
 	if t.Definition.Container(t.Definition.Family) != nil {
 		return t.Definition.Family
 	}
-	return t.Definition.ContainerDefinitions[len(t.Definition.ContainerDefinitions)-1].Name
+	for _, c := range slices.Backward(t.Definition.ContainerDefinitions) {
+		if !workload.OfAWS(c.Name) {
+			return c.Name
+		}
+	}
+	return ""
 }
 
 // TaskSet is all tasks of a run. It is safe for concurrent use.
@@ -76,7 +82,7 @@ func (r *TaskSet) Add(t Task) {
 func (r *TaskSet) Begin(name string, task *cluster.Task) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tasks[name].Task = task
+	r.tasks[name].Task, r.tasks[name].Definition = task, task.Definition()
 	r.names = append(r.names, name)
 }
 

@@ -39,6 +39,19 @@ func TestTasksAreInTheOrderOfTheirStart(t *testing.T) {
 	}
 }
 
+func TestApplicationIsNoContainerOfAWS(t *testing.T) {
+	t.Parallel()
+	for want, def := range map[string]*taskdef.TaskDefinition{
+		"web": definition("web", "web", "sidecar", "ecs-service-connect-oRK9o"),
+		"api": definition("other", "sidecar", "api", "ecs-service-connect-oRK9o", "aws-guardduty-agent-mfjGL"),
+		"":    definition("none", "ecs-service-connect-oRK9o"),
+	} {
+		if got := (scenario.Task{Definition: def}).Application(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // A copy does not change with the task.
 func TestCopiesAreIndependent(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 // CreateService makes a service, or returns the one of that name if all of its
 // input is the same.
 func (p *Plane) CreateService(call shapes.Call, in shapes.ServiceInput) (shapes.ServiceOutput, error) {
-	if err := checkCreate(in); err != nil {
+	if err := cmp.Or(checkCreate(in), p.options.Added.checkServiceConnect(in)); err != nil {
 		return shapes.ServiceOutput{}, err
 	}
 	p.mu.Lock()
@@ -46,7 +46,7 @@ func (p *Plane) CreateService(call shapes.Call, in shapes.ServiceInput) (shapes.
 		return shapes.ServiceOutput{}, err
 	}
 	v.apply(in)
-	v.deploy(run, call.Now)
+	v.deploy(run, in.ServiceConnect, call.Now)
 	p.services[p.account.Service(v.cluster, v.Name)] = v
 	if in.ClientToken != "" {
 		p.tokens[key] = token{service: v, at: call.Now}
@@ -129,9 +129,9 @@ func (v *Service) apply(in shapes.ServiceInput) {
 	}
 }
 
-func (v *Service) deploy(run shapes.RunTaskInput, now time.Time) {
+func (v *Service) deploy(run shapes.RunTaskInput, connect *shapes.ServiceConnect, now time.Time) {
 	d := NewDeployment(newDeploymentID(), now)
-	d.run = run
+	d.run, d.connect = run, connect
 	v.Began(d)
 }
 
@@ -144,7 +144,7 @@ func newDeploymentID() string {
 // UpdateService changes a service. Changes of its tasks start a deployment; the
 // desired count and the deployment configuration do not.
 func (p *Plane) UpdateService(call shapes.Call, in shapes.ServiceInput) (shapes.ServiceOutput, error) {
-	if err := checkSettings(in); err != nil {
+	if err := cmp.Or(checkSettings(in), p.options.Added.checkServiceConnect(in)); err != nil {
 		return shapes.ServiceOutput{}, err
 	}
 	p.mu.Lock()
@@ -175,8 +175,9 @@ func (p *Plane) UpdateService(call shapes.Call, in shapes.ServiceInput) (shapes.
 		d.run.EnableECSManagedTags = taskdef.Or(in.EnableECSManagedTags, d.run.EnableECSManagedTags)
 		d.run.EnableExecuteCommand = taskdef.Or(in.EnableExecuteCommand, d.run.EnableExecuteCommand)
 	}
-	if in.ForceNewDeployment || !same(run, d.run) {
-		v.deploy(run, call.Now)
+	connect := cmp.Or(in.ServiceConnect, d.connect)
+	if in.ForceNewDeployment || !same(run, d.run) || fingerprint(connect) != fingerprint(d.connect) {
+		v.deploy(run, connect, call.Now)
 	} else if in.DesiredCount != nil || in.DeploymentConfiguration != nil {
 		v.steady = false
 		d.Updated = call.Now
@@ -282,7 +283,6 @@ func unsupported(in shapes.ServiceInput) error {
 	}{
 		{len(in.LoadBalancers) > 0, "loadBalancers"},
 		{len(in.ServiceRegistries) > 0, "serviceRegistries"},
-		{in.ServiceConnect != nil && in.ServiceConnect.Enabled, "serviceConnectConfiguration"},
 		{len(in.VolumeConfigurations) > 0, "volumeConfigurations"},
 		{len(in.VPCLattice) > 0, "vpcLatticeConfigurations"},
 		{in.SchedulingStrategy == daemon, "the DAEMON schedulingStrategy"},

@@ -45,7 +45,7 @@ func (p *Plane) look(v *Service, now time.Time) {
 func (p *Plane) start(v *Service, n int, now time.Time) {
 	var ids []string
 	for ; n > 0; n -= maxCount {
-		out, err := p.run(shapes.Call{Now: now, Principal: v.createdBy}, v.input(min(n, maxCount)), origin{service: v.Name, inactive: true})
+		out, err := p.run(shapes.Call{Now: now, Principal: v.createdBy}, v.input(min(n, maxCount)), origin{service: v.Name, connect: v.Deployments[0].connect.IsEnabled(), inactive: true})
 		for _, t := range out.Tasks {
 			ids = append(ids, t.ID())
 		}

@@ -55,7 +55,8 @@ type Deployment struct {
 	// then on it is 0.
 	FailedTasks int
 
-	run shapes.RunTaskInput // its tasks; TaskDefinition is an ARN
+	run     shapes.RunTaskInput    // its tasks; TaskDefinition is an ARN
+	connect *shapes.ServiceConnect // nil without
 
 	proven    bool            // a task has been healthy since the rollout began
 	completed bool            // once, so that a rollback may return to it

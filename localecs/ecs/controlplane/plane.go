@@ -31,7 +31,7 @@ type Launch struct {
 	Reference string
 	// Service is empty for a standalone task.
 	Service string
-	// Definition includes the overrides and must not be modified.
+	// Definition includes the overrides and the containers that AWS adds, and must not be modified.
 	Definition *taskdef.TaskDefinition
 	// ContainerARNs are by container name.
 	ContainerARNs map[string]string
@@ -65,6 +65,7 @@ type Options struct {
 	// Throttle applies AWS's token buckets.
 	Throttle bool
 	Lag      Lag
+	Added    Added
 	// Observe receives each new version of a task, in order for each task, with the
 	// Plane locked: it must neither block nor call it. It may be nil.
 	Observe func(task shapes.Task, at time.Time)

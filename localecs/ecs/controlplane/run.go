@@ -37,8 +37,9 @@ type order struct {
 // origin is where a request for tasks comes from: a call of RunTask or CreateService
 // when it is zero.
 type origin struct {
-	// service is empty for standalone tasks.
+	// service is empty for standalone tasks; connect is its Service Connect.
 	service string
+	connect bool
 	// anywhere accepts definitions that are not for Fargate.
 	anywhere bool
 	// inactive accepts inactive definitions: a service continues with its own.
@@ -242,15 +243,16 @@ func (p *Plane) create(now time.Time, o *order, i int) *Record {
 	p.created++
 	in := o.input
 	id, cluster := shapes.NewID(), o.cluster.name
+	def := p.options.Added.addTo(o.def, o.connect)
 	r := &Record{Number: p.created, InterfaceID: uuid.New().String()}
 	r.Launch = Launch{
-		ID: id, Cluster: cluster, Reference: in.ReferenceID, Service: o.service, Definition: o.def, ContainerARNs: map[string]string{},
+		ID: id, Cluster: cluster, Reference: in.ReferenceID, Service: o.service, Definition: def, ContainerARNs: map[string]string{},
 		Report: func(report Report, now time.Time) { p.report(r, report, now) },
 	}
 	if n := in.NetworkConfiguration; n != nil && n.AWSVPC != nil {
 		r.Subnet = n.AWSVPC.Subnets[0]
 	}
-	for _, c := range o.def.ContainerDefinitions {
+	for _, c := range def.ContainerDefinitions {
 		r.ContainerARNs[c.Name] = p.account.Container(cluster, id, uuid.New().String())
 	}
 	storage := 20

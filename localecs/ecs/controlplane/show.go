@@ -123,7 +123,7 @@ func (p *Plane) deployments(v *Service, now time.Time, age time.Duration) []shap
 			ID: d.ID, Status: "ACTIVE", TaskDefinition: d.run.TaskDefinition, FailedTasks: d.FailedTasks,
 			CreatedAt: shapes.At(d.Created), UpdatedAt: shapes.At(d.Updated), LaunchType: d.run.LaunchType, CapacityProviderStrategy: d.run.CapacityProviderStrategy,
 			PlatformVersion: shapes.PlatformVersion, PlatformFamily: "Linux", NetworkConfiguration: d.run.NetworkConfiguration,
-			RolloutState: d.Rollout, RolloutStateReason: d.Reason,
+			RolloutState: d.Rollout, RolloutStateReason: d.Reason, ServiceConnect: d.connect,
 		}
 		for _, r := range records {
 			switch running, pending := counted(r.Task, now.Add(-age)); {

@@ -93,6 +93,7 @@ type Deployment struct {
 	NetworkConfiguration     *NetworkConfiguration `json:"networkConfiguration,omitzero"`
 	RolloutState             string                `json:"rolloutState"`
 	RolloutStateReason       string                `json:"rolloutStateReason"`
+	ServiceConnect           *ServiceConnect       `json:"serviceConnectConfiguration,omitzero"`
 }
 
 // ServiceEvent is what happened to a service.
@@ -135,10 +136,17 @@ type ServiceInput struct {
 	ZoneRebalancing          string                   `json:"availabilityZoneRebalancing"`
 }
 
-// ServiceConnect is refused when it is enabled.
+// ServiceConnect makes tasks part of a namespace of Service Connect. The members other than
+// Enabled are answered as they were given.
 type ServiceConnect struct {
-	Enabled bool `json:"enabled"`
+	Enabled          bool             `json:"enabled"`
+	Namespace        string           `json:"namespace,omitzero"`
+	Services         []map[string]any `json:"services,omitzero"`
+	LogConfiguration map[string]any   `json:"logConfiguration,omitzero"`
 }
+
+// IsEnabled reports whether the tasks get a proxy.
+func (c *ServiceConnect) IsEnabled() bool { return c != nil && c.Enabled }
 
 // ServiceOutput is one service.
 type ServiceOutput struct {

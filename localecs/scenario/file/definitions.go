@@ -116,6 +116,11 @@ func (d Definitions) MissingImages(f *Scenario) (warnings []string) {
 			}
 		}
 	}
+	for key, a := range f.added {
+		if f.Images[a.Image] == nil {
+			warnings = append(warnings, fmt.Sprintf("%s: image %s is not among the scenario's: no task that has the container will start", key, a.Image))
+		}
+	}
 	return warnings
 }
 

@@ -62,6 +62,11 @@ type Scenario struct {
 	// Services are ECS services by their name. Their tasks are called <service>-1,
 	// <service>-2 and so on, in the order of their start.
 	Services map[string]Service `yaml:"services"`
+	// ServiceConnect is the proxy of Service Connect, in the tasks of services that have
+	// serviceConnect: true. All other containers of such a task depend on it.
+	ServiceConnect *AddedContainer `yaml:"serviceConnect"`
+	// GuardDuty is the agent of GuardDuty Runtime Monitoring, in every task.
+	GuardDuty *AddedContainer `yaml:"guardDuty"`
 
 	// Seed draws the requests to which a fault's share applies; the same seed draws
 	// the same.

@@ -19,7 +19,7 @@ func TestParseNamesThePlaceOfEveryMistake(t *testing.T) {
 				"line 8, column 3: unknown key \"failed\"; known here: agentsLeft, cleanExits, failedRequests, faultsMayMiss, minRequests, noServices, noTokensOf",
 		},
 		"config entries are Consul's": {"consul: {configEntries: [{Any: {thing: 1}}]}\nx: 1\n",
-			`line 2, column 1: unknown key "x"; known here: account, api, checks, cluster, consul, environmentFiles, faults, gatePeriod, images, name, region, roles, secrets, seed, services, steps, stopOrder, subnet, tasks, timeScale`},
+			`line 2, column 1: unknown key "x"; known here: account, api, checks, cluster, consul, environmentFiles, faults, gatePeriod, guardDuty, images, name, region, roles, secrets, seed, serviceConnect, services, steps, stopOrder, subnet, tasks, timeScale`},
 		"tab":     {"name: x\n\ttasks: {}\n", "[2:1] found character '\t' that cannot start any token\n   1 | name: x\n>  2 | \ttasks: {}\n       ^\nYAML is indented with spaces, not with tabs"},
 		"cut off": {"name: [x", "[1:7] sequence end token ']' not found\n>  1 | name: [x\n             ^"},
 		"twice":   {"name: x\nname: y\n", "[2:1] mapping key \"name\" already defined at [1:1]\n   1 | name: x\n>  2 | name: y\n       ^"},

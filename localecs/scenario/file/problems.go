@@ -101,6 +101,7 @@ func (s *Scenario) settingProblems() []error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	s.behaviourProblems(add)
+	s.addedProblems(add)
 	for name, i := range s.Images {
 		if i == nil {
 			add("images[%q]: want programs", name)

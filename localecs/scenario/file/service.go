@@ -28,6 +28,8 @@ type Service struct {
 	// PropagateTags is TASK_DEFINITION, SERVICE or NONE.
 	PropagateTags        string `yaml:"propagateTags"`
 	EnableECSManagedTags bool   `yaml:"enableECSManagedTags"`
+	// ServiceConnect is serviceConnectConfiguration.enabled.
+	ServiceConnect bool `yaml:"serviceConnect"`
 }
 
 // Problems are the mistakes in the values.
@@ -91,7 +93,7 @@ func Network() *shapes.NetworkConfiguration {
 // Input is what CreateService takes; definition is the registered revision.
 func (s Service) Input(name, cluster, definition string) shapes.ServiceInput {
 	grace := int(s.HealthCheckGracePeriod / time.Second)
-	return shapes.ServiceInput{
+	in := shapes.ServiceInput{
 		ServiceName: name, Cluster: cluster, TaskDefinition: definition, DesiredCount: &s.Count, LaunchType: shapes.Fargate,
 		DeploymentConfiguration: &shapes.DeploymentConfiguration{
 			CircuitBreaker: &s.CircuitBreaker, MinimumHealthyPercent: s.MinimumHealthyPercent, MaximumPercent: s.MaximumPercent,
@@ -99,6 +101,10 @@ func (s Service) Input(name, cluster, definition string) shapes.ServiceInput {
 		HealthCheckGracePeriod: &grace, NetworkConfiguration: Network(),
 		Tags: Tags(s.Tags), PropagateTags: s.PropagateTags, EnableECSManagedTags: &s.EnableECSManagedTags,
 	}
+	if s.ServiceConnect {
+		in.ServiceConnect = &shapes.ServiceConnect{Enabled: true}
+	}
+	return in
 }
 
 // API is how the ECS API is that tasks call.
