@@ -34,6 +34,9 @@ type Options struct {
 	// Token is that of the one who submits the definition, which must not become part of
 	// it; empty without one.
 	Token secret.Value
+	// RolePath is the path of the roles that the auth method accepts; when empty that of the
+	// mesh file, or the controller's default.
+	RolePath string
 	// Into is a pointer to the input of the SDK's RegisterTaskDefinition, in which an
 	// admitted definition is stored; nil when it is not registered. It is for formatECS.
 	Into any
@@ -68,6 +71,9 @@ type Result struct {
 	// Login is how its containers log in to Consul with the identity and the tags of the
 	// task role; nil when they do not.
 	Login *config.ConsulLogin
+	// RolePath is the path of the roles that the auth method accepts. It begins and ends with a
+	// slash.
+	RolePath string
 	// Policies are those that the definition asks the token broker for.
 	Policies Policies
 }
@@ -110,6 +116,10 @@ type task struct {
 	findings      []Finding
 	// former are the containers of the mesh as they were read, by their names.
 	former map[string]former
+	// untagged is set for an answer of DescribeTaskDefinition without tags.
+	untagged bool
+	// rolePath is that of Options.
+	rolePath string
 }
 
 // step is a part of an admission.
@@ -160,7 +170,7 @@ func Admit(doc []byte, o Options) (*Result, error) {
 		return nil, err
 	}
 	after := before.Clone()
-	t := &task{doc: after, format: format, flags: o.Flags, former: map[string]former{}}
+	t := &task{doc: after, format: format, flags: o.Flags, rolePath: o.RolePath, former: map[string]former{}}
 	if o.Mesh != nil {
 		t.mesh = *o.Mesh
 	}

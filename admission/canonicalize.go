@@ -47,8 +47,17 @@ func (t *task) unwrap() (bool, error) {
 		if err != nil {
 			return false, err
 		}
+		t.untagged = t.doc.Root.Get("tags") == nil && doc.Task.Get("tags") == nil
+		for _, key := range t.doc.Root.Keys() {
+			if key != "tags" && key != "taskDefinition" {
+				removed = append(removed, key)
+			}
+		}
 		t.doc, t.findings = doc, nil
 		t.annotate()
+		if t.untagged {
+			t.add(codeTagsAbsent, "$")
+		}
 	}
 	for _, key := range taskdef.OutputKeys {
 		if t.doc.Task.Get(key) != nil {
@@ -78,7 +87,8 @@ func removeReserved(tags *taskdef.Node) []string {
 }
 
 func (t *task) canonicalizeTask() {
-	if t.absent(t.doc.Task, "networkMode") {
+	external := slices.Contains(t.doc.Definition.RequiresCompatibilities, launchExternal)
+	if t.absent(t.doc.Task, "networkMode") && !external {
 		t.set(t.doc.Task, "networkMode", awsvpc)
 		t.add(codeNetDefault, "$.networkMode")
 	}

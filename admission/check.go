@@ -18,17 +18,36 @@ func checkRules(t *task) {
 			t.add(codeExecRole, "$.executionRoleArn", "what", what)
 			continue
 		}
-		if v.Code == "containers-count" && t.cfg != nil {
-			v.Fix += fmt.Sprintf("; %d of them are the mesh's", len(t.sidecars()))
+		if share := t.share(v.Code); share > 0 {
+			v.Fix += fmt.Sprintf("; %d of them are the mesh's", share)
 		}
 		t.findings = append(t.findings, Finding(v))
 	}
 	for _, w := range t.doc.Warnings {
+		if w.Near != "" {
+			t.report(codeKeyNear, w.Path, "near", w.Near)
+			continue
+		}
 		t.report(codeKey, w.Path, "message", w.Message)
 	}
 	if t.flags != nil {
 		checkFlags(t)
 	}
+}
+
+// share returns how many of what a rule counts are the mesh's.
+func (t *task) share(rule string) int {
+	switch {
+	case t.cfg == nil:
+	case rule == "containers-count":
+		return len(t.sidecars())
+	case rule == "tag-count":
+		tags := slices.DeleteFunc(slices.Clone(t.doc.Definition.Tags), func(tag taskdef.Tag) bool {
+			return tag.Key != annotationMesh && tag.Key != taskdef.SealTag
+		})
+		return len(tags)
+	}
+	return 0
 }
 
 // roleRules are rules that injected containers break when the task lacks an execution
@@ -88,6 +107,8 @@ func checkMesh(t *task) {
 	checkPorts(t)
 	checkPlainPorts(t)
 	checkLaunch(t)
+	checkRole(t)
+	checkAttestation(t)
 	if c := t.mesh.settings.Client; t.agent() && len(c.RetryJoin) == 0 && c.Configuration == "" {
 		t.add(codeServers, "$")
 	}

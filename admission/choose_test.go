@@ -285,6 +285,8 @@ func TestChoicesAreReported(t *testing.T) {
 		"requires-compatibilities-ref.yaml": "info ADM-LAUNCH",
 		"startperiod-0":                     "warning ADM-HEALTH-START",
 		"udp-only":                          "warning ADM-SVC-PORT",
+		"no-task-role":                      "error ADM-IAM-ROLE",
+		"describe-without-include-tags":     "error ADM-TAGS-LOST",
 		"port-range-only":                   "warning ADM-SVC-PORT",
 	} {
 		found := func(f Finding) bool { return strings.HasPrefix(f.String(), want+" ") }

@@ -39,6 +39,7 @@ const (
 	codeAnnValue    = "ADM-ANN-VALUE"
 	codeAppMesh     = "ADM-APPMESH"
 	codeArch        = "ADM-ARCH"
+	codeAttestation = "ADM-ATTESTATION"
 	codeBootstrap   = "ADM-BOOTSTRAP"
 	codeComputed    = "ADM-COMPUTED"
 	codeConfig      = "ADM-CONFIG"
@@ -48,10 +49,12 @@ const (
 	codeEssential   = "ADM-ESSENTIAL"
 	codeExecRole    = "ADM-EXECROLE"
 	codeExpose      = "ADM-EXPOSE"
+	codeExternal    = "ADM-EXTERNAL"
 	codeFlag        = "ADM-FLAG"
 	codeHealth      = "ADM-HEALTH"
 	codeHealthTime  = "ADM-HEALTH-TIME"
 	codeKey         = "ADM-KEY"
+	codeKeyNear     = "ADM-KEY-NEAR"
 	codeKind        = "ADM-KIND"
 	codeMemory      = "ADM-MEMORY"
 	codeMount       = "ADM-MOUNT"
@@ -73,6 +76,8 @@ const (
 	codeSize        = "ADM-SIZE"
 	codeStop        = "ADM-STOP"
 	codeServiceName = "ADM-SVC-NAME"
+	codeTagsAbsent  = "ADM-TAGS-ABSENT"
+	codeTagsLost    = "ADM-TAGS-LOST"
 	codeTProxy      = "ADM-TPROXY"
 	codeUpstream    = "ADM-UPSTREAM"
 	codeUser        = "ADM-USER"
@@ -106,6 +111,7 @@ func ruleCodes() []Code {
 		{codeAnnValue, taskdef.Error, "{annotation} is {value}, want {want}", "change the annotation"},
 		{codeAppMesh, taskdef.Error, "proxyConfiguration redirects traffic to a proxy of AWS App Mesh", "remove it"},
 		{codeArch, taskdef.Warn, "the image {image} is for {other} by its name, but the task runs on {arch}", "take the image of that architecture, or one for several"},
+		{codeAttestation, taskdef.Warn, "the attestation policy does not have the images {images}, which run in this task, too", "add them to the policy, or set the annotation mesh-inject to false"},
 		{codeBootstrap, taskdef.Error, "bootstrapDir {dir} of the mesh file is not the shortest absolute path of a directory below /", "take {instead}"},
 		{codeComputed, Info, "{what} is known at deployment only: {consequence}", ""},
 		{codeConfig, taskdef.Error, "configuration {path}: {message}", "change the mesh file or the annotation"},
@@ -115,10 +121,12 @@ func ruleCodes() []Code {
 		{codeEssential, taskdef.Error, "no essential container is an application", "make the application essential"},
 		{codeExecRole, taskdef.Error, "the injected containers have {what}, for which the task needs an execution role", "set executionRoleArn to a role that may do this"},
 		{codeExpose, taskdef.Error, "{annotation}: {message}", "remove the annotation"},
+		{codeExternal, taskdef.Error, "the task runs on external instances, which have no network mode for the mesh", "set the annotation mesh-inject to false"},
 		{codeFlag, taskdef.Error, "container {container} would not start: {command}: {message}", "correct the flag: consul-ecs {command} --help lists all"},
 		{codeHealth, taskdef.Warn, "the health check's command did not begin with CMD or CMD-SHELL: added {word}", "write it in the definition"},
 		{codeHealthTime, taskdef.Warn, "the health check's timeout of {timeout} s is longer than its interval of {interval} s", "take a longer interval or a shorter timeout"},
 		{codeKey, taskdef.Warn, "{message}", ""},
+		{codeKeyNear, taskdef.Error, "no definition has this key: it would be refused", "write {near}"},
 		{codeKind, taskdef.Error, "the kind {kind}: {message}", "correct the label consul.hashicorp.com/kind, or remove it"},
 		{codeMemory, taskdef.Warn, "the applications leave {left} MiB of the task's {memory} to the injected containers, less than 128", "take cpu {nextCPU} with memory {nextMemory}"},
 		{codeMount, taskdef.Error, "container {container} mounts the volume {source} at {path}, where it has {other} already: it would not start", "remove one of them, or change its path"},
@@ -140,6 +148,8 @@ func ruleCodes() []Code {
 		{codeSize, taskdef.Warn, "the definition has {size} bytes, and {container} most of them; ECS takes 65536", "shorten it"},
 		{codeStop, taskdef.Warn, "{container} has {have} s to stop, but the stage {stage} ends after {need} s", "{fix}"},
 		{codeServiceName, taskdef.Error, "{name} is not a valid service name", "take up to 256 lower-case letters, digits, '-' and '_', and no name that ends with -sidecar-proxy"},
+		{codeTagsAbsent, taskdef.Warn, "this answer of DescribeTaskDefinition has no tags: annotations among them do not count, and all are lost", "call aws ecs describe-task-definition with --include TAGS"},
+		{codeTagsLost, taskdef.Error, "the task is {was}, and would become {now}, since the tags of the definition are not in this answer of DescribeTaskDefinition", "call aws ecs describe-task-definition with --include TAGS, or write the annotation as a docker label"},
 		{codeTProxy, taskdef.Error, "the transparent proxy does not work on Fargate, which does not give NET_ADMIN", "set transparentProxy.enabled to false"},
 		{codeUpstream, taskdef.Error, "upstream {name}: {message}", "change the upstream"},
 		{codeUser, taskdef.Error, "container {container} runs as user {user}, which is that of {owner}", "take another user"},

@@ -27,6 +27,10 @@ func connect(t *task) {
 		t.add(codeOS, "$.runtimePlatform.operatingSystemFamily", "os", def.RuntimePlatform.OperatingSystemFamily)
 		return
 	}
+	if slices.Contains(def.RequiresCompatibilities, launchExternal) {
+		t.add(codeExternal, "$.requiresCompatibilities")
+		return
+	}
 	only := t.onlyNative()
 	t.labelNative(only)
 	if only {
@@ -36,6 +40,7 @@ func connect(t *task) {
 	if t.configure(); t.cfg == nil {
 		return
 	}
+	t.checkFormer()
 	t.shareVolume()
 	t.reportComputed()
 	t.attachAll()

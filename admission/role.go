@@ -36,6 +36,7 @@ type RoleChecker struct {
 const (
 	codeRoleRight         = "ADM-IAM-RIGHT"
 	codeRoleRightUnknown  = "ADM-IAM-RIGHT-UNKNOWN"
+	codeRolePath          = "ADM-IAM-PATH"
 	codeRole              = "ADM-IAM-ROLE"
 	codeRoleShared        = "ADM-IAM-SHARED"
 	codeRoleSharedUnknown = "ADM-IAM-SHARED-UNKNOWN"
@@ -50,6 +51,7 @@ const ecsTasks = "ecs-tasks.amazonaws.com"
 // roleCodes are the rules about the task's role, sorted by code.
 func roleCodes() []Code {
 	return []Code{
+		{codeRolePath, taskdef.Warn, "the task role {role} has the path {path}, but the auth method trusts roles below {want} unless the controller has another path", "create it with the path {want}, or give the controller's as controller.iamRolePath of the mesh file or as -iam-role-path"},
 		{codeRoleRight, taskdef.Error, "a login of the task role {role} by the auth method {method} would not allow {query}, which the task needs to {reason}", "add {policy} to what a binding rule of the method grants"},
 		{codeRoleRightUnknown, taskdef.Warn, "cannot determine what a login of the task role {role} by the auth method {method} would allow: {why}", "-resolver-token-file takes a token with acl:read, and the controller creates the auth method"},
 		{codeRole, taskdef.Error, "the task role {role} cannot log in: {why}", "{fix}"},
@@ -78,8 +80,7 @@ func (c RoleChecker) Check(ctx context.Context, r *Result) error {
 		addRole(r, codeRoleUnknown, "why", "is known at deployment only", "fix", "")
 		return nil
 	case arn == "":
-		addRole(r, codeRole, "role", "(absent)", "why", "a task without a task role has no identity in AWS", "fix", "set taskRoleArn")
-		return nil
+		return nil // a finding of Admit
 	case !strings.HasPrefix(arn, "arn:"):
 		addRole(r, codeRoleUnknown, "why", arn+" is a name and not an ARN", "fix", "write the ARN as taskRoleArn")
 		return nil
@@ -106,6 +107,7 @@ func (c RoleChecker) Check(ctx context.Context, r *Result) error {
 // identity compares path and tags, by which the auth method and its binding rules know a
 // service or a gateway.
 func (c RoleChecker) identity(r *Result, role awsutil.Role) {
+	r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool { return f.Code == codeRolePath }) // IAM knows it
 	if !strings.HasPrefix(role.Path, c.Path) {
 		addRole(r, codeRole, "role", role.ARN, "why", "its path is "+role.Path+", but the auth method trusts roles below "+c.Path,
 			"fix", "create it with the path "+c.Path+", or give that of the auth method as -iam-role-path")

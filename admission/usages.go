@@ -199,7 +199,7 @@ func (r *Result) require(t *task) {
 		refused := slices.ContainsFunc(t.findings, func(f Finding) bool { return f.Code == codeServiceName })
 		r.Unnamed = t.cfg != nil && t.kind() == "" && !refused
 		if t.cfg != nil && t.cfg.ConsulLogin.Enabled && t.cfg.ConsulLogin.IncludeEntity {
-			r.Login = &t.cfg.ConsulLogin
+			r.Login, r.RolePath = &t.cfg.ConsulLogin, t.trustedPath()
 		}
 	}
 	r.Policies = t.policies()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"flag"
-	"strings"
 	"time"
 
 	"github.com/meshtask/consul-ecs/admission"
@@ -21,7 +20,7 @@ type admitRole struct {
 
 func (o *admitRole) declare(fs *flag.FlagSet) {
 	fs.BoolVar(&o.check, "check-iam", false, "read the task role from IAM, and check whether it can log in to Consul as its service")
-	fs.StringVar(&o.path, "iam-role-path", setup.DefaultRolePath, "`path` of the IAM roles that the auth method takes, for -check-iam")
+	fs.StringVar(&o.path, "iam-role-path", "", "`path` of the IAM roles that the auth method takes (default that of the mesh file, or "+setup.DefaultRolePath+")")
 }
 
 // Calls a second, of the 20 that AWS grants, and the time of the search for others with
@@ -49,16 +48,12 @@ func (o *admitRole) run(ctx context.Context, inv *cli.Invocation, r *admission.R
 	if !o.check {
 		return nil
 	}
-	path := "/"
-	if inner := strings.Trim(o.path, "/"); inner != "" {
-		path += inner + "/"
-	}
 	load := awsutil.LoadOptions{UserAgent: admitAgent, Version: cli.Version()}
 	iam := load
 	iam.DefaultRegion = "us-east-1"
 	checker := admission.RoleChecker{
 		IAM:  awsutil.RoleReader{Load: iam, Endpoint: cmp.Or(inv.Getenv("AWS_ENDPOINT_URL_IAM"), inv.Getenv("AWS_ENDPOINT_URL"))},
-		Path: path, Rights: check.login(inv),
+		Path: r.RolePath, Rights: check.login(inv),
 		Families: func(ctx context.Context, roleARN string) ([]string, error) { return roleUsers(ctx, load, roleARN) },
 	}
 	ctx, cancel := context.WithTimeout(ctx, roleLimit)

@@ -245,11 +245,11 @@ func (b *binder) wrongType(want string, n *Node) {
 }
 
 func unknownKey(path, key string, known []string) Warning {
-	message := "unknown key, ignored"
-	if near := config.Nearest(key, known); near != "" {
-		message += "; did you mean " + strconv.Quote(near) + "?"
+	near := config.Nearest(key, known)
+	if near == "" {
+		return Warning{Path: path + "." + key, Message: "key not known to this version, kept"}
 	}
-	return Warning{Path: path + "." + key, Message: message}
+	return Warning{Path: path + "." + key, Message: "unknown key; did you mean " + strconv.Quote(near) + "?", Near: near}
 }
 
 func describeType(k reflect.Kind) string {

@@ -171,7 +171,7 @@ func TestTemplateIsReadWithItsUnknownValues(t *testing.T) {
 	if diff := cmp.Diff(unknown, got); diff != "" {
 		t.Errorf("unknown values (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]Warning{{at + ".ContainerDefinitions[0].entryPoint", `unknown key, ignored; did you mean "EntryPoint"?`}}, d.Warnings); diff != "" {
+	if diff := cmp.Diff([]Warning{{at + ".ContainerDefinitions[0].entryPoint", `unknown key; did you mean "EntryPoint"?`, "EntryPoint"}}, d.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 	if c := d.Definition.ContainerDefinitions[0]; d.Definition.CPU != "256" || *c.PortMappings[0].ContainerPort != 8080 || !*c.Essential ||

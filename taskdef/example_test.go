@@ -26,7 +26,7 @@ func ExampleDocument_Validate() {
 		fmt.Println(v.Code, v.Path)
 	}
 	// Output:
-	// $.containerDefinitions[1].entrypoint: unknown key, ignored; did you mean "entryPoint"?
+	// $.containerDefinitions[1].entrypoint: unknown key; did you mean "entryPoint"?
 	// depends-on-essential $.containerDefinitions[1].dependsOn[0]
 	// fargate-size $.memory
 }

@@ -15,6 +15,8 @@ type Warning struct {
 	Path string
 	// Message is the problem and, if known, what was probably meant.
 	Message string
+	// Near is the key that was probably meant by an unknown one; empty without any.
+	Near string
 }
 
 // String is "path: message".

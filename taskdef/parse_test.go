@@ -49,9 +49,9 @@ func TestParseWarnsOfRepeatedKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Warning{
-		{"$.family", "key given twice, the last one counts"},
-		{"$.containerDefinitions[1].environment", "key given twice, the last one counts"},
-		{"$.containerDefinitions[1].dockerLabels.l", "key given twice, the last one counts"},
+		{"$.family", "key given twice, the last one counts", ""},
+		{"$.containerDefinitions[1].environment", "key given twice, the last one counts", ""},
+		{"$.containerDefinitions[1].dockerLabels.l", "key given twice, the last one counts", ""},
 	}
 	if diff := cmp.Diff(want, d.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
@@ -103,12 +103,12 @@ func TestParseUnknownKeysAreWarnings(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Warning{
-		{"$.Family", `unknown key, ignored; did you mean "family"?`},
-		{"$.containerDefinitions[0].comand", `unknown key, ignored; did you mean "command"?`},
-		{"$.containerDefinitions[0].entrypoint", `unknown key, ignored; did you mean "entryPoint"?`},
-		{"$.containerDefinitions[0].environment[0].nmae", `unknown key, ignored; did you mean "name"?`},
-		{"$.containerDefinitions[0].healthcheck", `unknown key, ignored; did you mean "healthCheck"?`},
-		{"$.zzzzzz", "unknown key, ignored"},
+		{"$.Family", `unknown key; did you mean "family"?`, "family"},
+		{"$.containerDefinitions[0].comand", `unknown key; did you mean "command"?`, "command"},
+		{"$.containerDefinitions[0].entrypoint", `unknown key; did you mean "entryPoint"?`, "entryPoint"},
+		{"$.containerDefinitions[0].environment[0].nmae", `unknown key; did you mean "name"?`, "name"},
+		{"$.containerDefinitions[0].healthcheck", `unknown key; did you mean "healthCheck"?`, "healthCheck"},
+		{"$.zzzzzz", "key not known to this version, kept", ""},
 	}
 	if diff := cmp.Diff(want, d.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
@@ -131,8 +131,8 @@ func TestParseDescribeForm(t *testing.T) {
 		t.Errorf("parsed %+v", def)
 	}
 	want := []Warning{
-		{"$.taskDefinition.tga", `unknown key, ignored; did you mean "tags"?`},
-		{"$.tag", `unknown key, ignored; did you mean "tags"?`},
+		{"$.taskDefinition.tga", `unknown key; did you mean "tags"?`, "tags"},
+		{"$.tag", `unknown key; did you mean "tags"?`, "tags"},
 	}
 	if diff := cmp.Diff(want, d.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)

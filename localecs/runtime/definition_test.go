@@ -26,7 +26,7 @@ task definition DIR/rules: Fargate only supports network mode 'awsvpc'. ($.netwo
 task definition DIR/rules: No Fargate configuration exists for given values: 256 CPU, 4096 memory. See the Amazon ECS documentation for the valid values. ($.memory: the next valid size is cpu 512 with memory 4096; fargate-size)
 task definition DIR/rules: Fargate requires that the ‘privileged’ setting be ‘false’ at the container level. ($.containerDefinitions[0].privileged: remove it; fargate-privileged)`,
 			[]string{
-				`DIR/rules: $.cpuu: unknown key, ignored; did you mean "cpu"?`,
+				`DIR/rules: $.cpuu: unknown key; did you mean "cpu"?`,
 				"DIR/rules: Health check of container 'a': what follows the first text after CMD-SHELL is ignored. ($.containerDefinitions[0].healthCheck.command: write the whole command as one text; health-check-arguments)",
 				"DIR/rules: $.networkMode: not emulated: the -network flag of localecs decides, awsvpc by default",
 				"DIR/rules: $.containerDefinitions[0].privileged: not emulated: the container has no more rights than others",

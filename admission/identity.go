@@ -1,0 +1,66 @@
+package admission
+
+import (
+	"cmp"
+	"encoding/base64"
+	"slices"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// checkRole finds a login to Consul without a task role, or with one that the auth method of the
+// controller refuses by its path. What is known at deployment only is left to RoleChecker.
+func checkRole(t *task) {
+	arn, login := t.doc.Definition.TaskRoleARN, t.cfg.ConsulLogin
+	if !login.Enabled || !t.whole() || t.doc.IsUnknown("$.taskRoleArn") {
+		return
+	}
+	if arn == "" {
+		t.add(codeRole, "$.taskRoleArn", "role", "(absent)", "why", "a task without a task role has no identity in AWS", "fix", "set taskRoleArn")
+		return
+	}
+	want := t.trustedPath()
+	known := t.rolePath != "" || login.Method == config.ServiceAuthMethod // another method may trust others
+	if path := rolePath(arn); known && !strings.HasPrefix(path, want) {
+		t.add(codeRolePath, "$.taskRoleArn", "role", arn, "path", path, "want", want)
+	}
+}
+
+// trustedPath returns the path of the roles that the auth method accepts, as -iam-role-path, the mesh
+// file or the controller's default has it.
+func (t *task) trustedPath() string {
+	inner := strings.Trim(cmp.Or(t.rolePath, t.cfg.Controller.IAMRolePath), "/")
+	if inner == "" {
+		return "/"
+	}
+	return "/" + inner + "/"
+}
+
+// rolePath returns the path of a role, which is given by its ARN or by its name.
+func rolePath(role string) string {
+	if _, resource, is := strings.Cut(role, ":role/"); is {
+		role = resource
+	}
+	return "/" + role[:strings.LastIndex(role, "/")+1]
+}
+
+// checkAttestation finds images of the mesh that the policy of an attested task does not have: it
+// lists what may run.
+func checkAttestation(t *task) {
+	trusted := t.doc.Definition.TrustedExecution
+	if trusted == nil || trusted.AttestationPolicy == "" {
+		return
+	}
+	policy, _ := base64.StdEncoding.DecodeString(trusted.AttestationPolicy) // a rule of ECS
+	var missing []string
+	for _, c := range t.doc.Definition.ContainerDefinitions {
+		if workload.Owned(c.Name) && !strings.Contains(string(policy), c.Image) {
+			missing = append(missing, c.Image)
+		}
+	}
+	if slices.Sort(missing); len(missing) > 0 {
+		t.add(codeAttestation, "$.trustedExecutionConfiguration.attestationPolicy", "images", strings.Join(slices.Compact(missing), ", "))
+	}
+}
