@@ -2,8 +2,10 @@ package subcommand
 
 import (
 	"bytes"
+	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,5 +63,26 @@ func TestProgramRunsOnAfterItsCodeIsReleased(t *testing.T) {
 		if err := releaseCode(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+func TestUnwrittenCodeOfTheProgramIsReleased(t *testing.T) {
+	t.Parallel()
+	var smaps strings.Builder
+	for _, m := range []struct{ at, written, swapped string }{
+		{"00400000-00bcd000 r-xp 00000000 fe:00 247026 /consul-ecs/consul-ecs", "0", "0"},
+		{"00bcd000-013d0000 r--p 007cd000 fe:00 247026 /consul-ecs/consul-ecs", "0", "0"},
+		{"013d0000-013d1000 r--p 00fd0000 fe:00 247026 /consul-ecs/consul-ecs", "4", "0"},
+		{"013d1000-013d2000 r--p 00fd1000 fe:00 247026 /consul-ecs/consul-ecs", "0", "4"},
+		{"013d2000-01446000 rw-p 00fd2000 fe:00 247026 /consul-ecs/consul-ecs", "0", "0"},
+		{"c000000000-c000400000 rw-p 00000000 00:00 0", "2048", "0"},
+		{"7f0000000000-7f0000100000 r-xp 00000000 fe:00 11 /lib/libc.so.6", "0", "0"},
+		{"7ffd00000000-7ffd00002000 r-xp 00000000 00:00 0 [vdso]", "0", "0"},
+	} {
+		fmt.Fprintf(&smaps, "%s\nRss:  8 kB\nAnonymous:  %s kB\nSwap:  %s kB\nVmFlags: rd ex mr\n", m.at, m.written, m.swapped)
+	}
+	want := []mapping{{0x400000, 0xbcd000}, {0xbcd000, 0x13d0000}}
+	if got := releasable(smaps.String()); !slices.Equal(got, want) {
+		t.Errorf("got %x, want %x", got, want)
 	}
 }
