@@ -3,6 +3,7 @@ package images
 import (
 	"archive/tar"
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -13,9 +14,8 @@ import (
 	"os"
 	"path"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 // readArchive reads the small files of a tar file, which may be compressed by gzip: layers
@@ -70,53 +70,101 @@ func openArchive(file string) (io.ReadCloser, error) {
 	}{content, f}, nil
 }
 
+// saved is an image in the list of an archive.
+type saved struct {
+	// Config is the path of its configuration, and Layers those of its layers.
+	Config   string
+	RepoTags []string
+	Layers   []string
+}
+
 // loadArchive lists the images of an archive without an OCI layout, as Docker wrote it before
 // version 25.
 func (s *Source) loadArchive(raw []byte) error {
-	var list tarball.Manifest
+	var list []saved
 	if err := json.Unmarshal(raw, &list); err != nil {
 		return fmt.Errorf("its manifest.json is damaged: %w", err)
 	}
-	for _, saved := range list {
-		s.entries = append(s.entries, entry{names: saved.RepoTags, open: func() (manifest, store, error) {
-			return openSaved(s.path, saved.RepoTags)
-		}})
+	for _, image := range list {
+		s.entries = append(s.entries, entry{names: image.RepoTags, open: func() (manifest, store, error) { return s.openSaved(image) }})
 	}
 	return nil
 }
 
-// openSaved returns the image of an archive. Such an archive has no manifest, so its digest
-// is computed: that of the manifest which a push of the archive makes.
-func openSaved(file string, tags []string) (manifest, store, error) {
-	var tag *name.Tag
-	if len(tags) > 0 {
-		parsed, err := name.NewTag(tags[0])
-		if err != nil {
-			return manifest{}, nil, err
+// openSaved returns the image of an archive. Such an archive has no manifest, so this makes
+// the one that describes its configuration and its layers.
+func (s *Source) openSaved(image saved) (manifest, store, error) {
+	config, err := s.files(image.Config)
+	if err != nil {
+		return manifest{}, nil, fmt.Errorf("configuration %s: %w", image.Config, err)
+	}
+	layers, err := hashFiles(s.path)
+	if err != nil {
+		return manifest{}, nil, err
+	}
+	made := v1.Manifest{SchemaVersion: 2, MediaType: types.DockerManifestSchema2, Config: v1.Descriptor{MediaType: types.DockerConfigJSON}}
+	if made.Config.Digest, made.Config.Size, err = v1.SHA256(bytes.NewReader(config)); err != nil {
+		return manifest{}, nil, err
+	}
+	for _, name := range image.Layers {
+		layer, found := layers[path.Clean(name)]
+		if !found {
+			return manifest{}, nil, fmt.Errorf("layer %s: %w", name, fs.ErrNotExist)
 		}
-		tag = &parsed
+		made.Layers = append(made.Layers, layer)
 	}
-	image, err := tarball.Image(func() (io.ReadCloser, error) { return openArchive(file) }, tag)
+	raw, err := json.Marshal(made)
 	if err != nil {
 		return manifest{}, nil, err
 	}
-	raw, err := image.RawManifest()
-	if err != nil {
-		return manifest{}, nil, err
-	}
-	mediaType, err := image.MediaType()
-	if err != nil {
-		return manifest{}, nil, err
-	}
-	digest, err := image.Digest()
-	return manifest{digest, mediaType, raw}, saved{image}, err
+	digest, _, err := v1.SHA256(bytes.NewReader(raw))
+	return manifest{digest, made.MediaType, raw}, onlyConfig(config), err
 }
 
-// saved is the store of an image in an archive.
-type saved struct{ image v1.Image }
+// hashFiles returns the files of a tar file as layers, by their paths. A link is the file that
+// it names.
+func hashFiles(file string) (map[string]v1.Descriptor, error) {
+	content, err := openArchive(file)
+	if err != nil {
+		return nil, err
+	}
+	defer content.Close()
+	hashed, links := map[string]v1.Descriptor{}, map[string]string{}
+	for archive := tar.NewReader(content); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		name := path.Clean(header.Name)
+		switch header.Typeflag {
+		case tar.TypeReg:
+			layer := v1.Descriptor{MediaType: types.DockerLayer}
+			if layer.Digest, layer.Size, err = v1.SHA256(archive); err != nil {
+				return nil, err
+			}
+			hashed[name] = layer
+		case tar.TypeSymlink:
+			links[name] = path.Join(path.Dir(name), header.Linkname)
+		case tar.TypeLink:
+			links[name] = path.Clean(header.Linkname)
+		}
+	}
+	for name, target := range links {
+		if layer, found := hashed[target]; found {
+			hashed[name] = layer
+		}
+	}
+	return hashed, nil
+}
 
-func (s saved) manifest(context.Context, v1.Descriptor) (manifest, error) {
+// onlyConfig is the store of an image whose manifest was made from an archive.
+type onlyConfig []byte
+
+func (c onlyConfig) manifest(context.Context, v1.Descriptor) (manifest, error) {
 	return manifest{}, fs.ErrNotExist // an archive has no index
 }
 
-func (s saved) config(context.Context, v1.Descriptor) ([]byte, error) { return s.image.RawConfigFile() }
+func (c onlyConfig) config(context.Context, v1.Descriptor) ([]byte, error) { return c, nil }

@@ -48,10 +48,7 @@ const parallel = 4
 // Lock reads all images. The error joins a *Failure for each image that could not be read, or
 // that lacks the architecture of a task, in the order in which they are wanted.
 func Lock(ctx context.Context, wanted []Wanted, o Options) (*taskdef.ImageLock, error) {
-	registries, err := newRegistries(o)
-	if err != nil {
-		return nil, err
-	}
+	registries := newRegistries(o)
 	read := unique(wanted)
 	results := make([]result, len(read))
 	finished := make(chan int)

@@ -1,6 +1,7 @@
 package images
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -13,25 +14,28 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// registries reads from all registries, and logs in once per repository.
+// registries reads from all registries.
 type registries struct {
-	puller    *remote.Puller
+	keychain  authn.Keychain
+	transport http.RoundTripper
 	plainHTTP []string
 }
 
-func newRegistries(o Options) (*registries, error) {
-	puller, err := remote.NewPuller(
-		remote.WithAuthFromKeychain(patient{o.Keychain}),
-		remote.WithTransport(&guarded{o.Transport, o.PlainHTTP}),
-		remote.WithRetryBackoff(remote.Backoff{Duration: 300 * time.Millisecond, Factor: 3, Jitter: 0.1, Steps: 3}),
+// newRegistries returns a reader that repeats what may succeed a moment later.
+func newRegistries(o Options) *registries {
+	repeating := transport.NewRetry(&guarded{o.Transport, o.PlainHTTP},
+		transport.WithRetryBackoff(transport.Backoff{Duration: 300 * time.Millisecond, Factor: 3, Jitter: 0.1, Steps: 3}),
+		transport.WithRetryStatusCodes(http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
+			http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout),
 	)
-	return &registries{puller, o.PlainHTTP}, err
+	return &registries{patient{o.Keychain}, repeating, o.PlainHTTP}
 }
 
-// open reads the manifest or the index of a reference.
+// open logs in and reads the manifest or the index of a reference.
 func (r *registries) open(ctx context.Context, reference string) (manifest, *repository, error) {
 	ref, err := name.ParseReference(reference)
 	if err != nil {
@@ -40,42 +44,87 @@ func (r *registries) open(ctx context.Context, reference string) (manifest, *rep
 	if slices.Contains(r.plainHTTP, ref.Context().RegistryStr()) {
 		ref, _ = name.ParseReference(reference, name.Insecure) // was parsed before
 	}
-	from := &repository{r.puller, ref.Context()}
-	got, err := r.puller.Get(ctx, ref)
+	from := &repository{name: ref.Context()}
+	credentials, err := authn.Resolve(ctx, r.keychain, from.name)
 	if err != nil {
 		return manifest{}, nil, from.explain(ctx, err)
 	}
-	return manifest{got.Digest, got.MediaType, got.Manifest}, from, nil
+	if from.transport, err = transport.NewWithContext(ctx, from.name.Registry, credentials, r.transport, []string{from.name.Scope(transport.PullScope)}); err != nil {
+		return manifest{}, nil, from.explain(ctx, err)
+	}
+	m, err := from.read(ctx, ref.Identifier())
+	if err != nil {
+		return manifest{}, nil, from.explain(ctx, err)
+	}
+	return m, from, nil
 }
 
 // repository is a store.
 type repository struct {
-	puller *remote.Puller
-	name   name.Repository
+	name      name.Repository
+	transport http.RoundTripper
 }
 
 func (r *repository) manifest(ctx context.Context, of v1.Descriptor) (manifest, error) {
-	got, err := r.puller.Get(ctx, r.name.Digest(of.Digest.String()))
+	return r.read(ctx, of.Digest.String())
+}
+
+// read reads a manifest or an index by tag or digest.
+func (r *repository) read(ctx context.Context, identifier string) (manifest, error) {
+	raw, mediaType, err := r.get(ctx, "manifests", identifier)
 	if err != nil {
 		return manifest{}, err
 	}
-	return manifest{got.Digest, got.MediaType, got.Manifest}, nil
+	digest, _, err := v1.SHA256(bytes.NewReader(raw))
+	if err == nil && strings.HasPrefix(identifier, "sha256:") {
+		err = checkDigest(identifier, digest)
+	}
+	return manifest{digest, types.MediaType(mediaType), raw}, err
 }
 
 func (r *repository) config(ctx context.Context, of v1.Descriptor) ([]byte, error) {
-	if of.Data != nil {
-		return of.Data, nil
-	}
-	blob, err := r.puller.Layer(ctx, r.name.Digest(of.Digest.String()))
+	raw, _, err := r.get(ctx, "blobs", of.Digest.String())
 	if err != nil {
 		return nil, err
 	}
-	content, err := blob.Compressed()
+	digest, _, err := v1.SHA256(bytes.NewReader(raw))
 	if err != nil {
 		return nil, err
 	}
-	defer content.Close()
-	return readLimited(content)
+	return raw, checkDigest(of.Digest.String(), digest)
+}
+
+// checkDigest reports an object that is not what was asked for.
+func checkDigest(wanted string, got v1.Hash) error {
+	if got.String() != wanted {
+		return fmt.Errorf("object %s is damaged: its digest is %s", wanted, got)
+	}
+	return nil
+}
+
+// get reads a document of the repository, and its type.
+func (r *repository) get(ctx context.Context, kind, identifier string) (raw []byte, mediaType string, err error) {
+	url := fmt.Sprintf("%s://%s/v2/%s/%s/%s", r.name.Scheme(), r.name.RegistryStr(), r.name.RepositoryStr(), kind, identifier)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	if kind == "manifests" {
+		req.Header.Set("Accept", strings.Join([]string{
+			string(types.OCIImageIndex), string(types.DockerManifestList), string(types.OCIManifestSchema1), string(types.DockerManifestSchema2),
+			string(types.DockerManifestSchema1Signed), string(types.DockerManifestSchema1),
+		}, ","))
+	}
+	resp, err := (&http.Client{Transport: r.transport}).Do(req)
+	if err != nil {
+		return nil, "", err
+	}
+	defer resp.Body.Close()
+	if err := transport.CheckError(resp, http.StatusOK); err != nil {
+		return nil, "", err
+	}
+	raw, err = readLimited(resp.Body)
+	return raw, resp.Header.Get("Content-Type"), err
 }
 
 // readLimited reads a document that is not larger than documents are.

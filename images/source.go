@@ -1,6 +1,7 @@
 package images
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -109,7 +110,7 @@ func (s *Source) loadLayout(raw []byte) error {
 		s.entries = append(s.entries, e)
 	}
 	if len(index.Manifests) > 1 && platforms == len(index.Manifests) {
-		digest, _, err := v1.SHA256(strings.NewReader(string(raw)))
+		digest, _, err := v1.SHA256(bytes.NewReader(raw))
 		s.index = &manifest{digest, types.OCIImageIndex, raw}
 		return err
 	}
@@ -180,11 +181,11 @@ func (f files) blob(of v1.Descriptor) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("object %s: %w", of.Digest, err)
 	}
-	digest, _, err := v1.SHA256(strings.NewReader(string(raw)))
-	if err == nil && digest != of.Digest {
-		err = fmt.Errorf("object %s is damaged: its digest is %s", of.Digest, digest)
+	digest, _, err := v1.SHA256(bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
 	}
-	return raw, err
+	return raw, checkDigest(of.Digest.String(), digest)
 }
 
 // plain is an error without the path and the call, which are in the text around it.

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/meshtask/consul-ecs/admission"
 	"github.com/meshtask/consul-ecs/images"
@@ -151,7 +151,7 @@ func (o *imagesOptions) wanted(inv *cli.Invocation, files []string) ([]images.Wa
 // read reads images, and shows the progress.
 func (o *imagesOptions) read(ctx context.Context, inv *cli.Invocation, wanted []images.Wanted) (*taskdef.ImageLock, error) {
 	options := images.Options{
-		Timeout: o.timeout, PlainHTTP: o.plainHTTP, Keychain: authn.DefaultKeychain, Transport: remote.DefaultTransport,
+		Timeout: o.timeout, PlainHTTP: o.plainHTTP, Keychain: authn.DefaultKeychain, Transport: http.DefaultTransport,
 	}
 	var errs []error
 	for _, from := range o.from {

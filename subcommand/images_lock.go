@@ -40,7 +40,7 @@ func (o *imagesOptions) runLock(ctx context.Context, inv *cli.Invocation, files 
 	if err := volume.Write(out, lock.Encode(), 0o644, volume.KeepGroup); err != nil {
 		return &exit.UsageError{Err: err}
 	}
-	fmt.Fprintf(inv.Stderr, "wrote %s: %d images\n", out, len(lock.Images))
+	fmt.Fprintf(inv.Stderr, "wrote %s, images: %d\n", out, len(lock.Images))
 	return nil
 }
 

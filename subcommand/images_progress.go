@@ -23,7 +23,7 @@ func (p *progress) report(reference string, image taskdef.LockedImage) {
 	p.read++
 	text := taskdef.OneLine(fmt.Sprintf("read %s: %s", reference, strings.Join(image.PlatformNames(), ", ")))
 	if p.terminal {
-		fmt.Fprintf(p.out, "%s%d images, %s", clearLine, p.read, text)
+		fmt.Fprintf(p.out, "%s%d: %s", clearLine, p.read, text)
 		return
 	}
 	fmt.Fprintln(p.out, text)

@@ -2,7 +2,9 @@ package subcommand
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -76,7 +78,7 @@ func TestImagesLockWritesALock(t *testing.T) {
 	want := []string{
 		"read " + one + ": linux/amd64", "read " + two + ": linux/amd64",
 		"skipped $.Resources.A.Properties.ContainerDefinitions[1].Image (container three) of " + template + ": no reference before deployment",
-		"wrote " + file + ": 2 images",
+		"wrote " + file + ", images: 2",
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Error(diff)
@@ -263,7 +265,47 @@ func TestImagesProgressOnATerminal(t *testing.T) {
 	p := progress{terminal: true, out: &out}
 	p.report("a:1", taskdef.LockedImage{Platforms: map[string]taskdef.ImageConfig{"linux/amd64": {}}})
 	p.end()
-	if want := "\r\x1b[K1 images, read a:1: linux/amd64\r\x1b[K"; out.String() != want {
+	if want := "\r\x1b[K1: read a:1: linux/amd64\r\x1b[K"; out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
+
+// TestImagesLockUsesTheCredentialsOfDocker has one registry with a login in Docker's file, and
+// one of a credential helper.
+func TestImagesLockUsesTheCredentialsOfDocker(t *testing.T) {
+	inFile, helped := registry.Start(t), registry.Start(t)
+	references := []string{inFile.Push(t, "private/one:1", image(t, v1.Config{})), helped.Push(t, "private/two:1", image(t, v1.Config{}))}
+	for _, r := range []*registry.Registry{inFile, helped} {
+		r.Answer(func(w http.ResponseWriter, req *http.Request) bool {
+			if user, password, _ := req.BasicAuth(); user == "me" && password == "secret of "+r.Host {
+				return false
+			}
+			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return true
+		})
+	}
+	dir := t.TempDir()
+	helper := "#!/bin/sh\nread host\necho '{\"ServerURL\": \"'$host'\", \"Username\": \"me\", \"Secret\": \"secret of '$host'\"}'\n"
+	if err := os.WriteFile(filepath.Join(dir, "docker-credential-test"), []byte(helper), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	login := base64.StdEncoding.EncodeToString([]byte("me:secret of " + inFile.Host))
+	config := fmt.Sprintf(`{"auths": {%q: {"auth": %q}}, "credHelpers": {%q: "test"}}`, inFile.Host, login, helped.Host)
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := callImages(taskOf(references...), "lock", "-o", "-", "-"); code != 4 {
+		t.Errorf("exit code %d without credentials: %s", code, stderr)
+	}
+	t.Setenv("HOME", dir)
+	t.Setenv("DOCKER_CONFIG", dir)
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	code, stdout, stderr := callImages(taskOf(references...), "lock", "-o", "-", "-")
+	if code != 0 {
+		t.Errorf("exit code %d with credentials: %s", code, stderr)
+	}
+	if strings.Contains(stdout+stderr, "secret") {
+		t.Error("a password is printed")
 	}
 }
