@@ -242,6 +242,7 @@ func (p pipeline) run(t *task) error {
 	for _, m := range p.mutators {
 		m.run(t)
 	}
+	t.reportChanged()
 	t.seal()
 	if err := t.doc.Refresh(); err != nil {
 		return fmt.Errorf("after the mutators: %w", err)

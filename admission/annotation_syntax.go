@@ -30,6 +30,7 @@ const (
 	annotationNamespace   = annotationPrefix + "namespace"
 	annotationPartition   = annotationPrefix + "partition"
 	annotationInjectedBy  = annotationPrefix + "injected-by"
+	annotationMade        = annotationPrefix + "injected-seal"
 	annotationMesh        = annotationPrefix + "mesh"
 	annotationExpose      = annotationPrefix + "expose-checks"
 	annotationKind        = annotationPrefix + "kind"
@@ -44,7 +45,8 @@ func recognizeAnnotation(name string) (fix string, known bool) {
 	names := []string{
 		annotationInject, annotationServiceName, annotationServicePort, annotationUpstreams, annotationTags, annotationGateway,
 		annotationNative, annotationCPU, annotationMemory, annotationConcurrency, annotationDepends, annotationNamespace, annotationPartition,
-		annotationInjectedBy, annotationMesh, annotationExpose, annotationKind, taskdef.SealTag, annotationKeyPrefixes, annotationPolicies, annotationTTL, annotationWrap,
+		annotationInjectedBy, annotationMade, annotationMesh, annotationExpose, annotationKind, taskdef.SealTag,
+		annotationKeyPrefixes, annotationPolicies, annotationTTL, annotationWrap,
 	}
 	if slices.Contains(names, name) || strings.HasPrefix(name, annotationMeta) {
 		return "", true

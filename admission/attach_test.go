@@ -125,38 +125,6 @@ func TestDefinitionWithoutContainersIsNotCalledComputed(t *testing.T) {
 	}
 }
 
-func TestResourcesOfTheMeshFile(t *testing.T) {
-	t.Parallel()
-	const mesh = `{"consulServers": {"hosts": "10.0.0.4"}, "transparentProxy": {"enabled": false}, "proxy": {"mode": "direct"}, "admission": {"resources": {
-		"sidecar-proxy": {"cpu": 128, "memory": 256}, "consul-ecs-health-sync": {"memoryReservation": 48}, "consul-ecs-mesh-init": {"cpu": 16}}}}`
-	sizes := func(doc string) []string {
-		var all []string
-		for _, c := range admit(t, []byte(doc), parseMesh(t, []byte(mesh))).After.Definition.ContainerDefinitions[1:] {
-			of := func(n *int) int {
-				if n == nil {
-					return 0
-				}
-				return *n
-			}
-			all = append(all, fmt.Sprintf("%s %d %d %d", c.Name, of(c.CPU), of(c.Memory), of(c.MemoryReservation)))
-		}
-		return all
-	}
-	plain := `{"family": "app", "networkMode": "awsvpc", "containerDefinitions": [{"name": "app", "image": "app", "memory": 64, "entryPoint": ["/app"]}]}`
-	want := []string{"consul-ecs-mesh-init 16 0 32", "sidecar-proxy 128 256 0", "consul-ecs-health-sync 0 0 48"}
-	if got := sizes(plain); !slices.Equal(got, want) {
-		t.Errorf("resources %q, want %q", got, want)
-	}
-	want[1] = "sidecar-proxy 128 300 0"
-	if got := sizes(strings.Replace(plain, `"entryPoint"`, `"dockerLabels": {"consul.hashicorp.com/sidecar-memory": "300"}, "entryPoint"`, 1)); !slices.Equal(got, want) {
-		t.Errorf("resources %q, want %q", got, want)
-	}
-	if _, err := ParseMesh([]byte(`{"admission": {"resources": {"proxy": {}}}}`)); err == nil || !strings.Contains(err.Error(), `"proxy" is not a container of the mesh`) {
-		t.Errorf("error %v", err)
-	}
-}
-
-// A mesh file that several tasks share has resources that not each of them needs.
 func TestNullLogConfigurationCountsAsAbsent(t *testing.T) {
 	t.Parallel()
 	mesh := parseMesh(t, []byte(`{"consulServers": {"hosts": "10.0.0.4"}, "admission": {"logConfiguration": null}}`))
@@ -171,38 +139,16 @@ func TestNullLogConfigurationCountsAsAbsent(t *testing.T) {
 	}
 }
 
-func TestResourcesForOtherContainersAreReported(t *testing.T) {
-	t.Parallel()
-	for given, want := range map[string]string{
-		`"consul-dataplane": {"cpu": 1}`:                              "name one of consul-ecs-health-sync, consul-ecs-mesh-init, sidecar-proxy",
-		`"consul-client": {"cpu": 1}`:                                 "name one of consul-ecs-health-sync, consul-ecs-mesh-init, sidecar-proxy",
-		`"consul-dataplane": {"cpu": 1}, "sidecar-proxy": {"cpu": 1}`: "",
-		`"consul-ecs-health-sync": {"cpu": 0}`:                        "",
-	} {
-		mesh := strings.Replace(plainMesh, `"proxy"`, `"admission": {"resources": {`+given+`}}, "proxy"`, 1)
-		got := ""
-		for _, f := range admit(t, definition("", plainApp), parseMesh(t, []byte(mesh))).Findings {
-			got += f.Fix
-		}
-		if got != want {
-			t.Errorf("%s: %q, want %q", given, got, want)
-		}
-	}
-	_, err := ParseMesh([]byte(`{"admission": {"resources": {"sidecar-proxy": {"memory": -5}}}}`))
-	if err == nil || err.Error() != "the member admission.resources of the mesh file: sidecar-proxy has -5: want 0 or more" {
-		t.Errorf("error %v", err)
-	}
-}
-
 func TestMeshFileWithAWrongTypeNamesTheMember(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]string{
-		`[]`:                                    "admission of the mesh file: must be an object, but is a JSON array",
-		`{"images": {"envoy": 1}}`:              "admission.images.envoy of the mesh file: must be a string, but is a JSON number",
-		`{"operatorToken": {}}`:                 "admission.operatorToken of the mesh file: must be a string, but is a JSON object",
-		`{"client": {"retryJoin": "10.0.0.4"}}`: "admission.client.retryJoin of the mesh file: must be a list, but is a JSON string",
-		`{"resources": true}`:                   "admission.resources of the mesh file: must be an object, but is a JSON bool",
-		`{"resources": {"sidecar-proxy": {"cpu": "128"}}}`: "cpu of the mesh file: must be an integer, but is a JSON string",
+		`[]`:                                            "admission of the mesh file: must be an object, but is a JSON array",
+		`{"images": {"envoy": 1}}`:                      "admission.images.envoy of the mesh file: must be a string, but is a JSON number",
+		`{"operatorToken": {}}`:                         "admission.operatorToken of the mesh file: must be a string, but is a JSON object",
+		`{"client": {"retryJoin": "10.0.0.4"}}`:         "admission.client.retryJoin of the mesh file: must be a list, but is a JSON string",
+		`{"sidecars": true}`:                            "admission.sidecars of the mesh file: must be an object, but is a JSON bool",
+		`{"sidecars": {"proxy": {"cpu": "128"}}}`:       "cpu of the mesh file: must be an integer, but is a JSON string",
+		`{"sidecars": {"proxy": {"essential": "yes"}}}`: "essential of the mesh file: must be true or false, but is a JSON string",
 	} {
 		if _, err := ParseMesh([]byte(`{"admission": ` + doc + `}`)); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", doc, err, want)

@@ -71,29 +71,10 @@ func checkResources(t *task) {
 	if t.cfg == nil {
 		return
 	}
-	checkShares(t)
 	checkSize(t)
 	checkMemory(t)
+	checkCPU(t)
 	checkShutdown(t)
-}
-
-// checkShares finds resources for a container that the task does not get. A mesh file that
-// several tasks share may have them for both proxies, and for what not every task gets.
-func checkShares(t *task) {
-	shares := t.mesh.settings.Resources
-	names := []string{workload.ContainerHealthSync, t.proxyName()}
-	for _, c := range t.sidecars() {
-		names = append(names, c.Name)
-	}
-	slices.Sort(names)
-	names = slices.Compact(names)
-	_, given := shares[t.proxyName()]
-	for name := range shares {
-		otherProxy := name == workload.ContainerSidecarProxy || name == workload.ContainerDataplane
-		if !slices.Contains(names, name) && !(given && otherProxy) {
-			t.add(codeResources, "$", "container", name, "containers", strings.Join(names, ", "))
-		}
-	}
 }
 
 // checkMesh applies the rules that the mesh has besides.
@@ -121,8 +102,11 @@ func checkMesh(t *task) {
 	for i := range t.doc.Definition.ContainerDefinitions {
 		if c := &t.doc.Definition.ContainerDefinitions[i]; !workload.Owned(c.Name) || isUserProxy(*c) {
 			checkContainer(t, i, c, slices.Contains(apps, i))
+		} else {
+			checkSidecar(t, i, c)
 		}
 	}
+	checkRoles(t)
 }
 
 // checkSynced finds containers whose ECS health would never make the service healthy.

@@ -44,6 +44,8 @@ const (
 	codeComputed    = "ADM-COMPUTED"
 	codeConfig      = "ADM-CONFIG"
 	codeContainers  = "ADM-CONTAINERS"
+	codeChanged     = "ADM-CHANGED"
+	codeCPU         = "ADM-CPU"
 	codeDepHang     = "ADM-DEP-HANG"
 	codeEntryPoint  = "ADM-ENTRYPOINT"
 	codeEssential   = "ADM-ESSENTIAL"
@@ -56,6 +58,7 @@ const (
 	codeKey         = "ADM-KEY"
 	codeKeyNear     = "ADM-KEY-NEAR"
 	codeKind        = "ADM-KIND"
+	codeLogBlock    = "ADM-LOG-BLOCK"
 	codeMemory      = "ADM-MEMORY"
 	codeMount       = "ADM-MOUNT"
 	codeName        = "ADM-NAME"
@@ -69,10 +72,11 @@ const (
 	codeSecret      = "ADM-PLAINSECRET"
 	codePort        = "ADM-PORT"
 	codeReplaced    = "ADM-REPLACED"
-	codeResources   = "ADM-RESOURCES"
 	codeROFS        = "ADM-ROFS"
 	codeSDKField    = "ADM-SDK-FIELD"
 	codeServers     = "ADM-SERVERS"
+	codeSidecarUser = "ADM-SIDECAR-USER"
+	codeSidecars    = "ADM-SIDECARS"
 	codeSize        = "ADM-SIZE"
 	codeStop        = "ADM-STOP"
 	codeServiceName = "ADM-SVC-NAME"
@@ -113,9 +117,11 @@ func ruleCodes() []Code {
 		{codeArch, taskdef.Warn, "the image {image} is for {other} by its name, but the task runs on {arch}", "take the image of that architecture, or one for several"},
 		{codeAttestation, taskdef.Warn, "the attestation policy does not have the images {images}, which run in this task, too", "add them to the policy, or set the annotation mesh-inject to false"},
 		{codeBootstrap, taskdef.Error, "bootstrapDir {dir} of the mesh file is not the shortest absolute path of a directory below /", "take {instead}"},
+		{codeChanged, taskdef.Warn, "{member} of container {container} was changed after its admission, and is again what the mesh file has", "{fix}"},
 		{codeComputed, Info, "{what} is known at deployment only: {consequence}", ""},
 		{codeConfig, taskdef.Error, "configuration {path}: {message}", "change the mesh file or the annotation"},
 		{codeContainers, taskdef.Error, "CloudFormation computes {what}, so nothing can be put into the definition", "write it out, with functions for single containers or their members"},
+		{codeCPU, taskdef.Warn, "the applications reserve {taken} of the task's {cpu} CPU units, and container {proxy} none: while they are busy, it is slow", "reserve less for them, and some for it by sidecars of the mesh file or the annotation sidecar-cpu"},
 		{codeDepHang, taskdef.Warn, "container {container} is essential and waits for {other}, which is not essential, to be HEALTHY: while {other} is unhealthy, the task neither runs nor stops", "make {other} essential, or give it a startTimeout"},
 		{codeEntryPoint, taskdef.Warn, "container {container} has a command and no entryPoint: the ENTRYPOINT of its image is not run any more", ways},
 		{codeEssential, taskdef.Error, "no essential container is an application", "make the application essential"},
@@ -128,6 +134,7 @@ func ruleCodes() []Code {
 		{codeKey, taskdef.Warn, "{message}", ""},
 		{codeKeyNear, taskdef.Error, "no definition has this key: it would be refused", "write {near}"},
 		{codeKind, taskdef.Error, "the kind {kind}: {message}", "correct the label consul.hashicorp.com/kind, or remove it"},
+		{codeLogBlock, taskdef.Warn, "the logs of container {container} have the mode blocking: while they are not taken, it serves no request", "set the option mode to non-blocking, or give the container its own logConfiguration by sidecars of the mesh file"},
 		{codeMemory, taskdef.Warn, "the applications leave {left} MiB of the task's {memory} to the injected containers, less than 128", "take cpu {nextCPU} with memory {nextMemory}"},
 		{codeMount, taskdef.Error, "container {container} mounts the volume {source} at {path}, where it has {other} already: it would not start", "remove one of them, or change its path"},
 		{codeName, taskdef.Error, "the name of container {container} is that of a container of the mesh", "rename it"},
@@ -141,10 +148,11 @@ func ruleCodes() []Code {
 		{codeSecret, taskdef.Warn, "the variable {name} has its value in the definition, where everyone with ecs:DescribeTaskDefinition reads it", "move it to secrets"},
 		{codePort, taskdef.Error, "port {port} of {one} is also that of {other}", "take another port"},
 		{codeReplaced, taskdef.Warn, "container {container} was not made by consul-ecs admit, and is replaced", "rename it if it is an application of yours"},
-		{codeResources, taskdef.Warn, "admission.resources of the mesh file has {container}, which this task does not get", "name one of {containers}"},
 		{codeROFS, taskdef.Warn, "the root file system of container {container} is read-only, and nothing that may be written is at /tmp", "give it a tmpfs or a volume at /tmp"},
 		{codeSDKField, taskdef.Error, "the AWS SDK of this program does not know {key}, and would not register it", "remove it, or register the printed definition with the AWS CLI"},
 		{codeServers, taskdef.Warn, "the configuration has no consulServers, so the task gets a Consul agent, and that has no address to join", "set admission.client.retryJoin in the mesh file, or consulServers for tasks without an agent"},
+		{codeSidecarUser, taskdef.Error, "admission.sidecars of the mesh file has user {user} for container {container}, which runs as {want} with the transparent proxy", "remove it there"},
+		{codeSidecars, taskdef.Warn, "admission.sidecars of the mesh file has {role}, which this task does not get", "name one of {roles}"},
 		{codeSize, taskdef.Warn, "the definition has {size} bytes, and {container} most of them; ECS takes 65536", "shorten it"},
 		{codeStop, taskdef.Warn, "{container} has {have} s to stop, but the stage {stage} ends after {need} s", "{fix}"},
 		{codeServiceName, taskdef.Error, "{name} is not a valid service name", "take up to 256 lower-case letters, digits, '-' and '_', and no name that ends with -sidecar-proxy"},

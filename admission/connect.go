@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"bytes"
 	"fmt"
 	"path"
 	"slices"
@@ -106,9 +105,10 @@ func (t *task) place(wanted []*taskdef.Container) {
 	made := map[string]*taskdef.Node{}
 	for _, c := range wanted {
 		made[c.Name] = t.node(c)
-		if logs != nil {
+		if logs != nil && c.LogConfiguration == nil {
 			t.set(made[c.Name], "logConfiguration", logs)
 		}
+		t.sealSidecar(made[c.Name])
 	}
 	var placed []*taskdef.Node
 	for i, n := range list.Items() {
@@ -149,25 +149,6 @@ func (t *task) inMesh() bool {
 	})
 }
 
-// former is a container of the mesh as it was read.
-type former struct {
-	container taskdef.Container
-	node      *taskdef.Node
-}
-
-// keepFormer returns the former container in place of the one that is made, if these differ
-// in nothing but the defaults that DescribeTaskDefinition writes out, and its order.
-func (t *task) keepFormer(made *taskdef.Node, was former) *taskdef.Node {
-	if t.format != formatECS {
-		return made
-	}
-	doc, err := taskdef.Parse(fmt.Appendf(nil, `{"networkMode": %q, "containerDefinitions": [%s]}`, t.doc.Definition.NetworkMode, made.JSON()))
-	if err != nil || !bytes.Equal(taskdef.Canonical(doc.Definition.ContainerDefinitions[0]), taskdef.Canonical(was.container)) {
-		return made
-	}
-	return was.node
-}
-
 // logConfiguration is that of the mesh file, else of the first essential application
 // that has one; nil without any.
 func (t *task) logConfiguration() *taskdef.Node {
@@ -180,13 +161,24 @@ func (t *task) logConfiguration() *taskdef.Node {
 	for _, i := range append(serving, collectors...) {
 		if n := t.containers()[i]; !t.absent(n, "logConfiguration") {
 			t.add(codeLogs, fmt.Sprintf("$.containerDefinitions[%d].logConfiguration", i), "what", "log as container "+t.containerName(i)+" does")
-			return t.get(n, "logConfiguration")
+			return t.ownLines(t.get(n, "logConfiguration"))
 		}
 	}
 	if len(serving) > 0 {
 		t.add(codeLogs, fmt.Sprintf("$.containerDefinitions[%d]", serving[0]), "what", "have no logConfiguration, as no essential application has one")
 	}
 	return nil
+}
+
+// ownLines returns a log configuration without the options by which an application's lines are
+// joined: those of the mesh's containers would be joined as well.
+func (t *task) ownLines(logs *taskdef.Node) *taskdef.Node {
+	logs = taskdef.NewNode(logs)
+	if options := t.get(logs, "options"); options.IsObject() {
+		options.Delete("awslogs-multiline-pattern")
+		options.Delete("awslogs-datetime-format")
+	}
+	return logs
 }
 
 // attachAll puts the applications behind the proxy.

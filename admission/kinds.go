@@ -40,6 +40,7 @@ func (t *task) userProxy() int {
 // completeProxy writes what the definition's own proxy lacks.
 func (t *task) completeProxy(i int) {
 	n, own := t.containers()[i], t.proxy()
+	t.size(own)
 	if !isEmpty(t.get(n, "entryPoint")) || !isEmpty(t.get(n, "command")) {
 		own.Command = nil
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/taskdef"
-	"github.com/meshtask/consul-ecs/workload"
 )
 
 // Mesh is a mesh file: the configuration that all tasks share, as
@@ -24,8 +23,8 @@ type Mesh struct {
 // settings are the member admission of a mesh file.
 type settings struct {
 	Images images `json:"images"`
-	// Resources are by container of the mesh, under its name.
-	Resources map[string]share `json:"resources"`
+	// Sidecars are by role, see sidecarRoles.
+	Sidecars map[string]Sidecar `json:"sidecars"`
 	// EnvoyConcurrency is how many worker threads Envoy has, 0 for defaultConcurrency.
 	EnvoyConcurrency int `json:"envoyConcurrency"`
 	// Client is for tasks with an agent.
@@ -45,14 +44,6 @@ type images struct {
 	Envoy     string `json:"envoy"`
 	Dataplane string `json:"dataplane"`
 	Consul    string `json:"consul"`
-}
-
-// share replaces what a container has otherwise: nothing, or 32 or 128 MiB of
-// MemoryReservation when the task has no memory itself.
-type share struct {
-	CPU               *int `json:"cpu"`
-	Memory            *int `json:"memory"`
-	MemoryReservation *int `json:"memoryReservation"`
 }
 
 type client struct {
@@ -90,6 +81,9 @@ func ParseMesh(doc []byte) (*Mesh, error) {
 	if admission == nil {
 		return m, nil
 	}
+	if admission.Get("resources") != nil {
+		return nil, errors.New(`the member admission.resources of the mesh file: use sidecars, by role, such as {"proxy": {"cpu": 128, "memory": 256}}`)
+	}
 	if logs := admission.Get("logConfiguration"); !logs.IsNull() {
 		m.settings.LogConfiguration = logs
 	}
@@ -105,32 +99,13 @@ func ParseMesh(doc []byte) (*Mesh, error) {
 	return m, nil
 }
 
-// check reports the first setting that no task can have. Concurrency reports whether the file
-// has the member.
-func (s settings) check(concurrency bool) error {
-	if n := s.EnvoyConcurrency; concurrency && (n < 1 || n > maxConcurrency) {
-		return fmt.Errorf("the member admission.envoyConcurrency of the mesh file: is %d, want 1 to %d", n, maxConcurrency)
-	}
-	for name, r := range s.Resources {
-		if !workload.Owned(name) {
-			return fmt.Errorf("the member admission.resources of the mesh file: %q is not a container of the mesh, such as %s", name, workload.ContainerSidecarProxy)
-		}
-		for _, n := range []*int{r.CPU, r.Memory, r.MemoryReservation} {
-			if n != nil && *n < 0 {
-				return fmt.Errorf("the member admission.resources of the mesh file: %s has %d: want 0 or more", name, *n)
-			}
-		}
-	}
-	return nil
-}
-
 // settingsError names the member of the mesh file that has a wrong type.
 func settingsError(err error) error {
 	wrong, is := errors.AsType[*json.UnmarshalTypeError](err)
 	if !is {
 		return fmt.Errorf("the member admission of the mesh file: %w", err)
 	}
-	want, known := map[reflect.Kind]string{reflect.Int: "an integer", reflect.Slice: "a list", reflect.Map: "an object"}[wrong.Type.Kind()]
+	want, known := map[reflect.Kind]string{reflect.Int: "an integer", reflect.Slice: "a list", reflect.Map: "an object", reflect.Bool: "true or false"}[wrong.Type.Kind()]
 	switch {
 	case known:
 	case wrong.Type.Kind() == reflect.String || wrong.Type == reflect.TypeFor[secret.Value]():

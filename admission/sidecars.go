@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"path"
@@ -19,8 +20,8 @@ const (
 	maxFiles = 1 << 20
 	// Memory that each container reserves, in MiB, when the task has none itself.
 	proxyMemory, clientMemory, smallMemory = 128, 128, 32
-	// User and group of the proxy, and of the shared volume's files.
-	proxyUser = "5995:5996"
+	// proxyUser is the proxy's, with the group of the shared volume's files; meshUser owns them.
+	proxyUser, meshUser = "5995:5996", "5996:5996"
 )
 
 // agent reports whether the task has its own Consul agent.
@@ -50,7 +51,55 @@ func (t *task) sidecars() []*taskdef.Container {
 	if !t.agent() || t.cfg.ConsulLogin.Enabled || len(t.cfg.HealthSyncContainers) > 0 {
 		made = append(made, t.healthSync())
 	}
+	for _, c := range made {
+		set := t.mesh.settings.sidecar(roleOf(c.Name))
+		harden(c, set, t.transparent(), t.cfg.Proxy.NamedUpstreams)
+		set.apply(c)
+		t.size(c)
+	}
 	return made
+}
+
+// harden takes from a container of the mesh what it does not need: a root file system to write
+// to, the user of its image, and Linux capabilities. The mesh-init of a transparent proxy writes
+// the rules that redirect traffic and, as with named upstreams, files of the root file system.
+func harden(c *taskdef.Container, set Sidecar, transparent, named bool) {
+	add, drop := []string(nil), []string{"ALL"}
+	if set.DropCapabilities != nil {
+		drop = set.DropCapabilities
+	}
+	init := c.Name == workload.ContainerMeshInit
+	if !init || !transparent && !named {
+		c.ReadonlyRootFilesystem = new(true)
+	}
+	c.User = cmp.Or(c.User, meshUser)
+	if init && transparent {
+		c.User, add = "0", []string{"NET_ADMIN"}
+		if len(drop) > 0 {
+			add = append(add, "CHOWN", "DAC_OVERRIDE") // the volume belongs to another user
+		}
+	}
+	add = slices.Concat(add, set.AddCapabilities)
+	if len(add)+len(drop) == 0 {
+		return
+	}
+	if c.LinuxParameters == nil {
+		c.LinuxParameters = &taskdef.LinuxParameters{}
+	}
+	c.LinuxParameters.Capabilities = &taskdef.Capabilities{Add: add, Drop: drop}
+}
+
+// size gives the proxy the CPU and memory of the annotations.
+func (t *task) size(c *taskdef.Container) {
+	if roleOf(c.Name) != roleProxy {
+		return
+	}
+	if cpu, given := t.number(annotationCPU, 0, 1<<20); given {
+		c.CPU = &cpu
+	}
+	if memory, given := t.number(annotationMemory, 6, 1<<20); given {
+		c.Memory, c.MemoryReservation = &memory, nil
+	}
 }
 
 // container is what all containers of the mesh have.
@@ -61,12 +110,6 @@ func (t *task) container(name, image string, memory int, essential, readOnly boo
 	}
 	if t.whole() && t.absent(t.doc.Task, "memory") {
 		c.MemoryReservation = &memory
-	}
-	if r, given := t.mesh.settings.Resources[name]; given {
-		c.CPU = r.CPU
-		if r.Memory != nil || r.MemoryReservation != nil {
-			c.Memory, c.MemoryReservation = r.Memory, r.MemoryReservation
-		}
 	}
 	return c
 }
@@ -96,6 +139,11 @@ func (t *task) ignoring(c *taskdef.Container) *taskdef.Container {
 	return c
 }
 
+// sidecarStop returns the stop timeout of a role, in seconds.
+func (t *task) sidecarStop(role string) int {
+	return taskdef.Or(t.mesh.settings.sidecar(role).StopTimeout, t.stopTimeout())
+}
+
 // stopFlag is the flag with which a container's program knows its stop timeout.
 func stopFlag(seconds int) []string { return []string{"-stop-timeout", fmt.Sprintf("%ds", seconds)} }
 
@@ -121,10 +169,6 @@ func (t *task) meshInit() *taskdef.Container {
 	c := t.configured(t.container(workload.ContainerMeshInit, t.images().ConsulECS, smallMemory, false, false))
 	c.Command = []string{"mesh-init"}
 	c.LinuxParameters = &taskdef.LinuxParameters{InitProcessEnabled: new(true)}
-	if t.transparent() {
-		c.User = "0" // it writes the rules that redirect traffic
-		c.LinuxParameters.Capabilities = &taskdef.Capabilities{Add: []string{"NET_ADMIN"}}
-	}
 	return c
 }
 
@@ -134,7 +178,7 @@ func (t *task) transparent() bool {
 
 func (t *task) client() *taskdef.Container {
 	c := t.configured(t.container(workload.ContainerConsulClient, t.images().Consul, clientMemory, true, false))
-	stop := t.stopTimeout()
+	stop := t.sidecarStop(roleClient)
 	c.EntryPoint = []string{t.program(), "client-entrypoint"}
 	c.Command = stopFlag(stop)
 	settings := t.mesh.settings.Client
@@ -148,7 +192,7 @@ func (t *task) client() *taskdef.Container {
 		c.Environment = append(c.Environment, taskdef.KeyValue{Name: "CONSUL_AGENT_CONFIGURATION", Value: settings.Configuration})
 	}
 	c.Secrets = slices.Concat(c.Secrets, settings.Secrets)
-	c.RestartPolicy = &taskdef.RestartPolicy{Enabled: true, RestartAttemptPeriod: new(60)}
+	c.RestartPolicy = restartPolicy()
 	c.StopTimeout, c.DependsOn = &stop, []taskdef.Dependency{t.afterGate()}
 	return c
 }
@@ -165,7 +209,7 @@ func (t *task) proxy() *taskdef.Container {
 	if kind := t.kind(); kind != "" {
 		c.DockerLabels[annotationKind] = kind
 	}
-	stop := t.stopTimeout()
+	stop := t.sidecarStop(roleProxy)
 	c.User = proxyUser
 	c.EntryPoint = append([]string{t.program(), "envoy-entrypoint"}, stopFlag(stop)...)
 	c.Command = t.proxyCommand()
@@ -175,12 +219,6 @@ func (t *task) proxy() *taskdef.Container {
 	}
 	c.Ulimits = []taskdef.Ulimit{{Name: "nofile", SoftLimit: maxFiles, HardLimit: maxFiles}}
 	c.StopTimeout, c.DependsOn = &stop, []taskdef.Dependency{t.afterGate()}
-	if cpu, given := t.number(annotationCPU, 0, 1<<20); given {
-		c.CPU = &cpu
-	}
-	if memory, given := t.number(annotationMemory, 6, 1<<20); given {
-		c.Memory, c.MemoryReservation = &memory, nil
-	}
 	return c
 }
 
@@ -200,9 +238,14 @@ func (t *task) readyPort() int {
 
 func (t *task) healthSync() *taskdef.Container {
 	c := t.configured(t.container(workload.ContainerHealthSync, t.images().ConsulECS, smallMemory, false, t.agent()))
-	stop := t.stopTimeout()
+	stop := t.sidecarStop(roleHealthSync)
 	c.Command = append([]string{"health-sync"}, stopFlag(stop)...)
 	c.LinuxParameters = &taskdef.LinuxParameters{InitProcessEnabled: new(true)}
-	c.StopTimeout = &stop
+	c.RestartPolicy, c.StopTimeout = restartPolicy(), &stop
 	return c
+}
+
+// restartPolicy returns that of containers without which the task's state in Consul gets stale.
+func restartPolicy() *taskdef.RestartPolicy {
+	return &taskdef.RestartPolicy{Enabled: true, RestartAttemptPeriod: new(60)}
 }

@@ -12,11 +12,7 @@ locals {
     }
   } }
 
-  # No container of the mesh needs a writable root filesystem or a capability.
-  sidecars = {
-    all   = { readonly_root_filesystem = true, drop_capabilities = ["ALL"] }
-    proxy = { memory_reservation = 128 }
-  }
+  sidecars = { proxy = { memory_reservation = 128 } }
 }
 
 resource "aws_cloudwatch_log_group" "this" {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -130,6 +131,7 @@ func (in input) variables(t *testing.T) map[string]any {
 		"log_configuration":        settings["logConfiguration"],
 		"envoy_concurrency":        settings["envoyConcurrency"],
 		"memory":                   in.Definition["memory"],
+		"sidecars":                 sidecars(object(settings["sidecars"])),
 		"tags":                     tags(in.Definition["tags"]),
 		"runtime_platform":         nil,
 	}
@@ -142,6 +144,31 @@ func (in input) variables(t *testing.T) map[string]any {
 	}
 	vars["volumes"] = names
 	return vars
+}
+
+// sidecars returns the settings of a mesh file as the variable of modules/render has them.
+func sidecars(settings map[string]any) map[string]any {
+	roles := map[string]any{}
+	for role, members := range settings {
+		converted := map[string]any{}
+		for key, value := range object(members) {
+			if slices.Contains([]string{"healthCheck", "restartPolicy", "logConfiguration"}, key) {
+				inner := map[string]any{}
+				for k, v := range object(value) {
+					inner[snake(k)] = v
+				}
+				value = inner
+			}
+			converted[snake(key)] = value
+		}
+		roles[snake(role)] = converted
+	}
+	return roles
+}
+
+// snake returns a key of the ECS API as Terraform writes it.
+func snake(key string) string {
+	return strings.ToLower(regexp.MustCompile(`[A-Z]`).ReplaceAllString(key, "_$0"))
 }
 
 // assemble puts the outputs of modules/render into the definition, as the resource of
@@ -215,6 +242,8 @@ func registered(t *testing.T, doc []byte) map[string]any {
 	for _, c := range list(whole["containerDefinitions"]) {
 		// Terraform has both lists of capabilities, since it compares what ECS answers; ECS
 		// makes no difference between an empty list and none.
+		// The label with the hash is for who admits again.
+		delete(object(object(c)["dockerLabels"]), "consul.hashicorp.com/injected-seal")
 		capabilities := object(object(object(c)["linuxParameters"])["capabilities"])
 		maps.DeleteFunc(capabilities, func(_ string, v any) bool { return len(list(v)) == 0 })
 		for _, e := range list(c.(map[string]any)["environment"]) {

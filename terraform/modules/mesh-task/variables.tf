@@ -342,12 +342,12 @@ variable "envoy_concurrency" {
 }
 
 variable "sidecars" {
-  description = "Settings of individual containers of the mesh by role (`install`, `client`, `mesh_init`, `proxy`, `health_sync`, and `all`): `image`, `essential`, `cpu`, `memory`, `memory_reservation`, `user`, `readonly_root_filesystem`, `drop_capabilities`, `start_timeout`, `stop_timeout`, `environment`, `secrets`, `docker_labels`, `port_mappings`, `mount_points`, `health_check`, `restart_policy` and `log_configuration`; see [render](../render)."
+  description = "Settings of individual containers of the mesh by role (`install`, `client`, `mesh_init`, `proxy`, `health_sync`, and `all`): `image`, `essential`, `cpu`, `memory`, `memory_reservation`, `user`, `readonly_root_filesystem`, `add_capabilities`, `drop_capabilities`, `start_timeout`, `stop_timeout`, `environment`, `secrets`, `docker_labels`, `port_mappings`, `mount_points`, `health_check`, `restart_policy` and `log_configuration`; see [render](../render)."
   type        = any
   default     = {}
 
   validation {
-    condition     = length(setsubtract(try(flatten([for role in keys(var.sidecars) : keys(var.sidecars[role]) if var.sidecars[role] != null]), []), ["image", "essential", "cpu", "memory", "memory_reservation", "user", "readonly_root_filesystem", "drop_capabilities", "start_timeout", "stop_timeout", "environment", "secrets", "docker_labels", "port_mappings", "mount_points", "health_check", "restart_policy", "log_configuration"])) == 0
-    error_message = "A role in sidecars accepts only image, essential, cpu, memory, memory_reservation, user, readonly_root_filesystem, drop_capabilities, start_timeout, stop_timeout, environment, secrets, docker_labels, port_mappings, mount_points, health_check, restart_policy and log_configuration."
+    condition     = length(setsubtract(try(flatten([for role in keys(var.sidecars) : keys(var.sidecars[role]) if var.sidecars[role] != null]), []), ["image", "essential", "cpu", "memory", "memory_reservation", "user", "readonly_root_filesystem", "add_capabilities", "drop_capabilities", "start_timeout", "stop_timeout", "environment", "secrets", "docker_labels", "port_mappings", "mount_points", "health_check", "restart_policy", "log_configuration"])) == 0
+    error_message = "A role in sidecars accepts only image, essential, cpu, memory, memory_reservation, user, readonly_root_filesystem, add_capabilities, drop_capabilities, start_timeout, stop_timeout, environment, secrets, docker_labels, port_mappings, mount_points, health_check, restart_policy and log_configuration."
   }
 }

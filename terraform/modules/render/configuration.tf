@@ -75,6 +75,7 @@ locals {
   null_objects       = replace(jsonencode(local.configuration), "/{${local.null_member}(?:,${local.null_member})*}/", "null")
   configuration_json = replace(replace(local.null_objects, "/,${local.null_member}/", ""), "/{${local.null_member},?/", "{")
 
-  login       = try(coalesce(var.configuration.consulLogin.enabled, false), false)
-  transparent = !local.agent && !local.gateway && try(coalesce(local.configuration.transparentProxy.enabled, true), true)
+  login           = try(coalesce(var.configuration.consulLogin.enabled, false), false)
+  named_upstreams = try(coalesce(local.configuration.proxy.namedUpstreams, false), false)
+  transparent     = !local.agent && !local.gateway && try(coalesce(local.configuration.transparentProxy.enabled, true), true)
 }

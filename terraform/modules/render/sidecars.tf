@@ -10,7 +10,7 @@ locals {
   longest_stop = try(max([for c in local.applications : c.stop == null ? 30 : c.stop]...), 0)
   stop_wanted  = (local.longest_stop == 0 ? 30 : local.longest_stop) + 15
   stop         = local.fargate ? min(local.stop_wanted, 120) : local.stop_wanted
-  stop_flag    = ["-stop-timeout", "${local.stop}s"]
+  stop_of      = { for role in keys(local.names) : role => try(local.set[role].stop_timeout, local.stop) }
 
   roles = concat(
     local.agent ? ["install", "client"] : [],
@@ -21,7 +21,10 @@ locals {
   # A log_configuration without a driver could not be registered, and counts as none.
   logs = try(concat(
     [for v in [var.log_configuration] : v if try(v.logDriver, null) != null],
-    [for c in local.primary : c.container.logConfiguration if try(c.container.logConfiguration, null) != null],
+    # Without what joins the lines of an application: those of the mesh's containers would be joined as well.
+    [for c in local.primary : merge(c.container.logConfiguration, try(c.container.logConfiguration.options, null) == null ? null : {
+      options = { for k, v in c.container.logConfiguration.options : k => v if !contains(["awslogs-multiline-pattern", "awslogs-datetime-format"], k) }
+    }) if try(c.container.logConfiguration, null) != null],
   )[0], null)
 
   environment = {
@@ -33,6 +36,11 @@ locals {
   # Envoy's log level by that of the configuration.
   envoy_level = try({ TRACE = "trace", DEBUG = "debug", INFO = "info", WARN = "warning", ERROR = "error" }[local.configuration.logLevel], "warning")
 
+  # A task whose health-sync or agent is away has a state in Consul that gets stale.
+  restart = { enabled = true, restartAttemptPeriod = 60 }
+  # The shared volume belongs to this user, and root without capabilities could not write to it.
+  mesh_user = "5996:5996"
+
   # The settings of each container.
   own = {
     install = {
@@ -42,18 +50,16 @@ locals {
     client = {
       image      = var.images.consul, essential = true, memory = 128, mount = local.mount
       entryPoint = [local.program, "client-entrypoint"]
-      # The volume belongs to this user, and root without capabilities could not write to it.
-      user = try(length(local.set.client.drop_capabilities), 0) > 0 ? "5996:5996" : null
       command = concat(
-        local.stop_flag,
+        ["-stop-timeout", "${local.stop_of.client}s"],
         flatten([for address in var.client.retry_join : ["-retry-join", address]]),
         var.client.datacenter == "" ? [] : ["-datacenter", var.client.datacenter],
         var.client.arguments,
       )
       environment   = concat([local.environment.configuration], local.environment.ignored, local.environment.agent)
       secrets       = concat(var.secrets, var.client.secrets)
-      restartPolicy = { enabled = true, restartAttemptPeriod = 60 }
-      stopTimeout   = local.stop
+      restartPolicy = local.restart
+      stopTimeout   = local.stop_of.client
       dependsOn     = [local.gate_edge]
     }
     mesh_init = {
@@ -62,14 +68,15 @@ locals {
       environment = concat([local.environment.configuration], local.environment.ignored)
       secrets     = var.secrets
       # It writes the rules that redirect traffic, and files on a volume that belongs to another user.
-      user                = local.transparent ? "0" : null
+      user                = local.transparent ? "0" : local.mesh_user
+      readOnly            = local.transparent || local.named_upstreams ? null : true # it writes /etc/hosts and /etc/resolv.conf
       initProcess         = true
-      capabilities_to_add = !local.transparent ? [] : concat(["NET_ADMIN"], length(local.set.mesh_init.drop_capabilities) > 0 ? ["CHOWN", "DAC_OVERRIDE"] : [])
+      capabilities_to_add = !local.transparent ? [] : concat(["NET_ADMIN"], length(local.drop.mesh_init) > 0 ? ["CHOWN", "DAC_OVERRIDE"] : [])
     }
     proxy = {
       image      = local.direct ? var.images.envoy : var.images.dataplane, essential = true, memory = 128, mount = local.mount_read_only
       user       = "5995:5996"
-      entryPoint = concat([local.program, "envoy-entrypoint"], local.stop_flag)
+      entryPoint = [local.program, "envoy-entrypoint", "-stop-timeout", "${local.stop_of.proxy}s"]
       command = (local.direct ?
         ["envoy", "--config-path", "${local.bootstrap_dir}/envoy-bootstrap.json", "--log-level", local.envoy_level, "--disable-hot-restart",
         "--concurrency", tostring(var.envoy_concurrency), "--drain-time-s", "30", "--drain-strategy", "immediate"] :
@@ -82,16 +89,17 @@ locals {
       secrets     = local.agent ? [] : var.secrets # envoy-entrypoint reaches the servers, too
       healthCheck = { command = ["CMD", local.program, "net-dial", "127.0.0.1:${local.ready_port}"], interval = 5, timeout = 5, retries = 10 }
       ulimits     = [{ name = "nofile", softLimit = 1048576, hardLimit = 1048576 }]
-      stopTimeout = local.stop
+      stopTimeout = local.stop_of.proxy
       dependsOn   = [local.gate_edge]
     }
     health_sync = {
-      image       = var.images.consul_ecs, essential = false, memory = 32, mount = merge(local.mount, local.agent ? { readOnly = true } : null)
-      command     = concat(["health-sync"], local.stop_flag)
-      environment = concat([local.environment.configuration], local.environment.ignored)
-      secrets     = var.secrets
-      initProcess = true
-      stopTimeout = local.stop
+      image         = var.images.consul_ecs, essential = false, memory = 32, mount = merge(local.mount, local.agent ? { readOnly = true } : null)
+      command       = ["health-sync", "-stop-timeout", "${local.stop_of.health_sync}s"]
+      environment   = concat([local.environment.configuration], local.environment.ignored)
+      secrets       = var.secrets
+      restartPolicy = local.restart
+      initProcess   = true
+      stopTimeout   = local.stop_of.health_sync
     }
   }
 
@@ -99,9 +107,13 @@ locals {
   set = { for role in local.roles : role => merge(
     try({ for k, v in var.sidecars["all"] : k => v if v != null }, {}),
     try({ for k, v in var.sidecars[role] : k => v if v != null }, {}),
-    { for k in ["environment", "secrets", "drop_capabilities", "port_mappings", "mount_points"] : k => concat(try(var.sidecars["all"][k], []), try(var.sidecars[role][k], [])) },
+    { for k in ["environment", "secrets", "port_mappings", "mount_points"] : k => concat(try(var.sidecars["all"][k], []), try(var.sidecars[role][k], [])) },
     { docker_labels = merge(try(var.sidecars["all"].docker_labels, {}), try(var.sidecars[role].docker_labels, {})) },
   ) }
+
+  # Capabilities are those of the role, else those of all.
+  drop = { for role in local.roles : role => try(concat(local.set[role].drop_capabilities), ["ALL"]) }
+  add  = { for role in local.roles : role => concat(try(local.own[role].capabilities_to_add, []), try(concat(local.set[role].add_capabilities), [])) }
 
   sidecars = [for role in local.roles : {
     name       = local.names[role]
@@ -115,8 +127,8 @@ locals {
       local.set[role].memory_reservation,
       var.memory == null && !can(local.set[role].memory) ? local.own[role].memory : null,
     )
-    user                   = try(local.set[role].user, local.own[role].user, null)
-    readonlyRootFilesystem = try(local.set[role].readonly_root_filesystem, null)
+    user                   = try(local.set[role].user, local.own[role].user, local.mesh_user)
+    readonlyRootFilesystem = try(local.set[role].readonly_root_filesystem, local.own[role].readOnly, true)
     environment            = try(concat(try(local.own[role].environment, []), local.set[role].environment), null)
     secrets                = try(concat(try(local.own[role].secrets, []), local.set[role].secrets), null)
     mountPoints            = concat([local.own[role].mount], [for m in local.set[role].mount_points : { for k, v in m : k => v if k != "readOnly" || v == true }])
@@ -126,8 +138,8 @@ locals {
     stopTimeout            = try(local.set[role].stop_timeout, local.own[role].stopTimeout, null)
     ulimits                = try(local.own[role].ulimits, null)
     dockerLabels = merge(
-      { "consul.hashicorp.com/injected-by" = "consul-ecs" },
       local.set[role].docker_labels,
+      { "consul.hashicorp.com/injected-by" = "consul-ecs" },
       role == "proxy" ? { "consul.hashicorp.com/kind" = local.kind } : null,
     )
     restartPolicy = try({ for k, v in {
@@ -143,10 +155,7 @@ locals {
     } : k => v if v != null }), null)
     linuxParameters = { for k, v in {
       initProcessEnabled = try(local.own[role].initProcess, null)
-      capabilities = length(concat(try(local.own[role].capabilities_to_add, []), local.set[role].drop_capabilities)) == 0 ? null : {
-        add  = try(local.own[role].capabilities_to_add, [])
-        drop = distinct(local.set[role].drop_capabilities)
-      }
+      capabilities       = length(local.add[role]) + length(local.drop[role]) == 0 ? null : { add = local.add[role], drop = local.drop[role] }
     } : k => v if v != null }
     logConfiguration = try({ for k, v in {
       logDriver     = local.set[role].log_configuration.log_driver

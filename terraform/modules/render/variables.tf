@@ -129,7 +129,7 @@ variable "envoy_concurrency" {
 }
 
 variable "sidecars" {
-  description = "Settings of individual containers of the mesh by role: `install`, `client`, `mesh_init`, `proxy`, `health_sync`; `all` applies where a role has no setting itself. Lists and labels are added to those of `all`."
+  description = "Settings of individual containers of the mesh by role: `install`, `client`, `mesh_init`, `proxy`, `health_sync`; `all` applies where a role has no setting itself. Variables, secrets, ports, mounts and labels are added to those of `all`. Without settings the containers have a read-only root filesystem, no capabilities and a user of their own."
   type = map(object({
     image                    = optional(string)
     essential                = optional(bool)
@@ -138,7 +138,8 @@ variable "sidecars" {
     memory_reservation       = optional(number)
     user                     = optional(string)
     readonly_root_filesystem = optional(bool)
-    drop_capabilities        = optional(list(string), [])
+    add_capabilities         = optional(list(string))
+    drop_capabilities        = optional(list(string))
     start_timeout            = optional(number)
     stop_timeout             = optional(number)
     environment              = optional(list(object({ name = string, value = string })), [])
@@ -164,6 +165,10 @@ variable "sidecars" {
   validation {
     condition     = alltrue([for role, s in var.sidecars : !contains(["install", "mesh_init", "all"], role) || try(s.essential, null) != true])
     error_message = "install and mesh_init exit when their work is done, so they cannot be essential: remove essential from them and from all."
+  }
+  validation {
+    condition     = alltrue([for role, s in var.sidecars : contains(["proxy", "all"], role) || try(s.health_check, null) == null])
+    error_message = "Only the proxy has a health check: remove health_check from the other roles."
   }
 }
 

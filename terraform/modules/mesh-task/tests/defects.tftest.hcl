@@ -30,6 +30,7 @@ run "capabilities_have_both_lists_or_none" {
 
   variables {
     requires_compatibilities = ["EC2"]
+    sidecars                 = { all = { drop_capabilities = [] } }
   }
 
   assert {

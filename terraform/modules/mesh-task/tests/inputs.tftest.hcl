@@ -146,7 +146,7 @@ run "transparent_proxy_on_ec2" {
   }
 
   assert {
-    condition     = jsondecode(module.task.task_definition.container_definitions)[1].user == "0" && jsondecode(module.task.task_definition.container_definitions)[1].linuxParameters.capabilities.add == ["NET_ADMIN"]
+    condition     = jsondecode(module.task.task_definition.container_definitions)[1].user == "0" && jsondecode(module.task.task_definition.container_definitions)[1].linuxParameters.capabilities.add == ["NET_ADMIN", "CHOWN", "DAC_OVERRIDE"]
     error_message = "mesh-init cannot redirect traffic"
   }
 }

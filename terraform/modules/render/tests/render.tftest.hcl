@@ -139,11 +139,10 @@ run "containers_without_capabilities_can_write_to_the_volume" {
 
   variables {
     requires_compatibilities = ["EC2"]
-    sidecars                 = { all = { drop_capabilities = ["ALL"] } }
   }
 
   assert {
-    condition     = [for c in output.container_definitions : "${try(c.user, "")} ${join(",", c.linuxParameters.capabilities.add)}" if c.name != "web"] == ["0 NET_ADMIN,CHOWN,DAC_OVERRIDE", "5995:5996 ", " "]
+    condition     = [for c in output.container_definitions : "${try(c.user, "")} ${join(",", c.linuxParameters.capabilities.add)}" if c.name != "web"] == ["0 NET_ADMIN,CHOWN,DAC_OVERRIDE", "5995:5996 ", "5996:5996 "]
     error_message = jsonencode(output.container_definitions)
   }
 }
@@ -153,11 +152,10 @@ run "agent_without_capabilities_can_write_to_the_volume" {
 
   variables {
     configuration = { consulHTTPAddr = "http://10.0.0.4:8500" }
-    sidecars      = { all = { drop_capabilities = ["ALL"] } }
   }
 
   assert {
-    condition     = [for c in output.container_definitions : try(c.user, "") if c.name != "web"] == ["", "5996:5996", "", "5995:5996"]
+    condition     = [for c in output.container_definitions : try(c.user, "") if c.name != "web"] == ["5996:5996", "5996:5996", "5996:5996", "5995:5996"]
     error_message = jsonencode(output.container_definitions)
   }
 }

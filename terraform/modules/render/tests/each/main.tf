@@ -17,6 +17,7 @@ module "render" {
   log_configuration        = each.value.log_configuration
   envoy_concurrency        = each.value.envoy_concurrency
   memory                   = each.value.memory
+  sidecars                 = each.value.sidecars
   tags                     = each.value.tags
   runtime_platform         = each.value.runtime_platform
   volumes                  = each.value.volumes

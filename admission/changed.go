@@ -1,0 +1,157 @@
+package admission
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// former is a container of the mesh as it was read.
+type former struct {
+	container taskdef.Container
+	node      *taskdef.Node
+}
+
+// sealSidecar labels a container of the mesh with a hash of it, by which a later admission finds
+// out whether it was changed.
+func (t *task) sealSidecar(n *taskdef.Node) {
+	t.get(n, "dockerLabels").Set(annotationMade, taskdef.NewNode(t.sidecarSeal(n)))
+}
+
+// sidecarSeal returns the hash of a container without the label that has it.
+func (t *task) sidecarSeal(n *taskdef.Node) string {
+	text, err := t.unsealed(n)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(text)
+	return fmt.Sprintf("v1:%x", sum[:8])
+}
+
+// unsealed returns the text of a container without the labels that say who made it: with the defaults
+// of ECS, so that it is the same for the answer of DescribeTaskDefinition, or as a template has it.
+func (t *task) unsealed(n *taskdef.Node) ([]byte, error) {
+	n = taskdef.NewNode(n)
+	if labels := t.get(n, "dockerLabels"); labels.IsObject() {
+		labels.Delete(annotationMade)
+		labels.Delete(annotationInjectedBy)
+	}
+	if t.format == formatTemplate {
+		return n.JSON(), nil
+	}
+	return t.canonical(n)
+}
+
+// canonical returns the text of a container with the defaults of ECS.
+func (t *task) canonical(n *taskdef.Node) ([]byte, error) {
+	doc, err := taskdef.Parse(fmt.Appendf(nil, `{"networkMode": %q, "containerDefinitions": [%s]}`, t.doc.Definition.NetworkMode, n.JSON()))
+	if err != nil {
+		return nil, fmt.Errorf("read a container of the mesh: %w", err)
+	}
+	return taskdef.Canonical(doc.Definition.ContainerDefinitions[0]), nil
+}
+
+// keepFormer returns the former container in place of the one that is made, if these differ
+// in nothing but the defaults that DescribeTaskDefinition writes out, and its order.
+func (t *task) keepFormer(made *taskdef.Node, was former) *taskdef.Node {
+	if t.format != formatECS {
+		return made
+	}
+	text, err := t.canonical(made)
+	if err != nil || !bytes.Equal(text, taskdef.Canonical(was.container)) {
+		return made
+	}
+	return was.node
+}
+
+// reportChanged names what was changed in containers of the mesh after an admission, and is
+// changed back by this one. What another mesh file changes has the seal of its admission. Of a
+// container without a seal, which an earlier version or Terraform made, it names what is lost.
+func (t *task) reportChanged() {
+	t.refresh()
+	for i, c := range t.doc.Definition.ContainerDefinitions {
+		was, given := t.former[c.Name]
+		seal := was.container.DockerLabels[annotationMade]
+		if !given || !madeHere(was.container) || seal != "" && seal == t.sidecarSeal(was.node) {
+			continue
+		}
+		before, err := t.unsealed(was.node)
+		now, errNow := t.unsealed(t.containers()[i])
+		if err != nil || errNow != nil {
+			continue // ECS refuses such a container
+		}
+		changed := changedMembers
+		if seal == "" {
+			changed = lostMembers
+		}
+		for _, member := range changed(before, now) {
+			t.add(codeChanged, fmt.Sprintf("$.containerDefinitions[%d].%s", i, member), "member", member, "container", c.Name, "fix", fixOfChange(c.Name, member))
+		}
+	}
+}
+
+// settable are the members that the settings of a container have.
+var settable = []string{
+	"image", "essential", "cpu", "memory", "memoryReservation", "user", "readonlyRootFilesystem", "linuxParameters", "startTimeout",
+	"stopTimeout", "environment", "secrets", "dockerLabels", "portMappings", "mountPoints", "healthCheck", "restartPolicy", "logConfiguration",
+}
+
+// changedMembers returns the keys, as the ECS API writes them, whose values differ.
+func changedMembers(before, now []byte) []string {
+	a, b := taskdef.NewNode(json.RawMessage(before)), taskdef.NewNode(json.RawMessage(now))
+	keys := append(a.Keys(), b.Keys()...)
+	slices.Sort(keys)
+	var changed []string
+	for _, key := range slices.Compact(keys) {
+		x, y := a.Get(key), b.Get(key)
+		if x == nil || y == nil || !bytes.Equal(x.JSON(), y.JSON()) {
+			changed = append(changed, strings.ToLower(key[:1])+key[1:])
+		}
+	}
+	return changed
+}
+
+// lostMembers returns the keys, as the ECS API writes them, of settings that are not in the other
+// value. The image and the values of variables are those of the mesh file.
+func lostMembers(before, now []byte) []string {
+	a, b := taskdef.NewNode(json.RawMessage(before)), taskdef.NewNode(json.RawMessage(now))
+	var lost []string
+	for _, key := range a.Keys() {
+		member := strings.ToLower(key[:1]) + key[1:]
+		if member != "image" && slices.Contains(settable, member) && !within(a.Get(key), b.Get(key)) {
+			lost = append(lost, member)
+		}
+	}
+	slices.Sort(lost)
+	return lost
+}
+
+// within reports whether a value is a part of another: each member and each item of it is there.
+func within(part, whole *taskdef.Node) bool {
+	switch {
+	case whole == nil:
+		return false
+	case part.IsList():
+		return !slices.ContainsFunc(part.Items(), func(item *taskdef.Node) bool {
+			return !slices.ContainsFunc(whole.Items(), func(other *taskdef.Node) bool { return within(item, other) })
+		})
+	case part.IsObject():
+		return !slices.ContainsFunc(part.Keys(), func(key string) bool {
+			return strings.ToLower(key) != "value" && !within(part.Get(key), whole.Get(key))
+		})
+	}
+	return bytes.Equal(part.JSON(), whole.JSON())
+}
+
+// fixOfChange returns how to have another value of a container's member after each admission.
+func fixOfChange(container, member string) string {
+	if slices.Contains(settable, member) {
+		return "set it in admission.sidecars." + roleOf(container) + " of the mesh file"
+	}
+	return "the mesh file has no setting for it: leave it as it is"
+}

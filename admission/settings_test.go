@@ -1,0 +1,145 @@
+package admission
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// sidecarsMesh is a mesh file with settings of containers.
+func sidecarsMesh(members string) string {
+	return `{"consulServers": {"hosts": "10.0.0.4"}, "transparentProxy": {"enabled": false}, "proxy": {"mode": "direct"},
+		"admission": {"sidecars": {` + members + `}}}`
+}
+
+// sidecarOf returns the container of a role.
+func sidecarOf(t *testing.T, r *Result, role string) taskdef.Container {
+	t.Helper()
+	for _, c := range r.After.Definition.ContainerDefinitions {
+		if roleOf(c.Name) == role {
+			return c
+		}
+	}
+	t.Fatalf("no container %s", role)
+	return taskdef.Container{}
+}
+
+func TestContainersOfTheMeshAreHardened(t *testing.T) {
+	t.Parallel()
+	const ec2 = `{"family": "app", "networkMode": "awsvpc", "requiresCompatibilities": ["EC2"], "containerDefinitions": [{"name": "app", "image": "app", "memory": 64, "entryPoint": ["/app"]}]}`
+	for _, tt := range []struct {
+		name, mesh, role, user string
+		readOnly               bool
+		add, drop              string
+	}{
+		{"mesh-init", sidecarsMesh(""), roleMeshInit, "5996:5996", true, "", "ALL"},
+		{"proxy", sidecarsMesh(""), roleProxy, "5995:5996", true, "", "ALL"},
+		{"health-sync", sidecarsMesh(""), roleHealthSync, "5996:5996", true, "", "ALL"},
+		{"install", `{"consulLogin": {"enabled": true}}`, roleInstall, "5996:5996", true, "", "ALL"},
+		{"agent", `{"consulLogin": {"enabled": true}}`, roleClient, "5996:5996", true, "", "ALL"},
+		{"transparent proxy", `{"consulServers": {"hosts": "a"}, "transparentProxy": {"enabled": true}}`, roleMeshInit, "0", false, "NET_ADMIN CHOWN DAC_OVERRIDE", "ALL"},
+		{"its proxy", `{"consulServers": {"hosts": "a"}, "transparentProxy": {"enabled": true}}`, roleProxy, "5995:5996", true, "", "ALL"},
+		{"names of upstreams", `{"proxy": {"namedUpstreams": true}, "transparentProxy": {"enabled": false}, "consulServers": {"hosts": "a"}}`, roleMeshInit, "5996:5996", false, "", "ALL"},
+		{"settings", sidecarsMesh(`"all": {"readonlyRootFilesystem": false, "user": "7"}, "proxy": {"user": "8", "dropCapabilities": [], "addCapabilities": ["SYS_PTRACE"]}`), roleProxy, "8", false, "SYS_PTRACE", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := sidecarOf(t, admit(t, []byte(ec2), parseMesh(t, []byte(tt.mesh))), tt.role)
+			if c.User != tt.user {
+				t.Errorf("user %q, want %q", c.User, tt.user)
+			}
+			if got := taskdef.Or(c.ReadonlyRootFilesystem, false); got != tt.readOnly {
+				t.Errorf("readonlyRootFilesystem %v, want %v", got, tt.readOnly)
+			}
+			capabilities := c.LinuxParameters.Capabilities
+			if got := strings.Join(capabilities.Add, " "); got != tt.add {
+				t.Errorf("capabilities %q are added, want %q", got, tt.add)
+			}
+			if got := strings.Join(capabilities.Drop, " "); got != tt.drop {
+				t.Errorf("capabilities %q are dropped, want %q", got, tt.drop)
+			}
+		})
+	}
+}
+
+// All other settings are compared with what the Terraform modules make of them, see
+// terraform/internal/parity.
+func TestSettingsOfARoleAreOverThoseOfAll(t *testing.T) {
+	t.Parallel()
+	mesh := parseMesh(t, []byte(sidecarsMesh(`"all": {"cpu": 16, "memory": 64, "environment": [{"name": "A", "value": "1"}], "dockerLabels": {"team": "shop", "consul.hashicorp.com/injected-by": "x"}},
+		"healthSync": {"cpu": 32, "stopTimeout": 100, "environment": [{"name": "B", "value": "2"}]}`)))
+	c := sidecarOf(t, admit(t, definition("", plainApp), mesh), roleHealthSync)
+	if *c.CPU != 32 {
+		t.Errorf("cpu %d, want 32", *c.CPU)
+	}
+	if *c.Memory != 64 {
+		t.Errorf("memory %d, want that of all, 64", *c.Memory)
+	}
+	if *c.StopTimeout != 100 {
+		t.Errorf("stopTimeout %d, want 100", *c.StopTimeout)
+	}
+	if got := strings.Join(c.Command, " "); got != "health-sync -stop-timeout 100s" {
+		t.Errorf("command %q has not the stop timeout of the container", got)
+	}
+	var names []string
+	for _, e := range c.Environment[1:] {
+		names = append(names, e.Name)
+	}
+	if !slices.Equal(names, []string{"A", "B"}) {
+		t.Errorf("variables %q, want those of all and of the role", names)
+	}
+	if c.DockerLabels["team"] != "shop" {
+		t.Errorf("labels %v, want that of all among them", c.DockerLabels)
+	}
+	if c.DockerLabels[annotationInjectedBy] != "consul-ecs" {
+		t.Errorf("labels %v, want the program's own unchanged", c.DockerLabels)
+	}
+}
+
+func TestAnnotationsAreOverTheSettingsOfTheProxy(t *testing.T) {
+	t.Parallel()
+	mesh := parseMesh(t, []byte(sidecarsMesh(`"proxy": {"cpu": 128, "memory": 256, "memoryReservation": 64}`)))
+	doc := definition("", plainApp+`, "dockerLabels": {"consul.hashicorp.com/sidecar-memory": "300"}`)
+	c := sidecarOf(t, admit(t, doc, mesh), roleProxy)
+	if *c.CPU != 128 {
+		t.Errorf("cpu %d, want 128", *c.CPU)
+	}
+	if *c.Memory != 300 {
+		t.Errorf("memory %d, want that of the annotation, 300", *c.Memory)
+	}
+	if c.MemoryReservation != nil {
+		t.Errorf("memoryReservation %d, want none", *c.MemoryReservation)
+	}
+}
+
+func TestSettingsThatNoTaskCanHaveAreRefused(t *testing.T) {
+	t.Parallel()
+	for sidecars, want := range map[string]string{
+		`"sidecars": {"sidecar-proxy": {"cpu": 1}}`:     "admission.sidecars.sidecar-proxy of the mesh file: no such role, want one of all, install, client, meshInit, proxy, healthSync",
+		`"sidecars": {"proxy": {"memory": -5}}`:         "admission.sidecars.proxy of the mesh file: has -5, want 0 or more",
+		`"sidecars": {"meshInit": {"essential": true}}`: "cannot be essential",
+		`"sidecars": {"all": {"essential": true}}`:      "cannot be essential",
+		`"sidecars": {"client": {"healthCheck": {}}}`:   "only the proxy has a health check",
+		`"sidecars": {"proxy": {"cpus": 1}}`:            `unknown field "cpus"`,
+		`"resources": {"sidecar-proxy": {"cpu": 1}}`:    "use sidecars, by role",
+	} {
+		_, err := ParseMesh([]byte(`{"admission": {` + sidecars + `}}`))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", sidecars, err, want)
+		}
+	}
+}
+
+func TestLogsOfTheMeshAreNotJoinedAsThoseOfAnApplication(t *testing.T) {
+	t.Parallel()
+	r := admit(t, definition("", plainApp+`, "logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "/a", "awslogs-region": "us-east-1",
+		"awslogs-stream-prefix": "a", "awslogs-multiline-pattern": "^x", "awslogs-datetime-format": "%Y"}}`), parseMesh(t, []byte(plainMesh)))
+	if got := sidecarOf(t, r, roleProxy).LogConfiguration.Options; len(got) != 3 {
+		t.Errorf("options %v, want the first three of the application", got)
+	}
+	if got := r.After.Definition.ContainerDefinitions[0].LogConfiguration.Options; len(got) != 5 {
+		t.Errorf("options of the application %v, want all five", got)
+	}
+}
