@@ -196,3 +196,34 @@ func TestConformanceMissingSecretKeyStopsEverything(t *testing.T) {
 		}
 	}
 }
+
+// TestConformanceContainersOnEC2ShareTheirNames: what one container writes, all have; on
+// Fargate each has its own files.
+func TestConformanceContainersOnEC2ShareTheirNames(t *testing.T) {
+	t.Parallel()
+	w := newTools(t, nil)
+	const read = "for f in hosts resolv.conf; do while read -r l; do echo $l; done < /etc/$f; done; exec /bin/helper run 0s 0"
+	shell := func(name, script string) taskdef.Container {
+		essential := name == "reads"
+		return taskdef.Container{Name: name, Image: "tools", Essential: &essential, EntryPoint: []string{"/bin/sh", "-c", script}}
+	}
+	for compatibility, shared := range map[string]bool{"EC2": true, "FARGATE": false} {
+		protected := after(shell("protected", "echo x >> /etc/hosts || echo refused"), "writes", "SUCCESS")
+		protected.ReadonlyRootFilesystem = new(true)
+		s := w.play(t, func(d *taskdef.TaskDefinition) {
+			d.Family, d.RequiresCompatibilities = strings.ToLower(compatibility), []string{compatibility}
+			d.CPU, d.Memory = "256", "512"
+		},
+			shell("writes", "echo 127.65.0.1 api >> /etc/hosts; echo nameserver 10.0.0.9 >> /etc/resolv.conf"),
+			protected, after(after(shell("reads", read), "writes", "SUCCESS"), "protected", "SUCCESS"))
+		got := strings.Join(s.lines("reads"), "\n")
+		for _, line := range []string{"127.65.0.1 api", "nameserver 10.0.0.9"} {
+			if strings.Contains(got, line) != shared {
+				t.Errorf("%s: another container has the line %q: %v; it has\n%s", compatibility, line, !shared, got)
+			}
+		}
+		if log := s.log("protected"); !strings.Contains(log, "refused") {
+			t.Errorf("%s: a read-only root's hosts file was written: %s", compatibility, log)
+		}
+	}
+}

@@ -214,6 +214,26 @@ func (c *Cluster) LogFile(task, container string) string {
 	return filepath.Join(c.LogDir(), task, container+".log")
 }
 
+// shareNames makes the files by which containers resolve names. On EC2 they are one container's,
+// whose network all share; on Fargate each has its own.
+func (t *Task) shareNames(dir string) error {
+	if t.def.IsFargate() {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make files of names: %w", err)
+	}
+	t.shared = map[string]string{}
+	for target, text := range map[string]string{"/etc/hosts": t.ns.Hosts(), resolvConf: t.ns.ResolvConf()} {
+		source := filepath.Join(dir, filepath.Base(target))
+		if err := os.WriteFile(source, []byte(text), 0o644); err != nil {
+			return fmt.Errorf("make files of names: %w", err)
+		}
+		t.shared[target] = source
+	}
+	return nil
+}
+
 // makeFiles makes the task's volumes, empty and root's, and a log per
 // container.
 func (t *Task) makeFiles() error {
@@ -226,6 +246,9 @@ func (t *Task) makeFiles() error {
 		t.volumes[v.Name] = dir
 	}
 	t.closers = append(t.closers, func() error { return os.RemoveAll(volumes) })
+	if err := t.shareNames(filepath.Join(volumes, ".names")); err != nil { // which no volume is called
+		return err
+	}
 	if err := os.MkdirAll(filepath.Join(t.cluster.LogDir(), t.name), 0o755); err != nil {
 		return fmt.Errorf("make log directory: %w", err)
 	}

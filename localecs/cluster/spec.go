@@ -29,7 +29,10 @@ func (t *Task) spec(name string) runtime.Spec {
 		Stdout:       t.logs[name],
 		Stderr:       t.logs[name],
 	}
-	s.Mounts = Mounts(t.def, c, t.volumes)
+	for target, source := range t.shared {
+		s.Mounts = append(s.Mounts, runtime.Mount{Source: source, Target: target, ReadOnly: s.ReadOnlyRoot})
+	}
+	s.Mounts = append(s.Mounts, Mounts(t.def, c, t.volumes)...)
 	if trust := t.cluster.trust; trust != "" {
 		s.Mounts = append(s.Mounts, runtime.Mount{Source: trust, Target: trustDir, ReadOnly: true})
 	}

@@ -40,6 +40,8 @@ type Task struct {
 	logs map[string]*logFile
 	// volumes are host directories by volume name.
 	volumes map[string]string
+	// shared are the host's files that all containers have, by path.
+	shared map[string]string
 	// closers release what the task holds, last acquired first.
 	closers []func() error
 

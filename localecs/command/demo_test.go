@@ -31,6 +31,8 @@ func TestMain(m *testing.M) {
 		os.Exit(fakeConsul(os.Args[1:]))
 	case "consul-dataplane":
 		os.Exit(dataplaneStandIn(os.Args[1:]))
+	case "names":
+		os.Exit(names())
 	}
 	roles := lesserHosts()
 	roles[testkit.UserRole], roles["localecs"], roles["world"], roles["get"] = testkit.PlayUser, Main, beWorld, get

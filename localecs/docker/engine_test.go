@@ -136,6 +136,25 @@ func TestEngine(t *testing.T) {
 			t.Errorf("the volume belongs to %d:%d (%v)", st.Uid, st.Gid, err)
 		}
 	})
+	t.Run("file of the host", func(t *testing.T) {
+		hosts := filepath.Join(t.TempDir(), "hosts")
+		if err := os.WriteFile(hosts, []byte("127.0.0.1 shared\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		c, out := start(t, runtime.Spec{
+			Name: "web/file", Args: []string{"/bin/sh", "-c", "read h </etc/hosts; echo $h; echo changed >> /etc/hosts"}, User: "root",
+			Hosts: "127.0.0.1 own\n", Mounts: []runtime.Mount{{Source: hosts, Target: "/etc/hosts"}},
+		})
+		if exit := c.Exit(); exit.Code != 0 {
+			t.Errorf("%+v", exit)
+		}
+		if got := out.String(); !strings.Contains(got, "127.0.0.1 shared\n") {
+			t.Errorf("the container has %q", got)
+		}
+		if text, err := os.ReadFile(hosts); err != nil || string(text) != "127.0.0.1 shared\nchanged\n" {
+			t.Errorf("the host has %q, %v", text, err)
+		}
+	})
 	t.Run("probes", func(t *testing.T) {
 		c, _ := start(t, runtime.Spec{Name: "web/b", Args: []string{"/bin/sleep", "1000"}})
 		testkit.Eventually(t, "a probe with its output", func() bool { // of which a slow engine may lose the end

@@ -141,13 +141,6 @@ func (g *group) mounts(s runtime.Spec, number string) ([]mount.Mount, error) {
 		return nil, fmt.Errorf("make the container's files: %w", err)
 	}
 	var mounts []mount.Mount
-	for name, text := range map[string]string{"hosts": s.Hosts, "resolv.conf": s.ResolvConf, "hostname": s.Hostname + "\n"} {
-		file := filepath.Join(dir, name)
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			return nil, fmt.Errorf("make the container's files: %w", err)
-		}
-		mounts = append(mounts, mount.Mount{Type: mount.TypeBind, Source: file, Target: "/etc/" + name, ReadOnly: s.ReadOnlyRoot})
-	}
 	at := map[string]int{}
 	add := func(m mount.Mount) {
 		if i, ok := at[m.Target]; ok { // of two the later wins
@@ -156,6 +149,13 @@ func (g *group) mounts(s runtime.Spec, number string) ([]mount.Mount, error) {
 		}
 		at[m.Target] = len(mounts)
 		mounts = append(mounts, m)
+	}
+	for name, text := range map[string]string{"hosts": s.Hosts, "resolv.conf": s.ResolvConf, "hostname": s.Hostname + "\n"} {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			return nil, fmt.Errorf("make the container's files: %w", err)
+		}
+		add(mount.Mount{Type: mount.TypeBind, Source: file, Target: "/etc/" + name, ReadOnly: s.ReadOnlyRoot})
 	}
 	for target, source := range s.Image.Files {
 		if isDir(source) {
@@ -172,12 +172,15 @@ func (g *group) mounts(s runtime.Spec, number string) ([]mount.Mount, error) {
 	return mounts, nil
 }
 
-// mount shows a directory as a volume of the engine: it takes over what the image
+// mount shows a file, or a directory as a volume of the engine: it takes over what the image
 // has there, owner included, as volumes of ECS tasks do.
 func (g *group) mount(m runtime.Mount) (mount.Mount, error) {
 	source, err := filepath.Abs(m.Source)
 	if err != nil {
 		return mount.Mount{}, fmt.Errorf("mount at %q: %w", m.Target, err)
+	}
+	if !isDir(source) {
+		return mount.Mount{Type: mount.TypeBind, Source: source, Target: path.Clean(m.Target), ReadOnly: m.ReadOnly}, nil
 	}
 	sum := sha256.Sum256([]byte(source))
 	name := g.engine.name(g.pause.owner, hex.EncodeToString(sum[:6]))
