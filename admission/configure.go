@@ -77,7 +77,11 @@ func (t *task) reportInvalid(root *taskdef.Node, violations []config.Finding) {
 		if name, is := root.Get(section).Get("name").Text(); is && member == "name" {
 			t.add(codeServiceName, t.namedAt(section), "name", name)
 		} else {
-			t.add(codeConfig, t.sourceOf(v.Path), "path", v.Path, "message", v.Message)
+			message := v.Message
+			if member == "" { // of the root, where the mesh file has one more
+				message = strings.Replace(message, "; allowed: ", "; allowed: "+meshMember+", ", 1)
+			}
+			t.add(codeConfig, t.sourceOf(v.Path), "path", v.Path, "message", message)
 		}
 	}
 	for _, v := range violations {

@@ -75,9 +75,12 @@ func ParseMesh(doc []byte) (*Mesh, error) {
 	if !root.IsObject() {
 		return nil, errors.New("the mesh file is not a JSON object")
 	}
+	if err := checkMeshNames(root); err != nil {
+		return nil, err
+	}
 	m := &Mesh{configuration: root}
-	admission := root.Get("admission")
-	root.Delete("admission")
+	admission := root.Get(meshMember)
+	root.Delete(meshMember)
 	if admission == nil {
 		return m, nil
 	}
@@ -103,7 +106,7 @@ func ParseMesh(doc []byte) (*Mesh, error) {
 func settingsError(err error) error {
 	wrong, is := errors.AsType[*json.UnmarshalTypeError](err)
 	if !is {
-		return fmt.Errorf("the member admission of the mesh file: %w", err)
+		return fmt.Errorf("the member admission of the mesh file: %s", unknownSetting(err.Error()))
 	}
 	want, known := map[reflect.Kind]string{reflect.Int: "an integer", reflect.Slice: "a list", reflect.Map: "an object", reflect.Bool: "true or false"}[wrong.Type.Kind()]
 	switch {

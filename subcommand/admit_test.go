@@ -110,7 +110,7 @@ func TestAdmitRefusesUnknownSettingsOfTheMeshFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, stderr := callAdmit(plainTask(""), "-config", path, "-")
-	if want := `the member admission of the mesh file: json: unknown field "image"`; code != 1 || !strings.Contains(stderr, want) {
+	if want := `the member admission of the mesh file: unknown field "image"; did you mean "images"?`; code != 1 || !strings.Contains(stderr, want) {
 		t.Errorf("exit %d, stderr %q, want %q", code, stderr, want)
 	}
 }

@@ -3,6 +3,7 @@ package subcommand
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -114,6 +115,9 @@ func (v validation) read(inv *cli.Invocation) ([]byte, error) {
 }
 
 func judge(doc []byte, generation string) (verdict, error) {
+	if isMeshFile(doc) {
+		return verdict{}, exit.Usagef("this is a mesh file, as it has the member admission: consul-ecs admit -config checks it with a task definition")
+	}
 	cfg, warnings, err := config.ParseAs(doc, generation)
 	result := verdict{Valid: err == nil, Violations: []config.Finding{}, Warnings: append([]config.Finding{}, warnings...)}
 	if invalid, ok := errors.AsType[*config.InvalidError](err); ok {
@@ -124,6 +128,12 @@ func judge(doc []byte, generation string) (verdict, error) {
 		result.GenerationName = cfg.GenerationName()
 	}
 	return result, nil
+}
+
+// isMeshFile reports whether a document has the member of a mesh file that no configuration has.
+func isMeshFile(doc []byte) bool {
+	var root map[string]json.RawMessage
+	return json.Unmarshal(doc, &root) == nil && root["admission"] != nil
 }
 
 // String has one line per finding and the verdict last, with the generation.

@@ -141,3 +141,15 @@ func TestConfigHelpExampleIsTrue(t *testing.T) {
 		}
 	}
 }
+
+// A mesh file is for admit, whatever else is in it.
+func TestConfigValidateNamesAdmitForAMeshFile(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := callConfig("", `{"consulServers": {"hosts": "10.0.0.4"}, "admission": {}}`, "validate", "-file", "-")
+	if code != 1 || stdout != "" {
+		t.Errorf("exit %d, output %q", code, stdout)
+	}
+	if want := "this is a mesh file, as it has the member admission: consul-ecs admit -config checks it with a task definition"; !strings.Contains(stderr, want) {
+		t.Errorf("stderr %q, want %q", stderr, want)
+	}
+}

@@ -98,7 +98,7 @@ func ParseContainers(doc []byte) (*Document, error) {
 func read(doc []byte, f format) (*Document, error) {
 	d := &Document{original: doc, format: f}
 	var err error
-	if f == formatTemplate && IsYAML(doc) {
+	if f == formatTemplate && !looksLikeJSON(doc) {
 		d.Root, d.yaml, err = readYAML(doc)
 	} else if err = checkJSON(doc, f); err == nil {
 		d.Root, d.repeated = readNode(doc)
@@ -130,6 +130,9 @@ func findResource(root *Node, name string) (string, error) {
 		return name, nil
 	case name == "" && len(found) == 1:
 		return found[0], nil
+	case len(found) == 0 && slices.ContainsFunc(resources.Keys(), isLoop):
+		return "", errors.New("the template makes its resources by Fn::ForEach: write the task definitions out, or take the processed template " +
+			"(aws cloudformation get-template --template-stage Processed)")
 	case len(found) == 0:
 		return "", fmt.Errorf("the template has no resource of type %q", TemplateType)
 	}
@@ -161,6 +164,9 @@ func TemplateResources(doc []byte) ([]string, error) {
 	}
 	return found, nil
 }
+
+// isLoop reports whether a key of a template makes resources when it is deployed.
+func isLoop(key string) bool { return strings.HasPrefix(key, "Fn::ForEach::") }
 
 // Refresh reads Definition and Warnings again. The error is an *InvalidError; values of a
 // wrong type are then absent from Definition, and unknown to the rules.

@@ -17,12 +17,22 @@ import (
 // maxYAMLNodes bounds what aliases of a template multiply.
 const maxYAMLNodes = 200_000
 
+// flowMapping matches the beginning of a mapping in braces whose first key has no quotes.
+var flowMapping = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\{\s*(#[^\n]*\n\s*)*[A-Za-z][\w:]*\s*:\s`) })
+
 var quotedKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^("[^"\n]*"|'[^'\n]*')\s*:\s`) })
 
 // IsYAML reports whether a document can only be YAML.
 func IsYAML(doc []byte) bool {
 	text := bytes.TrimSpace(doc)
-	return len(text) > 0 && text[0] != '{' && text[0] != '[' && (looksLikeYAML(text) || quotedKey().Match(text))
+	return flowMapping().Match(text) || !looksLikeJSON(text) && (looksLikeYAML(text) || quotedKey().Match(text))
+}
+
+// looksLikeJSON reports whether a document begins as one of JSON does. A mapping of YAML whose first
+// key has no quotes does not.
+func looksLikeJSON(doc []byte) bool {
+	text := bytes.TrimSpace(doc)
+	return len(text) == 0 || (text[0] == '{' || text[0] == '[') && !flowMapping().Match(text)
 }
 
 // readYAML reads a template that is YAML, and returns the YAML document as well. The
@@ -38,7 +48,10 @@ func readYAML(doc []byte) (*Node, *yaml.Node, error) {
 	if err := dec.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
 		return nil, nil, errors.New("the file has more than one YAML document: keep that of the template")
 	}
-	if len(tree.Content) != 1 || tree.Content[0].Kind != yaml.MappingNode {
+	switch {
+	case len(tree.Content) == 1 && tree.Content[0].Kind == yaml.SequenceNode:
+		return nil, nil, errors.New("this is a list in YAML, and no template: containers are a list in JSON; `yq -o=json` converts it")
+	case len(tree.Content) != 1 || tree.Content[0].Kind != yaml.MappingNode:
 		return nil, nil, errors.New("the template is YAML, but not a mapping")
 	}
 	if err := checkKeys(tree); err != nil {

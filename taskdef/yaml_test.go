@@ -125,14 +125,42 @@ func TestUnreadableYAMLIsRefused(t *testing.T) {
 		"a: b: c\n":                    "read the template: yaml: ",
 		"family: web\n":                "line 1, column 1: this looks like YAML and is no template, but ECS takes JSON; `yq -o=json` converts it",
 		"Resources:\n  A: {Type: B}\n": `the template has no resource of type "AWS::ECS::TaskDefinition"`,
-		"- a\n":                        "the template is YAML, but not a mapping",
-		"a: b\n---\nc: d\n":            "the file has more than one YAML document: keep that of the template",
-		"\ufeffResources: {}\n":        "line 1, column 1: the file begins with a byte order mark: save it as UTF-8 without BOM",
-		bomb:                           "the template has more than 200000 values, aliases counted in full",
+		"- Name: a\n":                  "this is a list in YAML, and no template: containers are a list in JSON; `yq -o=json` converts it",
+		"a\n":                          "the template is YAML, but not a mapping",
+		"Resources:\n  Fn::ForEach::Tasks:\n    - Name\n    - [a, b]\n    - \"${Name}Task\": {Type: AWS::ECS::TaskDefinition}\n": "the template makes its resources by Fn::ForEach: ",
+		"a: b\n---\nc: d\n":     "the file has more than one YAML document: keep that of the template",
+		"\ufeffResources: {}\n": "line 1, column 1: the file begins with a byte order mark: save it as UTF-8 without BOM",
+		bomb:                    "the template has more than 200000 values, aliases counted in full",
 	} {
 		if _, err := ParseTemplate([]byte(text), ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
 		}
+	}
+}
+
+// What begins as YAML alone can is read as YAML, and what begins as JSON has the errors of JSON.
+func TestTemplateOfAnyYAMLIsRead(t *testing.T) {
+	t.Parallel()
+	const web = "{Type: AWS::ECS::TaskDefinition, Properties: {Family: a, ContainerDefinitions: [{Name: a, Image: b}]}}"
+	for _, text := range []string{
+		"{Resources: {Web: " + web + "}}\n",
+		"{ # a shop\n  Resources: {Web: " + web + "}}\n",
+		"%YAML 1.1\n---\nResources: {Web: " + web + "}\n",
+		"? Resources\n: {Web: " + web + "}\n",
+		"Resources : {Web: " + web + "}\n",
+		"!!map\nResources: {Web: " + web + "}\n",
+	} {
+		d := parseYAML(t, text)
+		if got := d.Definition.Family; got != "a" {
+			t.Errorf("%s: family %q", text, got)
+		}
+		d.Task.Set("Cpu", NewNode("512"))
+		if got := parseYAML(t, string(d.Bytes())).Definition.CPU; got != "512" {
+			t.Errorf("%s: written as %s", text, d.Bytes())
+		}
+	}
+	if _, err := ParseTemplate([]byte(`{"Resources": {},}`), ""); err == nil || !strings.Contains(err.Error(), "no comma may stand before it") {
+		t.Errorf("a trailing comma: %v", err)
 	}
 }
 

@@ -1,0 +1,35 @@
+package admission
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestUnknownMembersOfTheMeshFileAreRefused(t *testing.T) {
+	t.Parallel()
+	for doc, want := range map[string]string{
+		`{"admision": {}}`:                         `the mesh file has the unknown member "admision"; did you mean "admission"?`,
+		`{"Admission": {}}`:                        `the mesh file has the unknown member "Admission"; did you mean "admission"?`,
+		`{"admission": {"image": {}}}`:             `unknown field "image"; did you mean "images"?`,
+		`{"admission": {"images": {"envoi": ""}}}`: `unknown field "envoi"; did you mean "envoy"?`,
+		`{"admission": {"zzzzzzzzzz": 1}}`:         `unknown field "zzzzzzzzzz"; allowed at its root: client, envoyConcurrency, images, logConfiguration, operatorToken, resources, secrets`,
+	} {
+		if _, err := ParseMesh([]byte(doc)); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: error %v, want %s", doc, err, want)
+		}
+	}
+}
+
+// The list of members that config knows lacks that of the mesh file alone.
+func TestUnknownMemberOfTheConfigurationNamesAdmission(t *testing.T) {
+	t.Parallel()
+	for doc, want := range map[string]bool{
+		`{"consulServers": {"hosts": "10.0.0.4"}, "zzzzzzzzzz": 1}`:                               true,
+		`{"consulServers": {"hosts": "10.0.0.4"}, "service": {"port": 80, "zzzzzzzzzzzzz": "x"}}`: false,
+	} {
+		got := strings.Join(messages(admitAll(t, definition("", plainApp), parseMesh(t, []byte(doc))), codeConfig), "\n")
+		if !strings.Contains(got, "; allowed: ") || strings.Contains(got, "; allowed: admission, ") != want {
+			t.Errorf("%s: findings %q, with admission %v", doc, got, want)
+		}
+	}
+}
