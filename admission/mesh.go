@@ -27,6 +27,8 @@ type settings struct {
 	Sidecars map[string]Sidecar `json:"sidecars"`
 	// EnvoyConcurrency is how many worker threads Envoy has, 0 for defaultConcurrency.
 	EnvoyConcurrency int `json:"envoyConcurrency"`
+	// IgnoreContainers need not end before the mesh.
+	IgnoreContainers ignoreList `json:"ignoreContainers"`
 	// Client is for tasks with an agent.
 	Client client `json:"client"`
 	// Secrets become environment variables of the injected containers, such as

@@ -7,7 +7,6 @@ import (
 	"path"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -119,24 +118,6 @@ func (t *task) configured(c *taskdef.Container) *taskdef.Container {
 	c.Environment = []taskdef.KeyValue{t.environment()}
 	c.Secrets = t.mesh.settings.Secrets
 	return t.ignoring(c)
-}
-
-// ignoring sets which other containers are not applications for a container.
-func (t *task) ignoring(c *taskdef.Container) *taskdef.Container {
-	apps := map[int]bool{}
-	for _, i := range t.applications() {
-		apps[i] = true
-	}
-	var names []string
-	for i, other := range t.doc.Definition.ContainerDefinitions {
-		if other.Name != "" && !workload.Owned(other.Name) && !apps[i] {
-			names = append(names, other.Name)
-		}
-	}
-	if len(names) > 0 {
-		c.Environment = append(c.Environment, taskdef.KeyValue{Name: "CONSUL_ECS_IGNORE_CONTAINERS", Value: strings.Join(names, ",")})
-	}
-	return c
 }
 
 // sidecarStop returns the stop timeout of a role, in seconds.

@@ -130,6 +130,7 @@ func (in input) variables(t *testing.T) map[string]any {
 		"secrets":                  settings["secrets"],
 		"log_configuration":        settings["logConfiguration"],
 		"envoy_concurrency":        settings["envoyConcurrency"],
+		"ignore_containers":        settings["ignoreContainers"],
 		"memory":                   in.Definition["memory"],
 		"sidecars":                 sidecars(object(settings["sidecars"])),
 		"tags":                     tags(in.Definition["tags"]),

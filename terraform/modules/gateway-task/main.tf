@@ -83,6 +83,7 @@ module "render" {
   client            = merge(module.connection.client, { secrets = module.connection.client_secrets })
   log_configuration = var.log_configuration
   envoy_concurrency = var.envoy_concurrency
+  ignore_containers = var.ignore_containers
   sidecars = merge(var.sidecars, {
     proxy = merge(try(var.sidecars.proxy, {}), {
       port_mappings = concat([{ containerPort = local.lan_port }], try([for p in var.sidecars.proxy.port_mappings : p], []))

@@ -321,6 +321,18 @@ variable "envoy_concurrency" {
   }
 }
 
+variable "ignore_containers" {
+  description = "Names of containers that the containers of the mesh do not wait for when the task ends, besides FireLens routers and those with the label `consul.hashicorp.com/depends` `false`. A `*` at the end of a name stands for any further characters."
+  type        = list(string)
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for n in var.ignore_containers : can(regex("^[a-zA-Z0-9_-]+[*]?$", n))])
+    error_message = "ignore_containers has ${join(", ", [for n in var.ignore_containers : n == null ? "null" : n if !can(regex("^[a-zA-Z0-9_-]+[*]?$", n))])}: use names of containers, or the beginning of one and a * at its end."
+  }
+}
+
 variable "sidecars" {
   description = "Settings of individual containers of the mesh by role (`install`, `client`, `mesh_init`, `proxy`, `health_sync`, and `all`): `image`, `essential`, `cpu`, `memory`, `memory_reservation`, `user`, `readonly_root_filesystem`, `add_capabilities`, `drop_capabilities`, `start_timeout`, `stop_timeout`, `environment`, `secrets`, `docker_labels`, `port_mappings`, `mount_points`, `health_check`, `restart_policy` and `log_configuration`; see [render](../render)."
   type        = any

@@ -94,6 +94,7 @@ module "render" {
   client            = merge(module.connection.client, { secrets = module.connection.client_secrets })
   log_configuration = var.log_configuration
   envoy_concurrency = var.envoy_concurrency
+  ignore_containers = var.ignore_containers
   sidecars          = var.sidecars
   shutdown_delay    = var.application_shutdown_delay_seconds == null ? null : "${max(0, var.application_shutdown_delay_seconds)}s"
   tags              = local.tags

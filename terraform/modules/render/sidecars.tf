@@ -29,7 +29,7 @@ locals {
 
   environment = {
     configuration = { name = "CONSUL_ECS_CONFIG_JSON", value = local.configuration_json }
-    ignored       = [for names in [join(",", local.ignored)] : { name = "CONSUL_ECS_IGNORE_CONTAINERS", value = names } if names != ""]
+    ignored       = [for names in [join(",", concat(local.ignored, var.ignore_containers))] : { name = "CONSUL_ECS_IGNORE_CONTAINERS", value = names } if names != ""]
     agent         = [for hcl in [var.client.configuration] : { name = "CONSUL_AGENT_CONFIGURATION", value = hcl } if hcl != ""]
   }
 

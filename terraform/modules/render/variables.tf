@@ -128,6 +128,18 @@ variable "envoy_concurrency" {
   }
 }
 
+variable "ignore_containers" {
+  description = "Names of containers that the containers of the mesh do not wait for when the task ends, besides FireLens routers and those with the label `consul.hashicorp.com/depends` `false`. A `*` at the end of a name stands for any further characters."
+  type        = list(string)
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for n in var.ignore_containers : can(regex("^[a-zA-Z0-9_-]+[*]?$", n))])
+    error_message = "ignore_containers has ${join(", ", [for n in var.ignore_containers : n == null ? "null" : n if !can(regex("^[a-zA-Z0-9_-]+[*]?$", n))])}: use names of containers, or the beginning of one and a * at its end."
+  }
+}
+
 variable "sidecars" {
   description = "Settings of individual containers of the mesh by role: `install`, `client`, `mesh_init`, `proxy`, `health_sync`; `all` applies where a role has no setting itself. Variables, secrets, ports, mounts and labels are added to those of `all`. Without settings the containers have a read-only root filesystem, no capabilities and a user of their own."
   type = map(object({

@@ -199,6 +199,16 @@ run "names_of_containers" {
   expect_failures = [var.container_definitions, var.sidecars]
 }
 
+run "ignored_containers_are_names_or_their_beginnings" {
+  command = plan
+
+  variables {
+    ignore_containers = ["audit", "datadog-*", "*", "a*b"]
+  }
+
+  expect_failures = [var.ignore_containers]
+}
+
 run "containers_that_end_cannot_be_essential" {
   command = plan
 

@@ -16,6 +16,7 @@ module "render" {
   secrets                  = each.value.secrets
   log_configuration        = each.value.log_configuration
   envoy_concurrency        = each.value.envoy_concurrency
+  ignore_containers        = each.value.ignore_containers
   memory                   = each.value.memory
   sidecars                 = each.value.sidecars
   tags                     = each.value.tags
