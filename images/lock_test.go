@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/authn"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/static"
@@ -158,6 +159,41 @@ func TestLockReadsAnIndexInAnIndexAndOneWithoutPlatforms(t *testing.T) {
 	outer := mutate.AppendManifests(registry.Index(t, registry.Image(t, "linux/amd64", web())), mutate.IndexAddendum{Add: inner})
 	got := mustLock(t, options(), r.Push(t, "web:1", outer))
 	if diff := cmp.Diff([]string{"linux/amd64", "linux/arm64"}, got.PlatformNames()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLockReadsAManifestWhoseTypeTheRegistryDoesNotState(t *testing.T) {
+	t.Parallel()
+	for _, stated := range []string{"application/json", "application/vnd.oci.image.index.v1+json; charset=utf-8"} {
+		r := registry.Start(t)
+		index := registry.Index(t, registry.Image(t, "linux/amd64", web()))
+		reference := r.Push(t, "web:1", index)
+		raw, err := index.RawManifest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Answer(func(w http.ResponseWriter, req *http.Request) bool {
+			if req.URL.Path != "/v2/web/manifests/1" {
+				return false
+			}
+			w.Header().Set("Content-Type", stated)
+			_, err := w.Write(raw)
+			return err == nil
+		})
+		if got := mustLock(t, options(), reference); got.Digest != digestOf(t, index) {
+			t.Errorf("%s: %+v", stated, got)
+		}
+	}
+}
+
+func TestLockSkipsAnArtifactInAnIndex(t *testing.T) {
+	t.Parallel()
+	r := registry.Start(t)
+	signature := mutate.ConfigMediaType(empty.Image, "application/vnd.example.signature+json")
+	index := mutate.AppendManifests(registry.Index(t, registry.Image(t, "linux/amd64", web())), mutate.IndexAddendum{Add: signature})
+	got := mustLock(t, options(), r.Push(t, "web:1", index))
+	if diff := cmp.Diff([]string{"linux/amd64"}, got.PlatformNames()); diff != "" {
 		t.Error(diff)
 	}
 }

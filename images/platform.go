@@ -3,6 +3,7 @@ package images
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,6 +22,20 @@ type manifest struct {
 	digest    v1.Hash
 	mediaType types.MediaType
 	raw       []byte
+}
+
+// kind returns the type of a manifest: what its registry states, or else what it states itself.
+func (m manifest) kind() types.MediaType {
+	stated, _, _ := strings.Cut(string(m.mediaType), ";")
+	kind := types.MediaType(stated)
+	if kind.IsIndex() || kind.IsImage() || kind.IsSchema1() {
+		return kind
+	}
+	var own struct{ MediaType types.MediaType }
+	if json.Unmarshal(m.raw, &own) == nil && own.MediaType != "" {
+		return own.MediaType
+	}
+	return kind
 }
 
 // store has the manifests and configurations of one repository, layout or archive. An error
@@ -57,12 +72,12 @@ func noPlatform(others []string) error {
 // readPlatforms adds the platforms of a manifest or an index, and the names of those that no
 // task of the mesh has.
 func readPlatforms(ctx context.Context, m manifest, from store, found map[string]taskdef.ImageConfig, others map[string]bool) error {
-	switch {
-	case m.mediaType.IsIndex():
+	switch kind := m.kind(); {
+	case kind.IsIndex():
 		return readIndex(ctx, m, from, found, others)
-	case m.mediaType.IsImage():
+	case kind.IsImage():
 		return readImage(ctx, m, from, found, others)
-	case m.mediaType.IsSchema1():
+	case kind.IsSchema1():
 		return errors.New("its manifest has the old schema 1, which ECS does not pull any more: push it again with a current Docker")
 	}
 	return fmt.Errorf("it is no container image: its manifest has the type %q", m.mediaType)
@@ -95,11 +110,21 @@ func readIndex(ctx context.Context, m manifest, from store, found map[string]tas
 		if err != nil {
 			return err
 		}
-		if err := readPlatforms(ctx, child, from, found, others); err != nil {
+		err = readPlatforms(ctx, child, from, found, others)
+		if _, is := errors.AsType[*artifactError](err); err != nil && !is {
 			return err
 		}
 	}
 	return nil
+}
+
+// artifactError is about a manifest of something else than an image, such as a chart. An index
+// may have it beside images.
+type artifactError struct{ config types.MediaType }
+
+// Error names the type of what the manifest has as configuration.
+func (e *artifactError) Error() string {
+	return fmt.Sprintf("it is no container image: its configuration of type %q names no platform", e.config)
 }
 
 // readImage reads the configuration of a manifest.
@@ -117,7 +142,7 @@ func readImage(ctx context.Context, m manifest, from store, found map[string]tas
 		return fmt.Errorf("its configuration is damaged: %w", err)
 	}
 	if file.OS == "" || file.Architecture == "" {
-		return fmt.Errorf("it is no container image: its configuration of type %q names no platform", parsed.Config.MediaType)
+		return &artifactError{parsed.Config.MediaType}
 	}
 	name, supported := platformName(v1.Platform{OS: file.OS, Architecture: file.Architecture, Variant: file.Variant})
 	if _, again := found[name]; again || !supported {
