@@ -79,7 +79,7 @@ func checkServiceConnect(t *testing.T, task string, of map[string]life) {
 	if !found {
 		t.Errorf("%s has no agent of GuardDuty", task)
 	}
-	for _, name := range []string{"api", "sidecar-proxy", "consul-ecs-health-sync", "consul-ecs-mesh-init"} {
+	for _, name := range []string{"api", "helper", "sidecar-proxy", "consul-ecs-health-sync", "consul-ecs-mesh-init"} {
 		if of[name]["RUNNING"].Before(of[proxy]["HEALTHY"]) {
 			t.Errorf("%s: %s ran before the proxy of Service Connect was HEALTHY", task, name)
 		}
