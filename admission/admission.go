@@ -43,6 +43,10 @@ type Options struct {
 	// Flags makes the flags of a command of consul-ecs, by which the lines of containers are
 	// checked; nil for another command. Without it no line is checked.
 	Flags func(command string) *flag.FlagSet
+	// Lock are the configurations of images; nil without them.
+	Lock *taskdef.ImageLock
+	// Pin names the images of the lock by their digests.
+	Pin bool
 }
 
 // Result is an admitted, or a rejected, definition.
@@ -106,6 +110,8 @@ type task struct {
 	doc     *taskdef.Document
 	format  string
 	flags   func(command string) *flag.FlagSet
+	lock    *taskdef.ImageLock
+	pin     bool
 	mesh    Mesh
 	notes   annotations
 	volumes []string
@@ -170,7 +176,7 @@ func Admit(doc []byte, o Options) (*Result, error) {
 		return nil, err
 	}
 	after := before.Clone()
-	t := &task{doc: after, format: format, flags: o.Flags, rolePath: o.RolePath, former: map[string]former{}}
+	t := &task{doc: after, format: format, flags: o.Flags, rolePath: o.RolePath, lock: o.Lock, pin: o.Pin, former: map[string]former{}}
 	if o.Mesh != nil {
 		t.mesh = *o.Mesh
 	}

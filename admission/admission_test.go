@@ -196,23 +196,7 @@ func TestRegisteredDefinitionIsCurrent(t *testing.T) {
 		if first.Rejected(false) || first.Format != formatECS || !first.Injected {
 			continue
 		}
-		registered, err := taskdef.Parse(first.After.Bytes())
-		if err != nil {
-			t.Fatal(err)
-		}
-		definition := *registered.Definition
-		definition.Revision, definition.Tags = 1, slices.Clone(definition.Tags)
-		slices.Reverse(definition.Tags)
-		tags := definition.Tags
-		definition.Tags = nil
-		for i := range definition.ContainerDefinitions {
-			slices.Reverse(definition.ContainerDefinitions[i].Environment)
-			slices.Reverse(definition.ContainerDefinitions[i].Secrets)
-		}
-		answer, err := json.Marshal(map[string]any{"taskDefinition": definition, "tags": tags})
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := describe(t, first)
 		second := admit(t, answer, meshFile(t, mesh))
 		if diff := taskdef.Diff(second.Plain, second.After); diff != "" {
 			t.Errorf("%s is changed:\n%s", name, diff)
@@ -226,6 +210,29 @@ func TestRegisteredDefinitionIsCurrent(t *testing.T) {
 	if checked < 30 {
 		t.Errorf("%d definitions are checked, want 30", checked)
 	}
+}
+
+// describe is what DescribeTaskDefinition may answer after the registration of a result.
+func describe(t *testing.T, r *Result) []byte {
+	t.Helper()
+	registered, err := taskdef.Parse(r.After.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	definition := *registered.Definition
+	definition.Revision, definition.Tags = 1, slices.Clone(definition.Tags)
+	slices.Reverse(definition.Tags)
+	tags := definition.Tags
+	definition.Tags = nil
+	for i := range definition.ContainerDefinitions {
+		slices.Reverse(definition.ContainerDefinitions[i].Environment)
+		slices.Reverse(definition.ContainerDefinitions[i].Secrets)
+	}
+	answer, err := json.Marshal(map[string]any{"taskDefinition": definition, "tags": tags})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
 }
 
 // What the first generation put into a definition is not left in the second one.

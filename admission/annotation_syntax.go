@@ -27,6 +27,7 @@ const (
 	annotationConcurrency = annotationPrefix + "envoy-concurrency"
 	annotationDepends     = annotationPrefix + "depends"
 	annotationWrap        = annotationPrefix + "wrap"
+	annotationFromImage   = annotationPrefix + "from-image"
 	annotationNamespace   = annotationPrefix + "namespace"
 	annotationPartition   = annotationPrefix + "partition"
 	annotationInjectedBy  = annotationPrefix + "injected-by"
@@ -46,7 +47,7 @@ func recognizeAnnotation(name string) (fix string, known bool) {
 		annotationInject, annotationServiceName, annotationServicePort, annotationUpstreams, annotationTags, annotationGateway,
 		annotationNative, annotationCPU, annotationMemory, annotationConcurrency, annotationDepends, annotationNamespace, annotationPartition,
 		annotationInjectedBy, annotationMade, annotationMesh, annotationExpose, annotationKind, taskdef.SealTag,
-		annotationKeyPrefixes, annotationPolicies, annotationTTL, annotationWrap,
+		annotationKeyPrefixes, annotationPolicies, annotationTTL, annotationWrap, annotationFromImage,
 	}
 	if slices.Contains(names, name) || strings.HasPrefix(name, annotationMeta) {
 		return "", true

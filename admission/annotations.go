@@ -128,8 +128,8 @@ func (t *task) checkValues(injected bool) {
 // note keeps an annotation. Two containers have to agree on one that is about the task.
 func (t *task) note(name string, a located) {
 	switch name {
-	case annotationKind:
-		return // of a container, see kind
+	case annotationKind, annotationFromImage:
+		return // of a container, see kind and record
 	case annotationInject, annotationDepends, annotationNative, annotationWrap:
 		wanted, err := strconv.ParseBool(a.value)
 		if err != nil {

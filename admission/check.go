@@ -95,11 +95,15 @@ func checkMesh(t *task) {
 	}
 	checkBootstrap(t)
 	checkSynced(t)
+	checkImages(t)
 	apps := t.applications()
 	if t.cfg.Gateway == nil && t.primary() < 0 && !t.anyComputed() {
 		t.add(codeEssential, "$.containerDefinitions")
 	}
 	for i := range t.doc.Definition.ContainerDefinitions {
+		if _, _, found := t.locked(i); !found {
+			checkArchitecture(t, fmt.Sprintf("$.containerDefinitions[%d]", i), t.doc.Definition.ContainerDefinitions[i].Image)
+		}
 		if c := &t.doc.Definition.ContainerDefinitions[i]; !workload.Owned(c.Name) || isUserProxy(*c) {
 			checkContainer(t, i, c, slices.Contains(apps, i))
 		} else {
@@ -225,11 +229,8 @@ func checkContainer(t *task, i int, c *taskdef.Container, application bool) {
 	if workload.OfAWS(c.Name) {
 		t.add(codeNameAWS, at+".name", "container", c.Name)
 	}
-	user, _, _ := strings.Cut(c.User, ":")
-	for uid, owner := range map[string]string{"5995": "the proxy", "5996": "health-sync"} {
-		if application && user == uid {
-			t.add(codeUser, at+".user", "container", c.Name, "user", c.User, "owner", owner)
-		}
+	if application {
+		checkUser(t, i, at, c)
 	}
 	checkMounts(t, at, c)
 	for j, e := range c.Environment {
@@ -238,7 +239,6 @@ func checkContainer(t *task, i int, c *taskdef.Container, application bool) {
 			t.add(codeSecret, fmt.Sprintf("%s.environment[%d]", at, j), "name", e.Name)
 		}
 	}
-	checkArchitecture(t, at, c.Image)
 	checkRuntime(t, at, c)
 }
 

@@ -102,7 +102,7 @@ var allCodes = sync.OnceValue(Codes)
 
 // definitionCodes are the rules of definitions, sorted by code.
 func definitionCodes() []Code {
-	all := slices.Concat(ruleCodes(), choiceCodes())
+	all := slices.Concat(ruleCodes(), choiceCodes(), imageCodes())
 	slices.SortFunc(all, func(a, b Code) int { return strings.Compare(a.Code, b.Code) })
 	return all
 }

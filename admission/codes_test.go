@@ -29,6 +29,8 @@ type breach struct {
 	besides string
 	// into is where an admitted definition is decoded.
 	into any
+	// lock has the configuration of the application's image.
+	lock *taskdef.ImageLock
 }
 
 func breaches() []breach {
@@ -44,6 +46,7 @@ func breaches() []breach {
 		{code: codeAnnValue, app: label("upstreams", "api")},
 		{code: codeAppMesh, task: `"proxyConfiguration": {"type": "APPMESH", "containerName": "app", "properties": [{"name": "IgnoredUID", "value": "1337"}, {"name": "ProxyIngressPort", "value": "15000"}, {"name": "ProxyEgressPort", "value": "15001"}, {"name": "AppPorts", "value": "80"}, {"name": "EgressIgnoredIPs", "value": "169.254.170.2"}]},`, app: plainApp},
 		{code: codeArch, task: `"runtimePlatform": {"cpuArchitecture": "ARM64"},`, doc: `{"family": "app", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "512", "memory": "1024", "runtimePlatform": {"cpuArchitecture": "ARM64"}, "containerDefinitions": [{"name": "app", "image": "app:1-amd64", "entryPoint": ["/app"], "portMappings": [{"containerPort": 80}]}]}`},
+		{code: codeArchLocked, app: plainApp, lock: lockOf(map[string]taskdef.ImageConfig{"linux/arm64": {}})},
 		{code: codeAttestation, doc: strings.Replace(fmt.Sprintf(ec2, `"trustedExecutionConfiguration": {"isolationMode": "CONFIDENTIAL_SANDBOX", "attestationPolicy": "YWJj"},`, ""), `"networkMode"`, `"requiresCompatibilities": ["MANAGED_INSTANCES"], "networkMode"`, 1)},
 		{code: codeBootstrap, mesh: mesh(`"bootstrapDir": "/consul/../x"`)},
 		{code: codeChanged, app: plainApp + `}, {"name": "consul-ecs-mesh-init", "image": "meshtask/consul-ecs:0.7.0", "essential": false, "dockerLabels": {"consul.hashicorp.com/injected-by": "consul-ecs"}, "user": "7"`},
@@ -62,6 +65,8 @@ func breaches() []breach {
 		{code: codeHealthFrom, app: plainApp + `, "healthCheck": {"command": ["CMD", "/a"]}}, {"name": "two", "image": "app", "entryPoint": ["/app"], "healthCheck": {"command": ["CMD", "/a"]}`},
 		{code: codeHealthStart, app: plainApp + `, "healthCheck": {"command": ["CMD", "/app"], "startPeriod": 59}`},
 		{code: codeHealthTime, app: plainApp + `, "healthCheck": {"command": ["CMD", "/app"], "interval": 5, "timeout": 6}`},
+		{code: codeImage, app: plainApp, lock: lockOf(nil)},
+		{code: codeImageHealth, app: plainApp, lock: lockOf(bothPlatforms(taskdef.ImageConfig{Healthcheck: &taskdef.ImageHealth{Test: []string{"CMD", "/app"}}}))},
 		{code: codeKey, app: plainApp + `, "x-secret-store": []`},
 		{code: codeKeyNear, app: plainApp + `, "enviroment": []`},
 		{code: codeKind, app: plainApp + `}, {"name": "envoy", "image": "envoy", "dockerLabels": {"consul.hashicorp.com/kind": "connect-proxy:other"}`},
@@ -91,6 +96,7 @@ func breaches() []breach {
 		{code: codeSidecars, mesh: mesh(`"admission": {"sidecars": {"client": {"cpu": 128}}}`)},
 		{code: codeSize, app: plainApp + `, "environment": [{"name": "LONG", "value": "` + strings.Repeat("x", 61000) + `"}]`},
 		{code: codeStop, app: `"entryPoint": ["/consul/consul-ecs", "app-entrypoint", "-shutdown-delay=30s", "/app"]`},
+		{code: codeStopSignal, app: plainApp, lock: lockOf(bothPlatforms(taskdef.ImageConfig{StopSignal: "SIGRTMIN+3"}))},
 		{code: codeServiceFrom, app: plainApp},
 		{code: codeServiceName, app: label("service-name", "web-sidecar-proxy")},
 		{code: codeServicePort, doc: `{"NetworkMode": "awsvpc", "RequiresCompatibilities": ["FARGATE"], "Cpu": "512", "Memory": "1024", "ContainerDefinitions": [{"Name": "app", "Image": "app", "EntryPoint": ["/app"], "PortMappings": [{"ContainerPort": {"Ref": "Port"}}]}]}`},
@@ -117,7 +123,7 @@ func TestEachBreachHasItsCodeAndNoOther(t *testing.T) {
 			if b.doc == "" {
 				doc = definition(b.task, cmp.Or(b.app, plainApp))
 			}
-			options := Options{Into: b.into, Flags: wrapperFlagSet}
+			options := Options{Into: b.into, Flags: wrapperFlagSet, Lock: b.lock}
 			if b.mesh != "-" {
 				options.Mesh = parseMesh(t, []byte(cmp.Or(b.mesh, plainMesh)))
 			}

@@ -46,6 +46,7 @@ func connect(t *task) {
 	if i := t.userProxy(); i >= 0 {
 		t.completeProxy(i)
 	}
+	t.pinAll()
 	t.place(t.sidecars())
 }
 
@@ -104,6 +105,7 @@ func (t *task) place(wanted []*taskdef.Container) {
 	logs := t.logConfiguration()
 	made := map[string]*taskdef.Node{}
 	for _, c := range wanted {
+		c.Image = t.pinned(c.Image)
 		made[c.Name] = t.node(c)
 		if logs != nil && c.LogConfiguration == nil {
 			t.set(made[c.Name], "logConfiguration", logs)

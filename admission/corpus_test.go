@@ -109,7 +109,7 @@ func checkPrograms(t *testing.T, name string, r *Result) (containers int) {
 			continue // a proxy of the definition's runs below envoy-entrypoint
 		}
 		containers++
-		want, got := program(r.Plain, c), program(r.After, after[container])
+		want, got := commandLine(r.Plain, c), commandLine(r.After, after[container])
 		replaced := slices.ContainsFunc(r.Findings, func(f Finding) bool {
 			return f.Code == codeEntryPoint && strings.Contains(f.Message, " "+container+" ")
 		})
@@ -123,8 +123,8 @@ func checkPrograms(t *testing.T, name string, r *Result) (containers int) {
 	return containers
 }
 
-// program is the command line of a container by Docker's rules, without app-entrypoint.
-func program(doc *taskdef.Document, c *taskdef.Node) []string {
+// commandLine is that of a container by Docker's rules, without app-entrypoint.
+func commandLine(doc *taskdef.Document, c *taskdef.Node) []string {
 	words := func(key string) []string {
 		var all []string
 		for _, item := range c.Get(doc.Key(key)).Items() {

@@ -99,14 +99,13 @@ func (t *task) text(n *taskdef.Node, key string) string {
 // label gives a container a docker label, and reports whether it could: the labels may be
 // computed.
 func (t *task) label(n *taskdef.Node, key, value string) bool {
+	if !canLabel(t, n) {
+		return false
+	}
 	if t.absent(n, "dockerLabels") {
 		t.set(n, "dockerLabels", map[string]string{})
 	}
-	labels := t.get(n, "dockerLabels")
-	if !labels.IsObject() || labels.IsComputed() {
-		return false
-	}
-	labels.Set(key, taskdef.NewNode(value))
+	t.get(n, "dockerLabels").Set(key, taskdef.NewNode(value))
 	return true
 }
 

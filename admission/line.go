@@ -16,18 +16,25 @@ const (
 	choiceLeave
 )
 
-// line is the command line of a container as the definition has it.
+// line is the command line of a container, without app-entrypoint.
 type line struct {
-	// entry and command are its words, empty for those that are known at deployment only.
-	// Entry is without app-entrypoint.
+	// entry and command are its words, empty for those that are known at deployment only: those
+	// of the definition, and where that has none, those of the image if they are known.
 	entry, command []string
-	// rest are the nodes of entry, and flags those of the app-entrypoint before it.
+	// rest are the nodes of the definition's own entryPoint, and flags those of the user for the
+	// app-entrypoint before it.
 	flags, rest []*taskdef.Node
 	// wrapped is true when app-entrypoint is in entryPoint, inCommand when it is in command.
 	wrapped, inCommand bool
 	// byHand is true when it is the user who wrote that the command follows app-entrypoint, or
 	// emptied the ENTRYPOINT of the image by [""].
 	byHand bool
+	// record is what an earlier admission wrote from the image.
+	record record
+	// imageEntry and imageCommand are true when entry and command are the image's, and stop is
+	// the image's STOPSIGNAL unless the user has given another.
+	imageEntry, imageCommand bool
+	stop                     string
 	// computed is what is known at deployment only and has to be known, and fix what to do about it.
 	computed, fix string
 	// ours is true when the command is one of consul-ecs.
@@ -43,23 +50,72 @@ func (t *task) line(i int) line {
 	words := wrapperWords(l.entry)
 	if l.wrapped = words > 0; l.wrapped {
 		l.flags = entry.Items()[2:words]
-		l.byHand = words == len(l.entry) && !(t.notes.admitted && onlyOurs(texts(entry)[2:words]))
 	}
 	l.entry, l.rest = l.entry[words:], entry.Items()[words:]
+	l.record = t.record(n)
+	image := l.forget()
+	l.byHand = l.wrapped && len(l.rest) == 0 && !image.known && !(t.notes.admitted && onlyOurs(l.flags))
 	if len(l.rest) == 1 && string(l.rest[0].JSON()) == `""` {
 		l.entry, l.rest, l.byHand = nil, nil, true
 	}
 	l.inCommand = len(l.rest) == 0 && !l.wrapped && wrapperWords(l.command) > 0
+	if config, known := t.imageConfig(i); known {
+		image = program{known: true, entry: config.Entrypoint, command: config.Cmd, stop: config.StopSignal}
+	}
+	if canLabel(t, n) {
+		l.complete(image, isEmpty(command) || t.absent(n, "command"))
+	}
 	l.ours = len(l.command) > 0 && t.flags != nil && t.flags(l.command[0]) != nil
 	l.computed, l.fix = t.unknownOf(n, l)
 	return l
+}
+
+// program is what an image executes.
+type program struct {
+	known          bool
+	entry, command []string
+	stop           string
+}
+
+// forget takes what an earlier admission wrote from the image out of the line, and returns it.
+func (l *line) forget() program {
+	var image program
+	l.record.command = l.record.command && l.record.entryPoint // the CMD of an image goes with its ENTRYPOINT
+	if l.record.entryPoint {
+		image.known, image.entry = true, l.entry
+		l.entry, l.rest = nil, nil
+	}
+	if l.record.command {
+		image.command, l.command = l.command, nil
+	}
+	if l.record.stopSignal {
+		l.flags, image.stop = withoutFlag(l.flags, stopSignalFlag)
+	}
+	return image
+}
+
+// complete adds what the image gives by Docker's rules: its ENTRYPOINT where the definition has
+// none, its CMD where it has neither, and its STOPSIGNAL. The user may have written that the
+// command is the program.
+func (l *line) complete(image program, noCommand bool) {
+	if _, given := withoutFlag(l.flags, stopSignalFlag); given == "" {
+		l.stop = image.stop
+	}
+	explicit := l.inCommand || len(l.command) > 0 && (l.byHand || l.choice == choiceWrap)
+	if !image.known || len(l.rest) > 0 || explicit {
+		return
+	}
+	l.entry, l.imageEntry = image.entry, true
+	if noCommand || l.record.command {
+		l.command, l.imageCommand = image.command, true
+	}
 }
 
 // unknownOf is what of a container is known at deployment only, without which it cannot be
 // wrapped, and what to do about it; empty when all is known.
 func (t *task) unknownOf(n *taskdef.Node, l line) (what, fix string) {
 	unlisted := func(key string) bool { return !t.absent(n, key) && !t.get(n, key).IsList() }
-	switch noEntry := len(l.rest) == 0; {
+	switch noEntry := len(l.entry) == 0; {
 	case unlisted("entryPoint"), noEntry && unlisted("command"), noEntry && len(l.command) > 0 && l.command[0] == "":
 		return "its command is known at deployment only", "write entryPoint as a list"
 	case !t.listed(n, "mountPoints") || !t.listed(n, "dependsOn"):
@@ -68,17 +124,31 @@ func (t *task) unknownOf(n *taskdef.Node, l line) (what, fix string) {
 	return "", ""
 }
 
+// stopSignalFlag is the flag of app-entrypoint for an image's STOPSIGNAL.
+const stopSignalFlag = "stop-signal"
+
+// withoutFlag returns flags of app-entrypoint without one of them, and its value.
+func withoutFlag(flags []*taskdef.Node, name string) (others []*taskdef.Node, value string) {
+	for len(flags) > 0 {
+		word, _ := flags[0].Text()
+		width := min(flagWidth(word), len(flags))
+		if key, joined, _ := strings.Cut(strings.TrimLeft(word, "-"), "="); key != name {
+			others = append(others, flags[:width]...)
+		} else if value = joined; width > 1 {
+			value, _ = flags[1].Text()
+		}
+		flags = flags[width:]
+	}
+	return others, value
+}
+
 // onlyOurs reports whether flags of app-entrypoint are those that admission writes without
 // a cause in the definition.
-func onlyOurs(flags []string) bool {
-	for len(flags) > 0 {
-		name, _, _ := strings.Cut(strings.TrimLeft(flags[0], "-"), "=")
-		if !slices.Contains([]string{"await-proxy", "dir", "stop-timeout"}, name) {
-			return false
-		}
-		flags = flags[min(flagWidth(flags[0]), len(flags)):]
+func onlyOurs(flags []*taskdef.Node) bool {
+	for _, name := range []string{"await-proxy", "dir", "stop-timeout"} {
+		flags, _ = withoutFlag(flags, name)
 	}
-	return true
+	return len(flags) == 0
 }
 
 // verdict is whether app-entrypoint goes before an application.
@@ -91,9 +161,12 @@ type verdict struct {
 	code, at, why, fix string
 }
 
+// byImage is the cure that needs no writing.
+const byImage = "admit it with -images, or "
+
 // ways are the choices that the label wrap gives for a command of an image that may have an
 // ENTRYPOINT.
-const ways = "write the image's ENTRYPOINT as entryPoint; if it has none, set the label " + annotationWrap + " to true; false leaves the container as it is"
+const ways = byImage + "write the image's ENTRYPOINT as entryPoint; if it has none, set the label " + annotationWrap + " to true; false leaves the container as it is"
 
 // leave is the verdict of an application that is not wrapped, with its reason and its cure.
 func leave(why, fix string) verdict { return verdict{code: codeWrap, why: why, fix: fix} }
@@ -110,13 +183,15 @@ func (l line) judge() verdict {
 		return verdict{}
 	case l.computed != "":
 		return leave(l.computed, l.fix)
-	case len(l.rest) == 0 && len(l.command) == 0:
-		return leave("it has neither entryPoint nor command", "write the image's ENTRYPOINT as entryPoint and its CMD as command")
+	case len(l.entry) == 0 && len(l.command) == 0 && l.imageEntry:
+		return leave("neither it nor its image has a command", "write it as command")
+	case len(l.entry) == 0 && len(l.command) == 0:
+		return leave("it has neither entryPoint nor command", byImage+"write the image's ENTRYPOINT as entryPoint and its CMD as command")
 	case program != "" && certain:
 		return leave(program+" must be process 1 of the container", accept)
 	case program != "" && l.choice != choiceWrap:
 		return leave("it may execute "+program+", which must be process 1 of the container", accept+", or to true if it does not")
-	case len(l.rest) > 0:
+	case len(l.entry) > 0:
 		return verdict{wrap: true}
 	}
 	return l.judgeCommand()
@@ -126,9 +201,11 @@ func (l line) judge() verdict {
 func (l line) judgeCommand() verdict {
 	switch {
 	case strings.HasPrefix(l.command[0], "-"):
-		return leave("its command is options of its image's ENTRYPOINT", "write that ENTRYPOINT as entryPoint")
+		return leave("its command is options of its image's ENTRYPOINT", byImage+"write that ENTRYPOINT as entryPoint")
+	case l.imageEntry:
+		return verdict{wrap: true}
 	case l.ours:
-		return leave("its command is one of consul-ecs, its image's ENTRYPOINT", "write that ENTRYPOINT as entryPoint")
+		return leave("its command is one of consul-ecs, its image's ENTRYPOINT", byImage+"write that ENTRYPOINT as entryPoint")
 	case l.choice == choiceWrap:
 		return verdict{wrap: true}
 	case l.byHand:

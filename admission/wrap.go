@@ -27,16 +27,57 @@ func (t *task) wrap(i int, n *taskdef.Node) bool {
 	switch {
 	case l.inCommand:
 	case v.wrap:
-		t.list(n, "entryPoint").SetItems(append(t.wrapperLine(i, l.flags), l.rest...))
-	case l.wrapped && l.computed == "" && len(l.rest) > 0:
-		t.get(n, "entryPoint").SetItems(l.rest)
-	case l.wrapped && l.computed == "":
-		n.Delete(t.doc.Key("entryPoint")) // that of the image again
+		t.writeLine(i, n, l)
+	case l.computed == "":
+		t.restoreLine(n, l)
 	}
 	if v.mark && t.label(n, annotationWrap, "true") {
 		t.notes.wrap[t.containerName(i)] = choiceWrap
 	}
 	return v.wrap
+}
+
+// writeLine writes app-entrypoint and the program, and what of it is the image's.
+func (t *task) writeLine(i int, n *taskdef.Node, l line) {
+	r := record{image: l.record.image, entryPoint: l.imageEntry, command: l.imageCommand && len(l.command) > 0}
+	signal, held := workload.ParseStopSignal(l.stop)
+	switch {
+	case l.stop != "" && !held:
+		t.add(codeStopSignal, fmt.Sprintf("$.containerDefinitions[%d].image", i), "container", t.containerName(i), "signal", l.stop)
+	case signal == "TERM":
+		signal = ""
+	}
+	r.stopSignal = held && signal != ""
+	program := l.rest
+	if l.imageEntry {
+		program = t.node(append([]string{}, l.entry...)).Items()
+	}
+	if !r.stopSignal {
+		signal = ""
+	}
+	t.list(n, "entryPoint").SetItems(append(t.wrapperLine(i, signal, l.flags), program...))
+	switch {
+	case r.command:
+		t.set(n, "command", l.command)
+	case l.record.command:
+		n.Delete(t.doc.Key("command"))
+	}
+	t.setRecord(n, r)
+}
+
+// restoreLine takes away what an earlier admission wrote. An entryPoint of which nothing
+// remains is that of the image again.
+func (t *task) restoreLine(n *taskdef.Node, l line) {
+	switch {
+	case len(l.rest) > 0 && l.wrapped:
+		t.get(n, "entryPoint").SetItems(l.rest)
+	case l.wrapped, l.record.entryPoint:
+		n.Delete(t.doc.Key("entryPoint"))
+	}
+	if l.record.command {
+		n.Delete(t.doc.Key("command"))
+	}
+	t.setRecord(n, record{image: l.record.image})
 }
 
 // isReceiver reports whether a container runs token-receive by its image's ENTRYPOINT.
@@ -49,14 +90,18 @@ func isEmpty(list *taskdef.Node) bool {
 	return list == nil || list.IsNull() || list.IsList() && len(list.Items()) == 0
 }
 
-// wrapperLine is app-entrypoint with our flags and those of the user.
-func (t *task) wrapperLine(i int, flags []*taskdef.Node) []*taskdef.Node {
+// wrapperLine is app-entrypoint with our flags and those of the user. Signal is the image's stop
+// signal, empty for TERM.
+func (t *task) wrapperLine(i int, signal string, flags []*taskdef.Node) []*taskdef.Node {
 	ours := []string{"-await-proxy", t.awaited()}
 	if t.cfg.BootstrapDir != defaultBootstrapDir {
 		ours = append(ours, "-dir", t.cfg.BootstrapDir)
 	}
 	if stop := t.doc.Definition.ContainerDefinitions[i].StopTimeout; stop != nil {
 		ours = append(ours, stopFlag(*stop)...)
+	}
+	if signal != "" {
+		ours = append(ours, "-"+stopSignalFlag, signal)
 	}
 	var line []*taskdef.Node
 	for _, word := range append([]string{t.program(), wrapper}, ours...) {

@@ -32,6 +32,11 @@ A definition is injected when a docker label or a tag consul.hashicorp.com/mesh-
 is true, or when -config is given and it is not false. Otherwise the output is the
 input. docs/ADMISSION.md has all annotations, the mesh file, and all codes.
 
+-images names a lock of consul-ecs images lock. With it admit writes the ENTRYPOINT and CMD
+of an image behind app-entrypoint, its STOPSIGNAL as -stop-signal, and checks its user and
+architectures; -pin names the images by digest. Without it, a container whose program only
+the image names is not wrapped. No registry is asked.
+
 Where there is a Consul token or address, in flags, the environment or the mesh file, or
 with -check, it asks Consul whether the token allows what the task uses there; see
 Permissions in docs/ADMISSION.md. It calls AWS with -register and -check-iam only.
@@ -53,12 +58,12 @@ Example:
 
 // admitOptions are the flags of admit.
 type admitOptions struct {
-	in, mesh, format, resource string
+	in, mesh, format, resource, images string
 	// diff is empty, unified or patch.
-	diff, output           string
-	strict, list, register bool
-	check                  admitCheck
-	role                   admitRole
+	diff, output                string
+	strict, list, register, pin bool
+	check                       admitCheck
+	role                        admitRole
 }
 
 // Values of flags.
@@ -85,6 +90,8 @@ func admitCommand() cli.Command {
 func (o *admitOptions) declare(fs *flag.FlagSet) {
 	fs.StringVar(&o.in, "in", "", "`FILE`, in place of the argument")
 	fs.StringVar(&o.mesh, "config", "", "mesh `file`: the configuration that all tasks share, and settings of the injected containers")
+	fs.StringVar(&o.images, "images", "", "lock `file` of consul-ecs images: what the images of the containers execute, which definitions do not show")
+	fs.BoolVar(&o.pin, "pin", false, "name the images in the lock by their digests, name:tag@sha256:...")
 	fs.StringVar(&o.format, "format", "", "ecs, cfn or containers (default: detected from the document)")
 	fs.StringVar(&o.resource, "resource", "", "logical `ID` of the task definition in a CloudFormation template (default the only one)")
 	fs.StringVar(&o.output, "output", outputDefinition, "what to print: definition, or all findings: report as a JSON object, sarif for annotations in CI")
@@ -120,9 +127,14 @@ func (o *admitOptions) run(ctx context.Context, inv *cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	options := admission.Options{Format: o.format, Resource: o.resource, RolePath: o.role.path, Flags: flagsOf}
+	options := admission.Options{Format: o.format, Resource: o.resource, RolePath: o.role.path, Flags: flagsOf, Pin: o.pin}
 	if o.mesh != "" {
 		if options.Mesh, err = readMesh(o.mesh); err != nil {
+			return err
+		}
+	}
+	if o.images != "" {
+		if options.Lock, err = readImageLock(o.images); err != nil {
 			return err
 		}
 	}
@@ -153,6 +165,8 @@ func (o *admitOptions) usage(args []string) error {
 		return exit.Usagef("want one FILE, or - for standard input")
 	case !slices.Contains([]string{outputDefinition, outputReport, outputSARIF}, o.output):
 		return exit.Usagef("-output %q: want %s, %s or %s", o.output, outputDefinition, outputReport, outputSARIF)
+	case o.pin && o.images == "":
+		return exit.Usagef("-pin: the digests are those of a lock; name it by -images")
 	case o.output != outputDefinition && o.diff != "":
 		return exit.Usagef("-output %s and -diff: take one of them", o.output)
 	}

@@ -257,7 +257,7 @@ func TestAdmitReportsAsSARIF(t *testing.T) {
           "ruleIndex": 0,
           "level": "error",
           "message": {
-            "text": "container app has a command and no entryPoint: the ENTRYPOINT of its image is not run any more (write the image's ENTRYPOINT as entryPoint; if it has none, set the label consul.hashicorp.com/wrap to true; false leaves the container as it is)"
+            "text": "container app has a command and no entryPoint: the ENTRYPOINT of its image is not run any more (admit it with -images, or write the image's ENTRYPOINT as entryPoint; if it has none, set the label consul.hashicorp.com/wrap to true; false leaves the container as it is)"
           },
           "locations": [
             {

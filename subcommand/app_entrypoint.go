@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -122,12 +121,11 @@ func (o *appOptions) run(ctx context.Context, inv *cli.Invocation) error {
 	}.run(inv)
 }
 
-// parseStopSignal reads the value of -stop-signal: with or without SIG, as in a Dockerfile.
+// parseStopSignal reads the value of -stop-signal, as a Dockerfile has it.
 func parseStopSignal(text string) (syscall.Signal, error) {
-	name := strings.TrimPrefix(strings.ToUpper(text), "SIG")
-	allowed := []string{"TERM", "HUP", "INT", "QUIT", "USR1", "USR2", "WINCH"}
-	if !slices.Contains(allowed, name) {
-		return 0, fmt.Errorf("want one of %s, with or without SIG", strings.Join(allowed, ", "))
+	name, ok := workload.ParseStopSignal(text)
+	if !ok {
+		return 0, fmt.Errorf("want one of %s, with or without SIG", strings.Join(workload.StopSignals, ", "))
 	}
 	return unix.SignalNum("SIG" + name), nil
 }

@@ -1,0 +1,152 @@
+package admission
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/taskdef"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// Codes of findings about the images in a lock.
+const (
+	codeArchLocked  = "ADM-ARCH-IMAGE"
+	codeImage       = "ADM-IMAGE"
+	codeImageHealth = "ADM-IMAGE-HEALTH"
+	codeStopSignal  = "ADM-STOPSIGNAL"
+)
+
+// imageCodes are the rules about the images in a lock, sorted by code.
+func imageCodes() []Code {
+	return []Code{
+		{codeArchLocked, taskdef.Error, "the image {image} has no {arch}, on which the task runs: it has {platforms}", "take an image of that architecture, or one for several, and lock it again"},
+		{codeImage, taskdef.Warn, "the image {image} of container {container} {why}", "{fix}"},
+		{codeImageHealth, Info, "ECS does not run the HEALTHCHECK of the image of container {container}", "write it as healthCheck"},
+		{codeStopSignal, taskdef.Warn, "the image of container {container} has the STOPSIGNAL {signal}, which app-entrypoint does not hold back: the application gets it while callers may still send requests", "take an image with another one, or set the label " + annotationWrap + " to false"},
+	}
+}
+
+// locked returns the image of a container in the lock, and its reference: of an image that an
+// earlier admission pinned, that of the tag. It is false without a lock, and for a reference
+// that is known at deployment only.
+func (t *task) locked(i int) (image taskdef.LockedImage, reference string, found bool) {
+	n := t.containers()[i]
+	reference, known := t.get(n, "image").Text()
+	if !known || t.doc.IsUnknown(fmt.Sprintf("$.containerDefinitions[%d].image", i)) {
+		return image, "", false
+	}
+	if t.record(n).image {
+		reference, _, _ = strings.Cut(reference, "@")
+	}
+	image, found = t.lock.Find(reference)
+	return image, reference, found
+}
+
+// imageConfig returns the configuration of a container's image, and false when the lock does
+// not have it, or has several and the definition leaves the architecture open.
+func (t *task) imageConfig(i int) (taskdef.ImageConfig, bool) {
+	image, _, found := t.locked(i)
+	if !found {
+		return taskdef.ImageConfig{}, false
+	}
+	if architecture := architectureOf(t.doc); architecture != "" {
+		return image.Config(architecture)
+	}
+	return commonConfig(image)
+}
+
+// commonConfig returns the configuration that all platforms of an image share.
+func commonConfig(image taskdef.LockedImage) (config taskdef.ImageConfig, same bool) {
+	for i, name := range image.PlatformNames() {
+		platform := image.Platforms[name]
+		platform.Digest = ""
+		if i > 0 && !reflect.DeepEqual(platform, config) {
+			return taskdef.ImageConfig{}, false
+		}
+		config = platform
+	}
+	return config, true
+}
+
+// pinAll names the images of the definition's own containers by the digests of the lock. A
+// digest of the user stays.
+func (t *task) pinAll() {
+	for i, c := range t.doc.Definition.ContainerDefinitions {
+		image, reference, found := t.locked(i)
+		if !t.pin || !found || workload.Owned(c.Name) && !isUserProxy(c) || strings.Contains(reference, "@") {
+			continue
+		}
+		n := t.containers()[i]
+		r := t.record(n)
+		t.set(n, "image", taskdef.PinImage(reference, image.Digest))
+		r.image = canLabel(t, n)
+		t.setRecord(n, r)
+	}
+}
+
+// pinned is the image of an injected container, by its digest when that is asked for.
+func (t *task) pinned(reference string) string {
+	image, found := t.lock.Find(reference)
+	if !t.pin || !found || strings.Contains(reference, "@") {
+		return reference
+	}
+	return taskdef.PinImage(reference, image.Digest)
+}
+
+// checkImages compares the images of all containers with the lock.
+func checkImages(t *task) {
+	if t.lock == nil {
+		return
+	}
+	architecture := architectureOf(t.doc)
+	for i, c := range t.doc.Definition.ContainerDefinitions {
+		at := fmt.Sprintf("$.containerDefinitions[%d]", i)
+		image, reference, found := t.locked(i)
+		if reference == "" {
+			continue
+		}
+		config, known := t.imageConfig(i)
+		switch {
+		case !found:
+			t.add(codeImage, at+".image", "image", c.Image, "container", t.containerName(i), "why", "is not in the lock", "fix", "lock it: consul-ecs images lock")
+		case !known && architecture != "":
+			t.add(codeArchLocked, at+".image", "image", c.Image, "arch", architecture, "platforms", strings.Join(image.PlatformNames(), ", "))
+		case !known:
+			t.add(codeImage, at+".image", "image", c.Image, "container", t.containerName(i), "why", "differs between its architectures", "fix", "set runtimePlatform.cpuArchitecture")
+		case !workload.Owned(c.Name):
+			checkConfig(t, at, c, config)
+		}
+	}
+}
+
+// checkConfig checks what the image of an own container has.
+func checkConfig(t *task, at string, c taskdef.Container, config taskdef.ImageConfig) {
+	h := config.Healthcheck
+	if h != nil && len(h.Test) > 0 && h.Test[0] != "NONE" && c.HealthCheck == nil && !t.doc.IsUnknown(at+".healthCheck") {
+		t.add(codeImageHealth, at+".image", "container", c.Name)
+	}
+}
+
+// proxyUsers are the users of the mesh's containers, whose traffic is not redirected and whose
+// files an application must not read.
+var proxyUsers = map[string]string{"5995": "the proxy", "5996": "health-sync"}
+
+// checkUser finds an application that runs as a user of the mesh, by the definition or by
+// its image.
+func checkUser(t *task, i int, at string, c *taskdef.Container) {
+	config, _ := t.imageConfig(i)
+	member := ".user"
+	if c.User == "" {
+		member = ".image"
+	}
+	user, _, _ := strings.Cut(cmp.Or(c.User, config.User), ":")
+	for _, uid := range slices.Sorted(maps.Keys(proxyUsers)) {
+		if user == uid && !t.doc.IsUnknown(at+".user") {
+			t.add(codeUser, at+member, "container", c.Name, "user", cmp.Or(c.User, config.User), "owner", proxyUsers[uid])
+		}
+	}
+}

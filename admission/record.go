@@ -1,0 +1,83 @@
+package admission
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// record is which members of a container admission has written from its image. The label
+// annotationFromImage has it, with a hash of each, so that what the user has changed since
+// counts as the user's.
+type record struct{ entryPoint, command, stopSignal, image bool }
+
+// recorded are the members of a record, with their present values.
+type recorded struct {
+	key     string
+	written *bool
+	value   []string
+}
+
+// recordedOf are the members of a record of a container.
+func recordedOf(t *task, n *taskdef.Node, r *record) []recorded {
+	entry := t.get(n, "entryPoint")
+	words := wrapperWords(texts(entry))
+	signal := ""
+	if words > 0 {
+		_, signal = withoutFlag(entry.Items()[2:words], stopSignalFlag)
+	}
+	return []recorded{
+		{"entryPoint", &r.entryPoint, texts(entry)[words:]},
+		{"command", &r.command, texts(t.get(n, "command"))},
+		{"stopSignal", &r.stopSignal, []string{signal}},
+		{"image", &r.image, []string{t.text(n, "image")}},
+	}
+}
+
+// String is the member as the label has it.
+func (m recorded) String() string {
+	return fmt.Sprintf("%s:%x", m.key, sha256.Sum256([]byte(strings.Join(m.value, "\x00"))))[:len(m.key)+9]
+}
+
+// record reads the record of a container: the members that are as they were written.
+func (t *task) record(n *taskdef.Node) record {
+	var r record
+	label, _ := t.get(n, "dockerLabels").Get(annotationFromImage).Text()
+	if label == "" {
+		return r
+	}
+	words := strings.Fields(label)
+	for _, m := range recordedOf(t, n, &r) {
+		*m.written = slices.Contains(words, m.String())
+	}
+	return r
+}
+
+// setRecord writes the record of a container, after the members.
+func (t *task) setRecord(n *taskdef.Node, r record) {
+	var words []string
+	for _, m := range recordedOf(t, n, &r) {
+		if *m.written {
+			words = append(words, m.String())
+		}
+	}
+	labels := t.get(n, "dockerLabels")
+	switch {
+	case len(words) > 0:
+		t.label(n, annotationFromImage, strings.Join(words, " "))
+	case labels.Get(annotationFromImage) == nil:
+	case len(labels.Keys()) == 1:
+		n.Delete(t.doc.Key("dockerLabels"))
+	default:
+		labels.Delete(annotationFromImage)
+	}
+}
+
+// canLabel reports whether a container can get a docker label: its labels may be computed.
+func canLabel(t *task, n *taskdef.Node) bool {
+	labels := t.get(n, "dockerLabels")
+	return t.absent(n, "dockerLabels") || labels.IsObject() && !labels.IsComputed()
+}
