@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -48,6 +49,28 @@ func TestConsulFollowsECS(t *testing.T) {
 			t.Errorf("%s was left %s, %q", container, got.Status, got.Output)
 		}
 	}
+}
+
+// TestConsulHasTheReason why a check is critical: with an agent, the servers get another output
+// minutes after it, unless it is sent.
+func TestConsulHasTheReason(t *testing.T) {
+	t.Parallel()
+	k := newTask(t, secured, secured.HTTPAddr, "reason", "app") // with the default interval
+	k.raw(200, `{"Cluster":"c","TaskARN":"`+k.w.TaskARN+`","Containers":[{"Name":"consul-ecs-health-sync"},{"Name":"app","KnownStatus":"RUNNING"}]}`)
+	k.start()
+	k.reason("app", "has no ECS health check: add healthCheck to its container definition")
+	k.answer(200, health("app", "UNHEALTHY"))
+	k.reason("app", "is UNHEALTHY in ECS")
+	k.answer(200, health("app", "HEALTHY"))
+	k.eventually("app", "passing")
+	k.term()
+}
+
+func (k *task) reason(container, want string) {
+	k.t.Helper()
+	testkit.Eventually(k.t, "the output "+want, func() bool {
+		return strings.Contains(k.check(container).Output, want)
+	})
 }
 
 func TestErrorDocumentOfMetadataChangesNothing(t *testing.T) {

@@ -42,6 +42,8 @@ type agent struct {
 	postponed bool
 	// unsent reports that the servers may lack what followed from the last change.
 	unsent bool
+	// outputs are those that the agent has taken last, by check ID.
+	outputs map[string]string
 }
 
 // Register writes nothing to an agent that has not joined. Such an agent refuses every token.
@@ -104,6 +106,7 @@ func (a *agent) Refresh() time.Duration {
 // comes after it.
 func (a *agent) Set(ctx context.Context, token string, w workload.Workload, updates []Update) []Result {
 	results := make([]Result, len(updates))
+	updates = a.withReasons(updates)
 	if !slices.ContainsFunc(updates, func(u Update) bool { return !u.Refresh || u.Last }) {
 		checks, lags := a.proxyLags(ctx, token, w)
 		if lags || a.unsent && a.sent(ctx, token, w, checks, updates...) {
@@ -111,7 +114,6 @@ func (a *agent) Set(ctx context.Context, token string, w workload.Workload, upda
 			return results
 		}
 		if worst(checks, w.ID, "") != api.HealthCritical && worst(checks, w.Proxy.ID, aliasType) == api.HealthCritical {
-			updates = slices.Clone(updates)
 			for i := range updates {
 				updates[i].First, updates[i].Refresh = true, false
 			}
@@ -126,6 +128,7 @@ func (a *agent) Set(ctx context.Context, token string, w workload.Workload, upda
 		})
 	}
 	wg.Wait()
+	a.remember(updates, results)
 	for i, u := range updates {
 		if results[i].Err == nil && (!u.Refresh || results[i].Restored) {
 			results[i].Err = a.publishProxy(ctx, token, w, u)
@@ -133,6 +136,31 @@ func (a *agent) Set(ctx context.Context, token string, w workload.Workload, upda
 		}
 	}
 	return results
+}
+
+// remember notes the outputs that the agent has.
+func (a *agent) remember(updates []Update, results []Result) {
+	if a.outputs == nil {
+		a.outputs = map[string]string{}
+	}
+	for i, u := range updates {
+		if results[i].Err == nil {
+			a.outputs[u.Check.ID] = u.Output
+		}
+	}
+}
+
+// withReasons returns the updates, of which those are no refreshes that have another reason for the
+// same critical status.
+func (a *agent) withReasons(updates []Update) []Update {
+	updates = slices.Clone(updates)
+	for i, u := range updates {
+		before, known := a.outputs[u.Check.ID]
+		if u.Refresh && !u.Last && known && before != u.Output && u.Status == api.HealthCritical {
+			updates[i].First, updates[i].Refresh = true, false
+		}
+	}
+	return updates
 }
 
 // publishProxy makes sure that the agent sends the health of the proxy to the servers, after an
@@ -269,25 +297,28 @@ func worst(checks map[string]*api.AgentCheck, serviceID, kind string) string {
 }
 
 // set also registers the check when the caller has not written it yet, because one of
-// an older version would have a TTL of years.
+// an older version would have a TTL of years, for which the agent cannot be asked (definitions of
+// TTL checks read back empty). It sends a check that was registered at once, but another output
+// alone only minutes later (check_update_interval).
 func (a *agent) set(ctx context.Context, token string, w workload.Workload, u Update) Result {
-	if !u.First {
-		err := a.setStatus(ctx, token, w, u)
-		if err == nil || consulutil.Classify(err) != retry.Gone {
-			return Result{Err: err}
-		}
+	if u.First && u.Status != api.HealthCritical {
+		restored, err := a.ensureCheck(ctx, token, w, u)
+		return Result{Err: err, Restored: err == nil && restored}
 	}
-	restored, err := a.ensureCheck(ctx, token, w, u)
-	return Result{Err: err, Restored: err == nil && (restored || !u.First)}
+	err := a.setStatus(ctx, token, w, u)
+	switch {
+	case consulutil.Classify(err) == retry.Gone:
+		restored, err := a.ensureCheck(ctx, token, w, u)
+		return Result{Err: err, Restored: err == nil && (restored || !u.First)}
+	case err == nil && u.First: // which sends the output
+		err = a.registerCheck(ctx, token, w, u.Check, u.Status)
+	}
+	return Result{Err: err}
 }
 
-// ensureCheck creates or renews the check and its TTL. restored reports that the
-// workload was registered again.
-//
-// It writes the status separately, because an agent that already has
-// the check keeps its old status over the one in the registration. It cannot
-// be asked for a check's TTL (definitions of TTL checks read back empty), so
-// the check is registered without looking.
+// ensureCheck creates or renews the check and its TTL. restored reports that the workload was
+// registered again. An agent that already has the check keeps its old status over the one in
+// the registration, so the status is written separately.
 func (a *agent) ensureCheck(ctx context.Context, token string, w workload.Workload, u Update) (restored bool, err error) {
 	err = a.registerCheck(ctx, token, w, u.Check, u.Status)
 	if consulutil.Classify(err) == retry.Gone && !u.Last {

@@ -44,11 +44,15 @@ func TestRequests(t *testing.T) {
 	update := Update{Check: workload.SyncCheck{ID: "c1"}, Status: "critical", Output: "out"}
 	first, refresh, last := update, update, update
 	first.First, refresh.Refresh, last.Last = true, true, true
+	reason := refresh
+	reason.Output = "another reason"
 	lastAgain := last
 	lastAgain.Refresh = true
 	const (
 		read  = "GET /v1/agent/checks?ns=ns&partition=part tok"
 		write = "PUT /v1/agent/check/update/c1?ns=ns&partition=part tok"
+
+		register = "PUT /v1/agent/check/register tok"
 	)
 	steps := []struct {
 		name string
@@ -68,7 +72,10 @@ func TestRequests(t *testing.T) {
 		},
 		{"set for the last time", func() error { return set(last) }, []string{write, read, write}},
 		{"set once more after that", func() error { return set(lastAgain) }, []string{write}},
-		{"set for the first time", func() error { return set(first) }, []string{"PUT /v1/agent/check/register tok", write, read, write}},
+		{"set for the first time", func() error { return set(first) }, []string{write, register, read, write}},
+		{"refresh after that", func() error { return set(refresh) }, []string{read, write}},
+		{"another reason", func() error { return set(reason) }, []string{write, register, read, write}},
+		{"refresh of that", func() error { return set(reason) }, []string{read, write}},
 	}
 	for _, s := range steps {
 		got = nil
