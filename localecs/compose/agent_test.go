@@ -271,7 +271,7 @@ func TestTaskThatHasJustStarted(t *testing.T) {
 		return s
 	}
 	h := r.TaskHandler(t.Context(), stats)
-	if code, task := get(t, h, "/v4/web.app/task"); code != 200 || task["KnownStatus"] != "RUNNING" || task["LaunchType"] != "FARGATE" || len(task["Containers"].([]any)) != 2 {
+	if code, task := get(t, h, "/v4/web.app/task"); code != 200 || task["DesiredStatus"] != "RUNNING" || task["LaunchType"] != "FARGATE" || len(task["Containers"].([]any)) != 2 {
 		t.Errorf("task %d %v", code, task)
 	}
 	if code, c := get(t, h, "/v4/web.app"); code != 200 || c["Name"] != "app" {
