@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"slices"
 	"strings"
@@ -177,7 +178,10 @@ func (o *imagesOptions) read(ctx context.Context, inv *cli.Invocation, wanted []
 // readImageLock reads a lock.
 func readImageLock(file string) (*taskdef.ImageLock, error) {
 	doc, err := cli.ReadFile(file, maxImageLock)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, exit.Usagef("read the image lock: %w: `consul-ecs images lock` writes it", err)
+	case err != nil:
 		return nil, exit.Usagef("read the image lock: %w", err)
 	}
 	lock, err := taskdef.ParseImageLock(doc)
