@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -33,12 +34,13 @@ func unknownSetting(message string) string {
 		return message
 	}
 	name, _ := strconv.Unquote(quoted)
-	if near := config.Nearest(name, settingNames(reflect.TypeFor[settings]())); near != "" {
-		return fmt.Sprintf("unknown field %s; did you mean %q?", quoted, near)
-	}
 	var all []string
 	for f := range reflect.TypeFor[settings]().Fields() {
 		all = append(all, settingName(f))
+	}
+	// Members of sidecars have names such as image, which are near to others at the root.
+	if near := cmp.Or(config.Nearest(name, all), config.Nearest(name, settingNames(reflect.TypeFor[settings]()))); near != "" {
+		return fmt.Sprintf("unknown field %s; did you mean %q?", quoted, near)
 	}
 	slices.Sort(all)
 	return fmt.Sprintf("unknown field %s; allowed at its root: %s", quoted, strings.Join(all, ", "))

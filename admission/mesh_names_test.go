@@ -12,7 +12,7 @@ func TestUnknownMembersOfTheMeshFileAreRefused(t *testing.T) {
 		`{"Admission": {}}`:                        `the mesh file has the unknown member "Admission"; did you mean "admission"?`,
 		`{"admission": {"image": {}}}`:             `unknown field "image"; did you mean "images"?`,
 		`{"admission": {"images": {"envoi": ""}}}`: `unknown field "envoi"; did you mean "envoy"?`,
-		`{"admission": {"zzzzzzzzzz": 1}}`:         `unknown field "zzzzzzzzzz"; allowed at its root: client, envoyConcurrency, images, logConfiguration, operatorToken, resources, secrets`,
+		`{"admission": {"zzzzzzzzzz": 1}}`:         `unknown field "zzzzzzzzzz"; allowed at its root: client, envoyConcurrency, ignoreContainers, images, logConfiguration, operatorToken, secrets, sidecars`,
 	} {
 		if _, err := ParseMesh([]byte(doc)); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", doc, err, want)
