@@ -1,9 +1,6 @@
 package taskdef
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // LinuxParameters are kernel settings of a container. Sizes are in MiB.
 type LinuxParameters struct {
@@ -20,11 +17,6 @@ type LinuxParameters struct {
 type Capabilities struct {
 	Add  []string `json:"add,omitzero"`
 	Drop []string `json:"drop,omitzero"`
-}
-
-// Adds reports whether the parameters, which may be nil, add a capability.
-func (l *LinuxParameters) Adds(capability string) bool {
-	return l != nil && l.Capabilities != nil && slices.Contains(l.Capabilities.Add, capability)
 }
 
 // Device is a host device.

@@ -107,7 +107,6 @@ func TestEndToEndRenderedTasksStopInBothOrders(t *testing.T) {
 			web["upstreams"] = []values{{"destinationName": "api", "localBindPort": 9191}}
 			for name, input := range map[string]values{"web": web, "api": helloTask("api", 9090, "api", "127.0.0.1:9090")} {
 				input["sidecars"] = values{
-					"all":         values{"readonly_root_filesystem": true, "drop_capabilities": []string{"ALL"}},
 					"proxy":       values{"essential": true},
 					"health_sync": values{"essential": true},
 				}

@@ -20,14 +20,15 @@ func (t *Task) spec(name string) runtime.Spec {
 		WorkingDir:   c.WorkingDirectory,
 		User:         c.User,
 		ReadOnlyRoot: taskdef.Or(c.ReadonlyRootFilesystem, false),
-		NetAdmin:     c.LinuxParameters.Adds("NET_ADMIN"),
-		InitProcess:  c.LinuxParameters != nil && taskdef.Or(c.LinuxParameters.InitProcessEnabled, false),
 		Hostname:     t.ns.PrivateDNSName,
 		Hosts:        t.ns.Hosts(),
 		ResolvConf:   t.ns.ResolvConf(),
 		Memory:       mebibytes(int(t.facts.Containers[name].Memory)),
 		Stdout:       t.logs[name],
 		Stderr:       t.logs[name],
+	}
+	if l := c.LinuxParameters; l != nil {
+		s.Capabilities, s.InitProcess = l.Capabilities, taskdef.Or(l.InitProcessEnabled, false)
 	}
 	for target, source := range t.shared {
 		s.Mounts = append(s.Mounts, runtime.Mount{Source: source, Target: target, ReadOnly: s.ReadOnlyRoot})

@@ -51,8 +51,8 @@ type stageConfig struct {
 	Limits []rlimit
 	// Init keeps this binary as PID 1.
 	Init bool
-	// NetAdmin adds CAP_NET_ADMIN to what containers have.
-	NetAdmin bool
+	// Capabilities are those that the program may have, a bit each.
+	Capabilities uint64
 
 	// What a user who is not root can do without.
 

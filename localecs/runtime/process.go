@@ -61,30 +61,13 @@ func ownOutput(uid, gid int) error {
 	return nil
 }
 
-// keptCapabilities are a container's: the usual set of container engines
-// without CAP_MKNOD, since no device list limits what it would give access to.
-func keptCapabilities() uint64 {
-	var set uint64
-	for _, c := range []int{
-		unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FSETID, unix.CAP_FOWNER, unix.CAP_NET_RAW, unix.CAP_SETGID,
-		unix.CAP_SETUID, unix.CAP_SETFCAP, unix.CAP_SETPCAP, unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_CHROOT,
-		unix.CAP_KILL, unix.CAP_AUDIT_WRITE,
-	} {
-		set |= 1 << c
-	}
-	return set
-}
-
 // restrict takes from the calling thread, and from what it executes, every
 // capability the container does not have, and the way to gain more. The thread
 // cannot get them back.
 func (c *stageConfig) restrict() error {
 	var kept uint64
 	if !c.NoCapabilities {
-		kept = keptCapabilities()
-		if c.NetAdmin {
-			kept |= 1 << unix.CAP_NET_ADMIN
-		}
+		kept = c.Capabilities
 	}
 	for n := range 64 {
 		if kept&(1<<n) != 0 {

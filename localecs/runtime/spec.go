@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/meshtask/consul-ecs/localecs/host"
+	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 // DefaultPath is the PATH of a container whose image and definition have none.
@@ -36,8 +37,8 @@ type Spec struct {
 	ReadOnlyRoot bool
 	Mounts       []Mount
 	Ulimits      []Ulimit
-	// NetAdmin adds the capability NET_ADMIN, in a network of the task's own only.
-	NetAdmin bool
+	// Capabilities are added to the default ones, or taken from them; nil for the default ones.
+	Capabilities *taskdef.Capabilities
 	// InitProcess puts an init before the program, which is PID 1 otherwise.
 	InitProcess bool
 	Hostname    string
@@ -91,7 +92,7 @@ func (r *Runtime) config(s Spec) (c stageConfig, warnings []string, err error) {
 		Args: s.Args, Env: environment(s, account), Dir: cmp.Or(s.WorkingDir, s.Image.WorkingDir, "/"), UID: account.UID, GID: account.GID,
 		Hostname: s.Hostname, JoinNet: s.netNS != nil, ReadOnly: s.ReadOnlyRoot, Dirs: slices.Clone(s.Image.Dirs),
 		Scratch: unmounted(s.Image.Volumes, s.Mounts), Texts: texts(s), Limits: limits, Init: s.InitProcess,
-		NetAdmin: s.NetAdmin && s.netNS != nil,
+		Capabilities: capabilities(s.Capabilities, s.netNS != nil),
 	}
 	if s.InitProcess {
 		own, err := r.ownLibraries()

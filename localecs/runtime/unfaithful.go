@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -37,7 +36,7 @@ func Unfaithful(def *taskdef.TaskDefinition) []string {
 		path := fmt.Sprintf("containerDefinitions[%d]", i)
 		if l := c.LinuxParameters; l != nil {
 			path := path + ".linuxParameters"
-			note(otherCapabilities(l.Capabilities), path+".capabilities", "the container has ECS's default capabilities, and NET_ADMIN if that is added")
+			note(otherCapabilities(l.Capabilities), path+".capabilities", "no container has more than the default capabilities and NET_ADMIN")
 			note(len(l.Tmpfs) > 0, path+".tmpfs", "the paths are part of the root file system")
 			note(len(l.Devices) > 0, path+".devices", "the container has no devices of the host")
 			note(l.SharedMemorySize != nil, path+".sharedMemorySize", "/dev/shm has 64 MiB")
@@ -50,8 +49,4 @@ func Unfaithful(def *taskdef.TaskDefinition) []string {
 		note(taskdef.Or(c.PseudoTerminal, false), path+".pseudoTerminal", "the container has no terminal")
 	}
 	return found
-}
-
-func otherCapabilities(c *taskdef.Capabilities) bool {
-	return c != nil && (len(c.Drop) > 0 || slices.ContainsFunc(c.Add, func(name string) bool { return name != "NET_ADMIN" }))
 }

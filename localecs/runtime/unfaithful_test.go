@@ -41,7 +41,7 @@ func TestWarningsNameSettingsThatAreNotEmulated(t *testing.T) {
 		}`, []string{
 			"$.volumes[0].host.sourcePath: not emulated: an empty directory of the task takes its place",
 			"$.volumes[1].efsVolumeConfiguration: not emulated: an empty directory of the task takes its place",
-			"$.containerDefinitions[1].linuxParameters.capabilities: not emulated: the container has ECS's default capabilities, and NET_ADMIN if that is added",
+			"$.containerDefinitions[1].linuxParameters.capabilities: not emulated: no container has more than the default capabilities and NET_ADMIN",
 			"$.containerDefinitions[1].linuxParameters.tmpfs: not emulated: the paths are part of the root file system",
 			"$.containerDefinitions[1].privileged: not emulated: the container has no more rights than others",
 			"$.containerDefinitions[1].systemControls: not emulated: the kernel's defaults stay",
