@@ -262,7 +262,7 @@ func TestSessionAsksAStartingServerForItsLeaderFirst(t *testing.T) {
 		if late := time.Since(elected); late > time.Second {
 			t.Errorf("logged in %s after the election, want at most 1 s", late)
 		}
-		if !strings.Contains(log.String(), "no leader yet") {
+		if !strings.Contains(log.String(), "no cluster leader") {
 			t.Errorf("the log does not name the cause:\n%s", log)
 		}
 	})
