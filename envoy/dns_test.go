@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -190,13 +191,18 @@ func TestServerThatRestartsIsAskedAgain(t *testing.T) {
 func TestQueriesAreBounded(t *testing.T) {
 	t.Parallel()
 	var open, most atomic.Int64
-	srv := startServer(t, func(_ http.ResponseWriter, r *http.Request) {
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		n := open.Add(1)
 		defer open.Add(-1)
 		for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
 		}
 		<-r.Context().Done()
-	})
+	}))
+	srv.Config.Protocols = new(http.Protocols)
+	srv.Config.Protocols.SetUnencryptedHTTP2(true)
+	srv.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 1 << 16} // so that this is not the bound
+	srv.Start()
+	t.Cleanup(srv.Close)
 	s := startDNS(t, DNSConfig{Servers: newServers(address(srv))})
 	conn, err := net.Dial("udp", s.address)
 	if err != nil {
@@ -294,8 +300,12 @@ func TestMessagesWithoutAnAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := unpack(t, buf[:n]); got.Rcode != wire.RcodeFormatError {
+	got := unpack(t, buf[:n])
+	if got.Rcode != wire.RcodeFormatError {
 		t.Errorf("the first answer has code %d, want that of a malformed query", got.Rcode)
+	}
+	if want := unpack(t, query).Id; got.Id != want {
+		t.Errorf("the first answer has ID %d, want %d: that of the malformed query", got.Id, want)
 	}
 
 	stream, err := net.Dial("tcp", s.address)

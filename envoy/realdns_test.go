@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"fmt"
 	"net"
 	"slices"
 	"testing"
@@ -85,6 +86,28 @@ func TestRealServersDoNotAnswerWithoutAToken(t *testing.T) {
 		if got := s.ask(t, "udp", "dns-secret.service.consul.", wire.TypeA); got.Rcode != want {
 			t.Errorf("token %q: code %d, want %d", secret, got.Rcode, want)
 		}
+	}
+}
+
+// TestRealServersFitTheirAnswers: to what the client takes over UDP, not over TCP.
+func TestRealServersFitTheirAnswers(t *testing.T) {
+	t.Parallel()
+	k := newTask(t, "dns-many")
+	for i := range 60 {
+		registration := &api.CatalogRegistration{
+			Node: fmt.Sprintf("dns-many-%d", i), Address: fmt.Sprintf("10.3.0.%d", i+1),
+			Service: &api.AgentService{ID: fmt.Sprintf("dns-many-%d", i), Service: "dns-many", Port: 1},
+		}
+		if _, err := k.client.Catalog().Register(registration, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := startDNS(t, DNSConfig{Servers: newServers(k.consul.GRPCAddr), Token: (&tokenFile{secret: k.token(t).SecretID}).read})
+	if n := len(s.ask(t, "tcp", "dns-many.service.consul.", wire.TypeA).Answer); n != 61 {
+		t.Errorf("over TCP: %d addresses, want all 61", n)
+	}
+	if n := len(s.ask(t, "udp", "dns-many.service.consul.", wire.TypeA).Answer); n == 0 || n >= 61 {
+		t.Errorf("over UDP: %d addresses, want some", n)
 	}
 }
 
