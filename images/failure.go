@@ -60,8 +60,8 @@ func explain(ctx context.Context, registry string, err error) error {
 		registry = "docker.io"
 	}
 	if credentials, is := errors.AsType[*credentialError](err); is {
-		return fmt.Errorf("the credentials for %s cannot be read (%s): check credsStore, credHelpers and auths in Docker's config.json",
-			registry, brief(credentials))
+		const text = "the credentials for %s cannot be read (%s): check credsStore, credHelpers and auths in Docker's config.json"
+		return fmt.Errorf(text, registry, brief(credentials))
 	}
 	if untrusted, is := errors.AsType[*tls.CertificateVerificationError](err); is {
 		return fmt.Errorf("%s has a certificate that is not trusted (%s): name the authority's certificate in SSL_CERT_FILE, or correct the name",
@@ -71,7 +71,8 @@ func explain(ctx context.Context, registry string, err error) error {
 		return errors.New(refusal(registry, refused))
 	}
 	if timeout, is := errors.AsType[*timeoutError](context.Cause(ctx)); is {
-		return fmt.Errorf("%s did not answer within %s: check the network and the name, raise -timeout, or read a copy by -from", registry, timeout.after)
+		return fmt.Errorf("%s did not answer within %s: check the network and the name, raise -timeout, or read a copy by -from",
+			registry, timeout.after)
 	}
 	text := err.Error()
 	_, requested := errors.AsType[*url.Error](err)
@@ -90,11 +91,13 @@ func refusal(registry string, e *transport.Error) string {
 	var code transport.ErrorCode
 	if len(e.Errors) > 0 {
 		code = e.Errors[0].Code
-		answer = fmt.Sprintf("%d %s", e.StatusCode, brief(errors.New(strings.TrimSuffix(string(code)+": "+e.Errors[0].Message, ": "))))
+		text := strings.TrimSuffix(string(code)+": "+e.Errors[0].Message, ": ")
+		answer = fmt.Sprintf("%d %s", e.StatusCode, brief(errors.New(text)))
 	}
 	switch {
 	case e.StatusCode == http.StatusTooManyRequests:
-		return fmt.Sprintf("%s limits reads (%s): log in with `docker login %s` for a higher limit, or repeat it later", registry, answer, registry)
+		return fmt.Sprintf("%s limits reads (%s): log in with `docker login %s` for a higher limit, or repeat it later",
+			registry, answer, registry)
 	case e.StatusCode == http.StatusUnauthorized, e.StatusCode == http.StatusForbidden:
 		return fmt.Sprintf("%s refuses it (%s): log in with `docker login %s`, and check the name: many registries refuse what does not exist",
 			registry, answer, registry)

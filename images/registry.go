@@ -49,7 +49,8 @@ func (r *registries) open(ctx context.Context, reference string) (manifest, *rep
 	if err != nil {
 		return manifest{}, nil, from.explain(ctx, err)
 	}
-	if from.transport, err = transport.NewWithContext(ctx, from.name.Registry, credentials, r.transport, []string{from.name.Scope(transport.PullScope)}); err != nil {
+	scopes := []string{from.name.Scope(transport.PullScope)}
+	if from.transport, err = transport.NewWithContext(ctx, from.name.Registry, credentials, r.transport, scopes); err != nil {
 		return manifest{}, nil, from.explain(ctx, err)
 	}
 	m, err := from.read(ctx, ref.Identifier())
@@ -111,8 +112,8 @@ func (r *repository) get(ctx context.Context, kind, identifier string) (raw []by
 	}
 	if kind == "manifests" {
 		req.Header.Set("Accept", strings.Join([]string{
-			string(types.OCIImageIndex), string(types.DockerManifestList), string(types.OCIManifestSchema1), string(types.DockerManifestSchema2),
-			string(types.DockerManifestSchema1Signed), string(types.DockerManifestSchema1),
+			string(types.OCIImageIndex), string(types.DockerManifestList), string(types.OCIManifestSchema1),
+			string(types.DockerManifestSchema2), string(types.DockerManifestSchema1Signed), string(types.DockerManifestSchema1),
 		}, ","))
 	}
 	resp, err := (&http.Client{Transport: r.transport}).Do(req)

@@ -77,7 +77,9 @@ func isImageLock(file string) bool {
 
 // sinceLock returns the locked state and the present state of the files' images, without
 // files of all that are locked.
-func (o *imagesOptions) sinceLock(ctx context.Context, inv *cli.Invocation, file string, files []string) (before, after *taskdef.ImageLock, err error) {
+func (o *imagesOptions) sinceLock(
+	ctx context.Context, inv *cli.Invocation, file string, files []string,
+) (before, after *taskdef.ImageLock, err error) {
 	locked, err := readImageLock(file)
 	if err != nil {
 		return nil, nil, err

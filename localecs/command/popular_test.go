@@ -29,8 +29,11 @@ type started struct {
 // appsPerTask leaves room for the containers of the mesh: a task has ten at most.
 const appsPerTask = 6
 
-// tokenSecret has the Consul token of all tasks.
-const tokenSecret = "arn:aws:secretsmanager:us-east-1:123456789012:secret:token"
+// tokenSecret has the Consul token of all tasks, and tokenRules are its rights.
+const (
+	tokenSecret = "arn:aws:secretsmanager:us-east-1:123456789012:secret:token"
+	tokenRules  = `service_prefix "" { policy = "write" } node_prefix "" { policy = "write" } agent_prefix "" { policy = "read" }`
+)
 
 // popularRun is a run of popular images, each as it is and in the mesh.
 type popularRun struct {
@@ -124,7 +127,8 @@ func (r *popularRun) consulECS(args ...string) []byte {
 func (r *popularRun) definitions() map[string]string {
 	mesh := r.write("mesh.json", map[string]any{
 		"consulServers": map[string]any{
-			"hosts": "10.42.0.254", "defaults": map[string]any{"tls": false}, "grpc": map[string]any{"port": 8502}, "http": map[string]any{"port": 8500, "https": false},
+			"hosts": "10.42.0.254", "defaults": map[string]any{"tls": false},
+			"grpc": map[string]any{"port": 8502}, "http": map[string]any{"port": 8500, "https": false},
 		},
 		"proxy": map[string]any{"mode": "direct"},
 		"admission": map[string]any{
@@ -158,7 +162,7 @@ func (r *popularRun) definition(first int) map[string]any {
 	for i := first; i < min(first+appsPerTask, len(r.images)); i++ {
 		c := map[string]any{
 			"name": containerOf(r.images[i]), "image": r.references[i],
-			"healthCheck": map[string]any{"command": []string{"CMD", "/healthy"}, "interval": 5, "retries": 10}, // the service is healthy when it has started
+			"healthCheck": map[string]any{"command": []string{"CMD", "/healthy"}, "interval": 5, "retries": 10}, // passes once it runs
 		}
 		if command := r.images[i].Command; command != nil {
 			c["command"] = command
@@ -183,9 +187,12 @@ func containerOf(image registry.Popular) string {
 // scenario returns a scenario that starts all tasks and stops them.
 func (r *popularRun) scenario(tasks map[string]string) map[string]any {
 	images := map[string]any{
-		"consul":     map[string]any{"programs": map[string]string{"/bin/consul": "${consul}"}},
-		"envoy":      map[string]any{"programs": map[string]string{"/usr/local/bin/envoy": "${envoy}"}},
-		"consul-ecs": map[string]any{"programs": map[string]string{"/bin/consul-ecs": "${bin}/consul-ecs"}, "entrypoint": []string{"/bin/consul-ecs"}, "user": "5996:5996", "volumes": map[string]string{"/consul": "5996:5996"}},
+		"consul": map[string]any{"programs": map[string]string{"/bin/consul": "${consul}"}},
+		"envoy":  map[string]any{"programs": map[string]string{"/usr/local/bin/envoy": "${envoy}"}},
+		"consul-ecs": map[string]any{
+			"programs": map[string]string{"/bin/consul-ecs": "${bin}/consul-ecs"}, "entrypoint": []string{"/bin/consul-ecs"},
+			"user": "5996:5996", "volumes": map[string]string{"/consul": "5996:5996"},
+		},
 	}
 	for i, reference := range r.references {
 		images[reference] = r.local(r.images[i])
@@ -201,7 +208,7 @@ func (r *popularRun) scenario(tasks map[string]string) map[string]any {
 		"name": "popular", "gatePeriod": "0s", "images": images, "tasks": tasks, "checks": map[string]any{"cleanExits": true},
 		"consul": map[string]any{
 			"image": "consul", "datacenter": "dc1",
-			"tokens": []map[string]any{{"secret": tokenSecret, "rules": `service_prefix "" { policy = "write" } node_prefix "" { policy = "write" } agent_prefix "" { policy = "read" }`}},
+			"tokens": []map[string]any{{"secret": tokenSecret, "rules": tokenRules}},
 		},
 		"steps": append(steps, map[string]any{"stop": names}),
 	}
