@@ -143,3 +143,37 @@ func TestLogsOfTheMeshAreNotJoinedAsThoseOfAnApplication(t *testing.T) {
 		t.Errorf("options of the application %v, want all five", got)
 	}
 }
+
+// codesAt returns the codes of a definition's findings at a member of the proxy, or of the task.
+func codesAt(t *testing.T, mesh, app, member string) []string {
+	t.Helper()
+	var codes []string
+	for _, f := range admit(t, definition(`"volumes": [{"name": "data"}],`, app), parseMesh(t, []byte(mesh))).Findings {
+		if strings.HasSuffix(f.Path, member) {
+			codes = append(codes, f.Code)
+		}
+	}
+	return codes
+}
+
+func TestSettingsAreCheckedAsContainersOfTheUserAre(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, sidecars, app, member, want string }{
+		{"mount over the shared volume", `"proxy": {"mountPoints": [{"sourceVolume": "data", "containerPath": "/consul"}]}`, plainApp, ".mountPoints[1]", "ADM-MOUNT ADM-VOLUME"},
+		{"mount elsewhere", `"proxy": {"mountPoints": [{"sourceVolume": "data", "containerPath": "/data"}]}`, plainApp, ".mountPoints[1]", ""},
+		{"image of another architecture", `"proxy": {"image": "envoy:1-arm64"}`, plainApp, ".image", "ADM-ARCH"},
+		{"logs that block", `"proxy": {"logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "/a", "awslogs-region": "us-east-1", "awslogs-stream-prefix": "a", "mode": "blocking"}}}`, plainApp, ".mode", "ADM-LOG-BLOCK"},
+		{"logs that do not", `"proxy": {"logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "/a", "awslogs-region": "us-east-1", "awslogs-stream-prefix": "a", "mode": "non-blocking"}}}`, plainApp, ".mode", ""},
+		{"logs of health-sync", `"healthSync": {"logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "/a", "awslogs-region": "us-east-1", "awslogs-stream-prefix": "a", "mode": "blocking"}}}`, plainApp, ".mode", ""},
+		{"no CPU for the proxy", ``, plainApp + `, "cpu": 500`, "$.cpu", "ADM-CPU"},
+		{"CPU for the proxy", `"proxy": {"cpu": 12}`, plainApp + `, "cpu": 500`, "$.cpu", ""},
+		{"CPU that is left", ``, plainApp + `, "cpu": 480`, "$.cpu", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := strings.Join(codesAt(t, sidecarsMesh(tt.sidecars), tt.app, tt.member), " "); got != tt.want {
+				t.Errorf("codes %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
