@@ -103,7 +103,7 @@ func TestLockedImageGivesTheProgram(t *testing.T) {
 			if again := admitLocked(t, r.After.Bytes(), nil, false); string(again.After.Bytes()) != string(r.After.Bytes()) {
 				t.Errorf("without the lock:\n%s", taskdef.Diff(r.After, again.After))
 			}
-			for _, newer := range []taskdef.ImageConfig{{Entrypoint: []string{"/new"}, Cmd: []string{"x"}, StopSignal: "INT"}, {Cmd: []string{"y"}}, overlay} {
+			for _, newer := range []taskdef.ImageConfig{{Entrypoint: []string{"/new"}, Cmd: []string{"x"}, StopSignal: "INT"}, {Entrypoint: []string{"/only"}}, {Cmd: []string{"y"}}, overlay} {
 				lock := lockOf(bothPlatforms(newer))
 				want, got := lines(admitLocked(t, definition("", c.app), lock, false)), lines(admitLocked(t, r.After.Bytes(), lock, false))
 				if !slices.Equal(got, want) {
