@@ -34,12 +34,7 @@ func repositoryOf(image string) string {
 // metrics, such as redis_exporter and nginx-prometheus-exporter.
 func isExporter(name string) bool {
 	words := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '_' })
-	programs := []string{
-		"apache", "blackbox", "cloudwatch", "consul", "ecs", "elasticsearch", "envoy", "fpm", "graphite", "haproxy", "jmx", "json", "kafka",
-		"memcached", "mongodb", "mysql", "mysqld", "nginx", "node", "pgbouncer", "postgres", "process", "prometheus", "rabbitmq",
-		"redis", "sql", "ssl", "statsd", "yace",
-	}
-	known := func(word string) bool { return slices.Contains(programs, word) }
+	known := func(word string) bool { return slices.Contains(exportedPrograms(), word) }
 	return len(words) > 1 && words[len(words)-1] == "exporter" && slices.ContainsFunc(words, known)
 }
 
@@ -63,5 +58,14 @@ func collectorNames() []string {
 		"dynatrace-oneagent", "ecs-service-connect-agent", "elastic-agent", "firelens", "fluent-bit", "fluentbit", "guardduty-agent", "guardduty-agent-fargate",
 		"infrastructure-agent", "log-router", "newrelic-fluentbit-output", "otel-agent", "otel-collector", "otel-collector-contrib", "otelcol-contrib",
 		"secretsmanager-agent", "secrets-manager-agent", "signalfx-agent", "universalforwarder", "wavefront-proxy", "xray-daemon",
+	}
+}
+
+// exportedPrograms are those whose metrics an exporter has.
+func exportedPrograms() []string {
+	return []string{
+		"apache", "blackbox", "cloudwatch", "consul", "ecs", "elasticsearch", "envoy", "fpm", "graphite", "haproxy", "jmx", "json", "kafka",
+		"memcached", "mongodb", "mysql", "mysqld", "nginx", "node", "pgbouncer", "postgres", "process", "prometheus", "rabbitmq",
+		"redis", "sql", "ssl", "statsd", "yace",
 	}
 }

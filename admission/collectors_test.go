@@ -1,6 +1,11 @@
 package admission
 
-import "testing"
+import (
+	"os"
+	"regexp"
+	"slices"
+	"testing"
+)
 
 func TestCollectorsAreKnownByTheirRepository(t *testing.T) {
 	t.Parallel()
@@ -46,6 +51,30 @@ func TestCollectorsAreKnownByTheirRepository(t *testing.T) {
 	} {
 		if got := isCollector(image); got != want {
 			t.Errorf("%q: %v, want %v", image, got, want)
+		}
+	}
+}
+
+// The Terraform modules choose as admission does, by a copy of its lists.
+func TestModulesKnowTheSameCollectors(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../terraform/modules/render/collectors.tf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]string{
+		"collector_repositories": collectorRepositories(), "collector_names": collectorNames(), "exported_programs": exportedPrograms(),
+	} {
+		list := regexp.MustCompile(`(?s)` + name + ` = \[(.*?)\]`).FindSubmatch(text)
+		if list == nil {
+			t.Fatalf("no list %s", name)
+		}
+		var got []string
+		for _, quoted := range regexp.MustCompile(`"([^"]+)"`).FindAllSubmatch(list[1], -1) {
+			got = append(got, string(quoted[1]))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
 }

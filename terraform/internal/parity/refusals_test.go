@@ -42,6 +42,7 @@ func TestRenderRefusesWhatAdmitRefuses(t *testing.T) {
 		{"two volumes at one path", `"mountPoints": [{"sourceVolume": "data", "containerPath": "/data"}, {"sourceVolume": "more", "containerPath": "/data/"}]`, "", "ADM-MOUNT", "Container web mounts data and more at /data, so it would not start"},
 		{"volume over a tmpfs", `"linuxParameters": {"tmpfs": [{"containerPath": "/data", "size": 8}]}, "mountPoints": [{"sourceVolume": "data", "containerPath": "/data"}]`, "", "ADM-MOUNT", "Container web mounts a tmpfs and data at /data, so it would not start"},
 		{"transparent proxy on Fargate", `"cpu": 1`, `"transparentProxy": {"enabled": true}`, "ADM-TPROXY", "The transparent proxy does not work on Fargate"},
+		{"external instances", `"cpu": 1`, "", "ADM-EXTERNAL", "requires_compatibilities has EXTERNAL, and external instances have no network mode for the mesh"},
 		{"volume over that of the mesh", `"mountPoints": [{"sourceVolume": "data", "containerPath": "/consul/data"}]`, "", "ADM-VOLUME", "Container web mounts data at /consul/data, where the containers of the mesh share /consul"},
 	} {
 		t.Run(tt.name, func(t *testing.T) { // one after the other: they share a directory
@@ -52,6 +53,9 @@ func TestRenderRefusesWhatAdmitRefuses(t *testing.T) {
 			in := input{Mesh: json.RawMessage(mesh + "}")}
 			task := `{"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "512", "memory": "1024", "volumes": [{"name": "data"}, {"name": "more"}],
 				"containerDefinitions": [{"name": "web", "image": "web:1", "entryPoint": ["/web"], ` + tt.members + `}]}`
+			if tt.code == "ADM-EXTERNAL" {
+				task = strings.NewReplacer(`"FARGATE"`, `"EXTERNAL"`, `"networkMode": "awsvpc", `, "").Replace(task)
+			}
 			if err := json.Unmarshal([]byte(task), &in.Definition); err != nil {
 				t.Fatal(err)
 			}

@@ -34,7 +34,7 @@ locals {
   transparent_proxy = merge(
     { enabled = local.transparent },
     local.transparent ? {
-      excludeInboundPorts  = distinct(var.exclude_inbound_ports)
+      excludeInboundPorts  = length(var.exclude_inbound_ports) > 0 ? distinct(var.exclude_inbound_ports) : null # render has the others of the task
       excludeOutboundPorts = distinct(var.exclude_outbound_ports)
       excludeOutboundCIDRs = distinct(var.exclude_outbound_cidrs)
       excludeUIDs          = distinct(var.exclude_uids)

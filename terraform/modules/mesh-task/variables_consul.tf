@@ -124,7 +124,7 @@ variable "enable_consul_dns" {
 }
 
 variable "exclude_inbound_ports" {
-  description = "Ports whose inbound connections are not redirected."
+  description = "Ports whose inbound connections are not redirected; without any, the TCP ports of the containers but the service's."
   type        = list(number)
   default     = []
   nullable    = false

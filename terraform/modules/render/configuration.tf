@@ -14,7 +14,9 @@ locals {
   agent   = try(var.configuration.consulServers, null) == null
   gateway = try(var.configuration.gateway, null) != null
   fargate = contains(var.requires_compatibilities, "FARGATE")
-  direct  = local.agent || try(local.gateway ? var.configuration.gateway.proxy.mode : var.configuration.proxy.mode, "dataplane") == "direct"
+  # Without launch types Fargate is possible.
+  maybe_fargate = local.fargate || length(var.requires_compatibilities) == 0
+  direct        = local.agent || try(local.gateway ? var.configuration.gateway.proxy.mode : var.configuration.proxy.mode, "dataplane") == "direct"
 
   bootstrap_dir = coalesce(try(var.configuration.bootstrapDir, null), "/consul")
   program       = "${local.bootstrap_dir}/consul-ecs"
@@ -39,16 +41,38 @@ locals {
   kind = "${local.gateway ? "connect-${trimsuffix(try(var.configuration.gateway.kind, ""), "-gateway")}" : "connect-proxy"}:${local.identity.name}"
 
   # Essential applications with a health check; essential is true by default, as ECS has it.
-  health_sync_containers = sort(distinct([for c in local.applications : c.name if c.essential && c.health_checked]))
   primary                = [for c in local.applications : c if c.essential]
-  port                   = try([for p in local.primary[0].container.portMappings : p.containerPort if try(p.containerPort, null) != null && try(p.protocol, null) != "udp"][0], 0)
+  serving                = [for c in local.primary : c if !contains(local.collectors, c.name) || length(local.collectors) == length(local.primary)]
+  collecting             = [for c in local.primary : c if contains(local.collectors, c.name) && length(local.collectors) < length(local.primary)]
+  health_sync_containers = sort(distinct([for c in local.serving : c.name if c.health_checked]))
+  # TCP ports of what serves: one that names its protocol is taken before others.
+  candidates = flatten([for c in local.serving : [
+    for p in try([for p in c.container.portMappings : p], []) : { port = p.containerPort, declared = try(p.appProtocol, null) != null }
+    if try(p.containerPort, null) != null && try(p.protocol, null) != "udp"
+  ]])
+  port         = try([for c in local.candidates : c.port if c.declared][0], local.candidates[0].port, 0)
+  service_port = coalesce(try(var.configuration.service.port, null), local.port)
+
+  # The transparent proxy goes past the other TCP ports, and is on without a request on EC2 alone.
+  ec2_only = join(",", var.requires_compatibilities) == "EC2"
+  ranges = flatten([for c in local.described : [
+    for p in try([for p in c.container.portMappings : p], []) : {
+      from = try(tonumber(coalesce(p.containerPort)), tonumber(split("-", p.containerPortRange)[0]), 0)
+      to   = try(tonumber(coalesce(p.containerPort)), tonumber(split("-", p.containerPortRange)[1]), 0)
+    } if try(p.protocol, null) != "udp"
+  ]])
+  plain_ports = [for port in sort(distinct(flatten([
+    for r in local.ranges : [for port in range(r.from, r.to + 1) : format("%05d", port)] if r.from > 0 && r.to >= r.from && r.to - r.from < 100
+  ]))) : tonumber(port) if tonumber(port) != local.service_port]
+  redirection = try({ for k, v in var.configuration.transparentProxy : k => v if v != null }, {})
+  redirected  = !local.agent && !local.gateway && try(local.redirection.enabled, local.ec2_only || (local.fargate && length(local.redirection) > 0))
 
   derived = {
     bootstrapDir = local.bootstrap_dir
     service = local.gateway ? null : merge(
       try({ for k, v in var.configuration.service : k => v if v != null }, {}),
       local.identity,
-      { port = coalesce(try(var.configuration.service.port, null), local.port) },
+      { port = local.service_port },
     )
     gateway = local.gateway ? merge({ for k, v in var.configuration.gateway : k => v if v != null }, local.identity) : null
     # Values of different types cannot be the results of one conditional, so the first that is not null is taken.
@@ -57,10 +81,14 @@ locals {
       local.gateway || try(var.configuration.service.checks, null) != null ? null : local.health_sync_containers,
     ] : v if v != null][0], null)
     # An absent transparentProxy means an enabled one, which Fargate cannot do.
-    transparentProxy = try([for v in [
-      try(var.configuration.transparentProxy, null),
-      !local.agent && local.fargate ? { enabled = false } : null,
-    ] : v if v != null][0], null)
+    transparentProxy = try([for v in concat(
+      [for given in [try(var.configuration.transparentProxy, null)] : given if local.agent],
+      [for made in [merge(
+        local.ec2_only || (local.fargate && length(local.redirection) > 0) ? null : { enabled = false },
+        local.redirected && length(local.plain_ports) > 0 ? { excludeInboundPorts = local.plain_ports } : null,
+        local.redirection,
+      )] : made if !local.agent && length(made) > 0],
+    ) : v if v != null][0], null)
   }
   # Without nulls in the first two levels.
   configuration = {

@@ -47,7 +47,7 @@ output "placement_constraints" {
   description = "Placement constraints of the task definition."
   value = concat(var.placement_constraints, [
     for c in [{ type = "memberOf", expression = "attribute:ecs.cpu-architecture == ${lower(local.architecture)}" }] : c
-    if !local.fargate && contains(["ARM64", "X86_64"], local.architecture) &&
+    if !local.maybe_fargate && contains(["ARM64", "X86_64"], local.architecture) &&
     !anytrue([for c in var.placement_constraints : strcontains(coalesce(c.expression, "-"), "attribute:ecs.cpu-architecture")])
   ])
 }

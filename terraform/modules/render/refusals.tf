@@ -79,6 +79,7 @@ locals {
       "sidecars sets user ${local.set[role].user} for container ${local.names[role]}, which runs as ${user} with the transparent proxy: remove it from sidecars."
     if local.transparent && try(split(":", local.set[role].user)[0] != user, false)],
     [for name, values in local.choice : "Container ${name} has ${local.label} ${values[0]}: use true or false." if !contains(concat([""], local.yes, local.no), values[0])],
+    [for type in var.requires_compatibilities : "requires_compatibilities has EXTERNAL, and external instances have no network mode for the mesh: register this task without the module." if type == "EXTERNAL"],
     [for os in [try(coalesce(var.runtime_platform.operating_system_family), "LINUX")] : "The containers of the mesh need Linux, and operating_system_family is ${os}." if os != "LINUX"],
   )
 }

@@ -9,7 +9,7 @@ locals {
   # logouts and the agent's leave.
   longest_stop = try(max([for c in local.applications : c.stop == null ? 30 : c.stop]...), 0)
   stop_wanted  = (local.longest_stop == 0 ? 30 : local.longest_stop) + 15
-  stop         = local.fargate ? min(local.stop_wanted, 120) : local.stop_wanted
+  stop         = local.maybe_fargate && local.longest_stop <= 120 ? min(local.stop_wanted, 120) : local.stop_wanted
   stop_of      = { for role in keys(local.names) : role => try(local.set[role].stop_timeout, local.stop) }
 
   roles = concat(
@@ -22,7 +22,7 @@ locals {
   logs = try(concat(
     [for v in [var.log_configuration] : v if try(v.logDriver, null) != null],
     # Without what joins the lines of an application: those of the mesh's containers would be joined as well.
-    [for c in local.primary : merge(c.container.logConfiguration, try(c.container.logConfiguration.options, null) == null ? null : {
+    [for c in concat(local.serving, local.collecting) : merge(c.container.logConfiguration, try(c.container.logConfiguration.options, null) == null ? null : {
       options = { for k, v in c.container.logConfiguration.options : k => v if !contains(["awslogs-multiline-pattern", "awslogs-datetime-format"], k) }
     }) if try(c.container.logConfiguration, null) != null],
   )[0], null)

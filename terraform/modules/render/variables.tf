@@ -4,7 +4,7 @@ variable "family" {
 }
 
 variable "requires_compatibilities" {
-  description = "Launch types that the task definition must be valid for. With `FARGATE`, stop timeouts end at 120 s and the transparent proxy is off unless the configuration has it."
+  description = "Launch types that the task definition must be valid for. Stop timeouts end at 120 s with `FARGATE` or none; the transparent proxy is off unless this is `[\"EC2\"]` or the configuration has it."
   type        = list(string)
   default     = []
   nullable    = false
