@@ -135,7 +135,7 @@ func admitAll(t testing.TB, doc []byte, mesh *Mesh) *Result {
 
 // isOrdinary reports whether a finding is about a choice that needs no action.
 func isOrdinary(f Finding) bool {
-	return slices.Contains([]string{codeHealthFrom, codeLaunch, codeLogs, codePortChosen, codePortPlain, codeServiceFrom}, f.Code)
+	return slices.Contains([]string{codeDefault, codeFirst, codeHealthFrom, codeLaunch, codeLogs, codePortChosen, codePortPlain, codeServiceFrom}, f.Code)
 }
 
 func TestCorpus(t *testing.T) {

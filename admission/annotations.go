@@ -75,8 +75,12 @@ func (t *task) annotate() {
 	}
 	for i, tag := range def.Tags {
 		path := fmt.Sprintf("$.tags[%d]", i)
-		if _, labelled := t.notes.task[tag.Key]; t.recognized(tag.Key, path) && !labelled && !t.doc.IsUnknown(path+".value") {
+		label, labelled := t.notes.task[tag.Key]
+		switch known := t.recognized(tag.Key, path) && !t.doc.IsUnknown(path+".value"); {
+		case known && !labelled:
 			t.note(tag.Key, located{tag.Value, path, -1})
+		case known && label.value != tag.Value:
+			t.add(codeAnnTag, path, "annotation", tag.Key, "tag", strconv.Quote(tag.Value), "label", strconv.Quote(label.value))
 		}
 	}
 	t.inferNative()

@@ -89,6 +89,7 @@ func checkMesh(t *task) {
 	checkPlainPorts(t)
 	checkLaunch(t)
 	checkRole(t)
+	checkDefaultImages(t)
 	checkAttestation(t)
 	if c := t.mesh.settings.Client; t.agent() && len(c.RetryJoin) == 0 && c.Configuration == "" {
 		t.add(codeServers, "$")

@@ -260,3 +260,19 @@ func excluded(c config.TransparentProxy, from, to int) bool {
 	}
 	return true
 }
+
+// checkDefaultImages reports images of the mesh that the mesh file does not have.
+func checkDefaultImages(t *task) {
+	var defaults []string
+	all, given := images{}.withDefaults(), t.mesh.settings.Images
+	for _, c := range t.sidecars() {
+		own := slices.Contains([]string{given.ConsulECS, given.Envoy, given.Dataplane, given.Consul}, c.Image)
+		if !own && slices.Contains([]string{all.ConsulECS, all.Envoy, all.Dataplane, all.Consul}, c.Image) {
+			defaults = append(defaults, c.Image)
+		}
+	}
+	slices.Sort(defaults)
+	if defaults = slices.Compact(defaults); len(defaults) > 0 {
+		t.add(codeDefault, "$", "what", "the containers of the mesh have the images "+strings.Join(defaults, ", "), "fix", "set admission.images in the mesh file")
+	}
+}

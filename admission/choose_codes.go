@@ -4,6 +4,10 @@ import "github.com/meshtask/consul-ecs/taskdef"
 
 // Codes of findings about what admission chooses for a definition.
 const (
+	codeAnnTag      = "ADM-ANN-TAG"
+	codeDefault     = "ADM-DEFAULT"
+	codeDropped     = "ADM-DROPPED"
+	codeFirst       = "ADM-FIRST"
 	codeHealthFrom  = "ADM-HEALTH-FROM"
 	codeHealthStart = "ADM-HEALTH-START"
 	codeLaunch      = "ADM-LAUNCH"
@@ -20,9 +24,13 @@ const (
 // harm, and warnings where it may be wrong.
 func choiceCodes() []Code {
 	return []Code{
+		{codeAnnTag, Info, "the tag {annotation} is {tag}, but a docker label has {label}, which counts", "remove one of them"},
+		{codeDefault, Info, "{what}", "{fix}"},
+		{codeDropped, Info, "{what}", ""},
+		{codeFirst, Info, "container {container} is not put behind the proxy: {why}", ""},
 		{codeHealthFrom, Info, "the service {what}", "set healthSyncContainers in the mesh file"},
 		{codeHealthStart, taskdef.Warn, "the health check of container {container} counts after {have} s, but it may wait {need} s for the proxy: ECS would stop the task", "set startPeriod to {need} s and what the application takes, or remove it"},
-		{codeLaunch, Info, "the transparent proxy is off, because requiresCompatibilities {why}", "set requiresCompatibilities to EC2 alone, or transparentProxy.enabled in the mesh file"},
+		{codeLaunch, Info, "the transparent proxy is {state}, because requiresCompatibilities {why}", "set requiresCompatibilities to EC2 alone, or transparentProxy.enabled in the mesh file"},
 		{codeLogs, Info, "the containers of the mesh {what}", "set admission.logConfiguration in the mesh file"},
 		{codePortChoice, taskdef.Warn, "the service is registered with port {port} of container {container}, {why}", "set the annotation service-port"},
 		{codePortChosen, Info, "the service is registered with port {port} of container {container}, {why}", "set the annotation service-port"},

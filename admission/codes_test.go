@@ -42,6 +42,7 @@ func breaches() []breach {
 	conflict := fmt.Sprintf(ec2, "", `, "dockerLabels": {"consul.hashicorp.com/service-name": "a"}}, {"name": "two", "image": "app", "memory": 64, "entryPoint": ["/app"], "dockerLabels": {"consul.hashicorp.com/service-name": "b"}`)
 	return []breach{
 		{code: codeAnnConflict, doc: conflict, mesh: mesh(`"transparentProxy": {"enabled": false}`)},
+		{code: codeAnnTag, task: `"tags": [{"key": "consul.hashicorp.com/service-name", "value": "b"}],`, app: label("service-name", "a")},
 		{code: codeAnnUnknown, app: label("service-nmae", "x")},
 		{code: codeAnnValue, app: label("upstreams", "api")},
 		{code: codeAppMesh, task: `"proxyConfiguration": {"type": "APPMESH", "containerName": "app", "properties": [{"name": "IgnoredUID", "value": "1337"}, {"name": "ProxyIngressPort", "value": "15000"}, {"name": "ProxyEgressPort", "value": "15001"}, {"name": "AppPorts", "value": "80"}, {"name": "EgressIgnoredIPs", "value": "169.254.170.2"}]},`, app: plainApp},
@@ -54,12 +55,15 @@ func breaches() []breach {
 		{code: codeConfig, mesh: mesh(`"logLevel": "LOUD"`)},
 		{code: codeContainers, doc: `{"NetworkMode": "awsvpc", "RequiresCompatibilities": ["FARGATE"], "Cpu": "512", "Memory": "1024", "ContainerDefinitions": {"Fn::If": ["C", [], []]}}`},
 		{code: codeCPU, app: plainApp + `, "cpu": 512`},
+		{code: codeDefault, app: plainApp},
 		{code: codeDepHang, app: plainApp + `, "dependsOn": [{"containerName": "db", "condition": "HEALTHY"}]}, {"name": "db", "image": "db", "essential": false, "entryPoint": ["/db"], "healthCheck": {"command": ["CMD", "/db"]}`},
 		{code: codeEntryPoint, app: `"command": ["/serve"]`},
+		{code: codeDropped, app: plainApp + `}, {"name": "late", "image": "late", "entryPoint": ["/late"], "essential": false, "dockerLabels": {"consul.hashicorp.com/depends": "false"}, "dependsOn": [{"containerName": "consul-client", "condition": "HEALTHY"}]`},
 		{code: codeEssential, doc: fmt.Sprintf(ec2, "", `, "essential": false`), mesh: mesh(`"transparentProxy": {"enabled": false}`)},
 		{code: codeExecRole, mesh: mesh(`"admission": {"secrets": [{"name": "CONSUL_HTTPS_CACERT_PEM", "valueFrom": "arn:aws:secretsmanager:us-east-1:123456789012:secret:ca"}]}`), doc: strings.Replace(string(definition("", plainApp)), "executionRoleArn", "x-role", 1), besides: codeKey},
 		{code: codeExpose, app: label("expose-checks", "true")},
 		{code: codeExternal, doc: `{"family": "app", "requiresCompatibilities": ["EXTERNAL"], "containerDefinitions": [{"name": "app", "image": "app", "memory": 64, "entryPoint": ["/app"]}]}`},
+		{code: codeFirst, app: plainApp + `, "logConfiguration": {"logDriver": "awsfirelens"}}, {"name": "router", "image": "fluent/fluent-bit", "essential": false, "firelensConfiguration": {"type": "fluentbit"}`},
 		{code: codeFlag, app: `"entryPoint": ["/consul/consul-ecs", "app-entrypoint", "-shutdown-delay=x", "/app"]`},
 		{code: codeHealth, app: plainApp + `, "healthCheck": {"command": ["/app", "check"]}`},
 		{code: codeHealthFrom, app: plainApp + `, "healthCheck": {"command": ["CMD", "/a"]}}, {"name": "two", "image": "app", "entryPoint": ["/app"], "healthCheck": {"command": ["CMD", "/a"]}`},

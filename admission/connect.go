@@ -132,6 +132,8 @@ func (t *task) place(wanted []*taskdef.Container) {
 			}
 			placed = append(placed, t.keepFormer(made[c.Name], t.former[c.Name]))
 			delete(made, c.Name)
+		} else if madeHere(c) {
+			t.add(codeDropped, fmt.Sprintf("$.containerDefinitions[%d]", i), "what", "container "+c.Name+" of an earlier admission is removed: this task does not get it any more")
 		}
 	}
 	for _, c := range wanted {
@@ -191,7 +193,8 @@ func (t *task) attachAll() {
 		case t.cfg.Gateway == nil && slices.Contains(apps, i):
 			t.attach(i)
 		case t.isContainer(i) && !workload.Owned(c.Name) && i != own: // see completeProxy
-			t.correctEdges(t.containers()[i])
+			t.reportFirst(i)
+			t.correctEdges(i)
 		}
 	}
 }
@@ -212,6 +215,8 @@ func (t *task) attach(i int) {
 	c := t.doc.Definition.ContainerDefinitions[i]
 	if health := t.get(n, "healthCheck"); health.IsObject() && c.HealthCheck.Enabled() && t.absent(health, "startPeriod") {
 		t.set(health, "startPeriod", startPeriod) // it runs while the application waits
+		t.add(codeDefault, fmt.Sprintf("$.containerDefinitions[%d].healthCheck", i),
+			"what", fmt.Sprintf("the health check of container %s gets a startPeriod of %d s, as it may wait for the proxy", t.containerName(i), startPeriod), "fix", "set startPeriod, if the application takes longer")
 	}
 	if c.HealthCheck.Enabled() && c.HealthCheck.StartPeriod != nil && *c.HealthCheck.StartPeriod < startPeriod {
 		t.add(codeHealthStart, fmt.Sprintf("$.containerDefinitions[%d].healthCheck.startPeriod", i),
@@ -222,6 +227,21 @@ func (t *task) attach(i int) {
 // startPeriod is how long an application may wait for the proxy, in seconds, before its
 // health check counts.
 const startPeriod = 60
+
+// reportFirst reports a container that starts before the proxy, though no annotation asks for it.
+func (t *task) reportFirst(i int) {
+	c, name := t.doc.Definition.ContainerDefinitions[i], t.containerName(i)
+	at := fmt.Sprintf("$.containerDefinitions[%d]", i)
+	switch {
+	case t.cfg.Gateway != nil || t.notes.exempt[name] || t.notes.native[name]:
+	case t.isReceiver(i):
+		t.add(codeFirst, at, "container", name, "why", "it obtains the application's token")
+	case c.FirelensConfiguration != nil:
+		t.add(codeFirst, at, "container", name, "why", "it routes the logs of the others")
+	case t.beforeProxy()[i]:
+		t.add(codeFirst, at, "container", name, "why", "the log router or the proxy waits for it")
+	}
+}
 
 // order removes the edges to containers of the mesh, which are those of an earlier
 // admission or of the shape with several gates, and adds one, which an
@@ -238,8 +258,11 @@ func (t *task) order(n *taskdef.Node, after taskdef.Dependency) {
 
 // correctEdges makes the edges of a container that is no application, which another mesh
 // file or program may have made, lead to the containers that this task gets.
-func (t *task) correctEdges(n *taskdef.Node) {
-	list := t.get(n, "dependsOn")
+func (t *task) correctEdges(i int) {
+	list := t.get(t.containers()[i], "dependsOn")
+	corrected := func(what string) {
+		t.add(codeDropped, fmt.Sprintf("$.containerDefinitions[%d].dependsOn", i), "what", "container "+t.containerName(i)+" "+what)
+	}
 	if !slices.ContainsFunc(list.Items(), func(e *taskdef.Node) bool { return workload.Owned(t.text(e, "containerName")) }) {
 		return
 	}
@@ -252,8 +275,11 @@ func (t *task) correctEdges(n *taskdef.Node) {
 		case !workload.Owned(name) || slices.ContainsFunc(made, is):
 			edges = append(edges, e)
 		case name == workload.ContainerSidecarProxy || name == workload.ContainerDataplane:
+			corrected("waits for " + t.proxyContainer() + " in place of " + name + ", which this task does not get")
 			t.set(e, "containerName", t.proxyContainer())
 			edges = append(edges, e)
+		default:
+			corrected("does not wait for " + name + " any more, which this task does not get")
 		}
 	}
 	if len(edges) < len(list.Items()) {

@@ -47,11 +47,15 @@ func (t *task) completeProxy(i int) {
 	if !t.absent(n, "memory") {
 		own.Memory, own.MemoryReservation = nil, nil
 	}
-	made := t.node(own)
+	made, completed := t.node(own), []string{}
 	for _, key := range made.Keys() {
 		if found := n.Get(key); found == nil || found.IsNull() || isNoValue(found) {
 			n.Set(key, made.Get(key))
+			completed = append(completed, key)
 		}
+	}
+	if len(completed) > 0 {
+		t.add(codeDefault, fmt.Sprintf("$.containerDefinitions[%d]", i), "what", fmt.Sprintf("the proxy %s gets %s", t.containerName(i), strings.Join(completed, ", ")), "fix", "set them in the definition")
 	}
 	t.order(n, t.afterGate())
 	t.mount(n)

@@ -46,11 +46,11 @@ func whyLaunchUnknown(doc *taskdef.Document) string {
 	return ""
 }
 
-// checkLaunch reports a transparent proxy that is off for want of evidence, and one that is on
-// without it. On Fargate alone there is no choice.
+// checkLaunch reports a transparent proxy that is on or off without a request, and one that is on
+// without evidence that it may. On Fargate alone there is no choice.
 func checkLaunch(t *task) {
 	types := t.doc.Definition.RequiresCompatibilities
-	if t.agent() || t.cfg.Gateway != nil || isEC2(t.doc) || slices.Equal(types, []string{launchFargate}) {
+	if t.agent() || t.cfg.Gateway != nil || slices.Equal(types, []string{launchFargate}) {
 		return
 	}
 	why, at := whyLaunchUnknown(t.doc), "$.requiresCompatibilities"
@@ -64,8 +64,9 @@ func checkLaunch(t *task) {
 		t.add(codeTProxyOn, at, "why", why)
 	case given:
 	case why == "":
-		t.add(codeLaunch, at, "why", "is "+strings.Join(types, " and "))
+		state := map[bool]string{true: "on", false: "off"}[t.cfg.TransparentProxy.Enabled]
+		t.add(codeLaunch, at, "state", state, "why", "is "+strings.Join(types, " and "))
 	default:
-		t.add(codeLaunch, at, "why", why)
+		t.add(codeLaunch, at, "state", "off", "why", why)
 	}
 }

@@ -15,7 +15,7 @@ func TestTransparentProxyNeedsEvidenceOfEC2(t *testing.T) {
 		enabled     bool
 		want        []string
 	}{
-		"EC2":                       {`"requiresCompatibilities": ["EC2"],`, "", true, nil},
+		"EC2":                       {`"requiresCompatibilities": ["EC2"],`, "", true, []string{"ADM-LAUNCH: the transparent proxy is on, because requiresCompatibilities is EC2"}},
 		"Fargate":                   {`"requiresCompatibilities": ["FARGATE"],`, "", false, nil},
 		"absent":                    {"", "", false, []string{"ADM-LAUNCH: the transparent proxy is off, because requiresCompatibilities is absent"}},
 		"empty":                     {`"requiresCompatibilities": [],`, "", false, []string{"ADM-LAUNCH: the transparent proxy is off, because requiresCompatibilities is absent"}},

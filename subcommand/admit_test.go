@@ -48,7 +48,7 @@ func plainTask(more string) string {
 func withoutChoices(findings string) string {
 	rest := ""
 	for line := range strings.Lines(findings) {
-		if !strings.HasPrefix(line, "info ADM-LOGS ") && !strings.HasPrefix(line, "info ADM-SVC-FROM ") {
+		if !strings.HasPrefix(line, "info ADM-DEFAULT ") && !strings.HasPrefix(line, "info ADM-LOGS ") && !strings.HasPrefix(line, "info ADM-SVC-FROM ") {
 			rest += line
 		}
 	}
@@ -144,7 +144,7 @@ func TestAdmitReportsAsJSON(t *testing.T) {
 	for _, f := range report.Findings {
 		codes = append(codes, f.Code)
 	}
-	if got, want := strings.Join(codes, " "), "ADM-LAUNCH ADM-SVC-FROM ADM-VOLUME-TASK ADM-LOGS ADM-SVC-PORT ADM-ENTRYPOINT ADM-USER"; code != 2 || got != want || stderr != "" {
+	if got, want := strings.Join(codes, " "), "ADM-DEFAULT ADM-LAUNCH ADM-SVC-FROM ADM-VOLUME-TASK ADM-LOGS ADM-SVC-PORT ADM-ENTRYPOINT ADM-USER"; code != 2 || got != want || stderr != "" {
 		t.Errorf("exit %d, codes %q, want %q, stderr %q", code, got, want, stderr)
 	}
 	if report.Admitted || !report.Injected || report.Format != "containers" || strings.Join(report.Volumes, " ") != "consul_data" {
@@ -215,6 +215,7 @@ func TestAdmitReportsAsSARIF(t *testing.T) {
 	}
 	mesh := filepath.Join(t.TempDir(), "mesh.json")
 	if err := os.WriteFile(mesh, []byte(`{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": "direct"}, "admission": {
+		"images": {"consulECS": "example/consul-ecs:1", "envoy": "example/envoy:1"},
 		"logConfiguration": {"logDriver": "splunk", "options": {"splunk-token": "x", "splunk-url": "https://logs.example.com"}}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
