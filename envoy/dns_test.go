@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"context"
 	"encoding/binary"
 	"io"
 	"net"
@@ -11,8 +12,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	wire "github.com/miekg/dns"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
@@ -172,6 +175,31 @@ func TestNamesInAnOutage(t *testing.T) {
 			t.Errorf("%d times in the log: %s", n, line)
 		}
 	}
+}
+
+// undiscovered are servers whose name is being looked up.
+type undiscovered struct{ *servers }
+
+func (undiscovered) GRPCAddresses(ctx context.Context) ([]string, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestLookupOfTheServersDoesNotWaitForItself: the name in consulServers.hosts is looked up at
+// the same name servers.
+func TestLookupOfTheServersDoesNotWaitForItself(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := NewDNS(DNSConfig{Servers: undiscovered{newServers()}, Log: hclog.NewNullLogger()})
+		begin := time.Now()
+		answer := d.respond(t.Context(), dnsQuery(t, "consul.example.", wire.TypeA, 0), true)
+		if got := unpack(t, answer); got.Rcode != wire.RcodeServerFailure {
+			t.Errorf("code %d", got.Rcode)
+		}
+		if took := time.Since(begin); took > 0 {
+			t.Errorf("took %s", took)
+		}
+	})
 }
 
 // TestServerThatRestartsIsAskedAgain: no query is lost with a connection that was closed.
