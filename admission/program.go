@@ -58,8 +58,11 @@ func findInit(line []string) (program string, certain bool) {
 	if isInit(line[0]) {
 		return line[0], true
 	}
-	if path.Base(line[0]) == "busybox" && len(line) > 1 && line[1] == "init" {
-		return "busybox init", true
+	if path.Base(line[0]) == "busybox" && len(line) > 1 {
+		if line[1] == "init" {
+			return "busybox init", true
+		}
+		return findInit(line[1:])
 	}
 	if isShell(path.Base(line[0])) {
 		return initOfScript(line), false

@@ -122,6 +122,7 @@ func TestProgramsThatMustBeProcess1(t *testing.T) {
 		"/sbin/runit-init":                      "/sbin/runit-init",
 		"/sbin/openrc-init":                     "/sbin/openrc-init",
 		"busybox init":                          "busybox init",
+		"busybox|sh|-c|exec /sbin/init":         "/sbin/init",
 		"env A=1 /init":                         "/init",
 		"sh|-c|exec /init":                      "/init",
 		"/bin/bash|-lc|setup; exec /init":       "/init",
