@@ -34,7 +34,9 @@ type line struct {
 	// imageEntry and imageCommand are true when entry and command are the image's, and stop is
 	// the image's STOPSIGNAL unless the user has given another.
 	imageEntry, imageCommand bool
-	stop                     string
+	// locked is true when the configuration of the image is in the lock.
+	locked bool
+	stop   string
 	// computed is what is known at deployment only and has to be known, and fix what to do about it.
 	computed, fix string
 	// ours is true when the command is one of consul-ecs.
@@ -60,13 +62,13 @@ func (t *task) line(i int) line {
 	}
 	l.inCommand = len(l.rest) == 0 && !l.wrapped && wrapperWords(l.command) > 0
 	if config, known := t.imageConfig(i); known {
-		image = program{known: true, entry: config.Entrypoint, command: config.Cmd, stop: config.StopSignal}
+		image, l.locked = programOf(config), true
 	}
 	if canLabel(t, n) {
 		l.complete(image, isEmpty(command) || t.absent(n, "command"))
 	}
 	l.ours = len(l.command) > 0 && t.flags != nil && t.flags(l.command[0]) != nil
-	l.computed, l.fix = t.unknownOf(n, l)
+	l.computed, l.fix = t.unknownOf(n, l, image)
 	return l
 }
 
@@ -75,6 +77,16 @@ type program struct {
 	known          bool
 	entry, command []string
 	stop           string
+}
+
+// programOf returns what an image executes by its configuration. Of an ENTRYPOINT that is one
+// empty word, Docker runs the command alone.
+func programOf(config taskdef.ImageConfig) program {
+	p := program{known: true, entry: config.Entrypoint, command: config.Cmd, stop: config.StopSignal}
+	if slices.Equal(p.entry, []string{""}) {
+		p.entry = nil
+	}
+	return p
 }
 
 // forget takes what an earlier admission wrote from the image out of the line, and returns it.
@@ -113,11 +125,13 @@ func (l *line) complete(image program, noCommand bool) {
 
 // unknownOf is what of a container is known at deployment only, without which it cannot be
 // wrapped, and what to do about it; empty when all is known.
-func (t *task) unknownOf(n *taskdef.Node, l line) (what, fix string) {
+func (t *task) unknownOf(n *taskdef.Node, l line, image program) (what, fix string) {
 	unlisted := func(key string) bool { return !t.absent(n, key) && !t.get(n, key).IsList() }
 	switch noEntry := len(l.entry) == 0; {
 	case unlisted("entryPoint"), noEntry && unlisted("command"), noEntry && len(l.command) > 0 && l.command[0] == "":
 		return "its command is known at deployment only", "write entryPoint as a list"
+	case l.imageEntry && len(image.command) > 0 && mayBeAbsent(t.get(n, "command")):
+		return "its command may be absent, and its image has a CMD", "write a command in each branch of Fn::If"
 	case !t.listed(n, "mountPoints") || !t.listed(n, "dependsOn"):
 		return "its mountPoints or dependsOn are known at deployment only", "write them as lists, or as Fn::If of lists"
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -119,6 +120,7 @@ func checkImages(t *task) {
 			t.add(codeImage, at+".image", "image", c.Image, "container", t.containerName(i), "why", "differs between its architectures", "fix", "set runtimePlatform.cpuArchitecture")
 		case !workload.Owned(c.Name):
 			checkConfig(t, at, c, config)
+			checkImageVolumes(t, at, c, config)
 		}
 	}
 }
@@ -128,6 +130,19 @@ func checkConfig(t *task, at string, c taskdef.Container, config taskdef.ImageCo
 	h := config.Healthcheck
 	if h != nil && len(h.Test) > 0 && h.Test[0] != "NONE" && c.HealthCheck == nil && !t.doc.IsUnknown(at+".healthCheck") {
 		t.add(codeImageHealth, at+".image", "container", c.Name)
+	}
+}
+
+// checkImageVolumes finds volumes of an image below the shared volume. Docker cannot make their
+// directories there, since an application has it read-only.
+func checkImageVolumes(t *task, at string, c taskdef.Container, config taskdef.ImageConfig) {
+	if t.cfg == nil || !slices.ContainsFunc(c.MountPoints, func(m taskdef.MountPoint) bool { return m.SourceVolume == volumeName }) {
+		return
+	}
+	for _, dir := range config.Volumes {
+		if strings.HasPrefix(path.Clean(dir), t.cfg.BootstrapDir+"/") {
+			t.add(codeVolume, at+".image", "container", c.Name, "source", "a volume of its image", "path", dir, "dir", t.cfg.BootstrapDir)
+		}
 	}
 }
 

@@ -69,6 +69,7 @@ func TestLockedImageGivesTheProgram(t *testing.T) {
 		"options":                         {`"command": ["--debug"]`, nginx, await + " -stop-signal QUIT /docker-entrypoint.sh", "--debug", ""},
 		"absolute path":                   {`"command": ["/app"]`, nginx, await + " -stop-signal QUIT /docker-entrypoint.sh", "/app", ""},
 		"entryPoint clears the CMD":       {`"entryPoint": ["/app"]`, nginx, await + " -stop-signal QUIT /app", "", ""},
+		"empty ENTRYPOINT":                {`"user": "7"`, taskdef.ImageConfig{Entrypoint: []string{""}, Cmd: []string{"serve"}}, await, "serve", ""},
 		"CMD alone":                       {`"user": "7"`, program, await, "serve", ""},
 		"command, no ENTRYPOINT":          {`"command": ["start"]`, program, await, "start", ""},
 		"options, no ENTRYPOINT":          {`"command": ["--debug"]`, program, "", "--debug", codeWrap},
@@ -223,5 +224,59 @@ func TestNamesOfInjectedImagesHaveTheArchitectureOfTheTask(t *testing.T) {
 	r := admit(t, definition("", plainApp), parseMesh(t, []byte(mesh)))
 	if got := warningsOf(r); got != codeArch+" "+codeArch {
 		t.Errorf("findings %v", r.Findings)
+	}
+}
+
+// Without a lock the ENTRYPOINT of the former image would be executed in the new one.
+func TestChangedImageIsNamedWithoutALock(t *testing.T) {
+	t.Parallel()
+	lock := lockOf(bothPlatforms(taskdef.ImageConfig{Entrypoint: []string{"/entry"}, Cmd: []string{"serve"}}))
+	first := string(admitLocked(t, definition("", `"user": "7"`), lock, true).After.Bytes())
+	if got := warningsOf(admitLocked(t, []byte(first), nil, false)); got != "" {
+		t.Errorf("findings %q of the same image", got)
+	}
+	changed := admitLocked(t, []byte(strings.Replace(first, "example/app:1", "example/app:2", 1)), nil, false)
+	if got := warningsOf(changed); got != codeImage {
+		t.Errorf("findings %q, want %s", got, codeImage)
+	}
+	if got := warningsOf(admitLocked(t, changed.After.Bytes(), nil, false)); got != codeImage {
+		t.Errorf("admitted again: findings %q, want %s", got, codeImage)
+	}
+	lock.Images["example/app:2"] = taskdef.LockedImage{Digest: digestOf("b"), Platforms: bothPlatforms(taskdef.ImageConfig{Entrypoint: []string{"/new"}})}
+	locked := admitLocked(t, []byte(strings.Replace(first, "example/app:1@"+digestOf("a"), "example/app:2", 1)), lock, false)
+	if got := warningsOf(admitLocked(t, locked.After.Bytes(), nil, false)); got != "" {
+		t.Errorf("findings %q after the cure", got)
+	}
+}
+
+// A volume of the image within the read-only volume of the mesh has no directory.
+func TestVolumesOfAnImageAreNotBelowTheSharedOne(t *testing.T) {
+	t.Parallel()
+	for dir, want := range map[string]string{"/consul/data": codeVolume, "/consul/": "", "/consulate/data": ""} {
+		lock := lockOf(bothPlatforms(taskdef.ImageConfig{Volumes: []string{dir}}))
+		if got := warningsOf(admitLocked(t, definition("", plainApp), lock, false)); got != want {
+			t.Errorf("%s: findings %q, want %q", dir, got, want)
+		}
+		if got := warningsOf(admitLocked(t, definition("", `"entryPoint": ["/init"]`), lock, false)); got != codeWrap {
+			t.Errorf("%s of a container without the shared volume: findings %q", dir, got)
+		}
+	}
+}
+
+// Docker uses the CMD of an image only with its ENTRYPOINT, so a command that may be absent is
+// not put behind a written one.
+func TestCommandThatMayBeAbsentIsTheImages(t *testing.T) {
+	t.Parallel()
+	lock := lockOf(bothPlatforms(taskdef.ImageConfig{Entrypoint: []string{"/entry"}, Cmd: []string{"serve"}}))
+	for command, want := range map[string]string{
+		`{"Fn::If": ["Debug", ["debug"], {"Ref": "AWS::NoValue"}]}`: codeWrap,
+		`{"Fn::If": ["Debug", ["debug"], ["serve"]]}`:               "",
+	} {
+		doc := `{"NetworkMode": "awsvpc", "RequiresCompatibilities": ["FARGATE"], "Cpu": "512", "Memory": "1024",
+			"ContainerDefinitions": [{"Name": "app", "Image": "example/app:1", "PortMappings": [{"ContainerPort": 80}], "Command": ` + command + `}]}`
+		r := admitLocked(t, []byte(doc), lock, false)
+		if got := warningsOf(r); got != want {
+			t.Errorf("%s: findings %v, want %q", command, r.Findings, want)
+		}
 	}
 }

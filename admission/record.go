@@ -12,7 +12,11 @@ import (
 // record is which members of a container admission has written from its image. The label
 // annotationFromImage has it, with a hash of each, so that what the user has changed since
 // counts as the user's.
-type record struct{ entryPoint, command, stopSignal, image bool }
+type record struct {
+	entryPoint, command, stopSignal, image bool
+	// reference is true when the container still has the image that the members are from.
+	reference bool
+}
 
 // recorded are the members of a record, with their present values.
 type recorded struct {
@@ -26,6 +30,7 @@ func recordedOf(t *task, n *taskdef.Node, r *record) []recorded {
 	entry := t.get(n, "entryPoint")
 	words := wrapperWords(texts(entry))
 	signal := ""
+	reference, _, _ := strings.Cut(t.text(n, "image"), "@") // the digest of -pin may change
 	if words > 0 {
 		_, signal = withoutFlag(entry.Items()[2:words], stopSignalFlag)
 	}
@@ -34,6 +39,7 @@ func recordedOf(t *task, n *taskdef.Node, r *record) []recorded {
 		{"command", &r.command, texts(t.get(n, "command"))},
 		{"stopSignal", &r.stopSignal, []string{signal}},
 		{"image", &r.image, []string{t.text(n, "image")}},
+		{"reference", &r.reference, []string{reference}},
 	}
 }
 

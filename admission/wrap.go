@@ -48,6 +48,11 @@ func (t *task) writeLine(i int, n *taskdef.Node, l line) {
 		signal = ""
 	}
 	r.stopSignal = held && signal != ""
+	r.reference = l.imageEntry && (l.locked || l.record.reference)
+	if l.imageEntry && !r.reference && t.lock == nil {
+		t.add(codeImage, fmt.Sprintf("$.containerDefinitions[%d].image", i), "image", t.text(n, "image"), "container", t.containerName(i),
+			"why", "is not the one whose ENTRYPOINT and CMD the container has", "fix", "lock it, and admit it with -images")
+	}
 	program := l.rest
 	if l.imageEntry {
 		program = t.node(append([]string{}, l.entry...)).Items()
