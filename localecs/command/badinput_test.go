@@ -91,7 +91,7 @@ PROGRAM is a name on PATH or a path of this machine, host is all that it has ins
 			     "dependsOn": [{"containerName": "b", "condition": "SUCCESS"}, {"containerName": "c", "condition": "START"}]},
 			    {"name": "b", "image": "i", "portMappings": [{"containerPort": 80, "hostPort": 8080}]}]}`},
 			`warning: DIR/definition.json: $.family: key given twice, the last one counts
-localecs run: warning: DIR/definition.json: $.containerDefinitions[0].enviroment: unknown key, ignored; did you mean "environment"?
+localecs run: warning: DIR/definition.json: $.containerDefinitions[0].enviroment: unknown key; did you mean "environment"?
 localecs run: task definition DIR/definition.json: Family contains invalid characters. ($.family: use letters, digits, '_' and '-'; family-characters)
 task definition DIR/definition.json: Cannot depend on container + 'c' because it does not exist ($.containerDefinitions[0].dependsOn[1].containerName: name a container of the task; depends-on-exists)
 task definition DIR/definition.json: A dependency container with SUCCESS or COMPLETE condition cannot be an essential container ($.containerDefinitions[0].dependsOn[0]: set essential to false in 'b', or take START or HEALTHY; depends-on-essential)
