@@ -113,7 +113,7 @@ func checkImages(t *task) {
 		config, known := t.imageConfig(i)
 		switch {
 		case !found:
-			t.add(codeImage, at+".image", "image", c.Image, "container", t.containerName(i), "why", "is not in the lock", "fix", "lock it: consul-ecs images lock")
+			t.add(codeImage, at+".image", "image", c.Image, "container", t.containerName(i), "why", "is not in the lock", "fix", "lock it: consul-ecs images lock, with -config for the images of the mesh")
 		case !known && architecture != "":
 			t.add(codeArchLocked, at+".image", "image", c.Image, "arch", architecture, "platforms", strings.Join(image.PlatformNames(), ", "))
 		case !known:
