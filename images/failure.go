@@ -40,8 +40,10 @@ func (f *Failure) Error() string {
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// errPlainHTTP is the error of a registry on another machine that has no TLS.
-var errPlainHTTP = errors.New("plain HTTP is refused")
+// plainHTTPError is about a host on another machine that has no TLS.
+type plainHTTPError struct{ host string }
+
+func (e *plainHTTPError) Error() string { return e.host + " has no TLS" }
 
 // timeoutError ends the reading of an image.
 type timeoutError struct{ after time.Duration }
@@ -74,11 +76,23 @@ func explain(ctx context.Context, registry string, err error) error {
 		return fmt.Errorf("%s did not answer within %s: check the network and the name, raise -timeout, or read a copy by -from",
 			registry, timeout.after)
 	}
+	if plain, is := errors.AsType[*plainHTTPError](err); is && plain.host != registry {
+		return fmt.Errorf("%s refers to %s, which has no TLS: add it, or allow plain HTTP by -plain-http %s", registry, plain.host, plain.host)
+	}
+	return explainRequest(registry, err)
+}
+
+// explainRequest is explain for what has no type of its own.
+func explainRequest(registry string, err error) error {
 	text := err.Error()
+	_, plain := errors.AsType[*plainHTTPError](err)
 	_, requested := errors.AsType[*url.Error](err)
 	switch {
-	case errors.Is(err, errPlainHTTP), strings.Contains(text, "server gave HTTP response to HTTPS client"):
+	case plain, strings.Contains(text, "server gave HTTP response to HTTPS client"):
 		return fmt.Errorf("%s has no TLS: add it, or allow plain HTTP by -plain-http %s", registry, registry)
+	case strings.HasPrefix(text, "invalid realm"): // the library has no type for it
+		return fmt.Errorf("%s names a token server that is refused (%s): have it name the host of its own, or read a copy by -from",
+			registry, brief(err))
 	case requested:
 		return fmt.Errorf("%s cannot be reached (%s): check the network and the name, or read a copy by -from", registry, brief(cause(err)))
 	}

@@ -67,6 +67,23 @@ func TestFailureNamesTheImageTheCauseAndTheCure(t *testing.T) {
 			typed(types.DockerManifestSchema1Signed, `{"schemaVersion":1}`),
 			"its manifest has the old schema 1, which ECS does not pull any more: push it again with a current Docker",
 		},
+		"no configuration": {
+			typed(types.OCIManifestSchema1, `{"schemaVersion":2}`), `it is no container image: its configuration of type "" names no platform`,
+		},
+		"cut off": {
+			cutOff, "HOST cannot be reached (unexpected EOF): check the network and the name, or read a copy by -from",
+		},
+		"too large": {
+			typed(types.OCIManifestSchema1, strings.Repeat(" ", 5<<20)), "its configuration or manifest is larger than 4 MiB",
+		},
+		"redirect without TLS": {
+			redirect("http://192.0.2.1:5000/web"), "HOST refers to 192.0.2.1:5000, which has no TLS: add it, or allow plain HTTP by -plain-http 192.0.2.1:5000",
+		},
+		"private token server": {
+			challenge(`Bearer realm="http://10.0.0.1/token"`),
+			`HOST names a token server that is refused (invalid realm in www-authenticate: realm host "10.0.0.1" is a private or link-local address): ` +
+				"have it name the host of its own, or read a copy by -from",
+		},
 		"artifact": {
 			typed("application/vnd.example+json", `{}`), `it is no container image: its manifest has the type "application/vnd.example+json"`,
 		},
@@ -90,6 +107,49 @@ func typed(mediaType types.MediaType, body string) answer {
 		w.Header().Set("Content-Type", string(mediaType))
 		fmt.Fprint(w, body)
 		return true
+	}
+}
+
+// cutOff answers with the start of a manifest.
+func cutOff(w http.ResponseWriter, req *http.Request) bool {
+	if req.URL.Path != "/v2/" {
+		w.Header().Set("Content-Length", "1000")
+		fmt.Fprint(w, "{")
+	}
+	return true
+}
+
+// redirect answers everything but the first request with another address.
+func redirect(address string) answer {
+	return func(w http.ResponseWriter, req *http.Request) bool {
+		if req.URL.Path != "/v2/" {
+			http.Redirect(w, req, address, http.StatusTemporaryRedirect)
+		}
+		return true
+	}
+}
+
+// challenge demands a login.
+func challenge(how string) answer {
+	return func(w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("WWW-Authenticate", how)
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	}
+}
+
+func TestDigestThatCannotBeCheckedIsRefused(t *testing.T) {
+	t.Parallel()
+	r := registry.Start(t)
+	r.Answer(typed(types.OCIImageIndex, `{"schemaVersion":2,"manifests":[]}`))
+	for digest, want := range map[string]string{
+		"sha256:" + strings.Repeat("a", 64):  " is damaged: its digest is sha256:",
+		"sha512:" + strings.Repeat("a", 128): " cannot be checked: want a digest by sha256",
+	} {
+		_, failures := lockOf(t, options(), r.Host+"/web@"+digest)
+		if len(failures) != 1 || !strings.Contains(failures[0], "object "+digest+want) {
+			t.Errorf("%q, want %s", failures, want)
+		}
 	}
 }
 

@@ -133,6 +133,9 @@ func readImage(ctx context.Context, m manifest, from store, found map[string]tas
 	if err != nil {
 		return fmt.Errorf("its manifest is damaged: %w", err)
 	}
+	if parsed.Config.Digest == (v1.Hash{}) {
+		return &artifactError{parsed.Config.MediaType}
+	}
 	raw, err := from.config(ctx, parsed.Config)
 	if err != nil {
 		return err

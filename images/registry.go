@@ -3,10 +3,12 @@ package images
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -77,7 +79,7 @@ func (r *repository) read(ctx context.Context, identifier string) (manifest, err
 		return manifest{}, err
 	}
 	digest, _, err := v1.SHA256(bytes.NewReader(raw))
-	if err == nil && strings.HasPrefix(identifier, "sha256:") {
+	if err == nil && strings.Contains(identifier, ":") { // no tag
 		err = checkDigest(identifier, digest)
 	}
 	return manifest{digest, types.MediaType(mediaType), raw}, err
@@ -95,8 +97,11 @@ func (r *repository) config(ctx context.Context, of v1.Descriptor) ([]byte, erro
 	return raw, checkDigest(of.Digest.String(), digest)
 }
 
-// checkDigest reports an object that is not what was asked for.
+// checkDigest reports an object that is not what was asked for, or cannot be compared with it.
 func checkDigest(wanted string, got v1.Hash) error {
+	if !strings.HasPrefix(wanted, got.Algorithm+":") {
+		return fmt.Errorf("object %s cannot be checked: want a digest by %s", wanted, got.Algorithm)
+	}
 	if got.String() != wanted {
 		return fmt.Errorf("object %s is damaged: its digest is %s", wanted, got)
 	}
@@ -105,8 +110,8 @@ func checkDigest(wanted string, got v1.Hash) error {
 
 // get reads a document of the repository, and its type.
 func (r *repository) get(ctx context.Context, kind, identifier string) (raw []byte, mediaType string, err error) {
-	url := fmt.Sprintf("%s://%s/v2/%s/%s/%s", r.name.Scheme(), r.name.RegistryStr(), r.name.RepositoryStr(), kind, identifier)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	address := fmt.Sprintf("%s://%s/v2/%s/%s/%s", r.name.Scheme(), r.name.RegistryStr(), r.name.RepositoryStr(), kind, identifier)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, "", err
 	}
@@ -125,14 +130,20 @@ func (r *repository) get(ctx context.Context, kind, identifier string) (raw []by
 		return nil, "", err
 	}
 	raw, err = readLimited(resp.Body)
+	if err != nil && !errors.Is(err, errTooLarge) {
+		err = &url.Error{Op: "Get", URL: address, Err: err} // as a failure before the body is
+	}
 	return raw, resp.Header.Get("Content-Type"), err
 }
+
+// errTooLarge is about a document that is larger than documents are.
+var errTooLarge = fmt.Errorf("its configuration or manifest is larger than %d MiB", maxDocument>>20)
 
 // readLimited reads a document that is not larger than documents are.
 func readLimited(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxDocument+1))
 	if err == nil && len(data) > maxDocument {
-		err = fmt.Errorf("its configuration or manifest is larger than %d MiB", maxDocument>>20)
+		err = errTooLarge
 	}
 	return data, err
 }
@@ -178,7 +189,7 @@ type guarded struct {
 // RoundTrip implements http.RoundTripper.
 func (g *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme == "http" && !isLoopback(req.URL.Hostname()) && !slices.Contains(g.plainHTTP, req.URL.Host) {
-		return nil, errPlainHTTP
+		return nil, &plainHTTPError{req.URL.Host}
 	}
 	return g.inner.RoundTrip(req)
 }

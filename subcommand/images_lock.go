@@ -8,7 +8,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
-	"github.com/meshtask/consul-ecs/internal/volume"
 )
 
 // runLock writes the lock of all images of the files, or nothing.
@@ -37,7 +36,7 @@ func (o *imagesOptions) runLock(ctx context.Context, inv *cli.Invocation, files 
 		_, err := inv.Stdout.Write(lock.Encode())
 		return err
 	}
-	if err := volume.Write(out, lock.Encode(), 0o644, volume.KeepGroup); err != nil {
+	if err := cli.WriteFile(out, lock.Encode()); err != nil {
 		return &exit.UsageError{Err: err}
 	}
 	fmt.Fprintf(inv.Stderr, "wrote %s, images: %d\n", out, len(lock.Images))

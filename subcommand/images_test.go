@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -103,6 +104,29 @@ func TestImagesLockIsDeterministic(t *testing.T) {
 	}
 	if _, err := taskdef.ParseImageLock([]byte(first)); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestImagesLockWritesToADevice: as root, a rename would put a file in its place.
+func TestImagesLockWritesToADevice(t *testing.T) {
+	t.Parallel()
+	r := registry.Start(t)
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := os.OpenFile(pipe, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	reference := r.Push(t, "one:1", image(t, v1.Config{}))
+	if code, _, stderr := callImages(taskOf(reference), "lock", "-o", pipe, "-"); code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	text := make([]byte, 1)
+	if _, err := reader.Read(text); err != nil || text[0] != '{' {
+		t.Errorf("the pipe has %q, %v", text, err)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
-	"github.com/meshtask/consul-ecs/internal/volume"
 	"github.com/meshtask/consul-ecs/localecs/compose"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
@@ -87,22 +86,7 @@ func (f *composeFlags) run(_ context.Context, inv *cli.Invocation) error {
 		_, err = inv.Stdout.Write(text)
 		return err
 	}
-	return writeFile(f.output, text)
-}
-
-// writeFile replaces a regular file atomically, and writes to any other, such as /dev/stdout or a
-// pipe.
-func writeFile(path string, text []byte) error {
-	st, err := os.Lstat(path)
-	if err != nil || st.Mode().IsRegular() {
-		return volume.Write(path, text, 0o644, volume.KeepGroup)
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	return errors.Join(err, f.Close())
+	return cli.WriteFile(f.output, text)
 }
 
 // header is the comment with the command line.
