@@ -158,7 +158,7 @@ func (t *task) syncContainers() []string {
 		t.add(codeHealthFrom, "$.containerDefinitions", "what", "is healthy while each of the containers "+strings.Join(names, ", ")+" is")
 	}
 	if len(checked) > 0 {
-		t.add(codeHealthFrom, "$.containerDefinitions", "what", "has not the health of "+strings.Join(checked, ", ")+", which is known as a collector")
+		t.add(codeHealthFrom, "$.containerDefinitions", "what", "does not have the health of "+strings.Join(checked, ", ")+", a known collector")
 	}
 	return names
 }

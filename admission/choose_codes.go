@@ -30,7 +30,7 @@ func choiceCodes() []Code {
 		{codeFirst, Info, "container {container} is not put behind the proxy: {why}", ""},
 		{codeHealthFrom, Info, "the service {what}", "set healthSyncContainers in the mesh file"},
 		{codeHealthStart, taskdef.Warn, "the health check of container {container} counts after {have} s, but it may wait {need} s for the proxy: ECS would stop the task", "set startPeriod to {need} s and what the application takes, or remove it"},
-		{codeLaunch, Info, "the transparent proxy is {state}, because requiresCompatibilities {why}", "set requiresCompatibilities to EC2 alone, or transparentProxy.enabled in the mesh file"},
+		{codeLaunch, Info, "the transparent proxy is {state}, because requiresCompatibilities {why}", "set transparentProxy.enabled in the mesh file; when absent, it is on for EC2 alone"},
 		{codeLogs, Info, "the containers of the mesh {what}", "set admission.logConfiguration in the mesh file"},
 		{codePortChoice, taskdef.Warn, "the service is registered with port {port} of container {container}, {why}", "set the annotation service-port"},
 		{codePortChosen, Info, "the service is registered with port {port} of container {container}, {why}", "set the annotation service-port"},

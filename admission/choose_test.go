@@ -160,7 +160,7 @@ func TestChoicesOfHealthAreReported(t *testing.T) {
 	}{
 		"one":       {[]string{container("web", "web", health)}, nil},
 		"two":       {[]string{container("web", "web", health), container("two", "two", health)}, []string{"ADM-HEALTH-FROM: the service is healthy while each of the containers two, web is"}},
-		"collector": {[]string{container("web", "web", health), container("agent", "fluent/fluent-bit", health)}, []string{"ADM-HEALTH-FROM: the service has not the health of agent, which is known as a collector"}},
+		"collector": {[]string{container("web", "web", health), container("agent", "fluent/fluent-bit", health)}, []string{"ADM-HEALTH-FROM: the service does not have the health of agent, a known collector"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
