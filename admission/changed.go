@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/taskdef"
+	"github.com/meshtask/consul-ecs/workload"
 )
 
 // former is a container of the mesh as it was read.
@@ -85,14 +86,35 @@ func (t *task) reportChanged() {
 		if err != nil || errNow != nil {
 			continue // ECS refuses such a container
 		}
-		changed := changedMembers
+		changed, how := changedMembers(before, now), "was changed after its admission, and is again what the mesh file has"
 		if seal == "" {
-			changed = lostMembers
+			written := func(member string) bool { return t.writtenEarlier(was.container, member) }
+			changed, how = slices.DeleteFunc(lostMembers(before, now), written), "was not what the mesh file has, and is that now"
 		}
-		for _, member := range changed(before, now) {
-			t.add(codeChanged, fmt.Sprintf("$.containerDefinitions[%d].%s", i, member), "member", member, "container", c.Name, "fix", fixOfChange(c.Name, member))
+		for _, member := range changed {
+			t.add(codeChanged, fmt.Sprintf("$.containerDefinitions[%d].%s", i, member),
+				"member", member, "container", c.Name, "how", how, "fix", fixOfChange(c.Name, member))
 		}
 	}
+}
+
+// writtenEarlier reports whether a member of a container without a seal is one that an earlier version
+// wrote itself: for its transparent proxy, for the application's stop timeout, or the application's.
+func (t *task) writtenEarlier(was taskdef.Container, member string) bool {
+	switch member {
+	case "user", "linuxParameters":
+		p := was.LinuxParameters
+		return was.Name == workload.ContainerMeshInit && p != nil && p.Capabilities != nil && slices.Contains(p.Capabilities.Add, "NET_ADMIN")
+	case "stopTimeout":
+		line := strings.Join(slices.Concat(was.EntryPoint, was.Command), " ") + " "
+		return was.StopTimeout != nil && strings.Contains(line, strings.Join(stopFlag(*was.StopTimeout), " ")+" ")
+	case "logConfiguration":
+		logs := taskdef.Canonical(was.LogConfiguration)
+		return slices.ContainsFunc(t.applications(), func(i int) bool {
+			return bytes.Equal(logs, taskdef.Canonical(t.doc.Definition.ContainerDefinitions[i].LogConfiguration))
+		})
+	}
+	return false
 }
 
 // settable are the members that the settings of a container have.
@@ -150,8 +172,11 @@ func within(part, whole *taskdef.Node) bool {
 
 // fixOfChange returns how to have another value of a container's member after each admission.
 func fixOfChange(container, member string) string {
-	if slices.Contains(settable, member) {
-		return "set it in admission.sidecars." + roleOf(container) + " of the mesh file"
+	role := roleOf(container)
+	ends := member == "essential" && (role == roleInstall || role == roleMeshInit)
+	unchecked := member == "healthCheck" && role != roleProxy
+	if slices.Contains(settable, member) && !ends && !unchecked {
+		return "set it in admission.sidecars." + role + " of the mesh file"
 	}
 	return "the mesh file has no setting for it: leave it as it is"
 }

@@ -104,6 +104,45 @@ func TestSettingsOfAContainerWithoutASealAreNamed(t *testing.T) {
 	}
 }
 
+// What an earlier version wrote itself, and this one writes differently, is no setting of the user.
+func TestDefaultsOfAnEarlierVersionAreNoSettings(t *testing.T) {
+	t.Parallel()
+	const logs = `"logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "g", "awslogs-region": "r", "awslogs-stream-prefix": "p", "awslogs-datetime-format": "%Y"}}`
+	const label = `"image": "x", "essential": false, "dockerLabels": {"consul.hashicorp.com/injected-by": "consul-ecs"}`
+	for members, want := range map[string]string{
+		`"user": "0", "linuxParameters": {"capabilities": {"add": ["NET_ADMIN"]}, "initProcessEnabled": true}`: "",
+		`"user": "0", "linuxParameters": {"initProcessEnabled": true}`:                                         "user",
+		`"command": ["mesh-init", "-stop-timeout", "60s"], "stopTimeout": 60`:                                  "",
+		`"command": ["mesh-init", "-stop-timeout", "60s"], "stopTimeout": 6`:                                   "stopTimeout",
+		logs:                                 "",
+		strings.Replace(logs, "%Y", "%d", 1): "logConfiguration",
+	} {
+		r := admit(t, definition("", plainApp+", "+logs+`}, {"name": "consul-ecs-mesh-init", `+label+", "+members), parseMesh(t, []byte(plainMesh)))
+		got := strings.Join(messages(r, codeChanged), "\n")
+		if member, _, _ := strings.Cut(strings.TrimPrefix(got, codeChanged+": "), " "); member != want {
+			t.Errorf("%s: findings %q, want one about %q", members, got, want)
+		}
+		if strings.Contains(got, "was changed after its admission") {
+			t.Errorf("%s: findings %q about a change that is not known", members, got)
+		}
+	}
+}
+
+// The mesh file has no health check for a container that is not the proxy, and no end of the task
+// with one that ends.
+func TestCureOfAChangeIsAccepted(t *testing.T) {
+	t.Parallel()
+	for change, settable := range map[string]bool{
+		"consul-ecs-mesh-init healthCheck": false, "consul-ecs-mesh-init essential": false, "consul-ecs-install essential": false,
+		"consul-ecs-mesh-init user": true, "sidecar-proxy healthCheck": true, "consul-client essential": true, "sidecar-proxy command": false,
+	} {
+		container, member, _ := strings.Cut(change, " ")
+		if got := fixOfChange(container, member); strings.Contains(got, "admission.sidecars.") != settable {
+			t.Errorf("%s: %s", change, got)
+		}
+	}
+}
+
 func TestChangesOfAListOfContainersAreNamed(t *testing.T) {
 	t.Parallel()
 	mesh := parseMesh(t, []byte(`{"consulServers": {"hosts": "a"}, "proxy": {"mode": "direct"}, "transparentProxy": {"enabled": false}}`))

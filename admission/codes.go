@@ -117,7 +117,7 @@ func ruleCodes() []Code {
 		{codeArch, taskdef.Warn, "the image {image} is for {other} by its name, but the task runs on {arch}", "take the image of that architecture, or one for several"},
 		{codeAttestation, taskdef.Warn, "the attestation policy does not have the images {images}, which run in this task, too", "add them to the policy, or set the annotation mesh-inject to false"},
 		{codeBootstrap, taskdef.Error, "bootstrapDir {dir} of the mesh file is not the shortest absolute path of a directory below /", "take {instead}"},
-		{codeChanged, taskdef.Warn, "{member} of container {container} was changed after its admission, and is again what the mesh file has", "{fix}"},
+		{codeChanged, taskdef.Warn, "{member} of container {container} {how}", "{fix}"},
 		{codeComputed, Info, "{what} is known at deployment only: {consequence}", ""},
 		{codeConfig, taskdef.Error, "configuration {path}: {message}", "change the mesh file or the annotation"},
 		{codeContainers, taskdef.Error, "CloudFormation computes {what}, so nothing can be put into the definition", "write it out, with functions for single containers or their members"},
