@@ -27,6 +27,8 @@ func envoyAt(command []string) int {
 		return 0
 	case is(0, "docker-entrypoint.sh") && is(1, "envoy"):
 		return 1
+	case is(0, "docker-entrypoint.sh") && len(command) > 1 && strings.HasPrefix(command[1], "-"):
+		return 0 // which starts Envoy with these flags
 	}
 	return -1
 }

@@ -87,7 +87,11 @@ func (q *query) readExtension(p *dnsmessage.Parser) error {
 		if errors.Is(err, dnsmessage.ErrSectionDone) {
 			return nil
 		}
-		if err == nil {
+		switch {
+		case err != nil:
+		case header.Type == dnsmessage.TypeOPT: // which servers read
+			_, err = p.OPTResource()
+		default:
 			err = p.SkipAdditional()
 		}
 		if err != nil {

@@ -105,6 +105,7 @@ func TestMessagesThatAreNoQueries(t *testing.T) {
 		"no question":          {pack(t, none), errMalformed},
 		"two questions":        {pack(t, two), errMalformed},
 		"half of EDNS":         {query[:len(query)-3], errMalformed},
+		"half of an option":    {append(bytes.Clone(query[:len(query)-1]), 3, 0, 10, 9), errMalformed},
 		"a record too few":     {append(bytes.Clone(query[:7]), append([]byte{9}, query[8:]...)...), errMalformed},
 		"an authority":         {append(bytes.Clone(query[:9]), append([]byte{9}, query[10:]...)...), errMalformed},
 		"a name without bound": {append(bytes.Clone(query[:12]), 0xc0, 12, 0, 1, 0, 1), errMalformed},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // prefixesOfAWS begin the names of the containers that AWS adds to a task: those of the ECS
@@ -34,9 +35,9 @@ func Owned(name string) bool {
 // their end.
 type Ignored []string
 
-// ParseIgnored reads a list with commas or spaces. The error has all that is wrong with it.
+// ParseIgnored reads a list with commas, spaces or lines. The error has all that is wrong with it.
 func ParseIgnored(text string) (Ignored, error) {
-	list := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+	list := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 	var mistakes []string
 	for _, name := range list {
 		prefix := strings.TrimSuffix(name, "*")

@@ -21,12 +21,12 @@ func TestContainersOfAWS(t *testing.T) {
 
 func TestIgnoredContainers(t *testing.T) {
 	t.Parallel()
-	list, err := workload.ParseIgnored(" router, datadog-*,,audit vendor*")
+	list, err := workload.ParseIgnored(" router, datadog-*,,audit\tvendor*\n,\nlast\r\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]bool{
-		"router": true, "audit": true, "datadog-": true, "datadog-x7": true, "vendor": true, "vendor2": true,
+		"router": true, "audit": true, "datadog-": true, "datadog-x7": true, "vendor": true, "vendor2": true, "last": true,
 		"router-2": false, "rout": false, "datadog": false, "a-datadog-x": false, "vend": false, "web": false, "": false,
 	} {
 		if got := list.Has(name); got != want {
