@@ -142,13 +142,15 @@ func TestNullLogConfigurationCountsAsAbsent(t *testing.T) {
 func TestMeshFileWithAWrongTypeNamesTheMember(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]string{
-		`[]`:                                            "admission of the mesh file: must be an object, but is a JSON array",
-		`{"images": {"envoy": 1}}`:                      "admission.images.envoy of the mesh file: must be a string, but is a JSON number",
+		`[]`:                       "admission of the mesh file: must be an object, but is a JSON array",
+		`{"images": {"envoy": 1}}`: "admission.images.envoy of the mesh file: must be a string, but is a JSON number 1",
+		`{"logConfiguration": []}`: "admission.logConfiguration of the mesh file: must be an object, but is a JSON array",
+		`{"sidecars": {"proxy": {"cpu": 3000000000}}}`:  "admission.sidecars.proxy.cpu of the mesh file: must be an integer, but is a JSON number 3000000000",
 		`{"operatorToken": {}}`:                         "admission.operatorToken of the mesh file: must be a string, but is a JSON object",
 		`{"client": {"retryJoin": "10.0.0.4"}}`:         "admission.client.retryJoin of the mesh file: must be a list, but is a JSON string",
 		`{"sidecars": true}`:                            "admission.sidecars of the mesh file: must be an object, but is a JSON bool",
-		`{"sidecars": {"proxy": {"cpu": "128"}}}`:       "cpu of the mesh file: must be an integer, but is a JSON string",
-		`{"sidecars": {"proxy": {"essential": "yes"}}}`: "essential of the mesh file: must be true or false, but is a JSON string",
+		`{"sidecars": {"proxy": {"cpu": "128"}}}`:       "admission.sidecars.proxy.cpu of the mesh file: must be an integer, but is a JSON string",
+		`{"sidecars": {"proxy": {"essential": "yes"}}}`: "admission.sidecars.proxy.essential of the mesh file: must be true or false, but is a JSON string",
 	} {
 		if _, err := ParseMesh([]byte(`{"admission": ` + doc + `}`)); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", doc, err, want)

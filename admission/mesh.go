@@ -1,13 +1,11 @@
 package admission
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -89,36 +87,23 @@ func ParseMesh(doc []byte) (*Mesh, error) {
 	if admission.Get("resources") != nil {
 		return nil, errors.New(`the member admission.resources of the mesh file: use sidecars, by role, such as {"proxy": {"cpu": 128, "memory": 256}}`)
 	}
-	if logs := admission.Get("logConfiguration"); !logs.IsNull() {
+	if logs := admission.Get("logConfiguration"); logs != nil && !logs.IsNull() {
+		if !logs.IsObject() {
+			return nil, wrongSetting(logs, "an object", meshMember+".logConfiguration")
+		}
 		m.settings.LogConfiguration = logs
 	}
 	admission.Delete("logConfiguration")
-	dec := json.NewDecoder(bytes.NewReader(admission.JSON()))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&m.settings); err != nil {
-		return nil, settingsError(err)
+	if err := checkSettings(admission, reflect.TypeFor[settings](), meshMember); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(admission.JSON(), &m.settings); err != nil {
+		return nil, fmt.Errorf("the member %s of the mesh file: %w", meshMember, err)
 	}
 	if err := m.settings.check(admission.Get("envoyConcurrency") != nil); err != nil {
 		return nil, err
 	}
 	return m, nil
-}
-
-// settingsError names the member of the mesh file that has a wrong type.
-func settingsError(err error) error {
-	wrong, is := errors.AsType[*json.UnmarshalTypeError](err)
-	if !is {
-		return fmt.Errorf("the member admission of the mesh file: %s", unknownSetting(err.Error()))
-	}
-	want, known := map[reflect.Kind]string{reflect.Int: "an integer", reflect.Slice: "a list", reflect.Map: "an object", reflect.Bool: "true or false"}[wrong.Type.Kind()]
-	switch {
-	case known:
-	case wrong.Type.Kind() == reflect.String || wrong.Type == reflect.TypeFor[secret.Value]():
-		want = "a string"
-	default:
-		want = "an object"
-	}
-	return fmt.Errorf("the member %s of the mesh file: must be %s, but is a JSON %s", strings.TrimSuffix("admission."+wrong.Field, "."), want, wrong.Value)
 }
 
 // OperatorToken is the token of the member admission, empty without one.

@@ -1,7 +1,8 @@
 package admission
 
 import (
-	"cmp"
+	"encoding"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -26,42 +27,102 @@ func checkMeshNames(root *taskdef.Node) error {
 	return nil
 }
 
-// unknownSetting completes the error of encoding/json about a member that admission of the mesh file
-// does not have, with the one that was probably meant, or else all that it has.
-func unknownSetting(message string) string {
-	_, quoted, unknown := strings.Cut(message, "unknown field ")
-	if !unknown {
-		return message
+// checkSettings reports the first value of the mesh file that its type does not take, by its path:
+// a member that the type does not have, with the one that was probably meant or else all of them, or
+// another type of JSON.
+func checkSettings(n *taskdef.Node, typ reflect.Type, at string) error {
+	for typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
 	}
-	name, _ := strconv.Unquote(quoted)
-	var all []string
-	for f := range reflect.TypeFor[settings]().Fields() {
-		all = append(all, settingName(f))
+	switch pointer := reflect.PointerTo(typ); {
+	case n.IsNull() || pointer.Implements(reflect.TypeFor[json.Unmarshaler]()): // which reports its faults itself
+		return nil
+	case pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
+		return checkSetting(n, typ, "a string", at)
 	}
-	// Members of sidecars have names such as image, which are near to others at the root.
-	if near := cmp.Or(config.Nearest(name, all), config.Nearest(name, settingNames(reflect.TypeFor[settings]()))); near != "" {
-		return fmt.Sprintf("unknown field %s; did you mean %q?", quoted, near)
+	switch typ.Kind() {
+	case reflect.Struct:
+		return checkFields(n, typ, at)
+	case reflect.Map:
+		return checkAll(n, n.IsObject(), typ, "an object", at)
+	case reflect.Slice:
+		return checkAll(n, n.IsList(), typ, "a list", at)
+	case reflect.Bool:
+		return checkSetting(n, typ, "true or false", at)
+	case reflect.Int:
+		return checkSetting(n, reflect.TypeFor[int32](), "an integer", at) // as ECS has them
 	}
-	slices.Sort(all)
-	return fmt.Sprintf("unknown field %s; allowed at its root: %s", quoted, strings.Join(all, ", "))
+	return checkSetting(n, typ, "a string", at)
 }
 
-// settingNames are the names of the members of a type, and of those below it.
-func settingNames(typ reflect.Type) []string {
-	switch typ.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Map:
-		return settingNames(typ.Elem())
-	case reflect.Struct:
-		var names []string
-		for f := range typ.Fields() {
-			if f.IsExported() {
-				names = append(names, settingName(f))
-				names = append(names, settingNames(f.Type)...)
+// checkFields is checkSettings for a type with members.
+func checkFields(n *taskdef.Node, typ reflect.Type, at string) error {
+	if !n.IsObject() {
+		return wrongSetting(n, "an object", at)
+	}
+	fields, names := map[string]reflect.Type{}, []string(nil)
+	for f := range typ.Fields() {
+		fields[strings.ToLower(settingName(f))] = f.Type
+		names = append(names, settingName(f))
+	}
+	slices.Sort(names)
+	for _, key := range n.Keys() {
+		field, known := fields[strings.ToLower(key)] // as encoding/json compares them
+		if !known {
+			hint := "allowed: " + strings.Join(names, ", ")
+			if near := config.Nearest(key, names); near != "" {
+				hint = fmt.Sprintf("did you mean %q?", near)
 			}
+			return fmt.Errorf("the member %s of the mesh file: unknown field %s; %s", at, strconv.Quote(key), hint)
 		}
-		return names
+		if err := checkSettings(n.Get(key), field, at+"."+key); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// checkAll is checkSettings for the values of an object or the items of a list, if it is one.
+func checkAll(n *taskdef.Node, is bool, typ reflect.Type, want, at string) error {
+	if !is {
+		return wrongSetting(n, want, at)
+	}
+	for _, key := range n.Keys() {
+		if err := checkSettings(n.Get(key), typ.Elem(), at+"."+key); err != nil {
+			return err
+		}
+	}
+	for i, item := range n.Items() {
+		if err := checkSettings(item, typ.Elem(), fmt.Sprintf("%s[%d]", at, i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkSetting is checkSettings for a single value.
+func checkSetting(n *taskdef.Node, typ reflect.Type, want, at string) error {
+	if json.Unmarshal(n.JSON(), reflect.New(typ).Interface()) != nil {
+		return wrongSetting(n, want, at)
+	}
+	return nil
+}
+
+// wrongSetting returns the error about a value of the mesh file that has another type.
+func wrongSetting(n *taskdef.Node, want, at string) error {
+	_, text := n.Text()
+	is := "JSON number " + string(n.JSON())
+	switch {
+	case n.IsObject():
+		is = "JSON object"
+	case n.IsList():
+		is = "JSON array"
+	case text:
+		is = "JSON string"
+	case strings.Trim(string(n.JSON()), "aeflrstu") == "":
+		is = "JSON bool"
+	}
+	return fmt.Errorf("the member %s of the mesh file: must be %s, but is a %s", at, want, is)
 }
 
 // settingName is the name of a member as the mesh file has it.

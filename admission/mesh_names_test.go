@@ -12,7 +12,10 @@ func TestUnknownMembersOfTheMeshFileAreRefused(t *testing.T) {
 		`{"Admission": {}}`:                        `the mesh file has the unknown member "Admission"; did you mean "admission"?`,
 		`{"admission": {"image": {}}}`:             `unknown field "image"; did you mean "images"?`,
 		`{"admission": {"images": {"envoi": ""}}}`: `unknown field "envoi"; did you mean "envoy"?`,
-		`{"admission": {"zzzzzzzzzz": 1}}`:         `unknown field "zzzzzzzzzz"; allowed at its root: client, envoyConcurrency, ignoreContainers, images, logConfiguration, operatorToken, secrets, sidecars`,
+		`{"admission": {"cpu": 1}}`:                `the member admission of the mesh file: unknown field "cpu"; allowed: client, envoyConcurrency, ignoreContainers, images, logConfiguration, operatorToken, secrets, sidecars`,
+		`{"admission": {"sidecars": {"proxy": {"healthCheck": {"command": []}}}}}`: `the member admission.sidecars.proxy.healthCheck of the mesh file: unknown field "command"; allowed: interval, retries, startPeriod, timeout`,
+		`{"admission": {"secrets": [{"name": "a", "value": "b"}]}}`:                `the member admission.secrets[0] of the mesh file: unknown field "value"; allowed: name, valueFrom`,
+		`{"admission": {"zzzzzzzzzz": 1}}`:                                         `unknown field "zzzzzzzzzz"; allowed: client, envoyConcurrency, ignoreContainers, images, logConfiguration, operatorToken, secrets, sidecars`,
 	} {
 		if _, err := ParseMesh([]byte(doc)); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", doc, err, want)
