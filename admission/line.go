@@ -37,6 +37,9 @@ type line struct {
 	// locked is true when the configuration of the image is in the lock.
 	locked bool
 	stop   string
+	// runsInit is true when the program is a script that executes s6-overlay's /init, by what is
+	// known of its image.
+	runsInit bool
 	// computed is what is known at deployment only and has to be known, and fix what to do about it.
 	computed, fix string
 	// ours is true when the command is one of consul-ecs.
@@ -61,12 +64,14 @@ func (t *task) line(i int) line {
 		l.entry, l.rest, l.byHand = nil, nil, true
 	}
 	l.inCommand = len(l.rest) == 0 && !l.wrapped && wrapperWords(l.command) > 0
-	if config, known := t.imageConfig(i); known {
+	config, known := t.imageConfig(i)
+	if known {
 		image, l.locked = programOf(config), true
 	}
 	if canLabel(t, n) {
 		l.complete(image, isEmpty(command) || t.absent(n, "command"))
 	}
+	l.runsInit = runsInit(slices.Concat(l.entry, l.command), t.text(n, "image"), config)
 	l.ours = len(l.command) > 0 && t.flags != nil && t.flags(l.command[0]) != nil
 	l.computed, l.fix = t.unknownOf(n, l, image)
 	return l
@@ -185,10 +190,20 @@ const ways = byImage + "write the image's ENTRYPOINT as entryPoint; if it has no
 // leave is the verdict of an application that is not wrapped, with its reason and its cure.
 func leave(why, fix string) verdict { return verdict{code: codeWrap, why: why, fix: fix} }
 
+// findInit returns the program of the line that must be process 1, as the function of that name
+// does, or that of s6-overlay which the image's script executes.
+func (l line) findInit() (program string, certain bool) {
+	program, certain = findInit(slices.Concat(l.entry, l.command))
+	if program == "" && l.runsInit {
+		program = "/init"
+	}
+	return program, certain
+}
+
 // judge decides whether app-entrypoint goes before an application: when its program is known,
 // and is not one that must be process 1.
 func (l line) judge() verdict {
-	program, certain := findInit(slices.Concat(l.entry, l.command))
+	program, certain := l.findInit()
 	const accept = "set the label " + annotationWrap + " to false to accept that"
 	switch {
 	case l.inCommand:

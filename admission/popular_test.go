@@ -36,7 +36,9 @@ func checkPopular(t *testing.T, image registry.Popular, command []string) {
 		}
 		member = fmt.Sprintf(`"command": %s`, words)
 	}
-	lock := lockOf(bothPlatforms(taskdef.ImageConfig{Entrypoint: image.Entrypoint, Cmd: image.Cmd, User: image.User, StopSignal: image.StopSignal}))
+	lock := lockOf(bothPlatforms(taskdef.ImageConfig{
+		Entrypoint: image.Entrypoint, Cmd: image.Cmd, User: image.User, StopSignal: image.StopSignal, Volumes: image.Volumes,
+	}))
 	plain := admitLocked(t, definition("", member), nil, false)
 	if wrapperWords(lines(plain)) > 0 && !slices.Contains(codesOf(plain), codeEntryPoint) {
 		t.Errorf("without the lock %q, findings %v", lines(plain), plain.Findings)

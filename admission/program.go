@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 // isShell reports whether a word is the name of a shell, as a command has it.
@@ -89,4 +91,23 @@ func initOfScript(line []string) string {
 		}
 	}
 	return ""
+}
+
+// runsInit reports whether the script that a container executes runs s6-overlay's /init in its own
+// place: the one of Datadog's agent, and the own program of an image that declares the directory of
+// s6 as a volume, by the configuration in the lock.
+func runsInit(line []string, image string, config taskdef.ImageConfig) bool {
+	if len(line) == 0 {
+		return false
+	}
+	repository := repositoryOf(image)
+	datadog := func(end string) bool { return repository == end || strings.HasSuffix(repository, "/"+end) }
+	if line[0] == "/bin/entrypoint.sh" && slices.ContainsFunc([]string{"datadog/agent", "datadoghq/agent", "datadog-agent"}, datadog) {
+		return true
+	}
+	own := slices.Concat(config.Entrypoint, config.Cmd)
+	supervised := func(volume string) bool {
+		return slices.Contains([]string{"/run/s6", "/var/run/s6"}, path.Clean(volume))
+	}
+	return len(own) > 0 && line[0] == own[0] && slices.ContainsFunc(config.Volumes, supervised)
 }

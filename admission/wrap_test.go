@@ -147,6 +147,33 @@ func TestProgramsThatMustBeProcess1(t *testing.T) {
 	}
 }
 
+func TestScriptThatRunsInit(t *testing.T) {
+	t.Parallel()
+	supervised := taskdef.ImageConfig{Entrypoint: []string{"/start"}, Volumes: []string{"/data", "/var/run/s6/"}}
+	for name, c := range map[string]struct {
+		line, image string
+		config      taskdef.ImageConfig
+		want        bool
+	}{
+		"Datadog":                        {"/bin/entrypoint.sh", "public.ecr.aws/datadog/agent:7", taskdef.ImageConfig{}, true},
+		"Datadog of a mirror":            {"/bin/entrypoint.sh", "registry.example:5000/mirror/datadog-agent@sha256:0", taskdef.ImageConfig{}, true},
+		"Datadog without its supervisor": {"agent run", "gcr.io/datadoghq/agent", taskdef.ImageConfig{}, false},
+		"script of another image":        {"/bin/entrypoint.sh", "acme/agent", taskdef.ImageConfig{}, false},
+		"volume of s6":                   {"/start web", "acme/web", supervised, true},
+		"another program of the image":   {"/app", "acme/web", supervised, false},
+		"no program":                     {"", "datadog/agent", taskdef.ImageConfig{}, false},
+	} {
+		if got := runsInit(strings.Fields(c.line), c.image, c.config); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	doc := strings.Replace(string(definition("", `"entryPoint": ["/bin/entrypoint.sh"]`)), "example/app:1", "datadog/agent:7", 1)
+	r := admit(t, []byte(doc), parseMesh(t, []byte(plainMesh)))
+	if got := r.After.Definition.ContainerDefinitions[0].EntryPoint; !slices.Equal(got, []string{"/bin/entrypoint.sh"}) {
+		t.Errorf("entryPoint %q", got)
+	}
+}
+
 // A tag cannot say what the programs of all containers are.
 func TestChoiceIsALabelOfAContainer(t *testing.T) {
 	t.Parallel()

@@ -130,7 +130,8 @@ func (r *popularRun) definitions() map[string]string {
 			"hosts": "10.42.0.254", "defaults": map[string]any{"tls": false},
 			"grpc": map[string]any{"port": 8502}, "http": map[string]any{"port": 8500, "https": false},
 		},
-		"proxy": map[string]any{"mode": "direct"},
+		"proxy":        map[string]any{"mode": "direct"},
+		"bootstrapDir": "/mesh", // images have volumes below /consul
 		"admission": map[string]any{
 			"images":  map[string]any{"consulECS": "consul-ecs", "envoy": "envoy"},
 			"secrets": []map[string]any{{"name": "CONSUL_HTTP_TOKEN", "valueFrom": tokenSecret}},

@@ -10,6 +10,7 @@ locals {
   shell    = "^(?:|a|ba|da|fi|k|mk|z)sh$"
   path     = "^/[^ \t\n;&|<>$*]*[^ \t\n;&|<>$*/]$"
   document = "\\.(?i:cfg|cjs|conf|config|css|dll|env|ex|exs|hcl|html|ini|jar|js|json|jsonnet|lua|mjs|php|pl|properties|py|r|rb|sql|tf|toml|ts|txt|war|wasm|xml|ya?ml)$"
+  datadog  = "(?i:(?:^|/)datadog(?:/|hq/|-)agent(?:[:@][^/]*)?$)"
   init     = "^(?:init|openrc-init|runit|runit-init|systemd|/+(?:(?:usr/+)?s?bin/+)?(?:init|openrc-init|runit|runit-init)|/+(?:usr/+)?(?:s?bin|lib/+systemd)/+systemd|/+linuxrc|/+package/+admin/+s6-overlay.*)$"
 
   # What follows an app-entrypoint that the user wrote, or the entryPoint as it is. Of [""], by
@@ -35,6 +36,8 @@ locals {
     can(regex(local.shell, basename(local.heads[c.name][0][0]))) ? (
       anytrue([for i, w in local.scripts[c.name][0] : can(regex(local.init, w)) && (i == 0 || startswith(w, "/") || try(local.scripts[c.name][0][i - 1] == "exec", false))]) ? "possible" : ""
     ) :
+    # The script of Datadog's agent executes /init of s6-overlay.
+    try(local.heads[c.name][0][0] == "/bin/entrypoint.sh", false) && can(regex(local.datadog, c.container.image)) ? "possible" :
     anytrue([for i, w in local.heads[c.name][0] : i > 0 && startswith(w, "/") && can(regex(local.init, w))]) ? "possible" : ""
   )... }
 
