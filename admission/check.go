@@ -263,7 +263,7 @@ func checkMounts(t *task, at string, c *taskdef.Container) {
 		taken[dir] = "the volume " + m.SourceVolume
 		within := dir == t.cfg.BootstrapDir || strings.HasPrefix(dir, t.cfg.BootstrapDir+"/")
 		if within && m.SourceVolume != volumeName {
-			t.add(codeVolume, where, "container", c.Name, "source", m.SourceVolume, "path", m.ContainerPath, "dir", t.cfg.BootstrapDir)
+			t.add(codeVolume, where, "container", c.Name, "source", m.SourceVolume, "path", m.ContainerPath, "dir", t.cfg.BootstrapDir, "fix", "mount it somewhere else")
 		}
 	}
 }

@@ -162,7 +162,7 @@ func ruleCodes() []Code {
 		{codeUpstream, taskdef.Error, "upstream {name}: {message}", "change the upstream"},
 		{codeUser, taskdef.Error, "container {container} runs as user {user}, which is that of {owner}", "take another user"},
 		{codeUserRoot, taskdef.Warn, "container {container} runs as root in the network of its host", "take another user"},
-		{codeVolume, taskdef.Error, "container {container} mounts {source} at {path}, where the injected containers share {dir}", "mount it somewhere else, or change bootstrapDir"},
+		{codeVolume, taskdef.Error, "container {container} mounts {source} at {path}, where the injected containers share {dir}", "{fix}"},
 		{codeVolumeOwn, taskdef.Error, "the volume {volume} holds the task's tokens, and this one outlives the task or is shared with others", "rename it, or remove all its members but the name"},
 		{codeVolumeTask, Info, "the task needs the volume {volume}, which a list of containers cannot declare", "declare it in the task definition, without any option"},
 		{codeWrap, taskdef.Warn, "container {container} is not wrapped, because {why}: it starts when the proxy is healthy, and does not delay its shutdown", "{fix}"},

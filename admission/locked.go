@@ -141,7 +141,8 @@ func checkImageVolumes(t *task, at string, c taskdef.Container, config taskdef.I
 	}
 	for _, dir := range config.Volumes {
 		if strings.HasPrefix(path.Clean(dir), t.cfg.BootstrapDir+"/") {
-			t.add(codeVolume, at+".image", "container", c.Name, "source", "a volume of its image", "path", dir, "dir", t.cfg.BootstrapDir)
+			t.add(codeVolume, at+".image", "container", c.Name, "source", "a volume of its image", "path", dir, "dir", t.cfg.BootstrapDir,
+				"fix", "set its label "+annotationWrap+" to false: it does not mount the shared volume then")
 		}
 	}
 }

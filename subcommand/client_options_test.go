@@ -75,7 +75,6 @@ func TestClientDefaults(t *testing.T) {
 		Config:      &config.Config{BootstrapDir: "/consul", ConsulLogin: config.ConsulLogin{Method: "iam-ecs-client-token", IncludeEntity: true}},
 		Agent:       clientagent.Agent{Program: "consul", Datacenter: "dc1", AutoEncrypt: true},
 		FileGroup:   volume.GroupOfDir,
-		Ignore:      []string{},
 		StopTimeout: 30 * time.Second,
 		Limit:       3 * time.Minute,
 	}

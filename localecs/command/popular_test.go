@@ -51,6 +51,9 @@ func TestEndToEndPopularImagesStartAsWithoutTheMesh(t *testing.T) {
 	t.Parallel()
 	flags := programs(t)
 	r := &popularRun{t: t, dir: t.TempDir(), bin: strings.TrimPrefix(flags[1], "bin="), images: registry.PopularImages(t)}
+	r.images = slices.DeleteFunc(r.images, func(image registry.Popular) bool {
+		return slices.Contains(image.Volumes, "/consul/data") // admit refuses it: ADM-VOLUME
+	})
 	r.push()
 	r.build()
 	r.write("scenario.yaml", r.scenario(r.definitions()))
@@ -130,8 +133,7 @@ func (r *popularRun) definitions() map[string]string {
 			"hosts": "10.42.0.254", "defaults": map[string]any{"tls": false},
 			"grpc": map[string]any{"port": 8502}, "http": map[string]any{"port": 8500, "https": false},
 		},
-		"proxy":        map[string]any{"mode": "direct"},
-		"bootstrapDir": "/mesh", // images have volumes below /consul
+		"proxy": map[string]any{"mode": "direct"},
 		"admission": map[string]any{
 			"images":  map[string]any{"consulECS": "consul-ecs", "envoy": "envoy"},
 			"secrets": []map[string]any{{"name": "CONSUL_HTTP_TOKEN", "valueFrom": tokenSecret}},
