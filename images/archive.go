@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
@@ -27,6 +28,7 @@ func readArchive(file string) (files, error) {
 	}
 	defer content.Close()
 	small := map[string][]byte{}
+	buffered := bufio.NewReader(nil)
 	for archive := tar.NewReader(content); ; {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -38,7 +40,11 @@ func readArchive(file string) (files, error) {
 		if header.Typeflag != tar.TypeReg || header.Size > maxDocument {
 			continue
 		}
-		if small[path.Clean(header.Name)], err = io.ReadAll(archive); err != nil {
+		buffered.Reset(archive)
+		if first, _ := buffered.Peek(1); !strings.Contains("{[ \t\r\n", string(first)) {
+			continue // no JSON: a layer, or a file of what is no image
+		}
+		if small[path.Clean(header.Name)], err = io.ReadAll(buffered); err != nil {
 			return nil, fmt.Errorf("%s: %w", header.Name, err)
 		}
 	}

@@ -1,11 +1,16 @@
 package images_test
 
 import (
+	"archive/tar"
+	"bytes"
 	"compress/gzip"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -221,6 +226,33 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
+	}
+}
+
+// TestOpenKeepsNoFilesOfARootDirectory: `docker export` is easily taken for `docker save`.
+func TestOpenKeepsNoFilesOfARootDirectory(t *testing.T) { // not parallel: it measures memory
+	path := filepath.Join(t.TempDir(), "export.tar")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive, content := tar.NewWriter(f), bytes.Repeat([]byte("x"), 1<<20)
+	for i := range 50 {
+		err = errors.Join(err, archive.WriteHeader(&tar.Header{Name: fmt.Sprint("usr/", i), Mode: 0o644, Size: int64(len(content))}))
+		_, writeErr := archive.Write(content)
+		err = errors.Join(err, writeErr)
+	}
+	if err := errors.Join(err, archive.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := images.Open(path); err == nil {
+		t.Error("it was taken for an archive of images")
+	}
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > 10<<20 {
+		t.Errorf("%d MiB were read into memory", used>>20)
 	}
 }
 

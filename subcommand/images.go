@@ -79,7 +79,7 @@ func imagesCommand() cli.Command {
 		Help:          imagesHelp,
 		Flags:         o.declare,
 		FlagsAnywhere: true,
-		Run:           untilSignal(o.run),
+		Run:           o.run,
 	}
 }
 
@@ -169,8 +169,8 @@ func (o *imagesOptions) read(ctx context.Context, inv *cli.Invocation, wanted []
 	options.Report = shown.report
 	lock, err := images.Lock(ctx, wanted, options)
 	shown.end()
-	if stopped := context.Cause(ctx); stopped != nil || err == nil {
-		return lock, stopped
+	if err == nil {
+		return lock, nil
 	}
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprint(inv.Stderr, "consul-ecs images: "+strings.TrimSuffix(line, "\n")+"\n")

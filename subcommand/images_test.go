@@ -130,6 +130,25 @@ func TestImagesLockWritesToADevice(t *testing.T) {
 	}
 }
 
+// TestImagesEndsOnInterrupt: also while it reads a file, where nothing can be undone.
+func TestImagesEndsOnInterrupt(t *testing.T) {
+	t.Parallel()
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := consulECS(t, nil, "images", "lock", "-o", pipe+".lock.json", pipe)
+	writer, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits for the reader
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	p.Signal(syscall.SIGINT)
+	if code := p.Wait(); code != 128+int(syscall.SIGINT) {
+		t.Errorf("exit code %d", code)
+	}
+}
+
 func TestImagesLockReadsInjectedImages(t *testing.T) {
 	t.Parallel()
 	r := registry.Start(t)
