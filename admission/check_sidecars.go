@@ -35,6 +35,7 @@ func checkSidecar(t *task, i int, c *taskdef.Container) {
 	if roleOf(c.Name) == roleProxy {
 		checkLogs(t, at, c)
 	}
+	checkWrittenRoot(t, at, c)
 	if !t.transparent() {
 		return
 	}
@@ -42,6 +43,16 @@ func checkSidecar(t *task, i int, c *taskdef.Container) {
 	want := map[string]string{roleMeshInit: "0", roleProxy: "5995", roleHealthSync: "5996"}[roleOf(c.Name)]
 	if uid, _, _ := strings.Cut(c.User, ":"); want != "" && uid != want {
 		t.add(codeSidecarUser, at+".user", "user", c.User, "container", c.Name, "want", want)
+	}
+}
+
+// checkWrittenRoot finds a mesh-init that cannot write the names of upstreams or of the resolver: Docker
+// makes the files of a container's network read-only with its root file system.
+func checkWrittenRoot(t *task, at string, c *taskdef.Container) {
+	writes := t.cfg.Proxy.NamedUpstreams || t.transparent() && t.cfg.TransparentProxy.ConsulDNS.Enabled
+	if writes && roleOf(c.Name) == roleMeshInit && taskdef.Or(c.ReadonlyRootFilesystem, false) {
+		t.add(codeConfig, at+".readonlyRootFilesystem", "path", "$.admission.sidecars", "message",
+			"with readonlyRootFilesystem mesh-init cannot write /etc/hosts and /etc/resolv.conf, and the task would not start; set it to false for meshInit")
 	}
 }
 

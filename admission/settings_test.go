@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -175,5 +176,29 @@ func TestSettingsAreCheckedAsContainersOfTheUserAre(t *testing.T) {
 				t.Errorf("codes %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// Mesh-init writes files of its container's network for the names of upstreams and for Consul DNS.
+func TestMeshInitThatWritesFilesIsNotReadOnly(t *testing.T) {
+	t.Parallel()
+	const mesh = `{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": "direct", "namedUpstreams": %t}, "transparentProxy": {"enabled": %t, "consulDNS": {"enabled": %t}},
+		"admission": {"sidecars": {"all": {"readonlyRootFilesystem": true}%s}}}`
+	const cure = `, "meshInit": {"readonlyRootFilesystem": false}`
+	for _, tt := range []struct {
+		named, transparent, dns bool
+		cure, want              string
+	}{
+		{named: true, want: codeConfig},
+		{named: true, cure: cure},
+		{transparent: true, dns: true, want: codeConfig},
+		{transparent: true, dns: true, cure: cure},
+		{transparent: true},
+		{},
+	} {
+		got := strings.Join(codesAt(t, fmt.Sprintf(mesh, tt.named, tt.transparent, tt.dns, tt.cure), plainApp, ".readonlyRootFilesystem"), " ")
+		if got != tt.want {
+			t.Errorf("%+v: codes %q, want %q", tt, got, tt.want)
+		}
 	}
 }
