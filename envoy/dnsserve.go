@@ -18,6 +18,10 @@ import (
 const (
 	// mostQuery is the length of the longest query.
 	mostQuery = 4096
+	// mostBuffered are bytes of queries that wait in the kernel. Linux grants what net.core.rmem_max
+	// allows, of which its default is half. A query for which there is no room is lost, and its
+	// client asks another name server, which does not know Consul's names.
+	mostBuffered = 1 << 20
 	// mostConnections bounds the connections of clients over TCP; more wait.
 	mostConnections = 64
 	// clientIdle is how long a connection may be silent, and sendLimit bounds the send of an
@@ -64,6 +68,9 @@ func (d *DNS) respond(ctx context.Context, message []byte, udp bool) []byte {
 
 // servePackets answers queries over UDP.
 func (d *DNS) servePackets(ctx context.Context, packets net.PacketConn, waiting chan struct{}) error {
+	if conn, ok := packets.(*net.UDPConn); ok {
+		_ = conn.SetReadBuffer(mostBuffered) // without it there is room for less
+	}
 	var running sync.WaitGroup
 	defer running.Wait()
 	for buf := make([]byte, mostQuery+1); ; {
