@@ -375,10 +375,7 @@ func TestServeEndsWithItsSockets(t *testing.T) {
 // TestBurstOfQueriesIsNotLost: those that wait for others have room in the kernel.
 func TestBurstOfQueriesIsNotLost(t *testing.T) {
 	t.Parallel()
-	stuck := func() (string, error) {
-		<-t.Context().Done()
-		return "", t.Context().Err()
-	}
+	stuck := func() (string, error) { <-t.Context().Done(); return "", t.Context().Err() }
 	s := startDNS(t, DNSConfig{Servers: newServers("127.0.0.1:1"), Token: stuck})
 	conn, err := net.Dial("udp", s.address)
 	if err != nil {
