@@ -212,7 +212,7 @@ func TestRegisteredDefinitionIsCurrent(t *testing.T) {
 	}
 }
 
-// describe is what DescribeTaskDefinition may answer after the registration of a result.
+// describe returns what DescribeTaskDefinition may answer after the registration of a result.
 func describe(t *testing.T, r *Result) []byte {
 	t.Helper()
 	registered, err := taskdef.Parse(r.After.Bytes())

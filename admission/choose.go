@@ -11,7 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// essentials are the indexes of the essential applications: those that serve, and the known
+// essentials returns the indexes of the essential applications: those that serve, and the known
 // collectors beside them. Where all are collectors, they serve.
 func (t *task) essentials() (serving, collectors []int) {
 	for _, i := range t.applications() {
@@ -38,7 +38,7 @@ type candidate struct {
 	computed string
 }
 
-// candidates are the TCP ports of a container, in its order.
+// candidates returns the TCP ports of a container, in its order.
 func candidates(doc *taskdef.Document, i int) []candidate {
 	var found []candidate
 	at := fmt.Sprintf("$.containerDefinitions[%d].portMappings", i)
@@ -59,7 +59,7 @@ func candidates(doc *taskdef.Document, i int) []candidate {
 	return found
 }
 
-// servicePort is a TCP port of an essential application: one with appProtocol, else the first one;
+// servicePort returns a TCP port of an essential application: one with appProtocol, else the first one;
 // 0 without any.
 func (t *task) servicePort() int {
 	serving, collectors := t.essentials()
@@ -107,7 +107,7 @@ func (t *task) reportPort(chosen candidate, first int, others, collected []candi
 	t.add(code, fmt.Sprintf("$.containerDefinitions[%d].portMappings", chosen.container), "port", chosen.port, "container", t.containerName(chosen.container), "why", why)
 }
 
-// portNames are ports with the names of their containers.
+// portNames returns ports with the names of their containers.
 func (t *task) portNames(ports []candidate) string {
 	var names []string
 	for _, c := range ports {
@@ -150,7 +150,7 @@ func (t *task) reportNoPort(serving []int) {
 	t.add(codeServicePort, fmt.Sprintf("$.containerDefinitions[%d]", first), "why", why)
 }
 
-// syncContainers are the essential applications that have a health check, without known collectors.
+// syncContainers returns the essential applications that have a health check, without known collectors.
 func (t *task) syncContainers() []string {
 	serving, collectors := t.essentials()
 	names, checked := t.checkedNames(serving), t.checkedNames(collectors)
@@ -163,7 +163,7 @@ func (t *task) syncContainers() []string {
 	return names
 }
 
-// checkedNames are the names of those containers that have a health check, sorted.
+// checkedNames returns the names of those containers that have a health check, sorted.
 func (t *task) checkedNames(containers []int) []string {
 	names := []string{}
 	for _, i := range containers {
@@ -179,7 +179,7 @@ func (t *task) checkedNames(containers []int) []string {
 // the network of the task.
 const maxExcludedRange = 100
 
-// plainPorts are the TCP ports of a task that its mesh does not carry: all but the service's, of
+// plainPorts returns the TCP ports of a task that its mesh does not carry: all but the service's, of
 // the containers that are not the mesh's.
 func plainPorts(def *taskdef.TaskDefinition, service int) []int {
 	var ports []int
@@ -226,7 +226,7 @@ func checkPlainPorts(t *task) {
 	}
 }
 
-// outside are the ports of a container but the service's: those that callers reach directly, and
+// outside returns the ports of a container but the service's: those that callers reach directly, and
 // those whose connections the transparent proxy takes. There is none for nil.
 func outside(mappings []taskdef.PortMapping, service int, redirection *config.TransparentProxy) (direct, captured []string) {
 	for _, p := range mappings {
@@ -243,7 +243,7 @@ func outside(mappings []taskdef.PortMapping, service int, redirection *config.Tr
 	return direct, captured
 }
 
-// portText is a port, or a range of them.
+// portText returns a port, or a range of them.
 func portText(from, to int) string {
 	if from == to {
 		return strconv.Itoa(from)

@@ -20,7 +20,7 @@ const (
 	codeTProxyOn    = "ADM-TPROXY-LAUNCH"
 )
 
-// choiceCodes are the findings about choices: infos where the choice is sure to be right or does no
+// choiceCodes returns the findings about choices: infos where the choice is sure to be right or does no
 // harm, and warnings where it may be wrong.
 func choiceCodes() []Code {
 	return []Code{

@@ -18,7 +18,7 @@ func admitChoice(t *testing.T, name string) *Result {
 	return admitAll(t, readTestdata(t, "choices", name), parseMesh(t, readTestdata(t, "choices", "mesh")))
 }
 
-// configurationOf is what mesh-init gets.
+// configurationOf returns what mesh-init gets.
 func configurationOf(t *testing.T, r *Result) *config.Config {
 	t.Helper()
 	c := r.After.Definition.Container("consul-ecs-mesh-init")
@@ -32,7 +32,7 @@ func configurationOf(t *testing.T, r *Result) *config.Config {
 	return cfg
 }
 
-// messages are the findings of codes, as "code: message".
+// messages returns the findings of codes, as "code: message".
 func messages(r *Result, codes ...string) []string {
 	var found []string
 	for _, f := range r.Findings {
@@ -43,7 +43,7 @@ func messages(r *Result, codes ...string) []string {
 	return found
 }
 
-// withContainers is a task on Fargate of these containers, each with a name, an image and more.
+// withContainers returns a task on Fargate of these containers, each with a name, an image and more.
 func withContainers(containers ...string) []byte {
 	return []byte(`{"family": "app", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "512", "memory": "1024",
 		"containerDefinitions": [` + strings.Join(containers, ", ") + `]}`)

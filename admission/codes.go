@@ -107,7 +107,7 @@ func definitionCodes() []Code {
 	return all
 }
 
-// ruleCodes are the rules that a definition may break, and what was done about it.
+// ruleCodes returns the rules that a definition may break, and what was done about it.
 func ruleCodes() []Code {
 	return []Code{
 		{codeAnnConflict, taskdef.Error, "{annotation} is {one} in container {a} and {other} in container {b}", "write it in one of them"},

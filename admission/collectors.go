@@ -38,7 +38,7 @@ func isExporter(name string) bool {
 	return len(words) > 1 && words[len(words)-1] == "exporter" && slices.ContainsFunc(words, known)
 }
 
-// collectorRepositories are repositories, or the ends of those, whose last part alone says too little.
+// collectorRepositories returns repositories, or the ends of those, whose last part alone says too little.
 func collectorRepositories() []string {
 	return []string{
 		"alloy", "appdynamics/machine-agent", "cadvisor", "coralogix/otel", "datadog/agent", "datadog/operator", "datadoghq/agent",
@@ -50,7 +50,7 @@ func collectorRepositories() []string {
 	}
 }
 
-// collectorNames are the last parts of repositories, which may follow a prefix such as the name
+// collectorNames returns the last parts of repositories, which may follow a prefix such as the name
 // of a company.
 func collectorNames() []string {
 	return []string{
@@ -61,7 +61,7 @@ func collectorNames() []string {
 	}
 }
 
-// exportedPrograms are those whose metrics an exporter has.
+// exportedPrograms returns those whose metrics an exporter has.
 func exportedPrograms() []string {
 	return []string{
 		"apache", "blackbox", "cloudwatch", "consul", "ecs", "elasticsearch", "envoy", "fpm", "graphite", "haproxy", "jmx", "json", "kafka",

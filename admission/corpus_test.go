@@ -123,7 +123,7 @@ func checkPrograms(t *testing.T, name string, r *Result) (containers int) {
 	return containers
 }
 
-// commandLine is that of a container by Docker's rules, without app-entrypoint.
+// commandLine returns that of a container by Docker's rules, without app-entrypoint.
 func commandLine(doc *taskdef.Document, c *taskdef.Node) []string {
 	words := func(key string) []string {
 		var all []string

@@ -59,7 +59,7 @@ func (t *task) given(annotation, member string) bool {
 	return annotated || file.Get("service").Get(member) != nil || file.Get("gateway").Get(member) != nil
 }
 
-// formerConfiguration is what the configuration of the mesh-init of a definition has, and false
+// formerConfiguration returns what the configuration of the mesh-init of a definition has, and false
 // without one.
 func formerConfiguration(def *taskdef.TaskDefinition) (identity, bool) {
 	var found identity

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// ignoredBy is what the containers of an admitted task do not wait for, by their names.
+// ignoredBy returns what the containers of an admitted task do not wait for, by their names.
 func ignoredBy(r *Result) map[string]string {
 	found := map[string]string{}
 	for _, c := range r.After.Definition.ContainerDefinitions {

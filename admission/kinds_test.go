@@ -38,7 +38,7 @@ func withLabels(pairs ...string) string {
 	return plainApp + `, "dockerLabels": {` + strings.Join(labels, ", ") + `}`
 }
 
-// codesOf are the codes of the findings but the ordinary ones.
+// codesOf returns the codes of the findings but the ordinary ones.
 func codesOf(r *Result) []string {
 	var codes []string
 	for _, f := range r.Findings {

@@ -128,7 +128,7 @@ func (l *line) complete(image program, noCommand bool) {
 	}
 }
 
-// unknownOf is what of a container is known at deployment only, without which it cannot be
+// unknownOf returns what of a container is known at deployment only, without which it cannot be
 // wrapped, and what to do about it; empty when all is known.
 func (t *task) unknownOf(n *taskdef.Node, l line, image program) (what, fix string) {
 	unlisted := func(key string) bool { return !t.absent(n, key) && !t.get(n, key).IsList() }
@@ -187,7 +187,7 @@ const byImage = "admit it with -images, or "
 // ENTRYPOINT.
 const ways = byImage + "write the image's ENTRYPOINT as entryPoint; if it has none, set the label " + annotationWrap + " to true; false leaves the container as it is"
 
-// leave is the verdict of an application that is not wrapped, with its reason and its cure.
+// leave returns the verdict of an application that is not wrapped, with its reason and its cure.
 func leave(why, fix string) verdict { return verdict{code: codeWrap, why: why, fix: fix} }
 
 // findInit returns the program of the line that must be process 1, as the function of that name

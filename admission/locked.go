@@ -21,7 +21,7 @@ const (
 	codeStopSignal  = "ADM-STOPSIGNAL"
 )
 
-// imageCodes are the rules about the images in a lock, sorted by code.
+// imageCodes returns the rules about the images in a lock, sorted by code.
 func imageCodes() []Code {
 	return []Code{
 		{codeArchLocked, taskdef.Error, "the image {image} has no {arch}, on which the task runs: it has {platforms}", "take an image of that architecture, or one for several, and lock it again"},
@@ -89,7 +89,7 @@ func (t *task) pinAll() {
 	}
 }
 
-// pinned is the image of an injected container, by its digest when that is asked for.
+// pinned returns the image of an injected container, by its digest when that is asked for.
 func (t *task) pinned(reference string) string {
 	image, found := t.lock.Find(reference)
 	if !t.pin || !found || strings.Contains(reference, "@") {

@@ -8,7 +8,7 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// lockOf is a lock of the images of the mesh, and of the application's with these platforms;
+// lockOf returns a lock of the images of the mesh, and of the application's with these platforms;
 // without that one for none.
 func lockOf(platforms map[string]taskdef.ImageConfig) *taskdef.ImageLock {
 	lock := &taskdef.ImageLock{Images: map[string]taskdef.LockedImage{
@@ -36,7 +36,7 @@ func admitLocked(t *testing.T, doc []byte, lock *taskdef.ImageLock, pin bool) *R
 	return r
 }
 
-// warningsOf are the codes of a result's findings without infos.
+// warningsOf returns the codes of a result's findings without infos.
 func warningsOf(r *Result) string {
 	var codes []string
 	for _, f := range r.Findings {
@@ -115,7 +115,7 @@ func TestLockedImageGivesTheProgram(t *testing.T) {
 	}
 }
 
-// lines are the words of the first container.
+// lines returns the words of the first container.
 func lines(r *Result) []string {
 	c := r.After.Definition.ContainerDefinitions[0]
 	return append(slices.Clone(c.EntryPoint), c.Command...)

@@ -125,7 +125,7 @@ func wrongSetting(n *taskdef.Node, want, at string) error {
 	return fmt.Errorf("the member %s of the mesh file: must be %s, but is a %s", at, want, is)
 }
 
-// settingName is the name of a member as the mesh file has it.
+// settingName returns the name of a member as the mesh file has it.
 func settingName(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	if name == "-" { // read by ParseMesh

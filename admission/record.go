@@ -25,7 +25,7 @@ type recorded struct {
 	value   []string
 }
 
-// recordedOf are the members of a record of a container.
+// recordedOf returns the members of a record of a container.
 func recordedOf(t *task, n *taskdef.Node, r *record) []recorded {
 	entry := t.get(n, "entryPoint")
 	words := wrapperWords(texts(entry))
@@ -43,7 +43,7 @@ func recordedOf(t *task, n *taskdef.Node, r *record) []recorded {
 	}
 }
 
-// String is the member as the label has it.
+// String returns the member as the label has it.
 func (m recorded) String() string {
 	return fmt.Sprintf("%s:%x", m.key, sha256.Sum256([]byte(strings.Join(m.value, "\x00"))))[:len(m.key)+9]
 }

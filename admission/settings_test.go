@@ -9,7 +9,7 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// sidecarsMesh is a mesh file with settings of containers.
+// sidecarsMesh returns a mesh file with settings of containers.
 func sidecarsMesh(members string) string {
 	return `{"consulServers": {"hosts": "10.0.0.4"}, "transparentProxy": {"enabled": false}, "proxy": {"mode": "direct"},
 		"admission": {"sidecars": {` + members + `}}}`

@@ -95,7 +95,7 @@ func isEmpty(list *taskdef.Node) bool {
 	return list == nil || list.IsNull() || list.IsList() && len(list.Items()) == 0
 }
 
-// wrapperLine is app-entrypoint with our flags and those of the user. Signal is the image's stop
+// wrapperLine returns app-entrypoint with our flags and those of the user. Signal is the image's stop
 // signal, empty for TERM.
 func (t *task) wrapperLine(i int, signal string, flags []*taskdef.Node) []*taskdef.Node {
 	ours := []string{"-await-proxy", t.awaited()}

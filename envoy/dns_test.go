@@ -52,7 +52,7 @@ func TestServersGetTheQueryAndTheTaskItIsOf(t *testing.T) {
 	}
 }
 
-// faults are servers that give no answer.
+// faults returns servers that give no answer.
 func faults(t *testing.T) map[string]http.HandlerFunc {
 	edited := func(change func(*wire.Msg)) http.HandlerFunc {
 		return calls(t, func(c called) ([]byte, status) {

@@ -63,7 +63,7 @@ func (s *nameServer) ask(t testing.TB, network, name string, kind uint16) *wire.
 	return got
 }
 
-// addresses are those in an answer.
+// addresses returns those in an answer.
 func addresses(m *wire.Msg) (all []string) {
 	for _, rr := range m.Answer {
 		switch rr := rr.(type) {

@@ -103,7 +103,7 @@ func (q *query) readExtension(p *dnsmessage.Parser) error {
 	}
 }
 
-// most is the length of the longest answer.
+// most returns the length of the longest answer.
 func (q query) most() int {
 	if !q.udp {
 		return mostSize

@@ -28,7 +28,7 @@ type Failure struct {
 // maxReason bounds what a message repeats of another program's text.
 const maxReason = 400
 
-// Error is one line: the image, the place, the cause, and the cure.
+// Error returns one line: the image, the place, the cause, and the cure.
 func (f *Failure) Error() string {
 	place := ""
 	if f.Where != "" {
@@ -82,7 +82,7 @@ func explain(ctx context.Context, registry string, err error) error {
 	return explainRequest(registry, err)
 }
 
-// explainRequest is explain for what has no type of its own.
+// explainRequest explains an error that has no type.
 func explainRequest(registry string, err error) error {
 	text := err.Error()
 	_, plain := errors.AsType[*plainHTTPError](err)
@@ -91,7 +91,7 @@ func explainRequest(registry string, err error) error {
 	case plain, strings.Contains(text, "server gave HTTP response to HTTPS client"):
 		return fmt.Errorf("%s has no TLS: add it, or allow plain HTTP by -plain-http %s", registry, registry)
 	case strings.HasPrefix(text, "invalid realm"): // the library has no type for it
-		return fmt.Errorf("%s names a token server that is refused (%s): have it name the host of its own, or read a copy by -from",
+		return fmt.Errorf("%s names a token server that is refused (%s): have it name its own host, or read a copy by -from",
 			registry, brief(err))
 	case requested:
 		return fmt.Errorf("%s cannot be reached (%s): check the network and the name, or read a copy by -from", registry, brief(cause(err)))
@@ -99,7 +99,7 @@ func explainRequest(registry string, err error) error {
 	return err
 }
 
-// refusal is what a registry answered, and the cure.
+// refusal returns what a registry answered, and the cure.
 func refusal(registry string, e *transport.Error) string {
 	answer := fmt.Sprintf("%d %s", e.StatusCode, http.StatusText(e.StatusCode))
 	var code transport.ErrorCode
@@ -123,7 +123,7 @@ func refusal(registry string, e *transport.Error) string {
 	return fmt.Sprintf("%s failed (%s): repeat it later, or read a copy by -from", registry, answer)
 }
 
-// cause is the innermost request's error without its URL.
+// cause returns the innermost request's error without its URL.
 func cause(err error) error {
 	for {
 		request, is := errors.AsType[*url.Error](err)
@@ -134,7 +134,7 @@ func cause(err error) error {
 	}
 }
 
-// brief is the beginning of a text that another program wrote.
+// brief returns the beginning of a text that another program wrote.
 func brief(err error) string {
 	text := err.Error()
 	if len(text) > maxReason {

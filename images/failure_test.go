@@ -82,7 +82,7 @@ func TestFailureNamesTheImageTheCauseAndTheCure(t *testing.T) {
 		"private token server": {
 			challenge(`Bearer realm="http://10.0.0.1/token"`),
 			`HOST names a token server that is refused (invalid realm in www-authenticate: realm host "10.0.0.1" is a private or link-local address): ` +
-				"have it name the host of its own, or read a copy by -from",
+				"have it name its own host, or read a copy by -from",
 		},
 		"artifact": {
 			typed("application/vnd.example+json", `{}`), `it is no container image: its manifest has the type "application/vnd.example+json"`,

@@ -29,7 +29,7 @@ type keychain struct{ authn.Authenticator }
 
 func (k keychain) Resolve(authn.Resource) (authn.Authenticator, error) { return k.Authenticator, nil }
 
-// options are those of most tests.
+// options returns those of most tests.
 func options() images.Options {
 	return images.Options{Timeout: 30 * time.Second, Keychain: keychain{authn.Anonymous}, Transport: remote.DefaultTransport}
 }
@@ -68,7 +68,7 @@ func digestOf(t *testing.T, image interface{ Digest() (v1.Hash, error) }) string
 	return digest.String()
 }
 
-// web is a configuration with everything that a lock has.
+// web returns a configuration with everything that a lock has.
 func web() v1.Config {
 	return v1.Config{
 		Entrypoint: []string{"/docker-entrypoint.sh"}, Cmd: []string{"nginx", "-g", "daemon off;"}, User: "101", StopSignal: "SIGQUIT",
@@ -77,7 +77,7 @@ func web() v1.Config {
 	}
 }
 
-// lockedWeb is web in a lock.
+// lockedWeb returns web in a lock.
 func lockedWeb(digest string) taskdef.ImageConfig {
 	return taskdef.ImageConfig{
 		Digest: digest, Entrypoint: []string{"/docker-entrypoint.sh"}, Cmd: []string{"nginx", "-g", "daemon off;"}, User: "101",

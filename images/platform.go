@@ -61,7 +61,7 @@ func resolve(ctx context.Context, root manifest, from store) (taskdef.LockedImag
 	return image, nil
 }
 
-// noPlatform is the error of an image that no task of the mesh can run.
+// noPlatform returns the error of an image that no task of the mesh can run.
 func noPlatform(others []string) error {
 	if len(others) == 0 {
 		return errors.New("it has no image of any platform: push it again")
@@ -189,7 +189,7 @@ func configOf(digest v1.Hash, c v1.Config) taskdef.ImageConfig {
 	return config
 }
 
-// durationText is empty for what the image leaves to Docker.
+// durationText returns empty for what the image leaves to Docker.
 func durationText(d time.Duration) string {
 	if d == 0 {
 		return ""

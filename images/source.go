@@ -188,7 +188,7 @@ func (f files) blob(of v1.Descriptor) ([]byte, error) {
 	return raw, checkDigest(of.Digest.String(), digest)
 }
 
-// plain is an error without the path and the call, which are in the text around it.
+// plain returns an error without the path and the call, which are in the text around it.
 func plain(err error) error {
 	if inner, is := errors.AsType[*fs.PathError](err); is {
 		return inner.Err

@@ -198,7 +198,7 @@ func checkRegistration(w workload.Workload, c workload.SyncCheck, status string)
 	}
 }
 
-// locality is where the task runs. Agents and servers before Consul 1.16 ignore it.
+// locality returns where the task runs. Agents and servers before Consul 1.16 ignore it.
 func locality(w workload.Workload) *api.Locality {
 	return &api.Locality{Region: w.Locality.Region, Zone: w.Locality.Zone}
 }

@@ -44,7 +44,7 @@ func plainTask(more string) string {
 		"containerDefinitions": [{"name": "app", "image": "example/app:1", "portMappings": [{"containerPort": 8080}]` + more + `}]}`
 }
 
-// withoutChoices are findings without those that every short definition has: of its name and its logs.
+// withoutChoices returns findings without those that every short definition has: of its name and its logs.
 func withoutChoices(findings string) string {
 	rest := ""
 	for line := range strings.Lines(findings) {

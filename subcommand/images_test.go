@@ -39,7 +39,7 @@ func writeNew(t *testing.T, name, content string) string {
 	return path
 }
 
-// taskOf is a task definition with containers of these images.
+// taskOf returns a task definition with containers of these images.
 func taskOf(references ...string) string {
 	var containers []string
 	for i, reference := range references {
@@ -48,7 +48,7 @@ func taskOf(references ...string) string {
 	return `{"family": "a", "containerDefinitions": [` + strings.Join(containers, ", ") + `]}`
 }
 
-// image is one for linux/amd64.
+// image returns one for linux/amd64.
 func image(t *testing.T, config v1.Config) remote.Taggable {
 	return registry.Image(t, "linux/amd64", config)
 }

@@ -61,7 +61,7 @@ type Task struct {
 // ID is the task ID, the last part of its ARN.
 func (t *Task) ID() string { return t.id }
 
-// Definition is the task's, with overrides and the containers that AWS adds.
+// Definition returns the task's, with overrides and the containers that AWS adds.
 func (t *Task) Definition() *taskdef.TaskDefinition { return t.def }
 
 // IP is the task's address in the VPC.

@@ -108,7 +108,7 @@ func names() int {
 	return 0
 }
 
-// lookup is the result of one lookup, in words.
+// lookup returns the result of one lookup, in words.
 func lookup(ctx context.Context, network, name string) string {
 	if network == "any" {
 		addresses, err := (&net.Resolver{PreferGo: true}).LookupHost(ctx, name)

@@ -38,7 +38,7 @@ func TestEndToEndServiceConnect(t *testing.T) {
 // life is when a container was first seen in a status, or in a health.
 type life map[string]time.Time
 
-// lives are those of a task's containers by name, and of the task by the empty one.
+// lives returns those of a task's containers by name, and of the task by the empty one.
 func lives(events []event, task string) map[string]life {
 	found := map[string]life{}
 	for _, e := range events {

@@ -7,7 +7,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// A task has an Envoy of its own beside its proxy, whose command line is one from before: both run.
+// A task has its own Envoy beside its proxy, whose command line is one from before: both run.
 func TestEndToEndTwoEnvoysInOneTask(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(testkit.Root(), "localecs", "command", "testdata", "two-envoys")

@@ -8,7 +8,7 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// defaultCapabilities are a container's without settings: the usual set of container engines
+// defaultCapabilities returns a container's without settings: the usual set of container engines
 // without CAP_MKNOD, since no device list limits what it would give access to.
 func defaultCapabilities() map[string]int {
 	return map[string]int{

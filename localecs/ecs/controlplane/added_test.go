@@ -41,7 +41,7 @@ var (
 	agentName = regexp.MustCompile(`^aws-guardduty-agent-[0-9A-Z]{5}$`)
 )
 
-// edges are a container's, its name first.
+// edges returns a container's, its name first.
 func edges(c taskdef.Container) []string {
 	all := []string{c.Name}
 	for _, d := range c.DependsOn {

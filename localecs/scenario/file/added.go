@@ -14,7 +14,7 @@ type AddedContainer struct {
 	HealthCheck []string `yaml:"healthCheck"`
 }
 
-// container is what ECS adds to a task; nil for none.
+// container returns what ECS adds to a task; nil for none.
 func (a *AddedContainer) container(essential bool) *taskdef.Container {
 	if a == nil {
 		return nil
@@ -29,7 +29,7 @@ func (a *AddedContainer) container(essential bool) *taskdef.Container {
 // serviceConnectUser is that of the proxy of Service Connect.
 const serviceConnectUser = "20000"
 
-// Added are the containers that ECS adds to the scenario's tasks.
+// Added returns the containers that ECS adds to the scenario's tasks.
 func (s *Scenario) Added() controlplane.Added {
 	proxy := s.ServiceConnect.container(true)
 	if proxy != nil {

@@ -72,7 +72,7 @@ func readInputs(t *testing.T) map[string]input {
 	return inputs
 }
 
-// warnedOf are the containers that the warnings of modules/render are about.
+// warnedOf returns the containers that the warnings of modules/render are about.
 func warnedOf(t *testing.T, outputs map[string]any) (containers []string) {
 	t.Helper()
 	for _, warning := range list(outputs["warnings"]) {
@@ -82,7 +82,7 @@ func warnedOf(t *testing.T, outputs map[string]any) (containers []string) {
 	return containers
 }
 
-// admit is what consul-ecs admit makes of an input, and the containers whose programs it warns
+// admit returns what consul-ecs admit makes of an input, and the containers whose programs it warns
 // about.
 func admit(t *testing.T, in input) (definition map[string]any, warned []string) {
 	t.Helper()
