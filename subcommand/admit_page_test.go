@@ -1,6 +1,7 @@
 package subcommand
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,9 +21,15 @@ func TestCommandsOfThePageOfAdmissionWork(t *testing.T) {
 	template := `{"Resources": {"` + "%" + `": {"Type": "AWS::ECS::TaskDefinition", "Properties": {"NetworkMode": "awsvpc", "ContainerDefinitions": [{"Name": "web", "Image": "web", "Memory": 64, "EntryPoint": ["/web"]}]}}}}`
 	const yaml = "Resources:\n  Web:\n    Type: AWS::ECS::TaskDefinition\n    Properties:\n      NetworkMode: awsvpc\n      ContainerDefinitions:\n        - {Name: web, Image: !Ref Image, Memory: 64, EntryPoint: [/web]}\n"
 	dir := t.TempDir()
+	const locked = `{"digest": "sha256:%[2]s", "platforms": {"linux/amd64": {"digest": "sha256:%[2]s"}}}`
+	var images []string
+	for _, image := range []string{"example/app:1", "meshtask/consul-ecs:0.7.0", "hashicorp/consul-dataplane:1.9.0"} {
+		images = append(images, fmt.Sprintf("%q: "+locked, image, strings.Repeat("0", 64)))
+	}
 	for name, text := range map[string]string{
 		"mesh.json": `{"consulServers": {"hosts": "10.0.0.4"}, "transparentProxy": {"enabled": false}}`, "web.json": plain, "containers.json": `[{"name": "web", "image": "web", "memory": 64, "entryPoint": ["/web"]}]`,
-		"template.yaml": yaml, "infrastructure/front-test.stack.yml": yaml, "cdk.out/Shop.template.json": strings.ReplaceAll(template, "%", "TaskDef54694570"),
+		"images.lock.json": `{"version": 1, "images": {` + strings.Join(images, ", ") + "}}",
+		"template.yaml":    yaml, "infrastructure/front-test.stack.yml": yaml, "cdk.out/Shop.template.json": strings.ReplaceAll(template, "%", "TaskDef54694570"),
 	} {
 		file := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {

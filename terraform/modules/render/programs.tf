@@ -36,8 +36,8 @@ locals {
     can(regex(local.shell, basename(local.heads[c.name][0][0]))) ? (
       anytrue([for i, w in local.scripts[c.name][0] : can(regex(local.init, w)) && (i == 0 || startswith(w, "/") || try(local.scripts[c.name][0][i - 1] == "exec", false))]) ? "possible" : ""
     ) :
-    # The script of Datadog's agent executes /init of s6-overlay.
-    try(local.heads[c.name][0][0] == "/bin/entrypoint.sh", false) && can(regex(local.datadog, c.container.image)) ? "possible" :
+    # The script of Datadog's agent executes /init of s6-overlay. Other images may be unknown.
+    try(local.heads[c.name][0][0] == "/bin/entrypoint.sh", false) ? (can(regex(local.datadog, c.container.image)) ? "possible" : "") :
     anytrue([for i, w in local.heads[c.name][0] : i > 0 && startswith(w, "/") && can(regex(local.init, w))]) ? "possible" : ""
   )... }
 
