@@ -18,8 +18,8 @@ func WithoutHotRestart(command []string) []string {
 	return slices.Insert(slices.Clone(command), at+1, "--disable-hot-restart")
 }
 
-// envoyAt returns where a command line names Envoy: first, or after the ENTRYPOINT of Envoy's
-// image; -1 when it starts another program.
+// envoyAt returns where a command line names Envoy: first, after the ENTRYPOINT of Envoy's
+// image, or after a program that executes its arguments; -1 when it starts another program.
 func envoyAt(command []string) int {
 	is := func(i int, program string) bool { return i < len(command) && path.Base(command[i]) == program }
 	switch {
@@ -29,6 +29,26 @@ func envoyAt(command []string) int {
 		return 1
 	case is(0, "docker-entrypoint.sh") && len(command) > 1 && strings.HasPrefix(command[1], "-"):
 		return 0 // which starts Envoy with these flags
+	case len(command) > 0:
+		return executedEnvoyAt(command)
+	}
+	return -1
+}
+
+// executedEnvoyAt returns where the arguments of a program that executes them name Envoy, -1 if they do not.
+func executedEnvoyAt(command []string) int {
+	from := 1
+	switch path.Base(command[0]) {
+	case "catatonit", "dumb-init", "env", "tini", "tini-static":
+	case "gosu", "su-exec":
+		from = 2 // after the user, which may be called envoy
+	default:
+		return -1
+	}
+	for at := from; at < len(command); at++ {
+		if path.Base(command[at]) == "envoy" {
+			return at
+		}
 	}
 	return -1
 }

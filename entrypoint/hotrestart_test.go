@@ -24,6 +24,12 @@ func TestWithoutHotRestart(t *testing.T) {
 		{"consul-dataplane -config-file d.json", "consul-dataplane -config-file d.json"},
 		{"/docker-entrypoint.sh sh -c envoy", "/docker-entrypoint.sh sh -c envoy"},
 		{"sh -c envoy", "sh -c envoy"},
+		{"/sbin/tini -- envoy -c b.json", "/sbin/tini -- envoy --disable-hot-restart -c b.json"},
+		{"env A=1 /usr/local/bin/envoy", "env A=1 /usr/local/bin/envoy --disable-hot-restart"},
+		{"su-exec envoy envoy -c b.json", "su-exec envoy envoy --disable-hot-restart -c b.json"},
+		{"dumb-init envoy --base-id 3", "dumb-init envoy --base-id 3"},
+		{"gosu envoy", "gosu envoy"},
+		{"tini", "tini"},
 		{"pilot-agent proxy envoy", "pilot-agent proxy envoy"},
 		{"", ""},
 	} {
