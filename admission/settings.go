@@ -157,6 +157,9 @@ func (s Sidecar) apply(c *taskdef.Container) {
 		c.RestartPolicy = &taskdef.RestartPolicy{
 			Enabled: taskdef.Or(r.Enabled, true), IgnoredExitCodes: r.IgnoredExitCodes, RestartAttemptPeriod: r.RestartAttemptPeriod,
 		}
+		if ends(roleOf(c.Name)) && !slices.Contains(r.IgnoredExitCodes, 0) { // its work is done then
+			c.RestartPolicy.IgnoredExitCodes = slices.Concat([]int{0}, r.IgnoredExitCodes)
+		}
 	}
 	c.LogConfiguration = cmp.Or(s.LogConfiguration, c.LogConfiguration)
 }
@@ -179,7 +182,7 @@ func (s settings) check(concurrency bool) error {
 				return fmt.Errorf("%s %s: has %d, want 0 or more", member, file, *n)
 			}
 		}
-		if ends := role == roleAll || role == roleInstall || role == roleMeshInit; ends && taskdef.Or(one.Essential, false) {
+		if (role == roleAll || ends(role)) && taskdef.Or(one.Essential, false) {
 			return fmt.Errorf("%s.essential %s: install and meshInit exit when their work is done, so they cannot be essential", member, file)
 		}
 		if other := role != roleAll && role != roleProxy; other && one.HealthCheck != nil {
@@ -188,6 +191,9 @@ func (s settings) check(concurrency bool) error {
 	}
 	return nil
 }
+
+// ends reports whether the container of a role exits when its work is done.
+func ends(role string) bool { return role == roleInstall || role == roleMeshInit }
 
 // roleOf returns the role of a container of the mesh by its name.
 func roleOf(name string) string {

@@ -202,3 +202,23 @@ func TestMeshInitThatWritesFilesIsNotReadOnly(t *testing.T) {
 		}
 	}
 }
+
+// A container that has done its work is not restarted, whatever the policy of all is.
+func TestRestartPolicyOfContainersThatExit(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[string]struct{ meshInit, healthSync string }{
+		`{}`:                           {"[0]", "[]"},
+		`{"ignoredExitCodes": [3]}`:    {"[0 3]", "[3]"},
+		`{"ignoredExitCodes": [3, 0]}`: {"[3 0]", "[3 0]"},
+	} {
+		mesh := parseMesh(t, []byte(sidecarsMesh(`"all": {"restartPolicy": `+policy+`}`)))
+		r := admit(t, definition("", `"entryPoint": ["/app"]`), mesh)
+		ignored := func(role string) string { return fmt.Sprint(sidecarOf(t, r, role).RestartPolicy.IgnoredExitCodes) }
+		if got := ignored(roleMeshInit); got != want.meshInit {
+			t.Errorf("%s: mesh-init ignores %s, want %s", policy, got, want.meshInit)
+		}
+		if got := ignored(roleHealthSync); got != want.healthSync {
+			t.Errorf("%s: health-sync ignores %s, want %s", policy, got, want.healthSync)
+		}
+	}
+}

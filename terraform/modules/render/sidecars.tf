@@ -143,8 +143,11 @@ locals {
       role == "proxy" ? { "consul.hashicorp.com/kind" = local.kind } : null,
     )
     restartPolicy = try({ for k, v in {
-      enabled              = local.set[role].restart_policy.enabled
-      ignoredExitCodes     = local.set[role].restart_policy.ignored_exit_codes
+      enabled = local.set[role].restart_policy.enabled
+      # The work of those that exit with 0 is done.
+      ignoredExitCodes = (!contains(["install", "mesh_init"], role) ? local.set[role].restart_policy.ignored_exit_codes :
+        distinct(concat([0], try([for code in local.set[role].restart_policy.ignored_exit_codes : code], [])))
+      )
       restartAttemptPeriod = local.set[role].restart_policy.restart_attempt_period
     } : k => v if v != null }, local.own[role].restartPolicy, null)
     healthCheck = try(merge(local.own[role].healthCheck, { for k, v in {
