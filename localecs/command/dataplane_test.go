@@ -155,7 +155,7 @@ func startDataplane(args []string) error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "")
+	dir, err := os.MkdirTemp("/dev/shm", "") // the root file system may be read-only
 	if err != nil {
 		return err
 	}
