@@ -377,6 +377,7 @@ func TestBurstOfQueriesIsNotLost(t *testing.T) {
 	t.Parallel()
 	stuck := func() (string, error) { <-t.Context().Done(); return "", t.Context().Err() }
 	s := startDNS(t, DNSConfig{Servers: newServers("127.0.0.1:1"), Token: stuck})
+	s.ask(t, "udp", "api.virtual.consul.", wire.TypeA) // its socket has its buffer then
 	conn, err := net.Dial("udp", s.address)
 	if err != nil {
 		t.Fatal(err)
