@@ -11,10 +11,15 @@ import (
 func isCollector(image string) bool {
 	repository := repositoryOf(image)
 	name := repository[strings.LastIndex(repository, "/")+1:]
-	is := func(known string) bool { return repository == known || strings.HasSuffix(repository, "/"+known) }
+	is := func(known string) bool { return isRepository(repository, known) }
 	ends := func(known string) bool { return name == known || strings.HasSuffix(name, "-"+known) }
 	return slices.ContainsFunc(collectorRepositories(), is) || slices.ContainsFunc(collectorNames(), ends) ||
 		strings.HasPrefix(name, "opentelemetry-collector") || isExporter(name)
+}
+
+// isRepository reports whether a repository is a known one, or a copy of it below other names.
+func isRepository(repository, known string) bool {
+	return repository == known || strings.HasSuffix(repository, "/"+known)
 }
 
 // repositoryOf returns the repository of an image without registry, tag and digest.

@@ -21,8 +21,8 @@ type ImageUse struct {
 	Architecture string
 }
 
-// Images returns the images of all containers that a document has once it is admitted: those
-// of its own and, with Options.Mesh, those that are injected. Without Options.Resource it
+// Images returns the images of all containers that a document has once it is admitted: its
+// own and, with Options.Mesh, those that are injected. Without Options.Resource it
 // reads all task definitions of a template. Errors are those of Admit.
 func Images(doc []byte, o Options) ([]ImageUse, error) {
 	resources := []string{o.Resource}

@@ -101,7 +101,7 @@ func runsInit(line []string, image string, config taskdef.ImageConfig) bool {
 		return false
 	}
 	repository := repositoryOf(image)
-	datadog := func(end string) bool { return repository == end || strings.HasSuffix(repository, "/"+end) }
+	datadog := func(known string) bool { return isRepository(repository, known) }
 	if line[0] == "/bin/entrypoint.sh" && slices.ContainsFunc([]string{"datadog/agent", "datadoghq/agent", "datadog-agent"}, datadog) {
 		return true
 	}
