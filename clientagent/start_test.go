@@ -33,6 +33,7 @@ func TestStart(t *testing.T) {
 		want := consulutil.LoginParams{Method: "iam-ecs-client-token", Partition: "part", Meta: map[string]string{
 			"consul.hashicorp.com/task-id": "0f9de17a",
 			"consul.hashicorp.com/cluster": "arn:aws:ecs:us-west-2:111122223333:cluster/mesh",
+			"consul.hashicorp.com/renewed": "true",
 		}}
 		if d := cmp.Diff(want, r.session.params); d != "" {
 			t.Errorf("login (-want +got):\n%s", d)

@@ -13,7 +13,7 @@ func inert(cfg *Config, root map[string]json.RawMessage) []Finding {
 	var ws warnings
 	ws.login(cfg)
 	if s := cfg.Service; s != nil {
-		ws.reserved("$.service.meta", s.Meta, "services", MetaTaskID, MetaTaskARN, MetaSource)
+		ws.reserved("$.service.meta", s.Meta, "services of stopped tasks can be found", MetaTaskID, MetaTaskARN, MetaSource)
 	}
 	for container := range cfg.HealthSync.Startup {
 		ws.add(!slices.Contains(cfg.HealthSyncContainers, container), field("$.healthSync.startup", container), "no effect: the container is not in healthSyncContainers")
@@ -39,17 +39,18 @@ func (ws *warnings) add(condition bool, path, message string) {
 	}
 }
 
-func (ws *warnings) reserved(path string, meta map[string]string, found string, keys ...string) {
+func (ws *warnings) reserved(path string, meta map[string]string, why string, keys ...string) {
 	for _, key := range keys {
 		_, given := meta[key]
-		ws.add(given, field(path, key), "no effect: consul-ecs sets this key itself, so that "+found+" of stopped tasks can be found")
+		ws.add(given, field(path, key), "no effect: consul-ecs sets this key itself, so that "+why)
 	}
 }
 
 func (ws *warnings) login(cfg *Config) {
 	l := cfg.ConsulLogin
 	if l.Enabled {
-		ws.reserved("$.consulLogin.meta", l.Meta, "tokens", LoginMetaTaskID, LoginMetaCluster)
+		ws.reserved("$.consulLogin.meta", l.Meta, "tokens of stopped tasks can be found", LoginMetaTaskID, LoginMetaCluster)
+		ws.reserved("$.consulLogin.meta", l.Meta, "the controller knows which tokens are replaced before they expire", LoginMetaRenewed)
 		return
 	}
 	const off = "no effect while consulLogin.enabled is not true"
@@ -68,7 +69,7 @@ func (ws *warnings) gateway(cfg *Config, transparent bool) {
 		return
 	}
 	const gateway = "no effect in a gateway task"
-	ws.reserved("$.gateway.meta", g.Meta, "services", MetaTaskID, MetaTaskARN, MetaSource)
+	ws.reserved("$.gateway.meta", g.Meta, "services of stopped tasks can be found", MetaTaskID, MetaTaskARN, MetaSource)
 	ws.add(cfg.Service != nil, "$.service", gateway)
 	ws.add(cfg.Proxy != nil, "$.proxy", gateway+"; use gateway.proxy")
 	ws.add(len(cfg.HealthSyncContainers) > 0, "$.healthSyncContainers", gateway)

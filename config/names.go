@@ -29,6 +29,10 @@ const (
 	LoginMetaCluster = "consul.hashicorp.com/cluster"
 )
 
+// LoginMetaRenewed is the key of the login meta that reports, by "true", that the token is replaced
+// before it expires. consul-dataplane keeps the token it started with: "false".
+const LoginMetaRenewed = "consul.hashicorp.com/renewed"
+
 // Names of the auth methods that the controller creates, and of the tags of a
 // task's IAM role that their binding rules read. Those know no slash, hence the
 // dots.

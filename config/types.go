@@ -145,8 +145,8 @@ type ConsulLogin struct {
 	Datacenter string `json:"datacenter" check:"only=agentless"`
 	// IncludeEntity embeds a signed GetRole or GetUser; true when absent.
 	IncludeEntity bool `json:"includeEntity" check:"default=true"`
-	// Meta is added to the token's metadata, except for LoginMetaTaskID and
-	// LoginMetaCluster.
+	// Meta is added to the token's metadata, except for LoginMetaTaskID, LoginMetaCluster and
+	// LoginMetaRenewed.
 	Meta map[string]string `json:"meta"`
 	// Region signs the requests; from the task ARN when empty.
 	Region string `json:"region"`

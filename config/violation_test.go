@@ -273,8 +273,9 @@ func TestWarnings(t *testing.T) {
 			`$.gateway.wanAddress.port: no effect without wanAddress.address`, `$.healthSyncContainers` + gateway, `$.proxy` + gateway + `; use gateway.proxy`, `$.service` + gateway}},
 		"startup": {in(`"healthSyncContainers":["app"],"healthSync":{"startup":{"app":"tcp","side":"/health"}}`), []string{
 			`$.healthSync.startup.side: no effect: the container is not in healthSyncContainers`}},
-		"reserved keys of login meta": {in(`"consulLogin":{"enabled":true,"meta":{"consul.hashicorp.com/cluster":"c","consul.hashicorp.com/task-id":"t"}}`), []string{
+		"reserved keys of login meta": {in(`"consulLogin":{"enabled":true,"meta":{"consul.hashicorp.com/cluster":"c","consul.hashicorp.com/renewed":"r","consul.hashicorp.com/task-id":"t"}}`), []string{
 			`$.consulLogin.meta["consul.hashicorp.com/cluster"]: no effect: consul-ecs sets this key itself, so that tokens of stopped tasks can be found`,
+			`$.consulLogin.meta["consul.hashicorp.com/renewed"]: no effect: consul-ecs sets this key itself, so that the controller knows which tokens are replaced before they expire`,
 			`$.consulLogin.meta["consul.hashicorp.com/task-id"]: no effect: consul-ecs sets this key itself, so that tokens of stopped tasks can be found`}},
 		"reserved keys of service meta": {in(`"service":{"port":1,"meta":{"source":"mine","task-arn":"a","task-id":"t","b":"c"}}`), []string{
 			`$.service.meta.source` + ours, `$.service.meta["task-arn"]` + ours, `$.service.meta["task-id"]` + ours}},

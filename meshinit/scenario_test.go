@@ -147,7 +147,7 @@ func TestLogin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `token created via login: {"consul.hashicorp.com/cluster":"arn:aws:ecs:us-west-2:123456789012:cluster/prod","consul.hashicorp.com/task-id":"` + s.taskID + `","team":"x"}`
+	want := `token created via login: {"consul.hashicorp.com/cluster":"arn:aws:ecs:us-west-2:123456789012:cluster/prod","consul.hashicorp.com/renewed":"true","consul.hashicorp.com/task-id":"` + s.taskID + `","team":"x"}`
 	if token.Description != want {
 		t.Errorf("description = %s\nwant %s", token.Description, want)
 	}

@@ -15,10 +15,18 @@ func TestLoginParams(t *testing.T) {
 	t.Parallel()
 	task := workload.Task{Cluster: "prod", TaskARN: "arn:aws:ecs:us-west-2:123456789012:task/prod/t1", Family: "web",
 		Containers: []workload.Container{{Networks: []workload.Network{{IPv4Addresses: []string{"10.0.0.9"}}}}}}
-	ours := map[string]string{
-		"consul.hashicorp.com/task-id": "t1",
-		"consul.hashicorp.com/cluster": "arn:aws:ecs:us-west-2:123456789012:cluster/prod",
+	meta := func(renewed string, more ...string) map[string]string {
+		m := map[string]string{
+			"consul.hashicorp.com/task-id": "t1",
+			"consul.hashicorp.com/cluster": "arn:aws:ecs:us-west-2:123456789012:cluster/prod",
+			"consul.hashicorp.com/renewed": renewed,
+		}
+		for i := 0; i < len(more); i += 2 {
+			m[more[i]] = more[i+1]
+		}
+		return m
 	}
+	ours := meta("true")
 	for name, tt := range map[string]struct {
 		doc  string
 		want consulutil.LoginParams
@@ -26,11 +34,11 @@ func TestLoginParams(t *testing.T) {
 		"default": {`"consulLogin":{"enabled":true}`,
 			consulutil.LoginParams{Method: "iam-ecs-service-token", Meta: ours}},
 		"all": {`"consulLogin":{"enabled":true,"method":"mine","meta":{"team":"x"}},"service":{"port":1,"partition":"part","namespace":"ns"}`,
-			consulutil.LoginParams{Method: "mine", Partition: "part", Meta: map[string]string{
-				"team": "x", "consul.hashicorp.com/task-id": ours["consul.hashicorp.com/task-id"], "consul.hashicorp.com/cluster": ours["consul.hashicorp.com/cluster"],
-			}}},
+			consulutil.LoginParams{Method: "mine", Partition: "part", Meta: meta("true", "team", "x")}},
 		"without an agent": {`"consulServers":{"hosts":"h"},"consulLogin":{"enabled":true,"datacenter":"dc2"}`,
-			consulutil.LoginParams{Method: "iam-ecs-service-token", Datacenter: "dc2", Meta: ours}},
+			consulutil.LoginParams{Method: "iam-ecs-service-token", Datacenter: "dc2", Meta: meta("false")}},
+		"without an agent, direct": {`"consulServers":{"hosts":"h"},"consulLogin":{"enabled":true},"proxy":{"mode":"direct"}`,
+			consulutil.LoginParams{Method: "iam-ecs-service-token", Meta: ours}},
 		"gateway": {`"consulLogin":{"enabled":true},"gateway":{"kind":"mesh-gateway","partition":"gw-part"}`,
 			consulutil.LoginParams{Method: "iam-ecs-service-token", Partition: "gw-part", Meta: ours}},
 	} {

@@ -40,7 +40,7 @@ func ExampleLoginMeta() {
 	cfg := &config.Config{ConsulLogin: config.ConsulLogin{Meta: map[string]string{"team": "red"}}}
 	task := workload.Task{Cluster: "mesh", TaskARN: "arn:aws:ecs:eu-west-1:111122223333:task/mesh/0f9de17a"}
 	fmt.Println(workload.LoginMeta(cfg, task))
-	// Output: map[consul.hashicorp.com/cluster:arn:aws:ecs:eu-west-1:111122223333:cluster/mesh consul.hashicorp.com/task-id:0f9de17a team:red]
+	// Output: map[consul.hashicorp.com/cluster:arn:aws:ecs:eu-west-1:111122223333:cluster/mesh consul.hashicorp.com/renewed:true consul.hashicorp.com/task-id:0f9de17a team:red]
 }
 
 func ExampleNew() {

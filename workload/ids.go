@@ -2,6 +2,7 @@ package workload
 
 import (
 	"maps"
+	"strconv"
 	"strings"
 
 	"github.com/meshtask/consul-ecs/config"
@@ -99,11 +100,13 @@ func CatalogCheckID(serviceID, container string) string { return serviceID + "-"
 func SessionCheckID(serviceID string) string { return serviceID + ":session" }
 
 // LoginMeta is what a login records in its token: the user's keys, and the
-// task's ID and the cluster's ARN, which the user's cannot replace.
+// task's ID, the cluster's ARN and whether the token is replaced before it expires, which the
+// user's cannot replace.
 func LoginMeta(cfg *config.Config, t Task) map[string]string {
 	meta := map[string]string{}
 	maps.Copy(meta, cfg.ConsulLogin.Meta)
 	meta[config.LoginMetaTaskID] = t.ID()
 	meta[config.LoginMetaCluster] = t.ClusterARN()
+	meta[config.LoginMetaRenewed] = strconv.FormatBool(cfg.Direct())
 	return meta
 }

@@ -189,11 +189,12 @@ func TestUserMetaCannotReplaceOwnKeysAndIsNotChanged(t *testing.T) {
 
 func TestLoginMetaCannotBeReplaced(t *testing.T) {
 	t.Parallel()
-	cfg := in(t, `,"consulLogin":{"enabled":true,"meta":{"team":"red","consul.hashicorp.com/task-id":"x","consul.hashicorp.com/cluster":"y"}}`)
+	cfg := in(t, `,"consulLogin":{"enabled":true,"meta":{"team":"red","consul.hashicorp.com/task-id":"x","consul.hashicorp.com/cluster":"y","consul.hashicorp.com/renewed":"z"}}`)
 	want := map[string]string{
 		"team":                         "red",
 		"consul.hashicorp.com/task-id": "7c1de0ff52d14a4fb9a6a1d2f9f7d0c1",
 		"consul.hashicorp.com/cluster": "arn:aws-us-gov:ecs:us-gov-west-1:111122223333:cluster/mesh",
+		"consul.hashicorp.com/renewed": "true",
 	}
 	if diff := cmp.Diff(want, workload.LoginMeta(cfg, metadata(t, "ec2"))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
