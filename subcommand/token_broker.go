@@ -108,7 +108,7 @@ func (f *brokerFlags) declare(fs *flag.FlagSet) {
 	fs.StringVar(&f.ceiling, "ceiling-policy", "", "`name` of a Consul policy: tokens that would grant more than its rules do are refused; includes -check-policies")
 	fs.StringVar(&f.methods, "login-methods", "", "JWT auth methods for consul-login with their MaxTokenTTL, `name=duration` separated by commas")
 	fs.StringVar(&f.loginKey, "login-key-file", "", "`file` of the Ed25519 key that signs for consul-login, PKCS #8 in PEM")
-	fs.StringVar(&f.vaultAddr, "vault-addr", "", "`URL` of the Vault server")
+	fs.StringVar(&f.vaultAddr, "vault-addr", "", "`URL` of the Vault server: https, or http on a loopback address")
 	fs.StringVar(&f.vaultCA, "vault-ca-file", "", "`file` of the CA certificates of the Vault server, PEM (default the system's)")
 	logLevelFlag(fs, &f.level)
 	fs.BoolVar(&f.json, "log-json", false, "log as JSON")

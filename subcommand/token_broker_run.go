@@ -207,11 +207,10 @@ func (f *brokerFlags) tokens(inv *cli.Invocation, client *api.Client, methods []
 		}
 		return &backend.LoginBackend{Client: client, Methods: methods, Key: key}, nil
 	default: // vault
-		if inv.Getenv("VAULT_TOKEN")+inv.Getenv("VAULT_TOKEN_FILE") == "" {
-			return nil, exit.Usagef("-backend %s: VAULT_TOKEN or VAULT_TOKEN_FILE is required", backend.Vault)
-		}
+		noToken := mistake(inv.Getenv("VAULT_TOKEN")+inv.Getenv("VAULT_TOKEN_FILE") == "",
+			"-backend %s: VAULT_TOKEN or VAULT_TOKEN_FILE is required", backend.Vault)
 		c, err := backend.NewVaultClient(backend.VaultOptions{Address: f.vaultAddr, CAFile: f.vaultCA, Namespace: f.namespace})
-		if err != nil {
+		if err = errors.Join(noToken, err); err != nil {
 			return nil, err
 		}
 		return &backend.VaultBackend{Client: c, Token: func() (secret.Value, error) { return vaultToken(inv) }}, nil

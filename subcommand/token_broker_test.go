@@ -162,6 +162,7 @@ func TestTokenBrokerMistakes(t *testing.T) {
 		"advertised memory":     {append(good, "-store", "memory", "-advertise", "https://x"), "-advertise is for several brokers, and -store memory for one"},
 		"task's life":           {append(good, "-allow-task-life", "-store", "memory"), "-allow-task-life: want -backend consul-acl and -store kv"},
 		"vault":                 {append(good, "-backend", "vault"), "-backend vault: give -vault-addr"},
+		"vault plaintext":       {append(good, "-backend", "vault", "-vault-addr", "http://vault:8200"), `address of Vault "http://vault:8200": want https://`},
 		"vault ceiling":         {append(good, "-backend", "vault", "-vault-addr", "https://vault:8200", "-ceiling-policy", "x"), "-check-policies and -ceiling-policy read Consul's policies"},
 		"vault token":           {append(good, "-backend", "vault", "-vault-addr", "https://vault:8200"), "VAULT_TOKEN or VAULT_TOKEN_FILE is required"},
 		"login key":             {append(good, "-backend", "consul-login", "-login-key-file", "/nonexistent", "-login-methods", "a=1h"), "-login-key-file: read the key"},

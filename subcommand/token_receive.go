@@ -79,7 +79,7 @@ Environment:
   CONSUL_HTTP_ADDR and the rest  Consul, to wait until it knows a new token and to log out
   CONSUL_HTTPS_CACERT_PEM        CA certificates of CONSUL_HTTP_ADDR, as text
   VAULT_ADDR, VAULT_CACERT and VAULT_NAMESPACE
-                                 Vault, to renew and revoke
+                                 Vault, to renew and revoke; https, or http on loopback
   CONSUL_ECS_IGNORE_CONTAINERS   as -ignore-containers; both apply
 
 Example:

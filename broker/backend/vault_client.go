@@ -27,7 +27,8 @@ const maxVaultAnswer = 1 << 20
 
 // VaultOptions are what a VaultClient needs.
 type VaultOptions struct {
-	// Address is the URL of the Vault server, such as https://vault.example.com:8200.
+	// Address is an https:// URL. With http:// the host must be a loopback address, for
+	// a proxy in the task.
 	Address string
 	// CAFile holds the CA certificates, PEM, that verify Address; the system's if empty.
 	CAFile string
@@ -44,8 +45,11 @@ type VaultClient struct {
 // NewVaultClient checks the options and reads the CA file.
 func NewVaultClient(o VaultOptions) (*VaultClient, error) {
 	u, err := url.Parse(o.Address)
-	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return nil, exit.Usagef("vault address %q is not a URL such as https://vault.example.com:8200", o.Address)
+	switch {
+	case err != nil:
+		return nil, exit.Usagef("address of Vault: %w", err)
+	case !secret.Confidential(u) || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return nil, exit.Usagef("address of Vault %q: want https://host[:port], or http:// with a loopback address", u.Redacted())
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	if o.CAFile != "" {

@@ -176,9 +176,13 @@ func TestVaultOptionsAreChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, o := range map[string]backend.VaultOptions{
-		`vault address "vault:8200" is not a URL`: {Address: "vault:8200"},
-		"no such file":       {Address: "https://vault:8200", CAFile: noCA},
-		"has no certificate": {Address: "https://vault:8200", CAFile: empty},
+		`address of Vault "vault:8200": want https://`:               {Address: "vault:8200"},
+		`"http://vault:8200": want https://`:                         {Address: "http://vault:8200"},
+		`"https://user:xxxxx@vault:8200": want https://host[:port],`: {Address: "https://user:hidden@vault:8200"},
+		`"https://vault:8200?ns=a": want https://`:                   {Address: "https://vault:8200?ns=a"},
+		"address of Vault: parse":                                    {Address: "https://vault:82 00"},
+		"no such file":                                               {Address: "https://vault:8200", CAFile: noCA},
+		"has no certificate":                                         {Address: "https://vault:8200", CAFile: empty},
 	} {
 		if _, err := backend.NewVaultClient(o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("NewClient(%+v): %v, want %q", o, err, want)

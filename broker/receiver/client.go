@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -53,7 +52,7 @@ func NewBroker(o BrokerOptions) (*Broker, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("address of the broker: %w", err)
-	case !confidential(u) || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+	case !secret.Confidential(u) || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("address of the broker %q: want https://host[:port], or http:// with a loopback address", u.Redacted())
 	}
 	transport := o.Transport
@@ -73,19 +72,10 @@ func NewBroker(o BrokerOptions) (*Broker, error) {
 	}, nil
 }
 
-// confidential reports whether a request to the URL may carry a secret.
-func confidential(u *url.URL) bool {
-	if u.Scheme == "https" {
-		return u.Hostname() != ""
-	}
-	ip := net.ParseIP(u.Hostname())
-	return u.Scheme == "http" && (ip.IsLoopback() || u.Hostname() == "localhost")
-}
-
 // redirect follows a broker that is not the leader to the one that is. net/http keeps the
 // method and the body of a 307, but not the bearer for another host.
 func redirect(next *http.Request, via []*http.Request) error {
-	if len(via) > maxRedirects || next.Method != via[0].Method || !confidential(next.URL) {
+	if len(via) > maxRedirects || next.Method != via[0].Method || !secret.Confidential(next.URL) {
 		return errors.New("the broker redirects to an address that must not receive a token, or too often")
 	}
 	if bearer := via[0].Header.Get("Authorization"); bearer != "" {
