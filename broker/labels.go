@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -100,7 +101,10 @@ func (r *Rules) policies(text string) ([]string, error) {
 }
 
 // forbidden reports whether a policy is never given, whatever the patterns say.
-func forbidden(name string) bool { return name == "global-management" || name == "root" }
+func forbidden(name string) bool {
+	folded := backend.FoldName(name)
+	return folded == "global-management" || folded == "root"
+}
 
 // lifetime is 0 for taskLife.
 func (r *Rules) lifetime(text string) (time.Duration, error) {

@@ -130,6 +130,9 @@ func TestAnnotations(t *testing.T) {
 		"not permitted":      {labels: annotations{policiesLabel: "web,admin"}, want: "422 policies"},
 		"management":         {labels: annotations{policiesLabel: "global-management"}, want: "422 policies"},
 		"root":               {labels: annotations{policiesLabel: "root"}, want: "422 policies"},
+		"Management":         {labels: annotations{policiesLabel: "Global-Management"}, want: "422 policies"},
+		"ROOT":               {labels: annotations{policiesLabel: "app ROOT"}, want: "422 policies"},
+		"root, no-break":     {labels: annotations{policiesLabel: "Root\u00a0"}, want: "422 policies"},
 		"ttl":                {labels: annotations{policiesLabel: "web", ttlLabel: "1m"}, want: "[web] 1m0s []"},
 		"longest":            {labels: annotations{policiesLabel: "web", ttlLabel: "168h"}, want: "[web] 168h0m0s []"},
 		"too long":           {labels: annotations{policiesLabel: "web", ttlLabel: "168h1s"}, want: "422 ttl"},
@@ -146,7 +149,7 @@ func TestAnnotations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := Rules{Policies: []string{"default", "w*", "app", "*-management", "root"}, TrustTags: tt.trust, TaskLife: tt.taskLife}
+			r := Rules{Policies: []string{"default", "w*", "app", "*-management", "*-Management", "[rR]*"}, TrustTags: tt.trust, TaskLife: tt.taskLife}
 			s, err := r.annotations(tt.labels, tt.tags)
 			got := fmt.Sprint(s.policies, s.ttl, s.contradicting)
 			if err != nil {

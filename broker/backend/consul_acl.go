@@ -41,6 +41,9 @@ func (a *ACLBackend) Issue(ctx context.Context, r Request) (Grant, error) {
 		case policy == nil:
 			return Grant{}, missingPolicy(name)
 		}
+		if err := checkName(name, policy.Name); err != nil {
+			return Grant{}, err
+		}
 	}
 	return a.grants.issue(r, uuid.NewString(), a.GrantTTL), nil
 }

@@ -64,7 +64,7 @@ func TestLoginOfAnotherProcessIsRevokedWithTheSecretOfItsHolder(t *testing.T) {
 // The clock of Consul's servers may differ from the broker's.
 func TestEndOfATokenIsByTheClockOfThisProcess(t *testing.T) {
 	t.Parallel()
-	made := `{"AccessorID": "a", "SecretID": "s", "Policies": [{"Name": "web-config"}],
+	made := `{"Name": "web-config", "AccessorID": "a", "SecretID": "s", "Policies": [{"Name": "web-config"}],
 		"CreateTime": "2020-01-01T00:00:00Z", "ExpirationTime": "2020-01-01T01:00:00Z"}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, made) }))
 	t.Cleanup(server.Close)
@@ -329,7 +329,7 @@ func TestTokenThatWasNeverMadeNeedsNoRevocation(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				switch r.Method {
 				case http.MethodGet:
-					io.WriteString(w, "{}")
+					io.WriteString(w, `{"Name": "web-config"}`)
 				case http.MethodPut:
 					w.WriteHeader(answers[0])
 					answers = answers[1:]
@@ -371,6 +371,13 @@ func TestPolicyDeletedBeforeRedemptionIsNamed(t *testing.T) {
 	}
 	_, err = b.Redeem(t.Context(), g)
 	wantError(t, err, backend.ErrPolicy, `policy "`+name+`"`, "consul acl policy create")
+}
+
+// Consul finds a policy by its name in any letter case, which the broker's patterns distinguish.
+func TestConsulPolicyIsNamedAsConsulDoes(t *testing.T) {
+	t.Parallel()
+	_, err := aclSystem(t).process(t, &line{}, 0).Issue(t.Context(), request("Web-CONFIG"))
+	wantError(t, err, backend.ErrPolicy, `policy "Web-CONFIG"`, `"web-config"`)
 }
 
 func TestKeyFileErrorsNameTheRemedy(t *testing.T) {

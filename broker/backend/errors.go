@@ -3,6 +3,7 @@ package backend
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -44,6 +45,18 @@ func (e *Error) Unwrap() error { return e.Err }
 // refused is an error that waiting does not change.
 func refused(op string, err error, remedy string) error {
 	return &Error{Op: op, Err: consulutil.WithClass(err, retry.Permanent), Remedy: remedy}
+}
+
+// FoldName returns a name in the form in which Consul and Vault compare names of policies.
+func FoldName(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
+
+// checkName returns an error unless the server has a policy by exactly the name that was
+// requested, which the broker has compared with its patterns: servers fold names.
+func checkName(requested, actual string) error {
+	if requested == actual {
+		return nil
+	}
+	return unavailablePolicy(requested, fmt.Sprintf("the server's name of the policy is %q: write that", actual))
 }
 
 // unavailablePolicy returns the error of a policy that a request names and that the

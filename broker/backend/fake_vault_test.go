@@ -28,6 +28,7 @@ type fakeVault struct {
 	mu       sync.Mutex
 	now      time.Time
 	status   int
+	foreign  http.HandlerFunc // answers in place of Vault, if not nil
 	policies map[string]bool
 	tokens   map[string]*fakeToken
 	wraps    map[string]wrapped
@@ -52,7 +53,7 @@ type tokenState struct {
 
 type wrapped struct {
 	expires time.Time
-	answer  any
+	answer  map[string]any
 }
 
 // startVault starts a server that ends with the test.
@@ -93,6 +94,13 @@ func (s *fakeVault) Answer(status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status = status
+}
+
+// AnswerAs lets something that is not Vault answer every request, until it is nil.
+func (s *fakeVault) AnswerAs(foreign http.HandlerFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.foreign = foreign
 }
 
 // Requests returns method and path of each request so far.
@@ -159,6 +167,10 @@ func (s *fakeVault) handle(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	path := strings.TrimPrefix(r.URL.Path, "/v1/")
 	s.requests = append(s.requests, r.Method+" "+path)
+	if s.foreign != nil {
+		s.foreign(w, r)
+		return
+	}
 	var b vaultBody
 	if r.ContentLength > 0 {
 		if err := json.NewDecoder(r.Body).Decode(&b); err != nil {
@@ -166,7 +178,7 @@ func (s *fakeVault) handle(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	var answer any
+	var answer map[string]any
 	failed := &vaultRefusal{s.status, http.StatusText(s.status)}
 	if s.status == 0 {
 		answer, failed = s.serve(r, path, b)
@@ -177,17 +189,22 @@ func (s *fakeVault) handle(w http.ResponseWriter, r *http.Request) {
 	case answer == nil:
 		w.WriteHeader(http.StatusNoContent)
 	default:
+		answer["request_id"] = rand.Text()
 		json.NewEncoder(w).Encode(answer)
 	}
 }
 
 func refuseVault(w http.ResponseWriter, r *vaultRefusal) {
+	errs := []string{}
+	if r.text != "" {
+		errs = append(errs, r.text)
+	}
 	w.WriteHeader(r.status)
-	json.NewEncoder(w).Encode(map[string]any{"errors": []string{r.text}})
+	json.NewEncoder(w).Encode(map[string]any{"errors": errs})
 }
 
 // serve answers a request; nil is an answer without a body.
-func (s *fakeVault) serve(r *http.Request, path string, b vaultBody) (any, *vaultRefusal) {
+func (s *fakeVault) serve(r *http.Request, path string, b vaultBody) (map[string]any, *vaultRefusal) {
 	secret := r.Header.Get("X-Vault-Token")
 	if r.Method+" "+path == "POST sys/wrapping/unwrap" {
 		return s.unwrap(secret)
@@ -196,7 +213,7 @@ func (s *fakeVault) serve(r *http.Request, path string, b vaultBody) (any, *vaul
 	if caller == nil {
 		return nil, denied
 	}
-	self := map[string]func(*fakeToken) (any, *vaultRefusal){"GET auth/token/lookup-self": s.lookup, "POST auth/token/renew-self": s.renew, "POST auth/token/revoke-self": s.revoke}
+	self := map[string]func(*fakeToken) (map[string]any, *vaultRefusal){"GET auth/token/lookup-self": s.lookup, "POST auth/token/renew-self": s.renew, "POST auth/token/revoke-self": s.revoke}
 	if answer := self[r.Method+" "+path]; answer != nil {
 		return answer(caller)
 	}
@@ -211,23 +228,28 @@ func (s *fakeVault) serve(r *http.Request, path string, b vaultBody) (any, *vaul
 		return s.create(r.Header.Get("X-Vault-Wrap-TTL"), b)
 	case "POST auth/token/lookup-accessor", "POST auth/token/revoke-accessor":
 		t := s.byAccessor(b.Accessor)
-		if t == nil {
+		switch {
+		case t == nil && operation == "POST auth/token/revoke-accessor":
+			return map[string]any{"warnings": []string{"No token found with this accessor"}}, nil
+		case t == nil:
 			return nil, &vaultRefusal{http.StatusForbidden, "1 error occurred:\n\t* invalid accessor\n\n"}
-		}
-		if operation == "POST auth/token/lookup-accessor" {
+		case operation == "POST auth/token/lookup-accessor":
 			return s.lookup(t)
 		}
-		delete(s.tokens, t.Secret)
-		return nil, nil
+		return s.revoke(t)
 	}
 	name, isPolicy := strings.CutPrefix(path, "sys/policies/acl/")
-	if !isPolicy || !s.policies[name] {
+	if !isPolicy {
+		return nil, &vaultRefusal{http.StatusNotFound, "no handler for route \"" + path + "\". route entry not found."}
+	}
+	name = strings.ToLower(strings.TrimSpace(name))
+	if !s.policies[name] {
 		return nil, &vaultRefusal{http.StatusNotFound, ""}
 	}
 	return map[string]any{"data": map[string]any{"name": name, "policy": ""}}, nil
 }
 
-func (s *fakeVault) create(wrapTTL string, b vaultBody) (any, *vaultRefusal) {
+func (s *fakeVault) create(wrapTTL string, b vaultBody) (map[string]any, *vaultRefusal) {
 	period, err := time.ParseDuration(cmp.Or(b.Period, "768h"))
 	if err != nil {
 		return nil, &vaultRefusal{http.StatusBadRequest, err.Error()}
@@ -254,7 +276,7 @@ func (s *fakeVault) create(wrapTTL string, b vaultBody) (any, *vaultRefusal) {
 	}}, nil
 }
 
-func (s *fakeVault) unwrap(handle string) (any, *vaultRefusal) {
+func (s *fakeVault) unwrap(handle string) (map[string]any, *vaultRefusal) {
 	w, ok := s.wraps[handle]
 	delete(s.wraps, handle)
 	if !ok || !s.now.Before(w.expires) {
@@ -263,7 +285,7 @@ func (s *fakeVault) unwrap(handle string) (any, *vaultRefusal) {
 	return w.answer, nil
 }
 
-func (s *fakeVault) renew(t *fakeToken) (any, *vaultRefusal) {
+func (s *fakeVault) renew(t *fakeToken) (map[string]any, *vaultRefusal) {
 	if t.Period == 0 {
 		return nil, &vaultRefusal{http.StatusBadRequest, "lease is not renewable"}
 	}
@@ -271,19 +293,19 @@ func (s *fakeVault) renew(t *fakeToken) (any, *vaultRefusal) {
 	return s.auth(t), nil
 }
 
-func (s *fakeVault) revoke(t *fakeToken) (any, *vaultRefusal) {
+func (s *fakeVault) revoke(t *fakeToken) (map[string]any, *vaultRefusal) {
 	delete(s.tokens, t.Secret)
 	return nil, nil
 }
 
-func (s *fakeVault) auth(t *fakeToken) any {
+func (s *fakeVault) auth(t *fakeToken) map[string]any {
 	return map[string]any{"auth": map[string]any{
 		"client_token": t.Secret, "accessor": t.Accessor, "policies": t.Policies, "metadata": t.Meta,
 		"lease_duration": s.left(t), "renewable": t.Period > 0, "orphan": t.Orphan,
 	}}
 }
 
-func (s *fakeVault) lookup(t *fakeToken) (any, *vaultRefusal) {
+func (s *fakeVault) lookup(t *fakeToken) (map[string]any, *vaultRefusal) {
 	return map[string]any{"data": map[string]any{
 		"accessor": t.Accessor, "policies": t.Policies, "display_name": t.DisplayName, "meta": t.Meta, "orphan": t.Orphan,
 		"ttl": s.left(t), "period": int(t.Period.Seconds()), "renewable": t.Period > 0,

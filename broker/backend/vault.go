@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/secret"
@@ -77,17 +76,17 @@ func orphanOf(r Request) any {
 
 // checkPolicy exists because Vault creates tokens with policies that do not exist.
 func (b *VaultBackend) checkPolicy(ctx context.Context, policy string) error {
-	if policy == "root" {
+	if FoldName(policy) == "root" {
 		return unavailablePolicy(policy, "the root policy is never given to a task")
 	}
-	_, err := b.do(ctx, vaultCall{method: http.MethodGet, path: "sys/policies/acl/" + url.PathEscape(policy)})
+	answer, err := b.do(ctx, vaultCall{method: http.MethodGet, path: "sys/policies/acl/" + url.PathEscape(policy)})
 	switch {
-	case vaultStatus(err) == http.StatusNotFound:
+	case noPolicy(err):
 		return unavailablePolicy(policy, "create it with: vault policy write "+policy+" FILE")
 	case err != nil:
 		return vaultError(fmt.Sprintf("read Vault policy %q", policy), err, vaultRemedy)
 	}
-	return nil
+	return checkName(policy, answer.Data.Name)
 }
 
 // Redeem unwraps the grant's handle. An answer that is lost loses the token: the next
@@ -122,7 +121,8 @@ func (b *VaultBackend) Redeem(ctx context.Context, g Grant) (Token, error) {
 	}, nil
 }
 
-// Revoke revokes the token of an accessor.
+// Revoke revokes the token of an accessor. Vault has no error for one that it does not know, but
+// a warning.
 func (b *VaultBackend) Revoke(ctx context.Context, accessor string) error {
 	_, err := b.byAccessor(ctx, "revoke-accessor", accessor)
 	if err == nil || unknownAccessor(err) {
@@ -146,12 +146,6 @@ func (b *VaultBackend) Expiry(ctx context.Context, accessor string) (time.Time, 
 func (b *VaultBackend) byAccessor(ctx context.Context, operation, accessor string) (*vaultAnswer, error) {
 	body := map[string]string{"accessor": accessor}
 	return b.do(ctx, vaultCall{method: http.MethodPost, path: "auth/token/" + operation, body: body})
-}
-
-// unknownAccessor reports whether Vault has no token of the accessor: its answer was 400
-// in early versions, 403 or 404 in later ones.
-func unknownAccessor(err error) bool {
-	return vaultStatus(err) == http.StatusNotFound || vaultStatus(err) != 0 && strings.Contains(err.Error(), "invalid accessor")
 }
 
 // do sends a request with the broker's token.

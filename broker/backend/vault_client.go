@@ -131,14 +131,17 @@ type vaultAnswer struct {
 		WrappedAccessor string       `json:"wrapped_accessor"`
 	} `json:"wrap_info"`
 	Data struct {
-		TTL int64 `json:"ttl"`
+		Name string `json:"name"`
+		TTL  int64  `json:"ttl"`
 	} `json:"data"`
+	// RequestID is in each successful answer of Vault that has a body, empty in a wrapped one.
+	RequestID *string `json:"request_id"`
 }
 
 var errNoAuth = errors.New("the answer has no token")
 
-// do sends a request and decodes the answer. The error is a *vaultStatusError, or that of
-// the transport.
+// do sends a request and decodes the answer. The error is a *vaultStatusError, a
+// *foreignAnswerError, or that of the transport.
 func (c *VaultClient) do(ctx context.Context, r vaultCall) (*vaultAnswer, error) {
 	text, err := json.Marshal(r.body)
 	if err != nil {
@@ -177,15 +180,13 @@ func decodeVault(status int, body []byte) (*vaultAnswer, error) {
 	switch {
 	case status >= 300 && status < 400:
 		return nil, &vaultStatusError{status, "a redirect; configure the address of the active node, or request forwarding in Vault"}
-	case status >= 400 && len(a.Errors) == 0:
-		return nil, &vaultStatusError{status, http.StatusText(status)}
-	case status >= 400:
+	case status >= 400 && err == nil && a.Errors != nil:
 		return nil, &vaultStatusError{status, strings.Join(a.Errors, "; ")}
-	case status == http.StatusNoContent:
+	case status == http.StatusNoContent && len(body) == 0:
 		return a, nil
-	case err != nil:
+	case status >= 400, err != nil, a.RequestID == nil:
 		// The decoder's error could quote the answer, which may hold a token.
-		return nil, &vaultStatusError{status, "an answer that is not Vault's JSON; check the address"}
+		return nil, &foreignAnswerError{status}
 	}
 	return a, nil
 }

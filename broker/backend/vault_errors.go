@@ -1,30 +1,57 @@
 package backend
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// vaultStatusError is an answer of Vault that is not a success.
+// vaultStatusError is an answer of Vault that is not a success, or a redirect.
 type vaultStatusError struct {
 	status int
-	text   string
+	text   string // its errors, or empty
 }
 
 func (e *vaultStatusError) Error() string {
-	return fmt.Sprintf("Vault answered %d: %s", e.status, e.text)
+	return fmt.Sprintf("Vault answered %d: %s", e.status, cmp.Or(e.text, http.StatusText(e.status)))
 }
 
+// foreignAnswerError is an answer that Vault did not write, such as that of a load balancer in front
+// of it. Its status states nothing about Vault.
+type foreignAnswerError struct{ status int }
+
+func (e *foreignAnswerError) Error() string {
+	return fmt.Sprintf("the answer, with status %d, is not Vault's; check the address", e.status)
+}
+
+// vaultStatus is the status of Vault's own answer inside err, or 0 when there was none.
 func vaultStatus(err error) int {
 	var refused *vaultStatusError
 	if errors.As(err, &refused) {
 		return refused.status
 	}
 	return 0
+}
+
+// unknownAccessor reports whether Vault has no token of the accessor. The status differs between
+// versions. When the index of accessors outlives the token, as after a revocation by its
+// holder, revoke-accessor has another text.
+func unknownAccessor(err error) bool {
+	refused, ok := errors.AsType[*vaultStatusError](err)
+	return ok && (strings.Contains(refused.text, "invalid accessor") ||
+		refused.status == http.StatusBadRequest && strings.Contains(refused.text, "token not found"))
+}
+
+// noPolicy reports whether Vault has no policy of the name: it answers 404 without an error. With one
+// the path is wrong.
+func noPolicy(err error) bool {
+	refused, ok := errors.AsType[*vaultStatusError](err)
+	return ok && refused.status == http.StatusNotFound && refused.text == ""
 }
 
 // classifyVault distinguishes a refusal from a server that is sealed, in standby, overloaded or

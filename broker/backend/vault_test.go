@@ -3,6 +3,8 @@ package backend_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -102,8 +104,18 @@ func TestVaultNeverGivesRoot(t *testing.T) {
 	t.Parallel()
 	b, server := vaultBroker(t)
 	server.AddPolicies("root")
-	_, err := b.Issue(t.Context(), request("web-config", "root"))
-	wantError(t, err, backend.ErrPolicy, `policy "root"`, "never")
+	for _, name := range []string{"root", "Root", "rOOt", " root", "root\u00a0"} {
+		_, err := b.Issue(t.Context(), request("web-config", name))
+		wantError(t, err, backend.ErrPolicy, fmt.Sprintf("policy %q", name), "never")
+	}
+}
+
+// Vault finds a policy by a name that its patterns, as the broker compares them, do not have.
+func TestVaultPolicyIsNamedAsVaultDoes(t *testing.T) {
+	t.Parallel()
+	b, _ := vaultBroker(t)
+	_, err := b.Issue(t.Context(), request("Web-CONFIG"))
+	wantError(t, err, backend.ErrPolicy, `policy "Web-CONFIG"`, `"web-config"`)
 }
 
 func TestVaultAnswersHaveClasses(t *testing.T) {
@@ -203,8 +215,7 @@ func TestVaultErrorsOfEachEndpoint(t *testing.T) {
 	}{
 		"create-orphan":   {func() error { _, err := b.Issue(t.Context(), request("web-config")); return err }, map[int]error{403: backend.ErrPrivilege}},
 		"unwrap":          {func() error { _, err := b.Redeem(t.Context(), grant); return err }, map[int]error{400: backend.ErrUsed, 403: backend.ErrUsed}},
-		"revoke-accessor": {func() error { return b.Revoke(t.Context(), grant.Accessor) }, map[int]error{403: backend.ErrPrivilege, 404: nil}},
-		"lookup-accessor": {func() error { _, _, err := b.Expiry(t.Context(), grant.Accessor); return err }, map[int]error{403: backend.ErrPrivilege, 404: nil}},
+		"lookup-accessor": {func() error { _, _, err := b.Expiry(t.Context(), grant.Accessor); return err }, map[int]error{403: backend.ErrPrivilege}},
 		"renew-self":      {func() error { _, err := task.RenewSelf(t.Context(), secret.New("x")); return err }, map[int]error{403: backend.ErrPrivilege}},
 		"lookup-self":     {func() error { _, err := task.LookupSelf(t.Context(), secret.New("x")); return err }, map[int]error{403: backend.ErrPrivilege}},
 		"revoke-self":     {func() error { return task.RevokeSelf(t.Context(), secret.New("x")) }, map[int]error{403: backend.ErrPrivilege}},
@@ -229,5 +240,69 @@ func TestVaultErrorsOfEachEndpoint(t *testing.T) {
 	server.Answer(0)
 	if _, err := b.Redeem(t.Context(), grant); err != nil {
 		t.Errorf("the grant did not survive: %v", err)
+	}
+}
+
+// What answers in place of Vault knows no token and no policy, whatever its status.
+func TestAnswerOfAnotherServerIsNoAnswerOfVault(t *testing.T) {
+	t.Parallel()
+	b, server := vaultBroker(t)
+	task := vaultClient(t, server.URL)
+	grant := issue(t, b, request("web-config"))
+	calls := map[string]func() error{
+		"create-orphan":   func() error { _, err := b.Issue(t.Context(), request("web-config")); return err },
+		"unwrap":          func() error { _, err := b.Redeem(t.Context(), grant); return err },
+		"revoke-accessor": func() error { return b.Revoke(t.Context(), grant.Accessor) },
+		"lookup-accessor": func() error { _, _, err := b.Expiry(t.Context(), grant.Accessor); return err },
+		"renew-self":      func() error { _, err := task.RenewSelf(t.Context(), secret.New("x")); return err },
+		"lookup-self":     func() error { _, err := task.LookupSelf(t.Context(), secret.New("x")); return err },
+		"revoke-self":     func() error { return task.RevokeSelf(t.Context(), secret.New("x")) },
+	}
+	for _, body := range []string{"", "<html>not here</html>", `{"message": "no Route matched with those values"}`, "[]", "{}", `"ok"`} {
+		for _, status := range []int{200, 400, 403, 404} {
+			server.AnswerAs(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(status)
+				io.WriteString(w, body)
+			})
+			for name, call := range calls {
+				err := call()
+				if err == nil || !consulutil.Classify(err).Retryable() {
+					t.Errorf("%s, status %d, body %q: %v, want an error that is retried", name, status, body, err)
+				}
+				if errors.Is(err, backend.ErrPrivilege) {
+					t.Errorf("%s, status %d, body %q: %v, want nothing about privileges", name, status, body, err)
+				}
+			}
+		}
+	}
+	server.AnswerAs(nil)
+	redeem(t, b, grant)
+}
+
+// The texts are Vault's: of revoke-accessor when the index of accessors outlives the token, and of
+// lookup-accessor in several versions.
+func TestVaultKnowsNoTokenByItsOwnTextOnly(t *testing.T) {
+	t.Parallel()
+	b, server := vaultBroker(t)
+	for _, tt := range []struct {
+		status            int
+		text              string
+		revoked, notFound bool
+	}{
+		{400, "token not found", true, true},
+		{400, "1 error occurred:\n\t* invalid accessor\n\n", true, true},
+		{403, "1 error occurred:\n\t* invalid accessor\n\n", true, true},
+		{404, "1 error occurred:\n\t* invalid accessor\n\n", true, true},
+		{404, `no handler for route "auth/token/revoke-accessor". route entry not found.`, false, false},
+		{403, "permission denied", false, false},
+		{403, "bad token", false, false}, // also of the broker's own
+	} {
+		server.AnswerAs(func(w http.ResponseWriter, _ *http.Request) { refuseVault(w, &vaultRefusal{tt.status, tt.text}) })
+		if err := b.Revoke(t.Context(), "a"); (err == nil) != tt.revoked {
+			t.Errorf("%d %q: Revoke: %v", tt.status, tt.text, err)
+		}
+		if _, alive, err := b.Expiry(t.Context(), "a"); alive || (err == nil) != tt.notFound {
+			t.Errorf("%d %q: Expiry: %v, %v", tt.status, tt.text, alive, err)
+		}
 	}
 }
