@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/internal/testkit/registry"
 )
 
@@ -227,14 +228,19 @@ func (broken) Resolve(authn.Resource) (authn.Authenticator, error) {
 func TestCredentialHelperThatFailsOrHangsIsNamed(t *testing.T) {
 	t.Parallel()
 	r := registry.Start(t)
-	for want, k := range map[string]authn.Keychain{
-		"no answer within 50ms":             hanging{t.Context().Done()},
-		"docker-credential-test: not found": broken{},
+	for _, c := range []struct {
+		keychain authn.Keychain
+		timeout  time.Duration
+		want     string
+	}{
+		{hanging{t.Context().Done()}, 50 * time.Millisecond, "no answer within 50ms"},
+		{broken{}, options().Timeout, "docker-credential-test: not found"},
 	} {
 		o := options()
-		o.Timeout, o.Keychain = 50*time.Millisecond, k
+		o.Timeout, o.Keychain = c.timeout, c.keychain
 		_, failures := lockOf(t, o, r.Host+"/web:1")
-		want = fmt.Sprintf("image %s/web:1: the credentials for %s cannot be read (%s): check credsStore, credHelpers and auths in Docker's config.json", r.Host, r.Host, want)
+		want := fmt.Sprintf("image %s/web:1: the credentials for %s cannot be read (%s): "+
+			"check credsStore, credHelpers and auths in Docker's config.json", r.Host, r.Host, c.want)
 		if diff := cmp.Diff([]string{want}, failures); diff != "" {
 			t.Error(diff)
 		}
@@ -243,14 +249,10 @@ func TestCredentialHelperThatFailsOrHangsIsNamed(t *testing.T) {
 
 func TestRegistryThatIsNotThereIsNamed(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	host := listener.Addr().String()
-	listener.Close()
+	host := testkit.ReservePort(t).String()
 	_, failures := lockOf(t, options(), host+"/web:1")
-	want := fmt.Sprintf("image %s/web:1: %s cannot be reached (dial tcp %s: connect: connection refused): check the network and the name, or read a copy by -from", host, host, host)
+	want := fmt.Sprintf("image %s/web:1: %s cannot be reached (dial tcp %s: connect: connection refused): "+
+		"check the network and the name, or read a copy by -from", host, host, host)
 	if diff := cmp.Diff([]string{want}, failures); diff != "" {
 		t.Error(diff)
 	}

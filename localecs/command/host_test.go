@@ -163,7 +163,7 @@ func TestMissingHostCapabilitiesAreReported(t *testing.T) {
 		{"without sethostname EPERM", server + "set the host name: " + noRight},
 		{"without pidfd_send_signal ENOSYS", "make runtime: end a container: function not implemented: the host lacks pidfd_open and pidfd_send_signal (Linux 5.3 or later)"},
 		{"readonly /proc/sys", "make network: let the VPC's gateway forward: open /proc/sys/net/ipv4/ip_forward: read-only file system: the host lacks a writable /proc/sys" + around},
-		{"unmounted /proc", "make network: open own network namespace: no such file or directory: the host lacks a /proc with this process; mount it"},
+		{"unmounted /proc", "make network: open own network namespace: /proc is that of another PID namespace: the host lacks a /proc with this process; mount it"},
 		{"files 40", "too many open files: open file limit reached; raise the hard limit (ulimit -Hn): a task needs one, and four for each container"},
 	} {
 		a := w.run(order{Args: leaks(t), On: tt.host})

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -43,7 +44,7 @@ func newVPC(gateway Addressing, namespace func(owner, hostname string) (*os.File
 	if err := host.CheckCaps("make a task network", wayRound, AWSVPC.Needs()...); err != nil {
 		return nil, err
 	}
-	home, err := netns.Get()
+	home, err := ownNamespace()
 	if err != nil {
 		return nil, &host.MissingError{What: "open own network namespace", Need: "a /proc with this process", Instead: "mount it", Err: err}
 	}
@@ -55,6 +56,19 @@ func newVPC(gateway Addressing, namespace func(owner, hostname string) (*os.File
 		return nil, errors.Join(err, v.close())
 	}
 	return v, nil
+}
+
+// ownNamespace opens the network namespace of this process. In the /proc of another PID namespace
+// its number may be that of another process.
+func ownNamespace() (netns.NsHandle, error) {
+	self, err := os.Readlink("/proc/self")
+	if err != nil {
+		return netns.None(), err
+	}
+	if self != strconv.Itoa(os.Getpid()) {
+		return netns.None(), errors.New("/proc is that of another PID namespace")
+	}
+	return netns.Get()
 }
 
 func (v *vpc) open() error {
