@@ -3,6 +3,7 @@ package broker
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -20,8 +21,12 @@ const (
 	// connectLimit bounds the connection to a task, and pushLimit a whole push with the
 	// redemption that happens meanwhile.
 	connectLimit, pushLimit = 2 * time.Second, 10 * time.Second
-	// pushesInFlight bounds the pushes at one time.
-	pushesInFlight = 64
+	// promptLimit is how long a task has to present the handle of a push; then the push is given
+	// up. It has pushLimit for the next one, which is among those that hang.
+	promptLimit = 2 * time.Second
+	// promptPushes bounds the pushes at one time, and slowPushes those to tasks whose last one
+	// hung, so that they hold back no others.
+	promptPushes, slowPushes = 512, 256
 	// maxPushPause is the longest pause between two pushes.
 	maxPushPause = 8 * time.Second
 )
@@ -39,13 +44,13 @@ func pushPause(attempt int) time.Duration {
 // pusher posts to tasks. It follows no redirect and uses no proxy: the address is all
 // that ECS vouches for.
 type pusher struct {
-	client *http.Client
-	slots  chan struct{}
+	client       *http.Client
+	prompt, slow chan struct{}
 }
 
 func newPusher(dial func(ctx context.Context, network, address string) (net.Conn, error)) pusher {
 	return pusher{
-		slots: make(chan struct{}, pushesInFlight),
+		prompt: make(chan struct{}, promptPushes), slow: make(chan struct{}, slowPushes),
 		client: &http.Client{
 			Timeout:       pushLimit,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -61,14 +66,55 @@ func newPusher(dial func(ctx context.Context, network, address string) (net.Conn
 	}
 }
 
-// send posts a body and returns the status.
-func (p pusher) send(ctx context.Context, to netip.AddrPort, body []byte) (int, error) {
+// errHangs means that a task did not present its handle.
+var errHangs = fmt.Errorf("no answer within %s", promptLimit)
+
+// hangs reports whether a push ended without an answer in time.
+func hangs(err error) bool {
+	timeout, ok := errors.AsType[net.Error](err)
+	return errors.Is(err, errHangs) || ok && timeout.Timeout()
+}
+
+// push posts to the task of a request when it is its turn, and returns the status. Slow is for
+// a task whose last push hung.
+func (t *term) push(ctx context.Context, r *request, to netip.AddrPort, body []byte, slow bool) (int, error) {
+	slots := t.pusher.prompt
+	if slow {
+		slots = t.pusher.slow
+	}
 	select {
-	case p.slots <- struct{}{}:
+	case slots <- struct{}{}:
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	defer func() { <-p.slots }()
+	defer func() { <-slots }()
+	if slow {
+		return t.pusher.send(ctx, to, body)
+	}
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	timer := time.AfterFunc(promptLimit, func() {
+		if !t.presented(r) {
+			giveUp(errHangs)
+		}
+	})
+	defer timer.Stop()
+	status, err := t.pusher.send(ctx, to, body)
+	if err != nil && errors.Is(context.Cause(ctx), errHangs) {
+		err = errHangs
+	}
+	return status, err
+}
+
+// presented reports whether the handle is being exchanged, or was.
+func (t *term) presented(r *request) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return r.taken || r.state.Redeemed
+}
+
+// send posts a body and returns the status.
+func (p pusher) send(ctx context.Context, to netip.AddrPort, body []byte) (int, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+to.String()+"/", bytes.NewReader(body))
 	if err != nil {
 		return 0, err
@@ -101,18 +147,19 @@ func (t *term) deliver(ctx context.Context, r *request) {
 		}
 	}()
 	t.on(r, started, "")
-	last := ""
+	last, slow := "", false
 	for attempt := 0; retry.Sleep(life, pushPause(attempt)) == nil; attempt++ {
 		t.mu.Lock()
 		r.attempts++
 		t.mu.Unlock()
-		status, err := t.pusher.send(life, to, body)
+		status, err := t.push(life, r, to, body, slow)
 		if err != nil && life.Err() != nil {
 			break
 		}
 		if t.answered(r, status, err) {
 			return
 		}
+		slow = hangs(err)
 		if last = "the push was answered with " + strconv.Itoa(status); err != nil {
 			last = err.Error()
 		}
