@@ -33,6 +33,10 @@ type line struct {
 	// Attempt counts pushes; Duration is in ms since the request arrived.
 	Attempt  int   `json:"attempt,omitempty"`
 	Duration int64 `json:"duration"`
+	// Omitted counts refused requests without a line since the last one that has one, and
+	// Lost lines that could not be written.
+	Omitted int `json:"omitted,omitempty"`
+	Lost    int `json:"lost,omitempty"`
 	// ContradictingTags are tags of the task that contradict its revision.
 	ContradictingTags []string `json:"contradicting_tags,omitempty"`
 }
@@ -44,6 +48,11 @@ type audit struct {
 	backend string // its name
 	key     [32]byte
 	failed  func(error)
+
+	// lost counts lines since the last one that was written, and torn is set when the last one
+	// was written in part.
+	lost int
+	torn bool
 }
 
 func newAudit(w io.Writer, backend string, failed func(error)) *audit {
@@ -52,18 +61,53 @@ func newAudit(w io.Writer, backend string, failed func(error)) *audit {
 	return a
 }
 
-// write writes a line, with the time and the backend.
+// write writes a line.
 func (a *audit) write(l line) {
-	l.Time, l.Backend = time.Now(), a.backend
-	text, err := json.Marshal(l)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	err := a.catchUp()
 	if err == nil {
-		a.mu.Lock()
-		_, err = a.w.Write(append(text, '\n'))
-		a.mu.Unlock()
+		err = a.append(l)
 	}
 	if err != nil {
+		a.lost++
 		a.failed(err)
 	}
+}
+
+// resume tries to write again after a failure. It returns nil if the log can be written, as
+// far as is known.
+func (a *audit) resume() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.catchUp()
+}
+
+// catchUp writes how many lines were lost, if any were. The caller holds mu.
+func (a *audit) catchUp() error {
+	if a.lost == 0 {
+		return nil
+	}
+	err := a.append(line{Decision: "lines_lost", Lost: a.lost})
+	if err == nil {
+		a.lost = 0
+	}
+	return err
+}
+
+// append writes a line, with the time and the backend. The caller holds mu.
+func (a *audit) append(l line) error {
+	l.Time, l.Backend = time.Now(), a.backend
+	text, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	if a.torn {
+		text = append([]byte{'\n'}, text...)
+	}
+	n, err := a.w.Write(append(text, '\n'))
+	a.torn = err != nil && (a.torn || n > 0)
+	return err
 }
 
 // handle is how the log names a handle.

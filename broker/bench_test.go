@@ -288,7 +288,7 @@ func loadedOptions(ctx context.Context, name string) (Options, Elector, error) {
 		BackendName: "fake", Backend: slowBackend{&fakeBackend{tokens: map[string]made{}}},
 		Store: &MemoryStore{}, Audit: io.Discard, Metrics: NewMetrics("test"), Log: hclog.NewNullLogger(),
 		// As if a proxy were before the broker: the tasks are ports of this machine.
-		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowUnknownAddress: true,
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			_, port, _ := net.SplitHostPort(address)
 			return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort("127.0.0.1", port))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"slices"
 	"sync"
@@ -55,6 +56,9 @@ type Options struct {
 	// TrustedProxies may send requests for tasks. X-Forwarded-For, if they send it, has
 	// the task's address last.
 	TrustedProxies []netip.Prefix
+	// AllowUnknownAddress permits requests of TrustedProxies without X-Forwarded-For: their
+	// address is not compared with the task's.
+	AllowUnknownAddress bool
 	// AllowUnsealed permits requests without a key, and GET /token.
 	AllowUnsealed bool
 	// Audit gets one line of JSON per transition.
@@ -67,20 +71,35 @@ type Options struct {
 type Broker struct {
 	Options
 	audit     *audit
-	addresses addresses
+	addresses *addresses
+	refusals  *refusals
 	pusher    pusher
 	term      atomic.Pointer[term]
 	// leader is the URL of the broker that leads, empty if it names none; nil if none leads.
 	leader atomic.Pointer[string]
-	// faults are those of calls of ECS.
-	faults retry.Causes
+	// faults are those of calls of ECS, unnamed those of proxies, and unwritten those of the
+	// audit log.
+	faults, unnamed, unwritten retry.Causes
 }
 
 // New makes a broker that does nothing until lead.
 func New(o Options) *Broker {
-	b := &Broker{Options: o, pusher: newPusher(o.Dial)}
-	b.audit = newAudit(o.Audit, o.BackendName, func(err error) { o.Log.Error("the audit log was not written", logkey.Error, err) })
+	b := &Broker{Options: o, pusher: newPusher(o.Dial), addresses: newAddresses(addressRate, addressBurst), refusals: newRefusals()}
+	b.audit = newAudit(o.Audit, o.BackendName, func(err error) {
+		b.Metrics.auditFailures.Add(1)
+		if b.unwritten.Level(err) == hclog.Warn { // a new cause, or a reminder
+			b.Log.Error("the audit log cannot be written: no tokens until it can", logkey.Error, err)
+		}
+	})
 	return b
+}
+
+// auditable returns an error while the audit log cannot be written.
+func (b *Broker) auditable() error {
+	if err := b.audit.resume(); err != nil {
+		return later(http.StatusServiceUnavailable, "audit", busyPause, "the broker cannot write its audit log: no tokens until it can").because(err)
+	}
+	return nil
 }
 
 // lead answers requests until the context ends, or another broker is found to have

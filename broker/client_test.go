@@ -174,9 +174,14 @@ func wantRefused(t *testing.T, r *httptest.ResponseRecorder, status int, code st
 	}
 }
 
+// state is the status of a request, as its task reads it.
 func (w *world) state(id string) receiver.Status {
 	w.t.Helper()
-	s, err := receiver.DecodeStatus(w.call(http.MethodGet, "/v1/token/"+id, "10.9.9.9", nil).Body.Bytes())
+	address := elsewhere
+	if r := w.broker.term.Load().request(id); r != nil {
+		address = r.subject.task.Address.String()
+	}
+	s, err := receiver.DecodeStatus(w.call(http.MethodGet, "/v1/token/"+id, address, nil).Body.Bytes())
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -68,8 +68,8 @@ func (b *Broker) leading(endpoint func(*term, *http.Request, caller) (result, er
 			return
 		}
 		from, err := b.caller(r)
-		if err == nil && from.client.IsValid() {
-			err = b.addresses.allow(from.client)
+		if err == nil && from.known() && !b.addresses.allow(from.client) {
+			err = later(http.StatusTooManyRequests, "rate", time.Second, "too many requests from %s", from.client)
 		}
 		var answer result
 		if err == nil {
@@ -99,13 +99,15 @@ func (b *Broker) answer(w http.ResponseWriter, r result, err error) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	if err != nil {
-		e := receiver.Refusal{Message: err.Error(), Code: "internal", RequestID: cmp.Or(r.requestID, rand.Text())}
+		e := receiver.Refusal{Message: "internal error", Code: "internal", RequestID: cmp.Or(r.requestID, rand.Text())}
 		r.status = http.StatusInternalServerError
 		if refused, ok := errors.AsType[*refusal](err); ok {
-			r.status, e.Code = refused.status, refused.code
+			r.status, e.Code, e.Message = refused.status, refused.code, refused.reason
 			if refused.after > 0 {
 				h.Set("Retry-After", strconv.Itoa(int((refused.after+time.Second-1)/time.Second)))
 			}
+		} else {
+			b.Log.Error("a request failed", logkey.Error, err)
 		}
 		r.body = e
 	}
@@ -133,20 +135,25 @@ func (b *Broker) caller(r *http.Request) (caller, error) {
 	if err != nil {
 		return caller{}, refuse(http.StatusBadRequest, "address", "the address of the connection is unknown")
 	}
-	ip := peer.Addr().Unmap()
+	ip := peer.Addr().Unmap().WithZone("")
 	if !contains(b.TrustedProxies, ip) {
 		return caller{peer: ip, client: ip}, nil
 	}
 	forwarded := strings.Join(r.Header.Values("X-Forwarded-For"), ",")
-	if forwarded == "" {
+	if forwarded == "" && b.AllowUnknownAddress {
 		return caller{peer: ip}, nil
+	}
+	if forwarded == "" {
+		err := refuse(http.StatusBadRequest, "address", "the proxy before the broker names no address of the caller: let it add X-Forwarded-For")
+		b.Log.Log(b.unnamed.Level(err), "a request was refused: a trusted proxy sent no X-Forwarded-For", logkey.Address, ip)
+		return caller{}, err
 	}
 	last := strings.TrimSpace(forwarded[strings.LastIndexByte(forwarded, ',')+1:])
 	client, err := netip.ParseAddr(last)
 	if err != nil {
 		return caller{}, refuse(http.StatusBadRequest, "address", "X-Forwarded-For does not end in an address")
 	}
-	return caller{peer: ip, client: client.Unmap()}, nil
+	return caller{peer: ip, client: client.Unmap().WithZone("")}, nil // a zone may be any text
 }
 
 // read decodes the body of a request.
@@ -225,12 +232,12 @@ func (t *term) accept(ctx context.Context, in receiver.TokenRequest, from caller
 	return result{http.StatusAccepted, r.id, receiver.Accepted{RequestID: r.id, StatusURL: "/v1/token/" + r.id}}, err
 }
 
-func (t *term) getStatus(r *http.Request, _ caller) (result, error) {
+func (t *term) getStatus(r *http.Request, from caller) (result, error) {
 	id := r.PathValue("id")
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	found := t.requests[id]
-	if found == nil {
+	if found == nil || !from.from(found.subject.task.Address) {
 		return result{}, refuse(http.StatusNotFound, "unknown_request", "the request is unknown or forgotten")
 	}
 	return result{http.StatusOK, id, receiver.Status{
@@ -247,11 +254,15 @@ func (t *term) postUnwrap(r *http.Request, from caller) (result, error) {
 	return result{http.StatusOK, in.RequestID, token}, err
 }
 
-// health is 200 while the broker leads or knows who does.
+// health is 200 while the broker leads and can write the audit log, or knows who leads.
 func (b *Broker) health(w http.ResponseWriter, _ *http.Request) {
 	leads := b.term.Load() != nil
 	if !leads && b.leader.Load() == nil {
 		b.answer(w, result{}, later(http.StatusServiceUnavailable, "no_leader", busyPause, "no broker leads at the moment"))
+		return
+	}
+	if err := b.auditable(); leads && err != nil {
+		b.answer(w, result{}, err)
 		return
 	}
 	b.answer(w, result{status: http.StatusOK, body: map[string]bool{"leads": leads}}, nil)

@@ -2,9 +2,9 @@ package broker
 
 import (
 	"maps"
-	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -13,6 +13,10 @@ import (
 const (
 	// addressRate and addressBurst limit requests of one address.
 	addressRate, addressBurst = 5, 10
+	// refusalEvery and refusalBurst limit the lines about refused requests of one task, and
+	// strangerRate and strangerBurst those of all callers that are no task.
+	refusalEvery, refusalBurst  = 10 * time.Second, 6
+	strangerRate, strangerBurst = 5, 50
 	// taskEvery and taskBurst limit the requests of one task: 6 in 10 min. Only requests
 	// that come from the task count, so that no other task can use them up.
 	taskEvery, taskBurst = 100 * time.Second, 6
@@ -26,38 +30,71 @@ const (
 	maxAddresses = 100_000
 )
 
-// addresses limits the rate per address.
+// addresses limits a rate for each address. It is safe for concurrent use.
 type addresses struct {
+	limit rate.Limit
+	burst int
+
 	mu       sync.Mutex
 	limiters map[netip.Addr]*rate.Limiter
 }
 
-// allow counts one request.
-func (a *addresses) allow(ip netip.Addr) error {
+func newAddresses(limit rate.Limit, burst int) *addresses {
+	return &addresses{limit: limit, burst: burst, limiters: map[netip.Addr]*rate.Limiter{}}
+}
+
+// allow counts one event of an address, and reports whether it is within the limit. A host may
+// have all IPv6 addresses of a network of 64 bits.
+func (a *addresses) allow(ip netip.Addr) bool {
+	if ip.Is6() {
+		ip = netip.PrefixFrom(ip, 64).Masked().Addr()
+	}
 	now := time.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.limiters == nil {
-		a.limiters = map[netip.Addr]*rate.Limiter{}
-	}
 	if len(a.limiters) >= maxAddresses {
 		a.purge(now)
 	}
 	l := a.limiters[ip]
 	if l == nil {
-		l = rate.NewLimiter(addressRate, addressBurst)
+		l = rate.NewLimiter(a.limit, a.burst)
 		a.limiters[ip] = l
 	}
-	if !l.AllowN(now, 1) {
-		return later(http.StatusTooManyRequests, "rate", time.Second, "too many requests from %s", ip)
-	}
-	return nil
+	return l.AllowN(now, 1)
 }
 
 // purge forgets addresses that have their whole burst, or all of them if that is none.
 func (a *addresses) purge(now time.Time) {
-	maps.DeleteFunc(a.limiters, func(_ netip.Addr, l *rate.Limiter) bool { return l.TokensAt(now) >= addressBurst })
+	maps.DeleteFunc(a.limiters, func(_ netip.Addr, l *rate.Limiter) bool { return l.TokensAt(now) >= float64(a.burst) })
 	if len(a.limiters) >= maxAddresses {
 		clear(a.limiters)
 	}
+}
+
+// refusals limits the lines of the logs about refused requests: those of each task's address,
+// and those of all other callers together. It is safe for concurrent use.
+type refusals struct {
+	tasks     *addresses
+	strangers *rate.Limiter
+	omitted   atomic.Int64
+}
+
+func newRefusals() *refusals {
+	return &refusals{
+		tasks: newAddresses(rate.Every(refusalEvery), refusalBurst), strangers: rate.NewLimiter(strangerRate, strangerBurst),
+	}
+}
+
+// allow reports whether a refusal gets a line, and how many got none since the last line.
+func (f *refusals) allow(r *request) (omitted int, ok bool) {
+	if r.fromTask && r.caller.known() {
+		ok = f.tasks.allow(r.caller.client)
+	} else {
+		ok = f.strangers.Allow()
+	}
+	if !ok {
+		f.omitted.Add(1)
+		return 0, false
+	}
+	return int(f.omitted.Swap(0)), true
 }

@@ -35,6 +35,9 @@ const (
 	networkPause, busyPause = time.Second, 2 * time.Second
 )
 
+// errNotDescribed is for callers that may be strangers: the logs have what AWS answered.
+var errNotDescribed = later(http.StatusBadGateway, "ecs", busyPause, "ECS did not describe the task or its definition; the log of the broker has the cause")
+
 // TaskSource is the ECS API.
 type TaskSource interface {
 	// DescribeTasks describes up to 100 tasks of a cluster, with their tags.
@@ -98,10 +101,10 @@ func (l *lookups) task(ctx context.Context, cluster, arn string) (*types.Task, e
 		return nil, later(http.StatusBadGateway, "ecs", busyPause, "ECS did not describe the task in time")
 	}
 	if none, ok := errors.AsType[*awsutil.NoClusterError](b.err); ok && none.Inactive {
-		return nil, refuse(http.StatusNotFound, "unknown_task", "ECS has no task %s: the cluster was deleted", arn)
+		return nil, errUnknownTask.because(errors.New("the cluster was deleted"))
 	}
 	if b.err != nil {
-		return nil, later(http.StatusBadGateway, "ecs", busyPause, "describe the task: %v", b.err)
+		return nil, errNotDescribed.because(b.err)
 	}
 	for i := range b.out.Tasks {
 		if aws.ToString(b.out.Tasks[i].TaskArn) == arn {
@@ -110,10 +113,10 @@ func (l *lookups) task(ctx context.Context, cluster, arn string) (*types.Task, e
 	}
 	for _, f := range b.out.Failures {
 		if aws.ToString(f.Arn) == arn && aws.ToString(f.Reason) != awsutil.TaskMissing {
-			return nil, later(http.StatusBadGateway, "ecs", busyPause, "ECS does not describe the task: %s", aws.ToString(f.Reason))
+			return nil, errNotDescribed.because(errors.New(aws.ToString(f.Reason)))
 		}
 	}
-	return nil, refuse(http.StatusNotFound, "unknown_task", "ECS has no task %s", arn)
+	return nil, errUnknownTask
 }
 
 // join adds a task to a batch that was not sent yet.
@@ -201,7 +204,7 @@ func (l *lookups) define(term context.Context, arn string, d *definition) {
 		if term.Err() == nil {
 			l.failed(err)
 		}
-		d.err = later(http.StatusBadGateway, "ecs", busyPause, "describe the task definition: %v", err)
+		d.err = errNotDescribed.because(err)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.known[arn] == d {

@@ -11,6 +11,7 @@ type Metrics struct {
 	set metrics.Set
 
 	leader, tokens, describes, alarms            *metrics.Value
+	auditFailures, omitted                       *metrics.Value
 	answers, transitions, pushes, revokeFailures *metrics.Value
 	delivery                                     *metrics.Histogram
 }
@@ -27,6 +28,8 @@ func NewMetrics(version string) *Metrics {
 	m.pushes = counter("pushes_total", "Pushes to tasks, by result: the status code, or error.", "result")
 	m.alarms = counter("alarms_total", "Handles that were used twice, elsewhere, or not at all, tokens that were presented elsewhere for revocation, and refusals of the backend.")
 	m.revokeFailures = counter("revoke_failures_total", "Tokens that could not be revoked. Those without expiry are tried again, the others live until they expire.")
+	m.auditFailures = counter("audit_failures_total", "Lines of the audit log that could not be written. The broker gives no tokens until it can write one again.")
+	m.omitted = counter("omitted_refusals_total", "Refused requests without a line in the audit log, since there were too many.")
 	m.describes = counter("describe_calls_total", "Calls of DescribeTasks.")
 	m.delivery = m.set.Histogram("delivery_seconds", "From the request until the task has answered the push with 200.", 0.1, 0.3, 1, 3, 10, 30, 120)
 	return m

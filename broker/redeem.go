@@ -34,6 +34,9 @@ var errTermEnded error = later(http.StatusServiceUnavailable, "no_leader", busyP
 
 // redeem exchanges a handle for the token, once.
 func (t *term) redeem(ctx context.Context, in receiver.UnwrapRequest, from caller) (receiver.Unwrapped, error) {
+	if err := t.auditable(); err != nil {
+		return receiver.Unwrapped{}, err
+	}
 	r, err := t.take(in, from)
 	if err != nil {
 		return receiver.Unwrapped{}, err

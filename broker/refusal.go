@@ -20,21 +20,45 @@ type refusal struct {
 	reason string
 	// after is the value of Retry-After, if not zero.
 	after time.Duration
+	// cause is for the logs, and not for the caller.
+	cause error
 }
 
-func (r *refusal) Error() string { return r.reason }
+func (r *refusal) Error() string {
+	if r.cause == nil {
+		return r.reason
+	}
+	return r.reason + ": " + r.cause.Error()
+}
+
+// because returns the refusal with a cause.
+func (r *refusal) because(cause error) *refusal {
+	c := *r
+	c.cause = cause
+	return &c
+}
 
 // maxReason is the length in bytes at which a reason is cut off: it may quote texts of the
 // request, and receivers read at most receiver.MaxBody of an answer.
 const maxReason = 2 << 10
 
+// maxForeign is the length in bytes at which a text of a caller is cut off for the logs.
+const maxForeign = 64
+
 func refuse(status int, code, format string, args ...any) *refusal {
-	reason := fmt.Sprintf(format, args...)
-	if len(reason) > maxReason {
-		reason = strings.ToValidUTF8(reason[:maxReason], "") + "…"
-	}
-	return &refusal{status: status, code: code, reason: reason}
+	return &refusal{status: status, code: code, reason: cut(fmt.Sprintf(format, args...), maxReason)}
 }
+
+// cut cuts a text off after a number of bytes.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + "…"
+}
+
+// short returns what the logs have of a text of a caller.
+func short(text string) string { return cut(text, maxForeign) }
 
 // later is a refusal that waiting can change.
 func later(status int, code string, after time.Duration, format string, args ...any) *refusal {

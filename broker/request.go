@@ -28,7 +28,10 @@ type caller struct {
 }
 
 // from reports whether the caller may be at an address.
-func (c caller) from(ip netip.Addr) bool { return !c.client.IsValid() || c.client == ip }
+func (c caller) from(ip netip.Addr) bool { return !c.known() || c.client == ip }
+
+// known reports whether the address of the caller is known.
+func (c caller) known() bool { return c.client.IsValid() }
 
 // request is one request for a token. The term's lock guards what changes.
 type request struct {
@@ -39,6 +42,8 @@ type request struct {
 	// bearer is the hash of the current token, for a rotation.
 	bearer  string
 	started time.Time
+	// fromTask is set when the caller is where ECS has the task.
+	fromTask bool
 
 	state    state
 	subject  subject
@@ -65,19 +70,23 @@ type entry struct {
 	unsure bool
 
 	// The term's lock guards the rest, but for the task's ARN and cluster, which stay.
-	record            Record
-	live              *request
-	requests, rotates *rate.Limiter
-	nonces            map[string]time.Time
-	regrants          []time.Time
-	unseen            time.Time // when ECS first did not know the task
-	used              time.Time
+	record Record
+	live   *request
+	// unknown limits requests of callers whose address is not known: they use up no limit of
+	// those that come from the task.
+	requests, rotates, unknown *rate.Limiter
+
+	nonces   map[string]time.Time
+	regrants []time.Time
+	unseen   time.Time // when ECS first did not know the task
+	used     time.Time
 }
 
 func newEntry(r Record) *entry {
 	return &entry{
 		saving: make(chan struct{}, 1), record: r, used: time.Now(), nonces: map[string]time.Time{},
 		requests: rate.NewLimiter(rate.Every(taskEvery), taskBurst), rotates: rate.NewLimiter(rate.Every(rotateEvery), rotateBurst),
+		unknown: rate.NewLimiter(rate.Every(taskEvery), taskBurst),
 	}
 }
 
@@ -103,7 +112,8 @@ func (e *entry) settled() bool {
 	}
 }
 
-// submit verifies a request, reserves the task, and starts the delivery.
+// submit verifies a request, reserves the task, and starts the delivery. Without the audit log
+// there are no tokens.
 func (t *term) submit(ctx context.Context, in receiver.TokenRequest, from caller, bearer secret.Value) (*request, error) {
 	r := &request{
 		id: rand.Text(), in: in, caller: from, started: time.Now(), state: state{Phase: Received}, over: make(chan struct{}),
@@ -111,8 +121,13 @@ func (t *term) submit(ctx context.Context, in receiver.TokenRequest, from caller
 	if !bearer.Empty() {
 		r.bearer = hashOf(bearer)
 	}
-	t.log(r, Received, "", false)
-	err := t.verify(ctx, r)
+	err := t.auditable()
+	if err == nil {
+		err = t.identify(r)
+	}
+	if err == nil {
+		err = t.verify(ctx, r)
+	}
 	if err == nil {
 		err = t.reserve(r, bearer)
 	}
@@ -124,7 +139,10 @@ func (t *term) submit(ctx context.Context, in receiver.TokenRequest, from caller
 		return r, err
 	}
 	t.on(r, vouched, "")
-	if err := t.issue(ctx, r); err != nil {
+	if err = t.auditable(); err == nil {
+		err = t.issue(ctx, r)
+	}
+	if err != nil {
 		t.on(r, faulted, err.Error())
 		return r, err
 	}
@@ -135,45 +153,20 @@ func (t *term) submit(ctx context.Context, in receiver.TokenRequest, from caller
 	return r, nil
 }
 
-// verify asks ECS, and completes the request.
-func (t *term) verify(ctx context.Context, r *request) error {
-	if r.in.CallbackPort < t.Rules.MinPort || r.in.CallbackPort > t.Rules.MaxPort {
-		return refuse(http.StatusBadRequest, "port", "callback_port %d: want %d to %d", r.in.CallbackPort, t.Rules.MinPort, t.Rules.MaxPort)
-	}
-	if len(r.in.PublicKey) == 0 && !t.AllowUnsealed {
-		return refuse(http.StatusBadRequest, "unsealed", "this broker pushes sealed handles only: send a public_key")
-	}
-	var err error
-	if r.cluster, err = t.Rules.cluster(r.in.Cluster); err != nil {
-		return err
-	}
-	if id, ours, sure := r.cluster.Belongs(r.in.TaskARN); !ours || !sure && id == "" {
-		return refuse(http.StatusNotFound, "unknown_task", "%q is not a task of cluster %s", r.in.TaskARN, r.cluster.ARN)
-	}
-	task, err := t.lookups.task(ctx, r.cluster.ARN, r.in.TaskARN)
-	if err != nil {
-		return err
-	}
-	ip, err := t.Rules.check(r.cluster, r.in.TaskARN, task)
-	if err != nil {
-		return err
-	}
-	if !r.caller.from(ip) {
-		return refuse(http.StatusUnauthorized, "address", "the request does not come from the task's address")
-	}
-	definition, err := t.lookups.definition(ctx, *task.TaskDefinitionArn)
-	if err != nil {
-		return err
-	}
-	r.subject, err = t.Rules.subject(task, ip, definition)
-	return err
-}
-
 // reserve makes the request the task's only one. The request does not keep the bearer.
 func (t *term) reserve(r *request, bearer secret.Value) error {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := time.Now()
+	ended, err := t.place(r, bearer, time.Now())
+	t.mu.Unlock()
+	if ended != nil {
+		ended()
+	}
+	return err
+}
+
+// place is reserve for a caller that holds mu. It returns what follows from the end of the
+// request before, which is for after the lock.
+func (t *term) place(r *request, bearer secret.Value, now time.Time) (ended func(), err error) {
 	e := t.tasks[r.in.TaskARN]
 	if e == nil {
 		e = newEntry(Record{TaskARN: r.in.TaskARN, Cluster: r.cluster.ARN})
@@ -181,7 +174,10 @@ func (t *term) reserve(r *request, bearer secret.Value) error {
 	}
 	e.used = now
 	if err := e.admit(r, now); err != nil {
-		return err
+		return nil, err
+	}
+	if e.live != nil && e.live.state.live() {
+		ended = t.change(e.live, replaced, "a later request of the task took its place")
 	}
 	if k, found := e.record.Proven(r.bearer); found {
 		t.adopt(k, bearer)
@@ -191,7 +187,13 @@ func (t *term) reserve(r *request, bearer secret.Value) error {
 	}
 	e.live = r
 	t.requests[r.id] = r
-	return nil
+	return ended, nil
+}
+
+// replaceable reports whether another request of the task may take this one's place: the task
+// has not answered its push.
+func (r *request) replaceable() bool {
+	return r.state.Phase == Pushing && !r.state.Redeemed && !r.taken
 }
 
 // admit applies the limits of one task.
@@ -203,15 +205,8 @@ func (e *entry) admit(r *request, now time.Time) error {
 	if _, replayed := e.nonces[r.in.Nonce.String()]; replayed && r.in.Nonce != nil {
 		return refuse(http.StatusConflict, "replayed", "the nonce was used before")
 	}
-	limiter := e.requests
-	if holds {
-		limiter = e.rotates
-	}
-	if !limiter.AllowN(now, 1) {
-		return later(http.StatusTooManyRequests, "rate", 10*time.Second, "too many requests of this task")
-	}
-	if e.live != nil && e.live.state.live() {
-		return later(http.StatusTooManyRequests, "in_progress", busyPause, "another request of this task is under way")
+	if err := e.limit(r, holds, now); err != nil {
+		return err
 	}
 	current, held := e.record.Live(now)
 	if !held || holds {
@@ -223,6 +218,25 @@ func (e *entry) admit(r *request, now time.Time) error {
 	e.regrants = slices.DeleteFunc(e.regrants, func(at time.Time) bool { return now.Sub(at) >= regrantWindow })
 	if len(e.regrants) >= maxRegrants {
 		return later(http.StatusTooManyRequests, "regrants", time.Minute, "the task got %d more tokens within %s", maxRegrants, regrantWindow)
+	}
+	return nil
+}
+
+// limit bounds the requests of a task. One that comes from the task, by its address or by
+// holding its token, takes the place of another that may be replaced.
+func (e *entry) limit(r *request, holds bool, now time.Time) error {
+	limiter, ofTask := e.requests, holds || r.caller.known()
+	switch {
+	case holds:
+		limiter = e.rotates
+	case !ofTask:
+		limiter = e.unknown
+	}
+	if !limiter.AllowN(now, 1) {
+		return later(http.StatusTooManyRequests, "rate", 10*time.Second, "too many requests of this task")
+	}
+	if e.live != nil && e.live.state.live() && !(ofTask && e.live.replaceable()) {
+		return later(http.StatusTooManyRequests, "in_progress", busyPause, "another request of this task is under way")
 	}
 	return nil
 }
@@ -273,10 +287,21 @@ func (r *request) addTo(rec *Record) *IssuedToken {
 // the event changed the state.
 func (t *term) on(r *request, e event, reason string) bool {
 	t.mu.Lock()
+	follow := t.change(r, e, reason)
+	t.mu.Unlock()
+	if follow == nil {
+		return false
+	}
+	follow()
+	return true
+}
+
+// change applies an event for a caller that holds mu, and returns what follows, which is for
+// after the lock: nil if the event does not change the state.
+func (t *term) change(r *request, e event, reason string) (follow func()) {
 	next, actions, changed := r.state.next(e)
 	if !changed {
-		t.mu.Unlock()
-		return false
+		return nil
 	}
 	before := r.state
 	r.state, r.reason = next, reason
@@ -286,16 +311,15 @@ func (t *term) on(r *request, e event, reason string) bool {
 		r.ended = time.Now()
 		close(r.over)
 	}
-	t.mu.Unlock()
-	alarm := slices.Contains(actions, doAlarm)
-	t.log(r, next.Phase, reason, alarm)
-	if next.Phase == Accepted && before.Phase != Accepted {
-		t.Metrics.delivery.Observe(time.Since(r.started).Seconds())
+	return func() {
+		t.log(r, next.Phase, reason, slices.Contains(actions, doAlarm))
+		if next.Phase == Accepted && before.Phase != Accepted {
+			t.Metrics.delivery.Observe(time.Since(r.started).Seconds())
+		}
+		for _, a := range actions {
+			t.act(r, a, accessor, reason)
+		}
 	}
-	for _, a := range actions {
-		t.act(r, a, accessor, reason)
-	}
-	return true
 }
 
 // act carries out an action of a change of state, which had this accessor and reason.
@@ -318,15 +342,24 @@ func (t *term) act(r *request, a action, accessor, reason string) {
 	}
 }
 
-// log writes a line of the audit log.
+// log writes a line of the audit log, and of the log. Those of refused requests are bounded.
 func (t *term) log(r *request, phase Phase, reason string, alarm bool) {
 	t.Metrics.transitions.Add(1, string(phase))
+	omitted := 0
+	if phase == Rejected {
+		var logged bool
+		if omitted, logged = t.refusals.allow(r); !logged {
+			t.Metrics.omitted.Add(1)
+			return
+		}
+	}
 	t.mu.Lock()
 	s := r.subject
 	l := line{
 		Request: r.id, Task: r.in.TaskARN, Peer: r.caller.peer.String(), Policies: s.policies, Accessor: r.accessor,
 		Handle: t.audit.handle(r.handle), Decision: string(phase), Reason: reason,
 		Alarm: alarm, Rotation: r.bearer != "", Attempt: r.attempts, Duration: time.Since(r.started).Milliseconds(), ContradictingTags: s.contradicting,
+		Omitted: omitted,
 	}
 	if s.task.Address.IsValid() {
 		l.IP, l.Revision, l.TTL = s.task.Address.String(), s.task.Family+":"+strconv.Itoa(s.task.Revision), taskLife

@@ -21,7 +21,7 @@ func TestTaskGetsItsToken(t *testing.T) {
 		c := w.task(1)
 		id := accepted(t, c.ask())
 		pass(time.Second)
-		if got, want := w.decisions(id), "received verified wrapped pushing pushing accepted active"; got != want {
+		if got, want := w.decisions(id), "verified wrapped pushing pushing accepted active"; got != want {
 			t.Errorf("decisions %q, want %q", got, want)
 		}
 		if got := c.held(); got != "secret-of-accessor-1" || c.token.Accessor != "accessor-1" {
@@ -159,7 +159,7 @@ func TestPushIsSentToTheTask(t *testing.T) {
 		if c.held() == "" {
 			t.Error("the task got no token")
 		}
-	}, func(o *Options) { o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.99.0.0/16")} })
+	}, proxied, unnamed)
 }
 
 func TestRequestFromElsewhereIsRefused(t *testing.T) {
@@ -170,9 +170,18 @@ func TestRequestFromElsewhereIsRefused(t *testing.T) {
 		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.0.1.2", c.request(), "X-Forwarded-For", c.ip), http.StatusUnauthorized, "address")
 		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.99.0.1", c.request(), "X-Forwarded-For", c.ip+", 10.0.1.2"), http.StatusUnauthorized, "address")
 		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.99.0.1", c.request(), "X-Forwarded-For", "x"), http.StatusBadRequest, "address")
+		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.99.0.1", c.request()), http.StatusBadRequest, "address")
 		accepted(t, w.call(http.MethodPost, "/v1/token", "10.99.0.1", c.request(), "X-Forwarded-For", "10.0.1.2, "+c.ip))
-	}, func(o *Options) { o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.99.0.0/16")} })
+		if log := w.log.String(); strings.Count(log, "sent no X-Forwarded-For") != 1 {
+			t.Errorf("log %s", log)
+		}
+	}, proxied)
 }
+
+// proxied puts a proxy before the broker, and unnamed lets it name no addresses.
+func proxied(o *Options) { o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.99.0.0/16")} }
+
+func unnamed(o *Options) { o.AllowUnknownAddress = true }
 
 func TestAcceptedPushWithoutRedemptionAlarms(t *testing.T) {
 	t.Parallel()
@@ -185,7 +194,7 @@ func TestAcceptedPushWithoutRedemptionAlarms(t *testing.T) {
 			t.Errorf("after 9 s: %+v", s)
 		}
 		pass(2 * time.Second)
-		if got, want := w.decisions(id), "received verified wrapped pushing accepted revoked!"; got != want {
+		if got, want := w.decisions(id), "verified wrapped pushing accepted revoked!"; got != want {
 			t.Errorf("decisions %q, want %q", got, want)
 		}
 		wantRefused(t, c.unwrap(id), http.StatusGone, "expired")
@@ -322,20 +331,6 @@ func TestReplayedRequestIsRefused(t *testing.T) {
 		body := c.request()
 		accepted(t, c.call(http.MethodPost, "/v1/token", c.ip, body))
 		wantRefused(t, c.call(http.MethodPost, "/v1/token", c.ip, body), http.StatusConflict, "replayed")
-	})
-}
-
-func TestOneRequestOfATaskAtATime(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
-		c := w.task(1)
-		w.listen("10.0.1.1:8080", nil)
-		accepted(t, c.ask())
-		r := c.ask()
-		wantRefused(t, r, http.StatusTooManyRequests, "in_progress")
-		if got := r.Header().Get("Retry-After"); got != "2" {
-			t.Errorf("Retry-After %q", got)
-		}
 	})
 }
 

@@ -40,7 +40,7 @@ const (
 	unredeemed                 // 200, and no redemption within redeemLimit
 	handleEnded                // the handle expired
 	taskGone                   // ECS shows the task as stopped or moved
-	replaced                   // a newer token of the task took over
+	replaced                   // a newer token or request of the task took over
 	returned                   // the holder has it revoked: the caller of the event does that
 	tokenEnded                 // the token expired
 )

@@ -2,6 +2,8 @@ package broker
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -49,6 +51,58 @@ type Rules struct {
 	TrustTags bool
 }
 
+// errUnknownTask and errElsewhere are for callers that may be strangers: they name nothing.
+var (
+	errUnknownTask = refuse(http.StatusNotFound, "unknown_task", "ECS has no such task")
+	errElsewhere   = refuse(http.StatusUnauthorized, "address",
+		"the request does not come from the address of the task's network interface: the task needs network mode awsvpc, and proxies between it and the broker must be trusted")
+)
+
+// identify finds the cluster of a request without asking ECS. A text that is not the ARN of a
+// task there is cut off, for the logs.
+func (t *term) identify(r *request) error {
+	sent := r.in.TaskARN
+	r.in.TaskARN = short(sent)
+	if r.in.CallbackPort < t.Rules.MinPort || r.in.CallbackPort > t.Rules.MaxPort {
+		return refuse(http.StatusBadRequest, "port", "callback_port %d: want %d to %d", r.in.CallbackPort, t.Rules.MinPort, t.Rules.MaxPort)
+	}
+	if len(r.in.PublicKey) == 0 && !t.AllowUnsealed {
+		return refuse(http.StatusBadRequest, "unsealed", "this broker pushes sealed handles only: send a public_key")
+	}
+	var err error
+	if r.cluster, err = t.Rules.cluster(r.in.Cluster); err != nil {
+		return err
+	}
+	if _, ours, _ := r.cluster.Belongs(sent); !ours {
+		return refuse(http.StatusNotFound, "unknown_task", "%q is not the ARN of a task of the cluster", r.in.TaskARN)
+	}
+	r.in.TaskARN = sent
+	return nil
+}
+
+// verify asks ECS, and completes the request. What the rules make of a task is for callers at
+// its address only.
+func (t *term) verify(ctx context.Context, r *request) error {
+	task, err := t.lookups.task(ctx, r.cluster.ARN, r.in.TaskARN)
+	if err != nil {
+		return err
+	}
+	if err := t.Rules.locate(r.caller, task); err != nil {
+		return err
+	}
+	r.fromTask = true
+	ip, err := t.Rules.check(r.cluster, r.in.TaskARN, task)
+	if err != nil {
+		return err
+	}
+	definition, err := t.lookups.definition(ctx, *task.TaskDefinitionArn)
+	if err != nil {
+		return err
+	}
+	r.subject, err = t.Rules.subject(task, ip, definition)
+	return err
+}
+
 // cluster finds a permitted cluster by its ARN or name.
 func (r *Rules) cluster(name string) (awsutil.Cluster, error) {
 	var found []awsutil.Cluster
@@ -58,16 +112,29 @@ func (r *Rules) cluster(name string) (awsutil.Cluster, error) {
 		}
 	}
 	if len(found) != 1 {
-		return awsutil.Cluster{}, refuse(http.StatusNotFound, "unknown_cluster", "cluster %q is not one of this broker's, or two of them have this name: send the ARN", name)
+		return awsutil.Cluster{}, refuse(http.StatusNotFound, "unknown_cluster", "cluster %q is not one of this broker's, or two of them have this name: send the ARN", short(name))
 	}
 	return found[0], nil
+}
+
+// locate reports whether a caller is where ECS has the task. The logs have the reason if not.
+func (r *Rules) locate(c caller, t *types.Task) error {
+	ip, err := r.address(t)
+	notYet, _ := errors.AsType[*refusal](err)
+	switch {
+	case notYet != nil && notYet.after > 0:
+		return err
+	case !c.from(ip):
+		return errElsewhere.because(err)
+	}
+	return nil
 }
 
 // check compares a task with the rules and returns its address. The cluster is that of
 // the request, because ECS also answers for tasks of others.
 func (r *Rules) check(c awsutil.Cluster, arn string, t *types.Task) (netip.Addr, error) {
 	if aws.ToString(t.TaskArn) != arn || aws.ToString(t.ClusterArn) != c.ARN {
-		return netip.Addr{}, refuse(http.StatusNotFound, "unknown_task", "ECS has no task %s in cluster %s", arn, c.ARN)
+		return netip.Addr{}, errUnknownTask
 	}
 	if aws.ToString(t.DesiredStatus) != awsutil.TaskRunning {
 		return netip.Addr{}, refuse(http.StatusGone, "stopping", "the task is being stopped")
@@ -114,7 +181,8 @@ func overridden(o *types.TaskOverride) bool {
 		}))
 }
 
-// address is that of the task's only network interface.
+// address is that of the task's only network interface, also with the error that it is not
+// permitted.
 func (r *Rules) address(t *types.Task) (netip.Addr, error) {
 	var found []types.Attachment
 	for _, a := range t.Attachments {
@@ -138,7 +206,7 @@ func (r *Rules) address(t *types.Task) (netip.Addr, error) {
 	}
 	ip, err := netip.ParseAddr(text)
 	if err != nil || !ip.Is4() || !r.reachable(ip) {
-		return netip.Addr{}, refuse(http.StatusUnprocessableEntity, "address", "the task's address %q is not in the permitted networks", text)
+		return ip, refuse(http.StatusUnprocessableEntity, "address", "the task's address %q is not in the permitted networks", text)
 	}
 	return ip, nil
 }

@@ -42,6 +42,7 @@ Of several brokers with the same -name and -store kv, one leads; the others redi
 its -advertise URL.
 
 The audit log has one line of JSON for every transition of a request, without secrets.
+While it cannot be written, no tokens are given, and /v1/health answers 503.
 The exit code is 0 after TERM or INT; 1 for a usage error; 2 when Consul refuses the
 token; 3 when the task metadata cannot be read.
 
@@ -72,7 +73,7 @@ type brokerFlags struct {
 	listen, certFile, keyFile, advertise, name, store, auditFile       string
 	backend, namespace, ceiling, methods, loginKey, vaultAddr, vaultCA string
 	level                                                              string
-	plaintext, unsealed, checkPolicies, json                           bool
+	plaintext, unsealed, unnamed, checkPolicies, json                  bool
 }
 
 func (f *brokerFlags) declare(fs *flag.FlagSet) {
@@ -91,7 +92,8 @@ func (f *brokerFlags) declare(fs *flag.FlagSet) {
 	fs.IntVar(&f.rules.MinPort, "min-port", 1024, "lowest `port` to which a handle is pushed")
 	fs.IntVar(&f.rules.MaxPort, "max-port", 65535, "highest `port` to which a handle is pushed")
 	fs.BoolVar(&f.unsealed, "allow-unsealed", false, "push handles that are not sealed to callers without a key, and serve GET /token: anyone who reads the push can redeem the handle first")
-	fs.StringVar(&f.proxies, "trusted-proxies", "", "`CIDRs` of proxies before the broker, separated by commas; they name the task last in X-Forwarded-For, or not at all")
+	fs.StringVar(&f.proxies, "trusted-proxies", "", "`CIDRs` of proxies before the broker, separated by commas; they name the task last in X-Forwarded-For")
+	fs.BoolVar(&f.unnamed, "allow-unknown-address", false, "serve requests for which a trusted proxy sends no X-Forwarded-For, without comparing their address with the task's: any host that reaches the proxy can ask in a task's name, and delay its token")
 
 	fs.StringVar(&f.listen, "listen", ":8443", "`address` to serve, host:port or :port")
 	fs.StringVar(&f.certFile, "cert-file", "", "`file` of the certificate chain, PEM; read again when it changes")

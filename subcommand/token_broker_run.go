@@ -46,6 +46,10 @@ func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err = errors.Join(mistakes, err, methodErr); err != nil {
 		return err
 	}
+	if pair := overlapping(options.TrustedProxies, options.Rules.Networks); len(pair) > 0 {
+		inv.Log.Warn("-trusted-proxies and -networks overlap: a task there can ask in the name of any other task; "+
+			"put the proxies into subnets without tasks, and name only these", logkey.Address, pair)
+	}
 	if len(options.Rules.Clusters) == 0 {
 		at, err := locate(ctx, inv, "")
 		if err != nil {
@@ -117,6 +121,7 @@ func (f *brokerFlags) check() error {
 		mistake(low < 1 || high > 65535 || low > high, "-min-port %d and -max-port %d: want a range within 1 to 65535", low, high),
 		mistake(f.plaintext && f.certFile+f.keyFile != "", "-insecure-plaintext and -cert-file or -key-file exclude each other"),
 		mistake(!f.plaintext && (f.certFile == "" || f.keyFile == ""), "give -cert-file and -key-file, or -insecure-plaintext behind a proxy that has TLS"),
+		mistake(f.unnamed && f.proxies == "", "-allow-unknown-address: give -trusted-proxies, whose requests it is about"),
 		mistake(f.store != "kv" && f.store != "memory", "-store %q: want kv or memory", f.store),
 		mistake(f.advertise != "" && f.store == "memory", "-advertise is for several brokers, and -store memory for one"),
 		mistake(f.advertise != "" && !isHTTPS(f.advertise), "-advertise %q: want a URL such as https://broker-1.example.com:8443", f.advertise),
@@ -152,7 +157,7 @@ func isHTTPS(address string) bool {
 // options returns what the flags say, and every mistake in those that are parsed here.
 func (f *brokerFlags) options(inv *cli.Invocation) (broker.Options, error) {
 	o := broker.Options{
-		Rules: f.rules, Dial: new(net.Dialer).DialContext, AllowUnsealed: f.unsealed, Audit: inv.Stdout,
+		Rules: f.rules, Dial: new(net.Dialer).DialContext, AllowUnsealed: f.unsealed, AllowUnknownAddress: f.unnamed, Audit: inv.Stdout,
 		Metrics: broker.NewMetrics(cli.Version()), Log: inv.Log,
 	}
 	var errs [4]error
@@ -178,6 +183,18 @@ func prefixes(flag, text string) ([]netip.Prefix, error) {
 		all = append(all, p)
 	}
 	return all, nil
+}
+
+// overlapping returns the first networks of two lists that have addresses in common.
+func overlapping(a, b []netip.Prefix) []string {
+	for _, p := range a {
+		for _, q := range b {
+			if p.Overlaps(q) {
+				return []string{p.String(), q.String()}
+			}
+		}
+	}
+	return nil
 }
 
 // ecsClusters are those of the flag.

@@ -124,13 +124,18 @@ func TestUnusableCertificateIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// TestTokenBrokerEndsWithoutMetadata: TERM is no failure, also before the broker has started.
+// TestTokenBrokerEndsWithoutMetadata: TERM is no failure, also before the broker has started. A
+// task among the proxies is warned about then.
 func TestTokenBrokerEndsWithoutMetadata(t *testing.T) {
 	t.Parallel()
-	line := testkit.SelfArgs("consul-ecs", "token-broker", "-policies", "app", "-networks", "10.0.0.0/8", "-insecure-plaintext", "-backend", "consul-acl", "-listen", "127.0.0.1:0")
+	line := testkit.SelfArgs("consul-ecs", "token-broker", "-policies", "app", "-networks", "10.0.0.0/8", "-insecure-plaintext", "-backend", "consul-acl", "-listen", "127.0.0.1:0",
+		"-trusted-proxies", "192.0.2.0/24,10.1.0.0/16")
 	log := &testkit.Log{}
 	p := testkit.StartProcess(t, testkit.ProcessOptions{Env: []string{"ECS_CONTAINER_METADATA_URI_V4=http://127.0.0.1:1/v4/x"}, Stderr: log}, line...)
 	testkit.Eventually(t, "it asks for the metadata", func() bool { return strings.Contains(log.String(), "read task metadata failed") })
+	if !strings.Contains(log.String(), `-trusted-proxies and -networks overlap`) || !strings.Contains(log.String(), "10.1.0.0/16") {
+		t.Errorf("no warning of proxies among the tasks in %s", log)
+	}
 	endsSoon(t, p)
 }
 
@@ -160,6 +165,7 @@ func TestTokenBrokerMistakes(t *testing.T) {
 		"other backend's flag":  {append(good, "-login-methods", "a=1h"), "-login-methods is for -backend consul-login, and not for consul-acl"},
 		"other backend's flags": {append(good, "-vault-addr", "https://vault:8200"), "-vault-addr is for -backend vault, and not for consul-acl"},
 		"advertised memory":     {append(good, "-store", "memory", "-advertise", "https://x"), "-advertise is for several brokers, and -store memory for one"},
+		"unknown addresses":     {append(good, "-allow-unknown-address"), "-allow-unknown-address: give -trusted-proxies"},
 		"task's life":           {append(good, "-allow-task-life", "-store", "memory"), "-allow-task-life: want -backend consul-acl and -store kv"},
 		"vault":                 {append(good, "-backend", "vault"), "-backend vault: give -vault-addr"},
 		"vault plaintext":       {append(good, "-backend", "vault", "-vault-addr", "http://vault:8200"), `address of Vault "http://vault:8200": want https://`},

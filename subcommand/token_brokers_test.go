@@ -213,7 +213,7 @@ func TestTokenBrokerRequiresAdmission(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
-	b := w.broker(t, t.TempDir(), "-require-admission", "-networks", "10.0.0.0/8", "-trusted-proxies", "127.0.0.0/8")
+	b := w.broker(t, t.TempDir(), "-require-admission", "-networks", "10.0.0.0/8", "-trusted-proxies", "127.0.0.0/8", "-allow-unknown-address")
 	testkit.Eventually(t, "the broker leads", func() bool { return b.leads(t) })
 	for _, tt := range []struct {
 		definition string

@@ -148,7 +148,7 @@ func (w *tokenWorld) use(name string, task int) *tokenUse {
 	w.secrets[token] = true
 	// All tasks' requests come from loopback, so that the broker takes it for a proxy.
 	u.broker = u.start("broker", append(w.env(), "CONSUL_HTTP_TOKEN="+token), append([]string{
-		"token-broker", "-clusters", w.arn, "-policies", "web-*", "-networks", "10.42.0.0/16", "-trusted-proxies", "127.0.0.0/8",
+		"token-broker", "-clusters", w.arn, "-policies", "web-*", "-networks", "10.42.0.0/16", "-trusted-proxies", "127.0.0.0/8", "-allow-unknown-address",
 		"-listen", address, "-cert-file", certFile, "-key-file", keyFile, "-name", name, "-audit-file", filepath.Join(u.dir, "audit"),
 	}, own...)...)
 	u.receiver = u.start("receiver", append(u.metadata.env(), "CONSUL_HTTP_ADDR="+w.HTTPAddr),

@@ -83,9 +83,7 @@ type Scenario struct {
 // Role is an IAM role with its tags.
 type Role struct {
 	Tags map[string]string `yaml:"tags"`
-	// Actions are what the role may call: of the ECS API, such as ecs:List*, and
-	// iam:GetRole of itself, without which Consul refuses its login. Absent means
-	// iam:GetRole alone.
+	// Actions are what the role may call of the ECS API, such as ecs:List*.
 	Actions []string `yaml:"actions"`
 }
 
