@@ -1,6 +1,8 @@
 # consul-ecs. `make help` lists the targets.
 
-export GOTOOLCHAIN := local
+# The version that go.mod names, no older and no newer one: go fetches it. The same commit gives
+# the same program on every machine.
+export GOTOOLCHAIN := go$(shell sed -n 's/^go //p' go.mod)
 export CGO_ENABLED := 0
 # Without the checkout's path in what is compiled, all checkouts share one build cache.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)

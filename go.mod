@@ -1,6 +1,6 @@
 module github.com/meshtask/consul-ecs
 
-go 1.26.7
+go 1.27.3
 
 require (
 	github.com/aws/aws-sdk-go-v2 v1.47.6

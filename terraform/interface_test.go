@@ -103,7 +103,7 @@ func TestModulesHaveTheSettingsThatTheOlderOnesLack(t *testing.T) {
 	)
 	for setting, modules := range map[string]string{
 		"runtime_platform": tasks, "ephemeral_storage": tasks, "placement_constraints": tasks, "skip_destroy": tasks,
-		"permissions_boundary": tasks, "ecr_repository_arns": tasks, "kms_key_arns": tasks, "log_configuration": tasks,
+		"permissions_boundary": tasks, "restrict_role_trust": tasks, "ecr_repository_arns": tasks, "kms_key_arns": tasks, "log_configuration": tasks,
 		"additional_execution_role_policies": tasks, "enable_execute_command": tasks,
 		"sidecars":                   "mesh-task gateway-task",
 		"capacity_provider_strategy": services, "ordered_placement_strategy": services, "deployment_circuit_breaker": services,

@@ -12,7 +12,7 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 bin=$root/.tools/bin
 mkdir -p "$bin"
-export GOTOOLCHAIN=local
+export GOTOOLCHAIN=auto # the Go of this machine, unless a tool's go.mod names a newer one
 
 consul_version=1.20.1  # also the version in tools/go.mod
 consul_newest=1.22.2   # also the version in tools/consul-1.22/go.mod

@@ -39,7 +39,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{faults: &cluster.Faults{}, store: iam.NewStore()}
-	role := iam.Role{Account: account, Path: "/consul-ecs/", Name: "web", Actions: []string{"ecs:*"},
+	role := iam.Role{Account: account, Path: "/consul-ecs/", Name: "web", Actions: []string{"ecs:*", "iam:GetRole"},
 		Tags: map[string]string{"consul.hashicorp.com.service-name": "web"}}
 	w.store.PutRole(role)
 	id, err := w.store.Issue(role.ARN(), "session", time.Now())

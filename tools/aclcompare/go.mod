@@ -1,6 +1,6 @@
 module github.com/meshtask/consul-ecs/tools/aclcompare
 
-go 1.26.7
+go 1.27.3
 
 require (
 	github.com/hashicorp/consul v1.20.1

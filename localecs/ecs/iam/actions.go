@@ -59,7 +59,7 @@ func (h *handler) getRole(c call, meta responseMetadata) (any, *Error) {
 			"1 validation error detected: Value null at 'roleName' failed to satisfy constraint: Member must not be null"}
 	}
 	role, ok := h.store.Role(c.key.RoleARN)
-	if !ok || role.Name != name {
+	if !ok || role.Name != name || (role.Actions != nil && !h.store.Allows(c.key, "iam:GetRole")) {
 		return nil, denied(c, "iam:GetRole", "role "+name)
 	}
 	res := roleResponse{XMLNS: iamNamespace, Metadata: meta}

@@ -79,6 +79,9 @@ func TestGetRolePolicy(t *testing.T) {
 	another.Name = "reader"
 	store.PutRole(another)
 	user := store.PutUser(iam.User{Name: "ann", Account: account})
+	lister, reader := productAPI(), productAPI()
+	lister.Name, lister.Actions = "lister", []string{"ecs:ListTasks"}
+	reader.Name, reader.Actions = "own-reader", []string{"ecs:ListTasks", "iam:Get*"}
 	for _, c := range []struct {
 		name   string
 		key    iam.Key
@@ -91,6 +94,8 @@ func TestGetRolePolicy(t *testing.T) {
 		{"another that is not there", own, "nope", 403, "AccessDenied"},
 		{"no name", own, "", 400, "ValidationError"},
 		{"a user", user, "reader", 403, "AccessDenied"},
+		{"own, but other actions only", issue(t, store, lister, time.Now()), "lister", 403, "AccessDenied"},
+		{"own, by its actions", issue(t, store, reader, time.Now()), "own-reader", 200, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

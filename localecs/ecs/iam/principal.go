@@ -21,8 +21,8 @@ type Role struct {
 	Partition string
 	// Tags are the role's tags, which Consul reads as entity_tags.
 	Tags map[string]string
-	// Actions are what sessions of the role may call besides iam:GetRole of the role
-	// itself, as in a policy: "ecs:DescribeTasks", "ecs:List*", "*".
+	// Actions are what sessions of the role may call, as in a policy: "iam:GetRole" (of the
+	// role itself), "ecs:List*", "*". Nil is iam:GetRole alone, for tasks that log in.
 	Actions []string
 }
 

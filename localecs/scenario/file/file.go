@@ -83,7 +83,9 @@ type Scenario struct {
 // Role is an IAM role with its tags.
 type Role struct {
 	Tags map[string]string `yaml:"tags"`
-	// Actions are what the role may call of the ECS API, such as ecs:List*.
+	// Actions are what the role may call: of the ECS API, such as ecs:List*, and
+	// iam:GetRole of itself, without which Consul refuses its login. Absent means
+	// iam:GetRole alone.
 	Actions []string `yaml:"actions"`
 }
 

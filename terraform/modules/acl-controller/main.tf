@@ -41,6 +41,7 @@ module "controller" {
   secrets                            = var.secrets
   additional_execution_role_policies = var.additional_execution_role_policies
   permissions_boundary               = var.permissions_boundary
+  restrict_role_trust                = var.restrict_role_trust
   ecr_repository_arns                = var.ecr_repository_arns
   kms_key_arns                       = var.kms_key_arns
   tags                               = var.tags

@@ -4,6 +4,7 @@ module "policies" {
   container_definitions = module.containers.container_definitions
   ecr_repository_arns   = var.ecr_repository_arns
   kms_key_arns          = var.kms_key_arns
+  restrict_role_trust   = var.restrict_role_trust
 }
 
 locals {

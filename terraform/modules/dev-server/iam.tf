@@ -4,6 +4,7 @@ module "policies" {
   container_definitions = module.containers.container_definitions
   ecr_repository_arns   = var.ecr_repository_arns
   kms_key_arns          = concat(var.kms_key_arns, var.kms_key_arn[*])
+  restrict_role_trust   = var.restrict_role_trust
 }
 
 # Prefixes, because roles are global in an account and `name` is a short one.

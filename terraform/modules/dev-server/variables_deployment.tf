@@ -206,6 +206,13 @@ variable "permissions_boundary" {
   default     = null
 }
 
+variable "restrict_role_trust" {
+  description = "Whether only ECS tasks of this account and region can assume the roles: the trust policies have conditions on `aws:SourceAccount` and `aws:SourceArn`."
+  type        = bool
+  default     = true
+  nullable    = false
+}
+
 variable "ecr_repository_arns" {
   description = "Repositories in ECR that the image is pulled from."
   type        = list(string)

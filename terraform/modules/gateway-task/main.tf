@@ -115,6 +115,7 @@ module "task" {
   role_tags                          = local.tags
   path                               = var.iam_role_path
   permissions_boundary               = var.permissions_boundary
+  restrict_role_trust                = var.restrict_role_trust
   identity                           = { service_name = local.name, namespace = var.consul_partition == "" ? "" : "default", gateway_kind = var.kind }
   acls                               = var.acls
   enable_execute_command             = var.enable_execute_command

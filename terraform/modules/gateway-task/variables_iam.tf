@@ -16,6 +16,13 @@ variable "permissions_boundary" {
   default     = null
 }
 
+variable "restrict_role_trust" {
+  description = "Whether only ECS tasks of this account and region can assume the roles: the trust policies have conditions on `aws:SourceAccount` and `aws:SourceArn`."
+  type        = bool
+  default     = true
+  nullable    = false
+}
+
 variable "additional_task_role_policies" {
   description = "ARNs of policies that are attached to the task role."
   type        = list(string)

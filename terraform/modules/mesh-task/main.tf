@@ -119,6 +119,7 @@ module "task" {
   role_tags                          = local.tags
   path                               = var.iam_role_path
   permissions_boundary               = var.permissions_boundary
+  restrict_role_trust                = var.restrict_role_trust
   create_task_role                   = var.create_task_role
   create_execution_role              = var.create_execution_role
   task_role                          = var.task_role

@@ -4,11 +4,21 @@ output "trust" {
   # role could log in to Consul as the service.
   value = jsonencode({
     Version = "2012-10-17"
-    Statement = [{
-      Effect    = "Allow"
-      Action    = "sts:AssumeRole"
-      Principal = { Service = "ecs-tasks.amazonaws.com" }
-    }]
+    Statement = [merge(
+      {
+        Effect    = "Allow"
+        Action    = "sts:AssumeRole"
+        Principal = { Service = "ecs-tasks.amazonaws.com" }
+      },
+      # ECS assumes roles for all accounts: the conditions are met when it acts for this one.
+      # AWS supports no ARN of a single cluster here.
+      var.restrict_role_trust ? {
+        Condition = {
+          StringEquals = { "aws:SourceAccount" = data.aws_caller_identity.this.account_id }
+          ArnLike      = { "aws:SourceArn" = "arn:${data.aws_partition.this.partition}:ecs:${local.owner}:*" }
+        }
+      } : {},
+    )]
   })
 }
 

@@ -23,3 +23,10 @@ variable "kms_key_arns" {
   default     = []
   nullable    = false
 }
+
+variable "restrict_role_trust" {
+  description = "Whether only ECS tasks of this account and region can assume the roles: the trust policies have conditions on `aws:SourceAccount` and `aws:SourceArn`."
+  type        = bool
+  default     = true
+  nullable    = false
+}

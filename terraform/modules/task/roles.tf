@@ -6,6 +6,7 @@ module "policies" {
   secrets             = [for v in var.volume_configurations : v.fsx_windows_file_server_volume_configuration.authorization_config.credentials_parameter if try(v.fsx_windows_file_server_volume_configuration, null) != null]
   ecr_repository_arns = var.ecr_repository_arns
   kms_key_arns        = var.kms_key_arns
+  restrict_role_trust = var.restrict_role_trust
 }
 
 locals {

@@ -83,6 +83,13 @@ variable "permissions_boundary" {
   default     = null
 }
 
+variable "restrict_role_trust" {
+  description = "Whether only ECS tasks of this account and region can assume both roles: the trust policies have conditions on `aws:SourceAccount` and `aws:SourceArn`."
+  type        = bool
+  default     = true
+  nullable    = false
+}
+
 variable "role_tags" {
   description = "Tags of both roles."
   type        = map(string)

@@ -35,8 +35,12 @@ run "roles_have_what_they_need_and_no_more" {
       Effect    = "Allow"
       Action    = "sts:AssumeRole"
       Principal = { Service = "ecs-tasks.amazonaws.com" }
+      Condition = {
+        StringEquals = { "aws:SourceAccount" = "123456789012" }
+        ArnLike      = { "aws:SourceArn" = "arn:aws:ecs:us-east-1:123456789012:*" }
+      }
     }]])
-    error_message = "Only ecs-tasks may assume the roles."
+    error_message = "Only ecs-tasks may assume the roles, for tasks of this account and region."
   }
 
   assert {

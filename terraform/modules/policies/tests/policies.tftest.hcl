@@ -89,7 +89,30 @@ run "only_ecs_tasks_are_trusted" {
   command = plan
 
   assert {
-    condition     = jsondecode(output.trust) == { Version = "2012-10-17", Statement = [{ Action = "sts:AssumeRole", Effect = "Allow", Principal = { Service = "ecs-tasks.amazonaws.com" } }] }
+    condition = jsondecode(output.trust) == { Version = "2012-10-17", Statement = [{
+      Action    = "sts:AssumeRole"
+      Effect    = "Allow"
+      Principal = { Service = "ecs-tasks.amazonaws.com" }
+      Condition = {
+        StringEquals = { "aws:SourceAccount" = "123456789012" }
+        ArnLike      = { "aws:SourceArn" = "arn:aws:ecs:us-east-1:123456789012:*" }
+      }
+    }] }
+    error_message = output.trust
+  }
+}
+
+run "tasks_of_every_account_are_trusted" {
+  command = plan
+
+  variables {
+    restrict_role_trust = false
+  }
+
+  assert {
+    condition = jsondecode(output.trust) == { Version = "2012-10-17", Statement = [
+      { Action = "sts:AssumeRole", Effect = "Allow", Principal = { Service = "ecs-tasks.amazonaws.com" } }
+    ] }
     error_message = output.trust
   }
 }
@@ -113,6 +136,10 @@ run "arns_in_china" {
   assert {
     condition     = jsondecode(output.trust).Statement[0].Principal.Service == "ecs-tasks.amazonaws.com"
     error_message = "the principal of ECS tasks is the same in all partitions"
+  }
+  assert {
+    condition     = jsondecode(output.trust).Statement[0].Condition.ArnLike["aws:SourceArn"] == "arn:aws-cn:ecs:cn-north-1:123456789012:*"
+    error_message = output.trust
   }
 }
 

@@ -21,9 +21,15 @@ run "trust_and_identity" {
   }
 
   assert {
-    condition = [for r in [aws_iam_role.task[0], aws_iam_role.execution[0]] : jsondecode(r.assume_role_policy).Statement] == [for r in [1, 2] : [
-      { Action = "sts:AssumeRole", Effect = "Allow", Principal = { Service = "ecs-tasks.amazonaws.com" } }
-    ]]
+    condition = [for r in [aws_iam_role.task[0], aws_iam_role.execution[0]] : jsondecode(r.assume_role_policy).Statement] == [for r in [1, 2] : [{
+      Action    = "sts:AssumeRole"
+      Effect    = "Allow"
+      Principal = { Service = "ecs-tasks.amazonaws.com" }
+      Condition = {
+        StringEquals = { "aws:SourceAccount" = "123456789012" }
+        ArnLike      = { "aws:SourceArn" = "arn:aws:ecs:us-east-1:123456789012:*" }
+      }
+    }]]
     error_message = "another principal than ECS is trusted"
   }
   assert {
@@ -121,5 +127,17 @@ run "given_roles" {
   assert {
     condition     = output.task_role == { id = "a", arn = "arn:aws:iam::123456789012:role/a" } && output.execution_role.id == "b"
     error_message = "other roles are given out"
+  }
+}
+
+# The variable reaches both roles, as every module has it.
+run "trust_without_conditions" {
+  variables {
+    restrict_role_trust = false
+  }
+
+  assert {
+    condition     = alltrue([for r in [aws_iam_role.task[0], aws_iam_role.execution[0]] : !strcontains(r.assume_role_policy, "Condition")])
+    error_message = "the trust policies have conditions"
   }
 }
