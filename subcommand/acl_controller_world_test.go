@@ -138,9 +138,9 @@ func (w *clusterWorld) operator(sts *awstest.AWS) {
 			w.t.Fatal(err)
 		}
 	}
-	testkit.Eventually(w.t, "binding rules are there", func() bool {
+	testkit.Eventually(w.t, "binding rules and the records of the methods are there", func() bool {
 		rules, _, err := w.admin.ACL().BindingRuleList("", nil)
-		return err == nil && len(rules) == w.rules
+		return err == nil && len(rules) == w.rules+len(w.methods)
 	})
 }
 

@@ -209,8 +209,9 @@ func TestBothControllersOfACluster(t *testing.T) {
 		t.Errorf("gc has left the lock to %q", got)
 	}
 	testkit.Eventually(t, "each controller has its record of trust", func() bool {
-		pairs, _, err := w.admin.KV().List("consul-ecs/setup/trust/", &api.QueryOptions{})
-		return err == nil && len(pairs) == 2
+		rules, _, err := w.admin.ACL().BindingRuleList("iam-ecs-service-token", nil)
+		records := slices.DeleteFunc(rules, func(r *api.ACLBindingRule) bool { return !strings.HasPrefix(r.Description, "Record of") })
+		return err == nil && len(records) == 2
 	})
 	p.Signal(syscall.SIGTERM)
 	exits(t, p, 0)

@@ -55,12 +55,12 @@ func TestAgentlessObjects(t *testing.T) {
 		"role consul-ecs-api-gateway-role created",
 		"role consul-ecs-mesh-gateway-role created",
 		"role consul-ecs-terminating-gateway-role created",
-		"record consul-ecs/setup/trust/" + cluster(1) + "/agentless created",
 		"auth method iam-ecs-service-token created",
 		rule + "service identity from IAM role tag for ECS created",
 		rule + "Consul role from IAM role tag for ECS based API gateways created",
 		rule + "Consul role from IAM role tag for ECS based Terminating gateways created",
 		rule + "Consul role from IAM role tag for ECS based mesh gateways created",
+		"record " + cluster(1) + "/agentless in iam-ecs-service-token created",
 		"policy anonymous-token-policy created",
 		"token 00000000-0000-0000-0000-000000000002 corrected: Policies",
 		"node " + cluster(1) + " created",
@@ -99,11 +99,7 @@ func checkAgentlessObjects(t *testing.T, c *api.Client) {
 	if err != nil || len(methods) != 1 {
 		t.Errorf("%d auth methods, %v", len(methods), err)
 	}
-	rules, _, err := c.ACL().BindingRuleList("", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range rules {
+	for _, r := range rulesOf(t, c.ACL(), "") {
 		got = append(got, strings.Join([]string{r.AuthMethod, string(r.BindType), r.BindName, r.Selector}, " "))
 	}
 	roles, _, err := c.ACL().RoleList(nil)
@@ -158,6 +154,7 @@ func mendsAgentless(t *testing.T, s *Setup) {
 		"binding rule iam-ecs-service-token: Bind a Consul role from IAM role tag for ECS based API gateways created\n" +
 		"binding rule iam-ecs-service-token: Bind a Consul role from IAM role tag for ECS based Terminating gateways created\n" +
 		"binding rule iam-ecs-service-token: Bind a Consul role from IAM role tag for ECS based mesh gateways created"
+	const record = "record arn:aws:ecs:us-east-1:000000000001:cluster/main/agentless in iam-ecs-service-token created"
 	for _, c := range []struct {
 		what  string
 		spoil func() error
@@ -173,7 +170,7 @@ func mendsAgentless(t *testing.T, s *Setup) {
 			}
 			return err
 		}, "role consul-ecs-terminating-gateway-role created"},
-		{"auth method", func() error { _, err := acl.AuthMethodDelete("iam-ecs-service-token", nil); return err }, "auth method iam-ecs-service-token created\n" + rules},
+		{"auth method", func() error { _, err := acl.AuthMethodDelete("iam-ecs-service-token", nil); return err }, "auth method iam-ecs-service-token created\n" + rules + "\n" + record},
 		{"rules", func() error {
 			all, _, err := acl.BindingRuleList("", nil)
 			for _, r := range all {
@@ -182,7 +179,7 @@ func mendsAgentless(t *testing.T, s *Setup) {
 				}
 			}
 			return err
-		}, rules},
+		}, record + "\n" + rules},
 		{"node", func() error {
 			_, err := s.Client.Catalog().Deregister(&api.CatalogDeregistration{Node: cluster(1)}, nil)
 			return err

@@ -85,14 +85,14 @@ func TestAgentlessInPartition(t *testing.T) {
 func TestControllersOfOneClusterHaveOwnRecords(t *testing.T) {
 	t.Parallel()
 	a, b := agent(t, Options{}), agentlessState(t, Options{})
-	if got, want := a.recordKey(), "consul-ecs/setup/trust/"+mainCluster; got != want {
-		t.Errorf("agent: %s, want %s", got, want)
+	if got := a.controller(); got != mainCluster {
+		t.Errorf("agent: %s, want %s", got, mainCluster)
 	}
-	if got, want := b.recordKey(), "consul-ecs/setup/trust/"+mainCluster+"/agentless"; got != want {
+	if got, want := b.controller(), mainCluster+"/agentless"; got != want {
 		t.Errorf("agentless: %s, want %s", got, want)
 	}
-	if a.lockKey() != b.lockKey() || a.recordPrefix() != b.recordPrefix() {
-		t.Error("they share neither lock nor records")
+	if a.lockKey() != b.lockKey() {
+		t.Error("they do not share the lock")
 	}
 	found := apply(t, nothing(a), a.compare(nothing(a)))
 	narrow, err := Agentless(Options{Cluster: mainCluster, RolePath: "/narrow/"})

@@ -3,7 +3,6 @@ package setup
 import (
 	"errors"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/hashicorp/consul/api"
@@ -26,8 +25,8 @@ func TestChangeOfAnObjectInBetweenSurvives(t *testing.T) {
 			change(t, l, true, false)
 			reads := 0
 			c, _ := client(t, testkit.ManagementToken, func(r *http.Request) (*http.Response, error) {
-				// The records are the last to be read, a second time below the lock.
-				if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/trust/") {
+				// These rules are the last to be read, a second time below the lock.
+				if r.Method == http.MethodGet && r.URL.Query().Get("authmethod") == l.serviceMethod() {
 					if reads++; reads == 2 {
 						change(t, l, false, true)
 					}
@@ -96,9 +95,9 @@ func changeRole(t *testing.T, l lab, spoil, edit bool) (mended, edited bool) {
 
 func changeRule(t *testing.T, l lab, spoil, edit bool) (mended, edited bool) {
 	t.Helper()
-	rules, _, err := management(t).ACL().BindingRuleList(l.clientMethod(), nil)
-	if err != nil || len(rules) != 1 {
-		t.Fatal(rules, err)
+	rules := rulesOf(t, management(t).ACL(), l.clientMethod())
+	if len(rules) != 1 {
+		t.Fatal(rules)
 	}
 	r := rules[0]
 	const selector = `entity_name == "web"`
@@ -110,10 +109,9 @@ func changeRule(t *testing.T, l lab, spoil, edit bool) (mended, edited bool) {
 		r.Selector = selector
 	}
 	if spoil || edit {
-		_, _, err = management(t).ACL().BindingRuleUpdate(r, nil)
-	}
-	if err != nil {
-		t.Error(err)
+		if _, _, err := management(t).ACL().BindingRuleUpdate(r, nil); err != nil {
+			t.Error(err)
+		}
 	}
 	return mended, edited
 }

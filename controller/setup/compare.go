@@ -18,21 +18,19 @@ type Observed struct {
 	Policies    map[string]*api.ACLPolicy
 	Roles       map[string]*api.ACLRole
 	Methods     map[string]*api.ACLAuthMethod
-	// Rules are the binding rules by auth method.
+	// Rules are the binding rules by auth method, the records of all controllers among
+	// them: no method is touched without.
 	Rules map[string][]*api.ACLBindingRule
 	// Anonymous is the anonymous token; nil was not read.
 	Anonymous *api.ACLToken
-	// Records are the records of all controllers by KV key; nil was not read,
-	// and no method is touched without.
-	Records map[string][]byte
-	Nodes   map[string]*api.Node
+	Nodes     map[string]*api.Node
 	// Namespaces are those of the partition. Only EnsureNamespaces reads them.
 	Namespaces []*api.Namespace
 }
 
 // Write is one write. Value is what to write: *api.ACLPolicy, *api.ACLRole,
 // *api.ACLAuthMethod, *api.ACLBindingRule, *api.ACLToken, *api.Partition,
-// *api.Namespace, *api.CatalogRegistration or Record.
+// *api.Namespace or *api.CatalogRegistration.
 type Write struct {
 	Object
 	Value any
@@ -72,10 +70,14 @@ func (s State) compare(f Observed) Plan {
 	for _, want := range s.Roles {
 		p.role(want, f, all)
 	}
-	s.methods(&p, f, all)
+	var records []Write
+	for _, want := range s.Methods {
+		records = append(records, s.method(&p, want, f, all)...)
+	}
 	for _, want := range s.Rules {
 		p.rule(want, f, all)
 	}
+	p.Writes = append(p.Writes, records...)
 	if s.Anonymous != nil {
 		p.policy(*s.Anonymous, f, nil)
 		p.anonymous(*s.Anonymous, f)

@@ -30,7 +30,7 @@ func nothing(s State) Observed {
 	f := Observed{
 		Policies: map[string]*api.ACLPolicy{}, Roles: map[string]*api.ACLRole{},
 		Methods: map[string]*api.ACLAuthMethod{}, Rules: map[string][]*api.ACLBindingRule{},
-		Records: map[string][]byte{}, Anonymous: &api.ACLToken{AccessorID: anonymousToken, SecretID: "anonymous"},
+		Anonymous: &api.ACLToken{AccessorID: anonymousToken, SecretID: "anonymous"},
 	}
 	for _, p := range s.Policies {
 		f.Policies[p.Name] = nil
@@ -70,8 +70,6 @@ func apply(t testing.TB, f Observed, p Plan) Observed {
 			}
 		case *api.ACLToken:
 			f.Anonymous = v
-		case Record:
-			f.Records[w.Name] = v.encode()
 		case *api.Partition:
 			f.NoPartition = false
 		default:
@@ -106,11 +104,12 @@ func TestCompareFromNothingAndAgain(t *testing.T) {
 	want := []string{
 		"policy consul-ecs-client-policy new",
 		"role consul-ecs-client-role new",
-		"record consul-ecs/setup/trust/arn:aws:ecs:us-east-1:123456789012:cluster/main new",
 		"auth method iam-ecs-client-token new",
 		"auth method iam-ecs-service-token new",
 		"binding rule iam-ecs-client-token: Bind a policy for Consul clients on ECS new",
 		"binding rule iam-ecs-service-token: Bind a service identity from IAM role tag for ECS new",
+		"record " + mainCluster + " in iam-ecs-client-token new",
+		"record " + mainCluster + " in iam-ecs-service-token new",
 		"policy anonymous-token-policy new",
 		"token 00000000-0000-0000-0000-000000000002 Policies",
 	}
@@ -134,8 +133,8 @@ func made(t testing.TB, s State, change func(*Observed)) Observed {
 // after it has nothing to do.
 func TestCompare(t *testing.T) {
 	t.Parallel()
-	record := "record consul-ecs/setup/trust/" + mainCluster
-	rules := func(f *Observed) []*api.ACLBindingRule { return f.Rules[config.ServiceAuthMethod] }
+	record := "record " + mainCluster + " in iam-ecs-service-token"
+	rules := func(f *Observed) []*api.ACLBindingRule { return f.Rules[config.ServiceAuthMethod][:1] } // the last one is the record
 	for name, c := range map[string]struct {
 		change func(*Observed)
 		want   []string
@@ -169,9 +168,10 @@ func TestCompare(t *testing.T) {
 			r.Description, r.ServiceIdentities = "mine", []*api.ACLServiceIdentity{{ServiceName: "web"}}
 		}, nil},
 		"method deleted": {func(f *Observed) { f.Methods[config.ClientAuthMethod], f.Rules[config.ClientAuthMethod] = nil, nil },
-			[]string{"auth method iam-ecs-client-token new", "binding rule iam-ecs-client-token: Bind a policy for Consul clients on ECS new"}},
-		"record deleted": {func(f *Observed) { f.Records = map[string][]byte{} }, []string{record + " new"}},
-		"rule deleted": {func(f *Observed) { f.Rules[config.ServiceAuthMethod] = nil },
+			[]string{"auth method iam-ecs-client-token new", "binding rule iam-ecs-client-token: Bind a policy for Consul clients on ECS new", "record " + mainCluster + " in iam-ecs-client-token new"}},
+		"record deleted":    {func(f *Observed) { f.Rules[config.ServiceAuthMethod] = rules(f) }, []string{record + " new"}},
+		"record that binds": {func(f *Observed) { f.Rules[config.ServiceAuthMethod][1].Selector = "" }, []string{record + " Description"}},
+		"rule deleted": {func(f *Observed) { f.Rules[config.ServiceAuthMethod] = f.Rules[config.ServiceAuthMethod][1:] },
 			[]string{"binding rule iam-ecs-service-token: Bind a service identity from IAM role tag for ECS new"}},
 		"rule for another name": {func(f *Observed) { rules(f)[0].BindName = "web" },
 			[]string{"binding rule iam-ecs-service-token: Bind a service identity from IAM role tag for ECS BindName"}},
@@ -180,11 +180,12 @@ func TestCompare(t *testing.T) {
 		"rule narrowed":                 {func(f *Observed) { rules(f)[0].Selector = `entity_tags["env"] == "prod"` }, nil},
 		"rule described by an operator": {func(f *Observed) { rules(f)[0].Description = "mine" }, nil},
 		"more rules": {func(f *Observed) {
-			f.Rules[config.ServiceAuthMethod] = append([]*api.ACLBindingRule{{BindType: "role", BindName: "x", Description: rules(f)[0].Description}}, rules(f)...)
+			f.Rules[config.ServiceAuthMethod] = append([]*api.ACLBindingRule{{BindType: "role", BindName: "x", Description: rules(f)[0].Description}}, f.Rules[config.ServiceAuthMethod]...)
 		}, nil},
 		"nothing could be read": {func(f *Observed) { *f = Observed{} }, nil},
-		"records could not be read": {func(f *Observed) {
-			f.Records, f.Methods[config.ClientAuthMethod], f.Rules[config.ClientAuthMethod] = nil, nil, nil
+		"rules could not be read": {func(f *Observed) {
+			f.Methods[config.ClientAuthMethod] = nil
+			delete(f.Rules, config.ClientAuthMethod)
 		}, nil},
 		"one method could not be read": {func(f *Observed) { delete(f.Methods, config.ClientAuthMethod); f.Rules[config.ClientAuthMethod] = nil }, nil},
 	} {
@@ -234,7 +235,7 @@ func TestCompareKeepsTheOrder(t *testing.T) {
 		}
 		done[w.Object] = true
 	}
-	if len(done) != 10 {
-		t.Errorf("%d objects, want 10", len(done))
+	if len(done) != 11 {
+		t.Errorf("%d objects, want 11", len(done))
 	}
 }

@@ -101,7 +101,7 @@ func (s *Setup) rule(o Object) string {
 	switch o.Kind {
 	case kindPartition, kindNamespace:
 		return `operator = "write"`
-	case kindRecord, kindLock:
+	case kindLock:
 		return KeyRule
 	case kindSession:
 		return consulutil.SessionRule

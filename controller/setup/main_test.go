@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -146,6 +147,16 @@ func (l lab) serviceMethod() string { return l.name + "-service" }
 func (l lab) setup(t testing.TB, c *api.Client, o Options) *Setup {
 	t.Helper()
 	return &Setup{Client: c, Wanted: l.wanted(t, o), Log: hclog.NewNullLogger()}
+}
+
+// rulesOf returns the binding rules of a method that bind something.
+func rulesOf(t testing.TB, acl *api.ACL, method string) []*api.ACLBindingRule {
+	t.Helper()
+	rules, _, err := acl.BindingRuleList(method, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(rules, func(r *api.ACLBindingRule) bool { return strings.HasPrefix(r.Description, recordPrefix) })
 }
 
 func mustEnsure(t testing.TB, s *Setup) []Write {

@@ -114,7 +114,7 @@ func TestMethodOfAnotherType(t *testing.T) {
 	s := agent(t, Options{})
 	f := made(t, s, func(f *Observed) {
 		f.Methods[config.ClientAuthMethod].Type = "jwt"
-		f.Rules[config.ServiceAuthMethod] = nil
+		f.Rules[config.ServiceAuthMethod] = f.Rules[config.ServiceAuthMethod][1:] // the record
 	})
 	p := s.compare(f)
 	if len(p.Refused) != 1 || p.Refused[Object{kindMethod, config.ClientAuthMethod}] == nil || !strings.Contains(p.Refused[Object{kindMethod, config.ClientAuthMethod}].Error(), `has type "jwt"`) {

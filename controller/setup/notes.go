@@ -6,7 +6,7 @@ import "github.com/meshtask/consul-ecs/internal/logkey"
 type note struct {
 	// Text is one of the note constants.
 	Text string
-	// Method and ARN are what it is about, Other the controller or KV key that
+	// Method and ARN are what it is about, Other the controller or rule that
 	// is the reason; each may be empty.
 	Method, ARN, Other string
 }
@@ -14,9 +14,9 @@ type note struct {
 // Texts of notes, for the log.
 const (
 	noteWhole      = "auth method trusts every role of the account and no controller recorded it: remove it from BoundIAMPrincipalARNs unless it is intended"
-	noteShared     = "former role path stays trusted: another controller claims it; if that controller no longer exists, delete its record and the entry of BoundIAMPrincipalARNs"
+	noteShared     = "former role path stays trusted: another controller claims it; if that controller no longer exists, delete the binding rule that is its record and the entry of BoundIAMPrincipalARNs"
 	noteFound      = "former role path stays trusted: it was there before this controller; remove it from BoundIAMPrincipalARNs unless it is intended"
-	noteUnreadable = "record of trust cannot be read: no trust is removed until it is corrected or deleted"
+	noteUnreadable = "binding rule that is a record of trust cannot be read: no trust is removed until it is corrected or deleted"
 	noteHiddenNode = "token cannot read the cluster's node, so that services of dead tasks stay: add the rule to its policy"
 	noteNoACLs     = "ACLs are disabled in Consul: no auth method is created, and only services of dead tasks are removed"
 	noteForeign    = "shared policy has different rules and is left unchanged"

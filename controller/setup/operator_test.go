@@ -64,10 +64,7 @@ func objects(t *testing.T, l lab) (*api.ACLAuthMethod, *api.ACLRole, []*api.ACLB
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, _, err := acl.BindingRuleList(l.serviceMethod(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := rulesOf(t, acl, l.serviceMethod())
 	method.ModifyIndex, role.ModifyIndex, role.Hash = 0, 0, nil
 	return method, role, rules
 }
@@ -154,13 +151,12 @@ func TestEnsureMends(t *testing.T) {
 			return err
 		}, "role " + l.role() + " created"},
 		{"method deleted", func() error { _, err := acl.AuthMethodDelete(l.clientMethod(), nil); return err },
-			"auth method " + l.clientMethod() + " created\nbinding rule " + l.clientMethod() + ": Bind a policy for Consul clients on ECS created"},
+			"auth method " + l.clientMethod() + " created\nbinding rule " + l.clientMethod() + ": Bind a policy for Consul clients on ECS created\n" +
+				"record " + cluster(1) + " in " + l.clientMethod() + " created"},
 		{"rule broken", func() error {
-			rules, _, err := acl.BindingRuleList(l.clientMethod(), nil)
-			if err == nil {
-				rules[0].BindName = "other"
-				_, _, err = acl.BindingRuleUpdate(rules[0], nil)
-			}
+			rule := rulesOf(t, acl, l.clientMethod())[0]
+			rule.BindName = "other"
+			_, _, err := acl.BindingRuleUpdate(rule, nil)
 			return err
 		}, "binding rule " + l.clientMethod() + ": Bind a policy for Consul clients on ECS corrected: BindName"},
 	} {
@@ -262,9 +258,9 @@ func TestOneFailureHidesNoOther(t *testing.T) {
 	}
 	c, _ := client(t, testkit.ManagementToken, refuse)
 	changes, err := l.setup(t, c, Options{}).Ensure(t.Context())
-	want := "record consul-ecs/setup/" + l.name + "/trust/" + cluster(1) + " created\n" +
-		"auth method " + l.serviceMethod() + " created\n" +
-		"binding rule " + l.serviceMethod() + ": Bind a service identity from IAM role tag for ECS created"
+	want := "auth method " + l.serviceMethod() + " created\n" +
+		"binding rule " + l.serviceMethod() + ": Bind a service identity from IAM role tag for ECS created\n" +
+		"record " + cluster(1) + " in " + l.serviceMethod() + " created"
 	if diff := cmp.Diff(want, text(changes)); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}

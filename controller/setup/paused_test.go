@@ -58,7 +58,7 @@ func TestPausedHolderWritesNothing(t *testing.T) {
 			writes = append(writes, r.URL.Path)
 			mu.Unlock()
 		}
-		if strings.Contains(r.URL.Path, "/trust/") && r.Method == http.MethodPut {
+		if r.URL.Path == "/v1/acl/policy" && r.Method == http.MethodPut {
 			once.Do(func() { close(inSetup); <-pause; close(paused) })
 		}
 		forward.ServeHTTP(w, r)

@@ -67,7 +67,7 @@ func TestDocumentedPolicyIsEnough(t *testing.T) {
 					t.Errorf("got %v", err)
 				}
 				// Without agent:read all but the anonymous token is made.
-				if made := len(changes); made != map[string]int{"agent": 7}[name] {
+				if made := len(changes); made != map[string]int{"agent": 8}[name] {
 					t.Errorf("%d changes:\n%s", made, text(changes))
 				}
 				return

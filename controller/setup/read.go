@@ -56,13 +56,6 @@ func (s *Setup) read(ctx context.Context, state State) (found Observed, failed f
 			file(ctx, s, found, failed, found.Rules, r.Object(), r.Scope, r.Method, acl.BindingRuleList)
 		}
 	}
-	record := Object{Kind: kindRecord, Name: state.recordKey()}
-	if pairs, ok := get(ctx, s, failed, record, state.keyScope(), state.recordPrefix(), s.Client.KV().List); ok {
-		found.Records = map[string][]byte{}
-		for _, p := range pairs {
-			found.Records[p.Key] = p.Value
-		}
-	}
 	if p := state.Anonymous; p != nil {
 		if policy, ok := get(ctx, s, failed, Object{Kind: kindPolicy, Name: p.Name}, p.Scope, p.Name, acl.PolicyReadByName); ok {
 			found.Policies[p.Name] = policy

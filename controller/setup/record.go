@@ -1,23 +1,23 @@
 package setup
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
+
+	"github.com/hashicorp/consul/api"
 )
 
-// Record is what one controller claims of the trust in shared auth methods. It
-// is written before the method, so an ARN of a record is the controllers', even
-// if an operator writes the same one again.
+// Record is what one controller claims of one auth method. It is kept as the description of
+// a binding rule of that method, which binds nothing: so only a client that may change
+// the method can change it, and it is deleted with the method.
 type Record struct {
-	// Cluster is the ARN of the controller's cluster.
-	Cluster string `json:"cluster"`
-	// Trust has the claims by auth method, sorted by ARN.
-	Trust map[string][]Claim `json:"trust"`
+	// Controller is State.controller.
+	Controller string `json:"controller"`
+	// Trust has the claims, sorted by ARN.
+	Trust []Claim `json:"trust"`
 }
 
 // Claim is one principal ARN that a controller wants in a method.
@@ -28,17 +28,30 @@ type Claim struct {
 	Added bool `json:"added"`
 }
 
-// maxRecord bounds a record: Consul's own limit for a KV value is 512 KiB.
-const maxRecord = 512 << 10
+const (
+	// recordPrefix begins the description of a record's rule.
+	recordPrefix = "Record of a consul-ecs controller, binds nothing: "
+	// recordSelector matches no login: every role has an account.
+	recordSelector = `account_id == ""`
+	recordBindName = "consul-ecs-record"
+)
+
+// rule returns the binding rule that keeps the record: the given one corrected, or a new one for nil.
+func (r Record) rule(method string, found *api.ACLBindingRule) *api.ACLBindingRule {
+	var rule api.ACLBindingRule
+	if found != nil {
+		rule = *found
+	}
+	rule.AuthMethod, rule.Description, rule.Selector = method, recordPrefix+r.encode(), recordSelector
+	rule.BindType, rule.BindName = api.BindingRuleBindTypeService, recordBindName
+	return &rule
+}
 
 // parseRecord reads a record as encode writes it. Unknown fields are a later
 // version's, so they are an error: what they claim must not be lost.
-func parseRecord(data []byte) (Record, error) {
+func parseRecord(text string) (Record, error) {
 	var r Record
-	if len(data) > maxRecord {
-		return Record{}, fmt.Errorf("invalid trust record: %d bytes, want at most %d", len(data), maxRecord)
-	}
-	d := json.NewDecoder(bytes.NewReader(data))
+	d := json.NewDecoder(strings.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&r); err != nil {
 		return Record{}, fmt.Errorf("invalid trust record: %w", err)
@@ -46,24 +59,21 @@ func parseRecord(data []byte) (Record, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return Record{}, errors.New("invalid trust record: trailing data")
 	}
-	if r.Cluster == "" {
-		return Record{}, errors.New("invalid trust record: it names no cluster")
+	if r.Controller == "" {
+		return Record{}, errors.New("invalid trust record: it names no controller")
 	}
 	return r, nil
 }
 
-// encode is the record as it is stored, the same for the same claims.
-func (r Record) encode() []byte {
-	for _, claims := range r.Trust {
-		slices.SortFunc(claims, func(a, b Claim) int { return strings.Compare(a.ARN, b.ARN) })
-	}
+// encode returns the record as it is stored.
+func (r Record) encode() string {
 	data, _ := json.Marshal(r) // strings and booleans
-	return data
+	return string(data)
 }
 
-// claim finds the record's claim of an ARN.
-func (r Record) claim(method, arn string) (Claim, bool) {
-	for _, claim := range r.Trust[method] {
+// claim returns the record's claim of an ARN, and reports whether it has one.
+func (r Record) claim(arn string) (Claim, bool) {
+	for _, claim := range r.Trust {
 		if claim.ARN == arn {
 			return claim, true
 		}

@@ -62,10 +62,10 @@ func TestSecondaryDatacenter(t *testing.T) {
 	}
 	want := []string{
 		"policy consul-ecs-client-policy created", "role consul-ecs-client-role created",
-		"record consul-ecs/setup/trust/" + cluster(1) + " created",
 		"auth method iam-ecs-client-token created", "auth method iam-ecs-service-token created",
 		"binding rule iam-ecs-client-token: Bind a policy for Consul clients on ECS created",
 		"binding rule iam-ecs-service-token: Bind a service identity from IAM role tag for ECS created",
+		"record " + cluster(1) + " in iam-ecs-client-token created", "record " + cluster(1) + " in iam-ecs-service-token created",
 	}
 	if diff := cmp.Diff(want, made); diff != "" {
 		t.Errorf("the secondary (-want +got):\n%s", diff)

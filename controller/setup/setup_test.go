@@ -15,16 +15,17 @@ func TestEnsureMakesEverythingOnce(t *testing.T) {
 	s := l.setup(t, c, Options{})
 	want := "policy " + l.policy() + " created\n" +
 		"role " + l.role() + " created\n" +
-		"record " + s.Wanted.recordKey() + " created\n" +
 		"auth method " + l.clientMethod() + " created\n" +
 		"auth method " + l.serviceMethod() + " created\n" +
 		"binding rule " + l.clientMethod() + ": Bind a policy for Consul clients on ECS created\n" +
-		"binding rule " + l.serviceMethod() + ": Bind a service identity from IAM role tag for ECS created"
+		"binding rule " + l.serviceMethod() + ": Bind a service identity from IAM role tag for ECS created\n" +
+		"record " + cluster(1) + " in " + l.clientMethod() + " created\n" +
+		"record " + cluster(1) + " in " + l.serviceMethod() + " created"
 	if diff := cmp.Diff(want, text(mustEnsure(t, s))); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
-	if n := len(requests.writes()); n != 7+4 { // session, lock, release, destroy
-		t.Errorf("%d writes, want 11", n)
+	if n := len(requests.writes()); n != 8+4 { // session, lock, release, destroy
+		t.Errorf("%d writes, want 12", n)
 	}
 	if again := mustEnsure(t, s); len(again) > 0 {
 		t.Errorf("a second start changes:\n%s", text(again))
@@ -51,9 +52,9 @@ func checkObjects(t *testing.T, l lab) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, _, err := acl.BindingRuleList(l.serviceMethod(), nil)
-	if err != nil || len(rules) != 1 {
-		t.Fatal(rules, err)
+	rules := rulesOf(t, acl, l.serviceMethod())
+	if len(rules) != 1 {
+		t.Fatal(rules)
 	}
 	type view struct {
 		PolicyText, Rules, RoleText, Linked, MethodText, Type string

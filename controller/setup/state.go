@@ -35,7 +35,7 @@ type Scope struct{ Partition, Namespace string }
 // State is everything that setup wants. A further generation is another State,
 // no other code.
 type State struct {
-	// Cluster is the ARN of the controller's cluster: the name of its Record.
+	// Cluster is the ARN of the controller's cluster.
 	Cluster string
 	// Name distinguishes the controllers of one cluster, which run side by side while
 	// its tasks change the generation; empty for the agent generation.
@@ -43,7 +43,7 @@ type State struct {
 	// Partition is the admin partition that the cluster is assigned to; empty
 	// without Enterprise partitions.
 	Partition string
-	// Keys is the KV prefix of lock and records, with a slash at its end.
+	// Keys is the KV prefix of the lock, with a slash at its end.
 	Keys     string
 	Policies []Policy
 	Roles    []Role
@@ -116,16 +116,12 @@ const anonymousToken = "00000000-0000-0000-0000-000000000002"
 // lockKey is the KV key of the lock around all writes of setup.
 func (s State) lockKey() string { return s.keys() + "lock" }
 
-// recordPrefix is the KV prefix of the records of all controllers that share
-// the auth methods.
-func (s State) recordPrefix() string { return s.keys() + "trust/" }
-
-// recordKey is the KV key of the controller's own record.
-func (s State) recordKey() string {
+// controller returns the name of the controller in its records.
+func (s State) controller() string {
 	if s.Name == "" {
-		return s.recordPrefix() + s.Cluster
+		return s.Cluster
 	}
-	return s.recordPrefix() + s.Cluster + "/" + s.Name
+	return s.Cluster + "/" + s.Name
 }
 
 // keys are apart for each partition, since its methods are.
@@ -136,7 +132,7 @@ func (s State) keys() string {
 	return s.Keys + "partition/" + s.Partition + "/"
 }
 
-// keyScope is where lock and records live: never in the cluster's own
+// keyScope is where the lock lives: never in the cluster's own
 // partition, which has no server whose node a session could hang on.
 func (s State) keyScope() Scope {
 	if s.Partition == "" {

@@ -1,140 +1,109 @@
 package setup
 
 import (
-	"bytes"
-	"fmt"
-	"maps"
+	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/hashicorp/consul/api"
 )
 
-// methods plans the auth methods between two writes of the record: before, with
-// everything that the controller will have added, and after, without what it
-// gave up. A crash in between leaves a claim without trust, never trust without
-// a claim.
-func (s State) methods(p *Plan, f Observed, needs []Object) {
-	if f.Records == nil {
-		return
-	}
-	c, err := s.readClaims(f.Records)
-	if err != nil {
-		for _, m := range s.Methods {
-			p.Refused[Object{kindMethod, m.Name}] = err
-		}
-		return
-	}
-	for _, key := range c.unreadable {
-		p.Notes = append(p.Notes, note{Text: noteUnreadable, Other: key})
-	}
-	before, after := s.record(c), s.record(c)
-	var writes []Write
-	for _, want := range s.Methods {
-		w, t, err := s.method(want, f, c)
-		if err != nil {
-			p.Refused[Object{kindMethod, want.Name}] = err
-		}
-		if t == nil {
-			continue // not read or refused: its claims stay
-		}
-		p.Notes = append(p.Notes, t.notes...)
-		before.Trust[want.Name], after.Trust[want.Name] = t.before, t.after
-		if w.Create || len(w.Changed) > 0 {
-			w.Needs = append(slices.Clone(needs), s.recordObject())
-			writes = append(writes, w)
-		}
-	}
-	have, exists := f.Records[s.recordKey()]
-	p.record(s, before, have, !exists, nil)
-	p.Writes = append(p.Writes, writes...)
-	written := []Object{s.recordObject()}
-	for _, w := range writes {
-		written = append(written, w.Object)
-	}
-	p.record(s, after, before.encode(), false, written)
-}
-
-// method plans one method. Its trust is nil where nothing can be done.
-func (s State) method(want AuthMethod, f Observed, c claims) (Write, *trust, error) {
+// method plans one auth method between two writes of the controller's record: before, with
+// everything that the controller will have added, and after, without what it gave up. A crash
+// in between leaves a claim without trust. It returns the latter, for the end of the plan: a new
+// method has no record before, and its other rules come first, as clients wait for any.
+func (s State) method(p *Plan, want AuthMethod, f Observed, needs []Object) (after []Write) {
 	found, read := f.Methods[want.Name]
-	w := Write{Object: Object{kindMethod, want.Name}, Scope: want.Scope}
-	switch {
-	case !read:
-		return w, nil, nil
-	case found == nil:
-		t := c.decide(want.Name, want.Principals, nil)
+	rules, listed := f.Rules[want.Name]
+	if !read || !listed {
+		return nil
+	}
+	c := s.claims(want.Name, rules)
+	w := Write{Object: Object{kindMethod, want.Name}, Scope: want.Scope, Needs: slices.Clone(needs)}
+	if found == nil {
 		w.Create, w.Value = true, want.create()
-		return w, &t, nil
+		p.Writes = append(p.Writes, w)
+		return s.record(want, nil, s.recordRule(want, nil, c.decide(want.Principals, nil).after), append(w.Needs, w.Object))
 	}
 	have := stringList(found.Config, keyPrincipals)
-	t := c.decide(want.Name, want.Principals, have)
+	t := c.decide(want.Principals, have)
 	fixed, changed, err := want.compare(found, t)
 	if err != nil {
-		return w, nil, err
+		p.Refused[w.Object] = err
+		return nil
 	}
-	c.warnWhole(s.Cluster, want.Name, have, &t)
-	w.Value, w.Changed = fixed, changed
-	return w, &t, nil
+	c.warnWhole(s.Cluster, have, &t)
+	p.Notes = append(p.Notes, t.notes...)
+	rule := s.recordRule(want, c.rule, t.before)
+	p.Writes = append(p.Writes, s.record(want, c.rule, rule, needs)...)
+	w.Needs = append(w.Needs, s.recordObject(want))
+	if len(changed) > 0 {
+		w.Value, w.Changed = fixed, changed
+		p.Writes = append(p.Writes, w)
+	}
+	return s.record(want, rule, s.recordRule(want, rule, t.after), append(w.Needs, w.Object))
 }
 
-// record is the controller's record as it is; claims of methods that this state
-// does not know stay in it.
-func (s State) record(c claims) Record {
-	r := Record{Cluster: s.Cluster, Trust: maps.Clone(c.own.Trust)}
-	if r.Trust == nil {
-		r.Trust = map[string][]Claim{}
-	}
-	return r
+func (s State) recordObject(m AuthMethod) Object {
+	return Object{kindRecord, s.controller() + " in " + m.Name}
 }
 
-func (s State) recordObject() Object { return Object{kindRecord, s.recordKey()} }
-
-// record plans the write of a record unless Consul has it, or it would be created empty.
-func (p *Plan) record(s State, r Record, have []byte, create bool, needs []Object) {
-	if bytes.Equal(r.encode(), have) || create && len(r.Trust) == 0 {
-		return
-	}
-	p.Writes = append(p.Writes, Write{
-		Object: s.recordObject(), Scope: s.keyScope(), Value: r,
-		Create: create, Changed: []string{"trust"}, Needs: needs,
-	})
+// recordRule returns the rule of the controller's record of a method: the found one corrected, or a
+// new one for nil.
+func (s State) recordRule(m AuthMethod, found *api.ACLBindingRule, trust []Claim) *api.ACLBindingRule {
+	return Record{Controller: s.controller(), Trust: trust}.rule(m.Name, found)
 }
 
-// claims are the records of all controllers.
+// record plans the write of a record's rule unless it is as found.
+func (s State) record(m AuthMethod, found, want *api.ACLBindingRule, needs []Object) []Write {
+	if found != nil && *found == *want {
+		return nil
+	}
+	return []Write{{
+		Object: s.recordObject(m), Scope: m.Scope, Value: want,
+		Create: found == nil, Changed: []string{"Description"}, Needs: slices.Clone(needs),
+	}}
+}
+
+// claims are the records of all controllers in one method.
 type claims struct {
-	own Record
+	method string
+	own    Record
+	// rule is that of own, nil without one.
+	rule *api.ACLBindingRule
 	// others are the other controllers' records.
 	others []Record
-	// unreadable are keys of others' records that cannot be read: nothing is
-	// known of what they claim, so nothing may be removed.
+	// unreadable are the IDs of rules whose records cannot be read: it is unknown what they
+	// claim, so nothing may be removed.
 	unreadable []string
 }
 
-// readClaims sorts the records, given by their key.
-func (s State) readClaims(records map[string][]byte) (claims, error) {
-	var c claims
-	for _, key := range sortedKeys(records) {
-		r, err := parseRecord(records[key])
-		switch {
-		case err != nil && key == s.recordKey():
-			return claims{}, fmt.Errorf(
-				"read the record of trust at KV key %s: %w; correct it, or delete it and check BoundIAMPrincipalARNs of the auth methods", key, err)
+// claims sorts the records among the binding rules of a method.
+func (s State) claims(method string, rules []*api.ACLBindingRule) claims {
+	c := claims{method: method}
+	for _, rule := range rules {
+		text, ok := strings.CutPrefix(rule.Description, recordPrefix)
+		if !ok {
+			continue
+		}
+		switch r, err := parseRecord(text); {
 		case err != nil:
-			c.unreadable = append(c.unreadable, key)
-		case key == s.recordKey():
-			c.own = r
-		default:
+			c.unreadable = append(c.unreadable, rule.ID)
+		case r.Controller != s.controller():
 			c.others = append(c.others, r)
+		case c.rule == nil:
+			c.own, c.rule = r, rule
 		}
 	}
-	return c, nil
+	return c
 }
 
 // claimed returns the other controller that claims an ARN, and reports whether any of
 // them records that a controller added it.
-func (c claims) claimed(method, arn string) (by string, added bool) {
+func (c claims) claimed(arn string) (by string, added bool) {
 	for _, r := range c.others {
-		if claim, ok := r.claim(method, arn); ok {
-			by, added = r.Cluster, added || claim.Added
+		if claim, ok := r.claim(arn); ok {
+			by, added = r.Controller, added || claim.Added
 		}
 	}
 	return by, added
@@ -150,7 +119,7 @@ type trust struct {
 	notes         []note
 }
 
-// String is what changes, " +<arn>" and " -<arn>" each: the log shows when a role was
+// String returns what changes, " +<arn>" and " -<arn>" each: the log shows when a role was
 // trusted.
 func (t trust) String() string {
 	var b strings.Builder
@@ -163,41 +132,47 @@ func (t trust) String() string {
 	return b.String()
 }
 
-// decide compares the wanted principals of a method with those it has, and with
+// decide compares the wanted principals of the method with those it has, and with
 // who claims them.
-func (c claims) decide(method string, want, have []string) trust {
+func (c claims) decide(want, have []string) trust {
 	var t trust
+	for _, id := range c.unreadable {
+		t.notes = append(t.notes, note{Text: noteUnreadable, Method: c.method, Other: id})
+	}
 	for _, arn := range sortedUnique(want) {
 		present := slices.Contains(have, arn)
-		mine, _ := c.own.claim(method, arn)
-		_, added := c.claimed(method, arn)
+		mine, _ := c.own.claim(arn)
+		_, added := c.claimed(arn)
 		t.after = append(t.after, Claim{arn, added || !present || mine.Added})
 		if !present {
 			t.add = append(t.add, arn)
 		}
 	}
 	t.before = slices.Clone(t.after)
-	for _, claim := range c.own.Trust[method] {
+	for _, claim := range c.own.Trust {
 		if slices.Contains(want, claim.ARN) {
 			continue
 		}
 		t.before = append(t.before, claim)
 		if slices.Contains(have, claim.ARN) {
-			t.giveUp(c, method, claim)
+			t.giveUp(c, claim)
 		}
 	}
+	byARN := func(a, b Claim) int { return cmp.Compare(a.ARN, b.ARN) }
+	slices.SortFunc(t.before, byARN)
+	slices.SortFunc(t.after, byARN)
 	slices.Sort(t.remove)
 	return t
 }
 
 // giveUp decides what to do about a claim that is no longer wanted.
-func (t *trust) giveUp(c claims, method string, claim Claim) {
-	by, _ := c.claimed(method, claim.ARN)
+func (t *trust) giveUp(c claims, claim Claim) {
+	by, _ := c.claimed(claim.ARN)
 	switch {
 	case by != "":
-		t.notes = append(t.notes, note{Text: noteShared, Method: method, ARN: claim.ARN, Other: by})
+		t.notes = append(t.notes, note{Text: noteShared, Method: c.method, ARN: claim.ARN, Other: by})
 	case !claim.Added:
-		t.notes = append(t.notes, note{Text: noteFound, Method: method, ARN: claim.ARN})
+		t.notes = append(t.notes, note{Text: noteFound, Method: c.method, ARN: claim.ARN})
 	case len(c.unreadable) > 0:
 		// Keep the claim: once the records can be read, the trust goes.
 		t.after = append(t.after, claim)
@@ -207,7 +182,7 @@ func (t *trust) giveUp(c claims, method string, claim Claim) {
 }
 
 // warnWhole notes trust in the whole account that no controller recorded.
-func (c claims) warnWhole(cluster, method string, have []string, t *trust) {
+func (c claims) warnWhole(cluster string, have []string, t *trust) {
 	roles, _ := accountRoles(cluster) // common has checked it
 	whole := roles + "*"
 	if !slices.Contains(have, whole) {
@@ -217,7 +192,7 @@ func (c claims) warnWhole(cluster, method string, have []string, t *trust) {
 	if slices.ContainsFunc(t.before, func(l Claim) bool { return l.ARN == whole }) {
 		return
 	}
-	if by, _ := c.claimed(method, whole); by == "" {
-		t.notes = append(t.notes, note{Text: noteWhole, Method: method, ARN: whole})
+	if by, _ := c.claimed(whole); by == "" {
+		t.notes = append(t.notes, note{Text: noteWhole, Method: c.method, ARN: whole})
 	}
 }

@@ -57,6 +57,11 @@ func TestNarrowedPathRemovesWiderTrust(t *testing.T) {
 			f.Methods[m] = &api.ACLAuthMethod{Name: m, Type: "aws-iam", Config: map[string]any{keyPrincipals: arns, keyDetails: true, keyTags: []string{config.TagServiceName, config.TagNamespace}}}
 		}
 	}
+	record := func(f *Observed, text string) {
+		for m := range f.Rules {
+			f.Rules[m] = append(f.Rules[m], &api.ACLBindingRule{ID: "x", AuthMethod: m, Description: recordPrefix + text})
+		}
+	}
 	start := func(f *Observed, cluster, path string) Plan {
 		s := controller(t, cluster, path)
 		p := s.compare(*f)
@@ -90,14 +95,27 @@ func TestNarrowedPathRemovesWiderTrust(t *testing.T) {
 			start(f, one, "old")
 		}, "a",
 			[]string{account(1, "a")}, nil},
-		"with an unreadable record nothing goes": {func(f *Observed) { start(f, one, "/"); f.Records["consul-ecs/setup/trust/x"] = []byte("?") }, "a",
-			[]string{account(1, ""), account(1, "a")}, []string{"consul-ecs/setup/trust/x: " + noteUnreadable}},
-		"and goes when it is mended": {func(f *Observed) {
+		"with an unreadable record nothing goes": {func(f *Observed) { start(f, one, "/"); record(f, "?") }, "a",
+			[]string{account(1, ""), account(1, "a")}, []string{"x: " + noteUnreadable}},
+		"and goes when it is deleted": {func(f *Observed) {
 			start(f, one, "/")
-			f.Records["consul-ecs/setup/trust/x"] = []byte("?")
+			record(f, "?")
 			start(f, one, "a")
-			delete(f.Records, "consul-ecs/setup/trust/x")
+			for m, rules := range f.Rules {
+				f.Rules[m] = slices.DeleteFunc(rules, func(r *api.ACLBindingRule) bool { return r.ID == "x" })
+			}
 		}, "a", []string{account(1, "a")}, nil},
+		"a rule without the prefix claims nothing": {func(f *Observed) {
+			start(f, one, "/")
+			for m := range f.Rules {
+				f.Rules[m] = append(f.Rules[m], &api.ACLBindingRule{ID: "x", Description: Record{two, []Claim{{account(1, ""), true}}}.encode()})
+			}
+		}, "a", []string{account(1, "a")}, nil},
+		"what was there when our record was deleted stays": {func(f *Observed) {
+			start(f, one, "/")
+			f.Rules = map[string][]*api.ACLBindingRule{config.ClientAuthMethod: nil, config.ServiceAuthMethod: nil}
+			start(f, one, "/")
+		}, "a", []string{account(1, ""), account(1, "a")}, []string{account(1, "") + ": " + noteFound}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -136,38 +154,6 @@ func TestPlanReportsRolesWithChangedTrust(t *testing.T) {
 	}
 }
 
-func TestOwnRecordThatCannotBeRead(t *testing.T) {
-	t.Parallel()
-	s := agent(t, Options{})
-	f := made(t, s, func(f *Observed) { f.Records[s.recordKey()] = []byte("{}"); f.Roles[clientRole] = nil })
-	p := s.compare(f)
-	if len(p.Refused) != 2 {
-		t.Errorf("refused %+v", p.Refused)
-	}
-	for o, err := range p.Refused {
-		if !strings.Contains(err.Error(), s.recordKey()) {
-			t.Errorf("%s refused with %v", o, err)
-		}
-	}
-	if diff := cmp.Diff([]string{"role consul-ecs-client-role new"}, steps(p)); diff != "" {
-		t.Errorf("the rest (-want +got):\n%s", diff)
-	}
-}
-
-// TestRecordKeepsOtherGenerations: claims of methods that this state does not
-// know are not its to drop.
-func TestRecordKeepsOtherGenerations(t *testing.T) {
-	t.Parallel()
-	s := agent(t, Options{})
-	f := nothing(s)
-	f.Records[s.recordKey()] = Record{Cluster: s.Cluster, Trust: map[string][]Claim{"later": {{"arn:x", true}}}}.encode()
-	f = apply(t, f, s.compare(f))
-	r, err := parseRecord(f.Records[s.recordKey()])
-	if err != nil || len(r.Trust) != 3 || r.Trust["later"][0] != (Claim{"arn:x", true}) {
-		t.Errorf("record %+v, %v", r, err)
-	}
-}
-
 // world is the model of TestTrustModel: what Consul has, and for each ARN
 // whether an operator put it where no controller's record had it.
 type world struct {
@@ -181,13 +167,9 @@ type world struct {
 // claimants are the clusters whose records claim an ARN.
 func (w *world) claimants(arn string) []string {
 	var who []string
-	for _, data := range w.found.Records {
-		r, err := parseRecord(data)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		if _, ok := r.claim(config.ServiceAuthMethod, arn); ok {
-			who = append(who, r.Cluster)
+	for _, r := range (State{}).claims(config.ServiceAuthMethod, w.found.Rules[config.ServiceAuthMethod]).others {
+		if _, ok := r.claim(arn); ok {
+			who = append(who, r.Controller)
 		}
 	}
 	return who
@@ -211,6 +193,12 @@ func (w *world) start(cluster, path string, writes int) {
 		}
 	}
 	if crashed {
+		// A method that was made, and has no record yet, is like an operator's.
+		isRecord := func(r *api.ACLBindingRule) bool { return strings.HasPrefix(r.Description, recordPrefix) }
+		recorded := slices.ContainsFunc(w.found.Rules[config.ServiceAuthMethod], isRecord)
+		if slices.Contains(principals(w.found, config.ServiceAuthMethod), mine) && !recorded {
+			w.operators[mine] = true
+		}
 		return
 	}
 	has := principals(w.found, config.ServiceAuthMethod)

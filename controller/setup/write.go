@@ -51,11 +51,6 @@ func (s *Setup) writer(ctx context.Context, w Write) (put func() error, modified
 		return func() error { _, _, err := s.Client.Partitions().Create(ctx, v, options); return err }, nil
 	case *api.Namespace:
 		return putter(w, v, options, s.Client.Namespaces().Create, s.Client.Namespaces().Update), nil
-	case Record:
-		return func() error {
-			_, err := s.Client.KV().Put(&api.KVPair{Key: w.Name, Value: v.encode()}, options)
-			return err
-		}, nil
 	case *api.CatalogRegistration:
 		return func() error { _, err := s.Client.Catalog().Register(v, options); return err }, nil
 	case *api.ACLPolicy:
@@ -69,8 +64,8 @@ func (s *Setup) writer(ctx context.Context, w Write) (put func() error, modified
 			indexes(v, v.Name, read, acl.AuthMethodRead, func(m *api.ACLAuthMethod) uint64 { return m.ModifyIndex })
 	case *api.ACLBindingRule:
 		put = putter(w, v, options, acl.BindingRuleCreate, acl.BindingRuleUpdate)
-		if w.Create {
-			return put, nil // its ID will be a new one
+		if w.Create || w.Kind == kindRecord {
+			return put, nil // its ID will be a new one; a record may be written twice
 		}
 		return put, indexes(v, v.ID, read, acl.BindingRuleRead, func(r *api.ACLBindingRule) uint64 { return r.ModifyIndex })
 	case *api.ACLToken:
