@@ -3,6 +3,7 @@ package aclrules
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Report is all that is known of a subject's rights.
@@ -14,6 +15,18 @@ type Report struct {
 // NewReport makes a report of what a resolver found. def is the default policy.
 func NewReport(found Resolution, def Verdict) *Report {
 	return &Report{Merge(found.Rules, Options{Default: def, Incomplete: len(found.Errors) > 0}), found}
+}
+
+// in returns the table of another datacenter, whose default policy is taken to be the same.
+func (r *Report) in(datacenter string) *Table {
+	var rules []Sourced
+	for _, s := range slices.Concat(r.found.Rules, r.found.far) {
+		if countsIn(datacenter, s.Datacenters) {
+			rules = append(rules, s)
+		}
+	}
+	slices.SortStableFunc(rules, byPolicyID)
+	return Merge(rules, Options{Default: r.table.options.Default, Incomplete: len(r.found.Errors)+len(r.found.farErrors) > 0})
 }
 
 // Answer is the answer to one query. Its JSON is one line of `acl can -json`.

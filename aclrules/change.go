@@ -87,7 +87,7 @@ func (t *Table) raise(c *Change, q Query, e *entry, r Rule, otherwise Verdict) {
 			if levelText(s.Rule, q) == "deny" {
 				c.Remove = append(c.Remove, s)
 				for before := s.Rule.Overridden; before != nil; before = before.Overridden {
-					c.Remove = append(c.Remove, Sourced{before, s.Source})
+					c.Remove = append(c.Remove, Sourced{Rule: before, Source: s.Source})
 				}
 				if q.Resource != Intention {
 					continue

@@ -19,6 +19,8 @@ type Excess struct {
 	// owner; empty where the owner has no rule.
 	Wanted Placed `json:"wanted"`
 	Owner  Placed `json:"owner"`
+	// Datacenter is where, empty for that of the reports.
+	Datacenter string `json:"datacenter,omitempty"`
 	// Why is what else keeps it from the owner, or what could not be read.
 	Why string `json:"why,omitempty"`
 }
@@ -29,6 +31,9 @@ func (e Excess) String() string {
 	if e.Of != "" {
 		parts = append(parts, fmt.Sprintf("%s of %s, by %s of %s", e.Access, e.Of, e.Wanted.Rule, e.Wanted.place()))
 	}
+	if e.Datacenter != "" {
+		parts = append(parts, "in "+e.Datacenter)
+	}
 	if e.Owner.Rule != "" {
 		parts = append(parts, fmt.Sprintf("the owner has %s by %s", e.Owner.Rule, e.Owner.place()))
 	}
@@ -38,15 +43,16 @@ func (e Excess) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// Covers returns what wanted allows by its rules and owner does not surely allow, in the
-// order of the resources and their segments; nothing means that owner may hand all of
+// Covers returns what wanted allows by its rules and owner does not surely allow in some
+// datacenter, in the order of the resources and their segments; nothing means that owner may hand all of
 // wanted to others without giving more than it has. What an owner's rules leave unknown
 // is not covered, and neither is what of wanted could not be read or does not exist. An owner with
 // acl:write covers everything: it can make a token with any right.
 //
 // Rules are compared at each segment and prefix that either side names. That is exact:
 // of any other name the longest prefix of each side decides, and the longer of both is
-// one of these places.
+// one of these places. Datacenters are those of the reports, those that a policy or an
+// identity of either side is limited to, and one that none of them names.
 func Covers(owner, wanted *Report) []Excess {
 	if refused, disabled := owner.Special(); disabled != nil {
 		return nil
@@ -54,21 +60,58 @@ func Covers(owner, wanted *Report) []Excess {
 		return []Excess{{Why: refused.Error()}}
 	}
 	var all []Excess
-	for _, err := range slices.Concat(wanted.found.Errors, wanted.found.Notes) {
+	for _, err := range slices.Concat(wanted.found.Errors, wanted.found.farErrors, wanted.found.Notes) {
 		if !complete(err) || errors.Is(err, ErrDangling) { // what does not exist may be made later
 			all = append(all, Excess{Why: err.Error()})
 		}
 	}
-	o, w := owner.table, wanted.table
-	if o.Decide(Query{Resource: ACL, Access: WriteAccess}).Verdict == Allowed {
-		return all
+	all = append(all, excess(owner.table, wanted.table)...)
+	for _, datacenter := range otherDatacenters(owner.found, wanted.found) {
+		for _, e := range excess(owner.in(datacenter), wanted.in(datacenter)) {
+			same := func(found Excess) bool { return found.Of == e.Of && found.Access == e.Access }
+			if !slices.ContainsFunc(all, same) {
+				e.Datacenter = datacenter
+				all = append(all, e)
+			}
+		}
 	}
+	return all
+}
+
+// unnamed is a datacenter that nothing is limited to. No datacenter has such a name.
+const unnamed = "any other datacenter"
+
+// otherDatacenters are those in which the rules may differ from those of the datacenter
+// that resolved.
+func otherDatacenters(all ...Resolution) []string {
+	var named []string
+	differ := false
+	for _, found := range all {
+		differ = differ || len(found.farErrors) > 0
+		for _, s := range slices.Concat(found.Rules, found.far) {
+			named = append(named, s.Datacenters...)
+		}
+	}
+	if len(named) == 0 && !differ {
+		return nil
+	}
+	slices.Sort(named)
+	named = slices.DeleteFunc(slices.Compact(named), func(name string) bool { return name == all[0].Datacenter })
+	return append(named, unnamed)
+}
+
+// excess compares two sides in one datacenter.
+func excess(owner, wanted *Table) []Excess {
+	if owner.Decide(Query{Resource: ACL, Access: WriteAccess}).Verdict == Allowed {
+		return nil
+	}
+	var all []Excess
 	for _, r := range Scalars() {
-		all = append(all, place{resource: r}.excess(o, w)...)
+		all = append(all, place{resource: r}.excess(owner, wanted)...)
 	}
 	for _, r := range Segmented() {
-		for _, p := range places(r, o, w) {
-			all = append(all, p.excess(o, w)...)
+		for _, p := range places(r, owner, wanted) {
+			all = append(all, p.excess(owner, wanted)...)
 		}
 	}
 	return all

@@ -44,6 +44,65 @@ func TestCovers(t *testing.T) {
 	}
 }
 
+// A policy that is limited to datacenters counts there, whichever the reports are of.
+func TestCoversInEveryDatacenter(t *testing.T) {
+	t.Parallel()
+	write, deny := `service "web" { policy = "write" }`, `service "web" { policy = "deny" }`
+	p := func(rules string, datacenters ...string) Policy {
+		return Policy{Rules: rules, Datacenters: datacenters}
+	}
+	for name, c := range map[string]struct {
+		owner, wanted []Policy
+		want          string
+	}{
+		"elsewhere":                        {nil, []Policy{p(write, "dc2")}, `service "web" in dc2`},
+		"here":                             {nil, []Policy{p(write, "dc1")}, `service "web" in `},
+		"both elsewhere":                   {[]Policy{p(write, "dc2")}, []Policy{p(write, "dc2")}, ""},
+		"both here":                        {[]Policy{p(write, "dc1")}, []Policy{p(write, "dc1")}, ""},
+		"the owner's only here":            {[]Policy{p(write, "dc1")}, []Policy{p(write)}, `service "web" in any other datacenter`},
+		"the owner's only elsewhere":       {[]Policy{p(write, "dc2")}, []Policy{p(write)}, `service "web" in `},
+		"in two":                           {[]Policy{p(write, "dc1")}, []Policy{p(write, "dc2")}, `service "web" in dc2`},
+		"a deny counts elsewhere":          {nil, []Policy{p(write, "dc2"), p(deny, "dc3")}, `service "web" in dc2`},
+		"the owner's deny elsewhere":       {[]Policy{p(write), p(deny, "dc2")}, []Policy{p(write)}, `service "web" in dc2`},
+		"root elsewhere":                   {nil, []Policy{p(`acl = "write"`, "dc2")}, `acl in dc2`},
+		"the owner is root elsewhere only": {[]Policy{p(`acl = "write"`, "dc2")}, []Policy{p(write)}, `service "web" in `},
+		"the owner is root everywhere":     {[]Policy{p(`acl = "write"`)}, []Policy{p(write, "dc2")}, ""},
+		"broken elsewhere":                 {nil, []Policy{p(`acl = "all"`, "dc2")}, " in "},
+		"the owner's broken elsewhere":     {[]Policy{p(write), p(`acl = "all"`, "dc2")}, []Policy{p(write)}, `service "web" in any other datacenter`},
+	} {
+		resolver := Resolver{Datacenter: "dc1"}
+		report := func(policies []Policy) *Report {
+			return NewReport(resolver.Resolve(t.Context(), Subject{Policies: policies}), Denied)
+		}
+		var got []string
+		for _, e := range Covers(report(c.owner), report(c.wanted)) {
+			got = append(got, e.Of+" in "+e.Datacenter)
+		}
+		if text := strings.Join(slices.Compact(got), ", "); text != c.want {
+			t.Errorf("%s: excess %q, want %q", name, text, c.want)
+		}
+	}
+}
+
+// Identities are limited as policies are.
+func TestCoversIdentitiesInEveryDatacenter(t *testing.T) {
+	t.Parallel()
+	token := func(g Grants) *Report {
+		m := &memory{tokens: map[string]Token{"t": {Grants: g}}}
+		return NewReport(m.resolver().Resolve(t.Context(), Subject{Token: "t"}), Denied)
+	}
+	for of, g := range map[string]Grants{
+		`service "web"`: {ServiceIdentities: []ServiceIdentity{{Name: "web", Datacenters: []string{"dc2"}}}},
+		`node "n"`:      {NodeIdentities: []NodeIdentity{{Name: "n", Datacenter: "dc2"}}},
+		`service "gw"`:  {TemplatedPolicies: []TemplatedPolicy{{Template: APIGatewayTemplate, Name: "gw", Datacenters: []string{"dc2"}}}},
+	} {
+		found := Covers(token(Grants{}), token(g))
+		if !slices.ContainsFunc(found, func(e Excess) bool { return e.Of == of && e.Datacenter == "dc2" }) {
+			t.Errorf("%s: excess %v", of, found)
+		}
+	}
+}
+
 func TestCoversNamesRulesOfBothSides(t *testing.T) {
 	t.Parallel()
 	got := Covers(reportOf(t, Denied, nil, `service "db" { policy = "read" }`), reportOf(t, Denied, nil, ``, `service "db" { policy = "write" }`))

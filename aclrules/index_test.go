@@ -105,7 +105,7 @@ func TestRulesAreNeverChanged(t *testing.T) {
 			m.Rule.Level, m.Rule.Segment = "changed", "changed"
 		}
 		for i := range rules {
-			if rules[i] != pointers[i] || *rules[i].Rule != values[i] {
+			if rules[i].Rule != pointers[i].Rule || *rules[i].Rule != values[i] {
 				t.Fatalf("rule %d was %+v and is %+v", i, values[i], *rules[i].Rule)
 			}
 		}

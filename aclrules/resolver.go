@@ -37,32 +37,39 @@ type Resolver struct {
 
 // Resolution is all that could be found out about a subject.
 type Resolution struct {
-	Rules []Sourced
+	// Datacenter is the resolver's.
+	Datacenter string
+	Rules      []Sourced
 	// Errors are about what is missing; Notes about what does not count, on the
 	// server either: dangling links, and policies of other datacenters.
 	Errors, Notes []error
 	// Refused is why the subject has no rights at all, and Disabled why every
 	// subject has all of them; nil otherwise.
 	Refused, Disabled error
+
+	// far are the rules, and farErrors the errors, of what counts in other datacenters only.
+	far       []Sourced
+	farErrors []error
 }
 
 // Resolve visits a subject and keeps everything. Rules are in the order in which
 // the server pools them, by their policies' IDs: where two levels are not in
 // lower case, the first counts.
 func (r Resolver) Resolve(ctx context.Context, s Subject) Resolution {
-	var found Resolution
-	type pooled struct {
-		Sourced
-		policyID string
-	}
-	var rules []pooled
+	found := Resolution{Datacenter: r.Datacenter}
 	var w *walk
 	w = r.walk(func(source fmt.Stringer, rule *Rule, err error) {
+		here := countsIn(r.Datacenter, w.datacenters)
+		sourced := Sourced{rule, source, w.datacenters, w.policyID}
 		switch {
+		case err == nil && here:
+			found.Rules = append(found.Rules, sourced)
 		case err == nil:
-			rules = append(rules, pooled{Sourced{Rule: rule, Source: source}, w.policyID})
+			found.far = append(found.far, sourced)
 		case complete(err):
 			found.Notes = append(found.Notes, err)
+		case !here:
+			found.farErrors = append(found.farErrors, err)
 		case errors.Is(err, ErrRefused):
 			found.Refused = errors.Join(found.Refused, err)
 		case errors.Is(err, ErrDisabled):
@@ -72,9 +79,14 @@ func (r Resolver) Resolve(ctx context.Context, s Subject) Resolution {
 		}
 	})
 	w.subject(ctx, s)
-	slices.SortStableFunc(rules, func(a, b pooled) int { return strings.Compare(a.policyID, b.policyID) })
-	for _, p := range rules {
-		found.Rules = append(found.Rules, p.Sourced)
-	}
+	slices.SortStableFunc(found.Rules, byPolicyID)
 	return found
+}
+
+func byPolicyID(a, b Sourced) int { return strings.Compare(a.policyID, b.policyID) }
+
+// countsIn reports whether something that is limited to some datacenters, or to none of
+// them, counts in one.
+func countsIn(datacenter string, limits []string) bool {
+	return len(limits) == 0 || slices.Contains(limits, datacenter)
 }

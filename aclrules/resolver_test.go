@@ -169,10 +169,14 @@ func TestDatacenters(t *testing.T) {
 	}
 	want(t, sources,
 		`!token t → policy "eu": it applies in dc2, dc3 only, and this is dc1`,
+		`token t → policy "eu": acl = write`,
 		// Unrestricted and [dc2] together are [dc2].
 		`!token t → service identity "web": it applies in dc2 only, and this is dc1`,
+		`token t → service identity "web"`,
 		`token t → service identity "api"`,
 		`!token t → node identity "n": it applies in dc2 only, and this is dc1`,
+		`token t → node identity "n": node "n" = write`,
+		`token t → node identity "n"`,
 		// The first of two templates counts, whatever the other says.
 		`token t → templated policy "builtin/dns"`,
 	)

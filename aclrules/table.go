@@ -8,6 +8,11 @@ import (
 type Sourced struct {
 	Rule   *Rule
 	Source fmt.Stringer
+	// Datacenters are those in which it counts; none are all.
+	Datacenters []string
+	// policyID is that of the rule's policy; afterLast for identities, which the server
+	// pools last.
+	policyID string
 }
 
 // Verdict is an answer. The zero value is Unknown.

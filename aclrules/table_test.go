@@ -25,7 +25,7 @@ func pool(t testing.TB, policies ...string) []Sourced {
 			t.Fatalf("%q: %v", text, err)
 		}
 		for _, r := range p {
-			rules = append(rules, Sourced{r, named(fmt.Sprintf("policy %d", i+1))})
+			rules = append(rules, Sourced{Rule: r, Source: named(fmt.Sprintf("policy %d", i+1))})
 		}
 	}
 	return rules

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 )
 
 func (r Resolver) walk(visit visitor) *walk {
@@ -38,9 +37,10 @@ type walk struct {
 	bound bool
 
 	policies map[string]bool // visited, by ID
-	// policyID is that of the rules being visited; afterLast for identities,
-	// which the server pools last.
-	policyID  string
+	// policyID and datacenters are those of the rules being visited, see Sourced.
+	policyID    string
+	datacenters []string
+
 	services  []gathered[ServiceIdentity]
 	nodes     []gathered[NodeIdentity]
 	templates []gathered[TemplatedPolicy]
@@ -139,23 +139,23 @@ func (w *walk) policy(source Source, p Policy) {
 		return
 	}
 	w.policies[p.ID], w.policyID = true, p.ID
-	if !w.here(source, p.Datacenters) {
-		return
-	}
-	parsed, err := Parse(p.Rules)
-	if err != nil {
-		w.fail(source, err)
-		return
-	}
-	w.rules(source, parsed)
+	w.within(source, p.Datacenters, func() {
+		parsed, err := Parse(p.Rules)
+		if err != nil {
+			w.fail(source, err)
+			return
+		}
+		w.rules(source, parsed)
+	})
 }
 
-// here reports whether something with these datacenters counts, and visits why
-// not.
-func (w *walk) here(source Source, datacenters []string) bool {
-	if len(datacenters) == 0 || slices.Contains(datacenters, w.Datacenter) {
-		return true
+// within visits something that counts in these datacenters, and before it that it does
+// not count here.
+func (w *walk) within(source Source, datacenters []string, visit func()) {
+	w.datacenters = datacenters
+	if !countsIn(w.Datacenter, datacenters) {
+		w.fail(source, &elsewhere{datacenters, w.Datacenter})
 	}
-	w.fail(source, &elsewhere{datacenters, w.Datacenter})
-	return false
+	visit()
+	w.datacenters = nil
 }

@@ -1,10 +1,12 @@
 package subcommand
 
 import (
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -90,6 +92,13 @@ func permitsNoEscalation(t *testing.T, w *admitWorld) {
 	admitCase{task, []string{"-token-file", reader}, 0, nil, nil}.run(t, w) // acl:write can make any token
 	admitCase{webTask("policies", wanted, "mesh-inject", "false"), []string{"-token-file", owner, "-resolver-token-file", reader}, 2, []string{"ACL-ESCALATE"}, nil}.run(t, w)
 	admitCase{webTask("policies", "not-there"), []string{"-token-file", owner, "-resolver-token-file", reader}, 2, []string{"ACL-ESCALATE"}, []string{`policy "not-there": it does not exist`}}.run(t, w)
+	far := strings.ToLower(rand.Text())
+	if _, _, err := w.acl.PolicyCreate(&api.ACLPolicy{Name: far, Rules: `acl = "write" operator = "write"`, Datacenters: []string{"dc2"}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{far, strings.ToUpper(far)} {
+		admitCase{webTask("policies", name), []string{"-token-file", owner, "-resolver-token-file", reader}, 2, slices.Repeat([]string{"ACL-ESCALATE"}, 4), []string{`acl write of acl`, `in dc2`}}.run(t, w)
+	}
 	code, _, stderr := callAdmit(task, "-config", admitMesh(t), "-consul-addr", w.HTTPAddr, "-token-file", owner, "-") // nothing can be read
 	if code != 2 || !strings.Contains(stderr, "ACL-ESCALATE") {
 		t.Errorf("exit %d, stderr %s", code, stderr)

@@ -40,6 +40,7 @@ func UnderCeiling(ctx context.Context, get Policies, ceiling string, names []str
 	if err != nil {
 		return unread(ceiling, err)
 	}
+	p.Datacenters = nil // it is a limit everywhere
 	most := reportOf(ctx, p)
 	if err := most.Problems(); err != nil {
 		return refused("use the ceiling", err, "correct the rules of the policy")
@@ -63,15 +64,9 @@ func unread(name string, err error) error {
 	return consulError(op, err, "")
 }
 
-// reportOf is what policies grant together where all others are denied. Datacenters do not
-// count: a token has its policies' rules in any of them.
+// reportOf is what policies grant together where all others are denied.
 func reportOf(ctx context.Context, policies ...aclrules.Policy) *aclrules.Report {
-	var s aclrules.Subject
-	for _, p := range policies {
-		p.Datacenters = nil
-		s.Policies = append(s.Policies, p)
-	}
-	return aclrules.NewReport(aclrules.Resolver{}.Resolve(ctx, s), aclrules.Denied)
+	return aclrules.NewReport(aclrules.Resolver{}.Resolve(ctx, aclrules.Subject{Policies: policies}), aclrules.Denied)
 }
 
 // withoutEscalation returns an error for a policy that grants more than it says, or may.

@@ -81,6 +81,8 @@ func TestCeilingOfAPolicy(t *testing.T) {
 		"service": {ID: "8", Rules: `service "web" { policy = "write" }`},
 		"denies":  {ID: "9", Rules: `service "web" { policy = "deny" }`},
 		"far":     {ID: "10", Rules: `service "web" { policy = "write" }`, Datacenters: []string{"dc2"}},
+		"denied":  {ID: "13", Rules: `service "web" { policy = "deny" }`, Datacenters: []string{"dc2"}},
+		"limited": {ID: "14", Rules: `key_prefix "" { policy = "write" }`, Datacenters: []string{"dc2"}},
 		"keyring": {ID: "11", Rules: `keyring = "write"`},
 		"mesh":    {ID: "12", Rules: `mesh = "read"`},
 	}
@@ -91,7 +93,9 @@ func TestCeilingOfAPolicy(t *testing.T) {
 		{"most", "read,locked", "policy", `key write of key "app/locked"`},
 		{"most", "beyond", "policy", `key read of key_prefix "app"`},
 		{"most", "read,service", "policy", `service write of service "web"`},
-		{"most", "service,denies", "", ""}, // deny outranks write
+		{"most", "service,denies", "", ""},                                     // deny outranks write
+		{"most", "service,denied", "policy", `service write of service "web"`}, // dc2 alone denies
+		{"limited", "write", "", ""},                                           // a ceiling holds everywhere
 		{"most", "far", "policy", `service write of service "web"`},
 		{"most", "mesh", "policy", "mesh read"},
 		{"admin", "service,mesh", "", ""},
