@@ -132,8 +132,9 @@ func (w *walk) login(ctx context.Context, l Login) {
 	}
 }
 
-// maxName is the longest name of an identity, role or policy, in bytes.
-const maxName = 256
+// maxName is the longest name of an identity or role, and maxPolicyName that of a policy, in
+// bytes.
+const maxName, maxPolicyName = 256, 128
 
 // isIdentityName: lower-case letters, digits, - and _, the last two not at an
 // end.
@@ -141,8 +142,15 @@ func isIdentityName(s string) bool {
 	return s != "" && len(s) <= maxName && consists(s, "-_") && s == strings.ToLower(s) && s == strings.Trim(s, "-_")
 }
 
-// isObjectName: letters, digits, - and _.
-func isObjectName(s string) bool { return s != "" && len(s) <= maxName && consists(s, "-_") }
+// isRoleName: letters, digits, - and _.
+func isRoleName(s string) bool { return s != "" && len(s) <= maxName && consists(s, "-_") }
+
+// isPolicyName: as a role's, with one slash that is not the first, and not Consul's own ones of
+// that form.
+func isPolicyName(s string) bool {
+	before, after, _ := strings.Cut(s, "/")
+	return before != "" && before != "builtin" && len(s) <= maxPolicyName && consists(before+after, "-_")
+}
 
 // isVariable reports whether a templated policy takes a name.
 func isVariable(template, name string) bool {
@@ -173,7 +181,7 @@ func (b BindingRule) grants(vars map[string]string, datacenter string) (Grants, 
 	if err != nil {
 		return Grants{}, fmt.Errorf("bind name %q: %w: %w", b.BindName, err, errBadName)
 	}
-	valid := isObjectName(name)
+	valid := false
 	var g Grants
 	switch b.BindType {
 	case "service":
@@ -183,8 +191,10 @@ func (b BindingRule) grants(vars map[string]string, datacenter string) (Grants, 
 		valid = isIdentityName(name)
 		g.NodeIdentities = []NodeIdentity{{Name: name, Datacenter: datacenter}}
 	case "role":
+		valid = isRoleName(name)
 		g.Roles = []Link{{Name: name}}
 	case "policy":
+		valid = isPolicyName(name)
 		g.Policies = []Link{{Name: name}}
 	case "templated-policy":
 		variable, err := interpolate(b.Variable, vars)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // Version is the file's format.
@@ -49,8 +50,12 @@ func (s *Snapshot) Write(w io.Writer) error {
 	return e.Encode(s)
 }
 
+// SameName reports whether two names of policies, roles, auth methods, namespaces or partitions are
+// the same to Consul, which does not distinguish letter case.
+func SameName(a, b string) bool { return strings.EqualFold(a, b) }
+
 func linkMatches(l Link, id, name string) bool {
-	return l.ID != "" && l.ID == id || l.ID == "" && l.Name == name
+	return l.ID != "" && l.ID == id || l.ID == "" && SameName(l.Name, name)
 }
 
 func (s *Snapshot) policy(l Link) (Policy, error) {
@@ -85,7 +90,7 @@ func (s *Snapshot) Token(_ context.Context, accessor string) (Token, error) {
 		return Token{}, errors.New("an export has no own token: name one by its accessor")
 	}
 	for _, t := range s.Tokens {
-		if t.Accessor == accessor {
+		if SameName(t.Accessor, accessor) {
 			return t, nil
 		}
 	}
@@ -95,8 +100,8 @@ func (s *Snapshot) Token(_ context.Context, accessor string) (Token, error) {
 // AuthMethod implements Objects.
 func (s *Snapshot) AuthMethod(_ context.Context, name string) (AuthMethod, []BindingRule, error) {
 	for _, m := range s.AuthMethods {
-		if m.Name == name {
-			return m, s.Bindings[name], nil
+		if SameName(m.Name, name) {
+			return m, s.Bindings[m.Name], nil
 		}
 	}
 	return AuthMethod{}, nil, errors.New("there is no such auth method")

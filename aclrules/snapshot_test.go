@@ -69,24 +69,24 @@ func TestReadRefuses(t *testing.T) {
 func TestSnapshotHasItsObjects(t *testing.T) {
 	t.Parallel()
 	s, ctx := full(), context.Background()
-	for _, l := range []Link{{ID: "p1"}, {Name: "web <w>"}, {ID: "p1", Name: "renamed"}} {
+	for _, l := range []Link{{ID: "p1"}, {Name: "web <w>"}, {Name: "WEB <W>"}, {ID: "p1", Name: "renamed"}} {
 		if p, err := s.Policy(ctx, l); err != nil || p.ID != "p1" {
 			t.Errorf("policy %v: %v, %v", l, p, err)
 		}
 	}
-	for _, l := range []Link{{ID: "r1"}, {Name: "ops"}} {
+	for _, l := range []Link{{ID: "r1"}, {Name: "ops"}, {Name: "Ops"}} {
 		if r, err := s.Role(ctx, l); err != nil || r.ID != "r1" {
 			t.Errorf("role %v: %v, %v", l, r, err)
 		}
 	}
-	for _, l := range []Link{{}, {ID: "x", Name: "ops"}, {Name: "OPS"}, {ID: "ops"}} {
+	for _, l := range []Link{{}, {ID: "x", Name: "ops"}, {Name: "op"}, {ID: "ops"}} {
 		_, err := s.Policy(ctx, l)
 		_, err2 := s.Role(ctx, l)
 		if !errors.Is(err, ErrDangling) || !errors.Is(err2, ErrDangling) {
 			t.Errorf("%v: %v, %v", l, err, err2)
 		}
 	}
-	if token, err := s.Token(ctx, "t1"); err != nil || token.Description != "one" {
+	if token, err := s.Token(ctx, "T1"); err != nil || token.Description != "one" {
 		t.Errorf("token: %v, %v", token, err)
 	}
 	if _, err := s.Token(ctx, "t9"); !errors.Is(err, ErrNotFound) {
@@ -101,7 +101,7 @@ func TestSnapshotHasItsObjects(t *testing.T) {
 	if _, _, err := s.AuthMethod(ctx, "none"); err == nil {
 		t.Error("no auth method, and no error")
 	}
-	if _, rules, err := s.AuthMethod(ctx, "iam"); err != nil || len(rules) != 1 {
+	if _, rules, err := s.AuthMethod(ctx, "IAM"); err != nil || len(rules) != 1 {
 		t.Errorf("binding rules: %v, %v", rules, err)
 	}
 	if text, err := s.Template(ctx, "builtin/node"); err != nil || text == "" {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -22,7 +23,7 @@ func checkRole(t *task) {
 		return
 	}
 	want := t.trustedPath()
-	known := t.rolePath != "" || login.Method == config.ServiceAuthMethod // another method may trust others
+	known := t.rolePath != "" || aclrules.SameName(login.Method, config.ServiceAuthMethod) // another method may trust others
 	if path := rolePath(arn); known && !strings.HasPrefix(path, want) {
 		t.add(codeRolePath, "$.taskRoleArn", "role", arn, "path", path, "want", want)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/config"
 )
 
@@ -58,7 +59,7 @@ func byNamespace(uses []use) map[string]*UseSummary {
 
 // community is a namespace or partition as it is without Consul Enterprise.
 func community(name string) string {
-	if name == "default" {
+	if aclrules.SameName(name, "default") {
 		return ""
 	}
 	return name

@@ -122,6 +122,28 @@ func TestReadAuthMethod(t *testing.T) {
 	if diff := cmp.Diff(want, m); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
+	jwt = &api.ACLAuthMethod{Name: o.name("Weak"), Type: "jwt", Config: map[string]any{
+		"jwtvalidationpubkeys": l.public, "boundaudiences": "test", "claimmappings": map[string]string{"a": "team"}, "LISTCLAIMMAPPINGS": map[string]string{"c": "groups"},
+	}}
+	if _, _, err := o.acl.AuthMethodCreate(jwt, nil); err != nil {
+		t.Fatal(err)
+	}
+	m, _, err = r.AuthMethod(context.Background(), strings.ToUpper(jwt.Name))
+	want = aclrules.AuthMethod{Name: jwt.Name, Type: "jwt", Values: []string{"team"}, Lists: []string{"groups"}}
+	if diff := cmp.Diff(want, m); diff != "" || err != nil {
+		t.Errorf("in other letter case: %v (-want +got):\n%s", err, diff)
+	}
+	iam := &api.ACLAuthMethod{Name: o.name("WeakIAM"), Type: "aws-iam", Config: map[string]any{
+		"boundiamprincipalarns": "arn:aws:iam::123456789012:role/*", "enableiamentitydetails": "true", "iamentitytags": "team",
+	}}
+	if _, _, err := o.acl.AuthMethodCreate(iam, nil); err != nil {
+		t.Fatal(err)
+	}
+	m, _, err = r.AuthMethod(context.Background(), iam.Name)
+	want = aclrules.AuthMethod{Name: iam.Name, Type: "aws-iam", EntityDetails: true, EntityTags: []string{"team"}}
+	if diff := cmp.Diff(want, m); diff != "" || err != nil {
+		t.Errorf("with texts: %v (-want +got):\n%s", err, diff)
+	}
 	found := resolve(r, aclrules.Subject{Login: &login})
 	if len(found.Rules) != 6 || len(found.Errors)+len(found.Notes) > 0 || found.Refused != nil {
 		t.Errorf("login: %q", lines(found))

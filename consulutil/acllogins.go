@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/go-viper/mapstructure/v2"
 	"github.com/hashicorp/consul/api"
 
 	"github.com/meshtask/consul-ecs/aclrules"
@@ -20,33 +21,37 @@ func (r *ACLReader) AuthMethod(ctx context.Context, name string) (aclrules.AuthM
 	if err := meaning(err, m == nil, errNoMethod); err != nil {
 		return aclrules.AuthMethod{}, nil, err
 	}
+	method, err := methodOf(m)
+	if err != nil {
+		return aclrules.AuthMethod{}, nil, err
+	}
 	rules, err := r.bindingRules(ctx, name)
-	return methodOf(m), rules, err
+	return method, rules, err
 }
 
-func methodOf(m *api.ACLAuthMethod) aclrules.AuthMethod {
-	method := aclrules.AuthMethod{Name: m.Name, Type: m.Type}
-	method.EntityDetails, _ = m.Config["EnableIAMEntityDetails"].(bool)
-	tags, _ := m.Config["IAMEntityTags"].([]any)
-	for _, tag := range tags {
-		if name, ok := tag.(string); ok {
-			method.EntityTags = append(method.EntityTags, name)
-		}
-	}
-	method.Values, method.Lists = names(m.Config["ClaimMappings"]), names(m.Config["ListClaimMappings"])
-	return method
+// methodConfig is what matters of an auth method's Config.
+type methodConfig struct {
+	EnableIAMEntityDetails           bool
+	IAMEntityTags                    []string
+	ClaimMappings, ListClaimMappings map[string]string
 }
 
-// names are those that a mapping of claims gives them in selectors.
-func names(mapping any) []string {
-	claims, _ := mapping.(map[string]any)
-	found := map[string]bool{}
-	for _, to := range claims {
-		if name, ok := to.(string); ok {
-			found[name] = true
-		}
+// methodOf reads a method's Config as Consul does: keys in any letter case, a text for a boolean, a
+// lone string for a list.
+func methodOf(m *api.ACLAuthMethod) (aclrules.AuthMethod, error) {
+	var c methodConfig
+	if err := mapstructure.WeakDecode(m.Config, &c); err != nil {
+		return aclrules.AuthMethod{}, fmt.Errorf("read the config of auth method %q: %w", m.Name, err)
 	}
-	return slices.Sorted(maps.Keys(found))
+	return aclrules.AuthMethod{
+		Name: m.Name, Type: m.Type, EntityDetails: c.EnableIAMEntityDetails, EntityTags: c.IAMEntityTags,
+		Values: names(c.ClaimMappings), Lists: names(c.ListClaimMappings),
+	}, nil
+}
+
+// names returns those that a mapping of claims gives them in selectors.
+func names(mapping map[string]string) []string {
+	return slices.Compact(slices.Sorted(maps.Values(mapping)))
 }
 
 func (r *ACLReader) bindingRules(ctx context.Context, method string) ([]aclrules.BindingRule, error) {

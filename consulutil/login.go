@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
@@ -176,7 +177,7 @@ func resume(ctx context.Context, c *api.Client, p LoginParams) (Token, error) {
 		return Token{}, fmt.Errorf("read the previous token: %w", err)
 	}
 	meta, err := json.Marshal(p.Meta)
-	if err != nil || token.AuthMethod != p.Method || token.Description != "token created via login: "+string(meta) {
+	if err != nil || !aclrules.SameName(token.AuthMethod, p.Method) || token.Description != "token created via login: "+string(meta) {
 		return Token{}, err
 	}
 	return newToken(token), nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/workload"
@@ -91,7 +92,7 @@ func (l Leftovers) foreign(e tokenEntry, cluster awsutil.Cluster) bool {
 // method is our copy of an auth method's name, empty if it is not ours: the entry's
 // shares memory with the whole answer.
 func (l Leftovers) method(name string) string {
-	if i := slices.Index(l.Methods, name); i >= 0 {
+	if i := slices.IndexFunc(l.Methods, func(m string) bool { return aclrules.SameName(m, name) }); i >= 0 {
 		return l.Methods[i]
 	}
 	return ""

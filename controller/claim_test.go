@@ -59,6 +59,7 @@ func TestTokenClaims(t *testing.T) {
 		"a task of ten digits": {"iam-ecs-service-token", login("1111111111", clusterARN), "", false},
 		"a task's ARN":         {"iam-ecs-service-token", login(clusterARN+"/"+task1, clusterARN), "", false},
 		"a task in upper case": {"iam-ecs-service-token", login(strings.Repeat("A", 32), clusterARN), "", false},
+		"an upper-case method": {"IAM-ECS-Service-Token", login(task1, clusterARN), task1, true},
 		"keys in upper case": {
 			"iam-ecs-service-token", `token created via login: {"CONSUL.HASHICORP.COM/CLUSTER":"` + clusterARN + `","Consul.HashiCorp.com/task-id":"` + task1 + `"}`, "", false,
 		},
@@ -72,7 +73,7 @@ func TestTokenClaims(t *testing.T) {
 			got, ok := agent().token(tokenEntry{AccessorID: "a", Description: tc.description, AuthMethod: tc.method, CreateTime: noon}, shop(t))
 			want := Token{}
 			if tc.task != "" {
-				want = Token{Accessor: "a", Method: tc.method, Task: tc.task, Created: noon, Sure: tc.sure}
+				want = Token{Accessor: "a", Method: strings.ToLower(tc.method), Task: tc.task, Created: noon, Sure: tc.sure}
 			}
 			elsewhere := slices.Contains([]string{"another name", "another cluster", "another account", "another method", "no login at all"}, name)
 			if foreign := agent().foreign(tokenEntry{Description: tc.description, AuthMethod: tc.method}, shop(t)); tc.task == "" && foreign == elsewhere {

@@ -240,7 +240,7 @@ func aclReader(inv *cli.Invocation, o consulutil.Options, datacenter string) (*c
 // community refuses a namespace or partition that Consul's community edition
 // does not have.
 func community(what, value string) error {
-	if value != "" && value != "default" {
+	if value != "" && !aclrules.SameName(value, "default") {
 		return exit.Usagef("%s %s: %w", what, value, aclrules.ErrEnterprise)
 	}
 	return nil

@@ -168,7 +168,7 @@ func (p *Plan) role(want Role, f Observed, needs []Object) {
 }
 
 func named(name string) func(*api.ACLLink) bool {
-	return func(l *api.ACLLink) bool { return l.Name == name }
+	return func(l *api.ACLLink) bool { return aclrules.SameName(l.Name, name) }
 }
 
 func (p *Plan) rule(want BindingRule, f Observed, needs []Object) {
@@ -205,7 +205,8 @@ func (p *Plan) writes(o Object) bool {
 
 // met reports whether a rule binds what is wanted; any client may have created it.
 func (b BindingRule) met(r *api.ACLBindingRule) bool {
-	return r.BindType == b.BindType && r.BindName == b.BindName && (b.Selector == "" || r.Selector == b.Selector)
+	sameName := r.BindName == b.BindName || b.BindType == api.BindingRuleBindTypeRole && aclrules.SameName(r.BindName, b.BindName)
+	return r.BindType == b.BindType && sameName && (b.Selector == "" || r.Selector == b.Selector)
 }
 
 // correct sets our fields of a rule.

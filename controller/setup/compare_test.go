@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -158,8 +159,11 @@ func TestCompare(t *testing.T) {
 		"shared policy deleted": {func(f *Observed) { f.Policies[anonymousPolicy] = nil }, []string{"policy anonymous-token-policy new"}},
 		"token detached": {func(f *Observed) { f.Anonymous.Policies = []*api.ACLLink{{Name: "other"}} },
 			[]string{"token 00000000-0000-0000-0000-000000000002 Policies"}},
-		"role deleted":  {func(f *Observed) { f.Roles[clientRole] = nil }, []string{"role consul-ecs-client-role new"}},
-		"role unlinked": {func(f *Observed) { f.Roles[clientRole].Policies = nil }, []string{"role consul-ecs-client-role Policies"}},
+		"role deleted":               {func(f *Observed) { f.Roles[clientRole] = nil }, []string{"role consul-ecs-client-role new"}},
+		"role unlinked":              {func(f *Observed) { f.Roles[clientRole].Policies = nil }, []string{"role consul-ecs-client-role Policies"}},
+		"role linked in upper case":  {func(f *Observed) { upper(&f.Roles[clientRole].Policies[0].Name) }, nil},
+		"token linked in upper case": {func(f *Observed) { upper(&f.Anonymous.Policies[0].Name) }, nil},
+		"role bound in upper case":   {func(f *Observed) { upper(&f.Rules[config.ClientAuthMethod][0].BindName) }, nil},
 		"role linked to others": {func(f *Observed) { f.Roles[clientRole].Policies = []*api.ACLLink{{Name: "x"}} },
 			[]string{"role consul-ecs-client-role Policies"}},
 		"role with more": {func(f *Observed) {
@@ -203,6 +207,8 @@ func TestCompare(t *testing.T) {
 		})
 	}
 }
+
+func upper(name *string) { *name = strings.ToUpper(*name) }
 
 // TestCompareCorrectsItsOwnSelector: a wanted selector is corrected.
 func TestCompareCorrectsItsOwnSelector(t *testing.T) {

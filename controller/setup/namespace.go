@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/hashicorp/consul/api"
+
+	"github.com/meshtask/consul-ecs/aclrules"
 )
 
 // namespacePolicy is the wanted policy of the partition's tasks.
@@ -32,7 +34,7 @@ func (s State) compareNamespaces(names []string, f Observed) (p Plan) {
 	p.policy(want, f, nil)
 	scope, needs := Scope{Partition: s.Partition}, []Object{{kindPolicy, want.Name}}
 	for _, name := range sortedUnique(append([]string{defaultNamespace}, names...)) {
-		i := slices.IndexFunc(f.Namespaces, func(n *api.Namespace) bool { return n.Name == name })
+		i := slices.IndexFunc(f.Namespaces, func(n *api.Namespace) bool { return aclrules.SameName(n.Name, name) })
 		w := Write{Object: Object{kindNamespace, name}, Scope: scope, Needs: needs}
 		switch {
 		case name == "":
@@ -53,7 +55,7 @@ func (s State) compareNamespaces(names []string, f Observed) (p Plan) {
 }
 
 func hasDefault(acls *api.NamespaceACLConfig) bool {
-	return acls != nil && slices.ContainsFunc(acls.PolicyDefaults, func(l api.ACLLink) bool { return l.Name == crossNamespacePolicy })
+	return acls != nil && slices.ContainsFunc(acls.PolicyDefaults, func(l api.ACLLink) bool { return aclrules.SameName(l.Name, crossNamespacePolicy) })
 }
 
 // defaults are a namespace's default policies and ours.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/consul/api"
 
+	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/localecs/chaos"
 	"github.com/meshtask/consul-ecs/localecs/cluster"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
@@ -124,7 +125,7 @@ func (l Look) left(ctx context.Context, taskID string) (found []leftover, err er
 		return nil, fmt.Errorf("list tokens: %w", err)
 	}
 	for _, t := range tokens {
-		if slices.Contains(l.Checks.NoTokensOf, t.AuthMethod) && hasTask(t.Description, taskID) {
+		if slices.ContainsFunc(l.Checks.NoTokensOf, func(m string) bool { return aclrules.SameName(m, t.AuthMethod) }) && hasTask(t.Description, taskID) {
 			found = append(found, leftover{Token: t.AccessorID, Method: t.AuthMethod, of: t.Description})
 		}
 	}
