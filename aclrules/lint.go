@@ -19,6 +19,7 @@ const (
 	Repeated = "repeated" // an argument is set again: new servers refuse the policy
 	Shadowed = "shadowed" // another rule of the policy makes it pointless
 	root     = "root"     // equivalent to much more than its text states
+	KV       = "kv"       // writes keys that controllers and brokers rely on
 )
 
 // LintText lints a policy's text, which is called name in the findings.
@@ -44,7 +45,7 @@ func lint(text string) []Finding {
 	for _, i := range inert(file) {
 		found = append(found, Finding{Line: i.Line, Code: Inert, Message: i.Message})
 	}
-	return slices.Concat(found, repeated(file), letterCase(rules), shadowed(rules), escalations(rules))
+	return slices.Concat(found, repeated(file), letterCase(rules), shadowed(rules), escalations(rules), ownKeys(rules))
 }
 
 // invalid are the parts of Parse's error, each at its line; nil for no error.
@@ -114,14 +115,19 @@ func letterCase(rules []*Rule) []Finding {
 	return found
 }
 
-// shadowed finds rules that others of the same policy make pointless: for the
-// same thing, or a prefix's that say the same already.
-func shadowed(rules []*Rule) []Finding {
+// mergeTexts merges the rules of a policy.
+func mergeTexts(rules []*Rule) *Table {
 	var all []Sourced
 	for _, r := range rules {
 		all = append(all, Sourced{Rule: r})
 	}
-	t := Merge(all, Options{Default: Denied})
+	return Merge(all, Options{Default: Denied})
+}
+
+// shadowed finds rules that others of the same policy make pointless: for the
+// same thing, or a prefix's that say the same already.
+func shadowed(rules []*Rule) []Finding {
+	t := mergeTexts(rules)
 	var found []Finding
 	add := func(r *Rule, format string, args ...any) {
 		found = append(found, Finding{Line: r.Line, Code: Shadowed, Message: r.Subject() + " = " + r.Level + " has no effect: " + fmt.Sprintf(format, args...)})
@@ -160,6 +166,24 @@ func escalations(rules []*Rule) []Finding {
 		return nil
 	}
 	return []Finding{{Line: worst.Line, Code: root, Message: fmt.Sprintf("%s = %q is %s", worst.Subject(), worst.Level, Escalation(*worst))}}
+}
+
+// ownPrefix is where controllers and token brokers keep what they rely on in Consul's KV.
+const ownPrefix = "consul-ecs/"
+
+// ownKeys finds rules that let their holder write below ownPrefix.
+func ownKeys(rules []*Rule) []Finding {
+	keys := mergeTexts(rules).segments[Key]
+	var found []Finding
+	for _, e := range keys.sorted {
+		inside := strings.HasPrefix(e.segment, ownPrefix)
+		around := e.prefix && keys.longest(ownPrefix) == e
+		if r := e.rules[e.level].Rule; e.grants == LevelWrite && (inside || around) {
+			found = append(found, Finding{Line: r.Line, Code: KV, Message: fmt.Sprintf(
+				`%s = %s covers keys below %q, where controllers keep which principals the auth methods trust, and brokers which tokens they revoke: add key_prefix %[3]q = deny, unless only they have the policy`, r.Subject(), r.Level, ownPrefix)})
+		}
+	}
+	return found
 }
 
 // worst is the rule that is equivalent to most beyond its text; nil for none.

@@ -2,6 +2,8 @@ package aclrules
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +16,38 @@ func lintValid(t *testing.T, text string) []Finding {
 		t.Fatal(err)
 	}
 	return LintText("", text)
+}
+
+// Who may write the keys of controllers and brokers can have them act for itself.
+func TestLintOfOwnKeys(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`key_prefix "" { policy = "write" }`:                                                       "1",
+		`key_prefix "consul" { policy = "WRITE" }`:                                                 "1",
+		`key_prefix "consul-ecs/" { policy = "write" }`:                                            "1",
+		`key_prefix "consul-ecs/setup/" { policy = "write" }`:                                      "1",
+		`key "consul-ecs/setup/trust/x" { policy = "write" }`:                                      "1",
+		`key_prefix "" { policy = "write" }; key_prefix "consul-ecs/setup/" { policy = "deny" }`:   "1",
+		`key_prefix "" { policy = "write" }; key_prefix "consul-ecs/" { policy = "deny" }`:         "",
+		`key_prefix "" { policy = "write" }; key_prefix "consul-" { policy = "read" }`:             "",
+		`key_prefix "consul-" { policy = "deny" }; key "consul-ecs/x" { policy = "write" }`:        "2",
+		`key_prefix "c" { policy = "write" }; key_prefix "consul-ecs/broker" { policy = "write" }`: "1 2",
+		`key_prefix "" { policy = "list" }`:                                                        "",
+		`key_prefix "app/" { policy = "write" }`:                                                   "",
+		`key "consul-ecs" { policy = "write" }`:                                                    "",
+		`key_prefix "consul-ecs" { policy = "write" }`:                                             "1",
+		`service_prefix "" { policy = "write" }`:                                                   "",
+	} {
+		var got []string
+		for _, f := range LintText("p", strings.ReplaceAll(text, "; ", "\n")) {
+			if f.Code == KV {
+				got = append(got, strconv.Itoa(f.Line))
+			}
+		}
+		if lines := strings.Join(got, " "); lines != want {
+			t.Errorf("%s: at %q, want %q", text, lines, want)
+		}
+	}
 }
 
 func TestLint(t *testing.T) {

@@ -3,6 +3,8 @@ package aclrules
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -19,6 +21,7 @@ type Finding struct {
 const (
 	Selector = "selector" // a part of a selector that never matches
 	Dangling = "dangling" // a binding rule for something that does not exist
+	Variable = "variable" // a binding rule for a policy or role that the login names
 )
 
 // String is a finding as compilers write theirs.
@@ -71,8 +74,18 @@ func (s *Snapshot) lintBinding(m AuthMethod, b BindingRule) []Finding {
 	if err := m.checkSelector(b.Selector); err != nil {
 		add(Selector, "%q: %v", b.Selector, err)
 	}
+	who := "a login that matches gets"
+	if b.Selector == "" {
+		who = "every login gets"
+	}
+	kind := strings.ReplaceAll(b.BindType, "-", " ")
 	if strings.Contains(b.BindName, "${") {
-		return found // what it grants depends on who logs in
+		if name, text := s.reachable(b); text != "" {
+			add(root, "%s the %s that it names itself by %q, which may be %q and is %s", who, kind, b.BindName, name, text)
+		} else if b.BindType == "policy" || b.BindType == "role" {
+			add(Variable, "%s the %s that it names itself by %q, also one that is made later", who, kind, b.BindName)
+		}
+		return found
 	}
 	granted := Grants{}
 	switch b.BindType {
@@ -90,14 +103,34 @@ func (s *Snapshot) lintBinding(m AuthMethod, b BindingRule) []Finding {
 	case "templated-policy":
 		granted.TemplatedPolicies = []TemplatedPolicy{{Template: b.BindName, Name: "name"}}
 	}
-	who := "a login that matches gets"
-	if b.Selector == "" {
-		who = "every login gets"
-	}
 	if text := s.escalation(granted); text != "" {
-		add(root, "%s %s %q, which is %s", who, strings.ReplaceAll(b.BindType, "-", " "), b.BindName, text)
+		add(root, "%s %s %q, which is %s", who, kind, b.BindName, text)
 	}
 	return found
+}
+
+// reachable returns the policy or role of most rights beyond its text that a login may name by a
+// binding rule, and what these are equivalent to; empty for none.
+func (s *Snapshot) reachable(b BindingRule) (name, text string) {
+	candidates := map[string]Grants{}
+	switch b.BindType {
+	case "policy":
+		for _, p := range s.Policies {
+			candidates[p.Name] = Grants{Policies: []Link{{Name: p.Name}}}
+		}
+	case "role":
+		for _, r := range s.Roles {
+			candidates[r.Name] = r.Grants
+		}
+	}
+	pattern, most := readBindName(b.BindName), Escalation(Rule{Resource: ACL, Level: LevelWrite.String()})
+	for _, candidate := range slices.Sorted(maps.Keys(candidates)) {
+		of := s.escalation(candidates[candidate])
+		if of != "" && (text == "" || of == most && text != most) && pattern.reaches(candidate, b.Selector) {
+			name, text = candidate, of
+		}
+	}
+	return name, text
 }
 
 // escalation is what grants are equivalent to beyond their text; empty for
@@ -107,7 +140,7 @@ func (s *Snapshot) escalation(g Grants) string {
 	for _, l := range g.Policies {
 		if p, err := s.policy(l); err == nil {
 			of, _ := Parse(p.Rules) // what is no policy is another finding
-			rules = append(rules, of...)
+			rules = slices.Concat(rules, of, builtin(p.ID))
 		}
 	}
 	for _, t := range g.TemplatedPolicies {

@@ -1,6 +1,7 @@
 package aclrules
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,7 +33,8 @@ func TestLintSnapshot(t *testing.T) {
 			{ID: "b8", BindType: "role", BindName: "${value.team}"},
 			{ID: "b9", BindType: "policy", BindName: "clean"},
 			{ID: "c1", Selector: `value.team == "x"`, BindType: "role", BindName: "both"},
-			{ID: "b0", BindType: "policy", BindName: "global-management"},
+			{ID: "b0", BindType: "policy", BindName: "Global-MANAGEMENT"},
+			{ID: "c2", BindType: "role", BindName: "NOMAD"},
 		}},
 		Templates: map[string]string{"mine": `operator = "write"`},
 	}
@@ -52,8 +54,10 @@ func TestLintSnapshot(t *testing.T) {
 		{"binding rule b5 of jwt", 0, "root", `every login gets templated policy "builtin/nomad-server", which is ` + root},
 		{"binding rule b6 of jwt", 0, "dangling", `role "gone" does not exist: no login gets it`},
 		{"binding rule b7 of jwt", 0, "dangling", `policy "gone" does not exist: no login gets it`},
+		{"binding rule b8 of jwt", 0, "root", `every login gets the role that it names itself by "${value.team}", which may be "both" and is ` + root},
 		{"binding rule c1 of jwt", 0, "root", `a login that matches gets role "both", which is ` + root},
-		{"binding rule b0 of jwt", 0, "root", `every login gets policy "global-management", which is ` + root},
+		{"binding rule b0 of jwt", 0, "root", `every login gets policy "Global-MANAGEMENT", which is ` + root},
+		{"binding rule c2 of jwt", 0, "root", `every login gets role "NOMAD", which is ` + root},
 	}
 	got := s.Lint()
 	for i := range got { // the parser's words are its own
@@ -63,6 +67,75 @@ func TestLintSnapshot(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A name that the login chooses may be that of any policy or role that the text around the
+// variables and the selector do not exclude.
+func TestLintOfNamesFromTheLogin(t *testing.T) {
+	t.Parallel()
+	const management, oper = "root Global-Management", "root ops/oper"
+	for _, c := range []struct{ kind, name, selector, want string }{
+		{"policy", "${value.sub}", "", management},
+		{"policy", "global-${value.sub}", "", management},
+		{"policy", "GLOBAL-${value.sub}", "", management},
+		{"policy", "${value.sub}-management", "", management},
+		{"policy", "gl${value.sub}-${value.team}t", "", management},
+		{"policy", "global-management${value.sub}", "", management},
+		{"policy", "ops/${value.sub}", "", oper},
+		{"policy", "app-${value.sub}", "", "variable"},
+		{"policy", "${value.sub}-x", "", "variable"},
+		{"policy", "${account_id}", "", "variable"},
+		{"policy", "global-${account_id}", "", "variable"},
+		{"policy", "${entity_path}", "", "variable"},
+		{"policy", "ops${entity_path}", "", oper},
+		{"policy", `${value.sub == "x" ? "global-management" : "none"}`, "", management},
+		{"policy", `${value.sub == "x" ? value.team : "none"}`, `value.team == "web"`, management},
+		{"policy", `app-${value.sub == "x" ? value.team : "none"}`, "", "variable"},
+		{"policy", `global-${1 + 1}`, "", management},
+		{"policy", `${value.sub}${1 + 1}`, `value.sub == "x"`, management},
+		{"policy", "global-${value.sub", "", management},
+		{"policy", "${value.sub}" + strings.Repeat("x", maxText), "", management},
+		{"policy", "${value.sub}", `value.sub == "web"`, "variable"},
+		{"policy", "${value.sub}", `value.sub == "GLOBAL-management"`, management},
+		{"policy", "global-${value.sub}", `value.sub == "management"`, management},
+		{"policy", "global-${value.sub}", `value.sub == "global-management"`, "variable"},
+		{"policy", "${value.sub}", `value.sub != "global-management"`, management},
+		{"policy", "${value.sub}", `not value.sub == "web"`, management},
+		{"policy", "${value.sub}", `value.team == "web"`, management},
+		{"policy", "${value.sub}", `value.sub == "web" and "x" in list.groups`, "variable"},
+		{"policy", "${value.sub}", `value.sub == "web" or value.sub == "api"`, "variable"},
+		{"policy", "${value.sub}", `value.sub == "web" or "x" in list.groups`, management},
+		{"policy", "${value.sub}${value.team}", `value.sub == "web"`, management},
+		{"policy", "${value.sub}", `((`, management},
+		{"role", "${value.sub}", "", "root Admins"},
+		{"role", "adm${value.sub}", "", "root Admins"},
+		{"role", "web-${value.sub}", "", "variable"},
+		{"service", "${value.sub}", "", ""},
+		{"node", "${value.sub}", "", ""},
+		{"templated-policy", ServiceTemplate, "", ""},
+	} {
+		s := &Snapshot{
+			Policies: []Policy{
+				{ID: ManagementID, Name: "Global-Management"}, {ID: "1", Name: "ops/oper", Rules: `operator = "write"`, Datacenters: []string{"dc2"}},
+				{ID: "2", Name: "app-web", Rules: `service "web" { policy = "write" }`},
+			},
+			Roles:       []Role{{ID: "1", Name: "Admins", Grants: Grants{Policies: []Link{{ID: "1"}}}}, {ID: "2", Name: "web-1"}},
+			AuthMethods: []AuthMethod{{Name: "jwt", Type: "jwt", Values: []string{"sub", "team"}, Lists: []string{"groups"}}},
+			Bindings:    map[string][]BindingRule{"jwt": {{ID: "b", BindType: c.kind, BindName: c.name, Selector: c.selector, Variable: "${value.sub}"}}},
+		}
+		var got []string
+		for _, f := range s.Lint() {
+			if f.Object != "binding rule b of jwt" || f.Code == Selector {
+				continue
+			}
+			_, name, _ := strings.Cut(f.Message, `which may be "`)
+			name, _, _ = strings.Cut(name, `"`)
+			got = append(got, strings.TrimSpace(f.Code+" "+name))
+		}
+		if text := strings.Join(got, ", "); text != c.want {
+			t.Errorf("%s %s, selector %s: %q, want %q", c.kind, c.name, c.selector, text, c.want)
+		}
 	}
 }
 
