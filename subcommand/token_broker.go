@@ -68,12 +68,13 @@ Example:
 // brokerFlags are the options of token-broker.
 type brokerFlags struct {
 	// rules have all but Clusters and Networks.
-	rules                                                              broker.Rules
-	clusters, networks, proxies                                        string
-	listen, certFile, keyFile, advertise, name, store, auditFile       string
-	backend, namespace, ceiling, methods, loginKey, vaultAddr, vaultCA string
-	level                                                              string
-	plaintext, unsealed, unnamed, checkPolicies, json                  bool
+	rules                                                        broker.Rules
+	clusters, networks, proxies                                  string
+	listen, certFile, keyFile, advertise, name, store, auditFile string
+	backend, namespace, ceiling, methods, loginKey               string
+	vaultAddr, vaultCA, vaultRole                                string
+	level                                                        string
+	plaintext, unsealed, unnamed, checkPolicies, json            bool
 }
 
 func (f *brokerFlags) declare(fs *flag.FlagSet) {
@@ -105,13 +106,14 @@ func (f *brokerFlags) declare(fs *flag.FlagSet) {
 	fs.StringVar(&f.auditFile, "audit-file", "", "`file` to which the audit log is appended (default stdout)")
 
 	fs.StringVar(&f.backend, "backend", backend.ConsulLogin, "consul-login, consul-acl or vault")
-	fs.StringVar(&f.namespace, "namespace", "", "namespace of the tokens (Enterprise)")
+	fs.StringVar(&f.namespace, "namespace", "", "namespace of the tokens (Enterprise, OpenBao)")
 	fs.BoolVar(&f.checkPolicies, "check-policies", false, "read each policy in Consul and refuse those that write acl, keyring or operator; always with consul-acl")
 	fs.StringVar(&f.ceiling, "ceiling-policy", "", "`name` of a Consul policy: tokens that would grant more than its rules do are refused; includes -check-policies")
 	fs.StringVar(&f.methods, "login-methods", "", "JWT auth methods for consul-login with their MaxTokenTTL, `name=duration` separated by commas")
 	fs.StringVar(&f.loginKey, "login-key-file", "", "`file` of the Ed25519 key that signs for consul-login, PKCS #8 in PEM")
 	fs.StringVar(&f.vaultAddr, "vault-addr", "", "`URL` of the Vault server: https, or http on a loopback address")
 	fs.StringVar(&f.vaultCA, "vault-ca-file", "", "`file` of the CA certificates of the Vault server, PEM (default the system's)")
+	fs.StringVar(&f.vaultRole, "vault-role", "", "`name` of Vault's token role for the tokens (default "+backend.VaultRole+")")
 	logLevelFlag(fs, &f.level)
 	fs.BoolVar(&f.json, "log-json", false, "log as JSON")
 }

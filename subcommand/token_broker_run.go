@@ -135,6 +135,7 @@ func (f *brokerFlags) checkBackend() error {
 	for _, use := range []struct{ flag, value, backend string }{
 		{"-login-methods", f.methods, backend.ConsulLogin}, {"-login-key-file", f.loginKey, backend.ConsulLogin},
 		{"-vault-addr", f.vaultAddr, backend.Vault}, {"-vault-ca-file", f.vaultCA, backend.Vault},
+		{"-vault-role", f.vaultRole, backend.Vault},
 	} {
 		errs = append(errs, mistake(use.value != "" && f.backend != use.backend, "%s is for -backend %s, and not for %s", use.flag, use.backend, f.backend))
 	}
@@ -230,7 +231,7 @@ func (f *brokerFlags) tokens(inv *cli.Invocation, client *api.Client, methods []
 		if err = errors.Join(noToken, err); err != nil {
 			return nil, err
 		}
-		return &backend.VaultBackend{Client: c, Token: func() (secret.Value, error) { return vaultToken(inv) }}, nil
+		return &backend.VaultBackend{Client: c, Role: f.vaultRole, Token: func() (secret.Value, error) { return vaultToken(inv) }}, nil
 	}
 }
 
@@ -247,14 +248,18 @@ func (f *brokerFlags) loginMethods() ([]backend.LoginMethod, error) {
 	return methods, nil
 }
 
-// vaultToken reads the token for each request: an agent replaces the file.
+// vaultToken reads the token for each request: an agent replaces the file, and may be writing it.
 func vaultToken(inv *cli.Invocation) (secret.Value, error) {
 	if file := inv.Getenv("VAULT_TOKEN_FILE"); file != "" {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return secret.Value{}, fmt.Errorf("VAULT_TOKEN_FILE: %w", err)
 		}
-		return secret.New(strings.TrimSpace(string(text))), nil
+		token := secret.New(strings.TrimSpace(string(text)))
+		if token.Empty() {
+			return secret.Value{}, fmt.Errorf("VAULT_TOKEN_FILE: %s is empty; wait for the agent that writes it", file)
+		}
+		return token, nil
 	}
 	return secret.New(inv.Getenv("VAULT_TOKEN")), nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/internal/testkit/vault"
 )
 
 const (
@@ -36,10 +37,10 @@ const (
 )
 
 // TestTokensRotateForTenMinutesWithoutAFailedCall: token-broker and token-receive -stay run
-// as processes, for each of Consul's backends, with real Consul and tokens that live for a
-// minute, while callers use the tokens without a pause. No call fails, at the end no token
-// is left, and no secret is in a log, the audit log, Consul's KV, the metrics or the
-// record of the receiver, in no encoding.
+// as processes, for each backend, with real Consul, Vault or its fake, and tokens that live
+// for a minute, while callers use the tokens without a pause. No call fails, Consul's tokens
+// are replaced and Vault's is renewed, at the end no token is left, and no secret is in a
+// log, the audit log, Consul's KV, the metrics or the record of the receiver, in no encoding.
 func TestTokensRotateForTenMinutesWithoutAFailedCall(t *testing.T) {
 	t.Parallel()
 	if !testkit.OwnNetwork(t, "10.42.0.1/16") { // where ECS has the tasks
@@ -50,7 +51,7 @@ func TestTokensRotateForTenMinutesWithoutAFailedCall(t *testing.T) {
 		length = shortTokenRun
 	}
 	w := newTokenWorld(t)
-	uses := []*tokenUse{w.use(backend.ConsulLogin, 0), w.use(backend.ConsulACL, 1)}
+	uses := []*tokenUse{w.use(backend.ConsulLogin, 0), w.use(backend.ConsulACL, 1), w.use(backend.Vault, 2)}
 	for _, u := range uses {
 		testkit.Eventually(t, u.name+": the first token", func() bool { _, err := os.Stat(u.file); return err == nil })
 	}
@@ -74,9 +75,10 @@ func TestTokensRotateForTenMinutesWithoutAFailedCall(t *testing.T) {
 	w.wantNoSecrets()
 }
 
-// tokenWorld is a cluster whose Consul is set up as documented.
+// tokenWorld is a cluster whose Consul and Vault are set up as documented.
 type tokenWorld struct {
 	*clusterWorld
+	vault *vault.Server
 	dir   string
 	tasks []string
 
@@ -86,12 +88,12 @@ type tokenWorld struct {
 
 func newTokenWorld(t *testing.T) *tokenWorld {
 	t.Helper()
-	w := &tokenWorld{clusterWorld: newClusterWorld(t), dir: t.TempDir(), texts: map[string]string{}, secrets: map[string]bool{}}
+	w := &tokenWorld{clusterWorld: newClusterWorld(t), vault: vault.New(t), dir: t.TempDir(), texts: map[string]string{}, secrets: map[string]bool{}}
 	w.secrets[w.Token] = true
 	w.ecs.Register(`{"family": "web", "containerDefinitions": [{"name": "app", "image": "app", "memory": 64,
 		"dockerLabels": {"consul.hashicorp.com/policies": "web-config", "consul.hashicorp.com/ttl": "1m"}}],
 		"networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512"}`)
-	w.tasks = w.ecs.Run(awstest.TaskGroup{Family: "web", Count: 2, Cluster: "mesh"})
+	w.tasks = w.ecs.Run(awstest.TaskGroup{Family: "web", Count: 3, Cluster: "mesh"})
 	script, err := os.ReadFile("../broker/backend/testdata/consul-login.sh")
 	if err != nil {
 		t.Fatal(err)
@@ -107,6 +109,13 @@ func newTokenWorld(t *testing.T) *tokenWorld {
 	if out, err := setup.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	rules, err := os.ReadFile("../broker/backend/testdata/vault-broker.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.vault.Policy(t, "token-broker", string(rules))
+	w.vault.Policy(t, "web-config", `path "secret/data/web" { capabilities = ["read"] }`)
+	w.vault.Role(t, backend.VaultRole, map[string]any{"allowed_policies_glob": []string{"web-*"}, "orphan": true})
 	return w
 }
 
@@ -119,6 +128,7 @@ type tokenUse struct {
 	broker, receiver *testkit.Process
 	metadata         *metadata
 	client           *http.Client
+	read             func(token string) (status int, text string, err error) // what a caller does
 	calls, failures  atomic.Int64
 	tokens           []string // of the file, in order
 }
@@ -129,6 +139,9 @@ func (w *tokenWorld) use(name string, task int) *tokenUse {
 	u := &tokenUse{tokenWorld: w, name: name, task: task, dir: w.t.TempDir(), metadata: newMetadata(w.t), client: brokerClient(w.t)}
 	u.file = filepath.Join(u.dir, "token")
 	u.says("RUNNING")
+	u.read = func(token string) (int, string, error) {
+		return get(http.DefaultClient, "http://"+u.HTTPAddr+"/v1/kv/"+tokenKey+"?raw", "X-Consul-Token", token)
+	}
 	certFile, keyFile := certificate(w.t, u.dir, name)
 	ports, err := testkit.FreePorts(2)
 	if err != nil {
@@ -138,22 +151,40 @@ func (w *tokenWorld) use(name string, task int) *tokenUse {
 	u.url = "https://" + address
 	// The privileges that the page names.
 	rules := `key_prefix "consul-ecs/token-broker/" { policy = "write" } session_prefix "" { policy = "write" }`
-	own := []string{"-backend", name}
-	if name == backend.ConsulLogin {
+	own, env, holder := []string{"-backend", name}, []string(nil), "CONSUL_HTTP_ADDR="+w.HTTPAddr
+	switch name {
+	case backend.ConsulLogin:
 		own = append(own, "-login-methods", "token-broker-1m=1m", "-login-key-file", filepath.Join(w.dir, "broker.key"))
-	} else {
+	case backend.ConsulACL:
 		rules += ` acl = "write"`
+	case backend.Vault:
+		own, env, holder = append(own, "-vault-addr", w.vault.URL), u.vaultToken(), "VAULT_ADDR="+w.vault.URL
+		u.read = func(token string) (int, string, error) {
+			return get(http.DefaultClient, w.vault.URL+"/v1/auth/token/lookup-self", "X-Vault-Token", token)
+		}
 	}
 	token := testkit.Grant(w.t, w.admin, rules)
 	w.secrets[token] = true
 	// All tasks' requests come from loopback, so that the broker takes it for a proxy.
-	u.broker = u.start("broker", append(w.env(), "CONSUL_HTTP_TOKEN="+token), append([]string{
+	u.broker = u.start("broker", append(append(w.env(), "CONSUL_HTTP_TOKEN="+token), env...), append([]string{
 		"token-broker", "-clusters", w.arn, "-policies", "web-*", "-networks", "10.42.0.0/16", "-trusted-proxies", "127.0.0.0/8", "-allow-unknown-address",
 		"-listen", address, "-cert-file", certFile, "-key-file", keyFile, "-name", name, "-audit-file", filepath.Join(u.dir, "audit"),
 	}, own...)...)
-	u.receiver = u.start("receiver", append(u.metadata.env(), "CONSUL_HTTP_ADDR="+w.HTTPAddr),
+	u.receiver = u.start("receiver", append(u.metadata.env(), holder),
 		"token-receive", "-stay", "-broker", u.url, "-broker-ca-file", certFile, "-token-file", u.file, "-callback-port", port(ports[1]))
 	return u
+}
+
+// vaultToken gives the broker its token of Vault in a file.
+func (u *tokenUse) vaultToken() []string {
+	u.t.Helper()
+	own, _ := u.vault.Token(u.t, map[string]any{"policies": []string{"token-broker"}, "period": "24h"})
+	u.secrets[own] = true
+	file := filepath.Join(u.dir, "vault")
+	if err := os.WriteFile(file, []byte(own+"\n"), 0o600); err != nil {
+		u.t.Fatal(err)
+	}
+	return []string{"VAULT_TOKEN_FILE=" + file}
 }
 
 // start starts a process, which logs into a file of its name.
@@ -187,18 +218,18 @@ func (u *tokenUse) call(ctx context.Context, use time.Duration) {
 			}
 		}
 		u.calls.Add(1)
-		if status, text, err := get(http.DefaultClient, "http://"+u.HTTPAddr+"/v1/kv/"+tokenKey+"?raw", string(token)); (err != nil || status != http.StatusOK || text != "hello") && time.Since(read) < overlap {
+		if status, text, err := u.read(string(token)); (err != nil || status != http.StatusOK) && time.Since(read) < overlap {
 			u.failed("%d %q, %v, with a token read %s ago", status, text, err, time.Since(read))
 		}
 	}
 }
 
-func get(client *http.Client, url, token string) (status int, text string, err error) {
+func get(client *http.Client, url, header, token string) (status int, text string, err error) {
 	req, err := http.NewRequest(http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return 0, "", err
 	}
-	req.Header.Set("X-Consul-Token", token)
+	req.Header.Set(header, token)
 	resp, err := client.Do(req)
 	if err != nil {
 		return 0, "", err
@@ -233,7 +264,7 @@ func (u *tokenUse) observe() {
 // collect adds files, the metrics and the records to what must have no secret.
 func (u *tokenUse) collect(files ...string) {
 	u.t.Helper()
-	_, metrics, err := get(u.client, u.url+"/metrics", "")
+	_, metrics, err := get(u.client, u.url+"/metrics", "X-Consul-Token", "")
 	if err != nil || !strings.Contains(metrics, "consul_ecs_token_broker_leader 1") {
 		u.t.Errorf("metrics %q, %v", metrics, err)
 	}
@@ -260,6 +291,9 @@ func (u *tokenUse) end(length time.Duration) {
 	u.t.Logf("%s: %d tokens and %d calls in %s, %d failed", u.name, len(u.tokens), u.calls.Load(), length, u.failures.Load())
 	// Each token is replaced at 2/3 of its life, or up to a twentieth of it earlier.
 	least, most := 1+int(length/(41*time.Second)), 2+int(length/(37*time.Second))
+	if u.name == backend.Vault {
+		least, most = 1, 1
+	}
 	if n := len(u.tokens); n < least || n > most || u.calls.Load() < int64(length/time.Second) {
 		u.t.Errorf("%s: %d tokens and %d calls, want %d to %d tokens", u.name, n, u.calls.Load(), least, most)
 	}
@@ -267,8 +301,8 @@ func (u *tokenUse) end(length time.Duration) {
 	u.receiver.Signal(syscall.SIGTERM)
 	exits(u.t, u.receiver, 0)
 	for _, token := range u.tokens {
-		if u.knows(token) {
-			u.t.Errorf("%s: a token is left", u.name)
+		if status, text, err := u.read(token); err != nil || status != http.StatusForbidden {
+			u.t.Errorf("%s: a token that was revoked reads %d %q, %v", u.name, status, text, err)
 		}
 	}
 	if entries, err := os.ReadDir(u.dir); err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), "token") }) {

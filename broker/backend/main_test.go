@@ -2,7 +2,6 @@ package backend_test
 
 import (
 	"cmp"
-	"context"
 	"crypto/ed25519"
 	"errors"
 	"net/http"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,12 +19,15 @@ import (
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/internal/testkit/vault"
 )
 
 // secured is the server of this package's tests.
 var secured *testkit.Consul
+
+// program is the Vault server of this package's tests, or nil for a fake of each.
+var program *vault.Server
 
 // recipeDir is where the documented setup leaves the broker's key.
 var recipeDir string
@@ -39,7 +40,10 @@ func TestMain(m *testing.M) {
 	if recipeDir, err = os.MkdirTemp("", "broker-key-"); err != nil {
 		panic(err)
 	}
-	os.Exit(testkit.Main(m, secured.Stop, func() { os.RemoveAll(recipeDir) }))
+	if program, err = vault.Program(); err != nil {
+		panic(err)
+	}
+	os.Exit(testkit.Main(m, secured.Stop, program.Stop, func() { os.RemoveAll(recipeDir) }))
 }
 
 // line is the way to a server, which a test can interrupt.
@@ -193,70 +197,6 @@ func existsInConsul(t *testing.T, accessor string) bool {
 		t.Fatal(err)
 	}
 	return err == nil
-}
-
-// brokerRights are the paths of the documented policy.
-func brokerRights(t *testing.T) []string {
-	t.Helper()
-	text, err := os.ReadFile("testdata/vault-broker.hcl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var paths []string
-	for _, found := range regexp.MustCompile(`(?m)^path "(.+)" {$`).FindAllStringSubmatch(string(text), -1) {
-		paths = append(paths, found[1])
-	}
-	return paths
-}
-
-func vaultSystem(t *testing.T) system {
-	server := startVault(t)
-	server.AddPolicies("web-config", "web-queue")
-	client := vaultClient(t, server.URL)
-	with := func(token string, ttl time.Duration) backend.Backend {
-		return &backend.VaultBackend{Client: client, GrantTTL: ttl, Token: func() (secret.Value, error) { return secret.New(token), nil }}
-	}
-	token := server.NewToken(brokerRights(t)...)
-	return system{
-		process: func(t *testing.T, l *line, ttl time.Duration) backend.Backend {
-			return &interrupted{with(token, ttl), l, server}
-		},
-		unprivileged: func(*testing.T) backend.Backend { return with(server.NewToken(), 0) },
-		remedy:       "give the broker's Vault token the policy that docs/TOKENS.md shows",
-		lives: func(t *testing.T, text string) bool {
-			_, err := client.LookupSelf(t.Context(), secret.New(text))
-			return err == nil
-		},
-		exists: func(_ *testing.T, accessor string) bool {
-			_, found := server.Token(accessor)
-			return found
-		},
-		wrapsItself: true,
-	}
-}
-
-func vaultClient(t *testing.T, address string) *backend.VaultClient {
-	t.Helper()
-	client, err := backend.NewVaultClient(backend.VaultOptions{Address: address})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
-}
-
-// interrupted lets a sealed Vault stand for a line that is down.
-type interrupted struct {
-	backend.Backend
-	line   *line
-	server *fakeVault
-}
-
-func (i *interrupted) Redeem(ctx context.Context, g backend.Grant) (backend.Token, error) {
-	if i.line.mode.Load() == down {
-		i.server.Answer(http.StatusServiceUnavailable)
-		defer i.server.Answer(0)
-	}
-	return i.Backend.Redeem(ctx, g)
 }
 
 func request(policies ...string) backend.Request {

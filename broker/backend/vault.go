@@ -14,11 +14,17 @@ import (
 )
 
 // vaultRemedy is for refusals of the broker's token.
-const vaultRemedy = "give the broker's Vault token the policy that docs/TOKENS.md shows, or replace it if it has expired"
+const vaultRemedy = "give the broker's Vault token the policy and the token role that docs/TOKENS.md shows, or replace it if it has expired"
 
-// VaultBackend makes tokens with the broker's own Vault token.
+// VaultRole is the token role that docs/TOKENS.md sets up.
+const VaultRole = "token-broker"
+
+// VaultBackend makes tokens with the broker's own Vault token, by a token role that bounds
+// their policies.
 type VaultBackend struct {
 	Client *VaultClient
+	// Role is the token role: VaultRole if empty.
+	Role string
 	// Token returns the broker's token; it is called for every request, so that the
 	// token can be replaced.
 	Token func() (secret.Value, error)
@@ -48,9 +54,11 @@ func (b *VaultBackend) Issue(ctx context.Context, r Request) (Grant, error) {
 	op := fmt.Sprintf("create the Vault token of task %s", r.Task.ARN)
 	// An answer that is not read would leave a token that cannot be revoked.
 	answer, err := b.do(context.WithoutCancel(ctx), vaultCall{
-		method: http.MethodPost, path: "auth/token/create-orphan", wrap: ttl, body: orphanOf(r),
+		method: http.MethodPost, path: "auth/token/create/" + url.PathEscape(cmp.Or(b.Role, VaultRole)), wrap: ttl, body: tokenOf(r),
 	})
 	switch {
+	case vaultStatus(err) == http.StatusBadRequest: // what Vault answers without sudo, or for a policy that the role excludes
+		return Grant{}, refused(op, fmt.Errorf("%w: %w", ErrPrivilege, err), vaultRemedy)
 	case err != nil:
 		return Grant{}, vaultError(op, err, vaultRemedy)
 	case answer.WrapInfo == nil || answer.WrapInfo.Token.Empty():
@@ -59,8 +67,8 @@ func (b *VaultBackend) Issue(ctx context.Context, r Request) (Grant, error) {
 	return Grant{Request: r, Accessor: answer.WrapInfo.WrappedAccessor, Handle: answer.WrapInfo.Token, Expires: expires}, nil
 }
 
-// orphanOf is the body that creates the token of a request.
-func orphanOf(r Request) any {
+// tokenOf returns the body that creates the token of a request.
+func tokenOf(r Request) any {
 	return map[string]any{
 		"policies":     r.Policies,
 		"period":       strconv.FormatInt(wholeSeconds(r.TTL), 10) + "s",
@@ -111,6 +119,11 @@ func (b *VaultBackend) Redeem(ctx context.Context, g Grant) (Token, error) {
 		return Token{}, refused(op, errNoAuth, "")
 	}
 	auth := answer.Auth
+	if !auth.Orphan {
+		child := refused(op, errors.New("the token would end with the broker's"),
+			"vault write auth/token/roles/"+cmp.Or(b.Role, VaultRole)+" orphan=true")
+		return Token{}, errors.Join(child, b.Revoke(ctx, auth.Accessor))
+	}
 	// Vault unwraps a token even if it was revoked in the meantime.
 	if _, err := b.Client.LookupSelf(ctx, auth.ClientToken); errors.Is(err, ErrPrivilege) {
 		return Token{}, refused(op, ErrUsed, "")

@@ -5,105 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/internal/testkit/vault"
 )
-
-// vaultBroker is a backend of a fake Vault.
-func vaultBroker(t *testing.T) (*backend.VaultBackend, *fakeVault) {
-	t.Helper()
-	server := startVault(t)
-	server.AddPolicies("web-config", "web-queue")
-	token := secret.New(server.NewToken(brokerRights(t)...))
-	return &backend.VaultBackend{Client: vaultClient(t, server.URL), Token: func() (secret.Value, error) { return token, nil }}, server
-}
-
-func TestVaultTokenDescribesItsTask(t *testing.T) {
-	t.Parallel()
-	b, server := vaultBroker(t)
-	r := request("web-queue", "web-config")
-	g := issue(t, b, r)
-	token, found := server.Token(g.Accessor)
-	if !found || !token.Orphan || token.DisplayName != "token-web" || token.Period != 2*time.Hour ||
-		!slices.Equal(token.Policies, []string{"default", "web-config", "web-queue"}) {
-		t.Errorf("token %+v, want an orphan of web with a period of 2h", token)
-	}
-	want := map[string]string{
-		"task_arn": r.Task.ARN, "cluster": r.Task.Cluster, "task_ip": "10.0.0.7", "family": "web",
-		"revision": "3", "az": "eu-west-1a", "request_id": r.RequestID,
-	}
-	if !maps.Equal(token.Meta, want) {
-		t.Errorf("meta %v, want %v", token.Meta, want)
-	}
-	if redeemed := redeem(t, b, g); redeemed.Period != 2*time.Hour || redeemed.Secret.Reveal() != token.Secret {
-		t.Errorf("token %+v, want the wrapped one with a period of 2h", redeemed)
-	}
-}
-
-func TestVaultHandleWorksForTwoMinutes(t *testing.T) {
-	t.Parallel()
-	b, server := vaultBroker(t)
-	early, late := issue(t, b, request("web-config")), issue(t, b, request("web-config"))
-	server.Advance(119 * time.Second)
-	redeem(t, b, early)
-	server.Advance(2 * time.Second)
-	_, err := b.Redeem(t.Context(), late)
-	wantError(t, err, backend.ErrUsed, late.Request.Task.ARN)
-	if err := b.Revoke(t.Context(), late.Accessor); err != nil {
-		t.Error(err)
-	}
-	if _, found := server.Token(late.Accessor); found {
-		t.Error("the token that was not redeemed is still there")
-	}
-}
-
-func TestVaultTokenIsRenewedWithoutTheBroker(t *testing.T) {
-	t.Parallel()
-	b, server := vaultBroker(t)
-	token := redeem(t, b, issue(t, b, request("web-config")))
-	task := vaultClient(t, server.URL)
-	for range 3 {
-		server.Advance(80 * time.Minute)
-		life, err := task.RenewSelf(t.Context(), token.Secret)
-		if err != nil || life != 2*time.Hour {
-			t.Fatalf("RenewSelf = %v, %v; want 2h", life, err)
-		}
-	}
-	server.Advance(time.Hour)
-	if life, err := task.LookupSelf(t.Context(), token.Secret); err != nil || life != time.Hour {
-		t.Errorf("LookupSelf = %v, %v; want 1h", life, err)
-	}
-	before := time.Now()
-	if end, found, err := b.Expiry(t.Context(), token.Accessor); err != nil || !found || end.Sub(before) < time.Hour || end.Sub(before) > time.Hour+time.Minute {
-		t.Errorf("Expiry = %v, %v, %v; want 1h from %v", end, found, err, before)
-	}
-	server.Advance(time.Hour)
-	_, err := task.RenewSelf(t.Context(), token.Secret)
-	wantError(t, err, backend.ErrPrivilege, "renew the Vault token", "expired or was revoked")
-	_, err = task.LookupSelf(t.Context(), token.Secret)
-	wantError(t, err, backend.ErrPrivilege, "look up the Vault token")
-	if end, found, err := b.Expiry(t.Context(), token.Accessor); found || err != nil {
-		t.Errorf("Expiry = %v, %v, %v; want no token", end, found, err)
-	}
-}
 
 func TestVaultNeverGivesRoot(t *testing.T) {
 	t.Parallel()
-	b, server := vaultBroker(t)
-	server.AddPolicies("root")
+	b, _ := vaultBroker(t)
 	for _, name := range []string{"root", "Root", "rOOt", " root", "root\u00a0"} {
 		_, err := b.Issue(t.Context(), request("web-config", name))
 		wantError(t, err, backend.ErrPolicy, fmt.Sprintf("policy %q", name), "never")
@@ -120,7 +39,7 @@ func TestVaultPolicyIsNamedAsVaultDoes(t *testing.T) {
 
 func TestVaultAnswersHaveClasses(t *testing.T) {
 	t.Parallel()
-	b, server := vaultBroker(t)
+	b, w := vaultBroker(t)
 	for status, want := range map[int]retry.Class{
 		http.StatusServiceUnavailable: retry.NotYet,
 		http.StatusTooManyRequests:    retry.NotYet,
@@ -129,13 +48,13 @@ func TestVaultAnswersHaveClasses(t *testing.T) {
 		http.StatusTemporaryRedirect:  retry.Permanent,
 		http.StatusForbidden:          retry.Permanent,
 	} {
-		server.Answer(status)
+		w.front.Answer(status)
 		_, err := b.Issue(t.Context(), request("web-config"))
 		if err == nil || consulutil.Classify(err) != want || !strings.Contains(err.Error(), "web-config") {
 			t.Errorf("status %d: error %v of class %d, want class %d and the policy", status, err, consulutil.Classify(err), want)
 		}
 	}
-	away := &backend.VaultBackend{Client: vaultClient(t, "http://"+testkit.ClosedAddress(t)), Token: b.Token}
+	away := &backend.VaultBackend{Client: vaultClient(t, backend.VaultOptions{Address: "http://" + testkit.ClosedAddress(t)}), Token: b.Token}
 	if _, err := away.Issue(t.Context(), request("web-config")); !consulutil.Unreachable(err) {
 		t.Errorf("no server: error %v of class %d, want Unreachable", err, consulutil.Classify(err))
 	}
@@ -148,7 +67,7 @@ func TestRequestToASilentVaultEnds(t *testing.T) {
 	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	t.Cleanup(silent.Close)
 	t.Cleanup(func() { close(release) })
-	_, err := vaultClient(t, silent.URL).RenewSelf(context.Background(), secret.New("hvs.x"))
+	_, err := vaultClient(t, backend.VaultOptions{Address: silent.URL}).RenewSelf(context.Background(), secret.New("hvs.x"))
 	if err == nil || !consulutil.Classify(err).Retryable() || !strings.Contains(err.Error(), "Timeout exceeded") {
 		t.Errorf("RenewSelf: %v of class %d, want a transient timeout", err, consulutil.Classify(err))
 	}
@@ -162,7 +81,7 @@ func TestVaultTokenDoesNotFollowARedirect(t *testing.T) {
 	t.Cleanup(other.Close)
 	standby := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
 	t.Cleanup(standby.Close)
-	_, err := vaultClient(t, standby.URL).RenewSelf(t.Context(), secret.New("hvs.x"))
+	_, err := vaultClient(t, backend.VaultOptions{Address: standby.URL}).RenewSelf(t.Context(), secret.New("hvs.x"))
 	if err == nil || !strings.Contains(err.Error(), "address of the active node") {
 		t.Errorf("RenewSelf: %v, want the remedy of a redirect", err)
 	}
@@ -174,7 +93,7 @@ func TestAnswerOfAnotherServerIsNotQuoted(t *testing.T) {
 		w.Write([]byte(`{"auth": {"client_token": "hvs.hidden", "lease_duration": "hvs.hidden"`))
 	}))
 	t.Cleanup(page.Close)
-	_, err := vaultClient(t, page.URL).RenewSelf(t.Context(), secret.New("hvs.x"))
+	_, err := vaultClient(t, backend.VaultOptions{Address: page.URL}).RenewSelf(t.Context(), secret.New("hvs.x"))
 	if err == nil || strings.Contains(err.Error(), "hvs.") || !strings.Contains(err.Error(), "check the address") {
 		t.Errorf("RenewSelf: %v, want a remedy and nothing of the answer", err)
 	}
@@ -205,15 +124,15 @@ func TestVaultOptionsAreChecked(t *testing.T) {
 // Each endpoint's refusals and outages have the class by which callers retry or stop.
 func TestVaultErrorsOfEachEndpoint(t *testing.T) {
 	t.Parallel()
-	b, server := vaultBroker(t)
-	task := vaultClient(t, server.URL)
+	b, w := vaultBroker(t)
+	task := w.client(t)
 	grant := issue(t, b, request("web-config"))
 	for name, c := range map[string]struct {
 		call func() error
 		// of statuses that are not an outage: the class, and what the error is
 		refused map[int]error
 	}{
-		"create-orphan":   {func() error { _, err := b.Issue(t.Context(), request("web-config")); return err }, map[int]error{403: backend.ErrPrivilege}},
+		"create":          {func() error { _, err := b.Issue(t.Context(), request("web-config")); return err }, map[int]error{403: backend.ErrPrivilege}},
 		"unwrap":          {func() error { _, err := b.Redeem(t.Context(), grant); return err }, map[int]error{400: backend.ErrUsed, 403: backend.ErrUsed}},
 		"lookup-accessor": {func() error { _, _, err := b.Expiry(t.Context(), grant.Accessor); return err }, map[int]error{403: backend.ErrPrivilege}},
 		"renew-self":      {func() error { _, err := task.RenewSelf(t.Context(), secret.New("x")); return err }, map[int]error{403: backend.ErrPrivilege}},
@@ -221,23 +140,23 @@ func TestVaultErrorsOfEachEndpoint(t *testing.T) {
 		"revoke-self":     {func() error { return task.RevokeSelf(t.Context(), secret.New("x")) }, map[int]error{403: backend.ErrPrivilege}},
 	} {
 		for _, status := range []int{412, 429, 500, 502, 503} {
-			server.Answer(status)
+			w.front.Answer(status)
 			if err := c.call(); err == nil || !consulutil.Classify(err).Retryable() {
 				t.Errorf("%s, status %d: %v, want an error that is retried", name, status, err)
 			}
 		}
 		for status, want := range c.refused {
-			server.Answer(status)
+			w.front.Answer(status)
 			if err := c.call(); !errors.Is(err, want) || err != nil && consulutil.Classify(err).Retryable() {
 				t.Errorf("%s, status %d: %v, want %v", name, status, err, want)
 			}
 		}
-		server.Answer(307)
+		w.front.Answer(307)
 		if err := c.call(); err == nil || consulutil.Classify(err).Retryable() {
 			t.Errorf("%s: a redirect: %v", name, err)
 		}
 	}
-	server.Answer(0)
+	w.front.AnswerAs(nil)
 	if _, err := b.Redeem(t.Context(), grant); err != nil {
 		t.Errorf("the grant did not survive: %v", err)
 	}
@@ -246,11 +165,11 @@ func TestVaultErrorsOfEachEndpoint(t *testing.T) {
 // What answers in place of Vault knows no token and no policy, whatever its status.
 func TestAnswerOfAnotherServerIsNoAnswerOfVault(t *testing.T) {
 	t.Parallel()
-	b, server := vaultBroker(t)
-	task := vaultClient(t, server.URL)
+	b, w := vaultBroker(t)
+	task := w.client(t)
 	grant := issue(t, b, request("web-config"))
 	calls := map[string]func() error{
-		"create-orphan":   func() error { _, err := b.Issue(t.Context(), request("web-config")); return err },
+		"create":          func() error { _, err := b.Issue(t.Context(), request("web-config")); return err },
 		"unwrap":          func() error { _, err := b.Redeem(t.Context(), grant); return err },
 		"revoke-accessor": func() error { return b.Revoke(t.Context(), grant.Accessor) },
 		"lookup-accessor": func() error { _, _, err := b.Expiry(t.Context(), grant.Accessor); return err },
@@ -260,7 +179,7 @@ func TestAnswerOfAnotherServerIsNoAnswerOfVault(t *testing.T) {
 	}
 	for _, body := range []string{"", "<html>not here</html>", `{"message": "no Route matched with those values"}`, "[]", "{}", `"ok"`} {
 		for _, status := range []int{200, 400, 403, 404} {
-			server.AnswerAs(func(w http.ResponseWriter, _ *http.Request) {
+			w.front.AnswerAs(func(w http.ResponseWriter, _ *http.Request) {
 				w.WriteHeader(status)
 				io.WriteString(w, body)
 			})
@@ -275,7 +194,7 @@ func TestAnswerOfAnotherServerIsNoAnswerOfVault(t *testing.T) {
 			}
 		}
 	}
-	server.AnswerAs(nil)
+	w.front.AnswerAs(nil)
 	redeem(t, b, grant)
 }
 
@@ -283,7 +202,7 @@ func TestAnswerOfAnotherServerIsNoAnswerOfVault(t *testing.T) {
 // lookup-accessor in several versions.
 func TestVaultKnowsNoTokenByItsOwnTextOnly(t *testing.T) {
 	t.Parallel()
-	b, server := vaultBroker(t)
+	b, w := vaultBroker(t)
 	for _, tt := range []struct {
 		status            int
 		text              string
@@ -297,7 +216,7 @@ func TestVaultKnowsNoTokenByItsOwnTextOnly(t *testing.T) {
 		{403, "permission denied", false, false},
 		{403, "bad token", false, false}, // also of the broker's own
 	} {
-		server.AnswerAs(func(w http.ResponseWriter, _ *http.Request) { refuseVault(w, &vaultRefusal{tt.status, tt.text}) })
+		w.front.AnswerAs(func(w http.ResponseWriter, _ *http.Request) { vault.Refuse(w, tt.status, tt.text) })
 		if err := b.Revoke(t.Context(), "a"); (err == nil) != tt.revoked {
 			t.Errorf("%d %q: Revoke: %v", tt.status, tt.text, err)
 		}

@@ -1,6 +1,6 @@
-# What the token of token-broker needs with backend vault. Its holder can give any
-# policy but root to anyone: create-orphan takes every policy name.
-path "auth/token/create-orphan" {
+# What the token of token-broker needs with backend vault. With sudo it may choose the period
+# of a token; the token role bounds the policies.
+path "auth/token/create/token-broker" {
   capabilities = ["update", "sudo"]
 }
 path "auth/token/revoke-accessor" {

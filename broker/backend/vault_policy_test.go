@@ -1,0 +1,82 @@
+package backend_test
+
+import (
+	"errors"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/internal/secret"
+)
+
+// Without one of its capabilities, the broker's token cannot do its work.
+func TestDocumentedVaultPolicyIsExactlyEnough(t *testing.T) {
+	t.Parallel()
+	_, w := vaultBroker(t)
+	rules := documentedPolicy(t)
+	all := regexp.MustCompile(`"(update|sudo|read)"`).FindAllStringIndex(rules, -1)
+	if len(all) < 5 {
+		t.Fatalf("%d capabilities in\n%s", len(all), rules)
+	}
+	for i, at := range append(all, []int{0, 0}) {
+		name := "token-broker-without-" + string(rune('a'+i))
+		reduced := strings.NewReplacer("[, ", "[", ", ]", "]").Replace(rules[:at[0]] + rules[at[1]:])
+		w.Policy(t, name, reduced)
+		own, _ := w.Token(t, map[string]any{"policies": []string{name}})
+		err := w.work(t, w.backend(t, own))
+		switch {
+		case at[1] == 0 && err != nil:
+			t.Errorf("the documented policy is not enough: %v", err)
+		case at[1] > 0 && !errors.Is(err, backend.ErrPrivilege):
+			t.Errorf("without %s: %v, want a lack of privilege with\n%s", rules[at[0]:at[1]], err, reduced)
+		}
+	}
+}
+
+// work is what the broker does for a task.
+func (w *vaultWorld) work(t *testing.T, b *backend.VaultBackend) error {
+	g, err := b.Issue(t.Context(), request("web-config"))
+	if err != nil {
+		return err
+	}
+	token, err := b.Redeem(t.Context(), g)
+	if err != nil {
+		return err
+	}
+	_, _, err = b.Expiry(t.Context(), token.Accessor)
+	return errors.Join(err, b.Revoke(t.Context(), token.Accessor))
+}
+
+// The token role bounds the policies, whatever the broker asks for.
+func TestVaultRoleBoundsThePolicies(t *testing.T) {
+	t.Parallel()
+	b, w := vaultBroker(t)
+	w.Policy(t, "admin", `path "*" { capabilities = ["sudo", "update"] }`)
+	_, err := b.Issue(t.Context(), request("web-config", "admin"))
+	wantError(t, err, backend.ErrPrivilege, "must be subset of the role's allowed policies", "token role")
+	status, _ := w.Do(t, http.MethodPost, "auth/token/create-orphan", w.own, map[string]any{"policies": []string{"admin"}})
+	if status != http.StatusForbidden {
+		t.Errorf("create-orphan answers the broker's token with %d", status)
+	}
+}
+
+// A role that is not orphan makes tokens that end with the broker's.
+func TestVaultRoleIsOrphan(t *testing.T) {
+	t.Parallel()
+	b, w := vaultBroker(t)
+	b.Role = "token-broker-child"
+	w.Role(t, b.Role, map[string]any{"allowed_policies_glob": []string{"web-*"}})
+	w.Policy(t, "child-broker", strings.ReplaceAll(documentedPolicy(t), "create/token-broker", "create/"+b.Role))
+	own, _ := w.Token(t, map[string]any{"policies": []string{"child-broker"}})
+	b.Token = func() (secret.Value, error) { return secret.New(own), nil }
+	g := issue(t, b, request("web-config"))
+	_, err := b.Redeem(t.Context(), g)
+	if err == nil || !strings.Contains(err.Error(), "vault write auth/token/roles/token-broker-child orphan=true") {
+		t.Errorf("Redeem: %v, want the command that corrects the role", err)
+	}
+	if _, found := w.Lookup(t, g.Accessor); found {
+		t.Error("the token is still there")
+	}
+}
