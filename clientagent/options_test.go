@@ -1,7 +1,9 @@
 package clientagent
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -53,6 +55,29 @@ func TestOwnDirectoryIsCheckedFirst(t *testing.T) {
 		r.wantHistory()
 		r.wantFiles("consul-client")
 	})
+}
+
+// Who may write the directory would configure the agent.
+func TestOwnDirectoryThatOthersMayWriteIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, plant := range map[string]func(path string) error{
+		"writable": func(path string) error { return errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, 0o777)) },
+		"link":     func(path string) error { return os.Symlink(filepath.Dir(path), path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(r *rig) {
+				if err := plant(filepath.Join(r.options.Config.BootstrapDir, "consul-client")); err != nil {
+					t.Fatal(err)
+				}
+				r.run()
+				if err := r.wait(); cli.ExitCode(err) != 1 || !strings.Contains(err.Error(), "or other users may write it") {
+					t.Errorf("exit %d: %v", cli.ExitCode(err), err)
+				}
+				r.wantHistory()
+			})
+		})
+	}
 }
 
 func TestWhatNeedsACLs(t *testing.T) {

@@ -73,13 +73,20 @@ func (r *run) check(context.Context) error {
 }
 
 // makeDir makes our own directory on the volume. An existing one may belong to
-// another user, as whom this container ran before.
+// another user, as whom this container ran before, but no other user may write it.
 func (r *run) makeDir() error {
 	dir := r.path(workload.DirClient)
 	if err := os.MkdirAll(dir, modePrivateDir); err != nil {
 		return fmt.Errorf("create the agent's directory: %w", err)
 	}
-	if err := volume.CheckDir(dir, fileAgent, fileExtra, fileCA); err != nil {
+	info, err := os.Lstat(dir)
+	if err == nil && (!info.IsDir() || info.Mode().Perm()&0o022 != 0) {
+		err = fmt.Errorf("%s is a link or other users may write it (mode %s), who could configure the agent: remove it", dir, info.Mode())
+	}
+	if err == nil {
+		err = volume.CheckDir(dir, fileAgent, fileExtra, fileCA)
+	}
+	if err != nil {
 		return fmt.Errorf("check the agent's directory: %w", err)
 	}
 	return nil

@@ -205,7 +205,7 @@ func (r *renewal) renew(ctx context.Context) (reason, error) {
 		r.retire(token.Secret)
 		return "", nil
 	}
-	if err := volume.ReplaceSecret(r.path, []byte(token.Secret)); err != nil {
+	if err := volume.ReplaceSecret(r.path, r.secret, []byte(token.Secret)); err != nil {
 		r.retire(token.Secret)
 		return unwritable, err
 	}

@@ -263,7 +263,7 @@ func (d *delivery) redeem(ctx context.Context, push Push, handle secret.Value) (
 	}
 	t := newToken(u, d.task.TaskARN, time.Now()).after(d.held)
 	d.awaitReady(ctx, t)
-	notRecorded, err := d.files.write(t)
+	notRecorded, err := d.files.write(t, d.held.secret)
 	if err != nil {
 		class := retry.NotYet
 		if _, configured := errors.AsType[*exit.UsageError](err); configured {

@@ -119,13 +119,14 @@ func (f files) check() error {
 
 // write writes the record, and then replaces the token file in one step. Without its record,
 // a token is not taken over by a later run, so an error of the record is returned in
-// notRecorded and is none of the token.
-func (f files) write(t token) (notRecorded, err error) {
+// notRecorded and is none of the token. A file that does not have the token before is not
+// the receiver's, and leaves nothing to the new one.
+func (f files) write(t token, before secret.Value) (notRecorded, err error) {
 	notRecorded = f.writeRecord(t)
 	data := []byte(t.secret.Reveal())
 	// A file that is replaced keeps its readers at every moment.
-	err = volume.ReplaceSecret(f.path, data)
-	if errors.Is(err, fs.ErrNotExist) {
+	err = volume.ReplaceSecret(f.path, before.Reveal(), data)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, volume.ErrForeign) {
 		if err = volume.Write(f.path, data, fileMode, volume.KeepGroup); err == nil {
 			// A file without its reader stays so when it is replaced.
 			if err = f.allowReader(); err != nil {
@@ -159,13 +160,16 @@ func (f files) allowReader() error {
 // the zero token, and is removed so that the next one gets the mode of a new file.
 func (f files) read(taskARN string) (token, error) {
 	text, err := volume.ReadSecret(f.path)
+	if errors.Is(err, volume.ErrForeign) {
+		return token{}, f.remove()
+	}
 	if err != nil {
 		return token{}, fmt.Errorf("read the token file: %w", err)
 	}
 	t := token{secret: secret.New(text)}
-	data, err := os.ReadFile(f.recordPath())
+	data, err := volume.ReadSecret(f.recordPath())
 	if err == nil {
-		err = json.Unmarshal(data, &t.record)
+		err = json.Unmarshal([]byte(data), &t.record)
 	}
 	if t.Previous != nil && t.SHA256 != hash(t.secret) {
 		t.record = *t.Previous

@@ -217,7 +217,7 @@ func TestFileThatItsReaderCannotReadIsNotLeft(t *testing.T) {
 	none := uint32(math.MaxUint32)
 	f := files{filepath.Join(t.TempDir(), "token"), &none}
 	for range 2 {
-		if _, err := f.write(token{secret: secret.New("s")}); err == nil || !strings.Contains(err.Error(), "let user 4294967295 read") {
+		if _, err := f.write(token{secret: secret.New("s")}, secret.Value{}); err == nil || !strings.Contains(err.Error(), "let user 4294967295 read") {
 			t.Errorf("error %v", err)
 		}
 		if _, err := os.Stat(f.path); !errors.Is(err, fs.ErrNotExist) {

@@ -17,12 +17,12 @@ const keepOwner = -1
 // Write replaces path by data. mode is exact: the umask does not apply. gid is
 // the file's group or KeepGroup.
 func Write(path string, data []byte, mode os.FileMode, gid int) error {
-	return writeFrom(path, bytes.NewReader(data), owners{mode, keepOwner, gid}, "")
+	return writeFrom(path, bytes.NewReader(data), owners{mode, keepOwner, gid}, nil)
 }
 
-// writeFrom replaces path by what r has. Unless like is empty, the users that may read it may
-// read the new file, too.
-func writeFrom(path string, r io.Reader, o owners, like string) (err error) {
+// writeFrom replaces path by what r has. Users that may read the file like, unless it is nil,
+// may read the new file, too.
+func writeFrom(path string, r io.Reader, o owners, like *os.File) (err error) {
 	defer func() {
 		switch {
 		case Full(err):
@@ -53,8 +53,8 @@ func writeFrom(path string, r io.Reader, o owners, like string) (err error) {
 	// A copied access control list sets the mode, too: its mask takes the place of the
 	// group's bits, which must not be the group's own right even for a moment.
 	listed := false
-	if like != "" {
-		if listed, err = copyReaders(like, f.Name()); err != nil {
+	if like != nil {
+		if listed, err = copyReaders(like, f); err != nil {
 			return err
 		}
 	}

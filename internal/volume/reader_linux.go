@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"syscall"
+	"os"
+
+	"golang.org/x/sys/unix"
 )
 
 // aclAttribute holds a file's access control list (acl(5)), in the form of
@@ -35,9 +37,14 @@ func readable(uid uint32, mode fs.FileMode) []byte {
 
 // AllowReader lets one user more read a file that was written with the mode, 0600 or 0640.
 // Only the file's owner and root may do it, on a file system that has access control
-// lists. The file's mode has the list's mask then in place of the group's right: 0640.
+// lists. It follows no link. The file's mode has the list's mask then in place of the group's right: 0640.
 func AllowReader(path string, uid uint32, mode fs.FileMode) error {
-	if err := syscall.Setxattr(path, aclAttribute, readable(uid, mode), 0); err != nil {
+	f, _, err := openSecret(path)
+	if err == nil {
+		defer f.Close()
+		err = unix.Fsetxattr(int(f.Fd()), aclAttribute, readable(uid, mode), 0)
+	}
+	if err != nil {
 		return fmt.Errorf("let user %d read %s: %w", uid, path, err)
 	}
 	return nil
@@ -45,17 +52,17 @@ func AllowReader(path string, uid uint32, mode fs.FileMode) error {
 
 // copyReaders gives a file the access control list of another, and reports whether that
 // has one.
-func copyReaders(from, to string) (bool, error) {
+func copyReaders(from, to *os.File) (bool, error) {
 	list := make([]byte, 1024)
-	n, err := syscall.Getxattr(from, aclAttribute, list)
+	n, err := unix.Fgetxattr(int(from.Fd()), aclAttribute, list)
 	switch {
-	case errors.Is(err, syscall.ENODATA), errors.Is(err, syscall.ENOTSUP):
+	case errors.Is(err, unix.ENODATA), errors.Is(err, unix.ENOTSUP):
 		return false, nil
 	case err == nil:
-		err = syscall.Setxattr(to, aclAttribute, list[:n], 0)
+		err = unix.Fsetxattr(int(to.Fd()), aclAttribute, list[:n], 0)
 	}
 	if err != nil {
-		return false, fmt.Errorf("copy the access control list of %s: %w", from, err)
+		return false, fmt.Errorf("copy the access control list of %s: %w", from.Name(), err)
 	}
 	return true, nil
 }

@@ -37,7 +37,7 @@ func TestAllowedReaderReadsAReplacedSecret(t *testing.T) {
 	if text, err := read(5995); text != "first" || err != nil {
 		t.Errorf("after: %q, %v", text, err)
 	}
-	if err := ReplaceSecret(path, []byte("second")); err != nil {
+	if err := ReplaceSecret(path, "first", []byte("second")); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := read(5995); text != "second" || err != nil {
@@ -65,7 +65,7 @@ func TestReaderOfAPrivateFileIsTheOnlyOne(t *testing.T) {
 	if err := AllowReader(path, 5995, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := ReplaceSecret(path, []byte("second")); err != nil {
+	if err := ReplaceSecret(path, "first", []byte("second")); err != nil {
 		t.Fatal(err)
 	}
 	got := make([]byte, 1024)

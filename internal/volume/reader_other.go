@@ -5,9 +5,10 @@ package volume
 import (
 	"errors"
 	"io/fs"
+	"os"
 )
 
 // AllowReader returns an error.
 func AllowReader(string, uint32, fs.FileMode) error { return errors.ErrUnsupported }
 
-func copyReaders(string, string) (bool, error) { return false, nil }
+func copyReaders(_, _ *os.File) (bool, error) { return false, nil }

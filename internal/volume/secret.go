@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -90,23 +91,65 @@ func groupOf(dir string) (int, error) {
 	return KeepGroup, nil
 }
 
+// ErrForeign means that what is at the path of a secret is not the file that was written there:
+// a link, no regular file, or another content.
+var ErrForeign = errors.New("not the file that was written there")
+
+// maxSecret bounds the content of a file with a secret.
+const maxSecret = 1 << 20
+
 // ReadSecret returns the content of a file without blanks around it, empty when
-// there is no file.
+// there is no file. It follows no link.
 func ReadSecret(path string) (string, error) {
-	data, err := os.ReadFile(path)
+	f, data, err := openSecret(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	return strings.TrimSpace(string(data)), err
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(data)), f.Close()
+}
+
+// openSecret opens a regular file and reads it. A pipe does not make it wait.
+func openSecret(path string) (f *os.File, data []byte, err error) {
+	f, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, nil, fmt.Errorf("%s is a link: %w", path, ErrForeign)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file (mode %s): %w", path, info.Mode(), ErrForeign)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err = io.ReadAll(io.LimitReader(f, maxSecret+1))
+	if err == nil && len(data) > maxSecret {
+		err = fmt.Errorf("%s is longer than %d bytes: %w", path, maxSecret, ErrForeign)
+	}
+	return f, data, err
 }
 
 // CheckReplaceSecret reports whether ReplaceSecret can replace the file. Its error says
 // what to change.
 func CheckReplaceSecret(path string) error {
-	old, err := ownersOf(path)
+	info, err := os.Lstat(path)
 	if err != nil {
-		return err
+		return fmt.Errorf("find the owner of the file to replace: %w", err)
 	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is no regular file (mode %s), remove it: %w", path, info.Mode(), ErrForeign)
+	}
+	old := ownersOf(info)
 	dir := filepath.Dir(path)
 	if err := CheckDir(dir, filepath.Base(path)); err != nil || old.public() {
 		return err
@@ -114,15 +157,25 @@ func CheckReplaceSecret(path string) error {
 	return checkGroup(dir, old.gid)
 }
 
-// ReplaceSecret replaces the content of a file that Secrets has written, in this or
-// another container. The file keeps its mode, group and readers, and its owner if this
-// is root.
-func ReplaceSecret(path string, data []byte) error {
-	old, err := ownersOf(path)
+// ReplaceSecret replaces a secret in the file that has it by another one. The file keeps its
+// mode, group and readers, and its owner if this is root, whichever container has written it.
+// A file that does not have the secret may be planted, and gives ErrForeign: its mode, owner
+// and readers are the choice of who did that.
+func ReplaceSecret(path, secret string, data []byte) error {
+	f, content, err := openSecret(path)
+	if err != nil {
+		return fmt.Errorf("find the file to replace: %w", err)
+	}
+	defer f.Close()
+	if secret == "" || strings.TrimSpace(string(content)) != secret {
+		return fmt.Errorf("%s does not have the secret that was written to it: %w", path, ErrForeign)
+	}
+	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	err = writeFrom(path, bytes.NewReader(data), old, path)
+	old := ownersOf(info)
+	err = writeFrom(path, bytes.NewReader(data), old, f)
 	if errors.Is(err, fs.ErrPermission) && old.public() {
 		return Write(path, data, old.mode, KeepGroup)
 	}
@@ -138,11 +191,7 @@ type owners struct {
 // public reports that readers of the file need neither its owner nor its group.
 func (o owners) public() bool { return o.mode&0o004 != 0 }
 
-func ownersOf(path string) (owners, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return owners{}, fmt.Errorf("find the owner of the file to replace: %w", err)
-	}
+func ownersOf(info fs.FileInfo) owners {
 	o := owners{info.Mode().Perm(), keepOwner, KeepGroup}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		o.gid = int(st.Gid)
@@ -150,5 +199,5 @@ func ownersOf(path string) (owners, error) {
 			o.uid = int(st.Uid)
 		}
 	}
-	return o, nil
+	return o
 }

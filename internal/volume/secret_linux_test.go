@@ -111,7 +111,7 @@ func TestReplaceSecret(t *testing.T) {
 				if err := CheckReplaceSecret(path); err != nil {
 					return err
 				}
-				return ReplaceSecret(path, []byte("new"))
+				return ReplaceSecret(path, "old", []byte("new"))
 			})
 			if refused := err != nil; refused != (tc.refused != "") || refused && !strings.Contains(err.Error(), tc.refused) {
 				t.Errorf("error: %v", err)
@@ -143,9 +143,66 @@ func TestReplaceSecret(t *testing.T) {
 func TestReplaceSecretWithoutFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "token")
-	for _, err := range []error{CheckReplaceSecret(path), ReplaceSecret(path, []byte("new"))} {
+	for _, err := range []error{CheckReplaceSecret(path), ReplaceSecret(path, "old", []byte("new"))} {
 		if !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("error: %v", err)
 		}
+	}
+}
+
+// planted puts something into the place of a file with the secret "old", which lies beside it.
+var planted = map[string]func(path, other string) error{
+	"another content": func(path, _ string) error { return os.WriteFile(path, []byte("theirs"), 0o666) },
+	"a link to the file": func(path, other string) error {
+		return errors.Join(os.Chmod(other, 0o666), os.Symlink(other, path))
+	},
+	"a link to nothing": func(path, other string) error { return os.Symlink(other+".none", path) },
+	"a pipe":            func(path, _ string) error { return syscall.Mkfifo(path, 0o666) },
+	"a directory":       func(path, _ string) error { return os.Mkdir(path, 0o777) },
+	"a long file":       func(path, _ string) error { return os.WriteFile(path, make([]byte, maxSecret+1), 0o666) },
+}
+
+// What a user puts there who may write the directory gives no mode and no readers to a secret.
+func TestPlantedFileIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	for name, plant := range planted {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			path, other := filepath.Join(dir, "token"), filepath.Join(dir, "other")
+			if err := os.WriteFile(other, []byte("old"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := plant(path, other); err != nil {
+				t.Fatal(err)
+			}
+			if err := ReplaceSecret(path, "old", []byte("new")); !errors.Is(err, ErrForeign) {
+				t.Errorf("replaced: %v", err)
+			}
+			if err := CheckReplaceSecret(path); name != "another content" && name != "a long file" && !errors.Is(err, ErrForeign) {
+				t.Errorf("checked: %v", err)
+			}
+			if got, err := ReadSecret(path); name != "another content" && !errors.Is(err, ErrForeign) {
+				t.Errorf("read %d bytes, %v", len(got), err)
+			}
+			if err := AllowReader(path, 5995, 0o600); name != "another content" && !errors.Is(err, ErrForeign) {
+				t.Errorf("a reader was allowed: %v", err)
+			}
+			if content, err := os.ReadFile(other); string(content) != "old" || err != nil {
+				t.Errorf("the other file has %q, %v", content, err)
+			}
+		})
+	}
+}
+
+// Without the secret before there is no file that was written.
+func TestNoSecretIsInNoFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(path, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := ReplaceSecret(path, "", []byte("new")); !errors.Is(err, ErrForeign) {
+		t.Errorf("replaced: %v", err)
 	}
 }

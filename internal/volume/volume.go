@@ -147,5 +147,5 @@ func CopySelf(dst string) error {
 		return fmt.Errorf("copy this program to %s: %w", dst, err)
 	}
 	defer self.Close()
-	return writeFrom(dst, self, owners{0o755, keepOwner, KeepGroup}, "")
+	return writeFrom(dst, self, owners{0o755, keepOwner, KeepGroup}, nil)
 }
