@@ -116,9 +116,11 @@ func (m *vpcMesh) instance(address string) {
 		},
 	} {
 		r := &api.CatalogRegistration{Node: "api-" + address, Address: address, Service: service}
-		if _, err := m.admin.Catalog().Register(r, nil); err != nil {
-			m.t.Fatal(err)
-		}
+		// A leader that is just elected, or just replaced, may refuse a write.
+		testkit.Eventually(m.t, "register "+service.ID, func() bool {
+			_, err := m.admin.Catalog().Register(r, nil)
+			return err == nil
+		})
 	}
 }
 
