@@ -37,9 +37,9 @@ type Options struct {
 	// RolePath is the path of the roles that the auth method accepts; when empty that of the
 	// mesh file, or the controller's default.
 	RolePath string
-	// Into is a pointer to the input of the SDK's RegisterTaskDefinition, in which an
-	// admitted definition is stored; nil when it is not registered. It is for formatECS.
-	Into any
+	// Register is true for a definition that is registered with ECS: an answer of
+	// DescribeTaskDefinition becomes what can be, also without the mesh. It is for formatECS.
+	Register bool
 	// Flags makes the flags of a command of consul-ecs, by which the lines of containers are
 	// checked; nil for another command. Without it no line is checked.
 	Flags func(command string) *flag.FlagSet
@@ -167,7 +167,7 @@ func Steps() (mutators, validators []string) {
 // find in the rest of the document, which is not changed.
 func Admit(doc []byte, o Options) (*Result, error) {
 	format := cmp.Or(o.Format, detect(doc))
-	if o.Into != nil && format != formatECS {
+	if o.Register && format != formatECS {
 		return nil, fmt.Errorf("only a task definition of the format %s can be registered, this is of the format %s", formatECS, format)
 	}
 	before, err := read(doc, format, o.Resource)
@@ -190,16 +190,13 @@ func Admit(doc []byte, o Options) (*Result, error) {
 		r.require(t)
 	}
 	t.scan(o.Token)
-	if o.Into != nil && err == nil {
-		err = t.decode(o.Into)
-	}
 	r.Findings = sorted(t.findings)
 	return r, err
 }
 
 // run injects the mesh when it is asked for, and checks the result.
 func (t *task) run(r *Result, o Options) error {
-	if r.Injected || o.Into != nil {
+	if r.Injected || o.Register {
 		unwrapped, err := t.unwrap()
 		if err != nil {
 			return err

@@ -73,7 +73,6 @@ const (
 	codePort        = "ADM-PORT"
 	codeReplaced    = "ADM-REPLACED"
 	codeROFS        = "ADM-ROFS"
-	codeSDKField    = "ADM-SDK-FIELD"
 	codeServers     = "ADM-SERVERS"
 	codeSidecarUser = "ADM-SIDECAR-USER"
 	codeSidecars    = "ADM-SIDECARS"
@@ -149,7 +148,6 @@ func ruleCodes() []Code {
 		{codePort, taskdef.Error, "port {port} of {one} is also that of {other}", "take another port"},
 		{codeReplaced, taskdef.Warn, "container {container} was not made by consul-ecs admit, and is replaced", "rename it if it is an application of yours"},
 		{codeROFS, taskdef.Warn, "the root file system of container {container} is read-only, and nothing that may be written is at /tmp", "give it a tmpfs or a volume at /tmp"},
-		{codeSDKField, taskdef.Error, "the AWS SDK of this program does not know {key}, and would not register it", "remove it, or register the printed definition with the AWS CLI"},
 		{codeServers, taskdef.Warn, "the configuration has no consulServers, so the task gets a Consul agent, and that has no address to join", "set admission.client.retryJoin in the mesh file, or consulServers for tasks without an agent"},
 		{codeSidecarUser, taskdef.Error, "admission.sidecars of the mesh file has user {user} for container {container}, which runs as {want} with the transparent proxy", "remove it there"},
 		{codeSidecars, taskdef.Warn, "admission.sidecars of the mesh file has {role}, which this task does not get", "name one of {roles}"},

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/service/ecs"
-
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -27,8 +25,6 @@ type breach struct {
 	task, app, mesh, doc string
 	// besides is a rule of ECS that cannot but be broken, too.
 	besides string
-	// into is where an admitted definition is decoded.
-	into any
 	// lock has the configuration of the application's image.
 	lock *taskdef.ImageLock
 }
@@ -94,7 +90,6 @@ func breaches() []breach {
 		{code: codeSecret, app: plainApp + `, "environment": [{"name": "API_TOKEN", "value": "x"}]`},
 		{code: codeReplaced, task: `"volumes": [{"name": "consul_data"}],`, app: plainApp + `}, {"name": "consul-dataplane", "image": "other", "mountPoints": [{"sourceVolume": "consul_data", "containerPath": "/consul"}]`},
 		{code: codeROFS, app: plainApp + `}, {"name": "envoy", "image": "envoy", "readonlyRootFilesystem": true, "dockerLabels": {"consul.hashicorp.com/kind": "connect-proxy:app"}`},
-		{code: codeSDKField, task: `"x": 1,`, app: plainApp, into: new(ecs.RegisterTaskDefinitionInput), besides: codeKey},
 		{code: codeServers, mesh: `{"proxy": {}}`},
 		{code: codeSidecarUser, doc: fmt.Sprintf(ec2, "", ""), mesh: mesh(`"transparentProxy": {"enabled": true}, "admission": {"sidecars": {"healthSync": {"user": "1000"}}}`), besides: codeTProxyOn},
 		{code: codeSidecars, mesh: mesh(`"admission": {"sidecars": {"client": {"cpu": 128}}}`)},
@@ -127,7 +122,7 @@ func TestEachBreachHasItsCodeAndNoOther(t *testing.T) {
 			if b.doc == "" {
 				doc = definition(b.task, cmp.Or(b.app, plainApp))
 			}
-			options := Options{Into: b.into, Flags: wrapperFlagSet, Lock: b.lock}
+			options := Options{Flags: wrapperFlagSet, Lock: b.lock}
 			if b.mesh != "-" {
 				options.Mesh = parseMesh(t, []byte(cmp.Or(b.mesh, plainMesh)))
 			}

@@ -74,8 +74,7 @@ func TestFlagThatACommandRefusesIsFound(t *testing.T) {
 func TestOnlyPlainDefinitionsAreRegistered(t *testing.T) {
 	t.Parallel()
 	const definition = `{"Type": "AWS::ECS::TaskDefinition", "Properties": {"ContainerDefinitions": [{"Name": "app", "Image": "app"}]}}`
-	var input struct{}
-	_, err := Admit([]byte(`{"Resources": {"A": `+definition+`, "B": `+definition+`}}`), Options{Into: &input})
+	_, err := Admit([]byte(`{"Resources": {"A": `+definition+`, "B": `+definition+`}}`), Options{Register: true})
 	if err == nil || !strings.Contains(err.Error(), "only a task definition of the format ecs can be registered") {
 		t.Errorf("%v, want the format and no request for a resource", err)
 	}

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/aws/aws-sdk-go-v2/service/ecs"
 )
 
 // annotated is a definition of one application with labels.
@@ -169,14 +167,13 @@ func TestDescribedDefinitionIsRegisteredWithoutTheMesh(t *testing.T) {
 	t.Parallel()
 	doc := []byte(`{"taskDefinition": {"family": "app", "revision": 3, "status": "ACTIVE", "containerDefinitions": [{"name": "app", "image": "app", "memory": 64,
 		"dockerLabels": {"consul.hashicorp.com/ttl": "never"}}]}, "tags": [{"key": "team", "value": "shop"}]}`)
-	var input ecs.RegisterTaskDefinitionInput
-	r, err := Admit(doc, Options{Into: &input})
+	r, err := Admit(doc, Options{Register: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"ADM-NOT-INJECTED $", "ADM-OUTPUT $", `ADM-ANN-VALUE $.containerDefinitions[0].dockerLabels["consul.hashicorp.com/ttl"]`}
-	if got := places(r); !slices.Equal(got, want) || input.Family == nil || *input.Family != "app" || len(input.Tags) != 1 {
-		t.Errorf("findings %v, want %v, input %+v", r.Findings, want, input)
+	if got := places(r); !slices.Equal(got, want) || r.After.Definition.Family != "app" || len(r.After.Definition.Tags) != 1 {
+		t.Errorf("findings %v, want %v, definition %+v", r.Findings, want, r.After.Definition)
 	}
 	if text := string(r.After.Bytes()); strings.Contains(text, "revision") || !strings.Contains(text, "shop") {
 		t.Errorf("output %s", text)
@@ -201,8 +198,7 @@ func TestDescribedTagsAreRegisteredWhereECSTakesThem(t *testing.T) {
 		`[{"key": "aws:cloudformation:stack-name", "value": "shop"}, {"key": "team", "value": "shop"}]`: {1, []string{"ADM-NOT-INJECTED", "ADM-OUTPUT"}},
 		`[{"key": "aws:cloudformation:stack-name", "value": "shop"}]`:                                   {0, []string{"ADM-NOT-INJECTED", "ADM-OUTPUT"}},
 	} {
-		var input ecs.RegisterTaskDefinitionInput
-		r, err := Admit([]byte(definition+tags+"}"), Options{Into: &input})
+		r, err := Admit([]byte(definition+tags+"}"), Options{Register: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,8 +206,8 @@ func TestDescribedTagsAreRegisteredWhereECSTakesThem(t *testing.T) {
 		for _, f := range r.Findings {
 			codes = append(codes, f.Code)
 		}
-		if len(input.Tags) != want.tags || !slices.Equal(codes, want.codes) {
-			t.Errorf("%s: %d tags, findings %v, want %d and %v", tags, len(input.Tags), r.Findings, want.tags, want.codes)
+		if n := len(r.After.Definition.Tags); n != want.tags || !slices.Equal(codes, want.codes) {
+			t.Errorf("%s: %d tags, findings %v, want %d and %v", tags, n, r.Findings, want.tags, want.codes)
 		}
 		if text := string(r.After.Bytes()); strings.Contains(text, "[]") || strings.Contains(text, "aws:") {
 			t.Errorf("%s: output %s", tags, text)

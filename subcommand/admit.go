@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/service/ecs"
-
 	"github.com/meshtask/consul-ecs/admission"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
@@ -175,10 +173,7 @@ func (o *admitOptions) usage(args []string) error {
 
 // admit admits, checks the rights, registers if asked to, and prints.
 func (o *admitOptions) admit(ctx context.Context, inv *cli.Invocation, doc []byte, options admission.Options) error {
-	input := &ecs.RegisterTaskDefinitionInput{}
-	if o.register {
-		options.Into = input
-	}
+	options.Register = o.register
 	result, err := admission.Admit(doc, options)
 	if err != nil {
 		if _, invalid := errors.AsType[*taskdef.InvalidError](err); invalid && result != nil {
@@ -194,7 +189,7 @@ func (o *admitOptions) admit(ctx context.Context, inv *cli.Invocation, doc []byt
 	}
 	failure := o.role.run(ctx, inv, result, &o.check)
 	if failure == nil && o.register && !result.Rejected(o.strict) {
-		failure = registerAdmitted(ctx, inv, input)
+		failure = registerAdmitted(ctx, inv, result.After)
 	}
 	return o.print(inv, result, permissions, failure)
 }

@@ -1,38 +1,52 @@
 package subcommand
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
+	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 // ecsAPI answers RegisterTaskDefinition, and has the last request and their number.
 type ecsAPI struct {
-	body  []byte
-	calls atomic.Int32
+	body   []byte
+	header http.Header
+	calls  atomic.Int32
 }
 
 // startECS starts the API and lets the SDK of this process use it.
 func startECS(t *testing.T, status int) *ecsAPI {
 	t.Helper()
-	api := &ecsAPI{}
+	api, store := &ecsAPI{}, iam.NewStore()
+	key := store.PutUser(iam.User{Account: "123456789012", Name: "ci"})
+	verifier := iam.Verifier{Store: store, Services: []string{"ecs"}, Regions: []string{"us-east-1"}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		api.calls.Add(1)
 		api.body, _ = io.ReadAll(r.Body) // the test compares it
+		api.header = r.Header
+		if _, _, err := verifier.Verify(r.Context(), r, api.body, time.Now()); err != nil {
+			t.Errorf("the request is signed otherwise: %v", err)
+		}
 		w.WriteHeader(status)
 		fmt.Fprint(w, `{"taskDefinition": {"taskDefinitionArn": "arn:aws:ecs:us-east-1:123456789012:task-definition/app:1"}}`)
 	}))
 	t.Cleanup(server.Close)
 	for name, value := range map[string]string{
-		"AWS_ENDPOINT_URL_ECS": server.URL, "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE",
-		"AWS_SECRET_ACCESS_KEY": "secret", "AWS_EC2_METADATA_DISABLED": "true", "AWS_SESSION_TOKEN": "",
+		"AWS_ENDPOINT_URL_ECS": server.URL, "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": key.AccessKeyID,
+		"AWS_SECRET_ACCESS_KEY": key.Secret, "AWS_EC2_METADATA_DISABLED": "true", "AWS_SESSION_TOKEN": "",
 	} {
 		t.Setenv(name, value)
 	}
@@ -47,14 +61,87 @@ func TestAdmitRegistersWhatItPrints(t *testing.T) {
 	if want := "registered arn:aws:ecs:us-east-1:123456789012:task-definition/app:1\n"; code != 0 || !strings.Contains(stderr, want) || api.calls.Load() != 1 {
 		t.Fatalf("exit %d, %d calls, stderr %q, want %q", code, api.calls.Load(), stderr, want)
 	}
-	var printed, registered any
-	for _, err := range []error{json.Unmarshal([]byte(stdout), &printed), json.Unmarshal(api.body, &registered)} {
-		if err != nil {
-			t.Fatal(err)
+	if diff := cmp.Diff(stdout, string(api.body)); diff != "" {
+		t.Errorf("registered (-printed +registered):\n%s", diff)
+	}
+	const target, content = "AmazonEC2ContainerServiceV20141113.RegisterTaskDefinition", "application/x-amz-json-1.1"
+	if api.header.Get("X-Amz-Target") != target || api.header.Get("Content-Type") != content {
+		t.Errorf("headers %v, want the target %s and %s", api.header, target, content)
+	}
+}
+
+// ECS may have members that the SDK, or this program, does not know.
+func TestAdmitRegistersMembersThatTheSDKLacks(t *testing.T) {
+	api := startECS(t, http.StatusOK)
+	doc := plainTask(withEntryPoint + `, "newOfContainers": {"a": [1.50, null]}`)
+	doc = strings.Replace(doc, `"cpu"`, `"newOfTasks": "x", "cpu"`, 1)
+	code, stdout, stderr := callAdmit(doc, "-config", admitMesh(t), "-register", "-")
+	if code != 0 || api.calls.Load() != 1 {
+		t.Fatalf("exit %d, %d calls, stderr %s", code, api.calls.Load(), stderr)
+	}
+	if diff := cmp.Diff(stdout, string(api.body)); diff != "" {
+		t.Errorf("registered (-printed +registered):\n%s", diff)
+	}
+	for _, want := range []string{`"newOfTasks": "x"`, "1.50"} {
+		if !strings.Contains(string(api.body), want) {
+			t.Errorf("registered %s, want %s", api.body, want)
 		}
 	}
-	if diff := cmp.Diff(printed, registered); diff != "" {
-		t.Errorf("registered (-printed +registered):\n%s", diff)
+}
+
+// Of a key that is given twice, readers may take the first or the last.
+func TestAdmitRegistersEachKeyOnce(t *testing.T) {
+	api := startECS(t, http.StatusOK)
+	doc := `{"family": "app", "family": "other", "containerDefinitions": [{"name": "app", "image": "first", "image": "last", "memory": 64}]}`
+	code, stdout, stderr := callAdmit(doc, "-register", "-")
+	if code != 0 || string(api.body) != stdout {
+		t.Fatalf("exit %d, registered %s, stderr %s", code, api.body, stderr)
+	}
+	if strings.Contains(stdout, "first") || strings.Count(stdout, "family") != 1 || !strings.Contains(stdout, "last") {
+		t.Errorf("printed %s", stdout)
+	}
+}
+
+// filled has every member of a type.
+func filled(typ reflect.Type) reflect.Value {
+	v := reflect.New(typ).Elem()
+	switch typ.Kind() {
+	case reflect.Pointer:
+		v.Set(filled(typ.Elem()).Addr())
+	case reflect.Slice:
+		v.Set(reflect.Append(v, filled(typ.Elem())))
+	case reflect.Map:
+		v.Set(reflect.MakeMap(typ))
+		v.SetMapIndex(filled(typ.Key()), filled(typ.Elem()))
+	case reflect.Struct:
+		for i := range typ.NumField() {
+			v.Field(i).Set(filled(typ.Field(i).Type))
+		}
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Interface:
+		v.Set(reflect.ValueOf("x"))
+	default:
+		v.Set(reflect.ValueOf(7).Convert(typ))
+	}
+	return v
+}
+
+func TestEveryKnownMemberIsRegistered(t *testing.T) {
+	api := startECS(t, http.StatusOK)
+	text := taskdef.NewNode(filled(reflect.TypeFor[taskdef.TaskDefinition]()).Interface()).JSON()
+	doc, err := taskdef.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inv := &cli.Invocation{Stderr: io.Discard}
+	if err := registerAdmitted(t.Context(), inv, doc); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(api.body, text) {
+		t.Errorf("registered %s, want %s", api.body, text)
 	}
 }
 
@@ -68,7 +155,6 @@ func TestAdmitCallsECSForAdmittedDefinitionsOnly(t *testing.T) {
 	}{
 		"rejected":             {plainTask(withEntryPoint + `, "user": "5995"`), nil, 2},
 		"warning, strict":      {plainTask(""), []string{"-strict"}, 2},
-		"unknown to the SDK":   {plainTask(withEntryPoint + `, "x": 1`), nil, 2},
 		"list of containers":   {`[]`, nil, 1},
 		"template":             {`{"ContainerDefinitions": []}`, nil, 1},
 		"not to be registered": {plainTask(withEntryPoint), []string{"-register=false"}, 0},

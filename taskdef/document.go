@@ -244,11 +244,11 @@ func (d *Document) Unknown() []string {
 	return paths
 }
 
-// Bytes writes the document: the bytes that were read when nothing has changed,
-// otherwise with two blanks per level, all else as it was. YAML stays YAML.
+// Bytes writes the document: the bytes that were read when nothing has changed and no key
+// is given twice, otherwise with two blanks per level, all else as it was. YAML stays YAML.
 func (d *Document) Bytes() []byte {
 	switch {
-	case bytes.Equal(d.unchanged, d.Root.JSON()):
+	case len(d.repeated) == 0 && bytes.Equal(d.unchanged, d.Root.JSON()):
 		return d.original
 	case d.yaml != nil:
 		return d.writeYAML()
