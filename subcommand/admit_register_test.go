@@ -11,12 +11,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/meshtask/consul-ecs/awsutil/awstest"
 	"github.com/meshtask/consul-ecs/internal/cli"
-	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -30,23 +29,18 @@ type ecsAPI struct {
 // startECS starts the API and lets the SDK of this process use it.
 func startECS(t *testing.T, status int) *ecsAPI {
 	t.Helper()
-	api, store := &ecsAPI{}, iam.NewStore()
-	key := store.PutUser(iam.User{Account: "123456789012", Name: "ci"})
-	verifier := iam.Verifier{Store: store, Services: []string{"ecs"}, Regions: []string{"us-east-1"}}
+	api := &ecsAPI{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		api.calls.Add(1)
 		api.body, _ = io.ReadAll(r.Body) // the test compares it
 		api.header = r.Header
-		if _, _, err := verifier.Verify(r.Context(), r, api.body, time.Now()); err != nil {
-			t.Errorf("the request is signed otherwise: %v", err)
-		}
 		w.WriteHeader(status)
 		fmt.Fprint(w, `{"taskDefinition": {"taskDefinitionArn": "arn:aws:ecs:us-east-1:123456789012:task-definition/app:1"}}`)
 	}))
 	t.Cleanup(server.Close)
 	for name, value := range map[string]string{
-		"AWS_ENDPOINT_URL_ECS": server.URL, "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": key.AccessKeyID,
-		"AWS_SECRET_ACCESS_KEY": key.Secret, "AWS_EC2_METADATA_DISABLED": "true", "AWS_SESSION_TOKEN": "",
+		"AWS_ENDPOINT_URL_ECS": server.URL, "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE",
+		"AWS_SECRET_ACCESS_KEY": "secret", "AWS_EC2_METADATA_DISABLED": "true", "AWS_SESSION_TOKEN": "",
 	} {
 		t.Setenv(name, value)
 	}
@@ -67,6 +61,25 @@ func TestAdmitRegistersWhatItPrints(t *testing.T) {
 	const target, content = "AmazonEC2ContainerServiceV20141113.RegisterTaskDefinition", "application/x-amz-json-1.1"
 	if api.header.Get("X-Amz-Target") != target || api.header.Get("Content-Type") != content {
 		t.Errorf("headers %v, want the target %s and %s", api.header, target, content)
+	}
+}
+
+// The request is signed for the body that is sent.
+func TestAdmitSignsWhatItRegisters(t *testing.T) {
+	startECS(t, http.StatusOK)
+	api := awstest.NewECS(t, awstest.ECSOptions{})
+	t.Setenv("AWS_ENDPOINT_URL_ECS", api.URL())
+	t.Setenv("AWS_REGION", api.World.Region())
+	t.Setenv("AWS_ACCESS_KEY_ID", api.World.Key.AccessKeyID)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", api.World.Key.Secret)
+	code, _, stderr := callAdmit(plainTask(withEntryPoint), "-config", admitMesh(t), "-register", "-")
+	if code != 0 || !strings.Contains(stderr, ":task-definition/app:1") {
+		t.Errorf("exit %d, stderr %s", code, stderr)
+	}
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "another")
+	code, _, stderr = callAdmit(plainTask(withEntryPoint), "-config", admitMesh(t), "-register", "-")
+	if code != 4 || !strings.Contains(stderr, "Signature") {
+		t.Errorf("another key: exit %d, stderr %s", code, stderr)
 	}
 }
 
