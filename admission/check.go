@@ -141,6 +141,7 @@ func checkBootstrap(t *task) {
 	dir := t.cfg.BootstrapDir
 	instead := path.Clean(dir)
 	if path.IsAbs(dir) && dir == instead && dir != "/" {
+		checkDirectory(t)
 		return
 	}
 	if !path.IsAbs(dir) || instead == "/" {
@@ -151,7 +152,7 @@ func checkBootstrap(t *task) {
 
 func checkNetwork(t *task) {
 	def := t.doc.Definition
-	hostGateway := t.cfg.Gateway != nil && def.NetworkMode == "host" && !def.IsFargate()
+	hostGateway := t.agent() && t.cfg.Gateway != nil && def.NetworkMode == "host" && !def.IsFargate()
 	if t.whole() && !t.doc.IsUnknown("$.networkMode") && def.NetworkMode != awsvpc && !hostGateway {
 		t.add(codeNetMode, "$.networkMode", "mode", def.NetworkMode)
 	}

@@ -10,6 +10,22 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
+// Codes of findings about settings of the mesh's containers.
+const (
+	codeSidecarUser = "ADM-SIDECAR-USER"
+	codeSidecars    = "ADM-SIDECARS"
+	codeVolumeOwner = "ADM-VOLUME-OWNER"
+)
+
+// sidecarCodes returns the rules about settings of the mesh's containers, sorted by code.
+func sidecarCodes() []Code {
+	return []Code{
+		{codeSidecarUser, taskdef.Error, "admission.sidecars of the mesh file has user {user} for container {container}, which runs as {want} with the transparent proxy", "remove it there"},
+		{codeSidecars, taskdef.Warn, "admission.sidecars of the mesh file has {role}, which this task does not get", "name one of {roles}"},
+		{codeVolumeOwner, taskdef.Warn, "container {container} runs as user {user}, and cannot {use} the shared volume at {dir}, which belongs to {owner}", "{fix}"},
+	}
+}
+
 // proxyCPU is how much of the task's CPU the applications leave at least, in units of 1/1024 vCPU.
 const proxyCPU = 32
 
@@ -36,14 +52,61 @@ func checkSidecar(t *task, i int, c *taskdef.Container) {
 		checkLogs(t, at, c)
 	}
 	checkWrittenRoot(t, at, c)
-	if !t.transparent() {
-		return
-	}
 	// Only root writes the rules that redirect traffic, and they leave out the other two users.
 	want := map[string]string{roleMeshInit: "0", roleProxy: "5995", roleHealthSync: "5996"}[roleOf(c.Name)]
-	if uid, _, _ := strings.Cut(c.User, ":"); want != "" && uid != want {
+	if uid, _, _ := strings.Cut(c.User, ":"); t.transparent() && want != "" && uid != want {
 		t.add(codeSidecarUser, at+".user", "user", c.User, "container", c.Name, "want", want)
+		return
 	}
+	checkOwner(t, at, roleOf(c.Name), c)
+}
+
+// checkDirectory finds a shared volume that the mesh's containers cannot use: it has the owner of its
+// directory in the image that mounts it first, and our image has the default directory alone.
+func checkDirectory(t *task) {
+	dir, gate := t.cfg.BootstrapDir, t.afterGate().ContainerName
+	if dir == defaultBootstrapDir || t.mesh.settings.sidecar(roleOf(gate)).User != nil {
+		return
+	}
+	t.add(codeVolumeOwner, "$", "container", workload.ContainerHealthSync, "user", meshUser, "use", "read", "dir", dir,
+		"owner", "root unless the image of "+gate+" has this directory",
+		"fix", "remove bootstrapDir from the mesh file, or name the directory's owner in that image as user in admission.sidecars."+roleOf(gate))
+}
+
+// checkOwner finds a user in the mesh file who cannot use the shared volume.
+func checkOwner(t *task, at, role string, c *taskdef.Container) {
+	given, use := t.mesh.settings.sidecar(role).User != nil, t.volumeUse(role)
+	if given && t.cfg.BootstrapDir == defaultBootstrapDir && !usesVolume(c, use) {
+		t.add(codeVolumeOwner, at+".user", "container", c.Name, "user", c.User, "use", use, "dir", defaultBootstrapDir,
+			"owner", meshUser, "fix", "remove user from admission.sidecars of the mesh file for it")
+	}
+}
+
+// volumeUse returns what the container of a role does with the files of the shared volume.
+func (t *task) volumeUse(role string) string {
+	if role == roleProxy || role == roleHealthSync && t.agent() {
+		return "read"
+	}
+	return "write"
+}
+
+// usesVolume reports whether a container may read or write the files of the mesh's user: as that user, for
+// reading in its group, or as root with the capability for that.
+func usesVolume(c *taskdef.Container, use string) bool {
+	uid, group, _ := strings.Cut(c.User, ":")
+	mesh, _, _ := strings.Cut(meshUser, ":")
+	switch {
+	case c.User == "consul-ecs", uid == mesh, use == "read" && group == mesh:
+		return true
+	case uid != "0" && uid != "root":
+		return false
+	}
+	var given taskdef.Capabilities
+	if p := c.LinuxParameters; p != nil && p.Capabilities != nil {
+		given = *p.Capabilities
+	}
+	with := func(name string) bool { return name == "ALL" || name == "DAC_OVERRIDE" }
+	return slices.ContainsFunc(given.Add, with) || !slices.ContainsFunc(given.Drop, with)
 }
 
 // checkWrittenRoot finds a mesh-init that cannot write the names of upstreams or of the resolver: Docker

@@ -74,8 +74,6 @@ const (
 	codeReplaced    = "ADM-REPLACED"
 	codeROFS        = "ADM-ROFS"
 	codeServers     = "ADM-SERVERS"
-	codeSidecarUser = "ADM-SIDECAR-USER"
-	codeSidecars    = "ADM-SIDECARS"
 	codeSize        = "ADM-SIZE"
 	codeStop        = "ADM-STOP"
 	codeServiceName = "ADM-SVC-NAME"
@@ -101,7 +99,7 @@ var allCodes = sync.OnceValue(Codes)
 
 // definitionCodes are the rules of definitions, sorted by code.
 func definitionCodes() []Code {
-	all := slices.Concat(ruleCodes(), choiceCodes(), imageCodes())
+	all := slices.Concat(ruleCodes(), choiceCodes(), imageCodes(), sidecarCodes())
 	slices.SortFunc(all, func(a, b Code) int { return strings.Compare(a.Code, b.Code) })
 	return all
 }
@@ -122,7 +120,7 @@ func ruleCodes() []Code {
 		{codeContainers, taskdef.Error, "CloudFormation computes {what}, so nothing can be put into the definition", "write it out, with functions for single containers or their members"},
 		{codeCPU, taskdef.Warn, "the applications reserve {taken} of the task's {cpu} CPU units, and container {proxy} none: while they are busy, it is slow", "reserve less for them, and some for it by sidecars of the mesh file or the annotation sidecar-cpu"},
 		{codeDepHang, taskdef.Warn, "container {container} is essential and waits for {other}, which is not essential, to be HEALTHY: while {other} is unhealthy, the task neither runs nor stops", "make {other} essential, or give it a startTimeout"},
-		{codeEntryPoint, taskdef.Warn, "container {container} has a command and no entryPoint: the ENTRYPOINT of its image is not run any more", ways},
+		{codeEntryPoint, taskdef.Warn, "container {container} has a command and no entryPoint: the ENTRYPOINT of its image is not run any more", "{fix}"},
 		{codeEssential, taskdef.Error, "no essential container is an application", "make the application essential"},
 		{codeExecRole, taskdef.Error, "the injected containers have {what}, for which the task needs an execution role", "set executionRoleArn to a role that may do this"},
 		{codeExpose, taskdef.Error, "{annotation}: {message}", "remove the annotation"},
@@ -140,7 +138,7 @@ func ruleCodes() []Code {
 		{codeNameAWS, taskdef.Warn, "container {container} is named as those that AWS adds to tasks: it is no application to the mesh, which neither wraps it nor waits for its end", "rename it if it is yours"},
 		{codeNative, taskdef.Error, "the tag {annotation} does not name a container, and the task has {count} applications", "make it a docker label of the container"},
 		{codeNetDefault, taskdef.Warn, "networkMode was absent, which means bridge for ECS: set to awsvpc", "write it in the definition"},
-		{codeNetMode, taskdef.Error, "networkMode {mode}: the mesh needs awsvpc", "set networkMode to awsvpc, or the annotation mesh-inject to false"},
+		{codeNetMode, taskdef.Error, "networkMode {mode}: the mesh needs awsvpc, where a task has its own address and its containers share a loopback", "set networkMode to awsvpc, or the annotation mesh-inject to false"},
 		{codeNotInjected, Info, "nothing was put into the definition: there is no mesh file, and no annotation {annotation}", "name the mesh file by -config"},
 		{codeOS, taskdef.Error, "the task runs on {os}: the injected containers need Linux", "set mesh-inject to false"},
 		{codeOutput, Info, "this is an answer of DescribeTaskDefinition: removed {keys}, which cannot be registered", ""},
@@ -149,8 +147,6 @@ func ruleCodes() []Code {
 		{codeReplaced, taskdef.Warn, "container {container} was not made by consul-ecs admit, and is replaced", "rename it if it is an application of yours"},
 		{codeROFS, taskdef.Warn, "the root file system of container {container} is read-only, and nothing that may be written is at /tmp", "give it a tmpfs or a volume at /tmp"},
 		{codeServers, taskdef.Warn, "the configuration has no consulServers, so the task gets a Consul agent, and that has no address to join", "set admission.client.retryJoin in the mesh file, or consulServers for tasks without an agent"},
-		{codeSidecarUser, taskdef.Error, "admission.sidecars of the mesh file has user {user} for container {container}, which runs as {want} with the transparent proxy", "remove it there"},
-		{codeSidecars, taskdef.Warn, "admission.sidecars of the mesh file has {role}, which this task does not get", "name one of {roles}"},
 		{codeSize, taskdef.Warn, "the definition has {size} bytes, and {container} most of them; ECS takes 65536", "shorten it"},
 		{codeStop, taskdef.Warn, "{container} has {have} s to stop, but the stage {stage} ends after {need} s", "{fix}"},
 		{codeServiceName, taskdef.Error, "{name} is not a valid service name", "take up to 256 lower-case letters, digits, '-' and '_', and no name that ends with -sidecar-proxy"},

@@ -105,9 +105,10 @@ func breaches() []breach {
 		{code: codeTProxyOn, doc: fmt.Sprintf(ec2, "", ""), mesh: mesh(`"transparentProxy": {"enabled": true}`)},
 		{code: codeUpstream, app: label("upstreams", "api:9000 db:9000")},
 		{code: codeUser, app: plainApp + `, "user": "5995"`},
-		{code: codeUserRoot, doc: strings.Replace(fmt.Sprintf(ec2, "", `, "user": "root"`), "awsvpc", "host", 1), mesh: mesh(`"gateway": {"kind": "mesh-gateway"}, "transparentProxy": {"enabled": false}`)},
+		{code: codeUserRoot, doc: strings.Replace(fmt.Sprintf(ec2, "", `, "user": "root"`), "awsvpc", "host", 1), mesh: `{"gateway": {"kind": "mesh-gateway"}, "admission": {"client": {"retryJoin": ["10.0.0.4"]}}}`},
 		{code: codeVolume, task: `"volumes": [{"name": "data"}],`, app: plainApp + `, "mountPoints": [{"sourceVolume": "data", "containerPath": "/consul/data"}]`},
 		{code: codeVolumeOwn, task: `"volumes": [{"name": "consul_data", "efsVolumeConfiguration": {"fileSystemId": "fs-12345678"}}],`},
+		{code: codeVolumeOwner, app: plainApp, mesh: mesh(`"admission": {"sidecars": {"meshInit": {"user": "1000"}}}`)},
 		{code: codeVolumeTask, doc: `[{"name": "app", "image": "app", "memory": 64, "entryPoint": ["/app"], "portMappings": [{"containerPort": 80}]}]`, mesh: mesh(`"transparentProxy": {"enabled": false}`)},
 		{code: codeWrap, app: `"user": "1000"`},
 	}

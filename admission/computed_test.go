@@ -153,3 +153,59 @@ func TestComputedUDPPortIsPassedOver(t *testing.T) {
 		t.Errorf("not the port of TCP: %s", text)
 	}
 }
+
+// A branch of Fn::If is what ECS gets of a health check or of its startPeriod.
+func TestConditionalHealthCheckAllowsForTheStart(t *testing.T) {
+	t.Parallel()
+	const at = "$.ContainerDefinitions[0].HealthCheck"
+	const check, none = `{"Command": ["CMD", "/check"]%s}`, `{"Ref": "AWS::NoValue"}`
+	for name, c := range map[string]struct{ check, want, findings string }{
+		"check": {
+			`{"Fn::If": ["C", ` + fmt.Sprintf(check, "") + `, ` + none + `]}`,
+			`{"Fn::If":["C",{"Command":["CMD","/check"],"StartPeriod":60},{"Ref":"AWS::NoValue"}]}`,
+			codeDefault + " " + at + ".Fn::If[1]",
+		},
+		"nested check": {
+			`{"Fn::If": ["C", ` + none + `, {"Fn::If": ["D", ` + fmt.Sprintf(check, `, "StartPeriod": "30"`) + `, {"Command": ["NONE"]}]}]}`,
+			`{"Fn::If":["C",{"Ref":"AWS::NoValue"},{"Fn::If":["D",{"Command":["CMD","/check"],"StartPeriod":"30"},{"Command":["NONE"]}]}]}`,
+			codeHealthStart + " " + at + ".Fn::If[2].Fn::If[1].StartPeriod",
+		},
+		"period": {
+			fmt.Sprintf(check, `, "StartPeriod": {"Fn::If": ["C", 10, 90]}`),
+			`{"Command":["CMD","/check"],"StartPeriod":{"Fn::If":["C",10,90]}}`,
+			codeHealthStart + " " + at + ".StartPeriod.Fn::If[1]",
+		},
+		"absent period": {
+			fmt.Sprintf(check, `, "StartPeriod": {"Fn::If": ["C", 90, `+none+`]}`),
+			`{"Command":["CMD","/check"],"StartPeriod":{"Fn::If":["C",90,60]}}`,
+			codeDefault + " " + at,
+		},
+		"computed command": {
+			`{"Command": {"Fn::If": ["C", ["CMD", "/check"], ["NONE"]]}}`,
+			`{"Command":{"Fn::If":["C",["CMD","/check"],["NONE"]]},"StartPeriod":60}`,
+			codeDefault + " " + at,
+		},
+		"computed": {`{"Fn::FindInMap": ["A", "B", "C"]}`, `{"Fn::FindInMap":["A","B","C"]}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mesh := parseMesh(t, []byte(plainMesh))
+			r := admitAll(t, template("", `"HealthCheck": `+c.check), mesh)
+			if got := string(r.After.Task.Get("ContainerDefinitions").Items()[0].Get("HealthCheck").JSON()); got != c.want {
+				t.Errorf("health check %s, want %s", got, c.want)
+			}
+			var found []string
+			for _, f := range r.Findings {
+				if f.Code == codeHealthStart || f.Code == codeDefault && strings.Contains(f.Message, "startPeriod") {
+					found = append(found, f.Code+" "+f.Path)
+				}
+			}
+			if got := strings.Join(found, ", "); got != c.findings {
+				t.Errorf("findings %q, want %q", got, c.findings)
+			}
+			if again := admit(t, r.After.Bytes(), mesh); string(again.After.Bytes()) != string(r.After.Bytes()) {
+				t.Errorf("admitted again %s", again.After.Bytes())
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
@@ -212,21 +213,8 @@ func (t *task) attach(i int) {
 	}
 	t.order(n, t.afterGate())
 	t.mount(n)
-	c := t.doc.Definition.ContainerDefinitions[i]
-	if health := t.get(n, "healthCheck"); health.IsObject() && c.HealthCheck.Enabled() && t.absent(health, "startPeriod") {
-		t.set(health, "startPeriod", startPeriod) // it runs while the application waits
-		t.add(codeDefault, fmt.Sprintf("$.containerDefinitions[%d].healthCheck", i),
-			"what", fmt.Sprintf("the health check of container %s gets a startPeriod of %d s, as it may wait for the proxy", t.containerName(i), startPeriod), "fix", "set startPeriod, if the application takes longer")
-	}
-	if c.HealthCheck.Enabled() && c.HealthCheck.StartPeriod != nil && *c.HealthCheck.StartPeriod < startPeriod {
-		t.add(codeHealthStart, fmt.Sprintf("$.containerDefinitions[%d].healthCheck.startPeriod", i),
-			"container", t.containerName(i), "have", *c.HealthCheck.StartPeriod, "need", startPeriod)
-	}
+	t.allowStart(i, n)
 }
-
-// startPeriod is how long an application may wait for the proxy, in seconds, before its
-// health check counts.
-const startPeriod = 60
 
 // reportFirst reports a container that starts before the proxy, though no annotation asks for it.
 func (t *task) reportFirst(i int) {
@@ -302,6 +290,26 @@ func (t *task) mount(n *taskdef.Node) {
 			continue
 		}
 		list.Append(t.node(t.mountPoint(true)))
+	}
+}
+
+// unmount takes away the mount of the shared volume that an earlier admission gave a container for its
+// app-entrypoint, unless the container names a file there.
+func (t *task) unmount(n *taskdef.Node) {
+	for _, key := range []string{"entryPoint", "command", "environment", "healthCheck"} {
+		if member := t.get(n, key); member != nil && strings.Contains(string(member.JSON()), t.cfg.BootstrapDir+"/") {
+			return
+		}
+	}
+	ours := func(m *taskdef.Node) bool {
+		readOnly := t.get(m, "readOnly")
+		return t.text(m, "sourceVolume") == volumeName && t.text(m, "containerPath") == t.cfg.BootstrapDir && readOnly != nil && string(readOnly.JSON()) == "true"
+	}
+	for _, list := range t.lists(n, "mountPoints") {
+		list.SetItems(slices.DeleteFunc(slices.Clone(list.Items()), ours))
+	}
+	if list := t.get(n, "mountPoints"); list.IsList() && len(list.Items()) == 0 {
+		n.Delete(t.doc.Key("mountPoints"))
 	}
 }
 

@@ -86,3 +86,22 @@ func TestDefinitionOfAnUnknownLaunchTypeStaysOneForFargate(t *testing.T) {
 		}
 	}
 }
+
+// mesh-init refuses the others: they have no address of their own.
+func TestHostModeIsForGatewaysWithAnAgent(t *testing.T) {
+	t.Parallel()
+	const doc = `{"family": "gw", "networkMode": "%s", "requiresCompatibilities": ["EC2"], "containerDefinitions": [{"name": "a", "image": "a", "memory": 64, "entryPoint": ["/a"]}]}`
+	const gateway, agent = `"gateway": {"kind": "mesh-gateway"}`, `, "admission": {"client": {"retryJoin": ["10.0.0.4"]}}`
+	for mesh, want := range map[string]map[string]bool{
+		`{` + gateway + agent + `}`: {"host": false, "bridge": true, "awsvpc": false},
+		`{` + gateway + `, "consulServers": {"hosts": "a"}, "transparentProxy": {"enabled": false}}`: {"host": true, "bridge": true, "awsvpc": false},
+		`{"service": {"port": 0}` + agent + `}`:                                                      {"host": true, "bridge": true, "awsvpc": false},
+	} {
+		for mode, refused := range want {
+			r := admitAll(t, fmt.Appendf(nil, doc, mode), parseMesh(t, []byte(mesh)))
+			if got := len(messages(r, codeNetMode)) > 0; got != refused {
+				t.Errorf("%s with %s: refused %t, want %t", mode, mesh, got, refused)
+			}
+		}
+	}
+}

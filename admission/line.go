@@ -34,9 +34,13 @@ type line struct {
 	// imageEntry and imageCommand are true when entry and command are the image's, and stop is
 	// the image's STOPSIGNAL unless the user has given another.
 	imageEntry, imageCommand bool
+	// replaced is the image's ENTRYPOINT where the user has chosen that the command is the program.
+	replaced []string
 	// locked is true when the configuration of the image is in the lock.
 	locked bool
-	stop   string
+	// byImage is the cure that needs no writing, empty without one.
+	byImage string
+	stop    string
 	// runsInit is true when the program is a script that executes s6-overlay's /init, by what is
 	// known of its image.
 	runsInit bool
@@ -68,6 +72,7 @@ func (t *task) line(i int) line {
 	if known {
 		image, l.locked = programOf(config), true
 	}
+	l.byImage = t.cureByImage(i)
 	if canLabel(t, n) {
 		l.complete(image, isEmpty(command) || t.absent(n, "command"))
 	}
@@ -118,8 +123,12 @@ func (l *line) complete(image program, noCommand bool) {
 	if _, given := withoutFlag(l.flags, stopSignalFlag); given == "" {
 		l.stop = image.stop
 	}
-	explicit := l.inCommand || len(l.command) > 0 && (l.byHand || l.choice == choiceWrap)
-	if !image.known || len(l.rest) > 0 || explicit {
+	chosen := len(l.command) > 0 && (l.byHand || l.choice == choiceWrap)
+	if !image.known || len(l.rest) > 0 || l.inCommand {
+		return
+	}
+	if chosen {
+		l.replaced = image.entry
 		return
 	}
 	l.entry, l.imageEntry = image.entry, true
@@ -180,12 +189,24 @@ type verdict struct {
 	code, at, why, fix string
 }
 
-// byImage is the cure that needs no writing.
-const byImage = "admit it with -images, or "
+// cureByImage returns the beginning of a cure, which is that the image of a container becomes known. Of
+// one in the lock another finding has the cure.
+func (t *task) cureByImage(i int) string {
+	switch _, _, found := t.locked(i); {
+	case t.lock == nil:
+		return "admit it with -images, or "
+	case !found:
+		return "lock its image, or "
+	}
+	return ""
+}
 
-// ways are the choices that the label wrap gives for a command of an image that may have an
+// ways returns the choices that the label wrap gives for a command of an image that may have an
 // ENTRYPOINT.
-const ways = byImage + "write the image's ENTRYPOINT as entryPoint; if it has none, set the label " + annotationWrap + " to true; false leaves the container as it is"
+func (l line) ways() string {
+	return l.byImage + "write the image's ENTRYPOINT as entryPoint; if it has none, set the label " + annotationWrap +
+		" to true; false leaves the container as it is"
+}
 
 // leave returns the verdict of an application that is not wrapped, with its reason and its cure.
 func leave(why, fix string) verdict { return verdict{code: codeWrap, why: why, fix: fix} }
@@ -215,7 +236,7 @@ func (l line) judge() verdict {
 	case len(l.entry) == 0 && len(l.command) == 0 && l.imageEntry:
 		return leave("neither it nor its image has a command", "write it as command")
 	case len(l.entry) == 0 && len(l.command) == 0:
-		return leave("it has neither entryPoint nor command", byImage+"write the image's ENTRYPOINT as entryPoint and its CMD as command")
+		return leave("it has neither entryPoint nor command", l.byImage+"write the image's ENTRYPOINT as entryPoint and its CMD as command")
 	case program != "" && certain:
 		return leave(program+" must be process 1 of the container", accept)
 	case program != "" && l.choice != choiceWrap:
@@ -230,19 +251,24 @@ func (l line) judge() verdict {
 func (l line) judgeCommand() verdict {
 	switch {
 	case strings.HasPrefix(l.command[0], "-"):
-		return leave("its command is options of its image's ENTRYPOINT", byImage+"write that ENTRYPOINT as entryPoint")
+		return leave("its command is options of its image's ENTRYPOINT", l.byImage+"write that ENTRYPOINT as entryPoint")
 	case l.imageEntry:
 		return verdict{wrap: true}
 	case l.ours:
-		return leave("its command is one of consul-ecs, its image's ENTRYPOINT", byImage+"write that ENTRYPOINT as entryPoint")
-	case l.choice == choiceWrap:
-		return verdict{wrap: true}
+		return leave("its command is one of consul-ecs, its image's ENTRYPOINT", l.byImage+"write that ENTRYPOINT as entryPoint")
+	case l.choice == choiceWrap || l.byHand && l.wrapped:
+		v := verdict{wrap: true, mark: l.choice != choiceWrap}
+		if len(l.replaced) > 0 {
+			v.code, v.at = codeEntryPoint, ".command"
+			v.fix = "remove the label " + annotationWrap + " and an app-entrypoint of yours: the image's ENTRYPOINT is written then"
+		}
+		return v
 	case l.byHand:
 		return verdict{wrap: true, mark: true}
 	case isProgram(l.command[0]):
-		return verdict{wrap: true, code: codeEntryPoint, at: ".command"}
+		return verdict{wrap: true, code: codeEntryPoint, at: ".command", fix: l.ways()}
 	case l.wrapped:
-		return leave("its command may be arguments of its image's ENTRYPOINT, which an earlier admission replaced", ways)
+		return leave("its command may be arguments of its image's ENTRYPOINT, which an earlier admission replaced", l.ways())
 	}
-	return leave("its command may be arguments of its image's ENTRYPOINT", ways)
+	return leave("its command may be arguments of its image's ENTRYPOINT", l.ways())
 }

@@ -73,18 +73,24 @@ func commonConfig(image taskdef.LockedImage) (config taskdef.ImageConfig, same b
 	return config, true
 }
 
-// pinAll names the images of the definition's own containers by the digests of the lock. A
-// digest of the user stays.
+// pinAll names the images of the definition's own containers by the digests of the lock if that is
+// asked for, and otherwise as the definition had them: what else is written of an image is that of
+// the lock. A digest of the user stays.
 func (t *task) pinAll() {
 	for i, c := range t.doc.Definition.ContainerDefinitions {
 		image, reference, found := t.locked(i)
-		if !t.pin || !found || workload.Owned(c.Name) && !isUserProxy(c) || strings.Contains(reference, "@") {
-			continue
-		}
 		n := t.containers()[i]
 		r := t.record(n)
-		t.set(n, "image", taskdef.PinImage(reference, image.Digest))
-		r.image = canLabel(t, n)
+		switch {
+		case !found || workload.Owned(c.Name) && !isUserProxy(c):
+			continue
+		case t.pin && !strings.Contains(reference, "@"):
+			t.set(n, "image", taskdef.PinImage(reference, image.Digest))
+			r.image = canLabel(t, n)
+		case r.image:
+			t.set(n, "image", reference)
+			r.image = false
+		}
 		t.setRecord(n, r)
 	}
 }

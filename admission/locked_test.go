@@ -75,8 +75,9 @@ func TestLockedImageGivesTheProgram(t *testing.T) {
 		"options, no ENTRYPOINT":          {`"command": ["--debug"]`, program, "", "--debug", codeWrap},
 		"no command anywhere":             {`"user": "7"`, taskdef.ImageConfig{}, "", "", codeWrap},
 		"by hand, without a program":      {hand, nginx, await + " -stop-signal INT /docker-entrypoint.sh", "nginx -g daemon off;", ""},
-		"by hand, with a program":         {hand + `, "command": ["start"]`, nginx, await + " -stop-signal INT", "start", ""},
-		"the command is the program":      {`"command": ["start"], ` + yes, nginx, await + " -stop-signal QUIT", "start", ""},
+		"by hand, with a program":         {hand + `, "command": ["start"]`, nginx, await + " -stop-signal INT", "start", codeEntryPoint},
+		"the command is the program":      {`"command": ["start"], ` + yes, nginx, await + " -stop-signal QUIT", "start", codeEntryPoint},
+		"the command is all":              {`"command": ["start"], ` + yes, program, await, "start", ""},
 		"not to be wrapped":               {`"command": ["start"], ` + no, nginx, "", "start", ""},
 		"ENTRYPOINT emptied":              {`"entryPoint": [""], "command": ["start"]`, nginx, await + " -stop-signal QUIT", "start", ""},
 		"must be process 1":               {`"user": "7"`, overlay, "", "", codeWrap},
@@ -181,6 +182,35 @@ func TestPinnedDefinitionIsUnchangedByItsDescription(t *testing.T) {
 	}
 }
 
+// The program is that of the lock, so an image may not stay the one of an earlier lock.
+func TestDigestOfAnEarlierAdmissionGoesWithoutPin(t *testing.T) {
+	t.Parallel()
+	lock := lockOf(bothPlatforms(taskdef.ImageConfig{Entrypoint: []string{"/entry"}}))
+	first := admitLocked(t, definition("", `"user": "7"`), lock, true)
+	again := admitLocked(t, first.After.Bytes(), lock, false)
+	plain := admitLocked(t, definition("", `"user": "7"`), lock, false)
+	if diff := taskdef.Diff(plain.After, again.After); diff != "" {
+		t.Errorf("not as without a digest before:\n%s", diff)
+	}
+	unlocked := admitLocked(t, first.After.Bytes(), nil, false).After.Definition.ContainerDefinitions[0].Image
+	if want := "example/app:1@" + digestOf("a"); unlocked != want {
+		t.Errorf("without a lock %s, want %s", unlocked, want)
+	}
+}
+
+func TestPinnedDefinitionIsAdmittedWithoutItsDigests(t *testing.T) {
+	t.Parallel()
+	lock := lockOf(bothPlatforms(taskdef.ImageConfig{Entrypoint: []string{"/entry"}, Cmd: []string{"serve"}}))
+	first := admitLocked(t, definition("", `"user": "7"`), lock, true)
+	for name, doc := range map[string][]byte{"as printed": first.After.Bytes(), "as described": describe(t, first)} {
+		for _, lock := range []*taskdef.ImageLock{lock, nil} {
+			if got := warningsOf(admitLocked(t, doc, lock, false)); got != "" {
+				t.Errorf("%s, lock %t: findings %q", name, lock != nil, got)
+			}
+		}
+	}
+}
+
 // An architecture that the definition leaves open matters only where the images differ.
 func TestImageWhoseArchitecturesDifferIsUnknown(t *testing.T) {
 	t.Parallel()
@@ -193,6 +223,37 @@ func TestImageWhoseArchitecturesDifferIsUnknown(t *testing.T) {
 	r := admitLocked(t, []byte(open), differ, false)
 	if got := warningsOf(r); len(lines(r)) > 0 || !strings.Contains(got, codeWrap+" "+codeImage) {
 		t.Errorf("line %q, findings %v", lines(r), r.Findings)
+	}
+}
+
+func TestCureOfAnUnwrappedApplicationIsNotTheLockThatIsGiven(t *testing.T) {
+	t.Parallel()
+	differ := lockOf(map[string]taskdef.ImageConfig{"linux/arm64": {}})
+	for name, c := range map[string]struct {
+		lock *taskdef.ImageLock
+		app  string
+		want string
+	}{
+		"no lock":         {nil, `"user": "7"`, "admit it with -images, or write "},
+		"not in the lock": {lockOf(nil), `"user": "7"`, "lock its image, or write "},
+		"in the lock":     {differ, `"user": "7"`, "write "},
+		"a shell":         {lockOf(nil), `"command": ["sh", "-c", "serve"]`, "lock its image, or write "},
+		"arguments":       {lockOf(nil), `"command": ["serve"]`, "lock its image, or write "},
+		"options":         {lockOf(nil), `"command": ["--debug"]`, "lock its image, or write "},
+	} {
+		found := false
+		for _, f := range admitLocked(t, definition("", c.app), c.lock, false).Findings {
+			if f.Code != codeWrap && f.Code != codeEntryPoint {
+				continue
+			}
+			found = true
+			if !strings.HasPrefix(f.Fix, c.want) {
+				t.Errorf("%s: fix %q, want %q first", name, f.Fix, c.want)
+			}
+		}
+		if !found {
+			t.Errorf("%s: no finding", name)
+		}
 	}
 }
 

@@ -16,15 +16,43 @@ import (
 // meshMember is the member of a mesh file that no configuration has.
 const meshMember = "admission"
 
-// checkMeshNames finds a member of the mesh file that is nearly admission. The others are those of
-// the configuration, which config checks.
+// checkMeshNames finds a member of the mesh file that is nearly admission, or belongs below it. The
+// others are those of the configuration, which config checks.
 func checkMeshNames(root *taskdef.Node) error {
 	for _, name := range root.Keys() {
-		if name != meshMember && config.Nearest(name, []string{meshMember}) != "" {
+		places := placesOf(name)
+		switch {
+		case name == meshMember || slices.Contains(places, rootPlace):
+		case config.Nearest(name, []string{meshMember}) != "":
 			return fmt.Errorf("the mesh file has the unknown member %s; did you mean %q?", strconv.Quote(name), meshMember)
+		case len(places) > 0:
+			return fmt.Errorf("the mesh file has the unknown member %s; its place is %s", strconv.Quote(name), strings.Join(places, " or "))
 		}
 	}
 	return nil
+}
+
+// rootPlace is the place of the members of the configuration.
+const rootPlace = "the root of the file"
+
+// placesOf returns where the mesh file has members of a name: at its root, or the paths of those of
+// admission and of what that has, unless they depend on a role.
+func placesOf(name string) []string {
+	var places []string
+	same := func(known string) bool { return strings.EqualFold(known, name) }
+	if slices.ContainsFunc(settingNames(reflect.TypeFor[config.Config]()), same) {
+		places = append(places, rootPlace)
+	}
+	look := func(within string, names []string) {
+		if i := slices.IndexFunc(names, same); i >= 0 {
+			places = append(places, within+names[i])
+		}
+	}
+	look(meshMember+".", settingNames(reflect.TypeFor[settings]()))
+	look(meshMember+".images.", settingNames(reflect.TypeFor[images]()))
+	look(meshMember+".client.", settingNames(reflect.TypeFor[client]()))
+	look(meshMember+".sidecars.", sidecarRoles)
+	return places
 }
 
 // checkSettings reports the first value of the mesh file that its type does not take, by its path:
@@ -60,18 +88,19 @@ func checkFields(n *taskdef.Node, typ reflect.Type, at string) error {
 	if !n.IsObject() {
 		return wrongSetting(n, "an object", at)
 	}
-	fields, names := map[string]reflect.Type{}, []string(nil)
+	fields := map[string]reflect.Type{}
 	for f := range typ.Fields() {
 		fields[strings.ToLower(settingName(f))] = f.Type
-		names = append(names, settingName(f))
 	}
-	slices.Sort(names)
 	for _, key := range n.Keys() {
 		field, known := fields[strings.ToLower(key)] // as encoding/json compares them
 		if !known {
+			names, places := settingNames(typ), placesOf(key)
 			hint := "allowed: " + strings.Join(names, ", ")
 			if near := config.Nearest(key, names); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
+			} else if len(places) > 0 {
+				hint = "its place is " + strings.Join(places, " or ")
 			}
 			return fmt.Errorf("the member %s of the mesh file: unknown field %s; %s", at, strconv.Quote(key), hint)
 		}
@@ -123,6 +152,16 @@ func wrongSetting(n *taskdef.Node, want, at string) error {
 		is = "JSON bool"
 	}
 	return fmt.Errorf("the member %s of the mesh file: must be %s, but is a %s", at, want, is)
+}
+
+// settingNames returns the names of the members of a type as the mesh file has them, sorted.
+func settingNames(typ reflect.Type) []string {
+	var names []string
+	for f := range typ.Fields() {
+		names = append(names, settingName(f))
+	}
+	slices.Sort(names)
+	return names
 }
 
 // settingName returns the name of a member as the mesh file has it.

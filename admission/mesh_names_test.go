@@ -15,7 +15,14 @@ func TestUnknownMembersOfTheMeshFileAreRefused(t *testing.T) {
 		`{"admission": {"cpu": 1}}`:                `the member admission of the mesh file: unknown field "cpu"; allowed: client, envoyConcurrency, ignoreContainers, images, logConfiguration, operatorToken, secrets, sidecars`,
 		`{"admission": {"sidecars": {"proxy": {"healthCheck": {"command": []}}}}}`: `the member admission.sidecars.proxy.healthCheck of the mesh file: unknown field "command"; allowed: interval, retries, startPeriod, timeout`,
 		`{"admission": {"secrets": [{"name": "a", "value": "b"}]}}`:                `the member admission.secrets[0] of the mesh file: unknown field "value"; allowed: name, valueFrom`,
-		`{"admission": {"zzzzzzzzzz": 1}}`:                                         `unknown field "zzzzzzzzzz"; allowed: client, envoyConcurrency, ignoreContainers, images, logConfiguration, operatorToken, secrets, sidecars`,
+		`{"sidecars": {}}`:                           `the mesh file has the unknown member "sidecars"; its place is admission.sidecars`,
+		`{"envoyConcurrency": 4}`:                    `the mesh file has the unknown member "envoyConcurrency"; its place is admission.envoyConcurrency`,
+		`{"meshInit": {"cpu": 16}}`:                  `the mesh file has the unknown member "meshInit"; its place is admission.sidecars.meshInit`,
+		`{"envoy": "envoyproxy/envoy:v1.40.0"}`:      `the mesh file has the unknown member "envoy"; its place is admission.images.envoy`,
+		`{"admission": {"retryJoin": ["10.0.0.4"]}}`: `the member admission of the mesh file: unknown field "retryJoin"; its place is admission.client.retryJoin`,
+		`{"admission": {"consulServers": {}}}`:       `the member admission of the mesh file: unknown field "consulServers"; its place is the root of the file`,
+		`{"admission": {"proxy": {"cpu": 16}}}`:      `the member admission of the mesh file: unknown field "proxy"; its place is the root of the file or admission.sidecars.proxy`,
+		`{"admission": {"zzzzzzzzzz": 1}}`:           `unknown field "zzzzzzzzzz"; allowed: client, envoyConcurrency, ignoreContainers, images, logConfiguration, operatorToken, secrets, sidecars`,
 	} {
 		if _, err := ParseMesh([]byte(doc)); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", doc, err, want)

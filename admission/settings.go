@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -188,6 +189,29 @@ func (s settings) check(concurrency bool) error {
 		if other := role != roleAll && role != roleProxy; other && one.HealthCheck != nil {
 			return fmt.Errorf("%s.healthCheck %s: only the proxy has a health check", member, file)
 		}
+		if err := s.checkVariables(role); err != nil {
+			return fmt.Errorf("%s.environment %s: %w", member, file, err)
+		}
+	}
+	return nil
+}
+
+// checkVariables finds a variable that a container would have twice: ECS takes both, and the last one
+// counts.
+func (s settings) checkVariables(role string) error {
+	given := map[string]string{}
+	for _, name := range []string{config.EnvVar, ignoreVariable, agentVariable} {
+		given[name] = "is set by admission"
+	}
+	variables := s.Sidecars[role].Environment
+	if role != roleAll {
+		variables = slices.Concat(s.Sidecars[roleAll].Environment, variables)
+	}
+	for _, v := range variables {
+		if given[v.Name] != "" {
+			return fmt.Errorf("%s %s: remove it", v.Name, given[v.Name])
+		}
+		given[v.Name] = "is given twice, in it or also in all"
 	}
 	return nil
 }

@@ -125,6 +125,13 @@ func TestSettingsThatNoTaskCanHaveAreRefused(t *testing.T) {
 		`"sidecars": {"client": {"healthCheck": {}}}`:   "only the proxy has a health check",
 		`"sidecars": {"proxy": {"cpus": 1}}`:            `unknown field "cpus"`,
 		`"resources": {"sidecar-proxy": {"cpu": 1}}`:    "use sidecars, by role",
+		`"sidecars": {"proxy": {"environment": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]}}`: "admission.sidecars.proxy.environment " +
+			"of the mesh file: A is given twice, in it or also in all: remove it",
+		`"sidecars": {"all": {"environment": [{"name": "A"}]}, "proxy": {"environment": [{"name": "A"}]}}`: "sidecars.proxy.environment " +
+			"of the mesh file: A is given twice",
+		`"sidecars": {"all": {"environment": [{"name": "A"}, {"name": "A"}]}}`:              "sidecars.all.environment of the mesh file: A is given twice",
+		`"sidecars": {"meshInit": {"environment": [{"name": "CONSUL_ECS_CONFIG_JSON"}]}}`:   "CONSUL_ECS_CONFIG_JSON is set by admission: remove it",
+		`"sidecars": {"client": {"environment": [{"name": "CONSUL_AGENT_CONFIGURATION"}]}}`: "CONSUL_AGENT_CONFIGURATION is set by admission",
 	} {
 		_, err := ParseMesh([]byte(`{"admission": {` + sidecars + `}}`))
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -220,5 +227,47 @@ func TestRestartPolicyOfContainersThatExit(t *testing.T) {
 		if got := ignored(roleHealthSync); got != want.healthSync {
 			t.Errorf("%s: health-sync ignores %s, want %s", policy, got, want.healthSync)
 		}
+	}
+}
+
+// The shared volume belongs to the user of our image, which a container of another one has to be root or
+// in the group to use.
+func TestUsersThatCannotUseTheSharedVolumeAreReported(t *testing.T) {
+	t.Parallel()
+	const agent = `{"consulLogin": {"enabled": true}, %s"admission": {"client": {"retryJoin": ["10.0.0.4"]}, "sidecars": {%s}}}`
+	const agentless = `{"consulServers": {"hosts": "a"}, "proxy": {"mode": "direct"}, "transparentProxy": {"enabled": false}, %s"admission": {"sidecars": {%s}}}`
+	const elsewhere = `"bootstrapDir": "/mesh", `
+	for name, c := range map[string]struct{ file, members, sidecars, want string }{
+		"none":                 {agentless, "", "", ""},
+		"the user":             {agentless, "", `"all": {"user": "5996"}`, ""},
+		"its name":             {agentless, "", `"meshInit": {"user": "consul-ecs"}`, ""},
+		"another one":          {agentless, "", `"meshInit": {"user": "1000:5996"}`, "consul-ecs-mesh-init write"},
+		"of all":               {agentless, "", `"all": {"user": "1000"}`, "consul-ecs-mesh-init write, sidecar-proxy read, consul-ecs-health-sync write"},
+		"in the group":         {agentless, "", `"proxy": {"user": "101:5996"}`, ""},
+		"health-sync writes":   {agentless, "", `"healthSync": {"user": "1000:5996"}`, "consul-ecs-health-sync write"},
+		"health-sync reads":    {agent, "", `"healthSync": {"user": "1000:5996"}`, ""},
+		"agent":                {agent, "", `"client": {"user": "100"}, "install": {"user": "100"}`, "consul-ecs-install write, consul-client write"},
+		"root":                 {agentless, "", `"meshInit": {"user": "0", "dropCapabilities": []}`, ""},
+		"root that overrides":  {agentless, "", `"meshInit": {"user": "root", "addCapabilities": ["DAC_OVERRIDE"]}`, ""},
+		"root that must not":   {agentless, "", `"meshInit": {"user": "0:0"}`, "consul-ecs-mesh-init write"},
+		"other directory":      {agentless, elsewhere, "", "consul-ecs-health-sync read"},
+		"its owner":            {agentless, elsewhere, `"meshInit": {"user": "1000"}`, ""},
+		"owner with an agent":  {agent, elsewhere, `"meshInit": {"user": "1000"}`, "consul-ecs-health-sync read"},
+		"owner of the install": {agent, elsewhere, `"install": {"user": "1000"}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mesh := parseMesh(t, fmt.Appendf(nil, c.file, c.members, c.sidecars))
+			var found []string
+			for _, f := range admitAll(t, definition("", plainApp+`, "healthCheck": {"command": ["CMD", "/app"]}`), mesh).Findings {
+				if f.Code == codeVolumeOwner {
+					words := strings.Fields(f.Message)
+					found = append(found, words[1]+" "+words[8])
+				}
+			}
+			if got := strings.Join(found, ", "); got != c.want {
+				t.Errorf("found %q, want %q", got, c.want)
+			}
+		})
 	}
 }

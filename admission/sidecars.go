@@ -19,6 +19,8 @@ const (
 	maxFiles = 1 << 20
 	// Memory that each container reserves, in MiB, when the task has none itself.
 	proxyMemory, clientMemory, smallMemory = 128, 128, 32
+	// agentVariable has the configuration of the agent in HCL.
+	agentVariable = "CONSUL_AGENT_CONFIGURATION"
 	// proxyUser is the proxy's, with the group of the shared volume's files; meshUser owns them.
 	proxyUser, meshUser = "5995:5996", "5996:5996"
 )
@@ -170,7 +172,7 @@ func (t *task) client() *taskdef.Container {
 		c.Command = append(c.Command, "-datacenter", settings.Datacenter)
 	}
 	if settings.Configuration != "" {
-		c.Environment = append(c.Environment, taskdef.KeyValue{Name: "CONSUL_AGENT_CONFIGURATION", Value: settings.Configuration})
+		c.Environment = append(c.Environment, taskdef.KeyValue{Name: agentVariable, Value: settings.Configuration})
 	}
 	c.Secrets = slices.Concat(c.Secrets, settings.Secrets)
 	c.RestartPolicy = restartPolicy()

@@ -82,6 +82,9 @@ func (t *task) restoreLine(n *taskdef.Node, l line) {
 	if l.record.command {
 		n.Delete(t.doc.Key("command"))
 	}
+	if l.wrapped {
+		t.unmount(n)
+	}
 	t.setRecord(n, record{image: l.record.image})
 }
 

@@ -274,3 +274,31 @@ func TestShutdownNamesTheStageThatDoesNotFit(t *testing.T) {
 		})
 	}
 }
+
+// The mount was for app-entrypoint. A container that names a file of the volume keeps it.
+func TestApplicationThatIsNotWrappedAnyMoreLosesTheMountOfTheWrapper(t *testing.T) {
+	t.Parallel()
+	mesh := parseMesh(t, []byte(plainMesh))
+	const left = `"consul.hashicorp.com/wrap": "false"`
+	for name, c := range map[string]struct{ app, mounts string }{
+		"nothing reads it": {plainApp, ""},
+		"a file is read":   {plainApp + `, "environment": [{"name": "CA", "value": "/consul/ca.pem"}]`, "consul_data"},
+		"another mount":    {plainApp + `, "mountPoints": [{"sourceVolume": "data", "containerPath": "/data"}]`, "data"},
+		"the user's mount": {plainApp + `, "mountPoints": [{"sourceVolume": "consul_data", "containerPath": "/consul"}]`, "consul_data"},
+	} {
+		doc := definition(`"volumes": [{"name": "data"}],`, c.app+`, "dockerLabels": {"team": "shop"}`)
+		admitted := string(admit(t, doc, mesh).After.Bytes())
+		r := admit(t, []byte(strings.Replace(admitted, `"team": "shop"`, left, 1)), mesh)
+		app := r.After.Definition.ContainerDefinitions[0]
+		var mounts []string
+		for _, m := range app.MountPoints {
+			mounts = append(mounts, m.SourceVolume)
+		}
+		if got := strings.Join(mounts, " "); got != c.mounts {
+			t.Errorf("%s: mounts %q, want %q", name, got, c.mounts)
+		}
+		if got := strings.Join(app.EntryPoint, " "); got != "/app" {
+			t.Errorf("%s: entryPoint %q, want /app", name, got)
+		}
+	}
+}

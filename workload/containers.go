@@ -46,12 +46,20 @@ func ParseIgnored(text string) (Ignored, error) {
 			mistakes = append(mistakes, fmt.Sprintf("%q would ignore every container: write the beginning of a name before the *", name))
 		case strings.Contains(prefix, "*"):
 			mistakes = append(mistakes, fmt.Sprintf("%q: a * may only be at the end, after the beginning of a name", name))
+		case !isPossible(prefix) && !OfAWS(prefix):
+			mistakes = append(mistakes, fmt.Sprintf("%q: a container's name has up to 255 letters, digits, hyphens and underscores", name))
 		}
 	}
 	if len(mistakes) > 0 {
 		return nil, errors.New(strings.Join(mistakes, "; "))
 	}
 	return list, nil
+}
+
+// isPossible reports whether ECS takes a name of a container.
+func isPossible(name string) bool {
+	const characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+	return len(name) <= 255 && !strings.ContainsFunc(name, func(r rune) bool { return !strings.ContainsRune(characters, r) })
 }
 
 // Has reports whether a container of that name is ignored.

@@ -1,6 +1,7 @@
 package workload_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,13 +39,20 @@ func TestIgnoredContainers(t *testing.T) {
 func TestMistakesOfIgnoredContainers(t *testing.T) {
 	t.Parallel()
 	const all, middle = ` would ignore every container: write the beginning of a name before the *`, `: a * may only be at the end, after the beginning of a name`
+	const impossible = `: a container's name has up to 255 letters, digits, hyphens and underscores`
+	longest := strings.Repeat("a", 255)
 	for text, want := range map[string]string{
 		"":            "",
 		"a,b*":        "",
+		longest:       "",
+		"~internal~*": "",
 		"*":           `"*"` + all,
 		"a*b":         `"a*b"` + middle,
 		"a**":         `"a**"` + middle,
 		"*a":          `"*a"` + middle,
+		"a/b":         `"a/b"` + impossible,
+		"a:1,ümlaut*": `"a:1"` + impossible + `; "ümlaut*"` + impossible,
+		longest + "a": `"` + longest + `a"` + impossible,
 		"ok,*,x*y,**": `"*"` + all + `; "x*y"` + middle + `; "**"` + middle,
 	} {
 		list, err := workload.ParseIgnored(text)

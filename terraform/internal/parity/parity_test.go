@@ -82,8 +82,8 @@ func warnedOf(t *testing.T, outputs map[string]any) (containers []string) {
 	return containers
 }
 
-// admit returns what consul-ecs admit makes of an input, and the containers whose programs it warns
-// about.
+// admit returns what consul-ecs admit makes of an input, and the containers whose programs or users it
+// warns about.
 func admit(t *testing.T, in input) (definition map[string]any, warned []string) {
 	t.Helper()
 	mesh, err := admission.ParseMesh(in.Mesh)
@@ -102,7 +102,7 @@ func admit(t *testing.T, in input) (definition map[string]any, warned []string) 
 		t.Fatalf("rejected: %v", r.Findings)
 	}
 	for _, f := range r.Findings {
-		if f.Code == "ADM-WRAP" || f.Code == "ADM-ENTRYPOINT" {
+		if slices.Contains([]string{"ADM-WRAP", "ADM-ENTRYPOINT", "ADM-VOLUME-OWNER"}, f.Code) {
 			warned = append(warned, strings.Fields(f.Message)[1])
 		}
 	}

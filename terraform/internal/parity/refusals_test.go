@@ -76,3 +76,26 @@ func TestRenderRefusesWhatAdmitRefuses(t *testing.T) {
 		})
 	}
 }
+
+func TestRenderRefusesVariablesThatAContainerHasTwice(t *testing.T) {
+	t.Parallel()
+	w := tftest.New(t, "modules/render", stub.AWS6)
+	const variable = `{"environment": [{"name": "%s", "value": "1"}]}`
+	a := fmt.Sprintf(variable, "A")
+	for sidecars, want := range map[string]string{
+		`{"proxy": {"environment": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]}}`: "sidecars sets A in the environment of container sidecar-proxy twice",
+		`{"all": ` + a + `, "proxy": ` + a + `}`:                                                 "sidecars sets A in the environment of container sidecar-proxy twice",
+		`{"meshInit": ` + fmt.Sprintf(variable, "CONSUL_ECS_CONFIG_JSON") + `}`: "sidecars sets CONSUL_ECS_CONFIG_JSON in the environment of " +
+			"container consul-ecs-mesh-init and so does the module",
+	} {
+		in := readInputs(t)["agentless-fargate"]
+		in.Mesh = fmt.Appendf(nil, `{"consulServers": {"hosts": "a"}, "proxy": {"mode": "direct"}, "admission": {"sidecars": %s}}`, sidecars)
+		if _, err := admission.ParseMesh(in.Mesh); err == nil {
+			t.Errorf("%s: the mesh file is accepted", sidecars)
+		}
+		errs := w.PlanErrors(in.variables(t))
+		if got := strings.Join(errs, "\n"); !strings.Contains(got, want) {
+			t.Errorf("%s: refused with %q, want %q", sidecars, got, want)
+		}
+	}
+}

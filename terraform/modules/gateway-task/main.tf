@@ -258,6 +258,13 @@ locals {
   ) : name if set]
 }
 
+check "containers" {
+  assert {
+    condition     = length(module.render.warnings) == 0
+    error_message = nonsensitive(join("\n", module.render.warnings))
+  }
+}
+
 check "unused_variables" {
   assert {
     condition     = length(local.unused) == 0

@@ -21,11 +21,14 @@ locals {
   ]... }
 
   # The first words of each command line, in which a program that must be process 1 is looked
-  # for. One word that is unknown before the apply would make the outcome unknown.
-  heads = { for c in local.described : c.name => concat(
+  # for. One word that is unknown before the apply would make the outcome unknown. Of BusyBox
+  # they are those of its applet.
+  shells = { for c in local.described : c.name => [for i, w in slice(c.command, 0, min(2, length(c.command))) : i if can(regex(local.shell, basename(w)))]... }
+  words = { for c in local.described : c.name => concat(
     local.behind[c.name][0],
-    slice(c.command, 0, min(length(c.command), length(local.behind[c.name][0]) > 0 ? 1 : can(regex(local.shell, basename(c.command[0]))) ? 5 : 2)),
+    slice(c.command, 0, min(length(c.command), length(local.behind[c.name][0]) > 0 ? 1 : length(local.shells[c.name][0]) > 0 ? local.shells[c.name][0][0] + 5 : 2)),
   )... }
+  heads = { for name, of in local.words : name => try(basename(of[0][0]) == "busybox" && of[0][1] != "init", false) ? slice(of[0], 1, length(of[0])) : of[0]... }
   # The words that a shell may execute: those of its script, and the arguments of the script.
   scripts = { for c in local.described : c.name => flatten([
     for i, w in [for w in try(slice(local.heads[c.name][0], 1, length(local.heads[c.name][0])), []) : w if !startswith(w, "-")] :
@@ -67,9 +70,9 @@ locals {
     options       = ["its command is options of its image's ENTRYPOINT", "write that ENTRYPOINT as entryPoint"]
     arguments     = ["its command may be arguments of its image's ENTRYPOINT", local.ways]
   }
-  warnings = [for name, verdict in local.verdicts : (
+  warnings = concat(local.owner_warnings, [for name, verdict in local.verdicts : (
     verdict == "wrap_and_warn" ?
     "Container ${name} has a command and no entryPoint: the ENTRYPOINT of its image is not run any more (${local.ways})." :
     "Container ${name} is not wrapped, because ${local.reasons[verdict][0]}: it starts when the proxy is healthy, and does not delay its shutdown (${local.reasons[verdict][1]})."
-  ) if verdict == "wrap_and_warn" || contains(keys(local.reasons), verdict)]
+  ) if verdict == "wrap_and_warn" || contains(keys(local.reasons), verdict)])
 }

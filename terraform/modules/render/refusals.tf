@@ -78,6 +78,11 @@ locals {
     [for role, user in { mesh_init = "0", proxy = "5995", health_sync = "5996" } :
       "sidecars sets user ${local.set[role].user} for container ${local.names[role]}, which runs as ${user} with the transparent proxy: remove it from sidecars."
     if local.transparent && try(split(":", local.set[role].user)[0] != user, false)],
+    flatten([for role in local.roles : [
+      for name, values in { for v in local.set[role].environment : v.name => v... } :
+      "sidecars sets ${name} in the environment of container ${local.names[role]} ${length(values) > 1 ? "twice, with that of all" : "and so does the module"}: remove it."
+      if length(values) > 1 || contains(["CONSUL_ECS_CONFIG_JSON", "CONSUL_ECS_IGNORE_CONTAINERS", "CONSUL_AGENT_CONFIGURATION"], name)
+    ]]),
     [for name, values in local.choice : "Container ${name} has ${local.label} ${values[0]}: use true or false." if !contains(concat([""], local.yes, local.no), values[0])],
     [for type in var.requires_compatibilities : "requires_compatibilities has EXTERNAL, and external instances have no network mode for the mesh: register this task without the module." if type == "EXTERNAL"],
     [for os in [try(coalesce(var.runtime_platform.operating_system_family), "LINUX")] : "The containers of the mesh need Linux, and operating_system_family is ${os}." if os != "LINUX"],
