@@ -117,6 +117,10 @@ func (d *DNS) ask(ctx context.Context, q query) []byte {
 		d.report.failed(err)
 		return nil
 	}
+	if got.refusal != nil { // the servers are there: what they answered earlier does not count
+		d.report.refused(got.refusal)
+		return q.refuse(dnsmessage.RCodeRefused)
+	}
 	d.report.replied()
 	switch {
 	case !got.serves():
@@ -133,8 +137,8 @@ func (d *DNS) ask(ctx context.Context, q query) []byte {
 
 // dnsReport logs when the servers cease to answer, and when they answer again.
 type dnsReport struct {
-	log    hclog.Logger
-	causes retry.Causes
+	log              hclog.Logger
+	causes, refusals retry.Causes
 
 	mu    sync.Mutex
 	since time.Time // of the first failure; zero while servers answer
@@ -150,6 +154,12 @@ func (r *dnsReport) failed(err error) {
 	r.mu.Unlock()
 	r.log.Log(r.causes.Level(err), "no Consul server answers DNS queries, names are answered as they were last",
 		logkey.Elapsed, elapsed.Round(time.Second), logkey.Error, err)
+}
+
+// refused logs that the servers refuse a query.
+func (r *dnsReport) refused(err error) {
+	r.replied()
+	r.log.Log(r.refusals.Level(err), "the Consul servers refuse DNS queries, clients ask their next name server", logkey.Error, err)
 }
 
 // replied logs the end of failures.

@@ -39,14 +39,16 @@ type asker struct {
 	late map[string]time.Time
 }
 
-// reply is what a server answered.
+// reply is what a server answered: a message, or that it refuses the query.
 type reply struct {
 	message []byte
 	code    dnsmessage.RCode
+	refusal error
 }
 
-// serves reports whether the server could do what was asked.
-func (r reply) serves() bool { return r.code != dnsmessage.RCodeServerFailure }
+// serves reports whether the server could do what was asked. Another one may: it knows the token
+// earlier, or has another version.
+func (r reply) serves() bool { return r.refusal == nil && r.code != dnsmessage.RCodeServerFailure }
 
 // limit returns how long a client should wait for an answer of the servers.
 func (a *asker) limit() time.Duration {

@@ -41,6 +41,10 @@ func (d *DNS) exchange(ctx context.Context, address string, q query) (reply, err
 		// The server has closed the connection, as when it restarts.
 		message, _, err = d.call(ctx, address, token, q)
 	}
+	if refused, is := errors.AsType[statusError](err); is && (refusal(refused.code) || refused.code == notFound) {
+		d.Servers.GRPCServed(address)
+		return reply{refusal: err}, nil
+	}
 	if err != nil {
 		return reply{}, err
 	}
@@ -49,7 +53,7 @@ func (d *DNS) exchange(ctx context.Context, address string, q query) (reply, err
 		return reply{}, fmt.Errorf("ask Consul server %s: %w", address, err)
 	}
 	d.Servers.GRPCServed(address)
-	return reply{message, code}, nil
+	return reply{message: message, code: code}, nil
 }
 
 // call makes one call, and reports whether it was the first of its connection.

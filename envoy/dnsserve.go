@@ -22,7 +22,8 @@ const (
 	// allows, of which its default is half. A query for which there is no room is lost, and its
 	// client asks another name server, which does not know Consul's names.
 	mostBuffered = 1 << 20
-	// mostConnections bounds the connections of clients over TCP; more wait.
+	// mostConnections bounds the connections of clients over TCP. One more takes the place of the one
+	// that has been idle longest, or waits.
 	mostConnections = 64
 	// clientIdle is how long a connection may be silent, and sendLimit bounds the send of an
 	// answer.
@@ -102,6 +103,7 @@ func (d *DNS) servePackets(ctx context.Context, packets net.PacketConn, waiting 
 func (d *DNS) serveStreams(ctx context.Context, streams net.Listener, waiting chan struct{}) error {
 	var running sync.WaitGroup
 	defer running.Wait()
+	all := clients{pending: map[net.Conn]int{}}
 	for open := make(chan struct{}, mostConnections); ; {
 		conn, err := streams.Accept()
 		switch {
@@ -116,18 +118,25 @@ func (d *DNS) serveStreams(ctx context.Context, streams net.Listener, waiting ch
 			_ = retry.Sleep(ctx, acceptPause)
 			continue
 		}
-		open <- struct{}{}
+		select {
+		case open <- struct{}{}:
+		default:
+			all.evict()
+			open <- struct{}{}
+		}
 		running.Go(func() {
 			defer func() { <-open }()
-			d.serveStream(ctx, conn, waiting)
+			d.serveStream(ctx, conn, &all, waiting)
 		})
 	}
 }
 
 // serveStream answers the queries of a connection, each as soon as it can be, until the client
 // closes it, is silent for clientIdle, or takes no answers.
-func (d *DNS) serveStream(ctx context.Context, conn net.Conn, waiting chan struct{}) {
+func (d *DNS) serveStream(ctx context.Context, conn net.Conn, all *clients, waiting chan struct{}) {
 	defer conn.Close()
+	all.add(conn, 0)
+	defer all.remove(conn)
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -138,8 +147,10 @@ func (d *DNS) serveStream(ctx context.Context, conn net.Conn, waiting chan struc
 		if err != nil {
 			return
 		}
+		all.add(conn, 1)
 		waiting <- struct{}{}
 		running.Go(func() {
+			defer all.add(conn, -1)
 			defer func() { <-waiting }()
 			answer := d.respond(ctx, message, false)
 			if answer == nil {

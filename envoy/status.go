@@ -8,6 +8,7 @@ import (
 // Codes of gRPC, as their header has them.
 const (
 	invalidArgument  = "3"
+	notFound         = "5"
 	permissionDenied = "7"
 	exhausted        = "8"
 	unimplemented    = "12"

@@ -1,0 +1,87 @@
+package envoy
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	wire "github.com/miekg/dns"
+)
+
+// TestIdleClientsMakePlaceForOthers: the one that has been idle longest, before its time is over.
+func TestIdleClientsMakePlaceForOthers(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t, serving(t, "10.0.0.1"))
+	s := startDNS(t, DNSConfig{Servers: newServers(address(srv))})
+	var idle []net.Conn
+	for range mostConnections {
+		conn, err := net.Dial("tcp", s.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		idle = append(idle, conn)
+	}
+	begin := time.Now()
+	s.ask(t, "tcp", "api.service.consul.", wire.TypeA)
+	if took := time.Since(begin); took > clientIdle/2 {
+		t.Errorf("the next client waited for %s", took)
+	}
+	if _, err := idle[0].Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the first client: %v, want the end of its connection", err)
+	}
+	if err := idle[1].SetReadDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := idle[1].Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the second client: %v, want its connection open", err)
+	}
+}
+
+// closing is a connection that notes that it was closed.
+type closing struct {
+	net.Conn
+	closed bool
+}
+
+func (c *closing) Close() error {
+	c.closed = true
+	return nil
+}
+
+func TestClientsThatWaitForAnAnswerStay(t *testing.T) {
+	t.Parallel()
+	first, second := &closing{}, &closing{}
+	all := clients{pending: map[net.Conn]int{}}
+	all.add(first, 2)
+	all.add(second, 1)
+	all.evict()
+	all.add(first, -1)
+	if first.closed || second.closed {
+		t.Error("a client that waits was closed")
+	}
+	all.add(second, -1)
+	if !second.closed {
+		t.Error("the first that became idle was not closed")
+	}
+	all.add(first, -1)
+	if first.closed {
+		t.Error("more than one was closed")
+	}
+}
+
+func TestPlaceThatBecameFreeNeedsNoOther(t *testing.T) {
+	t.Parallel()
+	gone, idle := &closing{}, &closing{}
+	all := clients{pending: map[net.Conn]int{}}
+	all.add(gone, 1)
+	all.evict()
+	all.remove(gone)
+	all.add(idle, 0)
+	if idle.closed {
+		t.Error("a client was closed for a place that was free")
+	}
+}
