@@ -151,7 +151,11 @@ func wrongSetting(n *taskdef.Node, want, at string) error {
 	case strings.Trim(string(n.JSON()), "aeflrstu") == "":
 		is = "JSON bool"
 	}
-	return fmt.Errorf("the member %s of the mesh file: must be %s, but is a %s", at, want, is)
+	hint := ""
+	if strings.HasPrefix(at, meshMember+".images.") && n.IsObject() {
+		hint = "; for tasks of both architectures name an index of both images, or take a mesh file for each"
+	}
+	return fmt.Errorf("the member %s of the mesh file: must be %s, but is a %s%s", at, want, is, hint)
 }
 
 // settingNames returns the names of the members of a type as the mesh file has them, sorted.

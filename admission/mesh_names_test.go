@@ -15,6 +15,8 @@ func TestUnknownMembersOfTheMeshFileAreRefused(t *testing.T) {
 		`{"admission": {"cpu": 1}}`:                `the member admission of the mesh file: unknown field "cpu"; allowed: client, envoyConcurrency, ignoreContainers, images, logConfiguration, operatorToken, secrets, sidecars`,
 		`{"admission": {"sidecars": {"proxy": {"healthCheck": {"command": []}}}}}`: `the member admission.sidecars.proxy.healthCheck of the mesh file: unknown field "command"; allowed: interval, retries, startPeriod, timeout`,
 		`{"admission": {"secrets": [{"name": "a", "value": "b"}]}}`:                `the member admission.secrets[0] of the mesh file: unknown field "value"; allowed: name, valueFrom`,
+		`{"admission": {"images": {"envoy": {"ARM64": "envoy:1"}}}}`: "the member admission.images.envoy of the mesh file: must be a string, but is a " +
+			"JSON object; for tasks of both architectures name an index of both images, or take a mesh file for each",
 		`{"sidecars": {}}`:                           `the mesh file has the unknown member "sidecars"; its place is admission.sidecars`,
 		`{"envoyConcurrency": 4}`:                    `the mesh file has the unknown member "envoyConcurrency"; its place is admission.envoyConcurrency`,
 		`{"meshInit": {"cpu": 16}}`:                  `the mesh file has the unknown member "meshInit"; its place is admission.sidecars.meshInit`,

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -21,12 +22,13 @@ import (
 
 // readArchive reads the small files of a tar file, which may be compressed by gzip: layers
 // are larger than documents, and not needed.
-func readArchive(file string) (files, error) {
-	content, err := openArchive(file)
+func readArchive(ctx context.Context, file string) (read files, err error) {
+	content, err := openArchive(ctx, file)
 	if err != nil {
 		return nil, err
 	}
 	defer content.Close()
+	defer func() { err = cmp.Or(unread(ctx), err) }()
 	small := map[string][]byte{}
 	buffered := bufio.NewReader(nil)
 	for archive := tar.NewReader(content); ; {
@@ -57,13 +59,24 @@ func readArchive(file string) (files, error) {
 	}, nil
 }
 
-// openArchive opens a tar file, compressed or not.
-func openArchive(file string) (io.ReadCloser, error) {
+// reading is a reader.
+type reading func(part []byte) (int, error)
+
+// Read implements io.Reader.
+func (r reading) Read(part []byte) (int, error) { return r(part) }
+
+// openArchive opens a tar file, compressed or not. Reading it ends with the context.
+func openArchive(ctx context.Context, file string) (io.ReadCloser, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, plain(err)
 	}
-	buffered := bufio.NewReader(f)
+	buffered := bufio.NewReader(reading(func(part []byte) (int, error) {
+		if err := context.Cause(ctx); err != nil {
+			return 0, err
+		}
+		return f.Read(part)
+	}))
 	content := io.Reader(buffered)
 	if magic, _ := buffered.Peek(2); string(magic) == "\x1f\x8b" {
 		if content, err = gzip.NewReader(buffered); err != nil {
@@ -74,6 +87,14 @@ func openArchive(file string) (io.ReadCloser, error) {
 		io.Reader
 		io.Closer
 	}{content, f}, nil
+}
+
+// unread returns why a file was not read to its end, and nil when its content is the cause.
+func unread(ctx context.Context) error {
+	if late, is := errors.AsType[*timeoutError](context.Cause(ctx)); is {
+		return fmt.Errorf("it was not read within %s: raise -timeout", late.after)
+	}
+	return context.Cause(ctx)
 }
 
 // saved is an image in the list of an archive.
@@ -92,19 +113,19 @@ func (s *Source) loadArchive(raw []byte) error {
 		return fmt.Errorf("its manifest.json is damaged: %w", err)
 	}
 	for _, image := range list {
-		s.entries = append(s.entries, entry{names: image.RepoTags, open: func() (manifest, store, error) { return s.openSaved(image) }})
+		s.entries = append(s.entries, entry{names: image.RepoTags, open: func(ctx context.Context) (manifest, store, error) { return s.openSaved(ctx, image) }})
 	}
 	return nil
 }
 
 // openSaved returns the image of an archive. Such an archive has no manifest, so this makes
 // the one that describes its configuration and its layers.
-func (s *Source) openSaved(image saved) (manifest, store, error) {
+func (s *Source) openSaved(ctx context.Context, image saved) (manifest, store, error) {
 	config, err := s.files(image.Config)
 	if err != nil {
 		return manifest{}, nil, fmt.Errorf("configuration %s: %w", image.Config, err)
 	}
-	layers, err := hashFiles(s.path)
+	layers, err := hashFiles(ctx, s.path)
 	if err != nil {
 		return manifest{}, nil, err
 	}
@@ -129,12 +150,13 @@ func (s *Source) openSaved(image saved) (manifest, store, error) {
 
 // hashFiles returns the files of a tar file as layers, by their paths. A link is the file that
 // it names.
-func hashFiles(file string) (map[string]v1.Descriptor, error) {
-	content, err := openArchive(file)
+func hashFiles(ctx context.Context, file string) (hashed map[string]v1.Descriptor, err error) {
+	content, err := openArchive(ctx, file)
 	if err != nil {
 		return nil, err
 	}
 	defer content.Close()
+	defer func() { err = cmp.Or(unread(ctx), err) }()
 	hashed, links := map[string]v1.Descriptor{}, map[string]string{}
 	for archive := tar.NewReader(content); ; {
 		header, err := archive.Next()

@@ -70,6 +70,11 @@ func explain(ctx context.Context, registry string, err error) error {
 			registry, brief(untrusted.Err))
 	}
 	if refused, is := errors.AsType[*transport.Error](err); is {
+		if demand, is := errors.AsType[*pauseError](err); is {
+			answer, _ := answerOf(refused)
+			return fmt.Errorf("%s demands a pause of %s (%s): log in with `docker login %s` for a higher limit, raise -timeout, or repeat it then",
+				registry, demand.pause.Round(time.Second), answer, registry)
+		}
 		return errors.New(refusal(registry, refused))
 	}
 	if timeout, is := errors.AsType[*timeoutError](context.Cause(ctx)); is {
@@ -99,15 +104,19 @@ func explainRequest(registry string, err error) error {
 	return err
 }
 
+// answerOf returns the status of a registry's answer with its text, and its code.
+func answerOf(e *transport.Error) (answer string, code transport.ErrorCode) {
+	if len(e.Errors) == 0 {
+		return fmt.Sprintf("%d %s", e.StatusCode, http.StatusText(e.StatusCode)), ""
+	}
+	code = e.Errors[0].Code
+	text := strings.TrimSuffix(string(code)+": "+e.Errors[0].Message, ": ")
+	return fmt.Sprintf("%d %s", e.StatusCode, brief(errors.New(text))), code
+}
+
 // refusal returns what a registry answered, and the cure.
 func refusal(registry string, e *transport.Error) string {
-	answer := fmt.Sprintf("%d %s", e.StatusCode, http.StatusText(e.StatusCode))
-	var code transport.ErrorCode
-	if len(e.Errors) > 0 {
-		code = e.Errors[0].Code
-		text := strings.TrimSuffix(string(code)+": "+e.Errors[0].Message, ": ")
-		answer = fmt.Sprintf("%d %s", e.StatusCode, brief(errors.New(text)))
-	}
+	answer, code := answerOf(e)
 	switch {
 	case e.StatusCode == http.StatusTooManyRequests:
 		return fmt.Sprintf("%s limits reads (%s): log in with `docker login %s` for a higher limit, or repeat it later",

@@ -293,3 +293,43 @@ func TestPlainHTTPToAnotherMachineMustBeAllowed(t *testing.T) {
 		mustLock(t, o, host+"/web:1")
 	}
 }
+
+func TestPauseThatARegistryDemandsIsMade(t *testing.T) {
+	t.Parallel()
+	for _, code := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+		r := registry.Start(t)
+		reference := r.Push(t, "web:1", registry.Image(t, "linux/amd64", web()))
+		var first time.Time
+		r.Answer(func(w http.ResponseWriter, req *http.Request) bool {
+			if req.URL.Path != "/v2/web/manifests/1" || !first.IsZero() {
+				return false
+			}
+			first = time.Now()
+			w.Header().Set("Retry-After", "2")
+			w.WriteHeader(code)
+			return true
+		})
+		mustLock(t, options(), reference)
+		if took := time.Since(first); took < 2*time.Second {
+			t.Errorf("%d: repeated after %s", code, took)
+		}
+	}
+}
+
+func TestPauseThatIsLongerThanTheTimeoutIsNamed(t *testing.T) {
+	t.Parallel()
+	r := registry.Start(t)
+	r.Answer(func(w http.ResponseWriter, req *http.Request) bool {
+		w.Header().Set("Retry-After", "120")
+		return status(429, `{"errors":[{"code":"TOOMANYREQUESTS","message":"pull rate limit"}]}`)(w, req)
+	})
+	_, failures := lockOf(t, options(), r.Host+"/web:1")
+	want := fmt.Sprintf("image %s/web:1: %s demands a pause of 2m0s (429 TOOMANYREQUESTS: pull rate limit): "+
+		"log in with `docker login %s` for a higher limit, raise -timeout, or repeat it then", r.Host, r.Host, r.Host)
+	if diff := cmp.Diff([]string{want}, failures); diff != "" {
+		t.Error(diff)
+	}
+	if requests := r.Requests(); len(requests) != 2 {
+		t.Errorf("%v were read, want each once", requests)
+	}
+}

@@ -29,7 +29,7 @@ type Wanted struct {
 type Options struct {
 	// From are read in place of a registry, for the references that they have.
 	From []*Source
-	// Timeout bounds the reading of one image from its registry.
+	// Timeout bounds the reading of one image from its registry or a copy.
 	Timeout time.Duration
 	// PlainHTTP are registries without TLS, as host or host:port. Those of the loopback
 	// interface need not be named.
@@ -84,8 +84,10 @@ type result struct {
 
 // lockOne reads one image where it is found first.
 func lockOne(ctx context.Context, reference string, o Options, registries *registries) result {
+	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, &timeoutError{o.Timeout})
+	defer cancel()
 	for _, source := range o.From {
-		root, store, err := source.open(reference)
+		root, store, err := source.open(ctx, reference)
 		if errors.Is(err, errNotHere) {
 			continue
 		}
@@ -98,8 +100,6 @@ func lockOne(ctx context.Context, reference string, o Options, registries *regis
 		}
 		return result{image, err}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, &timeoutError{o.Timeout})
-	defer cancel()
 	root, store, err := registries.open(ctx, reference)
 	if err != nil {
 		return result{err: err}

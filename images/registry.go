@@ -29,7 +29,7 @@ type registries struct {
 
 // newRegistries returns a reader that repeats what may succeed a moment later.
 func newRegistries(o Options) *registries {
-	repeating := transport.NewRetry(&guarded{o.Transport, o.PlainHTTP},
+	repeating := transport.NewRetry(&obedient{&guarded{o.Transport, o.PlainHTTP}},
 		transport.WithRetryBackoff(transport.Backoff{Duration: 300 * time.Millisecond, Factor: 3, Jitter: 0.1, Steps: 3}),
 		transport.WithRetryStatusCodes(http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
 			http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout),

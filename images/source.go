@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
@@ -34,21 +35,23 @@ type entry struct {
 	names []string
 	tag   string
 	// open reads its manifest or index, and where to find what that names.
-	open func() (manifest, store, error)
+	open func(context.Context) (manifest, store, error)
 }
 
 // errNotHere is the error about an image that a source does not have.
 var errNotHere = errors.New("not in this copy")
 
 // Open reads the list of images in a copy: PATH, or REFERENCE=PATH for a copy of one image
-// whose name is not in it.
-func Open(argument string) (*Source, error) {
+// whose name is not in it. It ends after the timeout.
+func Open(ctx context.Context, argument string, timeout time.Duration) (*Source, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, &timeoutError{timeout})
+	defer cancel()
 	reference, path, named := strings.Cut(argument, "=")
 	if !named {
 		reference, path = "", argument
 	}
 	s := &Source{path: path, reference: reference}
-	if err := s.load(); err != nil {
+	if err := s.load(ctx); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if hasName := func(e entry) bool { return len(e.names) > 0 }; !named && !slices.ContainsFunc(s.entries, hasName) {
@@ -58,14 +61,14 @@ func Open(argument string) (*Source, error) {
 }
 
 // load reads the index of a layout, or the list of an archive.
-func (s *Source) load() error {
+func (s *Source) load(ctx context.Context) error {
 	info, err := os.Stat(s.path)
 	if err != nil {
 		return plain(err)
 	}
 	if info.IsDir() {
 		s.files = directory(s.path)
-	} else if s.files, err = readArchive(s.path); err != nil {
+	} else if s.files, err = readArchive(ctx, s.path); err != nil {
 		return err
 	}
 	index, err := s.files("index.json")
@@ -92,8 +95,8 @@ func (s *Source) loadLayout(raw []byte) error {
 	}
 	platforms := 0
 	for _, d := range index.Manifests {
-		e := entry{open: func() (manifest, store, error) {
-			m, err := s.files.manifest(context.Background(), d)
+		e := entry{open: func(ctx context.Context) (manifest, store, error) {
+			m, err := s.files.manifest(ctx, d)
 			return m, s.files, err
 		}}
 		if name := d.Annotations[annotationName]; name != "" {
@@ -118,35 +121,35 @@ func (s *Source) loadLayout(raw []byte) error {
 }
 
 // open returns the manifest or the index of a reference, or errNotHere.
-func (s *Source) open(reference string) (manifest, store, error) {
+func (s *Source) open(ctx context.Context, reference string) (manifest, store, error) {
 	wanted := taskdef.NormalizeImage(reference)
 	if s.reference != "" && taskdef.NormalizeImage(s.reference) != wanted {
 		return manifest{}, nil, errNotHere
 	}
 	for _, e := range s.entries {
 		if slices.ContainsFunc(e.names, func(name string) bool { return taskdef.NormalizeImage(name) == wanted }) {
-			return e.open()
+			return e.open(ctx)
 		}
 	}
 	if s.reference == "" {
 		return manifest{}, nil, errNotHere
 	}
-	return s.openOnly(wanted)
+	return s.openOnly(ctx, wanted)
 }
 
 // openOnly returns the image of a copy that the user has named: that of the reference's tag,
 // or the only one.
-func (s *Source) openOnly(wanted string) (manifest, store, error) {
+func (s *Source) openOnly(ctx context.Context, wanted string) (manifest, store, error) {
 	for _, e := range s.entries {
 		if e.tag != "" && strings.HasSuffix(wanted, ":"+e.tag) {
-			return e.open()
+			return e.open(ctx)
 		}
 	}
 	switch {
 	case s.index != nil:
 		return *s.index, s.files, nil
 	case len(s.entries) == 1:
-		return s.entries[0].open()
+		return s.entries[0].open(ctx)
 	}
 	return manifest{}, nil, fmt.Errorf("it has %d images, and none with this name or tag: copy one image", len(s.entries))
 }

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -31,7 +32,7 @@ const reference = "registry.invalid/team/web:1"
 // fromSource locks the reference with a copy alone.
 func fromSource(t *testing.T, argument string) (digest string, failures []string) {
 	t.Helper()
-	source, err := images.Open(argument)
+	source, err := images.Open(t.Context(), argument, options().Timeout)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,7 @@ func TestCopyOfSomePlatformsServesThem(t *testing.T) {
 	if err := os.Remove(filepath.Join(string(path), "blobs", "sha256", m.Manifests[1].Digest.Hex)); err != nil {
 		t.Fatal(err)
 	}
-	source, err := images.Open(reference + "=" + string(path))
+	source, err := images.Open(t.Context(), reference+"="+string(path), options().Timeout)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,6 +188,33 @@ func compress(t *testing.T, file string) string {
 	return to.Name()
 }
 
+// TestReadingACopyEndsAtTheTimeout: of its list, and of its layers, which are hashed.
+func TestReadingACopyEndsAtTheTimeout(t *testing.T) {
+	t.Parallel()
+	tag, err := name.NewTag(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "web.tar")
+	if err := tarball.WriteToFile(file, tag, registry.Image(t, "linux/amd64", web())); err != nil {
+		t.Fatal(err)
+	}
+	want := file + ": it was not read within 1ns: raise -timeout"
+	if _, err := images.Open(t.Context(), file, time.Nanosecond); err == nil || err.Error() != want {
+		t.Errorf("its list: %v, want %s", err, want)
+	}
+	source, err := images.Open(t.Context(), file, options().Timeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := options()
+	o.From, o.Timeout = []*images.Source{source}, time.Nanosecond
+	_, failures := lockOf(t, o, reference)
+	if diff := cmp.Diff([]string{"image " + reference + ": " + want}, failures); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestCopyThatIsDamagedIsNamed(t *testing.T) {
 	t.Parallel()
 	path, image := newLayout(t), registry.Image(t, "linux/amd64", web())
@@ -222,7 +250,7 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 		text:                     text + ": it is no tar file, or damaged: ",
 		string(layout):           string(layout) + " names no image: use REFERENCE=" + string(layout),
 	} {
-		_, err := images.Open(argument)
+		_, err := images.Open(t.Context(), argument, options().Timeout)
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
@@ -247,7 +275,7 @@ func TestOpenKeepsNoFilesOfARootDirectory(t *testing.T) { // not parallel: it me
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if _, err := images.Open(path); err == nil {
+	if _, err := images.Open(t.Context(), path, options().Timeout); err == nil {
 		t.Error("it was taken for an archive of images")
 	}
 	runtime.ReadMemStats(&after)
@@ -263,7 +291,7 @@ func TestReferenceThatACopyDoesNotHaveIsReadFromTheRegistry(t *testing.T) {
 	if err := path.AppendIndex(index(t), layout.WithAnnotations(map[string]string{"io.containerd.image.name": reference})); err != nil {
 		t.Fatal(err)
 	}
-	source, err := images.Open(string(path))
+	source, err := images.Open(t.Context(), string(path), options().Timeout)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func (o *imagesOptions) declare(fs *flag.FlagSet) {
 	const from = "`[REFERENCE=]PATH` of a copy that is read in place of a registry: an OCI layout or an archive; may be repeated"
 	fs.Func("from", from, appendTo(&o.from))
 	fs.Func("plain-http", "`HOST[:PORT]` of a registry without TLS that is not on this machine; may be repeated", appendTo(&o.plainHTTP))
-	fs.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long an image may take")
+	fs.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long an image may take, and the list of a copy")
 	fs.BoolVar(&o.json, "json", false, "print differences as JSON, an object a line")
 }
 
@@ -159,7 +159,7 @@ func (o *imagesOptions) read(ctx context.Context, inv *cli.Invocation, wanted []
 	}
 	var errs []error
 	for _, from := range o.from {
-		source, err := images.Open(from)
+		source, err := images.Open(ctx, from, o.timeout)
 		options.From, errs = append(options.From, source), append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
