@@ -115,9 +115,19 @@ func (t *task) canonicalizeContainer(i int, n *taskdef.Node) {
 	t.canonicalizeHealth(i, n)
 }
 
-// canonicalizeHealth puts the word before a health check's command that Docker needs.
+// canonicalizeHealth puts the word before a health check's command that Docker needs, in each branch of
+// Fn::If.
 func (t *task) canonicalizeHealth(i int, n *taskdef.Node) {
-	command := t.get(t.get(n, "healthCheck"), "command")
+	at := fmt.Sprintf("$.containerDefinitions[%d].healthCheck", i)
+	for _, check := range alternatives(at, t.get(n, "healthCheck"), nil) {
+		for _, command := range alternatives(check.path+".command", t.get(check.value, "command"), nil) {
+			t.canonicalizeCommand(command.path, command.value)
+		}
+	}
+}
+
+// canonicalizeCommand puts CMD or CMD-SHELL before the command of a health check that has neither.
+func (t *task) canonicalizeCommand(path string, command *taskdef.Node) {
 	line := texts(command)
 	computed := func(word *taskdef.Node) bool { _, known := word.Text(); return !known }
 	if len(line) == 0 || slices.ContainsFunc(command.Items(), computed) || slices.Contains([]string{"CMD", "CMD-SHELL", "NONE"}, line[0]) {
@@ -128,5 +138,5 @@ func (t *task) canonicalizeHealth(i int, n *taskdef.Node) {
 		word = "CMD-SHELL"
 	}
 	command.SetItems(slices.Insert(command.Items(), 0, t.node(word)))
-	t.add(codeHealth, fmt.Sprintf("$.containerDefinitions[%d].healthCheck.command", i), "word", word)
+	t.add(codeHealth, path, "word", word)
 }

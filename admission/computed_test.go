@@ -209,3 +209,25 @@ func TestConditionalHealthCheckAllowsForTheStart(t *testing.T) {
 		})
 	}
 }
+
+func TestConditionalHealthCheckGetsTheWordThatDockerNeeds(t *testing.T) {
+	t.Parallel()
+	for check, want := range map[string]string{
+		`{"Fn::If": ["C", {"Command": ["/check"]}, {"Ref": "AWS::NoValue"}]}`: codeHealth + " $.ContainerDefinitions[0].HealthCheck.Fn::If[1].Command",
+		`{"Command": {"Fn::If": ["C", ["NONE"], ["/check", "-q"]]}}`:          codeHealth + " $.ContainerDefinitions[0].HealthCheck.Command.Fn::If[2]",
+	} {
+		r := admitAll(t, template("", `"HealthCheck": `+check), parseMesh(t, []byte(plainMesh)))
+		if got := string(r.After.Task.Get("ContainerDefinitions").Items()[0].Get("HealthCheck").JSON()); !strings.Contains(got, `["CMD","/check"`) {
+			t.Errorf("health check %s", got)
+		}
+		var found []string
+		for _, f := range r.Findings {
+			if f.Code == codeHealth {
+				found = append(found, f.Code+" "+f.Path)
+			}
+		}
+		if got := strings.Join(found, ", "); got != want {
+			t.Errorf("findings %q, want %q", got, want)
+		}
+	}
+}
