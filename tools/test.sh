@@ -42,7 +42,7 @@ others() {
   export CGO_ENABLED=0
   # Built as tools/ensure.sh builds Consul, whose packages it shares.
   tests aclcompare tools/aclcompare ./... -timeout 10m
-  [ ${#lane[@]} -gt 0 ] || tests schedules . "./broker ./consulutil ./healthsync" -timeout 40m -run "$schedules|$fleets"
+  [ ${#lane[@]} -gt 0 ] || tests schedules . "./broker ./consulutil ./healthsync" -timeout 80m -run "$schedules|$fleets"
   # Most of their time is that of terraform, which each test starts.
   tests terraform terraform ./... "${lane[@]}" -timeout 30m -skip "$meshes"
   return "$status"
