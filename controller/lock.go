@@ -8,7 +8,7 @@ import (
 // lockRule is what a refusal of the lock names: all that the token needs, since the lock is
 // the first request, and the token of a controller of hashicorp/consul-ecs lacks most of it.
 const lockRule = `acl = "write" ` + setup.KeyRule + " " + consulutil.SessionRule +
-	` agent_prefix "" { policy = "read" } node_prefix "" { policy = "write" } service_prefix "" { policy = "write" }`
+	` node_prefix "" { policy = "write" } service_prefix "" { policy = "write" }`
 
 // NewLock returns the leader's lock of the cluster with that ARN. partition is that of the
 // controller's objects, empty without Consul Enterprise; the key is in the default

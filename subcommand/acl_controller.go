@@ -28,19 +28,20 @@ func aclControllerCommand() cli.Command {
 		Help: `
 Runs in a task of the ECS cluster, as an ECS service; one is enough, and of two
 or more one leads while the others wait. It creates, and corrects when they change, the
-auth methods by which the cluster's tasks log in to Consul, their binding rules,
-the clients' role and policy and the anonymous token's policy. Then it looks for
-tokens, services and nodes of tasks that have ended, and removes them: only with
-proof, which it logs. A task that ECS shows, or may show, keeps everything.
+auth methods by which the cluster's tasks log in to Consul, their binding rules, and
+the clients' role and policy. Then it looks for tokens, services and nodes of tasks that
+have ended, and removes them: only with proof, which it logs. A task that ECS shows, or
+may show, keeps everything. Requests without a token get no rights unless
+-anonymous-read asks for them.
 
 The token of CONSUL_HTTP_TOKEN needs:
   acl = "write"
-  agent_prefix "" { policy = "read" }
   key_prefix "consul-ecs/" { policy = "write" }
   session_prefix "" { policy = "write" }
   node_prefix "" { policy = "write" }
   service_prefix "" { policy = "write" }
-  operator = "write"        (with -partitions-enabled)
+  agent_prefix "" { policy = "read" }    (with -anonymous-read)
+  operator = "write"                     (with -partitions-enabled)
 and the task role ecs:ListTasks and ecs:DescribeTasks on the cluster.
 
 It retries without limit while Consul or AWS is unavailable. On TERM or INT it ends
@@ -72,7 +73,7 @@ Example:
 type controllerFlags struct {
 	sharedFlags
 	rolePath             string
-	whole                bool
+	whole, anonymous     bool
 	cluster, metricsAddr string
 	interval             time.Duration
 	level                string
@@ -90,6 +91,7 @@ func (f *controllerFlags) declare(fs *flag.FlagSet) {
 // declareOperation declares what no configuration has.
 func (f *controllerFlags) declareOperation(fs *flag.FlagSet) {
 	fs.BoolVar(&f.whole, "trust-whole-account", false, "let every IAM role of the account log in, instead of those of the role path")
+	fs.BoolVar(&f.anonymous, "anonymous-read", false, "let requests without a token read all services and nodes")
 	fs.StringVar(&f.cluster, "cluster", "", "`ARN` of the ECS cluster; required outside of its tasks (default the task's cluster)")
 	fs.StringVar(&f.metricsAddr, "metrics-addr", "", "serve /metrics and /healthz at this `address`, host:port or :port (default not at all)")
 	fs.DurationVar(&f.interval, "interval", defaultInterval, "pause between passes while there is something to do; up to three times as long otherwise")
@@ -183,7 +185,8 @@ func (f *controllerFlags) listen() (net.Listener, error) {
 // controller wires one.
 func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, v controllerVariant, at place) (*controller.Controller, error) {
 	state, err := v.wanted(setup.Options{
-		Cluster: at.cluster.ARN, RolePath: f.rolePath, WholeAccount: f.whole, Partition: f.partition, Address: at.address,
+		Cluster: at.cluster.ARN, RolePath: f.rolePath, WholeAccount: f.whole, Partition: f.partition,
+		AnonymousRead: f.anonymous, Address: at.address,
 	})
 	if err != nil {
 		return nil, err

@@ -311,7 +311,6 @@ func TestACLControllerRefused(t *testing.T) {
 		`key_prefix "consul-ecs/" { policy = "write" }`,
 		`session_prefix "" { policy = "write" }`,
 		`acl = "write"`,
-		`agent_prefix "" { policy = "read" }`,
 	} {
 		policy, _, err := w.admin.ACL().PolicyCreate(&api.ACLPolicy{Name: "refused-" + port(i), Rules: rules}, nil)
 		if err != nil {

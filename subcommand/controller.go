@@ -22,11 +22,11 @@ func controllerCommand() cli.Command {
 		Help: `
 Does what acl-controller does, for tasks without a Consul client agent. It registers the
 cluster's node, on which all tasks have their services, and creates, and corrects when
-they change, the auth method by which the tasks log in, its binding rules, the policies
-and roles of gateways and the anonymous token's policy. Then it looks for tokens and
-services of tasks that have ended, and removes them: only with proof, which it logs. A
-task that ECS shows, or may show, keeps everything. Where Consul has no ACLs it
-registers the node and removes services.
+they change, the auth method by which the tasks log in, its binding rules, and the
+policies and roles of gateways. Then it looks for tokens and services of tasks that have
+ended, and removes them: only with proof, which it logs. A task that ECS shows, or may
+show, keeps everything. Where Consul has no ACLs it registers the node and removes
+services.
 
 The role path, partitions and log level are those of the configuration. The token of
 CONSUL_HTTP_TOKEN, the task role, retries, TERM and exit codes are those of

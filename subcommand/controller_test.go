@@ -87,7 +87,7 @@ func TestController(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := net.JoinHostPort("127.0.0.1", port(ports[0]))
-	p, log := w.agentless("-metrics-addr", address)
+	p, log := w.agentless("-metrics-addr", address, "-anonymous-read")
 	sts := awstest.New(t, awstest.Role{Account: "123456789012", Path: "/consul-ecs/", Name: "web-role", Tags: map[string]string{"consul.hashicorp.com.service-name": "web"}})
 	w.operator(sts)
 	var node *api.CatalogNode

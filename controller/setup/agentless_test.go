@@ -24,7 +24,7 @@ func ownServer(t *testing.T, o testkit.ConsulOptions) (*Setup, *recorder, *bytes
 	}
 	t.Cleanup(server.Require(t).Stop)
 	requests, log := &recorder{}, &bytes.Buffer{}
-	s := &Setup{Wanted: agentless(t, Options{}), Log: hclog.New(&hclog.LoggerOptions{Output: log, DisableTime: true})}
+	s := &Setup{Wanted: agentless(t, Options{AnonymousRead: true}), Log: hclog.New(&hclog.LoggerOptions{Output: log, DisableTime: true})}
 	s.Client, err = consulutil.NewClient(consulutil.Options{Address: server.HTTPAddr, Token: server.Token, Wrap: requests.wrap})
 	if err != nil {
 		t.Fatal(err)

@@ -47,7 +47,7 @@ func TestAgentless(t *testing.T) {
 		Anonymous: &Policy{Name: "anonymous-token-policy", Description: "Anonymous token Policy", Rules: read, Shared: true},
 		Node:      &Node{Name: mainCluster, Address: "10.0.0.9"},
 	}
-	if diff := cmp.Diff(want, agentlessState(t, Options{})); diff != "" {
+	if diff := cmp.Diff(want, agentlessState(t, Options{AnonymousRead: true})); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)
 	}
 }

@@ -36,22 +36,23 @@ type Options struct {
 	// Partition is the Enterprise admin partition; empty turns partitions and
 	// namespaces off.
 	Partition string
+	// AnonymousRead lets requests without a token read all services and nodes.
+	AnonymousRead bool
 	// Address is the IP address of the controller's task, for the cluster's node;
 	// empty outside of a task. Agent does not use it.
 	Address string
 }
 
-// common is what both generations want: the auth method of services with the rule that
-// binds a service's identity, and the anonymous token.
+// common returns what both generations want: the auth method of services with the rule that
+// binds a service's identity, and if asked for what the anonymous token may do.
 func common(o Options) (State, error) {
 	principal, err := Principal(o.Cluster, o.RolePath, o.WholeAccount)
 	if err != nil {
 		return State{}, err
 	}
-	scope, global := Scope{}, Scope{}
+	scope := Scope{}
 	if o.Partition != "" {
 		scope = Scope{Partition: o.Partition, Namespace: defaultNamespace}
-		global = Scope{Partition: defaultPartition, Namespace: defaultNamespace}
 	}
 	s := State{
 		Cluster:   o.Cluster,
@@ -65,11 +66,13 @@ func common(o Options) (State, error) {
 			Method: config.ServiceAuthMethod, Description: "Bind a service identity from IAM role tag for ECS",
 			BindType: api.BindingRuleBindTypeService, BindName: "${entity_tags." + config.TagServiceName + "}", Scope: scope,
 		}},
-		Anonymous: &Policy{
+	}
+	if o.AnonymousRead {
+		s.Anonymous = &Policy{
 			// Consul on Kubernetes has the same policy, by this description.
 			Name: anonymousPolicy, Description: "Anonymous token Policy",
-			Rules: anonymousRules(o.Partition), Scope: global, Shared: true,
-		},
+			Rules: anonymousRules(o.Partition), Scope: s.globalScope(), Shared: true,
+		}
 	}
 	if o.Partition != "" {
 		s.Methods[0].NamespaceRules = []api.ACLAuthMethodNamespaceRule{{

@@ -78,9 +78,13 @@ func (s State) compare(f Observed) Plan {
 		p.rule(want, f, all)
 	}
 	p.Writes = append(p.Writes, records...)
-	if s.Anonymous != nil {
+	granted := f.Anonymous != nil && slices.ContainsFunc(f.Anonymous.Policies, named(anonymousPolicy))
+	switch {
+	case s.Anonymous != nil:
 		p.policy(*s.Anonymous, f, nil)
 		p.anonymous(*s.Anonymous, f)
+	case granted:
+		p.Notes = append(p.Notes, note{Text: noteAnonymous})
 	}
 	if s.Node != nil {
 		p.node(*s.Node, f, all)

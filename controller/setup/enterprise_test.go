@@ -25,12 +25,11 @@ type enterprise struct {
 	mu      sync.Mutex
 	log     bytes.Buffer
 	objects map[string]json.RawMessage
-	keys    map[string][]byte
 }
 
 func newEnterprise(t *testing.T) (*enterprise, *api.Client) {
 	t.Helper()
-	e := &enterprise{objects: map[string]json.RawMessage{}, keys: map[string][]byte{}}
+	e := &enterprise{objects: map[string]json.RawMessage{}}
 	e.objects["/v1/acl/token/"+anonymousToken+" default/default"] = json.RawMessage(`{"AccessorID":"` + anonymousToken + `","SecretID":"anonymous","Description":"Anonymous Token"}`)
 	e.objects["/v1/namespace/default ecs/"] = json.RawMessage(`{"Name":"default","Meta":{"team":"a"},"ACLs":{"PolicyDefaults":[{"ID":"1","Name":"theirs"}],"RoleDefaults":null}}`)
 	c, err := consulutil.NewClient(consulutil.Options{
@@ -71,7 +70,7 @@ func (e *enterprise) answer(r *http.Request, body []byte) (int, []byte) {
 	case strings.HasPrefix(path, "/v1/session/"):
 		return 200, []byte("true")
 	case strings.HasPrefix(path, "/v1/kv/"):
-		return e.kv(r, strings.TrimPrefix(path, "/v1/kv/"), body)
+		return 200, []byte("true") // the lock
 	case r.Method == http.MethodPut:
 		return e.put(path, place, body)
 	case path == "/v1/acl/binding-rules":
@@ -122,26 +121,6 @@ func (e *enterprise) list(prefix, place string, want func(map[string]any) bool) 
 	return data
 }
 
-func (e *enterprise) kv(r *http.Request, key string, body []byte) (int, []byte) {
-	if r.Method == http.MethodPut {
-		if r.URL.Query().Get("acquire")+r.URL.Query().Get("release") == "" {
-			e.keys[key] = body
-		}
-		return 200, []byte("true")
-	}
-	pairs := []api.KVPair{}
-	for k, v := range e.keys {
-		if strings.HasPrefix(k, key) {
-			pairs = append(pairs, api.KVPair{Key: k, Value: v})
-		}
-	}
-	if len(pairs) == 0 {
-		return 404, nil
-	}
-	data, _ := json.Marshal(pairs)
-	return 200, data
-}
-
 // take returns the log since the last call.
 func (e *enterprise) take() string {
 	e.mu.Lock()
@@ -155,7 +134,7 @@ func (e *enterprise) take() string {
 func TestEnterprise(t *testing.T) {
 	t.Parallel()
 	e, c := newEnterprise(t)
-	agent, err := Agent(Options{Cluster: cluster(1), RolePath: DefaultRolePath, Partition: "ecs"})
+	agent, err := Agent(Options{Cluster: cluster(1), RolePath: DefaultRolePath, Partition: "ecs", AnonymousRead: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +184,7 @@ func TestRefusedWritesOfNamespacesAreErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	state, err := Agent(Options{Cluster: cluster(1), RolePath: DefaultRolePath, Partition: "ecs"})
+	state, err := Agent(Options{Cluster: cluster(1), RolePath: DefaultRolePath, Partition: "ecs", AnonymousRead: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +203,7 @@ func TestRefusedWritesOfNamespacesAreErrors(t *testing.T) {
 func TestNamespacesCostTwoReads(t *testing.T) {
 	t.Parallel()
 	e, c := newEnterprise(t)
-	state, err := Agent(Options{Cluster: cluster(1), RolePath: DefaultRolePath, Partition: "ecs"})
+	state, err := Agent(Options{Cluster: cluster(1), RolePath: DefaultRolePath, Partition: "ecs", AnonymousRead: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func (s *Setup) acquire(ctx context.Context) (*lock, error) {
 	l.session, _, err = s.Client.Session().CreateNoChecks(&api.SessionEntry{
 		Name: "consul-ecs setup of " + s.Wanted.Cluster, TTL: lockTTL.String(),
 		LockDelay: lockDelay, Behavior: api.SessionBehaviorRelease,
-	}, s.writeOptions(ctx, s.Wanted.keyScope()))
+	}, s.writeOptions(ctx, s.Wanted.globalScope()))
 	if err != nil {
 		return nil, fmt.Errorf("create a session for the setup lock: %w", s.explain(sessionObject(), err))
 	}
@@ -68,7 +68,7 @@ func (s *Setup) acquire(ctx context.Context) (*lock, error) {
 
 // take tries until the key is ours.
 func (l *lock) take(ctx context.Context) error {
-	kv, scope := l.setup.Client.KV(), l.setup.Wanted.keyScope()
+	kv, scope := l.setup.Client.KV(), l.setup.Wanted.globalScope()
 	for {
 		ok, _, err := kv.Acquire(l.pair(), l.setup.writeOptions(ctx, scope))
 		if err != nil {
@@ -89,7 +89,7 @@ func (l *lock) take(ctx context.Context) error {
 // wait waits until the lock may be free.
 func (l *lock) wait(ctx context.Context) error {
 	kv, key := l.setup.Client.KV(), l.setup.Wanted.lockKey()
-	options := l.setup.queryOptions(ctx, l.setup.Wanted.keyScope())
+	options := l.setup.queryOptions(ctx, l.setup.Wanted.globalScope())
 	pair, meta, err := kv.Get(key, options)
 	if err == nil && pair != nil && pair.Session != "" {
 		options.WaitIndex, options.WaitTime = meta.LastIndex, lockPoll
@@ -127,7 +127,7 @@ func (l *lock) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.end-sinceBoot(), errLost)
 	defer cancel()
 	end := sinceBoot() + lockTTL - lockMargin
-	entry, _, err := l.setup.Client.Session().Renew(l.session, l.setup.writeOptions(ctx, l.setup.Wanted.keyScope()))
+	entry, _, err := l.setup.Client.Session().Renew(l.session, l.setup.writeOptions(ctx, l.setup.Wanted.globalScope()))
 	switch {
 	case err != nil:
 		return fmt.Errorf("renew the session of the setup lock: %w", l.setup.explain(sessionObject(), err))
@@ -143,7 +143,7 @@ func (l *lock) renew(ctx context.Context) error {
 func (l *lock) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockMargin)
 	defer cancel()
-	options := l.setup.writeOptions(ctx, l.setup.Wanted.keyScope())
+	options := l.setup.writeOptions(ctx, l.setup.Wanted.globalScope())
 	_, _, err := l.setup.Client.KV().Release(l.pair(), options)
 	_, destroyErr := l.setup.Client.Session().Destroy(l.session, options)
 	if err := errors.Join(err, destroyErr); err != nil {

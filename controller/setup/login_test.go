@@ -95,7 +95,6 @@ func login(t *testing.T, method, refusal string) *api.ACLToken {
 func (l lab) agentless(t *testing.T) State {
 	t.Helper()
 	s := agentless(t, Options{})
-	s.Anonymous = nil
 	s.Keys += l.name + "/"
 	for i := range s.Policies {
 		s.Policies[i].Name = l.name + s.Policies[i].Name

@@ -127,7 +127,6 @@ func (l lab) state(o Options) (State, error) {
 	if err != nil {
 		return s, err
 	}
-	s.Anonymous = nil
 	s.Keys += l.name + "/"
 	s.Policies[0].Name = l.policy()
 	s.Roles[0].Name, s.Roles[0].Policies = l.role(), []string{l.policy()}

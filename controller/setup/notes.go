@@ -19,6 +19,7 @@ const (
 	noteUnreadable = "binding rule that is a record of trust cannot be read: no trust is removed until it is corrected or deleted"
 	noteHiddenNode = "token cannot read the cluster's node, so that services of dead tasks stay: add the rule to its policy"
 	noteNoACLs     = "ACLs are disabled in Consul: no auth method is created, and only services of dead tasks are removed"
+	noteAnonymous  = "requests without a token may read services and nodes, which no option asks for: give -anonymous-read if clients need it, else remove it with: consul acl policy delete -name " + anonymousPolicy
 	noteForeign    = "shared policy has different rules and is left unchanged"
 )
 

@@ -234,7 +234,7 @@ func TestAnonymousToken(t *testing.T) {
 
 func anonymousOf(t *testing.T) *Policy {
 	t.Helper()
-	s, err := Agent(Options{Cluster: cluster(1), RolePath: DefaultRolePath})
+	s, err := Agent(Options{Cluster: cluster(1), RolePath: DefaultRolePath, AnonymousRead: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,6 +62,9 @@ func (s *Setup) read(ctx context.Context, state State) (found Observed, failed f
 		}
 		found.Anonymous, _ = get(ctx, s, failed, Object{Kind: kindToken, Name: anonymousToken}, p.Scope, anonymousToken, acl.TokenRead)
 	}
+	if s.Wanted.Anonymous == nil { // for a report only: setup does not fail without
+		found.Anonymous, _, _ = acl.TokenRead(anonymousToken, s.queryOptions(ctx, state.globalScope()))
+	}
 	if n := state.Node; n != nil {
 		file(ctx, s, found, failed, found.Nodes, Object{Kind: kindNode, Name: n.Name}, n.Scope, n.Name, s.readNode)
 	}

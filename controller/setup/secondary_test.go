@@ -32,7 +32,7 @@ func TestSecondaryDatacenter(t *testing.T) {
 	t.Parallel()
 	first := datacenter(t, nil)
 	second := datacenter(t, first)
-	state, err := Agent(Options{Cluster: cluster(1), RolePath: DefaultRolePath})
+	state, err := Agent(Options{Cluster: cluster(1), RolePath: DefaultRolePath, AnonymousRead: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ type State struct {
 	Methods  []AuthMethod
 	Rules    []BindingRule
 	// Anonymous is what the anonymous token gets, which requests without a token have, in
-	// the primary datacenter; nil wants nothing of it.
+	// the primary datacenter; nil grants nothing, and an existing grant is reported.
 	Anonymous *Policy
 	// Node is the node of all tasks' services; nil wants none. It needs no ACLs: with it,
 	// servers that have them disabled are no error.
@@ -132,9 +132,9 @@ func (s State) keys() string {
 	return s.Keys + "partition/" + s.Partition + "/"
 }
 
-// keyScope is where the lock lives: never in the cluster's own
-// partition, which has no server whose node a session could hang on.
-func (s State) keyScope() Scope {
+// globalScope returns where the lock and the anonymous token live. The lock is never in the
+// cluster's own partition, which has no server whose node a session could hang on.
+func (s State) globalScope() Scope {
 	if s.Partition == "" {
 		return Scope{}
 	}

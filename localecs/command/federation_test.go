@@ -2,6 +2,7 @@ package command
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
@@ -218,6 +219,7 @@ func TestEndToEndGatewaysLeaveAFederation(t *testing.T) {
 			dir := betweenDatacenters(t, leavingGatewaysTasks, secondaryOfGossip, aclControllerBefore, aclControllerRole,
 				"  datacenter: dc1\n  tokens:\n", "  datacenter: dc1\n  config: {primary_datacenter: dc1}\n"+federationTokens+aclControllerToken)
 			writeAgentGateway(t, dir)
+			writeFiles(t, dir, map[string]string{"controller.json": anonymousReaders(t)})
 			code, report, _ := runReport(t, programsWith(t, consul), dir)
 			if code != 0 || report.Answered < 400 || report.Failed != 0 || len(report.Failures) != 0 || len(report.Left) != 0 {
 				t.Errorf("exit %d, report %+v; want nothing lost of 400 requests and more", code, report)
@@ -268,8 +270,15 @@ func betweenDatacenters(t *testing.T, tasks, secondary string, oldnew ...string)
 		dc2Tasks, secretOf("task-token", dc2Tasks),
 		`\"destinationPeer\":\"dc2\"`, `\"datacenter\":\"dc2\"`)...)
 	writeFiles(t, dir, map[string]string{
-		"controller.json": string(readFile(t, filepath.Join(example("agentless-mesh"), "controller.json"))),
-		"operator.sh":     awaitFederation, "dc2.sh": secondary,
+		"controller.json": anonymousReaders(t), "operator.sh": awaitFederation, "dc2.sh": secondary,
 	})
 	return dir
+}
+
+// anonymousReaders returns the controller that lets requests without a token read services, as a
+// server's are to another datacenter: a task's token is not known there.
+func anonymousReaders(t *testing.T) string {
+	t.Helper()
+	text := string(readFile(t, filepath.Join(example("agentless-mesh"), "controller.json")))
+	return strings.Replace(text, `"-interval",`, `"-anonymous-read", "-interval",`, 1)
 }

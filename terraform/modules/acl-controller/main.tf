@@ -11,6 +11,7 @@ module "controller" {
   consul_partitions_enabled          = var.consul_partitions_enabled
   consul_partition                   = var.consul_partition
   iam_role_path                      = var.iam_role_path
+  anonymous_read                     = var.anonymous_read
   log_level                          = var.log_level
   metrics_port                       = var.metrics_port
   ecs_cluster_arn                    = var.ecs_cluster_arn

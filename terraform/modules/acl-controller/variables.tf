@@ -45,6 +45,12 @@ variable "iam_role_path" {
   default     = null
 }
 
+variable "anonymous_read" {
+  description = "Whether requests to Consul without a token may read all services and nodes (docs/SETUP.md has who needs that)."
+  type        = bool
+  default     = null
+}
+
 variable "log_level" {
   description = "`TRACE`, `DEBUG`, `INFO`, `WARN` or `ERROR`."
   type        = string

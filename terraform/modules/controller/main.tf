@@ -7,7 +7,11 @@ locals {
   service_name = coalesce(var.service_name, local.name)
   tags         = { for k, v in var.tags : k => v if v != null }
 
-  metrics  = var.metrics_port == null ? [] : ["-metrics-addr", ":${var.metrics_port}"]
+  flags = concat(
+    var.anonymous_read ? ["-anonymous-read"] : [],
+    var.metrics_port == null ? [] : ["-metrics-addr", ":${var.metrics_port}"],
+  )
+
   ca_arn   = local.agent ? var.consul_server_ca_cert_arn : try(coalesce(var.consul_https_ca_cert_arn, var.consul_ca_cert_arn), "")
   ca_name  = local.agent ? "CONSUL_CACERT_PEM" : "CONSUL_HTTPS_CACERT_PEM"
   settings = local.agent ? { CONSUL_HTTP_ADDR = var.consul_server_http_addr } : { CONSUL_ECS_CONFIG_JSON = jsonencode(local.configuration) }
@@ -15,9 +19,9 @@ locals {
   agent_command = concat(
     ["acl-controller", "-iam-role-path", var.iam_role_path, "-log-level", var.log_level],
     var.consul_partitions_enabled ? ["-partitions-enabled", "-partition", var.consul_partition] : [],
-    local.metrics,
+    local.flags,
   )
-  command = local.agent ? local.agent_command : concat(["controller"], local.metrics)
+  command = local.agent ? local.agent_command : concat(["controller"], local.flags)
 
   configuration = {
     bootstrapDir = "/consul"

@@ -177,6 +177,13 @@ variable "iam_role_path" {
   }
 }
 
+variable "anonymous_read" {
+  description = "Whether requests to Consul without a token may read all services and nodes (docs/SETUP.md has who needs that)."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
 variable "log_level" {
   description = "`TRACE`, `DEBUG`, `INFO`, `WARN` or `ERROR`."
   type        = string

@@ -23,6 +23,7 @@ run "everything" {
     desired_count               = 2
     ephemeral_storage           = 30
     service_name                = "second-controller"
+    anonymous_read              = true
     metrics_port                = 9102
     permissions_boundary        = "arn:aws:iam::123456789012:policy/boundary"
     environment                 = { AWS_MAX_ATTEMPTS = "5" }
@@ -49,7 +50,7 @@ run "everything" {
   }
 
   assert {
-    condition     = jsondecode(aws_ecs_task_definition.this.container_definitions)[0].command == ["controller", "-metrics-addr", ":9102"]
+    condition     = jsondecode(aws_ecs_task_definition.this.container_definitions)[0].command == ["controller", "-anonymous-read", "-metrics-addr", ":9102"]
     error_message = "The command differs."
   }
 
