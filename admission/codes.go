@@ -35,6 +35,7 @@ type Code struct {
 // Codes of the findings.
 const (
 	codeAnnConflict = "ADM-ANN-CONFLICT"
+	codeAnnHidden   = "ADM-ANN-HIDDEN"
 	codeAnnUnknown  = "ADM-ANN-UNKNOWN"
 	codeAnnValue    = "ADM-ANN-VALUE"
 	codeAppMesh     = "ADM-APPMESH"
@@ -108,6 +109,7 @@ func definitionCodes() []Code {
 func ruleCodes() []Code {
 	return []Code{
 		{codeAnnConflict, taskdef.Error, "{annotation} is {one} in container {a} and {other} in container {b}", "write it in one of them"},
+		{codeAnnHidden, taskdef.Error, "{what} may bring annotations that are known at deployment only, such as the policies that the token broker gives", "write out the names of docker labels and tags; Fn::If may choose between them"},
 		{codeAnnUnknown, taskdef.Warn, "{annotation} is not an annotation", "{fix}"},
 		{codeAnnValue, taskdef.Error, "{annotation} is {value}, want {want}", "change the annotation"},
 		{codeAppMesh, taskdef.Error, "proxyConfiguration redirects traffic to a proxy of AWS App Mesh", "remove it"},

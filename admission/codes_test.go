@@ -39,6 +39,7 @@ func breaches() []breach {
 	return []breach{
 		{code: codeAnnConflict, doc: conflict, mesh: mesh(`"transparentProxy": {"enabled": false}`)},
 		{code: codeAnnTag, task: `"tags": [{"key": "consul.hashicorp.com/service-name", "value": "b"}],`, app: label("service-name", "a")},
+		{code: codeAnnHidden, doc: `{"ContainerDefinitions": [{"Name": "app", "Image": "app", "Memory": 64, "DockerLabels": {"Ref": "Labels"}}]}`, mesh: "-", besides: codeNotInjected},
 		{code: codeAnnUnknown, app: label("service-nmae", "x")},
 		{code: codeAnnValue, app: label("upstreams", "api")},
 		{code: codeAppMesh, task: `"proxyConfiguration": {"type": "APPMESH", "containerName": "app", "properties": [{"name": "IgnoredUID", "value": "1337"}, {"name": "ProxyIngressPort", "value": "15000"}, {"name": "ProxyEgressPort", "value": "15001"}, {"name": "AppPorts", "value": "80"}, {"name": "EgressIgnoredIPs", "value": "169.254.170.2"}]},`, app: plainApp},

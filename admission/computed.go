@@ -9,9 +9,9 @@ import (
 
 // reportHidden reports the annotations that cannot be read, since CloudFormation computes
 // them or what they are in: neither would they count, nor the rights that they ask for.
-// Without the mesh, only those that count then. Where CloudFormation computes their names,
-// there may be none: that is said, and refuses no template.
+// Without the mesh, only those that count then.
 func (t *task) reportHidden(injected bool) {
+	t.reportUnseen()
 	if t.format == formatTemplate {
 		t.findHidden(t.doc.Task, t.doc.Locate("$"), injected, false)
 	}
@@ -33,21 +33,13 @@ func (t *task) findHidden(n *taskdef.Node, path string, injected, computed bool)
 				continue
 			}
 		}
-		if key == "DockerLabels" && value.IsComputed() {
-			t.report(codeComputed, at, "what", "what is in dockerLabels", "consequence", "annotations that come with it are not checked")
-		}
 		t.findHidden(value, at, injected, computed)
 	}
 }
 
 // findHiddenTag looks at a value that may be a tag.
 func (t *task) findHiddenTag(n *taskdef.Node, path string, injected, computed bool) {
-	key := n.Get("Key")
-	if key.IsComputed() && n.Get("Value") != nil {
-		t.report(codeComputed, path, "what", "the key of this tag", "consequence", "if it is an annotation, it is not checked")
-		return
-	}
-	if tag, is := key.Text(); is && strings.HasPrefix(tag, annotationPrefix) && (computed || n.Get("Value").IsComputed()) {
+	if tag, is := n.Get("Key").Text(); is && strings.HasPrefix(tag, annotationPrefix) && (computed || n.Get("Value").IsComputed()) {
 		t.addHidden(tag, path, injected)
 	}
 }
