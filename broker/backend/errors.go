@@ -47,6 +47,11 @@ func refused(op string, err error, remedy string) error {
 	return &Error{Op: op, Err: consulutil.WithClass(err, retry.Permanent), Remedy: remedy}
 }
 
+// notYet is an error that waiting may change, whatever its own class.
+func notYet(op string, err error) error {
+	return &Error{Op: op, Err: consulutil.WithClass(err, retry.NotYet)}
+}
+
 // FoldName returns a name in the form in which Consul and Vault compare names of policies.
 func FoldName(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
 

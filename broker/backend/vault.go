@@ -57,8 +57,10 @@ func (b *VaultBackend) Issue(ctx context.Context, r Request) (Grant, error) {
 		method: http.MethodPost, path: "auth/token/create/" + url.PathEscape(cmp.Or(b.Role, VaultRole)), wrap: ttl, body: tokenOf(r),
 	})
 	switch {
-	case vaultStatus(err) == http.StatusBadRequest: // what Vault answers without sudo, or for a policy that the role excludes
+	case refusesCreation(err):
 		return Grant{}, refused(op, fmt.Errorf("%w: %w", ErrPrivilege, err), vaultRemedy)
+	case vaultStatus(err) == http.StatusBadRequest:
+		return Grant{}, notYet(op, err)
 	case err != nil:
 		return Grant{}, vaultError(op, err, vaultRemedy)
 	case answer.WrapInfo == nil || answer.WrapInfo.Token.Empty():
@@ -111,10 +113,10 @@ func (b *VaultBackend) Redeem(ctx context.Context, g Grant) (Token, error) {
 	ctx = context.WithoutCancel(ctx)
 	answer, err := b.Client.do(ctx, vaultCall{method: http.MethodPost, path: "sys/wrapping/unwrap", token: g.Handle})
 	switch {
-	case vaultStatus(err) == http.StatusBadRequest, vaultStatus(err) == http.StatusForbidden:
+	case usedHandle(err):
 		return Token{}, refused(op, fmt.Errorf("%w: %w", ErrUsed, err), "")
-	case err != nil:
-		return Token{}, vaultError(op, err, "")
+	case err != nil: // unwrapping needs no privilege: nothing else refuses a handle that is good
+		return Token{}, notYet(op, err)
 	case answer.Auth == nil || answer.Auth.ClientToken.Empty():
 		return Token{}, refused(op, errNoAuth, "")
 	}
@@ -128,10 +130,12 @@ func (b *VaultBackend) Redeem(ctx context.Context, g Grant) (Token, error) {
 	if _, err := b.Client.LookupSelf(ctx, auth.ClientToken); errors.Is(err, ErrPrivilege) {
 		return Token{}, refused(op, ErrUsed, "")
 	}
-	return Token{
-		Secret: auth.ClientToken, Accessor: auth.Accessor, Policies: auth.Policies,
-		Expires: time.Now().Add(seconds(auth.LeaseDuration)), Period: seconds(auth.LeaseDuration),
-	}, nil
+	life := seconds(auth.LeaseDuration)
+	token := Token{Secret: auth.ClientToken, Accessor: auth.Accessor, Policies: auth.Policies, Expires: time.Now().Add(life)}
+	if auth.Renewable { // unless the token role forbids it
+		token.Period = life
+	}
+	return token, nil
 }
 
 // Revoke revokes the token of an accessor. Vault has no error for one that it does not know, but

@@ -125,6 +125,7 @@ type vaultAnswer struct {
 		Accessor      string       `json:"accessor"`
 		Policies      []string     `json:"policies"`
 		LeaseDuration int64        `json:"lease_duration"`
+		Renewable     bool         `json:"renewable"`
 		Orphan        bool         `json:"orphan"`
 	} `json:"auth"`
 	WrapInfo *struct {

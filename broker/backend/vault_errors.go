@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/meshtask/consul-ecs/consulutil"
@@ -54,13 +55,34 @@ func noPolicy(err error) bool {
 	return ok && refused.status == http.StatusNotFound && refused.text == ""
 }
 
+// refusesCreation reports whether Vault refuses to create the token. Not every 400 is a refusal: when
+// leadership or the storage is lost meanwhile, the answer has that status, too.
+func refusesCreation(err error) bool {
+	refused, ok := errors.AsType[*vaultStatusError](err)
+	return ok && refused.status == http.StatusBadRequest && slices.ContainsFunc([]string{
+		"privileges required", "must be subset of", "disallowed by this role", "unknown role", "may not be created",
+		"batch tokens cannot", "restricted use token cannot",
+	}, func(text string) bool { return strings.Contains(refused.text, text) })
+}
+
+// usedHandle reports whether Vault knows no such wrapping token. It has other texts, of statuses 400 and 403,
+// for one that it cannot read.
+func usedHandle(err error) bool {
+	refused, ok := errors.AsType[*vaultStatusError](err)
+	return ok && strings.Contains(refused.text, "wrapping token is not valid or does not exist")
+}
+
+// vaultDRSecondary and vaultPerfStandby are statuses of a node that is not active.
+const vaultDRSecondary, vaultPerfStandby = 472, 473
+
 // classifyVault distinguishes a refusal from a server that is sealed, in standby, overloaded or
 // unreachable.
 func classifyVault(err error) retry.Class {
 	switch code := vaultStatus(err); {
 	case code == 0:
 		return consulutil.Classify(err)
-	case code >= 500, code == http.StatusTooManyRequests, code == http.StatusPreconditionFailed:
+	case code < 400, code >= 500, code == http.StatusTooManyRequests, code == http.StatusPreconditionFailed,
+		code == vaultDRSecondary, code == vaultPerfStandby:
 		return retry.NotYet
 	default:
 		return retry.Permanent

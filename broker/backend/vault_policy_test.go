@@ -6,9 +6,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/internal/secret"
 )
 
 // Without one of its capabilities, the broker's token cannot do its work.
@@ -62,15 +62,23 @@ func TestVaultRoleBoundsThePolicies(t *testing.T) {
 	}
 }
 
+// withRole returns a backend of a token role of the test's own.
+func (w *vaultWorld) withRole(t *testing.T, name string, body map[string]any) *backend.VaultBackend {
+	t.Helper()
+	body["allowed_policies_glob"] = []string{"web-*"}
+	w.Role(t, name, body)
+	w.Policy(t, name, strings.ReplaceAll(documentedPolicy(t), "create/token-broker", "create/"+name))
+	own, _ := w.Token(t, map[string]any{"policies": []string{name}})
+	b := w.backend(t, own)
+	b.Role = name
+	return b
+}
+
 // A role that is not orphan makes tokens that end with the broker's.
 func TestVaultRoleIsOrphan(t *testing.T) {
 	t.Parallel()
-	b, w := vaultBroker(t)
-	b.Role = "token-broker-child"
-	w.Role(t, b.Role, map[string]any{"allowed_policies_glob": []string{"web-*"}})
-	w.Policy(t, "child-broker", strings.ReplaceAll(documentedPolicy(t), "create/token-broker", "create/"+b.Role))
-	own, _ := w.Token(t, map[string]any{"policies": []string{"child-broker"}})
-	b.Token = func() (secret.Value, error) { return secret.New(own), nil }
+	_, w := vaultBroker(t)
+	b := w.withRole(t, "token-broker-child", map[string]any{})
 	g := issue(t, b, request("web-config"))
 	_, err := b.Redeem(t.Context(), g)
 	if err == nil || !strings.Contains(err.Error(), "vault write auth/token/roles/token-broker-child orphan=true") {
@@ -78,5 +86,23 @@ func TestVaultRoleIsOrphan(t *testing.T) {
 	}
 	if _, found := w.Lookup(t, g.Accessor); found {
 		t.Error("the token is still there")
+	}
+}
+
+// Tokens of a role that forbids renewal are replaced.
+func TestVaultTokenThatCannotBeRenewedHasNoPeriod(t *testing.T) {
+	t.Parallel()
+	_, w := vaultBroker(t)
+	b := w.withRole(t, "token-broker-fixed", map[string]any{"orphan": true, "renewable": false})
+	token := redeem(t, b, issue(t, b, request("web-config")))
+	if token.Period != 0 {
+		t.Errorf("period %s, want 0: the token is to be replaced", token.Period)
+	}
+	if life := time.Until(token.Expires); !within(life, 2*time.Hour) {
+		t.Errorf("the token expires in %s, want 2h", life)
+	}
+	_, err := w.client(t).RenewSelf(t.Context(), token.Secret)
+	if err == nil || !strings.Contains(err.Error(), "lease is not renewable") {
+		t.Errorf("RenewSelf: %v", err)
 	}
 }

@@ -44,8 +44,8 @@ func TestVaultAnswersHaveClasses(t *testing.T) {
 		http.StatusServiceUnavailable: retry.NotYet,
 		http.StatusTooManyRequests:    retry.NotYet,
 		http.StatusPreconditionFailed: retry.NotYet,
-		http.StatusBadRequest:         retry.Permanent,
-		http.StatusTemporaryRedirect:  retry.Permanent,
+		http.StatusBadRequest:         retry.Permanent, // of the policy, which is read first
+		http.StatusTemporaryRedirect:  retry.NotYet,
 		http.StatusForbidden:          retry.Permanent,
 	} {
 		w.front.Answer(status)
@@ -133,13 +133,13 @@ func TestVaultErrorsOfEachEndpoint(t *testing.T) {
 		refused map[int]error
 	}{
 		"create":          {func() error { _, err := b.Issue(t.Context(), request("web-config")); return err }, map[int]error{403: backend.ErrPrivilege}},
-		"unwrap":          {func() error { _, err := b.Redeem(t.Context(), grant); return err }, map[int]error{400: backend.ErrUsed, 403: backend.ErrUsed}},
+		"unwrap":          {func() error { _, err := b.Redeem(t.Context(), grant); return err }, nil},
 		"lookup-accessor": {func() error { _, _, err := b.Expiry(t.Context(), grant.Accessor); return err }, map[int]error{403: backend.ErrPrivilege}},
 		"renew-self":      {func() error { _, err := task.RenewSelf(t.Context(), secret.New("x")); return err }, map[int]error{403: backend.ErrPrivilege}},
 		"lookup-self":     {func() error { _, err := task.LookupSelf(t.Context(), secret.New("x")); return err }, map[int]error{403: backend.ErrPrivilege}},
 		"revoke-self":     {func() error { return task.RevokeSelf(t.Context(), secret.New("x")) }, map[int]error{403: backend.ErrPrivilege}},
 	} {
-		for _, status := range []int{412, 429, 500, 502, 503} {
+		for _, status := range []int{307, 412, 429, 472, 473, 500, 502, 503} {
 			w.front.Answer(status)
 			if err := c.call(); err == nil || !consulutil.Classify(err).Retryable() {
 				t.Errorf("%s, status %d: %v, want an error that is retried", name, status, err)
@@ -150,10 +150,6 @@ func TestVaultErrorsOfEachEndpoint(t *testing.T) {
 			if err := c.call(); !errors.Is(err, want) || err != nil && consulutil.Classify(err).Retryable() {
 				t.Errorf("%s, status %d: %v, want %v", name, status, err, want)
 			}
-		}
-		w.front.Answer(307)
-		if err := c.call(); err == nil || consulutil.Classify(err).Retryable() {
-			t.Errorf("%s: a redirect: %v", name, err)
 		}
 	}
 	w.front.AnswerAs(nil)
@@ -224,4 +220,42 @@ func TestVaultKnowsNoTokenByItsOwnTextOnly(t *testing.T) {
 			t.Errorf("%d %q: Expiry: %v, %v", tt.status, tt.text, alive, err)
 		}
 	}
+}
+
+// Vault's texts distinguish a refusal from a leader or a storage that was lost during the request.
+func TestVaultRefusesByItsOwnTextOnly(t *testing.T) {
+	t.Parallel()
+	b, w := vaultBroker(t)
+	grant := issue(t, b, request("web-config"))
+	issueAgain := func() error { _, err := b.Issue(t.Context(), request("web-config")); return err }
+	unwrap := func() error { _, err := b.Redeem(t.Context(), grant); return err }
+	for _, tt := range []struct {
+		path, text string
+		call       func() error
+		status     int
+		want       error
+	}{
+		{"auth/token/create/", "failed to persist accessor index entry: leadership lost while committing log", issueAgain, 400, nil},
+		{"auth/token/create/", "root or sudo privileges required to create periodic token", issueAgain, 400, backend.ErrPrivilege},
+		{"auth/token/create/", "unknown role token-broker", issueAgain, 400, backend.ErrPrivilege},
+		{"sys/wrapping/unwrap", "error validating wrapping token: leadership lost while committing log", unwrap, 403, nil},
+		{"sys/wrapping/unwrap", "wrapping token is not valid or does not exist", unwrap, 400, backend.ErrUsed},
+	} {
+		w.front.RefuseAt(tt.path, tt.status, tt.text)
+		err := tt.call()
+		if tt.want != nil {
+			wantError(t, err, tt.want, tt.text)
+			continue
+		}
+		if err == nil || !consulutil.Classify(err).Retryable() {
+			t.Errorf("%d %q: %v, want an error that is retried", tt.status, tt.text, err)
+		}
+		for _, refusal := range []error{backend.ErrPrivilege, backend.ErrUsed} {
+			if errors.Is(err, refusal) {
+				t.Errorf("%d %q: %v, want no refusal", tt.status, tt.text, err)
+			}
+		}
+	}
+	w.front.AnswerAs(nil)
+	redeem(t, b, grant)
 }

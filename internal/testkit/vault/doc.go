@@ -4,7 +4,7 @@
 //
 // Flow: 1. New starts a server, Program one for all tests of a process; 2. Do sends a
 // request, as root or with a token of the test; 3. Pass lets time pass, at once in the fake;
-// 4. a Front answers in place of the server, or counts what reaches it.
+// 4. a Front answers in place of the server.
 //
 // Owns: what the fake knows of Vault, as a client can observe it: tokens and their policies,
 // response wrapping, namespaces, the seal.

@@ -66,6 +66,7 @@ type body struct {
 	Meta                map[string]string
 	AllowedPoliciesGlob []string `json:"allowed_policies_glob"`
 	Orphan              bool
+	Renewable           *bool // of a role; nil for true
 }
 
 // request is a request of an authenticated caller; caller is nil without one.

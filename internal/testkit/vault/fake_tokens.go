@@ -19,7 +19,7 @@ type token struct {
 	meta                        map[string]string
 	period                      time.Duration
 	expires                     time.Time // zero for never
-	orphan                      bool
+	orphan, renewable           bool
 }
 
 // maxTTL is the life of a token that asks for none.
@@ -110,6 +110,7 @@ func (f *fake) create(r *request, role *body) (answer, *refusal) {
 		namespace: r.namespace, name: strings.TrimSuffix(unnamable.ReplaceAllString("token-"+r.DisplayName, "-"), "-"),
 		path: r.path, policies: policies, meta: r.Meta, period: period,
 		expires: f.now().Add(cmp.Or(period, ttl, maxTTL)), orphan: role == nil || role.Orphan,
+		renewable: role == nil || role.Renewable == nil || *role.Renewable,
 	})
 	a := f.auth(t)
 	if r.wrapTTL == "" {
@@ -153,7 +154,7 @@ func (f *fake) policiesPermitted(caller *token, policies []string, role *body, s
 }
 
 func (f *fake) renew(t *token) (answer, *refusal) {
-	if t.expires.IsZero() {
+	if !t.renewable {
 		return nil, badRequest("lease is not renewable")
 	}
 	if t.period > 0 {
@@ -170,14 +171,14 @@ func (f *fake) revoke(t *token) (answer, *refusal) {
 func (f *fake) auth(t *token) answer {
 	return answer{"auth": answer{
 		"client_token": t.secret, "accessor": t.accessor, "policies": t.policies, "metadata": t.meta,
-		"lease_duration": f.left(t), "renewable": !t.expires.IsZero(), "orphan": t.orphan,
+		"lease_duration": f.left(t), "renewable": t.renewable, "orphan": t.orphan,
 	}}
 }
 
 func (f *fake) lookup(t *token) (answer, *refusal) {
 	data := answer{
 		"accessor": t.accessor, "policies": t.policies, "display_name": t.name, "path": t.path,
-		"meta": t.meta, "orphan": t.orphan, "ttl": f.left(t), "renewable": !t.expires.IsZero(),
+		"meta": t.meta, "orphan": t.orphan, "ttl": f.left(t), "renewable": t.renewable,
 	}
 	if t.period > 0 {
 		data["period"] = int(t.period.Seconds())

@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,9 +17,10 @@ type Front struct {
 	// URL is its address.
 	URL string
 
-	mu       sync.Mutex
-	answer   http.HandlerFunc
-	requests []string
+	server http.Handler // what it stands before
+
+	mu     sync.Mutex
+	answer http.HandlerFunc
 }
 
 // NewFront starts a front of the server that ends with the test.
@@ -30,18 +30,16 @@ func NewFront(t testing.TB, s *Server) *Front {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &Front{}
-	proxy := httputil.NewSingleHostReverseProxy(target)
+	f := &Front{server: httputil.NewSingleHostReverseProxy(target)}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()
-		f.requests = append(f.requests, r.Method+" "+strings.TrimPrefix(r.URL.Path, "/v1/"))
 		answer := f.answer
 		f.mu.Unlock()
 		if answer != nil {
 			answer(w, r)
 			return
 		}
-		proxy.ServeHTTP(w, r)
+		f.server.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
 	f.URL = server.URL
@@ -60,11 +58,15 @@ func (f *Front) Answer(status int) {
 	f.AnswerAs(func(w http.ResponseWriter, _ *http.Request) { Refuse(w, status, http.StatusText(status)) })
 }
 
-// Requests returns method and path of each request so far.
-func (f *Front) Requests() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.requests)
+// RefuseAt lets the front refuse requests below a path, and pass the others on.
+func (f *Front) RefuseAt(path string, status int, text string) {
+	f.AnswerAs(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/v1/"+path) {
+			Refuse(w, status, text)
+			return
+		}
+		f.server.ServeHTTP(w, r)
+	})
 }
 
 // Refuse writes an answer with errors, as Vault does.
