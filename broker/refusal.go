@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
@@ -46,19 +45,11 @@ const maxReason = 2 << 10
 const maxForeign = 64
 
 func refuse(status int, code, format string, args ...any) *refusal {
-	return &refusal{status: status, code: code, reason: cut(fmt.Sprintf(format, args...), maxReason)}
-}
-
-// cut cuts a text off after a number of bytes.
-func cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "") + "…"
+	return &refusal{status: status, code: code, reason: receiver.Cut(fmt.Sprintf(format, args...), maxReason)}
 }
 
 // short returns what the logs have of a text of a caller.
-func short(text string) string { return cut(text, maxForeign) }
+func short(text string) string { return receiver.Cut(text, maxForeign) }
 
 // later is a refusal that waiting can change.
 func later(status int, code string, after time.Duration, format string, args ...any) *refusal {

@@ -121,9 +121,9 @@ func (t *term) submit(ctx context.Context, in receiver.TokenRequest, from caller
 	if !bearer.Empty() {
 		r.bearer = hashOf(bearer)
 	}
-	err := t.auditable()
+	err := t.identify(r)
 	if err == nil {
-		err = t.identify(r)
+		err = t.auditable()
 	}
 	if err == nil {
 		err = t.verify(ctx, r)

@@ -63,12 +63,6 @@ var (
 func (t *term) identify(r *request) error {
 	sent := r.in.TaskARN
 	r.in.TaskARN = short(sent)
-	if r.in.CallbackPort < t.Rules.MinPort || r.in.CallbackPort > t.Rules.MaxPort {
-		return refuse(http.StatusBadRequest, "port", "callback_port %d: want %d to %d", r.in.CallbackPort, t.Rules.MinPort, t.Rules.MaxPort)
-	}
-	if len(r.in.PublicKey) == 0 && !t.AllowUnsealed {
-		return refuse(http.StatusBadRequest, "unsealed", "this broker pushes sealed handles only: send a public_key")
-	}
 	var err error
 	if r.cluster, err = t.Rules.cluster(r.in.Cluster); err != nil {
 		return err
@@ -77,6 +71,12 @@ func (t *term) identify(r *request) error {
 		return refuse(http.StatusNotFound, "unknown_task", "%q is not the ARN of a task of the cluster", r.in.TaskARN)
 	}
 	r.in.TaskARN = sent
+	if r.in.CallbackPort < t.Rules.MinPort || r.in.CallbackPort > t.Rules.MaxPort {
+		return refuse(http.StatusBadRequest, "port", "callback_port %d: want %d to %d", r.in.CallbackPort, t.Rules.MinPort, t.Rules.MaxPort)
+	}
+	if len(r.in.PublicKey) == 0 && !t.AllowUnsealed {
+		return refuse(http.StatusBadRequest, "unsealed", "this broker pushes sealed handles only: send a public_key")
+	}
 	return nil
 }
 

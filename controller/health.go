@@ -30,8 +30,8 @@ type health struct {
 	// answer that names the leader. The next must follow within limit.
 	last  time.Time
 	limit time.Duration
-	// setupErr is why setup fails, nil if it does not, and setupSince since when.
-	setupErr   error
+	// setupFails is set while setup fails, and setupSince is since when.
+	setupFails bool
 	setupSince time.Time
 }
 
@@ -46,21 +46,22 @@ func (h *health) succeeded(now time.Time, limit time.Duration) {
 func (h *health) setup(now time.Time, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.setupErr == nil {
+	if !h.setupFails {
 		h.setupSince = now
 	}
-	h.setupErr = err
+	h.setupFails = err != nil
 }
 
-// check returns why the controller is unhealthy, or nil.
+// check returns why the controller is unhealthy, or nil. Any caller gets it, so that it names
+// nothing of Consul or AWS.
 func (h *health) check(now time.Time) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if since := now.Sub(h.last); since > h.limit {
 		return fmt.Errorf("no successful pass, or as a standby no answer from Consul, for %s (limit %s); see the log", since.Round(time.Second), h.limit.Round(time.Second))
 	}
-	if since := now.Sub(h.setupSince); h.setupErr != nil && since > setupLimit {
-		return fmt.Errorf("setup has failed for %s: %w", since.Round(time.Second), h.setupErr)
+	if since := now.Sub(h.setupSince); h.setupFails && since > setupLimit {
+		return fmt.Errorf("setup has failed for %s; see the log", since.Round(time.Second))
 	}
 	return nil
 }

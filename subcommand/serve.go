@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	stdlog "log"
 	"net"
 	"net/http"
 	"os"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/time/rate"
 
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -20,7 +23,12 @@ import (
 // serve serves until stop is called.
 func serve(listener net.Listener, log hclog.Logger, server *http.Server) (stop func()) {
 	server.IdleTimeout = time.Minute
-	server.ErrorLog = log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug})
+	if server.MaxHeaderBytes == 0 {
+		server.MaxHeaderBytes = maxHeader
+	}
+	server.ErrorLog = stdlog.New(&someLines{
+		w: log.StandardWriter(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}), Sometimes: rate.Sometimes{First: 10, Interval: 10 * time.Second},
+	}, "", 0)
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			log.Error("HTTP server stopped", logkey.Error, err)
@@ -34,6 +42,21 @@ func serve(listener net.Listener, log hclog.Logger, server *http.Server) (stop f
 			server.Close()
 		}
 	}
+}
+
+// maxHeader bounds the header of a request, in bytes.
+const maxHeader = 16 << 10
+
+// someLines passes some lines of a log on: any caller can cause them.
+type someLines struct {
+	w io.Writer
+	rate.Sometimes
+}
+
+// Write writes a line or omits it.
+func (s *someLines) Write(line []byte) (int, error) {
+	s.Do(func() { _, _ = s.w.Write(line) })
+	return len(line), nil
 }
 
 // serverCertificate is a server's certificate in two files, which are read again when they

@@ -299,6 +299,5 @@ func (f *brokerFlags) serveAPI(listener net.Listener, handler http.Handler, log 
 	log.Info("serving", logkey.Address, listener.Addr().String())
 	return serve(listener, log, &http.Server{
 		Handler: handler, ReadHeaderTimeout: brokerReadLimit, ReadTimeout: brokerReadLimit, WriteTimeout: brokerWriteLimit,
-		MaxHeaderBytes: 16 << 10,
 	})
 }

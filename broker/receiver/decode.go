@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // ErrTooLong means that a body has more than MaxBody bytes.
@@ -59,7 +60,18 @@ func withoutText(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("incomplete JSON")
 	}
-	return err
+	return errors.New(Cut(err.Error(), maxField)) // names an unknown field
+}
+
+// maxField bounds what an error has of a field's name, in bytes.
+const maxField = 64
+
+// Cut returns a text of a caller without what follows a number of bytes, for errors and logs.
+func Cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + "…"
 }
 
 func missing(field, value string) string {

@@ -7,7 +7,10 @@ import (
 	"maps"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/exit"
@@ -29,6 +32,9 @@ const (
 	statePoll = 5 * time.Second
 	// pushLimit is longer than the life of a handle.
 	pushLimit = 150 * time.Second
+	// linesAtOnce and linePause bound the lines about pushes that are not accepted, and maxLogged
+	// the length of their errors in bytes.
+	linesAtOnce, linePause, maxLogged = 10, 10 * time.Second, 256
 )
 
 // delivery is one effort to obtain a token: requests to the broker until one of them is
@@ -44,6 +50,11 @@ type delivery struct {
 	dropped chan error
 
 	unanswered bool
+
+	// lines bounds those of the log about pushes that are not accepted, which any caller can
+	// cause, and omitted counts the others.
+	lines   rate.Sometimes
+	omitted atomic.Int64
 
 	// turn is held by the push that is being answered.
 	turn chan struct{}
@@ -170,7 +181,11 @@ func (d *delivery) forget(nonce Nonce) {
 func (d *delivery) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	status, err := d.receive(req)
 	if err != nil {
-		d.Log.Warn("push not accepted", logkey.Status, status, logkey.Address, req.RemoteAddr, logkey.Error, err)
+		d.omitted.Add(1)
+		d.lines.Do(func() {
+			d.Log.Warn("push not accepted", logkey.Status, status, logkey.Address, req.RemoteAddr,
+				logkey.Error, Cut(err.Error(), maxLogged), logkey.Dropped, d.omitted.Swap(0)-1)
+		})
 	}
 	w.Header().Set("Connection", "close")
 	w.WriteHeader(status)
@@ -179,7 +194,7 @@ func (d *delivery) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 // receive returns the status that answers a push, and an error for all but 200.
 func (d *delivery) receive(req *http.Request) (int, error) {
 	if req.Method != http.MethodPost || req.URL.Path != "/" {
-		return http.StatusNotFound, fmt.Errorf("%s %q: only POST / is served", req.Method, req.URL.Path)
+		return http.StatusNotFound, fmt.Errorf("%q %q: only POST / is served", Cut(req.Method, maxField), Cut(req.URL.Path, maxField))
 	}
 	body, err := ReadBody(req.Body)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/time/rate"
 
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/exit"
@@ -137,7 +138,7 @@ func (r *receiver) obtain(ctx context.Context, limit time.Duration) error {
 	requests, cancel := context.WithCancel(ctx)
 	defer cancel()
 	d := &delivery{
-		receiver: r, start: time.Now(), ended: cancel,
+		receiver: r, start: time.Now(), ended: cancel, lines: rate.Sometimes{First: linesAtOnce, Interval: linePause},
 		turn: make(chan struct{}, 1), dropped: make(chan error, 1), keys: map[string]Key{},
 	}
 	if r.held.valid(time.Now()) {
