@@ -98,10 +98,8 @@ func TestEndToEndMixedMesh(t *testing.T) {
 	}
 }
 
-// inTransparentProxy has web call api by the name of its task, with no upstream in the
-// configuration. Only Envoys answer there: api listens on loopback, and what arrives
-// from outside is redirected to its Envoy, which takes mTLS only.
-const inTransparentProxy = `
+// webAndAPI starts web and one api.
+const webAndAPI = `
 tasks:
   controller: controller.json
   web: web.json
@@ -113,6 +111,12 @@ steps:
   - start: [web, api-1]
   - await: {service: api, passing: 1, within: 90s}
   - await: {service: web, passing: 1, within: 90s}
+`
+
+// inTransparentProxy has web call api by the name of its task, with no upstream in the
+// configuration. Only Envoys answer there: api listens on loopback, and what arrives
+// from outside is redirected to its Envoy, which takes mTLS only.
+const inTransparentProxy = webAndAPI + `
   - traffic: {task: web, port: 8080, rate: 20}
   - await: {requests: 40, within: 60s}
   - get:
@@ -131,19 +135,26 @@ checks:
   cleanExits: true
 `
 
-// mesh-init runs as root with NET_ADMIN, on EC2.
-func TestEndToEndTransparentProxy(t *testing.T) {
-	t.Parallel()
-	dir := derive(t, "agentless-mesh", inTransparentProxy,
+// deriveTransparent derives agentless-mesh with a transparent proxy: mesh-init runs as root with NET_ADMIN, on
+// EC2, and web calls a URL without an upstream. Settings are further ones of the proxy, each with a comma behind.
+func deriveTransparent(t *testing.T, scenario, settings, url string, more ...string) string {
+	t.Helper()
+	return derive(t, "agentless-mesh", scenario, append([]string{
 		"FARGATE", "EC2",
-		`\"transparentProxy\":{\"enabled\":false}`, `\"transparentProxy\":{\"excludeInboundPorts\":[8080]}`,
+		`\"transparentProxy\":{\"enabled\":false}`, `\"transparentProxy\":{` + settings + `\"excludeInboundPorts\":[8080]}`,
 		`{\"destinationName\":\"api\",\"localBindPort\":9191}`, "",
-		"http://127.0.0.1:9191/", "http://api.agentless.local:9090/",
+		"http://127.0.0.1:9191/", url,
 		`"mesh-init"
       ],`, `"mesh-init"
       ],
       "user": "0",`,
-		`"initProcessEnabled": true`, `"initProcessEnabled": true, "capabilities": {"add": ["NET_ADMIN"]}`)
+		`"initProcessEnabled": true`, `"initProcessEnabled": true, "capabilities": {"add": ["NET_ADMIN"]}`,
+	}, more...)...)
+}
+
+func TestEndToEndTransparentProxy(t *testing.T) {
+	t.Parallel()
+	dir := deriveTransparent(t, inTransparentProxy, "", "http://api.agentless.local:9090/")
 	code, report, _ := runReport(t, programs(t), dir)
 	if code != 0 || report.Answered < 40 || len(report.Failures) != 0 {
 		t.Errorf("exit %d, report %+v, want no failure and 40 requests", code, report)

@@ -18,18 +18,7 @@ import (
 // withConsulDNS has web call api at its virtual address, by name, with a lookup for each
 // request, also while the only server is frozen and after it was down. The container names asks
 // the first name server of the task, or as programs do.
-const withConsulDNS = `
-tasks:
-  controller: controller.json
-  web: web.json
-  api-1: api.json
-
-steps:
-  - start: [controller]
-  - await: {logins: [iam-ecs-service-token], within: 60s}
-  - start: [web, api-1]
-  - await: {service: api, passing: 1, within: 90s}
-  - await: {service: web, passing: 1, within: 90s}
+const withConsulDNS = webAndAPI + `
   - traffic: {task: web, port: 8080, rate: 10}
   - await: {requests: 20, within: 60s}
   - get: {task: web, url: "http://127.0.0.1:7071/udp/api.virtual.consul.", has: ["NOERROR 240."]}
@@ -65,11 +54,7 @@ checks:
 // Envoy alone, on EC2, where the containers of a task share resolv.conf.
 func TestEndToEndConsulDNS(t *testing.T) {
 	t.Parallel()
-	dir := derive(t, "agentless-mesh", withConsulDNS,
-		"FARGATE", "EC2",
-		`\"transparentProxy\":{\"enabled\":false}`, `\"transparentProxy\":{\"consulDNS\":{\"enabled\":true},\"excludeInboundPorts\":[8080]}`,
-		`{\"destinationName\":\"api\",\"localBindPort\":9191}`, "",
-		"http://127.0.0.1:9191/", "http://api.virtual.consul:9090/",
+	dir := deriveTransparent(t, withConsulDNS, `\"consulDNS\":{\"enabled\":true},`, "http://api.virtual.consul:9090/",
 		"      /hello: ${bin}/hello", "      /hello: ${bin}/hello\n  example/names:1:\n    programs:\n      /names: ${names}",
 		`"containerDefinitions": [
     {
@@ -78,12 +63,7 @@ func TestEndToEndConsulDNS(t *testing.T) {
       "name": "names", "image": "example/names:1", "essential": false, "entryPoint": ["/names"]
     },
     {
-      "name": "consul-ecs-mesh-init"`,
-		`"mesh-init"
-      ],`, `"mesh-init"
-      ],
-      "user": "0",`,
-		`"initProcessEnabled": true`, `"initProcessEnabled": true, "capabilities": {"add": ["NET_ADMIN"]}`)
+      "name": "consul-ecs-mesh-init"`)
 	code, report, _ := runReport(t, append(programs(t), "-var", "names="+os.Args[0]), dir)
 	if code != 0 || report.Failed != 0 || len(report.Failures) != 0 {
 		t.Errorf("exit %d, report %+v, want no failure", code, report)
