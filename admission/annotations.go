@@ -80,7 +80,8 @@ func (t *task) annotate() {
 		case known && !labelled:
 			t.note(tag.Key, located{tag.Value, path, -1})
 		case known && label.value != tag.Value:
-			t.add(codeAnnTag, path, "annotation", tag.Key, "tag", strconv.Quote(tag.Value), "label", strconv.Quote(label.value))
+			t.add(codeAnnTag, path, "annotation", tag.Key, "tag", strconv.Quote(tag.Value),
+				"label", strconv.Quote(label.value))
 		}
 	}
 	t.inferNative()

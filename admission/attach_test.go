@@ -91,7 +91,8 @@ func TestRangeOfPortsMayNotHaveThoseOfTheMesh(t *testing.T) {
 		"19990-20010": {"ADM-PORT $.containerDefinitions[0].portMappings[1]"},
 		"20001-20010": nil,
 	} {
-		doc := strings.Replace(string(definition("", plainApp)), `{"containerPort": 8080}`, fmt.Sprintf(`{"containerPort": 80}, {"containerPortRange": %q}`, ports), 1)
+		doc := strings.Replace(string(definition("", plainApp)), `{"containerPort": 8080}`,
+			fmt.Sprintf(`{"containerPort": 80}, {"containerPortRange": %q}`, ports), 1)
 		if got := places(admit(t, []byte(doc), parseMesh(t, []byte(plainMesh)))); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", ports, got, want)
 		}
@@ -144,13 +145,18 @@ func TestMeshFileWithAWrongTypeNamesTheMember(t *testing.T) {
 	for doc, want := range map[string]string{
 		`[]`:                       "admission of the mesh file: must be an object, but is a JSON array",
 		`{"images": {"envoy": 1}}`: "admission.images.envoy of the mesh file: must be a string, but is a JSON number 1",
-		`{"logConfiguration": []}`: "admission.logConfiguration of the mesh file: must be an object, but is a JSON array",
-		`{"sidecars": {"proxy": {"cpu": 3000000000}}}`:  "admission.sidecars.proxy.cpu of the mesh file: must be an integer, but is a JSON number 3000000000",
-		`{"operatorToken": {}}`:                         "admission.operatorToken of the mesh file: must be a string, but is a JSON object",
-		`{"client": {"retryJoin": "10.0.0.4"}}`:         "admission.client.retryJoin of the mesh file: must be a list, but is a JSON string",
-		`{"sidecars": true}`:                            "admission.sidecars of the mesh file: must be an object, but is a JSON bool",
-		`{"sidecars": {"proxy": {"cpu": "128"}}}`:       "admission.sidecars.proxy.cpu of the mesh file: must be an integer, but is a JSON string",
-		`{"sidecars": {"proxy": {"essential": "yes"}}}`: "admission.sidecars.proxy.essential of the mesh file: must be true or false, but is a JSON string",
+		`{"logConfiguration": []}`: "admission.logConfiguration of the mesh file: must be an object, but is a JSON " +
+			"array",
+		`{"sidecars": {"proxy": {"cpu": 3000000000}}}`: "admission.sidecars.proxy.cpu of the mesh file: must be an " +
+			"integer, but is a JSON number 3000000000",
+		`{"operatorToken": {}}`: "admission.operatorToken of the mesh file: must be a string, but is a JSON object",
+		`{"client": {"retryJoin": "10.0.0.4"}}`: "admission.client.retryJoin of the mesh file: must be a list, but " +
+			"is a JSON string",
+		`{"sidecars": true}`: "admission.sidecars of the mesh file: must be an object, but is a JSON bool",
+		`{"sidecars": {"proxy": {"cpu": "128"}}}`: "admission.sidecars.proxy.cpu of the mesh file: must be an " +
+			"integer, but is a JSON string",
+		`{"sidecars": {"proxy": {"essential": "yes"}}}`: "admission.sidecars.proxy.essential of the mesh file: must " +
+			"be true or false, but is a JSON string",
 	} {
 		if _, err := ParseMesh([]byte(`{"admission": ` + doc + `}`)); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", doc, err, want)

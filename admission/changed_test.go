@@ -117,7 +117,8 @@ func TestDefaultsOfAnEarlierVersionAreNoSettings(t *testing.T) {
 		logs:                                 "",
 		strings.Replace(logs, "%Y", "%d", 1): "logConfiguration",
 	} {
-		r := admit(t, definition("", plainApp+", "+logs+`}, {"name": "consul-ecs-mesh-init", `+label+", "+members), parseMesh(t, []byte(plainMesh)))
+		r := admit(t, definition("", plainApp+", "+logs+`}, {"name": "consul-ecs-mesh-init", `+label+", "+members),
+			parseMesh(t, []byte(plainMesh)))
 		got := strings.Join(messages(r, codeChanged), "\n")
 		if member, _, _ := strings.Cut(strings.TrimPrefix(got, codeChanged+": "), " "); member != want {
 			t.Errorf("%s: findings %q, want one about %q", members, got, want)

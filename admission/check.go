@@ -103,7 +103,8 @@ func checkMesh(t *task) {
 	}
 	for i := range t.doc.Definition.ContainerDefinitions {
 		if _, _, found := t.locked(i); !found {
-			checkArchitecture(t, fmt.Sprintf("$.containerDefinitions[%d]", i), t.doc.Definition.ContainerDefinitions[i].Image)
+			checkArchitecture(t, fmt.Sprintf("$.containerDefinitions[%d]", i),
+				t.doc.Definition.ContainerDefinitions[i].Image)
 		}
 		if c := &t.doc.Definition.ContainerDefinitions[i]; !workload.Owned(c.Name) || isUserProxy(*c) {
 			checkContainer(t, i, c, slices.Contains(apps, i))
@@ -264,7 +265,8 @@ func checkMounts(t *task, at string, c *taskdef.Container) {
 		taken[dir] = "the volume " + m.SourceVolume
 		within := dir == t.cfg.BootstrapDir || strings.HasPrefix(dir, t.cfg.BootstrapDir+"/")
 		if within && m.SourceVolume != volumeName {
-			t.add(codeVolume, where, "container", c.Name, "source", m.SourceVolume, "path", m.ContainerPath, "dir", t.cfg.BootstrapDir, "fix", "mount it somewhere else")
+			t.add(codeVolume, where, "container", c.Name, "source", m.SourceVolume, "path", m.ContainerPath,
+				"dir", t.cfg.BootstrapDir, "fix", "mount it somewhere else")
 		}
 	}
 }

@@ -104,7 +104,8 @@ func (t *task) reportPort(chosen candidate, first int, others, collected []candi
 	default:
 		return
 	}
-	t.add(code, fmt.Sprintf("$.containerDefinitions[%d].portMappings", chosen.container), "port", chosen.port, "container", t.containerName(chosen.container), "why", why)
+	t.add(code, fmt.Sprintf("$.containerDefinitions[%d].portMappings", chosen.container), "port", chosen.port,
+		"container", t.containerName(chosen.container), "why", why)
 }
 
 // portNames returns ports with the names of their containers.
@@ -155,10 +156,12 @@ func (t *task) syncContainers() []string {
 	serving, collectors := t.essentials()
 	names, checked := t.checkedNames(serving), t.checkedNames(collectors)
 	if len(names) > 1 {
-		t.add(codeHealthFrom, "$.containerDefinitions", "what", "is healthy while each of the containers "+strings.Join(names, ", ")+" is")
+		t.add(codeHealthFrom, "$.containerDefinitions",
+			"what", "is healthy while each of the containers "+strings.Join(names, ", ")+" is")
 	}
 	if len(checked) > 0 {
-		t.add(codeHealthFrom, "$.containerDefinitions", "what", "does not have the health of "+strings.Join(checked, ", ")+", a known collector")
+		t.add(codeHealthFrom, "$.containerDefinitions",
+			"what", "does not have the health of "+strings.Join(checked, ", ")+", a known collector")
 	}
 	return names
 }
@@ -273,6 +276,7 @@ func checkDefaultImages(t *task) {
 	}
 	slices.Sort(defaults)
 	if defaults = slices.Compact(defaults); len(defaults) > 0 {
-		t.add(codeDefault, "$", "what", "the containers of the mesh have the images "+strings.Join(defaults, ", "), "fix", "set admission.images in the mesh file")
+		t.add(codeDefault, "$", "what", "the containers of the mesh have the images "+strings.Join(defaults, ", "),
+			"fix", "set admission.images in the mesh file")
 	}
 }

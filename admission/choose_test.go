@@ -66,28 +66,45 @@ func TestServicePortIsChosenByEvidence(t *testing.T) {
 	}{
 		"the only one": {[]string{container("web", "web", `"portMappings": [{"containerPort": 80}]`)}, 80, ""},
 		"first of several": {
-			[]string{container("web", "web", `"portMappings": [{"containerPort": 80}, {"containerPort": 81}]`), container("two", "two", `"portMappings": [{"containerPort": 90}]`)},
+			[]string{
+				container("web", "web", `"portMappings": [{"containerPort": 80}, {"containerPort": 81}]`),
+				container("two", "two", `"portMappings": [{"containerPort": 90}]`),
+			},
 			80, "ADM-PORT-CHOICE: the service is registered with port 80 of container web, the first of several: it may be 81 of container web, 90 of container two",
 		},
 		"appProtocol": {
-			[]string{container("web", "web", `"portMappings": [{"containerPort": 9090}, {"containerPort": 80, "appProtocol": "http"}]`)},
+			[]string{
+				container("web", "web", `"portMappings": [{"containerPort": 9090}, {"containerPort": 80, "appProtocol": "http"}]`),
+			},
 			80, "ADM-PORT-CHOSEN: the service is registered with port 80 of container web, which has an appProtocol, and not with 9090 of container web",
 		},
 		"two of appProtocol": {
-			[]string{container("web", "web", `"portMappings": [{"containerPort": 80, "appProtocol": "http"}, {"containerPort": 81, "appProtocol": "grpc"}]`)},
+			[]string{
+				container("web", "web", `"portMappings": [{"containerPort": 80, "appProtocol": "http"}, {"containerPort": 81, "appProtocol": "grpc"}]`),
+			},
 			80, "ADM-PORT-CHOICE: the service is registered with port 80 of container web, the first of several: it may be 81 of container web",
 		},
 		"collector first": {
-			[]string{container("agent", datadog, `"portMappings": [{"containerPort": 8126}]`), container("web", "web", `"portMappings": [{"containerPort": 80}]`)},
+			[]string{
+				container("agent", datadog, `"portMappings": [{"containerPort": 8126}]`),
+				container("web", "web", `"portMappings": [{"containerPort": 80}]`),
+			},
 			80, "ADM-PORT-CHOSEN: the service is registered with port 80 of container web, and not with 8126 of container agent, which is known as a collector",
 		},
 		"collector with appProtocol": {
-			[]string{container("agent", datadog, `"portMappings": [{"containerPort": 8126, "appProtocol": "http"}]`), container("web", "web", `"portMappings": [{"containerPort": 80}]`)},
+			[]string{
+				container("agent", datadog, `"portMappings": [{"containerPort": 8126, "appProtocol": "http"}]`),
+				container("web", "web", `"portMappings": [{"containerPort": 80}]`),
+			},
 			80, "ADM-PORT-CHOSEN: the service is registered with port 80 of container web, and not with 8126 of container agent, which is known as a collector",
 		},
-		"collector alone": {[]string{container("agent", datadog, `"portMappings": [{"containerPort": 8126}]`)}, 8126, ""},
+		"collector alone": {
+			[]string{container("agent", datadog, `"portMappings": [{"containerPort": 8126}]`)}, 8126, "",
+		},
 		"collector without a port of the application": {
-			[]string{container("agent", datadog, `"portMappings": [{"containerPort": 8126}]`), container("web", "web", "")},
+			[]string{
+				container("agent", datadog, `"portMappings": [{"containerPort": 8126}]`), container("web", "web", ""),
+			},
 			0, "ADM-SVC-PORT: container web has no TCP port, but 8126 of container agent, which is known as a collector, so the service is registered without a port",
 		},
 		"of the second": {
@@ -95,17 +112,31 @@ func TestServicePortIsChosenByEvidence(t *testing.T) {
 			90, "ADM-PORT-CHOICE: the service is registered with port 90 of container two, as container web, the first essential application, has no TCP port",
 		},
 		"of one that is not essential": {
-			[]string{container("web", "web", ""), container("two", "two", `"essential": false, "portMappings": [{"containerPort": 90}]`)},
+			[]string{
+				container("web", "web", ""),
+				container("two", "two", `"essential": false, "portMappings": [{"containerPort": 90}]`),
+			},
 			0, "ADM-SVC-PORT: container web has no TCP port, but 90 of container two, which is not essential, so the service is registered without a port",
 		},
-		"none": {[]string{container("web", "web", "")}, 0, "ADM-SVC-PORT: container web has no TCP port, so the service is registered without a port"},
-		"UDP":  {[]string{container("web", "web", `"portMappings": [{"containerPort": 53, "protocol": "udp"}]`)}, 0, "ADM-SVC-PORT: container web has no TCP port but UDP, so the service is registered without a port"},
+		"none": {
+			[]string{container("web", "web", "")}, 0,
+			"ADM-SVC-PORT: container web has no TCP port, so the service is registered without a port",
+		},
+		"UDP": {
+			[]string{container("web", "web", `"portMappings": [{"containerPort": 53, "protocol": "udp"}]`)}, 0,
+			"ADM-SVC-PORT: container web has no TCP port but UDP, so the service is registered without a port",
+		},
 		"range": {
 			[]string{container("web", "web", `"portMappings": [{"containerPortRange": "8000-8010"}]`)},
 			0, "ADM-SVC-PORT: container web has no TCP port but those of a range, so the service is registered without a port",
 		},
-		"annotation":      {[]string{container("web", "web", `"portMappings": [{"containerPort": 80}, {"containerPort": 81}], "dockerLabels": {"consul.hashicorp.com/service-port": "81"}`)}, 81, ""},
-		"annotation of 0": {[]string{container("web", "web", `"dockerLabels": {"consul.hashicorp.com/service-port": "0"}`)}, 0, ""},
+		"annotation": {
+			[]string{container("web", "web", `"portMappings": [{"containerPort": 80}, {"containerPort": 81}], "dockerLabels": {"consul.hashicorp.com/service-port": "81"}`)},
+			81, "",
+		},
+		"annotation of 0": {
+			[]string{container("web", "web", `"dockerLabels": {"consul.hashicorp.com/service-port": "0"}`)}, 0, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -130,7 +161,9 @@ func TestCollectorIsNotChosenForHealthAndLogs(t *testing.T) {
 		synced     []string
 		group      string
 	}{
-		"both":                    {[]string{agent, container("web", "web", health+", "+fmt.Sprintf(logs, "web"))}, []string{"web"}, "web"},
+		"both": {
+			[]string{agent, container("web", "web", health+", "+fmt.Sprintf(logs, "web"))}, []string{"web"}, "web",
+		},
 		"logs of the agent alone": {[]string{agent, container("web", "web", health)}, []string{"web"}, "agent"},
 		"health of the agent":     {[]string{agent, container("web", "web", fmt.Sprintf(logs, "web"))}, nil, "web"},
 		"agent alone":             {[]string{agent}, []string{"agent"}, "agent"},
@@ -158,9 +191,15 @@ func TestChoicesOfHealthAreReported(t *testing.T) {
 		containers []string
 		want       []string
 	}{
-		"one":       {[]string{container("web", "web", health)}, nil},
-		"two":       {[]string{container("web", "web", health), container("two", "two", health)}, []string{"ADM-HEALTH-FROM: the service is healthy while each of the containers two, web is"}},
-		"collector": {[]string{container("web", "web", health), container("agent", "fluent/fluent-bit", health)}, []string{"ADM-HEALTH-FROM: the service does not have the health of agent, a known collector"}},
+		"one": {[]string{container("web", "web", health)}, nil},
+		"two": {
+			[]string{container("web", "web", health), container("two", "two", health)},
+			[]string{"ADM-HEALTH-FROM: the service is healthy while each of the containers two, web is"},
+		},
+		"collector": {
+			[]string{container("web", "web", health), container("agent", "fluent/fluent-bit", health)},
+			[]string{"ADM-HEALTH-FROM: the service does not have the health of agent, a known collector"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -189,7 +228,8 @@ func TestShortStartPeriodIsReported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := admitAll(t, withContainers(container("first", "first", ""), c.container), parseMesh(t, []byte(plainMesh)))
+			r := admitAll(t, withContainers(container("first", "first", ""), c.container),
+				parseMesh(t, []byte(plainMesh)))
 			if got := messages(r, codeHealthStart); len(got) > 0 != c.reported {
 				t.Errorf("findings %q, reported %v", got, c.reported)
 			}

@@ -160,7 +160,8 @@ func (t *task) nameAfterFamily(n *taskdef.Node) {
 	}
 	family := strings.ToLower(t.doc.Definition.Family)
 	if family == "" {
-		t.add(codeServiceFrom, "$", "workload", workload, "name", "at its start", "what", "the family, which is not known yet")
+		t.add(codeServiceFrom, "$", "workload", workload, "name", "at its start",
+			"what", "the family, which is not known yet")
 		return
 	}
 	fill(n, "name", family)

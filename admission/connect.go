@@ -59,10 +59,12 @@ func (t *task) reportComputed() {
 		at := fmt.Sprintf("$.containerDefinitions[%d]", i)
 		application := slices.Contains(applications, i)
 		if t.doc.IsUnknown(at+".stopTimeout") && application {
-			t.add(codeComputed, at+".stopTimeout", "what", "the stop timeout of this container", "consequence", fmt.Sprintf("the containers of the mesh have %d s to stop", t.stopTimeout()))
+			t.add(codeComputed, at+".stopTimeout", "what", "the stop timeout of this container",
+				"consequence", fmt.Sprintf("the containers of the mesh have %d s to stop", t.stopTimeout()))
 		}
 		if health := at + ".healthCheck"; application && !c.HealthCheck.Enabled() && (t.doc.IsUnknown(health) || t.doc.IsUnknown(health+".command")) {
-			t.add(codeComputed, health, "what", "the health check of this container", "consequence", "its result is not sent to Consul")
+			t.add(codeComputed, health, "what", "the health check of this container",
+				"consequence", "its result is not sent to Consul")
 		}
 		switch {
 		case c.Name != "" || t.format != formatTemplate:
@@ -134,7 +136,8 @@ func (t *task) place(wanted []*taskdef.Container) {
 			placed = append(placed, t.keepFormer(made[c.Name], t.former[c.Name]))
 			delete(made, c.Name)
 		} else if madeHere(c) {
-			t.add(codeDropped, fmt.Sprintf("$.containerDefinitions[%d]", i), "what", "container "+c.Name+" of an earlier admission is removed: this task does not get it any more")
+			t.add(codeDropped, fmt.Sprintf("$.containerDefinitions[%d]", i),
+				"what", "container "+c.Name+" of an earlier admission is removed: this task does not get it any more")
 		}
 	}
 	for _, c := range wanted {
@@ -165,12 +168,14 @@ func (t *task) logConfiguration() *taskdef.Node {
 	serving, collectors := t.essentials()
 	for _, i := range append(serving, collectors...) {
 		if n := t.containers()[i]; !t.absent(n, "logConfiguration") {
-			t.add(codeLogs, fmt.Sprintf("$.containerDefinitions[%d].logConfiguration", i), "what", "log as container "+t.containerName(i)+" does")
+			t.add(codeLogs, fmt.Sprintf("$.containerDefinitions[%d].logConfiguration", i),
+				"what", "log as container "+t.containerName(i)+" does")
 			return t.ownLines(t.get(n, "logConfiguration"))
 		}
 	}
 	if len(serving) > 0 {
-		t.add(codeLogs, fmt.Sprintf("$.containerDefinitions[%d]", serving[0]), "what", "have no logConfiguration, as no essential application has one")
+		t.add(codeLogs, fmt.Sprintf("$.containerDefinitions[%d]", serving[0]),
+			"what", "have no logConfiguration, as no essential application has one")
 	}
 	return nil
 }
@@ -249,7 +254,8 @@ func (t *task) order(n *taskdef.Node, after taskdef.Dependency) {
 func (t *task) correctEdges(i int) {
 	list := t.get(t.containers()[i], "dependsOn")
 	corrected := func(what string) {
-		t.add(codeDropped, fmt.Sprintf("$.containerDefinitions[%d].dependsOn", i), "what", "container "+t.containerName(i)+" "+what)
+		t.add(codeDropped, fmt.Sprintf("$.containerDefinitions[%d].dependsOn", i),
+			"what", "container "+t.containerName(i)+" "+what)
 	}
 	if !slices.ContainsFunc(list.Items(), func(e *taskdef.Node) bool { return workload.Owned(t.text(e, "containerName")) }) {
 		return

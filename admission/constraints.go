@@ -28,6 +28,7 @@ func constrain(t *task) {
 		return
 	}
 	expression := fmt.Sprintf("%s == %s", attribute, strings.ToLower(arch))
-	t.add(codeDefault, "$.placementConstraints", "what", "tasks are placed on instances with "+expression+" only", "fix", "set a constraint on "+attribute+" for other instances")
+	t.add(codeDefault, "$.placementConstraints", "what", "tasks are placed on instances with "+expression+" only",
+		"fix", "set a constraint on "+attribute+" for other instances")
 	list.Append(t.node(taskdef.PlacementConstraint{Type: "memberOf", Expression: expression}))
 }

@@ -86,7 +86,8 @@ func isNoValue(n *taskdef.Node) bool {
 
 // mayBeAbsent reports whether CloudFormation may remove a member, by a branch of Fn::If.
 func mayBeAbsent(n *taskdef.Node) bool {
-	return slices.ContainsFunc(n.Get("Fn::If").Items(), func(branch *taskdef.Node) bool { return isNoValue(branch) || mayBeAbsent(branch) })
+	return slices.ContainsFunc(n.Get("Fn::If").Items(),
+		func(branch *taskdef.Node) bool { return isNoValue(branch) || mayBeAbsent(branch) })
 }
 
 // absent reports whether a member is neither given nor computed.

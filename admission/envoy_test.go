@@ -63,13 +63,22 @@ func TestConcurrencyAndLogLevelOfEnvoy(t *testing.T) {
 	t.Parallel()
 	const direct, dataplane = `"proxy": {"mode": "direct"}`, `"proxy": {}`
 	for _, tt := range []struct{ name, mode, mesh, labels, want string }{
-		{"defaults", direct, "", "", "--log-level warning --disable-hot-restart --concurrency 2 --drain-time-s 30 --drain-strategy immediate"},
+		{
+			"defaults", direct, "", "",
+			"--log-level warning --disable-hot-restart --concurrency 2 --drain-time-s 30 --drain-strategy immediate",
+		},
 		{"mesh file", direct, `, "admission": {"envoyConcurrency": 4}`, "", "--concurrency 4 "},
-		{"annotation", direct, `, "admission": {"envoyConcurrency": 4}`, `"consul.hashicorp.com/envoy-concurrency": "1"`, "--concurrency 1 "},
+		{
+			"annotation", direct, `, "admission": {"envoyConcurrency": 4}`,
+			`"consul.hashicorp.com/envoy-concurrency": "1"`, "--concurrency 1 ",
+		},
 		{"level of the configuration", direct, `, "logLevel": "DEBUG"`, "", "--log-level debug "},
 		{"warnings", direct, `, "logLevel": "WARN"`, "", "--log-level warning "},
 		{"dataplane", dataplane, "", "", "consul-dataplane -config-file /consul/consul-dataplane.json"},
-		{"dataplane with threads", dataplane, `, "admission": {"envoyConcurrency": 4}`, "", "consul-dataplane.json -envoy-concurrency 4"},
+		{
+			"dataplane with threads", dataplane, `, "admission": {"envoyConcurrency": 4}`, "",
+			"consul-dataplane.json -envoy-concurrency 4",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -82,7 +91,8 @@ func TestConcurrencyAndLogLevelOfEnvoy(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			i := slices.IndexFunc(r.After.Definition.ContainerDefinitions, func(c taskdef.Container) bool { return c.User == proxyUser })
+			i := slices.IndexFunc(r.After.Definition.ContainerDefinitions,
+				func(c taskdef.Container) bool { return c.User == proxyUser })
 			if got := strings.Join(r.After.Definition.ContainerDefinitions[i].Command, " "); !strings.Contains(got, tt.want) {
 				t.Errorf("command is %q, want %q in it", got, tt.want)
 			}

@@ -35,7 +35,9 @@ func exposeChecks(t *task) {
 		}
 		if p.ListenerPort == 0 {
 			p.ListenerPort = t.freeListener(p.Path)
-			t.add(codeDefault, a.path, "what", fmt.Sprintf("the proxy opens the path %s at port %d", p.Path, p.ListenerPort), "fix", "write /path:port:listener for another one")
+			t.add(codeDefault, a.path,
+				"what", fmt.Sprintf("the proxy opens the path %s at port %d", p.Path, p.ListenerPort),
+				"fix", "write /path:port:listener for another one")
 		}
 		if t.addExposed(p); t.cfg == nil {
 			return

@@ -29,20 +29,30 @@ func TestFlagThatACommandRefusesIsFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		app, path, message string
 	}{
-		"accepted":          {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-shutdown-delay=5s", "/app", "-x"]`, "", ""},
-		"wrong value":       {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-shutdown-delay", "x", "/app"]`, "EntryPoint[5]", badDelay},
-		"joined":            {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-shutdown-delay=x", "--", "/app"]`, "EntryPoint[4]", badDelay},
-		"unknown flag":      {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-delay", "5s", "/app"]`, "EntryPoint[4]", "flag provided but not defined: -delay"},
-		"no value":          {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-stop-timeout=9s", "-shutdown-delay"], "DockerLabels": {"consul.hashicorp.com/depends": "false"}`, "EntryPoint[3]", "flag needs an argument: -shutdown-delay"},
-		"in the command":    {`"Command": ["/consul/consul-ecs", "app-entrypoint", "-shutdown-delay", "x", "/app"]`, "Command[3]", badDelay},
-		"before computed":   {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-shutdown-delay", "x", {"Ref": "App"}]`, "EntryPoint[5]", badDelay},
-		"computed value":    {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-shutdown-delay", {"Ref": "Delay"}, "/app"]`, "", ""},
-		"behind computed":   {`"EntryPoint": ["consul-ecs", "app-entrypoint", {"Ref": "Flag"}, "-shutdown-delay=x", "/app"]`, "", ""},
-		"computed command":  {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-shutdown-delay"], "Command": {"Ref": "Line"}`, "", ""},
-		"computed line":     {`"EntryPoint": {"Ref": "Line"}, "Command": ["consul-ecs", "app-entrypoint", "-x"]`, "", ""},
-		"another command":   {`"EntryPoint": ["consul-ecs", "other", "-x"]`, "", ""},
-		"another program":   {`"EntryPoint": ["/app", "app-entrypoint", "-x"]`, "", ""},
-		"help":              {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-h", "x", "/app"]`, "EntryPoint[4]", "it prints its help and exits"},
+		"accepted":    {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-shutdown-delay=5s", "/app", "-x"]`, "", ""},
+		"wrong value": {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-shutdown-delay", "x", "/app"]`, "EntryPoint[5]", badDelay},
+		"joined":      {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-shutdown-delay=x", "--", "/app"]`, "EntryPoint[4]", badDelay},
+		"unknown flag": {
+			`"EntryPoint": ["consul-ecs", "app-entrypoint", "-delay", "5s", "/app"]`, "EntryPoint[4]",
+			"flag provided but not defined: -delay",
+		},
+		"no value": {
+			`"EntryPoint": ["consul-ecs", "app-entrypoint", "-stop-timeout=9s", "-shutdown-delay"], ` +
+				`"DockerLabels": {"consul.hashicorp.com/depends": "false"}`,
+			"EntryPoint[3]", "flag needs an argument: -shutdown-delay",
+		},
+		"in the command":   {`"Command": ["/consul/consul-ecs", "app-entrypoint", "-shutdown-delay", "x", "/app"]`, "Command[3]", badDelay},
+		"before computed":  {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-shutdown-delay", "x", {"Ref": "App"}]`, "EntryPoint[5]", badDelay},
+		"computed value":   {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-shutdown-delay", {"Ref": "Delay"}, "/app"]`, "", ""},
+		"behind computed":  {`"EntryPoint": ["consul-ecs", "app-entrypoint", {"Ref": "Flag"}, "-shutdown-delay=x", "/app"]`, "", ""},
+		"computed command": {`"EntryPoint": ["consul-ecs", "app-entrypoint", "-shutdown-delay"], "Command": {"Ref": "Line"}`, "", ""},
+		"computed line":    {`"EntryPoint": {"Ref": "Line"}, "Command": ["consul-ecs", "app-entrypoint", "-x"]`, "", ""},
+		"another command":  {`"EntryPoint": ["consul-ecs", "other", "-x"]`, "", ""},
+		"another program":  {`"EntryPoint": ["/app", "app-entrypoint", "-x"]`, "", ""},
+		"help": {
+			`"EntryPoint": ["consul-ecs", "app-entrypoint", "-h", "x", "/app"]`, "EntryPoint[4]",
+			"it prints its help and exits",
+		},
 		"program and flags": {`"EntryPoint": ["consul-ecs"], "Command": ["app-entrypoint", "-x"]`, "Command[1]", "flag provided but not defined: -x"},
 	} {
 		t.Run(name, func(t *testing.T) {

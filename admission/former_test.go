@@ -34,17 +34,33 @@ func TestAnswerWithoutTagsMayNotBecomeAnotherService(t *testing.T) {
 		doc, mesh string
 		want      []string
 	}{
-		"another name":       {described, plainMesh, []string{absent, lost("service orders", "service app")}},
-		"the same name":      {replace(`\"orders\"`, `\"app\"`), plainMesh, []string{absent}},
-		"named by a label":   {replace(`"team": "shop"`, `"consul.hashicorp.com/service-name": "bills"`), plainMesh, []string{absent}},
-		"named by the mesh":  {described, `{"consulServers": {"hosts": "10.0.0.4"}, "service": {"name": "bills", "port": 80}}`, []string{absent}},
-		"of the family":      {replace(`\"name\": \"orders\", `, ""), plainMesh, []string{absent}},
-		"a gateway":          {replace(`{\"service\": {\"name\": \"orders\", \"port\": 80}}`, gateway), plainMesh, []string{absent, lost("mesh-gateway app", "service app")}},
-		"no configuration":   {replace(`"value": "{\"service\": {\"name\": \"orders\", \"port\": 80}}"`, `"value": "x"`), plainMesh, []string{absent}},
-		"an empty list":      {strings.TrimSuffix(described, "}") + `, "tags": []}`, plainMesh, nil},
-		"not in the mesh":    {`{"taskDefinition": ` + string(definition("", plainApp)) + `}`, plainMesh, []string{absent}},
-		"a definition":       {string(definition("", plainApp)), plainMesh, nil},
-		"tags in the answer": {strings.TrimSuffix(described, "}") + `, "tags": [{"key": "consul.hashicorp.com/service-name", "value": "orders"}]}`, plainMesh, nil},
+		"another name":  {described, plainMesh, []string{absent, lost("service orders", "service app")}},
+		"the same name": {replace(`\"orders\"`, `\"app\"`), plainMesh, []string{absent}},
+		"named by a label": {
+			replace(`"team": "shop"`, `"consul.hashicorp.com/service-name": "bills"`), plainMesh, []string{absent},
+		},
+		"named by the mesh": {
+			described, `{"consulServers": {"hosts": "10.0.0.4"}, "service": {"name": "bills", "port": 80}}`,
+			[]string{absent},
+		},
+		"of the family": {replace(`\"name\": \"orders\", `, ""), plainMesh, []string{absent}},
+		"a gateway": {
+			replace(`{\"service\": {\"name\": \"orders\", \"port\": 80}}`, gateway), plainMesh,
+			[]string{absent, lost("mesh-gateway app", "service app")},
+		},
+		"no configuration": {
+			replace(`"value": "{\"service\": {\"name\": \"orders\", \"port\": 80}}"`, `"value": "x"`), plainMesh,
+			[]string{absent},
+		},
+		"an empty list": {strings.TrimSuffix(described, "}") + `, "tags": []}`, plainMesh, nil},
+		"not in the mesh": {
+			`{"taskDefinition": ` + string(definition("", plainApp)) + `}`, plainMesh, []string{absent},
+		},
+		"a definition": {string(definition("", plainApp)), plainMesh, nil},
+		"tags in the answer": {
+			strings.TrimSuffix(described, "}") + `, "tags": [{"key": "consul.hashicorp.com/service-name", "value": "orders"}]}`,
+			plainMesh, nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -19,7 +19,8 @@ func checkRole(t *task) {
 		return
 	}
 	if arn == "" {
-		t.add(codeRole, "$.taskRoleArn", "role", "(absent)", "why", "a task without a task role has no identity in AWS", "fix", "set taskRoleArn")
+		t.add(codeRole, "$.taskRoleArn", "role", "(absent)", "why", "a task without a task role has no identity in AWS",
+			"fix", "set taskRoleArn")
 		return
 	}
 	want := t.trustedPath()
@@ -62,6 +63,7 @@ func checkAttestation(t *task) {
 		}
 	}
 	if slices.Sort(missing); len(missing) > 0 {
-		t.add(codeAttestation, "$.trustedExecutionConfiguration.attestationPolicy", "images", strings.Join(slices.Compact(missing), ", "))
+		t.add(codeAttestation, "$.trustedExecutionConfiguration.attestationPolicy",
+			"images", strings.Join(slices.Compact(missing), ", "))
 	}
 }

@@ -20,20 +20,27 @@ func TestRoleOfALoginIsCheckedWithoutAWS(t *testing.T) {
 		role, mesh, path string
 		want             []string
 	}{
-		"absent":                  {"", login, "", []string{roleAbsent}},
-		"absent, no login":        {"", `"consulLogin": {"enabled": false}`, "", nil},
-		"absent, without entity":  {"", `"consulLogin": {"enabled": true, "includeEntity": false}`, "", []string{roleAbsent}},
-		"trusted":                 {below, login, "", nil},
-		"root":                    {root, login, "", untrusted(root, "/", "/consul-ecs/")},
-		"name":                    {"web", login, "", untrusted("web", "/", "/consul-ecs/")},
-		"no login":                {root, `"consulLogin": {"enabled": false}`, "", nil},
-		"path of the mesh file":   {other, login + `, "controller": {"iamRolePath": "/apps/"}`, "", nil},
-		"not of the mesh file":    {below, login + `, "controller": {"iamRolePath": "/apps"}`, "", untrusted(below, "/consul-ecs/shop/", "/apps/")},
-		"path of the flag":        {other, login, "apps", nil},
-		"not of the flag":         {below, login, "/apps/", untrusted(below, "/consul-ecs/shop/", "/apps/")},
-		"any path":                {root, login, "/", nil},
-		"another method":          {root, `"consulLogin": {"enabled": true, "method": "mine"}`, "", nil},
-		"another method, flagged": {root, `"consulLogin": {"enabled": true, "method": "mine"}`, "/x/", untrusted(root, "/", "/x/")},
+		"absent":           {"", login, "", []string{roleAbsent}},
+		"absent, no login": {"", `"consulLogin": {"enabled": false}`, "", nil},
+		"absent, without entity": {
+			"", `"consulLogin": {"enabled": true, "includeEntity": false}`, "", []string{roleAbsent},
+		},
+		"trusted":               {below, login, "", nil},
+		"root":                  {root, login, "", untrusted(root, "/", "/consul-ecs/")},
+		"name":                  {"web", login, "", untrusted("web", "/", "/consul-ecs/")},
+		"no login":              {root, `"consulLogin": {"enabled": false}`, "", nil},
+		"path of the mesh file": {other, login + `, "controller": {"iamRolePath": "/apps/"}`, "", nil},
+		"not of the mesh file": {
+			below, login + `, "controller": {"iamRolePath": "/apps"}`, "",
+			untrusted(below, "/consul-ecs/shop/", "/apps/"),
+		},
+		"path of the flag": {other, login, "apps", nil},
+		"not of the flag":  {below, login, "/apps/", untrusted(below, "/consul-ecs/shop/", "/apps/")},
+		"any path":         {root, login, "/", nil},
+		"another method":   {root, `"consulLogin": {"enabled": true, "method": "mine"}`, "", nil},
+		"another method, flagged": {
+			root, `"consulLogin": {"enabled": true, "method": "mine"}`, "/x/", untrusted(root, "/", "/x/"),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

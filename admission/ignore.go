@@ -31,7 +31,8 @@ func (l *ignoreList) UnmarshalJSON(text []byte) error {
 		}
 	}
 	if len(mistakes) > 0 {
-		return fmt.Errorf("ignoreContainers: %s: want names of containers, or the beginning of one and a * at its end", strings.Join(mistakes, ", "))
+		return fmt.Errorf("ignoreContainers: %s: want names of containers, or the beginning of one and a * at its end",
+			strings.Join(mistakes, ", "))
 	}
 	*l = names
 	return nil

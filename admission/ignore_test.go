@@ -23,7 +23,8 @@ func ignoredBy(r *Result) map[string]string {
 func TestContainersOfTheMeshFileAreIgnored(t *testing.T) {
 	t.Parallel()
 	const router = `}, {"name": "router", "image": "router", "entryPoint": ["/r"], "essential": false, "dockerLabels": {"consul.hashicorp.com/depends": "false"}`
-	mesh := parseMesh(t, []byte(strings.TrimSuffix(plainMesh, "}")+`, "admission": {"ignoreContainers": ["audit", "datadog-*"]}}`))
+	mesh := parseMesh(t,
+		[]byte(strings.TrimSuffix(plainMesh, "}")+`, "admission": {"ignoreContainers": ["audit", "datadog-*"]}}`))
 	for app, want := range map[string]string{plainApp: "audit,datadog-*", plainApp + router: "router,audit,datadog-*"} {
 		r := admit(t, definition("", app), mesh)
 		all := map[string]string{"consul-ecs-mesh-init": want, "sidecar-proxy": want, "consul-ecs-health-sync": want}

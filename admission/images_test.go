@@ -18,12 +18,17 @@ func TestImagesOfEachFormat(t *testing.T) {
 			`{"family": "a", "requiresCompatibilities": ["FARGATE"], "containerDefinitions": [{"name": "web", "image": "nginx"}, {"name": "log", "image": "fluent:1"}]}`,
 			[]admission.ImageUse{
 				{Path: "$.containerDefinitions[0].image", Container: "web", Reference: "nginx", Architecture: "X86_64"},
-				{Path: "$.containerDefinitions[1].image", Container: "log", Reference: "fluent:1", Architecture: "X86_64"},
+				{
+					Path: "$.containerDefinitions[1].image", Container: "log", Reference: "fluent:1",
+					Architecture: "X86_64",
+				},
 			},
 		},
 		"architecture": {
 			`{"family": "a", "runtimePlatform": {"cpuArchitecture": "ARM64"}, "containerDefinitions": [{"name": "web", "image": "nginx"}]}`,
-			[]admission.ImageUse{{Path: "$.containerDefinitions[0].image", Container: "web", Reference: "nginx", Architecture: "ARM64"}},
+			[]admission.ImageUse{
+				{Path: "$.containerDefinitions[0].image", Container: "web", Reference: "nginx", Architecture: "ARM64"},
+			},
 		},
 		"windows": {
 			`{"family": "a", "runtimePlatform": {"cpuArchitecture": "X86_64", "operatingSystemFamily": "WINDOWS_SERVER_2022_CORE"}, "containerDefinitions": [{"name": "web", "image": "iis"}]}`,
@@ -31,7 +36,9 @@ func TestImagesOfEachFormat(t *testing.T) {
 		},
 		"answer of describe": {
 			`{"taskDefinition": {"family": "a", "containerDefinitions": [{"name": "web", "image": "nginx"}]}, "tags": []}`,
-			[]admission.ImageUse{{Path: "$.taskDefinition.containerDefinitions[0].image", Container: "web", Reference: "nginx"}},
+			[]admission.ImageUse{
+				{Path: "$.taskDefinition.containerDefinitions[0].image", Container: "web", Reference: "nginx"},
+			},
 		},
 		"containers": {
 			`[{"name": "web", "image": "nginx"}, {"name": "api", "image": "${repository}:1"}, {"image": ""}]`,
@@ -58,7 +65,10 @@ func TestImagesOfEachFormat(t *testing.T) {
 			"Resources:\n  Web:\n    Type: AWS::ECS::TaskDefinition\n    Properties:\n      RuntimePlatform: {CpuArchitecture: !Ref Cpu}\n      RequiresCompatibilities: [FARGATE]\n" +
 				"      ContainerDefinitions:\n        - Name: web\n          Image: nginx:1\n        - Name: api\n          Image: !Sub '${AWS::AccountId}.dkr.ecr/api:1'\n",
 			[]admission.ImageUse{
-				{Path: "$.Resources.Web.Properties.ContainerDefinitions[0].Image", Container: "web", Reference: "nginx:1"},
+				{
+					Path: "$.Resources.Web.Properties.ContainerDefinitions[0].Image", Container: "web",
+					Reference: "nginx:1",
+				},
 				{Path: "$.Resources.Web.Properties.ContainerDefinitions[1].Image", Container: "api"},
 			},
 		},

@@ -55,7 +55,9 @@ func (t *task) completeProxy(i int) {
 		}
 	}
 	if len(completed) > 0 {
-		t.add(codeDefault, fmt.Sprintf("$.containerDefinitions[%d]", i), "what", fmt.Sprintf("the proxy %s gets %s", t.containerName(i), strings.Join(completed, ", ")), "fix", "set them in the definition")
+		t.add(codeDefault, fmt.Sprintf("$.containerDefinitions[%d]", i),
+			"what", fmt.Sprintf("the proxy %s gets %s", t.containerName(i), strings.Join(completed, ", ")),
+			"fix", "set them in the definition")
 	}
 	t.order(n, t.afterGate())
 	t.mount(n)
@@ -98,7 +100,8 @@ func (t *task) labelNative(only bool) {
 		n := t.containers()[i]
 		name, after := t.nativeName(c, only)
 		if after != "" {
-			t.add(codeServiceFrom, fmt.Sprintf("$.containerDefinitions[%d]", i), "workload", "native service", "name", name, "what", after)
+			t.add(codeServiceFrom, fmt.Sprintf("$.containerDefinitions[%d]", i), "workload", "native service",
+				"name", name, "what", after)
 		}
 		t.label(n, annotationKind, useNative+":"+name)
 	}

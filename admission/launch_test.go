@@ -15,20 +15,47 @@ func TestTransparentProxyNeedsEvidenceOfEC2(t *testing.T) {
 		enabled     bool
 		want        []string
 	}{
-		"EC2":                       {`"requiresCompatibilities": ["EC2"],`, "", true, []string{"ADM-LAUNCH: the transparent proxy is on, because requiresCompatibilities is EC2"}},
-		"Fargate":                   {`"requiresCompatibilities": ["FARGATE"],`, "", false, nil},
-		"absent":                    {"", "", false, []string{"ADM-LAUNCH: the transparent proxy is off, because requiresCompatibilities is absent"}},
-		"empty":                     {`"requiresCompatibilities": [],`, "", false, []string{"ADM-LAUNCH: the transparent proxy is off, because requiresCompatibilities is absent"}},
-		"both":                      {`"requiresCompatibilities": ["EC2", "FARGATE"],`, "", false, []string{"ADM-LAUNCH: the transparent proxy is off, because requiresCompatibilities is EC2 and FARGATE"}},
-		"Managed Instances":         {`"requiresCompatibilities": ["MANAGED_INSTANCES"],`, "", false, []string{"ADM-LAUNCH: the transparent proxy is off, because requiresCompatibilities is MANAGED_INSTANCES"}},
-		"absent, off":               {"", off, false, nil},
-		"absent, on":                {"", on, true, []string{"ADM-TPROXY-LAUNCH: the transparent proxy is on, and requiresCompatibilities is absent: Fargate refuses the definition, as it does not give NET_ADMIN"}},
-		"absent, settings alone":    {"", `, "transparentProxy": {"excludeUIDs": ["7"]}`, false, []string{"ADM-LAUNCH: the transparent proxy is off, because requiresCompatibilities is absent"}},
-		"Managed Instances, on":     {`"requiresCompatibilities": ["MANAGED_INSTANCES"],`, on, true, nil},
-		"EC2, off":                  {`"requiresCompatibilities": ["EC2"],`, off, false, nil},
-		"described, of an old time": {`"compatibilities": ["EC2", "FARGATE"],`, "", false, []string{"ADM-LAUNCH: the transparent proxy is off, because requiresCompatibilities is absent"}},
-		"Fargate, off by the mesh":  {`"requiresCompatibilities": ["FARGATE"],`, off, false, nil},
-		"EC2 and Managed Instances": {`"requiresCompatibilities": ["EC2", "MANAGED_INSTANCES"],`, "", false, []string{"ADM-LAUNCH: the transparent proxy is off, because requiresCompatibilities is EC2 and MANAGED_INSTANCES"}},
+		"EC2": {
+			`"requiresCompatibilities": ["EC2"],`, "", true,
+			[]string{"ADM-LAUNCH: the transparent proxy is on, because requiresCompatibilities is EC2"},
+		},
+		"Fargate": {`"requiresCompatibilities": ["FARGATE"],`, "", false, nil},
+		"absent": {
+			"", "", false,
+			[]string{"ADM-LAUNCH: the transparent proxy is off, because requiresCompatibilities is absent"},
+		},
+		"empty": {
+			`"requiresCompatibilities": [],`, "", false,
+			[]string{"ADM-LAUNCH: the transparent proxy is off, because requiresCompatibilities is absent"},
+		},
+		"both": {
+			`"requiresCompatibilities": ["EC2", "FARGATE"],`, "", false,
+			[]string{"ADM-LAUNCH: the transparent proxy is off, because requiresCompatibilities is EC2 and FARGATE"},
+		},
+		"Managed Instances": {
+			`"requiresCompatibilities": ["MANAGED_INSTANCES"],`, "", false,
+			[]string{"ADM-LAUNCH: the transparent proxy is off, because requiresCompatibilities is MANAGED_INSTANCES"},
+		},
+		"absent, off": {"", off, false, nil},
+		"absent, on": {
+			"", on, true,
+			[]string{"ADM-TPROXY-LAUNCH: the transparent proxy is on, and requiresCompatibilities is absent: Fargate refuses the definition, as it does not give NET_ADMIN"},
+		},
+		"absent, settings alone": {
+			"", `, "transparentProxy": {"excludeUIDs": ["7"]}`, false,
+			[]string{"ADM-LAUNCH: the transparent proxy is off, because requiresCompatibilities is absent"},
+		},
+		"Managed Instances, on": {`"requiresCompatibilities": ["MANAGED_INSTANCES"],`, on, true, nil},
+		"EC2, off":              {`"requiresCompatibilities": ["EC2"],`, off, false, nil},
+		"described, of an old time": {
+			`"compatibilities": ["EC2", "FARGATE"],`, "", false,
+			[]string{"ADM-LAUNCH: the transparent proxy is off, because requiresCompatibilities is absent"},
+		},
+		"Fargate, off by the mesh": {`"requiresCompatibilities": ["FARGATE"],`, off, false, nil},
+		"EC2 and Managed Instances": {
+			`"requiresCompatibilities": ["EC2", "MANAGED_INSTANCES"],`, "", false,
+			[]string{"ADM-LAUNCH: the transparent proxy is off, because requiresCompatibilities is EC2 and MANAGED_INSTANCES"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,7 +80,9 @@ func TestTransparentProxyOfAListIsTheMeshFiles(t *testing.T) {
 	t.Parallel()
 	const doc = `[{"name": "app", "image": "app", "memory": 64, "entryPoint": ["/app"], "portMappings": [{"containerPort": 80}]}]`
 	for mesh, want := range map[string][]string{
-		`{"consulServers": {"hosts": "10.0.0.4"}}`:                                        {"ADM-LAUNCH: the transparent proxy is off, because requiresCompatibilities is not in a list of containers"},
+		`{"consulServers": {"hosts": "10.0.0.4"}}`: {
+			"ADM-LAUNCH: the transparent proxy is off, because requiresCompatibilities is not in a list of containers",
+		},
 		`{"consulServers": {"hosts": "10.0.0.4"}, "transparentProxy": {"enabled": true}}`: nil,
 	} {
 		r := admitAll(t, []byte(doc), parseMesh(t, []byte(mesh)))
@@ -94,8 +123,12 @@ func TestHostModeIsForGatewaysWithAnAgent(t *testing.T) {
 	const gateway, agent = `"gateway": {"kind": "mesh-gateway"}`, `, "admission": {"client": {"retryJoin": ["10.0.0.4"]}}`
 	for mesh, want := range map[string]map[string]bool{
 		`{` + gateway + agent + `}`: {"host": false, "bridge": true, "awsvpc": false},
-		`{` + gateway + `, "consulServers": {"hosts": "a"}, "transparentProxy": {"enabled": false}}`: {"host": true, "bridge": true, "awsvpc": false},
-		`{"service": {"port": 0}` + agent + `}`:                                                      {"host": true, "bridge": true, "awsvpc": false},
+		`{` + gateway + `, "consulServers": {"hosts": "a"}, "transparentProxy": {"enabled": false}}`: {
+			"host": true, "bridge": true, "awsvpc": false,
+		},
+		`{"service": {"port": 0}` + agent + `}`: {
+			"host": true, "bridge": true, "awsvpc": false,
+		},
 	} {
 		for mode, refused := range want {
 			r := admitAll(t, fmt.Appendf(nil, doc, mode), parseMesh(t, []byte(mesh)))

@@ -236,11 +236,13 @@ func (l line) judge() verdict {
 	case len(l.entry) == 0 && len(l.command) == 0 && l.imageEntry:
 		return leave("neither it nor its image has a command", "write it as command")
 	case len(l.entry) == 0 && len(l.command) == 0:
-		return leave("it has neither entryPoint nor command", l.byImage+"write the image's ENTRYPOINT as entryPoint and its CMD as command")
+		return leave("it has neither entryPoint nor command",
+			l.byImage+"write the image's ENTRYPOINT as entryPoint and its CMD as command")
 	case program != "" && certain:
 		return leave(program+" must be process 1 of the container", accept)
 	case program != "" && l.choice != choiceWrap:
-		return leave("it may execute "+program+", which must be process 1 of the container", accept+", or to true if it does not")
+		return leave("it may execute "+program+", which must be process 1 of the container",
+			accept+", or to true if it does not")
 	case len(l.entry) > 0:
 		return verdict{wrap: true}
 	}
@@ -251,11 +253,13 @@ func (l line) judge() verdict {
 func (l line) judgeCommand() verdict {
 	switch {
 	case strings.HasPrefix(l.command[0], "-"):
-		return leave("its command is options of its image's ENTRYPOINT", l.byImage+"write that ENTRYPOINT as entryPoint")
+		return leave("its command is options of its image's ENTRYPOINT",
+			l.byImage+"write that ENTRYPOINT as entryPoint")
 	case l.imageEntry:
 		return verdict{wrap: true}
 	case l.ours:
-		return leave("its command is one of consul-ecs, its image's ENTRYPOINT", l.byImage+"write that ENTRYPOINT as entryPoint")
+		return leave("its command is one of consul-ecs, its image's ENTRYPOINT",
+			l.byImage+"write that ENTRYPOINT as entryPoint")
 	case l.choice == choiceWrap || l.byHand && l.wrapped:
 		v := verdict{wrap: true, mark: l.choice != choiceWrap}
 		if len(l.replaced) > 0 {
@@ -268,7 +272,8 @@ func (l line) judgeCommand() verdict {
 	case isProgram(l.command[0]):
 		return verdict{wrap: true, code: codeEntryPoint, at: ".command", fix: l.ways()}
 	case l.wrapped:
-		return leave("its command may be arguments of its image's ENTRYPOINT, which an earlier admission replaced", l.ways())
+		return leave("its command may be arguments of its image's ENTRYPOINT, which an earlier admission replaced",
+			l.ways())
 	}
 	return leave("its command may be arguments of its image's ENTRYPOINT", l.ways())
 }

@@ -119,11 +119,15 @@ func checkImages(t *task) {
 		config, known := t.imageConfig(i)
 		switch {
 		case !found:
-			t.add(codeImage, at+".image", "image", c.Image, "container", t.containerName(i), "why", "is not in the lock", "fix", "lock it: consul-ecs images lock, with -config for the images of the mesh")
+			t.add(codeImage, at+".image", "image", c.Image, "container", t.containerName(i),
+				"why", "is not in the lock",
+				"fix", "lock it: consul-ecs images lock, with -config for the images of the mesh")
 		case !known && architecture != "":
-			t.add(codeArchLocked, at+".image", "image", c.Image, "arch", architecture, "platforms", strings.Join(image.PlatformNames(), ", "))
+			t.add(codeArchLocked, at+".image", "image", c.Image, "arch", architecture,
+				"platforms", strings.Join(image.PlatformNames(), ", "))
 		case !known:
-			t.add(codeImage, at+".image", "image", c.Image, "container", t.containerName(i), "why", "differs between its architectures", "fix", "set runtimePlatform.cpuArchitecture")
+			t.add(codeImage, at+".image", "image", c.Image, "container", t.containerName(i),
+				"why", "differs between its architectures", "fix", "set runtimePlatform.cpuArchitecture")
 		case !workload.Owned(c.Name):
 			checkConfig(t, at, c, config)
 			checkImageVolumes(t, at, c, config)
@@ -168,7 +172,8 @@ func checkUser(t *task, i int, at string, c *taskdef.Container) {
 	user, _, _ := strings.Cut(cmp.Or(c.User, config.User), ":")
 	for _, uid := range slices.Sorted(maps.Keys(proxyUsers)) {
 		if user == uid && !t.doc.IsUnknown(at+".user") {
-			t.add(codeUser, at+member, "container", c.Name, "user", cmp.Or(c.User, config.User), "owner", proxyUsers[uid])
+			t.add(codeUser, at+member, "container", c.Name, "user", cmp.Or(c.User, config.User),
+				"owner", proxyUsers[uid])
 		}
 	}
 }

@@ -63,27 +63,50 @@ func TestLockedImageGivesTheProgram(t *testing.T) {
 		image                      taskdef.ImageConfig
 		entryPoint, command, codes string
 	}{
-		"nothing":                         {`"user": "7"`, nginx, await + " -stop-signal QUIT /docker-entrypoint.sh", "nginx -g daemon off;", ""},
-		"empty lists":                     {`"entryPoint": [], "command": []`, nginx, await + " -stop-signal QUIT /docker-entrypoint.sh", "nginx -g daemon off;", ""},
-		"command":                         {`"command": ["start"]`, nginx, await + " -stop-signal QUIT /docker-entrypoint.sh", "start", ""},
-		"options":                         {`"command": ["--debug"]`, nginx, await + " -stop-signal QUIT /docker-entrypoint.sh", "--debug", ""},
-		"absolute path":                   {`"command": ["/app"]`, nginx, await + " -stop-signal QUIT /docker-entrypoint.sh", "/app", ""},
-		"entryPoint clears the CMD":       {`"entryPoint": ["/app"]`, nginx, await + " -stop-signal QUIT /app", "", ""},
-		"empty ENTRYPOINT":                {`"user": "7"`, taskdef.ImageConfig{Entrypoint: []string{""}, Cmd: []string{"serve"}}, await, "serve", ""},
-		"CMD alone":                       {`"user": "7"`, program, await, "serve", ""},
-		"command, no ENTRYPOINT":          {`"command": ["start"]`, program, await, "start", ""},
-		"options, no ENTRYPOINT":          {`"command": ["--debug"]`, program, "", "--debug", codeWrap},
-		"no command anywhere":             {`"user": "7"`, taskdef.ImageConfig{}, "", "", codeWrap},
-		"by hand, without a program":      {hand, nginx, await + " -stop-signal INT /docker-entrypoint.sh", "nginx -g daemon off;", ""},
-		"by hand, with a program":         {hand + `, "command": ["start"]`, nginx, await + " -stop-signal INT", "start", codeEntryPoint},
-		"the command is the program":      {`"command": ["start"], ` + yes, nginx, await + " -stop-signal QUIT", "start", codeEntryPoint},
-		"the command is all":              {`"command": ["start"], ` + yes, program, await, "start", ""},
-		"not to be wrapped":               {`"command": ["start"], ` + no, nginx, "", "start", ""},
-		"ENTRYPOINT emptied":              {`"entryPoint": [""], "command": ["start"]`, nginx, await + " -stop-signal QUIT", "start", ""},
+		"nothing": {
+			`"user": "7"`, nginx, await + " -stop-signal QUIT /docker-entrypoint.sh", "nginx -g daemon off;", "",
+		},
+		"empty lists": {
+			`"entryPoint": [], "command": []`, nginx, await + " -stop-signal QUIT /docker-entrypoint.sh",
+			"nginx -g daemon off;", "",
+		},
+		"command": {
+			`"command": ["start"]`, nginx, await + " -stop-signal QUIT /docker-entrypoint.sh", "start", "",
+		},
+		"options": {
+			`"command": ["--debug"]`, nginx, await + " -stop-signal QUIT /docker-entrypoint.sh", "--debug", "",
+		},
+		"absolute path": {
+			`"command": ["/app"]`, nginx, await + " -stop-signal QUIT /docker-entrypoint.sh", "/app", "",
+		},
+		"entryPoint clears the CMD": {`"entryPoint": ["/app"]`, nginx, await + " -stop-signal QUIT /app", "", ""},
+		"empty ENTRYPOINT": {
+			`"user": "7"`, taskdef.ImageConfig{Entrypoint: []string{""}, Cmd: []string{"serve"}}, await, "serve", "",
+		},
+		"CMD alone":              {`"user": "7"`, program, await, "serve", ""},
+		"command, no ENTRYPOINT": {`"command": ["start"]`, program, await, "start", ""},
+		"options, no ENTRYPOINT": {`"command": ["--debug"]`, program, "", "--debug", codeWrap},
+		"no command anywhere":    {`"user": "7"`, taskdef.ImageConfig{}, "", "", codeWrap},
+		"by hand, without a program": {
+			hand, nginx, await + " -stop-signal INT /docker-entrypoint.sh", "nginx -g daemon off;", "",
+		},
+		"by hand, with a program": {
+			hand + `, "command": ["start"]`, nginx, await + " -stop-signal INT", "start", codeEntryPoint,
+		},
+		"the command is the program": {
+			`"command": ["start"], ` + yes, nginx, await + " -stop-signal QUIT", "start", codeEntryPoint,
+		},
+		"the command is all": {`"command": ["start"], ` + yes, program, await, "start", ""},
+		"not to be wrapped":  {`"command": ["start"], ` + no, nginx, "", "start", ""},
+		"ENTRYPOINT emptied": {
+			`"entryPoint": [""], "command": ["start"]`, nginx, await + " -stop-signal QUIT", "start", "",
+		},
 		"must be process 1":               {`"user": "7"`, overlay, "", "", codeWrap},
 		"must be process 1, with command": {`"command": ["serve"]`, overlay, "", "serve", codeWrap},
 		"TERM is no flag":                 {plainApp, taskdef.ImageConfig{StopSignal: "15"}, await + " /app", "", ""},
-		"signal by number":                {plainApp, taskdef.ImageConfig{StopSignal: "28"}, await + " -stop-signal WINCH /app", "", ""},
+		"signal by number": {
+			plainApp, taskdef.ImageConfig{StopSignal: "28"}, await + " -stop-signal WINCH /app", "", "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -304,7 +327,8 @@ func TestChangedImageIsNamedWithoutALock(t *testing.T) {
 		t.Errorf("admitted again: findings %q, want %s", got, codeImage)
 	}
 	lock.Images["example/app:2"] = taskdef.LockedImage{Digest: digestOf("b"), Platforms: bothPlatforms(taskdef.ImageConfig{Entrypoint: []string{"/new"}})}
-	locked := admitLocked(t, []byte(strings.Replace(first, "example/app:1@"+digestOf("a"), "example/app:2", 1)), lock, false)
+	locked := admitLocked(t,
+		[]byte(strings.Replace(first, "example/app:1@"+digestOf("a"), "example/app:2", 1)), lock, false)
 	if got := warningsOf(admitLocked(t, locked.After.Bytes(), nil, false)); got != "" {
 		t.Errorf("findings %q after the cure", got)
 	}

@@ -24,9 +24,11 @@ func checkMeshNames(root *taskdef.Node) error {
 		switch {
 		case name == meshMember || slices.Contains(places, rootPlace):
 		case config.Nearest(name, []string{meshMember}) != "":
-			return fmt.Errorf("the mesh file has the unknown member %s; did you mean %q?", strconv.Quote(name), meshMember)
+			return fmt.Errorf("the mesh file has the unknown member %s; did you mean %q?",
+				strconv.Quote(name), meshMember)
 		case len(places) > 0:
-			return fmt.Errorf("the mesh file has the unknown member %s; its place is %s", strconv.Quote(name), strings.Join(places, " or "))
+			return fmt.Errorf("the mesh file has the unknown member %s; its place is %s", strconv.Quote(name),
+				strings.Join(places, " or "))
 		}
 	}
 	return nil

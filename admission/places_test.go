@@ -265,7 +265,8 @@ func TestPortOfConsulDNSIsTaken(t *testing.T) {
 		for dns, want := range map[string]bool{"true": true, "false": false} {
 			mesh := fmt.Sprintf(`{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": %q}, "transparentProxy": {"consulDNS": {"enabled": %s}}}`, mode, dns)
 			doc := bytes.Replace(definition("", plainApp), []byte("FARGATE"), []byte("EC2"), 1)
-			doc = bytes.Replace(doc, []byte(`"containerPort": 8080`), []byte(`"containerPort": 8080}, {"containerPort": 8600`), 1)
+			doc = bytes.Replace(doc, []byte(`"containerPort": 8080`),
+				[]byte(`"containerPort": 8080}, {"containerPort": 8600`), 1)
 			r := admit(t, doc, parseMesh(t, []byte(mesh)))
 			taken := slices.ContainsFunc(r.Findings, func(f Finding) bool {
 				return f.Code == codePort && strings.Contains(f.String(), "8600") && strings.Contains(f.String(), "Consul DNS")

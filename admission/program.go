@@ -45,7 +45,8 @@ func isInit(program string) bool {
 	case "init", "openrc-init", "runit", "runit-init":
 		return slices.Contains([]string{"/", "/bin", "/sbin", "/usr/bin", "/usr/sbin"}, path.Dir(program))
 	case "systemd":
-		return slices.Contains([]string{"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/lib/systemd", "/usr/lib/systemd"}, path.Dir(program))
+		return slices.Contains([]string{"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/lib/systemd", "/usr/lib/systemd"},
+			path.Dir(program))
 	}
 	return false
 }

@@ -184,7 +184,8 @@ func (s settings) check(concurrency bool) error {
 			}
 		}
 		if (role == roleAll || ends(role)) && taskdef.Or(one.Essential, false) {
-			return fmt.Errorf("%s.essential %s: install and meshInit exit when their work is done, so they cannot be essential", member, file)
+			return fmt.Errorf("%s.essential %s: install and meshInit exit when their work is done, "+
+				"so they cannot be essential", member, file)
 		}
 		if other := role != roleAll && role != roleProxy; other && one.HealthCheck != nil {
 			return fmt.Errorf("%s.healthCheck %s: only the proxy has a health check", member, file)

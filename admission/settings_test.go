@@ -40,10 +40,25 @@ func TestContainersOfTheMeshAreHardened(t *testing.T) {
 		{"health-sync", sidecarsMesh(""), roleHealthSync, "5996:5996", true, "", "ALL"},
 		{"install", `{"consulLogin": {"enabled": true}}`, roleInstall, "5996:5996", true, "", "ALL"},
 		{"agent", `{"consulLogin": {"enabled": true}}`, roleClient, "5996:5996", true, "", "ALL"},
-		{"transparent proxy", `{"consulServers": {"hosts": "a"}, "transparentProxy": {"enabled": true}}`, roleMeshInit, "0", false, "NET_ADMIN CHOWN DAC_OVERRIDE", "ALL"},
-		{"its proxy", `{"consulServers": {"hosts": "a"}, "transparentProxy": {"enabled": true}}`, roleProxy, "5995:5996", true, "", "ALL"},
-		{"names of upstreams", `{"proxy": {"namedUpstreams": true}, "transparentProxy": {"enabled": false}, "consulServers": {"hosts": "a"}}`, roleMeshInit, "5996:5996", false, "", "ALL"},
-		{"settings", sidecarsMesh(`"all": {"readonlyRootFilesystem": false, "user": "7"}, "proxy": {"user": "8", "dropCapabilities": [], "addCapabilities": ["SYS_PTRACE"]}`), roleProxy, "8", false, "SYS_PTRACE", ""},
+		{
+			"transparent proxy", `{"consulServers": {"hosts": "a"}, "transparentProxy": {"enabled": true}}`,
+			roleMeshInit, "0", false, "NET_ADMIN CHOWN DAC_OVERRIDE", "ALL",
+		},
+		{
+			"its proxy", `{"consulServers": {"hosts": "a"}, "transparentProxy": {"enabled": true}}`, roleProxy,
+			"5995:5996", true, "", "ALL",
+		},
+		{
+			"names of upstreams",
+			`{"proxy": {"namedUpstreams": true}, "transparentProxy": {"enabled": false}, "consulServers": ` +
+				`{"hosts": "a"}}`,
+			roleMeshInit, "5996:5996", false, "", "ALL",
+		},
+		{
+			"settings",
+			sidecarsMesh(`"all": {"readonlyRootFilesystem": false, "user": "7"}, "proxy": {"user": "8", "dropCapabilities": [], "addCapabilities": ["SYS_PTRACE"]}`),
+			roleProxy, "8", false, "SYS_PTRACE", "",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -118,7 +133,8 @@ func TestAnnotationsAreOverTheSettingsOfTheProxy(t *testing.T) {
 func TestSettingsThatNoTaskCanHaveAreRefused(t *testing.T) {
 	t.Parallel()
 	for sidecars, want := range map[string]string{
-		`"sidecars": {"sidecar-proxy": {"cpu": 1}}`:     "admission.sidecars.sidecar-proxy of the mesh file: no such role, want one of all, install, client, meshInit, proxy, healthSync",
+		`"sidecars": {"sidecar-proxy": {"cpu": 1}}`: "admission.sidecars.sidecar-proxy of the mesh file: no such " +
+			"role, want one of all, install, client, meshInit, proxy, healthSync",
 		`"sidecars": {"proxy": {"memory": -5}}`:         "admission.sidecars.proxy of the mesh file: has -5, want 0 or more",
 		`"sidecars": {"meshInit": {"essential": true}}`: "cannot be essential",
 		`"sidecars": {"all": {"essential": true}}`:      "cannot be essential",
@@ -129,7 +145,8 @@ func TestSettingsThatNoTaskCanHaveAreRefused(t *testing.T) {
 			"of the mesh file: A is given twice, in it or also in all: remove it",
 		`"sidecars": {"all": {"environment": [{"name": "A"}]}, "proxy": {"environment": [{"name": "A"}]}}`: "sidecars.proxy.environment " +
 			"of the mesh file: A is given twice",
-		`"sidecars": {"all": {"environment": [{"name": "A"}, {"name": "A"}]}}`:              "sidecars.all.environment of the mesh file: A is given twice",
+		`"sidecars": {"all": {"environment": [{"name": "A"}, {"name": "A"}]}}`: "sidecars.all.environment of the " +
+			"mesh file: A is given twice",
 		`"sidecars": {"meshInit": {"environment": [{"name": "CONSUL_ECS_CONFIG_JSON"}]}}`:   "CONSUL_ECS_CONFIG_JSON is set by admission: remove it",
 		`"sidecars": {"client": {"environment": [{"name": "CONSUL_AGENT_CONFIGURATION"}]}}`: "CONSUL_AGENT_CONFIGURATION is set by admission",
 	} {
@@ -167,12 +184,34 @@ func codesAt(t *testing.T, mesh, app, member string) []string {
 func TestSettingsAreCheckedAsContainersOfTheUserAre(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, sidecars, app, member, want string }{
-		{"mount over the shared volume", `"proxy": {"mountPoints": [{"sourceVolume": "data", "containerPath": "/consul"}]}`, plainApp, ".mountPoints[1]", "ADM-MOUNT ADM-VOLUME"},
-		{"mount elsewhere", `"proxy": {"mountPoints": [{"sourceVolume": "data", "containerPath": "/data"}]}`, plainApp, ".mountPoints[1]", ""},
+		{
+			"mount over the shared volume",
+			`"proxy": {"mountPoints": [{"sourceVolume": "data", "containerPath": "/consul"}]}`, plainApp,
+			".mountPoints[1]", "ADM-MOUNT ADM-VOLUME",
+		},
+		{
+			"mount elsewhere", `"proxy": {"mountPoints": [{"sourceVolume": "data", "containerPath": "/data"}]}`,
+			plainApp, ".mountPoints[1]", "",
+		},
 		{"image of another architecture", `"proxy": {"image": "envoy:1-arm64"}`, plainApp, ".image", "ADM-ARCH"},
-		{"logs that block", `"proxy": {"logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "/a", "awslogs-region": "us-east-1", "awslogs-stream-prefix": "a", "mode": "blocking"}}}`, plainApp, ".mode", "ADM-LOG-BLOCK"},
-		{"logs that do not", `"proxy": {"logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "/a", "awslogs-region": "us-east-1", "awslogs-stream-prefix": "a", "mode": "non-blocking"}}}`, plainApp, ".mode", ""},
-		{"logs of health-sync", `"healthSync": {"logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "/a", "awslogs-region": "us-east-1", "awslogs-stream-prefix": "a", "mode": "blocking"}}}`, plainApp, ".mode", ""},
+		{
+			"logs that block",
+			`"proxy": {"logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "/a", ` +
+				`"awslogs-region": "us-east-1", "awslogs-stream-prefix": "a", "mode": "blocking"}}}`,
+			plainApp, ".mode", "ADM-LOG-BLOCK",
+		},
+		{
+			"logs that do not",
+			`"proxy": {"logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "/a", ` +
+				`"awslogs-region": "us-east-1", "awslogs-stream-prefix": "a", "mode": "non-blocking"}}}`,
+			plainApp, ".mode", "",
+		},
+		{
+			"logs of health-sync",
+			`"healthSync": {"logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "/a", ` +
+				`"awslogs-region": "us-east-1", "awslogs-stream-prefix": "a", "mode": "blocking"}}}`,
+			plainApp, ".mode", "",
+		},
 		{"no CPU for the proxy", ``, plainApp + `, "cpu": 500`, "$.cpu", "ADM-CPU"},
 		{"CPU for the proxy", `"proxy": {"cpu": 12}`, plainApp + `, "cpu": 500`, "$.cpu", ""},
 		{"CPU that is left", ``, plainApp + `, "cpu": 480`, "$.cpu", ""},
@@ -238,17 +277,25 @@ func TestUsersThatCannotUseTheSharedVolumeAreReported(t *testing.T) {
 	const agentless = `{"consulServers": {"hosts": "a"}, "proxy": {"mode": "direct"}, "transparentProxy": {"enabled": false}, %s"admission": {"sidecars": {%s}}}`
 	const elsewhere = `"bootstrapDir": "/mesh", `
 	for name, c := range map[string]struct{ file, members, sidecars, want string }{
-		"none":                 {agentless, "", "", ""},
-		"the user":             {agentless, "", `"all": {"user": "5996"}`, ""},
-		"its name":             {agentless, "", `"meshInit": {"user": "consul-ecs"}`, ""},
-		"another one":          {agentless, "", `"meshInit": {"user": "1000:5996"}`, "consul-ecs-mesh-init write"},
-		"of all":               {agentless, "", `"all": {"user": "1000"}`, "consul-ecs-mesh-init write, sidecar-proxy read, consul-ecs-health-sync write"},
-		"in the group":         {agentless, "", `"proxy": {"user": "101:5996"}`, ""},
-		"health-sync writes":   {agentless, "", `"healthSync": {"user": "1000:5996"}`, "consul-ecs-health-sync write"},
-		"health-sync reads":    {agent, "", `"healthSync": {"user": "1000:5996"}`, ""},
-		"agent":                {agent, "", `"client": {"user": "100"}, "install": {"user": "100"}`, "consul-ecs-install write, consul-client write"},
-		"root":                 {agentless, "", `"meshInit": {"user": "0", "dropCapabilities": []}`, ""},
-		"root that overrides":  {agentless, "", `"meshInit": {"user": "root", "addCapabilities": ["DAC_OVERRIDE"]}`, ""},
+		"none":        {agentless, "", "", ""},
+		"the user":    {agentless, "", `"all": {"user": "5996"}`, ""},
+		"its name":    {agentless, "", `"meshInit": {"user": "consul-ecs"}`, ""},
+		"another one": {agentless, "", `"meshInit": {"user": "1000:5996"}`, "consul-ecs-mesh-init write"},
+		"of all": {
+			agentless, "", `"all": {"user": "1000"}`,
+			"consul-ecs-mesh-init write, sidecar-proxy read, consul-ecs-health-sync write",
+		},
+		"in the group":       {agentless, "", `"proxy": {"user": "101:5996"}`, ""},
+		"health-sync writes": {agentless, "", `"healthSync": {"user": "1000:5996"}`, "consul-ecs-health-sync write"},
+		"health-sync reads":  {agent, "", `"healthSync": {"user": "1000:5996"}`, ""},
+		"agent": {
+			agent, "", `"client": {"user": "100"}, "install": {"user": "100"}`,
+			"consul-ecs-install write, consul-client write",
+		},
+		"root": {agentless, "", `"meshInit": {"user": "0", "dropCapabilities": []}`, ""},
+		"root that overrides": {
+			agentless, "", `"meshInit": {"user": "root", "addCapabilities": ["DAC_OVERRIDE"]}`, "",
+		},
 		"root that must not":   {agentless, "", `"meshInit": {"user": "0:0"}`, "consul-ecs-mesh-init write"},
 		"other directory":      {agentless, elsewhere, "", "consul-ecs-health-sync read"},
 		"its owner":            {agentless, elsewhere, `"meshInit": {"user": "1000"}`, ""},

@@ -22,7 +22,8 @@ func (t *task) wrap(i int, n *taskdef.Node) bool {
 	l := t.line(i)
 	v := l.judge()
 	if v.code != "" {
-		t.add(v.code, fmt.Sprintf("$.containerDefinitions[%d]%s", i, v.at), "container", t.containerName(i), "why", v.why, "fix", v.fix)
+		t.add(v.code, fmt.Sprintf("$.containerDefinitions[%d]%s", i, v.at), "container", t.containerName(i),
+			"why", v.why, "fix", v.fix)
 	}
 	switch {
 	case l.inCommand:
@@ -43,7 +44,8 @@ func (t *task) writeLine(i int, n *taskdef.Node, l line) {
 	signal, held := workload.ParseStopSignal(l.stop)
 	switch {
 	case l.stop != "" && !held:
-		t.add(codeStopSignal, fmt.Sprintf("$.containerDefinitions[%d].image", i), "container", t.containerName(i), "signal", l.stop)
+		t.add(codeStopSignal, fmt.Sprintf("$.containerDefinitions[%d].image", i),
+			"container", t.containerName(i), "signal", l.stop)
 	case signal == "TERM":
 		signal = ""
 	}

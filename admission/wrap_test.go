@@ -49,10 +49,12 @@ func TestProgramOfAnApplicationDecides(t *testing.T) {
 	const yes, no = `"dockerLabels": {"consul.hashicorp.com/wrap": "true"}`, `"dockerLabels": {"consul.hashicorp.com/wrap": "false"}`
 	old, quit := fmt.Sprintf(wrapped, ""), fmt.Sprintf(wrapped, `, "-stop-signal", "QUIT"`)
 	for name, c := range map[string]struct{ app, entryPoint, command, codes string }{
-		"arguments of an ENTRYPOINT":        {`"command": ["start", "--optimized"]`, "", "start --optimized", codeWrap},
-		"relative path":                     {`"command": ["./bin/web"]`, "", "./bin/web", codeWrap},
-		"file of an interpreter":            {`"command": ["/srv/main.py"]`, "", "/srv/main.py", codeWrap},
-		"text of a shell":                   {`"command": ["/bin/migrate && /bin/web"]`, "", "/bin/migrate && /bin/web", codeWrap},
+		"arguments of an ENTRYPOINT": {`"command": ["start", "--optimized"]`, "", "start --optimized", codeWrap},
+		"relative path":              {`"command": ["./bin/web"]`, "", "./bin/web", codeWrap},
+		"file of an interpreter":     {`"command": ["/srv/main.py"]`, "", "/srv/main.py", codeWrap},
+		"text of a shell": {
+			`"command": ["/bin/migrate && /bin/web"]`, "", "/bin/migrate && /bin/web", codeWrap,
+		},
 		"directory":                         {`"command": ["/data/"]`, "", "/data/", codeWrap},
 		"absolute path":                     {`"command": ["/app", "serve"]`, await, "/app serve", codeEntryPoint},
 		"shell":                             {`"command": ["sh", "-c", "serve"]`, await, "sh -c serve", codeEntryPoint},
@@ -63,21 +65,29 @@ func TestProgramOfAnApplicationDecides(t *testing.T) {
 		"no command is no program":          {yes, "", "", codeWrap},
 		"ENTRYPOINT emptied":                {`"entryPoint": [""], "command": ["serve"]`, await, "serve", ""},
 
-		"unknown, wrapped earlier":            {old + `, "command": ["start"]` + earlier, "", "start", codeWrap},
-		"path, wrapped earlier":               {old + `, "command": ["/app"]` + earlier, await, "/app", codeEntryPoint},
-		"wrapped earlier, not any more":       {fmt.Sprintf(wrapped, `, "/app"`) + `, ` + no + earlier, "/app", "", ""},
-		"wrapped by hand":                     {old + `, "command": ["start"]`, await, "start", ""},
-		"wrapped by hand, then admitted":      {quit + `, "command": ["start"]` + earlier, await + " -stop-signal QUIT", "start", ""},
-		"wrapped by hand, without a program":  {quit, "", "", codeWrap},
-		"wrapped by hand, not to be wrapped":  {quit + `, "command": ["start"], ` + no, "", "start", ""},
-		"command wrapped by hand, label true": {`"command": ["consul-ecs", "app-entrypoint", "/app"], ` + yes, "", "consul-ecs app-entrypoint /app", ""},
+		"unknown, wrapped earlier":      {old + `, "command": ["start"]` + earlier, "", "start", codeWrap},
+		"path, wrapped earlier":         {old + `, "command": ["/app"]` + earlier, await, "/app", codeEntryPoint},
+		"wrapped earlier, not any more": {fmt.Sprintf(wrapped, `, "/app"`) + `, ` + no + earlier, "/app", "", ""},
+		"wrapped by hand":               {old + `, "command": ["start"]`, await, "start", ""},
+		"wrapped by hand, then admitted": {
+			quit + `, "command": ["start"]` + earlier, await + " -stop-signal QUIT", "start", "",
+		},
+		"wrapped by hand, without a program": {quit, "", "", codeWrap},
+		"wrapped by hand, not to be wrapped": {quit + `, "command": ["start"], ` + no, "", "start", ""},
+		"command wrapped by hand, label true": {
+			`"command": ["consul-ecs", "app-entrypoint", "/app"], ` + yes, "", "consul-ecs app-entrypoint /app", "",
+		},
 
-		"init":                      {`"entryPoint": ["/init"], "command": ["serve"]`, "/init", "serve", codeWrap},
-		"init, wrapped earlier":     {fmt.Sprintf(wrapped, `, "/init"`) + earlier, "/init", "", codeWrap},
-		"init, to be wrapped":       {`"entryPoint": ["/sbin/init"], ` + yes, "/sbin/init", "", codeWrap},
-		"init as the command":       {`"command": ["/init"]`, "", "/init", codeWrap},
-		"init behind a script":      {`"entryPoint": ["/entrypoint.sh"], "command": ["/init"]`, "/entrypoint.sh", "/init", codeWrap},
-		"init that is an argument":  {`"entryPoint": ["/app"], "command": ["/init"], ` + yes, await + " /app", "/init", ""},
+		"init":                  {`"entryPoint": ["/init"], "command": ["serve"]`, "/init", "serve", codeWrap},
+		"init, wrapped earlier": {fmt.Sprintf(wrapped, `, "/init"`) + earlier, "/init", "", codeWrap},
+		"init, to be wrapped":   {`"entryPoint": ["/sbin/init"], ` + yes, "/sbin/init", "", codeWrap},
+		"init as the command":   {`"command": ["/init"]`, "", "/init", codeWrap},
+		"init behind a script": {
+			`"entryPoint": ["/entrypoint.sh"], "command": ["/init"]`, "/entrypoint.sh", "/init", codeWrap,
+		},
+		"init that is an argument": {
+			`"entryPoint": ["/app"], "command": ["/init"], ` + yes, await + " /app", "/init", "",
+		},
 		"init, left as it is":       {`"entryPoint": ["/init"], ` + no, "/init", "", ""},
 		"init of another directory": {`"entryPoint": ["/app/init"]`, await + " /app/init", "", ""},
 	} {
@@ -155,8 +165,12 @@ func TestScriptThatRunsInit(t *testing.T) {
 		config      taskdef.ImageConfig
 		want        bool
 	}{
-		"Datadog":                        {"/bin/entrypoint.sh", "public.ecr.aws/datadog/agent:7", taskdef.ImageConfig{}, true},
-		"Datadog of a mirror":            {"/bin/entrypoint.sh", "registry.example:5000/mirror/datadog-agent@sha256:0", taskdef.ImageConfig{}, true},
+		"Datadog": {
+			"/bin/entrypoint.sh", "public.ecr.aws/datadog/agent:7", taskdef.ImageConfig{}, true,
+		},
+		"Datadog of a mirror": {
+			"/bin/entrypoint.sh", "registry.example:5000/mirror/datadog-agent@sha256:0", taskdef.ImageConfig{}, true,
+		},
 		"Datadog without its supervisor": {"agent run", "gcr.io/datadoghq/agent", taskdef.ImageConfig{}, false},
 		"script of another image":        {"/bin/entrypoint.sh", "acme/agent", taskdef.ImageConfig{}, false},
 		"volume of s6":                   {"/start web", "acme/web", supervised, true},
@@ -167,7 +181,8 @@ func TestScriptThatRunsInit(t *testing.T) {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
-	doc := strings.Replace(string(definition("", `"entryPoint": ["/bin/entrypoint.sh"]`)), "example/app:1", "datadog/agent:7", 1)
+	doc := strings.Replace(string(definition("", `"entryPoint": ["/bin/entrypoint.sh"]`)),
+		"example/app:1", "datadog/agent:7", 1)
 	r := admit(t, []byte(doc), parseMesh(t, []byte(plainMesh)))
 	if got := r.After.Definition.ContainerDefinitions[0].EntryPoint; !slices.Equal(got, []string{"/bin/entrypoint.sh"}) {
 		t.Errorf("entryPoint %q", got)
@@ -177,11 +192,14 @@ func TestScriptThatRunsInit(t *testing.T) {
 // A tag cannot say what the programs of all containers are.
 func TestChoiceIsALabelOfAContainer(t *testing.T) {
 	t.Parallel()
-	r := admit(t, definition(`"tags": [{"key": "consul.hashicorp.com/wrap", "value": "true"}],`, `"command": ["serve"]`), parseMesh(t, []byte(plainMesh)))
+	r := admit(t,
+		definition(`"tags": [{"key": "consul.hashicorp.com/wrap", "value": "true"}],`, `"command": ["serve"]`),
+		parseMesh(t, []byte(plainMesh)))
 	if got := codesOf(r); !slices.Equal(got, []string{codeWrap, codeAnnValue}) {
 		t.Errorf("findings %v", r.Findings)
 	}
-	r = admit(t, definition("", `"command": ["serve"], "dockerLabels": {"consul.hashicorp.com/wrap": "yes"}`), parseMesh(t, []byte(plainMesh)))
+	r = admit(t, definition("", `"command": ["serve"], "dockerLabels": {"consul.hashicorp.com/wrap": "yes"}`),
+		parseMesh(t, []byte(plainMesh)))
 	if got := codesOf(r); !slices.Equal(got, []string{codeWrap, codeAnnValue}) {
 		t.Errorf("findings %v", r.Findings)
 	}
@@ -283,8 +301,12 @@ func TestApplicationThatIsNotWrappedAnyMoreLosesTheMountOfTheWrapper(t *testing.
 	for name, c := range map[string]struct{ app, mounts string }{
 		"nothing reads it": {plainApp, ""},
 		"a file is read":   {plainApp + `, "environment": [{"name": "CA", "value": "/consul/ca.pem"}]`, "consul_data"},
-		"another mount":    {plainApp + `, "mountPoints": [{"sourceVolume": "data", "containerPath": "/data"}]`, "data"},
-		"the user's mount": {plainApp + `, "mountPoints": [{"sourceVolume": "consul_data", "containerPath": "/consul"}]`, "consul_data"},
+		"another mount": {
+			plainApp + `, "mountPoints": [{"sourceVolume": "data", "containerPath": "/data"}]`, "data",
+		},
+		"the user's mount": {
+			plainApp + `, "mountPoints": [{"sourceVolume": "consul_data", "containerPath": "/consul"}]`, "consul_data",
+		},
 	} {
 		doc := definition(`"volumes": [{"name": "data"}],`, c.app+`, "dockerLabels": {"team": "shop"}`)
 		admitted := string(admit(t, doc, mesh).After.Bytes())

@@ -77,21 +77,40 @@ func TestAskTakesTheNextServer(t *testing.T) {
 		asked []string
 		took  time.Duration
 	}{
-		"all serve":            {nil, "a", 0, false, []string{"a"}, 0},
-		"a name of no service": {map[string]behaviour{"a": {code: dnsmessage.RCodeNameError}}, "a", dnsmessage.RCodeNameError, false, []string{"a"}, 0},
-		"one refuses":          {map[string]behaviour{"a": {err: refused}}, "b", 0, false, []string{"a", "b"}, 0},
-		"one fails to answer":  {map[string]behaviour{"a": failed}, "b", 0, false, []string{"a", "b"}, 0},
-		"one is late":          {map[string]behaviour{"a": {after: anotherAfter + 1}, "b": {after: time.Second}}, "a", 0, false, []string{"a", "b"}, anotherAfter + 1},
-		"one is frozen":        {map[string]behaviour{"a": frozen}, "b", 0, false, []string{"a", "b"}, anotherAfter},
-		"frozen, and refusing": {map[string]behaviour{"a": frozen, "b": {err: refused}}, "c", 0, false, []string{"a", "b", "c"}, anotherAfter},
-		"all fail to answer":   {map[string]behaviour{"a": failed, "b": failed, "c": failed}, "c", dnsmessage.RCodeServerFailure, false, []string{"a", "b", "c"}, 0},
+		"all serve": {nil, "a", 0, false, []string{"a"}, 0},
+		"a name of no service": {
+			map[string]behaviour{"a": {code: dnsmessage.RCodeNameError}}, "a", dnsmessage.RCodeNameError, false,
+			[]string{"a"}, 0,
+		},
+		"one refuses":         {map[string]behaviour{"a": {err: refused}}, "b", 0, false, []string{"a", "b"}, 0},
+		"one fails to answer": {map[string]behaviour{"a": failed}, "b", 0, false, []string{"a", "b"}, 0},
+		"one is late": {
+			map[string]behaviour{"a": {after: anotherAfter + 1}, "b": {after: time.Second}}, "a", 0, false,
+			[]string{"a", "b"}, anotherAfter + 1,
+		},
+		"one is frozen": {map[string]behaviour{"a": frozen}, "b", 0, false, []string{"a", "b"}, anotherAfter},
+		"frozen, and refusing": {
+			map[string]behaviour{"a": frozen, "b": {err: refused}}, "c", 0, false, []string{"a", "b", "c"},
+			anotherAfter,
+		},
+		"all fail to answer": {
+			map[string]behaviour{"a": failed, "b": failed, "c": failed}, "c", dnsmessage.RCodeServerFailure, false,
+			[]string{"a", "b", "c"}, 0,
+		},
 		"one fails, two refuse": {
 			map[string]behaviour{"a": failed, "b": {err: refused}, "c": {err: refused}}, "a", dnsmessage.RCodeServerFailure, false,
 			[]string{"a", "b", "c"}, 0,
 		},
-		"all refuse":     {map[string]behaviour{"a": {err: refused}, "b": {err: refused}, "c": {err: refused}}, "", 0, true, []string{"a", "b", "c"}, 0},
-		"two are frozen": {map[string]behaviour{"a": frozen, "b": frozen}, "c", 0, false, []string{"a", "b", "c"}, 2 * anotherAfter},
-		"all are frozen": {map[string]behaviour{"a": frozen, "b": frozen, "c": frozen}, "", 0, true, []string{"a", "b", "c"}, askLimit},
+		"all refuse": {
+			map[string]behaviour{"a": {err: refused}, "b": {err: refused}, "c": {err: refused}}, "", 0, true,
+			[]string{"a", "b", "c"}, 0,
+		},
+		"two are frozen": {
+			map[string]behaviour{"a": frozen, "b": frozen}, "c", 0, false, []string{"a", "b", "c"}, 2 * anotherAfter,
+		},
+		"all are frozen": {
+			map[string]behaviour{"a": frozen, "b": frozen, "c": frozen}, "", 0, true, []string{"a", "b", "c"}, askLimit,
+		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

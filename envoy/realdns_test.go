@@ -67,7 +67,8 @@ func TestRealServersAnswerNames(t *testing.T) {
 				}
 			}
 			if got := s.ask(t, network, "1.9.9.10.in-addr.arpa.", wire.TypePTR); got.Rcode != wire.RcodeRefused {
-				t.Errorf("%s, %s: an address outside of Consul has code %d, want that of a refusal", what, network, got.Rcode)
+				t.Errorf("%s, %s: an address outside of Consul has code %d, want that of a refusal",
+					what, network, got.Rcode)
 			}
 		}
 	}
@@ -102,7 +103,8 @@ func TestRealServersFitTheirAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := startDNS(t, DNSConfig{Servers: newServers(k.consul.GRPCAddr), Token: (&tokenFile{secret: k.token(t).SecretID}).read})
+	s := startDNS(t,
+		DNSConfig{Servers: newServers(k.consul.GRPCAddr), Token: (&tokenFile{secret: k.token(t).SecretID}).read})
 	if n := len(s.ask(t, "tcp", "dns-many.service.consul.", wire.TypeA).Answer); n != 61 {
 		t.Errorf("over TCP: %d addresses, want all 61", n)
 	}

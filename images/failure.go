@@ -82,7 +82,8 @@ func explain(ctx context.Context, registry string, err error) error {
 			registry, timeout.after)
 	}
 	if plain, is := errors.AsType[*plainHTTPError](err); is && plain.host != registry {
-		return fmt.Errorf("%s refers to %s, which has no TLS: add it, or allow plain HTTP by -plain-http %s", registry, plain.host, plain.host)
+		return fmt.Errorf("%s refers to %s, which has no TLS: add it, or allow plain HTTP by -plain-http %s",
+			registry, plain.host, plain.host)
 	}
 	return explainRequest(registry, err)
 }
@@ -99,7 +100,8 @@ func explainRequest(registry string, err error) error {
 		return fmt.Errorf("%s names a token server that is refused (%s): have it name its own host, or read a copy by -from",
 			registry, brief(err))
 	case requested:
-		return fmt.Errorf("%s cannot be reached (%s): check the network and the name, or read a copy by -from", registry, brief(cause(err)))
+		return fmt.Errorf("%s cannot be reached (%s): check the network and the name, or read a copy by -from",
+			registry, brief(cause(err)))
 	}
 	return err
 }

@@ -162,13 +162,20 @@ func TestFailureOfAnImageThatNoTaskCanRun(t *testing.T) {
 		image remote.Taggable
 		want  string
 	}{
-		"windows:1": {registry.Image(t, "windows/amd64:10.0.20348.1", web()), "it is for windows/amd64 only: a task of the mesh needs linux/amd64 or linux/arm64"},
+		"windows:1": {
+			registry.Image(t, "windows/amd64:10.0.20348.1", web()),
+			"it is for windows/amd64 only: a task of the mesh needs linux/amd64 or linux/arm64",
+		},
 		"arm:1": {
 			registry.Index(t, registry.Image(t, "linux/arm/v7", web()), registry.Image(t, "linux/s390x", web())),
 			"it is for linux/arm/v7, linux/s390x only: a task of the mesh needs linux/amd64 or linux/arm64",
 		},
 		"empty:1": {registry.Index(t), "it has no image of any platform: push it again"},
-		"chart:1": {chart, "it is no container image: its configuration of type \"application/vnd.cncf.helm.config.v1+json\" names no platform"},
+		"chart:1": {
+			chart,
+			"it is no container image: its configuration of type \"application/vnd.cncf.helm.config.v1+json\" " +
+				"names no platform",
+		},
 	} {
 		reference := r.Push(t, path, c.image)
 		_, failures := lockOf(t, options(), reference)
@@ -285,7 +292,8 @@ func TestPlainHTTPToAnotherMachineMustBeAllowed(t *testing.T) {
 	for _, host := range []string{"registry.example:5000", "10.0.0.7:5000"} {
 		o.PlainHTTP = nil
 		_, failures := lockOf(t, o, host+"/web:1")
-		want := fmt.Sprintf("image %s/web:1: %s has no TLS: add it, or allow plain HTTP by -plain-http %s", host, host, host)
+		want := fmt.Sprintf("image %s/web:1: %s has no TLS: add it, or allow plain HTTP by -plain-http %s",
+			host, host, host)
 		if diff := cmp.Diff([]string{want}, failures); diff != "" {
 			t.Error(diff)
 		}

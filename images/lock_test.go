@@ -73,7 +73,9 @@ func web() v1.Config {
 	return v1.Config{
 		Entrypoint: []string{"/docker-entrypoint.sh"}, Cmd: []string{"nginx", "-g", "daemon off;"}, User: "101", StopSignal: "SIGQUIT",
 		WorkingDir: "/srv", Volumes: map[string]struct{}{"/b": {}, "/a": {}},
-		Healthcheck: &v1.HealthConfig{Test: []string{"CMD", "true"}, Interval: 30 * time.Second, StartPeriod: time.Minute, Retries: 3},
+		Healthcheck: &v1.HealthConfig{
+			Test: []string{"CMD", "true"}, Interval: 30 * time.Second, StartPeriod: time.Minute, Retries: 3,
+		},
 	}
 }
 
@@ -82,7 +84,9 @@ func lockedWeb(digest string) taskdef.ImageConfig {
 	return taskdef.ImageConfig{
 		Digest: digest, Entrypoint: []string{"/docker-entrypoint.sh"}, Cmd: []string{"nginx", "-g", "daemon off;"}, User: "101",
 		StopSignal: "SIGQUIT", WorkingDir: "/srv", Volumes: []string{"/a", "/b"},
-		Healthcheck: &taskdef.ImageHealth{Test: []string{"CMD", "true"}, Interval: "30s", StartPeriod: "1m0s", Retries: 3},
+		Healthcheck: &taskdef.ImageHealth{
+			Test: []string{"CMD", "true"}, Interval: "30s", StartPeriod: "1m0s", Retries: 3,
+		},
 	}
 }
 
@@ -143,7 +147,8 @@ func TestLockReadsNoLayer(t *testing.T) {
 func TestLockReadsAnImageOfAZstdLayer(t *testing.T) {
 	t.Parallel()
 	r := registry.Start(t)
-	image, err := mutate.AppendLayers(registry.Image(t, "linux/amd64", web()), static.NewLayer([]byte("zstd"), types.OCILayerZStd))
+	image, err := mutate.AppendLayers(registry.Image(t, "linux/amd64", web()),
+		static.NewLayer([]byte("zstd"), types.OCILayerZStd))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,8 +160,10 @@ func TestLockReadsAnImageOfAZstdLayer(t *testing.T) {
 func TestLockReadsAnIndexInAnIndexAndOneWithoutPlatforms(t *testing.T) {
 	t.Parallel()
 	r := registry.Start(t)
-	inner := mutate.AppendManifests(registry.Index(t), mutate.IndexAddendum{Add: registry.Image(t, "linux/arm64", web())})
-	outer := mutate.AppendManifests(registry.Index(t, registry.Image(t, "linux/amd64", web())), mutate.IndexAddendum{Add: inner})
+	inner := mutate.AppendManifests(registry.Index(t),
+		mutate.IndexAddendum{Add: registry.Image(t, "linux/arm64", web())})
+	outer := mutate.AppendManifests(registry.Index(t, registry.Image(t, "linux/amd64", web())),
+		mutate.IndexAddendum{Add: inner})
 	got := mustLock(t, options(), r.Push(t, "web:1", outer))
 	if diff := cmp.Diff([]string{"linux/amd64", "linux/arm64"}, got.PlatformNames()); diff != "" {
 		t.Error(diff)
@@ -191,7 +198,8 @@ func TestLockSkipsAnArtifactInAnIndex(t *testing.T) {
 	t.Parallel()
 	r := registry.Start(t)
 	signature := mutate.ConfigMediaType(empty.Image, "application/vnd.example.signature+json")
-	index := mutate.AppendManifests(registry.Index(t, registry.Image(t, "linux/amd64", web())), mutate.IndexAddendum{Add: signature})
+	index := mutate.AppendManifests(registry.Index(t, registry.Image(t, "linux/amd64", web())),
+		mutate.IndexAddendum{Add: signature})
 	got := mustLock(t, options(), r.Push(t, "web:1", index))
 	if diff := cmp.Diff([]string{"linux/amd64"}, got.PlatformNames()); diff != "" {
 		t.Error(diff)

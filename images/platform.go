@@ -66,7 +66,8 @@ func noPlatform(others []string) error {
 	if len(others) == 0 {
 		return errors.New("it has no image of any platform: push it again")
 	}
-	return fmt.Errorf("it is for %s only: a task of the mesh needs linux/amd64 or linux/arm64", strings.Join(others, ", "))
+	return fmt.Errorf("it is for %s only: a task of the mesh needs linux/amd64 or linux/arm64",
+		strings.Join(others, ", "))
 }
 
 // readPlatforms adds the platforms of a manifest or an index, and the names of those that no
@@ -78,7 +79,8 @@ func readPlatforms(ctx context.Context, m manifest, from store, found map[string
 	case kind.IsImage():
 		return readImage(ctx, m, from, found, others)
 	case kind.IsSchema1():
-		return errors.New("its manifest has the old schema 1, which ECS does not pull any more: push it again with a current Docker")
+		return errors.New("its manifest has the old schema 1, which ECS does not pull any more: " +
+			"push it again with a current Docker")
 	}
 	return fmt.Errorf("it is no container image: its manifest has the type %q", m.mediaType)
 }

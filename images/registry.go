@@ -110,7 +110,8 @@ func checkDigest(wanted string, got v1.Hash) error {
 
 // get reads a document of the repository, and its type.
 func (r *repository) get(ctx context.Context, kind, identifier string) (raw []byte, mediaType string, err error) {
-	address := fmt.Sprintf("%s://%s/v2/%s/%s/%s", r.name.Scheme(), r.name.RegistryStr(), r.name.RepositoryStr(), kind, identifier)
+	address := fmt.Sprintf("%s://%s/v2/%s/%s/%s", r.name.Scheme(), r.name.RegistryStr(),
+		r.name.RepositoryStr(), kind, identifier)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, "", err

@@ -266,7 +266,8 @@ func TestOpenKeepsNoFilesOfARootDirectory(t *testing.T) { // not parallel: it me
 	}
 	archive, content := tar.NewWriter(f), bytes.Repeat([]byte("x"), 1<<20)
 	for i := range 50 {
-		err = errors.Join(err, archive.WriteHeader(&tar.Header{Name: fmt.Sprint("usr/", i), Mode: 0o644, Size: int64(len(content))}))
+		err = errors.Join(err,
+			archive.WriteHeader(&tar.Header{Name: fmt.Sprint("usr/", i), Mode: 0o644, Size: int64(len(content))}))
 		_, writeErr := archive.Write(content)
 		err = errors.Join(err, writeErr)
 	}

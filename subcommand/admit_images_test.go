@@ -37,7 +37,8 @@ func TestAdmitRefusesALockThatItCannotRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			code, stdout, stderr := callAdmit(plainTask(""), "-config", admitMesh(t), "-images", writeLock(t, c.lock), "-")
+			code, stdout, stderr := callAdmit(plainTask(""), "-config", admitMesh(t), "-images",
+				writeLock(t, c.lock), "-")
 			if code != 1 || !strings.Contains(stderr, c.want) {
 				t.Errorf("exit %d, stderr %s, want 1 and %q", code, stderr, c.want)
 			}
@@ -50,7 +51,8 @@ func TestAdmitRefusesALockThatItCannotRead(t *testing.T) {
 	if want := "name it by -images"; code != 1 || !strings.Contains(stderr, want) {
 		t.Errorf("-pin alone: exit %d, stderr %s, want 1 and %q", code, stderr, want)
 	}
-	code, _, stderr = callAdmit(plainTask(""), "-config", admitMesh(t), "-images", filepath.Join(t.TempDir(), "none.json"), "-")
+	code, _, stderr = callAdmit(plainTask(""), "-config", admitMesh(t), "-images",
+		filepath.Join(t.TempDir(), "none.json"), "-")
 	if want := "read the image lock"; code != 1 || !strings.Contains(stderr, want) {
 		t.Errorf("no lock: exit %d, stderr %s, want 1 and %q", code, stderr, want)
 	}

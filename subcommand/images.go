@@ -90,7 +90,8 @@ func (o *imagesOptions) declare(fs *flag.FlagSet) {
 	fs.StringVar(&o.format, "format", "", "ecs, cfn or containers (default: detected from each document)")
 	const from = "`[REFERENCE=]PATH` of a copy that is read in place of a registry: an OCI layout or an archive; may be repeated"
 	fs.Func("from", from, appendTo(&o.from))
-	fs.Func("plain-http", "`HOST[:PORT]` of a registry without TLS that is not on this machine; may be repeated", appendTo(&o.plainHTTP))
+	fs.Func("plain-http",
+		"`HOST[:PORT]` of a registry without TLS that is not on this machine; may be repeated", appendTo(&o.plainHTTP))
 	fs.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long an image may take, and the list of a copy")
 	fs.BoolVar(&o.json, "json", false, "print differences as JSON, an object a line")
 }
@@ -138,12 +139,14 @@ func (o *imagesOptions) wanted(inv *cli.Invocation, files []string) ([]images.Wa
 		}
 		for _, use := range uses {
 			if use.Reference == "" {
-				text := fmt.Sprintf("skipped %s (container %s) of %s: no reference before deployment", use.Path, use.Container, file)
+				text := fmt.Sprintf("skipped %s (container %s) of %s: no reference before deployment",
+					use.Path, use.Container, file)
 				fmt.Fprintln(inv.Stderr, taskdef.OneLine(text))
 				continue
 			}
 			where := file + ", container " + use.Container
-			wanted = append(wanted, images.Wanted{Reference: use.Reference, Where: where, Architecture: use.Architecture})
+			wanted = append(wanted,
+				images.Wanted{Reference: use.Reference, Where: where, Architecture: use.Architecture})
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -25,7 +25,8 @@ import (
 func callImages(stdin string, words ...string) (code int, stdout, stderr string) {
 	app := cli.App{Name: "consul-ecs", Commands: map[string]cli.Command{"images": imagesCommand()}}
 	var out, errs bytes.Buffer
-	code = cli.Main(app, append([]string{"images"}, words...), func(string) string { return "" }, strings.NewReader(stdin), &out, &errs)
+	code = cli.Main(app, append([]string{"images"}, words...), func(string) string { return "" },
+		strings.NewReader(stdin), &out, &errs)
 	return code, out.String(), errs.String()
 }
 
@@ -243,8 +244,11 @@ func TestImagesDiffSinceTheLock(t *testing.T) {
 		"all of the lock":       {"", []string{lock}, 2, changed},
 		"changed image of FILE": {taskOf(two), []string{"-lock", lock, "-"}, 2, changed},
 		"same image of FILE":    {taskOf(one), []string{"-lock", lock, "-"}, 0, ""},
-		"image without a lock":  {taskOf(r.Push(t, "three:1", image(t, v1.Config{}))), []string{"-lock", lock, "-"}, 2, `three:1","field":"image","before":null,"after":"sha256:`},
-		"missing tag":           {taskOf(r.Host + "/one:9"), []string{"-lock", lock, "-"}, 4, ""},
+		"image without a lock": {
+			taskOf(r.Push(t, "three:1", image(t, v1.Config{}))), []string{"-lock", lock, "-"}, 2,
+			`three:1","field":"image","before":null,"after":"sha256:`,
+		},
+		"missing tag": {taskOf(r.Host + "/one:9"), []string{"-lock", lock, "-"}, 4, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -267,23 +271,38 @@ func TestImagesUsage(t *testing.T) {
 		words []string
 		want  string
 	}{
-		"no verb":              {nil, "want images lock or images diff"},
-		"unknown verb":         {[]string{"show"}, `unknown subcommand "show": want lock or diff`},
-		"no file":              {[]string{"lock"}, "want a FILE with a task definition"},
-		"missing file":         {[]string{"lock", "/nonexistent"}, "read the task definition: /nonexistent: no such file"},
-		"no definition":        {[]string{"lock", damaged}, damaged + ": line 1, column 14"},
-		"missing mesh":         {[]string{"lock", "-config", "/nonexistent", task}, "read the mesh file"},
-		"lock of diff":         {[]string{"lock", "-lock", "x", task}, "-lock and -json are flags of images diff"},
-		"output of lock":       {[]string{"diff", "-o", "x", task}, "-o is a flag of images lock"},
-		"over the definition":  {[]string{"lock", "-o", task, task}, "would replace the task definition"},
-		"no time":              {[]string{"lock", "-timeout", "0", task}, "-timeout 0s: want more than 0"},
-		"no copy":              {[]string{"lock", "-from", "/nonexistent", task}, "-from: /nonexistent: no such file or directory"},
-		"no directory":         {[]string{"lock", "-o", "/nonexistent/a", writeNew(t, "none.json", `[]`)}, "write /nonexistent/a: "},
-		"no lock":              {[]string{"diff", "-lock", "/nonexistent", task}, "read the image lock: /nonexistent: no such file"},
-		"damaged lock":         {[]string{"diff", damaged}, damaged + ": damaged image lock, make it again with `consul-ecs images lock`: line 1, column 14"},
-		"lock of version 2":    {[]string{"diff", "-lock", later, task}, later + ": image lock of version 2: this program reads version 1"},
-		"damaged of two":       {[]string{"diff", damaged, later}, "damaged image lock"},
-		"lock and definition":  {[]string{"diff", damaged, task}, "want two image locks, or -lock FILE and task definitions"},
+		"no verb":      {nil, "want images lock or images diff"},
+		"unknown verb": {[]string{"show"}, `unknown subcommand "show": want lock or diff`},
+		"no file":      {[]string{"lock"}, "want a FILE with a task definition"},
+		"missing file": {
+			[]string{"lock", "/nonexistent"}, "read the task definition: /nonexistent: no such file",
+		},
+		"no definition":       {[]string{"lock", damaged}, damaged + ": line 1, column 14"},
+		"missing mesh":        {[]string{"lock", "-config", "/nonexistent", task}, "read the mesh file"},
+		"lock of diff":        {[]string{"lock", "-lock", "x", task}, "-lock and -json are flags of images diff"},
+		"output of lock":      {[]string{"diff", "-o", "x", task}, "-o is a flag of images lock"},
+		"over the definition": {[]string{"lock", "-o", task, task}, "would replace the task definition"},
+		"no time":             {[]string{"lock", "-timeout", "0", task}, "-timeout 0s: want more than 0"},
+		"no copy": {
+			[]string{"lock", "-from", "/nonexistent", task}, "-from: /nonexistent: no such file or directory",
+		},
+		"no directory": {
+			[]string{"lock", "-o", "/nonexistent/a", writeNew(t, "none.json", `[]`)}, "write /nonexistent/a: ",
+		},
+		"no lock": {
+			[]string{"diff", "-lock", "/nonexistent", task}, "read the image lock: /nonexistent: no such file",
+		},
+		"damaged lock": {
+			[]string{"diff", damaged},
+			damaged + ": damaged image lock, make it again with `consul-ecs images lock`: line 1, column 14",
+		},
+		"lock of version 2": {
+			[]string{"diff", "-lock", later, task}, later + ": image lock of version 2: this program reads version 1",
+		},
+		"damaged of two": {[]string{"diff", damaged, later}, "damaged image lock"},
+		"lock and definition": {
+			[]string{"diff", damaged, task}, "want two image locks, or -lock FILE and task definitions",
+		},
 		"two places of a lock": {[]string{"diff", "-lock", later, damaged}, "give one of them"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -44,7 +44,8 @@ func DiffImages(before, after *ImageLock) []ImageChange {
 func diffImage(reference string, before, after LockedImage) []ImageChange {
 	var changes []ImageChange
 	if before.Digest != after.Digest {
-		changes = append(changes, ImageChange{Image: reference, Field: "digest", Before: before.Digest, After: after.Digest})
+		changes = append(changes,
+			ImageChange{Image: reference, Field: "digest", Before: before.Digest, After: after.Digest})
 	}
 	for _, platform := range keysOf(before.Platforms, after.Platforms) {
 		old, had := before.Platforms[platform]

@@ -22,7 +22,10 @@ func nginxLock() *taskdef.ImageLock {
 			"linux/amd64": {
 				Digest: digestB, Entrypoint: []string{"/docker-entrypoint.sh"}, Cmd: []string{"nginx", "-g", "daemon off;"},
 				StopSignal: "SIGQUIT", Volumes: []string{"/cache"}, User: "101:101", WorkingDir: "/srv",
-				Healthcheck: &taskdef.ImageHealth{Test: []string{"CMD-SHELL", "curl -f localhost && true"}, Interval: "30s", Timeout: "5s", StartPeriod: "1m0s", Retries: 3},
+				Healthcheck: &taskdef.ImageHealth{
+					Test: []string{"CMD-SHELL", "curl -f localhost && true"}, Interval: "30s", Timeout: "5s",
+					StartPeriod: "1m0s", Retries: 3,
+				},
 			},
 			"linux/arm64": {Digest: digestC},
 		}},
@@ -44,7 +47,10 @@ func TestImageLockIsReadAsItWasWritten(t *testing.T) {
 func TestImageLockIsSortedText(t *testing.T) {
 	t.Parallel()
 	lock := &taskdef.ImageLock{Version: 1, Images: map[string]taskdef.LockedImage{
-		"b": {Digest: digestB, Platforms: map[string]taskdef.ImageConfig{"linux/amd64": {Digest: digestB, Cmd: []string{"a && b"}}}},
+		"b": {
+			Digest:    digestB,
+			Platforms: map[string]taskdef.ImageConfig{"linux/amd64": {Digest: digestB, Cmd: []string{"a && b"}}},
+		},
 		"a": {Digest: digestA, Platforms: map[string]taskdef.ImageConfig{"linux/arm64": {Digest: digestA}}},
 	}}
 	want := `{
@@ -85,32 +91,49 @@ func TestImageLockRefusesWhatItCannotTrust(t *testing.T) {
 	}
 	config := func(members string) string { return platform(`{"digest": "` + digestB + `", ` + members + `}`) }
 	for name, c := range map[string]struct{ doc, want string }{
-		"empty":              {" ", "line 1, column 1: the file is empty"},
-		"cut off":            {`{"version": 1, "images": {`, "something is cut off"},
-		"a list":             {`[]`, "$: want an object"},
-		"no version":         {`{"images": {}}`, "$.version: missing"},
-		"later version":      {`{"version": 2, "more": {}}`, "image lock of version 2: this program reads version 1; make it again with `consul-ecs images lock`"},
-		"version as text":    {`{"version": "1", "images": {}}`, `image lock of version "1"`},
-		"no images":          {`{"version": 1}`, "$.images: missing"},
-		"images as a list":   {`{"version": 1, "images": []}`, "$.images: want an object"},
-		"key twice":          {`{"version": 1, "images": {}, "images": {}}`, "$.images: key given twice"},
-		"image twice":        {`{"version": 1, "images": {"a": {}, "a": {}}}`, "$.images.a: key given twice"},
-		"unknown key":        {`{"version": 1, "images": {}, "Images": {}}`, `$: unknown key "Images"`},
-		"image null":         {image(`null`), `$.images["web:1"]: want an object`},
-		"image unknown key":  {image(`{"digest": "` + digestA + `", "platforms": {}, "tags": []}`), `$.images["web:1"]: unknown key "tags"`},
-		"no digest":          {image(`{"platforms": {"linux/amd64": {"digest": "` + digestB + `"}}}`), `$.images["web:1"].digest: missing`},
-		"short digest":       {image(`{"digest": "sha256:aa"}`), `$.images["web:1"].digest: want sha256: and 64 hexadecimal digits`},
-		"no platforms":       {image(`{"digest": "` + digestA + `"}`), `$.images["web:1"].platforms: missing`},
-		"empty platforms":    {image(`{"digest": "` + digestA + `", "platforms": {}}`), `$.images["web:1"].platforms: empty`},
-		"platform name":      {image(`{"digest": "` + digestA + `", "platforms": {"amd64": {}}}`), `platforms["amd64"]: want a platform such as linux/amd64`},
+		"empty":      {" ", "line 1, column 1: the file is empty"},
+		"cut off":    {`{"version": 1, "images": {`, "something is cut off"},
+		"a list":     {`[]`, "$: want an object"},
+		"no version": {`{"images": {}}`, "$.version: missing"},
+		"later version": {
+			`{"version": 2, "more": {}}`,
+			"image lock of version 2: this program reads version 1; make it again with `consul-ecs images lock`",
+		},
+		"version as text":  {`{"version": "1", "images": {}}`, `image lock of version "1"`},
+		"no images":        {`{"version": 1}`, "$.images: missing"},
+		"images as a list": {`{"version": 1, "images": []}`, "$.images: want an object"},
+		"key twice":        {`{"version": 1, "images": {}, "images": {}}`, "$.images: key given twice"},
+		"image twice":      {`{"version": 1, "images": {"a": {}, "a": {}}}`, "$.images.a: key given twice"},
+		"unknown key":      {`{"version": 1, "images": {}, "Images": {}}`, `$: unknown key "Images"`},
+		"image null":       {image(`null`), `$.images["web:1"]: want an object`},
+		"image unknown key": {
+			image(`{"digest": "` + digestA + `", "platforms": {}, "tags": []}`),
+			`$.images["web:1"]: unknown key "tags"`,
+		},
+		"no digest": {
+			image(`{"platforms": {"linux/amd64": {"digest": "` + digestB + `"}}}`), `$.images["web:1"].digest: missing`,
+		},
+		"short digest": {
+			image(`{"digest": "sha256:aa"}`), `$.images["web:1"].digest: want sha256: and 64 hexadecimal digits`,
+		},
+		"no platforms": {image(`{"digest": "` + digestA + `"}`), `$.images["web:1"].platforms: missing`},
+		"empty platforms": {
+			image(`{"digest": "` + digestA + `", "platforms": {}}`), `$.images["web:1"].platforms: empty`,
+		},
+		"platform name": {
+			image(`{"digest": "` + digestA + `", "platforms": {"amd64": {}}}`),
+			`platforms["amd64"]: want a platform such as linux/amd64`,
+		},
 		"no manifest digest": {platform(`{}`), `$.images["web:1"].platforms["linux/amd64"].digest: missing`},
 		"entrypoint text":    {config(`"entrypoint": "/init"`), `.entrypoint: want a list of strings`},
 		"cmd number":         {config(`"cmd": ["a", 1]`), `.cmd[1]: want a string`},
 		"user number":        {config(`"user": 1000`), `.user: want a string`},
 		"healthcheck":        {config(`"healthcheck": []`), `.healthcheck: want an object`},
-		"interval":           {config(`"healthcheck": {"interval": "soon"}`), `.healthcheck.interval: want a duration such as 30s`},
-		"retries":            {config(`"healthcheck": {"retries": "3"}`), `.healthcheck.retries: want a number`},
-		"byte order mark":    {"\xef\xbb\xbf{}", "byte order mark"},
+		"interval": {
+			config(`"healthcheck": {"interval": "soon"}`), `.healthcheck.interval: want a duration such as 30s`,
+		},
+		"retries":         {config(`"healthcheck": {"retries": "3"}`), `.healthcheck.retries: want a number`},
+		"byte order mark": {"\xef\xbb\xbf{}", "byte order mark"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -235,7 +258,10 @@ func TestDiffImagesNamesEachChange(t *testing.T) {
 		{Image: "new", Field: "image", After: digestC},
 		{Image: web, Field: "digest", Before: digestA, After: digestC},
 		{Image: web, Platform: "linux/amd64", Field: "digest", Before: digestB, After: digestA},
-		{Image: web, Platform: "linux/amd64", Field: "entrypoint", Before: []string{"/docker-entrypoint.sh"}, After: []string{"/init"}},
+		{
+			Image: web, Platform: "linux/amd64", Field: "entrypoint", Before: []string{"/docker-entrypoint.sh"},
+			After: []string{"/init"},
+		},
 		{Image: web, Platform: "linux/amd64", Field: "stopSignal", Before: "SIGQUIT", After: "SIGTERM"},
 		{
 			Image: web, Platform: "linux/amd64", Field: "healthcheck",
@@ -254,7 +280,9 @@ func TestDiffImagesNamesTheDigestOfAnImageWithoutAnIndexOnce(t *testing.T) {
 	t.Parallel()
 	lock := func(digest string, cmd []string) *taskdef.ImageLock {
 		return &taskdef.ImageLock{Images: map[string]taskdef.LockedImage{
-			"web": {Digest: digest, Platforms: map[string]taskdef.ImageConfig{"linux/amd64": {Digest: digest, Cmd: cmd}}},
+			"web": {
+				Digest: digest, Platforms: map[string]taskdef.ImageConfig{"linux/amd64": {Digest: digest, Cmd: cmd}},
+			},
 		}}
 	}
 	want := []taskdef.ImageChange{{Image: "web", Field: "digest", Before: digestA, After: digestB}}

@@ -43,11 +43,14 @@ func ParseIgnored(text string) (Ignored, error) {
 		prefix := strings.TrimSuffix(name, "*")
 		switch {
 		case prefix == "":
-			mistakes = append(mistakes, fmt.Sprintf("%q would ignore every container: write the beginning of a name before the *", name))
+			mistakes = append(mistakes,
+				fmt.Sprintf("%q would ignore every container: write the beginning of a name before the *", name))
 		case strings.Contains(prefix, "*"):
-			mistakes = append(mistakes, fmt.Sprintf("%q: a * may only be at the end, after the beginning of a name", name))
+			mistakes = append(mistakes,
+				fmt.Sprintf("%q: a * may only be at the end, after the beginning of a name", name))
 		case !isPossible(prefix) && !OfAWS(prefix):
-			mistakes = append(mistakes, fmt.Sprintf("%q: a container's name has up to 255 letters, digits, hyphens and underscores", name))
+			mistakes = append(mistakes,
+				fmt.Sprintf("%q: a container's name has up to 255 letters, digits, hyphens and underscores", name))
 		}
 	}
 	if len(mistakes) > 0 {

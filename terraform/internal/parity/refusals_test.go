@@ -42,7 +42,10 @@ func TestRenderRefusesWhatAdmitRefuses(t *testing.T) {
 		{"two volumes at one path", `"mountPoints": [{"sourceVolume": "data", "containerPath": "/data"}, {"sourceVolume": "more", "containerPath": "/data/"}]`, "", "ADM-MOUNT", "Container web mounts data and more at /data, so it would not start"},
 		{"volume over a tmpfs", `"linuxParameters": {"tmpfs": [{"containerPath": "/data", "size": 8}]}, "mountPoints": [{"sourceVolume": "data", "containerPath": "/data"}]`, "", "ADM-MOUNT", "Container web mounts a tmpfs and data at /data, so it would not start"},
 		{"transparent proxy on Fargate", `"cpu": 1`, `"transparentProxy": {"enabled": true}`, "ADM-TPROXY", "The transparent proxy does not work on Fargate"},
-		{"external instances", `"cpu": 1`, "", "ADM-EXTERNAL", "requires_compatibilities has EXTERNAL, and external instances have no network mode for the mesh"},
+		{
+			"external instances", `"cpu": 1`, "", "ADM-EXTERNAL",
+			"requires_compatibilities has EXTERNAL, and external instances have no network mode for the mesh",
+		},
 		{"volume over that of the mesh", `"mountPoints": [{"sourceVolume": "data", "containerPath": "/consul/data"}]`, "", "ADM-VOLUME", "Container web mounts data at /consul/data, where the containers of the mesh share /consul"},
 	} {
 		t.Run(tt.name, func(t *testing.T) { // one after the other: they share a directory
@@ -84,12 +87,14 @@ func TestRenderRefusesVariablesThatAContainerHasTwice(t *testing.T) {
 	a := fmt.Sprintf(variable, "A")
 	for sidecars, want := range map[string]string{
 		`{"proxy": {"environment": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]}}`: "sidecars sets A in the environment of container sidecar-proxy twice",
-		`{"all": ` + a + `, "proxy": ` + a + `}`:                                                 "sidecars sets A in the environment of container sidecar-proxy twice",
+		`{"all": ` + a + `, "proxy": ` + a + `}`: "sidecars sets A in the environment of container sidecar-proxy " +
+			"twice",
 		`{"meshInit": ` + fmt.Sprintf(variable, "CONSUL_ECS_CONFIG_JSON") + `}`: "sidecars sets CONSUL_ECS_CONFIG_JSON in the environment of " +
 			"container consul-ecs-mesh-init and so does the module",
 	} {
 		in := readInputs(t)["agentless-fargate"]
-		in.Mesh = fmt.Appendf(nil, `{"consulServers": {"hosts": "a"}, "proxy": {"mode": "direct"}, "admission": {"sidecars": %s}}`, sidecars)
+		in.Mesh = fmt.Appendf(nil,
+			`{"consulServers": {"hosts": "a"}, "proxy": {"mode": "direct"}, "admission": {"sidecars": %s}}`, sidecars)
 		if _, err := admission.ParseMesh(in.Mesh); err == nil {
 			t.Errorf("%s: the mesh file is accepted", sidecars)
 		}
