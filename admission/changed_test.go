@@ -146,8 +146,10 @@ func TestCureOfAChangeIsAccepted(t *testing.T) {
 
 func TestChangesOfAListOfContainersAreNamed(t *testing.T) {
 	t.Parallel()
-	mesh := parseMesh(t, []byte(`{"consulServers": {"hosts": "a"}, "proxy": {"mode": "direct"}, "transparentProxy": {"enabled": false}}`))
-	admitted := admit(t, []byte(`[{"name": "app", "image": "app", "memory": 64, "entryPoint": ["/app"], "portMappings": [{"containerPort": 80}]}]`), mesh).After.Bytes()
+	mesh := parseMesh(t, []byte(`{"consulServers": {"hosts": "a"}, "proxy": {"mode": "direct"},
+		"transparentProxy": {"enabled": false}}`))
+	admitted := admit(t, []byte(`[{"name": "app", "image": "app", "memory": 64, "entryPoint": ["/app"],
+		"portMappings": [{"containerPort": 80}]}]`), mesh).After.Bytes()
 	if got := changedOf(t, admitted, mesh, func(proxy map[string]any) { proxy["cpu"] = 64 }); !slices.Equal(got, []string{"cpu"}) {
 		t.Errorf("findings name %q, want cpu", got)
 	}
@@ -159,7 +161,8 @@ func TestChangesOfAListOfContainersAreNamed(t *testing.T) {
 func TestChangesOfATemplateAreNamed(t *testing.T) {
 	t.Parallel()
 	mesh := parseMesh(t, []byte(plainMesh))
-	template := `{"Resources": {"Web": {"Type": "AWS::ECS::TaskDefinition", "Properties": {"Family": "app", "NetworkMode": "awsvpc", "RequiresCompatibilities": ["FARGATE"],
+	template := `{"Resources": {"Web": {"Type": "AWS::ECS::TaskDefinition", "Properties": {"Family": "app",
+		"NetworkMode": "awsvpc", "RequiresCompatibilities": ["FARGATE"],
 		"Cpu": "512", "Memory": "1024", "ContainerDefinitions": [{"Name": "app", "Image": "app:1", "EntryPoint": ["/app"], "PortMappings": [{"ContainerPort": 80}]}]}}}}`
 	admitted := string(admit(t, []byte(template), mesh).After.Bytes())
 	changed := strings.Replace(admitted, `"User": "5995:5996"`, `"User": "0"`, 1)

@@ -45,7 +45,8 @@ func messages(r *Result, codes ...string) []string {
 
 // withContainers returns a task on Fargate of these containers, each with a name, an image and more.
 func withContainers(containers ...string) []byte {
-	return []byte(`{"family": "app", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "512", "memory": "1024",
+	return []byte(`{"family": "app", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "512",
+		"memory": "1024",
 		"containerDefinitions": [` + strings.Join(containers, ", ") + `]}`)
 }
 
@@ -70,33 +71,43 @@ func TestServicePortIsChosenByEvidence(t *testing.T) {
 				container("web", "web", `"portMappings": [{"containerPort": 80}, {"containerPort": 81}]`),
 				container("two", "two", `"portMappings": [{"containerPort": 90}]`),
 			},
-			80, "ADM-PORT-CHOICE: the service is registered with port 80 of container web, the first of several: it may be 81 of container web, 90 of container two",
+			80,
+			"ADM-PORT-CHOICE: the service is registered with port 80 of container web, the first of several: it " +
+				"may be 81 of container web, 90 of container two",
 		},
 		"appProtocol": {
 			[]string{
 				container("web", "web", `"portMappings": [{"containerPort": 9090}, {"containerPort": 80, "appProtocol": "http"}]`),
 			},
-			80, "ADM-PORT-CHOSEN: the service is registered with port 80 of container web, which has an appProtocol, and not with 9090 of container web",
+			80,
+			"ADM-PORT-CHOSEN: the service is registered with port 80 of container web, which has an " +
+				"appProtocol, and not with 9090 of container web",
 		},
 		"two of appProtocol": {
 			[]string{
 				container("web", "web", `"portMappings": [{"containerPort": 80, "appProtocol": "http"}, {"containerPort": 81, "appProtocol": "grpc"}]`),
 			},
-			80, "ADM-PORT-CHOICE: the service is registered with port 80 of container web, the first of several: it may be 81 of container web",
+			80,
+			"ADM-PORT-CHOICE: the service is registered with port 80 of container web, the first of several: it " +
+				"may be 81 of container web",
 		},
 		"collector first": {
 			[]string{
 				container("agent", datadog, `"portMappings": [{"containerPort": 8126}]`),
 				container("web", "web", `"portMappings": [{"containerPort": 80}]`),
 			},
-			80, "ADM-PORT-CHOSEN: the service is registered with port 80 of container web, and not with 8126 of container agent, which is known as a collector",
+			80,
+			"ADM-PORT-CHOSEN: the service is registered with port 80 of container web, and not with 8126 of " +
+				"container agent, which is known as a collector",
 		},
 		"collector with appProtocol": {
 			[]string{
 				container("agent", datadog, `"portMappings": [{"containerPort": 8126, "appProtocol": "http"}]`),
 				container("web", "web", `"portMappings": [{"containerPort": 80}]`),
 			},
-			80, "ADM-PORT-CHOSEN: the service is registered with port 80 of container web, and not with 8126 of container agent, which is known as a collector",
+			80,
+			"ADM-PORT-CHOSEN: the service is registered with port 80 of container web, and not with 8126 of " +
+				"container agent, which is known as a collector",
 		},
 		"collector alone": {
 			[]string{container("agent", datadog, `"portMappings": [{"containerPort": 8126}]`)}, 8126, "",
@@ -105,18 +116,24 @@ func TestServicePortIsChosenByEvidence(t *testing.T) {
 			[]string{
 				container("agent", datadog, `"portMappings": [{"containerPort": 8126}]`), container("web", "web", ""),
 			},
-			0, "ADM-SVC-PORT: container web has no TCP port, but 8126 of container agent, which is known as a collector, so the service is registered without a port",
+			0,
+			"ADM-SVC-PORT: container web has no TCP port, but 8126 of container agent, which is known as a " +
+				"collector, so the service is registered without a port",
 		},
 		"of the second": {
 			[]string{container("web", "web", ""), container("two", "two", `"portMappings": [{"containerPort": 90}]`)},
-			90, "ADM-PORT-CHOICE: the service is registered with port 90 of container two, as container web, the first essential application, has no TCP port",
+			90,
+			"ADM-PORT-CHOICE: the service is registered with port 90 of container two, as container web, the " +
+				"first essential application, has no TCP port",
 		},
 		"of one that is not essential": {
 			[]string{
 				container("web", "web", ""),
 				container("two", "two", `"essential": false, "portMappings": [{"containerPort": 90}]`),
 			},
-			0, "ADM-SVC-PORT: container web has no TCP port, but 90 of container two, which is not essential, so the service is registered without a port",
+			0,
+			"ADM-SVC-PORT: container web has no TCP port, but 90 of container two, which is not essential, so " +
+				"the service is registered without a port",
 		},
 		"none": {
 			[]string{container("web", "web", "")}, 0,
@@ -128,7 +145,9 @@ func TestServicePortIsChosenByEvidence(t *testing.T) {
 		},
 		"range": {
 			[]string{container("web", "web", `"portMappings": [{"containerPortRange": "8000-8010"}]`)},
-			0, "ADM-SVC-PORT: container web has no TCP port but those of a range, so the service is registered without a port",
+			0,
+			"ADM-SVC-PORT: container web has no TCP port but those of a range, so the service is registered " +
+				"without a port",
 		},
 		"annotation": {
 			[]string{container("web", "web", `"portMappings": [{"containerPort": 80}, {"containerPort": 81}], "dockerLabels": {"consul.hashicorp.com/service-port": "81"}`)},
@@ -239,7 +258,8 @@ func TestShortStartPeriodIsReported(t *testing.T) {
 
 func TestPortsOutsideOfTheMeshAreReportedAndExcluded(t *testing.T) {
 	t.Parallel()
-	const doc = `{"family": "app", "networkMode": "awsvpc", "requiresCompatibilities": ["EC2"], "containerDefinitions": [
+	const doc = `{"family": "app", "networkMode": "awsvpc", "requiresCompatibilities": ["EC2"],
+		"containerDefinitions": [
 		{"name": "web", "image": "web", "memory": 64, "entryPoint": ["/web"], "portMappings": [{"containerPort": 80, "appProtocol": "http"}, {"containerPort": 9090},
 			{"containerPort": 53, "protocol": "udp"}, {"containerPortRange": "7000-7002"}]},
 		{"name": "agent", "image": "datadog/agent", "memory": 64, "entryPoint": ["/agent"], "portMappings": [{"containerPort": 8126}]}]}`

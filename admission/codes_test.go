@@ -34,7 +34,8 @@ func breaches() []breach {
 		return fmt.Sprintf(`%s, "dockerLabels": {"consul.hashicorp.com/%s": %q}`, plainApp, name, value)
 	}
 	mesh := func(member string) string { return strings.TrimSuffix(plainMesh, "}") + ", " + member + "}" }
-	const ec2 = `{"family": "app", "networkMode": "awsvpc", %s "containerDefinitions": [{"name": "app", "image": "app", "memory": 64, "entryPoint": ["/app"], "portMappings": [{"containerPort": 8080}]%s}]}`
+	const ec2 = `{"family": "app", "networkMode": "awsvpc", %s "containerDefinitions": [{"name": "app", "image": "app",
+		"memory": 64, "entryPoint": ["/app"], "portMappings": [{"containerPort": 8080}]%s}]}`
 	conflict := fmt.Sprintf(ec2, "", `, "dockerLabels": {"consul.hashicorp.com/service-name": "a"}}, {"name": "two", "image": "app", "memory": 64, "entryPoint": ["/app"], "dockerLabels": {"consul.hashicorp.com/service-name": "b"}`)
 	return []breach{
 		{code: codeAnnConflict, doc: conflict, mesh: mesh(`"transparentProxy": {"enabled": false}`)},

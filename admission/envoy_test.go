@@ -86,7 +86,8 @@ func TestConcurrencyAndLogLevelOfEnvoy(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := Admit([]byte(`{"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "512", "memory": "1024",
+			r, err := Admit([]byte(`{"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"],
+				"cpu": "512", "memory": "1024",
 				"containerDefinitions": [{"name": "web", "image": "web:1", "entryPoint": ["/web"], "dockerLabels": {`+tt.labels+`}}]}`), Options{Mesh: mesh})
 			if err != nil {
 				t.Fatal(err)

@@ -15,7 +15,8 @@ func TestImagesOfEachFormat(t *testing.T) {
 		want []admission.ImageUse
 	}{
 		"ECS": {
-			`{"family": "a", "requiresCompatibilities": ["FARGATE"], "containerDefinitions": [{"name": "web", "image": "nginx"}, {"name": "log", "image": "fluent:1"}]}`,
+			`{"family": "a", "requiresCompatibilities": ["FARGATE"], "containerDefinitions": [{"name": "web",
+				"image": "nginx"}, {"name": "log", "image": "fluent:1"}]}`,
 			[]admission.ImageUse{
 				{Path: "$.containerDefinitions[0].image", Container: "web", Reference: "nginx", Architecture: "X86_64"},
 				{
@@ -25,17 +26,21 @@ func TestImagesOfEachFormat(t *testing.T) {
 			},
 		},
 		"architecture": {
-			`{"family": "a", "runtimePlatform": {"cpuArchitecture": "ARM64"}, "containerDefinitions": [{"name": "web", "image": "nginx"}]}`,
+			`{"family": "a", "runtimePlatform": {"cpuArchitecture": "ARM64"}, "containerDefinitions": [{"name": "web",
+				"image": "nginx"}]}`,
 			[]admission.ImageUse{
 				{Path: "$.containerDefinitions[0].image", Container: "web", Reference: "nginx", Architecture: "ARM64"},
 			},
 		},
 		"windows": {
-			`{"family": "a", "runtimePlatform": {"cpuArchitecture": "X86_64", "operatingSystemFamily": "WINDOWS_SERVER_2022_CORE"}, "containerDefinitions": [{"name": "web", "image": "iis"}]}`,
+			`{"family": "a", "runtimePlatform": {"cpuArchitecture": "X86_64",
+				"operatingSystemFamily": "WINDOWS_SERVER_2022_CORE"}, "containerDefinitions": [{"name": "web",
+				"image": "iis"}]}`,
 			[]admission.ImageUse{{Path: "$.containerDefinitions[0].image", Container: "web", Reference: "iis"}},
 		},
 		"answer of describe": {
-			`{"taskDefinition": {"family": "a", "containerDefinitions": [{"name": "web", "image": "nginx"}]}, "tags": []}`,
+			`{"taskDefinition": {"family": "a", "containerDefinitions": [{"name": "web", "image": "nginx"}]},
+				"tags": []}`,
 			[]admission.ImageUse{
 				{Path: "$.taskDefinition.containerDefinitions[0].image", Container: "web", Reference: "nginx"},
 			},
@@ -106,11 +111,13 @@ func TestImagesOfOneResource(t *testing.T) {
 
 func TestImagesHaveThoseThatAreInjected(t *testing.T) {
 	t.Parallel()
-	mesh, err := admission.ParseMesh([]byte(`{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": "direct"}, "admission": {"images": {"consulECS": "mesh:1", "envoy": "envoy:1"}}}`))
+	mesh, err := admission.ParseMesh([]byte(`{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": "direct"},
+		"admission": {"images": {"consulECS": "mesh:1", "envoy": "envoy:1"}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc := `{"family": "a", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "runtimePlatform": {"cpuArchitecture": "ARM64"}, "cpu": "512", "memory": "1024",
+	doc := `{"family": "a", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"],
+		"runtimePlatform": {"cpuArchitecture": "ARM64"}, "cpu": "512", "memory": "1024",
 		"containerDefinitions": [{"name": "web", "image": "nginx", "portMappings": [{"containerPort": 80}]}]}`
 	uses, err := admission.Images([]byte(doc), admission.Options{Mesh: mesh})
 	if err != nil {

@@ -78,7 +78,8 @@ func TestTransparentProxyNeedsEvidenceOfEC2(t *testing.T) {
 // A list of containers shows the launch type of no task: the mesh file has to.
 func TestTransparentProxyOfAListIsTheMeshFiles(t *testing.T) {
 	t.Parallel()
-	const doc = `[{"name": "app", "image": "app", "memory": 64, "entryPoint": ["/app"], "portMappings": [{"containerPort": 80}]}]`
+	const doc = `[{"name": "app", "image": "app", "memory": 64, "entryPoint": ["/app"],
+		"portMappings": [{"containerPort": 80}]}]`
 	for mesh, want := range map[string][]string{
 		`{"consulServers": {"hosts": "10.0.0.4"}}`: {
 			"ADM-LAUNCH: the transparent proxy is off, because requiresCompatibilities is not in a list of containers",
@@ -95,7 +96,8 @@ func TestTransparentProxyOfAListIsTheMeshFiles(t *testing.T) {
 // What runs on EC2 alone would keep a definition from Fargate.
 func TestDefinitionOfAnUnknownLaunchTypeStaysOneForFargate(t *testing.T) {
 	t.Parallel()
-	const doc = `{"family": "app", "networkMode": "awsvpc", "cpu": "512", "memory": "1024", "runtimePlatform": {"cpuArchitecture": "ARM64"}, %s
+	const doc = `{"family": "app", "networkMode": "awsvpc", "cpu": "512", "memory": "1024",
+		"runtimePlatform": {"cpuArchitecture": "ARM64"}, %s
 		"containerDefinitions": [{"name": "app", "image": "app", "stopTimeout": %d, "entryPoint": ["/app"], "portMappings": [{"containerPort": 80}]}]}`
 	for name, c := range map[string]struct {
 		types                   string
@@ -119,7 +121,8 @@ func TestDefinitionOfAnUnknownLaunchTypeStaysOneForFargate(t *testing.T) {
 // mesh-init refuses the others: they have no address of their own.
 func TestHostModeIsForGatewaysWithAnAgent(t *testing.T) {
 	t.Parallel()
-	const doc = `{"family": "gw", "networkMode": "%s", "requiresCompatibilities": ["EC2"], "containerDefinitions": [{"name": "a", "image": "a", "memory": 64, "entryPoint": ["/a"]}]}`
+	const doc = `{"family": "gw", "networkMode": "%s", "requiresCompatibilities": ["EC2"],
+		"containerDefinitions": [{"name": "a", "image": "a", "memory": 64, "entryPoint": ["/a"]}]}`
 	const gateway, agent = `"gateway": {"kind": "mesh-gateway"}`, `, "admission": {"client": {"retryJoin": ["10.0.0.4"]}}`
 	for mesh, want := range map[string]map[string]bool{
 		`{` + gateway + agent + `}`: {"host": false, "bridge": true, "awsvpc": false},

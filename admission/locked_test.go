@@ -237,7 +237,8 @@ func TestPinnedDefinitionIsAdmittedWithoutItsDigests(t *testing.T) {
 // An architecture that the definition leaves open matters only where the images differ.
 func TestImageWhoseArchitecturesDifferIsUnknown(t *testing.T) {
 	t.Parallel()
-	const open = `{"family": "app", "networkMode": "awsvpc", "requiresCompatibilities": ["EC2"], "containerDefinitions": [{"name": "app", "image": "example/app:1", "memory": 64}]}`
+	const open = `{"family": "app", "networkMode": "awsvpc", "requiresCompatibilities": ["EC2"],
+		"containerDefinitions": [{"name": "app", "image": "example/app:1", "memory": 64}]}`
 	same := lockOf(bothPlatforms(taskdef.ImageConfig{Entrypoint: []string{"/entry"}}))
 	if r := admitLocked(t, []byte(open), same, false); lines(r)[4] != "/entry" {
 		t.Errorf("line %q", lines(r))

@@ -263,7 +263,8 @@ func TestPortOfConsulDNSIsTaken(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"direct", "dataplane"} {
 		for dns, want := range map[string]bool{"true": true, "false": false} {
-			mesh := fmt.Sprintf(`{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": %q}, "transparentProxy": {"consulDNS": {"enabled": %s}}}`, mode, dns)
+			mesh := fmt.Sprintf(`{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": %q},
+				"transparentProxy": {"consulDNS": {"enabled": %s}}}`, mode, dns)
 			doc := bytes.Replace(definition("", plainApp), []byte("FARGATE"), []byte("EC2"), 1)
 			doc = bytes.Replace(doc, []byte(`"containerPort": 8080`),
 				[]byte(`"containerPort": 8080}, {"containerPort": 8600`), 1)

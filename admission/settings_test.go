@@ -11,7 +11,8 @@ import (
 
 // sidecarsMesh returns a mesh file with settings of containers.
 func sidecarsMesh(members string) string {
-	return `{"consulServers": {"hosts": "10.0.0.4"}, "transparentProxy": {"enabled": false}, "proxy": {"mode": "direct"},
+	return `{"consulServers": {"hosts": "10.0.0.4"}, "transparentProxy": {"enabled": false},
+		"proxy": {"mode": "direct"},
 		"admission": {"sidecars": {` + members + `}}}`
 }
 
@@ -29,7 +30,8 @@ func sidecarOf(t *testing.T, r *Result, role string) taskdef.Container {
 
 func TestContainersOfTheMeshAreHardened(t *testing.T) {
 	t.Parallel()
-	const ec2 = `{"family": "app", "networkMode": "awsvpc", "requiresCompatibilities": ["EC2"], "containerDefinitions": [{"name": "app", "image": "app", "memory": 64, "entryPoint": ["/app"]}]}`
+	const ec2 = `{"family": "app", "networkMode": "awsvpc", "requiresCompatibilities": ["EC2"],
+		"containerDefinitions": [{"name": "app", "image": "app", "memory": 64, "entryPoint": ["/app"]}]}`
 	for _, tt := range []struct {
 		name, mesh, role, user string
 		readOnly               bool
@@ -228,7 +230,8 @@ func TestSettingsAreCheckedAsContainersOfTheUserAre(t *testing.T) {
 // Mesh-init writes files of its container's network for the names of upstreams and for Consul DNS.
 func TestMeshInitThatWritesFilesIsNotReadOnly(t *testing.T) {
 	t.Parallel()
-	const mesh = `{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": "direct", "namedUpstreams": %t}, "transparentProxy": {"enabled": %t, "consulDNS": {"enabled": %t}},
+	const mesh = `{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": "direct", "namedUpstreams": %t},
+		"transparentProxy": {"enabled": %t, "consulDNS": {"enabled": %t}},
 		"admission": {"sidecars": {"all": {"readonlyRootFilesystem": true}%s}}}`
 	const cure = `, "meshInit": {"readonlyRootFilesystem": false}`
 	for _, tt := range []struct {
@@ -273,8 +276,10 @@ func TestRestartPolicyOfContainersThatExit(t *testing.T) {
 // in the group to use.
 func TestUsersThatCannotUseTheSharedVolumeAreReported(t *testing.T) {
 	t.Parallel()
-	const agent = `{"consulLogin": {"enabled": true}, %s"admission": {"client": {"retryJoin": ["10.0.0.4"]}, "sidecars": {%s}}}`
-	const agentless = `{"consulServers": {"hosts": "a"}, "proxy": {"mode": "direct"}, "transparentProxy": {"enabled": false}, %s"admission": {"sidecars": {%s}}}`
+	const agent = `{"consulLogin": {"enabled": true}, %s"admission": {"client": {"retryJoin": ["10.0.0.4"]},
+		"sidecars": {%s}}}`
+	const agentless = `{"consulServers": {"hosts": "a"}, "proxy": {"mode": "direct"},
+		"transparentProxy": {"enabled": false}, %s"admission": {"sidecars": {%s}}}`
 	const elsewhere = `"bootstrapDir": "/mesh", `
 	for name, c := range map[string]struct{ file, members, sidecars, want string }{
 		"none":        {agentless, "", "", ""},

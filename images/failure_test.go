@@ -59,17 +59,20 @@ func TestFailureNamesTheImageTheCauseAndTheCure(t *testing.T) {
 			"HOST has no such repository (404 NAME_UNKNOWN: unknown name): check the name",
 		},
 		"server failed": {
-			status(500, "<html>\nlong</html>"), "HOST failed (500 Internal Server Error): repeat it later, or read a copy by -from",
+			status(500, "<html>\nlong</html>"),
+			"HOST failed (500 Internal Server Error): repeat it later, or read a copy by -from",
 		},
 		"damaged index": {
-			typed(types.OCIImageIndex, "[1]"), "its index is damaged: json: cannot unmarshal array into Go value of type v1.IndexManifest",
+			typed(types.OCIImageIndex, "[1]"),
+			"its index is damaged: json: cannot unmarshal array into Go value of type v1.IndexManifest",
 		},
 		"schema 1": {
 			typed(types.DockerManifestSchema1Signed, `{"schemaVersion":1}`),
 			"its manifest has the old schema 1, which ECS does not pull any more: push it again with a current Docker",
 		},
 		"no configuration": {
-			typed(types.OCIManifestSchema1, `{"schemaVersion":2}`), `it is no container image: its configuration of type "" names no platform`,
+			typed(types.OCIManifestSchema1, `{"schemaVersion":2}`),
+			`it is no container image: its configuration of type "" names no platform`,
 		},
 		"cut off": {
 			cutOff, "HOST cannot be reached (unexpected EOF): check the network and the name, or read a copy by -from",
@@ -78,7 +81,9 @@ func TestFailureNamesTheImageTheCauseAndTheCure(t *testing.T) {
 			typed(types.OCIManifestSchema1, strings.Repeat(" ", 5<<20)), "its configuration or manifest is larger than 4 MiB",
 		},
 		"redirect without TLS": {
-			redirect("http://192.0.2.1:5000/web"), "HOST refers to 192.0.2.1:5000, which has no TLS: add it, or allow plain HTTP by -plain-http 192.0.2.1:5000",
+			redirect("http://192.0.2.1:5000/web"),
+			"HOST refers to 192.0.2.1:5000, which has no TLS: add it, or allow plain HTTP by -plain-http " +
+				"192.0.2.1:5000",
 		},
 		"private token server": {
 			challenge(`Bearer realm="http://10.0.0.1/token"`),
@@ -86,7 +91,8 @@ func TestFailureNamesTheImageTheCauseAndTheCure(t *testing.T) {
 				"have it name its own host, or read a copy by -from",
 		},
 		"artifact": {
-			typed("application/vnd.example+json", `{}`), `it is no container image: its manifest has the type "application/vnd.example+json"`,
+			typed("application/vnd.example+json", `{}`),
+			`it is no container image: its manifest has the type "application/vnd.example+json"`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -154,7 +154,8 @@ func TestImagesLockReadsInjectedImages(t *testing.T) {
 	t.Parallel()
 	r := registry.Start(t)
 	app, mesh, envoy := r.Push(t, "app:1", image(t, v1.Config{})), r.Push(t, "mesh:1", image(t, v1.Config{})), r.Push(t, "envoy:1", image(t, v1.Config{}))
-	file := writeNew(t, "mesh.json", fmt.Sprintf(`{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": "direct"}, "admission": {"images": {"consulECS": %q, "envoy": %q}}}`, mesh, envoy))
+	file := writeNew(t, "mesh.json", fmt.Sprintf(`{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": "direct"},
+		"admission": {"images": {"consulECS": %q, "envoy": %q}}}`, mesh, envoy))
 	task := strings.ReplaceAll(plainTask(withEntryPoint), "example/app:1", app)
 	code, stdout, stderr := callImages(task, "lock", "-config", file, "-o", "-", "-")
 	if code != 0 {
