@@ -21,6 +21,7 @@ func relayed() map[string]Params {
 		case "agentless-api":
 			p.Proxy.Kind = APIGateway
 		}
+		p.Relay = true
 		p.NodeName, p.ReadyBind = "arn:aws:ecs:us-east-1:123456789012:cluster/test", "127.0.0.1:22000"
 		p.Token = "5b1d9c5e-0000-4000-8000-00000000000a"
 		out[name] = p

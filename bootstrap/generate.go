@@ -144,7 +144,7 @@ func (in inputs) dynamicResources() object {
 // than after its default maximum of 30 s. Envoy has the setting
 // from 1.26 on.
 func (in inputs) xdsService() object {
-	if in.NodeName == "" {
+	if !in.Relay {
 		return object{
 			"initial_metadata": list{object{"key": "x-consul-token", "value": in.Token}},
 			"envoy_grpc":       object{"cluster_name": agentName},

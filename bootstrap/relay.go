@@ -7,8 +7,8 @@ import (
 	"github.com/meshtask/consul-ecs/config"
 )
 
-// Relay is all that the relay between a task and the Consul servers starts from. It
-// outlives any server and any token, which a bootstrap cannot.
+// Relay is all that the relay between a task and the Consul servers, or its agent, starts from.
+// It outlives any server and any token, which a bootstrap cannot.
 type Relay struct {
 	Servers config.ConsulServers `json:"consulServers"`
 	// HTTPSCAPEM and GRPCCAPEM are CA certificates in PEM, which win over the files that
@@ -19,8 +19,20 @@ type Relay struct {
 	// any time. Without one it is Token, which is empty without ACLs.
 	TokenFile string `json:"tokenFile,omitempty"`
 	Token     string `json:"token,omitempty"`
+	// Agent takes the place of Servers in a task with an agent.
+	Agent *RelayAgent `json:"agent,omitempty"`
 	// DNS is where the task's DNS queries arrive; nil when there are none to answer.
 	DNS *RelayDNS `json:"dns,omitempty"`
+}
+
+// RelayAgent is how the relay reaches the Consul client agent of the task.
+type RelayAgent struct {
+	// Socket is the abstract Unix socket where Envoy's xDS arrives, with its @.
+	Socket string `json:"socket"`
+	// Address is host:port of the agent's gRPC. CAPEM are the CA certificates that it must chain
+	// to; empty for plaintext.
+	Address string `json:"address"`
+	CAPEM   string `json:"caCertPEM,omitempty"`
 }
 
 // RelayDNS is what the relay of DNS queries starts from.

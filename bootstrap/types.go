@@ -77,9 +77,10 @@ type Params struct {
 	// registration by it.
 	ProxyID string
 	// NodeName is the catalog node of a proxy that is registered with the servers
-	// alone: they find the registration by it. Empty for a proxy of an agent. With
-	// it, GRPC is a relay on loopback, which adds the token: Token is not used.
+	// alone: they find the registration by it. Empty for a proxy of an agent.
 	NodeName string
+	// Relay reports that GRPC is a relay in the task, which adds the token: Token is not used.
+	Relay bool
 	// Token is the secret ID of the ACL token Envoy presents to Consul. It
 	// ends up in the file. Empty without ACLs.
 	Token string
@@ -98,7 +99,7 @@ type Params struct {
 // GRPC is how Envoy reaches Consul's xDS server.
 type GRPC struct {
 	// Address is host:port, http://host:port, https://host:port or
-	// unix:///path. The host is an IP address or "localhost" (127.0.0.1):
+	// unix:///path, or unix://@name for an abstract socket. The host is an IP address or "localhost" (127.0.0.1):
 	// names are for the caller to resolve, this package does no I/O. https
 	// means TLS, and so does a unix socket together with CAPEM.
 	Address string

@@ -137,7 +137,7 @@ func (k *task) startEnvoy(t *testing.T) {
 	t.Helper()
 	doc, err := bootstrap.Generate(bootstrap.Params{
 		Proxy:   bootstrap.Proxy{Kind: bootstrap.ConnectProxy, Service: k.service + "-sidecar-proxy", Destination: k.service, Datacenter: "dc1"},
-		ProxyID: k.proxyID, NodeName: clusterNode, GRPC: bootstrap.GRPC{Address: k.relay}, AdminBind: k.admin,
+		ProxyID: k.proxyID, NodeName: clusterNode, Relay: true, GRPC: bootstrap.GRPC{Address: k.relay}, AdminBind: k.admin,
 	})
 	if err != nil {
 		t.Fatal(err)

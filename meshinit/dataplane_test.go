@@ -75,7 +75,7 @@ func TestConfigurationOfConsulDataplaneGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			files, err := meshinit.ServersProxy{Config: cfg, GRPC: servers.GRPCTLS()}.Files(t.Context(), w, bootstrap.Proxy{}, c.token)
+			files, err := meshinit.ServersProxy{Config: cfg, GRPC: servers.GRPCTLS()}.Files(t.Context(), w, bootstrap.Proxy{}, consulutil.Token{Secret: c.token})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,7 +114,7 @@ func TestRelayAnswersDNSWhereTheTaskIsRedirected(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		files, err := meshinit.ServersProxy{Config: cfg}.Files(t.Context(), w, bootstrap.Proxy{Kind: "connect-proxy", Service: "web-sidecar-proxy", Destination: "web"}, "")
+		files, err := meshinit.ServersProxy{Config: cfg}.Files(t.Context(), w, bootstrap.Proxy{Kind: "connect-proxy", Service: "web-sidecar-proxy", Destination: "web"}, consulutil.Token{})
 		if err != nil {
 			t.Fatal(err)
 		}

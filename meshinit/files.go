@@ -25,7 +25,8 @@ const (
 
 // writeProxyFiles writes what the proxy starts from.
 func (r *run) writeProxyFiles(ctx context.Context) error {
-	token := cmp.Or(r.token.Secret, r.consul.Token)
+	token := r.token
+	token.Secret = cmp.Or(token.Secret, r.consul.Token)
 	files, err := r.Proxy.Files(ctx, r.workload, r.proxy, token)
 	if err != nil {
 		return &exit.UsageError{Err: fmt.Errorf("prepare the start of proxy %q: %w", r.workload.Proxy.ID, err)}

@@ -26,8 +26,9 @@ type ProxyFiles interface {
 	// Check refuses what Files would refuse, as far as the settings alone show it. It
 	// does no I/O.
 	Check() error
-	// Files returns the files for a proxy that presents token; empty without ACLs.
-	Files(ctx context.Context, w workload.Workload, p bootstrap.Proxy, token string) ([]File, error)
+	// Files returns the files for a proxy that presents the token; its secret is empty without
+	// ACLs.
+	Files(ctx context.Context, w workload.Workload, p bootstrap.Proxy, token consulutil.Token) ([]File, error)
 }
 
 // File is a file of the bootstrap directory.
@@ -40,6 +41,8 @@ type File struct {
 
 // AgentProxy is for an Envoy that gets its configuration from the agent in the task.
 type AgentProxy struct {
+	// Dir is the bootstrap directory.
+	Dir string
 	// GRPC is how Envoy will reach the agent.
 	GRPC GRPC
 	// ReadyBind is IP:port of Envoy's readiness listener; none when empty.
@@ -51,16 +54,37 @@ type AgentProxy struct {
 // Check refuses a gRPC address that no bootstrap can hold.
 func (a AgentProxy) Check() error { return a.GRPC.check() }
 
-// Files returns Envoy's bootstrap, which holds the token.
-func (a AgentProxy) Files(ctx context.Context, w workload.Workload, p bootstrap.Proxy, token string) ([]File, error) {
+// Files returns Envoy's bootstrap, which holds the token. Envoy cannot replace it: for one that
+// expires there is a relay, which presents the token in its file. An agent at a Unix socket has
+// none.
+func (a AgentProxy) Files(ctx context.Context, w workload.Workload, p bootstrap.Proxy, token consulutil.Token) ([]File, error) {
 	grpc, err := a.GRPC.resolve(ctx)
 	if err != nil {
 		return nil, err
 	}
-	data, err := bootstrap.Generate(bootstrap.Params{
-		Proxy: p, ProxyID: w.Proxy.ID, Token: token, GRPC: grpc, ReadyBind: a.ReadyBind, Env: a.Env,
-	})
-	return []File{{Name: workload.FileBootstrap, Data: data, Secret: token != ""}}, err
+	params := bootstrap.Params{
+		Proxy: p, ProxyID: w.Proxy.ID, Token: token.Secret, GRPC: grpc, ReadyBind: a.ReadyBind, Env: a.Env,
+	}
+	scheme, _, _, err := split(grpc.Address)
+	if err != nil {
+		return nil, err
+	}
+	if token.Expires.IsZero() || scheme == "unix://" {
+		data, err := bootstrap.Generate(params)
+		return []File{{Name: workload.FileBootstrap, Data: data, Secret: token.Secret != ""}}, err
+	}
+	socket := workload.RelaySocket(w.TaskID)
+	relay := bootstrap.Relay{
+		TokenFile: filepath.Join(a.Dir, workload.FileServiceToken),
+		Agent:     &bootstrap.RelayAgent{Socket: socket, Address: strings.TrimPrefix(grpc.Address, scheme), CAPEM: grpc.CAPEM},
+	}
+	settings, err := relay.JSON()
+	if err != nil {
+		return nil, err
+	}
+	params.Token, params.Relay, params.GRPC = "", true, bootstrap.GRPC{Address: "unix://" + socket}
+	data, err := bootstrap.Generate(params)
+	return []File{{Name: workload.FileRelay, Data: settings}, {Name: workload.FileBootstrap, Data: data}}, err
 }
 
 // ServersProxy is for a proxy that gets its configuration from the Consul servers.
@@ -89,7 +113,7 @@ func (s ServersProxy) Check() error {
 
 // Files returns what consul-dataplane starts from, or with proxy.mode direct, Envoy and
 // the relay to the servers.
-func (s ServersProxy) Files(_ context.Context, w workload.Workload, p bootstrap.Proxy, token string) ([]File, error) {
+func (s ServersProxy) Files(_ context.Context, w workload.Workload, p bootstrap.Proxy, token consulutil.Token) ([]File, error) {
 	var files []File
 	if len(s.Hosts) > 0 {
 		files = append(files, File{Name: workload.FileHosts, Data: []byte(strings.Join(s.Hosts, "\n") + "\n")})
@@ -97,9 +121,9 @@ func (s ServersProxy) Files(_ context.Context, w workload.Workload, p bootstrap.
 	var more []File
 	var err error
 	if s.Config.Direct() {
-		more, err = s.direct(w, p, token)
+		more, err = s.direct(w, p, token.Secret)
 	} else {
-		more, err = s.dataplane(w, token)
+		more, err = s.dataplane(w, token.Secret)
 	}
 	return append(files, more...), err
 }
@@ -121,7 +145,7 @@ func (s ServersProxy) direct(w workload.Workload, p bootstrap.Proxy, token strin
 		return nil, err
 	}
 	text, err := bootstrap.Generate(bootstrap.Params{
-		Proxy: p, ProxyID: w.Proxy.ID, NodeName: w.Node, Env: s.Env,
+		Proxy: p, ProxyID: w.Proxy.ID, NodeName: w.Node, Relay: true, Env: s.Env,
 		GRPC:      bootstrap.GRPC{Address: net.JoinHostPort(loopback, strconv.Itoa(workload.AgentGRPCPort))},
 		ReadyBind: net.JoinHostPort(loopback, strconv.Itoa(s.Config.ReadyPort())),
 	})

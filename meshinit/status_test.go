@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/volume"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -63,7 +64,7 @@ func (atOnce) Proxy(context.Context, string, workload.Workload) (bootstrap.Proxy
 	return bootstrap.Proxy{}, nil
 }
 func (atOnce) Check() error { return nil }
-func (atOnce) Files(context.Context, workload.Workload, bootstrap.Proxy, string) ([]File, error) {
+func (atOnce) Files(context.Context, workload.Workload, bootstrap.Proxy, consulutil.Token) ([]File, error) {
 	return nil, nil
 }
 

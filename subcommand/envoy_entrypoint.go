@@ -41,6 +41,7 @@ xds-relay.json beside the bootstrap. Then this command serves Envoy's xDS on
 127.0.0.1:8502 and relays it to the Consul servers: it moves to another server when one
 is lost, and presents the current token in service-token. With transparentProxy.consulDNS
 it answers the task's DNS queries on 127.0.0.1:8600 in the same way, until Envoy has ended.
+With an agent it relays in the same way, if the token expires: at an abstract Unix socket.
 
 On TERM, Envoy drains its inbound listeners and keeps running until the task metadata
 shows every application container as stopped; then the child gets TERM. The same drain

@@ -131,7 +131,7 @@ func (f *meshInitFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		Config:    cfg,
 		Compat:    f.compat,
 		FileGroup: group,
-		Proxy:     consul.proxyFiles(inv, cfg, meshinit.AgentProxy{GRPC: grpcFromEnv(inv.Getenv), ReadyBind: ready, Env: environ()}),
+		Proxy:     consul.proxyFiles(inv, cfg, meshinit.AgentProxy{Dir: cfg.BootstrapDir, GRPC: grpcFromEnv(inv.Getenv), ReadyBind: ready, Env: environ()}),
 		Place:     consul.Place,
 		Region:    inv.Getenv(regionEnv),
 		Limit:     f.limit,

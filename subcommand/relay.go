@@ -23,12 +23,15 @@ import (
 )
 
 // startRelay relays Envoy's xDS, and DNS queries of a task that has Consul DNS, to the Consul
-// servers until end is called, if mesh-init has written settings for that beside Envoy's
-// bootstrap. It sends to refused when the servers refuse Envoy permanently.
+// servers or the task's agent until end is called, if mesh-init has written settings for that
+// beside Envoy's bootstrap. It sends to refused when these refuse Envoy permanently.
 func startRelay(ctx context.Context, inv *cli.Invocation, refused chan<- struct{}) (end func(), err error) {
 	settings, err := relaySettings(inv.Args)
-	if err != nil || settings == nil {
+	switch {
+	case err != nil || settings == nil:
 		return func() {}, err
+	case settings.Agent != nil:
+		return startAgentRelay(ctx, inv, *settings, refused)
 	}
 	servers, err := newServers(settings.Servers, settings.HTTPSCAPEM, settings.GRPCCAPEM, inv.Log)
 	if err != nil {
@@ -51,13 +54,37 @@ func startRelay(ctx context.Context, inv *cli.Invocation, refused chan<- struct{
 		}
 	}
 	running.Go(func() { servers.Run(ctx) })
-	relay := newRelay(inv, *settings, servers, refused)
-	running.Go(func() {
-		if err := relay.Serve(ctx, streams); err != nil {
-			inv.Log.Error("xDS relay ended, Envoy keeps the configuration it has", logkey.Error, err)
-		}
-	})
+	c := relayConfig(inv, *settings, servers, refused)
+	if secured := servers.GRPCTLS(); secured.Enabled {
+		c.TLS = secured.Config
+	}
+	running.Go(func() { serveRelay(ctx, c, streams) })
 	return func() { cancel(); running.Wait() }, nil
+}
+
+// startAgentRelay relays Envoy's xDS to the agent of the task until end is called.
+func startAgentRelay(ctx context.Context, inv *cli.Invocation, settings bootstrap.Relay, refused chan<- struct{}) (end func(), err error) {
+	c := relayConfig(inv, settings, agentServer(settings.Agent.Address), refused)
+	if settings.Agent.CAPEM != "" {
+		if c.TLS, err = chainTLS(settings.Agent.CAPEM); err != nil {
+			return nil, &exit.UsageError{Err: err}
+		}
+	}
+	streams, err := net.Listen("unix", settings.Agent.Socket)
+	if err != nil {
+		return nil, exit.Usagef("listen for Envoy's xDS: %w: another envoy-entrypoint of this task runs", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { serveRelay(ctx, c, streams) })
+	return func() { cancel(); running.Wait() }, nil
+}
+
+// serveRelay relays until ctx ends.
+func serveRelay(ctx context.Context, c envoy.RelayConfig, streams net.Listener) {
+	if err := envoy.NewRelay(c).Serve(ctx, streams); err != nil {
+		c.Log.Error("xDS relay ended, Envoy keeps the configuration it has", logkey.Error, err)
+	}
 }
 
 // relaySettings returns what mesh-init has written beside the bootstrap that the command names;
@@ -81,9 +108,9 @@ func relaySettings(command []string) (*bootstrap.Relay, error) {
 	return &settings, nil
 }
 
-// newRelay returns the relay of Envoy's xDS.
-func newRelay(inv *cli.Invocation, settings bootstrap.Relay, servers *consulutil.Servers, refused chan<- struct{}) *envoy.Relay {
-	c := envoy.RelayConfig{
+// relayConfig returns the settings of the relay of Envoy's xDS, without TLS.
+func relayConfig(inv *cli.Invocation, settings bootstrap.Relay, servers envoy.Servers, refused chan<- struct{}) envoy.RelayConfig {
+	return envoy.RelayConfig{
 		Servers: servers, Token: relayToken(settings), Log: inv.Log.Named("relay"),
 		Refused: func() {
 			select {
@@ -92,10 +119,6 @@ func newRelay(inv *cli.Invocation, settings bootstrap.Relay, servers *consulutil
 			}
 		},
 	}
-	if secured := servers.GRPCTLS(); secured.Enabled {
-		c.TLS = secured.Config
-	}
-	return envoy.NewRelay(c)
 }
 
 // relayDNS answers the task's DNS queries until ctx ends.

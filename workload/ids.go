@@ -55,6 +55,10 @@ const (
 // the relay to the servers.
 const AgentGRPCPort = 8502
 
+// RelaySocket returns the abstract Unix socket where the relay to the task's Consul client serves
+// xDS. Such a socket needs no directory and no free port, and is the task's network's.
+func RelaySocket(taskID string) string { return "@consul-ecs-xds-" + taskID }
+
 // syncCheckName is the Consul name of every check that health-sync feeds through an
 // agent.
 const syncCheckName = "consul ecs synced"
