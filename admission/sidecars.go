@@ -220,7 +220,7 @@ func (t *task) readyPort() int {
 }
 
 func (t *task) healthSync() *taskdef.Container {
-	c := t.configured(t.container(workload.ContainerHealthSync, t.images().ConsulECS, smallMemory, false, t.agent()))
+	c := t.configured(t.container(workload.ContainerHealthSync, t.images().ConsulECS, smallMemory, false, false))
 	stop := t.sidecarStop(roleHealthSync)
 	c.Command = append([]string{"health-sync"}, stopFlag(stop)...)
 	c.LinuxParameters = &taskdef.LinuxParameters{InitProcessEnabled: new(true)}

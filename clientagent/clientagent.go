@@ -10,6 +10,7 @@ import (
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/registrar"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -18,6 +19,8 @@ type Ports struct {
 	Metadata Metadata
 	// Session makes the login's session, for the task.
 	Session func(workload.Task, hclog.Logger) Session
+	// ReadToken returns the life of a token by our clock.
+	ReadToken func(ctx context.Context, secret string) (consulutil.Token, error)
 	// Deregister takes a node with all its services out of the servers' catalog,
 	// by its ID; a node that is not there is no error.
 	Deregister func(ctx context.Context, nodeID, secret string) error
@@ -58,7 +61,7 @@ type Child interface {
 // *retry.PermanentError (refused) or anything else (gave up, or a signal).
 // Whatever it is, the tokens of this run and of an earlier one are logged out.
 func Run(ctx context.Context, o Options, p Ports) error {
-	r := &run{Options: o, Ports: p, budget: workload.NewStopBudget(o.StopTimeout)}
+	r := &run{Options: o, Ports: p, budget: workload.NewStopBudget(o.StopTimeout), reloads: make(chan struct{})}
 	code, err := r.run(ctx)
 	r.end(ctx)
 	if err == nil && code != exit.CodeOK {
@@ -78,8 +81,12 @@ type run struct {
 	address string
 	// session is nil when ACLs are off.
 	session Session
-	// token is this run's, or that of an earlier run when the login failed.
+	// token is of the login, or that of an earlier run when the login failed.
 	token consulutil.Token
+	// renewal replaces the token while the agent runs; nil before, and when ACLs are off.
+	renewal *registrar.Renewal
+	// reloads asks for a signal to the agent, which has to read its configuration again.
+	reloads chan struct{}
 	// writing reports that the volume has been checked, so that there may be files
 	// of ours.
 	writing bool
@@ -100,6 +107,7 @@ func (r *run) run(ctx context.Context) (code int, err error) {
 		return 0, &exit.UsageError{Err: err}
 	}
 	r.started = time.Now()
+	r.keepToken(ctx)
 	r.Log.Info("agent started", logkey.Address, r.address)
 	return r.waitForEnd(ctx, child), nil
 }

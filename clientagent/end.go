@@ -19,8 +19,9 @@ import (
 func (r *run) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.logOutTime())
 	defer cancel()
+	retired := r.endRenewal(ctx)
 	r.forget(ctx)
-	out := r.logout(ctx)
+	out := r.logout(ctx, append(retired, r.secret())...)
 	r.logoutService(ctx)
 	if !r.writing {
 		return
@@ -47,16 +48,19 @@ func (r *run) remove(with func(string) error, paths ...string) {
 	}
 }
 
-// logout logs the token out, and reports whether the file may be removed: a file
-// without a login is not ours.
-func (r *run) logout(ctx context.Context) bool {
+// logout logs the tokens out, the current one last, and reports whether its file may be
+// removed: a file without a login is not ours.
+func (r *run) logout(ctx context.Context, secrets ...string) bool {
 	if r.session == nil {
 		return false
 	}
-	if r.token.Secret == "" {
-		return true
+	out := true
+	for _, secret := range secrets {
+		if secret != "" {
+			out = consulutil.LogLogout(r.Log.With(logkey.Path, r.path(workload.FileClientToken)), r.session.Logout(ctx, secret))
+		}
 	}
-	return consulutil.LogLogout(r.Log.With(logkey.Accessor, r.token.Accessor), r.session.Logout(ctx, r.token.Secret))
+	return out
 }
 
 // logoutService logs out the token of service and proxy after an orderly leave.

@@ -197,7 +197,7 @@ func TestEverythingEndsBeforeKill(t *testing.T) {
 			}
 			// The token is still there: health-sync or the next run may try.
 			r.wantFiles("client-token")
-			if n := r.logged("token was not logged out; the controller will remove it"); n != 1 || r.logged("accessor_id=accessor-1") == 0 {
+			if n := r.logged("token was not logged out; the controller will remove it"); n != 1 || r.logged("/client-token") == 0 {
 				t.Errorf("log:\n%s", r.log)
 			}
 		})

@@ -103,6 +103,10 @@ type session struct {
 	// cannot be asked.
 	removed time.Duration
 	params  consulutil.LoginParams
+	// life is that of each token; 0 means that they do not expire.
+	life  time.Duration
+	made  int
+	since time.Time // of the last token
 }
 
 var errHang = errors.New("hang")
@@ -113,7 +117,22 @@ func (s *session) Login(ctx context.Context, p consulutil.LoginParams) (consulut
 	if s.login != nil {
 		return consulutil.Token{Secret: p.Previous}, answer(ctx, s.login)
 	}
-	return consulutil.Token{Accessor: "accessor-1", Secret: "secret-1"}, answer(ctx, s.replicated)
+	s.made++
+	s.since = time.Now()
+	return s.token(fmt.Sprint("secret-", s.made)), answer(ctx, s.replicated)
+}
+
+func (s *session) token(secret string) consulutil.Token {
+	t := consulutil.Token{Accessor: strings.Replace(secret, "secret", "accessor", 1), Secret: secret, Created: s.since}
+	if s.life > 0 {
+		t.Expires = s.since.Add(s.life)
+	}
+	return t
+}
+
+// ReadToken is not the login's, but with its token.
+func (s *session) ReadToken(_ context.Context, secret string) (consulutil.Token, error) {
+	return s.token(secret), nil
 }
 
 func (s *session) Logout(ctx context.Context, secret string) error {
@@ -261,6 +280,7 @@ func (r *rig) run() {
 			Metadata: r.metadata,
 			Session:  func(workload.Task, hclog.Logger) Session { return r.session },
 
+			ReadToken:   r.session.ReadToken,
 			Deregister:  r.session.Deregister,
 			NodeRemoved: r.session.NodeRemoved,
 			Start: func(args []string) (Child, error) {

@@ -48,7 +48,7 @@ func (r *run) forget(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		err = retry.Do(ctx, retry.Remote(), r.Log, "deregister node", consulutil.Classify, func(ctx context.Context) error {
-			return r.Deregister(ctx, id, r.token.Secret)
+			return r.Deregister(ctx, id, r.secret())
 		})
 	}
 	switch {

@@ -175,15 +175,24 @@ func (r *run) ownData(context.Context) error {
 	return volume.Write(path, []byte(r.task.TaskARN), modePrivate, volume.KeepGroup)
 }
 
-// configure writes the agent's files. The user's come last, so they take precedence.
-func (r *run) configure(context.Context) error {
+// writeDocument writes our part of the agent's configuration, with a token.
+func (r *run) writeDocument(secret string) error {
 	dir := r.path(workload.DirClient)
 	at := place{address: r.address, dataDir: filepath.Join(dir, dirData), caFile: filepath.Join(dir, fileCA)}
-	text, err := r.Agent.document(at, r.token.Secret)
+	text, err := r.Agent.document(at, secret)
 	if err != nil {
 		return err
 	}
-	content := map[string][]byte{fileAgent: text}
+	return volume.Write(filepath.Join(dir, fileAgent), text, modePrivate, volume.KeepGroup)
+}
+
+// configure writes the agent's files. The user's come last, so they take precedence.
+func (r *run) configure(context.Context) error {
+	if err := r.writeDocument(r.token.Secret); err != nil {
+		return err
+	}
+	dir := r.path(workload.DirClient)
+	content := map[string][]byte{}
 	files := append([]string{filepath.Join(dir, fileAgent)}, r.Agent.ExtraFiles...)
 	if r.Agent.CACertPEM != "" {
 		content[fileCA] = []byte(r.Agent.CACertPEM)

@@ -39,6 +39,8 @@ func (r *run) waitForEnd(ctx context.Context, child Child) int {
 				r.stopRequested, now = time.Now(), waiting
 				happened, cancel = await(ctx, r.awaitSiblings)
 			}
+		case <-r.reloadsIn(now):
+			r.send(child.Signal, syscall.SIGHUP)
 		case <-happened:
 			happened, awaited = nil, true
 		case <-wake:
@@ -125,7 +127,7 @@ func (r *run) awaitLeft(ctx context.Context) error {
 		err = errors.New("its node ID or the servers' address is not known")
 	}
 	if err == nil {
-		err = r.NodeRemoved(ctx, id, r.token.Secret)
+		err = r.NodeRemoved(ctx, id, r.secret())
 	}
 	if err != nil {
 		r.Log.Debug("cannot check whether the servers know that the agent has left", logkey.Node, id, logkey.Error, err)

@@ -9,8 +9,8 @@
 // tokens, when a client-entrypoint runs the agent not before the applications stopped.
 //
 // Owns: the checks' status, the latch (no way back to passing after a signal),
-// the logout of service-token and, next to an old client script, client-token; without an
-// agent the renewal of service-token, too, in a goroutine (renewal.go).
+// the logout of service-token and, next to an old client script, client-token, and through
+// registrar.Renewal the replacement of a service-token that expires (renewal.go).
 // Never does: turn silence into a change. While the metadata endpoint is away, the last
 // status is kept as long as the task's ports accept connections (evidence.go); without such
 // evidence it no longer refreshes the TTL or the session, which expires.

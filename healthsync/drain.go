@@ -30,6 +30,7 @@ const (
 // nothing runs after it.
 func (s *syncer) drain(ended context.Context) error {
 	start, budget := time.Now(), workload.NewStopBudget(s.StopTimeout)
+	s.awaitRegistration()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ended), budget.HealthSync)
 	defer cancel()
 	leave, wait := s.leaveAgent, budget.ServiceLogout

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,6 +37,8 @@ type agent struct {
 	out    bool // a gateway is not registered
 	checks map[string]*ttlCheck
 	ops    []op
+	// registered are the tokens of registrations.
+	registered []string
 	// token is the only one that is accepted; empty accepts all.
 	token string
 	// answer decides about a write before it is applied; nil accepts all.
@@ -144,6 +147,9 @@ func (a *agent) Proxy(context.Context, string, workload.Workload) (bootstrap.Pro
 }
 
 func (a *agent) Register(ctx context.Context, token string, w workload.Workload) error {
+	a.mu.Lock()
+	a.registered = append(a.registered, token)
+	a.mu.Unlock()
 	return a.write(ctx, token, "register", w.ID, "", func() error {
 		a.out = false
 		return nil
@@ -159,6 +165,13 @@ func (a *agent) Deregister(ctx context.Context, token string, w workload.Workloa
 
 func (a *agent) publish(ctx context.Context, token string, w workload.Workload) error {
 	return a.write(ctx, token, "publish", w.ID, "", func() error { return nil })
+}
+
+// registrations returns the tokens of the registrations so far.
+func (a *agent) registrations() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.registered)
 }
 
 // status is what the agent reports for a check now.

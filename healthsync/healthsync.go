@@ -3,6 +3,7 @@ package healthsync
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -72,7 +73,7 @@ type Deps struct {
 	LogOut func(ctx context.Context, secret string) error
 	// ReadToken returns the life of a token by our clock, and LogIn obtains another service token
 	// for the task; with a token there is no error, even when ctx has ended meanwhile.
-	// They are called in a task without an agent when login is on.
+	// They are called when login is on.
 	ReadToken func(ctx context.Context, secret string) (consulutil.Token, error)
 	LogIn     func(ctx context.Context, w workload.Workload, t workload.Task) (consulutil.Token, error)
 	// DeregisterAtServers takes the workload of an agent that is gone out of the servers'
@@ -128,7 +129,12 @@ type syncer struct {
 	token string
 	// separate reports that token is of a login for this container only.
 	separate bool
-	renewal  *renewal // nil when nothing is to be renewed
+	renewal  *registrar.Renewal // nil without login, and before the loop
+	task     workload.Task      // without containers
+	// registering is held while the task is registered with another token, and cutOff reports
+	// that the end has cut that off.
+	registering sync.Mutex
+	cutOff      bool
 	// holding is closed when the session is no longer kept; nil when there is none to keep.
 	holding <-chan struct{}
 	// w is known once the first valid metadata answer came.

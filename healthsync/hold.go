@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/meshtask/consul-ecs/registrar"
-	"github.com/meshtask/consul-ecs/workload"
 )
 
 // holdSession keeps the session that the checks depend on in a goroutine that ends with ctx:
@@ -14,12 +13,10 @@ func (s *syncer) holdSession(ctx context.Context) {
 	if !ok || !s.checked() {
 		return
 	}
-	token, renewed := s.token, s.login && !s.separate
+	token, renewal := s.token, s.renewal
 	credentials := func() (string, bool) {
-		if renewed {
-			if found, err := s.readToken(workload.FileServiceToken); err == nil {
-				token = found
-			}
+		if renewal != nil {
+			token = renewal.Current()
 		}
 		return token, s.vouched.Load()
 	}

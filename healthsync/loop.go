@@ -278,7 +278,7 @@ func (s *syncer) recordFailure(ctx context.Context, c change, err error) {
 		return // cut off by the signal, which is no failure
 	}
 	if s.renewal != nil && consulutil.UnknownToken(err) {
-		s.renewal.refused.Store(true)
+		s.renewal.Refused()
 	}
 	level := s.causes.Level(err)
 	if before, failing := s.failing[id]; !failing || before.class != class {

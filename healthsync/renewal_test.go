@@ -65,7 +65,7 @@ func TestTokenIsRenewedBeforeItExpires(t *testing.T) {
 			t.Error(err)
 		}
 		r.wantAllLoggedOut("service-secret")
-		if n := r.logged("service token renewed"); n != len(r.logins.tokens()) || r.logged("ERROR")+r.logged("WARN") > 0 {
+		if n := r.logged("token renewed"); n != len(r.logins.tokens()) || r.logged("ERROR")+r.logged("WARN") > 0 {
 			t.Errorf("log of %d renewals:\n%s", len(r.logins.tokens()), r.log)
 		}
 		if last := r.servers.distinct()[0]; last != "web-0f9de17a with "+r.logins.tokens()[len(r.logins.tokens())-1] {
@@ -106,51 +106,6 @@ func TestTokenThatDoesNotExpireIsReadOnce(t *testing.T) {
 		}
 		r.end()
 		r.wantLogOuts("service-secret")
-	})
-}
-
-// TestExpiryWithConsulDataplaneIsAWarning: it takes no other token.
-func TestExpiryWithConsulDataplaneIsAWarning(t *testing.T) {
-	t.Parallel()
-	for life, warnings := range map[time.Duration]int{10 * time.Minute: 1, 0: 0} {
-		renewing(t, life, func(r *rig) {
-			r.cfg.Proxy.Mode = config.ProxyDataplane
-			r.run()
-			r.pass(time.Hour)
-			if n := r.logged("service token expires and is not renewed"); n != warnings || len(r.logins.tokens()) > 0 {
-				t.Errorf("%d warnings, logins %v:\n%s", n, r.logins.tokens(), r.log)
-			}
-			r.end()
-			r.wantLogOuts("service-secret")
-		})
-	}
-}
-
-// TestGatewayIsRenewedByItsOwnMode, which is not the service's.
-func TestGatewayIsRenewedByItsOwnMode(t *testing.T) {
-	t.Parallel()
-	for mode, want := range map[string]bool{config.ProxyDirect: true, "": false} {
-		renewing(t, 10*time.Minute, func(r *rig) {
-			r.cfg.Gateway = &config.Gateway{Kind: "mesh-gateway", Name: "web", Proxy: &config.GatewayProxy{Mode: mode}}
-			r.run()
-			r.pass(8 * time.Minute)
-			if renewed := len(r.logins.tokens()) > 0; renewed != want {
-				t.Errorf("mode %q: renewed: %t", mode, renewed)
-			}
-			r.end()
-			r.wantAllLoggedOut("service-secret")
-		})
-	}
-}
-
-func TestAgentsTokenIsNotRenewed(t *testing.T) {
-	t.Parallel()
-	running(t, func(r *rig) {
-		r.logins.life = 10 * time.Minute
-		r.pass(time.Hour)
-		if made, reads := r.logins.done(); reads > 0 || len(made) > 0 {
-			t.Errorf("%d reads, logins %v", reads, made)
-		}
 	})
 }
 
@@ -374,7 +329,7 @@ func TestFailedLogOutOfAReplacedTokenIsRepeated(t *testing.T) {
 		}
 		r.run()
 		r.pass(9 * time.Minute)
-		if warned, done := r.logged("replaced service token not logged out"), r.logged("replaced service token logged out"); warned != 1 || done != 1 {
+		if warned, done := r.logged("replaced token not logged out"), r.logged("replaced token logged out"); warned != 1 || done != 1 {
 			t.Errorf("%d warnings, %d logouts:\n%s", warned, done, r.log)
 		}
 		r.end()

@@ -89,7 +89,7 @@ func (s *syncer) logInAtTheEnd(ctx context.Context) bool {
 	s.Log.Warn("consul does not know the service token, logging in to leave the traffic")
 	ctx, cancel := context.WithTimeout(consulutil.WithLimit(ctx, lastLoginLimit), lastLoginLimit)
 	defer cancel()
-	token, err := s.LogIn(ctx, s.w, s.renewal.task)
+	token, err := s.LogIn(ctx, s.w, s.task)
 	if token.Secret == "" {
 		s.Log.Warn("no login at the end", logkey.Error, err)
 		return false
@@ -102,11 +102,15 @@ func (s *syncer) logInAtTheEnd(ctx context.Context) bool {
 // of reach.
 var errNoToken = errors.New("does not exist or is empty")
 
-// reloadToken takes the token from its file and reports whether there is one to
-// use. Without login that is the Consul environment's, here the empty string. A token of a
-// separate login stays in use, whatever appears in the file.
+// reloadToken takes the token from the renewal, or before there is one from its file, and
+// reports whether there is one to use. Without login that is the Consul environment's, here
+// the empty string. A token of a separate login stays in use, whatever appears in the file.
 func (s *syncer) reloadToken() bool {
 	if !s.login || s.separate {
+		return true
+	}
+	if s.renewal != nil {
+		s.token = s.renewal.Current()
 		return true
 	}
 	if token, err := s.readToken(workload.FileServiceToken); err == nil {
@@ -134,11 +138,17 @@ func (s *syncer) logOutAll(ctx context.Context, client bool) {
 		return
 	}
 	tokens := s.fileTokens(workload.FileServiceToken)
-	if own := (fileToken{workload.FileServiceToken, s.token}); s.separate && !slices.Contains(tokens, own) {
-		tokens = append(tokens, own)
+	var secrets []string
+	if s.separate {
+		secrets = append(secrets, s.token)
 	}
-	for _, secret := range s.endRenewal(ctx) {
-		tokens = append(tokens, fileToken{workload.FileServiceToken, secret})
+	if s.renewal != nil {
+		secrets = append(secrets, s.renewal.Stop(ctx)...)
+	}
+	for _, secret := range secrets {
+		if t := (fileToken{workload.FileServiceToken, secret}); !slices.Contains(tokens, t) {
+			tokens = append(tokens, t)
+		}
 	}
 	if client {
 		tokens = append(tokens, s.fileTokens(workload.FileClientToken)...)

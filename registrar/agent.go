@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -31,7 +32,7 @@ const (
 const sendPause = 50 * time.Millisecond
 
 // agent registers with the Consul client agent in the task. One goroutine at a time calls Set
-// and Refresh.
+// and Refresh; Register may be called beside them.
 type agent struct {
 	client *api.Client
 
@@ -44,6 +45,9 @@ type agent struct {
 	unsent bool
 	// outputs are those that the agent has taken last, by check ID.
 	outputs map[string]string
+	// registered reports a registration since the last Set: the agent may count changes as sent
+	// that it has not sent.
+	registered atomic.Bool
 }
 
 // Register writes nothing to an agent that has not joined. Such an agent refuses every token.
@@ -64,6 +68,7 @@ func (a *agent) Register(ctx context.Context, token string, w workload.Workload)
 	if err := a.client.Agent().ServiceRegisterOpts(proxyRegistration(w), opts); err != nil {
 		return refusal(fmt.Sprintf("register proxy %q", w.Proxy.ID), w.Name, err)
 	}
+	a.registered.Store(true)
 	return nil
 }
 
@@ -107,6 +112,7 @@ func (a *agent) Refresh() time.Duration {
 func (a *agent) Set(ctx context.Context, token string, w workload.Workload, updates []Update) []Result {
 	results := make([]Result, len(updates))
 	updates = a.withReasons(updates)
+	a.noteRegistration()
 	if !slices.ContainsFunc(updates, func(u Update) bool { return !u.Refresh || u.Last }) {
 		checks, lags := a.proxyLags(ctx, token, w)
 		if lags || a.unsent && a.sent(ctx, token, w, checks, updates...) {
@@ -136,6 +142,13 @@ func (a *agent) Set(ctx context.Context, token string, w workload.Workload, upda
 		}
 	}
 	return results
+}
+
+// noteRegistration notes that the agent may have counted changes as sent in a registration.
+func (a *agent) noteRegistration() {
+	if a.registered.Swap(false) {
+		a.unsent = true
+	}
 }
 
 // remember notes the outputs that the agent has.

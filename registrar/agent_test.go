@@ -65,6 +65,10 @@ func TestRequests(t *testing.T) {
 			return r.Register(ctx, "", workload.Workload{Gateway: "mesh-gateway", ID: "gw-1", Proxy: workload.Proxy{ID: "gw-1"}})
 		}, []string{"PUT /v1/agent/service/register "}},
 		{"proxy", func() error { _, err := r.Proxy(ctx, "tok", w); return err }, []string{"GET /v1/agent/service/web-1-sidecar-proxy?ns=ns&partition=part tok"}},
+		{
+			"refresh after a registration, whose changes the agent may not have sent", func() error { return set(refresh) },
+			[]string{read, "GET /v1/health/node/n?ns=ns&partition=part&stale= tok"},
+		},
 		{"refresh", func() error { return set(refresh) }, []string{read, write}},
 		{
 			"set", func() error { return set(update) },

@@ -36,6 +36,9 @@ with the task's IAM role (-acls), writes client-token, client-token.owner, the
 CA certificates and the agent's configuration to the volume, and runs
 "consul agent" as its child.
 
+A token that expires is replaced after 60 to 70 % of its TTL: the agent reads its
+configuration again (SIGHUP), and the old token is logged out 15 s later.
+
 On TERM or INT the agent stays until all other containers have stopped, at most
 until 10 s before the stop timeout ends. Then it leaves, and ends as soon as the
 servers at -consul-http-addr have removed its node, after 3 to 4 s when they cannot be
@@ -145,6 +148,13 @@ func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		Metadata: metadata,
 		Session: func(t workload.Task, log hclog.Logger) clientagent.Session {
 			return loginSession(options.Config, t, servers, options.Limit, log)
+		},
+		ReadToken: func(ctx context.Context, secret string) (consulutil.Token, error) {
+			client, err := servers()
+			if err != nil {
+				return consulutil.Token{}, err
+			}
+			return consulutil.ReadToken(ctx, client, secret)
 		},
 		Deregister:  atServers(consulutil.DeregisterNode),
 		NodeRemoved: atServers(consulutil.AwaitNodeRemoved),

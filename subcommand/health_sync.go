@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/meshtask/consul-ecs/config"
@@ -60,11 +59,13 @@ of the servers' catalog at consulHTTPAddr: an agent that died has not done so.
 
 In a task without an agent the checks are in the servers' catalog, and all that changed is
 in one write. After TERM or INT the task is deregistered there when applications and proxy
-have stopped, 7 s before the stop timeout ends at the latest. With proxy.mode direct, a
-service-token that expires is replaced after 60 to 70 % of its TTL; the old one is
-logged out 15 s later. That needs write access to bootstrapDir. consul-dataplane cannot
-change its token: there, a warning is logged, and health-sync logs in separately if
-there is no file. With CONSUL_HTTP_TOKEN, here and in mesh-init, nothing logs in or out.
+have stopped, 7 s before the stop timeout ends at the latest.
+
+A service-token that expires is replaced after 60 to 70 % of its TTL, and an agent is
+given the new one; the old one is logged out 15 s later. That needs write access to
+bootstrapDir. consul-dataplane cannot change its token: there, a warning is logged, and
+health-sync logs in for itself, as it does if there is no file. With CONSUL_HTTP_TOKEN
+without an agent, here and in mesh-init, nothing logs in or out.
 
 The exit code is 0 when every check was left critical, also when a logout
 failed; 1 for wrong usage or configuration; 3 when mesh-init failed,
@@ -81,7 +82,7 @@ Environment:
   CONSUL_HTTP_TOKEN              without an agent: in place of consulLogin
   AWS_REGION                     the region of the service's locality, when the task is
                                  registered again; that of the task ARN when it is not set
-  AWS_REGION and the rest        without an agent: the AWS SDK's, for another login
+  AWS_REGION and the rest        the AWS SDK's, for another login
   CONSUL_ECS_IGNORE_CONTAINERS   as -ignore-containers; both apply
 
 Example:
@@ -144,13 +145,11 @@ func (f *healthSyncFlags) run(ctx context.Context, inv *cli.Invocation) error {
 			}
 			return meshinit.Gate{Dir: cfg.BootstrapDir, Metadata: metadata, Limit: f.limit, Log: inv.Log}.Wait(ctx)
 		},
-		Serves:  serves,
-		Accepts: accepts,
-		LogOut:  consul.logOut,
-		ReadToken: func(ctx context.Context, secret string) (consulutil.Token, error) {
-			return consulutil.ReadToken(ctx, client, secret)
-		},
-		LogIn: loginAgain(cfg, client, inv.Log),
+		Serves:    serves,
+		Accepts:   accepts,
+		LogOut:    consul.logOut,
+		ReadToken: consul.readToken,
+		LogIn:     consul.loginAgain(cfg, inv.Log),
 		DeregisterAtServers: func(ctx context.Context, token string, w workload.Workload) error {
 			servers, err := consul.loginClient()
 			if err != nil {
@@ -165,15 +164,23 @@ func (f *healthSyncFlags) run(ctx context.Context, inv *cli.Invocation) error {
 // renewalLimit bounds the retries of one renewal; health-sync begins another.
 const renewalLimit = time.Minute
 
+// readToken reads the life of a token.
+func (a access) readToken(ctx context.Context, secret string) (consulutil.Token, error) {
+	servers, err := a.loginClient()
+	if err != nil {
+		return consulutil.Token{}, err
+	}
+	return consulutil.ReadToken(ctx, servers, secret)
+}
+
 // loginAgain returns what logs in for another service token.
-func loginAgain(cfg *config.Config, client *api.Client, log hclog.Logger) func(context.Context, workload.Workload, workload.Task) (consulutil.Token, error) {
-	servers := func() (*api.Client, error) { return client, nil }
+func (a access) loginAgain(cfg *config.Config, log hclog.Logger) func(context.Context, workload.Workload, workload.Task) (consulutil.Token, error) {
 	limit := renewalLimit
 	if !cfg.Direct() {
 		limit = retry.StartLimit
 	}
 	return func(ctx context.Context, w workload.Workload, t workload.Task) (consulutil.Token, error) {
-		token, err := loginSession(cfg, t, servers, limit, log).Login(ctx, registrar.LoginParams(cfg, w.Partition, t))
+		token, err := loginSession(cfg, t, a.loginClient, limit, log).Login(ctx, registrar.LoginParams(cfg, w.Partition, t))
 		if token.Secret == "" {
 			return token, err
 		}

@@ -93,7 +93,7 @@ locals {
       dependsOn   = [local.gate_edge]
     }
     health_sync = {
-      image         = var.images.consul_ecs, essential = false, memory = 32, mount = merge(local.mount, local.agent ? { readOnly = true } : null)
+      image         = var.images.consul_ecs, essential = false, memory = 32, mount = local.mount
       command       = ["health-sync", "-stop-timeout", "${local.stop_of.health_sync}s"]
       environment   = concat([local.environment.configuration], local.environment.ignored)
       secrets       = var.secrets
