@@ -205,6 +205,8 @@ func createAuthMethod(m file.AuthMethod, client *api.Client, w *api.WriteOptions
 	_, _, err := client.ACL().AuthMethodCreate(&api.ACLAuthMethod{
 		Name: m.Name,
 		Type: "aws-iam",
+
+		MaxTokenTTL: m.MaxTokenTTL,
 		Config: map[string]any{
 			"BoundIAMPrincipalARNs":  m.BoundPrincipals,
 			"EnableIAMEntityDetails": true,

@@ -118,6 +118,9 @@ type AuthMethod struct {
 	BindService     string   `yaml:"bindService"`
 	// BindRules are the role's ACL rules, in place of BindService.
 	BindRules string `yaml:"bindRules"`
+	// MaxTokenTTL is after how long the method's tokens expire; never when it is absent. Consul
+	// permits a minute to a day.
+	MaxTokenTTL time.Duration `yaml:"maxTokenTTL"`
 }
 
 // Token is an ACL token that the scenario makes and puts into the secret
