@@ -13,10 +13,9 @@ import (
 	"time"
 
 	"github.com/containerd/errdefs"
-	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/events"
-	"github.com/docker/docker/api/types/filters"
-	"github.com/docker/docker/client"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/events"
+	"github.com/moby/moby/client"
 
 	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
 	"github.com/meshtask/consul-ecs/localecs/network"
@@ -41,13 +40,13 @@ type Project struct {
 // Dial connects to the engine at host, a URL such as unix:///var/run/docker.sock. If name is empty, the
 // project is that of the container self, the hostname of this process.
 func Dial(ctx context.Context, host, name, self string) (*Project, error) {
-	c, err := client.NewClientWithOpts(client.WithHost(host), client.WithAPIVersionNegotiation())
+	c, err := client.New(client.WithHost(host))
 	if err != nil {
 		return nil, fmt.Errorf("use the Docker engine at %s: %w", host, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if _, err := c.Ping(ctx); err != nil {
+	if _, err := c.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true}); err != nil {
 		return nil, errors.Join(fmt.Errorf("ping the Docker engine at %s: %w", host, err), c.Close())
 	}
 	if name == "" {
@@ -61,14 +60,14 @@ func Dial(ctx context.Context, host, name, self string) (*Project, error) {
 // ownProject returns the project of a container.
 func ownProject(ctx context.Context, c *client.Client, self string) (string, error) {
 	const remedy = "set -project to a name that docker compose ls lists"
-	got, err := c.ContainerInspect(ctx, self)
+	got, err := c.ContainerInspect(ctx, self, client.ContainerInspectOptions{})
 	if errdefs.IsNotFound(err) {
 		return "", fmt.Errorf("find the project: the engine has no container %s: %s", self, remedy)
 	}
 	if err != nil {
 		return "", fmt.Errorf("find the project of container %s: %w", self, err)
 	}
-	name := got.Config.Labels[projectLabel]
+	name := got.Container.Config.Labels[projectLabel]
 	if name == "" {
 		return "", fmt.Errorf("find the project: container %s has no label %s: %s", self, projectLabel, remedy)
 	}
@@ -82,29 +81,29 @@ func (p *Project) Close() error { return p.client.Close() }
 func (p *Project) Containers(ctx context.Context) ([]Container, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	list, err := p.client.ContainerList(ctx, container.ListOptions{All: true, Filters: p.filter()})
+	list, err := p.client.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: p.filter()})
 	if err != nil {
 		return nil, fmt.Errorf("list containers of project %s: %w", p.name, err)
 	}
 	var all []Container
-	for _, c := range list {
+	for _, c := range list.Items {
 		if c.Labels[oneOffLabel] == "True" {
 			continue
 		}
-		got, err := p.client.ContainerInspect(ctx, c.ID)
+		got, err := p.client.ContainerInspect(ctx, c.ID, client.ContainerInspectOptions{})
 		if errdefs.IsNotFound(err) { // removed meanwhile
 			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("inspect container %s: %w", c.ID, err)
 		}
-		all = append(all, read(got))
+		all = append(all, read(got.Container))
 	}
 	return all, nil
 }
 
-func (p *Project) filter() filters.Args {
-	return filters.NewArgs(filters.Arg("label", projectLabel+"="+p.name), filters.Arg("label", taskLabel))
+func (p *Project) filter() client.Filters {
+	return client.Filters{}.Add("label", projectLabel+"="+p.name, taskLabel)
 }
 
 // read converts a container of the engine.
@@ -122,13 +121,12 @@ func read(got container.InspectResponse) Container {
 		return c
 	}
 	for _, n := range got.NetworkSettings.Networks {
-		address, err := netip.ParseAddr(n.IPAddress)
-		if err != nil { // not connected
+		if !n.IPAddress.IsValid() { // not connected
 			continue
 		}
-		gateway, _ := netip.ParseAddr(n.Gateway)
-		mac, _ := net.ParseMAC(n.MacAddress) // nil if the engine reports none
-		c.Networks = append(c.Networks, network.Addressing{IP: address, Gateway: gateway, CIDR: netip.PrefixFrom(address, n.IPPrefixLen).Masked(), MAC: mac})
+		c.Networks = append(c.Networks, network.Addressing{
+			IP: n.IPAddress, Gateway: n.Gateway, CIDR: netip.PrefixFrom(n.IPAddress, n.IPPrefixLen).Masked(), MAC: net.HardwareAddr(n.MacAddress),
+		})
 	}
 	return c
 }
@@ -156,7 +154,7 @@ func health(h *container.Health) *Health {
 
 // Stop stops the container with its own signal and timeout, and waits for it.
 func (p *Project) Stop(ctx context.Context, id string) error {
-	err := p.client.ContainerStop(ctx, id, container.StopOptions{})
+	_, err := p.client.ContainerStop(ctx, id, client.ContainerStopOptions{})
 	if err != nil && !errdefs.IsNotFound(err) {
 		return fmt.Errorf("stop container %s: %w", id, err)
 	}
@@ -167,7 +165,7 @@ func (p *Project) Stop(ctx context.Context, id string) error {
 func (p *Project) Stats(ctx context.Context, id string) *metadata.Stats {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	got, err := p.client.ContainerStatsOneShot(ctx, id)
+	got, err := p.client.ContainerStats(ctx, id, client.ContainerStatsOptions{})
 	if err != nil {
 		return nil
 	}
@@ -190,14 +188,14 @@ type StopRequest struct {
 func (p *Project) Watch(ctx context.Context, changed func(*StopRequest)) error {
 	filter := p.filter()
 	filter.Add("type", string(events.ContainerEventType))
-	messages, failed := p.client.Events(ctx, events.ListOptions{Filters: filter})
+	stream := p.client.Events(ctx, client.EventsListOptions{Filters: filter})
 	for {
 		select {
-		case m := <-messages:
+		case m := <-stream.Messages:
 			if relevant(m.Action) {
 				changed(p.stopRequest(ctx, m))
 			}
-		case err := <-failed:
+		case err := <-stream.Err:
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -219,8 +217,8 @@ func (p *Project) stopRequest(ctx context.Context, m events.Message) *StopReques
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	want := syscall.SIGTERM
-	if got, err := p.client.ContainerInspect(ctx, m.Actor.ID); err == nil {
-		if s, err := runtime.ParseSignal(got.Config.StopSignal); err == nil {
+	if got, err := p.client.ContainerInspect(ctx, m.Actor.ID, client.ContainerInspectOptions{}); err == nil {
+		if s, err := runtime.ParseSignal(got.Container.Config.StopSignal); err == nil {
 			want = s
 		}
 	}

@@ -10,9 +10,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/docker/docker/api/types"
-	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/pkg/stdcopy"
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/client"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
@@ -30,14 +29,15 @@ func (l *life) Attach(ctx context.Context, s runtime.Session) (code int, err err
 	// Without ctx: the process is killed then, and its end awaited.
 	calls, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	created, err := api.ContainerExecCreate(calls, l.id, container.ExecOptions{
-		Cmd: s.Argv, Tty: s.Terminal, AttachStdin: true, AttachStdout: true, AttachStderr: true,
+	created, err := api.ExecCreate(calls, l.id, client.ExecCreateOptions{
+		Cmd: s.Argv, TTY: s.Terminal, AttachStdin: true, AttachStdout: true, AttachStderr: true,
 	})
 	if err != nil {
 		return runtime.CodeFailed, runtime.ErrEnded
 	}
-	attached, err := hijack(calls, l.group.engine.limit, func() (types.HijackedResponse, error) {
-		return api.ContainerExecAttach(calls, created.ID, container.ExecAttachOptions{Tty: s.Terminal})
+	attached, err := hijack(calls, l.group.engine.limit, func() (client.HijackedResponse, error) {
+		r, err := api.ExecAttach(calls, created.ID, client.ExecAttachOptions{TTY: s.Terminal})
+		return r.HijackedResponse, err
 	})
 	if err != nil {
 		return runtime.CodeFailed, engineError(err)
@@ -74,7 +74,7 @@ func (l *life) Attach(ctx context.Context, s runtime.Session) (code int, err err
 
 // carryInput copies what the process reads. Where the file has no deadlines, that
 // ends when its other side is closed.
-func carryInput(to types.HijackedResponse, from *os.File) (stop func()) {
+func carryInput(to client.HijackedResponse, from *os.File) (stop func()) {
 	go func() {
 		_, _ = io.Copy(to.Conn, from)
 		_ = to.CloseWrite()
@@ -104,13 +104,13 @@ func (l *life) pass(ctx context.Context, id string, s runtime.Session) {
 // before the engine reports its number.
 func (l *life) deliver(ctx context.Context, id string, signal syscall.Signal) {
 	for ctx.Err() == nil {
-		state, err := l.group.engine.api.ContainerExecInspect(ctx, id)
+		state, err := l.group.engine.api.ExecInspect(ctx, id, client.ExecInspectOptions{})
 		switch {
 		case err != nil:
 			return
-		case state.Pid != 0:
+		case state.PID != 0:
 			if state.Running {
-				l.signal(state.Pid, signal, true)
+				l.signal(state.PID, signal, true)
 			}
 			return
 		}
@@ -123,7 +123,7 @@ func (l *life) deliver(ctx context.Context, id string, signal syscall.Signal) {
 func (l *life) resize(ctx context.Context, id string, terminal *os.File) {
 	size, err := ioctl(terminal, func(fd int) (*unix.Winsize, error) { return unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ) })
 	if err == nil && size.Row > 0 && size.Col > 0 {
-		_ = l.group.engine.api.ContainerExecResize(ctx, id, container.ResizeOptions{Height: uint(size.Row), Width: uint(size.Col)})
+		_, _ = l.group.engine.api.ExecResize(ctx, id, client.ExecResizeOptions{Height: uint(size.Row), Width: uint(size.Col)})
 	}
 }
 

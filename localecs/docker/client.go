@@ -6,25 +6,24 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/docker/docker/api/types"
-	"github.com/docker/docker/client"
+	"github.com/moby/moby/client"
 )
 
 // newClient returns a client of the engine at an address. Every call fails when its
 // answer has not started within the limit; hijack is for those that are not HTTP.
 func newClient(address string, limit time.Duration) (*client.Client, error) {
 	transport := &http.Transport{MaxIdleConns: 6, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: limit}
-	return client.NewClientWithOpts(
+	return client.New(
 		client.WithHTTPClient(&http.Client{Transport: transport, CheckRedirect: client.CheckRedirect}),
-		client.WithHost(address), client.WithAPIVersionNegotiation(),
+		client.WithHost(address), client.WithScheme("http"), // a cloned transport has a TLS configuration, and the client takes that for https
 	)
 }
 
 // hijack makes a call whose connection becomes a stream, and gives it up after the
 // limit or when ctx ends.
-func hijack(ctx context.Context, limit time.Duration, call func() (types.HijackedResponse, error)) (types.HijackedResponse, error) {
+func hijack(ctx context.Context, limit time.Duration, call func() (client.HijackedResponse, error)) (client.HijackedResponse, error) {
 	type result struct {
-		types.HijackedResponse
+		client.HijackedResponse
 		err error
 	}
 	done := make(chan result, 1)
@@ -43,6 +42,6 @@ func hijack(ctx context.Context, limit time.Duration, call func() (types.Hijacke
 				r.Close()
 			}
 		}()
-		return types.HijackedResponse{}, fmt.Errorf("the Docker engine has not answered: %w", ctx.Err())
+		return client.HijackedResponse{}, fmt.Errorf("the Docker engine has not answered: %w", ctx.Err())
 	}
 }

@@ -9,8 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/docker/docker/api/types"
-	"github.com/docker/docker/api/types/container"
+	"github.com/moby/moby/client"
 )
 
 // No call to an engine that takes connections and answers nothing hangs.
@@ -28,11 +27,12 @@ func TestEveryCallHasALimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer api.Close()
-	if _, err := api.ContainerInspect(t.Context(), "id"); err == nil || !strings.Contains(err.Error(), "timeout awaiting response headers") {
+	if _, err := api.ContainerInspect(t.Context(), "id", client.ContainerInspectOptions{}); err == nil || !strings.Contains(err.Error(), "timeout awaiting response headers") {
 		t.Errorf("inspect: %v", err)
 	}
-	_, err = hijack(t.Context(), limit, func() (types.HijackedResponse, error) {
-		return api.ContainerAttach(t.Context(), "id", container.AttachOptions{Stream: true})
+	_, err = hijack(t.Context(), limit, func() (client.HijackedResponse, error) {
+		r, err := api.ContainerAttach(t.Context(), "id", client.ContainerAttachOptions{Stream: true})
+		return r.HijackedResponse, err
 	})
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("attach: %v", err)

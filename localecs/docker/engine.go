@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/docker/docker/client"
 	"github.com/hashicorp/go-hclog"
+	"github.com/moby/moby/client"
 
 	"github.com/meshtask/consul-ecs/localecs/host"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
@@ -114,7 +114,7 @@ func (e *Engine) open() error {
 	ctx := context.Background()
 	first, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	if _, err := e.api.Ping(first); err != nil {
+	if _, err := e.api.Ping(first, client.PingOptions{NegotiateAPIVersion: true}); err != nil {
 		return unreachable(e.options.Address, err)
 	}
 	if err := sweep(ctx, e.api, labelDir+"="+e.options.Dir); err != nil {

@@ -5,8 +5,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/moby/moby/client"
 	"golang.org/x/sys/unix"
+
+	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
 const (
@@ -41,12 +43,12 @@ func (l *life) await(ctx context.Context, id string, silent <-chan struct{}, gro
 		case <-end:
 			return runtime.CodeKilled
 		}
-		state, err := l.group.engine.api.ContainerExecInspect(context.Background(), id)
+		state, err := l.group.engine.api.ExecInspect(context.Background(), id, client.ExecInspectOptions{})
 		if err != nil {
 			return runtime.CodeKilled
 		}
 		switch {
-		case !state.Running && (state.Pid != 0 || silent == nil):
+		case !state.Running && (state.PID != 0 || silent == nil):
 			if silent != nil { // what it wrote last, unless its children hold the output open
 				select {
 				case <-silent:
@@ -54,8 +56,8 @@ func (l *life) await(ctx context.Context, id string, silent <-chan struct{}, gro
 				}
 			}
 			return state.ExitCode
-		case interrupted && state.Pid != 0:
-			l.signal(state.Pid, unix.SIGKILL, group)
+		case interrupted && state.PID != 0:
+			l.signal(state.PID, unix.SIGKILL, group)
 		}
 	}
 }

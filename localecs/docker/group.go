@@ -9,7 +9,8 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/docker/docker/api/types/container"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
 
 	"github.com/meshtask/consul-ecs/localecs/host"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
@@ -59,11 +60,11 @@ func (e *Engine) startPause(ctx context.Context, owner, hostname string) (id str
 	}
 	config := &container.Config{Image: made, Hostname: hostname, Labels: e.labels(), Healthcheck: &container.HealthConfig{Test: []string{"NONE"}}}
 	host := &container.HostConfig{NetworkMode: "none", ReadonlyRootfs: true, CapDrop: []string{"ALL"}, LogConfig: container.LogConfig{Type: "none"}}
-	created, err := e.api.ContainerCreate(ctx, config, host, nil, nil, e.name(owner, "pause"))
+	created, err := e.api.ContainerCreate(ctx, client.ContainerCreateOptions{Config: config, HostConfig: host, Name: e.name(owner, "pause")})
 	if err != nil {
 		return "", err
 	}
-	if err := e.api.ContainerStart(ctx, created.ID, container.StartOptions{}); err != nil {
+	if _, err := e.api.ContainerStart(ctx, created.ID, client.ContainerStartOptions{}); err != nil {
 		return "", errors.Join(err, remove(ctx, e.api, created.ID))
 	}
 	return created.ID, nil
@@ -72,14 +73,15 @@ func (e *Engine) startPause(ctx context.Context, owner, hostname string) (id str
 // network opens a pause container's network namespace. It learns how the engine
 // numbers processes on the way.
 func (e *Engine) network(ctx context.Context, id string) (*os.File, error) {
-	state, err := e.api.ContainerInspect(ctx, id)
+	found, err := e.api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 	if err != nil {
 		return nil, err
 	}
-	if state.State.Pid == 0 {
-		return nil, fmt.Errorf("the container exited with code %d", state.State.ExitCode)
+	state := found.Container.State
+	if state.Pid == 0 {
+		return nil, fmt.Errorf("the container exited with code %d", state.ExitCode)
 	}
-	pid, level, err := pidLevel(id, state.State.Pid)
+	pid, level, err := pidLevel(id, state.Pid)
 	if err != nil {
 		return nil, fmt.Errorf("%w; run localecs there, or %s", err, aside)
 	}
@@ -140,7 +142,8 @@ func (g *group) Close() error {
 	ctx := context.Background()
 	errs := []error{remove(ctx, g.engine.api, g.pause.id)}
 	for name := range g.volumes {
-		errs = append(errs, g.engine.api.VolumeRemove(ctx, name, true))
+		_, err := g.engine.api.VolumeRemove(ctx, name, client.VolumeRemoveOptions{Force: true})
+		errs = append(errs, err)
 	}
 	return errors.Join(append(errs, os.RemoveAll(g.files))...)
 }

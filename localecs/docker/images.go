@@ -13,10 +13,8 @@ import (
 	"sync"
 
 	"github.com/containerd/errdefs"
-	"github.com/docker/docker/api/types/filters"
-	engineimage "github.com/docker/docker/api/types/image"
-	"github.com/docker/docker/client"
 	"github.com/hashicorp/go-hclog"
+	"github.com/moby/moby/client"
 
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
@@ -88,7 +86,7 @@ func (s *store) get(ctx context.Context, name string) (pulled, error) {
 }
 
 // defaults are what the scheduler and the definition need of an image.
-func defaults(name string, found engineimage.InspectResponse) runtime.Image {
+func defaults(name string, found client.ImageInspectResult) runtime.Image {
 	i := runtime.Image{Name: name}
 	if c := found.Config; c != nil {
 		i.Env, i.Entrypoint, i.Cmd, i.StopSignal = c.Env, c.Entrypoint, c.Cmd, c.StopSignal
@@ -145,8 +143,8 @@ func (s *store) load(ctx context.Context, a *archive) error {
 		if err != nil {
 			return engineError(err)
 		}
-		defer answer.Body.Close()
-		return follow(answer.Body, func(line) { progressed() })
+		defer answer.Close()
+		return follow(answer, func(line) { progressed() })
 	})
 }
 
@@ -164,13 +162,13 @@ func (o observed) Read(b []byte) (int, error) {
 // supersede removes images made earlier under a name. The engine keeps those that
 // containers use.
 func (s *store) supersede(ctx context.Context, name, id string) {
-	list, err := s.api.ImageList(ctx, engineimage.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", label+"="+name))})
+	list, err := s.api.ImageList(ctx, client.ImageListOptions{All: true, Filters: labelled(label + "=" + name)})
 	if err != nil {
 		return
 	}
-	for _, i := range list {
+	for _, i := range list.Items {
 		if i.ID != id {
-			_, _ = s.api.ImageRemove(ctx, i.ID, engineimage.RemoveOptions{PruneChildren: true})
+			_, _ = s.api.ImageRemove(ctx, i.ID, client.ImageRemoveOptions{PruneChildren: true})
 		}
 	}
 }

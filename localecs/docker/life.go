@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/docker/docker/api/types"
-	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/pkg/stdcopy"
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
 
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
@@ -31,10 +31,9 @@ type life struct {
 	pidfd     *os.File // nil when it ended before it was found
 	measured  *runtime.ControlGroup
 	started   time.Time
-	results   <-chan container.WaitResponse
-	errs      <-chan error
-	stop      context.CancelFunc // of both
-	attached  types.HijackedResponse
+	waiting   client.ContainerWaitResult
+	stop      context.CancelFunc // of waiting
+	attached  client.HijackedResponse
 	written   chan struct{} // closed when all output is
 }
 
@@ -44,8 +43,9 @@ func (g *group) live(ctx context.Context, id string, s runtime.Spec) (*life, err
 	api := g.engine.api
 	l := &life{group: g, id: id, name: s.Name, written: make(chan struct{})}
 	var err error
-	l.attached, err = hijack(ctx, g.engine.limit, func() (types.HijackedResponse, error) {
-		return api.ContainerAttach(ctx, id, container.AttachOptions{Stream: true, Stdout: true, Stderr: true})
+	l.attached, err = hijack(ctx, g.engine.limit, func() (client.HijackedResponse, error) {
+		r, err := api.ContainerAttach(ctx, id, client.ContainerAttachOptions{Stream: true, Stdout: true, Stderr: true})
+		return r.HijackedResponse, err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("attach to its output: %w", err)
@@ -53,8 +53,8 @@ func (g *group) live(ctx context.Context, id string, s runtime.Spec) (*life, err
 	go l.copy(s)
 	waiting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
-	l.results, l.errs = api.ContainerWait(waiting, id, container.WaitConditionNextExit)
-	err = api.ContainerStart(ctx, id, container.StartOptions{})
+	l.waiting = api.ContainerWait(waiting, id, client.ContainerWaitOptions{Condition: container.WaitConditionNextExit})
+	_, err = api.ContainerStart(ctx, id, client.ContainerStartOptions{})
 	if err == nil {
 		err = l.find(ctx)
 	}
@@ -67,18 +67,19 @@ func (g *group) live(ctx context.Context, id string, s runtime.Spec) (*life, err
 
 func (l *life) find(ctx context.Context) error {
 	e := l.group.engine
-	state, err := e.api.ContainerInspect(ctx, l.id)
+	found, err := e.api.ContainerInspect(ctx, l.id, client.ContainerInspectOptions{})
 	if err != nil {
 		return err
 	}
+	state := found.Container.State
 	e.mu.Lock()
 	level := e.level
 	e.mu.Unlock()
 	pid := 0
-	if state.State.Pid != 0 {
-		pid, l.pidfd = openProcess(l.id, state.State.Pid, level)
+	if state.Pid != 0 {
+		pid, l.pidfd = openProcess(l.id, state.Pid, level)
 	}
-	l.started = moment(state.State.StartedAt, time.Time{})
+	l.started = moment(state.StartedAt, time.Time{})
 	if l.pidfd != nil {
 		l.measured, _ = runtime.Of(pid) // nil is not measured
 	}
@@ -140,9 +141,9 @@ func (l *life) code() int {
 	var late <-chan time.Time
 	for {
 		select {
-		case r := <-l.results:
+		case r := <-l.waiting.Result:
 			return int(r.StatusCode)
-		case err := <-l.errs:
+		case err := <-l.waiting.Error:
 			l.group.engine.lose(fmt.Errorf("the Docker engine stopped reporting the states of containers: %w", err))
 			return runtime.CodeKilled
 		case <-ended:
@@ -158,8 +159,9 @@ func (l *life) code() int {
 func (l *life) final(ctx context.Context, code int) *container.State {
 	var last *container.State
 	for look := 1; ; look++ {
-		now, err := l.group.engine.api.ContainerInspect(ctx, l.id)
-		if err != nil || now.ContainerJSONBase == nil || now.State == nil {
+		found, err := l.group.engine.api.ContainerInspect(ctx, l.id, client.ContainerInspectOptions{})
+		now := found.Container
+		if err != nil || now.State == nil {
 			return last
 		}
 		last = now.State

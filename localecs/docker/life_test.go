@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/client"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
 	"golang.org/x/sys/unix"
 
 	"github.com/meshtask/consul-ecs/localecs/runtime"
@@ -43,13 +43,13 @@ func TestOutOfMemoryStateIsReadAgain(t *testing.T) {
 				return
 			}
 			asked++
-			_ = json.NewEncoder(w).Encode(container.InspectResponse{ContainerJSONBase: &container.ContainerJSONBase{
+			_ = json.NewEncoder(w).Encode(container.InspectResponse{
 				State:      &container.State{OOMKilled: asked > c.late},
 				HostConfig: &container.HostConfig{Resources: container.Resources{Memory: c.memory}},
-			}})
+			})
 		}))
 		defer engine.Close()
-		api, err := client.NewClientWithOpts(client.WithHost(strings.Replace(engine.URL, "http", "tcp", 1)), client.WithVersion("1.41"))
+		api, err := client.New(client.WithHost(strings.Replace(engine.URL, "http", "tcp", 1)), client.WithAPIVersion("1.41"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestUnreportedEndLosesTheEngine(t *testing.T) {
 	defer pidfd.Close()
 	e := newEngine(Options{}, nil)
 	e.limit = time.Millisecond
-	l := &life{group: &group{engine: e}, name: "web/app", processes: runtime.NewProcesses(cmd.Process.Pid, pidfd), results: make(chan container.WaitResponse), errs: make(chan error)}
+	l := &life{group: &group{engine: e}, name: "web/app", processes: runtime.NewProcesses(cmd.Process.Pid, pidfd), waiting: client.ContainerWaitResult{}}
 	code := make(chan int)
 	go func() { code <- l.code() }()
 	if err := cmd.Process.Kill(); err != nil {

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	engineimage "github.com/docker/docker/api/types/image"
+	"github.com/moby/moby/client"
 
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -75,7 +75,7 @@ func (s *store) fly(ctx context.Context, name string, f *flight) {
 
 func (s *store) fetch(ctx context.Context, name string) error {
 	return whileProgressing(ctx, func(ctx context.Context, progressed func()) error {
-		body, err := s.api.ImagePull(ctx, name, engineimage.PullOptions{})
+		body, err := s.api.ImagePull(ctx, name, client.ImagePullOptions{})
 		if err != nil {
 			return engineError(err)
 		}

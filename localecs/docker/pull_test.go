@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/docker/docker/client"
 	"github.com/hashicorp/go-hclog"
+	"github.com/moby/moby/client"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
@@ -33,7 +33,7 @@ type registry struct {
 func newRegistry(t *testing.T) *registry {
 	t.Helper()
 	r := &registry{pulls: make(chan *io.PipeWriter, 10), has: map[string]bool{}}
-	api, err := client.NewClientWithOpts(client.WithVersion("1.41"), client.WithHTTPClient(&http.Client{Transport: testkit.RoundTripper(r.answer)}))
+	api, err := client.New(client.WithAPIVersion("1.41"), client.WithHTTPClient(&http.Client{Transport: testkit.RoundTripper(r.answer)}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,10 +16,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/host"
 
 	"github.com/containerd/errdefs"
-	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/filters"
-	"github.com/docker/docker/api/types/volume"
-	"github.com/docker/docker/client"
+	"github.com/moby/moby/client"
 )
 
 const argv0Watcher = "localecs-docker-watcher"
@@ -82,7 +79,7 @@ func removeRemains(args []string) int {
 	address, label := args[0], args[1]
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	_, _ = io.Copy(io.Discard, os.Stdin)
-	api, err := client.NewClientWithOpts(client.WithHost(address), client.WithAPIVersionNegotiation())
+	api, err := client.New(client.WithHost(address))
 	if err != nil {
 		return 1
 	}
@@ -104,17 +101,19 @@ func removeRemains(args []string) int {
 
 const atOnce = 8
 
+// labelled returns the filter for what has a label: "name" or "name=value".
+func labelled(label string) client.Filters { return client.Filters{}.Add("label", label) }
+
 // sweep removes containers and volumes with a label.
 func sweep(ctx context.Context, api *client.Client, label string) error {
-	with := filters.NewArgs(filters.Arg("label", label))
-	list, err := api.ContainerList(ctx, container.ListOptions{All: true, Filters: with})
+	list, err := api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: labelled(label)})
 	if err != nil {
 		return err
 	}
-	errs := make([]error, len(list))
+	errs := make([]error, len(list.Items))
 	var removing sync.WaitGroup
 	room := make(chan struct{}, atOnce)
-	for i, c := range list {
+	for i, c := range list.Items {
 		room <- struct{}{}
 		removing.Go(func() {
 			errs[i] = remove(ctx, api, c.ID)
@@ -122,12 +121,12 @@ func sweep(ctx context.Context, api *client.Client, label string) error {
 		})
 	}
 	removing.Wait()
-	volumes, err := api.VolumeList(ctx, volume.ListOptions{Filters: with})
+	volumes, err := api.VolumeList(ctx, client.VolumeListOptions{Filters: labelled(label)})
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
-	for _, v := range volumes.Volumes {
-		if err := api.VolumeRemove(ctx, v.Name, true); err != nil && !errdefs.IsNotFound(err) {
+	for _, v := range volumes.Items {
+		if _, err := api.VolumeRemove(ctx, v.Name, client.VolumeRemoveOptions{Force: true}); err != nil && !errdefs.IsNotFound(err) {
 			errs = append(errs, err)
 		}
 	}
@@ -143,7 +142,7 @@ func remove(ctx context.Context, api *client.Client, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for tries := 0; ; tries++ {
-		err := api.ContainerRemove(ctx, id, container.RemoveOptions{Force: true, RemoveVolumes: true})
+		_, err := api.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 		switch {
 		case err == nil || errdefs.IsNotFound(err):
 			return nil

@@ -15,9 +15,10 @@ import (
 	"strings"
 
 	"github.com/containerd/errdefs"
-	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/mount"
 	"github.com/docker/go-units"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/client"
 
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
@@ -95,7 +96,8 @@ func (g *group) create(ctx context.Context, s runtime.Spec, host *container.Host
 			// the ECS agent's probes are the scheduler's.
 			Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
 		}
-		created, err := e.api.ContainerCreate(ctx, config, host, nil, nil, e.name(s.Name, g.pause.owner[:min(len(g.pause.owner), shortID)], number))
+		name := e.name(s.Name, g.pause.owner[:min(len(g.pause.owner), shortID)], number)
+		created, err := e.api.ContainerCreate(ctx, client.ContainerCreateOptions{Config: config, HostConfig: host, Name: name})
 		if err == nil || again || !errdefs.IsNotFound(err) {
 			return created.ID, err
 		}
