@@ -36,7 +36,7 @@ build: ## Build bin/consul-ecs and bin/localecs, static
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/localecs ./examples/hello-mesh/hello ./examples/token-broker/tokendemo
 
 .PHONY: tools
-tools: ## Put what tests need into .tools: consul, envoy, staticcheck, gotestsum, scalibr, uidmap, aws, dockerd, compose
+tools: ## Put what tests need into .tools: consul, envoy, staticcheck, govulncheck, gotestsum, scalibr, uidmap, aws, dockerd, compose
 	@tools/ensure.sh
 
 .PHONY: demo
@@ -65,12 +65,17 @@ check: tools ## Look for mistakes without running anything: gofmt, vet, staticch
 	GOOS=darwin $(GO) vet ./cmd/consul-ecs
 	.tools/bin/staticcheck ./...
 
+.PHONY: vuln
+vuln: ## Fail when consul-ecs or localecs can reach a known vulnerability
+	@tools/ensure.sh govulncheck
+	tools/vuln.sh
+
 .PHONY: test
-test: build check ## What each commit must pass: all packages, real Consul and Envoy, the demo
+test: build check vuln ## What each commit must pass: no known vulnerability, all packages, real Consul and Envoy, the demo
 	tools/test.sh short
 
 .PHONY: test-full
-test-full: build check ## All of that and what takes longer: both stop orders, Docker, more moments of each leak, Consul 1.22, chaos, fuzzing
+test-full: build check vuln ## All of that and what takes longer: both stop orders, Docker, more moments of each leak, Consul 1.22, chaos, fuzzing
 	tools/ensure.sh consul-1.22
 	tools/test.sh full
 	tools/fuzz.sh $(or $(FUZZTIME),20s)

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Puts consul, envoy, staticcheck, gotestsum, scalibr, uidmap and AWS's command line into
-# .tools/bin, and a Docker engine into .tools/docker unless one runs: a program on
+# Puts consul, envoy, staticcheck, govulncheck, gotestsum, scalibr, uidmap and AWS's command
+# line into .tools/bin, and a Docker engine into .tools/docker unless one runs: a program on
 # PATH whose version fits is linked, otherwise it is built or installed. A second
 # run with everything in place takes well under a second.
 #
-# usage: tools/ensure.sh [consul] [envoy] [staticcheck] [gotestsum] [scalibr] [uidmap] [aws] [dockerd] [compose]
+# usage: tools/ensure.sh [consul] [envoy] [staticcheck] [govulncheck] [gotestsum] [scalibr] [uidmap] [aws] [dockerd] [compose]
 #
 # consul-1.22, which only make test-full needs, is built when it is named.
 set -euo pipefail
@@ -139,6 +139,11 @@ ensure_envoy() {
 ensure_staticcheck() {
   [ -x "$bin/staticcheck" ] && [ "$bin/staticcheck" -nt "$root/tools/lint/go.mod" ] && return
   build "staticcheck" env -C "$root/tools/lint" CGO_ENABLED=0 go build -o "$bin/staticcheck" honnef.co/go/tools/cmd/staticcheck
+}
+
+ensure_govulncheck() {
+  [ -x "$bin/govulncheck" ] && [ "$bin/govulncheck" -nt "$root/tools/vuln/go.mod" ] && return
+  build "govulncheck" env -C "$root/tools/vuln" CGO_ENABLED=0 go build -o "$bin/govulncheck" golang.org/x/vuln/cmd/govulncheck
 }
 
 ensure_gotestsum() {
@@ -333,7 +338,7 @@ ensure() {
 }
 
 if [ $# -eq 0 ]; then
-  set -- consul envoy staticcheck gotestsum scalibr
+  set -- consul envoy staticcheck govulncheck gotestsum scalibr
   # Not every user can install these, and few tests want them.
   (ensure aws) || say "going on without AWS's command line"
   (ensure uidmap) || say "going on without uidmap"
@@ -342,7 +347,7 @@ if [ $# -eq 0 ]; then
 fi
 for tool in "$@"; do
   case $tool in
-    consul | consul-1.22 | envoy | staticcheck | gotestsum | scalibr | uidmap | aws | dockerd | compose) ensure "$tool" ;;
-    *) say "unknown tool $tool: want consul, consul-1.22, envoy, staticcheck, gotestsum, scalibr, uidmap, aws, dockerd or compose"; exit 1 ;;
+    consul | consul-1.22 | envoy | staticcheck | govulncheck | gotestsum | scalibr | uidmap | aws | dockerd | compose) ensure "$tool" ;;
+    *) say "unknown tool $tool: want consul, consul-1.22, envoy, staticcheck, govulncheck, gotestsum, scalibr, uidmap, aws, dockerd or compose"; exit 1 ;;
   esac
 done
