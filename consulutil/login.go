@@ -145,6 +145,21 @@ func Skew(answer http.Header) time.Duration {
 	return 0
 }
 
+// loginPrefix is what Consul puts before the meta of a login in the description of its token.
+const loginPrefix = "token created via login"
+
+// LoginMeta returns the meta of the login that made a token with that description, or nil. It is
+// what the client of the login declared.
+func LoginMeta(description string) map[string]string {
+	text, ok := strings.CutPrefix(description, loginPrefix)
+	// A map, because a struct's fields match in any letter case.
+	var meta map[string]string
+	if !ok || json.Unmarshal([]byte(strings.TrimPrefix(text, ": ")), &meta) != nil {
+		return nil
+	}
+	return meta
+}
+
 // ReadToken returns what Consul knows about the token of a secret, in particular its
 // lifetime, converted to our clock.
 func ReadToken(ctx context.Context, c *api.Client, secret string) (Token, error) {

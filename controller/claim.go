@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -46,10 +46,6 @@ type Service struct {
 	Place Place
 }
 
-// loginPrefix is what Consul puts before the meta of a login in the description
-// of its token.
-const loginPrefix = "token created via login"
-
 // tokenEntry is the part of a token in the list that clean-up reads.
 type tokenEntry struct {
 	AccessorID, Description, AuthMethod string
@@ -72,12 +68,7 @@ func (l Leftovers) token(e tokenEntry, cluster awsutil.Cluster) (Token, bool) {
 // login returns the task and the cluster that a login named; both are empty if the
 // token names none.
 func (e tokenEntry) login() (task, cluster string) {
-	text, ok := strings.CutPrefix(e.Description, loginPrefix)
-	// A map, because a struct's fields match in any letter case.
-	var meta map[string]string
-	if !ok || json.Unmarshal([]byte(strings.TrimPrefix(text, ": ")), &meta) != nil {
-		return "", ""
-	}
+	meta := consulutil.LoginMeta(e.Description)
 	return meta[config.LoginMetaTaskID], meta[config.LoginMetaCluster]
 }
 
@@ -87,6 +78,13 @@ func (l Leftovers) foreign(e tokenEntry, cluster awsutil.Cluster) bool {
 	task, name := e.login()
 	elsewhere := awsutil.IsTaskID(task) && name != "" && name != cluster.ARN && name != cluster.Name
 	return l.method(e.AuthMethod) != "" && !elsewhere
+}
+
+// unclaimed reports whether a token of one of our methods, of another cluster's task, names none of
+// the known clusters.
+func (l Leftovers) unclaimed(e tokenEntry, known map[string]bool) bool {
+	_, cluster := e.login()
+	return l.method(e.AuthMethod) != "" && !known[cluster]
 }
 
 // method is our copy of an auth method's name, empty if it is not ours: the entry's

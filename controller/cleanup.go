@@ -48,6 +48,7 @@ type Cleaner struct {
 	memory     memory
 	namespaces namespaces
 	nodes      map[string]pendingNode // guarded by deletions.mu during Apply
+	warned     bool                   // about tokens of clusters without a controller
 }
 
 // NewCleaner returns a Cleaner that has observed nothing.
@@ -72,6 +73,9 @@ type Report struct {
 	Tokens   int `json:"tokens"`
 	Services int `json:"services"`
 	Foreign  int `json:"foreign"`
+	// Unclaimed counts tokens of our auth methods that name clusters of which no controller has
+	// a record.
+	Unclaimed int `json:"unclaimed"`
 	// Partial means that not all of Consul and ECS could be read: there may be more
 	// of everything.
 	Partial bool `json:"partial,omitempty"`

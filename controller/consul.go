@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/controller/setup"
+	"github.com/meshtask/consul-ecs/internal/logkey"
 )
 
 const (
@@ -47,8 +50,11 @@ type cache struct {
 type list[T any] struct {
 	ours    []T
 	foreign int
-	index   uint64 // 0 for never read
-	at      time.Duration
+	// unclaimed counts tokens of clusters without a controller, of which example is one.
+	unclaimed int
+	example   string
+	index     uint64 // 0 for never read
+	at        time.Duration
 }
 
 // fresh reports whether the list still has this index.
@@ -72,6 +78,8 @@ func (c *Cleaner) readConsul(ctx context.Context, r *Report) (*snapshot, error) 
 		s.Tokens = slices.Concat(s.Tokens, tokens.ours)
 		s.Services = slices.Concat(s.Services, services.ours)
 		r.Foreign += tokens.foreign + services.foreign
+		r.Unclaimed += tokens.unclaimed
+		c.warnUnclaimed(tokens)
 	}
 	for _, err := range errs {
 		if err != nil {
@@ -120,6 +128,7 @@ func (c *Cleaner) readTokens(ctx context.Context, p Place, old list[Token]) (lis
 		return old, probe.Date, nil
 	}
 	read := list[Token]{index: probe.Index, at: c.now()}
+	known := c.controlled(ctx)
 	for _, filter := range c.filters(p) {
 		if err != nil {
 			break
@@ -131,6 +140,9 @@ func (c *Cleaner) readTokens(ctx context.Context, p Place, old list[Token]) (lis
 				read.ours = append(read.ours, t)
 			} else if c.Leftovers.foreign(e, c.Cluster) {
 				read.foreign++
+			} else if known != nil && c.Leftovers.unclaimed(e, known) {
+				read.unclaimed++
+				read.example = strings.Clone(e.AccessorID)
 			}
 			return nil
 		}), p, filter)
@@ -139,6 +151,35 @@ func (c *Cleaner) readTokens(ctx context.Context, p Place, old list[Token]) (lis
 		return list[Token]{}, time.Time{}, fmt.Errorf("list tokens: %w", err)
 	}
 	return read, probe.Date, nil
+}
+
+// controlled returns the clusters, by ARN and by name, of which a controller has a record in our
+// auth methods; nil if that could not be read.
+func (c *Cleaner) controlled(ctx context.Context) map[string]bool {
+	known, place := map[string]bool{}, Place{Partition: c.Partition}
+	if c.Partition != "" {
+		place.Namespace = defaultName
+	}
+	for _, method := range c.Leftovers.Methods {
+		rules, _, err := c.Consul.ACL().BindingRuleList(method, place.read().WithContext(ctx))
+		if err != nil {
+			return nil
+		}
+		for _, arn := range setup.Clusters(rules) {
+			known[arn], known[arn[strings.LastIndexByte(arn, '/')+1:]] = true, true
+		}
+	}
+	return known
+}
+
+// warnUnclaimed logs once that there are tokens of clusters without a controller. What a login
+// declares of its cluster is its client's word, so nothing is deleted for it.
+func (c *Cleaner) warnUnclaimed(tokens list[Token]) {
+	if tokens.unclaimed == 0 || c.warned {
+		return
+	}
+	c.warned = true
+	c.Log.Warn("tokens name clusters without a controller, and no controller deletes them", logkey.Tokens, tokens.unclaimed, logkey.Accessor, tokens.example)
 }
 
 // filters select the tokens of our auth methods. In a namespace it is that of all

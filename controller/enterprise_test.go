@@ -26,7 +26,7 @@ func (e *enterprise) RoundTrip(r *http.Request) (*http.Response, error) {
 		return e.answer(r, http.StatusOK, []map[string]string{{"Name": "default", "Partition": "edge"}, {"Name": "shop", "Partition": "edge"}}), nil
 	}
 	if ns := q.Get("ns"); r.Method == http.MethodGet && ns == "default" { // all is in the other
-		return e.answer(r, http.StatusOK, map[bool]any{true: []any{}, false: map[string]any{}}[r.URL.Path == "/v1/acl/tokens"]), nil
+		return e.answer(r, http.StatusOK, map[bool]any{true: []any{}, false: map[string]any{}}[strings.HasPrefix(r.URL.Path, "/v1/acl/")]), nil
 	}
 	return e.fakeConsul.RoundTrip(r)
 }
@@ -58,6 +58,8 @@ func TestEnterpriseNamespaces(t *testing.T) {
 	slices.Sort(tokens)
 	want := []string{
 		"DELETE /acl/token/" + tokens[0] + " edge/shop", "DELETE /acl/token/" + tokens[1] + " edge/shop",
+		"GET /acl/binding-rules edge/default", "GET /acl/binding-rules edge/default",
+		"GET /acl/binding-rules edge/default", "GET /acl/binding-rules edge/default", // of two methods, for each namespace
 		"GET /acl/tokens edge/default", "GET /acl/tokens edge/default", "GET /acl/tokens edge/shop", "GET /acl/tokens edge/shop",
 		"GET /catalog/node-services/node-" + task1 + " edge/*",
 		"GET /catalog/service/web edge/shop", "GET /catalog/service/web-sidecar-proxy edge/shop",
@@ -89,7 +91,7 @@ func TestEnterpriseClusterNode(t *testing.T) {
 		"GET /catalog/node-services/" + clusterARN + " edge/shop", "GET /catalog/node-services/" + clusterARN + " edge/shop",
 		"GET /namespaces edge/", "PUT /catalog/deregister edge/shop",
 	}
-	got := slices.DeleteFunc(consul.seen, func(s string) bool { return strings.Contains(s, " /acl/token") })
+	got := slices.DeleteFunc(consul.seen, func(s string) bool { return strings.Contains(s, " /acl/") })
 	slices.Sort(got)
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("requests (-want +got):\n%s", d)

@@ -27,6 +27,7 @@ type fakeConsul struct {
 	tokens   map[string]tokenEntry
 	services map[string]fakeService // by node and ID
 	nodes    map[string]string      // serf status
+	rules    []api.ACLBindingRule
 	fail     func(*http.Request) bool
 	deleted  func(kind, id string) // is called before each deletion
 	writes   int
@@ -139,6 +140,8 @@ func (f *fakeConsul) read(path string, r *http.Request) any {
 			}
 		}
 		return list
+	case path == "acl/binding-rules":
+		return f.rules
 	case path == "catalog/services":
 		names := map[string][]string{}
 		for _, s := range f.services {

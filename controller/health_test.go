@@ -216,6 +216,7 @@ func TestMetrics(t *testing.T) {
 			{"tokens", 20, nil},
 			{"services", 14, nil},
 			{"foreign", 2, nil},
+			{"unclaimed_tokens", 3, nil},
 			{"kept_tasks", 1, []string{"missing_young"}},
 			{"deletions_total", 4, []string{"token", "stopped"}},
 			{"deletions_total", 2, []string{"service", "missing"}},
@@ -239,7 +240,7 @@ func TestMetrics(t *testing.T) {
 			switch n {
 			case 1:
 				return Report{
-					Running: 7, Tokens: 20, Services: 14, Foreign: 2, Failed: make([]Failed, 1), AWS: awsutil.CallCounts{Calls: 3, Throttles: 1},
+					Running: 7, Tokens: 20, Services: 14, Foreign: 2, Unclaimed: 3, Failed: make([]Failed, 1), AWS: awsutil.CallCounts{Calls: 3, Throttles: 1},
 					Plan:    Plan{Kept: []RetainedTask{{Reason: KeepMissingYoung}}},
 					Deleted: append(deleted("token", "stopped", 4), deleted("service", "missing", 2)...),
 				}, nil
@@ -260,6 +261,7 @@ func TestMetrics(t *testing.T) {
 			{"tokens", 0, nil},
 			{"services", 0, nil},
 			{"foreign", 0, nil},
+			{"unclaimed_tokens", 0, nil},
 			{"kept_tasks", 0, []string{"missing_young"}},
 			{"interval_seconds", 0, nil},
 			{"deletions_total", 5, []string{"token", "stopped"}}, // those of the pass that was cut, too

@@ -13,6 +13,7 @@ type Metrics struct {
 
 	leader, interval, lastSuccess             *metrics.Value
 	tasks, tokens, services, foreign, kept    *metrics.Value
+	unclaimed                                 *metrics.Value
 	passes, deletions, failures, setupChanges *metrics.Value
 	setupErrors, setupFailing                 *metrics.Value
 	awsCalls, throttles                       *metrics.Value
@@ -37,6 +38,7 @@ func NewMetrics(version string) *Metrics {
 	m.tokens = gauge("tokens", "ACL tokens of the cluster's tasks.")
 	m.services = gauge("services", "Service instances of the cluster's tasks.")
 	m.foreign = gauge("foreign", "Tokens and services that look like those of this cluster's tasks but cannot be interpreted; they are kept.")
+	m.unclaimed = gauge("unclaimed_tokens", "Tokens of the auth methods that name clusters of which no controller has a record; they are kept.")
 	m.kept = gauge("kept_tasks", "Tasks that are not running and whose leftovers are kept, by reason.", "reason")
 	m.deletions = counter("deletions_total", "What was deleted, by kind and by the reason that proved it.", "kind", "reason")
 	m.failures = counter("deletion_failures_total", "Deletions that failed; the next pass retries them.")
@@ -93,7 +95,7 @@ func (m *Metrics) setup(changed int, err error) {
 // resetLeaderGauges zeroes the gauges of a leader, so that sums over all controllers
 // of a cluster do not count them twice.
 func (m *Metrics) resetLeaderGauges() {
-	for _, v := range []*metrics.Value{m.leader, m.interval, m.setupFailing, m.tasks, m.tokens, m.services, m.foreign} {
+	for _, v := range []*metrics.Value{m.leader, m.interval, m.setupFailing, m.tasks, m.tokens, m.services, m.foreign, m.unclaimed} {
 		v.Set(0)
 	}
 	m.kept.Replace(nil)
@@ -122,6 +124,7 @@ func (m *Metrics) pass(r Report, err error, took, next time.Duration, now time.T
 	m.tokens.Set(float64(r.Tokens))
 	m.services.Set(float64(r.Services))
 	m.foreign.Set(float64(r.Foreign))
+	m.unclaimed.Set(float64(r.Unclaimed))
 	kept := map[string]float64{}
 	for _, k := range r.Kept {
 		kept[string(k.Reason)]++

@@ -119,7 +119,7 @@ func TestUnchangedClusterNodeTakesTwoReads(t *testing.T) {
 	if r := w.pass(); r.Services != 2 || r.Tokens != 1 {
 		t.Fatalf("report %+v", r)
 	}
-	if seen := w.requests.take(); !slices.Equal(seen, []string{"GET /v1/acl/tokens", "GET /v1/acl/tokens", node, node}) {
+	if seen := w.requests.take(); !slices.Equal(seen, []string{"GET /v1/acl/tokens", "GET /v1/acl/binding-rules", "GET /v1/acl/tokens", node, node}) {
 		t.Errorf("the first pass: %q", seen)
 	}
 	// Other tests log tasks in, which changes the index of tokens.

@@ -74,6 +74,8 @@ type controllerFlags struct {
 	sharedFlags
 	rolePath             string
 	whole, anonymous     bool
+	ttl                  time.Duration
+	forceTTL             bool
 	cluster, metricsAddr string
 	interval             time.Duration
 	level                string
@@ -92,6 +94,8 @@ func (f *controllerFlags) declare(fs *flag.FlagSet) {
 func (f *controllerFlags) declareOperation(fs *flag.FlagSet) {
 	fs.BoolVar(&f.whole, "trust-whole-account", false, "let every IAM role of the account log in, instead of those of the role path")
 	fs.BoolVar(&f.anonymous, "anonymous-read", false, "let requests without a token read all services and nodes")
+	fs.DurationVar(&f.ttl, "token-ttl", 0, "after what time tokens of the auth methods expire, 1m to 24h (default never)")
+	fs.BoolVar(&f.forceTTL, "token-ttl-force", false, "set -token-ttl also while tasks are running that do not replace their tokens")
 	fs.StringVar(&f.cluster, "cluster", "", "`ARN` of the ECS cluster; required outside of its tasks (default the task's cluster)")
 	fs.StringVar(&f.metricsAddr, "metrics-addr", "", "serve /metrics and /healthz at this `address`, host:port or :port (default not at all)")
 	fs.DurationVar(&f.interval, "interval", defaultInterval, "pause between passes while there is something to do; up to three times as long otherwise")
@@ -111,8 +115,11 @@ func (f *controllerFlags) check(inv *cli.Invocation, v controllerVariant) error 
 // checkOperation returns the mistakes that do not depend on a configuration.
 func (f *controllerFlags) checkOperation(inv *cli.Invocation) error {
 	_, _, addrErr := net.SplitHostPort(f.metricsAddr)
+	ttlErr := setup.CheckTokenTTL(f.ttl)
 	return errors.Join(cli.NoArgs(inv), f.sharedFlags.check(), f.checkCluster(inv),
 		mistake(f.interval < time.Second || f.interval > time.Hour, "-interval %s: want 1s to 1h", f.interval),
+		mistake(ttlErr != nil, "-token-ttl: %w", ttlErr),
+		mistake(f.forceTTL && f.ttl == 0, "-token-ttl-force has no effect without -token-ttl"),
 		mistake(f.metricsAddr != "" && addrErr != nil, "-metrics-addr %q: want host:port or :port", f.metricsAddr))
 }
 
@@ -186,7 +193,7 @@ func (f *controllerFlags) listen() (net.Listener, error) {
 func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, v controllerVariant, at place) (*controller.Controller, error) {
 	state, err := v.wanted(setup.Options{
 		Cluster: at.cluster.ARN, RolePath: f.rolePath, WholeAccount: f.whole, Partition: f.partition,
-		AnonymousRead: f.anonymous, Address: at.address,
+		AnonymousRead: f.anonymous, TokenTTL: f.ttl, ForceTokenTTL: f.forceTTL, Address: at.address,
 	})
 	if err != nil {
 		return nil, err

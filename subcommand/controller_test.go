@@ -233,6 +233,8 @@ func TestControllerMistakes(t *testing.T) {
 		"whole account": {`{` + servers + `,"controller":{"iamRolePath":"/"}}`, "http://127.0.0.1:1", nil, `controller.iamRolePath: role path "/": it would trust every role of the account`},
 		"no cluster":    {`{` + servers + `}`, "", nil, "ECS_CONTAINER_METADATA_URI_V4 is not set"},
 		"flag, too":     {`{}`, "http://127.0.0.1:1", []string{"-interval", "1ms"}, "-interval 1ms: want 1s to 1h"},
+		"token TTL":     {`{` + servers + `}`, "http://127.0.0.1:1", []string{"-token-ttl", "25h"}, "-token-ttl: token TTL 25h0m0s: want 1m0s to 24h0m0s"},
+		"force alone":   {`{` + servers + `}`, "http://127.0.0.1:1", []string{"-token-ttl-force"}, "-token-ttl-force has no effect without -token-ttl"},
 		"document, too": {`{}`, "http://127.0.0.1:1", []string{"-interval", "1ms"}, "$.bootstrapDir"},
 		"interval":      {`{` + servers + `}`, "http://127.0.0.1:1", []string{"-interval", "1ms"}, "-interval 1ms: want 1s to 1h"},
 	} {

@@ -30,6 +30,7 @@ func Agent(o Options) (State, error) {
 	client := AuthMethod{
 		Name: config.ClientAuthMethod, Description: "AWS IAM auth method for ECS client tokens",
 		Principals: s.Methods[0].Principals, Scope: scope,
+		TokenTTL: o.TokenTTL, ForceTTL: o.ForceTokenTTL,
 	}
 	s.Methods = append([]AuthMethod{client}, s.Methods...)
 	s.Rules = append([]BindingRule{{

@@ -1,6 +1,8 @@
 package setup
 
 import (
+	"time"
+
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/config"
 )
@@ -38,6 +40,10 @@ type Options struct {
 	Partition string
 	// AnonymousRead lets requests without a token read all services and nodes.
 	AnonymousRead bool
+	// TokenTTL is after what time tokens of the auth methods expire, see CheckTokenTTL. With
+	// ForceTokenTTL it is set also while tasks do not replace their tokens before.
+	TokenTTL      time.Duration
+	ForceTokenTTL bool
 	// Address is the IP address of the controller's task, for the cluster's node;
 	// empty outside of a task. Agent does not use it.
 	Address string
@@ -61,6 +67,7 @@ func common(o Options) (State, error) {
 		Methods: []AuthMethod{{
 			Name: config.ServiceAuthMethod, Description: "AWS IAM auth method for ECS service tokens",
 			Principals: []string{principal}, EntityTags: []string{config.TagServiceName, config.TagNamespace}, Scope: scope,
+			TokenTTL: o.TokenTTL, ForceTTL: o.ForceTokenTTL,
 		}},
 		Rules: []BindingRule{{
 			Method: config.ServiceAuthMethod, Description: "Bind a service identity from IAM role tag for ECS",

@@ -21,6 +21,9 @@ type Observed struct {
 	// Rules are the binding rules by auth method, the records of all controllers among
 	// them: no method is touched without.
 	Rules map[string][]*api.ACLBindingRule
+	// Unrenewed are, by auth method, whose tokens are not replaced before they expire; read only
+	// to decide whether tokens may begin to.
+	Unrenewed map[string][]string
 	// Anonymous is the anonymous token; nil was not read.
 	Anonymous *api.ACLToken
 	Nodes     map[string]*api.Node

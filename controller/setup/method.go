@@ -29,7 +29,7 @@ func (m AuthMethod) create() *api.ACLAuthMethod {
 	if len(m.EntityTags) > 0 {
 		config[keyTags] = sortedUnique(m.EntityTags)
 	}
-	method := &api.ACLAuthMethod{Name: m.Name, Type: methodType, Description: m.Description, Config: config}
+	method := &api.ACLAuthMethod{Name: m.Name, Type: methodType, Description: m.Description, MaxTokenTTL: m.TokenTTL, Config: config}
 	for _, rule := range m.NamespaceRules {
 		method.NamespaceRules = append(method.NamespaceRules, &rule)
 	}
@@ -63,6 +63,10 @@ func (m AuthMethod) compare(found *api.ACLAuthMethod, t trust) (*api.ACLAuthMeth
 	if missing := without(m.EntityTags, tags); len(missing) > 0 {
 		fixed.Config[configKey(fixed.Config, keyTags)] = append(tags, missing...)
 		changed = append(changed, keyTags)
+	}
+	if fixed.MaxTokenTTL != t.ttl {
+		fixed.MaxTokenTTL = t.ttl
+		changed = append(changed, "MaxTokenTTL "+t.ttl.String())
 	}
 	fixed.NamespaceRules = slices.Clone(found.NamespaceRules)
 	for _, rule := range m.NamespaceRules {

@@ -30,6 +30,7 @@ func (s *Setup) read(ctx context.Context, state State) (found Observed, failed f
 	found = Observed{
 		Policies: map[string]*api.ACLPolicy{}, Roles: map[string]*api.ACLRole{},
 		Methods: map[string]*api.ACLAuthMethod{}, Rules: map[string][]*api.ACLBindingRule{}, Nodes: map[string]*api.Node{},
+		Unrenewed: map[string][]string{},
 	}
 	if state.Partition != "" {
 		o := Object{Kind: kindPartition, Name: state.Partition}
@@ -49,7 +50,7 @@ func (s *Setup) read(ctx context.Context, state State) (found Observed, failed f
 		file(ctx, s, found, failed, found.Roles, Object{Kind: kindRole, Name: r.Name}, r.Scope, r.Name, acl.RoleReadByName)
 	}
 	for _, m := range state.Methods {
-		file(ctx, s, found, failed, found.Methods, Object{Kind: kindMethod, Name: m.Name}, m.Scope, m.Name, acl.AuthMethodRead)
+		s.readMethod(ctx, found, failed, m)
 	}
 	for _, r := range state.Rules {
 		if _, done := found.Rules[r.Method]; !done {
@@ -69,6 +70,20 @@ func (s *Setup) read(ctx context.Context, state State) (found Observed, failed f
 		file(ctx, s, found, failed, found.Nodes, Object{Kind: kindNode, Name: n.Name}, n.Scope, n.Name, s.readNode)
 	}
 	return found, failed
+}
+
+// readMethod reads an auth method, and if its tokens may begin to expire, whose are not replaced.
+func (s *Setup) readMethod(ctx context.Context, found Observed, failed failures, m AuthMethod) {
+	o := Object{Kind: kindMethod, Name: m.Name}
+	file(ctx, s, found, failed, found.Methods, o, m.Scope, m.Name, s.Client.ACL().AuthMethodRead)
+	if have := found.Methods[m.Name]; have == nil || have.MaxTokenTTL != 0 || m.TokenTTL == 0 || m.ForceTTL {
+		return
+	}
+	var err error
+	if found.Unrenewed[m.Name], err = s.readUnrenewed(ctx, m); err != nil {
+		failed[o] = fmt.Errorf("list tokens of %s: %w", o, s.explain(o, err))
+		delete(found.Methods, m.Name)
+	}
 }
 
 // file reads an object of the partition into a map. Without the partition nothing in it

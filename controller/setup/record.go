@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/consul/api"
 )
@@ -18,6 +19,20 @@ type Record struct {
 	Controller string `json:"controller"`
 	// Trust has the claims, sorted by ARN.
 	Trust []Claim `json:"trust"`
+	// TokenTTL is the MaxTokenTTL that the controller asked for and the method got; 0 for none.
+	TokenTTL TTL `json:"tokenTTL,omitzero"`
+}
+
+// TTL is a duration that JSON has as text, such as "24h0m0s".
+type TTL struct{ time.Duration }
+
+// MarshalText implements encoding.TextMarshaler.
+func (t TTL) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (t *TTL) UnmarshalText(text []byte) (err error) {
+	t.Duration, err = time.ParseDuration(string(text))
+	return errors.Join(err, CheckTokenTTL(t.Duration))
 }
 
 // Claim is one principal ARN that a controller wants in a method.
@@ -63,6 +78,18 @@ func parseRecord(text string) (Record, error) {
 		return Record{}, errors.New("invalid trust record: it names no controller")
 	}
 	return r, nil
+}
+
+// Clusters returns the ARNs of the clusters of which a controller has a record among the binding
+// rules of an auth method.
+func Clusters(rules []*api.ACLBindingRule) (arns []string) {
+	for _, rule := range rules {
+		text, ok := strings.CutPrefix(rule.Description, recordPrefix)
+		if r, err := parseRecord(text); ok && err == nil {
+			arns = append(arns, strings.TrimSuffix(r.Controller, "/"+AgentlessName))
+		}
+	}
+	return arns
 }
 
 // encode returns the record as it is stored.

@@ -37,7 +37,7 @@ func TestParseRecordRefuses(t *testing.T) {
 }
 
 func FuzzParseRecord(f *testing.F) {
-	for _, seed := range []string{`{"controller":"a","trust":[{"arn":"x","added":true}]}`, "{}", `{"controller":"a","trust":null}`, "null"} {
+	for _, seed := range []string{`{"controller":"a","trust":[{"arn":"x","added":true}]}`, "{}", `{"controller":"a","trust":null,"tokenTTL":"90s"}`, "null"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, data string) {

@@ -1,6 +1,10 @@
 package setup
 
-import "github.com/hashicorp/consul/api"
+import (
+	"time"
+
+	"github.com/hashicorp/consul/api"
+)
 
 // Kind is what an object is, as messages call it.
 type Kind string
@@ -84,13 +88,17 @@ type Role struct {
 }
 
 // AuthMethod is a wanted method of type aws-iam. Ours are Type,
-// EnableIAMEntityDetails, and that the lists hold at least what is here; every
+// EnableIAMEntityDetails, a MaxTokenTTL that a controller set, and that the lists hold at least what is here; every
 // other field of an existing one is the operator's.
 type AuthMethod struct {
 	Name, Description string
 	// Principals are the role ARNs to trust, EntityTags the role's tags that
 	// binding rules read.
 	Principals, EntityTags []string
+	// TokenTTL is the wanted MaxTokenTTL, 0 for none; with ForceTTL also while there are
+	// tokens that are not replaced before they expire.
+	TokenTTL time.Duration
+	ForceTTL bool
 	// NamespaceRules are for Enterprise.
 	NamespaceRules []api.ACLAuthMethodNamespaceRule
 	Scope          Scope

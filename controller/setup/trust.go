@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/consul/api"
 )
@@ -23,10 +24,13 @@ func (s State) method(p *Plan, want AuthMethod, f Observed, needs []Object) (aft
 	if found == nil {
 		w.Create, w.Value = true, want.create()
 		p.Writes = append(p.Writes, w)
-		return s.record(want, nil, s.recordRule(want, nil, c.decide(want.Principals, nil).after), append(w.Needs, w.Object))
+		rule := s.recordRule(want, nil, c.decide(want.Principals, nil).after, want.TokenTTL)
+		return s.record(want, nil, rule, append(w.Needs, w.Object))
 	}
 	have := stringList(found.Config, keyPrincipals)
 	t := c.decide(want.Principals, have)
+	ttl, recorded := c.tokenTTL(want, found, f.Unrenewed[want.Name], &t)
+	t.ttl = ttl
 	fixed, changed, err := want.compare(found, t)
 	if err != nil {
 		p.Refused[w.Object] = err
@@ -34,14 +38,18 @@ func (s State) method(p *Plan, want AuthMethod, f Observed, needs []Object) (aft
 	}
 	c.warnWhole(s.Cluster, have, &t)
 	p.Notes = append(p.Notes, t.notes...)
-	rule := s.recordRule(want, c.rule, t.before)
+	was := c.own.TokenTTL.Duration
+	if c.rule == nil {
+		was = recorded // one write: the new rule has no ID yet
+	}
+	rule := s.recordRule(want, c.rule, t.before, was)
 	p.Writes = append(p.Writes, s.record(want, c.rule, rule, needs)...)
 	w.Needs = append(w.Needs, s.recordObject(want))
 	if len(changed) > 0 {
 		w.Value, w.Changed = fixed, changed
 		p.Writes = append(p.Writes, w)
 	}
-	return s.record(want, rule, s.recordRule(want, rule, t.after), append(w.Needs, w.Object))
+	return s.record(want, rule, s.recordRule(want, rule, t.after, recorded), append(w.Needs, w.Object))
 }
 
 func (s State) recordObject(m AuthMethod) Object {
@@ -50,8 +58,8 @@ func (s State) recordObject(m AuthMethod) Object {
 
 // recordRule returns the rule of the controller's record of a method: the found one corrected, or a
 // new one for nil.
-func (s State) recordRule(m AuthMethod, found *api.ACLBindingRule, trust []Claim) *api.ACLBindingRule {
-	return Record{Controller: s.controller(), Trust: trust}.rule(m.Name, found)
+func (s State) recordRule(m AuthMethod, found *api.ACLBindingRule, trust []Claim, ttl time.Duration) *api.ACLBindingRule {
+	return Record{s.controller(), trust, TTL{ttl}}.rule(m.Name, found)
 }
 
 // record plans the write of a record's rule unless it is as found.
@@ -109,14 +117,16 @@ func (c claims) claimed(arn string) (by string, added bool) {
 	return by, added
 }
 
-// trust is what becomes of one method's principals.
+// trust is what becomes of one method's principals and tokens.
 type trust struct {
 	// add and remove are the differences, sorted.
 	add, remove []string
 	// before has every claim that the method's write needs recorded; after has
 	// those that are left when it is done.
 	before, after []Claim
-	notes         []note
+	// ttl is the method's MaxTokenTTL.
+	ttl   time.Duration
+	notes []note
 }
 
 // String returns what changes, " +<arn>" and " -<arn>" each: the log shows when a role was

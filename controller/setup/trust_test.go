@@ -108,7 +108,7 @@ func TestNarrowedPathRemovesWiderTrust(t *testing.T) {
 		"a rule without the prefix claims nothing": {func(f *Observed) {
 			start(f, one, "/")
 			for m := range f.Rules {
-				f.Rules[m] = append(f.Rules[m], &api.ACLBindingRule{ID: "x", Description: Record{two, []Claim{{account(1, ""), true}}}.encode()})
+				f.Rules[m] = append(f.Rules[m], &api.ACLBindingRule{ID: "x", Description: Record{Controller: two, Trust: []Claim{{account(1, ""), true}}}.encode()})
 			}
 		}, "a", []string{account(1, "a")}, nil},
 		"what was there when our record was deleted stays": {func(f *Observed) {

@@ -12,6 +12,7 @@ module "controller" {
   consul_partition                   = var.consul_partition
   iam_role_path                      = var.iam_role_path
   anonymous_read                     = var.anonymous_read
+  token_ttl                          = var.token_ttl
   log_level                          = var.log_level
   metrics_port                       = var.metrics_port
   ecs_cluster_arn                    = var.ecs_cluster_arn

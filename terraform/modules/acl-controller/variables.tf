@@ -51,6 +51,12 @@ variable "anonymous_read" {
   default     = null
 }
 
+variable "token_ttl" {
+  description = "After what time tokens of tasks expire, `1m` to `24h`, such as the recommended `24h`; null for never. Nothing is set while tasks are running that do not replace their tokens (docs/SETUP.md)."
+  type        = string
+  default     = null
+}
+
 variable "log_level" {
   description = "`TRACE`, `DEBUG`, `INFO`, `WARN` or `ERROR`."
   type        = string

@@ -9,6 +9,7 @@ locals {
 
   flags = concat(
     var.anonymous_read ? ["-anonymous-read"] : [],
+    var.token_ttl == null ? [] : ["-token-ttl", var.token_ttl],
     var.metrics_port == null ? [] : ["-metrics-addr", ":${var.metrics_port}"],
   )
 

@@ -184,6 +184,17 @@ variable "anonymous_read" {
   nullable    = false
 }
 
+variable "token_ttl" {
+  description = "After what time tokens of tasks expire, `1m` to `24h`, such as the recommended `24h`; null for never. Nothing is set while tasks are running that do not replace their tokens (docs/SETUP.md)."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.token_ttl == null || can(regex("^([0-9]+h)?([0-9]+m)?([0-9]+s)?$", var.token_ttl)) && var.token_ttl != ""
+    error_message = "token_ttl must be a duration from 1m to 24h, such as \"24h\"."
+  }
+}
+
 variable "log_level" {
   description = "`TRACE`, `DEBUG`, `INFO`, `WARN` or `ERROR`."
   type        = string

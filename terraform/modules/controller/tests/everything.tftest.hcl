@@ -24,6 +24,7 @@ run "everything" {
     ephemeral_storage           = 30
     service_name                = "second-controller"
     anonymous_read              = true
+    token_ttl                   = "24h"
     metrics_port                = 9102
     permissions_boundary        = "arn:aws:iam::123456789012:policy/boundary"
     environment                 = { AWS_MAX_ATTEMPTS = "5" }
@@ -50,7 +51,7 @@ run "everything" {
   }
 
   assert {
-    condition     = jsondecode(aws_ecs_task_definition.this.container_definitions)[0].command == ["controller", "-anonymous-read", "-metrics-addr", ":9102"]
+    condition     = jsondecode(aws_ecs_task_definition.this.container_definitions)[0].command == ["controller", "-anonymous-read", "-token-ttl", "24h", "-metrics-addr", ":9102"]
     error_message = "The command differs."
   }
 

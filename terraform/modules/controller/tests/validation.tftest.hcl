@@ -22,6 +22,7 @@ run "all_mistakes_at_once" {
     grpc_config                       = { https = true }
     iam_role_path                     = "/"
     log_level                         = "loud"
+    token_ttl                         = "1 day"
     metrics_port                      = 70000
     launch_type                       = "LAMBDA"
     log_configuration                 = { logdriver = "awslogs" }
@@ -31,7 +32,7 @@ run "all_mistakes_at_once" {
 
   expect_failures = [
     var.name_prefix, var.generation, var.consul_ecs_image, var.consul_bootstrap_token_secret_arn, var.subnets, var.http_config,
-    var.grpc_config, var.iam_role_path, var.log_level, var.metrics_port, var.launch_type, var.log_configuration,
+    var.grpc_config, var.iam_role_path, var.log_level, var.token_ttl, var.metrics_port, var.launch_type, var.log_configuration,
     var.desired_count, var.tags,
   ]
 }
