@@ -122,7 +122,7 @@ func (r RoleReader) call(ctx context.Context, roleARN, form string, into any) er
 	switch {
 	case err != nil:
 		return err
-	case resp.StatusCode == http.StatusNotFound:
+	case resp.StatusCode == http.StatusNotFound && parseRefusal(body).Code == "NoSuchEntity":
 		return ErrNoRole
 	case resp.StatusCode != http.StatusOK:
 		return fmt.Errorf("IAM answered %d: %s", resp.StatusCode, parseRefusal(body))

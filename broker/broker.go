@@ -114,7 +114,7 @@ func (b *Broker) lead(ctx context.Context) error {
 	t := &term{
 		Broker: b, jobs: make(chan func(context.Context)), done: ctx.Done(), stop: stop,
 		id: rand.Text(), tasks: map[string]*entry{}, requests: map[string]*request{}, holders: map[string]*entry{}, alarmed: map[string]time.Time{},
-		revoking: map[string]bool{},
+		revoking: map[string]bool{}, firstTurns: make(turns, revokesAtOnce), laterTurns: make(turns, laterRevokesAtOnce),
 	}
 	t.lookups = newLookups(b.Source, t.run, func() { b.Metrics.describes.Add(1) }, b.notDescribed)
 	for _, r := range records {
@@ -172,6 +172,10 @@ type term struct {
 	holders  map[string]*entry    // of tokens, by the hashes of their secrets
 	alarmed  map[string]time.Time // when an alarm of a key was given, see due
 	revoking map[string]bool      // requests whose token a job revokes
+
+	// firstTurns are for revocations that were requested within revokeQuick, laterTurns for the
+	// others, so that those that are refused for long do not hold them back.
+	firstTurns, laterTurns turns
 }
 
 // run starts a job. It returns false when the term has ended.

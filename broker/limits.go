@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"maps"
 	"net/netip"
 	"sync"
@@ -28,7 +29,32 @@ const (
 	maxRegrants, regrantWindow = 3, time.Hour
 	// maxAddresses bounds the addresses that are remembered.
 	maxAddresses = 100_000
+	// revokesAtOnce and laterRevokesAtOnce bound the revocations under way; see turns.
+	revokesAtOnce, laterRevokesAtOnce = 64, 8
+	// failurePause is how long a revocation that failed keeps its place.
+	failurePause = time.Second
 )
+
+// turns are places for calls of the backend. A call that fails keeps its place for failurePause:
+// thousands of tokens whose revocation is refused cost the backend a few calls a second, and are
+// revoked as fast as it works once it accepts.
+type turns chan struct{}
+
+// take calls the function when there is a place.
+func (c turns) take(ctx context.Context, call func() error) error {
+	select {
+	case c <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	err := call()
+	if err != nil {
+		time.AfterFunc(failurePause, func() { <-c })
+	} else {
+		<-c
+	}
+	return err
+}
 
 // addresses limits a rate for each address. It is safe for concurrent use.
 type addresses struct {

@@ -21,8 +21,10 @@ const (
 	// redemptionLimit is longer than a backend takes to make a token, also for a broker that
 	// leads no longer.
 	redemptionLimit = 20 * time.Second
-	// revokeBase and revokeMax are the pauses between attempts to revoke a token.
-	revokeBase, revokeMax = time.Second, 30 * time.Second
+	// revokeBase and revokeMax are the pauses between attempts to revoke a token for
+	// revokeQuick; after that it is an alarm, and the pause is revokePause.
+	revokeBase, revokeMax    = time.Second, 30 * time.Second
+	revokeQuick, revokePause = time.Minute, time.Minute
 	// revokeNowLimit bounds attempts to revoke a token at the end of a term.
 	revokeNowLimit = 3 * time.Second
 	// vouchLimit is how long ECS is asked again after a delivery; then the sweep asks.
@@ -139,8 +141,10 @@ func (t *term) exchange(ctx context.Context, r *request) (backend.Token, error) 
 	// The request ended meanwhile, and perhaps the term: nothing else may revoke it. The
 	// next leader must not take it for the token that the task has.
 	_ = t.write(context.WithoutCancel(ctx), e, func(rec *Record) { rec.MarkRevoking(r.id) })
-	if t.revokeNow(e, r.id, token.Accessor) {
+	if t.revokeNow(t.revocation(e, r.id, token.Accessor, gone.reason)) {
 		_ = t.write(context.WithoutCancel(ctx), e, func(rec *Record) { rec.Remove(r.id) })
+	} else {
+		t.run(func(ctx context.Context) { t.revoke(ctx, e, r.id, token.Accessor, gone.reason) })
 	}
 	return backend.Token{}, gone
 }
@@ -165,9 +169,9 @@ func (t *term) wasDelivered(k IssuedToken) bool {
 	return r == nil || r.proven
 }
 
-// prepare revokes the tokens that the task has lost, and records the one to come. The record
-// keeps one that cannot be revoked. A rotation keeps the current token until the new one is
-// confirmed.
+// prepare revokes the tokens that the task has lost, and records the one to come. One whose
+// revocation the broker's privilege does not suffice for is revoked later. A rotation keeps
+// the current token until the new one is confirmed.
 func (t *term) prepare(ctx context.Context, e *entry, r *request) error {
 	t.mu.Lock()
 	lost := r.lost(&e.record, time.Now())
@@ -177,14 +181,14 @@ func (t *term) prepare(ctx context.Context, e *entry, r *request) error {
 	t.mu.Unlock()
 	var kept []string
 	for _, k := range lost {
-		if err := t.Backend.Revoke(ctx, k.Accessor); err != nil {
-			if consulutil.Classify(err).Retryable() {
-				return t.backendRefusal(r, "revoke the task's earlier token", err)
-			}
-			t.unrevoked(e, k.RequestID, k.Accessor, err)
+		err := t.Backend.Revoke(ctx, k.Accessor)
+		switch {
+		case err == nil:
+		case consulutil.Classify(err).Retryable() && !errors.Is(err, backend.ErrPrivilege):
+			return t.backendRefusal(r, "revoke the task's earlier token", err)
+		default:
 			kept = append(kept, k.RequestID)
 		}
-		t.end(k.RequestID, "the task requested another token before it had this one")
 	}
 	err := t.write(ctx, e, func(rec *Record) {
 		for _, k := range lost {
@@ -199,6 +203,7 @@ func (t *term) prepare(ctx context.Context, e *entry, r *request) error {
 	if err != nil {
 		return later(http.StatusServiceUnavailable, "store", busyPause, "%v", err)
 	}
+	t.endAll(e, lost, "the task requested another token before it had this one")
 	return nil
 }
 

@@ -112,7 +112,7 @@ func TestFailedRevocationRaisesOneAlarm(t *testing.T) {
 		for range 2 {
 			asked := time.Now()
 			r := c.giveBack(c.ip, c.held())
-			wantRefused(t, r, http.StatusUnprocessableEntity, receiver.BackendFailed)
+			wantRefused(t, r, http.StatusServiceUnavailable, "not_revoked")
 			if text := r.Body.String(); !strings.Contains(text, "ends at "+end) || !strings.Contains(text, "the broker lacks a privilege") || time.Since(asked) > 0 {
 				t.Errorf("after %s: %s", time.Since(asked), r.Body)
 			}

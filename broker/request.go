@@ -328,7 +328,7 @@ func (t *term) act(r *request, a action, accessor, reason string) {
 	case doRevoke:
 		e := t.entry(r)
 		if accessor != "" && !t.run(func(ctx context.Context) { t.revoke(ctx, e, r.id, accessor, reason) }) {
-			t.revokeNow(e, r.id, accessor)
+			t.revokeNow(t.revocation(e, r.id, accessor, reason))
 		}
 	case doAlarm:
 		t.Metrics.alarms.Add(1)

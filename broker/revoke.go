@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -41,7 +42,15 @@ func (t *term) postRevoke(r *http.Request, from caller) (result, error) {
 		t.on(given, returned, returnedToken)
 	}
 	done := make(chan error, 1)
-	if !t.run(func(ctx context.Context) { done <- t.revoke(ctx, e, k.RequestID, k.Accessor, returnedToken) }) {
+	job := func(ctx context.Context) {
+		limited, cancel := context.WithTimeout(ctx, receiver.RevocationLimit)
+		err := t.revokeWithin(limited, t.revocation(e, k.RequestID, k.Accessor, returnedToken))
+		cancel()
+		if done <- err; err != nil {
+			t.revoke(ctx, e, k.RequestID, k.Accessor, returnedToken)
+		}
+	}
+	if !t.run(job) {
 		return result{}, errTermEnded
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), receiver.RevocationLimit)
@@ -49,12 +58,10 @@ func (t *term) postRevoke(r *http.Request, from caller) (result, error) {
 	select {
 	case err = <-done:
 	case <-ctx.Done():
-	}
-	if permanent, ok := errors.AsType[*retry.PermanentError](err); ok {
-		return result{}, refuse(http.StatusUnprocessableEntity, receiver.BackendFailed, "the token cannot be revoked, and %s: %v", k.End(), permanent)
+		err = ctx.Err()
 	}
 	if t.recorded(e, k.RequestID) {
-		return result{}, later(http.StatusServiceUnavailable, "not_revoked", busyPause, "the token is not revoked yet: retry later")
+		return result{}, later(http.StatusServiceUnavailable, "not_revoked", busyPause, "the token is not revoked yet, the broker keeps trying, and it %s: %v", k.End(), err)
 	}
 	return result{status: http.StatusOK, body: map[string]bool{"revoked": true}}, nil
 }
@@ -80,76 +87,97 @@ func (t *term) adopt(k IssuedToken, held secret.Value) {
 	}
 }
 
-// end ends the request of a token that is no longer the task's, and revokes the token. It
-// returns false if the request is not known any more.
-func (t *term) end(requestID, reason string) bool {
-	r := t.request(requestID)
-	return r != nil && t.on(r, replaced, reason)
+// revocation is that of the token of a request.
+type revocation struct {
+	entry     *entry
+	requestID string
+	accessor  string
+	// reason is in the audit log with the request's transition, or for a request of an earlier
+	// term with the revocation.
+	reason string
+	// recorded is set if the record had the token when the revocation began.
+	recorded bool
 }
 
-// revoke revokes the token of a request, as long as it takes, and forgets it. While another
-// job does that, it tries for as long as a holder waits who gives the token back.
-// A *retry.PermanentError means that the backend refuses to.
-func (t *term) revoke(ctx context.Context, e *entry, requestID, accessor, reason string) error {
+func (t *term) revocation(e *entry, requestID, accessor, reason string) *revocation {
+	return &revocation{entry: e, requestID: requestID, accessor: accessor, reason: reason, recorded: t.recorded(e, requestID)}
+}
+
+// revoke revokes the token of a request and forgets it, however long the backend refuses that:
+// the token may be alive for as long. It returns at once if another job does so.
+func (t *term) revoke(ctx context.Context, e *entry, requestID, accessor, reason string) {
 	t.mu.Lock()
 	another := t.revoking[requestID]
 	t.revoking[requestID] = true
 	t.mu.Unlock()
 	if another {
-		ctx, cancel := context.WithTimeout(ctx, receiver.RevocationLimit)
-		defer cancel()
-		return t.tryRevoke(ctx, e, requestID, accessor, reason)
+		return
 	}
-	err := t.tryRevoke(ctx, e, requestID, accessor, reason)
+	r := t.revocation(e, requestID, accessor, reason)
+	quick, cancel := context.WithTimeout(ctx, revokeQuick)
+	err := t.revokeWithin(quick, r)
+	cancel()
+	for err != nil && ctx.Err() == nil {
+		t.unrevoked(r, err)
+		if retry.Sleep(ctx, revokePause) == nil {
+			err = t.laterTurns.take(ctx, func() error { return t.tryRevoke(ctx, r) })
+		}
+	}
 	t.mu.Lock()
 	delete(t.revoking, requestID)
 	t.mu.Unlock()
-	switch {
-	case err != nil && ctx.Err() == nil:
-		t.unrevoked(e, requestID, accessor, err)
-	case err != nil && !t.recorded(e, requestID): // then the next broker does not know it
-		t.revokeNow(e, requestID, accessor)
+	if err != nil && !t.recorded(e, requestID) { // then the next broker does not know it
+		t.revokeNow(r)
 	}
-	return err
 }
 
-// tryRevoke revokes a token until ctx ends. The audit log has the reason in the line of the
-// request's transition, or here for one of an earlier term.
-func (t *term) tryRevoke(ctx context.Context, e *entry, requestID, accessor, reason string) error {
-	err := t.save(ctx, e, func(rec *Record) { rec.MarkRevoking(requestID) })
-	if err != nil && ctx.Err() == nil {
-		t.Log.Warn("a revocation was not recorded", logkey.Accessor, accessor, logkey.Error, err)
-	}
-	known := t.recorded(e, requestID)
-	policy := retry.Policy{Base: revokeBase, Max: revokeMax, Limit: MaxTTL}
+// revokeWithin revokes a token unless ctx ends before, or the backend refuses it permanently.
+func (t *term) revokeWithin(ctx context.Context, r *revocation) error {
+	policy := retry.Policy{Base: revokeBase, Max: revokeMax}
 	return retry.Do(ctx, policy, t.Log, "revoke a token", consulutil.Classify, func(ctx context.Context) error {
-		if err := e.acquire(ctx); err != nil {
-			return err
-		}
-		defer e.release()
-		t.mu.Lock()
-		k := e.record.Find(requestID)
-		if k != nil {
-			accessor = k.Accessor // of the token, if it was redeemed meanwhile
-		}
-		t.mu.Unlock()
-		if known && k == nil {
-			return nil // another job has revoked it
-		}
-		if err := t.Backend.Revoke(ctx, accessor); err != nil {
-			return err
-		}
-		if err := t.write(ctx, e, func(rec *Record) { rec.Remove(requestID) }); err != nil {
-			return consulutil.WithClass(err, retry.NotYet) // the token is revoked: not an alarm
-		}
-		if t.request(requestID) == nil {
-			t.audit.write(line{
-				Request: requestID, Task: e.record.TaskARN, Accessor: accessor, Decision: string(Revoked), Reason: reason,
-			})
-		}
-		return nil
+		return t.firstTurns.take(ctx, func() error { return t.tryRevoke(ctx, r) })
 	})
 }
+
+// tryRevoke asks the backend once to revoke a token, after it has recorded that.
+func (t *term) tryRevoke(ctx context.Context, r *revocation) error {
+	e := r.entry
+	if err := e.acquire(ctx); err != nil {
+		return err
+	}
+	defer e.release()
+	unmarked := t.write(ctx, e, func(rec *Record) { rec.MarkRevoking(r.requestID) })
+	t.mu.Lock()
+	k := e.record.Find(r.requestID)
+	if k != nil {
+		r.accessor = k.Accessor // of the token, if it was redeemed meanwhile
+	}
+	t.mu.Unlock()
+	if r.recorded && k == nil {
+		return nil // another job has revoked it, or its life is over
+	}
+	err := t.Backend.Revoke(ctx, r.accessor)
+	switch {
+	case err != nil && unmarked != nil:
+		return fmt.Errorf("%w, and the next leader does not know that: %w", err, unmarked)
+	case err != nil:
+		return err
+	}
+	if err := t.write(ctx, e, func(rec *Record) { rec.Remove(r.requestID) }); err != nil {
+		return &unrecordedError{err}
+	}
+	if t.request(r.requestID) == nil || t.alarmedOf(r) {
+		t.audit.write(line{
+			Request: r.requestID, Task: e.record.TaskARN, Accessor: r.accessor, Decision: string(Revoked), Reason: r.reason,
+		})
+	}
+	return nil
+}
+
+// unrecordedError means that a token is revoked and that its record remains.
+type unrecordedError struct{ error }
+
+func (e *unrecordedError) Unwrap() error { return e.error }
 
 func (t *term) recorded(e *entry, requestID string) bool {
 	t.mu.Lock()
@@ -157,35 +185,53 @@ func (t *term) recorded(e *entry, requestID string) bool {
 	return e.record.Find(requestID) != nil
 }
 
-// revokeNow revokes the token of a request within a few seconds, when no job may do it, and
-// reports whether it has.
-func (t *term) revokeNow(e *entry, requestID, accessor string) bool {
+// revokeNow revokes a token within a few seconds, when no job may do it, and reports whether it
+// has.
+func (t *term) revokeNow(r *revocation) bool {
 	policy := retry.Policy{Base: revokeBase, Max: revokeMax, Limit: revokeNowLimit}
 	err := retry.Do(context.Background(), policy, t.Log, "revoke a token", consulutil.Classify, func(ctx context.Context) error {
-		return t.Backend.Revoke(ctx, accessor)
+		return t.Backend.Revoke(ctx, r.accessor)
 	})
 	if err != nil {
-		t.unrevoked(e, requestID, accessor, err)
+		t.unrevoked(r, err)
 	}
 	return err == nil
 }
 
-// unrevoked reports a token that cannot be revoked, once in alarmPause.
-func (t *term) unrevoked(e *entry, requestID, accessor string, err error) {
+// unrevoked reports a token that may be alive although its revocation was requested, once in
+// alarmPause.
+func (t *term) unrevoked(r *revocation, err error) {
+	if _, unrecorded := errors.AsType[*unrecordedError](err); unrecorded {
+		return
+	}
+	if limited, ok := errors.AsType[*retry.GaveUpError](err); ok {
+		err = limited.Err
+	}
 	t.mu.Lock()
-	ended, message := false, "a token cannot be revoked"
-	if k := e.record.Find(requestID); k != nil {
-		ended, message = k.Ended(time.Now()), message+", and "+k.End()
+	ended, message := false, "a token cannot be revoked, which is tried again every minute"
+	if k := r.entry.record.Find(r.requestID); k != nil {
+		ended, message = k.Ended(time.Now()), "a token cannot be revoked, and "+k.End()
 	}
 	t.mu.Unlock()
-	if ended || !t.due("revoke "+requestID) {
+	if ended || !t.due(r.alarm()) {
 		return
 	}
 	t.Metrics.revokeFailures.Add(1)
 	t.audit.write(line{
-		Request: requestID, Task: e.record.TaskARN, Accessor: accessor, Decision: "not_revoked", Reason: err.Error(), Alarm: true,
+		Request: r.requestID, Task: r.entry.record.TaskARN, Accessor: r.accessor, Decision: "not_revoked", Reason: err.Error(), Alarm: true,
 	})
-	t.Log.Error(message, logkey.Accessor, accessor, logkey.TaskARN, e.record.TaskARN, logkey.Error, err)
+	t.Log.Error(message, logkey.Accessor, r.accessor, logkey.TaskARN, r.entry.record.TaskARN, logkey.Error, err)
+}
+
+// alarm is the key of the alarms about a revocation.
+func (r *revocation) alarm() string { return "revoke " + r.requestID }
+
+// alarmedOf reports whether the audit log has an alarm about a revocation.
+func (t *term) alarmedOf(r *revocation) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, alarmed := t.alarmed[r.alarm()]
+	return alarmed
 }
 
 // replace revokes the task's tokens before a confirmed one, after the overlap.
@@ -205,9 +251,14 @@ func (t *term) revokeReplaced(ctx context.Context, e *entry, tokens []IssuedToke
 	if len(tokens) == 0 || retry.Sleep(ctx, overlap) != nil {
 		return
 	}
+	t.endAll(e, tokens, newerToken)
+}
+
+// endAll ends the requests of tokens that are no longer the task's, and revokes the tokens.
+func (t *term) endAll(e *entry, tokens []IssuedToken, reason string) {
 	for _, k := range tokens {
-		if !t.end(k.RequestID, newerToken) {
-			t.run(func(ctx context.Context) { t.revoke(ctx, e, k.RequestID, k.Accessor, newerToken) })
+		if r := t.request(k.RequestID); r == nil || !t.on(r, replaced, reason) {
+			t.run(func(ctx context.Context) { t.revoke(ctx, e, k.RequestID, k.Accessor, reason) })
 		}
 	}
 }

@@ -18,6 +18,9 @@ import (
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
+// unfinished is the reason of revocations whose own is not known any more.
+const unfinished = "an earlier broker has not finished its request or revocation"
+
 // resume finishes what an earlier broker has started. Handles do not outlive it, so that a
 // pending token will not be redeemed, unless that was under way: it is revoked later, so that
 // no other token can follow the revocation.
@@ -35,7 +38,7 @@ func (t *term) resume(ctx context.Context) {
 			default:
 				t.run(func(ctx context.Context) {
 					if k.Status != TokenPending || retry.Sleep(ctx, redemptionLimit) == nil {
-						t.revoke(ctx, e, k.RequestID, k.Accessor, "an earlier broker has not finished its request or revocation")
+						t.revoke(ctx, e, k.RequestID, k.Accessor, unfinished)
 					}
 				})
 			}
@@ -105,8 +108,12 @@ func (t *term) examine(ctx context.Context, e *entry) {
 	t.mu.Unlock()
 	for _, k := range tokens {
 		reason := gone
-		if reason == "" && err == nil && moved(task, k.Address) {
+		switch {
+		case reason != "":
+		case err == nil && moved(task, k.Address):
 			reason = "the task has another address"
+		case k.Status == TokenRevoking: // also if no job does it
+			reason = unfinished
 		}
 		switch r := t.request(k.RequestID); {
 		case reason == "":
@@ -114,7 +121,7 @@ func (t *term) examine(ctx context.Context, e *entry) {
 				t.on(r, vouched, "") // when ECS did not answer after the delivery
 			}
 		case r != nil && t.on(r, taskGone, reason):
-		case k.Status == TokenLive || k.Expires.IsZero(): // also if that was refused before
+		case k.Status != TokenPending: // else resume revokes it
 			t.run(func(ctx context.Context) { t.revoke(ctx, e, k.RequestID, k.Accessor, reason) })
 		}
 	}

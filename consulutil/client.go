@@ -86,10 +86,11 @@ func NewConfig(o Options) (*api.Config, error) {
 	if err := useTokens(c, o); err != nil {
 		return nil, err
 	}
-	transport, err := newTransport(c, o)
+	network, err := newTransport(c, o)
 	if err != nil {
 		return nil, err
 	}
+	transport := http.RoundTripper(genuine{network})
 	if o.Wrap != nil {
 		transport = o.Wrap(transport)
 	}

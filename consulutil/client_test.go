@@ -209,6 +209,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	var conns atomic.Int64
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		<-time.After(10 * time.Millisecond)
+		w.Header().Set(defaultPolicyHeader, "allow")
 		w.WriteHeader(http.StatusNotFound)
 	}))
 	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {

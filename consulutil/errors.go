@@ -49,8 +49,12 @@ func Anonymous(err error) bool {
 func UnknownToken(err error) bool {
 	// The suffix, because a missing auth method is "ACL not found: auth method
 	// ..." and a client agent puts the failing call in front.
-	return Status(err) == http.StatusForbidden && strings.HasSuffix(Reason(err), "ACL not found")
+	return Status(err) == http.StatusForbidden && strings.HasSuffix(Reason(err), "ACL not found") && !notBootstrapped(err)
 }
+
+// NoToken reports whether Consul has no token of the accessor that a request names. The answer is
+// another one if it does not know the token of the request.
+func NoToken(err error) bool { return strings.Contains(Reason(err), "token does not exist") }
 
 // ACLsDisabled reports whether Consul refused a request because it has no ACLs.
 func ACLsDisabled(err error) bool {
@@ -89,8 +93,8 @@ type classed struct {
 func (c *classed) Unwrap() error { return c.error }
 
 // Classify returns the class of an error of this package or of a client it
-// made; the tables are in errors_test.go. 404 is Gone; other refusals are
-// Permanent; everything else is NotYet: every retry has an end.
+// made; the tables are in errors_test.go. 404, which is Consul's own with such a client, is
+// Gone; other refusals are Permanent; everything else is NotYet: every retry has an end.
 func Classify(err error) retry.Class {
 	if _, permanent := errors.AsType[*retry.PermanentError](err); permanent {
 		return retry.Permanent
@@ -117,7 +121,7 @@ func Classify(err error) retry.Class {
 // ClassifyNewToken is Classify for requests that carry a token that was made a
 // moment ago: a server or agent that does not know it yet may know it soon.
 func ClassifyNewToken(err error) retry.Class {
-	if UnknownToken(err) && !notBootstrapped(err) {
+	if UnknownToken(err) {
 		return retry.NotYet
 	}
 	return Classify(err)

@@ -241,14 +241,32 @@ func Logout(ctx context.Context, c *api.Client, secret string) error {
 		read := (&api.QueryOptions{Token: secret, RequireConsistent: true}).WithContext(ctx)
 		_, _, err = c.ACL().TokenReadSelf(read)
 		if err == nil {
-			return errStarting
+			return fmt.Errorf("log out: %w", errStarting)
 		}
 	}
-	if err == nil || UnknownToken(err) || Status(err) == http.StatusNotFound {
+	if err == nil || UnknownToken(err) {
 		return nil
 	}
 	return fmt.Errorf("log out: %w", err)
 }
 
+// DeleteToken deletes the token of an accessor. When Consul answers that it has no such token, a
+// consistent read confirms it: the answer is the same if Consul does not know the token of the
+// request, and a server that is starting does not know the tokens of its log yet.
+func DeleteToken(ctx context.Context, c *api.Client, accessor string, o *api.WriteOptions) error {
+	_, err := c.ACL().TokenDelete(accessor, o.WithContext(ctx))
+	if !answered(err, http.StatusNotFound, "Cannot find token to delete") {
+		return err
+	}
+	read := &api.QueryOptions{Token: o.Token, Namespace: o.Namespace, Partition: o.Partition, RequireConsistent: true}
+	switch _, _, err := c.ACL().TokenRead(accessor, read.WithContext(ctx)); {
+	case NoToken(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("confirm that there is no such token: %w", err)
+	}
+	return errStarting
+}
+
 // errStarting is retried.
-var errStarting = errors.New("log out: the server is starting and did not know the token")
+var errStarting = errors.New("the server is starting and did not know the token")

@@ -110,14 +110,16 @@ func TestLogout(t *testing.T) {
 	}{
 		{200, "true", true},
 		{403, "ACL not found", true},
-		{404, "not found", true},
+		{404, "not found", false},
+		{403, "ACL system must be bootstrapped before making any requests that require authorization: ACL not found", false},
 		{403, "Permission denied: token wasn't created via login", false},
 		{500, "No cluster leader", false},
 	}
 	for _, tt := range tests {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set(defaultPolicyHeader, "deny")
 			if r.URL.Path == "/v1/acl/token/self" && tt.status == 403 {
-				http.Error(w, "ACL not found", http.StatusForbidden)
+				http.Error(w, tt.body, http.StatusForbidden)
 				return
 			}
 			if r.Method != "POST" || r.URL.Path != "/v1/acl/logout" || r.Header.Get("X-Consul-Token") != "s" {
@@ -140,6 +142,7 @@ func TestLogoutRetriesWhileTheServerHasNoLeader(t *testing.T) {
 	t.Parallel()
 	started := false
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(defaultPolicyHeader, "deny")
 		switch {
 		case r.Header.Get("X-Consul-Token") != "s":
 			t.Errorf("request = %s %s", r.Method, r.URL)

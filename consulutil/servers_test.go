@@ -164,6 +164,7 @@ func newServers(t *testing.T, o ServersOptions) *Servers {
 
 func answer(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set(defaultPolicyHeader, "deny")
 		w.WriteHeader(status)
 		w.Write([]byte(body))
 	}

@@ -37,6 +37,7 @@ type sessionServer struct {
 func newSessionServer(t *testing.T, faults int) *sessionServer {
 	s := &sessionServer{faults: faults}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(defaultPolicyHeader, "deny")
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.asked = append(s.asked, r.URL.Path+" "+r.Header.Get("X-Consul-Token"))

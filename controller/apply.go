@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -85,21 +84,12 @@ func (d *deletions) remove(ctx context.Context, i Item) {
 	}
 	var err error
 	if i.Kind == KindToken {
-		_, err = d.Consul.ACL().TokenDelete(i.Accessor, i.write(ctx))
-		if consulutil.Status(err) == http.StatusNotFound {
-			// Consul answers the same if it does not know the token of the request.
-			if _, _, own := d.Consul.ACL().TokenReadSelf((&api.QueryOptions{RequireConsistent: true}).WithContext(ctx)); own != nil {
-				err = own
-			}
-		}
+		err = consulutil.DeleteToken(ctx, d.Consul, i.Accessor, i.write(ctx))
 	} else {
 		_, err = d.Consul.Catalog().Deregister(&api.CatalogDeregistration{
 			Node: i.Node, ServiceID: i.Service, Namespace: i.Namespace, Partition: i.Partition,
 		}, i.write(ctx))
 		err = consulutil.Advise(consulutil.Needs(err, rights))
-	}
-	if consulutil.Status(err) == http.StatusNotFound {
-		err = nil // it was logged out, or another process deleted it
 	}
 	d.note(i, err)
 }

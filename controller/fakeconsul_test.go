@@ -75,12 +75,15 @@ func (f *fakeConsul) RoundTrip(r *http.Request) (*http.Response, error) {
 	path := strings.TrimPrefix(r.URL.Path, "/v1/")
 	switch {
 	case r.Method == http.MethodGet:
+		if strings.HasPrefix(path, "acl/token/") {
+			return f.answer(r, http.StatusForbidden, "token does not exist: ACL not found"), nil
+		}
 		return f.answer(r, http.StatusOK, f.read(path, r)), nil
 	case r.Method == http.MethodDelete:
 		f.writes++
 		id := strings.TrimPrefix(path, "acl/token/")
 		if _, ok := f.tokens[id]; !ok {
-			return f.answer(r, http.StatusNotFound, "not found"), nil
+			return f.answer(r, http.StatusNotFound, "Cannot find token to delete"), nil
 		}
 		f.remove("token", id, func() { delete(f.tokens, id) })
 		return f.answer(r, http.StatusOK, true), nil

@@ -62,6 +62,7 @@ func TestResilienceBodies(t *testing.T) {
 			var got []string
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				line := r.Method + " " + r.URL.String()
+				w.Header().Set("X-Consul-Default-Acl-Policy", "allow") // as Consul does
 				if r.Method == http.MethodGet && tc.stored == "" {
 					w.WriteHeader(http.StatusNotFound)
 				}
@@ -191,6 +192,7 @@ func TestResilienceLosesNoOtherWrite(t *testing.T) {
 	answers := []string{"false", "true"}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
+			w.Header().Set("X-Consul-Default-Acl-Policy", "allow") // as Consul does
 			w.WriteHeader(http.StatusNotFound)
 			return
 		}

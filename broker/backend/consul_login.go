@@ -198,7 +198,7 @@ func (l *LoginBackend) Revoke(ctx context.Context, accessor string) error {
 		return deleteToken(ctx, l.Client, accessor, loginRemedy)
 	}
 	if err := consulutil.Logout(ctx, l.Client, t.Secret.Reveal()); err != nil {
-		return consulError(fmt.Sprintf("revoke the token with accessor %s", t.Accessor), err, "")
+		return notRevoked(consulError(fmt.Sprintf("revoke the token with accessor %s", t.Accessor), err, ""))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -52,6 +52,10 @@ func notYet(op string, err error) error {
 	return &Error{Op: op, Err: consulutil.WithClass(err, retry.NotYet)}
 }
 
+// notRevoked returns the error of a revocation, which every answer but success leaves to be repeated: the
+// token may be alive, and what refuses now may accept later.
+func notRevoked(err error) error { return consulutil.WithClass(err, retry.NotYet) }
+
 // FoldName returns a name in the form in which Consul and Vault compare names of policies.
 func FoldName(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
 

@@ -83,7 +83,7 @@ func consulClient(t *testing.T, token string, l *line) *api.Client {
 	c, err := consulutil.NewClient(consulutil.Options{
 		Address: secured.HTTPAddr, Token: token,
 		Wrap: func(next http.RoundTripper) http.RoundTripper {
-			t.Cleanup(next.(*http.Transport).CloseIdleConnections)
+			t.Cleanup((&http.Client{Transport: next}).CloseIdleConnections)
 			l.next = next
 			return l
 		},
@@ -193,7 +193,7 @@ func existsInConsul(t *testing.T, accessor string) bool {
 	}
 	opts := &api.QueryOptions{RequireConsistent: true}
 	_, _, err := consulClient(t, testkit.ManagementToken, &line{}).ACL().TokenRead(accessor, opts.WithContext(t.Context()))
-	if err != nil && consulutil.Status(err) != http.StatusNotFound && !strings.Contains(consulutil.Reason(err), "token does not exist") {
+	if err != nil && !consulutil.NoToken(err) {
 		t.Fatal(err)
 	}
 	return err == nil
@@ -234,6 +234,23 @@ func wantError(t *testing.T, err, sentinel error, texts ...string) {
 	t.Helper()
 	if !errors.Is(err, sentinel) || consulutil.Classify(err).Retryable() {
 		t.Fatalf("error %v of class %d, want a permanent %v", err, consulutil.Classify(err), sentinel)
+	}
+	for _, text := range texts {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("error %q, want %q in it", err, text)
+		}
+	}
+}
+
+// wantNotRevoked fails the test unless a revocation was refused for want of a privilege, and may be
+// accepted later.
+func wantNotRevoked(t *testing.T, err error, texts ...string) {
+	t.Helper()
+	if !errors.Is(err, backend.ErrPrivilege) {
+		t.Fatalf("error %v, want %v", err, backend.ErrPrivilege)
+	}
+	if !consulutil.Classify(err).Retryable() {
+		t.Errorf("error %v of class %d, want one that is retried", err, consulutil.Classify(err))
 	}
 	for _, text := range texts {
 		if !strings.Contains(err.Error(), text) {

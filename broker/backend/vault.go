@@ -145,7 +145,7 @@ func (b *VaultBackend) Revoke(ctx context.Context, accessor string) error {
 	if err == nil || unknownAccessor(err) {
 		return nil
 	}
-	return vaultError(fmt.Sprintf("revoke the Vault token with accessor %s", accessor), err, vaultRemedy)
+	return notRevoked(vaultError(fmt.Sprintf("revoke the Vault token with accessor %s", accessor), err, vaultRemedy))
 }
 
 // Expiry reads the token of an accessor.

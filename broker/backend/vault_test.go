@@ -158,6 +158,23 @@ func TestVaultErrorsOfEachEndpoint(t *testing.T) {
 	}
 }
 
+// Every refusal of a revocation may pass, and the token lives until then.
+func TestVaultRevocationIsNeverRefusedPermanently(t *testing.T) {
+	t.Parallel()
+	b, w := vaultBroker(t)
+	grant := issue(t, b, request("web-config"))
+	for _, status := range []int{301, 307, 400, 403, 404, 405, 412, 429, 472, 473, 500, 502, 503} {
+		w.front.Answer(status)
+		if err := b.Revoke(t.Context(), grant.Accessor); err == nil || !consulutil.Classify(err).Retryable() {
+			t.Errorf("status %d: %v, want an error that is retried", status, err)
+		}
+	}
+	w.front.Answer(403)
+	if err := b.Revoke(t.Context(), grant.Accessor); !errors.Is(err, backend.ErrPrivilege) {
+		t.Errorf("%v, want that the broker lacks a privilege", err)
+	}
+}
+
 // What answers in place of Vault knows no token and no policy, whatever its status.
 func TestAnswerOfAnotherServerIsNoAnswerOfVault(t *testing.T) {
 	t.Parallel()

@@ -56,7 +56,7 @@ func (r *recorder) wrap(next http.RoundTripper) http.RoundTripper {
 }
 
 // close gives the connections back: the server allows 200 of one address.
-func (r *recorder) close() { r.next.(*http.Transport).CloseIdleConnections() }
+func (r *recorder) close() { (&http.Client{Transport: r.next}).CloseIdleConnections() }
 
 // writes are the requests that were no reads, since the last call.
 func (r *recorder) writes() []string {
