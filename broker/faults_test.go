@@ -27,7 +27,8 @@ import (
 
 // TestFaultSchedules and its long form let the real broker and real receivers run in one
 // process, in virtual time, and play faults at random: ECS, the backend, the store and the
-// network fail, lag and lose answers; broker and receivers crash between any two steps;
+// network fail, lag and lose answers; for minutes something else answers in place of the
+// backend's server, and refuses, lies or redirects; broker and receivers crash between any two steps;
 // tasks are stopped and killed, and others get their addresses; requests and pushes are
 // replayed; the clocks differ by 5 minutes.
 func TestFaultSchedules(t *testing.T) { schedules(t, 0, 50, 1) }
@@ -85,6 +86,9 @@ type schedule struct {
 	skew   time.Duration
 	login  bool // as consul-login: who does not know a secret cannot revoke
 	long   bool // tokens have longLife or taskLife
+	// revokes is the backend for revocations, and outage the way to its server.
+	revokes backend.Backend
+	outage  outage
 
 	mu       sync.Mutex
 	brokers  []*brokerProcess
@@ -112,6 +116,7 @@ func playFaults(t *testing.T, seed uint64, brokers int) int {
 			skew: []time.Duration{0, 5 * time.Minute, -5 * time.Minute}[seed/3%3],
 		}
 		s.world = idleWorld(t, s.prepare)
+		s.revokes = s.revoker()
 		s.brokers = make([]*brokerProcess, brokers)
 		for place := range s.brokers {
 			s.startBroker(place)
@@ -277,7 +282,7 @@ func (s *schedule) watch() {
 			n := s.liveTokens(f)
 			since, two := s.two[f.arn]
 			switch {
-			case n < 2, s.backend.wraps, f.ending(): // a wrapped token lives before the task has it
+			case n < 2, s.backend.wraps, f.ending(), s.outage.affects(time.Now()): // a wrapped token lives before the task has it
 				delete(s.two, f.arn)
 			case !two:
 				s.two[f.arn] = time.Now()

@@ -207,7 +207,10 @@ func (p *brokerProcess) Revoke(ctx context.Context, accessor string) error {
 		p.s.orphan(accessor)
 		return &backend.Error{Op: "revoke", Err: consulutil.WithClass(backend.ErrPrivilege, retry.Permanent)}
 	}
-	err := p.s.backend.Revoke(ctx, accessor)
+	err := p.s.revokes.Revoke(ctx, accessor)
+	if err != nil && !p.s.lock.heldBy(p) {
+		p.forget(accessor) // another broker leads
+	}
 	if stepErr := p.step(); stepErr != nil {
 		p.forget(accessor)
 		return stepErr
@@ -215,7 +218,8 @@ func (p *brokerProcess) Revoke(ctx context.Context, accessor string) error {
 	return err
 }
 
-// forget is the death of a process that has not revoked a token, as far as it knows.
+// forget is the end of a process, or of its leadership, that has not revoked a token, as far as it
+// knows.
 func (p *brokerProcess) forget(accessor string) {
 	if p.s.backend.wraps && !p.s.recorded(accessor) {
 		p.s.orphan(accessor) // Vault made it, and nothing else knows it

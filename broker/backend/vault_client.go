@@ -34,6 +34,8 @@ type VaultOptions struct {
 	CAFile string
 	// Namespace is that of Vault Enterprise, or empty.
 	Namespace string
+	// Transport replaces the network, and with it CAFile.
+	Transport http.RoundTripper
 }
 
 // VaultClient speaks with one Vault server. It is safe for concurrent use.
@@ -51,17 +53,11 @@ func NewVaultClient(o VaultOptions) (*VaultClient, error) {
 	case !secret.Confidential(u) || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, exit.Usagef("address of Vault %q: want https://host[:port], or http:// with a loopback address", u.Redacted())
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	if o.CAFile != "" {
-		pem, err := os.ReadFile(o.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("read the CA file of Vault: %w", err)
+	transport := o.Transport
+	if transport == nil {
+		if transport, err = vaultTransport(o.CAFile); err != nil {
+			return nil, err
 		}
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("CA file %s of Vault has no certificate in PEM form", o.CAFile)
-		}
-		transport.TLSClientConfig = &tls.Config{RootCAs: pool}
 	}
 	return &VaultClient{
 		base:      strings.TrimSuffix(o.Address, "/") + "/v1/",
@@ -71,6 +67,24 @@ func NewVaultClient(o VaultOptions) (*VaultClient, error) {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
+}
+
+// vaultTransport verifies Vault by the CA certificates of a file, or by the system's.
+func vaultTransport(caFile string) (http.RoundTripper, error) {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	if caFile == "" {
+		return transport, nil
+	}
+	pem, err := os.ReadFile(caFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the CA file of Vault: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("CA file %s of Vault has no certificate in PEM form", caFile)
+	}
+	transport.TLSClientConfig = &tls.Config{RootCAs: pool}
+	return transport, nil
 }
 
 // RenewSelf renews a periodic token by its period and returns its life from now. A permanent
