@@ -42,6 +42,8 @@ func startIAM(t *testing.T, status int, role iamRole) {
 		}
 		w.WriteHeader(status)
 		switch {
+		case status == http.StatusNotFound:
+			fmt.Fprint(w, `<ErrorResponse><Error><Code>NoSuchEntity</Code><Message>no such role</Message></Error></ErrorResponse>`)
 		case status != http.StatusOK:
 			fmt.Fprint(w, `<ErrorResponse><Error><Code>AccessDenied</Code><Message>not allowed</Message></Error></ErrorResponse>`)
 		case !strings.Contains(r.Header.Get("Authorization"), "/us-east-1/iam/aws4_request"):

@@ -70,7 +70,7 @@ func permitsOverBadNetworks(t *testing.T, w *admitWorld) {
 func permitsWithoutEndpoint(t *testing.T, w *admitWorld) {
 	through := w.way(t, func(rw http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path == authorizePath {
-			http.NotFound(rw, r)
+			http.Error(rw, "Invalid URL path: not a recognized HTTP API endpoint", http.StatusNotFound)
 		}
 		return r.URL.Path == authorizePath
 	})

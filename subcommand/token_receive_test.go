@@ -289,7 +289,7 @@ func TestHoldersLookTheirTokensUp(t *testing.T) {
 		"consul": {map[int]string{200: `{"AccessorID":"a"}`, 403: "ACL not found", 500: "no leader"}, func(_ *testing.T, address string) func(context.Context, secret.Value) (bool, error) {
 			return consulHolder{consulutil.Options{Address: address}, hclog.NewNullLogger()}.alive
 		}},
-		"vault": {map[int]string{200: `{"data":{"ttl":60}}`, 403: `{"errors":["permission denied"]}`, 503: `{"errors":["sealed"]}`}, func(t *testing.T, address string) func(context.Context, secret.Value) (bool, error) {
+		"vault": {map[int]string{200: `{"request_id":"r","data":{"ttl":60}}`, 403: `{"errors":["permission denied"]}`, 503: `{"errors":["sealed"]}`}, func(t *testing.T, address string) func(context.Context, secret.Value) (bool, error) {
 			backends, err := holderBackends(&cli.Invocation{Getenv: func(key string) string { return map[string]string{"VAULT_ADDR": address}[key] }, Log: hclog.NewNullLogger()})
 			if err != nil {
 				t.Fatal(err)
