@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/meshtask/consul-ecs/broker/receiver"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/secret"
@@ -145,7 +147,9 @@ func (b *Broker) caller(r *http.Request) (caller, error) {
 	}
 	if forwarded == "" {
 		err := refuse(http.StatusBadRequest, "address", "the proxy before the broker names no address of the caller: let it add X-Forwarded-For")
-		b.Log.Log(b.unnamed.Level(err), "a request was refused: a trusted proxy sent no X-Forwarded-For", logkey.Address, ip)
+		if b.unnamed.Level(err) == hclog.Warn { // again after a pause
+			b.Log.Warn("a request was refused: a trusted proxy sent no X-Forwarded-For", logkey.Address, ip)
+		}
 		return caller{}, err
 	}
 	last := strings.TrimSpace(forwarded[strings.LastIndexByte(forwarded, ',')+1:])
