@@ -105,6 +105,7 @@ type session struct {
 	params  consulutil.LoginParams
 	// life is that of each token; 0 means that they do not expire.
 	life  time.Duration
+	state sync.Mutex // of login and what follows
 	made  int
 	since time.Time // of the last token
 }
@@ -114,12 +115,18 @@ var errHang = errors.New("hang")
 func (s *session) Login(ctx context.Context, p consulutil.LoginParams) (consulutil.Token, error) {
 	s.add("log in")
 	s.params = p
-	if s.login != nil {
-		return consulutil.Token{Secret: p.Previous}, answer(ctx, s.login)
+	s.state.Lock()
+	failure := s.login
+	if failure == nil {
+		s.made++
+		s.since = time.Now()
 	}
-	s.made++
-	s.since = time.Now()
-	return s.token(fmt.Sprint("secret-", s.made)), answer(ctx, s.replicated)
+	token := s.token(fmt.Sprint("secret-", s.made))
+	s.state.Unlock()
+	if failure != nil {
+		return consulutil.Token{Secret: p.Previous}, answer(ctx, failure)
+	}
+	return token, answer(ctx, s.replicated)
 }
 
 func (s *session) token(secret string) consulutil.Token {
@@ -132,6 +139,8 @@ func (s *session) token(secret string) consulutil.Token {
 
 // ReadToken is not the login's, but with its token.
 func (s *session) ReadToken(_ context.Context, secret string) (consulutil.Token, error) {
+	s.state.Lock()
+	defer s.state.Unlock()
 	return s.token(secret), nil
 }
 

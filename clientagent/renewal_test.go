@@ -8,6 +8,19 @@ import (
 	"time"
 )
 
+// change changes the answers of a session that is in use.
+func (s *session) change(f func(*session)) {
+	s.state.Lock()
+	defer s.state.Unlock()
+	f(s)
+}
+
+// logins returns how many tokens were made.
+func (s *session) logins() (n int) {
+	s.change(func(s *session) { n = s.made })
+	return n
+}
+
 // renewing starts a client-entrypoint whose tokens live for ten minutes.
 func renewing(t *testing.T, test func(*rig)) {
 	t.Helper()
@@ -82,7 +95,7 @@ func (r *rig) end(t *testing.T, secrets ...string) {
 func TestBothClientTokensEndInTheOverlap(t *testing.T) {
 	t.Parallel()
 	renewing(t, func(r *rig) {
-		for r.session.made == 1 && time.Since(r.start) < 8*time.Minute {
+		for r.session.logins() == 1 && time.Since(r.start) < 8*time.Minute {
 			r.pass(time.Second)
 		}
 		r.end(t, "secret-1", "secret-2")
@@ -118,12 +131,12 @@ func TestClientTokenIsRenewedUntilTheAgentLeaves(t *testing.T) {
 func TestClientTokenIsRenewedAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	renewing(t, func(r *rig) {
-		r.session.login = errors.New("no leader")
+		r.session.change(func(s *session) { s.login = errors.New("no leader") })
 		r.pass(12 * time.Minute)
 		if n := r.logged("it has expired"); n != 1 {
 			t.Errorf("%d lines of the expiry:\n%s", n, r.log)
 		}
-		r.session.login = nil
+		r.session.change(func(s *session) { s.login = nil })
 		r.pass(65 * time.Second)
 		if got := r.agentToken(); got != "secret-2" {
 			t.Errorf("the agent has %s:\n%s", got, r.log)
