@@ -86,7 +86,7 @@ func openProgram(name string) (*elf.File, error) {
 		switch {
 		case unread != nil || !program:
 			return nil, unread
-		case short:
+		case short || !hasHeader(name):
 			return nil, fmt.Errorf("%s is cut short: copy or build it again", name)
 		}
 		return nil, fmt.Errorf("%s is a damaged program: %w", name, err)
@@ -99,6 +99,14 @@ func openProgram(name string) (*elf.File, error) {
 		return nil, fmt.Errorf("%s is a program for %s, but this machine is %s", name, machineName(f.Machine), machineName(own))
 	}
 	return f, nil
+}
+
+// hasHeader reports whether a file has room for the header of an ELF program. Package elf hides
+// the end of the file behind another error there.
+func hasHeader(name string) bool {
+	const least = 52 // of a 32-bit program
+	info, err := os.Stat(name)
+	return err == nil && info.Size() >= least
 }
 
 func hasMagic(name string) (bool, error) {
