@@ -68,7 +68,11 @@ func checkDirectory(t *task) {
 	if dir == defaultBootstrapDir || t.mesh.settings.sidecar(roleOf(gate)).User != nil {
 		return
 	}
-	t.add(codeVolumeOwner, "$", "container", workload.ContainerHealthSync, "user", meshUser, "use", "read", "dir", dir,
+	name, use := gate, "write"
+	if t.transparent() { // mesh-init is root then
+		name, use = workload.ContainerHealthSync, "read"
+	}
+	t.add(codeVolumeOwner, "$", "container", name, "user", meshUser, "use", use, "dir", dir,
 		"owner", "root unless the image of "+gate+" has this directory",
 		"fix", "remove bootstrapDir from the mesh file, or name the directory's owner in that image as user in admission.sidecars."+roleOf(gate))
 }

@@ -302,9 +302,9 @@ func TestUsersThatCannotUseTheSharedVolumeAreReported(t *testing.T) {
 			agentless, "", `"meshInit": {"user": "root", "addCapabilities": ["DAC_OVERRIDE"]}`, "",
 		},
 		"root that must not":   {agentless, "", `"meshInit": {"user": "0:0"}`, "consul-ecs-mesh-init write"},
-		"other directory":      {agentless, elsewhere, "", "consul-ecs-health-sync read"},
+		"other directory":      {agentless, elsewhere, "", "consul-ecs-mesh-init write"},
 		"its owner":            {agentless, elsewhere, `"meshInit": {"user": "1000"}`, ""},
-		"owner with an agent":  {agent, elsewhere, `"meshInit": {"user": "1000"}`, "consul-ecs-health-sync read"},
+		"owner with an agent":  {agent, elsewhere, `"meshInit": {"user": "1000"}`, "consul-ecs-install write"},
 		"owner of the install": {agent, elsewhere, `"install": {"user": "1000"}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -313,18 +314,22 @@ func TestPauseThatARegistryDemandsIsMade(t *testing.T) {
 	for _, code := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 		r := registry.Start(t)
 		reference := r.Push(t, "web:1", registry.Image(t, "linux/amd64", web()))
-		var first time.Time
+		limited := make(chan time.Time, 1)
+		var once sync.Once
 		r.Answer(func(w http.ResponseWriter, req *http.Request) bool {
-			if req.URL.Path != "/v2/web/manifests/1" || !first.IsZero() {
-				return false
+			first := false
+			if req.URL.Path == "/v2/web/manifests/1" {
+				once.Do(func() { first = true })
 			}
-			first = time.Now()
-			w.Header().Set("Retry-After", "2")
-			w.WriteHeader(code)
-			return true
+			if first {
+				limited <- time.Now()
+				w.Header().Set("Retry-After", "2")
+				w.WriteHeader(code)
+			}
+			return first
 		})
 		mustLock(t, options(), reference)
-		if took := time.Since(first); took < 2*time.Second {
+		if took := time.Since(<-limited); took < 2*time.Second {
 			t.Errorf("%d: repeated after %s", code, took)
 		}
 	}

@@ -7,8 +7,8 @@ locals {
   strong    = ["ALL", "DAC_OVERRIDE"]
 
   owner_warnings = local.bootstrap_dir != "/consul" ? [
-    for role, name in local.names : "Container ${name} runs as user ${local.mesh_user}, and cannot read the shared volume at ${local.bootstrap_dir}, which belongs to root unless the image of container ${local.gate} has this directory: remove bootstrapDir, or name the directory's owner in that image as user of ${local.gate_role} in sidecars."
-    if role == "health_sync" && !can(local.users[local.gate_role])
+    for role, name in local.names : "Container ${name} runs as user ${local.mesh_user}, and cannot ${local.transparent ? "read" : "write"} the shared volume at ${local.bootstrap_dir}, which belongs to root unless the image of container ${local.gate} has this directory: remove bootstrapDir, or name the directory's owner in that image as user of ${local.gate_role} in sidecars."
+    if role == (local.transparent ? "health_sync" : local.gate_role) && !can(local.users[local.gate_role])
     ] : [
     for role, user in local.users : "Container ${local.names[role]} runs as user ${join(":", user)}, and cannot ${contains(local.readers, role) ? "read" : "write"} the shared volume, which belongs to ${local.mesh_user}: remove user from sidecars for it."
     if !anytrue([
