@@ -180,7 +180,7 @@ func ownKeys(rules []*Rule) []Finding {
 		around := e.prefix && keys.longest(ownPrefix) == e
 		if r := e.rules[e.level].Rule; e.grants == LevelWrite && (inside || around) {
 			found = append(found, Finding{Line: r.Line, Code: KV, Message: fmt.Sprintf(
-				`%s = %s covers keys below %q, where controllers keep which principals the auth methods trust, and brokers which tokens they revoke: add key_prefix %[3]q = deny, unless only they have the policy`, r.Subject(), r.Level, ownPrefix)})
+				`%s = %s covers keys below %q, where controllers keep their locks, and brokers which tokens they revoke: add key_prefix %[3]q = deny, unless only they have the policy`, r.Subject(), r.Level, ownPrefix)})
 		}
 	}
 	return found

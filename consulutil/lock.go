@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +27,8 @@ const (
 	// monitorRetries is how often api.Lock reads the key again after an error, every
 	// 2 s, before it considers the lock lost: about as long as the session lives.
 	monitorRetries = 5
+	// holderLength is how much of a holder's name is shown: a task's ARN is shorter.
+	holderLength = 512
 	// acquireGrace is for a request that may lock the key when the context ends.
 	acquireGrace = time.Second
 	// releaseLimit bounds the release: the command has 5 s to stop.
@@ -103,7 +106,7 @@ func (l *Lock) Lead(ctx context.Context, standby func(holder string) error, lead
 		}
 		index = next
 		if pair != nil && pair.Session != "" && pair.Session != l.session {
-			if err := standby(string(pair.Value)); err != nil {
+			if err := standby(holder(pair)); err != nil {
 				l.release(ctx)
 				return err
 			}
@@ -115,6 +118,12 @@ func (l *Lock) Lead(ctx context.Context, standby func(holder string) error, lead
 		// Another process was faster, which the next read returns at once, or the lock's
 		// delay has not passed.
 	}
+}
+
+// holder returns the value of a locked key as far as it may be logged: any client that may write
+// the key may have written it.
+func holder(pair *api.KVPair) string {
+	return strings.ToValidUTF8(string(pair.Value[:min(len(pair.Value), holderLength)]), "")
 }
 
 // read reads the key. With the index of an earlier read it waits for a change, about

@@ -104,6 +104,29 @@ func TestStandbyMayGiveUp(t *testing.T) {
 	}
 }
 
+// TestHolderOfAnyLengthIsCut: a client that may write the key writes its value, without ending
+// the term.
+func TestHolderOfAnyLengthIsCut(t *testing.T) {
+	t.Parallel()
+	cluster := testkit.UniqueCluster(t)
+	first, second := candidate(t, cluster, "first", nil), candidate(t, cluster, "second", nil)
+	got := ""
+	err := first.Lead(t.Context(), standbyIgnored, func(ctx context.Context) error {
+		long := &api.KVPair{Key: first.Key, Value: []byte(strings.Repeat("x", 100_000))}
+		if _, err := client(t, secured, secured.Token).KV().Put(long, nil); err != nil {
+			return err
+		}
+		_ = second.Lead(ctx, func(holder string) error { got = holder; return errors.New("seen") }, nil)
+		return ctx.Err()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != holderLength {
+		t.Errorf("%d bytes of the holder, want %d", len(got), holderLength)
+	}
+}
+
 // TestLostKeyEndsTheTerm: when the key is deleted or the session ended, the other of
 // them may live on; then the same process may lead again.
 func TestLostKeyEndsTheTerm(t *testing.T) {
