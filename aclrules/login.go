@@ -132,9 +132,8 @@ func (w *walk) login(ctx context.Context, l Login) {
 	}
 }
 
-// maxName is the longest name of an identity or role, and maxPolicyName that of a policy, in
-// bytes.
-const maxName, maxPolicyName = 256, 128
+// maxName is the longest name of an identity, role or policy, in bytes.
+const maxName = 256
 
 // isIdentityName: lower-case letters, digits, - and _, the last two not at an
 // end.
@@ -142,15 +141,9 @@ func isIdentityName(s string) bool {
 	return s != "" && len(s) <= maxName && consists(s, "-_") && s == strings.ToLower(s) && s == strings.Trim(s, "-_")
 }
 
-// isRoleName: letters, digits, - and _.
-func isRoleName(s string) bool { return s != "" && len(s) <= maxName && consists(s, "-_") }
-
-// isPolicyName: as a role's, with one slash that is not the first, and not Consul's own ones of
-// that form.
-func isPolicyName(s string) bool {
-	before, after, _ := strings.Cut(s, "/")
-	return before != "" && before != "builtin" && len(s) <= maxPolicyName && consists(before+after, "-_")
-}
+// isObjectName: letters, digits, - and _. A policy's name may have a slash, but a login that would
+// get such a policy is refused, although the binding rule was not.
+func isObjectName(s string) bool { return s != "" && len(s) <= maxName && consists(s, "-_") }
 
 // isVariable reports whether a templated policy takes a name.
 func isVariable(template, name string) bool {
@@ -181,7 +174,7 @@ func (b BindingRule) grants(vars map[string]string, datacenter string) (Grants, 
 	if err != nil {
 		return Grants{}, fmt.Errorf("bind name %q: %w: %w", b.BindName, err, errBadName)
 	}
-	valid := false
+	valid := isObjectName(name)
 	var g Grants
 	switch b.BindType {
 	case "service":
@@ -191,10 +184,8 @@ func (b BindingRule) grants(vars map[string]string, datacenter string) (Grants, 
 		valid = isIdentityName(name)
 		g.NodeIdentities = []NodeIdentity{{Name: name, Datacenter: datacenter}}
 	case "role":
-		valid = isRoleName(name)
 		g.Roles = []Link{{Name: name}}
 	case "policy":
-		valid = isPolicyName(name)
 		g.Policies = []Link{{Name: name}}
 	case "templated-policy":
 		variable, err := interpolate(b.Variable, vars)

@@ -13,10 +13,12 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// pair starts the servers of two datacenters; dc2 takes its ACLs from dc1.
-func pair(t *testing.T) (address string, one, two *api.Client) {
+// pair starts the servers of two datacenters, of the newest version or the usual one; dc2 takes
+// its ACLs from dc1.
+func pair(t *testing.T, newest bool) (address string, one, two *api.Client) {
 	t.Helper()
 	start := func(o testkit.ConsulOptions) (string, *api.Client) {
+		o.Newest = newest
 		c, err := testkit.StartConsul(o)
 		if err != nil {
 			t.Fatal(err)
@@ -64,7 +66,7 @@ func clientOf(t testing.TB, address, token string) *api.Client {
 // -datacenter: local tokens and policies of another datacenter, judged there.
 func TestOtherDatacenter(t *testing.T) {
 	t.Parallel()
-	address, one, two := pair(t)
+	address, one, two := pair(t, false)
 	o := &objects{t, one.ACL(), "here"}
 	here, _, err := o.acl.PolicyCreate(&api.ACLPolicy{Name: "dc1-only", Rules: `operator = "read"`, Datacenters: []string{"dc1"}}, nil)
 	if err != nil {

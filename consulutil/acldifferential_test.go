@@ -88,6 +88,14 @@ func newLab(t *testing.T) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
+	l := labOf(t, c)
+	l.judge, l.strict = judge, secured.Since(t, 1, 22)
+	return l
+}
+
+// labOf returns a lab that makes and signs, and asks nothing.
+func labOf(t *testing.T, c *api.Client) *lab {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +105,7 @@ func newLab(t *testing.T) *lab {
 		t.Fatal(err)
 	}
 	public := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
-	return &lab{t: t, acl: c.ACL(), read: c, judge: judge, key: key, public: string(public), strict: secured.Since(t, 1, 22)}
+	return &lab{t: t, acl: c.ACL(), read: c, key: key, public: string(public)}
 }
 
 func (l *lab) must(err error) {
