@@ -19,6 +19,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/meshtask/consul-ecs/broker/receiver"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -198,6 +199,39 @@ func TestClustersOfTheBrokerAreDistinct(t *testing.T) {
 	f := brokerFlags{clusters: mesh + "," + shop + "," + mesh}
 	if all, err := f.ecsClusters(); err != nil || len(all) != 2 || all[0].ARN != mesh || all[1].ARN != shop {
 		t.Errorf("%v, %v", all, err)
+	}
+}
+
+// An agent replaces the file of the broker's Vault token, which may be absent or empty meanwhile.
+func TestVaultTokenFileIsReadForEachCall(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "token")
+	inv := &cli.Invocation{Getenv: func(key string) string { return map[string]string{"VAULT_TOKEN_FILE": file}[key] }}
+	for _, tt := range []struct{ written, want, mistake string }{
+		{"", "", "is empty; wait for the agent that writes it"},
+		{"s.first\n", "s.first", "<nil>"},
+		{"\n", "", "is empty; wait for the agent that writes it"},
+		{"s.second", "s.second", "<nil>"},
+	} {
+		if err := os.WriteFile(file, []byte(tt.written), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		token, err := vaultToken(inv)
+		if token.Reveal() != tt.want {
+			t.Errorf("file %q: token %q, want %q", tt.written, token.Reveal(), tt.want)
+		}
+		if !strings.Contains(fmt.Sprint(err), tt.mistake) {
+			t.Errorf("file %q: error %v, want %q", tt.written, err, tt.mistake)
+		}
+		if err != nil && !consulutil.Classify(err).Retryable() {
+			t.Errorf("file %q: error %v of class %d, want one that is retried", tt.written, err, consulutil.Classify(err))
+		}
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := vaultToken(inv); err == nil || !consulutil.Classify(err).Retryable() {
+		t.Errorf("no file: error %v, want one that is retried", err)
 	}
 }
 
