@@ -71,7 +71,7 @@ func (s *schedule) revoker() backend.Backend {
 			func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("<html>back soon</html>")) })
 	} else {
 		o.server = s.consul
-		o.answers = strangers(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "Permission denied", 403) })
+		o.answers = strangers(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "Permission denied", http.StatusForbidden) })
 	}
 	turn := s.chance.n(len(o.answers))
 	o.answers = append(o.answers[turn:], o.answers[:turn]...)
