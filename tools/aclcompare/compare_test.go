@@ -21,7 +21,7 @@ func ours(texts ...string) (rules []aclrules.Sourced, err error) {
 			return nil, err
 		}
 		for _, r := range p {
-			rules = append(rules, aclrules.Sourced{Rule: r})
+			rules = append(rules, aclrules.Sourced{Rule: r, Source: aclrules.Source{"policy"}})
 		}
 	}
 	return rules, nil
@@ -146,6 +146,78 @@ func TestDecisionsEqualThoseOfConsul(t *testing.T) {
 		decided += n
 	}
 	t.Logf("seed %d: %d decisions, 0 differences", seed, decided)
+}
+
+// TestCoveredPoliciesAllowNothingMore: of what Covers lets an owner hand out, the server's package allows
+// nothing that it denies to the owner, who has no acl:write.
+func TestCoveredPoliciesAllowNothingMore(t *testing.T) {
+	t.Parallel()
+	seed := uint64(time.Now().UnixNano())
+	if s, err := strconv.ParseUint(os.Getenv("ACL_SEED"), 10, 64); err == nil {
+		seed = s
+	}
+	d := dice{rand.New(rand.NewPCG(seed, 2))}
+	const pairs = 20_000
+	covered, allowed := 0, 0
+	for round := range pairs {
+		salt := fmt.Sprintf("c%d%x", round, d.Uint32())
+		owner, wanted := []string{d.text(salt), d.text(salt + "o")}, []string{d.text(salt)}
+		if d.IntN(2) == 0 {
+			owner = append(owner, wanted[0]) // else few are covered
+		}
+		if excess, ok := excess(owner, wanted); !ok || len(excess) > 0 {
+			continue
+		}
+		covered++
+		has, gets := authorizer(t, owner), authorizer(t, wanted)
+		if has.ACLWrite(nil) == acl.Allow {
+			continue
+		}
+		for range 30 {
+			q := d.question(salt)
+			theirs := func(a acl.Authorizer) bool {
+				decision, err := acl.Enforce(a, acl.Resource(q.Resource), q.Segment, string(q.Access), nil)
+				return err == nil && decision == acl.Allow
+			}
+			if !theirs(gets) {
+				continue
+			}
+			if allowed++; !theirs(has) {
+				t.Fatalf("seed %d, round %d: %s is covered, and denied to the owner\n%s\n--- hands out\n%s", seed, round, q, strings.Join(owner, "---\n"), wanted[0])
+			}
+		}
+	}
+	t.Logf("seed %d: %d pairs, %d covered, %d allowed questions, 0 escapes", seed, pairs, covered, allowed)
+	if covered < pairs/10 || allowed < pairs/10 {
+		t.Errorf("%d of %d pairs are covered, %d questions allowed: they show too little", covered, pairs, allowed)
+	}
+}
+
+// excess compares what policies grant, and is not ok for texts that are no policies.
+func excess(owner, wanted []string) (found []aclrules.Excess, ok bool) {
+	var reports []*aclrules.Report
+	for _, texts := range [][]string{owner, wanted} {
+		rules, err := ours(texts...)
+		if err != nil {
+			return nil, false
+		}
+		reports = append(reports, aclrules.NewReport(aclrules.Resolution{Rules: rules}, aclrules.Denied))
+	}
+	return aclrules.Covers(reports[0], reports[1]), true
+}
+
+// authorizer is the server's for policies, where all else is denied.
+func authorizer(t *testing.T, texts []string) acl.Authorizer {
+	t.Helper()
+	parsed, err := theirs(texts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := acl.NewPolicyAuthorizerWithDefaults(acl.DenyAll(), parsed, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
 }
 
 // FuzzSamePolicies: what one takes for a policy the other does, and both for the
