@@ -13,7 +13,9 @@ COMMIT  := $(shell git describe --always --dirty --abbrev=7 --exclude '*' 2>/dev
 PKG     := github.com/meshtask/consul-ecs/internal/cli
 # Without inlining in these packages consul-ecs is 4 % smaller, and starts as fast.
 SMALL   := -gcflags=github.com/...=-l -gcflags=go.yaml.in/...=-l
-LDFLAGS := -s -w -X $(PKG).version=$(VERSION) -X $(PKG).prerelease= -X $(PKG).commit=$(COMMIT)
+# The image of consul-ecs where a mesh file names none, for those who publish one: no registry is assumed.
+DEFAULT_IMAGE ?=
+LDFLAGS := -s -w -X $(PKG).version=$(VERSION) -X $(PKG).prerelease= -X $(PKG).commit=$(COMMIT) -X $(PKG).image=$(DEFAULT_IMAGE)
 
 IMAGE   ?= consul-ecs
 DOCKER  ?= docker

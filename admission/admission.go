@@ -31,6 +31,8 @@ type Options struct {
 	Resource string
 	// Mesh is the mesh file, see ParseMesh; nil without one.
 	Mesh *Mesh
+	// Image is that of consul-ecs where the mesh file has none; empty requires it there.
+	Image string
 	// Token is that of the one who submits the definition, which must not become part of
 	// it; empty without one.
 	Token secret.Value
@@ -124,8 +126,8 @@ type task struct {
 	former map[string]former
 	// untagged is set for an answer of DescribeTaskDefinition without tags.
 	untagged bool
-	// rolePath is that of Options.
-	rolePath string
+	// rolePath and image are those of Options.
+	rolePath, image string
 }
 
 // step is a part of an admission.
@@ -176,7 +178,7 @@ func Admit(doc []byte, o Options) (*Result, error) {
 		return nil, err
 	}
 	after := before.Clone()
-	t := &task{doc: after, format: format, flags: o.Flags, rolePath: o.RolePath, lock: o.Lock, pin: o.Pin, former: map[string]former{}}
+	t := &task{doc: after, format: format, flags: o.Flags, rolePath: o.RolePath, image: o.Image, lock: o.Lock, pin: o.Pin, former: map[string]former{}}
 	if o.Mesh != nil {
 		t.mesh = *o.Mesh
 	}

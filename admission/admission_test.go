@@ -2,6 +2,7 @@ package admission
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -103,12 +104,16 @@ func meshFile(t testing.TB, name string) *Mesh {
 	return parseMesh(t, readTestdata(t, "mesh", name))
 }
 
+// testImage is the image of consul-ecs in mesh files of tests that name none.
+const testImage = "meshtask/consul-ecs:0.7.0"
+
 func parseMesh(t testing.TB, doc []byte) *Mesh {
 	t.Helper()
 	mesh, err := ParseMesh(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
+	mesh.settings.Images.ConsulECS = cmp.Or(mesh.settings.Images.ConsulECS, testImage)
 	return mesh
 }
 

@@ -266,13 +266,20 @@ func excluded(c config.TransparentProxy, from, to int) bool {
 
 // checkDefaultImages reports images of the mesh that the mesh file does not have.
 func checkDefaultImages(t *task) {
-	var defaults []string
-	all, given := images{}.withDefaults(), t.mesh.settings.Images
+	var defaults, without []string
+	all, given := images{}.withDefaults(t.image), t.mesh.settings.Images
 	for _, c := range t.sidecars() {
+		if c.Image == "" {
+			without = append(without, c.Name)
+			continue
+		}
 		own := slices.Contains([]string{given.ConsulECS, given.Envoy, given.Dataplane, given.Consul}, c.Image)
 		if !own && slices.Contains([]string{all.ConsulECS, all.Envoy, all.Dataplane, all.Consul}, c.Image) {
 			defaults = append(defaults, c.Image)
 		}
+	}
+	if len(without) > 0 {
+		t.add(codeNoImage, "$", "containers", strings.Join(without, ", "))
 	}
 	slices.Sort(defaults)
 	if defaults = slices.Compact(defaults); len(defaults) > 0 {

@@ -67,6 +67,7 @@ const (
 	codeNative      = "ADM-NATIVE"
 	codeNetDefault  = "ADM-NET-DEFAULT"
 	codeNetMode     = "ADM-NET-MODE"
+	codeNoImage     = "ADM-NO-IMAGE"
 	codeNotInjected = "ADM-NOT-INJECTED"
 	codeOS          = "ADM-OS"
 	codeOutput      = "ADM-OUTPUT"
@@ -141,6 +142,7 @@ func ruleCodes() []Code {
 		{codeNative, taskdef.Error, "the tag {annotation} does not name a container, and the task has {count} applications", "make it a docker label of the container"},
 		{codeNetDefault, taskdef.Warn, "networkMode was absent, which means bridge for ECS: set to awsvpc", "write it in the definition"},
 		{codeNetMode, taskdef.Error, "networkMode {mode}: the mesh needs awsvpc, where a task has its own address and its containers share a loopback", "set networkMode to awsvpc, or the annotation mesh-inject to false"},
+		{codeNoImage, taskdef.Error, "neither the mesh file nor this build of consul-ecs names the image of {containers}", "set admission.images.consulECS in the mesh file to the image of consul-ecs in your registry"},
 		{codeNotInjected, Info, "nothing was put into the definition: there is no mesh file, and no annotation {annotation}", "name the mesh file by -config"},
 		{codeOS, taskdef.Error, "the task runs on {os}: the injected containers need Linux", "set mesh-inject to false"},
 		{codeOutput, Info, "this is an answer of DescribeTaskDefinition: removed {keys}, which cannot be registered", ""},

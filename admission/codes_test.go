@@ -72,6 +72,7 @@ func breaches() []breach {
 		{code: codeKey, app: plainApp + `, "x-secret-store": []`},
 		{code: codeKeyNear, app: plainApp + `, "enviroment": []`},
 		{code: codeKind, app: plainApp + `}, {"name": "envoy", "image": "envoy", "dockerLabels": {"consul.hashicorp.com/kind": "connect-proxy:other"}`},
+		{code: codeNoImage, app: plainApp, besides: "container-image-blank"},
 		{code: codeLaunch, doc: fmt.Sprintf(ec2, "", "")},
 		{code: codeLogs, app: plainApp},
 		{code: codeLogBlock, mesh: mesh(`"admission": {"logConfiguration": {"logDriver": "json-file", "options": {"mode": "blocking"}}}`), besides: "fargate-log-driver"},
@@ -128,6 +129,9 @@ func TestEachBreachHasItsCodeAndNoOther(t *testing.T) {
 			options := Options{Flags: wrapperFlagSet, Lock: b.lock}
 			if b.mesh != "-" {
 				options.Mesh = parseMesh(t, []byte(cmp.Or(b.mesh, plainMesh)))
+			}
+			if b.code == codeNoImage {
+				options.Mesh.settings.Images.ConsulECS = ""
 			}
 			r, err := Admit(doc, options)
 			if err != nil {

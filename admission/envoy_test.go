@@ -82,10 +82,7 @@ func TestConcurrencyAndLogLevelOfEnvoy(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			mesh, err := ParseMesh([]byte(`{"consulServers": {"hosts": "consul.example.com"}, ` + tt.mode + tt.mesh + `}`))
-			if err != nil {
-				t.Fatal(err)
-			}
+			mesh := parseMesh(t, []byte(`{"consulServers": {"hosts": "consul.example.com"}, `+tt.mode+tt.mesh+`}`))
 			r, err := Admit([]byte(`{"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"],
 				"cpu": "512", "memory": "1024",
 				"containerDefinitions": [{"name": "web", "image": "web:1", "entryPoint": ["/web"], "dockerLabels": {`+tt.labels+`}}]}`), Options{Mesh: mesh})

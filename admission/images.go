@@ -2,6 +2,7 @@ package admission
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -37,6 +38,11 @@ func Images(doc []byte, o Options) ([]ImageUse, error) {
 		result, err := Admit(doc, o)
 		if err != nil {
 			return nil, err
+		}
+		for _, f := range result.Findings {
+			if f.Code == codeNoImage {
+				return nil, errors.New(f.Message + ": " + f.Fix)
+			}
 		}
 		uses = append(uses, imagesOf(result.After)...)
 	}

@@ -12,8 +12,8 @@ import (
 // without that one for none.
 func lockOf(platforms map[string]taskdef.ImageConfig) *taskdef.ImageLock {
 	lock := &taskdef.ImageLock{Images: map[string]taskdef.LockedImage{
-		defaultConsulECS: {Digest: digestOf("1"), Platforms: bothPlatforms(taskdef.ImageConfig{})},
-		defaultEnvoy:     {Digest: digestOf("2"), Platforms: bothPlatforms(taskdef.ImageConfig{})},
+		testImage:    {Digest: digestOf("1"), Platforms: bothPlatforms(taskdef.ImageConfig{})},
+		defaultEnvoy: {Digest: digestOf("2"), Platforms: bothPlatforms(taskdef.ImageConfig{})},
 	}}
 	if platforms != nil {
 		lock.Images["example/app:1"] = taskdef.LockedImage{Digest: digestOf("a"), Platforms: platforms}
@@ -170,7 +170,7 @@ func TestLockedImagesArePinned(t *testing.T) {
 		}
 		return strings.Join(all, " ")
 	}
-	mesh := strings.Join([]string{defaultConsulECS + "@" + digestOf("1"), defaultEnvoy + "@" + digestOf("2"), defaultConsulECS + "@" + digestOf("1")}, " ")
+	mesh := strings.Join([]string{testImage + "@" + digestOf("1"), defaultEnvoy + "@" + digestOf("2"), testImage + "@" + digestOf("1")}, " ")
 	first := admitLocked(t, definition("", `"user": "7"`), lock, true)
 	want := "example/app:1@" + digestOf("a") + " " + mesh
 	if got := images(first); got != want {

@@ -54,9 +54,8 @@ type client struct {
 	Secrets []taskdef.Secret `json:"secrets"`
 }
 
-// Images of the injected containers, unless the mesh file has others.
+// Images of the injected containers, unless the mesh file has others. That of consul-ecs is in Options.
 const (
-	defaultConsulECS = "meshtask/consul-ecs:0.7.0"
 	defaultEnvoy     = "envoyproxy/envoy:v1.40.0"
 	defaultDataplane = "hashicorp/consul-dataplane:1.9.0"
 	defaultConsul    = "hashicorp/consul:1.20.1"
@@ -109,9 +108,10 @@ func ParseMesh(doc []byte) (*Mesh, error) {
 // OperatorToken is the token of the member admission, empty without one.
 func (m *Mesh) OperatorToken() secret.Value { return m.settings.OperatorToken }
 
-func (i images) withDefaults() images {
+// withDefaults returns the images, where there are none the defaults: consulECS is that of consul-ecs.
+func (i images) withDefaults(consulECS string) images {
 	return images{
-		ConsulECS: cmp.Or(i.ConsulECS, defaultConsulECS),
+		ConsulECS: cmp.Or(i.ConsulECS, consulECS),
 		Envoy:     cmp.Or(i.Envoy, defaultEnvoy),
 		Dataplane: cmp.Or(i.Dataplane, defaultDataplane),
 		Consul:    cmp.Or(i.Consul, defaultConsul),

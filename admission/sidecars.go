@@ -140,7 +140,7 @@ func (t *task) afterGate() taskdef.Dependency {
 	return taskdef.Dependency{ContainerName: gate, Condition: taskdef.ConditionSuccess}
 }
 
-func (t *task) images() images { return t.mesh.settings.Images.withDefaults() }
+func (t *task) images() images { return t.mesh.settings.Images.withDefaults(t.image) }
 
 func (t *task) install() *taskdef.Container {
 	c := t.container(workload.ContainerInstall, t.images().ConsulECS, smallMemory, false, false)

@@ -125,7 +125,7 @@ func (o *admitOptions) run(ctx context.Context, inv *cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	options := admission.Options{Format: o.format, Resource: o.resource, RolePath: o.role.path, Flags: flagsOf, Pin: o.pin}
+	options := admission.Options{Image: cli.Image(), Format: o.format, Resource: o.resource, RolePath: o.role.path, Flags: flagsOf, Pin: o.pin}
 	if o.mesh != "" {
 		if options.Mesh, err = readMesh(o.mesh); err != nil {
 			return err

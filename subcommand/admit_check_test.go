@@ -305,7 +305,8 @@ func permitsByDefault(t *testing.T, w *admitWorld) {
 		t.Errorf("exit %d, stderr %q", code, stderr)
 	}
 	mesh := filepath.Join(t.TempDir(), "mesh.json")
-	text := fmt.Sprintf(`{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": "direct"}, "admission": {"operatorToken": %q}}`, w.create(t, &api.ACLToken{}))
+	text := fmt.Sprintf(`{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": "direct"}, 
+		"admission": {"operatorToken": %q, "images": {"consulECS": "example/consul-ecs:1"}}}`, w.create(t, &api.ACLToken{}))
 	if err := os.WriteFile(mesh, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -346,7 +347,8 @@ func permitsNamespaces(t *testing.T, w *admitWorld) {
 	admitCase{webTask("partition", "p1"), []string{"-token-file", token}, 2, []string{"ADM-NAMESPACE"}, []string{"the namespace or partition p1/default needs"}}.run(t, w)
 	// Every namespace is asked about.
 	mesh := filepath.Join(t.TempDir(), "mesh.json")
-	text := `{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": "direct", "upstreams": [{"destinationName": "api", "destinationNamespace": "team2", "localBindPort": 1234}]}}`
+	text := `{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": "direct", "upstreams": [{"destinationName": "api", "destinationNamespace": "team2", "localBindPort": 1234}]},
+		"admission": {"images": {"consulECS": "example/consul-ecs:1"}}}`
 	if err := os.WriteFile(mesh, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,8 @@ func TestAdmitComparesTheLoginOfTheTaskRole(t *testing.T) {
 		t.Errorf("granted: exit %d, stderr %s", code, stderr)
 	}
 	if err := os.WriteFile(mesh, []byte(`{"consulServers": {"hosts": "10.0.0.4"}, "consulLogin": {"enabled": true}, "proxy": {"mode": "direct", "upstreams": [
-		{"destinationName": "nearest", "destinationType": "prepared_query", "localBindPort": 9001}, {"destinationName": "far", "destinationPeer": "east", "localBindPort": 9002}]}}`), 0o600); err != nil {
+		{"destinationName": "nearest", "destinationType": "prepared_query", "localBindPort": 9001}, {"destinationName": "far", "destinationPeer": "east", "localBindPort": 9002}]},
+		"admission": {"images": {"consulECS": "example/consul-ecs:1"}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if code, stderr := call(doc, reader); code != 0 || stderr != "" {

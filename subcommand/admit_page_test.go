@@ -23,11 +23,11 @@ func TestCommandsOfThePageOfAdmissionWork(t *testing.T) {
 	dir := t.TempDir()
 	const locked = `{"digest": "sha256:%[2]s", "platforms": {"linux/amd64": {"digest": "sha256:%[2]s"}}}`
 	var images []string
-	for _, image := range []string{"example/app:1", "meshtask/consul-ecs:0.7.0", "hashicorp/consul-dataplane:1.9.0"} {
+	for _, image := range []string{"example/app:1", "example/consul-ecs:1", "hashicorp/consul-dataplane:1.9.0"} {
 		images = append(images, fmt.Sprintf("%q: "+locked, image, strings.Repeat("0", 64)))
 	}
 	for name, text := range map[string]string{
-		"mesh.json": `{"consulServers": {"hosts": "10.0.0.4"}, "transparentProxy": {"enabled": false}}`, "web.json": plain, "containers.json": `[{"name": "web", "image": "web", "memory": 64, "entryPoint": ["/web"]}]`,
+		"mesh.json": `{"consulServers": {"hosts": "10.0.0.4"}, "transparentProxy": {"enabled": false}, "admission": {"images": {"consulECS": "example/consul-ecs:1"}}}`, "web.json": plain, "containers.json": `[{"name": "web", "image": "web", "memory": 64, "entryPoint": ["/web"]}]`,
 		"images.lock.json": `{"version": 1, "images": {` + strings.Join(images, ", ") + "}}",
 		"template.yaml":    yaml, "infrastructure/front-test.stack.yml": yaml, "cdk.out/Shop.template.json": strings.ReplaceAll(template, "%", "TaskDef54694570"),
 	} {

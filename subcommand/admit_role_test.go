@@ -77,7 +77,7 @@ func serviceTag(name string) string {
 func loginTask(t *testing.T) (doc, mesh string) {
 	t.Helper()
 	mesh = filepath.Join(t.TempDir(), "mesh.json")
-	if err := os.WriteFile(mesh, []byte(`{"consulServers": {"hosts": "10.0.0.4"}, "consulLogin": {"enabled": true}, "proxy": {"mode": "direct"}}`), 0o600); err != nil {
+	if err := os.WriteFile(mesh, []byte(`{"consulServers": {"hosts": "10.0.0.4"}, "consulLogin": {"enabled": true}, "proxy": {"mode": "direct"}, "admission": {"images": {"consulECS": "example/consul-ecs:1"}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return strings.Replace(plainTask(withEntryPoint), `"cpu"`, `"taskRoleArn": "arn:aws:iam::123456789012:role/consul-ecs/app", "cpu"`, 1), mesh

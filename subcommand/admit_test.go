@@ -32,7 +32,7 @@ func callAdmit(stdin string, words ...string) (code int, stdout, stderr string) 
 func admitMesh(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "mesh.json")
-	if err := os.WriteFile(path, []byte(`{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": "direct"}}`), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(`{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": "direct"}, "admission": {"images": {"consulECS": "example/consul-ecs:1"}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -115,7 +115,7 @@ func (o *imagesOptions) run(ctx context.Context, inv *cli.Invocation) error {
 
 // wanted returns the images of all files. What is known at deployment only is named.
 func (o *imagesOptions) wanted(inv *cli.Invocation, files []string) ([]images.Wanted, error) {
-	options := admission.Options{Format: o.format, Flags: flagsOf}
+	options := admission.Options{Image: cli.Image(), Format: o.format, Flags: flagsOf}
 	if o.mesh != "" {
 		var err error
 		if options.Mesh, err = readMesh(o.mesh); err != nil {

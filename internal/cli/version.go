@@ -7,7 +7,11 @@ var (
 	version    = "0.7.0"
 	prerelease = "dev"
 	commit     = ""
+	image      = ""
 )
+
+// Image returns the image of consul-ecs of the one who built this program, empty unless the build names it.
+func Image() string { return unquote(image) }
 
 // Version is "v<version>[-<prerelease>][ (<commit>)]", the same for both
 // binaries.

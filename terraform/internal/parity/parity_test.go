@@ -82,6 +82,9 @@ func warnedOf(t *testing.T, outputs map[string]any) (containers []string) {
 	return containers
 }
 
+// consulECS is the image of consul-ecs where an input names none.
+const consulECS = "registry.example.com/consul-ecs:0.7.0"
+
 // admit returns what consul-ecs admit makes of an input, and the containers whose programs or users it
 // warns about.
 func admit(t *testing.T, in input) (definition map[string]any, warned []string) {
@@ -94,7 +97,7 @@ func admit(t *testing.T, in input) (definition map[string]any, warned []string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := admission.Admit(doc, admission.Options{Mesh: mesh})
+	r, err := admission.Admit(doc, admission.Options{Mesh: mesh, Image: consulECS})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,6 +123,9 @@ func (in input) variables(t *testing.T) map[string]any {
 	settings := object(configuration["admission"])
 	delete(configuration, "admission")
 	images, client := object(settings["images"]), object(settings["client"])
+	if images["consulECS"] == nil {
+		images["consulECS"] = consulECS
+	}
 	vars := map[string]any{
 		"family":                   in.Definition["family"],
 		"requires_compatibilities": in.Definition["requiresCompatibilities"],

@@ -66,7 +66,7 @@ func TestRenderRefusesWhatAdmitRefuses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := admission.Admit([]byte(task), admission.Options{Mesh: file})
+			r, err := admission.Admit([]byte(task), admission.Options{Mesh: file, Image: consulECS})
 			if err != nil {
 				t.Fatal(err)
 			}
