@@ -185,11 +185,11 @@ func TestWrongPathOfVaultRevokesNothing(t *testing.T) {
 	t.Parallel()
 	b, w := vaultBroker(t)
 	g := issue(t, b, request("web-config"))
-	for name, o := range map[string]backend.VaultOptions{
-		"namespace": {Address: w.URL, Namespace: "no-such-namespace"},
-		"mount":     {Address: w.URL + "/v1/no/such/mount"},
-		"prefix":    {Address: w.URL + "/vault"},
-	} {
+	paths := map[string]backend.VaultOptions{"mount": {Address: w.URL + "/v1/no/such/mount"}, "prefix": {Address: w.URL + "/vault"}}
+	if _, ok := w.WithNamespace(t, "team"); ok { // else it ignores the name
+		paths["namespace"] = backend.VaultOptions{Address: w.URL, Namespace: "no-such-namespace"}
+	}
+	for name, o := range paths {
 		wrong := &backend.VaultBackend{Client: vaultClient(t, o), Token: b.Token}
 		if err := wrong.Revoke(t.Context(), g.Accessor); err == nil {
 			t.Errorf("wrong %s: the token counts as revoked", name)
