@@ -92,7 +92,7 @@ func groupOf(dir string) (int, error) {
 }
 
 // ErrForeign means that what is at the path of a secret is not the file that was written there:
-// a link, no regular file, or another content.
+// a link, a pipe or a device, or another content.
 var ErrForeign = errors.New("not the file that was written there")
 
 // maxSecret bounds the content of a file with a secret.
@@ -111,7 +111,8 @@ func ReadSecret(path string) (string, error) {
 	return strings.TrimSpace(string(data)), f.Close()
 }
 
-// openSecret opens a regular file and reads it. A pipe does not make it wait.
+// openSecret opens a regular file and reads it. A pipe does not make it wait. A directory is
+// nothing to replace, and an error of its own.
 func openSecret(path string) (f *os.File, data []byte, err error) {
 	f, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, syscall.ELOOP) {
@@ -126,7 +127,7 @@ func openSecret(path string) (f *os.File, data []byte, err error) {
 		}
 	}()
 	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
+	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		err = fmt.Errorf("%s is no regular file (mode %s): %w", path, info.Mode(), ErrForeign)
 	}
 	if err != nil {

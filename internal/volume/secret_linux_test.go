@@ -158,7 +158,6 @@ var planted = map[string]func(path, other string) error{
 	},
 	"a link to nothing": func(path, other string) error { return os.Symlink(other+".none", path) },
 	"a pipe":            func(path, _ string) error { return syscall.Mkfifo(path, 0o666) },
-	"a directory":       func(path, _ string) error { return os.Mkdir(path, 0o777) },
 	"a long file":       func(path, _ string) error { return os.WriteFile(path, make([]byte, maxSecret+1), 0o666) },
 }
 
