@@ -42,7 +42,6 @@ func TestDocumentedPolicyIsEnough(t *testing.T) {
 	for name, without := range map[string]string{
 		"all":     "",
 		"acl":     `acl = "write"`,
-		"agent":   `agent_prefix "" { policy = "read" }`,
 		"key":     `key_prefix "consul-ecs/" { policy = "write" }`,
 		"session": `session_prefix "" { policy = "write" }`,
 	} {
@@ -58,17 +57,11 @@ func TestDocumentedPolicyIsEnough(t *testing.T) {
 			}
 			c, _ := client(t, testkit.Grant(t, management(t), rules), nil)
 			s := l.setup(t, c, Options{})
-			s.Wanted.Anonymous = &Policy{
-				Name: l.name + "-anonymous", Rules: `node_prefix "" { policy = "read" }`,
-			}
 			if name != "all" {
 				changes, err := s.Ensure(t.Context())
-				if err == nil || consulutil.Classify(err) != retry.Permanent || !strings.Contains(err.Error(), "a policy with: "+without) {
-					t.Errorf("got %v", err)
-				}
-				// Without agent:read all but the anonymous token is made.
-				if made := len(changes); made != map[string]int{"agent": 8}[name] {
-					t.Errorf("%d changes:\n%s", made, text(changes))
+				lacksRule(t, err, without)
+				if len(changes) > 0 {
+					t.Errorf("changed:\n%s", text(changes))
 				}
 				return
 			}
@@ -77,6 +70,39 @@ func TestDocumentedPolicyIsEnough(t *testing.T) {
 				t.Errorf("a second start changes:\n%s", text(again))
 			}
 		})
+	}
+}
+
+// lacksRule reports an error of setup that does not ask for the rule.
+func lacksRule(t *testing.T, err error, rule string) {
+	t.Helper()
+	if consulutil.Classify(err) != retry.Permanent {
+		t.Errorf("not permanent: %v", err)
+	}
+	if err == nil || !strings.Contains(err.Error(), "a policy with: "+rule) {
+		t.Errorf("got %v, want the rule %s", err, rule)
+	}
+}
+
+// TestAnonymousReadNeedsAgentRead: the documented policy is not enough for -anonymous-read.
+// Everything else is made.
+func TestAnonymousReadNeedsAgentRead(t *testing.T) {
+	t.Parallel()
+	const rule = `agent_prefix "" { policy = "read" }`
+	l := newLab(t)
+	setup := func(rules string) *Setup {
+		c, _ := client(t, testkit.Grant(t, management(t), rules), nil)
+		s := l.setup(t, c, Options{})
+		s.Wanted.Anonymous = &Policy{Name: l.name + "-anonymous", Rules: `node_prefix "" { policy = "read" }`}
+		return s
+	}
+	changes, err := setup(documented(t)).Ensure(t.Context())
+	lacksRule(t, err, rule)
+	if len(changes) != 8 {
+		t.Errorf("%d changes:\n%s", len(changes), text(changes))
+	}
+	if rest := mustEnsure(t, setup(documented(t)+rule)); len(rest) == 0 {
+		t.Error("nothing was left to make")
 	}
 }
 

@@ -74,7 +74,6 @@ const (
 	aclControllerToken  = `    - secret: arn:aws:secretsmanager:us-east-1:123456789012:secret:hello-mesh/controller-token
       rules: |
         acl = "write"
-        agent_prefix "" { policy = "read" }
         key_prefix "consul-ecs/" { policy = "write" }
         session_prefix "" { policy = "write" }
         node_prefix "" { policy = "write" }
