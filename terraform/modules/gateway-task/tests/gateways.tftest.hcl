@@ -360,7 +360,7 @@ run "settings_of_the_task_and_its_containers" {
       all   = { readonly_root_filesystem = true, drop_capabilities = ["ALL"], environment = [{ name = "ALL", value = "1" }] }
       proxy = { cpu = 64, memory = 256, memory_reservation = 128, stop_timeout = 90, secrets = [{ name = "KEY", valueFrom = "/edge/key" }] }
       health_sync = {
-        user              = "100", start_timeout = 30, restart_policy = { restart_attempt_period = 60 }
+        user              = "5996", start_timeout = 30, restart_policy = { restart_attempt_period = 60 }
         log_configuration = { log_driver = "json-file" }
       }
     }
@@ -388,7 +388,7 @@ run "settings_of_the_task_and_its_containers" {
     error_message = module.task.task_definition.container_definitions
   }
   assert {
-    condition     = [for c in [jsondecode(module.task.task_definition.container_definitions)[3]] : [c.user, c.startTimeout, c.restartPolicy]] == [["100", 30, { enabled = true, restartAttemptPeriod = 60 }]]
+    condition     = [for c in [jsondecode(module.task.task_definition.container_definitions)[3]] : [c.user, c.startTimeout, c.restartPolicy]] == [["5996", 30, { enabled = true, restartAttemptPeriod = 60 }]]
     error_message = module.task.task_definition.container_definitions
   }
 }

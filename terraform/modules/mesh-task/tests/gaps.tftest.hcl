@@ -25,7 +25,7 @@ run "settings_of_sidecars" {
         docker_labels            = { team = "shop" }
         cpu                      = 10
       }
-      mesh_init = { user = "100", start_timeout = 60, image = "example/consul-ecs:1" }
+      mesh_init = { user = "5996", start_timeout = 60, image = "example/consul-ecs:1" }
       proxy = {
         cpu                = 64
         memory             = 128
@@ -49,7 +49,7 @@ run "settings_of_sidecars" {
     error_message = module.task.task_definition.container_definitions
   }
   assert {
-    condition     = [for c in [jsondecode(module.task.task_definition.container_definitions)[2]] : [c.user, c.startTimeout, c.image]] == [["100", 60, "example/consul-ecs:1"]]
+    condition     = [for c in [jsondecode(module.task.task_definition.container_definitions)[2]] : [c.user, c.startTimeout, c.image]] == [["5996", 60, "example/consul-ecs:1"]]
     error_message = module.task.task_definition.container_definitions
   }
   assert {
