@@ -19,10 +19,13 @@ const (
 	secretARN  = "arn:aws:secretsmanager:us-east-1:123456789012:secret:mesh-AbCdEf"
 )
 
+// consulECS is the image of consul-ecs in tests.
+const consulECS = "registry.example.com/consul-ecs:0.7.0"
+
 // exampleInputs are the required variables of each example.
 func exampleInputs() map[string]values {
 	network := values{
-		"vpc_id": "vpc-1", "private_subnets": []string{"subnet-1", "subnet-2"}, "ecs_cluster_arn": clusterARN,
+		"vpc_id": "vpc-1", "private_subnets": []string{"subnet-1", "subnet-2"}, "ecs_cluster_arn": clusterARN, "consul_ecs_image": consulECS,
 	}
 	servers := network.with(values{"consul_server_hosts": "consul.example.com", "consul_ca_cert_arn": secretARN})
 	federation := network.with(values{
@@ -34,9 +37,11 @@ func exampleInputs() map[string]values {
 		"security_groups": []string{"sg-1"}, "gossip_key_secret_arn": secretARN, "controller_token_arn": secretARN,
 	})
 	delete(migration, "vpc_id")
+	secure := servers.with(values{"controller_token_arn": secretARN, "images": values{"consul_ecs": consulECS}})
+	delete(secure, "consul_ecs_image")
 	return map[string]values{
 		"dev-server-fargate": network,
-		"secure-mesh":        servers.with(values{"controller_token_arn": secretARN}),
+		"secure-mesh":        secure,
 		"mesh-gateways":      federation,
 		"api-gateway": servers.with(values{
 			"public_subnets": []string{"subnet-3", "subnet-4"}, "mesh_security_group_id": "sg-1",

@@ -9,7 +9,7 @@ import (
 )
 
 var gatewayTask = values{
-	"family": "edge", "kind": "mesh-gateway", "consul_server_hosts": "consul.example.com",
+	"family": "edge", "kind": "mesh-gateway", "consul_server_hosts": "consul.example.com", "consul_ecs_image": consulECS,
 	"ecs_cluster_arn": "arn:aws:ecs:us-east-1:123456789012:cluster/mesh", "subnets": []string{"subnet-1"},
 }
 

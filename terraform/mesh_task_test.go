@@ -21,7 +21,7 @@ func (v values) with(others values) values {
 }
 
 var meshTask = values{
-	"family": "web", "port": 8080, "consul_server_hosts": "consul.example.com",
+	"family": "web", "port": 8080, "consul_server_hosts": "consul.example.com", "consul_ecs_image": consulECS,
 	"container_definitions": []values{{"name": "web", "image": "web:1", "entryPoint": []string{"/web"}}},
 }
 

@@ -18,6 +18,7 @@ module "gateway" {
   tls                      = true
   consul_ca_cert_arn       = var.consul_ca_cert_arn
   lan_port                 = local.port
+  consul_ecs_image         = var.consul_ecs_image
   enable_execute_command   = false
 
   # A load balancer of one's own, in place of the module's network load balancer.

@@ -37,3 +37,8 @@ variable "mesh_security_group_id" {
   description = "Security group of the mesh's tasks, such as the output of the example secure-mesh."
   type        = string
 }
+
+variable "consul_ecs_image" {
+  description = "Image of consul-ecs in your registry."
+  type        = string
+}

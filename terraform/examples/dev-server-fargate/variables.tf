@@ -14,9 +14,8 @@ variable "private_subnets" {
 }
 
 variable "consul_ecs_image" {
-  description = "Image of consul-ecs."
+  description = "Image of consul-ecs in your registry."
   type        = string
-  default     = "meshtask/consul-ecs:0.7.0"
 }
 
 variable "hello_image" {

@@ -24,7 +24,6 @@ variable "lb_ingress_rule_cidr_blocks" {
 }
 
 variable "consul_ecs_image" {
-  description = "Image of consul-ecs."
+  description = "Image of consul-ecs in your registry."
   type        = string
-  default     = "meshtask/consul-ecs:0.7.0"
 }

@@ -48,7 +48,6 @@ variable "controller_token_arn" {
 }
 
 variable "consul_ecs_image" {
-  description = "Image of consul-ecs."
+  description = "Image of consul-ecs in your registry."
   type        = string
-  default     = "meshtask/consul-ecs:0.7.0"
 }

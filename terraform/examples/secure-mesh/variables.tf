@@ -44,9 +44,8 @@ variable "tls_server_name" {
 variable "images" {
   description = "Images of consul-ecs and of the services."
   type = object({
-    consul_ecs = optional(string, "meshtask/consul-ecs:0.7.0")
+    consul_ecs = string
     hello      = optional(string, "example/hello:1")
   })
-  default  = {}
   nullable = false
 }

@@ -1,6 +1,7 @@
 package parity
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -123,15 +124,12 @@ func (in input) variables(t *testing.T) map[string]any {
 	settings := object(configuration["admission"])
 	delete(configuration, "admission")
 	images, client := object(settings["images"]), object(settings["client"])
-	if images["consulECS"] == nil {
-		images["consulECS"] = consulECS
-	}
 	vars := map[string]any{
 		"family":                   in.Definition["family"],
 		"requires_compatibilities": in.Definition["requiresCompatibilities"],
 		"container_definitions":    list(in.Definition["containerDefinitions"]),
 		"configuration":            configuration,
-		"images":                   map[string]any{"consul_ecs": images["consulECS"], "envoy": images["envoy"], "dataplane": images["dataplane"], "consul": images["consul"]},
+		"images":                   map[string]any{"consul_ecs": cmp.Or(images["consulECS"], any(consulECS)), "envoy": images["envoy"], "dataplane": images["dataplane"], "consul": images["consul"]},
 		"client":                   map[string]any{"retry_join": client["retryJoin"], "datacenter": client["datacenter"], "configuration": client["configuration"]},
 		"secrets":                  settings["secrets"],
 		"log_configuration":        settings["logConfiguration"],

@@ -6,7 +6,7 @@ variable "name_prefix" {
 }
 
 variable "consul_ecs_image" {
-  description = "Image of consul-ecs."
+  description = "Image of consul-ecs in your registry, required: there is no default."
   type        = string
   default     = null
 }

@@ -22,14 +22,13 @@ variable "generation" {
 }
 
 variable "consul_ecs_image" {
-  description = "Image of consul-ecs."
+  description = "Image of consul-ecs in your registry, required: there is no default."
   type        = string
-  default     = "meshtask/consul-ecs:0.7.0"
-  nullable    = false
+  default     = null
 
   validation {
-    condition     = var.consul_ecs_image != ""
-    error_message = "consul_ecs_image must name the image of consul-ecs, such as the one that `make image` builds, in your registry."
+    condition     = var.consul_ecs_image != null && var.consul_ecs_image != ""
+    error_message = "consul_ecs_image must name the image of consul-ecs in your registry, such as the one that `make image` builds."
   }
 }
 

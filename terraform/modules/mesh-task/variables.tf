@@ -290,13 +290,18 @@ variable "envoy_readiness_port" {
 }
 
 variable "consul_ecs_image" {
-  description = "Image of consul-ecs; that of [render](../render) when null."
+  description = "Image of consul-ecs in your registry, required: there is no default."
   type        = string
   default     = null
 
   validation {
+    condition     = var.consul_ecs_image != null && var.consul_ecs_image != ""
+    error_message = "consul_ecs_image must name the image of consul-ecs in your registry, such as the one that `make image` builds."
+  }
+
+  validation {
     condition     = !can(regex("hashicorp/consul-ecs(:|@|$)", var.consul_ecs_image))
-    error_message = "consul_ecs_image is hashicorp/consul-ecs, which does not have the commands that this module's containers run: remove it, or name an image of this project."
+    error_message = "consul_ecs_image is hashicorp/consul-ecs, which does not have the commands that this module's containers run: name the image that `make image` builds."
   }
 }
 

@@ -70,15 +70,20 @@ variable "configuration" {
 }
 
 variable "images" {
-  description = "Images of the containers of the mesh."
+  description = "Images of the containers of the mesh. That of consul-ecs is yours, and required."
   type = object({
-    consul_ecs = optional(string, "meshtask/consul-ecs:0.7.0")
+    consul_ecs = optional(string)
     envoy      = optional(string, "envoyproxy/envoy:v1.40.0")
     dataplane  = optional(string, "hashicorp/consul-dataplane:1.9.0")
     consul     = optional(string, "hashicorp/consul:1.20.1")
   })
   default  = {}
   nullable = false
+
+  validation {
+    condition     = var.images.consul_ecs != null && var.images.consul_ecs != ""
+    error_message = "images.consul_ecs must name the image of consul-ecs in your registry, such as the one that `make image` builds."
+  }
 }
 
 variable "secrets" {
