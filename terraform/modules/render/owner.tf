@@ -3,12 +3,14 @@
 locals {
   gate_role = local.agent ? "install" : "mesh_init"
   readers   = concat(["proxy"], local.agent ? ["health_sync"] : [])
-  users     = { for role in local.roles : role => split(":", local.set[role].user) if can(split(":", local.set[role].user)) }
-  strong    = ["ALL", "DAC_OVERRIDE"]
+  # Which containers there are, and results of try and can, may be unknown before the apply.
+  given  = { for role, settings in var.sidecars : role => settings.user if settings.user != null }
+  users  = length(local.given) == 0 ? {} : { for role in local.roles : role => split(":", lookup(local.given, role, lookup(local.given, "all", ""))) if contains(keys(local.given), role) || contains(keys(local.given), "all") }
+  strong = ["ALL", "DAC_OVERRIDE"]
 
   owner_warnings = local.bootstrap_dir != "/consul" ? [
     for role, name in local.names : "Container ${name} runs as user ${local.mesh_user}, and cannot ${local.transparent ? "read" : "write"} the shared volume at ${local.bootstrap_dir}, which belongs to root unless the image of container ${local.gate} has this directory: remove bootstrapDir, or name the directory's owner in that image as user of ${local.gate_role} in sidecars."
-    if role == (local.transparent ? "health_sync" : local.gate_role) && !can(local.users[local.gate_role])
+    if role == (local.transparent ? "health_sync" : local.gate_role) && !contains(keys(local.users), local.gate_role)
     ] : [
     for role, user in local.users : "Container ${local.names[role]} runs as user ${join(":", user)}, and cannot ${contains(local.readers, role) ? "read" : "write"} the shared volume, which belongs to ${local.mesh_user}: remove user from sidecars for it."
     if !anytrue([
