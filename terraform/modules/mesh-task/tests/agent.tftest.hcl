@@ -5,10 +5,10 @@ provider "aws" {
 
 variables {
   consul_ecs_image = "registry.example.com/consul-ecs:0.7.0"
-  generation = "agent"
-  family     = "web"
-  port       = 8080
-  retry_join = ["10.0.0.4", "10.0.0.5"]
+  generation       = "agent"
+  family           = "web"
+  port             = 8080
+  retry_join       = ["10.0.0.4", "10.0.0.5"]
   container_definitions = [
     { name = "web", image = "web:1", entryPoint = ["/web"], healthCheck = { command = ["CMD", "/web", "check"] } },
   ]

@@ -1,6 +1,6 @@
 # Without any provider. That the result is what consul-ecs admit makes is tested in Go.
 variables {
-  images = { consul_ecs = "registry.example.com/consul-ecs:0.7.0" }
+  images                   = { consul_ecs = "registry.example.com/consul-ecs:0.7.0" }
   family                   = "Web"
   requires_compatibilities = ["FARGATE"]
   memory                   = 512
