@@ -4,7 +4,7 @@ locals {
   gate_role = local.agent ? "install" : "mesh_init"
   readers   = concat(["proxy"], local.agent ? ["health_sync"] : [])
   # Which containers there are, and results of try and can, may be unknown before the apply.
-  given  = { for role, settings in var.sidecars : role => settings.user if settings.user != null }
+  given  = { for role, settings in var.sidecars : role => settings.user if try(settings.user, null) != null }
   users  = length(local.given) == 0 ? {} : { for role in local.roles : role => split(":", lookup(local.given, role, lookup(local.given, "all", ""))) if contains(keys(local.given), role) || contains(keys(local.given), "all") }
   strong = ["ALL", "DAC_OVERRIDE"]
 
