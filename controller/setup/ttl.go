@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/exit"
@@ -69,11 +70,15 @@ func shown(tasks []string) string {
 // readUnrenewed returns whose tokens of an auth method are not replaced before they expire, as far
 // as their logins declared it: the tasks' IDs, and the accessors of tokens that name no task.
 func (s *Setup) readUnrenewed(ctx context.Context, m AuthMethod) (names []string, err error) {
-	type entry struct{ AccessorID, Description string }
+	places, err := s.tokenScopes(ctx, m.Scope)
+	if err != nil {
+		return nil, err
+	}
+	type entry struct{ AccessorID, AuthMethod, Description string }
 	var list consulutil.ListMeta
-	ctx = consulutil.Stream(ctx, &list, func(e entry) error {
+	stream := consulutil.Stream(ctx, &list, func(e entry) error {
 		meta := consulutil.LoginMeta(e.Description)
-		if meta[config.LoginMetaRenewed] == "true" {
+		if !aclrules.SameName(e.AuthMethod, m.Name) || meta[config.LoginMetaRenewed] == "true" {
 			return nil
 		}
 		name := e.AccessorID
@@ -83,8 +88,28 @@ func (s *Setup) readUnrenewed(ctx context.Context, m AuthMethod) (names []string
 		names = append(names, name)
 		return nil
 	})
-	options := s.queryOptions(ctx, m.Scope)
-	_, _, err = s.Client.ACL().TokenListFiltered(api.ACLTokenFilterOptions{AuthMethod: m.Name}, options)
+	for _, place := range places {
+		var filter api.ACLTokenFilterOptions
+		if place.Namespace == "" { // the API client cannot name a method of another namespace
+			filter.AuthMethod = m.Name
+		}
+		if _, _, err := s.Client.ACL().TokenListFiltered(filter, s.queryOptions(stream, place)); err != nil {
+			return nil, err
+		}
+	}
 	slices.Sort(names)
-	return slices.Compact(names), err
+	return slices.Compact(names), nil
+}
+
+// tokenScopes returns where an auth method makes tokens: with partitions, its logins name any
+// namespace of theirs.
+func (s *Setup) tokenScopes(ctx context.Context, method Scope) (scopes []Scope, err error) {
+	if method.Partition == "" {
+		return []Scope{method}, nil
+	}
+	namespaces, _, err := s.Client.Namespaces().List(s.queryOptions(ctx, Scope{Partition: method.Partition}))
+	for _, n := range namespaces {
+		scopes = append(scopes, Scope{Partition: method.Partition, Namespace: n.Name})
+	}
+	return scopes, err
 }

@@ -2,7 +2,9 @@ package setup
 
 import (
 	"bytes"
+	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -152,6 +154,30 @@ func TestTokenTTLOfTheServer(t *testing.T) {
 		if life != ttl {
 			t.Errorf("a token lives %s, want %s", life, ttl)
 		}
+	}
+}
+
+// TestTokenTTLOfAPartition: the tokens that hold it back are in the namespaces that the method's
+// logins name, also.
+func TestTokenTTLOfAPartition(t *testing.T) {
+	t.Parallel()
+	e, c := newEnterprise(t)
+	lists := map[string]string{
+		"default": `[{"AccessorID":"a","AuthMethod":"` + config.ServiceAuthMethod + `"}]`,
+		"web":     `[{"AccessorID":"b","AuthMethod":"` + config.ServiceAuthMethod + `"},{"AccessorID":"c","AuthMethod":"other"},{"AccessorID":"d"}]`,
+	}
+	e.objects["/v1/namespace/web ecs/"] = json.RawMessage(`{"Name":"web"}`)
+	for namespace, list := range lists {
+		e.objects["/v1/acl/tokens ecs/"+namespace] = json.RawMessage(list)
+	}
+	state := agent(t, Options{Partition: "ecs", TokenTTL: time.Hour})
+	s := &Setup{Client: c, Wanted: state, Log: hclog.NewNullLogger()}
+	names, err := s.readUnrenewed(t.Context(), state.Methods[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"a", "b"}; !slices.Equal(names, want) {
+		t.Errorf("tokens %q, want %q", names, want)
 	}
 }
 
