@@ -8,6 +8,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 database=golang.org/x/vulndb@v0.0.0-20261105234957-e22db6528018
+# First as text: as JSON, go's error is no line of standard error.
+go mod download "$database" || { echo "vuln.sh: the database needs Go's module proxy once (go env GOPROXY)" >&2; exit 1; }
 dir=$(go mod download -json "$database" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
 
 # scan MODULE PACKAGE...: exit code 3 when a vulnerability can be reached.
