@@ -54,11 +54,22 @@ func (s *Snapshot) Write(w io.Writer) error {
 // the same to Consul, which does not distinguish letter case.
 func SameName(a, b string) bool { return strings.EqualFold(a, b) }
 
+// canonicalID returns an ID as Consul makes them. A link keeps the ID that it was written with, of
+// which Consul reads the hexadecimal digits only: in any letter case, between any hyphens.
+func canonicalID(id string) string {
+	digits := strings.ToLower(strings.ReplaceAll(id, "-", ""))
+	if len(digits) != 32 {
+		return strings.ToLower(id)
+	}
+	return strings.Join([]string{digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]}, "-")
+}
+
 func linkMatches(l Link, id, name string) bool {
 	return l.ID != "" && l.ID == id || l.ID == "" && SameName(l.Name, name)
 }
 
 func (s *Snapshot) policy(l Link) (Policy, error) {
+	l.ID = canonicalID(l.ID)
 	for _, p := range s.Policies {
 		if linkMatches(l, p.ID, p.Name) {
 			return p, nil
@@ -68,6 +79,7 @@ func (s *Snapshot) policy(l Link) (Policy, error) {
 }
 
 func (s *Snapshot) role(l Link) (Role, error) {
+	l.ID = canonicalID(l.ID)
 	for _, r := range s.Roles {
 		if linkMatches(l, r.ID, r.Name) {
 			return r, nil
@@ -90,7 +102,7 @@ func (s *Snapshot) Token(_ context.Context, accessor string) (Token, error) {
 		return Token{}, errors.New("an export has no own token: name one by its accessor")
 	}
 	for _, t := range s.Tokens {
-		if SameName(t.Accessor, accessor) {
+		if canonicalID(t.Accessor) == canonicalID(accessor) {
 			return t, nil
 		}
 	}

@@ -139,3 +139,33 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// A token or role keeps the ID of a link as it was written, and Consul reads its digits only.
+func TestSnapshotReadsIDsAsConsulDoes(t *testing.T) {
+	t.Parallel()
+	const (
+		canonical = "c2522891-dcf0-4058-cce5-11ea9ec7371a"
+		upper     = "C2522891-DCF0-4058-CCE5-11EA9EC7371A"
+		shifted   = "c25228-91dcf0-4058-cce5-11ea9ec7371a"
+	)
+	s := &Snapshot{
+		Policies: []Policy{{ID: canonical, Name: "p"}}, Roles: []Role{{ID: canonical, Name: "r"}}, Tokens: []Token{{Accessor: canonical}, {Accessor: upper[:35] + "B"}},
+	}
+	for _, id := range []string{canonical, upper, shifted} {
+		if _, err := s.Policy(t.Context(), Link{ID: id}); err != nil {
+			t.Errorf("policy %s: %v", id, err)
+		}
+		if _, err := s.Role(t.Context(), Link{ID: id}); err != nil {
+			t.Errorf("role %s: %v", id, err)
+		}
+		if _, err := s.Token(t.Context(), id); err != nil {
+			t.Errorf("token %s: %v", id, err)
+		}
+	}
+	if _, err := s.Token(t.Context(), canonical[:35]+"b"); err != nil {
+		t.Errorf("a token whose accessor is in upper case: %v", err)
+	}
+	if _, err := s.Policy(t.Context(), Link{ID: canonical[:35] + "b"}); !errors.Is(err, ErrDangling) {
+		t.Errorf("another policy: %v, want %v", err, ErrDangling)
+	}
+}

@@ -184,3 +184,28 @@ func TestExportNeedsToReadEverything(t *testing.T) {
 		t.Errorf("an unknown reader: %v", err)
 	}
 }
+
+// Consul accepts an ID in any letter case and with its hyphens elsewhere, and keeps it like that in
+// the token: the rights are those of the policy all the same.
+func TestExportKnowsPoliciesByAnySpellingOfTheirIDs(t *testing.T) {
+	t.Parallel()
+	o := newObjects(t)
+	const management = "000000000-000-0000-0000-000000000001"
+	token := o.token(&api.ACLToken{Policies: []*api.ACLLink{{ID: management}}})
+	role, _, err := o.acl.RoleCreate(&api.ACLRole{Name: o.name("root"), Policies: []*api.ACLLink{{ID: management}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	member := o.token(&api.ACLToken{Roles: []*api.ACLLink{{ID: strings.ToUpper(role.ID)}}})
+	export, err := NewACLReader(client(t, secured, testkit.ManagementToken), "").Export(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, accessor := range map[string]string{"a policy": token.AccessorID, "a role": member.AccessorID} {
+		report := aclrules.NewReport(aclrules.Resolver{Objects: export, Datacenter: "dc1"}.Resolve(t.Context(), aclrules.Subject{Token: accessor}), aclrules.Denied)
+		got := report.Can(aclrules.Query{Resource: aclrules.ACL, Access: aclrules.WriteAccess}).Decision
+		if got != aclrules.Allowed.String() {
+			t.Errorf("acl write by %s that is linked by another spelling of its ID: %v, want %v", what, got, aclrules.Allowed)
+		}
+	}
+}
