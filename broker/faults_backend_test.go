@@ -51,7 +51,7 @@ func strangers(denied http.HandlerFunc) []http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 	}
 	return []http.HandlerFunc{
-		denied, status(http.StatusNotFound), http.NotFound, status(http.StatusServiceUnavailable), status(473),
+		denied, status(http.StatusNoContent), status(http.StatusNotFound), http.NotFound, status(http.StatusServiceUnavailable), status(473),
 		http.RedirectHandler("http://127.0.0.1:1/elsewhere", http.StatusTemporaryRedirect).ServeHTTP,
 	}
 }
@@ -103,6 +103,7 @@ func (s *schedule) vault(w http.ResponseWriter, r *http.Request) {
 	case s.backend.Revoke(r.Context(), in.Accessor) != nil:
 		vaultRefuses(w, http.StatusInternalServerError, "internal error")
 	default:
+		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(http.StatusNoContent)
 	}
 }

@@ -45,7 +45,8 @@ func foreign(r *http.Request, resp *http.Response) bool {
 	case status == http.StatusNotFound:
 		return !strings.HasPrefix(peek(resp), noEndpoint)
 	case status < 300:
-		return r.Method == http.MethodDelete && strings.HasPrefix(r.URL.Path, "/v1/acl/token/") || r.URL.Path == "/v1/acl/logout"
+		path := r.URL.Path // behind the path of the address, if it has one
+		return r.Method == http.MethodDelete && strings.Contains(path, "/v1/acl/token/") || strings.HasSuffix(path, "/v1/acl/logout")
 	}
 	return false
 }

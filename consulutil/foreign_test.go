@@ -56,9 +56,11 @@ func TestAnswerThatIsNotConsulsProvesNothing(t *testing.T) {
 	}
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "back soon") }))
 	t.Cleanup(page.Close)
-	for _, what := range []string{"delete a token", "log out"} {
-		if err := calls[what](newClient(t, Options{Address: page.URL})); err == nil || Classify(err) != retry.NotYet {
-			t.Errorf("a page of maintenance: %s: %v, want an error that is retried", what, err)
+	for _, path := range []string{"", "/behind/a/prefix"} {
+		for _, what := range []string{"delete a token", "log out"} {
+			if err := calls[what](newClient(t, Options{Address: page.URL + path})); err == nil || Classify(err) != retry.NotYet {
+				t.Errorf("a page of maintenance at %q: %s: %v, want an error that is retried", path, what, err)
+			}
 		}
 	}
 }

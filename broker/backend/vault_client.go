@@ -187,18 +187,19 @@ func (c *VaultClient) do(ctx context.Context, r vaultCall) (*vaultAnswer, error)
 	if err != nil {
 		return nil, err
 	}
-	return decodeVault(resp.StatusCode, body)
+	return decodeVault(resp, body)
 }
 
-func decodeVault(status int, body []byte) (*vaultAnswer, error) {
+// decodeVault reads an answer. One without a body is Vault's by the header that Vault gives all of its answers.
+func decodeVault(resp *http.Response, body []byte) (*vaultAnswer, error) {
 	a := &vaultAnswer{}
 	err := json.Unmarshal(body, a)
-	switch {
+	switch status := resp.StatusCode; {
 	case status >= 300 && status < 400:
 		return nil, &vaultStatusError{status, "a redirect; configure the address of the active node, or request forwarding in Vault"}
 	case status >= 400 && err == nil && a.Errors != nil:
 		return nil, &vaultStatusError{status, strings.Join(a.Errors, "; ")}
-	case status == http.StatusNoContent && len(body) == 0:
+	case status == http.StatusNoContent && resp.Header.Get("Cache-Control") == "no-store":
 		return a, nil
 	case status >= 400, err != nil, a.RequestID == nil:
 		// The decoder's error could quote the answer, which may hold a token.

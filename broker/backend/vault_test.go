@@ -191,10 +191,10 @@ func TestAnswerOfAnotherServerIsNoAnswerOfVault(t *testing.T) {
 		"revoke-self":     func() error { return task.RevokeSelf(t.Context(), secret.New("x")) },
 	}
 	for _, body := range []string{"", "<html>not here</html>", `{"message": "no Route matched with those values"}`, "[]", "{}", `"ok"`} {
-		for _, status := range []int{200, 400, 403, 404} {
+		for _, status := range []int{200, 204, 400, 403, 404} {
 			w.front.AnswerAs(func(w http.ResponseWriter, _ *http.Request) {
 				w.WriteHeader(status)
-				io.WriteString(w, body)
+				io.WriteString(w, body) // which 204 has not
 			})
 			for name, call := range calls {
 				err := call()

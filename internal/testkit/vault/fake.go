@@ -134,6 +134,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case refused != nil:
 		Refuse(w, refused.status, refused.text)
 	case out == nil:
+		w.Header().Set("Cache-Control", "no-store") // as Vault does
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		if _, wrapped := out["request_id"]; !wrapped {
