@@ -11,7 +11,8 @@ locals {
   proxies  = ["sidecar-proxy", "consul-dataplane"]
   reserved = ["consul-ecs-install", "consul-client", "consul-ecs-mesh-init", "sidecar-proxy", "consul-dataplane", "consul-ecs-health-sync"]
 
-  agent   = try(var.configuration.consulServers, null) == null
+  # By lookup, since try is unknown while one of its members is, such as hosts that the same apply makes.
+  agent   = lookup(var.configuration, "consulServers", null) == null
   gateway = try(var.configuration.gateway, null) != null
   fargate = contains(var.requires_compatibilities, "FARGATE")
   # Without launch types Fargate is possible.
