@@ -1,13 +1,17 @@
 package meshinit_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/consul/api"
 
 	"github.com/meshtask/consul-ecs/bootstrap"
+	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/meshinit"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -41,6 +45,11 @@ func TestExpiringTokenIsPresentedByARelay(t *testing.T) {
 			secret := string(s.file(workload.FileServiceToken))
 			if holds := strings.Contains(text, secret); holds == tt.relayed {
 				t.Errorf("the bootstrap holds the token: %v", holds)
+			}
+			token, _, err := s.admin().ACL().TokenReadSelf(&api.QueryOptions{Token: secret})
+			s.must(err)
+			if renewed := consulutil.LoginMeta(token.Description)[config.LoginMetaRenewed]; renewed != strconv.FormatBool(tt.relayed) {
+				t.Errorf("the login declares that its token is replaced: %s", renewed)
 			}
 			if !tt.relayed {
 				return

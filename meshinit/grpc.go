@@ -29,6 +29,8 @@ type GRPC struct {
 	HTTPCAFile, HTTPCAPath string
 }
 
+const unixScheme = "unix://"
+
 // check refuses an address that no bootstrap can hold. It does no I/O.
 func (g GRPC) check() error {
 	_, _, _, err := split(g.address())
@@ -37,13 +39,13 @@ func (g GRPC) check() error {
 
 // split returns the parts of an address; host and port are empty for a unix socket.
 func split(address string) (scheme, host, port string, err error) {
-	for _, s := range []string{"unix://", "https://", "http://"} {
+	for _, s := range []string{unixScheme, "https://", "http://"} {
 		if strings.HasPrefix(address, s) {
 			scheme = s
 		}
 	}
 	rest := address[len(scheme):]
-	if scheme == "unix://" && rest != "" {
+	if scheme == unixScheme && rest != "" {
 		return scheme, "", "", nil
 	}
 	host, port, err = net.SplitHostPort(rest)
@@ -65,7 +67,7 @@ func (g GRPC) resolve(ctx context.Context) (bootstrap.GRPC, error) {
 	file, path := g.CAFile, g.CAPath
 	if strings.HasPrefix(address, "https://") {
 		file, path = cmp.Or(file, g.HTTPCAFile), cmp.Or(path, g.HTTPCAPath)
-	} else if !strings.HasPrefix(address, "unix://") {
+	} else if !strings.HasPrefix(address, unixScheme) {
 		file, path = "", ""
 	}
 	pem, err := loadCA(file, path)
@@ -112,7 +114,7 @@ func loadCA(file, dir string) (string, error) {
 // refuses an address that cannot be split.
 func resolveHost(ctx context.Context, address string) (string, error) {
 	scheme, host, port, err := split(address)
-	if scheme == "unix://" || err != nil || host == "localhost" || net.ParseIP(host) != nil {
+	if scheme == unixScheme || err != nil || host == "localhost" || net.ParseIP(host) != nil {
 		return address, nil
 	}
 	ips, err := net.DefaultResolver.LookupIP(ctx, "ip", host)

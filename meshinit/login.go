@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/registrar"
@@ -31,6 +32,9 @@ func (r *run) login(ctx context.Context) error {
 		return nil
 	}
 	params := registrar.LoginParams(r.Config, r.workload.Partition, r.task)
+	if r.Proxy.KeepsToken() {
+		params.Meta[config.LoginMetaRenewed] = "false"
+	}
 	params.Previous = r.secrets().Previous(workload.FileServiceToken)
 	r.session = r.Session(r.task, r.Log)
 	var err error

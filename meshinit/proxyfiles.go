@@ -29,6 +29,8 @@ type ProxyFiles interface {
 	// Files returns the files for a proxy that presents the token; its secret is empty without
 	// ACLs.
 	Files(ctx context.Context, w workload.Workload, p bootstrap.Proxy, token consulutil.Token) ([]File, error)
+	// KeepsToken reports that the proxy presents its first token for good.
+	KeepsToken() bool
 }
 
 // File is a file of the bootstrap directory.
@@ -54,6 +56,9 @@ type AgentProxy struct {
 // Check refuses a gRPC address that no bootstrap can hold.
 func (a AgentProxy) Check() error { return a.GRPC.check() }
 
+// KeepsToken reports that the agent is at a Unix socket, where there is no relay.
+func (a AgentProxy) KeepsToken() bool { return strings.HasPrefix(a.GRPC.address(), unixScheme) }
+
 // Files returns Envoy's bootstrap, which holds the token. Envoy cannot replace it: for one that
 // expires there is a relay, which presents the token in its file. An agent at a Unix socket has
 // none.
@@ -69,7 +74,7 @@ func (a AgentProxy) Files(ctx context.Context, w workload.Workload, p bootstrap.
 	if err != nil {
 		return nil, err
 	}
-	if token.Expires.IsZero() || scheme == "unix://" {
+	if token.Expires.IsZero() || scheme == unixScheme {
 		data, err := bootstrap.Generate(params)
 		return []File{{Name: workload.FileBootstrap, Data: data, Secret: token.Secret != ""}}, err
 	}
@@ -82,7 +87,7 @@ func (a AgentProxy) Files(ctx context.Context, w workload.Workload, p bootstrap.
 	if err != nil {
 		return nil, err
 	}
-	params.Token, params.Relay, params.GRPC = "", true, bootstrap.GRPC{Address: "unix://" + socket}
+	params.Token, params.Relay, params.GRPC = "", true, bootstrap.GRPC{Address: unixScheme + socket}
 	data, err := bootstrap.Generate(params)
 	return []File{{Name: workload.FileRelay, Data: settings}, {Name: workload.FileBootstrap, Data: data}}, err
 }
@@ -100,6 +105,9 @@ type ServersProxy struct {
 	// Hosts are lines for the hosts files of the task's containers.
 	Hosts []string
 }
+
+// KeepsToken reports that the proxy is consul-dataplane.
+func (s ServersProxy) KeepsToken() bool { return !s.Config.Direct() }
 
 // Check refuses a text of CA certificates that the proxy cannot use. It does not read CA
 // files: they may be mounted in the proxy's container alone.

@@ -63,6 +63,8 @@ func (atOnce) Deregister(context.Context, string, workload.Workload) error { ret
 func (atOnce) Proxy(context.Context, string, workload.Workload) (bootstrap.Proxy, error) {
 	return bootstrap.Proxy{}, nil
 }
+func (atOnce) KeepsToken() bool { return false }
+
 func (atOnce) Check() error { return nil }
 func (atOnce) Files(context.Context, workload.Workload, bootstrap.Proxy, consulutil.Token) ([]File, error) {
 	return nil, nil
