@@ -114,6 +114,8 @@ func TestMacrosAroundADefinitionAreRefused(t *testing.T) {
 		"AWS's, a list":         {`"Transform": ["AWS::LanguageExtensions", "AWS::Serverless-2016-10-31"],`, "", "", ""},
 		"of the template":       {`"Transform": "Labels",`, "", "", "$.Transform"},
 		"one of them":           {`"Transform": ["AWS::LanguageExtensions", "Labels"],`, "", "", "$.Transform"},
+		"AWS's for any text":    {`"Transform": {"Name": "AWS::Include", "Parameters": {"Location": "s3://b/t.json"}},`, "", "", "$.Transform"},
+		"among AWS's":           {`"Transform": ["AWS::LanguageExtensions", {"Name": "AWS::Include", "Parameters": {"Location": "s3://b/t.json"}}],`, "", "", "$.Transform"},
 		"with parameters":       {`"Transform": [{"Name": "Labels", "Parameters": {"A": "b"}}],`, "", "", "$.Transform"},
 		"an object":             {`"Transform": {"Name": "Labels"},`, "", "", "$.Transform"},
 		"beside the resources":  {`"Fn::Transform": {"Name": "Labels"},`, "", "", "$.Fn::Transform"},

@@ -85,7 +85,7 @@ func (t *task) unseenLabels(properties part) {
 }
 
 // unseenMacros looks at what is around the properties: a macro may rewrite what stands beside it. Those
-// of AWS for whole templates change no task definition.
+// of AWS for whole templates change no task definition, but for the one that includes any text.
 func (t *task) unseenMacros() {
 	root := t.doc.Root
 	if root == t.doc.Task {
@@ -96,7 +96,7 @@ func (t *task) unseenMacros() {
 		if text, is := macro.Text(); is {
 			name = text
 		}
-		if name != "" && !strings.HasPrefix(name, "AWS::") {
+		if name == "AWS::Include" || name != "" && !strings.HasPrefix(name, "AWS::") {
 			t.report(codeAnnHidden, "$.Transform", "what", "the macro "+name)
 		}
 	}
