@@ -14,8 +14,8 @@ import (
 	"github.com/meshtask/consul-ecs/internal/exit"
 )
 
-// MinTokenTTL and MaxTokenTTL bound the MaxTokenTTL of an auth method, as Consul does unless its
-// servers are configured otherwise.
+// MinTokenTTL and MaxTokenTTL bound the MaxTokenTTL of an auth method. Consul refuses less than a
+// minute unless its servers are configured otherwise; the upper limit is ours.
 const MinTokenTTL, MaxTokenTTL = time.Minute, 24 * time.Hour
 
 // CheckTokenTTL returns an error unless Consul takes the duration for MaxTokenTTL; 0 means none.

@@ -80,7 +80,7 @@ func TestConformanceSignalsAtPID1(t *testing.T) {
 	s := play(t, nil, deaf("sleep", 1), supervised, helper("go", "block")).await("go")
 	s.until("RUNNING", running)
 	v := s.end().stopped()
-	for name, want := range map[string]int{"sleep": 137, "init": 143, "go": 2} {
+	for name, want := range map[string]int{"sleep": 137, "init": 143, "go": 143} {
 		if got := s.code(name); got != want {
 			t.Errorf("%s: exit code %d, want %d", name, got, want)
 		}

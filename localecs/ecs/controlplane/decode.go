@@ -68,10 +68,12 @@ func conversion(e *json.UnmarshalTypeError) string {
 	return "Unexpected field type" + at
 }
 
-// member is a member's place without the embedded structs in it: AWS's names begin
-// with small letters.
+// member returns a member's place without embedded structs and the indices of lists: AWS's
+// names begin with small letters.
 func member(path string) string {
-	parts := slices.DeleteFunc(strings.Split(path, "."), func(part string) bool { return part != "" && unicode.IsUpper(rune(part[0])) })
+	parts := slices.DeleteFunc(strings.Split(path, "."), func(part string) bool {
+		return part != "" && !unicode.IsLower(rune(part[0]))
+	})
 	return strings.Join(parts, ".")
 }
 
