@@ -189,7 +189,10 @@ variable "token_ttl" {
   default     = null
 
   validation {
-    condition     = var.token_ttl == null || can(regex("^([0-9]+h)?([0-9]+m)?([0-9]+s)?$", var.token_ttl)) && var.token_ttl != ""
+    condition = var.token_ttl == null ? true : try(alltrue([
+      for ttl in [sum([for i, n in regex("^(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?$", var.token_ttl) : coalesce(n, 0) * pow(60, 2 - i)])] :
+      ttl >= 60 && ttl <= 86400 # seconds
+    ]), false)
     error_message = "token_ttl must be a duration from 1m to 24h, such as \"24h\"."
   }
 }

@@ -49,6 +49,34 @@ run "fractions_and_long_paths" {
   expect_failures = [var.metrics_port, var.desired_count, var.iam_role_path]
 }
 
+run "tokens_of_less_than_a_minute" {
+  command = plan
+
+  variables {
+    token_ttl = "0h59s"
+  }
+
+  expect_failures = [var.token_ttl]
+}
+
+run "tokens_of_more_than_a_day" {
+  command = plan
+
+  variables {
+    token_ttl = "24h1s"
+  }
+
+  expect_failures = [var.token_ttl]
+}
+
+run "longest_tokens" {
+  command = plan
+
+  variables {
+    token_ttl = "23h59m60s"
+  }
+}
+
 run "path_without_a_slash_at_its_end" {
   command = plan
 
