@@ -93,6 +93,9 @@ type RefusedError struct {
 	After time.Duration
 }
 
+// foreign reports whether a proxy has answered: each refusal of the broker has a code.
+func (e *RefusedError) foreign() bool { return e.Code == "" }
+
 func (e *RefusedError) Error() string {
 	text := fmt.Sprintf("%s: the broker answered %d", e.Op, e.Status)
 	if e.Code != "" {
@@ -152,11 +155,25 @@ func (b *Broker) unwrap(ctx context.Context, r UnwrapRequest) (Unwrapped, error)
 // the broker was restarted without its records.
 var errUnknownToken = errors.New("the broker does not know the token")
 
+// errForeign means that a success is that of a load balancer or a page in place of the broker.
+var errForeign = errors.New("the answer is not the broker's; check its address")
+
+// revoked reports whether the answer is the broker's that a token is revoked.
+func revoked(answer []byte) bool {
+	var body struct{ Revoked bool }
+	return json.Unmarshal(answer, &body) == nil && body.Revoked
+}
+
 // revoke asks the broker to revoke a token. One that it does not know is errUnknownToken.
 func (b *Broker) revoke(ctx context.Context, token secret.Value) error {
-	_, _, err := b.do(ctx, "revoke the token", http.MethodPost, "/v1/revoke", token, nil)
+	_, answer, err := b.do(ctx, "revoke the token", http.MethodPost, "/v1/revoke", token, nil)
+	if err == nil && !revoked(answer) {
+		return errForeign
+	}
 	refused, ok := errors.AsType[*RefusedError](err)
 	switch {
+	case ok && refused.foreign():
+		return err
 	case ok && refused.Code == UnknownToken:
 		return &retry.PermanentError{Err: errUnknownToken}
 	case ok && refused.Status < 500 && refused.Status != http.StatusTooManyRequests:

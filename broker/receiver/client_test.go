@@ -8,7 +8,10 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -114,4 +117,38 @@ func TestTokenThatTheBrokerDoesNotKnowIsNotReportedAsRevoked(t *testing.T) {
 			t.Error(text)
 		}
 	})
+}
+
+// A load balancer in front of the broker, or a page in its place, revokes nothing and refuses nothing.
+func TestAnswerThatIsNotTheBrokersIsRetried(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{200, 204, 400, 401, 403, 404, 409, 502} {
+		for _, body := range []string{"", "<html>back soon</html>", "{}", `{"message": "Forbidden"}`} {
+			b, err := NewBroker(BrokerOptions{Address: "https://broker", Transport: answering(func(rw http.ResponseWriter) {
+				rw.WriteHeader(status)
+				_, _ = io.WriteString(rw, body)
+			})})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := b.revoke(t.Context(), secret.New("x")); err == nil || !consulutil.Classify(err).Retryable() {
+				t.Errorf("revoke: %d %q: %v, want an error that is retried", status, body, err)
+			}
+		}
+	}
+}
+
+// A proxy's refusal is no reason to end, or to request a token without the current one.
+func TestRefusalThatIsNotTheBrokersKeepsTheBearer(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{400, 401, 403, 404, 422} {
+		d := &delivery{receiver: &receiver{Ports: Ports{Log: hclog.NewNullLogger()}}, bearer: secret.New("x")}
+		class := d.class(&RefusedError{Status: status})
+		if class != retry.NotYet {
+			t.Errorf("%d: class %v, want %v", status, class, retry.NotYet)
+		}
+		if d.bearer.Empty() {
+			t.Errorf("%d: the bearer was dropped", status)
+		}
+	}
 }

@@ -109,7 +109,7 @@ func (d *delivery) class(refused *RefusedError) retry.Class {
 	switch status := refused.Status; {
 	case status == http.StatusTooEarly, status == http.StatusTooManyRequests, status >= 500:
 		return retry.NotYet
-	case !d.bearer.Empty() && status == http.StatusUnauthorized:
+	case !d.bearer.Empty() && refused.Code == UnknownToken:
 		// The token to replace is gone: ask for a first one. Nothing else may lead there,
 		// since the broker then revokes the current token without an overlap.
 		d.Log.Warn("the broker does not accept the token for its rotation, requesting a new one", logkey.Status, status)
@@ -122,9 +122,10 @@ func (d *delivery) class(refused *RefusedError) retry.Class {
 }
 
 // lasting is the class of a refusal that only an operator can change. A task that had a token
-// waits for that when the backend refuses the broker; one that starts reports it.
+// waits for that when the backend refuses the broker; one that starts reports it. What a proxy
+// answers states nothing about the broker.
 func (d *delivery) lasting(refused *RefusedError) retry.Class {
-	if refused.Code == BackendFailed && !d.held.secret.Empty() {
+	if refused.foreign() || refused.Code == BackendFailed && !d.held.secret.Empty() {
 		return retry.NotYet
 	}
 	return retry.Permanent

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -56,6 +57,7 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 			return
 		}
 		_ = w.revoke(r.Context(), secret.New(bearer))
+		_, _ = io.WriteString(rw, `{"revoked": true}`)
 	})
 	mux.HandleFunc("GET /v1/token/{id}", func(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
