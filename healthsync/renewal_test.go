@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -281,6 +282,28 @@ func TestTermDuringTheLogin(t *testing.T) {
 			t.Error(d)
 		}
 	})
+}
+
+// TestTermWhileTheFileIsReplaced: whichever of the two is first, no token is left.
+func TestTermWhileTheFileIsReplaced(t *testing.T) {
+	t.Parallel()
+	for range 100 {
+		renewing(t, 10*time.Minute, func(r *rig) {
+			deregistered := make(chan struct{})
+			r.servers.answer = func(string) error { close(deregistered); return nil }
+			r.logins.answer = func() error { <-deregistered; return nil }
+			r.run()
+			for !r.logins.requested() {
+				r.pass(sec)
+			}
+			r.end()
+			out := r.logout.distinct()
+			slices.Sort(out)
+			if d := cmp.Diff([]string{"renewed-1", "service-secret"}, slices.Compact(out)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
 }
 
 // TestLoginThatHangsAtTheEnd does not keep the task past its stop timeout.

@@ -137,14 +137,14 @@ func (s *syncer) logOutAll(ctx context.Context, client bool) {
 	if !s.login {
 		return
 	}
-	tokens := s.fileTokens(workload.FileServiceToken)
 	var secrets []string
 	if s.separate {
 		secrets = append(secrets, s.token)
 	}
-	if s.renewal != nil {
+	if s.renewal != nil { // before the file is read, which it may replace until its end
 		secrets = append(secrets, s.renewal.Stop(ctx)...)
 	}
+	tokens := s.fileTokens(workload.FileServiceToken)
 	for _, secret := range secrets {
 		if t := (fileToken{workload.FileServiceToken, secret}); !slices.Contains(tokens, t) {
 			tokens = append(tokens, t)
