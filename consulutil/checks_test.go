@@ -84,7 +84,7 @@ func TestReadChecksFaults(t *testing.T) {
 		},
 		"no permission": {409, `{"Errors":[{"OpIndex":0,"What":"Permission denied"}]}`, retry.Permanent, "Permission denied"},
 		"no cause":      {409, `{"Errors":[]}`, retry.NotYet, "failed without a cause"},
-		"no JSON":       {200, "<html>", retry.NotYet, "invalid character"},
+		"no JSON":       {200, "<html>", retry.NotYet, "is not Consul's"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -10,7 +10,7 @@ import (
 const defaultPolicyHeader = "X-Consul-Default-Acl-Policy"
 
 // genuine returns an error in place of an answer that Consul did not write and that would be taken for a
-// fact: that an object does not exist, or that a token is destroyed. A load balancer in front of
+// fact: that an object does not exist, that a token is destroyed, or that keys are written. A load balancer in front of
 // the servers gives such answers while it has no server. It follows no redirect: Consul's API
 // has none, and one to another host would take the token there.
 type genuine struct{ next http.RoundTripper }
@@ -46,7 +46,8 @@ func foreign(r *http.Request, resp *http.Response) bool {
 		return !strings.HasPrefix(peek(resp), noEndpoint)
 	case status < 300:
 		path := r.URL.Path // behind the path of the address, if it has one
-		return r.Method == http.MethodDelete && strings.Contains(path, "/v1/acl/token/") || strings.HasSuffix(path, "/v1/acl/logout")
+		return r.Method == http.MethodDelete && strings.Contains(path, "/v1/acl/token/") || strings.HasSuffix(path, "/v1/acl/logout") ||
+			strings.HasSuffix(path, "/v1/txn")
 	}
 	return false
 }

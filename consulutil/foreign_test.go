@@ -24,6 +24,7 @@ func TestAnswerThatIsNotConsulsProvesNothing(t *testing.T) {
 		"list keys":      func(c *api.Client) error { _, _, err := c.KV().List("k", nil); return err },
 		"read a policy":  func(c *api.Client) error { _, _, err := c.ACL().PolicyReadByName("p", nil); return err },
 		"deregister":     func(c *api.Client) error { return c.Agent().ServiceDeregister("s") },
+		"write keys":     func(c *api.Client) error { _, _, _, err := c.Txn().Txn(api.TxnOps{}, nil); return err },
 		"renew session":  func(c *api.Client) error { _, _, err := c.Session().Renew("s", nil); return err },
 	}
 	for name, answer := range map[string]http.HandlerFunc{
@@ -54,10 +55,10 @@ func TestAnswerThatIsNotConsulsProvesNothing(t *testing.T) {
 		}
 		server.Close()
 	}
-	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "back soon") }))
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") }))
 	t.Cleanup(page.Close)
 	for _, path := range []string{"", "/behind/a/prefix"} {
-		for _, what := range []string{"delete a token", "log out"} {
+		for _, what := range []string{"delete a token", "log out", "write keys"} {
 			if err := calls[what](newClient(t, Options{Address: page.URL + path})); err == nil || Classify(err) != retry.NotYet {
 				t.Errorf("a page of maintenance at %q: %s: %v, want an error that is retried", path, what, err)
 			}

@@ -47,6 +47,7 @@ func (s *servers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.requests = append(s.requests, fmt.Sprintf("%s %s %s", r.Method, r.URL.RequestURI(), r.Header.Get("X-Consul-Token")))
 	s.bodies = append(s.bodies, body)
 	refusal, refused := s.refusal[r.URL.Path]
+	w.Header().Set("X-Consul-Default-ACL-Policy", "deny") // as Consul does
 	switch {
 	case refused:
 		w.WriteHeader(refusal.status)
