@@ -371,33 +371,3 @@ func TestServeEndsWithItsSockets(t *testing.T) {
 		t.Error("the other socket is left open")
 	}
 }
-
-// TestBurstOfQueriesIsNotLost: those that wait for others have room in the kernel.
-func TestBurstOfQueriesIsNotLost(t *testing.T) {
-	t.Parallel()
-	stuck := func() (string, error) { <-t.Context().Done(); return "", t.Context().Err() }
-	s := startDNS(t, DNSConfig{Servers: newServers("127.0.0.1:1"), Token: stuck})
-	s.ask(t, "udp", "api.virtual.consul.", wire.TypeA) // its socket has its buffer then
-	conn, err := net.Dial("udp", s.address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	// The answers come together, too.
-	if err := conn.(*net.UDPConn).SetReadBuffer(mostBuffered); err != nil {
-		t.Fatal(err)
-	}
-	const burst = 500
-	query := dnsQuery(t, "api.virtual.consul.", wire.TypeA, 0)
-	for range burst {
-		if _, err := conn.Write(query); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_ = conn.SetReadDeadline(time.Now().Add(testkit.Patience))
-	for i := range burst {
-		if _, err := conn.Read(make([]byte, plainSize)); err != nil {
-			t.Fatalf("%d of %d queries were answered: %v", i, burst, err)
-		}
-	}
-}
