@@ -59,6 +59,7 @@ PAUSES
   - await: {requests: 40, within: 60s}
   - endTraffic: {name: without an agent, failed: 0}
   - stop: [web-agent, web-agentless, api-agentless-2]
+  - pause: 3s # for the events of the last logouts
   - stop: [acl-controller, controller]
 
 checks:
