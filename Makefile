@@ -9,7 +9,7 @@ export CGO_ENABLED := 0
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath -buildvcs=false)
 
 GO      ?= go
-VERSION ?= 0.7.0
+VERSION ?= 1.0.0-beta.1
 # Cut here, since git makes it longer where the checkout has another object that begins so.
 COMMIT  := $(shell git describe --always --dirty --abbrev=40 --exclude '*' 2>/dev/null | sed 's/^\(.......\)[0-9a-f]*/\1/')
 PKG     := github.com/meshtask/consul-ecs/internal/cli
@@ -17,7 +17,7 @@ PKG     := github.com/meshtask/consul-ecs/internal/cli
 SMALL   := -gcflags=github.com/...=-l -gcflags=go.yaml.in/...=-l
 # The image of consul-ecs where a mesh file names none, for those who publish one: no registry is assumed.
 DEFAULT_IMAGE ?=
-LDFLAGS := -s -w -X $(PKG).version=$(VERSION) -X $(PKG).prerelease= -X $(PKG).commit=$(COMMIT) -X $(PKG).image=$(DEFAULT_IMAGE)
+LDFLAGS := -s -w -X $(PKG).version=$(VERSION) -X $(PKG).commit=$(COMMIT) -X $(PKG).image=$(DEFAULT_IMAGE)
 
 IMAGE   ?= consul-ecs
 DOCKER  ?= docker

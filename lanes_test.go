@@ -67,7 +67,7 @@ func TestCommitGivesOneProgram(t *testing.T) {
 	}
 	goMod, _, _ = bytes.Cut(goMod, []byte("\nrequire"))
 	var programs [][]byte
-	for _, tag := range []string{"", "v0.7.0"} {
+	for _, tag := range []string{"", "v1.0.0-beta.1"} {
 		dir := t.TempDir()
 		for name, data := range map[string][]byte{
 			"Makefile": makefile, "go.mod": goMod, "cmd/consul-ecs/main.go": []byte("package main\n\nfunc main() {}\n"),

@@ -105,7 +105,7 @@ func meshFile(t testing.TB, name string) *Mesh {
 }
 
 // testImage is the image of consul-ecs in mesh files of tests that name none.
-const testImage = "meshtask/consul-ecs:0.7.0"
+const testImage = "consul-ecs:1.0.0-beta.1"
 
 func parseMesh(t testing.TB, doc []byte) *Mesh {
 	t.Helper()

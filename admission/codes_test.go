@@ -48,7 +48,7 @@ func breaches() []breach {
 		{code: codeArchLocked, app: plainApp, lock: lockOf(map[string]taskdef.ImageConfig{"linux/arm64": {}})},
 		{code: codeAttestation, doc: strings.Replace(fmt.Sprintf(ec2, `"trustedExecutionConfiguration": {"isolationMode": "CONFIDENTIAL_SANDBOX", "attestationPolicy": "YWJj"},`, ""), `"networkMode"`, `"requiresCompatibilities": ["MANAGED_INSTANCES"], "networkMode"`, 1)},
 		{code: codeBootstrap, mesh: mesh(`"bootstrapDir": "/consul/../x"`)},
-		{code: codeChanged, app: plainApp + `}, {"name": "consul-ecs-mesh-init", "image": "meshtask/consul-ecs:0.7.0", "essential": false, "dockerLabels": {"consul.hashicorp.com/injected-by": "consul-ecs"}, "user": "7"`},
+		{code: codeChanged, app: plainApp + `}, {"name": "consul-ecs-mesh-init", "image": "consul-ecs:1.0.0-beta.1", "essential": false, "dockerLabels": {"consul.hashicorp.com/injected-by": "consul-ecs"}, "user": "7"`},
 		{code: codeComputed, doc: `{"NetworkMode": "awsvpc", "RequiresCompatibilities": ["FARGATE"], "Cpu": "512", "Memory": "1024", "ContainerDefinitions": [{"Name": "app", "Image": "app", "EntryPoint": ["/app"], "PortMappings": [{"ContainerPort": 80}]}, {"Fn::If": ["Debug", {"Name": "debug", "Image": "debug"}, {"Ref": "AWS::NoValue"}]}]}`},
 		{code: codeConfig, mesh: mesh(`"logLevel": "LOUD"`)},
 		{code: codeContainers, doc: `{"NetworkMode": "awsvpc", "RequiresCompatibilities": ["FARGATE"], "Cpu": "512", "Memory": "1024", "ContainerDefinitions": {"Fn::If": ["C", [], []]}}`},

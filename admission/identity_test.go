@@ -81,11 +81,11 @@ func TestComputedRoleIsNotJudged(t *testing.T) {
 func TestAttestationPolicyHasTheImagesOfTheMesh(t *testing.T) {
 	t.Parallel()
 	r := admitChoice(t, "attested")
-	want := []string{"ADM-ATTESTATION: the attestation policy does not have the images envoyproxy/envoy:v1.40.0, your/consul-ecs:0.7.0, which run in this task, too"}
+	want := []string{"ADM-ATTESTATION: the attestation policy does not have the images envoyproxy/envoy:v1.40.0, your/consul-ecs:1.0.0-beta.1, which run in this task, too"}
 	if got := messages(r, codeAttestation); !slices.Equal(got, want) {
 		t.Errorf("findings %q, want %q", got, want)
 	}
-	// {"images": ["envoyproxy/envoy:v1.40.0", "your/consul-ecs:0.7.0"]}
+	// {"images": ["envoyproxy/envoy:v1.40.0", "your/consul-ecs:1.0.0-beta.1"]}
 	const policy = "eyJpbWFnZXMiOiBbImVudm95cHJveHkvZW52b3k6djEuNDAuMCIsICJ5b3VyL2NvbnN1bC1lY3M6MC43LjAiXX0="
 	doc := strings.Replace(string(readTestdata(t, "choices", "attested")), "YWJj", policy, 1)
 	r = admitAll(t, []byte(doc), parseMesh(t, readTestdata(t, "choices", "mesh")))

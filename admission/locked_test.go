@@ -305,7 +305,7 @@ func TestInjectedImagesHaveTheArchitectureOfTheTask(t *testing.T) {
 // Without a lock the name of an injected image counts as that of another one does.
 func TestNamesOfInjectedImagesHaveTheArchitectureOfTheTask(t *testing.T) {
 	t.Parallel()
-	mesh := strings.TrimSuffix(plainMesh, "}") + `, "admission": {"images": {"consulECS": "your/consul-ecs:0.7.0-arm64"}}}`
+	mesh := strings.TrimSuffix(plainMesh, "}") + `, "admission": {"images": {"consulECS": "your/consul-ecs:1.0.0-beta.1-arm64"}}}`
 	r := admit(t, definition("", plainApp), parseMesh(t, []byte(mesh)))
 	if got := warningsOf(r); got != codeArch+" "+codeArch {
 		t.Errorf("findings %v", r.Findings)

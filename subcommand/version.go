@@ -16,7 +16,7 @@ Prints the version and exits. The second word is v<version>.
 
 Example:
   $ consul-ecs version
-  consul-ecs v0.7.0`,
+  consul-ecs v1.0.0-beta.1`,
 		Run: func(_ context.Context, inv *cli.Invocation) error {
 			_, err := fmt.Fprintln(inv.Stdout, "consul-ecs", cli.Version())
 			return err

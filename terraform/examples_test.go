@@ -20,7 +20,7 @@ const (
 )
 
 // consulECS is the image of consul-ecs in tests.
-const consulECS = "registry.example.com/consul-ecs:0.7.0"
+const consulECS = "registry.example.com/consul-ecs:1.0.0-beta.1"
 
 // exampleInputs are the required variables of each example.
 func exampleInputs() map[string]values {

@@ -4,15 +4,13 @@ import "testing"
 
 func TestFormatVersion(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ version, prerelease, commit, want string }{
-		{"1.2.3", "", "", "v1.2.3"},
-		{"1.2.3", "dev", "", "v1.2.3-dev"},
-		{"1.2.3", "", "abc1234", "v1.2.3 (abc1234)"},
-		{"1.2.3", "beta1", "abc1234", "v1.2.3-beta1 (abc1234)"},
-		{"'1.2.3'", "''", "'abc1234'", "v1.2.3 (abc1234)"},
+	for _, c := range []struct{ version, commit, want string }{
+		{"1.2.3", "", "v1.2.3"},
+		{"1.2.3-beta.1", "abc1234", "v1.2.3-beta.1 (abc1234)"},
+		{"'1.2.3'", "'abc1234'", "v1.2.3 (abc1234)"},
 	} {
-		if got := formatVersion(c.version, c.prerelease, c.commit); got != c.want {
-			t.Errorf("formatVersion(%q, %q, %q) = %q, want %q", c.version, c.prerelease, c.commit, got, c.want)
+		if got := formatVersion(c.version, c.commit); got != c.want {
+			t.Errorf("formatVersion(%q, %q) = %q, want %q", c.version, c.commit, got, c.want)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func TestExampleIsValid(t *testing.T) {
 	if err != nil {
 		t.Fatalf("docker-compose config: %v", err)
 	}
-	for _, want := range []string{"image: hashicorp/consul:1.20.1", "image: envoyproxy/envoy:v1.40.0", "image: meshtask/consul-ecs:0.7.0", "image: localecs:0.7.0", "image: example/hello:1"} {
+	for _, want := range []string{"image: hashicorp/consul:1.20.1", "image: envoyproxy/envoy:v1.40.0", "image: consul-ecs:1.0.0-beta.1", "image: localecs:1.0.0-beta.1", "image: example/hello:1"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("docker-compose config lacks %q", want)
 		}

@@ -134,7 +134,7 @@ func (b *builder) warn(t FileTask, notes []string) {
 }
 
 // simulatorImage is localecs itself.
-const simulatorImage = "${LOCALECS_IMAGE:-localecs:0.7.0}"
+const simulatorImage = "${LOCALECS_IMAGE:-localecs:1.0.0-beta.1}"
 
 // endpoints returns the service that all tasks wait for, and that stops last.
 func (b *builder) endpoints() Service {

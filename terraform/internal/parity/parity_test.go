@@ -84,7 +84,7 @@ func warnedOf(t *testing.T, outputs map[string]any) (containers []string) {
 }
 
 // consulECS is the image of consul-ecs where an input names none.
-const consulECS = "registry.example.com/consul-ecs:0.7.0"
+const consulECS = "registry.example.com/consul-ecs:1.0.0-beta.1"
 
 // admit returns what consul-ecs admit makes of an input, and the containers whose programs or users it
 // warns about.

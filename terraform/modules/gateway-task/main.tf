@@ -1,5 +1,5 @@
 locals {
-  version = "0.7.0"
+  version = "1.0.0-beta.1"
   agent   = var.generation == "agent"
   tags    = { for k, v in var.tags : k => v if v != null }
   name    = var.consul_service_name != "" ? var.consul_service_name : lower(var.family)

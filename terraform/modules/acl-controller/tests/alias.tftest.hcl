@@ -1,5 +1,5 @@
 variables {
-  consul_ecs_image                  = "registry.example.com/consul-ecs:0.7.0"
+  consul_ecs_image                  = "registry.example.com/consul-ecs:1.0.0-beta.1"
   name_prefix                       = "mesh"
   ecs_cluster_arn                   = "arn:aws:ecs:us-east-1:123456789012:cluster/mesh"
   subnets                           = ["subnet-1"]

@@ -1,7 +1,7 @@
 # What a plan has with the required variables, in both generations.
 
 variables {
-  consul_ecs_image                  = "registry.example.com/consul-ecs:0.7.0"
+  consul_ecs_image                  = "registry.example.com/consul-ecs:1.0.0-beta.1"
   name_prefix                       = "mesh"
   ecs_cluster_arn                   = "arn:aws:ecs:us-east-1:123456789012:cluster/mesh"
   subnets                           = ["subnet-1"]
@@ -15,7 +15,7 @@ run "agentless" {
   assert {
     condition = jsondecode(aws_ecs_task_definition.this.container_definitions) == [{
       name      = "consul-ecs-controller"
-      image     = "registry.example.com/consul-ecs:0.7.0"
+      image     = "registry.example.com/consul-ecs:1.0.0-beta.1"
       essential = true
       command   = ["controller"]
       environment = [{

@@ -4,7 +4,7 @@ provider "aws" {
 }
 
 variables {
-  consul_ecs_image    = "registry.example.com/consul-ecs:0.7.0"
+  consul_ecs_image    = "registry.example.com/consul-ecs:1.0.0-beta.1"
   family              = "edge"
   kind                = "mesh-gateway"
   ecs_cluster_arn     = "arn:aws:ecs:us-east-1:123456789012:cluster/mesh"

@@ -4,7 +4,7 @@ provider "aws" {
 }
 
 variables {
-  consul_ecs_image    = "registry.example.com/consul-ecs:0.7.0"
+  consul_ecs_image    = "registry.example.com/consul-ecs:1.0.0-beta.1"
   family              = "web"
   port                = 8080
   consul_server_hosts = "consul.example.com"
@@ -41,7 +41,7 @@ run "defaults_plan" {
       "consul.hashicorp.com/mesh"           = "true"
       "consul.hashicorp.com/service-name"   = "web"
       "consul.hashicorp.com/module"         = "mesh-task"
-      "consul.hashicorp.com/module-version" = "0.7.0"
+      "consul.hashicorp.com/module-version" = "1.0.0-beta.1"
     })
     error_message = "tags: ${jsonencode(module.task.task_definition.tags)}"
   }

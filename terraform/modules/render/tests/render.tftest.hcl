@@ -1,6 +1,6 @@
 # Without any provider. That the result is what consul-ecs admit makes is tested in Go.
 variables {
-  images                   = { consul_ecs = "registry.example.com/consul-ecs:0.7.0" }
+  images                   = { consul_ecs = "registry.example.com/consul-ecs:1.0.0-beta.1" }
   family                   = "Web"
   requires_compatibilities = ["FARGATE"]
   memory                   = 512
@@ -173,7 +173,7 @@ run "nulls_are_defaults" {
     container_definitions    = null
     volumes                  = null
     configuration            = { gateway = { kind = "mesh-gateway" } }
-    images                   = { consul_ecs = "registry.example.com/consul-ecs:0.7.0", envoy = null, dataplane = null, consul = null }
+    images                   = { consul_ecs = "registry.example.com/consul-ecs:1.0.0-beta.1", envoy = null, dataplane = null, consul = null }
     secrets                  = null
     client                   = null
     log_configuration        = null

@@ -5,7 +5,7 @@ resource "terraform_data" "subnet" {}
 module "gateway" {
   source = "../.."
 
-  consul_ecs_image            = "registry.example.com/consul-ecs:0.7.0"
+  consul_ecs_image            = "registry.example.com/consul-ecs:1.0.0-beta.1"
   family                      = "edge"
   kind                        = "mesh-gateway"
   ecs_cluster_arn             = "arn:aws:ecs:us-east-1:123456789012:cluster/mesh"
@@ -21,7 +21,7 @@ module "gateway" {
 module "open" {
   source = "../.."
 
-  consul_ecs_image    = "registry.example.com/consul-ecs:0.7.0"
+  consul_ecs_image    = "registry.example.com/consul-ecs:1.0.0-beta.1"
   family              = "open"
   kind                = "mesh-gateway"
   ecs_cluster_arn     = "arn:aws:ecs:us-east-1:123456789012:cluster/mesh"

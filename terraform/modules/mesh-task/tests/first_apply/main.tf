@@ -19,7 +19,7 @@ locals {
 module "agentless" {
   source = "../.."
 
-  consul_ecs_image      = "registry.example.com/consul-ecs:0.7.0"
+  consul_ecs_image      = "registry.example.com/consul-ecs:1.0.0-beta.1"
   family                = "web"
   port                  = 8080
   acls                  = true
@@ -32,7 +32,7 @@ module "agentless" {
 module "agent" {
   source = "../.."
 
-  consul_ecs_image          = "registry.example.com/consul-ecs:0.7.0"
+  consul_ecs_image          = "registry.example.com/consul-ecs:1.0.0-beta.1"
   generation                = "agent"
   family                    = "web-agent"
   port                      = 8080
