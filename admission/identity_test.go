@@ -86,7 +86,7 @@ func TestAttestationPolicyHasTheImagesOfTheMesh(t *testing.T) {
 		t.Errorf("findings %q, want %q", got, want)
 	}
 	// {"images": ["envoyproxy/envoy:v1.40.0", "your/consul-ecs:1.0.0-beta.1"]}
-	const policy = "eyJpbWFnZXMiOiBbImVudm95cHJveHkvZW52b3k6djEuNDAuMCIsICJ5b3VyL2NvbnN1bC1lY3M6MC43LjAiXX0="
+	const policy = "eyJpbWFnZXMiOiBbImVudm95cHJveHkvZW52b3k6djEuNDAuMCIsICJ5b3VyL2NvbnN1bC1lY3M6MS4wLjAtYmV0YS4xIl19"
 	doc := strings.Replace(string(readTestdata(t, "choices", "attested")), "YWJj", policy, 1)
 	r = admitAll(t, []byte(doc), parseMesh(t, readTestdata(t, "choices", "mesh")))
 	if got := messages(r, codeAttestation); got != nil {
