@@ -105,6 +105,7 @@ func layout() arch.Layout {
 		Unreachable: map[string]string{"cmd/consul-ecs": "localecs"},
 		Depths:      []arch.Depth{{From: "cmd/consul-ecs", Most: 6}, {From: "cmd/localecs", Within: "localecs", Most: 8}},
 		Exemptions:  exemptions(),
+		Allowances:  allowances(),
 	}
 }
 

@@ -80,6 +80,9 @@ type Layout struct {
 	// Depths bound the chains of imports.
 	Depths     []Depth
 	Exemptions []Exemption
+	// Allowances are how many violations of a rule a package may have, by rule and package,
+	// and for "methods" how many methods a receiver.
+	Allowances map[string]map[string]int
 }
 
 // Depth bounds the longest chain of production imports that begins with a package.
@@ -119,11 +122,14 @@ func (h Layout) Check(m *Module) []Violation {
 		c.habits(f)
 		c.logKeys(f)
 		c.shape(f)
+		c.density(f)
 		c.complexity(f)
 		c.contexts(f)
 		c.documented(f)
 	}
 	c.packages()
+	c.methods()
+	c.allow()
 	return c.exempt()
 }
 
@@ -159,7 +165,12 @@ func (c *checker) exempt() []Violation {
 		}
 	}
 	slices.SortFunc(left, func(a, b Violation) int {
-		return cmp.Or(cmp.Compare(a.Where, b.Where), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
+		return cmp.Or(
+			cmp.Compare(a.Where, b.Where),
+			cmp.Compare(a.Line, b.Line),
+			cmp.Compare(a.Rule, b.Rule),
+			cmp.Compare(a.Text, b.Text),
+		)
 	})
 	return left
 }

@@ -1,7 +1,6 @@
 package arch
 
 import (
-	"bytes"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -22,11 +21,11 @@ type Module struct {
 
 // file is one Go file.
 type file struct {
-	name  string // slash-separated, from the module's root
-	pkg   string // its directory; "." is the root
-	test  bool
-	lines int
-	ast   *ast.File
+	name string // slash-separated, from the module's root
+	pkg  string // its directory; "." is the root
+	test bool
+	src  []byte
+	ast  *ast.File
 	// imports are import paths by the name that the file uses.
 	imports map[string]string
 }
@@ -79,7 +78,7 @@ func (m *Module) add(fsys fs.FS, name string) error {
 		name:    name,
 		pkg:     path.Dir(name),
 		test:    strings.HasSuffix(name, "_test.go"),
-		lines:   bytes.Count(src, []byte("\n")),
+		src:     src,
 		ast:     parsed,
 		imports: map[string]string{},
 	}
