@@ -247,7 +247,7 @@ func TestAnotherMeshFileChangesOwnedFieldsOnly(t *testing.T) {
 		again := admit(t, direct, meshFile(t, "direct")).After
 		want := admit(t, plain, meshFile(t, "direct")).After
 		for i, c := range again.Definition.ContainerDefinitions {
-			if workload.Owned(c.Name) {
+			if workload.IsMeshContainer(c.Name) {
 				continue
 			}
 			if w := want.Definition.ContainerDefinitions[i]; c.Name != w.Name || !slices.Equal(c.EntryPoint, w.EntryPoint) || !slices.Equal(c.DependsOn, w.DependsOn) {

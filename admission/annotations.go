@@ -62,7 +62,7 @@ func (t *task) annotate() {
 	t.notes = annotations{task: map[string]located{}, exempt: map[string]bool{}, native: map[string]bool{}, wrap: map[string]choice{}}
 	def := t.doc.Definition
 	for i, c := range def.ContainerDefinitions {
-		if workload.Owned(c.Name) {
+		if workload.IsMeshContainer(c.Name) {
 			t.notes.admitted = t.notes.admitted || madeHere(c)
 			continue
 		}

@@ -101,7 +101,7 @@ func (t *task) canonicalizeTask() {
 
 func (t *task) canonicalizeContainer(i int, n *taskdef.Node) {
 	c := t.doc.Definition.ContainerDefinitions[i]
-	if !t.isContainer(i) || workload.Owned(c.Name) {
+	if !t.isContainer(i) || workload.IsMeshContainer(c.Name) {
 		return
 	}
 	if t.absent(n, "essential") {

@@ -59,7 +59,7 @@ var roleRules = map[string]string{
 // isInjected reports whether a path of the document is in a container of the mesh.
 func (t *task) isInjected(path string) bool {
 	for i, c := range t.doc.Definition.ContainerDefinitions {
-		if workload.Owned(c.Name) && strings.HasPrefix(path, t.doc.Locate(fmt.Sprintf("$.containerDefinitions[%d].", i))) {
+		if workload.IsMeshContainer(c.Name) && strings.HasPrefix(path, t.doc.Locate(fmt.Sprintf("$.containerDefinitions[%d].", i))) {
 			return true
 		}
 	}
@@ -106,7 +106,7 @@ func checkMesh(t *task) {
 			checkArchitecture(t, fmt.Sprintf("$.containerDefinitions[%d]", i),
 				t.doc.Definition.ContainerDefinitions[i].Image)
 		}
-		if c := &t.doc.Definition.ContainerDefinitions[i]; !workload.Owned(c.Name) || isUserProxy(*c) {
+		if c := &t.doc.Definition.ContainerDefinitions[i]; !workload.IsMeshContainer(c.Name) || isUserProxy(*c) {
 			checkContainer(t, i, c, slices.Contains(apps, i))
 		} else {
 			checkSidecar(t, i, c)
@@ -229,7 +229,7 @@ func checkMemory(t *task) {
 // checkContainer checks one container of the user's.
 func checkContainer(t *task, i int, c *taskdef.Container, application bool) {
 	at := fmt.Sprintf("$.containerDefinitions[%d]", i)
-	if workload.OfAWS(c.Name) {
+	if workload.IsAWSContainer(c.Name) {
 		t.add(codeNameAWS, at+".name", "container", c.Name)
 	}
 	if application {

@@ -139,7 +139,7 @@ func checkCPU(t *task) {
 		switch {
 		case c.Name == proxy && cpu > 0:
 			return
-		case !workload.Owned(c.Name):
+		case !workload.IsMeshContainer(c.Name):
 			taken += cpu
 		}
 	}

@@ -187,7 +187,7 @@ const maxExcludedRange = 100
 func plainPorts(def *taskdef.TaskDefinition, service int) []int {
 	var ports []int
 	for _, c := range def.ContainerDefinitions {
-		if workload.Owned(c.Name) || isUserProxy(c) {
+		if workload.IsMeshContainer(c.Name) || isUserProxy(c) {
 			continue
 		}
 		for _, p := range c.PortMappings {
@@ -214,7 +214,7 @@ func checkPlainPorts(t *task) {
 		redirection = &t.cfg.TransparentProxy
 	}
 	for i, c := range t.doc.Definition.ContainerDefinitions {
-		if workload.Owned(c.Name) || isUserProxy(c) || t.notes.native[t.containerName(i)] {
+		if workload.IsMeshContainer(c.Name) || isUserProxy(c) || t.notes.native[t.containerName(i)] {
 			continue
 		}
 		direct, captured := outside(c.PortMappings, t.cfg.Service.Port, redirection)

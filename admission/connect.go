@@ -118,7 +118,7 @@ func (t *task) place(wanted []*taskdef.Container) {
 	var placed []*taskdef.Node
 	for i, n := range list.Items() {
 		c := t.doc.Definition.ContainerDefinitions[i]
-		if !workload.Owned(c.Name) || isUserProxy(c) {
+		if !workload.IsMeshContainer(c.Name) || isUserProxy(c) {
 			placed = append(placed, n)
 			continue
 		}
@@ -198,7 +198,7 @@ func (t *task) attachAll() {
 		switch {
 		case t.cfg.Gateway == nil && slices.Contains(apps, i):
 			t.attach(i)
-		case t.isContainer(i) && !workload.Owned(c.Name) && i != own: // see completeProxy
+		case t.isContainer(i) && !workload.IsMeshContainer(c.Name) && i != own: // see completeProxy
 			t.reportFirst(i)
 			t.correctEdges(i)
 		}
@@ -243,7 +243,7 @@ func (t *task) order(n *taskdef.Node, after taskdef.Dependency) {
 	for _, list := range t.lists(n, "dependsOn") {
 		edges := slices.DeleteFunc(slices.Clone(list.Items()), func(e *taskdef.Node) bool {
 			name := t.text(e, "containerName")
-			return workload.Owned(name) || name == after.ContainerName && t.text(e, "condition") == after.Condition
+			return workload.IsMeshContainer(name) || name == after.ContainerName && t.text(e, "condition") == after.Condition
 		})
 		list.SetItems(append(edges, t.node(after)))
 	}
@@ -257,7 +257,7 @@ func (t *task) correctEdges(i int) {
 		t.add(codeDropped, fmt.Sprintf("$.containerDefinitions[%d].dependsOn", i),
 			"what", "container "+t.containerName(i)+" "+what)
 	}
-	if !slices.ContainsFunc(list.Items(), func(e *taskdef.Node) bool { return workload.Owned(t.text(e, "containerName")) }) {
+	if !slices.ContainsFunc(list.Items(), func(e *taskdef.Node) bool { return workload.IsMeshContainer(t.text(e, "containerName")) }) {
 		return
 	}
 	var edges []*taskdef.Node
@@ -266,7 +266,7 @@ func (t *task) correctEdges(i int) {
 		name := t.text(e, "containerName")
 		is := func(c *taskdef.Container) bool { return c.Name == name }
 		switch {
-		case !workload.Owned(name) || slices.ContainsFunc(made, is):
+		case !workload.IsMeshContainer(name) || slices.ContainsFunc(made, is):
 			edges = append(edges, e)
 		case name == workload.ContainerSidecarProxy || name == workload.ContainerDataplane:
 			corrected("waits for " + t.proxyContainer() + " in place of " + name + ", which this task does not get")

@@ -105,7 +105,7 @@ func checkPrograms(t *testing.T, name string, r *Result) (containers int) {
 	}
 	for _, c := range r.Plain.Task.Get(key("containerDefinitions")).Items() {
 		container, _ := c.Get(key("name")).Text()
-		if _, proxy := c.Get(key("dockerLabels")).Get(annotationKind).Text(); container == "" || proxy || workload.Owned(container) {
+		if _, proxy := c.Get(key("dockerLabels")).Get(annotationKind).Text(); container == "" || proxy || workload.IsMeshContainer(container) {
 			continue // a proxy of the definition's runs below envoy-entrypoint
 		}
 		containers++
@@ -253,7 +253,7 @@ func lost(before, after *taskdef.Node, path string) []string {
 // a dependency on one, or the tag of an earlier admission.
 func ownedItem(n *taskdef.Node) bool {
 	for _, key := range []string{"name", "Name", "containerName", "ContainerName"} {
-		if name, is := n.Get(key).Text(); is && workload.Owned(name) {
+		if name, is := n.Get(key).Text(); is && workload.IsMeshContainer(name) {
 			return true
 		}
 	}

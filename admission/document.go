@@ -149,7 +149,7 @@ func (t *task) applications() []int {
 	before := t.beforeProxy()
 	var found []int
 	for i, c := range t.doc.Definition.ContainerDefinitions {
-		ours := !t.isContainer(i) || workload.Owned(c.Name) || workload.OfAWS(c.Name) || isUserProxy(c) || t.isReceiver(i)
+		ours := !t.isContainer(i) || workload.IsMeshContainer(c.Name) || workload.IsAWSContainer(c.Name) || isUserProxy(c) || t.isReceiver(i)
 		name := t.containerName(i)
 		if !ours && !before[i] && !t.notes.exempt[name] && !t.notes.native[name] {
 			found = append(found, i)
@@ -173,7 +173,7 @@ func (t *task) beforeProxy() map[int]bool {
 		before[i] = must
 		for _, d := range containers[i].DependsOn {
 			at := slices.IndexFunc(containers, func(c taskdef.Container) bool { return c.Name == d.ContainerName })
-			if at >= 0 && !workload.Owned(d.ContainerName) {
+			if at >= 0 && !workload.IsMeshContainer(d.ContainerName) {
 				visit(at, must || d.Condition != taskdef.ConditionStart || !t.line(at).judge().wrap)
 			}
 		}

@@ -58,7 +58,7 @@ func checkAttestation(t *task) {
 	policy, _ := base64.StdEncoding.DecodeString(trusted.AttestationPolicy) // a rule of ECS
 	var missing []string
 	for _, c := range t.doc.Definition.ContainerDefinitions {
-		if workload.Owned(c.Name) && !strings.Contains(string(policy), c.Image) {
+		if workload.IsMeshContainer(c.Name) && !strings.Contains(string(policy), c.Image) {
 			missing = append(missing, c.Image)
 		}
 	}

@@ -46,7 +46,7 @@ func (t *task) ignoring(c *taskdef.Container) *taskdef.Container {
 	}
 	var names []string
 	for i, other := range t.doc.Definition.ContainerDefinitions {
-		if other.Name != "" && !workload.Owned(other.Name) && !apps[i] {
+		if other.Name != "" && !workload.IsMeshContainer(other.Name) && !apps[i] {
 			names = append(names, other.Name)
 		}
 	}

@@ -82,7 +82,7 @@ func (t *task) pinAll() {
 		n := t.containers()[i]
 		r := t.record(n)
 		switch {
-		case !found || workload.Owned(c.Name) && !isUserProxy(c):
+		case !found || workload.IsMeshContainer(c.Name) && !isUserProxy(c):
 			continue
 		case t.pin && !strings.Contains(reference, "@"):
 			t.set(n, "image", taskdef.PinImage(reference, image.Digest))
@@ -128,7 +128,7 @@ func checkImages(t *task) {
 		case !known:
 			t.add(codeImage, at+".image", "image", c.Image, "container", t.containerName(i),
 				"why", "differs between its architectures", "fix", "set runtimePlatform.cpuArchitecture")
-		case !workload.Owned(c.Name):
+		case !workload.IsMeshContainer(c.Name):
 			checkConfig(t, at, c, config)
 			checkImageVolumes(t, at, c, config)
 		}

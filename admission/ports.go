@@ -38,7 +38,7 @@ func checkPorts(t *task) {
 		}
 	}
 	for i, c := range t.doc.Definition.ContainerDefinitions {
-		if !workload.Owned(c.Name) {
+		if !workload.IsMeshContainer(c.Name) {
 			t.checkContainerPorts(i, c, taken)
 		}
 	}

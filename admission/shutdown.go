@@ -62,7 +62,7 @@ func checkShutdown(t *task) {
 		fix = fmt.Sprintf("give %s a stopTimeout that is %d s shorter than this one", longestName, afterApplications)
 	}
 	for i, c := range t.doc.Definition.ContainerDefinitions {
-		if workload.Owned(c.Name) {
+		if workload.IsMeshContainer(c.Name) {
 			stop := time.Duration(stopSeconds(c)) * time.Second
 			t.fit(i, stop, t.sidecarStages(c.Name, stop, longest), fix)
 		}

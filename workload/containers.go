@@ -14,15 +14,15 @@ import (
 // in the metadata may be NORMAL.
 var prefixesOfAWS = []string{"~internal~", "ecs-service-connect-", "aws-guardduty-agent-"}
 
-// OfAWS reports whether AWS adds a container of that name to a task. It is no application, and
+// IsAWSContainer reports whether AWS adds a container of that name to a task. It is no application, and
 // the mesh does not wait for it: ECS stops the proxy of Service Connect after all others.
-func OfAWS(name string) bool {
+func IsAWSContainer(name string) bool {
 	return slices.ContainsFunc(prefixesOfAWS, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// Owned reports whether a container of that name belongs to the mesh, and is no
+// IsMeshContainer reports whether a container of that name belongs to the mesh, and is no
 // application.
-func Owned(name string) bool {
+func IsMeshContainer(name string) bool {
 	switch name {
 	case ContainerMeshInit, ContainerConsulClient, ContainerSidecarProxy,
 		ContainerHealthSync, ContainerInstall, ContainerDataplane, ContainerControlPlane:
@@ -48,7 +48,7 @@ func ParseIgnored(text string) (Ignored, error) {
 		case strings.Contains(prefix, "*"):
 			mistakes = append(mistakes,
 				fmt.Sprintf("%q: a * may only be at the end, after the beginning of a name", name))
-		case !isPossible(prefix) && !OfAWS(prefix):
+		case !isPossible(prefix) && !IsAWSContainer(prefix):
 			mistakes = append(mistakes,
 				fmt.Sprintf("%q: a container's name has up to 255 letters, digits, hyphens and underscores", name))
 		}

@@ -14,7 +14,7 @@ func TestContainersOfAWS(t *testing.T) {
 		"~internal~ecs~pause": true, "~internal~ecs~pause-web": true, "ecs-service-connect-oRK9o": true, "aws-guardduty-agent-mfjGLB": true,
 		"ecs-service-connect": false, "aws-guardduty": false, "my-ecs-service-connect-a": false, "Ecs-service-connect-a": false, "web": false, "": false,
 	} {
-		if got := workload.OfAWS(name); got != want {
+		if got := workload.IsAWSContainer(name); got != want {
 			t.Errorf("%q: %v, want %v", name, got, want)
 		}
 	}

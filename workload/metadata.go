@@ -120,7 +120,7 @@ func (t Task) ClusterARN() string {
 func (t Task) networkMode() string {
 	mode := ""
 	for _, c := range t.Containers {
-		if OfAWS(c.Name) {
+		if IsAWSContainer(c.Name) {
 			continue
 		}
 		for _, n := range c.Networks {

@@ -104,7 +104,7 @@ func (d ShutdownDelay) String() string {
 // Applications are the containers of the task definition that are neither ours
 // nor named in ignore, in the metadata's order. A shutdown waits for them.
 func (t Task) Applications(ignore Ignored) []Container {
-	return t.defined(func(name string) bool { return !Owned(name) && !ignore.Has(name) })
+	return t.defined(func(name string) bool { return !IsMeshContainer(name) && !ignore.Has(name) })
 }
 
 // Siblings are all containers of the task definition but the Consul client's
@@ -119,7 +119,7 @@ func (t Task) defined(wanted func(name string) bool) []Container {
 	var found []Container
 	for _, c := range t.Containers {
 		normal := c.Type == typeNormal || c.Type == ""
-		if normal && !OfAWS(c.Name) && wanted(c.Name) {
+		if normal && !IsAWSContainer(c.Name) && wanted(c.Name) {
 			found = append(found, c)
 		}
 	}

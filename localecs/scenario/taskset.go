@@ -54,7 +54,7 @@ func (t Task) Application() string {
 		return t.Definition.Family
 	}
 	for _, c := range slices.Backward(t.Definition.ContainerDefinitions) {
-		if !workload.OfAWS(c.Name) {
+		if !workload.IsAWSContainer(c.Name) {
 			return c.Name
 		}
 	}
