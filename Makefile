@@ -93,7 +93,7 @@ bench: build tools ## Measure ours against floors in the same run (min, median, 
 	$(GO) test -v -run '^$$' -bench BenchmarkServers -benchtime 1x -timeout 60m ./subcommand
 	CONSUL_ECS_BIN=$(CURDIR)/bin $(GO) test -run '^$$' -bench AtServers -benchtime 20x ./subcommand
 	CONSUL_ECS_BIN=$(CURDIR)/bin $(GO) test -run '^$$' -bench LateServers -benchtime 20x ./subcommand
-	$(GO) test -v -count 1 -run NoRequestIsLostWithTheServer ./envoy
+	$(GO) test -v -count 1 -run NoRequestIsLostWithTheServer ./relay
 	CONSUL_ECS_BIN=$(CURDIR)/bin $(GO) test -run '^$$' -bench Replacement -benchtime 20x -timeout 60m ./localecs/command
 	CONSUL_ECS_BIN=$(CURDIR)/bin $(GO) test -run '^$$' -bench ScaleOut -benchtime 1x ./localecs/command
 	$(GO) test -run '^$$' -bench 'Tasks|Metadata' -benchtime 5x ./localecs/cluster

@@ -30,7 +30,7 @@ func layout() arch.Layout {
 			},
 			{
 				Name:     "ports",
-				Packages: []string{"registrar", "consulutil", "awsutil", "envoy", "supervise", "redirect"},
+				Packages: []string{"registrar", "consulutil", "awsutil", "relay", "envoy", "supervise", "redirect"},
 				Among:    arch.Downwards,
 				Uses:     []string{"nouns", "command line", "shared"},
 			},

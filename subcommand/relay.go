@@ -14,11 +14,11 @@ import (
 	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/entrypoint"
-	"github.com/meshtask/consul-ecs/envoy"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/volume"
+	"github.com/meshtask/consul-ecs/relay"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -81,8 +81,8 @@ func startAgentRelay(ctx context.Context, inv *cli.Invocation, settings bootstra
 }
 
 // serveRelay relays until ctx ends.
-func serveRelay(ctx context.Context, c envoy.RelayConfig, streams net.Listener) {
-	if err := envoy.NewRelay(c).Serve(ctx, streams); err != nil {
+func serveRelay(ctx context.Context, c relay.XDSConfig, streams net.Listener) {
+	if err := relay.NewXDS(c).Serve(ctx, streams); err != nil {
 		c.Log.Error("xDS relay ended, Envoy keeps the configuration it has", logkey.Error, err)
 	}
 }
@@ -109,8 +109,8 @@ func relaySettings(command []string) (*bootstrap.Relay, error) {
 }
 
 // relayConfig returns the settings of the relay of Envoy's xDS, without TLS.
-func relayConfig(inv *cli.Invocation, settings bootstrap.Relay, servers envoy.Servers, refused chan<- struct{}) envoy.RelayConfig {
-	return envoy.RelayConfig{
+func relayConfig(inv *cli.Invocation, settings bootstrap.Relay, servers relay.Servers, refused chan<- struct{}) relay.XDSConfig {
+	return relay.XDSConfig{
 		Servers: servers, Token: relayToken(settings), Log: inv.Log.Named("relay"),
 		Refused: func() {
 			select {
@@ -135,14 +135,14 @@ func relayDNS(
 		packets.Close()
 		return portOfDNS(err)
 	}
-	c := envoy.DNSConfig{
+	c := relay.DNSConfig{
 		Servers: servers, Token: relayToken(settings), Log: inv.Log.Named("dns"),
 		Namespace: settings.DNS.Namespace, Partition: settings.DNS.Partition,
 	}
 	if secured := servers.GRPCTLS(); secured.Enabled {
 		c.TLS = secured.Config
 	}
-	dns := envoy.NewDNS(c)
+	dns := relay.NewDNS(c)
 	running.Go(func() {
 		if err := dns.Serve(ctx, packets, streams); err != nil {
 			inv.Log.Error("Consul DNS ended, the task has its other name servers", logkey.Error, err)

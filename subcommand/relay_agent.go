@@ -11,21 +11,21 @@ import (
 // of the agent's gRPC.
 type agentServer string
 
-// GRPCAddresses implements envoy.Servers.
+// GRPCAddresses implements relay.Servers.
 func (a agentServer) GRPCAddresses(context.Context) ([]string, error) {
 	return []string{string(a)}, nil
 }
 
-// GRPCFailed implements envoy.Servers: there is no other one.
+// GRPCFailed implements relay.Servers: there is no other one.
 func (a agentServer) GRPCFailed(string, error) {}
 
-// GRPCServed implements envoy.Servers.
+// GRPCServed implements relay.Servers.
 func (a agentServer) GRPCServed(string) {}
 
-// Changed implements envoy.Servers: it never does.
+// Changed implements relay.Servers: it never does.
 func (a agentServer) Changed() <-chan struct{} { return nil }
 
-// HasLeader implements envoy.Servers: finding one is the agent's work.
+// HasLeader implements relay.Servers: finding one is the agent's work.
 func (a agentServer) HasLeader(context.Context, string) error { return nil }
 
 // chainTLS returns what verifies an agent by CA certificates in PEM alone, as Envoy's bootstrap
