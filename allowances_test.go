@@ -3,5 +3,56 @@ package consulecs_test
 // allowances returns the violations of the rules about density that each package still has:
 // upper bounds, to be lowered until the lists are empty.
 func allowances() map[string]map[string]int {
-	return nil
+	return map[string]map[string]int{
+		"columns": {
+			".": 31, "aclrules": 220, "admission": 537, "awsutil": 91, "awsutil/awstest": 21, "bootstrap": 54,
+			"broker": 181, "broker/backend": 73, "broker/receiver": 71, "clientagent": 56, "config": 254,
+			"consulutil": 304, "controller": 143, "controller/setup": 202, "entrypoint": 56, "envoy": 5,
+			"examples/token-broker/tokendemo": 6, "healthsync": 91, "images": 43, "internal/bench": 18,
+			"internal/cli": 12, "internal/image": 29, "internal/metrics": 7, "internal/retry": 10,
+			"internal/secret": 10, "internal/size": 11, "internal/testkit": 11, "internal/testkit/arch": 38,
+			"internal/testkit/dockerengine": 4, "internal/testkit/registry": 3, "internal/testkit/servers": 5,
+			"internal/testkit/vault": 9, "internal/volume": 23, "localecs/chaos": 175, "localecs/cluster": 257,
+			"localecs/command": 402, "localecs/compose": 84, "localecs/control": 85, "localecs/docker": 70,
+			"localecs/ecs/controlplane": 323, "localecs/ecs/iam": 88, "localecs/ecs/metadata": 38,
+			"localecs/ecs/scheduler": 30, "localecs/ecs/shapes": 10, "localecs/ecs/simulated": 44,
+			"localecs/host": 40, "localecs/network": 43, "localecs/runtime": 118, "localecs/scenario": 265,
+			"localecs/scenario/file": 102, "localecs/view": 102, "meshinit": 179, "redirect": 28, "registrar": 111,
+			"relay": 66, "subcommand": 835, "supervise": 6, "taskdef": 495, "workload": 72,
+		},
+		"comment": {
+			".": 4, "aclrules": 94, "admission": 95, "awsutil": 18, "awsutil/awstest": 12, "bootstrap": 24,
+			"broker": 48, "broker/backend": 19, "broker/receiver": 18, "clientagent": 15, "config": 18,
+			"consulutil": 53, "controller": 35, "controller/setup": 47, "entrypoint": 11,
+			"examples/token-broker/tokendemo": 3, "healthsync": 23, "internal/bench": 22, "internal/cli": 8,
+			"internal/image": 7, "internal/metrics": 4, "internal/retry": 4, "internal/secret": 7,
+			"internal/size": 5, "internal/testkit": 13, "internal/testkit/arch": 9,
+			"internal/testkit/dockerengine": 5, "internal/testkit/vault": 3, "internal/volume": 5,
+			"localecs/chaos": 35, "localecs/cluster": 74, "localecs/command": 68, "localecs/compose": 17,
+			"localecs/control": 26, "localecs/docker": 24, "localecs/ecs/controlplane": 33, "localecs/ecs/iam": 19,
+			"localecs/ecs/metadata": 11, "localecs/ecs/scheduler": 17, "localecs/ecs/shapes": 14,
+			"localecs/ecs/simulated": 11, "localecs/host": 16, "localecs/network": 25, "localecs/runtime": 69,
+			"localecs/scenario": 44, "localecs/scenario/file": 36, "localecs/view": 25, "meshinit": 24,
+			"redirect": 17, "registrar": 32, "relay": 6, "subcommand": 103, "supervise": 4, "taskdef": 37,
+			"workload": 27,
+		},
+		"condition": {
+			".": 6, "aclrules": 18, "admission": 23, "awsutil": 23, "awsutil/awstest": 3, "bootstrap": 4,
+			"broker": 36, "broker/backend": 15, "broker/receiver": 11, "clientagent": 6, "config": 6,
+			"consulutil": 51, "controller": 35, "controller/setup": 21, "entrypoint": 8, "envoy": 4,
+			"healthsync": 28, "internal/bench": 8, "internal/cli": 7, "internal/image": 8, "internal/metrics": 6,
+			"internal/retry": 4, "internal/secret": 4, "internal/size": 3, "internal/volume": 4,
+			"localecs/chaos": 6, "localecs/cluster": 73, "localecs/command": 95, "localecs/compose": 22,
+			"localecs/control": 16, "localecs/docker": 10, "localecs/ecs/controlplane": 51, "localecs/ecs/iam": 14,
+			"localecs/ecs/metadata": 7, "localecs/ecs/scheduler": 13, "localecs/ecs/shapes": 3,
+			"localecs/ecs/simulated": 5, "localecs/host": 12, "localecs/network": 9, "localecs/runtime": 23,
+			"localecs/scenario": 30, "localecs/scenario/file": 7, "localecs/view": 13, "meshinit": 27,
+			"registrar": 14, "relay": 3, "subcommand": 71, "supervise": 5, "taskdef": 11, "workload": 6,
+		},
+		"methods": {
+			"admission.task": 159, "broker.term": 64, "clientagent.run": 32, "consulutil.Servers": 37,
+			"healthsync.syncer": 50, "localecs/cluster.Cluster": 33, "localecs/cluster.Task": 45,
+			"localecs/ecs/controlplane.Plane": 65, "localecs/scenario.runner": 77,
+		},
+	}
 }
