@@ -66,7 +66,7 @@ func (f *faultyTask) start() {
 		f.s.errorf("%v", err)
 	}
 	options := receiver.Options{File: f.file, Port: 8080, Limit: faultTime, Stay: true, StopTimeout: taskdef.DefaultStopTimeout * time.Second}
-	holder := receiver.Backend{Alive: r.alive}
+	holder := receiver.TokenActions{Alive: r.alive}
 	if f.s.login {
 		holder.Revoke = r.revoke
 	}
@@ -77,7 +77,7 @@ func (f *faultyTask) start() {
 			FirstTask: func(ctx context.Context, limit time.Duration) (workload.Task, error) {
 				return awsutil.FirstTask(ctx, log, r.Task, limit)
 			},
-			Self: func() string { return "token-receive" }, Broker: broker, Listen: r.listen, Backends: map[string]receiver.Backend{"fake": holder},
+			Self: func() string { return "token-receive" }, Broker: broker, Listen: r.listen, Actions: map[string]receiver.TokenActions{"fake": holder},
 			AwaitStopped: func(ctx context.Context, which func(workload.Task) []workload.Container) ([]string, error) {
 				return awsutil.AwaitStopped(ctx, log, r.Task, awsutil.AwaitPause, which)
 			},

@@ -131,8 +131,10 @@ func formatOf(name string) (allowed string, admits func(string) bool) {
 	case "protocol":
 		return `"http" or "http2"`,
 			func(s string) bool { return s == "" || strings.EqualFold(s, "http") || strings.EqualFold(s, "http2") }
+	case "":
+		return "a string", func(string) bool { return true }
 	}
-	return "a string", func(string) bool { return true }
+	panic(fmt.Sprintf("a check tag has the unknown format %q", name))
 }
 
 // admits reports whether the text may stand there.

@@ -83,13 +83,16 @@ func (d *deletions) remove(ctx context.Context, i Item) {
 		return
 	}
 	var err error
-	if i.Kind == KindToken {
+	switch i.Kind {
+	case KindToken:
 		err = consulutil.DeleteToken(ctx, d.Consul, i.Accessor, i.write(ctx))
-	} else {
+	case KindService:
 		_, err = d.Consul.Catalog().Deregister(&api.CatalogDeregistration{
 			Node: i.Node, ServiceID: i.Service, Namespace: i.Namespace, Partition: i.Partition,
 		}, i.write(ctx))
 		err = consulutil.Advise(consulutil.Needs(err, rights))
+	default:
+		err = fmt.Errorf("a plan cannot delete a %q", i.Kind)
 	}
 	d.note(i, err)
 }
@@ -113,7 +116,7 @@ func (d *deletions) note(i Item, err error) {
 		d.Log.Info("token deleted successfully", append(fields, logkey.Accessor, i.Accessor, logkey.AuthMethod, i.Method)...)
 	case KindService:
 		d.Log.Info("deregistered a dead task's service", append(fields, logkey.ServiceID, i.Service, logkey.Node, i.Node)...)
-	default:
+	case KindNode:
 		d.Log.Info("deregistered a dead task's node", append(fields, logkey.Node, i.Node)...)
 	}
 }

@@ -34,6 +34,16 @@ func (s slowDeletes) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
+// A kind of item that Apply does not know is a failure, and not the deletion of a service.
+func TestApplyRefusesAnUnknownKind(t *testing.T) {
+	t.Parallel()
+	r := Report{Plan: Plan{Delete: []Item{{Kind: "policy", Task: task1, Node: "a", Service: "web-" + task1}}}}
+	err := inMemory(t, populated(t, []string{task1}), &fakeECS{}).Apply(t.Context(), &r)
+	if err == nil || !strings.Contains(err.Error(), `a plan cannot delete a "policy"`) {
+		t.Errorf("got %v, want an error about the kind", err)
+	}
+}
+
 // TestInterruptedApplyReportsItsChanges: of TERM in the middle of a pass nothing
 // is gone whose evidence is not logged, and who does not answer does not hold it up.
 func TestInterruptedApplyReportsItsChanges(t *testing.T) {

@@ -109,7 +109,7 @@ func (f *controllerFlags) check(inv *cli.Invocation, v controllerVariant) error 
 	_, roleErr := setup.Principal(anyCluster, f.rolePath, f.whole)
 	_, err := consulutil.NewClient(v.consul)
 	return errors.Join(inv.UseLogger(f.level, f.json), f.checkOperation(inv),
-		mistake(roleErr != nil, "%s: %w", v.rolePath, roleErr), mistake(err != nil, "%w", err))
+		usageErrorIf(roleErr != nil, "%s: %w", v.rolePath, roleErr), usageErrorIf(err != nil, "%w", err))
 }
 
 // checkOperation returns the mistakes that do not depend on a configuration.
@@ -117,10 +117,10 @@ func (f *controllerFlags) checkOperation(inv *cli.Invocation) error {
 	_, _, addrErr := net.SplitHostPort(f.metricsAddr)
 	ttlErr := setup.CheckTokenTTL(f.ttl)
 	return errors.Join(cli.NoArgs(inv), f.sharedFlags.check(), f.checkCluster(inv),
-		mistake(f.interval < time.Second || f.interval > time.Hour, "-interval %s: want 1s to 1h", f.interval),
-		mistake(ttlErr != nil, "-token-ttl: %w", ttlErr),
-		mistake(f.forceTTL && f.ttl == 0, "-token-ttl-force has no effect without -token-ttl"),
-		mistake(f.metricsAddr != "" && addrErr != nil, "-metrics-addr %q: want host:port or :port", f.metricsAddr))
+		usageErrorIf(f.interval < time.Second || f.interval > time.Hour, "-interval %s: want 1s to 1h", f.interval),
+		usageErrorIf(ttlErr != nil, "-token-ttl: %w", ttlErr),
+		usageErrorIf(f.forceTTL && f.ttl == 0, "-token-ttl-force has no effect without -token-ttl"),
+		usageErrorIf(f.metricsAddr != "" && addrErr != nil, "-metrics-addr %q: want host:port or :port", f.metricsAddr))
 }
 
 // checkCluster checks that the flag or this task names a cluster.
@@ -128,7 +128,7 @@ func (f *controllerFlags) checkCluster(inv *cli.Invocation) error {
 	switch {
 	case f.cluster != "":
 		_, err := awsutil.ParseCluster(f.cluster)
-		return mistake(err != nil, "-cluster: %w", err)
+		return usageErrorIf(err != nil, "-cluster: %w", err)
 	case inv.Getenv(awsutil.MetadataEnvVar) == "":
 		return exit.Usagef("%s is not set: run this in a task of the ECS cluster, or give -cluster", awsutil.MetadataEnvVar)
 	}

@@ -168,7 +168,7 @@ func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 
 // options are the flags, over the environment, over mesh-init's configuration.
 func (f *clientFlags) options(inv *cli.Invocation) (clientagent.Options, error) {
-	if err := errors.Join(checkStopTimeout(f.StopTimeout), mistake(f.Limit <= 0, "-start-timeout %s: want more than 0", f.Limit), addIgnored(inv, &f.Ignore)); err != nil {
+	if err := errors.Join(checkStopTimeout(f.StopTimeout), usageErrorIf(f.Limit <= 0, "-start-timeout %s: want more than 0", f.Limit), addIgnored(inv, &f.Ignore)); err != nil {
 		return clientagent.Options{}, err
 	}
 	cfg, err := f.config(inv)

@@ -40,7 +40,7 @@ func (f *sharedFlags) declareRate(fs *flag.FlagSet) {
 // check makes partition the admin partition, which is empty without partitions.
 func (f *sharedFlags) check() (err error) {
 	f.partition, err = setup.PartitionOption(f.partitions, f.partition)
-	return errors.Join(err, mistake(!(f.rate > 0 && f.rate <= 100), "-aws-rate %v: want more than 0, and at most 100", f.rate))
+	return errors.Join(err, usageErrorIf(!(f.rate > 0 && f.rate <= 100), "-aws-rate %v: want more than 0, and at most 100", f.rate))
 }
 
 // lock is a lock of the cluster's controllers.

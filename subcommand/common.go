@@ -149,17 +149,17 @@ func stopTimeoutFlag(fs *flag.FlagSet, stop *time.Duration) {
 }
 
 func checkStopTimeout(stop time.Duration) error {
-	return mistake(stop < minStopTimeout, "-stop-timeout %s: want at least %s", stop, minStopTimeout)
+	return usageErrorIf(stop < minStopTimeout, "-stop-timeout %s: want at least %s", stop, minStopTimeout)
 }
 
 // checkTimeouts checks -stop-timeout and the -start-timeout of a gate.
 func checkTimeouts(stop, start time.Duration) error {
-	return errors.Join(checkStopTimeout(stop), mistake(start < 0, "-start-timeout %s: want 0 or more", start))
+	return errors.Join(checkStopTimeout(stop), usageErrorIf(start < 0, "-start-timeout %s: want 0 or more", start))
 }
 
-// mistake is a usage error if something is wrong.
-func mistake(wrong bool, format string, args ...any) error {
-	if !wrong {
+// usageErrorIf returns a usage error if the condition holds.
+func usageErrorIf(condition bool, format string, args ...any) error {
+	if !condition {
 		return nil
 	}
 	return exit.Usagef(format, args...)
@@ -178,7 +178,7 @@ func ignoreContainersFlag(fs *flag.FlagSet, list *workload.Ignored, usage string
 func addIgnored(inv *cli.Invocation, list *workload.Ignored) error {
 	more, err := workload.ParseIgnored(inv.Getenv(ignoreContainersEnv))
 	*list = append(*list, more...)
-	return mistake(err != nil, "%s: %w", ignoreContainersEnv, err)
+	return usageErrorIf(err != nil, "%s: %w", ignoreContainersEnv, err)
 }
 
 // splitNames splits a comma-separated list and drops blanks.

@@ -99,18 +99,18 @@ func (f *gcFlags) declare(fs *flag.FlagSet) {
 func (f *gcFlags) check(inv *cli.Invocation) error {
 	errs := []error{
 		cli.NoArgs(inv), inv.UseLogger(cmp.Or(f.level, "WARN"), f.json),
-		mistake(f.plan == f.apply, "exactly one of -plan, -apply is required"),
+		usageErrorIf(f.plan == f.apply, "exactly one of -plan, -apply is required"),
 	}
 	for _, arn := range f.clusters {
 		_, err := awsutil.ParseCluster(arn)
-		errs = append(errs, mistake(err != nil, "-cluster: %w", err))
+		errs = append(errs, usageErrorIf(err != nil, "-cluster: %w", err))
 	}
 	_, err := consulutil.NewClient(consulOptions(inv))
 	return errors.Join(append(errs,
-		mistake(len(f.clusters) == 0 && inv.Getenv(awsutil.MetadataEnvVar) == "", "no cluster: give -cluster ARN, or run this in a task of it"),
-		mistake(f.wait < 0, "-wait %s: want 0s or more", f.wait),
+		usageErrorIf(len(f.clusters) == 0 && inv.Getenv(awsutil.MetadataEnvVar) == "", "no cluster: give -cluster ARN, or run this in a task of it"),
+		usageErrorIf(f.wait < 0, "-wait %s: want 0s or more", f.wait),
 		f.sharedFlags.check(),
-		mistake(err != nil, "%w", err))...)
+		usageErrorIf(err != nil, "%w", err))...)
 }
 
 func (f *gcFlags) run(ctx context.Context, inv *cli.Invocation) error {
@@ -283,9 +283,10 @@ func itemText(i controller.Item) string {
 		return fmt.Sprintf("service %s on node %s", i.Service, i.Node)
 	case controller.KindNode:
 		return "node " + i.Node
-	default:
+	case controller.KindToken:
 		return fmt.Sprintf("token %s of %s", i.Accessor, i.Method)
 	}
+	return i.Kind + " of task " + i.Task
 }
 
 // count is a number with the word that fits it.

@@ -101,7 +101,7 @@ func (o *imagesOptions) run(ctx context.Context, inv *cli.Invocation) error {
 		return exit.Usagef("want images lock or images diff")
 	}
 	verb, files := inv.Args[0], inv.Args[1:]
-	if err := mistake(o.timeout <= 0, "-timeout %s: want more than 0", o.timeout); err != nil {
+	if err := usageErrorIf(o.timeout <= 0, "-timeout %s: want more than 0", o.timeout); err != nil {
 		return err
 	}
 	switch verb {

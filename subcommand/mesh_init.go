@@ -100,7 +100,7 @@ func (f *meshInitFlags) readyBind() (string, error) {
 }
 
 func (f *meshInitFlags) run(ctx context.Context, inv *cli.Invocation) error {
-	if err := errors.Join(cli.NoArgs(inv), mistake(f.limit <= 0, "-start-timeout %s: want more than 0", f.limit)); err != nil {
+	if err := errors.Join(cli.NoArgs(inv), usageErrorIf(f.limit <= 0, "-start-timeout %s: want more than 0", f.limit)); err != nil {
 		return err
 	}
 	cfg, consul, err := readConfig(inv)

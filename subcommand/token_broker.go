@@ -105,7 +105,7 @@ func (f *brokerFlags) declare(fs *flag.FlagSet) {
 	fs.StringVar(&f.store, "store", "kv", "where issued tokens are recorded: kv (Consul), or memory for a single broker")
 	fs.StringVar(&f.auditFile, "audit-file", "", "`file` to which the audit log is appended (default stdout)")
 
-	fs.StringVar(&f.backend, "backend", backend.ConsulLogin, "consul-login, consul-acl or vault")
+	fs.StringVar(&f.backend, "backend", backend.ConsulLogin, namesWhere(anyBackend))
 	fs.StringVar(&f.namespace, "namespace", "", "namespace of the tokens (Enterprise, OpenBao)")
 	fs.BoolVar(&f.checkPolicies, "check-policies", false, "read each policy in Consul and refuse those that write acl, keyring or operator; always with consul-acl")
 	fs.StringVar(&f.ceiling, "ceiling-policy", "", "`name` of a Consul policy: tokens that would grant more than its rules do are refused; includes -check-policies")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -25,7 +24,6 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
-	"github.com/meshtask/consul-ecs/internal/secret"
 )
 
 const (
@@ -74,19 +72,33 @@ func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	options.BackendName = f.backend
-	if options.Backend, err = f.tokens(inv, issuer, methods); err != nil {
+	kind, err := tokenBackendOf(f.backend)
+	if err != nil {
 		return err
 	}
-	if f.checkPolicies || f.ceiling != "" || f.backend == backend.ConsulACL {
+	options.BackendName = kind.name
+	if options.Backend, err = kind.new(f, inv, issuer, methods); err != nil {
+		return err
+	}
+	if f.checkPolicies || f.ceiling != "" || kind.checksPolicies {
 		options.Ceiling = func(ctx context.Context, names []string) error {
 			return backend.UnderCeiling(ctx, consulutil.NewACLReader(issuer, ""), f.ceiling, names)
 		}
 	}
-	if f.store == "memory" {
+	switch f.store {
+	case "memory":
 		options.Store = &broker.MemoryStore{}
 		return f.serve(ctx, inv, options, nil)
+	case "kv":
+		return f.serveWithRecords(ctx, inv, options, client)
 	}
+	return unknownStore(f.store)
+}
+
+func unknownStore(name string) error { return exit.Usagef("-store %q: want kv or memory", name) }
+
+// serveWithRecords runs the broker, with its records in Consul's KV, while it has the leader's lock.
+func (f *brokerFlags) serveWithRecords(ctx context.Context, inv *cli.Invocation, o broker.Options, client *api.Client) error {
 	lock, err := consulutil.NewLock(consulutil.LockOptions{
 		Consul: brokerConsul(inv), Key: brokerKeys + f.name + "/leader", Session: brokerAgent, Holder: f.advertise, Log: inv.Log,
 		KeyRule: `key_prefix "` + brokerKeys + `" { policy = "write" }`,
@@ -94,8 +106,8 @@ func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	options.Store = broker.KVStore{Client: client, Prefix: brokerKeys + f.name + "/tasks/", Lock: lock.Key, Session: lock.SessionID}
-	return f.serve(ctx, inv, options, lock)
+	o.Store = broker.KVStore{Client: client, Prefix: brokerKeys + f.name + "/tasks/", Lock: lock.Key, Session: lock.SessionID}
+	return f.serve(ctx, inv, o, lock)
 }
 
 // brokerConsul bounds calls of Consul by less than the broker allows for a redemption, and
@@ -110,44 +122,53 @@ func brokerConsul(inv *cli.Invocation) consulutil.Options {
 func (f *brokerFlags) check() error {
 	low, high := f.rules.MinPort, f.rules.MaxPort
 	errs := []error{
-		mistake(len(f.rules.Policies) == 0, "-policies is required"),
-		mistake(len(splitNames(f.networks)) == 0, "-networks is required"),
+		usageErrorIf(len(f.rules.Policies) == 0, "-policies is required"),
+		usageErrorIf(len(splitNames(f.networks)) == 0, "-networks is required"),
+	}
+	if f.store != "kv" && f.store != "memory" {
+		errs = append(errs, unknownStore(f.store))
 	}
 	for _, pattern := range slices.Concat(f.rules.Policies, f.rules.Families, f.rules.Groups, f.rules.StartedBy) {
 		_, err := path.Match(pattern, "")
-		errs = append(errs, mistake(err != nil, "pattern %q: %w", pattern, err))
+		errs = append(errs, usageErrorIf(err != nil, "pattern %q: %w", pattern, err))
 	}
 	return errors.Join(append(errs,
-		mistake(low < 1 || high > 65535 || low > high, "-min-port %d and -max-port %d: want a range within 1 to 65535", low, high),
-		mistake(f.plaintext && f.certFile+f.keyFile != "", "-insecure-plaintext and -cert-file or -key-file exclude each other"),
-		mistake(!f.plaintext && (f.certFile == "" || f.keyFile == ""), "give -cert-file and -key-file, or -insecure-plaintext behind a proxy that has TLS"),
-		mistake(f.unnamed && f.proxies == "", "-allow-unknown-address: give -trusted-proxies, whose requests it is about"),
-		mistake(f.store != "kv" && f.store != "memory", "-store %q: want kv or memory", f.store),
-		mistake(f.advertise != "" && f.store == "memory", "-advertise is for several brokers, and -store memory for one"),
-		mistake(f.advertise != "" && !isHTTPS(f.advertise), "-advertise %q: want a URL such as https://broker-1.example.com:8443", f.advertise),
-		mistake(f.name == "" || strings.Contains(f.name, "/"), "-name %q: want a name without slashes", f.name),
+		usageErrorIf(low < 1 || high > 65535 || low > high, "-min-port %d and -max-port %d: want a range within 1 to 65535", low, high),
+		usageErrorIf(f.plaintext && f.certFile+f.keyFile != "", "-insecure-plaintext and -cert-file or -key-file exclude each other"),
+		usageErrorIf(!f.plaintext && (f.certFile == "" || f.keyFile == ""), "give -cert-file and -key-file, or -insecure-plaintext behind a proxy that has TLS"),
+		usageErrorIf(f.unnamed && f.proxies == "", "-allow-unknown-address: give -trusted-proxies, whose requests it is about"),
+		usageErrorIf(f.advertise != "" && f.store == "memory", "-advertise is for several brokers, and -store memory for one"),
+		usageErrorIf(f.advertise != "" && !isHTTPS(f.advertise), "-advertise %q: want a URL such as https://broker-1.example.com:8443", f.advertise),
+		usageErrorIf(f.name == "" || strings.Contains(f.name, "/"), "-name %q: want a name without slashes", f.name),
 		f.checkBackend())...)
 }
 
 // checkBackend refuses flags that the backend does not use, and asks for those it needs.
 func (f *brokerFlags) checkBackend() error {
-	var errs []error
-	for _, use := range []struct{ flag, value, backend string }{
-		{"-login-methods", f.methods, backend.ConsulLogin}, {"-login-key-file", f.loginKey, backend.ConsulLogin},
-		{"-vault-addr", f.vaultAddr, backend.Vault}, {"-vault-ca-file", f.vaultCA, backend.Vault},
-		{"-vault-role", f.vaultRole, backend.Vault},
-	} {
-		errs = append(errs, mistake(use.value != "" && f.backend != use.backend, "%s is for -backend %s, and not for %s", use.flag, use.backend, f.backend))
+	chosen, err := tokenBackendOf(f.backend)
+	if err != nil {
+		return err
 	}
-	return errors.Join(append(errs,
-		mistake(!slices.Contains([]string{backend.ConsulLogin, backend.ConsulACL, backend.Vault}, f.backend),
-			"-backend %q: want %s, %s or %s", f.backend, backend.ConsulLogin, backend.ConsulACL, backend.Vault),
-		mistake(f.backend == backend.ConsulLogin && (f.methods == "" || f.loginKey == ""), "-backend %s: give -login-methods and -login-key-file", backend.ConsulLogin),
-		mistake(f.rules.TaskLife && (f.backend != backend.ConsulACL || f.store != "kv"),
-			"-allow-task-life: want -backend %s and -store kv, with which a broker that is started again revokes tokens", backend.ConsulACL),
-		mistake(f.backend == backend.Vault && f.vaultAddr == "", "-backend %s: give -vault-addr", backend.Vault),
-		mistake((f.checkPolicies || f.ceiling != "") && f.backend == backend.Vault,
-			"-check-policies and -ceiling-policy read Consul's policies, and -backend vault issues Vault's"))...)
+	errs := []error{
+		usageErrorIf(f.rules.TaskLife && !(chosen.endless && f.store == "kv"),
+			"-allow-task-life: want -backend %s and -store kv, with which a broker that is started again revokes tokens",
+			namesWhere(func(k tokenBackend) bool { return k.endless })),
+		usageErrorIf((f.checkPolicies || f.ceiling != "") && !chosen.consulPolicies,
+			"-check-policies and -ceiling-policy read Consul's policies, and -backend %s issues others", f.backend),
+	}
+	for _, k := range tokenBackends {
+		var required []string
+		given := true
+		for _, own := range k.flags(f) {
+			errs = append(errs, usageErrorIf(own.value != "" && k.name != f.backend,
+				"%s is for -backend %s, and not for %s", own.name, k.name, f.backend))
+			if own.required {
+				required, given = append(required, own.name), given && own.value != ""
+			}
+		}
+		errs = append(errs, usageErrorIf(k.name == f.backend && !given, "-backend %s: give %s", k.name, strings.Join(required, " and ")))
+	}
+	return errors.Join(errs...)
 }
 
 func isHTTPS(address string) bool {
@@ -211,57 +232,6 @@ func (f *brokerFlags) ecsClusters() ([]awsutil.Cluster, error) {
 		}
 	}
 	return all, nil
-}
-
-// tokens is the backend.
-func (f *brokerFlags) tokens(inv *cli.Invocation, client *api.Client, methods []backend.LoginMethod) (backend.Backend, error) {
-	switch f.backend {
-	case backend.ConsulACL:
-		return &backend.ACLBackend{Client: client}, nil
-	case backend.ConsulLogin:
-		key, err := backend.ReadLoginKey(f.loginKey)
-		if err != nil {
-			return nil, exit.Usagef("-login-key-file: %w", err)
-		}
-		return &backend.LoginBackend{Client: client, Methods: methods, Key: key}, nil
-	default: // vault
-		noToken := mistake(inv.Getenv("VAULT_TOKEN")+inv.Getenv("VAULT_TOKEN_FILE") == "",
-			"-backend %s: VAULT_TOKEN or VAULT_TOKEN_FILE is required", backend.Vault)
-		c, err := backend.NewVaultClient(backend.VaultOptions{Address: f.vaultAddr, CAFile: f.vaultCA, Namespace: f.namespace})
-		if err = errors.Join(noToken, err); err != nil {
-			return nil, err
-		}
-		return &backend.VaultBackend{Client: c, Role: f.vaultRole, Token: func() (secret.Value, error) { return vaultToken(inv) }}, nil
-	}
-}
-
-func (f *brokerFlags) loginMethods() ([]backend.LoginMethod, error) {
-	var methods []backend.LoginMethod
-	for _, pair := range splitNames(f.methods) {
-		name, text, _ := strings.Cut(pair, "=")
-		ttl, err := time.ParseDuration(text)
-		if err != nil || name == "" || ttl < broker.MinTTL || ttl > broker.MaxTTL {
-			return nil, exit.Usagef("-login-methods: want name=duration from %s to %s, got %q", broker.MinTTL, broker.MaxTTL, pair)
-		}
-		methods = append(methods, backend.LoginMethod{Name: name, TTL: ttl})
-	}
-	return methods, nil
-}
-
-// vaultToken reads the token for each request: an agent replaces the file, and may be writing it.
-func vaultToken(inv *cli.Invocation) (secret.Value, error) {
-	if file := inv.Getenv("VAULT_TOKEN_FILE"); file != "" {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return secret.Value{}, fmt.Errorf("VAULT_TOKEN_FILE: %w", err)
-		}
-		token := secret.New(strings.TrimSpace(string(text)))
-		if token.Empty() {
-			return secret.Value{}, fmt.Errorf("VAULT_TOKEN_FILE: %s is empty; wait for the agent that writes it", file)
-		}
-		return token, nil
-	}
-	return secret.New(inv.Getenv("VAULT_TOKEN")), nil
 }
 
 // serve runs the broker behind its listener.

@@ -13,16 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/consul/api"
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/meshtask/consul-ecs/awsutil"
-	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/receiver"
-	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
-	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -119,7 +113,7 @@ func (f *tokenReceiveFlags) run(ctx context.Context, inv *cli.Invocation) error 
 	mistakes := f.check(inv)
 	broker, err := f.client(inv)
 	mistakes = errors.Join(mistakes, err)
-	backends, err := holderBackends(inv)
+	actions, err := tokenActions(inv)
 	if err = errors.Join(mistakes, err); err != nil {
 		return &exit.UsageError{Err: err}
 	}
@@ -132,9 +126,9 @@ func (f *tokenReceiveFlags) run(ctx context.Context, inv *cli.Invocation) error 
 		FirstTask: func(ctx context.Context, limit time.Duration) (workload.Task, error) {
 			return awsutil.FirstTask(ctx, inv.Log, metadata.Task, limit)
 		},
-		Self:     metadata.Self,
-		Broker:   broker,
-		Backends: backends,
+		Self:    metadata.Self,
+		Broker:  broker,
+		Actions: actions,
 		Listen: func(ctx context.Context, port int) (net.Listener, error) {
 			return new(net.ListenConfig).Listen(ctx, "tcp", ":"+strconv.Itoa(port))
 		},
@@ -150,13 +144,13 @@ func (f *tokenReceiveFlags) check(inv *cli.Invocation) error {
 	var readerErr error
 	if f.reader != "" {
 		uid, err := strconv.ParseUint(f.reader, 10, 32)
-		readerErr = mistake(err != nil || uid == math.MaxUint32, "-token-reader %q: want a numeric user ID", f.reader) // the kernel's for none
+		readerErr = usageErrorIf(err != nil || uid == math.MaxUint32, "-token-reader %q: want a numeric user ID", f.reader) // the kernel's for none
 		f.Reader = new(uint32(uid))
 	}
 	return errors.Join(cli.NoArgs(inv), inv.UseLogger(f.level, false), checkStopTimeout(f.StopTimeout), addIgnored(inv, &f.Ignore),
-		mistake(f.File == "", "-token-file is required"),
-		mistake(f.Port < 1 || f.Port > 65535, "-callback-port %d: want 1 to 65535", f.Port),
-		mistake(f.Limit <= 0, "-timeout %s: want more than 0", f.Limit), readerErr)
+		usageErrorIf(f.File == "", "-token-file is required"),
+		usageErrorIf(f.Port < 1 || f.Port > 65535, "-callback-port %d: want 1 to 65535", f.Port),
+		usageErrorIf(f.Limit <= 0, "-timeout %s: want more than 0", f.Limit), readerErr)
 }
 
 func (f *tokenReceiveFlags) client(inv *cli.Invocation) (*receiver.Broker, error) {
@@ -172,71 +166,4 @@ func (f *tokenReceiveFlags) client(inv *cli.Invocation) (*receiver.Broker, error
 		}
 	}
 	return receiver.NewBroker(receiver.BrokerOptions{Address: address, CAPEM: ca})
-}
-
-// holderBackends are what this task can do with its tokens: what the environment has an
-// address for.
-func holderBackends(inv *cli.Invocation) (map[string]receiver.Backend, error) {
-	backends := map[string]receiver.Backend{}
-	if inv.Getenv(api.HTTPAddrEnvName) != "" {
-		consul := consulHolder{consulutil.Options{CAPEM: strings.TrimSpace(inv.Getenv(httpsCAPEMEnv))}, inv.Log}
-		backends[backend.ConsulLogin] = receiver.Backend{Alive: consul.alive, Ready: consul.ready, Revoke: consul.logout}
-		backends[backend.ConsulACL] = receiver.Backend{Alive: consul.alive, Ready: consul.ready}
-	}
-	if address := inv.Getenv(vaultAddrEnv); address != "" {
-		client, err := backend.NewVaultClient(backend.VaultOptions{Address: address, CAFile: inv.Getenv("VAULT_CACERT"), Namespace: inv.Getenv("VAULT_NAMESPACE")})
-		if err != nil {
-			return nil, err
-		}
-		backends[backend.Vault] = receiver.Backend{
-			Alive: func(ctx context.Context, token secret.Value) (bool, error) {
-				_, err := client.LookupSelf(ctx, token)
-				if errors.Is(err, backend.ErrPrivilege) {
-					return false, nil
-				}
-				return err == nil, err
-			},
-			Renew:  client.RenewSelf,
-			Revoke: client.RevokeSelf,
-		}
-	}
-	return backends, nil
-}
-
-// consulHolder makes its client for each call: the environment may name a CA or token
-// file that is written later, and by this command.
-type consulHolder struct {
-	options consulutil.Options
-	log     hclog.Logger
-}
-
-// alive makes a consistent read: a server that is starting does not know the tokens of its
-// log yet.
-func (h consulHolder) alive(ctx context.Context, token secret.Value) (bool, error) {
-	client, err := consulutil.NewClient(h.options)
-	if err != nil {
-		return false, err
-	}
-	read := (&api.QueryOptions{Token: token.Reveal(), RequireConsistent: true}).WithContext(ctx)
-	_, _, err = client.ACL().TokenReadSelf(read)
-	if consulutil.UnknownToken(err) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-func (h consulHolder) ready(ctx context.Context, token secret.Value) error {
-	client, err := consulutil.NewClient(h.options)
-	if err != nil {
-		return err
-	}
-	return consulutil.WaitReplicated(ctx, client, token.Reveal(), h.log)
-}
-
-func (h consulHolder) logout(ctx context.Context, token secret.Value) error {
-	client, err := consulutil.NewClient(h.options)
-	if err != nil {
-		return err
-	}
-	return consulutil.Logout(ctx, client, token.Reveal())
 }

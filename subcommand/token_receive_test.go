@@ -290,11 +290,11 @@ func TestHoldersLookTheirTokensUp(t *testing.T) {
 			return consulHolder{consulutil.Options{Address: address}, hclog.NewNullLogger()}.alive
 		}},
 		"vault": {map[int]string{200: `{"request_id":"r","data":{"ttl":60}}`, 403: `{"errors":["permission denied"]}`, 503: `{"errors":["sealed"]}`}, func(t *testing.T, address string) func(context.Context, secret.Value) (bool, error) {
-			backends, err := holderBackends(&cli.Invocation{Getenv: func(key string) string { return map[string]string{"VAULT_ADDR": address}[key] }, Log: hclog.NewNullLogger()})
+			actions, err := tokenActions(&cli.Invocation{Getenv: func(key string) string { return map[string]string{"VAULT_ADDR": address}[key] }, Log: hclog.NewNullLogger()})
 			if err != nil {
 				t.Fatal(err)
 			}
-			return backends["vault"].Alive
+			return actions["vault"].Alive
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

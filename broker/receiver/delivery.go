@@ -315,7 +315,7 @@ func (d *delivery) drop(nonce Nonce, why error) {
 
 // awaitReady waits until the servers know a new token, so that no call fails with it.
 func (d *delivery) awaitReady(ctx context.Context, t token) {
-	ready := d.Backends[t.Backend].Ready
+	ready := d.Actions[t.Backend].Ready
 	if ready == nil {
 		return
 	}

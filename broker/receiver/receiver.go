@@ -47,9 +47,9 @@ type Options struct {
 	Ignore workload.Ignored
 }
 
-// Backend is what the holder of a token can do with it. A nil function is what cannot be
+// TokenActions are what the holder of a token can do with it. A nil function is what cannot be
 // done with tokens of that backend. consulutil classifies its errors.
-type Backend struct {
+type TokenActions struct {
 	// Alive reports whether the token exists.
 	Alive func(context.Context, secret.Value) (bool, error)
 	// Ready returns when the servers know a new token.
@@ -68,8 +68,8 @@ type Ports struct {
 	// Self is the name of this container, known after FirstTask.
 	Self   func() string
 	Broker *Broker
-	// Backends are by the names in Unwrapped.Backend.
-	Backends map[string]Backend
+	// Actions are by the names in Unwrapped.Backend.
+	Actions map[string]TokenActions
 	// Listen opens the callback port.
 	Listen func(ctx context.Context, port int) (net.Listener, error)
 	// AwaitStopped waits until none of the containers that which picks is running, as
@@ -206,7 +206,7 @@ func (r *receiver) recordHeld() {
 
 // revoke ends a token and reports whether there is nothing more to do about it.
 func (r *receiver) revoke(ctx context.Context, t token) bool {
-	revoke := r.Backends[t.Backend].Revoke
+	revoke := r.Actions[t.Backend].Revoke
 	if revoke == nil {
 		revoke = r.Broker.revoke
 	}

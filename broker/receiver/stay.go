@@ -102,7 +102,7 @@ func (r *receiver) wake() time.Time {
 // nextLook is when to look whether the token still exists; zero for never.
 func (r *receiver) nextLook() time.Time {
 	switch {
-	case r.Backends[r.held.Backend].Alive == nil || !r.held.valid(time.Now()):
+	case r.Actions[r.held.Backend].Alive == nil || !r.held.valid(time.Now()):
 		return time.Time{}
 	case r.missing > 0:
 		return r.looked.Add(againPause)
@@ -118,7 +118,7 @@ func (r *receiver) look(ctx context.Context) {
 	}
 	limited, cancel := context.WithTimeout(ctx, requestLimit)
 	defer cancel()
-	alive, err := r.Backends[r.held.Backend].Alive(limited, r.held.secret)
+	alive, err := r.Actions[r.held.Backend].Alive(limited, r.held.secret)
 	r.looked = time.Now()
 	switch {
 	case err != nil:
@@ -136,7 +136,7 @@ func (r *receiver) look(ctx context.Context) {
 
 // refresh renews the token, or obtains another one.
 func (r *receiver) refresh(ctx context.Context) error {
-	renew := r.Backends[r.held.Backend].Renew
+	renew := r.Actions[r.held.Backend].Renew
 	if r.held.Period == 0 || renew == nil || !r.held.valid(time.Now()) {
 		return r.obtain(ctx, refreshLimit)
 	}

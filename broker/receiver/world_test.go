@@ -115,7 +115,7 @@ func (w *world) run(ctx context.Context) error {
 			return awsutil.FirstTask(ctx, log, w.Task, limit)
 		},
 		Self: func() string { return "token-receive" }, Broker: broker, Listen: w.listen,
-		Backends: map[string]Backend{
+		Actions: map[string]TokenActions{
 			backend.ConsulLogin: {Alive: w.exists, Revoke: w.revoke},
 			backend.ConsulACL:   {},
 			backend.Vault:       {Renew: w.renew, Revoke: w.revoke},

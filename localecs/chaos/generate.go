@@ -136,8 +136,10 @@ func (g *generator) process(e *Event, kind string, task Task) {
 		e.Fault = &Fault{OOM: p}
 	case "freeze":
 		e.Fault, e.For = &Fault{Freeze: p}, g.length(500*time.Millisecond, 12*time.Second)
-	default:
+	case "slow":
 		e.Fault, e.For = &Fault{Slow: p}, g.length(2*time.Second, 15*time.Second)
+	default:
+		panic("no fault of the kind " + kind)
 	}
 }
 

@@ -25,9 +25,11 @@ func (r *runner) question(ctx context.Context, s file.Step) (err error) {
 	case s.Get != nil:
 		e.Kind, e.Task = KindGet, s.Get.Task
 		e.Text, err = ask(ctx, r.task(e.Task).Dial, http.MethodGet, *s.Get)
-	default:
+	case s.Post != nil:
 		e.Kind, e.Task = KindPost, s.Post.Task
 		e.Text, err = ask(ctx, r.task(e.Task).Dial, http.MethodPost, *s.Post)
+	default:
+		err = fmt.Errorf("the step asks nothing: %s", s)
 	}
 	if err == nil {
 		r.emit(e)

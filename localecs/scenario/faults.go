@@ -129,8 +129,10 @@ func processes(t *cluster.Task, f chaos.Fault) (end func() error, err error) {
 		return t.Freeze(f.Freeze.Container, f.Freeze.Process)
 	case f.Slow != nil:
 		return t.Slow(f.Slow.Container, f.Slow.Process)
+	case f.Spot != nil:
+		return nil, t.Interrupt()
 	}
-	return nil, t.Interrupt()
+	return nil, fmt.Errorf("no action causes the fault: %s", f)
 }
 
 // kill sends a signal into a task. Without a container it ends the task as the

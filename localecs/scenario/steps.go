@@ -80,10 +80,11 @@ func (r *runner) step(ctx context.Context, s file.Step) error {
 		return r.startTraffic(ctx, *s.Traffic)
 	case s.Pause > 0:
 		return r.pause(ctx, s.Pause)
-	default:
+	case s.EndTraffic != nil:
 		r.endTraffic(*s.EndTraffic)
 		return nil
 	}
+	return fmt.Errorf("no action carries out the step: %s", s)
 }
 
 // pause waits, and fails if a task ends unexpectedly meanwhile.

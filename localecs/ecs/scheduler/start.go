@@ -167,9 +167,10 @@ func (d dependency) met() bool {
 		return on.known == StatusStopped && on.exitCode != nil && *on.exitCode == 0
 	case taskdef.ConditionHealthy:
 		return on.known == StatusRunning && on.health != nil && on.health.shown.Status == HealthHealthy
-	default:
+	case taskdef.ConditionStart:
 		return on.known == StatusRunning || on.known == StatusStopped
 	}
+	return false
 }
 
 // deadline is when the dependency's startTimeout ends the wait. It does not
