@@ -21,11 +21,17 @@ func layout() arch.Layout {
 	return arch.Layout{
 		Groups: []arch.Group{
 			{Name: "programs", Packages: []string{"cmd/consul-ecs"}, Uses: []string{"commands"}},
-			{Name: "commands", Packages: []string{"subcommand"}, Uses: []string{"use cases", "adapters", "domain", "command line", "shared"}},
 			{
-				Name:     "use cases",
-				Packages: []string{"meshinit", "clientagent", "healthsync", "entrypoint", "controller", "admission", "broker", "images"},
-				Among:    arch.Never, Interface: 3,
+				Name: "commands", Packages: []string{"subcommand"},
+				Uses: []string{"use cases", "adapters", "domain", "command line", "shared"},
+			},
+			{
+				Name: "use cases",
+				Packages: []string{
+					"meshinit", "clientagent", "healthsync", "entrypoint", "controller", "admission",
+					"broker", "images",
+				},
+				Among: arch.Never, Interface: 3,
 				Uses: []string{"adapters", "domain", "command line", "shared"},
 			},
 			{
@@ -42,23 +48,41 @@ func layout() arch.Layout {
 			},
 			{Name: "command line", Packages: []string{"internal/cli"}, Uses: []string{"domain", "shared"}},
 			{
-				Name:     "shared",
-				Packages: []string{"internal/exit", "internal/volume", "internal/retry", "internal/logkey", "internal/metrics", "internal/secret", "internal/tcp"},
-				Among:    arch.Downwards,
-			},
-			{Name: "simulator programs", Packages: []string{"cmd/localecs"}, Uses: []string{"simulator commands", "simulator"}},
-			{Name: "simulator commands", Packages: []string{"localecs/command"}, Uses: []string{"simulator", "simulated ECS", "simulator domain", "adapters", "domain", "command line", "shared"}},
-			{
-				Name:     "simulator",
-				Packages: []string{"localecs/control", "localecs/scenario", "localecs/scenario/file", "localecs/view", "localecs/compose", "localecs/cluster", "localecs/docker", "localecs/network", "localecs/runtime", "localecs/host"},
-				Among:    arch.Downwards,
-				Uses:     []string{"simulated ECS", "simulator domain", "adapters", "domain", "command line", "shared"},
+				Name: "shared",
+				Packages: []string{
+					"internal/exit", "internal/volume", "internal/retry", "internal/logkey", "internal/metrics",
+					"internal/secret", "internal/tcp",
+				},
+				Among: arch.Downwards,
 			},
 			{
-				Name:     "simulated ECS",
-				Packages: []string{"localecs/ecs/simulated", "localecs/ecs/controlplane", "localecs/ecs/metadata", "localecs/ecs/iam", "localecs/ecs/shapes"},
-				Among:    arch.Downwards,
-				Uses:     []string{"simulator domain", "adapters", "domain", "shared"},
+				Name: "simulator programs", Packages: []string{"cmd/localecs"},
+				Uses: []string{"simulator commands", "simulator"},
+			},
+			{
+				Name: "simulator commands", Packages: []string{"localecs/command"},
+				Uses: []string{
+					"simulator", "simulated ECS", "simulator domain", "adapters", "domain", "command line", "shared",
+				},
+			},
+			{
+				Name: "simulator",
+				Packages: []string{
+					"localecs/control", "localecs/scenario", "localecs/scenario/file", "localecs/view",
+					"localecs/compose", "localecs/cluster", "localecs/docker", "localecs/network", "localecs/runtime",
+					"localecs/host",
+				},
+				Among: arch.Downwards,
+				Uses:  []string{"simulated ECS", "simulator domain", "adapters", "domain", "command line", "shared"},
+			},
+			{
+				Name: "simulated ECS",
+				Packages: []string{
+					"localecs/ecs/simulated", "localecs/ecs/controlplane", "localecs/ecs/metadata", "localecs/ecs/iam",
+					"localecs/ecs/shapes",
+				},
+				Among: arch.Downwards,
+				Uses:  []string{"simulator domain", "adapters", "domain", "shared"},
 			},
 			{
 				Name:     "simulator domain",
@@ -67,9 +91,11 @@ func layout() arch.Layout {
 				Uses: []string{"domain"},
 			},
 			{
-				Name:     "tests",
-				Packages: []string{"internal/testkit", "internal/bench", "internal/size", "internal/image", "awsutil/awstest"},
-				Among:    arch.Freely, TestOnly: true,
+				Name: "tests",
+				Packages: []string{
+					"internal/testkit", "internal/bench", "internal/size", "internal/image", "awsutil/awstest",
+				},
+				Among: arch.Freely, TestOnly: true,
 				Uses: []string{"simulator", "simulated ECS", "simulator domain", "adapters", "domain", "shared"},
 			},
 			{Name: "root", Packages: []string{"."}},
@@ -77,12 +103,15 @@ func layout() arch.Layout {
 		},
 		Rules: []arch.Rule{
 			{
-				Name: "consul-client", Import: "github.com/hashicorp/consul/api", Names: []string{"NewClient", "NewHttpClient"},
+				Name: "consul-client", Import: "github.com/hashicorp/consul/api",
+				Names:   []string{"NewClient", "NewHttpClient"},
 				Allowed: []string{"consulutil"}, Why: "only consulutil makes clients, with timeouts",
 			},
 			{
-				Name: "environment", Import: "os", Names: []string{"Getenv", "LookupEnv", "Environ", "ExpandEnv", "Setenv", "Unsetenv", "Clearenv"},
-				Allowed: []string{"config", "subcommand", "localecs/command"}, Why: "the environment is read at the edge and goes down as values",
+				Name: "environment", Import: "os",
+				Names:   []string{"Getenv", "LookupEnv", "Environ", "ExpandEnv", "Setenv", "Unsetenv", "Clearenv"},
+				Allowed: []string{"config", "subcommand", "localecs/command"},
+				Why:     "the environment is read at the edge and goes down as values",
 			},
 			{
 				Name: "environment", Import: "syscall", Names: []string{"Getenv", "Environ", "Setenv"},
@@ -94,8 +123,16 @@ func layout() arch.Layout {
 			},
 		},
 		Fields: []arch.Rule{
-			{Name: "generation", Names: []string{"Agentless"}, Allowed: []string{"registrar", "workload", "config", "healthsync", "admission", "subcommand"}, Why: "ask for the generation where something is chosen by it"},
-			{Name: "generation", Names: []string{"ConsulServers"}, Allowed: []string{"config", "consulutil", "bootstrap", "meshinit", "subcommand"}, Why: "ask Agentless for the generation"},
+			{
+				Name: "generation", Names: []string{"Agentless"},
+				Allowed: []string{"registrar", "workload", "config", "healthsync", "admission", "subcommand"},
+				Why:     "ask for the generation where something is chosen by it",
+			},
+			{
+				Name: "generation", Names: []string{"ConsulServers"},
+				Allowed: []string{"config", "consulutil", "bootstrap", "meshinit", "subcommand"},
+				Why:     "ask Agentless for the generation",
+			},
 		},
 		Bans: []arch.Ban{{
 			Package: "entrypoint",
@@ -103,9 +140,11 @@ func layout() arch.Layout {
 			Why:     "supervision does not care who registers the task",
 		}},
 		Unreachable: map[string]string{"cmd/consul-ecs": "localecs"},
-		Depths:      []arch.Depth{{From: "cmd/consul-ecs", Most: 6}, {From: "cmd/localecs", Within: "localecs", Most: 8}},
-		Exemptions:  exemptions(),
-		Allowances:  allowances(),
+		Depths: []arch.Depth{
+			{From: "cmd/consul-ecs", Most: 6}, {From: "cmd/localecs", Within: "localecs", Most: 8},
+		},
+		Exemptions: exemptions(),
+		Allowances: allowances(),
 	}
 }
 
@@ -113,18 +152,45 @@ func layout() arch.Layout {
 func exemptions() []arch.Exemption {
 	return []arch.Exemption{
 		{Where: "supervise/supervise_linux.go", Rule: "environment", Reason: "the child inherits our environment"},
-		{Where: "localecs/host/main.go", Rule: "environment", Reason: "it executes the same program again, with the same environment"},
-		{Where: "localecs/runtime/supervise.go", Rule: "environment", Reason: "it runs as the container's init: the environment is the container's"},
-		{Where: "localecs/host/hostcap.go", Rule: "undocumented", Reason: "one comment heads a block of one-line functions"},
-		{Where: "aclrules", Rule: "package-size", Reason: "the ACL language, its resolution and its explanation share one vocabulary"},
-		{Where: "admission", Rule: "package-size", Reason: "the mutators and validators of one definition share its state"},
-		{Where: "broker", Rule: "package-size", Reason: "the states of a request and the record of its token share one vocabulary"},
-		{Where: "consulutil", Rule: "package-size", Reason: "logins, servers, leadership and ACL objects share its clients and error classes"},
+		{
+			Where: "localecs/host/main.go", Rule: "environment",
+			Reason: "it executes the same program again, with the same environment",
+		},
+		{
+			Where: "localecs/runtime/supervise.go", Rule: "environment",
+			Reason: "it runs as the container's init: the environment is the container's",
+		},
+		{
+			Where: "localecs/host/hostcap.go", Rule: "undocumented",
+			Reason: "one comment heads a block of one-line functions",
+		},
+		{
+			Where: "aclrules", Rule: "package-size",
+			Reason: "the ACL language, its resolution and its explanation share one vocabulary",
+		},
+		{
+			Where: "admission", Rule: "package-size",
+			Reason: "the mutators and validators of one definition share its state",
+		},
+		{
+			Where: "broker", Rule: "package-size",
+			Reason: "the states of a request and the record of its token share one vocabulary",
+		},
+		{
+			Where: "consulutil", Rule: "package-size",
+			Reason: "logins, servers, leadership and ACL objects share its clients and error classes",
+		},
 		{Where: "localecs/command", Rule: "package-size", Reason: "one short file per command"},
 		{Where: "subcommand", Rule: "package-size", Reason: "one short file per command"},
 		{Where: "taskdef", Rule: "package-size", Reason: "the rule table, and one tree of nodes for JSON and YAML"},
-		{Where: "localecs/ecs/controlplane", Rule: "package-size", Reason: "the calls of the ECS API share its records"},
-		{Where: "localecs/runtime", Rule: "package-size", Reason: "start, stop and clean-up of one container share its state"},
+		{
+			Where: "localecs/ecs/controlplane", Rule: "package-size",
+			Reason: "the calls of the ECS API share its records",
+		},
+		{
+			Where: "localecs/runtime", Rule: "package-size",
+			Reason: "start, stop and clean-up of one container share its state",
+		},
 		{Where: "localecs/scenario", Rule: "package-size", Reason: "steps, observation and judgement of one run"},
 	}
 }

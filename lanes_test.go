@@ -27,7 +27,8 @@ func unran(t *testing.T, output string) []string {
 func TestPackagesWithoutARunAreFound(t *testing.T) {
 	t.Parallel()
 	all := unran(t, "ok  \t"+module+"/none\t0.1s\n")
-	for _, want := range []string{module, module + "/localecs/command", module + "/localecs/ecs/scheduler", module + "/tools/aclcompare", module + "/terraform"} {
+	for _, want := range []string{module, module + "/localecs/command", module + "/localecs/ecs/scheduler", module +
+		"/tools/aclcompare", module + "/terraform"} {
 		if !slices.Contains(all, want) {
 			t.Errorf("%s was not missed", want)
 		}
@@ -48,7 +49,8 @@ func TestPackagesWithoutARunAreFound(t *testing.T) {
 	if got := unran(t, output.String()); !slices.Equal(got, []string{module + "/config", module + "/taskdef"}) {
 		t.Errorf("missed %q, want config and taskdef", got)
 	}
-	if got := unran(t, strings.NewReplacer("FAIL", "ok", " [no tests to run]", "").Replace(output.String())); len(got) != 0 {
+	if got := unran(t, strings.NewReplacer("FAIL", "ok", " [no tests to run]",
+		"").Replace(output.String())); len(got) != 0 {
 		t.Errorf("missed %q though all ran", got)
 	}
 }
@@ -80,15 +82,19 @@ func TestCommitGivesOneProgram(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		commands := [][]string{{"git", "init", "-q"}, {"git", "add", "Makefile", "go.mod", "cmd"}, {"git", "commit", "-q", "-m", "One"}}
+		commands := [][]string{
+			{"git", "init", "-q"}, {"git", "add", "Makefile", "go.mod", "cmd"}, {"git", "commit", "-q", "-m", "One"},
+		}
 		if tag != "" {
 			commands = append(commands, []string{"git", "tag", tag})
 		}
 		for _, command := range append(commands, []string{"make", "dist-amd64"}) {
 			cmd := exec.Command(command[0], command[1:]...)
 			cmd.Dir = dir
-			cmd.Env = append(os.Environ(), "GIT_AUTHOR_NAME=one", "GIT_AUTHOR_EMAIL=one@example.com", "GIT_AUTHOR_DATE=2026-01-01T00:00:00Z",
-				"GIT_COMMITTER_NAME=one", "GIT_COMMITTER_EMAIL=one@example.com", "GIT_COMMITTER_DATE=2026-01-01T00:00:00Z")
+			cmd.Env = append(os.Environ(), "GIT_AUTHOR_NAME=one", "GIT_AUTHOR_EMAIL=one@example.com",
+				"GIT_AUTHOR_DATE=2026-01-01T00:00:00Z",
+				"GIT_COMMITTER_NAME=one", "GIT_COMMITTER_EMAIL=one@example.com",
+				"GIT_COMMITTER_DATE=2026-01-01T00:00:00Z")
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("%q: %v\n%s", command, err, out)
 			}

@@ -39,9 +39,11 @@ func FirstTask(ctx context.Context, log hclog.Logger, read TaskReader, limit tim
 	switch {
 	case err == nil || ctx.Err() != nil:
 	case errors.Is(err, workload.ErrIncomplete):
-		err = fmt.Errorf("read task metadata: %w (ECS has not added it since the task started: check the ECS agent on the task's host)", err)
+		err = fmt.Errorf("read task metadata: %w (ECS has not added it since the task started: check the ECS agent "+
+			"on the task's host)", err)
 	default:
-		err = fmt.Errorf("read task metadata: %w (only ECS answers there: check the ECS agent and network rules on its host; on Fargate, platform 1.4.0 or later)", err)
+		err = fmt.Errorf("read task metadata: %w (only ECS answers there: check the ECS agent and network rules on "+
+			"its host; on Fargate, platform 1.4.0 or later)", err)
 	}
 	return task, err
 }
@@ -64,7 +66,9 @@ func Complete(read TaskReader, use func(workload.Task) error) TaskReader {
 // AwaitTask reads the task, at once and then pause after each answer, until done
 // returns true for a valid one. A failed read means nothing. When ctx ends first
 // AwaitTask returns the cause.
-func AwaitTask(ctx context.Context, log hclog.Logger, read TaskReader, pause time.Duration, done func(workload.Task) bool) error {
+func AwaitTask(
+	ctx context.Context, log hclog.Logger, read TaskReader, pause time.Duration, done func(workload.Task) bool,
+) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for failing := false; ; {
@@ -91,7 +95,9 @@ func AwaitTask(ctx context.Context, log hclog.Logger, read TaskReader, pause tim
 
 // AwaitStopped awaits that none of the containers that which picks is running.
 // With an error it returns the names of those that ran at the last valid answer.
-func AwaitStopped(ctx context.Context, log hclog.Logger, read TaskReader, pause time.Duration, which func(workload.Task) []workload.Container) (running []string, err error) {
+func AwaitStopped(
+	ctx context.Context, log hclog.Logger, read TaskReader, pause time.Duration, which func(workload.Task) []workload.Container,
+) (running []string, err error) {
 	err = AwaitTask(ctx, log, read, pause, func(task workload.Task) bool {
 		names := workload.Running(which(task))
 		if len(names) > 0 && !slices.Equal(running, names) {

@@ -38,7 +38,8 @@ func (a answers) read() func(context.Context) (workload.Task, error) {
 			if slices.Contains(a[at], name) {
 				status = "RUNNING"
 			}
-			task.Containers = append(task.Containers, workload.Container{Name: name, DesiredStatus: workload.StatusStopped, KnownStatus: status})
+			task.Containers = append(task.Containers,
+				workload.Container{Name: name, DesiredStatus: workload.StatusStopped, KnownStatus: status})
 		}
 		return task, nil
 	}
@@ -56,12 +57,20 @@ func TestAwaitStopped(t *testing.T) {
 		err     error
 		logged  []string // in this order, and nothing else
 	}{
-		"stopped before":     {answers{0: {"other"}}, 0, nil, nil, nil},
-		"one after another":  {answers{0: {"web", "worker"}, 2 * sec: {"worker"}, 3 * sec: {}}, 3 * sec, nil, nil, []string{`["web", "worker"]`, `["worker"]`}},
-		"unreadable at last": {answers{0: {"web"}, sec: nil}, 10 * sec, []string{"web"}, ended, []string{`["web"]`, "cannot be read"}},
-		"readable at last":   {answers{0: nil, 2 * sec: {"web"}, 3 * sec: nil, 4 * sec: {}}, 4 * sec, nil, nil, []string{"cannot be read", "read again", `["web"]`, "cannot be read", "read again"}},
-		"for ever":           {answers{0: {"web"}}, 10 * sec, []string{"web"}, ended, []string{`["web"]`}},
-		"never readable":     {answers{0: nil}, 10 * sec, nil, ended, []string{"cannot be read"}},
+		"stopped before": {answers{0: {"other"}}, 0, nil, nil, nil},
+		"one after another": {
+			answers{0: {"web", "worker"}, 2 * sec: {"worker"}, 3 * sec: {}}, 3 * sec, nil, nil,
+			[]string{`["web", "worker"]`, `["worker"]`},
+		},
+		"unreadable at last": {
+			answers{0: {"web"}, sec: nil}, 10 * sec, []string{"web"}, ended, []string{`["web"]`, "cannot be read"},
+		},
+		"readable at last": {
+			answers{0: nil, 2 * sec: {"web"}, 3 * sec: nil, 4 * sec: {}}, 4 * sec, nil, nil,
+			[]string{"cannot be read", "read again", `["web"]`, "cannot be read", "read again"},
+		},
+		"for ever":       {answers{0: {"web"}}, 10 * sec, []string{"web"}, ended, []string{`["web"]`}},
+		"never readable": {answers{0: nil}, 10 * sec, nil, ended, []string{"cannot be read"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -70,8 +79,10 @@ func TestAwaitStopped(t *testing.T) {
 				ctx, cancel := context.WithTimeoutCause(t.Context(), 10*sec, ended)
 				defer cancel()
 				start := time.Now()
-				running, err := AwaitStopped(ctx, hclog.New(&hclog.LoggerOptions{Output: &log}), c.answers.read(), AwaitPause, others)
-				if took := time.Since(start); took != c.took || !slices.Equal(running, c.running) || !errors.Is(err, c.err) {
+				running, err := AwaitStopped(ctx, hclog.New(&hclog.LoggerOptions{Output: &log}), c.answers.read(),
+					AwaitPause, others)
+				if took := time.Since(start); took != c.took || !slices.Equal(running, c.running) ||
+					!errors.Is(err, c.err) {
 					t.Errorf("%q, %v after %s", running, err, took)
 				}
 				lines := slices.Collect(strings.Lines(log.String()))
@@ -119,7 +130,8 @@ func TestFirstTask(t *testing.T) {
 				if (len(task.Containers) == 3) != (c.want == "") || gaveUp != (c.want != "") {
 					t.Errorf("%+v, %v", task, err)
 				}
-				if err != nil && (!strings.Contains(err.Error(), c.want) || errors.Is(err, ended) == strings.Contains(err.Error(), "ECS agent")) {
+				if err != nil && (!strings.Contains(err.Error(), c.want) ||
+					errors.Is(err, ended) == strings.Contains(err.Error(), "ECS agent")) {
 					t.Errorf("error %v, want %q", err, c.want)
 				}
 				if c.took > 0 && !strings.Contains(log.String(), "[WARN]  read task metadata failed, retrying") {

@@ -107,7 +107,9 @@ func (s *Signer) Bearer(ctx context.Context, o BearerOptions) (string, error) {
 
 // entityARN returns the owner of the credentials: from their document or,
 // when they come from elsewhere, from STS.
-func (s *Signer) entityARN(ctx context.Context, creds aws.Credentials, signer requestSigner, sts endpoint) (string, error) {
+func (s *Signer) entityARN(
+	ctx context.Context, creds aws.Credentials, signer requestSigner, sts endpoint,
+) (string, error) {
 	if arn := s.role.ARN(); arn != "" && creds.Source == endpointcreds.ProviderName {
 		return arn, nil
 	}
@@ -140,7 +142,9 @@ type requestSigner struct {
 
 // sign builds the POST of a form and signs it; more are further headers to
 // sign.
-func (s requestSigner) sign(ctx context.Context, service string, to endpoint, form string, more map[string]string) (*http.Request, error) {
+func (s requestSigner) sign(
+	ctx context.Context, service string, to endpoint, form string, more map[string]string,
+) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.url, strings.NewReader(form))
 	if err != nil {
 		return nil, &retry.PermanentError{Err: fmt.Errorf("%s endpoint: %w", service, err)}

@@ -105,11 +105,18 @@ func TestBearerGolden(t *testing.T) {
 	}{
 		{"plain", permanent, "", stsEndpoint("", "us-west-2", "aws"), "", nil},
 		{"role", temporary, "", stsEndpoint("", "us-west-2", "aws"), "aws", &entity{name: "web-role"}},
-		{"role-server-id", temporary, "consul.example", stsEndpoint("", "us-west-2", "aws"), "aws", &entity{name: "web-role"}},
+		{
+			"role-server-id", temporary, "consul.example", stsEndpoint("", "us-west-2", "aws"), "aws",
+			&entity{name: "web-role"},
+		},
 		{"user", permanent, "", stsEndpoint("", "eu-central-1", "aws"), "aws", &entity{user: true, name: "joe"}},
 		{"china", temporary, "", stsEndpoint("", "cn-northwest-1", "aws-cn"), "aws-cn", &entity{name: "web-role"}},
-		{"govcloud", temporary, "", stsEndpoint("", "us-gov-east-1", "aws-us-gov"), "aws-us-gov", &entity{name: "web-role"}},
-		{"own-endpoint", temporary, "", stsEndpoint("https://vpce-1.sts.us-west-2.vpce.amazonaws.com", "us-west-2", "aws"), "aws", &entity{name: "web-role"}},
+		{
+			"govcloud", temporary, "", stsEndpoint("", "us-gov-east-1", "aws-us-gov"), "aws-us-gov",
+			&entity{name: "web-role"},
+		},
+		{"own-endpoint", temporary, "", stsEndpoint("https://vpce-1.sts.us-west-2.vpce.amazonaws.com", "us-west-2",
+			"aws"), "aws", &entity{name: "web-role"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -243,7 +250,9 @@ func TestSignerErrors(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	fake := awstest.New(t, webRole())
 	s := newSigner(t, load())
-	_, err = s.Bearer(context.Background(), BearerOptions{STSEndpoint: fake.URL, Partition: "aws-iso", IncludeEntity: true})
+	_, err = s.Bearer(context.Background(), BearerOptions{
+		STSEndpoint: fake.URL, Partition: "aws-iso", IncludeEntity: true,
+	})
 	wantPermanent(t, err, "includeEntity")
 	_, err = s.Bearer(context.Background(), BearerOptions{STSEndpoint: "http://no host", IncludeEntity: true})
 	wantPermanent(t, err, "sts endpoint")
@@ -283,11 +292,26 @@ func TestOtherPartitions(t *testing.T) {
 		region, partition, custom string
 		sts, iam                  endpoint
 	}{
-		{"us-west-2", "aws", "", endpoint{"https://sts.us-west-2.amazonaws.com/", "us-west-2"}, endpoint{"https://iam.amazonaws.com/", "us-east-1"}},
-		{"cn-north-1", "aws-cn", "", endpoint{"https://sts.cn-north-1.amazonaws.com.cn/", "cn-north-1"}, endpoint{"https://iam.cn-north-1.amazonaws.com.cn/", "cn-north-1"}},
-		{"us-gov-west-1", "aws-us-gov", "", endpoint{"https://sts.us-gov-west-1.amazonaws.com/", "us-gov-west-1"}, endpoint{"https://iam.us-gov.amazonaws.com/", "us-gov-west-1"}},
-		{"us-west-2", "aws", "https://sts.example/", endpoint{"https://sts.example/", "us-west-2"}, endpoint{"https://iam.amazonaws.com/", "us-east-1"}},
-		{"us-west-2", "aws", "sts.example:8443", endpoint{"https://sts.example:8443/", "us-west-2"}, endpoint{"https://iam.amazonaws.com/", "us-east-1"}},
+		{
+			"us-west-2", "aws", "", endpoint{"https://sts.us-west-2.amazonaws.com/", "us-west-2"},
+			endpoint{"https://iam.amazonaws.com/", "us-east-1"},
+		},
+		{
+			"cn-north-1", "aws-cn", "", endpoint{"https://sts.cn-north-1.amazonaws.com.cn/", "cn-north-1"},
+			endpoint{"https://iam.cn-north-1.amazonaws.com.cn/", "cn-north-1"},
+		},
+		{
+			"us-gov-west-1", "aws-us-gov", "", endpoint{"https://sts.us-gov-west-1.amazonaws.com/", "us-gov-west-1"},
+			endpoint{"https://iam.us-gov.amazonaws.com/", "us-gov-west-1"},
+		},
+		{
+			"us-west-2", "aws", "https://sts.example/", endpoint{"https://sts.example/", "us-west-2"},
+			endpoint{"https://iam.amazonaws.com/", "us-east-1"},
+		},
+		{
+			"us-west-2", "aws", "sts.example:8443", endpoint{"https://sts.example:8443/", "us-west-2"},
+			endpoint{"https://iam.amazonaws.com/", "us-east-1"},
+		},
 	}
 	for _, tt := range tests {
 		if got := partitionOf(tt.region); got != tt.partition {
@@ -352,7 +376,11 @@ func TestCallerIdentityAnswers(t *testing.T) {
 		permanent bool
 	}{
 		{"good", 200, good, "arn:aws:sts::1:assumed-role/r/s", "", false},
-		{"refused", 403, `<ErrorResponse><Error><Code>ExpiredToken</Code><Message>too old</Message></Error></ErrorResponse>`, "", "ExpiredToken: too old", true},
+		{
+			"refused", 403,
+			`<ErrorResponse><Error><Code>ExpiredToken</Code><Message>too old</Message></Error></ErrorResponse>`, "",
+			"ExpiredToken: too old", true,
+		},
 		{"refused without document", 403, "nope", "", "status 403", true},
 		{"throttled", 429, "", "", "status 429", false},
 		{"down", 503, "", "", "status 503", false},

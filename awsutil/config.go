@@ -42,7 +42,8 @@ func (o LoadOptions) nameProgram(stack *middleware.Stack) error {
 	if err := awsmiddleware.AddRequestUserAgentMiddleware(stack); err != nil {
 		return err
 	}
-	return stack.Build.Insert(middleware.BuildMiddlewareFunc("ProgramName", func(ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler) (middleware.BuildOutput, middleware.Metadata, error) {
+	return stack.Build.Insert(middleware.BuildMiddlewareFunc("ProgramName", func(ctx context.Context,
+		in middleware.BuildInput, next middleware.BuildHandler) (middleware.BuildOutput, middleware.Metadata, error) {
 		if r, ok := in.Request.(*smithyhttp.Request); ok {
 			r.Header.Set("User-Agent", o.userAgent()+" "+r.Header.Get("User-Agent"))
 		}

@@ -49,15 +49,32 @@ func TestRealConsulAcceptsTheBearer(t *testing.T) {
 		want string
 	}{
 		{"role with details", nil, awsutil.BearerOptions{IncludeEntity: true}, ""},
-		{"server ID", map[string]any{"ServerIDHeaderValue": "consul.example"}, awsutil.BearerOptions{IncludeEntity: true, ServerID: "consul.example"}, ""},
-		{"no server ID", map[string]any{"ServerIDHeaderValue": "consul.example"}, awsutil.BearerOptions{IncludeEntity: true}, "X-Consul-IAM-ServerID"},
-		{"other server ID", map[string]any{"ServerIDHeaderValue": "consul.example"}, awsutil.BearerOptions{IncludeEntity: true, ServerID: "x"}, "but got"},
+		{
+			"server ID", map[string]any{"ServerIDHeaderValue": "consul.example"},
+			awsutil.BearerOptions{IncludeEntity: true, ServerID: "consul.example"}, "",
+		},
+		{
+			"no server ID", map[string]any{"ServerIDHeaderValue": "consul.example"},
+			awsutil.BearerOptions{IncludeEntity: true}, "X-Consul-IAM-ServerID",
+		},
+		{
+			"other server ID", map[string]any{"ServerIDHeaderValue": "consul.example"},
+			awsutil.BearerOptions{IncludeEntity: true, ServerID: "x"}, "but got",
+		},
 		{"no details although asked for", nil, awsutil.BearerOptions{}, "includeEntity"},
 		{"exact ARN, no details", map[string]any{
-			"BoundIAMPrincipalARNs": []string{"arn:aws:iam::123456789012:role/web-role"}, "EnableIAMEntityDetails": false, "IAMEntityTags": nil,
+			"BoundIAMPrincipalARNs":  []string{"arn:aws:iam::123456789012:role/web-role"},
+			"EnableIAMEntityDetails": false, "IAMEntityTags": nil,
 		}, awsutil.BearerOptions{}, ""},
-		{"another path is trusted", map[string]any{"BoundIAMPrincipalARNs": []string{"arn:aws:iam::123456789012:role/other/*"}}, awsutil.BearerOptions{IncludeEntity: true}, "role/consul-ecs/web-role is not trusted"},
-		{"no rule binds", map[string]any{"IAMEntityTags": []string{"another-tag"}}, awsutil.BearerOptions{IncludeEntity: true}, "tag the task role"},
+		{
+			"another path is trusted", map[string]any{
+				"BoundIAMPrincipalARNs": []string{"arn:aws:iam::123456789012:role/other/*"},
+			}, awsutil.BearerOptions{IncludeEntity: true}, "role/consul-ecs/web-role is not trusted",
+		},
+		{
+			"no rule binds", map[string]any{"IAMEntityTags": []string{"another-tag"}},
+			awsutil.BearerOptions{IncludeEntity: true}, "tag the task role",
+		},
 		{"own STS endpoint", nil, awsutil.BearerOptions{IncludeEntity: true, STSEndpoint: fake.URL}, ""},
 		{"China", nil, awsutil.BearerOptions{IncludeEntity: true, Partition: "aws-cn"}, ""},
 		{"GovCloud", nil, awsutil.BearerOptions{IncludeEntity: true, Partition: "aws-us-gov"}, ""},
@@ -66,7 +83,8 @@ func TestRealConsulAcceptsTheBearer(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			method := fmt.Sprintf("iam-%d", i)
 			createMethod(t, admin, method, fake, tt.more)
-			signer, err := awsutil.NewSigner(context.Background(), awsutil.LoadOptions{DefaultRegion: "us-west-2", UserAgent: "consul-ecs", Version: "v0"})
+			signer, err := awsutil.NewSigner(context.Background(),
+				awsutil.LoadOptions{DefaultRegion: "us-west-2", UserAgent: "consul-ecs", Version: "v0"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,7 +92,8 @@ func TestRealConsulAcceptsTheBearer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			token, err := consulutil.Login(context.Background(), consul(t, ""), consulutil.LoginParams{Method: method, Bearer: bearer})
+			token, err := consulutil.Login(context.Background(), consul(t, ""),
+				consulutil.LoginParams{Method: method, Bearer: bearer})
 			if tt.want != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.want) {
 					t.Errorf("error = %v, want one with %q", err, tt.want)
@@ -112,7 +131,8 @@ func createMethod(t *testing.T, admin *api.Client, name string, fake *awstest.AW
 	if tags, ok := cfg["IAMEntityTags"].([]string); ok && tags[0] == "another-tag" {
 		rule.BindName, rule.Selector = "web", `entity_tags["another-tag"] == "x"`
 	}
-	if _, _, err := admin.ACL().AuthMethodCreate(&api.ACLAuthMethod{Name: name, Type: "aws-iam", Config: cfg}, nil); err != nil {
+	if _, _, err := admin.ACL().AuthMethodCreate(&api.ACLAuthMethod{Name: name, Type: "aws-iam", Config: cfg},
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := admin.ACL().BindingRuleCreate(rule, nil); err != nil {

@@ -23,12 +23,15 @@ func hideWriterTo(stack *middleware.Stack) error {
 	return stack.Build.Add(middleware.BuildMiddlewareFunc("HideWriterTo", withoutWriterTo), middleware.After)
 }
 
-func withoutWriterTo(ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler) (middleware.BuildOutput, middleware.Metadata, error) {
+func withoutWriterTo(
+	ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler,
+) (middleware.BuildOutput, middleware.Metadata, error) {
 	if r, ok := in.Request.(*smithyhttp.Request); ok {
 		if body, ok := r.GetStream().(io.ReadSeeker); ok {
 			hidden, err := r.SetStream(seekReader{body})
 			if err != nil {
-				return middleware.BuildOutput{}, middleware.Metadata{}, fmt.Errorf("prepare the request's body: %w", err)
+				return middleware.BuildOutput{}, middleware.Metadata{},
+					fmt.Errorf("prepare the request's body: %w", err)
 			}
 			in.Request = hidden
 		}
@@ -38,7 +41,8 @@ func withoutWriterTo(ctx context.Context, in middleware.BuildInput, next middlew
 
 // keepBody copies the body of the answer of a call.
 func keepBody(into *[]byte) func(*middleware.Stack) error {
-	keep := func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
+	keep := func(ctx context.Context, in middleware.DeserializeInput,
+		next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
 		out, meta, err := next.HandleDeserialize(ctx, in)
 		response, ok := out.RawResponse.(*smithyhttp.Response)
 		if err != nil || !ok {

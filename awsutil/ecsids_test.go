@@ -9,7 +9,9 @@ func TestParseCluster(t *testing.T) {
 	t.Parallel()
 	tests := map[string]Cluster{
 		cluster: {cluster, "aws", "us-east-1", "123456789012", "shop"},
-		"arn:aws-cn:ecs:cn-north-1:1:cluster/a-b_c": {"arn:aws-cn:ecs:cn-north-1:1:cluster/a-b_c", "aws-cn", "cn-north-1", "1", "a-b_c"},
+		"arn:aws-cn:ecs:cn-north-1:1:cluster/a-b_c": {
+			"arn:aws-cn:ecs:cn-north-1:1:cluster/a-b_c", "aws-cn", "cn-north-1", "1", "a-b_c",
+		},
 		"shop":                                   {},
 		"":                                       {},
 		"arn:aws:ecs:us-east-1:1:service/shop/x": {},
@@ -73,7 +75,8 @@ func FuzzBelongs(f *testing.F) {
 			t.Fatal(err)
 		}
 		id, ours, sure := c.Belongs(arn)
-		if ours && (!IsTaskID(id) || !strings.HasPrefix(arn, "arn:aws:ecs:us-east-1:123456789012:task/") || sure && !strings.Contains(arn, "/shop/")) {
+		if ours && (!IsTaskID(id) || !strings.HasPrefix(arn, "arn:aws:ecs:us-east-1:123456789012:task/") ||
+			sure && !strings.Contains(arn, "/shop/")) {
 			t.Errorf("%q is ours: %s, %v", arn, id, sure)
 		}
 	})

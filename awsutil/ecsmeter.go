@@ -28,9 +28,12 @@ func (m *callMeter) install(stack *middleware.Stack) error {
 	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("Budget", m.pass), "Retry", middleware.After)
 }
 
-func (m *callMeter) pass(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
+func (m *callMeter) pass(
+	ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler,
+) (middleware.FinalizeOutput, middleware.Metadata, error) {
 	if err := m.budget.Wait(ctx); err != nil {
-		return middleware.FinalizeOutput{}, middleware.Metadata{}, fmt.Errorf("wait for the budget of AWS calls: %w", err)
+		return middleware.FinalizeOutput{}, middleware.Metadata{},
+			fmt.Errorf("wait for the budget of AWS calls: %w", err)
 	}
 	m.calls.Add(1)
 	out, meta, err := next.HandleFinalize(ctx, in)

@@ -92,7 +92,8 @@ func (r *ECSReader) Counts() CallCounts {
 // status. An error means that the list is not whole, whatever each callback got.
 func (r *ECSReader) List(ctx context.Context, cluster, desiredStatus string, each func(id string)) error {
 	in := &ecs.ListTasksInput{
-		Cluster: aws.String(cluster), DesiredStatus: types.DesiredStatus(desiredStatus), MaxResults: aws.Int32(pageSize),
+		Cluster: aws.String(cluster), DesiredStatus: types.DesiredStatus(desiredStatus),
+		MaxResults: aws.Int32(pageSize),
 	}
 	for n := 1; ; n++ {
 		page, err := r.client.ListTasks(ctx, in)
@@ -139,7 +140,8 @@ func (r *ECSReader) explain(ctx context.Context, cluster string, err error) erro
 		return errors.Join(err, fmt.Errorf("describe the cluster: %w", describeErr))
 	}
 	inactive := slices.ContainsFunc(out.Clusters, func(c types.Cluster) bool {
-		return aws.ToString(c.ClusterArn) == cluster && aws.ToString(c.Status) == "INACTIVE" && c.RunningTasksCount+c.PendingTasksCount == 0
+		return aws.ToString(c.ClusterArn) == cluster && aws.ToString(c.Status) == "INACTIVE" &&
+			c.RunningTasksCount+c.PendingTasksCount == 0
 	})
 	return &NoClusterError{Inactive: inactive, Err: err}
 }
@@ -191,12 +193,15 @@ func (r *ECSReader) Describe(ctx context.Context, cluster string, ids []string) 
 // DescribeTasks returns the answer of ECS about up to 100 tasks, by their IDs or ARNs, in
 // one call. ECS may answer for tasks of another cluster. The error for a cluster that ECS does
 // not have is a *NoClusterError.
-func (r *ECSReader) DescribeTasks(ctx context.Context, cluster string, tasks []string) (*ecs.DescribeTasksOutput, error) {
+func (r *ECSReader) DescribeTasks(
+	ctx context.Context, cluster string, tasks []string,
+) (*ecs.DescribeTasksOutput, error) {
 	out, err := r.client.DescribeTasks(ctx, &ecs.DescribeTasksInput{
 		Cluster: aws.String(cluster), Tasks: tasks, Include: []types.TaskField{types.TaskFieldTags},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("describe %d tasks: %w", len(tasks), permissionRemedy("ecs:DescribeTasks", r.explain(ctx, cluster, err)))
+		return nil, fmt.Errorf("describe %d tasks: %w", len(tasks), permissionRemedy("ecs:DescribeTasks",
+			r.explain(ctx, cluster, err)))
 	}
 	return out, nil
 }
@@ -206,14 +211,20 @@ func (r *ECSReader) DescribeTasks(ctx context.Context, cluster string, tasks []s
 func (r *ECSReader) DescribeTaskDefinition(ctx context.Context, arn string) ([]byte, error) {
 	var body []byte
 	tags := []types.TaskDefinitionField{types.TaskDefinitionFieldTags}
-	_, err := r.definition(ctx, arn, tags, func(o *ecs.Options) { o.APIOptions = append(o.APIOptions, keepBody(&body)) })
+	_, err := r.definition(ctx, arn, tags, func(o *ecs.Options) {
+		o.APIOptions = append(o.APIOptions, keepBody(&body))
+	})
 	return body, err
 }
 
-func (r *ECSReader) definition(ctx context.Context, arn string, include []types.TaskDefinitionField, options ...func(*ecs.Options)) (*types.TaskDefinition, error) {
-	out, err := r.client.DescribeTaskDefinition(ctx, &ecs.DescribeTaskDefinitionInput{TaskDefinition: aws.String(arn), Include: include}, options...)
+func (r *ECSReader) definition(
+	ctx context.Context, arn string, include []types.TaskDefinitionField, options ...func(*ecs.Options),
+) (*types.TaskDefinition, error) {
+	out, err := r.client.DescribeTaskDefinition(ctx,
+		&ecs.DescribeTaskDefinitionInput{TaskDefinition: aws.String(arn), Include: include}, options...)
 	if err != nil {
-		return nil, fmt.Errorf("describe task definition %s: %w", arn, permissionRemedy("ecs:DescribeTaskDefinition", err))
+		return nil, fmt.Errorf("describe task definition %s: %w", arn,
+			permissionRemedy("ecs:DescribeTaskDefinition", err))
 	}
 	return out.TaskDefinition, nil
 }
@@ -241,7 +252,8 @@ func (a *DescribedTasks) add(out *ecs.DescribeTasksOutput) {
 // by name as ECS lists them. An error means that the list may lack some.
 func (r *ECSReader) RoleUsers(ctx context.Context, roleARN string) ([]string, error) {
 	var found []string
-	pages := ecs.NewListTaskDefinitionFamiliesPaginator(r.client, &ecs.ListTaskDefinitionFamiliesInput{Status: types.TaskDefinitionFamilyStatusActive})
+	pages := ecs.NewListTaskDefinitionFamiliesPaginator(r.client,
+		&ecs.ListTaskDefinitionFamiliesInput{Status: types.TaskDefinitionFamilyStatusActive})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

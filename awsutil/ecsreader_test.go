@@ -103,26 +103,39 @@ func TestListFailsWithAnyPage(t *testing.T) {
 		return 400, failure("AccessDeniedException")
 	})
 	_, err := list(t, r, TaskRunning)
-	if err == nil || !strings.Contains(err.Error(), "list tasks whose desired status is RUNNING, page 2: ") || !strings.Contains(err.Error(), "AccessDenied") {
+	if err == nil || !strings.Contains(err.Error(), "list tasks whose desired status is RUNNING, page 2: ") ||
+		!strings.Contains(err.Error(), "AccessDenied") {
 		t.Errorf("error = %v", err)
 	}
 }
 
 func TestErrorsOfPermissionsNameTheAction(t *testing.T) {
 	t.Parallel()
-	denied, _ := newReader(t, ECSReaderOptions{}, func(string, map[string]any) (int, any) { return 400, failure("AccessDeniedException") })
-	unsigned := NewECSReader(aws.Config{Region: "us-east-1", Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-		return aws.Credentials{}, errors.New("no source of credentials")
-	})}, ECSReaderOptions{CallsPerSecond: 1000})
+	denied, _ := newReader(t, ECSReaderOptions{}, func(string, map[string]any) (int, any) {
+		return 400, failure("AccessDeniedException")
+	})
+	unsigned := NewECSReader(aws.Config{Region: "us-east-1",
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{}, errors.New("no source of credentials")
+		})}, ECSReaderOptions{CallsPerSecond: 1000})
 	for action, call := range map[string]func(*ECSReader) error{
-		"ecs:ListTasks":              func(r *ECSReader) error { _, err := list(t, r, TaskRunning); return err },
-		"ecs:DescribeTasks":          func(r *ECSReader) error { _, err := r.Describe(t.Context(), cluster, []string{taskID(1)}); return err },
-		"ecs:DescribeTaskDefinition": func(r *ECSReader) error { _, err := r.DescribeTaskDefinition(t.Context(), "web:1"); return err },
+		"ecs:ListTasks": func(r *ECSReader) error { _, err := list(t, r, TaskRunning); return err },
+		"ecs:DescribeTasks": func(r *ECSReader) error {
+			_, err := r.Describe(t.Context(), cluster, []string{taskID(1)})
+			return err
+		},
+		"ecs:DescribeTaskDefinition": func(r *ECSReader) error {
+			_, err := r.DescribeTaskDefinition(t.Context(), "web:1")
+			return err
+		},
 	} {
-		if err := call(denied); err == nil || !strings.HasSuffix(err.Error(), ": allow "+action+" in a policy of this process's role (taskRoleArn)") {
+		if err := call(denied); err == nil ||
+			!strings.HasSuffix(err.Error(), ": allow "+action+" in a policy of this process's role (taskRoleArn)") {
 			t.Errorf("denied: %v", err)
 		}
-		if err := call(unsigned); err == nil || !strings.HasSuffix(err.Error(), "no source of credentials: run this process with a role (taskRoleArn) whose policy allows "+action) {
+		if err := call(unsigned); err == nil ||
+			!strings.HasSuffix(err.Error(),
+				"no source of credentials: run this process with a role (taskRoleArn) whose policy allows "+action) {
 			t.Errorf("without credentials: %v", err)
 		}
 	}
@@ -155,11 +168,13 @@ func TestTasksOfNoCluster(t *testing.T) {
 		known    bool // what became of it
 		inactive bool
 	}{
-		"deleted":          {map[string]any{"clusterArn": cluster, "status": "INACTIVE"}, 200, true, true},
-		"another":          {map[string]any{"clusterArn": cluster + "2", "status": "INACTIVE"}, 200, true, false},
-		"there after all":  {map[string]any{"clusterArn": cluster, "status": "ACTIVE"}, 200, true, false},
-		"still with tasks": {map[string]any{"clusterArn": cluster, "status": "INACTIVE", "runningTasksCount": 1}, 200, true, false},
-		"not allowed":      {nil, 400, false, false},
+		"deleted":         {map[string]any{"clusterArn": cluster, "status": "INACTIVE"}, 200, true, true},
+		"another":         {map[string]any{"clusterArn": cluster + "2", "status": "INACTIVE"}, 200, true, false},
+		"there after all": {map[string]any{"clusterArn": cluster, "status": "ACTIVE"}, 200, true, false},
+		"still with tasks": {
+			map[string]any{"clusterArn": cluster, "status": "INACTIVE", "runningTasksCount": 1}, 200, true, false,
+		},
+		"not allowed": {nil, 400, false, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -177,7 +192,8 @@ func TestTasksOfNoCluster(t *testing.T) {
 			_, describeErr := r.DescribeTasks(t.Context(), cluster, []string{taskID(1)})
 			for _, err := range []error{listErr, describeErr} {
 				none, got := errors.AsType[*NoClusterError](err)
-				if got != tc.known || got && none.Inactive != tc.inactive || !strings.Contains(err.Error(), "ClusterNotFound") {
+				if got != tc.known || got && none.Inactive != tc.inactive ||
+					!strings.Contains(err.Error(), "ClusterNotFound") {
 					t.Errorf("error = %v", err)
 				}
 			}
@@ -222,8 +238,10 @@ func TestRetriesAreCountedAndThrottlesToo(t *testing.T) {
 
 func TestAttemptsAreBounded(t *testing.T) {
 	t.Parallel()
-	r, _ := newReader(t, ECSReaderOptions{Attempts: 2}, func(string, map[string]any) (int, any) { return 500, failure("ServerException") })
-	if _, err := list(t, r, TaskRunning); err == nil || !strings.Contains(err.Error(), "ServerException") || r.Counts().Calls != 2 {
+	r, _ := newReader(t, ECSReaderOptions{Attempts: 2},
+		func(string, map[string]any) (int, any) { return 500, failure("ServerException") })
+	if _, err := list(t, r, TaskRunning); err == nil || !strings.Contains(err.Error(), "ServerException") ||
+		r.Counts().Calls != 2 {
 		t.Errorf("%v, counts %+v", err, r.Counts())
 	}
 }
@@ -249,7 +267,8 @@ func TestBudget(t *testing.T) {
 
 func TestBudgetEndsWithTheContext(t *testing.T) {
 	t.Parallel()
-	r, w := newReader(t, ECSReaderOptions{CallsPerSecond: 0.0001}, func(string, map[string]any) (int, any) { return 200, map[string]any{"nextToken": "2"} })
+	r, w := newReader(t, ECSReaderOptions{CallsPerSecond: 0.0001},
+		func(string, map[string]any) (int, any) { return 200, map[string]any{"nextToken": "2"} })
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience) // the next call would be hours later
 	defer cancel()
 	err := r.List(ctx, cluster, TaskRunning, func(string) {})
@@ -264,15 +283,20 @@ func TestDescribe(t *testing.T) {
 	r, w := newReader(t, ECSReaderOptions{}, func(string, map[string]any) (int, any) {
 		return 200, map[string]any{
 			"tasks": []any{map[string]any{
-				"taskArn": "arn:aws:ecs:us-east-1:123456789012:task/shop/" + taskID(1), "clusterArn": cluster, "lastStatus": "STOPPED", "desiredStatus": "STOPPED",
-				"stoppedAt": stopped.Unix(), "stopCode": "UserInitiated", "tags": []any{map[string]any{"key": "team", "value": "blue"}},
+				"taskArn": "arn:aws:ecs:us-east-1:123456789012:task/shop/" + taskID(1), "clusterArn": cluster,
+				"lastStatus": "STOPPED", "desiredStatus": "STOPPED",
+				"stoppedAt": stopped.Unix(), "stopCode": "UserInitiated",
+				"tags": []any{map[string]any{"key": "team", "value": "blue"}},
 			}},
-			"failures": []any{map[string]any{"arn": "arn:aws:ecs:us-east-1:123456789012:task/shop/" + taskID(2), "reason": "MISSING"}},
+			"failures": []any{
+				map[string]any{"arn": "arn:aws:ecs:us-east-1:123456789012:task/shop/" + taskID(2), "reason": "MISSING"},
+			},
 		}
 	})
 	got, err := r.Describe(t.Context(), cluster, []string{taskID(1), taskID(2), taskID(3)})
 	want := DescribedTasks{
-		Tasks: []ECSTask{{ID: taskID(1), ClusterARN: cluster, LastStatus: "STOPPED", DesiredStatus: "STOPPED", StoppedAt: stopped, StopCode: "UserInitiated",
+		Tasks: []ECSTask{{ID: taskID(1), ClusterARN: cluster, LastStatus: "STOPPED", DesiredStatus: "STOPPED",
+			StoppedAt: stopped, StopCode: "UserInitiated",
 			Tags: map[string]string{"team": "blue"}}},
 		Failures: []TaskFailure{{ID: taskID(2), Reason: "MISSING"}},
 	}
@@ -330,10 +354,16 @@ func TestNoAnswerIsLostToItsOwnRequest(t *testing.T) {
 		if n, err := io.Copy(io.Discard, r.Body); n != 0 || err != nil {
 			t.Errorf("a closed body copies as %d bytes, %v", n, err)
 		}
-		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}"))}, nil
+		return &http.Response{
+			StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}")),
+		}, nil
 	})
-	r := NewECSReader(aws.Config{Region: "us-east-1", HTTPClient: &http.Client{Transport: transport}, Credentials: credentials.NewStaticCredentialsProvider("AKIAEXAMPLE", "secret", "")}, ECSReaderOptions{})
-	if _, err := r.Describe(t.Context(), cluster, []string{taskID(1)}); err != nil || len(bodies) != 2 || bodies[0] != bodies[1] {
+	r := NewECSReader(aws.Config{
+		Region: "us-east-1", HTTPClient: &http.Client{Transport: transport},
+		Credentials: credentials.NewStaticCredentialsProvider("AKIAEXAMPLE", "secret", ""),
+	}, ECSReaderOptions{})
+	if _, err := r.Describe(t.Context(), cluster, []string{taskID(1)}); err != nil || len(bodies) != 2 ||
+		bodies[0] != bodies[1] {
 		t.Errorf("%v, sent %q", err, bodies)
 	}
 }
@@ -342,7 +372,10 @@ func TestNoAnswerIsLostToItsOwnRequest(t *testing.T) {
 func TestDescribeStopsWhenAWSIsAway(t *testing.T) {
 	t.Parallel()
 	calls := 0
-	r, _ := newReader(t, ECSReaderOptions{}, func(string, map[string]any) (int, any) { calls++; return 400, failure("AccessDeniedException") })
+	r, _ := newReader(t, ECSReaderOptions{}, func(string, map[string]any) (int, any) {
+		calls++
+		return 400, failure("AccessDeniedException")
+	})
 	_, err := r.Describe(t.Context(), cluster, make([]string, 300))
 	if err == nil || calls != 1 {
 		t.Errorf("%d calls, %v", calls, err)
@@ -352,7 +385,9 @@ func TestDescribeStopsWhenAWSIsAway(t *testing.T) {
 // TestNoEmptyLookup: AWS refuses to describe no task at all.
 func TestNoEmptyLookup(t *testing.T) {
 	t.Parallel()
-	r, w := newReader(t, ECSReaderOptions{}, func(string, map[string]any) (int, any) { return 400, failure("InvalidParameterException") })
+	r, w := newReader(t, ECSReaderOptions{}, func(string, map[string]any) (int, any) {
+		return 400, failure("InvalidParameterException")
+	})
 	got, err := r.Describe(t.Context(), cluster, nil)
 	if err != nil || len(got.Tasks)+len(got.Failures) != 0 || w.seen != nil {
 		t.Errorf("%+v, %v, seen %v", got, err, w.seen)
@@ -363,7 +398,9 @@ func TestNoEmptyLookup(t *testing.T) {
 func TestRoleUsers(t *testing.T) {
 	t.Parallel()
 	const role = "arn:aws:iam::123456789012:role/web"
-	families := map[string]string{"api": role, "broken": "", "web": role, "worker": "arn:aws:iam::123456789012:role/worker"}
+	families := map[string]string{
+		"api": role, "broken": "", "web": role, "worker": "arn:aws:iam::123456789012:role/worker",
+	}
 	answer := func(breaks bool) func(string, map[string]any) (int, any) {
 		return func(operation string, in map[string]any) (int, any) {
 			family, _ := in["taskDefinition"].(string)

@@ -48,7 +48,8 @@ func parseEntity(s string) (entity, error) {
 	}
 	if rest == "" {
 		return entity{}, &retry.PermanentError{Err: fmt.Errorf(
-			"AWS identity %q is neither a role nor a user: give the task a task role, or set consulLogin.includeEntity to false", s)}
+			"AWS identity %q is neither a role nor a user: give the task a task role, or set "+
+				"consulLogin.includeEntity to false", s)}
 	}
 	return entity{user: kind == "user", name: rest}, nil
 }

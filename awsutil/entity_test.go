@@ -30,7 +30,8 @@ func TestCallerIdentityIsRepeatedWhenThrottled(t *testing.T) {
 				w.WriteHeader(tt.first)
 				return
 			}
-			fmt.Fprint(w, "<GetCallerIdentityResponse><GetCallerIdentityResult><Arn>arn:aws:sts::1:assumed-role/r/s</Arn></GetCallerIdentityResult></GetCallerIdentityResponse>")
+			fmt.Fprint(w,
+				"<GetCallerIdentityResponse><GetCallerIdentityResult><Arn>arn:aws:sts::1:assumed-role/r/s</Arn></GetCallerIdentityResult></GetCallerIdentityResponse>")
 		}))
 		req, _ := http.NewRequest(http.MethodPost, server.URL, strings.NewReader(callerIdentityForm))
 		_, err := callerIdentity(stsClient(), req)
@@ -55,7 +56,8 @@ func TestSTSPermanentRefusals(t *testing.T) {
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusBadRequest)
-			fmt.Fprintf(w, "<ErrorResponse><Error><Code>%s</Code><Message>%s</Message></Error></ErrorResponse>", tt.code, tt.message)
+			fmt.Fprintf(w, "<ErrorResponse><Error><Code>%s</Code><Message>%s</Message></Error></ErrorResponse>",
+				tt.code, tt.message)
 		}))
 		req, _ := http.NewRequest(http.MethodPost, server.URL, strings.NewReader(callerIdentityForm))
 		_, err := callerIdentity(stsClient(), req)

@@ -72,7 +72,10 @@ func TestOnlyAGoodAnswerIsATask(t *testing.T) {
 		{"no content", 204, "", "status 204"},
 		{"empty object", 200, `{}`, "TaskARN"},
 		{"no containers", 200, strings.Replace(task, `{"Name":"app"},{"Name":"self"}`, "", 1), "lists no container"},
-		{"without the asking container", 200, strings.Replace(task, "self", "other", 1), `does not list this container, "self"`},
+		{
+			"without the asking container", 200, strings.Replace(task, "self", "other", 1),
+			`does not list this container, "self"`,
+		},
 		{"empty", 200, ``, "want a JSON object"},
 		{"garbage", 200, `<html>`, "want a JSON object"},
 		{"cut off", 200, task[:40], "/v4/container-id/task"},
@@ -144,7 +147,9 @@ func TestContextEndsTheRead(t *testing.T) {
 // countConnections serves the task, and counts the connections that its client makes.
 func countConnections(t *testing.T) (*httptest.Server, *MetadataClient, *atomic.Int32) {
 	var conns atomic.Int32
-	server := httptest.NewUnstartedServer(container(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, task) }))
+	server := httptest.NewUnstartedServer(container(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, task)
+	}))
 	server.Config.ConnState = stateCounter(&conns)
 	server.Start()
 	t.Cleanup(server.Close)
@@ -208,7 +213,8 @@ func TestEndpointThatServesTheTaskOnly(t *testing.T) {
 		want   string // in the error
 	}{
 		{200, `{}`, ""}, {200, task, ""}, {404, "not found", ""},
-		{200, `"error"`, "json: "}, {200, "", "JSON input"}, {500, "", "status 500"}, {403, "", "status 403"}, {429, "", "status 429"},
+		{200, `"error"`, "json: "}, {200, "", "JSON input"}, {500, "", "status 500"}, {403, "", "status 403"},
+		{429, "", "status 429"},
 	} {
 		answer := task
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -223,7 +229,8 @@ func TestEndpointThatServesTheTaskOnly(t *testing.T) {
 		c := NewMetadataClient(server.URL)
 		c.conn.timeout = testkit.Patience
 		got, err := c.Task(t.Context())
-		if failed := err != nil; failed != (own.want != "") || failed && !strings.Contains(err.Error(), own.want) || !failed && got.ID() != "abc" {
+		if failed := err != nil; failed != (own.want != "") || failed && !strings.Contains(err.Error(), own.want) ||
+			!failed && got.ID() != "abc" {
 			t.Errorf("%d %q: %+v, %v, want an error with %q", own.status, own.body, got, err, own.want)
 		}
 		if answer = empty; own.want == "" {
@@ -366,7 +373,8 @@ func TestOneReadAtATime(t *testing.T) {
 func TestMalformedBaseURI(t *testing.T) {
 	t.Parallel()
 	for _, base := range []string{"", "http://no host", "\x00"} {
-		if _, err := NewMetadataClient(base).Task(context.Background()); err == nil || !strings.HasPrefix(err.Error(), "read task metadata") {
+		if _, err := NewMetadataClient(base).Task(context.Background()); err == nil ||
+			!strings.HasPrefix(err.Error(), "read task metadata") {
 			t.Errorf("base %q: error = %v", base, err)
 		}
 	}

@@ -46,7 +46,9 @@ func (c *metadataConn) get(ctx context.Context, address string, body *bytes.Buff
 	return status, err
 }
 
-func (c *metadataConn) exchange(ctx context.Context, u *url.URL, body *bytes.Buffer, deadline time.Time) (status int, err error) {
+func (c *metadataConn) exchange(
+	ctx context.Context, u *url.URL, body *bytes.Buffer, deadline time.Time,
+) (status int, err error) {
 	if c.open == nil {
 		if err := c.connect(ctx, u, deadline); err != nil {
 			return 0, err

@@ -24,7 +24,8 @@ func iamEndpoint(partition string) (endpoint, error) {
 		return endpoint{"https://iam.us-gov.amazonaws.com/", "us-gov-west-1"}, nil
 	}
 	return endpoint{}, &retry.PermanentError{Err: fmt.Errorf(
-		"no IAM endpoint is known for AWS partition %q: set consulLogin.includeEntity to false and list the exact role ARNs in the auth method", partition)}
+		"no IAM endpoint is known for AWS partition %q: set consulLogin.includeEntity to false and list the exact "+
+			"role ARNs in the auth method", partition)}
 }
 
 // stsEndpoint is the regional STS endpoint, or custom when that is set.

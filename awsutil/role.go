@@ -57,7 +57,8 @@ func (r RoleReader) Role(ctx context.Context, roleARN string) (Role, error) {
 		return Role{}, fmt.Errorf("read the role %s: %w", roleARN, err)
 	}
 	role := Role{
-		ARN: answer.Role.Arn, Path: answer.Role.Path, Name: e.name, ID: answer.Role.RoleId, Account: found.AccountID, Tags: map[string]string{},
+		ARN: answer.Role.Arn, Path: answer.Role.Path, Name: e.name, ID: answer.Role.RoleId, Account: found.AccountID,
+		Tags: map[string]string{},
 	}
 	for _, tag := range answer.Role.Tags {
 		role.Tags[tag.Key] = tag.Value
@@ -107,7 +108,8 @@ func (r RoleReader) call(ctx context.Context, roleARN, form string, into any) er
 	if err != nil {
 		return fmt.Errorf("AWS credentials: %w", err)
 	}
-	req, err := requestSigner{creds: creds, userAgent: r.Load.userAgent(), now: time.Now()}.sign(ctx, "iam", iam, form, nil)
+	req, err := requestSigner{creds: creds, userAgent: r.Load.userAgent(), now: time.Now()}.sign(ctx, "iam",
+		iam, form, nil)
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,8 @@ func parseBootstrap(text []byte) (Proxy, error) {
 	socket := doc.Admin.Address.Socket
 	ip := net.ParseIP(socket.Address)
 	if ip == nil || socket.Port == 0 {
-		return Proxy{}, fmt.Errorf("admin.address.socket_address is %q port %d: want an IP address and a port", socket.Address, socket.Port)
+		return Proxy{}, fmt.Errorf("admin.address.socket_address is %q port %d: want an IP address and a port",
+			socket.Address, socket.Port)
 	}
 	if ip.IsUnspecified() { // bound to every address: take the local one
 		ip = net.IPv6loopback

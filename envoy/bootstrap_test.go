@@ -9,7 +9,8 @@ import (
 )
 
 func adminJSON(address, port string) string {
-	return `{"admin":{"access_log_path":"/dev/null","address":{"socket_address":{"address":` + address + `,"port_value":` + port + `}}},"node":{}}`
+	return `{"admin":{"access_log_path":"/dev/null","address":{"socket_address":{"address":` + address +
+		`,"port_value":` + port + `}}},"node":{}}`
 }
 
 func TestParseBootstrap(t *testing.T) {
@@ -31,7 +32,8 @@ func TestParseBootstrap(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			proxy, err := parseBootstrap([]byte(c.bootstrap))
-			if got := proxy.Admin; got != c.want || proxy.Gateway || (err == nil) != (c.wantErr == "") || (err != nil && !strings.Contains(err.Error(), c.wantErr)) {
+			if got := proxy.Admin; got != c.want || proxy.Gateway || (err == nil) != (c.wantErr == "") ||
+				(err != nil && !strings.Contains(err.Error(), c.wantErr)) {
 				t.Errorf("got %+v, %v, want %q, error %q", proxy, err, c.want, c.wantErr)
 			}
 		})

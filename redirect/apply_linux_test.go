@@ -30,9 +30,11 @@ func tables(t *testing.T) []redirect.Table {
 		Enabled:              true,
 		ExcludeInboundPorts:  []int{9090},
 		ExcludeOutboundPorts: []int{5432},
-		Prefixes:             []netip.Prefix{netip.MustParsePrefix("10.9.1.0/24"), netip.MustParsePrefix("fd09:1::/64")},
-		UIDs:                 []config.UIDs{{First: 1400, Last: 1499}, {First: 1600, Last: 1600}},
-		ConsulDNS:            config.ConsulDNS{Enabled: true},
+		Prefixes: []netip.Prefix{
+			netip.MustParsePrefix("10.9.1.0/24"), netip.MustParsePrefix("fd09:1::/64"),
+		},
+		UIDs:      []config.UIDs{{First: 1400, Last: 1499}, {First: 1600, Last: 1600}},
+		ConsulDNS: config.ConsulDNS{Enabled: true},
 	}, bootstrap.Proxy{}, 20000, 22000)
 	check(t, err)
 	settings.IPv6, err = redirect.HasIPv6()
@@ -54,7 +56,8 @@ func TestOutboundConnections(t *testing.T) {
 	n.want("outside", application, "tcp", outsideIPv4+":80")
 	check(t, redirect.Apply(tables(t)))
 
-	for _, address := range []string{outsideIPv4 + ":80", "198.51.100.7:443", taskIPv4 + ":8080", "[" + outsideIPv6 + "]:80", "[2001:db8::1]:443"} {
+	for _, address := range []string{outsideIPv4 + ":80", "198.51.100.7:443", taskIPv4 + ":8080", "[" + outsideIPv6 +
+		"]:80", "[2001:db8::1]:443"} {
 		n.want("proxy for "+address, application, "tcp", address)
 		n.want("proxy for "+address, 0, "tcp", address)
 	}
@@ -66,7 +69,8 @@ func TestOutboundConnections(t *testing.T) {
 		n.want("proxy for "+outsideIPv4+":80", uid, "tcp", outsideIPv4+":80")
 		n.want("proxy for ["+outsideIPv6+"]:80", uid, "tcp", "["+outsideIPv6+"]:80")
 	}
-	for _, address := range []string{outsideIPv4 + ":5432", "10.9.1.1:80", "169.254.170.2:80", "[" + outsideIPv6 + "]:5432", "[fd09:1::1]:80"} {
+	for _, address := range []string{outsideIPv4 + ":5432", "10.9.1.1:80", "169.254.170.2:80", "[" + outsideIPv6 +
+		"]:5432", "[fd09:1::1]:80"} {
 		n.want("outside", application, "tcp", address)
 	}
 	listen(t, "127.65.0.1:8080", "upstream")
@@ -110,7 +114,8 @@ func TestOutboundIPv6NeverBypassesTheProxy(t *testing.T) {
 		{nil, true, "dial tcp [" + outsideIPv6 + "]:80: connect: connection refused"},
 		{[]netip.Prefix{netip.MustParsePrefix("::/0")}, false, "outside"},
 	} {
-		settings, err := redirect.NewSettings(config.TransparentProxy{Enabled: true, Prefixes: tt.exclude}, bootstrap.Proxy{}, 20000, 0)
+		settings, err := redirect.NewSettings(config.TransparentProxy{Enabled: true, Prefixes: tt.exclude},
+			bootstrap.Proxy{}, 20000, 0)
 		check(t, err)
 		settings.IPv6 = true
 		check(t, redirect.Apply(redirect.Tables(settings)))
@@ -154,7 +159,8 @@ func TestSecondApplicationConverges(t *testing.T) {
 	wantRuleset(t, first)
 
 	// What an earlier version or other settings left.
-	other, err := redirect.NewSettings(config.TransparentProxy{UIDs: []config.UIDs{{First: 7, Last: 7}}}, bootstrap.Proxy{}, 1, 0)
+	other, err := redirect.NewSettings(config.TransparentProxy{UIDs: []config.UIDs{{First: 7, Last: 7}}},
+		bootstrap.Proxy{}, 1, 0)
 	check(t, err)
 	check(t, redirect.Apply(redirect.Tables(other)))
 	if slices.EqualFunc(first, ruleset(t), bytes.Equal) {
@@ -171,8 +177,10 @@ func TestRefusedRulesChangeNothing(t *testing.T) {
 	before := ruleset(t)
 	broken := tables(t)
 	broken[1].Chains[0].Rules = append(broken[1].Chains[0].Rules, redirect.Rule{Jump: "NO_SUCH_CHAIN"})
-	testkit.WantError[*retry.PermanentError](t, redirect.Apply(broken), "redirect traffic to the proxy: no such file or directory: "+
-		"transparentProxy needs a host whose kernel has nf_tables with NAT, such as Amazon Linux 2023 or Bottlerocket")
+	testkit.WantError[*retry.PermanentError](t, redirect.Apply(broken),
+		"redirect traffic to the proxy: no such file or directory: "+
+			"transparentProxy needs a host whose kernel has nf_tables with NAT, such as Amazon Linux 2023 or "+
+			"Bottlerocket")
 	wantRuleset(t, before)
 }
 
@@ -181,7 +189,9 @@ func TestRemoveLeavesRulesOfOthers(t *testing.T) {
 	n := newNetworks(t)
 	conn, err := nftables.New()
 	check(t, err)
-	conn.AddChain(&nftables.Chain{Name: "theirs", Table: conn.AddTable(&nftables.Table{Name: "nat", Family: nftables.TableFamilyIPv4})})
+	conn.AddChain(&nftables.Chain{
+		Name: "theirs", Table: conn.AddTable(&nftables.Table{Name: "nat", Family: nftables.TableFamilyIPv4}),
+	})
 	check(t, conn.Flush())
 	before := ruleset(t)
 	check(t, redirect.Remove()) // of nothing
@@ -239,7 +249,8 @@ func TestMissingCapabilityNamesWhatTheContainerNeeds(t *testing.T) {
 	if !testkit.OwnNetwork(t) {
 		return
 	}
-	const remedy = "operation not permitted: transparentProxy needs the EC2 launch type, user 0 and linuxParameters.capabilities.add NET_ADMIN " +
+	const remedy = "operation not permitted: transparentProxy needs the EC2 launch type, user 0 and " +
+		"linuxParameters.capabilities.add NET_ADMIN " +
 		"in this container; on Fargate set transparentProxy.enabled to false and use upstreams"
 	testkit.WantError[*retry.PermanentError](t, redirect.Apply(nil), "redirect traffic to the proxy: "+remedy)
 	testkit.WantError[*retry.PermanentError](t, redirect.Remove(), "stop redirecting traffic to the proxy: "+remedy)
@@ -255,7 +266,8 @@ func TestUnwritableFileNamesWhatTheContainerNeeds(t *testing.T) {
 	asUser(application, func() {
 		_, err := redirect.WriteHosts(path, []string{"127.65.0.1 api"})
 		testkit.WantError[*retry.PermanentError](t, err,
-			"open "+path+": permission denied: this container needs user 0, and readonlyRootFilesystem must not be true")
+			"open "+path+
+				": permission denied: this container needs user 0, and readonlyRootFilesystem must not be true")
 	})
 	_, err := redirect.WriteHosts(path, []string{"127.65.0.1 api"})
 	check(t, err)

@@ -47,7 +47,10 @@ func expressions(r Rule, v6 bool) []expr.Any {
 		out = append(out,
 			&expr.Meta{Key: expr.MetaKeySKUID, Register: value},
 			&expr.Byteorder{SourceRegister: value, DestRegister: value, Op: expr.ByteorderHton, Len: 4, Size: 4},
-			&expr.Range{Op: expr.CmpOpEq, Register: value, FromData: bigEndian32(r.UIDs.First), ToData: bigEndian32(r.UIDs.Last)})
+			&expr.Range{
+				Op: expr.CmpOpEq, Register: value, FromData: bigEndian32(r.UIDs.First),
+				ToData: bigEndian32(r.UIDs.Last),
+			})
 	}
 	return append(out, target(r)...)
 }

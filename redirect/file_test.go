@@ -20,12 +20,17 @@ func TestResolvConfAsksConsulFirstAndKeepsTheRest(t *testing.T) {
 			"nameserver 127.0.0.1\nnameserver 10.0.0.2\nsearch eu-west-1.compute.internal\n",
 		},
 		{
-			"all options", "# made by hand\nsearch a.example b.example\nnameserver 10.0.0.2\nnameserver fd00::2\noptions ndots:2 timeout:1 attempts:5 rotate edns0 trust-ad\n",
-			"# made by hand\nsearch a.example b.example\nnameserver 127.0.0.1\nnameserver 10.0.0.2\nnameserver fd00::2\noptions ndots:2 timeout:1 attempts:5 rotate edns0 trust-ad\n",
+			"all options", "# made by hand\nsearch a.example b.example\nnameserver 10.0.0.2\nnameserver fd00::2\n" +
+				"options ndots:2 timeout:1 attempts:5 rotate edns0 trust-ad\n",
+			"# made by hand\nsearch a.example b.example\nnameserver 127.0.0.1\nnameserver 10.0.0.2\n" +
+				"nameserver fd00::2\noptions ndots:2 timeout:1 attempts:5 rotate edns0 trust-ad\n",
 		},
 		{"no server, no line end", "options ndots:2", "options ndots:2\nnameserver 127.0.0.1\n"},
 		{"asked last", "nameserver 10.0.0.2\nnameserver 127.0.0.1\n", "nameserver 127.0.0.1\nnameserver 10.0.0.2\n"},
-		{"no line end", "search a.example\nnameserver\t10.0.0.2", "search a.example\nnameserver 127.0.0.1\nnameserver\t10.0.0.2"},
+		{
+			"no line end", "search a.example\nnameserver\t10.0.0.2",
+			"search a.example\nnameserver 127.0.0.1\nnameserver\t10.0.0.2",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -55,7 +60,8 @@ func TestMergeHosts(t *testing.T) {
 		{"second time", "127.0.0.1 localhost\n" + own, lines, "127.0.0.1 localhost\n" + own},
 		{
 			"other upstreams, and a line added later",
-			"127.0.0.1 localhost\n# consul-ecs upstreams: begin\n127.65.0.1 gone\n# consul-ecs upstreams: end\n192.0.2.1 later\n", lines,
+			"127.0.0.1 localhost\n# consul-ecs upstreams: begin\n127.65.0.1 gone\n# consul-ecs upstreams: end\n" +
+				"192.0.2.1 later\n", lines,
 			"127.0.0.1 localhost\n192.0.2.1 later\n" + own,
 		},
 		{"no upstreams", "127.0.0.1 localhost\n" + own, nil, "127.0.0.1 localhost\n"},
@@ -187,7 +193,8 @@ func TestContainersThatWriteAtOnceLeaveOneBlock(t *testing.T) {
 	if _, err := redirect.WriteHosts(path, []string{"127.65.0.1 api"}); err != nil {
 		t.Fatal(err)
 	}
-	wantFile(t, path, "127.0.0.1 localhost\n# consul-ecs upstreams: begin\n127.65.0.1 api\n# consul-ecs upstreams: end\n")
+	wantFile(t, path, "127.0.0.1 localhost\n# consul-ecs upstreams: begin\n127.65.0.1 api\n"+
+		"# consul-ecs upstreams: end\n")
 }
 
 func wantFile(t *testing.T, path, want string) {

@@ -42,7 +42,9 @@ func newNetworks(t *testing.T) *networks {
 	listen(t, ":80", "outside")
 	listen(t, ":5432", "outside")
 	n.task = newNamespace(t)
-	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "eth0"}, PeerName: "task", PeerNamespace: netlink.NsFd(n.outside)}
+	veth := &netlink.Veth{
+		LinkAttrs: netlink.LinkAttrs{Name: "eth0"}, PeerName: "task", PeerNamespace: netlink.NsFd(n.outside),
+	}
 	check(t, netlink.LinkAdd(veth))
 	outside, err := netlink.NewHandleAt(n.outside)
 	check(t, err)
@@ -141,7 +143,8 @@ func originalDestination(conn net.Conn) string {
 		var mreq *unix.IPv6Mreq // as long as a socket address, and a word longer
 		if mreq, err = unix.GetsockoptIPv6Mreq(int(fd), unix.IPPROTO_IP, unix.SO_ORIGINAL_DST); err == nil {
 			sockaddr := mreq.Multiaddr[:]
-			destination = netip.AddrPortFrom(netip.AddrFrom4([4]byte(sockaddr[4:8])), binary.BigEndian.Uint16(sockaddr[2:]))
+			destination = netip.AddrPortFrom(netip.AddrFrom4([4]byte(sockaddr[4:8])),
+				binary.BigEndian.Uint16(sockaddr[2:]))
 		}
 	})
 	if err := errors.Join(failed, err); err != nil {

@@ -60,9 +60,12 @@ func TestEverySettingHasARule(t *testing.T) {
 		Enabled:              true,
 		ExcludeInboundPorts:  []int{9000, 22},
 		ExcludeOutboundPorts: []int{5432, 25},
-		Prefixes:             []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("2001:db8:1::/48")},
-		UIDs:                 []config.UIDs{{First: 1000, Last: 1000}, {First: 2000, Last: 2999}},
-		ConsulDNS:            config.ConsulDNS{Enabled: true},
+		Prefixes: []netip.Prefix{
+			netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32"),
+			netip.MustParsePrefix("2001:db8:1::/48"),
+		},
+		UIDs:      []config.UIDs{{First: 1000, Last: 1000}, {First: 2000, Last: 2999}},
+		ConsulDNS: config.ConsulDNS{Enabled: true},
 	}, bootstrap.Proxy{
 		Config: map[string]any{
 			"bind_port":                  float64(21000),
@@ -149,9 +152,11 @@ func concat(parts ...[]string) (out []string) {
 
 func TestInvalidPortOfTheProxyIsNamed(t *testing.T) {
 	t.Parallel()
-	_, err := redirect.NewSettings(config.TransparentProxy{}, bootstrap.Proxy{Config: map[string]any{"bind_port": "http"}}, 0, 0)
+	_, err := redirect.NewSettings(config.TransparentProxy{},
+		bootstrap.Proxy{Config: map[string]any{"bind_port": "http"}}, 0, 0)
 	testkit.WantError[*retry.PermanentError](t, err,
-		"redirect traffic to the proxy: generate Envoy bootstrap: invalid values\n  proxy.config.bind_port: must be a port, not \"http\"")
+		"redirect traffic to the proxy: generate Envoy bootstrap: invalid values\n"+
+			"  proxy.config.bind_port: must be a port, not \"http\"")
 }
 
 func TestNamesAndAddressesOfUpstreams(t *testing.T) {
@@ -172,7 +177,10 @@ func TestNamesAndAddressesOfUpstreams(t *testing.T) {
 	if diff := cmp.Diff([]string{"127.65.0.1", "127.65.0.2", "127.0.0.1", "127.65.0.4"}, addresses); diff != "" {
 		t.Error(diff)
 	}
-	want := []string{"127.65.0.1 api api.virtual.consul", "127.65.0.2 db", "127.0.0.1 cache cache.virtual.consul", "127.65.0.4 nearest"}
+	want := []string{
+		"127.65.0.1 api api.virtual.consul", "127.65.0.2 db", "127.0.0.1 cache cache.virtual.consul",
+		"127.65.0.4 nearest",
+	}
 	if diff := cmp.Diff(want, hosts); diff != "" {
 		t.Error(diff)
 	}

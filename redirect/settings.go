@@ -64,9 +64,10 @@ func NewSettings(c config.TransparentProxy, p bootstrap.Proxy, publicPort, ready
 		return Settings{}, &retry.PermanentError{Err: fmt.Errorf("redirect traffic to the proxy: %w", err)}
 	}
 	s := Settings{
-		InboundPort:          cmp.Or(ports.Public, publicPort),
-		OutboundPort:         cmp.Or(p.OutboundListenerPort, outboundPort),
-		ExcludeInboundPorts:  portSet(c.ExcludeInboundPorts, []int{readyPort, ports.Prometheus, ports.Stats}, p.ExposedPorts),
+		InboundPort:  cmp.Or(ports.Public, publicPort),
+		OutboundPort: cmp.Or(p.OutboundListenerPort, outboundPort),
+		ExcludeInboundPorts: portSet(c.ExcludeInboundPorts, []int{readyPort, ports.Prometheus, ports.Stats},
+			p.ExposedPorts),
 		ExcludeOutboundPorts: portSet(c.ExcludeOutboundPorts),
 		ExcludeOutbound:      append([]netip.Prefix{taskEndpoint}, c.Prefixes...),
 		ExcludeUIDs:          append([]config.UIDs{{First: healthSyncUID, Last: healthSyncUID}}, c.UIDs...),

@@ -21,7 +21,8 @@ func NameUpstreams(upstreams []config.Upstream) (addressed []config.Upstream, ho
 	for i := range addressed {
 		u := &addressed[i]
 		if first, twice := named[u.DestinationName]; twice {
-			return nil, nil, notNamed(i, "proxy.upstreams[%d] has the same destinationName %q: only one of them can have the name", first, u.DestinationName)
+			return nil, nil, notNamed(i, "proxy.upstreams[%d] has the same destinationName %q: only one of them can "+
+				"have the name", first, u.DestinationName)
 		}
 		named[u.DestinationName] = i
 		if strings.ContainsAny(u.DestinationName, " \t\r\n#") {
@@ -38,13 +39,16 @@ func NameUpstreams(upstreams []config.Upstream) (addressed []config.Upstream, ho
 }
 
 func notNamed(i int, format string, args ...any) error {
-	return &retry.PermanentError{Err: exit.Usagef("proxy.namedUpstreams: proxy.upstreams[%d]: %s", i, fmt.Sprintf(format, args...))}
+	return &retry.PermanentError{
+		Err: exit.Usagef("proxy.namedUpstreams: proxy.upstreams[%d]: %s", i, fmt.Sprintf(format, args...)),
+	}
 }
 
 // names has the virtual name only for a service where the task is: for others, Consul's
 // name depends on the edition and on the task's own namespace and partition.
 func names(u config.Upstream) []string {
-	local := u.Datacenter == "" && u.DestinationPeer == "" && u.DestinationNamespace == "" && u.DestinationPartition == ""
+	local := u.Datacenter == "" && u.DestinationPeer == "" && u.DestinationNamespace == "" &&
+		u.DestinationPartition == ""
 	if local && u.DestinationType != "prepared_query" {
 		return []string{u.DestinationName, u.DestinationName + ".virtual.consul"}
 	}

@@ -57,7 +57,9 @@ func newConnector(tls func() (*tls.Config, error)) connector {
 
 // connect connects to a server, and returns a function, too, that returns when the server sent
 // anything last.
-func (c connector) connect(ctx context.Context, address string) (conn *http.ClientConn, heard func() time.Time, err error) {
+func (c connector) connect(
+	ctx context.Context, address string,
+) (conn *http.ClientConn, heard func() time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
 	raw, err := c.dialer(ctx, "tcp", address)

@@ -159,7 +159,8 @@ func (r *dnsReport) failed(err error) {
 // refused logs that the servers refuse a query.
 func (r *dnsReport) refused(err error) {
 	r.replied()
-	r.log.Log(r.refusals.Level(err), "the Consul servers refuse DNS queries, clients ask their next name server", logkey.Error, err)
+	r.log.Log(r.refusals.Level(err), "the Consul servers refuse DNS queries, clients ask their next name server",
+		logkey.Error, err)
 }
 
 // replied logs the end of failures.

@@ -30,7 +30,9 @@ func TestServersGetTheQueryAndTheTaskItIsOf(t *testing.T) {
 		return replyTo(t, pack(t, c.query), wire.RcodeSuccess), served
 	}))
 	tokens := &tokenFile{secret: "first"}
-	s := startDNS(t, DNSConfig{Servers: newServers(address(srv)), Token: tokens.read, Namespace: "team", Partition: "part"})
+	s := startDNS(t, DNSConfig{
+		Servers: newServers(address(srv)), Token: tokens.read, Namespace: "team", Partition: "part",
+	})
 	for _, c := range []struct {
 		network, token string
 		protocol       uint64
@@ -44,7 +46,10 @@ func TestServersGetTheQueryAndTheTaskItIsOf(t *testing.T) {
 		if call.protocol != c.protocol {
 			t.Errorf("%s: protocol %d, want %d", c.network, call.protocol, c.protocol)
 		}
-		for name, want := range map[string]string{"X-Consul-Token": c.token, "X-Consul-Namespace": "team", "X-Consul-Partition": "part", "Grpc-Timeout": "1500m"} {
+		for name, want := range map[string]string{
+			"X-Consul-Token": c.token, "X-Consul-Namespace": "team", "X-Consul-Partition": "part",
+			"Grpc-Timeout": "1500m",
+		} {
 			if value := call.header.Get(name); value != want {
 				t.Errorf("%s is %q, want %q", name, value, want)
 			}
@@ -69,10 +74,15 @@ func faults(t *testing.T) map[string]http.HandlerFunc {
 		}
 	}
 	return map[string]http.HandlerFunc{
-		"has a status":              calls(t, func(called) ([]byte, status) { return nil, status{unavailable, "no leader"} }),
-		"has a status at once":      refusing(status{exhausted, "rate limit"}),
-		"hangs":                     func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
-		"hangs after its header":    func(w http.ResponseWriter, r *http.Request) { w.(http.Flusher).Flush(); <-r.Context().Done() },
+		"has a status": calls(t, func(called) ([]byte, status) {
+			return nil, status{unavailable, "no leader"}
+		}),
+		"has a status at once": refusing(status{exhausted, "rate limit"}),
+		"hangs":                func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"hangs after its header": func(w http.ResponseWriter, r *http.Request) {
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		},
 		"breaks off":                func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 		"serves no gRPC":            http.NotFound,
 		"has no status":             func(http.ResponseWriter, *http.Request) {},
@@ -100,7 +110,8 @@ func TestServersThatGiveNoAnswer(t *testing.T) {
 			bad := startServer(t, handler)
 			t.Cleanup(bad.CloseClientConnections)
 			two := startDNS(t, DNSConfig{Servers: newServers(address(bad), address(good))})
-			if got := addresses(two.ask(t, "udp", "api.service.consul.", wire.TypeA)); !slices.Equal(got, []string{"10.0.0.1"}) {
+			if got := addresses(two.ask(t, "udp", "api.service.consul.", wire.TypeA)); !slices.Equal(got,
+				[]string{"10.0.0.1"}) {
 				t.Errorf("with another server: %v", got)
 			}
 			alone := startDNS(t, DNSConfig{Servers: newServers(address(bad))})
@@ -247,7 +258,8 @@ func TestQueriesAreBounded(t *testing.T) {
 			}
 		}
 	})
-	testkit.Eventually(t, "clients wait less, and more queries are at the server", func() bool { return most.Load() > mostQueries })
+	testkit.Eventually(t, "clients wait less, and more queries are at the server",
+		func() bool { return most.Load() > mostQueries })
 	testkit.Eventually(t, "a client is answered", func() bool {
 		return s.ask(t, "tcp", "api.service.consul.", wire.TypeA).Rcode == wire.RcodeServerFailure
 	})
@@ -364,7 +376,8 @@ func TestServeEndsWithItsSockets(t *testing.T) {
 		t.Fatal(err)
 	}
 	packets.Close()
-	if err := NewDNS(DNSConfig{Servers: newServers()}).Serve(t.Context(), packets, streams); err == nil || !strings.Contains(err.Error(), "receive DNS queries on 127.0.0.1:") {
+	if err := NewDNS(DNSConfig{Servers: newServers()}).Serve(t.Context(), packets, streams); err == nil ||
+		!strings.Contains(err.Error(), "receive DNS queries on 127.0.0.1:") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := streams.Accept(); err == nil {

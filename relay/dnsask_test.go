@@ -98,7 +98,8 @@ func TestAskTakesTheNextServer(t *testing.T) {
 			[]string{"a", "b", "c"}, 0,
 		},
 		"one fails, two refuse": {
-			map[string]behaviour{"a": failed, "b": {err: refused}, "c": {err: refused}}, "a", dnsmessage.RCodeServerFailure, false,
+			map[string]behaviour{"a": failed, "b": {err: refused}, "c": {err: refused}}, "a",
+			dnsmessage.RCodeServerFailure, false,
 			[]string{"a", "b", "c"}, 0,
 		},
 		"all refuse": {

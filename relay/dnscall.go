@@ -83,7 +83,9 @@ func (d *DNS) request(ctx context.Context, address, token string, q query) *http
 	r.Header.Set("Content-Type", "application/grpc")
 	r.Header.Set("Te", "trailers")
 	r.Header.Set("Grpc-Timeout", fmt.Sprintf("%dm", askLimit.Milliseconds()))
-	for name, value := range map[string]string{tokenHeader: token, namespaceHeader: d.config.Namespace, partitionHeader: d.config.Partition} {
+	for name, value := range map[string]string{
+		tokenHeader: token, namespaceHeader: d.config.Namespace, partitionHeader: d.config.Partition,
+	} {
 		if value != "" {
 			r.Header.Set(name, value)
 		}

@@ -97,7 +97,8 @@ func calls(t *testing.T, do func(called) ([]byte, status)) http.HandlerFunc {
 		message, got := do(c)
 		w.Header().Set("Content-Type", "application/grpc")
 		if message != nil {
-			w.Write(framed(protowire.AppendBytes(protowire.AppendTag(nil, fieldQueryMessage, protowire.BytesType), message)))
+			w.Write(framed(protowire.AppendBytes(protowire.AppendTag(nil, fieldQueryMessage,
+				protowire.BytesType), message)))
 		}
 		got.write(w)
 	}

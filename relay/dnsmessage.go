@@ -155,12 +155,14 @@ func (q query) check(answer []byte) (dnsmessage.RCode, error) {
 	}
 	asked, err := p.Question()
 	switch {
-	case errors.Is(err, dnsmessage.ErrSectionDone) && header.RCode != dnsmessage.RCodeSuccess: // a refusal need not repeat it
+	// a refusal need not repeat it
+	case errors.Is(err, dnsmessage.ErrSectionDone) && header.RCode != dnsmessage.RCodeSuccess:
 		asked = q.asked
 	case err != nil:
 		return 0, fmt.Errorf("the DNS answer is malformed: %w", err)
 	}
-	same := strings.EqualFold(asked.Name.String(), q.asked.Name.String()) && asked.Type == q.kind && asked.Class == q.class
+	same := strings.EqualFold(asked.Name.String(), q.asked.Name.String()) && asked.Type == q.kind &&
+		asked.Class == q.class
 	switch {
 	case header.ID != q.id || !header.Response || !same:
 		return 0, errors.New("the DNS answer is to another query")

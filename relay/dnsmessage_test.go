@@ -69,13 +69,17 @@ func TestQueriesOfTheSameQuestion(t *testing.T) {
 		t.Errorf("the case of letters counts: %+v, %+v", q.question, first.question)
 	}
 	for what, other := range map[string][]byte{
-		"another name":    dnsQuery(t, "web.virtual.consul.", wire.TypeA, 1232),
-		"another type":    dnsQuery(t, "api.virtual.consul.", wire.TypeAAAA, 1232),
-		"another size":    dnsQuery(t, "api.virtual.consul.", wire.TypeA, 4096),
-		"no EDNS":         dnsQuery(t, "api.virtual.consul.", wire.TypeA, 0),
-		"no recursion":    pack(t, &wire.Msg{Question: unpack(t, first.message).Question}),
-		"signatures":      pack(t, unpack(t, dnsQuery(t, "api.virtual.consul.", wire.TypeA, 0)).SetEdns0(1232, true)),
-		"checks disabled": pack(t, func() *wire.Msg { m := unpack(t, first.message); m.CheckingDisabled = true; return m }()),
+		"another name": dnsQuery(t, "web.virtual.consul.", wire.TypeA, 1232),
+		"another type": dnsQuery(t, "api.virtual.consul.", wire.TypeAAAA, 1232),
+		"another size": dnsQuery(t, "api.virtual.consul.", wire.TypeA, 4096),
+		"no EDNS":      dnsQuery(t, "api.virtual.consul.", wire.TypeA, 0),
+		"no recursion": pack(t, &wire.Msg{Question: unpack(t, first.message).Question}),
+		"signatures":   pack(t, unpack(t, dnsQuery(t, "api.virtual.consul.", wire.TypeA, 0)).SetEdns0(1232, true)),
+		"checks disabled": pack(t, func() *wire.Msg {
+			m := unpack(t, first.message)
+			m.CheckingDisabled = true
+			return m
+		}()),
 	} {
 		if q := parsed(t, other); q.question == first.question {
 			t.Errorf("%s: is taken for the same question: %+v", what, q.question)
@@ -196,9 +200,11 @@ func TestRepliesThatAreNoAnswers(t *testing.T) {
 		}
 	}
 	for what, reply := range map[string][]byte{
-		"an answer":                    edit(func(*wire.Msg) {}),
-		"another case":                 edit(func(m *wire.Msg) { m.Question[0].Name = "API.virtual.consul." }),
-		"a refusal without a question": edit(func(m *wire.Msg) { m.Question, m.Answer, m.Rcode = nil, nil, wire.RcodeRefused }),
+		"an answer":    edit(func(*wire.Msg) {}),
+		"another case": edit(func(m *wire.Msg) { m.Question[0].Name = "API.virtual.consul." }),
+		"a refusal without a question": edit(func(m *wire.Msg) {
+			m.Question, m.Answer, m.Rcode = nil, nil, wire.RcodeRefused
+		}),
 	} {
 		if _, err := q.check(reply); err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -211,7 +217,8 @@ func TestRepeatedAnswersAreForTheQuery(t *testing.T) {
 	t.Parallel()
 	first := dnsQuery(t, "api.service.consul.", wire.TypeSRV, 1232)
 	m := unpack(t, replyTo(t, first, wire.RcodeSuccess,
-		"api.service.consul. 60 IN SRV 1 1 8080 n1.node.consul.", "api.service.consul. 3 IN SRV 1 1 8080 n2.node.consul.",
+		"api.service.consul. 60 IN SRV 1 1 8080 n1.node.consul.",
+		"api.service.consul. 3 IN SRV 1 1 8080 n2.node.consul.",
 		"api.service.consul. 60 IN TYPE999 \\# 2 0102"))
 	m.SetEdns0(1232, true)
 	second := parsed(t, dnsQuery(t, "API.service.consul.", wire.TypeSRV, 1232))
@@ -269,7 +276,8 @@ func FuzzDNSReply(f *testing.F) {
 	query := dnsQuery(f, "api.virtual.consul.", wire.TypeA, 0)
 	f.Add(replyTo(f, query, wire.RcodeSuccess, "api.virtual.consul. 0 IN A 240.0.0.1"))
 	f.Add(replyTo(f, query, wire.RcodeNameError))
-	f.Add(replyTo(f, query, wire.RcodeSuccess, "api.virtual.consul. 9 IN TXT abc", "api.virtual.consul. 9 IN MX 1 a.consul."))
+	f.Add(replyTo(f, query, wire.RcodeSuccess, "api.virtual.consul. 9 IN TXT abc",
+		"api.virtual.consul. 9 IN MX 1 a.consul."))
 	f.Fuzz(func(t *testing.T, reply []byte) {
 		q := parsed(t, query)
 		if _, err := q.check(reply); err != nil {

@@ -29,11 +29,13 @@ func TestServersThatRefuseAQuery(t *testing.T) {
 			})
 			two := startDNS(t, DNSConfig{Servers: newServers(address(bad), address(good))})
 			alone := startDNS(t, DNSConfig{Servers: newServers(address(bad))})
-			if got := addresses(alone.ask(t, "udp", "api.service.consul.", wire.TypeA)); !slices.Equal(got, []string{"10.0.0.2"}) {
+			if got := addresses(alone.ask(t, "udp", "api.service.consul.", wire.TypeA)); !slices.Equal(got,
+				[]string{"10.0.0.2"}) {
 				t.Fatalf("at first: %v", got)
 			}
 			refuses.Store(true)
-			if got := addresses(two.ask(t, "udp", "api.service.consul.", wire.TypeA)); !slices.Equal(got, []string{"10.0.0.1"}) {
+			if got := addresses(two.ask(t, "udp", "api.service.consul.", wire.TypeA)); !slices.Equal(got,
+				[]string{"10.0.0.1"}) {
 				t.Errorf("with another server: %v", got)
 			}
 			if got := alone.ask(t, "udp", "api.service.consul.", wire.TypeA); got.Rcode != wire.RcodeRefused {

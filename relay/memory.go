@@ -115,7 +115,8 @@ func (m *memory) forget(reason error) {
 	defer m.mu.Unlock()
 	if !m.off {
 		m.off, m.resources, m.size = true, nil, 0
-		m.log.Warn("Envoy's resources are not remembered: after a crash it waits for a Consul server", logkey.Reason, reason)
+		m.log.Warn("Envoy's resources are not remembered: after a crash it waits for a Consul server",
+			logkey.Reason, reason)
 	}
 }
 

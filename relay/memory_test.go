@@ -33,7 +33,10 @@ func TestMemoryIsWhatEnvoyHas(t *testing.T) {
 			nil, []string{"b2", "c1"},
 		},
 		{discoveryResponse{kind: cdsType}, map[string]string{"c": "1"}, []string{"c1"}},
-		{discoveryResponse{kind: cdsType, resources: []resource{one("d", "1", "")}}, map[string]string{}, []string{"d1"}},
+		{
+			discoveryResponse{kind: cdsType, resources: []resource{one("d", "1", "")}}, map[string]string{},
+			[]string{"d1"},
+		},
 	} {
 		if err := m.update(c.response, c.kept); err != nil {
 			t.Fatal(err)
@@ -125,7 +128,9 @@ func TestTooMuchIsNotRemembered(t *testing.T) {
 				t.Fatal(err)
 			}
 			a, _ := newExchange(m, w).attempt(req)
-			first := sent(t, discoveryResponse{kind: ldsType, resources: []resource{one("a", "1", strings.Repeat("x", 500))}})
+			first := sent(t, discoveryResponse{
+				kind: ldsType, resources: []resource{one("a", "1", strings.Repeat("x", 500))},
+			})
 			for _, part := range [][]byte{first, c.send, first} {
 				if _, err := a.Write(part); err != nil {
 					t.Fatal(err)

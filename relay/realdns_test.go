@@ -44,7 +44,9 @@ func startRecursor(t *testing.T, name, address string) string {
 func TestRealServersAnswerNames(t *testing.T) {
 	t.Parallel()
 	k := newTask(t, "dns-web")
-	if _, _, err := k.client.ConfigEntries().Set(&api.ServiceConfigEntry{Kind: api.ServiceDefaults, Name: k.service, Protocol: "tcp"}, nil); err != nil {
+	if _, _, err := k.client.ConfigEntries().Set(&api.ServiceConfigEntry{
+		Kind: api.ServiceDefaults, Name: k.service, Protocol: "tcp",
+	}, nil); err != nil {
 		t.Fatal(err)
 	}
 	token := &tokenFile{secret: k.token(t).SecretID}
@@ -54,14 +56,17 @@ func TestRealServersAnswerNames(t *testing.T) {
 	} {
 		s := startDNS(t, c)
 		for _, network := range []string{"udp", "tcp"} {
-			if got := addresses(s.ask(t, network, "dns-web.service.consul.", wire.TypeA)); !slices.Equal(got, []string{"127.0.0.1"}) {
+			if got := addresses(s.ask(t, network, "dns-web.service.consul.", wire.TypeA)); !slices.Equal(got,
+				[]string{"127.0.0.1"}) {
 				t.Errorf("%s, %s: the service is at %v", what, network, got)
 			}
 			virtual := addresses(s.ask(t, network, "dns-web.virtual.consul.", wire.TypeA))
 			if len(virtual) != 1 || virtual[0][:4] != "240." {
 				t.Errorf("%s, %s: the virtual address is %v", what, network, virtual)
 			}
-			for name, want := range map[string]int{"no-such.service.consul.": wire.RcodeNameError, "example.org.": wire.RcodeRefused} {
+			for name, want := range map[string]int{
+				"no-such.service.consul.": wire.RcodeNameError, "example.org.": wire.RcodeRefused,
+			} {
 				if got := s.ask(t, network, name, wire.TypeA); got.Rcode != want {
 					t.Errorf("%s, %s: %s has code %d, want %d", what, network, name, got.Rcode, want)
 				}
@@ -121,7 +126,9 @@ func TestNamesOutliveTheServers(t *testing.T) {
 			testkit.Long(t)
 		}
 		recursor := startRecursor(t, "example.org.", "192.0.2.7")
-		consul, err := testkit.StartConsul(testkit.ConsulOptions{HCL: `recursors = ["` + recursor + `"]`, Newest: newest})
+		consul, err := testkit.StartConsul(testkit.ConsulOptions{
+			HCL: `recursors = ["` + recursor + `"]`, Newest: newest,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +137,9 @@ func TestNamesOutliveTheServers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		registration := &api.CatalogRegistration{Node: "n", Address: "10.1.2.3", Service: &api.AgentService{ID: "api", Service: "api", Port: 1}}
+		registration := &api.CatalogRegistration{
+			Node: "n", Address: "10.1.2.3", Service: &api.AgentService{ID: "api", Service: "api", Port: 1},
+		}
 		if _, err := client.Catalog().Register(registration, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +153,8 @@ func TestNamesOutliveTheServers(t *testing.T) {
 					}
 				}
 			}
-			if got := s.ask(t, "udp", "api.service.consul.", wire.TypeAAAA); got.Rcode != wire.RcodeSuccess || len(got.Answer) > 0 {
+			if got := s.ask(t, "udp", "api.service.consul.", wire.TypeAAAA); got.Rcode != wire.RcodeSuccess ||
+				len(got.Answer) > 0 {
 				t.Errorf("%s: AAAA has code %d and %v", when, got.Rcode, got.Answer)
 			}
 		}

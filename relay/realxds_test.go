@@ -92,7 +92,9 @@ func newTask(t *testing.T, service string) *task {
 		admin: fmt.Sprintf("127.0.0.1:%d", ports[0]), relay: fmt.Sprintf("127.0.0.1:%d", ports[1]),
 	}
 	k.register(t, nil)
-	k.register(t, &api.AgentServiceConnectProxyConfig{DestinationServiceName: service, DestinationServiceID: service + "-abc", LocalServicePort: 8080})
+	k.register(t, &api.AgentServiceConnectProxyConfig{
+		DestinationServiceName: service, DestinationServiceID: service + "-abc", LocalServicePort: 8080,
+	})
 	return k
 }
 
@@ -101,9 +103,15 @@ func (k *task) register(t *testing.T, proxy *api.AgentServiceConnectProxyConfig)
 	t.Helper()
 	s := &api.AgentService{ID: k.service + "-abc", Service: k.service, Port: 8080, Address: "127.0.0.1"}
 	if proxy != nil {
-		s = &api.AgentService{ID: k.proxyID, Service: k.service + "-sidecar-proxy", Kind: api.ServiceKindConnectProxy, Port: 20000, Address: "127.0.0.1", Proxy: proxy}
+		s = &api.AgentService{
+			ID: k.proxyID, Service: k.service + "-sidecar-proxy", Kind: api.ServiceKindConnectProxy, Port: 20000,
+			Address: "127.0.0.1", Proxy: proxy,
+		}
 	}
-	r := &api.CatalogRegistration{Node: clusterNode, Address: "127.0.0.1", NodeMeta: map[string]string{"synthetic-node": "true"}, SkipNodeUpdate: true, Service: s}
+	r := &api.CatalogRegistration{
+		Node: clusterNode, Address: "127.0.0.1", NodeMeta: map[string]string{"synthetic-node": "true"},
+		SkipNodeUpdate: true, Service: s,
+	}
 	if _, err := k.client.Catalog().Register(r, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +133,9 @@ func (k *task) update(t *testing.T, upstream string) {
 // token makes a token like a login's.
 func (k *task) token(t *testing.T) *api.ACLToken {
 	t.Helper()
-	made, _, err := k.client.ACL().TokenCreate(&api.ACLToken{ServiceIdentities: []*api.ACLServiceIdentity{{ServiceName: k.service}}}, nil)
+	made, _, err := k.client.ACL().TokenCreate(&api.ACLToken{
+		ServiceIdentities: []*api.ACLServiceIdentity{{ServiceName: k.service}},
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,8 +146,12 @@ func (k *task) token(t *testing.T) *api.ACLToken {
 func (k *task) startEnvoy(t *testing.T) {
 	t.Helper()
 	doc, err := bootstrap.Generate(bootstrap.Params{
-		Proxy:   bootstrap.Proxy{Kind: bootstrap.ConnectProxy, Service: k.service + "-sidecar-proxy", Destination: k.service, Datacenter: "dc1"},
-		ProxyID: k.proxyID, NodeName: clusterNode, Relay: true, GRPC: bootstrap.GRPC{Address: k.relay}, AdminBind: k.admin,
+		Proxy: bootstrap.Proxy{
+			Kind: bootstrap.ConnectProxy, Service: k.service + "-sidecar-proxy", Destination: k.service,
+			Datacenter: "dc1",
+		},
+		ProxyID: k.proxyID, NodeName: clusterNode, Relay: true, GRPC: bootstrap.GRPC{Address: k.relay},
+		AdminBind: k.admin,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +160,8 @@ func (k *task) startEnvoy(t *testing.T) {
 	if err := os.WriteFile(path, doc, 0o444); err != nil {
 		t.Fatal(err)
 	}
-	testkit.StartProcess(t, testkit.ProcessOptions{Quiet: true}, testkit.RequireBinary(t, "envoy"), "--config-path", path,
+	testkit.StartProcess(t, testkit.ProcessOptions{Quiet: true}, testkit.RequireBinary(t, "envoy"),
+		"--config-path", path,
 		"--disable-hot-restart", "--concurrency", "1", "--log-level", "error")
 }
 
@@ -210,7 +225,8 @@ func TestEnvoyFollowsServersAndTokens(t *testing.T) {
 	k.listener(t, "after-cut")
 
 	file.set(k.token(t).SecretID, nil)
-	r.logged(t, "[INFO]  ended the xDS stream, envoy opens another: address="+serving.address+` reason="the token was renewed"`)
+	r.logged(t, "[INFO]  ended the xDS stream, envoy opens another: address="+serving.address+
+		` reason="the token was renewed"`)
 	if _, err := k.client.ACL().TokenDelete(oldToken.AccessorID, nil); err != nil {
 		t.Fatal(err)
 	}

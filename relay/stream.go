@@ -92,7 +92,8 @@ func (r *XDS) connect(ctx context.Context, tried []string) (*stream, []string, e
 		tried = append(tried, address)
 		conn, heard, err := r.connector.connect(ctx, address)
 		if err == nil {
-			return &stream{address: address, token: token, conn: conn, heard: heard, answered: make(chan struct{})}, tried, nil
+			return &stream{address: address, token: token, conn: conn, heard: heard, answered: make(chan struct{})},
+				tried, nil
 		}
 		if ctx.Err() != nil {
 			return nil, tried, err
@@ -132,13 +133,15 @@ func (r *XDS) forward(s *stream, w http.ResponseWriter, req *http.Request) (stat
 	resp, err := s.conn.RoundTrip(out)
 	switch {
 	case err != nil && r.config.TLS == nil && time.Since(begin) < refusalLimit:
-		return status{}, fmt.Errorf("open xDS stream: %w: if the server's port is one for TLS, set consulServers.grpc.tls to true", err)
+		return status{}, fmt.Errorf("open xDS stream: %w: if the server's port is one for TLS, set "+
+			"consulServers.grpc.tls to true", err)
 	case err != nil:
 		return status{}, fmt.Errorf("open xDS stream: %w", err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return status{}, fmt.Errorf("open xDS stream: HTTP status %s: consulServers.grpc.port is not that of gRPC", resp.Status)
+		return status{}, fmt.Errorf("open xDS stream: HTTP status %s: consulServers.grpc.port is not that of gRPC",
+			resp.Status)
 	}
 	maps.Copy(w.Header(), resp.Header)
 	if got, ok := readStatus(resp.Header); ok { // and nothing follows

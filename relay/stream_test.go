@@ -158,7 +158,8 @@ func TestLostTokenKeepsTheStreamAndOpensNone(t *testing.T) {
 		if err := r.outdated(ctx, streamFrom(first, true)); err != nil {
 			t.Errorf("ended the stream: %v", err)
 		}
-		if got := strings.Count(log.String(), "[WARN]  token was not read, the xDS stream keeps the one it has"); got == 0 {
+		if got := strings.Count(log.String(),
+			"[WARN]  token was not read, the xDS stream keeps the one it has"); got == 0 {
 			t.Errorf("no warning:\n%s", log)
 		}
 		ctx, stop = context.WithTimeout(t.Context(), time.Minute)

@@ -20,7 +20,9 @@ import (
 // that it calls at the returned address by its own Envoy, through mTLS.
 func (k *task) callsItself(t *testing.T) (upstream string) {
 	t.Helper()
-	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") }))
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, "ok")
+	}))
 	t.Cleanup(app.Close)
 	appPort := app.Listener.Addr().(*net.TCPAddr).Port
 	ports, err := testkit.FreePorts(2)
@@ -30,19 +32,23 @@ func (k *task) callsItself(t *testing.T) (upstream string) {
 	for _, s := range []*api.AgentService{
 		{ID: k.service + "-abc", Service: k.service, Port: appPort, Address: "127.0.0.1"},
 		{
-			ID: k.proxyID, Service: k.service + "-sidecar-proxy", Kind: api.ServiceKindConnectProxy, Port: ports[0], Address: "127.0.0.1",
+			ID: k.proxyID, Service: k.service + "-sidecar-proxy", Kind: api.ServiceKindConnectProxy, Port: ports[0],
+			Address: "127.0.0.1",
 			Proxy: &api.AgentServiceConnectProxyConfig{
 				DestinationServiceName: k.service, DestinationServiceID: k.service + "-abc", LocalServicePort: appPort,
 				Upstreams: []api.Upstream{{DestinationName: k.service, LocalBindPort: ports[1]}},
 			},
 		},
 	} {
-		if _, err := k.client.Catalog().Register(&api.CatalogRegistration{Node: clusterNode, Address: "127.0.0.1", SkipNodeUpdate: true, Service: s}, nil); err != nil {
+		if _, err := k.client.Catalog().Register(&api.CatalogRegistration{
+			Node: clusterNode, Address: "127.0.0.1", SkipNodeUpdate: true, Service: s,
+		}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	_, _, err = k.client.ConfigEntries().Set(&api.ServiceIntentionsConfigEntry{
-		Kind: api.ServiceIntentions, Name: k.service, Sources: []*api.SourceIntention{{Name: k.service, Action: api.IntentionActionAllow}},
+		Kind: api.ServiceIntentions, Name: k.service,
+		Sources: []*api.SourceIntention{{Name: k.service, Action: api.IntentionActionAllow}},
 	}, nil)
 	if err != nil {
 		t.Fatal(err)

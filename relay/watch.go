@@ -157,7 +157,8 @@ func (r *XDS) othersLead(ctx context.Context, address string, since time.Time) b
 			without[other] = err
 			continue
 		}
-		if retry.Sleep(ctx, confirmPause-time.Since(since)) != nil || r.hasLeader(ctx, address) == nil || ctx.Err() != nil {
+		if retry.Sleep(ctx, confirmPause-time.Since(since)) != nil || r.hasLeader(ctx, address) == nil ||
+			ctx.Err() != nil {
 			return false
 		}
 		for a, err := range without {

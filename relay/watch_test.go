@@ -82,9 +82,13 @@ func TestServerWithoutLeaderIsLeftForOneThatHasIt(t *testing.T) {
 		from, to time.Duration
 		warns    int
 	}{
-		"a leader":           {[]string{first, second}, without(), true, false, 0, 0, 0},
-		"none, running":      {[]string{first, second}, without(first), true, true, 8 * time.Second, 14 * time.Second, 0},
-		"none, new":          {[]string{first, second}, without(first), false, true, 3 * time.Second, 3 * time.Second, 0},
+		"a leader": {[]string{first, second}, without(), true, false, 0, 0, 0},
+		"none, running": {
+			[]string{first, second}, without(first), true, true, 8 * time.Second, 14 * time.Second, 0,
+		},
+		"none, new": {
+			[]string{first, second}, without(first), false, true, 3 * time.Second, 3 * time.Second, 0,
+		},
 		"no answer, new":     {[]string{first, second}, hangs, false, true, 6 * time.Second, 6 * time.Second, 0},
 		"no answer, running": {[]string{first, second}, hangs, true, true, 11 * time.Second, 17 * time.Second, 0},
 		"one of two others": {
@@ -171,7 +175,8 @@ func TestOutageOfAllLeadersIsLoggedOnceAndCostsLittle(t *testing.T) {
 		}
 		idle := int(30 * time.Minute / leastPing)
 		if got := len(set.looks); got > 4*idle*11/10 {
-			t.Errorf("%d requests in an hour, half of it without leader; want at most three times %d in that half", got, idle)
+			t.Errorf("%d requests in an hour, half of it without leader; want at most three times %d in that half", got,
+				idle)
 		}
 	})
 }

@@ -89,9 +89,11 @@ func (r *XDS) Serve(ctx context.Context, l net.Listener) error {
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
 	srv := &http.Server{
-		Handler:     r,
-		Protocols:   &protocols,
-		HTTP2:       &http.HTTP2Config{MaxReadFrameSize: frameSize, MaxReceiveBufferPerConnection: window, MaxReceiveBufferPerStream: window},
+		Handler:   r,
+		Protocols: &protocols,
+		HTTP2: &http.HTTP2Config{
+			MaxReadFrameSize: frameSize, MaxReceiveBufferPerConnection: window, MaxReceiveBufferPerStream: window,
+		},
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    r.config.Log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
 	}
@@ -117,7 +119,10 @@ func (r *XDS) Serve(ctx context.Context, l net.Listener) error {
 // serves.
 func (r *XDS) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if req.URL.Path != deltaMethod {
-		status{unimplemented, "only aggregated delta discovery is relayed, as Consul serves no other: set api_type DELTA_GRPC"}.write(w)
+		status{
+			unimplemented, "only aggregated delta discovery is relayed, as Consul serves no other: set api_type " +
+				"DELTA_GRPC",
+		}.write(w)
 		return
 	}
 	newExchange(r.memory, w).run(req, r.serveStream)
@@ -184,8 +189,9 @@ func (r *XDS) ended(ctx context.Context, address string, got status) {
 	text := fmt.Sprintf("status %s: %s", got.code, got.message)
 	switch got.code {
 	case unauthenticated, permissionDenied:
-		r.report.failed(hclog.Warn, address, text+": the task's token must exist in Consul and grant service:write on the service of the proxy; "+
-			"check whether it was deleted, and the binding rules of the auth method")
+		r.report.failed(hclog.Warn, address,
+			text+": the task's token must exist in Consul and grant service:write on the service of the proxy; "+
+				"check whether it was deleted, and the binding rules of the auth method")
 		if got.code == permissionDenied {
 			return
 		}

@@ -63,8 +63,13 @@ func TestOtherMethodsAreUnimplemented(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, echoing("one"))
 	r := startXDS(t, XDSConfig{Servers: newServers(address(srv))})
-	for _, path := range []string{"/", "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources", "/hashicorp.consul.acl.ACLService/Login", "/envoy.service.secret.v3.SecretDiscoveryService/DeltaSecrets"} {
-		if got := r.open(t, path).status(); got != (status{"12", "only aggregated delta discovery is relayed, as Consul serves no other: set api_type DELTA_GRPC"}) {
+	for _, path := range []string{
+		"/", "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources",
+		"/hashicorp.consul.acl.ACLService/Login", "/envoy.service.secret.v3.SecretDiscoveryService/DeltaSecrets",
+	} {
+		if got := r.open(t, path).status(); got != (status{
+			"12", "only aggregated delta discovery is relayed, as Consul serves no other: set api_type DELTA_GRPC",
+		}) {
 			t.Errorf("%s: status %+v, want 12", path, got)
 		}
 	}
@@ -100,11 +105,24 @@ func TestRefusalMovesTheNextStreamToAnotherServer(t *testing.T) {
 		moves  bool
 		log    string
 	}{
-		"too many streams":  {status{"8", "this server has too many xDS streams open, please try another"}, true, `[INFO]  xDS stream ended: address=ADDRESS reason="status 8: this server has too many`},
-		"unavailable":       {status{"14", "no leader"}, true, `[WARN]  xDS stream ended: address=ADDRESS reason="status 14: no leader"`},
-		"internal":          {status{"13", "fault"}, true, `[WARN]  xDS stream ended: address=ADDRESS reason="status 13: fault"`},
-		"unknown token":     {status{"16", "unauthenticated: ACL not found"}, true, `status 16: unauthenticated: ACL not found: the task's token must exist in Consul and grant service:write`},
-		"permission denied": {status{"7", "Permission denied"}, false, `status 7: Permission denied: the task's token must exist in Consul and grant service:write`},
+		"too many streams": {
+			status{"8", "this server has too many xDS streams open, please try another"}, true,
+			`[INFO]  xDS stream ended: address=ADDRESS reason="status 8: this server has too many`,
+		},
+		"unavailable": {
+			status{"14", "no leader"}, true, `[WARN]  xDS stream ended: address=ADDRESS reason="status 14: no leader"`,
+		},
+		"internal": {
+			status{"13", "fault"}, true, `[WARN]  xDS stream ended: address=ADDRESS reason="status 13: fault"`,
+		},
+		"unknown token": {
+			status{"16", "unauthenticated: ACL not found"}, true,
+			`status 16: unauthenticated: ACL not found: the task's token must exist in Consul and grant service:write`,
+		},
+		"permission denied": {
+			status{"7", "Permission denied"}, false,
+			`status 7: Permission denied: the task's token must exist in Consul and grant service:write`,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -200,7 +218,8 @@ func TestNonGRPCResponseNamesThePort(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, http.NotFound)
 	r := startXDS(t, XDSConfig{Servers: newServers(address(srv))})
-	if got := r.open(t, deltaPath).status(); got.code != "14" || !strings.Contains(got.message, "HTTP status 404 Not Found: consulServers.grpc.port is not that of gRPC") {
+	if got := r.open(t, deltaPath).status(); got.code != "14" ||
+		!strings.Contains(got.message, "HTTP status 404 Not Found: consulServers.grpc.port is not that of gRPC") {
 		t.Errorf("status %+v", got)
 	}
 }
@@ -273,9 +292,18 @@ func TestRefusedCertificateNamesTheRemedy(t *testing.T) {
 		config  *tls.Config
 		want    string
 	}{
-		"other CA":   {address(srv), &tls.Config{RootCAs: x509.NewCertPool()}, "correct the CA certificates (CONSUL_GRPC_CACERT_PEM or caCertFile) or tlsServerName"},
-		"other name": {address(srv), &tls.Config{RootCAs: pool, ServerName: "other.internal"}, "not other.internal: correct the CA"},
-		"no TLS":     {plain.String(), &tls.Config{RootCAs: pool}, "correct consulServers.grpc.port or set consulServers.grpc.tls to false"},
+		"other CA": {
+			address(srv), &tls.Config{RootCAs: x509.NewCertPool()},
+			"correct the CA certificates (CONSUL_GRPC_CACERT_PEM or caCertFile) or tlsServerName",
+		},
+		"other name": {
+			address(srv), &tls.Config{RootCAs: pool, ServerName: "other.internal"},
+			"not other.internal: correct the CA",
+		},
+		"no TLS": {
+			plain.String(), &tls.Config{RootCAs: pool},
+			"correct consulServers.grpc.port or set consulServers.grpc.tls to false",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -77,7 +77,8 @@ func startError(program string, err error) error {
 	if errors.As(err, &lookup) {
 		err = lookup.Err
 	}
-	return fmt.Errorf("start %q: %w: check the command in the task definition and that the container's image holds this program, executable and built for this machine",
+	return fmt.Errorf("start %q: %w: check the command in the task definition and that the container's image holds "+
+		"this program, executable and built for this machine",
 		program, err)
 }
 

@@ -166,7 +166,8 @@ func TestChildDiesWithItsSupervisor(t *testing.T) {
 
 func TestChildOutlivesTheThreadThatAskedForIt(t *testing.T) {
 	t.Parallel()
-	p := testkit.StartProcess(t, testkit.ProcessOptions{}, testkit.SelfArgs("thread-ends", testkit.SelfArgs("echo")...)...)
+	p := testkit.StartProcess(t, testkit.ProcessOptions{}, testkit.SelfArgs("thread-ends",
+		testkit.SelfArgs("echo")...)...)
 	p.Line()
 	// The echo answers, so the end of the thread did not kill it.
 	for range 10 {
@@ -189,7 +190,10 @@ func TestStartFailureNamesProgramAndRemedy(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ name, program, want string }{
-		{"not in PATH", "no-such-program", `start "no-such-program": executable file not found in $PATH: check the command`},
+		{
+			"not in PATH", "no-such-program",
+			`start "no-such-program": executable file not found in $PATH: check the command`,
+		},
 		{"no such file", dir + "/none", "no such file or directory: check the command"},
 		{"not executable", plain, "permission denied: check the command"},
 		{"wrong format", noFormat, "exec format error: check the command"},
@@ -197,7 +201,8 @@ func TestStartFailureNamesProgramAndRemedy(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := Start([]string{c.program}, hclog.NewNullLogger())
-			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), `start "`+c.program+`": `) {
+			if err == nil || !strings.Contains(err.Error(), c.want) ||
+				!strings.HasPrefix(err.Error(), `start "`+c.program+`": `) {
 				t.Errorf("error %v, want start %q … %q", err, c.program, c.want)
 			}
 		})

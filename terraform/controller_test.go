@@ -15,7 +15,8 @@ import (
 // controllerInput are the required variables of modules/controller, with changes.
 func controllerInput(changes map[string]any) map[string]any {
 	input := map[string]any{
-		"name_prefix": "mesh", "consul_ecs_image": "consul-ecs:1", "subnets": []string{"subnet-1"}, "consul_server_hosts": "consul.example.com",
+		"name_prefix": "mesh", "consul_ecs_image": "consul-ecs:1", "subnets": []string{"subnet-1"},
+		"consul_server_hosts":               "consul.example.com",
 		"ecs_cluster_arn":                   "arn:aws:ecs:us-east-1:123456789012:cluster/mesh",
 		"consul_bootstrap_token_secret_arn": "arn:aws:secretsmanager:us-east-1:123456789012:secret:token-AbCdEf",
 	}
@@ -63,9 +64,10 @@ func TestControllerReadsItsConfiguration(t *testing.T) {
 	t.Parallel()
 	w := tftest.New(t, "modules/controller", stub.AWS6)
 	plan := w.Plan(controllerInput(map[string]any{
-		"tls": true, "tls_server_name": "server.dc1.consul", "consul_partitions_enabled": true, "consul_partition": "ecs",
-		"http_config": map[string]any{"port": 443, "https": true, "tlsServerName": "h"},
-		"grpc_config": map[string]any{"port": 444, "tls": true, "tlsServerName": "g"},
+		"tls": true, "tls_server_name": "server.dc1.consul", "consul_partitions_enabled": true,
+		"consul_partition": "ecs",
+		"http_config":      map[string]any{"port": 443, "https": true, "tlsServerName": "h"},
+		"grpc_config":      map[string]any{"port": 444, "tls": true, "tlsServerName": "g"},
 	}))
 	var containers []taskdef.Container
 	plan.JSON("aws_ecs_task_definition.this", "container_definitions", &containers)
@@ -82,7 +84,8 @@ func TestControllerReadsItsConfiguration(t *testing.T) {
 	if c := cfg.Controller; c.IAMRolePath != "/consul-ecs/" || !c.PartitionsEnabled || c.Partition != "ecs" {
 		t.Errorf("controller %+v", c)
 	}
-	if s := cfg.ConsulServers; s.HTTP.Port != 443 || s.GRPC.Port != 444 || !s.Defaults.TLS || s.HTTP.TLSServerName != "h" {
+	if s := cfg.ConsulServers; s.HTTP.Port != 443 || s.GRPC.Port != 444 || !s.Defaults.TLS ||
+		s.HTTP.TLSServerName != "h" {
 		t.Errorf("servers %+v", s)
 	}
 }
@@ -95,27 +98,56 @@ func TestControllerErrorsSayWhatToDo(t *testing.T) {
 		changes map[string]any
 		want    string
 	}{
-		{"long prefix", map[string]any{"name_prefix": strings.Repeat("a", 33)}, "name_prefix must have 1 to 32 letters"},
-		{"token in the open", map[string]any{"consul_bootstrap_token_secret_arn": "1234"}, "the token itself would be in the task definition"},
-		{"no hosts", map[string]any{"consul_server_hosts": nil}, "Set consul_server_hosts to the address of the Consul servers"},
-		{"unknown key", map[string]any{"http_config": map[string]any{"prot": 1}}, "http_config accepts only port, https, tls and tlsServerName."},
-		{"container without a list", map[string]any{"extra_container_definitions": map[string]any{"name": "log", "image": "log:1"}}, "extra_container_definitions must be a list of containers, each with a name."},
-		{"name of the cluster", map[string]any{"ecs_cluster_arn": "mesh"}, "ecs_cluster_arn must be the ARN of the cluster"},
-		{"whole account", map[string]any{"iam_role_path": "/"}, "every role of the account could log in as any service"},
-		{"long image", map[string]any{"consul_ecs_image": strings.Repeat("i", 256)}, "Container.image should be 255 characters or less"},
+		{
+			"long prefix", map[string]any{"name_prefix": strings.Repeat("a", 33)},
+			"name_prefix must have 1 to 32 letters",
+		},
+		{
+			"token in the open", map[string]any{"consul_bootstrap_token_secret_arn": "1234"},
+			"the token itself would be in the task definition",
+		},
+		{
+			"no hosts", map[string]any{"consul_server_hosts": nil},
+			"Set consul_server_hosts to the address of the Consul servers",
+		},
+		{
+			"unknown key", map[string]any{"http_config": map[string]any{"prot": 1}},
+			"http_config accepts only port, https, tls and tlsServerName.",
+		},
+		{
+			"container without a list", map[string]any{
+				"extra_container_definitions": map[string]any{"name": "log", "image": "log:1"},
+			}, "extra_container_definitions must be a list of containers, each with a name.",
+		},
+		{
+			"name of the cluster", map[string]any{"ecs_cluster_arn": "mesh"},
+			"ecs_cluster_arn must be the ARN of the cluster",
+		},
+		{
+			"whole account", map[string]any{"iam_role_path": "/"},
+			"every role of the account could log in as any service",
+		},
+		{
+			"long image", map[string]any{"consul_ecs_image": strings.Repeat("i", 256)},
+			"Container.image should be 255 characters or less",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) { // one after the other: they share a directory
 			only(t, w.PlanErrors(controllerInput(tt.changes)), tt.want)
 		})
 	}
-	only(t, w.PlanWarnings(controllerInput(map[string]any{"region": "eu-west-1"})), "region has no effect: the controller is in the provider's region, us-east-1.")
+	only(t, w.PlanWarnings(controllerInput(map[string]any{"region": "eu-west-1"})),
+		"region has no effect: the controller is in the provider's region, us-east-1.")
 }
 
 // TestValidateIsNotVacuous removes what the module sets from the provider's schema.
 func TestValidateIsNotVacuous(t *testing.T) {
 	t.Parallel()
 	w := tftest.New(t, "modules/controller", stub.AWS6)
-	for _, path := range []string{"aws_ecs_task_definition.runtime_platform.cpu_architecture", "aws_ecs_service.deployment_circuit_breaker", "aws_iam_role.permissions_boundary"} {
+	for _, path := range []string{
+		"aws_ecs_task_definition.runtime_platform.cpu_architecture", "aws_ecs_service.deployment_circuit_breaker",
+		"aws_iam_role.permissions_boundary",
+	} {
 		out, code := w.Run([]string{stub.DropVariable + "=" + path}, "validate", "-json")
 		if errs := slices.Collect(strings.Lines(out)); code == 0 {
 			t.Errorf("valid without %s: %q", path, errs)

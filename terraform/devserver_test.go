@@ -24,7 +24,8 @@ import (
 // devServerInput are the required variables of modules/dev-server, with changes.
 func devServerInput(changes map[string]any) map[string]any {
 	input := map[string]any{
-		"ecs_cluster_arn": "arn:aws:ecs:us-east-1:123456789012:cluster/mesh", "vpc_id": "vpc-1", "subnet_ids": []string{"subnet-1"},
+		"ecs_cluster_arn": "arn:aws:ecs:us-east-1:123456789012:cluster/mesh", "vpc_id": "vpc-1",
+		"subnet_ids": []string{"subnet-1"},
 	}
 	maps.Copy(input, changes)
 	return input
@@ -33,7 +34,9 @@ func devServerInput(changes map[string]any) map[string]any {
 func TestDevServerShowsNoSecret(t *testing.T) {
 	t.Parallel()
 	w := tftest.New(t, "modules/dev-server", stub.AWS6)
-	w.Set(devServerInput(map[string]any{"acls": true, "tls": true, "gossip_encryption_enabled": true, "consul_license": "licence-text"}))
+	w.Set(devServerInput(map[string]any{
+		"acls": true, "tls": true, "gossip_encryption_enabled": true, "consul_license": "licence-text",
+	}))
 	applied, code := w.Run(nil, "apply", "-no-color", "-auto-approve")
 	if code != 0 {
 		t.Fatal(applied)
@@ -64,10 +67,26 @@ func TestDevServerErrorsSayWhatToDo(t *testing.T) {
 		changes map[string]any
 		want    string
 	}{
-		{"both ways to join", map[string]any{"retry_join_wan": []string{"a"}, "primary_gateways": []string{"b"}, "tls": true, "enable_mesh_gateway_wan_federation": true}, "Set retry_join_wan or primary_gateways"},
-		{"token in the open", map[string]any{"acls": true, "generate_bootstrap_token": false, "bootstrap_token": "t"}, "store the token in Secrets Manager and set bootstrap_token_arn"},
-		{"container without a list", map[string]any{"extra_container_definitions": map[string]any{"name": "log", "image": "log:1"}}, "extra_container_definitions must be a list of containers, each with a name."},
-		{"federation without TLS", map[string]any{"enable_mesh_gateway_wan_federation": true}, "enable_mesh_gateway_wan_federation needs tls = true"},
+		{
+			"both ways to join", map[string]any{
+				"retry_join_wan": []string{"a"}, "primary_gateways": []string{"b"}, "tls": true,
+				"enable_mesh_gateway_wan_federation": true,
+			}, "Set retry_join_wan or primary_gateways",
+		},
+		{
+			"token in the open", map[string]any{
+				"acls": true, "generate_bootstrap_token": false, "bootstrap_token": "t",
+			}, "store the token in Secrets Manager and set bootstrap_token_arn",
+		},
+		{
+			"container without a list", map[string]any{
+				"extra_container_definitions": map[string]any{"name": "log", "image": "log:1"},
+			}, "extra_container_definitions must be a list of containers, each with a name.",
+		},
+		{
+			"federation without TLS", map[string]any{"enable_mesh_gateway_wan_federation": true},
+			"enable_mesh_gateway_wan_federation needs tls = true",
+		},
 		{"long name", map[string]any{"name": strings.Repeat("n", 64)}, "name must have 1 to 63 letters, digits or '-'"},
 	} {
 		t.Run(tt.name, func(t *testing.T) { // one after the other: they share a directory
@@ -93,7 +112,10 @@ func TestDevServerScriptsRun(t *testing.T) {
 	}{
 		{"plain", nil, []string{"server.json"}},
 		{
-			"secure", map[string]any{"tls": true, "acls": true, "gossip_encryption_enabled": true, "additional_dns_names": []string{"consul.example.com"}},
+			"secure", map[string]any{
+				"tls": true, "acls": true, "gossip_encryption_enabled": true,
+				"additional_dns_names": []string{"consul.example.com"},
+			},
 			[]string{"consul_bootstrap_token.json", "consul_gossip_key.json", "server.json"},
 		},
 		{
@@ -103,11 +125,15 @@ func TestDevServerScriptsRun(t *testing.T) {
 			},
 			[]string{"consul_replication_token.json", "server.json"},
 		},
-		{"joined directly", map[string]any{"retry_join_wan": []string{"10.0.0.1"}, "enable_cluster_peering": true}, []string{"server.json"}},
+		{
+			"joined directly", map[string]any{"retry_join_wan": []string{"10.0.0.1"}, "enable_cluster_peering": true},
+			[]string{"server.json"},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) { // one after the other: they share a directory
 			changes := map[string]any{
-				"generate_ca": false, "ca_cert_arn": arn("cert"), "ca_key_arn": arn("key"), "generate_bootstrap_token": false, "bootstrap_token_arn": arn("token"),
+				"generate_ca": false, "ca_cert_arn": arn("cert"), "ca_key_arn": arn("key"),
+				"generate_bootstrap_token": false, "bootstrap_token_arn": arn("token"),
 				"generate_gossip_encryption_key": false, "gossip_key_secret_arn": arn("gossip"),
 			}
 			maps.Copy(changes, tt.changes)
@@ -130,7 +156,8 @@ func TestDevServerScriptsRun(t *testing.T) {
 				t.Errorf("configuration files %q, want %q", files, tt.want)
 			}
 			if len(containers) == 2 && tt.name == "secure" {
-				checkCertificate(t, dir+"/consul/tls/server.pem", "server.dc1", "consul.example.com", "server.server.dc1.consul", "server.dc1.consul")
+				checkCertificate(t, dir+"/consul/tls/server.pem", "server.dc1", "consul.example.com",
+					"server.server.dc1.consul", "server.dc1.consul")
 			}
 		})
 	}
@@ -187,7 +214,8 @@ func plannedContainers(t *testing.T, w *tftest.Workspace, input map[string]any) 
 func runContainer(t *testing.T, c taskdef.Container, dir, consul string, ca authority) {
 	t.Helper()
 	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, `{"Name":"tls-init","Networks":[{"NetworkMode":"awsvpc","IPv4Addresses":["10.1.2.3"],"SubnetGatewayIpv4Address":"10.1.2.1/24"}]}`)
+		fmt.Fprint(w,
+			`{"Name":"tls-init","Networks":[{"NetworkMode":"awsvpc","IPv4Addresses":["10.1.2.3"],"SubnetGatewayIpv4Address":"10.1.2.1/24"}]}`)
 	}))
 	defer metadata.Close()
 	below := strings.NewReplacer("/opt/consul", dir+"/opt/consul", "/consul/tls", dir+"/consul/tls",

@@ -25,7 +25,8 @@ const consulECS = "registry.example.com/consul-ecs:1.0.0-beta.1"
 // exampleInputs are the required variables of each example.
 func exampleInputs() map[string]values {
 	network := values{
-		"vpc_id": "vpc-1", "private_subnets": []string{"subnet-1", "subnet-2"}, "ecs_cluster_arn": clusterARN, "consul_ecs_image": consulECS,
+		"vpc_id": "vpc-1", "private_subnets": []string{"subnet-1", "subnet-2"}, "ecs_cluster_arn": clusterARN,
+		"consul_ecs_image": consulECS,
 	}
 	servers := network.with(values{"consul_server_hosts": "consul.example.com", "consul_ca_cert_arn": secretARN})
 	federation := network.with(values{

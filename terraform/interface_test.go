@@ -14,17 +14,24 @@ import (
 // Variables of the older modules, by what they have in common.
 const (
 	// server is how a task reaches Consul without an agent.
-	server = "consul_server_hosts skip_server_watch tls consul_ca_cert_arn consul_grpc_ca_cert_arn consul_https_ca_cert_arn tls_server_name http_config grpc_config"
+	server = "consul_server_hosts skip_server_watch tls consul_ca_cert_arn consul_grpc_ca_cert_arn " +
+		"consul_https_ca_cert_arn tls_server_name http_config grpc_config"
 	// agent is what a task with an agent has besides.
-	agent = "retry_join consul_http_addr client_token_auth_method_name consul_server_ca_cert_arn gossip_key_secret_arn consul_datacenter " +
-		"consul_primary_datacenter enable_acl_token_replication consul_agent_configuration audit_logging envoy_image consul_image"
+	agent = "retry_join consul_http_addr client_token_auth_method_name consul_server_ca_cert_arn " +
+		"gossip_key_secret_arn consul_datacenter " +
+		"consul_primary_datacenter enable_acl_token_replication consul_agent_configuration audit_logging envoy_image " +
+		"consul_image"
 	// proxied is what all tasks with a proxy have.
-	proxied = "consul_service_name consul_service_tags consul_service_meta consul_partition requires_compatibilities cpu memory volumes log_configuration " +
-		"iam_role_path additional_task_role_policies additional_execution_role_policies consul_ecs_image consul_dataplane_image envoy_readiness_port " +
-		"acls service_token_auth_method_name consul_ecs_config enable_transparent_proxy enable_consul_dns exclude_inbound_ports exclude_outbound_ports " +
+	proxied = "consul_service_name consul_service_tags consul_service_meta consul_partition requires_compatibilities " +
+		"cpu memory volumes log_configuration " +
+		"iam_role_path additional_task_role_policies additional_execution_role_policies consul_ecs_image " +
+		"consul_dataplane_image envoy_readiness_port " +
+		"acls service_token_auth_method_name consul_ecs_config enable_transparent_proxy enable_consul_dns " +
+		"exclude_inbound_ports exclude_outbound_ports " +
 		"exclude_outbound_cidrs exclude_uids tags"
 	// leader is what both controllers have.
-	leader = "consul_partition consul_partitions_enabled requires_compatibilities log_configuration iam_role_path additional_execution_role_policies " +
+	leader = "consul_partition consul_partitions_enabled requires_compatibilities log_configuration iam_role_path " +
+		"additional_execution_role_policies " +
 		"launch_type assign_public_ip security_groups region consul_ecs_image"
 	roleOutputs = "task_definition_arn task_role_id task_role_arn execution_role_id execution_role_arn task_tags"
 )
@@ -34,14 +41,17 @@ const (
 var interfaces = map[string]struct{ required, optional, outputs string }{
 	"mesh-task": {
 		required: "family container_definitions",
-		optional: server + " " + agent + " " + proxied + " consul_namespace create_task_role create_execution_role task_role execution_role port outbound_only " +
+		optional: server + " " + agent + " " + proxied +
+			" consul_namespace create_task_role create_execution_role task_role execution_role port outbound_only " +
 			"envoy_public_listener_port upstreams ca_cert_file application_shutdown_delay_seconds checks",
 		outputs: roleOutputs,
 	},
 	"gateway-task": {
 		required: "family kind ecs_cluster_arn subnets",
-		optional: server + " " + agent + " " + proxied + " extra_container_definitions gateway_count launch_type assign_public_ip security_groups " +
-			"lan_address lan_port wan_address wan_port enable_mesh_gateway_wan_federation lb_enabled lb_vpc_id lb_subnets lb_ingress_rule_cidr_blocks " +
+		optional: server + " " + agent + " " + proxied +
+			" extra_container_definitions gateway_count launch_type assign_public_ip security_groups " +
+			"lan_address lan_port wan_address wan_port enable_mesh_gateway_wan_federation lb_enabled lb_vpc_id " +
+			"lb_subnets lb_ingress_rule_cidr_blocks " +
 			"lb_create_security_group lb_modify_security_group lb_modify_security_group_id custom_load_balancer_config",
 		outputs: roleOutputs + " wan_address wan_port lb_security_group_id",
 	},
@@ -55,12 +65,18 @@ var interfaces = map[string]struct{ required, optional, outputs string }{
 	},
 	"dev-server": {
 		required: "ecs_cluster_arn subnet_ids vpc_id",
-		optional: "requires_compatibilities cpu memory launch_type assign_public_ip name consul_image consul_license log_configuration " +
-			"service_discovery_namespace tags tls generate_ca ca_cert_arn ca_key_arn acls generate_bootstrap_token bootstrap_token bootstrap_token_arn " +
-			"wait_for_steady_state datacenter node_name primary_datacenter retry_join_wan primary_gateways enable_mesh_gateway_wan_federation " +
-			"enable_cluster_peering additional_dns_names replication_token lb_enabled lb_subnets lb_ingress_rule_cidr_blocks " +
-			"lb_ingress_rule_security_groups consul_server_startup_timeout gossip_encryption_enabled generate_gossip_encryption_key gossip_key_secret_arn",
-		outputs: "ecs_service_name security_group_id lb_dns_name lb_security_group_id ca_cert_arn ca_key_arn server_dns bootstrap_token_secret_arn " +
+		optional: "requires_compatibilities cpu memory launch_type assign_public_ip name consul_image consul_license " +
+			"log_configuration " +
+			"service_discovery_namespace tags tls generate_ca ca_cert_arn ca_key_arn acls generate_bootstrap_token " +
+			"bootstrap_token bootstrap_token_arn " +
+			"wait_for_steady_state datacenter node_name primary_datacenter retry_join_wan primary_gateways " +
+			"enable_mesh_gateway_wan_federation " +
+			"enable_cluster_peering additional_dns_names replication_token lb_enabled lb_subnets " +
+			"lb_ingress_rule_cidr_blocks " +
+			"lb_ingress_rule_security_groups consul_server_startup_timeout gossip_encryption_enabled " +
+			"generate_gossip_encryption_key gossip_key_secret_arn",
+		outputs: "ecs_service_name security_group_id lb_dns_name lb_security_group_id ca_cert_arn ca_key_arn " +
+			"server_dns bootstrap_token_secret_arn " +
 			"bootstrap_token_id gossip_key_arn",
 	},
 }
@@ -103,14 +119,18 @@ func TestModulesHaveTheSettingsThatTheOlderOnesLack(t *testing.T) {
 	)
 	for setting, modules := range map[string]string{
 		"runtime_platform": tasks, "ephemeral_storage": tasks, "placement_constraints": tasks, "skip_destroy": tasks,
-		"permissions_boundary": tasks, "restrict_role_trust": tasks, "ecr_repository_arns": tasks, "kms_key_arns": tasks, "log_configuration": tasks,
+		"permissions_boundary": tasks, "restrict_role_trust": tasks, "ecr_repository_arns": tasks,
+		"kms_key_arns": tasks, "log_configuration": tasks,
 		"additional_execution_role_policies": tasks, "enable_execute_command": tasks,
 		"sidecars":                   "mesh-task gateway-task",
-		"capacity_provider_strategy": services, "ordered_placement_strategy": services, "deployment_circuit_breaker": services,
-		"service_tags": "gateway-task", "tags": tasks,
-		"environment": single, "secrets": single, "restart_policy": single, "start_timeout": single, "stop_timeout": single,
+		"capacity_provider_strategy": services, "ordered_placement_strategy": services,
+		"deployment_circuit_breaker": services,
+		"service_tags":               "gateway-task", "tags": tasks,
+		"environment": single, "secrets": single, "restart_policy": single, "start_timeout": single,
+		"stop_timeout":                single,
 		"extra_container_definitions": services,
-		"readonly_root_filesystem":    "dev-server", "drop_capabilities": "dev-server", // the controller's is read-only and has none
+		// the controller's is read-only and has none
+		"readonly_root_filesystem": "dev-server", "drop_capabilities": "dev-server",
 	} {
 		for _, name := range strings.Fields(modules) {
 			module, diagnostics := tfconfig.LoadModule("modules/" + name)

@@ -44,8 +44,10 @@ func definition(t *testing.T, s *tftest.State, module string) []byte {
 		volumes = append(volumes, map[string]any{"name": v.(map[string]any)["name"]})
 	}
 	doc, err := json.Marshal(map[string]any{
-		"family": resource["family"], "networkMode": resource["network_mode"], "requiresCompatibilities": resource["requires_compatibilities"],
-		"cpu": resource["cpu"], "memory": resource["memory"], "taskRoleArn": resource["task_role_arn"],
+		"family": resource["family"], "networkMode": resource["network_mode"],
+		"requiresCompatibilities": resource["requires_compatibilities"],
+		"cpu":                     resource["cpu"], "memory": resource["memory"],
+		"taskRoleArn":      resource["task_role_arn"],
 		"executionRoleArn": resource["execution_role_arn"], "volumes": volumes, "containerDefinitions": containers,
 	})
 	if err != nil {
@@ -63,13 +65,16 @@ func newSimulation(t *testing.T) simulation {
 	if os.Getuid() != 0 {
 		testkit.Missing(t, "network namespaces need root")
 	}
-	return simulation{bin: testkit.Programs(t), consul: testkit.RequireBinary(t, "consul"), envoy: testkit.RequireBinary(t, "envoy")}
+	return simulation{
+		bin: testkit.Programs(t), consul: testkit.RequireBinary(t, "consul"), envoy: testkit.RequireBinary(t, "envoy"),
+	}
 }
 
 // run runs the scenario in a directory.
 func (s simulation) run(t *testing.T, dir string, flags ...string) {
 	t.Helper()
-	args := append([]string{"run", "-var", "bin=" + s.bin, "-var", "consul=" + s.consul, "-var", "envoy=" + s.envoy}, flags...)
+	args := append([]string{"run", "-var", "bin=" + s.bin, "-var", "consul=" + s.consul, "-var", "envoy=" + s.envoy},
+		flags...)
 	cmd := exec.CommandContext(t.Context(), filepath.Join(s.bin, "localecs"), append(args, dir)...)
 	cmd.Dir = t.TempDir()
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -94,7 +99,8 @@ func TestEndToEndRenderedTasksStopInBothOrders(t *testing.T) {
 	for example, generation := range map[string]values{
 		"agentless-mesh": {},
 		"hello-mesh": {
-			"generation": "agent", "consul_server_hosts": "", "retry_join": []string{"10.42.0.254"}, "consul_http_addr": "http://10.42.0.254:8500",
+			"generation": "agent", "consul_server_hosts": "", "retry_join": []string{"10.42.0.254"},
+			"consul_http_addr":           "http://10.42.0.254:8500",
 			"consul_agent_configuration": "disable_update_check = true\nretry_interval = \"1s\"",
 		},
 	} {
@@ -105,18 +111,23 @@ func TestEndToEndRenderedTasksStopInBothOrders(t *testing.T) {
 			}
 			web := helloTask("web", 8080, "web", "0.0.0.0:8080", "http://127.0.0.1:9191/")
 			web["upstreams"] = []values{{"destinationName": "api", "localBindPort": 9191}}
-			for name, input := range map[string]values{"web": web, "api": helloTask("api", 9090, "api", "127.0.0.1:9090")} {
+			for name, input := range map[string]values{
+				"web": web, "api": helloTask("api", 9090, "api", "127.0.0.1:9090"),
+			} {
 				input["sidecars"] = values{
 					"proxy":       values{"essential": true},
 					"health_sync": values{"essential": true},
 				}
-				write(t, dir, name+".json", definition(t, tftest.New(t, "modules/mesh-task", stub.AWS6).Apply(input.with(generation)), "module.task"))
+				write(t, dir, name+".json",
+					definition(t, tftest.New(t, "modules/mesh-task", stub.AWS6).Apply(input.with(generation)),
+						"module.task"))
 			}
 			text, err := os.ReadFile(filepath.Join(dir, "scenario.yaml"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			roles := strings.NewReplacer("consul-ecs/web:", "consul-ecs/web-task:", "consul-ecs/api:", "consul-ecs/api-task:")
+			roles := strings.NewReplacer("consul-ecs/web:", "consul-ecs/web-task:", "consul-ecs/api:",
+				"consul-ecs/api-task:")
 			write(t, dir, "scenario.yaml", []byte(roles.Replace(string(text))))
 			s.run(t, dir, "-stop-order", "both")
 		})
@@ -141,7 +152,8 @@ func TestEndToEndSecureMeshIsDeployedAtOnce(t *testing.T) {
 	})
 	state := tftest.New(t, "examples/secure-mesh", stub.AWS6).Apply(input)
 	for file, module := range map[string]string{
-		"controller.json": "module.controller", "web.json": "module.web.module.task", "api.json": "module.api.module.task",
+		"controller.json": "module.controller", "web.json": "module.web.module.task",
+		"api.json": "module.api.module.task",
 	} {
 		write(t, dir, file, definition(t, state, module))
 	}

@@ -57,7 +57,8 @@ func TestEveryModuleHasTests(t *testing.T) {
 
 func TestConfigurationIsFormatted(t *testing.T) {
 	t.Parallel()
-	out, err := exec.CommandContext(t.Context(), tftest.Require(t), "fmt", "-check", "-recursive", "-diff", ".").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), tftest.Require(t), "fmt", "-check", "-recursive", "-diff",
+		".").CombinedOutput()
 	if err != nil {
 		t.Errorf("run `terraform fmt -recursive terraform`: %v\n%s", err, out)
 	}

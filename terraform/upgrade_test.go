@@ -44,7 +44,8 @@ func TestUpgradeGuideNamesTestsThatExist(t *testing.T) {
 		}
 		rows++
 		for _, found := range name.FindAllStringSubmatch(columns[3], -1) {
-			if all := tests.String(); !strings.Contains(all, "func "+found[1]+"(") && !strings.Contains(all, `run "`+found[1]+`"`) {
+			if all := tests.String(); !strings.Contains(all, "func "+found[1]+"(") &&
+				!strings.Contains(all, `run "`+found[1]+`"`) {
 				t.Errorf("there is no test %s", found[1])
 			}
 		}
@@ -102,7 +103,8 @@ func destroyed(t *testing.T, w *tftest.Workspace, resource string) (addresses []
 				}
 			}
 		}
-		if json.Unmarshal([]byte(line), &event) != nil || event.Type != "planned_change" || event.Change.Resource.Type != resource {
+		if json.Unmarshal([]byte(line), &event) != nil || event.Type != "planned_change" ||
+			event.Change.Resource.Type != resource {
 			continue
 		}
 		if event.Change.Action == "delete" || event.Change.Action == "replace" {

@@ -90,7 +90,10 @@ func (a *AWS) Actions() []string {
 func (a *AWS) serve(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	form, _ := url.ParseQuery(string(body))
-	req := Request{Method: r.Method, Host: r.Host, Path: r.URL.Path, Action: form.Get("Action"), Header: r.Header.Clone(), Form: form}
+	req := Request{
+		Method: r.Method, Host: r.Host, Path: r.URL.Path, Action: form.Get("Action"),
+		Header: r.Header.Clone(), Form: form,
+	}
 	if r.URL.Path == "/creds" {
 		req.Action = "credentials"
 	}
@@ -101,14 +104,16 @@ func (a *AWS) serve(w http.ResponseWriter, r *http.Request) {
 	case "credentials":
 		a.credentials(w)
 	case "GetCallerIdentity":
-		answer(w, fmt.Sprintf(`<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>`+
-			`<Arn>%s</Arn><UserId>AROAEXAMPLE:task</UserId><Account>%s</Account></GetCallerIdentityResult></GetCallerIdentityResponse>`,
-			a.Role.SessionARN(), a.Role.Account))
+		answer(w,
+			fmt.Sprintf(`<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>`+
+				`<Arn>%s</Arn><UserId>AROAEXAMPLE:task</UserId><Account>%s</Account></GetCallerIdentityResult></GetCallerIdentityResponse>`,
+				a.Role.SessionARN(), a.Role.Account))
 	case "GetRole":
 		a.getRole(w, form.Get("RoleName"))
 	default:
 		w.WriteHeader(http.StatusBadRequest)
-		answer(w, `<ErrorResponse><Error><Code>InvalidAction</Code><Message>no such action</Message></Error></ErrorResponse>`)
+		answer(w,
+			`<ErrorResponse><Error><Code>InvalidAction</Code><Message>no such action</Message></Error></ErrorResponse>`)
 	}
 }
 
@@ -125,7 +130,8 @@ func (a *AWS) credentials(w http.ResponseWriter) {
 func (a *AWS) getRole(w http.ResponseWriter, name string) {
 	if name != a.Role.Name {
 		w.WriteHeader(http.StatusNotFound)
-		answer(w, `<ErrorResponse><Error><Code>NoSuchEntity</Code><Message>no such role</Message></Error></ErrorResponse>`)
+		answer(w,
+			`<ErrorResponse><Error><Code>NoSuchEntity</Code><Message>no such role</Message></Error></ErrorResponse>`)
 		return
 	}
 	var tags strings.Builder

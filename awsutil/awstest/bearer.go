@@ -61,5 +61,6 @@ func signed(ctx context.Context, service, url, form string, more map[string]stri
 		req.Header.Set(name, value)
 	}
 	sum := sha256.Sum256([]byte(form))
-	return req, v4.NewSigner().SignHTTP(ctx, aws.Credentials{AccessKeyID: "AKIAEXAMPLE", SecretAccessKey: "secret"}, req, hex.EncodeToString(sum[:]), service, "us-east-1", time.Now())
+	return req, v4.NewSigner().SignHTTP(ctx, aws.Credentials{AccessKeyID: "AKIAEXAMPLE", SecretAccessKey: "secret"},
+		req, hex.EncodeToString(sum[:]), service, "us-east-1", time.Now())
 }

@@ -111,7 +111,8 @@ func (e *ECS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if status, code := fail(call); status != 0 {
 			w.Header().Set("Content-Type", "application/x-amz-json-1.1")
 			w.WriteHeader(status)
-			_, _ = w.Write([]byte(`{"__type":"` + code + `","message":"set by the test"}`)) // an error means the client is gone
+			// an error means the client is gone
+			_, _ = w.Write([]byte(`{"__type":"` + code + `","message":"set by the test"}`))
 			return
 		}
 	}
@@ -128,7 +129,8 @@ func (e *ECS) URL() string { return e.server().URL }
 func (e *ECS) Config() aws.Config {
 	key := e.World.Key
 	return aws.Config{
-		Region: e.World.Region(), BaseEndpoint: aws.String("http://ecs.localecs"), HTTPClient: &http.Client{Transport: within{e}},
+		Region: e.World.Region(), BaseEndpoint: aws.String("http://ecs.localecs"),
+		HTTPClient: &http.Client{Transport: within{e}},
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: key.AccessKeyID, SecretAccessKey: key.Secret}, nil
 		}),

@@ -38,7 +38,8 @@ func call(t *testing.T, c aws.Config, operation string, in, out any) (status int
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := v4.NewSigner().SignHTTP(t.Context(), credentials, req, hex.EncodeToString(sum[:]), "ecs", c.Region, time.Now()); err != nil {
+	if err := v4.NewSigner().SignHTTP(t.Context(), credentials, req, hex.EncodeToString(sum[:]), "ecs", c.Region,
+		time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	res, err := c.HTTPClient.Do(req)
@@ -60,11 +61,13 @@ func call(t *testing.T, c aws.Config, operation string, in, out any) (status int
 func describe(t *testing.T, c aws.Config, tasks ...string) (words []string) {
 	t.Helper()
 	var out shapes.TasksOutput
-	if status := call(t, c, "DescribeTasks", shapes.DescribeTasksInput{Tasks: tasks, Include: []string{"TAGS"}}, &out); status != http.StatusOK {
+	if status := call(t, c, "DescribeTasks", shapes.DescribeTasksInput{Tasks: tasks, Include: []string{"TAGS"}},
+		&out); status != http.StatusOK {
 		t.Fatalf("status %d", status)
 	}
 	for _, task := range out.Tasks {
-		words = append(words, fmt.Sprintf("%s/%s %s %d", task.LastStatus, task.DesiredStatus, task.StopCode, len(task.Tags)))
+		words = append(words, fmt.Sprintf("%s/%s %s %d", task.LastStatus, task.DesiredStatus, task.StopCode,
+			len(task.Tags)))
 	}
 	for _, f := range out.Failures {
 		words = append(words, f.Reason)
@@ -125,7 +128,8 @@ func TestStoppedTasksAreMissingAfterAnHour(t *testing.T) {
 		<-time.After(time.Hour - time.Second)
 		before := fmt.Sprint(describe(t, c, task))
 		<-time.After(time.Second)
-		if after := fmt.Sprint(describe(t, c, task)); before != "[STOPPED/STOPPED UserInitiated 0]" || after != "[MISSING]" {
+		if after := fmt.Sprint(describe(t, c, task)); before != "[STOPPED/STOPPED UserInitiated 0]" ||
+			after != "[MISSING]" {
 			t.Errorf("got %s, then %s", before, after)
 		}
 	})

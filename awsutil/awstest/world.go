@@ -50,7 +50,8 @@ func OpenWorld(o ECSOptions) (*World, error) {
 	if w.World, err = simulated.Open(o); err != nil {
 		return nil, err
 	}
-	w.Key = w.Identities.PutUser(iam.Admin("localecs", shapes.Account{Region: w.Region(), ID: cmp.Or(o.Account, simulated.DefaultAccount)}))
+	w.Key = w.Identities.PutUser(iam.Admin("localecs",
+		shapes.Account{Region: w.Region(), ID: cmp.Or(o.Account, simulated.DefaultAccount)}))
 	return w, nil
 }
 
@@ -84,8 +85,11 @@ func (w *World) Run(g TaskGroup) (arns []string, err error) {
 		return nil, err
 	}
 	in := shapes.RunTaskInput{
-		Cluster: g.Cluster, TaskDefinition: g.Family, StartedBy: g.StartedBy, Overrides: g.Overrides, LaunchType: shapes.Fargate,
-		NetworkConfiguration: &shapes.NetworkConfiguration{AWSVPC: &shapes.VPCConfiguration{Subnets: []string{"subnet-1"}}},
+		Cluster: g.Cluster, TaskDefinition: g.Family, StartedBy: g.StartedBy, Overrides: g.Overrides,
+		LaunchType: shapes.Fargate,
+		NetworkConfiguration: &shapes.NetworkConfiguration{
+			AWSVPC: &shapes.VPCConfiguration{Subnets: []string{"subnet-1"}},
+		},
 	}
 	for key, value := range g.Tags {
 		in.Tags = append(in.Tags, shapes.Tag{Key: key, Value: value})
@@ -112,7 +116,8 @@ func (w *World) prepare(call shapes.Call, g TaskGroup) error {
 	if _, err := w.Plane.CreateCluster(call, shapes.CreateClusterInput{ClusterName: g.Cluster}); err != nil {
 		return fmt.Errorf("create cluster %q: %w", g.Cluster, err)
 	}
-	if _, err := w.Plane.DescribeTaskDefinition(call, shapes.TaskDefinitionInput{TaskDefinition: g.Family}); err == nil {
+	if _, err := w.Plane.DescribeTaskDefinition(call,
+		shapes.TaskDefinitionInput{TaskDefinition: g.Family}); err == nil {
 		return nil
 	}
 	err := w.Register(fmt.Sprintf(`{"family": %q, "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",

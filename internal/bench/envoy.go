@@ -63,7 +63,8 @@ func (s *stage) wrap(t *task, admin string, hold time.Duration) (*child, error) 
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.start([]string{awsutil.MetadataEnvVar + "=" + t.uri}, s.program, "envoy-entrypoint", "-start-timeout=0", "--",
+	c, err := s.start([]string{awsutil.MetadataEnvVar + "=" + t.uri}, s.program, "envoy-entrypoint",
+		"-start-timeout=0", "--",
 		self, envoyRole, hold.String(), "--config-path", path)
 	if err != nil {
 		return nil, err
@@ -197,6 +198,9 @@ func drainFigure(s *stage) ([]row, error) {
 	}
 	return []row{
 		{"envoy-entrypoint: RSS", megabytes, "13.5", "12", serving[0].rss, []reference{{pollerWhat, serving[1].rss}}},
-		{"envoy-entrypoint: CPU while Envoy drains", percent, "100", "1", draining[0].percent(look), []reference{{pollerWhat, draining[1].percent(look)}}},
+		{
+			"envoy-entrypoint: CPU while Envoy drains", percent, "100", "1", draining[0].percent(look),
+			[]reference{{pollerWhat, draining[1].percent(look)}},
+		},
 	}, nil
 }

@@ -132,7 +132,9 @@ func (s *stage) writeDirectly(c *consul, healthy bool) (time.Duration, error) {
 	const id = "bench-floor"
 	check := api.AgentServiceCheck{TTL: "1h"}
 	if c.status(id) == "" {
-		if err := c.direct.Agent().CheckRegister(&api.AgentCheckRegistration{ID: id, Name: id, AgentServiceCheck: check}); err != nil {
+		if err := c.direct.Agent().CheckRegister(&api.AgentCheckRegistration{
+			ID: id, Name: id, AgentServiceCheck: check,
+		}); err != nil {
 			return 0, err
 		}
 	}
@@ -184,7 +186,10 @@ func idleFigure(s *stage) ([]row, error) {
 	requests := float64(len(c.requests.take())) / float64(len(ours)) / idleTime.Minutes()
 	return []row{
 		{"health-sync idle: RSS", megabytes, "15.6", "13", m[0].rss, []reference{{pollerWhat, m[1].rss}}},
-		{"health-sync idle: CPU", cpuPerMinute, "0.04", "0.04", m[0].perMinute(idleTime), []reference{{pollerWhat, m[1].perMinute(idleTime)}}},
+		{
+			"health-sync idle: CPU", cpuPerMinute, "0.04", "0.04", m[0].perMinute(idleTime),
+			[]reference{{pollerWhat, m[1].perMinute(idleTime)}},
+		},
 		{"health-sync idle: requests to the agent, a minute", count, "0", "12", sample{requests}, nil},
 	}, nil
 }

@@ -173,6 +173,7 @@ func report(w io.Writer, rows []row, asJSON bool) error {
 	}
 	load, _ := os.ReadFile("/proc/loadavg")
 	minute, _, _ := strings.Cut(string(load), " ")
-	fmt.Fprintf(w, "%s %s/%s, %d CPUs, load %s\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), minute)
+	fmt.Fprintf(w, "%s %s/%s, %d CPUs, load %s\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		runtime.NumCPU(), minute)
 	return writeTable(w, rows)
 }

@@ -32,8 +32,10 @@ func TestWrongCalls(t *testing.T) {
 		"unknown flag":   {[]string{"-fast"}, "-fast"},
 	} {
 		var stdout, stderr bytes.Buffer
-		if code := run(t.Context(), c.args, &stdout, &stderr); code != exitUsage || stdout.Len() > 0 || !strings.Contains(stderr.String(), c.want) {
-			t.Errorf("%s: exit %d, %q, %q; want %d, %q", name, code, stdout.String(), stderr.String(), exitUsage, c.want)
+		if code := run(t.Context(), c.args, &stdout, &stderr); code != exitUsage || stdout.Len() > 0 ||
+			!strings.Contains(stderr.String(), c.want) {
+			t.Errorf("%s: exit %d, %q, %q; want %d, %q", name, code, stdout.String(), stderr.String(),
+				exitUsage, c.want)
 		}
 	}
 }
@@ -136,7 +138,8 @@ func TestUntilHasAnEnd(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	n := 0
-	if _, err := s.until("third time", time.Millisecond, time.Minute, func() bool { n++; return n == 3 }); err != nil || n != 3 {
+	if _, err := s.until("third time", time.Millisecond, time.Minute, func() bool { n++; return n == 3 }); err != nil ||
+		n != 3 {
 		t.Errorf("asked %d times, %v; want 3", n, err)
 	}
 	_, err := s.until("rain", time.Millisecond, 5*time.Millisecond, func() bool { return false })
@@ -148,7 +151,8 @@ func TestUntilHasAnEnd(t *testing.T) {
 func TestFailedProgramReportsItsReason(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	if _, err := s.time(nil, "/bin/sh", "-c", "echo because >&2; exit 3"); !says(err, "/bin/sh ended with code 3: because") {
+	if _, err := s.time(nil, "/bin/sh", "-c", "echo because >&2; exit 3"); !says(err,
+		"/bin/sh ended with code 3: because") {
 		t.Errorf("error %v", err)
 	}
 	c, err := s.start(nil, "/bin/sh", "-c", "echo one; echo two")

@@ -113,7 +113,8 @@ func (s *stage) startOnce(c *consul, aws *cloud) (started, error) {
 	r.waited = busy(append(append(consulRequests, t.reads.take()...), aws.take()...))
 
 	// The peer, which version 0.6 ran as a part of its work.
-	total, err := s.time([]string{"CONSUL_HTTP_TOKEN=" + c.Token}, testkit.Binary("consul"), "connect", "envoy", "-bootstrap",
+	total, err := s.time([]string{"CONSUL_HTTP_TOKEN=" + c.Token}, testkit.Binary("consul"), "connect", "envoy",
+		"-bootstrap",
 		"-proxy-id", t.proxyID(), "-http-addr", c.address, "-grpc-addr", c.GRPCAddr)
 	if err != nil {
 		return r, err
@@ -192,7 +193,8 @@ func (a *cloud) env(env []string, t *task) ([]string, error) {
 	}
 	id, err := a.store.Issue(a.role.ARN(), t.id, time.Now())
 	return append(env, "AWS_CONTAINER_CREDENTIALS_FULL_URI="+a.credentials+iam.RelativeURI(id),
-		"AWS_CONFIG_FILE="+filepath.Join(t.dir, "none"), "AWS_SHARED_CREDENTIALS_FILE="+filepath.Join(t.dir, "none")), err
+		"AWS_CONFIG_FILE="+filepath.Join(t.dir, "none"), "AWS_SHARED_CREDENTIALS_FILE="+
+			filepath.Join(t.dir, "none")), err
 }
 
 func (a *cloud) take() []exchange {

@@ -55,11 +55,14 @@ func TestParseStat(t *testing.T) {
 		want time.Duration
 		err  string
 	}{
-		"utime and stime": {"13251 (sh) R 13245 13245 1 0 -1 4194304 116 0 0 0 61 2 7 9 20 0 1 0 3456 2904064 388", 630 * time.Millisecond, ""},
-		"name like ours":  {"7 (a (b) c) S 1 7 7 0 -1 4194304 116 0 0 0 1 0 0 0 20 0 1 0", 10 * time.Millisecond, ""},
-		"short":           {"7 (sh) S 1 7", 0, "too short"},
-		"no name":         {"7 sh S 1 7 7 0 -1 4194304 116 0 0 0 1 0 0 0 20 0 1 0", 0, "too short"},
-		"no number":       {"7 (sh) S 1 7 7 0 -1 4194304 116 0 0 0 x 0 0 0 20 0 1 0", 0, "invalid syntax"},
+		"utime and stime": {
+			"13251 (sh) R 13245 13245 1 0 -1 4194304 116 0 0 0 61 2 7 9 20 0 1 0 3456 2904064 388",
+			630 * time.Millisecond, "",
+		},
+		"name like ours": {"7 (a (b) c) S 1 7 7 0 -1 4194304 116 0 0 0 1 0 0 0 20 0 1 0", 10 * time.Millisecond, ""},
+		"short":          {"7 (sh) S 1 7", 0, "too short"},
+		"no name":        {"7 sh S 1 7 7 0 -1 4194304 116 0 0 0 1 0 0 0 20 0 1 0", 0, "too short"},
+		"no number":      {"7 (sh) S 1 7 7 0 -1 4194304 116 0 0 0 x 0 0 0 20 0 1 0", 0, "invalid syntax"},
 	} {
 		got, err := parseStat([]byte(c.text))
 		if got != c.want || !says(err, c.err) {

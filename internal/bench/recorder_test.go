@@ -12,7 +12,9 @@ import (
 // at is an exchange from one millisecond to another.
 func at(from, to int) exchange {
 	zero := time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
-	return exchange{start: zero.Add(time.Duration(from) * time.Millisecond), end: zero.Add(time.Duration(to) * time.Millisecond)}
+	return exchange{
+		start: zero.Add(time.Duration(from) * time.Millisecond), end: zero.Add(time.Duration(to) * time.Millisecond),
+	}
 }
 
 func TestBusy(t *testing.T) {
@@ -55,7 +57,8 @@ func TestRecorderPassesOnAndRecords(t *testing.T) {
 	}
 	front.Close() // waits for the handler, which records last
 	seen := rec.take()
-	if len(seen) != 1 || seen[0].method != "POST" || seen[0].path != "/v1/x" || seen[0].body != "hello" || seen[0].end.Before(seen[0].start) {
+	if len(seen) != 1 || seen[0].method != "POST" || seen[0].path != "/v1/x" || seen[0].body != "hello" ||
+		seen[0].end.Before(seen[0].start) {
 		t.Errorf("recorded %+v", seen)
 	}
 	if again := rec.take(); len(again) != 0 {

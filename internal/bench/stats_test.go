@@ -20,7 +20,8 @@ func TestSample(t *testing.T) {
 	} {
 		before := slices.Clone(c.values)
 		if c.values.min() != c.min || c.values.median() != c.median || c.values.max() != c.max {
-			t.Errorf("%s: %v %v %v, want %v %v %v", name, c.values.min(), c.values.median(), c.values.max(), c.min, c.median, c.max)
+			t.Errorf("%s: %v %v %v, want %v %v %v", name, c.values.min(), c.values.median(), c.values.max(), c.min,
+				c.median, c.max)
 		}
 		if !slices.Equal(before, c.values) {
 			t.Errorf("%s: the order changed to %v", name, c.values)

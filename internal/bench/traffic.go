@@ -203,7 +203,8 @@ func (s *stage) newInstance(m *mesh, interval string) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	answered, err := s.until("an answer of "+t.id+" through the mesh", requestPause, trafficLimit, func() bool { return m.ask() == t.id })
+	answered, err := s.until("an answer of "+t.id+" through the mesh", requestPause, trafficLimit,
+		func() bool { return m.ask() == t.id })
 	if err != nil {
 		return 0, err
 	}

@@ -180,7 +180,8 @@ func (e *entry) Run(args []string) int {
 		return exit.CodeOK
 	case err != nil:
 		// Not the whole help: the mistake would scroll away.
-		fmt.Fprintf(inv.Stderr, "%s %s: %v\n%s %s --help lists the flags\n", e.program, e.name, guess(err, fs, e.cmd.Removed), e.program, e.name)
+		fmt.Fprintf(inv.Stderr, "%s %s: %v\n%s %s --help lists the flags\n", e.program, e.name,
+			guess(err, fs, e.cmd.Removed), e.program, e.name)
 		return exit.CodeUsage
 	}
 	inv.Line, inv.Args = append([]string{e.name}, args...), words

@@ -73,7 +73,10 @@ func TestFlagsAnywhere(t *testing.T) {
 		"echo a -- -upper":          {stdout: "a -upper\n"},
 		"echo -- a -upper":          {stdout: "a -upper\n"},
 		"echo a - -upper -- b -- c": {stdout: "A - B -- C\n"},
-		"echo a -uper":              {code: 1, stderr: "prog echo: flag provided but not defined: -uper; did you mean -upper?\nprog echo --help lists the flags\n"},
+		"echo a -uper": {
+			code: 1, stderr: "prog echo: flag provided but not defined: -uper; did you mean -upper?\n" +
+				"prog echo --help lists the flags\n",
+		},
 	} {
 		app := echo(nil)
 		command := app.Commands["echo"]
@@ -89,7 +92,8 @@ func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"echo", "--help"}, {"echo", "-h"}, {"echo", "-upper", "-help"}} {
 		got := run(echo(nil), args...)
-		if got.code != 0 || !strings.Contains(got.stdout, "Usage: prog echo [flags] [words]") || !strings.Contains(got.stdout, "-upper") || got.stderr != "" {
+		if got.code != 0 || !strings.Contains(got.stdout, "Usage: prog echo [flags] [words]") ||
+			!strings.Contains(got.stdout, "-upper") || got.stderr != "" {
 			t.Errorf("%v: got %+v, want the help on stdout", args, got)
 		}
 	}
@@ -110,9 +114,22 @@ func TestCommandLineMistakes(t *testing.T) {
 		{[]string{"nosuch"}, 127, "Available commands are:"},
 		{[]string{"nosuch"}, 127, "\nprog: there is no command \"nosuch\"\n"},
 		{[]string{"ecko"}, 127, "\nprog: there is no command \"ecko\"; did you mean echo?\n"},
-		{[]string{"echo", "-nosuch"}, 1, "prog echo: flag provided but not defined: -nosuch\nprog echo --help lists the flags\n"},
-		{[]string{"echo", "-uper"}, 1, "prog echo: flag provided but not defined: -uper; did you mean -upper?\nprog echo --help lists the flags\n"},
-		{[]string{"echo", "-upper=x"}, 1, "prog echo: invalid boolean value \"x\" for -upper: parse error\nprog echo --help lists the flags\n"},
+		{
+			[]string{
+				"echo", "-nosuch",
+			}, 1, "prog echo: flag provided but not defined: -nosuch\nprog echo --help lists the flags\n",
+		},
+		{
+			[]string{
+				"echo", "-uper",
+			}, 1, "prog echo: flag provided but not defined: -uper; did you mean -upper?\n" +
+				"prog echo --help lists the flags\n",
+		},
+		{
+			[]string{
+				"echo", "-upper=x",
+			}, 1, "prog echo: invalid boolean value \"x\" for -upper: parse error\nprog echo --help lists the flags\n",
+		},
 		{[]string{"-nosuch", "echo"}, 1, ""},
 	} {
 		got := run(echo(nil), c.args...)
@@ -174,7 +191,10 @@ func TestErrorsBecomeExitCodes(t *testing.T) {
 		{"nothing", nil, 0, ""},
 		{"usage", exit.Usagef("flag x: %w", fault), 1, "prog echo: flag x: fault\n"},
 		{"wrapped usage", fmt.Errorf("config: %w", exit.Usagef("bad")), 1, "prog echo: config: bad\n"},
-		{"permanent", fmt.Errorf("log in: %w", &retry.PermanentError{Err: fault}), 2, "[ERROR] prog.echo: command failed: error=\"log in: fault\" exit_code=2"},
+		{
+			"permanent", fmt.Errorf("log in: %w", &retry.PermanentError{Err: fault}), 2,
+			"[ERROR] prog.echo: command failed: error=\"log in: fault\" exit_code=2",
+		},
 		{"refused", &exit.RefusedError{Err: fault}, 2, "error=fault"},
 		{"gave up", &retry.GaveUpError{Attempts: 3, Err: fault}, 3, "gave up after 3 attempts"},
 		{"anything else", fault, 3, "error=fault"},
@@ -200,7 +220,9 @@ func TestNewLoggerRejectsUnknownLevels(t *testing.T) {
 
 func TestEmptyLevelIsInfo(t *testing.T) {
 	t.Parallel()
-	for level, want := range map[string]hclog.Level{"": hclog.Info, "INFO": hclog.Info, "warn": hclog.Warn, "TRACE": hclog.Trace} {
+	for level, want := range map[string]hclog.Level{
+		"": hclog.Info, "INFO": hclog.Info, "warn": hclog.Warn, "TRACE": hclog.Trace,
+	} {
 		log, err := newLogger("x", level, false, io.Discard)
 		if err != nil || log.GetLevel() != want {
 			t.Errorf("level %q: got %v, %v, want %v", level, log, err, want)

@@ -63,7 +63,8 @@ func list(app App, l line, inv *Invocation) int {
 		fmt.Fprint(inv.Stdout, one.Help())
 		return exit.CodeOK
 	case known:
-		fmt.Fprintf(inv.Stderr, "%s: the command comes first: %s, then its flags\n\n%s", app.Name, l.command, one.Help())
+		fmt.Fprintf(inv.Stderr, "%s: the command comes first: %s, then its flags\n\n%s", app.Name,
+			l.command, one.Help())
 		return exit.CodeUsage
 	default:
 		fmt.Fprint(inv.Stderr, all())

@@ -15,7 +15,9 @@ func TestWriteFileReplacesFilesOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, c := range []struct{ written, read string }{{file, file}, {link, file}, {dangling, filepath.Join(dir, "new")}} {
+	for _, c := range []struct{ written, read string }{
+		{file, file}, {link, file}, {dangling, filepath.Join(dir, "new")},
+	} {
 		if err := WriteFile(c.written, []byte(c.written)); err != nil {
 			t.Errorf("%s: %v", c.written, err)
 		}

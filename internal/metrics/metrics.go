@@ -169,7 +169,8 @@ func (f *family) write(b *bytes.Buffer, labels string, s *series) {
 	for i, bound := range f.bounds {
 		fmt.Fprintf(b, "%s_bucket{le=\"%s\"} %d\n", f.name, number(bound), s.counts[i])
 	}
-	fmt.Fprintf(b, "%s_bucket{le=\"+Inf\"} %d\n%s_sum %s\n%s_count %d\n", f.name, s.count, f.name, number(s.value), f.name, s.count)
+	fmt.Fprintf(b, "%s_bucket{le=\"+Inf\"} %d\n%s_sum %s\n%s_count %d\n", f.name, s.count, f.name, number(s.value),
+		f.name, s.count)
 }
 
 // ServeHTTP implements http.Handler.

@@ -82,18 +82,21 @@ func TestPrometheusReadsIt(t *testing.T) {
 		t.Errorf("%d families, want 5", len(f))
 	}
 	if f["passes_total"].GetType() != dto.MetricType_COUNTER || len(f["passes_total"].Metric) != 2 ||
-		f["passes_total"].Metric[1].GetCounter().GetValue() != 2.5 || f["passes_total"].Metric[1].Label[0].GetValue() != "ok" {
+		f["passes_total"].Metric[1].GetCounter().GetValue() != 2.5 ||
+		f["passes_total"].Metric[1].Label[0].GetValue() != "ok" {
 		t.Errorf("passes %v", f["passes_total"])
 	}
 	if f["leader"].Metric[0].GetGauge().GetValue() != 1 {
 		t.Errorf("leader %v", f["leader"])
 	}
 	odd := f["odd"].Metric[0]
-	if odd.Label[0].GetValue() != "q\"\\\n" || odd.Label[1].GetValue() != "" || odd.GetGauge().GetValue() != -3e20 || f["odd"].GetHelp() != "Backslash \\ and line\nend." {
+	if odd.Label[0].GetValue() != "q\"\\\n" || odd.Label[1].GetValue() != "" || odd.GetGauge().GetValue() != -3e20 ||
+		f["odd"].GetHelp() != "Backslash \\ and line\nend." {
 		t.Errorf("odd %v", f["odd"])
 	}
 	h := f["pass_seconds"].Metric[0].GetHistogram()
-	if h.GetSampleCount() != 4 || h.GetSampleSum() != 62.05 || len(h.Bucket) != 3 || h.Bucket[1].GetCumulativeCount() != 3 || !math.IsInf(h.Bucket[2].GetUpperBound(), 1) {
+	if h.GetSampleCount() != 4 || h.GetSampleSum() != 62.05 || len(h.Bucket) != 3 ||
+		h.Bucket[1].GetCumulativeCount() != 3 || !math.IsInf(h.Bucket[2].GetUpperBound(), 1) {
 		t.Errorf("histogram %v", h)
 	}
 }
@@ -133,7 +136,8 @@ func FuzzLabels(f *testing.F) {
 			t.Skip("not UTF-8")
 		}
 		m := parse(t, s.text())["x"].Metric[0]
-		if got := m.GetGauge().GetValue(); m.Label[0].GetValue() != value || got != v && !(math.IsNaN(got) && math.IsNaN(v)) {
+		if got := m.GetGauge().GetValue(); m.Label[0].GetValue() != value ||
+			got != v && !(math.IsNaN(got) && math.IsNaN(v)) {
 			t.Errorf("%q, %v came back as %q, %v", value, v, m.Label[0].GetValue(), got)
 		}
 	})

@@ -56,13 +56,15 @@ func (c *Causes) Level(err error) hclog.Level {
 }
 
 func (r *report) failed(attempt int, pause time.Duration, err error) {
-	r.log.Log(r.causes.Level(err), r.what+" failed, retrying", keyAttempt, attempt, keyElapsed, time.Since(r.start).Round(time.Millisecond),
+	r.log.Log(r.causes.Level(err), r.what+" failed, retrying", keyAttempt, attempt, keyElapsed,
+		time.Since(r.start).Round(time.Millisecond),
 		keyRetryIn, pause.Round(time.Millisecond), keyError, err)
 }
 
 func (r *report) succeeded(attempt int) {
 	if attempt > 1 {
-		r.log.Info(r.what+" succeeded after retries", keyAttempt, attempt, keyElapsed, time.Since(r.start).Round(time.Millisecond))
+		r.log.Info(r.what+" succeeded after retries", keyAttempt, attempt, keyElapsed,
+			time.Since(r.start).Round(time.Millisecond))
 	}
 }
 

@@ -124,7 +124,9 @@ func (e *GaveUpError) Unwrap() error { return e.Err }
 // error is returned inside a *PermanentError; the end of ctx or of the policy's
 // limit gives a *GaveUpError around the last error. Failures are logged with the
 // operation's name, what ("register service"); see report.
-func Do(ctx context.Context, p Policy, log hclog.Logger, what string, classify func(error) Class, fn func(context.Context) error) error {
+func Do(
+	ctx context.Context, p Policy, log hclog.Logger, what string, classify func(error) Class, fn func(context.Context) error,
+) error {
 	if p.Limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, p.Limit)
@@ -140,7 +142,8 @@ func Do(ctx context.Context, p Policy, log hclog.Logger, what string, classify f
 			return nil
 		}
 		// An attempt cut short by our own deadline has no new error.
-		if last == nil || ctx.Err() == nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		if last == nil || ctx.Err() == nil ||
+			!errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 			last = err
 		}
 		if !classify(err).Retryable() {
@@ -176,7 +179,8 @@ func Sleep(ctx context.Context, d time.Duration) error {
 }
 
 func gaveUp(ctx context.Context, attempts int, start time.Time, last error) error {
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.DeadlineExceeded) && !errors.Is(last, cause) {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.DeadlineExceeded) &&
+		!errors.Is(last, cause) {
 		// Not errors.Join, which would spread the log line over three.
 		last = fmt.Errorf("%w; the last error: %w", cause, last)
 	}

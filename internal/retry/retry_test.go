@@ -89,13 +89,14 @@ func TestDoKeepsTheLastRealError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
-		err := Do(t.Context(), LocalAgent(), hclog.NewNullLogger(), "ask", always(NotYet), func(ctx context.Context) error {
-			if attempts++; attempts == 1 {
-				return errFault
-			}
-			<-ctx.Done()
-			return ctx.Err()
-		})
+		err := Do(t.Context(), LocalAgent(), hclog.NewNullLogger(), "ask", always(NotYet),
+			func(ctx context.Context) error {
+				if attempts++; attempts == 1 {
+					return errFault
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			})
 		if !errors.Is(err, errFault) {
 			t.Errorf("got %v, want the first attempt's error", err)
 		}
@@ -114,7 +115,8 @@ func TestDoEndsWithTheContextAndItsCause(t *testing.T) {
 		if !errors.Is(err, cause) || !errors.Is(err, errFault) {
 			t.Errorf("got %v, want both the cause and the last error", err)
 		}
-		if strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "stopped by signal; the last error: ") {
+		if strings.Contains(err.Error(), "\n") ||
+			!strings.Contains(err.Error(), "stopped by signal; the last error: ") {
 			t.Errorf("got %q, want one line", err)
 		}
 		if took := time.Since(start); took != time.Second {
@@ -194,7 +196,9 @@ func TestDoObeysADelay(t *testing.T) {
 
 func TestGaveUpErrorCounts(t *testing.T) {
 	t.Parallel()
-	for attempts, want := range map[int]string{1: "gave up after 1 attempt in 2s: fault", 2: "gave up after 2 attempts in 2s: fault"} {
+	for attempts, want := range map[int]string{
+		1: "gave up after 1 attempt in 2s: fault", 2: "gave up after 2 attempts in 2s: fault",
+	} {
 		err := &GaveUpError{Attempts: attempts, Elapsed: 2 * time.Second, Err: errors.New("fault")}
 		if got := err.Error(); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -25,14 +25,20 @@ func forms(token string) map[string][]string {
 		return "%" + strings.Join(strings.SplitAfterN(fmt.Sprintf("% x", text), " ", -1), "%")
 	}
 	encoded := []string{}
-	for _, text := range []string{token, "x" + token, "x:" + token, "xyz:" + token + ":more", `{"token": "` + token + `"}`} {
-		encoded = append(encoded, base64.StdEncoding.EncodeToString([]byte(text)), "Basic "+base64.RawURLEncoding.EncodeToString([]byte(text)),
+	for _, text := range []string{token, "x" + token, "x:" + token, "xyz:" + token + ":more", `{"token": "` +
+		token + `"}`} {
+		encoded = append(encoded, base64.StdEncoding.EncodeToString([]byte(text)),
+			"Basic "+base64.RawURLEncoding.EncodeToString([]byte(text)),
 			url.QueryEscape(base64.StdEncoding.EncodeToString([]byte(text))))
 	}
 	all := map[string][]string{"plain": {token, "Bearer " + token + "\n", token + token}, "base64": encoded}
-	all["URL-encoded"] = []string{"https://consul/?token=" + strings.ReplaceAll(percents(token), " ", ""), strings.ToUpper(strings.ReplaceAll(percents(token), " ", ""))}
+	all["URL-encoded"] = []string{
+		"https://consul/?token=" + strings.ReplaceAll(percents(token), " ", ""),
+		strings.ToUpper(strings.ReplaceAll(percents(token), " ", "")),
+	}
 	if url.QueryEscape(token) != token {
-		all["URL-encoded"] = append(all["URL-encoded"], "token="+url.QueryEscape(token)+"&x", "/token/"+url.PathEscape(token))
+		all["URL-encoded"] = append(all["URL-encoded"], "token="+url.QueryEscape(token)+"&x",
+			"/token/"+url.PathEscape(token))
 	}
 	return all
 }
@@ -58,11 +64,13 @@ func TestLeakIsFoundInEachForm(t *testing.T) {
 		for form, list := range forms(token) {
 			for _, text := range list {
 				once, twice := in(t, text)
-				for _, doc := range []string{text, "before " + text + " behind", `{"a": ` + once + `}`, `{"a": ` + twice + `}`} {
+				for _, doc := range []string{text, "before " + text + " behind", `{"a": ` + once + `}`, `{"a": ` +
+					twice + `}`} {
 					if got := leaks.Find(doc); got == "" {
 						t.Errorf("the token is not found in %s (%s)", doc, form)
 					}
-					if rest := leaks.Redact("kept\n" + doc + "\nkept"); leaks.Find(rest) != "" || !strings.HasPrefix(rest, "kept\n") || !strings.HasSuffix(rest, "kept") {
+					if rest := leaks.Redact("kept\n" + doc + "\nkept"); leaks.Find(rest) != "" ||
+						!strings.HasPrefix(rest, "kept\n") || !strings.HasSuffix(rest, "kept") {
 						t.Errorf("%s: redacted %s", doc, rest)
 					}
 				}
@@ -78,7 +86,8 @@ func TestLeakIsFoundInEachForm(t *testing.T) {
 func TestLeakIsFoundInWrappedBase64(t *testing.T) {
 	t.Parallel()
 	leaks := NewLeaks(New(leakedUUID))
-	text := base64.StdEncoding.EncodeToString([]byte(`{"address": "https://consul.example.com", "token": "` + leakedUUID + `"}`))
+	text := base64.StdEncoding.EncodeToString([]byte(`{"address": "https://consul.example.com", "token": "` +
+		leakedUUID + `"}`))
 	for _, end := range []string{"\n", "\r\n", "\n    "} {
 		wrapped := text[:76] + end + text[76:] + end
 		if strings.Contains(wrapped, base64.StdEncoding.EncodeToString([]byte(leakedUUID))) {

@@ -83,7 +83,8 @@ func TestEqualComparesTexts(t *testing.T) {
 	if New(text).Equal(New(text+"x")) || New(text).Equal(Value{}) {
 		t.Error("different texts are equal")
 	}
-	if got := fmt.Sprintf("%x", New("a").SHA256()); got != "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb" {
+	if got := fmt.Sprintf("%x",
+		New("a").SHA256()); got != "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb" {
 		t.Errorf("SHA256 of a = %s", got)
 	}
 }

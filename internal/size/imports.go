@@ -40,7 +40,9 @@ func probes() []probe {
 			c.Agent().Self()
 			c.ACL().Login(&api.ACLLoginParams{}, nil)
 			c.ACL().Logout(nil)`, ""},
-		{"aws signer", []string{"context", "time", "github.com/aws/aws-sdk-go-v2/aws", "github.com/aws/aws-sdk-go-v2/aws/signer/v4"},
+		{"aws signer", []string{
+			"context", "time", "github.com/aws/aws-sdk-go-v2/aws", "github.com/aws/aws-sdk-go-v2/aws/signer/v4",
+		},
 			`v4.NewSigner().SignHTTP(context.Background(), aws.Credentials{}, nil, "", "", "", time.Time{})`, ""},
 		{"aws config", []string{"context", "github.com/aws/aws-sdk-go-v2/config"}, `
 			c, _ := config.LoadDefaultConfig(context.Background())
@@ -54,14 +56,16 @@ func probes() []probe {
 		{"HTTP server", []string{"github.com/meshtask/consul-ecs/internal/metrics"},
 			`http.ListenAndServe("", &metrics.Set{})`, "metrics included, see docs/ARCHITECTURE.md"},
 		{"the entrypoints", []string{
-			"context", "github.com/meshtask/consul-ecs/awsutil", "github.com/meshtask/consul-ecs/entrypoint", "github.com/meshtask/consul-ecs/envoy",
+			"context", "github.com/meshtask/consul-ecs/awsutil", "github.com/meshtask/consul-ecs/entrypoint",
+			"github.com/meshtask/consul-ecs/envoy",
 			"github.com/meshtask/consul-ecs/internal/cli", "github.com/meshtask/consul-ecs/supervise",
 		}, `
 			child, _ := supervise.Start(nil, nil)
 			entrypoint.RunApp(context.Background(), entrypoint.App{Child: child})
 			entrypoint.RunEnvoy(context.Background(), entrypoint.Envoy{Child: child, Metadata: awsutil.NewMetadataClient("")})
 			entrypoint.Drainer(envoy.Proxy{})
-			cli.Main(cli.App{}, nil, nil, nil, nil, nil)`, "hclog and cli included: a second program of these only would be this and the first row"},
+			cli.Main(cli.App{}, nil, nil, nil, nil, nil)`,
+			"hclog and cli included: a second program of these only would be this and the first row"},
 	}
 }
 
@@ -107,7 +111,8 @@ func buildSource(ctx context.Context, dir, file, source string) (float64, error)
 	if err := os.WriteFile(real, []byte(source), 0o600); err != nil {
 		return 0, err
 	}
-	return build(ctx, filepath.Join(dir, "probe"), "./"+filepath.Dir(file), map[string]string{filepath.Join(testkit.Root(), file): real})
+	return build(ctx, filepath.Join(dir, "probe"), "./"+filepath.Dir(file),
+		map[string]string{filepath.Join(testkit.Root(), file): real})
 }
 
 // build makes a static, stripped program of a package and returns its size in

@@ -46,8 +46,10 @@ func memoryRows(ctx context.Context, dir, program string) ([]row, error) {
 	}
 	defer agent.Stop()
 	s := shell{program: program, env: append(os.Environ(),
-		fmt.Sprintf(`CONSUL_ECS_CONFIG_JSON={"bootstrapDir":%q,"service":{"port":8080},"healthSyncContainers":["app"]}`, dir),
-		"ECS_CONTAINER_METADATA_URI_V4="+ecs.URL, "CONSUL_HTTP_ADDR="+agent.HTTPAddr, "CONSUL_GRPC_ADDR="+agent.GRPCAddr)}
+		fmt.Sprintf(`CONSUL_ECS_CONFIG_JSON={"bootstrapDir":%q,"service":{"port":8080},"healthSyncContainers":["app"]}`,
+			dir),
+		"ECS_CONTAINER_METADATA_URI_V4="+ecs.URL, "CONSUL_HTTP_ADDR="+agent.HTTPAddr,
+		"CONSUL_GRPC_ADDR="+agent.GRPCAddr)}
 
 	var peaks []row
 	for _, c := range []struct {
@@ -132,7 +134,10 @@ func (s shell) atRest(ctx context.Context, child string) ([]row, error) {
 		{syscall.SIGTERM, "goal 13", []string{"health-sync"}},
 		{syscall.SIGINT, "goal 10; without its child", []string{"envoy-entrypoint", child}},
 		{syscall.SIGINT, "goal 10; without its child", []string{"app-entrypoint", child}},
-		{syscall.SIGTERM, "without its child", []string{"client-entrypoint", "-retry-join=127.0.0.1", "-stop-timeout=11s", "-consul-path=" + child}},
+		{
+			syscall.SIGTERM, "without its child",
+			[]string{"client-entrypoint", "-retry-join=127.0.0.1", "-stop-timeout=11s", "-consul-path=" + child},
+		},
 	} {
 		cmd := s.command(ctx, &logs[i], c.args...)
 		if err := cmd.Start(); err != nil {

@@ -53,7 +53,10 @@ func TestNothingInConsulEcsCallsMethodsByName(t *testing.T) {
 func TestLargeLibrariesStayOut(t *testing.T) {
 	t.Parallel()
 	for _, dep := range goTool(t, "list", "-deps", "./cmd/consul-ecs") {
-		for _, prefix := range []string{"github.com/santhosh-tekuri/jsonschema", "github.com/Masterminds/", "github.com/tidwall/", "github.com/klauspost/"} {
+		for _, prefix := range []string{
+			"github.com/santhosh-tekuri/jsonschema", "github.com/Masterminds/", "github.com/tidwall/",
+			"github.com/klauspost/",
+		} {
 			if strings.HasPrefix(dep, prefix) {
 				t.Errorf("consul-ecs imports %s", dep)
 			}

@@ -205,9 +205,9 @@ func startConsul(bin string, o ConsulOptions) (*Consul, error) {
 	if err != nil {
 		return nil, err
 	}
-	host, hcl := "127.0.0.1", ""
+	host := "127.0.0.1"
 	if o.IPv6 {
-		host, hcl = "::1", `bind_addr = "::1" client_addr = "::1"`+"\n"
+		host = "::1"
 	}
 	at := func(port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 	c := &Consul{
@@ -218,22 +218,8 @@ func startConsul(bin string, o ConsulOptions) (*Consul, error) {
 		wan:         p[5],
 		done:        make(chan struct{}),
 	}
-	hcl += fmt.Sprintf("ports { http = %d grpc = %d dns = -1 grpc_tls = %d server = %d serf_lan = %d serf_wan = %d }\n",
-		p[0], p[1], p[2], p[3], p[4], p[5])
-	if o.ACL {
-		c.Token = ManagementToken
-		replication := ""
-		if o.Primary != nil {
-			replication = ManagementToken
-		}
-		hcl += fmt.Sprintf("acl { enabled = true default_policy = \"deny\" enable_token_replication = %v tokens { initial_management = %q agent = %q replication = %q } }\n",
-			o.Primary != nil, ManagementToken, ManagementToken, replication)
-	}
-	if o.Primary != nil {
-		hcl += fmt.Sprintf("datacenter = \"dc2\" primary_datacenter = \"dc1\" retry_join_wan = [\"127.0.0.1:%d\"]\n", o.Primary.wan)
-	}
 	file := filepath.Join(dir, "agent.hcl")
-	if err := os.WriteFile(file, []byte(hcl+o.HCL), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(o.hcl(p)), 0o600); err != nil {
 		return nil, err
 	}
 	logFile, err := os.Create(filepath.Join(dir, "consul.log"))
@@ -241,6 +227,9 @@ func startConsul(bin string, o ConsulOptions) (*Consul, error) {
 		return nil, err
 	}
 	defer logFile.Close()
+	if o.ACL {
+		c.Token = ManagementToken
+	}
 	c.cmd = exec.Command(bin, "agent", "-dev", "-log-level=warn", "-config-file="+file)
 	c.cmd.Stdout, c.cmd.Stderr = logFile, logFile
 	if err := c.cmd.Start(); err != nil {
@@ -255,6 +244,27 @@ func startConsul(bin string, o ConsulOptions) (*Consul, error) {
 		return nil, fmt.Errorf("%w; log: %s", err, c.Log())
 	}
 	return c, nil
+}
+
+// hcl returns the agent's configuration with those ports.
+func (o ConsulOptions) hcl(ports []int) string {
+	hcl := fmt.Sprintf("ports { http = %d grpc = %d dns = -1 grpc_tls = %d server = %d serf_lan = %d serf_wan = %d }\n",
+		ports[0], ports[1], ports[2], ports[3], ports[4], ports[5])
+	if o.IPv6 {
+		hcl += `bind_addr = "::1" client_addr = "::1"` + "\n"
+	}
+	replication := ""
+	if o.Primary != nil {
+		replication = ManagementToken
+		hcl += fmt.Sprintf("datacenter = \"dc2\" primary_datacenter = \"dc1\" retry_join_wan = [\"127.0.0.1:%d\"]\n",
+			o.Primary.wan)
+	}
+	if o.ACL {
+		hcl += fmt.Sprintf("acl { enabled = true default_policy = \"deny\" enable_token_replication = %v\n"+
+			"tokens { initial_management = %q agent = %q replication = %q } }\n",
+			o.Primary != nil, ManagementToken, ManagementToken, replication)
+	}
+	return hcl + o.HCL
 }
 
 func (c *Consul) waitReady() error {
@@ -294,7 +304,8 @@ func (c *Consul) Require(t testing.TB) *Consul {
 
 // UniqueCluster is the ARN of a cluster whose lock no earlier run has delayed.
 func UniqueCluster(t testing.TB) string {
-	return fmt.Sprintf("arn:aws:ecs:us-west-2:111122223333:cluster/%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), time.Now().UnixNano())
+	return fmt.Sprintf("arn:aws:ecs:us-west-2:111122223333:cluster/%s-%d", strings.ReplaceAll(t.Name(), "/", "-"),
+		time.Now().UnixNano())
 }
 
 // Since reports whether the server is of that version or a later one: CONSUL_BIN may name

@@ -46,7 +46,8 @@ func NewLogins(c *Consul, methods ...string) (*Logins, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := l.put("PUT", "/v1/acl/binding-rule", map[string]any{"AuthMethod": m, "BindType": "service", "BindName": "web"}, nil); err != nil {
+		if err := l.put("PUT", "/v1/acl/binding-rule",
+			map[string]any{"AuthMethod": m, "BindType": "service", "BindName": "web"}, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -56,7 +57,8 @@ func NewLogins(c *Consul, methods ...string) (*Logins, error) {
 // Login logs in.
 func (l *Logins) Login(method string, meta map[string]string) (accessor, secret string, err error) {
 	var token struct{ AccessorID, SecretID string }
-	err = l.put("POST", "/v1/acl/login", map[string]any{"AuthMethod": method, "BearerToken": l.bearer, "Meta": meta}, &token)
+	err = l.put("POST", "/v1/acl/login", map[string]any{"AuthMethod": method, "BearerToken": l.bearer, "Meta": meta},
+		&token)
 	return token.AccessorID, token.SecretID, err
 }
 
@@ -89,11 +91,14 @@ func (l *Logins) put(method, path string, in, out any) error {
 
 // sign makes a JSON web token that is good for a day.
 func sign(key *ecdsa.PrivateKey) (string, error) {
-	claims, err := json.Marshal(map[string]any{"sub": "task", "iat": time.Now().Add(-time.Minute).Unix(), "exp": time.Now().Add(24 * time.Hour).Unix()})
+	claims, err := json.Marshal(map[string]any{
+		"sub": "task", "iat": time.Now().Add(-time.Minute).Unix(), "exp": time.Now().Add(24 * time.Hour).Unix(),
+	})
 	if err != nil {
 		return "", err
 	}
-	text := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"ES256","typ":"JWT"}`)) + "." + base64.RawURLEncoding.EncodeToString(claims)
+	text := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"ES256","typ":"JWT"}`)) + "." +
+		base64.RawURLEncoding.EncodeToString(claims)
 	sum := sha256.Sum256([]byte(text))
 	r, s, err := ecdsa.Sign(rand.Reader, key, sum[:])
 	if err != nil {

@@ -22,7 +22,8 @@ func Programs(t testing.TB) string {
 		return dir
 	}
 	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir+"/", "./cmd/consul-ecs", "./cmd/localecs", "./examples/hello-mesh/hello", "./examples/token-broker/tokendemo")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir+"/", "./cmd/consul-ecs", "./cmd/localecs",
+		"./examples/hello-mesh/hello", "./examples/token-broker/tokendemo")
 	build.Dir, build.Env = Root(), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", build, err, out)

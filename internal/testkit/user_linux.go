@@ -123,7 +123,9 @@ func hideEtc(dir string) error {
 
 // becomeUser changes this thread, which is the one that executes the program.
 func becomeUser(id uintptr) error {
-	for _, call := range [][4]uintptr{{unix.SYS_SETGROUPS}, {unix.SYS_SETRESGID, id, id, id}, {unix.SYS_SETRESUID, id, id, id}} {
+	for _, call := range [][4]uintptr{
+		{unix.SYS_SETGROUPS}, {unix.SYS_SETRESGID, id, id, id}, {unix.SYS_SETRESUID, id, id, id},
+	} {
 		if _, _, errno := unix.RawSyscall(call[0], call[1], call[2], call[3]); errno != 0 {
 			return errno
 		}

@@ -27,7 +27,10 @@ func readable(uid uint32, mode fs.FileMode) []byte {
 	for _, e := range []struct {
 		tag, permissions uint16
 		id               uint32
-	}{{owner, read | write, noID}, {user, read, uid}, {group, uint16(mode>>3) & read, noID}, {mask, read, noID}, {other, 0, noID}} {
+	}{
+		{owner, read | write, noID}, {user, read, uid}, {group, uint16(mode>>3) & read, noID}, {mask, read, noID},
+		{other, 0, noID},
+	} {
 		list = binary.LittleEndian.AppendUint16(list, e.tag)
 		list = binary.LittleEndian.AppendUint16(list, e.permissions)
 		list = binary.LittleEndian.AppendUint32(list, e.id)

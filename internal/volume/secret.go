@@ -63,7 +63,8 @@ func (s Secrets) Write(path string, data []byte, compat os.FileMode) error {
 	err = Write(path, data, ModeSecret, gid)
 	if errors.Is(err, fs.ErrPermission) {
 		// We may write here without belonging to the directory's group.
-		s.Log.Warn("cannot change the file to the directory's group, keeping this process's; other containers that must read it need this group, or use -file-group or -compat",
+		s.Log.Warn("cannot change the file to the directory's group, keeping this process's; other containers that "+
+			"must read it need this group, or use -file-group or -compat",
 			logkey.Path, path, logkey.Error, err)
 		return Write(path, data, ModeSecret, KeepGroup)
 	}
@@ -75,7 +76,8 @@ func (s Secrets) Write(path string, data []byte, compat os.FileMode) error {
 func (s Secrets) Previous(name string) string {
 	secret, err := ReadSecret(filepath.Join(s.Dir, name))
 	if err != nil {
-		s.Log.Warn("previous token could not be read and stays in Consul until the controller removes it", logkey.Error, err)
+		s.Log.Warn("previous token could not be read and stays in Consul until the controller removes it",
+			logkey.Error, err)
 	}
 	return secret
 }

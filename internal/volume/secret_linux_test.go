@@ -49,7 +49,8 @@ func TestSecretsModeAndGroup(t *testing.T) {
 			if got := fmt.Sprintf("%04o %d", info.Mode().Perm(), info.Sys().(*syscall.Stat_t).Gid); got != tc.want {
 				t.Errorf("mode and group are %s, want %s", got, tc.want)
 			}
-			if warned := strings.Contains(log.String(), "-file-group or -compat"); warned != tc.warned || strings.Contains(log.String(), "secret") {
+			if warned := strings.Contains(log.String(), "-file-group or -compat"); warned != tc.warned ||
+				strings.Contains(log.String(), "secret") {
 				t.Errorf("log: %s", log.String())
 			}
 		})
@@ -102,7 +103,8 @@ func TestReplaceSecret(t *testing.T) {
 			dir := openDir(t, 0o777)
 			path := filepath.Join(dir, "token")
 			err := asUser(t, 0, func() error {
-				return errors.Join(os.WriteFile(path, []byte("old"), tc.mode), os.Chown(path, tc.uid, tc.gid), os.Chmod(path, tc.mode))
+				return errors.Join(os.WriteFile(path, []byte("old"), tc.mode), os.Chown(path, tc.uid, tc.gid),
+					os.Chmod(path, tc.mode))
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -113,7 +115,8 @@ func TestReplaceSecret(t *testing.T) {
 				}
 				return ReplaceSecret(path, "old", []byte("new"))
 			})
-			if refused := err != nil; refused != (tc.refused != "") || refused && !strings.Contains(err.Error(), tc.refused) {
+			if refused := err != nil; refused != (tc.refused != "") ||
+				refused && !strings.Contains(err.Error(), tc.refused) {
 				t.Errorf("error: %v", err)
 			}
 			info, err := os.Stat(path)
@@ -178,7 +181,8 @@ func TestPlantedFileIsNotReplaced(t *testing.T) {
 			if err := ReplaceSecret(path, "old", []byte("new")); !errors.Is(err, ErrForeign) {
 				t.Errorf("replaced: %v", err)
 			}
-			if err := CheckReplaceSecret(path); name != "another content" && name != "a long file" && !errors.Is(err, ErrForeign) {
+			if err := CheckReplaceSecret(path); name != "another content" && name != "a long file" &&
+				!errors.Is(err, ErrForeign) {
 				t.Errorf("checked: %v", err)
 			}
 			if got, err := ReadSecret(path); name != "another content" && !errors.Is(err, ErrForeign) {

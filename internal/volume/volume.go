@@ -28,13 +28,16 @@ func CheckDir(dir string, names ...string) error {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("directory %s does not exist (running as uid %d, gid %d): mount the task's shared volume there in this container, read-write",
+		return fmt.Errorf("directory %s does not exist (running as uid %d, gid %d): mount the task's shared volume "+
+			"there in this container, read-write",
 			dir, os.Geteuid(), os.Getegid())
 	case err != nil:
-		return fmt.Errorf("stat directory %s: %w (running as uid %d, gid %d): run this container as a user who may enter the directories above it",
+		return fmt.Errorf("stat directory %s: %w (running as uid %d, gid %d): run this container as a user who may "+
+			"enter the directories above it",
 			dir, cause(err), os.Geteuid(), os.Getegid())
 	case !info.IsDir():
-		return fmt.Errorf("%s is not a directory (mode %s): mount the task's shared volume there or name another directory", dir, info.Mode())
+		return fmt.Errorf("%s is not a directory (mode %s): mount the task's shared volume there or name another "+
+			"directory", dir, info.Mode())
 	}
 	f, err := os.CreateTemp(dir, checkFile)
 	if err != nil {
@@ -69,7 +72,9 @@ func checkReplace(dir string, info fs.FileInfo, name string) error {
 	if !ok || us == 0 || us == owner.Uid || us == of.Uid {
 		return nil
 	}
-	return fmt.Errorf("file %s cannot be replaced: it belongs to uid %d and the directory is sticky (running as uid %d, gid %d; directory has mode %04o): run this container as that user, or take the sticky bit (mode 1000) from the directory",
+	return fmt.Errorf("file %s cannot be replaced: it belongs to uid %d and the directory is sticky (running as uid "+
+		"%d, gid %d; directory has mode %04o): run this container as that user, or take the sticky bit (mode 1000) "+
+		"from the directory",
 		filepath.Join(dir, name), owner.Uid, us, os.Getegid(), unixMode(info))
 }
 
@@ -82,7 +87,8 @@ func checkGroup(dir string, gid int) error {
 	defer os.Remove(f.Name())
 	defer f.Close()
 	if err := f.Chown(-1, gid); err != nil {
-		return fmt.Errorf("files in %s cannot be given to group %d: %w (running as uid %d, gid %d): run this container with that group or as root, or name a group it has",
+		return fmt.Errorf("files in %s cannot be given to group %d: %w (running as uid %d, gid %d): run this "+
+			"container with that group or as root, or name a group it has",
 			dir, gid, cause(err), os.Geteuid(), os.Getegid())
 	}
 	return nil
@@ -110,10 +116,12 @@ func unixMode(info fs.FileInfo) uint32 {
 func notWritable(dir string, info fs.FileInfo, err error) error {
 	err = cause(err)
 	owner := "unknown"
-	remedy := fmt.Sprintf("let the image that mounts the volume first give the directory to %d:%d", os.Geteuid(), os.Getegid())
+	remedy := fmt.Sprintf("let the image that mounts the volume first give the directory to %d:%d", os.Geteuid(),
+		os.Getegid())
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		owner = fmt.Sprintf("%d:%d", st.Uid, st.Gid)
-		remedy = fmt.Sprintf("run this container as that owner (\"user\": %q in the container definition), or %s", owner, remedy)
+		remedy = fmt.Sprintf("run this container as that owner (\"user\": %q in the container definition), or %s",
+			owner, remedy)
 	}
 	switch {
 	case errors.Is(err, syscall.EROFS):
@@ -121,7 +129,8 @@ func notWritable(dir string, info fs.FileInfo, err error) error {
 	case Full(err):
 		remedy = fullRemedy
 	}
-	return fmt.Errorf("directory %s is not writable: %w (running as uid %d, gid %d; directory has mode %04o, owner %s): %s",
+	return fmt.Errorf("directory %s is not writable: %w (running as uid %d, gid %d; directory has mode %04o, owner "+
+		"%s): %s",
 		dir, err, os.Geteuid(), os.Getegid(), unixMode(info), owner, remedy)
 }
 

@@ -27,7 +27,8 @@ func TestCheckDirNotWritableNamesModeOwnerAndRemedy(t *testing.T) {
 	}()
 	wantError(t, <-err,
 		"directory "+dir+" is not writable: permission denied",
-		fmt.Sprintf("running as uid %d, gid %d; directory has mode 0555, owner %d:%d", os.Geteuid(), os.Getegid(), os.Geteuid(), os.Getegid()),
+		fmt.Sprintf("running as uid %d, gid %d; directory has mode 0555, owner %d:%d", os.Geteuid(), os.Getegid(),
+			os.Geteuid(), os.Getegid()),
 		"run this container as that owner")
 }
 
@@ -40,8 +41,16 @@ func TestCheckDirOnReadOnlyAndFullVolumes(t *testing.T) {
 		want    []string
 		written string
 	}{
-		"read-only": {flags: unix.MS_RDONLY, want: []string{"read-only file system", "remove readOnly from this container's mount point"}, written: ": read-only file system"},
-		"full":      {options: "size=4k", fill: 4096, want: []string{"no space left on device", "increase the size of the volume"}, written: ": no space left on device: increase the size of the volume"},
+		"read-only": {
+			flags: unix.MS_RDONLY, want: []string{
+				"read-only file system", "remove readOnly from this container's mount point",
+			}, written: ": read-only file system",
+		},
+		"full": {
+			options: "size=4k", fill: 4096,
+			want:    []string{"no space left on device", "increase the size of the volume"},
+			written: ": no space left on device: increase the size of the volume",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -125,7 +134,8 @@ func TestCheckGroup(t *testing.T) {
 		}
 	}
 	err := asUser(t, 5996, func() error { return checkGroup(dir, 4242) })
-	wantError(t, err, "files in "+dir+" cannot be given to group 4242: operation not permitted", "running as uid 5996, gid 5996", "run this container with that group")
+	wantError(t, err, "files in "+dir+" cannot be given to group 4242: operation not permitted",
+		"running as uid 5996, gid 5996", "run this container with that group")
 	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
 		t.Errorf("left %v", entries)
 	}
@@ -139,7 +149,8 @@ func TestCheckDirBelowAClosedDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := asUser(t, 5996, func() error { return CheckDir(dir) })
-	wantError(t, err, "stat directory "+dir+": permission denied", "running as uid 5996, gid 5996", "may enter the directories above it")
+	wantError(t, err, "stat directory "+dir+": permission denied", "running as uid 5996, gid 5996",
+		"may enter the directories above it")
 }
 
 // openDir makes a directory of that mode that every user can reach.

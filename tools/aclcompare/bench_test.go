@@ -15,8 +15,10 @@ func hundred() (texts []string) {
 		var text strings.Builder
 		for i := range 25 {
 			name := fmt.Sprintf("team-%d-service-%d", p, i)
-			fmt.Fprintf(&text, "service %q { policy = \"write\" }\nservice_prefix %q { policy = \"read\" }\n", name, name[:len(name)-1])
-			fmt.Fprintf(&text, "key_prefix %q { policy = \"write\" }\nnode_prefix %q { policy = \"read\" }\n", "app/"+name+"/", name)
+			fmt.Fprintf(&text, "service %q { policy = \"write\" }\nservice_prefix %q { policy = \"read\" }\n", name,
+				name[:len(name)-1])
+			fmt.Fprintf(&text, "key_prefix %q { policy = \"write\" }\nnode_prefix %q { policy = \"read\" }\n",
+				"app/"+name+"/", name)
 		}
 		texts = append(texts, text.String())
 	}
@@ -24,7 +26,9 @@ func hundred() (texts []string) {
 }
 
 // sides times the same work of both. prepare is not timed.
-func sides[O, T any](b *testing.B, prepareOurs func() (O, error), work func(O), prepareTheirs func() (T, error), theirWork func(T)) {
+func sides[O, T any](
+	b *testing.B, prepareOurs func() (O, error), work func(O), prepareTheirs func() (T, error), theirWork func(T),
+) {
 	b.Helper()
 	run := func(name string, f func(b *testing.B)) { b.Run(name, func(b *testing.B) { b.ReportAllocs(); f(b) }) }
 	run("ours", func(b *testing.B) { loop(b, prepareOurs, work) })
@@ -99,11 +103,31 @@ func BenchmarkDecide(b *testing.B) {
 		name  string
 		query aclrules.Query
 	}{
-		{"exact", aclrules.Query{Resource: aclrules.Service, Segment: "team-42-service-17", Access: aclrules.WriteAccess}},
-		{"prefix", aclrules.Query{Resource: aclrules.Service, Segment: "team-42-service-17-sidecar-proxy", Access: aclrules.WriteAccess}},
-		{"key", aclrules.Query{Resource: aclrules.Key, Segment: "app/team-7-service-3/config", Access: aclrules.ReadAccess}},
-		{"write-prefix", aclrules.Query{Resource: aclrules.Key, Segment: "app/team-7-service-3/", Access: aclrules.WritePrefix}},
-		{"intention", aclrules.Query{Resource: aclrules.Intention, Segment: "team-1-service-1", Access: aclrules.ReadAccess}},
+		{
+			"exact", aclrules.Query{
+				Resource: aclrules.Service, Segment: "team-42-service-17", Access: aclrules.WriteAccess,
+			},
+		},
+		{
+			"prefix", aclrules.Query{
+				Resource: aclrules.Service, Segment: "team-42-service-17-sidecar-proxy", Access: aclrules.WriteAccess,
+			},
+		},
+		{
+			"key", aclrules.Query{
+				Resource: aclrules.Key, Segment: "app/team-7-service-3/config", Access: aclrules.ReadAccess,
+			},
+		},
+		{
+			"write-prefix", aclrules.Query{
+				Resource: aclrules.Key, Segment: "app/team-7-service-3/", Access: aclrules.WritePrefix,
+			},
+		},
+		{
+			"intention", aclrules.Query{
+				Resource: aclrules.Intention, Segment: "team-1-service-1", Access: aclrules.ReadAccess,
+			},
+		},
 		{"all-intentions", aclrules.Query{Resource: aclrules.Intention, Segment: "*", Access: aclrules.WriteAccess}},
 		{"scalar", aclrules.Query{Resource: aclrules.Operator, Access: aclrules.ReadAccess}},
 		{"none", aclrules.Query{Resource: aclrules.Node, Segment: "ip-10-0-0-1", Access: aclrules.ReadAccess}},
@@ -117,7 +141,8 @@ func BenchmarkDecide(b *testing.B) {
 		b.Run(c.name+"/consul", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := acl.Enforce(authorizer, acl.Resource(c.query.Resource), c.query.Segment, string(c.query.Access), nil); err != nil {
+				if _, err := acl.Enforce(authorizer, acl.Resource(c.query.Resource), c.query.Segment,
+					string(c.query.Access), nil); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -99,7 +99,10 @@ func (d dice) text(salt string) string {
 			fmt.Fprintf(&b, "%s = %q\n", pick(d, aclrules.Scalars()...), strings.ReplaceAll(d.level(), "list", "read"))
 			continue
 		}
-		r := aclrules.Rule{Resource: pick(d, append(aclrules.Segmented(), aclrules.Service, aclrules.Key)...), Prefix: d.IntN(2) == 0, Segment: d.name(salt), Level: d.level()}
+		r := aclrules.Rule{
+			Resource: pick(d, append(aclrules.Segmented(), aclrules.Service, aclrules.Key)...), Prefix: d.IntN(2) == 0,
+			Segment: d.name(salt), Level: d.level(),
+		}
 		if r.Level == "list" && r.Resource != aclrules.Key && d.IntN(20) > 0 {
 			r.Level = "deny"
 		}
@@ -112,8 +115,12 @@ func (d dice) text(salt string) string {
 }
 
 func (d dice) question(salt string) aclrules.Query {
-	all := append(append(aclrules.Scalars(), aclrules.Segmented()...), aclrules.Intention, aclrules.Intention, aclrules.Service, aclrules.Key, aclrules.Key)
-	q := aclrules.Query{Resource: pick(d, all...), Segment: pick(d, d.name(salt), d.name(salt)+"b", "*", "other"), Access: pick(d, aclrules.ReadAccess, aclrules.WriteAccess)}
+	all := append(append(aclrules.Scalars(), aclrules.Segmented()...), aclrules.Intention, aclrules.Intention,
+		aclrules.Service, aclrules.Key, aclrules.Key)
+	q := aclrules.Query{
+		Resource: pick(d, all...), Segment: pick(d, d.name(salt), d.name(salt)+"b", "*", "other"),
+		Access: pick(d, aclrules.ReadAccess, aclrules.WriteAccess),
+	}
 	if q.Resource == aclrules.Key {
 		q.Access = pick(d, aclrules.ReadAccess, aclrules.ListAccess, aclrules.WriteAccess, aclrules.WritePrefix)
 	}
@@ -183,7 +190,8 @@ func TestCoveredPoliciesAllowNothingMore(t *testing.T) {
 				continue
 			}
 			if allowed++; !theirs(has) {
-				t.Fatalf("seed %d, round %d: %s is covered, and denied to the owner\n%s\n--- hands out\n%s", seed, round, q, strings.Join(owner, "---\n"), wanted[0])
+				t.Fatalf("seed %d, round %d: %s is covered, and denied to the owner\n%s\n--- hands out\n%s", seed,
+					round, q, strings.Join(owner, "---\n"), wanted[0])
 			}
 		}
 	}
@@ -224,11 +232,16 @@ func authorizer(t *testing.T, texts []string) acl.Authorizer {
 // same. Our own bounds on length and nesting are the only difference.
 func FuzzSamePolicies(f *testing.F) {
 	for _, seed := range []string{
-		"", `acl = "write"`, "acl = \"read\"\nACL = \"deny\"", `service "a" { policy = "write" intentions = "read" }`, `service_prefix "" { Policy = "READ" }`,
-		`{"key":{"a":{"policy":"list"}},"key_prefix":[{"":{"policy":"deny"}}]}`, `key "a" "b" { policy = "read" }`, `key { "a" { policy = "read" } }`,
-		`node "n" { policy = "read" } node "n" { policy = "deny" }`, `servce "a" { policy = "x" }`, `namespace "n" { acl = "write" }`, `identity "a" { policy = "x" }`,
-		`session "a" { policy = "wirte" }`, `operator = 5`, `mesh = ""`, `key "a" { policy = "read" sentinel { code = "x" } }`, `key <<E` + "\nE\n", `query = [["a"]]`,
-		`agent "${a}" { policy = "read" }`, `event "\u0061" { policy = "read" }`, "{", `peering = ["read"]`, `keyring = "read" keyring = "write"`,
+		"", `acl = "write"`, "acl = \"read\"\nACL = \"deny\"", `service "a" { policy = "write" intentions = "read" }`,
+		`service_prefix "" { Policy = "READ" }`,
+		`{"key":{"a":{"policy":"list"}},"key_prefix":[{"":{"policy":"deny"}}]}`, `key "a" "b" { policy = "read" }`,
+		`key { "a" { policy = "read" } }`,
+		`node "n" { policy = "read" } node "n" { policy = "deny" }`, `servce "a" { policy = "x" }`,
+		`namespace "n" { acl = "write" }`, `identity "a" { policy = "x" }`,
+		`session "a" { policy = "wirte" }`, `operator = 5`, `mesh = ""`,
+		`key "a" { policy = "read" sentinel { code = "x" } }`, `key <<E` + "\nE\n", `query = [["a"]]`,
+		`agent "${a}" { policy = "read" }`, `event "\u0061" { policy = "read" }`, "{", `peering = ["read"]`,
+		`keyring = "read" keyring = "write"`,
 	} {
 		f.Add(seed)
 	}
@@ -244,15 +257,23 @@ func FuzzSamePolicies(f *testing.F) {
 		if ourErr != nil {
 			return
 		}
-		questions := []aclrules.Query{{Resource: aclrules.Intention, Segment: "*", Access: aclrules.ReadAccess}, {Resource: aclrules.Intention, Segment: "*", Access: aclrules.WriteAccess}}
+		questions := []aclrules.Query{
+			{Resource: aclrules.Intention, Segment: "*", Access: aclrules.ReadAccess},
+			{Resource: aclrules.Intention, Segment: "*", Access: aclrules.WriteAccess},
+		}
 		for _, s := range append(aclrules.Scalars(), aclrules.Segmented()...) {
 			for _, segment := range segments(rules) {
-				questions = append(questions, aclrules.Query{Resource: s, Segment: segment, Access: aclrules.ReadAccess}, aclrules.Query{Resource: s, Segment: segment, Access: aclrules.WriteAccess})
+				questions = append(questions,
+					aclrules.Query{Resource: s, Segment: segment, Access: aclrules.ReadAccess},
+					aclrules.Query{Resource: s, Segment: segment, Access: aclrules.WriteAccess})
 			}
 		}
 		for _, segment := range segments(rules) {
-			questions = append(questions, aclrules.Query{Resource: aclrules.Key, Segment: segment, Access: aclrules.ListAccess}, aclrules.Query{Resource: aclrules.Key, Segment: segment, Access: aclrules.WritePrefix},
-				aclrules.Query{Resource: aclrules.Intention, Segment: segment, Access: aclrules.ReadAccess}, aclrules.Query{Resource: aclrules.Intention, Segment: segment, Access: aclrules.WriteAccess})
+			questions = append(questions, aclrules.Query{
+				Resource: aclrules.Key, Segment: segment, Access: aclrules.ListAccess,
+			}, aclrules.Query{Resource: aclrules.Key, Segment: segment, Access: aclrules.WritePrefix},
+				aclrules.Query{Resource: aclrules.Intention, Segment: segment, Access: aclrules.ReadAccess},
+				aclrules.Query{Resource: aclrules.Intention, Segment: segment, Access: aclrules.WriteAccess})
 		}
 		if _, difference := differ([]string{text}, questions); difference != "" {
 			t.Fatalf("%q: %s", text, difference)

@@ -131,7 +131,9 @@ type stolen struct {
 // answers with what the broker said.
 func steal(broker string) http.HandlerFunc {
 	// A thief trusts any certificate.
-	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec
+	client := &http.Client{
+		Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}},
+	} //nolint:gosec
 	return func(w http.ResponseWriter, r *http.Request) {
 		var loot stolen
 		if err := json.NewDecoder(r.Body).Decode(&loot); err != nil {

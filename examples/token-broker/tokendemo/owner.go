@@ -96,7 +96,9 @@ func (o *owner) prepare(metadata, caFile string) error {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca)
-	o.client = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	o.client = &http.Client{
+		Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}},
+	}
 	return nil
 }
 
@@ -111,12 +113,13 @@ func (o *owner) obtain(port int) (tokenRequest, unwrap, error) {
 		return tokenRequest{}, unwrap{}, err
 	}
 	pushed := make(chan map[string]any, 1)
-	server := &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		var push map[string]any
-		if json.NewDecoder(r.Body).Decode(&push) == nil {
-			pushed <- push
-		}
-	})}
+	server := &http.Server{ReadHeaderTimeout: 5 * time.Second,
+		Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			var push map[string]any
+			if json.NewDecoder(r.Body).Decode(&push) == nil {
+				pushed <- push
+			}
+		})}
 	go server.Serve(listener)
 	defer server.Close()
 
@@ -153,7 +156,8 @@ func open(key hpke.PrivateKey, sealed, task, nonce string) (string, error) {
 	if err := errors.Join(err1, err2); err != nil {
 		return "", err
 	}
-	recipient, err := hpke.NewRecipient(enc, key, hpke.HKDFSHA256(), hpke.ChaCha20Poly1305(), []byte("consul-ecs/broker/v1|"+task+"|"+nonce))
+	recipient, err := hpke.NewRecipient(enc, key, hpke.HKDFSHA256(), hpke.ChaCha20Poly1305(),
+		[]byte("consul-ecs/broker/v1|"+task+"|"+nonce))
 	if err != nil {
 		return "", err
 	}

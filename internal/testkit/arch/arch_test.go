@@ -137,36 +137,52 @@ func TestCheck(t *testing.T) {
 			[]string{"f2/a.go:3: ban: f2 imports m/p1: why", "f2/a.go:4: ban: f2 imports example.org/api/v2: why"},
 		},
 		"reach": {
-			map[string]string{"cmd/x/main.go": "import _ \"m/sim\"", "sim/a.go": "import _ \"m/sim/b\"", "sim/b/b.go": ""},
-			[]string{"cmd/x:0: reach: sim is linked in, through cmd/x", "cmd/x:0: reach: sim/b is linked in, through sim"},
+			map[string]string{
+				"cmd/x/main.go": "import _ \"m/sim\"", "sim/a.go": "import _ \"m/sim/b\"", "sim/b/b.go": "",
+			},
+			[]string{
+				"cmd/x:0: reach: sim is linked in, through cmd/x", "cmd/x:0: reach: sim/b is linked in, through sim",
+			},
 		},
 		"a test reaches nothing": {
 			files: map[string]string{"cmd/x/main.go": "", "cmd/x/main_test.go": "import _ \"m/sim\"", "sim/a.go": ""},
 		},
 		"deep": {
-			map[string]string{"cmd/x/main.go": "import _ \"m/f1\"", "f1/a.go": "import _ \"m/p1\"", "p1/a.go": "import _ \"m/p2\"", "p2/a.go": "import _ \"m/n1\"", "n1/a.go": ""},
+			map[string]string{
+				"cmd/x/main.go": "import _ \"m/f1\"", "f1/a.go": "import _ \"m/p1\"", "p1/a.go": "import _ \"m/p2\"",
+				"p2/a.go": "import _ \"m/n1\"", "n1/a.go": "",
+			},
 			[]string{"cmd/x:0: depth: 5 packages in a chain of imports, at most 4: cmd/x > f1 > p1 > p2 > n1"},
 		},
 		"deep within a directory": {
-			map[string]string{"sim/a.go": "import _ \"m/sim/b\"", "sim/b/b.go": "import _ \"m/sim/rules\"", "sim/rules/r.go": ""},
+			map[string]string{
+				"sim/a.go": "import _ \"m/sim/b\"", "sim/b/b.go": "import _ \"m/sim/rules\"", "sim/rules/r.go": "",
+			},
 			[]string{"sim:0: depth: 3 packages in a chain of imports, at most 2: sim > sim/b > sim/rules"},
 		},
 		"complex": {
 			map[string]string{
-				"f1/a.go":      "func simple(a, b bool) {\n" + strings.Repeat("if a && b {}\n", 7) + "}\nfunc intricate(a bool) {\n" + strings.Repeat("for a { switch { case a: default: } }\n", 7) + "func() { select { case <-c: default: } }()\n}",
+				"f1/a.go": "func simple(a, b bool) {\n" + strings.Repeat("if a && b {}\n", 7) +
+					"}\nfunc intricate(a bool) {\n" + strings.Repeat("for a { switch { case a: default: } }\n", 7) +
+					"func() { select { case <-c: default: } }()\n}",
 				"f1/a_test.go": "func f(a bool) {\n" + strings.Repeat("if a {}\n", 20) + "}",
 			},
 			[]string{"f1/a.go:intricate:12: complexity: complexity 16, at most 15"},
 		},
 		"context in a struct": {
 			map[string]string{
-				"f1/a.go":      "import \"context\"\ntype t struct { a int\nctx context.Context }\nfunc f(ctx context.Context) {}",
-				"f1/a_test.go": "import \"context\"\ntype t struct { ctx context.Context }", "kit/a.go": "import \"context\"\ntype t struct { ctx context.Context }",
+				"f1/a.go": "import \"context\"\ntype t struct { a int\nctx context.Context }\n" +
+					"func f(ctx context.Context) {}",
+				"f1/a_test.go": "import \"context\"\ntype t struct { ctx context.Context }",
+				"kit/a.go":     "import \"context\"\ntype t struct { ctx context.Context }",
 			},
 			[]string{"f1/a.go:5: context: a context in a struct: pass it as an argument"},
 		},
 		"ruled name": {
-			map[string]string{"f1/a.go": "import \"example.org/api\"\nvar c = api.NewClient()", "p2/a.go": "import \"example.org/api\"\nvar c = api.NewClient()"},
+			map[string]string{
+				"f1/a.go": "import \"example.org/api\"\nvar c = api.NewClient()",
+				"p2/a.go": "import \"example.org/api\"\nvar c = api.NewClient()",
+			},
 			[]string{"f1/a.go:4: client: example.org/api.NewClient: why"},
 		},
 		"ruled name as a value, under another name": {
@@ -184,11 +200,17 @@ func TestCheck(t *testing.T) {
 			[]string{"f1/a.go:3: dot-import: \"os\": rules go by the package's name"},
 		},
 		"field": {
-			map[string]string{"f1/a.go": "func f(c struct{ Generation int }) int { return c.Generation }", "p1/a.go": "func f(c struct{ Generation int }) int { return c.Generation }"},
+			map[string]string{
+				"f1/a.go": "func f(c struct{ Generation int }) int { return c.Generation }",
+				"p1/a.go": "func f(c struct{ Generation int }) int { return c.Generation }",
+			},
 			[]string{"f1/a.go:3: generation: .Generation: why"},
 		},
 		"impure import": {
-			map[string]string{"n1/a.go": "import \"net/http\"\nimport \"math/rand/v2\"\nvar a, b = http.Get, rand.Int", "p1/a.go": "import _ \"net/http\""},
+			map[string]string{
+				"n1/a.go": "import \"net/http\"\nimport \"math/rand/v2\"\nvar a, b = http.Get, rand.Int",
+				"p1/a.go": "import _ \"net/http\"",
+			},
 			[]string{
 				"n1/a.go:3: pure: net/http in a pure package: let the caller bring it",
 				"n1/a.go:4: pure: math/rand/v2 in a pure package: let the caller bring it",
@@ -196,7 +218,8 @@ func TestCheck(t *testing.T) {
 		},
 		"impure names": {
 			map[string]string{"sim/rules/a.go": "import (\n\"net\"\n\"os\"\n\"time\"\n)\n" +
-				"var a = time.Now()\nvar b = os.ReadFile\nvar c = net.Dial\nvar d = time.Second\nvar e = net.JoinHostPort\nvar f = os.Expand\n"},
+				"var a = time.Now()\nvar b = os.ReadFile\nvar c = net.Dial\nvar d = time.Second\n" +
+				"var e = net.JoinHostPort\nvar f = os.Expand\n"},
 			[]string{
 				"sim/rules/a.go:8: pure: time.Now in a pure package: take the value, or now, as an argument",
 				"sim/rules/a.go:9: pure: os.ReadFile in a pure package: take the value, or now, as an argument",
@@ -204,31 +227,50 @@ func TestCheck(t *testing.T) {
 			},
 		},
 		"init": {
-			map[string]string{"f1/a.go": "func init() {}\ntype t int\nfunc (t) init() {}", "f1/a_test.go": "func init() {}"},
-			[]string{"f1/a.go:3: init: init function: build it where it is needed", "f1/a_test.go:3: init: init function: build it where it is needed"},
+			map[string]string{
+				"f1/a.go": "func init() {}\ntype t int\nfunc (t) init() {}", "f1/a_test.go": "func init() {}",
+			},
+			[]string{
+				"f1/a.go:3: init: init function: build it where it is needed",
+				"f1/a_test.go:3: init: init function: build it where it is needed",
+			},
 		},
 		"sleep": {
-			map[string]string{"f1/a_test.go": "import \"time\"\nfunc f() { time.Sleep(time.Second) }", "f1/a.go": "import \"time\"\nfunc g() { time.Sleep(time.Second) }"},
+			map[string]string{
+				"f1/a_test.go": "import \"time\"\nfunc f() { time.Sleep(time.Second) }",
+				"f1/a.go":      "import \"time\"\nfunc g() { time.Sleep(time.Second) }",
+			},
 			[]string{"f1/a_test.go:4: sleep: time.Sleep in a test: wait for a condition"},
 		},
 		"log key": {
-			map[string]string{"f1/a.go": "import \"net/http\"\nfunc f(log logger) {\nlog.Info(\"m\", \"key\", 1)\nlog.With(\"x\").Warn(\"m\", key, \"value\", \"other\", 2)\n" +
-				"http.Error(w, \"text\", 500)\nlog.Info(\"m\")\nlog.Printf(\"m\", \"x\")\n}", "f1/a_test.go": "func f() { t.Error(\"m\", \"key\") }"},
-			[]string{"f1/a.go:5: log-key: \"key\": keys of log lines are constants of logkey", "f1/a.go:6: log-key: \"other\": keys of log lines are constants of logkey"},
+			map[string]string{"f1/a.go": "import \"net/http\"\nfunc f(log logger) {\nlog.Info(\"m\", \"key\", 1)\n" +
+				"log.With(\"x\").Warn(\"m\", key, \"value\", \"other\", 2)\n" +
+				"http.Error(w, \"text\", 500)\nlog.Info(\"m\")\nlog.Printf(\"m\", \"x\")\n}",
+				"f1/a_test.go": "func f() { t.Error(\"m\", \"key\") }"},
+			[]string{
+				"f1/a.go:5: log-key: \"key\": keys of log lines are constants of logkey",
+				"f1/a.go:6: log-key: \"other\": keys of log lines are constants of logkey",
+			},
 		},
 		"long line": {
 			map[string]string{
-				"f1/a.go":      "// " + strings.Repeat("–", 117) + "\n\t\t// " + strings.Repeat("x", 110) + "\n\t\t//" + strings.Repeat("x", 110),
+				"f1/a.go": "// " + strings.Repeat("–", 117) + "\n\t\t// " + strings.Repeat("x", 110) + "\n\t\t//" +
+					strings.Repeat("x", 110),
 				"f1/a_test.go": "// " + strings.Repeat("–", 118),
-				"f1/c.go":      "// Code generated by hand. DO NOT EDIT.\n// Package a.\npackage a\n// " + strings.Repeat("x", 118),
+				"f1/c.go": "// Code generated by hand. DO NOT EDIT.\n// Package a.\npackage a\n// " +
+					strings.Repeat("x", 118),
 			},
-			[]string{"f1/a.go:4: columns: 121 columns, at most 120", "f1/a_test.go:3: columns: 121 columns, at most 120"},
+			[]string{
+				"f1/a.go:4: columns: 121 columns, at most 120", "f1/a_test.go:3: columns: 121 columns, at most 120",
+			},
 		},
 		"comment of a function": {
 			map[string]string{
-				"f1/a.go": "// does f.\nfunc f() {}\n// g is one.\nfunc g() {}\n// h isolates.\nfunc h() {}\n// i: why.\nfunc i() {}\n" +
+				"f1/a.go": "// does f.\nfunc f() {}\n// g is one.\nfunc g() {}\n// h isolates.\nfunc h() {}\n" +
+					"// i: why.\nfunc i() {}\n" +
 					"// T is.\ntype T int\n// M was one.\nfunc (T) M() {}",
-				"f1/a_test.go": "// What is so.\nfunc TestX() {}\n// TestY: why.\nfunc TestY() {}\n// x are.\nfunc x() {}\n//go:noinline\nfunc y() {}",
+				"f1/a_test.go": "// What is so.\nfunc TestX() {}\n// TestY: why.\nfunc TestY() {}\n// x are.\n" +
+					"func x() {}\n//go:noinline\nfunc y() {}",
 			},
 			[]string{
 				"f1/a.go:4: comment: \"does\": begin with the name f",
@@ -239,8 +281,9 @@ func TestCheck(t *testing.T) {
 		},
 		"condition of a test": {
 			map[string]string{
-				"f1/a_test.go": "func f() {\nif a && b {}\nif a && (b || !c) {}\nif func() bool { return a && b && c }() {}\nx := a && b && c\n}",
-				"f1/a.go":      "func f() { if a && b && c {} }",
+				"f1/a_test.go": "func f() {\nif a && b {}\nif a && (b || !c) {}\n" +
+					"if func() bool { return a && b && c }() {}\nx := a && b && c\n}",
+				"f1/a.go": "func f() { if a && b && c {} }",
 			},
 			[]string{"f1/a_test.go:5: condition: a condition with 2 operators && and ||, at most 1"},
 		},
@@ -253,7 +296,11 @@ func TestCheck(t *testing.T) {
 			[]string{"f1.u:0: methods: 31 methods, at most 30"},
 		},
 		"long package": {
-			map[string]string{"f1/a.go": long(398), "f1/b.go": long(398), "f1/c.go": long(398), "f1/d.go": long(398), "f1/e.go": long(398), "f1/f.go": long(398), "f1/g.go": long(398), "f1/h.go": long(198), "f1/i.go": "", "f1/d_test.go": long(300), "f2/a.go": long(398)},
+			map[string]string{
+				"f1/a.go": long(398), "f1/b.go": long(398), "f1/c.go": long(398), "f1/d.go": long(398),
+				"f1/e.go": long(398), "f1/f.go": long(398), "f1/g.go": long(398), "f1/h.go": long(198), "f1/i.go": "",
+				"f1/d_test.go": long(300), "f2/a.go": long(398),
+			},
 			[]string{"f1:0: package-size: 3002 production lines, at most 3000"},
 		},
 		"long function": {
@@ -264,11 +311,20 @@ func TestCheck(t *testing.T) {
 			[]string{"f1/a.go:tall:63: function-size: 61 lines, at most 60"},
 		},
 		"wide interface": {
-			map[string]string{"f1/a.go": "type i interface { A(); B(); C(); D() }\ntype j interface { A(); B(); C() }", "p1/a.go": "type i interface { A(); B(); C(); D(); E(); F() }\ntype j interface { A(); B(); C(); D() }"},
-			[]string{"f1/a.go:3: interface-size: i has 4 methods, at most 3", "p1/a.go:3: interface-size: i has 6 methods, at most 5"},
+			map[string]string{
+				"f1/a.go": "type i interface { A(); B(); C(); D() }\ntype j interface { A(); B(); C() }",
+				"p1/a.go": "type i interface { A(); B(); C(); D(); E(); F() }\ntype j interface { A(); B(); C(); D() }",
+			},
+			[]string{
+				"f1/a.go:3: interface-size: i has 4 methods, at most 3",
+				"p1/a.go:3: interface-size: i has 6 methods, at most 5",
+			},
 		},
 		"undocumented": {
-			map[string]string{"f1/a.go": "type T int\nfunc (T) M() {}\nfunc (T) Error() string { return \"\" }\nfunc F() {}\nvar V int\nconst C = 1\ntype t int\nfunc (t) M() {}\nfunc f() {}"},
+			map[string]string{
+				"f1/a.go": "type T int\nfunc (T) M() {}\nfunc (T) Error() string { return \"\" }\nfunc F() {}\n" +
+					"var V int\nconst C = 1\ntype t int\nfunc (t) M() {}\nfunc f() {}",
+			},
 			[]string{
 				"f1/a.go:3: undocumented: T has no comment", "f1/a.go:4: undocumented: M has no comment",
 				"f1/a.go:6: undocumented: F has no comment", "f1/a.go:7: undocumented: V has no comment",
@@ -276,11 +332,16 @@ func TestCheck(t *testing.T) {
 			},
 		},
 		"documented": {
-			files: map[string]string{"f1/a.go": "// T is.\ntype T[A any] int\n// M does.\nfunc (*T[A]) M() {}\n// Constants.\nconst (\n\tC = iota\n\tD\n)\nvar V int // V is.\n",
-				"f1/a_test.go": "type X int\nfunc F() {}", "cmd/x/main.go": "// Command x is.\npackage main\nfunc F() {}"},
+			files: map[string]string{"f1/a.go": "// T is.\ntype T[A any] int\n// M does.\nfunc (*T[A]) M() {}\n" +
+				"// Constants.\nconst (\n\tC = iota\n\tD\n)\nvar V int // V is.\n",
+				"f1/a_test.go":  "type X int\nfunc F() {}",
+				"cmd/x/main.go": "// Command x is.\npackage main\nfunc F() {}"},
 		},
 		"method of an undocumented generic": {
-			map[string]string{"f1/a.go": "// T is.\ntype T[A, B any] int\nfunc (*T[A, B]) M() {}\ntype t[A any] int\nfunc (t[A]) M() {}"},
+			map[string]string{
+				"f1/a.go": "// T is.\ntype T[A, B any] int\nfunc (*T[A, B]) M() {}\ntype t[A any] int\n" +
+					"func (t[A]) M() {}",
+			},
 			[]string{"f1/a.go:5: undocumented: M has no comment"},
 		},
 		"no package comment": {
@@ -288,7 +349,8 @@ func TestCheck(t *testing.T) {
 			[]string{"f1:0: undocumented: package f1 has no package comment"},
 		},
 		"testdata, hidden and nested modules are not ours": {files: map[string]string{
-			"f1/testdata/a.go": "func init() {}", ".tools/a.go": "func init() {}", "tools/go.mod": "module x", "tools/a.go": "func init() {}",
+			"f1/testdata/a.go": "func init() {}", ".tools/a.go": "func init() {}", "tools/go.mod": "module x",
+			"tools/a.go":   "func init() {}",
 			"f1/notes.txt": "func init() {}",
 		}},
 	} {

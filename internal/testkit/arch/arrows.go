@@ -102,7 +102,8 @@ func (c *checker) depth(imports map[string][]string) {
 			return longest[pkg]
 		}
 		if found := chain(d.From); len(found) > d.Most {
-			c.report(d.From, 0, "depth", "%d packages in a chain of imports, at most %d: %s", len(found), d.Most, strings.Join(found, " > "))
+			c.report(d.From, 0, "depth", "%d packages in a chain of imports, at most %d: %s", len(found), d.Most,
+				strings.Join(found, " > "))
 		}
 	}
 }

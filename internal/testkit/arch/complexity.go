@@ -19,7 +19,8 @@ func (c *checker) complexity(f *file) {
 			continue
 		}
 		if n := branches(d) + 1; n > maxComplexity {
-			c.report(f.name+":"+d.Name.Name, c.line(d.Pos()), "complexity", "complexity %d, at most %d", n, maxComplexity)
+			c.report(f.name+":"+d.Name.Name, c.line(d.Pos()), "complexity", "complexity %d, at most %d", n,
+				maxComplexity)
 		}
 	}
 }

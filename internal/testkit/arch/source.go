@@ -50,8 +50,11 @@ var impure = []string{
 // impureNames those of time that it may not.
 var (
 	pureNames = map[string][]string{
-		"os":  {"Expand"},
-		"net": {"CIDRMask", "HardwareAddr", "IP", "IPMask", "IPNet", "IPv4", "JoinHostPort", "ParseCIDR", "ParseIP", "ParseMAC", "SplitHostPort"},
+		"os": {"Expand"},
+		"net": {
+			"CIDRMask", "HardwareAddr", "IP", "IPMask", "IPNet", "IPv4", "JoinHostPort", "ParseCIDR", "ParseIP",
+			"ParseMAC", "SplitHostPort",
+		},
 	}
 	impureNames = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"}
 )
@@ -70,7 +73,8 @@ func (c *checker) pure(f *file) {
 	f.selectors(func(importPath, name string, pos token.Pos) {
 		allowed, mixed := pureNames[importPath]
 		if mixed && !slices.Contains(allowed, name) || importPath == "time" && slices.Contains(impureNames, name) {
-			c.report(f.name, c.line(pos), "pure", "%s.%s in a pure package: take the value, or now, as an argument", importPath, name)
+			c.report(f.name, c.line(pos), "pure", "%s.%s in a pure package: take the value, or now, as an argument",
+				importPath, name)
 		}
 	})
 }
@@ -98,7 +102,8 @@ func (c *checker) logKeys(f *file) {
 		}
 		for i := 1; i < len(call.Args); i += 2 {
 			if key, ok := call.Args[i].(*ast.BasicLit); ok {
-				c.report(f.name, c.line(key.Pos()), "log-key", "%s: keys of log lines are constants of logkey", key.Value)
+				c.report(f.name, c.line(key.Pos()), "log-key",
+					"%s: keys of log lines are constants of logkey", key.Value)
 			}
 		}
 		return true

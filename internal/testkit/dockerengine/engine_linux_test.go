@@ -19,7 +19,9 @@ func TestNetworks(t *testing.T) {
 	e := Start(t)
 	image := e.Image(t, "hello", map[string]string{"/hello": testkit.Programs(t) + "/hello"}, nil)
 	network := e.Run(t, "network", "create", "--label", e.ID, "--subnet=169.254.170.0/24", e.ID+"-tasks")
-	run := []string{"run", "-d", "--label", e.ID, "--network", network, "--ip", "169.254.170.2", "--network-alias", "api"}
+	run := []string{
+		"run", "-d", "--label", e.ID, "--network", network, "--ip", "169.254.170.2", "--network-alias", "api",
+	}
 	server := e.Run(t, append(run, image, "/hello", "api", "0.0.0.0:80")...)
 
 	for name, url := range map[string]string{

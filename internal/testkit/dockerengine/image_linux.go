@@ -34,7 +34,9 @@ func (e *Engine) Image(t testing.TB, name string, programs map[string]string, di
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
 	for _, d := range dirs {
-		w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: d.Path[1:] + "/", Mode: d.Mode, Uid: d.Owner, Gid: d.Owner})
+		w.WriteHeader(&tar.Header{
+			Typeflag: tar.TypeDir, Name: d.Path[1:] + "/", Mode: d.Mode, Uid: d.Owner, Gid: d.Owner,
+		})
 	}
 	for _, target := range slices.Sorted(maps.Keys(files)) {
 		data, err := os.ReadFile(files[target])

@@ -205,7 +205,8 @@ acl { enabled = true, default_policy = "deny", tokens { initial_management = %[7
 			s.vpc.now.Fatal(err)
 		}
 		// The log is a file: a server must not wait for a reader of its output.
-		s.process = s.run(s.vpc.t, testkit.ProcessOptions{}, "/bin/sh", "-c", `exec "$0" agent -config-file "$1" >>"$2" 2>&1`,
+		s.process = s.run(s.vpc.t, testkit.ProcessOptions{}, "/bin/sh", "-c",
+			`exec "$0" agent -config-file "$1" >>"$2" 2>&1`,
 			c.program, file, s.log())
 		logTail(s.vpc.t, s.log())
 	}

@@ -32,7 +32,9 @@ func (v *VPC) Fronts(c *testkit.Consul, n int) []*Front {
 	var fronts []*Front
 	var peers []string
 	for i := range n {
-		f := &Front{Host: v.Host(fmt.Sprintf("front-%d", i)), requests: map[netip.Addr]int{}, streams: map[netip.Addr]int{}}
+		f := &Front{
+			Host: v.Host(fmt.Sprintf("front-%d", i)), requests: map[netip.Addr]int{}, streams: map[netip.Addr]int{},
+		}
 		fronts = append(fronts, f)
 		peers = append(peers, net.JoinHostPort(f.IP.String(), "8300"))
 	}

@@ -61,7 +61,8 @@ func TestEvents(t *testing.T) {
 	heal()
 
 	restore := follower.Drop()
-	if err := dial(client, address); !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, context.DeadlineExceeded) {
+	if err := dial(client, address); !errors.Is(err, os.ErrDeadlineExceeded) &&
+		!errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a client of a server whose packets are dropped: %v, want a timeout", err)
 	}
 	restore()

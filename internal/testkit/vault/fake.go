@@ -185,7 +185,9 @@ func (f *fake) serve(r *request) (answer, *refusal) {
 		return nil, nil
 	}
 	if !strings.HasPrefix(r.path, "auth/token/") {
-		return nil, &refusal{http.StatusNotFound, fmt.Sprintf("no handler for route %q. route entry not found.", r.path)}
+		return nil, &refusal{
+			http.StatusNotFound, fmt.Sprintf("no handler for route %q. route entry not found.", r.path),
+		}
 	}
 	return f.serveToken(r)
 }
@@ -241,7 +243,8 @@ func (f *fake) permits(r *request) bool {
 		needed = "update"
 	}
 	root := slices.Contains(r.caller.policies, "root") && r.caller.namespace == ""
-	return (root || r.caller.namespace == r.namespace || strings.HasSuffix(r.path, "-self")) && slices.Contains(f.capabilities(r.caller, r.path), needed)
+	return (root || r.caller.namespace == r.namespace || strings.HasSuffix(r.path, "-self")) &&
+		slices.Contains(f.capabilities(r.caller, r.path), needed)
 }
 
 // wrap puts an answer behind a wrapping token.
@@ -274,7 +277,8 @@ func (f *fake) lookupWrapped(r *request) (answer, *refusal) {
 	if !ok || f.now().Sub(w.created) >= w.ttl {
 		return nil, invalidWrapper
 	}
-	return answer{"data": answer{"creation_path": w.path, "creation_ttl": w.ttl.Seconds(), "creation_time": w.created}}, nil
+	return answer{"data": answer{"creation_path": w.path, "creation_ttl": w.ttl.Seconds(), "creation_time": w.created}},
+		nil
 }
 
 func badRequest(format string, args ...any) *refusal {

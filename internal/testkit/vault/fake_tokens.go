@@ -143,7 +143,8 @@ func (f *fake) policiesPermitted(caller *token, policies []string, role *body, s
 		switch {
 		case p == "default":
 		case role != nil && !byRole:
-			return badRequest("token policies (%q) must be subset of the role's allowed policies ([\"default\"]) or glob policies (%q)", policies, role.AllowedPoliciesGlob)
+			return badRequest("token policies (%q) must be subset of the role's allowed policies ([\"default\"]) or "+
+				"glob policies (%q)", policies, role.AllowedPoliciesGlob)
 		case role == nil && !sudo && !slices.Contains(caller.policies, p):
 			return badRequest("child policies must be subset of parent")
 		case p == "root" && !root:

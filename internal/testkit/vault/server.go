@@ -97,7 +97,8 @@ func run(program string) (*Server, error) {
 	}
 	defer output.Close()
 	const root = "root"
-	cmd := exec.Command(program, "server", "-dev", "-dev-listen-address="+address, "-dev-root-token-id="+root, "-dev-no-store-token")
+	cmd := exec.Command(program, "server", "-dev", "-dev-listen-address="+address, "-dev-root-token-id="+root,
+		"-dev-no-store-token")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, output, output
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%s: %w", Bin, err)
@@ -228,7 +229,8 @@ func (s *Server) Token(t testing.TB, body map[string]any) (secret, accessor stri
 // Lookup returns what the server knows of the token of an accessor, and false for none.
 func (s *Server) Lookup(t testing.TB, accessor string) (map[string]any, bool) {
 	t.Helper()
-	status, answer := s.Do(t, http.MethodPost, "auth/token/lookup-accessor", s.Root, map[string]string{"accessor": accessor})
+	status, answer := s.Do(t, http.MethodPost, "auth/token/lookup-accessor", s.Root,
+		map[string]string{"accessor": accessor})
 	switch {
 	case status == http.StatusOK:
 		return answer.Data, true
@@ -262,7 +264,8 @@ func (s *Server) Seal(t testing.TB) {
 // Unseal ends what Seal began, and returns when the server serves again.
 func (s *Server) Unseal(t testing.TB) {
 	t.Helper()
-	if status, answer := s.Do(t, http.MethodPut, "sys/unseal", "", map[string]string{"key": s.unsealKey}); status != http.StatusOK {
+	if status, answer := s.Do(t, http.MethodPut, "sys/unseal", "",
+		map[string]string{"key": s.unsealKey}); status != http.StatusOK {
 		t.Fatalf("unseal: %d %s", status, answer.Errors)
 	}
 	testkit.Eventually(t, "the server serves", func() bool {

@@ -66,7 +66,8 @@ func TestIncompleteModulesAreRefused(t *testing.T) {
 		{readme, `variable "v" {}`, `variable "v" has no description`},
 		{readme, `output "o" { value = 1 }`, `output "o" has no description`},
 	} {
-		if _, err := Fill(module(t, tt.readme, tt.configuration)); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := Fill(module(t, tt.readme, tt.configuration)); err == nil ||
+			!strings.Contains(err.Error(), tt.want) {
 			t.Errorf("got %v, want %q", err, tt.want)
 		}
 	}

@@ -129,16 +129,22 @@ func (in input) variables(t *testing.T) map[string]any {
 		"requires_compatibilities": in.Definition["requiresCompatibilities"],
 		"container_definitions":    list(in.Definition["containerDefinitions"]),
 		"configuration":            configuration,
-		"images":                   map[string]any{"consul_ecs": cmp.Or(images["consulECS"], any(consulECS)), "envoy": images["envoy"], "dataplane": images["dataplane"], "consul": images["consul"]},
-		"client":                   map[string]any{"retry_join": client["retryJoin"], "datacenter": client["datacenter"], "configuration": client["configuration"]},
-		"secrets":                  settings["secrets"],
-		"log_configuration":        settings["logConfiguration"],
-		"envoy_concurrency":        settings["envoyConcurrency"],
-		"ignore_containers":        settings["ignoreContainers"],
-		"memory":                   in.Definition["memory"],
-		"sidecars":                 sidecars(object(settings["sidecars"])),
-		"tags":                     tags(in.Definition["tags"]),
-		"runtime_platform":         nil,
+		"images": map[string]any{
+			"consul_ecs": cmp.Or(images["consulECS"], any(consulECS)), "envoy": images["envoy"],
+			"dataplane": images["dataplane"], "consul": images["consul"],
+		},
+		"client": map[string]any{
+			"retry_join": client["retryJoin"], "datacenter": client["datacenter"],
+			"configuration": client["configuration"],
+		},
+		"secrets":           settings["secrets"],
+		"log_configuration": settings["logConfiguration"],
+		"envoy_concurrency": settings["envoyConcurrency"],
+		"ignore_containers": settings["ignoreContainers"],
+		"memory":            in.Definition["memory"],
+		"sidecars":          sidecars(object(settings["sidecars"])),
+		"tags":              tags(in.Definition["tags"]),
+		"runtime_platform":  nil,
 	}
 	if platform, given := in.Definition["runtimePlatform"]; given {
 		vars["runtime_platform"] = map[string]any{"cpu_architecture": object(platform)["cpuArchitecture"]}

@@ -168,11 +168,13 @@ func judge(ctx context.Context, doc []byte) []string {
 				continue
 			}
 			if _, _, err := config.Parse([]byte(aws.ToString(e.Value))); err != nil {
-				out = append(out, fmt.Sprintf("container %q would refuse its configuration: %v", aws.ToString(c.Name), err))
+				out = append(out, fmt.Sprintf("container %q would refuse its configuration: %v",
+					aws.ToString(c.Name), err))
 			}
 		}
 		for _, member := range filledIn(c) {
-			out = append(out, fmt.Sprintf("container %q: ECS returns %s, so the next plan would replace the definition: give it", aws.ToString(c.Name), member))
+			out = append(out, fmt.Sprintf("container %q: ECS returns %s, so the next plan would replace the "+
+				"definition: give it", aws.ToString(c.Name), member))
 		}
 	}
 	if err := required(ctx, &in); err != nil {
@@ -184,7 +186,8 @@ func judge(ctx context.Context, doc []byte) []string {
 // filledIn names what ECS returns for a container that does not have it, where there are
 // releases of the provider that take the two for different.
 func filledIn(c types.ContainerDefinition) (members []string) {
-	if l := c.LinuxParameters; l != nil && l.Capabilities != nil && (l.Capabilities.Add == nil || l.Capabilities.Drop == nil) {
+	if l := c.LinuxParameters; l != nil && l.Capabilities != nil && (l.Capabilities.Add == nil ||
+		l.Capabilities.Drop == nil) {
 		members = append(members, "both lists of capabilities")
 	}
 	if h := c.HealthCheck; h != nil && (h.Interval == nil || h.Timeout == nil || h.Retries == nil) {

@@ -37,7 +37,9 @@ func Install(dir string, aws AWS) (config string, err error) {
 	if err != nil {
 		return "", err
 	}
-	for name, version := range map[string]string{"aws": string(aws), "random": "3.7.2", "tls": "4.1.0", "null": "3.2.4"} {
+	for name, version := range map[string]string{
+		"aws": string(aws), "random": "3.7.2", "tls": "4.1.0", "null": "3.2.4",
+	} {
 		platform := runtime.GOOS + "_" + runtime.GOARCH
 		home := filepath.Join(dir, "mirror", filepath.FromSlash(source(name)), version, platform)
 		if err := os.MkdirAll(home, 0o755); err != nil {
@@ -45,11 +47,13 @@ func Install(dir string, aws AWS) (config string, err error) {
 		}
 		// A script, because every command of terraform reads the whole file for its checksum.
 		script := fmt.Sprintf("#!/bin/sh\nexec env %s=%s@%s '%s'\n", roleVariable, name, version, self)
-		if err := os.WriteFile(filepath.Join(home, "terraform-provider-"+name+"_v"+version), []byte(script), 0o755); err != nil {
+		if err := os.WriteFile(filepath.Join(home, "terraform-provider-"+name+"_v"+version), []byte(script),
+			0o755); err != nil {
 			return "", err
 		}
 	}
 	config = filepath.Join(dir, "terraformrc")
-	text := fmt.Sprintf("disable_checkpoint = true\nprovider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", filepath.Join(dir, "mirror"))
+	text := fmt.Sprintf("disable_checkpoint = true\nprovider_installation {\n  filesystem_mirror {\n    path = %q\n"+
+		"  }\n}\n", filepath.Join(dir, "mirror"))
 	return config, os.WriteFile(config, []byte(text), 0o644)
 }

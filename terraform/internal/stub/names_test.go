@@ -31,7 +31,9 @@ func TestNamesHaveTheFormOfAWS(t *testing.T) {
 		{"aws_ecs_task_definition", "family", "a b", true},
 		{"aws_ecs_task_definition", "task_role_arn", "role", true},
 	} {
-		got := checkNames(tt.resource, map[string]tftypes.Value{tt.attribute: tftypes.NewValue(tftypes.String, tt.value)})
+		got := checkNames(tt.resource, map[string]tftypes.Value{
+			tt.attribute: tftypes.NewValue(tftypes.String, tt.value),
+		})
 		if (len(got) > 0) != tt.refused {
 			t.Errorf("%s.%s = %q: got %v, want refused %v", tt.resource, tt.attribute, tt.value, got, tt.refused)
 		}

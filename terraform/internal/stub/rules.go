@@ -36,7 +36,10 @@ func (r *rules) apply(typ string, prior, planned tftypes.Value) []*tfprotov5.Dia
 	}
 	key := ruleKey(typ, planned)
 	if r.exist[key] {
-		return []*tfprotov5.Diagnostic{problem("security_group_id", "InvalidPermission.Duplicate: the security group has this rule already: %s", key)}
+		return []*tfprotov5.Diagnostic{
+			problem("security_group_id", "InvalidPermission.Duplicate: the security group has this rule already: %s",
+				key),
+		}
 	}
 	if r.exist == nil {
 		r.exist = map[string]bool{}

@@ -11,12 +11,15 @@ func TestEqualSecurityGroupRulesAreRefused(t *testing.T) {
 	t.Parallel()
 	const ingress, egress = "aws_vpc_security_group_ingress_rule", "aws_vpc_security_group_egress_rule"
 	typ := tftypes.Object{AttributeTypes: map[string]tftypes.Type{
-		"description": tftypes.String, "security_group_id": tftypes.String, "cidr_ipv4": tftypes.String, "from_port": tftypes.Number,
+		"description": tftypes.String, "security_group_id": tftypes.String, "cidr_ipv4": tftypes.String,
+		"from_port": tftypes.Number,
 	}}
 	rule := func(description, group, block string, port int) tftypes.Value {
 		return tftypes.NewValue(typ, map[string]tftypes.Value{
-			"description": tftypes.NewValue(tftypes.String, description), "security_group_id": tftypes.NewValue(tftypes.String, group),
-			"cidr_ipv4": tftypes.NewValue(tftypes.String, block), "from_port": tftypes.NewValue(tftypes.Number, port),
+			"description":       tftypes.NewValue(tftypes.String, description),
+			"security_group_id": tftypes.NewValue(tftypes.String, group),
+			"cidr_ipv4":         tftypes.NewValue(tftypes.String, block),
+			"from_port":         tftypes.NewValue(tftypes.Number, port),
 		})
 	}
 	none := tftypes.NewValue(typ, nil)
@@ -38,7 +41,8 @@ func TestEqualSecurityGroupRulesAreRefused(t *testing.T) {
 		{"created again", ingress, none, clients, false},
 	} {
 		found := r.apply(step.typ, step.prior, step.planned)
-		if refused := len(found) == 1 && strings.Contains(found[0].Detail, "InvalidPermission.Duplicate"); refused != step.refused {
+		if refused := len(found) == 1 && strings.Contains(found[0].Detail,
+			"InvalidPermission.Duplicate"); refused != step.refused {
 			t.Errorf("%s: %v, want refused %v", step.name, found, step.refused)
 		}
 	}

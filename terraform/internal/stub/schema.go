@@ -146,7 +146,8 @@ func (b *block) proto() *tfprotov5.SchemaBlock {
 	for _, n := range slices.Sorted(maps.Keys(b.Attributes)) {
 		a := b.Attributes[n]
 		out.Attributes = append(out.Attributes, &tfprotov5.SchemaAttribute{
-			Name: n, Type: a.typ, Required: a.Required, Optional: a.Optional, Computed: a.Computed, Sensitive: a.Sensitive,
+			Name: n, Type: a.typ, Required: a.Required, Optional: a.Optional, Computed: a.Computed,
+			Sensitive: a.Sensitive,
 		})
 	}
 	modes := map[string]tfprotov5.SchemaNestedBlockNestingMode{

@@ -38,7 +38,9 @@ func (s *server) GetMetadata(context.Context, *tfprotov5.GetMetadataRequest) (*t
 	return nil, fmt.Errorf("not served")
 }
 
-func (s *server) GetProviderSchema(context.Context, *tfprotov5.GetProviderSchemaRequest) (*tfprotov5.GetProviderSchemaResponse, error) {
+func (s *server) GetProviderSchema(
+	context.Context, *tfprotov5.GetProviderSchemaRequest,
+) (*tfprotov5.GetProviderSchemaResponse, error) {
 	out := &tfprotov5.GetProviderSchemaResponse{
 		Provider:          &tfprotov5.Schema{Block: s.p.Provider.proto()},
 		ResourceSchemas:   map[string]*tfprotov5.Schema{},
@@ -55,11 +57,15 @@ func (s *server) GetProviderSchema(context.Context, *tfprotov5.GetProviderSchema
 	return out, nil
 }
 
-func (s *server) PrepareProviderConfig(_ context.Context, r *tfprotov5.PrepareProviderConfigRequest) (*tfprotov5.PrepareProviderConfigResponse, error) {
+func (s *server) PrepareProviderConfig(
+	_ context.Context, r *tfprotov5.PrepareProviderConfigRequest,
+) (*tfprotov5.PrepareProviderConfigResponse, error) {
 	return &tfprotov5.PrepareProviderConfigResponse{PreparedConfig: r.Config}, nil
 }
 
-func (s *server) ConfigureProvider(_ context.Context, r *tfprotov5.ConfigureProviderRequest) (*tfprotov5.ConfigureProviderResponse, error) {
+func (s *server) ConfigureProvider(
+	_ context.Context, r *tfprotov5.ConfigureProviderRequest,
+) (*tfprotov5.ConfigureProviderResponse, error) {
 	v, err := r.Config.Unmarshal(s.p.Provider.typ)
 	if err != nil {
 		return nil, err
@@ -86,11 +92,15 @@ func (s *server) ConfigureProvider(_ context.Context, r *tfprotov5.ConfigureProv
 	return &tfprotov5.ConfigureProviderResponse{}, nil
 }
 
-func (s *server) StopProvider(context.Context, *tfprotov5.StopProviderRequest) (*tfprotov5.StopProviderResponse, error) {
+func (s *server) StopProvider(
+	context.Context, *tfprotov5.StopProviderRequest,
+) (*tfprotov5.StopProviderResponse, error) {
 	return &tfprotov5.StopProviderResponse{}, nil
 }
 
-func (s *server) ValidateResourceTypeConfig(_ context.Context, r *tfprotov5.ValidateResourceTypeConfigRequest) (*tfprotov5.ValidateResourceTypeConfigResponse, error) {
+func (s *server) ValidateResourceTypeConfig(
+	_ context.Context, r *tfprotov5.ValidateResourceTypeConfigRequest,
+) (*tfprotov5.ValidateResourceTypeConfigResponse, error) {
 	v, err := r.Config.Unmarshal(s.p.Resources[r.TypeName].typ)
 	if err != nil {
 		return nil, err
@@ -100,13 +110,18 @@ func (s *server) ValidateResourceTypeConfig(_ context.Context, r *tfprotov5.Vali
 	return &tfprotov5.ValidateResourceTypeConfigResponse{Diagnostics: checkNames(r.TypeName, m)}, nil
 }
 
-func (s *server) ValidateDataSourceConfig(context.Context, *tfprotov5.ValidateDataSourceConfigRequest) (*tfprotov5.ValidateDataSourceConfigResponse, error) {
+func (s *server) ValidateDataSourceConfig(
+	context.Context, *tfprotov5.ValidateDataSourceConfigRequest,
+) (*tfprotov5.ValidateDataSourceConfigResponse, error) {
 	return &tfprotov5.ValidateDataSourceConfigResponse{}, nil
 }
 
-func (s *server) UpgradeResourceState(_ context.Context, r *tfprotov5.UpgradeResourceStateRequest) (*tfprotov5.UpgradeResourceStateResponse, error) {
+func (s *server) UpgradeResourceState(
+	_ context.Context, r *tfprotov5.UpgradeResourceStateRequest,
+) (*tfprotov5.UpgradeResourceStateResponse, error) {
 	t := s.p.Resources[r.TypeName].typ
-	v, err := r.RawState.UnmarshalWithOpts(t, tfprotov5.UnmarshalOpts{ValueFromJSONOpts: tftypes.ValueFromJSONOpts{IgnoreUndefinedAttributes: true}})
+	v, err := r.RawState.UnmarshalWithOpts(t,
+		tfprotov5.UnmarshalOpts{ValueFromJSONOpts: tftypes.ValueFromJSONOpts{IgnoreUndefinedAttributes: true}})
 	if err != nil {
 		return nil, err
 	}
@@ -114,11 +129,15 @@ func (s *server) UpgradeResourceState(_ context.Context, r *tfprotov5.UpgradeRes
 	return &tfprotov5.UpgradeResourceStateResponse{UpgradedState: &d}, err
 }
 
-func (s *server) ReadResource(_ context.Context, r *tfprotov5.ReadResourceRequest) (*tfprotov5.ReadResourceResponse, error) {
+func (s *server) ReadResource(
+	_ context.Context, r *tfprotov5.ReadResourceRequest,
+) (*tfprotov5.ReadResourceResponse, error) {
 	return &tfprotov5.ReadResourceResponse{NewState: r.CurrentState, Private: r.Private}, nil
 }
 
-func (s *server) PlanResourceChange(ctx context.Context, r *tfprotov5.PlanResourceChangeRequest) (*tfprotov5.PlanResourceChangeResponse, error) {
+func (s *server) PlanResourceChange(
+	ctx context.Context, r *tfprotov5.PlanResourceChangeRequest,
+) (*tfprotov5.PlanResourceChangeResponse, error) {
 	b := s.p.Resources[r.TypeName]
 	v, err := r.ProposedNewState.Unmarshal(b.typ)
 	if err != nil {
@@ -129,11 +148,15 @@ func (s *server) PlanResourceChange(ctx context.Context, r *tfprotov5.PlanResour
 		return nil, err
 	}
 	if !v.IsNull() && prior.IsNull() { // create: what the API decides is not known yet
-		v = walk(b, v, "", false, func(_ string, t tftypes.Type) tftypes.Value { return tftypes.NewValue(t, tftypes.UnknownValue) })
+		v = walk(b, v, "", false, func(_ string, t tftypes.Type) tftypes.Value {
+			return tftypes.NewValue(t, tftypes.UnknownValue)
+		})
 	}
 	v = s.tagsAll(b, v)
 	d, err := tfprotov5.NewDynamicValue(b.typ, v)
-	return &tfprotov5.PlanResourceChangeResponse{PlannedState: &d, PlannedPrivate: r.PriorPrivate, Diagnostics: judgeResource(ctx, r.TypeName, v)}, err
+	return &tfprotov5.PlanResourceChangeResponse{
+		PlannedState: &d, PlannedPrivate: r.PriorPrivate, Diagnostics: judgeResource(ctx, r.TypeName, v),
+	}, err
 }
 
 // tagsAll does in the plan what the real provider does: tags_all = default_tags + tags.
@@ -160,7 +183,9 @@ func (s *server) tagsAll(b *block, v tftypes.Value) tftypes.Value {
 	return tftypes.NewValue(v.Type(), m)
 }
 
-func (s *server) ApplyResourceChange(ctx context.Context, r *tfprotov5.ApplyResourceChangeRequest) (*tfprotov5.ApplyResourceChangeResponse, error) {
+func (s *server) ApplyResourceChange(
+	ctx context.Context, r *tfprotov5.ApplyResourceChangeRequest,
+) (*tfprotov5.ApplyResourceChangeResponse, error) {
 	b := s.p.Resources[r.TypeName]
 	v, err := r.PlannedState.Unmarshal(b.typ)
 	if err != nil {
@@ -170,7 +195,9 @@ func (s *server) ApplyResourceChange(ctx context.Context, r *tfprotov5.ApplyReso
 	if err != nil {
 		return nil, err
 	}
-	out := &tfprotov5.ApplyResourceChangeResponse{Private: r.PlannedPrivate, Diagnostics: s.rules.apply(r.TypeName, prior, v)}
+	out := &tfprotov5.ApplyResourceChangeResponse{
+		Private: r.PlannedPrivate, Diagnostics: s.rules.apply(r.TypeName, prior, v),
+	}
 	if !v.IsNull() {
 		var m map[string]tftypes.Value
 		must(v.As(&m))
@@ -186,7 +213,9 @@ func (s *server) ApplyResourceChange(ctx context.Context, r *tfprotov5.ApplyReso
 	return out, err
 }
 
-func (s *server) ReadDataSource(_ context.Context, r *tfprotov5.ReadDataSourceRequest) (*tfprotov5.ReadDataSourceResponse, error) {
+func (s *server) ReadDataSource(
+	_ context.Context, r *tfprotov5.ReadDataSourceRequest,
+) (*tfprotov5.ReadDataSourceResponse, error) {
 	b := s.p.Data[r.TypeName]
 	v, err := r.Config.Unmarshal(b.typ)
 	if err != nil {
@@ -200,7 +229,9 @@ func (s *server) ReadDataSource(_ context.Context, r *tfprotov5.ReadDataSourceRe
 	return &tfprotov5.ReadDataSourceResponse{State: &d}, err
 }
 
-func (s *server) ImportResourceState(context.Context, *tfprotov5.ImportResourceStateRequest) (*tfprotov5.ImportResourceStateResponse, error) {
+func (s *server) ImportResourceState(
+	context.Context, *tfprotov5.ImportResourceStateRequest,
+) (*tfprotov5.ImportResourceStateResponse, error) {
 	return nil, fmt.Errorf("import is not part of the stub")
 }
 
@@ -214,7 +245,9 @@ func hasError(ds []*tfprotov5.Diagnostic) bool {
 }
 
 func problem(attr, format string, args ...any) *tfprotov5.Diagnostic {
-	d := &tfprotov5.Diagnostic{Severity: tfprotov5.DiagnosticSeverityError, Summary: "Invalid " + attr, Detail: fmt.Sprintf(format, args...)}
+	d := &tfprotov5.Diagnostic{
+		Severity: tfprotov5.DiagnosticSeverityError, Summary: "Invalid " + attr, Detail: fmt.Sprintf(format, args...),
+	}
 	d.Attribute = tftypes.NewAttributePath().WithAttributeName(attr)
 	return d
 }
