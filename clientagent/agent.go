@@ -105,7 +105,7 @@ func (a Agent) document(p place, token string) ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// address is where the agent binds: the user's choice, or the task's.
+// address returns where the agent binds: the user's choice, or the task's.
 func (a Agent) address(t workload.Task) (string, error) {
 	if a.Address != "" {
 		return a.Address, nil

@@ -137,7 +137,7 @@ func (s *session) token(secret string) consulutil.Token {
 	return t
 }
 
-// ReadToken is not the login's, but with its token.
+// ReadToken takes any token, and answers for the login's.
 func (s *session) ReadToken(_ context.Context, secret string) (consulutil.Token, error) {
 	s.state.Lock()
 	defer s.state.Unlock()
@@ -152,7 +152,7 @@ func (s *session) Logout(ctx context.Context, secret string) error {
 	return answer(ctx, s.logout(secret))
 }
 
-// Deregister is not the login's, but with its token.
+// Deregister takes any token, and records it.
 func (s *session) Deregister(ctx context.Context, id, secret string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -161,7 +161,7 @@ func (s *session) Deregister(ctx context.Context, id, secret string) error {
 	return answer(ctx, s.deregister)
 }
 
-// NodeRemoved is not the login's, but with its token.
+// NodeRemoved takes any token, and records it.
 func (s *session) NodeRemoved(ctx context.Context, id, secret string) error {
 	if s.removed == 0 {
 		return errFault
@@ -271,7 +271,7 @@ func inBubble(t *testing.T, test func(*rig)) {
 	})
 }
 
-// program is one that is there, in place of consul.
+// program returns an existing program, in place of consul.
 func program(t *testing.T) string {
 	t.Helper()
 	path, err := os.Executable()
@@ -313,7 +313,7 @@ func (r *rig) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// stop is what ECS does to containers, in that order.
+// stop stops containers as ECS does, in that order.
 func (r *rig) stop(names ...string) {
 	r.metadata.set(func(m *metadata) {
 		for _, name := range names {
@@ -372,7 +372,7 @@ func (r *rig) logged(text string) int {
 	return n
 }
 
-// file is a file of the volume; put writes one.
+// file returns a file of the volume; put writes one.
 func (r *rig) file(name string) string {
 	r.t.Helper()
 	data, err := os.ReadFile(r.options.path(name))

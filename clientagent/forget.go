@@ -77,7 +77,7 @@ func (r *run) orphaned() bool {
 	return true
 }
 
-// nodeID is the agent's, empty when there is none.
+// nodeID returns the agent's node ID, empty when there is none.
 func (r *run) nodeID() (string, error) {
 	id, err := os.ReadFile(filepath.Join(r.path(workload.DirClient), dirData, fileNodeID))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -85,7 +85,7 @@ func isGossipKey(text string) bool {
 	return err == nil && slices.Contains([]int{16, 24, 32}, len(key))
 }
 
-// ServerCAFile is the file that verifies the servers' HTTP address: the
+// ServerCAFile returns the path of the file that verifies the servers' HTTP address: the
 // document's, unless that is of another container's image and HTTPSCACertPEM is
 // set. Empty leaves it to the Consul environment.
 func (o Options) ServerCAFile() string {
@@ -96,7 +96,7 @@ func (o Options) ServerCAFile() string {
 	return o.path(workload.FileHTTPSCACert)
 }
 
-// caFiles are the CA certificates for mesh-init and health-sync, by path. What
+// caFiles returns the CA certificates for mesh-init and health-sync, by path. What
 // their configuration names on the volume is written: mesh-init waits for it.
 func (o Options) caFiles() map[string]string {
 	files := map[string]string{}

@@ -32,7 +32,7 @@ const (
 	dirData   = "data"
 )
 
-// steps are the steps before the agent's start. The checks come first, so
+// steps executes the steps before the agent's start. The checks come first, so
 // that a mistake is found before a token exists.
 func (r *run) steps(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{

@@ -24,7 +24,7 @@ const (
 // anything is left to do or not.
 const exitDelay = 500 * time.Millisecond
 
-// deadline is when the phase ends at the latest, counted from TERM; bounded is false
+// deadline returns when the phase ends at the latest, counted from TERM; bounded is false
 // when no time ends it.
 func deadline(b workload.StopBudget, p phase) (at time.Duration, bounded bool) {
 	switch p {
@@ -36,7 +36,7 @@ func deadline(b workload.StopBudget, p phase) (at time.Duration, bounded bool) {
 	return 0, false
 }
 
-// next is the phase after p, that long after TERM. awaited reports that what p waits for
+// next returns the phase after p, that long after TERM. awaited reports that what p waits for
 // has happened: all other containers have stopped, or the servers have known of the leave
 // for exitDelay. There is no way back.
 func next(b workload.StopBudget, p phase, since time.Duration, awaited bool) phase {

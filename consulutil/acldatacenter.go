@@ -11,7 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/aclrules"
 )
 
-// Datacenter is the one that answers. Every token may read it.
+// Datacenter returns the datacenter that answers. Every token may read it.
 func (r *ACLReader) Datacenter(ctx context.Context) (string, error) {
 	options := r.options(ctx)
 	options.Datacenter = "" // each knows all of them
@@ -30,7 +30,7 @@ func (r *ACLReader) Datacenter(ctx context.Context) (string, error) {
 	return cmp.Or(r.datacenter, own), nil
 }
 
-// DefaultPolicy is what the server answers where no rule does. Token or, with
+// DefaultPolicy returns what the server answers where no rule does. Token or, with
 // acl:read, the anonymous token has it. Otherwise it is in the header of every answer,
 // but that is the asked agent's, not another datacenter's:
 // Unknown there.

@@ -27,7 +27,7 @@ import (
 
 const questionsPerToken = 60
 
-// decisions is how many are compared: 20,000, or as many as the environment
+// decisions returns how many are compared: 20,000, or as many as the environment
 // says for a long run.
 func decisions(t *testing.T) int {
 	t.Helper()

@@ -65,7 +65,7 @@ func allowed(t *testing.T, err error) bool {
 	return err == nil
 }
 
-// authority is a certificate authority that Consul does not know.
+// authority returns a certificate authority that Consul does not know.
 func authority(t *testing.T) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -16,7 +16,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// furnished is a server with one of everything, and a login's method.
+// furnished returns a server with one of everything, and a login's method.
 func furnished(t *testing.T) (o *objects, token *api.ACLToken, login aclrules.Login) {
 	t.Helper()
 	o = newObjects(t)
@@ -45,7 +45,7 @@ func furnished(t *testing.T) (o *objects, token *api.ACLToken, login aclrules.Lo
 	return o, token, aclrules.Login{Method: method.Name, Entity: aclrules.Entity{Name: "r", Tags: map[string]string{"service": "Web", "team.x": "blue"}}}
 }
 
-// lines are a resolution as text: sources and rules, notes and errors.
+// lines returns a resolution as text: sources and rules, notes and errors.
 func lines(found aclrules.Resolution) []string {
 	var all []string
 	for _, s := range found.Rules {

@@ -94,7 +94,7 @@ func (c *counter) reader(t testing.TB, token string) *ACLReader {
 	return NewACLReader(client, "")
 }
 
-// requests are those for paths that begin so.
+// requests returns the requests for paths that begin so.
 func (c *counter) requests(prefix string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

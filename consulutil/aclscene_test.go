@@ -195,7 +195,7 @@ func (d dice) question() aclrules.Query {
 	return q
 }
 
-// render is the policy's text.
+// render returns the policy's text.
 func (t text) render(salt string) string {
 	if !t.JSON {
 		return "# " + salt + "\n" + salted(strings.Join(t.Lines, "\n"), salt)
@@ -230,7 +230,7 @@ func (t text) render(salt string) string {
 
 func salted(text, salt string) string { return strings.ReplaceAll(text, "%", salt) }
 
-// smaller are the scenes with one thing less.
+// smaller returns the scenes with one thing less.
 func (s scene) smaller() []scene {
 	var all []scene
 	add := func(change func(*scene)) {

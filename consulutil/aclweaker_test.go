@@ -109,7 +109,7 @@ func (s *strength) replicated(to *api.ACL, last *grant) {
 	})
 }
 
-// export is what acl export writes, read again.
+// export returns what acl export writes, read again.
 func (s *strength) export() *aclrules.Snapshot {
 	s.t.Helper()
 	made, err := NewACLReader(s.read, "").Export(s.t.Context())
@@ -131,7 +131,7 @@ func (s *strength) fold(name string) string {
 	}, name)
 }
 
-// lines are rules of a policy, each about something else: Consul 1.22 refuses an argument that is set
+// lines returns rules of a policy, each about something else: Consul 1.22 refuses an argument that is set
 // again.
 func (s *strength) lines() []string {
 	kinds := [][]string{
@@ -240,7 +240,7 @@ func (s *strength) bind(g *grant) {
 	}
 }
 
-// questions are what tells the policies apart.
+// questions returns what tells the policies apart.
 func (s *strength) questions() []aclrules.Query {
 	all := []aclrules.Query{
 		{Resource: aclrules.ACL, Access: aclrules.WriteAccess}, {Resource: aclrules.Operator, Access: aclrules.WriteAccess}, {Resource: aclrules.Mesh, Access: aclrules.WriteAccess},

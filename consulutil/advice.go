@@ -59,12 +59,12 @@ func Advise(err error) error {
 	return fmt.Errorf("%w\n%s", err, strings.Join(advice, "\n"))
 }
 
-// Allow is the advice to give the command's token what it lacks.
+// Allow returns the advice to give the command's token what it lacks.
 func Allow(rules ...string) string {
 	return "give the token of CONSUL_HTTP_TOKEN a policy with: " + strings.Join(rules, " ")
 }
 
-// advice is the remedy of a refusal that no ACL rule corrects, or empty.
+// advice returns the remedy of a refusal that no ACL rule corrects, or empty.
 func (n *needing) advice() string {
 	switch {
 	case UnknownToken(n.error):

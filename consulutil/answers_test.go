@@ -66,7 +66,7 @@ func (c *cluster) must(err error) {
 	}
 }
 
-// newCluster has a task role with a service tag, and an auth method's name.
+// newCluster returns a cluster that has a task role with a service tag, and an auth method's name.
 func newCluster(t *testing.T, server *testkit.Consul, method string) *cluster {
 	t.Helper()
 	fake := awstest.New(t, awstest.Role{Account: "123456789012", Path: "/consul-ecs/", Name: "web-role", Tags: map[string]string{serviceTag: "web"}})

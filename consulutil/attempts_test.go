@@ -15,7 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// answers are those of a server in order; the last one stays. Zero is a refused connection.
+// answers returns the answers of a server in order; the last one repeats. Zero is a refused connection.
 func answers(statuses []int, requests *[]string) testkit.RoundTripper {
 	return func(r *http.Request) (*http.Response, error) {
 		body, _ := io.ReadAll(r.Body)

@@ -38,7 +38,7 @@ type Authorizer struct {
 	namespace, partition string
 }
 
-// NewAuthorizer is for the server of the options, which asks those of another
+// NewAuthorizer returns an Authorizer for the server of the options, which asks those of another
 // datacenter unless the name is empty. A namespace or partition of the options is that
 // of each query.
 func NewAuthorizer(o Options, datacenter string) (*Authorizer, error) {

@@ -70,7 +70,7 @@ func NewClient(o Options) (*api.Client, error) {
 	return client, nil
 }
 
-// NewConfig is the environment's configuration with the options over it, and
+// NewConfig returns the environment's configuration with the options over it, and
 // an HTTP client that has a timeout.
 func NewConfig(o Options) (*api.Config, error) {
 	c := api.DefaultConfig()
@@ -106,7 +106,7 @@ func NewConfig(o Options) (*api.Config, error) {
 	return c, nil
 }
 
-// newTransport is what the client's requests go through.
+// newTransport returns the transport of the client's requests.
 func newTransport(c *api.Config, o Options) (http.RoundTripper, error) {
 	if o.Servers != nil {
 		return o.Servers.connect()
@@ -144,7 +144,7 @@ func checkAddress(address string) error {
 	return nil
 }
 
-// usage is a mistake in the configuration, which no retry can correct.
+// usage returns the error of a mistake in the configuration, which no retry can correct.
 func usage(format string, args ...any) error {
 	return &retry.PermanentError{Err: exit.Usagef(format, args...)}
 }
@@ -181,7 +181,7 @@ func useTokens(c *api.Config, o Options) error {
 	return nil
 }
 
-// EffectiveToken is the token that a client of these options sends, for Envoy to
+// EffectiveToken returns the token that a client of these options sends, for Envoy to
 // present it too. It reads the token file; empty means anonymous.
 func EffectiveToken(o Options) (string, error) {
 	c := api.DefaultConfig()

@@ -37,7 +37,7 @@ const (
 // command left behind may hold it.
 const outputDelay = 3 * time.Second
 
-// execCommand is the command of a hosts value with exec=. Blanks separate its words,
+// execCommand returns the command of a hosts value with exec=. Blanks separate its words,
 // and nothing quotes them.
 func execCommand(hosts string) (args []string, ok bool) {
 	command, ok := strings.CutPrefix(hosts, "exec=")

@@ -15,14 +15,14 @@ import (
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// Status is the HTTP status of a Consul answer inside err, or 0 when there was
+// Status returns the HTTP status of a Consul answer inside err, or 0 when there was
 // no answer.
 func Status(err error) int {
 	status, _ := errors.AsType[api.StatusError](err)
 	return status.Code
 }
 
-// Reason is the text of a Consul answer inside err, or empty when there was no
+// Reason returns the text of a Consul answer inside err, or empty when there was no
 // answer.
 func Reason(err error) string {
 	status, _ := errors.AsType[api.StatusError](err)
@@ -118,7 +118,7 @@ func Classify(err error) retry.Class {
 	}
 }
 
-// ClassifyNewToken is Classify for requests that carry a token that was made a
+// ClassifyNewToken classifies as Classify does, for requests that carry a token that was made a
 // moment ago: a server or agent that does not know it yet may know it soon.
 func ClassifyNewToken(err error) retry.Class {
 	if UnknownToken(err) {
@@ -127,7 +127,7 @@ func ClassifyNewToken(err error) retry.Class {
 	return Classify(err)
 }
 
-// classifyTransport is the class of an error without an answer. Waiting changes
+// classifyTransport returns the class of an error without an answer. Waiting changes
 // neither a certificate that does not verify nor a server's protocol.
 func classifyTransport(err error) retry.Class {
 	_, cert := errors.AsType[*tls.CertificateVerificationError](err)

@@ -219,7 +219,7 @@ func peek(resp *http.Response) string {
 	return string(start)
 }
 
-// connectionRemedy is what to correct when a connection to a server cannot work, however
+// connectionRemedy returns what to correct when a connection to a server cannot work, however
 // often it is tried; empty for any other error.
 func connectionRemedy(err error) string {
 	_, cert := errors.AsType[*tls.CertificateVerificationError](err)
@@ -265,7 +265,7 @@ func cannotServe(resp *http.Response) bool {
 	return false
 }
 
-// serverFaults are in the answers of a server that has no leader, is no longer the
+// serverFaults returns texts in the answers of a server that has no leader, is no longer the
 // leader, or has lost the connection to it. What the leader answers also begins with
 // "rpc error making call: ".
 func serverFaults() []string {

@@ -32,7 +32,7 @@ func (g genuine) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// CloseIdleConnections is for http.Client, which asks its transport for it.
+// CloseIdleConnections closes those of the next transport, for http.Client.
 func (g genuine) CloseIdleConnections() { (&http.Client{Transport: g.next}).CloseIdleConnections() }
 
 // foreign reports whether an answer states a fact and is not Consul's.

@@ -18,7 +18,7 @@ type refusal struct {
 	remedy string
 }
 
-// refusals are in the order in which they are looked for. Consul answers most of
+// refusals returns the refusals in the order in which they are looked for. Consul answers most of
 // them with status 500, which otherwise is worth another attempt. NotYet are those
 // of a cluster whose ACL objects are still being created: no matching binding rule
 // and a binding rule whose role or policy is missing have the same answer.

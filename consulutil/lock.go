@@ -66,7 +66,7 @@ type LeadershipLostError struct{ Err error }
 func (e *LeadershipLostError) Error() string { return "leadership lost: " + e.Err.Error() }
 func (e *LeadershipLostError) Unwrap() error { return e.Err }
 
-// SessionID is that of the session that has locked the key while the function of Lead runs, and
+// SessionID returns the ID of the session that has locked the key while the function of Lead runs, and
 // empty otherwise. A write in a transaction with api.KVCheckSession fails in a process
 // that has lost the lock.
 func (l *Lock) SessionID() string {

@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// candidate is the lock of one of several processes.
+// candidate returns the lock of one of several processes.
 func candidate(t *testing.T, cluster, name string, wrap func(http.RoundTripper) http.RoundTripper) *Lock {
 	t.Helper()
 	return newLock(t, LockOptions{
@@ -30,5 +30,5 @@ func newLock(t *testing.T, o LockOptions) *Lock {
 // standbyIgnored waits for the lock.
 func standbyIgnored(string) error { return nil }
 
-// keyOf is the key of the lock of a cluster.
+// keyOf returns the key of the lock of a cluster.
 func keyOf(cluster string) string { return "consul-ecs/test/" + cluster + "/leader" }

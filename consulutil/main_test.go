@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(testkit.Main(m, secured.Stop, open.Stop))
 }
 
-// client is a client of this package for a test server.
+// client returns a client of this package for a test server.
 func client(t testing.TB, c *testkit.Consul, token string) *api.Client {
 	t.Helper()
 	c.Require(t)

@@ -86,7 +86,7 @@ func RemoveNode(c *api.Client, node *api.Node, options *api.QueryOptions, checks
 	return fmt.Errorf("deregister node %s: %w", node.Node, err)
 }
 
-// txnError is the error of a transaction that was not applied, which Consul answers
+// txnError returns the error of a transaction that was not applied, which Consul answers
 // with status 409 for every cause.
 func txnError(failed api.TxnErrors) error {
 	var errs []error

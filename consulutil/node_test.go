@@ -26,7 +26,7 @@ func addNode(t *testing.T, admin *api.Client, name, id string) {
 	}
 }
 
-// onNode is the ID of the node that has a name, and how many checks it has.
+// onNode returns the ID of the node that has a name, and how many checks it has.
 func onNode(t *testing.T, admin *api.Client, name string) (id string, checks int) {
 	t.Helper()
 	node, _, err := admin.Catalog().Node(name, nil)

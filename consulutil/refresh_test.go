@@ -44,14 +44,14 @@ func (b *bubble) change(peers string, down ...string) {
 	b.peers, b.down = peers, down
 }
 
-// asked is when peers was asked for, since the start.
+// asked returns when peers was asked for, since the start.
 func (b *bubble) asked() []time.Duration {
 	b.world.Lock()
 	defer b.world.Unlock()
 	return slices.Clone(b.requests)
 }
 
-// discovered is how often hosts was resolved.
+// discovered returns how often hosts was resolved.
 func (b *bubble) discovered() int {
 	b.world.Lock()
 	defer b.world.Unlock()

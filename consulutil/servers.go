@@ -95,7 +95,7 @@ func NewServers(o ServersOptions) (*Servers, error) {
 	return s, nil
 }
 
-// GRPCTLS is how connections to the servers' gRPC port are secured.
+// GRPCTLS returns how connections to the servers' gRPC port are secured.
 func (s *Servers) GRPCTLS() ServerTLS { return s.grpc }
 
 // IPv6 reports whether the server that answered last was reached by IPv6.
@@ -105,7 +105,7 @@ func (s *Servers) IPv6() bool {
 	return s.serving.Is6()
 }
 
-// GRPCAddresses are the host:port of every known server for gRPC, the current one
+// GRPCAddresses returns the host:port of every known server for gRPC, the current one
 // first. It discovers them when there are none yet.
 func (s *Servers) GRPCAddresses(ctx context.Context) ([]string, error) {
 	discovered, err := s.await(ctx)

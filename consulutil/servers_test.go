@@ -116,12 +116,12 @@ func (f *fleet) requests() []string {
 	return asked
 }
 
-// config is a plain one for the fleet.
+// config returns a plain configuration for the fleet.
 func (f *fleet) config(hosts string) config.ConsulServers {
 	return config.ConsulServers{Hosts: hosts, SkipServerWatch: true, HTTP: config.ServerHTTP{Port: f.port}, GRPC: config.ServerGRPC{Port: 8503}}
 }
 
-// caPEM is the certificate that httptest's TLS servers share.
+// caPEM returns the certificate that httptest's TLS servers share.
 func (f *fleet) caPEM(t *testing.T) string {
 	t.Helper()
 	for _, s := range f.servers {

@@ -25,12 +25,12 @@ type ServerTLS struct {
 	ServerName string
 }
 
-// httpTLS is the protection of HTTP. The environment fills what is empty.
+// httpTLS returns the protection of HTTP. The environment fills what is empty.
 func httpTLS(c config.ConsulServers, pem string) ServerTLS {
 	return newServerTLS(c, c.HTTP.HTTPS, pem, c.HTTP.CACertFile, c.HTTP.TLSServerName)
 }
 
-// grpcTLS is the protection of gRPC.
+// grpcTLS returns the protection of gRPC.
 func grpcTLS(c config.ConsulServers, pem string) ServerTLS {
 	return newServerTLS(c, c.GRPCTLS(), pem, c.GRPC.CACertFile, c.GRPC.TLSServerName)
 }
@@ -50,7 +50,7 @@ func newServerTLS(c config.ConsulServers, on bool, pem, file, name string) Serve
 	return t
 }
 
-// Config is the configuration of a connection's TLS, nil when it has none. It reads
+// Config returns the configuration of a connection's TLS, nil when it has none. It reads
 // the CA file; an error of that is retry.NotYet for Classify, since another container may
 // write it later.
 func (t ServerTLS) Config() (*tls.Config, error) {
@@ -91,7 +91,7 @@ func (t ServerTLS) over(c api.TLSConfig) (*tls.Config, error) {
 	return secured, nil
 }
 
-// explain is an error of the CA certificates with its class and remedy.
+// explain returns an error of the CA certificates with its class and remedy.
 func (t ServerTLS) explain(err error) error {
 	if t.CAPEM != "" {
 		return usage("CA certificates of the Consul servers: %w: correct CONSUL_HTTPS_CACERT_PEM or CONSUL_GRPC_CACERT_PEM", err)

@@ -97,7 +97,7 @@ func (s *Session) Login(ctx context.Context, p LoginParams) (Token, error) {
 	return token, WaitReplicated(ctx, s.client, token.Secret, s.Log)
 }
 
-// loginRemedy is what to check when a login was given up; the error of a refusal
+// loginRemedy returns what to check when a login was given up; the error of a refusal
 // has its remedy already.
 func loginRemedy(err error) string {
 	_, unsigned := errors.AsType[*SignError](err)

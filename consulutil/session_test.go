@@ -320,7 +320,7 @@ func TestSessionStopsAtARefusal(t *testing.T) {
 	})
 }
 
-// refusing is a session, in a bubble, with a server that answers with the error of
+// refusing returns a session, in a bubble, with a server that answers with the error of
 // a login, or with a token when there is none.
 func refusing(t *testing.T, refusal func(path string) error) (*Session, *bytes.Buffer) {
 	t.Helper()

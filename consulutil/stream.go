@@ -29,7 +29,7 @@ func Stream[T any](ctx context.Context, meta *ListMeta, each func(T) error) cont
 	return StreamOf(ctx, meta, "", each)
 }
 
-// StreamOf is Stream for an answer that is an object: the list is its field of that
+// StreamOf streams as Stream does, for an answer that is an object: the list is its field of that
 // name, and the API client gets nothing of the other fields either.
 func StreamOf[T any](ctx context.Context, meta *ListMeta, field string, each func(T) error) context.Context {
 	return context.WithValue(ctx, sinkKey{}, sink(func(r *http.Response) error {

@@ -70,7 +70,7 @@ func TestOnlySentLoginsCountAsUnanswered(t *testing.T) {
 	}
 }
 
-// hangsUp is an address that closes each connection in the TLS handshake.
+// hangsUp returns an address that closes each connection in the TLS handshake.
 func hangsUp(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

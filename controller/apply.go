@@ -203,7 +203,7 @@ func isAbandoned(services []*api.AgentService, checks api.HealthChecks) bool {
 		checks[0].CheckID == serfHealth && checks[0].ServiceID == "" && checks[0].Status == api.HealthCritical
 }
 
-// summary is one error of many: their number, and the first few different texts.
+// summary returns one error of many: their number, and the first few different texts.
 func summary(failed []Failed) error {
 	if len(failed) == 0 {
 		return nil

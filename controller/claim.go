@@ -87,7 +87,7 @@ func (l Leftovers) unclaimed(e tokenEntry, known map[string]bool) bool {
 	return l.method(e.AuthMethod) != "" && !known[cluster]
 }
 
-// method is our copy of an auth method's name, empty if it is not ours: the entry's
+// method returns our copy of an auth method's name, empty if it is not ours: the entry's
 // shares memory with the whole answer.
 func (l Leftovers) method(name string) string {
 	if i := slices.IndexFunc(l.Methods, func(m string) bool { return aclrules.SameName(m, name) }); i >= 0 {

@@ -59,7 +59,7 @@ func NewCleaner(o CleanerOptions) *Cleaner {
 	}
 }
 
-// now is the Cleaner's clock. It is monotonic: setting the machine's clock does
+// now returns the time of the Cleaner's clock. It is monotonic: setting the machine's clock does
 // not move it.
 func (c *Cleaner) now() time.Duration { return time.Since(c.started) }
 

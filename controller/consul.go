@@ -89,7 +89,7 @@ func (c *Cleaner) readConsul(ctx context.Context, r *Report) (*snapshot, error) 
 	return s, errors.Join(errs...)
 }
 
-// places are the namespaces of the partition, or the one place of the community
+// places returns the namespaces of the partition, or the one place of the community
 // server.
 func (c *Cleaner) places(ctx context.Context) ([]Place, error) {
 	if c.Partition == "" {
@@ -106,12 +106,12 @@ func (c *Cleaner) places(ctx context.Context) ([]Place, error) {
 	return places, nil
 }
 
-// read are the options of a request at a place, to go with a context.
+// read returns the options of a request at a place, to go with a context.
 func (p Place) read() *api.QueryOptions {
 	return &api.QueryOptions{Partition: p.Partition, Namespace: p.Namespace}
 }
 
-// write are those of a write.
+// write returns the options of a write.
 func (p Place) write(ctx context.Context) *api.WriteOptions {
 	return (&api.WriteOptions{Partition: p.Partition, Namespace: p.Namespace}).WithContext(ctx)
 }

@@ -66,7 +66,7 @@ func New(o Options) *Controller {
 	return c
 }
 
-// backOff is for setup and the lock, without a limit: a controller has nothing else
+// backOff returns the policy for setup and the lock, without a limit: a controller has nothing else
 // to do.
 func backOff() retry.Policy {
 	return retry.Policy{Base: 250 * time.Millisecond, Max: 15 * time.Second}

@@ -21,7 +21,7 @@ var (
 	errRefused = &retry.PermanentError{Err: errors.New("refused")}
 )
 
-// deleted are n items that were deleted.
+// deleted returns n items that were deleted.
 func deleted(kind string, reason Reason, n int) (items []Item) {
 	for range n {
 		items = append(items, Item{Kind: kind, Reason: reason})

@@ -42,7 +42,7 @@ func newFakeConsul() *fakeConsul {
 	return &fakeConsul{index: 1, tokens: map[string]tokenEntry{}, services: map[string]fakeService{}, nodes: map[string]string{}}
 }
 
-// now is Consul's clock.
+// now returns Consul's clock.
 func (f *fakeConsul) now() time.Time { return time.Now().Add(f.offset) }
 
 // login makes a token.
@@ -128,7 +128,7 @@ func (f *fakeConsul) txn(r *http.Request, serf api.HealthCheck, node api.Node) *
 // serfIndex stands for the index of the last change.
 func serfIndex(status string) uint64 { return uint64(len(status)) }
 
-// read is the answer to a GET.
+// read returns the answer to a GET.
 func (f *fakeConsul) read(path string, r *http.Request) any {
 	ours := func(s fakeService) bool {
 		return r.URL.Query().Get("filter") == "" || s.ServiceMeta["source"] == "consul-ecs"
@@ -196,7 +196,7 @@ func (f *fakeConsul) answer(r *http.Request, status int, body any) *http.Respons
 	}
 }
 
-// accessors are those of all tokens.
+// accessors returns the accessors of all tokens.
 func (f *fakeConsul) accessors() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -23,7 +23,7 @@ func NewLock(o consulutil.LockOptions, cluster, partition, name string) (*consul
 	return consulutil.NewLock(o)
 }
 
-// LockKey is the KV key of a cluster's lock, see NewLock.
+// LockKey returns the KV key of a cluster's lock, see NewLock.
 func LockKey(cluster, partition, name string) string {
 	key := setup.KeyPrefix + "controller/" + cluster
 	for _, part := range []string{partition, name} {

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(testkit.Main(m, func() { stop() }))
 }
 
-// require is the server, or the end of the test.
+// require returns the server, or skips the test.
 func require(t testing.TB) secured {
 	t.Helper()
 	s := server()

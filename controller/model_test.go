@@ -210,7 +210,7 @@ func loginText(task, cluster string) string {
 	return `token created via login: {"consul.hashicorp.com/cluster":"` + cluster + `","consul.hashicorp.com/task-id":"` + task + `"}`
 }
 
-// judge is called for each deletion, before it is made.
+// judge checks each deletion, before it is made.
 func (m *model) judge(kind, id string) {
 	m.note("deleted %s %s", kind, id)
 	m.counts[kind]++
@@ -225,7 +225,7 @@ func (m *model) judge(kind, id string) {
 	}
 }
 
-// pass is one of the leader, in which its process may pause or crash.
+// pass runs one pass of the leader, in which its process may pause or crash.
 func (m *model) pass() {
 	ctx, crash := context.WithCancel(m.t.Context())
 	defer crash()
@@ -326,7 +326,7 @@ func (m *model) end() {
 	}
 }
 
-// act is one step of a schedule.
+// act takes one step of a schedule.
 func (m *model) act() {
 	task := m.anyTask()
 	switch n := m.random.IntN(100); {

@@ -84,7 +84,7 @@ func (e *modelECS) find(id string) *modelTask {
 	return nil
 }
 
-// latest is how long it takes until ECS shows all that has happened.
+// latest returns how long it takes until ECS shows all that has happened.
 func (e *modelECS) latest() time.Duration {
 	latest := vanishing
 	for _, t := range e.tasks {

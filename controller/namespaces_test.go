@@ -87,7 +87,7 @@ func in(namespace string) map[string]string {
 	return map[string]string{tagMesh: "true", tagPartition: "ecs", tagNamespace: namespace}
 }
 
-// follower is a Cleaner of partition ecs.
+// follower returns a Cleaner of partition ecs.
 func follower(ecs ECS, ensure func(names []string) error) *Cleaner {
 	return NewCleaner(CleanerOptions{ECS: ecs, Partition: "ecs", Log: hclog.NewNullLogger(), EnsureNamespaces: func(_ context.Context, names []string) ([]setup.Write, error) {
 		return nil, ensure(names)

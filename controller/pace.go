@@ -13,7 +13,7 @@ const (
 	failingPause = 15 * time.Second
 )
 
-// pauseAfter is the pause after a pass, which came after the pause before. Something to
+// pauseAfter returns the pause after a pass, which came after the pause before. Something to
 // do gives the interval; nothing to do lengthens the pause by half each time; throttling
 // and failures double it. A pass never follows sooner than its AWS calls take out of the
 // budget, so that half of the budget is left for others.

@@ -22,7 +22,7 @@ type limits struct {
 	minAbsence time.Duration
 }
 
-// defaultLimits are five minutes of grace, and a minute between two looks.
+// defaultLimits returns five minutes of grace, and a minute between two looks.
 func defaultLimits() limits { return limits{grace: 5 * time.Minute, minAbsence: time.Minute} }
 
 // KeepReason is why the leftovers of a task that is not running stay: a value of the
@@ -47,7 +47,7 @@ const (
 	KeepMissingAmbiguous KeepReason = "missing_ambiguous"
 )
 
-// Text is the reason as a phrase for printed plans.
+// Text returns the reason as a phrase for printed plans.
 func (r KeepReason) Text() string {
 	switch r {
 	case KeepMissingRecheck:
@@ -252,7 +252,7 @@ func judge(s observation, f *facts, consul time.Time, missing time.Duration, our
 	return fmt.Sprintf("ECS reported the task MISSING in every check for %s; %s %s ago%s", whole(missing), since, whole(age), s.Detail), RetainedTask{}
 }
 
-// whole is a duration rounded for texts.
+// whole rounds a duration for texts.
 func whole(d time.Duration) time.Duration { return d.Round(time.Second) }
 
 // factsOf returns what a snapshot has of each task that is not running, and the running
@@ -285,7 +285,7 @@ func factsOf(s *snapshot) (tasks map[string]*facts, running map[string]struct{})
 	return tasks, running
 }
 
-// reason is the kind of evidence that there is of a dead task.
+// reason returns the kind of evidence that there is of a dead task.
 func (s *snapshot) reason(task string) Reason {
 	if s.Observations[task].Last == awsutil.TaskStopped {
 		return ReasonStopped
@@ -293,7 +293,7 @@ func (s *snapshot) reason(task string) Reason {
 	return ReasonMissing
 }
 
-// items are the leftovers of the tasks for which there is evidence, services
+// items returns the leftovers of the tasks for which there is evidence, services
 // first: a token is what an agent would need to write its service again.
 func (s *snapshot) items(evidence map[string]string) []Item {
 	services, tokens := []Item{}, []Item{}

@@ -37,7 +37,7 @@ func observed(last, desired string) map[string]observation {
 	return map[string]observation{task1: {Last: last, Desired: desired}}
 }
 
-// TestDecide has one task with a token and a service; the table varies what is
+// TestDecide decides about one task with a token and a service; the table varies what is
 // known of it. A pass is at 600 s of the Cleaner's clock.
 func TestDecide(t *testing.T) {
 	t.Parallel()
@@ -240,7 +240,7 @@ func TestDecideRetainsLeftoversThatConsulOmits(t *testing.T) {
 	}
 }
 
-// bound is how long after a task's end its leftovers are gone at the latest, if
+// bound returns how long after a task's end its leftovers are gone at the latest, if
 // Consul and ECS answer: a pass that began just before sees nothing, then comes the
 // pause, and the pass that removes them. known is for tasks whose end ECS still
 // shows, forgotten for others, counted from when the controller first looked: another

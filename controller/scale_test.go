@@ -26,7 +26,7 @@ func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.next.RoundTrip(r)
 }
 
-// inMemory is a Cleaner beside a Consul without a socket.
+// inMemory returns a Cleaner beside a Consul without a socket.
 func inMemory(t *testing.T, consul http.RoundTripper, ecs ECS) *Cleaner {
 	t.Helper()
 	client, err := consulutil.NewClient(consulutil.Options{Address: "consul:8500", Wrap: func(http.RoundTripper) http.RoundTripper { return consul }})
@@ -36,7 +36,7 @@ func inMemory(t *testing.T, consul http.RoundTripper, ecs ECS) *Cleaner {
 	return NewCleaner(CleanerOptions{Consul: client, ECS: ecs, Cluster: shop(t), Leftovers: agent(), Log: hclog.NewNullLogger()})
 }
 
-// populated is a Consul with two tokens, a service and its proxy of each task.
+// populated returns a Consul with two tokens, a service and its proxy of each task.
 func populated(t *testing.T, ids []string) *fakeConsul {
 	t.Helper()
 	consul := newFakeConsul()

@@ -103,7 +103,7 @@ func (r *requests) take() []string {
 	return seen
 }
 
-// writes are those of the seen requests that change something.
+// writes returns the seen requests that change something.
 func writes(seen []string) []string {
 	return slices.DeleteFunc(slices.Clone(seen), func(s string) bool { return strings.HasPrefix(s, "GET ") })
 }
@@ -134,7 +134,7 @@ func newWorld(t *testing.T, change func(o *CleanerOptions)) *world {
 	return w
 }
 
-// clusterOf is a cluster of that name, as far as ECS allows it.
+// clusterOf returns a cluster of that name, as far as ECS allows it.
 func clusterOf(t *testing.T, name string) awsutil.Cluster {
 	t.Helper()
 	c, err := awsutil.ParseCluster("arn:aws:ecs:us-east-1:123456789012:cluster/" + strings.NewReplacer("/", "-", " ", "-").Replace(name))
@@ -216,7 +216,7 @@ func (w *world) alive(accessors ...string) (left []string) {
 	return left
 }
 
-// onNode are the IDs of a node's services, and whether there is a node.
+// onNode returns the IDs of a node's services, and whether there is a node.
 func (w *world) onNode(node string) (ids []string, there bool) {
 	w.t.Helper()
 	n, _, err := w.Consul.Catalog().Node(node, nil)
@@ -233,7 +233,7 @@ func (w *world) onNode(node string) (ids []string, there bool) {
 	return ids, true
 }
 
-// once is a pass as acl-controller makes one: it deletes what is proven, also beside
+// once runs a pass as acl-controller does: it deletes what is proven, also beside
 // an error of the look.
 func once(t *testing.T, c *Cleaner) (Report, error) {
 	t.Helper()
@@ -252,7 +252,7 @@ func (w *world) pass() Report {
 	return r
 }
 
-// otherService is a service of another owner on a node.
+// otherService returns a service of another owner on a node.
 func otherService(node, id string, meta map[string]string) *api.CatalogRegistration {
 	return &api.CatalogRegistration{Node: node, Address: "10.0.0.1", SkipNodeUpdate: true, Service: &api.AgentService{ID: id, Service: id, Meta: meta}}
 }

@@ -18,7 +18,7 @@ import (
 
 const ms = time.Millisecond
 
-// fakeCalls is Envoy's counter over time, counted from now.
+// fakeCalls returns Envoy's counter over time, counted from now.
 func fakeCalls(at func(since time.Duration) (uint64, error)) func(context.Context) (uint64, error) {
 	start := time.Now()
 	return func(context.Context) (uint64, error) { return at(time.Since(start)) }
@@ -29,7 +29,7 @@ func every(interval, end time.Duration) func(time.Duration) (uint64, error) {
 	return func(since time.Duration) (uint64, error) { return 1000 + uint64(min(since, end)/interval), nil }
 }
 
-// proxied is metadata of a task with a proxy in that state.
+// proxied returns metadata of a task with a proxy in that state.
 func proxied(known string) *fakeMetadata {
 	return &fakeMetadata{answer: func(context.Context) (workload.Task, error) {
 		return workload.Task{Containers: []workload.Container{

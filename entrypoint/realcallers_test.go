@@ -303,7 +303,7 @@ func (p publicListener) awaitGone(ctx context.Context, minDelay time.Duration, a
 	return early, nil
 }
 
-// testCallersGone has a caller that stops calling at some time.
+// testCallersGone stops a caller after some time.
 func testCallersGone(t *testing.T, p publicListener, call func() error, seed uint64) {
 	t.Helper()
 	random := mathrand.New(mathrand.NewPCG(seed, 0))
@@ -330,7 +330,7 @@ func testCallersGone(t *testing.T, p publicListener, call func() error, seed uin
 	}
 }
 
-// testCallersStay has a caller that goes on. On a busy machine its calls may be so far apart
+// testCallersStay keeps a caller calling. On a busy machine its calls may be so far apart
 // that callers seem to have gone, but not each time.
 func testCallersStay(t *testing.T, p publicListener, call func() error) {
 	t.Helper()

@@ -96,7 +96,7 @@ func askConsul(t *testing.T, consul *testkit.Consul, method, path, body string, 
 	}
 }
 
-// serveTLS is the proxy of the service behind the gateway. It returns its port.
+// serveTLS starts the proxy of the service behind the gateway, and returns its port.
 func serveTLS(t *testing.T) int {
 	t.Helper()
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{writeIdentity(t, filepath.Join(t.TempDir(), "identity.pem"))}})

@@ -59,7 +59,7 @@ func (m *fakeMetadata) Task(ctx context.Context) (workload.Task, error) {
 	return m.answer(ctx)
 }
 
-// app is a task with one application in that state.
+// app returns a task with one application in that state.
 func app(desired, known string) (workload.Task, error) {
 	return workload.Task{
 		TaskARN:       "arn:aws:ecs:us-west-2:111122223333:task/mesh/0f9de17a6465404e8b1b2356dc13c2f8",
@@ -68,7 +68,7 @@ func app(desired, known string) (workload.Task, error) {
 	}, nil
 }
 
-// stopsAt is metadata of an application that is asked to stop at the first time
+// stopsAt returns metadata of an application that is asked to stop at the first time
 // and has stopped at the second, counted from now.
 func stopsAt(asked, stopped time.Duration) *fakeMetadata {
 	start := time.Now()
@@ -84,7 +84,7 @@ func stopsAt(asked, stopped time.Duration) *fakeMetadata {
 	}}
 }
 
-// hangs is metadata whose every read fails after its timeout.
+// hangs returns metadata whose every read fails after its timeout.
 func hangs() *fakeMetadata {
 	return &fakeMetadata{answer: func(ctx context.Context) (workload.Task, error) {
 		ctx, cancel := context.WithTimeout(ctx, awsutil.MetadataTimeout)
@@ -211,7 +211,7 @@ func TestEnvoyDeafToTermIsKilled(t *testing.T) {
 	})
 }
 
-// drainable is an Envoy whose drain requests are recorded; answer decides about
+// drainable returns an Envoy whose drain requests are recorded; answer decides about
 // the n-th, counted from 1.
 func drainable(child *fakeChild, signals <-chan os.Signal, m Metadata, answer func(ctx context.Context, n int) error) (Envoy, *[]time.Duration) {
 	e := envoyOf(child, signals, m)

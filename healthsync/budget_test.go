@@ -208,7 +208,7 @@ func (d *doubting) Set(
 	return results
 }
 
-// paused has a server that was paused apply the passing write of a task some time after
+// paused makes a server that was paused apply the passing write of a task some time after
 // critical was written; another server has taken both.
 func paused(c *counted, after time.Duration, end bool) {
 	c.registrar = &doubting{Registrar: c.registrar}

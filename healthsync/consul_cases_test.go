@@ -45,7 +45,8 @@ func TestConsulFollowsECS(t *testing.T) {
 		t.Error(err)
 	}
 	for _, container := range []string{"app", "side"} {
-		if got := k.check(container); got.Status != "critical" || got.Output != `container "`+container+`" belongs to a task that is stopping` {
+		if got := k.check(container); got.Status != "critical" ||
+			got.Output != `container "`+container+`" belongs to a task that is stopping` {
 			t.Errorf("%s was left %s, %q", container, got.Status, got.Output)
 		}
 	}
@@ -56,7 +57,9 @@ func TestConsulFollowsECS(t *testing.T) {
 func TestConsulHasTheReason(t *testing.T) {
 	t.Parallel()
 	k := newTask(t, secured, secured.HTTPAddr, "reason", "app") // with the default interval
-	k.raw(200, `{"Cluster":"c","TaskARN":"`+k.w.TaskARN+`","Containers":[{"Name":"consul-ecs-health-sync"},{"Name":"app","KnownStatus":"RUNNING"}]}`)
+	k.raw(200,
+		`{"Cluster":"c","TaskARN":"`+k.w.TaskARN+
+			`","Containers":[{"Name":"consul-ecs-health-sync"},{"Name":"app","KnownStatus":"RUNNING"}]}`)
 	k.start()
 	k.reason("app", "has no ECS health check: add healthCheck to its container definition")
 	k.answer(200, health("app", "UNHEALTHY"))
@@ -142,7 +145,8 @@ func TestConsulOldTTLIsReplacedAndRefreshesAreQuiet(t *testing.T) {
 	testkit.Eventually(t, "a refresh", func() bool { return refreshes.Load() >= 1 })
 	after := k.check("app")
 	if after.Status != "passing" || after.ModifyIndex != before.ModifyIndex {
-		t.Errorf("%s (%s) with index %d, before the refresh %d", after.Status, after.Output, after.ModifyIndex, before.ModifyIndex)
+		t.Errorf("%s (%s) with index %d, before the refresh %d", after.Status, after.Output, after.ModifyIndex,
+			before.ModifyIndex)
 	}
 	k.term()
 	if last := k.check("app").ModifyIndex; last == before.ModifyIndex {
@@ -156,7 +160,9 @@ type counting struct {
 	refreshes *atomic.Int32
 }
 
-func (c counting) Set(ctx context.Context, token string, w workload.Workload, updates []registrar.Update) []registrar.Result {
+func (c counting) Set(
+	ctx context.Context, token string, w workload.Workload, updates []registrar.Update,
+) []registrar.Result {
 	results := c.Registrar.Set(ctx, token, w, updates)
 	for i, r := range results {
 		if r.Err == nil && updates[i].Refresh {
@@ -200,7 +206,8 @@ func TestConsulACLTokensEndWithTheTask(t *testing.T) {
 			k := newTask(t, secured, secured.HTTPAddr, name, "app")
 			clientToken := k.newToken("client-token")
 			if owned {
-				if err := os.WriteFile(filepath.Join(k.cfg.BootstrapDir, "client-token.owner"), nil, 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(k.cfg.BootstrapDir, "client-token.owner"), nil,
+					0o600); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -20,21 +20,22 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// newTaskAtServers is newTask for one without an agent.
+// newTaskAtServers starts what newTask does, for a task without an agent.
 func newTaskAtServers(t *testing.T, c *testkit.Consul, name string, containers ...string) *task {
 	t.Helper()
 	k := newTaskOf(t, c, c.Require(t).HTTPAddr, &config.Config{
 		ConsulServers:        &config.ConsulServers{Hosts: "consul.example"},
 		HealthSyncContainers: containers,
 		Service:              &config.Service{Name: name, Port: 8080},
-		Proxy:                &config.Proxy{PublicListenerPort: 20000, HealthCheckPort: 22000, Mode: config.ProxyDirect},
+		Proxy: &config.Proxy{PublicListenerPort: 20000, HealthCheckPort: 22000,
+			Mode: config.ProxyDirect},
 	})
 	k.deps.DeregisterAtServers = nil // for tasks with an agent
 	k.deps.Serves = func(context.Context, int, string) error { return os.ErrNotExist }
 	return k
 }
 
-// catalog is what the servers have of the task: checks by ID without the service's, and
+// catalog returns what the servers have of the task: checks by ID without the service's, and
 // without those of a session, which some versions have.
 func (k *task) catalog() map[string]*api.HealthCheck {
 	k.t.Helper()
@@ -88,7 +89,8 @@ func TestConsulWithoutAnAgent(t *testing.T) {
 			k.start()
 			k.eventuallyAll(threeChecks("passing", "passing", "passing"))
 			first := k.catalog()
-			if a, b, c := first["app"].ModifyIndex, first["consul-dataplane"].ModifyIndex, first[proxyCheck].ModifyIndex; a != b || b != c {
+			if a, b, c := first["app"].ModifyIndex, first["consul-dataplane"].ModifyIndex,
+				first[proxyCheck].ModifyIndex; a != b || b != c {
 				t.Errorf("indexes %d, %d, %d are of more than one write", a, b, c)
 			}
 			k.answer(200, health("app", "HEALTHY"))
@@ -146,7 +148,8 @@ func TestConsulDeregisteredTaskComesBack(t *testing.T) {
 	k.start()
 	k.eventuallyAll(threeChecks("passing", "passing", "passing"))
 	for _, id := range []string{k.w.ID, k.w.Proxy.ID} {
-		if _, err := k.management.Catalog().Deregister(&api.CatalogDeregistration{Node: k.w.Node, ServiceID: id}, nil); err != nil {
+		if _, err := k.management.Catalog().Deregister(&api.CatalogDeregistration{Node: k.w.Node, ServiceID: id},
+			nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -205,7 +208,9 @@ type presenting struct {
 	last atomic.Value
 }
 
-func (p *presenting) Set(ctx context.Context, token string, w workload.Workload, updates []registrar.Update) []registrar.Result {
+func (p *presenting) Set(
+	ctx context.Context, token string, w workload.Workload, updates []registrar.Update,
+) []registrar.Result {
 	p.last.Store(token)
 	return p.Registrar.Set(ctx, token, w, updates)
 }

@@ -150,7 +150,8 @@ func (k *task) answer(status int, health map[string]string) {
 	// The top-level name is the asking container's: one answer does for the base
 	// URI, too.
 	const self = "consul-ecs-health-sync"
-	containers := []map[string]any{{"Name": self, "Type": "NORMAL", "DesiredStatus": "RUNNING", "KnownStatus": "RUNNING",
+	containers := []map[string]any{{"Name": self, "Type": "NORMAL",
+		"DesiredStatus": "RUNNING", "KnownStatus": "RUNNING",
 		"Networks": []any{map[string]any{"IPv4Addresses": []string{"10.0.0.9"}}}}}
 	for name, word := range health {
 		containers = append(containers, map[string]any{
@@ -209,7 +210,8 @@ func loginToken(t *testing.T, management *api.Client, service string) string {
 		"iam_request_headers":     pack(`{"Content-Type":["application/x-www-form-urlencoded"]}`),
 		"iam_request_body":        pack("Action=GetCallerIdentity&Version=2011-06-15"),
 	})
-	token, err := consulutil.Login(t.Context(), management, consulutil.LoginParams{Method: method, Bearer: string(bearer)})
+	token, err := consulutil.Login(t.Context(), management,
+		consulutil.LoginParams{Method: method, Bearer: string(bearer)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +252,7 @@ func (k *task) term() (time.Duration, error) {
 	return 0, nil
 }
 
-// check is what the servers' catalog says about a container's check.
+// check returns what the servers' catalog says about a container's check.
 func (k *task) check(container string) *api.HealthCheck {
 	k.t.Helper()
 	checks, _, err := k.management.Health().Checks(k.w.Name, nil)

@@ -36,7 +36,7 @@ const (
 	refusing observation = "REFUSING"
 )
 
-// status is the Consul status of an observation. Everything but HEALTHY, and what
+// status returns the Consul status of an observation. Everything but HEALTHY, and what
 // the user lets count before it, is critical: missing knowledge never counts as healthy.
 func (o observation) status() string {
 	if o == healthy || o == listening {
@@ -45,7 +45,7 @@ func (o observation) status() string {
 	return api.HealthCritical
 }
 
-// output is the check's output. It depends on nothing else, so that the refresh of an
+// output returns the check's output. It depends on nothing else, so that the refresh of an
 // observation that stays repeats it, and nothing is written to the servers.
 func (o observation) output(container string) string {
 	name := `container "` + container + `" `
@@ -53,7 +53,8 @@ func (o observation) output(container string) string {
 	case none:
 		return name + "has no ECS health status"
 	case unchecked:
-		return name + "has no ECS health check: add healthCheck to its container definition (ECS ignores the image's HEALTHCHECK), or name it in healthSync.startup"
+		return name + "has no ECS health check: add healthCheck to its container definition " +
+			"(ECS ignores the image's HEALTHCHECK), or name it in healthSync.startup"
 	case listening:
 		return name + "serves at its port and has no ECS health status yet"
 	case missing:
@@ -85,7 +86,7 @@ func observe(containers []workload.Container, name string, serving map[string]bo
 	return missing
 }
 
-// observeHealth is observe for a container that has not stopped.
+// observeHealth observes a container that has not stopped.
 func observeHealth(c *workload.Container, serving map[string]bool) observation {
 	serves, counts := serving[c.Name]
 	switch observed := observation(c.HealthStatus()); {
@@ -100,10 +101,12 @@ func observeHealth(c *workload.Container, serving map[string]bool) observation {
 	}
 }
 
-// judge returns the observation that decides about a check, and the container that it is
+// decisive returns the observation that decides about a check, and the container that it is
 // about. An aggregate is as bad as its proxy or, when that is well, as the first other
 // container that is not.
-func judge(check workload.SyncCheck, checks []workload.SyncCheck, containers []workload.Container, serving map[string]bool) (string, observation) {
+func decisive(
+	check workload.SyncCheck, checks []workload.SyncCheck, containers []workload.Container, serving map[string]bool,
+) (string, observation) {
 	if !check.Aggregate {
 		return check.Container, observe(containers, check.Container, serving)
 	}
@@ -123,7 +126,7 @@ func judge(check workload.SyncCheck, checks []workload.SyncCheck, containers []w
 	return proxy, observed
 }
 
-// proxyOf is the name of the proxy's container in a task without an agent.
+// proxyOf returns the name of the proxy's container in a task without an agent.
 func proxyOf(containers []workload.Container) string {
 	for _, name := range workload.ProxyContainers() {
 		if slices.ContainsFunc(containers, func(c workload.Container) bool { return c.Name == name }) {
@@ -152,14 +155,14 @@ type change struct {
 	// refresh repeats the status that is written: a TTL must not run out, and Consul may
 	// have lost the check. readBack is for one that Consul may have changed a moment ago.
 	refresh, readBack bool
-	// note follows the output.
-	note string
+	// explanation follows the output.
+	explanation string
 }
 
-// update is the change for the registrar.
+// update returns the change for the registrar.
 func (c change) update() registrar.Update {
 	return registrar.Update{
-		Check: c.check, Status: c.observed.status(), Output: c.observed.output(c.container) + c.note,
+		Check: c.check, Status: c.observed.status(), Output: c.observed.output(c.container) + c.explanation,
 		First: c.first, Refresh: c.refresh, ReadBack: c.readBack, Last: c.observed == stopping,
 	}
 }
@@ -170,21 +173,26 @@ func (c change) update() registrar.Update {
 // which is the case on most ticks. Another reason for the same status waits for
 // the refresh: it moves no traffic, and in a catalog each write costs every server. What ECS
 // reports takes the place of refusing at once: a port that accepts must not outdo it later.
-func diff(now time.Time, refresh time.Duration, checks []workload.SyncCheck, containers []workload.Container, serving map[string]bool, last map[string]written) []change {
+func diff(
+	now time.Time, refresh time.Duration, checks []workload.SyncCheck, containers []workload.Container,
+	serving map[string]bool, last map[string]written,
+) []change {
 	var changes []change
 	for _, check := range checks {
-		container, observed := judge(check, checks, containers, serving)
+		container, observed := decisive(check, checks, containers, serving)
 		before, ok := last[check.ID]
+		c := change{check: check, container: container, observed: observed, previous: before.observed, first: !ok}
 		switch {
 		case !ok:
-			changes = append(changes, change{check: check, container: container, observed: observed, first: true})
 		case before.observed.status() != observed.status(), before.observed == refusing:
-			changes = append(changes, change{check: check, container: container, observed: observed, previous: before.observed})
 		case now.Sub(before.at) >= refresh-tick/2:
 			// Half a tick early: a tick that comes a moment too soon must not
 			// put the refresh off by a whole one.
-			changes = append(changes, change{check: check, container: container, observed: observed, previous: before.observed, refresh: true})
+			c.refresh = true
+		default:
+			continue
 		}
+		changes = append(changes, c)
 	}
 	return changes
 }

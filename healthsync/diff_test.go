@@ -34,7 +34,8 @@ func TestObserve(t *testing.T) {
 		},
 		"no health check": {
 			workload.Container{Name: "app", KnownStatus: "RUNNING"},
-			"UNCHECKED", "critical", `container "app" has no ECS health check: add healthCheck to its container definition ` +
+			"UNCHECKED", "critical",
+			`container "app" has no ECS health check: add healthCheck to its container definition ` +
 				`(ECS ignores the image's HEALTHCHECK), or name it in healthSync.startup`,
 		},
 		"a status that is ours": {
@@ -50,15 +51,18 @@ func TestObserve(t *testing.T) {
 			"", "critical", `container "app" has no ECS health status`,
 		},
 		"stopped with its last health": {
-			workload.Container{Name: "app", DesiredStatus: "STOPPED", KnownStatus: "STOPPED", Health: &workload.Health{Status: "HEALTHY"}},
+			workload.Container{Name: "app", DesiredStatus: "STOPPED", KnownStatus: "STOPPED",
+				Health: &workload.Health{Status: "HEALTHY"}},
 			"STOPPED", "critical", `container "app" is STOPPED in ECS`,
 		},
 		"crashed": {
-			workload.Container{Name: "app", DesiredStatus: "RUNNING", KnownStatus: "STOPPED", Health: &workload.Health{Status: "HEALTHY"}},
+			workload.Container{Name: "app", DesiredStatus: "RUNNING", KnownStatus: "STOPPED",
+				Health: &workload.Health{Status: "HEALTHY"}},
 			"STOPPED", "critical", `container "app" is STOPPED in ECS`,
 		},
 		"about to be stopped": {
-			workload.Container{Name: "app", DesiredStatus: "STOPPED", KnownStatus: "RUNNING", Health: &workload.Health{Status: "HEALTHY"}},
+			workload.Container{Name: "app", DesiredStatus: "STOPPED", KnownStatus: "RUNNING",
+				Health: &workload.Health{Status: "HEALTHY"}},
 			"STOPPED", "critical", `container "app" is STOPPED in ECS`,
 		},
 		"another container": {
@@ -74,7 +78,8 @@ func TestObserve(t *testing.T) {
 			}
 		})
 	}
-	if stopping.status() != "critical" || stopping.output("app") != `container "app" belongs to a task that is stopping` {
+	if stopping.status() != "critical" ||
+		stopping.output("app") != `container "app" belongs to a task that is stopping` {
 		t.Errorf("stopping: %q, %q", stopping.status(), stopping.output("app"))
 	}
 }
@@ -110,7 +115,8 @@ func TestDiff(t *testing.T) {
 		"nothing written yet": {
 			[]workload.Container{in("b", "HEALTHY"), in("a", "")},
 			nil,
-			[]change{{check: a, container: "a", observed: "", first: true}, {check: b, container: "b", observed: "HEALTHY", first: true}},
+			[]change{{check: a, container: "a", observed: "", first: true},
+				{check: b, container: "b", observed: "HEALTHY", first: true}},
 		},
 		"nothing new": {
 			[]workload.Container{in("a", "HEALTHY"), in("b", "UNHEALTHY")},
@@ -134,7 +140,8 @@ func TestDiff(t *testing.T) {
 		},
 		"one due for a refresh, a moment early": {
 			[]workload.Container{in("a", "HEALTHY"), in("b", "HEALTHY")},
-			map[string]written{a.ID: ago("a", "HEALTHY", 9999*time.Millisecond), b.ID: ago("b", "HEALTHY", 9*time.Second)},
+			map[string]written{a.ID: ago("a", "HEALTHY", 9999*time.Millisecond),
+				b.ID: ago("b", "HEALTHY", 9*time.Second)},
 			[]change{{check: a, container: "a", observed: "HEALTHY", previous: "HEALTHY", refresh: true}},
 		},
 		"critical wants its refresh too": {
@@ -203,25 +210,37 @@ func TestAggregate(t *testing.T) {
 		container string
 		observed  observation
 	}{
-		"all healthy":                   {map[string]string{"consul-dataplane": "HEALTHY", "app": "HEALTHY", "side": "HEALTHY"}, nil, "consul-dataplane", "HEALTHY"},
-		"an unhealthy container":        {map[string]string{"consul-dataplane": "HEALTHY", "app": "HEALTHY", "side": "UNHEALTHY"}, nil, "side", "UNHEALTHY"},
-		"the first of two":              {map[string]string{"consul-dataplane": "HEALTHY", "app": "", "side": "UNHEALTHY"}, nil, "app", ""},
-		"a missing container":           {map[string]string{"consul-dataplane": "HEALTHY", "side": "HEALTHY"}, nil, "app", "MISSING"},
-		"the proxy comes first":         {map[string]string{"consul-dataplane": "UNHEALTHY", "app": "UNHEALTHY", "side": "HEALTHY"}, nil, "consul-dataplane", "UNHEALTHY"},
-		"no proxy":                      {map[string]string{"app": "HEALTHY", "side": "HEALTHY"}, nil, "consul-dataplane", "MISSING"},
-		"no container":                  {nil, nil, "consul-dataplane", "MISSING"},
-		"the other proxy":               {map[string]string{"sidecar-proxy": "HEALTHY", "app": "HEALTHY", "side": "HEALTHY"}, nil, "sidecar-proxy", "HEALTHY"},
-		"a proxy without a result":      {map[string]string{"sidecar-proxy": "", "app": "HEALTHY", "side": "HEALTHY"}, nil, "sidecar-proxy", ""},
-		"one that serves":               {map[string]string{"sidecar-proxy": "", "app": "HEALTHY", "side": "HEALTHY"}, map[string]bool{"sidecar-proxy": true}, "sidecar-proxy", "LISTENING"},
-		"a result counts, not the port": {map[string]string{"sidecar-proxy": "UNHEALTHY", "app": "HEALTHY", "side": "HEALTHY"}, map[string]bool{"sidecar-proxy": true}, "sidecar-proxy", "UNHEALTHY"},
+		"all healthy": {map[string]string{"consul-dataplane": "HEALTHY", "app": "HEALTHY", "side": "HEALTHY"}, nil,
+			"consul-dataplane", "HEALTHY"},
+		"an unhealthy container": {map[string]string{"consul-dataplane": "HEALTHY",
+			"app": "HEALTHY", "side": "UNHEALTHY"}, nil, "side", "UNHEALTHY"},
+		"the first of two": {map[string]string{"consul-dataplane": "HEALTHY", "app": "", "side": "UNHEALTHY"}, nil,
+			"app", ""},
+		"a missing container": {map[string]string{"consul-dataplane": "HEALTHY", "side": "HEALTHY"}, nil, "app",
+			"MISSING"},
+		"the proxy comes first": {map[string]string{"consul-dataplane": "UNHEALTHY",
+			"app": "UNHEALTHY", "side": "HEALTHY"}, nil, "consul-dataplane", "UNHEALTHY"},
+		"no proxy": {map[string]string{"app": "HEALTHY", "side": "HEALTHY"}, nil, "consul-dataplane",
+			"MISSING"},
+		"no container": {nil, nil, "consul-dataplane", "MISSING"},
+		"the other proxy": {map[string]string{"sidecar-proxy": "HEALTHY", "app": "HEALTHY", "side": "HEALTHY"}, nil,
+			"sidecar-proxy", "HEALTHY"},
+		"a proxy without a result": {map[string]string{"sidecar-proxy": "", "app": "HEALTHY", "side": "HEALTHY"}, nil,
+			"sidecar-proxy", ""},
+		"one that serves": {map[string]string{"sidecar-proxy": "", "app": "HEALTHY", "side": "HEALTHY"},
+			map[string]bool{"sidecar-proxy": true}, "sidecar-proxy", "LISTENING"},
+		"a result counts, not the port": {map[string]string{"sidecar-proxy": "UNHEALTHY",
+			"app": "HEALTHY", "side": "HEALTHY"}, map[string]bool{"sidecar-proxy": true}, "sidecar-proxy", "UNHEALTHY"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var containers []workload.Container
 			for name, health := range tc.health {
-				containers = append(containers, workload.Container{Name: name, KnownStatus: "RUNNING", Health: &workload.Health{Status: health}})
+				containers = append(containers,
+					workload.Container{Name: name, KnownStatus: "RUNNING", Health: &workload.Health{Status: health}})
 			}
-			if container, observed := judge(aggregate, checks, containers, tc.serving); container != tc.container || observed != tc.observed {
+			if container, observed := decisive(aggregate, checks, containers, tc.serving); container != tc.container ||
+				observed != tc.observed {
 				t.Errorf("judged by %s: %q", container, observed)
 			}
 		})

@@ -1,13 +1,13 @@
 package healthsync
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"syscall"
 	"time"
 
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -17,9 +17,9 @@ import (
 const (
 	// goneAfter is how long an agent that refuses connections is asked again.
 	goneAfter = 5 * time.Second
-	// settle is how long after the last write it is made again, when an earlier one was
+	// repeatDelay is how long after the last write it is made again, when an earlier one was
 	// not answered shortly before.
-	settle = time.Second
+	repeatDelay = time.Second
 	// unknownTaskLimit bounds the attempt to learn, after SIGTERM, which
 	// checks there are.
 	unknownTaskLimit = 5 * time.Second
@@ -29,108 +29,110 @@ const (
 // then come the logouts, inside the stop timeout. It knows no other status than critical, and
 // nothing runs after it.
 func (s *syncer) drain(ended context.Context) error {
-	start, budget := time.Now(), workload.NewStopBudget(s.StopTimeout)
+	start, budget := time.Now(), workload.NewStopBudget(s.options.StopTimeout)
 	s.awaitRegistration()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ended), budget.HealthSync)
 	defer cancel()
 	leave, wait := s.leaveAgent, budget.ServiceLogout
-	if s.Config.Agentless() {
+	if s.options.Config.Agentless() {
 		leave, wait = s.leaveServers, budget.Deregister
 	}
-	if s.Config.Gateway != nil {
+	if s.options.Config.Gateway != nil {
 		wait = min(wait, budget.Gateway)
 	}
 	return leave(ctx, budget, start.Add(wait))
 }
 
-// leaveAgent is the end of a task with an agent, whose services end with the agent. The
+// leaveAgent ends a task with an agent, whose services end with the agent. The
 // service token stays for the last requests of the applications, or of a gateway's callers,
 // until end, if the agent outlives them, which only client-entrypoint promises.
 func (s *syncer) leaveAgent(ctx context.Context, budget workload.StopBudget, end time.Time) error {
 	limit := budget.HealthSync
-	if s.login {
+	if s.token.login {
 		limit = budget.Criticals
 	}
 	err := s.latchCritical(ctx, limit)
-	stop := s.readBackBeside(ctx)
+	stop := s.checks.readBackBeside(ctx)
 	clientEnded := false
-	if s.login && s.agentOwned() {
+	if s.token.login && s.token.agentOwned() {
 		s.await(ctx, end, tokenNeeded, func(t workload.Task) []workload.Container {
-			if clientEnded = t.Ended(workload.ContainerConsulClient); clientEnded || !s.agentOwned() {
+			if clientEnded = t.Ended(workload.ContainerConsulClient); clientEnded || !s.token.agentOwned() {
 				return nil
 			}
-			users := t.Applications(s.Ignore)
-			if s.Config.Gateway != nil {
+			users := t.Applications(s.options.Ignore)
+			if s.options.Config.Gateway != nil {
 				users = append(users, t.Proxies()...)
 			}
 			return users
 		})
 	}
 	stop()
-	s.logOutAll(ctx, clientEnded || !s.agentOwned())
+	s.token.logOutAll(ctx, clientEnded || !s.token.agentOwned())
 	return err
 }
 
-// leaveServers is the end of a task without an agent. Its services stay in the servers'
+// leaveServers ends a task without an agent. Its services stay in the servers'
 // catalog until its proxy has stopped, or until end, unless it is a mesh gateway, which is
 // deregistered before.
 func (s *syncer) leaveServers(ctx context.Context, budget workload.StopBudget, end time.Time) error {
 	err := s.latchCritical(ctx, budget.Criticals)
-	stop := s.readBackBeside(ctx)
+	stop := s.checks.readBackBeside(ctx)
 	why := "they are deregistered after their last requests"
-	if s.leavesEarly() {
+	if s.task.leavesEarly() {
 		why = tokenNeeded
 	}
 	s.await(ctx, end, why, func(t workload.Task) []workload.Container {
-		return append(t.Applications(s.Ignore), t.Proxies()...)
+		return append(t.Applications(s.options.Ignore), t.Proxies()...)
 	})
 	stop()
 	if s.holding != nil {
 		<-s.holding // it ended with TERM, and Deregister destroys its session
 	}
-	if s.known && (err != nil || !s.leavesEarly()) {
+	if s.task.known && (err != nil || !s.task.leavesEarly()) {
 		const failure = "deregister services, which stay in Consul until the controller removes them"
 		base := time.Second
 		if err != nil { // the servers have failed until now: few attempts are left
 			base = remaining(ctx)
 		}
-		err = errors.Join(err, s.deregister(ctx, failure, sparing(base, remaining(ctx), func(ctx context.Context) error {
-			return s.Registrar.Deregister(ctx, s.token, s.w)
-		})))
+		remove := func(ctx context.Context) error {
+			return s.deps.Registrar.Deregister(ctx, s.token.secret, s.task.workload)
+		}
+		err = errors.Join(err, s.deregister(ctx, failure, sparing(base, remaining(ctx), remove)))
 	}
-	s.logOutAll(ctx, false)
+	s.token.logOutAll(ctx, false)
 	return err
 }
 
 // latchCritical writes critical for every check, or deregisters a gateway that has none or
 // leaves early, within limit.
 func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
-	if !s.checked() && s.Config.Gateway == nil {
+	if !s.task.checked() && s.options.Config.Gateway == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if _, err := s.readToken(workload.FileServiceToken); errors.Is(err, errNoToken) && s.token == "" && s.mayLogIn() {
-		if err := s.logInSeparately(ctx, unknownTaskLimit, err); err != nil { // TERM came before the login
+	_, err := s.token.readFile(workload.FileServiceToken)
+	if errors.Is(err, errNoToken) && s.token.secret == "" && s.token.mayLogIn() {
+		if err := s.token.logInSeparately(ctx, unknownTaskLimit, err); err != nil { // TERM came before the login
 			return err
 		}
 	}
-	if !s.reloadToken() {
+	if !s.token.reload() {
 		// Nothing was registered, or nothing of us ever made it passing.
-		s.Log.Info("no service token, so no check is passing")
+		s.task.log.Info("no service token, so no check is passing")
 		return nil
 	}
-	if !s.known {
-		if err := s.learn(ctx, unknownTaskLimit); err != nil {
+	if !s.task.known {
+		if err := s.task.learn(ctx, unknownTaskLimit); err != nil {
 			return fmt.Errorf("stopped before the task's services were known, which may still be passing: %w", err)
 		}
 	}
-	err := s.leaveTraffic(ctx)
+	err = s.leaveTraffic(ctx)
 	switch {
 	case errors.Is(err, errAgentGone):
 		return s.deregisterGone(ctx)
-	case consulutil.UnknownToken(err) && s.renewal != nil && !s.separate:
-		if s.logInAtTheEnd(ctx) {
+	case consulutil.UnknownToken(err) && s.token.renewal != nil && !s.token.separate:
+		if s.token.logInAtEnd(ctx) {
 			return s.leaveTraffic(ctx)
 		}
 	}
@@ -141,18 +143,18 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 // if one may yet be applied that puts the task into traffic. Checks in the catalog are read
 // back in the meantime before the task is deregistered.
 func (s *syncer) leaveTraffic(ctx context.Context) error {
-	write, success := s.writeCritical, "left all checks critical"
-	byChecks := s.checked() && !s.leavesEarly()
+	write, success := s.checks.writeCritical, "left all checks critical"
+	byChecks := s.task.checked() && !s.task.leavesEarly()
 	if !byChecks { // a gateway
 		write, success = s.deregisterGateway, "deregistered the gateway"
 	}
-	doubtful := s.readBacks.doubtful() && !(byChecks && s.Config.Agentless())
+	ambiguous := s.checks.readBacks.ambiguous() && !(byChecks && s.options.Config.Agentless())
 	err := write(ctx)
-	if doubtful && !errors.Is(err, errAgentGone) && retry.Sleep(ctx, settle) == nil {
+	if ambiguous && !errors.Is(err, errAgentGone) && retry.Sleep(ctx, repeatDelay) == nil {
 		err = write(ctx)
 	}
 	if err == nil {
-		s.Log.Info(success, logkey.Checks, len(s.w.SyncChecks), logkey.ServiceID, s.w.ID)
+		s.task.log.Info(success, logkey.Checks, len(s.task.workload.SyncChecks), logkey.ServiceID, s.task.workload.ID)
 	}
 	return err
 }
@@ -162,85 +164,27 @@ func (s *syncer) leaveTraffic(ctx context.Context) error {
 // services of one that ECS may restart, which ECS does not do once the task stops.
 func (s *syncer) deregisterGone(ctx context.Context) error {
 	const failure = "agent is gone, and its services may still be passing in Consul"
-	if s.Config.ConsulHTTPAddr == "" {
+	if s.options.Config.ConsulHTTPAddr == "" {
 		return errors.New(failure + ": consulHTTPAddr is not set, so the servers cannot be queried")
 	}
-	return s.deregister(ctx, failure, func(ctx context.Context) error { return s.DeregisterAtServers(ctx, s.token, s.w) })
+	return s.deregister(ctx, failure, func(ctx context.Context) error {
+		return s.deps.DeregisterAtServers(ctx, s.token.secret, s.task.workload)
+	})
 }
 
 // deregister takes the services out of the servers' catalog. An error of it begins with
 // failure.
 func (s *syncer) deregister(ctx context.Context, failure string, remove func(context.Context) error) error {
-	err := refusal(retry.Do(ctx, retry.Remote(), s.Log, "deregister services", consulutil.Classify, func(ctx context.Context) error {
+	attempt := func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
 		return remove(ctx)
-	}))
+	}
+	err := refusal(retry.Do(ctx, retry.Remote(), s.task.log, "deregister services", consulutil.Classify, attempt))
 	if err != nil {
 		return fmt.Errorf("%s: %w", failure, err)
 	}
-	s.Log.Info("deregistered the services at the servers", logkey.ServiceID, s.w.ID)
-	return nil
-}
-
-// critical returns the last change of a check.
-func (s *syncer) critical(check workload.SyncCheck) change {
-	return change{check: check, container: cmp.Or(s.last[check.ID].container, check.Container), observed: stopping}
-}
-
-// writeCritical writes critical for all checks. It repeats those that Consul has not taken, and
-// beside them those that an agent may yet make passing.
-func (s *syncer) writeCritical(ctx context.Context) error {
-	var changes []change
-	for _, check := range s.w.SyncChecks {
-		changes = append(changes, s.critical(check))
-	}
-	var refusals []error
-	doubtful := s.readBacks.doubtful() && !s.Config.Agentless()
-	err := s.lastWrite(ctx, "write critical", func(ctx context.Context) error {
-		var repeats []change
-		var errs []error
-		for i, result := range s.write(ctx, changes...) {
-			switch class := consulutil.Classify(result.Err); {
-			case result.Err == nil, class == retry.Gone:
-				// Gone: no check and no service, not even now. Nothing can take traffic.
-				if doubtful {
-					repeats = append(repeats, changes[i])
-				}
-			case class == retry.Permanent:
-				refusals = append(refusals, result.Err)
-			default:
-				repeats, errs = append(repeats, changes[i]), append(errs, result.Err)
-			}
-		}
-		changes = repeats
-		return errors.Join(errs...)
-	})
-	return errors.Join(append(refusals, err)...)
-}
-
-// lastWrite repeats a write until Consul has taken it, or refuses it. Its error is
-// errAgentGone when an agent has refused connections for long enough.
-func (s *syncer) lastWrite(ctx context.Context, what string, write func(context.Context) error) error {
-	if s.Config.Agentless() {
-		write = sparing(time.Second, remaining(ctx)/3, write)
-	}
-	var since time.Time // of the agent's refusals in a row
-	err := refusal(retry.Do(ctx, retry.LocalAgent(), s.Log, what, consulutil.Classify, func(ctx context.Context) error {
-		err := write(ctx)
-		switch {
-		case !refused(err) || s.Config.Agentless():
-			since = time.Time{}
-		case since.IsZero():
-			since = time.Now()
-		case time.Since(since) >= goneAfter:
-			return errAgentGone
-		}
-		return err
-	}))
-	if err != nil {
-		return fmt.Errorf("%s %q: %w", what, s.w.ID, err)
-	}
+	s.task.log.Info("deregistered the services at the servers", logkey.ServiceID, s.task.workload.ID)
 	return nil
 }
 
@@ -279,4 +223,24 @@ func refusal(err error) error {
 // refused reports that no process listens at the agent's address or socket.
 func refused(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT)
+}
+
+// tokenNeeded is why the service token stays until its users have stopped: Envoy receives
+// changes upstream by it.
+const tokenNeeded = "their last requests need the service token"
+
+// await waits until the users have stopped, or until end.
+func (s *syncer) await(ctx context.Context, end time.Time, why string, users func(workload.Task) []workload.Container) {
+	limit := time.Until(end)
+	if limit <= 0 || !s.token.reload() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	log := s.task.log.With(logkey.Reason, why)
+	running, err := awsutil.AwaitStopped(ctx, log, s.task.fetch, awsutil.AwaitPause, users)
+	if err != nil {
+		s.task.log.Warn("cannot confirm that the applications have stopped, leaving the mesh anyway",
+			logkey.Container, running, logkey.Elapsed, limit)
+	}
 }

@@ -252,7 +252,8 @@ func TestDrainOfAForgetfulAgent(t *testing.T) {
 			t.Error(err)
 		}
 		// The service is there without its check, which would mean passing.
-		r.wantOps(op{2500 * time.Millisecond, "set", "app", "critical"}, op{2500 * time.Millisecond, "ensure", "app", "critical"})
+		r.wantOps(op{2500 * time.Millisecond, "set", "app", "critical"},
+			op{2500 * time.Millisecond, "ensure", "app", "critical"})
 		r.wantStatus("app", "critical")
 	})
 	running(t, func(r *rig) {
@@ -262,7 +263,8 @@ func TestDrainOfAForgetfulAgent(t *testing.T) {
 			t.Errorf("took %s, %v", took, err)
 		}
 		// No service, no traffic.
-		r.wantOps(op{2500 * time.Millisecond, "set", "app", "critical"}, op{2500 * time.Millisecond, "ensure", "app", "critical"})
+		r.wantOps(op{2500 * time.Millisecond, "set", "app", "critical"},
+			op{2500 * time.Millisecond, "ensure", "app", "critical"})
 	})
 }
 

@@ -22,9 +22,9 @@ const (
 	deadAfter = 2
 	// vouchFor is how long a status is kept without a port that vouches for it.
 	vouchFor = 5 * time.Minute
-	// noteAfter is when the output of the checks names the outage: the restart of an ECS
+	// explainAfter is when the output of the checks names the outage: the restart of an ECS
 	// agent, with many tasks, must cause no write.
-	noteAfter = time.Minute
+	explainAfter = time.Minute
 )
 
 // evidence is what takes the place of the metadata while their endpoint is away: that the
@@ -130,8 +130,8 @@ func (e *evidence) look(ctx context.Context, p *taskPort) {
 	p.failures++
 }
 
-// begin notes that the endpoint is away, and looks at the ports.
-func (e *evidence) begin(ctx context.Context) {
+// beginOutage records that the endpoint is away, and looks at the ports.
+func (e *evidence) beginOutage(ctx context.Context) {
 	if e.since.IsZero() {
 		e.since = time.Now()
 	}
@@ -139,15 +139,15 @@ func (e *evidence) begin(ctx context.Context) {
 	e.look(ctx, &e.proxy)
 }
 
-// end forgets the failures when the endpoint is back.
-func (e *evidence) end() {
+// endOutage drops the failures when the endpoint is back.
+func (e *evidence) endOutage() {
 	e.since = time.Time{}
 	e.app.failures, e.proxy.failures = 0, 0
 }
 
-// of returns what is known about a check: an aggregate is as bad as the proxy or the
+// state returns what is known about a check: an aggregate is as bad as the proxy or the
 // containers that have checks.
-func (e *evidence) of(check workload.SyncCheck, checks []workload.SyncCheck) state {
+func (e *evidence) state(check workload.SyncCheck, checks []workload.SyncCheck) state {
 	switch {
 	case !check.Aggregate:
 		return e.app.state()
@@ -157,29 +157,30 @@ func (e *evidence) of(check workload.SyncCheck, checks []workload.SyncCheck) sta
 	return e.proxy.state()
 }
 
-// note follows the output of a check in a long outage, unless that names it already.
-func (e *evidence) note(now time.Time, s state) string {
-	if s == dead || now.Sub(e.since) < noteAfter {
+// explanation returns what follows the output of a check in a long outage, unless that names it already.
+func (e *evidence) explanation(now time.Time, s state) string {
+	if s == dead || now.Sub(e.since) < explainAfter {
 		return ""
 	}
-	note := "; the ECS metadata endpoint has not answered since " + e.since.UTC().Format("15:04:05Z")
+	text := "; the ECS metadata endpoint has not answered since " + e.since.UTC().Format("15:04:05Z")
 	if s == alive {
-		note += ", the port accepts connections"
+		text += ", the port accepts connections"
 	}
-	return note
+	return text
 }
 
-// keep returns the writes to make without metadata, and whether what is kept is vouched for.
+// changes returns the writes to make without metadata, and whether what is kept is vouched for.
 // What failed to be written is written still. Checks that are critical stay so.
-func (e *evidence) keep(
-	now time.Time, refresh time.Duration, checks []workload.SyncCheck, last map[string]written, failing map[string]failure,
+func (e *evidence) changes(
+	now time.Time, refresh time.Duration, checks []workload.SyncCheck, last map[string]written,
+	failing map[string]failure,
 ) (changes []change, vouched bool) {
 	vouched = true
 	for _, check := range checks {
 		before, ok := last[check.ID]
 		c := change{check: check, container: before.container, observed: before.observed, previous: before.observed}
 		failed, fails := failing[check.ID]
-		s := e.of(check, checks)
+		s := e.state(check, checks)
 		passing := before.observed.status() == api.HealthPassing
 		switch {
 		case fails && !failed.change.refresh:
@@ -196,7 +197,7 @@ func (e *evidence) keep(
 		case now.Sub(before.at) < refresh-tick/2:
 			continue
 		default:
-			c.refresh, c.note = true, e.note(now, s)
+			c.refresh, c.explanation = true, e.explanation(now, s)
 		}
 		changes = append(changes, c)
 	}
@@ -205,43 +206,16 @@ func (e *evidence) keep(
 
 // withoutMetadata keeps the checks in line with the task's ports.
 func (s *syncer) withoutMetadata(ctx context.Context) {
-	s.evidence.begin(ctx)
+	s.evidence.beginOutage(ctx)
 	if ctx.Err() != nil {
 		return
 	}
-	now, refresh := time.Now(), s.Registrar.Refresh()
-	readBack := s.readBacks.next(now)
-	if readBack {
-		refresh = 0
-	}
-	s.forgetContradicted(now)
-	changes, vouched := s.evidence.keep(now, refresh, s.w.SyncChecks, s.last, s.failing)
-	for i := range changes {
-		changes[i].readBack = readBack && changes[i].refresh
-	}
+	now := time.Now()
+	refresh, readBack := s.checks.refresh(now)
+	s.checks.dropContradicted(now, &s.evidence)
+	changes, vouched := s.evidence.changes(now, refresh, s.task.workload.SyncChecks, s.checks.last, s.checks.failing)
 	if s.vouched.Swap(vouched) && !vouched {
-		s.Log.Warn("no task metadata for five minutes and no port to check, the checks are not refreshed any more")
+		s.task.log.Warn("no task metadata for five minutes and no port to check, the checks are not refreshed any more")
 	}
-	s.apply(ctx, now, changes)
-}
-
-// forgetContradicted drops failed writes that the ports contradict. A write of passing for what
-// has ended is dropped as if refusing had been written, so that it is made when the port
-// accepts.
-func (s *syncer) forgetContradicted(now time.Time) {
-	for _, check := range s.w.SyncChecks {
-		failed := s.failing[check.ID].change
-		state := s.evidence.of(check, s.w.SyncChecks)
-		switch {
-		case failed.observed == refusing && state == alive:
-		case failed.observed.status() == api.HealthPassing && state == dead && !failed.refresh:
-			if before := s.last[check.ID]; before.observed.status() != api.HealthPassing {
-				s.last[check.ID] = written{container: failed.container, observed: refusing, at: before.at}
-			}
-		default:
-			continue
-		}
-		delete(s.failing, check.ID)
-		s.readBacks.wrote(now)
-	}
+	s.checks.apply(ctx, now, readBack, changes)
 }

@@ -90,7 +90,9 @@ func (a *agent) write(ctx context.Context, token, verb, container, status string
 func (a *agent) Refresh() time.Duration { return 10 * time.Second }
 
 // Set writes each check by itself, as a registrar with an agent does.
-func (a *agent) Set(ctx context.Context, token string, _ workload.Workload, updates []registrar.Update) []registrar.Result {
+func (a *agent) Set(
+	ctx context.Context, token string, _ workload.Workload, updates []registrar.Update,
+) []registrar.Result {
 	results := make([]registrar.Result, len(updates))
 	var wg sync.WaitGroup
 	for i, u := range updates {
@@ -174,7 +176,7 @@ func (a *agent) registrations() []string {
 	return slices.Clone(a.registered)
 }
 
-// status is what the agent reports for a check now.
+// status returns what the agent reports for a check now.
 func (a *agent) status(container string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -52,7 +52,9 @@ func (c *catalog) Deregister(ctx context.Context, token string, w workload.Workl
 	return c.servers.deregister(ctx, token, w)
 }
 
-func (c *catalog) Set(ctx context.Context, token string, w workload.Workload, updates []registrar.Update) []registrar.Result {
+func (c *catalog) Set(
+	ctx context.Context, token string, w workload.Workload, updates []registrar.Update,
+) []registrar.Result {
 	c.mu.Lock()
 	p := put{time.Since(c.start), map[string]string{}}
 	refresh := true
@@ -95,7 +97,8 @@ func (c *catalog) Set(ctx context.Context, token string, w workload.Workload, up
 		maps.Copy(c.checks, p.Checks)
 		c.lost = false
 	}
-	return slices.Repeat([]registrar.Result{{Err: err, Unsure: unsure(err), Restored: lost && err == nil}}, len(updates))
+	return slices.Repeat([]registrar.Result{{Err: err, Unsure: unsure(err), Restored: lost && err == nil}},
+		len(updates))
 }
 
 func (c *catalog) setToken(f func(token string) error) {
@@ -117,7 +120,7 @@ func (c *catalog) presented() []string {
 	return slices.Clone(c.tokens)
 }
 
-// lastUpdates is how many updates so far were those of a task that ends.
+// lastUpdates counts the updates so far of a task that ends.
 func (c *catalog) lastUpdates() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -220,7 +223,7 @@ func (l *logins) done() (made []string, reads int) {
 	return slices.Clone(l.made), l.reads
 }
 
-// tokens are the secrets of the logins so far.
+// tokens returns the secrets of the logins so far.
 func (l *logins) tokens() []string {
 	made, _ := l.done()
 	return made
@@ -247,7 +250,8 @@ func atServers(t *testing.T, containers []string, test func(*rig)) {
 		r.cfg.ConsulServers = &config.ConsulServers{Hosts: "consul.example"}
 		r.cfg.ConsulHTTPAddr = ""
 		r.cfg.Proxy.Mode, r.cfg.Proxy.HealthCheckPort = config.ProxyDirect, 22000
-		r.catalog = &catalog{servers: r.servers, start: time.Now(), checks: map[string]string{}, outputs: map[string]string{}}
+		r.catalog = &catalog{servers: r.servers, start: time.Now(), checks: map[string]string{},
+			outputs: map[string]string{}}
 		r.metadata.address = "10.0.0.9"
 		r.serves = func(context.Context, int, string) error { return errRefused }
 		r.metadata.set(map[string]string{"app": "HEALTHY", "sidecar-proxy": "HEALTHY"}, nil)
@@ -255,7 +259,7 @@ func atServers(t *testing.T, containers []string, test func(*rig)) {
 	})
 }
 
-// end is a TERM of the whole task, whose other containers stop a second later.
+// end sends TERM to the whole task, whose other containers stop a second later.
 func (r *rig) end() (time.Duration, error) {
 	time.AfterFunc(sec, func() { r.metadata.stop("app", "side", "sidecar-proxy", "consul-dataplane") })
 	return r.term()
@@ -268,7 +272,7 @@ func (r *rig) wantPuts(want ...put) {
 	}
 }
 
-// wantAllLoggedOut is that every token of the run ends with it: first is mesh-init's.
+// wantAllLoggedOut checks that every token of the run ends with it: first is mesh-init's.
 func (r *rig) wantAllLoggedOut(first string) {
 	r.t.Helper()
 	for _, secret := range append([]string{first}, r.logins.made...) {
@@ -278,7 +282,7 @@ func (r *rig) wantAllLoggedOut(first string) {
 	}
 }
 
-// content is a file's of the bootstrap directory.
+// content returns the content of a file of the bootstrap directory.
 func (r *rig) content(name string) string {
 	r.t.Helper()
 	data, err := os.ReadFile(r.cfg.BootstrapDir + "/" + name)

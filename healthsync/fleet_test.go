@@ -215,7 +215,8 @@ func steadyTask(i int) steady {
 	container := func(name string) workload.Container {
 		return workload.Container{
 			Name: name, Type: "NORMAL", DesiredStatus: "RUNNING", KnownStatus: "RUNNING",
-			Health: &workload.Health{Status: "HEALTHY"}, Networks: []workload.Network{{IPv4Addresses: []string{"10.0.0.9"}}},
+			Health:   &workload.Health{Status: "HEALTHY"},
+			Networks: []workload.Network{{IPv4Addresses: []string{"10.0.0.9"}}},
 		}
 	}
 	return steady{workload.Task{

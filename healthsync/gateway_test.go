@@ -200,7 +200,7 @@ func TestLateRegistrationDoesNotOutliveTheEnd(t *testing.T) {
 	})
 }
 
-// TestGatewayWithoutAnAgent has one check, and is deregistered after its proxy.
+// TestGatewayWithoutAnAgent registers one check, and deregisters after its proxy.
 func TestGatewayWithoutAnAgent(t *testing.T) {
 	t.Parallel()
 	atServers(t, []string{"app"}, func(r *rig) {

@@ -70,7 +70,8 @@ func TestServicesOfAStoppedAgentMayStay(t *testing.T) {
 					r.cfg.ConsulHTTPAddr = ""
 				}
 				took, err := r.term()
-				if cli.ExitCode(err) != 3 || took > c.took || !strings.Contains(err.Error(), "agent is gone, and its services may still be passing in Consul") {
+				if cli.ExitCode(err) != 3 || took > c.took ||
+					!strings.Contains(err.Error(), "agent is gone, and its services may still be passing in Consul") {
 					t.Errorf("took %s, exit code %d for %v", took, cli.ExitCode(err), err)
 				}
 				r.wantLogOuts("service-secret", "client-secret")

@@ -2,16 +2,13 @@ package healthsync
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/registrar"
@@ -86,144 +83,82 @@ type Deps struct {
 // its tokens out. It returns nil when every check was left critical, and an
 // error when it could not start or a check may still be passing.
 func Run(ctx context.Context, o Options, d Deps) error {
-	s := &syncer{
-		Options:   o,
-		Deps:      d,
-		login:     o.Config.ConsulLogin.Enabled,
-		last:      map[string]written{},
-		failing:   map[string]failure{},
-		unchecked: map[string]bool{},
-		startup:   newStartup(o.Config, d.Serves),
-		pacer:     newPacer(o.Config.Agentless()),
-	}
-	switch err := s.AwaitStart(ctx); {
+	s := newSyncer(o, d)
+	switch err := s.deps.AwaitStart(ctx); {
 	case err != nil && ctx.Err() != nil:
 		// mesh-init undoes its registration and login when it fails.
-		s.Log.Info("stopped before the task was registered", logkey.Reason, context.Cause(ctx))
+		s.task.log.Info("stopped before the task was registered", logkey.Reason, context.Cause(ctx))
 		return nil
 	case err != nil:
 		return err
 	}
 	if err := s.start(ctx); err != nil && ctx.Err() == nil {
-		s.logOutSeparate(ctx)
+		s.token.logOutSeparate(ctx)
 		return err
 	}
 	if ctx.Err() == nil {
-		s.keepToken(ctx)
+		s.token.startRenewal(ctx, s.registerAgain(ctx))
 		s.vouched.Store(true)
-		s.evidence = newEvidence(s.Config, s.w, s.first, s.Accepts)
+		s.evidence = newEvidence(s.options.Config, s.task.workload, s.task.first, s.deps.Accepts)
 		s.holdSession(ctx)
 		s.loop(ctx)
 	}
-	s.Log.Info("stopping: leaving the mesh", logkey.Reason, context.Cause(ctx))
+	s.task.log.Info("stopping: leaving the mesh", logkey.Reason, context.Cause(ctx))
 	return s.drain(ctx)
 }
 
 // syncer is one run. All fields belong to the goroutine of Run.
 type syncer struct {
-	Options
-	Deps
-	// login reports that the task has logged in; it is settled by waitForToken.
-	login bool
+	options Options
+	deps    Deps
+	task    *taskState
+	token   *serviceToken
+	checks  *checkWriter
 
-	token string
-	// separate reports that token is of a login for this container only.
-	separate bool
-	renewal  *registrar.Renewal // nil without login, and before the loop
-	task     workload.Task      // without containers
+	startup startup
+	// unchecked are the containers of which it is logged that they have no health check.
+	unchecked map[string]bool
+	// metadataFailed is true when the last metadata read failed; evidence takes their place then.
+	metadataFailed bool
+	evidence       evidence
+	// vouched is false when nothing keeps the last statuses any more. The goroutine of the
+	// session reads it.
+	vouched atomic.Bool
+	// holding is closed when the session is no longer kept; nil when there is none to keep.
+	holding <-chan struct{}
 	// registering is held while the task is registered with another token, and cutOff reports
 	// that the end has cut that off.
 	registering sync.Mutex
 	cutOff      bool
-	// holding is closed when the session is no longer kept; nil when there is none to keep.
-	holding <-chan struct{}
-	// w is known once the first valid metadata answer came.
-	w     workload.Workload
-	known bool
-	// first is the answer before the loop, for the pass at start.
-	first workload.Task
-
-	// last and failing are by check ID.
-	last      map[string]written
-	failing   map[string]failure
-	causes    retry.Causes
-	readBacks readBacks
-	startup   startup
-	pacer     pacer
-	// unchecked are the containers of which it is logged that they have no health check.
-	unchecked map[string]bool
-	// unbound is why the checks would outlive this process, if they would.
-	unbound string
-	// blind is true when the last metadata read failed; evidence takes their place then.
-	blind    bool
-	evidence evidence
-	// vouched is false when nothing keeps the last statuses any more. The goroutine of the
-	// session reads it.
-	vouched atomic.Bool
 }
 
-// failure is a write that has failed.
-type failure struct {
-	class  retry.Class
-	change change
-}
-
-// checked reports whether there are checks to write: without an agent each proxy has one,
-// while an agent looks at gateways itself.
-func (s *syncer) checked() bool {
-	return s.Config.Agentless() || s.Config.Gateway == nil && len(s.Config.HealthSyncContainers) > 0
+func newSyncer(o Options, d Deps) *syncer {
+	task := &taskState{options: o, deps: d, log: d.Log}
+	token := &serviceToken{options: o, deps: d, task: task, login: o.Config.ConsulLogin.Enabled}
+	checks := &checkWriter{
+		options: o, deps: d, task: task, token: token,
+		last: map[string]written{}, failing: map[string]failure{}, pacer: newPacer(o.Config.Agentless()),
+	}
+	return &syncer{
+		options: o, deps: d, task: task, token: token, checks: checks,
+		startup: newStartup(o.Config, d.Serves), unchecked: map[string]bool{},
+	}
 }
 
 // start gets the token and the workload.
 func (s *syncer) start(ctx context.Context) error {
-	if err := s.waitForToken(ctx); err != nil {
+	if err := s.token.await(ctx); err != nil {
 		return err
 	}
-	if s.checked() {
-		return s.learn(ctx, retry.StartLimit)
+	if s.task.checked() {
+		return s.task.learn(ctx, retry.StartLimit)
 	}
 	// No limit: the task serves without this, and must not end for want of it.
-	if err := s.learn(ctx, 0); err != nil {
+	if err := s.task.learn(ctx, 0); err != nil {
 		return err
 	}
-	if s.Config.Gateway != nil {
+	if s.options.Config.Gateway != nil {
 		s.registerGateway(ctx)
 	}
 	return nil
-}
-
-// learn reads the metadata until an answer makes a workload.
-func (s *syncer) learn(ctx context.Context, limit time.Duration) error {
-	var w workload.Workload
-	var described error
-	read := awsutil.Complete(s.fetch, func(t workload.Task) error {
-		w, described = workload.New(s.Config, t, s.Region)
-		return described
-	})
-	task, err := awsutil.FirstTask(ctx, s.Log, read, limit)
-	switch {
-	case err != nil:
-		return err
-	case described != nil:
-		return &exit.UsageError{Err: described} // as in mesh-init
-	}
-	s.first = task
-	if s.known {
-		return nil
-	}
-	s.w, s.known = w, true
-	s.Log = s.Log.With(logkey.TaskID, w.TaskID)
-	s.Log.Info("started synchronizing health", logkey.ServiceID, w.ID, logkey.Checks, len(w.SyncChecks))
-	return nil
-}
-
-// fetch reads the metadata once. An answer about another task is no answer.
-func (s *syncer) fetch(ctx context.Context) (workload.Task, error) {
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
-	defer cancel()
-	task, err := s.Metadata.Task(ctx)
-	if err == nil && s.known && task.TaskARN != s.w.TaskARN {
-		err = fmt.Errorf("metadata describes %s, not %s", task.TaskARN, s.w.TaskARN)
-	}
-	return task, err
 }

@@ -42,7 +42,8 @@ func TestHealthyHourMakesRefreshesOnly(t *testing.T) {
 		r.pass(time.Hour - 500*time.Millisecond)
 		ops := r.agent.recorded()
 		// One registration, and refreshes at 10, 20 ... 3590 s.
-		if len(ops) != 360 || ops[0] != (op{0, "ensure", "app", "passing"}) || ops[359] != (op{3590 * sec, "set", "app", "passing"}) {
+		if len(ops) != 360 || ops[0] != (op{0, "ensure", "app", "passing"}) ||
+			ops[359] != (op{3590 * sec, "set", "app", "passing"}) {
 			t.Errorf("%d writes, from %v to %v", len(ops), ops[0], ops[len(ops)-1])
 		}
 		if r.metadata.reads != 7200 {
@@ -121,7 +122,8 @@ func TestInvalidMetadataChangesNothing(t *testing.T) {
 		r.metadata.set(healthOf("HEALTHY"), nil)
 		r.run()
 		r.pass(20500 * time.Millisecond)
-		r.wantOps(op{0, "ensure", "app", "passing"}, op{10 * sec, "set", "app", "passing"}, op{20 * sec, "set", "app", "passing"})
+		r.wantOps(op{0, "ensure", "app", "passing"}, op{10 * sec, "set", "app", "passing"},
+			op{20 * sec, "set", "app", "passing"})
 		r.metadata.set(nil, errors.New("status 500"))
 		r.pass(5*time.Minute + 19*sec)
 		r.wantStatus("app", "passing") // the last valid answer still counts ...
@@ -135,7 +137,8 @@ func TestInvalidMetadataChangesNothing(t *testing.T) {
 		r.metadata.set(healthOf("HEALTHY"), nil)
 		r.pass(sec)
 		r.wantStatus("app", "passing")
-		if lost, back := r.logged("task metadata unreadable"), r.logged("task metadata readable again"); lost != 1 || back != 1 {
+		if lost, back := r.logged("task metadata unreadable"),
+			r.logged("task metadata readable again"); lost != 1 || back != 1 {
 			t.Errorf("%d and %d lines about the outage:\n%s", lost, back, r.log)
 		}
 		r.term()
@@ -374,7 +377,8 @@ func TestContainersWithoutHealthCheckAreWarnedAboutOnce(t *testing.T) {
 				if n := r.logged("[WARN]"); n != tt.want {
 					t.Errorf("%d warnings, want %d:\n%s", n, tt.want, r.log)
 				}
-				const remedy = `[WARN]  service stays critical in Consul: task_id=0f9de17a container=app reason="container \"app\" has no ECS health check: add healthCheck to its container definition`
+				const remedy = `[WARN]  service stays critical in Consul: task_id=0f9de17a container=app ` +
+					`reason="container \"app\" has no ECS health check: add healthCheck to its container definition`
 				if n := r.logged(remedy); n != min(tt.want, 1) {
 					t.Errorf("%d lines name the remedy:\n%s", n, r.log)
 				}
@@ -392,7 +396,9 @@ func TestLogFollowsTheReason(t *testing.T) {
 		r.pass(sec)
 		r.metadata.set(healthOf("UNHEALTHY"), nil)
 		r.pass(time.Minute)
-		if n := r.logged(`check output changed: check_id=web-0f9de17a-app-consul-ecs container=app previous_status=critical task_id=0f9de17a status=critical reason="container \"app\" is UNHEALTHY in ECS"`); n != 1 {
+		if n := r.logged(
+			`check output changed: check_id=web-0f9de17a-app-consul-ecs container=app previous_status=critical ` +
+				`task_id=0f9de17a status=critical reason="container \"app\" is UNHEALTHY in ECS"`); n != 1 {
 			t.Errorf("%d lines about the new reason:\n%s", n, r.log)
 		}
 	})

@@ -51,8 +51,8 @@ func (p *pacer) differ(changes []change) bool {
 	return false
 }
 
-// note notes an attempt, and whether it is to be repeated.
-func (p *pacer) note(now time.Time, changes []change, again bool) {
+// record takes an attempt, and whether it is to be repeated.
+func (p *pacer) record(now time.Time, changes []change, again bool) {
 	if !again {
 		p.backoff.Reset()
 		p.next, p.tried = time.Time{}, nil

@@ -20,20 +20,20 @@ func readBackTimes() []time.Duration {
 // readBacks are the times at which the checks are read after a write that met a failure: a
 // server that was paused, or an agent, may apply an earlier write after a later one.
 type readBacks struct {
-	// doubt reports that since the last successful write one was not answered.
-	doubt bool
-	due   []time.Time
+	// unanswered reports that since the last successful write one was not answered.
+	unanswered bool
+	due        []time.Time
 }
 
-// doubtful reports whether an earlier write may yet be applied.
-func (r *readBacks) doubtful() bool { return r.doubt || len(r.due) > 0 }
+// ambiguous reports whether an earlier write may yet be applied.
+func (r *readBacks) ambiguous() bool { return r.unanswered || len(r.due) > 0 }
 
-// wrote notes a successful write.
+// wrote schedules reads after a successful write.
 func (r *readBacks) wrote(now time.Time) {
-	if !r.doubtful() {
+	if !r.ambiguous() {
 		return
 	}
-	r.doubt, r.due = false, nil
+	r.unanswered, r.due = false, nil
 	for _, after := range readBackTimes() {
 		r.due = append(r.due, now.Add(after))
 	}
@@ -48,7 +48,7 @@ func (r *readBacks) next(now time.Time) bool {
 	return come
 }
 
-// failed notes that the checks could not be read: after the last time there is another one.
+// failed records that the checks could not be read: after the last time there is another one.
 func (r *readBacks) failed(now time.Time) {
 	if len(r.due) == 0 {
 		r.due = append(r.due, now.Add(readBackRepeat))
@@ -58,18 +58,19 @@ func (r *readBacks) failed(now time.Time) {
 // readBackBeside keeps the task out of traffic after its last write, in a goroutine that stop
 // ends. With an agent that takes a write without an answer before; a catalog is written by
 // other servers than that which answered, too.
-func (s *syncer) readBackBeside(ctx context.Context) (stop func()) {
-	if !s.known || !s.checked() || s.leavesEarly() || !s.Config.Agentless() && !s.readBacks.doubtful() {
+func (w *checkWriter) readBackBeside(ctx context.Context) (stop func()) {
+	if !w.task.known || !w.task.checked() || w.task.leavesEarly() ||
+		!w.options.Config.Agentless() && !w.readBacks.ambiguous() {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var updates []registrar.Update
-	for _, check := range s.w.SyncChecks {
-		u := s.critical(check).update()
+	for _, check := range w.task.workload.SyncChecks {
+		u := w.critical(check).update()
 		u.Refresh, u.ReadBack = true, true
 		updates = append(updates, u)
 	}
-	token, start := s.token, time.Now()
+	token, start := w.token.secret, time.Now()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -78,7 +79,7 @@ func (s *syncer) readBackBeside(ctx context.Context) (stop func()) {
 				return
 			}
 			limited, cancel := context.WithTimeout(ctx, writeTimeout)
-			s.Registrar.Set(limited, token, s.w, updates)
+			w.deps.Registrar.Set(limited, token, w.task.workload, updates)
 			cancel()
 		}
 	}()

@@ -10,35 +10,36 @@ import (
 )
 
 // readOnce is why a token of consul-dataplane is not replaced.
-const readOnce = "consul-dataplane keeps the token it started with: set proxy.mode to direct, or raise MaxTokenTTL of the auth method"
+const readOnce = "consul-dataplane keeps the token it started with: set proxy.mode to direct, or raise MaxTokenTTL " +
+	"of the auth method"
 
-// keepToken starts the renewal of the service token. logOutAll ends it: the token is needed for
-// the last writes. ended is the end of synchronizing.
-func (s *syncer) keepToken(ended context.Context) {
-	if !s.login {
+// startRenewal starts the renewal of the service token. logOutAll ends it: the token is needed for
+// the last writes. ended is the end of synchronizing, and use gives a token to the agent.
+func (t *serviceToken) startRenewal(ended context.Context, use func(context.Context, string) error) {
+	if !t.login {
 		return
 	}
-	task := s.first
+	task := t.task.first
 	task.Containers = nil
-	w := s.w
-	s.renewal = &registrar.Renewal{
-		Path:      filepath.Join(s.Config.BootstrapDir, workload.FileServiceToken),
-		Separate:  s.separate,
-		ReadToken: s.ReadToken,
+	w := t.task.workload
+	t.renewal = &registrar.Renewal{
+		Path:      filepath.Join(t.options.Config.BootstrapDir, workload.FileServiceToken),
+		Separate:  t.separate,
+		ReadToken: t.deps.ReadToken,
 		LogIn: func(ctx context.Context) (consulutil.Token, error) {
-			return s.LogIn(ctx, w, task)
+			return t.deps.LogIn(ctx, w, task)
 		},
-		LogOut: s.LogOut,
-		Log:    s.Log,
+		LogOut: t.deps.LogOut,
+		Log:    t.task.log,
 	}
 	switch {
-	case !s.Config.Direct():
-		s.renewal.ReadOnce = readOnce
-	case !s.Config.Agentless():
-		s.renewal.Use = s.registerAgain(ended)
+	case !t.options.Config.Direct():
+		t.renewal.ReadOnce = readOnce
+	case !t.options.Config.Agentless():
+		t.renewal.Use = use
 	}
-	s.task, s.separate = task, false // from now on its token is the renewal's
-	s.renewal.Start(context.WithoutCancel(ended), s.token)
+	t.separate = false // from now on its token is the renewal's
+	t.renewal.Start(context.WithoutCancel(ended), t.secret)
 }
 
 // registerAgain returns what gives a token to the agent, which watches and synchronizes each
@@ -53,7 +54,7 @@ func (s *syncer) registerAgain(ended context.Context) func(context.Context, stri
 		}
 		ctx, cancel := context.WithTimeout(ended, writeTimeout)
 		defer cancel()
-		err := s.Registrar.Register(ctx, secret, s.w)
+		err := s.deps.Registrar.Register(ctx, secret, s.task.workload)
 		s.cutOff = err != nil && ended.Err() != nil
 		return err
 	}
@@ -64,5 +65,5 @@ func (s *syncer) registerAgain(ended context.Context) func(context.Context, stri
 func (s *syncer) awaitRegistration() {
 	s.registering.Lock()
 	defer s.registering.Unlock()
-	s.readBacks.doubt = s.readBacks.doubt || s.cutOff
+	s.checks.readBacks.unanswered = s.checks.readBacks.unanswered || s.cutOff
 }

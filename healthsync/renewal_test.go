@@ -352,7 +352,8 @@ func TestFailedLogOutOfAReplacedTokenIsRepeated(t *testing.T) {
 		}
 		r.run()
 		r.pass(9 * time.Minute)
-		if warned, done := r.logged("replaced token not logged out"), r.logged("replaced token logged out"); warned != 1 || done != 1 {
+		if warned, done := r.logged("replaced token not logged out"),
+			r.logged("replaced token logged out"); warned != 1 || done != 1 {
 			t.Errorf("%d warnings, %d logouts:\n%s", warned, done, r.log)
 		}
 		r.end()

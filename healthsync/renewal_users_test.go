@@ -103,7 +103,8 @@ func TestGatewayIsRenewedByItsOwnMode(t *testing.T) {
 // old one is valid until it has the new one.
 func TestAgentGetsTheNewToken(t *testing.T) {
 	t.Parallel()
-	for name, gateway := range map[string]*config.Gateway{"service": nil, "gateway": {Kind: config.KindMeshGateway, Name: "web"}} {
+	for name, gateway := range map[string]*config.Gateway{"service": nil,
+		"gateway": {Kind: config.KindMeshGateway, Name: "web"}} {
 		inBubble(t, []string{"app"}, func(r *rig) {
 			r.login("service-secret", "client-secret")
 			r.cfg.Gateway, r.metadata.address = gateway, "10.0.0.9"

@@ -13,7 +13,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 )
 
-// statuses are of the checks of a service and its proxy.
+// statuses returns the statuses of the checks of a service and its proxy.
 func statuses(app, service, proxy string) map[string]string {
 	return map[string]string{"app": app, "consul-dataplane": service, "sidecar-proxy-consul-dataplane": proxy}
 }
@@ -29,23 +29,35 @@ func TestStatusesWithoutAnAgent(t *testing.T) {
 		health     map[string]string
 		want       map[string]string
 	}{
-		"none":                      {nil, map[string]string{"sidecar-proxy": "HEALTHY"}, aggregate(passing)},
-		"none, and no proxy":        {nil, nil, aggregate(critical)},
-		"a proxy without a result":  {nil, map[string]string{"sidecar-proxy": ""}, aggregate(critical)},
-		"one healthy":               {[]string{"app"}, map[string]string{"sidecar-proxy": "HEALTHY", "app": "HEALTHY"}, statuses(passing, passing, passing)},
-		"one unhealthy":             {[]string{"app"}, map[string]string{"sidecar-proxy": "HEALTHY", "app": "UNHEALTHY"}, statuses(critical, critical, critical)},
-		"one unknown":               {[]string{"app"}, map[string]string{"sidecar-proxy": "HEALTHY", "app": "UNKNOWN"}, statuses(critical, critical, critical)},
-		"one without health check":  {[]string{"app"}, map[string]string{"sidecar-proxy": "HEALTHY", "app": ""}, statuses(critical, critical, critical)},
-		"one missing":               {[]string{"app"}, map[string]string{"sidecar-proxy": "HEALTHY"}, statuses(critical, critical, critical)},
-		"proxy missing":             {[]string{"app"}, map[string]string{"app": "HEALTHY"}, statuses(passing, critical, critical)},
+		"none":                     {nil, map[string]string{"sidecar-proxy": "HEALTHY"}, aggregate(passing)},
+		"none, and no proxy":       {nil, nil, aggregate(critical)},
+		"a proxy without a result": {nil, map[string]string{"sidecar-proxy": ""}, aggregate(critical)},
+		"one healthy": {[]string{"app"}, map[string]string{"sidecar-proxy": "HEALTHY", "app": "HEALTHY"},
+			statuses(passing, passing, passing)},
+		"one unhealthy": {[]string{"app"}, map[string]string{"sidecar-proxy": "HEALTHY", "app": "UNHEALTHY"},
+			statuses(critical, critical, critical)},
+		"one unknown": {[]string{"app"}, map[string]string{"sidecar-proxy": "HEALTHY", "app": "UNKNOWN"},
+			statuses(critical, critical, critical)},
+		"one without health check": {[]string{"app"}, map[string]string{"sidecar-proxy": "HEALTHY", "app": ""},
+			statuses(critical, critical, critical)},
+		"one missing": {[]string{"app"}, map[string]string{"sidecar-proxy": "HEALTHY"},
+			statuses(critical, critical, critical)},
+		"proxy missing": {[]string{"app"}, map[string]string{"app": "HEALTHY"},
+			statuses(passing, critical, critical)},
 		"proxy and another missing": {[]string{"app"}, nil, statuses(critical, critical, critical)},
-		"consul-dataplane":          {[]string{"app", "consul-dataplane"}, map[string]string{"consul-dataplane": "HEALTHY", "app": "HEALTHY"}, statuses(passing, passing, passing)},
-		"two healthy": {[]string{"app", "side"}, map[string]string{"sidecar-proxy": "HEALTHY", "app": "HEALTHY", "side": "HEALTHY"},
-			map[string]string{"app": passing, "side": passing, "consul-dataplane": passing, "sidecar-proxy-consul-dataplane": passing}},
-		"one of two unhealthy": {[]string{"app", "side"}, map[string]string{"sidecar-proxy": "HEALTHY", "app": "HEALTHY", "side": "UNHEALTHY"},
-			map[string]string{"app": passing, "side": critical, "consul-dataplane": critical, "sidecar-proxy-consul-dataplane": critical}},
+		"consul-dataplane": {[]string{"app", "consul-dataplane"},
+			map[string]string{"consul-dataplane": "HEALTHY", "app": "HEALTHY"}, statuses(passing, passing, passing)},
+		"two healthy": {[]string{"app", "side"},
+			map[string]string{"sidecar-proxy": "HEALTHY", "app": "HEALTHY", "side": "HEALTHY"},
+			map[string]string{"app": passing, "side": passing, "consul-dataplane": passing,
+				"sidecar-proxy-consul-dataplane": passing}},
+		"one of two unhealthy": {[]string{"app", "side"},
+			map[string]string{"sidecar-proxy": "HEALTHY", "app": "HEALTHY", "side": "UNHEALTHY"},
+			map[string]string{"app": passing, "side": critical, "consul-dataplane": critical,
+				"sidecar-proxy-consul-dataplane": critical}},
 		"one of two missing": {[]string{"app", "side"}, map[string]string{"sidecar-proxy": "HEALTHY", "app": "HEALTHY"},
-			map[string]string{"app": passing, "side": critical, "consul-dataplane": critical, "sidecar-proxy-consul-dataplane": critical}},
+			map[string]string{"app": passing, "side": critical, "consul-dataplane": critical,
+				"sidecar-proxy-consul-dataplane": critical}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -76,10 +88,14 @@ func TestChangesWithoutAnAgent(t *testing.T) {
 		r.pass(500 * time.Millisecond)
 		r.wantPuts(put{0, statuses("passing", "passing", "passing")})
 		for i, step := range []struct{ health, want map[string]string }{
-			{map[string]string{"sidecar-proxy": "HEALTHY", "app": "UNHEALTHY"}, statuses("critical", "critical", "critical")},
-			{map[string]string{"sidecar-proxy": "HEALTHY", "app": "HEALTHY"}, statuses("passing", "passing", "passing")},
-			{map[string]string{"app": "HEALTHY"}, map[string]string{"consul-dataplane": "critical", "sidecar-proxy-consul-dataplane": "critical"}},
-			{map[string]string{"sidecar-proxy": "HEALTHY", "app": "HEALTHY"}, map[string]string{"consul-dataplane": "passing", "sidecar-proxy-consul-dataplane": "passing"}},
+			{map[string]string{"sidecar-proxy": "HEALTHY", "app": "UNHEALTHY"},
+				statuses("critical", "critical", "critical")},
+			{map[string]string{"sidecar-proxy": "HEALTHY", "app": "HEALTHY"},
+				statuses("passing", "passing", "passing")},
+			{map[string]string{"app": "HEALTHY"},
+				map[string]string{"consul-dataplane": "critical", "sidecar-proxy-consul-dataplane": "critical"}},
+			{map[string]string{"sidecar-proxy": "HEALTHY", "app": "HEALTHY"},
+				map[string]string{"consul-dataplane": "passing", "sidecar-proxy-consul-dataplane": "passing"}},
 		} {
 			r.metadata.set(step.health, nil)
 			r.pass(sec)
@@ -109,7 +125,8 @@ func TestFailedWriteIsRepeatedAfterASecond(t *testing.T) {
 		r.pass(sec)
 		all := statuses("passing", "passing", "passing")
 		r.wantPuts(put{0, all}, put{sec, all})
-		if changed, failed := r.logged("check status changed"), r.logged("check write failed"); changed != 3 || failed != 3 {
+		if changed, failed := r.logged("check status changed"),
+			r.logged("check write failed"); changed != 3 || failed != 3 {
 			t.Errorf("%d changes and %d failures logged, want 3 and 3:\n%s", changed, failed, r.log)
 		}
 		r.end()
@@ -180,7 +197,8 @@ func TestReadinessOfAProxyWithoutHealthCheck(t *testing.T) {
 		failures.Store(3)
 		r.pass(5 * sec)
 		puts := r.catalog.recorded()
-		if len(puts) != 2 || puts[0].Checks["consul-dataplane"] != "critical" || puts[1].Checks["consul-dataplane"] != "passing" || puts[1].At-puts[0].At != startupTick {
+		if len(puts) != 2 || puts[0].Checks["consul-dataplane"] != "critical" ||
+			puts[1].Checks["consul-dataplane"] != "passing" || puts[1].At-puts[0].At != startupTick {
 			t.Errorf("writes %v", puts)
 		}
 		if len(looks) > 0 {
@@ -259,8 +277,9 @@ func TestEndStaysInsideTheStopTimeout(t *testing.T) {
 		least, most time.Duration
 		text        string
 	}{
-		"metadata unreachable": {true, func(r *rig) { r.metadata.set(nil, errors.New("unreachable")) }, 0, 22 * sec, 24 * sec, ""},
-		"proxy does not stop":  {true, func(*rig) {}, 0, 22 * sec, 24 * sec, ""},
+		"metadata unreachable": {true, func(r *rig) { r.metadata.set(nil, errors.New("unreachable")) }, 0, 22 * sec,
+			24 * sec, ""},
+		"proxy does not stop": {true, func(*rig) {}, 0, 22 * sec, 24 * sec, ""},
 		"servers down": {true, func(r *rig) {
 			r.catalog.setAnswer(func(put) error { return errRefused })
 			r.servers.answer = func(string) error { return errRefused }
@@ -290,10 +309,12 @@ func TestEndStaysInsideTheStopTimeout(t *testing.T) {
 				r.pass(sec)
 				tc.fail(r)
 				took, err := r.term()
-				if cli.ExitCode(err) != tc.exit || took < tc.least || took > tc.most || err != nil && !strings.Contains(err.Error(), tc.text) {
+				if cli.ExitCode(err) != tc.exit || took < tc.least || took > tc.most ||
+					err != nil && !strings.Contains(err.Error(), tc.text) {
 					t.Errorf("took %s, exit code %d for %v", took, cli.ExitCode(err), err)
 				}
-				if got := r.servers.distinct(); !slices.Contains(got, "web-0f9de17a with "+map[bool]string{true: "service-secret"}[tc.login]) {
+				if got := r.servers.distinct(); !slices.Contains(got,
+					"web-0f9de17a with "+map[bool]string{true: "service-secret"}[tc.login]) {
 					t.Errorf("deregistered %v", got)
 				}
 			})

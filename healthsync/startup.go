@@ -112,7 +112,7 @@ func (s *startup) serve(ctx context.Context, p *probe) bool {
 
 func (p *probe) counts() bool { return p.served && p.failures <= p.tolerated }
 
-// pause is the time until the next look.
+// pause returns the time until the next look.
 func (s *startup) pause() time.Duration {
 	if s.waiting {
 		return startupTick

@@ -252,7 +252,8 @@ func (s *schedule) observe() {
 	at := time.Since(s.start)
 	switch passing := s.agent.status("app") == "passing"; {
 	case passing && (s.justified.IsZero() || time.Since(s.justified) > limit):
-		s.t.Fatalf("wrongly passing at %s: listens %v, health %q, first result %v, stopped %v, blind %v, deaf %v", at, s.listens, s.health, s.result, s.stopped, s.blind, s.deaf)
+		s.t.Fatalf("wrongly passing at %s: listens %v, health %q, first result %v, stopped %v, blind %v, deaf %v",
+			at, s.listens, s.health, s.result, s.stopped, s.blind, s.deaf)
 	case !passing && s.isClear(seesAfter) && !s.because.IsZero() && time.Since(s.because) > sees:
 		s.t.Fatalf("not passing at %s: listens %v, health %q, first result %v", at, s.listens, s.health, s.result)
 	}

@@ -133,7 +133,8 @@ func TestUnreadableTokenIsLogged(t *testing.T) {
 		r.run()
 		r.pass(10 * sec)
 		<-r.done
-		if code := cli.ExitCode(r.err); code != 1 || !strings.Contains(r.err.Error(), "cannot be read") || !strings.Contains(r.err.Error(), "-file-group") {
+		if code := cli.ExitCode(r.err); code != 1 || !strings.Contains(r.err.Error(), "cannot be read") ||
+			!strings.Contains(r.err.Error(), "-file-group") {
 			t.Errorf("exit code %d for %v", code, r.err)
 		}
 	})
@@ -154,7 +155,10 @@ func TestVolumeThatIsNotMounted(t *testing.T) {
 	unmounted(config.ProxyDataplane, func(r *rig) {
 		r.run()
 		r.pass(sec)
-		r.wantPuts(put{0, map[string]string{"app": "passing", "consul-dataplane": "passing", "sidecar-proxy-consul-dataplane": "passing"}})
+		r.wantPuts(
+			put{0,
+				map[string]string{"app": "passing", "consul-dataplane": "passing",
+					"sidecar-proxy-consul-dataplane": "passing"}})
 		if d := cmp.Diff([]string{"renewed-1"}, r.catalog.presented()); d != "" {
 			t.Error(d)
 		}
@@ -224,7 +228,8 @@ func TestVolumeThatIsNotMounted(t *testing.T) {
 		r.run()
 		r.pass(10 * sec)
 		<-r.done
-		if code := cli.ExitCode(r.err); code != 1 || !strings.Contains(r.err.Error(), "-file-group") || r.logins.calls != 0 {
+		if code := cli.ExitCode(r.err); code != 1 || !strings.Contains(r.err.Error(), "-file-group") ||
+			r.logins.calls != 0 {
 			t.Errorf("exit code %d for %v after %d logins", code, r.err, r.logins.calls)
 		}
 	})

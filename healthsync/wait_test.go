@@ -11,13 +11,15 @@ import (
 // waitPause is how late the end of an application may be seen.
 const waitPause = 250 * time.Millisecond
 
-// draining is running, beside a client-entrypoint and the containers that a
+// draining runs a test beside a client-entrypoint and the containers that a
 // task has besides the application.
 func draining(t *testing.T, test func(*rig)) {
 	t.Helper()
 	running(t, func(r *rig) {
 		r.file("client-token.owner", "client-entrypoint")
-		r.metadata.set(map[string]string{"app": "HEALTHY", "worker": "", "sidecar-proxy": "HEALTHY", "consul-client": "", "consul-ecs-health-sync": ""}, nil)
+		r.metadata.set(
+			map[string]string{"app": "HEALTHY", "worker": "", "sidecar-proxy": "HEALTHY",
+				"consul-client": "", "consul-ecs-health-sync": ""}, nil)
 		test(r)
 	})
 }

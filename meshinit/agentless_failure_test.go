@@ -23,7 +23,7 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// agentlessRequests are those of a start with a login, in their order.
+// agentlessRequests returns the requests of a start with a login, in their order.
 func agentlessRequests() []string {
 	return []string{
 		"POST /v1/acl/login", "GET /v1/acl/token/self", "PUT /v1/txn", "PUT /v1/catalog/register",

@@ -23,12 +23,12 @@ const (
 	"consulLogin":{"enabled":true,"method":"` + trusting + `"},"healthSyncContainers":["app"],"service":{"name":"web","port":9090},"proxy":{}}`
 )
 
-// direct is a document with proxy.mode direct.
+// direct returns a document with proxy.mode direct.
 func direct(doc string) string {
 	return strings.Replace(doc, `"proxy":{}`, `"proxy":{"mode":"direct"}`, 1)
 }
 
-// serversAt are the settings of consulServers with which HTTP goes to a URL.
+// serversAt returns the settings of consulServers with which HTTP goes to a URL.
 func serversAt(at string) string {
 	u, err := url.Parse(at)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *scene) leaveAgent() {
 	}
 }
 
-// node is the one that all tasks of the scene's cluster hang on.
+// node returns the node of all tasks of the scene's cluster.
 func (s *scene) node() string { return nodeOf(s.cluster) }
 
 func nodeOf(cluster string) string { return "arn:aws:ecs:us-west-2:123456789012:cluster/" + cluster }
@@ -73,7 +73,7 @@ func createNode(admin *api.Client, cluster string) error {
 	return err
 }
 
-// catalogIDs are the services of the scene's node.
+// catalogIDs returns the services of the scene's node.
 func (s *scene) catalogIDs() []string {
 	s.t.Helper()
 	list, _, err := s.admin().Catalog().NodeServiceList(s.node(), nil)
@@ -87,7 +87,7 @@ func (s *scene) catalogIDs() []string {
 	return ids
 }
 
-// instance is a registration as the catalog has it, with its checks.
+// instance returns a registration as the catalog has it, with its checks.
 func (s *scene) instance(name, id string) *api.ServiceEntry {
 	s.t.Helper()
 	found, _, err := s.admin().Health().Service(name, "", false, &api.QueryOptions{Filter: fmt.Sprintf("Service.ID == %q", id)})

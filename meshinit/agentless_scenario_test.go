@@ -325,7 +325,7 @@ func TestAgentlessLoginGoesToTheDatacenter(t *testing.T) {
 	}
 }
 
-// Reads are few, and each registration is written once.
+// TestAgentlessRequests: few reads, and one write of each registration.
 func TestAgentlessRequests(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, secured, serversLoginDoc)

@@ -89,7 +89,7 @@ func (g Gate) Wait(ctx context.Context) error {
 	}
 }
 
-// pause is the time until the next look.
+// pause returns the time until the next look.
 func (w *waiter) pause() time.Duration {
 	return min(max(gatePause, time.Since(w.start)/gatePauseShare), longGatePause)
 }

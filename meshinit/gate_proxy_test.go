@@ -14,7 +14,7 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// proxyGate is a gate in front of a listener that a test opens.
+// proxyGate returns a gate in front of a listener that a test opens.
 func proxyGate(t *testing.T, metadata meshinit.Metadata, listeners ...string) (dir string, gate meshinit.Gate, log *testkit.Log) {
 	log = &testkit.Log{}
 	dir = t.TempDir()

@@ -110,7 +110,7 @@ func (w *wait) wantClosed() {
 	}
 }
 
-// result is that of a wait that has ended within limit from now.
+// result returns the error of a wait that has ended within limit from now.
 func (w *wait) result(limit time.Duration) error {
 	w.t.Helper()
 	w.pass(limit)

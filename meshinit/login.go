@@ -100,5 +100,5 @@ func (r *run) deregister(ctx context.Context) {
 	r.Log.Info("deregistered", logkey.ServiceID, r.workload.ID, logkey.ProxyID, r.workload.Proxy.ID)
 }
 
-// path is where a file of the task is.
+// path returns the path of a file of the task.
 func (r *run) path(name string) string { return filepath.Join(r.Config.BootstrapDir, name) }

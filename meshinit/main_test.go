@@ -177,14 +177,14 @@ func newScene(t *testing.T, server *testkit.Consul, doc string) *scene {
 	return s
 }
 
-// task is the metadata document of the scene's task. Its Name is that of the
+// task returns the metadata document of the scene's task. Its Name is that of the
 // asking container, so that it answers the base URI, too.
 func (s *scene) task() string {
 	return fmt.Sprintf(`{"Name":"app","Cluster":%q,"TaskARN":"arn:aws:ecs:us-west-2:123456789012:task/%[1]s/%s","Family":"Web","AvailabilityZone":"us-west-2b",
 		"Containers":[{"Name":"app","Type":"NORMAL","Networks":[{"IPv4Addresses":["127.0.0.1"]}]}]}`, s.cluster, s.taskID)
 }
 
-// taskMetadata is an endpoint that answers with the scene's task.
+// taskMetadata returns an endpoint that answers with the scene's task.
 func (s *scene) taskMetadata() *awsutil.MetadataClient {
 	return awsutil.NewMetadataClient(s.metadata(http.StatusOK, s.task()).URL)
 }
@@ -204,7 +204,7 @@ func (s *scene) run() error {
 	return meshinit.Run(context.Background(), s.options, s.ports)
 }
 
-// mustRun is run for scenes that are to succeed.
+// mustRun calls run, and fails the test with its error.
 func (s *scene) mustRun() {
 	s.t.Helper()
 	if err := s.run(); err != nil {
@@ -212,7 +212,7 @@ func (s *scene) mustRun() {
 	}
 }
 
-// admin is a client that may do everything, past the counter.
+// admin returns a client that may do everything, past the counter.
 func (s *scene) admin() *api.Client {
 	s.t.Helper()
 	c, err := consulutil.NewClient(consulutil.Options{Address: s.server.HTTPAddr, Token: s.server.Token})
@@ -222,7 +222,7 @@ func (s *scene) admin() *api.Client {
 	return c
 }
 
-// tokens are the accessors of the tokens that logins of the scene's task left.
+// tokens returns the accessors of the tokens that logins of the scene's task left.
 func (s *scene) tokens() []string {
 	s.t.Helper()
 	list, _, err := s.admin().ACL().TokenList(nil)
@@ -296,7 +296,7 @@ func (s *scene) wantMode(name string, want os.FileMode) {
 	}
 }
 
-// bootstrap is the decoded bootstrap.
+// bootstrap returns the decoded bootstrap.
 func (s *scene) bootstrap() map[string]any {
 	s.t.Helper()
 	var got map[string]any
@@ -306,7 +306,7 @@ func (s *scene) bootstrap() map[string]any {
 	return got
 }
 
-// limits are for runs in which a step gives up, one run after the other until one is
+// limits returns limits for runs in which a step gives up, one run after the other until one is
 // as wanted: each step has the same limit, and on a busy machine the first may be too
 // short for those that should work.
 func limits() []time.Duration {

@@ -172,7 +172,7 @@ type step struct {
 	remedy string
 }
 
-// steps are all there is to mesh-init. The checks come first, so that a wrong
+// steps returns all that mesh-init does. The checks come first, so that a wrong
 // mount or configuration never costs a token.
 func (r *run) steps() []step {
 	return []step{

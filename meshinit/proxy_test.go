@@ -49,7 +49,7 @@ func (q *requests) list() []string {
 	return slices.Clone(q.seen)
 }
 
-// query is the one of the first such request.
+// query returns the query of the first such request.
 func (q *requests) query(request string) url.Values {
 	q.mu.Lock()
 	defer q.mu.Unlock()

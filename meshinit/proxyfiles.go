@@ -14,7 +14,7 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// proxyFileNames are all that Files may return.
+// proxyFileNames returns all names that Files may return.
 func proxyFileNames() []string {
 	return []string{workload.FileBootstrap, workload.FileRelay, workload.FileDataplane, workload.FileGRPCCACert, workload.FileHosts}
 }
@@ -136,7 +136,7 @@ func (s ServersProxy) Files(_ context.Context, w workload.Workload, p bootstrap.
 	return append(files, more...), err
 }
 
-// direct is for Envoy below envoy-entrypoint, whose relay presents the token: the
+// direct returns the files for Envoy below envoy-entrypoint, whose relay presents the token: the
 // bootstrap has none.
 func (s ServersProxy) direct(w workload.Workload, p bootstrap.Proxy, token string) ([]File, error) {
 	relay := bootstrap.Relay{Servers: *s.Config.ConsulServers, HTTPSCAPEM: s.HTTPSCAPEM, GRPCCAPEM: s.GRPC.CAPEM}

@@ -107,7 +107,7 @@ func (r *run) reportStep(name string) (end func()) {
 	}
 }
 
-// reportReady is no step, since the report of a step that lasts could replace the outcome.
+// reportReady reports the outcome. It is no step, since the report of a step that lasts could replace the outcome.
 func (r *run) reportReady(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("write status: %w", context.Cause(ctx))

@@ -293,7 +293,7 @@ func (a *agent) sent(
 // aliasType is the type of an alias check in an agent's answer.
 const aliasType = "alias"
 
-// worst is the status of a service with these checks of its agent, or of those of a type.
+// worst returns the status of a service with these checks of its agent, or of those of a type.
 // The node's count for each service.
 func worst(checks map[string]*api.AgentCheck, serviceID, kind string) string {
 	status := api.HealthPassing

@@ -103,7 +103,7 @@ func (c *catalog) Proxy(ctx context.Context, token string, w workload.Workload) 
 	return effectiveProxy(s, w), nil
 }
 
-// Refresh is once at once after the session was replaced, or its services were lost.
+// Refresh returns 0 after the session was replaced, or its services were lost.
 func (c *catalog) Refresh() time.Duration {
 	if c.lease.due() {
 		return 0
@@ -146,7 +146,7 @@ func (c *catalog) Set(ctx context.Context, token string, w workload.Workload, up
 	return results
 }
 
-// outstanding are the updates to write: changes, and of what is to be refreshed what is
+// outstanding returns the updates to write: changes, and of what is to be refreshed what is
 // not as known, or everything with all.
 func outstanding(updates []Update, known map[string]health, unknown, all bool) (pending []int) {
 	for i, u := range updates {
@@ -241,7 +241,7 @@ func deregister(ctx context.Context, client *api.Client, token string, w workloa
 	return err
 }
 
-// catalogRefusal is refusal for requests to the servers. A task registers on a node
+// catalogRefusal wraps err as refusal does, for requests to the servers. A task registers on a node
 // that only the controller may create; it may start later than the task.
 func catalogRefusal(what string, w workload.Workload, err error) error {
 	if consulutil.InvalidRegistration(err) {

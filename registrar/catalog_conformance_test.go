@@ -17,7 +17,7 @@ import (
 // node is that of the suite's workloads.
 const node = "arn:aws:ecs:us-west-2:123456789012:cluster/default"
 
-// catalogSubject is the implementation without an agent on a real server. With ACLs the
+// catalogSubject returns the implementation without an agent on a real server. With ACLs the
 // node is there before, as the controller makes it.
 func catalogSubject(t *testing.T, c *testkit.Consul) subject {
 	t.Helper()
@@ -45,7 +45,7 @@ func catalogSubject(t *testing.T, c *testkit.Consul) subject {
 	}
 }
 
-// serviceToken has the service identities that logins give, and no more.
+// serviceToken returns a token with the service identities that logins give, and no more.
 func serviceToken(t *testing.T, c *testkit.Consul, services ...string) string {
 	t.Helper()
 	if c.Token == "" {
@@ -62,7 +62,7 @@ func serviceToken(t *testing.T, c *testkit.Consul, services ...string) string {
 	return token.SecretID
 }
 
-// catalogCheck is empty for one that is not in the catalog.
+// catalogCheck returns a check, empty for one that is not in the catalog.
 func catalogCheck(t *testing.T, c *testkit.Consul, id string) api.HealthCheck {
 	t.Helper()
 	checks, _, err := client(t, c, c.Token).Health().Node(node, nil)
@@ -107,7 +107,7 @@ func TestNewestConsulConforms(t *testing.T) {
 	}
 }
 
-// updates are those of all checks of the workload.
+// updates returns the updates of all checks of the workload.
 func updates(w workload.Workload, status string, refresh bool) []registrar.Update {
 	var all []registrar.Update
 	for _, c := range w.SyncChecks {

@@ -109,7 +109,7 @@ func (s *servers) want(t *testing.T, want ...string) {
 	s.requests, s.bodies = nil, nil
 }
 
-// catalogWorkload is a service with a task's minimum.
+// catalogWorkload returns a service with a task's minimum.
 func catalogWorkload(t *testing.T, change func(*config.Config)) workload.Workload {
 	t.Helper()
 	cfg := &config.Config{

@@ -42,7 +42,7 @@ func agentRegistrar(t *testing.T, c *testkit.Consul) registrar.Registrar {
 	return registrar.New(&config.Config{}, client(t, c, ""))
 }
 
-// agentSubject is the agent implementation on a real agent.
+// agentSubject returns the agent implementation on a real agent.
 func agentSubject(t *testing.T, c *testkit.Consul) subject {
 	admin := client(t, c, c.Token).Agent()
 	return subject{

@@ -14,7 +14,7 @@ const notReady = "the service is not ready: its health has not been written yet"
 // health is what a check reports.
 type health struct{ status, output string }
 
-// entry is the frame of all registrations: the node, which a task never changes. The
+// entry returns the frame of all registrations: the node, which a task never changes. The
 // controller keeps it.
 func entry(w workload.Workload) *api.CatalogRegistration {
 	return &api.CatalogRegistration{Node: w.Node, SkipNodeUpdate: true, Partition: w.Partition}
@@ -28,14 +28,14 @@ func nodeEntry(w workload.Workload, s *api.AgentService, checks api.HealthChecks
 	return e
 }
 
-// serviceEntry is the application's.
+// serviceEntry returns the application's entry.
 func serviceEntry(w workload.Workload, known map[string]health) *api.CatalogRegistration {
 	s := catalogService(w)
 	s.ID, s.Service, s.Port = w.ID, w.Name, w.Port
 	return nodeEntry(w, s, checkEntries(w, w.ID, known))
 }
 
-// proxyEntry is the sidecar's or the gateway's.
+// proxyEntry returns the sidecar's or the gateway's entry.
 func proxyEntry(w workload.Workload, known map[string]health) *api.CatalogRegistration {
 	p, s := w.Proxy, catalogService(w)
 	s.ID, s.Service, s.Port = p.ID, p.Name, p.Port
@@ -53,7 +53,7 @@ func proxyEntry(w workload.Workload, known map[string]health) *api.CatalogRegist
 	return nodeEntry(w, s, checkEntries(w, p.ID, known))
 }
 
-// catalogService is what a service and its proxy have in common.
+// catalogService returns what a service and its proxy have in common.
 func catalogService(w workload.Workload) *api.AgentService {
 	s := &api.AgentService{
 		Address:           w.Address,
@@ -74,7 +74,7 @@ func catalogService(w workload.Workload) *api.AgentService {
 	return s
 }
 
-// checkEntries are the checks of one service of the workload. Those that are known keep
+// checkEntries returns the checks of one service of the workload. Those that are known keep
 // what they report.
 func checkEntries(w workload.Workload, serviceID string, known map[string]health) api.HealthChecks {
 	var checks api.HealthChecks

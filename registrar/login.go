@@ -6,7 +6,7 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// LoginParams are those of the login of a task's container by the method of the
+// LoginParams returns the parameters of the login of a task's container by the method of the
 // configuration. partition is that of the service, the gateway or the agent.
 func LoginParams(cfg *config.Config, partition string, t workload.Task) consulutil.LoginParams {
 	return consulutil.LoginParams{

@@ -51,7 +51,7 @@ func newLease(client *api.Client) *lease {
 	return &lease{client: client, wanted: make(chan struct{}), tried: make(chan struct{})}
 }
 
-// await has the session created with the first passing check, and waits a moment for it.
+// await requests the session with the first passing check, and waits a moment for it.
 func (l *lease) await(ctx context.Context) {
 	l.mu.Lock()
 	first := l.kept && !l.asked
@@ -180,7 +180,7 @@ func hasSessionChecks(version string) bool {
 	return err == nil && (major > 1 || major == 1 && minor >= 21)
 }
 
-// sessionEntries are a check for each service of the workload, passing until the session
+// sessionEntries returns a check for each service of the workload, passing until the session
 // of that name ends.
 func sessionEntries(w workload.Workload, name string) api.HealthChecks {
 	var checks api.HealthChecks

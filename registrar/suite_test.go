@@ -31,7 +31,7 @@ type subject struct {
 	Forget func(t *testing.T, serviceID string)
 }
 
-// Service is a workload with a sidecar whose first synced check is that of the container
+// Service returns a workload with a sidecar whose first synced check is that of the container
 // app.
 func (s subject) Service(t testing.TB, name, taskID string) workload.Workload {
 	t.Helper()
@@ -43,7 +43,7 @@ func (s subject) Service(t testing.TB, name, taskID string) workload.Workload {
 	}, taskID)
 }
 
-// Gateway is a mesh gateway.
+// Gateway returns a mesh gateway.
 func (s subject) Gateway(t testing.TB, name, taskID string) workload.Workload {
 	t.Helper()
 	return build(t, &config.Config{ConsulServers: s.Servers, Gateway: &config.Gateway{Kind: bootstrap.MeshGateway, Name: name}}, taskID)
@@ -229,7 +229,6 @@ func changeRestores(t *testing.T, s subject, w workload.Workload) {
 	restores(t, s, w, registrar.Update{Check: w.SyncChecks[0], Status: "passing", Output: "back"})
 }
 
-// restores loses the workload again and again, the first time before it was registered.
 // lastWriteRestoresNothing: a task that ends stays deregistered, and a check that is lost
 // alone is critical.
 func lastWriteRestoresNothing(t *testing.T, s subject, w workload.Workload) {
@@ -248,6 +247,7 @@ func lastWriteRestoresNothing(t *testing.T, s subject, w workload.Workload) {
 	}
 }
 
+// restores loses the workload again and again, the first time before it was registered.
 func restores(t *testing.T, s subject, w workload.Workload, u registrar.Update) {
 	for range 2 {
 		if !set(t, s, w, u) {

@@ -16,7 +16,7 @@ const (
 	deregisterCritical = "10m"
 )
 
-// serviceIDs are those of the proxy and, unless that is a gateway, the service.
+// serviceIDs returns the IDs of the proxy and, unless that is a gateway, the service.
 func serviceIDs(w workload.Workload) []string {
 	if w.IsGateway() {
 		return []string{w.Proxy.ID}
@@ -24,7 +24,7 @@ func serviceIDs(w workload.Workload) []string {
 	return []string{w.Proxy.ID, w.ID}
 }
 
-// serviceRegistration is the application's. It has no address: the agent's
+// serviceRegistration returns the application's registration. It has no address: the agent's
 // applies.
 func serviceRegistration(w workload.Workload) *api.AgentServiceRegistration {
 	return &api.AgentServiceRegistration{
@@ -42,7 +42,7 @@ func serviceRegistration(w workload.Workload) *api.AgentServiceRegistration {
 	}
 }
 
-// proxyRegistration is the sidecar's or the gateway's.
+// proxyRegistration returns the sidecar's or the gateway's registration.
 func proxyRegistration(w workload.Workload) *api.AgentServiceRegistration {
 	if w.IsGateway() {
 		return gatewayRegistration(w)
@@ -68,7 +68,7 @@ func proxyRegistration(w workload.Workload) *api.AgentServiceRegistration {
 	}
 }
 
-// sidecar is how the proxy of a service is set up.
+// sidecar returns the proxy settings of a service.
 func sidecar(w workload.Workload) *api.AgentServiceConnectProxyConfig {
 	p := w.Proxy
 	c := &api.AgentServiceConnectProxyConfig{
@@ -128,7 +128,7 @@ func listenerCheck(name, address string) *api.AgentServiceCheck {
 	}
 }
 
-// aliasStatus is what the alias check of a service with these checks begins
+// aliasStatus returns what the alias check of a service with these checks begins
 // with: the status it is about to take. A check that starts critical (the
 // default) and turns passing at once can be lost: an agent that registers the
 // proxy a second time in that moment, because mesh-wide defaults changed, does
@@ -142,7 +142,7 @@ func aliasStatus(checks api.AgentServiceChecks) string {
 	return api.HealthPassing
 }
 
-// serviceChecks are the user's own or those that health-sync feeds; the
+// serviceChecks returns the user's own checks or those that health-sync feeds; the
 // configuration cannot have both.
 func serviceChecks(w workload.Workload) api.AgentServiceChecks {
 	var checks api.AgentServiceChecks
@@ -184,7 +184,7 @@ func nativeCheck(c config.Check) *api.AgentServiceCheck {
 	}
 }
 
-// checkRegistration is a TTL check alone, for a service that exists. status
+// checkRegistration returns a TTL check alone, for a service that exists. status
 // counts only when the agent does not have the check yet.
 func checkRegistration(w workload.Workload, c workload.SyncCheck, status string) *api.AgentCheckRegistration {
 	return &api.AgentCheckRegistration{
@@ -249,7 +249,7 @@ func expose(e *config.Expose) api.ExposeConfig {
 	return out
 }
 
-// effectiveProxy is what Consul answered, for the bootstrap. Consul CE does not
+// effectiveProxy returns what Consul answered, for the bootstrap. Consul CE does not
 // answer namespace and partition.
 func effectiveProxy(s *api.AgentService, w workload.Workload) bootstrap.Proxy {
 	p := bootstrap.Proxy{

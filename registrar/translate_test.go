@@ -12,7 +12,7 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// task is the one of every golden file.
+// task returns the task of every golden file.
 func task() workload.Task {
 	return workload.Task{
 		Cluster: "arn:aws:ecs:us-west-2:123456789012:cluster/prod",

@@ -11,7 +11,7 @@ const (
 	clientRole   = "consul-ecs-client-role"
 )
 
-// Agent is the state of the agent generation. Its error is a usage error that
+// Agent returns the state of the agent generation. Its error is a usage error that
 // names every mistake in o.
 func Agent(o Options) (State, error) {
 	s, err := common(o)

@@ -17,7 +17,7 @@ const (
 // AgentlessName is the Name of an Agentless state.
 const AgentlessName = "agentless"
 
-// Agentless is the state of the generation without agents: all tasks' services are on
+// Agentless returns the state of the generation without agents: all tasks' services are on
 // one node, which is the cluster's, and gateways log in by the method of services. Its
 // error is as Agent's.
 func Agentless(o Options) (State, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// ownServer is the setup of a cluster without agents on its own server, since its
+// ownServer returns the setup of a cluster without agents on its own server, since its
 // objects have fixed names, with the server's log of requests and our log.
 func ownServer(t *testing.T, o testkit.ConsulOptions) (*Setup, *recorder, *bytes.Buffer) {
 	t.Helper()

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sinceBoot is a clock that runs while the machine is suspended, unlike Go's: the
+// sinceBoot reads a clock that runs while the machine is suspended, unlike Go's: the
 // sessions of a suspended process end meanwhile.
 func sinceBoot() time.Duration {
 	var t unix.Timespec

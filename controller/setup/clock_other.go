@@ -6,6 +6,6 @@ import "time"
 
 var processStart = time.Now()
 
-// sinceBoot is Go's monotonic clock, which may stop while the machine sleeps:
+// sinceBoot reads Go's monotonic clock, which may stop while the machine sleeps:
 // controllers run on Linux.
 func sinceBoot() time.Duration { return time.Since(processStart) }

@@ -26,7 +26,7 @@ func agent(t testing.TB, o Options) State {
 	return s
 }
 
-// nothing is a Consul that was read and has nothing of a state.
+// nothing returns a Consul that was read and has nothing of a state.
 func nothing(s State) Observed {
 	f := Observed{
 		Policies: map[string]*api.ACLPolicy{}, Roles: map[string]*api.ACLRole{},
@@ -48,7 +48,7 @@ func nothing(s State) Observed {
 	return f
 }
 
-// apply is what a Consul has after a plan. It makes all writes.
+// apply returns what a Consul has after a plan. It makes all writes.
 func apply(t testing.TB, f Observed, p Plan) Observed {
 	t.Helper()
 	for _, w := range p.Writes {
@@ -80,7 +80,7 @@ func apply(t testing.TB, f Observed, p Plan) Observed {
 	return f
 }
 
-// steps are a plan's writes in one line each.
+// steps returns a plan's writes in one line each.
 func steps(p Plan) []string {
 	var lines []string
 	for _, w := range p.Writes {
@@ -122,7 +122,7 @@ func TestCompareFromNothingAndAgain(t *testing.T) {
 	}
 }
 
-// made is a Consul that has everything, changed by the test.
+// made returns a Consul that has everything, changed by the test.
 func made(t testing.TB, s State, change func(*Observed)) Observed {
 	t.Helper()
 	f := apply(t, nothing(s), s.compare(nothing(s)))

@@ -17,7 +17,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// principalsOf are what a method trusts, sorted.
+// principalsOf returns what a method trusts, sorted.
 func principalsOf(t testing.TB, method string) []string {
 	t.Helper()
 	c, requests := client(t, testkit.ManagementToken, nil)

@@ -58,7 +58,7 @@ func (e *enterprise) RoundTrip(r *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(bytes.NewReader(answer))}, nil
 }
 
-// answer is the server.
+// answer answers as the server does.
 func (e *enterprise) answer(r *http.Request, body []byte) (int, []byte) {
 	q, path := r.URL.Query(), r.URL.Path
 	place := " " + q.Get("partition") + "/" + q.Get("ns")

@@ -51,7 +51,7 @@ func (f failures) allow(p Plan) bool {
 	return false
 }
 
-// errors are the reasons, in a fixed order.
+// errors returns the reasons, in a fixed order.
 func (f failures) errors() []error {
 	var errs []error
 	for _, err := range f {
@@ -96,7 +96,7 @@ func permanent(format string, args ...any) error {
 	return &retry.PermanentError{Err: fmt.Errorf(format, args...)}
 }
 
-// rule is the ACL rule that requests about an object need.
+// rule returns the ACL rule that requests about an object need.
 func (s *Setup) rule(o Object) string {
 	switch o.Kind {
 	case kindPartition, kindNamespace:

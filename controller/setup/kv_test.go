@@ -8,7 +8,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// writer is a client that may write every key, and nothing else.
+// writer returns a client that may write every key, and nothing else.
 func writer(t *testing.T) *api.KV {
 	t.Helper()
 	c, _ := client(t, testkit.Grant(t, management(t), `key_prefix "" { policy = "write" }`), nil)

@@ -151,7 +151,7 @@ func (l *lock) release(ctx context.Context) {
 	}
 }
 
-// pair is the lock's key; its value names the holder, for operators.
+// pair returns the lock's key; its value names the holder, for operators.
 func (l *lock) pair() *api.KVPair {
 	return &api.KVPair{Key: l.setup.Wanted.lockKey(), Value: []byte(l.setup.Wanted.Cluster), Session: l.session}
 }

@@ -91,7 +91,7 @@ func login(t *testing.T, method, refusal string) *api.ACLToken {
 	return read
 }
 
-// agentless is the state of the lab's cluster without agents.
+// agentless returns the state of the lab's cluster without agents.
 func (l lab) agentless(t *testing.T) State {
 	t.Helper()
 	s := agentless(t, Options{})

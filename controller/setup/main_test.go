@@ -58,7 +58,7 @@ func (r *recorder) wrap(next http.RoundTripper) http.RoundTripper {
 // close gives the connections back: the server allows 200 of one address.
 func (r *recorder) close() { (&http.Client{Transport: r.next}).CloseIdleConnections() }
 
-// writes are the requests that were no reads, since the last call.
+// writes returns the requests that were no reads, since the last call.
 func (r *recorder) writes() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,7 +72,7 @@ func (r *recorder) writes() []string {
 	return found
 }
 
-// client is a client of the secured server, with a recorder.
+// client returns a client of the secured server, with a recorder.
 func client(t testing.TB, token string, answer func(*http.Request) (*http.Response, error)) (*api.Client, *recorder) {
 	t.Helper()
 	secured.Require(t)
@@ -142,7 +142,7 @@ func (l lab) role() string          { return l.name + "-role" }
 func (l lab) clientMethod() string  { return l.name + "-client" }
 func (l lab) serviceMethod() string { return l.name + "-service" }
 
-// setup is a controller of the lab.
+// setup returns a controller of the lab.
 func (l lab) setup(t testing.TB, c *api.Client, o Options) *Setup {
 	t.Helper()
 	return &Setup{Client: c, Wanted: l.wanted(t, o), Log: hclog.NewNullLogger()}
@@ -175,7 +175,7 @@ func text(c []Write) string {
 	return strings.Join(lines, "\n")
 }
 
-// describe is a change as a line of text.
+// describe returns a change as a line of text.
 func describe(c Write) string {
 	if c.Create {
 		return c.Object.String() + " created"

@@ -20,7 +20,7 @@ const (
 	keyTags       = "IAMEntityTags"
 )
 
-// create is the method as it is made.
+// create returns the method as it is created.
 func (m AuthMethod) create() *api.ACLAuthMethod {
 	config := map[string]any{
 		keyPrincipals: sortedUnique(m.Principals),
@@ -78,7 +78,7 @@ func (m AuthMethod) compare(found *api.ACLAuthMethod, t trust) (*api.ACLAuthMeth
 	return &fixed, changed, nil
 }
 
-// configKey is how a method's Config writes a key: Consul reads it in any
+// configKey returns how a method's Config writes a key: Consul reads it in any
 // letter case and keeps it as it was given.
 func configKey(config map[string]any, key string) string {
 	if _, ok := config[key]; ok {
@@ -92,7 +92,7 @@ func configKey(config map[string]any, key string) string {
 	return key
 }
 
-// stringList is a list of a method's Config, in its order. Consul takes a lone
+// stringList returns a list of a method's Config, in its order. Consul takes a lone
 // string for a list of one.
 func stringList(config map[string]any, key string) []string {
 	switch v := config[configKey(config, key)].(type) {

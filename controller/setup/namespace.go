@@ -8,7 +8,7 @@ import (
 	"github.com/meshtask/consul-ecs/aclrules"
 )
 
-// namespacePolicy is the wanted policy of the partition's tasks.
+// namespacePolicy returns the wanted policy of the partition's tasks.
 func (s State) namespacePolicy() Policy {
 	return Policy{
 		Name:        crossNamespacePolicy,
@@ -58,7 +58,7 @@ func hasDefault(acls *api.NamespaceACLConfig) bool {
 	return acls != nil && slices.ContainsFunc(acls.PolicyDefaults, func(l api.ACLLink) bool { return aclrules.SameName(l.Name, crossNamespacePolicy) })
 }
 
-// defaults are a namespace's default policies and ours.
+// defaults returns a namespace's default policies and ours.
 func defaults(acls *api.NamespaceACLConfig) *api.NamespaceACLConfig {
 	var c api.NamespaceACLConfig
 	if acls != nil {

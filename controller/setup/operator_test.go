@@ -52,7 +52,7 @@ func operators(t *testing.T, l lab) {
 	}
 }
 
-// objects are what operators may have changed, without indices.
+// objects returns what operators may have changed, without indices.
 func objects(t *testing.T, l lab) (*api.ACLAuthMethod, *api.ACLRole, []*api.ACLBindingRule) {
 	t.Helper()
 	acl := management(t).ACL()
@@ -183,7 +183,7 @@ func answerWith(prefix string, status int, body string) func(*http.Request) (*ht
 	}
 }
 
-// TestAnonymousToken is the only test of the server's anonymous token.
+// TestAnonymousToken tests the server's anonymous token.
 func TestAnonymousToken(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// runSetup is one setup in a separate process, which prints its error. Arguments:
+// runSetup runs one setup in a separate process, which prints its error. Arguments:
 // address, lab.
 func runSetup(args []string) int {
 	client, err := consulutil.NewClient(consulutil.Options{Address: args[0], Token: testkit.ManagementToken, Timeout: time.Minute})

@@ -18,7 +18,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// documented is the controller's policy as docs/CONTROLLER.md gives it.
+// documented returns the controller's policy as docs/CONTROLLER.md gives it.
 func documented(t *testing.T) string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(testkit.Root(), "docs", "CONTROLLER.md"))
@@ -204,7 +204,7 @@ func TestRefusedWriteIsNotPermanent(t *testing.T) {
 	}
 }
 
-// publicKey is one in PEM, as a method of type jwt needs it.
+// publicKey returns a public key in PEM, as a method of type jwt needs it.
 func publicKey(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -14,7 +14,7 @@ import (
 // modules make them.
 const DefaultRolePath = "/consul-ecs/"
 
-// Principal is the ARN pattern of the roles that may log in: all at or below
+// Principal returns the ARN pattern of the roles that may log in: all at or below
 // path in the account and AWS partition of the cluster, or with whole every
 // role of the account. Slashes around the path do not count. An empty path
 // without whole is refused: who may make any role could be any service.
@@ -27,7 +27,7 @@ func Principal(cluster, path string, whole bool) (string, error) {
 	return prefix + path + "*", nil
 }
 
-// accountRoles is the prefix of the ARNs of all roles of the cluster's
+// accountRoles returns the prefix of the ARNs of all roles of the cluster's
 // account: "arn:aws:iam::123456789012:role/".
 func accountRoles(cluster string) (string, error) {
 	a, err := arn.Parse(cluster)
@@ -37,7 +37,7 @@ func accountRoles(cluster string) (string, error) {
 	return "arn:" + a.Partition + ":iam::" + a.AccountID + ":role/", nil
 }
 
-// rolePath is the path without its first slash, or empty for the whole account.
+// rolePath returns the path without its first slash, or empty for the whole account.
 // IAM's rules are those of the Path parameter in its API reference.
 func rolePath(path string, whole bool) (string, error) {
 	trimmed := strings.Trim(path, "/")

@@ -142,7 +142,7 @@ func (s *Setup) primary(ctx context.Context) (bool, error) {
 // of most reads into nil.
 func missing(err error) bool { return consulutil.Status(err) == http.StatusNotFound }
 
-// queryOptions are of a consistent read: a server that was just restarted knows no
+// queryOptions returns the options of a consistent read: a server that was just restarted knows no
 // method yet, and setup would create what it does not find, and overwrite others' objects.
 func (s *Setup) queryOptions(ctx context.Context, scope Scope) *api.QueryOptions {
 	return (&api.QueryOptions{Partition: scope.Partition, Namespace: scope.Namespace, RequireConsistent: true}).WithContext(ctx)

@@ -75,7 +75,7 @@ func (s *Setup) EnsureNamespaces(ctx context.Context, names []string) ([]Write, 
 	return changes, consulutil.Advise(err)
 }
 
-// here is the wanted state in the datacenter that answers: the anonymous token is that of
+// here returns the wanted state in the datacenter that answers: the anonymous token is that of
 // the primary one. When that is unknown, the token is left alone and the rest is done.
 func (s *Setup) here(ctx context.Context) (state State, err error) {
 	state = s.Wanted

@@ -29,7 +29,7 @@ type Object struct {
 	Name string
 }
 
-// String is kind and name, for messages.
+// String returns kind and name, for messages.
 func (o Object) String() string { return string(o.Kind) + " " + o.Name }
 
 // Scope is where an Enterprise object lives. Both are empty without admin
@@ -113,7 +113,7 @@ type BindingRule struct {
 	Scope                         Scope
 }
 
-// Object is the rule's name in messages and dependencies.
+// Object returns the rule's name in messages and dependencies.
 func (b BindingRule) Object() Object {
 	return Object{kindRule, b.Method + ": " + b.Description}
 }
@@ -121,7 +121,7 @@ func (b BindingRule) Object() Object {
 // anonymousToken is the accessor ID of the anonymous token in every Consul.
 const anonymousToken = "00000000-0000-0000-0000-000000000002"
 
-// lockKey is the KV key of the lock around all writes of setup.
+// lockKey returns the KV key of the lock around all writes of setup.
 func (s State) lockKey() string { return s.keys() + "lock" }
 
 // controller returns the name of the controller in its records.
@@ -132,7 +132,7 @@ func (s State) controller() string {
 	return s.Cluster + "/" + s.Name
 }
 
-// keys are apart for each partition, since its methods are.
+// keys returns the prefix of the keys, another one for each partition, since its methods are.
 func (s State) keys() string {
 	if s.Partition == "" {
 		return s.Keys
@@ -149,7 +149,7 @@ func (s State) globalScope() Scope {
 	return Scope{Partition: defaultPartition, Namespace: defaultNamespace}
 }
 
-// withoutACLs is the state of servers without ACLs.
+// withoutACLs returns the state of servers without ACLs.
 func (s State) withoutACLs() State {
 	return State{Cluster: s.Cluster, Name: s.Name, Partition: s.Partition, Keys: s.Keys, Node: s.Node}
 }

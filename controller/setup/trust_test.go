@@ -12,7 +12,7 @@ import (
 	"github.com/meshtask/consul-ecs/config"
 )
 
-// account is the ARN pattern of a path in an account; "" is the whole account.
+// account returns the ARN pattern of a path in an account; "" is the whole account.
 func account(id int, path string) string {
 	if path != "" {
 		path += "/"
@@ -24,12 +24,12 @@ func clusterOf(id int, name string) string {
 	return fmt.Sprintf("arn:aws:ecs:us-east-1:%012d:cluster/%s", id, name)
 }
 
-// controller is one that trusts path in the account of its cluster.
+// controller returns the state of a controller that trusts path in the account of its cluster.
 func controller(t testing.TB, cluster, path string) State {
 	return agent(t, Options{Cluster: cluster, RolePath: path, WholeAccount: path == "/"})
 }
 
-// principals are what a method trusts, sorted.
+// principals returns what a method trusts, sorted.
 func principals(f Observed, method string) []string {
 	if f.Methods[method] == nil {
 		return nil
@@ -164,7 +164,7 @@ type world struct {
 	tried map[string][]string
 }
 
-// claimants are the clusters whose records claim an ARN.
+// claimants returns the clusters whose records claim an ARN.
 func (w *world) claimants(arn string) []string {
 	var who []string
 	for _, r := range (State{}).claims(config.ServiceAuthMethod, w.found.Rules[config.ServiceAuthMethod]).others {
