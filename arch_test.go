@@ -15,8 +15,8 @@ import (
 
 const module = "github.com/meshtask/consul-ecs"
 
-// layout is the architecture: who may import whom, from top to bottom, and what
-// only some packages may do. docs/ARCHITECTURE.md shows its table.
+// layout returns the architecture: who may import whom, from top to bottom, and what only some packages may do.
+// docs/ARCHITECTURE.md shows its table.
 func layout() arch.Layout {
 	return arch.Layout{
 		Groups: []arch.Group{
@@ -148,7 +148,7 @@ func layout() arch.Layout {
 	}
 }
 
-// exemptions are few, and each says why.
+// exemptions returns the exemptions, which are few; each says why.
 func exemptions() []arch.Exemption {
 	return []arch.Exemption{
 		{Where: "supervise/supervise_linux.go", Rule: "environment", Reason: "the child inherits our environment"},

@@ -125,7 +125,7 @@ const (
 	formType           = "application/x-www-form-urlencoded; charset=utf-8"
 )
 
-// entityForm is the form of GetRole or GetUser.
+// entityForm returns the form of GetRole or GetUser.
 func entityForm(e entity) string {
 	if e.user {
 		return url.Values{"Action": {"GetUser"}, "UserName": {e.name}, "Version": {"2010-05-08"}}.Encode()

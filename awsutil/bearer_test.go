@@ -54,7 +54,7 @@ func newSigner(t *testing.T, o LoadOptions) *Signer {
 	return s
 }
 
-// readable is a bearer with its parts decoded, for golden files.
+// readable decodes the parts of a bearer, for golden files.
 func readable(t *testing.T, bearer string) []byte {
 	t.Helper()
 	var parts map[string]string

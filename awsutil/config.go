@@ -31,7 +31,7 @@ type LoadOptions struct {
 	UserAgent, Version string
 }
 
-// userAgent is the User-Agent of requests that we build ourselves.
+// userAgent returns the User-Agent of requests that we build ourselves.
 func (o LoadOptions) userAgent() string {
 	return fmt.Sprintf("%s/%s (%s)", o.UserAgent, o.Version, runtime.GOOS)
 }

@@ -37,7 +37,7 @@ func (c Cluster) Belongs(taskARN string) (id string, ours, sure bool) {
 	return id, cluster == c.Name && IsTaskID(id), true
 }
 
-// TaskARN is a task's, in the long form.
+// TaskARN returns the ARN of a task, in the long form.
 func (c Cluster) TaskARN(id string) string {
 	return "arn:" + c.Partition + ":ecs:" + c.Region + ":" + c.Account + ":task/" + c.Name + "/" + id
 }
@@ -59,7 +59,7 @@ func IsTaskID(text string) bool {
 	return true
 }
 
-// lastPart is what follows an ARN's last slash, in its own memory.
+// lastPart returns what follows an ARN's last slash, in its own memory.
 func lastPart(arn string) string {
 	return strings.Clone(arn[strings.LastIndexByte(arn, '/')+1:])
 }

@@ -83,7 +83,7 @@ func (c CallCounts) Sub(earlier CallCounts) CallCounts {
 	return CallCounts{Calls: c.Calls - earlier.Calls, Throttles: c.Throttles - earlier.Throttles}
 }
 
-// Counts are those so far.
+// Counts returns the calls so far.
 func (r *ECSReader) Counts() CallCounts {
 	return CallCounts{Calls: int(r.meter.calls.Load()), Throttles: int(r.meter.throttles.Load())}
 }

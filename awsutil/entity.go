@@ -102,7 +102,7 @@ func (t *taskRole) remember(document []byte) error {
 	return nil
 }
 
-// ARN is the role's, or empty when no document has named it.
+// ARN returns the role's ARN, or an empty string when no document has named it.
 func (t *taskRole) ARN() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -177,7 +177,7 @@ func parseRefusal(body []byte) refusal {
 	return r
 }
 
-// String is the code and the message.
+// String returns the code and the message.
 func (r refusal) String() string {
 	if r.Code == "" {
 		return "no error document"
@@ -192,7 +192,7 @@ func (r refusal) throttled() bool {
 	return known
 }
 
-// remedy is what the user can do about a refusal.
+// remedy returns what the user can do about a refusal.
 func (r refusal) remedy() string {
 	if strings.HasPrefix(r.Message, "Signature expired") || strings.HasPrefix(r.Message, "Signature not yet current") {
 		return "the host's clock and that of AWS are too far apart"

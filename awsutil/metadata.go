@@ -155,7 +155,7 @@ func (c *MetadataClient) get(ctx context.Context, url string, body *bytes.Buffer
 	return nil
 }
 
-// excerpt is the start of a body, fit for one log line.
+// excerpt returns the start of a body, fit for one log line.
 func excerpt(body []byte) string {
 	s := strings.Join(strings.Fields(string(body[:min(len(body), 200)])), " ")
 	if s == "" {

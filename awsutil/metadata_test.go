@@ -31,7 +31,7 @@ func container(handler http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// serveMetadata is an endpoint and a client that waits for it, however slow the machine is.
+// serveMetadata starts an endpoint, and returns a client that waits for it, however slow the machine is.
 func serveMetadata(t *testing.T, handler http.HandlerFunc) *MetadataClient {
 	t.Helper()
 	server := httptest.NewServer(container(handler))

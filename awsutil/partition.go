@@ -12,7 +12,7 @@ type endpoint struct {
 	url, region string
 }
 
-// iamEndpoint is IAM's global endpoint of a partition (AWS General
+// iamEndpoint returns IAM's global endpoint of a partition (AWS General
 // Reference, "AWS Identity and Access Management endpoints and quotas").
 func iamEndpoint(partition string) (endpoint, error) {
 	switch partition {
@@ -28,7 +28,7 @@ func iamEndpoint(partition string) (endpoint, error) {
 			"role ARNs in the auth method", partition)}
 }
 
-// stsEndpoint is the regional STS endpoint, or custom when that is set.
+// stsEndpoint returns the regional STS endpoint, or custom when that is set.
 func stsEndpoint(custom, region, partition string) endpoint {
 	if custom != "" {
 		if !strings.Contains(custom, "://") {
@@ -43,7 +43,7 @@ func stsEndpoint(custom, region, partition string) endpoint {
 	return endpoint{"https://sts." + region + "." + suffix + "/", region}
 }
 
-// partitionOf is the AWS partition of a region, for callers that know no ARN.
+// partitionOf returns the AWS partition of a region, for callers that know no ARN.
 func partitionOf(region string) string {
 	switch {
 	case strings.HasPrefix(region, "cn-"):

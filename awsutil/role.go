@@ -132,7 +132,7 @@ func (r RoleReader) call(ctx context.Context, roleARN, form string, into any) er
 	return xml.Unmarshal(body, into)
 }
 
-// trusted are the principals that a trust policy lets assume the role.
+// trusted returns the principals that a trust policy lets assume the role.
 func trusted(document string) ([]string, error) {
 	text, err := url.PathUnescape(document)
 	if err != nil {
@@ -171,7 +171,7 @@ func trusted(document string) ([]string, error) {
 	return slices.Compact(all), nil
 }
 
-// principals are the names in the member Principal: a name, a list, or either by kind.
+// principals returns the names in the member Principal: a name, a list, or either by kind.
 func principals(value any) []string {
 	var names []string
 	switch value := value.(type) {

@@ -140,7 +140,7 @@ func replace(what string, tables []Table) error {
 	return nil
 }
 
-// explain is what the container or the host lacks.
+// explain returns what the container or the host lacks.
 func explain(err error) error {
 	if errors.Is(err, os.ErrPermission) {
 		return fmt.Errorf("%w: transparentProxy needs the EC2 launch type, user 0 and "+

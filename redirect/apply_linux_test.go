@@ -23,7 +23,7 @@ import (
 // An ordinary user of a container.
 const application = 1000
 
-// tables are the rules of a task with exclusions of each kind.
+// tables returns the rules of a task with exclusions of each kind.
 func tables(t *testing.T) []redirect.Table {
 	t.Helper()
 	settings, err := redirect.NewSettings(config.TransparentProxy{
@@ -278,7 +278,7 @@ func TestUnwritableFileNamesWhatTheContainerNeeds(t *testing.T) {
 	})
 }
 
-// ruleset is every chain and rule of the namespace as the kernel stores it.
+// ruleset returns every chain and rule of the namespace as the kernel stores it.
 func ruleset(t *testing.T) [][]byte {
 	t.Helper()
 	conn, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)

@@ -24,7 +24,7 @@ const (
 	destinationPort = 2
 )
 
-// expressions is the rule as the kernel runs it.
+// expressions returns the rule as the kernel runs it.
 func expressions(r Rule, v6 bool) []expr.Any {
 	var out []expr.Any
 	if r.Protocol != "" {
@@ -70,7 +70,7 @@ func matchDestination(p netip.Prefix, v6 bool) []expr.Any {
 	}
 }
 
-// target is what the rule does with a connection that matches.
+// target returns what the rule does with a connection that matches.
 func target(r Rule) []expr.Any {
 	switch {
 	case r.Jump != "":

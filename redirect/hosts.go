@@ -21,8 +21,8 @@ func WriteHosts(path string, lines []string) (undo func() error, err error) {
 	return edit(path, func(text string) string { return MergeHosts(text, lines) })
 }
 
-// MergeHosts is the text of a hosts file with the lines as our block at its end, in
-// place of what an earlier call added. No lines are no block. Lines of others stay.
+// MergeHosts returns the text of a hosts file with the lines as our block at its end, in place of what an earlier call
+// added. Without lines there is no block. The lines of others stay.
 func MergeHosts(text string, lines []string) string {
 	var b strings.Builder
 	b.WriteString(withoutBlock(text))

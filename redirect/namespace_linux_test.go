@@ -124,7 +124,7 @@ func serve(t *testing.T, network, address string, answer func(net.Conn) string) 
 	}()
 }
 
-// originalDestination is where the client connected to before the kernel translated it,
+// originalDestination returns where the client connected to before the kernel translated it,
 // or the error.
 func originalDestination(conn net.Conn) string {
 	raw, err := conn.(*net.TCPConn).SyscallConn()
@@ -202,7 +202,7 @@ func (n *networks) wantFromOutside(who, address string) {
 	}
 }
 
-// ask is the answer, or the error.
+// ask returns the answer, or the error.
 func ask(network, address string) string {
 	conn, err := net.DialTimeout(network, address, testkit.Patience)
 	if err != nil {

@@ -17,8 +17,8 @@ func UseConsulDNS(path string) (undo func() error, err error) {
 	return edit(path, ResolvConf)
 }
 
-// ResolvConf is the resolver configuration with 127.0.0.1 as its first name server.
-// All other lines stay as they are, so a second call changes nothing.
+// ResolvConf returns the resolver configuration with 127.0.0.1 as its first name server. All other lines stay as they
+// are, so a second call changes nothing.
 func ResolvConf(text string) string {
 	lines := strings.SplitAfter(text, "\n")
 	lines = slices.DeleteFunc(lines, func(line string) bool { return line == "" || nameServer(line) == localServer })
@@ -32,7 +32,7 @@ func ResolvConf(text string) string {
 	return strings.Join(slices.Insert(lines, first, "nameserver "+localServer+"\n"), "")
 }
 
-// nameServer is the address of a line that names a server, or empty.
+// nameServer returns the address of a line that names a server, or empty.
 func nameServer(line string) string {
 	if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "nameserver" {
 		return fields[1]

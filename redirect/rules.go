@@ -120,7 +120,7 @@ func outboundRules(s Settings, v6 bool) []Rule {
 	return append(rules, Rule{Jump: chainOutRedirect})
 }
 
-// dnsRules are the rules that send queries to the proxy, and those that jump to them.
+// dnsRules returns the rules that send queries to the proxy, and those that jump to them.
 // The proxy answers at an IPv4 address.
 func dnsRules(s Settings, v6 bool) (dns, jumps []Rule) {
 	if s.DNSPort == 0 || v6 {
@@ -135,8 +135,7 @@ func dnsRules(s Settings, v6 bool) (dns, jumps []Rule) {
 	return dns, jumps
 }
 
-// String is the rule as iptables-save would print it, for logs: the notation that
-// operators know.
+// String returns the rule as iptables-save would print it: the notation that operators know from logs.
 func (r Rule) String() string {
 	var b strings.Builder
 	if r.Destination.IsValid() {
@@ -164,7 +163,7 @@ func (r Rule) String() string {
 	return b.String()
 }
 
-// Lines are the chains and rules, one a line, as Rule.String has them.
+// Lines returns the chains and rules, one a line, as Rule.String prints them.
 func (t Table) Lines() []string {
 	var lines []string
 	for _, chain := range t.Chains {

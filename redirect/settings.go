@@ -78,7 +78,7 @@ func NewSettings(c config.TransparentProxy, p bootstrap.Proxy, publicPort, ready
 	return s, nil
 }
 
-// portSet is the ports of all lists in order, each once. A port of 0 is not configured.
+// portSet returns the ports of all lists in order, each once. A port of 0 is not configured.
 func portSet(lists ...[]int) []int {
 	ports := slices.Concat(lists...)
 	slices.Sort(ports)

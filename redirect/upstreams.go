@@ -44,8 +44,8 @@ func notNamed(i int, format string, args ...any) error {
 	}
 }
 
-// names has the virtual name only for a service where the task is: for others, Consul's
-// name depends on the edition and on the task's own namespace and partition.
+// names returns the names of an upstream. It has the virtual name only for a service where the task is: for others,
+// Consul's name depends on the edition and on the task's own namespace and partition.
 func names(u config.Upstream) []string {
 	local := u.Datacenter == "" && u.DestinationPeer == "" && u.DestinationNamespace == "" &&
 		u.DestinationPartition == ""

@@ -139,7 +139,7 @@ func (a *asker) record(o outcome) bool {
 	return true
 }
 
-// putLast has a server asked after the others for some time.
+// putLast moves a server behind the others for some time.
 func (a *asker) putLast(address string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -143,7 +143,7 @@ func newLog() (*memory, *strings.Builder) {
 	return newMemory(hclog.New(&hclog.LoggerOptions{Output: log, DisableTime: true})), log
 }
 
-// remembering has an Envoy get everything, and lose its stream with the server.
+// remembering returns the memory of an Envoy that received everything and then lost its stream with the server.
 func remembering(t *testing.T) (*memory, *strings.Builder) {
 	t.Helper()
 	m, log := newLog()

@@ -47,7 +47,7 @@ func start() (*testkit.Consul, error) {
 	return consul, err
 }
 
-// requireServer is the server, or the end of the test.
+// requireServer returns the server, or ends the test.
 func requireServer(t testing.TB) *testkit.Consul {
 	t.Helper()
 	consul, err := server()

@@ -103,8 +103,7 @@ func (r *XDS) connect(ctx context.Context, tried []string) (*stream, []string, e
 	}
 }
 
-// advice is what to do about a connection that was refused by one of its ends, or a token
-// that may not be read.
+// advice returns what to do about a connection that was refused by one of its ends, or a token that cannot be read.
 func advice(err error) string {
 	var certificate *tls.CertificateVerificationError
 	var record tls.RecordHeaderError

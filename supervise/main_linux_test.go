@@ -87,7 +87,7 @@ func playAgain(args []string) int {
 	return 0
 }
 
-// playEarly is sent a signal before it starts its child.
+// playEarly receives a signal before it starts its child.
 func playEarly(args []string) int {
 	signals, stop := Subscribe()
 	defer stop()

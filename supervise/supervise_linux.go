@@ -172,7 +172,7 @@ func (p *Process) reap() (none bool) {
 	}
 }
 
-// exitCode is the child's own code, or 128+n when signal n killed it.
+// exitCode returns the child's own code, or 128+n when signal n killed it.
 func exitCode(ws syscall.WaitStatus) int {
 	if ws.Signaled() {
 		return signalled + int(ws.Signal())

@@ -12,7 +12,7 @@ import (
 	"github.com/meshtask/consul-ecs/terraform/internal/tftest"
 )
 
-// controllerInput are the required variables of modules/controller, with changes.
+// controllerInput returns the required variables of modules/controller, with changes.
 func controllerInput(changes map[string]any) map[string]any {
 	input := map[string]any{
 		"name_prefix": "mesh", "consul_ecs_image": "consul-ecs:1", "subnets": []string{"subnet-1"},
@@ -43,7 +43,7 @@ func TestControllerAppliesOnceAndIsDestroyed(t *testing.T) {
 	w.Destroy()
 }
 
-// TestControllerIsAppliedWithItsServer has secrets that the plan does not know.
+// TestControllerIsAppliedWithItsServer applies secrets that the plan does not know.
 func TestControllerIsAppliedWithItsServer(t *testing.T) {
 	t.Parallel()
 	w := tftest.New(t, "modules/controller/tests/first_apply", stub.AWS6)

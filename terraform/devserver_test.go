@@ -21,7 +21,7 @@ import (
 	"github.com/meshtask/consul-ecs/terraform/internal/tftest"
 )
 
-// devServerInput are the required variables of modules/dev-server, with changes.
+// devServerInput returns the required variables of modules/dev-server, with changes.
 func devServerInput(changes map[string]any) map[string]any {
 	input := map[string]any{
 		"ecs_cluster_arn": "arn:aws:ecs:us-east-1:123456789012:cluster/mesh", "vpc_id": "vpc-1",
@@ -163,7 +163,7 @@ func TestDevServerScriptsRun(t *testing.T) {
 	}
 }
 
-// filesNamed are the files of one name below a directory.
+// filesNamed returns the files of one name below a directory.
 func filesNamed(t *testing.T, dir, name string) (found []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -198,7 +198,7 @@ func newCA(t *testing.T, consul string) authority {
 	return authority{certificate: read("consul-agent-ca.pem"), key: read("consul-agent-ca-key.pem")}
 }
 
-// plannedContainers are the containers of a plan in which they are known.
+// plannedContainers returns the containers of a plan in which they are known.
 func plannedContainers(t *testing.T, w *tftest.Workspace, input map[string]any) (containers []taskdef.Container) {
 	t.Helper()
 	plan := w.Plan(input)

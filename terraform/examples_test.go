@@ -22,7 +22,7 @@ const (
 // consulECS is the image of consul-ecs in tests.
 const consulECS = "registry.example.com/consul-ecs:1.0.0-beta.1"
 
-// exampleInputs are the required variables of each example.
+// exampleInputs returns the required variables of each example.
 func exampleInputs() map[string]values {
 	network := values{
 		"vpc_id": "vpc-1", "private_subnets": []string{"subnet-1", "subnet-2"}, "ecs_cluster_arn": clusterARN,

@@ -35,7 +35,7 @@ func TestSecondPlanOfGatewayTaskIsEmpty(t *testing.T) {
 	}
 }
 
-// TestGatewayTaskIsPlannedWithNewSubnets has subnets of which the plan does not know the block, or the number, and
+// TestGatewayTaskIsPlannedWithNewSubnets plans subnets of which the plan does not know the block, or the number, and
 // servers whose addresses are sensitive.
 func TestGatewayTaskIsPlannedWithNewSubnets(t *testing.T) {
 	t.Parallel()

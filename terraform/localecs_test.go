@@ -13,7 +13,7 @@ import (
 	"github.com/meshtask/consul-ecs/terraform/internal/tftest"
 )
 
-// helloTask are the variables of mesh-task for a task of examples/agentless-mesh.
+// helloTask returns the variables of mesh-task for a task of examples/agentless-mesh.
 func helloTask(name string, port int, command ...string) values {
 	check := []string{"CMD", "/hello", "get", "http://127.0.0.1:8080/health"}
 	if port != 8080 {
@@ -32,7 +32,7 @@ func helloTask(name string, port int, command ...string) values {
 	}
 }
 
-// definition is what terraform would register, as localecs reads it.
+// definition returns what terraform would register, as localecs reads it.
 func definition(t *testing.T, s *tftest.State, module string) []byte {
 	t.Helper()
 	address := module + ".aws_ecs_task_definition.this"

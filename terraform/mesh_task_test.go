@@ -48,7 +48,7 @@ func TestSecondPlanOfMeshTaskIsEmpty(t *testing.T) {
 	}
 }
 
-// TestMeshTaskIsAppliedWithItsServers has servers, secrets and images that the plan does not know.
+// TestMeshTaskIsAppliedWithItsServers applies servers, secrets and images that the plan does not know.
 func TestMeshTaskIsAppliedWithItsServers(t *testing.T) {
 	t.Parallel()
 	w := tftest.New(t, "modules/mesh-task/tests/first_apply", stub.AWS6)
@@ -59,8 +59,8 @@ func TestMeshTaskIsAppliedWithItsServers(t *testing.T) {
 	w.Unchanged()
 }
 
-// TestExecutionRoleOfMeshTaskReadsEverySecretOfTheTask has the agent's secrets, the
-// application's and those of its log driver.
+// TestExecutionRoleOfMeshTaskReadsEverySecretOfTheTask plans the agent's secrets, the application's and those of its
+// log driver.
 func TestExecutionRoleOfMeshTaskReadsEverySecretOfTheTask(t *testing.T) {
 	t.Parallel()
 	secret := func(name string) string { return "arn:aws:secretsmanager:us-east-1:123456789012:secret:" + name }
@@ -211,8 +211,8 @@ func TestMeshTaskNamesInvalidVariables(t *testing.T) {
 	})
 }
 
-// TestMeshTaskShowsMessagesAboutSensitiveDefinitions has a definition that is sensitive as
-// a whole, as one with a password in it is.
+// TestMeshTaskShowsMessagesAboutSensitiveDefinitions plans a definition that is sensitive as a whole, as one with a
+// password in it is.
 func TestMeshTaskShowsMessagesAboutSensitiveDefinitions(t *testing.T) {
 	t.Parallel()
 	w := tftest.New(t, "modules/mesh-task/tests/sensitive", stub.AWS6)

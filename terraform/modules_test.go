@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(tftest.Main(m)) }
 
-// roots are the directories of all modules and examples.
+// roots returns the directories of all modules and examples.
 func roots(t *testing.T, pattern string) (dirs []string) {
 	t.Helper()
 	found, err := filepath.Glob(pattern)
@@ -28,7 +28,7 @@ func roots(t *testing.T, pattern string) (dirs []string) {
 	return dirs
 }
 
-// TestModulesPassTheirOwnTests has the older provider in the long lane only.
+// TestModulesPassTheirOwnTests runs the older provider in the long lane only.
 func TestModulesPassTheirOwnTests(t *testing.T) {
 	t.Parallel()
 	for _, module := range roots(t, "modules/*/versions.tf") {

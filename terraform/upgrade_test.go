@@ -85,7 +85,7 @@ func TestMovedBlocksKeepTheRolesOfAnOlderModule(t *testing.T) {
 	w.Unchanged()
 }
 
-// destroyed are the addresses of the resources of a type that a plan destroys or replaces.
+// destroyed returns the addresses of the resources of a type that a plan destroys or replaces.
 func destroyed(t *testing.T, w *tftest.Workspace, resource string) (addresses []string) {
 	t.Helper()
 	out, code := w.Run(nil, "plan", "-json")

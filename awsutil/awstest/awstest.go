@@ -20,12 +20,12 @@ type Role struct {
 	Tags                map[string]string
 }
 
-// ARN is the role's, with its path.
+// ARN returns the role's ARN, with its path.
 func (r Role) ARN() string {
 	return fmt.Sprintf("arn:aws:iam::%s:role%s%s", r.Account, r.Path, r.Name)
 }
 
-// SessionARN is what GetCallerIdentity calls the task that has the role.
+// SessionARN returns what GetCallerIdentity calls the task that has the role.
 func (r Role) SessionARN() string {
 	return fmt.Sprintf("arn:aws:sts::%s:assumed-role/%s/task", r.Account, r.Name)
 }
@@ -67,18 +67,17 @@ func Start(role Role) *AWS {
 // Stop ends it.
 func (a *AWS) Stop() { a.server.Close() }
 
-// CredentialsURI is a value for AWS_CONTAINER_CREDENTIALS_FULL_URI.
+// CredentialsURI returns a value for AWS_CONTAINER_CREDENTIALS_FULL_URI.
 func (a *AWS) CredentialsURI() string { return a.URL + "/creds" }
 
-// Requests are those so far, in order.
+// Requests returns the requests so far, in order.
 func (a *AWS) Requests() []Request {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return append([]Request(nil), a.requests...)
 }
 
-// Actions are the API actions so far, "credentials" for the endpoint of that
-// name.
+// Actions returns the API actions so far, "credentials" for the endpoint of that name.
 func (a *AWS) Actions() []string {
 	var actions []string
 	for _, r := range a.Requests() {

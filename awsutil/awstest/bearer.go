@@ -15,8 +15,8 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// Bearer is a login of the role, made without
-// package awsutil. It is good any number of times, since no signature is verified.
+// Bearer returns a login of the role, made without package awsutil. It can be used any number of times, since no
+// signature is verified.
 func (a *AWS) Bearer(ctx context.Context) (string, error) {
 	form := "Action=GetRole&RoleName=" + a.Role.Name + "&Version=2010-05-08"
 	entity, err := signed(ctx, "iam", "https://iam.amazonaws.com/", form, nil)

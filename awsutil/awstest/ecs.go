@@ -93,14 +93,14 @@ func (e *ECS) Fail(fail func(ECSCall) (status int, code string)) {
 	e.fail = fail
 }
 
-// Calls is how often an operation was called, failures included.
+// Calls returns how often an operation was called, failures included.
 func (e *ECS) Calls(operation string) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.calls[operation]
 }
 
-// ServeHTTP is the ECS API, STS and IAM.
+// ServeHTTP serves the ECS API, STS and IAM.
 func (e *ECS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	e.mu.Lock()
@@ -119,13 +119,11 @@ func (e *ECS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.World.ServeHTTP(w, r)
 }
 
-// URL is where the ECS is, on loopback, for AWS_ENDPOINT_URL_ECS; it listens from
-// the first call on.
+// URL returns the address of the ECS API on loopback, for AWS_ENDPOINT_URL_ECS. It listens from the first call on.
 func (e *ECS) URL() string { return e.server().URL }
 
-// Config is for clients of AWS's SDK: region, key, and an HTTP client that stays
-// within the process. For one that goes through a socket set BaseEndpoint to URL
-// and HTTPClient to nil.
+// Config returns the configuration of a client of AWS's SDK: region, key, and an HTTP client that stays within the
+// process. To go through a socket, set BaseEndpoint to URL and HTTPClient to nil.
 func (e *ECS) Config() aws.Config {
 	key := e.World.Key
 	return aws.Config{

@@ -152,7 +152,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is the text so far.
+// String returns the text so far.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -73,7 +73,7 @@ func (s *stage) wrap(t *task, admin string, hold time.Duration) (*child, error) 
 	return c, err
 }
 
-// admin is Envoy's admin interface as far as draining goes.
+// admin starts Envoy's admin interface as far as draining needs it.
 func (s *stage) admin() (string, error) {
 	return s.serve("", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "OK") }))
 }
@@ -124,7 +124,7 @@ func (s *stage) stopOnce(admin string) (time.Duration, error) {
 	return at.Sub(stopped), c.wait()
 }
 
-// termDirectly is the time that a signal and a line through a pipe take.
+// termDirectly measures the time that a signal and a line through a pipe take.
 func (s *stage) termDirectly() (time.Duration, error) {
 	self, err := os.Executable()
 	if err != nil {

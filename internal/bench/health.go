@@ -23,8 +23,7 @@ const (
 // publicListener is where the agent expects the proxy of a task.
 const publicListener = "127.0.0.1:20000"
 
-// consulWithProxy is an agent without ACLs, and the public listener of the proxies of all
-// tasks.
+// consulWithProxy starts an agent without ACLs, and the public listener of the proxies of all tasks.
 func (s *stage) consulWithProxy() (*consul, error) {
 	c, err := s.consul(false)
 	if err == nil {
@@ -52,7 +51,7 @@ func (s *stage) startHealthSync(c *consul, t *task, synced ...string) (*child, e
 	return sync, err
 }
 
-// status is a check's, as the agent has it.
+// status returns the status of a check, as the agent has it.
 func (c *consul) status(checkID string) string {
 	checks, err := c.direct.Agent().ChecksWithFilter(fmt.Sprintf("CheckID == %q", checkID))
 	if err != nil || checks[checkID] == nil {
@@ -126,8 +125,7 @@ func (s *stage) follows(c *consul, check string, healthy bool, since time.Time) 
 	return at.Sub(since), err
 }
 
-// writeDirectly is the least a change can take: one write known
-// to be due.
+// writeDirectly measures the least a change can take: one write known to be due.
 func (s *stage) writeDirectly(c *consul, healthy bool) (time.Duration, error) {
 	const id = "bench-floor"
 	check := api.AgentServiceCheck{TTL: "1h"}

@@ -46,7 +46,7 @@ func (l *lab) close() { os.RemoveAll(l.dir) }
 
 func (l *lab) say(format string, args ...any) { fmt.Fprintf(l.progress, format+"\n", args...) }
 
-// repeat is the number of runs of a measurement whose own number is n.
+// repeat returns the number of runs of a measurement whose own number is n.
 func (l *lab) repeat(n int) int {
 	if l.runs > 0 {
 		return l.runs

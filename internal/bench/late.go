@@ -37,8 +37,7 @@ type late struct {
 	aws *cloud
 }
 
-// lateFigure is the time from the moment at which what was missing is there to
-// the end of mesh-init.
+// lateFigure measures from the moment at which what was missing is there to the end of mesh-init.
 func lateFigure(s *stage) ([]row, error) {
 	var rows []row
 	for _, k := range []lateness{
@@ -144,7 +143,7 @@ func (l *late) end(w waiter, since time.Time, to *sample) error {
 	return l.c.forget(w.t)
 }
 
-// closedAddress is one that refuses connections until it is opened.
+// closedAddress returns an address that refuses connections until it is opened.
 func (l *late) closedAddress() (address string, open func() error, err error) {
 	ports, err := testkit.FreePorts(1)
 	if err != nil {

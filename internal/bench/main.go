@@ -32,7 +32,7 @@ type figure struct {
 	run         func(*stage) ([]row, error)
 }
 
-// figures are all there is, the quick ones first.
+// figures returns all figures, the quick ones first.
 func figures() []figure {
 	return []figure{
 		{"size", "size of the program", sizeFigure},

@@ -20,8 +20,8 @@ type startSamples struct {
 	process, bootstrap  sample
 }
 
-// meshInitFigure is mesh-init's own time: start to exit without the time in
-// which it waited for Consul, AWS or the metadata endpoint.
+// meshInitFigure measures mesh-init's own time: start to exit without the time in which it waited for Consul, AWS or
+// the metadata endpoint.
 func meshInitFigure(s *stage) ([]row, error) {
 	var rows []row
 	for _, login := range []bool{false, true} {
@@ -178,7 +178,7 @@ func (a *cloud) config(c *consul) object {
 	return a.configFor(c.address, authMethod)
 }
 
-// configFor is the configuration of a login at an address with an auth method.
+// configFor returns the configuration of a login at an address with an auth method.
 func (a *cloud) configFor(address, method string) object {
 	return object{
 		"consulHTTPAddr": address,

@@ -13,7 +13,7 @@ import (
 // userHZ is the unit of /proc/<pid>/stat on every architecture of Linux's ABI.
 const userHZ = 100
 
-// rss is the memory that a process has in RAM, in MB, its share of the page
+// rss returns the memory that a process has in RAM, in MB, its share of the page
 // cache included.
 func rss(pid int) (float64, error) {
 	data, err := os.ReadFile(procPath(pid, "status"))
@@ -24,7 +24,7 @@ func rss(pid int) (float64, error) {
 	return float64(kib) * 1024 / 1e6, err
 }
 
-// cpuTime is the CPU time of a process so far. The scheduler's own figure is
+// cpuTime returns the CPU time of a process so far. The scheduler's own figure is
 // exact; stat counts in steps of 10 ms, which is much for an idle program.
 func cpuTime(pid int) (time.Duration, error) {
 	var total time.Duration

@@ -57,9 +57,8 @@ func (r *recorder) take() []exchange {
 	return seen
 }
 
-// busy is the time during which at least one exchange was under way: what a
-// program that waits for its answers spent on others. Consul asks STS while it
-// handles a login, so exchanges overlap.
+// busy returns the time during which at least one exchange was under way: what a program that waits for its answers
+// spent on others. Consul asks STS while it handles a login, so exchanges overlap.
 func busy(es []exchange) time.Duration {
 	sorted := slices.SortedFunc(slices.Values(es), func(a, b exchange) int { return a.start.Compare(b.start) })
 	var total time.Duration

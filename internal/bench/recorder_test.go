@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// at is an exchange from one millisecond to another.
+// at returns an exchange from one millisecond to another.
 func at(from, to int) exchange {
 	zero := time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
 	return exchange{

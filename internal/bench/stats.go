@@ -27,7 +27,7 @@ func (s sample) max() float64 {
 	return slices.Max(s)
 }
 
-// median is the mean of the two in the middle when there is no middle.
+// median returns the mean of the two in the middle when there is no middle.
 func (s sample) median() float64 {
 	n := len(s)
 	if n == 0 {
@@ -37,7 +37,7 @@ func (s sample) median() float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// ratio is a's median over b's, 0 when b's is not positive.
+// ratio returns a's median over b's, 0 when b's is not positive.
 func ratio(a, b sample) float64 {
 	if m := b.median(); m > 0 {
 		return a.median() / m

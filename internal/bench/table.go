@@ -44,7 +44,7 @@ func writeTable(w io.Writer, rows []row) error {
 	return t.Flush()
 }
 
-// triple is min, median and max, or the one value when they are the same.
+// triple returns min, median and max, or the one value when they are the same.
 func (u unit) triple(s sample) string {
 	switch {
 	case len(s) == 0:

@@ -123,7 +123,7 @@ func (t *task) proxyID() string   { return workload.ProxyID(t.serviceID()) }
 // object is a piece of configuration.
 type object map[string]any
 
-// env is the environment of an in-task command whose local agent has that
+// env returns the environment of an in-task command whose local agent has that
 // address; more adds to the configuration.
 func (t *task) env(agent string, c *consul, more object) ([]string, error) {
 	doc := object{"bootstrapDir": t.dir, "service": object{"name": t.service, "port": 9090}}

@@ -153,13 +153,13 @@ type entry struct {
 	inv           *Invocation
 }
 
-// Synopsis is the line in the list of commands.
+// Synopsis returns the line in the list of commands.
 func (e *entry) Synopsis() string { return e.cmd.Synopsis }
 
-// Help is usage, help and flags.
+// Help returns usage, help and flags.
 func (e *entry) Help() string { return helpText(e.program, e.cmd, e.cmd.FlagSet(e.name)) }
 
-// FlagSet is a new set of the command's flags.
+// FlagSet returns a new set of the command's flags.
 func (c Command) FlagSet(name string) *flag.FlagSet {
 	fs := flag.NewFlagSet(name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard)

@@ -29,7 +29,7 @@ func run(app App, args ...string) call {
 	return call{code, out.String(), err.String()}
 }
 
-// echo is an app with one command that prints its arguments and one flag.
+// echo returns an app with one command that prints its arguments and one flag.
 func echo(err error) App {
 	upper := false
 	return App{Name: "prog", Version: "v1.2.3", Commands: map[string]Command{"echo": {

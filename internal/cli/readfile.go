@@ -20,7 +20,7 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 	return ReadAll(f, path, limit)
 }
 
-// ReadAll is ReadFile for an open file, or another source, of that name.
+// ReadAll does what ReadFile does for an open file, or another source, of that name.
 func ReadAll(r io.Reader, name string, limit int64) ([]byte, error) {
 	// A pipe or a device has no size, so the reading itself is bounded.
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
@@ -35,7 +35,7 @@ func ReadAll(r io.Reader, name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// plain is the error without the name of a system call.
+// plain returns the error without the name of a system call.
 func plain(path string, err error) error {
 	var pathError *fs.PathError
 	if errors.As(err, &pathError) {

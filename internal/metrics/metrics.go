@@ -85,7 +85,7 @@ func (s *Set) add(f *family) *family {
 	return f
 }
 
-// of is the series of these label values, one for each label.
+// of returns the series of these label values, one for each label.
 func (f *family) of(values []string) *series {
 	if len(values) != len(f.labels) {
 		panic(fmt.Sprintf("metric %s has labels %q, got %q", f.name, f.labels, values))
@@ -144,7 +144,7 @@ func (h *Histogram) Observe(value float64) {
 	}
 }
 
-// text is all metrics as they are now.
+// text returns all metrics as they are now.
 func (s *Set) text() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()

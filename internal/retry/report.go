@@ -38,8 +38,8 @@ type Causes struct {
 	warned map[string]time.Time // by cause
 }
 
-// Level is hclog.Warn for each cause of failure, and again every 10 s while it lasts;
-// hclog.Debug for the other failures.
+// Level returns hclog.Warn for each cause of failure, and again every 10 s while it lasts; hclog.Debug for the other
+// failures.
 func (c *Causes) Level(err error) hclog.Level {
 	now, text := time.Now(), cause(err)
 	c.mu.Lock()
@@ -68,7 +68,7 @@ func (r *report) succeeded(attempt int) {
 	}
 }
 
-// cause is the text of an error without the words that differ between attempts
+// cause returns the text of an error without the words that differ between attempts
 // that fail in the same way: addresses with the local port, request IDs.
 func cause(err error) string {
 	words := strings.Fields(err.Error())

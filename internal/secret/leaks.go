@@ -68,10 +68,10 @@ func (l *Leaks) hasEncoded(text string) bool {
 	return slices.ContainsFunc(l.encoded, func(core string) bool { return strings.Contains(text, core) })
 }
 
-// unwrapped is the text without white space.
+// unwrapped returns the text without white space.
 func unwrapped(text string) string { return strings.Join(strings.Fields(text), "") }
 
-// Redact is the text without the secret. A line where it is encoded is left out.
+// Redact returns the text without the secret. A line where it is encoded is left out.
 func (l *Leaks) Redact(text string) string {
 	if l.Find(text) == "" {
 		return text
@@ -117,8 +117,8 @@ func (w leakWriter) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// unescaped are the text, and what it is without the escapes of one and of two JSON
-// strings around each other: the configuration of a task is JSON in JSON.
+// unescaped returns the text, and the text without the escapes of one and of two JSON strings around each other: the
+// configuration of a task is JSON in JSON.
 func unescaped(text string) []string {
 	layers := []string{text}
 	for range 2 {

@@ -19,7 +19,7 @@ const (
 	leakedOdd  = `p/s w+rd?"<ü>%\`
 )
 
-// forms are texts with a token in them, by what Find calls them.
+// forms returns texts with a token in them, by what Find calls them.
 func forms(token string) map[string][]string {
 	percents := func(text string) string {
 		return "%" + strings.Join(strings.SplitAfterN(fmt.Sprintf("% x", text), " ", -1), "%")
@@ -43,7 +43,7 @@ func forms(token string) map[string][]string {
 	return all
 }
 
-// in is the text as a JSON string, and that in another one.
+// in returns the text as a JSON string, and that in another one.
 func in(t *testing.T, text string) (once, twice string) {
 	t.Helper()
 	a, err := json.Marshal(text)

@@ -21,8 +21,8 @@ type probe struct {
 	note    string
 }
 
-// probes are the imports of the in-task commands that are worth watching. The
-// first is what the others are added to.
+// probes returns the imports of the in-task commands that are worth watching. The first is what the others are added
+// to.
 func probes() []probe {
 	return []probe{
 		{what: "(that program)"},

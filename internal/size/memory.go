@@ -88,8 +88,8 @@ func (s shell) command(ctx context.Context, log *bytes.Buffer, args ...string) *
 	return cmd
 }
 
-// peak is the most memory that a command has used when it exits. The rusage of
-// a child cannot measure it: its value starts with the parent's.
+// peak returns the most memory that a command has used when it exits. The rusage of a child cannot measure it: its
+// value starts with the parent's.
 func (s shell) peak(ctx context.Context, args ...string) (float64, error) {
 	var log bytes.Buffer
 	cmd := s.command(ctx, &log, args...)
@@ -114,8 +114,7 @@ func (s shell) peak(ctx context.Context, args ...string) (float64, error) {
 	}
 }
 
-// atRest is the memory of the commands that run as long as their task, all at
-// the same time.
+// atRest measures the memory of the commands that run as long as their task, all at the same time.
 func (s shell) atRest(ctx context.Context, child string) ([]row, error) {
 	var rows []row
 	var stops []func() error

@@ -104,8 +104,7 @@ func Binary(name string) string {
 	return p
 }
 
-// RequireBinary is Binary for a test that cannot run without it. NewestConsul is in the
-// long lane only.
+// RequireBinary does what Binary does for a test that cannot run without it. NewestConsul is in the long lane only.
 func RequireBinary(t testing.TB, name string) string {
 	t.Helper()
 	if name == NewestConsul {
@@ -135,7 +134,7 @@ func Long(t testing.TB) {
 	}
 }
 
-// Share is how many of n random cases a test tries: a fifth in the short lane.
+// Share returns how many of n random cases a test tries: a fifth in the short lane.
 func Share(n int) int {
 	if testing.Short() {
 		return n / 5
@@ -302,7 +301,7 @@ func (c *Consul) Require(t testing.TB) *Consul {
 	return c
 }
 
-// UniqueCluster is the ARN of a cluster whose lock no earlier run has delayed.
+// UniqueCluster returns the ARN of a cluster whose lock no earlier run has delayed.
 func UniqueCluster(t testing.TB) string {
 	return fmt.Sprintf("arn:aws:ecs:us-west-2:111122223333:cluster/%s-%d", strings.ReplaceAll(t.Name(), "/", "-"),
 		time.Now().UnixNano())
@@ -333,7 +332,7 @@ func (c *Consul) Since(t testing.TB, major, minor int) bool {
 	return slices.Compare(have[:], []int{major, minor}) >= 0
 }
 
-// Log is what the server has logged.
+// Log returns what the server has logged.
 func (c *Consul) Log() string {
 	b, _ := os.ReadFile(filepath.Join(c.Dir, "consul.log"))
 	return string(b)
@@ -384,7 +383,7 @@ func FreePorts(n int) ([]int, error) {
 	return ports, nil
 }
 
-// ClosedAddress is a loopback address that refuses connections until the test ends.
+// ClosedAddress returns a loopback address that refuses connections until the test ends.
 func ClosedAddress(t testing.TB) string {
 	t.Helper()
 	return ReservePort(t).String()

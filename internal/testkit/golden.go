@@ -34,7 +34,7 @@ func Golden(t testing.TB, name string, got []byte) {
 	}
 }
 
-// SortedJSON is a JSON text without spaces, with the keys of its objects in order.
+// SortedJSON returns a JSON text without spaces, with the keys of its objects in order.
 func SortedJSON(t testing.TB, text string) string {
 	t.Helper()
 	var v any

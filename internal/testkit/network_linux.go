@@ -16,11 +16,10 @@ import (
 // ownNetwork marks the process that plays a test of OwnNetwork.
 const ownNetwork = "TESTKIT_OWN_NETWORK"
 
-// OwnNetwork is for tests that listen where other programs may: it runs the
-// calling test again, alone, as root of a network namespace with nothing but
-// loopback addresses, and without CAP_NET_ADMIN. Every address of networks, such as
-// 10.0.0.1/16, is one of this machine there. It returns true there; here it
-// returns false when that is over, and its outcome is this test's.
+// OwnNetwork runs the calling test again, alone, as root of a network namespace with nothing but loopback addresses,
+// and without CAP_NET_ADMIN. It serves tests that listen where other programs may. Every address of networks, such as
+// 10.0.0.1/16, is one of this machine there. It returns true there. Here it returns false when that run has ended, and
+// the test has its outcome.
 func OwnNetwork(t *testing.T, networks ...string) bool {
 	t.Helper()
 	if os.Getenv(ownNetwork) == t.Name() {

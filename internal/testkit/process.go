@@ -17,8 +17,8 @@ const Patience = 60 * time.Second
 
 const rolePrefix = "role="
 
-// SelfArgs is the command line with which this test binary plays a role: it
-// runs TestRole only, where TestMain does not call RunRole first.
+// SelfArgs returns the command line with which this test binary plays a role: it runs TestRole only, where TestMain
+// does not call RunRole first.
 func SelfArgs(role string, args ...string) []string {
 	self, err := os.Executable()
 	if err != nil {

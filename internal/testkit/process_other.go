@@ -4,7 +4,7 @@ package testkit
 
 import "syscall"
 
-// firstProcess has no meaning without pid namespaces.
+// firstProcess returns nil: there are no pid namespaces.
 func firstProcess() *syscall.SysProcAttr { return nil }
 
 // claim does nothing: other systems have no names of sockets without files.

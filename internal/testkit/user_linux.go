@@ -19,9 +19,8 @@ const UserRole = "as-user"
 // UserID is the user "tester" that AsUser makes, and his group.
 const UserID = 61234
 
-// AsUser is the command line with which a program runs as a user to whom subIDs
-// in /etc/subuid and /etc/subgid belong ("100000:65536"; empty for none). Only
-// that program sees this user and those files. It takes root.
+// AsUser returns the command line with which a program runs as a user to whom subIDs in /etc/subuid and /etc/subgid
+// belong ("100000:65536"; empty for none). Only that program sees this user and those files. It takes root.
 func AsUser(t testing.TB, subIDs string, args ...string) []string {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -47,8 +46,7 @@ func AsUser(t testing.TB, subIDs string, args ...string) []string {
 	return SelfArgs(UserRole, append([]string{etc}, args...)...)
 }
 
-// PublicDir is a temporary directory that every user may read, unlike
-// that of testing.T.
+// PublicDir returns a temporary directory that every user may read, unlike that of testing.T.
 func PublicDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "public-")

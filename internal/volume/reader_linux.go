@@ -14,8 +14,8 @@ import (
 // linux/posix_acl_xattr.h: a version, then entries of tag, permissions and ID.
 const aclAttribute = "system.posix_acl_access"
 
-// readable is 0600 or, if the group may read, 0640, and the right to read for one user
-// more.
+// readable returns the access-control list for 0600 or, if the group may read, 0640, and the right to read for one
+// more user.
 func readable(uid uint32, mode fs.FileMode) []byte {
 	const (
 		version                         = 2

@@ -94,8 +94,7 @@ func checkGroup(dir string, gid int) error {
 	return nil
 }
 
-// cause is err without the path, which the message has already or which is
-// made up.
+// cause returns err without the path, which the message has already or which is made up.
 func cause(err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
@@ -104,7 +103,7 @@ func cause(err error) error {
 	return err
 }
 
-// unixMode is a mode as chmod takes it.
+// unixMode returns a mode as chmod takes it.
 func unixMode(info fs.FileInfo) uint32 {
 	mode := uint32(info.Mode().Perm())
 	if info.Mode()&fs.ModeSticky != 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/meshtask/consul-ecs/aclrules"
 )
 
-// hundred are a token's 100 policies with 100 rules each.
+// hundred returns a token's 100 policies with 100 rules each.
 func hundred() (texts []string) {
 	for p := range 100 {
 		var text strings.Builder
@@ -48,7 +48,7 @@ func loop[T any](b *testing.B, prepare func() (T, error), work func(T)) {
 	}
 }
 
-// BenchmarkParse is about one policy of 100 rules.
+// BenchmarkParse parses one policy of 100 rules.
 func BenchmarkParse(b *testing.B) {
 	text := hundred()[0]
 	b.Run("ours", func(b *testing.B) {
@@ -69,7 +69,7 @@ func BenchmarkParse(b *testing.B) {
 	})
 }
 
-// BenchmarkMerge is from parsed policies to what answers questions.
+// BenchmarkMerge turns parsed policies into what answers questions.
 func BenchmarkMerge(b *testing.B) {
 	texts := hundred()
 	sides(b,
@@ -83,7 +83,7 @@ func BenchmarkMerge(b *testing.B) {
 		})
 }
 
-// BenchmarkDecide is one question to a token of 10,000 rules.
+// BenchmarkDecide asks one question about a token of 10,000 rules.
 func BenchmarkDecide(b *testing.B) {
 	texts := hundred()
 	rules, err := ours(texts...)

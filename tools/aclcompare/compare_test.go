@@ -44,13 +44,12 @@ func theirs(texts ...string) (parsed []*acl.Policy, err error) {
 	return parsed, nil
 }
 
-// byDefault are the default policies that a server can have.
+// byDefault returns the authorizers of the default policies that a server can have.
 func byDefault() map[aclrules.Verdict]acl.Authorizer {
 	return map[aclrules.Verdict]acl.Authorizer{aclrules.Denied: acl.DenyAll(), aclrules.Allowed: acl.AllowAll()}
 }
 
-// differ is the first question on which we and the server's package differ
-// about policies that both accept.
+// differ returns the first question on which we and the server's package differ about policies that both accept.
 func differ(texts []string, questions []aclrules.Query) (decided int, difference string) {
 	for def, theirDefault := range byDefault() {
 		rules, err := ours(texts...)
@@ -90,7 +89,7 @@ func (d dice) level() string {
 	return pick(d, "deny", "read", "write", "deny", "read", "write", "list", "WRITE", "Deny", "READ")
 }
 
-// text is a policy of which most are legal.
+// text returns a policy of which most are legal.
 func (d dice) text(salt string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n", salt)
@@ -214,7 +213,7 @@ func excess(owner, wanted []string) (found []aclrules.Excess, ok bool) {
 	return aclrules.Covers(reports[0], reports[1]), true
 }
 
-// authorizer is the server's for policies, where all else is denied.
+// authorizer returns the server's authorizer for policies, where all else is denied.
 func authorizer(t *testing.T, texts []string) acl.Authorizer {
 	t.Helper()
 	parsed, err := theirs(texts...)
@@ -281,7 +280,7 @@ func FuzzSamePolicies(f *testing.F) {
 	})
 }
 
-// segments are those of the rules, and one below each.
+// segments returns the segments of the rules, and one below each.
 func segments(rules []aclrules.Sourced) []string {
 	all := []string{"", "a"}
 	for _, s := range rules {

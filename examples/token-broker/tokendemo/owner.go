@@ -192,7 +192,7 @@ func (o *owner) askAgain(request tokenRequest) error {
 	}
 }
 
-// want is nil if the broker answers with a status.
+// want returns nil if the broker answers with a status.
 func (o *owner) want(status int, path string, body any) error {
 	got, answer, err := post(o.client, o.broker+path, body)
 	if err != nil || got != status {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// small is a layout with one of everything.
+// small returns a layout with one of everything.
 func small() Layout {
 	return Layout{
 		Groups: []Group{

@@ -8,7 +8,7 @@ import (
 // arrows compares every import of our own packages with the table.
 func (c *checker) arrows() {
 	for _, f := range c.files {
-		group, entry := c.place(f.pkg)
+		group, entry := c.locate(f.pkg)
 		if group == nil {
 			c.report(f.name, 1, "arrow", "package %s is in no group: add it to the table", f.pkg)
 			continue
@@ -25,9 +25,9 @@ func (c *checker) arrows() {
 	}
 }
 
-// forbidden is why a file may not import a package of ours, or empty.
+// forbidden returns why a file may not import a package of ours, or an empty string.
 func (c *checker) forbidden(f *file, from *Group, entry int, to string) string {
-	target, targetEntry := c.place(to)
+	target, targetEntry := c.locate(to)
 	switch {
 	case target == nil:
 		return "it is in no group"
@@ -64,7 +64,7 @@ func (c *checker) banned(f *file) {
 	}
 }
 
-// production is what the production files of each package import of the module.
+// production returns what the production files of each package import of the module.
 func (c *checker) production() map[string][]string {
 	imports := map[string][]string{}
 	for _, f := range c.files {

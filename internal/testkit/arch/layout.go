@@ -108,8 +108,8 @@ func (v Violation) String() string {
 }
 
 // Check returns every violation, sorted, exemptions taken off.
-func (h Layout) Check(m *Module) []Violation {
-	c := &checker{Layout: h, Module: m}
+func (l Layout) Check(m *Module) []Violation {
+	c := &checker{Layout: l, Module: m}
 	c.arrows()
 	imports := c.production()
 	c.reach(imports)
@@ -119,7 +119,7 @@ func (h Layout) Check(m *Module) []Violation {
 		c.fields(f)
 		c.pure(f)
 		c.banned(f)
-		c.habits(f)
+		c.idioms(f)
 		c.logKeys(f)
 		c.shape(f)
 		c.density(f)
@@ -175,13 +175,13 @@ func (c *checker) exempt() []Violation {
 	return left
 }
 
-// place is where a package stands: its group and its entry in the list.
-func (h Layout) place(pkg string) (group *Group, entry int) {
+// locate returns the group of a package and its entry in the list.
+func (l Layout) locate(pkg string) (group *Group, entry int) {
 	longest := -1
-	for g := range h.Groups {
-		for i, p := range h.Groups[g].Packages {
+	for g := range l.Groups {
+		for i, p := range l.Groups[g].Packages {
 			if covers(p, pkg) && len(p) > longest {
-				longest, group, entry = len(p), &h.Groups[g], i
+				longest, group, entry = len(p), &l.Groups[g], i
 			}
 		}
 	}
@@ -195,16 +195,16 @@ func anyCovers(dirs []string, pkg string) bool {
 }
 
 // testOnly reports whether a package only ever runs in tests.
-func (h Layout) testOnly(pkg string) bool {
-	g, _ := h.place(pkg)
+func (l Layout) testOnly(pkg string) bool {
+	g, _ := l.locate(pkg)
 	return g != nil && g.TestOnly
 }
 
-// Table is the table of arrows in Markdown, for the architecture page.
-func (h Layout) Table() string {
+// Table returns the table of arrows in Markdown, for the architecture page.
+func (l Layout) Table() string {
 	var b strings.Builder
 	b.WriteString("| Group | Packages | Among themselves | May import |\n|---|---|---|---|\n")
-	for _, g := range h.Groups {
+	for _, g := range l.Groups {
 		uses := strings.Join(g.Uses, ", ")
 		if uses == "" {
 			uses = "nothing of ours"

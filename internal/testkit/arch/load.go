@@ -113,7 +113,7 @@ func (m *Module) inModule(to string) (string, bool) {
 	return strings.CutPrefix(to, m.Path+"/")
 }
 
-// line is where a node stands.
+// line returns the line of a node.
 func (m *Module) line(pos token.Pos) int { return m.fset.Position(pos).Line }
 
 // selectors calls visit for every use of a name of an imported package.

@@ -34,7 +34,7 @@ func (c *checker) shape(f *file) {
 
 func (c *checker) interfaces(f *file) {
 	most := maxInterface
-	if group, _ := c.place(f.pkg); group != nil && group.Interface > 0 {
+	if group, _ := c.locate(f.pkg); group != nil && group.Interface > 0 {
 		most = group.Interface
 	}
 	ast.Inspect(f.ast, func(n ast.Node) bool {
@@ -70,8 +70,8 @@ func (c *checker) packages() {
 	}
 }
 
-// plain are methods whose meaning their interface gives.
-var plain = []string{
+// interfaceMethods are methods whose meaning their interface gives.
+var interfaceMethods = []string{
 	"Error", "Unwrap", "Is", "As", "String", "GoString", "ServeHTTP",
 	"MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText",
 }
@@ -85,7 +85,7 @@ func (c *checker) documented(f *file) {
 		switch d := decl.(type) {
 		case *ast.FuncDecl:
 			if d.Name.IsExported() && d.Doc == nil &&
-				(d.Recv == nil || exportedReceiver(d) && !slices.Contains(plain, d.Name.Name)) {
+				(d.Recv == nil || exportedReceiver(d) && !slices.Contains(interfaceMethods, d.Name.Name)) {
 				c.undocumented(f, d.Name.Name, d.Pos())
 			}
 		case *ast.GenDecl:

@@ -61,7 +61,7 @@ var (
 
 // pure keeps I/O and clocks out of pure packages.
 func (c *checker) pure(f *file) {
-	group, _ := c.place(f.pkg)
+	group, _ := c.locate(f.pkg)
 	if group == nil || !group.Pure || f.test {
 		return
 	}
@@ -110,8 +110,8 @@ func (c *checker) logKeys(f *file) {
 	})
 }
 
-// habits are bans that hold everywhere.
-func (c *checker) habits(f *file) {
+// idioms applies the bans that hold everywhere.
+func (c *checker) idioms(f *file) {
 	for _, spec := range f.ast.Imports {
 		if spec.Name != nil && spec.Name.Name == "." {
 			c.report(f.name, c.line(spec.Pos()), "dot-import", "%s: rules go by the package's name", spec.Path.Value)

@@ -21,7 +21,7 @@ import (
 // role is what this test binary plays before it becomes dockerd.
 const role = "docker-engine"
 
-// Roles is what TestMain gives to testkit.RunRole.
+// Roles returns what TestMain gives to testkit.RunRole.
 func Roles() map[string]func([]string) int {
 	return map[string]func([]string) int{role: become}
 }
@@ -73,8 +73,8 @@ func Start(t testing.TB) *Engine {
 	return e
 }
 
-// extensions is where iptables has what it loads: beside the unpacked one, or
-// nowhere else than where it looks itself.
+// extensions returns where iptables has what it loads: beside the unpacked one, or nowhere else than where it looks
+// itself.
 func extensions(unpacked string) string {
 	found, _ := filepath.Glob(filepath.Join(unpacked, "root/usr/lib/*/xtables"))
 	if len(found) == 0 {
@@ -181,7 +181,7 @@ func loopbackUp() error {
 // Output is what a command wrote.
 type Output struct{ Stdout, Stderr string }
 
-// Command is a call of the docker client.
+// Command returns a call of the docker client.
 func (e *Engine) Command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, e.Docker, args...)
 	cmd.Env = e.Env

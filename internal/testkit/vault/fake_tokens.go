@@ -187,7 +187,7 @@ func (f *fake) lookup(t *token) (answer, *refusal) {
 	return answer{"data": data}, nil
 }
 
-// left is the life of a token in seconds, rounded up as Vault does.
+// left returns the life of a token in seconds, rounded up as Vault does.
 func (f *fake) left(t *token) int {
 	if t.expires.IsZero() {
 		return 0

@@ -74,7 +74,7 @@ func tables(m *tfconfig.Module) string {
 	return b.String()
 }
 
-// defaultOf is a variable's default as code, or "required".
+// defaultOf returns a variable's default as code, or "required".
 func defaultOf(v *tfconfig.Variable) string {
 	if v.Required {
 		return "required"

@@ -114,7 +114,7 @@ func admit(t *testing.T, in input) (definition map[string]any, warned []string) 
 	return registered(t, r.After.Bytes()), warned
 }
 
-// variables are those of modules/render for an input.
+// variables returns the variables of modules/render for an input.
 func (in input) variables(t *testing.T) map[string]any {
 	t.Helper()
 	configuration := map[string]any{}
@@ -227,7 +227,7 @@ func list(v any) []any {
 	return append([]any{}, items...)
 }
 
-// registered is a definition as ECS has it after registration: defaults filled in, and
+// registered returns a definition as ECS has it after registration: defaults filled in, and
 // neither the order of tags nor the layout of the configuration's JSON in it.
 //
 // It has no tag with the seal, which is a hash of what admit wrote, with the order of the

@@ -12,8 +12,8 @@ import (
 	"github.com/meshtask/consul-ecs/terraform/internal/tftest"
 )
 
-// TestRenderRefusesWhatAdmitRefuses has a task for each error of admit about what the user
-// of the modules sets, except for flags in a container's own line (ADM-FLAG).
+// TestRenderRefusesWhatAdmitRefuses renders a task for each error of admit about what the user of the modules sets,
+// except for flags in a container's own line (ADM-FLAG).
 func TestRenderRefusesWhatAdmitRefuses(t *testing.T) {
 	t.Parallel()
 	w := tftest.New(t, "modules/render", stub.AWS6)

@@ -44,8 +44,8 @@ func judgeResource(ctx context.Context, typ string, v tftypes.Value) (out []*tfp
 // RegisterTaskDefinition takes under another name; the others have the same name in camel case.
 var members = map[string]string{"volume": "volumes", "container_definitions": "containerDefinitions"}
 
-// document is the input of RegisterTaskDefinition for an aws_ecs_task_definition. A role
-// that is not known yet counts as given.
+// document returns the input of RegisterTaskDefinition for an aws_ecs_task_definition. A role that is not known yet
+// counts as given.
 func document(m map[string]tftypes.Value) map[string]any {
 	doc := map[string]any{}
 	for _, name := range []string{
@@ -75,8 +75,8 @@ func document(m map[string]tftypes.Value) map[string]any {
 	return doc
 }
 
-// api is a value as the ECS API has it: keys in camel case, no nulls, and a list of
-// objects, which is how a provider declares a single block, is its only element.
+// api returns a value as the ECS API has it: keys in camel case, no nulls, and a list of objects, which is how a
+// provider declares a single block, is its only element.
 func api(v tftypes.Value) any {
 	switch t := v.Type(); {
 	case t.Is(tftypes.String):
@@ -126,7 +126,7 @@ func apiObject(v tftypes.Value) map[string]any {
 	return out
 }
 
-// camel is the API's spelling of a Terraform name: size_in_gib is sizeInGiB.
+// camel returns the API's spelling of a Terraform name: size_in_gib is sizeInGiB.
 func camel(name string) string {
 	words := strings.Split(name, "_")
 	for i, w := range words[1:] {
@@ -202,7 +202,7 @@ func filledIn(c types.ContainerDefinition) (members []string) {
 	return members
 }
 
-// required is the SDK's check of required members, which it does before it sends.
+// required makes the SDK's check of required members, which it does before it sends.
 func required(ctx context.Context, in *ecs.RegisterTaskDefinitionInput) error {
 	client := ecs.New(ecs.Options{
 		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),

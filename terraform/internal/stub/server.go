@@ -19,7 +19,7 @@ type server struct {
 	rules                    rules
 }
 
-// source is the address under which Terraform looks for a provider of HashiCorp.
+// source returns the address under which Terraform looks for a provider of HashiCorp.
 func source(name string) string {
 	return tfaddr.NewProvider(tfaddr.DefaultProviderRegistryHost, "hashicorp", name).String()
 }

@@ -40,7 +40,7 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
-// configuration is terraform's configuration with one release of the provider.
+// configuration returns terraform's configuration with one release of the provider.
 func configuration(t testing.TB, aws stub.AWS) string {
 	t.Helper()
 	mirrors.Lock()
@@ -104,7 +104,7 @@ func New(t testing.TB, module string, aws stub.AWS) *Workspace {
 // before.
 func (w *Workspace) SetRegion(region string) { w.env = append(w.env, "AWS_REGION="+region) }
 
-// Dir is the directory in which terraform runs.
+// Dir returns the directory in which terraform runs.
 func (w *Workspace) Dir() string { return w.dir }
 
 // Run runs one command with NAME=value pairs added to its environment, and returns what it wrote to standard
@@ -123,7 +123,7 @@ func (w *Workspace) Run(env []string, args ...string) (output string, code int) 
 	return string(out) + stderr.String(), cmd.ProcessState.ExitCode()
 }
 
-// must is Run for a command that has to succeed.
+// must runs a command that has to succeed.
 func (w *Workspace) must(args ...string) string {
 	w.t.Helper()
 	out, code := w.Run(nil, args...)
