@@ -34,7 +34,7 @@ func TestEffectsOfFaultsAreExpected(t *testing.T) {
 	} {
 		tasks := NewTaskSet()
 		tasks.Add(Task{Name: "web", Definition: def})
-		(&runner{tasks: tasks}).expectEffects(c.fault)
+		(&faultInjector{tasks: tasks}).expectEffects(c.fault)
 		web := tasks.Task("web")
 		if diff := cmp.Diff(c.killed, web.Killed); diff != "" || web.MayEnd != c.mayEnd {
 			t.Errorf("%s: may end %v, killed (-want +got):\n%s", c.fault, web.MayEnd, diff)
@@ -58,7 +58,7 @@ func TestFaultsOfTheServer(t *testing.T) {
 	t.Parallel()
 	var s fakeServer
 	for _, state := range []string{chaos.Down, chaos.Frozen, chaos.Slowed} {
-		end, err := (&runner{server: &s}).beginFault(chaos.Fault{Server: state})
+		end, err := (&faultInjector{server: &s}).begin(chaos.Fault{Server: state})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestTaskThatHasNotStartedCountsAsMissing(t *testing.T) {
 		{Kill: &chaos.Kill{Task: "web"}}, {OOM: web}, {Freeze: web}, {Slow: web}, {Spot: &chaos.Spot{Task: "web"}},
 		{Partition: &chaos.Partition{Task: "web", From: chaos.All}}, {Link: &chaos.Link{Task: "web", KBits: 8}},
 	} {
-		if end, err := (&runner{tasks: tasks}).beginFault(f); !errors.Is(err, errMissed) || end != nil {
+		if end, err := (&faultInjector{tasks: tasks}).begin(f); !errors.Is(err, errMissed) || end != nil {
 			t.Errorf("%s: %v", f, err)
 		}
 	}

@@ -35,18 +35,18 @@ func (p *Plan) prefixes(colour bool) map[string]string {
 
 // output is the cluster's observer of lines. A task that a container has started is
 // not among the prefixes.
-func (r *runner) output(task, container string, line []byte) {
-	prefix, known := r.prefix[task+"/"+container]
+func (p *progress) output(task, container string, line []byte) {
+	prefix, known := p.prefix[task+"/"+container]
 	if !known {
 		prefix = task + "/" + container + " | "
 	}
-	r.emit(Event{Kind: KindOutput, Task: task, Container: container, Text: strings.TrimRight(string(line), "\r\n"), Prefix: prefix})
+	p.emit(Event{Kind: KindOutput, Task: task, Container: container, Text: strings.TrimRight(string(line), "\r\n"), Prefix: prefix})
 }
 
 // runAlone starts the tasks of a plan without a Consul server and waits until all
 // have ended. It stops them as StopTask does when stop is closed, or End is called.
 func (r *runner) runAlone(ctx, steps context.Context, tasks []string, stop <-chan struct{}) error {
-	if err := r.start(tasks); err != nil {
+	if err := r.ecs.start(tasks); err != nil {
 		return err
 	}
 	for i := 0; i < len(r.tasks.Started()); i++ {
@@ -57,12 +57,12 @@ func (r *runner) runAlone(ctx, steps context.Context, tasks []string, stop <-cha
 		select {
 		case <-t.Done():
 		case <-stop:
-			return r.region.Drain(ctx, "")
+			return r.ecs.region.Drain(ctx, "")
 		case <-steps.Done():
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			return r.region.Drain(ctx, stopAll)
+			return r.ecs.region.Drain(ctx, stopAll)
 		}
 	}
 	return nil
@@ -70,19 +70,19 @@ func (r *runner) runAlone(ctx, steps context.Context, tasks []string, stop <-cha
 
 // waiting is the step that a run without a Consul server shows: what its containers
 // wait for.
-func (r *runner) waiting(p *Plan) currentStep {
+func (r *runner) waiting() currentStep {
 	var open []string
 	for _, t := range r.tasks.Started() {
 		for _, c := range t.View().Containers {
 			if why := c.Waiting(); why != "" {
-				open = append(open, p.called(t.Name, c.Name)+" "+why)
+				open = append(open, r.plan.called(t.Name, c.Name)+" "+why)
 			}
 		}
 	}
 	if len(open) == 0 {
 		return currentStep{}
 	}
-	return currentStep{Text: "await " + strings.Join(open, ", "), Started: r.started}
+	return currentStep{Text: "await " + strings.Join(open, ", "), Started: r.progress.started}
 }
 
 // TaskEnd is how a task has ended.
@@ -110,7 +110,7 @@ type ContainerEnd struct {
 
 // ends returns how the tasks of a run without a Consul server have ended, and what
 // was wrong with it.
-func (r *runner) ends(p *Plan) (ends []TaskEnd, failures []string) {
+func (r *runner) ends() (ends []TaskEnd, failures []string) {
 	for _, t := range r.tasks.Started() {
 		v := t.View()
 		end := TaskEnd{Task: t.Name, TaskID: t.ID(), StopCode: v.StopCode, StoppedReason: v.StoppedReason}
@@ -119,8 +119,8 @@ func (r *runner) ends(p *Plan) (ends []TaskEnd, failures []string) {
 				c.Reason = "it waited for " + c.Awaited()
 			}
 			end.Containers = append(end.Containers, r.containerEnd(c))
-			if why := failure(c, v.StoppingAt, taskdef.Or(t.Definition.Container(c.Name).StopTimeout, taskdef.DefaultStopTimeout), p.stopCode(c.Image)); why != "" {
-				failures = append(failures, p.called(t.Name, c.Name)+" "+why)
+			if why := failure(c, v.StoppingAt, taskdef.Or(t.Definition.Container(c.Name).StopTimeout, taskdef.DefaultStopTimeout), r.plan.stopCode(c.Image)); why != "" {
+				failures = append(failures, r.plan.called(t.Name, c.Name)+" "+why)
 			}
 		}
 		ends = append(ends, end)
@@ -137,7 +137,7 @@ func (r *runner) containerEnd(c scheduler.ContainerView) ContainerEnd {
 		if t.IsZero() {
 			return nil
 		}
-		s := Seconds(t.Sub(r.started))
+		s := Seconds(t.Sub(r.progress.started))
 		return &s
 	}
 	end.StartedSeconds, end.EndedSeconds = since(c.StartedAt), since(c.FinishedAt)

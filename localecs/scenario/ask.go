@@ -16,23 +16,23 @@ import (
 )
 
 // question carries out a step that asks a task something.
-func (r *runner) question(ctx context.Context, s file.Step) (err error) {
+func (r *stepRunner) question(ctx context.Context, s file.Step) (err error) {
 	var e Event
 	switch {
 	case s.MTLS != nil:
 		e.Kind, e.Task = KindMTLS, s.MTLS.Task
-		e.Text, err = mtls(ctx, r.cluster.Dial, r.task(e.Task).IP(), *s.MTLS)
+		e.Text, err = mtls(ctx, r.ecs.cluster.Dial, r.tasks.clusterTask(e.Task).IP(), *s.MTLS)
 	case s.Get != nil:
 		e.Kind, e.Task = KindGet, s.Get.Task
-		e.Text, err = ask(ctx, r.task(e.Task).Dial, http.MethodGet, *s.Get)
+		e.Text, err = ask(ctx, r.tasks.clusterTask(e.Task).Dial, http.MethodGet, *s.Get)
 	case s.Post != nil:
 		e.Kind, e.Task = KindPost, s.Post.Task
-		e.Text, err = ask(ctx, r.task(e.Task).Dial, http.MethodPost, *s.Post)
+		e.Text, err = ask(ctx, r.tasks.clusterTask(e.Task).Dial, http.MethodPost, *s.Post)
 	default:
 		err = fmt.Errorf("the step asks nothing: %s", s)
 	}
 	if err == nil {
-		r.emit(e)
+		r.progress.emit(e)
 	}
 	return err
 }

@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,31 +13,24 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/cluster"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
-// runSteps carries out the steps under the faults of the file and its steps, and
-// waits until the server takes writes again, which the checks need.
-func (r *runner) runSteps(ctx, steps context.Context, consul *cluster.Running) error {
-	r.server = consul
-	r.mu.Lock() // state reads it
-	r.faults = NewSchedule(r.beginFault, r.faultChanged)
-	r.mu.Unlock()
-	err := r.steps(steps)
-	never := r.faults.End()
-	if err != nil {
-		return err
-	}
-	for _, f := range never {
-		r.fail("fault at %s: %s: the last step ended before", f.At, f)
-	}
-	return awaitLeader(ctx, r.look.Client, consul)
+// faultInjector makes the faults of a scenario.
+type faultInjector struct {
+	file     *file.Scenario
+	tasks    *TaskSet
+	cluster  *cluster.Cluster
+	server   consulServer
+	progress *progress
+	schedule *Schedule
 }
 
-// faultChanged reports that a fault has started or is over. err is why it has not: a
+// changed reports that a fault has started or is over. err is why it has not: a
 // fault that could not start is a failure, since what follows proves nothing then.
-func (r *runner) faultChanged(f chaos.Fault, over bool, err error) {
-	if err != nil && !(r.file.Checks.FaultsMayMiss && errors.Is(err, errMissed)) {
-		r.fail("fault at %s: %s: %v", f.At, f, err)
+func (i *faultInjector) changed(f chaos.Fault, over bool, err error) {
+	if err != nil && !(i.file.Checks.FaultsMayMiss && errors.Is(err, errMissed)) {
+		i.progress.fail("fault at %s: %s: %v", f.At, f, err)
 	}
 	e := Event{Kind: KindFault, Detail: f.String(), Text: f.String()}
 	switch {
@@ -54,7 +46,7 @@ func (r *runner) faultChanged(f chaos.Fault, over bool, err error) {
 		e.Error = err.Error()
 		e.Text += ": " + e.Error
 	}
-	r.emit(e)
+	i.progress.emit(e)
 }
 
 // errMissed means that a fault came too early or too late: its task, container or
@@ -68,44 +60,44 @@ type consulServer interface {
 	Slow() (end func() error, err error)
 }
 
-// beginFault starts a fault. end is nil for a momentary one.
-func (r *runner) beginFault(f chaos.Fault) (end func() error, err error) {
-	r.expectEffects(f)
+// begin starts a fault. end is nil for a momentary one.
+func (i *faultInjector) begin(f chaos.Fault) (end func() error, err error) {
+	i.expectEffects(f)
 	switch {
 	case f.Endpoint != nil:
-		over := r.cluster.Disturb(*f.Endpoint, r.file.Seed)
+		over := i.cluster.Disturb(*f.Endpoint, i.file.Seed)
 		return func() error { over(); return nil }, nil
 	case f.Server == chaos.Down:
-		return r.server.Down()
+		return i.server.Down()
 	case f.Server == chaos.Frozen:
-		return r.server.Freeze()
+		return i.server.Freeze()
 	case f.Server == chaos.Slowed:
-		return r.server.Slow()
+		return i.server.Slow()
 	}
-	return r.beginTaskFault(f)
+	return i.beginOfTask(f)
 }
 
 // expectEffects records what a fault may cause: that a container has to be killed, and
 // that ECS ends a task.
-func (r *runner) expectEffects(f chaos.Fault) {
+func (i *faultInjector) expectEffects(f chaos.Fault) {
 	if f.Spot != nil {
-		r.tasks.mayEnd(f.Spot.Task)
+		i.tasks.mayEnd(f.Spot.Task)
 	}
 	if p := f.Process(); p != nil && f.Slow == nil { // slow processes still stop in time
-		r.tasks.mayKill(p.Task, p.Container)
+		i.tasks.mayKill(p.Task, p.Container)
 	}
 }
 
-// beginTaskFault starts a fault of a task.
-func (r *runner) beginTaskFault(f chaos.Fault) (end func() error, err error) {
+// beginOfTask starts a fault of a task.
+func (i *faultInjector) beginOfTask(f chaos.Fault) (end func() error, err error) {
 	name := f.Tasks()[0]
-	t := r.task(name)
+	t := i.tasks.clusterTask(name)
 	if t == nil {
 		return nil, fmt.Errorf("%w: task %s has not started", errMissed, name)
 	}
 	switch {
 	case f.Partition != nil:
-		end, err = r.partition(t, f.Partition.From)
+		end, err = i.partition(t, f.Partition.From)
 	case f.Link != nil:
 		end, err = t.Limit(f.Link.KBits)
 	default:
@@ -151,18 +143,18 @@ func signalOf(k chaos.Kill) syscall.Signal {
 	return signal
 }
 
-func (r *runner) partition(t *cluster.Task, from string) (end func() error, err error) {
+func (i *faultInjector) partition(t *cluster.Task, from string) (end func() error, err error) {
 	switch from {
 	case chaos.Server:
-		return r.cluster.PartitionFromServices(t)
+		return i.cluster.PartitionFromServices(t)
 	case chaos.All:
-		return r.cluster.PartitionFromAll(t)
+		return i.cluster.PartitionFromAll(t)
 	}
-	other := r.task(from)
+	other := i.tasks.clusterTask(from)
 	if other == nil {
 		return nil, fmt.Errorf("%w: task %s has not started", errMissed, from)
 	}
-	return r.cluster.Partition(t, other)
+	return i.cluster.Partition(t, other)
 }
 
 // Schedule carries out faults.

@@ -39,14 +39,15 @@ func TestFaultThatDidNotHappenFailsTheRun(t *testing.T) {
 			Event{Kind: "fault_over", Detail: "sts hangs", Error: "EOF", Text: "over: sts hangs: EOF"}},
 	} {
 		out := &recorder{}
-		r := &runner{plan: &Plan{}, file: &file.Scenario{Name: "x", Checks: file.Checks{FaultsMayMiss: c.mayMiss}}, out: out.Event, record: NewRecording()}
-		r.faultChanged(c.fault, c.over, c.err)
+		p := &progress{scenario: "x", out: out.Event, record: NewRecording()}
+		i := &faultInjector{file: &file.Scenario{Checks: file.Checks{FaultsMayMiss: c.mayMiss}}, progress: p}
+		i.changed(c.fault, c.over, c.err)
 		got := out.events[0]
 		got.Time, got.Seconds, got.Scenario = time.Time{}, 0, ""
 		if diff := cmp.Diff(c.reported, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		if got := strings.Join(r.failures, "; "); got != c.failure {
+		if got := strings.Join(p.failures, "; "); got != c.failure {
 			t.Errorf("failures %q, want %q", got, c.failure)
 		}
 	}
@@ -54,12 +55,15 @@ func TestFaultThatDidNotHappenFailsTheRun(t *testing.T) {
 
 func TestTheEndOfFaultsIsAwaited(t *testing.T) {
 	t.Parallel()
-	r := &runner{plan: &Plan{}, tasks: NewTaskSet(), file: &file.Scenario{}, out: (&recorder{}).Event, record: NewRecording()}
 	looked := make(chan struct{})
-	r.faults = NewSchedule(func(chaos.Fault) (func() error, error) { <-looked; return func() error { return nil }, nil }, func(chaos.Fault, bool, error) {})
-	defer r.faults.End()
+	begin := func(chaos.Fault) (func() error, error) { <-looked; return func() error { return nil }, nil }
+	schedule := NewSchedule(begin, func(chaos.Fault, bool, error) {})
+	defer schedule.End()
+	r := &stepRunner{
+		tasks: NewTaskSet(), progress: &progress{}, traffic: &trafficPhases{}, faults: &faultInjector{schedule: schedule},
+	}
 	over := file.Await{FaultsOver: true, Within: testkit.Patience}
-	r.faults.Add([]chaos.Fault{{For: 50 * time.Millisecond, Server: chaos.Down}, {Server: chaos.Slowed}})
+	schedule.Add([]chaos.Fault{{For: 50 * time.Millisecond, Server: chaos.Down}, {Server: chaos.Slowed}})
 	if holds, got, _ := r.holds(t.Context(), over, 0); holds || got != "2 to come or to end" {
 		t.Errorf("holds %v, so far %q", holds, got)
 	}
@@ -67,7 +71,7 @@ func TestTheEndOfFaultsIsAwaited(t *testing.T) {
 	if err := r.await(context.Background(), over); err != nil {
 		t.Error(err)
 	}
-	r.faults.Add([]chaos.Fault{{At: time.Hour, Server: chaos.Down}})
+	schedule.Add([]chaos.Fault{{At: time.Hour, Server: chaos.Down}})
 	over.Within = 10 * time.Millisecond
 	if err := r.await(context.Background(), over); err == nil || err.Error() != "await the end of all faults within 10ms: context deadline exceeded" {
 		t.Error(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -39,20 +40,35 @@ func (s currentStep) still(now time.Time) string {
 	return text
 }
 
+// progress reports the events of a run, and keeps its current step and its failures.
+type progress struct {
+	scenario string
+	steps    int // of the scenario
+	record   *Recording
+	out      func(Event)
+	prefix   map[string]string // of lines of output, by task and container
+	started  time.Time
+
+	mu       sync.Mutex // guards what follows
+	now      currentStep
+	shown    time.Time // when the last event was
+	failures []string
+}
+
 // emit records and shows an event, with its time and scenario.
-func (r *runner) emit(e Event) {
+func (p *progress) emit(e Event) {
 	if e.Time.IsZero() {
 		e.Time = time.Now()
 	}
-	e.Seconds = Seconds(e.Time.Sub(r.started))
-	e.Scenario = r.file.Name
+	e.Seconds = Seconds(e.Time.Sub(p.started))
+	e.Scenario = p.scenario
 	if !e.onlyJSON() {
-		r.mu.Lock()
-		r.shown = time.Now()
-		r.mu.Unlock()
+		p.mu.Lock()
+		p.shown = time.Now()
+		p.mu.Unlock()
 	}
-	r.record.Note(e)
-	r.out(e)
+	p.record.Note(e)
+	p.out(e)
 }
 
 // silence is how long nothing may be shown while a step lasts: a log should show
@@ -60,21 +76,21 @@ func (r *runner) emit(e Event) {
 const silence = 10 * time.Second
 
 // breakSilences reports how far the step is when both it and a silence are long, until
-// ctx ends.
-func (r *runner) breakSilences(ctx context.Context) {
+// ctx ends. In a run without steps waiting returns what stands for one; it is nil in others.
+func (p *progress) breakSilences(ctx context.Context, waiting func() currentStep) {
 	for retry.Sleep(ctx, silence/100) == nil {
 		now := time.Now()
-		r.mu.Lock()
-		step, last := r.now, r.shown
-		r.mu.Unlock()
+		p.mu.Lock()
+		step, last := p.now, p.shown
+		p.mu.Unlock()
 		if now.Sub(last) < silence {
 			continue
 		}
-		if r.plan.alone != nil {
-			step = r.waiting(r.plan)
+		if waiting != nil {
+			step = waiting()
 		}
 		if step.Text != "" && now.Sub(step.Started) >= silence {
-			r.emit(Event{
+			p.emit(Event{
 				Time: now, Kind: KindWaiting, Step: step.Number, Steps: step.Count, TookSeconds: Seconds(now.Sub(step.Started)),
 				WithinSeconds: Seconds(step.Within), SoFar: step.SoFar, Text: step.still(now),
 			})
@@ -83,44 +99,42 @@ func (r *runner) breakSilences(ctx context.Context) {
 }
 
 // beginExtraStep records work that is not one of the steps.
-func (r *runner) beginExtraStep(text string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.now = currentStep{Text: text, Started: time.Now()}
+func (p *progress) beginExtraStep(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now = currentStep{Text: text, Started: time.Now()}
 }
 
 // showSoFar records how far the present step is.
-func (r *runner) showSoFar(text string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.now.SoFar = text
+func (p *progress) showSoFar(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now.SoFar = text
 }
 
 // beginStep reports the begin of step n, and end its end.
-func (r *runner) beginStep(n int, s file.Step) (end func(error)) {
-	e := Event{Time: time.Now(), Kind: KindStepBegin, Step: n, Steps: len(r.file.Steps), Text: s.String()}
+func (p *progress) beginStep(n int, s file.Step) (end func(error)) {
+	e := Event{Time: time.Now(), Kind: KindStepBegin, Step: n, Steps: p.steps, Text: s.String()}
 	now := currentStep{Number: n, Count: e.Steps, Text: e.Text, Started: e.Time}
 	if s.Await != nil {
 		now.Within = s.Await.Within
 	}
-	r.mu.Lock()
-	r.now = now
-	r.mu.Unlock()
-	r.emit(e)
+	p.mu.Lock()
+	p.now = now
+	p.mu.Unlock()
+	p.emit(e)
 	return func(err error) {
 		e.Kind, e.Time = KindStepEnd, time.Now()
 		e.TookSeconds = Seconds(e.Time.Sub(now.Started))
 		if err != nil {
 			e.Error = err.Error()
 		}
-		r.emit(e)
+		p.emit(e)
 	}
 }
 
-// answered counts the requests of the present traffic.
-func (r *runner) answered() int {
-	if r.last == nil {
-		return 0
-	}
-	return r.last.Phase("", file.Limits{}).Answered
+func (p *progress) fail(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failures = append(p.failures, fmt.Sprintf(format, args...))
 }

@@ -19,10 +19,7 @@ func TestStepsAreReportedAndShown(t *testing.T) {
 	t.Parallel()
 	reported := &recorder{}
 	step := file.Step{Await: &file.Await{Service: "api", Passing: 2, Within: 90 * time.Second}}
-	r := &runner{
-		plan: &Plan{}, file: &file.Scenario{Name: "hello", Steps: []file.Step{{Start: []string{"api"}}, step}},
-		out: reported.Event, record: NewRecording(), started: time.Now(), tasks: NewTaskSet(),
-	}
+	r := &progress{scenario: "hello", steps: 2, out: reported.Event, record: NewRecording(), started: time.Now()}
 	r.beginExtraStep("start the Consul server")
 	if got := r.now; got.Text != "start the Consul server" || got.Number != 0 || got.SoFar != "" {
 		t.Errorf("before the steps: %+v", got)
@@ -54,7 +51,7 @@ func TestStepsAreReportedAndShown(t *testing.T) {
 
 func TestRequestsSoFarAreThoseOfTheStep(t *testing.T) {
 	t.Parallel()
-	r := &runner{plan: &Plan{}, file: &file.Scenario{}, out: (&recorder{}).Event, record: NewRecording()}
+	r := &stepRunner{traffic: &trafficPhases{}}
 	if holds, got, _ := r.holds(t.Context(), file.Await{Requests: 40}, 0); holds || got != "0 of 40" {
 		t.Errorf("got %v, %q", holds, got)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -16,24 +17,35 @@ import (
 // slow is how long a task takes at most to clear up, if all works.
 const slow = 300 * time.Millisecond
 
+// cleanup checks what stopped tasks leave in Consul.
+type cleanup struct {
+	look     Look
+	tasks    *TaskSet
+	progress *progress
+	observed bool // an observer judges what is left
+
+	mu   sync.Mutex // tasks may be stopped side by side
+	left []ReportedLeftover
+}
+
 // cleared waits until nothing of a stopped task is left in Consul but what its
 // step declares, unless an observer judges that.
-func (r *runner) cleared(ctx context.Context, name string, leaves file.Leaves) error {
-	r.tasks.Change(name, func(t *Task) { t.Judged = true })
-	if r.observer != nil {
+func (c *cleanup) cleared(ctx context.Context, name string, leaves file.Leaves) error {
+	c.tasks.Change(name, func(t *Task) { t.Judged = true })
+	if c.observed {
 		return nil
 	}
-	t := r.tasks.Task(name)
+	t := c.tasks.Task(name)
 	since, remains, patience := time.Now(), "", slow
 	if t.Dead() {
 		patience = 0 // nothing in it can clear up
 	}
 	for {
-		found, err := r.look.leftBy(ctx, t.Task, t.HasAgent())
+		found, err := c.look.leftBy(ctx, t.Task, t.HasAgent())
 		declared, rest := splitDeclared(found, leaves)
 		switch took := time.Since(since); {
 		case err == nil && len(rest) == 0:
-			return r.reportRemaining(name, declared, leaves)
+			return c.reportRemaining(name, declared, leaves)
 		case ctx.Err() != nil:
 			return fmt.Errorf("%s (%w)", still(took, rest, err), context.Cause(ctx))
 		case took > limit(rest):
@@ -41,29 +53,29 @@ func (r *runner) cleared(ctx context.Context, name string, leaves file.Leaves) e
 		}
 		if text := sum(rest); err == nil && text != remains && time.Since(since) > patience {
 			remains = text
-			r.emit(Event{Kind: KindRemains, Task: name, Text: "still there: " + text})
+			c.progress.emit(Event{Kind: KindRemains, Task: name, Text: "still there: " + text})
 		}
 		_ = retry.Sleep(ctx, 50*time.Millisecond)
 	}
 }
 
-func (r *runner) leftNothing(name string) {
-	hasAgent := r.tasks.Task(name).HasAgent()
-	if !r.look.wanted(hasAgent) {
+func (c *cleanup) leftNothing(name string) {
+	hasAgent := c.tasks.Task(name).HasAgent()
+	if !c.look.wanted(hasAgent) {
 		return
 	}
 	text := "nothing left of the task"
-	if r.look.Checks.AgentsLeft && hasAgent {
+	if c.look.Checks.AgentsLeft && hasAgent {
 		text += ", its agent has left"
 	}
-	r.emit(Event{Kind: view.KindCleared, Task: name, Text: text})
+	c.progress.emit(Event{Kind: view.KindCleared, Task: name, Text: text})
 }
 
 // reportRemaining reports what remains as declared. All of it has to remain: a step
 // is exact.
-func (r *runner) reportRemaining(name string, stays []leftover, leaves file.Leaves) error {
+func (c *cleanup) reportRemaining(name string, stays []leftover, leaves file.Leaves) error {
 	if len(leaves.Tokens) == 0 && leaves.Agent == "" {
-		r.leftNothing(name)
+		c.leftNothing(name)
 		return nil
 	}
 	for _, method := range slices.Sorted(maps.Keys(leaves.Tokens)) {
@@ -76,21 +88,37 @@ func (r *runner) reportRemaining(name string, stays []leftover, leaves file.Leav
 	}
 	for _, s := range stays {
 		l := ReportedLeftover{Task: name, What: s.String(), Reason: reason(s, leaves)}
-		r.mu.Lock() // tasks may be stopped side by side
-		r.left = append(r.left, l)
-		r.mu.Unlock()
-		r.emit(Event{Kind: KindLeft, Task: name, Detail: l.Reason, Text: "left: " + l.String()})
+		c.mu.Lock()
+		c.left = append(c.left, l)
+		c.mu.Unlock()
+		c.progress.emit(Event{Kind: KindLeft, Task: name, Detail: l.Reason, Text: "left: " + l.String()})
 	}
 	return nil
 }
 
 // Unexpected returns what Consul still holds at the end and no step has declared.
-func (r *runner) unexpected(ctx context.Context) ([]leftover, error) {
-	found, err := r.look.left(ctx, "")
-	r.mu.Lock()
-	declared := slices.Clone(r.left)
-	r.mu.Unlock()
+func (c *cleanup) unexpected(ctx context.Context) ([]leftover, error) {
+	found, err := c.look.left(ctx, "")
+	c.mu.Lock()
+	declared := slices.Clone(c.left)
+	c.mu.Unlock()
 	return slices.DeleteFunc(found, func(l leftover) bool {
 		return slices.ContainsFunc(declared, func(known ReportedLeftover) bool { return known.What == l.String() })
 	}), err
+}
+
+// checkAgents checks the agents of tasks whose end no step has awaited.
+func (c *cleanup) checkAgents(ctx context.Context) {
+	for _, t := range c.tasks.Started() {
+		if !c.look.Checks.AgentsLeft || t.Judged || !t.HasAgent() {
+			continue
+		}
+		agent, err := c.look.agent(ctx, t.IP())
+		switch {
+		case err != nil:
+			c.progress.fail("%s: %v", t.Name, err)
+		case agent.State != agentLeft:
+			c.progress.fail("%s: %s", t.Name, agent)
+		}
+	}
 }

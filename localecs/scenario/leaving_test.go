@@ -18,7 +18,8 @@ func TestDeclaredLeftoversHaveToExist(t *testing.T) {
 	leaves := file.Leaves{Tokens: map[string]string{"services": "no process logs out"}}
 	dead := file.Leaves{Agent: "it was killed"}
 	var reported []Event
-	w := &runner{file: &file.Scenario{}, record: NewRecording(), out: func(e Event) { reported = append(reported, e) }}
+	p := &progress{record: NewRecording(), out: func(e Event) { reported = append(reported, e) }}
+	w := &cleanup{progress: p}
 	const want = "no token of services is left of it, but its step declares one: no process logs out"
 	if err := w.reportRemaining("api-1", nil, leaves); err == nil || err.Error() != want || len(reported) != 0 {
 		t.Errorf("got %v, reported %+v; want %s", err, reported, want)

@@ -19,7 +19,7 @@ type LiveRun struct{ r *runner }
 func (l LiveRun) Name() string { return l.r.file.Name }
 
 // Region is the run's ECS.
-func (l LiveRun) Region() *cluster.Region { return l.r.region }
+func (l LiveRun) Region() *cluster.Region { return l.r.ecs.region }
 
 // MayEnd declares that a task may end from now on.
 func (l LiveRun) MayEnd(task string) { l.r.tasks.mayEnd(task) }
@@ -28,7 +28,7 @@ func (l LiveRun) MayEnd(task string) { l.r.tasks.mayEnd(task) }
 func (l LiveRun) Planned() []string {
 	names := slices.Collect(maps.Keys(l.r.file.Tasks))
 	names = slices.AppendSeq(names, maps.Keys(l.r.file.Services))
-	names = slices.DeleteFunc(names, func(name string) bool { return l.r.task(name) != nil })
+	names = slices.DeleteFunc(names, func(name string) bool { return l.r.tasks.clusterTask(name) != nil })
 	slices.Sort(names)
 	return names
 }
@@ -38,19 +38,19 @@ func (l LiveRun) Planned() []string {
 // there is one.
 func (l LiveRun) Consul() (address, token string, passing map[string]int, ok bool) {
 	l.r.mu.Lock()
-	watch, token := l.r.watch, l.r.token
+	consul := l.r.consul
 	l.r.mu.Unlock()
-	if watch == nil {
+	if consul == nil {
 		return "", "", nil, false
 	}
-	checks, _ := watch.Now()
+	checks, _ := consul.watch.Now()
 	passing = map[string]int{}
 	for _, t := range l.r.tasks.Started() {
 		if checks.InTraffic(t.ID()) {
 			passing[t.Definition.Family]++
 		}
 	}
-	return consulAddress(&l.r.file.Consul), token, passing, true
+	return consulAddress(&l.r.file.Consul), consul.token, passing, true
 }
 
 // End ends the steps, stops all tasks as StopTask does, and then the run, whose error is

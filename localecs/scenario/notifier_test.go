@@ -8,7 +8,6 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/meshtask/consul-ecs/localecs/cluster"
-	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/view"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -16,20 +15,20 @@ import (
 // at is a moment n seconds into a run.
 func notifierAt(n int) time.Time { return time.Unix(1_800_000_000+int64(n), 0) }
 
-func notifierWorld() (*runner, *[]Event) {
+func newConsulView() (*consulView, *[]Event) {
 	var reported []Event
-	r := &runner{file: &file.Scenario{}, tasks: NewTaskSet(), record: NewRecording(), out: func(e Event) {
+	r := &consulView{tasks: NewTaskSet(), progress: &progress{record: NewRecording(), out: func(e Event) {
 		e.Seconds = 0
 		reported = append(reported, e)
-	}}
-	r.record.Start("hello", "reverse", notifierAt(0))
+	}}}
+	r.progress.record.Start("hello", "reverse", notifierAt(0))
 	r.tasks.Add(Task{Name: "api-1", Definition: &taskdef.TaskDefinition{ContainerDefinitions: []taskdef.Container{{Name: "api"}}}})
 	return r, &reported
 }
 
 func TestClusterChangesAreReported(t *testing.T) {
 	t.Parallel()
-	n, reported := notifierWorld()
+	n, reported := newConsulView()
 	for _, e := range []cluster.Event{
 		{At: notifierAt(1), Task: "api-1", Container: "api", What: "status", Value: "PULLED"},
 		{At: notifierAt(2), Task: "api-1", Container: "api", What: "status", Value: "RUNNING"},
@@ -37,7 +36,7 @@ func TestClusterChangesAreReported(t *testing.T) {
 		{At: notifierAt(4), Task: "api-1", What: "desired", Value: "STOPPED", Detail: "why"},
 		{At: notifierAt(5), Task: "api-1", Container: "api", What: "signal", Value: "KILL", Detail: "late"},
 	} {
-		n.clusterChanged(e)
+		n.progress.clusterChanged(e)
 	}
 	want := []Event{
 		{Time: notifierAt(2), Kind: view.KindStatus, Task: "api-1", Container: "api", Status: "RUNNING", Text: "RUNNING"},
@@ -48,14 +47,14 @@ func TestClusterChangesAreReported(t *testing.T) {
 	if d := cmp.Diff(want, *reported); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if got := n.record.snapshot(notifierAt(9)).Tasks; len(got) != 1 || len(got[0].Events) != 5 || got[0].Events[0].Status != "PULLED" {
+	if got := n.progress.record.snapshot(notifierAt(9)).Tasks; len(got) != 1 || len(got[0].Events) != 5 || got[0].Events[0].Status != "PULLED" {
 		t.Errorf("recorded %+v", got)
 	}
 }
 
 func TestForeignChecksAndTokensAreIgnored(t *testing.T) {
 	t.Parallel()
-	n, reported := notifierWorld()
+	n, reported := newConsulView()
 	check := &api.HealthCheck{ServiceID: "other-1", ServiceName: "other", Name: "x"}
 	n.checkChanged(notifierAt(1), check, "passing", allChecks{"x": check})
 	n.tokenChanged(notifierAt(2), loginToken{Accessor: "t1", Method: "m"}, false)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/meshtask/consul-ecs/localecs/cluster"
 	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
@@ -13,104 +14,121 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
+// ecsTasks starts the tasks and services of a run in the simulated ECS.
+type ecsTasks struct {
+	plan     *Plan
+	file     *file.Scenario // the plan's, with what Options replace
+	tasks    *TaskSet
+	progress *progress
+	region   *cluster.Region
+	cluster  *cluster.Cluster // the region's
+
+	// mu guards the ARNs of revisions by file, the steps that wait for a task by its name, and
+	// how many tasks each service has started so far.
+	mu        sync.Mutex
+	revisions map[string]string
+	asked     map[string]chan cluster.TaskStart
+	numbers   map[string]int
+}
+
 // open opens the region that tasks run in, with one cluster.
-func (r *runner) open(o Options) error {
-	f := r.file
+func (e *ecsTasks) open(o Options) error {
+	f := e.file
 	var output func(task, container string, line []byte)
-	if r.plan.alone != nil {
-		output = r.output
+	if e.plan.alone != nil {
+		output = e.progress.output
 	}
 	var err error
-	r.region, err = cluster.OpenRegion(cluster.RegionOptions{
+	e.region, err = cluster.OpenRegion(cluster.RegionOptions{
 		Cluster: cluster.Options{
 			Name: f.Cluster, Region: f.Region, Account: f.Account,
-			Network: r.plan.network, Subnet: f.Subnet,
+			Network: e.plan.network, Subnet: f.Subnet,
 			AtOnce: f.StopOrder == file.StopAtOnce, GatePeriod: f.GatePeriod, TimeScale: f.TimeScale,
-			Docker: o.Docker, Dir: o.Dir, Images: r.plan.images, Roles: r.plan.roles, Secrets: f.Secrets, EnvironmentFiles: r.plan.environmentFiles,
+			Docker: o.Docker, Dir: o.Dir, Images: e.plan.images, Roles: e.plan.roles, Secrets: f.Secrets, EnvironmentFiles: e.plan.environmentFiles,
 			Added:   f.Added(),
-			Observe: r.clusterChanged, Output: output, Log: o.Log,
+			Observe: e.progress.clusterChanged, Output: output, Log: o.Log,
 		},
-		Throttle: f.API.Throttle, Lag: f.API.Lag, Name: r.taskName, Started: r.launched, SkipWarnings: true, Log: o.Log,
+		Throttle: f.API.Throttle, Lag: f.API.Lag, Name: e.taskName, Started: e.launched, SkipWarnings: true, Log: o.Log,
 	})
 	if err != nil {
 		return err
 	}
-	r.cluster = r.region.Cluster()
+	e.cluster = e.region.Cluster()
 	if f.Cluster == shapes.Default {
 		return nil
 	}
-	_, err = r.region.Plane().CreateCluster(r.region.Call(), shapes.CreateClusterInput{
+	_, err = e.region.Plane().CreateCluster(e.region.Call(), shapes.CreateClusterInput{
 		ClusterName: f.Cluster, CapacityProviders: []string{shapes.Fargate},
 		DefaultCapacityProviderStrategy: []shapes.StrategyItem{{CapacityProvider: shapes.Fargate, Weight: 1}},
 	})
 	if err != nil {
-		return errors.Join(fmt.Errorf("create cluster %s: %w", f.Cluster, err), r.region.Close())
+		return errors.Join(fmt.Errorf("create cluster %s: %w", f.Cluster, err), e.region.Close())
 	}
 	return nil
 }
 
 // taskName returns a new task's name in the scenario, or the next of its service. A task
 // that no step starts is added to the tasks.
-func (r *runner) taskName(l controlplane.Launch) string {
-	r.mu.Lock()
-	asked := r.asked[l.Reference] != nil
+func (e *ecsTasks) taskName(l controlplane.Launch) string {
+	e.mu.Lock()
+	asked := e.asked[l.Reference] != nil
 	name := l.Definition.Family + "-" + l.ID // a container has started it
 	if l.Service != "" && !asked {
-		r.numbers[l.Service]++
-		name = fmt.Sprintf("%s-%d", l.Service, r.numbers[l.Service])
+		e.numbers[l.Service]++
+		name = fmt.Sprintf("%s-%d", l.Service, e.numbers[l.Service])
 	}
-	r.mu.Unlock()
+	e.mu.Unlock()
 	if asked {
 		return l.Reference
 	}
-	r.tasks.Add(Task{Name: name, Definition: l.Definition, Service: l.Service})
+	e.tasks.Add(Task{Name: name, Definition: l.Definition, Service: l.Service})
 	return name
 }
 
 // launched passes a task to the step that waits for it, or records it.
-func (r *runner) launched(b cluster.TaskStart) {
-	r.mu.Lock()
-	waiting := r.asked[b.Reference]
-	r.mu.Unlock()
+func (e *ecsTasks) launched(b cluster.TaskStart) {
+	e.mu.Lock()
+	waiting := e.asked[b.Reference]
+	e.mu.Unlock()
 	switch {
 	case waiting != nil:
 		waiting <- b
 	case b.Err != nil:
-		r.fail("start %s: %v", b.Name, b.Err)
+		e.progress.fail("start %s: %v", b.Name, b.Err)
 	default:
-		r.taskStarted(b.Name, b.Task)
+		e.taskStarted(b.Name, b.Task)
 	}
 }
 
 // run starts a task of the scenario.
-func (r *runner) run(name string, t file.Task) (*cluster.Task, error) {
-	revision, err := r.revision(t.Definition)
+func (e *ecsTasks) run(name string, t file.Task) (*cluster.Task, error) {
+	revision, err := e.revision(t.Definition)
 	if err != nil {
 		return nil, err
 	}
 	in := shapes.RunTaskInput{
-		Cluster: r.file.Cluster, TaskDefinition: revision, LaunchType: shapes.Fargate, ReferenceID: name,
+		Cluster: e.file.Cluster, TaskDefinition: revision, LaunchType: shapes.Fargate, ReferenceID: name,
 		Tags: file.Tags(t.Tags), PropagateTags: t.PropagateTags,
 	}
 	for _, container := range slices.Sorted(maps.Keys(t.Commands)) {
 		in.Overrides.Containers = append(in.Overrides.Containers, shapes.ContainerOverride{Name: container, Command: t.Commands[container]})
 	}
-	if r.plan.defs.Files[t.Definition].NetworkMode == "awsvpc" {
+	if e.plan.defs.Files[t.Definition].NetworkMode == "awsvpc" {
 		in.NetworkConfiguration = file.Network()
 	}
 	if t.Service != "" {
 		in.Group = "service:" + t.Service
 	}
 	started := make(chan cluster.TaskStart, 1)
-	r.mu.Lock()
-	r.asked[name] = started
-	r.mu.Unlock()
+	e.mu.Lock()
+	e.asked[name] = started
+	e.mu.Unlock()
 	defer func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.asked, name)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.asked, name)
 	}()
-	if _, err := r.region.Plane().RunHere(r.region.Call(), t.Service, in); err != nil {
+	if _, err := e.region.Plane().RunHere(e.region.Call(), t.Service, in); err != nil {
 		return nil, err
 	}
 	b := <-started
@@ -118,42 +136,42 @@ func (r *runner) run(name string, t file.Task) (*cluster.Task, error) {
 }
 
 // revision returns the revision registered for a file, once, until it is deployed.
-func (r *runner) revision(name string) (string, error) {
-	r.mu.Lock()
-	known := r.revisions[name]
-	r.mu.Unlock()
+func (e *ecsTasks) revision(name string) (string, error) {
+	e.mu.Lock()
+	known := e.revisions[name]
+	e.mu.Unlock()
 	if known != "" {
 		return known, nil
 	}
-	return r.register(name)
+	return e.register(name)
 }
 
 // register registers the next revision of a file's family.
-func (r *runner) register(name string) (string, error) {
-	document, err := json.Marshal(r.plan.defs.Files[name])
+func (e *ecsTasks) register(name string) (string, error) {
+	document, err := json.Marshal(e.plan.defs.Files[name])
 	if err != nil {
 		return "", fmt.Errorf("register %s: %w", name, err)
 	}
-	out, err := r.region.Plane().RegisterTaskDefinition(r.region.Call(), shapes.RegisterTaskDefinitionInput{Document: document})
+	out, err := e.region.Plane().RegisterTaskDefinition(e.region.Call(), shapes.RegisterTaskDefinitionInput{Document: document})
 	if err != nil {
 		return "", fmt.Errorf("register %s: %w", name, err)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.revisions[name] = out.TaskDefinition.TaskDefinitionARN
-	return r.revisions[name], nil
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.revisions[name] = out.TaskDefinition.TaskDefinitionARN
+	return e.revisions[name], nil
 }
 
 // update changes a service.
-func (r *runner) update(name string, in shapes.ServiceInput) error {
-	in.Service, in.Cluster = name, r.file.Cluster
-	_, err := r.region.Plane().UpdateService(r.region.Call(), in)
+func (e *ecsTasks) update(name string, in shapes.ServiceInput) error {
+	in.Service, in.Cluster = name, e.file.Cluster
+	_, err := e.region.Plane().UpdateService(e.region.Call(), in)
 	return err
 }
 
 // service describes a service.
-func (r *runner) service(name string) (shapes.Service, error) {
-	out, err := r.region.Plane().DescribeServices(r.region.Call(), shapes.DescribeServicesInput{Cluster: r.file.Cluster, Services: []string{name}})
+func (e *ecsTasks) service(name string) (shapes.Service, error) {
+	out, err := e.region.Plane().DescribeServices(e.region.Call(), shapes.DescribeServicesInput{Cluster: e.file.Cluster, Services: []string{name}})
 	if err != nil {
 		return shapes.Service{}, err
 	}
@@ -173,4 +191,49 @@ func SoFar(s shapes.Service) string {
 		text += fmt.Sprintf(", %d deployments", len(s.Deployments))
 	}
 	return text
+}
+
+func (e *ecsTasks) start(names []string) error {
+	for _, name := range names {
+		if _, service := e.file.Services[name]; service {
+			if err := e.create(name); err != nil {
+				return err
+			}
+			continue
+		}
+		task, err := e.run(name, e.file.Tasks[name])
+		if err != nil {
+			return fmt.Errorf("start %s: %w", name, err)
+		}
+		e.taskStarted(name, task)
+	}
+	return nil
+}
+
+// taskStarted notes a task that has started.
+func (e *ecsTasks) taskStarted(name string, task *cluster.Task) {
+	e.tasks.Begin(name, task)
+	e.progress.record.begin(e.tasks.Task(name))
+	text := "task " + task.ID() + " at " + task.IP()
+	if e.plan.alone != nil {
+		text += fmt.Sprintf(", %s.%s.local", e.tasks.Task(name).Definition.Family, e.file.Cluster)
+	}
+	e.progress.emit(Event{Kind: KindTask, Task: name, TaskID: task.ID(), Address: task.IP(), Text: text})
+}
+
+// whyEnded returns ECS's reason for a task's end, then the first container that failed,
+// with its last line.
+func (e *ecsTasks) whyEnded(t Task) string {
+	v := t.View()
+	why := brief(v.StopCode + ": " + v.StoppedReason)
+	first := FirstFailed(v)
+	if first == nil {
+		return why
+	}
+	return fmt.Sprintf("%s; %s exited with %d: %s", why, first.Name, *first.ExitCode, e.lastLine(t, first.Name))
+}
+
+// lastLine returns the last line of a container's log.
+func (e *ecsTasks) lastLine(t Task, container string) string {
+	return cluster.LastLine(e.cluster.LogFile(t.Name, container))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
 
@@ -45,42 +46,19 @@ type Options struct {
 
 // runner carries out one plan.
 type runner struct {
-	plan  *Plan
-	file  *file.Scenario // the plan's, with what Options replace
-	tasks *TaskSet
-	out   func(Event)
-	// observer is nil when the checks judge.
-	observer *runRecorder
-	record   *Recording
-	started  time.Time
-	clock    clock
-	region   *cluster.Region
-	cluster  *cluster.Cluster // the region's
-	look     Look
-	watch    *watcher
-	faults   *Schedule
-	server   consulServer
-	traffic  *trafficStream // nil between the phases
-	phases   []Phase
-	reached  map[string]bool // URLs that have answered traffic
-	last     *trafficStream  // also after its end
+	plan     *Plan
+	file     *file.Scenario // the plan's, with what Options replace
+	observer *runRecorder   // nil when the checks judge
+	progress *progress
+	tasks    *TaskSet
+	ecs      *ecsTasks
+	steps    *stepRunner // nil until the Consul server is ready
 
 	// end ends the steps.
-	end    context.CancelCauseFunc
-	served map[string]bool   // the tasks that Consul sends traffic to
-	prefix map[string]string // of lines of output, by task and container
+	end context.CancelCauseFunc
 
-	mu    sync.Mutex // guards what follows, and watch
-	token string     // Consul's management token
-	left  []ReportedLeftover
-	// revisions are ARNs by file, asked the steps that wait for a task, by its name, and
-	// numbers how many tasks a service has started so far.
-	revisions map[string]string
-	asked     map[string]chan cluster.TaskStart
-	numbers   map[string]int
-	now       currentStep
-	shown     time.Time // when the last event was
-	failures  []string
+	mu     sync.Mutex  // guards consul
+	consul *consulView // nil until the server is ready
 }
 
 // Run carries out the plan and judges it. The report has what failed; the error is
@@ -88,24 +66,30 @@ type runner struct {
 // the error is the cause. Everything it started is gone when it returns.
 func (p *Plan) Run(ctx context.Context, o Options) (rep *Report, err error) {
 	r := p.runner(o)
-	if err := r.open(o); err != nil {
+	if err := r.ecs.open(o); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	steps, end := context.WithCancelCause(ctx)
 	r.end = end
-	defer r.attended(o)()
+	if o.Attend != nil {
+		defer o.Attend(LiveRun{r})()
+	}
 	defer func() {
-		if closeErr := r.region.Close(); closeErr != nil {
+		if closeErr := r.ecs.region.Close(); closeErr != nil {
 			rep, err = nil, errors.Join(err, fmt.Errorf("release what the run held: %w", closeErr))
 		}
 	}()
-	r.emit(Event{Kind: KindScenario, Text: r.title()})
+	r.progress.emit(Event{Kind: KindScenario, Text: r.title()})
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	defer cancel(context.Canceled) // steps, too
-	watching.Go(func() { r.guard(ctx, cancel, r.cluster.Lost(), r.cluster.Err) })
-	watching.Go(func() { r.breakSilences(ctx) })
+	watching.Go(func() { r.guard(ctx, cancel, r.ecs.cluster.Lost(), r.ecs.cluster.Err) })
+	var waiting func() currentStep
+	if p.alone != nil {
+		waiting = r.waiting
+	}
+	watching.Go(func() { r.progress.breakSilences(ctx, waiting) })
 	if p.alone != nil {
 		err = r.runAlone(ctx, steps, p.alone, o.Stop)
 	} else {
@@ -121,7 +105,7 @@ func (p *Plan) Run(ctx context.Context, o Options) (rep *Report, err error) {
 func (r *runner) title() string {
 	f := r.file
 	if r.plan.alone != nil {
-		return fmt.Sprintf("%s: logs and metadata in %s", f.Name, r.cluster.LogDir())
+		return fmt.Sprintf("%s: logs and metadata in %s", f.Name, r.ecs.cluster.LogDir())
 	}
 	return fmt.Sprintf("scenario %s: %s, stop order %s, Consul server at %s", f.Name, f.Size(), f.StopOrder, f.Consul.Address)
 }
@@ -130,25 +114,26 @@ func (r *runner) title() string {
 // A step that fails is a failure of the run; the error is about a run that could not
 // be carried out.
 func (r *runner) runScenario(ctx, steps context.Context, cancel context.CancelCauseFunc, watching *sync.WaitGroup) error {
-	r.beginExtraStep("start the Consul server")
-	consul, err := r.startConsul(ctx)
+	r.progress.beginExtraStep("start the Consul server")
+	server, err := r.startConsul(ctx)
 	if err != nil {
 		return err
 	}
-	watching.Go(func() { r.guard(ctx, cancel, consul.Done(), func() error { return r.serverEnded(consul) }) })
+	watching.Go(func() { r.guard(ctx, cancel, server.Done(), func() error { return r.serverEnded(server) }) })
 	r.followConsul(ctx, watching)
-	err = r.runSteps(ctx, steps, consul)
-	r.endTraffic(file.EndTraffic{})
+	r.steps = r.newSteps(server)
+	err = r.runSteps(ctx, steps, server)
+	r.steps.traffic.end(file.EndTraffic{})
 	if ctx.Err() == nil && steps.Err() != nil {
-		r.beginExtraStep("stop all tasks")
-		return cmp.Or(r.region.Drain(ctx, stopAll), errEnded)
+		r.progress.beginExtraStep("stop all tasks")
+		return cmp.Or(r.ecs.region.Drain(ctx, stopAll), errEnded)
 	}
 	r.judge(ctx, err)
 	if host.Fault(err) {
 		return err
 	}
 	if err != nil {
-		r.fail("%v", err)
+		r.progress.fail("%v", err)
 	}
 	return nil
 }
@@ -165,30 +150,28 @@ func (p *Plan) runner(o Options) *runner {
 	if o.Record == nil {
 		o.Record = NewRecording()
 	}
-	r := &runner{
-		plan: p, file: &f, prefix: p.prefixes(o.Colour), out: o.Progress, observer: o.observer, record: o.Record, started: time.Now(),
-		tasks: p.taskSet(), reached: map[string]bool{}, served: map[string]bool{},
-		revisions: map[string]string{}, asked: map[string]chan cluster.TaskStart{}, numbers: map[string]int{},
+	tasks := p.taskSet()
+	progress := &progress{
+		scenario: f.Name, steps: len(f.Steps), record: o.Record, out: o.Progress, prefix: p.prefixes(o.Colour), started: time.Now(),
 	}
-	r.record.Start(f.Name, f.StopOrder, r.started)
-	return r
-}
-
-// attended gives others access to the run, until leave.
-func (r *runner) attended(o Options) (leave func()) {
-	if o.Attend == nil {
-		return func() {}
+	progress.record.Start(f.Name, f.StopOrder, progress.started)
+	return &runner{
+		plan: p, file: &f, observer: o.observer, progress: progress, tasks: tasks,
+		ecs: &ecsTasks{
+			plan: p, file: &f, tasks: tasks, progress: progress,
+			revisions: map[string]string{}, asked: map[string]chan cluster.TaskStart{}, numbers: map[string]int{},
+		},
 	}
-	return o.Attend(LiveRun{r})
 }
 
 // followConsul follows the state of Consul until ctx ends.
 func (r *runner) followConsul(ctx context.Context, watching *sync.WaitGroup) {
-	watching.Go(func() { r.watch.Run(ctx) })
-	watching.Go(func() { followTokens(ctx, r.look.Client, r.tokenChanged) })
-	watching.Go(func() { Redirect(ctx, r.look.Client, r.cluster.AWSEndpoint()) })
+	client := r.consul.look.Client
+	watching.Go(func() { r.consul.watch.Run(ctx) })
+	watching.Go(func() { followTokens(ctx, client, r.consul.tokenChanged) })
+	watching.Go(func() { Redirect(ctx, client, r.ecs.cluster.AWSEndpoint()) })
 	if r.observer != nil {
-		watching.Go(func() { r.observer.Watch(ctx, r.look.Client) })
+		watching.Go(func() { r.observer.Watch(ctx, client) })
 	}
 }
 
@@ -204,43 +187,58 @@ func (r *runner) guard(ctx context.Context, cancel context.CancelCauseFunc, ende
 // why returns the cause of err: the process that all containers depend on has exited,
 // or the run was ended.
 func (r *runner) why(ctx context.Context, err error) error {
-	if lost := r.cluster.Err(); lost != nil {
-		return lost
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
-}
-
-func (r *runner) fail(format string, args ...any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.failures = append(r.failures, fmt.Sprintf(format, args...))
+	return cmp.Or(r.ecs.cluster.Err(), context.Cause(ctx), err)
 }
 
 // serverEnded returns why the Consul server has exited.
 func (r *runner) serverEnded(s *cluster.Running) error {
-	if lost := r.cluster.Err(); lost != nil {
-		return lost
-	}
-	return fmt.Errorf("consul server exited unexpectedly: %s (log: %s)", cluster.LastLine(s.LogFile), s.LogFile)
+	exited := fmt.Errorf("consul server exited unexpectedly: %s (log: %s)", cluster.LastLine(s.LogFile), s.LogFile)
+	return cmp.Or(r.ecs.cluster.Err(), exited)
 }
 
 func (r *runner) startConsul(ctx context.Context) (*cluster.Running, error) {
 	token := uuid.New().String()
-	running, client, err := startServer(ctx, r.cluster, &r.file.Consul, token)
+	running, client, err := startServer(ctx, r.ecs.cluster, &r.file.Consul, token)
 	if err != nil {
 		return nil, err
 	}
-	r.look = Look{Client: client, Checks: r.file.Checks}
-	r.emit(Event{Kind: KindConsul, Address: r.file.Consul.Address, Text: "leader elected, ACLs on, default deny"})
-	r.mu.Lock()
-	r.watch = newWatcher(client, func(at time.Time, c *api.HealthCheck, status string) {
-		checks, _ := r.watch.Now()
-		r.checkChanged(at, c, status, checks)
+	r.progress.emit(Event{Kind: KindConsul, Address: r.file.Consul.Address, Text: "leader elected, ACLs on, default deny"})
+	view := &consulView{
+		look: Look{Client: client, Checks: r.file.Checks}, token: token, tasks: r.tasks, progress: r.progress, served: map[string]bool{},
+	}
+	view.watch = newWatcher(client, func(at time.Time, c *api.HealthCheck, status string) {
+		checks, _ := view.watch.Now()
+		view.checkChanged(at, c, status, checks)
 	})
-	r.token = token
-	r.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.consul = view
 	return running, nil
+}
+
+// newSteps returns the runner of the steps, with the faults, traffic and clean-up that they control.
+func (r *runner) newSteps(server consulServer) *stepRunner {
+	faults := &faultInjector{file: r.file, tasks: r.tasks, cluster: r.ecs.cluster, server: server, progress: r.progress}
+	faults.schedule = NewSchedule(faults.begin, faults.changed)
+	return &stepRunner{
+		file: r.file, ecs: r.ecs, tasks: r.tasks, consul: r.consul, faults: faults, progress: r.progress, observed: r.observer != nil,
+		cleanup: &cleanup{look: r.consul.look, tasks: r.tasks, progress: r.progress, observed: r.observer != nil},
+		traffic: &trafficPhases{
+			tasks: r.tasks, dial: r.ecs.cluster.Dial, progress: r.progress, observer: r.observer, reached: map[string]bool{},
+		},
+	}
+}
+
+// runSteps carries out the steps under the faults of the file and its steps, and
+// waits until the server takes writes again, which the checks need.
+func (r *runner) runSteps(ctx, steps context.Context, consul *cluster.Running) error {
+	err := r.steps.run(steps)
+	never := r.steps.faults.schedule.End()
+	if err != nil {
+		return err
+	}
+	for _, f := range never {
+		r.progress.fail("fault at %s: %s: the last step ended before", f.At, f)
+	}
+	return awaitLeader(ctx, r.consul.look.Client, consul)
 }

@@ -12,62 +12,62 @@ import (
 )
 
 // changeService carries out a step that scales or deploys a service.
-func (r *runner) changeService(s file.Step) (err error) {
+func (e *ecsTasks) changeService(s file.Step) (err error) {
 	name := ""
 	switch {
 	case s.Scale != nil:
-		name, err = s.Scale.Service, r.update(s.Scale.Service, shapes.ServiceInput{DesiredCount: &s.Scale.Count})
+		name, err = s.Scale.Service, e.update(s.Scale.Service, shapes.ServiceInput{DesiredCount: &s.Scale.Count})
 	case s.Deploy != nil:
-		name, err = s.Deploy.Service, r.deploy(*s.Deploy)
+		name, err = s.Deploy.Service, e.deploy(*s.Deploy)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", s, err)
 	}
-	return r.reportService(name)
+	return e.reportService(name)
 }
 
 // deploy starts a deployment of the file's next revision, or, without a file, of what
 // the service runs already.
-func (r *runner) deploy(d file.Deploy) error {
+func (e *ecsTasks) deploy(d file.Deploy) error {
 	in := shapes.ServiceInput{ForceNewDeployment: d.Definition == ""}
 	if d.Definition != "" {
-		revision, err := r.register(d.Definition)
+		revision, err := e.register(d.Definition)
 		if err != nil {
 			return err
 		}
 		in.TaskDefinition = revision
 	}
-	return r.update(d.Service, in)
+	return e.update(d.Service, in)
 }
 
 // create creates a service, which starts its tasks in the background.
-func (r *runner) create(name string) error {
-	s := r.file.Services[name]
-	revision, err := r.revision(s.Definition)
+func (e *ecsTasks) create(name string) error {
+	s := e.file.Services[name]
+	revision, err := e.revision(s.Definition)
 	if err == nil {
-		_, err = r.region.Plane().CreateService(r.region.Call(), s.Input(name, r.file.Cluster, revision))
+		_, err = e.region.Plane().CreateService(e.region.Call(), s.Input(name, e.file.Cluster, revision))
 	}
 	if err != nil {
 		return fmt.Errorf("start service %s: %w", name, err)
 	}
-	return r.reportService(name)
+	return e.reportService(name)
 }
 
 // reportService reports the desired and actual state of a service.
-func (r *runner) reportService(name string) error {
-	s, err := r.service(name)
+func (e *ecsTasks) reportService(name string) error {
+	s, err := e.service(name)
 	if err != nil {
 		return err
 	}
 	_, definition, _ := strings.Cut(s.TaskDefinition, "/")
 	text := fmt.Sprintf("service %s: %d tasks of %s wanted, %s", name, s.DesiredCount, definition, SoFar(s))
-	r.emit(Event{Kind: KindService, Service: name, Text: text})
+	e.progress.emit(Event{Kind: KindService, Service: name, Text: text})
 	return nil
 }
 
 // remove deletes a service and waits until nothing of its tasks is left.
-func (r *runner) remove(ctx context.Context, name string, leaves file.Leaves) error {
-	_, err := r.region.Plane().DeleteService(r.region.Call(), shapes.DeleteServiceInput{Cluster: r.file.Cluster, Service: name, Force: true})
+func (r *stepRunner) remove(ctx context.Context, name string, leaves file.Leaves) error {
+	_, err := r.ecs.region.Plane().DeleteService(r.ecs.region.Call(), shapes.DeleteServiceInput{Cluster: r.file.Cluster, Service: name, Force: true})
 	if err != nil {
 		return err
 	}
@@ -78,16 +78,16 @@ func (r *runner) remove(ctx context.Context, name string, leaves file.Leaves) er
 	if err != nil {
 		return err
 	}
-	return r.reportService(name)
+	return r.ecs.reportService(name)
 }
 
 // steady reports whether a service has reached its desired state, and nothing is left
 // in Consul of the tasks that it has stopped.
-func (r *runner) steady(ctx context.Context, name string, leaves file.Leaves) (steady bool, soFar string, err error) {
+func (r *stepRunner) steady(ctx context.Context, name string, leaves file.Leaves) (steady bool, soFar string, err error) {
 	if err := r.clearStopped(ctx, name, leaves); err != nil {
 		return false, "", err
 	}
-	s, err := r.service(name)
+	s, err := r.ecs.service(name)
 	if err != nil {
 		return false, "", err
 	}
@@ -97,19 +97,19 @@ func (r *runner) steady(ctx context.Context, name string, leaves file.Leaves) (s
 
 // stopping reports whether tasks of a service are stopping, or have stopped and were
 // not judged.
-func (r *runner) stopping(service string) bool {
+func (r *stepRunner) stopping(service string) bool {
 	return slices.ContainsFunc(r.tasks.Started(), func(t Task) bool {
 		return t.Service == service && !t.Judged && t.View().DesiredStatus == scheduler.StatusStopped
 	})
 }
 
 // clearStopped waits until nothing is left of a service's stopped tasks.
-func (r *runner) clearStopped(ctx context.Context, service string, leaves file.Leaves) error {
+func (r *stepRunner) clearStopped(ctx context.Context, service string, leaves file.Leaves) error {
 	return forEach(r.tasks.Started(), func(t Task) error {
 		if t.Service != service || t.Judged || !t.Ended() {
 			return nil
 		}
-		if err := r.cleared(ctx, t.Name, leaves); err != nil {
+		if err := r.cleanup.cleared(ctx, t.Name, leaves); err != nil {
 			return fmt.Errorf("%s: %w", t.Name, err)
 		}
 		return nil

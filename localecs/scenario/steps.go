@@ -14,20 +14,33 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/localecs/chaos"
-	"github.com/meshtask/consul-ecs/localecs/cluster"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
-// steps carries out the steps in order; the first that fails ends them.
-func (r *runner) steps(ctx context.Context) error {
-	r.faults.Add(r.file.Faults)
+// stepRunner carries out the steps of a scenario.
+type stepRunner struct {
+	file     *file.Scenario
+	ecs      *ecsTasks
+	tasks    *TaskSet
+	consul   *consulView
+	cleanup  *cleanup
+	faults   *faultInjector
+	traffic  *trafficPhases
+	progress *progress
+	observed bool // an observer judges which tasks may end
+	clock    clock
+}
+
+// run carries out the steps in order; the first that fails ends them.
+func (r *stepRunner) run(ctx context.Context) error {
+	r.faults.schedule.Add(r.file.Faults)
 	for i, s := range r.file.Steps {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		end := r.beginStep(i+1, s)
+		end := r.progress.beginStep(i+1, s)
 		err := r.clock.Await(ctx, s.At)
 		if err == nil {
 			err = r.step(ctx, s)
@@ -45,28 +58,28 @@ func (r *runner) steps(ctx context.Context) error {
 
 // because adds to an error any task that is stopping unexpectedly: it may be the
 // reason of a refused connection.
-func (r *runner) because(err error) error {
+func (r *stepRunner) because(err error) error {
 	for _, t := range r.tasks.Started() {
 		if t.endedUnexpectedly() && !strings.Contains(err.Error(), "task "+t.Name+" stopped unexpectedly") {
-			err = fmt.Errorf("%w; task %s stopped unexpectedly: %s", err, t.Name, r.whyEnded(t))
+			err = fmt.Errorf("%w; task %s stopped unexpectedly: %s", err, t.Name, r.ecs.whyEnded(t))
 		}
 	}
 	return err
 }
 
-func (r *runner) step(ctx context.Context, s file.Step) error {
+func (r *stepRunner) step(ctx context.Context, s file.Step) error {
 	for _, name := range s.Tasks() {
-		if of := r.file.ServiceOf(name); of != "" && r.task(name) == nil {
+		if of := r.file.ServiceOf(name); of != "" && r.tasks.clusterTask(name) == nil {
 			return fmt.Errorf("%s: service %s has not started task %s yet", s, of, name)
 		}
 	}
 	switch {
 	case s.Start != nil:
-		return r.start(s.Start)
+		return r.ecs.start(s.Start)
 	case s.Stop != nil:
 		return r.stop(ctx, *s.Stop)
 	case s.Scale != nil, s.Deploy != nil:
-		return r.changeService(s)
+		return r.ecs.changeService(s)
 	case s.Kill != nil:
 		return r.kill(*s.Kill)
 	case s.Await != nil:
@@ -74,66 +87,35 @@ func (r *runner) step(ctx context.Context, s file.Step) error {
 	case s.MTLS != nil, s.Get != nil, s.Post != nil:
 		return r.question(ctx, s)
 	case s.Faults != nil:
-		r.faults.Add(s.Faults)
+		r.faults.schedule.Add(s.Faults)
 		return nil
 	case s.Traffic != nil:
-		return r.startTraffic(ctx, *s.Traffic)
+		return r.traffic.start(ctx, *s.Traffic)
 	case s.Pause > 0:
 		return r.pause(ctx, s.Pause)
 	case s.EndTraffic != nil:
-		r.endTraffic(*s.EndTraffic)
+		r.traffic.end(*s.EndTraffic)
 		return nil
 	}
 	return fmt.Errorf("no action carries out the step: %s", s)
 }
 
 // pause waits, and fails if a task ends unexpectedly meanwhile.
-func (r *runner) pause(ctx context.Context, d time.Duration) error {
+func (r *stepRunner) pause(ctx context.Context, d time.Duration) error {
 	end := time.Now().Add(d)
 	return pollUntil(ctx, func() (bool, error) { return !time.Now().Before(end), r.unexpectedEnd() })
 }
 
-func (r *runner) start(names []string) error {
-	for _, name := range names {
-		if _, service := r.file.Services[name]; service {
-			if err := r.create(name); err != nil {
-				return err
-			}
-			continue
-		}
-		task, err := r.run(name, r.file.Tasks[name])
-		if err != nil {
-			return fmt.Errorf("start %s: %w", name, err)
-		}
-		r.taskStarted(name, task)
-	}
-	return nil
-}
-
-// taskStarted notes a task that has started.
-func (r *runner) taskStarted(name string, task *cluster.Task) {
-	r.tasks.Begin(name, task)
-	r.record.begin(r.tasks.Task(name))
-	text := "task " + task.ID() + " at " + task.IP()
-	if r.plan.alone != nil {
-		text += fmt.Sprintf(", %s.%s.local", r.tasks.Task(name).Definition.Family, r.file.Cluster)
-	}
-	r.emit(Event{Kind: KindTask, Task: name, TaskID: task.ID(), Address: task.IP(), Text: text})
-}
-
-// task returns a task that has started; nil for one that has not.
-func (r *runner) task(name string) *cluster.Task { return r.tasks.Task(name).Task }
-
 // kill carries out a step. That ECS ends the task of an essential container is no
 // failure then, nor is that the container had to be killed.
-func (r *runner) kill(k chaos.Kill) error {
+func (r *stepRunner) kill(k chaos.Kill) error {
 	r.tasks.mayKill(k.Task, k.Container)
 	name, target := unix.SignalName(signalOf(k)), cmp.Or(k.Process, "its first process")
 	if k.Container == "" {
 		target = "everything in it"
 	}
-	r.emit(Event{Kind: view.KindKill, Task: k.Task, Container: k.Container, Detail: name, Text: name + " to " + target})
-	if err := kill(r.task(k.Task), k); err != nil {
+	r.progress.emit(Event{Kind: view.KindKill, Task: k.Task, Container: k.Container, Detail: name, Text: name + " to " + target})
+	if err := kill(r.tasks.clusterTask(k.Task), k); err != nil {
 		return fmt.Errorf("kill in %s: %w", k.Task, err)
 	}
 	return nil
@@ -141,10 +123,10 @@ func (r *runner) kill(k chaos.Kill) error {
 
 // stop stops the tasks side by side and, unless it is for the background, waits
 // until they are STOPPED and nothing of them is left in Consul.
-func (r *runner) stop(ctx context.Context, s file.Stop) error {
+func (r *stepRunner) stop(ctx context.Context, s file.Stop) error {
 	var done atomic.Int64
 	return forEach(s.Tasks, func(name string) error {
-		defer func() { r.showSoFar(fmt.Sprintf("%d of %d", done.Add(1), len(s.Tasks))) }()
+		defer func() { r.progress.showSoFar(fmt.Sprintf("%d of %d", done.Add(1), len(s.Tasks))) }()
 		if err := r.stopOne(ctx, name, s.Background, s.Leaves()); err != nil {
 			return fmt.Errorf("stop %s: %w", name, err)
 		}
@@ -163,13 +145,13 @@ func forEach[T any](items []T, do func(T) error) error {
 	return errors.Join(errs...)
 }
 
-func (r *runner) stopOne(ctx context.Context, name string, background bool, leaves file.Leaves) error {
+func (r *stepRunner) stopOne(ctx context.Context, name string, background bool, leaves file.Leaves) error {
 	if _, service := r.file.Services[name]; service {
 		return r.remove(ctx, name, leaves)
 	}
 	r.tasks.mayEnd(name)
-	task := r.task(name)
-	if _, err := r.region.Plane().StopTask(r.region.Call(), shapes.StopTaskInput{Cluster: r.file.Cluster, Task: task.ID()}); err != nil {
+	task := r.tasks.clusterTask(name)
+	if _, err := r.ecs.region.Plane().StopTask(r.ecs.region.Call(), shapes.StopTaskInput{Cluster: r.file.Cluster, Task: task.ID()}); err != nil {
 		return err
 	}
 	if background {
@@ -180,7 +162,7 @@ func (r *runner) stopOne(ctx context.Context, name string, background bool, leav
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return r.cleared(ctx, name, leaves)
+	return r.cleanup.cleared(ctx, name, leaves)
 }
 
 // pollInterval is how often pollUntil polls.

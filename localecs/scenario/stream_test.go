@@ -9,20 +9,19 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
 // silent returns a run in its second step, which breaks its silences until end.
-func silent(out func(Event)) (r *runner, end func()) {
+func silent(out func(Event)) (r *progress, end func()) {
 	now := time.Now()
-	r = &runner{
-		plan: &Plan{}, file: &file.Scenario{Name: "hello"}, record: NewRecording(), out: out, started: now,
+	r = &progress{
+		scenario: "hello", record: NewRecording(), out: out, started: now,
 		now: currentStep{Number: 2, Count: 3, Text: "await 2 passing instances of api", SoFar: "1 of 2", Started: now, Within: 90 * time.Second},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var speaking sync.WaitGroup
-	speaking.Go(func() { r.breakSilences(ctx) })
+	speaking.Go(func() { r.breakSilences(ctx, nil) })
 	return r, func() {
 		cancel()
 		speaking.Wait()

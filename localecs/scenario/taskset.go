@@ -117,6 +117,9 @@ func (r *TaskSet) Task(name string) (t Task) {
 	return t
 }
 
+// clusterTask returns a task that has started; nil for one that has not.
+func (r *TaskSet) clusterTask(name string) *cluster.Task { return r.Task(name).Task }
+
 // clone returns a copy that shares nothing with the set.
 func (t *Task) clone() Task {
 	c := *t

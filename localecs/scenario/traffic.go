@@ -193,14 +193,27 @@ func (s *trafficStream) Phase(name string, l file.Limits) Phase {
 // maxReported is how many lost requests are reported one by one.
 const maxReported = 10
 
-func (r *runner) startTraffic(ctx context.Context, t file.Traffic) error {
-	url := fmt.Sprintf("http://%s/", net.JoinHostPort(r.task(t.Task).IP(), fmt.Sprint(t.Port)))
+// trafficPhases sends the traffic of a run, one phase after the other.
+type trafficPhases struct {
+	tasks    *TaskSet
+	dial     dialFunc
+	progress *progress
+	observer *runRecorder    // nil for none
+	reached  map[string]bool // URLs that have answered traffic
+	stream   *trafficStream  // nil between the phases
+	last     *trafficStream  // also after its end
+	done     []Phase
+}
+
+// start starts a phase, once the first request was answered.
+func (p *trafficPhases) start(ctx context.Context, t file.Traffic) error {
+	url := fmt.Sprintf("http://%s/", net.JoinHostPort(p.tasks.clusterTask(t.Task).IP(), fmt.Sprint(t.Port)))
 	var lost atomic.Int64
-	r.traffic = newTraffic(url, r.cluster.Dial, func(q trafficRequest) {
-		r.record.request(q)
-		if r.observer != nil {
+	p.stream = newTraffic(url, p.dial, func(q trafficRequest) {
+		p.progress.record.request(q)
+		if p.observer != nil {
 			q.Answer = "" // it keeps all of them
-			r.observer.Request(q)
+			p.observer.Request(q)
 		}
 		if q.Err == nil {
 			return
@@ -211,39 +224,47 @@ func (r *runner) startTraffic(ctx context.Context, t file.Traffic) error {
 			e.Text += " (more are counted only)"
 		}
 		if n <= maxReported {
-			r.emit(e)
+			p.progress.emit(e)
 		}
 	})
-	r.last = r.traffic
+	p.last = p.stream
 	rate := fmt.Sprintf("%d requests a second to %s, no retries", t.Rate, url)
 	// From the first answer on everything counts, in later phases too.
-	if !r.reached[url] {
+	if !p.reached[url] {
 		start := time.Now()
-		if err := r.traffic.AwaitFirst(ctx); err != nil {
+		if err := p.stream.AwaitFirst(ctx); err != nil {
 			return fmt.Errorf("traffic: no answer from %s within %s: %w", url, firstAnswerLimit, err)
 		}
-		r.reached[url] = true
+		p.reached[url] = true
 		rate = fmt.Sprintf("first answer after %s; now %s", time.Since(start).Round(time.Millisecond), rate)
 	}
-	r.emit(Event{Kind: KindTrafficBegin, Task: t.Task, Address: url, Text: rate})
-	r.traffic.Start(ctx, t.Rate)
+	p.progress.emit(Event{Kind: KindTrafficBegin, Task: t.Task, Address: url, Text: rate})
+	p.stream.Start(ctx, t.Rate)
 	return nil
 }
 
-// endTraffic ends the phase of the traffic, if there is one, and judges it.
-func (r *runner) endTraffic(e file.EndTraffic) {
-	if r.traffic == nil {
+// end ends the phase, if there is one, and checks its limits.
+func (p *trafficPhases) end(e file.EndTraffic) {
+	if p.stream == nil {
 		return
 	}
-	r.traffic.Stop()
-	name := cmp.Or(e.Name, fmt.Sprintf("phase %d", len(r.phases)+1))
-	p := r.traffic.Phase(name, e.Limits())
-	r.traffic = nil
-	r.phases = append(r.phases, p)
-	text := fmt.Sprintf("%s ended: %d answered, %d failed", p.Name, p.Answered, p.Failed)
-	if problem := p.problem(); problem != "" {
-		r.fail("%s: %s", p.Name, problem)
+	p.stream.Stop()
+	name := cmp.Or(e.Name, fmt.Sprintf("phase %d", len(p.done)+1))
+	phase := p.stream.Phase(name, e.Limits())
+	p.stream = nil
+	p.done = append(p.done, phase)
+	text := fmt.Sprintf("%s ended: %d answered, %d failed", phase.Name, phase.Answered, phase.Failed)
+	if problem := phase.problem(); problem != "" {
+		p.progress.fail("%s: %s", phase.Name, problem)
 		text += ": FAILED"
 	}
-	r.emit(Event{Kind: KindTrafficEnd, Phase: p.Name, Text: text})
+	p.progress.emit(Event{Kind: KindTrafficEnd, Phase: phase.Name, Text: text})
+}
+
+// answered counts the requests of the present traffic.
+func (p *trafficPhases) answered() int {
+	if p.last == nil {
+		return 0
+	}
+	return p.last.Phase("", file.Limits{}).Answered
 }
