@@ -25,12 +25,14 @@ func Excuses(s Schedule, w World) []Excuse {
 		for _, e := range s.Events {
 			task, on := e.target(w, s)
 			for _, r := range rules {
-				if r.UntilUpdated != dependent || !r.about(e, task, w) || r.On != "" && r.On != on || e.For < r.Longer || !r.together(e, s, w) {
+				if r.UntilUpdated != dependent || !r.about(e, task, w) || r.On != "" && r.On != on ||
+					e.For < r.Longer || !r.together(e, s, w) {
 					continue
 				}
 				excuse := r.excuse(e)
 				if dependent {
-					if by := after(all, e.At, excuse.To, updateBound, delaysUpdates(w, excuse.Task)); by > excuse.To && by != forever {
+					if by := after(all, e.At, excuse.To, updateBound, delaysUpdates(w, excuse.Task)); by > excuse.To &&
+						by != forever {
 						excuse.To = by + connecting // by then its network may be gone
 					}
 				}

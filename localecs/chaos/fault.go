@@ -181,7 +181,8 @@ type kind struct {
 // kinds lists all kinds, and which are set.
 func (f Fault) kinds() [9]kind {
 	return [...]kind{
-		{"endpoint", f.Endpoint != nil}, {"kill", f.Kill != nil}, {"oom", f.OOM != nil}, {"freeze", f.Freeze != nil}, {"slow", f.Slow != nil},
+		{"endpoint", f.Endpoint != nil}, {"kill", f.Kill != nil}, {"oom", f.OOM != nil}, {"freeze", f.Freeze != nil},
+		{"slow", f.Slow != nil},
 		{"spot", f.Spot != nil}, {"server", f.Server != ""}, {"partition", f.Partition != nil}, {"link", f.Link != nil},
 	}
 }

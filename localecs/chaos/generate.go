@@ -71,7 +71,8 @@ func (g *generator) length(from, to time.Duration) time.Duration {
 // kinds are those that are drawn, the frequent ones more than once.
 func kinds() []string {
 	return []string{
-		"kill", "kill", "kill", "kill", "stop", "stop", "stop", "unhealthy", "freeze", "freeze", "slow", "oom", "oom", "spot",
+		"kill", "kill", "kill", "kill", "stop", "stop", "stop", "unhealthy", "freeze", "freeze", "slow", "oom", "oom",
+		"spot",
 		"server", "partition", "partition", "link", "endpoint", "endpoint",
 	}
 }

@@ -51,7 +51,8 @@ func TestSchedulesAreSoundAndPossible(t *testing.T) {
 			names[e.By] = true
 		}
 	}
-	for _, kind := range []string{"kill", "stop", "unhealthy", "freeze", "slow", "oom", "spot", "server", "partition", "link", "endpoint"} {
+	for _, kind := range []string{"kill", "stop", "unhealthy", "freeze", "slow", "oom", "spot", "server", "partition",
+		"link", "endpoint"} {
 		if want := schedules / 15; kinds[kind] < want {
 			t.Errorf("%d of %s in %d schedules, want %d or more: %v", kinds[kind], kind, schedules, want, kinds)
 		}
@@ -76,7 +77,8 @@ func TestEndpointsMisbehaveInEveryWay(t *testing.T) {
 		}
 	}
 	want := []string{
-		"credentials", "ecs", "ecs -1h0m0s", "ecs -1m0s", "ecs 1h0m0s", "ecs 1m0s", "iam", "iam -1h0m0s", "iam -1m0s", "iam 1h0m0s", "iam 1m0s",
+		"credentials", "ecs", "ecs -1h0m0s", "ecs -1m0s", "ecs 1h0m0s", "ecs 1m0s", "iam", "iam -1h0m0s", "iam -1m0s",
+		"iam 1h0m0s", "iam 1m0s",
 		"metadata", "protection", "sts", "sts -1h0m0s", "sts -1m0s", "sts 1h0m0s", "sts 1m0s",
 	}
 	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, want) {
@@ -95,23 +97,29 @@ func TestSound(t *testing.T) {
 		events []Event
 		want   bool
 	}{
-		"nothing":                          {nil, true},
-		"two of three end":                 {[]Event{stop(s, "api-1"), stop(2*s, "api-2")}, true},
-		"three of three end":               {[]Event{stop(s, "api-1"), stop(2*s, "api-2"), stop(3*s, "api-3")}, false},
-		"a replacement is there":           {[]Event{replaced(stop(s, "api-1"), "api-r1", "api-1"), stop(2*s, "api-2"), stop(30*s, "api-3")}, true},
-		"a replacement is not yet":         {[]Event{replaced(stop(s, "api-1"), "api-r1", "api-1"), stop(2*s, "api-2"), stop(15*s, "api-3")}, false},
-		"it starts while there is none":    {[]Event{replaced(stop(s, "api-1"), "api-r1", "api-1"), {At: 2 * s, For: 10 * s, Fault: &Fault{Server: Down}}, stop(4*s, "api-2"), stop(30*s, "api-3")}, false},
-		"disrupted one after the other":    {[]Event{frozen(s, 5*s, "api-1"), frozen(2*s, 5*s, "api-2"), frozen(16*s, s, "api-3")}, true},
-		"all disrupted":                    {[]Event{frozen(s, 5*s, "api-1"), frozen(2*s, 5*s, "api-2"), frozen(9*s, s, "api-3")}, false},
-		"the entry":                        {[]Event{stop(s, "web")}, false},
-		"the entry's young agent":          {[]Event{killed(s, "web", "consul-client", "consul")}, false},
-		"the entry's older agent":          {[]Event{killed(61*s, "web", "consul-client", "consul")}, true},
-		"its agent that was killed before": {[]Event{killed(61*s, "web", "consul-client", "consul"), killed(90*s, "web", "consul-client", "")}, false},
-		"one frozen twice":                 {[]Event{frozen(s, 5*s, "api-1"), frozen(5*s, 5*s, "api-1")}, false},
-		"the dead":                         {[]Event{stop(s, "api-1"), killed(2*s, "api-1", "api", "")}, false},
-		"unknown":                          {[]Event{stop(s, "db")}, false},
-		"deaf":                             {[]Event{{At: s, For: 3 * s, Unhealthy: "api-1"}, stop(4*s, "api-1")}, false},
-		"hears":                            {[]Event{{At: s, For: 3 * s, Unhealthy: "api-1"}, stop(6*s, "api-1")}, true},
+		"nothing":            {nil, true},
+		"two of three end":   {[]Event{stop(s, "api-1"), stop(2*s, "api-2")}, true},
+		"three of three end": {[]Event{stop(s, "api-1"), stop(2*s, "api-2"), stop(3*s, "api-3")}, false},
+		"a replacement is there": {[]Event{replaced(stop(s, "api-1"), "api-r1", "api-1"), stop(2*s, "api-2"),
+			stop(30*s, "api-3")}, true},
+		"a replacement is not yet": {[]Event{replaced(stop(s, "api-1"), "api-r1", "api-1"), stop(2*s, "api-2"),
+			stop(15*s, "api-3")}, false},
+		"it starts while there is none": {[]Event{replaced(stop(s, "api-1"), "api-r1", "api-1"),
+			{At: 2 * s, For: 10 * s, Fault: &Fault{Server: Down}}, stop(4*s, "api-2"), stop(30*s, "api-3")}, false},
+		"disrupted one after the other": {[]Event{frozen(s, 5*s, "api-1"), frozen(2*s, 5*s, "api-2"),
+			frozen(16*s, s, "api-3")}, true},
+		"all disrupted": {[]Event{frozen(s, 5*s, "api-1"), frozen(2*s, 5*s, "api-2"),
+			frozen(9*s, s, "api-3")}, false},
+		"the entry":               {[]Event{stop(s, "web")}, false},
+		"the entry's young agent": {[]Event{killed(s, "web", "consul-client", "consul")}, false},
+		"the entry's older agent": {[]Event{killed(61*s, "web", "consul-client", "consul")}, true},
+		"its agent that was killed before": {[]Event{killed(61*s, "web", "consul-client", "consul"),
+			killed(90*s, "web", "consul-client", "")}, false},
+		"one frozen twice": {[]Event{frozen(s, 5*s, "api-1"), frozen(5*s, 5*s, "api-1")}, false},
+		"the dead":         {[]Event{stop(s, "api-1"), killed(2*s, "api-1", "api", "")}, false},
+		"unknown":          {[]Event{stop(s, "db")}, false},
+		"deaf":             {[]Event{{At: s, For: 3 * s, Unhealthy: "api-1"}, stop(4*s, "api-1")}, false},
+		"hears":            {[]Event{{At: s, For: 3 * s, Unhealthy: "api-1"}, stop(6*s, "api-1")}, true},
 	} {
 		if got := (Schedule{For: 2 * time.Minute, Events: c.events}).sound(hello()); got != c.want {
 			t.Errorf("%s: %v", name, got)
@@ -127,7 +135,8 @@ func TestScheduleString(t *testing.T) {
 		{At: 4 * time.Second, Stop: "api-r1"},
 		{At: 5 * time.Second, For: time.Second, Fault: &Fault{Endpoint: &Endpoint{Name: STS, Hang: true}}},
 	}}
-	const want = "  1.50s kill -9 api-1/sidecar-proxy envoy, start api-r1\n  2.00s api-2 is unhealthy for 3s\n  4.00s stop api-r1\n  5.00s sts hangs for 1s\n"
+	const want = "  1.50s kill -9 api-1/sidecar-proxy envoy, start api-r1\n  2.00s api-2 is unhealthy for 3s\n  " +
+		"4.00s stop api-r1\n  5.00s sts hangs for 1s\n"
 	if got := s.String(); got != want {
 		t.Errorf("got\n%s", got)
 	}
@@ -143,7 +152,8 @@ func TestScheduleString(t *testing.T) {
 	if got := s.Survivors(hello()); !slices.Equal(got, []string{"api-2", "api-3", "web"}) {
 		t.Errorf("survivors %v, want all but api-1 and its replacement", got)
 	}
-	if got := s.Task(hello(), "api-r1"); got.Family != "api" || !slices.ContainsFunc(got.Containers, func(c Container) bool { return c.Name == "api" }) {
+	if got := s.Task(hello(), "api-r1"); got.Family != "api" ||
+		!slices.ContainsFunc(got.Containers, func(c Container) bool { return c.Name == "api" }) {
 		t.Errorf("replacement %+v", got)
 	}
 }

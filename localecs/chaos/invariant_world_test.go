@@ -56,7 +56,8 @@ func well() Observed {
 			{70 * s, "api-1", false}, {70 * s, "api-2", false}, {70 * s, "web", false},
 		},
 		States: []State{
-			{75 * s, "api-1", "api", true, "is STOPPED"}, {75 * s, "api-2", "api", true, "is STOPPED"}, {72 * s, "web", "web", true, "is STOPPED"},
+			{75 * s, "api-1", "api", true, "is STOPPED"}, {75 * s, "api-2", "api", true, "is STOPPED"},
+			{72 * s, "web", "web", true, "is STOPPED"},
 		},
 		Left:     []Leftover{{"api-1", Service, "service api-1", 80 * s}},
 		Requests: []Request{{s, s + s/10, ""}},

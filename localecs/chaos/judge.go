@@ -104,7 +104,8 @@ func (j *judge) requests() {
 			j.excused[lateUpdate]++
 			continue
 		}
-		j.report(NoRequestFails, "", r.Start, "after %s: %s", (r.End - r.Start).Round(time.Millisecond), strings.TrimSpace(r.Error))
+		j.report(NoRequestFails, "", r.Start, "after %s: %s", (r.End - r.Start).Round(time.Millisecond),
+			strings.TrimSpace(r.Error))
 	}
 }
 
@@ -141,7 +142,8 @@ func (j *judge) silent(l Life) time.Duration {
 
 // ends reports tasks that end, or leave the traffic, without a reason.
 func (j *judge) ends(l Life) {
-	if _, ok := excused(j.excuses, TaskEnds, l.Task, l.Term-j.seen.slack(l.Term, l.Term), l.Term); l.Term < j.seen.Healed && !ok {
+	if _, ok := excused(j.excuses, TaskEnds, l.Task, l.Term-j.seen.slack(l.Term, l.Term),
+		l.Term); l.Term < j.seen.Healed && !ok {
 		j.report(NotForNothing, l.Task, l.Term, "the task stops unexpectedly%s", j.because(l))
 	}
 	for _, in := range j.seen.inTraffic(l.Task) {
@@ -173,7 +175,8 @@ func (j *judge) unable(l Life) {
 		by := j.updatedBy(u.from, healthBound, l.Task)
 		for _, in := range j.seen.inTraffic(l.Task) {
 			if from := max(in.from, by); from < min(in.to, u.to, l.Term, j.seen.Ended) && in.to > u.from {
-				j.report(NoneUnable, l.Task, from, "%s at %.2fs, and Consul sends it traffic until %s", u.why, u.from.Seconds(), moment(in.to))
+				j.report(NoneUnable, l.Task, from, "%s at %.2fs, and Consul sends it traffic until %s", u.why,
+					u.from.Seconds(), moment(in.to))
 			}
 		}
 	}
@@ -187,7 +190,9 @@ func (j *judge) latched(l Life) {
 	by := j.updatedBy(l.Term, healthBound, l.Task)
 	for _, in := range j.seen.inTraffic(l.Task) {
 		if from := max(in.from, by); from < min(in.to, j.seen.Ended) {
-			j.report(Latched, l.Task, from, "it was asked to stop at %.2fs, and Consul sends it traffic from %.2fs until %s", l.Term.Seconds(), in.from.Seconds(), moment(in.to))
+			j.report(Latched, l.Task, from,
+				"it was asked to stop at %.2fs, and Consul sends it traffic from %.2fs until %s", l.Term.Seconds(),
+				in.from.Seconds(), moment(in.to))
 		}
 	}
 }
@@ -197,7 +202,8 @@ func (j *judge) latched(l Life) {
 func (j *judge) serves(l Life) {
 	in := j.seen.inTraffic(l.Task)
 	late := func(e Excuse) bool {
-		return (e.What == StartsLate || e.What == UpdatesLate || e.What == OutOfTraffic) && (e.Task == "" || e.Task == l.Task || e.Task == j.world.entry())
+		return (e.What == StartsLate || e.What == UpdatesLate || e.What == OutOfTraffic) &&
+			(e.Task == "" || e.Task == l.Task || e.Task == j.world.entry())
 	}
 	by := after(j.excuses, l.Started, l.Started+serveBound, serveBound, late)
 	if by != forever {
@@ -209,7 +215,8 @@ func (j *judge) serves(l Life) {
 		return
 	}
 	there := slices.ContainsFunc(in, func(s interval) bool { return s.from <= j.seen.Healed && s.to >= j.seen.Healed })
-	if _, gone := excused(j.excuses, OutOfTraffic, l.Task, j.seen.Healed, j.seen.Healed); l.Term >= j.seen.Healed && !there && !gone {
+	if _, gone := excused(j.excuses, OutOfTraffic, l.Task, j.seen.Healed, j.seen.Healed); l.Term >= j.seen.Healed &&
+		!there && !gone {
 		j.report(Serves, l.Task, j.seen.Healed, "it is not in traffic after all faults have ended")
 	}
 }
@@ -232,7 +239,8 @@ func (j *judge) left(l Life) {
 		if left.Gone <= by || ok || j.seen.Ended < by {
 			continue
 		}
-		j.report(NothingLeft, l.Task, by, "%s, which was stopped at %.2fs: %s", left.Name, l.Stopped.Seconds(), gone(left.Gone))
+		j.report(NothingLeft, l.Task, by, "%s, which was stopped at %.2fs: %s", left.Name, l.Stopped.Seconds(),
+			gone(left.Gone))
 	}
 }
 

@@ -37,7 +37,10 @@ func (f Fault) problems(w Setting) []string {
 		}
 	}
 	if len(set) != 1 {
-		return []string{fmt.Sprintf(": want exactly one of %s; got %s", strings.Join(names, ", "), strings.Join(append(set, "nothing else"), ", "))}
+		return []string{
+			fmt.Sprintf(": want exactly one of %s; got %s", strings.Join(names, ", "),
+				strings.Join(append(set, "nothing else"), ", ")),
+		}
 	}
 	kind := set[0]
 	var problems []string
@@ -111,10 +114,12 @@ func (l Link) problems(add func(string, ...any)) {
 func (k Kill) Problems(checkSignal func(string) error) []string {
 	var problems []string
 	if k.Container == "" && k.Process+k.Signal != "" {
-		problems = append(problems, "container: process and signal need one: without it everything in the task is killed")
+		problems = append(problems,
+			"container: process and signal need one: without it everything in the task is killed")
 	}
 	if strings.Contains(k.Process, "/") {
-		problems = append(problems, fmt.Sprintf("process: %q: want the program's name without its directory", k.Process))
+		problems = append(problems,
+			fmt.Sprintf("process: %q: want the program's name without its directory", k.Process))
 	}
 	if k.Signal == "" {
 		return problems

@@ -134,10 +134,15 @@ const (
 func agentRules() []Rule {
 	s, kind := time.Second, "kill"
 	return []Rule{
-		{Kind: kind, On: string(Agent), What: AgentFails, Forever: true, Reason: "it did not leave; the servers forget it after 15 minutes", Source: death},
-		{Kind: kind, On: string(Agent), What: TaskEnds, AtMost: 13 * s, Reason: "in its first minute ECS does not start it again; before, its token is logged out, for 10 s where no server answers", Source: death},
-		{Kind: kind, On: string(Agent), What: OutOfTraffic, Late: 15 * s, Reason: "its node is taken out of the catalog, or it starts again", Source: death},
-		{Kind: kind, On: string(Agent), At: Entry, What: UpdatesLate, Late: 15 * s, Reason: "its Envoy gets no updates until the agent has started again", Source: death},
+		{Kind: kind, On: string(Agent), What: AgentFails, Forever: true,
+			Reason: "it did not leave; the servers forget it after 15 minutes", Source: death},
+		{Kind: kind, On: string(Agent), What: TaskEnds, AtMost: 13 * s,
+			Reason: "in its first minute ECS does not start it again; before, its token is logged out, for 10 s " +
+				"where no server answers", Source: death},
+		{Kind: kind, On: string(Agent), What: OutOfTraffic, Late: 15 * s,
+			Reason: "its node is taken out of the catalog, or it starts again", Source: death},
+		{Kind: kind, On: string(Agent), At: Entry, What: UpdatesLate, Late: 15 * s,
+			Reason: "its Envoy gets no updates until the agent has started again", Source: death},
 	}
 }
 
@@ -146,21 +151,37 @@ func deathRules(kind string) []Rule {
 	s := time.Second
 	rules := []Rule{
 		{Kind: kind, On: agentContainer, What: AgentFails, Forever: true, Reason: "it did not leave", Source: death},
-		{Kind: kind, On: agentContainer, What: TaskEnds, AtMost: 3 * s, Reason: "in its first minute ECS does not start it again", Source: death},
-		{Kind: kind, On: agentContainer, What: OutOfTraffic, Late: 30 * s, Reason: "gossip finds the agent failed", Source: death},
-		{Kind: kind, On: agentContainer, What: UpdatesLate, Late: 20 * s, Reason: "its node stays in the catalog; gossip finds the agent failed after some seconds", Source: death},
-		{Kind: kind, On: agentContainer, What: Service, Forever: true, Reason: "the servers remove them after 15 minutes", Source: death},
-		{Kind: kind, On: agentContainer, What: ClientToken, Forever: true, Reason: "the process that logs it out was killed", Source: death},
-		{Kind: kind, On: string(HealthSync), What: ServiceToken, Forever: true, Reason: "the process that logs it out was killed; the ACL controller removes it", Source: demo},
-		{Kind: kind, On: string(HealthSync), What: OutOfTraffic, Forever: true, Reason: "its checks are not refreshed", Source: ttl},
-		{Kind: kind, On: string(HealthSync), What: UpdatesLate, Late: 31 * s, Reason: "its checks pass until their TTL runs out", Source: ttl},
-		{Kind: kind, On: string(HealthSync), With: Agent, What: UpdatesLate, Late: 2*checkTTL + s, Reason: "the restarted agent restores the status of its checks, for another TTL", Source: ttl + "; Consul keeps the state of checks"},
+		{Kind: kind, On: agentContainer, What: TaskEnds, AtMost: 3 * s,
+			Reason: "in its first minute ECS does not start it again", Source: death},
+		{Kind: kind, On: agentContainer, What: OutOfTraffic, Late: 30 * s, Reason: "gossip finds the agent failed",
+			Source: death},
+		{Kind: kind, On: agentContainer, What: UpdatesLate, Late: 20 * s,
+			Reason: "its node stays in the catalog; gossip finds the agent failed after some seconds", Source: death},
+		{Kind: kind, On: agentContainer, What: Service, Forever: true,
+			Reason: "the servers remove them after 15 minutes", Source: death},
+		{Kind: kind, On: agentContainer, What: ClientToken, Forever: true,
+			Reason: "the process that logs it out was killed", Source: death},
+		{Kind: kind, On: string(HealthSync), What: ServiceToken, Forever: true,
+			Reason: "the process that logs it out was killed; the ACL controller removes it", Source: demo},
+		{Kind: kind, On: string(HealthSync), What: OutOfTraffic, Forever: true, Reason: "its checks are not refreshed",
+			Source: ttl},
+		{Kind: kind, On: string(HealthSync), What: UpdatesLate, Late: 31 * s,
+			Reason: "its checks pass until their TTL runs out", Source: ttl},
+		{Kind: kind, On: string(HealthSync), With: Agent, What: UpdatesLate, Late: 2*checkTTL + s,
+			Reason: "the restarted agent restores the status of its checks, for another TTL",
+			Source: ttl + "; Consul keeps the state of checks"},
 	}
 	for _, role := range []Role{Application, Proxy} {
 		on := string(role)
 		rules = append(rules,
-			Rule{Kind: kind, On: on, At: Instance, What: RequestFails, Late: updateBound, UntilUpdated: true, Reason: "callers learn of it a moment later", Source: demo},
-			Rule{Kind: kind, On: on, What: TaskEnds, AtMost: 3 * s, Reason: "its container is essential", Source: essence},
+			Rule{
+				Kind: kind, On: on, At: Instance, What: RequestFails, Late: updateBound, UntilUpdated: true,
+				Reason: "callers learn of it a moment later", Source: demo,
+			},
+			Rule{
+				Kind: kind, On: on, What: TaskEnds, AtMost: 3 * s, Reason: "its container is essential",
+				Source: essence,
+			},
 			Rule{Kind: kind, On: on, What: OutOfTraffic, Forever: true, Reason: "its task ends", Source: essence})
 	}
 	return rules
@@ -170,19 +191,35 @@ func deathRules(kind string) []Rule {
 func pauseRules() []Rule {
 	s := time.Second
 	return []Rule{
-		{Kind: "freeze", On: string(Application), At: Instance, What: RequestFails, Late: s, AtMost: 12 * s, Longer: 4 * s, UntilUpdated: true, Reason: "requests time out until its health check has failed and callers know", Source: "interval and timeout of its healthCheck"},
-		{Kind: "freeze", On: string(Application), At: Entry, What: RequestFails, Late: s, Longer: 4 * s, Reason: "the traffic enters through this task", Source: "its only entry point"},
-		{Kind: "freeze", On: string(Application), What: OutOfTraffic, Late: 15 * s, Longer: 2 * s, Reason: "its health check fails", Source: "timeout of its healthCheck"},
-		{Kind: "freeze", On: string(Proxy), What: RequestFails, Late: connecting, Longer: 4 * s, Reason: "requests time out; the kernel still accepts connections, so no check sees it", Source: "checks of mesh-init are TCP"},
-		{Kind: "freeze", On: string(Proxy), What: UpdatesLate, Late: 2 * s, Reason: "it does not read its agent's updates", Source: "xDS"},
-		{Kind: "freeze", On: string(Agent), What: UpdatesLate, Late: 15 * s, Reason: noServer, Source: "registration goes to the agent"},
-		{Kind: "freeze", On: string(Agent), What: OutOfTraffic, Late: 20 * s, Longer: 2 * s, Reason: "gossip finds the agent failed until it answers again", Source: "Consul's gossip"},
-		{Kind: "freeze", On: string(HealthSync), What: UpdatesLate, Late: 3 * s, Reason: "it does not read task metadata meanwhile", Source: "health-sync"},
-		{Kind: "freeze", On: string(Agent), What: Unreachable, Late: 15 * s, Reason: "it cannot leave meanwhile", Source: "registration goes to the agent"},
-		{Kind: "freeze", On: string(HealthSync), What: Unreachable, Late: 3 * s, Reason: "it cannot log out meanwhile", Source: "health-sync"},
-		{Kind: "slow", On: string(Agent), What: UpdatesLate, Late: 10 * s, Reason: "it runs five times slower", Source: "registration goes to the agent"},
-		{Kind: "slow", On: string(HealthSync), What: UpdatesLate, Late: 3 * s, Reason: "it runs five times slower", Source: "health-sync"},
-		{Kind: "slow", On: string(Proxy), What: UpdatesLate, Late: 3 * s, Reason: "it runs five times slower", Source: "xDS"},
+		{Kind: "freeze", On: string(Application), At: Instance, What: RequestFails, Late: s, AtMost: 12 * s,
+			Longer: 4 * s, UntilUpdated: true,
+			Reason: "requests time out until its health check has failed and callers know",
+			Source: "interval and timeout of its healthCheck"},
+		{Kind: "freeze", On: string(Application), At: Entry, What: RequestFails, Late: s, Longer: 4 * s,
+			Reason: "the traffic enters through this task", Source: "its only entry point"},
+		{Kind: "freeze", On: string(Application), What: OutOfTraffic, Late: 15 * s, Longer: 2 * s,
+			Reason: "its health check fails", Source: "timeout of its healthCheck"},
+		{Kind: "freeze", On: string(Proxy), What: RequestFails, Late: connecting, Longer: 4 * s,
+			Reason: "requests time out; the kernel still accepts connections, so no check sees it",
+			Source: "checks of mesh-init are TCP"},
+		{Kind: "freeze", On: string(Proxy), What: UpdatesLate, Late: 2 * s,
+			Reason: "it does not read its agent's updates", Source: "xDS"},
+		{Kind: "freeze", On: string(Agent), What: UpdatesLate, Late: 15 * s, Reason: noServer,
+			Source: "registration goes to the agent"},
+		{Kind: "freeze", On: string(Agent), What: OutOfTraffic, Late: 20 * s, Longer: 2 * s,
+			Reason: "gossip finds the agent failed until it answers again", Source: "Consul's gossip"},
+		{Kind: "freeze", On: string(HealthSync), What: UpdatesLate, Late: 3 * s,
+			Reason: "it does not read task metadata meanwhile", Source: "health-sync"},
+		{Kind: "freeze", On: string(Agent), What: Unreachable, Late: 15 * s, Reason: "it cannot leave meanwhile",
+			Source: "registration goes to the agent"},
+		{Kind: "freeze", On: string(HealthSync), What: Unreachable, Late: 3 * s, Reason: "it cannot log out meanwhile",
+			Source: "health-sync"},
+		{Kind: "slow", On: string(Agent), What: UpdatesLate, Late: 10 * s, Reason: "it runs five times slower",
+			Source: "registration goes to the agent"},
+		{Kind: "slow", On: string(HealthSync), What: UpdatesLate, Late: 3 * s, Reason: "it runs five times slower",
+			Source: "health-sync"},
+		{Kind: "slow", On: string(Proxy), What: UpdatesLate, Late: 3 * s, Reason: "it runs five times slower",
+			Source: "xDS"},
 	}
 }
 
@@ -191,41 +228,70 @@ func worldRules() []Rule {
 	s := time.Second
 	const gossip = "COMPATIBILITY.md, gossip, which finds it failed after some seconds"
 	rules := []Rule{
-		{Kind: "server", What: UpdatesLate, Late: 15 * s, Reason: noServer, Source: "all updates go through the server"},
-		{Kind: "server", What: Unreachable, Late: 3 * s, Reason: "logout is not possible", Source: "COMPATIBILITY.md, within the stop timeout"},
-		{Kind: "partition", On: "server", What: Unreachable, Late: 3 * s, Reason: "logout is not possible", Source: "COMPATIBILITY.md, within the stop timeout"},
-		{Kind: "partition", On: "all", What: Unreachable, Late: 3 * s, Reason: "logout is not possible", Source: "COMPATIBILITY.md, within the stop timeout"},
+		{Kind: "server", What: UpdatesLate, Late: 15 * s, Reason: noServer,
+			Source: "all updates go through the server"},
+		{Kind: "server", What: Unreachable, Late: 3 * s, Reason: "logout is not possible",
+			Source: "COMPATIBILITY.md, within the stop timeout"},
+		{Kind: "partition", On: "server", What: Unreachable, Late: 3 * s, Reason: "logout is not possible",
+			Source: "COMPATIBILITY.md, within the stop timeout"},
+		{Kind: "partition", On: "all", What: Unreachable, Late: 3 * s, Reason: "logout is not possible",
+			Source: "COMPATIBILITY.md, within the stop timeout"},
 		{Kind: "link", What: Unreachable, Late: 6 * s, Reason: "it waits behind requests", Source: "TCP"},
-		{Kind: "endpoint", On: "metadata", What: Unreachable, Late: 4 * s, Reason: "a container that waits for others cannot see their end", Source: "COMPATIBILITY.md, after all other containers"},
-		{Kind: "server", What: StartsLate, Late: 15 * s, Reason: "nothing can log in or register", Source: "COMPATIBILITY.md, retried for 3 minutes"},
-		{Kind: "server", What: OutOfTraffic, Late: 30 * s, Reason: "a server that comes back knows agents when they have joined", Source: "Consul's gossip"},
-		{Kind: "server", On: "down", Alone: true, What: RequestFails, Late: 30 * s, Reason: "it contacts the agents that it knew one after the other; if it becomes leader before, it removes all from the catalog until they register again", Source: "Consul: reconcileReaped"},
-		{Kind: "partition", On: "server", What: UpdatesLate, Late: 15 * s, Reason: noServer, Source: "all updates go through the server"},
-		{Kind: "partition", On: "server", What: StartsLate, Late: 15 * s, Reason: "nothing can log in or register", Source: "COMPATIBILITY.md, retried for 3 minutes"},
-		{Kind: "partition", On: "server", What: OutOfTraffic, Late: 30 * s, Reason: "gossip may find its agent failed", Source: "Consul's gossip"},
-		{Kind: "partition", On: "all", At: Instance, What: RequestFails, Late: connecting, AtMost: 30 * s, UntilUpdated: true, Reason: "gossip finds its agent failed", Source: gossip},
-		{Kind: "partition", On: "all", At: Entry, What: RequestFails, Late: connecting, Reason: "the traffic enters through this task", Source: "its only entry point"},
-		{Kind: "partition", On: "all", What: UpdatesLate, Late: 15 * s, Reason: noServer, Source: "all updates go through the server"},
-		{Kind: "partition", On: "all", What: OutOfTraffic, Late: 30 * s, Reason: "gossip finds its agent failed", Source: gossip},
-		{Kind: "partition", On: "all", AllTasks: true, What: OutOfTraffic, Late: 15 * s, Longer: 4 * s, Reason: "an agent that was cut off has found the others failed, and reports it until they refute it", Source: "Consul's gossip"},
-		{Kind: "partition", On: "server", AllTasks: true, What: LeaveLost, Late: 30 * s, Reason: lostLeave, Source: "Consul's gossip"},
-		{Kind: "partition", On: "all", AllTasks: true, What: LeaveLost, Late: 30 * s, Reason: lostLeave, Source: "Consul's gossip"},
-		{Kind: "partition", On: anotherTask, At: Entry, What: RequestFails, Late: connecting, Reason: "only these two tasks notice the partition", Source: "Consul asks agents by way of others"},
-		{Kind: "link", What: RequestFails, Late: connecting, Longer: 2 * s, Reason: "traffic exceeds its link's bandwidth", Source: "TCP"},
+		{Kind: "endpoint", On: "metadata", What: Unreachable, Late: 4 * s,
+			Reason: "a container that waits for others cannot see their end",
+			Source: "COMPATIBILITY.md, after all other containers"},
+		{Kind: "server", What: StartsLate, Late: 15 * s, Reason: "nothing can log in or register",
+			Source: "COMPATIBILITY.md, retried for 3 minutes"},
+		{Kind: "server", What: OutOfTraffic, Late: 30 * s,
+			Reason: "a server that comes back knows agents when they have joined", Source: "Consul's gossip"},
+		{Kind: "server", On: "down", Alone: true, What: RequestFails, Late: 30 * s,
+			Reason: "it contacts the agents that it knew one after the other; if it becomes leader before, it " +
+				"removes all from the catalog until they register again", Source: "Consul: reconcileReaped"},
+		{Kind: "partition", On: "server", What: UpdatesLate, Late: 15 * s, Reason: noServer,
+			Source: "all updates go through the server"},
+		{Kind: "partition", On: "server", What: StartsLate, Late: 15 * s, Reason: "nothing can log in or register",
+			Source: "COMPATIBILITY.md, retried for 3 minutes"},
+		{Kind: "partition", On: "server", What: OutOfTraffic, Late: 30 * s, Reason: "gossip may find its agent failed",
+			Source: "Consul's gossip"},
+		{Kind: "partition", On: "all", At: Instance, What: RequestFails, Late: connecting, AtMost: 30 * s,
+			UntilUpdated: true, Reason: "gossip finds its agent failed", Source: gossip},
+		{Kind: "partition", On: "all", At: Entry, What: RequestFails, Late: connecting,
+			Reason: "the traffic enters through this task", Source: "its only entry point"},
+		{Kind: "partition", On: "all", What: UpdatesLate, Late: 15 * s, Reason: noServer,
+			Source: "all updates go through the server"},
+		{Kind: "partition", On: "all", What: OutOfTraffic, Late: 30 * s, Reason: "gossip finds its agent failed",
+			Source: gossip},
+		{Kind: "partition", On: "all", AllTasks: true, What: OutOfTraffic, Late: 15 * s, Longer: 4 * s,
+			Reason: "an agent that was cut off has found the others failed, and reports it until they refute it",
+			Source: "Consul's gossip"},
+		{Kind: "partition", On: "server", AllTasks: true, What: LeaveLost, Late: 30 * s, Reason: lostLeave,
+			Source: "Consul's gossip"},
+		{Kind: "partition", On: "all", AllTasks: true, What: LeaveLost, Late: 30 * s, Reason: lostLeave,
+			Source: "Consul's gossip"},
+		{Kind: "partition", On: anotherTask, At: Entry, What: RequestFails, Late: connecting,
+			Reason: "only these two tasks notice the partition", Source: "Consul asks agents by way of others"},
+		{Kind: "link", What: RequestFails, Late: connecting, Longer: 2 * s,
+			Reason: "traffic exceeds its link's bandwidth", Source: "TCP"},
 		{Kind: "link", What: UpdatesLate, Late: 6 * s, Reason: "updates wait behind requests", Source: "TCP"},
-		{Kind: "link", What: OutOfTraffic, Late: 20 * s, Reason: "gossip waits behind requests", Source: "Consul's gossip"},
+		{Kind: "link", What: OutOfTraffic, Late: 20 * s, Reason: "gossip waits behind requests",
+			Source: "Consul's gossip"},
 	}
 	const unanswered = "its answer does not come; the ACL controller removes the token"
 	const logged = "COMPATIBILITY.md, a login whose answer never arrived"
-	for _, r := range []Rule{{Kind: "server"}, {Kind: "partition", On: "server"}, {Kind: "partition", On: "all"}, {Kind: "endpoint", On: "sts"}, {Kind: "endpoint", On: "iam"}} {
+	for _, r := range []Rule{{Kind: "server"}, {Kind: "partition", On: "server"}, {Kind: "partition", On: "all"},
+		{Kind: "endpoint", On: "sts"}, {Kind: "endpoint", On: "iam"}} {
 		r.What, r.Late, r.Reason, r.Source = LoginToken, s, unanswered, logged
 		rules = append(rules, r)
 	}
 	for _, name := range []string{"sts", "iam", "credentials"} {
-		rules = append(rules, Rule{Kind: "endpoint", On: name, What: StartsLate, Late: 10 * s, Reason: "the login of a starting task needs it", Source: "COMPATIBILITY.md, Retries at start"})
+		rules = append(rules, Rule{Kind: "endpoint", On: name, What: StartsLate, Late: 10 * s,
+			Reason: "the login of a starting task needs it", Source: "COMPATIBILITY.md, Retries at start"})
 	}
 	return append(rules,
-		Rule{Kind: "endpoint", On: "metadata", What: StartsLate, Late: 10 * s, Reason: "a starting task reads it", Source: `COMPATIBILITY.md, row "metadata is read once"`},
+		Rule{
+			Kind: "endpoint", On: "metadata", What: StartsLate, Late: 10 * s, Reason: "a starting task reads it",
+			Source: `COMPATIBILITY.md, row "metadata is read once"`,
+		},
 		Rule{Kind: "endpoint", On: "metadata", What: UpdatesLate, Late: 4 * s, Reason: "an invalid answer is ignored",
 			Source: "health-sync: an invalid answer changes nothing"})
 }
@@ -238,11 +304,13 @@ func lifeRules() []Rule {
 		{Kind: "stop", What: OutOfTraffic, Forever: true, Reason: "its task ends", Source: "ECS"},
 		{Kind: "spot", What: TaskEnds, AtMost: 3 * s, Reason: "it was asked to", Source: "ECS"},
 		{Kind: "spot", What: OutOfTraffic, Forever: true, Reason: "its task ends", Source: "ECS"},
-		{Kind: "unhealthy", What: OutOfTraffic, Late: 15 * s, Reason: "its health check fails", Source: "interval and retries of its healthCheck"},
+		{Kind: "unhealthy", What: OutOfTraffic, Late: 15 * s, Reason: "its health check fails",
+			Source: "interval and retries of its healthCheck"},
 	}
 }
 
 // name describes the rule in a line, with its source.
 func (r Rule) name() string {
-	return strings.Join(strings.Fields(r.Kind+" "+r.On+" "+string(r.With)+" "+r.At), " ") + ": " + r.Reason + " (" + r.Source + ")"
+	return strings.Join(strings.Fields(r.Kind+" "+r.On+" "+string(r.With)+" "+r.At), " ") + ": " + r.Reason + " (" +
+		r.Source + ")"
 }

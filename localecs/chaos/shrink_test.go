@@ -50,10 +50,15 @@ func TestShrinkKeepsItsBudgetAndSoundSchedules(t *testing.T) {
 	if runs != 7 || got.String() != whole.String() {
 		t.Errorf("%d runs, want 7; shrunk to\n%s", runs, got)
 	}
-	if one := Shrink(whole, hello(), 0, func(Schedule) bool { t.Error("ran"); return true }); one.String() != whole.String() {
+	if one := Shrink(whole, hello(), 0, func(Schedule) bool {
+		t.Error("ran")
+		return true
+	}); one.String() != whole.String() {
 		t.Error("shrunk without a run")
 	}
-	if none := Shrink(whole, hello(), 1000, func(Schedule) bool { return true }); len(none.Events) > 1 || strings.Count(none.String(), "\n") > 1 {
+	if none := Shrink(whole, hello(), 1000, func(Schedule) bool {
+		return true
+	}); len(none.Events) > 1 || strings.Count(none.String(), "\n") > 1 {
 		t.Errorf("what always fails shrinks to\n%s", none)
 	}
 }

@@ -73,7 +73,9 @@ func (s Schedule) age(w World, task string, at time.Duration) time.Duration {
 
 // serves reports whether the instance can be counted on all the time between.
 func (i instance) serves(at time.Duration) bool {
-	return at >= i.ready && at < i.gone && !slices.ContainsFunc(i.disrupted, func(t interval) bool { return at >= t.from && at < t.to })
+	return at >= i.ready && at < i.gone && !slices.ContainsFunc(i.disrupted, func(t interval) bool {
+		return at >= t.from && at < t.to
+	})
 }
 
 // sound reports whether the schedule leaves an instance of each service alone at any
@@ -155,8 +157,10 @@ func (e Event) object() string {
 // nothing else happens to its processes at the time.
 func (s Schedule) switchable(change Event) bool {
 	return !slices.ContainsFunc(s.Events, func(e Event) bool {
-		other := e.process() != nil || e.Kind() == "stop" || e.Kind() == "spot" || e.Unhealthy != "" && e.At != change.At
-		return other && slices.Contains(e.tasks(), change.Unhealthy) && e.At <= change.End()+time.Second && e.End() >= change.At-time.Second
+		other := e.process() != nil || e.Kind() == "stop" || e.Kind() == "spot" ||
+			e.Unhealthy != "" && e.At != change.At
+		return other && slices.Contains(e.tasks(), change.Unhealthy) && e.At <= change.End()+time.Second &&
+			e.End() >= change.At-time.Second
 	})
 }
 

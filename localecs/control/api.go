@@ -63,7 +63,10 @@ func Open(o APIOptions) (*APIServer, error) {
 	}
 	s.key = identities.PutUser(iam.Admin(userName, o.Cluster.AWS()))
 	const patience = 30 * time.Second
-	s.server = &http.Server{Handler: handler, ReadHeaderTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: 2 * patience}
+	s.server = &http.Server{
+		Handler: handler, ReadHeaderTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+		IdleTimeout: 2 * patience,
+	}
 	s.serving.Go(func() { // until Close
 		if err := s.server.Serve(o.Listener); !errors.Is(err, http.ErrServerClosed) {
 			o.Log.Error("ECS API stopped serving", logkey.Error, err)
@@ -76,7 +79,8 @@ func Open(o APIOptions) (*APIServer, error) {
 func (s *APIServer) open() (http.Handler, *iam.Store, error) {
 	o := s.options
 	if o.Simulated == nil {
-		r, err := cluster.OpenRegion(cluster.RegionOptions{Cluster: o.Cluster, Throttle: o.Throttle, Lag: o.Lag, Observe: o.Observe, Log: o.Log})
+		r, err := cluster.OpenRegion(cluster.RegionOptions{Cluster: o.Cluster, Throttle: o.Throttle, Lag: o.Lag,
+			Observe: o.Observe, Log: o.Log})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -84,7 +88,8 @@ func (s *APIServer) open() (http.Handler, *iam.Store, error) {
 		return r.Cluster().AWS(), r.Cluster().Identities(), nil
 	}
 	w, err := simulated.Open(simulated.Options{
-		Region: o.Cluster.Region, Account: o.Cluster.Account, Subnet: o.Cluster.Subnet, AtOnce: o.Cluster.AtOnce, Roles: o.Cluster.Roles,
+		Region: o.Cluster.Region, Account: o.Cluster.Account, Subnet: o.Cluster.Subnet, AtOnce: o.Cluster.AtOnce,
+		Roles:  o.Cluster.Roles,
 		Timing: *o.Simulated, Throttle: o.Throttle, Lag: o.Lag, Observe: o.Observe, Log: o.Log,
 	})
 	if err != nil {
@@ -123,7 +128,8 @@ func CheckLoopback(address string) error {
 		return fmt.Errorf("%q: want HOST:PORT such as 127.0.0.1:0: %w", address, err)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("%q: want a loopback address such as 127.0.0.1:0: a caller of the API can run programs here", address)
+		return fmt.Errorf("%q: want a loopback address such as 127.0.0.1:0: a caller of the API can run programs here",
+			address)
 	}
 	return nil
 }
@@ -156,7 +162,8 @@ func Event(t shapes.Task, at time.Time) ([]byte, error) {
 	arn := strings.Split(t.TaskARN, ":") // arn:aws:ecs:region:account:task/...
 	return json.Marshal(map[string]any{
 		"version": "0", "id": uuid.New().String(), "detail-type": "ECS Task State Change", "source": "aws.ecs",
-		"account": arn[4], "region": arn[3], "time": at.UTC().Format(time.RFC3339), "resources": []string{t.TaskARN}, "detail": detail,
+		"account": arn[4], "region": arn[3], "time": at.UTC().Format(time.RFC3339), "resources": []string{t.TaskARN},
+		"detail": detail,
 	})
 }
 

@@ -147,7 +147,9 @@ func (t Target) judge(s State) result {
 	}
 	r := result{text: s.Unknown(t.Name).Error(), never: s.hasPlan()}
 	for _, name := range []string{t.Name, serviceOf(t.Name)} {
-		if slices.Contains(s.Planned, name) || slices.ContainsFunc(s.Services, func(v shapes.Service) bool { return v.ServiceName == name }) {
+		if slices.Contains(s.Planned, name) || slices.ContainsFunc(s.Services, func(v shapes.Service) bool {
+			return v.ServiceName == name
+		}) {
 			r.never = false // it may still start
 		}
 	}
@@ -205,7 +207,8 @@ func (t Target) steady(s State) result {
 	var names []string
 	for _, v := range s.Services {
 		if v.ServiceName == t.Name {
-			text := fmt.Sprintf("service %s: %d of %d running, %d pending, %s", t.Name, v.RunningCount, v.DesiredCount, v.PendingCount, Standing(v))
+			text := fmt.Sprintf("service %s: %d of %d running, %d pending, %s", t.Name, v.RunningCount, v.DesiredCount,
+				v.PendingCount, Standing(v))
 			steady, err := v.Steady()
 			return result{met: steady, never: err != nil, text: text, task: failedTask(s, t.Name)}
 		}
@@ -235,7 +238,9 @@ func (t Target) passing(s State) result {
 		return result{text: "the Consul server has not started yet"}
 	}
 	n := s.Consul.Passing[t.Name]
-	r := result{met: n >= t.Count, text: fmt.Sprintf("Consul sends traffic to %d of %d instances of %s", n, t.Count, t.Name)}
+	r := result{
+		met: n >= t.Count, text: fmt.Sprintf("Consul sends traffic to %d of %d instances of %s", n, t.Count, t.Name),
+	}
 	for i, task := range s.Tasks {
 		if task.Family() == t.Name && !task.Healthy() {
 			r.task = &s.Tasks[i]

@@ -17,16 +17,21 @@ func code(n int) *int { return &n }
 // state has a task of every kind.
 func state() control.State {
 	app := func(status, health string) control.Container {
-		c := control.Container{Container: shapes.Container{Name: "app", LastStatus: status, HealthStatus: health}, Essential: true, HealthCheck: true, StartedAt: start}
+		c := control.Container{
+			Container: shapes.Container{Name: "app", LastStatus: status, HealthStatus: health}, Essential: true,
+			HealthCheck: true, StartedAt: start,
+		}
 		if health == "" {
 			c.HealthStatus, c.HealthCheck = "UNKNOWN", false
 		}
-		c.Waiting = map[string]string{"PENDING ": "waits for init SUCCESS", "RUNNING UNHEALTHY": "is UNHEALTHY", "RUNNING UNKNOWN": "has no health yet"}[status+" "+health]
+		c.Waiting = map[string]string{"PENDING ": "waits for init SUCCESS", "RUNNING UNHEALTHY": "is UNHEALTHY",
+			"RUNNING UNKNOWN": "has no health yet"}[status+" "+health]
 		return c
 	}
 	task := func(name, service, last, desired string, containers ...control.Container) control.Task {
 		t := control.Task{Name: name, Task: shapes.Task{
-			TaskARN: "arn:task/default/" + name + "-id", TaskDefinitionARN: "arn:task-definition/f-" + name + ":1", Group: "service:" + service, LastStatus: last, DesiredStatus: desired,
+			TaskARN: "arn:task/default/" + name + "-id", TaskDefinitionARN: "arn:task-definition/f-" + name + ":1",
+			Group: "service:" + service, LastStatus: last, DesiredStatus: desired,
 		}, Containers: containers}
 		if last != "PENDING" {
 			t.StartedAt = shapes.At(start)
@@ -40,7 +45,9 @@ func state() control.State {
 		Container: shapes.Container{Name: "app", LastStatus: "STOPPED", HealthStatus: "UNKNOWN", ExitCode: code(3)},
 		Essential: true, StartedAt: start, FinishedAt: start.Add(time.Second),
 	}
-	initialized := control.Container{Container: shapes.Container{Name: "init", LastStatus: "STOPPED", HealthStatus: "UNKNOWN", ExitCode: code(0)}}
+	initialized := control.Container{
+		Container: shapes.Container{Name: "init", LastStatus: "STOPPED", HealthStatus: "UNKNOWN", ExitCode: code(0)},
+	}
 	rollout := func(state, reason string) []shapes.Deployment {
 		return []shapes.Deployment{{RolloutState: state, RolloutStateReason: reason}}
 	}
@@ -59,8 +66,10 @@ func state() control.State {
 			task("api-3", "api", "RUNNING", "RUNNING", app("RUNNING", "UNKNOWN")),
 		},
 		Services: []shapes.Service{
-			{ServiceName: "api", Status: "ACTIVE", DesiredCount: 2, RunningCount: 2, Deployments: rollout("COMPLETED", "")},
-			{ServiceName: "slow", Status: "ACTIVE", DesiredCount: 2, PendingCount: 1, Deployments: rollout("IN_PROGRESS", "")},
+			{ServiceName: "api", Status: "ACTIVE", DesiredCount: 2, RunningCount: 2,
+				Deployments: rollout("COMPLETED", "")},
+			{ServiceName: "slow", Status: "ACTIVE", DesiredCount: 2, PendingCount: 1,
+				Deployments: rollout("IN_PROGRESS", "")},
 			{ServiceName: "bad", Status: "ACTIVE", DesiredCount: 1, Deployments: rollout("FAILED", "circuit breaker")},
 		},
 		Planned: []string{"late", "shop"},
@@ -127,7 +136,8 @@ func TestNothingComesAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	s := state()
 	s.Ended = true
-	for condition, name := range map[control.Condition]string{control.Running: "late", control.Healthy: "ill", control.Stopped: "good", control.Steady: "shop", control.Passing: "api"} {
+	for condition, name := range map[control.Condition]string{control.Running: "late", control.Healthy: "ill",
+		control.Stopped: "good", control.Steady: "shop", control.Passing: "api"} {
 		if o := control.Judge([]control.Target{{Condition: condition, Name: name, Count: 1}}, s); !o.Over || o.Met {
 			t.Errorf("%s %s: %q", condition, name, o.Text("the run has ended"))
 		}
@@ -137,7 +147,8 @@ func TestNothingComesAfterTheEnd(t *testing.T) {
 func TestServeHasNeitherPlanNorConsul(t *testing.T) {
 	t.Parallel()
 	s := control.State{Command: "serve"}
-	for condition, want := range map[control.Condition]bool{control.Running: false, control.Steady: false, control.Passing: true} {
+	for condition, want := range map[control.Condition]bool{control.Running: false, control.Steady: false,
+		control.Passing: true} {
 		if o := control.Judge([]control.Target{{Condition: condition, Name: "web", Count: 1}}, s); o.Over != want {
 			t.Errorf("%s: %v, %q", condition, o.Over, o.Text(""))
 		}
@@ -146,7 +157,10 @@ func TestServeHasNeitherPlanNorConsul(t *testing.T) {
 
 func TestAllOfThem(t *testing.T) {
 	t.Parallel()
-	targets := []control.Target{{Condition: control.Healthy, Name: "good"}, {Condition: control.Healthy, Name: "ill"}, {Condition: control.Healthy, Name: "young"}}
+	targets := []control.Target{
+		{Condition: control.Healthy, Name: "good"}, {Condition: control.Healthy, Name: "ill"},
+		{Condition: control.Healthy, Name: "young"},
+	}
 	o := control.Judge(targets, state())
 	const want = "timed out after 1s; ill is RUNNING (app is UNHEALTHY); young is RUNNING (app has no health yet)"
 	if o.Met || o.Over || o.Text("timed out after 1s") != want {
@@ -158,7 +172,8 @@ func TestAllOfThem(t *testing.T) {
 	if o := control.Judge(targets[:1], state()); o.Blame != (control.Blame{}) || o.Text("") != "" {
 		t.Errorf("nothing is wrong: %+v %q", o.Blame, o.Text(""))
 	}
-	if o := control.Judge([]control.Target{{Condition: control.Steady, Name: "bad"}}, state()); o.Blame != (control.Blame{}) {
+	if o := control.Judge([]control.Target{{Condition: control.Steady, Name: "bad"}},
+		state()); o.Blame != (control.Blame{}) {
 		t.Errorf("%+v", o.Blame)
 	}
 }

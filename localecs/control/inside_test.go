@@ -57,7 +57,8 @@ func insideProgram() int {
 func protect(ctx context.Context) int {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPut, os.Getenv("ECS_AGENT_URI")+"/task-protection/v1/state", strings.NewReader(`{"ProtectionEnabled": true}`))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPut, os.Getenv("ECS_AGENT_URI")+"/task-protection/v1/state",
+		strings.NewReader(`{"ProtectionEnabled": true}`))
 	if err != nil {
 		fmt.Println(err)
 		return 1
@@ -89,18 +90,24 @@ func TestATaskCallsTheAPI(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.register("inside", "inside", "exec /bin/inside")
-	environment := []shapes.EnvironmentVariable{{Name: "AWS_ENDPOINT_URL_ECS", Value: "http://10.42.0.1"}, {Name: "GORACE", Value: "atexit_sleep_ms=0"}}
+	environment := []shapes.EnvironmentVariable{
+		{Name: "AWS_ENDPOINT_URL_ECS", Value: "http://10.42.0.1"}, {Name: "GORACE", Value: "atexit_sleep_ms=0"},
+	}
 	for role, refused := range map[string]string{
 		"lister": "ecs:StopTask",
 		"shop":   "ecs:ListTasks", // it has no actions
 	} {
 		arn := w.run(shapes.RunTaskInput{TaskDefinition: "inside", Overrides: shapes.Overrides{
-			TaskRoleARN: "arn:aws:iam::" + account + ":role/" + role, Containers: []shapes.ContainerOverride{{Name: "app", Environment: environment}},
+			TaskRoleARN: "arn:aws:iam::" + account + ":role/" + role, Containers: []shapes.ContainerOverride{
+				{Name: "app", Environment: environment},
+			},
 		}}).TaskARN
 		task := w.await("", arn, shapes.Stopped)
 		operation, _ := strings.CutPrefix(refused, "ecs:")
-		want := operation + " AccessDeniedException: User: arn:aws:sts::" + account + ":assumed-role/" + role + "/" + idOf(arn) +
-			" is not authorized to perform: " + refused + " because no identity-based policy allows the " + refused + " action\n"
+		want := operation + " AccessDeniedException: User: arn:aws:sts::" + account + ":assumed-role/" + role + "/" +
+			idOf(arn) +
+			" is not authorized to perform: " + refused + " because no identity-based policy allows the " + refused +
+			" action\n"
 		code := 1
 		if role == "lister" {
 			want = "DescribeTasks " + arn + " app\n" + want
@@ -127,9 +134,11 @@ func TestTaskThatProtectsItselfIsProtectedInTheAPI(t *testing.T) {
 		}
 	}
 	must("RegisterTaskDefinition", map[string]any{
-		"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": []string{"FARGATE"}, "cpu": "256", "memory": "512",
-		"taskRoleArn":          "arn:aws-us-gov:iam::" + account + ":role/shop",
-		"containerDefinitions": []any{map[string]any{"name": "app", "image": "inside", "entryPoint": []string{"/bin/inside", "protect"}}},
+		"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": []string{"FARGATE"}, "cpu": "256",
+		"memory":      "512",
+		"taskRoleArn": "arn:aws-us-gov:iam::" + account + ":role/shop",
+		"containerDefinitions": []any{map[string]any{"name": "app", "image": "inside",
+			"entryPoint": []string{"/bin/inside", "protect"}}},
 	})
 	must("CreateService", map[string]any{
 		"serviceName": "web", "taskDefinition": "web", "desiredCount": 1, "launchType": "FARGATE",
@@ -150,7 +159,8 @@ func TestTaskThatProtectsItselfIsProtectedInTheAPI(t *testing.T) {
 		t.Errorf("the endpoint's answer %s", log)
 	}
 	var got shapes.TaskProtectionOutput
-	if err := w.call("GetTaskProtection", shapes.TaskProtectionInput{Tasks: []string{arn}}, &got); err != nil || len(got.ProtectedTasks) != 1 || !got.ProtectedTasks[0].ProtectionEnabled {
+	if err := w.call("GetTaskProtection", shapes.TaskProtectionInput{Tasks: []string{arn}}, &got); err != nil ||
+		len(got.ProtectedTasks) != 1 || !got.ProtectedTasks[0].ProtectionEnabled {
 		t.Errorf("protection in the API: %+v, %v", got, err)
 	}
 	must("DeleteService", map[string]any{"service": "web", "force": true})

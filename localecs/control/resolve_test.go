@@ -11,7 +11,8 @@ import (
 
 func task(name, id, service, family, status string) control.Task {
 	return control.Task{Name: name, Task: shapes.Task{
-		TaskARN: "arn:task/default/" + id, TaskDefinitionARN: "arn:task-definition/" + family + ":1", Group: "service:" + service, LastStatus: status, DesiredStatus: "RUNNING",
+		TaskARN: "arn:task/default/" + id, TaskDefinitionARN: "arn:task-definition/" + family + ":1",
+		Group: "service:" + service, LastStatus: status, DesiredStatus: "RUNNING",
 	}}
 }
 
@@ -66,7 +67,8 @@ func TestNoSuch(t *testing.T) {
 		"no task web; there are none yet": nil,
 		"no task web; did you mean wbe?":  {"api", "wbe"},
 		"no task web; want one of a1, a2": {"a2", "a1", "a2"},
-		"no task web; want one of 01x, 02x, 03x, 04x, 05x, 06x, 07x, 08x, 09x, 10x, 11x, 12x, ...": {"01x", "02x", "03x", "04x", "05x", "06x", "07x", "08x", "09x", "10x", "11x", "12x", "13x"},
+		"no task web; want one of 01x, 02x, 03x, 04x, 05x, 06x, 07x, 08x, 09x, 10x, 11x, 12x, ...": {"01x", "02x",
+			"03x", "04x", "05x", "06x", "07x", "08x", "09x", "10x", "11x", "12x", "13x"},
 	} {
 		if got := control.NoSuch("task", "web", known).Error(); got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -81,21 +83,26 @@ func TestTaskHealthCountsContainersWithChecks(t *testing.T) {
 		if !checked {
 			health = "UNKNOWN"
 		}
-		return control.Container{Container: shapes.Container{HealthStatus: health}, Essential: essential, HealthCheck: checked}
+		return control.Container{
+			Container: shapes.Container{HealthStatus: health}, Essential: essential, HealthCheck: checked,
+		}
 	}
 	for name, tt := range map[string]struct {
 		status     string
 		containers []control.Container
 		want       bool
 	}{
-		"no checks":                       {"RUNNING", []control.Container{c(true, "")}, false},
-		"one without a check":             {"RUNNING", []control.Container{c(true, ""), c(true, "HEALTHY")}, true},
-		"one undecided":                   {"RUNNING", []control.Container{c(true, "UNKNOWN"), c(true, "HEALTHY")}, false},
-		"a side one is ill":               {"RUNNING", []control.Container{c(false, "UNHEALTHY"), c(true, "HEALTHY")}, true},
+		"no checks":           {"RUNNING", []control.Container{c(true, "")}, false},
+		"one without a check": {"RUNNING", []control.Container{c(true, ""), c(true, "HEALTHY")}, true},
+		"one undecided": {"RUNNING", []control.Container{c(true, "UNKNOWN"), c(true, "HEALTHY")},
+			false},
+		"a side one is ill": {"RUNNING", []control.Container{c(false, "UNHEALTHY"), c(true, "HEALTHY")},
+			true},
 		"only side ones have checks":      {"RUNNING", []control.Container{c(false, "UNHEALTHY"), c(true, "")}, false},
 		"it does not run, and is healthy": {"PENDING", []control.Container{c(true, "HEALTHY")}, false},
 	} {
-		got := control.Task{Task: shapes.Task{LastStatus: tt.status, DesiredStatus: "RUNNING"}, Containers: tt.containers}.Healthy()
+		got := control.Task{Task: shapes.Task{LastStatus: tt.status, DesiredStatus: "RUNNING"},
+			Containers: tt.containers}.Healthy()
 		if got != tt.want {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
 		}

@@ -17,7 +17,8 @@ import (
 )
 
 // waits is a script that runs until TERM, and then exits with 3.
-const waits = `trap 'exit 3' TERM; echo "$GREETING $AWS_CONTAINER_CREDENTIALS_RELATIVE_URI $ECS_CONTAINER_METADATA_URI_V4"; while :; do sleep 0.05; done`
+const waits = `trap 'exit 3' TERM; echo "$GREETING $AWS_CONTAINER_CREDENTIALS_RELATIVE_URI ` +
+	`$ECS_CONTAINER_METADATA_URI_V4"; while :; do sleep 0.05; done`
 
 func TestRunTaskAndStopTaskWithRealContainers(t *testing.T) {
 	t.Parallel()
@@ -25,24 +26,29 @@ func TestRunTaskAndStopTaskWithRealContainers(t *testing.T) {
 	w.registerFor(60, "web", "shell", waits)
 	started := w.run(shapes.RunTaskInput{TaskDefinition: "web", Overrides: shapes.Overrides{
 		TaskRoleARN: roleARN,
-		Containers:  []shapes.ContainerOverride{{Name: "app", Environment: []shapes.EnvironmentVariable{{Name: "GREETING", Value: "salut"}}}},
+		Containers: []shapes.ContainerOverride{
+			{Name: "app", Environment: []shapes.EnvironmentVariable{{Name: "GREETING", Value: "salut"}}},
+		},
 	}})
 	running := w.await("", started.TaskARN, shapes.Running)
 	c := running.Containers[0]
 	if running.Version != 3 || c.LastStatus != shapes.Running || c.ContainerARN != started.Containers[0].ContainerARN ||
 		!strings.HasPrefix(c.RuntimeID, idOf(started.TaskARN)+"-") || !strings.HasPrefix(c.ImageDigest, "sha256:") ||
-		!strings.HasPrefix(c.NetworkInterfaces[0].IPv4, "10.42.0.") || running.Attachments[0].Details[4].Value != c.NetworkInterfaces[0].IPv4 {
+		!strings.HasPrefix(c.NetworkInterfaces[0].IPv4, "10.42.0.") ||
+		running.Attachments[0].Details[4].Value != c.NetworkInterfaces[0].IPv4 {
 		t.Errorf("%+v", running)
 	}
 	testkit.Eventually(t, "the script has its trap", func() bool { return w.log("web", started.TaskARN) != "" })
 	w.stop("", started.TaskARN)
 	stopped := w.await("", started.TaskARN, shapes.Stopped)
-	if stopped.StopCode != "UserInitiated" || stopped.StoppedReason != "enough" || *stopped.Containers[0].ExitCode != 3 ||
+	if stopped.StopCode != "UserInitiated" || stopped.StoppedReason != "enough" ||
+		*stopped.Containers[0].ExitCode != 3 ||
 		stopped.Attachments[0].Status != "DELETED" || stopped.StoppedAt.IsZero() {
 		t.Errorf("%+v", stopped)
 	}
 	log := strings.Fields(w.log("web", started.TaskARN))
-	if len(log) != 3 || log[0] != "salut" || !strings.HasPrefix(log[1], "/v2/credentials/") || !strings.HasSuffix(log[2], c.RuntimeID) {
+	if len(log) != 3 || log[0] != "salut" || !strings.HasPrefix(log[1], "/v2/credentials/") ||
+		!strings.HasSuffix(log[2], c.RuntimeID) {
 		t.Errorf("the container received %q", log)
 	}
 	id := idOf(started.TaskARN) + " "
@@ -65,16 +71,25 @@ func TestTasksThatCannotStart(t *testing.T) {
 		in     shapes.RunTaskInput
 		reason string
 	}{
-		{shapes.RunTaskInput{TaskDefinition: "unknown"}, "CannotPullContainerError: pull access denied for unknown/image:1: not among the known images"},
+		{shapes.RunTaskInput{TaskDefinition: "unknown"},
+			"CannotPullContainerError: pull access denied for unknown/image:1: not among the known images"},
 		{
-			shapes.RunTaskInput{TaskDefinition: "web", Overrides: shapes.Overrides{TaskRoleARN: "arn:aws:iam::123456789012:role/nobody"}},
-			"ECS was unable to assume the role 'arn:aws:iam::123456789012:role/nobody' that was provided for this task. Please verify that the role being passed " +
-				"has the proper trust relationship and permissions and that your IAM user has permissions to pass this role.",
+			shapes.RunTaskInput{
+				TaskDefinition: "web", Overrides: shapes.Overrides{
+					TaskRoleARN: "arn:aws:iam::123456789012:role/nobody",
+				},
+			},
+			"ECS was unable to assume the role 'arn:aws:iam::123456789012:role/nobody' that was provided for this " +
+				"task. Please verify that the role being passed " +
+				"has the proper trust relationship and permissions and that your IAM user has permissions to pass " +
+				"this role.",
 		},
 	} {
 		task := w.await("", w.run(tt.in).TaskARN, shapes.Stopped)
-		if task.StopCode != "TaskFailedToStart" || !strings.HasPrefix(task.StoppedReason, tt.reason) || task.DesiredStatus != shapes.Stopped ||
-			task.Containers[0].LastStatus != shapes.Stopped || task.Containers[0].ExitCode != nil || !task.StartedAt.IsZero() {
+		if task.StopCode != "TaskFailedToStart" || !strings.HasPrefix(task.StoppedReason, tt.reason) ||
+			task.DesiredStatus != shapes.Stopped ||
+			task.Containers[0].LastStatus != shapes.Stopped || task.Containers[0].ExitCode != nil ||
+			!task.StartedAt.IsZero() {
 			t.Errorf("%+v", task)
 		}
 	}
@@ -87,7 +102,8 @@ func TestStopComesBeforeTheTask(t *testing.T) {
 	for range 5 {
 		arn := w.run(shapes.RunTaskInput{TaskDefinition: "web"}).TaskARN
 		w.stop("", arn)
-		if task := w.await("", arn, shapes.Stopped); task.StopCode != "UserInitiated" || task.StoppedReason != "enough" {
+		if task := w.await("", arn, shapes.Stopped); task.StopCode != "UserInitiated" ||
+			task.StoppedReason != "enough" {
 			t.Errorf("%+v", task)
 		}
 	}
@@ -114,8 +130,10 @@ func TestSettingsThatAreNotEmulatedAreLoggedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	if err := w.call("RegisterTaskDefinition", map[string]any{
-		"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": []string{"FARGATE"}, "cpu": "256", "memory": "512",
-		"containerDefinitions": []any{map[string]any{"name": "app", "image": "shell", "command": []string{"/bin/sh", "-c", ":"}, "pseudoTerminal": true}},
+		"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": []string{"FARGATE"}, "cpu": "256",
+		"memory": "512",
+		"containerDefinitions": []any{map[string]any{"name": "app", "image": "shell",
+			"command": []string{"/bin/sh", "-c", ":"}, "pseudoTerminal": true}},
 	}, &shapes.Empty{}); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +142,8 @@ func TestSettingsThatAreNotEmulatedAreLoggedOnce(t *testing.T) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if text := w.warnings.String(); strings.Count(text, "pseudoTerminal: not emulated") != 1 || !strings.Contains(text, "task-definition/web:1") {
+	if text := w.warnings.String(); strings.Count(text, "pseudoTerminal: not emulated") != 1 ||
+		!strings.Contains(text, "task-definition/web:1") {
 		t.Errorf("it says %s", text)
 	}
 }
@@ -161,7 +180,10 @@ func TestExports(t *testing.T) {
 		name, _, _ := strings.Cut(v, "=")
 		names = append(names, name)
 	}
-	want := []string{"AWS_ENDPOINT_URL_ECS", "AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL_IAM", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_DEFAULT_REGION"}
+	want := []string{
+		"AWS_ENDPOINT_URL_ECS", "AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL_IAM", "AWS_ACCESS_KEY_ID",
+		"AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_DEFAULT_REGION",
+	}
 	if !slices.Equal(names, want) {
 		t.Errorf("%q", names)
 	}
@@ -171,7 +193,8 @@ func TestExports(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if text, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(text), "<Code>MissingAuthenticationToken</Code>") {
+	if text, err := io.ReadAll(res.Body); err != nil ||
+		!strings.Contains(string(text), "<Code>MissingAuthenticationToken</Code>") {
 		t.Errorf("%s, %v", text, err)
 	}
 	if matches, err := filepath.Glob(filepath.Join(w.dir, "logs", "*")); err != nil || len(matches) != 0 {

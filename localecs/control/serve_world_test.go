@@ -77,7 +77,10 @@ func newWorldIn(t *testing.T, region string) *serveWorld {
 			Images: map[string]runtime.Image{"shell": {Name: "shell", Programs: map[string]string{
 				"/bin/sh": "/bin/sh", "/bin/sleep": "/bin/sleep", "/bin/env": "/usr/bin/env",
 			}}, "inside": {Name: "inside", Programs: map[string]string{"/bin/sh": "/bin/sh", "/bin/inside": self}}},
-			Roles: []iam.Role{{Name: "shop", Account: account}, {Name: "shop", Account: account, Partition: "aws-us-gov"}, {Name: "lister", Account: account, Actions: []string{"ecs:ListTasks", "ecs:Describe*"}}}, Log: hclog.NewNullLogger(),
+			Roles: []iam.Role{{Name: "shop", Account: account},
+				{Name: "shop", Account: account, Partition: "aws-us-gov"},
+				{Name: "lister", Account: account, Actions: []string{"ecs:ListTasks", "ecs:Describe*"}}},
+			Log: hclog.NewNullLogger(),
 		},
 		Listener: listener, Throttle: true, Log: hclog.New(&hclog.LoggerOptions{Output: &w.warnings, Mutex: &w.mu}),
 		Observe: func(task shapes.Task, _ time.Time) {
@@ -115,14 +118,18 @@ func (w *serveWorld) call(operation string, in, out any) error {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.exports["AWS_ENDPOINT_URL_ECS"], bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.exports["AWS_ENDPOINT_URL_ECS"],
+		bytes.NewReader(body))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	req.Header.Set("X-Amz-Target", "AmazonEC2ContainerServiceV20141113."+operation)
 	sum := sha256.Sum256(body)
-	credentials := aws.Credentials{AccessKeyID: w.exports["AWS_ACCESS_KEY_ID"], SecretAccessKey: w.exports["AWS_SECRET_ACCESS_KEY"]}
-	if err := v4.NewSigner().SignHTTP(context.Background(), credentials, req, hex.EncodeToString(sum[:]), "ecs", w.exports["AWS_REGION"], time.Now()); err != nil {
+	credentials := aws.Credentials{
+		AccessKeyID: w.exports["AWS_ACCESS_KEY_ID"], SecretAccessKey: w.exports["AWS_SECRET_ACCESS_KEY"],
+	}
+	if err := v4.NewSigner().SignHTTP(context.Background(), credentials, req, hex.EncodeToString(sum[:]), "ecs",
+		w.exports["AWS_REGION"], time.Now()); err != nil {
 		w.t.Fatal(err)
 	}
 	res, err := http.DefaultClient.Do(req)
@@ -152,8 +159,10 @@ func (w *serveWorld) registerFor(seconds int, family, image, script string) {
 	w.t.Helper()
 	var out shapes.Empty
 	if err := w.call("RegisterTaskDefinition", map[string]any{
-		"family": family, "networkMode": "awsvpc", "requiresCompatibilities": []string{"FARGATE"}, "cpu": "256", "memory": "512",
-		"containerDefinitions": []any{map[string]any{"name": "app", "image": image, "stopTimeout": seconds, "entryPoint": []string{"/bin/sh", "-c"}, "command": []string{script}}},
+		"family": family, "networkMode": "awsvpc", "requiresCompatibilities": []string{"FARGATE"}, "cpu": "256",
+		"memory": "512",
+		"containerDefinitions": []any{map[string]any{"name": "app", "image": image, "stopTimeout": seconds,
+			"entryPoint": []string{"/bin/sh", "-c"}, "command": []string{script}}},
 	}, &out); err != nil {
 		w.t.Fatal(err)
 	}
@@ -162,9 +171,12 @@ func (w *serveWorld) registerFor(seconds int, family, image, script string) {
 // run starts one task.
 func (w *serveWorld) run(in shapes.RunTaskInput) shapes.Task {
 	w.t.Helper()
-	in.NetworkConfiguration = &shapes.NetworkConfiguration{AWSVPC: &shapes.VPCConfiguration{Subnets: []string{"subnet-1"}}}
+	in.NetworkConfiguration = &shapes.NetworkConfiguration{
+		AWSVPC: &shapes.VPCConfiguration{Subnets: []string{"subnet-1"}},
+	}
 	var out shapes.TasksOutput
-	if err := w.call("RunTask", in, &out); err != nil || len(out.Tasks) != 1 || out.Tasks[0].LastStatus != shapes.Provisioning {
+	if err := w.call("RunTask", in, &out); err != nil || len(out.Tasks) != 1 ||
+		out.Tasks[0].LastStatus != shapes.Provisioning {
 		w.t.Fatalf("%+v, %v", out, err)
 	}
 	return out.Tasks[0]
@@ -183,7 +195,8 @@ func (w *serveWorld) await(cluster, arn, status string) (task shapes.Task) {
 	testkit.Eventually(w.t, "task is "+status, func() bool {
 		<-tick.C
 		var out shapes.TasksOutput
-		if err := w.call("DescribeTasks", shapes.DescribeTasksInput{Cluster: cluster, Tasks: []string{arn}}, &out); err != nil || len(out.Tasks) != 1 {
+		if err := w.call("DescribeTasks", shapes.DescribeTasksInput{Cluster: cluster, Tasks: []string{arn}},
+			&out); err != nil || len(out.Tasks) != 1 {
 			w.t.Fatalf("%+v, %v", out, err)
 		}
 		task = out.Tasks[0]
@@ -195,7 +208,8 @@ func (w *serveWorld) await(cluster, arn, status string) (task shapes.Task) {
 func (w *serveWorld) stop(cluster, arn string) {
 	w.t.Helper()
 	var out shapes.TaskOutput
-	if err := w.call("StopTask", shapes.StopTaskInput{Cluster: cluster, Task: arn, Reason: "enough"}, &out); err != nil {
+	if err := w.call("StopTask", shapes.StopTaskInput{Cluster: cluster, Task: arn, Reason: "enough"},
+		&out); err != nil {
 		w.t.Fatal(err)
 	}
 }

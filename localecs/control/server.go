@@ -104,7 +104,9 @@ func (s *Server) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(versionHeader, s.Version)
 		if theirs := r.Header.Get(versionHeader); theirs != s.Version {
-			refuse(w, http.StatusConflict, fmt.Errorf("localecs version mismatch: this is %s, the run has %s: use the version of the run", theirs, s.Version))
+			refuse(w, http.StatusConflict,
+				fmt.Errorf("localecs version mismatch: this is %s, the run has %s: use the version of the run", theirs,
+					s.Version))
 			return
 		}
 		mux.ServeHTTP(w, r)

@@ -35,7 +35,11 @@ func (w *world) Visit(ctx context.Context, r control.Request, s runtime.Session)
 }
 
 func web(status string) control.Task {
-	return control.Task{Name: "web", Task: shapes.Task{TaskARN: "arn:task/default/aaaa", LastStatus: status, StartedAt: shapes.At(start)}}
+	return control.Task{
+		Name: "web", Task: shapes.Task{
+			TaskARN: "arn:task/default/aaaa", LastStatus: status, StartedAt: shapes.At(start),
+		},
+	}
 }
 
 func (w *world) State() control.State {
@@ -71,7 +75,8 @@ const version = "v1"
 // serve serves a world in a directory.
 func serve(t *testing.T, dir string, w *world) *control.Server {
 	t.Helper()
-	s, err := control.Serve(control.ServerOptions{Command: "run", Name: "test", Version: version, Directory: dir, World: w})
+	s, err := control.Serve(control.ServerOptions{Command: "run", Name: "test", Version: version, Directory: dir,
+		World: w})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +158,8 @@ func TestWatchReportsEveryChangeAndTheEnd(t *testing.T) {
 		}
 		return false
 	})
-	if diff := cmp.Diff([]string{"PENDING", "RUNNING", "STOPPED", "ended"}, without(seen, "STOPPED", 1)); diff != "" || err != nil {
+	if diff := cmp.Diff([]string{"PENDING", "RUNNING", "STOPPED", "ended"}, without(seen, "STOPPED", 1)); diff != "" ||
+		err != nil {
 		t.Errorf("%v, (-want +got):\n%s", err, diff)
 	}
 	if err := <-closed; err != nil {

@@ -51,7 +51,8 @@ const streams = 3
 const handshakeLimit = 10 * time.Second
 
 // session runs a session for a client.
-func (s *Server) session(w http.ResponseWriter, r *http.Request, run func(context.Context, Request, runtime.Session) (int, error)) {
+func (s *Server) session(w http.ResponseWriter, r *http.Request,
+	run func(context.Context, Request, runtime.Session) (int, error)) {
 	var in Request
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 		refuse(w, http.StatusBadRequest, err)
@@ -107,7 +108,8 @@ func handshake(conn net.Conn) ([]*os.File, error) {
 	if err := conn.SetDeadline(time.Now().Add(handshakeLimit)); err != nil {
 		return nil, err
 	}
-	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: localecs\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(conn,
+		"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: localecs\r\n\r\n"); err != nil {
 		return nil, err
 	}
 	rights := make([]byte, unix.CmsgSpace(streams*4))

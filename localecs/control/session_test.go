@@ -28,7 +28,8 @@ func newPipes(t *testing.T) *pipes {
 	t.Helper()
 	p := &pipes{signals: make(chan syscall.Signal, 1)}
 	p.Signals = p.signals
-	for _, ends := range []struct{ read, write **os.File }{{&p.Stdin, &p.in}, {&p.out, &p.Stdout}, {&p.err, &p.Stderr}} {
+	for _, ends := range []struct{ read, write **os.File }{{&p.Stdin, &p.in}, {&p.out, &p.Stdout},
+		{&p.err, &p.Stderr}} {
 		r, w, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)
@@ -43,7 +44,8 @@ func newPipes(t *testing.T) *pipes {
 }
 
 // dial serves a world of one session, and returns its client and its server.
-func dial(t *testing.T, do func(context.Context, control.Request, runtime.Session) (int, error)) (*control.Client, *control.Server) {
+func dial(t *testing.T, do func(context.Context, control.Request, runtime.Session) (int, error)) (*control.Client,
+	*control.Server) {
 	t.Helper()
 	dir := t.TempDir()
 	s := serve(t, dir, &world{session: do})
@@ -56,7 +58,9 @@ func dial(t *testing.T, do func(context.Context, control.Request, runtime.Sessio
 
 func TestSessionHasStreamsAndSignals(t *testing.T) {
 	t.Parallel()
-	asked := control.Request{Argv: []string{"a", "b"}, TaskID: "1", Container: "web", Terminal: true, Env: []string{"X=1"}}
+	asked := control.Request{
+		Argv: []string{"a", "b"}, TaskID: "1", Container: "web", Terminal: true, Env: []string{"X=1"},
+	}
 	var got control.Request
 	c, _ := dial(t, func(_ context.Context, r control.Request, s runtime.Session) (int, error) {
 		got = r
@@ -76,7 +80,8 @@ func TestSessionHasStreamsAndSignals(t *testing.T) {
 	p.Stderr.Close()
 	out, _ := io.ReadAll(p.out)
 	said, _ := io.ReadAll(p.err)
-	if code != 42 || err != nil || string(out) != `hello, <nil>, ["a" "b"]` || string(said) != "user defined signal 1true" {
+	if code != 42 || err != nil || string(out) != `hello, <nil>, ["a" "b"]` ||
+		string(said) != "user defined signal 1true" {
 		t.Errorf("%d, %v, %s, %s", code, err, out, said)
 	}
 	if diff := cmp.Diff(asked, got); diff != "" {
@@ -124,7 +129,8 @@ func TestSessionEndsWithItsClient(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if code, err := c.Attach(t.Context(), control.Request{}, newPipes(t).Session); code != 125 || !errors.Is(err, control.ErrGone) {
+	if code, err := c.Attach(t.Context(), control.Request{}, newPipes(t).Session); code != 125 ||
+		!errors.Is(err, control.ErrGone) {
 		t.Errorf("after the end: %d, %v", code, err)
 	}
 }

@@ -80,7 +80,8 @@ type NoneError struct {
 
 // Error implements error, with the remedy.
 func (e *NoneError) Error() string {
-	text := "nothing runs below " + e.Dir + ": start localecs run or localecs serve there, or name its directory with -dir"
+	text := "nothing runs below " + e.Dir +
+		": start localecs run or localecs serve there, or name its directory with -dir"
 	for _, dir := range e.Killed {
 		text += "; the run in " + dir + " was killed"
 	}

@@ -15,7 +15,9 @@ import (
 func TestEffectsOfFaultsAreExpected(t *testing.T) {
 	t.Parallel()
 	no := false
-	def := &taskdef.TaskDefinition{ContainerDefinitions: []taskdef.Container{{Name: "app"}, {Name: "sync", Essential: &no}}}
+	def := &taskdef.TaskDefinition{
+		ContainerDefinitions: []taskdef.Container{{Name: "app"}, {Name: "sync", Essential: &no}},
+	}
 	of := func(container string) *chaos.Process { return &chaos.Process{Task: "web", Container: container} }
 	for _, c := range []struct {
 		fault  chaos.Fault
@@ -66,7 +68,8 @@ func TestFaultsOfTheServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff([]string{"down", "end of down", "freeze", "end of freeze", "slow", "end of slow"}, s.done); diff != "" {
+	if diff := cmp.Diff([]string{"down", "end of down", "freeze", "end of freeze", "slow", "end of slow"},
+		s.done); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

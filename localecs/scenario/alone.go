@@ -40,7 +40,8 @@ func (p *progress) output(task, container string, line []byte) {
 	if !known {
 		prefix = task + "/" + container + " | "
 	}
-	p.emit(Event{Kind: KindOutput, Task: task, Container: container, Text: strings.TrimRight(string(line), "\r\n"), Prefix: prefix})
+	p.emit(Event{Kind: KindOutput, Task: task, Container: container, Text: strings.TrimRight(string(line), "\r\n"),
+		Prefix: prefix})
 }
 
 // runAlone starts the tasks of a plan without a Consul server and waits until all
@@ -119,7 +120,9 @@ func (r *runner) ends() (ends []TaskEnd, failures []string) {
 				c.Reason = "it waited for " + c.Awaited()
 			}
 			end.Containers = append(end.Containers, r.containerEnd(c))
-			if why := failure(c, v.StoppingAt, taskdef.Or(t.Definition.Container(c.Name).StopTimeout, taskdef.DefaultStopTimeout), r.plan.stopCode(c.Image)); why != "" {
+			if why := failure(c, v.StoppingAt,
+				taskdef.Or(t.Definition.Container(c.Name).StopTimeout, taskdef.DefaultStopTimeout),
+				r.plan.stopCode(c.Image)); why != "" {
 				failures = append(failures, r.plan.called(t.Name, c.Name)+" "+why)
 			}
 		}
@@ -158,7 +161,8 @@ func failure(c scheduler.ContainerView, stopping time.Time, stopTimeout, bySigna
 		return ""
 	case stopped && *c.ExitCode == runtime.CodeKilled:
 		return fmt.Sprintf("had to be killed: it still ran %d s (stopTimeout) after its stop signal; "+
-			"a program that is a container's first process gets SIGTERM only if it handles it, or with initProcessEnabled", stopTimeout)
+			"a program that is a container's first process gets SIGTERM only if it handles it, or with "+
+			"initProcessEnabled", stopTimeout)
 	case c.Reason != "":
 		return fmt.Sprintf("exited with %d: %s", *c.ExitCode, c.Reason)
 	}
@@ -184,13 +188,15 @@ func endTable(tasks []TaskEnd) string {
 	}
 	var b strings.Builder
 	for _, t := range tasks {
-		fmt.Fprintf(&b, "\n%s: %s: %s\n  %-*s  essential  started  ended    exit  health\n", t.Task, t.StopCode, brief(t.StoppedReason), width, "container")
+		fmt.Fprintf(&b, "\n%s: %s: %s\n  %-*s  essential  started  ended    exit  health\n", t.Task, t.StopCode,
+			brief(t.StoppedReason), width, "container")
 		for _, c := range t.Containers {
 			essential := ""
 			if c.Essential {
 				essential = "yes"
 			}
-			row := fmt.Sprintf("  %-*s  %-9s  %-7s  %-7s  %-4s  %s", width, c.Name, essential, moment(c.StartedSeconds), moment(c.EndedSeconds), code(c.ExitCode), c.Health)
+			row := fmt.Sprintf("  %-*s  %-9s  %-7s  %-7s  %-4s  %s", width, c.Name, essential, moment(c.StartedSeconds),
+				moment(c.EndedSeconds), code(c.ExitCode), c.Health)
 			b.WriteString(strings.TrimRight(row, " ") + "\n")
 		}
 	}

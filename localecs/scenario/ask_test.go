@@ -63,7 +63,8 @@ func TestIdentity(t *testing.T) {
 		{"nothing listens", "127.0.0.1:1", "", "refused"},
 	} {
 		got, err := peerIdentity(t.Context(), new(net.Dialer).DialContext, c.address)
-		if got != c.want || (err == nil) != (c.problem == "") || err != nil && !strings.Contains(err.Error(), c.problem) {
+		if got != c.want || (err == nil) != (c.problem == "") ||
+			err != nil && !strings.Contains(err.Error(), c.problem) {
 			t.Errorf("%s: %q, %v; want %q and %q", c.name, got, err, c.want, c.problem)
 		}
 	}
@@ -87,7 +88,8 @@ func TestSend(t *testing.T) {
 		{http.MethodGet, "http://127.0.0.1:1/", "", "refused"},
 	} {
 		got, err := send(t.Context(), dial, c.method, c.url)
-		if got != c.want || (err == nil) != (c.problem == "") || err != nil && !strings.Contains(err.Error(), c.problem) {
+		if got != c.want || (err == nil) != (c.problem == "") ||
+			err != nil && !strings.Contains(err.Error(), c.problem) {
 			t.Errorf("%s %s: %q, %v; want %q and %q", c.method, c.url, got, err, c.want, c.problem)
 		}
 	}
@@ -102,7 +104,8 @@ func TestLook(t *testing.T) {
 		want       string
 	}{
 		{"hello from api", []string{"hello", "api"}, []string{"web"}, ""},
-		{"hello from api", []string{"web"}, []string{"api"}, "the answer lacks \"web\": hello from api\nthe answer has \"api\": api"},
+		{"hello from api", []string{"web"}, []string{"api"},
+			"the answer lacks \"web\": hello from api\nthe answer has \"api\": api"},
 		{long, []string{"y"}, nil, `the answer lacks "y": ` + long[:maxExcerpt]},
 	} {
 		got := ""

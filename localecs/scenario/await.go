@@ -49,7 +49,8 @@ func (r *stepRunner) await(ctx context.Context, a file.Await) error {
 // container that blocks it and its last line.
 func (r *stepRunner) blocked(err error, a file.Await) error {
 	for _, t := range r.tasks.Started() {
-		if t.endedUnexpectedly() || a.Task != "" && t.Name != a.Task || a.Service != "" && t.Definition.Family != a.Service && t.Service != a.Service {
+		if t.endedUnexpectedly() || a.Task != "" && t.Name != a.Task ||
+			a.Service != "" && t.Definition.Family != a.Service && t.Service != a.Service {
 			continue
 		}
 		if c, how := Blocker(t.View()); c != "" {

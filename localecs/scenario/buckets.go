@@ -93,7 +93,8 @@ func names(answer string, t *view.RecordedTask) bool {
 	if t.ID == "" {
 		return false
 	}
-	return strings.Contains(answer, t.ID) || hasWhole(answer, t.Address) || hasWhole(answer, "ip-"+strings.ReplaceAll(t.Address, ".", "-"))
+	return strings.Contains(answer, t.ID) || hasWhole(answer, t.Address) ||
+		hasWhole(answer, "ip-"+strings.ReplaceAll(t.Address, ".", "-"))
 }
 
 // hasWhole reports whether text has the word with no digit after it.

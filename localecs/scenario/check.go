@@ -56,7 +56,8 @@ func (r *runner) report() *Report {
 	}
 	rep.Left = slices.Clone(r.steps.cleanup.left)
 	for _, p := range r.steps.traffic.done {
-		rep.Answered, rep.Failed, rep.Slowest = rep.Answered+p.Answered, rep.Failed+p.Failed, max(rep.Slowest, p.Slowest)
+		rep.Answered, rep.Failed, rep.Slowest = rep.Answered+p.Answered, rep.Failed+p.Failed,
+			max(rep.Slowest, p.Slowest)
 		rep.Phases = append(rep.Phases, p.judged())
 	}
 	if _, rep.Faults = r.steps.faults.schedule.Now(); rep.Faults > 0 {

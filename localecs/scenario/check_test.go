@@ -10,7 +10,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
-const oneContainer = `{"family": "f", "networkMode": "awsvpc", "containerDefinitions": [{"name": "a", "image": "i", "memory": 64, "command": ["x"]}]}`
+const oneContainer = `{"family": "f", "networkMode": "awsvpc", "containerDefinitions": [{"name": "a", "image": "i", ` +
+	`"memory": 64, "command": ["x"]}]}`
 
 // Everything that the scenario file refers to is looked at before a run.
 func TestPrepareReportsEveryMistakeAtOnce(t *testing.T) {
@@ -40,7 +41,8 @@ func TestPrepareReportsEveryMistakeAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	tasks := plan.taskSet()
-	if api, web := tasks.Task("api"), tasks.Task("web"); api.Task != nil || api.Service != "" || api.Definition != web.Definition || api.Application() != "a" {
+	if api, web := tasks.Task("api"), tasks.Task("web"); api.Task != nil || api.Service != "" ||
+		api.Definition != web.Definition || api.Application() != "a" {
 		t.Errorf("got %+v and %+v", api, web)
 	}
 }

@@ -78,7 +78,8 @@ func IsDefinition(argument string) bool {
 // LooksLikeDefinition reports whether a document looks like a task definition.
 func LooksLikeDefinition(data []byte) bool {
 	text := strings.TrimSpace(string(data))
-	return strings.HasPrefix(text, "{") && (strings.Contains(text, `"containerDefinitions"`) || strings.Contains(text, `"taskDefinition"`))
+	return strings.HasPrefix(text, "{") &&
+		(strings.Contains(text, `"containerDefinitions"`) || strings.Contains(text, `"taskDefinition"`))
 }
 
 // PrepareDefinitions reads task definitions, files or NAME=FILE, and finds
@@ -95,7 +96,9 @@ func PrepareDefinitions(paths []string, s Sources) (plan *Plan, warnings []strin
 	setting.ServiceConnect, setting.GuardDuty = nil, nil
 	d := &definitions{s, &Plan{
 		file: setting, network: s.Network,
-		defs: file.Definitions{Files: map[string]*taskdef.TaskDefinition{}, Tasks: map[string]*taskdef.TaskDefinition{}},
+		defs: file.Definitions{
+			Files: map[string]*taskdef.TaskDefinition{}, Tasks: map[string]*taskdef.TaskDefinition{},
+		},
 	}}
 	warnings, err = d.read(paths)
 	if err != nil {

@@ -42,13 +42,15 @@ const (
 		{"name": "web", "image": "web:1", "memory": 64, "command": ["web"], "environmentFiles": [{"type": "s3", "value": "arn:aws:s3:::b/web.env"}],
 		 "logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-region": "eu-west-1", "awslogs-group": "g"}},
 		 "secrets": [{"name": "PASSWORD", "valueFrom": "arn:aws:secretsmanager:eu-west-1:222222222222:secret:db-AbCdEf:web::"}, {"name": "KEY", "valueFrom": "/web/key"}]}]}`
-	job = `{"family": "job", "networkMode": "awsvpc", "containerDefinitions": [{"name": "job", "image": "web:1", "memory": 64}]}`
+	job = `{"family": "job", "networkMode": "awsvpc", "containerDefinitions": [{"name": "job", "image": "web:1", ` +
+		`"memory": 64}]}`
 )
 
 func TestEveryMissingValueIsNamedWithItsFlag(t *testing.T) {
 	t.Parallel()
 	dir := writeFile(t, map[string]string{"shop.json": shop, "job.json": job})
-	_, _, err := PrepareDefinitions([]string{filepath.Join(dir, "shop.json"), filepath.Join(dir, "job.json")}, Sources{Network: network.AWSVPC})
+	_, _, err := PrepareDefinitions([]string{filepath.Join(dir, "shop.json"), filepath.Join(dir, "job.json")},
+		Sources{Network: network.AWSVPC})
 	want := `this is missing; add these flags, or the same in localecs.yaml beside the definition:
   -image 'mysql:8=PROGRAM,host'
       programs for shop/db; shop/db runs the first one, as the definition leaves that to the image
@@ -68,11 +70,13 @@ PROGRAM is a name on PATH or a path of this machine, host is all that it has ins
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	// An engine has the images, and their commands.
-	_, _, err = PrepareDefinitions([]string{filepath.Join(dir, "job.json")}, Sources{Network: network.AWSVPC, EngineImages: true})
+	_, _, err = PrepareDefinitions([]string{filepath.Join(dir, "job.json")},
+		Sources{Network: network.AWSVPC, EngineImages: true})
 	if err != nil {
 		t.Error(err)
 	}
-	_, _, err = PrepareDefinitions([]string{filepath.Join(dir, "job.json")}, Sources{Network: network.AWSVPC, Images: images(t, "*=host")})
+	_, _, err = PrepareDefinitions([]string{filepath.Join(dir, "job.json")},
+		Sources{Network: network.AWSVPC, Images: images(t, "*=host")})
 	want = `this is missing; add these flags, or the same in localecs.yaml beside the definition:
   -cmd 'web:1=PROGRAM ARGUMENT...'
       what job runs, as the definition leaves that to the image`
@@ -93,14 +97,17 @@ roles: {team/other: {}}
 `})
 	s := Sources{
 		Network: network.AWSVPC, Images: images(t, "mysql:8=sh", "mysql:9=sh"),
-		Secrets: map[string]string{"arn:aws:secretsmanager:eu-west-1:222222222222:secret:db-AbCdEf": `{"root": "r", "web": "w"}`},
+		Secrets: map[string]string{
+			"arn:aws:secretsmanager:eu-west-1:222222222222:secret:db-AbCdEf": `{"root": "r", "web": "w"}`,
+		},
 	}
 	paths := []string{filepath.Join(dir, "shop.json"), filepath.Join(dir, "job.json"), filepath.Join(dir, "job.json")}
 	p, warnings, err := PrepareDefinitions(paths, s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"no container is of the image mysql:9: the definitions have mysql:8, web:1"}, warnings); diff != "" {
+	if diff := cmp.Diff([]string{"no container is of the image mysql:9: the definitions have mysql:8, web:1"},
+		warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 	if p.Name() != "shop+job+job-2" || p.file.Region != "eu-west-1" || p.file.Account != "222222222222" {
@@ -116,7 +123,10 @@ roles: {team/other: {}}
 		t.Errorf("roles (-want +got):\n%s", diff)
 	}
 	s.Secrets["arn:aws:secretsmanager:eu-west-1:222222222222:secret:db-AbCdEf"] = `{"root": "r"}`
-	if _, _, err := PrepareDefinitions(paths, s); err == nil || !strings.Contains(err.Error(), "container web, secret PASSWORD: unable to retrieve secret from asm: retrieved secret from Secrets Manager did not contain json key web") {
+	if _, _, err := PrepareDefinitions(paths, s); err == nil ||
+		!strings.Contains(err.Error(),
+			"container web, secret PASSWORD: unable to retrieve secret from asm: retrieved secret from Secrets "+
+				"Manager did not contain json key web") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -138,8 +148,10 @@ func TestTasksHaveNames(t *testing.T) {
 			t.Errorf("%q: got %v, %v", c.paths, p, err)
 		}
 	}
-	_, _, err := PrepareDefinitions([]string{"=" + file, ".x=" + file}, Sources{Network: network.AWSVPC, Images: images(t, "*=sh")})
-	if want := `".x": want letters, digits, _ . and -: it is the name of a directory`; err == nil || err.Error() != want {
+	_, _, err := PrepareDefinitions([]string{"=" + file, ".x=" + file},
+		Sources{Network: network.AWSVPC, Images: images(t, "*=sh")})
+	if want := `".x": want letters, digits, _ . and -: it is the name of a directory`; err == nil ||
+		err.Error() != want {
 		t.Errorf("got %v", err)
 	}
 }
@@ -153,12 +165,14 @@ func TestSettingsOfTwoPlacesNeedAChoice(t *testing.T) {
 	if err == nil || !strings.HasSuffix(err.Error(), "localecs.yaml: choose one with -images") {
 		t.Errorf("got %v", err)
 	}
-	p, _, err := PrepareDefinitions(paths, Sources{Network: network.AWSVPC, Images: images(t, "*=sh"), Setting: filepath.Join(b, "localecs.yaml")})
+	p, _, err := PrepareDefinitions(paths,
+		Sources{Network: network.AWSVPC, Images: images(t, "*=sh"), Setting: filepath.Join(b, "localecs.yaml")})
 	if err != nil || p.file.Region != "eu-west-2" {
 		t.Errorf("got %v, %v", p, err)
 	}
 	c := writeFile(t, map[string]string{"job.json": job})
-	p, _, err = PrepareDefinitions([]string{filepath.Join(c, "job.json")}, Sources{Network: network.Host, Images: images(t, "*=sh")})
+	p, _, err = PrepareDefinitions([]string{filepath.Join(c, "job.json")},
+		Sources{Network: network.Host, Images: images(t, "*=sh")})
 	if err != nil || p.file.Subnet != "127.42.0.0/24" {
 		t.Errorf("host networking: %v, %v", p, err)
 	}
@@ -168,12 +182,14 @@ func TestDefinitionsAreRecognisedByContent(t *testing.T) {
 	t.Parallel()
 	dir := writeFile(t, map[string]string{
 		"a.json": job, "described.json": `{"taskDefinition": {}}`, "list.json": `[{"name": "a"}]`, "no-extension": job,
-		"cut.json": `{"family": `, "empty.json": "", "scenario.json": `{"name": "x", "tasks": {}}`, "scenario.yaml": "name: x\n", "list.yaml": "[a]", "yaml-definition.yaml": "containerDefinitions: []\n",
+		"cut.json": `{"family": `, "empty.json": "", "scenario.json": `{"name": "x", "tasks": {}}`,
+		"scenario.yaml": "name: x\n", "list.yaml": "[a]", "yaml-definition.yaml": "containerDefinitions: []\n",
 	})
 	for name, want := range map[string]bool{
 		"a.json": true, "described.json": true, "list.json": true, "no-extension": true,
 		"x=y.json": true, "cut.json": true, "empty.json": true, "x/y=z": false,
-		"scenario.json": false, "scenario.yaml": false, "list.yaml": false, "yaml-definition.yaml": false, "none.json": true, "none.yaml": false, ".": false,
+		"scenario.json": false, "scenario.yaml": false, "list.yaml": false, "yaml-definition.yaml": false,
+		"none.json": true, "none.yaml": false, ".": false,
 	} {
 		if got := IsDefinition(filepath.Join(dir, name)); got != want {
 			t.Errorf("%s: got %v", name, got)

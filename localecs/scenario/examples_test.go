@@ -71,7 +71,8 @@ func run(t *testing.T, f *follower, s scenario.Sources, paths ...string) (*scena
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
-	out, err := p.Run(ctx, scenario.Options{Dir: dir, Stop: f.come, Progress: f.Event, Log: hclog.New(&hclog.LoggerOptions{Output: t.Output()})})
+	out, err := p.Run(ctx, scenario.Options{Dir: dir, Stop: f.come, Progress: f.Event,
+		Log: hclog.New(&hclog.LoggerOptions{Output: t.Output()})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,11 +96,16 @@ func TestExamples(t *testing.T) {
 			output: []string{"mysql     | database blog, a password of 15 characters"},
 			codes:  []string{"mysql 0 HEALTHY", "wordpress 0 "},
 		},
-		"orders":    {await: []string{"orders/datadog-agent HEALTHY"}, codes: []string{"log_router 0 ", "orders 0 ", "datadog-agent 0 HEALTHY"}},
-		"catalogue": {await: []string{"catalogue/envoy HEALTHY", "catalogue/nginx LISTENING"}, codes: []string{"php 0 ", "nginx 0 ", "envoy 0 HEALTHY", "xray-daemon 0 "}},
+		"orders": {await: []string{"orders/datadog-agent HEALTHY"},
+			codes: []string{"log_router 0 ", "orders 0 ", "datadog-agent 0 HEALTHY"}},
+		"catalogue": {await: []string{"catalogue/envoy HEALTHY", "catalogue/nginx LISTENING"},
+			codes: []string{"php 0 ", "nginx 0 ", "envoy 0 HEALTHY", "xray-daemon 0 "}},
 		"nightly-report": {
-			output: []string{"migrate | schema is up to date", "report  | schema is up to date", "report  | report as csv in EUR for yesterday"},
-			codes:  []string{"migrate 0 ", "report 0 "},
+			output: []string{
+				"migrate | schema is up to date", "report  | schema is up to date",
+				"report  | report as csv in EUR for yesterday",
+			},
+			codes: []string{"migrate 0 ", "report 0 "},
 		},
 	}
 	// It needs another task beside it: the jobs of docs/localecs/how-to.md run it.
@@ -227,7 +233,9 @@ func TestCancelKillsAtOnce(t *testing.T) {
 		testkit.Missing(t, "network namespaces need root")
 	}
 	path := filepath.Join(t.TempDir(), "deaf.json")
-	if err := os.WriteFile(path, []byte(`{"family": "deaf", "networkMode": "awsvpc", "containerDefinitions": [{"name": "deaf", "image": "any", "memory": 64, "command": ["sleep", "600"], "stopTimeout": 120}]}`), 0o644); err != nil {
+	if err := os.WriteFile(path,
+		[]byte(`{"family": "deaf", "networkMode": "awsvpc", "containerDefinitions": [{"name": "deaf", "image": `+
+			`"any", "memory": 64, "command": ["sleep", "600"], "stopTimeout": 120}]}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	var all scenario.Flags
@@ -265,7 +273,8 @@ func TestTasksStartedByContainersAreAwaited(t *testing.T) {
 	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "job.json")
-	if err := os.WriteFile(path, []byte(`{"family": "job", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
+	if err := os.WriteFile(path,
+		[]byte(`{"family": "job", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
 		"containerDefinitions": [{"name": "job", "image": "any", "command": ["sh", "-c", "trap 'exit 0' TERM; echo ready; i=0; while [ $i -lt 30 ]; do sleep 0.1; i=$((i+1)); done; exit 5"]}]}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -289,11 +298,13 @@ func TestTasksStartedByContainersAreAwaited(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	out, err := p.Run(t.Context(), scenario.Options{Dir: t.TempDir(), Progress: f.Event, Attend: attend, Log: hclog.NewNullLogger()})
+	out, err := p.Run(t.Context(),
+		scenario.Options{Dir: t.TempDir(), Progress: f.Event, Attend: attend, Log: hclog.NewNullLogger()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(out.Ended) != 2 || out.Tasks != 2 || len(out.Failures) != 2 || out.Failures[0] != "job exited with 5" || !strings.HasSuffix(out.Failures[1], "/job exited with 5") {
+	if len(out.Ended) != 2 || out.Tasks != 2 || len(out.Failures) != 2 || out.Failures[0] != "job exited with 5" ||
+		!strings.HasSuffix(out.Failures[1], "/job exited with 5") {
 		t.Errorf("got %+v", out)
 	}
 }

@@ -174,14 +174,17 @@ type Schedule struct {
 
 // NewSchedule returns a schedule without faults. begin starts one and returns its end,
 // nil for a momentary one; emit is called for both, concurrently.
-func NewSchedule(begin func(chaos.Fault) (end func() error, err error), emit func(f chaos.Fault, over bool, err error)) *Schedule {
+func NewSchedule(begin func(chaos.Fault) (end func() error, err error),
+	emit func(f chaos.Fault, over bool, err error)) *Schedule {
 	return &Schedule{begin: begin, emit: emit, stop: make(chan struct{})}
 }
 
 // Add schedules faults: their times count from now on. It must not follow End.
 func (s *Schedule) Add(faults []chaos.Fault) {
 	now := time.Now()
-	ordered := slices.SortedStableFunc(slices.Values(faults), func(a, b chaos.Fault) int { return cmp.Compare(a.At, b.At) })
+	ordered := slices.SortedStableFunc(slices.Values(faults), func(a, b chaos.Fault) int {
+		return cmp.Compare(a.At, b.At)
+	})
 	s.count(len(ordered))
 	s.work.Go(func() { s.carryOut(now, ordered) })
 }

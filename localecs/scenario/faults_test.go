@@ -31,10 +31,13 @@ func TestFaultThatDidNotHappenFailsTheRun(t *testing.T) {
 	}{
 		{hang, false, nil, false, "", Event{Kind: "fault", Detail: "sts hangs", Text: "sts hangs for 3s"}},
 		{hang, true, nil, false, "", Event{Kind: "fault_over", Detail: "sts hangs", Text: "over: sts hangs"}},
-		{kill, false, missed, false, "fault at 1s: kill -9 web/app: the target of the fault does not exist\nit has ended",
-			Event{Kind: "fault", Task: "web", Detail: "kill -9 web/app", Error: missed.Error(), Text: "kill -9 web/app: " + missed.Error()}},
+		{kill, false, missed, false,
+			"fault at 1s: kill -9 web/app: the target of the fault does not exist\nit has ended",
+			Event{Kind: "fault", Task: "web", Detail: "kill -9 web/app", Error: missed.Error(),
+				Text: "kill -9 web/app: " + missed.Error()}},
 		{kill, false, missed, true, "",
-			Event{Kind: "fault", Task: "web", Detail: "kill -9 web/app", Error: missed.Error(), Text: "kill -9 web/app: " + missed.Error()}},
+			Event{Kind: "fault", Task: "web", Detail: "kill -9 web/app", Error: missed.Error(),
+				Text: "kill -9 web/app: " + missed.Error()}},
 		{hang, true, io.EOF, true, "fault at 0s: sts hangs: EOF",
 			Event{Kind: "fault_over", Detail: "sts hangs", Error: "EOF", Text: "over: sts hangs: EOF"}},
 	} {
@@ -60,7 +63,9 @@ func TestTheEndOfFaultsIsAwaited(t *testing.T) {
 	schedule := NewSchedule(begin, func(chaos.Fault, bool, error) {})
 	defer schedule.End()
 	r := &stepRunner{
-		tasks: NewTaskSet(), progress: &progress{}, traffic: &trafficPhases{}, faults: &faultInjector{schedule: schedule},
+		tasks: NewTaskSet(), progress: &progress{}, traffic: &trafficPhases{}, faults: &faultInjector{
+			schedule: schedule,
+		},
 	}
 	over := file.Await{FaultsOver: true, Within: testkit.Patience}
 	schedule.Add([]chaos.Fault{{For: 50 * time.Millisecond, Server: chaos.Down}, {Server: chaos.Slowed}})
@@ -73,7 +78,8 @@ func TestTheEndOfFaultsIsAwaited(t *testing.T) {
 	}
 	schedule.Add([]chaos.Fault{{At: time.Hour, Server: chaos.Down}})
 	over.Within = 10 * time.Millisecond
-	if err := r.await(context.Background(), over); err == nil || err.Error() != "await the end of all faults within 10ms: context deadline exceeded" {
+	if err := r.await(context.Background(), over); err == nil ||
+		err.Error() != "await the end of all faults within 10ms: context deadline exceeded" {
 		t.Error(err)
 	}
 }

@@ -91,7 +91,8 @@ func (p *progress) breakSilences(ctx context.Context, waiting func() currentStep
 		}
 		if step.Text != "" && now.Sub(step.Started) >= silence {
 			p.emit(Event{
-				Time: now, Kind: KindWaiting, Step: step.Number, Steps: step.Count, TookSeconds: Seconds(now.Sub(step.Started)),
+				Time: now, Kind: KindWaiting, Step: step.Number, Steps: step.Count,
+				TookSeconds:   Seconds(now.Sub(step.Started)),
 				WithinSeconds: Seconds(step.Within), SoFar: step.SoFar, Text: step.still(now),
 			})
 		}

@@ -28,7 +28,8 @@ func TestStepsAreReportedAndShown(t *testing.T) {
 	r.showSoFar("0 of 2")
 	got := r.now
 	want := currentStep{
-		Number: 2, Count: 2, Text: "await 2 passing instances of api", SoFar: "0 of 2", Started: reported.events[0].Time, Within: 90 * time.Second,
+		Number: 2, Count: 2, Text: "await 2 passing instances of api", SoFar: "0 of 2",
+		Started: reported.events[0].Time, Within: 90 * time.Second,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("in the step (-want +got):\n%s", diff)
@@ -43,7 +44,8 @@ func TestStepsAreReportedAndShown(t *testing.T) {
 	}
 	if diff := cmp.Diff([]Event{
 		{Kind: KindStepBegin, Scenario: "hello", Step: 2, Steps: 2, Text: "await 2 passing instances of api"},
-		{Kind: KindStepEnd, Scenario: "hello", Step: 2, Steps: 2, Text: "await 2 passing instances of api", Error: "step 2: timed out"},
+		{Kind: KindStepEnd, Scenario: "hello", Step: 2, Steps: 2, Text: "await 2 passing instances of api",
+			Error: "step 2: timed out"},
 	}, reported.events); diff != "" {
 		t.Errorf("reported (-want +got):\n%s", diff)
 	}

@@ -118,7 +118,8 @@ func installed() []string {
 		"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt",
 		"/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32", "/usr/libexec", "/usr/share",
 		"/usr/local/bin", "/usr/local/sbin", "/usr/local/lib", "/usr/local/share", "/usr/local/go",
-		"/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/etc/mime.types", "/etc/localtime",
+		"/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/etc/mime.types",
+		"/etc/localtime",
 	}
 }
 
@@ -210,7 +211,8 @@ func hidden(i runtime.Image) error {
 				continue
 			}
 			if _, err := os.Stat(path.Join(of, strings.TrimPrefix(target, dir))); err != nil {
-				errs = append(errs, fmt.Errorf("-image %s: %s: %s is a read-only directory of this machine; without a path in the container the program comes first on PATH", i.Name, target, dir))
+				errs = append(errs, fmt.Errorf("-image %s: %s: %s is a read-only directory of this machine; without "+
+					"a path in the container the program comes first on PATH", i.Name, target, dir))
 			}
 		}
 	}
@@ -224,7 +226,8 @@ func find(host string) (source string, places []string, err error) {
 	case !strings.Contains(host, "/"):
 		found, err := exec.LookPath(host)
 		if err != nil {
-			return "", nil, fmt.Errorf("%s: no program of that name is on PATH; give its path, ./%s for one in this directory", host, host)
+			return "", nil, fmt.Errorf("%s: no program of that name is on PATH; give its path, ./%s for one in this "+
+				"directory", host, host)
 		}
 		places = []string{found}
 		for _, dir := range filepath.SplitList(runtime.DefaultPath) {

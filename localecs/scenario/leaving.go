@@ -80,7 +80,8 @@ func (c *cleanup) reportRemaining(name string, stays []leftover, leaves file.Lea
 	}
 	for _, method := range slices.Sorted(maps.Keys(leaves.Tokens)) {
 		if !slices.ContainsFunc(stays, func(l leftover) bool { return l.Method == method }) {
-			return fmt.Errorf("no token of %s is left of it, but its step declares one: %s", method, leaves.Tokens[method])
+			return fmt.Errorf("no token of %s is left of it, but its step declares one: %s", method,
+				leaves.Tokens[method])
 		}
 	}
 	if leaves.Agent != "" && !slices.ContainsFunc(stays, func(l leftover) bool { return l.Agent != "" }) {

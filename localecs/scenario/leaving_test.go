@@ -36,12 +36,14 @@ func TestDeclaredLeftoversHaveToExist(t *testing.T) {
 	left := w.left
 	slices.SortFunc(left, func(a, b ReportedLeftover) int { return strings.Compare(b.What, a.What) })
 	if diff := cmp.Diff([]ReportedLeftover{
-		{Task: "api-1", What: "token 1 of services", Reason: "no process logs out"}, {Task: "api-1", What: "agent n, which is failed", Reason: "it was killed"},
+		{Task: "api-1", What: "token 1 of services", Reason: "no process logs out"},
+		{Task: "api-1", What: "agent n, which is failed", Reason: "it was killed"},
 	}, left); diff != "" {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}
 	slices.SortFunc(reported, func(a, b Event) int { return strings.Compare(b.Text, a.Text) })
-	if len(reported) != 2 || reported[0].Kind != KindLeft || reported[0].Task != "api-1" || reported[0].Text != "left: token 1 of services, as no process logs out" {
+	if len(reported) != 2 || reported[0].Kind != KindLeft || reported[0].Task != "api-1" ||
+		reported[0].Text != "left: token 1 of services, as no process logs out" {
 		t.Errorf("reported %+v", reported)
 	}
 }

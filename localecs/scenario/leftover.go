@@ -125,7 +125,9 @@ func (l Look) left(ctx context.Context, taskID string) (found []leftover, err er
 		return nil, fmt.Errorf("list tokens: %w", err)
 	}
 	for _, t := range tokens {
-		if slices.ContainsFunc(l.Checks.NoTokensOf, func(m string) bool { return aclrules.SameName(m, t.AuthMethod) }) && hasTask(t.Description, taskID) {
+		if slices.ContainsFunc(l.Checks.NoTokensOf, func(m string) bool {
+			return aclrules.SameName(m, t.AuthMethod)
+		}) && hasTask(t.Description, taskID) {
 			found = append(found, leftover{Token: t.AccessorID, Method: t.AuthMethod, of: t.Description})
 		}
 	}
@@ -150,7 +152,8 @@ func (l Look) agent(ctx context.Context, address string) (leftover, error) {
 	ctx, cancel := context.WithTimeout(ctx, chaos.TokenBound)
 	defer cancel()
 	var members []*api.AgentMember
-	if _, err := l.Client.Raw().Query("/v1/agent/members", &members, (&api.QueryOptions{}).WithContext(ctx)); err != nil {
+	if _, err := l.Client.Raw().Query("/v1/agent/members", &members,
+		(&api.QueryOptions{}).WithContext(ctx)); err != nil {
 		return leftover{}, fmt.Errorf("list agents: %w", err)
 	}
 	return agentAt(address, members), nil

@@ -25,10 +25,12 @@ func TestSplitDeclared(t *testing.T) {
 		reported, rest []leftover
 	}{
 		{"nothing", nil, file.Leaves{}, nil, nil},
-		{"nothing declared", []leftover{service, instance, failed}, file.Leaves{}, nil, []leftover{service, instance, failed}},
+		{"nothing declared", []leftover{service, instance, failed}, file.Leaves{}, nil,
+			[]leftover{service, instance, failed}},
 		{"an agent that fails", []leftover{service, failed}, dead, []leftover{failed}, []leftover{service}},
 		{"one that may yet", []leftover{alive}, dead, nil, []leftover{alive}},
-		{"of one method", []leftover{service, client, instance}, leaves, []leftover{service}, []leftover{client, instance}},
+		{"of one method", []leftover{service, client, instance}, leaves, []leftover{service},
+			[]leftover{client, instance}},
 	} {
 		reported, rest := splitDeclared(c.found, c.leaves)
 		same := cmp.AllowUnexported(leftover{})
@@ -50,12 +52,17 @@ func TestLimitsOfLeftovers(t *testing.T) {
 		text string
 	}{
 		{[]leftover{token}, nil, 15 * time.Second, "still in Consul after 15s: token 1 of m"},
-		{[]leftover{token, service}, nil, 15 * time.Second, "still in Consul after 15s: token 1 of m, service api-1234"},
+		{[]leftover{token, service}, nil, 15 * time.Second,
+			"still in Consul after 15s: token 1 of m, service api-1234"},
 		{[]leftover{service}, nil, 75 * time.Second, "still in Consul after 1m15s: service api-1234"},
-		{[]leftover{service, {Agent: "n", State: "alive"}}, nil, 75 * time.Second, "still in Consul after 1m15s: service api-1234, agent n, which is alive"},
-		{[]leftover{{Agent: "n", State: "failed"}}, nil, 45 * time.Second, "still in Consul after 45s: agent n, which is failed"},
-		{[]leftover{service, {Agent: "n", State: "failed"}}, nil, 45 * time.Second, "still in Consul after 45s: service api-1234, agent n, which is failed"},
-		{[]leftover{{Agent: "n", State: "failed"}, token}, nil, 15 * time.Second, "still in Consul after 15s: agent n, which is failed, token 1 of m"},
+		{[]leftover{service, {Agent: "n", State: "alive"}}, nil, 75 * time.Second,
+			"still in Consul after 1m15s: service api-1234, agent n, which is alive"},
+		{[]leftover{{Agent: "n", State: "failed"}}, nil, 45 * time.Second,
+			"still in Consul after 45s: agent n, which is failed"},
+		{[]leftover{service, {Agent: "n", State: "failed"}}, nil, 45 * time.Second,
+			"still in Consul after 45s: service api-1234, agent n, which is failed"},
+		{[]leftover{{Agent: "n", State: "failed"}, token}, nil, 15 * time.Second,
+			"still in Consul after 15s: agent n, which is failed, token 1 of m"},
 		{nil, errors.New("list tokens: refused"), 15 * time.Second, "still in Consul after 15s: list tokens: refused"},
 	} {
 		if got := limit(c.rest); got != c.want || still(got, c.rest, c.err) != c.text {

@@ -38,20 +38,24 @@ func TestNewAuthMethodsAreRedirected(t *testing.T) {
 	create := func(name string, config map[string]any) {
 		t.Helper()
 		config["BoundIAMPrincipalARNs"] = []string{principal}
-		if _, _, err := client.ACL().AuthMethodCreate(&api.ACLAuthMethod{Name: name, Type: "aws-iam", Description: "mine", Config: config}, nil); err != nil {
+		if _, _, err := client.ACL().AuthMethodCreate(&api.ACLAuthMethod{Name: name, Type: "aws-iam",
+			Description: "mine", Config: config}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	create("own", map[string]any{"STSEndpoint": "http://127.0.0.1:2", "EnableIAMEntityDetails": true})
 	create("services", map[string]any{"EnableIAMEntityDetails": true})
 	missing("services has no binding rule")
-	if _, _, err := client.ACL().BindingRuleCreate(&api.ACLBindingRule{AuthMethod: "services", BindType: "service", BindName: "web"}, nil); err != nil {
+	if _, _, err := client.ACL().BindingRuleCreate(&api.ACLBindingRule{AuthMethod: "services", BindType: "service",
+		BindName: "web"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	missing("")
 	for name, want := range map[string]map[string]any{
-		"own":      {"STSEndpoint": "http://127.0.0.1:2", "EnableIAMEntityDetails": true, "BoundIAMPrincipalARNs": []any{principal}},
-		"services": {"STSEndpoint": "http://127.0.0.1:1", "IAMEndpoint": "http://127.0.0.1:1", "BoundIAMPrincipalARNs": []any{principal}, "EnableIAMEntityDetails": true},
+		"own": {"STSEndpoint": "http://127.0.0.1:2", "EnableIAMEntityDetails": true,
+			"BoundIAMPrincipalARNs": []any{principal}},
+		"services": {"STSEndpoint": "http://127.0.0.1:1", "IAMEndpoint": "http://127.0.0.1:1",
+			"BoundIAMPrincipalARNs": []any{principal}, "EnableIAMEntityDetails": true},
 	} {
 		got, _, err := client.ACL().AuthMethodRead(name, nil)
 		if err != nil || got.Description != "mine" {

@@ -47,7 +47,9 @@ func (d *definitions) findImages() (warnings []string, err error) {
 	}
 	for _, name := range d.Images.names() {
 		if users[name] == nil {
-			warnings = append(warnings, fmt.Sprintf("no container is of the image %s: the definitions have %s", name, strings.Join(slices.Sorted(maps.Keys(users)), ", ")))
+			warnings = append(warnings,
+				fmt.Sprintf("no container is of the image %s: the definitions have %s", name,
+					strings.Join(slices.Sorted(maps.Keys(users)), ", ")))
 		}
 	}
 	d.images = images
@@ -85,11 +87,14 @@ func (d *definitions) missingImages(n *needs) {
 		known := d.Images.knows(name) || d.file.Images[name] != nil
 		switch {
 		case !known && idle[name] != nil:
-			n.add("-image", name, "PROGRAM,"+Host, "programs for "+strings.Join(users[name], ", ")+"; "+strings.Join(idle[name], ", ")+" runs the first one, as the definition leaves that to the image")
+			n.add("-image", name, "PROGRAM,"+Host,
+				"programs for "+strings.Join(users[name], ", ")+"; "+strings.Join(idle[name], ", ")+
+					" runs the first one, as the definition leaves that to the image")
 		case !known:
 			n.add("-image", name, Host, "programs for "+strings.Join(users[name], ", "))
 		case idle[name] != nil:
-			n.add("-cmd", name, "PROGRAM ARGUMENT...", "what "+strings.Join(idle[name], ", ")+" runs, as the definition leaves that to the image")
+			n.add("-cmd", name, "PROGRAM ARGUMENT...",
+				"what "+strings.Join(idle[name], ", ")+" runs, as the definition leaves that to the image")
 		}
 	}
 }
@@ -113,7 +118,8 @@ func (d *definitions) missingOf(n *needs, task string, c taskdef.Container) erro
 		case ok:
 			n.secret(absent.Name, absent.Key, d.called(task, c.Name)+"'s "+secret.Name)
 		case err != nil:
-			errs = append(errs, fmt.Errorf("task definition %s: container %s, secret %s: %w", d.file.Tasks[task].Definition, c.Name, secret.Name, err))
+			errs = append(errs, fmt.Errorf("task definition %s: container %s, secret %s: %w",
+				d.file.Tasks[task].Definition, c.Name, secret.Name, err))
 		}
 	}
 	return errors.Join(errs...)
@@ -164,7 +170,8 @@ func (n *needs) error() error {
 		fmt.Fprintf(&b, "\n  %s '%s=%s'\n      %s", of.flag, of.name, value, strings.Join(of.why, "; "))
 	}
 	if slices.ContainsFunc(n.list, func(of need) bool { return of.flag == "-image" }) {
-		b.WriteString("\nPROGRAM is a name on PATH or a path of this machine, host is all that it has installed; -image '*=host' is for all images")
+		b.WriteString("\nPROGRAM is a name on PATH or a path of this machine, host is all that it has installed; " +
+			"-image '*=host' is for all images")
 	}
 	return errors.New(b.String())
 }

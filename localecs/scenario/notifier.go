@@ -73,7 +73,8 @@ func (v *consulView) trafficTurned(at time.Time, checks allChecks) {
 		if in {
 			status, word = "in", "in"
 		}
-		v.progress.emit(Event{Time: at, Kind: view.KindInTraffic, Task: t.Name, Status: status, Text: word + " traffic"})
+		v.progress.emit(Event{Time: at, Kind: view.KindInTraffic, Task: t.Name, Status: status,
+			Text: word + " traffic"})
 	}
 }
 
@@ -86,8 +87,9 @@ func (v *consulView) tokenChanged(at time.Time, token loginToken, gone bool) {
 	for _, t := range v.tasks.Started() {
 		if token.Of(t.ID()) {
 			v.progress.emit(Event{
-				Time: at, Kind: view.KindToken, Task: t.Name, Status: status, Method: token.Method, Accessor: token.Accessor,
-				Text: status + " by " + token.Method,
+				Time: at, Kind: view.KindToken, Task: t.Name, Status: status, Method: token.Method,
+				Accessor: token.Accessor,
+				Text:     status + " by " + token.Method,
 			})
 		}
 	}

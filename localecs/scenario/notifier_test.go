@@ -22,7 +22,8 @@ func newConsulView() (*consulView, *[]Event) {
 		reported = append(reported, e)
 	}}}
 	r.progress.record.Start("hello", "reverse", notifierAt(0))
-	r.tasks.Add(Task{Name: "api-1", Definition: &taskdef.TaskDefinition{ContainerDefinitions: []taskdef.Container{{Name: "api"}}}})
+	r.tasks.Add(Task{Name: "api-1",
+		Definition: &taskdef.TaskDefinition{ContainerDefinitions: []taskdef.Container{{Name: "api"}}}})
 	return r, &reported
 }
 
@@ -39,15 +40,20 @@ func TestClusterChangesAreReported(t *testing.T) {
 		n.progress.clusterChanged(e)
 	}
 	want := []Event{
-		{Time: notifierAt(2), Kind: view.KindStatus, Task: "api-1", Container: "api", Status: "RUNNING", Text: "RUNNING"},
-		{Time: notifierAt(3), Kind: view.KindRestart, Task: "api-1", Container: "api", Status: "2", Text: "started again, 2 so far"},
-		{Time: notifierAt(4), Kind: view.KindDesired, Task: "api-1", Status: "STOPPED", Detail: "why", Text: "asked to stop (why)"},
-		{Time: notifierAt(5), Kind: view.KindSignal, Task: "api-1", Container: "api", Status: "KILL", Detail: "late", Text: "KILL (late)"},
+		{Time: notifierAt(2), Kind: view.KindStatus, Task: "api-1", Container: "api", Status: "RUNNING",
+			Text: "RUNNING"},
+		{Time: notifierAt(3), Kind: view.KindRestart, Task: "api-1", Container: "api", Status: "2",
+			Text: "started again, 2 so far"},
+		{Time: notifierAt(4), Kind: view.KindDesired, Task: "api-1", Status: "STOPPED", Detail: "why",
+			Text: "asked to stop (why)"},
+		{Time: notifierAt(5), Kind: view.KindSignal, Task: "api-1", Container: "api", Status: "KILL", Detail: "late",
+			Text: "KILL (late)"},
 	}
 	if d := cmp.Diff(want, *reported); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if got := n.progress.record.snapshot(notifierAt(9)).Tasks; len(got) != 1 || len(got[0].Events) != 5 || got[0].Events[0].Status != "PULLED" {
+	if got := n.progress.record.snapshot(notifierAt(9)).Tasks; len(got) != 1 || len(got[0].Events) != 5 ||
+		got[0].Events[0].Status != "PULLED" {
 		t.Errorf("recorded %+v", got)
 	}
 }

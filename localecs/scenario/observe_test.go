@@ -85,7 +85,8 @@ func TestEventsAreRecordedAndPassedOn(t *testing.T) {
 	for _, e := range []Event{
 		{Time: observedAt(-10), Kind: KindTask, Task: "api-1", TaskID: "1234", Address: "10.0.0.4"},
 		{Time: observedAt(0), Kind: KindTrafficBegin, Task: "web"},
-		{Time: observedAt(1), Kind: view.KindHealth, Task: "api-1", Container: "sidecar-proxy", Status: "UNHEALTHY"}, // not mirrored
+		// not mirrored
+		{Time: observedAt(1), Kind: view.KindHealth, Task: "api-1", Container: "sidecar-proxy", Status: "UNHEALTHY"},
 		{Time: observedAt(2), Kind: view.KindHealth, Task: "api-1", Container: "api", Status: "UNHEALTHY"},
 		{Time: observedAt(3), Kind: view.KindHealth, Task: "api-1", Container: "api", Status: "HEALTHY"},
 		{Time: observedAt(4), Kind: view.KindStatus, Task: "api-1", Container: "sidecar-proxy", Status: "STOPPED"},
@@ -132,7 +133,11 @@ func TestLeftoversAreSeenToDisappear(t *testing.T) {
 	r.Event(Event{Time: observedAt(0), Kind: KindTrafficBegin})
 	r.Event(Event{Time: observedAt(-10), Kind: KindTask, Task: "api-1", TaskID: "1234", Address: "10.0.0.4"})
 	c.set(func(c *observedConsul) {
-		c.tokens = []api.ACLTokenListEntry{{AccessorID: "t1", AuthMethod: "services", Description: "task 1234"}, {AccessorID: "t2", AuthMethod: "agents", Description: "task 1234"}, {AccessorID: "t3", AuthMethod: "agents", Description: "task 5678"}}
+		c.tokens = []api.ACLTokenListEntry{
+			{AccessorID: "t1", AuthMethod: "services", Description: "task 1234"},
+			{AccessorID: "t2", AuthMethod: "agents", Description: "task 1234"},
+			{AccessorID: "t3", AuthMethod: "agents", Description: "task 5678"},
+		}
 		c.service = []api.CatalogService{{ServiceID: "api-1234"}}
 		c.members = []api.AgentMember{{Name: "n", Addr: "10.0.0.4", Status: 4}}
 	})

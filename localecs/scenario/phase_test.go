@@ -31,7 +31,8 @@ func TestPhaseIsJudgedByItsLimits(t *testing.T) {
 	} {
 		p := Phase{Answered: c.answered, Failed: c.failed, First: "EOF", Limits: c.limits}
 		if got := p.problem(); got != c.problem || c.limits.String() != c.table {
-			t.Errorf("%d answered, %d failed, limits %s (want %s): %q, want %q", c.answered, c.failed, c.limits, c.table, got, c.problem)
+			t.Errorf("%d answered, %d failed, limits %s (want %s): %q, want %q", c.answered, c.failed, c.limits,
+				c.table, got, c.problem)
 		}
 	}
 }
@@ -50,7 +51,8 @@ func TestPhaseHasTheTotalsOfItsStream(t *testing.T) {
 	until(t, "10 answers", func() bool { answered, _, _ := totals(tr); return answered >= 10 })
 	tr.Stop()
 	p := tr.Phase("orderly", file.Exactly(0))
-	if p.Name != "orderly" || p.Answered != int(n.Load())-1 || p.Failed != 1 || p.Slowest <= 0 || p.First != "502 Bad Gateway: lost\n" || p.problem() == "" {
+	if p.Name != "orderly" || p.Answered != int(n.Load())-1 || p.Failed != 1 || p.Slowest <= 0 ||
+		p.First != "502 Bad Gateway: lost\n" || p.problem() == "" {
 		t.Errorf("got %+v of %d requests", p, n.Load())
 	}
 }

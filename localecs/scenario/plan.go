@@ -36,7 +36,8 @@ func Prepare(f *file.Scenario, vars map[string]string, mode network.Mode) (plan 
 	if err := errors.Join(mode.CheckSubnet(f.Subnet), taskErr, faultErr, imageErr, fileErr); err != nil {
 		return nil, warnings, err
 	}
-	return &Plan{file: f, network: mode, defs: defs, images: images, roles: f.IdentityRoles(), environmentFiles: files}, warnings, nil
+	return &Plan{file: f, network: mode, defs: defs, images: images, roles: f.IdentityRoles(), environmentFiles: files},
+		warnings, nil
 }
 
 // MissingImages returns warnings about images that the scenario does not have.

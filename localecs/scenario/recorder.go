@@ -59,7 +59,9 @@ type (
 
 // newRecorder returns a recorder that passes events on to out.
 func newRecorder(out func(Event), o recorderOptions) *runRecorder {
-	return &runRecorder{out: out, options: o, tasks: map[string]Event{}, stopped: map[string]Event{}, left: map[leftKey]time.Time{}}
+	return &runRecorder{
+		out: out, options: o, tasks: map[string]Event{}, stopped: map[string]Event{}, left: map[leftKey]time.Time{},
+	}
 }
 
 // Event records an event and passes it on.
@@ -180,7 +182,8 @@ func (r *runRecorder) observe(o *chaos.Observed, e Event, at time.Duration) {
 		}
 		if slices.Contains(counted[e.Task], e.Container) && e.Status != scheduler.StatusPulled {
 			unable := e.Status == scheduler.StatusStopped || e.Status == scheduler.HealthUnhealthy
-			o.States = append(o.States, chaos.State{At: at, Task: e.Task, Container: e.Container, Unable: unable, Why: "is " + e.Status})
+			o.States = append(o.States,
+				chaos.State{At: at, Task: e.Task, Container: e.Container, Unable: unable, Why: "is " + e.Status})
 		}
 	}
 }
@@ -202,7 +205,11 @@ func (r *runRecorder) look(ctx context.Context, client *api.Client) {
 	if len(stopped) == 0 {
 		return
 	}
-	look := Look{Client: client, Checks: file.Checks{NoTokensOf: slices.Collect(maps.Keys(r.options.Methods)), NoServices: r.options.Services}}
+	look := Look{
+		Client: client, Checks: file.Checks{
+			NoTokensOf: slices.Collect(maps.Keys(r.options.Methods)), NoServices: r.options.Services,
+		},
+	}
 	found, err := look.left(ctx, "")
 	if err != nil {
 		return

@@ -35,7 +35,8 @@ func (r *Recording) begin(t Task) {
 	known.ID, known.Address, known.Application = t.ID(), t.IP(), t.Application()
 	known.Containers = nil
 	for _, c := range t.Definition.ContainerDefinitions {
-		known.Containers = append(known.Containers, view.RecordedContainer{Name: c.Name, Essential: c.IsEssential(), HealthCheck: c.HealthCheck.Enabled()})
+		known.Containers = append(known.Containers,
+			view.RecordedContainer{Name: c.Name, Essential: c.IsEssential(), HealthCheck: c.HealthCheck.Enabled()})
 	}
 }
 
@@ -61,7 +62,8 @@ func (r *Recording) Note(e Event) {
 	case KindStepEnd:
 		end(r.run.Steps, func(s view.RecordedStep) bool { return s.Text == e.Text }, at, e.Error)
 	case KindFault:
-		r.run.Faults = append(r.run.Faults, view.RecordedStep{Text: e.Detail, Task: e.Task, From: at, To: at, Error: e.Error})
+		r.run.Faults = append(r.run.Faults,
+			view.RecordedStep{Text: e.Detail, Task: e.Task, From: at, To: at, Error: e.Error})
 	case KindFaultOver:
 		end(r.run.Faults, func(s view.RecordedStep) bool { return s.Text == e.Detail && s.To == s.From }, at, e.Error)
 	case KindTrafficBegin:

@@ -32,7 +32,8 @@ func TestEventsBecomeAHistory(t *testing.T) {
 		{Time: recordedAt(0.5), Kind: KindConsul, Text: "leader elected"},
 		{Time: recordedAt(1), Kind: KindStepBegin, Step: 1, Text: "start api-1"},
 		{Time: recordedAt(1.2), Kind: KindTask, Task: "api-1", Text: "task 1234 at 10.0.0.4"},
-		{Time: recordedAt(1.1), Kind: view.KindStatus, Task: "api-1", Container: "api", Status: "RUNNING"}, // its own time is earlier
+		// its own time is earlier
+		{Time: recordedAt(1.1), Kind: view.KindStatus, Task: "api-1", Container: "api", Status: "RUNNING"},
 		{Time: recordedAt(1.5), Kind: KindStepEnd, Step: 1, Text: "start api-1"},
 		{Time: recordedAt(2), Kind: KindFault, Task: "api-1", Detail: "freeze api"},
 		{Time: recordedAt(2), Kind: KindFault, Task: "api-1", Detail: "kill api", Error: "it is gone"},
@@ -53,8 +54,11 @@ func TestEventsBecomeAHistory(t *testing.T) {
 			{At: 3, Kind: "token", Method: "m", Accessor: "t1", Status: "login"},
 			{At: 6, Kind: "check", Service: "api", Check: "synced", Status: "passing"},
 		}}},
-		Steps:    []view.RecordedStep{{Text: "start api-1", From: 1, To: 1.5}, {Text: "await nothing", From: 8, To: 9}},
-		Faults:   []view.RecordedStep{{Text: "freeze api", Task: "api-1", From: 2, To: 4}, {Text: "kill api", Task: "api-1", From: 2, To: 2, Error: "it is gone"}},
+		Steps: []view.RecordedStep{{Text: "start api-1", From: 1, To: 1.5}, {Text: "await nothing", From: 8, To: 9}},
+		Faults: []view.RecordedStep{
+			{Text: "freeze api", Task: "api-1", From: 2, To: 4},
+			{Text: "kill api", Task: "api-1", From: 2, To: 2, Error: "it is gone"},
+		},
 		Phases:   []view.RecordedStep{{Text: "orderly", Task: "api-1", From: 5, To: 7}},
 		Requests: view.RecordedRequests{BucketSeconds: 0.1},
 		Events:   []view.RecordedEvent{{At: 0.5, Kind: "consul", Detail: "leader elected"}},
@@ -62,10 +66,12 @@ func TestEventsBecomeAHistory(t *testing.T) {
 	if d := cmp.Diff(want, r.End(recordedAt(9), &Report{}, nil), cmpopts.EquateEmpty()); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if got := r.End(recordedAt(9), &Report{Failures: []string{"lost"}}, nil); got.Outcome != view.Failed || got.Failures[0] != "lost" {
+	if got := r.End(recordedAt(9), &Report{Failures: []string{"lost"}}, nil); got.Outcome != view.Failed ||
+		got.Failures[0] != "lost" {
 		t.Errorf("%s, %v", got.Outcome, got.Failures)
 	}
-	if got := r.End(recordedAt(9), nil, errors.New("killed")); got.Outcome != view.Interrupted || got.Failures[0] != "killed" {
+	if got := r.End(recordedAt(9), nil, errors.New("killed")); got.Outcome != view.Interrupted ||
+		got.Failures[0] != "killed" {
 		t.Errorf("%s, %v", got.Outcome, got.Failures)
 	}
 }
@@ -84,7 +90,9 @@ func TestListsAreNeverNull(t *testing.T) {
 func TestRequestsAreCountedByTimeAndTask(t *testing.T) {
 	t.Parallel()
 	r := startedRecording()
-	r.run.Tasks = []view.RecordedTask{{Name: "api-1", ID: "1234", Address: "10.0.0.1"}, {Name: "api-2", ID: "5678", Address: "10.0.0.12"}}
+	r.run.Tasks = []view.RecordedTask{
+		{Name: "api-1", ID: "1234", Address: "10.0.0.1"}, {Name: "api-2", ID: "5678", Address: "10.0.0.12"},
+	}
 	ask := func(end float64, answer string, err error) {
 		r.request(trafficRequest{Start: recordedAt(end - 0.05), End: recordedAt(end), Answer: answer, Err: err})
 	}
@@ -93,7 +101,9 @@ func TestRequestsAreCountedByTimeAndTask(t *testing.T) {
 	ask(0.25, "task 5678", nil)
 	ask(0.26, "", errors.New("EOF"))
 	run := r.snapshot(recordedAt(1))
-	want := view.RecordedRequests{BucketSeconds: 0.1, Answered: []int{2, 0, 1}, Lost: []int{0, 0, 1}, SlowestMS: []int{50, 0, 50}}
+	want := view.RecordedRequests{
+		BucketSeconds: 0.1, Answered: []int{2, 0, 1}, Lost: []int{0, 0, 1}, SlowestMS: []int{50, 0, 50},
+	}
 	if d := cmp.Diff(want, run.Requests); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
@@ -120,7 +130,9 @@ func TestLongRunsHaveWiderBuckets(t *testing.T) {
 	for _, n := range run.Tasks[0].Served {
 		served += n
 	}
-	if len(run.Requests.Answered) > maxBuckets || run.Requests.BucketSeconds != 0.8 || answered != 600 || served != 600 || run.Requests.Answered[0] != 1 {
-		t.Errorf("%d buckets of %g s with %d answers, %d of the task", len(run.Requests.Answered), run.Requests.BucketSeconds, answered, served)
+	if len(run.Requests.Answered) > maxBuckets || run.Requests.BucketSeconds != 0.8 || answered != 600 ||
+		served != 600 || run.Requests.Answered[0] != 1 {
+		t.Errorf("%d buckets of %g s with %d answers, %d of the task", len(run.Requests.Answered),
+			run.Requests.BucketSeconds, answered, served)
 	}
 }

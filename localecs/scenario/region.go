@@ -44,9 +44,10 @@ func (e *ecsTasks) open(o Options) error {
 			Name: f.Cluster, Region: f.Region, Account: f.Account,
 			Network: e.plan.network, Subnet: f.Subnet,
 			AtOnce: f.StopOrder == file.StopAtOnce, GatePeriod: f.GatePeriod, TimeScale: f.TimeScale,
-			Docker: o.Docker, Dir: o.Dir, Images: e.plan.images, Roles: e.plan.roles, Secrets: f.Secrets, EnvironmentFiles: e.plan.environmentFiles,
-			Added:   f.Added(),
-			Observe: e.progress.clusterChanged, Output: output, Log: o.Log,
+			Docker: o.Docker, Dir: o.Dir, Images: e.plan.images, Roles: e.plan.roles, Secrets: f.Secrets,
+			EnvironmentFiles: e.plan.environmentFiles,
+			Added:            f.Added(),
+			Observe:          e.progress.clusterChanged, Output: output, Log: o.Log,
 		},
 		Throttle: f.API.Throttle, Lag: f.API.Lag, Name: e.taskName, Started: e.launched, SkipWarnings: true, Log: o.Log,
 	})
@@ -111,7 +112,8 @@ func (e *ecsTasks) run(name string, t file.Task) (*cluster.Task, error) {
 		Tags: file.Tags(t.Tags), PropagateTags: t.PropagateTags,
 	}
 	for _, container := range slices.Sorted(maps.Keys(t.Commands)) {
-		in.Overrides.Containers = append(in.Overrides.Containers, shapes.ContainerOverride{Name: container, Command: t.Commands[container]})
+		in.Overrides.Containers = append(in.Overrides.Containers,
+			shapes.ContainerOverride{Name: container, Command: t.Commands[container]})
 	}
 	if e.plan.defs.Files[t.Definition].NetworkMode == "awsvpc" {
 		in.NetworkConfiguration = file.Network()
@@ -152,7 +154,8 @@ func (e *ecsTasks) register(name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("register %s: %w", name, err)
 	}
-	out, err := e.region.Plane().RegisterTaskDefinition(e.region.Call(), shapes.RegisterTaskDefinitionInput{Document: document})
+	out, err := e.region.Plane().RegisterTaskDefinition(e.region.Call(),
+		shapes.RegisterTaskDefinitionInput{Document: document})
 	if err != nil {
 		return "", fmt.Errorf("register %s: %w", name, err)
 	}
@@ -171,7 +174,8 @@ func (e *ecsTasks) update(name string, in shapes.ServiceInput) error {
 
 // service describes a service.
 func (e *ecsTasks) service(name string) (shapes.Service, error) {
-	out, err := e.region.Plane().DescribeServices(e.region.Call(), shapes.DescribeServicesInput{Cluster: e.file.Cluster, Services: []string{name}})
+	out, err := e.region.Plane().DescribeServices(e.region.Call(),
+		shapes.DescribeServicesInput{Cluster: e.file.Cluster, Services: []string{name}})
 	if err != nil {
 		return shapes.Service{}, err
 	}

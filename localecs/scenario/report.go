@@ -61,7 +61,8 @@ func (r *Report) text() string {
 	b.WriteString(phaseTable(r.Phases))
 	b.WriteByte('\n')
 	if len(r.Phases) > 0 {
-		fmt.Fprintf(&b, "Requests: %d answered, %d failed, slowest %s\n", r.Answered, r.Failed, r.Slowest.Round(time.Millisecond))
+		fmt.Fprintf(&b, "Requests: %d answered, %d failed, slowest %s\n", r.Answered, r.Failed,
+			r.Slowest.Round(time.Millisecond))
 	}
 	if r.Faults > 0 {
 		fmt.Fprintf(&b, "Faults: %d, requests drawn by seed %d\n", r.Faults, r.Seed)
@@ -96,9 +97,11 @@ func phaseTable(phases []Phase) string {
 		width = max(width, len(p.Name))
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nTraffic: no request is ever retried\n  %-*s  answered  failed     allowed  slowest  verdict\n", width, "phase")
+	fmt.Fprintf(&b, "\nTraffic: no request is ever retried\n  %-*s  answered  failed     allowed  slowest  verdict\n",
+		width, "phase")
 	for _, p := range phases {
-		line := fmt.Sprintf("  %-*s  %8d  %6d  %10s  %7s  %s", width, p.Name, p.Answered, p.Failed, p.Limits, p.Slowest.Round(time.Millisecond), p.Verdict)
+		line := fmt.Sprintf("  %-*s  %8d  %6d  %10s  %7s  %s", width, p.Name, p.Answered, p.Failed, p.Limits,
+			p.Slowest.Round(time.Millisecond), p.Verdict)
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 	return b.String()

@@ -16,15 +16,22 @@ import (
 
 // phase is a judged phase whose slowest request took 12 ms.
 func phase(name string, answered, failed int, l file.Limits) Phase {
-	return (Phase{Name: name, Answered: answered, Failed: failed, Slowest: 12 * time.Millisecond, First: "EOF", Limits: l}).judged()
+	return (Phase{Name: name, Answered: answered, Failed: failed, Slowest: 12 * time.Millisecond, First: "EOF",
+		Limits: l}).judged()
 }
 
 func full() *Report {
 	return &Report{
 		Name: "rolling-update", StopOrder: "reverse", Tasks: 8,
 		Answered: 2249, Failed: 31, Slowest: 12 * time.Millisecond,
-		Phases: []Phase{phase("orderly", 2198, 0, file.Exactly(0)), phase("Envoy killed", 50, 31, file.Exactly(0)), phase("phase 3", 1, 0, file.Limits{})},
-		Left:   []ReportedLeftover{{Task: "api-4", What: "token 9f61 of iam-ecs-service-token", Reason: "its health-sync was killed; the ACL controller removes it"}},
+		Phases: []Phase{
+			phase("orderly", 2198, 0, file.Exactly(0)), phase("Envoy killed", 50, 31, file.Exactly(0)),
+			phase("phase 3", 1, 0, file.Limits{}),
+		},
+		Left: []ReportedLeftover{
+			{Task: "api-4", What: "token 9f61 of iam-ecs-service-token",
+				Reason: "its health-sync was killed; the ACL controller removes it"},
+		},
 		Faults: 31, Seed: 7,
 		LogDir: "/logs", Elapsed: 121660 * time.Millisecond,
 		Failures: []string{"Envoy killed: 31 of 81 requests failed; 0 may. First: EOF", "two\nlines"},
@@ -56,7 +63,10 @@ rolling-update: FAILED: two
 // One phase without limits has nothing to add to the totals.
 func TestTextOfAPlainScenario(t *testing.T) {
 	t.Parallel()
-	r := &Report{Name: "x", Answered: 5, Slowest: time.Millisecond, Phases: []Phase{phase("phase 1", 5, 0, file.Limits{})}, LogDir: "/logs", Elapsed: 1520 * time.Millisecond}
+	r := &Report{
+		Name: "x", Answered: 5, Slowest: time.Millisecond, Phases: []Phase{phase("phase 1", 5, 0, file.Limits{})},
+		LogDir: "/logs", Elapsed: 1520 * time.Millisecond,
+	}
 	const want = "\nRequests: 5 answered, 0 failed, slowest 1ms\nLogs: /logs\nx: all checks passed in 1.5s\n"
 	if diff := cmp.Diff(want, r.text()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -87,8 +97,10 @@ func TestWriteForMachines(t *testing.T) {
 		t.Fatalf("%v: %s", err, &b)
 	}
 	killed := got.Phases[1]
-	if got.Name != "rolling-update" || got.StopOrder != "reverse" || got.Tasks != 8 || len(got.Phases) != 3 || len(got.Failures) != 2 ||
-		killed.Name != "Envoy killed" || killed.Verdict != "FAILED" || killed.Answered != 50 || killed.Failed != 31 || *killed.Limits.Max != 0 ||
+	if got.Name != "rolling-update" || got.StopOrder != "reverse" || got.Tasks != 8 || len(got.Phases) != 3 ||
+		len(got.Failures) != 2 ||
+		killed.Name != "Envoy killed" || killed.Verdict != "FAILED" || killed.Answered != 50 || killed.Failed != 31 ||
+		*killed.Limits.Max != 0 ||
 		got.Left[0]["task"] != "api-4" {
 		t.Errorf("got %+v", got)
 	}
@@ -128,7 +140,9 @@ without-delay, reverse: not run: make network: no root
 	if err := WriteSummary(&b, true, outcomes()); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.String(); !strings.Contains(got, `"kind":"summary","scenarios":[{"name":"rolling-update","stop_order":"reverse","tasks":8,"answered":2249,"failed":31,"verdict":"passed","seconds":121.7},`) {
+	if got := b.String(); !strings.Contains(got,
+		`"kind":"summary","scenarios":[{"name":"rolling-update","stop_order":"reverse","tasks":8,"answered":2249,`+
+			`"failed":31,"verdict":"passed","seconds":121.7},`) {
 		t.Errorf("got %s", got)
 	}
 }

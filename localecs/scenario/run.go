@@ -107,13 +107,15 @@ func (r *runner) title() string {
 	if r.plan.alone != nil {
 		return fmt.Sprintf("%s: logs and metadata in %s", f.Name, r.ecs.cluster.LogDir())
 	}
-	return fmt.Sprintf("scenario %s: %s, stop order %s, Consul server at %s", f.Name, f.Size(), f.StopOrder, f.Consul.Address)
+	return fmt.Sprintf("scenario %s: %s, stop order %s, Consul server at %s", f.Name, f.Size(), f.StopOrder,
+		f.Consul.Address)
 }
 
 // runScenario starts the Consul server, carries out the steps and judges the result.
 // A step that fails is a failure of the run; the error is about a run that could not
 // be carried out.
-func (r *runner) runScenario(ctx, steps context.Context, cancel context.CancelCauseFunc, watching *sync.WaitGroup) error {
+func (r *runner) runScenario(ctx, steps context.Context, cancel context.CancelCauseFunc,
+	watching *sync.WaitGroup) error {
 	r.progress.beginExtraStep("start the Consul server")
 	server, err := r.startConsul(ctx)
 	if err != nil {
@@ -152,7 +154,8 @@ func (p *Plan) runner(o Options) *runner {
 	}
 	tasks := p.taskSet()
 	progress := &progress{
-		scenario: f.Name, steps: len(f.Steps), record: o.Record, out: o.Progress, prefix: p.prefixes(o.Colour), started: time.Now(),
+		scenario: f.Name, steps: len(f.Steps), record: o.Record, out: o.Progress, prefix: p.prefixes(o.Colour),
+		started: time.Now(),
 	}
 	progress.record.Start(f.Name, f.StopOrder, progress.started)
 	return &runner{
@@ -202,9 +205,11 @@ func (r *runner) startConsul(ctx context.Context) (*cluster.Running, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.progress.emit(Event{Kind: KindConsul, Address: r.file.Consul.Address, Text: "leader elected, ACLs on, default deny"})
+	r.progress.emit(Event{Kind: KindConsul, Address: r.file.Consul.Address,
+		Text: "leader elected, ACLs on, default deny"})
 	view := &consulView{
-		look: Look{Client: client, Checks: r.file.Checks}, token: token, tasks: r.tasks, progress: r.progress, served: map[string]bool{},
+		look: Look{Client: client, Checks: r.file.Checks}, token: token, tasks: r.tasks, progress: r.progress,
+		served: map[string]bool{},
 	}
 	view.watch = newWatcher(client, func(at time.Time, c *api.HealthCheck, status string) {
 		checks, _ := view.watch.Now()
@@ -221,10 +226,12 @@ func (r *runner) newSteps(server consulServer) *stepRunner {
 	faults := &faultInjector{file: r.file, tasks: r.tasks, cluster: r.ecs.cluster, server: server, progress: r.progress}
 	faults.schedule = NewSchedule(faults.begin, faults.changed)
 	return &stepRunner{
-		file: r.file, ecs: r.ecs, tasks: r.tasks, consul: r.consul, faults: faults, progress: r.progress, observed: r.observer != nil,
-		cleanup: &cleanup{look: r.consul.look, tasks: r.tasks, progress: r.progress, observed: r.observer != nil},
+		file: r.file, ecs: r.ecs, tasks: r.tasks, consul: r.consul, faults: faults, progress: r.progress,
+		observed: r.observer != nil,
+		cleanup:  &cleanup{look: r.consul.look, tasks: r.tasks, progress: r.progress, observed: r.observer != nil},
 		traffic: &trafficPhases{
-			tasks: r.tasks, dial: r.ecs.cluster.Dial, progress: r.progress, observer: r.observer, reached: map[string]bool{},
+			tasks: r.tasks, dial: r.ecs.cluster.Dial, progress: r.progress, observer: r.observer,
+			reached: map[string]bool{},
 		},
 	}
 }

@@ -27,7 +27,8 @@ func Save(dir string, run view.RecordedRun) (page string, err error) {
 		return "", fmt.Errorf("encode the timeline: %w", err)
 	}
 	page = filepath.Join(dir, PageFile)
-	return page, errors.Join(os.WriteFile(filepath.Join(dir, DataFile), append(data, '\n'), 0o644), WritePage(page, run))
+	return page, errors.Join(os.WriteFile(filepath.Join(dir, DataFile), append(data, '\n'), 0o644),
+		WritePage(page, run))
 }
 
 // WritePage writes the page of a run to a file.
@@ -48,7 +49,8 @@ func Load(dir string) (path string, run view.RecordedRun, err error) {
 	}
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", run, fmt.Errorf("%w: want the directory of a run, such as .localecs/hello-mesh: it has a %s once the run has ended", err, DataFile)
+		return "", run, fmt.Errorf("%w: want the directory of a run, such as .localecs/hello-mesh: it has a %s once "+
+			"the run has ended", err, DataFile)
 	}
 	if err != nil {
 		return "", run, err

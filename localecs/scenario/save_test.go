@@ -16,7 +16,10 @@ import (
 func run() view.RecordedRun {
 	return view.RecordedRun{
 		Scenario: "hello", Started: time.Unix(1_800_000_000, 0).UTC(), Seconds: 3, Outcome: view.Passed,
-		Tasks: []view.RecordedTask{{Name: "web", Events: []view.RecordedEvent{{At: 1, Kind: view.KindStatus, Container: "web", Status: "RUNNING"}}}},
+		Tasks: []view.RecordedTask{
+			{Name: "web", Events: []view.RecordedEvent{{At: 1, Kind: view.KindStatus, Container: "web",
+				Status: "RUNNING"}}},
+		},
 	}
 }
 
@@ -50,7 +53,8 @@ func TestLoadRefusesOtherFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for path, want := range map[string]string{
-		dir: "want the directory of a run, such as .localecs/hello-mesh", filepath.Join(dir, "none"): "want the directory of a run",
+		dir:                           "want the directory of a run, such as .localecs/hello-mesh",
+		filepath.Join(dir, "none"):    "want the directory of a run",
 		write(t, dir, "a.json", "{"):  "read the timeline: unexpected end of JSON input",
 		write(t, dir, "b.json", "{}"): "it is not a timeline of localecs",
 	} {
@@ -98,8 +102,11 @@ func write(t *testing.T, dir, name, text string) string {
 
 // FuzzTimelineFileIsDrawn feeds edited files.
 func FuzzTimelineFileIsDrawn(f *testing.F) {
-	f.Add([]byte(`{"scenario":"x","started":"2026-01-02T03:04:05Z","seconds":3,"tasks":[{"name":"a","events":[{"at":1,"kind":"status","container":"c","status":"RUNNING"},{"at":2,"kind":"desired"}]}],"requests":{"bucket_seconds":0.1,"answered":[1,2],"lost":[0,1],"slowest_ms":[1,2]}}`))
-	f.Add([]byte(`{"scenario":"x","started":"2026-01-02T03:04:05Z","seconds":-1e300,"requests":{"bucket_seconds":-3,"answered":[1],"lost":[],"slowest_ms":[]},"steps":[{"from":1e300,"to":-1}]}`))
+	f.Add([]byte(`{"scenario":"x","started":"2026-01-02T03:04:05Z","seconds":3,"tasks":[{"name":"a",` +
+		`"events":[{"at":1,"kind":"status","container":"c","status":"RUNNING"},{"at":2,"kind":"desired"}]}],` +
+		`"requests":{"bucket_seconds":0.1,"answered":[1,2],"lost":[0,1],"slowest_ms":[1,2]}}`))
+	f.Add([]byte(`{"scenario":"x","started":"2026-01-02T03:04:05Z","seconds":-1e300,"requests":{"bucket_seconds":-3,` +
+		`"answered":[1],"lost":[],"slowest_ms":[]},"steps":[{"from":1e300,"to":-1}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		run, err := view.ParseRun(data)
 		if err != nil {

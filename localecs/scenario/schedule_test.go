@@ -63,7 +63,8 @@ func TestFaultsBeginAndEndAtTheirTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d diary
 		s := schedule(&d)
-		s.Add([]chaos.Fault{kill(3*time.Second, "a"), hang(time.Second, 4*time.Second, "sticky"), kill(2*time.Second, "gone"), kill(3*time.Second, "b")})
+		s.Add([]chaos.Fault{kill(3*time.Second, "a"), hang(time.Second, 4*time.Second, "sticky"),
+			kill(2*time.Second, "gone"), kill(3*time.Second, "b")})
 		<-time.After(1600 * time.Millisecond)
 		s.Add([]chaos.Fault{kill(400*time.Millisecond+1, "c")}) // counts from here
 		for open := 5; open > 0; {
@@ -80,7 +81,8 @@ func TestFaultsBeginAndEndAtTheirTimes(t *testing.T) {
 			"2 reported: kill -9 gone/c, over: false, it has ended",
 			"2.000000001 kill c", "2.000000001 reported: kill -9 c/c, over: false, <nil>",
 			"2.1 3 open",
-			"3 kill a", "3 reported: kill -9 a/c, over: false, <nil>", "3 kill b", "3 reported: kill -9 b/c, over: false, <nil>",
+			"3 kill a", "3 reported: kill -9 a/c, over: false, <nil>", "3 kill b",
+			"3 reported: kill -9 b/c, over: false, <nil>",
 			"3.1 1 open",
 			"5 sts of sticky hangs ends", "5 reported: sts of sticky hangs, over: true, stuck",
 			"5.1 0 open",

@@ -36,7 +36,8 @@ func (s *Setting) script(sched chaos.Schedule) *file.Scenario {
 	scene.Steps = append(scene.Steps, file.Step{Traffic: &traffic})
 	scene.Steps = append(scene.Steps, s.acts(sched)...)
 	if len(sched.Faults()) > 0 {
-		scene.Steps = append(scene.Steps, file.Step{Await: &file.Await{FaultsOver: true, Within: sched.For + calmLimit}})
+		scene.Steps = append(scene.Steps,
+			file.Step{Await: &file.Await{FaultsOver: true, Within: sched.For + calmLimit}})
 	}
 	scene.Steps = append(scene.Steps, file.Step{At: &sched.For, Await: &file.Await{Requests: 1, Within: calmLimit}})
 	scene.Steps = append(scene.Steps, serving(sched.Survivors(s.World), calmLimit)...)

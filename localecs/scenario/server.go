@@ -25,13 +25,16 @@ const setUpLimit = 60 * time.Second
 // startServer starts the server in a cluster's VPC and sets up what the scenario needs
 // in it. The client has the management token, which is token. The secrets of the
 // created tokens are added to the cluster's.
-func startServer(ctx context.Context, vpc *cluster.Cluster, c *file.Consul, token string) (*cluster.Running, *api.Client, error) {
+func startServer(ctx context.Context, vpc *cluster.Cluster, c *file.Consul, token string) (*cluster.Running,
+	*api.Client, error) {
 	files, ca, err := files(c, token)
 	if err != nil {
 		return nil, nil, err
 	}
 	running, err := vpc.StartService(ctx, cluster.Service{
-		Name: "consul-server", Image: c.Image, Args: args(c), Address: c.Address, Ports: ports(), Dirs: []string{"/consul/data"},
+		Name: "consul-server", Image: c.Image, Args: args(c), Address: c.Address, Ports: ports(), Dirs: []string{
+			"/consul/data",
+		},
 		Files: files,
 	})
 	if err != nil {
@@ -80,7 +83,8 @@ func awaitLeader(ctx context.Context, client *api.Client, running *cluster.Runni
 		return err == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("wait for consul server: %w: %s (log: %s)", err, cluster.LastLine(running.LogFile), running.LogFile)
+		return fmt.Errorf("wait for consul server: %w: %s (log: %s)", err, cluster.LastLine(running.LogFile),
+			running.LogFile)
 	}
 	return nil
 }
@@ -173,7 +177,8 @@ func setUp(ctx context.Context, c *file.Consul, client *api.Client, awsEndpoint 
 		}
 	}
 	for i, t := range c.Tokens {
-		policy, _, err := client.ACL().PolicyCreate(&api.ACLPolicy{Name: fmt.Sprintf("scenario-token-%d", i+1), Rules: t.Rules}, w)
+		policy, _, err := client.ACL().PolicyCreate(&api.ACLPolicy{Name: fmt.Sprintf("scenario-token-%d", i+1),
+			Rules: t.Rules}, w)
 		if err != nil {
 			return nil, fmt.Errorf("policy for %s: %w", t.Secret, err)
 		}

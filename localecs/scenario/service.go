@@ -67,7 +67,8 @@ func (e *ecsTasks) reportService(name string) error {
 
 // remove deletes a service and waits until nothing of its tasks is left.
 func (r *stepRunner) remove(ctx context.Context, name string, leaves file.Leaves) error {
-	_, err := r.ecs.region.Plane().DeleteService(r.ecs.region.Call(), shapes.DeleteServiceInput{Cluster: r.file.Cluster, Service: name, Force: true})
+	_, err := r.ecs.region.Plane().DeleteService(r.ecs.region.Call(),
+		shapes.DeleteServiceInput{Cluster: r.file.Cluster, Service: name, Force: true})
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,8 @@ func (r *stepRunner) remove(ctx context.Context, name string, leaves file.Leaves
 
 // steady reports whether a service has reached its desired state, and nothing is left
 // in Consul of the tasks that it has stopped.
-func (r *stepRunner) steady(ctx context.Context, name string, leaves file.Leaves) (steady bool, soFar string, err error) {
+func (r *stepRunner) steady(ctx context.Context, name string, leaves file.Leaves) (steady bool, soFar string,
+	err error) {
 	if err := r.clearStopped(ctx, name, leaves); err != nil {
 		return false, "", err
 	}

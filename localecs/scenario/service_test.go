@@ -20,15 +20,23 @@ func TestSteadyAndSoFar(t *testing.T) {
 		steady         bool
 		problem, soFar string
 	}{
-		"new":           {shapes.Service{Status: "ACTIVE", DesiredCount: 2, PendingCount: 1, Deployments: rollout("IN_PROGRESS")}, false, "", "0 of 2 running, 1 pending"},
-		"complete":      {shapes.Service{Status: "ACTIVE", DesiredCount: 2, RunningCount: 2, Deployments: rollout("COMPLETED")}, true, "", "2 of 2 running"},
-		"of nothing":    {shapes.Service{Status: "ACTIVE", Deployments: rollout("COMPLETED")}, true, "", "0 of 0 running"},
-		"not scaled in": {shapes.Service{Status: "ACTIVE", DesiredCount: 1, RunningCount: 2, Deployments: rollout("COMPLETED")}, false, "", "2 of 1 running"},
-		"rolling over":  {shapes.Service{Status: "ACTIVE", DesiredCount: 2, RunningCount: 2, Deployments: rollout("COMPLETED", "COMPLETED")}, false, "", "2 of 2 running, 2 deployments"},
-		"failed":        {shapes.Service{Status: "ACTIVE", DesiredCount: 2, Deployments: rollout("FAILED")}, false, "because FAILED", "0 of 2 running"},
-		"rolled back":   {shapes.Service{Status: "ACTIVE", DesiredCount: 1, RunningCount: 1, Deployments: rollout("IN_PROGRESS", "FAILED")}, false, "", "1 of 1 running, 2 deployments"},
-		"deleted":       {shapes.Service{Status: "DRAINING", RunningCount: 1, Deployments: rollout("COMPLETED")}, false, "", "1 of 0 running"},
-		"gone":          {shapes.Service{Status: "INACTIVE"}, true, "", "0 of 0 running"},
+		"new": {shapes.Service{Status: "ACTIVE", DesiredCount: 2, PendingCount: 1,
+			Deployments: rollout("IN_PROGRESS")}, false, "", "0 of 2 running, 1 pending"},
+		"complete": {shapes.Service{Status: "ACTIVE", DesiredCount: 2, RunningCount: 2,
+			Deployments: rollout("COMPLETED")}, true, "", "2 of 2 running"},
+		"of nothing": {shapes.Service{Status: "ACTIVE", Deployments: rollout("COMPLETED")}, true, "",
+			"0 of 0 running"},
+		"not scaled in": {shapes.Service{Status: "ACTIVE", DesiredCount: 1, RunningCount: 2,
+			Deployments: rollout("COMPLETED")}, false, "", "2 of 1 running"},
+		"rolling over": {shapes.Service{Status: "ACTIVE", DesiredCount: 2, RunningCount: 2,
+			Deployments: rollout("COMPLETED", "COMPLETED")}, false, "", "2 of 2 running, 2 deployments"},
+		"failed": {shapes.Service{Status: "ACTIVE", DesiredCount: 2, Deployments: rollout("FAILED")}, false,
+			"because FAILED", "0 of 2 running"},
+		"rolled back": {shapes.Service{Status: "ACTIVE", DesiredCount: 1, RunningCount: 1,
+			Deployments: rollout("IN_PROGRESS", "FAILED")}, false, "", "1 of 1 running, 2 deployments"},
+		"deleted": {shapes.Service{Status: "DRAINING", RunningCount: 1, Deployments: rollout("COMPLETED")}, false, "",
+			"1 of 0 running"},
+		"gone": {shapes.Service{Status: "INACTIVE"}, true, "", "0 of 0 running"},
 	} {
 		steady, err := tt.service.Steady()
 		problem := ""

@@ -56,8 +56,10 @@ func TestAuthMethodsBind(t *testing.T) {
 	if err != nil || policy.Rules != rules {
 		t.Errorf("policy %+v, %v", policy, err)
 	}
-	for name, wrong := range map[string]file.AuthMethod{"neither": {Name: "x"}, "both": {Name: "x", BindService: "web", BindRules: rules}} {
-		if _, err := setUp(t.Context(), &file.Consul{AuthMethods: []file.AuthMethod{wrong}}, client, "http://127.0.0.1:1"); err == nil || err.Error() != "auth method x: want either bindService or bindRules" {
+	for name, wrong := range map[string]file.AuthMethod{"neither": {Name: "x"},
+		"both": {Name: "x", BindService: "web", BindRules: rules}} {
+		if _, err := setUp(t.Context(), &file.Consul{AuthMethods: []file.AuthMethod{wrong}}, client,
+			"http://127.0.0.1:1"); err == nil || err.Error() != "auth method x: want either bindService or bindRules" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -60,18 +60,35 @@ func TestImagesFollowFlags(t *testing.T) {
 		base  runtime.Image
 		want  runtime.Image
 	}{
-		"an absolute path":     {[][2]string{{"-image", "i=" + server}}, runtime.Image{}, runtime.Image{Programs: map[string]string{server: server}, Cmd: []string{server}, Env: []string{path}}},
-		"a place":              {[][2]string{{"-image", "i=" + server + ":/bin/nginx"}}, runtime.Image{}, runtime.Image{Programs: map[string]string{"/bin/nginx": server}, Cmd: []string{"/bin/nginx"}, Env: []string{path}}},
-		"a directory":          {[][2]string{{"-image", "i=" + server + "," + dir + ":/data"}}, runtime.Image{}, runtime.Image{Programs: map[string]string{server: server}, Files: map[string]string{"/data": dir}, Cmd: []string{server}, Env: []string{path}}},
-		"for all":              {[][2]string{{"-image", "*=" + server}}, runtime.Image{}, runtime.Image{Programs: map[string]string{server: server}, Cmd: []string{server}, Env: []string{path}}},
-		"its own wins":         {[][2]string{{"-image", "*=nosuch"}, {"-image", "i=" + server}}, runtime.Image{}, runtime.Image{Programs: map[string]string{server: server}, Cmd: []string{server}, Env: []string{path}}},
-		"a command":            {[][2]string{{"-image", "i=" + server}, {"-cmd", "i=x -y  z"}}, runtime.Image{}, runtime.Image{Programs: map[string]string{server: server}, Cmd: []string{"x", "-y", "z"}, Env: []string{path}}},
-		"words with spaces":    {[][2]string{{"-image", "i=" + server}, {"-cmd", `i=["sh","-c","a b"]`}}, runtime.Image{}, runtime.Image{Programs: map[string]string{server: server}, Cmd: []string{"sh", "-c", "a b"}, Env: []string{path}}},
-		"an entrypoint":        {[][2]string{{"-image", "i=" + server}, {"-entrypoint", "i=tini --"}}, runtime.Image{}, runtime.Image{Programs: map[string]string{server: server}, Entrypoint: []string{"tini", "--"}, Env: []string{path}}},
-		"an entrypoint, a cmd": {[][2]string{{"-image", "i=" + server}, {"-entrypoint", "i=tini"}, {"-cmd", "i=x"}}, runtime.Image{}, runtime.Image{Programs: map[string]string{server: server}, Entrypoint: []string{"tini"}, Cmd: []string{"x"}, Env: []string{path}}},
-		"on top of the file":   {[][2]string{{"-image", "i=" + server}}, base, runtime.Image{Programs: map[string]string{server: server}, Entrypoint: []string{"/base"}, Cmd: []string{"base"}, Env: []string{path, "A=1"}, User: "5"}},
-		"nothing":              {nil, base, base},
-		"another image":        {[][2]string{{"-image", "j=" + server}}, base, base},
+		"an absolute path": {[][2]string{{"-image", "i=" + server}}, runtime.Image{},
+			runtime.Image{Programs: map[string]string{server: server}, Cmd: []string{server}, Env: []string{path}}},
+		"a place": {[][2]string{{"-image", "i=" + server + ":/bin/nginx"}}, runtime.Image{},
+			runtime.Image{Programs: map[string]string{"/bin/nginx": server}, Cmd: []string{"/bin/nginx"},
+				Env: []string{path}}},
+		"a directory": {[][2]string{{"-image", "i=" + server + "," + dir + ":/data"}}, runtime.Image{},
+			runtime.Image{Programs: map[string]string{server: server}, Files: map[string]string{"/data": dir},
+				Cmd: []string{server}, Env: []string{path}}},
+		"for all": {[][2]string{{"-image", "*=" + server}}, runtime.Image{},
+			runtime.Image{Programs: map[string]string{server: server}, Cmd: []string{server}, Env: []string{path}}},
+		"its own wins": {[][2]string{{"-image", "*=nosuch"}, {"-image", "i=" + server}}, runtime.Image{},
+			runtime.Image{Programs: map[string]string{server: server}, Cmd: []string{server}, Env: []string{path}}},
+		"a command": {[][2]string{{"-image", "i=" + server}, {"-cmd", "i=x -y  z"}}, runtime.Image{},
+			runtime.Image{Programs: map[string]string{server: server}, Cmd: []string{"x", "-y", "z"},
+				Env: []string{path}}},
+		"words with spaces": {[][2]string{{"-image", "i=" + server}, {"-cmd", `i=["sh","-c","a b"]`}},
+			runtime.Image{}, runtime.Image{Programs: map[string]string{server: server},
+				Cmd: []string{"sh", "-c", "a b"}, Env: []string{path}}},
+		"an entrypoint": {[][2]string{{"-image", "i=" + server}, {"-entrypoint", "i=tini --"}}, runtime.Image{},
+			runtime.Image{Programs: map[string]string{server: server}, Entrypoint: []string{"tini", "--"},
+				Env: []string{path}}},
+		"an entrypoint, a cmd": {[][2]string{{"-image", "i=" + server}, {"-entrypoint", "i=tini"}, {"-cmd", "i=x"}},
+			runtime.Image{}, runtime.Image{Programs: map[string]string{server: server}, Entrypoint: []string{"tini"},
+				Cmd: []string{"x"}, Env: []string{path}}},
+		"on top of the file": {[][2]string{{"-image", "i=" + server}}, base,
+			runtime.Image{Programs: map[string]string{server: server}, Entrypoint: []string{"/base"},
+				Cmd: []string{"base"}, Env: []string{path, "A=1"}, User: "5"}},
+		"nothing":       {nil, base, base},
+		"another image": {[][2]string{{"-image", "j=" + server}}, base, base},
 	} {
 		got, err := flagsOf(t, c.flags...).image("i", c.base)
 		if err != nil {
@@ -119,7 +136,8 @@ func TestHostImageHasThisMachinesDirectories(t *testing.T) {
 
 func TestMissingProgramsAreReportedTogether(t *testing.T) {
 	t.Parallel()
-	_, err := flagsOf(t, [2]string{"-image", "i=no-such-program,/no/such/file,sh:bin/sh,./nor-this"}).image("i", runtime.Image{})
+	_, err := flagsOf(t, [2]string{"-image", "i=no-such-program,/no/such/file,sh:bin/sh,./nor-this"}).image("i",
+		runtime.Image{})
 	want := `-image i: no-such-program: no program of that name is on PATH; give its path, ./no-such-program for one in this directory
 -image i: /no/such/file: there is no such file
 -image i: sh:bin/sh: "bin/sh" is no path in a container: it begins with /
@@ -131,9 +149,11 @@ func TestMissingProgramsAreReportedTogether(t *testing.T) {
 
 func TestNoProgramCanLieInADirectoryOfTheHost(t *testing.T) {
 	t.Parallel()
-	f := flagsOf(t, [2]string{"-image", "a=sh:/usr/bin/no-such-program,host"}, [2]string{"-image", "b=sh:/usr/bin/env,host,sh:/opt-2/x"})
+	f := flagsOf(t, [2]string{"-image", "a=sh:/usr/bin/no-such-program,host"},
+		[2]string{"-image", "b=sh:/usr/bin/env,host,sh:/opt-2/x"})
 	_, err := f.image("a", runtime.Image{})
-	if want := "-image a: /usr/bin/no-such-program: /usr/bin is a read-only directory of this machine; without a path in the container the program comes first on PATH"; err == nil || err.Error() != want {
+	if want := "-image a: /usr/bin/no-such-program: /usr/bin is a read-only directory of this machine; without a " +
+		"path in the container the program comes first on PATH"; err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
 	if _, err := f.image("b", runtime.Image{}); err != nil {
@@ -143,7 +163,8 @@ func TestNoProgramCanLieInADirectoryOfTheHost(t *testing.T) {
 
 func TestNamesAreThoseOfAllFlags(t *testing.T) {
 	t.Parallel()
-	f := flagsOf(t, [2]string{"-image", "b=sh"}, [2]string{"-image", "*=sh"}, [2]string{"-cmd", "a=x"}, [2]string{"-cmd", "b=x"}, [2]string{"-entrypoint", "c=x"})
+	f := flagsOf(t, [2]string{"-image", "b=sh"}, [2]string{"-image", "*=sh"}, [2]string{"-cmd", "a=x"},
+		[2]string{"-cmd", "b=x"}, [2]string{"-entrypoint", "c=x"})
 	if got := strings.Join(f.names(), " "); got != "a b c" {
 		t.Errorf("got %s", got)
 	}
@@ -158,7 +179,8 @@ func FuzzSet(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		var flags Flags
-		if flags.Set(text) == nil && (len(flags.names()) != 1 && flags.programs[allImages] == nil || strings.HasPrefix(text, "=")) {
+		if flags.Set(text) == nil &&
+			(len(flags.names()) != 1 && flags.programs[allImages] == nil || strings.HasPrefix(text, "=")) {
 			t.Errorf("%q names %q", text, flags.names())
 		}
 		if flags.SetCommand(text) == nil && !strings.Contains(text, "=") {

@@ -68,7 +68,8 @@ func TestCommandLinesDoNotContainTheManagementToken(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	dir := t.TempDir()
-	if _, _, err := startServer(ctx, newCluster(t, dir), &file.Consul{Image: "consul", Address: "10.42.0.254"}, token); err != nil {
+	if _, _, err := startServer(ctx, newCluster(t, dir), &file.Consul{Image: "consul", Address: "10.42.0.254"},
+		token); err != nil {
 		t.Fatal(err)
 	}
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -92,7 +93,8 @@ func TestCommandLinesDoNotContainTheManagementToken(t *testing.T) {
 		}
 	}
 	if len(private) != 3 {
-		t.Errorf("%q, want the directories of the data, of the configuration and of what the scenario adds to it", private)
+		t.Errorf("%q, want the directories of the data, of the configuration and of what the scenario adds to it",
+			private)
 	}
 }
 
@@ -133,7 +135,8 @@ func TestServerMayRunAsAnotherUser(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
-	if _, _, err := startServer(ctx, newCluster(t, t.TempDir()), &file.Consul{Image: "unprivileged", Address: "10.42.0.254"}, uuid.NewString()); err != nil {
+	if _, _, err := startServer(ctx, newCluster(t, t.TempDir()),
+		&file.Consul{Image: "unprivileged", Address: "10.42.0.254"}, uuid.NewString()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -143,17 +146,21 @@ func TestScenarioAddsToTheServersConfiguration(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
-	_, client, err := startServer(ctx, newCluster(t, t.TempDir()), &file.Consul{Image: "consul", Address: "10.42.0.254", Config: map[string]any{
-		"node_meta": map[string]any{"rack": "7"}, "acl": map[string]any{"enabled": false},
-	}}, testkit.ManagementToken)
+	_, client, err := startServer(ctx, newCluster(t, t.TempDir()),
+		&file.Consul{Image: "consul", Address: "10.42.0.254", Config: map[string]any{
+			"node_meta": map[string]any{"rack": "7"}, "acl": map[string]any{"enabled": false},
+		}}, testkit.ManagementToken)
 	if err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, "the node has the meta of the scenario", func() bool { // the server updates its own node later
+	// the server updates its own node later
+	testkit.Eventually(t, "the node has the meta of the scenario", func() bool {
 		node, _, err := client.Catalog().Node("consul-server", (&api.QueryOptions{}).WithContext(ctx))
 		return err == nil && node.Node.Meta["rack"] == "7"
 	})
-	if _, _, err := client.Catalog().Node("consul-server", (&api.QueryOptions{Token: uuid.NewString()}).WithContext(ctx)); err == nil || !strings.Contains(err.Error(), "ACL not found") {
+	if _, _, err := client.Catalog().Node("consul-server",
+		(&api.QueryOptions{Token: uuid.NewString()}).WithContext(ctx)); err == nil ||
+		!strings.Contains(err.Error(), "ACL not found") {
 		t.Errorf("with an unknown token: %v", err)
 	}
 }
@@ -165,7 +172,8 @@ func TestServerComesBack(t *testing.T) {
 	cluster := newCluster(t, t.TempDir())
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
-	running, client, err := startServer(ctx, cluster, &file.Consul{Image: "consul", Address: "10.42.0.254"}, testkit.ManagementToken)
+	running, client, err := startServer(ctx, cluster, &file.Consul{Image: "consul", Address: "10.42.0.254"},
+		testkit.ManagementToken)
 	if err != nil {
 		t.Fatal(err)
 	}

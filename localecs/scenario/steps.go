@@ -114,7 +114,8 @@ func (r *stepRunner) kill(k chaos.Kill) error {
 	if k.Container == "" {
 		target = "everything in it"
 	}
-	r.progress.emit(Event{Kind: view.KindKill, Task: k.Task, Container: k.Container, Detail: name, Text: name + " to " + target})
+	r.progress.emit(Event{Kind: view.KindKill, Task: k.Task, Container: k.Container, Detail: name,
+		Text: name + " to " + target})
 	if err := kill(r.tasks.clusterTask(k.Task), k); err != nil {
 		return fmt.Errorf("kill in %s: %w", k.Task, err)
 	}
@@ -151,7 +152,8 @@ func (r *stepRunner) stopOne(ctx context.Context, name string, background bool, 
 	}
 	r.tasks.mayEnd(name)
 	task := r.tasks.clusterTask(name)
-	if _, err := r.ecs.region.Plane().StopTask(r.ecs.region.Call(), shapes.StopTaskInput{Cluster: r.file.Cluster, Task: task.ID()}); err != nil {
+	if _, err := r.ecs.region.Plane().StopTask(r.ecs.region.Call(),
+		shapes.StopTaskInput{Cluster: r.file.Cluster, Task: task.ID()}); err != nil {
 		return err
 	}
 	if background {

@@ -33,5 +33,8 @@ func DroppedLine(n int) []byte { return dropped(n).line() }
 func DroppedObject(n int) []byte { return dropped(n).object() }
 
 func dropped(n int) Event {
-	return Event{Time: time.Now(), Kind: KindDropped, Text: fmt.Sprintf("%d events were dropped, since the output was not read in time", n)}
+	return Event{
+		Time: time.Now(), Kind: KindDropped,
+		Text: fmt.Sprintf("%d events were dropped, since the output was not read in time", n),
+	}
 }

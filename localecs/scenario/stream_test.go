@@ -17,7 +17,10 @@ func silent(out func(Event)) (r *progress, end func()) {
 	now := time.Now()
 	r = &progress{
 		scenario: "hello", record: NewRecording(), out: out, started: now,
-		now: currentStep{Number: 2, Count: 3, Text: "await 2 passing instances of api", SoFar: "1 of 2", Started: now, Within: 90 * time.Second},
+		now: currentStep{
+			Number: 2, Count: 3, Text: "await 2 passing instances of api", SoFar: "1 of 2", Started: now,
+			Within: 90 * time.Second,
+		},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var speaking sync.WaitGroup
@@ -51,15 +54,18 @@ func TestLongSilencesAreBroken(t *testing.T) {
 		event() // nor is there a silence yet
 		step(currentStep{Number: 3, Count: 3, Text: "stop api-1", Started: time.Now()})
 		pass(9 * time.Second)
-		step(currentStep{Number: 3, Count: 3, Text: "stop api-1", Started: time.Now()}) // it is younger than the silence
+		// it is younger than the silence
+		step(currentStep{Number: 3, Count: 3, Text: "stop api-1", Started: time.Now()})
 		pass(11 * time.Second)
 		step(currentStep{Text: "start the Consul server", Started: r.started})
 		pass(10 * time.Second)
 		step(currentStep{})
 		pass(time.Minute)
 		end()
-		want := "  10.00s  step       2 of 3                 still waiting: 2 passing instances of api (1 of 2), 10 s of 90 s\n" +
-			"  20.00s  step       2 of 3                 still waiting: 2 passing instances of api (1 of 2), 20 s of 90 s\n" +
+		want := "  10.00s  step       2 of 3                 still waiting: 2 passing instances of api (1 of 2), 10 " +
+			"s of 90 s\n" +
+			"  20.00s  step       2 of 3                 still waiting: 2 passing instances of api (1 of 2), 20 s of " +
+			"90 s\n" +
 			"  21.00s  web                               RUNNING\n" +
 			"  30.00s  web                               RUNNING\n" +
 			"  49.00s  step       3 of 3                 still busy: stop api-1, 10 s\n" +
@@ -82,8 +88,9 @@ func TestSilenceIsAnEvent(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := Event{
-			Time: e.Time, Seconds: 10, Scenario: "hello", Kind: KindWaiting, Step: 2, Steps: 3, TookSeconds: 10, WithinSeconds: 90,
-			SoFar: "1 of 2", Text: "still waiting: 2 passing instances of api (1 of 2), 10 s of 90 s",
+			Time: e.Time, Seconds: 10, Scenario: "hello", Kind: KindWaiting, Step: 2, Steps: 3, TookSeconds: 10,
+			WithinSeconds: 90,
+			SoFar:         "1 of 2", Text: "still waiting: 2 passing instances of api (1 of 2), 10 s of 90 s",
 		}
 		if e != want || !e.Time.Equal(r.started.Add(10*time.Second)) {
 			t.Errorf("got %+v, want %+v", e, want)

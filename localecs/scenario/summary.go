@@ -60,7 +60,8 @@ func (o Outcome) line() line {
 		return l
 	}
 	r := o.Report
-	l.Tasks, l.Answered, l.Failed, l.Seconds = r.Tasks, r.Answered, r.Failed, r.Elapsed.Round(100*time.Millisecond).Seconds()
+	l.Tasks, l.Answered, l.Failed, l.Seconds = r.Tasks, r.Answered, r.Failed,
+		r.Elapsed.Round(100*time.Millisecond).Seconds()
 	if len(r.Failures) > 0 {
 		l.Verdict, l.Why = view.Failed, r.Failures[0]
 	}
@@ -92,7 +93,8 @@ func summaryText(lines []line) string {
 	var table, why strings.Builder
 	fmt.Fprintf(&table, "\nSummary\n  %-*s  stop order  tasks  answered  failed  verdict  seconds\n", width, "scenario")
 	for _, l := range lines {
-		fmt.Fprintf(&table, "  %-*s  %-10s  %5d  %8d  %6d  %-7s  %7.1f\n", width, l.Name, l.StopOrder, l.Tasks, l.Answered, l.Failed, l.Verdict, l.Seconds)
+		fmt.Fprintf(&table, "  %-*s  %-10s  %5d  %8d  %6d  %-7s  %7.1f\n", width, l.Name, l.StopOrder, l.Tasks,
+			l.Answered, l.Failed, l.Verdict, l.Seconds)
 		if l.Why != "" {
 			fmt.Fprintf(&why, "%s, %s: %s: %s\n", l.Name, l.StopOrder, l.Verdict, shortened(l.Why))
 		} else {

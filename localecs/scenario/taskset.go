@@ -44,7 +44,9 @@ func (t Task) HasAgent() bool { return t.Definition.Container(workload.Container
 
 // Dead reports whether steps have killed all that was in the task.
 func (t Task) Dead() bool {
-	return !slices.ContainsFunc(t.Definition.ContainerDefinitions, func(c taskdef.Container) bool { return !slices.Contains(t.Killed, c.Name) })
+	return !slices.ContainsFunc(t.Definition.ContainerDefinitions, func(c taskdef.Container) bool {
+		return !slices.Contains(t.Killed, c.Name)
+	})
 }
 
 // Application is the name of the container that is named like the family, else

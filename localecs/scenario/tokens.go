@@ -78,7 +78,9 @@ func tokens(ctx context.Context, client *api.Client) (map[string]loginToken, err
 	all := map[string]loginToken{}
 	for _, t := range list {
 		if t.AuthMethod != "" {
-			all[t.AccessorID] = loginToken{Accessor: t.AccessorID, Method: t.AuthMethod, CreatedAt: t.CreateTime, description: t.Description}
+			all[t.AccessorID] = loginToken{
+				Accessor: t.AccessorID, Method: t.AuthMethod, CreatedAt: t.CreateTime, description: t.Description,
+			}
 		}
 	}
 	return all, nil

@@ -17,7 +17,8 @@ import (
 
 func TestTokenChangesAreRecorded(t *testing.T) {
 	t.Parallel()
-	const services = `{"AccessorID":"a1","AuthMethod":"services","Description":"token created via login: {\"task\":\"1234\"}","CreateTime":"2026-01-02T03:04:05Z"}`
+	const services = `{"AccessorID":"a1","AuthMethod":"services","Description":"token created via login: ` +
+		`{\"task\":\"1234\"}","CreateTime":"2026-01-02T03:04:05Z"}`
 	var answer atomic.Value
 	answer.Store(`[{"AccessorID":"management"},` + services + `]`)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -51,7 +52,8 @@ func TestTokenChangesAreRecorded(t *testing.T) {
 			} else {
 				answer.Store("")
 			}
-			if created := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC); !gone && !at.Equal(created) || gone && at.Before(started) {
+			if created := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC); !gone && !at.Equal(created) ||
+				gone && at.Before(started) {
 				t.Errorf("gone %t at %s", gone, at)
 			}
 		})

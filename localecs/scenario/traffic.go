@@ -174,7 +174,8 @@ func (p Phase) judged() Phase {
 func (p Phase) problem() string {
 	switch {
 	case p.Limits.Max != nil && p.Failed > *p.Limits.Max:
-		return fmt.Sprintf("%d of %d requests failed; %s may. First: %s", p.Failed, p.Answered+p.Failed, p.Limits, p.First)
+		return fmt.Sprintf("%d of %d requests failed; %s may. First: %s", p.Failed, p.Answered+p.Failed, p.Limits,
+			p.First)
 	case p.Limits.Min != nil && p.Failed < *p.Limits.Min:
 		return fmt.Sprintf("%d of %d requests failed; %s must", p.Failed, p.Answered+p.Failed, p.Limits)
 	case p.Limits.IsSet() && p.Answered == 0:

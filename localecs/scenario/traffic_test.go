@@ -43,7 +43,8 @@ func TestTrafficReportsEveryLostRequest(t *testing.T) {
 		t.Errorf("slowest %s", slowest)
 	}
 	if int(each.Load()) != answered+failed || int(bad.Load()) != failed {
-		t.Errorf("reported of %d requests, %d of them failed; counted %d and %d", each.Load(), bad.Load(), answered, failed)
+		t.Errorf("reported of %d requests, %d of them failed; counted %d and %d", each.Load(), bad.Load(), answered,
+			failed)
 	}
 	if total := int(n.Load()); answered+failed != total || failed != total/4 {
 		t.Errorf("%d requests arrived: counted %d answered, %d failed", total, answered, failed)

@@ -98,7 +98,9 @@ func (t *Trial) Shrink(ctx context.Context, r *Result, budget int) (shortest cha
 		}
 		tried++
 		again, err := t.Run(ctx, s)
-		return err == nil && slices.ContainsFunc(again.Violations, func(v chaos.Violation) bool { return broken[v.Invariant] })
+		return err == nil && slices.ContainsFunc(again.Violations, func(v chaos.Violation) bool {
+			return broken[v.Invariant]
+		})
 	})
 	return shortest, tried
 }

@@ -67,7 +67,8 @@ func (v Summary) Line() string {
 	if len(v.Violations) > 0 {
 		verdict = fmt.Sprintf("FAILED: %s", v.Violations[0].Text)
 	}
-	return fmt.Sprintf("seed %-20d %3d events  %6d answered  %4d failed  %6.1fs  %s\n", v.Seed, len(v.Events), v.Answered, v.Failed, v.Seconds, verdict)
+	return fmt.Sprintf("seed %-20d %3d events  %6d answered  %4d failed  %6.1fs  %s\n", v.Seed, len(v.Events),
+		v.Answered, v.Failed, v.Seconds, verdict)
 }
 
 // maxViolations is how many of an invariant text lists: a broken proxy costs hundreds
@@ -96,7 +97,8 @@ func (v Summary) text() string {
 		}
 	}
 	if v.Shortest != "" {
-		fmt.Fprintf(&b, "The shortest schedule found in %d runs, in place of the scenario's tasks and steps:\n\n%s", v.Reruns, v.Shortest)
+		fmt.Fprintf(&b, "The shortest schedule found in %d runs, in place of the scenario's tasks and steps:\n\n%s",
+			v.Reruns, v.Shortest)
 	}
 	return b.String()
 }
@@ -146,7 +148,8 @@ func (t *Totals) text() string {
 		kinds = append(kinds, fmt.Sprintf("%d %s", t.Kinds[kind], kind))
 	}
 	return fmt.Sprintf("%d runs in %s: %d requests answered, %d failed; events: %s; violated by %d seeds %v\n",
-		t.Runs, (time.Duration(t.Seconds) * time.Second), t.Answered, t.Failed, strings.Join(kinds, ", "), len(t.Violated), t.Violated)
+		t.Runs, (time.Duration(t.Seconds) * time.Second), t.Answered, t.Failed, strings.Join(kinds, ", "),
+		len(t.Violated), t.Violated)
 }
 
 // stream separates the schedules of a seed from other draws. Another number gives

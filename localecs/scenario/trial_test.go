@@ -37,10 +37,15 @@ func TestTakeReadsTheWorld(t *testing.T) {
 	}
 	web := append(api[:3:3], chaos.Container{Name: "web", Role: chaos.Application, Program: "hello", Essential: true})
 	instance := func(name string) chaos.Task {
-		return chaos.Task{Name: name, Family: "api", Containers: api, Fail: "http://127.0.0.1:9090/health/fail", Heal: "http://127.0.0.1:9090/health/ok"}
+		return chaos.Task{
+			Name: name, Family: "api", Containers: api, Fail: "http://127.0.0.1:9090/health/fail",
+			Heal: "http://127.0.0.1:9090/health/ok",
+		}
 	}
 	got := setting(t, "chaos")
-	if d := cmp.Diff([]chaos.Task{instance("api-1"), instance("api-2"), {Name: "web", Family: "web", Entry: true, Containers: web}, instance("api-3"), instance("api-4")}, got.World.Tasks); d != "" {
+	if d := cmp.Diff([]chaos.Task{instance("api-1"), instance("api-2"),
+		{Name: "web", Family: "web", Entry: true, Containers: web}, instance("api-3"), instance("api-4")},
+		got.World.Tasks); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	if got.Name() != "chaos" || got.traffic != (file.Traffic{Task: "web", Port: 8080, Rate: 20}) {
@@ -51,7 +56,8 @@ func TestTakeReadsTheWorld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Take(rolling); err == nil || !strings.HasPrefix(err.Error(), "chaos needs a scenario with consul.authMethods") {
+	if _, err := Take(rolling); err == nil ||
+		!strings.HasPrefix(err.Error(), "chaos needs a scenario with consul.authMethods") {
 		t.Errorf("one with a controller: %v", err)
 	}
 	delete(rolling.Tasks, "controller")
@@ -76,7 +82,8 @@ func TestTakeReportsMissingSteps(t *testing.T) {
 	}
 	whole := *f
 	f.Steps = f.Steps[:3]
-	if _, err := Take(f); err == nil || err.Error() != "chaos needs a scenario with a traffic step: where requests enter" {
+	if _, err := Take(f); err == nil ||
+		err.Error() != "chaos needs a scenario with a traffic step: where requests enter" {
 		t.Errorf("without traffic: %v", err)
 	}
 	whole.Tasks = map[string]file.Task{"web": whole.Tasks["web"]}
@@ -92,7 +99,8 @@ func TestAScheduleCanBePutIntoAScenarioFile(t *testing.T) {
 	s := setting(t, "chaos")
 	sched := chaos.Schedule{For: 30 * time.Second, Events: []chaos.Event{
 		{At: time.Second, For: 2500 * time.Millisecond, Unhealthy: "api-2"},
-		{At: 2 * time.Second, Fault: &chaos.Fault{Kill: &chaos.Kill{Task: "api-1", Container: "sidecar-proxy", Process: "envoy"}}, By: "api-r1", Instead: "api-1"},
+		{At: 2 * time.Second, Fault: &chaos.Fault{Kill: &chaos.Kill{Task: "api-1", Container: "sidecar-proxy",
+			Process: "envoy"}}, By: "api-r1", Instead: "api-1"},
 		{At: 10 * time.Second, Stop: "api-3"},
 	}}
 	text, err := s.YAML(sched)
@@ -145,8 +153,12 @@ func TestEveryScriptIsAScenario(t *testing.T) {
 func TestSummaryAndTotals(t *testing.T) {
 	t.Parallel()
 	r := &Result{
-		Schedule: chaos.Schedule{Events: []chaos.Event{{At: 2 * time.Second, Stop: "api-1"}, {At: 3 * time.Second, Fault: &chaos.Fault{Server: chaos.Down}}}},
-		Report:   &Report{Answered: 100, Failed: 2, Elapsed: 90 * time.Second, LogDir: "logs"},
+		Schedule: chaos.Schedule{
+			Events: []chaos.Event{
+				{At: 2 * time.Second, Stop: "api-1"}, {At: 3 * time.Second, Fault: &chaos.Fault{Server: chaos.Down}},
+			},
+		},
+		Report: &Report{Answered: 100, Failed: 2, Elapsed: 90 * time.Second, LogDir: "logs"},
 		Verdict: chaos.Verdict{
 			Violations: []chaos.Violation{
 				{Invariant: chaos.NoRequestFails, At: 4 * time.Second, Text: "503"},
@@ -171,7 +183,8 @@ steps: []
 	if d := cmp.Diff(text, v.text()); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if got, want := v.Line(), "seed 7                      2 events     100 answered     2 failed    90.0s  FAILED: 503\n"; got != want {
+	if got, want := v.Line(), "seed 7                      2 events     100 answered     2 failed    90.0s  FAILED: "+
+		"503\n"; got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 	var totals Totals
@@ -182,7 +195,8 @@ steps: []
 	if err := totals.Write(&b, false); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := b.String(), "2 runs in 3m0s: 200 requests answered, 4 failed; events: 2 server, 2 stop; violated by 1 seeds [7]\n"; got != want {
+	if got, want := b.String(), "2 runs in 3m0s: 200 requests answered, 4 failed; events: 2 server, 2 stop; violated "+
+		"by 1 seeds [7]\n"; got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
@@ -195,7 +209,8 @@ func TestManyViolationsAreCounted(t *testing.T) {
 		v.Violations = append(v.Violations, Violation{Invariant: chaos.NoRequestFails, Text: "503"})
 	}
 	got := v.text()
-	if n := strings.Count(got, ": no request fails: 503\n"); n != 10 || !strings.HasSuffix(got, "VIOLATED 2 times more: no request fails\n") {
+	if n := strings.Count(got, ": no request fails: 503\n"); n != 10 ||
+		!strings.HasSuffix(got, "VIOLATED 2 times more: no request fails\n") {
 		t.Errorf("reported %d times:\n%s", n, got)
 	}
 }

@@ -23,10 +23,13 @@ func Requests(phases []Phase, c file.Checks) (failures []string) {
 		}
 	}
 	if free.Failed > c.FailedRequests {
-		failures = append(failures, fmt.Sprintf("%d of %d requests failed; %d may. First: %s", free.Failed, free.Answered+free.Failed, c.FailedRequests, free.First))
+		failures = append(failures,
+			fmt.Sprintf("%d of %d requests failed; %d may. First: %s", free.Failed, free.Answered+free.Failed,
+				c.FailedRequests, free.First))
 	}
 	if answered < c.MinRequests {
-		failures = append(failures, fmt.Sprintf("only %d requests were answered; at least %d must be", answered, c.MinRequests))
+		failures = append(failures,
+			fmt.Sprintf("only %d requests were answered; at least %d must be", answered, c.MinRequests))
 	}
 	return failures
 }
@@ -57,7 +60,8 @@ func Disorder(v scheduler.View, killed []string, clean bool) []string {
 func FirstFailed(v scheduler.View) *scheduler.ContainerView {
 	var first *scheduler.ContainerView
 	for i, c := range v.Containers {
-		if !c.StartedAt.IsZero() && c.ExitCode != nil && *c.ExitCode != 0 && (first == nil || c.FinishedAt.Before(first.FinishedAt)) {
+		if !c.StartedAt.IsZero() && c.ExitCode != nil && *c.ExitCode != 0 &&
+			(first == nil || c.FinishedAt.Before(first.FinishedAt)) {
 			first = &v.Containers[i]
 		}
 	}

@@ -27,9 +27,11 @@ func TestRequestsAreJudgedTogether(t *testing.T) {
 	}{
 		{"nothing asked", nil, file.Checks{}, nil},
 		{"no traffic", nil, file.Checks{MinRequests: 1}, []string{"only 0 requests were answered; at least 1 must be"}},
-		{"losses of phases without limits", lossy, file.Checks{FailedRequests: 2}, []string{"3 of 203 requests failed; 2 may. First: EOF"}},
+		{"losses of phases without limits", lossy, file.Checks{FailedRequests: 2},
+			[]string{"3 of 203 requests failed; 2 may. First: EOF"}},
 		{"as many as may", lossy, file.Checks{FailedRequests: 3, MinRequests: 300}, nil},
-		{"too few in all", lossy, file.Checks{FailedRequests: 3, MinRequests: 301}, []string{"only 300 requests were answered; at least 301 must be"}},
+		{"too few in all", lossy, file.Checks{FailedRequests: 3, MinRequests: 301},
+			[]string{"only 300 requests were answered; at least 301 must be"}},
 	} {
 		if diff := cmp.Diff(c.want, scenario.Requests(c.phases, c.checks)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
@@ -49,7 +51,9 @@ func TestDisorderSparesWhatAStepHasKilled(t *testing.T) {
 		{Name: "unborn", KnownStatus: "STOPPED"},
 		{Name: "up", KnownStatus: "RUNNING"},
 	}}
-	want := []string{"container slow had to be killed", "container never never ran: no image", "container up is still RUNNING"}
+	want := []string{
+		"container slow had to be killed", "container never never ran: no image", "container up is still RUNNING",
+	}
 	if diff := cmp.Diff(want, scenario.Disorder(v, []string{"killed", "unborn"}, false)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -80,7 +84,9 @@ func TestFirstFailed(t *testing.T) {
 
 func TestBlockerDelaysTheStart(t *testing.T) {
 	t.Parallel()
-	onInit, onProxy := taskdef.Dependency{ContainerName: "init", Condition: "SUCCESS"}, taskdef.Dependency{ContainerName: "proxy", Condition: "HEALTHY"}
+	onInit, onProxy := taskdef.Dependency{ContainerName: "init", Condition: "SUCCESS"}, taskdef.Dependency{
+		ContainerName: "proxy", Condition: "HEALTHY",
+	}
 	began, zero, two := time.Unix(1, 0), 0, 2
 	waiting := func(on ...taskdef.Dependency) scheduler.ContainerView {
 		return scheduler.ContainerView{Name: "app", KnownStatus: "PULLED", WaitsFor: on}
@@ -101,15 +107,22 @@ func TestBlockerDelaysTheStart(t *testing.T) {
 		containers []scheduler.ContainerView
 		want       string
 	}{
-		"init runs":         {[]scheduler.ContainerView{waiting(onInit), running("init", "none"), running("proxy", "HEALTHY")}, "init: app waits for init SUCCESS"},
-		"init has failed":   {[]scheduler.ContainerView{waiting(onInit), ended(&two), running("proxy", "HEALTHY")}, "init: init exited with 2"},
-		"proxy is starting": {[]scheduler.ContainerView{waiting(onProxy), ended(&zero), running("proxy", "")}, "proxy: app waits for proxy HEALTHY"},
-		"both":              {[]scheduler.ContainerView{waiting(onInit, onProxy), running("init", "none"), running("proxy", "")}, "init: app waits for init SUCCESS and proxy HEALTHY"},
-		"app was dropped":   {[]scheduler.ContainerView{dropped, running("init", "none")}, ": "},
-		"nothing has run":   {[]scheduler.ContainerView{waiting(onInit, onProxy)}, ": "},
-		"unhealthy":         {[]scheduler.ContainerView{running("app", "UNHEALTHY"), ended(&zero), running("proxy", "HEALTHY")}, "app: app is UNHEALTHY"},
-		"no verdict so far": {[]scheduler.ContainerView{running("app", ""), ended(&zero), running("proxy", "HEALTHY")}, "app: app has no health yet"},
-		"all well":          {[]scheduler.ContainerView{running("app", "none"), ended(&zero), running("proxy", "HEALTHY")}, ": "},
+		"init runs": {[]scheduler.ContainerView{waiting(onInit), running("init", "none"),
+			running("proxy", "HEALTHY")}, "init: app waits for init SUCCESS"},
+		"init has failed": {[]scheduler.ContainerView{waiting(onInit), ended(&two), running("proxy", "HEALTHY")},
+			"init: init exited with 2"},
+		"proxy is starting": {[]scheduler.ContainerView{waiting(onProxy), ended(&zero), running("proxy", "")},
+			"proxy: app waits for proxy HEALTHY"},
+		"both": {[]scheduler.ContainerView{waiting(onInit, onProxy), running("init", "none"),
+			running("proxy", "")}, "init: app waits for init SUCCESS and proxy HEALTHY"},
+		"app was dropped": {[]scheduler.ContainerView{dropped, running("init", "none")}, ": "},
+		"nothing has run": {[]scheduler.ContainerView{waiting(onInit, onProxy)}, ": "},
+		"unhealthy": {[]scheduler.ContainerView{running("app", "UNHEALTHY"), ended(&zero),
+			running("proxy", "HEALTHY")}, "app: app is UNHEALTHY"},
+		"no verdict so far": {[]scheduler.ContainerView{running("app", ""), ended(&zero), running("proxy", "HEALTHY")},
+			"app: app has no health yet"},
+		"all well": {[]scheduler.ContainerView{running("app", "none"), ended(&zero), running("proxy", "HEALTHY")},
+			": "},
 	} {
 		container, how := scenario.Blocker(scheduler.View{Containers: c.containers})
 		if got := container + ": " + how; got != c.want {

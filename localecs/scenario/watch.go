@@ -85,7 +85,9 @@ func (w *watcher) knowsNodes(checks api.HealthChecks) bool {
 		return false
 	}
 	return !slices.ContainsFunc(checks, func(c *api.HealthCheck) bool {
-		return c.CheckID == serfHealth && !slices.ContainsFunc(members, func(m *api.AgentMember) bool { return strings.EqualFold(m.Name, c.Node) })
+		return c.CheckID == serfHealth && !slices.ContainsFunc(members, func(m *api.AgentMember) bool {
+			return strings.EqualFold(m.Name, c.Node)
+		})
 	})
 }
 
@@ -146,7 +148,8 @@ func (c allChecks) InTraffic(taskID string) bool {
 // listener, without one that of its proxy's container. The latter a service also has,
 // beside those of its application.
 func ofGateway(c *api.HealthCheck) bool {
-	return strings.HasSuffix(c.Name, "-gateway listener") || c.CheckID == workload.CatalogCheckID(c.ServiceID, workload.ContainerDataplane)
+	return strings.HasSuffix(c.Name, "-gateway listener") ||
+		c.CheckID == workload.CatalogCheckID(c.ServiceID, workload.ContainerDataplane)
 }
 
 // nodePasses reports whether the checks of the node itself pass, such as that of

@@ -54,7 +54,8 @@ func Take(f *file.Scenario) (*Setting, error) {
 		}
 	}
 	if len(f.Consul.AuthMethods) == 0 {
-		return nil, errors.New("chaos needs a scenario with consul.authMethods, such as examples/chaos: a controller that makes them would clean up as well")
+		return nil, errors.New("chaos needs a scenario with consul.authMethods, such as examples/chaos: a controller " +
+			"that makes them would clean up as well")
 	}
 	if s.traffic.Task == "" {
 		return nil, errors.New("chaos needs a scenario with a traffic step: where requests enter")

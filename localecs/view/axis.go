@@ -151,7 +151,8 @@ func (a Axis) Ticks(zero, apart float64) []Tick {
 
 // nice returns the least round number of seconds that is no less.
 func nice(least float64) float64 {
-	for _, s := range []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 20, 30, 40, 60, 120, 300, 600, 900, 1800, 3600} {
+	for _, s := range []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 20, 30, 40, 60, 120, 300, 600, 900,
+		1800, 3600} {
 		if s >= least {
 			return s
 		}

@@ -78,9 +78,11 @@ func TestTicksAreRoundAndSpaced(t *testing.T) {
 		want []string
 	}{
 		{view.NewAxis(0, 10, []float64{5}, 300, 20), 0, []string{"0", "2 s", "4 s", "6 s", "8 s", "10 s"}},
-		{view.NewAxis(3.9, 5, []float64{4, 4.5}, 300, 20), 4, []string{"0", "0.2 s", "0.4 s", "0.6 s", "0.8 s", "1.0 s"}},
+		{view.NewAxis(3.9, 5, []float64{4, 4.5}, 300, 20), 4,
+			[]string{"0", "0.2 s", "0.4 s", "0.6 s", "0.8 s", "1.0 s"}},
 		{view.NewAxis(0, 0.1, nil, 300, 20), 0, []string{"0", "0.02 s", "0.04 s", "0.06 s", "0.08 s", "0.10 s"}},
-		{view.NewAxis(0, 300, []float64{50, 100, 150, 200, 250}, 300, 20), 0, []string{"0", "60 s", "2:00", "3:00", "4:00", "5:00"}},
+		{view.NewAxis(0, 300, []float64{50, 100, 150, 200, 250}, 300, 20), 0,
+			[]string{"0", "60 s", "2:00", "3:00", "4:00", "5:00"}},
 	} {
 		if d := cmp.Diff(c.want, labels(c.a, c.zero)); d != "" {
 			t.Errorf("(-want +got):\n%s", d)
@@ -90,7 +92,8 @@ func TestTicksAreRoundAndSpaced(t *testing.T) {
 
 func TestSpanText(t *testing.T) {
 	t.Parallel()
-	for seconds, want := range map[float64]string{0: "0.00 s", 0.2149: "0.21 s", 9.999: "10.0 s", 12.34: "12.3 s", 119.99: "2 min 00 s", 754: "12 min 34 s", -1.5: "-1.50 s", -0.0049: "0.00 s"} {
+	for seconds, want := range map[float64]string{0: "0.00 s", 0.2149: "0.21 s", 9.999: "10.0 s", 12.34: "12.3 s",
+		119.99: "2 min 00 s", 754: "12 min 34 s", -1.5: "-1.50 s", -0.0049: "0.00 s"} {
 		if got := view.SpanText(seconds); got != want {
 			t.Errorf("%g: %q, want %q", seconds, got, want)
 		}

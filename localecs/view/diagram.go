@@ -46,7 +46,9 @@ func newDiagram(width, from, to float64, points []float64) *diagram {
 func overview(run *RecordedRun, lives []Lane, width float64) *diagram {
 	d := newDiagram(width, 0, run.Seconds, points(run, lives, run.Steps, run.Faults, run.Phases))
 	d.y = 4
-	d.bands("steps", "step", run.Steps, d.inOneRow, func(i int, s RecordedStep) string { return fmt.Sprintf("%d %s", i+1, s.Text) })
+	d.bands("steps", "step", run.Steps, d.inOneRow, func(i int, s RecordedStep) string {
+		return fmt.Sprintf("%d %s", i+1, s.Text)
+	})
 	d.bands("faults", "fault", run.Faults, d.stacked, func(_ int, s RecordedStep) string { return s.About() })
 	d.bands("traffic", "phaseband", run.Phases, d.inOneRow, stepText)
 	if r := run.Requests; requested(r, 0, math.Inf(1)) {
@@ -60,7 +62,8 @@ func overview(run *RecordedRun, lives []Lane, width float64) *diagram {
 }
 
 // drawPhase draws a part of a task's life. note returns the text beside a lane.
-func drawPhase(run *RecordedRun, t RecordedTask, lanes []Lane, p Phase, note func(Phase, Lane) string, traffic bool) *diagram {
+func drawPhase(run *RecordedRun, t RecordedTask, lanes []Lane, p Phase, note func(Phase, Lane) string,
+	traffic bool) *diagram {
 	all := points(run, lanes, run.Faults)
 	for _, m := range p.Moments {
 		all = append(all, m.At)
@@ -81,7 +84,8 @@ func drawPhase(run *RecordedRun, t RecordedTask, lanes []Lane, p Phase, note fun
 	}
 	r := run.Requests
 	if traffic && servedIn(r, t, p) {
-		d.histogram("answers of this task", lastServed(t, p), RecordedRequests{BucketSeconds: r.BucketSeconds, Answered: t.Served})
+		d.histogram("answers of this task", lastServed(t, p),
+			RecordedRequests{BucketSeconds: r.BucketSeconds, Answered: t.Served})
 	}
 	if traffic && requested(r, p.From, p.To) {
 		d.histogram("all requests", requestsNote(r, p.From, p.To), r)
@@ -227,7 +231,8 @@ func (d *diagram) ruler(zero float64) {
 	d.Line(namesWidth, base, d.right(), base, "axis", "")
 	for _, c := range d.Cuts() {
 		x := namesWidth + c.X
-		d.Rect(x, 0, c.Width, base, "cut", fmt.Sprintf("%s in which nothing changed are cut short", SpanText(c.Seconds)))
+		d.Rect(x, 0, c.Width, base, "cut",
+			fmt.Sprintf("%s in which nothing changed are cut short", SpanText(c.Seconds)))
 		d.Text(x+c.Width/2, base+27, AnchorMiddle, tiny, "tick cutlabel", "// "+SpanText(c.Seconds), "cut short")
 	}
 	for _, t := range d.Ticks(zero, tickApart) {
@@ -253,7 +258,9 @@ const (
 // stacked puts bands that overlap into different rows. Each has room for its text,
 // beside the band too, unless that takes too many rows.
 func (d *diagram) stacked(all []RecordedStep, texts []string) (places []place, rows int) {
-	if places, rows = d.packed(all, func(i int) float64 { return min(maxLabel, tiny.Width(texts[i])) + 8 }); rows <= maxRows {
+	if places, rows = d.packed(all, func(i int) float64 {
+		return min(maxLabel, tiny.Width(texts[i])) + 8
+	}); rows <= maxRows {
 		return places, rows
 	}
 	return d.packed(all, func(int) float64 { return 0 })
@@ -283,7 +290,8 @@ func (d *diagram) inOneRow(all []RecordedStep, _ []string) (places []place, rows
 }
 
 // bands draws steps as bands, with their text where there is room.
-func (d *diagram) bands(name, class string, all []RecordedStep, arrange func([]RecordedStep, []string) ([]place, int), text func(int, RecordedStep) string) {
+func (d *diagram) bands(name, class string, all []RecordedStep, arrange func([]RecordedStep, []string) ([]place, int),
+	text func(int, RecordedStep) string) {
 	if len(all) == 0 {
 		return
 	}

@@ -13,7 +13,8 @@ func small() view.RecordedRun {
 	last := 31.4
 	served := make([]int, 320)
 	run := view.RecordedRun{
-		Scenario: "small", StopOrder: "reverse", Seed: 7, Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Seconds: 40,
+		Scenario: "small", StopOrder: "reverse", Seed: 7, Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Seconds: 40,
 		Outcome: view.Failed, Failures: []string{"orderly: 3 of 300 requests failed; 0 may"},
 		Tasks: []view.RecordedTask{meshed("api-1", 1, 31), {
 			Name: "batch-1", ID: "b1", Address: "10.0.0.9", Application: "batch",
@@ -25,18 +26,25 @@ func small() view.RecordedRun {
 				{At: 18, Kind: view.KindKill, Container: "batch", Detail: "SIGKILL"},
 				{At: 18.1, Kind: view.KindStatus, Container: "batch", Status: "STOPPED", Detail: "exit code 137"},
 				{At: 18.1, Kind: view.KindDesired, Status: "STOPPED", Detail: "Essential container in task exited"},
-				{At: 18.2, Kind: view.KindStatus, Container: "log-router", Status: "STOPPED", Detail: "CannotStartContainerError: no"},
-				{At: 18.2, Kind: view.KindStatus, Status: "STOPPED", Detail: "EssentialContainerExited: Essential container in task exited"},
+				{At: 18.2, Kind: view.KindStatus, Container: "log-router", Status: "STOPPED",
+					Detail: "CannotStartContainerError: no"},
+				{At: 18.2, Kind: view.KindStatus, Status: "STOPPED",
+					Detail: "EssentialContainerExited: Essential container in task exited"},
 			},
 		}},
 		Steps: []view.RecordedStep{
 			{Text: "start api-1", From: 1, To: 1.1}, {Text: "await 1 passing instance of api", From: 1.1, To: 13},
-			{Text: "kill in batch-1", From: 18, To: 18.2, Error: "no such process"}, {Text: "stop api-1", From: 31, To: 36.5},
+			{Text: "kill in batch-1", From: 18, To: 18.2, Error: "no such process"},
+			{Text: "stop api-1", From: 31, To: 36.5},
 		},
-		Faults:   []view.RecordedStep{{Text: "sts answers 429", From: 2, To: 9}, {Text: "freeze consul", Task: "api-1", From: 8, To: 15}},
+		Faults: []view.RecordedStep{
+			{Text: "sts answers 429", From: 2, To: 9}, {Text: "freeze consul", Task: "api-1", From: 8, To: 15},
+		},
 		Phases:   []view.RecordedStep{{Text: "orderly", Task: "web", From: 13, To: 32}},
 		Requests: view.RecordedRequests{BucketSeconds: 0.1},
-		Events:   []view.RecordedEvent{{At: 0.9, Kind: "consul", Detail: "leader elected"}, {At: 20, Kind: "request_failed", Detail: "EOF"}},
+		Events: []view.RecordedEvent{
+			{At: 0.9, Kind: "consul", Detail: "leader elected"}, {At: 20, Kind: "request_failed", Detail: "EOF"},
+		},
 	}
 	for i := range served {
 		answered, lost := 0, 0
@@ -46,7 +54,8 @@ func small() view.RecordedRun {
 		if i >= 200 && i < 203 {
 			lost = 1
 		}
-		run.Requests.Answered, run.Requests.Lost = append(run.Requests.Answered, answered), append(run.Requests.Lost, lost)
+		run.Requests.Answered, run.Requests.Lost = append(run.Requests.Answered, answered),
+			append(run.Requests.Lost, lost)
 		run.Requests.SlowestMS = append(run.Requests.SlowestMS, i%9)
 		if i < 315 {
 			served[i] = answered
@@ -80,17 +89,21 @@ func meshed(name string, start, stop float64) view.RecordedTask {
 		add(start-0.05, view.RecordedEvent{Kind: view.KindStatus, Container: c.name, Status: "PULLED"})
 		add(start+c.run, view.RecordedEvent{Kind: view.KindStatus, Container: c.name, Status: "RUNNING"})
 		if c.ended {
-			add(start+c.end, view.RecordedEvent{Kind: view.KindStatus, Container: c.name, Status: "STOPPED", Detail: "exit code 0"})
+			add(start+c.end, view.RecordedEvent{Kind: view.KindStatus, Container: c.name, Status: "STOPPED",
+				Detail: "exit code 0"})
 			continue
 		}
 		if c.checked {
 			add(start+c.up, view.RecordedEvent{Kind: view.KindHealth, Container: c.name, Status: "HEALTHY"})
 		}
 		add(stop+c.term, view.RecordedEvent{Kind: view.KindSignal, Container: c.name, Status: "TERM"})
-		add(stop+c.end, view.RecordedEvent{Kind: view.KindStatus, Container: c.name, Status: "STOPPED", Detail: "exit code 0"})
+		add(stop+c.end, view.RecordedEvent{Kind: view.KindStatus, Container: c.name, Status: "STOPPED",
+			Detail: "exit code 0"})
 	}
 	for i, method := range []string{"iam-ecs-client-token", "iam-ecs-service-token"} {
-		token := view.RecordedEvent{Kind: view.KindToken, Method: method, Accessor: fmt.Sprintf("accessor-%d", i), Status: "login"}
+		token := view.RecordedEvent{
+			Kind: view.KindToken, Method: method, Accessor: fmt.Sprintf("accessor-%d", i), Status: "login",
+		}
 		add(start+0.2+float64(i)/5, token)
 		token.Status = "logout"
 		add(stop+5.3-3*float64(i), token)
@@ -108,7 +121,8 @@ func meshed(name string, start, stop float64) view.RecordedTask {
 	add(start+11.1, view.RecordedEvent{Kind: view.KindInTraffic, Status: "in"})
 	add(stop, view.RecordedEvent{Kind: view.KindDesired, Status: "STOPPED", Detail: "Task stopped by user"})
 	add(stop+0.01, view.RecordedEvent{Kind: view.KindInTraffic, Status: "out"})
-	add(stop+5.2, view.RecordedEvent{Kind: view.KindStatus, Status: "STOPPED", Detail: "UserInitiated: Task stopped by user"})
+	add(stop+5.2, view.RecordedEvent{Kind: view.KindStatus, Status: "STOPPED",
+		Detail: "UserInitiated: Task stopped by user"})
 	add(stop+5.5, view.RecordedEvent{Kind: view.KindCleared, Detail: "nothing left of the task"})
 	sortEvents(t.Events)
 	return t
@@ -116,16 +130,25 @@ func meshed(name string, start, stop float64) view.RecordedTask {
 
 // many is a run of ten tasks that takes ten minutes.
 func many() view.RecordedRun {
-	run := view.RecordedRun{Scenario: "many", Started: time.Unix(1_800_000_000, 0).UTC(), Seconds: 620, Outcome: view.Passed}
+	run := view.RecordedRun{
+		Scenario: "many", Started: time.Unix(1_800_000_000, 0).UTC(), Seconds: 620, Outcome: view.Passed,
+	}
 	for i := range 10 {
 		run.Tasks = append(run.Tasks, meshed(fmt.Sprintf("api-%d", i+1), 5+float64(i)*0.3, 590+float64(i)))
-		run.Steps = append(run.Steps, view.RecordedStep{Text: fmt.Sprintf("start api-%d", i+1), From: 5 + float64(i)*0.3, To: 5.1 + float64(i)*0.3})
-		run.Faults = append(run.Faults, view.RecordedStep{Text: "a fault with a long name that has no room", Task: "api-1", From: 300 + float64(i), To: 330})
+		run.Steps = append(run.Steps,
+			view.RecordedStep{Text: fmt.Sprintf("start api-%d", i+1), From: 5 + float64(i)*0.3,
+				To: 5.1 + float64(i)*0.3})
+		run.Faults = append(run.Faults,
+			view.RecordedStep{Text: "a fault with a long name that has no room", Task: "api-1", From: 300 + float64(i),
+				To: 330})
 	}
 	return run
 }
 
 // tiny is over before anything could happen.
 func tiny() view.RecordedRun {
-	return view.RecordedRun{Scenario: "tiny", Started: time.Unix(1_800_000_000, 0).UTC(), Seconds: 0.2, Outcome: view.Interrupted, Failures: []string{"interrupted"}, Tasks: []view.RecordedTask{{Name: "web"}}}
+	return view.RecordedRun{
+		Scenario: "tiny", Started: time.Unix(1_800_000_000, 0).UTC(), Seconds: 0.2, Outcome: view.Interrupted,
+		Failures: []string{"interrupted"}, Tasks: []view.RecordedTask{{Name: "web"}},
+	}
 }

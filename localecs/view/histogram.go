@@ -73,7 +73,8 @@ func (b bin) rate(count int) float64 { return float64(count) / (b.to - b.from) }
 
 func (d *diagram) bins(r RecordedRequests) (bins []bin, peak float64) {
 	var b bin
-	for i := max(0, int(math.Floor(d.from/r.BucketSeconds))); i < len(r.Answered) && float64(i)*r.BucketSeconds < d.to; i++ {
+	for i := max(0, int(math.Floor(d.from/r.BucketSeconds))); i < len(r.Answered) &&
+		float64(i)*r.BucketSeconds < d.to; i++ {
 		if b.to == 0 {
 			b.from = float64(i) * r.BucketSeconds
 		}

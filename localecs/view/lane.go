@@ -139,7 +139,9 @@ func LanesOf(t RecordedTask, end float64) []Lane {
 func (t RecordedTask) containers() []RecordedContainer {
 	all := slices.Clone(t.Containers)
 	for _, e := range t.Events {
-		if e.Container != "" && !slices.ContainsFunc(all, func(c RecordedContainer) bool { return c.Name == e.Container }) {
+		if e.Container != "" && !slices.ContainsFunc(all, func(c RecordedContainer) bool {
+			return c.Name == e.Container
+		}) {
 			all = append(all, RecordedContainer{Name: e.Container})
 		}
 	}
@@ -193,7 +195,9 @@ type container struct {
 
 func containerLane(t RecordedTask, of RecordedContainer) *open {
 	c := container{open: newLane(SortContainer, of.Name)}
-	c.probed = of.HealthCheck || slices.ContainsFunc(t.Events, func(e RecordedEvent) bool { return e.Kind == KindHealth && e.Container == of.Name })
+	c.probed = of.HealthCheck || slices.ContainsFunc(t.Events, func(e RecordedEvent) bool {
+		return e.Kind == KindHealth && e.Container == of.Name
+	})
 	for _, e := range t.Events {
 		if e.Container == of.Name {
 			c.add(e)

@@ -50,22 +50,30 @@ func TestContainerIsALane(t *testing.T) {
 			{At: 4, Kind: view.KindHealth, Container: "app", Status: "HEALTHY"},
 			{At: 6, Kind: view.KindSignal, Container: "app", Status: "TERM"},
 			status(7, "app", "STOPPED", "exit code 0"),
-		}, []segment{{1, 2, view.LaneWaiting, false}, {2, 4, view.LaneUnknown, false}, {4, 6, view.LaneHealthy, false}, {6, 7, view.LaneHealthy, true}},
+		}, []segment{{1, 2, view.LaneWaiting, false}, {2, 4, view.LaneUnknown, false}, {4, 6, view.LaneHealthy, false},
+			{6, 7, view.LaneHealthy, true}},
 			[]mark{{6, view.GlyphTerm}, {7, view.GlyphExit}}},
 		{"no health check", view.RecordedContainer{Name: "app"}, []view.RecordedEvent{status(2, "app", "RUNNING", "")},
 			[]segment{{2, 20, view.LaneUp, false}}, nil},
 		{"restarted", app, []view.RecordedEvent{
 			status(2, "app", "RUNNING", ""), {At: 3, Kind: view.KindHealth, Container: "app", Status: "UNHEALTHY"},
 			{At: 5, Kind: view.KindRestart, Container: "app", Status: "1"},
-		}, []segment{{2, 3, view.LaneUnknown, false}, {3, 5, view.LaneUnhealthy, false}, {5, 20, view.LaneUnknown, false}}, []mark{{5, view.GlyphAgain}}},
+		}, []segment{{2, 3, view.LaneUnknown, false}, {3, 5, view.LaneUnhealthy, false},
+			{5, 20, view.LaneUnknown, false}}, []mark{{5, view.GlyphAgain}}},
 		{"killed by a step", app, []view.RecordedEvent{
-			status(2, "app", "RUNNING", ""), {At: 5, Kind: view.KindKill, Container: "app", Detail: "SIGKILL"}, status(5.1, "app", "STOPPED", "exit code 137"),
+			status(2, "app", "RUNNING", ""), {At: 5, Kind: view.KindKill, Container: "app", Detail: "SIGKILL"},
+			status(5.1, "app", "STOPPED", "exit code 137"),
 		}, []segment{{2, 5.1, view.LaneUnknown, false}}, []mark{{5, view.GlyphKill}, {5.1, view.GlyphBadExit}}},
-		{"signalled by a step", app, []view.RecordedEvent{{At: 5, Kind: view.KindKill, Container: "app", Detail: "SIGHUP"}}, nil, []mark{{5, view.GlyphTerm}}},
+		{"signalled by a step", app,
+			[]view.RecordedEvent{{At: 5, Kind: view.KindKill, Container: "app", Detail: "SIGHUP"}}, nil,
+			[]mark{{5, view.GlyphTerm}}},
 		{"killed by ECS", app, []view.RecordedEvent{
-			status(2, "app", "RUNNING", ""), {At: 3, Kind: view.KindSignal, Container: "app", Status: "TERM"}, {At: 9, Kind: view.KindSignal, Container: "app", Status: "KILL"},
-		}, []segment{{2, 3, view.LaneUnknown, false}, {3, 20, view.LaneUnknown, true}}, []mark{{3, view.GlyphTerm}, {9, view.GlyphKill}}},
-		{"never ran", app, []view.RecordedEvent{status(2, "app", "STOPPED", "CannotStartContainerError: no")}, nil, []mark{{2, view.GlyphBadExit}}},
+			status(2, "app", "RUNNING", ""), {At: 3, Kind: view.KindSignal, Container: "app", Status: "TERM"},
+			{At: 9, Kind: view.KindSignal, Container: "app", Status: "KILL"},
+		}, []segment{{2, 3, view.LaneUnknown, false}, {3, 20, view.LaneUnknown, true}},
+			[]mark{{3, view.GlyphTerm}, {9, view.GlyphKill}}},
+		{"never ran", app, []view.RecordedEvent{status(2, "app", "STOPPED", "CannotStartContainerError: no")}, nil,
+			[]mark{{2, view.GlyphBadExit}}},
 	} {
 		lanes := view.LanesOf(view.RecordedTask{Containers: []view.RecordedContainer{c.of}, Events: c.events}, 20)
 		if len(lanes) != 1 {

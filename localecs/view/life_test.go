@@ -17,12 +17,19 @@ func event(at float64, kind view.Kind, container, status string) view.RecordedEv
 
 func TestLifeShowsTheHealthOfEssentialContainers(t *testing.T) {
 	t.Parallel()
-	task := view.RecordedTask{Name: "web", Application: "web", Containers: []view.RecordedContainer{{Name: "web", Essential: true, HealthCheck: true}}, Events: []view.RecordedEvent{
-		event(0, "status", "web", "PULLED"), event(4, "status", "web", "RUNNING"), event(4, "status", "", "RUNNING"),
-		event(8, "health", "web", "HEALTHY"), event(14, "health", "web", "UNHEALTHY"), event(18, "restart", "web", "1"),
-		event(20, "health", "web", "HEALTHY"), event(24, "desired", "", "STOPPED"), event(24, "signal", "web", "TERM"),
-		event(28, "signal", "web", "KILL"), {At: 30, Kind: "status", Container: "web", Status: "STOPPED", Detail: "exit code 137"}, event(30, "status", "", "STOPPED"),
-	}}
+	task := view.RecordedTask{Name: "web", Application: "web",
+		Containers: []view.RecordedContainer{{Name: "web", Essential: true, HealthCheck: true}},
+		Events: []view.RecordedEvent{
+			event(0, "status", "web", "PULLED"), event(4, "status", "web", "RUNNING"),
+			event(4, "status", "", "RUNNING"),
+			event(8, "health", "web", "HEALTHY"), event(14, "health", "web", "UNHEALTHY"),
+			event(18, "restart", "web", "1"),
+			event(20, "health", "web", "HEALTHY"), event(24, "desired", "", "STOPPED"),
+			event(24, "signal", "web", "TERM"),
+			event(28, "signal", "web", "KILL"),
+			{At: 30, Kind: "status", Container: "web", Status: "STOPPED", Detail: "exit code 137"},
+			event(30, "status", "", "STOPPED"),
+		}}
 	life := view.LifeLane(task, view.LanesOf(task, 32), 32)
 	segments, marks := shape(life)
 	wantSegments := []segment{
@@ -30,7 +37,8 @@ func TestLifeShowsTheHealthOfEssentialContainers(t *testing.T) {
 		{18, 20, view.LaneUnknown, false}, {20, 24, view.LaneHealthy, false}, {24, 30, view.LaneHealthy, true},
 	}
 	wantMarks := []mark{
-		{24, view.GlyphTerm}, {30, view.GlyphExit}, {18, view.GlyphAgain}, {28, view.GlyphKill}, {30, view.GlyphBadExit}, {14, view.GlyphSick},
+		{24, view.GlyphTerm}, {30, view.GlyphExit}, {18, view.GlyphAgain}, {28, view.GlyphKill},
+		{30, view.GlyphBadExit}, {14, view.GlyphSick},
 	}
 	if d := cmp.Diff(wantSegments, segments) + cmp.Diff(wantMarks, marks); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -42,9 +50,11 @@ func TestLifeShowsTheHealthOfEssentialContainers(t *testing.T) {
 
 func TestIdleTimeIsCut(t *testing.T) {
 	t.Parallel()
-	run := view.RecordedRun{Scenario: "idle", Started: time.Unix(1_800_000_000, 0), Seconds: 600, Outcome: view.Passed, Tasks: []view.RecordedTask{{Name: "web", Events: []view.RecordedEvent{
-		event(1, "status", "web", "RUNNING"), event(2, "status", "", "RUNNING"), event(590, "desired", "", "STOPPED"), event(598, "status", "", "STOPPED"),
-	}}}}
+	run := view.RecordedRun{Scenario: "idle", Started: time.Unix(1_800_000_000, 0), Seconds: 600, Outcome: view.Passed,
+		Tasks: []view.RecordedTask{{Name: "web", Events: []view.RecordedEvent{
+			event(1, "status", "web", "RUNNING"), event(2, "status", "", "RUNNING"),
+			event(590, "desired", "", "STOPPED"), event(598, "status", "", "STOPPED"),
+		}}}}
 	if page := html(t, run); !strings.Contains(page, "in which nothing changed are cut short") {
 		t.Error("588 idle seconds are not cut")
 	}

@@ -36,7 +36,8 @@ func WriteHTML(w io.Writer, run RecordedRun) error {
 	}
 	p.head()
 	p.addf("<section id=\"run\"><h2>The run</h2>\n")
-	p.addf("%s%s", overview(&run, lives, wideWidth).SVG("wide", "Timeline of the run "+run.Scenario), overview(&run, lives, narrowWidth).SVG("narrow", "Timeline of the run "+run.Scenario))
+	p.addf("%s%s", overview(&run, lives, wideWidth).SVG("wide", "Timeline of the run "+run.Scenario),
+		overview(&run, lives, narrowWidth).SVG("narrow", "Timeline of the run "+run.Scenario))
 	p.steps("Steps", run.Steps)
 	p.steps("Faults", run.Faults)
 	p.steps("Traffic", run.Phases)
@@ -57,9 +58,12 @@ func (p *page) addf(format string, args ...any) { fmt.Fprintf(p, format, args...
 
 func (p *page) head() {
 	r := p.run
-	p.addf("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n")
-	p.addf("<meta name=\"color-scheme\" content=\"light dark\"/><title>%s: %s</title>\n%s<main>\n", escape(r.Scenario), escape(r.Outcome), style)
-	p.addf("<header><h1>%s <span class=\"outcome %s\">%s</span></h1>\n<p class=\"facts\">", escape(r.Scenario), escape(strings.ToLower(r.Outcome)), escape(r.Outcome))
+	p.addf("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" " +
+		"content=\"width=device-width, initial-scale=1\"/>\n")
+	p.addf("<meta name=\"color-scheme\" content=\"light dark\"/><title>%s: %s</title>\n%s<main>\n", escape(r.Scenario),
+		escape(r.Outcome), style)
+	p.addf("<header><h1>%s <span class=\"outcome %s\">%s</span></h1>\n<p class=\"facts\">", escape(r.Scenario),
+		escape(strings.ToLower(r.Outcome)), escape(r.Outcome))
 	facts := []string{SpanText(r.Seconds), count(len(r.Tasks), "task")}
 	if answered, lost := r.Requests.between(0, math.Inf(1)); answered+lost > 0 {
 		facts = append(facts, fmt.Sprintf("%d requests answered, %d lost", answered, lost))
@@ -130,7 +134,8 @@ func (p *page) task(i int, t RecordedTask, life Lane, lanes []Lane) {
 	}
 	if began && happened(t, start.To, stopFrom) {
 		d := drawPhase(p.run, t, lanes, whole, func(Phase, Lane) string { return "" }, true)
-		p.addf("<figure class=\"life\"><figcaption>From start to stop <small>seconds since its T0</small></figcaption>\n%s</figure>\n", d.SVG("phase", "Life of "+t.Name))
+		p.addf("<figure class=\"life\"><figcaption>From start to stop <small>seconds since its "+
+			"T0</small></figcaption>\n%s</figure>\n", d.SVG("phase", "Life of "+t.Name))
 	}
 	p.events("All "+fmt.Sprint(len(t.Events))+" events of "+t.Name, t.Events)
 	p.addf("</section>\n")
@@ -150,7 +155,8 @@ func (p *page) phase(t RecordedTask, what string, ph Phase, d *diagram) {
 	p.addf("%s<dl>", d.SVG("phase", what+" of "+t.Name))
 	for _, m := range ph.Moments {
 		name := cmp.Or(m.Name, "·")
-		p.addf("<div><dt>%s</dt><dd>%s <b>%s</b></dd></div>", escape(name), escape(m.Text), escape(SpanText(m.At-ph.Zero)))
+		p.addf("<div><dt>%s</dt><dd>%s <b>%s</b></dd></div>", escape(name), escape(m.Text),
+			escape(SpanText(m.At-ph.Zero)))
 	}
 	p.addf("</dl>\n")
 	if len(ph.Facts) > 0 {
@@ -198,9 +204,11 @@ func (p *page) table(title string, numbers int, columns []string, rows [][]strin
 func (p *page) steps(title string, all []RecordedStep) {
 	var rows [][]string
 	for i, s := range all {
-		rows = append(rows, []string{fmt.Sprint(i + 1), millis(s.From), millis(s.To), millis(s.To - s.From), s.Task, s.Text, s.Error})
+		rows = append(rows, []string{fmt.Sprint(i + 1), millis(s.From), millis(s.To), millis(s.To - s.From), s.Task,
+			s.Text, s.Error})
 	}
-	p.table(fmt.Sprintf("%s (%d)", title, len(all)), 4, []string{"#", "from s", "to s", "took s", "task", "what", "error"}, rows)
+	p.table(fmt.Sprintf("%s (%d)", title, len(all)), 4,
+		[]string{"#", "from s", "to s", "took s", "task", "what", "error"}, rows)
 }
 
 // millis formats seconds to the millisecond.
@@ -234,7 +242,8 @@ func (p *page) requests() {
 			answered, lost, slowest = answered+r.Answered[j], lost+r.Lost[j], max(slowest, r.SlowestMS[j])
 		}
 		if answered+lost > 0 {
-			rows = append(rows, []string{millis(float64(i) * r.BucketSeconds), millis(float64(i+each) * r.BucketSeconds), fmt.Sprint(answered), fmt.Sprint(lost), fmt.Sprint(slowest)})
+			rows = append(rows, []string{millis(float64(i) * r.BucketSeconds),
+				millis(float64(i+each) * r.BucketSeconds), fmt.Sprint(answered), fmt.Sprint(lost), fmt.Sprint(slowest)})
 		}
 	}
 	p.table("Requests by second", 5, []string{"from s", "to s", "answered", "lost", "slowest ms"}, rows)
@@ -275,12 +284,14 @@ func (p *page) legend() {
 		text  string
 	}{
 		{GlyphTerm, "TERM: asked to stop"}, {GlyphKill, "KILL"}, {GlyphAgain, "restart policy started it again"},
-		{GlyphExit, "ended, exit 0"}, {GlyphBadExit, "ended otherwise, or never ran"}, {GlyphSick, "a container turned UNHEALTHY"},
+		{GlyphExit, "ended, exit 0"}, {GlyphBadExit, "ended otherwise, or never ran"},
+		{GlyphSick, "a container turned UNHEALTHY"},
 	} {
 		key(m.text, func(s *Sheet) {
 			s.Path(19, 10, shape(m.glyph), "m "+string(m.glyph), "")
 			s.Rect(0, 19, 0, 0, "none", "")
 		})
 	}
-	p.addf("</ul><p>All times are measured; hover over a mark for its exact time. Logouts are observed about 0.2 s late. An answer counts for a task when it has the task's ID, address or host name in it.</p></section>\n")
+	p.addf("</ul><p>All times are measured; hover over a mark for its exact time. Logouts are observed about 0.2 s " +
+		"late. An answer counts for a task when it has the task's ID, address or host name in it.</p></section>\n")
 }

@@ -180,7 +180,8 @@ func TestEveryEventIsOnThePage(t *testing.T) {
 	}
 	for _, steps := range [][]view.RecordedStep{run.Steps, run.Faults, run.Phases} {
 		for i, s := range steps {
-			expect(fmt.Sprint(i+1), fmt.Sprintf("%.3f", s.From), fmt.Sprintf("%.3f", s.To), fmt.Sprintf("%.3f", s.To-s.From), s.Task, s.Text, s.Error)
+			expect(fmt.Sprint(i+1), fmt.Sprintf("%.3f", s.From), fmt.Sprintf("%.3f", s.To),
+				fmt.Sprintf("%.3f", s.To-s.From), s.Task, s.Text, s.Error)
 		}
 	}
 	expect("20.000", "21.000", "15", "3", "8")
@@ -191,7 +192,8 @@ func TestMarksAreInThePictures(t *testing.T) {
 	classes := map[string]int{}
 	for _, e := range parse(t, html(t, small())) {
 		classes[e.attrs["class"]]++
-		if (e.name == "svg") != (e.attrs["role"] == "img" || e.attrs["aria-hidden"] != "") || e.name == "svg" && e.attrs["role"] == "img" && e.attrs["aria-label"] == "" {
+		if (e.name == "svg") != (e.attrs["role"] == "img" || e.attrs["aria-hidden"] != "") ||
+			e.name == "svg" && e.attrs["role"] == "img" && e.attrs["aria-label"] == "" {
 			t.Errorf("a picture without a role or a name: %v", e)
 		}
 		for _, name := range []string{"src", "href"} {
@@ -206,7 +208,8 @@ func TestMarksAreInThePictures(t *testing.T) {
 	// The legend has one of each; what was not in the run has no other.
 	for class, want := range map[string]bool{
 		"m term": true, "m kill": true, "m again": true, "m badexit": true, "m exit": true, "m sick": false,
-		"s waiting": true, "s unknown": true, "s up": true, "s healthy": true, "s unhealthy": true, "s warning": false, "s held": true,
+		"s waiting": true, "s unknown": true, "s up": true, "s healthy": true, "s unhealthy": true, "s warning": false,
+		"s held":     true,
 		"s answered": true, "s lost": true, "s fault": true, "s step error": true, "s out": true,
 	} {
 		if class == "s step error" {
@@ -227,7 +230,8 @@ func TestDurationsAreInWords(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"mesh-init 0.65 s", "in traffic after T0 11.1 s", "TERM to its last answer 0.40 s", "TERM to STOPPED 5.20 s", "the application starts 6.00 s",
+		"mesh-init 0.65 s", "in traffic after T0 11.1 s", "TERM to its last answer 0.40 s", "TERM to STOPPED 5.20 s",
+		"the application starts 6.00 s",
 		"T1 0.80 s", "0.65 s, exit 0", "gone +2.00 s, exit 0", "logged out +2.30 s",
 	} {
 		if !slices.Contains(words, want) {
@@ -264,13 +268,19 @@ func FuzzNamesAreEscaped(f *testing.F) {
 // hostile is a run all of whose texts are chosen by an attacker.
 func hostile(a, b string, from, to float64) view.RecordedRun {
 	return view.RecordedRun{
-		Scenario: a, Outcome: b, StopOrder: a, Failures: []string{a, b}, Started: time.Unix(1_800_000_000, 0), Seconds: to,
-		Tasks: []view.RecordedTask{{Name: a, ID: b, Address: a, Application: b, Containers: []view.RecordedContainer{{Name: b}}, Events: []view.RecordedEvent{
-			{At: from, Kind: view.KindStatus, Container: b, Status: "RUNNING"}, {At: to, Kind: view.KindStatus, Container: b, Status: "STOPPED", Detail: a},
-			{At: from, Kind: view.KindCheck, Check: a, Service: b, Status: a}, {At: from, Kind: view.KindToken, Method: a, Accessor: b, Status: "login"},
-			{At: to, Kind: view.Kind(a), Container: a, Detail: b}, {At: to, Kind: view.KindDesired, Status: b},
-		}}},
-		Steps: []view.RecordedStep{{Text: a, From: from, To: to, Error: b}}, Faults: []view.RecordedStep{{Text: b, Task: a, From: from, To: to}},
+		Scenario: a, Outcome: b, StopOrder: a, Failures: []string{a, b}, Started: time.Unix(1_800_000_000, 0),
+		Seconds: to,
+		Tasks: []view.RecordedTask{{Name: a, ID: b, Address: a, Application: b,
+			Containers: []view.RecordedContainer{{Name: b}}, Events: []view.RecordedEvent{
+				{At: from, Kind: view.KindStatus, Container: b, Status: "RUNNING"},
+				{At: to, Kind: view.KindStatus, Container: b, Status: "STOPPED", Detail: a},
+				{At: from, Kind: view.KindCheck, Check: a, Service: b, Status: a},
+				{At: from, Kind: view.KindToken, Method: a, Accessor: b, Status: "login"},
+				{At: to, Kind: view.Kind(a), Container: a, Detail: b}, {At: to, Kind: view.KindDesired, Status: b},
+			}}},
+		Steps: []view.RecordedStep{{Text: a, From: from, To: to, Error: b}}, Faults: []view.RecordedStep{
+			{Text: b, Task: a, From: from, To: to},
+		},
 		Events: []view.RecordedEvent{{At: from, Kind: view.Kind(a), Detail: b}},
 	}
 }

@@ -97,7 +97,8 @@ func StartPhase(t RecordedTask, lanes []Lane, end float64) (Phase, bool) {
 	if began < 0 {
 		return Phase{}, false
 	}
-	mesh, proxy, app := of.container(workload.ContainerMeshInit), of.container(workload.ContainerSidecarProxy), of.container(t.Application)
+	mesh, proxy, app := of.container(workload.ContainerMeshInit), of.container(workload.ContainerSidecarProxy),
+		of.container(t.Application)
 	in := of.when(0, KindInTraffic, "", "in")
 	p := Phase{Zero: began}
 	p.moment("T0", "the first container runs", began)
@@ -148,7 +149,8 @@ func StopPhase(t RecordedTask, lanes []Lane, end float64) (Phase, bool) {
 	}
 	term, critical := of.when(0, KindDesired, "", ""), of.critical(begins)
 	stopped, cleared := of.when(begins, KindStatus, "", scheduler.StatusStopped), of.when(begins, KindCleared, "", "")
-	app, proxy, agent := of.container(t.Application), of.container(workload.ContainerSidecarProxy), of.container(workload.ContainerConsulClient)
+	app, proxy, agent := of.container(t.Application), of.container(workload.ContainerSidecarProxy),
+		of.container(workload.ContainerConsulClient)
 	p := Phase{Zero: term}
 	p.moment("T0", "the task is asked to stop", term)
 	p.moment("T1", "critical in Consul", critical)

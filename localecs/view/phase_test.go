@@ -12,7 +12,8 @@ import (
 func meshedLanes() view.RecordedTask {
 	last := 41.5
 	t := view.RecordedTask{Name: "api-1", Application: "api", LastServed: &last, Containers: []view.RecordedContainer{
-		{Name: "consul-client"}, {Name: "consul-ecs-mesh-init"}, {Name: "sidecar-proxy", HealthCheck: true}, {Name: "api", HealthCheck: true},
+		{Name: "consul-client"}, {Name: "consul-ecs-mesh-init"}, {Name: "sidecar-proxy", HealthCheck: true},
+		{Name: "api", HealthCheck: true},
 	}}
 	t.Events = []view.RecordedEvent{
 		status(1, "consul-client", "RUNNING", ""), status(1.1, "consul-ecs-mesh-init", "RUNNING", ""),
@@ -20,12 +21,14 @@ func meshedLanes() view.RecordedTask {
 		status(2, "consul-ecs-mesh-init", "STOPPED", "exit code 0"), status(2.1, "sidecar-proxy", "RUNNING", ""),
 		{At: 7, Kind: view.KindHealth, Container: "sidecar-proxy", Status: "HEALTHY"},
 		status(7.1, "api", "RUNNING", ""), {At: 7.1, Kind: view.KindStatus, Status: "RUNNING"},
-		{At: 12, Kind: view.KindHealth, Container: "api", Status: "HEALTHY"}, {At: 12.2, Kind: view.KindInTraffic, Status: "in"},
+		{At: 12, Kind: view.KindHealth, Container: "api", Status: "HEALTHY"},
+		{At: 12.2, Kind: view.KindInTraffic, Status: "in"},
 		{At: 40, Kind: view.KindDesired, Status: "STOPPED", Detail: "Task stopped by user"},
 		{At: 40.1, Kind: view.KindInTraffic, Status: "out"},
 		status(42, "api", "STOPPED", "exit code 0"), status(42.2, "sidecar-proxy", "STOPPED", "exit code 0"),
 		{At: 42.3, Kind: view.KindToken, Method: "services", Accessor: "t1", Status: "logout"},
-		status(45, "consul-client", "STOPPED", "exit code 0"), {At: 45, Kind: view.KindStatus, Status: "STOPPED", Detail: "UserInitiated"},
+		status(45, "consul-client", "STOPPED", "exit code 0"),
+		{At: 45, Kind: view.KindStatus, Status: "STOPPED", Detail: "UserInitiated"},
 		{At: 45.5, Kind: view.KindCleared},
 	}
 	return t
@@ -49,8 +52,10 @@ func TestMomentsAreThoseOfTheTwoDiagrams(t *testing.T) {
 			{"application healthy after its start", 4.9}, {"in traffic after T0", 11.2},
 		}}},
 		{"stop", stop, view.Phase{From: 39.78, To: 45.72, Zero: 40, Moments: []view.Moment{
-			{"T0", "the task is asked to stop", 40}, {"T1", "critical in Consul", 40.1}, {"", "the application is gone", 42},
-			{"", "the proxy is gone", 42.2}, {"T2", "the agent is gone", 45}, {"T3", "the task is STOPPED", 45}, {"T4", "nothing is left of it in Consul", 45.5},
+			{"T0", "the task is asked to stop", 40}, {"T1", "critical in Consul", 40.1},
+			{"", "the application is gone", 42},
+			{"", "the proxy is gone", 42.2}, {"T2", "the agent is gone", 45}, {"T3", "the task is STOPPED", 45},
+			{"T4", "nothing is left of it in Consul", 45.5},
 		}, Facts: []view.Fact{
 			{"TERM to critical in Consul", 0.1}, {"TERM to its last answer", 1.5}, {"TERM to the application's end", 2},
 			{"TERM to STOPPED", 5}, {"TERM to nothing left", 5.5},
@@ -70,7 +75,8 @@ func about() cmp.Option {
 func TestTaskThatExitsBeforeTheStopRequest(t *testing.T) {
 	t.Parallel()
 	task := view.RecordedTask{Application: "app", Events: []view.RecordedEvent{
-		status(1, "app", "RUNNING", ""), status(5, "app", "STOPPED", "exit code 1"), {At: 5.1, Kind: view.KindDesired, Status: "STOPPED"},
+		status(1, "app", "RUNNING", ""), status(5, "app", "STOPPED", "exit code 1"),
+		{At: 5.1, Kind: view.KindDesired, Status: "STOPPED"},
 	}}
 	lanes := view.LanesOf(task, 6)
 	stop, stopped := view.StopPhase(task, lanes, 6)
@@ -94,7 +100,8 @@ func TestTaskThatExitsBeforeTheStopRequest(t *testing.T) {
 func TestNotes(t *testing.T) {
 	t.Parallel()
 	task := meshedLanes()
-	task.Events = append(task.Events, view.RecordedEvent{At: 2, Kind: view.KindCheck, Check: "synced", Status: "critical"})
+	task.Events = append(task.Events,
+		view.RecordedEvent{At: 2, Kind: view.KindCheck, Check: "synced", Status: "critical"})
 	lanes := view.LanesOf(task, 50)
 	start, _ := view.StartPhase(task, lanes, 50)
 	stop, _ := view.StopPhase(task, lanes, 50)
@@ -120,7 +127,8 @@ func TestContainerRunIsOneLane(t *testing.T) {
 	t.Parallel()
 	task := meshedLanes()
 	task.Events = append(task.Events[:10:10], append([]view.RecordedEvent{
-		{At: 20, Kind: view.KindHealth, Container: "api", Status: "UNHEALTHY"}, {At: 20.5, Kind: view.KindInTraffic, Status: "out"}, {At: 30, Kind: view.KindInTraffic, Status: "in"},
+		{At: 20, Kind: view.KindHealth, Container: "api", Status: "UNHEALTHY"},
+		{At: 20.5, Kind: view.KindInTraffic, Status: "out"}, {At: 30, Kind: view.KindInTraffic, Status: "in"},
 	}, task.Events[10:]...)...)
 	life := view.LifeLane(task, view.LanesOf(task, 50), 50)
 	segments, marks := shape(life)
@@ -129,8 +137,10 @@ func TestContainerRunIsOneLane(t *testing.T) {
 		{30, 40, view.LaneHealthy, false}, {40, 40.1, view.LaneHealthy, true}, {40.1, 45, view.LaneOut, true},
 	}
 	// RUNNING before it serves is a separate state.
-	wantSegments = append([]segment{{1, 7.1, view.LaneUnknown, false}, {7.1, 12.2, view.LaneOut, false}}, wantSegments[1:]...)
-	if d := cmp.Diff(wantSegments, segments) + cmp.Diff([]mark{{40, view.GlyphTerm}, {45, view.GlyphExit}, {20, view.GlyphSick}}, marks); d != "" {
+	wantSegments = append([]segment{{1, 7.1, view.LaneUnknown, false}, {7.1, 12.2, view.LaneOut, false}},
+		wantSegments[1:]...)
+	if d := cmp.Diff(wantSegments, segments) +
+		cmp.Diff([]mark{{40, view.GlyphTerm}, {45, view.GlyphExit}, {20, view.GlyphSick}}, marks); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	if got := view.LifeNote(life); got != "stopped in 5.00 s" {
@@ -140,14 +150,22 @@ func TestContainerRunIsOneLane(t *testing.T) {
 
 func TestLaneOutsideTheMeshShowsHealth(t *testing.T) {
 	t.Parallel()
-	task := view.RecordedTask{Name: "blog", Containers: []view.RecordedContainer{{Name: "mysql", HealthCheck: true, Essential: true}, {Name: "blog"}, {Name: "agent", HealthCheck: true}}, Events: []view.RecordedEvent{
-		status(1, "mysql", "RUNNING", ""), status(2, "blog", "RUNNING", ""), {At: 2, Kind: view.KindStatus, Status: "RUNNING"},
-		{At: 4, Kind: view.KindHealth, Container: "mysql", Status: "HEALTHY"},
-		{At: 6, Kind: view.KindHealth, Container: "agent", Status: "UNHEALTHY"}, {At: 8, Kind: view.KindHealth, Container: "mysql", Status: "UNHEALTHY"},
-		{At: 8.1, Kind: view.KindDesired, Status: "STOPPED"}, {At: 9, Kind: view.KindStatus, Status: "STOPPED"}, status(9.5, "mysql", "STOPPED", ""),
-	}}
+	task := view.RecordedTask{Name: "blog",
+		Containers: []view.RecordedContainer{{Name: "mysql", HealthCheck: true, Essential: true}, {Name: "blog"},
+			{Name: "agent", HealthCheck: true}}, Events: []view.RecordedEvent{
+			status(1, "mysql", "RUNNING", ""), status(2, "blog", "RUNNING", ""),
+			{At: 2, Kind: view.KindStatus, Status: "RUNNING"},
+			{At: 4, Kind: view.KindHealth, Container: "mysql", Status: "HEALTHY"},
+			{At: 6, Kind: view.KindHealth, Container: "agent", Status: "UNHEALTHY"},
+			{At: 8, Kind: view.KindHealth, Container: "mysql", Status: "UNHEALTHY"},
+			{At: 8.1, Kind: view.KindDesired, Status: "STOPPED"}, {At: 9, Kind: view.KindStatus, Status: "STOPPED"},
+			status(9.5, "mysql", "STOPPED", ""),
+		}}
 	segments, _ := shape(view.LifeLane(task, view.LanesOf(task, 10), 10))
-	want := []segment{{1, 4, view.LaneUnknown, false}, {4, 8, view.LaneHealthy, false}, {8, 8.1, view.LaneUnhealthy, false}, {8.1, 9, view.LaneUnhealthy, true}}
+	want := []segment{
+		{1, 4, view.LaneUnknown, false}, {4, 8, view.LaneHealthy, false}, {8, 8.1, view.LaneUnhealthy, false},
+		{8.1, 9, view.LaneUnhealthy, true},
+	}
 	if d := cmp.Diff(want, segments); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}

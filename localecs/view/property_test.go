@@ -13,7 +13,10 @@ import (
 
 // chance is a run of tasks whose events come at any time, near to each other and far.
 func chance(r *rand.Rand) view.RecordedRun {
-	run := view.RecordedRun{Scenario: "chance", Started: time.Unix(1_800_000_000, 0), Outcome: view.Passed, Seconds: []float64{0.3, 5, 60, 900}[r.IntN(4)]}
+	run := view.RecordedRun{
+		Scenario: "chance", Started: time.Unix(1_800_000_000, 0), Outcome: view.Passed,
+		Seconds: []float64{0.3, 5, 60, 900}[r.IntN(4)],
+	}
 	at := func() float64 {
 		if r.IntN(3) == 0 { // near to the others
 			return run.Seconds * (0.5 + r.Float64()/1000)
@@ -23,7 +26,8 @@ func chance(r *rand.Rand) view.RecordedRun {
 	for i := range 1 + r.IntN(3) {
 		t := view.RecordedTask{Name: fmt.Sprintf("task-%d", i), ID: "0123", Application: "api"}
 		add := func(kind view.Kind, container, status string) {
-			t.Events = append(t.Events, view.RecordedEvent{At: at(), Kind: kind, Container: container, Status: status, Detail: "exit code 0"})
+			t.Events = append(t.Events,
+				view.RecordedEvent{At: at(), Kind: kind, Container: container, Status: status, Detail: "exit code 0"})
 		}
 		for _, c := range []string{"consul-client", "consul-ecs-mesh-init", "sidecar-proxy", "api"} {
 			t.Containers = append(t.Containers, view.RecordedContainer{Name: c, HealthCheck: c == "api"})
@@ -42,7 +46,9 @@ func chance(r *rand.Rand) view.RecordedRun {
 	}
 	for range r.IntN(12) {
 		from := at()
-		run.Faults = append(run.Faults, view.RecordedStep{Text: "freeze sidecar-proxy", Task: "task-0", From: from, To: min(run.Seconds, from+at()/5)})
+		run.Faults = append(run.Faults,
+			view.RecordedStep{Text: "freeze sidecar-proxy", Task: "task-0", From: from,
+				To: min(run.Seconds, from+at()/5)})
 	}
 	return run
 }
@@ -87,7 +93,8 @@ func TestMomentLabelsDoNotOverlap(t *testing.T) {
 				for _, label := range labels[svg] {
 					from, y := float(t, label, "x"), float(t, label, "y")
 					if to := from + 0.45*10*float64(len(label.text)); x > from+1 && x < to-1 && top < y-2 {
-						t.Errorf("seed %d, picture %d: a line at %g from %g on crosses %q at %g, %g", seed, svg, x, top, label.text, from, y)
+						t.Errorf("seed %d, picture %d: a line at %g from %g on crosses %q at %g, %g", seed, svg, x, top,
+							label.text, from, y)
 					}
 				}
 			}
@@ -110,7 +117,8 @@ func TestShapesStayWithinTheSheet(t *testing.T) {
 			case e.name == "rect" && e.attrs["class"] != "" && e.attrs["class"] != "none":
 				x, y, w, h := float(t, e, "x"), float(t, e, "y"), float(t, e, "width"), float(t, e, "height")
 				if x < 0 || y < 0 || x+w > width+3 || y+h > height || w < 1 || h <= 0 {
-					t.Errorf("seed %d: %s of %gx%g at %g, %g on %gx%g", seed, e.attrs["class"], w, h, x, y, width, height)
+					t.Errorf("seed %d: %s of %gx%g at %g, %g on %gx%g", seed, e.attrs["class"], w, h, x, y, width,
+						height)
 				}
 				if strings.HasPrefix(e.attrs["class"], "s ") && e.svg > 3 && x < 180 && width > 100 {
 					t.Errorf("seed %d: a bar at %g, among the names", seed, x)

@@ -168,7 +168,8 @@ func ParseRun(data []byte) (run RecordedRun, err error) {
 func (r *RecordedRun) check() error {
 	var errs []error
 	if r.Scenario == "" || r.Started.IsZero() {
-		errs = append(errs, errors.New(`it has no scenario or no "started" ("begun" in early versions): it is not a timeline of localecs`))
+		errs = append(errs, errors.New(`it has no scenario or no "started" ("begun" in early versions): it is not a `+
+			`timeline of localecs`))
 	}
 	bad := 0
 	for _, at := range r.times() {

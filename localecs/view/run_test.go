@@ -12,7 +12,8 @@ func TestParseRunRefusesWhatCannotBeDrawn(t *testing.T) {
 	const head = `"scenario":"x","started":"2026-01-02T03:04:05Z"`
 	for text, want := range map[string]string{
 		`{` + head + `}`: "",
-		`{` + head + `,"requests":{"bucket_seconds":0.1,"answered":[1],"lost":[0],"slowest_ms":[3]},"tasks":[{"name":"a","served":[1,2]}]}`: "",
+		`{` + head + `,"requests":{"bucket_seconds":0.1,"answered":[1],"lost":[0],"slowest_ms":[3]},` +
+			`"tasks":[{"name":"a","served":[1,2]}]}`: "",
 		`{}`: "it is not a timeline of localecs",
 		`{"scenario":"x","begun":"2026-01-02T03:04:05Z"}`:                                                  `no "started" ("begun" in early versions)`,
 		`{` + head + `,"seconds":-1,"steps":[{"from":1e300,"to":2}]}`:                                      "3 times in it are not between 0 and 1e+07 s",
@@ -22,7 +23,8 @@ func TestParseRunRefusesWhatCannotBeDrawn(t *testing.T) {
 		`{` + head + `,"requests":{"bucket_seconds":1e9,"answered":[1],"lost":[0],"slowest_ms":[3]}}`:      "1 buckets of 1e+09 s",
 		`{` + head + `,"tasks":[{"name":"a","served":[1]}]}`:                                               "1 buckets of 0 s",
 	} {
-		if _, err := view.ParseRun([]byte(text)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if _, err := view.ParseRun([]byte(text)); (err == nil) != (want == "") ||
+			err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
@@ -31,7 +33,8 @@ func TestParseRunRefusesWhatCannotBeDrawn(t *testing.T) {
 func TestStepNamesItsTaskOnce(t *testing.T) {
 	t.Parallel()
 	for want, s := range map[string]view.RecordedStep{
-		"freeze api-1/envoy": {Task: "api-1", Text: "freeze api-1/envoy"}, "api-1 metadata hangs": {Task: "api-1", Text: "metadata hangs"}, "sts hangs": {Text: "sts hangs"},
+		"freeze api-1/envoy":   {Task: "api-1", Text: "freeze api-1/envoy"},
+		"api-1 metadata hangs": {Task: "api-1", Text: "metadata hangs"}, "sts hangs": {Text: "sts hangs"},
 	} {
 		if got := s.About(); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -31,13 +31,15 @@ func (s *Sheet) reach(y float64) { s.height = max(s.height, y) }
 // Rect draws a rectangle of at least a pixel, with a title unless that is empty.
 func (s *Sheet) Rect(x, y, w, h float64, class, title string) {
 	s.reach(y + h)
-	s.shape("rect", fmt.Sprintf(`class="%s" x="%s" y="%s" width="%s" height="%s"`, escape(class), n(x), n(y), n(max(w, 1)), n(h)), title)
+	s.shape("rect", fmt.Sprintf(`class="%s" x="%s" y="%s" width="%s" height="%s"`, escape(class), n(x), n(y),
+		n(max(w, 1)), n(h)), title)
 }
 
 // Line draws a straight line.
 func (s *Sheet) Line(x1, y1, x2, y2 float64, class, title string) {
 	s.reach(max(y1, y2))
-	s.shape("line", fmt.Sprintf(`class="%s" x1="%s" y1="%s" x2="%s" y2="%s"`, escape(class), n(x1), n(y1), n(x2), n(y2)), title)
+	s.shape("line", fmt.Sprintf(`class="%s" x1="%s" y1="%s" x2="%s" y2="%s"`, escape(class), n(x1), n(y1), n(x2),
+		n(y2)), title)
 }
 
 // Path draws a shape whose data is relative to a point.
@@ -79,7 +81,8 @@ func (s *Sheet) Text(x, y float64, a Anchor, size FontSize, class, text, title s
 	}
 	s.texts = append(s.texts, b)
 	s.reach(b.y2)
-	fmt.Fprintf(&s.words, `<text class="%s" x="%s" y="%s" font-size="%s" text-anchor="%s">`, escape(class), n(x), n(y), n(float64(size)), a)
+	fmt.Fprintf(&s.words, `<text class="%s" x="%s" y="%s" font-size="%s" text-anchor="%s">`, escape(class), n(x), n(y),
+		n(float64(size)), a)
 	if title != "" {
 		fmt.Fprintf(&s.words, "<title>%s</title>", escape(title))
 	}
@@ -99,8 +102,10 @@ func (s *Sheet) Fitting(x, y, room float64, size FontSize, class, text string) b
 
 // SVG returns the image, with a name for screen readers.
 func (s *Sheet) SVG(class, name string) string {
-	return fmt.Sprintf("<svg class=\"%s\" role=\"img\" aria-label=\"%s\" viewBox=\"0 0 %s %s\" width=\"%s\" height=\"%s\" xmlns=\"http://www.w3.org/2000/svg\">\n%s</svg>\n",
-		escape(class), escape(name), n(s.width), n(s.height+2), n(s.width), n(s.height+2), s.shapes.String()+s.words.String())
+	return fmt.Sprintf("<svg class=\"%s\" role=\"img\" aria-label=\"%s\" viewBox=\"0 0 %s %s\" width=\"%s\" "+
+		"height=\"%s\" xmlns=\"http://www.w3.org/2000/svg\">\n%s</svg>\n",
+		escape(class), escape(name), n(s.width), n(s.height+2), n(s.width), n(s.height+2),
+		s.shapes.String()+s.words.String())
 }
 
 // n formats a coordinate, to a tenth of a pixel.

@@ -30,7 +30,8 @@ func (a Added) addTo(def *taskdef.TaskDefinition, connect bool) *taskdef.TaskDef
 		proxy := named(a.ServiceConnect, "ecs-service-connect-")
 		for i := range changed.ContainerDefinitions {
 			c := &changed.ContainerDefinitions[i]
-			c.DependsOn = append(slices.Clone(c.DependsOn), taskdef.Dependency{ContainerName: proxy.Name, Condition: taskdef.ConditionHealthy})
+			c.DependsOn = append(slices.Clone(c.DependsOn),
+				taskdef.Dependency{ContainerName: proxy.Name, Condition: taskdef.ConditionHealthy})
 		}
 		changed.ContainerDefinitions = append(changed.ContainerDefinitions, proxy)
 	}
@@ -51,7 +52,9 @@ func named(c *taskdef.Container, prefix string) taskdef.Container {
 // checkServiceConnect refuses a service whose tasks would lack their proxy.
 func (a Added) checkServiceConnect(in shapes.ServiceInput) error {
 	if in.ServiceConnect.IsEnabled() && a.ServiceConnect == nil {
-		return shapes.Errorf(shapes.UnsupportedFeature, "localecs has no proxy for serviceConnectConfiguration: leave it out, or set serviceConnect in the scenario file.")
+		return shapes.Errorf(shapes.UnsupportedFeature,
+			"localecs has no proxy for serviceConnectConfiguration: leave it out, or set serviceConnect in the "+
+				"scenario file.")
 	}
 	return nil
 }

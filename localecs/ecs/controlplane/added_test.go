@@ -24,8 +24,10 @@ func newAddingWorld(t *testing.T, added controlplane.Added) *planeWorld {
 
 func addedContainers() controlplane.Added {
 	return controlplane.Added{
-		ServiceConnect: &taskdef.Container{Image: "proxy", HealthCheck: &taskdef.HealthCheck{Command: []string{"CMD", "check"}}},
-		GuardDuty:      &taskdef.Container{Image: "agent", Essential: new(false)},
+		ServiceConnect: &taskdef.Container{
+			Image: "proxy", HealthCheck: &taskdef.HealthCheck{Command: []string{"CMD", "check"}},
+		},
+		GuardDuty: &taskdef.Container{Image: "agent", Essential: new(false)},
 	}
 }
 
@@ -149,14 +151,16 @@ func TestAnotherServiceConnectIsADeployment(t *testing.T) {
 func TestServiceConnectWithoutAProxyIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newAddingWorld(t, controlplane.Added{})
-	const want = "UnsupportedFeatureException: localecs has no proxy for serviceConnectConfiguration: leave it out, or set serviceConnect in the scenario file."
+	const want = "UnsupportedFeatureException: localecs has no proxy for serviceConnectConfiguration: leave it out, " +
+		"or set serviceConnect in the scenario file."
 	if err := w.create(&shapes.ServiceConnect{Enabled: true}); err == nil || err.Error() != want {
 		t.Errorf("create: %v", err)
 	}
 	if err := w.create(nil); err != nil {
 		t.Fatal(err)
 	}
-	_, err := w.UpdateService(w.call(), shapes.ServiceInput{Service: "web", ServiceConnect: &shapes.ServiceConnect{Enabled: true}})
+	_, err := w.UpdateService(w.call(),
+		shapes.ServiceInput{Service: "web", ServiceConnect: &shapes.ServiceConnect{Enabled: true}})
 	if err == nil || err.Error() != want {
 		t.Errorf("update: %v", err)
 	}

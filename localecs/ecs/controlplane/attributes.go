@@ -46,7 +46,8 @@ func requiredAttributes(def *taskdef.TaskDefinition) []shapes.NameValue {
 	return out
 }
 
-func containerAttributes(c *taskdef.Container, executionRole bool, docker func(string) string, need func(bool, ...string)) {
+func containerAttributes(c *taskdef.Container, executionRole bool, docker func(string) string,
+	need func(bool, ...string)) {
 	need(true, docker("1.18"))
 	need(c.MemoryReservation != nil, docker("1.21"))
 	need(c.HealthCheck.Enabled(), capability+"container-health-check", docker("1.24"))

@@ -65,7 +65,9 @@ func TestProtectionEndsWithItsTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	arn := out.Tasks[0].TaskARN
-	if _, err := w.UpdateTaskProtection(w.call(), shapes.TaskProtectionInput{Tasks: []string{arn}, ProtectionEnabled: new(true)}); err != nil || !w.isProtected(arn) {
+	if _, err := w.UpdateTaskProtection(w.call(),
+		shapes.TaskProtectionInput{Tasks: []string{arn}, ProtectionEnabled: new(true)}); err != nil ||
+		!w.isProtected(arn) {
 		t.Fatalf("not protected, %v", err)
 	}
 	w.start(idOf(arn))

@@ -20,6 +20,8 @@ func TestServiceReportsWhyItIsBlockedNow(t *testing.T) {
 	w.tasks[0].Protected = false
 	w.want("deadlocked", w.look(), "")
 	w.want("still", w.look(), "")
-	w.want("events", strings.Join(w.events[before:], "|"), "(service web) was unable to scale in due to task protection.|"+
-		"(service web) was unable to stop or start tasks during a deployment because of the service deployment configuration. Update the minimumHealthyPercent or maximumPercent value and try again.")
+	w.want("events", strings.Join(w.events[before:], "|"),
+		"(service web) was unable to scale in due to task protection.|"+
+			"(service web) was unable to stop or start tasks during a deployment because of the service deployment "+
+			"configuration. Update the minimumHealthyPercent or maximumPercent value and try again.")
 }

@@ -18,7 +18,8 @@ type bucket struct {
 // the Amazon ECS API": each account has them once in each region.
 func published() []bucket {
 	return []bucket{
-		{20, 1, []string{"CreateCluster", "DeleteCluster", "PutClusterCapacityProviders", "UpdateCluster", "UpdateClusterSettings"}},
+		{20, 1, []string{"CreateCluster", "DeleteCluster", "PutClusterCapacityProviders", "UpdateCluster",
+			"UpdateClusterSettings"}},
 		{50, 20, []string{"DescribeClusters", "ListClusters"}},
 		{20, 1, []string{"DeregisterTaskDefinition", "RegisterTaskDefinition"}},
 		{50, 20, []string{"DescribeTaskDefinition", "ListTaskDefinitions", "ListTaskDefinitionFamilies"}},

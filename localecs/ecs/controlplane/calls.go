@@ -236,7 +236,8 @@ func checkCreate(in shapes.ServiceInput) error {
 	case in.ServiceName == "":
 		return shapes.Client("Service name can not be blank.")
 	case !taskdef.ValidName(in.ServiceName):
-		return shapes.Invalid("Service names can have up to 255 characters; uppercase and lowercase letters, numbers, hyphens, and underscores are allowed.")
+		return shapes.Invalid("Service names can have up to 255 characters; uppercase and lowercase letters, " +
+			"numbers, hyphens, and underscores are allowed.")
 	case in.DesiredCount == nil && in.SchedulingStrategy != daemon:
 		return shapes.Invalid("The desired count must be specified for a service with the REPLICA scheduling strategy.")
 	}
@@ -266,7 +267,8 @@ func (v *Service) checkPercentages(c *shapes.DeploymentConfiguration) error {
 		upper, lower = taskdef.Or(c.MaximumPercent, upper), taskdef.Or(c.MinimumHealthyPercent, lower)
 	}
 	if upper == 100 && lower == 100 {
-		return shapes.Invalid("Both maximumPercent and minimumHealthyPercent cannot be 100 as this will block deployments.")
+		return shapes.Invalid("Both maximumPercent and minimumHealthyPercent cannot be 100 as this will block " +
+			"deployments.")
 	}
 	return nil
 }

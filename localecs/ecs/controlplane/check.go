@@ -31,7 +31,8 @@ func short(member, text string, limit int) error {
 func enum(member string, values []string, allowed ...string) error {
 	for _, v := range values {
 		if v != "" && !slices.Contains(allowed, v) {
-			return shapes.Invalid("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: Member must satisfy enum value set: [%s]",
+			return shapes.Invalid("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: "+
+				"Member must satisfy enum value set: [%s]",
 				v, member, strings.Join(allowed, ", "))
 		}
 	}

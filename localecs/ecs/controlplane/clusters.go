@@ -23,7 +23,9 @@ type cluster struct {
 func (p *Plane) CreateCluster(_ shapes.Call, in shapes.CreateClusterInput) (shapes.ClusterOutput, error) {
 	name := cmp.Or(in.ClusterName, shapes.Default)
 	if !taskdef.ValidName(name) {
-		return shapes.ClusterOutput{}, shapes.Invalid("Cluster names can have up to 255 characters; uppercase and lowercase letters, numbers, hyphens, and underscores are allowed.")
+		return shapes.ClusterOutput{},
+			shapes.Invalid("Cluster names can have up to 255 characters; uppercase and lowercase letters, numbers, " +
+				"hyphens, and underscores are allowed.")
 	}
 	if err := cmp.Or(Tags(in.Tags), Check(in.CapacityProviders, in.DefaultCapacityProviderStrategy)); err != nil {
 		return shapes.ClusterOutput{}, err
@@ -51,16 +53,19 @@ func (p *Plane) DeleteCluster(_ shapes.Call, in shapes.ClusterInput) (shapes.Clu
 	}
 	switch shape := p.clusterShape(c, nil); {
 	case shape.ActiveServices > 0:
-		return shapes.ClusterOutput{}, shapes.Errorf(shapes.ClusterContainsServices, "The Cluster cannot be deleted while Services are active.")
+		return shapes.ClusterOutput{},
+			shapes.Errorf(shapes.ClusterContainsServices, "The Cluster cannot be deleted while Services are active.")
 	case shape.RunningTasks+shape.PendingTasks > 0:
-		return shapes.ClusterOutput{}, shapes.Errorf(shapes.ClusterContainsTasks, "The Cluster cannot be deleted while Tasks are active.")
+		return shapes.ClusterOutput{},
+			shapes.Errorf(shapes.ClusterContainsTasks, "The Cluster cannot be deleted while Tasks are active.")
 	}
 	c.status = shapes.Inactive
 	return shapes.ClusterOutput{Cluster: p.clusterShape(c, nil)}, nil
 }
 
 // DescribeClusters finds clusters by name or ARN.
-func (p *Plane) DescribeClusters(_ shapes.Call, in shapes.DescribeClustersInput) (shapes.DescribeClustersOutput, error) {
+func (p *Plane) DescribeClusters(_ shapes.Call, in shapes.DescribeClustersInput) (shapes.DescribeClustersOutput,
+	error) {
 	out := shapes.DescribeClustersOutput{Clusters: []shapes.Cluster{}, Failures: []shapes.Failure{}}
 	err := cmp.Or(
 		atMost("clusters", len(in.Clusters), MaxDescribed),

@@ -22,7 +22,8 @@ type Revision struct {
 }
 
 // RegisterTaskDefinition makes the family's next revision.
-func (p *Plane) RegisterTaskDefinition(call shapes.Call, in shapes.RegisterTaskDefinitionInput) (shapes.TaskDefinitionOutput, error) {
+func (p *Plane) RegisterTaskDefinition(call shapes.Call,
+	in shapes.RegisterTaskDefinitionInput) (shapes.TaskDefinitionOutput, error) {
 	def, err := readDefinition(in.Document)
 	if err != nil {
 		return shapes.TaskDefinitionOutput{}, err
@@ -126,7 +127,8 @@ func (p *Plane) definition(ref string) (*Revision, error) {
 }
 
 // DescribeTaskDefinition shows a revision, of a family the latest active one.
-func (p *Plane) DescribeTaskDefinition(_ shapes.Call, in shapes.TaskDefinitionInput) (shapes.TaskDefinitionOutput, error) {
+func (p *Plane) DescribeTaskDefinition(_ shapes.Call, in shapes.TaskDefinitionInput) (shapes.TaskDefinitionOutput,
+	error) {
 	if err := enum("include", in.Include, "TAGS"); err != nil {
 		return shapes.TaskDefinitionOutput{}, err
 	}
@@ -147,7 +149,8 @@ func (p *Plane) DescribeTaskDefinition(_ shapes.Call, in shapes.TaskDefinitionIn
 }
 
 // DeregisterTaskDefinition makes a revision INACTIVE. Its tasks run on.
-func (p *Plane) DeregisterTaskDefinition(call shapes.Call, in shapes.TaskDefinitionInput) (shapes.TaskDefinitionOutput, error) {
+func (p *Plane) DeregisterTaskDefinition(call shapes.Call, in shapes.TaskDefinitionInput) (shapes.TaskDefinitionOutput,
+	error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, number, err := p.account.Revision(in.TaskDefinition)
@@ -174,7 +177,8 @@ func (p *Plane) DeregisterTaskDefinition(call shapes.Call, in shapes.TaskDefinit
 
 // DeleteTaskDefinitions deletes inactive revisions. They show
 // DELETE_IN_PROGRESS until nothing refers to them: here as long as this runs.
-func (p *Plane) DeleteTaskDefinitions(call shapes.Call, in shapes.DeleteTaskDefinitionsInput) (shapes.DeleteTaskDefinitionsOutput, error) {
+func (p *Plane) DeleteTaskDefinitions(call shapes.Call,
+	in shapes.DeleteTaskDefinitionsInput) (shapes.DeleteTaskDefinitionsOutput, error) {
 	out := shapes.DeleteTaskDefinitionsOutput{TaskDefinitions: []shapes.TaskDefinition{}, Failures: []shapes.Failure{}}
 	const limit = 10
 	if err := atMost("taskDefinitions", len(in.TaskDefinitions), limit); err != nil {
@@ -191,7 +195,8 @@ func (p *Plane) DeleteTaskDefinitions(call shapes.Call, in shapes.DeleteTaskDefi
 		r, _ := p.revision(ref) // its error is the one above
 		switch {
 		case number == 0 || r == nil:
-			fail("The specified task definition does not exist. Specify a valid account, family, revision and try again.")
+			fail("The specified task definition does not exist. Specify a valid account, family, revision and try " +
+				"again.")
 		case r.Definition.Status == shapes.Active:
 			fail("The specified task definition is still in ACTIVE status. Please deregister the target and try again.")
 		default:
@@ -207,7 +212,8 @@ func (p *Plane) DeleteTaskDefinitions(call shapes.Call, in shapes.DeleteTaskDefi
 }
 
 // ListTaskDefinitions lists revisions of one status, ACTIVE by default.
-func (p *Plane) ListTaskDefinitions(call shapes.Call, in shapes.ListTaskDefinitionsInput) (shapes.ListTaskDefinitionsOutput, error) {
+func (p *Plane) ListTaskDefinitions(call shapes.Call,
+	in shapes.ListTaskDefinitionsInput) (shapes.ListTaskDefinitionsOutput, error) {
 	out := shapes.ListTaskDefinitionsOutput{ARNs: []string{}}
 	err := errors.Join(
 		enum("status", []string{in.Status}, shapes.Active, shapes.Inactive, shapes.DeleteInProgress),
@@ -230,9 +236,10 @@ func (p *Plane) ListTaskDefinitions(call shapes.Call, in shapes.ListTaskDefiniti
 	}
 	listed := func(r *Revision) bool { return r.Definition.Status == status }
 	scope := "revisions " + in.FamilyPrefix + " " + status + " " + in.Sort
-	found, out.NextToken, err = Page(found, listed, in.PageInput, scope, call.Now, descending, func(r *Revision) string {
-		return fmt.Sprintf("%s %09d", r.Definition.Family, r.Definition.Revision)
-	})
+	found, out.NextToken, err = Page(found, listed, in.PageInput, scope, call.Now, descending,
+		func(r *Revision) string {
+			return fmt.Sprintf("%s %09d", r.Definition.Family, r.Definition.Revision)
+		})
 	for _, r := range found {
 		out.ARNs = append(out.ARNs, r.Definition.TaskDefinitionARN)
 	}
@@ -241,7 +248,8 @@ func (p *Plane) ListTaskDefinitions(call shapes.Call, in shapes.ListTaskDefiniti
 
 // ListTaskDefinitionFamilies lists families that have an active revision, or
 // none, or all of them, which is the default.
-func (p *Plane) ListTaskDefinitionFamilies(call shapes.Call, in shapes.ListTaskDefinitionsInput) (shapes.ListFamiliesOutput, error) {
+func (p *Plane) ListTaskDefinitionFamilies(call shapes.Call,
+	in shapes.ListTaskDefinitionsInput) (shapes.ListFamiliesOutput, error) {
 	out := shapes.ListFamiliesOutput{Families: []string{}}
 	if err := enum("status", []string{in.Status}, shapes.Active, shapes.Inactive, "ALL"); err != nil {
 		return out, err
@@ -249,10 +257,14 @@ func (p *Plane) ListTaskDefinitionFamilies(call shapes.Call, in shapes.ListTaskD
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	listed := func(name string) bool {
-		active := slices.ContainsFunc(p.families[name], func(r *Revision) bool { return r.Definition.Status == shapes.Active })
-		return strings.HasPrefix(name, in.FamilyPrefix) && (in.Status == "" || in.Status == "ALL" || active == (in.Status == shapes.Active))
+		active := slices.ContainsFunc(p.families[name], func(r *Revision) bool {
+			return r.Definition.Status == shapes.Active
+		})
+		return strings.HasPrefix(name, in.FamilyPrefix) &&
+			(in.Status == "" || in.Status == "ALL" || active == (in.Status == shapes.Active))
 	}
-	found, next, err := Page(slices.Sorted(maps.Keys(p.families)), listed, in.PageInput, "families "+in.FamilyPrefix+" "+in.Status, call.Now, false, itself)
+	found, next, err := Page(slices.Sorted(maps.Keys(p.families)), listed, in.PageInput,
+		"families "+in.FamilyPrefix+" "+in.Status, call.Now, false, itself)
 	out.Families, out.NextToken = append(out.Families, found...), next
 	return out, err
 }

@@ -27,14 +27,18 @@ func TestEndedDeploymentsServicesAndTokensAreRemoved(t *testing.T) {
 	call := func() shapes.Call { return shapes.Call{Now: now, Principal: "me"} }
 	document := `{"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
 		"containerDefinitions": [{"name": "app", "image": "app:1"}]}`
-	if _, err := s.RegisterTaskDefinition(call(), shapes.RegisterTaskDefinitionInput{Document: []byte(document)}); err != nil {
+	if _, err := s.RegisterTaskDefinition(call(),
+		shapes.RegisterTaskDefinitionInput{Document: []byte(document)}); err != nil {
 		t.Fatal(err)
 	}
 	none := 0
 	for i := range 2 {
 		if _, err := s.CreateService(call(), shapes.ServiceInput{
-			ServiceName: fmt.Sprint("s", i), TaskDefinition: "web", DesiredCount: &none, LaunchType: "FARGATE", ClientToken: fmt.Sprint(i),
-			NetworkConfiguration: &shapes.NetworkConfiguration{AWSVPC: &shapes.VPCConfiguration{Subnets: []string{"subnet-1"}}},
+			ServiceName: fmt.Sprint("s", i), TaskDefinition: "web", DesiredCount: &none, LaunchType: "FARGATE",
+			ClientToken: fmt.Sprint(i),
+			NetworkConfiguration: &shapes.NetworkConfiguration{
+				AWSVPC: &shapes.VPCConfiguration{Subnets: []string{"subnet-1"}},
+			},
 		}); err != nil {
 			t.Fatal(err)
 		}

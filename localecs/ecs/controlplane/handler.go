@@ -40,7 +40,11 @@ type HandlerOptions struct {
 
 // NewHandler returns the ECS API.
 func NewHandler(o HandlerOptions) http.Handler {
-	return &handler{HandlerOptions: o, verifier: iam.Verifier{Store: o.Store, Services: []string{"ecs"}, Regions: []string{o.Region}}}
+	return &handler{
+		HandlerOptions: o, verifier: iam.Verifier{
+			Store: o.Store, Services: []string{"ecs"}, Regions: []string{o.Region},
+		},
+	}
 }
 
 // IsECSRequest reports whether a request is for the ECS API, which shares its address
@@ -79,9 +83,11 @@ func Fail(w http.ResponseWriter, status int) {
 	case http.StatusTooManyRequests:
 		write(w, http.StatusBadRequest, id, errorBody{Type: shapes.ThrottlingException, Message: throttled().Message})
 	case http.StatusServiceUnavailable:
-		write(w, status, id, errorBody{Type: "ServiceUnavailable", Message: "The request has failed due to a temporary failure of the server."})
+		write(w, status, id, errorBody{Type: "ServiceUnavailable",
+			Message: "The request has failed due to a temporary failure of the server."})
 	default:
-		write(w, status, id, errorBody{Type: shapes.ServerException, Message: "Service Unavailable. Please try again later."})
+		write(w, status, id, errorBody{Type: shapes.ServerException,
+			Message: "Service Unavailable. Please try again later."})
 	}
 }
 
@@ -105,7 +111,8 @@ func (h *handler) answer(r *http.Request, now time.Time) (any, error) {
 		return nil, shapes.Errorf("UnknownOperationException", "")
 	}
 	if action := "ecs:" + name; !h.Store.Allows(key, action) {
-		return nil, shapes.Errorf(shapes.AccessDeniedException, "User: %s is not authorized to perform: %s because no identity-based policy allows the %s action",
+		return nil, shapes.Errorf(shapes.AccessDeniedException,
+			"User: %s is not authorized to perform: %s because no identity-based policy allows the %s action",
 			key.Principal.ARN, action, action)
 	}
 	if !h.Buckets.take(name, now) {

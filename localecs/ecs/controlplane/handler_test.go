@@ -65,11 +65,19 @@ func newAPI(t *testing.T, change func(*api)) *api {
 				return in, nil
 			}),
 			"Conflict": controlplane.Op(func(shapes.Call, shapes.Empty) (shapes.Empty, error) {
-				return shapes.Empty{}, &shapes.Error{Code: shapes.ConflictException, Message: "Taken.", ResourceIDs: []string{"a"}}
+				return shapes.Empty{}, &shapes.Error{
+					Code: shapes.ConflictException, Message: "Taken.", ResourceIDs: []string{"a"},
+				}
 			}),
-			"Break":           controlplane.Op(func(shapes.Call, shapes.Empty) (shapes.Empty, error) { return shapes.Empty{}, io.ErrUnexpectedEOF }),
-			"DescribeTasks":   controlplane.Op(func(shapes.Call, shapes.Empty) (shapes.Empty, error) { return shapes.Empty{}, nil }),
-			"ListTasks":       controlplane.Op(func(shapes.Call, shapes.Empty) (shapes.Empty, error) { return shapes.Empty{}, nil }),
+			"Break": controlplane.Op(func(shapes.Call, shapes.Empty) (shapes.Empty, error) {
+				return shapes.Empty{}, io.ErrUnexpectedEOF
+			}),
+			"DescribeTasks": controlplane.Op(func(shapes.Call, shapes.Empty) (shapes.Empty, error) {
+				return shapes.Empty{}, nil
+			}),
+			"ListTasks": controlplane.Op(func(shapes.Call, shapes.Empty) (shapes.Empty, error) {
+				return shapes.Empty{}, nil
+			}),
 			"DescribeCluster": nil,
 		},
 	}))
@@ -92,8 +100,11 @@ func (a *api) call(operation, body string, sign func(*http.Request)) (status int
 		sign(req)
 	}
 	sum := sha256.Sum256([]byte(body))
-	credentials := aws.Credentials{AccessKeyID: a.key.AccessKeyID, SecretAccessKey: a.key.Secret, SessionToken: a.key.Token}
-	if err := v4.NewSigner().SignHTTP(context.Background(), credentials, req, hex.EncodeToString(sum[:]), "ecs", a.region, time.Now()); err != nil {
+	credentials := aws.Credentials{
+		AccessKeyID: a.key.AccessKeyID, SecretAccessKey: a.key.Secret, SessionToken: a.key.Token,
+	}
+	if err := v4.NewSigner().SignHTTP(context.Background(), credentials, req, hex.EncodeToString(sum[:]), "ecs",
+		a.region, time.Now()); err != nil {
 		a.t.Fatal(err)
 	}
 	res, err := http.DefaultClient.Do(req)
@@ -124,12 +135,16 @@ func TestProtocol(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, nil)
 	const who = `"who":"arn:aws:iam::123456789012:user/me"`
-	a.want("Echo", `{"text": "<a&b>", "number": 7, "flag": true, "list": ["x"], "nested": [{"key": "k", "value": "v"}], "at": 1772467721.102, "nextToken": "n"}`,
-		200, `{"text":"<a&b>","number":7,"flag":true,"list":["x"],"nested":[{"key":"k","value":"v"}],"at":1772467721.102,`+who+`,"nextToken":"n","maxResults":null}`)
-	for _, body := range []string{"", "  ", "{}", `{"text": null}`, `{"Text": "x", "unknown": {"a": 1}, "nested": null}`} {
+	a.want("Echo", `{"text": "<a&b>", "number": 7, "flag": true, "list": ["x"], "nested": [{"key": "k", "value": `+
+		`"v"}], "at": 1772467721.102, "nextToken": "n"}`,
+		200, `{"text":"<a&b>","number":7,"flag":true,"list":["x"],"nested":[{"key":"k","value":"v"}],`+
+			`"at":1772467721.102,`+who+`,"nextToken":"n","maxResults":null}`)
+	for _, body := range []string{"", "  ", "{}", `{"text": null}`,
+		`{"Text": "x", "unknown": {"a": 1}, "nested": null}`} {
 		a.want("Echo", body, 200, `{`+who+`,"nextToken":"","maxResults":null}`)
 	}
-	a.want("Echo", `{"nested": [{"Key": "k", "value": "v", "more": []}]}`, 200, `{"nested":[{"value":"v"}],`+who+`,"nextToken":"","maxResults":null}`)
+	a.want("Echo", `{"nested": [{"Key": "k", "value": "v", "more": []}]}`, 200,
+		`{"nested":[{"value":"v"}],`+who+`,"nextToken":"","maxResults":null}`)
 	a.want("Conflict", "{}", 400, `{"__type":"ConflictException","message":"Taken.","resourceIds":["a"]}`)
 	a.want("Break", "{}", 500, `{"__type":"ServerException","message":"unexpected EOF"}`)
 	a.want("Nothing", "{}", 400, `{"__type":"UnknownOperationException"}`)
@@ -171,15 +186,22 @@ func TestWrongTypes(t *testing.T) {
 func TestCallersAreVerified(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*api){
-		"UnrecognizedClientException The security token included in the request is invalid.": func(a *api) { a.key.AccessKeyID = "AKIANOBODY" },
-		"InvalidSignatureException The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details.": func(a *api) {
+		"UnrecognizedClientException The security token included in the request is invalid.": func(a *api) {
+			a.key.AccessKeyID = "AKIANOBODY"
+		},
+		"InvalidSignatureException The request signature we calculated does not match the signature you provided. " +
+			"Check your AWS Secret Access Key and signing method. Consult the service documentation for details.": func(a *api) {
 			a.key.Secret = "x"
 		},
-		"InvalidSignatureException Credential should be scoped to a valid region, not 'eu-west-1'. ": func(a *api) { a.region = "eu-west-1" },
-		"AccessDeniedException User: arn:aws:iam::123456789012:user/you is not authorized to perform: ecs:Echo because no identity-based policy allows the ecs:Echo action": func(a *api) {
+		"InvalidSignatureException Credential should be scoped to a valid region, not 'eu-west-1'. ": func(a *api) {
+			a.region = "eu-west-1"
+		},
+		"AccessDeniedException User: arn:aws:iam::123456789012:user/you is not authorized to perform: ecs:Echo " +
+			"because no identity-based policy allows the ecs:Echo action": func(a *api) {
 			a.key = a.store.PutUser(iam.User{Name: "you", Account: apiAccount, Actions: []string{"ecs:List*", "sts:*"}})
 		},
-		"AccessDeniedException User: arn:aws:sts::123456789012:assumed-role/task/t is not authorized to perform: ecs:Echo because no identity-based policy allows the ecs:Echo action": func(a *api) {
+		"AccessDeniedException User: arn:aws:sts::123456789012:assumed-role/task/t is not authorized to perform: " +
+			"ecs:Echo because no identity-based policy allows the ecs:Echo action": func(a *api) {
 			a.session(nil)
 		},
 	} {
@@ -189,12 +211,14 @@ func TestCallersAreVerified(t *testing.T) {
 			Type    string `json:"__type"`
 			Message string `json:"message"`
 		}
-		if err := json.Unmarshal([]byte(answer), &got); err != nil || status != 400 || got.Type+" "+got.Message != want {
+		if err := json.Unmarshal([]byte(answer), &got); err != nil || status != 400 ||
+			got.Type+" "+got.Message != want {
 			t.Errorf("%d %s %s, want %s", status, got.Type, got.Message, want)
 		}
 	}
 	a := newAPI(t, func(a *api) { a.session([]string{"ecs:E?ho"}) })
-	if status, _, answer := a.call("Echo", "{}", nil); status != 200 || !strings.Contains(answer, "assumed-role/task/t") {
+	if status, _, answer := a.call("Echo", "{}", nil); status != 200 ||
+		!strings.Contains(answer, "assumed-role/task/t") {
 		t.Errorf("a role that may: %d %s", status, answer)
 	}
 	res, err := http.Post(a.url, "application/x-amz-json-1.1", bytes.NewReader([]byte("{}")))
@@ -202,7 +226,8 @@ func TestCallersAreVerified(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if text, err := io.ReadAll(res.Body); err != nil || res.StatusCode != 400 || !strings.Contains(string(text), "MissingAuthenticationTokenException") {
+	if text, err := io.ReadAll(res.Body); err != nil || res.StatusCode != 400 ||
+		!strings.Contains(string(text), "MissingAuthenticationTokenException") {
 		t.Errorf("unsigned: %d %s, %v", res.StatusCode, text, err)
 	}
 }
@@ -262,14 +287,17 @@ func TestOperations(t *testing.T) {
 	p := controlplane.New(controlplane.Options{Account: shapes.Account{Region: "us-east-1", ID: apiAccount}})
 	operations := controlplane.Operations(p)
 	for _, name := range slices.Sorted(maps.Keys(operations)) {
-		_, err := operations[name](shapes.Call{Now: time.Now()}, []byte(`{"cluster": 1, "family": 1, "clusters": 1, "nextToken": 1, "resourceArn": 1, "taskDefinition": 1, "taskDefinitions": 1, "familyPrefix": 1, "clusterName": 1}`))
+		_, err := operations[name](shapes.Call{Now: time.Now()},
+			[]byte(`{"cluster": 1, "family": 1, "clusters": 1, "nextToken": 1, "resourceArn": 1, "taskDefinition": `+
+				`1, "taskDefinitions": 1, "familyPrefix": 1, "clusterName": 1}`))
 		if err == nil || !strings.HasPrefix(err.Error(), "SerializationException: ") {
 			t.Errorf("%s takes anything: %v", name, err)
 		}
 	}
 	out, err := operations["ListClusters"](shapes.Call{Now: time.Now()}, nil)
 	text, _ := json.Marshal(out)
-	if d := cmp.Diff(`{"clusterArns":["arn:aws:ecs:us-east-1:123456789012:cluster/default"]}`, string(text)); err != nil || d != "" {
+	if d := cmp.Diff(`{"clusterArns":["arn:aws:ecs:us-east-1:123456789012:cluster/default"]}`,
+		string(text)); err != nil || d != "" {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
 }

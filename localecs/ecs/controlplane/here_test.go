@@ -16,9 +16,12 @@ func TestLocalRunAcceptsSettingsThatFargateRefuses(t *testing.T) {
 	for range 10 { // the whole bucket
 		w.run(func(in *shapes.RunTaskInput) { in.Count = new(10) })
 	}
-	w.register(`{"family": "bridge", "containerDefinitions": [{"name": "app", "image": "a", "memory": 64, "command": ["x"]}]}`)
+	w.register(`{"family": "bridge", "containerDefinitions": [{"name": "app", "image": "a", "memory": 64, "command": ` +
+		`["x"]}]}`)
 	in := shapes.RunTaskInput{
-		TaskDefinition: "bridge", LaunchType: shapes.Fargate, ReferenceID: "bridge-1", Tags: []shapes.Tag{{Key: "a", Value: "b"}},
+		TaskDefinition: "bridge", LaunchType: shapes.Fargate, ReferenceID: "bridge-1", Tags: []shapes.Tag{
+			{Key: "a", Value: "b"},
+		},
 		Overrides: shapes.Overrides{Containers: []shapes.ContainerOverride{{Name: "app", Command: []string{"y"}}}},
 	}
 	out, err := w.RunHere(w.call(), "shop", in)
@@ -26,14 +29,16 @@ func TestLocalRunAcceptsSettingsThatFargateRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := idOf(out.Tasks[0].TaskARN)
-	if l := w.launches[id]; l.Reference != "bridge-1" || l.Service != "shop" || l.Definition.ContainerDefinitions[0].Command[0] != "y" {
+	if l := w.launches[id]; l.Reference != "bridge-1" || l.Service != "shop" ||
+		l.Definition.ContainerDefinitions[0].Command[0] != "y" {
 		t.Errorf("launched %+v", l)
 	}
 	if task := w.describe(id); len(task.Tags) != 1 || task.Tags[0] != in.Tags[0] {
 		t.Errorf("described %+v", task)
 	}
 	_, err = w.RunTask(w.call(), in)
-	testkit.WantError[*shapes.Error](t, err, "InvalidParameterException: Task definition does not support launch_type FARGATE.")
+	testkit.WantError[*shapes.Error](t, err,
+		"InvalidParameterException: Task definition does not support launch_type FARGATE.")
 	in.TaskDefinition, in.LaunchType = "bridge:2", "MOON"
 	if _, err = w.RunHere(w.call(), "", in); err == nil {
 		t.Error("it takes what does not exist")

@@ -54,10 +54,12 @@ func FuzzPage(f *testing.F) {
 	f.Add("x", 1)
 	f.Add("", 100)
 	one := 1
-	_, token, _ := controlplane.Page([]string{"a", "b"}, all, shapes.PageInput{MaxResults: &one}, "scope", now, false, same)
+	_, token, _ := controlplane.Page([]string{"a", "b"}, all, shapes.PageInput{MaxResults: &one}, "scope", now, false,
+		same)
 	f.Add(token, 2)
 	f.Fuzz(func(t *testing.T, token string, size int) {
-		part, _, err := controlplane.Page([]string{"a", "b", "c"}, all, shapes.PageInput{NextToken: token, MaxResults: &size}, "scope", now, false, same)
+		part, _, err := controlplane.Page([]string{"a", "b", "c"}, all,
+			shapes.PageInput{NextToken: token, MaxResults: &size}, "scope", now, false, same)
 		if err == nil && (len(part) > size || !slices.IsSorted(part)) {
 			t.Errorf("%q of %d", part, size)
 		}
@@ -81,7 +83,8 @@ func TestInputTags(t *testing.T) {
 		{[]shapes.Tag{{Key: "k"}, {Key: "k"}}, "Duplicate tag keys found."},
 	} {
 		err := controlplane.Tags(tt.tags)
-		if tt.want == "" && err != nil || tt.want != "" && (err == nil || err.Error() != "InvalidParameterException: "+tt.want) {
+		if tt.want == "" && err != nil ||
+			tt.want != "" && (err == nil || err.Error() != "InvalidParameterException: "+tt.want) {
 			t.Errorf("%v: %v, want %s", tt.tags, err, tt.want)
 		}
 	}

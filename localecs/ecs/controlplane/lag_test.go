@@ -13,7 +13,8 @@ import (
 // found at once, lists are old, and so are the numbers of tasks.
 func TestAnswersAboutServicesAreDelayedByLag(t *testing.T) {
 	t.Parallel()
-	w := newLateWorld(t, begin, controlplane.Lag{New: 2 * time.Second, Counts: 5 * time.Second, Lists: 10 * time.Second})
+	w := newLateWorld(t, begin,
+		controlplane.Lag{New: 2 * time.Second, Counts: 5 * time.Second, Lists: 10 * time.Second})
 	w.create(nil)
 	look := func() string {
 		described, err := w.DescribeServices(w.call(), shapes.DescribeServicesInput{Services: []string{"web"}})
@@ -28,7 +29,8 @@ func TestAnswersAboutServicesAreDelayedByLag(t *testing.T) {
 			return fmt.Sprintf("%s, listed %d", described.Failures[0].Reason, len(listed.ServiceARNs))
 		}
 		s := described.Services[0]
-		return fmt.Sprintf("%s %d+%d of %d, listed %d", s.Status, s.RunningCount, s.PendingCount, s.DesiredCount, len(listed.ServiceARNs))
+		return fmt.Sprintf("%s %d+%d of %d, listed %d", s.Status, s.RunningCount, s.PendingCount, s.DesiredCount,
+			len(listed.ServiceARNs))
 	}
 	expect := func(after time.Duration, want string) {
 		t.Helper()

@@ -25,7 +25,8 @@ func TestStatusesAndVersionsFollowThePublishedSequence(t *testing.T) {
 	w.happen(id, scheduler.StopRequested{Code: scheduler.StopUserInitiated, Reason: "enough"})
 	w.end(id, 143)
 	want := []string{
-		"1 PROVISIONING/RUNNING", "2 PENDING/RUNNING", "3 RUNNING/RUNNING", "4 RUNNING/STOPPED", "5 DEPROVISIONING/STOPPED", "6 STOPPED/STOPPED",
+		"1 PROVISIONING/RUNNING", "2 PENDING/RUNNING", "3 RUNNING/RUNNING", "4 RUNNING/STOPPED",
+		"5 DEPROVISIONING/STOPPED", "6 STOPPED/STOPPED",
 	}
 	if d := cmp.Diff(want, w.events); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -43,8 +44,10 @@ func TestEssentialExit(t *testing.T) {
 	w.now = w.now.Add(3 * time.Second)
 	w.end(id, 7)
 	task := w.describe(id)
-	if task.LastStatus != shapes.Stopped || task.StopCode != "EssentialContainerExited" || task.StoppedReason != "Essential container in task exited" ||
-		task.Containers[0].ExitCode == nil || *task.Containers[0].ExitCode != 7 || !task.StoppedAt.Equal(w.now) || !task.ExecutionStoppedAt.Equal(w.now) {
+	if task.LastStatus != shapes.Stopped || task.StopCode != "EssentialContainerExited" ||
+		task.StoppedReason != "Essential container in task exited" ||
+		task.Containers[0].ExitCode == nil || *task.Containers[0].ExitCode != 7 || !task.StoppedAt.Equal(w.now) ||
+		!task.ExecutionStoppedAt.Equal(w.now) {
 		t.Errorf("%+v", task)
 	}
 }
@@ -58,8 +61,10 @@ func TestSpotInterruption(t *testing.T) {
 	w.start(id)
 	w.happen(id, scheduler.StopRequested{Code: scheduler.StopSpotInterruption, Reason: scheduler.SpotReason})
 	task := w.describe(id)
-	if task.LastStatus != shapes.Running || task.DesiredStatus != shapes.Stopped || task.StopCode != "SpotInterruption" ||
-		task.StoppedReason != "Your Spot Task was interrupted." || !task.StoppingAt.Equal(w.now) || !task.StoppedAt.IsZero() {
+	if task.LastStatus != shapes.Running || task.DesiredStatus != shapes.Stopped ||
+		task.StopCode != "SpotInterruption" ||
+		task.StoppedReason != "Your Spot Task was interrupted." || !task.StoppingAt.Equal(w.now) ||
+		!task.StoppedAt.IsZero() {
 		t.Errorf("%+v", task)
 	}
 	w.end(id, 143)
@@ -76,7 +81,8 @@ func TestNetworkInterfaceAppearsWithoutNewVersions(t *testing.T) {
 		t.Helper()
 		task := w.describe(id)
 		a := task.Attachments[0]
-		if a.Type != "ElasticNetworkInterface" || a.Status != want || len(a.Details) != details || len(task.Containers[0].NetworkInterfaces) != interfaces {
+		if a.Type != "ElasticNetworkInterface" || a.Status != want || len(a.Details) != details ||
+			len(task.Containers[0].NetworkInterfaces) != interfaces {
 			t.Errorf("%+v %+v, want %s", a, task.Containers[0].NetworkInterfaces, want)
 		}
 	}
@@ -107,23 +113,36 @@ func TestDescribeRunningTask(t *testing.T) {
 	got := w.describe(id)
 	task, arn := planeAccount+"task/default/"+id, got.Containers[0].ContainerARN
 	want := shapes.Task{
-		Attachments: []shapes.Attachment{{ID: got.Attachments[0].ID, Type: "ElasticNetworkInterface", Status: "ATTACHED", Details: []shapes.NameValue{
-			{Name: "subnetId", Value: "subnet-1"}, {Name: "networkInterfaceId", Value: "eni-" + id[:17]}, {Name: "macAddress", Value: "0a:ec:0a:2a:00:04"},
-			{Name: "privateDnsName", Value: "ip-10-42-0-4.ec2.internal"}, {Name: "privateIPv4Address", Value: "10.42.0.4"},
-		}}},
+		Attachments: []shapes.Attachment{{ID: got.Attachments[0].ID, Type: "ElasticNetworkInterface",
+			Status: "ATTACHED", Details: []shapes.NameValue{
+				{Name: "subnetId", Value: "subnet-1"}, {Name: "networkInterfaceId", Value: "eni-" + id[:17]},
+				{Name: "macAddress", Value: "0a:ec:0a:2a:00:04"},
+				{Name: "privateDnsName", Value: "ip-10-42-0-4.ec2.internal"},
+				{Name: "privateIPv4Address", Value: "10.42.0.4"},
+			}}},
 		Attributes: []shapes.NameValue{{Name: "ecs.cpu-architecture", Value: "x86_64"}}, AvailabilityZone: "us-east-1a",
 		ClusterARN: planeAccount + "cluster/default", Connectivity: "CONNECTED", ConnectivityAt: at,
 		Containers: []shapes.Container{{
-			ContainerARN: arn, TaskARN: task, Name: "app", Image: "app:1", ImageDigest: "sha256:11", RuntimeID: id + "-0123456789",
-			LastStatus: "RUNNING", NetworkInterfaces: []shapes.NetworkInterface{{AttachmentID: got.Attachments[0].ID, IPv4: "10.42.0.4"}},
+			ContainerARN: arn, TaskARN: task, Name: "app", Image: "app:1", ImageDigest: "sha256:11",
+			RuntimeID:  id + "-0123456789",
+			LastStatus: "RUNNING", NetworkInterfaces: []shapes.NetworkInterface{
+				{AttachmentID: got.Attachments[0].ID, IPv4: "10.42.0.4"},
+			},
 			HealthStatus: "UNKNOWN", CPU: "0",
 		}},
-		CPU: "256", CreatedAt: shapes.At(planeStart), DesiredStatus: "RUNNING", EnableExecuteCommand: true, Group: "family:web", HealthStatus: "UNKNOWN",
+		CPU: "256", CreatedAt: shapes.At(planeStart), DesiredStatus: "RUNNING", EnableExecuteCommand: true,
+		Group: "family:web", HealthStatus: "UNKNOWN",
 		LastStatus: "RUNNING", LaunchType: "FARGATE", Memory: "512",
-		Overrides:       shapes.Overrides{Containers: []shapes.ContainerOverride{{Name: "app"}}, Accelerators: []struct{}{}},
-		PlatformVersion: "1.4.0", PlatformFamily: "Linux", PullStartedAt: at, PullStoppedAt: at, StartedAt: at, StartedBy: "me",
-		Tags: []shapes.Tag{{Key: "one", Value: "two"}}, TaskARN: task, TaskDefinitionARN: planeAccount + "task-definition/web:1", Version: 3,
-		EphemeralStorage: &shapes.EphemeralStorage{SizeInGiB: 20}, FargateStorage: &shapes.EphemeralStorage{SizeInGiB: 20},
+		Overrides: shapes.Overrides{
+			Containers: []shapes.ContainerOverride{{Name: "app"}}, Accelerators: []struct{}{},
+		},
+		PlatformVersion: "1.4.0", PlatformFamily: "Linux", PullStartedAt: at, PullStoppedAt: at, StartedAt: at,
+		StartedBy: "me",
+		Tags:      []shapes.Tag{{Key: "one", Value: "two"}}, TaskARN: task,
+		TaskDefinitionARN: planeAccount + "task-definition/web:1", Version: 3,
+		EphemeralStorage: &shapes.EphemeralStorage{SizeInGiB: 20}, FargateStorage: &shapes.EphemeralStorage{
+			SizeInGiB: 20,
+		},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -152,12 +171,14 @@ func TestTasksOfAllClusters(t *testing.T) {
 	w.start(ids[1])
 	words := func(after time.Duration) (words []string) {
 		for _, task := range w.Tasks(planeStart.Add(after)) {
-			words = append(words, fmt.Sprintf("%s %s %d tags, reported %s", task.ID(), task.LastStatus, len(task.Tags), task.Report.View.KnownStatus))
+			words = append(words, fmt.Sprintf("%s %s %d tags, reported %s", task.ID(), task.LastStatus, len(task.Tags),
+				task.Report.View.KnownStatus))
 		}
 		return words
 	}
 	later := []string{ids[1] + " RUNNING 1 tags, reported RUNNING", ids[2] + " PROVISIONING 0 tags, reported "}
-	if d := cmp.Diff(append([]string{ids[0] + " STOPPED 0 tags, reported STOPPED"}, later...), words(time.Hour-time.Second)); d != "" {
+	if d := cmp.Diff(append([]string{ids[0] + " STOPPED 0 tags, reported STOPPED"}, later...),
+		words(time.Hour-time.Second)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	if d := cmp.Diff(later, words(time.Hour)); d != "" {
@@ -176,13 +197,15 @@ func TestStoppedTasksAreSeenForAnHour(t *testing.T) {
 	w.start(id)
 	w.end(id, 0)
 	w.now = w.now.Add(time.Hour - time.Second)
-	if got := w.list(shapes.ListTasksInput{DesiredStatus: "STOPPED"}); len(got) != 1 || w.describe(id).LastStatus != shapes.Stopped {
+	if got := w.list(shapes.ListTasksInput{DesiredStatus: "STOPPED"}); len(got) != 1 ||
+		w.describe(id).LastStatus != shapes.Stopped {
 		t.Errorf("after 59 minutes the list is %q", got)
 	}
 	w.now = w.now.Add(time.Second)
 	out, err := w.DescribeTasks(w.call(), shapes.DescribeTasksInput{Tasks: []string{id}})
 	want := []shapes.Failure{{ARN: planeAccount + "task/default/" + id, Reason: "MISSING"}}
-	if d := cmp.Diff(want, out.Failures); err != nil || d != "" || len(w.list(shapes.ListTasksInput{DesiredStatus: "STOPPED"})) != 0 {
+	if d := cmp.Diff(want, out.Failures); err != nil || d != "" ||
+		len(w.list(shapes.ListTasksInput{DesiredStatus: "STOPPED"})) != 0 {
 		t.Errorf("after an hour: %v (-want +got):\n%s", err, d)
 	}
 }
@@ -196,7 +219,8 @@ func TestStopTask(t *testing.T) {
 		t.Errorf("tags %v", tags)
 	}
 	first, err := w.StopTask(w.call(), shapes.StopTaskInput{Task: planeAccount + "task/default/" + id})
-	if err != nil || first.Task.DesiredStatus != shapes.Stopped || first.Task.LastStatus != shapes.Running || first.Task.StoppedReason != "Task stopped by user" ||
+	if err != nil || first.Task.DesiredStatus != shapes.Stopped || first.Task.LastStatus != shapes.Running ||
+		first.Task.StoppedReason != "Task stopped by user" ||
 		first.Task.StopCode != "UserInitiated" || first.Task.StoppingAt.IsZero() || len(first.Task.Tags) != 0 {
 		t.Errorf("%+v, %v", first.Task, err)
 	}
@@ -219,14 +243,16 @@ func TestAnswersMayBeLate(t *testing.T) {
 	})
 	id := w.run(func(in *shapes.RunTaskInput) { in.Tags = []shapes.Tag{{Key: "a"}} })[0]
 	w.start(id)
-	if out, err := w.DescribeTasks(w.call(), shapes.DescribeTasksInput{Tasks: []string{id}}); err != nil || len(out.Failures) != 1 {
+	if out, err := w.DescribeTasks(w.call(), shapes.DescribeTasksInput{Tasks: []string{id}}); err != nil ||
+		len(out.Failures) != 1 {
 		t.Errorf("a new task is found at once: %+v, %v", out, err)
 	}
 	w.now = planeStart.Add(2 * time.Second)
 	if tags := w.describe(id).Tags; len(tags) != 0 {
 		t.Errorf("tags after 2 s: %v", tags)
 	}
-	if out, err := w.ListTagsForResource(w.call(), shapes.ResourceInput{ResourceARN: planeAccount + "task/default/" + id}); err != nil || len(out.Tags) != 0 {
+	if out, err := w.ListTagsForResource(w.call(),
+		shapes.ResourceInput{ResourceARN: planeAccount + "task/default/" + id}); err != nil || len(out.Tags) != 0 {
 		t.Errorf("tags after 2 s: %v, %v", out, err)
 	}
 	w.now = planeStart.Add(4 * time.Second)

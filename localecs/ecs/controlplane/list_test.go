@@ -23,10 +23,14 @@ func TestListTasksFilters(t *testing.T) {
 	web := w.run(func(in *shapes.RunTaskInput) { in.StartedBy = "me" })[0]
 	api := w.run(func(in *shapes.RunTaskInput) { in.TaskDefinition = "api" })[0]
 	w.run(func(in *shapes.RunTaskInput) { in.Cluster, in.LaunchType = "other", "FARGATE" })
-	if _, err := w.CreateService(w.call(), input(func(in *shapes.ServiceInput) { in.ServiceName, in.DesiredCount = "front", new(0) })); err != nil {
+	if _, err := w.CreateService(w.call(), input(func(in *shapes.ServiceInput) {
+		in.ServiceName, in.DesiredCount = "front", new(0)
+	})); err != nil {
 		t.Fatal(err)
 	}
-	served, err := w.RunForService(w.call(), "front", planeInput(func(in *shapes.RunTaskInput) { in.StartedBy, in.Group = "ecs-svc/1", "service:front" }))
+	served, err := w.RunForService(w.call(), "front", planeInput(func(in *shapes.RunTaskInput) {
+		in.StartedBy, in.Group = "ecs-svc/1", "service:front"
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +56,8 @@ func TestListTasksFilters(t *testing.T) {
 		}
 	}
 	for want, in := range map[string]shapes.ListTasksInput{
-		"InvalidParameterException: startedBy must be the only filter.":                     {StartedBy: "me", Family: "web"},
+		"InvalidParameterException: startedBy must be the only filter.": {StartedBy: "me",
+			Family: "web"},
 		"InvalidParameterException: The referenced container instance was not found.":       {ContainerInstance: "x"},
 		"InvalidParameterException: maxResults must be between 1 and 100.":                  {PageInput: shapes.PageInput{MaxResults: new(101)}},
 		"InvalidParameterException: Invalid token":                                          {PageInput: shapes.PageInput{NextToken: "x"}},
@@ -139,17 +144,20 @@ func TestDescribeTasks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, ref := range []string{id, planeAccount + "task/default/" + id, planeAccount + "task/" + id} {
-		out, err := w.DescribeTasks(w.call(), shapes.DescribeTasksInput{Cluster: planeAccount + "cluster/default", Tasks: []string{ref}})
+		out, err := w.DescribeTasks(w.call(),
+			shapes.DescribeTasksInput{Cluster: planeAccount + "cluster/default", Tasks: []string{ref}})
 		if err != nil || len(out.Tasks) != 1 || len(out.Failures) != 0 {
 			t.Errorf("%s: %+v, %v", ref, out, err)
 		}
 	}
 	const unknown = "0123456789abcdef0123456789abcdef"
 	out, err := w.DescribeTasks(w.call(), shapes.DescribeTasksInput{Tasks: []string{unknown, id}})
-	if d := cmp.Diff([]shapes.Failure{{ARN: planeAccount + "task/default/" + unknown, Reason: "MISSING"}}, out.Failures); err != nil || d != "" || len(out.Tasks) != 1 {
+	if d := cmp.Diff([]shapes.Failure{{ARN: planeAccount + "task/default/" + unknown, Reason: "MISSING"}},
+		out.Failures); err != nil || d != "" || len(out.Tasks) != 1 {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
-	if out, err := w.DescribeTasks(w.call(), shapes.DescribeTasksInput{Cluster: "other", Tasks: []string{id}}); err != nil || len(out.Failures) != 1 {
+	if out, err := w.DescribeTasks(w.call(),
+		shapes.DescribeTasksInput{Cluster: "other", Tasks: []string{id}}); err != nil || len(out.Failures) != 1 {
 		t.Errorf("in another cluster: %+v, %v", out, err)
 	}
 	for want, in := range map[string]shapes.DescribeTasksInput{
@@ -160,7 +168,8 @@ func TestDescribeTasks(t *testing.T) {
 			Cluster: "other", Tasks: []string{planeAccount + "task/default/" + id}},
 		"InvalidParameterException: Invalid identifier: Account 210987654321. Your account is 123456789012.": {
 			Tasks: []string{"arn:aws:ecs:us-east-1:210987654321:task/default/" + id}},
-		"InvalidParameterException: 1 validation error detected: Value 'ALL' at 'include' failed to satisfy constraint: Member must satisfy enum value set: [TAGS]": {
+		"InvalidParameterException: 1 validation error detected: Value 'ALL' at 'include' failed to satisfy " +
+			"constraint: Member must satisfy enum value set: [TAGS]": {
 			Tasks: []string{id}, Include: []string{"ALL"}},
 	} {
 		_, err := w.DescribeTasks(w.call(), in)
@@ -215,19 +224,23 @@ func TestThereAreNoContainerInstances(t *testing.T) {
 	t.Parallel()
 	w := newPlaneWorld(t, nil)
 	missing := []shapes.Failure{{ARN: planeAccount + "container-instance/default/x", Reason: "MISSING"}}
-	started, err := w.StartTask(w.call(), shapes.ContainerInstancesInput{TaskDefinition: "web", ContainerInstances: []string{"x"}})
+	started, err := w.StartTask(w.call(),
+		shapes.ContainerInstancesInput{TaskDefinition: "web", ContainerInstances: []string{"x"}})
 	if d := cmp.Diff(missing, started.Failures); err != nil || d != "" || len(started.Tasks) != 0 {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
-	described, err := w.DescribeContainerInstances(w.call(), shapes.ContainerInstancesInput{ContainerInstances: []string{planeAccount + "container-instance/default/x"}})
+	described, err := w.DescribeContainerInstances(w.call(),
+		shapes.ContainerInstancesInput{ContainerInstances: []string{planeAccount + "container-instance/default/x"}})
 	if d := cmp.Diff(missing, described.Failures); err != nil || d != "" {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
-	if listed, err := w.ListContainerInstances(w.call(), shapes.ContainerInstancesInput{}); err != nil || listed.ARNs == nil || len(listed.ARNs) != 0 {
+	if listed, err := w.ListContainerInstances(w.call(), shapes.ContainerInstancesInput{}); err != nil ||
+		listed.ARNs == nil || len(listed.ARNs) != 0 {
 		t.Errorf("%+v, %v", listed, err)
 	}
 	_, err1 := w.StartTask(w.call(), shapes.ContainerInstancesInput{TaskDefinition: "web"})
-	_, err2 := w.StartTask(w.call(), shapes.ContainerInstancesInput{TaskDefinition: "nope", ContainerInstances: []string{"x"}})
+	_, err2 := w.StartTask(w.call(),
+		shapes.ContainerInstancesInput{TaskDefinition: "nope", ContainerInstances: []string{"x"}})
 	_, err3 := w.DescribeContainerInstances(w.call(), shapes.ContainerInstancesInput{})
 	testkit.WantError[*shapes.Error](t, err1, "InvalidParameterException: Container instances cannot be empty.")
 	testkit.WantError[*shapes.Error](t, err2, "ClientException: TaskDefinition not found.")
@@ -250,17 +263,20 @@ func TestServiceTasks(t *testing.T) {
 	w.run(nil)
 	w.start(id)
 	tasks := w.ServiceTasks(w.call(), "default", "front")
-	if len(tasks) != 1 || tasks[0].Group != "service:front" || tasks[0].StartedBy != "ecs-svc/1" || len(tasks[0].Tags) != 1 || tasks[0].LastStatus != shapes.Running {
+	if len(tasks) != 1 || tasks[0].Group != "service:front" || tasks[0].StartedBy != "ecs-svc/1" ||
+		len(tasks[0].Tags) != 1 || tasks[0].LastStatus != shapes.Running {
 		t.Errorf("%+v", tasks)
 	}
 	w.StopForService(w.call(), id, "Scaling activity initiated by (deployment ecs-svc/1)")
 	w.StopForService(w.call(), id, "again")
 	w.StopForService(w.call(), strings.Repeat("0", 32), "no such task")
 	task := w.describe(id)
-	if task.StopCode != "ServiceSchedulerInitiated" || task.StoppedReason != "Scaling activity initiated by (deployment ecs-svc/1)" || len(task.Tags) != 1 {
+	if task.StopCode != "ServiceSchedulerInitiated" ||
+		task.StoppedReason != "Scaling activity initiated by (deployment ecs-svc/1)" || len(task.Tags) != 1 {
 		t.Errorf("%+v", task)
 	}
-	if d := cmp.Diff([]string{"ServiceSchedulerInitiated Scaling activity initiated by (deployment ecs-svc/1)"}, w.stops); d != "" {
+	if d := cmp.Diff([]string{"ServiceSchedulerInitiated Scaling activity initiated by (deployment ecs-svc/1)"},
+		w.stops); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }

@@ -35,7 +35,9 @@ func (p *Plane) look(v *Service, now time.Time) {
 		v.event(text, now)
 	}
 	p.start(v, actions.Start, now)
-	if v.Draining && !slices.ContainsFunc(p.serviceRecords(v, now), func(r *Record) bool { return r.Task.LastStatus != shapes.Stopped }) {
+	if v.Draining && !slices.ContainsFunc(p.serviceRecords(v, now), func(r *Record) bool {
+		return r.Task.LastStatus != shapes.Stopped
+	}) {
 		v.status, v.ended = shapes.Inactive, now
 	}
 }
@@ -45,7 +47,8 @@ func (p *Plane) look(v *Service, now time.Time) {
 func (p *Plane) start(v *Service, n int, now time.Time) {
 	var ids []string
 	for ; n > 0; n -= maxCount {
-		out, err := p.run(shapes.Call{Now: now, Principal: v.createdBy}, v.input(min(n, maxCount)), origin{service: v.Name, connect: v.Deployments[0].connect.IsEnabled(), inactive: true})
+		out, err := p.run(shapes.Call{Now: now, Principal: v.createdBy}, v.input(min(n, maxCount)),
+			origin{service: v.Name, connect: v.Deployments[0].connect.IsEnabled(), inactive: true})
 		for _, t := range out.Tasks {
 			ids = append(ids, t.ID())
 		}
@@ -68,7 +71,9 @@ func (v *Service) input(n int) shapes.RunTaskInput {
 	in.Count, in.StartedBy, in.Group = &n, d.ID, "service:"+v.Name
 	switch v.propagate {
 	case "SERVICE":
-		in.Tags = slices.DeleteFunc(slices.Clone(v.tags), func(t shapes.Tag) bool { return strings.HasPrefix(t.Key, "aws:") })
+		in.Tags = slices.DeleteFunc(slices.Clone(v.tags), func(t shapes.Tag) bool {
+			return strings.HasPrefix(t.Key, "aws:")
+		})
 	case "TASK_DEFINITION":
 		in.PropagateTags = v.propagate
 	}
@@ -79,7 +84,8 @@ func (v *Service) event(text string, now time.Time) {
 	if len(v.events) > 0 && v.events[0].Message == text {
 		return
 	}
-	v.events = slices.Insert(v.events, 0, shapes.ServiceEvent{ID: uuid.New().String(), CreatedAt: shapes.At(now), Message: text})
+	v.events = slices.Insert(v.events, 0,
+		shapes.ServiceEvent{ID: uuid.New().String(), CreatedAt: shapes.At(now), Message: text})
 	v.events = v.events[:min(len(v.events), maxEvents)]
 }
 

@@ -26,12 +26,14 @@ func override(def *taskdef.TaskDefinition, o shapes.Overrides, onFargate bool) (
 	for _, c := range o.Containers {
 		i := slices.IndexFunc(d.ContainerDefinitions, func(of taskdef.Container) bool { return of.Name == c.Name })
 		if i < 0 {
-			return nil, shapes.Invalid("Override for container named %s is not a container in the TaskDefinition.", c.Name)
+			return nil, shapes.Invalid("Override for container named %s is not a container in the TaskDefinition.",
+				c.Name)
 		}
 		overrideContainer(&d.ContainerDefinitions[i], c)
 	}
 	d.CPU, d.Memory = cmp.Or(o.CPU, d.CPU), cmp.Or(o.Memory, d.Memory)
-	d.TaskRoleARN, d.ExecutionRoleARN = cmp.Or(o.TaskRoleARN, d.TaskRoleARN), cmp.Or(o.ExecutionRoleARN, d.ExecutionRoleARN)
+	d.TaskRoleARN, d.ExecutionRoleARN = cmp.Or(o.TaskRoleARN, d.TaskRoleARN),
+		cmp.Or(o.ExecutionRoleARN, d.ExecutionRoleARN)
 	d.EphemeralStorage = cmp.Or(o.EphemeralStorage, d.EphemeralStorage)
 	checked := d
 	if onFargate {

@@ -23,7 +23,8 @@ type position struct {
 // next one. The items are sorted by their keys. Scope identifies the list with its
 // filters: a token is valid for its own only. What appears or disappears between
 // two pages neither repeats nor hides other items.
-func Page[T any](items []T, keep func(T) bool, in shapes.PageInput, scope string, now time.Time, descending bool, key func(T) string) (part []T, next string, err error) {
+func Page[T any](items []T, keep func(T) bool, in shapes.PageInput, scope string, now time.Time, descending bool,
+	key func(T) string) (part []T, next string, err error) {
 	size := maxPage
 	if in.MaxResults != nil {
 		if size = *in.MaxResults; size < 1 || size > maxPage {

@@ -16,14 +16,16 @@ func TestUnlistedTasksAreRemoved(t *testing.T) {
 	for i := range 1000 {
 		s.Reconcile([]Task{
 			{ID: fmt.Sprint("new", i), Deployment: d.ID, Last: "RUNNING", Wanted: "RUNNING", Started: now},
-			{ID: fmt.Sprint("failed", i), Deployment: d.ID, Last: "STOPPED", Wanted: "STOPPED", StopCode: "TaskFailedToStart"},
+			{ID: fmt.Sprint("failed", i), Deployment: d.ID, Last: "STOPPED", Wanted: "STOPPED",
+				StopCode: "TaskFailedToStart"},
 		}, now)
 	}
 	if n := len(d.counted) + len(d.healthy); n > 110 {
 		t.Errorf("of 2000 tasks %d are held", n)
 	}
 	failed := d.FailedTasks
-	s.Reconcile([]Task{{ID: "failed999", Deployment: d.ID, Last: "STOPPED", Wanted: "STOPPED", StopCode: "TaskFailedToStart"}}, now)
+	s.Reconcile([]Task{{ID: "failed999", Deployment: d.ID, Last: "STOPPED", Wanted: "STOPPED",
+		StopCode: "TaskFailedToStart"}}, now)
 	if d.FailedTasks != failed {
 		t.Error("a task that is still shown was counted again")
 	}

@@ -98,7 +98,8 @@ type Plane struct {
 // FARGATE: a call that names no launch type gets it.
 func New(o Options) *Plane {
 	p := &Plane{
-		options: o, account: o.Account, launches: rate.NewLimiter(rate.Inf, 0), changed: make(chan struct{}, 1), closed: make(chan struct{}),
+		options: o, account: o.Account, launches: rate.NewLimiter(rate.Inf, 0), changed: make(chan struct{}, 1),
+		closed:   make(chan struct{}),
 		clusters: map[string]*cluster{}, families: map[string][]*Revision{}, tasks: map[string]*Record{},
 		services: map[string]*Service{}, tokens: map[string]token{},
 	}
@@ -179,7 +180,8 @@ func (p *Plane) cluster(ref string) (*cluster, error) {
 }
 
 // each calls do, while p is locked, with a cluster and each name that parse finds in refs.
-func (p *Plane) each(in string, refs []string, parse func(cluster, ref string) (string, error), do func(c *cluster, name string)) error {
+func (p *Plane) each(in string, refs []string, parse func(cluster, ref string) (string, error),
+	do func(c *cluster, name string)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c, err := p.cluster(in)

@@ -11,19 +11,22 @@ import (
 const maxProtected = 10
 
 // GetTaskProtection returns which tasks are protected from scale-in.
-func (p *Plane) GetTaskProtection(call shapes.Call, in shapes.TaskProtectionInput) (shapes.TaskProtectionOutput, error) {
+func (p *Plane) GetTaskProtection(call shapes.Call, in shapes.TaskProtectionInput) (shapes.TaskProtectionOutput,
+	error) {
 	return p.protect(call, in, nil)
 }
 
 // UpdateTaskProtection protects service tasks from scale-in, for two hours
 // unless the call has another time, or ends it.
-func (p *Plane) UpdateTaskProtection(call shapes.Call, in shapes.TaskProtectionInput) (shapes.TaskProtectionOutput, error) {
+func (p *Plane) UpdateTaskProtection(call shapes.Call, in shapes.TaskProtectionInput) (shapes.TaskProtectionOutput,
+	error) {
 	minutes := taskdef.Or(in.ExpiresInMinutes, metadata.DefaultProtection)
 	switch {
 	case in.ProtectionEnabled == nil:
 		return shapes.TaskProtectionOutput{}, shapes.Invalid("protectionEnabled must not be null.")
 	case minutes < 1 || minutes > metadata.MaxProtection:
-		return shapes.TaskProtectionOutput{}, shapes.Invalid("expiresInMinutes must be between 1 and %d.", metadata.MaxProtection)
+		return shapes.TaskProtectionOutput{},
+			shapes.Invalid("expiresInMinutes must be between 1 and %d.", metadata.MaxProtection)
 	}
 	until := time.Time{}
 	if *in.ProtectionEnabled {
@@ -32,7 +35,8 @@ func (p *Plane) UpdateTaskProtection(call shapes.Call, in shapes.TaskProtectionI
 	return p.protect(call, in, &until)
 }
 
-func (p *Plane) protect(call shapes.Call, in shapes.TaskProtectionInput, until *time.Time) (shapes.TaskProtectionOutput, error) {
+func (p *Plane) protect(call shapes.Call, in shapes.TaskProtectionInput, until *time.Time) (shapes.TaskProtectionOutput,
+	error) {
 	out := shapes.TaskProtectionOutput{ProtectedTasks: []shapes.ProtectedTask{}, Failures: []shapes.Failure{}}
 	if len(in.Tasks) == 0 && until != nil {
 		return out, shapes.Invalid("Tasks cannot be empty.")

@@ -69,7 +69,9 @@ func (r *round) stopsEvent() {
 
 // of are the live tasks of a deployment, or of all but it.
 func (r *round) of(d *Deployment, other bool) []Task {
-	return slices.DeleteFunc(slices.Clone(r.tasks), func(t Task) bool { return !t.live() || (t.Deployment == d.ID) == other })
+	return slices.DeleteFunc(slices.Clone(r.tasks), func(t Task) bool {
+		return !t.live() || (t.Deployment == d.ID) == other
+	})
 }
 
 func countTasks(tasks []Task, is func(Task) bool) (n int) {
@@ -112,7 +114,8 @@ func (r *round) count() {
 		pause := min(time.Second<<min(d.rounds-1, 16), maxBackoff)
 		d.notBefore = r.now.Add(pause)
 		if d.rounds == consistently {
-			r.event("is unable to consistently start tasks successfully. For more information, see the Troubleshooting section of the Amazon ECS Developer Guide.")
+			r.event("is unable to consistently start tasks successfully. For more information, see the " +
+				"Troubleshooting section of the Amazon ECS Developer Guide.")
 		}
 	}
 }
@@ -235,7 +238,8 @@ func rank(t Task) int {
 }
 
 func (r *round) deadlocked(others []Task) bool {
-	return len(others) > 0 && r.s.upper() <= len(others) && r.s.lower() >= len(others) && r.primary.Rollout == InProgress
+	return len(others) > 0 && r.s.upper() <= len(others) && r.s.lower() >= len(others) &&
+		r.primary.Rollout == InProgress
 }
 
 // blockedEvent reports once why a service is blocked, and again when it is for
@@ -246,7 +250,8 @@ func (r *round) blockedEvent(protected, deadlocked bool) {
 	case protected:
 		why = "was unable to scale in due to task protection."
 	case deadlocked:
-		why = "was unable to stop or start tasks during a deployment because of the service deployment configuration. Update the minimumHealthyPercent or maximumPercent value and try again."
+		why = "was unable to stop or start tasks during a deployment because of the service deployment " +
+			"configuration. Update the minimumHealthyPercent or maximumPercent value and try again."
 	}
 	if why != "" && why != r.s.blocked {
 		r.event("%s", why)
@@ -282,7 +287,8 @@ func (r *round) complete() {
 	r.s.Deployments = slices.DeleteFunc(r.s.Deployments, func(d *Deployment) bool {
 		return d != r.primary && !d.completed && len(r.of(d, false)) == 0
 	})
-	if r.primary.Rollout == Failed || len(others) > 0 || len(own) != r.s.Desired || countTasks(own, Task.isHealthy) != r.s.Desired {
+	if r.primary.Rollout == Failed || len(others) > 0 || len(own) != r.s.Desired ||
+		countTasks(own, Task.isHealthy) != r.s.Desired {
 		return
 	}
 	if r.primary.Rollout == InProgress {

@@ -23,7 +23,9 @@ type planWorld struct {
 }
 
 func newPlanWorld(t *testing.T, desired int, change func(*controlplane.Service)) *planWorld {
-	w := &planWorld{t: t, now: planStart, Service: controlplane.Service{Name: "web", Desired: desired, MinHealthy: 100, Max: 200}}
+	w := &planWorld{
+		t: t, now: planStart, Service: controlplane.Service{Name: "web", Desired: desired, MinHealthy: 100, Max: 200},
+	}
 	if change != nil {
 		change(&w.Service)
 	}
@@ -46,7 +48,9 @@ func (w *planWorld) look() string {
 	}
 	for range a.Start {
 		d := w.Deployments[0].ID
-		w.tasks = append(w.tasks, controlplane.Task{ID: fmt.Sprintf("t%d", len(w.tasks)+1), Deployment: d, Last: "PENDING", Wanted: "RUNNING"})
+		w.tasks = append(w.tasks,
+			controlplane.Task{ID: fmt.Sprintf("t%d", len(w.tasks)+1), Deployment: d, Last: "PENDING",
+				Wanted: "RUNNING"})
 	}
 	w.events = append(w.events, a.Events...)
 	return strings.Join(did, " ")
@@ -113,7 +117,8 @@ func TestServiceKeepsItsDesiredCount(t *testing.T) {
 	w.want("while they start", w.look(), "")
 	w.run()
 	w.want("when they run", w.look(), "")
-	w.want("events", strings.Join(w.events, "|"), "(service web) (deployment ecs-svc/1) deployment completed.|(service web) has reached a steady state.")
+	w.want("events", strings.Join(w.events, "|"),
+		"(service web) (deployment ecs-svc/1) deployment completed.|(service web) has reached a steady state.")
 	w.end("t1")
 	w.want("one ended", w.look(), "+1")
 	w.run()
@@ -192,9 +197,13 @@ func TestCircuitBreaker(t *testing.T) {
 		rollout  string // of the primary deployment
 		id, last string
 	}{
-		{"off", shapes.CircuitBreaker{}, controlplane.InProgress, "ecs-svc/2", "(service web) is unable to consistently start tasks successfully. For more information, see the Troubleshooting section of the Amazon ECS Developer Guide."},
-		{"without rollback", shapes.CircuitBreaker{Enable: true}, controlplane.Failed, "ecs-svc/2", "(service web) (deployment ecs-svc/2) deployment failed: tasks failed to start."},
-		{"with rollback", shapes.CircuitBreaker{Enable: true, Rollback: true}, controlplane.Completed, "ecs-svc/1", "(service web) has reached a steady state."},
+		{"off", shapes.CircuitBreaker{}, controlplane.InProgress, "ecs-svc/2",
+			"(service web) is unable to consistently start tasks successfully. For more information, see the " +
+				"Troubleshooting section of the Amazon ECS Developer Guide."},
+		{"without rollback", shapes.CircuitBreaker{Enable: true}, controlplane.Failed, "ecs-svc/2",
+			"(service web) (deployment ecs-svc/2) deployment failed: tasks failed to start."},
+		{"with rollback", shapes.CircuitBreaker{Enable: true, Rollback: true}, controlplane.Completed, "ecs-svc/1",
+			"(service web) has reached a steady state."},
 	} {
 		w := newPlanWorld(t, 1, func(s *controlplane.Service) { s.Breaker = c.breaker })
 		w.steady()
@@ -235,7 +244,8 @@ func TestRollbackThatFailsIsTheEnd(t *testing.T) {
 		w.look()
 		w.now = w.now.Add(time.Hour)
 	}
-	if d := w.Deployments[0]; d.ID != "ecs-svc/1" || d.Reason != "ECS deployment circuit breaker: rolling back to deploymentId ecs-svc/1." {
+	if d := w.Deployments[0]; d.ID != "ecs-svc/1" ||
+		d.Reason != "ECS deployment circuit breaker: rolling back to deploymentId ecs-svc/1." {
 		t.Fatalf("not rolled back: %+v", d)
 	}
 	w.fail() // the first one of the rollback, started when the breaker opened

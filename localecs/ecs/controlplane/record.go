@@ -127,7 +127,11 @@ func (r *Record) Shape(now time.Time, lag Lag, tags bool) shapes.Task {
 }
 
 func (r *Record) attachment(network *metadata.Network) shapes.Attachment {
-	a := shapes.Attachment{ID: r.InterfaceID, Type: "ElasticNetworkInterface", Status: "PRECREATED", Details: []shapes.NameValue{{Name: "subnetId", Value: r.Subnet}}}
+	a := shapes.Attachment{
+		ID: r.InterfaceID, Type: "ElasticNetworkInterface", Status: "PRECREATED", Details: []shapes.NameValue{
+			{Name: "subnetId", Value: r.Subnet},
+		},
+	}
 	switch {
 	case r.Task.LastStatus == shapes.Stopped:
 		a.Status = "DELETED"
@@ -155,7 +159,8 @@ func (r *Record) container(c *taskdef.Container, network *metadata.Network) shap
 		CPU: decimal(c.CPU), Memory: decimal(c.Memory), MemoryReservation: decimal(c.MemoryReservation),
 	}
 	if network != nil {
-		shape.NetworkInterfaces = append(shape.NetworkInterfaces, shapes.NetworkInterface{AttachmentID: r.InterfaceID, IPv4: network.IP})
+		shape.NetworkInterfaces = append(shape.NetworkInterfaces,
+			shapes.NetworkInterface{AttachmentID: r.InterfaceID, IPv4: network.IP})
 	}
 	facts := r.report.Containers[c.Name]
 	shape.RuntimeID = facts.DockerID
@@ -164,7 +169,8 @@ func (r *Record) container(c *taskdef.Container, network *metadata.Network) shap
 		return shape
 	}
 	v := r.report.View.Containers[i]
-	shape.LastStatus, shape.ExitCode, shape.Reason, shape.HealthStatus = v.LastStatus(), v.ExitCode, v.Reason, v.HealthStatus()
+	shape.LastStatus, shape.ExitCode, shape.Reason, shape.HealthStatus = v.LastStatus(), v.ExitCode, v.Reason,
+		v.HealthStatus()
 	if !r.report.View.PullStoppedAt.IsZero() && !strings.HasPrefix(v.Reason, scheduler.CannotPull) {
 		shape.ImageDigest = facts.ImageID
 	}

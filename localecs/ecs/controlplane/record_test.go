@@ -28,11 +28,14 @@ func fresh() *controlplane.Record {
 		Launch: controlplane.Launch{
 			ID: id, Cluster: "default", Service: "web",
 			ContainerARNs: map[string]string{"app": "arn-of-app"},
-			Definition:    &taskdef.TaskDefinition{Family: "shop", ContainerDefinitions: []taskdef.Container{{Name: "app", Image: "app:1", CPU: &cpu}}},
+			Definition: &taskdef.TaskDefinition{
+				Family: "shop", ContainerDefinitions: []taskdef.Container{{Name: "app", Image: "app:1", CPU: &cpu}},
+			},
 		},
 		Task: shapes.Task{
-			TaskARN: "arn", LastStatus: shapes.Provisioning, DesiredStatus: shapes.Running, Version: 1, StartedBy: "me", LaunchType: "FARGATE",
-			CreatedAt: shapes.At(recordStart), Tags: []shapes.Tag{{Key: "a", Value: "b"}},
+			TaskARN: "arn", LastStatus: shapes.Provisioning, DesiredStatus: shapes.Running, Version: 1, StartedBy: "me",
+			LaunchType: "FARGATE",
+			CreatedAt:  shapes.At(recordStart), Tags: []shapes.Tag{{Key: "a", Value: "b"}},
 		},
 	}
 }
@@ -42,9 +45,13 @@ func report(known, desired string, change func(*controlplane.Report)) controlpla
 	r := controlplane.Report{
 		View: scheduler.View{
 			KnownStatus: known, DesiredStatus: desired,
-			Containers: []scheduler.ContainerView{{Name: "app", Essential: true, KnownStatus: known, DesiredStatus: desired}},
+			Containers: []scheduler.ContainerView{
+				{Name: "app", Essential: true, KnownStatus: known, DesiredStatus: desired},
+			},
 		},
-		Network:    &metadata.Network{IP: "10.42.0.4", MAC: "0a:ec:0a:2a:00:04", PrivateDNSName: "ip-10-42-0-4.ec2.internal"},
+		Network: &metadata.Network{
+			IP: "10.42.0.4", MAC: "0a:ec:0a:2a:00:04", PrivateDNSName: "ip-10-42-0-4.ec2.internal",
+		},
 		Containers: map[string]metadata.ContainerFacts{"app": {DockerID: "runtime", ImageID: "sha256:1"}},
 	}
 	if change != nil {
@@ -66,14 +73,22 @@ func TestVersionsAndStatuses(t *testing.T) {
 		changed bool
 		want    string
 	}{
-		{report("NONE", "RUNNING", func(r *controlplane.Report) { r.Network = nil }), false, "1 PROVISIONING/RUNNING PRECREATED"},
+		{report("NONE", "RUNNING", func(r *controlplane.Report) {
+			r.Network = nil
+		}), false, "1 PROVISIONING/RUNNING PRECREATED"},
 		{report("NONE", "RUNNING", nil), true, "2 PENDING/RUNNING ATTACHED"},
-		{report("NONE", "RUNNING", func(r *controlplane.Report) { r.View.PullStoppedAt = at(1) }), false, "2 PENDING/RUNNING ATTACHED"},
+		{report("NONE", "RUNNING", func(r *controlplane.Report) {
+			r.View.PullStoppedAt = at(1)
+		}), false, "2 PENDING/RUNNING ATTACHED"},
 		{report("RUNNING", "RUNNING", nil), true, "3 RUNNING/RUNNING ATTACHED"},
 		{report("RUNNING", "STOPPED", nil), true, "4 RUNNING/STOPPED ATTACHED"},
 		{report("STOPPED", "STOPPED", nil), true, "5 DEPROVISIONING/STOPPED DETACHING"},
-		{report("STOPPED", "STOPPED", func(r *controlplane.Report) { r.Gone = true }), true, "6 STOPPED/STOPPED DELETED"},
-		{report("STOPPED", "STOPPED", func(r *controlplane.Report) { r.Gone = true }), false, "6 STOPPED/STOPPED DELETED"},
+		{report("STOPPED", "STOPPED", func(r *controlplane.Report) {
+			r.Gone = true
+		}), true, "6 STOPPED/STOPPED DELETED"},
+		{report("STOPPED", "STOPPED", func(r *controlplane.Report) {
+			r.Gone = true
+		}), false, "6 STOPPED/STOPPED DELETED"},
 	} {
 		if changed := r.Apply(step.report, at(i)); changed != step.changed {
 			t.Errorf("step %d: changed %t", i, changed)
@@ -82,7 +97,8 @@ func TestVersionsAndStatuses(t *testing.T) {
 			t.Errorf("step %d: got %s, want %s", i, got, step.want)
 		}
 	}
-	if got := r.Shape(at(9), controlplane.Lag{}, false); got.StoppedAt != shapes.At(at(6)) || got.StoppingAt != shapes.At(at(4)) || got.ConnectivityAt != shapes.At(at(1)) {
+	if got := r.Shape(at(9), controlplane.Lag{}, false); got.StoppedAt != shapes.At(at(6)) ||
+		got.StoppingAt != shapes.At(at(4)) || got.ConnectivityAt != shapes.At(at(1)) {
 		t.Errorf("stopped %v, stopping %v, connected %v", got.StoppedAt, got.StoppingAt, got.ConnectivityAt)
 	}
 }
@@ -95,7 +111,8 @@ func TestOnlyTheFirstStopCounts(t *testing.T) {
 	r.Apply(report("RUNNING", "STOPPED", func(r *controlplane.Report) {
 		r.View.StopCode, r.View.StoppedReason, r.View.StoppingAt = "Third", "third", at(3)
 	}), at(3))
-	if s := r.Shape(at(3), controlplane.Lag{}, false); s.StopCode != "UserInitiated" || s.StoppedReason != "first" || s.StoppingAt != shapes.At(at(1)) {
+	if s := r.Shape(at(3), controlplane.Lag{}, false); s.StopCode != "UserInitiated" || s.StoppedReason != "first" ||
+		s.StoppingAt != shapes.At(at(1)) {
 		t.Errorf("%s %s %v", s.StopCode, s.StoppedReason, s.StoppingAt)
 	}
 }
@@ -111,7 +128,8 @@ func TestAnswersAreDelayedByLag(t *testing.T) {
 	}{{10, 0, 1, 0, "ATTACHING"}, {12, 1, 1, 0, "ATTACHING"}, {15, 1, 5, 1, "ATTACHED"}} {
 		s := r.Shape(at(c.at), lag, true)
 		a := s.Attachments[0]
-		if len(s.Tags) != c.tags || len(a.Details) != c.details || len(s.Containers[0].NetworkInterfaces) != c.interfaces || a.Status != c.status {
+		if len(s.Tags) != c.tags || len(a.Details) != c.details ||
+			len(s.Containers[0].NetworkInterfaces) != c.interfaces || a.Status != c.status {
 			t.Errorf("at %d: tags %v, %s %v, %v", c.at, s.Tags, a.Status, a.Details, s.Containers[0].NetworkInterfaces)
 		}
 	}
@@ -123,7 +141,8 @@ func TestAnswersAreDelayedByLag(t *testing.T) {
 func TestContainers(t *testing.T) {
 	t.Parallel()
 	r := fresh()
-	if c := r.Shape(recordStart, controlplane.Lag{}, false).Containers[0]; c.LastStatus != shapes.Pending || c.CPU != "64" || c.Memory != "" || c.ContainerARN != "arn-of-app" || c.RuntimeID != "" {
+	if c := r.Shape(recordStart, controlplane.Lag{}, false).Containers[0]; c.LastStatus != shapes.Pending ||
+		c.CPU != "64" || c.Memory != "" || c.ContainerARN != "arn-of-app" || c.RuntimeID != "" {
 		t.Errorf("before any report: %+v", c)
 	}
 	code := 3
@@ -132,7 +151,8 @@ func TestContainers(t *testing.T) {
 		r.View.Containers[0].Health = &scheduler.HealthView{Status: "UNHEALTHY"}
 	}), at(1))
 	c := r.Shape(at(1), controlplane.Lag{}, false).Containers[0]
-	if *c.ExitCode != 3 || c.Reason != "why" || c.HealthStatus != "UNHEALTHY" || c.RuntimeID != "runtime" || c.ImageDigest != "" {
+	if *c.ExitCode != 3 || c.Reason != "why" || c.HealthStatus != "UNHEALTHY" || c.RuntimeID != "runtime" ||
+		c.ImageDigest != "" {
 		t.Errorf("not pulled: %+v", c)
 	}
 	r.Apply(report("STOPPED", "STOPPED", func(r *controlplane.Report) { r.View.PullStoppedAt = at(1) }), at(2))
@@ -140,7 +160,8 @@ func TestContainers(t *testing.T) {
 		t.Errorf("pulled: %+v", c)
 	}
 	r.Apply(report("STOPPED", "STOPPED", func(r *controlplane.Report) {
-		r.View.PullStoppedAt, r.View.Containers[0].Reason = at(1), "CannotPullContainerError: pull access denied for app:1"
+		r.View.PullStoppedAt, r.View.Containers[0].Reason = at(1),
+			"CannotPullContainerError: pull access denied for app:1"
 	}), at(3))
 	if c := r.Shape(at(3), controlplane.Lag{}, false).Containers[0]; c.ImageDigest != "" {
 		t.Errorf("not there to be pulled: %+v", c)
@@ -156,7 +177,8 @@ func TestListsAndVisibility(t *testing.T) {
 		from, now time.Time // the list is from, and asked for now
 		want      string
 	}{
-		{at(-1), at(5), ""}, {at(0), at(5), shapes.Running}, {at(9), at(15), shapes.Running}, {at(10), at(15), shapes.Stopped},
+		{at(-1), at(5), ""}, {at(0), at(5), shapes.Running}, {at(9), at(15), shapes.Running},
+		{at(10), at(15), shapes.Stopped},
 		{at(3619), at(3619), shapes.Stopped}, {at(3620), at(3620), ""},
 	} {
 		if got := r.Listed(c.from, c.now); got != c.want {
@@ -164,7 +186,8 @@ func TestListsAndVisibility(t *testing.T) {
 		}
 	}
 	var none *controlplane.Record
-	if !r.Is("", at(30)) || !r.Is("default", at(30)) || r.Is("other", at(30)) || r.Is("default", at(3620)) || none.Is("", recordStart) {
+	if !r.Is("", at(30)) || !r.Is("default", at(30)) || r.Is("other", at(30)) || r.Is("default", at(3620)) ||
+		none.Is("", recordStart) {
 		t.Error("visibility")
 	}
 }
@@ -174,7 +197,8 @@ func TestMatches(t *testing.T) {
 	r := fresh()
 	for in, want := range map[shapes.ListTasksInput]bool{
 		{}: true, {Family: "shop"}: true, {Family: "web"}: false, {StartedBy: "me"}: true, {StartedBy: "you"}: false,
-		{ServiceName: "web"}: true, {ServiceName: "shop"}: false, {LaunchType: "FARGATE", Family: "shop"}: true, {LaunchType: "EC2"}: false,
+		{ServiceName: "web"}: true, {ServiceName: "shop"}: false, {LaunchType: "FARGATE", Family: "shop"}: true,
+		{LaunchType: "EC2"}: false,
 	} {
 		if got := r.Matches(in); got != want {
 			t.Errorf("%+v: got %t", in, got)

@@ -36,7 +36,9 @@ func register(t *testing.T, g *controlplane.Plane, document string) shapes.TaskD
 }
 
 func simpleDefinition(family string) string {
-	return `{"family": "` + family + `", "containerDefinitions": [{"name": "app", "image": "app:1", "memory": 64}], "tags": [{"key": "team", "value": "shop"}]}`
+	return `{"family": "` + family +
+		`", "containerDefinitions": [{"name": "app", "image": "app:1", "memory": 64}], "tags": [{"key": "team", ` +
+		`"value": "shop"}]}`
 }
 
 // TestRegistrationAnswersAsAWS compares the whole answer for a definition that
@@ -70,7 +72,8 @@ func TestCompatibilities(t *testing.T) {
 	g := newRegistry()
 	for document, want := range map[string][]string{
 		simpleDefinition("bridge"): {"EC2"},
-		`{"family": "both", "networkMode": "awsvpc", "cpu": "256", "memory": "512", "containerDefinitions": [{"name": "a", "image": "a"}]}`: {"EC2", "FARGATE"},
+		`{"family": "both", "networkMode": "awsvpc", "cpu": "256", "memory": "512", "containerDefinitions": ` +
+			`[{"name": "a", "image": "a"}]}`: {"EC2", "FARGATE"},
 	} {
 		if got := register(t, g, document).TaskDefinition.Compatibilities; !slices.Equal(got, want) {
 			t.Errorf("%s: %q", document, got)
@@ -81,19 +84,28 @@ func TestCompatibilities(t *testing.T) {
 func TestRegistrationRefuses(t *testing.T) {
 	t.Parallel()
 	for document, want := range map[string]string{
-		`{"family": "a", "containerDefinitions": []}`:                           "ClientException: Container list cannot be empty.",
-		`{"family": "a", "containerDefinitions": [{"name": "b", "memory": 8}]}`: "ClientException: Container.image should not be null or empty.",
-		`{"family": "a", "containerDefinitions": [{"image": "b", "memory": 8}, {"memory": 8, "name": "c", "image": "d", "ulimits": [{"name": "nofile", "softLimit": 2, "hardLimit": 1}]}]}`: "ClientException: Container.name should not be null or empty.; Soft limit exceeds hard limit for ulimit nofile",
-		`{"family": "a", "taskRoleArn": "", "containerDefinitions": [{"name": "b", "image": "b", "memory": 8, "volumesFrom": [{"sourceContainer": "c"}]}]}`:                                 "ClientException: Role is not valid; Invalid 'volumesFrom' setting. Unknown container: 'c'.",
+		`{"family": "a", "containerDefinitions": []}`: "ClientException: Container list " +
+			"cannot be empty.",
+		`{"family": "a", "containerDefinitions": [{"name": "b", "memory": 8}]}`: "ClientException: Container.image " +
+			"should not be null or empty.",
+		`{"family": "a", "containerDefinitions": [{"image": "b", "memory": 8}, {"memory": 8, "name": "c", "image": ` +
+			`"d", "ulimits": [{"name": "nofile", "softLimit": 2, "hardLimit": 1}]}]}`: "ClientException: Container.name should not be null or empty.; Soft limit exceeds hard limit for ulimit nofile",
+		`{"family": "a", "taskRoleArn": "", "containerDefinitions": [{"name": "b", "image": "b", "memory": 8, ` +
+			`"volumesFrom": [{"sourceContainer": "c"}]}]}`: "ClientException: Role is not valid; Invalid " +
+			"'volumesFrom' setting. Unknown container: 'c'.",
 		`{"family": 1}`: "SerializationException: $.family: must be a string, but is the number 1",
-		`[]`:            "SerializationException: $: must be an object, but is a list; a list of containers goes into {\"family\": ..., \"containerDefinitions\": [...]}",
-		`{`:             "SerializationException: line 1, column 2: unexpected end of JSON input: something is cut off, or a bracket is not closed",
-		`{"family": "a", "containerDefinitions": [{"name": "b", "image": "b", "memory": 8}], "tags": [{"key": "aws:a"}]}`: "ClientException: Tag keys can't start with 'aws:'.",
+		`[]`: "SerializationException: $: must be an object, but is a list; a list of containers goes " +
+			"into {\"family\": ..., \"containerDefinitions\": [...]}",
+		`{`: "SerializationException: line 1, column 2: unexpected end of JSON input: something is cut off, or a " +
+			"bracket is not closed",
+		`{"family": "a", "containerDefinitions": [{"name": "b", "image": "b", "memory": 8}], "tags": [{"key": ` +
+			`"aws:a"}]}`: "ClientException: Tag keys can't start with 'aws:'.",
 	} {
 		g := newRegistry()
 		_, err := g.RegisterTaskDefinition(call, shapes.RegisterTaskDefinitionInput{Document: []byte(document)})
 		testkit.WantError[*shapes.Error](t, err, want)
-		if list, err := g.ListTaskDefinitionFamilies(call, shapes.ListTaskDefinitionsInput{}); err != nil || len(list.Families) != 0 {
+		if list, err := g.ListTaskDefinitionFamilies(call, shapes.ListTaskDefinitionsInput{}); err != nil ||
+			len(list.Families) != 0 {
 			t.Errorf("a refused definition has made %q, %v", list.Families, err)
 		}
 	}
@@ -103,7 +115,8 @@ func TestRevisionIsRegisteredDescribedAndDeregistered(t *testing.T) {
 	t.Parallel()
 	g := newRegistry()
 	for n := 1; n <= 3; n++ {
-		if got := register(t, g, simpleDefinition("web")).TaskDefinition; got.Revision != n || got.TaskDefinitionARN != fmt.Sprint(prefix, "web:", n) || got.Status != "ACTIVE" {
+		if got := register(t, g, simpleDefinition("web")).TaskDefinition; got.Revision != n ||
+			got.TaskDefinitionARN != fmt.Sprint(prefix, "web:", n) || got.Status != "ACTIVE" {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -115,7 +128,9 @@ func TestRevisionIsRegisteredDescribedAndDeregistered(t *testing.T) {
 		}
 		return out.TaskDefinition
 	}
-	if out, err := g.DeregisterTaskDefinition(call, shapes.TaskDefinitionInput{TaskDefinition: prefix + "web:3"}); err != nil || out.TaskDefinition.Status != "INACTIVE" || out.TaskDefinition.DeregisteredAt != 1772470800.25 {
+	if out, err := g.DeregisterTaskDefinition(call,
+		shapes.TaskDefinitionInput{TaskDefinition: prefix + "web:3"}); err != nil ||
+		out.TaskDefinition.Status != "INACTIVE" || out.TaskDefinition.DeregisteredAt != 1772470800.25 {
 		t.Errorf("%+v, %v", out, err)
 	}
 	if d := describe("web"); d.Revision != 2 {
@@ -124,13 +139,16 @@ func TestRevisionIsRegisteredDescribedAndDeregistered(t *testing.T) {
 	if d := describe("web:3"); d.Status != "INACTIVE" {
 		t.Errorf("%+v", d)
 	}
-	deleted, err := g.DeleteTaskDefinitions(call, shapes.DeleteTaskDefinitionsInput{TaskDefinitions: []string{"web:3", "web:1", "web:9", "web"}})
+	deleted, err := g.DeleteTaskDefinitions(call,
+		shapes.DeleteTaskDefinitionsInput{TaskDefinitions: []string{"web:3", "web:1", "web:9", "web"}})
 	if err != nil || len(deleted.TaskDefinitions) != 1 || deleted.TaskDefinitions[0].Status != "DELETE_IN_PROGRESS" {
 		t.Errorf("%+v, %v", deleted, err)
 	}
-	const unknown = "The specified task definition does not exist. Specify a valid account, family, revision and try again."
+	const unknown = "The specified task definition does not exist. Specify a valid account, family, revision and try " +
+		"again."
 	wantFailures := []shapes.Failure{
-		{ARN: "web:1", Reason: "The specified task definition is still in ACTIVE status. Please deregister the target and try again."},
+		{ARN: "web:1", Reason: "The specified task definition is still in ACTIVE status. Please deregister the " +
+			"target and try again."},
 		{ARN: "web:9", Reason: unknown}, {ARN: "web", Reason: unknown},
 	}
 	if d := cmp.Diff(wantFailures, deleted.Failures); d != "" {
@@ -192,7 +210,8 @@ func TestLists(t *testing.T) {
 	five := 5
 	for want, in := range map[string]shapes.ListTaskDefinitionsInput{
 		"web:1 web:2 web:3 web:4 web:6 | web:7 web:8 web:9 web:10 web:11 | web:12 web-2:1": {PageInput: shapes.PageInput{MaxResults: &five}},
-		"web:12 web:11 web:10 web:9 web:8 | web:7 web:6 web:4 web:3 web:2 | web:1":         {FamilyPrefix: "web", Sort: "DESC", PageInput: shapes.PageInput{MaxResults: &five}},
+		"web:12 web:11 web:10 web:9 web:8 | web:7 web:6 web:4 web:3 web:2 | web:1": {FamilyPrefix: "web",
+			Sort: "DESC", PageInput: shapes.PageInput{MaxResults: &five}},
 		"api:1 web:5": {Status: "INACTIVE"},
 		"":            {Status: "DELETE_IN_PROGRESS"},
 	} {
@@ -201,7 +220,8 @@ func TestLists(t *testing.T) {
 		}
 	}
 	for want, in := range map[string]shapes.ListTaskDefinitionsInput{
-		"api web web-2": {}, "web web-2": {FamilyPrefix: "web", Status: "ALL"}, "web  web-2": {Status: "ACTIVE"}, "api": {Status: "INACTIVE"},
+		"api web web-2": {}, "web web-2": {FamilyPrefix: "web", Status: "ALL"}, "web  web-2": {Status: "ACTIVE"},
+		"api": {Status: "INACTIVE"},
 	} {
 		out, err := g.ListTaskDefinitionFamilies(call, in)
 		if got := strings.Join(out.Families, " "); err != nil || got != strings.ReplaceAll(want, "  ", " ") {
@@ -209,7 +229,9 @@ func TestLists(t *testing.T) {
 		}
 	}
 	_, err := g.ListTaskDefinitions(call, shapes.ListTaskDefinitionsInput{Sort: "UP"})
-	testkit.WantError[*shapes.Error](t, err, "InvalidParameterException: 1 validation error detected: Value 'UP' at 'sort' failed to satisfy constraint: Member must satisfy enum value set: [ASC, DESC]")
+	testkit.WantError[*shapes.Error](t, err,
+		"InvalidParameterException: 1 validation error detected: Value 'UP' at 'sort' failed to satisfy constraint: "+
+			"Member must satisfy enum value set: [ASC, DESC]")
 }
 
 func TestDefinitionTags(t *testing.T) {
@@ -219,12 +241,18 @@ func TestDefinitionTags(t *testing.T) {
 		t.Errorf("%+v", out)
 	}
 	_, err := g.UntagResource(call, shapes.ResourceInput{ResourceARN: prefix + "web:1", TagKeys: []string{"team"}})
-	out, describeErr := g.DescribeTaskDefinition(call, shapes.TaskDefinitionInput{TaskDefinition: "web", Include: []string{"TAGS"}})
+	out, describeErr := g.DescribeTaskDefinition(call,
+		shapes.TaskDefinitionInput{TaskDefinition: "web", Include: []string{"TAGS"}})
 	if err != nil || describeErr != nil || out.Tags == nil || len(out.Tags) != 0 {
 		t.Errorf("%v, %v, %+v", err, describeErr, out.Tags)
 	}
 	_, err = g.UntagResource(call, shapes.ResourceInput{ResourceARN: prefix + "web:2"})
-	testkit.WantError[*shapes.Error](t, err, "InvalidParameterException: The specified task-definition is not found. Specify a valid task-definition and try again.")
-	_, err = g.DescribeTaskDefinition(call, shapes.TaskDefinitionInput{TaskDefinition: "web", Include: []string{"tags"}})
-	testkit.WantError[*shapes.Error](t, err, "InvalidParameterException: 1 validation error detected: Value 'tags' at 'include' failed to satisfy constraint: Member must satisfy enum value set: [TAGS]")
+	testkit.WantError[*shapes.Error](t, err,
+		"InvalidParameterException: The specified task-definition is not found. Specify a valid task-definition and "+
+			"try again.")
+	_, err = g.DescribeTaskDefinition(call,
+		shapes.TaskDefinitionInput{TaskDefinition: "web", Include: []string{"tags"}})
+	testkit.WantError[*shapes.Error](t, err,
+		"InvalidParameterException: 1 validation error detected: Value 'tags' at 'include' failed to satisfy "+
+			"constraint: Member must satisfy enum value set: [TAGS]")
 }

@@ -23,7 +23,9 @@ func (w *planWorld) failures(n int) {
 // more failure does not fail it at once.
 func TestRollbackBeginsWithoutFailures(t *testing.T) {
 	t.Parallel()
-	w := newPlanWorld(t, 1, func(s *controlplane.Service) { s.Breaker = shapes.CircuitBreaker{Enable: true, Rollback: true} })
+	w := newPlanWorld(t, 1, func(s *controlplane.Service) {
+		s.Breaker = shapes.CircuitBreaker{Enable: true, Rollback: true}
+	})
 	w.steady()
 	first := w.Deployments[0]
 	w.end("t1")
@@ -52,7 +54,9 @@ func TestRollbackBeginsWithoutFailures(t *testing.T) {
 // evaluated any more.
 func TestCircuitBreakerIsForDeploymentsOfWhichNoTaskRuns(t *testing.T) {
 	t.Parallel()
-	w := newPlanWorld(t, 2, func(s *controlplane.Service) { s.Breaker = shapes.CircuitBreaker{Enable: true, Rollback: true} })
+	w := newPlanWorld(t, 2, func(s *controlplane.Service) {
+		s.Breaker = shapes.CircuitBreaker{Enable: true, Rollback: true}
+	})
 	w.steady()
 	w.update()
 	w.want("new ones", w.look(), "+2")

@@ -79,7 +79,8 @@ func (p *Plane) run(call shapes.Call, in shapes.RunTaskInput, by origin) (shapes
 	switch {
 	case in.ClientToken == "" || !known || call.Now.Sub(first.at) >= keepToken:
 	case first.input != fingerprint(in):
-		err := shapes.Errorf(shapes.ConflictException, "The provided clientToken is already in use with a different RunTask request.")
+		err := shapes.Errorf(shapes.ConflictException,
+			"The provided clientToken is already in use with a different RunTask request.")
 		for _, id := range first.tasks {
 			err.ResourceIDs = append(err.ResourceIDs, p.account.Task(o.cluster.name, id))
 		}
@@ -161,7 +162,8 @@ func checkRun(in shapes.RunTaskInput) error {
 		return shapes.Invalid("count must be between 1 and %d.", maxCount)
 	}
 	if len(in.CapacityProviderStrategy) > 0 && in.LaunchType != "" {
-		return shapes.Invalid("Specifying both a launch type and capacity provider strategy is not supported. Remove one and try again.")
+		return shapes.Invalid("Specifying both a launch type and capacity provider strategy is not supported. Remove " +
+			"one and try again.")
 	}
 	return cmp.Or(
 		checkLaunchType(in.LaunchType),
@@ -194,7 +196,8 @@ func strategyOf(c *cluster, in shapes.RunTaskInput) ([]shapes.StrategyItem, erro
 func (p *Plane) placed(c *cluster, service, deployment string) map[string]int {
 	running := map[string]int{}
 	for _, r := range p.records {
-		if service != "" && r.Cluster == c.name && r.Service == service && r.Task.StartedBy == deployment && r.Task.DesiredStatus == shapes.Running {
+		if service != "" && r.Cluster == c.name && r.Service == service && r.Task.StartedBy == deployment &&
+			r.Task.DesiredStatus == shapes.Running {
 			running[r.Task.CapacityProviderName]++
 		}
 	}
@@ -229,7 +232,8 @@ func checkNetwork(def *taskdef.TaskDefinition, n *shapes.NetworkConfiguration) e
 	}
 	for _, s := range n.AWSVPC.Subnets {
 		if !strings.HasPrefix(s, "subnet-") {
-			return shapes.Invalid("Error retrieving subnet information for [%s]: The subnet ID '%s' does not exist (ErrorCode: InvalidSubnetID.NotFound)", s, s)
+			return shapes.Invalid("Error retrieving subnet information for [%s]: The subnet ID '%s' does not exist "+
+				"(ErrorCode: InvalidSubnetID.NotFound)", s, s)
 		}
 	}
 	return cmp.Or(
@@ -246,8 +250,9 @@ func (p *Plane) create(now time.Time, o *order, i int) *Record {
 	def := p.options.Added.addTo(o.def, o.connect)
 	r := &Record{Number: p.created, InterfaceID: uuid.New().String()}
 	r.Launch = Launch{
-		ID: id, Cluster: cluster, Reference: in.ReferenceID, Service: o.service, Definition: def, ContainerARNs: map[string]string{},
-		Report: func(report Report, now time.Time) { p.report(r, report, now) },
+		ID: id, Cluster: cluster, Reference: in.ReferenceID, Service: o.service, Definition: def,
+		ContainerARNs: map[string]string{},
+		Report:        func(report Report, now time.Time) { p.report(r, report, now) },
 	}
 	if n := in.NetworkConfiguration; n != nil && n.AWSVPC != nil {
 		r.Subnet = n.AWSVPC.Subnets[0]
@@ -265,9 +270,12 @@ func (p *Plane) create(now time.Time, o *order, i int) *Record {
 		TaskARN: p.account.Task(cluster, id), TaskDefinitionARN: o.revision.Definition.TaskDefinitionARN, Tags: o.tags,
 		CPU: o.def.CPU, Memory: o.def.Memory, CreatedAt: shapes.At(now), EnableExecuteCommand: in.EnableExecuteCommand,
 		DesiredStatus: shapes.Running, LastStatus: shapes.Provisioning, Version: 1,
-		Group: in.Group, StartedBy: in.StartedBy, LaunchType: shapes.Fargate, Overrides: shownOverrides(o.def, in.Overrides),
+		Group: in.Group, StartedBy: in.StartedBy, LaunchType: shapes.Fargate,
+		Overrides:       shownOverrides(o.def, in.Overrides),
 		PlatformVersion: shapes.PlatformVersion, PlatformFamily: "Linux",
-		EphemeralStorage: &shapes.EphemeralStorage{SizeInGiB: storage}, FargateStorage: &shapes.EphemeralStorage{SizeInGiB: storage},
+		EphemeralStorage: &shapes.EphemeralStorage{SizeInGiB: storage}, FargateStorage: &shapes.EphemeralStorage{
+			SizeInGiB: storage,
+		},
 	}
 	if in.Group == "" {
 		r.Task.Group = "family:" + o.def.Family

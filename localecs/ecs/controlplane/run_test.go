@@ -39,12 +39,18 @@ func TestRunTaskRefuses(t *testing.T) {
 		"InvalidParameterException: clientToken can have at most 64 characters.":          func(in *shapes.RunTaskInput) { in.ClientToken = strings.Repeat("x", 65) },
 		"InvalidParameterException: Invalid namespace for group.":                         func(in *shapes.RunTaskInput) { in.Group = "service:web" },
 		"InvalidParameterException: propagateTags cannot be SERVICE when running a task.": func(in *shapes.RunTaskInput) { in.PropagateTags = "SERVICE" },
-		"InvalidParameterException: 1 validation error detected: Value 'MOON' at 'launchType' failed to satisfy constraint: Member must satisfy enum value set: [EC2, FARGATE, EXTERNAL, MANAGED_INSTANCES]": func(in *shapes.RunTaskInput) {
+		"InvalidParameterException: 1 validation error detected: Value 'MOON' at 'launchType' failed to satisfy " +
+			"constraint: Member must satisfy enum value set: [EC2, FARGATE, EXTERNAL, MANAGED_INSTANCES]": func(in *shapes.RunTaskInput) {
 			in.LaunchType = "MOON"
 		},
-		"InvalidParameterException: No Container Instances were found in your cluster.": func(in *shapes.RunTaskInput) { in.LaunchType = "EC2" },
-		"InvalidParameterException: Tag keys can't start with 'aws:'.":                  func(in *shapes.RunTaskInput) { in.Tags = []shapes.Tag{{Key: "AWS:x"}} },
-		"InvalidParameterException: Specifying both a launch type and capacity provider strategy is not supported. Remove one and try again.": func(in *shapes.RunTaskInput) {
+		"InvalidParameterException: No Container Instances were found in your cluster.": func(in *shapes.RunTaskInput) {
+			in.LaunchType = "EC2"
+		},
+		"InvalidParameterException: Tag keys can't start with 'aws:'.": func(in *shapes.RunTaskInput) {
+			in.Tags = []shapes.Tag{{Key: "AWS:x"}}
+		},
+		"InvalidParameterException: Specifying both a launch type and capacity provider strategy is not supported. " +
+			"Remove one and try again.": func(in *shapes.RunTaskInput) {
 			in.LaunchType, in.CapacityProviderStrategy = "FARGATE", []shapes.StrategyItem{{CapacityProvider: "FARGATE"}}
 		},
 		"InvalidParameterException: Placement constraints are not supported with FARGATE launch type.":              func(in *shapes.RunTaskInput) { in.PlacementConstraints = []map[string]any{{}} },
@@ -56,20 +62,29 @@ func TestRunTaskRefuses(t *testing.T) {
 		"InvalidParameterException: subnets can have at most 16 items.": func(in *shapes.RunTaskInput) {
 			in.NetworkConfiguration.AWSVPC.Subnets = strings.Fields(strings.Repeat("subnet-1 ", 17))
 		},
-		"InvalidParameterException: securityGroups can have at most 5 items.":                                                                            func(in *shapes.RunTaskInput) { in.NetworkConfiguration.AWSVPC.SecurityGroups = make([]string, 6) },
-		"InvalidParameterException: Error retrieving subnet information for [x]: The subnet ID 'x' does not exist (ErrorCode: InvalidSubnetID.NotFound)": func(in *shapes.RunTaskInput) { in.NetworkConfiguration.AWSVPC.Subnets = []string{"x"} },
-		"InvalidParameterException: Override for container named x is not a container in the TaskDefinition.":                                            func(in *shapes.RunTaskInput) { in.Overrides.Containers = []shapes.ContainerOverride{{Name: "x"}} },
-		"InvalidParameterException: Container Overrides length must be at most 8192": func(in *shapes.RunTaskInput) {
-			in.Overrides.Containers = []shapes.ContainerOverride{{Name: "app", Command: []string{strings.Repeat("x", 8192)}}}
+		"InvalidParameterException: securityGroups can have at most 5 items.": func(in *shapes.RunTaskInput) {
+			in.NetworkConfiguration.AWSVPC.SecurityGroups = make([]string, 6)
 		},
-		"ClientException: No Fargate configuration exists for given values: 256 CPU, 4096 memory. See the Amazon ECS documentation for the valid values.": func(in *shapes.RunTaskInput) { in.Overrides.Memory = "4096" },
+		"InvalidParameterException: Error retrieving subnet information for [x]: The subnet ID 'x' does not exist " +
+			"(ErrorCode: InvalidSubnetID.NotFound)": func(in *shapes.RunTaskInput) {
+			in.NetworkConfiguration.AWSVPC.Subnets = []string{"x"}
+		},
+		"InvalidParameterException: Override for container named x is not a container in the TaskDefinition.": func(in *shapes.RunTaskInput) { in.Overrides.Containers = []shapes.ContainerOverride{{Name: "x"}} },
+		"InvalidParameterException: Container Overrides length must be at most 8192": func(in *shapes.RunTaskInput) {
+			in.Overrides.Containers = []shapes.ContainerOverride{
+				{Name: "app", Command: []string{strings.Repeat("x", 8192)}},
+			}
+		},
+		"ClientException: No Fargate configuration exists for given values: 256 CPU, 4096 memory. See the Amazon ECS " +
+			"documentation for the valid values.": func(in *shapes.RunTaskInput) { in.Overrides.Memory = "4096" },
 	} {
 		_, err := w.RunTask(w.call(), planeInput(change))
 		testkit.WantError[*shapes.Error](t, err, want)
 	}
 	// A cluster without a strategy means EC2, unless the call names one.
 	_, err := w.RunTask(w.call(), planeInput(func(in *shapes.RunTaskInput) { in.Cluster = "bare" }))
-	testkit.WantError[*shapes.Error](t, err, "InvalidParameterException: No Container Instances were found in your cluster.")
+	testkit.WantError[*shapes.Error](t, err,
+		"InvalidParameterException: No Container Instances were found in your cluster.")
 	if len(w.launches) != 0 || len(w.events) != 0 {
 		t.Errorf("launched %d", len(w.launches))
 	}
@@ -80,7 +95,8 @@ func TestOverridesAreApplied(t *testing.T) {
 	w := newPlaneWorld(t, nil)
 	id := w.run(func(in *shapes.RunTaskInput) {
 		in.Overrides = shapes.Overrides{
-			CPU: "512", Memory: "1024", TaskRoleARN: "arn:aws:iam::123456789012:role/r", ExecutionRoleARN: "arn:aws:iam::123456789012:role/e",
+			CPU: "512", Memory: "1024", TaskRoleARN: "arn:aws:iam::123456789012:role/r",
+			ExecutionRoleARN: "arn:aws:iam::123456789012:role/e",
 			EphemeralStorage: &shapes.EphemeralStorage{SizeInGiB: 30},
 			Containers: []shapes.ContainerOverride{{
 				Name: "app", Command: []string{"other"}, CPU: new(128), Memory: new(256), MemoryReservation: new(64),
@@ -90,7 +106,8 @@ func TestOverridesAreApplied(t *testing.T) {
 	})[0]
 	got := w.launches[id].Definition
 	c := got.ContainerDefinitions[0]
-	if got.CPU != "512" || got.Memory != "1024" || got.TaskRoleARN != "arn:aws:iam::123456789012:role/r" || got.ExecutionRoleARN != "arn:aws:iam::123456789012:role/e" ||
+	if got.CPU != "512" || got.Memory != "1024" || got.TaskRoleARN != "arn:aws:iam::123456789012:role/r" ||
+		got.ExecutionRoleARN != "arn:aws:iam::123456789012:role/e" ||
 		*c.CPU != 128 || *c.Memory != 256 || *c.MemoryReservation != 64 || got.EphemeralStorage.SizeInGiB != 30 {
 		t.Errorf("%+v", got)
 	}
@@ -99,7 +116,8 @@ func TestOverridesAreApplied(t *testing.T) {
 		t.Errorf("%q (-want +got):\n%s", c.Command, d)
 	}
 	task := w.describe(id)
-	if task.CPU != "512" || task.Containers[0].CPU != "128" || task.Containers[0].Memory != "256" || task.Overrides.Containers[0].Command[0] != "other" {
+	if task.CPU != "512" || task.Containers[0].CPU != "128" || task.Containers[0].Memory != "256" ||
+		task.Overrides.Containers[0].Command[0] != "other" {
 		t.Errorf("%+v", task)
 	}
 	// The revision is as it was.
@@ -112,7 +130,9 @@ func TestOverridesAreApplied(t *testing.T) {
 func TestCapacityProviders(t *testing.T) {
 	t.Parallel()
 	w := newPlaneWorld(t, nil)
-	strategy := []shapes.StrategyItem{{CapacityProvider: "FARGATE", Weight: 1}, {CapacityProvider: "FARGATE_SPOT", Weight: 4}}
+	strategy := []shapes.StrategyItem{
+		{CapacityProvider: "FARGATE", Weight: 1}, {CapacityProvider: "FARGATE_SPOT", Weight: 4},
+	}
 	for want, change := range map[string]func(*shapes.RunTaskInput){
 		"FARGATE":      nil, // the default cluster's
 		"":             func(in *shapes.RunTaskInput) { in.LaunchType = "FARGATE" },
@@ -125,7 +145,9 @@ func TestCapacityProviders(t *testing.T) {
 	_, err := w.RunTask(w.call(), planeInput(func(in *shapes.RunTaskInput) {
 		in.CapacityProviderStrategy = []shapes.StrategyItem{{CapacityProvider: "mine"}}
 	}))
-	testkit.WantError[*shapes.Error](t, err, "InvalidParameterException: The specified capacity provider strategy cannot contain a capacity provider that is not associated with the cluster. Associate the capacity provider with the cluster and try again.")
+	testkit.WantError[*shapes.Error](t, err,
+		"InvalidParameterException: The specified capacity provider strategy cannot contain a capacity provider that "+
+			"is not associated with the cluster. Associate the capacity provider with the cluster and try again.")
 }
 
 func TestTagsOfTasks(t *testing.T) {
@@ -140,7 +162,9 @@ func TestTagsOfTasks(t *testing.T) {
 		"explicit": {func(in *shapes.RunTaskInput) { in.Tags = explicit }, explicit},
 		"of the definition": {func(in *shapes.RunTaskInput) { in.PropagateTags = "TASK_DEFINITION" },
 			[]shapes.Tag{{Key: "team", Value: "shop"}}},
-		"explicit ones win": {func(in *shapes.RunTaskInput) { in.PropagateTags, in.Tags = "TASK_DEFINITION", explicit }, explicit},
+		"explicit ones win": {func(in *shapes.RunTaskInput) {
+			in.PropagateTags, in.Tags = "TASK_DEFINITION", explicit
+		}, explicit},
 		"managed": {func(in *shapes.RunTaskInput) { in.EnableECSManagedTags = true },
 			[]shapes.Tag{{Key: "aws:ecs:clusterName", Value: "default"}}},
 	} {
@@ -165,7 +189,8 @@ func TestClientTokens(t *testing.T) {
 		t.Errorf("%d launches (-want +got):\n%s", len(w.launches), d)
 	}
 	_, err := w.RunTask(w.call(), planeInput(func(in *shapes.RunTaskInput) { in.ClientToken = "token" }))
-	testkit.WantError[*shapes.Error](t, err, "ConflictException: The provided clientToken is already in use with a different RunTask request.")
+	testkit.WantError[*shapes.Error](t, err,
+		"ConflictException: The provided clientToken is already in use with a different RunTask request.")
 	if e := err.(*shapes.Error); len(e.ResourceIDs) != 2 || e.ResourceIDs[0] != planeAccount+"task/default/"+first[0] {
 		t.Errorf("%q", e.ResourceIDs)
 	}

@@ -19,22 +19,33 @@ func TestServiceIsCreatedAndBecomesSteady(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, begin)
 	created := w.create(func(in *shapes.ServiceInput) {
-		in.PropagateTags, in.Tags, in.EnableECSManagedTags = "SERVICE", []shapes.Tag{{Key: "of", Value: "service"}}, new(true)
+		in.PropagateTags, in.Tags, in.EnableECSManagedTags = "SERVICE", []shapes.Tag{{Key: "of", Value: "service"}},
+			new(true)
 	})
-	if d := created.Deployments; len(d) != 1 || d[0].Status != "PRIMARY" || d[0].RolloutState != "IN_PROGRESS" || created.RunningCount != 0 ||
+	if d := created.Deployments; len(d) != 1 || d[0].Status != "PRIMARY" || d[0].RolloutState != "IN_PROGRESS" ||
+		created.RunningCount != 0 ||
 		!regexp.MustCompile(`^ecs-svc/\d{19}$`).MatchString(d[0].ID) {
 		t.Errorf("created: %+v", created)
 	}
 	s := w.describe(account + "service/default/web")
-	if s.ServiceARN != account+"service/default/web" || s.Status != "ACTIVE" || s.RunningCount != 2 || s.PendingCount != 0 ||
-		s.TaskDefinition != account+"task-definition/web:1" || s.Deployments[0].RolloutState != "COMPLETED" || s.CreatedBy != caller {
+	if s.ServiceARN != account+"service/default/web" || s.Status != "ACTIVE" || s.RunningCount != 2 ||
+		s.PendingCount != 0 ||
+		s.TaskDefinition != account+"task-definition/web:1" || s.Deployments[0].RolloutState != "COMPLETED" ||
+		s.CreatedBy != caller {
 		t.Errorf("steady: %+v", s)
 	}
-	want := []string{"(service web) has started 2 tasks", "(service web) (deployment " + s.Deployments[0].ID + ") deployment completed.", "(service web) has reached a steady state."}
+	want := []string{
+		"(service web) has started 2 tasks",
+		"(service web) (deployment " + s.Deployments[0].ID + ") deployment completed.",
+		"(service web) has reached a steady state.",
+	}
 	if got := messages(s); !reflect.DeepEqual(got, want) {
 		t.Errorf("events: got %q, want %q", got, want)
 	}
-	tags := []shapes.Tag{{Key: "of", Value: "service"}, {Key: "aws:ecs:clusterName", Value: "default"}, {Key: "aws:ecs:serviceName", Value: "web"}}
+	tags := []shapes.Tag{
+		{Key: "of", Value: "service"}, {Key: "aws:ecs:clusterName", Value: "default"},
+		{Key: "aws:ecs:serviceName", Value: "web"},
+	}
 	for _, task := range w.running() {
 		if task.Group != "service:web" || task.StartedBy != s.Deployments[0].ID || !reflect.DeepEqual(task.Tags, tags) {
 			t.Errorf("task: %s %s %v", task.Group, task.StartedBy, task.Tags)
@@ -48,7 +59,9 @@ func TestServiceIsSpreadOverCapacityProviders(t *testing.T) {
 	w := newWorld(t, begin)
 	w.create(func(in *shapes.ServiceInput) {
 		in.LaunchType, in.DesiredCount = "", new(25)
-		in.CapacityProviderStrategy = []shapes.StrategyItem{{CapacityProvider: "FARGATE", Base: 5, Weight: 1}, {CapacityProvider: "FARGATE_SPOT", Weight: 4}}
+		in.CapacityProviderStrategy = []shapes.StrategyItem{
+			{CapacityProvider: "FARGATE", Base: 5, Weight: 1}, {CapacityProvider: "FARGATE_SPOT", Weight: 4},
+		}
 	})
 	of := func() map[string]int {
 		counts := map[string]int{}
@@ -79,10 +92,12 @@ func TestServiceReplacesTasksAndScales(t *testing.T) {
 		t.Errorf("after an end: %d of %d tasks run", got, len(w.order))
 	}
 	first := w.running()[0].TaskARN
-	if listed, err := w.ListTasks(w.call(), shapes.ListTasksInput{ServiceName: "web"}); err != nil || len(listed.TaskARNs) != 2 {
+	if listed, err := w.ListTasks(w.call(), shapes.ListTasksInput{ServiceName: "web"}); err != nil ||
+		len(listed.TaskARNs) != 2 {
 		t.Errorf("listed: %+v, %v", listed, err)
 	}
-	if _, err := w.UpdateTaskProtection(w.call(), shapes.TaskProtectionInput{Tasks: []string{first}, ProtectionEnabled: new(true)}); err != nil {
+	if _, err := w.UpdateTaskProtection(w.call(),
+		shapes.TaskProtectionInput{Tasks: []string{first}, ProtectionEnabled: new(true)}); err != nil {
 		t.Fatal(err)
 	}
 	w.update(shapes.ServiceInput{DesiredCount: new(1)})
@@ -93,7 +108,8 @@ func TestServiceReplacesTasksAndScales(t *testing.T) {
 	}
 	stopped, err := w.DescribeTasks(w.call(), shapes.DescribeTasksInput{Tasks: []string{w.order[2]}})
 	want := "Scaling activity initiated by (deployment " + s.Deployments[0].ID + ")"
-	if err != nil || stopped.Tasks[0].StopCode != "ServiceSchedulerInitiated" || stopped.Tasks[0].StoppedReason != want {
+	if err != nil || stopped.Tasks[0].StopCode != "ServiceSchedulerInitiated" ||
+		stopped.Tasks[0].StoppedReason != want {
 		t.Errorf("stopped: %+v, %v", stopped.Tasks, err)
 	}
 }
@@ -113,7 +129,8 @@ func TestUpdateBeginsADeploymentOnlyWhenTasksChange(t *testing.T) {
 		{"same definition", shapes.ServiceInput{TaskDefinition: "web:1"}, false},
 		{"execute command", shapes.ServiceInput{EnableExecuteCommand: new(true)}, false},
 		{"ECS's tags", shapes.ServiceInput{EnableECSManagedTags: new(true)}, false},
-		{"no constraints", shapes.ServiceInput{PlacementConstraints: []map[string]any{}, PlacementStrategy: []map[string]any{}}, false},
+		{"no constraints", shapes.ServiceInput{PlacementConstraints: []map[string]any{},
+			PlacementStrategy: []map[string]any{}}, false},
 		{"zones", shapes.ServiceInput{ZoneRebalancing: "DISABLED"}, false},
 		{"default platform", shapes.ServiceInput{PlatformVersion: "LATEST"}, false},
 		{"default network", shapes.ServiceInput{NetworkConfiguration: network("subnet-1", "DISABLED")}, false},
@@ -127,7 +144,8 @@ func TestUpdateBeginsADeploymentOnlyWhenTasksChange(t *testing.T) {
 		if (s.Deployments[0].ID != before) != c.new {
 			t.Errorf("%s: deployments %+v", c.name, s.Deployments)
 		}
-		if c.new && (len(s.Deployments) != 2 || s.Deployments[1].Status != "ACTIVE" || s.Deployments[1].RunningCount != 3) {
+		if c.new && (len(s.Deployments) != 2 || s.Deployments[1].Status != "ACTIVE" ||
+			s.Deployments[1].RunningCount != 3) {
 			t.Errorf("%s: deployments %+v", c.name, s.Deployments)
 		}
 		w.settle()
@@ -135,13 +153,19 @@ func TestUpdateBeginsADeploymentOnlyWhenTasksChange(t *testing.T) {
 			t.Errorf("%s: not steady: %+v", c.name, s)
 		}
 	}
-	if s := w.describe("web"); s.ZoneRebalancing != "DISABLED" || !s.EnableExecuteCommand || !s.EnableECSManagedTags || s.PlatformVersion != "1.4.0" || s.TaskDefinition != account+"task-definition/web:2" || *s.DeploymentConfiguration.MinimumHealthyPercent != 50 || *s.DeploymentConfiguration.MaximumPercent != 200 {
+	if s := w.describe("web"); s.ZoneRebalancing != "DISABLED" || !s.EnableExecuteCommand || !s.EnableECSManagedTags ||
+		s.PlatformVersion != "1.4.0" || s.TaskDefinition != account+"task-definition/web:2" ||
+		*s.DeploymentConfiguration.MinimumHealthyPercent != 50 || *s.DeploymentConfiguration.MaximumPercent != 200 {
 		t.Errorf("at last: %+v", s)
 	}
 }
 
 func network(subnet, publicIP string) *shapes.NetworkConfiguration {
-	return &shapes.NetworkConfiguration{AWSVPC: &shapes.VPCConfiguration{Subnets: []string{subnet}, SecurityGroups: []string{}, AssignPublicIP: publicIP}}
+	return &shapes.NetworkConfiguration{
+		AWSVPC: &shapes.VPCConfiguration{
+			Subnets: []string{subnet}, SecurityGroups: []string{}, AssignPublicIP: publicIP,
+		},
+	}
 }
 
 func TestServiceShowsWhatItGotByDefault(t *testing.T) {
@@ -149,8 +173,10 @@ func TestServiceShowsWhatItGotByDefault(t *testing.T) {
 	w := newWorld(t, begin)
 	w.create(func(in *shapes.ServiceInput) { in.LaunchType = "" })
 	s := w.describe("web")
-	if s.ZoneRebalancing != "ENABLED" || s.PlatformVersion != "LATEST" || s.Deployments[0].PlatformVersion != "1.4.0" || !reflect.DeepEqual(s.NetworkConfiguration, network("subnet-1", "DISABLED")) ||
-		s.LaunchType != "" || !reflect.DeepEqual(s.CapacityProviderStrategy, []shapes.StrategyItem{{CapacityProvider: "FARGATE", Weight: 1}}) {
+	if s.ZoneRebalancing != "ENABLED" || s.PlatformVersion != "LATEST" || s.Deployments[0].PlatformVersion != "1.4.0" ||
+		!reflect.DeepEqual(s.NetworkConfiguration, network("subnet-1", "DISABLED")) ||
+		s.LaunchType != "" || !reflect.DeepEqual(s.CapacityProviderStrategy,
+		[]shapes.StrategyItem{{CapacityProvider: "FARGATE", Weight: 1}}) {
 		t.Errorf("got %+v", s)
 	}
 	if s := w.update(shapes.ServiceInput{CapacityProviderStrategy: []shapes.StrategyItem{}}); s.LaunchType != "FARGATE" || s.CapacityProviderStrategy != nil {
@@ -171,9 +197,14 @@ func TestServiceKeepsUsingAnInactiveRevision(t *testing.T) {
 	if s := w.describe("web"); s.RunningCount != 3 || len(s.Deployments) != 1 {
 		t.Errorf("got %+v", s)
 	}
-	_, err := w.UpdateService(w.call(), shapes.ServiceInput{Service: "web", CapacityProviderStrategy: []shapes.StrategyItem{{CapacityProvider: "x"}}})
-	testkit.WantError[*shapes.Error](t, err, "InvalidParameterException: The specified capacity provider strategy cannot contain a capacity provider that is not associated with the cluster. Associate the capacity provider with the cluster and try again.")
-	_, err = w.CreateService(w.call(), input(func(in *shapes.ServiceInput) { in.ServiceName, in.TaskDefinition = "other", "web:1" }))
+	_, err := w.UpdateService(w.call(),
+		shapes.ServiceInput{Service: "web", CapacityProviderStrategy: []shapes.StrategyItem{{CapacityProvider: "x"}}})
+	testkit.WantError[*shapes.Error](t, err,
+		"InvalidParameterException: The specified capacity provider strategy cannot contain a capacity provider that "+
+			"is not associated with the cluster. Associate the capacity provider with the cluster and try again.")
+	_, err = w.CreateService(w.call(), input(func(in *shapes.ServiceInput) {
+		in.ServiceName, in.TaskDefinition = "other", "web:1"
+	}))
 	testkit.WantError[*shapes.Error](t, err, "ClientException: TaskDefinition is inactive")
 }
 
@@ -182,15 +213,18 @@ func TestServiceIsDeleted(t *testing.T) {
 	w := newWorld(t, begin)
 	w.create(nil)
 	_, err := w.DeleteCluster(w.call(), shapes.ClusterInput{})
-	testkit.WantError[*shapes.Error](t, err, "ClusterContainsServicesException: The Cluster cannot be deleted while Services are active.")
+	testkit.WantError[*shapes.Error](t, err,
+		"ClusterContainsServicesException: The Cluster cannot be deleted while Services are active.")
 	_, err = w.DeleteService(w.call(), shapes.DeleteServiceInput{Service: "web"})
-	testkit.WantError[*shapes.Error](t, err, "InvalidParameterException: The service cannot be stopped while it is scaled above 0.")
+	testkit.WantError[*shapes.Error](t, err,
+		"InvalidParameterException: The service cannot be stopped while it is scaled above 0.")
 	out, err := w.DeleteService(w.call(), shapes.DeleteServiceInput{Service: "web", Force: true})
 	if err != nil || out.Service.Status != "DRAINING" {
 		t.Fatalf("got %+v, %v", out, err)
 	}
 	_, err = w.CreateService(w.call(), input(nil))
-	testkit.WantError[*shapes.Error](t, err, "InvalidParameterException: Unable to Start a service that is still Draining.")
+	testkit.WantError[*shapes.Error](t, err,
+		"InvalidParameterException: Unable to Start a service that is still Draining.")
 	w.settle()
 	if s := w.describe("web"); s.Status != "INACTIVE" || len(w.running()) != 0 {
 		t.Errorf("got %+v", s)
@@ -216,7 +250,9 @@ func TestServiceIsMadeOnce(t *testing.T) {
 	}
 	_, err := w.CreateService(w.call(), input(func(in *shapes.ServiceInput) { in.DesiredCount = new(3) }))
 	testkit.WantError[*shapes.Error](t, err, "InvalidParameterException: Creation of service was not idempotent.")
-	_, err = w.CreateService(w.call(), input(func(in *shapes.ServiceInput) { in.ClientToken, in.ServiceName = "once", "other" }))
+	_, err = w.CreateService(w.call(), input(func(in *shapes.ServiceInput) {
+		in.ClientToken, in.ServiceName = "once", "other"
+	}))
 	testkit.WantError[*shapes.Error](t, err, "InvalidParameterException: Creation of service was not idempotent.")
 }
 
@@ -227,17 +263,25 @@ func TestCreateServiceRefusals(t *testing.T) {
 		change func(*shapes.ServiceInput)
 		want   string
 	}{
-		{func(in *shapes.ServiceInput) { in.ServiceName = "a b" }, "InvalidParameterException: Service names can have up to 255 characters; uppercase and lowercase letters, numbers, hyphens, and underscores are allowed."},
+		{func(in *shapes.ServiceInput) {
+			in.ServiceName = "a b"
+		}, "InvalidParameterException: Service names can have up to 255 characters; uppercase and lowercase letters, " +
+			"numbers, hyphens, and underscores are allowed."},
 		{func(in *shapes.ServiceInput) { in.TaskDefinition = "none" }, "ClientException: TaskDefinition not found."},
 		{func(in *shapes.ServiceInput) { in.Cluster = "none" }, "ClusterNotFoundException: Cluster not found."},
-		{func(in *shapes.ServiceInput) { in.LoadBalancers = []map[string]any{{}} }, "UnsupportedFeatureException: localecs does not have loadBalancers: leave it out."},
-		{func(in *shapes.ServiceInput) { in.NetworkConfiguration = nil }, "InvalidParameterException: Network Configuration must be provided when networkMode 'awsvpc' is specified."},
+		{func(in *shapes.ServiceInput) {
+			in.LoadBalancers = []map[string]any{{}}
+		}, "UnsupportedFeatureException: localecs does not have loadBalancers: leave it out."},
+		{func(in *shapes.ServiceInput) {
+			in.NetworkConfiguration = nil
+		}, "InvalidParameterException: Network Configuration must be provided when networkMode 'awsvpc' is specified."},
 		{func(in *shapes.ServiceInput) {
 			in.DeploymentConfiguration = &shapes.DeploymentConfiguration{MaximumPercent: new(201)}
 		}, "InvalidParameterException: maximumPercent must be between 1 and 200."},
 		{func(in *shapes.ServiceInput) {
 			in.DeploymentConfiguration = &shapes.DeploymentConfiguration{MaximumPercent: new(100)}
-		}, "InvalidParameterException: Both maximumPercent and minimumHealthyPercent cannot be 100 as this will block deployments."},
+		}, "InvalidParameterException: Both maximumPercent and minimumHealthyPercent cannot be 100 as this will " +
+			"block deployments."},
 	} {
 		_, err := w.CreateService(w.call(), input(c.change))
 		testkit.WantError[*shapes.Error](t, err, c.want)
@@ -263,7 +307,8 @@ func TestServicesAreListedInPages(t *testing.T) {
 	if err != nil || len(first.ServiceARNs) != 10 || !strings.HasSuffix(first.ServiceARNs[9], "/s09") {
 		t.Fatalf("got %+v, %v", first, err)
 	}
-	rest, err := w.ListServices(w.call(), shapes.ListServicesInput{LaunchType: "FARGATE", PageInput: shapes.PageInput{NextToken: first.NextToken}})
+	rest, err := w.ListServices(w.call(),
+		shapes.ListServicesInput{LaunchType: "FARGATE", PageInput: shapes.PageInput{NextToken: first.NextToken}})
 	if err != nil || len(rest.ServiceARNs) != 2 || rest.NextToken != "" {
 		t.Errorf("got %+v, %v", rest, err)
 	}
@@ -273,14 +318,18 @@ func TestTagsOfServices(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, begin)
 	resource := w.create(nil).ServiceARN
-	if _, err := w.TagResource(w.call(), shapes.ResourceInput{ResourceARN: resource, Tags: []shapes.Tag{{Key: "a", Value: "1"}, {Key: "b", Value: "2"}}}); err != nil {
+	if _, err := w.TagResource(w.call(),
+		shapes.ResourceInput{ResourceARN: resource,
+			Tags: []shapes.Tag{{Key: "a", Value: "1"}, {Key: "b", Value: "2"}}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.UntagResource(w.call(), shapes.ResourceInput{ResourceARN: resource, TagKeys: []string{"a"}}); err != nil {
+	if _, err := w.UntagResource(w.call(),
+		shapes.ResourceInput{ResourceARN: resource, TagKeys: []string{"a"}}); err != nil {
 		t.Fatal(err)
 	}
 	out, err := w.ListTagsForResource(w.call(), shapes.ResourceInput{ResourceARN: resource})
-	if want := []shapes.Tag{{Key: "b", Value: "2"}}; err != nil || !reflect.DeepEqual(out.Tags, want) || !reflect.DeepEqual(w.describe("web").Tags, want) {
+	if want := []shapes.Tag{{Key: "b", Value: "2"}}; err != nil || !reflect.DeepEqual(out.Tags, want) ||
+		!reflect.DeepEqual(w.describe("web").Tags, want) {
 		t.Errorf("got %+v, %v", out, err)
 	}
 }
@@ -294,7 +343,8 @@ func TestServicesAreReconciledWhenATaskEndsUntilClose(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if s := w.describe("web"); s.RunningCount != 2 || len(s.Deployments) != 1 || s.Deployments[0].RolloutState != "COMPLETED" {
+		if s := w.describe("web"); s.RunningCount != 2 || len(s.Deployments) != 1 ||
+			s.Deployments[0].RolloutState != "COMPLETED" {
 			t.Errorf("not steady at once: %+v", s)
 		}
 		w.end(w.order[0])

@@ -40,9 +40,13 @@ func newWorld(t *testing.T, now time.Time) *world {
 // newLateWorld is one whose answers about services are late.
 func newLateWorld(t *testing.T, now time.Time, lag controlplane.Lag) *world {
 	t.Helper()
-	w := &world{t: t, now: now, states: map[string]*scheduler.Task{}, launch: map[string]controlplane.Launch{}, protections: metadata.NewProtections()}
+	w := &world{
+		t: t, now: now, states: map[string]*scheduler.Task{}, launch: map[string]controlplane.Launch{},
+		protections: metadata.NewProtections(),
+	}
 	w.Plane = controlplane.New(controlplane.Options{
-		Account: shapes.Account{Region: "us-east-1", ID: "123456789012"}, Launcher: w, Protections: w.protections, Lag: lag,
+		Account: shapes.Account{Region: "us-east-1", ID: "123456789012"}, Launcher: w, Protections: w.protections,
+		Lag: lag,
 	})
 	w.register("web")
 	return w
@@ -54,7 +58,8 @@ func (w *world) Launch(l controlplane.Launch) {
 	state := scheduler.New(l.Definition, scheduler.Options{}, w.now)
 	w.states[l.ID], w.launch[l.ID] = state, l
 	w.order = append(w.order, l.ID)
-	for _, e := range []scheduler.Event{scheduler.Tick{}, scheduler.PullDone{Container: "app"}, scheduler.Started{Container: "app"}} {
+	for _, e := range []scheduler.Event{scheduler.Tick{}, scheduler.PullDone{Container: "app"},
+		scheduler.Started{Container: "app"}} {
 		state.Apply(e, w.now)
 	}
 	w.mu.Unlock()
@@ -81,7 +86,8 @@ func (w *world) call() shapes.Call { return shapes.Call{Now: w.now, Principal: c
 
 func (w *world) register(family string) {
 	w.t.Helper()
-	_, err := w.RegisterTaskDefinition(w.call(), shapes.RegisterTaskDefinitionInput{Document: []byte(`{"family": "` + family + `",
+	_, err := w.RegisterTaskDefinition(w.call(),
+		shapes.RegisterTaskDefinitionInput{Document: []byte(`{"family": "` + family + `",
 		"networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
 		"containerDefinitions": [{"name": "app", "image": "app:1"}], "tags": [{"key": "of", "value": "definition"}]}`)})
 	if err != nil {
@@ -93,7 +99,9 @@ func (w *world) register(family string) {
 func input(change func(*shapes.ServiceInput)) shapes.ServiceInput {
 	in := shapes.ServiceInput{
 		ServiceName: "web", TaskDefinition: "web", DesiredCount: new(2), LaunchType: "FARGATE",
-		NetworkConfiguration: &shapes.NetworkConfiguration{AWSVPC: &shapes.VPCConfiguration{Subnets: []string{"subnet-1"}}},
+		NetworkConfiguration: &shapes.NetworkConfiguration{
+			AWSVPC: &shapes.VPCConfiguration{Subnets: []string{"subnet-1"}},
+		},
 	}
 	if change != nil {
 		change(&in)
@@ -121,7 +129,8 @@ func (w *world) settle() {
 
 func (w *world) describe(ref string) shapes.Service {
 	w.t.Helper()
-	out, err := w.DescribeServices(w.call(), shapes.DescribeServicesInput{Services: []string{ref}, Include: []string{"TAGS"}})
+	out, err := w.DescribeServices(w.call(),
+		shapes.DescribeServicesInput{Services: []string{ref}, Include: []string{"TAGS"}})
 	if err != nil || len(out.Services) != 1 {
 		w.t.Fatalf("describe %s: %+v, %v", ref, out.Failures, err)
 	}

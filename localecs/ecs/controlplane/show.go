@@ -17,12 +17,14 @@ const (
 )
 
 // DescribeServices finds services by name or ARN, deleted ones for an hour.
-func (p *Plane) DescribeServices(call shapes.Call, in shapes.DescribeServicesInput) (shapes.DescribeServicesOutput, error) {
+func (p *Plane) DescribeServices(call shapes.Call, in shapes.DescribeServicesInput) (shapes.DescribeServicesOutput,
+	error) {
 	out := shapes.DescribeServicesOutput{Services: []shapes.Service{}, Failures: []shapes.Failure{}}
 	if len(in.Services) == 0 {
 		return out, shapes.Invalid("Services cannot be empty.")
 	}
-	if err := cmp.Or(atMost("services", len(in.Services), maxDescribed), enum("include", in.Include, "TAGS")); err != nil {
+	if err := cmp.Or(atMost("services", len(in.Services), maxDescribed),
+		enum("include", in.Include, "TAGS")); err != nil {
 		return out, err
 	}
 	err := p.each(in.Cluster, in.Services, p.account.ServiceName, func(c *cluster, name string) {
@@ -59,7 +61,8 @@ func (p *Plane) ListServices(call shapes.Call, in shapes.ListServicesInput) (sha
 	at := call.Now.Add(-p.options.Lag.Lists)
 	listed := func(arn string) bool {
 		v := p.services[arn]
-		return v.cluster == c.name && v.listed(at) && in.SchedulingStrategy != daemon && (in.LaunchType == "" || in.LaunchType == v.Deployments[0].run.LaunchType)
+		return v.cluster == c.name && v.listed(at) && in.SchedulingStrategy != daemon &&
+			(in.LaunchType == "" || in.LaunchType == v.Deployments[0].run.LaunchType)
 	}
 	scope := strings.Join([]string{"services", c.name, in.LaunchType, in.SchedulingStrategy}, " ")
 	arns, next, err := Page(slices.Sorted(maps.Keys(p.services)), listed, in.PageInput, scope, call.Now, false, itself)
@@ -98,11 +101,17 @@ func (p *Plane) shape(v *Service, now time.Time, age time.Duration) shapes.Servi
 		LoadBalancers: []struct{}{}, ServiceRegistries: []struct{}{}, Status: v.status, DesiredCount: v.Desired,
 		LaunchType: run.LaunchType, CapacityProviderStrategy: run.CapacityProviderStrategy,
 		PlatformVersion: run.PlatformVersion, PlatformFamily: "Linux", TaskDefinition: run.TaskDefinition,
-		DeploymentConfiguration: shapes.DeploymentConfiguration{CircuitBreaker: &breaker, MaximumPercent: &upper, MinimumHealthyPercent: &lower, Strategy: "ROLLING"},
-		Deployments:             shown, Events: append([]shapes.ServiceEvent{}, v.events...), CreatedAt: shapes.At(v.created), CreatedBy: v.createdBy,
-		PlacementConstraints: []struct{}{}, PlacementStrategy: []struct{}{}, NetworkConfiguration: run.NetworkConfiguration,
-		HealthCheckGracePeriod: v.grace, SchedulingStrategy: "REPLICA", DeploymentController: shapes.DeploymentController{Type: "ECS"},
-		Tags: append([]shapes.Tag{}, v.tags...), EnableECSManagedTags: run.EnableECSManagedTags, PropagateTags: cmp.Or(v.propagate, "NONE"),
+		DeploymentConfiguration: shapes.DeploymentConfiguration{
+			CircuitBreaker: &breaker, MaximumPercent: &upper, MinimumHealthyPercent: &lower, Strategy: "ROLLING",
+		},
+		Deployments: shown, Events: append([]shapes.ServiceEvent{}, v.events...), CreatedAt: shapes.At(v.created),
+		CreatedBy:            v.createdBy,
+		PlacementConstraints: []struct{}{}, PlacementStrategy: []struct{}{},
+		NetworkConfiguration:   run.NetworkConfiguration,
+		HealthCheckGracePeriod: v.grace, SchedulingStrategy: "REPLICA",
+		DeploymentController: shapes.DeploymentController{Type: "ECS"},
+		Tags:                 append([]shapes.Tag{}, v.tags...), EnableECSManagedTags: run.EnableECSManagedTags,
+		PropagateTags:        cmp.Or(v.propagate, "NONE"),
 		EnableExecuteCommand: run.EnableExecuteCommand, ZoneRebalancing: v.rebalance,
 	}
 	for _, d := range shown {
@@ -121,9 +130,11 @@ func (p *Plane) deployments(v *Service, now time.Time, age time.Duration) []shap
 	for i, d := range v.Deployments {
 		shape := shapes.Deployment{
 			ID: d.ID, Status: "ACTIVE", TaskDefinition: d.run.TaskDefinition, FailedTasks: d.FailedTasks,
-			CreatedAt: shapes.At(d.Created), UpdatedAt: shapes.At(d.Updated), LaunchType: d.run.LaunchType, CapacityProviderStrategy: d.run.CapacityProviderStrategy,
-			PlatformVersion: shapes.PlatformVersion, PlatformFamily: "Linux", NetworkConfiguration: d.run.NetworkConfiguration,
-			RolloutState: d.Rollout, RolloutStateReason: d.Reason, ServiceConnect: d.connect,
+			CreatedAt: shapes.At(d.Created), UpdatedAt: shapes.At(d.Updated), LaunchType: d.run.LaunchType,
+			CapacityProviderStrategy: d.run.CapacityProviderStrategy,
+			PlatformVersion:          shapes.PlatformVersion, PlatformFamily: "Linux",
+			NetworkConfiguration: d.run.NetworkConfiguration,
+			RolloutState:         d.Rollout, RolloutStateReason: d.Reason, ServiceConnect: d.connect,
 		}
 		for _, r := range records {
 			switch running, pending := counted(r.Task, now.Add(-age)); {

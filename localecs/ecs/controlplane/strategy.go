@@ -21,14 +21,16 @@ func Fargate() []string { return []string{shapes.Fargate, "FARGATE_SPOT"} }
 func Check(providers []string, items []shapes.StrategyItem) error {
 	for _, name := range providers {
 		if !slices.Contains(Fargate(), name) {
-			return shapes.Invalid("The specified capacity provider '%s' was not found. Specify a valid name or ARN and try again.", name)
+			return shapes.Invalid("The specified capacity provider '%s' was not found. Specify a valid name or ARN "+
+				"and try again.", name)
 		}
 	}
 	based, weight := 0, 0
 	for _, s := range items {
 		switch {
 		case !slices.Contains(providers, s.CapacityProvider):
-			return shapes.Invalid("The specified capacity provider strategy cannot contain a capacity provider that is not associated with the cluster. Associate the capacity provider with the cluster and try again.")
+			return shapes.Invalid("The specified capacity provider strategy cannot contain a capacity provider that " +
+				"is not associated with the cluster. Associate the capacity provider with the cluster and try again.")
 		case s.Base < 0 || s.Base > maxBase:
 			return shapes.Invalid("The base of a capacity provider must be between 0 and %d.", maxBase)
 		case s.Weight < 0 || s.Weight > maxWeight:

@@ -11,7 +11,9 @@ import (
 
 // item is provider F or S with base and weight.
 func item(name string, base, weight int) shapes.StrategyItem {
-	return shapes.StrategyItem{CapacityProvider: map[string]string{"F": "FARGATE", "S": "FARGATE_SPOT"}[name], Base: base, Weight: weight}
+	return shapes.StrategyItem{
+		CapacityProvider: map[string]string{"F": "FARGATE", "S": "FARGATE_SPOT"}[name], Base: base, Weight: weight,
+	}
 }
 
 func TestSpread(t *testing.T) {
@@ -30,8 +32,10 @@ func TestSpread(t *testing.T) {
 		{[]shapes.StrategyItem{item("F", 0, 1), item("S", 1, 3)}, nil, 5, "SSSFS"},
 		{[]shapes.StrategyItem{item("F", 3, 0), item("S", 0, 1)}, nil, 6, "FFFSSS"}, // weight 0 is for base only
 		{[]shapes.StrategyItem{item("F", 0, 0), item("S", 0, 7)}, nil, 3, "SSS"},
-		{[]shapes.StrategyItem{item("F", 2, 1), item("S", 0, 1)}, map[string]int{"FARGATE": 1, "FARGATE_SPOT": 4}, 5, "FFFFF"},
-		{[]shapes.StrategyItem{item("F", 0, 1), item("S", 0, 1)}, map[string]int{"FARGATE_SPOT": 2, "OTHER": 9}, 3, "FFF"},
+		{[]shapes.StrategyItem{item("F", 2, 1), item("S", 0, 1)}, map[string]int{"FARGATE": 1, "FARGATE_SPOT": 4}, 5,
+			"FFFFF"},
+		{[]shapes.StrategyItem{item("F", 0, 1), item("S", 0, 1)}, map[string]int{"FARGATE_SPOT": 2, "OTHER": 9}, 3,
+			"FFF"},
 	} {
 		got := ""
 		for _, name := range controlplane.Spread(c.items, c.running, c.n) {
@@ -46,9 +50,11 @@ func TestSpread(t *testing.T) {
 // Of 10,000 tasks the shares are those of the weights.
 func TestSharesAreThoseOfTheWeights(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ base, f, s, want int }{{0, 1, 1, 5000}, {0, 1, 4, 2000}, {0, 3, 997, 30}, {1000, 1, 2, 4000}} {
+	for _, c := range []struct{ base, f, s, want int }{{0, 1, 1, 5000}, {0, 1, 4, 2000}, {0, 3, 997, 30},
+		{1000, 1, 2, 4000}} {
 		counts := map[string]int{}
-		for _, name := range controlplane.Spread([]shapes.StrategyItem{item("F", c.base, c.f), item("S", 0, c.s)}, nil, 10_000) {
+		for _, name := range controlplane.Spread([]shapes.StrategyItem{item("F", c.base, c.f), item("S", 0, c.s)}, nil,
+			10_000) {
 			counts[name]++
 		}
 		if got := counts["FARGATE"]; got != c.want {

@@ -34,7 +34,9 @@ func (p *Plane) UntagResource(call shapes.Call, in shapes.ResourceInput) (shapes
 	if err != nil {
 		return shapes.Empty{}, err
 	}
-	*tags = slices.DeleteFunc(slices.Clone(*tags), func(t shapes.Tag) bool { return slices.Contains(in.TagKeys, t.Key) })
+	*tags = slices.DeleteFunc(slices.Clone(*tags), func(t shapes.Tag) bool {
+		return slices.Contains(in.TagKeys, t.Key)
+	})
 	return shapes.Empty{}, nil
 }
 

@@ -46,7 +46,8 @@ func (p *Plane) ListTasks(call shapes.Call, in shapes.ListTasksInput) (shapes.Li
 	listed := func(r *Record) bool {
 		return r.Cluster == c.name && r.Matches(in) && r.Listed(at, call.Now) == in.DesiredStatus
 	}
-	scope := strings.Join([]string{"tasks", c.name, in.Family, in.StartedBy, in.ServiceName, in.DesiredStatus, in.LaunchType}, " ")
+	scope := strings.Join([]string{"tasks", c.name, in.Family, in.StartedBy, in.ServiceName, in.DesiredStatus,
+		in.LaunchType}, " ")
 	found, next, err := Page(p.records, listed, in.PageInput, scope, call.Now, false, (*Record).Key)
 	out.NextToken = next
 	for _, r := range found {
@@ -175,7 +176,8 @@ func (p *Plane) noInstances(c *cluster, refs []string) []shapes.Failure {
 }
 
 // ListContainerInstances finds none: all tasks are Fargate's.
-func (p *Plane) ListContainerInstances(_ shapes.Call, in shapes.ContainerInstancesInput) (shapes.ListContainerInstancesOutput, error) {
+func (p *Plane) ListContainerInstances(_ shapes.Call,
+	in shapes.ContainerInstancesInput) (shapes.ListContainerInstancesOutput, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, err := p.cluster(in.Cluster)
@@ -183,7 +185,8 @@ func (p *Plane) ListContainerInstances(_ shapes.Call, in shapes.ContainerInstanc
 }
 
 // DescribeContainerInstances finds none either.
-func (p *Plane) DescribeContainerInstances(_ shapes.Call, in shapes.ContainerInstancesInput) (shapes.ContainerInstancesOutput, error) {
+func (p *Plane) DescribeContainerInstances(_ shapes.Call,
+	in shapes.ContainerInstancesInput) (shapes.ContainerInstancesOutput, error) {
 	out := shapes.ContainerInstancesOutput{ContainerInstances: []struct{}{}}
 	if len(in.ContainerInstances) == 0 {
 		return out, shapes.Invalid("Container instance cannot be empty.")

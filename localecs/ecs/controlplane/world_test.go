@@ -37,7 +37,8 @@ type planeWorld struct {
 func newPlaneWorld(t *testing.T, change func(*controlplane.Options)) *planeWorld {
 	t.Helper()
 	w := &planeWorld{
-		t: t, now: planeStart, launches: map[string]controlplane.Launch{}, states: map[string]*scheduler.Task{}, protections: metadata.NewProtections(),
+		t: t, now: planeStart, launches: map[string]controlplane.Launch{}, states: map[string]*scheduler.Task{},
+		protections: metadata.NewProtections(),
 	}
 	o := controlplane.Options{
 		Account: shapes.Account{Region: "us-east-1", ID: "123456789012"}, Launcher: w, Protections: w.protections,
@@ -79,8 +80,10 @@ func (w *planeWorld) happen(id string, events ...scheduler.Event) {
 
 func (w *planeWorld) reportOf(id string) controlplane.Report {
 	return controlplane.Report{
-		View:       w.states[id].View(),
-		Network:    &metadata.Network{IP: "10.42.0.4", MAC: "0a:ec:0a:2a:00:04", PrivateDNSName: "ip-10-42-0-4.ec2.internal"},
+		View: w.states[id].View(),
+		Network: &metadata.Network{
+			IP: "10.42.0.4", MAC: "0a:ec:0a:2a:00:04", PrivateDNSName: "ip-10-42-0-4.ec2.internal",
+		},
 		Containers: map[string]metadata.ContainerFacts{"app": {DockerID: id + "-0123456789", ImageID: "sha256:11"}},
 	}
 }
@@ -103,7 +106,8 @@ func (w *planeWorld) end(id string, code int) {
 
 // simple is a task definition for Fargate with one container, app.
 func planeTask(family string) string {
-	return `{"family": "` + family + `", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
+	return `{"family": "` + family +
+		`", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
 		"containerDefinitions": [{"name": "app", "image": "app:1", "command": ["serve"], "environment": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]}],
 		"tags": [{"key": "team", "value": "shop"}]}`
 }
@@ -120,8 +124,10 @@ func (w *planeWorld) register(document string) shapes.TaskDefinitionOutput {
 // input is one for RunTask that is accepted, then changed.
 func planeInput(change func(*shapes.RunTaskInput)) shapes.RunTaskInput {
 	in := shapes.RunTaskInput{
-		TaskDefinition:       "web",
-		NetworkConfiguration: &shapes.NetworkConfiguration{AWSVPC: &shapes.VPCConfiguration{Subnets: []string{"subnet-1"}}},
+		TaskDefinition: "web",
+		NetworkConfiguration: &shapes.NetworkConfiguration{
+			AWSVPC: &shapes.VPCConfiguration{Subnets: []string{"subnet-1"}},
+		},
 	}
 	if change != nil {
 		change(&in)

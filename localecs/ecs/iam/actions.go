@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-const trustPolicy = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ecs-tasks.amazonaws.com"},"Action":"sts:AssumeRole"}]}`
+const trustPolicy = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow",` +
+	`"Principal":{"Service":"ecs-tasks.amazonaws.com"},"Action":"sts:AssumeRole"}]}`
 
 const created = "2024-01-01T00:00:00Z"
 
@@ -56,7 +57,8 @@ func (h *handler) getRole(c call, meta responseMetadata) (any, *Error) {
 	name := c.params.Get("RoleName")
 	if name == "" {
 		return nil, &Error{http.StatusBadRequest, "ValidationError",
-			"1 validation error detected: Value null at 'roleName' failed to satisfy constraint: Member must not be null"}
+			"1 validation error detected: Value null at 'roleName' failed to satisfy constraint: Member must not be " +
+				"null"}
 	}
 	role, ok := h.store.Role(c.key.RoleARN)
 	if !ok || role.Name != name || (role.Actions != nil && !h.store.Allows(c.key, "iam:GetRole")) {
@@ -93,7 +95,9 @@ func (h *handler) getUser(c call, meta responseMetadata) (any, *Error) {
 	user, ok := h.store.userNamed(c.key.Principal.Account, c.key.UserName)
 	switch {
 	case name == "":
-		return nil, &Error{http.StatusBadRequest, "ValidationError", "Must specify userName when calling with non-User credentials"}
+		return nil, &Error{
+			http.StatusBadRequest, "ValidationError", "Must specify userName when calling with non-User credentials",
+		}
 	case !ok || name != user.Name:
 		return nil, denied(c, "iam:GetUser", "user "+name)
 	}
@@ -119,6 +123,7 @@ func (c call) tags(m map[string]string) []tag {
 
 func denied(c call, action, resource string) *Error {
 	return &Error{http.StatusForbidden, "AccessDenied", fmt.Sprintf(
-		"User: %s is not authorized to perform: %s on resource: %s because no identity-based policy allows the %s action",
+		"User: %s is not authorized to perform: %s on resource: %s because no identity-based policy allows the %s "+
+			"action",
 		c.key.Principal.ARN, action, resource, action)}
 }

@@ -54,7 +54,9 @@ func TestGetRoleAnswersTheOwnRole(t *testing.T) {
 	want := entity{
 		Path: "/consul-ecs/", Arn: "arn:aws:iam::111122223333:role/consul-ecs/product-api-task",
 		RoleName: "product-api-task", RoleId: productAPI().UniqueID(),
-		Tags: []struct{ Key, Value string }{{"consul.hashicorp.com.service-name", "product-api"}, {"team", "shop & more"}},
+		Tags: []struct{ Key, Value string }{
+			{"consul.hashicorp.com.service-name", "product-api"}, {"team", "shop & more"},
+		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || status != http.StatusOK {
 		t.Errorf("%d %+v (-want +got):\n%s", status, bad, diff)
@@ -103,7 +105,10 @@ func TestGetRolePolicy(t *testing.T) {
 			if status != c.status || bad.Code != c.code {
 				t.Errorf("%d %+v, want %d %s", status, bad, c.status, c.code)
 			}
-			if c.code == "AccessDenied" && !strings.HasPrefix(bad.Message, "User: "+c.key.Principal.ARN+" is not authorized to perform: iam:GetRole on resource: role "+c.role) {
+			if c.code == "AccessDenied" &&
+				!strings.HasPrefix(bad.Message,
+					"User: "+c.key.Principal.ARN+" is not authorized to perform: iam:GetRole on resource: role "+
+						c.role) {
 				t.Errorf("message %q", bad.Message)
 			}
 		})
@@ -144,7 +149,8 @@ func TestPartitions(t *testing.T) {
 		key := issue(t, store, role, time.Now())
 		for _, signedFor := range []string{c.region, c.global} {
 			req := sign(t, post(t, "https://sts.example/", whoAmI), whoAmI, key, "sts", signedFor, time.Now())
-			want := "<Arn>arn:" + c.partition + ":sts::111122223333:assumed-role/product-api-task/" + signerTaskID + "</Arn>"
+			want := "<Arn>arn:" + c.partition + ":sts::111122223333:assumed-role/product-api-task/" + signerTaskID +
+				"</Arn>"
 			if status, body := do(t, h, req); status != 200 || !strings.Contains(body, want) {
 				t.Errorf("%s signed for %s: %d %s", c.partition, signedFor, status, body)
 			}

@@ -35,7 +35,8 @@ func parseAuthorization(header string) (authorization, *Error) {
 		part = strings.TrimSpace(part)
 		name, value, ok := strings.Cut(part, "=")
 		if !ok {
-			return authorization{}, incomplete("'%s' not a valid key=value pair (missing equal-sign) in Authorization header: '%s'.", part, header)
+			return authorization{}, incomplete("'%s' not a valid key=value pair (missing equal-sign) in "+
+				"Authorization header: '%s'.", part, header)
 		}
 		if _, twice := fields[name]; twice {
 			return authorization{}, incomplete("Authorization header has parameter '%s' more than once.", name)
@@ -44,15 +45,18 @@ func parseAuthorization(header string) (authorization, *Error) {
 	}
 	for _, name := range []string{"Credential", "SignedHeaders", "Signature"} {
 		if fields[name] == "" {
-			return authorization{}, incomplete("Authorization header requires '%s' parameter. Authorization=%s", name, header)
+			return authorization{}, incomplete("Authorization header requires '%s' parameter. Authorization=%s", name,
+				header)
 		}
 	}
 	scope := strings.Split(fields["Credential"], "/")
 	if len(scope) != 5 {
-		return authorization{}, incomplete("Credential must have exactly 5 slash-delimited elements, e.g. keyid/date/region/service/term, got '%s'", fields["Credential"])
+		return authorization{}, incomplete("Credential must have exactly 5 slash-delimited elements, e.g. "+
+			"keyid/date/region/service/term, got '%s'", fields["Credential"])
 	}
 	if scope[4] != terminator {
-		return authorization{}, mismatch("Credential should be scoped with a valid terminator: '%s', not '%s'.", terminator, scope[4])
+		return authorization{}, mismatch("Credential should be scoped with a valid terminator: '%s', not '%s'.",
+			terminator, scope[4])
 	}
 	return authorization{
 		keyID: scope[0], date: scope[1], region: scope[2], service: scope[3],

@@ -12,7 +12,8 @@ func TestParseAuthorization(t *testing.T) {
 	if bad != nil {
 		t.Fatal(bad)
 	}
-	if got.keyID != "AKID" || got.date != "20260302" || got.region != "us-west-2" || got.service != "sts" || got.signature != "0a1b" ||
+	if got.keyID != "AKID" || got.date != "20260302" || got.region != "us-west-2" || got.service != "sts" ||
+		got.signature != "0a1b" ||
 		strings.Join(got.signedHeaders, " ") != "host x-amz-date" {
 		t.Errorf("%+v", got)
 	}
@@ -44,7 +45,8 @@ func FuzzParseAuthorization(f *testing.F) {
 			t.Fatalf("%q: accepted as %+v", header, a)
 		}
 		// What was accepted says the same when written again.
-		again := algorithm + " Credential=" + strings.Join([]string{a.keyID, a.date, a.region, a.service, terminator}, "/") +
+		again := algorithm + " Credential=" +
+			strings.Join([]string{a.keyID, a.date, a.region, a.service, terminator}, "/") +
 			", SignedHeaders=" + strings.Join(a.signedHeaders, ";") + ", Signature=" + a.signature
 		b, bad := parseAuthorization(again)
 		if bad != nil || b.keyID != a.keyID || b.date != a.date || b.region != a.region || b.service != a.service ||

@@ -53,7 +53,9 @@ func FailAWS(w http.ResponseWriter, service string, status int) {
 	case http.StatusServiceUnavailable:
 		writeAWSError(w, service, &Error{status, "ServiceUnavailable", "Service is unavailable."})
 	default:
-		writeAWSError(w, service, &Error{status, "InternalFailure", "The request processing has failed because of an unknown error, exception or failure."})
+		writeAWSError(w, service,
+			&Error{status, "InternalFailure",
+				"The request processing has failed because of an unknown error, exception or failure."})
 	}
 }
 

@@ -34,7 +34,8 @@ func authMethod(t *testing.T, name, endpoint string) *api.Client {
 		t.Fatal(err)
 	}
 	_, _, err = c.ACL().BindingRuleCreate(&api.ACLBindingRule{
-		AuthMethod: name, BindType: api.BindingRuleBindTypeService, BindName: "${entity_tags.consul.hashicorp.com.service-name}",
+		AuthMethod: name, BindType: api.BindingRuleBindTypeService,
+		BindName: "${entity_tags.consul.hashicorp.com.service-name}",
 	}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -85,14 +86,16 @@ func TestTaskLogsInWithItsOwnCredentials(t *testing.T) { // not parallel: sets t
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"} {
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE",
+		"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"} {
 		t.Setenv(name, "")
 	}
 	t.Setenv("AWS_CONFIG_FILE", "/nonexistent")
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
 	t.Setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", creds.URL+iam.RelativeURI(id))
 	for _, moment := range []string{"first key", "rotated key"} {
-		signer, err := awsutil.NewSigner(t.Context(), awsutil.LoadOptions{Region: region, UserAgent: "consul-ecs", Version: "test"})
+		signer, err := awsutil.NewSigner(t.Context(),
+			awsutil.LoadOptions{Region: region, UserAgent: "consul-ecs", Version: "test"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +103,8 @@ func TestTaskLogsInWithItsOwnCredentials(t *testing.T) { // not parallel: sets t
 		if err != nil {
 			t.Fatalf("%s: %v", moment, err)
 		}
-		token, err := consulutil.Login(t.Context(), consul, consulutil.LoginParams{Method: "login-task", Bearer: bearer})
+		token, err := consulutil.Login(t.Context(), consul,
+			consulutil.LoginParams{Method: "login-task", Bearer: bearer})
 		if err != nil {
 			t.Fatalf("%s: %v", moment, err)
 		}
@@ -129,15 +133,18 @@ func TestConsulLoginIsRefused(t *testing.T) {
 		token  bearerToken
 		refuse string
 	}{
-		"signature changed": {tampered(t, bearer(t, sts.URL+"/", sts.URL+"/", key, "product-api-task")), "<Code>SignatureDoesNotMatch</Code>"},
+		"signature changed": {tampered(t, bearer(t, sts.URL+"/", sts.URL+"/", key, "product-api-task")),
+			"<Code>SignatureDoesNotMatch</Code>"},
 		"credentials expired": {bearer(t, sts.URL+"/", sts.URL+"/", expired, "product-api-task"),
 			"<Code>ExpiredToken</Code>"},
-		"role of another path":    {bearer(t, sts.URL+"/", sts.URL+"/", outsider, "outsider"), "not trusted"},
-		"another role":            {bearer(t, sts.URL+"/", sts.URL+"/", key, "outsider"), "<Code>AccessDenied</Code>"},
-		"signed for another host": {moved(bearer(t, sts.URL+"/", sts.URL+"/", key, "product-api-task")), "<Code>SignatureDoesNotMatch</Code>"},
+		"role of another path": {bearer(t, sts.URL+"/", sts.URL+"/", outsider, "outsider"), "not trusted"},
+		"another role":         {bearer(t, sts.URL+"/", sts.URL+"/", key, "outsider"), "<Code>AccessDenied</Code>"},
+		"signed for another host": {moved(bearer(t, sts.URL+"/", sts.URL+"/", key, "product-api-task")),
+			"<Code>SignatureDoesNotMatch</Code>"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := consul.ACL().Login(&api.ACLLoginParams{AuthMethod: "login-refused", BearerToken: c.token.encode(t)}, nil)
+			_, _, err := consul.ACL().Login(&api.ACLLoginParams{AuthMethod: "login-refused",
+				BearerToken: c.token.encode(t)}, nil)
 			if err == nil || !strings.Contains(err.Error(), c.refuse) {
 				t.Errorf("login: %v, want %q", err, c.refuse)
 			}

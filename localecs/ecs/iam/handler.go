@@ -29,7 +29,9 @@ const maxBody = 64 << 10
 // with the STS region when STS has a configured endpoint, so IAM takes both.
 func New(store *Store, region string) http.Handler {
 	return &handler{store: store, verifier: Verifier{
-		Store: store, Services: []string{"sts", "iam"}, Regions: []string{region, shapes.Account{Region: region}.GlobalRegion()},
+		Store: store, Services: []string{"sts", "iam"}, Regions: []string{
+			region, shapes.Account{Region: region}.GlobalRegion(),
+		},
 	}}
 }
 

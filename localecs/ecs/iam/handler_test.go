@@ -20,7 +20,8 @@ func TestJSON(t *testing.T) {
 		w := httptest.NewRecorder()
 		JSON(w, c.status, c.v)
 		if w.Code != c.code || w.Body.String() != c.body || w.Header().Get("Content-Type") != c.header {
-			t.Errorf("%s: %d %q, %q; want %d %q, %q", name, w.Code, w.Body, w.Header().Get("Content-Type"), c.code, c.body, c.header)
+			t.Errorf("%s: %d %q, %q; want %d %q, %q", name, w.Code, w.Body, w.Header().Get("Content-Type"), c.code,
+				c.body, c.header)
 		}
 	}
 }

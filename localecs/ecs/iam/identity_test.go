@@ -107,15 +107,18 @@ func TestCredentialsRotateInPlace(t *testing.T) {
 		t.Errorf("path %s", path)
 	}
 	status, first := get(t, s, path)
-	if status != http.StatusOK || len(first) != 5 || first["RoleArn"] != "arn:aws:iam::111122223333:role/consul-ecs/task" ||
+	if status != http.StatusOK || len(first) != 5 ||
+		first["RoleArn"] != "arn:aws:iam::111122223333:role/consul-ecs/task" ||
 		first["Expiration"] != "2026-03-02T23:08:41Z" {
 		t.Errorf("%d %v", status, first)
 	}
 	key, err := s.Current(id)
-	if err != nil || first["AccessKeyId"] != key.AccessKeyID || first["SecretAccessKey"] != key.Secret || first["Token"] != key.Token {
+	if err != nil || first["AccessKeyId"] != key.AccessKeyID || first["SecretAccessKey"] != key.Secret ||
+		first["Token"] != key.Token {
 		t.Errorf("served %v, stored %+v, %v", first, key, err)
 	}
-	if !regexp.MustCompile(`^ASIA[A-Z2-7]{16}$`).MatchString(key.AccessKeyID) || len(key.Secret) != 40 || len(key.Token) < 300 {
+	if !regexp.MustCompile(`^ASIA[A-Z2-7]{16}$`).MatchString(key.AccessKeyID) || len(key.Secret) != 40 ||
+		len(key.Token) < 300 {
 		t.Errorf("key %+v", key)
 	}
 

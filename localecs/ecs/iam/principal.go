@@ -31,7 +31,9 @@ type Role struct {
 func RoleOf(reference string, account shapes.Account) Role {
 	parts := strings.SplitN(reference, ":", 6) // arn:aws:iam::<account>:role/<path>/<name>
 	if len(parts) < 6 {
-		parts = []string{"arn", account.Partition(), "iam", "", account.ID, "role/" + strings.TrimPrefix(reference, "/")}
+		parts = []string{
+			"arn", account.Partition(), "iam", "", account.ID, "role/" + strings.TrimPrefix(reference, "/"),
+		}
 	}
 	full := strings.TrimPrefix(parts[5], "role/")
 	name := full[strings.LastIndex(full, "/")+1:]

@@ -61,11 +61,13 @@ func post(t testing.TB, url, form string) *http.Request {
 }
 
 // sign signs the request, whose body is form, with the SDK's signer.
-func sign(t testing.TB, req *http.Request, form string, key iam.Key, service, region string, at time.Time) *http.Request {
+func sign(t testing.TB, req *http.Request, form string, key iam.Key, service, region string,
+	at time.Time) *http.Request {
 	t.Helper()
 	sum := sha256.Sum256([]byte(form))
 	creds := aws.Credentials{AccessKeyID: key.AccessKeyID, SecretAccessKey: key.Secret, SessionToken: key.Token}
-	if err := v4.NewSigner().SignHTTP(t.Context(), creds, req, hex.EncodeToString(sum[:]), service, region, at); err != nil {
+	if err := v4.NewSigner().SignHTTP(t.Context(), creds, req, hex.EncodeToString(sum[:]), service, region,
+		at); err != nil {
 		t.Fatal(err)
 	}
 	return req

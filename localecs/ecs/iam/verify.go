@@ -83,7 +83,8 @@ func (v Verifier) Verify(ctx context.Context, r *http.Request, body []byte, now 
 	}
 	want, err := signature(ctx, r, body, auth, key, signed)
 	if err != nil || subtle.ConstantTimeCompare([]byte(want), []byte(auth.signature)) != 1 {
-		return Key{}, "", mismatch("The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details.")
+		return Key{}, "", mismatch("The request signature we calculated does not match the signature you provided. " +
+			"Check your AWS Secret Access Key and signing method. Consult the service documentation for details.")
 	}
 	if key.Expired(now) {
 		return Key{}, "", &Error{403, "ExpiredToken", "The security token included in the request is expired"}
@@ -107,21 +108,26 @@ func (v Verifier) checkScope(auth authorization) *Error {
 func signingTime(r *http.Request, auth authorization, now time.Time) (time.Time, *Error) {
 	value := r.Header.Get(amzDate)
 	if value == "" {
-		return time.Time{}, incomplete("Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. Authorization=%s", r.Header.Get("Authorization"))
+		return time.Time{}, incomplete("Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' "+
+			"header. Authorization=%s", r.Header.Get("Authorization"))
 	}
 	t, err := time.Parse(dateFormat, value)
 	if err != nil {
-		return time.Time{}, incomplete("Date must be in ISO-8601 'basic format'. Got '%s'. See http://en.wikipedia.org/wiki/ISO_8601", value)
+		return time.Time{}, incomplete("Date must be in ISO-8601 'basic format'. Got '%s'. See "+
+			"http://en.wikipedia.org/wiki/ISO_8601", value)
 	}
 	if day := t.Format("20060102"); day != auth.date {
-		return time.Time{}, mismatch("Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from HTTP: '%s' != '%s', from '%s'.", auth.date, day, value)
+		return time.Time{}, mismatch("Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date "+
+			"from HTTP: '%s' != '%s', from '%s'.", auth.date, day, value)
 	}
 	server := now.UTC().Format(dateFormat)
 	if limit := now.Add(-skew); t.Before(limit) {
-		return time.Time{}, mismatch("Signature expired: %s is now earlier than %s (%s - 15 min.)", value, limit.UTC().Format(dateFormat), server)
+		return time.Time{}, mismatch("Signature expired: %s is now earlier than %s (%s - 15 min.)", value,
+			limit.UTC().Format(dateFormat), server)
 	}
 	if limit := now.Add(skew); t.After(limit) {
-		return time.Time{}, mismatch("Signature not yet current: %s is still later than %s (%s + 15 min.)", value, limit.UTC().Format(dateFormat), server)
+		return time.Time{}, mismatch("Signature not yet current: %s is still later than %s (%s + 15 min.)", value,
+			limit.UTC().Format(dateFormat), server)
 	}
 	return t, nil
 }
@@ -148,7 +154,8 @@ func checkSignedHeaders(r *http.Request, auth authorization) *Error {
 
 // signature is what the Signature parameter has to be: the SDK signs a copy
 // of r that has the signed headers only.
-func signature(ctx context.Context, r *http.Request, body []byte, auth authorization, key Key, signed time.Time) (string, error) {
+func signature(ctx context.Context, r *http.Request, body []byte, auth authorization, key Key,
+	signed time.Time) (string, error) {
 	c := &http.Request{
 		Method: r.Method,
 		URL:    &url.URL{Host: r.Host, Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery},

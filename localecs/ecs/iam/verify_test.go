@@ -68,7 +68,9 @@ func TestSDKCallsGetCallerIdentity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := iam.Principal{ARN: aws.ToString(out.Arn), UserID: aws.ToString(out.UserId), Account: aws.ToString(out.Account)}
+	got := iam.Principal{
+		ARN: aws.ToString(out.Arn), UserID: aws.ToString(out.UserId), Account: aws.ToString(out.Account),
+	}
 	want := iam.Principal{
 		ARN:     "arn:aws:sts::111122223333:assumed-role/product-api-task/" + signerTaskID,
 		UserID:  productAPI().UniqueID() + ":" + signerTaskID,
@@ -86,7 +88,8 @@ func TestSignatureAccepted(t *testing.T) {
 	user := store.PutUser(iam.User{Name: "ann", Account: account})
 	for name, build := range map[string]func() *http.Request{
 		"POST form": func() *http.Request {
-			return sign(t, post(t, "https://sts.us-west-2.amazonaws.com/", whoAmI), whoAmI, key, "sts", region, time.Now())
+			return sign(t, post(t, "https://sts.us-west-2.amazonaws.com/", whoAmI), whoAmI, key, "sts", region,
+				time.Now())
 		},
 		"global region": func() *http.Request {
 			return sign(t, post(t, "https://sts.amazonaws.com/", whoAmI), whoAmI, key, "sts", "us-east-1", time.Now())
@@ -96,10 +99,12 @@ func TestSignatureAccepted(t *testing.T) {
 			return sign(t, req, "", key, "sts", region, time.Now())
 		},
 		"14 minutes late": func() *http.Request {
-			return sign(t, post(t, "https://sts.amazonaws.com/", whoAmI), whoAmI, key, "sts", region, time.Now().Add(-14*time.Minute))
+			return sign(t, post(t, "https://sts.amazonaws.com/", whoAmI), whoAmI, key, "sts", region,
+				time.Now().Add(-14*time.Minute))
 		},
 		"14 minutes early": func() *http.Request {
-			return sign(t, post(t, "https://sts.amazonaws.com/", whoAmI), whoAmI, key, "sts", region, time.Now().Add(14*time.Minute))
+			return sign(t, post(t, "https://sts.amazonaws.com/", whoAmI), whoAmI, key, "sts", region,
+				time.Now().Add(14*time.Minute))
 		},
 		"signed extra header with spaces": func() *http.Request {
 			req := post(t, "https://sts.amazonaws.com/", whoAmI)
@@ -118,7 +123,8 @@ func TestSignatureAccepted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if status, body := do(t, h, build()); status != http.StatusOK || !strings.Contains(body, "<Account>111122223333</Account>") {
+			if status, body := do(t, h, build()); status != http.StatusOK ||
+				!strings.Contains(body, "<Account>111122223333</Account>") {
 				t.Errorf("%d %s", status, body)
 			}
 		})
@@ -185,48 +191,118 @@ const calculated = "The request signature we calculated does not match"
 
 func refusals(expired, user iam.Key) []refusal {
 	return []refusal{
-		{name: "no signature", after: func(r *http.Request) { r.Header.Del("Authorization") }, status: 403, code: "MissingAuthenticationToken", message: "Request is missing Authentication Token"},
-		{name: "two signatures", after: func(r *http.Request) { r.Header.Add("Authorization", r.Header.Get("Authorization")) }, status: 400, code: "IncompleteSignature"},
-		{name: "other algorithm", after: authorization("AWS4-HMAC-SHA256", "AWS3"), status: 400, code: "IncompleteSignature", message: "Unsupported AWS 'algorithm': 'AWS3'."},
+		{name: "no signature", after: func(r *http.Request) {
+			r.Header.Del("Authorization")
+		}, status: 403, code: "MissingAuthenticationToken", message: "Request is missing Authentication Token"},
+		{name: "two signatures", after: func(r *http.Request) {
+			r.Header.Add("Authorization", r.Header.Get("Authorization"))
+		}, status: 400, code: "IncompleteSignature"},
+		{name: "other algorithm", after: authorization("AWS4-HMAC-SHA256", "AWS3"), status: 400,
+			code: "IncompleteSignature", message: "Unsupported AWS 'algorithm': 'AWS3'."},
 		{name: "bearer scheme", after: header("Authorization", "Bearer x"), status: 400, code: "IncompleteSignature"},
-		{name: "no signature parameter", after: authorization("Signature=", "Signatur="), status: 400, code: "IncompleteSignature", message: "requires 'Signature' parameter"},
-		{name: "no equal sign", after: authorization("SignedHeaders=", "SignedHeaders"), status: 400, code: "IncompleteSignature", message: "missing equal-sign"},
-		{name: "parameter twice", after: authorization("SignedHeaders=", "Credential=a, SignedHeaders="), status: 400, code: "IncompleteSignature"},
-		{name: "short scope", after: authorization("/aws4_request", ""), status: 400, code: "IncompleteSignature", message: "exactly 5 slash-delimited elements"},
-		{name: "terminator", after: authorization("aws4_request", "aws5_request"), status: 403, code: "SignatureDoesNotMatch", message: "valid terminator"},
-		{name: "no date", after: func(r *http.Request) { r.Header.Del("X-Amz-Date") }, status: 400, code: "IncompleteSignature", message: "requires existence of either"},
-		{name: "date in another format", after: header("X-Amz-Date", "Mon, 02 Mar 2026 17:08:41 GMT"), status: 400, code: "IncompleteSignature", message: "ISO-8601 'basic format'"},
-		{name: "date of another day than the scope's", breakIt: func(_ *http.Request, s *signing) { s.at = s.at.AddDate(0, 0, -3) },
-			after: header("X-Amz-Date", time.Now().UTC().Format("20060102T150405Z")), status: 403, code: "SignatureDoesNotMatch", message: "Date in Credential scope does not match"},
-		{name: "too late", breakIt: func(_ *http.Request, s *signing) { s.at = s.at.Add(-15*time.Minute - time.Second) }, status: 403, code: "SignatureDoesNotMatch", message: "Signature expired: "},
-		{name: "too early", breakIt: func(_ *http.Request, s *signing) { s.at = s.at.Add(15*time.Minute + 30*time.Second) }, status: 403, code: "SignatureDoesNotMatch", message: "Signature not yet current: "},
-		{name: "other service", breakIt: func(_ *http.Request, s *signing) { s.service = "ecs" }, status: 403, code: "SignatureDoesNotMatch", message: "scoped to correct service"},
-		{name: "other region", breakIt: func(_ *http.Request, s *signing) { s.region = "eu-west-1" }, status: 403, code: "SignatureDoesNotMatch", message: "valid region, not 'eu-west-1'"},
-		{name: "unknown key", breakIt: func(_ *http.Request, s *signing) { s.key.AccessKeyID = "ASIA0000000000000000" }, status: 403, code: "InvalidClientTokenId", message: "The security token included in the request is invalid."},
-		{name: "other session token", breakIt: func(_ *http.Request, s *signing) { s.key.Token += "x" }, status: 403, code: "InvalidClientTokenId"},
-		{name: "no session token", breakIt: func(_ *http.Request, s *signing) { s.key.Token = "" }, status: 403, code: "InvalidClientTokenId"},
-		{name: "session token with a user's key", breakIt: func(_ *http.Request, s *signing) { s.key = user; s.key.Token = "x" }, status: 403, code: "InvalidClientTokenId"},
-		{name: "expired key", breakIt: func(_ *http.Request, s *signing) { s.key = expired }, status: 403, code: "ExpiredToken", message: "The security token included in the request is expired"},
-		{name: "expired key, wrong secret", breakIt: func(_ *http.Request, s *signing) { s.key = expired; s.key.Secret = "x" }, status: 403, code: "SignatureDoesNotMatch", message: calculated},
-		{name: "wrong secret", breakIt: func(_ *http.Request, s *signing) { s.key.Secret = "wrong" }, status: 403, code: "SignatureDoesNotMatch", message: calculated},
-		{name: "body changed", after: body(strings.Replace(whoAmI, "2011", "2012", 1)), status: 403, code: "SignatureDoesNotMatch", message: calculated},
-		{name: "body longer", after: body(whoAmI + "&x=1"), status: 403, code: "SignatureDoesNotMatch", message: calculated},
-		{name: "host changed", after: func(r *http.Request) { r.Host = "iam.amazonaws.com" }, status: 403, code: "SignatureDoesNotMatch", message: calculated},
-		{name: "path changed", after: func(r *http.Request) { r.URL.Path = "/other" }, status: 403, code: "SignatureDoesNotMatch", message: calculated},
-		{name: "query added", after: func(r *http.Request) { r.URL.RawQuery = "Action=GetRole" }, status: 403, code: "SignatureDoesNotMatch", message: calculated},
-		{name: "method changed", after: func(r *http.Request) { r.Method = http.MethodPut }, status: 403, code: "SignatureDoesNotMatch", message: calculated},
-		{name: "signed header changed", breakIt: func(r *http.Request, _ *signing) { r.Header.Set("X-Consul-IAM-ServerID", "a") },
-			after: header("X-Consul-IAM-ServerID", "b"), status: 403, code: "SignatureDoesNotMatch", message: calculated},
-		{name: "signed header gone", breakIt: func(r *http.Request, _ *signing) { r.Header.Set("X-Consul-IAM-ServerID", "a") },
-			after: func(r *http.Request) { r.Header.Del("X-Consul-IAM-ServerID") }, status: 403, code: "SignatureDoesNotMatch", message: calculated},
-		{name: "host not signed", after: authorization(";host", ""), status: 403, code: "SignatureDoesNotMatch", message: "'Host' or ':authority' must be a 'SignedHeader'"},
-		{name: "x-amz header not signed", after: header("X-Amz-Target", "x"), status: 403, code: "SignatureDoesNotMatch", message: "'x-amz-target' must be a 'SignedHeader'"},
-		{name: "signed headers reordered", after: authorization("content-length;content-type", "content-type;content-length"), status: 403, code: "SignatureDoesNotMatch"},
+		{name: "no signature parameter", after: authorization("Signature=", "Signatur="), status: 400,
+			code: "IncompleteSignature", message: "requires 'Signature' parameter"},
+		{name: "no equal sign", after: authorization("SignedHeaders=", "SignedHeaders"), status: 400,
+			code: "IncompleteSignature", message: "missing equal-sign"},
+		{name: "parameter twice", after: authorization("SignedHeaders=", "Credential=a, SignedHeaders="), status: 400,
+			code: "IncompleteSignature"},
+		{name: "short scope", after: authorization("/aws4_request", ""), status: 400, code: "IncompleteSignature",
+			message: "exactly 5 slash-delimited elements"},
+		{name: "terminator", after: authorization("aws4_request", "aws5_request"), status: 403,
+			code: "SignatureDoesNotMatch", message: "valid terminator"},
+		{name: "no date", after: func(r *http.Request) {
+			r.Header.Del("X-Amz-Date")
+		}, status: 400, code: "IncompleteSignature", message: "requires existence of either"},
+		{name: "date in another format", after: header("X-Amz-Date", "Mon, 02 Mar 2026 17:08:41 GMT"), status: 400,
+			code: "IncompleteSignature", message: "ISO-8601 'basic format'"},
+		{name: "date of another day than the scope's", breakIt: func(_ *http.Request, s *signing) {
+			s.at = s.at.AddDate(0, 0, -3)
+		},
+			after: header("X-Amz-Date", time.Now().UTC().Format("20060102T150405Z")), status: 403,
+			code: "SignatureDoesNotMatch", message: "Date in Credential scope does not match"},
+		{name: "too late", breakIt: func(_ *http.Request, s *signing) {
+			s.at = s.at.Add(-15*time.Minute - time.Second)
+		}, status: 403, code: "SignatureDoesNotMatch", message: "Signature expired: "},
+		{name: "too early", breakIt: func(_ *http.Request, s *signing) {
+			s.at = s.at.Add(15*time.Minute + 30*time.Second)
+		}, status: 403, code: "SignatureDoesNotMatch", message: "Signature not yet current: "},
+		{name: "other service", breakIt: func(_ *http.Request, s *signing) {
+			s.service = "ecs"
+		}, status: 403, code: "SignatureDoesNotMatch", message: "scoped to correct service"},
+		{name: "other region", breakIt: func(_ *http.Request, s *signing) {
+			s.region = "eu-west-1"
+		}, status: 403, code: "SignatureDoesNotMatch", message: "valid region, not 'eu-west-1'"},
+		{name: "unknown key", breakIt: func(_ *http.Request, s *signing) {
+			s.key.AccessKeyID = "ASIA0000000000000000"
+		}, status: 403, code: "InvalidClientTokenId",
+			message: "The security token included in the request is invalid."},
+		{name: "other session token", breakIt: func(_ *http.Request, s *signing) {
+			s.key.Token += "x"
+		}, status: 403, code: "InvalidClientTokenId"},
+		{name: "no session token", breakIt: func(_ *http.Request, s *signing) {
+			s.key.Token = ""
+		}, status: 403, code: "InvalidClientTokenId"},
+		{name: "session token with a user's key", breakIt: func(_ *http.Request, s *signing) {
+			s.key = user
+			s.key.Token = "x"
+		}, status: 403, code: "InvalidClientTokenId"},
+		{name: "expired key", breakIt: func(_ *http.Request, s *signing) {
+			s.key = expired
+		}, status: 403, code: "ExpiredToken", message: "The security token included in the request is expired"},
+		{name: "expired key, wrong secret", breakIt: func(_ *http.Request, s *signing) {
+			s.key = expired
+			s.key.Secret = "x"
+		}, status: 403, code: "SignatureDoesNotMatch", message: calculated},
+		{name: "wrong secret", breakIt: func(_ *http.Request, s *signing) {
+			s.key.Secret = "wrong"
+		}, status: 403, code: "SignatureDoesNotMatch", message: calculated},
+		{name: "body changed", after: body(strings.Replace(whoAmI, "2011", "2012", 1)), status: 403,
+			code: "SignatureDoesNotMatch", message: calculated},
+		{name: "body longer", after: body(whoAmI + "&x=1"), status: 403, code: "SignatureDoesNotMatch",
+			message: calculated},
+		{name: "host changed", after: func(r *http.Request) {
+			r.Host = "iam.amazonaws.com"
+		}, status: 403, code: "SignatureDoesNotMatch", message: calculated},
+		{name: "path changed", after: func(r *http.Request) {
+			r.URL.Path = "/other"
+		}, status: 403, code: "SignatureDoesNotMatch", message: calculated},
+		{name: "query added", after: func(r *http.Request) {
+			r.URL.RawQuery = "Action=GetRole"
+		}, status: 403, code: "SignatureDoesNotMatch", message: calculated},
+		{name: "method changed", after: func(r *http.Request) {
+			r.Method = http.MethodPut
+		}, status: 403, code: "SignatureDoesNotMatch", message: calculated},
+		{name: "signed header changed", breakIt: func(r *http.Request, _ *signing) {
+			r.Header.Set("X-Consul-IAM-ServerID", "a")
+		},
+			after: header("X-Consul-IAM-ServerID", "b"), status: 403, code: "SignatureDoesNotMatch",
+			message: calculated},
+		{name: "signed header gone", breakIt: func(r *http.Request, _ *signing) {
+			r.Header.Set("X-Consul-IAM-ServerID", "a")
+		},
+			after: func(r *http.Request) {
+				r.Header.Del("X-Consul-IAM-ServerID")
+			}, status: 403, code: "SignatureDoesNotMatch", message: calculated},
+		{name: "host not signed", after: authorization(";host", ""), status: 403, code: "SignatureDoesNotMatch",
+			message: "'Host' or ':authority' must be a 'SignedHeader'"},
+		{name: "x-amz header not signed", after: header("X-Amz-Target", "x"), status: 403,
+			code: "SignatureDoesNotMatch", message: "'x-amz-target' must be a 'SignedHeader'"},
+		{name: "signed headers reordered",
+			after: authorization("content-length;content-type", "content-type;content-length"), status: 403,
+			code: "SignatureDoesNotMatch"},
 		{name: "body too long", after: body(strings.Repeat("x", 64<<10+1)), status: 413, code: "MalformedInput"},
-		{name: "unknown action", breakIt: func(_ *http.Request, s *signing) { s.form = "Action=AssumeRole&Version=2011-06-15" }, status: 400, code: "InvalidAction", message: "Could not find operation AssumeRole for version 2011-06-15"},
-		{name: "action of the other service", breakIt: func(_ *http.Request, s *signing) { s.service = "iam" }, status: 400, code: "InvalidAction"},
-		{name: "no action", breakIt: func(_ *http.Request, s *signing) { s.form = "Version=2011-06-15" }, status: 400, code: "MissingAction"},
-		{name: "bad form", breakIt: func(_ *http.Request, s *signing) { s.form = "Action=%zz" }, status: 400, code: "MalformedQueryString"},
+		{name: "unknown action", breakIt: func(_ *http.Request, s *signing) {
+			s.form = "Action=AssumeRole&Version=2011-06-15"
+		}, status: 400, code: "InvalidAction", message: "Could not find operation AssumeRole for version 2011-06-15"},
+		{name: "action of the other service", breakIt: func(_ *http.Request, s *signing) {
+			s.service = "iam"
+		}, status: 400, code: "InvalidAction"},
+		{name: "no action", breakIt: func(_ *http.Request, s *signing) {
+			s.form = "Version=2011-06-15"
+		}, status: 400, code: "MissingAction"},
+		{name: "bad form", breakIt: func(_ *http.Request, s *signing) {
+			s.form = "Action=%zz"
+		}, status: 400, code: "MalformedQueryString"},
 	}
 }
 
@@ -254,7 +330,8 @@ func TestSignatureRefused(t *testing.T) {
 			if err := xml.Unmarshal([]byte(text), &got); err != nil {
 				t.Fatalf("%v in %s", err, text)
 			}
-			if status != c.status || got.Code != c.code || got.Type != "Sender" || !strings.Contains(got.Message, c.message) ||
+			if status != c.status || got.Code != c.code || got.Type != "Sender" ||
+				!strings.Contains(got.Message, c.message) ||
 				got.XMLName.Local != "ErrorResponse" {
 				t.Errorf("%d %+v, want %d %s %q", status, got, c.status, c.code, c.message)
 			}

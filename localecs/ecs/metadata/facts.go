@@ -27,7 +27,8 @@ const statusLag = time.Second
 // At is a snapshot of a task of Fargate, on a machine whose clock is synchronized and whose
 // storage is empty.
 func At(now time.Time, f Facts, v scheduler.View) Snapshot {
-	if v.DesiredStatus == scheduler.StatusRunning && v.KnownStatus == scheduler.StatusRunning && now.Sub(v.StartedAt) < statusLag {
+	if v.DesiredStatus == scheduler.StatusRunning && v.KnownStatus == scheduler.StatusRunning &&
+		now.Sub(v.StartedAt) < statusLag {
 		v.KnownStatus = scheduler.StatusNone
 	}
 	return Snapshot{

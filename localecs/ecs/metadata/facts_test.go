@@ -27,7 +27,9 @@ func TestTaskIsNoneInTheFirstAnswers(t *testing.T) {
 	} {
 		view := scheduler.View{
 			DesiredStatus: c.desired, KnownStatus: c.known, StartedAt: started,
-			Containers: []scheduler.ContainerView{{Name: "app", DesiredStatus: c.desired, KnownStatus: "RUNNING", StartedAt: started}},
+			Containers: []scheduler.ContainerView{
+				{Name: "app", DesiredStatus: c.desired, KnownStatus: "RUNNING", StartedAt: started},
+			},
 		}
 		facts := metadata.Facts{Containers: map[string]metadata.ContainerFacts{"app": {}}}
 		text, err := json.Marshal(metadata.At(started.Add(c.after), facts, view).Document())

@@ -31,7 +31,8 @@ func meshFacts() metadata.Facts {
 				"awslogs-region": "us-west-2",
 				"awslogs-stream": name + "/" + name + "/" + taskID,
 			},
-			ContainerARN: "arn:aws:ecs:us-west-2:111122223333:container/mesh/" + taskID + "/05281997-76f6-4508-a13c-19f1a2ecc00" + last,
+			ContainerARN: "arn:aws:ecs:us-west-2:111122223333:container/mesh/" + taskID +
+				"/05281997-76f6-4508-a13c-19f1a2ecc00" + last,
 		}
 	}
 	return metadata.Facts{
@@ -71,14 +72,19 @@ func phases(t testing.TB) map[string]metadata.Snapshot {
 		Facts: meshFacts(),
 		View: scheduler.View{
 			DesiredStatus: "RUNNING", KnownStatus: "NONE",
-			PullStartedAt: at(t, "2026-03-02T17:08:41.102337458Z"), PullStoppedAt: at(t, "2026-03-02T17:08:52.904115007Z"),
+			PullStartedAt: at(t, "2026-03-02T17:08:41.102337458Z"),
+			PullStoppedAt: at(t, "2026-03-02T17:08:52.904115007Z"),
 			Containers: []scheduler.ContainerView{
-				{Name: "consul-ecs-mesh-init", Image: "hashicorp/consul-ecs:0.9.0", DesiredStatus: "RUNNING", KnownStatus: "RUNNING",
-					StartedAt: at(t, "2026-03-02T17:08:53.211904113Z")},
-				{Name: "consul-dataplane", Image: "hashicorp/consul-dataplane:1.5.0", DesiredStatus: "RUNNING", KnownStatus: "PULLED",
-					Health: &scheduler.HealthView{}},
-				{Name: "consul-ecs-health-sync", Image: "hashicorp/consul-ecs:0.9.0", DesiredStatus: "RUNNING", KnownStatus: "PULLED"},
-				{Name: "product-api", Image: "111122223333.dkr.ecr.us-west-2.amazonaws.com/product-api:7", Essential: true,
+				{Name: "consul-ecs-mesh-init", Image: "hashicorp/consul-ecs:0.9.0", DesiredStatus: "RUNNING",
+					KnownStatus: "RUNNING",
+					StartedAt:   at(t, "2026-03-02T17:08:53.211904113Z")},
+				{Name: "consul-dataplane", Image: "hashicorp/consul-dataplane:1.5.0", DesiredStatus: "RUNNING",
+					KnownStatus: "PULLED",
+					Health:      &scheduler.HealthView{}},
+				{Name: "consul-ecs-health-sync", Image: "hashicorp/consul-ecs:0.9.0", DesiredStatus: "RUNNING",
+					KnownStatus: "PULLED"},
+				{Name: "product-api", Image: "111122223333.dkr.ecr.us-west-2.amazonaws.com/product-api:7",
+					Essential:     true,
 					DesiredStatus: "RUNNING", KnownStatus: "PULLED", Health: &scheduler.HealthView{}},
 			},
 		},
@@ -87,7 +93,8 @@ func phases(t testing.TB) map[string]metadata.Snapshot {
 	save := func(name, reference string, utilized int64) {
 		saved := m
 		saved.View.Containers = append([]scheduler.ContainerView(nil), m.View.Containers...)
-		saved.Clock = &metadata.ClockDrift{ClockErrorBound: 0.5458, ReferenceTimestamp: at(t, reference).Add(123 * time.Millisecond),
+		saved.Clock = &metadata.ClockDrift{ClockErrorBound: 0.5458,
+			ReferenceTimestamp:         at(t, reference).Add(123 * time.Millisecond),
 			ClockSynchronizationStatus: "SYNCHRONIZED"}
 		saved.Storage = &metadata.EphemeralStorage{Utilized: utilized, Reserved: 20496}
 		out[name] = saved
@@ -97,7 +104,8 @@ func phases(t testing.TB) map[string]metadata.Snapshot {
 
 	m.View.KnownStatus = "RUNNING"
 	c[0].KnownStatus, c[0].ExitCode, c[0].FinishedAt = "STOPPED", code(0), at(t, "2026-03-02T17:08:56.400712998Z")
-	for i, start := range []string{"2026-03-02T17:08:57.302771204Z", "2026-03-02T17:08:57.355120086Z", "2026-03-02T17:09:04.118840001Z"} {
+	for i, start := range []string{"2026-03-02T17:08:57.302771204Z", "2026-03-02T17:08:57.355120086Z",
+		"2026-03-02T17:09:04.118840001Z"} {
 		c[i+1].KnownStatus, c[i+1].StartedAt = "RUNNING", at(t, start)
 	}
 	c[1].Health = &scheduler.HealthView{Status: "HEALTHY", Since: at(t, "2026-03-02T17:09:02.611038455Z")}
@@ -105,8 +113,9 @@ func phases(t testing.TB) map[string]metadata.Snapshot {
 	save("phase-b-running", "2026-03-02T17:11:12Z", 214)
 
 	c[2].KnownStatus, c[2].ExitCode, c[2].FinishedAt = "STOPPED", code(1), at(t, "2026-03-02T17:21:10.730044981Z")
-	c[3].Health = &scheduler.HealthView{Status: "UNHEALTHY", Since: at(t, "2026-03-02T17:24:40.002917340Z"), ExitCode: 1,
-		Output: "dial tcp 127.0.0.1:9090: connect: connection refused\n"}
+	c[3].Health = &scheduler.HealthView{Status: "UNHEALTHY", Since: at(t, "2026-03-02T17:24:40.002917340Z"),
+		ExitCode: 1,
+		Output:   "dial tcp 127.0.0.1:9090: connect: connection refused\n"}
 	save("phase-c-unhealthy", "2026-03-02T17:25:03Z", 231)
 
 	m.View.DesiredStatus, m.View.ExecutionStoppedAt = "STOPPED", at(t, "2026-03-02T17:40:04.511870275Z")

@@ -98,7 +98,8 @@ func TestConsulECSReadsTheAnswer(t *testing.T) {
 	}
 	app := task.Containers[3]
 	if task.TaskARN != taskARN || app.Name != "product-api" || app.Health.Status != "UNHEALTHY" ||
-		app.KnownStatus != "STOPPED" || app.DesiredStatus != "STOPPED" || app.Networks[0].IPv4Addresses[0] != "10.0.1.23" {
+		app.KnownStatus != "STOPPED" || app.DesiredStatus != "STOPPED" ||
+		app.Networks[0].IPv4Addresses[0] != "10.0.1.23" {
 		t.Errorf("got %+v", task)
 	}
 }
@@ -112,13 +113,22 @@ func TestErrors(t *testing.T) {
 		status int
 		body   string
 	}{
-		{"/v4/nope", 404, `"V4 container metadata handler: unable to get container ID from request: unable to get docker ID from v3 endpoint ID: nope"`},
-		{"/v4/nope/task", 404, `"V4 task metadata handler: unable to get task arn from request: unable to get task Arn from v3 endpoint ID: nope"`},
-		{"/v4/nope/taskWithTags", 404, `"V4 task metadata handler: unable to get task arn from request: unable to get task Arn from v3 endpoint ID: nope"`},
-		{"/v4/nope/stats", 404, `"V4 container stats handler: unable to get task arn from request: unable to get task Arn from v3 endpoint ID: nope"`},
-		{"/v4/nope/task/stats", 404, `"V4 task stats handler: unable to get task arn from request: unable to get task Arn from v3 endpoint ID: nope"`},
-		{"/v4/", 404, `"V4 container metadata handler: unable to get container ID from request: unable to get docker ID from v3 endpoint ID: "`},
-		{"/v3/nope/task", 500, `"V3 task metadata handler: unable to get task arn from request: unable to get task Arn from v3 endpoint ID: nope"`},
+		{"/v4/nope", 404, `"V4 container metadata handler: unable to get container ID from request: unable to get ` +
+			`docker ID from v3 endpoint ID: nope"`},
+		{"/v4/nope/task", 404, `"V4 task metadata handler: unable to get task arn from request: unable to get task ` +
+			`Arn from v3 endpoint ID: nope"`},
+		{"/v4/nope/taskWithTags", 404,
+			`"V4 task metadata handler: unable to get task arn from request: unable to get task Arn from v3 endpoint ` +
+				`ID: nope"`},
+		{"/v4/nope/stats", 404, `"V4 container stats handler: unable to get task arn from request: unable to get ` +
+			`task Arn from v3 endpoint ID: nope"`},
+		{"/v4/nope/task/stats", 404,
+			`"V4 task stats handler: unable to get task arn from request: unable to get task Arn from v3 endpoint ` +
+				`ID: nope"`},
+		{"/v4/", 404, `"V4 container metadata handler: unable to get container ID from request: unable to get docker ` +
+			`ID from v3 endpoint ID: "`},
+		{"/v3/nope/task", 500, `"V3 task metadata handler: unable to get task arn from request: unable to get task ` +
+			`Arn from v3 endpoint ID: nope"`},
 		{"/v4/" + appID + "/", 404, notFound},
 		{"/v4/" + appID + "/task/", 404, notFound},
 		{"/v4/" + appID + "/tasks", 404, notFound},
@@ -173,7 +183,8 @@ func TestContainerDetails(t *testing.T) {
 	if diff := cmp.Diff(any(map[string]any{"CPU": 128.0, "Memory": 512.0}), got["Limits"]); diff != "" {
 		t.Errorf("limits (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(any([]any{map[string]any{"ContainerPort": 9090.0, "Protocol": "tcp", "HostPort": 9090.0}}), got["Ports"]); diff != "" {
+	if diff := cmp.Diff(any([]any{map[string]any{"ContainerPort": 9090.0, "Protocol": "tcp", "HostPort": 9090.0}}),
+		got["Ports"]); diff != "" {
 		t.Errorf("ports (-want +got):\n%s", diff)
 	}
 	labels := got["Labels"].(map[string]any)

@@ -66,7 +66,8 @@ func ProtectionHandler(lookup func(endpointID string) (Snapshot, bool), p *Prote
 			d := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10))
 			d.DisallowUnknownFields()
 			if d.Decode(&req) != nil {
-				refuse(w, http.StatusBadRequest, "", "InvalidParameterException", "UpdateTaskProtection: failed to decode request")
+				refuse(w, http.StatusBadRequest, "", "InvalidParameterException",
+					"UpdateTaskProtection: failed to decode request")
 				return
 			}
 		default:
@@ -121,16 +122,20 @@ func protect(w http.ResponseWriter, r *http.Request, f Facts, p *Protections, re
 	}
 	switch {
 	case put && req.ProtectionEnabled == nil:
-		refuse(w, http.StatusBadRequest, f.TaskARN, "InvalidParameterException", "Invalid request: does not contain 'ProtectionEnabled' field")
+		refuse(w, http.StatusBadRequest, f.TaskARN, "InvalidParameterException",
+			"Invalid request: does not contain 'ProtectionEnabled' field")
 		return
 	case !f.HasRole:
-		refuse(w, http.StatusForbidden, f.TaskARN, "AccessDeniedException", "Invalid Request: no task IAM role credentials available for task")
+		refuse(w, http.StatusForbidden, f.TaskARN, "AccessDeniedException",
+			"Invalid Request: no task IAM role credentials available for task")
 		return
 	case put && *req.ProtectionEnabled && (minutes < 1 || minutes > MaxProtection):
-		refuse(w, http.StatusBadRequest, f.TaskARN, "InvalidParameterException", fmt.Sprintf("expiresInMinutes must be between 1 and %d", MaxProtection))
+		refuse(w, http.StatusBadRequest, f.TaskARN, "InvalidParameterException",
+			fmt.Sprintf("expiresInMinutes must be between 1 and %d", MaxProtection))
 		return
 	case f.ServiceName == "":
-		iam.JSON(w, http.StatusOK, protectionResponse{Failure: &protectionFailure{Arn: f.TaskARN, Reason: "TASK_NOT_VALID"}})
+		iam.JSON(w, http.StatusOK,
+			protectionResponse{Failure: &protectionFailure{Arn: f.TaskARN, Reason: "TASK_NOT_VALID"}})
 		return
 	case put && *req.ProtectionEnabled:
 		p.Set(f.TaskARN, now.Add(time.Duration(minutes)*time.Minute).UTC().Truncate(time.Second))

@@ -42,7 +42,8 @@ func TestProtectionEchoes(t *testing.T) {
 		t.Fatalf("put: %d %s", status, put)
 	}
 	in := answer.Protection.ExpirationDate.Sub(before)
-	if !answer.Protection.ProtectionEnabled || answer.Protection.TaskArn != taskARN || in < 59*time.Minute || in > 61*time.Minute {
+	if !answer.Protection.ProtectionEnabled || answer.Protection.TaskArn != taskARN || in < 59*time.Minute ||
+		in > 61*time.Minute {
 		t.Errorf("put: %s", put)
 	}
 	if status, body := ask(h, "GET", protectionPath, ""); status != 200 || body != put {
@@ -54,10 +55,12 @@ func TestProtectionEchoes(t *testing.T) {
 	if status, body := ask(h, "PUT", protectionPath, `{"ProtectionEnabled":false}`); status != 200 || body != off {
 		t.Errorf("put false: %d %s", status, body)
 	}
-	if _, body := ask(h, "PUT", protectionPath, `{"ProtectionEnabled":true}`); !strings.Contains(body, `"ProtectionEnabled":true`) {
+	if _, body := ask(h, "PUT", protectionPath, `{"ProtectionEnabled":true}`); !strings.Contains(body,
+		`"ProtectionEnabled":true`) {
 		t.Errorf("put without minutes: %s", body)
 	}
-	if until, _ := p.Until(taskARN, before); until.Sub(before) < 119*time.Minute || until.Sub(before) > 121*time.Minute {
+	if until, _ := p.Until(taskARN, before); until.Sub(before) < 119*time.Minute ||
+		until.Sub(before) > 121*time.Minute {
 		t.Errorf("default life is %v, want 2 h", until.Sub(before))
 	}
 }
@@ -80,11 +83,16 @@ func TestProtectionErrors(t *testing.T) {
 		"no JSON": {full, "PUT", protectionPath, `yes`, 400,
 			`{"error":{"Code":"InvalidParameterException","Message":"UpdateTaskProtection: failed to decode request"}}`},
 		"first field missing": {full, "PUT", protectionPath, `{"ExpiresInMinutes":5}`, 400,
-			`{"error":{"Arn":"` + taskARN + `","Code":"InvalidParameterException","Message":"Invalid request: does not contain 'ProtectionEnabled' field"}}`},
+			`{"error":{"Arn":"` + taskARN +
+				`","Code":"InvalidParameterException","Message":"Invalid request: does not contain ` +
+				`'ProtectionEnabled' field"}}`},
 		"too long": {full, "PUT", protectionPath, `{"ProtectionEnabled":true,"ExpiresInMinutes":2881}`, 400,
-			`{"error":{"Arn":"` + taskARN + `","Code":"InvalidParameterException","Message":"expiresInMinutes must be between 1 and 2880"}}`},
+			`{"error":{"Arn":"` + taskARN +
+				`","Code":"InvalidParameterException","Message":"expiresInMinutes must be between 1 and 2880"}}`},
 		"no role": {noRole, "GET", protectionPath, "", 403,
-			`{"error":{"Arn":"` + taskARN + `","Code":"AccessDeniedException","Message":"Invalid Request: no task IAM role credentials available for task"}}`},
+			`{"error":{"Arn":"` + taskARN +
+				`","Code":"AccessDeniedException","Message":"Invalid Request: no task IAM role credentials available ` +
+				`for task"}}`},
 		"no service": {standalone, "PUT", protectionPath, `{"ProtectionEnabled":true}`, 200,
 			`{"failure":{"Arn":"` + taskARN + `","Detail":null,"Reason":"TASK_NOT_VALID"}}`},
 		"unknown ID": {full, "GET", "/api/nope/task-protection/v1/state", "", 404,

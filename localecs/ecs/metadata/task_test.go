@@ -38,7 +38,8 @@ func TestRoutes(t *testing.T) {
 		req := httptest.NewRequest(http.MethodGet, "http://169.254.170.2"+c.path, nil)
 		h.ServeHTTP(rec, req)
 		if rec.Code != c.status || rec.Header().Get("Location") != c.location || rec.Body.String() != c.answer {
-			t.Errorf("%s: %d %q %q, want %d %q %q", c.path, rec.Code, rec.Header().Get("Location"), rec.Body, c.status, c.location, c.answer)
+			t.Errorf("%s: %d %q %q, want %d %q %q", c.path, rec.Code, rec.Header().Get("Location"), rec.Body, c.status,
+				c.location, c.answer)
 		}
 	}
 }

@@ -17,7 +17,9 @@ func TestBuckets(t *testing.T) {
 		}
 		return allowed
 	}
-	one, path, ip := bucketKey{"10.0.1.23", "/v4/a/task"}, bucketKey{"10.0.1.23", "/v4/b/task"}, bucketKey{"10.0.1.24", "/v4/a/task"}
+	one, path, ip := bucketKey{"10.0.1.23", "/v4/a/task"}, bucketKey{"10.0.1.23", "/v4/b/task"}, bucketKey{
+		"10.0.1.24", "/v4/a/task",
+	}
 	for _, step := range []struct {
 		name  string
 		key   bucketKey
@@ -36,7 +38,8 @@ func TestBuckets(t *testing.T) {
 		}
 	}
 	later := bucketKey{"10.0.1.25", "/v4/a/task"}
-	if got := count(later, 50, now.Add(time.Second)) + count(later, 1, now) + count(later, 100, now.Add(time.Second)); got != 60 {
+	if got := count(later, 50, now.Add(time.Second)) + count(later, 1, now) +
+		count(later, 100, now.Add(time.Second)); got != 60 {
 		t.Errorf("%d allowed at once, want 60, when one of them looked at the clock before the others", got)
 	}
 	b.allow(one, now.Add(2*idle))

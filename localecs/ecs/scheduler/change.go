@@ -39,14 +39,17 @@ func Changes(task string, old, now View, at time.Time) []Change {
 		}
 		events = append(events, acts(task, before, c)...)
 		if c.KnownStatus != before.KnownStatus {
-			events = append(events, Change{At: statusTime(c, at), Task: task, Container: c.Name, What: "status", Value: c.KnownStatus, Detail: exitDetail(c)})
+			events = append(events, Change{At: statusTime(c, at), Task: task, Container: c.Name, What: "status",
+				Value: c.KnownStatus, Detail: exitDetail(c)})
 		}
 		if h := c.Health; h != nil && h.Status != "" && (before.Health == nil || before.Health.Status != h.Status) {
-			events = append(events, Change{At: h.Since, Task: task, Container: c.Name, What: "health", Value: h.Status, Detail: h.Output})
+			events = append(events, Change{At: h.Since, Task: task, Container: c.Name, What: "health", Value: h.Status,
+				Detail: h.Output})
 		}
 	}
 	if now.DesiredStatus != old.DesiredStatus && now.DesiredStatus == StatusStopped {
-		events = append(events, Change{At: at, Task: task, What: "desired", Value: now.DesiredStatus, Detail: now.StoppedReason})
+		events = append(events, Change{At: at, Task: task, What: "desired", Value: now.DesiredStatus,
+			Detail: now.StoppedReason})
 	}
 	if now.KnownStatus != old.KnownStatus {
 		e := Change{At: at, Task: task, What: "status", Value: now.KnownStatus}
@@ -62,13 +65,16 @@ func Changes(task string, old, now View, at time.Time) []Change {
 func acts(task string, before, c ContainerView) []Change {
 	var events []Change
 	if n := taskdef.Or(c.RestartCount, 0); n > taskdef.Or(before.RestartCount, 0) {
-		events = append(events, Change{At: c.FinishedAt, Task: task, Container: c.Name, What: "restart", Value: strconv.Itoa(n)})
+		events = append(events, Change{At: c.FinishedAt, Task: task, Container: c.Name, What: "restart",
+			Value: strconv.Itoa(n)})
 	}
 	if before.SignalledAt.IsZero() && !c.SignalledAt.IsZero() {
-		events = append(events, Change{At: c.SignalledAt, Task: task, Container: c.Name, What: "signal", Value: SignalStop})
+		events = append(events, Change{At: c.SignalledAt, Task: task, Container: c.Name, What: "signal",
+			Value: SignalStop})
 	}
 	if before.KilledAt.IsZero() && !c.KilledAt.IsZero() {
-		events = append(events, Change{At: c.KilledAt, Task: task, Container: c.Name, What: "signal", Value: SignalKill, Detail: "stop timeout elapsed"})
+		events = append(events, Change{At: c.KilledAt, Task: task, Container: c.Name, What: "signal", Value: SignalKill,
+			Detail: "stop timeout elapsed"})
 	}
 	return events
 }

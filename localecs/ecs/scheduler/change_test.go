@@ -13,7 +13,11 @@ func TestBetween(t *testing.T) {
 	t.Parallel()
 	at, earlier := time.Unix(100, 0), time.Unix(90, 0)
 	code := 7
-	old := scheduler.View{KnownStatus: "RUNNING", DesiredStatus: "RUNNING", Containers: []scheduler.ContainerView{{Name: "app", KnownStatus: "RUNNING"}, {Name: "side", KnownStatus: "RUNNING"}}}
+	old := scheduler.View{
+		KnownStatus: "RUNNING", DesiredStatus: "RUNNING", Containers: []scheduler.ContainerView{
+			{Name: "app", KnownStatus: "RUNNING"}, {Name: "side", KnownStatus: "RUNNING"},
+		},
+	}
 	now := scheduler.View{
 		KnownStatus: "STOPPED", DesiredStatus: "STOPPED", StopCode: "UserInitiated", StoppedReason: "why",
 		Containers: []scheduler.ContainerView{
@@ -49,11 +53,18 @@ func TestBetweenReportsActionsOfECS(t *testing.T) {
 		want     []scheduler.Change
 	}{
 		{"nothing", running, running, nil},
-		{"started again", running, restarted, []scheduler.Change{{At: at.Add(time.Second), Task: "a", Container: "app", What: "restart", Value: "2"}}},
-		{"asked to stop", running, asked, []scheduler.Change{{At: at.Add(2 * time.Second), Task: "a", Container: "app", What: "signal", Value: "TERM"}}},
-		{"killed", asked, killed, []scheduler.Change{{At: at.Add(3 * time.Second), Task: "a", Container: "app", What: "signal", Value: "KILL", Detail: "stop timeout elapsed"}}},
+		{"started again", running, restarted,
+			[]scheduler.Change{{At: at.Add(time.Second), Task: "a", Container: "app", What: "restart", Value: "2"}}},
+		{"asked to stop", running, asked,
+			[]scheduler.Change{{At: at.Add(2 * time.Second), Task: "a", Container: "app", What: "signal",
+				Value: "TERM"}}},
+		{"killed", asked, killed,
+			[]scheduler.Change{{At: at.Add(3 * time.Second), Task: "a", Container: "app", What: "signal", Value: "KILL",
+				Detail: "stop timeout elapsed"}}},
 	} {
-		old, now := scheduler.View{Containers: []scheduler.ContainerView{c.old}}, scheduler.View{Containers: []scheduler.ContainerView{c.now}}
+		old, now := scheduler.View{Containers: []scheduler.ContainerView{c.old}}, scheduler.View{
+			Containers: []scheduler.ContainerView{c.now},
+		}
 		if diff := cmp.Diff(c.want, scheduler.Changes("a", old, now, at)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}

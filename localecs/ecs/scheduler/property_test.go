@@ -32,7 +32,9 @@ func runRandomTask(t *testing.T, seed uint64) bool {
 	// Noise that must not matter, and one stop request.
 	for range r.IntN(30) {
 		ev := randomNoise(r, w)
-		w.queue = append(w.queue, queued{at: w.zero.Add(time.Duration(r.IntN(120)) * time.Second), event: func() Event { return ev }})
+		w.queue = append(w.queue, queued{at: w.zero.Add(time.Duration(r.IntN(120)) * time.Second), event: func() Event {
+			return ev
+		}})
 	}
 	slices.SortStableFunc(w.queue, func(a, b queued) int { return a.at.Compare(b.at) })
 	stopAt := float64(r.IntN(180))
@@ -66,7 +68,8 @@ func randomScript(r *rand.Rand) string {
 		line := fmt.Sprintf("c%d{%s stop=%d boot=%d", i, behaviour, 2+r.IntN(8), r.IntN(5))
 		if checked[i] = r.IntN(2) == 0; checked[i] {
 			line += fmt.Sprintf(" hc[%s] interval=%d retries=%d period=%d",
-				[]string{"P", "F", "F F P", "P F F P F", "T", "P/6 F/7"}[r.IntN(6)], 5+r.IntN(6), 1+r.IntN(3), r.IntN(20))
+				[]string{"P", "F", "F F P", "P F F P F", "T", "P/6 F/7"}[r.IntN(6)], 5+r.IntN(6), 1+r.IntN(3),
+				r.IntN(20))
 		}
 		if r.IntN(3) == 0 {
 			line += fmt.Sprintf(" start=%d", 2+r.IntN(20))
@@ -131,7 +134,8 @@ type invariants struct {
 
 func newInvariants(w *world, opts Options) *invariants {
 	inv := &invariants{w: w, opts: opts, def: map[string]taskdef.Container{}, before: w.task.View(),
-		signalled: map[string]time.Time{}, killed: map[string]time.Time{}, probing: map[string]bool{}, started: map[string]bool{}}
+		signalled: map[string]time.Time{}, killed: map[string]time.Time{}, probing: map[string]bool{},
+		started: map[string]bool{}}
 	// The definition is read back from the task's own edges: names suffice.
 	for _, c := range w.task.containers {
 		def := taskdef.Container{Name: c.name}
@@ -180,7 +184,8 @@ func rank(status string) int {
 func (inv *invariants) checkTask(now View, actions []Action) {
 	was := inv.before
 	if rank(now.KnownStatus) < rank(was.KnownStatus) || rank(now.DesiredStatus) < rank(was.DesiredStatus) {
-		inv.fail("task went from %s/%s to %s/%s", was.KnownStatus, was.DesiredStatus, now.KnownStatus, now.DesiredStatus)
+		inv.fail("task went from %s/%s to %s/%s", was.KnownStatus, was.DesiredStatus, now.KnownStatus,
+			now.DesiredStatus)
 	}
 	if was.StopCode != "" && (was.StopCode != now.StopCode || was.StoppedReason != now.StoppedReason) {
 		inv.fail("stop code changed to %s", now.StopCode)
@@ -198,7 +203,8 @@ func (inv *invariants) checkTask(now View, actions []Action) {
 
 func (inv *invariants) checkContainer(task View, was, is ContainerView) {
 	if rank(is.KnownStatus) < rank(was.KnownStatus) || rank(is.DesiredStatus) < rank(was.DesiredStatus) {
-		inv.fail("%s went from %s/%s to %s/%s", is.Name, was.KnownStatus, was.DesiredStatus, is.KnownStatus, is.DesiredStatus)
+		inv.fail("%s went from %s/%s to %s/%s", is.Name, was.KnownStatus, was.DesiredStatus, is.KnownStatus,
+			is.DesiredStatus)
 	}
 	if task.DesiredStatus == StatusStopped && is.DesiredStatus != StatusStopped {
 		inv.fail("%s is desired RUNNING in a stopping task", is.Name)

@@ -104,7 +104,8 @@ func TestFailureCascades(t *testing.T) {
 			b→a:SUCCESS`)
 		w.wantTrace("0s Start a", "0s Start d")
 		for _, name := range []string{"b", "c"} {
-			if c := w.view(name); c.KnownStatus != "STOPPED" || c.ExitCode == nil || *c.ExitCode != 143 || !c.StartedAt.IsZero() {
+			if c := w.view(name); c.KnownStatus != "STOPPED" || c.ExitCode == nil || *c.ExitCode != 143 ||
+				!c.StartedAt.IsZero() {
 				t.Errorf("%s is %+v", name, c)
 			}
 		}
@@ -178,7 +179,8 @@ func TestStartTimeoutFailsHealthyGate(t *testing.T) {
 	}
 	w.to(14).want("task STOPPED/STOPPED TaskFailedToStart ended=14s",
 		"b STOPPED/STOPPED exit=143", "a STOPPED/STOPPED 4s..14s exit=0 {}")
-	if got := w.view("b").Reason; !strings.HasSuffix(got, "container a was not HEALTHY within its start timeout of 10s") {
+	if got := w.view("b").Reason; !strings.HasSuffix(got,
+		"container a was not HEALTHY within its start timeout of 10s") {
 		t.Errorf("reason %q", got)
 	}
 }
@@ -215,7 +217,8 @@ func TestStartTimeoutDoesNotCountForStart(t *testing.T) {
 		~i{exit(0,6)}
 		b→a:START
 		b→i:SUCCESS`)
-	w.want("task RUNNING/RUNNING", "b RUNNING/RUNNING 6s..", "a RUNNING/RUNNING 0s..", "i STOPPED/RUNNING 0s..6s exit=0")
+	w.want("task RUNNING/RUNNING", "b RUNNING/RUNNING 6s..", "a RUNNING/RUNNING 0s..",
+		"i STOPPED/RUNNING 0s..6s exit=0")
 }
 
 func TestStartTimeoutFailsComplete(t *testing.T) {
@@ -366,5 +369,6 @@ func TestTimeScaleDividesDurations(t *testing.T) {
 		a{run hc[P] interval=5}
 		b→a:HEALTHY`)
 	w.to(1).stopTask("").to(10)
-	w.wantTrace("0s Start a", "500ms Start b", "1s StopTask", "1s Signal b", "3s Kill b", "3s Signal a", "3s TaskStopped")
+	w.wantTrace("0s Start a", "500ms Start b", "1s StopTask", "1s Signal b", "3s Kill b", "3s Signal a",
+		"3s TaskStopped")
 }

@@ -71,7 +71,9 @@ func (t *Task) restart(c *container) {
 // stopped at once, only when everything that depends on it is STOPPED. Direct edges suffice,
 // since a dependent cannot stop before its own dependents.
 func (t *Task) mayStop(c *container) bool {
-	return t.opts.AtOnce || !slices.ContainsFunc(c.dependents, func(d *container) bool { return d.known != StatusStopped })
+	return t.opts.AtOnce || !slices.ContainsFunc(c.dependents, func(d *container) bool {
+		return d.known != StatusStopped
+	})
 }
 
 // kill ends the containers whose stop timeout is over; all that run once the task

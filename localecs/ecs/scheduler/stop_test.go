@@ -104,7 +104,8 @@ func TestSecondStopKeepsTheFirst(t *testing.T) {
 	w := play(t, 1, `a{run(5,0)}`)
 	w.stopTask("first").to(3).stopTask("second").to(60)
 	w.wantTrace("0s Start a", "1s StopTask", "1s Signal a", "3s StopTask", "6s TaskStopped")
-	if v := w.task.View(); v.StoppedReason != "first" || v.StopCode != "UserInitiated" || w.since(v.StoppingAt) != "1s" {
+	if v := w.task.View(); v.StoppedReason != "first" || v.StopCode != "UserInitiated" ||
+		w.since(v.StoppingAt) != "1s" {
 		t.Errorf("%s %q at %s", v.StopCode, v.StoppedReason, v.StoppingAt)
 	}
 	if got := w.task.Apply(StopRequested{Reason: "third"}, w.now); len(got) != 0 {
@@ -201,7 +202,8 @@ func TestStopDuringStartWaitsForIt(t *testing.T) {
 func TestStopDuringRestartWaitsForIt(t *testing.T) {
 	t.Parallel()
 	w := play(t, 71, `a{exit(1,70) boot=1 restart=60}`)
-	w.stopTask("").to(80).wantTrace("0s Start a", "1m11s Start a", "1m11s StopTask", "1m12s Signal a", "1m12s TaskStopped")
+	w.stopTask("").to(80).wantTrace("0s Start a", "1m11s Start a", "1m11s StopTask", "1m12s Signal a",
+		"1m12s TaskStopped")
 }
 
 // A restart that cannot start is an exit, with the code of the last run.

@@ -25,7 +25,9 @@ func TestWaitsForHasTheUnmetConditions(t *testing.T) {
 			t.Errorf("at %s: web waits for %v, want %v", w.now.Sub(w.zero), web.WaitsFor, want)
 		}
 	}
-	db, setup := taskdef.Dependency{ContainerName: "db", Condition: "HEALTHY"}, taskdef.Dependency{ContainerName: "setup", Condition: "SUCCESS"}
+	db, setup := taskdef.Dependency{ContainerName: "db", Condition: "HEALTHY"}, taskdef.Dependency{
+		ContainerName: "setup", Condition: "SUCCESS",
+	}
 	w.to(1)
 	want(db, setup)
 	w.to(4)
@@ -41,14 +43,17 @@ func TestWaitsForHasTheUnmetConditions(t *testing.T) {
 
 func TestWaitingDescribesWhyAContainerIsNotUp(t *testing.T) {
 	t.Parallel()
-	on := []taskdef.Dependency{{ContainerName: "db", Condition: "HEALTHY"}, {ContainerName: "setup", Condition: "SUCCESS"}}
+	on := []taskdef.Dependency{
+		{ContainerName: "db", Condition: "HEALTHY"}, {ContainerName: "setup", Condition: "SUCCESS"},
+	}
 	health := func(status string) *HealthView { return &HealthView{Status: status} }
 	for want, v := range map[string]ContainerView{
 		"waits for db HEALTHY and setup SUCCESS": {KnownStatus: "PULLED", DesiredStatus: "RUNNING", WaitsFor: on},
 		"has not started":                        {KnownStatus: "NONE", DesiredStatus: "RUNNING"},
-		"is stopping":                            {KnownStatus: "RUNNING", DesiredStatus: "STOPPED", Health: health("HEALTHY")},
-		"has no health yet":                      {KnownStatus: "RUNNING", DesiredStatus: "RUNNING", Health: health("")},
-		"is UNHEALTHY":                           {KnownStatus: "RUNNING", DesiredStatus: "RUNNING", Health: health("UNHEALTHY")},
+		"is stopping": {KnownStatus: "RUNNING", DesiredStatus: "STOPPED",
+			Health: health("HEALTHY")},
+		"has no health yet": {KnownStatus: "RUNNING", DesiredStatus: "RUNNING", Health: health("")},
+		"is UNHEALTHY":      {KnownStatus: "RUNNING", DesiredStatus: "RUNNING", Health: health("UNHEALTHY")},
 	} {
 		if got := v.Waiting(); got != want {
 			t.Errorf("got %q, want %q", got, want)

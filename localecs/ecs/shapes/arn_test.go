@@ -65,13 +65,16 @@ func TestRead(t *testing.T) {
 		{resource, prefix + "task-definition/web:3", "task-definition,,web:3"},
 		{resource, prefix + "container-instance/mesh/i", "container-instance,mesh,i"},
 		{resource, prefix + "task", "Unexpected number of separators"},
-		{resource, strings.Replace(prefix, "us-east-1", "eu-west-1", 1) + "task/x", "Region eu-west-1. Your region is us-east-1."},
-		{resource, strings.Replace(prefix, "123456789012", "210987654321", 1) + "task/x", "Account 210987654321. Your account is 123456789012."},
+		{resource, strings.Replace(prefix, "us-east-1", "eu-west-1", 1) + "task/x",
+			"Region eu-west-1. Your region is us-east-1."},
+		{resource, strings.Replace(prefix, "123456789012", "210987654321", 1) + "task/x",
+			"Account 210987654321. Your account is 123456789012."},
 		{resource, strings.Replace(prefix, ":ecs:", ":ec2:", 1) + "task/x", `Unexpected service "ec2".`},
 	} {
 		got, err := tt.read(tt.text)
 		if err != nil {
-			got = strings.TrimPrefix(strings.TrimPrefix(err.Error(), "InvalidParameterException: "), "Invalid identifier: ")
+			got = strings.TrimPrefix(strings.TrimPrefix(err.Error(), "InvalidParameterException: "),
+				"Invalid identifier: ")
 		}
 		if got != tt.want {
 			t.Errorf("%q: got %q, want %q", tt.text, got, tt.want)
@@ -94,7 +97,9 @@ func TestReadRevision(t *testing.T) {
 		"web:":                           {err: "InvalidParameterException: Invalid revision number. Number: "},
 		"":                               {err: "ClientException: Family contains invalid characters."},
 		"a b":                            {err: "ClientException: Family contains invalid characters."},
-		prefix + "task/web":              {err: "InvalidParameterException: Invalid identifier: Expected a task-definition, got a task."},
+		prefix + "task/web": {
+			err: "InvalidParameterException: Invalid identifier: Expected a task-definition, got a task.",
+		},
 	} {
 		family, revision, err := account.Revision(text)
 		message := ""
@@ -108,7 +113,8 @@ func TestReadRevision(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{prefix + "task/a/b", prefix + "cluster/c", prefix + "task-definition/f:1", "arn:::::", "x"} {
+	for _, seed := range []string{prefix + "task/a/b", prefix + "cluster/c", prefix + "task-definition/f:1", "arn:::::",
+		"x"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

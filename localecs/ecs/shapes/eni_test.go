@@ -26,7 +26,8 @@ func TestNames(t *testing.T) {
 func TestServiceAddressIsTheLastButOne(t *testing.T) {
 	t.Parallel()
 	for subnet, want := range map[string]string{
-		"10.42.0.0/24": "10.42.0.254", "10.7.5.1/22": "10.7.7.254", "127.42.0.16/28": "127.42.0.30", "fd00::/64": "invalid IP",
+		"10.42.0.0/24": "10.42.0.254", "10.7.5.1/22": "10.7.7.254", "127.42.0.16/28": "127.42.0.30",
+		"fd00::/64": "invalid IP",
 	} {
 		if got := shapes.ServiceAddress(netip.MustParsePrefix(subnet)).String(); got != want {
 			t.Errorf("%s: %s, want %s", subnet, got, want)

@@ -22,7 +22,8 @@ func TestPool(t *testing.T) {
 	}
 	pool.Release(netip.MustParseAddr("10.1.2.20"))
 	// Not 20: it rests until the others have been used.
-	for _, want := range []string{"10.1.2.22", "10.1.2.23", "10.1.2.24", "10.1.2.25", "10.1.2.26", "10.1.2.27", "10.1.2.28", "10.1.2.29", "10.1.2.20"} {
+	for _, want := range []string{"10.1.2.22", "10.1.2.23", "10.1.2.24", "10.1.2.25", "10.1.2.26", "10.1.2.27",
+		"10.1.2.28", "10.1.2.29", "10.1.2.20"} {
 		take(want)
 	}
 	if _, err := pool.Take(); !errors.Is(err, ErrNoAddress) {

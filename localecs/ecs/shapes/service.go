@@ -51,7 +51,8 @@ func (s Service) Steady() (bool, error) {
 	if primary.RolloutState == "FAILED" {
 		return false, errors.New(primary.RolloutStateReason)
 	}
-	return len(s.Deployments) == 1 && primary.RolloutState == "COMPLETED" && s.PendingCount == 0 && s.RunningCount == s.DesiredCount, nil
+	return len(s.Deployments) == 1 && primary.RolloutState == "COMPLETED" && s.PendingCount == 0 &&
+		s.RunningCount == s.DesiredCount, nil
 }
 
 // DeploymentController is ECS, the rolling one.

@@ -36,12 +36,15 @@ func BenchmarkAPI(b *testing.B) {
 	}
 	defer w.Close()
 	begin := time.Now()
-	arns, err := w.Run(awstest.TaskGroup{Family: "web", Count: tasks, Tags: map[string]string{"consul.hashicorp.com/mesh": "true", "team": "shop"}})
+	arns, err := w.Run(awstest.TaskGroup{Family: "web", Count: tasks,
+		Tags: map[string]string{"consul.hashicorp.com/mesh": "true", "team": "shop"}})
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Logf("%d tasks: RunTask to all RUNNING %.1f s, %.1f kB of heap a task", tasks, time.Since(begin).Seconds(), (heap()-before)/tasks/1e3)
-	for name, h := range map[string]http.Handler{"localecs": w, "same bytes": &canned{next: w, answers: map[string][]byte{}}} {
+	b.Logf("%d tasks: RunTask to all RUNNING %.1f s, %.1f kB of heap a task", tasks, time.Since(begin).Seconds(),
+		(heap()-before)/tasks/1e3)
+	for name, h := range map[string]http.Handler{"localecs": w,
+		"same bytes": &canned{next: w, answers: map[string][]byte{}}} {
 		server := httptest.NewServer(h)
 		defer server.Close()
 		client := newClient(w, server)
@@ -98,7 +101,8 @@ func heap() float64 {
 
 func newClient(w *awstest.World, server *httptest.Server) *ecs.Client {
 	return ecs.New(ecs.Options{
-		Region: w.Region(), BaseEndpoint: aws.String(server.URL), HTTPClient: &http.Client{Transport: buffered{server.Client().Transport}}, Retryer: aws.NopRetryer{},
+		Region: w.Region(), BaseEndpoint: aws.String(server.URL),
+		HTTPClient: &http.Client{Transport: buffered{server.Client().Transport}}, Retryer: aws.NopRetryer{},
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: w.Key.AccessKeyID, SecretAccessKey: w.Key.Secret}, nil
 		}),
@@ -123,7 +127,8 @@ func (t buffered) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // describe describes tasks with their tags and fails unless all are described.
 func describe(ctx context.Context, c *ecs.Client, arns []string) error {
-	out, err := c.DescribeTasks(ctx, &ecs.DescribeTasksInput{Tasks: arns, Include: []types.TaskField{types.TaskFieldTags}})
+	out, err := c.DescribeTasks(ctx,
+		&ecs.DescribeTasksInput{Tasks: arns, Include: []types.TaskField{types.TaskFieldTags}})
 	if err == nil && len(out.Tasks) != len(arns) {
 		err = fmt.Errorf("%d of %d tasks were described", len(out.Tasks), len(arns))
 	}

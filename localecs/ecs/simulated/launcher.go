@@ -115,16 +115,21 @@ func (l *launcher) launch(in controlplane.Launch, now time.Time) {
 	if ip, full := l.addresses.Take(); full != nil {
 		err = full
 	} else {
-		e.address = &metadata.Network{IP: ip.String(), MAC: shapes.MAC(ip).String(), PrivateDNSName: shapes.PrivateDNSName(ip, l.domain)}
+		e.address = &metadata.Network{
+			IP: ip.String(), MAC: shapes.MAC(ip).String(), PrivateDNSName: shapes.PrivateDNSName(ip, l.domain),
+		}
 	}
 	for i := range in.Definition.ContainerDefinitions {
 		c := &in.Definition.ContainerDefinitions[i]
-		e.containers[c.Name] = metadata.ContainerFacts{DockerID: shapes.RuntimeID(in.ID), ImageID: shapes.ImageDigest(c.Image)}
+		e.containers[c.Name] = metadata.ContainerFacts{
+			DockerID: shapes.RuntimeID(in.ID), ImageID: shapes.ImageDigest(c.Image),
+		}
 	}
 	l.tasks[in.ID] = e
 	if err != nil {
 		l.log.Warn("task could not be started", logkey.TaskID, in.ID, logkey.Error, err)
-		l.report(e, task.Stop(scheduler.StopTaskFailedToStart, fmt.Sprintf("ResourceInitializationError: %v", err), now))
+		l.report(e, task.Stop(scheduler.StopTaskFailedToStart, fmt.Sprintf("ResourceInitializationError: %v", err),
+			now))
 		return
 	}
 	l.report(e, task.Advance(now))

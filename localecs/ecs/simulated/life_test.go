@@ -16,7 +16,10 @@ var begin = time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
 
 // slow is a Timing with distinguishable steps.
 func slowLife() simulated.Timing {
-	return simulated.Timing{Attach: 1 * time.Second, Pull: 2 * time.Second, Start: 4 * time.Second, Stop: 8 * time.Second, Detach: 16 * time.Second}
+	return simulated.Timing{
+		Attach: 1 * time.Second, Pull: 2 * time.Second, Start: 4 * time.Second, Stop: 8 * time.Second,
+		Detach: 16 * time.Second,
+	}
 }
 
 // task begins a task whose containers are JSON.
@@ -73,7 +76,8 @@ const app = `{"name": "app", "image": "app"}`
 
 // simulate is app with a Variable.
 func simulate(value string, more string) string {
-	return `{"name": "app", "image": "app", "environment": [{"name": "LOCALECS_SIMULATE", "value": "` + value + `"}]` + more + `}`
+	return `{"name": "app", "image": "app", "environment": [{"name": "LOCALECS_SIMULATE", "value": "` + value + `"}]` +
+		more + `}`
 }
 
 func TestSimulatedContainerRuns(t *testing.T) {
@@ -84,16 +88,24 @@ func TestSimulatedContainerRuns(t *testing.T) {
 		until      float64
 		want       string
 	}{
-		"runs":  {app, 1e6, "1 NONE/RUNNING, 7 RUNNING/RUNNING"},
-		"exits": {simulate("exit=3,after=10s", ""), 1e6, "1 NONE/RUNNING, 7 RUNNING/RUNNING, 17 STOPPED/STOPPED EssentialContainerExited app=3, 33 gone EssentialContainerExited app=3"},
-		"a side container exits": {app + `, {"name": "side", "image": "s", "essential": false, "environment": [{"name": "LOCALECS_SIMULATE", "value": "exit=2,after=1s"}]}`, 1e6,
+		"runs": {app, 1e6, "1 NONE/RUNNING, 7 RUNNING/RUNNING"},
+		"exits": {simulate("exit=3,after=10s", ""), 1e6,
+			"1 NONE/RUNNING, 7 RUNNING/RUNNING, 17 STOPPED/STOPPED EssentialContainerExited app=3, 33 gone " +
+				"EssentialContainerExited app=3"},
+		"a side container exits": {app +
+			`, {"name": "side", "image": "s", "essential": false, "environment": [{"name": "LOCALECS_SIMULATE", ` +
+			`"value": "exit=2,after=1s"}]}`, 1e6,
 			"1 NONE/RUNNING, 7 RUNNING/RUNNING, 8 RUNNING/RUNNING side=2"},
-		"does not start": {simulate("start=no such file", ""), 1e6, "1 NONE/RUNNING, 7 STOPPED/STOPPED TaskFailedToStart, 23 gone TaskFailedToStart"},
-		"is healthy":     {simulate("", sick), 60, "1 NONE/RUNNING, 7 RUNNING/RUNNING, 12 RUNNING/RUNNING HEALTHY"},
-		"gets ill":       {simulate("unhealthy=9s", sick), 60, "1 NONE/RUNNING, 7 RUNNING/RUNNING, 12 RUNNING/RUNNING HEALTHY, 22 RUNNING/RUNNING UNHEALTHY"},
-		"waits for success": {`{"name": "init", "image": "i", "essential": false}, {"name": "app", "image": "a", "dependsOn": [{"containerName": "init", "condition": "SUCCESS"}]}`, 1e6,
+		"does not start": {simulate("start=no such file", ""), 1e6,
+			"1 NONE/RUNNING, 7 STOPPED/STOPPED TaskFailedToStart, 23 gone TaskFailedToStart"},
+		"is healthy": {simulate("", sick), 60, "1 NONE/RUNNING, 7 RUNNING/RUNNING, 12 RUNNING/RUNNING HEALTHY"},
+		"gets ill": {simulate("unhealthy=9s", sick), 60,
+			"1 NONE/RUNNING, 7 RUNNING/RUNNING, 12 RUNNING/RUNNING HEALTHY, 22 RUNNING/RUNNING UNHEALTHY"},
+		"waits for success": {`{"name": "init", "image": "i", "essential": false}, {"name": "app", "image": "a", ` +
+			`"dependsOn": [{"containerName": "init", "condition": "SUCCESS"}]}`, 1e6,
 			"1 NONE/RUNNING, 7 NONE/RUNNING init=0, 11 RUNNING/RUNNING init=0"},
-		"waits for health": {`{"name": "proxy", "image": "p"` + sick + `}, {"name": "app", "image": "a", "dependsOn": [{"containerName": "proxy", "condition": "HEALTHY"}]}`, 1000,
+		"waits for health": {`{"name": "proxy", "image": "p"` + sick +
+			`}, {"name": "app", "image": "a", "dependsOn": [{"containerName": "proxy", "condition": "HEALTHY"}]}`, 1000,
 			"1 NONE/RUNNING, 16 RUNNING/RUNNING"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -115,9 +127,13 @@ func TestStops(t *testing.T) {
 		at         float64
 		want       string
 	}{
-		"running":       {app, 100, "100 RUNNING/STOPPED UserInitiated, 108 STOPPED/STOPPED UserInitiated app=0, 124 gone UserInitiated app=0"},
-		"deaf":          {simulate("stop=never", `, "stopTimeout": 20`), 100, "100 RUNNING/STOPPED UserInitiated, 120 STOPPED/STOPPED UserInitiated app=137, 136 gone UserInitiated app=137"},
-		"slow":          {simulate("stop=3s", ""), 100, "100 RUNNING/STOPPED UserInitiated, 103 STOPPED/STOPPED UserInitiated app=0, 119 gone UserInitiated app=0"},
+		"running": {app, 100,
+			"100 RUNNING/STOPPED UserInitiated, 108 STOPPED/STOPPED UserInitiated app=0, 124 gone UserInitiated app=0"},
+		"deaf": {simulate("stop=never", `, "stopTimeout": 20`), 100,
+			"100 RUNNING/STOPPED UserInitiated, 120 STOPPED/STOPPED UserInitiated app=137, 136 gone UserInitiated " +
+				"app=137"},
+		"slow": {simulate("stop=3s", ""), 100,
+			"100 RUNNING/STOPPED UserInitiated, 103 STOPPED/STOPPED UserInitiated app=0, 119 gone UserInitiated app=0"},
 		"unattached":    {app, 0.5, "0.5 unattached STOPPED/STOPPED UserInitiated, 16.5 gone UserInitiated"},
 		"while pulling": {app, 2, "1 NONE/RUNNING, 2 STOPPED/STOPPED UserInitiated, 18 gone UserInitiated"},
 		"stopped":       {simulate("exit=0", ""), 1000, ""},
@@ -153,7 +169,8 @@ func TestWithoutTimeAllHappensAtOnceAndInOrder(t *testing.T) {
 
 func TestARestartedContainerExitsAgain(t *testing.T) {
 	t.Parallel()
-	task := task(t, simulated.Timing{}, simulate("exit=1,after=60s", `, "restartPolicy": {"enabled": true, "restartAttemptPeriod": 60}`))
+	task := task(t, simulated.Timing{},
+		simulate("exit=1,after=60s", `, "restartPolicy": {"enabled": true, "restartAttemptPeriod": 60}`))
 	snapshots := task.Advance(at(150))
 	restarts := snapshots[len(snapshots)-1].View.Containers[0].RestartCount
 	if *restarts != 2 {
@@ -170,11 +187,12 @@ func TestParseBehaviour(t *testing.T) {
 		"start=no such file":   "{no such file -1ns 0 -1ns 1s}",
 		"unhealthy=1m, stop=0": "{ -1ns 0 1m0s 0s}",
 		"stop=never":           "{ -1ns 0 -1ns -1ns}",
-		"":                     `LOCALECS_SIMULATE: "": want start=TEXT, exit=N, after=D, unhealthy=D, stop=D or stop=never`,
-		"exit=256":             `LOCALECS_SIMULATE: "exit=256": want an exit code, 0 to 255`,
-		"exit=1,after=-1s":     `LOCALECS_SIMULATE: "after=-1s": want a duration such as 10s`,
-		"after=1s":             `LOCALECS_SIMULATE: "after=1s": after=D requires exit=N`,
-		"stop=soon":            `LOCALECS_SIMULATE: "stop=soon": want a duration such as 10s`,
+		"": `LOCALECS_SIMULATE: "": want start=TEXT, exit=N, after=D, unhealthy=D, stop=D or ` +
+			`stop=never`,
+		"exit=256":         `LOCALECS_SIMULATE: "exit=256": want an exit code, 0 to 255`,
+		"exit=1,after=-1s": `LOCALECS_SIMULATE: "after=-1s": want a duration such as 10s`,
+		"after=1s":         `LOCALECS_SIMULATE: "after=1s": after=D requires exit=N`,
+		"stop=soon":        `LOCALECS_SIMULATE: "stop=soon": want a duration such as 10s`,
 	} {
 		b, err := simulated.ParseBehaviour(text, usual)
 		got := fmt.Sprint(b)
@@ -193,7 +211,8 @@ func FuzzParseBehaviour(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		b, err := simulated.ParseBehaviour(text, simulated.Behaviour{ExitAfter: -1, UnhealthyAfter: -1})
-		if err == nil && (b.ExitCode < 0 || b.ExitCode > 255 || slices.Max([]time.Duration{b.ExitAfter, b.UnhealthyAfter, b.StopAfter, -1}) < -1) {
+		if err == nil && (b.ExitCode < 0 || b.ExitCode > 255 ||
+			slices.Max([]time.Duration{b.ExitAfter, b.UnhealthyAfter, b.StopAfter, -1}) < -1) {
 			t.Errorf("%q: %+v", text, b)
 		}
 	})

@@ -76,7 +76,8 @@ func Open(o Options) (*World, error) {
 		w.Identities.PutRole(r)
 	}
 	w.Plane = controlplane.New(controlplane.Options{
-		Account: account, Launcher: w.launcher, Protections: metadata.NewProtections(), Throttle: o.Throttle, Lag: o.Lag, Observe: o.Observe,
+		Account: account, Launcher: w.launcher, Protections: metadata.NewProtections(), Throttle: o.Throttle,
+		Lag: o.Lag, Observe: o.Observe,
 	})
 	w.Plane.Start()
 	w.ecs = w.Plane.Handler(w.Identities, o.Log)

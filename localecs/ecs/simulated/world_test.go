@@ -44,7 +44,8 @@ func (w *world) observe(task shapes.Task, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	status := task.LastStatus + "/" + task.DesiredStatus
-	w.events = append(w.events, fmt.Sprintf("%g: %d %s %s", at.Sub(w.begin).Seconds(), task.Version, status, task.Attachments[0].Status))
+	w.events = append(w.events,
+		fmt.Sprintf("%g: %d %s %s", at.Sub(w.begin).Seconds(), task.Version, status, task.Attachments[0].Status))
 	w.counts[status]++
 	if task.DesiredStatus == shapes.Running {
 		w.now[task.TaskARN] = true
@@ -65,7 +66,8 @@ func (w *world) call() shapes.Call { return shapes.Call{Now: time.Now(), Princip
 
 func (w *world) describe(task string) shapes.Task {
 	w.t.Helper()
-	out, err := w.Plane.DescribeTasks(w.call(), shapes.DescribeTasksInput{Tasks: []string{task}, Include: []string{"TAGS"}})
+	out, err := w.Plane.DescribeTasks(w.call(),
+		shapes.DescribeTasksInput{Tasks: []string{task}, Include: []string{"TAGS"}})
 	w.must(err)
 	if len(out.Tasks) != 1 {
 		w.t.Fatalf("%+v", out)
@@ -75,19 +77,25 @@ func (w *world) describe(task string) shapes.Task {
 
 // slow is a Timing with distinguishable steps.
 func slow() simulated.Timing {
-	return simulated.Timing{Attach: 1 * time.Second, Pull: 2 * time.Second, Start: 4 * time.Second, Stop: 8 * time.Second, Detach: 16 * time.Second}
+	return simulated.Timing{
+		Attach: 1 * time.Second, Pull: 2 * time.Second, Start: 4 * time.Second, Stop: 8 * time.Second,
+		Detach: 16 * time.Second,
+	}
 }
 
 func TestTasksGoThroughThePublishedEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t, simulated.Options{Timing: slow()})
-		tasks, err := w.Run(awstest.TaskGroup{Family: "web", Count: 1, Tags: map[string]string{"a": "b"}, StartedBy: "me"})
+		tasks, err := w.Run(awstest.TaskGroup{Family: "web", Count: 1, Tags: map[string]string{"a": "b"},
+			StartedBy: "me"})
 		w.must(err)
 		running := w.describe(tasks[0])
 		c := running.Containers[0]
-		if c.NetworkInterfaces[0].IPv4 != "10.42.0.4" || len(c.RuntimeID) != 43 || len(c.ImageDigest) != 71 || running.StartedBy != "me" ||
-			running.Attachments[0].Details[3].Value != "ip-10-42-0-4.ec2.internal" || !cmp.Equal(running.Tags, []shapes.Tag{{Key: "a", Value: "b"}}) {
+		if c.NetworkInterfaces[0].IPv4 != "10.42.0.4" || len(c.RuntimeID) != 43 || len(c.ImageDigest) != 71 ||
+			running.StartedBy != "me" ||
+			running.Attachments[0].Details[3].Value != "ip-10-42-0-4.ec2.internal" ||
+			!cmp.Equal(running.Tags, []shapes.Tag{{Key: "a", Value: "b"}}) {
 			t.Errorf("%+v", running)
 		}
 		w.must(w.Stop(tasks[0]))
@@ -110,7 +118,8 @@ func TestTasksStop(t *testing.T) {
 	out, err := w.Plane.DescribeTasks(w.call(), shapes.DescribeTasksInput{Cluster: "other", Tasks: tasks})
 	w.must(err)
 	for _, task := range out.Tasks {
-		if got := fmt.Sprintf("%s %s %d", task.LastStatus, task.StopCode, *task.Containers[0].ExitCode); got != "STOPPED UserInitiated 0" {
+		if got := fmt.Sprintf("%s %s %d", task.LastStatus, task.StopCode,
+			*task.Containers[0].ExitCode); got != "STOPPED UserInitiated 0" {
 			t.Errorf("got %q", got)
 		}
 	}
@@ -124,14 +133,21 @@ func TestTaskWithoutAFreeAddressFails(t *testing.T) {
 	w := open(t, simulated.Options{Subnet: "10.1.0.0/29"})
 	tasks, err := w.Run(awstest.TaskGroup{Family: "web", Count: 4})
 	w.must(err)
-	if last := w.describe(tasks[3]); last.StopCode != "TaskFailedToStart" || last.StoppedReason != "ResourceInitializationError: no free address in the subnet: stop a task or take a larger subnet" {
+	if last := w.describe(tasks[3]); last.StopCode != "TaskFailedToStart" ||
+		last.StoppedReason != "ResourceInitializationError: no free address in the subnet: stop a task or take a "+
+			"larger subnet" {
 		t.Errorf("%s %s", last.StopCode, last.StoppedReason)
 	}
 	w.must(w.Stop(tasks[0]))
-	environment := shapes.Overrides{Containers: []shapes.ContainerOverride{{Name: "app", Environment: []shapes.EnvironmentVariable{{Name: simulated.Variable, Value: "exit=x"}}}}}
+	environment := shapes.Overrides{
+		Containers: []shapes.ContainerOverride{
+			{Name: "app", Environment: []shapes.EnvironmentVariable{{Name: simulated.Variable, Value: "exit=x"}}},
+		},
+	}
 	wrong, err := w.Run(awstest.TaskGroup{Family: "web", Count: 1, Overrides: environment})
 	w.must(err)
-	if task := w.describe(wrong[0]); task.StoppedReason != `ResourceInitializationError: container app: LOCALECS_SIMULATE: "exit=x": want an exit code, 0 to 255` {
+	if task := w.describe(wrong[0]); task.StoppedReason != `ResourceInitializationError: container app: `+
+		`LOCALECS_SIMULATE: "exit=x": want an exit code, 0 to 255` {
 		t.Errorf("%s", task.StoppedReason)
 	}
 	again, err := w.Run(awstest.TaskGroup{Family: "web", Count: 1})
@@ -153,7 +169,9 @@ func (w *world) service(desired int, change func(*shapes.ServiceInput)) {
 	w.t.Helper()
 	in := shapes.ServiceInput{
 		ServiceName: "web", TaskDefinition: "web", DesiredCount: &desired, LaunchType: shapes.Fargate,
-		NetworkConfiguration: &shapes.NetworkConfiguration{AWSVPC: &shapes.VPCConfiguration{Subnets: []string{"subnet-1"}}},
+		NetworkConfiguration: &shapes.NetworkConfiguration{
+			AWSVPC: &shapes.VPCConfiguration{Subnets: []string{"subnet-1"}},
+		},
 	}
 	if change != nil {
 		change(&in)
@@ -170,7 +188,8 @@ func (w *world) steady(within time.Duration) shapes.Service {
 		w.must(err)
 		s := out.Services[0]
 		switch {
-		case len(s.Deployments) == 1 && s.Deployments[0].RolloutState == "COMPLETED" && s.RunningCount == s.DesiredCount:
+		case len(s.Deployments) == 1 && s.Deployments[0].RolloutState == "COMPLETED" &&
+			s.RunningCount == s.DesiredCount:
 			return s
 		case time.Now().After(end):
 			w.t.Fatalf("not steady: %d of %d, %+v", s.RunningCount, s.DesiredCount, s.Deployments)
@@ -185,7 +204,9 @@ func TestServiceOfAThousandTasksIsDeployed(t *testing.T) {
 		w.must(w.Register(probed))
 		upper, lower := 125, 80
 		w.service(1000, func(in *shapes.ServiceInput) {
-			in.DeploymentConfiguration = &shapes.DeploymentConfiguration{MaximumPercent: &upper, MinimumHealthyPercent: &lower}
+			in.DeploymentConfiguration = &shapes.DeploymentConfiguration{
+				MaximumPercent: &upper, MinimumHealthyPercent: &lower,
+			}
 		})
 		w.steady(time.Minute)
 		_, err := w.Plane.UpdateService(w.call(), shapes.ServiceInput{Service: "web", ForceNewDeployment: true})
@@ -194,8 +215,10 @@ func TestServiceOfAThousandTasksIsDeployed(t *testing.T) {
 		<-time.After(time.Minute) // the last of the old ones are stopping
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if s.RunningCount != 1000 || w.counts["STOPPED/STOPPED"] != 1000 || len(w.now) != 1000 || w.most > 1250 || w.most < 1200 {
-			t.Errorf("%d run, %d stopped, %d to run, %d at once", s.RunningCount, w.counts["STOPPED/STOPPED"], len(w.now), w.most)
+		if s.RunningCount != 1000 || w.counts["STOPPED/STOPPED"] != 1000 || len(w.now) != 1000 || w.most > 1250 ||
+			w.most < 1200 {
+			t.Errorf("%d run, %d stopped, %d to run, %d at once", s.RunningCount, w.counts["STOPPED/STOPPED"],
+				len(w.now), w.most)
 		}
 	})
 }
@@ -204,14 +227,16 @@ func TestUnhealthyTaskIsReplaced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t, simulated.Options{})
-		w.must(w.Register(strings.Replace(probed, `"image"`, `"environment": [{"name": "LOCALECS_SIMULATE", "value": "unhealthy=1m"}], "image"`, 1)))
+		w.must(w.Register(strings.Replace(probed, `"image"`,
+			`"environment": [{"name": "LOCALECS_SIMULATE", "value": "unhealthy=1m"}], "image"`, 1)))
 		w.service(1, nil)
 		w.steady(time.Minute)
 		tasks, err := w.Plane.ListTasks(w.call(), shapes.ListTasksInput{ServiceName: "web"})
 		w.must(err)
 		sick := tasks.TaskARNs[0]
 		<-time.After(90 * time.Second)
-		if task := w.describe(sick); task.LastStatus != shapes.Stopped || task.StoppedReason != "Task failed container health checks" {
+		if task := w.describe(sick); task.LastStatus != shapes.Stopped ||
+			task.StoppedReason != "Task failed container health checks" {
 			t.Errorf("%s %s", task.LastStatus, task.StoppedReason)
 		}
 		w.steady(0)

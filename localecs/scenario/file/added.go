@@ -54,16 +54,19 @@ func (s *Scenario) addedProblems(add func(string, ...any)) {
 		if a.Image == "" {
 			add("%s.image: want the image that stands for AWS's, one of images", key)
 		}
-		if check := a.HealthCheck; len(check) > 0 && (check[0] == "NONE" || len(check) == 1 && (check[0] == "CMD" || check[0] == "CMD-SHELL")) {
+		if check := a.HealthCheck; len(check) > 0 &&
+			(check[0] == "NONE" || len(check) == 1 && (check[0] == "CMD" || check[0] == "CMD-SHELL")) {
 			add("%s.healthCheck: want a command", key)
 		}
 	}
 	if a := s.ServiceConnect; a != nil && len(a.HealthCheck) == 0 {
-		add("serviceConnect.healthCheck: want a command: the other containers of the task start when the proxy is HEALTHY")
+		add("serviceConnect.healthCheck: want a command: the other containers of the task start when the proxy is " +
+			"HEALTHY")
 	}
 	for name, service := range s.Services {
 		if service.ServiceConnect && s.ServiceConnect == nil {
-			add("services[%q].serviceConnect: the scenario has no proxy for it: add serviceConnect: {image, healthCheck}", name)
+			add("services[%q].serviceConnect: the scenario has no proxy for it: add serviceConnect: {image, "+
+				"healthCheck}", name)
 		}
 	}
 }

@@ -37,7 +37,8 @@ steps: [{start: [api, web]}]
 		}
 	}
 	warnings := Definitions{}.MissingImages(s)
-	if len(warnings) != 1 || warnings[0] != "guardDuty: image j is not among the scenario's: no task that has the container will start" {
+	if len(warnings) != 1 || warnings[0] != "guardDuty: image j is not among the scenario's: no task that has the "+
+		"container will start" {
 		t.Errorf("warnings %q", warnings)
 	}
 	if d := cmp.Diff(controlplane.Added{}, Default().Added()); d != "" {
@@ -50,11 +51,13 @@ func TestMistakesInContainersThatAWSAdds(t *testing.T) {
 	for text, want := range map[string][]string{
 		`serviceConnect: {}`: {
 			"serviceConnect.image: want the image that stands for AWS's, one of images",
-			"serviceConnect.healthCheck: want a command: the other containers of the task start when the proxy is HEALTHY",
+			"serviceConnect.healthCheck: want a command: the other containers of the task start when the proxy is " +
+				"HEALTHY",
 		},
 		`serviceConnect: {image: i, healthCheck: [NONE]}`: {"serviceConnect.healthCheck: want a command"},
 		`guardDuty: {healthCheck: [CMD]}`: {
-			"guardDuty.image: want the image that stands for AWS's, one of images", "guardDuty.healthCheck: want a command",
+			"guardDuty.image: want the image that stands for AWS's, one of images",
+			"guardDuty.healthCheck: want a command",
 		},
 		`services: {api: {definition: api.json, serviceConnect: true}}`: {
 			`services["api"].serviceConnect: the scenario has no proxy for it: add serviceConnect: {image, healthCheck}`,

@@ -37,7 +37,8 @@ func (d Definitions) Containers() map[string][]string {
 func Read(f *Scenario) (d Definitions, warnings []string, err error) {
 	read, warnings, readErr := readFiles(f)
 	defs, err := ofTasks(f, read)
-	return Definitions{read, defs}, warnings, errors.Join(readErr, err, containerProblems(f, defs), serviceProblems(f, read))
+	return Definitions{read, defs}, warnings,
+		errors.Join(readErr, err, containerProblems(f, defs), serviceProblems(f, read))
 }
 
 // ofTasks returns the tasks' definitions, with commands of the scenario. One that
@@ -53,7 +54,8 @@ func ofTasks(f *Scenario, read map[string]*taskdef.TaskDefinition) (map[string]*
 		}
 		for _, container := range slices.Sorted(maps.Keys(t.Commands)) {
 			if def.Container(container) == nil {
-				errs = append(errs, fmt.Errorf("tasks[%q].commands: there is no container %q in family %s", name, container, def.Family))
+				errs = append(errs, fmt.Errorf("tasks[%q].commands: there is no container %q in family %s", name,
+					container, def.Family))
 			}
 		}
 		defs[name] = withCommands(def, t.Commands)
@@ -93,7 +95,8 @@ func readFiles(f *Scenario) (defs map[string]*taskdef.TaskDefinition, warnings [
 		}
 		known := func(r iam.Role) bool { return r.ARN() == def.TaskRoleARN }
 		if def.TaskRoleARN != "" && !slices.ContainsFunc(roles, known) {
-			errs = append(errs, fmt.Errorf("task definition %s: taskRoleArn %s is not among the scenario's roles: add roles: {%s: {}}, and its account", path, def.TaskRoleARN, roleName(def.TaskRoleARN)))
+			errs = append(errs, fmt.Errorf("task definition %s: taskRoleArn %s is not among the scenario's roles: "+
+				"add roles: {%s: {}}, and its account", path, def.TaskRoleARN, roleName(def.TaskRoleARN)))
 		}
 		defs[name] = def
 	}
@@ -112,13 +115,17 @@ func (d Definitions) MissingImages(f *Scenario) (warnings []string) {
 	for _, name := range slices.Sorted(maps.Keys(d.Files)) {
 		for _, c := range d.Files[name].ContainerDefinitions {
 			if f.Images[c.Image] == nil {
-				warnings = append(warnings, fmt.Sprintf("%s: container %s: image %s is not among the scenario's: its task will not start", filepath.Join(f.Dir, name), c.Name, c.Image))
+				warnings = append(warnings,
+					fmt.Sprintf("%s: container %s: image %s is not among the scenario's: its task will not start",
+						filepath.Join(f.Dir, name), c.Name, c.Image))
 			}
 		}
 	}
 	for key, a := range f.added {
 		if f.Images[a.Image] == nil {
-			warnings = append(warnings, fmt.Sprintf("%s: image %s is not among the scenario's: no task that has the container will start", key, a.Image))
+			warnings = append(warnings,
+				fmt.Sprintf("%s: image %s is not among the scenario's: no task that has the container will start", key,
+					a.Image))
 		}
 	}
 	return warnings
@@ -156,7 +163,8 @@ func serviceProblems(f *Scenario, read map[string]*taskdef.TaskDefinition) error
 	for _, place := range slices.Sorted(maps.Keys(used)) {
 		def := read[used[place]]
 		if def != nil && (def.NetworkMode != "awsvpc" || !slices.Contains(def.RequiresCompatibilities, "FARGATE")) {
-			errs = append(errs, fmt.Errorf("%s: %s: a service needs networkMode awsvpc and FARGATE among requiresCompatibilities", place, used[place]))
+			errs = append(errs, fmt.Errorf("%s: %s: a service needs networkMode awsvpc and FARGATE among "+
+				"requiresCompatibilities", place, used[place]))
 		}
 	}
 	return errors.Join(errs...)
@@ -182,7 +190,8 @@ func containerProblems(f *Scenario, defs map[string]*taskdef.TaskDefinition) err
 		case c == nil:
 			errs = append(errs, fmt.Errorf("steps[%d]: task %q has no container %q", i, task, container))
 		case s.Await != nil && s.Await.Restarts > 0 && (c.RestartPolicy == nil || !c.RestartPolicy.Enabled):
-			errs = append(errs, fmt.Errorf("steps[%d]: container %q of task %q has no restartPolicy", i, container, task))
+			errs = append(errs, fmt.Errorf("steps[%d]: container %q of task %q has no restartPolicy", i, container,
+				task))
 		}
 	}
 	return errors.Join(errs...)

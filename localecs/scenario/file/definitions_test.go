@@ -57,7 +57,10 @@ func TestReadReportsEveryMistake(t *testing.T) {
 	}
 	f = scenario(t, map[string]Task{"web": {Definition: "good.json"}})
 	f.Roles = nil
-	if _, _, err := Read(f); err == nil || !strings.HasSuffix(err.Error(), "good.json: taskRoleArn arn:aws:iam::111111111111:role/r is not among the scenario's roles: add roles: {r: {}}, and its account") {
+	if _, _, err := Read(f); err == nil ||
+		!strings.HasSuffix(err.Error(),
+			"good.json: taskRoleArn arn:aws:iam::111111111111:role/r is not among the scenario's roles: add roles: "+
+				"{r: {}}, and its account") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -110,8 +113,11 @@ func TestTasksHaveTheirOwnCommands(t *testing.T) {
 // A service runs what Fargate takes, from the beginning and when it is deployed.
 func TestServicesAreFargates(t *testing.T) {
 	t.Parallel()
-	f := scenario(t, nil, Step{Deploy: &Deploy{Service: "api"}}, Step{Deploy: &Deploy{Service: "api", Definition: "good.json"}})
-	f.Services = map[string]Service{"api": {Definition: "good.json"}, "web": {Definition: "fargate.json"}, "db": {Definition: "none.json"}}
+	f := scenario(t, nil, Step{Deploy: &Deploy{Service: "api"}},
+		Step{Deploy: &Deploy{Service: "api", Definition: "good.json"}})
+	f.Services = map[string]Service{
+		"api": {Definition: "good.json"}, "web": {Definition: "fargate.json"}, "db": {Definition: "none.json"},
+	}
 	const fargate = `{"family": "w", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
 		"containerDefinitions": [{"name": "a", "image": "i", "command": ["x"]}]}`
 	if err := os.WriteFile(filepath.Join(f.Dir, "fargate.json"), []byte(fargate), 0o644); err != nil {
@@ -119,7 +125,10 @@ func TestServicesAreFargates(t *testing.T) {
 	}
 	d, _, err := Read(f)
 	const needs = "good.json: a service needs networkMode awsvpc and FARGATE among requiresCompatibilities"
-	want := []string{"read task definition: DIR/none.json: no such file or directory", `services["api"]: ` + needs, "steps[1]: deploy: " + needs}
+	want := []string{
+		"read task definition: DIR/none.json: no such file or directory", `services["api"]: ` + needs,
+		"steps[1]: deploy: " + needs,
+	}
 	if err == nil {
 		t.Fatal("no error")
 	}

@@ -33,14 +33,16 @@ func TestAScheduleIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []chaos.Fault{
-		{At: 2 * time.Second, For: time.Minute, Endpoint: &chaos.Endpoint{Name: chaos.Metadata, Task: "web", Status: 429, Share: 0.25}},
+		{At: 2 * time.Second, For: time.Minute,
+			Endpoint: &chaos.Endpoint{Name: chaos.Metadata, Task: "web", Status: 429, Share: 0.25}},
 		{Kill: &chaos.Kill{Task: "web", Container: "app", Process: "envoy"}},
 	}
 	if diff := cmp.Diff(want, s.Faults); diff != "" || s.Seed != 1<<64-1 {
 		t.Errorf("seed %d, faults (-want +got):\n%s", s.Seed, diff)
 	}
 	want = []chaos.Fault{
-		{At: 500 * time.Millisecond, For: 2 * time.Second, Endpoint: &chaos.Endpoint{Name: chaos.STS, Skew: -20 * time.Minute}},
+		{At: 500 * time.Millisecond, For: 2 * time.Second,
+			Endpoint: &chaos.Endpoint{Name: chaos.STS, Skew: -20 * time.Minute}},
 		{Kill: &chaos.Kill{Task: "web", Container: "ap"}},
 	}
 	if diff := cmp.Diff(want, s.Steps[1].Faults); diff != "" {
@@ -65,7 +67,9 @@ func TestFaultsOfAServicesTask(t *testing.T) {
 		"web-1": `steps[0]: faults: faults[0].kill: there is no task "web-1"`,
 	} {
 		got := ""
-		_, err := parseScenario([]byte(aroundServices + "services: {api: {definition: api.json, count: 2}}\nsteps:\n- faults: [{kill: {task: " + task + ", container: app}}]\n"))
+		_, err := parseScenario([]byte(aroundServices +
+			"services: {api: {definition: api.json, count: 2}}\nsteps:\n- faults: [{kill: {task: " + task +
+			", container: app}}]\n"))
 		if err != nil {
 			got = err.Error()
 		}

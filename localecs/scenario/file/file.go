@@ -261,9 +261,11 @@ func foreign(data []byte) func(keys []string) string {
 		case !slices.Contains(keys, "containerDefinitions") && !slices.Contains(keys, "taskDefinition"):
 			return ""
 		case bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")):
-			return "this is a task definition, not a scenario: localecs run takes it as an argument, from a file, not from a pipe"
+			return "this is a task definition, not a scenario: localecs run takes it as an argument, from a file, " +
+				"not from a pipe"
 		}
-		return "this is a task definition, which ECS takes as JSON: `yq -o=json` converts it, and localecs run takes that as it is"
+		return "this is a task definition, which ECS takes as JSON: `yq -o=json` converts it, and localecs run takes " +
+			"that as it is"
 	}
 }
 

@@ -32,7 +32,8 @@ func TestLoadReadsTheExample(t *testing.T) {
 	}
 	roles := f.IdentityRoles()
 	slices.SortFunc(roles, func(a, b iam.Role) int { return strings.Compare(a.ARN(), b.ARN()) })
-	if len(roles) != 3 || roles[0].ARN() != "arn:aws:iam::123456789012:role/consul-ecs/api" || roles[2].ARN() != "arn:aws:iam::123456789012:role/hello-mesh-controller" {
+	if len(roles) != 3 || roles[0].ARN() != "arn:aws:iam::123456789012:role/consul-ecs/api" ||
+		roles[2].ARN() != "arn:aws:iam::123456789012:role/hello-mesh-controller" {
 		t.Errorf("roles %+v", roles)
 	}
 }
@@ -110,8 +111,10 @@ faults: [{for: 1s}]
 		`consul.image: "none" is not in images`,
 		`subnet: "10.42.0.0": want a CIDR block such as 10.42.0.0/24`,
 		`steps[0]: start: task "cache" is not in tasks`,
-		`steps[1]: want exactly one of start, stop, scale, deploy, kill, await, mtls, get, post, faults, traffic, endTraffic, pause; got start, stop, nothing else`,
-		`steps[2]: want exactly one of start, stop, scale, deploy, kill, await, mtls, get, post, faults, traffic, endTraffic, pause; got nothing else`,
+		`steps[1]: want exactly one of start, stop, scale, deploy, kill, await, mtls, get, post, faults, traffic, ` +
+			`endTraffic, pause; got start, stop, nothing else`,
+		`steps[2]: want exactly one of start, stop, scale, deploy, kill, await, mtls, get, post, faults, traffic, ` +
+			`endTraffic, pause; got nothing else`,
 		`steps[3]: await: there is no traffic by then`,
 		`steps[3]: await: want exactly one of service, task, logins, requests, faultsOver`,
 		`steps[3]: await: service needs either passing, 1 or more, or steady`,
@@ -140,8 +143,10 @@ faults: [{for: 1s}]
 		`steps[18]: kill: container: process and signal need one: without it everything in the task is killed`,
 		`steps[18]: kill: process: "/bin/x": want the program's name without its directory`,
 		`steps[18]: kill: signal: signal "SIGNONE" is unknown`,
-		`steps[20]: await: task needs one of: container with status; container with restarts; tokens; inTraffic; stopped`,
-		`steps[20]: await: stopCode: "Bored": want one of EssentialContainerExited, TaskFailedToStart, UserInitiated, ServiceSchedulerInitiated, SpotInterruption, TerminationNotice, InfrastructureHealth`,
+		`steps[20]: await: task needs one of: container with status; container with restarts; tokens; inTraffic; ` +
+			`stopped`,
+		`steps[20]: await: stopCode: "Bored": want one of EssentialContainerExited, TaskFailedToStart, ` +
+			`UserInitiated, ServiceSchedulerInitiated, SpotInterruption, TerminationNotice, InfrastructureHealth`,
 		`steps[21]: await: stopCode, leavesTokens and agentFails need stopped`,
 		`steps[22]: get: task "two" is not running by then`, // it was awaited to stop
 		`steps[22]: get: url: "ftp://127.0.0.1/x": want one such as http://127.0.0.1:9090/path`,
@@ -153,7 +158,8 @@ faults: [{for: 1s}]
 		`steps[28]: endTraffic: want true, or a mapping with name, failed, maxFailed, minFailed`,
 		`steps[29]: await: container, status, restarts, tokens, inTraffic, stopped and stopCode need task`,
 		`steps[30]: await: passing and steady need service`,
-		`steps[31]: await: task needs one of: container with status; container with restarts; tokens; inTraffic; stopped`,
+		`steps[31]: await: task needs one of: container with status; container with restarts; tokens; inTraffic; ` +
+			`stopped`,
 		`steps[31]: await: restarts needs container, and 1 or more`,
 		`steps[31]: await: tokens: -1: want 0 or more`,
 		`steps[31]: await: tokens: checks.noTokensOf names no auth method: there is nothing to count`,
@@ -163,7 +169,8 @@ faults: [{for: 1s}]
 		`steps[34]: await: container, status, restarts, tokens, inTraffic, stopped and stopCode need task`,
 		`steps[34]: await: tokens: checks.noTokensOf names no auth method: there is nothing to count`,
 		`steps[35]: stop: agentFails needs checks.agentsLeft: true`,
-		`faults[0]: want exactly one of endpoint, kill, oom, freeze, slow, spot, server, partition, link; got nothing else`,
+		`faults[0]: want exactly one of endpoint, kill, oom, freeze, slow, spot, server, partition, link; got ` +
+			`nothing else`,
 		`steps[36]: await: there is no traffic by then`,
 		`steps[36]: await: want exactly one of service, task, logins, requests, faultsOver`,
 		`steps[37]: faults: want a list of faults`,
@@ -198,7 +205,8 @@ func TestPauseIsBounded(t *testing.T) {
 	if err != nil || s.Steps[0].String() != "pause 10m0s" {
 		t.Errorf("steps %v, %v", s, err)
 	}
-	for pause, want := range map[string]string{"-1s": "pause: -1s: want 0s or more", "11m": "want a duration from 1ms to 10m0s"} {
+	for pause, want := range map[string]string{"-1s": "pause: -1s: want 0s or more",
+		"11m": "want a duration from 1ms to 10m0s"} {
 		if _, err := parseScenario([]byte(rest + pause + "}]\n")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", pause, err)
 		}
@@ -239,7 +247,8 @@ checks: {noTokensOf: [m], agentsLeft: true, cleanExits: true}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]Task{"a": {Definition: "a.json"}, "b": {Definition: "b.json", Service: "b-service"}, "c": {Definition: "c.json", Commands: map[string][]string{"x": {"run", "-y"}}}}, s.Tasks); diff != "" {
+	if diff := cmp.Diff(map[string]Task{"a": {Definition: "a.json"}, "b": {Definition: "b.json", Service: "b-service"},
+		"c": {Definition: "c.json", Commands: map[string][]string{"x": {"run", "-y"}}}}, s.Tasks); diff != "" {
 		t.Errorf("tasks (-want +got):\n%s", diff)
 	}
 	if s.TimeScale != 10 || s.GatePeriod != 5*time.Second {
@@ -249,10 +258,12 @@ checks: {noTokensOf: [m], agentsLeft: true, cleanExits: true}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]runtime.Dir{{Path: "/b"}, {Path: "/data", UID: 5996, GID: 5995}}, images["i"].Volumes); diff != "" {
+	if diff := cmp.Diff([]runtime.Dir{{Path: "/b"}, {Path: "/data", UID: 5996, GID: 5995}},
+		images["i"].Volumes); diff != "" {
 		t.Errorf("volumes (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(Leaves{Agent: "it was killed"}, s.Steps[3].Await.Leaves()); diff != "" || !s.Checks.AgentsLeft || !s.Checks.CleanExits {
+	if diff := cmp.Diff(Leaves{Agent: "it was killed"}, s.Steps[3].Await.Leaves()); diff != "" ||
+		!s.Checks.AgentsLeft || !s.Checks.CleanExits {
 		t.Errorf("checks %+v; leaves (-want +got):\n%s", s.Checks, diff)
 	}
 	var limits []string
@@ -265,7 +276,8 @@ checks: {noTokensOf: [m], agentsLeft: true, cleanExits: true}
 	if diff := cmp.Diff(&Stop{Tasks: []string{"a"}}, s.Steps[9].Stop); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(&Stop{Tasks: []string{"c"}, LeavesTokens: map[string]string{"m": "no process logs out"}}, s.Steps[10].Stop); diff != "" {
+	if diff := cmp.Diff(&Stop{Tasks: []string{"c"}, LeavesTokens: map[string]string{"m": "no process logs out"}},
+		s.Steps[10].Stop); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -276,13 +288,17 @@ func TestEnvironmentFileTexts(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "web.env"), []byte("A=1\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	s := &Scenario{Dir: dir, EnvironmentFiles: map[string]string{"arn:a": "web.env", "arn:b": filepath.Join(dir, "web.env")}}
+	s := &Scenario{
+		Dir: dir, EnvironmentFiles: map[string]string{"arn:a": "web.env", "arn:b": filepath.Join(dir, "web.env")},
+	}
 	got, err := s.EnvironmentFileTexts()
 	if diff := cmp.Diff(map[string]string{"arn:a": "A=1\n", "arn:b": "A=1\n"}, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	s.EnvironmentFiles = map[string]string{"arn:a": "none", "arn:b": "neither"}
-	if _, err := s.EnvironmentFileTexts(); err == nil || !strings.Contains(err.Error(), `environmentFiles["arn:a"]: `+filepath.Join(dir, "none")) || !strings.Contains(err.Error(), "neither") {
+	if _, err := s.EnvironmentFileTexts(); err == nil ||
+		!strings.Contains(err.Error(), `environmentFiles["arn:a"]: `+filepath.Join(dir, "none")) ||
+		!strings.Contains(err.Error(), "neither") {
 		t.Errorf("got %v, want both files", err)
 	}
 }
@@ -303,7 +319,8 @@ func TestImagesNamesEveryMissingProgram(t *testing.T) {
 	f := &Scenario{Dir: dir, Images: map[string]*Image{
 		"good": {Programs: map[string]string{"/a": "program", "/b": "${bin}/program"}},
 		"bad": {Programs: map[string]string{
-			"/c": "${consul}", "/d": "absent", "/e": "data", "/f": ".", "/g": "/dev/null", "/h": "${bin}/x", "/i": "${mine}", "/j": "cut", "/k": "${given}",
+			"/c": "${consul}", "/d": "absent", "/e": "data", "/f": ".", "/g": "/dev/null", "/h": "${bin}/x",
+			"/i": "${mine}", "/j": "cut", "/k": "${given}",
 		}},
 	}}
 	images, err := f.HostImages(map[string]string{"bin": dir, "given": "/nowhere"})
@@ -335,7 +352,8 @@ func FuzzParse(f *testing.F) {
 	f.Add(example)
 	f.Add([]byte("steps:\n- await: {within: 1s}\n"))
 	f.Add([]byte(withFaults))
-	f.Add([]byte("tasks: {a: {definition: b}}\nsteps:\n- stop: {tasks: [a]}\n- endTraffic: {failed: 0}\n- endTraffic: false\n"))
+	f.Add([]byte("tasks: {a: {definition: b}}\nsteps:\n- stop: {tasks: [a]}\n- endTraffic: {failed: 0}\n- " +
+		"endTraffic: false\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := parseScenario(data)
 		if err != nil {

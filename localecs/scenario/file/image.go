@@ -53,7 +53,8 @@ func (i *Image) Problems() (errs []error) {
 
 // Host is the image of that name on this machine, without Problems. Relative paths
 // begin at dir. What is not here, or lacks something, is in errs.
-func (i *Image) Host(name, dir string, vars map[string]string, resolver *runtime.Resolver) (of runtime.Image, errs []error) {
+func (i *Image) Host(name, dir string, vars map[string]string, resolver *runtime.Resolver) (of runtime.Image,
+	errs []error) {
 	of = runtime.Image{
 		Name: name, Programs: map[string]string{}, Files: map[string]string{}, Env: i.Env,
 		Entrypoint: i.Entrypoint, Cmd: i.Cmd, User: i.User, StopSignal: i.StopSignal,

@@ -29,14 +29,18 @@ func TestImagesAreOfThisMachine(t *testing.T) {
 	got, errs := i.Host("app:1", dir, map[string]string{"lib": dir}, &resolver)
 	want := runtime.Image{
 		Name: "app:1", Programs: map[string]string{"/bin/app": filepath.Join(dir, "app")},
-		Files: map[string]string{"/data": filepath.Join(dir, "data"), "/lib/app": dir}, Volumes: []runtime.Dir{{Path: "/v", UID: 1, GID: 2}},
+		Files: map[string]string{"/data": filepath.Join(dir, "data"), "/lib/app": dir}, Volumes: []runtime.Dir{
+			{Path: "/v", UID: 1, GID: 2},
+		},
 		Cmd: []string{"app"}, User: "5",
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(errs) > 0 {
 		t.Errorf("errors %v (-want +got):\n%s", errs, diff)
 	}
 
-	i = file.Image{Programs: map[string]string{"/bin/x": "data"}, Files: map[string]string{"/a": "none", "/b": "${none}"}}
+	i = file.Image{
+		Programs: map[string]string{"/bin/x": "data"}, Files: map[string]string{"/a": "none", "/b": "${none}"},
+	}
 	_, errs = i.Host("app:1", dir, nil, &resolver)
 	var texts []string
 	for _, err := range errs {
@@ -59,7 +63,8 @@ func TestImagesHavePathsOfContainers(t *testing.T) {
 	for _, err := range i.Problems() {
 		texts = append(texts, err.Error())
 	}
-	if diff := cmp.Diff([]string{`volumes: /v: owner "me": want uid:gid, such as 5996:5996`, `files: "data": want an absolute path of the container`}, texts); diff != "" {
+	if diff := cmp.Diff([]string{`volumes: /v: owner "me": want uid:gid, such as 5996:5996`,
+		`files: "data": want an absolute path of the container`}, texts); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

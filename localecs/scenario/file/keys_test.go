@@ -12,19 +12,27 @@ func TestParseNamesThePlaceOfEveryMistake(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ document, want string }{
 		"unknown keys": {
-			"name: x\nimages: {i: {program: {}}}\ntasks: &t {a: b}\nsteps:\n- awiat: {servce: x}\n- await: {servce: x}\nchecks:\n  failed: 0\n<<: *t\n",
+			"name: x\nimages: {i: {program: {}}}\ntasks: &t {a: b}\nsteps:\n- awiat: {servce: x}\n- await: {servce: " +
+				"x}\nchecks:\n  failed: 0\n<<: *t\n",
 			"line 2, column 14: unknown key \"program\"; did you mean \"programs\"?\n" +
 				"line 5, column 3: unknown key \"awiat\"; did you mean \"await\"?\n" +
 				"line 6, column 11: unknown key \"servce\"; did you mean \"service\"?\n" +
-				"line 8, column 3: unknown key \"failed\"; known here: agentsLeft, cleanExits, failedRequests, faultsMayMiss, minRequests, noServices, noTokensOf",
+				"line 8, column 3: unknown key \"failed\"; known here: agentsLeft, cleanExits, failedRequests, " +
+				"faultsMayMiss, minRequests, noServices, noTokensOf",
 		},
 		"config entries are Consul's": {"consul: {configEntries: [{Any: {thing: 1}}]}\nx: 1\n",
-			`line 2, column 1: unknown key "x"; known here: account, api, checks, cluster, consul, environmentFiles, faults, gatePeriod, guardDuty, images, name, region, roles, secrets, seed, serviceConnect, services, steps, stopOrder, subnet, tasks, timeScale`},
-		"tab":     {"name: x\n\ttasks: {}\n", "[2:1] found character '\t' that cannot start any token\n   1 | name: x\n>  2 | \ttasks: {}\n       ^\nYAML is indented with spaces, not with tabs"},
+			`line 2, column 1: unknown key "x"; known here: account, api, checks, cluster, consul, environmentFiles, ` +
+				`faults, gatePeriod, guardDuty, images, name, region, roles, secrets, seed, serviceConnect, ` +
+				`services, steps, stopOrder, subnet, tasks, timeScale`},
+		"tab": {"name: x\n\ttasks: {}\n",
+			"[2:1] found character '\t' that cannot start any token\n   1 | name: x\n>  2 | \ttasks: {}\n       " +
+				"^\nYAML is indented with spaces, not with tabs"},
 		"cut off": {"name: [x", "[1:7] sequence end token ']' not found\n>  1 | name: [x\n             ^"},
-		"twice":   {"name: x\nname: y\n", "[2:1] mapping key \"name\" already defined at [1:1]\n   1 | name: x\n>  2 | name: y\n       ^"},
+		"twice": {"name: x\nname: y\n",
+			"[2:1] mapping key \"name\" already defined at [1:1]\n   1 | name: x\n>  2 | name: y\n       ^"},
 		"forms of a step": {
-			"tasks: {a: {definiton: x}}\nsteps:\n- stop: {task: [web]}\n- endTraffic: {maxfailed: 3}\n- kill: {task: web, contaner: a}\n",
+			"tasks: {a: {definiton: x}}\nsteps:\n- stop: {task: [web]}\n- endTraffic: {maxfailed: 3}\n- kill: {task: " +
+				"web, contaner: a}\n",
 			"line 1, column 13: unknown key \"definiton\"; did you mean \"definition\"?\n" +
 				"line 3, column 10: unknown key \"task\"; did you mean \"tasks\"?\n" +
 				"line 4, column 16: unknown key \"maxfailed\"; did you mean \"maxFailed\"?\n" +
@@ -33,13 +41,20 @@ func TestParseNamesThePlaceOfEveryMistake(t *testing.T) {
 		"no form of a step": {"steps:\n- stop: web\n", "line 2, column 9: want a mapping, got a string"},
 		"wrong type":        {"name: [1]\n", "line 1, column 7: want a string, got a list"},
 		"no duration": {"steps:\n- await: {within: soon}\n- await: {within: 60}\n- await: {within: 60s}\n",
-			"line 2, column 19: want a duration such as 60s, got soon\nline 3, column 19: want a duration such as 60s, got 60"},
-		"empty":              {"", "line 1, column 1: the file is empty"},
-		"comments":           {"# only\n", "it contains only comments"},
-		"two documents":      {"name: x\n---\nname: y\n", "line 3: a second document begins here: want one"},
-		"a task definition":  {`{"family": "web", "containerDefinitions": []}`, "this is a task definition, not a scenario: localecs run takes it as an argument, from a file, not from a pipe"},
-		"a described one":    {`{"taskDefinition": {}}`, "this is a task definition, not a scenario: localecs run takes it as an argument, from a file, not from a pipe"},
-		"one as YAML":        {"family: web\ncontainerDefinitions: []\n", "this is a task definition, which ECS takes as JSON: `yq -o=json` converts it, and localecs run takes that as it is"},
+			"line 2, column 19: want a duration such as 60s, got soon\nline 3, column 19: want a duration such as " +
+				"60s, got 60"},
+		"empty":         {"", "line 1, column 1: the file is empty"},
+		"comments":      {"# only\n", "it contains only comments"},
+		"two documents": {"name: x\n---\nname: y\n", "line 3: a second document begins here: want one"},
+		"a task definition": {`{"family": "web", "containerDefinitions": []}`,
+			"this is a task definition, not a scenario: localecs run takes it as an argument, from a file, not from " +
+				"a pipe"},
+		"a described one": {`{"taskDefinition": {}}`,
+			"this is a task definition, not a scenario: localecs run takes it as an argument, from a file, not from " +
+				"a pipe"},
+		"one as YAML": {"family: web\ncontainerDefinitions: []\n",
+			"this is a task definition, which ECS takes as JSON: `yq -o=json` converts it, and localecs run takes " +
+				"that as it is"},
 		"Windows's encoding": {"name: caf\xe9\n", "line 1, column 10: byte 0xe9 is not UTF-8: save the file as UTF-8"},
 	} {
 		got := ""
@@ -60,9 +75,11 @@ func TestLoadNamesTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		dir:              "there is no scenario.yaml in " + dir,
-		dir + "/none":    "read scenario: " + dir + "/none: no such file or directory",
-		file:             "scenario " + file + ": line 1, column 1: unknown key \"nam\"; did you mean \"name\"?\nscenario " + file + ": line 2, column 1: unknown key \"step\"; did you mean \"steps\"?",
+		dir:           "there is no scenario.yaml in " + dir,
+		dir + "/none": "read scenario: " + dir + "/none: no such file or directory",
+		file: "scenario " + file +
+			": line 1, column 1: unknown key \"nam\"; did you mean \"name\"?\nscenario " + file +
+			": line 2, column 1: unknown key \"step\"; did you mean \"steps\"?",
 		"/dev/zero":      "read scenario: /dev/zero is larger than 1024 KiB: is it the right file?",
 		file + "/x.yaml": "read scenario: " + file + "/x.yaml: not a directory",
 	} {

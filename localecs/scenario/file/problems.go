@@ -53,7 +53,8 @@ func (s *Scenario) problems() []error {
 	s.serviceProblems(add)
 	switch {
 	case s.Consul.Image == "":
-		add("consul: every scenario has a Consul server: want its image, one of images. Without one, task definitions run by themselves: localecs run FILE.json")
+		add("consul: every scenario has a Consul server: want its image, one of images. Without one, task " +
+			"definitions run by themselves: localecs run FILE.json")
 	case s.Images[s.Consul.Image] == nil:
 		add("consul.image: %q is not in images", s.Consul.Image)
 	}
@@ -124,7 +125,8 @@ func (s *Scenario) settingProblems() []error {
 func (s *Scenario) behaviourProblems(add func(string, ...any)) {
 	// Not a number is in no range.
 	if s.TimeScale != 0 && !(s.TimeScale >= minTimeScale && s.TimeScale <= maxTimeScale) {
-		add("timeScale: %v: want %v to %v: it divides the seconds of task definitions", s.TimeScale, minTimeScale, maxTimeScale)
+		add("timeScale: %v: want %v to %v: it divides the seconds of task definitions", s.TimeScale, minTimeScale,
+			maxTimeScale)
 	}
 	for arn, path := range s.EnvironmentFiles {
 		if !strings.HasPrefix(arn, "arn:") {

@@ -83,7 +83,8 @@ func TestSchemaRefusals(t *testing.T) {
 	for _, good := range []string{
 		head,
 		head + "seed: 18446744073709551615\ntimeScale: 0.5\ngatePeriod: 5s\n",
-		head + "steps: [{at: 1.5s, stop: [a]}, {stop: {tasks: [a], background: true}}, {endTraffic: true}, {endTraffic: {failed: 0}}, {pause: 1.5s}]",
+		head + "steps: [{at: 1.5s, stop: [a]}, {stop: {tasks: [a], background: true}}, {endTraffic: true}, " +
+			"{endTraffic: {failed: 0}}, {pause: 1.5s}]",
 		head + "faults: [{at: 1m30s, server: down}, {endpoint: {name: sts, skew: -20m}}]",
 	} {
 		if err := validate(t, s, []byte(good)); err != nil {

@@ -50,7 +50,8 @@ func (s Service) Problems() []string {
 	}
 	// 100 and 200 are what no key means.
 	if m, h := s.MaximumPercent, s.MinimumHealthyPercent; m != nil && *m == 100 && (h == nil || *h == 100) {
-		add("maximumPercent: 100: minimumHealthyPercent is 100, too, and nothing could be deployed: want more, or a smaller minimumHealthyPercent")
+		add("maximumPercent: 100: minimumHealthyPercent is 100, too, and nothing could be deployed: want more, or a " +
+			"smaller minimumHealthyPercent")
 	}
 	if g := s.HealthCheckGracePeriod; g%time.Second != 0 {
 		add("healthCheckGracePeriod: %s: want whole seconds", g)
@@ -94,9 +95,11 @@ func Network() *shapes.NetworkConfiguration {
 func (s Service) Input(name, cluster, definition string) shapes.ServiceInput {
 	grace := int(s.HealthCheckGracePeriod / time.Second)
 	in := shapes.ServiceInput{
-		ServiceName: name, Cluster: cluster, TaskDefinition: definition, DesiredCount: &s.Count, LaunchType: shapes.Fargate,
+		ServiceName: name, Cluster: cluster, TaskDefinition: definition, DesiredCount: &s.Count,
+		LaunchType: shapes.Fargate,
 		DeploymentConfiguration: &shapes.DeploymentConfiguration{
-			CircuitBreaker: &s.CircuitBreaker, MinimumHealthyPercent: s.MinimumHealthyPercent, MaximumPercent: s.MaximumPercent,
+			CircuitBreaker: &s.CircuitBreaker, MinimumHealthyPercent: s.MinimumHealthyPercent,
+			MaximumPercent: s.MaximumPercent,
 		},
 		HealthCheckGracePeriod: &grace, NetworkConfiguration: Network(),
 		Tags: Tags(s.Tags), PropagateTags: s.PropagateTags, EnableECSManagedTags: &s.EnableECSManagedTags,

@@ -40,14 +40,17 @@ steps:
 	}
 	most := 150
 	if d := cmp.Diff(map[string]Service{"api": {
-		Definition: "api.json", Count: 2, MaximumPercent: &most, CircuitBreaker: shapes.CircuitBreaker{Enable: true}, HealthCheckGracePeriod: 20 * time.Second,
+		Definition: "api.json", Count: 2, MaximumPercent: &most, CircuitBreaker: shapes.CircuitBreaker{Enable: true},
+		HealthCheckGracePeriod: 20 * time.Second,
 	}}, s.Services); d != "" {
 		t.Errorf("services (-want +got):\n%s", d)
 	}
-	if d := cmp.Diff(API{Throttle: true, Lag: controlplane.Lag{New: time.Second, Lists: 5 * time.Second}}, s.API); d != "" {
+	if d := cmp.Diff(API{Throttle: true, Lag: controlplane.Lag{New: time.Second, Lists: 5 * time.Second}},
+		s.API); d != "" {
 		t.Errorf("api (-want +got):\n%s", d)
 	}
-	if d := cmp.Diff(Task{Definition: "web.json", Tags: map[string]string{"team": "shop"}, PropagateTags: "TASK_DEFINITION"}, s.Tasks["web"]); d != "" {
+	if d := cmp.Diff(Task{Definition: "web.json", Tags: map[string]string{"team": "shop"},
+		PropagateTags: "TASK_DEFINITION"}, s.Tasks["web"]); d != "" {
 		t.Errorf("task (-want +got):\n%s", d)
 	}
 	var texts []string
@@ -55,12 +58,14 @@ steps:
 		texts = append(texts, step.String())
 	}
 	if d := cmp.Diff([]string{
-		"start web, api", "await service api to be steady", "kill everything in api-2", "await task api-2 to stop by itself", "scale api to 3",
+		"start web, api", "await service api to be steady", "kill everything in api-2",
+		"await task api-2 to stop by itself", "scale api to 3",
 		"deploy api", "deploy api with api-2.json", "stop api-12, web", "stop api",
 	}, texts); d != "" {
 		t.Errorf("steps (-want +got):\n%s", d)
 	}
-	for task, want := range map[string]string{"api-1": "api", "api-01": "", "api": "", "api-": "", "web-1": "", "api-x": ""} {
+	for task, want := range map[string]string{"api-1": "api", "api-01": "", "api": "", "api-": "", "web-1": "",
+		"api-x": ""} {
 		if got := s.ServiceOf(task); got != want {
 			t.Errorf("%s is of service %q, want %q", task, got, want)
 		}

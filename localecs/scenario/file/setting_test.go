@@ -14,15 +14,16 @@ func TestLoadSetting(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"images: {a: {programs: {/bin/sh: /bin/sh}}}\nroles: {shop: {actions: ['ecs:List*']}}\n": "",
-		"subnet: 10.1.0.0/24\n":       "",
-		"subnet: here\n":              `subnet: "here": want a CIDR block such as 10.42.0.0/24`,
-		"cluster: a b\n":              `cluster: "a b": want letters, digits, _ and -, as ECS does`,
-		"timeScale: -1\n":             `timeScale: -1: want 0.01 to 1000: it divides the seconds of task definitions`,
-		"api: {lag: {tags: -1s}}\n":   `tags: -1s: want 0s or more`,
-		"gatePeriod: -1s\n":           `gatePeriod: -1s: want 0s or more`,
-		"environmentFiles: {web: }\n": `environmentFiles: "web": want the ARN in the task definition, such as arn:aws:s3:::bucket/web.env`,
-		"images: {a: }\n":             `images["a"]: want programs`,
-		"imagse: {}\n":                `unknown key "imagse"; did you mean "images"?`,
+		"subnet: 10.1.0.0/24\n":     "",
+		"subnet: here\n":            `subnet: "here": want a CIDR block such as 10.42.0.0/24`,
+		"cluster: a b\n":            `cluster: "a b": want letters, digits, _ and -, as ECS does`,
+		"timeScale: -1\n":           `timeScale: -1: want 0.01 to 1000: it divides the seconds of task definitions`,
+		"api: {lag: {tags: -1s}}\n": `tags: -1s: want 0s or more`,
+		"gatePeriod: -1s\n":         `gatePeriod: -1s: want 0s or more`,
+		"environmentFiles: {web: }\n": `environmentFiles: "web": want the ARN in the task definition, such as ` +
+			`arn:aws:s3:::bucket/web.env`,
+		"images: {a: }\n": `images["a"]: want programs`,
+		"imagse: {}\n":    `unknown key "imagse"; did you mean "images"?`,
 	} {
 		path := filepath.Join(t.TempDir(), "x.yaml")
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {

@@ -37,7 +37,10 @@ type progress struct {
 func (s *Scenario) stepProblems(step Step, p *progress) []error {
 	all, kinds := step.kinds()
 	if len(kinds) != 1 {
-		return []error{fmt.Errorf("want exactly one of %s; got %s", strings.Join(all, ", "), strings.Join(append(kinds, "nothing else"), ", "))}
+		return []error{
+			fmt.Errorf("want exactly one of %s; got %s", strings.Join(all, ", "),
+				strings.Join(append(kinds, "nothing else"), ", ")),
+		}
 	}
 	var errs []error
 	add := func(format string, args ...any) {
@@ -307,7 +310,8 @@ func (a *Await) taskProblems(add func(string, ...any)) {
 	}
 	codes := []string{
 		scheduler.StopEssentialContainerExited, scheduler.StopTaskFailedToStart, scheduler.StopUserInitiated,
-		scheduler.StopServiceScheduler, scheduler.StopSpotInterruption, scheduler.StopTerminationNotice, scheduler.StopInfrastructureHealth,
+		scheduler.StopServiceScheduler, scheduler.StopSpotInterruption, scheduler.StopTerminationNotice,
+		scheduler.StopInfrastructureHealth,
 	}
 	if a.StopCode != "" && !slices.Contains(codes, a.StopCode) {
 		add("stopCode: %q: want one of %s", a.StopCode, strings.Join(codes, ", "))

@@ -89,7 +89,8 @@ func (s Stop) Leaves() Leaves { return Leaves{s.LeavesTokens, s.AgentFails} }
 func (a Await) Leaves() Leaves { return Leaves{a.LeavesTokens, a.AgentFails} }
 
 // Await waits for one condition: Passing instances of Service in Consul, the
-// ECS service Service to be Steady, Logins, Requests answered since the step began, or, of Task, one of: Status of the check of
+// ECS service Service to be Steady, Logins, Requests answered since the step began, or, of Task, one of: Status of the
+// check of
 // Container; Restarts of Container; Tokens; InTraffic; Stopped. Or FaultsOver:
 // every fault has started by then, and all that have an end are over.
 type Await struct {

@@ -64,11 +64,13 @@ func check(data []byte, t reflect.Type, foreign func([]string) string) error {
 func syntaxError(err error) error {
 	if wrong, ok := errors.AsType[*yaml.TypeError](err); ok {
 		at := wrong.Token.Position
-		return fmt.Errorf("line %d, column %d: want %s, got %s", at.Line, at.Column, describe(wrong.DstType), describe(wrong.SrcType))
+		return fmt.Errorf("line %d, column %d: want %s, got %s", at.Line, at.Column, describe(wrong.DstType),
+			describe(wrong.SrcType))
 	}
 	if wrong, ok := errors.AsType[*yaml.UnexpectedNodeTypeError](err); ok {
 		at := wrong.Token.Position
-		return fmt.Errorf("line %d, column %d: want a %s, got a %s", at.Line, at.Column, wrong.Expected.YAMLName(), wrong.Actual.YAMLName())
+		return fmt.Errorf("line %d, column %d: want a %s, got a %s", at.Line, at.Column, wrong.Expected.YAMLName(),
+			wrong.Actual.YAMLName())
 	}
 	text := strings.TrimRight(yaml.FormatError(err, false, true), "\n")
 	if strings.Contains(text, `found character '	'`) {
@@ -128,7 +130,8 @@ func strayKeys(n ast.Node, t reflect.Type) []error {
 // checkDuration looks at the value of a field that is a duration. Its tag zero has advice
 // against 0, and its tag negative allows durations below it.
 func checkDuration(e *ast.MappingValueNode, field reflect.StructField) []error {
-	if duration := reflect.TypeFor[time.Duration](); field.Type != duration && field.Type != reflect.PointerTo(duration) {
+	if duration := reflect.TypeFor[time.Duration](); field.Type != duration &&
+		field.Type != reflect.PointerTo(duration) {
 		return nil
 	}
 	token, problem := e.Value.GetToken(), ""

@@ -32,7 +32,8 @@ func TestUnmarshalOverwritesExistingValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	age := 90 * time.Second
-	if d := cmp.Diff(zoo{Animals: map[string][]animal{"cats": {{Name: "Tom", Age: &age}}}, Open: true, Hidden: "x"}, z); d != "" {
+	if d := cmp.Diff(zoo{Animals: map[string][]animal{"cats": {{Name: "Tom", Age: &age}}}, Open: true, Hidden: "x"},
+		z); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
 }
@@ -44,13 +45,16 @@ func TestUnmarshalRefuses(t *testing.T) {
 		"# a\n":                 "it contains only comments",
 		"open: true\n---\n{}\n": "line 3: a second document begins here: want one",
 		"menu: x\n":             "that is a restaurant",
-		"opne: true\nanimals: {cats: [{nam: Tom}, {age: 5}]}\n": "line 1, column 1: unknown key \"opne\"; did you mean \"open\"?\n" +
+		"opne: true\nanimals: {cats: [{nam: Tom}, {age: 5}]}\n": "line 1, column 1: unknown key \"opne\"; did you " +
+			"mean \"open\"?\n" +
 			"line 2, column 19: unknown key \"nam\"; did you mean \"name\"?\n" +
 			"line 2, column 36: want a duration such as 60s, got 5",
-		"animals: {cats: [{nap: 0s, age: 0s}, {nap: 0}, {nap: 1s}, {nap: x}]}\n": "line 1, column 24: nap: 0s: leave it out for one that never sleeps\n" +
+		"animals: {cats: [{nap: 0s, age: 0s}, {nap: 0}, {nap: 1s}, {nap: x}]}\n": "line 1, column 24: nap: 0s: leave " +
+			"it out for one that never sleeps\n" +
 			"line 1, column 44: nap: 0: leave it out for one that never sleeps\n" +
 			"line 1, column 65: want a duration such as 60s, got x",
-		"animals: {cats: [{nap: -1s, age: -1s, walk: -1s}]}\n": "line 1, column 24: nap: -1s: want 0s or more\nline 1, column 34: age: -1s: want 0s or more",
+		"animals: {cats: [{nap: -1s, age: -1s, walk: -1s}]}\n": "line 1, column 24: nap: -1s: want 0s or more\nline " +
+			"1, column 34: age: -1s: want 0s or more",
 		"open: [1]\n":                       "line 1, column 7: want true or false, got a list",
 		"Hidden: x\n":                       "line 1, column 1: unknown key \"Hidden\"; known here: animals, open",
 		"animals: {cats: [{legs: four}]}\n": "line 1, column 25: want a number, got a string",

@@ -32,7 +32,8 @@ type writer struct {
 func newWriter(t *testing.T) *writer {
 	t.Helper()
 	w := &writer{t: t, docs: map[string]string{}, defs: node{}, made: map[string]reflect.Type{}}
-	for _, dir := range []string{"localecs/ecs/shapes", "localecs/chaos", "localecs/ecs/controlplane", "localecs/scenario/file"} {
+	for _, dir := range []string{"localecs/ecs/shapes", "localecs/chaos", "localecs/ecs/controlplane",
+		"localecs/scenario/file"} {
 		w.readDocs(dir)
 	}
 	return w
@@ -80,7 +81,10 @@ func (w *writer) document() node {
 func (w *writer) of(t reflect.Type) node {
 	switch t {
 	case reflect.TypeFor[time.Duration]():
-		return node{"anyOf": []node{{"type": "string", "pattern": `^[-+]?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`}, {"const": 0}}}
+		return node{
+			"anyOf": []node{{"type": "string", "pattern": `^[-+]?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`},
+				{"const": 0}},
+		}
 	case reflect.TypeFor[any]():
 		return node{}
 	}
@@ -186,8 +190,9 @@ func kinds() map[reflect.Type]string {
 
 func required() map[string][]string {
 	return map[string][]string{
-		"Scenario": {"name"}, "Await": {"within"}, "Kill": {"task"}, "Process": {"task", "container"}, "Endpoint": {"name"},
-		"Spot": {"task"}, "Partition": {"task", "from"}, "Link": {"task", "kbits"},
+		"Scenario": {"name"}, "Await": {"within"}, "Kill": {"task"}, "Process": {"task", "container"},
+		"Endpoint": {"name"},
+		"Spot":     {"task"}, "Partition": {"task", "from"}, "Link": {"task", "kbits"},
 	}
 }
 
@@ -197,10 +202,11 @@ func limits() map[string]node {
 		"Scenario.stopOrder": {"enum": []string{file.StopReverse, file.StopAtOnce}},
 		"Await.status":       {"enum": []string{"passing", "warning", "critical"}},
 		"Fault.server":       {"enum": []string{chaos.Down, chaos.Frozen, chaos.Slowed}},
-		"Endpoint.name":      {"enum": []string{chaos.Metadata, chaos.Credentials, chaos.Protection, chaos.STS, chaos.IAM, chaos.ECS}},
-		"Endpoint.status":    {"enum": []int{429, 500, 503}},
-		"Endpoint.wrong":     {"enum": []string{chaos.Empty, chaos.Truncated, chaos.Page, chaos.Error}},
-		"Endpoint.share":     {"minimum": 0, "maximum": 1},
-		"Link.kbits":         {"minimum": 8},
+		"Endpoint.name": {"enum": []string{chaos.Metadata, chaos.Credentials, chaos.Protection, chaos.STS,
+			chaos.IAM, chaos.ECS}},
+		"Endpoint.status": {"enum": []int{429, 500, 503}},
+		"Endpoint.wrong":  {"enum": []string{chaos.Empty, chaos.Truncated, chaos.Page, chaos.Error}},
+		"Endpoint.share":  {"minimum": 0, "maximum": 1},
+		"Link.kbits":      {"minimum": 8},
 	}
 }
