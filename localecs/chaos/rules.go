@@ -118,7 +118,8 @@ const (
 
 // Rules returns the product's rules.
 func Rules() []Rule {
-	return slices.Concat(agentRules(), deathRules("kill"), deathRules("oom"), pauseRules(), worldRules(), lifeRules())
+	return slices.Concat(agentRules(), deathRules("kill"), deathRules("oom"), pauseRules(), outageRules(),
+		endpointRules(), lifeRules())
 }
 
 const (
@@ -130,7 +131,7 @@ const (
 	lostLeave = "its message may go to an agent that is cut off, and gossip sends it once"
 )
 
-// agentRules are about the agent's death below a client-entrypoint that lives.
+// agentRules returns the rules about the agent's death below a client-entrypoint that lives.
 func agentRules() []Rule {
 	s, kind := time.Second, "kill"
 	return []Rule{
@@ -146,7 +147,7 @@ func agentRules() []Rule {
 	}
 }
 
-// deathRules are about a container's.
+// deathRules returns the rules about the death of a container.
 func deathRules(kind string) []Rule {
 	s := time.Second
 	rules := []Rule{
@@ -187,7 +188,7 @@ func deathRules(kind string) []Rule {
 	return rules
 }
 
-// pauseRules are about processes that do not run.
+// pauseRules returns the rules about processes that do not run.
 func pauseRules() []Rule {
 	s := time.Second
 	return []Rule{
@@ -223,11 +224,11 @@ func pauseRules() []Rule {
 	}
 }
 
-// worldRules are about what tasks need from outside.
-func worldRules() []Rule {
+// outageRules returns the rules about the servers, the network and its links.
+func outageRules() []Rule {
 	s := time.Second
 	const gossip = "COMPATIBILITY.md, gossip, which finds it failed after some seconds"
-	rules := []Rule{
+	return []Rule{
 		{Kind: "server", What: UpdatesLate, Late: 15 * s, Reason: noServer,
 			Source: "all updates go through the server"},
 		{Kind: "server", What: Unreachable, Late: 3 * s, Reason: "logout is not possible",
@@ -276,8 +277,14 @@ func worldRules() []Rule {
 		{Kind: "link", What: OutOfTraffic, Late: 20 * s, Reason: "gossip waits behind requests",
 			Source: "Consul's gossip"},
 	}
+}
+
+// endpointRules returns the rules about logins and the endpoints of AWS.
+func endpointRules() []Rule {
+	s := time.Second
 	const unanswered = "its answer does not come; the ACL controller removes the token"
 	const logged = "COMPATIBILITY.md, a login whose answer never arrived"
+	var rules []Rule
 	for _, r := range []Rule{{Kind: "server"}, {Kind: "partition", On: "server"}, {Kind: "partition", On: "all"},
 		{Kind: "endpoint", On: "sts"}, {Kind: "endpoint", On: "iam"}} {
 		r.What, r.Late, r.Reason, r.Source = LoginToken, s, unanswered, logged
@@ -296,7 +303,7 @@ func worldRules() []Rule {
 			Source: "health-sync: an invalid answer changes nothing"})
 }
 
-// lifeRules are about what is no fault.
+// lifeRules returns the rules about what is no fault.
 func lifeRules() []Rule {
 	s := time.Second
 	return []Rule{
