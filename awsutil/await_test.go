@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +12,9 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
 	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -81,9 +84,11 @@ func TestAwaitStopped(t *testing.T) {
 				start := time.Now()
 				running, err := AwaitStopped(ctx, hclog.New(&hclog.LoggerOptions{Output: &log}), c.answers.read(),
 					AwaitPause, others)
-				if took := time.Since(start); took != c.took || !slices.Equal(running, c.running) ||
-					!errors.Is(err, c.err) {
-					t.Errorf("%q, %v after %s", running, err, took)
+				if took := time.Since(start); took != c.took || !errors.Is(err, c.err) {
+					t.Errorf("got %v after %s, want %v after %s", err, took, c.err, c.took)
+				}
+				if !slices.Equal(running, c.running) {
+					t.Errorf("running: got %q, want %q", running, c.running)
 				}
 				lines := slices.Collect(strings.Lines(log.String()))
 				if len(lines) != len(c.logged) {
@@ -130,9 +135,10 @@ func TestFirstTask(t *testing.T) {
 				if (len(task.Containers) == 3) != (c.want == "") || gaveUp != (c.want != "") {
 					t.Errorf("%+v, %v", task, err)
 				}
-				if err != nil && (!strings.Contains(err.Error(), c.want) ||
-					errors.Is(err, ended) == strings.Contains(err.Error(), "ECS agent")) {
-					t.Errorf("error %v, want %q", err, c.want)
+				testkit.ErrorContains(t, err, c.want)
+				if advised := strings.Contains(fmt.Sprint(err), "ECS agent"); err != nil &&
+					advised == errors.Is(err, ended) {
+					t.Errorf("error %v: advice %v", err, advised)
 				}
 				if c.took > 0 && !strings.Contains(log.String(), "[WARN]  read task metadata failed, retrying") {
 					t.Errorf("log:\n%s", &log)

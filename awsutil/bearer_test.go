@@ -17,6 +17,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/meshtask/consul-ecs/awsutil/awstest"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
@@ -358,7 +359,11 @@ func FuzzParseEntity(f *testing.F) {
 	f.Add("arn:aws:iam::1:role/a/web")
 	f.Add("arn:aws:sts::1:assumed-role//s")
 	f.Fuzz(func(t *testing.T, s string) {
-		if e, err := parseEntity(s); err == nil && (e.name == "" || strings.Contains(e.name, "/")) {
+		e, err := parseEntity(s)
+		if err != nil {
+			return
+		}
+		if e.name == "" || strings.Contains(e.name, "/") {
 			t.Errorf("parseEntity(%q) = %+v", s, e)
 		}
 	})
@@ -397,12 +402,12 @@ func TestCallerIdentityAnswers(t *testing.T) {
 			defer server.Close()
 			req, _ := http.NewRequest(http.MethodPost, server.URL, nil)
 			arn, err := callerIdentity(stsClient(), req)
-			if arn != tt.want || (err == nil) != (tt.errors == "") {
-				t.Fatalf("arn = %q, %v", arn, err)
+			testkit.ErrorContains(t, err, tt.errors)
+			if arn != tt.want {
+				t.Errorf("arn = %q, want %q", arn, tt.want)
 			}
-			var permanent *retry.PermanentError
-			if err != nil && (!strings.Contains(err.Error(), tt.errors) || errors.As(err, &permanent) != tt.permanent) {
-				t.Errorf("error = %v (permanent %v), want %q", err, errors.As(err, &permanent), tt.errors)
+			if got := errors.As(err, new(*retry.PermanentError)); got != tt.permanent {
+				t.Errorf("%v is permanent: %v, want %v", err, got, tt.permanent)
 			}
 		})
 	}

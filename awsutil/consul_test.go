@@ -104,8 +104,11 @@ func TestRealConsulAcceptsTheBearer(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, _, err := consul(t, token.Secret).ACL().TokenReadSelf(nil)
-			if err != nil || len(got.ServiceIdentities) != 1 || got.ServiceIdentities[0].ServiceName != "web" {
-				t.Errorf("token = %+v, %v, want the service identity web", got, err)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got.ServiceIdentities) != 1 || got.ServiceIdentities[0].ServiceName != "web" {
+				t.Errorf("token = %+v, want the service identity web", got)
 			}
 		})
 	}

@@ -59,8 +59,11 @@ func TestTaskARN(t *testing.T) {
 		t.Fatal(err)
 	}
 	id, ours, sure := c.Belongs(c.TaskARN(taskID(7)))
-	if id != taskID(7) || !ours || !sure {
-		t.Errorf("%s, %v, %v", id, ours, sure)
+	if id != taskID(7) {
+		t.Errorf("ID %s, want %s", id, taskID(7))
+	}
+	if !ours || !sure {
+		t.Errorf("ours %v, sure %v, want both", ours, sure)
 	}
 }
 
@@ -75,9 +78,14 @@ func FuzzBelongs(f *testing.F) {
 			t.Fatal(err)
 		}
 		id, ours, sure := c.Belongs(arn)
-		if ours && (!IsTaskID(id) || !strings.HasPrefix(arn, "arn:aws:ecs:us-east-1:123456789012:task/") ||
-			sure && !strings.Contains(arn, "/shop/")) {
-			t.Errorf("%q is ours: %s, %v", arn, id, sure)
+		if !ours {
+			return
+		}
+		if !IsTaskID(id) || !strings.HasPrefix(arn, "arn:aws:ecs:us-east-1:123456789012:task/") {
+			t.Errorf("%q is ours: %s", arn, id)
+		}
+		if sure && !strings.Contains(arn, "/shop/") {
+			t.Errorf("%q is surely ours", arn)
 		}
 	})
 }

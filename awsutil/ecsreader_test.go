@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -88,8 +89,11 @@ func TestListFollowsAllPages(t *testing.T) {
 		t.Errorf("list = %v, %v", ids, err)
 	}
 	want := `ListTasks {"cluster":"` + cluster + `","desiredStatus":"STOPPED","maxResults":100}`
-	if len(w.seen) != 3 || w.seen[0] != want || r.Counts() != (CallCounts{Calls: 3}) {
-		t.Errorf("seen %q, counts %+v", w.seen, r.Counts())
+	if len(w.seen) != 3 || w.seen[0] != want {
+		t.Errorf("seen %q, want 3 requests, %s first", w.seen, want)
+	}
+	if got, want := r.Counts(), (CallCounts{Calls: 3}); got != want {
+		t.Errorf("counts %+v, want %+v", got, want)
 	}
 }
 
@@ -103,10 +107,8 @@ func TestListFailsWithAnyPage(t *testing.T) {
 		return 400, failure("AccessDeniedException")
 	})
 	_, err := list(t, r, TaskRunning)
-	if err == nil || !strings.Contains(err.Error(), "list tasks whose desired status is RUNNING, page 2: ") ||
-		!strings.Contains(err.Error(), "AccessDenied") {
-		t.Errorf("error = %v", err)
-	}
+	testkit.ErrorContains(t, err, "list tasks whose desired status is RUNNING, page 2: ")
+	testkit.ErrorContains(t, err, "AccessDenied")
 }
 
 func TestErrorsOfPermissionsNameTheAction(t *testing.T) {
@@ -191,10 +193,13 @@ func TestTasksOfNoCluster(t *testing.T) {
 			_, listErr := list(t, r, TaskRunning)
 			_, describeErr := r.DescribeTasks(t.Context(), cluster, []string{taskID(1)})
 			for _, err := range []error{listErr, describeErr} {
+				testkit.ErrorContains(t, err, "ClusterNotFound")
 				none, got := errors.AsType[*NoClusterError](err)
-				if got != tc.known || got && none.Inactive != tc.inactive ||
-					!strings.Contains(err.Error(), "ClusterNotFound") {
-					t.Errorf("error = %v", err)
+				if got != tc.known {
+					t.Errorf("%v is a NoClusterError: %v, want %v", err, got, tc.known)
+				}
+				if got && none.Inactive != tc.inactive {
+					t.Errorf("inactive: %v, want %v", none.Inactive, tc.inactive)
 				}
 			}
 		})
@@ -228,8 +233,11 @@ func TestRetriesAreCountedAndThrottlesToo(t *testing.T) {
 		return 400, failure(code)
 	})
 	ids, err := list(t, r, TaskRunning)
-	if err != nil || len(ids) != 1 || r.Counts() != (CallCounts{Calls: 3, Throttles: 1}) {
-		t.Errorf("%v, %v, counts %+v", ids, err, r.Counts())
+	if err != nil || len(ids) != 1 {
+		t.Errorf("got %v, %v, want one task", ids, err)
+	}
+	if got, want := r.Counts(), (CallCounts{Calls: 3, Throttles: 1}); got != want {
+		t.Errorf("counts %+v, want %+v", got, want)
 	}
 	if got := r.Counts().Sub(CallCounts{Calls: 1, Throttles: 1}); got != (CallCounts{Calls: 2}) {
 		t.Errorf("Sub = %+v", got)
@@ -240,9 +248,10 @@ func TestAttemptsAreBounded(t *testing.T) {
 	t.Parallel()
 	r, _ := newReader(t, ECSReaderOptions{Attempts: 2},
 		func(string, map[string]any) (int, any) { return 500, failure("ServerException") })
-	if _, err := list(t, r, TaskRunning); err == nil || !strings.Contains(err.Error(), "ServerException") ||
-		r.Counts().Calls != 2 {
-		t.Errorf("%v, counts %+v", err, r.Counts())
+	_, err := list(t, r, TaskRunning)
+	testkit.ErrorContains(t, err, "ServerException")
+	if got := r.Counts().Calls; got != 2 {
+		t.Errorf("%d calls, want 2", got)
 	}
 }
 
@@ -272,8 +281,9 @@ func TestBudgetEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience) // the next call would be hours later
 	defer cancel()
 	err := r.List(ctx, cluster, TaskRunning, func(string) {})
-	if err == nil || !strings.Contains(err.Error(), "budget of AWS calls") || len(w.seen) != 1 {
-		t.Errorf("error = %v, %d calls", err, len(w.seen))
+	testkit.ErrorContains(t, err, "budget of AWS calls")
+	if len(w.seen) != 1 {
+		t.Errorf("%d calls, want 1", len(w.seen))
 	}
 }
 
@@ -329,8 +339,11 @@ func TestDescribeInChunks(t *testing.T) {
 		ids = append(ids, taskID(n))
 	}
 	got, err := r.Describe(t.Context(), cluster, ids)
-	if err == nil || !slices.Equal(sizes, []int{100, 100, 50}) || len(got.Tasks) != 150 || len(got.Failures) != 0 {
-		t.Errorf("chunks %v, %d tasks, %v", sizes, len(got.Tasks), err)
+	if want := []int{100, 100, 50}; err == nil || !slices.Equal(sizes, want) {
+		t.Errorf("chunks %v, %v; want %v and the error of the second", sizes, err, want)
+	}
+	if len(got.Tasks) != 150 || len(got.Failures) != 0 {
+		t.Errorf("%d tasks and %d failures, want 150 and none", len(got.Tasks), len(got.Failures))
 	}
 }
 
@@ -362,9 +375,11 @@ func TestNoAnswerIsLostToItsOwnRequest(t *testing.T) {
 		Region: "us-east-1", HTTPClient: &http.Client{Transport: transport},
 		Credentials: credentials.NewStaticCredentialsProvider("AKIAEXAMPLE", "secret", ""),
 	}, ECSReaderOptions{})
-	if _, err := r.Describe(t.Context(), cluster, []string{taskID(1)}); err != nil || len(bodies) != 2 ||
-		bodies[0] != bodies[1] {
-		t.Errorf("%v, sent %q", err, bodies)
+	if _, err := r.Describe(t.Context(), cluster, []string{taskID(1)}); err != nil {
+		t.Error(err)
+	}
+	if len(bodies) != 2 || bodies[0] != bodies[1] {
+		t.Errorf("sent %q, want the same twice", bodies)
 	}
 }
 
@@ -389,8 +404,11 @@ func TestNoEmptyLookup(t *testing.T) {
 		return 400, failure("InvalidParameterException")
 	})
 	got, err := r.Describe(t.Context(), cluster, nil)
-	if err != nil || len(got.Tasks)+len(got.Failures) != 0 || w.seen != nil {
-		t.Errorf("%+v, %v, seen %v", got, err, w.seen)
+	if err != nil || len(got.Tasks)+len(got.Failures) != 0 {
+		t.Errorf("got %+v, %v, want nothing", got, err)
+	}
+	if w.seen != nil {
+		t.Errorf("seen %v, want no request", w.seen)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // A throttled STS is asked again at once; a refusal is final.
@@ -63,8 +64,9 @@ func TestSTSPermanentRefusals(t *testing.T) {
 		_, err := callerIdentity(stsClient(), req)
 		server.Close()
 		_, permanent := errors.AsType[*retry.PermanentError](err)
-		if err == nil || !strings.Contains(err.Error(), tt.want) || permanent != tt.permanent {
-			t.Errorf("%s: %v (permanent: %v), want %q", tt.code, err, permanent, tt.want)
+		testkit.ErrorContains(t, err, tt.want)
+		if permanent != tt.permanent {
+			t.Errorf("%s: %v is permanent: %v, want %v", tt.code, err, permanent, tt.permanent)
 		}
 	}
 }
@@ -81,13 +83,13 @@ func TestCredentialsHaveAKey(t *testing.T) {
 		`{"AccessKeyId":`:                              "", // for the provider
 		`<html>`:                                       "",
 	} {
-		role := &taskRole{}
-		err := role.remember([]byte(document))
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", document, err, want)
-		}
-		if got := role.ARN(); (got == "arn:r") != strings.Contains(document, "arn:r") {
-			t.Errorf("%s: role %q", document, got)
-		}
+		t.Run(document, func(t *testing.T) {
+			t.Parallel()
+			role := &taskRole{}
+			testkit.ErrorContains(t, role.remember([]byte(document)), want)
+			if got := role.ARN(); (got == "arn:r") != strings.Contains(document, "arn:r") {
+				t.Errorf("role %q", got)
+			}
+		})
 	}
 }

@@ -50,8 +50,11 @@ func TestTask(t *testing.T) {
 		fmt.Fprint(w, task)
 	})
 	got, err := c.Task(context.Background())
-	if err != nil || got.ID() != "abc" || got.Family != "web" {
-		t.Errorf("task = %+v, %v", got, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.ID() != "abc" || got.Family != "web" {
+		t.Errorf("task = %+v, want abc of web", got)
 	}
 }
 
@@ -109,8 +112,11 @@ func TestHungEndpointEnds(t *testing.T) {
 	defer close(release)
 	start := time.Now()
 	_, err := c.Task(context.Background())
-	if d := time.Since(start); err == nil || d < MetadataTimeout || d > testkit.Patience {
-		t.Errorf("error = %v after %s, want one after %s", err, d, MetadataTimeout)
+	if err == nil {
+		t.Error("no error")
+	}
+	if d := time.Since(start); d < MetadataTimeout || d > testkit.Patience {
+		t.Errorf("ended after %s, want %s", d, MetadataTimeout)
 	}
 }
 
@@ -229,9 +235,9 @@ func TestEndpointThatServesTheTaskOnly(t *testing.T) {
 		c := NewMetadataClient(server.URL)
 		c.conn.timeout = testkit.Patience
 		got, err := c.Task(t.Context())
-		if failed := err != nil; failed != (own.want != "") || failed && !strings.Contains(err.Error(), own.want) ||
-			!failed && got.ID() != "abc" {
-			t.Errorf("%d %q: %+v, %v, want an error with %q", own.status, own.body, got, err, own.want)
+		testkit.ErrorContains(t, err, own.want)
+		if err == nil && got.ID() != "abc" {
+			t.Errorf("%d %q: got %+v, want task abc", own.status, own.body, got)
 		}
 		if answer = empty; own.want == "" {
 			if got, err := c.Task(t.Context()); err == nil || !strings.Contains(err.Error(), "lists no container") {

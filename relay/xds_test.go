@@ -93,8 +93,11 @@ func TestLargestMessagePassesWithoutBeingHeld(t *testing.T) {
 		}
 	}()
 	n, err := io.Copy(got, c.resp.Body)
-	if err != nil || n != size || !bytes.Equal(want.Sum(nil), got.Sum(nil)) {
-		t.Errorf("%d bytes came back, %v; want %d, and the same", n, err, size)
+	if err != nil || n != size {
+		t.Errorf("%d bytes came back, %v; want %d", n, err, size)
+	}
+	if got, want := got.Sum(nil), want.Sum(nil); !bytes.Equal(got, want) {
+		t.Errorf("the bytes that came back have the hash %x, want %x", got, want)
 	}
 }
 

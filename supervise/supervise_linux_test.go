@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
+
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -146,7 +146,8 @@ func zombies(t *testing.T, pid int) []string {
 		if err != nil {
 			continue
 		}
-		if _, ppid, ok := parseStat(stat); ok && ppid == pid && bytes.Contains(stat, []byte(") Z ")) {
+		_, ppid, _ := parseStat(stat)
+		if ppid == pid && bytes.Contains(stat, []byte(") Z ")) {
 			dead = append(dead, path)
 		}
 	}
@@ -201,10 +202,8 @@ func TestStartFailureNamesProgramAndRemedy(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := Start([]string{c.program}, hclog.NewNullLogger())
-			if err == nil || !strings.Contains(err.Error(), c.want) ||
-				!strings.HasPrefix(err.Error(), `start "`+c.program+`": `) {
-				t.Errorf("error %v, want start %q … %q", err, c.program, c.want)
-			}
+			testkit.ErrorContains(t, err, c.want)
+			testkit.ErrorContains(t, err, `start "`+c.program+`": `)
 		})
 	}
 	if _, err := Start(nil, hclog.NewNullLogger()); err == nil {
@@ -227,8 +226,11 @@ func TestParseStat(t *testing.T) {
 		{") (", 0, 0, false},
 	} {
 		pid, ppid, ok := parseStat([]byte(c.stat))
-		if ok != c.ok || (ok && (pid != c.pid || ppid != c.ppid)) {
-			t.Errorf("parseStat(%q) = %d, %d, %v, want %d, %d, %v", c.stat, pid, ppid, ok, c.pid, c.ppid, c.ok)
+		if ok != c.ok {
+			t.Errorf("parseStat(%q) = %v, want %v", c.stat, ok, c.ok)
+		}
+		if got, want := [...]int{pid, ppid}, [...]int{c.pid, c.ppid}; ok && got != want {
+			t.Errorf("parseStat(%q) = %d, want %d", c.stat, got, want)
 		}
 	}
 }

@@ -81,12 +81,17 @@ func TestControllerReadsItsConfiguration(t *testing.T) {
 	if err != nil || len(findings) > 0 {
 		t.Fatalf("%v %v\n%s", err, findings, document)
 	}
-	if c := cfg.Controller; c.IAMRolePath != "/consul-ecs/" || !c.PartitionsEnabled || c.Partition != "ecs" {
-		t.Errorf("controller %+v", c)
+	c := cfg.Controller
+	if got, want := []any{
+		c.IAMRolePath, c.PartitionsEnabled, c.Partition,
+	}, []any{"/consul-ecs/", true, "ecs"}; !slices.Equal(got, want) {
+		t.Errorf("role path, partitions enabled and partition are %v, want %v", got, want)
 	}
-	if s := cfg.ConsulServers; s.HTTP.Port != 443 || s.GRPC.Port != 444 || !s.Defaults.TLS ||
-		s.HTTP.TLSServerName != "h" {
-		t.Errorf("servers %+v", s)
+	s := cfg.ConsulServers
+	if got, want := []any{
+		s.HTTP.Port, s.GRPC.Port, s.Defaults.TLS, s.HTTP.TLSServerName,
+	}, []any{443, 444, true, "h"}; !slices.Equal(got, want) {
+		t.Errorf("ports, TLS and server name are %v, want %v", got, want)
 	}
 }
 

@@ -98,8 +98,8 @@ func TestTenThousandTasks(t *testing.T) {
 			break
 		}
 	}
-	if len(tasks) != n || len(seen) != n || e.Calls("ListTasks") != n/100 {
-		t.Errorf("%d run, %d listed in %d pages", len(tasks), len(seen), e.Calls("ListTasks"))
+	if got, want := [...]int{len(tasks), len(seen), e.Calls("ListTasks")}, [...]int{n, n, n / 100}; got != want {
+		t.Errorf("tasks, listed tasks and pages are %d, want %d", got, want)
 	}
 }
 

@@ -94,8 +94,11 @@ func TestOwnProcess(t *testing.T) {
 	t.Parallel()
 	pid := os.Getpid()
 	memory, err := rss(pid)
-	if err != nil || memory < 1 || memory > 1000 {
-		t.Errorf("own memory %v MB, %v", memory, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if memory < 1 || memory > 1000 {
+		t.Errorf("own memory %v MB, want 1 to 1000", memory)
 	}
 	before, err := cpuTime(pid)
 	if err != nil {
@@ -110,8 +113,11 @@ func TestOwnProcess(t *testing.T) {
 		after, err = cpuTime(pid)
 		return err != nil || after > before
 	})
-	if slack := time.Second; err != nil || coarse < before-slack || coarse > after+slack {
-		t.Errorf("stat says %s, schedstat %s before and %s after, %v", coarse, before, after, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slack := time.Second; coarse < before-slack || coarse > after+slack {
+		t.Errorf("stat says %s, schedstat %s before and %s after", coarse, before, after)
 	}
 	if _, err := rss(-1); err == nil {
 		t.Error("memory of no process, want an error")

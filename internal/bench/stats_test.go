@@ -19,9 +19,11 @@ func TestSample(t *testing.T) {
 		"below zero":       {sample{-5, -1}, -5, -3, -1},
 	} {
 		before := slices.Clone(c.values)
-		if c.values.min() != c.min || c.values.median() != c.median || c.values.max() != c.max {
-			t.Errorf("%s: %v %v %v, want %v %v %v", name, c.values.min(), c.values.median(), c.values.max(), c.min,
-				c.median, c.max)
+		got, want := [...]float64{
+			c.values.min(), c.values.median(), c.values.max(),
+		}, [...]float64{c.min, c.median, c.max}
+		if got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 		if !slices.Equal(before, c.values) {
 			t.Errorf("%s: the order changed to %v", name, c.values)

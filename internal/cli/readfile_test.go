@@ -30,9 +30,11 @@ func TestReadFile(t *testing.T) {
 		got := ""
 		if err != nil {
 			got = err.Error()
+		} else if len(data) != 2048 {
+			t.Errorf("%s, %d: got %d bytes, want 2048", tt.path, tt.limit, len(data))
 		}
-		if got != tt.want || err == nil && len(data) != 2048 {
-			t.Errorf("%s, %d: got %d bytes, %q, want %q", tt.path, tt.limit, len(data), got, tt.want)
+		if got != tt.want {
+			t.Errorf("%s, %d: got %q, want %q", tt.path, tt.limit, got, tt.want)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -81,23 +83,31 @@ func TestPrometheusReadsIt(t *testing.T) {
 	if len(f) != 5 {
 		t.Errorf("%d families, want 5", len(f))
 	}
-	if f["passes_total"].GetType() != dto.MetricType_COUNTER || len(f["passes_total"].Metric) != 2 ||
-		f["passes_total"].Metric[1].GetCounter().GetValue() != 2.5 ||
-		f["passes_total"].Metric[1].Label[0].GetValue() != "ok" {
-		t.Errorf("passes %v", f["passes_total"])
+	passes := f["passes_total"]
+	if passes.GetType() != dto.MetricType_COUNTER || len(passes.Metric) != 2 {
+		t.Fatalf("passes %v, want a counter with 2 series", passes)
+	}
+	if ok := passes.Metric[1]; ok.GetCounter().GetValue() != 2.5 || ok.Label[0].GetValue() != "ok" {
+		t.Errorf("second series of passes is %v, want 2.5 of ok", ok)
 	}
 	if f["leader"].Metric[0].GetGauge().GetValue() != 1 {
 		t.Errorf("leader %v", f["leader"])
 	}
 	odd := f["odd"].Metric[0]
-	if odd.Label[0].GetValue() != "q\"\\\n" || odd.Label[1].GetValue() != "" || odd.GetGauge().GetValue() != -3e20 ||
-		f["odd"].GetHelp() != "Backslash \\ and line\nend." {
-		t.Errorf("odd %v", f["odd"])
+	got := []any{odd.Label[0].GetValue(), odd.Label[1].GetValue(), odd.GetGauge().GetValue(), f["odd"].GetHelp()}
+	want := []any{"q\"\\\n", "", -3e20, "Backslash \\ and line\nend."}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("odd (-want +got):\n%s", d)
 	}
 	h := f["pass_seconds"].Metric[0].GetHistogram()
-	if h.GetSampleCount() != 4 || h.GetSampleSum() != 62.05 || len(h.Bucket) != 3 ||
-		h.Bucket[1].GetCumulativeCount() != 3 || !math.IsInf(h.Bucket[2].GetUpperBound(), 1) {
-		t.Errorf("histogram %v", h)
+	if h.GetSampleCount() != 4 || h.GetSampleSum() != 62.05 {
+		t.Errorf("histogram %v, want 4 samples with the sum 62.05", h)
+	}
+	if len(h.Bucket) != 3 {
+		t.Fatalf("histogram %v, want 3 buckets", h)
+	}
+	if h.Bucket[1].GetCumulativeCount() != 3 || !math.IsInf(h.Bucket[2].GetUpperBound(), 1) {
+		t.Errorf("histogram %v, want 3 in the second bucket and an endless third", h)
 	}
 }
 
@@ -136,9 +146,9 @@ func FuzzLabels(f *testing.F) {
 			t.Skip("not UTF-8")
 		}
 		m := parse(t, s.text())["x"].Metric[0]
-		if got := m.GetGauge().GetValue(); m.Label[0].GetValue() != value ||
-			got != v && !(math.IsNaN(got) && math.IsNaN(v)) {
-			t.Errorf("%q, %v came back as %q, %v", value, v, m.Label[0].GetValue(), got)
+		got, want := []any{m.Label[0].GetValue(), m.GetGauge().GetValue()}, []any{value, v}
+		if d := cmp.Diff(want, got, cmpopts.EquateNaNs()); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
 		}
 	})
 }

@@ -64,14 +64,18 @@ func TestLeakIsFoundInEachForm(t *testing.T) {
 		for form, list := range forms(token) {
 			for _, text := range list {
 				once, twice := in(t, text)
-				for _, doc := range []string{text, "before " + text + " behind", `{"a": ` + once + `}`, `{"a": ` +
-					twice + `}`} {
+				for _, doc := range []string{
+					text, "before " + text + " behind", `{"a": ` + once + `}`, `{"a": ` + twice + `}`,
+				} {
 					if got := leaks.Find(doc); got == "" {
 						t.Errorf("the token is not found in %s (%s)", doc, form)
 					}
-					if rest := leaks.Redact("kept\n" + doc + "\nkept"); leaks.Find(rest) != "" ||
-						!strings.HasPrefix(rest, "kept\n") || !strings.HasSuffix(rest, "kept") {
-						t.Errorf("%s: redacted %s", doc, rest)
+					rest := leaks.Redact("kept\n" + doc + "\nkept")
+					if got := leaks.Find(rest); got != "" {
+						t.Errorf("%s: redacted %s, which has the token as %s", doc, rest, got)
+					}
+					if !strings.HasPrefix(rest, "kept\n") || !strings.HasSuffix(rest, "kept") {
+						t.Errorf("%s: redacted %s, without other lines", doc, rest)
 					}
 				}
 				if got := leaks.Find(text); token == leakedUUID && got != form {

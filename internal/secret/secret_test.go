@@ -69,9 +69,10 @@ func TestRevealReturnsTheText(t *testing.T) {
 			t.Errorf("Reveal() = %q, Empty() = %v", v.Reveal(), v.Empty())
 		}
 	}
-	var zero Value
-	if zero.Reveal() != "" || !zero.Empty() || !New("").Empty() {
-		t.Error("the zero Value is not the empty text")
+	for _, v := range []Value{{}, New("")} {
+		if v.Reveal() != "" || !v.Empty() {
+			t.Errorf("Reveal() = %q, Empty() = %v, want the empty text", v.Reveal(), v.Empty())
+		}
 	}
 }
 

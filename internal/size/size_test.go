@@ -85,8 +85,11 @@ func TestProbesAreImportsOfConsulEcs(t *testing.T) {
 func TestMemoryOfThisProcess(t *testing.T) {
 	t.Parallel()
 	now, err := memory(os.Getpid(), "VmRSS")
-	if err != nil || now < 1 || now > 10_000 {
-		t.Errorf("got %v MB, %v", now, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now < 1 || now > 10_000 {
+		t.Errorf("got %v MB, want 1 to 10,000", now)
 	}
 	if most, err := memory(os.Getpid(), "VmHWM"); err != nil || most < now/2 {
 		t.Errorf("at most %v MB, %v", most, err)
