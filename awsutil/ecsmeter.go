@@ -25,10 +25,10 @@ func newCallMeter(callsPerSecond float64) *callMeter {
 
 // install puts the meter behind the SDK's retries, so that each passes it.
 func (m *callMeter) install(stack *middleware.Stack) error {
-	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("Budget", m.pass), "Retry", middleware.After)
+	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("Budget", m.finalize), "Retry", middleware.After)
 }
 
-func (m *callMeter) pass(
+func (m *callMeter) finalize(
 	ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler,
 ) (middleware.FinalizeOutput, middleware.Metadata, error) {
 	if err := m.budget.Wait(ctx); err != nil {

@@ -146,15 +146,15 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte("\x01\x00\x00\x00\x02ab"), 2)
 	f.Fuzz(func(t *testing.T, stream []byte, size int) {
 		const limit = 1 << 16
-		whole, wholeErr := cut(stream, max(1, len(stream)), limit)
+		uncut, uncutErr := cut(stream, max(1, len(stream)), limit)
 		parts, partsErr := cut(stream, max(1, size), limit)
-		if !reflect.DeepEqual(whole, parts) {
-			t.Errorf("%q in parts, %q as a whole", parts, whole)
+		if !reflect.DeepEqual(uncut, parts) {
+			t.Errorf("%q in parts, %q uncut", parts, uncut)
 		}
-		if (wholeErr == nil) != (partsErr == nil) {
-			t.Errorf("%v in parts, %v as a whole", partsErr, wholeErr)
+		if (uncutErr == nil) != (partsErr == nil) {
+			t.Errorf("%v in parts, %v uncut", partsErr, uncutErr)
 		}
-		for _, message := range whole {
+		for _, message := range uncut {
 			_, _ = parseRequest(message)
 			r, err := parseResponse(message)
 			if err != nil {

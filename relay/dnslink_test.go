@@ -121,7 +121,7 @@ func TestConnectionsToRemovedServersEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLinks((&dialled{takes: time.Second}).connect)
-		kept, _, err := l.get(t.Context(), "kept")
+		remaining, _, err := l.get(t.Context(), "remaining")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,11 +133,11 @@ func TestConnectionsToRemovedServersEnd(t *testing.T) {
 		var waiting sync.WaitGroup
 		waiting.Go(func() { late, _, _ = l.get(t.Context(), "late") })
 		synctest.Wait()
-		l.retain([]string{"kept"})
+		l.retain([]string{"remaining"})
 		waiting.Wait()
 		synctest.Wait()
-		if kept.Err() != nil {
-			t.Errorf("the connection to a server that remains has ended: %v", kept.Err())
+		if remaining.Err() != nil {
+			t.Errorf("the connection to a server that remains has ended: %v", remaining.Err())
 		}
 		if removed.Err() == nil {
 			t.Error("the connection to a removed server is kept")

@@ -203,12 +203,12 @@ func (x *exchange) response(message []byte) error {
 		return err
 	}
 	x.mu.Lock()
-	kept := x.first[r.kind]
-	if kept != nil {
+	initial := x.first[r.kind]
+	if initial != nil {
 		x.first[r.kind] = nil
 	}
 	x.mu.Unlock()
-	return x.memory.update(r, kept)
+	return x.memory.update(r, initial)
 }
 
 // remember lets the memory answer, if no server has.

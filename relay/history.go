@@ -12,7 +12,7 @@ type history struct {
 	answered bool                // a server has served Envoy
 	refusals map[string]struct{} // by address
 	silences map[string]struct{} // by address, since a server has served
-	left     time.Time           // a server was left for the leader of another
+	leftAt   time.Time           // a server was left for the leader of another
 }
 
 // serves records that a server serves.
@@ -65,12 +65,12 @@ func (h *history) limit(address string) time.Duration {
 func (h *history) leaves() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.left = time.Now()
+	h.leftAt = time.Now()
 }
 
 // mayLeave reports whether that was long ago.
 func (h *history) mayLeave() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return time.Since(h.left) >= leavePause
+	return time.Since(h.leftAt) >= leavePause
 }

@@ -127,17 +127,17 @@ func (m *memory) remembers() bool {
 	return !m.off
 }
 
-// update takes a message of a server. When kept is not nil, Envoy has just these
+// update takes a message of a server. When initial is not nil, Envoy has just these
 // resources of the type, before the message. It is an error when there are too many.
-func (m *memory) update(r discoveryResponse, kept map[string]string) error {
+func (m *memory) update(r discoveryResponse, initial map[string]string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.off {
 		return nil
 	}
 	m.updated = time.Now()
-	if kept != nil {
-		m.remove(r.kind, func(name string) bool { _, ok := kept[name]; return !ok })
+	if initial != nil {
+		m.remove(r.kind, func(name string) bool { _, ok := initial[name]; return !ok })
 	}
 	m.remove(r.kind, func(name string) bool { return slices.Contains(r.removed, name) })
 	if m.resources[r.kind] == nil {

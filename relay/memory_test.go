@@ -20,7 +20,7 @@ func TestMemoryIsWhatEnvoyHas(t *testing.T) {
 	}
 	for i, c := range []struct {
 		response discoveryResponse
-		kept     map[string]string
+		initial  map[string]string
 		want     []string
 	}{
 		{
@@ -38,7 +38,7 @@ func TestMemoryIsWhatEnvoyHas(t *testing.T) {
 			[]string{"d1"},
 		},
 	} {
-		if err := m.update(c.response, c.kept); err != nil {
+		if err := m.update(c.response, c.initial); err != nil {
 			t.Fatal(err)
 		}
 		if got := names(cdsType); !reflect.DeepEqual(got, c.want) {

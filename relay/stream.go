@@ -146,7 +146,7 @@ func (r *XDS) forward(s *stream, w http.ResponseWriter, req *http.Request) (stat
 	if got, ok := readStatus(resp.Header); ok { // and nothing follows
 		return got, nil
 	}
-	if err := pass(w, resp.Body, func() { r.established(s) }); err != nil {
+	if err := copyBody(w, resp.Body, func() { r.established(s) }); err != nil {
 		return status{}, fmt.Errorf("read xDS stream: %w", err)
 	}
 	got, ok := readStatus(resp.Trailer)
@@ -167,9 +167,9 @@ func (r *XDS) established(s *stream) {
 	r.report.established(s.address)
 }
 
-// pass writes what body has as it comes, after the header. It calls first before the first
+// copyBody writes what body has as it comes, after the header. It calls first before the first
 // part.
-func pass(w http.ResponseWriter, body io.Reader, first func()) error {
+func copyBody(w http.ResponseWriter, body io.Reader, first func()) error {
 	control := http.NewResponseController(w)
 	buf := make([]byte, frameSize)
 	for {

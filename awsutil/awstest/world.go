@@ -94,8 +94,8 @@ func (w *World) Run(g TaskGroup) (arns []string, err error) {
 	for key, value := range g.Tags {
 		in.Tags = append(in.Tags, shapes.Tag{Key: key, Value: value})
 	}
-	for left := g.Count; left > 0; left -= batch {
-		n := min(left, batch)
+	for remaining := g.Count; remaining > 0; remaining -= batch {
+		n := min(remaining, batch)
 		in.Count = &n
 		out, err := w.Plane.RunTask(call, in)
 		if err != nil {

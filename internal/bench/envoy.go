@@ -37,12 +37,12 @@ func playEnvoy(args []string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return exitUsage
 	}
-	term := make(chan os.Signal, 1)
-	signal.Notify(term, syscall.SIGTERM)
+	terminated := make(chan os.Signal, 1)
+	signal.Notify(terminated, syscall.SIGTERM)
 	fmt.Println("ready")
 	select {
-	case <-term:
-		fmt.Println("term")
+	case <-terminated:
+		fmt.Println("terminated")
 	case <-time.After(roleLimit):
 		return exitUnknown
 	}

@@ -66,8 +66,8 @@ func (s *stage) measureLate(k lateness) (after, prompt sample, err error) {
 			return nil, nil, err
 		}
 	}
-	for left := s.repeat(lateRuns); left > 0; left -= lateBatch {
-		if err := l.measure(k, min(left, lateBatch), &after, &prompt); err != nil {
+	for remaining := s.repeat(lateRuns); remaining > 0; remaining -= lateBatch {
+		if err := l.measure(k, min(remaining, lateBatch), &after, &prompt); err != nil {
 			return nil, nil, err
 		}
 	}

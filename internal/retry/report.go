@@ -72,11 +72,11 @@ func (r *report) succeeded(attempt int) {
 // that fail in the same way: addresses with the local port, request IDs.
 func cause(err error) string {
 	words := strings.Fields(err.Error())
-	kept := words[:0]
+	constant := words[:0]
 	for _, w := range words {
 		if len(w) <= 4 || !strings.ContainsAny(w, "0123456789") {
-			kept = append(kept, w)
+			constant = append(constant, w)
 		}
 	}
-	return strings.Join(kept, " ")
+	return strings.Join(constant, " ")
 }

@@ -18,7 +18,7 @@ type probe struct {
 	what    string
 	imports []string
 	calls   string
-	note    string
+	comment string
 }
 
 // probes returns the imports of the in-task commands that are worth watching. The first is what the others are added
@@ -94,7 +94,7 @@ func importRows(ctx context.Context, dir string, ours float64) ([]row, error) {
 		if i > 0 {
 			size -= rows[0].mb
 		}
-		rows = append(rows, row{p.what, size, p.note})
+		rows = append(rows, row{p.what, size, p.comment})
 	}
 	const methods = "package main\nimport (\n\"os\"\n\"text/template\"\n)\n" +
 		"func init() {\nif len(os.Args) > 1<<20 {\ntemplate.New(\"\").Execute(os.Stdout, nil)\n}\n}\n"

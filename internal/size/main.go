@@ -24,9 +24,9 @@ func main() {
 
 // row is one line of a table.
 type row struct {
-	what string
-	mb   float64
-	note string
+	what    string
+	mb      float64
+	comment string
 }
 
 func run(ctx context.Context, w io.Writer) error {
@@ -61,7 +61,7 @@ func table(w io.Writer, title string, rows []row) error {
 	fmt.Fprintf(w, "%s\n\n", title)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, r := range rows {
-		fmt.Fprintf(t, "  %s\t%6.2f MB\t%s\n", r.what, r.mb, r.note)
+		fmt.Fprintf(t, "  %s\t%6.2f MB\t%s\n", r.what, r.mb, r.comment)
 	}
 	fmt.Fprintln(t)
 	return t.Flush()

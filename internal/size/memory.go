@@ -53,8 +53,8 @@ func memoryRows(ctx context.Context, dir, program string) ([]row, error) {
 
 	var peaks []row
 	for _, c := range []struct {
-		note string
-		args []string
+		comment string
+		args    []string
 	}{
 		{"peak", []string{"mesh-init"}},
 		{"peak", []string{"install", "-to", dir}}, // from here on the file is a copy, as in a task
@@ -64,7 +64,7 @@ func memoryRows(ctx context.Context, dir, program string) ([]row, error) {
 		if err != nil {
 			return nil, err
 		}
-		peaks = append(peaks, row{c.args[0], mb, c.note})
+		peaks = append(peaks, row{c.args[0], mb, c.comment})
 	}
 	// In place of Consul: only the memory of what runs it is wanted.
 	child := filepath.Join(dir, "child")
@@ -126,9 +126,9 @@ func (s shell) atRest(ctx context.Context, child string) ([]row, error) {
 		}
 	}()
 	for i, c := range []struct {
-		end  os.Signal // what ends it, and a wrapped program with it
-		note string
-		args []string
+		end     os.Signal // what ends it, and a wrapped program with it
+		comment string
+		args    []string
 	}{
 		{syscall.SIGTERM, "goal 13", []string{"health-sync"}},
 		{syscall.SIGINT, "goal 10; without its child", []string{"envoy-entrypoint", child}},
@@ -143,7 +143,7 @@ func (s shell) atRest(ctx context.Context, child string) ([]row, error) {
 			return nil, err
 		}
 		cmds = append(cmds, cmd)
-		rows = append(rows, row{c.args[0], 0, c.note})
+		rows = append(rows, row{c.args[0], 0, c.comment})
 		stops = append(stops, func() error { return stop(cmd, c.end) })
 	}
 	select {
@@ -157,7 +157,7 @@ func (s shell) atRest(ctx context.Context, child string) ([]row, error) {
 			err = fmt.Errorf("%s: %w: %s", rows[i].what, err, &logs[i])
 		}
 		own, ownErr := memory(cmd.Process.Pid, "RssAnon")
-		rows[i].mb, rows[i].note = mb, fmt.Sprintf("%.1f without the program's file; %s", own, rows[i].note)
+		rows[i].mb, rows[i].comment = mb, fmt.Sprintf("%.1f without the program's file; %s", own, rows[i].comment)
 		err = errors.Join(err, ownErr)
 		errs = append(errs, err, stops[i]())
 	}

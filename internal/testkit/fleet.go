@@ -203,12 +203,12 @@ func (f *Fleet) serve(r *http.Request, body []byte, from time.Time) (*http.Respo
 	}
 }
 
-func (f *Fleet) finish(r *http.Request, body []byte, lost bool) (*http.Response, error) {
+func (f *Fleet) finish(r *http.Request, body []byte, dropped bool) (*http.Response, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	count := f.count(Kind(r))
 	count.Done++
-	if lost {
+	if dropped {
 		count.Lost++
 	}
 	if answer := f.Answers[Kind(r)]; answer != nil {

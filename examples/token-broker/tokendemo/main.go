@@ -47,15 +47,15 @@ func main() {
 
 // serve answers until TERM.
 func serve(address string, handler http.Handler) error {
-	term := make(chan os.Signal, 1)
-	signal.Notify(term, syscall.SIGTERM)
+	terminated := make(chan os.Signal, 1)
+	signal.Notify(terminated, syscall.SIGTERM)
 	failed := make(chan error, 1)
 	go func() {
 		server := &http.Server{Addr: address, Handler: handler, ReadHeaderTimeout: 5 * time.Second}
 		failed <- server.ListenAndServe()
 	}()
 	select {
-	case <-term:
+	case <-terminated:
 		return nil
 	case err := <-failed:
 		return err

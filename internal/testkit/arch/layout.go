@@ -146,25 +146,25 @@ func (c *checker) report(where string, line int, rule, format string, args ...an
 // exempt takes the exemptions off. One that is not needed is a violation, so
 // that the list stays short.
 func (c *checker) exempt() []Violation {
-	var left []Violation
+	var remaining []Violation
 	used := make([]bool, len(c.Exemptions))
 	for _, v := range c.found {
 		i := slices.IndexFunc(c.Exemptions, func(e Exemption) bool { return e.Where == v.Where && e.Rule == v.Rule })
 		if i < 0 {
-			left = append(left, v)
+			remaining = append(remaining, v)
 			continue
 		}
 		used[i] = true
 	}
 	for i, e := range c.Exemptions {
 		if !used[i] {
-			left = append(left, Violation{e.Where, 0, e.Rule, "this exemption is not needed any more"})
+			remaining = append(remaining, Violation{e.Where, 0, e.Rule, "this exemption is not needed any more"})
 		}
 		if e.Reason == "" {
-			left = append(left, Violation{e.Where, 0, e.Rule, "an exemption wants a reason"})
+			remaining = append(remaining, Violation{e.Where, 0, e.Rule, "an exemption wants a reason"})
 		}
 	}
-	slices.SortFunc(left, func(a, b Violation) int {
+	slices.SortFunc(remaining, func(a, b Violation) int {
 		return cmp.Or(
 			cmp.Compare(a.Where, b.Where),
 			cmp.Compare(a.Line, b.Line),
@@ -172,7 +172,7 @@ func (c *checker) exempt() []Violation {
 			cmp.Compare(a.Text, b.Text),
 		)
 	})
-	return left
+	return remaining
 }
 
 // locate returns the group of a package and its entry in the list.

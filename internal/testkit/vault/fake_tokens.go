@@ -172,14 +172,14 @@ func (f *fake) revoke(t *token) (answer, *refusal) {
 func (f *fake) auth(t *token) answer {
 	return answer{"auth": answer{
 		"client_token": t.secret, "accessor": t.accessor, "policies": t.policies, "metadata": t.meta,
-		"lease_duration": f.left(t), "renewable": t.renewable, "orphan": t.orphan,
+		"lease_duration": f.remaining(t), "renewable": t.renewable, "orphan": t.orphan,
 	}}
 }
 
 func (f *fake) lookup(t *token) (answer, *refusal) {
 	data := answer{
 		"accessor": t.accessor, "policies": t.policies, "display_name": t.name, "path": t.path,
-		"meta": t.meta, "orphan": t.orphan, "ttl": f.left(t), "renewable": t.renewable,
+		"meta": t.meta, "orphan": t.orphan, "ttl": f.remaining(t), "renewable": t.renewable,
 	}
 	if t.period > 0 {
 		data["period"] = int(t.period.Seconds())
@@ -187,8 +187,8 @@ func (f *fake) lookup(t *token) (answer, *refusal) {
 	return answer{"data": data}, nil
 }
 
-// left returns the life of a token in seconds, rounded up as Vault does.
-func (f *fake) left(t *token) int {
+// remaining returns the rest of the life of a token in seconds, rounded up as Vault does.
+func (f *fake) remaining(t *token) int {
 	if t.expires.IsZero() {
 		return 0
 	}

@@ -246,11 +246,11 @@ func registered(t *testing.T, doc []byte) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var whole map[string]any
-	if err := json.Unmarshal(text, &whole); err != nil {
+	var document map[string]any
+	if err := json.Unmarshal(text, &document); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range list(whole["containerDefinitions"]) {
+	for _, c := range list(document["containerDefinitions"]) {
 		// Terraform has both lists of capabilities, since it compares what ECS answers; ECS
 		// makes no difference between an empty list and none.
 		// The label with the hash is for who admits again.
@@ -269,7 +269,7 @@ func registered(t *testing.T, doc []byte) map[string]any {
 			variable["value"] = value
 		}
 	}
-	return whole
+	return document
 }
 
 // differences names the members in which two values differ.

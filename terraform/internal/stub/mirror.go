@@ -41,13 +41,13 @@ func Install(dir string, aws AWS) (config string, err error) {
 		"aws": string(aws), "random": "3.7.2", "tls": "4.1.0", "null": "3.2.4",
 	} {
 		platform := runtime.GOOS + "_" + runtime.GOARCH
-		home := filepath.Join(dir, "mirror", filepath.FromSlash(source(name)), version, platform)
-		if err := os.MkdirAll(home, 0o755); err != nil {
+		target := filepath.Join(dir, "mirror", filepath.FromSlash(source(name)), version, platform)
+		if err := os.MkdirAll(target, 0o755); err != nil {
 			return "", err
 		}
 		// A script, because every command of terraform reads the whole file for its checksum.
 		script := fmt.Sprintf("#!/bin/sh\nexec env %s=%s@%s '%s'\n", roleVariable, name, version, self)
-		if err := os.WriteFile(filepath.Join(home, "terraform-provider-"+name+"_v"+version), []byte(script),
+		if err := os.WriteFile(filepath.Join(target, "terraform-provider-"+name+"_v"+version), []byte(script),
 			0o755); err != nil {
 			return "", err
 		}

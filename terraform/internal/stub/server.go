@@ -155,7 +155,7 @@ func (s *server) PlanResourceChange(
 	v = s.tagsAll(b, v)
 	d, err := tfprotov5.NewDynamicValue(b.typ, v)
 	return &tfprotov5.PlanResourceChangeResponse{
-		PlannedState: &d, PlannedPrivate: r.PriorPrivate, Diagnostics: judgeResource(ctx, r.TypeName, v),
+		PlannedState: &d, PlannedPrivate: r.PriorPrivate, Diagnostics: validateResource(ctx, r.TypeName, v),
 	}, err
 }
 
@@ -201,7 +201,7 @@ func (s *server) ApplyResourceChange(
 	if !v.IsNull() {
 		var m map[string]tftypes.Value
 		must(v.As(&m))
-		out.Diagnostics = append(out.Diagnostics, judgeResource(ctx, r.TypeName, v)...)
+		out.Diagnostics = append(out.Diagnostics, validateResource(ctx, r.TypeName, v)...)
 		f := faker{typ: r.TypeName, region: s.region, obj: m}
 		v = walk(b, v, "", true, f.value)
 	}

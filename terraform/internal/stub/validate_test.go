@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestJudgeReportsWhatECSRefuses(t *testing.T) {
+func TestValidateReportsWhatECSRefuses(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, containers, want string }{
 		{
@@ -53,7 +53,7 @@ func TestJudgeReportsWhatECSRefuses(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got := strings.Join(judge(t.Context(),
+			got := strings.Join(validate(t.Context(),
 				[]byte(`{"family":"f","networkMode":"awsvpc","requiresCompatibilities":["FARGATE"],
 				"cpu":"256","memory":"512","containerDefinitions":`+tt.containers+`}`)), "\n")
 			if (tt.want == "") != (got == "") || !strings.Contains(got, tt.want) {

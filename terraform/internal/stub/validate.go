@@ -21,9 +21,9 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// judgeResource reports why ECS would refuse a task definition. One whose containers
-// are unknown is judged in the apply; other unknown attributes count as absent.
-func judgeResource(ctx context.Context, typ string, v tftypes.Value) (out []*tfprotov5.Diagnostic) {
+// validateResource reports why ECS would refuse a task definition. One whose containers
+// are unknown is validated in the apply; other unknown attributes count as absent.
+func validateResource(ctx context.Context, typ string, v tftypes.Value) (out []*tfprotov5.Diagnostic) {
 	if typ != "aws_ecs_task_definition" || v.IsNull() {
 		return nil
 	}
@@ -34,7 +34,7 @@ func judgeResource(ctx context.Context, typ string, v tftypes.Value) (out []*tfp
 	}
 	doc, err := json.Marshal(document(m))
 	must(err)
-	for _, p := range judge(ctx, doc) {
+	for _, p := range validate(ctx, doc) {
 		out = append(out, problem("container_definitions", "%s", p))
 	}
 	return out
@@ -142,9 +142,9 @@ func elements(v tftypes.Value) (out []tftypes.Value) {
 	return out
 }
 
-// judge returns why RegisterTaskDefinition would refuse a document, why what ECS returns
+// validate returns why RegisterTaskDefinition would refuse a document, why what ECS returns
 // would differ from it for ever, or why consul-ecs would refuse its configuration.
-func judge(ctx context.Context, doc []byte) []string {
+func validate(ctx context.Context, doc []byte) []string {
 	var in ecs.RegisterTaskDefinitionInput
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.DisallowUnknownFields() // the real provider ignores them
