@@ -44,7 +44,7 @@ func allowances() map[string]map[string]int {
 			"registrar": 14, "relay": 3, "subcommand": 71, "supervise": 5, "taskdef": 11, "workload": 6,
 		},
 		"methods": {
-			"admission.task": 159, "broker.term": 64, "clientagent.run": 32, "consulutil.Servers": 37,
+			"admission.task": 159, "clientagent.run": 32, "consulutil.Servers": 37,
 			"localecs/cluster.Cluster": 33, "localecs/cluster.Task": 45, "localecs/ecs/controlplane.Plane": 65,
 		},
 	}

@@ -144,7 +144,7 @@ func TestStrangersLearnNothingFromRefusals(t *testing.T) {
 	}{
 		"group": {
 			func(w *world, task *types.Task) {
-				w.broker.Rules.Groups, task.Group = []string{"service:web"}, aws.String("service:payroll-batch")
+				w.broker.opt.Rules.Groups, task.Group = []string{"service:web"}, aws.String("service:payroll-batch")
 			},
 			"401 address", "not come from", `tokens are not for task group \"service:payroll-batch\"`,
 		},
@@ -157,7 +157,7 @@ func TestStrangersLearnNothingFromRefusals(t *testing.T) {
 			"401 address", "0 network interfaces", "network mode awsvpc",
 		},
 		"address": {
-			func(w *world, _ *types.Task) { w.broker.Rules.Networks = w.broker.Rules.Networks[:0] },
+			func(w *world, _ *types.Task) { w.broker.opt.Rules.Networks = w.broker.opt.Rules.Networks[:0] },
 			"401 address", "not in the permitted networks", "not in the permitted networks",
 		},
 		"fault of AWS": {

@@ -49,10 +49,10 @@ type audit struct {
 	key     [32]byte
 	failed  func(error)
 
-	// lost counts lines since the last one that was written, and torn is set when the last one
+	// unwritten counts lines since the last one that was written, and torn is set when the last one
 	// was written in part.
-	lost int
-	torn bool
+	unwritten int
+	torn      bool
 }
 
 func newAudit(w io.Writer, backend string, failed func(error)) *audit {
@@ -70,7 +70,7 @@ func (a *audit) write(l line) {
 		err = a.append(l)
 	}
 	if err != nil {
-		a.lost++
+		a.unwritten++
 		a.failed(err)
 	}
 }
@@ -85,12 +85,12 @@ func (a *audit) resume() error {
 
 // catchUp writes how many lines were lost, if any were. The caller holds mu.
 func (a *audit) catchUp() error {
-	if a.lost == 0 {
+	if a.unwritten == 0 {
 		return nil
 	}
-	err := a.append(line{Decision: "lines_lost", Lost: a.lost})
+	err := a.append(line{Decision: "lines_lost", Lost: a.unwritten})
 	if err == nil {
-		a.lost = 0
+		a.unwritten = 0
 	}
 	return err
 }

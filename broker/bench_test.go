@@ -222,16 +222,16 @@ func benchCertificate() tls.Certificate {
 // loadedBroker is the broker of BenchmarkLoad. It prints its address and its certificate,
 // and after TERM the seconds of processor time that it took, and that it waited for one.
 func loadedBroker(args []string) int {
-	term, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	leading, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	o, elector, err := loadedOptions(term, args[0])
+	o, elector, err := loadedOptions(leading, args[0])
 	if err != nil {
 		panic(err)
 	}
 	b := New(o)
-	go func() { _ = b.Run(term, elector) }()
+	go func() { _ = b.Run(leading, elector) }()
 	start := time.Now()
-	for tick := time.NewTicker(time.Millisecond); b.term.Load() == nil; <-tick.C {
+	for tick := time.NewTicker(time.Millisecond); b.leadership.Load() == nil; <-tick.C {
 		if time.Since(start) > testkit.Patience {
 			panic("the broker does not lead")
 		}
@@ -241,7 +241,7 @@ func loadedBroker(args []string) int {
 	server.StartTLS()
 	defer server.Close()
 	fmt.Println(server.URL, base64.StdEncoding.EncodeToString(server.Certificate().Raw))
-	<-term.Done()
+	<-leading.Done()
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
 		panic(err)
@@ -305,7 +305,7 @@ func loadedOptions(ctx context.Context, name string) (Options, Elector, error) {
 	o.Backend = &backend.ACLBackend{Client: client}
 	o.Store = KVStore{Client: client, Prefix: "load/tasks/", Lock: lock.Key, Session: lock.SessionID}
 	o.Ceiling = func(ctx context.Context, names []string) error {
-		return backend.UnderCeiling(ctx, consulutil.NewACLReader(client, ""), "", names)
+		return backend.CheckCeiling(ctx, consulutil.NewACLReader(client, ""), "", names)
 	}
 	return o, lock, err
 }

@@ -3,13 +3,10 @@ package broker
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -48,7 +45,7 @@ type Options struct {
 	Backend     backend.Backend
 	BackendName string
 	// Ceiling returns an error for policies that are missing or too powerful, as
-	// backend.UnderCeiling; nil where the backend alone decides.
+	// backend.CheckCeiling; nil where the backend alone decides.
 	Ceiling func(ctx context.Context, policies []string) error
 	Store   Store
 	// Dial connects to tasks.
@@ -69,12 +66,13 @@ type Options struct {
 
 // Broker answers requests while it leads. Its methods are safe for concurrent use.
 type Broker struct {
-	Options
+	opt       Options
 	audit     *audit
 	addresses *addresses
 	refusals  *refusals
 	pusher    pusher
-	term      atomic.Pointer[term]
+	// leadership is nil while the broker does not lead.
+	leadership atomic.Pointer[leadership]
 	// leader is the URL of the broker that leads, empty if it names none; nil if none leads.
 	leader atomic.Pointer[string]
 	// faults are those of calls of ECS, unnamed those of proxies, and unwritten those of the
@@ -84,11 +82,11 @@ type Broker struct {
 
 // New makes a broker that does nothing until lead.
 func New(o Options) *Broker {
-	b := &Broker{Options: o, pusher: newPusher(o.Dial), addresses: newAddresses(addressRate, addressBurst), refusals: newRefusals()}
+	b := &Broker{opt: o, pusher: newPusher(o.Dial), addresses: newAddresses(addressRate, addressBurst), refusals: newRefusals()}
 	b.audit = newAudit(o.Audit, o.BackendName, func(err error) {
-		b.Metrics.auditFailures.Add(1)
+		b.opt.Metrics.auditFailures.Add(1)
 		if b.unwritten.Level(err) == hclog.Warn { // a new cause, or a reminder
-			b.Log.Error("the audit log cannot be written: no tokens until it can", logkey.Error, err)
+			b.opt.Log.Error("the audit log cannot be written: no tokens until it can", logkey.Error, err)
 		}
 	})
 	return b
@@ -107,171 +105,56 @@ func (b *Broker) auditable() error {
 func (b *Broker) lead(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	records, err := b.Store.Load(ctx)
+	records, err := b.opt.Store.Load(ctx)
 	if err != nil {
 		return err
 	}
-	t := &term{
-		Broker: b, jobs: make(chan func(context.Context)), done: ctx.Done(), stop: stop,
-		id: rand.Text(), tasks: map[string]*entry{}, requests: map[string]*request{}, holders: map[string]*entry{}, alarmed: map[string]time.Time{},
-		revoking: map[string]bool{}, firstTurns: make(turns, revokesAtOnce), laterTurns: make(turns, laterRevokesAtOnce),
-	}
-	t.lookups = newLookups(b.Source, t.run, func() { b.Metrics.describes.Add(1) }, b.notDescribed)
-	for _, r := range records {
-		e := newEntry(Record{TaskARN: r.TaskARN, Cluster: r.Cluster})
-		t.keep(e, r)
-		t.tasks[r.TaskARN] = e
-	}
-	var running sync.WaitGroup
+	lead := b.newLeadership(ctx, stop, records)
 	defer func() {
-		running.Wait()
-		b.Metrics.tokens.Set(0) // the next leader counts them
+		lead.jobs.wait()
+		b.opt.Metrics.tokens.Set(0) // the next leader counts them
 	}()
-	running.Go(func() { t.resume(ctx) })
-	running.Go(func() {
-		for retry.Sleep(ctx, sweepInterval) == nil {
-			t.sweep(ctx)
-		}
-	})
-	b.term.Store(t)
-	b.Metrics.leader.Set(1)
-	b.Log.Info("leadership acquired", logkey.Tasks, len(records))
+	b.leadership.Store(lead)
+	b.opt.Metrics.leader.Set(1)
+	b.opt.Log.Info("leadership acquired", logkey.Tasks, len(records))
 	defer func() {
-		b.term.Store(nil)
-		b.Metrics.leader.Set(0)
+		b.leadership.Store(nil)
+		b.opt.Metrics.leader.Set(0)
 	}()
-	for {
-		select {
-		case job := <-t.jobs:
-			running.Go(func() { job(ctx) })
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
+	lead.jobs.serve(ctx, sweeper{lead}.resume, sweeper{lead}.run)
+	return context.Cause(ctx)
 }
 
 // notDescribed logs a call of ECS that failed. Tasks wait for less time than a call may take.
 func (b *Broker) notDescribed(err error) {
-	b.Log.Log(b.faults.Level(err), "ECS does not describe tasks", logkey.Error, err)
+	b.opt.Log.Log(b.faults.Level(err), "ECS does not describe tasks", logkey.Error, err)
 }
 
-// term is the state of a broker while it leads.
-type term struct {
-	*Broker
+// leadership is the state of a broker while it leads.
+type leadership struct {
+	broker  *Broker
+	opt     *Options
 	lookups *lookups
-	// jobs run until the term ends, even if the request that started them has ended.
-	jobs chan func(context.Context)
-	done <-chan struct{}
-	stop context.CancelCauseFunc
-	// id is in the records that this term has written.
-	id string
-
-	mu       sync.Mutex
-	tasks    map[string]*entry
-	requests map[string]*request
-	holders  map[string]*entry    // of tokens, by the hashes of their secrets
-	alarmed  map[string]time.Time // when an alarm of a key was given, see due
-	revoking map[string]bool      // requests whose token a job revokes
-
-	// firstTurns are for revocations that were requested within revokeQuick, laterTurns for the
-	// others, so that those that are refused for long do not hold them back.
-	firstTurns, laterTurns turns
+	jobs    *jobs
+	table   *taskTable
+	records *recorder
+	alarms  *alarms
+	revoker *revoker
 }
 
-// run starts a job. It returns false when the term has ended.
-func (t *term) run(job func(context.Context)) bool {
-	select {
-	case t.jobs <- job:
-		return true
-	case <-t.done:
-		return false
+// newLeadership makes a leadership that knows the stored records.
+func (b *Broker) newLeadership(ctx context.Context, stop context.CancelCauseFunc, stored []Record) *leadership {
+	l := &leadership{broker: b, opt: &b.opt, jobs: newJobs(ctx), table: newTaskTable(), alarms: &alarms{}}
+	l.records = &recorder{store: b.opt.Store, table: l.table, writer: rand.Text(), stop: stop}
+	l.revoker = &revoker{
+		opt: l.opt, audit: b.audit, table: l.table, records: l.records, jobs: l.jobs, alarms: l.alarms,
+		firstSlots: make(slots, revokesAtOnce), laterSlots: make(slots, laterRevokesAtOnce), claimed: map[string]bool{},
 	}
-}
-
-// ended reports whether the term has ended.
-func (t *term) ended() bool {
-	select {
-	case <-t.done:
-		return true
-	default:
-		return false
+	l.lookups = newLookups(b.opt.Source, l.jobs.start, func() { b.opt.Metrics.describes.Add(1) }, b.notDescribed)
+	for _, r := range stored {
+		e := newEntry(Record{TaskARN: r.TaskARN, Cluster: r.Cluster})
+		l.table.setRecord(e, r)
+		l.table.tasks[r.TaskARN] = e
 	}
-}
-
-// save changes a task's record and writes it. When another broker has written it, this
-// one leads no longer.
-func (t *term) save(ctx context.Context, e *entry, change func(*Record)) error {
-	if err := e.acquire(ctx); err != nil {
-		return err
-	}
-	defer e.release()
-	return t.write(ctx, e, change)
-}
-
-// write is save for a caller that has acquired the entry.
-func (t *term) write(ctx context.Context, e *entry, change func(*Record)) error {
-	err := t.tryWrite(ctx, e, change)
-	if errors.Is(err, ErrStale) && e.unsure { // the write whose answer was lost has landed only now
-		err = t.tryWrite(ctx, e, change)
-	}
-	if errors.Is(err, ErrStale) {
-		t.stop(err)
-	}
-	return err
-}
-
-func (t *term) tryWrite(ctx context.Context, e *entry, change func(*Record)) error {
-	if e.unsure {
-		if err := t.reread(ctx, e); err != nil {
-			return err
-		}
-	}
-	t.mu.Lock()
-	next := e.record.Clone()
-	t.mu.Unlock()
-	change(&next)
-	if slices.Equal(next.Tokens, e.record.Tokens) {
-		return nil
-	}
-	next.Writer = t.id
-	var err error
-	if next.Version, err = t.Store.Save(ctx, next); err != nil {
-		e.unsure = e.unsure || !errors.Is(err, ErrStale)
-		return err
-	}
-	e.unsure = false
-	t.keep(e, next)
-	return nil
-}
-
-// reread takes over what is stored if this term has written it: then a write has landed
-// whose answer was lost. A record that is gone has no writer; what is saved in its place is
-// saved under the lock only.
-func (t *term) reread(ctx context.Context, e *entry) error {
-	stored, err := t.Store.Read(ctx, e.record.TaskARN)
-	switch {
-	case err != nil:
-		return err
-	case stored.Version == e.record.Version:
-		return nil
-	case stored.Version != 0 && stored.Writer != t.id:
-		return ErrStale
-	}
-	t.keep(e, stored)
-	return nil
-}
-
-// keep sets a task's record to what is stored.
-func (t *term) keep(e *entry, stored Record) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, k := range e.record.Tokens {
-		delete(t.holders, k.SecretHash)
-	}
-	for _, k := range stored.Tokens {
-		if k.SecretHash != "" {
-			t.holders[k.SecretHash] = e
-		}
-	}
-	e.record.Tokens, e.record.Version = stored.Tokens, stored.Version
+	return l
 }

@@ -178,7 +178,7 @@ func wantRefused(t *testing.T, r *httptest.ResponseRecorder, status int, code st
 func (w *world) state(id string) receiver.Status {
 	w.t.Helper()
 	address := elsewhere
-	if r := w.broker.term.Load().request(id); r != nil {
+	if r := w.broker.leadership.Load().table.request(id); r != nil {
 		address = r.subject.task.Address.String()
 	}
 	s, err := receiver.DecodeStatus(w.call(http.MethodGet, "/v1/token/"+id, address, nil).Body.Bytes())

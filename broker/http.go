@@ -26,14 +26,14 @@ const requestLimit = 8 * time.Second
 func (b *Broker) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, serve := range map[string]http.HandlerFunc{
-		"GET /metrics":       b.Metrics.handler().ServeHTTP,
+		"GET /metrics":       b.opt.Metrics.handler().ServeHTTP,
 		"GET /v1/health":     b.health,
-		"POST /v1/token":     b.leading((*term).postToken),
-		"GET /token":         b.leading((*term).getToken),
-		"GET /v1/token/{id}": b.leading((*term).getStatus),
-		"POST /v1/unwrap":    b.leading((*term).postUnwrap),
-		"POST /v1/rotate":    b.leading((*term).postRotate),
-		"POST /v1/revoke":    b.leading((*term).postRevoke),
+		"POST /v1/token":     b.leading(endpoints.postToken),
+		"GET /token":         b.leading(endpoints.getToken),
+		"GET /v1/token/{id}": b.leading(endpoints.getStatus),
+		"POST /v1/unwrap":    b.leading(endpoints.postUnwrap),
+		"POST /v1/rotate":    b.leading(endpoints.postRotate),
+		"POST /v1/revoke":    b.leading(endpoints.postRevoke),
 	} {
 		method, path, _ := strings.Cut(pattern, " ")
 		mux.HandleFunc(pattern, serve)
@@ -54,6 +54,9 @@ func (b *Broker) otherMethod(only string) http.HandlerFunc {
 	}
 }
 
+// endpoints are those of the API that only the leader serves.
+type endpoints struct{ lead *leadership }
+
 // result is what an endpoint answers: a body, or an error.
 type result struct {
 	status    int
@@ -61,11 +64,11 @@ type result struct {
 	body      any
 }
 
-// leading calls an endpoint of the term, within the rate of the caller's address.
-func (b *Broker) leading(endpoint func(*term, *http.Request, caller) (result, error)) http.HandlerFunc {
+// leading calls an endpoint of the leader, within the rate of the caller's address.
+func (b *Broker) leading(endpoint func(endpoints, *http.Request, caller) (result, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		t := b.term.Load()
-		if t == nil {
+		lead := b.leadership.Load()
+		if lead == nil {
 			b.redirect(w, r)
 			return
 		}
@@ -75,7 +78,7 @@ func (b *Broker) leading(endpoint func(*term, *http.Request, caller) (result, er
 		}
 		var answer result
 		if err == nil {
-			answer, err = endpoint(t, r, from)
+			answer, err = endpoint(endpoints{lead}, r, from)
 		}
 		if err == nil && answer.status == http.StatusAccepted {
 			w.Header().Set("Location", "/v1/token/"+answer.requestID)
@@ -91,7 +94,7 @@ func (b *Broker) redirect(w http.ResponseWriter, r *http.Request) {
 		b.answer(w, result{}, later(http.StatusServiceUnavailable, "no_leader", busyPause, "no broker leads at the moment"))
 		return
 	}
-	b.Metrics.answers.Add(1, strconv.Itoa(http.StatusTemporaryRedirect))
+	b.opt.Metrics.answers.Add(1, strconv.Itoa(http.StatusTemporaryRedirect))
 	http.Redirect(w, r, strings.TrimSuffix(*leader, "/")+r.URL.RequestURI(), http.StatusTemporaryRedirect)
 }
 
@@ -109,16 +112,16 @@ func (b *Broker) answer(w http.ResponseWriter, r result, err error) {
 				h.Set("Retry-After", strconv.Itoa(int((refused.after+time.Second-1)/time.Second)))
 			}
 		} else {
-			b.Log.Error("a request failed", logkey.Error, err)
+			b.opt.Log.Error("a request failed", logkey.Error, err)
 		}
 		r.body = e
 	}
 	encoded, err := encode(r.body)
 	if err != nil {
-		b.Log.Error("an answer was not encoded", logkey.Error, err)
+		b.opt.Log.Error("an answer was not encoded", logkey.Error, err)
 		r.status, encoded = http.StatusInternalServerError, nil
 	}
-	b.Metrics.answers.Add(1, strconv.Itoa(r.status))
+	b.opt.Metrics.answers.Add(1, strconv.Itoa(r.status))
 	w.WriteHeader(r.status)
 	_, _ = w.Write(encoded) // a caller that disconnected asks again
 }
@@ -138,17 +141,17 @@ func (b *Broker) caller(r *http.Request) (caller, error) {
 		return caller{}, refuse(http.StatusBadRequest, "address", "the address of the connection is unknown")
 	}
 	ip := peer.Addr().Unmap().WithZone("")
-	if !contains(b.TrustedProxies, ip) {
+	if !contains(b.opt.TrustedProxies, ip) {
 		return caller{peer: ip, client: ip}, nil
 	}
 	forwarded := strings.Join(r.Header.Values("X-Forwarded-For"), ",")
-	if forwarded == "" && b.AllowUnknownAddress {
+	if forwarded == "" && b.opt.AllowUnknownAddress {
 		return caller{peer: ip}, nil
 	}
 	if forwarded == "" {
 		err := refuse(http.StatusBadRequest, "address", "the proxy before the broker names no address of the caller: let it add X-Forwarded-For")
 		if b.unnamed.Level(err) == hclog.Warn { // again after a pause
-			b.Log.Warn("a request was refused: a trusted proxy sent no X-Forwarded-For", logkey.Address, ip)
+			b.opt.Log.Warn("a request was refused: a trusted proxy sent no X-Forwarded-For", logkey.Address, ip)
 		}
 		return caller{}, err
 	}
@@ -177,16 +180,16 @@ func read[T any](r *http.Request, decode func([]byte) (T, error)) (T, error) {
 	return decoded, nil
 }
 
-func (t *term) postToken(r *http.Request, from caller) (result, error) {
+func (a endpoints) postToken(r *http.Request, from caller) (result, error) {
 	in, err := read(r, receiver.DecodeTokenRequest)
 	if err != nil {
 		return result{}, err
 	}
-	return t.accept(r.Context(), in, from, secret.Value{})
+	return a.accept(r.Context(), in, from, secret.Value{})
 }
 
 // getToken is the original form: the task's ID or ARN as name, the cluster as namespace.
-func (t *term) getToken(r *http.Request, from caller) (result, error) {
+func (a endpoints) getToken(r *http.Request, from caller) (result, error) {
 	q := r.URL.Query()
 	name, namespace, port := q.Get("name"), q.Get("namespace"), q.Get("port")
 	in := receiver.TokenRequest{Cluster: namespace, TaskARN: name, CallbackPort: receiver.DefaultPort}
@@ -200,16 +203,16 @@ func (t *term) getToken(r *http.Request, from caller) (result, error) {
 		}
 	}
 	if !strings.HasPrefix(name, "arn:") {
-		cluster, err := t.Rules.cluster(namespace)
+		cluster, err := a.lead.opt.Rules.cluster(namespace)
 		if err != nil {
 			return result{}, err
 		}
 		in.TaskARN = cluster.TaskARN(name)
 	}
-	return t.accept(r.Context(), in, from, secret.Value{})
+	return a.accept(r.Context(), in, from, secret.Value{})
 }
 
-func (t *term) postRotate(r *http.Request, from caller) (result, error) {
+func (a endpoints) postRotate(r *http.Request, from caller) (result, error) {
 	in, err := read(r, receiver.DecodeTokenRequest)
 	if err != nil {
 		return result{}, err
@@ -218,7 +221,7 @@ func (t *term) postRotate(r *http.Request, from caller) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	return t.accept(r.Context(), in, from, bearer)
+	return a.accept(r.Context(), in, from, bearer)
 }
 
 func bearerOf(r *http.Request) (secret.Value, error) {
@@ -229,18 +232,18 @@ func bearerOf(r *http.Request) (secret.Value, error) {
 	return secret.New(bearer), nil
 }
 
-func (t *term) accept(ctx context.Context, in receiver.TokenRequest, from caller, bearer secret.Value) (result, error) {
+func (a endpoints) accept(ctx context.Context, in receiver.TokenRequest, from caller, bearer secret.Value) (result, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestLimit)
 	defer cancel()
-	r, err := t.submit(ctx, in, from, bearer)
+	r, err := a.lead.submit(ctx, in, from, bearer)
 	return result{http.StatusAccepted, r.id, receiver.Accepted{RequestID: r.id, StatusURL: "/v1/token/" + r.id}}, err
 }
 
-func (t *term) getStatus(r *http.Request, from caller) (result, error) {
+func (a endpoints) getStatus(r *http.Request, from caller) (result, error) {
 	id := r.PathValue("id")
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	found := t.requests[id]
+	a.lead.table.mu.Lock()
+	defer a.lead.table.mu.Unlock()
+	found := a.lead.table.requests[id]
 	if found == nil || !from.from(found.subject.task.Address) {
 		return result{}, refuse(http.StatusNotFound, "unknown_request", "the request is unknown or forgotten")
 	}
@@ -249,18 +252,18 @@ func (t *term) getStatus(r *http.Request, from caller) (result, error) {
 	}}, nil
 }
 
-func (t *term) postUnwrap(r *http.Request, from caller) (result, error) {
+func (a endpoints) postUnwrap(r *http.Request, from caller) (result, error) {
 	in, err := read(r, receiver.DecodeUnwrapRequest)
 	if err != nil {
 		return result{}, err
 	}
-	token, err := t.redeem(r.Context(), in, from)
+	token, err := redeemer{a.lead}.redeem(r.Context(), in, from)
 	return result{http.StatusOK, in.RequestID, token}, err
 }
 
 // health is 200 while the broker leads and can write the audit log, or knows who leads.
 func (b *Broker) health(w http.ResponseWriter, _ *http.Request) {
-	leads := b.term.Load() != nil
+	leads := b.leadership.Load() != nil
 	if !leads && b.leader.Load() == nil {
 		b.answer(w, result{}, later(http.StatusServiceUnavailable, "no_leader", busyPause, "no broker leads at the moment"))
 		return

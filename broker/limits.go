@@ -29,25 +29,25 @@ const (
 	maxRegrants, regrantWindow = 3, time.Hour
 	// maxAddresses bounds the addresses that are remembered.
 	maxAddresses = 100_000
-	// revokesAtOnce and laterRevokesAtOnce bound the revocations under way; see turns.
+	// revokesAtOnce and laterRevokesAtOnce bound the revocations under way; see slots.
 	revokesAtOnce, laterRevokesAtOnce = 64, 8
-	// failurePause is how long a revocation that failed keeps its place.
+	// failurePause is how long a revocation that failed keeps its slot.
 	failurePause = time.Second
 )
 
-// turns are places for calls of the backend. A call that fails keeps its place for failurePause:
+// slots bound the calls of the backend under way. A call that fails keeps its slot for failurePause:
 // thousands of tokens whose revocation is refused cost the backend a few calls a second, and are
 // revoked as fast as it works once it accepts.
-type turns chan struct{}
+type slots chan struct{}
 
-// take calls the function when there is a place.
-func (c turns) take(ctx context.Context, call func() error) error {
+// call calls the function when there is a slot.
+func (c slots) call(ctx context.Context, do func() error) error {
 	select {
 	case c <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	err := call()
+	err := do()
 	if err != nil {
 		time.AfterFunc(failurePause, func() { <-c })
 	} else {

@@ -49,7 +49,7 @@ type TaskSource interface {
 // lookups reads tasks in batches, and revisions once.
 type lookups struct {
 	source TaskSource
-	run    func(job func(term context.Context)) bool // as term.run, which owns the calls
+	run    func(job func(life context.Context)) bool // as jobs.start; life is the context of the leadership
 	budget *rate.Limiter
 	called func()      // before each call of DescribeTasks
 	failed func(error) // after a call that failed
@@ -81,7 +81,7 @@ type definition struct {
 	err      error
 }
 
-func newLookups(source TaskSource, run func(job func(term context.Context)) bool, called func(), failed func(error)) *lookups {
+func newLookups(source TaskSource, run func(job func(life context.Context)) bool, called func(), failed func(error)) *lookups {
 	return &lookups{
 		source: source, run: run, called: called, failed: failed, budget: rate.NewLimiter(DescribeRate, DescribeRate/2),
 		open: map[string]*batch{}, known: map[string]*definition{},
@@ -129,8 +129,8 @@ func (l *lookups) join(cluster, arn string) (*batch, error) {
 			return nil, later(http.StatusServiceUnavailable, "busy", busyPause, "too many tasks are waiting for ECS")
 		}
 		b = &batch{arns: map[string]struct{}{}, done: make(chan struct{})}
-		if !l.run(func(term context.Context) { l.send(term, cluster, b) }) {
-			return nil, errTermEnded
+		if !l.run(func(life context.Context) { l.send(life, cluster, b) }) {
+			return nil, errNotLeader
 		}
 		l.waiting++
 		l.open[cluster] = b
@@ -139,9 +139,9 @@ func (l *lookups) join(cluster, arn string) (*batch, error) {
 	return b, nil
 }
 
-func (l *lookups) send(term context.Context, cluster string, b *batch) {
+func (l *lookups) send(life context.Context, cluster string, b *batch) {
 	defer close(b.done)
-	ctx, cancel := context.WithTimeout(term, lookupLimit)
+	ctx, cancel := context.WithTimeout(life, lookupLimit)
 	defer cancel()
 	err := l.budget.Wait(ctx)
 	l.mu.Lock()
@@ -155,7 +155,7 @@ func (l *lookups) send(term context.Context, cluster string, b *batch) {
 	}
 	l.called()
 	b.out, b.err = l.source.DescribeTasks(ctx, cluster, slices.Collect(maps.Keys(b.arns)))
-	if b.err != nil && term.Err() == nil {
+	if b.err != nil && life.Err() == nil {
 		l.failed(b.err)
 	}
 }
@@ -169,9 +169,9 @@ func (l *lookups) definition(ctx context.Context, arn string) (*definition, erro
 			clear(l.known)
 		}
 		d = &definition{done: make(chan struct{})}
-		if !l.run(func(term context.Context) { l.define(term, arn, d) }) {
+		if !l.run(func(life context.Context) { l.define(life, arn, d) }) {
 			l.mu.Unlock()
-			return nil, errTermEnded
+			return nil, errNotLeader
 		}
 		l.known[arn] = d
 	}
@@ -184,9 +184,9 @@ func (l *lookups) definition(ctx context.Context, arn string) (*definition, erro
 	}
 }
 
-func (l *lookups) define(term context.Context, arn string, d *definition) {
+func (l *lookups) define(life context.Context, arn string, d *definition) {
 	defer close(d.done)
-	ctx, cancel := context.WithTimeout(term, lookupLimit)
+	ctx, cancel := context.WithTimeout(life, lookupLimit)
 	defer cancel()
 	var out *taskdef.Document
 	text, err := l.source.DescribeTaskDefinition(ctx, arn)
@@ -201,7 +201,7 @@ func (l *lookups) define(term context.Context, arn string, d *definition) {
 		err = fmt.Errorf("ECS described a revision other than %s", arn)
 	}
 	if err != nil {
-		if term.Err() == nil {
+		if life.Err() == nil {
 			l.failed(err)
 		}
 		d.err = errNotDescribed.because(err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/broker/receiver"
 	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/secret"
 )
 
 const (
@@ -75,12 +76,12 @@ func hangs(err error) bool {
 	return errors.Is(err, errHangs) || ok && timeout.Timeout()
 }
 
-// push posts to the task of a request when it is its turn, and returns the status. Slow is for
-// a task whose last push hung.
-func (t *term) push(ctx context.Context, r *request, to netip.AddrPort, body []byte, slow bool) (int, error) {
-	slots := t.pusher.prompt
+// push posts to a task when it is its turn, and returns the status. Slow is for a task whose last
+// push hung. presented reports whether the task has begun to redeem the handle.
+func (p pusher) push(ctx context.Context, to netip.AddrPort, body []byte, slow bool, presented func() bool) (int, error) {
+	slots := p.prompt
 	if slow {
-		slots = t.pusher.slow
+		slots = p.slow
 	}
 	select {
 	case slots <- struct{}{}:
@@ -89,28 +90,21 @@ func (t *term) push(ctx context.Context, r *request, to netip.AddrPort, body []b
 	}
 	defer func() { <-slots }()
 	if slow {
-		return t.pusher.send(ctx, to, body)
+		return p.send(ctx, to, body)
 	}
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	timer := time.AfterFunc(promptLimit, func() {
-		if !t.presented(r) {
+		if !presented() {
 			giveUp(errHangs)
 		}
 	})
 	defer timer.Stop()
-	status, err := t.pusher.send(ctx, to, body)
+	status, err := p.send(ctx, to, body)
 	if err != nil && errors.Is(context.Cause(ctx), errHangs) {
 		err = errHangs
 	}
 	return status, err
-}
-
-// presented reports whether the handle is being exchanged, or was.
-func (t *term) presented(r *request) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return r.taken || r.state.Redeemed
 }
 
 // send posts a body and returns the status.
@@ -129,34 +123,40 @@ func (p pusher) send(ctx context.Context, to netip.AddrPort, body []byte) (int, 
 	return resp.StatusCode, nil
 }
 
-// deliver pushes the handle until the task has it, refuses it, or it expires.
-func (t *term) deliver(ctx context.Context, r *request) {
-	body, err := t.pushBody(r)
+// delivery is the delivery of the handle of one request.
+type delivery struct {
+	lead    *leadership
+	request *request
+}
+
+// run pushes the handle until the task has it, refuses it, or it expires.
+func (d *delivery) run(ctx context.Context) {
+	body, err := d.pushBody()
 	if err != nil {
-		t.on(r, faulted, err.Error())
+		d.lead.on(d.request, faulted, err.Error())
 		return
 	}
-	to := netip.AddrPortFrom(r.subject.task.Address, uint16(r.in.CallbackPort))
+	to := netip.AddrPortFrom(d.request.subject.task.Address, uint16(d.request.in.CallbackPort))
 	life, cancel := context.WithTimeout(ctx, handleTTL)
 	defer cancel()
 	go func() {
 		select {
-		case <-r.over:
+		case <-d.request.over:
 			cancel()
 		case <-life.Done():
 		}
 	}()
-	t.on(r, started, "")
+	d.lead.on(d.request, started, "")
 	last, slow := "", false
 	for attempt := 0; retry.Sleep(life, pushPause(attempt)) == nil; attempt++ {
-		t.mu.Lock()
-		r.attempts++
-		t.mu.Unlock()
-		status, err := t.push(life, r, to, body, slow)
+		d.lead.table.mu.Lock()
+		d.request.attempts++
+		d.lead.table.mu.Unlock()
+		status, err := d.lead.broker.pusher.push(life, to, body, slow, func() bool { return d.lead.table.presented(d.request) })
 		if err != nil && life.Err() != nil {
 			break
 		}
-		if t.answered(r, status, err) {
+		if d.answered(status, err) {
 			return
 		}
 		slow = hangs(err)
@@ -164,21 +164,21 @@ func (t *term) deliver(ctx context.Context, r *request) {
 			last = err.Error()
 		}
 	}
-	if ctx.Err() == nil { // the end of the term voids handles silently: tasks ask again
-		t.on(r, handleEnded, "the handle expired; last push: "+last)
+	if ctx.Err() == nil { // the end of the leadership voids handles silently: tasks ask again
+		d.lead.on(d.request, handleEnded, "the handle expired; last push: "+last)
 	}
 }
 
 // answered takes the result of a push, and reports whether it was the last one.
-func (t *term) answered(r *request, status int, err error) bool {
+func (d *delivery) answered(status int, err error) bool {
 	result := "error"
 	if err == nil {
 		result = strconv.Itoa(status)
 	}
-	t.Metrics.pushes.Add(1, result)
+	d.lead.opt.Metrics.pushes.Add(1, result)
 	e, reason := answeredNo, fmt.Sprintf("the push was answered with %d", status)
 	switch {
-	case err != nil && t.hasToken(r):
+	case err != nil && d.lead.table.redeemed(d.request):
 		e, reason = answeredLost, "the handle was redeemed, and the answer to the push was lost"
 	case err != nil:
 		return false
@@ -191,26 +191,32 @@ func (t *term) answered(r *request, status int, err error) bool {
 	case status >= 500:
 		return false // the task answers the next push, also if a replayed one has the token
 	}
-	return t.on(r, e, reason)
-}
-
-func (t *term) hasToken(r *request) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return r.state.Redeemed
+	return d.lead.on(d.request, e, reason)
 }
 
 // pushBody makes the handle.
-func (t *term) pushBody(r *request) ([]byte, error) {
-	token, err := t.handleFor(r)
+func (d *delivery) pushBody() ([]byte, error) {
+	token, err := d.handleFor()
 	if err != nil {
 		return nil, err
 	}
 	p := receiver.Push{
-		Token: token, TTL: int(handleTTL / time.Second), CreationTime: time.Now().UTC(), WrappedAccessor: r.grant.Accessor,
+		Token: token, TTL: int(handleTTL / time.Second), CreationTime: time.Now().UTC(), WrappedAccessor: d.request.grant.Accessor,
 	}
-	if len(r.in.Nonce) > 0 {
-		p.RequestID, p.Nonce = r.id, r.in.Nonce
+	if len(d.request.in.Nonce) > 0 {
+		p.RequestID, p.Nonce = d.request.id, d.request.in.Nonce
 	}
 	return p.Encode()
+}
+
+// handleFor makes the request's handle and what is pushed of it.
+func (d *delivery) handleFor() (secret.Value, error) {
+	handle := receiver.NewHandle()
+	d.lead.table.mu.Lock()
+	d.request.handle = handle.SHA256()
+	d.lead.table.mu.Unlock()
+	if len(d.request.in.PublicKey) == 0 {
+		return handle, nil
+	}
+	return receiver.Seal(d.request.in.PublicKey, d.request.in.TaskARN, d.request.in.Nonce, handle)
 }

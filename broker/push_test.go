@@ -275,7 +275,7 @@ func TestRevocationIsConfirmedWhenItIsDone(t *testing.T) {
 	})
 }
 
-// A token of an earlier term has no request whose transition would be in the audit log.
+// A token of an earlier leadership has no request whose transition would be in the audit log.
 func TestRevocationOfAnEarlierTermIsAudited(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T, w *world) {

@@ -14,7 +14,7 @@ type Record struct {
 	TaskARN string        `json:"task_arn"`
 	Cluster string        `json:"cluster"`
 	Tokens  []IssuedToken `json:"tokens"`
-	// Writer is the term of a broker that wrote the record.
+	// Writer identifies the leadership in which a broker wrote the record.
 	Writer string `json:"writer,omitempty"`
 	// Version is the store's, for its next Save.
 	Version uint64 `json:"-"`

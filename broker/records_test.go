@@ -52,7 +52,7 @@ func TestLostAnswerOfAWriteDoesNotEndTheTerm(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, write %d", name, n+1), func(t *testing.T) {
 				t.Parallel()
 				in(t, func(t *testing.T, w *world) {
-					c, term := w.task(1), w.broker.term.Load()
+					c, lead := w.task(1), w.broker.leadership.Load()
 					for range 3 {
 						first := c.held()
 						for attempt := 0; c.held() == first && attempt < 4; attempt++ {
@@ -68,14 +68,14 @@ func TestLostAnswerOfAWriteDoesNotEndTheTerm(t *testing.T) {
 						}
 					}
 					pass(time.Minute)
-					if w.broker.term.Load() != term {
-						t.Error("the term ended")
+					if w.broker.leadership.Load() != lead {
+						t.Error("the leadership ended")
 					}
 					if alive := w.backend.alive(c.arn); !slices.Equal(alive, []string{c.held()}) {
 						t.Errorf("%v live, the task has %s", alive, c.held())
 					}
-					if r, err := store.MemoryStore.Read(t.Context(), c.arn); err != nil || !slices.Equal(r.Tokens, term.tasks[c.arn].record.Tokens) || len(r.Tokens) != 1 {
-						t.Errorf("stored %+v, in memory %+v", r, term.tasks[c.arn].record)
+					if r, err := store.MemoryStore.Read(t.Context(), c.arn); err != nil || !slices.Equal(r.Tokens, lead.table.tasks[c.arn].record.Tokens) || len(r.Tokens) != 1 {
+						t.Errorf("stored %+v, in memory %+v", r, lead.table.tasks[c.arn].record)
 					}
 				}, func(o *Options) { o.Store = store })
 			})
@@ -88,7 +88,7 @@ func TestWriteOfAnotherBrokerAfterALostAnswerEndsTheTerm(t *testing.T) {
 	t.Parallel()
 	store := &unreliable{lose: func(write int) bool { return write == 3 }}
 	in(t, func(t *testing.T, w *world) {
-		c, term := w.task(1), w.broker.term.Load()
+		c, lead := w.task(1), w.broker.leadership.Load()
 		accepted(t, c.ask())
 		pass(time.Second)
 		accepted(t, c.rotate()) // whose first write has no answer
@@ -102,8 +102,8 @@ func TestWriteOfAnotherBrokerAfterALostAnswerEndsTheTerm(t *testing.T) {
 			t.Fatal(err)
 		}
 		pass(time.Minute)
-		if w.broker.term.Load() == term {
-			t.Error("the term goes on")
+		if w.broker.leadership.Load() == lead {
+			t.Error("the leadership goes on")
 		}
 	}, func(o *Options) { o.Store = store })
 }
@@ -225,7 +225,7 @@ func TestTokenIsFoundAmongAnyNumberOfTasks(t *testing.T) {
 		w := newWorld(t, func(o *Options) { o.Store = memory })
 		defer w.stop()
 		c := w.task(1)
-		testkit.Eventually(t, "the broker leads", func() bool { return w.broker.term.Load() != nil })
+		testkit.Eventually(t, "the broker leads", func() bool { return w.broker.leadership.Load() != nil })
 		least = time.Hour
 		for round := range 3 {
 			before := used()

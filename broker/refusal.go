@@ -60,7 +60,7 @@ func later(status int, code string, after time.Duration, format string, args ...
 
 // backendRefusal is the answer to a failure of the backend. One that waiting does not change and that
 // is no mistake of the task is an alarm.
-func (t *term) backendRefusal(r *request, what string, err error) error {
+func (l *leadership) backendRefusal(r *request, what string, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -77,24 +77,12 @@ func (t *term) backendRefusal(r *request, what string, err error) error {
 	if failed, ok := errors.AsType[*backend.Error](err); ok {
 		cause = failed.Err // without the task
 	}
-	if t.due(cause.Error()) {
-		t.Metrics.alarms.Add(1)
-		t.audit.write(line{
+	if l.alarms.raise(cause.Error()) {
+		l.opt.Metrics.alarms.Add(1)
+		l.broker.audit.write(line{
 			Request: r.id, Task: r.in.TaskARN, Decision: "backend_refused", Reason: err.Error(), Alarm: true,
 		})
-		t.Log.Error("the backend refuses the broker, tasks get no tokens", logkey.TaskARN, r.in.TaskARN, logkey.Error, err)
+		l.opt.Log.Error("the backend refuses the broker, tasks get no tokens", logkey.TaskARN, r.in.TaskARN, logkey.Error, err)
 	}
 	return refuse(http.StatusUnprocessableEntity, receiver.BackendFailed, "%s: %v", what, err)
-}
-
-// due reports whether an alarm is to be given: of those of one key the first one, and another
-// one after alarmPause.
-func (t *term) due(key string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if _, given := t.alarmed[key]; given {
-		return false
-	}
-	t.alarmed[key] = time.Now()
-	return true
 }

@@ -33,7 +33,7 @@ func (c caller) from(ip netip.Addr) bool { return !c.known() || c.client == ip }
 // known reports whether the address of the caller is known.
 func (c caller) known() bool { return c.client.IsValid() }
 
-// request is one request for a token. The term's lock guards what changes.
+// request is one request for a token. The table's lock guards what changes.
 type request struct {
 	id      string
 	in      receiver.TokenRequest
@@ -52,11 +52,11 @@ type request struct {
 	accessor string
 	attempts int
 	reason   string
-	// taken is set while the handle is being exchanged, and after it was.
-	taken bool
-	// proven is set when the task has answered a push with 200.
-	proven bool
-	ended  time.Time
+	// claimed is set while the handle is being exchanged, and after it was.
+	claimed bool
+	// confirmed is set when the task has answered a push with 200.
+	confirmed bool
+	ended     time.Time
 	// over is closed when the state is final.
 	over chan struct{}
 }
@@ -69,7 +69,7 @@ type entry struct {
 	// saving has it.
 	unsure bool
 
-	// The term's lock guards the rest, but for the task's ARN and cluster, which stay.
+	// The table's lock guards the rest, but for the task's ARN and cluster, which stay.
 	record Record
 	live   *request
 	// unknown limits requests of callers whose address is not known: they use up no limit of
@@ -114,86 +114,86 @@ func (e *entry) settled() bool {
 
 // submit verifies a request, reserves the task, and starts the delivery. Without the audit log
 // there are no tokens.
-func (t *term) submit(ctx context.Context, in receiver.TokenRequest, from caller, bearer secret.Value) (*request, error) {
+func (l *leadership) submit(ctx context.Context, in receiver.TokenRequest, from caller, bearer secret.Value) (*request, error) {
 	r := &request{
 		id: rand.Text(), in: in, caller: from, started: time.Now(), state: state{Phase: Received}, over: make(chan struct{}),
 	}
 	if !bearer.Empty() {
 		r.bearer = hashOf(bearer)
 	}
-	err := t.identify(r)
+	err := l.identify(r)
 	if err == nil {
-		err = t.auditable()
+		err = l.broker.auditable()
 	}
 	if err == nil {
-		err = t.verify(ctx, r)
+		err = l.verify(ctx, r)
 	}
 	if err == nil {
-		err = t.reserve(r, bearer)
+		err = l.reserve(r, bearer)
 	}
-	if err == nil && t.Ceiling != nil { // after the limits of the task, since it reads the policies
-		err = t.backendRefusal(r, "compare the policies with the ceiling", t.Ceiling(ctx, r.subject.policies))
+	if err == nil && l.opt.Ceiling != nil { // after the limits of the task, since it reads the policies
+		err = l.backendRefusal(r, "compare the policies with the ceiling", l.opt.Ceiling(ctx, r.subject.policies))
 	}
 	if err != nil {
-		t.on(r, refused, err.Error())
+		l.on(r, refused, err.Error())
 		return r, err
 	}
-	t.on(r, vouched, "")
-	if err = t.auditable(); err == nil {
-		err = t.issue(ctx, r)
+	l.on(r, taskConfirmed, "")
+	if err = l.broker.auditable(); err == nil {
+		err = l.issue(ctx, r)
 	}
 	if err != nil {
-		t.on(r, faulted, err.Error())
+		l.on(r, faulted, err.Error())
 		return r, err
 	}
-	if !t.run(func(ctx context.Context) { t.deliver(ctx, r) }) {
-		t.on(r, faulted, errTermEnded.Error())
-		return r, errTermEnded
+	if !l.jobs.start((&delivery{l, r}).run) {
+		l.on(r, faulted, errNotLeader.Error())
+		return r, errNotLeader
 	}
 	return r, nil
 }
 
 // reserve makes the request the task's only one. The request does not keep the bearer.
-func (t *term) reserve(r *request, bearer secret.Value) error {
-	t.mu.Lock()
-	ended, err := t.place(r, bearer, time.Now())
-	t.mu.Unlock()
+func (l *leadership) reserve(r *request, bearer secret.Value) error {
+	l.table.mu.Lock()
+	ended, err := l.insert(r, bearer, time.Now())
+	l.table.mu.Unlock()
 	if ended != nil {
 		ended()
 	}
 	return err
 }
 
-// place is reserve for a caller that holds mu. It returns what follows from the end of the
+// insert is reserve for a caller that holds mu. It returns what follows from the end of the
 // request before, which is for after the lock.
-func (t *term) place(r *request, bearer secret.Value, now time.Time) (ended func(), err error) {
-	e := t.tasks[r.in.TaskARN]
+func (l *leadership) insert(r *request, bearer secret.Value, now time.Time) (ended func(), err error) {
+	e := l.table.tasks[r.in.TaskARN]
 	if e == nil {
 		e = newEntry(Record{TaskARN: r.in.TaskARN, Cluster: r.cluster.ARN})
-		t.tasks[r.in.TaskARN] = e
+		l.table.tasks[r.in.TaskARN] = e
 	}
 	e.used = now
 	if err := e.admit(r, now); err != nil {
 		return nil, err
 	}
 	if e.live != nil && e.live.state.live() {
-		ended = t.change(e.live, replaced, "a later request of the task took its place")
+		ended = l.change(e.live, replaced, "a later request of the task took its place")
 	}
 	if k, found := e.record.Proven(r.bearer); found {
-		t.adopt(k, bearer)
+		l.revoker.adopt(k, bearer)
 	}
 	if r.in.Nonce != nil {
 		e.nonces[r.in.Nonce.String()] = now
 	}
 	e.live = r
-	t.requests[r.id] = r
+	l.table.requests[r.id] = r
 	return ended, nil
 }
 
 // replaceable reports whether another request of the task may take this one's place: the task
 // has not answered its push.
 func (r *request) replaceable() bool {
-	return r.state.Phase == Pushing && !r.state.Redeemed && !r.taken
+	return r.state.Phase == Pushing && !r.state.Redeemed && !r.claimed
 }
 
 // admit applies the limits of one task.
@@ -243,29 +243,23 @@ func (e *entry) limit(r *request, holds bool, now time.Time) error {
 
 // issue gets a grant from the backend. A backend that makes the token now has it
 // recorded, so that it can be revoked after a crash.
-func (t *term) issue(ctx context.Context, r *request) error {
-	g, err := t.Backend.Issue(ctx, backend.Request{
+func (l *leadership) issue(ctx context.Context, r *request) error {
+	g, err := l.opt.Backend.Issue(ctx, backend.Request{
 		RequestID: r.id, Task: r.subject.task, Policies: r.subject.policies, TTL: r.subject.ttl,
 	})
 	if err != nil {
-		return t.backendRefusal(r, "issue the token", err)
+		return l.backendRefusal(r, "issue the token", err)
 	}
-	t.mu.Lock()
+	l.table.mu.Lock()
 	r.grant, r.accessor = g, g.Accessor
-	t.mu.Unlock()
+	l.table.mu.Unlock()
 	if !g.Handle.Empty() {
-		if err := t.save(ctx, t.entry(r), func(rec *Record) { r.addTo(rec) }); err != nil {
+		if err := l.records.save(ctx, l.table.entry(r), func(rec *Record) { r.addTo(rec) }); err != nil {
 			return later(http.StatusServiceUnavailable, "store", busyPause, "%v", err)
 		}
 	}
-	t.on(r, issued, "")
+	l.on(r, issued, "")
 	return nil
-}
-
-func (t *term) entry(r *request) *entry {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.tasks[r.in.TaskARN]
 }
 
 // addTo adds the token of a request to a record as pending, if it is not there, and returns
@@ -285,10 +279,10 @@ func (r *request) addTo(rec *Record) *IssuedToken {
 
 // on applies an event, writes the audit log and starts what follows. It reports whether
 // the event changed the state.
-func (t *term) on(r *request, e event, reason string) bool {
-	t.mu.Lock()
-	follow := t.change(r, e, reason)
-	t.mu.Unlock()
+func (l *leadership) on(r *request, e event, reason string) bool {
+	l.table.mu.Lock()
+	follow := l.change(r, e, reason)
+	l.table.mu.Unlock()
 	if follow == nil {
 		return false
 	}
@@ -298,92 +292,80 @@ func (t *term) on(r *request, e event, reason string) bool {
 
 // change applies an event for a caller that holds mu, and returns what follows, which is for
 // after the lock: nil if the event does not change the state.
-func (t *term) change(r *request, e event, reason string) (follow func()) {
+func (l *leadership) change(r *request, e event, reason string) (follow func()) {
 	next, actions, changed := r.state.next(e)
 	if !changed {
 		return nil
 	}
 	before := r.state
 	r.state, r.reason = next, reason
-	r.proven = r.proven || e == answeredOK
+	r.confirmed = r.confirmed || e == answeredOK
 	accessor := r.accessor
 	if next.final() {
 		r.ended = time.Now()
 		close(r.over)
 	}
 	return func() {
-		t.log(r, next.Phase, reason, slices.Contains(actions, doAlarm))
+		l.log(r, next.Phase, reason, slices.Contains(actions, doAlarm))
 		if next.Phase == Accepted && before.Phase != Accepted {
-			t.Metrics.delivery.Observe(time.Since(r.started).Seconds())
+			l.opt.Metrics.delivery.Observe(time.Since(r.started).Seconds())
 		}
 		for _, a := range actions {
-			t.act(r, a, accessor, reason)
+			l.act(r, a, accessor, reason)
 		}
 	}
 }
 
 // act carries out an action of a change of state, which had this accessor and reason.
-func (t *term) act(r *request, a action, accessor, reason string) {
+func (l *leadership) act(r *request, a action, accessor, reason string) {
 	switch a {
 	case doRevoke:
-		e := t.entry(r)
-		if accessor != "" && !t.run(func(ctx context.Context) { t.revoke(ctx, e, r.id, accessor, reason) }) {
-			t.revokeNow(t.revocation(e, r.id, accessor, reason))
+		revocation := revocation{entry: l.table.entry(r), requestID: r.id, accessor: accessor, reason: reason}
+		if accessor != "" && !l.revoker.start(revocation) {
+			l.revoker.revokeNow(&revocation)
 		}
 	case doAlarm:
-		t.Metrics.alarms.Add(1)
-		t.Log.Error("a handle was misused, its token is revoked", logkey.TaskARN, r.in.TaskARN, logkey.Reason, reason)
+		l.opt.Metrics.alarms.Add(1)
+		l.opt.Log.Error("a handle was misused, its token is revoked", logkey.TaskARN, r.in.TaskARN, logkey.Reason, reason)
 	case doAwait:
-		t.run(func(ctx context.Context) { t.awaitRedemption(ctx, r) })
-	case doVouch:
-		t.run(func(ctx context.Context) { t.vouch(ctx, r) })
+		l.jobs.start(func(ctx context.Context) { l.awaitRedemption(ctx, r) })
+	case doRecheck:
+		l.jobs.start(func(ctx context.Context) { l.recheckTask(ctx, r) })
 	case doReplace:
-		t.run(func(ctx context.Context) { t.replace(ctx, t.entry(r), r.id) })
+		l.jobs.start(func(ctx context.Context) { l.replace(ctx, l.table.entry(r), r.id) })
 	}
 }
 
 // log writes a line of the audit log, and of the log. Those of refused requests are bounded.
-func (t *term) log(r *request, phase Phase, reason string, alarm bool) {
-	t.Metrics.transitions.Add(1, string(phase))
+func (l *leadership) log(r *request, phase Phase, reason string, alarm bool) {
+	l.opt.Metrics.transitions.Add(1, string(phase))
 	omitted := 0
 	if phase == Rejected {
 		var logged bool
-		if omitted, logged = t.refusals.allow(r); !logged {
-			t.Metrics.omitted.Add(1)
+		if omitted, logged = l.broker.refusals.allow(r); !logged {
+			l.opt.Metrics.omitted.Add(1)
 			return
 		}
 	}
-	t.mu.Lock()
+	l.table.mu.Lock()
 	s := r.subject
-	l := line{
+	out := line{
 		Request: r.id, Task: r.in.TaskARN, Peer: r.caller.peer.String(), Policies: s.policies, Accessor: r.accessor,
-		Handle: t.audit.handle(r.handle), Decision: string(phase), Reason: reason,
+		Handle: l.broker.audit.handle(r.handle), Decision: string(phase), Reason: reason,
 		Alarm: alarm, Rotation: r.bearer != "", Attempt: r.attempts, Duration: time.Since(r.started).Milliseconds(), ContradictingTags: s.contradicting,
 		Omitted: omitted,
 	}
 	if s.task.Address.IsValid() {
-		l.IP, l.Revision, l.TTL = s.task.Address.String(), s.task.Family+":"+strconv.Itoa(s.task.Revision), taskLife
+		out.IP, out.Revision, out.TTL = s.task.Address.String(), s.task.Family+":"+strconv.Itoa(s.task.Revision), taskLife
 		if s.ttl > 0 {
-			l.TTL = s.ttl.String()
+			out.TTL = s.ttl.String()
 		}
 	}
-	t.mu.Unlock()
-	t.audit.write(l)
+	l.table.mu.Unlock()
+	l.broker.audit.write(out)
 	level := hclog.Debug
 	if phase == Active || (state{Phase: phase}).final() {
 		level = hclog.Info
 	}
-	t.Log.Log(level, "request "+string(phase), logkey.TaskARN, r.in.TaskARN, logkey.Reason, reason)
-}
-
-// handleFor makes the request's handle and what is pushed of it.
-func (t *term) handleFor(r *request) (secret.Value, error) {
-	handle := receiver.NewHandle()
-	t.mu.Lock()
-	r.handle = handle.SHA256()
-	t.mu.Unlock()
-	if len(r.in.PublicKey) == 0 {
-		return handle, nil
-	}
-	return receiver.Seal(r.in.PublicKey, r.in.TaskARN, r.in.Nonce, handle)
+	l.opt.Log.Log(level, "request "+string(phase), logkey.TaskARN, r.in.TaskARN, logkey.Reason, reason)
 }

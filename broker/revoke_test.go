@@ -144,11 +144,11 @@ func TestTokenThatTheRecordAloneKnowsIsRevoked(t *testing.T) {
 		c := w.task(1)
 		accepted(t, c.ask())
 		pass(5 * time.Second)
-		term := w.broker.term.Load()
-		term.mu.Lock()
-		e := term.tasks[c.arn]
-		term.mu.Unlock()
-		if err := term.save(t.Context(), e, func(rec *Record) { rec.Tokens[0].Status = TokenRevoking }); err != nil {
+		lead := w.broker.leadership.Load()
+		lead.table.mu.Lock()
+		e := lead.table.tasks[c.arn]
+		lead.table.mu.Unlock()
+		if err := lead.records.save(t.Context(), e, func(rec *Record) { rec.Tokens[0].Status = TokenRevoking }); err != nil {
 			t.Fatal(err)
 		}
 		pass(2 * time.Minute)

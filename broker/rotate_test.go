@@ -75,7 +75,7 @@ func TestRotationKeepsTheHashOfTheBearer(t *testing.T) {
 		pass(time.Second)
 		id := accepted(t, c.rotate())
 		sum := sha256.Sum256([]byte("secret-of-accessor-1"))
-		if r := w.broker.term.Load().request(id); r.bearer != hex.EncodeToString(sum[:]) {
+		if r := w.broker.leadership.Load().table.request(id); r.bearer != hex.EncodeToString(sum[:]) {
 			t.Errorf("bearer %v", r.bearer)
 		}
 	})
@@ -305,7 +305,7 @@ func TestDeposedBrokerMakesNoToken(t *testing.T) {
 		accepted(t, c.ask())
 		pass(2 * time.Second)
 		if c.held() == "" {
-			t.Error("no token in the next term")
+			t.Error("no token of the next leader")
 		}
 	}, func(o *Options) { o.Store = store })
 }

@@ -24,18 +24,18 @@ func (b *Broker) Run(ctx context.Context, elector Elector) error {
 	}
 	policy := retry.Policy{Base: time.Second, Max: 10 * time.Second}
 	for {
-		err := retry.Do(ctx, policy, b.Log, "leadership", consulutil.Classify, func(ctx context.Context) error {
+		err := retry.Do(ctx, policy, b.opt.Log, "leadership", consulutil.Classify, func(ctx context.Context) error {
 			err := lead(ctx)
 			lost, isLost := errors.AsType[*consulutil.LeadershipLostError](err)
 			switch {
 			case isLost:
-				b.Log.Warn("leadership lost", logkey.Error, lost.Err)
+				b.opt.Log.Warn("leadership lost", logkey.Error, lost.Err)
 			case errors.Is(err, ErrStale):
-				b.Log.Warn("the records are read again", logkey.Error, err)
+				b.opt.Log.Warn("the records are read again", logkey.Error, err)
 			default:
 				return err
 			}
-			return nil // the next term may begin without back-off
+			return nil // the next leadership may begin without back-off
 		})
 		if err == nil {
 			err = context.Cause(ctx)

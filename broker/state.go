@@ -25,7 +25,7 @@ const (
 type event uint8
 
 const (
-	vouched       event = iota // ECS and the rules permit the task
+	taskConfirmed event = iota // ECS and the rules permit the task
 	refused                    // they do not
 	issued                     // the backend promised a token
 	faulted                    // the backend or the store failed
@@ -52,7 +52,7 @@ const (
 	doRevoke action = iota // the token, or the promise of one
 	doAlarm
 	doAwait   // redemption, for redeemLimit
-	doVouch   // ask ECS again
+	doRecheck // ask ECS again
 	doReplace // revoke earlier tokens of the task
 )
 
@@ -101,18 +101,18 @@ func (s state) next(e event) (state, []action, bool) {
 	}
 	switch s.Phase {
 	case Received, Verified, Wrapped:
-		return s.early(e)
+		return s.nextBeforePush(e)
 	case Pushing:
-		return s.pushing(e)
+		return s.nextWhilePushing(e)
 	case Accepted:
-		return s.accepted(e)
+		return s.nextAccepted(e)
 	}
 	return s, nil, false // active
 }
 
-func (s state) early(e event) (state, []action, bool) {
+func (s state) nextBeforePush(e event) (state, []action, bool) {
 	switch {
-	case s.Phase == Received && e == vouched:
+	case s.Phase == Received && e == taskConfirmed:
 		return state{Phase: Verified}, nil, true
 	case e == refused:
 		return state{Phase: Rejected}, nil, true
@@ -124,22 +124,22 @@ func (s state) early(e event) (state, []action, bool) {
 	return s, nil, false
 }
 
-// pushing: only 200 proves that the task has the token. After a redemption, 409 and no
+// nextWhilePushing: only 200 proves that the task has the token. After a redemption, 409 and no
 // answer leave open whether it does, since the answer to the redemption may be lost, too:
 // the token counts as delivered, and those before it stay. 502 after the redemption means
 // that the token was not stored: the task answers it to the push that lost the handle, and
 // refuses all later ones.
-func (s state) pushing(e event) (state, []action, bool) {
+func (s state) nextWhilePushing(e event) (state, []action, bool) {
 	switch e {
 	case redeemed:
 		return state{Pushing, true}, nil, !s.Redeemed
 	case answeredOK:
 		if s.Redeemed {
-			return state{Accepted, true}, []action{doReplace, doVouch}, true
+			return state{Accepted, true}, []action{doReplace, doRecheck}, true
 		}
 		return state{Phase: Accepted}, []action{doAwait}, true
 	case answeredHeld, handleEnded, answeredLost:
-		return s.unproven(e)
+		return s.nextUnconfirmed(e)
 	case answeredNo:
 		return state{Failed, s.Redeemed}, []action{doRevoke}, true
 	case answeredFault:
@@ -150,10 +150,10 @@ func (s state) pushing(e event) (state, []action, bool) {
 	return s, nil, false
 }
 
-func (s state) unproven(e event) (state, []action, bool) {
+func (s state) nextUnconfirmed(e event) (state, []action, bool) {
 	switch {
 	case s.Redeemed:
-		return state{Accepted, true}, []action{doVouch}, true
+		return state{Accepted, true}, []action{doRecheck}, true
 	case e == answeredHeld:
 		return state{Phase: Conflict}, []action{doRevoke}, true
 	case e == handleEnded:
@@ -162,13 +162,13 @@ func (s state) unproven(e event) (state, []action, bool) {
 	return s, nil, false
 }
 
-func (s state) accepted(e event) (state, []action, bool) {
+func (s state) nextAccepted(e event) (state, []action, bool) {
 	switch {
 	case e == redeemed && !s.Redeemed:
-		return state{Accepted, true}, []action{doReplace, doVouch}, true
+		return state{Accepted, true}, []action{doReplace, doRecheck}, true
 	case e == unredeemed && !s.Redeemed:
 		return state{Phase: Revoked}, []action{doRevoke, doAlarm}, true
-	case e == vouched && s.Redeemed:
+	case e == taskConfirmed && s.Redeemed:
 		return state{Active, true}, nil, true
 	}
 	return s, nil, false

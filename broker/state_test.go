@@ -18,7 +18,7 @@ func TestStatesAreSafe(t *testing.T) {
 			continue
 		}
 		reached[s] = true
-		for e := vouched; e <= tokenEnded; e++ {
+		for e := taskConfirmed; e <= tokenEnded; e++ {
 			next, actions, changed := s.next(e)
 			if !changed {
 				if next != s || len(actions) > 0 {
@@ -52,7 +52,7 @@ func checkTransition(t *testing.T, s state, e event, next state, actions []actio
 	if next.Redeemed && !s.Redeemed && (e != redeemed || !s.open()) {
 		t.Errorf("%v, event %d: redeemed", s, e)
 	}
-	if next.Phase == Active && (!s.Redeemed || e != vouched) {
+	if next.Phase == Active && (!s.Redeemed || e != taskConfirmed) {
 		t.Errorf("%v, event %d: active", s, e)
 	}
 	// Whatever ends without the token having ended by itself is revoked, here or by postRevoke.

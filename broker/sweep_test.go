@@ -126,19 +126,19 @@ func TestRevocationsOfATokenDoNotMultiply(t *testing.T) {
 func TestTaskWithAnUncertainLastWriteIsRetained(t *testing.T) {
 	t.Parallel()
 	in(t, func(_ *testing.T, w *world) {
-		term := w.broker.term.Load()
+		lead := w.broker.leadership.Load()
 		for _, unsure := range []bool{true, false} {
 			e := newEntry(Record{TaskARN: taskARN(1), Cluster: clusterARN})
 			e.unsure = unsure
-			term.mu.Lock()
-			term.tasks[taskARN(1)] = e
-			term.mu.Unlock()
+			lead.table.mu.Lock()
+			lead.table.tasks[taskARN(1)] = e
+			lead.table.mu.Unlock()
 			pass(regrantWindow + 2*sweepInterval)
-			term.mu.Lock()
-			if known := term.tasks[taskARN(1)] != nil; known != unsure {
+			lead.table.mu.Lock()
+			if known := lead.table.tasks[taskARN(1)] != nil; known != unsure {
 				w.t.Errorf("uncertain %v: known %v", unsure, !unsure)
 			}
-			term.mu.Unlock()
+			lead.table.mu.Unlock()
 		}
 	})
 }

@@ -60,21 +60,21 @@ var (
 
 // identify finds the cluster of a request without asking ECS. A text that is not the ARN of a
 // task there is cut off, for the logs.
-func (t *term) identify(r *request) error {
+func (l *leadership) identify(r *request) error {
 	sent := r.in.TaskARN
 	r.in.TaskARN = short(sent)
 	var err error
-	if r.cluster, err = t.Rules.cluster(r.in.Cluster); err != nil {
+	if r.cluster, err = l.opt.Rules.cluster(r.in.Cluster); err != nil {
 		return err
 	}
 	if _, ours, _ := r.cluster.Belongs(sent); !ours {
 		return refuse(http.StatusNotFound, "unknown_task", "%q is not the ARN of a task of the cluster", r.in.TaskARN)
 	}
 	r.in.TaskARN = sent
-	if r.in.CallbackPort < t.Rules.MinPort || r.in.CallbackPort > t.Rules.MaxPort {
-		return refuse(http.StatusBadRequest, "port", "callback_port %d: want %d to %d", r.in.CallbackPort, t.Rules.MinPort, t.Rules.MaxPort)
+	if r.in.CallbackPort < l.opt.Rules.MinPort || r.in.CallbackPort > l.opt.Rules.MaxPort {
+		return refuse(http.StatusBadRequest, "port", "callback_port %d: want %d to %d", r.in.CallbackPort, l.opt.Rules.MinPort, l.opt.Rules.MaxPort)
 	}
-	if len(r.in.PublicKey) == 0 && !t.AllowUnsealed {
+	if len(r.in.PublicKey) == 0 && !l.opt.AllowUnsealed {
 		return refuse(http.StatusBadRequest, "unsealed", "this broker pushes sealed handles only: send a public_key")
 	}
 	return nil
@@ -82,24 +82,24 @@ func (t *term) identify(r *request) error {
 
 // verify asks ECS, and completes the request. What the rules make of a task is for callers at
 // its address only.
-func (t *term) verify(ctx context.Context, r *request) error {
-	task, err := t.lookups.task(ctx, r.cluster.ARN, r.in.TaskARN)
+func (l *leadership) verify(ctx context.Context, r *request) error {
+	task, err := l.lookups.task(ctx, r.cluster.ARN, r.in.TaskARN)
 	if err != nil {
 		return err
 	}
-	if err := t.Rules.locate(r.caller, task); err != nil {
+	if err := l.opt.Rules.locate(r.caller, task); err != nil {
 		return err
 	}
 	r.fromTask = true
-	ip, err := t.Rules.check(r.cluster, r.in.TaskARN, task)
+	ip, err := l.opt.Rules.check(r.cluster, r.in.TaskARN, task)
 	if err != nil {
 		return err
 	}
-	definition, err := t.lookups.definition(ctx, *task.TaskDefinitionArn)
+	definition, err := l.lookups.definition(ctx, *task.TaskDefinitionArn)
 	if err != nil {
 		return err
 	}
-	r.subject, err = t.Rules.subject(task, ip, definition)
+	r.subject, err = l.opt.Rules.subject(task, ip, definition)
 	return err
 }
 

@@ -82,7 +82,7 @@ func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	}
 	if f.checkPolicies || f.ceiling != "" || kind.checksPolicies {
 		options.Ceiling = func(ctx context.Context, names []string) error {
-			return backend.UnderCeiling(ctx, consulutil.NewACLReader(issuer, ""), f.ceiling, names)
+			return backend.CheckCeiling(ctx, consulutil.NewACLReader(issuer, ""), f.ceiling, names)
 		}
 	}
 	switch f.store {

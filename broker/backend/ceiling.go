@@ -15,10 +15,10 @@ type Policies interface {
 	Policy(ctx context.Context, l aclrules.Link) (aclrules.Policy, error)
 }
 
-// UnderCeiling reads Consul policies and returns an error unless all exist, none grants write
+// CheckCeiling reads Consul policies and returns an error unless all exist, none grants write
 // on acl, keyring or operator, which amounts to more than it seems, and all together grant
 // nothing that the policy named ceiling does not; without a name there is no such policy.
-func UnderCeiling(ctx context.Context, get Policies, ceiling string, names []string) error {
+func CheckCeiling(ctx context.Context, get Policies, ceiling string, names []string) error {
 	var wanted []aclrules.Policy
 	for _, name := range names {
 		p, err := get.Policy(ctx, aclrules.Link{Name: name})

@@ -32,7 +32,7 @@ func (p policies) Policy(_ context.Context, l aclrules.Link) (aclrules.Policy, e
 // "policy" if not, and the class of the failure if that cannot be decided.
 func under(t *testing.T, get backend.Policies, ceiling, names string) (string, error) {
 	t.Helper()
-	err := backend.UnderCeiling(t.Context(), get, ceiling, strings.Split(names, ","))
+	err := backend.CheckCeiling(t.Context(), get, ceiling, strings.Split(names, ","))
 	switch {
 	case err == nil:
 		return "", nil
