@@ -38,7 +38,7 @@ type line struct {
 
 // start runs a program with exactly that environment; the figure's end kills
 // it.
-func (s *stage) start(env []string, args ...string) (*child, error) {
+func (s *fixture) start(env []string, args ...string) (*child, error) {
 	c := &child{name: args[0], lines: make(chan line, 64), ended: make(chan struct{}), log: &tail{}, ctx: s.ctx}
 	c.cmd = exec.Command(args[0], args[1:]...)
 	c.cmd.Env = append([]string{"PATH=/usr/bin:/bin"}, env...)
@@ -123,7 +123,7 @@ func (c *child) kill() {
 }
 
 // time runs a program to its end and returns how long that took.
-func (s *stage) time(env []string, args ...string) (time.Duration, error) {
+func (s *fixture) time(env []string, args ...string) (time.Duration, error) {
 	c, err := s.start(env, args...)
 	if err != nil {
 		return 0, err

@@ -42,7 +42,7 @@ func playEnvoy(args []string) int {
 	fmt.Println("ready")
 	select {
 	case <-terminated:
-		fmt.Println("terminated")
+		fmt.Println("term")
 	case <-time.After(roleLimit):
 		return exitUnknown
 	}
@@ -52,7 +52,7 @@ func playEnvoy(args []string) int {
 
 // wrap starts envoy-entrypoint around a player that reads like Envoy: its
 // bootstrap names an admin interface, so the wrapper drains it.
-func (s *stage) wrap(t *task, admin string, hold time.Duration) (*child, error) {
+func (s *fixture) wrap(t *task, admin string, hold time.Duration) (*child, error) {
 	host, port := splitAddress(admin)
 	bootstrap := fmt.Sprintf(`{"admin":{"address":{"socket_address":{"address":%q,"port_value":%s}}}}`, host, port)
 	path := filepath.Join(t.dir, workload.FileBootstrap)
@@ -63,7 +63,7 @@ func (s *stage) wrap(t *task, admin string, hold time.Duration) (*child, error) 
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.start([]string{awsutil.MetadataEnvVar + "=" + t.uri}, s.program, "envoy-entrypoint",
+	c, err := s.start([]string{awsutil.MetadataEnvVar + "=" + t.uri}, s.harness.program, "envoy-entrypoint",
 		"-start-timeout=0", "--",
 		self, envoyRole, hold.String(), "--config-path", path)
 	if err != nil {
@@ -74,19 +74,19 @@ func (s *stage) wrap(t *task, admin string, hold time.Duration) (*child, error) 
 }
 
 // admin starts Envoy's admin interface as far as draining needs it.
-func (s *stage) admin() (string, error) {
+func (s *fixture) admin() (string, error) {
 	return s.serve("", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "OK") }))
 }
 
 // stopFigure sends the wrapper TERM, stops the application at a random moment
 // after it and waits for the child's TERM.
-func stopFigure(s *stage) ([]row, error) {
+func stopFigure(s *fixture) ([]row, error) {
 	admin, err := s.admin()
 	if err != nil {
 		return nil, err
 	}
 	var ours, floor sample
-	for range s.repeat(stopRuns) {
+	for range s.harness.repeat(stopRuns) {
 		d, err := s.stopOnce(admin)
 		if err != nil {
 			return nil, err
@@ -101,7 +101,7 @@ func stopFigure(s *stage) ([]row, error) {
 		[]reference{{"TERM sent directly", floor}}}}, nil
 }
 
-func (s *stage) stopOnce(admin string) (time.Duration, error) {
+func (s *fixture) stopOnce(admin string) (time.Duration, error) {
 	t, err := s.newTask("bench", workload.ContainerSidecarProxy, "app")
 	if err != nil {
 		return 0, err
@@ -125,7 +125,7 @@ func (s *stage) stopOnce(admin string) (time.Duration, error) {
 }
 
 // termDirectly measures the time that a signal and a line through a pipe take.
-func (s *stage) termDirectly() (time.Duration, error) {
+func (s *fixture) termDirectly() (time.Duration, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return 0, err
@@ -150,18 +150,18 @@ func (s *stage) termDirectly() (time.Duration, error) {
 
 // drainFigure runs several wrappers side by side: memory while Envoy serves,
 // CPU between Envoy's TERM and its end.
-func drainFigure(s *stage) ([]row, error) {
+func drainFigure(s *fixture) ([]row, error) {
 	admin, err := s.admin()
 	if err != nil {
 		return nil, err
 	}
-	floor, err := s.build(s.ctx, poller)
+	floor, err := s.harness.build(s.ctx, poller)
 	if err != nil {
 		return nil, err
 	}
 	var tasks []*task
 	var ours, floors []*child
-	for range s.repeat(drainCopies) {
+	for range s.harness.repeat(drainCopies) {
 		t, err := s.newTask("bench", workload.ContainerSidecarProxy, "app")
 		if err != nil {
 			return nil, err

@@ -24,7 +24,7 @@ const (
 const publicListener = "127.0.0.1:20000"
 
 // consulWithProxy starts an agent without ACLs, and the public listener of the proxies of all tasks.
-func (s *stage) consulWithProxy() (*consul, error) {
+func (s *fixture) consulWithProxy() (*consul, error) {
 	c, err := s.consul(false)
 	if err == nil {
 		_, err = s.serve(publicListener, http.NotFoundHandler())
@@ -35,15 +35,15 @@ func (s *stage) consulWithProxy() (*consul, error) {
 // startHealthSync registers a new task, starts its health-sync, which talks to the agent
 // through the counting proxy, and waits until the proxy passes. synced are the containers of
 // healthSyncContainers.
-func (s *stage) startHealthSync(c *consul, t *task, synced ...string) (*child, error) {
+func (s *fixture) startHealthSync(c *consul, t *task, synced ...string) (*child, error) {
 	env, err := t.env(c.address, c, object{"healthSyncContainers": synced})
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.time(env, s.program, "mesh-init"); err != nil {
+	if _, err := s.time(env, s.harness.program, "mesh-init"); err != nil {
 		return nil, err
 	}
-	sync, err := s.start(env, s.program, "health-sync")
+	sync, err := s.start(env, s.harness.program, "health-sync")
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (c *consul) status(checkID string) string {
 
 // healthFigure changes a container's health at moments spread over
 // health-sync's tick and waits for the check to follow.
-func healthFigure(s *stage) ([]row, error) {
+func healthFigure(s *fixture) ([]row, error) {
 	c, err := s.consulWithProxy()
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func healthFigure(s *stage) ([]row, error) {
 	}
 	var ours, floor, writes sample
 	healthy := true
-	for i, moment := range spread(s.repeat(flips), time.Second) {
+	for i, moment := range spread(s.harness.repeat(flips), time.Second) {
 		if err := s.pause(moment); err != nil {
 			return nil, err
 		}
@@ -116,7 +116,7 @@ func (c *consul) writes() int {
 
 // follows waits until the check has the status of the container's health since
 // that moment, and returns how long it took.
-func (s *stage) follows(c *consul, check string, healthy bool, since time.Time) (time.Duration, error) {
+func (s *fixture) follows(c *consul, check string, healthy bool, since time.Time) (time.Duration, error) {
 	want := api.HealthCritical
 	if healthy {
 		want = api.HealthPassing
@@ -126,7 +126,7 @@ func (s *stage) follows(c *consul, check string, healthy bool, since time.Time) 
 }
 
 // writeDirectly measures the least a change can take: one write known to be due.
-func (s *stage) writeDirectly(c *consul, healthy bool) (time.Duration, error) {
+func (s *fixture) writeDirectly(c *consul, healthy bool) (time.Duration, error) {
 	const id = "bench-floor"
 	check := api.AgentServiceCheck{TTL: "1h"}
 	if c.status(id) == "" {
@@ -148,17 +148,17 @@ func (s *stage) writeDirectly(c *consul, healthy bool) (time.Duration, error) {
 }
 
 // idleFigure runs several health-syncs and several pollers side by side.
-func idleFigure(s *stage) ([]row, error) {
+func idleFigure(s *fixture) ([]row, error) {
 	c, err := s.consulWithProxy()
 	if err != nil {
 		return nil, err
 	}
-	floor, err := s.build(s.ctx, poller)
+	floor, err := s.harness.build(s.ctx, poller)
 	if err != nil {
 		return nil, err
 	}
 	var ours, floors []*child
-	for range s.repeat(idleCopies) {
+	for range s.harness.repeat(idleCopies) {
 		t, err := s.newTask("bench", workload.ContainerHealthSync, "app")
 		if err != nil {
 			return nil, err
@@ -223,7 +223,7 @@ func (c consumption) scaled(by float64) sample {
 }
 
 // watch looks at kinds of processes for some time.
-func (s *stage) watch(d time.Duration, kinds ...[]*child) ([]consumption, error) {
+func (s *fixture) watch(d time.Duration, kinds ...[]*child) ([]consumption, error) {
 	before := map[*child]time.Duration{}
 	for _, kind := range kinds {
 		for _, c := range kind {

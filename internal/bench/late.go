@@ -30,15 +30,15 @@ type lateness struct {
 	prepare func(l *late, t *task) (env []string, appear func() error, err error)
 }
 
-// late is the stage of one lateness.
+// late is the fixture of one lateness.
 type late struct {
-	*stage
+	*fixture
 	c   *consul
 	aws *cloud
 }
 
 // lateFigure measures from the moment at which what was missing is there to the end of mesh-init.
-func lateFigure(s *stage) ([]row, error) {
+func lateFigure(s *fixture) ([]row, error) {
 	var rows []row
 	for _, k := range []lateness{
 		{"agent answers, no login", "0.5 median", "0.4 median, 1.0 max", false, (*late).agent},
@@ -56,8 +56,8 @@ func lateFigure(s *stage) ([]row, error) {
 	return rows, nil
 }
 
-func (s *stage) measureLate(k lateness) (after, prompt sample, err error) {
-	l := &late{stage: s}
+func (s *fixture) measureLate(k lateness) (after, prompt sample, err error) {
+	l := &late{fixture: s}
 	if l.c, err = s.consul(k.login); err != nil {
 		return nil, nil, err
 	}
@@ -66,7 +66,7 @@ func (s *stage) measureLate(k lateness) (after, prompt sample, err error) {
 			return nil, nil, err
 		}
 	}
-	for remaining := s.repeat(lateRuns); remaining > 0; remaining -= lateBatch {
+	for remaining := s.harness.repeat(lateRuns); remaining > 0; remaining -= lateBatch {
 		if err := l.measure(k, min(remaining, lateBatch), &after, &prompt); err != nil {
 			return nil, nil, err
 		}
@@ -130,7 +130,7 @@ func (l *late) start(k lateness, there bool) (waiter, error) {
 			return w, err
 		}
 	}
-	w.init, err = l.stage.start(env, l.program, "mesh-init")
+	w.init, err = l.fixture.start(env, l.harness.program, "mesh-init")
 	return w, err
 }
 

@@ -29,7 +29,7 @@ const figureLimit = 10 * time.Minute
 // figure is one group of measurements with its own setup.
 type figure struct {
 	name, about string
-	run         func(*stage) ([]row, error)
+	run         func(*fixture) ([]row, error)
 }
 
 // figures returns all figures, the quick ones first.
@@ -141,23 +141,23 @@ func choose(all []figure, only string) ([]figure, error) {
 // measure runs the figures one after the other, so that they do not disturb
 // each other. A figure that fails does not keep the others from running.
 func measure(ctx context.Context, chosen []figure, runs int, progress io.Writer) ([]row, error) {
-	l, err := newLab(ctx, runs, progress)
+	h, err := newHarness(ctx, runs, progress)
 	if err != nil {
 		return nil, err
 	}
-	defer l.close()
+	defer h.close()
 	var rows []row
 	var errs []error
 	for i, f := range chosen {
 		start := time.Now()
-		l.say("[%d/%d] %s: %s", i+1, len(chosen), f.name, f.about)
-		got, err := l.stage(ctx, f)
+		h.say("[%d/%d] %s: %s", i+1, len(chosen), f.name, f.about)
+		got, err := h.measure(ctx, f)
 		rows = append(rows, got...)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", f.name, err))
-			l.say("  not measured: %v", err)
+			h.say("  not measured: %v", err)
 		}
-		l.say("  took %.0f s", time.Since(start).Seconds())
+		h.say("  took %.0f s", time.Since(start).Seconds())
 		if ctx.Err() != nil {
 			break
 		}

@@ -131,16 +131,16 @@ func TestPlayerReportsTERM(t *testing.T) {
 	}
 }
 
-func newStage(t *testing.T) *stage {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	s := &stage{lab: &lab{dir: t.TempDir(), progress: t.Output()}, ctx: t.Context()}
+	s := &fixture{harness: &harness{dir: t.TempDir(), progress: t.Output()}, ctx: t.Context()}
 	t.Cleanup(s.close)
 	return s
 }
 
 func TestUntilHasAnEnd(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newFixture(t)
 	n := 0
 	if _, err := s.until("third time", time.Millisecond, time.Minute, func() bool { n++; return n == 3 }); err != nil ||
 		n != 3 {
@@ -154,7 +154,7 @@ func TestUntilHasAnEnd(t *testing.T) {
 
 func TestFailedProgramReportsItsReason(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newFixture(t)
 	if _, err := s.time(nil, "/bin/sh", "-c", "echo because >&2; exit 3"); !says(err,
 		"/bin/sh ended with code 3: because") {
 		t.Errorf("error %v", err)
@@ -170,7 +170,7 @@ func TestFailedProgramReportsItsReason(t *testing.T) {
 
 func TestStageEndsWhatItStarted(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newFixture(t)
 	c, err := s.start(nil, "/bin/sh", "-c", "echo up; exec sleep 60")
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ type startSamples struct {
 
 // meshInitFigure measures mesh-init's own time: start to exit without the time in which it waited for Consul, AWS or
 // the metadata endpoint.
-func meshInitFigure(s *stage) ([]row, error) {
+func meshInitFigure(s *fixture) ([]row, error) {
 	var rows []row
 	for _, login := range []bool{false, true} {
 		got, err := s.measureStart(login)
@@ -51,7 +51,7 @@ func (m startSamples) rows(login bool) []row {
 
 // measureStart takes ours, floor and peer in turns, so that all three see the
 // same machine. The first turn warms the caches and is not counted.
-func (s *stage) measureStart(login bool) (startSamples, error) {
+func (s *fixture) measureStart(login bool) (startSamples, error) {
 	var m startSamples
 	c, err := s.consul(login)
 	if err != nil {
@@ -63,8 +63,8 @@ func (s *stage) measureStart(login bool) (startSamples, error) {
 			return m, err
 		}
 	}
-	for turn := range s.repeat(startRuns) + 1 {
-		process, err := s.time(nil, s.program, "version")
+	for turn := range s.harness.repeat(startRuns) + 1 {
+		process, err := s.time(nil, s.harness.program, "version")
 		if err != nil {
 			return m, err
 		}
@@ -90,7 +90,7 @@ type started struct {
 	requests           int
 }
 
-func (s *stage) startOnce(c *consul, aws *cloud) (started, error) {
+func (s *fixture) startOnce(c *consul, aws *cloud) (started, error) {
 	t, err := s.newTask("bench", workload.ContainerMeshInit, "app")
 	if err != nil {
 		return started{}, err
@@ -105,7 +105,7 @@ func (s *stage) startOnce(c *consul, aws *cloud) (started, error) {
 	c.requests.take()
 	aws.take()
 	var r started
-	if r.wall, err = s.time(env, s.program, "mesh-init"); err != nil {
+	if r.wall, err = s.time(env, s.harness.program, "mesh-init"); err != nil {
 		return r, err
 	}
 	consulRequests := c.requests.take()
@@ -135,7 +135,7 @@ type cloud struct {
 
 const authMethod = "iam-ecs-service-token"
 
-func (s *stage) newCloud(c *consul) (*cloud, error) {
+func (s *fixture) newCloud(c *consul) (*cloud, error) {
 	a := &cloud{store: iam.NewStore(), requests: &recorder{}}
 	a.role = iam.Role{Name: "bench", Path: "/consul-ecs/", Account: account,
 		Tags: map[string]string{"consul.hashicorp.com.service-name": "bench"}}

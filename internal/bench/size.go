@@ -3,8 +3,8 @@ package main
 import "os"
 
 // sizeFigure compares stripped, static binaries.
-func sizeFigure(s *stage) ([]row, error) {
-	ours, err := fileSize(s.program)
+func sizeFigure(s *fixture) ([]row, error) {
+	ours, err := fileSize(s.harness.program)
 	if err != nil {
 		return nil, err
 	}
@@ -13,7 +13,7 @@ func sizeFigure(s *stage) ([]row, error) {
 		{"./internal/bench/floor/hello", "hello world in Go"},
 		{"./internal/bench/floor/link", "only Consul's API client and hclog"},
 	} {
-		path, err := s.build(s.ctx, floor.pkg)
+		path, err := s.harness.build(s.ctx, floor.pkg)
 		if err != nil {
 			return nil, err
 		}

@@ -40,9 +40,9 @@ type task struct {
 
 // newTask starts the metadata endpoint of a task with these running, healthy
 // containers.
-func (s *stage) newTask(service string, containers ...string) (*task, error) {
+func (s *fixture) newTask(service string, containers ...string) (*task, error) {
 	t := &task{id: newTaskID(), service: service, reads: &recorder{}}
-	t.dir = filepath.Join(s.dir, t.id)
+	t.dir = filepath.Join(s.harness.dir, t.id)
 	if err := os.Mkdir(t.dir, 0o755); err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ type mesh struct {
 
 // trafficFigure starts fresh instances of api one after the other and asks web
 // for them. Ours and the control take turns.
-func trafficFigure(s *stage) ([]row, error) {
+func trafficFigure(s *fixture) ([]row, error) {
 	m, err := s.newMesh()
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func trafficFigure(s *stage) ([]row, error) {
 		}
 	}
 	var ours, control sample
-	n := s.repeat(trafficRuns)
+	n := s.harness.repeat(trafficRuns)
 	for i := range n {
 		d, err := s.newInstance(m, "")
 		if err != nil {
@@ -70,13 +70,14 @@ func trafficFigure(s *stage) ([]row, error) {
 			return nil, err
 		}
 		control.add(seconds.of(d))
-		s.say("  run %d of %d: median %.2f s, with the old check %.2f s", i+1, n, ours.median(), control.median())
+		s.harness.say("  run %d of %d: median %.2f s, with the old check %.2f s", i+1, n, ours.median(),
+			control.median())
 	}
 	return []row{{"Envoy listens to first request through the mesh", seconds, "1.6 to 9.8", "0.8 median, 1.5 max", ours,
 		[]reference{{"ours with a listener check every " + oldInterval + ", as 0.6", control}}}}, nil
 }
 
-func (s *stage) newMesh() (*mesh, error) {
+func (s *fixture) newMesh() (*mesh, error) {
 	c, err := s.consul(false)
 	if err != nil {
 		return nil, err
@@ -98,7 +99,7 @@ func (s *stage) newMesh() (*mesh, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.time(env, s.program, "mesh-init"); err != nil {
+	if _, err := s.time(env, s.harness.program, "mesh-init"); err != nil {
 		return nil, err
 	}
 	_, _, err = s.startEnvoy(t, m.upstream)
@@ -106,7 +107,7 @@ func (s *stage) newMesh() (*mesh, error) {
 }
 
 // startEnvoy starts a task's Envoy and returns when its listener accepted.
-func (s *stage) startEnvoy(t *task, listener string) (*child, time.Time, error) {
+func (s *fixture) startEnvoy(t *task, listener string) (*child, time.Time, error) {
 	bin := testkit.Binary("envoy")
 	if bin == "" {
 		return nil, time.Time{}, errors.New("envoy not found: run 'make tools'")
@@ -165,7 +166,7 @@ func splitAddress(address string) (host, port string) {
 // newInstance starts one instance of api, an application that answers its task
 // ID, and returns the time from its Envoy listening to that answer at web's.
 // With an interval its listener check is registered again with that one.
-func (s *stage) newInstance(m *mesh, interval string) (time.Duration, error) {
+func (s *fixture) newInstance(m *mesh, interval string) (time.Duration, error) {
 	t, err := s.newTask("api", "app")
 	if err != nil {
 		return 0, err
@@ -191,7 +192,7 @@ func (s *stage) newInstance(m *mesh, interval string) (time.Duration, error) {
 		return 0, err
 	}
 	m.requests.take()
-	if _, err := s.time(env, s.program, "mesh-init"); err != nil {
+	if _, err := s.time(env, s.harness.program, "mesh-init"); err != nil {
 		return 0, err
 	}
 	if interval != "" {

@@ -17,8 +17,8 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// lab is what all figures share: the programs and a place for files.
-type lab struct {
+// harness holds what all figures share: the programs and a directory.
+type harness struct {
 	dir string
 	// program is consul-ecs as it is released.
 	program  string
@@ -26,38 +26,38 @@ type lab struct {
 	progress io.Writer
 }
 
-func newLab(ctx context.Context, runs int, progress io.Writer) (*lab, error) {
+func newHarness(ctx context.Context, runs int, progress io.Writer) (*harness, error) {
 	dir, err := os.MkdirTemp("", "consul-ecs-bench-")
 	if err != nil {
 		return nil, err
 	}
-	l := &lab{dir: dir, runs: runs, progress: progress}
-	l.say("building consul-ecs")
+	h := &harness{dir: dir, runs: runs, progress: progress}
+	h.say("building consul-ecs")
 	if bin := os.Getenv("CONSUL_ECS_BIN"); bin != "" { // what make has built
-		l.program = filepath.Join(bin, "consul-ecs")
-	} else if l.program, err = l.build(ctx, "./cmd/consul-ecs"); err != nil {
-		l.close()
+		h.program = filepath.Join(bin, "consul-ecs")
+	} else if h.program, err = h.build(ctx, "./cmd/consul-ecs"); err != nil {
+		h.close()
 		return nil, err
 	}
-	return l, nil
+	return h, nil
 }
 
-func (l *lab) close() { os.RemoveAll(l.dir) }
+func (h *harness) close() { os.RemoveAll(h.dir) }
 
-func (l *lab) say(format string, args ...any) { fmt.Fprintf(l.progress, format+"\n", args...) }
+func (h *harness) say(format string, args ...any) { fmt.Fprintf(h.progress, format+"\n", args...) }
 
 // repeat returns the number of runs of a measurement whose own number is n.
-func (l *lab) repeat(n int) int {
-	if l.runs > 0 {
-		return l.runs
+func (h *harness) repeat(n int) int {
+	if h.runs > 0 {
+		return h.runs
 	}
 	return n
 }
 
 // build makes a static, stripped program of a package of this module and
 // returns its path.
-func (l *lab) build(ctx context.Context, pkg string) (string, error) {
-	path := filepath.Join(l.dir, filepath.Base(pkg))
+func (h *harness) build(ctx context.Context, pkg string) (string, error) {
+	path := filepath.Join(h.dir, filepath.Base(pkg))
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, pkg)
 	cmd.Dir = testkit.Root()
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -67,26 +67,26 @@ func (l *lab) build(ctx context.Context, pkg string) (string, error) {
 	return path, nil
 }
 
-// stage runs one figure and clears up after it.
-func (l *lab) stage(ctx context.Context, f figure) ([]row, error) {
+// measure runs one figure and clears up after it.
+func (h *harness) measure(ctx context.Context, f figure) ([]row, error) {
 	ctx, cancel := context.WithTimeout(ctx, figureLimit)
 	defer cancel()
-	s := &stage{lab: l, ctx: ctx}
+	s := &fixture{harness: h, ctx: ctx}
 	defer s.close()
 	return f.run(s)
 }
 
-// stage is one figure's setup: servers and processes that end with it.
-type stage struct {
-	*lab
+// fixture is one figure's setup: servers and processes that end with it.
+type fixture struct {
+	harness *harness
 	ctx     context.Context
 	closers []func()
 }
 
 // onClose adds what is to be undone, last first.
-func (s *stage) onClose(f func()) { s.closers = append(s.closers, f) }
+func (s *fixture) onClose(f func()) { s.closers = append(s.closers, f) }
 
-func (s *stage) close() {
+func (s *fixture) close() {
 	for i := len(s.closers) - 1; i >= 0; i-- {
 		s.closers[i]()
 	}
@@ -94,7 +94,7 @@ func (s *stage) close() {
 }
 
 // pause sleeps unless the figure is cut short.
-func (s *stage) pause(d time.Duration) error {
+func (s *fixture) pause(d time.Duration) error {
 	select {
 	case <-time.After(d):
 		return nil
@@ -105,7 +105,7 @@ func (s *stage) pause(d time.Duration) error {
 
 // until asks every so often whether something is so, at most for the limit,
 // and returns the moment it was.
-func (s *stage) until(what string, every, limit time.Duration, so func() bool) (time.Time, error) {
+func (s *fixture) until(what string, every, limit time.Duration, so func() bool) (time.Time, error) {
 	deadline := time.Now().Add(limit)
 	for {
 		if so() {
@@ -122,7 +122,7 @@ func (s *stage) until(what string, every, limit time.Duration, so func() bool) (
 
 // serve answers on loopback until the figure's end. An empty address takes a
 // free port.
-func (s *stage) serve(address string, h http.Handler) (string, error) {
+func (s *fixture) serve(address string, h http.Handler) (string, error) {
 	if address == "" {
 		address = "127.0.0.1:0"
 	}
@@ -146,7 +146,7 @@ type consul struct {
 	direct *api.Client
 }
 
-func (s *stage) consul(acl bool) (*consul, error) {
+func (s *fixture) consul(acl bool) (*consul, error) {
 	server, err := testkit.StartConsul(testkit.ConsulOptions{ACL: acl})
 	if err != nil {
 		return nil, fmt.Errorf("start consul: %w", err)
