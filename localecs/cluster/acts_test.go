@@ -28,7 +28,7 @@ func (s *scene) states(container, program string) string {
 		ns, _ := os.Readlink(filepath.Join("/proc", pid, "ns/mnt"))
 		return ns
 	}
-	own := mounts(fmt.Sprint(s.Task.container(container).PID()))
+	own := mounts(fmt.Sprint(s.containers.get(container).PID()))
 	pids, _ := os.ReadDir("/proc")
 	var all strings.Builder
 	for _, pid := range pids {
@@ -201,7 +201,7 @@ func TestCloseThawsFrozenContainers(t *testing.T) {
 	if _, err := s.Slow("b", ""); err != nil {
 		t.Fatal(err)
 	}
-	pids := []int{s.Task.container("a").PID(), s.Task.container("b").PID()}
+	pids := []int{s.containers.get("a").PID(), s.containers.get("b").PID()}
 	if err := s.world.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -5,9 +5,8 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// Mounts are the container's mount points, and before them those of the
-// containers it takes volumes from: at one path its own win. volumes are host
-// directories by volume name.
+// Mounts returns the container's mount points, and before them those of the containers it takes volumes from: at one
+// path its own win. volumes are host directories by volume name.
 func Mounts(def *taskdef.TaskDefinition, c taskdef.Container, volumes map[string]string) []runtime.Mount {
 	var mounts []runtime.Mount
 	for _, from := range c.VolumesFrom {
@@ -17,14 +16,15 @@ func Mounts(def *taskdef.TaskDefinition, c taskdef.Container, volumes map[string
 		}
 	}
 	for _, m := range c.MountPoints {
-		mounts = append(mounts, runtime.Mount{Source: volumes[m.SourceVolume], Target: m.ContainerPath, ReadOnly: taskdef.Or(m.ReadOnly, false)})
+		source, readOnly := volumes[m.SourceVolume], taskdef.Or(m.ReadOnly, false)
+		mounts = append(mounts, runtime.Mount{Source: source, Target: m.ContainerPath, ReadOnly: readOnly})
 	}
 	return mounts
 }
 
 const defaultNofile = 65535
 
-// Ulimits are the container's, and Fargate's own where it has none.
+// Ulimits returns the container's limits, and Fargate's own where it sets none.
 func Ulimits(c taskdef.Container) []runtime.Ulimit {
 	limits := []runtime.Ulimit{{Name: "nofile", Soft: defaultNofile, Hard: defaultNofile}}
 	for _, u := range c.Ulimits {
@@ -36,8 +36,8 @@ func Ulimits(c taskdef.Container) []runtime.Ulimit {
 	return limits
 }
 
-// Probe is the argument vector of a health check: CMD runs the words, CMD-SHELL
-// one line in a shell, anything else is a bare vector.
+// Probe returns the argument vector of a health check: CMD runs the words, CMD-SHELL one line in a shell, anything else
+// is a bare vector.
 func Probe(command []string) []string {
 	switch command[0] {
 	case "CMD":

@@ -39,11 +39,11 @@ func TestCloseWaitsForTasksBeingStarted(t *testing.T) {
 	})
 	go func() { closed <- w.Close() }()
 	testkit.Eventually(t, "nothing begins", func() bool {
-		leave, err := w.making.begin()
-		if err == nil {
-			leave()
+		end, ok := w.starting.Begin()
+		if ok {
+			end()
 		}
-		return errors.Is(err, errClosed)
+		return !ok
 	})
 	if _, err := w.Run("late", def); !errors.Is(err, errClosed) {
 		t.Errorf("what begins now: %v", err)

@@ -13,11 +13,11 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/meshtask/consul-ecs/internal/inflight"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs/chaos"
 	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
@@ -30,6 +30,9 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
+// errClosed means that an operation was to begin after Close.
+var errClosed = errors.New("the cluster is closed")
+
 // Options describe a cluster.
 type Options struct {
 	Name, Region, Account string
@@ -37,8 +40,7 @@ type Options struct {
 	Network network.Mode
 	// Subnet is the VPC's only subnet, CIDR; see network.Options.
 	Subnet string
-	// AtOnce stops all containers of a task at once, as older ECS agents do,
-	// instead of in reverse dependsOn order.
+	// AtOnce stops all containers of a task at once, as older ECS agents do, instead of in reverse dependsOn order.
 	AtOnce bool
 	// Docker is the address of the Docker engine that runs the containers, see
 	// docker.Options; empty runs them as processes of this host.
@@ -48,21 +50,18 @@ type Options struct {
 	// Images are what a container of an image sees, by image name.
 	Images map[string]runtime.Image
 	Roles  []iam.Role
-	// Secrets are the values behind a container's secrets; see Secret
-	// for their names.
+	// Secrets are the values behind a container's secrets; see Secret for their names.
 	Secrets map[string]string
 	// EnvironmentFiles are the contents of environmentFiles, by ARN.
 	EnvironmentFiles map[string]string
 	// Added are the containers that AWS adds to tasks, of a Region.
 	Added controlplane.Added
-	// TimeScale divides every duration of task definitions, for tests that
-	// cannot wait; 0 means 1.
+	// TimeScale divides every duration of task definitions, for tests that cannot wait; 0 means 1.
 	TimeScale float64
 	// GatePeriod makes containers that wait for others start only at a multiple
 	// of it: the ECS agent looks every 5 s. 0 means at once.
 	GatePeriod time.Duration
-	// Observe gets every status change, in order for each task. It must not
-	// block.
+	// Observe gets every status change, in order for each task. It must not block.
 	Observe func(Event)
 	// Output gets each line of a container's output, with its newline, besides
 	// its log. It must not block for long: the container waits; nil is allowed.
@@ -78,60 +77,53 @@ type Event = scheduler.Change
 
 // Cluster is a running local ECS with one VPC. Close takes all of it away.
 type Cluster struct {
-	options Options
-	fabric  *network.Fabric
-	runtime containers
+	options   Options
+	fabric    *network.Fabric
+	runtime   containers
+	endpoints *endpoints
 	// group starts what is no task's.
 	group runtime.Group
-	store *iam.Store
-	// ecs is the ECS API, where there is one.
-	ecs atomic.Pointer[http.Handler]
-	// aws is where STS and IAM are, in URLs, and awsHosts are AWS's own names of them;
-	// none with host networking. trust is a directory with the certificate of their CA.
-	aws      string
-	awsHosts []string
-	trust    string
-	// closers end what serves STS, IAM and names.
-	closers []func() error
-
-	visitors operations
-	leaving  chan struct{} // closed when visitors are to end
 	// faults are those of all endpoints.
 	faults *Faults
-	// protections are kept for the whole cluster, as the ECS API sees them.
+	// protections are those of service tasks, as the ECS API sees them.
 	protections *metadata.Protections
 
-	making  operations // tasks and services
+	visitors inflight.Group
+	leaving  chan struct{}  // closed when visitors are to end
+	starting inflight.Group // starts of tasks and services
+	tasks    taskList       // those that have not ended
+	mu       sync.Mutex
+	secrets  map[string]string
+	services []*Running
+
 	closing sync.Once
 	closed  error // of close
 
-	// lose closes lost with a reason, which cause returns. Only the first counts.
-	lose  context.CancelCauseFunc
+	// fatal closes lost with a reason, which cause returns. Only the first counts.
+	fatal context.CancelCauseFunc
 	lost  <-chan struct{}
 	cause func() error
 	gone  chan struct{} // closed by close
-
-	mu      sync.Mutex
-	secrets map[string]string
-	// tasks are those that are not over.
-	tasks    []*Task
-	services []*Running
 }
 
 // Open makes the cluster: network, process runtime, STS and IAM.
 func Open(o Options) (*Cluster, error) {
-	c := &Cluster{options: o, store: iam.NewStore(), faults: &Faults{}, protections: metadata.NewProtections(), secrets: map[string]string{}, leaving: make(chan struct{}), gone: make(chan struct{})}
-	lost, lose := context.WithCancelCause(context.Background())
-	c.lose, c.lost, c.cause = lose, lost.Done(), func() error { return context.Cause(lost) }
-	maps.Copy(c.secrets, o.Secrets)
-	for _, r := range o.Roles {
-		c.store.PutRole(r)
+	lost, fatal := context.WithCancelCause(context.Background())
+	c := &Cluster{
+		options: o, faults: &Faults{}, protections: metadata.NewProtections(), secrets: map[string]string{},
+		leaving: make(chan struct{}), gone: make(chan struct{}),
+		fatal: fatal, lost: lost.Done(), cause: func() error { return context.Cause(lost) },
 	}
+	maps.Copy(c.secrets, o.Secrets)
 	if err := os.MkdirAll(c.LogDir(), 0o755); err != nil {
 		return nil, fmt.Errorf("make state directory: %w", err)
 	}
 	if err := c.open(); err != nil {
 		return nil, err
+	}
+	c.endpoints = &endpoints{account: o.AWS(), store: iam.NewStore(), faults: c.faults, infra: c.fabric.Infra()}
+	for _, r := range o.Roles {
+		c.endpoints.store.PutRole(r)
 	}
 	if err := c.serve(); err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -139,111 +131,57 @@ func Open(o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// serve opens what every task can ask. Where tasks share the host's network,
-// another program may have the DNS port, and then names are lost as well.
+// serve opens what every task can ask. Where tasks share the host's network, another
+// program may have the DNS port: then task names do not resolve. The HTTPS port is an application's there.
 func (c *Cluster) serve() error {
-	if err := c.serveAWS(); err != nil {
+	if err := c.endpoints.serveAWS(); err != nil {
 		return err
 	}
-	if err := c.serveFront(); err != nil {
-		return err
+	shared := c.options.Network == network.Host
+	if !shared {
+		if err := c.endpoints.serveHTTPS(filepath.Join(c.volumeDir(), "trust")); err != nil {
+			return err
+		}
 	}
-	err := c.serveDNS()
-	if err != nil && c.options.Network == network.Host {
+	err := c.endpoints.serveDNS(c.resolve)
+	if err != nil && shared {
 		c.options.Log.Warn("task names do not resolve", logkey.Error, err)
 		return nil
 	}
 	return err
 }
 
-func (c *Cluster) serveAWS() error {
-	l, err := c.fabric.Infra().ListenService(c.fabric.Infra().Gateway)
-	if err != nil {
-		return fmt.Errorf("listen for STS and IAM: %w", err)
-	}
-	c.aws = metadata.Host(l)
-	c.closers = append(c.closers, metadata.Serve(l, c.AWS()))
-	return nil
-}
+// AWS returns what tasks find at AWSEndpoint: STS, IAM, and the ECS API once there is one.
+func (c *Cluster) AWS() http.Handler { return c.endpoints.handler() }
 
-// AWS is what tasks find at AWSEndpoint: STS, IAM, and the ECS API once there is
-// one.
-func (c *Cluster) AWS() http.Handler {
-	identities := iam.New(c.store, c.options.Region)
-	return c.faults.AWS(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if api := c.ecs.Load(); api != nil && controlplane.IsECSRequest(r) {
-			(*api).ServeHTTP(w, r)
-			return
-		}
-		identities.ServeHTTP(w, r)
-	}))
-}
-
-// serveECS adds the ECS API to AWS.
-func (c *Cluster) serveECS(api http.Handler) { c.ecs.Store(&api) }
-
-// Disturb makes an endpoint misbehave until end is called. Its Task is a name
-// given to Run, whether it has been or will be; seed draws the requests of a
-// share.
+// Disturb makes an endpoint misbehave until end is called. Its Task is a name given to Run, whether it has been or will
+// be; seed draws the requests of a share.
 func (c *Cluster) Disturb(e chaos.Endpoint, seed uint64) (end func()) { return c.faults.Begin(e, seed) }
 
-// Identities has the account's roles, users and keys.
-func (c *Cluster) Identities() *iam.Store { return c.store }
+// Identities returns the account's roles, users and keys.
+func (c *Cluster) Identities() *iam.Store { return c.endpoints.store }
 
-// Protections are those that service tasks have.
+// Protections returns those that service tasks have.
 func (c *Cluster) Protections() *metadata.Protections { return c.protections }
-
-func (c *Cluster) serveDNS() error {
-	infra := c.fabric.Infra()
-	address := net.JoinHostPort(infra.Resolver.String(), "53")
-	packets, err := infra.ListenPacket("udp", address)
-	if err != nil {
-		return fmt.Errorf("listen for DNS: %w", err)
-	}
-	streams, err := infra.Listen("tcp", address)
-	if err != nil {
-		return errors.Join(fmt.Errorf("listen for DNS: %w", err), packets.Close())
-	}
-	c.closers = append(c.closers, network.NewNameServer(c.resolve, packets, streams).Close)
-	return nil
-}
 
 // resolve returns the addresses of a name, and whether a task or AWS has that name.
 func (c *Cluster) resolve(name string) (addresses []netip.Addr, exists bool) {
-	if slices.Contains(c.awsHosts, name) {
+	if slices.Contains(c.endpoints.awsHosts, name) {
 		return []netip.Addr{c.fabric.Infra().Gateway}, true
 	}
-	c.mu.Lock()
-	tasks := c.tasks
-	c.mu.Unlock()
-	for _, t := range tasks {
-		if t.names.Matches(name, t.View()) {
-			addresses = append(addresses, t.ns.IP)
-		}
-		exists = exists || t.names.Has(name)
-	}
-	return addresses, exists || len(addresses) > 0
+	return c.tasks.resolve(name)
 }
 
-func (c *Cluster) enter(t *Task) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.tasks = append(c.tasks, t)
-}
+// AWSEndpoint returns the URL of STS and IAM: the VPC's gateway, with host networking a free port of it.
+func (c *Cluster) AWSEndpoint() string { return "http://" + c.endpoints.aws }
 
-func (c *Cluster) forget(t *Task) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	// Other goroutines may be reading the old slice.
-	c.tasks = slices.DeleteFunc(slices.Clone(c.tasks), func(o *Task) bool { return o == t })
-}
-
-// AWSEndpoint is the URL of STS and IAM: the VPC's gateway, with host networking
-// a free port of it.
-func (c *Cluster) AWSEndpoint() string { return "http://" + c.aws }
-
-// LogDir holds a directory per task and in it a log per container.
+// LogDir returns the path with a directory per task, and in that a log per container.
 func (c *Cluster) LogDir() string { return filepath.Join(c.options.Dir, "logs") }
+
+// LogFile returns the path of a container's output; task is the name given to Run.
+func (c *Cluster) LogFile(task, container string) string {
+	return filepath.Join(c.LogDir(), task, container+".log")
+}
 
 func (c *Cluster) volumeDir() string { return filepath.Join(c.options.Dir, "volumes") }
 
@@ -252,20 +190,19 @@ func (c *Cluster) Dial(ctx context.Context, network, address string) (net.Conn, 
 	return c.fabric.Infra().DialContext(ctx, network, address)
 }
 
-// Lost is closed when the cluster cannot go on; Err is the reason.
+// Lost returns a channel that is closed when the cluster cannot go on; Err is the reason.
 func (c *Cluster) Lost() <-chan struct{} { return c.lost }
 
-// Err is why the cluster cannot go on: a process was killed that belongs to the
-// simulator, or the host had not what a container takes. It is nil as long as it
-// can, and right also before Lost is closed.
+// Err returns why the cluster cannot go on: a process was killed that belongs to the simulator, or the host had not
+// what a container takes. It is nil as long as it can, and right also before Lost is closed.
 func (c *Cluster) Err() error {
 	return cmp.Or(c.runtime.Err(), c.cause())
 }
 
-// fail notes what a container has failed for, if it is the host's fault.
+// fail records why a container has failed, if it is the host's fault.
 func (c *Cluster) fail(err error) {
 	if _, missing := errors.AsType[*host.MissingError](err); missing {
-		c.lose(err)
+		c.fatal(err)
 	}
 }
 
@@ -276,6 +213,13 @@ func (c *Cluster) PutSecret(name, value string) {
 	c.secrets[name] = value
 }
 
+func (c *Cluster) secret(name string) (value string, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	value, ok = c.secrets[name]
+	return value, ok
+}
+
 // Close kills what still runs and gives everything back: processes, networks,
 // mounts, volumes. Logs stay. Further calls return the first one's error.
 func (c *Cluster) Close() error {
@@ -284,23 +228,21 @@ func (c *Cluster) Close() error {
 }
 
 func (c *Cluster) close() error {
-	c.making.close()() // else what is made meanwhile would stay
+	_, started := c.starting.Close()
+	started() // else what is started meanwhile would stay
 	c.mu.Lock()
-	tasks, services := c.tasks, c.services
+	services := c.services
 	c.mu.Unlock()
-	left := c.visitors.close()
+	_, left := c.visitors.Close()
 	close(c.leaving)
 	left()
-	for _, t := range tasks {
+	for _, t := range c.tasks.all() {
 		t.abort()
 	}
 	for _, s := range services {
 		s.Stop()
 	}
-	var errs []error
-	for _, closer := range c.closers {
-		errs = append(errs, closer())
-	}
+	err := c.endpoints.close()
 	close(c.gone)
-	return errors.Join(append(errs, c.group.Close(), c.runtime.Close(), c.fabric.Close(), os.RemoveAll(c.volumeDir()))...)
+	return errors.Join(err, c.group.Close(), c.runtime.Close(), c.fabric.Close(), os.RemoveAll(c.volumeDir()))
 }

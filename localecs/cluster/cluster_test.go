@@ -253,7 +253,7 @@ func TestEndpointsInsideTheTask(t *testing.T) {
 	if code := get("http://"+network.MetadataIP+"/v4/nobody/task", &text); code != 404 {
 		t.Errorf("unknown ID: status %d, %s", code, text)
 	}
-	if env["AWS_REGION"] != "us-east-1" || env["HOSTNAME"] != task.ns.PrivateDNSName {
+	if env["AWS_REGION"] != "us-east-1" || env["HOSTNAME"] != task.resources.ns.PrivateDNSName {
 		t.Errorf("environment %v", env)
 	}
 }
@@ -331,15 +331,15 @@ func TestTasksFindEachOtherByName(t *testing.T) {
 	until(t, second, "running", running)
 	// The resolver that resolv.conf names, asked from inside a task.
 	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return first.Dial(ctx, network, net.JoinHostPort(first.ns.Resolver.String(), "53"))
+		return first.Dial(ctx, network, net.JoinHostPort(first.resources.ns.Resolver.String(), "53"))
 	}}
 	find := func(name string) string {
 		addresses, _ := resolver.LookupHost(t.Context(), name+".")
 		slices.Sort(addresses)
 		return strings.Join(addresses, " ")
 	}
-	if got := find(second.ns.PrivateDNSName); got != second.IP() {
-		t.Errorf("%s: %q, want %s", second.ns.PrivateDNSName, got, second.IP())
+	if got := find(second.resources.ns.PrivateDNSName); got != second.IP() {
+		t.Errorf("%s: %q, want %s", second.resources.ns.PrivateDNSName, got, second.IP())
 	}
 	if got, want := find("web.test.local"), first.IP()+" "+second.IP(); got != want {
 		t.Errorf("web.test.local: %q, want %q", got, want)
@@ -381,5 +381,7 @@ func (c *Cluster) Run(name string, def *taskdef.TaskDefinition) (*Task, error) {
 
 // runFor is Run for a task of a service.
 func (c *Cluster) runFor(service, name string, def *taskdef.TaskDefinition) (*Task, error) {
-	return c.launch(launch{Name: name, Launch: controlplane.Launch{ID: shapes.NewID(), Cluster: c.options.Name, Service: service, Definition: def}})
+	return c.launch(launchOptions{Name: name, Launch: controlplane.Launch{
+		ID: shapes.NewID(), Cluster: c.options.Name, Service: service, Definition: def,
+	}})
 }

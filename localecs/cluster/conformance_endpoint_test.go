@@ -172,7 +172,7 @@ func TestConformanceRotationKeepsThePath(t *testing.T) {
 	t.Parallel()
 	s := play(t, withRole, helper("a", "run", "0s", "0"))
 	before := s.object(s.credentialsURL())
-	if err := s.cluster.store.Rotate(s.credentials, time.Now()); err != nil {
+	if err := s.cluster.Identities().Rotate(s.resources.credentials, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	after := s.object(s.credentialsURL())
@@ -181,18 +181,18 @@ func TestConformanceRotationKeepsThePath(t *testing.T) {
 	}
 	// Expiration is in whole seconds.
 	testkit.Eventually(t, "a later expiration", func() bool {
-		if err := s.cluster.store.Rotate(s.credentials, time.Now()); err != nil {
+		if err := s.cluster.Identities().Rotate(s.resources.credentials, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		// Not through the endpoint, which limits the rate.
-		key, err := s.cluster.store.Current(s.credentials)
+		key, err := s.cluster.Identities().Current(s.resources.credentials)
 		return err == nil && key.Expires.UTC().Format(time.RFC3339) > before["Expiration"].(string)
 	})
 	if now := s.object(s.credentialsURL()); now["Expiration"].(string) <= before["Expiration"].(string) {
 		t.Errorf("expiration %v, before %v", now["Expiration"], before["Expiration"])
 	}
 	s.await("a").end().stopped()
-	if err := s.cluster.store.Rotate(s.credentials, time.Now()); err == nil {
+	if err := s.cluster.Identities().Rotate(s.resources.credentials, time.Now()); err == nil {
 		t.Error("the credentials of a task that is gone were rotated")
 	}
 }
@@ -207,7 +207,7 @@ func TestConformanceAgentVariablesWin(t *testing.T) {
 	env := s.environment("a")
 	// On Fargate the region too; only the EC2 agent leaves the user's.
 	for name, want := range map[string]string{
-		"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/v2/credentials/" + s.credentials, "ECS_CONTAINER_METADATA_URI_V4": s.base("a"),
+		"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/v2/credentials/" + s.resources.credentials, "ECS_CONTAINER_METADATA_URI_V4": s.base("a"),
 		"AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1", "OTHER": "mine",
 	} {
 		if env[name] != want {
@@ -225,10 +225,10 @@ func TestConformanceTaskProtection(t *testing.T) {
 		t.Fatal(err)
 	}
 	state := func(s *scene) string {
-		return "http://169.254.170.2/api/" + s.facts.Containers["a"].EndpointID + "/task-protection/v1/state"
+		return "http://169.254.170.2/api/" + s.resources.facts.Containers["a"].EndpointID + "/task-protection/v1/state"
 	}
 	s := &scene{Task: task, t: t, world: w}
-	arn := s.facts.TaskARN
+	arn := s.resources.facts.TaskARN
 	for _, c := range []struct{ method, body, want string }{
 		{"GET", "", `200 {"protection":{"ExpirationDate":null,"ProtectionEnabled":false,"TaskArn":"` + arn + `"}}`},
 		{"PUT", `{"ProtectionEnabled":true,"Minutes":5}`, `400 {"error":{"Code":"InvalidParameterException","Message":"UpdateTaskProtection: failed to decode request"}}`},

@@ -82,7 +82,7 @@ func TestStatsOfARunningContainer(t *testing.T) {
 		a = metadata.Stats{}
 		return s.figures(s.base("a")+"/stats", &a) && a.Memory.Usage > 0
 	})
-	if a.Memory.Usage < 100<<20 || a.Memory.Limit != 512<<20 || a.Name != "a" || a.ID != s.facts.Containers["a"].DockerID {
+	if a.Memory.Usage < 100<<20 || a.Memory.Limit != 512<<20 || a.Name != "a" || a.ID != s.resources.facts.Containers["a"].DockerID {
 		t.Errorf("%+v", a)
 	}
 	if apart := a.Read.Sub(a.PreRead); apart < time.Second || a.CPU.Usage.Total <= 0 || a.CPU.Usage.Total < a.PreCPU.Usage.Total || a.CPU.System <= a.PreCPU.System {
@@ -94,7 +94,7 @@ func TestStatsOfARunningContainer(t *testing.T) {
 	all := map[string]*metadata.Stats{}
 	testkit.Eventually(t, "figures of both", func() bool {
 		clear(all)
-		return s.figures(s.base("b")+"/task/stats", &all) && all[s.facts.Containers["a"].DockerID] != nil && all[s.facts.Containers["b"].DockerID] != nil
+		return s.figures(s.base("b")+"/task/stats", &all) && all[s.resources.facts.Containers["a"].DockerID] != nil && all[s.resources.facts.Containers["b"].DockerID] != nil
 	})
 	s.end().stopped()
 }

@@ -183,7 +183,7 @@ func (s *scene) sample(ended chan struct{}) {
 	defer tick.Stop()
 	for {
 		now := sample{began: time.Now()}
-		if code, body, err := s.try(ctx, http.MethodGet, s.base(s.def.ContainerDefinitions[0].Name)+"/task", ""); err == nil && code == http.StatusOK {
+		if code, body, err := s.try(ctx, http.MethodGet, s.base(s.launch.Definition.ContainerDefinitions[0].Name)+"/task", ""); err == nil && code == http.StatusOK {
 			if err := json.Unmarshal(body, &now); err != nil {
 				s.t.Errorf("metadata: %v: %s", err, body)
 			}
@@ -215,7 +215,7 @@ func (s *scene) seen(ok func(sample) bool) []sample {
 
 // base is the value of a container's ECS_CONTAINER_METADATA_URI_V4.
 func (s *scene) base(container string) string {
-	return "http://" + s.host + "/v4/" + s.facts.Containers[container].EndpointID
+	return "http://" + s.resources.host + "/v4/" + s.resources.facts.Containers[container].EndpointID
 }
 
 // try makes a request from inside the task.
@@ -329,5 +329,5 @@ func withRole(d *taskdef.TaskDefinition) { d.TaskRoleARN = roleARN }
 
 // credentialsURL is where the task's credentials are.
 func (s *scene) credentialsURL() string {
-	return "http://" + s.host + "/v2/credentials/" + s.credentials
+	return "http://" + s.resources.host + "/v2/credentials/" + s.resources.credentials
 }

@@ -9,5 +9,5 @@
 //
 // Owns: tasks from the first pull to the last process, their volumes, environment, logs and names.
 // Never does: decide about order, health or status: package scheduler does.
-// Start reading at: Open and task.go; region.go and launcher.go for the ECS API.
+// Start reading at: Open, task.go and executor.go; region.go and launcher.go for the ECS API.
 package cluster

@@ -13,7 +13,8 @@ import (
 func (r *Region) Drain(ctx context.Context, reason string) error {
 	var errs []error
 	for _, s := range r.Plane().Services(time.Now()) {
-		_, err := r.Plane().DeleteService(r.Call(), shapes.DeleteServiceInput{Cluster: s.ClusterARN, Service: s.ServiceName, Force: true})
+		in := shapes.DeleteServiceInput{Cluster: s.ClusterARN, Service: s.ServiceName, Force: true}
+		_, err := r.Plane().DeleteService(r.Call(), in)
 		errs = append(errs, err)
 	}
 	for {
@@ -22,7 +23,8 @@ func (r *Region) Drain(ctx context.Context, reason string) error {
 			return errors.Join(errs...)
 		}
 		for _, s := range running {
-			_, err := r.Plane().StopTask(r.Call(), shapes.StopTaskInput{Cluster: s.Cluster, Task: s.ID, Reason: reason})
+			in := shapes.StopTaskInput{Cluster: s.launch.Cluster, Task: s.launch.ID, Reason: reason}
+			_, err := r.Plane().StopTask(r.Call(), in)
 			errs = append(errs, err)
 		}
 		for _, s := range running {

@@ -65,8 +65,8 @@ func TestTaskIsReportedBeforeStarted(t *testing.T) {
 		start := <-starts
 		tasks := r.Plane().Tasks(time.Now())
 		last := tasks[len(tasks)-1]
-		if last.Report.Name != start.Name || last.ID() != start.ID || last.LastStatus == shapes.Provisioning {
-			t.Errorf("role %q: started %s %s; reported %q %s %s", role, start.Name, start.ID, last.Report.Name, last.ID(), last.LastStatus)
+		if last.Report.Name != start.Name || last.ID() != start.Launch.ID || last.LastStatus == shapes.Provisioning {
+			t.Errorf("role %q: started %s %s; reported %q %s %s", role, start.Name, start.Launch.ID, last.Report.Name, last.ID(), last.LastStatus)
 		}
 		if failed := role != ""; failed != (start.Err != nil) || failed != (last.DesiredStatus == shapes.Stopped) {
 			t.Errorf("role %q: started with %v, reported %s", role, start.Err, last.LastStatus)

@@ -38,7 +38,7 @@ func TestECSAPIAtTheGateway(t *testing.T) {
 	if got := ask(target); !strings.Contains(got, refused) {
 		t.Errorf("without an ECS API: %s", got)
 	}
-	w.serveECS(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ECS") }))
+	w.endpoints.serveECS(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ECS") }))
 	if got := ask(target); got != "ECS" {
 		t.Errorf("got %s", got)
 	}

@@ -27,8 +27,7 @@ type Sources struct {
 
 // Agent is what the ECS agent shows of a container.
 type Agent struct {
-	// Host is where metadata and credentials are: network.MetadataIP, or
-	// another host with its port.
+	// Host is where metadata and credentials are: network.MetadataIP, or another host with its port.
 	Host string
 	// EndpointID is the last part of the metadata URIs.
 	EndpointID string
@@ -43,8 +42,8 @@ type Agent struct {
 	Trust bool
 }
 
-// List is the container's environment in a stable order, as exec takes it. The
-// error is the task's stopped reason: nothing of the task may start then.
+// List returns the container's environment in a stable order, as exec takes it. The error is the task's stopped reason:
+// nothing of the task may start then.
 func List(c taskdef.Container, s Sources) ([]string, error) {
 	e := variables{}
 	for _, kv := range s.Image {
@@ -52,7 +51,8 @@ func List(c taskdef.Container, s Sources) ([]string, error) {
 		e[name] = value
 	}
 	if err := e.files(c, s.Files); err != nil {
-		return nil, fmt.Errorf("ResourceInitializationError: failed to download env files: container %s: %w", c.Name, err)
+		const failed = "ResourceInitializationError: failed to download env files"
+		return nil, fmt.Errorf("%s: container %s: %w", failed, c.Name, err)
 	}
 	for _, kv := range c.Environment {
 		e[kv.Name] = kv.Value
@@ -60,7 +60,9 @@ func List(c taskdef.Container, s Sources) ([]string, error) {
 	for _, secret := range c.Secrets {
 		value, err := Secret(secret.ValueFrom, s.Secrets)
 		if err != nil {
-			return nil, fmt.Errorf("ResourceInitializationError: unable to pull secrets or registry auth: execution resource retrieval failed: container %s, secret %s: %w", c.Name, secret.Name, err)
+			const failed = "ResourceInitializationError: unable to pull secrets or registry auth: " +
+				"execution resource retrieval failed"
+			return nil, fmt.Errorf("%s: container %s, secret %s: %w", failed, c.Name, secret.Name, err)
 		}
 		e[secret.Name] = value
 	}
@@ -68,12 +70,10 @@ func List(c taskdef.Container, s Sources) ([]string, error) {
 	return e.list(), nil
 }
 
-// variables are an environment by name. Later writers win, so the order of the
-// writes is the precedence.
+// variables are an environment by name. Later writers win, so the order of the writes is the precedence.
 type variables map[string]string
 
-// files adds the environment files. The last one comes first, so that the
-// first one wins.
+// files adds the environment files. The last one comes first, so that the first one wins.
 func (e variables) files(c taskdef.Container, store Store) error {
 	for _, f := range slices.Backward(c.EnvironmentFiles) {
 		text, ok := store(f.Value)
@@ -91,8 +91,7 @@ func (e variables) files(c taskdef.Container, store Store) error {
 	return nil
 }
 
-// agent adds what Fargate's agent sets, over the user's own: there the region
-// is never the user's, on EC2 it would be.
+// agent adds what Fargate's agent sets, over the user's own: there the region is never the user's, on EC2 it would be.
 func (e variables) agent(a Agent) {
 	base := "http://" + a.Host
 	e["ECS_CONTAINER_METADATA_URI_V4"] = base + "/v4/" + a.EndpointID
@@ -125,10 +124,9 @@ func (e variables) agent(a Agent) {
 	}
 }
 
-// trust has programs trust the CA of AWS's names besides what they trust already:
-// Go, OpenSSL and curl by the first variable, boto3 and the aws command by the second,
-// Node.js by the third. AWS_CA_BUNDLE is not among them: with it the SDK for Go refuses
-// an HTTP client of the application's own.
+// trust makes programs trust the CA of AWS's names besides what they trust already: Go, OpenSSL and curl by the first
+// variable, boto3 and the aws command by the second, Node.js by the third. AWS_CA_BUNDLE is not among them: with it the
+// SDK for Go refuses an HTTP client of the application's own.
 func (e variables) trust() {
 	for name, value := range map[string]string{
 		// The first two are what Go has without the variable.
@@ -151,10 +149,9 @@ func (e variables) list() []string {
 	return list
 }
 
-// parseFile reads an environment file. A line is NAME=value, split at the first
-// "=" and taken as it is: no quotes, no trimming, no expansion. Lines that
-// begin with "#", have no "=" or no name are skipped. Of two lines with one
-// name the later wins. The error is about a line of 64 KiB or more.
+// parseFile reads an environment file. A line is NAME=value, split at the first "=" and taken as it is: no quotes, no
+// trimming, no expansion. Lines that begin with "#", have no "=" or no name are skipped. Of two lines with one name the
+// later wins. The error is about a line of 64 KiB or more.
 func parseFile(text string) (map[string]string, error) {
 	variables := map[string]string{}
 	lines := bufio.NewScanner(strings.NewReader(text))

@@ -20,7 +20,9 @@ type ClusterFacts struct {
 
 // Task returns what the metadata of a task has besides its state, in Fargate's form. A
 // container without an ARN in containerARNs, by name, gets one.
-func (c ClusterFacts) Task(id string, def *taskdef.TaskDefinition, containerARNs map[string]string, a network.Addressing) metadata.Facts {
+func (c ClusterFacts) Task(
+	id string, def *taskdef.TaskDefinition, containerARNs map[string]string, a network.Addressing,
+) metadata.Facts {
 	f := metadata.Facts{
 		ClusterARN: c.Account.Cluster(c.Name),
 		TaskARN:    c.Account.Task(c.Name, id),
@@ -64,8 +66,7 @@ func containerFacts(taskID string, d taskdef.Container) metadata.ContainerFacts 
 	return f
 }
 
-// logOptions are the definition's, the prefix made into the stream's name as
-// the agent does.
+// logOptions returns the definition's options, the prefix made into the stream's name as the agent does.
 func logOptions(l *taskdef.LogConfiguration, container, taskID string) map[string]string {
 	options := maps.Clone(l.Options)
 	if prefix, ok := options["awslogs-stream-prefix"]; ok {

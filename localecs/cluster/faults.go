@@ -9,8 +9,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/chaos"
 )
 
-// Faults are what goes wrong with the endpoints of a cluster now. Several may
-// apply to one request, in this order:
+// Faults are what goes wrong with the endpoints of a cluster now. Several may apply to one request, in this order:
 //
 //  1. skew and noTags change what the endpoint knows; skews add up.
 //  2. hang waits until all hangs are over.
@@ -29,19 +28,18 @@ type Faults struct {
 
 // activeFault is a fault that has started.
 type activeFault struct {
-	chaos.Endpoint
-	seed uint64
-	over chan struct{}
+	fault chaos.Endpoint
+	seed  uint64
+	over  chan struct{}
 	// draws are by task: each task's n-th request has the n-th number.
 	draws map[string]*rand.Rand
 }
 
-// Begin lets a fault begin, until end is called. Its Task is the name of a task
-// that may not have started yet. With the same seed, the n-th request that a
-// fault's share is drawn for has the same result; requests are counted from the
+// Begin lets a fault begin, until end is called. Its Task is the name of a task that may not have started yet. With the
+// same seed, the n-th request that a fault's share is drawn for has the same result; requests are counted from the
 // beginning of the fault, for each task's endpoint by itself.
 func (f *Faults) Begin(e chaos.Endpoint, seed uint64) (end func()) {
-	r := &activeFault{Endpoint: e, seed: seed, over: make(chan struct{}), draws: map[string]*rand.Rand{}}
+	r := &activeFault{fault: e, seed: seed, over: make(chan struct{}), draws: map[string]*rand.Rand{}}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.now = append(f.now, r)
@@ -60,7 +58,7 @@ func (f *Faults) matching(endpoint, task string) []*activeFault {
 	defer f.mu.Unlock()
 	var matching []*activeFault
 	for _, r := range f.now {
-		if r.Name == endpoint && (r.Task == "" || r.Task == task) && r.draw(task) {
+		if r.fault.Name == endpoint && (r.fault.Task == "" || r.fault.Task == task) && r.draw(task) {
 			matching = append(matching, r)
 		}
 	}
@@ -69,13 +67,13 @@ func (f *Faults) matching(endpoint, task string) []*activeFault {
 
 // draw reports whether the next request is of the share to which the fault applies.
 func (r *activeFault) draw(task string) bool {
-	if r.Share == 0 {
+	if r.fault.Share == 0 {
 		return true
 	}
 	if r.draws[task] == nil {
 		what := fnv.New64a()
-		what.Write([]byte(r.Endpoint.String() + "\x00" + task))
+		what.Write([]byte(r.fault.String() + "\x00" + task))
 		r.draws[task] = rand.New(rand.NewPCG(r.seed, what.Sum64()))
 	}
-	return r.draws[task].Float64() < r.Share
+	return r.draws[task].Float64() < r.fault.Share
 }

@@ -107,7 +107,7 @@ func hostMetadataAndCredentials(t *testing.T) {
 	env := s.environment("a")
 	s.wantLines("b", "200 CredentialsEndpointProvider arn:aws:sts::123456789012:assumed-role/web/"+s.ID())
 	if env["ECS_CONTAINER_METADATA_URI_V4"] != s.base("a") || !strings.HasPrefix(s.base("a"), "http://127.0.0.1:") ||
-		!strings.HasPrefix(env["ECS_AGENT_URI"], "http://"+s.host+"/api/") {
+		!strings.HasPrefix(env["ECS_AGENT_URI"], "http://"+s.resources.host+"/api/") {
 		t.Errorf("environment %v", env)
 	}
 	if _, ok := env["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"]; ok || env["AWS_CONTAINER_CREDENTIALS_FULL_URI"] != s.credentialsURL() {
@@ -147,8 +147,8 @@ func hostTasksSideBySide(t *testing.T) {
 	first.until("RUNNING", running)
 	const heard = " ok hello from [::]:9001 true"
 	second.wantLines("c", "listen=:9002 ok", "dial=127.42.0.4:9001"+heard, "dial=first.test.local:9001"+heard, "dial=ip-127-42-0-4.ec2.internal:9001"+heard)
-	if first.host == second.host {
-		t.Errorf("both tasks' metadata is at %s", first.host)
+	if first.resources.host == second.resources.host {
+		t.Errorf("both tasks' metadata is at %s", first.resources.host)
 	}
 	// By the simulator's own ways, too.
 	for _, dial := range []func(context.Context, string, string) (net.Conn, error){w.Dial, second.Dial} {
@@ -229,7 +229,7 @@ func hostWithoutDNS(t *testing.T) {
 func hostNothingIsLeft(t *testing.T) {
 	w := onHost(t, nil)
 	s := w.play(t, withRole, listening(helper("a", "net", "listen=0.0.0.0:9001"), 9001)).await("a")
-	endpoint, service := s.host, strings.TrimPrefix(w.AWSEndpoint(), "http://")
+	endpoint, service := s.resources.host, strings.TrimPrefix(w.AWSEndpoint(), "http://")
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}

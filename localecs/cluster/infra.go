@@ -17,38 +17,35 @@ import (
 type Service struct {
 	Name, Image string
 	Args        []string
-	// Address is the one it will listen on; it must be the subnet's last free
-	// one.
+	// Address is the one it will listen on; it must be the subnet's last free one.
 	Address string
 	// Ports are those it will listen on there.
 	Ports []network.Port
 	// Dirs are empty writable directories in it, which its user alone can read.
 	Dirs []string
-	// Files are files in it that no other process can read, by path, each in its
-	// own directory.
+	// Files are files in it that no other process can read, by path, each in its own directory.
 	Files map[string]string
 }
 
-// StartService starts a process in the VPC's own network, until Close; it gives up when
-// ctx ends.
+// StartService starts a process in the VPC's own network, until Close; it gives up when ctx ends.
 func (c *Cluster) StartService(ctx context.Context, s Service) (*Running, error) {
-	made, err := c.making.begin()
-	if err != nil {
-		return nil, err
+	end, ok := c.starting.Begin()
+	if !ok {
+		return nil, errClosed
 	}
-	defer made()
+	defer end()
 	image, err := c.runtime.Pull(ctx, s.Image)
 	if err != nil {
 		return nil, fmt.Errorf("image %s: %w", s.Image, err)
 	}
-	if err := c.address(s); err != nil {
+	if err := s.claimAddress(c.fabric); err != nil {
 		return nil, err
 	}
 	owner, err := image.Account("")
 	if err != nil {
 		return nil, fmt.Errorf("image %s: %w", s.Image, err)
 	}
-	mounts, err := c.mounts(s, owner)
+	mounts, err := s.mounts(filepath.Join(c.volumeDir(), s.Name), owner)
 	if err != nil {
 		return nil, err
 	}
@@ -71,14 +68,16 @@ func (c *Cluster) StartService(ctx context.Context, s Service) (*Running, error)
 	return started, nil
 }
 
-func (c *Cluster) address(s Service) error {
-	ip, err := c.fabric.AddInfraAddress()
+// claimAddress adds the service's address to the VPC, and claims its ports.
+func (s Service) claimAddress(f *network.Fabric) error {
+	ip, err := f.AddInfraAddress()
 	if err != nil {
 		return err
 	}
-	infra := c.fabric.Infra()
+	infra := f.Infra()
 	if ip.String() != s.Address {
-		return fmt.Errorf("address of %s: %q is not available; the next one for services in %s is %s", s.Name, s.Address, infra.CIDR, ip)
+		return fmt.Errorf("address of %s: %q is not available; the next one for services in %s is %s",
+			s.Name, s.Address, infra.CIDR, ip)
 	}
 	var errs []error
 	for _, p := range s.Ports {
@@ -88,14 +87,13 @@ func (c *Cluster) address(s Service) error {
 	return network.Join(errs...)
 }
 
-// mounts makes the directories and files of a service; files are for the account that
-// its program runs as.
-func (c *Cluster) mounts(s Service, owner runtime.Account) ([]runtime.Mount, error) {
+// mounts makes the directories and files of a service in dir; files are for the account that its program runs as.
+func (s Service) mounts(dir string, owner runtime.Account) ([]runtime.Mount, error) {
 	var mounts []runtime.Mount
-	add := func(target string) (dir string, err error) {
-		dir = filepath.Join(c.volumeDir(), s.Name, fmt.Sprint(len(mounts)))
-		mounts = append(mounts, runtime.Mount{Source: dir, Target: target})
-		return dir, os.MkdirAll(dir, 0o700)
+	add := func(target string) (source string, err error) {
+		source = filepath.Join(dir, fmt.Sprint(len(mounts)))
+		mounts = append(mounts, runtime.Mount{Source: source, Target: target})
+		return source, os.MkdirAll(source, 0o700)
 	}
 	ids, err := host.Own()
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/meshtask/consul-ecs/internal/inflight"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
@@ -23,7 +24,7 @@ type launcher struct {
 	// skipWarnings is Options.SkipWarnings.
 	skipWarnings bool
 	log          hclog.Logger
-	running      operations // the tasks' goroutines
+	running      inflight.Group // the tasks' goroutines
 
 	mu    sync.Mutex
 	tasks map[string]*slot // by ID, from its launch until it has been released
@@ -33,20 +34,23 @@ type launcher struct {
 
 // slot holds a task from its launch on.
 type slot struct {
-	controlplane.Launch
-	task *Task         // nil until its first report
-	done chan struct{} // closed when the task has been released
+	launch controlplane.Launch
+	task   *Task         // nil until its first report
+	done   chan struct{} // closed when the task has been released
 }
 
 func newLauncher(c *Cluster, o RegionOptions) *launcher {
-	l := &launcher{cluster: c, name: o.Name, started: o.Started, skipWarnings: o.SkipWarnings, log: o.Log, tasks: map[string]*slot{}, warned: map[string]bool{}}
+	l := &launcher{
+		cluster: c, name: o.Name, started: o.Started, skipWarnings: o.SkipWarnings, log: o.Log,
+		tasks: map[string]*slot{}, warned: map[string]bool{},
+	}
 	if l.name == nil {
 		l.name = func(in controlplane.Launch) string { return in.Definition.Family + "-" + in.ID }
 	}
 	if l.started == nil {
 		l.started = func(start TaskStart) {
 			if start.Err != nil {
-				l.log.Warn("task could not be started", logkey.TaskID, start.ID, logkey.Error, start.Err)
+				l.log.Warn("task could not be started", logkey.TaskID, start.Launch.ID, logkey.Error, start.Err)
 			}
 		}
 	}
@@ -55,15 +59,15 @@ func newLauncher(c *Cluster, o RegionOptions) *launcher {
 
 // Launch implements controlplane.Launcher.
 func (l *launcher) Launch(in controlplane.Launch) {
-	ended, err := l.running.begin()
-	if err != nil { // a call that came while all ends
-		failed := failedReport(in, "", err)
+	end, ok := l.running.Begin()
+	if !ok { // a call that came while all ends
+		failed := failedReport(in, "", errClosed)
 		in.Report(failed, time.Now())
 		failed.Gone = true
 		in.Report(failed, time.Now())
 		return
 	}
-	s := &slot{Launch: in, done: make(chan struct{})}
+	s := &slot{launch: in, done: make(chan struct{})}
 	l.mu.Lock()
 	l.tasks[in.ID] = s
 	arn := in.Definition.TaskDefinitionARN
@@ -77,7 +81,7 @@ func (l *launcher) Launch(in controlplane.Launch) {
 	}
 	name := l.name(in)
 	go func() {
-		defer ended()
+		defer end()
 		l.run(s, name)
 	}()
 }
@@ -86,43 +90,44 @@ func (l *launcher) run(s *slot, name string) {
 	defer func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		delete(l.tasks, s.ID)
+		delete(l.tasks, s.launch.ID)
 		close(s.done)
 	}()
-	task, err := l.cluster.launch(launch{Launch: s.Launch, Name: name, Observe: func(t *Task, v scheduler.View) {
+	in := s.launch
+	task, err := l.cluster.launch(launchOptions{Launch: in, Name: name, Observe: func(t *Task, v scheduler.View) {
 		l.mu.Lock()
 		s.task = t
 		l.mu.Unlock()
-		s.Report(report(t, v), time.Now())
+		in.Report(report(t, v), time.Now())
 	}})
 	var last controlplane.Report
 	if err != nil {
-		last = failedReport(s.Launch, name, err)
-		s.Report(last, time.Now())
+		last = failedReport(in, name, err)
+		in.Report(last, time.Now())
 	}
-	l.started(TaskStart{Launch: s.Launch, Name: name, Task: task, Err: err})
+	l.started(TaskStart{Launch: in, Name: name, Task: task, Err: err})
 	if err == nil {
 		<-task.Done()
 		last = report(task, task.View())
 	}
 	last.Gone = true
-	s.Report(last, time.Now())
+	in.Report(last, time.Now())
 }
 
-// open returns the tasks that have not been released, those that are being made
-// included.
+// open returns the tasks that have not been released, those that are being made included.
 func (l *launcher) open() []*slot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Collect(maps.Values(l.tasks))
 }
 
-// reason is the stop reason in the API of a task that could not be made; for a role
-// that does not exist it is AWS's.
+// reason returns the stop reason in the API of a task that could not be made; for a role that does not exist it is
+// AWS's.
 func reason(in controlplane.Launch, err error) string {
 	if errors.Is(err, iam.ErrNoRole) {
-		return "ECS was unable to assume the role '" + in.Definition.TaskRoleARN + "' that was provided for this task. Please verify that the role being passed " +
-			"has the proper trust relationship and permissions and that your IAM user has permissions to pass this role."
+		return "ECS was unable to assume the role '" + in.Definition.TaskRoleARN + "' " +
+			"that was provided for this task. Please verify that the role being passed has the proper trust relationship " +
+			"and permissions and that your IAM user has permissions to pass this role."
 	}
 	return "ResourceInitializationError: " + err.Error()
 }
@@ -132,7 +137,7 @@ func report(t *Task, v scheduler.View) controlplane.Report {
 	return controlplane.Report{Name: t.name, View: v, Network: &facts.Network, Containers: facts.Containers}
 }
 
-// failedReport is the state of a task that could not be made.
+// failedReport returns the state of a task that could not be made.
 func failedReport(in controlplane.Launch, name string, err error) controlplane.Report {
 	now := time.Now()
 	state := scheduler.New(in.Definition, scheduler.Options{}, now)

@@ -11,15 +11,13 @@ import (
 	"github.com/meshtask/consul-ecs/internal/logkey"
 )
 
-// logFile is a container's output on disk. The first failed write is logged:
-// the container continues.
+// logFile is a container's output on disk. The first failed write is logged: the container continues.
 type logFile struct {
-	*os.File
-	// Also gets what is written, too; nil is allowed. It is set before the first
-	// write.
-	Also func(line []byte)
-	log  hclog.Logger
-	once sync.Once
+	file *os.File
+	// copyTo gets what is written, too; nil is allowed. It is set before the first write.
+	copyTo func(line []byte)
+	log    hclog.Logger
+	once   sync.Once
 }
 
 // openLog makes a log, or appends to it. Its errors are written to log.
@@ -28,20 +26,23 @@ func openLog(path string, log hclog.Logger) (*logFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &logFile{File: f, log: log}, nil
+	return &logFile{file: f, log: log}, nil
 }
 
 // Write implements io.Writer.
 func (f *logFile) Write(p []byte) (int, error) {
-	if f.Also != nil {
-		f.Also(p)
+	if f.copyTo != nil {
+		f.copyTo(p)
 	}
-	n, err := f.File.Write(p)
+	n, err := f.file.Write(p)
 	if err != nil {
 		f.once.Do(func() { f.log.Warn("output of a container is lost from here on", logkey.Error, err) })
 	}
 	return n, err
 }
+
+// Close implements io.Closer.
+func (f *logFile) Close() error { return f.file.Close() }
 
 const tailSize = 8 << 10
 

@@ -14,14 +14,12 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// interval is how far the two samples of an answer are apart at least, as
-// the container engine's are.
+// interval is how far the two samples of an answer are apart at least, as the container engine's are.
 const interval = time.Second
 
 const clockTick = 10 * time.Millisecond
 
-// meter keeps, for each container of a task, the sample to compare with and the
-// last answer made of two.
+// meter keeps, for each container of a task, the sample to compare with and the last answer made of two.
 type meter struct {
 	visit func(func() error) error
 
@@ -50,8 +48,7 @@ func (t *meter) begin(container string, first *metadata.Stats) {
 	delete(t.answers, container)
 }
 
-// Stats is the container's answer to /stats; nil in its first second, and where
-// the host does not measure.
+// Stats returns the container's answer to /stats; nil in its first second, and where the host does not measure.
 func (t *meter) Stats(container string, c *runtime.Container) *metadata.Stats {
 	now, ok := t.sample(c)
 	if !ok {
@@ -115,7 +112,7 @@ func (t *meter) sample(c *runtime.Container) (*metadata.Stats, bool) {
 	return s, true
 }
 
-// systemTime is the time all processors have been through, in nanoseconds.
+// systemTime returns the time that all processors have counted, in nanoseconds.
 func systemTime() uint64 {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {

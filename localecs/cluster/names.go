@@ -1,7 +1,10 @@
 package cluster
 
 import (
+	"net/netip"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 )
@@ -25,10 +28,9 @@ func (n TaskNames) Has(name string) bool {
 	return n.in(name, n.Family) || n.in(name, n.Name) || n.in(name, n.Service)
 }
 
-// Matches reports whether a name, in lower case, resolves to the task in its present
-// state: the private name until the task has stopped, its family's and its own name
-// while it is RUNNING and not asked to stop, and its service's name if it is also
-// healthy or has no health check.
+// Matches reports whether a name, in lower case, resolves to the task in its present state: the private name until the
+// task has stopped, its family's and its own name while it is RUNNING and not asked to stop, and its service's name if
+// it is also healthy or has no health check.
 func (n TaskNames) Matches(name string, v scheduler.View) bool {
 	runs := v.KnownStatus == scheduler.StatusRunning && v.DesiredStatus == scheduler.StatusRunning
 	switch {
@@ -39,4 +41,42 @@ func (n TaskNames) Matches(name string, v scheduler.View) bool {
 	}
 	health := v.CheckedHealth()
 	return n.Has(name) && runs && (health == "" || health == scheduler.HealthHealthy)
+}
+
+// taskList holds the tasks that have not ended.
+type taskList struct {
+	mu    sync.Mutex
+	tasks []*Task
+}
+
+func (l *taskList) add(t *Task) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tasks = append(l.tasks, t)
+}
+
+func (l *taskList) remove(t *Task) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// Other goroutines may be reading the old slice.
+	l.tasks = slices.DeleteFunc(slices.Clone(l.tasks), func(o *Task) bool { return o == t })
+}
+
+// all returns the tasks. The caller must not modify the slice.
+func (l *taskList) all() []*Task {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tasks
+}
+
+// resolve returns the addresses of a DNS name, and whether a task has that name.
+func (l *taskList) resolve(name string) (addresses []netip.Addr, exists bool) {
+	for _, t := range l.all() {
+		names := t.resources.names
+		if names.Matches(name, t.View()) {
+			addresses = append(addresses, t.resources.ns.IP)
+		}
+		exists = exists || names.Has(name)
+	}
+	return addresses, exists || len(addresses) > 0
 }

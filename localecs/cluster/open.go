@@ -16,15 +16,13 @@ type containers interface {
 	Pull(ctx context.Context, name string) (runtime.Image, error)
 	// Group makes what starts the containers of a task.
 	Group(s runtime.GroupSpec) (runtime.Group, error)
-	// Lost is closed when no container can run any more, and Err is the reason; also
-	// before that.
+	// Lost is closed when no container can run any more, and Err is the reason; also before that.
 	Lost() <-chan struct{}
 	Err() error
 	Close() error
 }
 
-// open makes network and runtime. In an engine a namespace is a container's, so
-// the engine comes first.
+// open makes network and runtime. In an engine a namespace is a container's, so the engine comes first.
 func (c *Cluster) open() (err error) {
 	o := c.options
 	wires := network.Options{Mode: o.Network, Subnet: o.Subnet, Region: o.Region}
@@ -61,7 +59,7 @@ func (c *Cluster) open() (err error) {
 	go func() {
 		select {
 		case <-lost:
-			c.lose(c.runtime.Err())
+			c.fatal(c.runtime.Err())
 		case <-c.gone:
 		}
 	}()

@@ -31,7 +31,7 @@ func (a *recorded) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// page is the answer of a proxy between the task and the endpoint.
+// page replaces the answer by that of a proxy between the task and the endpoint.
 func (a *recorded) page() {
 	a.header.Set("Content-Type", "text/html")
 	a.status = http.StatusOK

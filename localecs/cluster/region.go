@@ -13,7 +13,7 @@ import (
 
 // RegionOptions configure a region.
 type RegionOptions struct {
-	// Cluster makes the tasks' world; its Observe may be nil.
+	// Cluster describes where the tasks run; its Observe may be nil.
 	Cluster Options
 	// Throttle applies AWS's token buckets.
 	Throttle bool
@@ -22,20 +22,18 @@ type RegionOptions struct {
 	// Name is what observers call a task, and its log directory; nil calls it
 	// <family>-<ID>. It is called in the call that starts the task.
 	Name func(controlplane.Launch) string
-	// Started gets each task start after the first report of the task, and each failed one;
-	// nil logs those that failed.
+	// Started gets each task start after the first report of the task, and each failed one; nil logs those that failed.
 	Started func(TaskStart)
 	// Observe gets each new version of a task; nil is allowed. It must not block.
 	Observe func(task shapes.Task, at time.Time)
-	// SkipWarnings leaves out the warnings about settings that are not emulated: the
-	// caller has printed them.
+	// SkipWarnings leaves out the warnings about settings that are not emulated: the caller has printed them.
 	SkipWarnings bool
 	Log          hclog.Logger
 }
 
 // TaskStart is the start of a task, or a failed one.
 type TaskStart struct {
-	controlplane.Launch
+	Launch controlplane.Launch
 	// Name is that of Options.Name.
 	Name string
 	// Task is nil if the start failed with Err.
@@ -63,23 +61,24 @@ func OpenRegion(o RegionOptions) (*Region, error) {
 	}
 	l := newLauncher(cluster, o)
 	r := &Region{cluster: cluster, launcher: l, aws: o.Cluster.AWS(), plane: controlplane.New(controlplane.Options{
-		Account: o.Cluster.AWS(), Launcher: l, Protections: cluster.Protections(), Throttle: o.Throttle, Lag: o.Lag, Added: o.Cluster.Added, Observe: o.Observe,
+		Account: o.Cluster.AWS(), Launcher: l, Protections: cluster.Protections(),
+		Throttle: o.Throttle, Lag: o.Lag, Added: o.Cluster.Added, Observe: o.Observe,
 	})}
 	r.plane.Start()
-	cluster.serveECS(r.plane.Handler(cluster.Identities(), o.Log))
+	cluster.endpoints.serveECS(r.plane.Handler(cluster.Identities(), o.Log))
 	r.key = sync.OnceValue(func() iam.Key {
 		return cluster.Identities().PutUser(iam.Admin("visitor", r.aws))
 	})
 	return r, nil
 }
 
-// Cluster is where the tasks run.
+// Cluster returns the cluster in which the tasks run.
 func (r *Region) Cluster() *Cluster { return r.cluster }
 
 // Task returns a task that has started and has not been released, by its ID, or nil.
 func (r *Region) Task(id string) *Task { return r.launcher.task(id) }
 
-// Plane is the ECS API of the region.
+// Plane returns the ECS API of the region.
 func (r *Region) Plane() *controlplane.Plane { return r.plane }
 
 // Call returns a call of the API by the user of the simulator.
@@ -87,14 +86,13 @@ func (r *Region) Call() shapes.Call {
 	return shapes.Call{Now: time.Now(), Principal: iam.Admin("localecs", r.aws).ARN()}
 }
 
-// Environment is with what programs in the cluster's network call the region, as
-// a user who may call everything.
+// Environment returns the variables with which programs in the cluster's network call the region, as a user who may
+// call everything.
 func (r *Region) Environment() []string {
 	return Environment(r.cluster.AWSEndpoint(), r.key(), r.aws.Region)
 }
 
-// Environment has the variables with which the AWS command line and SDKs call the ECS, STS and IAM at
-// a URL, each NAME=VALUE.
+// Environment returns the variables with which the AWS command line and SDKs call ECS, STS and IAM at a URL.
 func Environment(url string, key iam.Key, region string) []string {
 	return []string{
 		"AWS_ENDPOINT_URL_ECS=" + url, "AWS_ENDPOINT_URL_STS=" + url, "AWS_ENDPOINT_URL_IAM=" + url,
@@ -103,11 +101,10 @@ func Environment(url string, key iam.Key, region string) []string {
 	}
 }
 
-// Close kills the tasks and gives everything back. Nothing is reported of a task
-// afterwards.
+// Close kills the tasks and gives everything back. Nothing is reported of a task afterwards.
 func (r *Region) Close() error {
 	r.plane.Close()
-	wait := r.launcher.running.close()
+	_, wait := r.launcher.running.Close()
 	err := r.cluster.Close()
 	wait()
 	return err

@@ -12,8 +12,7 @@ import (
 // errEnded means that a service has ended permanently.
 var errEnded = errors.New("it has ended")
 
-// Running is a started Service. It may be down for a while; it has ended when
-// its process exited, or Stop was called.
+// Running is a started Service. It may be down for a while; it has ended when its process exited, or Stop was called.
 type Running struct {
 	LogFile string
 	group   runtime.Group
@@ -28,7 +27,7 @@ type Running struct {
 }
 
 func startProgram(ctx context.Context, g runtime.Group, log *logFile, spec runtime.Spec) (*Running, error) {
-	s := &Running{LogFile: log.Name(), group: g, spec: spec, log: log, done: make(chan struct{})}
+	s := &Running{LogFile: log.file.Name(), group: g, spec: spec, log: log, done: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.launch(ctx); err != nil {
@@ -65,7 +64,7 @@ func (s *Running) end() {
 	}
 }
 
-// Done is closed when the service has ended permanently.
+// Done returns a channel that is closed when the service has ended permanently.
 func (s *Running) Done() <-chan struct{} { return s.done }
 
 // Stop kills the process and waits for its end.
@@ -77,9 +76,8 @@ func (s *Running) Stop() {
 	s.end()
 }
 
-// Down kills the process, as kill -9 does, and waits for its end: connections
-// are refused then. up starts it again, with the same directories, address and
-// log; its error means that the service has ended. Of several concurrent Downs
+// Down kills the process, as kill -9 does, and waits for its end: connections are refused then. up starts it again,
+// with the same directories, address and log; its error means that the service has ended. Of several concurrent Downs
 // the last call of up starts it. up may be called more than once.
 func (s *Running) Down() (up func() error, err error) {
 	s.mu.Lock()
@@ -110,8 +108,7 @@ func (s *Running) up() error {
 	return nil
 }
 
-// Freeze stops the service's processes until end is called or they die: connections
-// are accepted, but not answered.
+// Freeze stops the service's processes until end is called or they die: connections are accepted, but not answered.
 func (s *Running) Freeze() (end func() error, err error) {
 	return s.hold("freeze", (*runtime.Container).Freeze)
 }
@@ -121,7 +118,7 @@ func (s *Running) Slow() (end func() error, err error) {
 	return s.hold("slow", (*runtime.Container).Slow)
 }
 
-func (s *Running) hold(verb string, hold func(*runtime.Container, string) (func(), bool)) (end func() error, err error) {
+func (s *Running) hold(verb string, hold holdFunc) (end func() error, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {

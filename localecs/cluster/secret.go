@@ -17,9 +17,8 @@ var errFormat = errors.New("unexpected ARN format with parameters when trying to
 // or ARN, or a Secrets Manager ARN, either plain or with three suffixes, each
 // possibly empty: arn:...:secret:name-AbCdEf:json-key:version-stage:version-id.
 //
-// The store has a parameter under its name or its ARN, a secret under its plain
-// ARN, and another version than the current one under that version's valueFrom
-// without the json-key: arn:...:secret:name-AbCdEf::AWSPREVIOUS:.
+// The store has a parameter under its name or its ARN, a secret under its plain ARN, and another version than the
+// current one under that version's valueFrom without the json-key: arn:...:secret:name-AbCdEf::AWSPREVIOUS:.
 func Secret(valueFrom string, store Store) (string, error) {
 	parts := strings.Split(valueFrom, ":")
 	switch {
@@ -32,8 +31,7 @@ func Secret(valueFrom string, store Store) (string, error) {
 		}
 		return value, nil
 	}
-	// The ARN of /team/key is ...:parameter/team/key, and that of key is
-	// ...:parameter/key.
+	// The ARN of /team/key is ...:parameter/team/key, and that of key is ...:parameter/key.
 	name, _ := strings.CutPrefix(strings.Join(parts[5:], ":"), "parameter/")
 	return parameter(valueFrom, []string{valueFrom, "/" + name, name}, store)
 }
@@ -44,7 +42,8 @@ func parameter(valueFrom string, names []string, store Store) (string, error) {
 			return value, nil
 		}
 	}
-	return "", fmt.Errorf("unable to retrieve parameters from ssm: invalid parameters: %w", &NoValueError{Name: valueFrom})
+	err := &NoValueError{Name: valueFrom}
+	return "", fmt.Errorf("unable to retrieve parameters from ssm: invalid parameters: %w", err)
 }
 
 func managed(parts []string, store Store) (string, error) {
@@ -70,7 +69,7 @@ func managed(parts []string, store Store) (string, error) {
 	return jsonKey(value, key)
 }
 
-// jsonKey is one value of a JSON object. What is no text is written as the
+// jsonKey returns one value of a JSON object. What is no text is written as the
 // agent does, in Go's default format: 10000000 becomes 1e+07.
 func jsonKey(document, key string) (string, error) {
 	var values map[string]any

@@ -14,7 +14,7 @@ import (
 // outcome is the combined effect of faults on a request.
 type outcome struct {
 	condition iam.Condition
-	waits     []*activeFault // hangs, then slow ones
+	delays    []*activeFault // hangs, then slow ones
 	status    int
 	wrong     string
 	cut       bool
@@ -25,32 +25,32 @@ func combine(faults []*activeFault) outcome {
 	var o outcome
 	var slow []*activeFault
 	for _, r := range faults {
-		o.condition.Ahead += r.Skew
-		o.condition.NoTags = o.condition.NoTags || r.NoTags
-		o.cut = o.cut || r.Cut
+		o.condition.Ahead += r.fault.Skew
+		o.condition.NoTags = o.condition.NoTags || r.fault.NoTags
+		o.cut = o.cut || r.fault.Cut
 		switch {
-		case r.Hang:
-			o.waits = append(o.waits, r)
-		case r.Slow > 0:
+		case r.fault.Hang:
+			o.delays = append(o.delays, r)
+		case r.fault.Slow > 0:
 			slow = append(slow, r)
 		}
-		o.status = cmp.Or(o.status, r.Status)
-		o.wrong = cmp.Or(o.wrong, r.Wrong)
+		o.status = cmp.Or(o.status, r.fault.Status)
+		o.wrong = cmp.Or(o.wrong, r.fault.Wrong)
 	}
-	o.waits = append(o.waits, slow...)
+	o.delays = append(o.delays, slow...)
 	return o
 }
 
 // serve answers a request, with the effects of the faults that apply to it.
-func (f *Faults) serve(p place, next http.Handler, w http.ResponseWriter, r *http.Request) {
-	faults := f.matching(p.name, p.task)
+func (f *Faults) serve(e endpoint, next http.Handler, w http.ResponseWriter, r *http.Request) {
+	faults := f.matching(e.name, e.task)
 	if len(faults) == 0 {
 		next.ServeHTTP(w, r)
 		return
 	}
 	o := combine(faults)
-	if len(o.waits) > 0 {
-		delay(w, r, o.waits)
+	if len(o.delays) > 0 {
+		delay(w, r, o.delays)
 	}
 	if ahead := o.condition.Ahead; ahead != 0 {
 		// SDKs learn from it that their own clock is off.
@@ -61,7 +61,7 @@ func (f *Faults) serve(p place, next http.Handler, w http.ResponseWriter, r *htt
 		next.ServeHTTP(w, r)
 		return
 	}
-	o.answer(p, next, r).send(w, o.cut)
+	o.answer(e, next, r).send(w, o.cut)
 }
 
 const maxBody = 1 << 20
@@ -69,9 +69,8 @@ const maxBody = 1 << 20
 // delay waits as long as the faults delay the answer, but not beyond their end. It
 // ends the connection without an answer when the caller has disconnected.
 //
-// The server's own time limits are lifted: they would end the connection, or the
-// answer, of a caller who is still connected. The body is read before, since the
-// server notices that the caller has disconnected only then.
+// The server's own time limits are lifted: they would end the connection, or the answer, of a caller who is still
+// connected. The body is read before, since the server notices that the caller has disconnected only then.
 func delay(w http.ResponseWriter, r *http.Request, faults []*activeFault) {
 	start := time.Now()
 	limits := http.NewResponseController(w)
@@ -84,8 +83,8 @@ func delay(w http.ResponseWriter, r *http.Request, faults []*activeFault) {
 	}
 	for _, f := range faults {
 		var late <-chan time.Time
-		if !f.Hang {
-			late = time.After(f.Slow - time.Since(start))
+		if !f.fault.Hang {
+			late = time.After(f.fault.Slow - time.Since(start))
 		}
 		select {
 		case <-late:
@@ -96,18 +95,18 @@ func delay(w http.ResponseWriter, r *http.Request, faults []*activeFault) {
 	}
 }
 
-// answer is the whole answer, which a cut may shorten.
-func (o outcome) answer(p place, next http.Handler, r *http.Request) *recorded {
+// answer returns the complete answer, which a cut may shorten.
+func (o outcome) answer(e endpoint, next http.Handler, r *http.Request) *recorded {
 	rec := &recorded{header: http.Header{}}
 	switch {
 	case o.status != 0:
-		p.fail(rec, o.status)
+		e.fail(rec, o.status)
 		return rec
 	case o.wrong == chaos.Page:
 		rec.page()
 		return rec
 	case o.wrong == chaos.Error:
-		p.fail(rec, http.StatusInternalServerError)
+		e.fail(rec, http.StatusInternalServerError)
 		rec.status = http.StatusOK
 		return rec
 	}

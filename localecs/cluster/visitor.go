@@ -22,7 +22,7 @@ import (
 
 // Visitor is a program of this machine.
 type Visitor struct {
-	runtime.Session
+	Session runtime.Session
 	// Path is the program, absolute; Dir is its working directory.
 	Path, Dir string
 	Env       []string
@@ -30,8 +30,8 @@ type Visitor struct {
 	Umask int
 }
 
-// Place is where a program runs.
-type Place struct {
+// RunOptions describe where a program runs.
+type RunOptions struct {
 	// Network is a network namespace; nil is this process's.
 	Network *os.File
 	// Names are files in place of those of the host, by their paths. Only those that
@@ -44,21 +44,22 @@ type Place struct {
 // resolvConf is the file without which no name is looked up.
 const resolvConf = "/etc/resolv.conf"
 
-// ResolverFiles are the files with which the C library and others ask one name server, and
-// no other source: neither what the host asks by itself, nor its daemons.
+// ResolverFiles returns the files with which the C library and others ask one name server, and no other source: neither
+// what the host asks by itself, nor its daemons.
 func ResolverFiles(resolvConfText string) map[string]string {
 	return map[string]string{
-		resolvConf:           resolvConfText,
-		"/etc/nsswitch.conf": "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nnetworks: files\nprotocols: files\nservices: files\n",
+		resolvConf: resolvConfText,
+		"/etc/nsswitch.conf": "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n" +
+			"networks: files\nprotocols: files\nservices: files\n",
 	}
 }
 
 // Visit runs a program in the network, with an address for it alone, and waits for its
 // end, as Run does. It sees the names of the cluster, and is killed by Close, too.
 func (c *Cluster) Visit(ctx context.Context, v Visitor) (code int, err error) {
-	leave, err := c.visitors.begin()
-	if err != nil {
-		return runtime.CodeFailed, err
+	leave, ok := c.visitors.Begin()
+	if !ok {
+		return runtime.CodeFailed, errClosed
 	}
 	defer leave()
 	ctx, cancel := context.WithCancel(ctx)
@@ -81,19 +82,20 @@ func (c *Cluster) Visit(ctx context.Context, v Visitor) (code int, err error) {
 		return runtime.CodeFailed, fmt.Errorf("make a directory for the names: %w", err)
 	}
 	defer os.RemoveAll(temp)
-	names := fmt.Sprintf("nameserver %s\nsearch %s.local %s\noptions timeout:2 attempts:2\n", ns.Resolver, strings.ToLower(c.options.Name), ns.SearchDomain)
-	return Run(ctx, v, Place{Network: ns.File(), Names: ResolverFiles(names), Temp: temp})
+	search := strings.ToLower(c.options.Name) + ".local " + ns.SearchDomain
+	names := fmt.Sprintf("nameserver %s\nsearch %s\noptions timeout:2 attempts:2\n", ns.Resolver, search)
+	return Run(ctx, v, RunOptions{Network: ns.File(), Names: ResolverFiles(names), Temp: temp})
 }
 
 // Run runs the program and waits for its end. It is killed when ctx ends, with all
 // of its process group, and what is left of that at its end, too. The code is the
 // program's, 128+n after signal n, or one of the session exit codes with an error.
-func Run(ctx context.Context, v Visitor, p Place) (code int, err error) {
+func Run(ctx context.Context, v Visitor, o RunOptions) (code int, err error) {
 	done := make(chan struct{})
 	host.OnThrowawayThread(func() {
 		defer close(done)
 		var pid int
-		if pid, err = startVisitor(v, p); err != nil {
+		if pid, err = startVisitor(v, o); err != nil {
 			code = runtime.Code(err)
 			return
 		}
@@ -104,19 +106,18 @@ func Run(ctx context.Context, v Visitor, p Place) (code int, err error) {
 	return code, err
 }
 
-// startVisitor starts the program from the calling thread, which is no good for anything
-// else afterwards.
-func startVisitor(v Visitor, p Place) (pid int, err error) {
-	if err := enter(p); err != nil {
+// startVisitor starts the program from the calling thread, which is no good for anything else afterwards.
+func startVisitor(v Visitor, o RunOptions) (pid int, err error) {
+	if err := enter(o); err != nil {
 		return 0, err
 	}
 	if err := unix.Chdir(v.Dir); err != nil {
 		return 0, fmt.Errorf("enter %s: %w", v.Dir, notMissing(err))
 	}
 	unix.Umask(v.Umask)
-	pid, err = syscall.ForkExec(v.Path, v.Argv, &syscall.ProcAttr{
+	pid, err = syscall.ForkExec(v.Path, v.Session.Argv, &syscall.ProcAttr{
 		Env:   v.Env,
-		Files: []uintptr{v.Stdin.Fd(), v.Stdout.Fd(), v.Stderr.Fd()},
+		Files: []uintptr{v.Session.Stdin.Fd(), v.Session.Stdout.Fd(), v.Session.Stderr.Fd()},
 		// Its terminal stays that of who has started us: it cannot be controlled by two.
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL},
 	})
@@ -134,20 +135,20 @@ func notMissing(err error) error {
 	return err
 }
 
-func enter(p Place) error {
+func enter(o RunOptions) error {
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("unshare mounts: %w", err)
 	}
-	if p.Network != nil {
-		if err := unix.Setns(int(p.Network.Fd()), unix.CLONE_NEWNET); err != nil {
+	if o.Network != nil {
+		if err := unix.Setns(int(o.Network.Fd()), unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("enter the cluster's network: %w", err)
 		}
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
-	for _, path := range slices.Sorted(maps.Keys(p.Names)) {
-		if err := replace(path, p.Names[path], p.Temp); err != nil {
+	for _, path := range slices.Sorted(maps.Keys(o.Names)) {
+		if err := replace(path, o.Names[path], o.Temp); err != nil {
 			return err
 		}
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // visit runs a shell's line in a place with other names.
-func visit(t *testing.T, ctx context.Context, line string, change func(*cluster.Visitor, *cluster.Place)) (code int, output string, err error) {
+func visit(t *testing.T, ctx context.Context, line string, change func(*cluster.Visitor, *cluster.RunOptions)) (code int, output string, err error) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		testkit.Missing(t, "mounts need root")
@@ -33,7 +33,7 @@ func visit(t *testing.T, ctx context.Context, line string, change func(*cluster.
 		Session: runtime.Session{Argv: []string{"sh", "-c", line}, Stdin: null, Stdout: write, Stderr: write},
 		Path:    "/bin/sh", Dir: "/usr", Env: []string{"PATH=/usr/bin:/bin", "X=1"}, Umask: 0o027,
 	}
-	p := cluster.Place{Names: cluster.ResolverFiles("nameserver 192.0.2.1\n"), Temp: t.TempDir()}
+	p := cluster.RunOptions{Names: cluster.ResolverFiles("nameserver 192.0.2.1\n"), Temp: t.TempDir()}
 	if change != nil {
 		change(&v, &p)
 	}
@@ -68,14 +68,14 @@ func TestVisitorHasItsPlace(t *testing.T) {
 func TestVisitorsThatCannotRun(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		change func(*cluster.Visitor, *cluster.Place)
+		change func(*cluster.Visitor, *cluster.RunOptions)
 		code   int
 		says   string
 	}{
-		"program":   {func(v *cluster.Visitor, _ *cluster.Place) { v.Path = "/none" }, 127, `exec: "/none": no such file or directory`},
-		"directory": {func(v *cluster.Visitor, _ *cluster.Place) { v.Dir = "/none" }, 125, "enter /none: no such file or directory"},
-		"no right":  {func(v *cluster.Visitor, _ *cluster.Place) { v.Path = "/etc/passwd" }, 126, `exec: "/etc/passwd": permission denied`},
-		"names":     {func(_ *cluster.Visitor, p *cluster.Place) { p.Temp = "/none" }, 125, "no such file or directory"},
+		"program":   {func(v *cluster.Visitor, _ *cluster.RunOptions) { v.Path = "/none" }, 127, `exec: "/none": no such file or directory`},
+		"directory": {func(v *cluster.Visitor, _ *cluster.RunOptions) { v.Dir = "/none" }, 125, "enter /none: no such file or directory"},
+		"no right":  {func(v *cluster.Visitor, _ *cluster.RunOptions) { v.Path = "/etc/passwd" }, 126, `exec: "/etc/passwd": permission denied`},
+		"names":     {func(_ *cluster.Visitor, p *cluster.RunOptions) { p.Temp = "/none" }, 125, "no such file or directory"},
 	} {
 		code, _, err := visit(t, t.Context(), "", tt.change)
 		if code != tt.code || err == nil || !strings.Contains(err.Error(), tt.says) {

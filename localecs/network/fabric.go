@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/meshtask/consul-ecs/internal/inflight"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
@@ -38,10 +39,9 @@ type Fabric struct {
 	book  book // the ports of the host
 	infra *Namespace
 
-	mu        sync.Mutex
-	closed    bool
-	attaching sync.WaitGroup // what Close waits for
-	tasks     map[*Namespace]bool
+	changes inflight.Group // of addresses and tasks
+	mu      sync.Mutex
+	tasks   map[*Namespace]bool
 }
 
 // New makes the network of the mode. The error is a *host.MissingError when
@@ -75,11 +75,11 @@ func (f *Fabric) Infra() *Namespace { return f.infra }
 // AddInfraAddress gives Infra one more address, from the subnet's end. It stays
 // until the fabric is closed.
 func (f *Fabric) AddInfraAddress() (netip.Addr, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
+	end, ok := f.changes.Begin()
+	if !ok {
 		return netip.Addr{}, errClosed
 	}
+	defer end()
 	ip, err := f.pool.TakeHigh()
 	if err != nil || f.vpc == nil { // Linux answers at every loopback address
 		return ip, err
@@ -93,14 +93,11 @@ func (f *Fabric) AddInfraAddress() (netip.Addr, error) {
 
 // Attach makes the network of one task.
 func (f *Fabric) Attach(taskID string) (*Namespace, error) {
-	f.mu.Lock()
-	if f.closed {
-		f.mu.Unlock()
+	end, ok := f.changes.Begin()
+	if !ok {
 		return nil, errClosed
 	}
-	f.attaching.Add(1)
-	f.mu.Unlock()
-	defer f.attaching.Done()
+	defer end()
 	n, err := f.attach(taskID)
 	if err != nil {
 		return nil, fmt.Errorf("attach task %q to the network: %w", taskID, err)
@@ -138,14 +135,11 @@ func (f *Fabric) attach(taskID string) (n *Namespace, err error) {
 // Close detaches every task and takes the rest away. Stop the containers first:
 // the kernel keeps a namespace while a process is inside.
 func (f *Fabric) Close() error {
-	f.mu.Lock()
-	if f.closed {
-		f.mu.Unlock()
+	first, wait := f.changes.Close()
+	if !first {
 		return nil
 	}
-	f.closed = true
-	f.mu.Unlock()
-	f.attaching.Wait()
+	wait()
 	f.mu.Lock()
 	tasks := slices.Collect(maps.Keys(f.tasks))
 	f.mu.Unlock()

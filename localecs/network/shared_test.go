@@ -148,9 +148,11 @@ func TestCloseDetachesPendingAttachments(t *testing.T) {
 	closed := make(chan error)
 	go func() { closed <- f.Close() }()
 	for refused := false; !refused; { // Close has started, and waits
-		f.mu.Lock()
-		refused = f.closed
-		f.mu.Unlock()
+		end, ok := f.changes.Begin()
+		if ok {
+			end()
+		}
+		refused = !ok
 	}
 	if _, err := f.Attach("b"); !errors.Is(err, errClosed) {
 		t.Errorf("Attach after Close began: %v", err)

@@ -19,11 +19,11 @@ type pidNamespace struct {
 
 // sharePIDs makes a pid namespace for several containers.
 func (r *Runtime) sharePIDs() (*pidNamespace, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
+	end, ok := r.starts.Begin()
+	if !ok {
 		return nil, ErrClosed
 	}
+	defer end()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
@@ -40,6 +40,8 @@ func (r *Runtime) sharePIDs() (*pidNamespace, error) {
 		return nil, fmt.Errorf("make a shared pid namespace: %w", host.Shortage(err, "pid"))
 	}
 	p := &pidNamespace{runtime: r, process: child, keep: keep}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.shared[p] = true
 	return p, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sys/unix"
 
+	"github.com/meshtask/consul-ecs/internal/inflight"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs/host"
 )
@@ -36,11 +37,12 @@ type Runtime struct {
 	noGroups error
 	warned   sync.Map // warning text: true
 
+	starts  inflight.Group
+	running sync.WaitGroup // containers
+
 	mu         sync.Mutex
-	closed     bool
 	containers map[*Container]bool
 	shared     map[*pidNamespace]bool
-	running    sync.WaitGroup // calls of Start, and containers
 }
 
 // New checks the host and makes a runtime. The error is a
@@ -128,14 +130,11 @@ func (r *Runtime) ownLibraries() ([]Bind, error) {
 // Start starts a container and returns when its program runs. Any error is a
 // *StartError, or ErrClosed.
 func (r *Runtime) Start(s Spec) (*Container, error) {
-	r.mu.Lock()
-	if r.closed {
-		r.mu.Unlock()
+	end, ok := r.starts.Begin()
+	if !ok {
 		return nil, ErrClosed
 	}
-	r.running.Add(1)
-	r.mu.Unlock()
-	defer r.running.Done()
+	defer end()
 	c, err := r.start(s)
 	if err != nil {
 		return nil, &StartError{Container: s.Name, Err: hostFault(err)}
@@ -154,34 +153,28 @@ func (r *Runtime) warn(container string, warnings []string) {
 	}
 }
 
-// add watches a container, on the list of those Close kills. One that comes after
-// Close began is killed at once.
+// add watches a container, on the list of those Close kills.
 func (r *Runtime) add(c *Container) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.containers[c] = true
-	r.running.Add(1)
-	if r.closed {
-		c.Kill()
-	}
-	go func() {
+	r.running.Go(func() {
 		defer r.remove(c)
 		c.Watch()
-	}()
+	})
 }
 
 func (r *Runtime) remove(c *Container) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.containers, c)
-	r.running.Done()
 }
 
 // Close kills every container and returns when all are gone.
 func (r *Runtime) Close() error {
+	first, wait := r.starts.Close()
+	wait()
 	r.mu.Lock()
-	first := !r.closed
-	r.closed = true
 	for c := range r.containers {
 		c.Kill()
 	}

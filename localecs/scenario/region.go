@@ -89,7 +89,7 @@ func (e *ecsTasks) taskName(l controlplane.Launch) string {
 // launched passes a task to the step that waits for it, or records it.
 func (e *ecsTasks) launched(b cluster.TaskStart) {
 	e.mu.Lock()
-	waiting := e.asked[b.Reference]
+	waiting := e.asked[b.Launch.Reference]
 	e.mu.Unlock()
 	switch {
 	case waiting != nil:

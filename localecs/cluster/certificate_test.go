@@ -74,7 +74,7 @@ func TestAWSAnswersAtItsOwnNames(t *testing.T) {
 		t.Run(region, func(t *testing.T) {
 			t.Parallel()
 			w := newTools(t, func(o *Options) { o.Region = region })
-			w.serveECS(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ECS") }))
+			w.endpoints.serveECS(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ECS") }))
 			var asked, want []string
 			for _, host := range w.options.AWS().Hosts() {
 				answer := " 403 ok true false"
@@ -120,8 +120,8 @@ time.sleep(600)`
 func TestAWSHasNoNamesOfItsOwnOnTheHostsNetwork(t *testing.T) {
 	t.Parallel()
 	w := onHost(t, nil)
-	if addresses, exists := w.resolve("sts.us-east-1.amazonaws.com"); exists || w.trust != "" {
-		t.Errorf("addresses %v, trust %q", addresses, w.trust)
+	if addresses, exists := w.resolve("sts.us-east-1.amazonaws.com"); exists || w.endpoints.trust != "" {
+		t.Errorf("addresses %v, trust %q", addresses, w.endpoints.trust)
 	}
 	s := w.play(t, withRole, printing("a"))
 	if env := s.environment("a"); env["SSL_CERT_DIR"]+env["REQUESTS_CA_BUNDLE"]+env["NODE_EXTRA_CA_CERTS"] != "" {
