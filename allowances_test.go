@@ -9,12 +9,11 @@ func allowances() map[string]map[string]int {
 			"broker/backend": 73, "broker/receiver": 71, "clientagent": 56, "config": 254, "consulutil": 304,
 			"controller": 143, "controller/setup": 202, "entrypoint": 56, "images": 43, "internal/image": 29,
 			"internal/retry": 3, "internal/size": 3, "internal/testkit/registry": 3, "localecs/chaos": 2,
-			"localecs/cluster": 257, "localecs/command": 402, "localecs/compose": 84,
-			"localecs/docker": 70, "localecs/ecs/controlplane": 38, "localecs/ecs/iam": 2,
-			"localecs/ecs/metadata":  2,
+			"localecs/cluster": 257, "localecs/command": 402, "localecs/compose": 84, "localecs/docker": 70,
+			"localecs/ecs/controlplane": 38, "localecs/ecs/iam": 2, "localecs/ecs/metadata": 2,
 			"localecs/ecs/simulated": 1, "localecs/host": 40, "localecs/network": 43, "localecs/runtime": 118,
-			"localecs/scenario": 13, "localecs/scenario/file": 9, "localecs/view": 7, "meshinit": 179,
-			"redirect": 3, "registrar": 111, "subcommand": 835, "taskdef": 495, "workload": 72,
+			"localecs/scenario": 13, "localecs/scenario/file": 9, "localecs/view": 7, "meshinit": 179, "redirect": 3,
+			"registrar": 111, "subcommand": 835, "taskdef": 495, "workload": 72,
 		},
 		"comment": {
 			".": 4, "aclrules": 94, "admission": 95, "awsutil": 18, "awsutil/awstest": 12, "bootstrap": 24,
@@ -44,8 +43,8 @@ func allowances() map[string]map[string]int {
 			"registrar": 14, "relay": 3, "subcommand": 71, "supervise": 5, "taskdef": 11, "workload": 6,
 		},
 		"methods": {
-			"admission.task": 159, "clientagent.run": 32, "consulutil.Servers": 37,
-			"localecs/cluster.Cluster": 33, "localecs/cluster.Task": 45, "localecs/ecs/controlplane.Plane": 65,
+			"admission.task": 159, "consulutil.Servers": 37, "localecs/cluster.Cluster": 33,
+			"localecs/cluster.Task": 45, "localecs/ecs/controlplane.Plane": 65,
 		},
 	}
 }

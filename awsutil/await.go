@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/workload"
@@ -48,19 +49,26 @@ func FirstTask(ctx context.Context, log hclog.Logger, read TaskReader, limit tim
 	return task, err
 }
 
-// Complete returns a reader to which a task that use cannot take yet is an error: use returned
-// workload.ErrIncomplete. Other errors of use are left to the caller, as waiting changes nothing.
-func Complete(read TaskReader, use func(workload.Task) error) TaskReader {
-	return func(ctx context.Context) (workload.Task, error) {
+// FirstUsableTask reads, as FirstTask does, a task that use can take. It waits while use returns
+// workload.ErrIncomplete; any other error of use is a mistake, returned with the task.
+func FirstUsableTask(
+	ctx context.Context, log hclog.Logger, read TaskReader, limit time.Duration, use func(workload.Task) error,
+) (workload.Task, error) {
+	var mistake error
+	task, err := FirstTask(ctx, log, func(ctx context.Context) (workload.Task, error) {
 		task, err := read(ctx)
 		if err != nil {
 			return task, err
 		}
-		if err := use(task); errors.Is(err, workload.ErrIncomplete) {
-			return workload.Task{}, err
+		if mistake = use(task); errors.Is(mistake, workload.ErrIncomplete) {
+			return workload.Task{}, mistake
 		}
 		return task, nil
+	}, limit)
+	if err == nil && mistake != nil {
+		err = &exit.UsageError{Err: mistake}
 	}
+	return task, err
 }
 
 // AwaitTask reads the task, at once and then pause after each answer, until done

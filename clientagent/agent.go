@@ -42,8 +42,8 @@ const reconnectTimeout = "15m"
 // loopback is where the agent serves the containers of its task.
 const loopback = "127.0.0.1"
 
-// place is where an agent runs and keeps its files.
-type place struct {
+// nodeLocation is where an agent runs and keeps its files.
+type nodeLocation struct {
 	// address is the one to bind and advertise.
 	address string
 	// dataDir and caFile are paths.
@@ -54,12 +54,12 @@ type place struct {
 type object = map[string]any
 
 // document returns the agent's configuration file. Without a token ACLs stay off.
-func (a Agent) document(p place, token string) ([]byte, error) {
+func (a Agent) document(at nodeLocation, token string) ([]byte, error) {
 	d := object{
 		"datacenter":     a.Datacenter,
-		"data_dir":       p.dataDir,
-		"bind_addr":      p.address,
-		"advertise_addr": p.address,
+		"data_dir":       at.dataDir,
+		"bind_addr":      at.address,
+		"advertise_addr": at.address,
 		"client_addr":    loopback,
 		"ports":          object{"grpc": workload.AgentGRPCPort},
 		// The default of a client agent, and what all of this depends on.
@@ -68,7 +68,8 @@ func (a Agent) document(p place, token string) ([]byte, error) {
 		// comes back.
 		"advertise_reconnect_timeout": reconnectTimeout,
 	}
-	for key, text := range map[string]string{"primary_datacenter": a.PrimaryDatacenter, "partition": a.Partition, "encrypt": a.GossipKey} {
+	for key, text := range map[string]string{"primary_datacenter": a.PrimaryDatacenter, "partition": a.Partition,
+		"encrypt": a.GossipKey} {
 		if text != "" {
 			d[key] = text
 		}
@@ -77,17 +78,18 @@ func (a Agent) document(p place, token string) ([]byte, error) {
 		d["retry_join"] = a.RetryJoin
 	}
 	if a.CACertPEM != "" {
-		d["tls"] = object{"defaults": object{"ca_file": p.caFile, "verify_outgoing": true}}
+		d["tls"] = object{"defaults": object{"ca_file": at.caFile, "verify_outgoing": true}}
 	}
 	if a.CACertPEM != "" && a.AutoEncrypt {
 		auto := object{"tls": true}
-		if _, err := netip.ParseAddr(p.address); err == nil {
-			auto["ip_san"] = []string{p.address}
+		if _, err := netip.ParseAddr(at.address); err == nil {
+			auto["ip_san"] = []string{at.address}
 		}
 		d["auto_encrypt"] = auto
 	}
 	if token != "" {
-		acl := object{"enabled": true, "default_policy": "deny", "down_policy": "async-cache", "tokens": object{"agent": token}}
+		acl := object{"enabled": true, "default_policy": "deny", "down_policy": "async-cache",
+			"tokens": object{"agent": token}}
 		if a.TokenReplication {
 			acl["enable_token_replication"] = true
 		}

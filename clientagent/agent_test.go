@@ -37,12 +37,15 @@ func variants() []variant {
 		{"auto-encrypt-without-ca", with(func(a *Agent) { a.AutoEncrypt = true }), "10.1.2.3", "", ""},
 		{"gossip", with(func(a *Agent) { a.GossipKey = gossipKey }), "10.1.2.3", "", ""},
 		{"partition", with(func(a *Agent) { a.Partition = "team" }), "10.1.2.3", "", ""},
-		{"primary", with(func(a *Agent) { a.PrimaryDatacenter, a.TokenReplication = "dc0", true }), "10.1.2.3", "secret", ""},
+		{"primary", with(func(a *Agent) { a.PrimaryDatacenter, a.TokenReplication = "dc0", true }), "10.1.2.3",
+			"secret", ""},
 		{"audit", with(func(a *Agent) { a.AuditLogging = true }), "10.1.2.3", "secret", ""},
 		{"ipv6", with(func(a *Agent) { a.CACertPEM, a.AutoEncrypt = certificate, true }), "2001:db8::7", "", ""},
-		{"template", with(func(a *Agent) { a.CACertPEM, a.AutoEncrypt = certificate, true }), `{{ GetAllInterfaces | include "address" "127.0.0.1" | attr "address" }}`, "", ""},
+		{"template", with(func(a *Agent) { a.CACertPEM, a.AutoEncrypt = certificate, true }),
+			`{{ GetAllInterfaces | include "address" "127.0.0.1" | attr "address" }}`, "", ""},
 		{"odd-names", with(func(a *Agent) { a.RetryJoin = []string{"quo\"te\n${x}"} }), "10.1.2.3", "secret", ""},
-		{"extra", plain, "10.1.2.3", "secret", "ports { http = 8599 }\nretry_join = [\"10.0.0.2\"]\nacl { tokens { default = \"x\" } }"},
+		{"extra", plain, "10.1.2.3", "secret",
+			"ports { http = 8599 }\nretry_join = [\"10.0.0.2\"]\nacl { tokens { default = \"x\" } }"},
 	}
 }
 
@@ -52,7 +55,7 @@ func TestDocuments(t *testing.T) {
 	for _, v := range variants() {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
-			text, err := v.agent.document(place{v.address, "DIR/data", "DIR/ca.pem"}, v.token)
+			text, err := v.agent.document(nodeLocation{v.address, "DIR/data", "DIR/ca.pem"}, v.token)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,20 +63,23 @@ func TestDocuments(t *testing.T) {
 
 			consul := testkit.RequireBinary(t, "consul")
 			dir := t.TempDir()
-			files := map[string]string{"agent.json": strings.ReplaceAll(string(text), "DIR", dir), "extra.hcl": v.extra, "ca.pem": certificate}
+			files := map[string]string{"agent.json": strings.ReplaceAll(string(text), "DIR", dir), "extra.hcl": v.extra,
+				"ca.pem": certificate}
 			for name, content := range files {
 				if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
-			out, err := exec.Command(consul, "validate", filepath.Join(dir, "agent.json"), filepath.Join(dir, "extra.hcl")).CombinedOutput()
+			out, err := exec.Command(consul, "validate", filepath.Join(dir, "agent.json"),
+				filepath.Join(dir, "extra.hcl")).CombinedOutput()
 			if err != nil {
 				t.Fatalf("consul validate: %v\n%s", err, out)
 			}
 			// Nothing of ours is unknown or deprecated.
 			for line := range strings.Lines(string(out)) {
 				enterprise := strings.Contains(line, "is a Consul Enterprise configuration")
-				if !strings.Contains(line, "Configuration is valid!") && !(enterprise && (v.name == "partition" || v.name == "audit")) {
+				if !strings.Contains(line, "Configuration is valid!") &&
+					!(enterprise && (v.name == "partition" || v.name == "audit")) {
 					t.Errorf("consul validate says: %s", line)
 				}
 			}
@@ -88,7 +94,8 @@ func TestAddress(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	// Where the metadata has none, the user's choice must do.
-	if got, err := (Agent{Address: `{{ GetPrivateIP }}`}).address(workload.Task{}); got != `{{ GetPrivateIP }}` || err != nil {
+	if got, err := (Agent{Address: `{{ GetPrivateIP }}`}).address(workload.Task{}); got != `{{ GetPrivateIP }}` ||
+		err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
 	if _, err := (Agent{}).address(workload.Task{}); err == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// Ports are the external interfaces of the flow.
-type Ports struct {
+// Deps are the external interfaces of the flow.
+type Deps struct {
 	Metadata Metadata
 	// Session makes the login's session, for the task.
 	Session func(workload.Task, hclog.Logger) Session
@@ -60,8 +60,8 @@ type Child interface {
 // *exit.CodeError (nil for 0), or why it was not started: a *exit.UsageError, a
 // *retry.PermanentError (refused) or anything else (gave up, or a signal).
 // Whatever it is, the tokens of this run and of an earlier one are logged out.
-func Run(ctx context.Context, o Options, p Ports) error {
-	r := &run{Options: o, Ports: p, budget: workload.NewStopBudget(o.StopTimeout), reloads: make(chan struct{})}
+func Run(ctx context.Context, o Options, d Deps) error {
+	r := newRun(o, d)
 	code, err := r.run(ctx)
 	r.end(ctx)
 	if err == nil && code != exit.CodeOK {
@@ -72,9 +72,10 @@ func Run(ctx context.Context, o Options, p Ports) error {
 
 // run is the state of one run.
 type run struct {
-	Options
-	Ports
-	budget workload.StopBudget
+	options Options
+	deps    Deps
+	files   files
+	budget  workload.StopBudget
 
 	task workload.Task
 	// address is where the agent binds.
@@ -94,21 +95,27 @@ type run struct {
 	command []string
 	// started is when the agent was, and stopRequested when the first TERM or INT came.
 	started, stopRequested time.Time
-	// hasLeft reports whether the agent left when it was asked to.
-	hasLeft bool
+	// departed reports whether the agent left when it was asked to.
+	departed bool
+}
+
+func newRun(o Options, d Deps) *run {
+	r := &run{options: o, deps: d, budget: workload.NewStopBudget(o.StopTimeout), reloads: make(chan struct{})}
+	r.files = files{&r.options, &r.deps}
+	return r
 }
 
 func (r *run) run(ctx context.Context) (code int, err error) {
 	if err := r.prepare(ctx); err != nil {
 		return 0, err
 	}
-	child, err := r.Start(r.command)
+	child, err := r.deps.Start(r.command)
 	if err != nil {
 		return 0, &exit.UsageError{Err: err}
 	}
 	r.started = time.Now()
 	r.keepToken(ctx)
-	r.Log.Info("agent started", logkey.Address, r.address)
+	r.deps.Log.Info("agent started", logkey.Address, r.address)
 	return r.waitForEnd(ctx, child), nil
 }
 
@@ -126,7 +133,7 @@ func (r *run) prepare(ctx context.Context) error {
 				return context.Cause(ctx)
 			}
 			return err
-		case sig := <-r.Signals:
+		case sig := <-r.deps.Signals:
 			if ends(sig) && r.stopRequested.IsZero() {
 				r.stopRequested = time.Now()
 				cancel(&exit.SignalError{Signal: sig})

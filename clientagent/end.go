@@ -2,8 +2,6 @@ package clientagent
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -29,23 +27,16 @@ func (r *run) end(ctx context.Context) {
 	if out {
 		// Otherwise it stays for the next run of this container, or for
 		// health-sync, which takes over when the marker is gone.
-		r.remove(os.Remove, r.path(workload.FileClientToken))
+		r.files.remove(os.Remove, r.options.path(workload.FileClientToken))
 	}
-	dir := r.path(workload.DirClient)
+	dir := r.options.path(workload.DirClient)
 	if r.stopRequested.IsZero() { // another run may follow, with the agent's node and services
-		r.remove(os.Remove, filepath.Join(dir, fileAgent), filepath.Join(dir, fileExtra), filepath.Join(dir, fileCA))
+		r.files.remove(os.Remove, filepath.Join(dir, fileAgent), filepath.Join(dir, fileExtra),
+			filepath.Join(dir, fileCA))
 	} else { // the agent's data hold the gossip key and the tokens of services
-		r.remove(os.RemoveAll, dir)
+		r.files.remove(os.RemoveAll, dir)
 	}
-	r.remove(os.Remove, r.path(workload.FileClientTokenOwner))
-}
-
-func (r *run) remove(with func(string) error, paths ...string) {
-	for _, path := range paths {
-		if err := with(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			r.Log.Error("file was not removed", logkey.Path, path, logkey.Error, err)
-		}
-	}
+	r.files.remove(os.Remove, r.options.path(workload.FileClientTokenOwner))
 }
 
 // logout logs the tokens out, the current one last, and reports whether its file may be
@@ -57,7 +48,8 @@ func (r *run) logout(ctx context.Context, secrets ...string) bool {
 	out := true
 	for _, secret := range secrets {
 		if secret != "" {
-			out = consulutil.LogLogout(r.Log.With(logkey.Path, r.path(workload.FileClientToken)), r.session.Logout(ctx, secret))
+			out = consulutil.LogLogout(r.deps.Log.With(logkey.Path, r.options.path(workload.FileClientToken)),
+				r.session.Logout(ctx, secret))
 		}
 	}
 	return out
@@ -68,10 +60,10 @@ func (r *run) logout(ctx context.Context, secrets ...string) bool {
 // have been killed, and no other container is left to do it. An agent that has not
 // left gets no such end: Envoy or health-sync may still use the token.
 func (r *run) logoutService(ctx context.Context) {
-	if r.session == nil || !r.hasLeft {
+	if r.session == nil || !r.departed {
 		return
 	}
-	path := r.path(workload.FileServiceToken)
+	path := r.options.path(workload.FileServiceToken)
 	secret, err := volume.ReadSecret(path)
 	if err == nil && secret == "" {
 		return
@@ -79,7 +71,7 @@ func (r *run) logoutService(ctx context.Context) {
 	if err == nil {
 		err = r.session.Logout(ctx, secret)
 	}
-	consulutil.LogLogout(r.Log.With(logkey.Path, path), err)
+	consulutil.LogLogout(r.deps.Log.With(logkey.Path, path), err)
 }
 
 // logOutTime bounds what end asks of the servers: by KILL, or by the time of one

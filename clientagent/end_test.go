@@ -44,7 +44,8 @@ func TestAgentOutlivesTheSiblings(t *testing.T) {
 		}
 		r.wantHistory("11.25s signal terminated", "14.25s agent ended 0", "14.25s log out secret-1")
 		r.wantFiles()
-		for text, want := range map[string]int{"leaves after the other containers": 1, "waiting for containers": 3, "all other containers have stopped": 1, "logged out": 1, "WARN": 0, "ERROR": 0} {
+		for text, want := range map[string]int{"leaves after the other containers": 1, "waiting for containers": 3,
+			"all other containers have stopped": 1, "logged out": 1, "WARN": 0, "ERROR": 0} {
 			if n := r.logged(text); n != want {
 				t.Errorf("%d lines with %q, want %d:\n%s", n, text, want, r.log)
 			}
@@ -172,7 +173,8 @@ func TestAgentThatDoesNotLeaveIsKilled(t *testing.T) {
 		if code := cli.ExitCode(r.wait()); code != 137 {
 			t.Errorf("exit code %d", code)
 		}
-		r.wantHistory("20s signal terminated", "27.5s signal killed to the group", "27.5s agent ended 137", "27.5s log out secret-1")
+		r.wantHistory("20s signal terminated", "27.5s signal killed to the group",
+			"27.5s agent ended 137", "27.5s log out secret-1")
 		r.wantFiles()
 	})
 }
@@ -197,7 +199,8 @@ func TestEverythingEndsBeforeKill(t *testing.T) {
 			}
 			// The token is still there: health-sync or the next run may try.
 			r.wantFiles("client-token")
-			if n := r.logged("token was not logged out; the controller will remove it"); n != 1 || r.logged("/client-token") == 0 {
+			if n := r.logged("token was not logged out; the controller will remove it"); n != 1 ||
+				r.logged("/client-token") == 0 {
 				t.Errorf("log:\n%s", r.log)
 			}
 		})
@@ -302,7 +305,8 @@ func TestFailedLogoutOfTheServiceTokenIsLogged(t *testing.T) {
 		if err := r.wait(); err != nil {
 			t.Error(err)
 		}
-		if r.logged("token was not logged out; the controller will remove it") != 1 || r.logged("path="+r.options.path("service-token")) != 1 {
+		if r.logged("token was not logged out; the controller will remove it") != 1 ||
+			r.logged("path="+r.options.path("service-token")) != 1 {
 			t.Errorf("log:\n%s", r.log)
 		}
 	})

@@ -80,7 +80,8 @@ func (m *metadata) Task(ctx context.Context) (workload.Task, error) {
 	task := workload.Task{Cluster: "mesh", TaskARN: taskARN, Family: "web", DesiredStatus: "STOPPED"}
 	for name, status := range m.containers {
 		task.Containers = append(task.Containers, workload.Container{
-			Name: name, Type: "NORMAL", DesiredStatus: status, KnownStatus: status, Networks: m.networks, RestartCount: m.restarts,
+			Name: name, Type: "NORMAL", DesiredStatus: status, KnownStatus: status, Networks: m.networks,
+			RestartCount: m.restarts,
 		})
 	}
 	return task, nil
@@ -250,15 +251,17 @@ func inBubble(t *testing.T, test func(*rig)) {
 		r := &rig{
 			t: t,
 			options: Options{
-				Config:      &config.Config{BootstrapDir: dir, ConsulHTTPAddr: "consul.example:8500", ConsulLogin: config.ConsulLogin{Enabled: true, Method: config.ClientAuthMethod}},
+				Config: &config.Config{BootstrapDir: dir, ConsulHTTPAddr: "consul.example:8500",
+					ConsulLogin: config.ConsulLogin{Enabled: true, Method: config.ClientAuthMethod}},
 				Agent:       Agent{Program: program(t), Datacenter: "dc1", RetryJoin: []string{"10.0.0.1"}},
 				FileGroup:   volume.GroupOfDir,
 				StopTimeout: 30 * time.Second,
 				Limit:       time.Minute,
 			},
 			metadata: &metadata{
-				containers: map[string]string{"consul-client": "RUNNING", "web": "RUNNING", "sidecar-proxy": "RUNNING", "consul-ecs-health-sync": "RUNNING", "consul-ecs-mesh-init": "STOPPED"},
-				networks:   []workload.Network{{IPv4Addresses: []string{"10.1.2.3"}}},
+				containers: map[string]string{"consul-client": "RUNNING", "web": "RUNNING",
+					"sidecar-proxy": "RUNNING", "consul-ecs-health-sync": "RUNNING", "consul-ecs-mesh-init": "STOPPED"},
+				networks: []workload.Network{{IPv4Addresses: []string{"10.1.2.3"}}},
 			},
 			session: &session{history: h, logout: func(string) error { return nil }},
 			child:   &child{history: h, leave: 3 * time.Second, ended: make(chan int, 1)},
@@ -285,7 +288,7 @@ func (r *rig) run() {
 	log := hclog.New(&hclog.LoggerOptions{Output: r.log, Level: hclog.Info, DisableTime: true})
 	go func() {
 		defer close(r.done)
-		r.err = Run(context.Background(), r.options, Ports{
+		r.err = Run(context.Background(), r.options, Deps{
 			Metadata: r.metadata,
 			Session:  func(workload.Task, hclog.Logger) Session { return r.session },
 

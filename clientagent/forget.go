@@ -2,11 +2,6 @@ package clientagent
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/meshtask/consul-ecs/consulutil"
@@ -22,9 +17,9 @@ const fileNodeID = "node-id"
 // container that has run for less is not started again.
 const restartMinimum = time.Minute
 
-// leftLimit bounds the look at the servers after an agent that has left: the token
+// departedLimit bounds the look at the servers after an agent that has left: the token
 // wants the rest of the time.
-const leftLimit = 3 * time.Second
+const departedLimit = 3 * time.Second
 
 // forget takes the node of an agent that died out of the catalog. No process writes
 // its checks any more: peers would call a task that may be ending until gossip
@@ -36,30 +31,33 @@ func (r *run) forget(ctx context.Context) {
 	if !r.orphaned() {
 		return
 	}
-	id, err := r.nodeID()
+	id, err := r.files.nodeID()
 	if err == nil && id == "" {
 		return // it has registered nothing, or keeps its data elsewhere
 	}
 	if err == nil {
 		limit := r.logOutTime() / 2
-		if r.hasLeft {
-			limit = min(limit, leftLimit)
+		if r.departed {
+			limit = min(limit, departedLimit)
 		}
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
-		err = retry.Do(ctx, retry.Remote(), r.Log, "deregister node", consulutil.Classify, func(ctx context.Context) error {
-			return r.Deregister(ctx, id, r.secret())
-		})
+		err = retry.Do(ctx, retry.Remote(), r.deps.Log, "deregister node",
+			consulutil.Classify, func(ctx context.Context) error {
+				return r.deps.Deregister(ctx, id, r.secret())
+			})
 	}
 	switch {
-	case err != nil && r.hasLeft:
-		r.Log.Warn("cannot check whether the servers know that the agent has left", logkey.Node, id, logkey.Error, err)
+	case err != nil && r.departed:
+		r.deps.Log.Warn("cannot check whether the servers know that the agent has left",
+			logkey.Node, id, logkey.Error, err)
 	case err != nil:
-		r.Log.Error("node of the dead agent was not deregistered; Consul removes it in "+reconnectTimeout, logkey.Node, id, logkey.Error, err)
-	case r.hasLeft:
-		r.Log.Debug("node of the agent is not in the catalog any more", logkey.Node, id)
+		r.deps.Log.Error("node of the dead agent was not deregistered; Consul removes it in "+reconnectTimeout,
+			logkey.Node, id, logkey.Error, err)
+	case r.departed:
+		r.deps.Log.Debug("node of the agent is not in the catalog any more", logkey.Node, id)
 	default:
-		r.Log.Info("deregistered the node of the dead agent", logkey.Node, id)
+		r.deps.Log.Info("deregistered the node of the dead agent", logkey.Node, id)
 	}
 }
 
@@ -68,20 +66,12 @@ func (r *run) forget(ctx context.Context) {
 // data directory, and peers need not notice.
 func (r *run) orphaned() bool {
 	switch {
-	case r.started.IsZero() || r.Config.ConsulHTTPAddr == "":
+	case r.started.IsZero() || r.options.Config.ConsulHTTPAddr == "":
 		return false
-	case r.stopRequested.IsZero() && r.task.Restartable(workload.ContainerConsulClient) && time.Since(r.started) >= restartMinimum:
-		r.Log.Info("the agent's services stay in Consul: ECS may restart this container")
+	case r.stopRequested.IsZero() && r.task.Restartable(workload.ContainerConsulClient) &&
+		time.Since(r.started) >= restartMinimum:
+		r.deps.Log.Info("the agent's services stay in Consul: ECS may restart this container")
 		return false
 	}
 	return true
-}
-
-// nodeID returns the agent's node ID, empty when there is none.
-func (r *run) nodeID() (string, error) {
-	id, err := os.ReadFile(filepath.Join(r.path(workload.DirClient), dirData, fileNodeID))
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	return strings.TrimSpace(string(id)), err
 }

@@ -111,7 +111,8 @@ func TestNodeOfALeavingAgentIsRemoved(t *testing.T) {
 			r.child.code = code
 			r.signals <- syscall.SIGTERM
 			r.wait()
-			r.wantHistory("0s signal terminated", fmt.Sprintf("3s agent ended %d", code), "3s deregister id-1 with secret-1", "3s log out secret-1")
+			r.wantHistory("0s signal terminated", fmt.Sprintf("3s agent ended %d", code),
+				"3s deregister id-1 with secret-1", "3s log out secret-1")
 			r.wantData(false)
 			if dead := r.logged("deregistered the node of the dead agent"); dead != code {
 				t.Errorf("agent that ended with %d: reported dead %d times", code, dead)
@@ -173,7 +174,8 @@ func TestServersOutOfReachLeaveTimeForTheToken(t *testing.T) {
 		r.session.deregister = errHang
 		r.signals <- syscall.SIGTERM
 		r.wait()
-		r.wantHistory("0s signal terminated", "3s agent ended 0", "3s deregister id-1 with secret-1", "6s log out secret-1")
+		r.wantHistory("0s signal terminated", "3s agent ended 0", "3s deregister id-1 with secret-1",
+			"6s log out secret-1")
 		if r.logged("cannot check whether the servers know that the agent has left") != 1 {
 			t.Errorf("log:\n%s", r.log)
 		}
@@ -192,7 +194,8 @@ func TestAgentEndsWhenTheServersKnowOfItsLeave(t *testing.T) {
 		want    []string
 	}{
 		"the servers know soon": {removed: 800 * time.Millisecond, want: []string{
-			"800ms removed id-1 for secret-1", "1.3s signal terminated", "1.3s agent ended 1", "1.3s deregister id-1 with secret-1", "1.3s " + end}},
+			"800ms removed id-1 for secret-1", "1.3s signal terminated",
+			"1.3s agent ended 1", "1.3s deregister id-1 with secret-1", "1.3s " + end}},
 		"the servers know late": {removed: 2800 * time.Millisecond, want: []string{
 			"2.8s removed id-1 for secret-1", "3s agent ended 0", "3s deregister id-1 with secret-1", "3s " + end}},
 		"the servers do not know": {removed: time.Hour, want: []string{
@@ -203,12 +206,18 @@ func TestAgentEndsWhenTheServersKnowOfItsLeave(t *testing.T) {
 			removed: time.Second, change: func(r *rig) { r.options.Config.ConsulHTTPAddr = "" }, want: []string{
 				"3s agent ended 0", "3s " + end}},
 		"the second TERM changes nothing": {
-			removed: time.Second, change: func(r *rig) { r.child.stubborn, r.child.leave = true, -1 }, code: 137, want: []string{
-				"1s removed id-1 for secret-1", "1.5s signal terminated", "27.5s signal killed to the group", "27.5s agent ended 137",
+			removed: time.Second, change: func(r *rig) { r.child.stubborn, r.child.leave = true, -1 }, code: 137,
+			want: []string{
+				"1s removed id-1 for secret-1", "1.5s signal terminated",
+				"27.5s signal killed to the group", "27.5s agent ended 137",
 				"27.5s deregister id-1 with secret-1", "27.5s " + end}},
 		"the agent fails after the second TERM": {
-			removed: time.Second, change: func(r *rig) { r.child.code, r.child.stubborn, r.child.leave = 2, true, 2*time.Second }, code: 2, want: []string{
-				"1s removed id-1 for secret-1", "1.5s signal terminated", "2s agent ended 2", "2s deregister id-1 with secret-1", "2s " + end}},
+			removed: time.Second, change: func(r *rig) {
+				r.child.code, r.child.stubborn, r.child.leave = 2, true,
+					2*time.Second
+			}, code: 2, want: []string{
+				"1s removed id-1 for secret-1", "1.5s signal terminated",
+				"2s agent ended 2", "2s deregister id-1 with secret-1", "2s " + end}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -48,19 +48,22 @@ func (o Options) check() error {
 	}
 	login, a := o.Config.ConsulLogin.Enabled, o.Agent
 	wrong(login && o.Config.ConsulHTTPAddr == "",
-		"ACLs need -consul-http-addr, CONSUL_HTTP_ADDR or consulHTTPAddr: the address of the Consul servers, since the agent does not run at login and logout")
+		"ACLs need -consul-http-addr, CONSUL_HTTP_ADDR or consulHTTPAddr: the address of the Consul servers, since "+
+			"the agent does not run at login and logout")
 	wrong(a.AuditLogging && !login, "-audit-logging needs ACLs: add -acls")
 	wrong(a.TokenReplication && !login, "-enable-acl-token-replication needs ACLs: add -acls")
 	wrong(a.CACertPEM != "" && !isPEM(a.CACertPEM), "CONSUL_CACERT_PEM holds no PEM certificate")
 	wrong(o.HTTPSCACertPEM != "" && !isPEM(o.HTTPSCACertPEM), "CONSUL_HTTPS_CACERT_PEM holds no PEM certificate")
-	wrong(a.GossipKey != "" && !isGossipKey(a.GossipKey), "CONSUL_GOSSIP_ENCRYPTION_KEY: want 16, 24 or 32 bytes in base64, as consul keygen makes them")
+	wrong(a.GossipKey != "" && !isGossipKey(a.GossipKey),
+		"CONSUL_GOSSIP_ENCRYPTION_KEY: want 16, 24 or 32 bytes in base64, as consul keygen makes them")
 	for _, path := range a.ExtraFiles {
 		if err := checkExtraFile(path); err != nil {
 			errs = append(errs, fmt.Errorf("-agent-config-file: %w", err))
 		}
 	}
 	if _, err := exec.LookPath(a.Program); err != nil {
-		errs = append(errs, fmt.Errorf("-consul-path: %w: run this container from Consul's image, or name the program in yours", err))
+		errs = append(errs,
+			fmt.Errorf("-consul-path: %w: run this container from Consul's image, or name the program in yours", err))
 	}
 	return errors.Join(errs...)
 }

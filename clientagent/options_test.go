@@ -28,7 +28,9 @@ func TestMistakesAreReportedTogether(t *testing.T) {
 		if cli.ExitCode(err) != 1 {
 			t.Errorf("exit %d: %v", cli.ExitCode(err), err)
 		}
-		for _, want := range []string{"-consul-http-addr", "CONSUL_HTTPS_CACERT_PEM holds", "CONSUL_CACERT_PEM holds", "CONSUL_GOSSIP_ENCRYPTION_KEY", "/nonexistent.hcl", "/dev/null: want a name", "-consul-path: exec: \"/nonexistent/consul\"", "directory /nonexistent does not exist"} {
+		for _, want := range []string{"-consul-http-addr", "CONSUL_HTTPS_CACERT_PEM holds", "CONSUL_CACERT_PEM holds",
+			"CONSUL_GOSSIP_ENCRYPTION_KEY", "/nonexistent.hcl", "/dev/null: want a name",
+			"-consul-path: exec: \"/nonexistent/consul\"", "directory /nonexistent does not exist"} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("not reported: %s in\n%v", want, err)
 			}
@@ -71,7 +73,8 @@ func TestOwnDirectoryThatOthersMayWriteIsRefused(t *testing.T) {
 					t.Fatal(err)
 				}
 				r.run()
-				if err := r.wait(); cli.ExitCode(err) != 1 || !strings.Contains(err.Error(), "or other users may write it") {
+				if err := r.wait(); cli.ExitCode(err) != 1 ||
+					!strings.Contains(err.Error(), "or other users may write it") {
 					t.Errorf("exit %d: %v", cli.ExitCode(err), err)
 				}
 				r.wantHistory()
@@ -86,7 +89,8 @@ func TestWhatNeedsACLs(t *testing.T) {
 		r.options.Config.ConsulLogin.Enabled = false
 		r.options.Agent.AuditLogging, r.options.Agent.TokenReplication = true, true
 		r.run()
-		if err := r.wait(); cli.ExitCode(err) != 1 || !strings.Contains(err.Error(), "-audit-logging needs ACLs") || !strings.Contains(err.Error(), "-enable-acl-token-replication needs ACLs") {
+		if err := r.wait(); cli.ExitCode(err) != 1 || !strings.Contains(err.Error(), "-audit-logging needs ACLs") ||
+			!strings.Contains(err.Error(), "-enable-acl-token-replication needs ACLs") {
 			t.Errorf("exit %d: %v", cli.ExitCode(err), err)
 		}
 	})
@@ -94,7 +98,8 @@ func TestWhatNeedsACLs(t *testing.T) {
 
 func TestGossipKey(t *testing.T) {
 	t.Parallel()
-	for key, want := range map[string]bool{gossipKey: true, "MTIzNDU2Nzg5MDEyMzQ1Ng==": true, "c2hvcnQ=": false, "%": false, "": false} {
+	for key, want := range map[string]bool{gossipKey: true, "MTIzNDU2Nzg5MDEyMzQ1Ng==": true, "c2hvcnQ=": false,
+		"%": false, "": false} {
 		if got := isGossipKey(key); got != want {
 			t.Errorf("%q: %v", key, got)
 		}
@@ -122,18 +127,29 @@ func TestCAFiles(t *testing.T) {
 		files             map[string]string
 		server            string
 	}{
-		"none":                        {"", "", "", map[string]string{}, ""},
-		"image's":                     {"", "", "/etc/ca.pem", map[string]string{}, "/etc/ca.pem"},
-		"RPC":                         {"R", "", "", map[string]string{"/consul/consul-ca-cert.pem": "R"}, ""},
-		"HTTPS":                       {"", "H", "", map[string]string{"/consul/consul-https-ca-cert.pem": "H"}, "/consul/consul-https-ca-cert.pem"},
-		"both":                        {"R", "H", "", map[string]string{"/consul/consul-ca-cert.pem": "R", "/consul/consul-https-ca-cert.pem": "H"}, "/consul/consul-https-ca-cert.pem"},
-		"both, one name":              {"R", "H", "/consul/consul-ca-cert.pem", map[string]string{"/consul/consul-ca-cert.pem": "H"}, "/consul/consul-ca-cert.pem"},
-		"RPC for the name":            {"R", "", "/consul/ca.pem", map[string]string{"/consul/consul-ca-cert.pem": "R", "/consul/ca.pem": "R"}, "/consul/ca.pem"},
-		"HTTPS for the name":          {"R", "H", "/consul/tls/../ca.pem", map[string]string{"/consul/consul-ca-cert.pem": "R", "/consul/tls/../ca.pem": "H"}, "/consul/tls/../ca.pem"},
-		"name in another image":       {"R", "H", "/etc/ca.pem", map[string]string{"/consul/consul-ca-cert.pem": "R", "/consul/consul-https-ca-cert.pem": "H"}, "/consul/consul-https-ca-cert.pem"},
-		"a name that looks like ours": {"", "H", "/consul2/ca.pem", map[string]string{"/consul/consul-https-ca-cert.pem": "H"}, "/consul/consul-https-ca-cert.pem"},
+		"none":    {"", "", "", map[string]string{}, ""},
+		"image's": {"", "", "/etc/ca.pem", map[string]string{}, "/etc/ca.pem"},
+		"RPC":     {"R", "", "", map[string]string{"/consul/consul-ca-cert.pem": "R"}, ""},
+		"HTTPS": {"", "H", "", map[string]string{"/consul/consul-https-ca-cert.pem": "H"},
+			"/consul/consul-https-ca-cert.pem"},
+		"both": {"R", "H", "",
+			map[string]string{"/consul/consul-ca-cert.pem": "R", "/consul/consul-https-ca-cert.pem": "H"},
+			"/consul/consul-https-ca-cert.pem"},
+		"both, one name": {"R", "H", "/consul/consul-ca-cert.pem", map[string]string{"/consul/consul-ca-cert.pem": "H"},
+			"/consul/consul-ca-cert.pem"},
+		"RPC for the name": {"R", "", "/consul/ca.pem",
+			map[string]string{"/consul/consul-ca-cert.pem": "R", "/consul/ca.pem": "R"}, "/consul/ca.pem"},
+		"HTTPS for the name": {"R", "H", "/consul/tls/../ca.pem",
+			map[string]string{"/consul/consul-ca-cert.pem": "R", "/consul/tls/../ca.pem": "H"},
+			"/consul/tls/../ca.pem"},
+		"name in another image": {"R", "H", "/etc/ca.pem",
+			map[string]string{"/consul/consul-ca-cert.pem": "R", "/consul/consul-https-ca-cert.pem": "H"},
+			"/consul/consul-https-ca-cert.pem"},
+		"a name that looks like ours": {"", "H", "/consul2/ca.pem",
+			map[string]string{"/consul/consul-https-ca-cert.pem": "H"}, "/consul/consul-https-ca-cert.pem"},
 	} {
-		o := Options{Config: &config.Config{BootstrapDir: "/consul/", ConsulCACertFile: tc.named}, Agent: Agent{CACertPEM: tc.rpc}, HTTPSCACertPEM: tc.https}
+		o := Options{Config: &config.Config{BootstrapDir: "/consul/", ConsulCACertFile: tc.named},
+			Agent: Agent{CACertPEM: tc.rpc}, HTTPSCACertPEM: tc.https}
 		if d := cmp.Diff(tc.files, o.caFiles()); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}

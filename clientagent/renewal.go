@@ -13,10 +13,10 @@ func (r *run) keepToken(ctx context.Context) {
 	if r.session == nil {
 		return
 	}
-	params := registrar.LoginParams(r.Config, r.Agent.Partition, r.task)
+	params := registrar.LoginParams(r.options.Config, r.options.Agent.Partition, r.task)
 	r.renewal = &registrar.Renewal{
-		Path:      r.path(workload.FileClientToken),
-		ReadToken: r.ReadToken,
+		Path:      r.options.path(workload.FileClientToken),
+		ReadToken: r.deps.ReadToken,
 		LogIn: func(ctx context.Context) (consulutil.Token, error) {
 			token, err := r.session.Login(ctx, params)
 			if token.Secret != "" { // the servers that do not know it yet will
@@ -26,7 +26,7 @@ func (r *run) keepToken(ctx context.Context) {
 		},
 		LogOut: r.session.Logout,
 		Use:    r.reload,
-		Log:    r.Log,
+		Log:    r.deps.Log,
 	}
 	r.renewal.Start(ctx, r.token.Secret)
 }
@@ -34,7 +34,7 @@ func (r *run) keepToken(ctx context.Context) {
 // reload gives a token to the agent. The agent reads its files again with SIGHUP, which
 // waitForEnd sends: to one that leaves every signal is an order to end at once.
 func (r *run) reload(ctx context.Context, secret string) error {
-	if err := r.writeDocument(secret); err != nil {
+	if err := r.files.writeDocument(r.address, secret); err != nil {
 		return err
 	}
 	select {

@@ -60,7 +60,8 @@ func TestClientTokenIsRenewed(t *testing.T) {
 			t.Errorf("the agent has %s", got)
 		}
 		history := r.taken()
-		if n := len(history); n != 2 || !strings.HasSuffix(history[0], " log in") || !strings.HasSuffix(history[1], " signal hangup") {
+		if n := len(history); n != 2 || !strings.HasSuffix(history[0], " log in") ||
+			!strings.HasSuffix(history[1], " signal hangup") {
 			t.Errorf("history %q, want a login and a signal", history)
 		}
 		r.pass(14 * time.Second)

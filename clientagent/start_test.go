@@ -39,12 +39,14 @@ func TestStart(t *testing.T) {
 			t.Errorf("login (-want +got):\n%s", d)
 		}
 		ours := dir + "/consul-client"
-		if want := []string{r.options.Agent.Program, "agent", "-config-file=" + ours + "/agent.json", "-config-file=" + dir + "/given.hcl", "-config-file=" + ours + "/extra.hcl"}; !slices.Equal(r.args, want) {
+		if want := []string{r.options.Agent.Program, "agent", "-config-file=" + ours + "/agent.json",
+			"-config-file=" + dir + "/given.hcl", "-config-file=" + ours + "/extra.hcl"}; !slices.Equal(r.args, want) {
 			t.Errorf("args %q, want %q", r.args, want)
 		}
 		for name, want := range map[string]string{
-			"client-token": "secret-1", "client-token.owner": "client-entrypoint\n", "consul-client/extra.hcl": `node_name = "mine"`,
-			"consul-client/ca.pem": certificate, "consul-ca-cert.pem": certificate,
+			"client-token": "secret-1", "client-token.owner": "client-entrypoint\n",
+			"consul-client/extra.hcl": `node_name = "mine"`,
+			"consul-client/ca.pem":    certificate, "consul-ca-cert.pem": certificate,
 		} {
 			if got := r.file(name); got != want {
 				t.Errorf("%s is %q", name, got)
@@ -114,7 +116,8 @@ func TestMarkerComesBeforeTheToken(t *testing.T) {
 		if err := os.Mkdir(r.options.path("client-token.owner"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		step := &run{Options: r.options, Ports: Ports{Log: hclog.NewNullLogger()}, session: r.session, token: consulutil.Token{Secret: "secret-1"}}
+		step := newRun(r.options, Deps{Log: hclog.NewNullLogger()})
+		step.session, step.token = r.session, consulutil.Token{Secret: "secret-1"}
 		if err := step.writeToken(t.Context()); err == nil {
 			t.Error("no error")
 		}
@@ -181,7 +184,8 @@ func TestStartErrorsNameWhatToCheck(t *testing.T) {
 		exit   int
 		want   []string
 	}{
-		"metadata":   {func(r *rig) { r.metadata.err = errFault }, 3, []string{"read task metadata", "500", "ECS agent"}},
+		"metadata": {func(r *rig) { r.metadata.err = errFault }, 3,
+			[]string{"read task metadata", "500", "ECS agent"}},
 		"no address": {func(r *rig) { r.metadata.networks = nil }, 3, []string{"find task address", "-bind-addr"}},
 		"bridge": {func(r *rig) {
 			r.metadata.networks = []workload.Network{{NetworkMode: "bridge", IPv4Addresses: []string{"172.17.0.3"}}}
@@ -250,9 +254,12 @@ func TestPreviousTokenIsOfferedToTheLoginOrLoggedOut(t *testing.T) {
 		want     []string
 		files    []string
 	}{
-		"a new token":      {func(*rig) {}, "old", []string{"0s log in", "0s start", "0s agent ended 0", "0s log out secret-1"}, nil},
-		"the same again":   {func(r *rig) { r.put("client-token", "secret-1\n") }, "secret-1", []string{"0s log in", "0s start", "0s agent ended 0", "0s log out secret-1"}, nil},
-		"login fails":      {func(r *rig) { r.session.login = &retry.PermanentError{Err: errFault} }, "old", []string{"0s log in", "0s log out old"}, nil},
+		"a new token": {func(*rig) {}, "old",
+			[]string{"0s log in", "0s start", "0s agent ended 0", "0s log out secret-1"}, nil},
+		"the same again": {func(r *rig) { r.put("client-token", "secret-1\n") }, "secret-1",
+			[]string{"0s log in", "0s start", "0s agent ended 0", "0s log out secret-1"}, nil},
+		"login fails": {func(r *rig) { r.session.login = &retry.PermanentError{Err: errFault} }, "old",
+			[]string{"0s log in", "0s log out old"}, nil},
 		"logout fails too": {func(r *rig) { r.session.login = errFault; r.session.logout = func(string) error { return errFault } }, "old", []string{"0s log in", "0s log out old"}, []string{"client-token"}},
 		"unreadable": {func(r *rig) {
 			os.Remove(r.options.path("client-token"))
@@ -295,14 +302,15 @@ func TestOnlyTheDataOfThisTasksAgentIsKept(t *testing.T) {
 				if tt.owner != "" {
 					r.put("consul-client/data/task-arn", tt.owner)
 				}
-				agent := &run{Options: r.options, task: workload.Task{TaskARN: taskARN}}
+				agent := newRun(r.options, Deps{})
+				agent.task = workload.Task{TaskARN: taskARN}
 				if err := agent.ownData(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				if got := r.file("consul-client/data/task-arn"); got != taskARN {
 					t.Errorf("task %q", got)
 				}
-				id, err := agent.nodeID()
+				id, err := agent.files.nodeID()
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -29,13 +29,13 @@ func (r *run) waitForEnd(ctx context.Context, child Child) int {
 		select {
 		case code := <-ended:
 			return r.ended(now, code)
-		case sig := <-r.Signals:
+		case sig := <-r.deps.Signals:
 			if !ends(sig) {
 				r.send(child.Signal, sig)
 				continue
 			}
 			if now == serving {
-				r.Log.Info("received signal; the agent leaves after the other containers", logkey.Signal, sig)
+				r.deps.Log.Info("received signal; the agent leaves after the other containers", logkey.Signal, sig)
 				r.stopRequested, now = time.Now(), waiting
 				happened, cancel = await(ctx, r.awaitSiblings)
 			}
@@ -66,11 +66,11 @@ func (r *run) ended(p phase, code int) int {
 	if p == exiting && code == 1 {
 		code = 0
 	}
-	r.hasLeft = (p == leaving || p == exiting) && code == 0
+	r.departed = (p == leaving || p == exiting) && code == 0
 	if p == serving || p == waiting {
-		r.Log.Error("consul agent exited unexpectedly; see its last lines", logkey.ExitCode, code)
+		r.deps.Log.Error("consul agent exited unexpectedly; see its last lines", logkey.ExitCode, code)
 	} else {
-		r.Log.Info("consul agent exited", logkey.ExitCode, code)
+		r.deps.Log.Info("consul agent exited", logkey.ExitCode, code)
 	}
 	return code
 }
@@ -92,29 +92,29 @@ func (r *run) enter(p phase, child Child) {
 	since := time.Since(r.stopRequested).Round(time.Millisecond)
 	switch p {
 	case leaving:
-		r.Log.Info("asking the agent to leave", logkey.Elapsed, since)
+		r.deps.Log.Info("asking the agent to leave", logkey.Elapsed, since)
 		r.send(child.Signal, syscall.SIGTERM)
 	case exiting:
-		r.Log.Info("the servers know that the agent has left, terminating it", logkey.Elapsed, since)
+		r.deps.Log.Info("the servers know that the agent has left, terminating it", logkey.Elapsed, since)
 		r.send(child.Signal, syscall.SIGTERM)
 	case killed:
-		r.Log.Warn("agent has not left in time, killing it", logkey.Elapsed, since)
+		r.deps.Log.Warn("agent has not left in time, killing it", logkey.Elapsed, since)
 		r.send(child.SignalGroup, syscall.SIGKILL)
 	}
 }
 
 func (r *run) send(signal func(syscall.Signal) error, sig os.Signal) {
 	if err := signal(sig.(syscall.Signal)); err != nil {
-		r.Log.Error("cannot signal the agent", logkey.Signal, sig, logkey.Error, err)
+		r.deps.Log.Error("cannot signal the agent", logkey.Signal, sig, logkey.Error, err)
 	}
 }
 
 // awaitSiblings returns nil when all other containers have stopped.
 func (r *run) awaitSiblings(ctx context.Context) error {
-	siblings := func(t workload.Task) []workload.Container { return t.Siblings(r.Ignore) }
-	_, err := awsutil.AwaitStopped(ctx, r.Log, r.Metadata.Task, awsutil.AwaitPause, siblings)
+	siblings := func(t workload.Task) []workload.Container { return t.Siblings(r.options.Ignore) }
+	_, err := awsutil.AwaitStopped(ctx, r.deps.Log, r.deps.Metadata.Task, awsutil.AwaitPause, siblings)
 	if err == nil {
-		r.Log.Info("all other containers have stopped")
+		r.deps.Log.Info("all other containers have stopped")
 	}
 	return err
 }
@@ -122,15 +122,16 @@ func (r *run) awaitSiblings(ctx context.Context) error {
 // awaitLeft returns nil exitDelay after the servers have removed the node of the
 // leaving agent. With an error the agent ends by itself.
 func (r *run) awaitLeft(ctx context.Context) error {
-	id, err := r.nodeID()
-	if err == nil && (id == "" || r.Config.ConsulHTTPAddr == "") {
-		err = errors.New("its node ID or the servers' address is not known")
+	id, err := r.files.nodeID()
+	if err == nil && (id == "" || r.options.Config.ConsulHTTPAddr == "") {
+		err = errors.New("the node ID of the agent or the address of the servers is not known")
 	}
 	if err == nil {
-		err = r.NodeRemoved(ctx, id, r.secret())
+		err = r.deps.NodeRemoved(ctx, id, r.secret())
 	}
 	if err != nil {
-		r.Log.Debug("cannot check whether the servers know that the agent has left", logkey.Node, id, logkey.Error, err)
+		r.deps.Log.Debug("cannot check whether the servers know that the agent has left",
+			logkey.Node, id, logkey.Error, err)
 		return err
 	}
 	return retry.Sleep(ctx, exitDelay)

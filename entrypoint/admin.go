@@ -27,7 +27,8 @@ const (
 func ReadBootstrap(args []string) (envoy.Proxy, error) {
 	path, ok := ConfigPath(args)
 	if !ok {
-		return envoy.Proxy{}, errors.New("find envoy's admin address: the command has no --config-path and no -config-file")
+		return envoy.Proxy{},
+			errors.New("find envoy's admin address: the command has no --config-path and no -config-file")
 	}
 	p, err := envoy.ReadBootstrap(path)
 	if err != nil {

@@ -76,11 +76,13 @@ func TestDrainer(t *testing.T) {
 	if err := Drainer(proxy)(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if got, want := strings.Join(asked, ";"), "POST /drain_listeners?inboundonly&graceful&skip_exit;POST /drain_listeners?graceful&skip_exit"; got != want {
+	if got, want := strings.Join(asked, ";"),
+		"POST /drain_listeners?inboundonly&graceful&skip_exit;POST /drain_listeners?graceful&skip_exit"; got != want {
 		t.Errorf("asked %q, want %q", got, want)
 	}
 	status = http.StatusBadRequest
-	if err := drain(t.Context()); err == nil || err.Error() != "drain inbound listeners: envoy answered 400 Bad Request: said envoy" {
+	if err := drain(t.Context()); err == nil ||
+		err.Error() != "drain inbound listeners: envoy answered 400 Bad Request: said envoy" {
 		t.Errorf("error %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

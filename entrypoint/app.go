@@ -73,7 +73,9 @@ func (a App) policy(s appState, e event) (appState, []action) {
 		case a.StopSignal == 0 && a.Delay > 0 && isImageStop(e.signal) && !s.warned:
 			s.warned = true
 			return s, []action{
-				warn(unix.SignalName(e.signal) + " is delivered at once: if it is the STOPSIGNAL of the container's image, name it with -stop-signal, so that it is held back while callers remain"),
+				warn(unix.SignalName(e.signal) +
+					" is delivered at once: if it is the STOPSIGNAL of the container's image, name it with " +
+					"-stop-signal, so that it is held back while callers remain"),
 				forward(e),
 			}
 		}
@@ -99,11 +101,15 @@ func (a App) stop(s appState, sig syscall.Signal) (appState, []action) {
 	switch {
 	case a.Callers != nil:
 		return s, []action{
-			info(received+", holding it back until no callers remain", logkey.Delay, a.Delay), wake{a.Delay}, awaitCallersGone{},
+			info(received+", holding it back until no callers remain", logkey.Delay, a.Delay), wake{a.Delay},
+			awaitCallersGone{},
 		}
 	case a.Delay > 0:
 		// The acceptance tests of hashicorp's Terraform modules look for these words.
-		return s, []action{info(fmt.Sprintf("%s. waiting %s before terminating application.", strings.ToLower(received), a.Delay)), wake{a.Delay}}
+		return s,
+			[]action{info(
+				fmt.Sprintf("%s. waiting %s before terminating application.", strings.ToLower(received), a.Delay)),
+				wake{a.Delay}}
 	case a.Compat:
 		s.phase = appDelivered
 		return s, []action{info(received + ", not delivered: -compat without -shutdown-delay")}

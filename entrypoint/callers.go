@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// quietTime is how long no caller must have been seen.
-	quietTime = 500 * time.Millisecond
+	// idleTime is how long no caller must have been seen.
+	idleTime = 500 * time.Millisecond
 	// callersPause is the time between two looks at Envoy, callersTimeout bounds one.
 	callersPause   = 100 * time.Millisecond
 	callersTimeout = time.Second
@@ -54,7 +54,7 @@ func Calls(p envoy.Proxy) func(context.Context) (uint64, error) {
 		defer cancel()
 		stats, err := envoy.Ask(ctx, http.MethodGet, p.Admin, path)
 		if err == nil && len(stats) == 0 {
-			err = errors.New("it has no listener for callers")
+			err = errors.New("envoy has no listener for callers")
 		}
 		if err != nil {
 			return 0, fmt.Errorf("count envoy's callers: %w", err)
@@ -90,26 +90,26 @@ type Callers struct {
 	MinDelay time.Duration
 }
 
-// quiet is the state of the callers, in times since TERM.
-type quiet struct {
+// idleCallers is the state of the callers, in times since TERM.
+type idleCallers struct {
 	calls uint64
 	// since is when the calls were last seen to change.
 	since time.Duration
 }
 
 // observe takes a new count.
-func (q quiet) observe(calls uint64, at time.Duration) quiet {
+func (q idleCallers) observe(calls uint64, at time.Duration) idleCallers {
 	if calls != q.calls {
-		return quiet{calls, at}
+		return idleCallers{calls, at}
 	}
 	return q
 }
 
-// gone reports whether no callers remain: all had the time to learn of the end, and
-// none has called since for the quiet time. Calls that last longer than minDelay
-// show that the change is late, so the quiet time starts with the last of them.
-func (q quiet) gone(minDelay, at time.Duration) bool {
-	return at >= minDelay && at-q.since >= quietTime
+// elapsed reports whether no callers remain: all had the time to learn of the end, and
+// none has called since for the idle time. Calls that last longer than minDelay
+// show that the change is late, so the idle time starts with the last of them.
+func (q idleCallers) elapsed(minDelay, at time.Duration) bool {
+	return at >= minDelay && at-q.since >= idleTime
 }
 
 // await returns nil when no callers remain, or when the task has no proxy through
@@ -122,9 +122,10 @@ func (c Callers) await(ctx context.Context, log hclog.Logger) error {
 			log.Info("the task has no proxy, so there are no callers to wait for")
 			return nil
 		}
-		log.Warn("cannot read envoy's counts of callers, waiting for the whole shutdown delay unless that changes", logkey.Error, err)
+		log.Warn("cannot read envoy's counts of callers, waiting for the whole shutdown delay unless that changes",
+			logkey.Error, err)
 	}
-	q := quiet{calls, time.Since(start)}
+	q := idleCallers{calls, time.Since(start)}
 	tick := time.NewTicker(callersPause)
 	defer tick.Stop()
 	for {
@@ -136,10 +137,10 @@ func (c Callers) await(ctx context.Context, log hclog.Logger) error {
 		calls, err := c.Calls(ctx)
 		at := time.Since(start)
 		if err != nil {
-			q.since = at // not a quiet time
+			q.since = at // not an idle time
 			continue
 		}
-		if q = q.observe(calls, at); q.gone(c.MinDelay, at) {
+		if q = q.observe(calls, at); q.elapsed(c.MinDelay, at) {
 			log.Info("no caller for a while", logkey.Elapsed, at.Round(time.Millisecond))
 			return nil
 		}

@@ -33,7 +33,9 @@ func every(interval, end time.Duration) func(time.Duration) (uint64, error) {
 func proxied(known string) *fakeMetadata {
 	return &fakeMetadata{answer: func(context.Context) (workload.Task, error) {
 		return workload.Task{Containers: []workload.Container{
-			{Name: "app", KnownStatus: "RUNNING"}, {Name: "sidecar-proxy", DesiredStatus: known, KnownStatus: known}}}, nil
+				{Name: "app", KnownStatus: "RUNNING"},
+				{Name: "sidecar-proxy", DesiredStatus: known, KnownStatus: known}}},
+			nil
 	}}
 }
 
@@ -118,13 +120,16 @@ func TestCallsReadsEnvoysCounters(t *testing.T) {
 		want   uint64
 		fails  bool
 	}{
-		"an HTTP service": {"http.public_listener.downstream_rq_total: 40\nlistener.10.0.0.1_20000.ssl.handshake: 2\n", 200, 42, false},
-		"a mesh gateway":  {"tcp.mesh_gateway_local.default.downstream_cx_no_route: 2\ntcp.mesh_gateway_local.default.downstream_cx_total: 5\nhttp.mesh_gateway_local_peered.web.downstream_rq_total: 4\n", 200, 7, false},
-		"a new listener":  {"listener.10.0.0.1_20000.ssl.handshake: 0\n", 200, 0, false},
-		"no listener":     {"", 200, 0, true},
-		"an error":        {"listener.x.ssl.handshake: 1\n", 503, 0, true},
-		"no counter":      {"listener.x.ssl.handshake: P0(nan,0)\n", 200, 0, true},
-		"another server":  {"<html>", 200, 0, true},
+		"an HTTP service": {"http.public_listener.downstream_rq_total: 40\nlistener.10.0.0.1_20000.ssl.handshake: 2\n",
+			200, 42, false},
+		"a mesh gateway": {"tcp.mesh_gateway_local.default.downstream_cx_no_route: " +
+			"2\ntcp.mesh_gateway_local.default.downstream_cx_total: " +
+			"5\nhttp.mesh_gateway_local_peered.web.downstream_rq_total: 4\n", 200, 7, false},
+		"a new listener": {"listener.10.0.0.1_20000.ssl.handshake: 0\n", 200, 0, false},
+		"no listener":    {"", 200, 0, true},
+		"an error":       {"listener.x.ssl.handshake: 1\n", 503, 0, true},
+		"no counter":     {"listener.x.ssl.handshake: P0(nan,0)\n", 200, 0, true},
+		"another server": {"<html>", 200, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -159,17 +164,20 @@ func TestGatewayEndsAfterItsCallers(t *testing.T) {
 		"callers that stay":             {every(20*ms, time.Hour), 0, 5 * time.Second},
 		"an Envoy that cannot be asked": {silent, 0, 5 * time.Second},
 		"an application that stays":     {every(time.Hour, time.Hour), 1500 * ms, 1575 * ms},
-		"an application that stays longer than the wait for callers": {every(time.Hour, time.Hour), 8 * time.Second, 8075 * ms},
+		"an application that stays longer than the wait for callers": {every(time.Hour, time.Hour), 8 * time.Second,
+			8075 * ms},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				child := newChild("group killed") // 10 s after TERM, whatever came before
 				e := envoyOf(child, termAt(0), stopsAt(0, tt.stopped))
-				e.Callers = &Callers{Calls: fakeCalls(tt.calls), Proxied: func(context.Context) bool { return true }, MinDelay: 1200 * ms}
+				e.Callers = &Callers{Calls: fakeCalls(tt.calls), Proxied: func(context.Context) bool { return true },
+					MinDelay: 1200 * ms}
 				e.MaxDelay = 5 * time.Second
 				RunEnvoy(t.Context(), e)
-				child.check(t, "group terminated at "+tt.want.String(), "group killed at "+(tt.want+10*time.Second).String())
+				child.check(t, "group terminated at "+tt.want.String(),
+					"group killed at "+(tt.want+10*time.Second).String())
 			})
 		})
 	}
@@ -183,9 +191,10 @@ func TestCallsSelectsTheCountersOfCallers(t *testing.T) {
 		return regexp.MustCompile(filter).MatchString(name)
 	}
 	for name, want := range map[string]struct{ sidecar, gateway bool }{
-		"listener.10.0.0.1_20000.ssl.handshake":                          {true, true},
-		"http.public_listener.downstream_rq_total":                       {true, false},
-		"http.upstream.api.default.default.dc1.downstream_rq_total":      {false, true}, // a sidecar's application calls
+		"listener.10.0.0.1_20000.ssl.handshake":    {true, true},
+		"http.public_listener.downstream_rq_total": {true, false},
+		// a sidecar's application calls
+		"http.upstream.api.default.default.dc1.downstream_rq_total":      {false, true},
 		"tcp.upstream.db.default.default.dc1.downstream_cx_total":        {false, true},
 		"http.ingress_upstream_8443.downstream_rq_total":                 {false, true},
 		"http.ingress_upstream_8443.downstream_cx_total":                 {false, false},

@@ -10,5 +10,5 @@
 // Owns: the order of TERM, drain and KILL at the end of a task.
 // Never does: talk to Consul, start or reap processes (see supervise), or end
 // Envoy because metadata cannot be read.
-// Start reading at: Envoy.policy and App.policy, then quiet.gone.
+// Start reading at: Envoy.policy and App.policy, then idleCallers.elapsed.
 package entrypoint

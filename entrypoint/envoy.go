@@ -167,7 +167,8 @@ func (e Envoy) exited(s envoyState, ev exited) (envoyState, []action) {
 	}
 	s.crashes, s.down, s.code = append(s.crashes, ev.at), true, ev.code
 	return s, []action{
-		warn("envoy exited unexpectedly, starting it again", logkey.ExitCode, ev.code, logkey.Reason, exitReason(ev.code),
+		warn("envoy exited unexpectedly, starting it again", logkey.ExitCode, ev.code, logkey.Reason,
+			exitReason(ev.code),
 			logkey.Attempt, n+1, logkey.RetryIn, restartPauses[n]),
 		restart{restartPauses[n]},
 	}
@@ -189,7 +190,8 @@ func (e Envoy) woke(s envoyState) (envoyState, []action) {
 		if e.KillGrace == 0 { // ECS kills; this wake is of the wait for callers
 			return s, nil
 		}
-		return s, []action{warn("envoy did not exit in time, killing it", logkey.Elapsed, e.KillGrace), signalGroup{syscall.SIGKILL}}
+		return s, []action{warn("envoy did not exit in time, killing it", logkey.Elapsed, e.KillGrace),
+			signalGroup{syscall.SIGKILL}}
 	}
 	return s, nil
 }
@@ -199,7 +201,8 @@ func (e Envoy) term(s envoyState) (envoyState, []action) {
 	var acts []action
 	if e.Callers != nil {
 		s.phase = envoyLeaving
-		acts = []action{info("received SIGTERM, the gateway keeps running until no callers remain", logkey.Delay, e.MaxDelay), wake{e.MaxDelay}, awaitCallersGone{}}
+		acts = []action{info("received SIGTERM, the gateway keeps running until no callers remain",
+			logkey.Delay, e.MaxDelay), wake{e.MaxDelay}, awaitCallersGone{}}
 	} else {
 		s, acts = s.await("received SIGTERM")
 	}

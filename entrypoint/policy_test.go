@@ -101,19 +101,20 @@ func TestEnvoyPolicy(t *testing.T) {
 			{intr(), "forward interrupt"},
 			{signalled{syscall.SIGQUIT}, "forward quit"},
 		}},
-		{"a gateway's callers go first", Envoy{Drain: drain, KillGrace: 10 * time.Second, Callers: &Callers{}, MaxDelay: 5 * time.Second}, []step{
-			{started{}, "await task"},
-			{taskStopping{}, "drain"},
-			{callersGone{}, ""},
-			{term(), "wake 5s, await callers"},
-			{taskStopping{}, ""}, // sent before TERM
-			{term(), ""},
-			{intr(), "forward interrupt"},
-			{callersGone{}, "await apps"},
-			{woke{}, ""}, // the end of the wait for callers
-			{appsStopped{}, "TERM, wake 10s"},
-			{woke{}, "KILL"},
-		}},
+		{"a gateway's callers go first",
+			Envoy{Drain: drain, KillGrace: 10 * time.Second, Callers: &Callers{}, MaxDelay: 5 * time.Second}, []step{
+				{started{}, "await task"},
+				{taskStopping{}, "drain"},
+				{callersGone{}, ""},
+				{term(), "wake 5s, await callers"},
+				{taskStopping{}, ""}, // sent before TERM
+				{term(), ""},
+				{intr(), "forward interrupt"},
+				{callersGone{}, "await apps"},
+				{woke{}, ""}, // the end of the wait for callers
+				{appsStopped{}, "TERM, wake 10s"},
+				{woke{}, "KILL"},
+			}},
 		{"a gateway whose callers stay", Envoy{Callers: &Callers{}, MaxDelay: 5 * time.Second}, []step{
 			{term(), "wake 5s, await callers"},
 			{appsStopped{}, ""},
@@ -121,12 +122,13 @@ func TestEnvoyPolicy(t *testing.T) {
 			{callersGone{}, ""},
 			{appsStopped{}, "TERM"},
 		}},
-		{"no KILL without a grace by the wake of the wait for callers", Envoy{Callers: &Callers{}, MaxDelay: 5 * time.Second}, []step{
-			{term(), "wake 5s, await callers"},
-			{callersGone{}, "await apps"},
-			{appsStopped{}, "TERM"},
-			{woke{}, ""},
-		}},
+		{"no KILL without a grace by the wake of the wait for callers",
+			Envoy{Callers: &Callers{}, MaxDelay: 5 * time.Second}, []step{
+				{term(), "wake 5s, await callers"},
+				{callersGone{}, "await apps"},
+				{appsStopped{}, "TERM"},
+				{woke{}, ""},
+			}},
 		{"no drain without an address, no KILL without a grace", Envoy{}, []step{
 			{term(), "await apps"},
 			{appsStopped{}, "TERM"},
@@ -246,15 +248,16 @@ func TestAppPolicy(t *testing.T) {
 			{term(), "wake 1s"},
 			{woke{}, "TERM"},
 		}},
-		{"the stop signal waits as TERM does", App{Delay: 5 * time.Second, Callers: &Callers{}, StopSignal: syscall.SIGQUIT}, []step{
-			{intr(), "forward interrupt"},
-			{quit(), "wake 5s, await callers"},
-			{quit(), "forward quit"},
-			{term(), "forward terminated"},
-			{callersGone{}, "QUIT"},
-			{quit(), "forward quit"},
-			{woke{}, ""},
-		}},
+		{"the stop signal waits as TERM does",
+			App{Delay: 5 * time.Second, Callers: &Callers{}, StopSignal: syscall.SIGQUIT}, []step{
+				{intr(), "forward interrupt"},
+				{quit(), "wake 5s, await callers"},
+				{quit(), "forward quit"},
+				{term(), "forward terminated"},
+				{callersGone{}, "QUIT"},
+				{quit(), "forward quit"},
+				{woke{}, ""},
+			}},
 		{"TERM waits beside another stop signal", App{Delay: 5 * time.Second, StopSignal: syscall.SIGQUIT}, []step{
 			{term(), "wake 5s"},
 			{quit(), "forward quit"},
@@ -294,7 +297,8 @@ func TestAppNamesStopSignalOnce(t *testing.T) {
 	}{
 		{"QUIT", App{Delay: time.Second}, []event{quit(), quit()}, "SIGQUIT is delivered at once"},
 		{"one line of all", App{Delay: time.Second}, []event{winch, usr1, quit()}, "SIGWINCH is delivered at once"},
-		{"not INT and HUP", App{Delay: time.Second}, []event{intr(), signalled{syscall.SIGHUP}, usr1}, "SIGUSR1 is delivered at once"},
+		{"not INT and HUP", App{Delay: time.Second}, []event{intr(), signalled{syscall.SIGHUP}, usr1},
+			"SIGUSR1 is delivered at once"},
 		{"not after TERM", App{Delay: time.Second}, []event{term(), quit()}, ""},
 		{"not without a delay", App{}, []event{quit()}, ""},
 		{"not beside -stop-signal", App{Delay: time.Second, StopSignal: syscall.SIGQUIT}, []event{usr1}, ""},

@@ -75,7 +75,8 @@ func startPublicListener(t *testing.T, filter, cluster string, app *httptest.Ser
 	var port int
 	fmt.Sscan(appPort, &port)
 	path := filepath.Join(dir, "bootstrap.json")
-	if err := os.WriteFile(path, fmt.Appendf(nil, publicText, ports[0], ports[1], filter, identity, cluster, port), 0o600); err != nil {
+	if err := os.WriteFile(path, fmt.Appendf(nil, publicText, ports[0], ports[1], filter, identity, cluster, port),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	testkit.StartProcess(t, testkit.ProcessOptions{Quiet: true},
@@ -109,7 +110,8 @@ func writeIdentity(t *testing.T, path string) tls.Certificate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})...)
+	text := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})...)
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +124,8 @@ func (p publicListener) client(http2 bool) *http.Client {
 	if http2 {
 		config.NextProtos = []string{"h2"}
 	}
-	return &http.Client{Timeout: testkit.Patience, Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: http2}}
+	return &http.Client{Timeout: testkit.Patience,
+		Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: http2}}
 }
 
 func (p publicListener) get(c *http.Client, wantMajor int) error {
@@ -131,7 +134,8 @@ func (p publicListener) get(c *http.Client, wantMajor int) error {
 		return err
 	}
 	defer resp.Body.Close()
-	if _, err = io.Copy(io.Discard, resp.Body); err == nil && (resp.StatusCode != http.StatusOK || resp.ProtoMajor != wantMajor) {
+	if _, err = io.Copy(io.Discard, resp.Body); err == nil &&
+		(resp.StatusCode != http.StatusOK || resp.ProtoMajor != wantMajor) {
 		err = fmt.Errorf("%s %s", resp.Proto, resp.Status)
 	}
 	return err
@@ -208,9 +212,10 @@ func protocols() map[string]protocol {
 	return map[string]protocol{
 		"HTTP/1.1": {httpFilter, http2Cluster, once(http1), http1},
 		"HTTP/2":   {httpFilter, http2Cluster, once(http2), http2},
-		"gRPC": {httpFilter, http2Cluster, func(ctx context.Context, p publicListener) error { return p.stream(ctx) }, func(p publicListener) func() error {
-			return func() error { return p.stream(context.Background()) }
-		}},
+		"gRPC": {httpFilter, http2Cluster, func(ctx context.Context, p publicListener) error { return p.stream(ctx) },
+			func(p publicListener) func() error {
+				return func() error { return p.stream(context.Background()) }
+			}},
 		"TCP": {tcpFilter, "", func(ctx context.Context, p publicListener) error {
 			c, err := p.tcp()
 			if err == nil {
@@ -282,14 +287,17 @@ type span struct{ from, to time.Time }
 
 // awaitGone waits until callers have gone, and returns how much too early that was, by the
 // calls that were answered before the last look at Envoy: it had counted them by then.
-func (p publicListener) awaitGone(ctx context.Context, minDelay time.Duration, answered func() []span) (early time.Duration, err error) {
+func (p publicListener) awaitGone(
+	ctx context.Context, minDelay time.Duration, answered func() []span,
+) (early time.Duration, err error) {
 	start := time.Now()
 	var look time.Time
 	count := Calls(p.Proxy)
-	c := Callers{MinDelay: minDelay, Proxied: func(context.Context) bool { return true }, Calls: func(ctx context.Context) (uint64, error) {
-		look = time.Now()
-		return count(ctx)
-	}}
+	c := Callers{MinDelay: minDelay, Proxied: func(context.Context) bool { return true },
+		Calls: func(ctx context.Context) (uint64, error) {
+			look = time.Now()
+			return count(ctx)
+		}}
 	if err := c.await(ctx, hclog.NewNullLogger()); err != nil {
 		return 0, err
 	}
@@ -297,7 +305,7 @@ func (p publicListener) awaitGone(ctx context.Context, minDelay time.Duration, a
 	early = start.Add(minDelay).Sub(end)
 	for _, s := range answered() {
 		if s.to.Before(look) {
-			early = max(early, s.from.Add(quietTime).Sub(end))
+			early = max(early, s.from.Add(idleTime).Sub(end))
 		}
 	}
 	return early, nil

@@ -54,7 +54,8 @@ func startEnvoy(t *testing.T, app *httptest.Server) realEnvoy {
 	if err := os.WriteFile(path, []byte(bootstrap), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	command := []string{bin, "--config-path", path, "--disable-hot-restart", "--concurrency", "1", "--log-level", "error",
+	command := []string{bin, "--config-path", path, "--disable-hot-restart",
+		"--concurrency", "1", "--log-level", "error",
 		"--drain-strategy", "immediate", "--drain-time-s", "1"}
 	testkit.StartProcess(t, testkit.ProcessOptions{Quiet: true}, command...)
 	proxy, err := ReadBootstrap(command)

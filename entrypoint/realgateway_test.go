@@ -64,7 +64,8 @@ func startMeshGateway(t *testing.T) meshGateway {
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	command := []string{bin, "--config-path", path, "--disable-hot-restart", "--concurrency", "1", "--log-level", "error"}
+	command := []string{bin, "--config-path", path, "--disable-hot-restart",
+		"--concurrency", "1", "--log-level", "error"}
 	testkit.StartProcess(t, testkit.ProcessOptions{Quiet: true}, command...)
 	if p, err := ReadBootstrap(command); err != nil || p.Admin != g.admin || !p.Gateway {
 		t.Errorf("bootstrap read as %+v, %v", p, err)
@@ -99,7 +100,8 @@ func askConsul(t *testing.T, consul *testkit.Consul, method, path, body string, 
 // serveTLS starts the proxy of the service behind the gateway, and returns its port.
 func serveTLS(t *testing.T) int {
 	t.Helper()
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{writeIdentity(t, filepath.Join(t.TempDir(), "identity.pem"))}})
+	listener, err := tls.Listen("tcp", "127.0.0.1:0",
+		&tls.Config{Certificates: []tls.Certificate{writeIdentity(t, filepath.Join(t.TempDir(), "identity.pem"))}})
 	if err != nil {
 		t.Fatal(err)
 	}

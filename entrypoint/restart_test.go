@@ -37,7 +37,8 @@ func TestEnvoyIsStartedAgain(t *testing.T) {
 			t.Errorf("started at %v, want %v", starts, want)
 		}
 		want := "" +
-			"[WARN]  envoy exited unexpectedly, starting it again: exit_code=139 reason=SIGSEGV attempt=1 retry_in=100ms\n" +
+			"[WARN]  envoy exited unexpectedly, starting it again: exit_code=139 reason=SIGSEGV attempt=1 " +
+			"retry_in=100ms\n" +
 			"[WARN]  envoy exited unexpectedly, starting it again: exit_code=1 reason=error attempt=2 retry_in=500ms\n" +
 			"[WARN]  envoy exited unexpectedly, starting it again: exit_code=2 reason=error attempt=3 retry_in=1s\n"
 		if log.String() != want {

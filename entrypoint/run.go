@@ -168,11 +168,12 @@ func (l *loop) awaitAppsStopped(ctx context.Context) error {
 // askDrain asks until that has worked or Envoy has ended: its admin endpoint may
 // not listen yet.
 func (l *loop) askDrain(ctx context.Context) {
-	err := retry.Do(ctx, retry.LocalAgent().Within(0), l.log, "ask envoy to drain inbound listeners", retry.Always, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, drainTimeout)
-		defer cancel()
-		return l.drain(ctx)
-	})
+	err := retry.Do(ctx, retry.LocalAgent().Within(0), l.log, "ask envoy to drain inbound listeners",
+		retry.Always, func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, drainTimeout)
+			defer cancel()
+			return l.drain(ctx)
+		})
 	if err == nil {
 		l.log.Info("asked envoy to drain inbound listeners")
 	}

@@ -213,7 +213,9 @@ func TestEnvoyDeafToTermIsKilled(t *testing.T) {
 
 // drainable returns an Envoy whose drain requests are recorded; answer decides about
 // the n-th, counted from 1.
-func drainable(child *fakeChild, signals <-chan os.Signal, m Metadata, answer func(ctx context.Context, n int) error) (Envoy, *[]time.Duration) {
+func drainable(
+	child *fakeChild, signals <-chan os.Signal, m Metadata, answer func(ctx context.Context, n int) error,
+) (Envoy, *[]time.Duration) {
 	e := envoyOf(child, signals, m)
 	asked := &[]time.Duration{}
 	e.Drain = func(ctx context.Context) error {
@@ -243,7 +245,8 @@ func TestDrainStartsWithTheTaskStopping(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		child := newChild("group terminated")
-		e, asked := drainable(child, termAt(70*time.Second), stopsAt(60*time.Second, 70*time.Second), func(context.Context, int) error { return nil })
+		e, asked := drainable(child, termAt(70*time.Second), stopsAt(60*time.Second, 70*time.Second),
+			func(context.Context, int) error { return nil })
 		RunEnvoy(t.Context(), e)
 		if len(*asked) != 1 || (*asked)[0] != 60*time.Second {
 			t.Errorf("drained at %v, want once, at 1m0s", *asked)
@@ -261,12 +264,13 @@ func TestDrainIsRetriedUntilItWorks(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				child := newChild("group terminated")
-				e, asked := drainable(child, termAt(70*time.Second), stopsAt(60*time.Second, 70*time.Second), func(ctx context.Context, n int) error {
-					if n < 3 {
-						return failure(ctx)
-					}
-					return nil
-				})
+				e, asked := drainable(child, termAt(70*time.Second), stopsAt(60*time.Second, 70*time.Second),
+					func(ctx context.Context, n int) error {
+						if n < 3 {
+							return failure(ctx)
+						}
+						return nil
+					})
 				RunEnvoy(t.Context(), e)
 				if len(*asked) != 3 || (*asked)[0] != 60*time.Second || (*asked)[2] > 67*time.Second {
 					t.Errorf("drained at %v, want three times from 1m0s to 1m7s", *asked)
@@ -280,7 +284,8 @@ func TestDrainThatNeverWorksDelaysNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		child := newChild("group terminated")
-		e, _ := drainable(child, termAt(70*time.Second), stopsAt(60*time.Second, 75*time.Second), func(context.Context, int) error { return errors.New("refused") })
+		e, _ := drainable(child, termAt(70*time.Second), stopsAt(60*time.Second, 75*time.Second),
+			func(context.Context, int) error { return errors.New("refused") })
 		RunEnvoy(t.Context(), e)
 		if ended := time.Since(child.start); ended < 75*time.Second || ended > 75150*time.Millisecond {
 			t.Errorf("ended after %s, want 1m15s", ended)
@@ -350,7 +355,8 @@ func TestRunApp(t *testing.T) {
 				if c.exitAt > 0 {
 					time.AfterFunc(c.exitAt, func() { child.exit <- 0 })
 				}
-				code := RunApp(t.Context(), App{Child: child, Signals: send(c.signals), Delay: c.delay, Log: hclog.NewNullLogger()})
+				code := RunApp(t.Context(),
+					App{Child: child, Signals: send(c.signals), Delay: c.delay, Log: hclog.NewNullLogger()})
 				if code != c.code {
 					t.Errorf("exit code %d, want %d", code, c.code)
 				}

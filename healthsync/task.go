@@ -8,7 +8,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/config"
-	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -35,17 +34,13 @@ func (t *taskState) checked() bool {
 // learn reads the metadata until an answer makes a workload.
 func (t *taskState) learn(ctx context.Context, limit time.Duration) error {
 	var w workload.Workload
-	var described error
-	read := awsutil.Complete(t.fetch, func(answer workload.Task) error {
-		w, described = workload.New(t.options.Config, answer, t.options.Region)
-		return described
-	})
-	answer, err := awsutil.FirstTask(ctx, t.log, read, limit)
-	switch {
-	case err != nil:
+	use := func(answer workload.Task) (err error) {
+		w, err = workload.New(t.options.Config, answer, t.options.Region)
 		return err
-	case described != nil:
-		return &exit.UsageError{Err: described} // as in mesh-init
+	}
+	answer, err := awsutil.FirstUsableTask(ctx, t.log, t.fetch, limit, use)
+	if err != nil {
+		return err
 	}
 	t.first = answer
 	if t.known {

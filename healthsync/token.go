@@ -71,14 +71,12 @@ func (t *serviceToken) await(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, errNoToken):
-		return exit.Usagef(
-			"login is enabled but there is no service token: has mesh-init run, with the same consulLogin.enabled "+
-				"and, in a task without an agent, without CONSUL_HTTP_TOKEN, and is its volume mounted at %s? %w",
-			t.options.Config.BootstrapDir, err)
+		return exit.Usagef("login is enabled but there is no service token: has mesh-init run, with the same "+
+			"consulLogin.enabled and, in a task without an agent, without CONSUL_HTTP_TOKEN, and is its volume "+
+			"mounted at %s? %w", t.options.Config.BootstrapDir, err)
 	default:
-		return exit.Usagef(
-			"login is enabled but the service token cannot be read: %w (running as uid %d, gid %d): run this "+
-				"container as mesh-init's user or with the file's group, or see mesh-init's -file-group",
+		return exit.Usagef("login is enabled but the service token cannot be read: %w (running as uid %d, gid %d): "+
+			"run this container as mesh-init's user or with the file's group, or see mesh-init's -file-group",
 			err, os.Geteuid(), os.Getegid())
 	}
 }
@@ -91,10 +89,8 @@ func (t *serviceToken) mayLogIn() bool { return t.login && !t.options.Config.Dir
 // 0.10 does, whose definitions need not mount the volume here. limit bounds the read of the
 // task's metadata.
 func (t *serviceToken) logInSeparately(ctx context.Context, limit time.Duration, why error) error {
-	t.task.log.Warn(
-		"no service token, logging in separately: mount mesh-init's volume to share its token; without it the "+
-			"controller has to remove mesh-init's token",
-		logkey.Reason, why)
+	t.task.log.Warn("no service token, logging in separately: mount mesh-init's volume to share its token; without "+
+		"it the controller has to remove mesh-init's token", logkey.Reason, why)
 	if !t.task.known {
 		if err := t.task.learn(ctx, limit); err != nil {
 			return err

@@ -71,8 +71,10 @@ func TestUnusableGRPCCACertificatesCostNoToken(t *testing.T) {
 	t.Parallel()
 	for _, doc := range []string{serversLoginDoc, direct(serversLoginDoc)} {
 		s := newScene(t, secured, doc)
-		s.options.Proxy = meshinit.ServersProxy{Config: s.options.Config, GRPC: consulutil.ServerTLS{Enabled: true, CAPEM: "no certificate"}}
-		if err := s.run(); cli.ExitCode(err) != exit.CodeUsage || !strings.Contains(err.Error(), "correct CONSUL_HTTPS_CACERT_PEM or CONSUL_GRPC_CACERT_PEM") {
+		s.options.Proxy = meshinit.ServersProxy{Config: s.options.Config,
+			GRPC: consulutil.ServerTLS{Enabled: true, CAPEM: "no certificate"}}
+		if err := s.run(); cli.ExitCode(err) != exit.CodeUsage ||
+			!strings.Contains(err.Error(), "correct CONSUL_HTTPS_CACERT_PEM or CONSUL_GRPC_CACERT_PEM") {
 			t.Errorf("exit %d: %v", cli.ExitCode(err), err)
 		}
 		if got := s.requests.list(); len(got) != 0 {
@@ -93,7 +95,7 @@ func TestAgentlessSignalUndoesRegistrationAndLogin(t *testing.T) {
 				cancel(term)
 			}
 		}
-		err := meshinit.Run(ctx, s.options, s.ports)
+		err := meshinit.Run(ctx, s.options, s.deps)
 		if !errors.Is(err, term) || cli.ExitCode(err) != exit.CodeUnknown {
 			t.Errorf("%s: exit %d: %v, want the signal as cause", request, cli.ExitCode(err), err)
 		}
@@ -123,7 +125,7 @@ func TestAgentlessSignalEndsEveryWait(t *testing.T) {
 				}
 				return true
 			}
-			if err := meshinit.Run(ctx, s.options, s.ports); cli.ExitCode(err) != exit.CodeUnknown {
+			if err := meshinit.Run(ctx, s.options, s.deps); cli.ExitCode(err) != exit.CodeUnknown {
 				t.Errorf("exit %d: %v", cli.ExitCode(err), err)
 			}
 			s.wantNothing()
@@ -137,9 +139,13 @@ func TestAgentlessRefusalsNameTheRemedy(t *testing.T) {
 		doc  string
 		want []string
 	}{
-		"untrusted role":            {strings.Replace(serversLoginDoc, trusting, strict, 1), []string{"role/consul-ecs/task-role", "BoundIAMPrincipalARNs"}},
-		"token for another service": {strings.Replace(serversLoginDoc, `"web"`, `"other"`, 1), []string{`register service "other-`, "consul.hashicorp.com.service-name=other"}},
-		"token for another gateway": {`{"bootstrapDir":"DIR","consulServers":SERVERS,"consulLogin":{"enabled":true,"method":"` + trusting + `"},"gateway":{"kind":"api-gateway","name":"other"}}`, []string{`register proxy "other-`, "Permission denied"}},
+		"untrusted role": {strings.Replace(serversLoginDoc, trusting, strict, 1),
+			[]string{"role/consul-ecs/task-role", "BoundIAMPrincipalARNs"}},
+		"token for another service": {strings.Replace(serversLoginDoc, `"web"`, `"other"`, 1),
+			[]string{`register service "other-`, "consul.hashicorp.com.service-name=other"}},
+		"token for another gateway": {`{"bootstrapDir":"DIR","consulServers":SERVERS,"consulLogin":{"enabled":true,` +
+			`"method":"` + trusting + `"},"gateway":{"kind":"api-gateway","name":"other"}}`,
+			[]string{`register proxy "other-`, "Permission denied"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -154,12 +160,15 @@ func TestAgentlessRefusalsNameTheRemedy(t *testing.T) {
 
 func TestAgentlessWrongSchemeNamesTheSetting(t *testing.T) {
 	t.Parallel()
-	for scheme, doc := range map[string]string{"https": serversLoginDoc, "http": strings.Replace(serversLoginDoc, `"enabled":true,`, `"enabled":false,`, 1)} {
+	for scheme, doc := range map[string]string{"https": serversLoginDoc,
+		"http": strings.Replace(serversLoginDoc, `"enabled":true,`, `"enabled":false,`, 1)} {
 		s := newScene(t, secured, doc)
 		s.options.Config.ConsulServers.HTTP.HTTPS = true // the front has none
 		s.leaveAgent()
 		err := s.run()
-		if cli.ExitCode(err) != exit.CodeRefused || !strings.Contains(err.Error(), "set consulServers.http.https to false") || strings.Contains(err.Error(), "consulHTTPAddr") {
+		if cli.ExitCode(err) != exit.CodeRefused ||
+			!strings.Contains(err.Error(), "set consulServers.http.https to false") ||
+			strings.Contains(err.Error(), "consulHTTPAddr") {
 			t.Errorf("%s: exit %d: %v", scheme, cli.ExitCode(err), err)
 		}
 		s.wantNothing()
@@ -192,12 +201,13 @@ func TestMissingNodeIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, secured, serversLoginDoc)
 	s.cluster = "late-" + s.taskID
-	s.ports.Metadata = s.taskMetadata()
+	s.deps.Metadata = s.taskMetadata()
 	ended := make(chan error, 1)
 	go func() { ended <- s.run() }()
 	testkit.Eventually(t, "the missing node is logged", func() bool {
 		_, line, found := strings.Cut(s.log.String(), "[WARN]  register failed, retrying:")
-		return found && strings.Contains(line, "is not in the catalog; the controller (consul-ecs controller) creates it")
+		return found &&
+			strings.Contains(line, "is not in the catalog; the controller (consul-ecs controller) creates it")
 	})
 	if err := createNode(s.admin(), s.cluster); err != nil {
 		t.Fatal(err)
@@ -217,7 +227,8 @@ func TestAgentlessServersMayBeLate(t *testing.T) {
 	s.leaveAgent()
 	ended := make(chan error, 1)
 	go func() { ended <- s.run() }()
-	testkit.Eventually(t, "the login is tried", func() bool { return strings.Contains(s.log.String(), "connection refused") })
+	testkit.Eventually(t, "the login is tried",
+		func() bool { return strings.Contains(s.log.String(), "connection refused") })
 	go http.Serve(port.Listen(), s.requests.before("http://"+secured.HTTPAddr))
 	start := time.Now()
 	if err := <-ended; err != nil {
@@ -233,7 +244,10 @@ func TestAgentlessServersMayBeLate(t *testing.T) {
 // The server that took the login dies: the others have the token, too.
 func TestRegistrationGoesToAnotherServerAfterTheLogin(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, secured, strings.Replace(serversLoginDoc, "SERVERS", `{"hosts":"exec=echo 127.0.0.1 127.0.0.2","skipServerWatch":true,"http":{"https":false},"grpc":{"tls":false}}`, 1))
+	s := newScene(t, secured,
+		strings.Replace(serversLoginDoc, "SERVERS",
+			`{"hosts":"exec=echo 127.0.0.1 `+
+				`127.0.0.2","skipServerWatch":true,"http":{"https":false},"grpc":{"tls":false}}`, 1))
 	ports, err := testkit.FreePorts(1)
 	s.must(err)
 	var took atomic.Value // address that the login went to
@@ -309,7 +323,8 @@ func (s *scene) passes() {
 	for _, c := range checks {
 		c.Status = "passing"
 	}
-	_, err := s.admin().Catalog().Register(&api.CatalogRegistration{Node: s.node(), SkipNodeUpdate: true, Checks: checks}, nil)
+	_, err := s.admin().Catalog().Register(
+		&api.CatalogRegistration{Node: s.node(), SkipNodeUpdate: true, Checks: checks}, nil)
 	s.must(err)
 }
 
@@ -324,10 +339,11 @@ func TestAgentlessFailedRerunKeepsTheFirstRun(t *testing.T) {
 				s := newScene(t, secured, doc)
 				s.mustRun()
 				if loggedOut {
-					_, err := s.admin().ACL().Logout(&api.WriteOptions{Token: string(s.file(workload.FileServiceToken))})
+					_, err := s.admin().ACL().Logout(
+						&api.WriteOptions{Token: string(s.file(workload.FileServiceToken))})
 					s.must(err)
 				}
-				s.ports.Redirect = redirection{apply: errors.New("no iptables"), requests: s.requests}
+				s.deps.Redirect = redirection{apply: errors.New("no iptables"), requests: s.requests}
 				if err := s.run(); err == nil || !strings.Contains(err.Error(), "no iptables") {
 					t.Fatalf("error = %v", err)
 				}

@@ -34,24 +34,26 @@ func serversAt(at string) string {
 	if err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf(`{"hosts":%q,"skipServerWatch":true,"http":{"port":%s,"https":false},"grpc":{"port":8502,"tls":false}}`, u.Hostname(), u.Port())
+	return fmt.Sprintf(
+		`{"hosts":%q,"skipServerWatch":true,"http":{"port":%s,"https":false},"grpc":{"port":8502,"tls":false}}`,
+		u.Hostname(), u.Port())
 }
 
 // leaveAgent makes the scene one of a task without an agent, as the command does.
 func (s *scene) leaveAgent() {
 	s.t.Helper()
 	cfg := s.options.Config
-	servers, err := consulutil.NewServers(consulutil.ServersOptions{Config: *cfg.ConsulServers, Log: s.ports.Log})
+	servers, err := consulutil.NewServers(consulutil.ServersOptions{Config: *cfg.ConsulServers, Log: s.deps.Log})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	client := func() (*api.Client, error) {
 		return consulutil.NewClient(consulutil.Options{Servers: servers})
 	}
-	s.options.Place = meshinit.AtServers()
+	s.options.Endpoint = meshinit.ServersEndpoint()
 	s.options.Proxy = meshinit.ServersProxy{Config: cfg, GRPC: servers.GRPCTLS()}
 	s.servers = client
-	s.ports.Consul = func() (meshinit.Consul, error) {
+	s.deps.Consul = func() (meshinit.Consul, error) {
 		c, err := client()
 		if err != nil {
 			return meshinit.Consul{}, err
@@ -90,7 +92,8 @@ func (s *scene) catalogIDs() []string {
 // instance returns a registration as the catalog has it, with its checks.
 func (s *scene) instance(name, id string) *api.ServiceEntry {
 	s.t.Helper()
-	found, _, err := s.admin().Health().Service(name, "", false, &api.QueryOptions{Filter: fmt.Sprintf("Service.ID == %q", id)})
+	found, _, err := s.admin().Health().Service(name, "", false,
+		&api.QueryOptions{Filter: fmt.Sprintf("Service.ID == %q", id)})
 	if err != nil || len(found) != 1 {
 		s.t.Fatalf("instances %q of %s: %v, %v\n%s", id, name, found, err, s.log)
 	}

@@ -26,46 +26,63 @@ func TestAgentlessScenarios(t *testing.T) {
 		service string
 		check   func(t *testing.T, service, proxy *api.AgentService)
 	}{
-		{"no service and no proxy", head + `"transparentProxy":{"enabled":false}}`, "web", func(t *testing.T, service, proxy *api.AgentService) {
-			if service.Port != 0 || proxy.Port != 20000 || proxy.Proxy.LocalServicePort != 0 {
-				t.Errorf("ports = %d, %d, %d", service.Port, proxy.Port, proxy.Proxy.LocalServicePort)
-			}
-		}},
-		{"proxy is null", head + `"transparentProxy":{"enabled":false},"service":{"port":9090},"proxy":null}`, "web", func(t *testing.T, service, proxy *api.AgentService) {
-			if service.Port != 9090 || proxy.Port != 20000 {
-				t.Errorf("ports = %d, %d", service.Port, proxy.Port)
-			}
-		}},
+		{"no service and no proxy", head + `"transparentProxy":{"enabled":false}}`,
+			"web", func(t *testing.T, service, proxy *api.AgentService) {
+				if service.Port != 0 || proxy.Port != 20000 || proxy.Proxy.LocalServicePort != 0 {
+					t.Errorf("ports = %d, %d, %d", service.Port, proxy.Port, proxy.Proxy.LocalServicePort)
+				}
+			}},
+		{"proxy is null", head + `"transparentProxy":{"enabled":false},"service":{"port":9090},"proxy":null}`,
+			"web", func(t *testing.T, service, proxy *api.AgentService) {
+				if service.Port != 9090 || proxy.Port != 20000 {
+					t.Errorf("ports = %d, %d", service.Port, proxy.Port)
+				}
+			}},
 		{"proxy", head + `"transparentProxy":{"enabled":false},"service":{"name":"api","port":9090},
 			"proxy":{"publicListenerPort":21000,"localServiceAddress":"127.0.0.9","upstreams":[{"destinationName":"db","localBindPort":1234}]}}`, "api", func(t *testing.T, _, proxy *api.AgentService) {
 			p := proxy.Proxy
-			if proxy.Port != 21000 || p.LocalServicePort != 9090 || p.LocalServiceAddress != "127.0.0.9" || p.DestinationServiceName != "api" || p.Mode != "" {
+			if proxy.Port != 21000 || p.LocalServicePort != 9090 || p.LocalServiceAddress != "127.0.0.9" ||
+				p.DestinationServiceName != "api" || p.Mode != "" {
 				t.Errorf("proxy = %+v", proxy)
 			}
 			if len(p.Upstreams) != 1 || p.Upstreams[0].DestinationName != "db" || p.Upstreams[0].LocalBindPort != 1234 {
 				t.Errorf("upstreams = %+v", p.Upstreams)
 			}
 		}},
-		{"tags, meta and weights", head + `"transparentProxy":{"enabled":false},"service":{"name":"api","port":1,"tags":["a"],"meta":{"x":"y"},"weights":{"passing":3,"warning":2},"enableTagOverride":true}}`, "api", func(t *testing.T, service, proxy *api.AgentService) {
-			for _, s := range []*api.AgentService{service, proxy} {
-				if !slices.Equal(s.Tags, []string{"a"}) || s.Meta["x"] != "y" || s.Weights.Passing != 3 || s.Weights.Warning != 2 || !s.EnableTagOverride {
-					t.Errorf("registration = %+v", s)
+		{"tags, meta and weights",
+			head +
+				`"transparentProxy":{"enabled":false},"service":{"name":"api","port":1,"tags":["a"],"meta":{"x":"y"},` +
+				`"weights":{"passing":3,"warning":2},"enableTagOverride":true}}`,
+			"api", func(t *testing.T, service, proxy *api.AgentService) {
+				for _, s := range []*api.AgentService{service, proxy} {
+					if !slices.Equal(s.Tags, []string{"a"}) || s.Meta["x"] != "y" || s.Weights.Passing != 3 ||
+						s.Weights.Warning != 2 || !s.EnableTagOverride {
+						t.Errorf("registration = %+v", s)
+					}
 				}
-			}
-		}},
-		{"transparent proxy", head + `"service":{"name":"api","port":9090}}`, "api", func(t *testing.T, service, proxy *api.AgentService) {
-			want := api.ServiceAddress{Address: "127.0.0.1", Port: 9090}
-			if proxy.Proxy.Mode != "transparent" || service.TaggedAddresses["virtual"] != want || proxy.TaggedAddresses["virtual"] != want {
-				t.Errorf("service = %+v, proxy = %+v", service, proxy)
-			}
-		}},
-		{"mesh gateway", head + `"gateway":{"kind":"mesh-gateway","lanAddress":{"address":"10.0.0.1","port":8444},"wanAddress":{"address":"203.0.113.9"}}}`, "", func(t *testing.T, _, gateway *api.AgentService) {
-			if a := gateway.TaggedAddresses; gateway.Address != "10.0.0.1" || gateway.Port != 8444 || a["lan"].Port != 8444 || a["wan"].Port != 8443 {
-				t.Errorf("gateway = %+v", gateway)
-			}
-		}},
-		{"terminating gateway", head + `"gateway":{"kind":"terminating-gateway","lanAddress":{"address":"10.0.0.1","port":8444}}}`, "", isPlainGateway(api.ServiceKindTerminatingGateway)},
-		{"API gateway", head + `"healthSyncContainers":["app"],"gateway":{"kind":"api-gateway"}}`, "", isPlainGateway(api.ServiceKindAPIGateway)},
+			}},
+		{"transparent proxy", head + `"service":{"name":"api","port":9090}}`,
+			"api", func(t *testing.T, service, proxy *api.AgentService) {
+				want := api.ServiceAddress{Address: "127.0.0.1", Port: 9090}
+				if proxy.Proxy.Mode != "transparent" || service.TaggedAddresses["virtual"] != want ||
+					proxy.TaggedAddresses["virtual"] != want {
+					t.Errorf("service = %+v, proxy = %+v", service, proxy)
+				}
+			}},
+		{"mesh gateway",
+			head +
+				`"gateway":{"kind":"mesh-gateway","lanAddress":{"address":"10.0.0.1","port":8444},` +
+				`"wanAddress":{"address":"203.0.113.9"}}}`, "", func(t *testing.T, _, gateway *api.AgentService) {
+				if a := gateway.TaggedAddresses; gateway.Address != "10.0.0.1" || gateway.Port != 8444 ||
+					a["lan"].Port != 8444 || a["wan"].Port != 8443 {
+					t.Errorf("gateway = %+v", gateway)
+				}
+			}},
+		{"terminating gateway",
+			head + `"gateway":{"kind":"terminating-gateway","lanAddress":{"address":"10.0.0.1","port":8444}}}`,
+			"", isPlainGateway(api.ServiceKindTerminatingGateway)},
+		{"API gateway", head + `"healthSyncContainers":["app"],"gateway":{"kind":"api-gateway"}}`,
+			"", isPlainGateway(api.ServiceKindAPIGateway)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -90,7 +107,8 @@ func TestAgentlessScenarios(t *testing.T) {
 
 func isPlainGateway(kind api.ServiceKind) func(*testing.T, *api.AgentService, *api.AgentService) {
 	return func(t *testing.T, _, gateway *api.AgentService) {
-		if gateway.Kind != kind || gateway.Address != "127.0.0.1" || gateway.Port != 8443 || len(gateway.TaggedAddresses) != 0 {
+		if gateway.Kind != kind || gateway.Address != "127.0.0.1" || gateway.Port != 8443 ||
+			len(gateway.TaggedAddresses) != 0 {
 			t.Errorf("gateway = %+v", gateway)
 		}
 	}
@@ -102,7 +120,8 @@ func (s *scene) wantFrame(e *api.ServiceEntry) {
 	if e.Node.Node != s.node() || e.Node.Meta["synthetic-node"] != "true" {
 		s.t.Errorf("node = %+v", e.Node)
 	}
-	want := map[string]string{"task-id": s.taskID, "task-arn": "arn:aws:ecs:us-west-2:123456789012:task/prod/" + s.taskID, "source": "consul-ecs"}
+	want := map[string]string{"task-id": s.taskID,
+		"task-arn": "arn:aws:ecs:us-west-2:123456789012:task/prod/" + s.taskID, "source": "consul-ecs"}
 	for key, value := range want {
 		if e.Service.Meta[key] != value {
 			s.t.Errorf("meta %s = %q, want %q", key, e.Service.Meta[key], value)
@@ -128,9 +147,9 @@ func TestMetadataThatAreIncompleteAreReadAgain(t *testing.T) {
 		strings.Replace(s.task(), ","+networks, "", 1),
 		strings.Replace(s.task(), networks, `"Networks":[{"NetworkMode":"awsvpc","IPv4Addresses":[""]}]`, 1),
 	}
-	read := s.ports.Metadata.Task
+	read := s.deps.Metadata.Task
 	asked := 0
-	s.ports.Metadata = metadataFunc(func(ctx context.Context) (workload.Task, error) {
+	s.deps.Metadata = metadataFunc(func(ctx context.Context) (workload.Task, error) {
 		asked++
 		if asked <= len(answers) {
 			return workload.ParseTask([]byte(answers[asked-1]))
@@ -150,16 +169,20 @@ func (f metadataFunc) Task(ctx context.Context) (workload.Task, error) { return 
 
 func TestAgentlessChecksAreCriticalAtFirst(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, open, strings.Replace(serversDoc, `"service"`, `"healthSyncContainers":["app","side"],"service"`, 1))
+	s := newScene(t, open,
+		strings.Replace(serversDoc, `"service"`, `"healthSyncContainers":["app","side"],"service"`, 1))
 	s.mustRun()
 	type check struct{ ID, Name, Type, Status string }
 	got := map[string][]check{}
-	for name, id := range map[string]string{"web": "web-" + s.taskID, "web-sidecar-proxy": "web-" + s.taskID + "-sidecar-proxy"} {
+	for name, id := range map[string]string{"web": "web-" + s.taskID,
+		"web-sidecar-proxy": "web-" + s.taskID + "-sidecar-proxy"} {
 		for _, c := range s.instance(name, id).Checks {
-			got[name] = append(got[name], check{strings.Replace(c.CheckID, s.taskID, "TASK", 1), c.Name, c.Type, c.Status})
+			got[name] = append(got[name],
+				check{strings.Replace(c.CheckID, s.taskID, "TASK", 1), c.Name, c.Type, c.Status})
 		}
 	}
-	const kind, synced, ready = "consul-ecs-health-check", "Consul ECS health check synced", "Consul dataplane readiness"
+	const kind, synced, ready = "consul-ecs-health-check", "Consul ECS health check synced",
+		"Consul dataplane readiness"
 	want := map[string][]check{
 		"web": {
 			{"web-TASK-app", synced, kind, "critical"},
@@ -196,10 +219,12 @@ func TestAgentlessLoginFeedsConsulDataplane(t *testing.T) {
 	if err := json.Unmarshal(s.file(workload.FileDataplane), &got); err != nil {
 		t.Fatal(err)
 	}
-	if c := got.Consul; c.Addresses != "127.0.0.1" || c.GRPCPort != 8502 || c.Credentials.Type != "static" || c.Credentials.Static.Token != secret {
+	if c := got.Consul; c.Addresses != "127.0.0.1" || c.GRPCPort != 8502 || c.Credentials.Type != "static" ||
+		c.Credentials.Static.Token != secret {
 		t.Errorf("consul = %+v", c)
 	}
-	if got.Proxy.NodeName != s.node() || got.Proxy.ID != "web-"+s.taskID+"-sidecar-proxy" || got.Envoy.ReadyBindPort != 22000 {
+	if got.Proxy.NodeName != s.node() || got.Proxy.ID != "web-"+s.taskID+"-sidecar-proxy" ||
+		got.Envoy.ReadyBindPort != 22000 {
 		t.Errorf("proxy = %+v, envoy = %+v", got.Proxy, got.Envoy)
 	}
 	s.wantFiles(workload.FileDataplane, workload.FileServiceToken)
@@ -213,13 +238,16 @@ func TestAgentlessLoginFeedsConsulDataplane(t *testing.T) {
 func TestAgentlessLoginOfTheThreeGateways(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"mesh-gateway", "terminating-gateway", "api-gateway"} {
-		s := newScene(t, secured, `{"bootstrapDir":"DIR","consulServers":SERVERS,"consulLogin":{"enabled":true,"method":"`+trusting+`"},"gateway":{"kind":"`+kind+`"}}`)
+		s := newScene(t, secured,
+			`{"bootstrapDir":"DIR","consulServers":SERVERS,"consulLogin":{"enabled":true,"method":"`+
+				trusting+`"},"gateway":{"kind":"`+kind+`"}}`)
 		s.mustRun()
 		if got := s.requests.count("PUT /v1/catalog/register"); got != 1 {
 			t.Errorf("%s: %d registrations, want 1", kind, got)
 		}
 		found := s.instance("web", "web-"+s.taskID)
-		if len(found.Checks) != 1 || found.Checks[0].CheckID != "web-"+s.taskID+"-consul-dataplane" || found.Checks[0].Status != "critical" {
+		if len(found.Checks) != 1 || found.Checks[0].CheckID != "web-"+s.taskID+"-consul-dataplane" ||
+			found.Checks[0].Status != "critical" {
 			t.Errorf("%s: checks = %+v", kind, found.Checks)
 		}
 	}
@@ -239,7 +267,8 @@ func TestAgentlessDirectModeLeavesTheTokenToTheRelay(t *testing.T) {
 		s.wantMode(name, 0o444)
 	}
 	relay, err := bootstrap.ParseRelay(s.file(workload.FileRelay))
-	if err != nil || relay.TokenFile != s.dir+"/service-token" || relay.Servers.Hosts != "127.0.0.1" || relay.Servers.GRPC.Port != 8502 {
+	if err != nil || relay.TokenFile != s.dir+"/service-token" || relay.Servers.Hosts != "127.0.0.1" ||
+		relay.Servers.GRPC.Port != 8502 {
 		t.Errorf("relay = %+v, %v", relay, err)
 	}
 	node := s.bootstrap()["node"].(map[string]any)
@@ -253,10 +282,11 @@ func TestAgentlessDirectModeLeavesTheTokenToTheRelay(t *testing.T) {
 // A token of the environment is in no separate file.
 func TestAgentlessTokenOfTheEnvironment(t *testing.T) {
 	t.Parallel()
-	for doc, file := range map[string]string{serversDoc: workload.FileDataplane, direct(serversDoc): workload.FileRelay} {
+	for doc, file := range map[string]string{serversDoc: workload.FileDataplane,
+		direct(serversDoc): workload.FileRelay} {
 		s := newScene(t, open, doc)
-		consul := s.ports.Consul
-		s.ports.Consul = func() (meshinit.Consul, error) {
+		consul := s.deps.Consul
+		s.deps.Consul = func() (meshinit.Consul, error) {
 			c, err := consul()
 			c.Token = "from-the-environment"
 			return c, err
@@ -287,7 +317,8 @@ func TestAgentlessCAOfGRPCAndHostsGetFiles(t *testing.T) {
 	if got := string(s.file(workload.FileHosts)); got != "127.0.1.1 api\n127.0.1.2 db\n" {
 		t.Errorf("hosts = %q", got)
 	}
-	const want = `"tls":{"caCertsPath":"DIR/consul-grpc-ca-cert.pem","disabled":false,"serverName":"server.dc1.consul","tlsServerName":"server.dc1.consul"}`
+	const want = `"tls":{"caCertsPath":"DIR/consul-grpc-ca-cert.pem","disabled":false,` +
+		`"serverName":"server.dc1.consul","tlsServerName":"server.dc1.consul"}`
 	if got := string(s.file(workload.FileDataplane)); !strings.Contains(got, strings.Replace(want, "DIR", s.dir, 1)) {
 		t.Errorf("no %s in\n%s", want, got)
 	}
@@ -318,7 +349,8 @@ func TestFilesOfAnotherModeAreRemoved(t *testing.T) {
 
 func TestAgentlessLoginGoesToTheDatacenter(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, secured, strings.Replace(serversLoginDoc, `"enabled":true`, `"enabled":true,"datacenter":"dc1"`, 1))
+	s := newScene(t, secured,
+		strings.Replace(serversLoginDoc, `"enabled":true`, `"enabled":true,"datacenter":"dc1"`, 1))
 	s.mustRun()
 	if got := s.requests.query("POST /v1/acl/login").Get("dc"); got != "dc1" {
 		t.Errorf("datacenter of the login = %q", got)

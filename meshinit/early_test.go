@@ -19,11 +19,13 @@ import (
 // TestWrongGRPCAddressCostsNoToken: it used to be found after the registration.
 func TestWrongGRPCAddressCostsNoToken(t *testing.T) {
 	t.Parallel()
-	for _, address := range []string{"consul", "consul:", ":8502", "127.0.0.1:0", "127.0.0.1:70000", "127.0.0.1:grpc", "unix://", "tcp://127.0.0.1:8502", "http://127.0.0.1:8502/"} {
+	for _, address := range []string{"consul", "consul:", ":8502", "127.0.0.1:0",
+		"127.0.0.1:70000", "127.0.0.1:grpc", "unix://", "tcp://127.0.0.1:8502", "http://127.0.0.1:8502/"} {
 		s := newScene(t, secured, loginDoc)
 		s.options.Proxy = meshinit.AgentProxy{GRPC: meshinit.GRPC{Address: address}}
 		err := s.run()
-		if cli.ExitCode(err) != 1 || !strings.Contains(err.Error(), `"`+address+`" (CONSUL_GRPC_ADDR): want <host>:<port>`) {
+		if cli.ExitCode(err) != 1 ||
+			!strings.Contains(err.Error(), `"`+address+`" (CONSUL_GRPC_ADDR): want <host>:<port>`) {
 			t.Errorf("%s: exit %d: %v", address, cli.ExitCode(err), err)
 		}
 		if got := s.requests.list(); len(got) != 0 {
@@ -60,7 +62,7 @@ func TestHungVolumeDoesNotKeepTheToken(t *testing.T) {
 	s := newScene(t, secured, loginDoc)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	release := make(chan struct{})
-	s.ports.CopyProgram = func(string) error {
+	s.deps.CopyProgram = func(string) error {
 		<-release
 		return nil
 	}
@@ -70,7 +72,7 @@ func TestHungVolumeDoesNotKeepTheToken(t *testing.T) {
 		}
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- meshinit.Run(ctx, s.options, s.ports) }()
+	go func() { ended <- meshinit.Run(ctx, s.options, s.deps) }()
 	testkit.Eventually(t, "the token is logged out", func() bool {
 		return strings.Contains(s.log.String(), "logged in") && len(s.tokens()) == 0
 	})
@@ -83,7 +85,7 @@ func TestHungVolumeDoesNotKeepTheToken(t *testing.T) {
 }
 
 func copyFails(err error) func(*scene) {
-	return func(s *scene) { s.ports.CopyProgram = func(string) error { return err } }
+	return func(s *scene) { s.deps.CopyProgram = func(string) error { return err } }
 }
 
 // TestUnreplicatedTokenErrorNamesOneRemedy: that of the wait, not that of a wrong
@@ -100,7 +102,8 @@ func TestUnreplicatedTokenErrorNamesOneRemedy(t *testing.T) {
 		return self
 	}
 	err := s.run()
-	if cli.ExitCode(err) != 3 || strings.Count(err.Error(), "wait for token replication") != 1 || strings.Contains(err.Error(), "CONSUL_HTTP_TOKEN") {
+	if cli.ExitCode(err) != 3 || strings.Count(err.Error(), "wait for token replication") != 1 ||
+		strings.Contains(err.Error(), "CONSUL_HTTP_TOKEN") {
 		t.Errorf("exit %d: %v", cli.ExitCode(err), err)
 	}
 	s.wantNothing()

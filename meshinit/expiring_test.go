@@ -48,7 +48,8 @@ func TestExpiringTokenIsPresentedByARelay(t *testing.T) {
 			}
 			token, _, err := s.admin().ACL().TokenReadSelf(&api.QueryOptions{Token: secret})
 			s.must(err)
-			if renewed := consulutil.LoginMeta(token.Description)[config.LoginMetaRenewed]; renewed != strconv.FormatBool(tt.relayed) {
+			if renewed := consulutil.LoginMeta(
+				token.Description)[config.LoginMetaRenewed]; renewed != strconv.FormatBool(tt.relayed) {
 				t.Errorf("the login declares that its token is replaced: %s", renewed)
 			}
 			if !tt.relayed {

@@ -27,7 +27,7 @@ const (
 func (r *run) writeProxyFiles(ctx context.Context) error {
 	token := r.token
 	token.Secret = cmp.Or(token.Secret, r.consul.Token)
-	files, err := r.Proxy.Files(ctx, r.workload, r.proxy, token)
+	files, err := r.options.Proxy.Files(ctx, r.workload, r.proxy, token)
 	if err != nil {
 		return &exit.UsageError{Err: fmt.Errorf("prepare the start of proxy %q: %w", r.workload.Proxy.ID, err)}
 	}
@@ -36,7 +36,7 @@ func (r *run) writeProxyFiles(ctx context.Context) error {
 		if f.Secret {
 			err = r.writeSecret(path, f.Data, modePublicBootstrap)
 		} else {
-			err = r.note(path, volume.Write(path, f.Data, modePublicBootstrap, volume.KeepGroup))
+			err = r.recordWritten(path, volume.Write(path, f.Data, modePublicBootstrap, volume.KeepGroup))
 		}
 		if err != nil {
 			return err
@@ -65,23 +65,25 @@ func (r *run) writeToken(context.Context) error {
 // proxy's user may read, with -compat every user. The user is for task definitions of
 // hashicorp/consul-ecs, in which the proxy does not have the group.
 func (r *run) writeSecret(path string, data []byte, compat os.FileMode) error {
-	err := r.note(path, r.secrets().Write(path, data, compat))
+	err := r.recordWritten(path, r.secrets().Write(path, data, compat))
 	r.stored = r.stored || err == nil
-	if err != nil || r.Compat {
+	if err != nil || r.options.Compat {
 		return err
 	}
 	if err := volume.AllowReader(path, redirect.ProxyUID, volume.ModeSecret); err != nil {
-		r.Log.Info("only the file's group may read it, which the proxy then needs", logkey.Path, path, logkey.Reason, err)
+		r.deps.Log.Info("only the file's group may read it, which the proxy then needs",
+			logkey.Path, path, logkey.Reason, err)
 	}
 	return nil
 }
 
 func (r *run) secrets() volume.Secrets {
-	return volume.Secrets{Dir: r.Config.BootstrapDir, Group: r.FileGroup, Compat: r.Compat, Log: r.Log}
+	return volume.Secrets{Dir: r.options.Config.BootstrapDir, Group: r.options.FileGroup, Compat: r.options.Compat,
+		Log: r.deps.Log}
 }
 
-// note remembers a file that was written, to remove it if the run fails.
-func (r *run) note(path string, err error) error {
+// recordWritten keeps the name of a file that was written, to remove it if the run fails.
+func (r *run) recordWritten(path string, err error) error {
 	if err == nil {
 		r.written = append(r.written, path)
 	}
@@ -97,7 +99,7 @@ func (r *run) startCopy(context.Context) error {
 		r.written = append(r.written, path)
 	}
 	copying := make(chan error, 1)
-	go func() { copying <- r.CopyProgram(path) }()
+	go func() { copying <- r.deps.CopyProgram(path) }()
 	r.copying = copying
 	return nil
 }

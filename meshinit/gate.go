@@ -65,13 +65,13 @@ type Gate struct {
 func (g Gate) Wait(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w := waiter{Gate: g, start: time.Now(), progress: time.Now(), tasks: make(chan workload.Task)}
+	w := waiter{gate: g, start: time.Now(), progress: time.Now(), tasks: make(chan workload.Task)}
 	go w.readTasks(ctx)
 	for {
 		if open, err := w.look(ctx); open || err != nil {
 			return err
 		}
-		if err := w.noteMissing(time.Now()); err != nil {
+		if err := w.checkProgress(time.Now()); err != nil {
 			return err
 		}
 		select {
@@ -96,7 +96,7 @@ func (w *waiter) pause() time.Duration {
 
 // waiter is one wait at a gate.
 type waiter struct {
-	Gate
+	gate  Gate
 	start time.Time
 	// tasks delivers valid metadata answers, and task is the last one.
 	tasks chan workload.Task
@@ -116,7 +116,7 @@ type waiter struct {
 func (w *waiter) readTasks(ctx context.Context) {
 	pause := unknownTaskPause
 	for {
-		if task, err := w.Metadata.Task(ctx); err == nil {
+		if task, err := w.gate.Metadata.Task(ctx); err == nil {
 			pause = taskPause
 			select {
 			case w.tasks <- task:
@@ -136,7 +136,7 @@ func (w *waiter) learnTask(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastReadLimit)
 	defer cancel()
-	if task, err := w.Metadata.Task(ctx); err == nil {
+	if task, err := w.gate.Metadata.Task(ctx); err == nil {
 		w.task = task
 	}
 }
@@ -154,21 +154,21 @@ func (w *waiter) look(ctx context.Context) (open bool, err error) {
 			return false, err
 		}
 	}
-	if len(w.Proxy) > 0 {
+	if len(w.gate.Proxy) > 0 {
 		// Before mesh-init has succeeded, the proxy of this task has no configuration.
 		open = w.status.Outcome != starting && w.proxyAccepts(ctx)
 	}
 	if open && !w.logged.IsZero() {
-		w.Log.Info("finished waiting", logkey.Elapsed, time.Since(w.start).Round(time.Millisecond))
+		w.gate.Log.Info("finished waiting", logkey.Elapsed, time.Since(w.start).Round(time.Millisecond))
 	}
 	return open, nil
 }
 
 // readOwnStatus updates the status and returns what is missing.
 func (w *waiter) readOwnStatus() string {
-	s, err := readStatus(w.Dir)
+	s, err := readStatus(w.gate.Dir)
 	w.unproven = err == nil && s.Outcome == ready && w.task.TaskARN == ""
-	path := filepath.Join(w.Dir, workload.FileStatus)
+	path := filepath.Join(w.gate.Dir, workload.FileStatus)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return path + ", which mesh-init writes"
@@ -184,7 +184,7 @@ func (w *waiter) readOwnStatus() string {
 	return "mesh-init: " + s.Message
 }
 
-// meshInitEnded judges by ECS's word a mesh-init that left no outcome: one of an
+// meshInitEnded decides by the status of ECS about a mesh-init without an outcome: one of an
 // earlier version, or one that could not write it. ECS could not start one that stopped
 // without an exit code.
 func (w *waiter) meshInitEnded() (open bool, err error) {
@@ -192,9 +192,12 @@ func (w *waiter) meshInitEnded() (open bool, err error) {
 		switch {
 		case c.Name != workload.ContainerMeshInit || c.KnownStatus != workload.StatusStopped:
 		case c.ExitCode == nil:
-			return false, fmt.Errorf("mesh-init failed: ECS did not start container %s, the stopped task's containers[].reason has the cause", c.Name)
+			return false,
+				fmt.Errorf("mesh-init failed: ECS did not start container %s, the stopped task's containers[].reason "+
+					"has the cause", c.Name)
 		case *c.ExitCode != 0:
-			return false, fmt.Errorf("mesh-init failed: container %s has exit code %d, its log has the reason", c.Name, *c.ExitCode)
+			return false, fmt.Errorf("mesh-init failed: container %s has exit code %d, its log has the reason",
+				c.Name, *c.ExitCode)
 		default:
 			return true, nil
 		}
@@ -204,7 +207,7 @@ func (w *waiter) meshInitEnded() (open bool, err error) {
 
 // proxyAccepts reports whether every listener accepts a connection.
 func (w *waiter) proxyAccepts(ctx context.Context) bool {
-	for _, address := range w.Proxy {
+	for _, address := range w.gate.Proxy {
 		if err := accepts(ctx, address); err != nil {
 			if w.status.Outcome == ready {
 				w.missing = "the proxy's listener: " + err.Error()
@@ -231,22 +234,22 @@ func accepts(ctx context.Context, address string) error {
 	return conn.Close()
 }
 
-// noteMissing logs what is missing, and gives up when nothing has changed for the
+// checkProgress logs what is missing, and gives up when nothing has changed for the
 // limit. A container of a running task that ECS starts again while its metadata cannot be
 // read waits on: its end would mend nothing, and may be that of the task.
-func (w *waiter) noteMissing(now time.Time) error {
-	limit := w.Limit
+func (w *waiter) checkProgress(now time.Time) error {
+	limit := w.gate.Limit
 	if w.status.Outcome == starting { // mesh-init's own message is the better one
 		limit += failureTime
 	}
-	waitsOn := w.unproven && len(w.Proxy) == 0
-	if elapsed := now.Sub(w.progress); elapsed >= limit && !waitsOn {
+	keepsWaiting := w.unproven && len(w.gate.Proxy) == 0
+	if elapsed := now.Sub(w.progress); elapsed >= limit && !keepsWaiting {
 		return fmt.Errorf("gave up after %s: still missing: %s", now.Sub(w.start).Round(time.Millisecond), w.missing)
 	}
 	// The first line waits for the metadata, if that answers, to name the true reason.
 	first := w.logged.IsZero() && (w.task.TaskARN != "" || now.Sub(w.start) >= taskPause)
 	if first || !w.logged.IsZero() && now.Sub(w.logged) >= gateLogPause {
-		w.Log.Info("waiting", logkey.Missing, w.missing, logkey.Elapsed, now.Sub(w.start).Round(time.Millisecond))
+		w.gate.Log.Info("waiting", logkey.Missing, w.missing, logkey.Elapsed, now.Sub(w.start).Round(time.Millisecond))
 		w.logged = now
 	}
 	return nil

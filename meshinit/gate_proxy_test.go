@@ -15,7 +15,9 @@ import (
 )
 
 // proxyGate returns a gate in front of a listener that a test opens.
-func proxyGate(t *testing.T, metadata meshinit.Metadata, listeners ...string) (dir string, gate meshinit.Gate, log *testkit.Log) {
+func proxyGate(
+	t *testing.T, metadata meshinit.Metadata, listeners ...string,
+) (dir string, gate meshinit.Gate, log *testkit.Log) {
 	log = &testkit.Log{}
 	dir = t.TempDir()
 	return dir, meshinit.Gate{

@@ -45,7 +45,8 @@ func (e *endpoint) Task(context.Context) (workload.Task, error) {
 func (e *endpoint) meshInitEnds(code int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	c := workload.Container{Name: workload.ContainerMeshInit, DesiredStatus: "RUNNING", KnownStatus: "STOPPED", ExitCode: &code}
+	c := workload.Container{Name: workload.ContainerMeshInit, DesiredStatus: "RUNNING",
+		KnownStatus: "STOPPED", ExitCode: &code}
 	if code < 0 {
 		c.ExitCode = nil
 	}
@@ -74,12 +75,14 @@ func atGate(t *testing.T, prepare func(*wait), test func(*wait)) {
 	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		w := &wait{t: t, dir: dir, metadata: &endpoint{task: workload.Task{TaskARN: thisTask}}, log: &testkit.Log{}, ended: make(chan error, 1), start: time.Now()}
+		w := &wait{t: t, dir: dir, metadata: &endpoint{task: workload.Task{TaskARN: thisTask}}, log: &testkit.Log{},
+			ended: make(chan error, 1), start: time.Now()}
 		prepare(w)
 		ctx, cancel := context.WithCancelCause(context.Background())
 		defer cancel(nil)
 		w.cancel = cancel
-		gate := meshinit.Gate{Dir: dir, Metadata: w.metadata, Limit: time.Minute, Log: hclog.New(&hclog.LoggerOptions{Output: w.log, DisableTime: true})}
+		gate := meshinit.Gate{Dir: dir, Metadata: w.metadata, Limit: time.Minute,
+			Log: hclog.New(&hclog.LoggerOptions{Output: w.log, DisableTime: true})}
 		go func() { w.ended <- gate.Wait(ctx) }()
 		test(w)
 		cancel(nil)
@@ -193,9 +196,10 @@ func TestExitCodeOfMeshInitCountsWithoutAStatus(t *testing.T) {
 			})
 		})
 	}
-	atGate(t, func(w *wait) { w.status(thisTask, "failed", "its own message"); w.metadata.meshInitEnds(3) }, func(w *wait) {
-		w.wantError(time.Second, "its own message")
-	})
+	atGate(t, func(w *wait) { w.status(thisTask, "failed", "its own message"); w.metadata.meshInitEnds(3) },
+		func(w *wait) {
+			w.wantError(time.Second, "its own message")
+		})
 }
 
 // ECS reports no exit code of a container that it could not start.
@@ -232,13 +236,14 @@ func TestWaitGivesUpWithoutProgress(t *testing.T) {
 // TERM may come before the first answer of the metadata, to a task that is registered.
 func TestTERMBeforeTheFirstMetadataReadFindsAnOpenGate(t *testing.T) {
 	t.Parallel()
-	atGate(t, func(w *wait) { w.status(thisTask, "ready", ""); w.metadata.set(errors.New("status 500")) }, func(w *wait) {
-		w.pass(100 * time.Millisecond)
-		w.wantClosed()
-		w.metadata.set(nil)
-		w.cancel(&exit.SignalError{Signal: syscall.SIGTERM})
-		w.wantOpen(look)
-	})
+	atGate(t, func(w *wait) { w.status(thisTask, "ready", ""); w.metadata.set(errors.New("status 500")) },
+		func(w *wait) {
+			w.pass(100 * time.Millisecond)
+			w.wantClosed()
+			w.metadata.set(nil)
+			w.cancel(&exit.SignalError{Signal: syscall.SIGTERM})
+			w.wantOpen(look)
+		})
 }
 
 // However long that takes: the task runs, unless an earlier one has left the status.
@@ -246,12 +251,13 @@ func TestGateOpensAfterAMetadataOutage(t *testing.T) {
 	t.Parallel()
 	const outageTime = 5 * time.Minute
 	outage := func(task string, test func(*wait)) {
-		atGate(t, func(w *wait) { w.status(task, "ready", ""); w.metadata.set(errors.New("status 500")) }, func(w *wait) {
-			w.pass(outageTime)
-			w.wantClosed()
-			w.metadata.set(nil)
-			test(w)
-		})
+		atGate(t, func(w *wait) { w.status(task, "ready", ""); w.metadata.set(errors.New("status 500")) },
+			func(w *wait) {
+				w.pass(outageTime)
+				w.wantClosed()
+				w.metadata.set(nil)
+				test(w)
+			})
 	}
 	outage(thisTask, func(w *wait) { w.wantOpen(250 * time.Millisecond) })
 	outage(otherTask, func(w *wait) { w.wantError(250*time.Millisecond, "gave up after 5m0", "of this task") })
@@ -266,7 +272,8 @@ func TestWaitLogsMissingConditionsEveryTenSeconds(t *testing.T) {
 		w.status(thisTask, "ready", "")
 		w.wantOpen(lateLook)
 		got := strings.Split(strings.TrimSpace(w.log.String()), "\n")
-		want := []string{workload.FileStatus + ", which mesh-init writes", workload.FileStatus, "mesh-init: log in", "finished waiting"}
+		want := []string{workload.FileStatus + ", which mesh-init writes",
+			workload.FileStatus, "mesh-init: log in", "finished waiting"}
 		if len(got) != len(want) {
 			w.t.Fatalf("log:\n%s", w.log)
 		}
@@ -299,7 +306,8 @@ func TestMeshInitReportsItsOutcome(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, secured, loginDoc)
 	task := "arn:aws:ecs:us-west-2:123456789012:task/prod/" + s.taskID
-	if err := os.WriteFile(filepath.Join(s.dir, workload.FileStatus), []byte(`{"task":"`+otherTask+`","outcome":"ready"}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.dir, workload.FileStatus),
+		[]byte(`{"task":"`+otherTask+`","outcome":"ready"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	wantStatus := func(want string) {
@@ -309,17 +317,17 @@ func TestMeshInitReportsItsOutcome(t *testing.T) {
 		}
 		s.wantMode(workload.FileStatus, 0o644)
 	}
-	copyProgram := s.ports.CopyProgram
-	s.ports.CopyProgram = func(path string) error { return errors.New("disk full") }
+	copyProgram := s.deps.CopyProgram
+	s.deps.CopyProgram = func(path string) error { return errors.New("disk full") }
 	if s.run() == nil {
 		t.Fatal("no error")
 	}
 	wantStatus(`{"task":"` + task + `","outcome":"failed","message":"disk full"}`)
-	s.ports.CopyProgram = copyProgram
+	s.deps.CopyProgram = copyProgram
 	s.mustRun()
 	wantStatus(`{"task":"` + task + `","outcome":"ready"}`)
 	// The task runs: a later run's failure is not its end.
-	s.ports.CopyProgram = func(path string) error { return errors.New("disk full") }
+	s.deps.CopyProgram = func(path string) error { return errors.New("disk full") }
 	if s.run() == nil {
 		t.Fatal("no error")
 	}
@@ -333,7 +341,8 @@ func TestMeshInitReportsFailureBeforeReadingMetadata(t *testing.T) {
 	if err := s.run(); cli.ExitCode(err) != exit.CodeUsage {
 		t.Fatalf("error = %v", err)
 	}
-	if got := string(s.file(workload.FileStatus)); !strings.Contains(got, s.taskID) || !strings.Contains(got, `gRPC address \"nonsense\"`) {
+	if got := string(s.file(workload.FileStatus)); !strings.Contains(got, s.taskID) ||
+		!strings.Contains(got, `gRPC address \"nonsense\"`) {
 		t.Errorf("status %s", got)
 	}
 }
@@ -343,14 +352,15 @@ func TestMeshInitReportsTheStepUnderWay(t *testing.T) {
 	s := newScene(t, secured, strings.Replace(loginDoc, trusting, "nope", 1))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- meshinit.Run(ctx, s.options, s.ports) }()
+	go func() { ended <- meshinit.Run(ctx, s.options, s.deps) }()
 	testkit.Eventually(t, "the status has the step", func() bool {
 		data, _ := os.ReadFile(filepath.Join(s.dir, workload.FileStatus))
 		return strings.Contains(string(data), `"outcome":"starting","message":"log in"`)
 	})
 	cancel(&exit.SignalError{Signal: syscall.SIGTERM})
 	<-ended
-	if got := string(s.file(workload.FileStatus)); !strings.Contains(got, `"outcome":"failed"`) || !strings.Contains(got, "stopped by signal terminated") {
+	if got := string(s.file(workload.FileStatus)); !strings.Contains(got, `"outcome":"failed"`) ||
+		!strings.Contains(got, "stopped by signal terminated") {
 		t.Errorf("status %s", got)
 	}
 }

@@ -51,7 +51,10 @@ func split(address string) (scheme, host, port string, err error) {
 	host, port, err = net.SplitHostPort(rest)
 	number, numberErr := strconv.ParseUint(port, 10, 16)
 	if err != nil || host == "" || strings.ContainsAny(host, "/@") || numberErr != nil || number == 0 {
-		return "", "", "", fmt.Errorf("gRPC address %q (CONSUL_GRPC_ADDR): want <host>:<port>, with or without http:// or https://, or unix:///<path>", address)
+		return "", "", "",
+			fmt.Errorf(
+				"gRPC address %q (CONSUL_GRPC_ADDR): want <host>:<port>, with or without http:// or https://, or "+
+					"unix:///<path>", address)
 	}
 	return scheme, host, port, nil
 }
@@ -72,7 +75,8 @@ func (g GRPC) resolve(ctx context.Context) (bootstrap.GRPC, error) {
 	}
 	pem, err := loadCA(file, path)
 	if err != nil {
-		return bootstrap.GRPC{}, fmt.Errorf("CA of the gRPC address %q (CONSUL_GRPC_CACERT, CONSUL_GRPC_CAPATH): %w", address, err)
+		return bootstrap.GRPC{}, fmt.Errorf("CA of the gRPC address %q (CONSUL_GRPC_CACERT, CONSUL_GRPC_CAPATH): %w",
+			address, err)
 	}
 	resolved, err := resolveHost(ctx, address)
 	if err != nil {

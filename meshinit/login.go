@@ -28,15 +28,15 @@ const (
 // login leaves the token to undo, unless an earlier run obtained it: the proxy that it
 // started presents it.
 func (r *run) login(ctx context.Context) error {
-	if !r.Config.ConsulLogin.Enabled {
+	if !r.options.Config.ConsulLogin.Enabled {
 		return nil
 	}
-	params := registrar.LoginParams(r.Config, r.workload.Partition, r.task)
-	if r.Proxy.KeepsToken() {
+	params := registrar.LoginParams(r.options.Config, r.workload.Partition, r.task)
+	if r.options.Proxy.KeepsToken() {
 		params.Meta[config.LoginMetaRenewed] = "false"
 	}
 	params.Previous = r.secrets().Previous(workload.FileServiceToken)
-	r.session = r.Session(r.task, r.Log)
+	r.session = r.deps.Session(r.task, r.deps.Log)
 	var err error
 	r.token, err = r.session.Login(ctx, params)
 	r.resumed = r.token.Secret == params.Previous
@@ -56,7 +56,7 @@ func (r *run) undo(ctx context.Context) {
 	r.deregister(ctx)
 	inUse := r.wasReady && r.stored
 	if r.token.Secret != "" && !r.resumed && !inUse {
-		consulutil.LogLogout(r.Log.With(logkey.Accessor, r.token.Accessor), r.session.Logout(ctx, r.token.Secret))
+		consulutil.LogLogout(r.deps.Log.With(logkey.Accessor, r.token.Accessor), r.session.Logout(ctx, r.token.Secret))
 	}
 	copied, cancel := context.WithTimeout(ctx, copyLimit)
 	defer cancel()
@@ -70,7 +70,7 @@ func (r *run) undo(ctx context.Context) {
 	}
 	for _, path := range r.written {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			r.Log.Error("file of a failed start was not removed", logkey.Path, path, logkey.Error, err)
+			r.deps.Log.Error("file of a failed start was not removed", logkey.Path, path, logkey.Error, err)
 		}
 	}
 }
@@ -80,8 +80,8 @@ func (r *run) restore(remove bool) {
 	if !r.suspended {
 		return
 	}
-	if err := r.Redirect.Restore(remove); err != nil {
-		r.Log.Warn("redirection was not restored", logkey.Error, err)
+	if err := r.deps.Redirect.Restore(remove); err != nil {
+		r.deps.Log.Warn("redirection was not restored", logkey.Error, err)
 	}
 }
 
@@ -94,11 +94,11 @@ func (r *run) deregister(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, deregisterLimit)
 	defer cancel()
 	if err := r.consul.Registrar.Deregister(ctx, r.token.Secret, r.workload); err != nil {
-		r.Log.Warn("registration was not rolled back", logkey.Error, err)
+		r.deps.Log.Warn("registration was not rolled back", logkey.Error, err)
 		return
 	}
-	r.Log.Info("deregistered", logkey.ServiceID, r.workload.ID, logkey.ProxyID, r.workload.Proxy.ID)
+	r.deps.Log.Info("deregistered", logkey.ServiceID, r.workload.ID, logkey.ProxyID, r.workload.Proxy.ID)
 }
 
 // path returns the path of a file of the task.
-func (r *run) path(name string) string { return filepath.Join(r.Config.BootstrapDir, name) }
+func (r *run) path(name string) string { return filepath.Join(r.options.Config.BootstrapDir, name) }

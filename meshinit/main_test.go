@@ -50,7 +50,8 @@ func TestMain(m *testing.M) {
 		Tags: map[string]string{"consul.hashicorp.com.service-name": "web"},
 	})
 	// The AWS SDK reads its environment by itself.
-	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_REGION", "AWS_PROFILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"} {
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_REGION",
+		"AWS_PROFILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"} {
 		os.Unsetenv(name)
 	}
 	os.Setenv("AWS_CONFIG_FILE", "/nonexistent")
@@ -107,7 +108,7 @@ func authMethod(admin *api.Client, name, path string) error {
 	return err
 }
 
-// scene is one run of mesh-init: options and ports as the command builds them,
+// scene is one run of mesh-init: options and dependencies as the command builds them,
 // for a separate task.
 type scene struct {
 	t       *testing.T
@@ -116,7 +117,7 @@ type scene struct {
 	cluster string
 	taskID  string
 	options meshinit.Options
-	ports   meshinit.Ports
+	deps    meshinit.Deps
 	// servers and bearer are of the login's session.
 	servers func() (*api.Client, error)
 	bearer  func(context.Context, workload.Task) (string, error)
@@ -134,7 +135,8 @@ var sceneNumber atomic.Int32
 func newScene(t *testing.T, server *testkit.Consul, doc string) *scene {
 	t.Helper()
 	server.Require(t)
-	s := &scene{t: t, server: server, dir: t.TempDir(), cluster: "prod", taskID: fmt.Sprintf("task%d", sceneNumber.Add(1)), log: &testkit.Log{}}
+	s := &scene{t: t, server: server, dir: t.TempDir(), cluster: "prod",
+		taskID: fmt.Sprintf("task%d", sceneNumber.Add(1)), log: &testkit.Log{}}
 	// Every request to Consul passes a counter in front of it.
 	s.requests = &requests{}
 	front := httptest.NewServer(s.requests.before("http://" + server.HTTPAddr))
@@ -144,8 +146,9 @@ func newScene(t *testing.T, server *testkit.Consul, doc string) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.options = meshinit.Options{Config: cfg, FileGroup: volume.GroupOfDir, Proxy: meshinit.AgentProxy{}, Place: meshinit.InTask(), Limit: testkit.Patience}
-	s.ports = meshinit.Ports{
+	s.options = meshinit.Options{Config: cfg, FileGroup: volume.GroupOfDir, Proxy: meshinit.AgentProxy{},
+		Endpoint: meshinit.AgentEndpoint(), Limit: testkit.Patience}
+	s.deps = meshinit.Deps{
 		Metadata: s.taskMetadata(),
 		Consul: func() (meshinit.Consul, error) {
 			client, err := consulutil.NewClient(consulutil.Options{Address: front.URL})
@@ -165,11 +168,13 @@ func newScene(t *testing.T, server *testkit.Consul, doc string) *scene {
 		return consulutil.NewClient(consulutil.Options{Address: cfg.ConsulHTTPAddr, CAFile: cfg.ConsulCACertFile})
 	}
 	s.bearer = func(ctx context.Context, task workload.Task) (string, error) {
-		signer, err := awsutil.NewSigner(ctx, awsutil.LoadOptions{DefaultRegion: task.Region(), UserAgent: "consul-ecs", Version: "v0"})
+		signer, err := awsutil.NewSigner(ctx,
+			awsutil.LoadOptions{DefaultRegion: task.Region(), UserAgent: "consul-ecs", Version: "v0"})
 		if err != nil {
 			return "", err
 		}
-		return signer.Bearer(ctx, awsutil.BearerOptions{Partition: task.Partition(), IncludeEntity: cfg.ConsulLogin.IncludeEntity})
+		return signer.Bearer(ctx,
+			awsutil.BearerOptions{Partition: task.Partition(), IncludeEntity: cfg.ConsulLogin.IncludeEntity})
 	}
 	if cfg.ConsulServers != nil {
 		s.leaveAgent()
@@ -201,7 +206,7 @@ func (s *scene) metadata(status int, body string) *httptest.Server {
 
 func (s *scene) run() error {
 	s.t.Helper()
-	return meshinit.Run(context.Background(), s.options, s.ports)
+	return meshinit.Run(context.Background(), s.options, s.deps)
 }
 
 // mustRun calls run, and fails the test with its error.

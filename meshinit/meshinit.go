@@ -31,12 +31,12 @@ type Options struct {
 	Region string
 	// Limit bounds each wait: for metadata, for a login, for Consul.
 	Limit time.Duration
-	// Place describes where the task registers, in remedies.
-	Place Place
+	// Endpoint is where the task registers.
+	Endpoint ConsulEndpoint
 }
 
-// Place is where tasks register: the agent in the task, or the Consul servers.
-type Place struct {
+// ConsulEndpoint is where tasks register: the agent in the task, or the Consul servers.
+type ConsulEndpoint struct {
 	// Policy has the pauses between attempts there, without a limit.
 	Policy retry.Policy
 	// ClientRemedy and Remedy are what to check when no client for it could be made,
@@ -44,27 +44,27 @@ type Place struct {
 	ClientRemedy, Remedy string
 }
 
-// InTask returns the place that is a Consul client agent in the task. It starts at the same
+// AgentEndpoint returns the endpoint of a Consul client agent in the task. It starts at the same
 // time, and every pause delays the task's first request. A refused connection costs little.
-func InTask() Place {
-	return Place{
+func AgentEndpoint() ConsulEndpoint {
+	return ConsulEndpoint{
 		Policy:       retry.Policy{Base: 20 * time.Millisecond, Max: 100 * time.Millisecond},
 		ClientRemedy: "does the consul-client container write the files that CONSUL_CACERT and the like name?",
 		Remedy:       "is the consul-client container running, and has it joined the datacenter?",
 	}
 }
 
-// AtServers returns the place that is the Consul servers, for a task without an agent.
-func AtServers() Place {
-	return Place{
+// ServersEndpoint returns the endpoint of the Consul servers, for a task without an agent.
+func ServersEndpoint() ConsulEndpoint {
+	return ConsulEndpoint{
 		Policy:       retry.Remote(),
 		ClientRemedy: "check consulServers and the CA files that it names",
 		Remedy:       "check consulServers.hosts and http, and that this task can reach the Consul servers",
 	}
 }
 
-// Ports are how the flow reaches the world.
-type Ports struct {
+// Deps are the external interfaces of the flow.
+type Deps struct {
 	Metadata Metadata
 	// Consul returns where the task registers. It is called until it succeeds, because
 	// another container may still be writing the CA file; a permanent error ends that.
@@ -114,8 +114,8 @@ type Consul struct {
 // Run makes the task part of the mesh. Errors are a *exit.UsageError (mistake in
 // the configuration or the volume), a *retry.PermanentError (refused) or
 // anything else (gave up); then no token and no file of this run are left.
-func Run(ctx context.Context, o Options, p Ports) error {
-	r := &run{Options: o, Ports: p}
+func Run(ctx context.Context, o Options, d Deps) error {
+	r := &run{options: o, deps: d}
 	start := time.Now()
 	if err := r.run(ctx); err != nil {
 		if volume.Full(err) { // since the check
@@ -126,14 +126,15 @@ func Run(ctx context.Context, o Options, p Ports) error {
 		r.reportFailure(ctx, err)
 		return err
 	}
-	r.Log.Info("task is ready for the mesh", logkey.ServiceID, r.workload.ID, logkey.ProxyID, r.workload.Proxy.ID, logkey.Elapsed, time.Since(start))
+	r.deps.Log.Info("task is ready for the mesh", logkey.ServiceID, r.workload.ID, logkey.ProxyID, r.workload.Proxy.ID,
+		logkey.Elapsed, time.Since(start))
 	return nil
 }
 
 // run is the state that one step leaves to the next.
 type run struct {
-	Options
-	Ports
+	options Options
+	deps    Deps
 
 	consul   Consul
 	task     workload.Task
@@ -162,7 +163,8 @@ type run struct {
 	reporting chan struct{}
 }
 
-const unknownTokenRemedy = "Consul does not know the token: correct CONSUL_HTTP_TOKEN, if it is set; otherwise the token of the login was deleted, or is not replicated"
+const unknownTokenRemedy = "Consul does not know the token: correct CONSUL_HTTP_TOKEN, if it is set; otherwise the " +
+	"token of the login was deleted, or is not replicated"
 
 // step is one thing that mesh-init does.
 type step struct {
@@ -179,12 +181,12 @@ func (r *run) steps() []step {
 		{"check bootstrap directory", r.checkDir, ""},
 		{"check proxy settings", r.checkProxy, ""},
 		{"read task metadata", r.readMetadata, ""},
-		{"prepare Consul client", r.prepareClient, r.Place.ClientRemedy},
+		{"prepare Consul client", r.prepareClient, r.options.Endpoint.ClientRemedy},
 		{"start copying program", r.startCopy, ""},
 		{"log in", r.login, ""},
-		{"register", r.register, r.Place.Remedy},
-		{"read proxy", r.readProxy, r.Place.Remedy},
-		{"set service defaults", r.setDefaults, r.Place.Remedy},
+		{"register", r.register, r.options.Endpoint.Remedy},
+		{"read proxy", r.readProxy, r.options.Endpoint.Remedy},
+		{"set service defaults", r.setDefaults, r.options.Endpoint.Remedy},
 		{"finish copying program", r.finishCopy, ""},
 		{"write proxy files", r.writeProxyFiles, ""},
 		{"write token", r.writeToken, ""},
@@ -211,7 +213,7 @@ func (r *run) run(ctx context.Context) error {
 			}
 			return consulutil.Remedy(err, s.name, remedy)
 		}
-		r.Log.Debug("step finished", logkey.Step, s.name, logkey.Elapsed, time.Since(start))
+		r.deps.Log.Debug("step finished", logkey.Step, s.name, logkey.Elapsed, time.Since(start))
 	}
 	return r.reportReady(ctx)
 }

@@ -29,7 +29,8 @@ func TestObjectsMayAppearAfterTheStart(t *testing.T) {
 			{"policy", "attach a policy", (*scene).attachPolicy},
 		}},
 		{"CA file", []appears{
-			{"everything else", "", func(s *scene) { s.createMethod(); s.createRole(); s.createRule(); s.attachPolicy() }},
+			{"everything else", "",
+				func(s *scene) { s.createMethod(); s.createRole(); s.createRule(); s.attachPolicy() }},
 			{"CA file", "ca.pem: no such file or directory: correct consulCACertFile", func(s *scene) {
 				if err := os.WriteFile(s.options.Config.ConsulCACertFile, []byte(testkit.OtherCA), 0o600); err != nil {
 					s.t.Error(err)
@@ -39,7 +40,9 @@ func TestObjectsMayAppearAfterTheStart(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, secured, strings.Replace(loginDoc, trusting, "iam-"+strings.ReplaceAll(t.Name()[len("TestObjectsMayAppearAfterTheStart/"):], ",_", "-"), 1))
+			s := newScene(t, secured,
+				strings.Replace(loginDoc, trusting,
+					"iam-"+strings.ReplaceAll(t.Name()[len("TestObjectsMayAppearAfterTheStart/"):], ",_", "-"), 1))
 			if tt.name == "CA file" {
 				s.options.Config.ConsulCACertFile = filepath.Join(t.TempDir(), "ca.pem")
 			}
@@ -53,7 +56,8 @@ func TestObjectsMayAppearAfterTheStart(t *testing.T) {
 			var created time.Time
 			for _, step := range tt.steps {
 				seen := strings.Count(s.log.String(), step.after)
-				testkit.Eventually(t, "the log asks for the "+step.what, func() bool { return strings.Count(s.log.String(), step.after) > seen })
+				testkit.Eventually(t, "the log asks for the "+step.what,
+					func() bool { return strings.Count(s.log.String(), step.after) > seen })
 				step.create(s)
 				created = time.Now()
 			}
@@ -87,13 +91,16 @@ func (s *scene) createRole() {
 }
 
 func (s *scene) createRule() {
-	_, _, err := s.admin().ACL().BindingRuleCreate(&api.ACLBindingRule{AuthMethod: s.method(), BindType: "role", BindName: s.method()}, nil)
+	_, _, err := s.admin().ACL().BindingRuleCreate(
+		&api.ACLBindingRule{AuthMethod: s.method(), BindType: "role", BindName: s.method()}, nil)
 	s.must(err)
 }
 
 func (s *scene) attachPolicy() {
 	c := s.admin()
-	p, _, err := c.ACL().PolicyCreate(&api.ACLPolicy{Name: s.method(), Rules: `service_prefix "" { policy = "write" } node_prefix "" { policy = "read" }`}, nil)
+	p, _, err := c.ACL().PolicyCreate(
+		&api.ACLPolicy{Name: s.method(),
+			Rules: `service_prefix "" { policy = "write" } node_prefix "" { policy = "read" }`}, nil)
 	s.must(err)
 	role, _, err := c.ACL().RoleReadByName(s.method(), nil)
 	s.must(err)

@@ -16,7 +16,8 @@ import (
 
 // proxyFileNames returns all names that Files may return.
 func proxyFileNames() []string {
-	return []string{workload.FileBootstrap, workload.FileRelay, workload.FileDataplane, workload.FileGRPCCACert, workload.FileHosts}
+	return []string{workload.FileBootstrap, workload.FileRelay, workload.FileDataplane, workload.FileGRPCCACert,
+		workload.FileHosts}
 }
 
 const loopback = "127.0.0.1"
@@ -62,7 +63,9 @@ func (a AgentProxy) KeepsToken() bool { return strings.HasPrefix(a.GRPC.address(
 // Files returns Envoy's bootstrap, which holds the token. Envoy cannot replace it: for one that
 // expires there is a relay, which presents the token in its file. An agent at a Unix socket has
 // none.
-func (a AgentProxy) Files(ctx context.Context, w workload.Workload, p bootstrap.Proxy, token consulutil.Token) ([]File, error) {
+func (a AgentProxy) Files(
+	ctx context.Context, w workload.Workload, p bootstrap.Proxy, token consulutil.Token,
+) ([]File, error) {
 	grpc, err := a.GRPC.resolve(ctx)
 	if err != nil {
 		return nil, err
@@ -81,7 +84,8 @@ func (a AgentProxy) Files(ctx context.Context, w workload.Workload, p bootstrap.
 	socket := workload.RelaySocket(w.TaskID)
 	relay := bootstrap.Relay{
 		TokenFile: filepath.Join(a.Dir, workload.FileServiceToken),
-		Agent:     &bootstrap.RelayAgent{Socket: socket, Address: strings.TrimPrefix(grpc.Address, scheme), CAPEM: grpc.CAPEM},
+		Agent: &bootstrap.RelayAgent{Socket: socket, Address: strings.TrimPrefix(grpc.Address, scheme),
+			CAPEM: grpc.CAPEM},
 	}
 	settings, err := relay.JSON()
 	if err != nil {
@@ -121,7 +125,9 @@ func (s ServersProxy) Check() error {
 
 // Files returns what consul-dataplane starts from, or with proxy.mode direct, Envoy and
 // the relay to the servers.
-func (s ServersProxy) Files(_ context.Context, w workload.Workload, p bootstrap.Proxy, token consulutil.Token) ([]File, error) {
+func (s ServersProxy) Files(
+	_ context.Context, w workload.Workload, p bootstrap.Proxy, token consulutil.Token,
+) ([]File, error) {
 	var files []File
 	if len(s.Hosts) > 0 {
 		files = append(files, File{Name: workload.FileHosts, Data: []byte(strings.Join(s.Hosts, "\n") + "\n")})
@@ -170,8 +176,9 @@ func (s ServersProxy) dns() bool {
 
 func (s ServersProxy) dataplane(w workload.Workload, token string) ([]File, error) {
 	d := bootstrap.Dataplane{
-		Servers: *s.Config.ConsulServers, NodeName: w.Node, ProxyID: w.Proxy.ID, Namespace: w.Namespace, Partition: w.Partition,
-		Token: token, ReadyPort: s.Config.ReadyPort(), LogLevel: s.Config.LogLevel,
+		Servers: *s.Config.ConsulServers, NodeName: w.Node, ProxyID: w.Proxy.ID, Namespace: w.Namespace,
+		Partition: w.Partition,
+		Token:     token, ReadyPort: s.Config.ReadyPort(), LogLevel: s.Config.LogLevel,
 	}
 	var files []File
 	if s.GRPC.Enabled {

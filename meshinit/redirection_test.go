@@ -51,7 +51,7 @@ func (r redirection) note(step string) {
 func TestAgentlessForbiddenRedirectionFailsBeforeTheLogin(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, secured, serversLoginDoc)
-	s.ports.Redirect = redirection{suspend: errors.New("iptables: permission denied")}
+	s.deps.Redirect = redirection{suspend: errors.New("iptables: permission denied")}
 	if err := s.run(); err == nil || !strings.Contains(err.Error(), "permission denied") {
 		t.Errorf("error = %v", err)
 	}
@@ -67,13 +67,14 @@ func TestAgentlessFailedRedirectionUndoesRegistrationAndLogin(t *testing.T) {
 	t.Parallel()
 	for _, doc := range []string{serversLoginDoc, direct(serversLoginDoc)} {
 		s := newScene(t, secured, doc)
-		s.ports.Redirect = redirection{apply: errors.New("no iptables"), requests: s.requests}
+		s.deps.Redirect = redirection{apply: errors.New("no iptables"), requests: s.requests}
 		if err := s.run(); err == nil || !strings.Contains(err.Error(), "no iptables") {
 			t.Errorf("error = %v", err)
 		}
 		s.wantNothing()
 		got := s.requests.list()
-		if after := got[slices.Index(got, "apply")+1:]; len(after) < 3 || after[0] != "remove" || slices.Contains(after, "apply") {
+		if after := got[slices.Index(got, "apply")+1:]; len(after) < 3 || after[0] != "remove" ||
+			slices.Contains(after, "apply") {
 			t.Errorf("after the failure: %v, want remove and requests", after)
 		}
 	}
@@ -86,7 +87,7 @@ func TestAgentlessRunThatFailsEarlyResumesTheRedirection(t *testing.T) {
 	for name, fail := range map[string]func(*scene){
 		"without metadata": func(s *scene) {
 			s.options.Limit = time.Second
-			s.ports.Metadata = awsutil.NewMetadataClient("http://" + testkit.ClosedAddress(s.t))
+			s.deps.Metadata = awsutil.NewMetadataClient("http://" + testkit.ClosedAddress(s.t))
 		},
 		"refused by Consul": func(s *scene) {
 			s.requests.spoil = func(w http.ResponseWriter, r *http.Request) bool {
@@ -101,7 +102,7 @@ func TestAgentlessRunThatFailsEarlyResumesTheRedirection(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t, secured, serversLoginDoc)
-			s.ports.Redirect = redirection{requests: s.requests}
+			s.deps.Redirect = redirection{requests: s.requests}
 			s.mustRun()
 			fail(s)
 			if err := s.run(); err == nil {

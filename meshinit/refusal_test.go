@@ -32,7 +32,7 @@ const plainDoc = `{"bootstrapDir":"DIR","service":{"name":"web","port":9090}}`
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	metadata := func(status int, body string) func(*scene) {
-		return func(s *scene) { s.ports.Metadata = awsutil.NewMetadataClient(s.metadata(status, body).URL) }
+		return func(s *scene) { s.deps.Metadata = awsutil.NewMetadataClient(s.metadata(status, body).URL) }
 	}
 	tests := []struct {
 		name, doc string
@@ -41,30 +41,64 @@ func TestBadInput(t *testing.T) {
 		exit      int
 		want      []string
 	}{
-		{"metadata 500", plainDoc, false, metadata(500, "{}"), 3, []string{"read task metadata", "status 500", "check the ECS agent"}},
-		{"metadata garbage", plainDoc, false, metadata(200, "<html>"), 3, []string{"read task metadata", "JSON object"}},
+		{"metadata 500", plainDoc, false, metadata(500, "{}"), 3,
+			[]string{"read task metadata", "status 500", "check the ECS agent"}},
+		{"metadata garbage", plainDoc, false, metadata(200, "<html>"), 3,
+			[]string{"read task metadata", "JSON object"}},
 		{"metadata empty", plainDoc, false, metadata(200, ""), 3, []string{"read task metadata", "JSON object"}},
 		{"metadata without a task", plainDoc, false, metadata(200, "{}"), 3, []string{"TaskARN"}},
-		{"metadata unreachable", plainDoc, false, func(s *scene) { s.ports.Metadata = awsutil.NewMetadataClient("http://127.0.0.1:1") }, 3, []string{"http://127.0.0.1:1/task", "connection refused"}},
-		{"family is no name", `{"bootstrapDir":"DIR"}`, false, metadata(200, `{"Name":"a","Cluster":"c","TaskARN":"arn:aws:ecs:us-west-2:1:task/c/t","Family":"_","Containers":[{"Name":"a"}]}`), 1, []string{`"_"`, "service.name"}},
-		{"bridge network", plainDoc, false, metadata(200, `{"Name":"a","Cluster":"c","TaskARN":"arn:aws:ecs:us-west-2:1:task/c/t","Family":"web","Containers":[{"Name":"a","Networks":[{"NetworkMode":"bridge","IPv4Addresses":["172.17.0.3"]}]}]}`), 1, []string{`network mode "bridge"`, "set networkMode to awsvpc", "ECS Anywhere"}},
-		{"gateway in the bridge network", `{"bootstrapDir":"DIR","gateway":{"kind":"mesh-gateway"}}`, false, metadata(200, `{"Name":"a","Cluster":"c","TaskARN":"arn:aws:ecs:us-west-2:1:task/c/t","Family":"web","Containers":[{"Name":"a","Networks":[{"NetworkMode":"bridge","IPv4Addresses":["172.17.0.3"]}]}]}`), 1, []string{`network mode "bridge"`}},
-		{"no network", `{"bootstrapDir":"DIR","gateway":{"kind":"mesh-gateway"}}`, false, metadata(200, `{"Name":"a","Cluster":"c","TaskARN":"arn:aws:ecs:us-west-2:1:task/c/t","Family":"web","Containers":[{"Name":"a"}]}`), 3, []string{"read task metadata: gave up", "no container has an IP address", "check the ECS agent"}},
-		{"container missing", plainDoc, false, metadata(200, `{"Name":"a","Cluster":"c","TaskARN":"arn:aws:ecs:us-west-2:1:task/c/t","Family":"web","Containers":[{"Name":"b"}]}`), 3, []string{"read task metadata: gave up", `does not list this container, "a"`}},
-		{"agent unreachable", plainDoc, false, unreachableAgent, 3, []string{"register service", "127.0.0.1:1", "consul-client"}},
-		{"agent unreachable after a login", loginDoc, true, unreachableAgent, 3, []string{"register service", "127.0.0.1:1", "consul-client"}},
-		{"servers unreachable", strings.Replace(loginDoc, "ADDR", "127.0.0.1:1", 1), true, nil, 3, []string{"log in", "127.0.0.1:1", "consulHTTPAddr"}},
-		{"auth method that never appears", strings.Replace(loginDoc, trusting, "nope", 1), true, nil, 3, []string{`auth method "nope"`, "acl-controller"}},
-		{"untrusted role", strings.Replace(loginDoc, trusting, strict, 1), true, nil, 2, []string{"arn:aws:iam::123456789012:role/consul-ecs/task-role", "BoundIAMPrincipalARNs"}},
-		{"token for another service", strings.Replace(loginDoc, `"web"`, `"other"`, 1), true, nil, 2, []string{`register service "other-`, "consul.hashicorp.com.service-name=other"}},
-		{"token that Consul does not know", plainDoc, true, unknownToken, 3, []string{`register service "web-`, "ACL not found", "correct CONSUL_HTTP_TOKEN"}},
-		{"check that the agent refuses", `{"bootstrapDir":"DIR","service":{"name":"web","port":1,"checks":[{"name":"nothing to do"}]}}`, false, nil, 2, []string{`register service "web-`, "Invalid check"}},
-		{"bootstrap setting of no sense", strings.Replace(loginDoc, `"proxy":{}`, `"proxy":{"config":{"envoy_prometheus_bind_addr":"nonsense"}}`, 1), true, nil, 1, []string{"envoy_prometheus_bind_addr", "sidecar-proxy"}},
+		{"metadata unreachable", plainDoc, false,
+			func(s *scene) { s.deps.Metadata = awsutil.NewMetadataClient("http://127.0.0.1:1") }, 3,
+			[]string{"http://127.0.0.1:1/task", "connection refused"}},
+		{"family is no name", `{"bootstrapDir":"DIR"}`, false,
+			metadata(200,
+				`{"Name":"a","Cluster":"c","TaskARN":"arn:aws:ecs:us-west-2:1:task/c/t","Family":"_",`+
+					`"Containers":[{"Name":"a"}]}`), 1, []string{`"_"`, "service.name"}},
+		{"bridge network", plainDoc, false,
+			metadata(200,
+				`{"Name":"a","Cluster":"c","TaskARN":"arn:aws:ecs:us-west-2:1:task/c/t","Family":"web",`+
+					`"Containers":[{"Name":"a","Networks":[{"NetworkMode":"bridge","IPv4Addresses":["172.17.0.3"]}]}]}`), 1, []string{`network mode "bridge"`, "set networkMode to awsvpc", "ECS Anywhere"}},
+		{"gateway in the bridge network", `{"bootstrapDir":"DIR","gateway":{"kind":"mesh-gateway"}}`, false,
+			metadata(200,
+				`{"Name":"a","Cluster":"c","TaskARN":"arn:aws:ecs:us-west-2:1:task/c/t","Family":"web",`+
+					`"Containers":[{"Name":"a","Networks":[{"NetworkMode":"bridge","IPv4Addresses":["172.17.0.3"]}]}]}`), 1, []string{`network mode "bridge"`}},
+		{"no network", `{"bootstrapDir":"DIR","gateway":{"kind":"mesh-gateway"}}`, false,
+			metadata(200,
+				`{"Name":"a","Cluster":"c","TaskARN":"arn:aws:ecs:us-west-2:1:task/c/t","Family":"web",`+
+					`"Containers":[{"Name":"a"}]}`), 3,
+			[]string{"read task metadata: gave up", "no container has an IP address", "check the ECS agent"}},
+		{"container missing", plainDoc, false,
+			metadata(200,
+				`{"Name":"a","Cluster":"c","TaskARN":"arn:aws:ecs:us-west-2:1:task/c/t","Family":"web",`+
+					`"Containers":[{"Name":"b"}]}`), 3,
+			[]string{"read task metadata: gave up", `does not list this container, "a"`}},
+		{"agent unreachable", plainDoc, false, unreachableAgent, 3,
+			[]string{"register service", "127.0.0.1:1", "consul-client"}},
+		{"agent unreachable after a login", loginDoc, true, unreachableAgent, 3,
+			[]string{"register service", "127.0.0.1:1", "consul-client"}},
+		{"servers unreachable", strings.Replace(loginDoc, "ADDR", "127.0.0.1:1", 1), true, nil, 3,
+			[]string{"log in", "127.0.0.1:1", "consulHTTPAddr"}},
+		{"auth method that never appears", strings.Replace(loginDoc, trusting, "nope", 1), true, nil, 3,
+			[]string{`auth method "nope"`, "acl-controller"}},
+		{"untrusted role", strings.Replace(loginDoc, trusting, strict, 1), true, nil, 2,
+			[]string{"arn:aws:iam::123456789012:role/consul-ecs/task-role", "BoundIAMPrincipalARNs"}},
+		{"token for another service", strings.Replace(loginDoc, `"web"`, `"other"`, 1), true, nil, 2,
+			[]string{`register service "other-`, "consul.hashicorp.com.service-name=other"}},
+		{"token that Consul does not know", plainDoc, true, unknownToken, 3,
+			[]string{`register service "web-`, "ACL not found", "correct CONSUL_HTTP_TOKEN"}},
+		{"check that the agent refuses",
+			`{"bootstrapDir":"DIR","service":{"name":"web","port":1,"checks":[{"name":"nothing to do"}]}}`,
+			false, nil, 2, []string{`register service "web-`, "Invalid check"}},
+		{"bootstrap setting of no sense",
+			strings.Replace(loginDoc, `"proxy":{}`, `"proxy":{"config":{"envoy_prometheus_bind_addr":"nonsense"}}`, 1),
+			true, nil, 1, []string{"envoy_prometheus_bind_addr", "sidecar-proxy"}},
 		{"CA of the gRPC address is missing", loginDoc, true, func(s *scene) {
-			s.options.Proxy = meshinit.AgentProxy{GRPC: meshinit.GRPC{Address: "https://127.0.0.1:8503", CAFile: "/nonexistent"}}
+			s.options.Proxy = meshinit.AgentProxy{GRPC: meshinit.GRPC{Address: "https://127.0.0.1:8503",
+				CAFile: "/nonexistent"}}
 		}, 1, []string{"CA of the gRPC address", "/nonexistent"}},
 		{"volume that fills up", loginDoc, true, copyFails(syscall.ENOSPC), 1, []string{"no space left on device"}},
-		{"program cannot be copied", loginDoc, true, copyFails(errors.New("copy: input/output error")), 3, []string{"copy: input/output error"}},
+		{"program cannot be copied", loginDoc, true, copyFails(errors.New("copy: input/output error")), 3,
+			[]string{"copy: input/output error"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -95,10 +129,10 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-func unreachableAgent(s *scene) { s.ports.Consul = s.consulAt("127.0.0.1:1", "") }
+func unreachableAgent(s *scene) { s.deps.Consul = s.consulAt("127.0.0.1:1", "") }
 
 func unknownToken(s *scene) {
-	s.ports.Consul = s.consulAt(secured.HTTPAddr, "11111111-1111-1111-1111-111111111111")
+	s.deps.Consul = s.consulAt(secured.HTTPAddr, "11111111-1111-1111-1111-111111111111")
 }
 
 func (s *scene) consulAt(address, token string) func() (meshinit.Consul, error) {
@@ -123,7 +157,8 @@ func TestWrongCA(t *testing.T) {
 	}
 	s.options.Config.ConsulCACertFile = ca
 	err := s.run()
-	if cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), server.URL) || !strings.Contains(err.Error(), "consulCACertFile") {
+	if cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), server.URL) ||
+		!strings.Contains(err.Error(), "consulCACertFile") {
 		t.Errorf("exit %d: %v", cli.ExitCode(err), err)
 	}
 	s.wantNothing()
@@ -135,7 +170,8 @@ func TestMissingDirectoryCostsNoToken(t *testing.T) {
 	s := newScene(t, secured, loginDoc)
 	s.options.Config.BootstrapDir = filepath.Join(s.dir, "missing")
 	err := s.run()
-	if cli.ExitCode(err) != 1 || !strings.Contains(err.Error(), "bootstrapDir") || !strings.Contains(err.Error(), s.options.Config.BootstrapDir) {
+	if cli.ExitCode(err) != 1 || !strings.Contains(err.Error(), "bootstrapDir") ||
+		!strings.Contains(err.Error(), s.options.Config.BootstrapDir) {
 		t.Errorf("exit %d: %v", cli.ExitCode(err), err)
 	}
 	if got := s.requests.list(); len(got) != 0 {
@@ -148,9 +184,11 @@ func TestMissingDirectoryCostsNoToken(t *testing.T) {
 func TestRefusalsEndAtOnce(t *testing.T) {
 	t.Parallel()
 	for doc, request := range map[string]string{
-		strings.Replace(loginDoc, trusting, strict, 1):                                           "POST /v1/acl/login",
-		strings.Replace(loginDoc, `"web"`, `"other"`, 1):                                         "PUT /v1/agent/service/register",
-		strings.Replace(loginDoc, `"port":9090`, `"port":9090,"checks":[{"name":"no kind"}]`, 1): "PUT /v1/agent/service/register",
+		strings.Replace(loginDoc, trusting, strict, 1): "POST /v1/acl/login",
+		strings.Replace(loginDoc, `"web"`, `"other"`,
+			1): "PUT /v1/agent/service/register",
+		strings.Replace(loginDoc, `"port":9090`, `"port":9090,"checks":[{"name":"no kind"}]`,
+			1): "PUT /v1/agent/service/register",
 	} {
 		s := newScene(t, secured, doc)
 		if err := s.run(); cli.ExitCode(err) != 2 {
@@ -165,7 +203,8 @@ func TestRefusalsEndAtOnce(t *testing.T) {
 // TestFailureAfterLoginLogsOut: at every later request.
 func TestFailureAfterLoginLogsOut(t *testing.T) {
 	t.Parallel()
-	for _, request := range []string{"GET /v1/acl/token/self", "PUT /v1/agent/service/register", "GET /v1/agent/service/"} {
+	for _, request := range []string{"GET /v1/acl/token/self", "PUT /v1/agent/service/register",
+		"GET /v1/agent/service/"} {
 		t.Run(request, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t, secured, loginDoc)
@@ -191,7 +230,8 @@ func TestFailureAfterLoginLogsOut(t *testing.T) {
 // the login included.
 func TestSignalAfterLoginLogsOut(t *testing.T) {
 	t.Parallel()
-	for _, request := range []string{"POST /v1/acl/login", "GET /v1/acl/token/self", "PUT /v1/agent/service/register", "GET /v1/agent/service/"} {
+	for _, request := range []string{"POST /v1/acl/login", "GET /v1/acl/token/self",
+		"PUT /v1/agent/service/register", "GET /v1/agent/service/"} {
 		t.Run(request, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancelCause(context.Background())
@@ -202,7 +242,7 @@ func TestSignalAfterLoginLogsOut(t *testing.T) {
 					cancel(term)
 				}
 			}
-			err := meshinit.Run(ctx, s.options, s.ports)
+			err := meshinit.Run(ctx, s.options, s.deps)
 			if !errors.Is(err, term) || cli.ExitCode(err) != 3 {
 				t.Errorf("exit %d: %v, want the signal as cause", cli.ExitCode(err), err)
 			}
@@ -218,12 +258,12 @@ func TestSignalWhileCopying(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	s := newScene(t, secured, loginDoc)
-	copyProgram := s.ports.CopyProgram
-	s.ports.CopyProgram = func(path string) error {
+	copyProgram := s.deps.CopyProgram
+	s.deps.CopyProgram = func(path string) error {
 		cancel(&exit.SignalError{Signal: syscall.SIGINT})
 		return copyProgram(path)
 	}
-	if err := meshinit.Run(ctx, s.options, s.ports); err == nil {
+	if err := meshinit.Run(ctx, s.options, s.deps); err == nil {
 		t.Error("no error")
 	}
 	s.wantNothing()
@@ -244,7 +284,8 @@ func TestFailedLogoutIsLoggedWithItsAccessor(t *testing.T) {
 		t.Errorf("error = %v, want the first one", err)
 	}
 	tokens := s.tokens()
-	if len(tokens) != 1 || !strings.Contains(s.log.String(), "accessor_id="+tokens[0]) || !strings.Contains(s.log.String(), "controller") {
+	if len(tokens) != 1 || !strings.Contains(s.log.String(), "accessor_id="+tokens[0]) ||
+		!strings.Contains(s.log.String(), "controller") {
 		t.Errorf("log does not name the accessor %v:\n%s", tokens, s.log)
 	}
 }
@@ -264,7 +305,8 @@ func TestPassingFaults(t *testing.T) {
 		{"replication lag", "GET /v1/acl/token/self", 5, 403, "token does not exist: ACL not found"},
 		{"agent does not know the token yet", "PUT /v1/agent/service/register", 2, 403, "ACL not found"},
 		{"agent without servers", "PUT /v1/agent/service/register", 2, 500, "No known Consul servers"},
-		{"agent that has not joined yet", "PUT /v1/agent/service/register", 2, 403, `Permission denied: token with AccessorID 'primary-dc-down' lacks permission 'service:write' on "web"`},
+		{"agent that has not joined yet", "PUT /v1/agent/service/register", 2, 403,
+			`Permission denied: token with AccessorID 'primary-dc-down' lacks permission 'service:write' on "web"`},
 		{"proxy read 500", "GET /v1/agent/service/", 1, 500, "what"},
 	}
 	for _, tt := range tests {
@@ -301,7 +343,7 @@ func TestMetadataIsRetried(t *testing.T) {
 	}))
 	defer server.Close()
 	metadata := &goodReads{Metadata: awsutil.NewMetadataClient(server.URL)}
-	s.ports.Metadata = metadata
+	s.deps.Metadata = metadata
 	s.mustRun()
 	if reads.Load() < 3 || metadata.n != 1 {
 		t.Errorf("%d reads, %d of them good, want 3 and 1", reads.Load(), metadata.n)

@@ -51,7 +51,8 @@ func TestRerunThatFailsBetweenItsFilesRemovesNone(t *testing.T) {
 			s := newScene(t, secured, loginDoc)
 			s.mustRun()
 			if loggedOut {
-				if _, err := s.admin().ACL().Logout(&api.WriteOptions{Token: string(s.file(workload.FileServiceToken))}); err != nil {
+				if _, err := s.admin().ACL().Logout(
+					&api.WriteOptions{Token: string(s.file(workload.FileServiceToken))}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -62,7 +63,7 @@ func TestRerunThatFailsBetweenItsFilesRemovesNone(t *testing.T) {
 				}
 				return false
 			}
-			s.ports.CopyProgram = func(string) error {
+			s.deps.CopyProgram = func(string) error {
 				<-registered // after the login, which reads the token
 				path := s.dir + "/" + workload.FileServiceToken
 				return errors.Join(os.Remove(path), os.MkdirAll(path+"/in the way", 0o755))
@@ -120,7 +121,8 @@ func TestRerunLogsInWhenThePreviousTokenIsInvalid(t *testing.T) {
 			t.Parallel()
 			s := newScene(t, secured, loginDoc)
 			secret := previous(s)
-			if err := os.WriteFile(s.options.Config.BootstrapDir+"/"+workload.FileServiceToken, []byte(secret), 0o600); err != nil {
+			if err := os.WriteFile(s.options.Config.BootstrapDir+"/"+workload.FileServiceToken, []byte(secret),
+				0o600); err != nil {
 				t.Fatal(err)
 			}
 			s.mustRun()
@@ -140,7 +142,8 @@ func TestLostRegistrationIsRepeated(t *testing.T) {
 	s := newScene(t, open, plainDoc)
 	var restarted atomic.Bool
 	s.requests.spoil = func(w http.ResponseWriter, r *http.Request) bool {
-		if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/v1/agent/service/") && restarted.CompareAndSwap(false, true) {
+		if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/v1/agent/service/") &&
+			restarted.CompareAndSwap(false, true) {
 			for _, id := range []string{"web-" + s.taskID + "-sidecar-proxy", "web-" + s.taskID} {
 				if err := s.admin().Agent().ServiceDeregister(id); err != nil {
 					t.Error(err)

@@ -28,21 +28,27 @@ func TestScenarios(t *testing.T) {
 		service, proxy string
 		check          func(t *testing.T, s *scene, service, proxy *api.AgentService)
 	}{
-		{"default name is the lower-cased family", `{"bootstrapDir":"DIR"}`, "web", "web-sidecar-proxy", func(t *testing.T, _ *scene, service, proxy *api.AgentService) {
-			if service.Port != 0 || proxy.Port != 20000 {
-				t.Errorf("ports = %d, %d", service.Port, proxy.Port)
-			}
-		}},
-		{"port and listener", `{"bootstrapDir":"DIR","service":{"port":9090},"proxy":{"publicListenerPort":21000}}`, "web", "web-sidecar-proxy", func(t *testing.T, _ *scene, service, proxy *api.AgentService) {
-			if service.Port != 9090 || proxy.Port != 21000 || proxy.Proxy.LocalServicePort != 9090 {
-				t.Errorf("ports = %d, %d, %d", service.Port, proxy.Port, proxy.Proxy.LocalServicePort)
-			}
-		}},
-		{"two upstreams", `{"bootstrapDir":"DIR","proxy":{"upstreams":[{"destinationName":"a","localBindPort":1234},{"destinationName":"b","localBindPort":1235}]}}`, "web", "web-sidecar-proxy", func(t *testing.T, _ *scene, _, proxy *api.AgentService) {
-			if u := proxy.Proxy.Upstreams; len(u) != 2 || u[0].DestinationName != "a" || u[1].LocalBindPort != 1235 {
-				t.Errorf("upstreams = %+v", u)
-			}
-		}},
+		{"default name is the lower-cased family", `{"bootstrapDir":"DIR"}`,
+			"web", "web-sidecar-proxy", func(t *testing.T, _ *scene, service, proxy *api.AgentService) {
+				if service.Port != 0 || proxy.Port != 20000 {
+					t.Errorf("ports = %d, %d", service.Port, proxy.Port)
+				}
+			}},
+		{"port and listener", `{"bootstrapDir":"DIR","service":{"port":9090},"proxy":{"publicListenerPort":21000}}`,
+			"web", "web-sidecar-proxy", func(t *testing.T, _ *scene, service, proxy *api.AgentService) {
+				if service.Port != 9090 || proxy.Port != 21000 || proxy.Proxy.LocalServicePort != 9090 {
+					t.Errorf("ports = %d, %d, %d", service.Port, proxy.Port, proxy.Proxy.LocalServicePort)
+				}
+			}},
+		{"two upstreams",
+			`{"bootstrapDir":"DIR","proxy":{"upstreams":[{"destinationName":"a","localBindPort":1234},` +
+				`{"destinationName":"b","localBindPort":1235}]}}`, "web",
+			"web-sidecar-proxy", func(t *testing.T, _ *scene, _, proxy *api.AgentService) {
+				if u := proxy.Proxy.Upstreams; len(u) != 2 || u[0].DestinationName != "a" ||
+					u[1].LocalBindPort != 1235 {
+					t.Errorf("upstreams = %+v", u)
+				}
+			}},
 		{"native checks", `{"bootstrapDir":"DIR","service":{"name":"checked","port":1,"checks":[
 			{"checkId":"TASK-h","name":"h","http":"http://127.0.0.1:1","interval":"30s"},{"checkId":"TASK-t","name":"t","tcp":"127.0.0.1:1","interval":"30s"},
 			{"checkId":"TASK-g","name":"g","grpc":"127.0.0.1:1","interval":"30s"},{"checkId":"TASK-u","name":"u","udp":"127.0.0.1:1","interval":"30s"}]}}`, "checked", "checked-sidecar-proxy", func(t *testing.T, s *scene, service, _ *api.AgentService) {
@@ -56,52 +62,69 @@ func TestScenarios(t *testing.T) {
 				}
 			}
 		}},
-		{"synced checks", `{"bootstrapDir":"DIR","service":{"name":"synced","port":1},"healthSyncContainers":["app","side"]}`, "synced", "synced-sidecar-proxy", func(t *testing.T, s *scene, service, _ *api.AgentService) {
-			checks, err := s.admin().Agent().ChecksWithFilter(fmt.Sprintf("ServiceID==%q", service.ID))
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, container := range []string{"app", "side"} {
-				id := "synced-" + s.taskID + "-" + container + "-consul-ecs"
-				if c := checks[id]; c == nil || c.Status != "critical" || c.Type != "ttl" || c.Name != "consul ecs synced" {
-					t.Errorf("check %s = %+v", id, c)
+		{"synced checks",
+			`{"bootstrapDir":"DIR","service":{"name":"synced","port":1},"healthSyncContainers":["app","side"]}`,
+			"synced", "synced-sidecar-proxy", func(t *testing.T, s *scene, service, _ *api.AgentService) {
+				checks, err := s.admin().Agent().ChecksWithFilter(fmt.Sprintf("ServiceID==%q", service.ID))
+				if err != nil {
+					t.Fatal(err)
 				}
-			}
-		}},
-		{"tags and meta", `{"bootstrapDir":"DIR","service":{"name":"tagged","port":1,"tags":["a","b"],"meta":{"x":"y"}}}`, "tagged", "tagged-sidecar-proxy", func(t *testing.T, s *scene, service, proxy *api.AgentService) {
-			for _, r := range []*api.AgentService{service, proxy} {
-				if !slices.Equal(r.Tags, []string{"a", "b"}) {
-					t.Errorf("tags = %v", r.Tags)
+				for _, container := range []string{"app", "side"} {
+					id := "synced-" + s.taskID + "-" + container + "-consul-ecs"
+					if c := checks[id]; c == nil || c.Status != "critical" || c.Type != "ttl" ||
+						c.Name != "consul ecs synced" {
+						t.Errorf("check %s = %+v", id, c)
+					}
 				}
-				if r.Meta["task-id"] != s.taskID || r.Meta["source"] != "consul-ecs" || r.Meta["x"] != "y" || !strings.HasSuffix(r.Meta["task-arn"], ":task/prod/"+s.taskID) {
-					t.Errorf("meta = %v", r.Meta)
+			}},
+		{"tags and meta",
+			`{"bootstrapDir":"DIR","service":{"name":"tagged","port":1,"tags":["a","b"],"meta":{"x":"y"}}}`,
+			"tagged", "tagged-sidecar-proxy", func(t *testing.T, s *scene, service, proxy *api.AgentService) {
+				for _, r := range []*api.AgentService{service, proxy} {
+					if !slices.Equal(r.Tags, []string{"a", "b"}) {
+						t.Errorf("tags = %v", r.Tags)
+					}
+					if r.Meta["task-id"] != s.taskID || r.Meta["source"] != "consul-ecs" || r.Meta["x"] != "y" ||
+						!strings.HasSuffix(r.Meta["task-arn"], ":task/prod/"+s.taskID) {
+						t.Errorf("meta = %v", r.Meta)
+					}
 				}
-			}
-		}},
-		{"gateway", `{"bootstrapDir":"DIR","gateway":{"kind":"mesh-gateway"}}`, "", "web", func(t *testing.T, _ *scene, _, proxy *api.AgentService) {
-			if proxy.Port != 8443 || len(proxy.TaggedAddresses) != 0 {
-				t.Errorf("gateway = %+v", proxy)
-			}
-		}},
-		{"gateway with LAN port", `{"bootstrapDir":"DIR","gateway":{"kind":"mesh-gateway","name":"gw","lanAddress":{"port":8444}}}`, "", "gw", func(t *testing.T, _ *scene, _, proxy *api.AgentService) {
-			if proxy.Port != 8444 || len(proxy.TaggedAddresses) != 0 {
-				t.Errorf("gateway = %+v", proxy)
-			}
-		}},
-		{"gateway with WAN address only", `{"bootstrapDir":"DIR","gateway":{"kind":"mesh-gateway","name":"gw","lanAddress":{"port":8444},"wanAddress":{"address":"203.0.113.9"}}}`, "", "gw", func(t *testing.T, _ *scene, _, proxy *api.AgentService) {
-			// The WAN port does not follow the LAN port.
-			if a := proxy.TaggedAddresses; proxy.Port != 8444 || proxy.Address != "" || a["wan"].Address != "203.0.113.9" || a["wan"].Port != 8443 {
-				t.Errorf("gateway = %+v", proxy)
-			}
-			if _, ok := proxy.TaggedAddresses["lan"]; ok {
-				t.Errorf("gateway has a LAN address: %+v", proxy)
-			}
-		}},
-		{"gateway with addresses", `{"bootstrapDir":"DIR","gateway":{"kind":"mesh-gateway","name":"gw","lanAddress":{"address":"10.0.0.1","port":8444},"wanAddress":{"address":"203.0.113.9"}}}`, "", "gw", func(t *testing.T, _ *scene, _, proxy *api.AgentService) {
-			if a := proxy.TaggedAddresses; proxy.Address != "10.0.0.1" || a["lan"].Port != 8444 || a["wan"].Address != "203.0.113.9" || a["wan"].Port != 8443 {
-				t.Errorf("gateway = %+v", proxy)
-			}
-		}},
+			}},
+		{"gateway", `{"bootstrapDir":"DIR","gateway":{"kind":"mesh-gateway"}}`,
+			"", "web", func(t *testing.T, _ *scene, _, proxy *api.AgentService) {
+				if proxy.Port != 8443 || len(proxy.TaggedAddresses) != 0 {
+					t.Errorf("gateway = %+v", proxy)
+				}
+			}},
+		{"gateway with LAN port",
+			`{"bootstrapDir":"DIR","gateway":{"kind":"mesh-gateway","name":"gw","lanAddress":{"port":8444}}}`,
+			"", "gw", func(t *testing.T, _ *scene, _, proxy *api.AgentService) {
+				if proxy.Port != 8444 || len(proxy.TaggedAddresses) != 0 {
+					t.Errorf("gateway = %+v", proxy)
+				}
+			}},
+		{"gateway with WAN address only",
+			`{"bootstrapDir":"DIR","gateway":{"kind":"mesh-gateway","name":"gw","lanAddress":{"port":8444},` +
+				`"wanAddress":{"address":"203.0.113.9"}}}`, "", "gw",
+			func(t *testing.T, _ *scene, _, proxy *api.AgentService) {
+				// The WAN port does not follow the LAN port.
+				if a := proxy.TaggedAddresses; proxy.Port != 8444 || proxy.Address != "" ||
+					a["wan"].Address != "203.0.113.9" || a["wan"].Port != 8443 {
+					t.Errorf("gateway = %+v", proxy)
+				}
+				if _, ok := proxy.TaggedAddresses["lan"]; ok {
+					t.Errorf("gateway has a LAN address: %+v", proxy)
+				}
+			}},
+		{"gateway with addresses",
+			`{"bootstrapDir":"DIR","gateway":{"kind":"mesh-gateway","name":"gw","lanAddress":{"address":"10.0.0.1",` +
+				`"port":8444},"wanAddress":{"address":"203.0.113.9"}}}`, "",
+			"gw", func(t *testing.T, _ *scene, _, proxy *api.AgentService) {
+				if a := proxy.TaggedAddresses; proxy.Address != "10.0.0.1" || a["lan"].Port != 8444 ||
+					a["wan"].Address != "203.0.113.9" || a["wan"].Port != 8443 {
+					t.Errorf("gateway = %+v", proxy)
+				}
+			}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -173,7 +196,9 @@ func TestCompatModes(t *testing.T) {
 // TestGatewayLogin: a gateway has one registration and needs its own identity.
 func TestGatewayLogin(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, secured, `{"bootstrapDir":"DIR","consulHTTPAddr":"ADDR","consulLogin":{"enabled":true,"method":"`+trusting+`"},"gateway":{"kind":"mesh-gateway","name":"web"}}`)
+	s := newScene(t, secured,
+		`{"bootstrapDir":"DIR","consulHTTPAddr":"ADDR","consulLogin":{"enabled":true,"method":"`+
+			trusting+`"},"gateway":{"kind":"mesh-gateway","name":"web"}}`)
 	s.mustRun()
 	if got := s.requests.count("PUT /v1/agent/service/register"); got != 1 {
 		t.Errorf("%d registrations, want 1", got)
@@ -184,7 +209,8 @@ func TestGatewayLogin(t *testing.T) {
 func TestRequests(t *testing.T) {
 	s := newScene(t, open, `{"bootstrapDir":"DIR","service":{"name":"web","port":9090}}`)
 	s.mustRun()
-	want := []string{"GET /v1/status/leader", "PUT /v1/agent/service/register", "PUT /v1/agent/service/register", "GET /v1/agent/service/web-" + s.taskID + "-sidecar-proxy"}
+	want := []string{"GET /v1/status/leader", "PUT /v1/agent/service/register",
+		"PUT /v1/agent/service/register", "GET /v1/agent/service/web-" + s.taskID + "-sidecar-proxy"}
 	if got := s.requests.list(); !slices.Equal(got, want) {
 		t.Errorf("requests = %v, want %v", got, want)
 	}
@@ -212,7 +238,8 @@ func TestReadyListenerIsInTheBootstrap(t *testing.T) {
 	s := newScene(t, open, `{"bootstrapDir":"DIR","service":{"name":"web","port":80}}`)
 	s.options.Proxy = meshinit.AgentProxy{ReadyBind: "127.0.0.1:22000"}
 	s.mustRun()
-	if text := string(s.file(workload.FileBootstrap)); !strings.Contains(text, "envoy_ready_listener") || !strings.Contains(text, "22000") {
+	if text := string(s.file(workload.FileBootstrap)); !strings.Contains(text, "envoy_ready_listener") ||
+		!strings.Contains(text, "22000") {
 		t.Errorf("no ready listener in\n%s", text)
 	}
 }
@@ -289,8 +316,8 @@ func TestGRPCAddress(t *testing.T) {
 func TestTokenOfTheEnvironment(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, open, `{"bootstrapDir":"DIR"}`)
-	agent := s.ports.Consul
-	s.ports.Consul = func() (meshinit.Consul, error) {
+	agent := s.deps.Consul
+	s.deps.Consul = func() (meshinit.Consul, error) {
 		a, err := agent()
 		a.Token = "from-the-environment"
 		return a, err

@@ -68,7 +68,7 @@ func (r *run) report(o outcome, message string) error {
 	if r.reporting != nil {
 		<-r.reporting
 	}
-	return status{r.task.TaskARN, o, message}.write(r.Config.BootstrapDir)
+	return status{r.task.TaskARN, o, message}.write(r.options.Config.BootstrapDir)
 }
 
 // stepReportAfter is how long a step takes before the status names it.
@@ -82,7 +82,7 @@ func (r *run) reportStep(name string) (end func()) {
 	if r.task.TaskARN == "" || r.wasReady {
 		return func() {}
 	}
-	s, dir, log := status{r.task.TaskARN, starting, name}, r.Config.BootstrapDir, r.Log
+	s, dir, log := status{r.task.TaskARN, starting, name}, r.options.Config.BootstrapDir, r.deps.Log
 	write := func() {
 		if err := s.write(dir); err != nil {
 			log.Debug("status was not written", logkey.Step, name, logkey.Error, err)
@@ -120,7 +120,7 @@ func (r *run) reportReady(ctx context.Context) error {
 func (r *run) reportFailure(ctx context.Context, failure error) {
 	var err error
 	if r.task.TaskARN == "" {
-		if r.task, err = r.Metadata.Task(context.WithoutCancel(ctx)); err == nil {
+		if r.task, err = r.deps.Metadata.Task(context.WithoutCancel(ctx)); err == nil {
 			r.findEarlierRun()
 		}
 	}
@@ -128,12 +128,12 @@ func (r *run) reportFailure(ctx context.Context, failure error) {
 		err = r.report(failed, failure.Error())
 	}
 	if err != nil {
-		r.Log.Warn("the containers that wait for this one were not notified of its failure", logkey.Error, err)
+		r.deps.Log.Warn("the containers that wait for this one were not notified of its failure", logkey.Error, err)
 	}
 }
 
 // findEarlierRun looks for an earlier run of the same task.
 func (r *run) findEarlierRun() {
-	s, err := readStatus(r.Config.BootstrapDir)
+	s, err := readStatus(r.options.Config.BootstrapDir)
 	r.wasReady = err == nil && s.Task == r.task.TaskARN && s.Outcome == ready
 }

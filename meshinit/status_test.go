@@ -22,8 +22,8 @@ func TestStatusNamesStepsThatLast(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		r := &run{
-			Options: Options{Config: &config.Config{BootstrapDir: dir}},
-			Ports:   Ports{Log: hclog.NewNullLogger()},
+			options: Options{Config: &config.Config{BootstrapDir: dir}},
+			deps:    Deps{Log: hclog.NewNullLogger()},
 			task:    workload.Task{TaskARN: "arn:aws:ecs:us-west-2:123456789012:task/default/t1"},
 		}
 		want := func(o outcome, message string) {
@@ -93,15 +93,16 @@ func TestStatusIsReadyAfterASlowReport(t *testing.T) {
 		}
 		synctest.Test(t, func(t *testing.T) {
 			r := &run{
-				Options: Options{Config: cfg, FileGroup: volume.GroupOfDir, Proxy: atOnce{}, Place: InTask(), Limit: time.Minute},
-				Ports: Ports{
+				options: Options{Config: cfg, FileGroup: volume.GroupOfDir, Proxy: atOnce{}, Endpoint: AgentEndpoint(),
+					Limit: time.Minute},
+				deps: Deps{
 					Metadata:    atOnce{},
 					Consul:      func() (Consul, error) { return Consul{Registrar: atOnce{}}, nil },
 					CopyProgram: func(string) error { return nil },
 					Log:         hclog.NewNullLogger(),
 				},
 			}
-			r.Redirect = slowReport{r}
+			r.deps.Redirect = slowReport{r}
 			if err := r.run(context.Background()); err != nil {
 				t.Fatal(err)
 			}

@@ -16,27 +16,28 @@ import (
 )
 
 func (r *run) checkDir(context.Context) error {
-	if err := r.secrets().Check(workload.FileBootstrap, workload.FileServiceToken, workload.FileBinary, workload.FileStatus); err != nil {
+	if err := r.secrets().Check(workload.FileBootstrap, workload.FileServiceToken, workload.FileBinary,
+		workload.FileStatus); err != nil {
 		return &exit.UsageError{Err: err}
 	}
 	return nil
 }
 
 func (r *run) checkProxy(context.Context) error {
-	if err := r.Proxy.Check(); err != nil {
+	if err := r.options.Proxy.Check(); err != nil {
 		return &exit.UsageError{Err: err}
 	}
-	if r.Redirect == nil {
+	if r.deps.Redirect == nil {
 		return nil
 	}
-	err := r.Redirect.Suspend()
+	err := r.deps.Redirect.Suspend()
 	r.suspended = err == nil
 	return err
 }
 
 func (r *run) prepareClient(ctx context.Context) error {
-	return PrepareClient(ctx, r.Limit, r.Log, func() (err error) {
-		r.consul, err = r.Consul()
+	return PrepareClient(ctx, r.options.Limit, r.deps.Log, func() (err error) {
+		r.consul, err = r.deps.Consul()
 		return err
 	})
 }
@@ -44,27 +45,25 @@ func (r *run) prepareClient(ctx context.Context) error {
 // PrepareClient calls prepare until the files exist that its Consul client reads, at most for
 // limit: consul-client may yet write them.
 func PrepareClient(ctx context.Context, limit time.Duration, log hclog.Logger, prepare func() error) error {
-	return retry.Do(ctx, InTask().Policy.Within(limit), log, "prepare Consul client", consulutil.Classify, func(context.Context) error {
-		return prepare()
-	})
+	return retry.Do(ctx, AgentEndpoint().Policy.Within(limit), log, "prepare Consul client",
+		consulutil.Classify, func(context.Context) error {
+			return prepare()
+		})
 }
 
 // readMetadata reads the task until a workload can be made of it.
 func (r *run) readMetadata(ctx context.Context) error {
-	var described error
-	read := awsutil.Complete(r.Metadata.Task, func(t workload.Task) error {
-		r.workload, described = workload.New(r.Config, t, r.Region)
-		return described
-	})
-	var err error
-	if r.task, err = awsutil.FirstTask(ctx, r.Log, read, r.Limit); err != nil {
+	use := func(t workload.Task) (err error) {
+		r.workload, err = workload.New(r.options.Config, t, r.options.Region)
 		return err
 	}
-	if described != nil {
-		return &exit.UsageError{Err: described}
+	var err error
+	r.task, err = awsutil.FirstUsableTask(ctx, r.deps.Log, r.deps.Metadata.Task, r.options.Limit, use)
+	if err != nil {
+		return err
 	}
 	r.findEarlierRun()
-	r.Log = r.Log.With(logkey.TaskID, r.task.ID(), logkey.ClusterARN, r.task.ClusterARN())
+	r.deps.Log = r.deps.Log.With(logkey.TaskID, r.task.ID(), logkey.ClusterARN, r.task.ClusterARN())
 	return nil
 }
 
@@ -72,11 +71,13 @@ func (r *run) readMetadata(ctx context.Context) error {
 // ready was registered by an earlier run, and its proxy may run.
 func (r *run) register(ctx context.Context) error {
 	r.registering = !r.wasReady
-	err := retry.Do(ctx, r.Place.Policy.Within(r.Limit), r.Log, "register", consulutil.ClassifyNewToken, r.registerOnce)
+	err := retry.Do(ctx, r.options.Endpoint.Policy.Within(r.options.Limit), r.deps.Log, "register",
+		consulutil.ClassifyNewToken, r.registerOnce)
 	if err != nil {
 		return err
 	}
-	r.Log.Info("registered", logkey.ServiceName, r.workload.Name, logkey.ServiceID, r.workload.ID, logkey.ProxyID, r.workload.Proxy.ID)
+	r.deps.Log.Info("registered", logkey.ServiceName, r.workload.Name, logkey.ServiceID, r.workload.ID, logkey.ProxyID,
+		r.workload.Proxy.ID)
 	return nil
 }
 
@@ -93,34 +94,37 @@ func (r *run) readProxy(ctx context.Context) error {
 		}
 		return retry.NotYet
 	}
-	return retry.Do(ctx, r.Place.Policy.Within(r.Limit), r.Log, "read proxy", classify, func(ctx context.Context) error {
-		var err error
-		r.proxy, err = r.consul.Registrar.Proxy(ctx, r.token.Secret, r.workload)
-		if consulutil.Classify(err) == retry.Gone {
-			if err := r.registerOnce(ctx); err != nil {
-				return fmt.Errorf("Consul has lost the registration: %w", err)
+	return retry.Do(ctx, r.options.Endpoint.Policy.Within(r.options.Limit), r.deps.Log, "read proxy",
+		classify, func(ctx context.Context) error {
+			var err error
+			r.proxy, err = r.consul.Registrar.Proxy(ctx, r.token.Secret, r.workload)
+			if consulutil.Classify(err) == retry.Gone {
+				if err := r.registerOnce(ctx); err != nil {
+					return fmt.Errorf("Consul has lost the registration: %w", err)
+				}
+				if r.proxy, err = r.consul.Registrar.Proxy(ctx, r.token.Secret, r.workload); err == nil {
+					r.deps.Log.Warn("Consul had lost the registration, registered again",
+						logkey.ProxyID, r.workload.Proxy.ID)
+				}
 			}
-			if r.proxy, err = r.consul.Registrar.Proxy(ctx, r.token.Secret, r.workload); err == nil {
-				r.Log.Warn("Consul had lost the registration, registered again", logkey.ProxyID, r.workload.Proxy.ID)
-			}
-		}
-		return err
-	})
+			return err
+		})
 }
 
 func (r *run) setDefaults(ctx context.Context) error {
-	if r.SetDefaults == nil {
+	if r.deps.SetDefaults == nil {
 		return nil
 	}
-	return retry.Do(ctx, r.Place.Policy.Within(r.Limit), r.Log, "set service defaults", consulutil.ClassifyNewToken, func(ctx context.Context) error {
-		return r.SetDefaults(ctx, r.token.Secret, r.workload)
-	})
+	return retry.Do(ctx, r.options.Endpoint.Policy.Within(r.options.Limit), r.deps.Log, "set service defaults",
+		consulutil.ClassifyNewToken, func(ctx context.Context) error {
+			return r.deps.SetDefaults(ctx, r.token.Secret, r.workload)
+		})
 }
 
 func (r *run) redirect(context.Context) error {
-	if r.Redirect == nil {
+	if r.deps.Redirect == nil {
 		return nil
 	}
 	r.redirected = true
-	return r.Redirect.Apply(r.proxy)
+	return r.deps.Redirect.Apply(r.proxy)
 }

@@ -112,7 +112,7 @@ func (a *agent) Refresh() time.Duration {
 func (a *agent) Set(ctx context.Context, token string, w workload.Workload, updates []Update) []Result {
 	results := make([]Result, len(updates))
 	updates = a.withReasons(updates)
-	a.noteRegistration()
+	a.recordRegistration()
 	if !slices.ContainsFunc(updates, func(u Update) bool { return !u.Refresh || u.Last }) {
 		checks, lags := a.proxyLags(ctx, token, w)
 		if lags || a.unsent && a.sent(ctx, token, w, checks, updates...) {
@@ -144,8 +144,8 @@ func (a *agent) Set(ctx context.Context, token string, w workload.Workload, upda
 	return results
 }
 
-// noteRegistration notes that the agent may have counted changes as sent in a registration.
-func (a *agent) noteRegistration() {
+// recordRegistration records that the agent may have counted changes as sent in a registration.
+func (a *agent) recordRegistration() {
 	if a.registered.Swap(false) {
 		a.unsent = true
 	}
@@ -332,7 +332,9 @@ func (a *agent) set(ctx context.Context, token string, w workload.Workload, u Up
 // ensureCheck creates or renews the check and its TTL. restored reports that the workload was
 // registered again. An agent that already has the check keeps its old status over the one in
 // the registration, so the status is written separately.
-func (a *agent) ensureCheck(ctx context.Context, token string, w workload.Workload, u Update) (restored bool, err error) {
+func (a *agent) ensureCheck(
+	ctx context.Context, token string, w workload.Workload, u Update,
+) (restored bool, err error) {
 	err = a.registerCheck(ctx, token, w, u.Check, u.Status)
 	if consulutil.Classify(err) == retry.Gone && !u.Last {
 		// The agent lost the service, with its checks: it restarted.
@@ -348,7 +350,9 @@ func (a *agent) ensureCheck(ctx context.Context, token string, w workload.Worklo
 	return restored, a.setStatus(ctx, token, w, u)
 }
 
-func (a *agent) registerCheck(ctx context.Context, token string, w workload.Workload, c workload.SyncCheck, status string) error {
+func (a *agent) registerCheck(
+	ctx context.Context, token string, w workload.Workload, c workload.SyncCheck, status string,
+) error {
 	// Namespace and partition are in the body.
 	q := (&api.QueryOptions{Token: token}).WithContext(ctx)
 	if err := a.client.Agent().CheckRegisterOpts(checkRegistration(w, c, status), q); err != nil {
@@ -378,12 +382,14 @@ func refusal(what, service string, err error) error {
 	case consulutil.Status(err) != http.StatusForbidden, consulutil.UnknownToken(err):
 		return fmt.Errorf("%s: %w", what, err)
 	case consulutil.Anonymous(err):
-		return &consulutil.RefusedError{Op: what, Err: err, Remedy: "no token was sent: set consulLogin.enabled to true or give this container CONSUL_HTTP_TOKEN"}
+		return &consulutil.RefusedError{Op: what, Err: err,
+			Remedy: "no token was sent: set consulLogin.enabled to true or give this container CONSUL_HTTP_TOKEN"}
 	default:
 		return &consulutil.RefusedError{Op: what, Err: err, Remedy: identityRemedy(service)}
 	}
 }
 
 func identityRemedy(service string) string {
-	return fmt.Sprintf("the token needs a service identity for %q; with consulLogin, tag the task role with %s=%s", service, config.TagServiceName, service)
+	return fmt.Sprintf("the token needs a service identity for %q; with consulLogin, tag the task role with %s=%s",
+		service, config.TagServiceName, service)
 }

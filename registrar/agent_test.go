@@ -39,7 +39,8 @@ func TestRequests(t *testing.T) {
 	})
 	r := New(&config.Config{}, client)
 	ctx := context.Background()
-	w := workload.Workload{ID: "web-1", Name: "web", Namespace: "ns", Partition: "part", Proxy: workload.Proxy{ID: "web-1-sidecar-proxy"}}
+	w := workload.Workload{ID: "web-1", Name: "web", Namespace: "ns",
+		Partition: "part", Proxy: workload.Proxy{ID: "web-1-sidecar-proxy"}}
 	set := func(u Update) error { return r.Set(ctx, "tok", w, []Update{u})[0].Err }
 	update := Update{Check: workload.SyncCheck{ID: "c1"}, Status: "critical", Output: "out"}
 	first, refresh, last := update, update, update
@@ -59,14 +60,19 @@ func TestRequests(t *testing.T) {
 		do   func() error
 		want []string
 	}{
-		{"register", func() error { return r.Register(ctx, "tok", w) }, []string{"PUT /v1/agent/service/register tok", "PUT /v1/agent/service/register tok"}},
-		{"register without a token", func() error { return r.Register(ctx, "", w) }, []string{"GET /v1/status/leader ", "PUT /v1/agent/service/register ", "PUT /v1/agent/service/register "}},
+		{"register", func() error { return r.Register(ctx, "tok", w) },
+			[]string{"PUT /v1/agent/service/register tok", "PUT /v1/agent/service/register tok"}},
+		{"register without a token", func() error { return r.Register(ctx, "", w) },
+			[]string{"GET /v1/status/leader ", "PUT /v1/agent/service/register ", "PUT /v1/agent/service/register "}},
 		{"register gateway", func() error {
-			return r.Register(ctx, "", workload.Workload{Gateway: "mesh-gateway", ID: "gw-1", Proxy: workload.Proxy{ID: "gw-1"}})
+			return r.Register(ctx, "",
+				workload.Workload{Gateway: "mesh-gateway", ID: "gw-1", Proxy: workload.Proxy{ID: "gw-1"}})
 		}, []string{"PUT /v1/agent/service/register "}},
-		{"proxy", func() error { _, err := r.Proxy(ctx, "tok", w); return err }, []string{"GET /v1/agent/service/web-1-sidecar-proxy?ns=ns&partition=part tok"}},
+		{"proxy", func() error { _, err := r.Proxy(ctx, "tok", w); return err },
+			[]string{"GET /v1/agent/service/web-1-sidecar-proxy?ns=ns&partition=part tok"}},
 		{
-			"refresh after a registration, whose changes the agent may not have sent", func() error { return set(refresh) },
+			"refresh after a registration, whose changes the agent may not have sent",
+			func() error { return set(refresh) },
 			[]string{read, "GET /v1/health/node/n?ns=ns&partition=part&stale= tok"},
 		},
 		{"refresh", func() error { return set(refresh) }, []string{read, write}},
@@ -97,7 +103,8 @@ func TestRequests(t *testing.T) {
 // stay so until a check of the service is registered.
 func TestRefreshWithAnAgentThatHasJustStarted(t *testing.T) {
 	t.Parallel()
-	const listener, alias, register, write = "listener", "alias", "PUT /v1/agent/check/register", "PUT /v1/agent/check/update/c1"
+	const listener, alias, register, write = "listener", "alias",
+		"PUT /v1/agent/check/register", "PUT /v1/agent/check/update/c1"
 	for name, tt := range map[string]struct {
 		critical string
 		want     []string
@@ -172,7 +179,8 @@ func fakeAgent(t *testing.T, answer http.HandlerFunc) *api.Client {
 func TestRefusedDeregistrationNamesItsRemedy(t *testing.T) {
 	t.Parallel()
 	client := fakeAgent(t, func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, `Permission denied: token with AccessorID 'a' lacks permission 'service:write' on "gw"`, http.StatusForbidden)
+		http.Error(w, `Permission denied: token with AccessorID 'a' lacks permission 'service:write' on "gw"`,
+			http.StatusForbidden)
 	})
 	gateway := workload.Workload{Gateway: "mesh-gateway", Name: "gw", ID: "gw-1", Proxy: workload.Proxy{ID: "gw-1"}}
 	err := New(&config.Config{}, client).Deregister(context.Background(), "tok", gateway)

@@ -212,7 +212,8 @@ func join(t *testing.T, agent, server *testkit.Consul) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := client(t, agent, "").Agent().Join(fmt.Sprintf("127.0.0.1:%v", self["Member"]["Port"]), false); err != nil {
+	if err := client(t, agent, "").Agent().Join(fmt.Sprintf("127.0.0.1:%v", self["Member"]["Port"]),
+		false); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -225,7 +226,8 @@ func deafAgent(t *testing.T) *testkit.Consul {
 		t.Fatal(err)
 	}
 	t.Cleanup(consul.Require(t).Stop)
-	if _, err := client(t, consul, consul.Token).Agent().UpdateAgentACLToken("11111111-1111-1111-1111-111111111111", nil); err != nil {
+	if _, err := client(t, consul, consul.Token).Agent().UpdateAgentACLToken("11111111-1111-1111-1111-111111111111",
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, "a failed synchronization", func() bool {
@@ -243,7 +245,9 @@ func startClient(t *testing.T) *testkit.Consul {
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "agent.hcl")
-	hcl := fmt.Sprintf("data_dir = %q bind_addr = \"127.0.0.1\" node_name = \"client\" ports { http = %d grpc = -1 grpc_tls = -1 dns = -1 server = %d serf_lan = %d }\n",
+	hcl := fmt.Sprintf(
+		"data_dir = %q bind_addr = \"127.0.0.1\" node_name = \"client\" ports { http = %d grpc = -1 grpc_tls = -1 "+
+			"dns = -1 server = %d serf_lan = %d }\n",
 		filepath.Join(dir, "data"), ports[0], ports[1], ports[2])
 	if err := os.WriteFile(file, []byte(hcl), 0o600); err != nil {
 		t.Fatal(err)

@@ -113,7 +113,7 @@ func (b *bound) wants(want ...string) {
 
 // name returns that of the session.
 func (b *bound) name() string {
-	_, name, _ := b.c.lease.session()
+	_, name, _ := b.c.session.state()
 	return name
 }
 

@@ -26,13 +26,13 @@ const catalogRefresh = 30 * time.Second
 type catalog struct {
 	client  *api.Client
 	refresh time.Duration
-	lease   *lease
+	session *checkSession
 }
 
 // newCatalog draws the refresh, so that tasks that start together do not ask together
 // for ever.
 func newCatalog(client *api.Client) Registrar {
-	return &catalog{client: client, refresh: catalogRefresh*9/10 + rand.N(catalogRefresh/5), lease: newLease(client)}
+	return &catalog{client: client, refresh: catalogRefresh*9/10 + rand.N(catalogRefresh/5), session: newCheckSession(client)}
 }
 
 func (c *catalog) Register(ctx context.Context, token string, w workload.Workload) error {
@@ -78,7 +78,7 @@ func (c *catalog) Deregister(ctx context.Context, token string, w workload.Workl
 			errs = append(errs, catalogRefusal(fmt.Sprintf("deregister service %q", id), w, err))
 		}
 	}
-	c.lease.end(ctx, token, w)
+	c.session.end(ctx, token, w)
 	return errors.Join(errs...)
 }
 
@@ -94,7 +94,9 @@ func (c *catalog) Proxy(ctx context.Context, token string, w workload.Workload) 
 	case err != nil:
 		return bootstrap.Proxy{}, catalogRefusal(what, w, err)
 	case len(found) == 0 && meta.ResultsFilteredByACLs:
-		return bootstrap.Proxy{}, &retry.PermanentError{Err: fmt.Errorf("%s: Consul hides it from the token: %s", what, identityRemedy(w.Name))}
+		return bootstrap.Proxy{},
+			&retry.PermanentError{Err: fmt.Errorf("%s: Consul hides it from the token: %s",
+				what, identityRemedy(w.Name))}
 	case len(found) == 0:
 		return bootstrap.Proxy{}, consulutil.WithClass(fmt.Errorf("%s: it is not in the catalog", what), retry.Gone)
 	}
@@ -105,7 +107,7 @@ func (c *catalog) Proxy(ctx context.Context, token string, w workload.Workload) 
 
 // Refresh returns 0 after the session was replaced, or its services were lost.
 func (c *catalog) Refresh() time.Duration {
-	if c.lease.due() {
+	if c.session.due() {
 		return 0
 	}
 	return c.refresh
@@ -117,12 +119,12 @@ func (c *catalog) Set(ctx context.Context, token string, w workload.Workload, up
 	known, readErr := c.readForRefresh(ctx, token, w, updates)
 	var sessionChecks api.HealthChecks
 	if slices.ContainsFunc(updates, isPassing) {
-		c.lease.await(ctx)
-		sessionChecks = c.lease.unwritten(w)
+		c.session.await(ctx)
+		sessionChecks = c.session.unwritten(w)
 	}
 	results := make([]Result, len(updates))
 	for i, u := range updates {
-		results[i].Unbound = c.lease.unbound()
+		results[i].Unbound = c.session.unbound()
 		if u.Refresh {
 			results[i].Err = readErr
 		}
@@ -162,7 +164,9 @@ func isPassing(u Update) bool { return u.Status == api.HealthPassing }
 
 // readForRefresh reads the checks that are to be refreshed, and the session checks with
 // them.
-func (c *catalog) readForRefresh(ctx context.Context, token string, w workload.Workload, updates []Update) (map[string]health, error) {
+func (c *catalog) readForRefresh(
+	ctx context.Context, token string, w workload.Workload, updates []Update,
+) (map[string]health, error) {
 	var ids []string
 	for _, u := range updates {
 		if u.Refresh {
@@ -172,21 +176,23 @@ func (c *catalog) readForRefresh(ctx context.Context, token string, w workload.W
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	if session, _, _ := c.lease.session(); session != "" {
+	if session, _, _ := c.session.state(); session != "" {
 		ids = append(ids, sessionCheckIDs(w)...)
 	}
-	c.lease.rechecked()
+	c.session.rechecked()
 	stale := !slices.ContainsFunc(updates, func(u Update) bool { return u.ReadBack })
 	known, err := c.read(ctx, token, w, stale, ids)
 	if err == nil {
-		c.lease.verify(w, known)
+		c.session.verify(w, known)
 	}
 	return known, err
 }
 
 // write sets checks, and registers the workload again, with them, when its service or
 // proxy is not in the catalog and the task continues. Consul then refuses the checks of both.
-func (c *catalog) write(ctx context.Context, token string, w workload.Workload, updates []Update, sessionChecks api.HealthChecks) (restored bool, err error) {
+func (c *catalog) write(
+	ctx context.Context, token string, w workload.Workload, updates []Update, sessionChecks api.HealthChecks,
+) (restored bool, err error) {
 	e := entry(w)
 	e.Checks = slices.Clone(sessionChecks)
 	for _, u := range updates {
@@ -206,13 +212,15 @@ func (c *catalog) write(ctx context.Context, token string, w workload.Workload, 
 	if err != nil {
 		return restored, catalogRefusal(fmt.Sprintf("set %d checks of %q", len(updates), w.ID), w, err)
 	}
-	c.lease.written(time.Since(start), sessionChecks)
+	c.session.written(time.Since(start), sessionChecks)
 	return restored, nil
 }
 
 // read returns what checks of the task report, without those that the catalog does not
 // have. stale allows the answer of a server that is behind.
-func (c *catalog) read(ctx context.Context, token string, w workload.Workload, stale bool, ids []string) (map[string]health, error) {
+func (c *catalog) read(
+	ctx context.Context, token string, w workload.Workload, stale bool, ids []string,
+) (map[string]health, error) {
 	q := query(ctx, token, w)
 	q.AllowStale = stale
 	found, err := consulutil.ReadChecks(c.client, w.Node, ids, q)
@@ -232,7 +240,9 @@ func (c *catalog) put(ctx context.Context, token string, e *api.CatalogRegistrat
 }
 
 // deregister takes a service or a check off the node. One that is not there is no error.
-func deregister(ctx context.Context, client *api.Client, token string, w workload.Workload, d api.CatalogDeregistration) error {
+func deregister(
+	ctx context.Context, client *api.Client, token string, w workload.Workload, d api.CatalogDeregistration,
+) error {
 	d.Node, d.Namespace, d.Partition = w.Node, w.Namespace, w.Partition
 	_, err := client.Catalog().Deregister(&d, (&api.WriteOptions{Token: token}).WithContext(ctx))
 	if err != nil && consulutil.Classify(err) == retry.Gone {
@@ -245,10 +255,13 @@ func deregister(ctx context.Context, client *api.Client, token string, w workloa
 // that only the controller may create; it may start later than the task.
 func catalogRefusal(what string, w workload.Workload, err error) error {
 	if consulutil.InvalidRegistration(err) {
-		return &consulutil.RefusedError{Op: what, Err: err, Remedy: "correct service, proxy or gateway in the configuration"}
+		return &consulutil.RefusedError{Op: what, Err: err,
+			Remedy: "correct service, proxy or gateway in the configuration"}
 	}
-	if consulutil.Status(err) == http.StatusForbidden && strings.Contains(consulutil.Reason(err), "node:write") && !consulutil.Anonymous(err) {
-		return consulutil.WithClass(fmt.Errorf("%s: %w: node %q is not in the catalog; the controller (consul-ecs controller) creates it and may not have done so yet", what, err, w.Node), retry.NotYet)
+	if consulutil.Status(err) == http.StatusForbidden && strings.Contains(consulutil.Reason(err), "node:write") &&
+		!consulutil.Anonymous(err) {
+		return consulutil.WithClass(fmt.Errorf("%s: %w: node %q is not in the catalog; the controller (consul-ecs "+
+			"controller) creates it and may not have done so yet", what, err, w.Node), retry.NotYet)
 	}
 	return refusal(what, w.Name, err)
 }

@@ -23,7 +23,8 @@ func catalogSubject(t *testing.T, c *testkit.Consul) subject {
 	t.Helper()
 	catalog := client(t, c, c.Token).Catalog()
 	if c.Token != "" {
-		if _, err := catalog.Register(&api.CatalogRegistration{Node: node, Address: "10.0.0.1", SkipNodeUpdate: true}, nil); err != nil {
+		if _, err := catalog.Register(&api.CatalogRegistration{Node: node, Address: "10.0.0.1", SkipNodeUpdate: true},
+			nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -91,7 +92,8 @@ func TestCatalogConformsWithACLs(t *testing.T) {
 func TestNewestConsulConforms(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
-	for name, options := range map[string]testkit.ConsulOptions{"open": {Newest: true}, "acl": {Newest: true, ACL: true}} {
+	for name, options := range map[string]testkit.ConsulOptions{"open": {Newest: true},
+		"acl": {Newest: true, ACL: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, err := testkit.StartConsul(options)
@@ -151,7 +153,8 @@ func TestCatalogRefreshRepairs(t *testing.T) {
 			return err
 		}, 1},
 		"the service is gone": {func(t *testing.T, w workload.Workload) error { s.Forget(t, w.ID); return nil }, 2},
-		"the proxy is gone":   {func(t *testing.T, w workload.Workload) error { s.Forget(t, w.Proxy.ID); return nil }, 1},
+		"the proxy is gone": {func(t *testing.T, w workload.Workload) error { s.Forget(t, w.Proxy.ID); return nil },
+			1},
 		"both are gone": {func(t *testing.T, w workload.Workload) error {
 			s.Forget(t, w.ID)
 			s.Forget(t, w.Proxy.ID)
@@ -174,11 +177,13 @@ func TestCatalogRefreshRepairs(t *testing.T) {
 				t.Errorf("%d restored, want %d", restored, test.restored)
 			}
 			for _, c := range w.SyncChecks {
-				if got := catalogCheck(t, open, c.ID); got.Status != "passing" || got.Output != "passing" || got.Name != c.Name {
+				if got := catalogCheck(t, open, c.ID); got.Status != "passing" || got.Output != "passing" ||
+					got.Name != c.Name {
 					t.Errorf("check %s = %+v", c.ID, got)
 				}
 			}
-			if last := w.SyncChecks[2].ID; test.restored == 0 && catalogCheck(t, open, last).ModifyIndex != before[last] {
+			if last := w.SyncChecks[2].ID; test.restored == 0 &&
+				catalogCheck(t, open, last).ModifyIndex != before[last] {
 				t.Error("a check that was as it should be was written")
 			}
 		})
@@ -209,7 +214,8 @@ func TestCatalogRemovedNode(t *testing.T) {
 			}
 			for _, err := range []error{results[0].Err, s.Registrar.Register(context.Background(), s.Token, w)} {
 				if consulutil.Classify(err) != retry.NotYet || !strings.HasSuffix(err.Error(),
-					`: node "arn:aws:ecs:us-west-2:123456789012:cluster/removed" is not in the catalog; the controller (consul-ecs controller) creates it and may not have done so yet`) {
+					`: node "arn:aws:ecs:us-west-2:123456789012:cluster/removed" is not in the catalog; the `+
+						`controller (consul-ecs controller) creates it and may not have done so yet`) {
 					t.Errorf("class %v of: %v", consulutil.Classify(err), err)
 				}
 			}
@@ -229,14 +235,16 @@ func TestCatalogRefusalNamesTheRemedy(t *testing.T) {
 	s := catalogSubject(t, secured.Require(t))
 	w := s.Service(t, "denied", "t1")
 	ctx := context.Background()
-	const identity = `the token needs a service identity for "denied"; with consulLogin, tag the task role with consul.hashicorp.com.service-name=denied`
+	const identity = `the token needs a service identity for "denied"; with consulLogin, tag the task role with ` +
+		`consul.hashicorp.com.service-name=denied`
 	for name, tc := range map[string]struct {
 		token, want string
 		class       retry.Class
 	}{
 		"identity of another service": {s.Token, identity, retry.Permanent},
-		"no token":                    {"", "no token was sent: set consulLogin.enabled to true or give this container CONSUL_HTTP_TOKEN", retry.Permanent},
-		"unknown token":               {"11111111-1111-1111-1111-111111111111", "ACL not found", retry.NotYet},
+		"no token": {"", "no token was sent: set consulLogin.enabled to true or give this container CONSUL_HTTP_TOKEN",
+			retry.Permanent},
+		"unknown token": {"11111111-1111-1111-1111-111111111111", "ACL not found", retry.NotYet},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -248,16 +256,19 @@ func TestCatalogRefusalNamesTheRemedy(t *testing.T) {
 	}
 	// One whose service is there, of a token that may not write it.
 	register(t, subject{Registrar: s.Registrar, Token: secured.Token}, w)
-	if r := s.Registrar.Set(ctx, s.Token, w, updates(w, "passing", false))[0]; r.Err == nil || !strings.Contains(r.Err.Error(), identity) {
+	if r := s.Registrar.Set(ctx, s.Token, w, updates(w, "passing", false))[0]; r.Err == nil ||
+		!strings.Contains(r.Err.Error(), identity) {
 		t.Errorf("set: %v", r.Err)
 	}
-	if r := s.Registrar.Set(ctx, "11111111-1111-1111-1111-111111111111", w, updates(w, "passing", true))[0]; !consulutil.UnknownToken(r.Err) {
+	if r := s.Registrar.Set(ctx, "11111111-1111-1111-1111-111111111111",
+		w, updates(w, "passing", true))[0]; !consulutil.UnknownToken(r.Err) {
 		t.Errorf("refresh with an unknown token: %v", r.Err)
 	}
 	if err := s.Registrar.Deregister(ctx, s.Token, w); err == nil || !strings.Contains(err.Error(), identity) {
 		t.Errorf("deregister: %v", err)
 	}
-	if _, err := s.Registrar.Proxy(ctx, serviceToken(t, secured), w); consulutil.Classify(err) != retry.Permanent || !strings.Contains(err.Error(), "Consul hides it from the token") {
+	if _, err := s.Registrar.Proxy(ctx, serviceToken(t, secured), w); consulutil.Classify(err) != retry.Permanent ||
+		!strings.Contains(err.Error(), "Consul hides it from the token") {
 		t.Errorf("proxy with a token that may read nothing: %v", err)
 	}
 }
@@ -273,10 +284,12 @@ func refusesInvalidContent(t *testing.T, s subject) {
 	path := config.ExposePath{Path: "/a", ListenerPort: 1, LocalPathPort: 2}
 	for name, change := range map[string]func(*workload.Workload){
 		"same address of two upstreams": func(w *workload.Workload) {
-			w.Proxy.Upstreams = []config.Upstream{{DestinationName: "a", LocalBindPort: 1}, {DestinationName: "b", LocalBindPort: 1}}
+			w.Proxy.Upstreams = []config.Upstream{{DestinationName: "a", LocalBindPort: 1},
+				{DestinationName: "b", LocalBindPort: 1}}
 		},
 		"upstream with peer and datacenter": func(w *workload.Workload) {
-			w.Proxy.Upstreams = []config.Upstream{{DestinationName: "a", LocalBindPort: 1, DestinationPeer: "p", Datacenter: "dc2"}}
+			w.Proxy.Upstreams = []config.Upstream{{DestinationName: "a",
+				LocalBindPort: 1, DestinationPeer: "p", Datacenter: "dc2"}}
 		},
 		"same port of two exposed paths": func(w *workload.Workload) {
 			w.Proxy.Expose = &config.Expose{Paths: []config.ExposePath{path, path}}
@@ -284,12 +297,16 @@ func refusesInvalidContent(t *testing.T, s subject) {
 		"unspecified address":   func(w *workload.Workload) { w.Address = "0.0.0.0" },
 		"meta key with a blank": func(w *workload.Workload) { w.Meta = map[string]string{"a b": "c"} },
 		"meta key of Consul":    func(w *workload.Workload) { w.Meta = map[string]string{"consul-x": "c"} },
-		"meta value too long":   func(w *workload.Workload) { w.Meta = map[string]string{"a": strings.Repeat("x", 600)} },
+		"meta value too long": func(w *workload.Workload) {
+			w.Meta = map[string]string{"a": strings.Repeat("x",
+				600)}
+		},
 	} {
 		w := s.Service(t, "web", "invalid")
 		change(&w)
 		err := s.Registrar.Register(t.Context(), s.Token, w)
-		if consulutil.ClassifyNewToken(err) != retry.Permanent || !strings.Contains(err.Error(), "correct service, proxy or gateway") {
+		if consulutil.ClassifyNewToken(err) != retry.Permanent ||
+			!strings.Contains(err.Error(), "correct service, proxy or gateway") {
 			t.Errorf("%s: class %v of: %v", name, consulutil.ClassifyNewToken(err), err)
 		}
 	}
@@ -304,7 +321,8 @@ func TestCatalogProxyHasTheMeshWideDefaults(t *testing.T) {
 	entry := &api.ServiceConfigEntry{
 		Kind: api.ServiceDefaults, Name: name, Protocol: "http",
 		TransparentProxy: &api.TransparentProxyConfig{OutboundListenerPort: 15009},
-		Expose:           api.ExposeConfig{Paths: []api.ExposePath{{ListenerPort: 21500, Path: "/health", LocalPathPort: 9090}}},
+		Expose: api.ExposeConfig{Paths: []api.ExposePath{{ListenerPort: 21500, Path: "/health",
+			LocalPathPort: 9090}}},
 	}
 	if _, _, err := client(t, open, "").ConfigEntries().Set(entry, nil); err != nil {
 		t.Fatal(err)
@@ -315,7 +333,8 @@ func TestCatalogProxyHasTheMeshWideDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Config["protocol"] != "http" || p.OutboundListenerPort != 15009 || len(p.ExposedPorts) != 1 || p.ExposedPorts[0] != 21500 {
+	if p.Config["protocol"] != "http" || p.OutboundListenerPort != 15009 || len(p.ExposedPorts) != 1 ||
+		p.ExposedPorts[0] != 21500 {
 		t.Errorf("proxy = %+v", p)
 	}
 }

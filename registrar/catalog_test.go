@@ -44,7 +44,8 @@ func newServers(t *testing.T) *servers {
 
 func (s *servers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	s.requests = append(s.requests, fmt.Sprintf("%s %s %s", r.Method, r.URL.RequestURI(), r.Header.Get("X-Consul-Token")))
+	s.requests = append(s.requests,
+		fmt.Sprintf("%s %s %s", r.Method, r.URL.RequestURI(), r.Header.Get("X-Consul-Token")))
 	s.bodies = append(s.bodies, body)
 	refusal, refused := s.refusal[r.URL.Path]
 	w.Header().Set("X-Consul-Default-ACL-Policy", "deny") // as Consul does
@@ -55,8 +56,10 @@ func (s *servers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/v1/txn":
 		s.txn(w, body)
 	case strings.HasPrefix(r.URL.Path, "/v1/health/service/"):
-		fmt.Fprint(w, `[{"Node":{"Datacenter":"dc2"},"Service":{"Kind":"connect-proxy","Service":"web-sidecar-proxy"}}]`)
-	case s.gone != "" && strings.Contains(string(body), `"ServiceID":"`+s.gone+`"`) && strings.Contains(string(body), `"Service":null`):
+		fmt.Fprint(w,
+			`[{"Node":{"Datacenter":"dc2"},"Service":{"Kind":"connect-proxy","Service":"web-sidecar-proxy"}}]`)
+	case s.gone != "" && strings.Contains(string(body), `"ServiceID":"`+s.gone+`"`) &&
+		strings.Contains(string(body), `"Service":null`):
 		w.WriteHeader(http.StatusInternalServerError)
 		fmt.Fprintf(w, "Unknown service ID '%s' for check ID 'x'", s.gone)
 	case r.URL.Path == "/v1/catalog/service/consul":
@@ -79,7 +82,8 @@ func (s *servers) txn(w http.ResponseWriter, body []byte) {
 	for i, op := range ops {
 		id := op.Check.Check.CheckID
 		if h, ok := s.checks[id]; ok {
-			results = append(results, fmt.Sprintf(`{"Check":{"CheckID":%q,"Status":%q,"Output":%q}}`, id, h.status, h.output))
+			results = append(results,
+				fmt.Sprintf(`{"Check":{"CheckID":%q,"Status":%q,"Output":%q}}`, id, h.status, h.output))
 		} else {
 			failed = append(failed, fmt.Sprintf(`{"OpIndex":%d,"What":"check %s on node n doesn't exist"}`, i, id))
 		}
@@ -194,7 +198,9 @@ func TestCatalogSetRequests(t *testing.T) {
 	updates := all(true)
 	s.checks[w.SyncChecks[1].ID] = health{"critical", "fine"}
 	set(updates, ok, ok, ok)
-	if body := string(s.bodies[1]); strings.Count(body, `"CheckID"`) != 1 || !strings.Contains(body, `"CheckID":"web-abc123-consul-dataplane","Name":"Consul dataplane readiness","Status":"passing"`) {
+	if body := string(s.bodies[1]); strings.Count(body, `"CheckID"`) != 1 ||
+		!strings.Contains(body,
+			`"CheckID":"web-abc123-consul-dataplane","Name":"Consul dataplane readiness","Status":"passing"`) {
 		t.Errorf("wrote %s", body)
 	}
 	s.want(t, staleReads, registers)
@@ -210,7 +216,8 @@ func TestCatalogSetRequests(t *testing.T) {
 	delete(s.checks, w.SyncChecks[2].ID)
 	s.gone = w.Proxy.ID
 	set(updates, ok, ok, restored)
-	if body := string(s.bodies[5]); !strings.Contains(body, `"CheckID":"web-abc123-consul-dataplane","Name":"Consul dataplane readiness","Status":"passing"`) {
+	if body := string(s.bodies[5]); !strings.Contains(body,
+		`"CheckID":"web-abc123-consul-dataplane","Name":"Consul dataplane readiness","Status":"passing"`) {
 		t.Errorf("registered %s", body)
 	}
 	s.want(t, staleReads, staleReads, registers, reads, reads, registers, registers)
@@ -236,7 +243,8 @@ func TestCatalogBodiesGolden(t *testing.T) {
 	t.Parallel()
 	gateway := func(g config.Gateway) func(*config.Config) {
 		return func(cfg *config.Config) {
-			g.LANAddress, g.WANAddress = &config.Address{Address: "10.9.9.9", Port: 9443}, &config.Address{Address: "gw.example.com", Port: 8443}
+			g.LANAddress, g.WANAddress = &config.Address{Address: "10.9.9.9", Port: 9443},
+				&config.Address{Address: "gw.example.com", Port: 8443}
 			cfg.Gateway = &g
 		}
 	}
@@ -249,15 +257,21 @@ func TestCatalogBodiesGolden(t *testing.T) {
 			cfg.Proxy = &config.Proxy{
 				PublicListenerPort: 21000, LocalServiceAddress: "127.0.0.7", Config: map[string]any{"protocol": "http"},
 				Upstreams: []config.Upstream{{
-					DestinationName: "db", DestinationPeer: "east", LocalBindPort: 1234, MeshGateway: &config.MeshGateway{Mode: "local"},
+					DestinationName: "db", DestinationPeer: "east", LocalBindPort: 1234,
+					MeshGateway: &config.MeshGateway{Mode: "local"},
 				}},
 				MeshGateway: &config.MeshGateway{Mode: "remote"},
-				Expose:      &config.Expose{Paths: []config.ExposePath{{ListenerPort: 21500, Path: "/health", LocalPathPort: 9090}}},
+				Expose: &config.Expose{Paths: []config.ExposePath{{ListenerPort: 21500, Path: "/health",
+					LocalPathPort: 9090}}},
 			}
 		},
-		"mesh-gateway":        gateway(config.Gateway{Kind: "mesh-gateway", Name: "gw", Namespace: "default", Partition: "part", Tags: []string{"edge"}}),
-		"terminating-gateway": gateway(config.Gateway{Kind: "terminating-gateway", Name: "gw", Proxy: &config.GatewayProxy{Config: map[string]any{"a": "b"}}}),
-		"api-gateway":         gateway(config.Gateway{Kind: "api-gateway", Name: "gw"}),
+		"mesh-gateway": gateway(
+			config.Gateway{Kind: "mesh-gateway", Name: "gw", Namespace: "default",
+				Partition: "part", Tags: []string{"edge"}}),
+		"terminating-gateway": gateway(
+			config.Gateway{Kind: "terminating-gateway", Name: "gw",
+				Proxy: &config.GatewayProxy{Config: map[string]any{"a": "b"}}}),
+		"api-gateway": gateway(config.Gateway{Kind: "api-gateway", Name: "gw"}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -269,7 +283,8 @@ func TestCatalogBodiesGolden(t *testing.T) {
 			if err := r.Register(ctx, "tok", w); err != nil {
 				t.Fatal(err)
 			}
-			if result := r.Set(ctx, "tok", w, []Update{{Check: last, Status: "passing", Output: "fine"}})[0]; result.Err != nil {
+			if result := r.Set(ctx, "tok", w,
+				[]Update{{Check: last, Status: "passing", Output: "fine"}})[0]; result.Err != nil {
 				t.Fatal(result.Err)
 			}
 			if err := r.Deregister(ctx, "tok", w); err != nil {

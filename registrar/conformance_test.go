@@ -93,7 +93,8 @@ func TestRefusalNamesTheRemedy(t *testing.T) {
 	if consulutil.Classify(err) != retry.Permanent {
 		t.Fatalf("error = %v, class %v", err, consulutil.Classify(err))
 	}
-	for _, want := range []string{`register service "denied-t1"`, `service identity for "denied"`, "consul.hashicorp.com.service-name=denied"} {
+	for _, want := range []string{`register service "denied-t1"`,
+		`service identity for "denied"`, "consul.hashicorp.com.service-name=denied"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error %q does not name %s", err, want)
 		}
@@ -103,7 +104,8 @@ func TestRefusalNamesTheRemedy(t *testing.T) {
 		t.Errorf("unknown token: error = %v", err)
 	}
 	err = agentRegistrar(t, secured).Register(context.Background(), "", w)
-	if !strings.Contains(err.Error(), "no token was sent: set consulLogin.enabled") || consulutil.Classify(err) != retry.Permanent {
+	if !strings.Contains(err.Error(), "no token was sent: set consulLogin.enabled") ||
+		consulutil.Classify(err) != retry.Permanent {
 		t.Errorf("no token: error = %v", err)
 	}
 }
@@ -147,7 +149,8 @@ func TestOutdatedTTLIsReplaced(t *testing.T) {
 	reregister := func(ttl string) {
 		t.Helper()
 		err := client(t, open, "").Agent().CheckRegister(&api.AgentCheckRegistration{
-			ID: id, Name: "old", ServiceID: w.ID, AgentServiceCheck: api.AgentServiceCheck{TTL: ttl, Status: "critical"},
+			ID: id, Name: "old", ServiceID: w.ID,
+			AgentServiceCheck: api.AgentServiceCheck{TTL: ttl, Status: "critical"},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -231,8 +234,10 @@ func TestListenerCheckTurnsGreenSoon(t *testing.T) {
 func TestUDPCheckArrives(t *testing.T) {
 	t.Parallel()
 	w, err := workload.New(&config.Config{
-		Service: &config.Service{Name: "udp", Checks: []config.Check{{CheckID: "udp-check", Name: "u", UDP: "127.0.0.1:9", Interval: "10s", Timeout: "1s"}}},
-		Proxy:   &config.Proxy{PublicListenerPort: 20000},
+		Service: &config.Service{Name: "udp",
+			Checks: []config.Check{{CheckID: "udp-check", Name: "u", UDP: "127.0.0.1:9",
+				Interval: "10s", Timeout: "1s"}}},
+		Proxy: &config.Proxy{PublicListenerPort: 20000},
 	}, workload.Task{TaskARN: "arn:aws:ecs:us-west-2:123456789012:task/default/udp"}, "")
 	if err != nil {
 		t.Fatal(err)
@@ -262,8 +267,9 @@ func TestProxyHasMeshWideDefaults(t *testing.T) {
 	entries := client(t, consul, "").ConfigEntries()
 	_, _, err = entries.Set(&api.ProxyConfigEntry{
 		Kind: api.ProxyDefaults, Name: api.ProxyConfigGlobal,
-		Config:     map[string]any{"envoy_stats_bind_addr": "0.0.0.0:9999"},
-		AccessLogs: &api.AccessLogsConfig{Enabled: true, Type: api.FileLogSinkType, Path: "/dev/null", TextFormat: "%START_TIME%"},
+		Config: map[string]any{"envoy_stats_bind_addr": "0.0.0.0:9999"},
+		AccessLogs: &api.AccessLogsConfig{Enabled: true, Type: api.FileLogSinkType, Path: "/dev/null",
+			TextFormat: "%START_TIME%"},
 	}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -280,7 +286,8 @@ func TestProxyHasMeshWideDefaults(t *testing.T) {
 	if p.Config["envoy_stats_bind_addr"] != "0.0.0.0:9999" || p.Config["envoy_prometheus_bind_addr"] != "0.0.0.0:9102" {
 		t.Errorf("config = %v", p.Config)
 	}
-	if l := p.AccessLogs; l == nil || !l.Enabled || l.Type != "file" || l.Path != "/dev/null" || l.TextFormat != "%START_TIME%" {
+	if l := p.AccessLogs; l == nil || !l.Enabled || l.Type != "file" || l.Path != "/dev/null" ||
+		l.TextFormat != "%START_TIME%" {
 		t.Errorf("access logs = %+v", l)
 	}
 }

@@ -29,7 +29,8 @@ func deregisterService(ctx context.Context, c *api.Client, w workload.Workload, 
 	case err != nil:
 		return fmt.Errorf("find service %s: %w", id, err)
 	case len(found) == 0 && meta.ResultsFilteredByACLs:
-		return &retry.PermanentError{Err: fmt.Errorf(`find service %s: results filtered by ACLs; grant the token node_prefix "" { policy = "read" }`, id)}
+		return &retry.PermanentError{Err: fmt.Errorf(
+			`find service %s: results filtered by ACLs; grant the token node_prefix "" { policy = "read" }`, id)}
 	}
 	for _, s := range found {
 		w.Node = s.Node

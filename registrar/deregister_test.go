@@ -28,17 +28,21 @@ func TestDeregisterAtServers(t *testing.T) {
 			}
 		}
 	}
-	w := workload.Workload{Name: name, ID: name + "-1", Proxy: workload.Proxy{Name: name + "-sidecar-proxy", ID: name + "-1-sidecar-proxy"}}
+	w := workload.Workload{Name: name, ID: name + "-1",
+		Proxy: workload.Proxy{Name: name + "-sidecar-proxy", ID: name + "-1-sidecar-proxy"}}
 	anonymous := client(t, secured, "")
 	blind := testkit.Grant(t, admin, `service "`+name+`" { policy = "read" }`)
-	if err := registrar.DeregisterAtServers(t.Context(), anonymous, w, blind); consulutil.Classify(err) != retry.Permanent {
+	if err := registrar.DeregisterAtServers(t.Context(), anonymous, w,
+		blind); consulutil.Classify(err) != retry.Permanent {
 		t.Errorf("with a token that may not read nodes: %v", err)
 	}
 	reader := testkit.Grant(t, admin, `node_prefix "" { policy = "read" } service_prefix "" { policy = "read" }`)
-	if err := registrar.DeregisterAtServers(t.Context(), anonymous, w, reader); consulutil.Classify(err) != retry.Permanent {
+	if err := registrar.DeregisterAtServers(t.Context(), anonymous, w,
+		reader); consulutil.Classify(err) != retry.Permanent {
 		t.Errorf("with a token that may only read: %v", err)
 	}
-	token, _, err := admin.ACL().TokenCreate(&api.ACLToken{ServiceIdentities: []*api.ACLServiceIdentity{{ServiceName: name}}}, nil)
+	token, _, err := admin.ACL().TokenCreate(
+		&api.ACLToken{ServiceIdentities: []*api.ACLServiceIdentity{{ServiceName: name}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,10 +48,10 @@ const (
 
 // keeper creates and renews the session. It belongs to the goroutine of Hold.
 type keeper struct {
-	*lease
-	log    hclog.Logger
-	w      workload.Workload
-	causes retry.Causes
+	session *checkSession
+	log     hclog.Logger
+	w       workload.Workload
+	causes  retry.Causes
 
 	// renewed is when the session was last known to live, made when it was created; early are
 	// the sessions in a row that ended before their time.
@@ -73,10 +73,10 @@ type keeper struct {
 func (c *catalog) Hold(
 	ctx context.Context, log hclog.Logger, credentials func() (token string, vouched bool), w workload.Workload,
 ) <-chan struct{} {
-	c.lease.mu.Lock()
-	c.lease.kept = true
-	c.lease.mu.Unlock()
-	k := &keeper{lease: c.lease, log: log, w: w, backoff: retry.Backoff{Base: creationBase, Max: creationMax}}
+	c.session.mu.Lock()
+	c.session.held = true
+	c.session.mu.Unlock()
+	k := &keeper{session: c.session, log: log, w: w, backoff: retry.Backoff{Base: creationBase, Max: creationMax}}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -87,7 +87,7 @@ func (c *catalog) Hold(
 
 func (k *keeper) run(ctx context.Context, credentials func() (token string, vouched bool)) {
 	select {
-	case <-k.wanted:
+	case <-k.session.wanted:
 	case <-ctx.Done():
 		return
 	}
@@ -97,7 +97,7 @@ func (k *keeper) run(ctx context.Context, credentials func() (token string, vouc
 			pause = k.step(ctx, token, first)
 		}
 		if first {
-			close(k.tried)
+			close(k.session.tried)
 		}
 		if retry.Sleep(ctx, pause) != nil {
 			return
@@ -107,7 +107,7 @@ func (k *keeper) run(ctx context.Context, credentials func() (token string, vouc
 
 // step does what is due, and returns the time until the next one.
 func (k *keeper) step(ctx context.Context, token string, first bool) time.Duration {
-	id, _, bound := k.session()
+	id, _, bound := k.session.state()
 	switch {
 	case id == "" && k.pending.IsZero():
 		return k.create(ctx, token, first)
@@ -125,7 +125,7 @@ func (k *keeper) step(ctx context.Context, token string, first bool) time.Durati
 func (k *keeper) renew(ctx context.Context, token, id string) time.Duration {
 	limited, cancel := context.WithTimeout(ctx, renewalLimit)
 	defer cancel()
-	_, err := k.client.Raw().Write("/v1/session/renew/"+id, nil, nil, writeOptions(limited, token, k.w))
+	_, err := k.session.client.Raw().Write("/v1/session/renew/"+id, nil, nil, writeOptions(limited, token, k.w))
 	switch {
 	case err == nil:
 		k.renewed = time.Now()
@@ -146,9 +146,9 @@ func (k *keeper) renew(ctx context.Context, token, id string) time.Duration {
 	k.failed(ctx, "session was not renewed, trying again", err)
 	if consulutil.UnknownToken(err) && token != k.unknown {
 		k.unknown = token
-		k.mu.Lock()
-		k.recheck = time.Now()
-		k.mu.Unlock()
+		k.session.mu.Lock()
+		k.session.recheck = time.Now()
+		k.session.mu.Unlock()
 	}
 	return retry.Around(renewalRepeat)
 }
@@ -157,10 +157,10 @@ func (k *keeper) renew(ctx context.Context, token, id string) time.Duration {
 // cluster, which may all have lost theirs. How many there are follows from the time of a
 // creation beyond that of another write.
 func (k *keeper) crowd() time.Duration {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	tasks := max(0, k.creating-k.writing) / taskCost
-	return tasks * (k.creating + k.writing) * 8 / 10
+	k.session.mu.Lock()
+	defer k.session.mu.Unlock()
+	tasks := max(0, k.creating-k.session.writing) / taskCost
+	return tasks * (k.creating + k.session.writing) * 8 / 10
 }
 
 // create creates a session. Its name is that of the session that has ended, whose checks
@@ -168,15 +168,15 @@ func (k *keeper) crowd() time.Duration {
 // another one: the former may be made late, end some time, and its name's checks become
 // critical then.
 func (k *keeper) create(ctx context.Context, token string, first bool) time.Duration {
-	_, name, bound := k.session()
+	_, name, bound := k.session.state()
 	name = cmp.Or(name, fmt.Sprintf("%s-%08x", k.w.ID, rand.Uint32()))
 	start := time.Now()
-	err := k.supported(ctx, token)
+	err := k.session.supported(ctx, token)
 	possible := false
 	var id string
 	if err == nil {
 		start = time.Now()
-		id, _, err = k.client.Session().CreateNoChecks(
+		id, _, err = k.session.client.Session().CreateNoChecks(
 			&api.SessionEntry{Name: name, Node: k.w.Node, TTL: sessionTTL.String()},
 			writeOptions(consulutil.WithLimit(ctx, creationLimit), token, k.w))
 		possible = mayBeDone(err)
@@ -192,9 +192,9 @@ func (k *keeper) create(ctx context.Context, token string, first bool) time.Dura
 	case refused(err):
 		return k.refuse(ctx, token, err)
 	case possible:
-		k.mu.Lock()
-		k.name = name
-		k.mu.Unlock()
+		k.session.mu.Lock()
+		k.session.name = name
+		k.session.mu.Unlock()
 		k.pending = time.Now().Add(lookLimit)
 		k.failed(ctx, "creation of a session was not answered, looking for it", err)
 		return retry.Around(lookPause)
@@ -216,23 +216,23 @@ func (k *keeper) use(id, name string) {
 }
 
 func (k *keeper) set(id, name string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.id = id
+	k.session.mu.Lock()
+	defer k.session.mu.Unlock()
+	k.session.id = id
 	if id == "" {
 		return
 	}
-	if k.name != name {
-		k.name, k.bound = name, false
+	if k.session.name != name {
+		k.session.name, k.session.bound = name, false
 	}
-	k.reason = nil
-	k.recheck = time.Now().Add(recheckPause)
+	k.session.reason = nil
+	k.session.recheck = time.Now().Add(recheckPause)
 }
 
 // look looks for the session of a creation without an answer, so that there is no second
 // one as long as the first may be on its way.
 func (k *keeper) look(ctx context.Context, token string) time.Duration {
-	_, name, bound := k.session()
+	_, name, bound := k.session.state()
 	id, err := k.find(ctx, token, name, bound)
 	switch {
 	case err != nil:
@@ -243,9 +243,9 @@ func (k *keeper) look(ctx context.Context, token string) time.Duration {
 	}
 	if time.Now().After(k.pending) {
 		k.pending = time.Time{}
-		k.mu.Lock()
-		k.name, k.bound = "", false
-		k.mu.Unlock()
+		k.session.mu.Lock()
+		k.session.name, k.session.bound = "", false
+		k.session.mu.Unlock()
 		return k.backoff.Next()
 	}
 	return retry.Around(lookPause)
@@ -258,7 +258,7 @@ func (k *keeper) find(ctx context.Context, token, name string, bound bool) (stri
 	q := query(ctx, token, k.w)
 	q.AllowStale = true
 	if bound {
-		checks, err := consulutil.ReadChecks(k.client, k.w.Node, sessionCheckIDs(k.w), q)
+		checks, err := consulutil.ReadChecks(k.session.client, k.w.Node, sessionCheckIDs(k.w), q)
 		if err != nil || len(checks) == 0 || checks[0].Status != api.HealthPassing {
 			return "", err
 		}
@@ -271,7 +271,7 @@ func (k *keeper) find(ctx context.Context, token, name string, bound bool) (stri
 		}
 		return nil
 	})
-	_, _, err := k.client.Session().Node(k.w.Node, q.WithContext(ctx))
+	_, _, err := k.session.client.Session().Node(k.w.Node, q.WithContext(ctx))
 	if err != nil {
 		return "", fmt.Errorf("list sessions of node %q: %w", k.w.Node, err)
 	}
@@ -281,18 +281,18 @@ func (k *keeper) find(ctx context.Context, token, name string, bound bool) (stri
 // bind writes the session checks.
 func (k *keeper) bind(ctx context.Context, token string) error {
 	e := entry(k.w)
-	if e.Checks = k.unwritten(k.w); len(e.Checks) == 0 {
+	if e.Checks = k.session.unwritten(k.w); len(e.Checks) == 0 {
 		return nil
 	}
 	start := time.Now()
-	_, err := k.client.Catalog().Register(e, (&api.WriteOptions{Token: token}).WithContext(ctx))
+	_, err := k.session.client.Catalog().Register(e, (&api.WriteOptions{Token: token}).WithContext(ctx))
 	switch {
 	case err == nil:
-		k.written(time.Since(start), e.Checks)
+		k.session.written(time.Since(start), e.Checks)
 	case consulutil.Classify(err) == retry.Gone: // the services are lost, which a refresh restores
-		k.mu.Lock()
-		k.recheck = time.Now()
-		k.mu.Unlock()
+		k.session.mu.Lock()
+		k.session.recheck = time.Now()
+		k.session.mu.Unlock()
 	}
 	return err
 }
@@ -300,14 +300,14 @@ func (k *keeper) bind(ctx context.Context, token string) error {
 // refuse ends the attempts for a while. It removes the session checks, also a former
 // process's: without a session they would stay critical, or become so.
 func (k *keeper) refuse(ctx context.Context, token string, err error) time.Duration {
-	found, readErr := consulutil.ReadChecks(k.client, k.w.Node, sessionCheckIDs(k.w), query(ctx, token, k.w))
+	found, readErr := consulutil.ReadChecks(k.session.client, k.w.Node, sessionCheckIDs(k.w), query(ctx, token, k.w))
 	errs := []error{readErr}
 	for _, check := range found {
-		errs = append(errs, deregister(ctx, k.client, token, k.w, api.CatalogDeregistration{CheckID: check.CheckID}))
+		errs = append(errs, deregister(ctx, k.session.client, token, k.w, api.CatalogDeregistration{CheckID: check.CheckID}))
 	}
-	k.mu.Lock()
-	k.id, k.name, k.bound, k.reason = "", "", false, err
-	k.mu.Unlock()
+	k.session.mu.Lock()
+	k.session.id, k.session.name, k.session.bound, k.session.reason = "", "", false, err
+	k.session.mu.Unlock()
 	k.pending = time.Time{}
 	if failure := errors.Join(errs...); failure != nil {
 		k.failed(ctx, "session checks were not removed, trying again", failure)
@@ -321,11 +321,11 @@ func (k *keeper) failed(ctx context.Context, text string, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	k.mu.Lock()
-	if k.id == "" && k.renewed.IsZero() {
-		k.reason = err
+	k.session.mu.Lock()
+	if k.session.id == "" && k.renewed.IsZero() {
+		k.session.reason = err
 	}
-	k.mu.Unlock()
+	k.session.mu.Unlock()
 	k.log.Log(k.causes.Level(err), text, logkey.Error, err)
 }
 

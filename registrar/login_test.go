@@ -33,11 +33,13 @@ func TestLoginParams(t *testing.T) {
 	}{
 		"default": {`"consulLogin":{"enabled":true}`,
 			consulutil.LoginParams{Method: "iam-ecs-service-token", Meta: ours}},
-		"all": {`"consulLogin":{"enabled":true,"method":"mine","meta":{"team":"x"}},"service":{"port":1,"partition":"part","namespace":"ns"}`,
+		"all": {`"consulLogin":{"enabled":true,"method":"mine","meta":{"team":"x"}},"service":{"port":1,` +
+			`"partition":"part","namespace":"ns"}`,
 			consulutil.LoginParams{Method: "mine", Partition: "part", Meta: meta("true", "team", "x")}},
 		"without an agent": {`"consulServers":{"hosts":"h"},"consulLogin":{"enabled":true,"datacenter":"dc2"}`,
 			consulutil.LoginParams{Method: "iam-ecs-service-token", Datacenter: "dc2", Meta: meta("false")}},
-		"without an agent, direct": {`"consulServers":{"hosts":"h"},"consulLogin":{"enabled":true},"proxy":{"mode":"direct"}`,
+		"without an agent, direct": {`"consulServers":{"hosts":"h"},"consulLogin":{"enabled":true},` +
+			`"proxy":{"mode":"direct"}`,
 			consulutil.LoginParams{Method: "iam-ecs-service-token", Meta: ours}},
 		"gateway": {`"consulLogin":{"enabled":true},"gateway":{"kind":"mesh-gateway","partition":"gw-part"}`,
 			consulutil.LoginParams{Method: "iam-ecs-service-token", Partition: "gw-part", Meta: ours}},

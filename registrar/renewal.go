@@ -202,7 +202,7 @@ func (r *Renewal) learn(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	r.note(token)
+	r.setLife(token)
 	log := r.Log.With(logkey.Path, r.Path, logkey.Accessor, token.Accessor, logkey.Expires, token.Expires)
 	switch {
 	case token.Expires.IsZero():
@@ -214,8 +214,8 @@ func (r *Renewal) learn(ctx context.Context) error {
 	return nil
 }
 
-// note remembers the life of the token in use.
-func (r *Renewal) note(token consulutil.Token) {
+// setLife records the life of the token in use.
+func (r *Renewal) setLife(token consulutil.Token) {
 	r.known, r.due, r.expires = true, token.RenewAt(), token.Expires
 }
 
@@ -268,7 +268,7 @@ func (r *Renewal) hold(token consulutil.Token) {
 // replace makes the token the one in use.
 func (r *Renewal) replace(token consulutil.Token) {
 	r.secret.Store(&token.Secret)
-	r.note(token)
+	r.setLife(token)
 	r.Log.Info("token renewed", logkey.Path, r.Path, logkey.Accessor, token.Accessor, logkey.Expires, token.Expires)
 }
 

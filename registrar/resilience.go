@@ -33,7 +33,9 @@ var errEntryChanged = errors.New("the entry was changed at the same time")
 // r.Enabled. unsupported are the settings of the configuration that the servers do not
 // know and do not have then. The token needs service:write for the service. It is safe
 // to repeat; the error of a lost race is one of those that are worth it.
-func EnsureResilience(ctx context.Context, client *api.Client, token string, w workload.Workload, r config.NetworkResilience) (unsupported []string, err error) {
+func EnsureResilience(
+	ctx context.Context, client *api.Client, token string, w workload.Workload, r config.NetworkResilience,
+) (unsupported []string, err error) {
 	what := fmt.Sprintf("set passive health check in service-defaults %q", w.Name)
 	entries := client.ConfigEntries()
 	entry, index, err := serviceDefaults(entries, w, query(ctx, token, w))
@@ -68,10 +70,13 @@ func EnsureResilience(ctx context.Context, client *api.Client, token string, w w
 
 // serviceDefaults reads the entry and its index, or makes a new one with index 0, which
 // lets Consul write it only if there is still none.
-func serviceDefaults(entries *api.ConfigEntries, w workload.Workload, q *api.QueryOptions) (*api.ServiceConfigEntry, uint64, error) {
+func serviceDefaults(
+	entries *api.ConfigEntries, w workload.Workload, q *api.QueryOptions,
+) (*api.ServiceConfigEntry, uint64, error) {
 	found, _, err := entries.Get(api.ServiceDefaults, w.Name, q)
 	if consulutil.Classify(err) == retry.Gone {
-		return &api.ServiceConfigEntry{Kind: api.ServiceDefaults, Name: w.Name, Namespace: w.Namespace, Partition: w.Partition}, 0, nil
+		return &api.ServiceConfigEntry{Kind: api.ServiceDefaults, Name: w.Name, Namespace: w.Namespace,
+			Partition: w.Partition}, 0, nil
 	}
 	if err != nil {
 		return nil, 0, err
@@ -119,7 +124,8 @@ func passiveHealthCheck(o *config.OutlierDetection) *api.PassiveHealthCheck {
 // than a field of the check.
 func unknownCheckField(err error) bool {
 	reason := consulutil.Reason(err)
-	return consulutil.Status(err) == http.StatusBadRequest && strings.Contains(reason, "invalid config key") && strings.Contains(reason, "PassiveHealthCheck")
+	return consulutil.Status(err) == http.StatusBadRequest && strings.Contains(reason, "invalid config key") &&
+		strings.Contains(reason, "PassiveHealthCheck")
 }
 
 // keepKnown removes the fields that Consul 1.20 does not have, and returns those of them

@@ -30,7 +30,8 @@ func detection() *config.OutlierDetection {
 // TestResilienceBodies pins what is written, and under which condition.
 func TestResilienceBodies(t *testing.T) {
 	t.Parallel()
-	const entry = `{"Kind":"service-defaults","Name":"web","Namespace":"ns","Partition":"part","Protocol":"http","Meta":{"team":"red"},"CreateIndex":5,"ModifyIndex":7%s}`
+	const entry = `{"Kind":"service-defaults","Name":"web","Namespace":"ns","Partition":"part","Protocol":"http",` +
+		`"Meta":{"team":"red"},"CreateIndex":5,"ModifyIndex":7%s}`
 	for name, tc := range map[string]struct {
 		stored string // empty: there is none
 		given  *config.OutlierDetection
@@ -38,22 +39,31 @@ func TestResilienceBodies(t *testing.T) {
 	}{
 		"no entry, no settings": {"", nil, []string{
 			"GET /v1/config/service-defaults/web?ns=ns&partition=part",
-			`PUT /v1/config?cas=0&ns=ns&partition=part {"Interval":10000000000,"MaxFailures":5,"EnforcingConsecutiveGatewayFailure":100,"MaxEjectionPercent":50}`,
+			`PUT /v1/config?cas=0&ns=ns&partition=part ` +
+				`{"Interval":10000000000,"MaxFailures":5,"EnforcingConsecutiveGatewayFailure":100,` +
+				`"MaxEjectionPercent":50}`,
 		}},
 		"some settings": {fmt.Sprintf(entry, ""), detection(), []string{
 			"GET /v1/config/service-defaults/web?ns=ns&partition=part",
-			`PUT /v1/config?cas=7&ns=ns&partition=part {"Interval":4000000000,"MaxFailures":0,"EnforcingConsecutive5xx":80,"EnforcingConsecutiveGatewayFailure":100,"Consecutive5xx":7,"ConsecutiveGatewayFailure":3,"MaxEjectionPercent":50}`,
+			`PUT /v1/config?cas=7&ns=ns&partition=part ` +
+				`{"Interval":4000000000,"MaxFailures":0,"EnforcingConsecutive5xx":80,` +
+				`"EnforcingConsecutiveGatewayFailure":100,"Consecutive5xx":7,"ConsecutiveGatewayFailure":3,` +
+				`"MaxEjectionPercent":50}`,
 		}},
 		"empty settings": {fmt.Sprintf(entry, ""), &config.OutlierDetection{}, []string{
 			"GET /v1/config/service-defaults/web?ns=ns&partition=part",
-			`PUT /v1/config?cas=7&ns=ns&partition=part {"MaxFailures":0,"EnforcingConsecutiveGatewayFailure":100,"MaxEjectionPercent":50}`,
+			`PUT /v1/config?cas=7&ns=ns&partition=part ` +
+				`{"MaxFailures":0,"EnforcingConsecutiveGatewayFailure":100,"MaxEjectionPercent":50}`,
 		}},
 		"gateway failures off": {fmt.Sprintf(entry, `,"UpstreamConfig":{"Defaults":{"Protocol":"grpc"}}`),
-			&config.OutlierDetection{EnforcingConsecutiveGatewayFailure: new(0), MaxEjectionPercent: new(10), MaxFailures: new(2)}, []string{
+			&config.OutlierDetection{EnforcingConsecutiveGatewayFailure: new(0), MaxEjectionPercent: new(10),
+				MaxFailures: new(2)}, []string{
 				"GET /v1/config/service-defaults/web?ns=ns&partition=part",
-				`PUT /v1/config?cas=7&ns=ns&partition=part {"MaxFailures":2,"EnforcingConsecutiveGatewayFailure":0,"MaxEjectionPercent":10}`,
+				`PUT /v1/config?cas=7&ns=ns&partition=part ` +
+					`{"MaxFailures":2,"EnforcingConsecutiveGatewayFailure":0,"MaxEjectionPercent":10}`,
 			}},
-		"an operator's check stays": {fmt.Sprintf(entry, `,"UpstreamConfig":{"Defaults":{"PassiveHealthCheck":{"MaxFailures":9}}}`), detection(), []string{
+		"an operator's check stays": {fmt.Sprintf(entry,
+			`,"UpstreamConfig":{"Defaults":{"PassiveHealthCheck":{"MaxFailures":9}}}`), detection(), []string{
 			"GET /v1/config/service-defaults/web?ns=ns&partition=part",
 		}},
 	} {
@@ -95,7 +105,8 @@ func TestResilienceBodies(t *testing.T) {
 			}))
 			defer server.Close()
 			w := workload.Workload{Name: "web", Namespace: "ns", Partition: "part"}
-			unsupported, err := registrar.EnsureResilience(context.Background(), clientOf(t, server.URL), "tok", w, config.NetworkResilience{OutlierDetection: tc.given})
+			unsupported, err := registrar.EnsureResilience(context.Background(), clientOf(t, server.URL), "tok",
+				w, config.NetworkResilience{OutlierDetection: tc.given})
 			if err != nil || unsupported != nil {
 				t.Errorf("%v, %v", unsupported, err)
 			}
@@ -131,8 +142,9 @@ func TestResilienceOnOldServers(t *testing.T) {
 	if _, _, err := entries.Set(&api.ServiceConfigEntry{
 		Kind: api.ServiceDefaults, Name: "resilient", Protocol: "http", MaxInboundConnections: 12,
 		UpstreamConfig: &api.UpstreamConfiguration{
-			Defaults:  &api.UpstreamConfig{ConnectTimeoutMs: 900, Limits: &api.UpstreamLimits{MaxConnections: new(4)}},
-			Overrides: []*api.UpstreamConfig{{Name: "db", PassiveHealthCheck: &api.PassiveHealthCheck{Interval: time.Second, MaxFailures: 3}}},
+			Defaults: &api.UpstreamConfig{ConnectTimeoutMs: 900, Limits: &api.UpstreamLimits{MaxConnections: new(4)}},
+			Overrides: []*api.UpstreamConfig{{Name: "db",
+				PassiveHealthCheck: &api.PassiveHealthCheck{Interval: time.Second, MaxFailures: 3}}},
 		},
 	}, nil); err != nil {
 		t.Fatal(err)
@@ -142,7 +154,8 @@ func TestResilienceOnOldServers(t *testing.T) {
 	w := workload.Workload{Name: "resilient"}
 	ensure := func(w workload.Workload, o *config.OutlierDetection) []string {
 		t.Helper()
-		unsupported, err := registrar.EnsureResilience(context.Background(), client(t, secured, ""), token, w, config.NetworkResilience{OutlierDetection: o})
+		unsupported, err := registrar.EnsureResilience(context.Background(), client(t, secured, ""), token, w,
+			config.NetworkResilience{OutlierDetection: o})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,19 +181,26 @@ func TestResilienceOnOldServers(t *testing.T) {
 	if got := ensure(workload.Workload{Name: "other"}, nil); got != nil {
 		t.Errorf("unsupported = %q without a setting", got)
 	}
-	cfg, _, err := config.Parse([]byte(`{"bootstrapDir":"/consul","consulServers":{"hosts":"h"},"service":{"port":1,"networkResilienceConfig":{"enabled":true,"outlierDetection":{"consecutive5xx":3}}}}`))
+	cfg, _, err := config.Parse(
+		[]byte(
+			`{"bootstrapDir":"/consul","consulServers":{"hosts":"h"},"service":{"port":1,` +
+				`"networkResilienceConfig":{"enabled":true,"outlierDetection":{"consecutive5xx":3}}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := ensure(workload.Workload{Name: "parsed"}, cfg.Service.NetworkResilience.OutlierDetection); !slices.Equal(got, []string{"consecutive5xx"}) {
+	if got := ensure(workload.Workload{Name: "parsed"},
+		cfg.Service.NetworkResilience.OutlierDetection); !slices.Equal(got, []string{"consecutive5xx"}) {
 		t.Errorf("unsupported = %q of a document with one of them", got)
 	}
 	want := &api.PassiveHealthCheck{Interval: 10 * time.Second, MaxFailures: 5, MaxEjectionPercent: new(uint32(50))}
 	if diff := cmp.Diff(want, read("other").UpstreamConfig.Defaults.PassiveHealthCheck); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	_, err = registrar.EnsureResilience(context.Background(), client(t, secured, ""), token, workload.Workload{Name: "foreign"}, config.NetworkResilience{})
-	if consulutil.Classify(err) != retry.Permanent || !strings.Contains(err.Error(), `set passive health check in service-defaults "foreign": `) || !strings.Contains(err.Error(), `service identity for "foreign"`) {
+	_, err = registrar.EnsureResilience(context.Background(), client(t, secured, ""), token,
+		workload.Workload{Name: "foreign"}, config.NetworkResilience{})
+	if consulutil.Classify(err) != retry.Permanent ||
+		!strings.Contains(err.Error(), `set passive health check in service-defaults "foreign": `) ||
+		!strings.Contains(err.Error(), `service identity for "foreign"`) {
 		t.Errorf("class %v of: %v", consulutil.Classify(err), err)
 	}
 }
@@ -201,7 +221,8 @@ func TestResilienceLosesNoOtherWrite(t *testing.T) {
 	}))
 	defer server.Close()
 	ensure := func() error {
-		_, err := registrar.EnsureResilience(context.Background(), clientOf(t, server.URL), "", workload.Workload{Name: "web"}, config.NetworkResilience{})
+		_, err := registrar.EnsureResilience(context.Background(), clientOf(t, server.URL), "",
+			workload.Workload{Name: "web"}, config.NetworkResilience{})
 		return err
 	}
 	if err := ensure(); err == nil || consulutil.Classify(err) != retry.NotYet {

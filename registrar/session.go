@@ -24,17 +24,17 @@ const (
 	creationAwait = time.Second
 )
 
-// lease is the session that the workload's session checks depend on: Consul makes them
+// checkSession is the session that the workload's session checks depend on: Consul makes them
 // critical when nothing renews it, and passing when another one of the same name is
 // created. A renewal restarts a timer of the leader and is no write. Only keeper creates and
 // renews it; Set writes the checks.
-type lease struct {
+type checkSession struct {
 	client *api.Client
 	// wanted is closed when a check passes, and tried when the first creation has ended.
 	wanted, tried chan struct{}
 
 	mu       sync.Mutex
-	kept     bool   // keeper runs
+	held     bool   // keeper runs
 	asked    bool   // wanted is closed
 	id, name string // the ID is empty without a session
 	// bound reports that the checks are in the catalog with the name.
@@ -47,96 +47,96 @@ type lease struct {
 	writing time.Duration
 }
 
-func newLease(client *api.Client) *lease {
-	return &lease{client: client, wanted: make(chan struct{}), tried: make(chan struct{})}
+func newCheckSession(client *api.Client) *checkSession {
+	return &checkSession{client: client, wanted: make(chan struct{}), tried: make(chan struct{})}
 }
 
 // await requests the session with the first passing check, and waits a moment for it.
-func (l *lease) await(ctx context.Context) {
-	l.mu.Lock()
-	first := l.kept && !l.asked
-	l.asked = l.asked || l.kept
-	l.mu.Unlock()
+func (s *checkSession) await(ctx context.Context) {
+	s.mu.Lock()
+	first := s.held && !s.asked
+	s.asked = s.asked || s.held
+	s.mu.Unlock()
 	if !first {
 		return
 	}
-	close(l.wanted)
+	close(s.wanted)
 	timer := time.NewTimer(creationAwait)
 	defer timer.Stop()
 	select {
-	case <-l.tried:
+	case <-s.tried:
 	case <-timer.C:
 	case <-ctx.Done():
 	}
 }
 
 // unwritten returns the session checks that the catalog does not have yet.
-func (l *lease) unwritten(w workload.Workload) api.HealthChecks {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.id == "" || l.bound {
+func (s *checkSession) unwritten(w workload.Workload) api.HealthChecks {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.id == "" || s.bound {
 		return nil
 	}
-	return sessionEntries(w, l.name)
+	return sessionEntries(w, s.name)
 }
 
 // written notes a write that took that long and had these session checks.
-func (l *lease) written(took time.Duration, checks api.HealthChecks) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.writing = shortest(l.writing, took)
-	if len(checks) > 0 && checks[0].Definition.SessionName == l.name {
-		l.bound = true
+func (s *checkSession) written(took time.Duration, checks api.HealthChecks) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writing = shortest(s.writing, took)
+	if len(checks) > 0 && checks[0].Definition.SessionName == s.name {
+		s.bound = true
 	}
 }
 
 // rechecked notes that the checks are read.
-func (l *lease) rechecked() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.recheck = time.Time{}
+func (s *checkSession) rechecked() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recheck = time.Time{}
 }
 
 // verify compares the session checks with what the catalog has of them.
-func (l *lease) verify(w workload.Workload, known map[string]health) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.id == "" {
+func (s *checkSession) verify(w workload.Workload, known map[string]health) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.id == "" {
 		return
 	}
 	for _, id := range sessionCheckIDs(w) {
-		l.bound = l.bound && known[id].status == api.HealthPassing
+		s.bound = s.bound && known[id].status == api.HealthPassing
 	}
 }
 
 // due reports whether the checks are to be read now.
-func (l *lease) due() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return !l.recheck.IsZero() && !time.Now().Before(l.recheck)
+func (s *checkSession) due() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.recheck.IsZero() && !time.Now().Before(s.recheck)
 }
 
-func (l *lease) session() (id, name string, bound bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.id, l.name, l.bound
+func (s *checkSession) state() (id, name string, bound bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id, s.name, s.bound
 }
 
-func (l *lease) unbound() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.reason
+func (s *checkSession) unbound() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reason
 }
 
 // end destroys the session, which Consul would otherwise do some time later.
-func (l *lease) end(ctx context.Context, token string, w workload.Workload) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.id == "" {
+func (s *checkSession) end(ctx context.Context, token string, w workload.Workload) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.id == "" {
 		return
 	}
-	if _, err := l.client.Session().Destroy(l.id, writeOptions(ctx, token, w)); err == nil {
-		l.id = ""
+	if _, err := s.client.Session().Destroy(s.id, writeOptions(ctx, token, w)); err == nil {
+		s.id = ""
 	}
 }
 
@@ -157,8 +157,9 @@ func refused(err error) bool {
 // supported returns an unsupportedError when a server does not know session checks. Each
 // server applies the end of a session to its own copy of the catalog, so all must. The
 // version of an agent may not be asked for with a task's token, but nodes may be read.
-func (l *lease) supported(ctx context.Context, token string) error {
-	servers, _, err := l.client.Catalog().Service("consul", "", (&api.QueryOptions{Token: token, AllowStale: true}).WithContext(ctx))
+func (s *checkSession) supported(ctx context.Context, token string) error {
+	servers, _, err := s.client.Catalog().Service("consul", "",
+		(&api.QueryOptions{Token: token, AllowStale: true}).WithContext(ctx))
 	if err != nil {
 		return fmt.Errorf("read versions of the Consul servers: %w", err)
 	}
@@ -167,7 +168,8 @@ func (l *lease) supported(ctx context.Context, token string) error {
 	}
 	for _, s := range servers {
 		if v := s.NodeMeta["consul-version"]; !hasSessionChecks(v) {
-			return &unsupportedError{fmt.Sprintf("Consul server %s has version %s; checks that depend on a session need 1.21", s.Node, cmp.Or(v, "unknown"))}
+			return &unsupportedError{fmt.Sprintf("Consul server %s has version %s; checks that depend on a session "+
+				"need 1.21", s.Node, cmp.Or(v, "unknown"))}
 		}
 	}
 	return nil

@@ -54,11 +54,11 @@ func TestSessionOfALostAnswerIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	answered.Store(false)
-	k := &keeper{lease: c.lease, log: hclog.NewNullLogger(), w: w}
+	k := &keeper{session: c.session, log: hclog.NewNullLogger(), w: w}
 	if pause := k.create(t.Context(), "", false); pause < lookPause/2 {
 		t.Errorf("looks for the session after %s", pause)
 	}
-	if k.look(t.Context(), ""); k.id == "" {
+	if k.look(t.Context(), ""); k.session.id == "" {
 		t.Fatal("the session was not found")
 	}
 	if pause := k.step(t.Context(), "", false); pause < renewalPause/2 {
@@ -77,14 +77,14 @@ func TestSessionOfALostAnswerIsFound(t *testing.T) {
 	if passing != 2 {
 		t.Errorf("%d session checks pass, want 2", passing)
 	}
-	if _, err := client.Session().Destroy(k.id, nil); err != nil {
+	if _, err := client.Session().Destroy(k.session.id, nil); err != nil {
 		t.Fatal(err)
 	}
 	if again := k.step(t.Context(), "", false); again > time.Minute {
 		t.Errorf("the next creation is in %s", again)
 	}
-	name := k.name
-	if k.create(t.Context(), "", false); k.name != name {
-		t.Errorf("name %s, then %s", name, k.name)
+	name := k.session.name
+	if k.create(t.Context(), "", false); k.session.name != name {
+		t.Errorf("name %s, then %s", name, k.session.name)
 	}
 }

@@ -13,7 +13,8 @@ import (
 func TestHasSessionChecks(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]bool{
-		"": false, "nightly": false, "1.20.1": false, "1.20.6": false, "1.21.0": true, "1.22.2": true, "1.22.2+ent": true, "2.0.0": true, "0.30.0": false,
+		"": false, "nightly": false, "1.20.1": false, "1.20.6": false, "1.21.0": true, "1.22.2": true,
+		"1.22.2+ent": true, "2.0.0": true, "0.30.0": false,
 	} {
 		if got := hasSessionChecks(version); got != want {
 			t.Errorf("%q: %v", version, got)

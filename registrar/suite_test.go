@@ -36,9 +36,10 @@ type subject struct {
 func (s subject) Service(t testing.TB, name, taskID string) workload.Workload {
 	t.Helper()
 	return build(t, &config.Config{
-		ConsulServers:        s.Servers,
-		Service:              &config.Service{Name: name, Port: 9090, Tags: []string{"a"}},
-		Proxy:                &config.Proxy{PublicListenerPort: 20000, Config: map[string]any{"envoy_prometheus_bind_addr": "0.0.0.0:9102"}},
+		ConsulServers: s.Servers,
+		Service:       &config.Service{Name: name, Port: 9090, Tags: []string{"a"}},
+		Proxy: &config.Proxy{PublicListenerPort: 20000,
+			Config: map[string]any{"envoy_prometheus_bind_addr": "0.0.0.0:9102"}},
 		HealthSyncContainers: []string{"app"},
 	}, taskID)
 }
@@ -46,7 +47,9 @@ func (s subject) Service(t testing.TB, name, taskID string) workload.Workload {
 // Gateway returns a mesh gateway.
 func (s subject) Gateway(t testing.TB, name, taskID string) workload.Workload {
 	t.Helper()
-	return build(t, &config.Config{ConsulServers: s.Servers, Gateway: &config.Gateway{Kind: bootstrap.MeshGateway, Name: name}}, taskID)
+	return build(t,
+		&config.Config{ConsulServers: s.Servers, Gateway: &config.Gateway{Kind: bootstrap.MeshGateway, Name: name}},
+		taskID)
 }
 
 func build(t testing.TB, cfg *config.Config, taskID string) workload.Workload {
@@ -144,7 +147,8 @@ func proxyReadBack(t *testing.T, s subject, w workload.Workload) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Kind != bootstrap.ConnectProxy || p.Service != "web-sidecar-proxy" || p.Destination != "web" || p.Datacenter != "dc1" {
+	if p.Kind != bootstrap.ConnectProxy || p.Service != "web-sidecar-proxy" || p.Destination != "web" ||
+		p.Datacenter != "dc1" {
 		t.Errorf("proxy = %+v", p)
 	}
 	if p.Config["envoy_prometheus_bind_addr"] != "0.0.0.0:9102" {
@@ -269,7 +273,8 @@ func resultsAreInOrder(t *testing.T, s subject, w workload.Workload) {
 		updates = append(updates, registrar.Update{Check: c, Status: "passing", Output: fmt.Sprint(i)})
 	}
 	results := s.Registrar.Set(context.Background(), s.Token, w, updates)
-	if len(results) != len(updates) || slices.ContainsFunc(results, func(r registrar.Result) bool { return r.Err != nil || r.Restored }) {
+	if len(results) != len(updates) ||
+		slices.ContainsFunc(results, func(r registrar.Result) bool { return r.Err != nil || r.Restored }) {
 		t.Errorf("results = %+v", results)
 	}
 	for i, c := range w.SyncChecks {

@@ -53,7 +53,9 @@ func TestRegistrationsGolden(t *testing.T) {
 		{"gateway-lan-port", `{"bootstrapDir":"/consul","gateway":{"kind":"mesh-gateway","lanAddress":{"port":8444}}}`},
 		{"gateway-addresses", `{"bootstrapDir":"/consul","gateway":{"kind":"mesh-gateway","name":"gw","tags":["a"],"meta":{"k":"v"},"namespace":"default","partition":"part",
 			"lanAddress":{"address":"fd00::1","port":8444},"wanAddress":{"address":"203.0.113.9"},"proxy":{"config":{"x":1}}}}`},
-		{"gateway-wan-only", `{"bootstrapDir":"/consul","gateway":{"kind":"mesh-gateway","wanAddress":{"address":"203.0.113.9","port":443}}}`},
+		{"gateway-wan-only",
+			`{"bootstrapDir":"/consul","gateway":{"kind":"mesh-gateway","wanAddress":{"address":"203.0.113.9",` +
+				`"port":443}}}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -83,7 +85,8 @@ func TestRegistrationsGolden(t *testing.T) {
 func TestCheckRegistrationGolden(t *testing.T) {
 	t.Parallel()
 	w := workload.Workload{ID: "web-1", Namespace: "ns", Partition: "part"}
-	c := workload.SyncCheck{ID: "web-1-app-consul-ecs", ServiceID: "web-1", Container: "app", Name: "consul ecs synced", Notes: "notes"}
+	c := workload.SyncCheck{ID: "web-1-app-consul-ecs", ServiceID: "web-1",
+		Container: "app", Name: "consul ecs synced", Notes: "notes"}
 	got, err := json.MarshalIndent(checkRegistration(w, c, "passing"), "", "  ")
 	if err != nil {
 		t.Fatal(err)
@@ -95,20 +98,24 @@ func TestEffectiveProxy(t *testing.T) {
 	t.Parallel()
 	w := workload.Workload{Namespace: "ns", Partition: "part"}
 	ce := effectiveProxy(&api.AgentService{Kind: "mesh-gateway", Service: "gw", Datacenter: "dc2"}, w)
-	if ce.Namespace != "ns" || ce.Partition != "part" || ce.Kind != "mesh-gateway" || ce.Service != "gw" || ce.Datacenter != "dc2" || ce.AccessLogs != nil {
+	if ce.Namespace != "ns" || ce.Partition != "part" || ce.Kind != "mesh-gateway" || ce.Service != "gw" ||
+		ce.Datacenter != "dc2" || ce.AccessLogs != nil {
 		t.Errorf("proxy = %+v", ce)
 	}
-	ent := effectiveProxy(&api.AgentService{Namespace: "other", Partition: "default", Proxy: &api.AgentServiceConnectProxyConfig{
-		AccessLogs: &api.AccessLogsConfig{Enabled: true, JSONFormat: "{}"},
-	}}, w)
-	if ent.Namespace != "other" || ent.Partition != "default" || !ent.AccessLogs.Enabled || ent.AccessLogs.JSONFormat != "{}" {
+	ent := effectiveProxy(
+		&api.AgentService{Namespace: "other", Partition: "default", Proxy: &api.AgentServiceConnectProxyConfig{
+			AccessLogs: &api.AccessLogsConfig{Enabled: true, JSONFormat: "{}"},
+		}}, w)
+	if ent.Namespace != "other" || ent.Partition != "default" || !ent.AccessLogs.Enabled ||
+		ent.AccessLogs.JSONFormat != "{}" {
 		t.Errorf("proxy = %+v", ent)
 	}
 }
 
 func TestAliasStatus(t *testing.T) {
 	t.Parallel()
-	passing, warning, unset := &api.AgentServiceCheck{Status: "passing"}, &api.AgentServiceCheck{Status: "warning"}, &api.AgentServiceCheck{}
+	passing, warning, unset := &api.AgentServiceCheck{Status: "passing"}, &api.AgentServiceCheck{Status: "warning"},
+		&api.AgentServiceCheck{}
 	tests := []struct {
 		checks api.AgentServiceChecks
 		want   string
@@ -141,7 +148,9 @@ func TestCheckConstruction(t *testing.T) {
 		{"two containers", ``, `"app","side"`, []string{"web-abc123-app-consul-ecs", "web-abc123-side-consul-ecs"}},
 		{"both", http, `"app"`, []string{"refused"}},
 	} {
-		cfg, _, err := config.Parse([]byte(`{"bootstrapDir":"/consul","service":{"name":"web","port":1,"checks":[` + tt.checks + `]},"healthSyncContainers":[` + tt.containers + `]}`))
+		cfg, _, err := config.Parse(
+			[]byte(`{"bootstrapDir":"/consul","service":{"name":"web","port":1,"checks":[` + tt.checks +
+				`]},"healthSyncContainers":[` + tt.containers + `]}`))
 		var got []string
 		if err != nil {
 			got = []string{"refused"}

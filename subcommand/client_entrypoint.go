@@ -144,7 +144,7 @@ func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 			return do(ctx, client, nodeID, options.Agent.Partition, secret)
 		}
 	}
-	return clientagent.Run(ctx, options, clientagent.Ports{
+	return clientagent.Run(ctx, options, clientagent.Deps{
 		Metadata: metadata,
 		Session: func(t workload.Task, log hclog.Logger) clientagent.Session {
 			return loginSession(options.Config, t, servers, options.Limit, log)

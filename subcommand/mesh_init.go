@@ -132,10 +132,10 @@ func (f *meshInitFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		Compat:    f.compat,
 		FileGroup: group,
 		Proxy:     consul.proxyFiles(inv, cfg, meshinit.AgentProxy{Dir: cfg.BootstrapDir, GRPC: grpcFromEnv(inv.Getenv), ReadyBind: ready, Env: environ()}),
-		Place:     consul.Place,
+		Endpoint:  consul.endpoint,
 		Region:    inv.Getenv(regionEnv),
 		Limit:     f.limit,
-	}, meshinit.Ports{
+	}, meshinit.Deps{
 		Metadata: metadata,
 		Consul:   func() (meshinit.Consul, error) { return consul.consul(cfg) },
 		Session: func(t workload.Task, log hclog.Logger) *consulutil.Session {

@@ -137,7 +137,7 @@ const (
 // access is how the tasks of a configuration reach Consul: through the agent of the task or,
 // with consulServers, at the servers.
 type access struct {
-	meshinit.Place
+	endpoint meshinit.ConsulEndpoint
 	// clients lead to where tasks register, logins to where they log in and out.
 	clients, logins consulutil.Options
 	// servers is nil in a task with an agent.
@@ -152,8 +152,8 @@ type access struct {
 func accessOf(inv *cli.Invocation, cfg *config.Config) (access, error) {
 	if !cfg.Agentless() {
 		return access{
-			Place:  meshinit.InTask(),
-			logins: consulutil.Options{Address: cfg.ConsulHTTPAddr, CAFile: cfg.ConsulCACertFile},
+			endpoint: meshinit.AgentEndpoint(),
+			logins:   consulutil.Options{Address: cfg.ConsulHTTPAddr, CAFile: cfg.ConsulCACertFile},
 		}, nil
 	}
 	servers, err := newServers(*cfg.ConsulServers, inv.Getenv(httpsCAPEMEnv), inv.Getenv(grpcCAPEMEnv), inv.Log)
@@ -162,7 +162,7 @@ func accessOf(inv *cli.Invocation, cfg *config.Config) (access, error) {
 	}
 	o := consulutil.Options{Servers: servers}
 	static := strings.TrimSpace(inv.Getenv(api.HTTPTokenEnvName)) != ""
-	return access{Place: meshinit.AtServers(), clients: o, logins: o, servers: servers, static: static}, nil
+	return access{endpoint: meshinit.ServersEndpoint(), clients: o, logins: o, servers: servers, static: static}, nil
 }
 
 func newServers(c config.ConsulServers, httpsPEM, grpcPEM string, log hclog.Logger) (*consulutil.Servers, error) {
@@ -222,7 +222,7 @@ func (a access) awaitClient(ctx context.Context, limit time.Duration, log hclog.
 		client, err = consulutil.NewClient(a.clients)
 		return err
 	})
-	return client, consulutil.Remedy(err, "prepare Consul client", a.ClientRemedy)
+	return client, consulutil.Remedy(err, "prepare Consul client", a.endpoint.ClientRemedy)
 }
 
 // consul is where the task registers, by the Consul environment.
