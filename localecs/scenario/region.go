@@ -130,7 +130,7 @@ func (e *ecsTasks) run(name string, t file.Task) (*cluster.Task, error) {
 		defer e.mu.Unlock()
 		delete(e.asked, name)
 	}()
-	if _, err := e.region.Plane().RunHere(e.region.Call(), t.Service, in); err != nil {
+	if _, err := e.region.Plane().RunUnthrottled(e.region.Call(), t.Service, in); err != nil {
 		return nil, err
 	}
 	b := <-started

@@ -34,7 +34,7 @@ func addedContainers() controlplane.Added {
 // create creates the service web, with Service Connect or without, and starts its tasks.
 func (w *planeWorld) create(connect *shapes.ServiceConnect) error {
 	_, err := w.CreateService(w.call(), input(func(in *shapes.ServiceInput) { in.ServiceConnect = connect }))
-	w.Look(w.now)
+	w.ReconcileServices(w.now)
 	return err
 }
 

@@ -19,8 +19,11 @@ type cluster struct {
 	strategy     []shapes.StrategyItem
 }
 
+// clusterAPI has the calls about clusters.
+type clusterAPI struct{ state *state }
+
 // CreateCluster makes a cluster, or returns the one of that name.
-func (p *Plane) CreateCluster(_ shapes.Call, in shapes.CreateClusterInput) (shapes.ClusterOutput, error) {
+func (a *clusterAPI) CreateCluster(_ shapes.Call, in shapes.CreateClusterInput) (shapes.ClusterOutput, error) {
 	name := cmp.Or(in.ClusterName, shapes.Default)
 	if !taskdef.ValidName(name) {
 		return shapes.ClusterOutput{},
@@ -30,28 +33,28 @@ func (p *Plane) CreateCluster(_ shapes.Call, in shapes.CreateClusterInput) (shap
 	if err := cmp.Or(Tags(in.Tags), Check(in.CapacityProviders, in.DefaultCapacityProviderStrategy)); err != nil {
 		return shapes.ClusterOutput{}, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	c := p.clusters[name]
+	a.state.mu.Lock()
+	defer a.state.mu.Unlock()
+	c := a.state.clusters[name]
 	if c == nil || c.status != shapes.Active {
 		c = &cluster{
 			name: name, status: shapes.Active, tags: in.Tags, settings: in.Settings,
 			providers: in.CapacityProviders, strategy: in.DefaultCapacityProviderStrategy,
 		}
-		p.clusters[name] = c
+		a.state.clusters[name] = c
 	}
-	return shapes.ClusterOutput{Cluster: p.clusterShape(c, []string{"SETTINGS", "TAGS"})}, nil
+	return shapes.ClusterOutput{Cluster: a.clusterShape(c, []string{"SETTINGS", "TAGS"})}, nil
 }
 
 // DeleteCluster makes a cluster INACTIVE, when it has neither services nor tasks.
-func (p *Plane) DeleteCluster(_ shapes.Call, in shapes.ClusterInput) (shapes.ClusterOutput, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	c, err := p.cluster(in.Cluster)
+func (a *clusterAPI) DeleteCluster(_ shapes.Call, in shapes.ClusterInput) (shapes.ClusterOutput, error) {
+	a.state.mu.Lock()
+	defer a.state.mu.Unlock()
+	c, err := a.state.cluster(in.Cluster)
 	if err != nil {
 		return shapes.ClusterOutput{}, err
 	}
-	switch shape := p.clusterShape(c, nil); {
+	switch shape := a.clusterShape(c, nil); {
 	case shape.ActiveServices > 0:
 		return shapes.ClusterOutput{},
 			shapes.Errorf(shapes.ClusterContainsServices, "The Cluster cannot be deleted while Services are active.")
@@ -60,11 +63,11 @@ func (p *Plane) DeleteCluster(_ shapes.Call, in shapes.ClusterInput) (shapes.Clu
 			shapes.Errorf(shapes.ClusterContainsTasks, "The Cluster cannot be deleted while Tasks are active.")
 	}
 	c.status = shapes.Inactive
-	return shapes.ClusterOutput{Cluster: p.clusterShape(c, nil)}, nil
+	return shapes.ClusterOutput{Cluster: a.clusterShape(c, nil)}, nil
 }
 
 // DescribeClusters finds clusters by name or ARN.
-func (p *Plane) DescribeClusters(_ shapes.Call, in shapes.DescribeClustersInput) (shapes.DescribeClustersOutput,
+func (a *clusterAPI) DescribeClusters(_ shapes.Call, in shapes.DescribeClustersInput) (shapes.DescribeClustersOutput,
 	error) {
 	out := shapes.DescribeClustersOutput{Clusters: []shapes.Cluster{}, Failures: []shapes.Failure{}}
 	err := cmp.Or(
@@ -77,43 +80,44 @@ func (p *Plane) DescribeClusters(_ shapes.Call, in shapes.DescribeClustersInput)
 	if len(refs) == 0 {
 		refs = []string{shapes.Default}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	a.state.mu.Lock()
+	defer a.state.mu.Unlock()
 	for _, ref := range refs {
-		name, err := p.account.ClusterName(ref)
+		name, err := a.state.account.ClusterName(ref)
 		if err != nil {
 			return out, err
 		}
-		if c := p.clusters[name]; c != nil {
-			out.Clusters = append(out.Clusters, p.clusterShape(c, in.Include))
+		if c := a.state.clusters[name]; c != nil {
+			out.Clusters = append(out.Clusters, a.clusterShape(c, in.Include))
 			continue
 		}
-		out.Failures = append(out.Failures, shapes.Failure{ARN: p.account.Cluster(name), Reason: shapes.Missing})
+		out.Failures = append(out.Failures, shapes.Failure{ARN: a.state.account.Cluster(name), Reason: shapes.Missing})
 	}
 	return out, nil
 }
 
 // ListClusters lists the active clusters.
-func (p *Plane) ListClusters(call shapes.Call, in shapes.PageInput) (shapes.ListClustersOutput, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	active := func(name string) bool { return p.clusters[name].status == shapes.Active }
-	names, next, err := Page(slices.Sorted(maps.Keys(p.clusters)), active, in, "clusters", call.Now, false, itself)
+func (a *clusterAPI) ListClusters(call shapes.Call, in shapes.PageInput) (shapes.ListClustersOutput, error) {
+	a.state.mu.Lock()
+	defer a.state.mu.Unlock()
+	active := func(name string) bool { return a.state.clusters[name].status == shapes.Active }
+	names, next, err := Page(slices.Sorted(maps.Keys(a.state.clusters)), active, in, "clusters", call.Now, false,
+		itself)
 	out := shapes.ListClustersOutput{ClusterARNs: []string{}, NextToken: next}
 	for _, name := range names {
-		out.ClusterARNs = append(out.ClusterARNs, p.account.Cluster(name))
+		out.ClusterARNs = append(out.ClusterARNs, a.state.account.Cluster(name))
 	}
 	return out, err
 }
 
-func (p *Plane) clusterShape(c *cluster, include []string) shapes.Cluster {
+func (a *clusterAPI) clusterShape(c *cluster, include []string) shapes.Cluster {
 	shape := shapes.Cluster{
-		ClusterARN: p.account.Cluster(c.name), ClusterName: c.name, Status: c.status,
+		ClusterARN: a.state.account.Cluster(c.name), ClusterName: c.name, Status: c.status,
 		Statistics: []shapes.NameValue{}, Tags: []shapes.Tag{}, Settings: []shapes.NameValue{},
 		CapacityProviders:               append([]string{}, c.providers...),
 		DefaultCapacityProviderStrategy: append([]shapes.StrategyItem{}, c.strategy...),
 	}
-	for _, r := range p.records {
+	for _, r := range a.state.records {
 		if r.Cluster != c.name {
 			continue
 		}
@@ -124,7 +128,7 @@ func (p *Plane) clusterShape(c *cluster, include []string) shapes.Cluster {
 			shape.PendingTasks++
 		}
 	}
-	for _, v := range p.services {
+	for _, v := range a.state.services {
 		if v.cluster == c.name && v.status == shapes.Active {
 			shape.ActiveServices++
 		}

@@ -21,8 +21,11 @@ type Revision struct {
 	attributes []shapes.NameValue
 }
 
+// definitionAPI has the calls about task definitions.
+type definitionAPI struct{ state *state }
+
 // RegisterTaskDefinition makes the family's next revision.
-func (p *Plane) RegisterTaskDefinition(call shapes.Call,
+func (a *definitionAPI) RegisterTaskDefinition(call shapes.Call,
 	in shapes.RegisterTaskDefinitionInput) (shapes.TaskDefinitionOutput, error) {
 	def, err := readDefinition(in.Document)
 	if err != nil {
@@ -33,14 +36,14 @@ func (p *Plane) RegisterTaskDefinition(call shapes.Call,
 		return shapes.TaskDefinitionOutput{}, err
 	}
 	def.Tags = nil
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	number := len(p.families[def.Family]) + 1 // no number is used again
-	def.Revision, def.TaskDefinitionARN = number, p.account.TaskDefinition(def.Family, number)
+	a.state.mu.Lock()
+	defer a.state.mu.Unlock()
+	number := len(a.state.families[def.Family]) + 1 // no number is used again
+	def.Revision, def.TaskDefinitionARN = number, a.state.account.TaskDefinition(def.Family, number)
 	r := &Revision{Definition: def, Tags: tags, attributes: requiredAttributes(def)}
 	def.Compatibilities = compatibilities(def)
 	def.Status, def.RegisteredBy, def.RegisteredAt = shapes.Active, call.Principal, shapes.At(call.Now).Seconds()
-	p.families[def.Family] = append(p.families[def.Family], r)
+	a.state.families[def.Family] = append(a.state.families[def.Family], r)
 	return shapes.TaskDefinitionOutput{TaskDefinition: r.shape(), Tags: slices.Clone(tags)}, nil
 }
 
@@ -98,12 +101,12 @@ func (r *Revision) set(change func(*taskdef.TaskDefinition)) {
 
 // revision finds a revision by family, family:revision or ARN; of a family the
 // latest active one. It is nil when there is none.
-func (p *Plane) revision(ref string) (*Revision, error) {
-	name, number, err := p.account.Revision(ref)
+func (s *state) revision(ref string) (*Revision, error) {
+	name, number, err := s.account.Revision(ref)
 	if err != nil {
 		return nil, err
 	}
-	revisions := p.families[name]
+	revisions := s.families[name]
 	if number > 0 {
 		if number > len(revisions) {
 			return nil, nil
@@ -118,8 +121,8 @@ func (p *Plane) revision(ref string) (*Revision, error) {
 	return nil, nil
 }
 
-func (p *Plane) definition(ref string) (*Revision, error) {
-	r, err := p.revision(ref)
+func (s *state) definition(ref string) (*Revision, error) {
+	r, err := s.revision(ref)
 	if err == nil && r == nil {
 		err = shapes.Client("TaskDefinition not found.")
 	}
@@ -127,14 +130,15 @@ func (p *Plane) definition(ref string) (*Revision, error) {
 }
 
 // DescribeTaskDefinition shows a revision, of a family the latest active one.
-func (p *Plane) DescribeTaskDefinition(_ shapes.Call, in shapes.TaskDefinitionInput) (shapes.TaskDefinitionOutput,
+func (a *definitionAPI) DescribeTaskDefinition(_ shapes.Call,
+	in shapes.TaskDefinitionInput) (shapes.TaskDefinitionOutput,
 	error) {
 	if err := enum("include", in.Include, "TAGS"); err != nil {
 		return shapes.TaskDefinitionOutput{}, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	r, err := p.revision(in.TaskDefinition)
+	a.state.mu.Lock()
+	defer a.state.mu.Unlock()
+	r, err := a.state.revision(in.TaskDefinition)
 	if err != nil {
 		return shapes.TaskDefinitionOutput{}, err
 	}
@@ -149,18 +153,19 @@ func (p *Plane) DescribeTaskDefinition(_ shapes.Call, in shapes.TaskDefinitionIn
 }
 
 // DeregisterTaskDefinition makes a revision INACTIVE. Its tasks run on.
-func (p *Plane) DeregisterTaskDefinition(call shapes.Call, in shapes.TaskDefinitionInput) (shapes.TaskDefinitionOutput,
+func (a *definitionAPI) DeregisterTaskDefinition(call shapes.Call,
+	in shapes.TaskDefinitionInput) (shapes.TaskDefinitionOutput,
 	error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	_, number, err := p.account.Revision(in.TaskDefinition)
+	a.state.mu.Lock()
+	defer a.state.mu.Unlock()
+	_, number, err := a.state.account.Revision(in.TaskDefinition)
 	if err != nil {
 		return shapes.TaskDefinitionOutput{}, err
 	}
 	if number == 0 {
 		return shapes.TaskDefinitionOutput{}, shapes.Client("Revision is missing.")
 	}
-	r, err := p.revision(in.TaskDefinition)
+	r, err := a.state.revision(in.TaskDefinition)
 	if err != nil {
 		return shapes.TaskDefinitionOutput{}, err
 	}
@@ -177,22 +182,22 @@ func (p *Plane) DeregisterTaskDefinition(call shapes.Call, in shapes.TaskDefinit
 
 // DeleteTaskDefinitions deletes inactive revisions. They show
 // DELETE_IN_PROGRESS until nothing refers to them: here as long as this runs.
-func (p *Plane) DeleteTaskDefinitions(call shapes.Call,
+func (a *definitionAPI) DeleteTaskDefinitions(call shapes.Call,
 	in shapes.DeleteTaskDefinitionsInput) (shapes.DeleteTaskDefinitionsOutput, error) {
 	out := shapes.DeleteTaskDefinitionsOutput{TaskDefinitions: []shapes.TaskDefinition{}, Failures: []shapes.Failure{}}
 	const limit = 10
 	if err := atMost("taskDefinitions", len(in.TaskDefinitions), limit); err != nil {
 		return out, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	a.state.mu.Lock()
+	defer a.state.mu.Unlock()
 	for _, ref := range in.TaskDefinitions {
 		fail := func(reason string) { out.Failures = append(out.Failures, shapes.Failure{ARN: ref, Reason: reason}) }
-		_, number, err := p.account.Revision(ref)
+		_, number, err := a.state.account.Revision(ref)
 		if err != nil {
 			return out, err
 		}
-		r, _ := p.revision(ref) // its error is the one above
+		r, _ := a.state.revision(ref) // its error is the one above
 		switch {
 		case number == 0 || r == nil:
 			fail("The specified task definition does not exist. Specify a valid account, family, revision and try " +
@@ -212,7 +217,7 @@ func (p *Plane) DeleteTaskDefinitions(call shapes.Call,
 }
 
 // ListTaskDefinitions lists revisions of one status, ACTIVE by default.
-func (p *Plane) ListTaskDefinitions(call shapes.Call,
+func (a *definitionAPI) ListTaskDefinitions(call shapes.Call,
 	in shapes.ListTaskDefinitionsInput) (shapes.ListTaskDefinitionsOutput, error) {
 	out := shapes.ListTaskDefinitionsOutput{ARNs: []string{}}
 	err := errors.Join(
@@ -222,12 +227,12 @@ func (p *Plane) ListTaskDefinitions(call shapes.Call,
 		return out, err
 	}
 	status := cmp.Or(in.Status, shapes.Active)
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	a.state.mu.Lock()
+	defer a.state.mu.Unlock()
 	var found []*Revision
-	for _, name := range slices.Sorted(maps.Keys(p.families)) {
+	for _, name := range slices.Sorted(maps.Keys(a.state.families)) {
 		if in.FamilyPrefix == "" || name == in.FamilyPrefix {
-			found = append(found, p.families[name]...)
+			found = append(found, a.state.families[name]...)
 		}
 	}
 	descending := in.Sort == "DESC"
@@ -248,22 +253,22 @@ func (p *Plane) ListTaskDefinitions(call shapes.Call,
 
 // ListTaskDefinitionFamilies lists families that have an active revision, or
 // none, or all of them, which is the default.
-func (p *Plane) ListTaskDefinitionFamilies(call shapes.Call,
+func (a *definitionAPI) ListTaskDefinitionFamilies(call shapes.Call,
 	in shapes.ListTaskDefinitionsInput) (shapes.ListFamiliesOutput, error) {
 	out := shapes.ListFamiliesOutput{Families: []string{}}
 	if err := enum("status", []string{in.Status}, shapes.Active, shapes.Inactive, "ALL"); err != nil {
 		return out, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	a.state.mu.Lock()
+	defer a.state.mu.Unlock()
 	listed := func(name string) bool {
-		active := slices.ContainsFunc(p.families[name], func(r *Revision) bool {
+		active := slices.ContainsFunc(a.state.families[name], func(r *Revision) bool {
 			return r.Definition.Status == shapes.Active
 		})
 		return strings.HasPrefix(name, in.FamilyPrefix) &&
 			(in.Status == "" || in.Status == "ALL" || active == (in.Status == shapes.Active))
 	}
-	found, next, err := Page(slices.Sorted(maps.Keys(p.families)), listed, in.PageInput,
+	found, next, err := Page(slices.Sorted(maps.Keys(a.state.families)), listed, in.PageInput,
 		"families "+in.FamilyPrefix+" "+in.Status, call.Now, false, itself)
 	out.Families, out.NextToken = append(out.Families, found...), next
 	return out, err

@@ -9,5 +9,5 @@
 //
 // Owns: statuses and versions, revisions, deployments, pages, client tokens, AWS's error texts.
 // Never does: run a task, listen.
-// Start reading at: Plane, then run.go, record.go and reconcile.go.
+// Start reading at: Plane, then run.go, record.go, reconcile.go and reconcile_loop.go.
 package controlplane

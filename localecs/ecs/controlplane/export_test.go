@@ -7,10 +7,10 @@ import (
 
 // ServiceTasks are all visible tasks of a service, by creation and without delay.
 func (p *Plane) ServiceTasks(call shapes.Call, cluster, service string) []shapes.Task {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.state.mu.Lock()
+	defer p.state.mu.Unlock()
 	var tasks []shapes.Task
-	for _, r := range p.serviceRecords(&Service{Name: service, cluster: cluster}, call.Now) {
+	for _, r := range p.state.serviceRecords(&Service{Name: service, cluster: cluster}, call.Now) {
 		tasks = append(tasks, r.Shape(call.Now, Lag{}, true))
 	}
 	return tasks
@@ -18,18 +18,18 @@ func (p *Plane) ServiceTasks(call shapes.Call, cluster, service string) []shapes
 
 // StopForService stops a task as the scheduler of services does.
 func (p *Plane) StopForService(call shapes.Call, taskID, reason string) {
-	p.mu.Lock()
-	defer p.unlock()
-	if r := p.tasks[taskID]; r != nil {
-		p.stop(r, scheduler.StopServiceScheduler, reason, call.Now)
+	p.state.mu.Lock()
+	defer p.state.unlock()
+	if r := p.state.tasks[taskID]; r != nil {
+		p.taskAPI.lifecycle.stop(r, scheduler.StopServiceScheduler, reason, call.Now)
 	}
 }
 
 // RunForService starts tasks as the scheduler of services does.
 func (p *Plane) RunForService(call shapes.Call, service string, in shapes.RunTaskInput) (shapes.TasksOutput, error) {
-	p.mu.Lock()
-	defer p.unlock()
-	return p.run(call, in, origin{service: service, inactive: true})
+	p.state.mu.Lock()
+	defer p.state.unlock()
+	return p.taskAPI.lifecycle.run(call, in, origin{service: service, inactive: true})
 }
 
 // Steady sets whether the service has reported a steady state.

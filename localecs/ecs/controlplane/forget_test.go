@@ -47,23 +47,23 @@ func TestEndedDeploymentsServicesAndTokensAreRemoved(t *testing.T) {
 		if _, err := s.UpdateService(call(), shapes.ServiceInput{Service: "s0", ForceNewDeployment: true}); err != nil {
 			t.Fatal(err)
 		}
-		s.Look(now)
+		s.ReconcileServices(now)
 	}
-	if v := s.services[a.Service("default", "s0")]; len(v.Deployments) != 1 {
+	if v := s.state.services[a.Service("default", "s0")]; len(v.Deployments) != 1 {
 		t.Errorf("of 51 deployments %d are held", len(v.Deployments))
 	}
 	if _, err := s.DeleteService(call(), shapes.DeleteServiceInput{Service: "s1"}); err != nil {
 		t.Fatal(err)
 	}
-	s.Look(now)
+	s.ReconcileServices(now)
 	for _, want := range []struct {
 		after            time.Duration
 		services, tokens int
 	}{{0, 2, 2}, {time.Hour - 1, 2, 2}, {1, 1, 2}, {23 * time.Hour, 1, 0}} {
 		now = now.Add(want.after)
-		s.Look(now)
-		if len(s.services) != want.services || len(s.tokens) != want.tokens {
-			t.Errorf("after %s more: %d services, %d tokens", want.after, len(s.services), len(s.tokens))
+		s.ReconcileServices(now)
+		if len(s.state.services) != want.services || len(s.state.tokens) != want.tokens {
+			t.Errorf("after %s more: %d services, %d tokens", want.after, len(s.state.services), len(s.state.tokens))
 		}
 	}
 }

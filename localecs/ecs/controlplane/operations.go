@@ -28,8 +28,8 @@ func Op[In, Out any](f func(shapes.Call, In) (Out, error)) Operation {
 
 // Handler returns the Plane's API, for the callers that store has.
 func (p *Plane) Handler(store *iam.Store, log hclog.Logger) http.Handler {
-	o := HandlerOptions{Store: store, Region: p.account.Region, Operations: Operations(p), Log: log}
-	if p.options.Throttle {
+	o := HandlerOptions{Store: store, Region: p.state.account.Region, Operations: Operations(p), Log: log}
+	if p.state.options.Throttle {
 		o.Buckets = NewBuckets()
 	}
 	return NewHandler(o)

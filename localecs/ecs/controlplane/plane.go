@@ -71,18 +71,25 @@ type Options struct {
 	Observe func(task shapes.Task, at time.Time)
 }
 
-// Plane is the state of the ECS API in one account and region. Its methods are
-// the API's calls; their errors are *shapes.Error.
+// Plane is the ECS API in one account and region. The methods of its parts are the API's
+// calls; their errors are *shapes.Error.
 type Plane struct {
-	options  Options
-	account  shapes.Account
-	launches *rate.Limiter // Fargate's bucket of tasks to start, apart from those of calls
-	changed  chan struct{} // a task or a service has changed
-	closed   chan struct{}
-	close    func() // closes closed
-	serving  sync.WaitGroup
+	clusterAPI
+	definitionAPI
+	serviceAPI
+	taskAPI
+	tagAPI
+	reconciler
+	state *state
+}
 
-	mu       sync.Mutex
+// state is what the calls share.
+type state struct {
+	options Options
+	account shapes.Account
+	changed chan struct{} // a task or a service has changed
+
+	mu       sync.Mutex // guards what follows
 	clusters map[string]*cluster
 	families map[string][]*Revision
 	tasks    map[string]*Record  // by ID
@@ -91,85 +98,65 @@ type Plane struct {
 	services map[string]*Service // by ARN
 	tokens   map[string]token
 	swept    time.Time
-	handover []func() // for the launcher, once the Plane is unlocked
+	handover []func() // for the launcher, once the state is unlocked
 }
 
 // New returns a Plane with the cluster "default", whose capacity provider is
 // FARGATE: a call that names no launch type gets it.
 func New(o Options) *Plane {
-	p := &Plane{
-		options: o, account: o.Account, launches: rate.NewLimiter(rate.Inf, 0), changed: make(chan struct{}, 1),
-		closed:   make(chan struct{}),
+	s := &state{
+		options: o, account: o.Account, changed: make(chan struct{}, 1),
 		clusters: map[string]*cluster{}, families: map[string][]*Revision{}, tasks: map[string]*Record{},
 		services: map[string]*Service{}, tokens: map[string]token{},
 	}
-	p.close = sync.OnceFunc(func() { close(p.closed) })
-	if o.Throttle {
-		p.launches = rate.NewLimiter(20, 100) // "AWS Fargate throttling quotas"
-	}
-	p.clusters[shapes.Default] = &cluster{
+	s.clusters[shapes.Default] = &cluster{
 		name: shapes.Default, status: shapes.Active, providers: Fargate(),
 		strategy: []shapes.StrategyItem{{CapacityProvider: shapes.Fargate, Weight: 1}},
 	}
-	return p
-}
-
-// Start reconciles the services until Close.
-func (p *Plane) Start() { p.serving.Go(p.reconcile) }
-
-// Close stops what Start has started. It may be called again.
-func (p *Plane) Close() {
-	p.close()
-	p.serving.Wait()
-}
-
-const reconcilePeriod = time.Second
-
-func (p *Plane) reconcile() {
-	tick := time.NewTicker(reconcilePeriod)
-	defer tick.Stop()
-	for {
-		select {
-		case <-p.closed:
-			return
-		case <-p.changed:
-		case <-tick.C:
-		}
-		p.Look(time.Now())
+	l := &taskLifecycle{state: s, launches: rate.NewLimiter(rate.Inf, 0)}
+	if o.Throttle {
+		l.launches = rate.NewLimiter(20, 100) // "AWS Fargate throttling quotas"
+	}
+	closed := make(chan struct{})
+	return &Plane{
+		clusterAPI: clusterAPI{s}, definitionAPI: definitionAPI{s}, serviceAPI: serviceAPI{s, l},
+		taskAPI: taskAPI{s, l}, tagAPI: tagAPI{s},
+		reconciler: reconciler{state: s, lifecycle: l, closed: closed, close: sync.OnceFunc(func() { close(closed) })},
+		state:      s,
 	}
 }
 
-func (p *Plane) notify() {
+func (s *state) notify() {
 	select {
-	case p.changed <- struct{}{}:
+	case s.changed <- struct{}{}:
 	default:
 	}
 }
 
 // unlock unlocks the Plane, and then hands over to the launcher, which may report
 // before it returns.
-func (p *Plane) unlock() {
-	handover := p.handover
-	p.handover = nil
-	p.mu.Unlock()
+func (s *state) unlock() {
+	handover := s.handover
+	s.handover = nil
+	s.mu.Unlock()
 	for _, do := range handover {
 		do()
 	}
 }
 
-func (p *Plane) version(r *Record, now time.Time) {
-	p.notify()
-	if p.options.Observe != nil {
-		p.options.Observe(r.Shape(now, Lag{}, false), now)
+func (s *state) version(r *Record, now time.Time) {
+	s.notify()
+	if s.options.Observe != nil {
+		s.options.Observe(r.Shape(now, Lag{}, false), now)
 	}
 }
 
-func (p *Plane) cluster(ref string) (*cluster, error) {
-	name, err := p.account.ClusterName(ref)
+func (s *state) cluster(ref string) (*cluster, error) {
+	name, err := s.account.ClusterName(ref)
 	if err != nil {
 		return nil, err
 	}
-	c := p.clusters[name]
+	c := s.clusters[name]
 	switch {
 	case c == nil:
 		return nil, shapes.Errorf(shapes.ClusterNotFoundException, "Cluster not found.")
@@ -180,11 +167,11 @@ func (p *Plane) cluster(ref string) (*cluster, error) {
 }
 
 // each calls do, while p is locked, with a cluster and each name that parse finds in refs.
-func (p *Plane) each(in string, refs []string, parse func(cluster, ref string) (string, error),
+func (s *state) each(in string, refs []string, parse func(cluster, ref string) (string, error),
 	do func(c *cluster, name string)) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	c, err := p.cluster(in)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, err := s.cluster(in)
 	if err != nil {
 		return err
 	}
@@ -214,17 +201,17 @@ const (
 	sweepPeriod = time.Minute
 )
 
-func (p *Plane) sweep(now time.Time) {
-	maps.DeleteFunc(p.tokens, func(_ string, t token) bool { return now.Sub(t.at) >= keepToken })
-	maps.DeleteFunc(p.services, func(_ string, v *Service) bool {
+func (s *state) sweep(now time.Time) {
+	maps.DeleteFunc(s.tokens, func(_ string, t token) bool { return now.Sub(t.at) >= keepToken })
+	maps.DeleteFunc(s.services, func(_ string, v *Service) bool {
 		return v.status == shapes.Inactive && now.Sub(v.ended) >= keepInactive
 	})
-	if now.Sub(p.swept) < sweepPeriod {
+	if now.Sub(s.swept) < sweepPeriod {
 		return
 	}
-	p.swept = now
-	maps.DeleteFunc(p.tasks, func(_ string, r *Record) bool { return !r.visible(now) })
-	p.records = slices.DeleteFunc(p.records, func(r *Record) bool { return !r.visible(now) })
+	s.swept = now
+	maps.DeleteFunc(s.tasks, func(_ string, r *Record) bool { return !r.visible(now) })
+	s.records = slices.DeleteFunc(s.records, func(r *Record) bool { return !r.visible(now) })
 }
 
 func fingerprint(in any) string {

@@ -11,14 +11,14 @@ import (
 const maxProtected = 10
 
 // GetTaskProtection returns which tasks are protected from scale-in.
-func (p *Plane) GetTaskProtection(call shapes.Call, in shapes.TaskProtectionInput) (shapes.TaskProtectionOutput,
+func (a *taskAPI) GetTaskProtection(call shapes.Call, in shapes.TaskProtectionInput) (shapes.TaskProtectionOutput,
 	error) {
-	return p.protect(call, in, nil)
+	return a.protect(call, in, nil)
 }
 
 // UpdateTaskProtection protects service tasks from scale-in, for two hours
 // unless the call has another time, or ends it.
-func (p *Plane) UpdateTaskProtection(call shapes.Call, in shapes.TaskProtectionInput) (shapes.TaskProtectionOutput,
+func (a *taskAPI) UpdateTaskProtection(call shapes.Call, in shapes.TaskProtectionInput) (shapes.TaskProtectionOutput,
 	error) {
 	minutes := taskdef.Or(in.ExpiresInMinutes, metadata.DefaultProtection)
 	switch {
@@ -32,10 +32,11 @@ func (p *Plane) UpdateTaskProtection(call shapes.Call, in shapes.TaskProtectionI
 	if *in.ProtectionEnabled {
 		until = call.Now.Add(time.Duration(minutes) * time.Minute).UTC().Truncate(time.Second)
 	}
-	return p.protect(call, in, &until)
+	return a.protect(call, in, &until)
 }
 
-func (p *Plane) protect(call shapes.Call, in shapes.TaskProtectionInput, until *time.Time) (shapes.TaskProtectionOutput,
+func (a *taskAPI) protect(call shapes.Call, in shapes.TaskProtectionInput,
+	until *time.Time) (shapes.TaskProtectionOutput,
 	error) {
 	out := shapes.TaskProtectionOutput{ProtectedTasks: []shapes.ProtectedTask{}, Failures: []shapes.Failure{}}
 	if len(in.Tasks) == 0 && until != nil {
@@ -44,9 +45,9 @@ func (p *Plane) protect(call shapes.Call, in shapes.TaskProtectionInput, until *
 	if err := atMost("taskIds", len(in.Tasks), maxProtected); err != nil && until != nil {
 		return out, err
 	}
-	err := p.each(in.Cluster, in.Tasks, p.account.TaskID, func(c *cluster, id string) {
-		arn := p.account.Task(c.name, id)
-		r := p.task(c, id, call.Now)
+	err := a.state.each(in.Cluster, in.Tasks, a.state.account.TaskID, func(c *cluster, id string) {
+		arn := a.state.account.Task(c.name, id)
+		r := a.state.task(c, id, call.Now)
 		switch {
 		case r == nil:
 			out.Failures = append(out.Failures, shapes.Failure{ARN: arn, Reason: shapes.Missing})
@@ -56,10 +57,10 @@ func (p *Plane) protect(call shapes.Call, in shapes.TaskProtectionInput, until *
 			return
 		}
 		if until != nil {
-			p.options.Protections.Set(arn, *until)
+			a.state.options.Protections.Set(arn, *until)
 		}
 		shown := shapes.ProtectedTask{TaskARN: arn}
-		if at, ok := p.options.Protections.Until(arn, call.Now); ok {
+		if at, ok := a.state.options.Protections.Until(arn, call.Now); ok {
 			shown.ProtectionEnabled, shown.ExpirationDate = true, shapes.At(at)
 		}
 		out.ProtectedTasks = append(out.ProtectedTasks, shown)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/time/rate"
 
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
@@ -21,6 +22,12 @@ const (
 	maxSubnets        = 16
 	maxSecurityGroups = 5
 )
+
+// taskLifecycle starts and stops tasks, and records what the launcher reports of them.
+type taskLifecycle struct {
+	state    *state
+	launches *rate.Limiter // Fargate's bucket of tasks to start, apart from those of calls
+}
 
 type order struct {
 	origin
@@ -47,76 +54,76 @@ type origin struct {
 }
 
 // RunTask starts tasks. They are PROVISIONING in the answer.
-func (p *Plane) RunTask(call shapes.Call, in shapes.RunTaskInput) (shapes.TasksOutput, error) {
+func (a *taskAPI) RunTask(call shapes.Call, in shapes.RunTaskInput) (shapes.TasksOutput, error) {
 	if strings.HasPrefix(in.Group, "service:") {
 		return shapes.TasksOutput{}, shapes.Invalid("Invalid namespace for group.")
 	}
 	if in.PropagateTags == "SERVICE" {
 		return shapes.TasksOutput{}, shapes.Invalid("propagateTags cannot be SERVICE when running a task.")
 	}
-	p.mu.Lock()
-	defer p.unlock()
-	return p.run(call, in, origin{})
+	a.state.mu.Lock()
+	defer a.state.unlock()
+	return a.lifecycle.run(call, in, origin{})
 }
 
-// RunHere starts tasks for the process that has this Plane: of a service, or
+// RunUnthrottled starts tasks for the process that has this Plane: of a service, or
 // standalone when it is empty, and also of definitions that are not for Fargate.
 // They are not throttled.
-func (p *Plane) RunHere(call shapes.Call, service string, in shapes.RunTaskInput) (shapes.TasksOutput, error) {
-	p.mu.Lock()
-	defer p.unlock()
-	return p.run(call, in, origin{service: service, anywhere: true, inactive: true})
+func (a *taskAPI) RunUnthrottled(call shapes.Call, service string, in shapes.RunTaskInput) (shapes.TasksOutput, error) {
+	a.state.mu.Lock()
+	defer a.state.unlock()
+	return a.lifecycle.run(call, in, origin{service: service, anywhere: true, inactive: true})
 }
 
-func (p *Plane) run(call shapes.Call, in shapes.RunTaskInput, by origin) (shapes.TasksOutput, error) {
+func (l *taskLifecycle) run(call shapes.Call, in shapes.RunTaskInput, by origin) (shapes.TasksOutput, error) {
 	out := shapes.TasksOutput{Tasks: []shapes.Task{}, Failures: []shapes.Failure{}}
-	o, err := p.order(in, by)
+	o, err := l.order(in, by)
 	if err != nil {
 		return out, err
 	}
 	key := "run " + o.cluster.name + "/" + in.ClientToken
-	first, known := p.tokens[key]
+	first, known := l.state.tokens[key]
 	switch {
 	case in.ClientToken == "" || !known || call.Now.Sub(first.at) >= keepToken:
 	case first.input != fingerprint(in):
 		err := shapes.Errorf(shapes.ConflictException,
 			"The provided clientToken is already in use with a different RunTask request.")
 		for _, id := range first.tasks {
-			err.ResourceIDs = append(err.ResourceIDs, p.account.Task(o.cluster.name, id))
+			err.ResourceIDs = append(err.ResourceIDs, l.state.account.Task(o.cluster.name, id))
 		}
 		return out, err
 	default:
 		for _, id := range first.tasks {
-			if r := p.tasks[id]; r != nil {
-				out.Tasks = append(out.Tasks, r.Shape(call.Now, p.options.Lag, true))
+			if r := l.state.tasks[id]; r != nil {
+				out.Tasks = append(out.Tasks, r.Shape(call.Now, l.state.options.Lag, true))
 			}
 		}
 		return out, nil
 	}
-	if !by.anywhere && !p.launches.AllowN(call.Now, o.count) {
+	if !by.anywhere && !l.launches.AllowN(call.Now, o.count) {
 		return out, throttled()
 	}
 	var ids []string
 	for i := range o.count {
-		r := p.create(call.Now, o, i)
+		r := l.create(call.Now, o, i)
 		ids = append(ids, r.ID)
 		out.Tasks = append(out.Tasks, r.Shape(call.Now, Lag{}, true))
 	}
 	if in.ClientToken != "" {
-		p.tokens[key] = token{input: fingerprint(in), tasks: ids, at: call.Now}
+		l.state.tokens[key] = token{input: fingerprint(in), tasks: ids, at: call.Now}
 	}
 	return out, nil
 }
 
-func (p *Plane) order(in shapes.RunTaskInput, by origin) (*order, error) {
+func (l *taskLifecycle) order(in shapes.RunTaskInput, by origin) (*order, error) {
 	if err := checkRun(in); err != nil {
 		return nil, err
 	}
-	c, err := p.cluster(in.Cluster)
+	c, err := l.state.cluster(in.Cluster)
 	if err != nil {
 		return nil, err
 	}
-	r, err := p.definition(in.TaskDefinition)
+	r, err := l.state.definition(in.TaskDefinition)
 	switch {
 	case err != nil:
 		return nil, err
@@ -131,7 +138,7 @@ func (p *Plane) order(in shapes.RunTaskInput, by origin) (*order, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.providers = Spread(strategy, p.placed(c, by.service, in.StartedBy), o.count)
+	o.providers = Spread(strategy, l.placed(c, by.service, in.StartedBy), o.count)
 	if err := checkFargate(r, in); err != nil && !by.anywhere {
 		return nil, err
 	}
@@ -193,9 +200,9 @@ func strategyOf(c *cluster, in shapes.RunTaskInput) ([]shapes.StrategyItem, erro
 
 // placed are the tasks that a service's deployment has on each capacity provider:
 // each RunTask is spread by itself.
-func (p *Plane) placed(c *cluster, service, deployment string) map[string]int {
+func (l *taskLifecycle) placed(c *cluster, service, deployment string) map[string]int {
 	running := map[string]int{}
-	for _, r := range p.records {
+	for _, r := range l.state.records {
 		if service != "" && r.Cluster == c.name && r.Service == service && r.Task.StartedBy == deployment &&
 			r.Task.DesiredStatus == shapes.Running {
 			running[r.Task.CapacityProviderName]++
@@ -243,22 +250,22 @@ func checkNetwork(def *taskdef.TaskDefinition, n *shapes.NetworkConfiguration) e
 	)
 }
 
-func (p *Plane) create(now time.Time, o *order, i int) *Record {
-	p.created++
+func (l *taskLifecycle) create(now time.Time, o *order, i int) *Record {
+	l.state.created++
 	in := o.input
 	id, cluster := shapes.NewID(), o.cluster.name
-	def := p.options.Added.addTo(o.def, o.connect)
-	r := &Record{Number: p.created, InterfaceID: uuid.New().String()}
+	def := l.state.options.Added.addTo(o.def, o.connect)
+	r := &Record{Number: l.state.created, InterfaceID: uuid.New().String()}
 	r.Launch = Launch{
 		ID: id, Cluster: cluster, Reference: in.ReferenceID, Service: o.service, Definition: def,
 		ContainerARNs: map[string]string{},
-		Report:        func(report Report, now time.Time) { p.report(r, report, now) },
+		Report:        func(report Report, now time.Time) { l.report(r, report, now) },
 	}
 	if n := in.NetworkConfiguration; n != nil && n.AWSVPC != nil {
 		r.Subnet = n.AWSVPC.Subnets[0]
 	}
 	for _, c := range def.ContainerDefinitions {
-		r.ContainerARNs[c.Name] = p.account.Container(cluster, id, uuid.New().String())
+		r.ContainerARNs[c.Name] = l.state.account.Container(cluster, id, uuid.New().String())
 	}
 	storage := 20
 	if e := o.def.EphemeralStorage; e != nil {
@@ -266,9 +273,10 @@ func (p *Plane) create(now time.Time, o *order, i int) *Record {
 	}
 	r.Task = shapes.Task{
 		Attributes:       []shapes.NameValue{{Name: "ecs.cpu-architecture", Value: architecture(o.def)}},
-		AvailabilityZone: p.account.Region + "a", ClusterARN: p.account.Cluster(cluster),
-		TaskARN: p.account.Task(cluster, id), TaskDefinitionARN: o.revision.Definition.TaskDefinitionARN, Tags: o.tags,
-		CPU: o.def.CPU, Memory: o.def.Memory, CreatedAt: shapes.At(now), EnableExecuteCommand: in.EnableExecuteCommand,
+		AvailabilityZone: l.state.account.Region + "a", ClusterARN: l.state.account.Cluster(cluster),
+		TaskARN: l.state.account.Task(cluster, id), TaskDefinitionARN: o.revision.Definition.TaskDefinitionARN,
+		Tags: o.tags,
+		CPU:  o.def.CPU, Memory: o.def.Memory, CreatedAt: shapes.At(now), EnableExecuteCommand: in.EnableExecuteCommand,
 		DesiredStatus: shapes.Running, LastStatus: shapes.Provisioning, Version: 1,
 		Group: in.Group, StartedBy: in.StartedBy, LaunchType: shapes.Fargate,
 		Overrides:       shownOverrides(o.def, in.Overrides),
@@ -283,24 +291,24 @@ func (p *Plane) create(now time.Time, o *order, i int) *Record {
 	if o.providers != nil {
 		r.Task.CapacityProviderName = o.providers[i]
 	}
-	p.tasks[id] = r
-	p.records = append(p.records, r)
-	p.version(r, now)
-	p.handover = append(p.handover, func() { p.options.Launcher.Launch(r.Launch) })
+	l.state.tasks[id] = r
+	l.state.records = append(l.state.records, r)
+	l.state.version(r, now)
+	l.state.handover = append(l.state.handover, func() { l.state.options.Launcher.Launch(r.Launch) })
 	return r
 }
 
-func (p *Plane) report(r *Record, report Report, now time.Time) {
-	p.mu.Lock()
-	defer p.unlock()
+func (l *taskLifecycle) report(r *Record, report Report, now time.Time) {
+	l.state.mu.Lock()
+	defer l.state.unlock()
 	if r.Task.DesiredStatus == shapes.Stopped && report.View.DesiredStatus != scheduler.StatusStopped {
-		p.handOverStop(r) // it was requested before the launcher had the task
+		l.handOverStop(r) // it was requested before the launcher had the task
 	}
 	if report.Gone {
-		p.options.Protections.Set(r.Task.TaskARN, time.Time{})
+		l.state.options.Protections.Set(r.Task.TaskARN, time.Time{})
 	}
 	if r.Apply(report, now) {
-		p.version(r, now)
+		l.state.version(r, now)
 	}
 }
 

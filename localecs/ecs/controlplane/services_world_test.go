@@ -123,7 +123,7 @@ func (w *world) create(change func(*shapes.ServiceInput)) shapes.Service {
 // settle looks until nothing is left to do.
 func (w *world) settle() {
 	for range 8 {
-		w.Look(w.now)
+		w.ReconcileServices(w.now)
 	}
 }
 

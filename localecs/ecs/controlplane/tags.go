@@ -7,14 +7,17 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
+// tagAPI has the calls about tags.
+type tagAPI struct{ state *state }
+
 // TagResource adds tags to a cluster, a task, a service or a task definition.
-func (p *Plane) TagResource(call shapes.Call, in shapes.ResourceInput) (shapes.Empty, error) {
+func (a *tagAPI) TagResource(call shapes.Call, in shapes.ResourceInput) (shapes.Empty, error) {
 	if err := Tags(in.Tags); err != nil {
 		return shapes.Empty{}, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	tags, err := p.writableTags(in.ResourceARN, call.Now)
+	a.state.mu.Lock()
+	defer a.state.mu.Unlock()
+	tags, err := a.writableTags(in.ResourceARN, call.Now)
 	if err != nil {
 		return shapes.Empty{}, err
 	}
@@ -27,10 +30,10 @@ func (p *Plane) TagResource(call shapes.Call, in shapes.ResourceInput) (shapes.E
 }
 
 // UntagResource removes tags. Those that do not exist are ignored.
-func (p *Plane) UntagResource(call shapes.Call, in shapes.ResourceInput) (shapes.Empty, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	tags, err := p.writableTags(in.ResourceARN, call.Now)
+func (a *tagAPI) UntagResource(call shapes.Call, in shapes.ResourceInput) (shapes.Empty, error) {
+	a.state.mu.Lock()
+	defer a.state.mu.Unlock()
+	tags, err := a.writableTags(in.ResourceARN, call.Now)
 	if err != nil {
 		return shapes.Empty{}, err
 	}
@@ -41,59 +44,60 @@ func (p *Plane) UntagResource(call shapes.Call, in shapes.ResourceInput) (shapes
 }
 
 // ListTagsForResource lists a resource's tags.
-func (p *Plane) ListTagsForResource(call shapes.Call, in shapes.ResourceInput) (shapes.TagsOutput, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	r, err := p.account.Parse(in.ResourceARN)
+func (a *tagAPI) ListTagsForResource(call shapes.Call, in shapes.ResourceInput) (shapes.TagsOutput, error) {
+	a.state.mu.Lock()
+	defer a.state.mu.Unlock()
+	r, err := a.state.account.Parse(in.ResourceARN)
 	if err != nil {
 		return shapes.TagsOutput{}, err
 	}
 	out := shapes.TagsOutput{Tags: []shapes.Tag{}}
-	if t := p.tasks[r.Name]; r.Kind == "task" && t != nil && call.Now.Sub(t.Task.CreatedAt.Time) < p.options.Lag.Tags {
+	if t := a.state.tasks[r.Name]; r.Kind == "task" && t != nil &&
+		call.Now.Sub(t.Task.CreatedAt.Time) < a.state.options.Lag.Tags {
 		return out, nil
 	}
-	tags, err := p.tags(r, call.Now)
+	tags, err := a.tags(r, call.Now)
 	if err == nil {
 		out.Tags = append(out.Tags, *tags...)
 	}
 	return out, err
 }
 
-func (p *Plane) writableTags(arn string, now time.Time) (*[]shapes.Tag, error) {
-	r, err := p.account.Parse(arn)
+func (a *tagAPI) writableTags(arn string, now time.Time) (*[]shapes.Tag, error) {
+	r, err := a.state.account.Parse(arn)
 	if err != nil {
 		return nil, err
 	}
-	switch c, t := p.clusters[r.Name], p.tasks[r.Name]; {
+	switch c, t := a.state.clusters[r.Name], a.state.tasks[r.Name]; {
 	case r.Kind == "cluster" && c != nil && c.status != shapes.Active:
 		return nil, shapes.Invalid("The specified cluster is inactive. Specify an active cluster and try again.")
 	case r.Kind == "task" && t.Is(r.Cluster, now) && t.Task.LastStatus == shapes.Stopped:
 		return nil, shapes.Invalid("The specified task is stopped. Specify a running task and try again.")
 	}
-	return p.tags(r, now)
+	return a.tags(r, now)
 }
 
 // tags are those of a resource. The slice must be replaced, not modified.
-func (p *Plane) tags(r shapes.Resource, now time.Time) (*[]shapes.Tag, error) {
+func (a *tagAPI) tags(r shapes.Resource, now time.Time) (*[]shapes.Tag, error) {
 	switch r.Kind {
 	case "cluster":
-		if c := p.clusters[r.Name]; c != nil {
+		if c := a.state.clusters[r.Name]; c != nil {
 			return &c.tags, nil
 		}
 		return nil, shapes.Errorf(shapes.ClusterNotFoundException, "Cluster not found.")
 	case "task-definition":
-		if revision, _ := p.revision(r.Name); revision != nil {
+		if revision, _ := a.state.revision(r.Name); revision != nil {
 			return &revision.Tags, nil
 		}
 	case "task":
-		if t := p.tasks[r.Name]; t.Is(r.Cluster, now) {
+		if t := a.state.tasks[r.Name]; t.Is(r.Cluster, now) {
 			return &t.Task.Tags, nil
 		}
 	case "service":
 		if r.Cluster == "" { // the old short form
 			r.Cluster = shapes.Default
 		}
-		if v := p.services[p.account.Service(r.Cluster, r.Name)]; v != nil && v.status != shapes.Inactive {
+		if v := a.state.services[a.state.account.Service(r.Cluster, r.Name)]; v != nil && v.status != shapes.Inactive {
 			return &v.tags, nil
 		}
 	}

@@ -24,7 +24,7 @@ func TestLocalRunAcceptsSettingsThatFargateRefuses(t *testing.T) {
 		},
 		Overrides: shapes.Overrides{Containers: []shapes.ContainerOverride{{Name: "app", Command: []string{"y"}}}},
 	}
-	out, err := w.RunHere(w.call(), "shop", in)
+	out, err := w.RunUnthrottled(w.call(), "shop", in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestLocalRunAcceptsSettingsThatFargateRefuses(t *testing.T) {
 	testkit.WantError[*shapes.Error](t, err,
 		"InvalidParameterException: Task definition does not support launch_type FARGATE.")
 	in.TaskDefinition, in.LaunchType = "bridge:2", "MOON"
-	if _, err = w.RunHere(w.call(), "", in); err == nil {
+	if _, err = w.RunUnthrottled(w.call(), "", in); err == nil {
 		t.Error("it takes what does not exist")
 	}
 }

@@ -17,7 +17,7 @@ const (
 )
 
 // DescribeServices finds services by name or ARN, deleted ones for an hour.
-func (p *Plane) DescribeServices(call shapes.Call, in shapes.DescribeServicesInput) (shapes.DescribeServicesOutput,
+func (a *serviceAPI) DescribeServices(call shapes.Call, in shapes.DescribeServicesInput) (shapes.DescribeServicesOutput,
 	error) {
 	out := shapes.DescribeServicesOutput{Services: []shapes.Service{}, Failures: []shapes.Failure{}}
 	if len(in.Services) == 0 {
@@ -27,14 +27,14 @@ func (p *Plane) DescribeServices(call shapes.Call, in shapes.DescribeServicesInp
 		enum("include", in.Include, "TAGS")); err != nil {
 		return out, err
 	}
-	err := p.each(in.Cluster, in.Services, p.account.ServiceName, func(c *cluster, name string) {
-		arn := p.account.Service(c.name, name)
-		v := p.services[arn]
-		if v == nil || call.Now.Sub(v.created) < p.options.Lag.New {
+	err := a.state.each(in.Cluster, in.Services, a.state.account.ServiceName, func(c *cluster, name string) {
+		arn := a.state.account.Service(c.name, name)
+		v := a.state.services[arn]
+		if v == nil || call.Now.Sub(v.created) < a.state.options.Lag.New {
 			out.Failures = append(out.Failures, shapes.Failure{ARN: arn, Reason: shapes.Missing})
 			return
 		}
-		shape := p.shape(v, call.Now, p.options.Lag.Counts)
+		shape := a.shape(v, call.Now, a.state.options.Lag.Counts)
 		if !slices.Contains(in.Include, "TAGS") {
 			shape.Tags = nil
 		}
@@ -44,41 +44,42 @@ func (p *Plane) DescribeServices(call shapes.Call, in shapes.DescribeServicesInp
 }
 
 // ListServices lists a cluster's services that are not INACTIVE, ten a page.
-func (p *Plane) ListServices(call shapes.Call, in shapes.ListServicesInput) (shapes.ListServicesOutput, error) {
+func (a *serviceAPI) ListServices(call shapes.Call, in shapes.ListServicesInput) (shapes.ListServicesOutput, error) {
 	out := shapes.ListServicesOutput{ServiceARNs: []string{}}
 	if err := cmp.Or(checkLaunchType(in.LaunchType), checkSchedulingStrategy(in.SchedulingStrategy)); err != nil {
 		return out, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	c, err := p.cluster(in.Cluster)
+	a.state.mu.Lock()
+	defer a.state.mu.Unlock()
+	c, err := a.state.cluster(in.Cluster)
 	if err != nil {
 		return out, err
 	}
 	if in.MaxResults == nil {
 		in.MaxResults = new(listPage)
 	}
-	at := call.Now.Add(-p.options.Lag.Lists)
+	at := call.Now.Add(-a.state.options.Lag.Lists)
 	listed := func(arn string) bool {
-		v := p.services[arn]
+		v := a.state.services[arn]
 		return v.cluster == c.name && v.listed(at) && in.SchedulingStrategy != daemon &&
 			(in.LaunchType == "" || in.LaunchType == v.Deployments[0].run.LaunchType)
 	}
 	scope := strings.Join([]string{"services", c.name, in.LaunchType, in.SchedulingStrategy}, " ")
-	arns, next, err := Page(slices.Sorted(maps.Keys(p.services)), listed, in.PageInput, scope, call.Now, false, itself)
+	arns, next, err := Page(slices.Sorted(maps.Keys(a.state.services)), listed, in.PageInput, scope, call.Now, false,
+		itself)
 	out.ServiceARNs, out.NextToken = append(out.ServiceARNs, arns...), next
 	return out, err
 }
 
 // Services are the services of all clusters that are not INACTIVE, sorted by
 // cluster and name.
-func (p *Plane) Services(now time.Time) []shapes.Service {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (a *serviceAPI) Services(now time.Time) []shapes.Service {
+	a.state.mu.Lock()
+	defer a.state.mu.Unlock()
 	var all []shapes.Service
-	for _, arn := range slices.Sorted(maps.Keys(p.services)) {
-		if v := p.services[arn]; v.status != shapes.Inactive {
-			all = append(all, p.shape(v, now, 0))
+	for _, arn := range slices.Sorted(maps.Keys(a.state.services)) {
+		if v := a.state.services[arn]; v.status != shapes.Inactive {
+			all = append(all, a.shape(v, now, 0))
 		}
 	}
 	return all
@@ -88,16 +89,17 @@ func (v *Service) listed(at time.Time) bool {
 	return !v.created.After(at) && (v.ended.IsZero() || v.ended.After(at))
 }
 
-func (p *Plane) output(v *Service, now time.Time) shapes.ServiceOutput {
-	return shapes.ServiceOutput{Service: p.shape(v, now, 0)}
+func (a *serviceAPI) output(v *Service, now time.Time) shapes.ServiceOutput {
+	return shapes.ServiceOutput{Service: a.shape(v, now, 0)}
 }
 
-func (p *Plane) shape(v *Service, now time.Time, age time.Duration) shapes.Service {
-	shown := p.deployments(v, now, age)
+func (a *serviceAPI) shape(v *Service, now time.Time, age time.Duration) shapes.Service {
+	shown := a.deployments(v, now, age)
 	run := v.Deployments[0].run
 	breaker, upper, lower := v.Breaker, v.Max, v.MinHealthy
 	shape := shapes.Service{
-		ServiceARN: p.account.Service(v.cluster, v.Name), ServiceName: v.Name, ClusterARN: p.account.Cluster(v.cluster),
+		ServiceARN: a.state.account.Service(v.cluster, v.Name), ServiceName: v.Name,
+		ClusterARN:    a.state.account.Cluster(v.cluster),
 		LoadBalancers: []struct{}{}, ServiceRegistries: []struct{}{}, Status: v.status, DesiredCount: v.Desired,
 		LaunchType: run.LaunchType, CapacityProviderStrategy: run.CapacityProviderStrategy,
 		PlatformVersion: run.PlatformVersion, PlatformFamily: "Linux", TaskDefinition: run.TaskDefinition,
@@ -124,8 +126,8 @@ func (p *Plane) shape(v *Service, now time.Time, age time.Duration) shapes.Servi
 	return shape
 }
 
-func (p *Plane) deployments(v *Service, now time.Time, age time.Duration) []shapes.Deployment {
-	records := p.serviceRecords(v, now)
+func (a *serviceAPI) deployments(v *Service, now time.Time, age time.Duration) []shapes.Deployment {
+	records := a.state.serviceRecords(v, now)
 	var shown []shapes.Deployment
 	for i, d := range v.Deployments {
 		shape := shapes.Deployment{

@@ -11,16 +11,22 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
+// serviceAPI has the calls about services.
+type serviceAPI struct {
+	state     *state
+	lifecycle *taskLifecycle
+}
+
 // CreateService makes a service, or returns the one of that name if all of its
 // input is the same.
-func (p *Plane) CreateService(call shapes.Call, in shapes.ServiceInput) (shapes.ServiceOutput, error) {
-	if err := cmp.Or(checkCreate(in), p.options.Added.checkServiceConnect(in)); err != nil {
+func (a *serviceAPI) CreateService(call shapes.Call, in shapes.ServiceInput) (shapes.ServiceOutput, error) {
+	if err := cmp.Or(checkCreate(in), a.state.options.Added.checkServiceConnect(in)); err != nil {
 		return shapes.ServiceOutput{}, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	a.state.mu.Lock()
+	defer a.state.mu.Unlock()
 	run := tasksInput(in, shapes.RunTaskInput{PlatformVersion: latest})
-	o, err := p.order(run, origin{})
+	o, err := a.lifecycle.order(run, origin{})
 	if err != nil {
 		return shapes.ServiceOutput{}, err
 	}
@@ -36,29 +42,29 @@ func (p *Plane) CreateService(call shapes.Call, in shapes.ServiceInput) (shapes.
 		propagate: in.PropagateTags, rebalance: enabled, tags: in.Tags, created: call.Now, createdBy: call.Principal,
 	}
 	key := "service " + v.cluster + "/" + in.ClientToken
-	switch old, err := p.existing(v, p.tokens[key]); {
+	switch old, err := a.existing(v, a.state.tokens[key]); {
 	case err != nil:
 		return shapes.ServiceOutput{}, err
 	case old != nil:
-		return p.output(old, call.Now), nil
+		return a.output(old, call.Now), nil
 	}
 	if err := v.checkPercentages(in.DeploymentConfiguration); err != nil {
 		return shapes.ServiceOutput{}, err
 	}
 	v.apply(in)
 	v.deploy(run, in.ServiceConnect, call.Now)
-	p.services[p.account.Service(v.cluster, v.Name)] = v
+	a.state.services[a.state.account.Service(v.cluster, v.Name)] = v
 	if in.ClientToken != "" {
-		p.tokens[key] = token{service: v, at: call.Now}
+		a.state.tokens[key] = token{service: v, at: call.Now}
 	}
-	p.notify()
-	return p.output(v, call.Now), nil
+	a.state.notify()
+	return a.output(v, call.Now), nil
 }
 
 // existing returns the service that an earlier call with v's input has made, or nil.
 // The token is the call's, zero if it is unknown.
-func (p *Plane) existing(v *Service, t token) (*Service, error) {
-	old := p.services[p.account.Service(v.cluster, v.Name)]
+func (a *serviceAPI) existing(v *Service, t token) (*Service, error) {
+	old := a.state.services[a.state.account.Service(v.cluster, v.Name)]
 	switch {
 	case t.service != nil && t.service.status == shapes.Active:
 		old = t.service
@@ -143,13 +149,13 @@ func newDeploymentID() string {
 
 // UpdateService changes a service. Changes of its tasks start a deployment; the
 // desired count and the deployment configuration do not.
-func (p *Plane) UpdateService(call shapes.Call, in shapes.ServiceInput) (shapes.ServiceOutput, error) {
-	if err := cmp.Or(checkSettings(in), p.options.Added.checkServiceConnect(in)); err != nil {
+func (a *serviceAPI) UpdateService(call shapes.Call, in shapes.ServiceInput) (shapes.ServiceOutput, error) {
+	if err := cmp.Or(checkSettings(in), a.state.options.Added.checkServiceConnect(in)); err != nil {
 		return shapes.ServiceOutput{}, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	v, err := p.service(in.Cluster, in.Service)
+	a.state.mu.Lock()
+	defer a.state.mu.Unlock()
+	v, err := a.state.service(in.Cluster, in.Service)
 	switch {
 	case err != nil:
 		return shapes.ServiceOutput{}, err
@@ -165,7 +171,8 @@ func (p *Plane) UpdateService(call shapes.Call, in shapes.ServiceInput) (shapes.
 	if in.CapacityProviderStrategy != nil && len(in.CapacityProviderStrategy) == 0 { // back to the launch type
 		run.CapacityProviderStrategy, run.LaunchType = nil, shapes.Fargate
 	}
-	o, err := p.order(run, origin{inactive: in.TaskDefinition == "" || in.TaskDefinition == d.run.TaskDefinition})
+	o, err := a.lifecycle.order(run,
+		origin{inactive: in.TaskDefinition == "" || in.TaskDefinition == d.run.TaskDefinition})
 	if err != nil {
 		return shapes.ServiceOutput{}, err
 	}
@@ -182,8 +189,8 @@ func (p *Plane) UpdateService(call shapes.Call, in shapes.ServiceInput) (shapes.
 		v.steady = false
 		d.Updated = call.Now
 	}
-	p.notify()
-	return p.output(v, call.Now), nil
+	a.state.notify()
+	return a.output(v, call.Now), nil
 }
 
 // same reports whether tasks of both are alike. Constraints are refused unless they
@@ -195,10 +202,10 @@ func same(a, b shapes.RunTaskInput) bool {
 
 // DeleteService makes a service DRAINING until its tasks have stopped, then
 // INACTIVE. Force is for one with a desired count.
-func (p *Plane) DeleteService(call shapes.Call, in shapes.DeleteServiceInput) (shapes.ServiceOutput, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	v, err := p.service(in.Cluster, in.Service)
+func (a *serviceAPI) DeleteService(call shapes.Call, in shapes.DeleteServiceInput) (shapes.ServiceOutput, error) {
+	a.state.mu.Lock()
+	defer a.state.mu.Unlock()
+	v, err := a.state.service(in.Cluster, in.Service)
 	switch {
 	case err != nil:
 		return shapes.ServiceOutput{}, err
@@ -208,22 +215,22 @@ func (p *Plane) DeleteService(call shapes.Call, in shapes.DeleteServiceInput) (s
 		return shapes.ServiceOutput{}, shapes.Invalid("The service cannot be stopped while it is scaled above 0.")
 	}
 	v.status, v.Draining, v.Desired = shapes.Draining, true, 0
-	p.notify()
-	return p.output(v, call.Now), nil
+	a.state.notify()
+	return a.output(v, call.Now), nil
 }
 
-func (p *Plane) service(cluster, ref string) (*Service, error) {
-	c, err := p.cluster(cluster)
+func (s *state) service(cluster, ref string) (*Service, error) {
+	c, err := s.cluster(cluster)
 	if err != nil {
 		return nil, err
 	}
 	if ref == "" {
 		return nil, shapes.Client("Service can not be blank.")
 	}
-	if ref, err = p.account.ServiceName(c.name, ref); err != nil {
+	if ref, err = s.account.ServiceName(c.name, ref); err != nil {
 		return nil, err
 	}
-	if v := p.services[p.account.Service(c.name, ref)]; v != nil {
+	if v := s.services[s.account.Service(c.name, ref)]; v != nil {
 		return v, nil
 	}
 	return nil, notFound()
