@@ -54,7 +54,7 @@ const (
 	ECS         = "ecs"
 )
 
-// endpoints are their names, those of a task first.
+// endpoints returns their names, those of a task first.
 func endpoints() []string { return []string{Metadata, Credentials, Protection, STS, IAM, ECS} }
 
 // Endpoint makes one of AWS's endpoints misbehave: one of Slow to NoTags is set.

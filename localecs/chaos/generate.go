@@ -56,19 +56,19 @@ type generator struct {
 	made  Schedule
 }
 
-// gap is a time to the next beginning: in steps of 10 ms, exponential, at most
-// four times the mean.
+// gap returns a time to the next beginning: in steps of 10 ms, exponential, at most four times the
+// mean.
 func (g *generator) gap() time.Duration {
 	d := time.Duration(g.rand.ExpFloat64() * float64(meanGap))
 	return min(d, 4*meanGap).Truncate(10*time.Millisecond) + 10*time.Millisecond
 }
 
-// length is a random one, in steps of 100 ms.
+// length returns a random one, in steps of 100 ms.
 func (g *generator) length(from, to time.Duration) time.Duration {
 	return from + time.Duration(g.rand.Int64N(int64(to-from)/int64(100*time.Millisecond)+1))*100*time.Millisecond
 }
 
-// kinds are those that are drawn, the frequent ones more than once.
+// kinds returns those that are drawn, the frequent ones more than once.
 func kinds() []string {
 	return []string{
 		"kill", "kill", "kill", "kill", "stop", "stop", "stop", "unhealthy", "freeze", "freeze", "slow", "oom", "oom",
@@ -182,7 +182,7 @@ func (g *generator) misbehave(p *Endpoint, way string) {
 	}
 }
 
-// alive are the tasks that can be hit then, in a lasting order.
+// alive returns the tasks that can be hit then, in a lasting order.
 func (g *generator) alive(at time.Duration) []Task {
 	var alive []Task
 	for _, i := range instances(g.made, g.world) {

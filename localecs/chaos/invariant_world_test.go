@@ -6,7 +6,7 @@ import (
 
 const s = time.Second
 
-// hello is a world like examples/hello-mesh.
+// helloDefinition returns a world like examples/hello-mesh.
 func helloDefinition() World {
 	task := func(name, family string) Task {
 		return Task{Name: name, Family: family, Entry: family == "web", Containers: []Container{
@@ -43,7 +43,7 @@ func endpoint(at, long time.Duration, name string) Event {
 	return Event{At: at, For: long, Fault: &Fault{Endpoint: &Endpoint{Name: name, Status: 500}}}
 }
 
-// well is what a run without any event shows: all are in traffic until the end.
+// well returns what a run without any event shows: all are in traffic until the end.
 func well() Observed {
 	return Observed{
 		Tasks: []Life{
@@ -65,7 +65,7 @@ func well() Observed {
 	}
 }
 
-// ended is well with api-1 ending at a time.
+// ended returns well with api-1 ending at a time.
 func ended(term, stopped, out time.Duration) Observed {
 	o := well()
 	o.Tasks[0].Term, o.Tasks[0].Stopped = term, stopped

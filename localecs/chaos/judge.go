@@ -79,7 +79,7 @@ func (j *judge) report(invariant, task string, at time.Duration, format string, 
 	j.found = append(j.found, Violation{invariant, task, at, fmt.Sprintf(format, args...)})
 }
 
-// updatedBy is when callers are notified at the latest, on this machine.
+// updatedBy returns until when callers are notified at the latest, on this machine.
 func (j *judge) updatedBy(at, bound time.Duration, task string) time.Duration {
 	by := updatedBy(j.excuses, j.world, at, bound, task)
 	if by == forever {
@@ -125,8 +125,8 @@ func (j *judge) unaware(r Request) bool {
 	return false
 }
 
-// silent is when an application of the task has ended, or is UNHEALTHY for the rest
-// of its life; Never when none has.
+// silent returns when an application of the task has ended, or is UNHEALTHY for the rest of its life;
+// Never when none has.
 func (j *judge) silent(l Life) time.Duration {
 	since := Never
 	for _, u := range j.seen.unable(l.Task) {

@@ -74,8 +74,7 @@ type Lag struct{ At, By time.Duration }
 // caller that learns of it: ECS, health-sync, agent, server, agent, Envoy.
 const hops = 6
 
-// slack is how much later things may be that happen between two moments, since
-// the machine was late.
+// slack returns how much later things may happen between two moments, since the machine was late.
 func (o Observed) slack(from, to time.Duration) time.Duration {
 	var most time.Duration
 	for _, l := range o.Lags {
@@ -86,7 +85,7 @@ func (o Observed) slack(from, to time.Duration) time.Duration {
 	return hops * most
 }
 
-// inTraffic are the times in which Consul sent traffic to a task.
+// inTraffic returns the times in which Consul sent traffic to a task.
 func (o Observed) inTraffic(task string) []interval {
 	var spans []interval
 	in := false
@@ -104,7 +103,7 @@ func (o Observed) inTraffic(task string) []interval {
 	return spans
 }
 
-// unable are the times in which a task could not serve, with the reason.
+// unable returns the times in which a task could not serve, with the reason.
 func (o Observed) unable(task string) []inability {
 	since := map[string]int{} // by container
 	var all []inability

@@ -66,7 +66,7 @@ const (
 	logOutBound = 22 * time.Second
 )
 
-// Bound is how long a leftover may remain after the end of its task.
+// Bound returns how long a leftover may remain after the end of its task.
 func Bound(what What) time.Duration {
 	switch what {
 	case Service:

@@ -132,8 +132,7 @@ func TestTheDocumentationShowsTheRules(t *testing.T) {
 	}
 }
 
-// ruleTable is the table of docs/localecs/chaos.md. Kinds of
-// the same cost share a row.
+// ruleTable returns the table of docs/localecs/chaos.md. Kinds of the same cost share a row.
 func ruleTable() string {
 	var b strings.Builder
 	b.WriteString("| Fault | Of | May cost | From its beginning to its end, and | Why | Source " +
@@ -183,7 +182,7 @@ func window(r Rule) string {
 	return strings.Join(parts, "; ")
 }
 
-// String has a line for each event.
+// String returns a line for each event.
 func (s Schedule) String() string {
 	var b strings.Builder
 	for _, e := range s.Events {

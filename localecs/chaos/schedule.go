@@ -34,7 +34,7 @@ type Event struct {
 	By, Instead string
 }
 
-// End is when it is over; a moment's end is its beginning.
+// End returns when it is over; a moment ends at its beginning.
 func (e Event) End() time.Duration { return e.At + e.For }
 
 // String describes the event in a line.
@@ -90,8 +90,8 @@ func (e Event) tasks() []string {
 	return e.Fault.Tasks()
 }
 
-// target is the task that it hits, and what of it: a role, agentContainer, from
-// what it is partitioned; of others the endpoint, or the state of the server.
+// target returns the task that it hits, and what of it: a role, agentContainer, from what it is
+// partitioned; of others the endpoint, or the state of the server.
 func (e Event) target(w World, s Schedule) (task Task, on string) {
 	if e.Fault != nil {
 		on = e.Fault.Server
@@ -129,7 +129,7 @@ const agentContainer = "agent's container"
 // isAgent reports whether a target is the agent, with client-entrypoint or without.
 func isAgent(on string) bool { return on == string(Agent) || on == agentContainer }
 
-// Faults are the faults alone, with their times.
+// Faults returns the faults alone, with their times.
 func (s Schedule) Faults() []Fault {
 	var faults []Fault
 	for _, e := range s.Events {

@@ -58,8 +58,8 @@ func (i *instance) follow(s Schedule, w World) {
 	}
 }
 
-// age is how long the agent of a task has run at the least when something begins:
-// since the task's start or its own last one.
+// age returns how long the agent of a task has run at the least when something begins: since the
+// task's start or its own last one.
 func (s Schedule) age(w World, task string, at time.Duration) time.Duration {
 	var born time.Duration
 	for _, e := range s.Events {
@@ -116,7 +116,7 @@ func there(all []instance, name string, e Event) bool {
 	})
 }
 
-// families are the services that are called.
+// families returns the services that are called.
 func families(w World) []string {
 	var names []string
 	for _, t := range w.Tasks {
@@ -135,7 +135,7 @@ func (s Schedule) twice(e Event) bool {
 	})
 }
 
-// object is what a fault that lasts has for itself.
+// object returns what a lasting fault must not share with another.
 func (e Event) object() string {
 	f := e.Fault
 	switch p := e.process(); e.Kind() {
@@ -164,8 +164,7 @@ func (s Schedule) switchable(change Event) bool {
 	})
 }
 
-// Survivors are the tasks that the schedule leaves for sure, in the order of
-// their start.
+// Survivors returns the tasks that the schedule leaves for sure, in the order of their start.
 func (s Schedule) Survivors(w World) []string {
 	var names []string
 	for _, i := range instances(s, w) {
@@ -176,7 +175,7 @@ func (s Schedule) Survivors(w World) []string {
 	return names
 }
 
-// Task is the task of that name: of the world, or one that the schedule starts.
+// Task returns the task of that name: of the world, or one that the schedule starts.
 func (s Schedule) Task(w World, name string) Task {
 	t, _ := w.of(name, s)
 	return t
@@ -200,7 +199,7 @@ func (e Event) removesTask(w World, s Schedule, age time.Duration) bool {
 	return task.named(e.process().Container).Essential
 }
 
-// starting are the events that keep tasks from starting.
+// starting reports whether the event keeps tasks from starting.
 func (e Event) starting() bool {
 	if e.Fault == nil {
 		return false

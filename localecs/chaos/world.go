@@ -64,7 +64,7 @@ func (t Task) named(name string) Container {
 	return t.Containers[i]
 }
 
-// of is the task of that name, or the one that a replacement stands for.
+// of returns the task of that name, or the one that a replacement stands for.
 func (w World) of(name string, s Schedule) (Task, bool) {
 	// A replacement may be one of a replacement, which was started before.
 	for _, e := range slices.Backward(s.Events) {
@@ -79,7 +79,7 @@ func (w World) of(name string, s Schedule) (Task, bool) {
 	return w.Tasks[i], true
 }
 
-// entry is the name of the task that the traffic enters.
+// entry returns the name of the task that the traffic enters.
 func (w World) entry() string {
 	i := slices.IndexFunc(w.Tasks, func(t Task) bool { return t.Entry })
 	if i < 0 {

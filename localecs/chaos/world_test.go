@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// hello is a world like examples/hello-mesh.
+// hello returns a world like examples/hello-mesh.
 func hello() World {
 	task := func(name, family string) Task {
 		return Task{

@@ -102,10 +102,10 @@ func (s *APIServer) open() (http.Handler, *iam.Store, error) {
 	return w, w.Identities, nil
 }
 
-// url is the address of ECS, STS and IAM.
+// url returns the address of ECS, STS and IAM.
 func (s *APIServer) url() string { return "http://" + s.options.Listener.Addr().String() }
 
-// Region is the served ECS, nil for tasks without processes.
+// Region returns the served ECS, nil for tasks without processes.
 func (s *APIServer) Region() *cluster.Region { return s.region }
 
 // Close closes the API, kills the tasks and releases everything.
@@ -115,7 +115,8 @@ func (s *APIServer) Close() error {
 	return errors.Join(err, s.closeTasks())
 }
 
-// Exports are the variables with which the AWS command line and SDKs call this ECS, each NAME=VALUE.
+// Exports returns the variables with which the AWS command line and SDKs call this ECS, each
+// NAME=VALUE.
 func (s *APIServer) Exports() []string {
 	return cluster.Environment(s.url(), s.key, s.options.Cluster.Region)
 }
@@ -134,9 +135,8 @@ func CheckLoopback(address string) error {
 	return nil
 }
 
-// Event is a new version of a task as EventBridge delivers it, "ECS Task State
-// Change": the task as DescribeTasks shows it, with times as text, attachments of
-// type eni, no tags, and updatedAt.
+// Event returns a new version of a task as EventBridge delivers it, "ECS Task State Change": the task
+// as DescribeTasks shows it, with times as text, attachments of type eni, no tags, and updatedAt.
 func Event(t shapes.Task, at time.Time) ([]byte, error) {
 	text, err := json.Marshal(t)
 	if err != nil {

@@ -104,7 +104,7 @@ func (o Outcome) Text(reason string) string {
 	return strings.Join(parts, "; ")
 }
 
-// culprit is the container that keeps a task from its condition: the first that failed, else one
+// culprit returns the container that keeps a task from its condition: the first that failed, else one
 // that is unhealthy, one that is not healthy yet, or the one whose exit ended the task.
 func culprit(t Task) string {
 	first := func(is func(Container) bool) (found *Container) {

@@ -14,7 +14,7 @@ var start = time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
 
 func code(n int) *int { return &n }
 
-// state has a task of every kind.
+// state returns a task of every kind.
 func state() control.State {
 	app := func(status, health string) control.Container {
 		c := control.Container{

@@ -123,7 +123,7 @@ func (c *Client) request(ctx context.Context, method, what string, in any) (*htt
 	return r, nil
 }
 
-// refused is the error in a response.
+// refused returns the error in a response.
 func refused(what string, answer *http.Response) error {
 	why, err := io.ReadAll(answer.Body)
 	if text := strings.TrimSpace(string(why)); err == nil && text != "" {

@@ -23,9 +23,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
-// insideProgram is what containers of the image "inside" run: this test binary. It
-// asks the ECS API for its own task with nothing but what ECS gives it, and prints
-// the answers.
+// insideProgram runs in containers of the image "inside": this test binary. It asks the ECS API for
+// its own task with nothing but what ECS gives it, and prints the answers.
 func insideProgram() int {
 	ctx := context.Background()
 	if len(os.Args) > 1 {
@@ -75,7 +74,7 @@ func protect(ctx context.Context) int {
 	return 0
 }
 
-// refusal is AWS's part of an error.
+// refusal returns AWS's part of an error.
 func refusal(err error) string {
 	var refused smithy.APIError
 	if errors.As(err, &refused) {

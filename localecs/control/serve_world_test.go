@@ -154,7 +154,7 @@ func (w *serveWorld) register(family, image, script string) {
 	w.registerFor(2, family, image, script)
 }
 
-// registerFor is register with a time to stop, in seconds.
+// registerFor calls register with a time to stop, in seconds.
 func (w *serveWorld) registerFor(seconds int, family, image, script string) {
 	w.t.Helper()
 	var out shapes.Empty
@@ -214,7 +214,7 @@ func (w *serveWorld) stop(cluster, arn string) {
 	}
 }
 
-// log is what the task's container has written.
+// log returns what the task's container has written.
 func (w *serveWorld) log(family, arn string) string {
 	w.t.Helper()
 	text, err := os.ReadFile(filepath.Join(w.dir, "logs", family+"-"+idOf(arn), "app.log"))

@@ -84,7 +84,7 @@ func serve(t *testing.T, dir string, w *world) *control.Server {
 	return s
 }
 
-// long is a directory whose socket's path is longer than the kernel takes.
+// long returns a directory whose socket's path is longer than the kernel takes.
 func long(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), strings.Repeat("d", 100), strings.Repeat("e", 100))

@@ -49,7 +49,7 @@ func short(dir string) (at *os.File, path string, err error) {
 	return at, fmt.Sprintf("/proc/self/fd/%d/%s", at.Fd(), SocketName), nil
 }
 
-// cause is the system's error: the path in the wrapping errors is that of short.
+// cause returns the system's error: the path in the wrapping errors is that of short.
 func cause(err error) error {
 	if number, ok := errors.AsType[syscall.Errno](err); ok {
 		return number
@@ -130,7 +130,7 @@ func look(ctx context.Context, dir string) (alive, killed []string, err error) {
 	return alive, killed, err
 }
 
-// Places are dir and the directories right below it.
+// Places returns dir and the directories right below it.
 func Places(dir string) []string {
 	dirs := []string{dir}
 	entries, _ := os.ReadDir(dir) // none if it does not exist

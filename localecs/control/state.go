@@ -78,7 +78,7 @@ func (t Task) stopping() bool { return t.Stopped() || t.DesiredStatus == shapes.
 // of reports whether the task is one of a service.
 func (t Task) of(service string) bool { return t.Group == "service:"+service }
 
-// Status is its last status as text, with ", stopping" while it stops.
+// Status returns its last status as text, with ", stopping" while it stops.
 func (t Task) Status() string {
 	if t.stopping() && !t.Stopped() {
 		return t.LastStatus + ", stopping"
@@ -86,7 +86,7 @@ func (t Task) Status() string {
 	return t.LastStatus
 }
 
-// Why is its stop code and reason.
+// Why returns its stop code and reason.
 func (t Task) Why() string {
 	if t.StopCode == "" {
 		return t.StoppedReason
@@ -94,7 +94,7 @@ func (t Task) Why() string {
 	return t.StopCode + ": " + t.StoppedReason
 }
 
-// Address is that of its network interface, empty until it has one.
+// Address returns the address of its network interface, empty until it has one.
 func (t Task) Address() string {
 	for _, c := range t.Containers {
 		for _, n := range c.NetworkInterfaces {
@@ -104,7 +104,7 @@ func (t Task) Address() string {
 	return ""
 }
 
-// Standing is whether a service is steady, as text.
+// Standing returns as text whether a service is steady.
 func Standing(v shapes.Service) string {
 	switch steady, err := v.Steady(); {
 	case err != nil:
@@ -115,7 +115,7 @@ func Standing(v shapes.Service) string {
 	return "not steady"
 }
 
-// Health is its health, empty without a health check.
+// Health returns its health, empty without a health check.
 func (c Container) Health() string {
 	if !c.HealthCheck {
 		return ""
@@ -123,8 +123,8 @@ func (c Container) Health() string {
 	return c.HealthStatus
 }
 
-// health is the task's health as scheduler.CheckedHealth has it; if no essential container has a
-// health check, that of all containers with one. It is empty without any health check.
+// health returns the health as scheduler.CheckedHealth has it; if no essential container has a health
+// check, that of all containers with one. It is empty without any health check.
 func (t Task) health() string {
 	var containers []scheduler.ContainerHealth
 	for _, c := range t.Containers {
@@ -145,7 +145,7 @@ func (t Task) Healthy() bool {
 	return t.health() == scheduler.HealthHealthy && t.LastStatus == shapes.Running && !t.stopping()
 }
 
-// Decider is the essential container that exited first, or nil.
+// Decider returns the essential container that exited first, or nil.
 func (t Task) Decider() *Container {
 	var first *Container
 	for i, c := range t.Containers {
@@ -199,7 +199,7 @@ func (s State) One(word string) (Task, error) {
 	}
 }
 
-// Unknown is the error about a word that selects no task.
+// Unknown returns the error about a word that selects no task.
 func (s State) Unknown(word string) error {
 	if slices.Contains(s.Planned, word) {
 		return fmt.Errorf("%s has not started yet", word)
@@ -214,7 +214,7 @@ func names(tasks []Task) (all []string) {
 	return all
 }
 
-// NoSuch is the error about an unknown name. It suggests known ones.
+// NoSuch returns the error about an unknown name. It suggests known ones.
 func NoSuch(kind, word string, known []string) error {
 	slices.Sort(known)
 	known = slices.Compact(known)

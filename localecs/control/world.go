@@ -124,8 +124,8 @@ func (w *RegionWorld) Visit(ctx context.Context, r Request, s runtime.Session) (
 	})
 }
 
-// environment is the caller's with the run's own variables, and without those that lead elsewhere:
-// to other credentials, or to proxies, which the cluster's network does not reach.
+// environment returns the caller's with the run's own variables, and without those that lead
+// elsewhere: to other credentials, or to proxies, which the cluster's network does not reach.
 func environment(callers, own []string) []string {
 	removed := []string{
 		"AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_ENDPOINT_URL",

@@ -33,8 +33,7 @@ func (p *Plan) prefixes(colour bool) map[string]string {
 	return called
 }
 
-// output is the cluster's observer of lines. A task that a container has started is
-// not among the prefixes.
+// output shows a container's line. A task that a container has started is not among the prefixes.
 func (p *progress) output(task, container string, line []byte) {
 	prefix, known := p.prefix[task+"/"+container]
 	if !known {
@@ -69,8 +68,7 @@ func (r *runner) runAlone(ctx, steps context.Context, tasks []string, stop <-cha
 	return nil
 }
 
-// waiting is the step that a run without a Consul server shows: what its containers
-// wait for.
+// waiting returns the step that a run without a Consul server shows: what its containers wait for.
 func (r *runner) waiting() currentStep {
 	var open []string
 	for _, t := range r.tasks.Started() {

@@ -124,7 +124,7 @@ func checkAnswer(answer string, has, lacks []string) error {
 	return errors.Join(errs...)
 }
 
-// excerpt is the beginning of an answer, for an error.
+// excerpt returns the beginning of an answer, for an error.
 func excerpt(text string) string { return text[:min(len(text), maxExcerpt)] }
 
 // dialFunc is net.Dialer.DialContext, or a namespace's.

@@ -20,7 +20,7 @@ import (
 
 const spiffe = "spiffe://domain.consul/ns/default/dc/dc1/svc/api"
 
-// certificate is a self-signed one with the given URI.
+// certificate returns a self-signed one with the given URI.
 func certificate(t *testing.T, uri string) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

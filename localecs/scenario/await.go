@@ -83,7 +83,7 @@ func (r *stepRunner) holds(ctx context.Context, a file.Await, answered int) (hol
 	return r.taskHolds(ctx, a, r.tasks.Task(a.Task))
 }
 
-// taskHolds is holds for the conditions of a task.
+// taskHolds decides the conditions of a task for holds.
 func (r *stepRunner) taskHolds(ctx context.Context, a file.Await, t Task) (holds bool, soFar string, err error) {
 	switch {
 	case a.Stopped:

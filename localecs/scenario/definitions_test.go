@@ -12,7 +12,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/network"
 )
 
-// write makes files in their own directory.
+// writeFile writes files into their own directory.
 func writeFile(t *testing.T, files map[string]string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -24,7 +24,7 @@ func writeFile(t *testing.T, files map[string]string) (dir string) {
 	return dir
 }
 
-// images are flags of -image.
+// images returns the flags of -image.
 func images(t *testing.T, flags ...string) (f Flags) {
 	t.Helper()
 	for _, flag := range flags {

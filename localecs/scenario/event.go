@@ -129,7 +129,7 @@ func (e Event) onlyJSON() bool {
 	return false
 }
 
-// columns are the subject of an event and the part of it.
+// columns returns the subject of an event and the part of it.
 func (e Event) columns() (subject, part string) {
 	switch e.Kind {
 	case KindWaiting:

@@ -10,10 +10,10 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
-// at is a moment n seconds into a run.
+// eventAt returns a moment n seconds into a run.
 func eventAt(n int) time.Time { return time.Unix(1_800_000_000+int64(n), 0).UTC() }
 
-// run has an event of each kind, as a scenario prints them.
+// eventRun returns an event of each kind, as a scenario prints them.
 func eventRun() []Event {
 	events := []Event{
 		{Kind: KindScenario, Text: "scenario hello: 1 tasks, Consul server at 10.42.0.254"},

@@ -48,7 +48,7 @@ func (f *Flags) SetEntrypoint(text string) error { return setWords(&f.entrypoint
 // SetCommand takes NAME=WORDS, the image's CMD.
 func (f *Flags) SetCommand(text string) error { return setWords(&f.commands, text) }
 
-// names are the images that the flags name, but for allImages.
+// names returns the images that the flags name, but for allImages.
 func (f *Flags) names() []string {
 	var names []string
 	for _, of := range []map[string][]string{f.programs, f.entrypoints, f.commands} {
@@ -111,8 +111,7 @@ func split(line string) ([]string, error) {
 // stand-in wins over a program of that name on this machine.
 const own = "/localecs/bin"
 
-// installed are the parts of a machine that programs need. What is not there is
-// left out.
+// installed returns the parts of a machine that programs need. What is not there is left out.
 func installed() []string {
 	return []string{
 		"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt",
@@ -219,8 +218,8 @@ func hidden(i runtime.Image) error {
 	return errors.Join(errs...)
 }
 
-// find is a file of this machine, and where it lies in a container by itself: a
-// name on PATH wherever it is here, an absolute path there, another one in own.
+// find returns a file of this machine, and where it lies in a container by itself: a name on PATH
+// wherever it is here, an absolute path there, another one in own.
 func find(host string) (source string, places []string, err error) {
 	switch {
 	case !strings.Contains(host, "/"):

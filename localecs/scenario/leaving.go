@@ -97,7 +97,7 @@ func (c *cleanup) reportRemaining(name string, stays []leftover, leaves file.Lea
 	return nil
 }
 
-// Unexpected returns what Consul still holds at the end and no step has declared.
+// unexpected returns what Consul still holds at the end and no step has declared.
 func (c *cleanup) unexpected(ctx context.Context) ([]leftover, error) {
 	found, err := c.look.left(ctx, "")
 	c.mu.Lock()

@@ -15,10 +15,10 @@ var errEnded = errors.New("ended by localecs stop -all: all tasks have stopped, 
 // the run has ended.
 type LiveRun struct{ r *runner }
 
-// Name is the scenario's.
+// Name returns the name of the scenario.
 func (l LiveRun) Name() string { return l.r.file.Name }
 
-// Region is the run's ECS.
+// Region returns the run's ECS.
 func (l LiveRun) Region() *cluster.Region { return l.r.ecs.region }
 
 // MayEnd declares that a task may end from now on.
@@ -33,9 +33,8 @@ func (l LiveRun) Planned() []string {
 	return names
 }
 
-// Consul is the server's HTTP API in the cluster's network, its management token,
-// and how many instances of each service it sends traffic to. ok is false before
-// there is one.
+// Consul returns the server's HTTP API in the cluster's network, its management token, and how many
+// instances of each service it sends traffic to. ok is false before there is one.
 func (l LiveRun) Consul() (address, token string, passing map[string]int, ok bool) {
 	l.r.mu.Lock()
 	consul := l.r.consul

@@ -176,7 +176,7 @@ func (n *needs) error() error {
 	return errors.New(b.String())
 }
 
-// object is a JSON object with these keys.
+// object returns a JSON object with these keys.
 func object(keys []string) string {
 	values := map[string]string{}
 	for _, k := range keys {

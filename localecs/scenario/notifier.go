@@ -11,7 +11,6 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
-// clusterChanged is the cluster's observer.
 func (p *progress) clusterChanged(e cluster.Event) {
 	if event, shown := eventOf(e); shown {
 		p.emit(event)

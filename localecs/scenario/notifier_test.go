@@ -12,7 +12,7 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// at is a moment n seconds into a run.
+// notifierAt returns a moment n seconds into a run.
 func notifierAt(n int) time.Time { return time.Unix(1_800_000_000+int64(n), 0) }
 
 func newConsulView() (*consulView, *[]Event) {

@@ -17,7 +17,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
-// at is a moment n seconds after the traffic began.
+// observedAt returns a moment n seconds after the traffic began.
 func observedAt(n int) time.Time { return time.Unix(1_800_000_000+int64(n), 0) }
 
 // passedOn keeps events.

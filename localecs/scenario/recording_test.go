@@ -13,7 +13,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
-// at is a moment so many seconds into a run.
+// recordedAt returns a moment so many seconds into a run.
 func recordedAt(seconds float64) time.Time {
 	return time.Unix(1_800_000_000, 0).Add(time.Duration(seconds * float64(time.Second)))
 }

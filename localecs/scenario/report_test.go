@@ -14,7 +14,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
-// phase is a judged phase whose slowest request took 12 ms.
+// phase returns a judged phase whose slowest request took 12 ms.
 func phase(name string, answered, failed int, l file.Limits) Phase {
 	return (Phase{Name: name, Answered: answered, Failed: failed, Slowest: 12 * time.Millisecond, First: "EOF",
 		Limits: l}).judged()

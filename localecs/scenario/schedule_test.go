@@ -27,8 +27,8 @@ func (d *diary) note(format string, args ...any) {
 	d.lines = append(d.lines, fmt.Sprintf("%v ", time.Since(d.began).Seconds())+fmt.Sprintf(format, args...))
 }
 
-// schedule is one whose faults are noted: kills are momentary, those of "gone"
-// fail, and those of "sticky" do not end.
+// schedule returns one whose faults are recorded: kills are momentary, those of "gone" fail, and those
+// of "sticky" do not end.
 func schedule(d *diary) *scenario.Schedule {
 	d.began = time.Now()
 	return scenario.NewSchedule(func(f chaos.Fault) (func() error, error) {

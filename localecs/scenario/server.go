@@ -97,7 +97,7 @@ const (
 	certFile    = "/consul/tls/server.pem"
 )
 
-// files are the server's, by path, and the certificate of its CA when it has TLS.
+// files returns the files of the server by path, and the certificate of its CA when it has TLS.
 func files(c *file.Consul, managementToken string) (files map[string]string, ca string, err error) {
 	further, err := json.Marshal(c.Config)
 	if err != nil {
@@ -121,9 +121,9 @@ func files(c *file.Consul, managementToken string) (files map[string]string, ca 
 	return files, string(authority), nil
 }
 
-// config is the configuration of the scenario's Consul server: ACLs on with
-// default deny, quick elections. It is no part of the command line, which every
-// local user can read: it has the management token.
+// config returns the configuration of the scenario's Consul server: ACLs on with default deny, quick
+// elections. It is no part of the command line, which every local user can read: it has the management
+// token.
 func config(c *file.Consul, managementToken string) string {
 	settings := map[string]any{
 		"acl": map[string]any{
@@ -146,7 +146,7 @@ func config(c *file.Consul, managementToken string) string {
 
 func datacenter(c *file.Consul) string { return cmp.Or(c.Datacenter, "dc1") }
 
-// args is the server's command line: one server, and config.
+// args returns the server's command line: one server, and config.
 func args(c *file.Consul) []string {
 	return []string{
 		"consul", "agent", "-server", "-bootstrap-expect=1", "-log-level=warn",
@@ -156,8 +156,8 @@ func args(c *file.Consul) []string {
 	}
 }
 
-// ports are what the server listens on: server, Serf in the LAN and WAN, HTTP,
-// HTTPS, gRPC, and gRPC with TLS.
+// ports returns what the server listens on: server, Serf in the LAN and WAN, HTTP, HTTPS, gRPC, and
+// gRPC with TLS.
 func ports() []network.Port {
 	var all []network.Port
 	for _, n := range []int{8300, 8301, 8302, 8500, 8501, 8502, 8503} {

@@ -11,7 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
-// newConsul is a server with ACLs for one test, and its administrator.
+// newConsul starts a server with ACLs for one test, and returns a client of its administrator.
 func newConsul(t *testing.T) *api.Client {
 	t.Helper()
 	c, err := testkit.StartConsul(testkit.ConsulOptions{ACL: true})

@@ -12,7 +12,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// flagsOf is what flags of these names and values say.
+// flagsOf returns what flags of these names and values say.
 func flagsOf(t *testing.T, flags ...[2]string) *Flags {
 	t.Helper()
 	f := &Flags{}

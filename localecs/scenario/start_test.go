@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(testkit.Main(m))
 }
 
-// newCluster is a cluster with an image of Consul.
+// newCluster opens a cluster with an image of Consul.
 func newCluster(t *testing.T, dir string) *cluster.Cluster {
 	t.Helper()
 	consul := testkit.Binary("consul")
@@ -98,7 +98,7 @@ func TestCommandLinesDoNotContainTheManagementToken(t *testing.T) {
 	}
 }
 
-// TestServerWithTLSServesIt has both the server's name and its address in the certificate.
+// TestServerWithTLSServesIt finds both the server's name and its address in the certificate.
 func TestServerWithTLSServesIt(t *testing.T) {
 	t.Parallel()
 	vpc := newCluster(t, t.TempDir())

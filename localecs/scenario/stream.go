@@ -11,7 +11,7 @@ import (
 // block. Both must be safe for concurrent use.
 func Lines(events, output io.Writer) func(Event) { return writer(Event.line, events, output) }
 
-// Objects is Lines with one JSON object per event, for programs.
+// Objects does the same as Lines with one JSON object per event, for programs.
 func Objects(events, output io.Writer) func(Event) { return writer(Event.object, events, output) }
 
 func writer(form func(Event) []byte, events, output io.Writer) func(Event) {

@@ -33,7 +33,7 @@ func (t Task) endedUnexpectedly() bool {
 	return !t.MayEnd && v.DesiredStatus == scheduler.StatusStopped && v.StopCode != scheduler.StopServiceScheduler
 }
 
-// restarts is how often ECS has started a container again.
+// restarts returns how often ECS has started a container again.
 func (t Task) restarts(container string) int {
 	c, _ := t.View().Container(container)
 	return taskdef.Or(c.RestartCount, 0)
@@ -49,8 +49,8 @@ func (t Task) Dead() bool {
 	})
 }
 
-// Application is the name of the container that is named like the family, else
-// of the last one that AWS has not added.
+// Application returns the name of the container that is named like the family, else of the last one
+// that AWS has not added.
 func (t Task) Application() string {
 	if t.Definition.Container(t.Definition.Family) != nil {
 		return t.Definition.Family

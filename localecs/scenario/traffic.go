@@ -103,7 +103,7 @@ func (s *trafficStream) run(ctx context.Context, every time.Duration) {
 	}
 }
 
-// request is independent of the traffic's context: requests under way are completed.
+// request does not end with the traffic's context: requests under way are completed.
 func (s *trafficStream) request() (answer string, err error) {
 	resp, err := s.client.Get(s.url)
 	if err != nil {
@@ -184,7 +184,7 @@ func (p Phase) problem() string {
 	return ""
 }
 
-// Phase is the traffic so far as a phase of that name.
+// Phase returns the traffic so far as a phase of that name.
 func (s *trafficStream) Phase(name string, l file.Limits) Phase {
 	s.mu.Lock()
 	defer s.mu.Unlock()

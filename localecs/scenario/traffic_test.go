@@ -102,7 +102,7 @@ func TestAwaitFirstWaitsAndGivesUpWithTheContext(t *testing.T) {
 	}
 }
 
-// totals are the requests that have ended so far.
+// totals returns the requests that have ended so far.
 func totals(s *trafficStream) (answered, failed int, slowest time.Duration) {
 	p := s.Phase("", file.Limits{})
 	return p.Answered, p.Failed, p.Slowest

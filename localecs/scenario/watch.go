@@ -174,9 +174,8 @@ func (c allChecks) Count(taskID string) map[string]int {
 	return n
 }
 
-// Status is the status of the check that mirrors a container's ECS health,
-// empty when there is none. That of a proxy has one name without an agent, whatever its
-// container is called.
+// Status returns the status of the check that mirrors a container's ECS health, empty when there is
+// none. That of a proxy has one name without an agent, whatever its container is called.
 func (c allChecks) Status(taskID, container string) string {
 	// Of the check ID, with an agent or without, all but the service's name, which is
 	// the configuration's to choose.

@@ -15,7 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// at is a moment n seconds into a run.
+// watchedAt returns a moment n seconds into a run.
 func watchedAt(n int) time.Time { return time.Unix(1_800_000_000+int64(n), 0) }
 
 func TestInTraffic(t *testing.T) {

@@ -26,7 +26,7 @@ type Setting struct {
 	traffic file.Traffic
 }
 
-// Name is the scenario's.
+// Name returns the name of the scenario.
 func (s *Setting) Name() string { return s.scene.Name }
 
 // Take derives the setting from a scenario that was not written for trials. Its first

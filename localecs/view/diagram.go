@@ -115,10 +115,10 @@ func points(run *RecordedRun, lanes []Lane, lists ...[]RecordedStep) []float64 {
 	return all
 }
 
-// at is the place of a moment on the sheet.
+// at returns the place of a moment on the sheet.
 func (d *diagram) at(moment float64) float64 { return namesWidth + d.X(moment) }
 
-// right is where the lanes end.
+// right returns where the lanes end.
 func (d *diagram) right() float64 { return d.width - notesWidth }
 
 // background draws the background of a lane, with its name and its note.
@@ -165,7 +165,7 @@ func (d *diagram) segment(s Segment) {
 	d.Rect(x1, d.y+(laneHeight-height)/2, x2-x1, height, "s "+string(s.State), s.Title)
 }
 
-// shape is the path of a mark, from the middle of its lane.
+// shape returns the path of a mark, from the middle of its lane.
 func shape(g Glyph) string {
 	switch g {
 	case GlyphTerm:
@@ -212,7 +212,7 @@ func (d *diagram) moments(p Phase) (draw func()) {
 	}
 }
 
-// momentLabel is a moment's name or its shortened text, and its time.
+// momentLabel returns a moment's name or its shortened text, and its time.
 func momentLabel(p Phase, m Moment) string {
 	name := m.Name
 	if name == "" {
@@ -281,7 +281,7 @@ func (d *diagram) packed(all []RecordedStep, label func(int) float64) (places []
 	return places, len(ends)
 }
 
-// inOneRow is for bands that follow each other.
+// inOneRow places bands that follow each other.
 func (d *diagram) inOneRow(all []RecordedStep, _ []string) (places []place, rows int) {
 	for _, b := range all {
 		places = append(places, place{room: d.at(b.To) - d.at(b.From) - 4})

@@ -7,8 +7,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
-// small is a run of two tasks with some of everything: one stops in order, one is
-// killed after its restart policy has started a container again.
+// small returns a run of two tasks with some of everything: one stops in order, one is killed after
+// its restart policy has started a container again.
 func small() view.RecordedRun {
 	last := 31.4
 	served := make([]int, 320)
@@ -65,8 +65,7 @@ func small() view.RecordedRun {
 	return run
 }
 
-// meshed is a task with seven containers that starts at one time and is asked to stop
-// at another.
+// meshed returns a task with seven containers that starts at one time and is asked to stop at another.
 func meshed(name string, start, stop float64) view.RecordedTask {
 	t := view.RecordedTask{Name: name, ID: "0123456789abcdef0123456789abcdef", Address: "10.0.0.4", Application: "api"}
 	containers := []struct {
@@ -128,7 +127,7 @@ func meshed(name string, start, stop float64) view.RecordedTask {
 	return t
 }
 
-// many is a run of ten tasks that takes ten minutes.
+// many returns a run of ten tasks that takes ten minutes.
 func many() view.RecordedRun {
 	run := view.RecordedRun{
 		Scenario: "many", Started: time.Unix(1_800_000_000, 0).UTC(), Seconds: 620, Outcome: view.Passed,
@@ -145,7 +144,7 @@ func many() view.RecordedRun {
 	return run
 }
 
-// tiny is over before anything could happen.
+// tiny returns a run that is over before anything could happen.
 func tiny() view.RecordedRun {
 	return view.RecordedRun{
 		Scenario: "tiny", Started: time.Unix(1_800_000_000, 0).UTC(), Seconds: 0.2, Outcome: view.Interrupted,

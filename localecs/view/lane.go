@@ -135,7 +135,7 @@ func LanesOf(t RecordedTask, end float64) []Lane {
 	return lanes
 }
 
-// containers are those of the definition, and any other that has events.
+// containers returns those of the definition, and any other that has events.
 func (t RecordedTask) containers() []RecordedContainer {
 	all := slices.Clone(t.Containers)
 	for _, e := range t.Events {
@@ -262,7 +262,7 @@ func (c *container) runs(at float64) {
 	}
 }
 
-// healthState is the state of a container or of a check in Consul.
+// healthState returns the state of a container or of a check in Consul.
 func healthState(status string) LaneState {
 	switch status {
 	case "HEALTHY", "passing":
@@ -288,8 +288,7 @@ func laneOf(all *[]*open, s Sort, name, exit string, began float64) *open {
 	return o
 }
 
-// checkLanes are a lane for each check of each service, in the order of their first
-// status.
+// checkLanes returns a lane for each check of each service, in the order of their first status.
 func checkLanes(t RecordedTask) []*open {
 	var all []*open
 	for _, e := range t.Events {
@@ -332,7 +331,7 @@ func trafficLane(t RecordedTask) *open {
 	return o
 }
 
-// tokenLanes are a lane for each login token.
+// tokenLanes returns a lane for each login token.
 func tokenLanes(t RecordedTask) []*open {
 	var all []*open
 	for _, e := range t.Events {

@@ -30,7 +30,7 @@ func shape(l view.Lane) (segments []segment, marks []mark) {
 	return segments, marks
 }
 
-// status is the new one of a container.
+// status returns an event with the new status of a container.
 func status(at float64, container, status, detail string) view.RecordedEvent {
 	return view.RecordedEvent{At: at, Kind: view.KindStatus, Container: container, Status: status, Detail: detail}
 }

@@ -81,8 +81,8 @@ func (l *life) observe(e RecordedEvent) bool {
 	return true
 }
 
-// state is that of the task now. In the mesh its traffic decides, else the health of
-// its essential containers that have a check.
+// state returns the state of the task now. In the mesh its traffic decides, else the health of its
+// essential containers that have a check.
 func (l *life) state() (LaneState, string) {
 	switch {
 	case l.serves:
@@ -103,7 +103,7 @@ func (l *life) state() (LaneState, string) {
 	return LaneUnknown, "runs, its health is UNKNOWN"
 }
 
-// irregular are a container's marks that concern the whole task.
+// irregular returns a container's marks that concern the whole task.
 func irregular(l Lane) []Mark {
 	if l.Sort != SortContainer {
 		return nil

@@ -141,7 +141,7 @@ func (p *page) task(i int, t RecordedTask, life Lane, lanes []Lane) {
 	p.addf("</section>\n")
 }
 
-// taskEnding is the reason that ECS gives for the end of a task, by its lane.
+// taskEnding returns the reason that ECS gives for the end of a task, by its lane.
 func taskEnding(life Lane) string {
 	if life.Ended < 0 {
 		return "not stopped"

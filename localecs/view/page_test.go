@@ -265,7 +265,7 @@ func FuzzNamesAreEscaped(f *testing.F) {
 	})
 }
 
-// hostile is a run all of whose texts are chosen by an attacker.
+// hostile returns a run all of whose texts are chosen by an attacker.
 func hostile(a, b string, from, to float64) view.RecordedRun {
 	return view.RecordedRun{
 		Scenario: a, Outcome: b, StopOrder: a, Failures: []string{a, b}, Started: time.Unix(1_800_000_000, 0),

@@ -64,7 +64,7 @@ func (t task) first(from float64, is func(RecordedEvent) bool) float64 {
 	return never
 }
 
-// when is first of an event of a kind, about a container or, with an empty name, about
+// when returns the time of the first event of a kind, about a container or, with an empty name, about
 // the task. An empty status is any.
 func (t task) when(from float64, kind Kind, container, status string) float64 {
 	return t.first(from, func(e RecordedEvent) bool {
@@ -247,7 +247,7 @@ func StartNote(p Phase, l Lane) string {
 	return "runs " + p.since(l.Began)
 }
 
-// exitText is how a container ended, in short.
+// exitText returns how a container ended, in short.
 func exitText(l Lane) string {
 	if code, ok := strings.CutPrefix(l.Exit, "exit code "); ok {
 		return ", exit " + code

@@ -8,7 +8,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
-// meshed is a task of the mesh from its start to its end.
+// meshedLanes returns a task of the mesh from its start to its end.
 func meshedLanes() view.RecordedTask {
 	last := 41.5
 	t := view.RecordedTask{Name: "api-1", Application: "api", LastServed: &last, Containers: []view.RecordedContainer{

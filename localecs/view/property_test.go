@@ -11,7 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
-// chance is a run of tasks whose events come at any time, near to each other and far.
+// chance returns a run of tasks whose events come at any time, near to each other and far.
 func chance(r *rand.Rand) view.RecordedRun {
 	run := view.RecordedRun{
 		Scenario: "chance", Started: time.Unix(1_800_000_000, 0), Outcome: view.Passed,

@@ -119,7 +119,7 @@ type RecordedStep struct {
 	Error string `json:"error,omitempty"`
 }
 
-// About is the text, after the task if it does not name it.
+// About returns the text, after the task if it does not name it.
 func (s RecordedStep) About() string {
 	if s.Task == "" || strings.Contains(s.Text, s.Task) {
 		return s.Text

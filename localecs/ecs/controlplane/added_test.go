@@ -11,8 +11,8 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// newAddingWorld has a definition whose second container depends on the first, and containers
-// that AWS adds.
+// newAddingWorld registers a definition whose second container depends on the first, and adds the
+// containers of AWS.
 func newAddingWorld(t *testing.T, added controlplane.Added) *planeWorld {
 	t.Helper()
 	w := newPlaneWorld(t, func(o *controlplane.Options) { o.Added = added })

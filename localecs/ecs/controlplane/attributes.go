@@ -14,9 +14,8 @@ const (
 	agentPrefix = "com.amazonaws." + capability
 )
 
-// requiredAttributes are what a container instance would need to have, as
-// registration lists it: sorted, each once. Fargate ignores it, but
-// descriptions show it.
+// requiredAttributes returns what a container instance would need to have, as registration lists it:
+// sorted, each once. Fargate ignores it, but descriptions show it.
 func requiredAttributes(def *taskdef.TaskDefinition) []shapes.NameValue {
 	names := map[string]bool{}
 	need := func(when bool, list ...string) {
@@ -77,8 +76,8 @@ func containerAttributes(c *taskdef.Container, executionRole bool, docker func(s
 	}
 }
 
-// compatibilities are the launch types that take the definition: EC2 all that
-// can be registered, Fargate those that its own rules accept.
+// compatibilities returns the launch types that take the definition: EC2 all that can be registered,
+// Fargate those that its own rules accept.
 func compatibilities(def *taskdef.TaskDefinition) []string {
 	onFargate := *def
 	onFargate.RequiresCompatibilities = []string{shapes.Fargate}

@@ -14,8 +14,8 @@ type bucket struct {
 	operations []string
 }
 
-// published are the buckets of the ECS API Reference, "Request throttling for
-// the Amazon ECS API": each account has them once in each region.
+// published returns the buckets of the ECS API Reference, "Request throttling for the Amazon ECS API":
+// each account has them once in each region.
 func published() []bucket {
 	return []bucket{
 		{20, 1, []string{"CreateCluster", "DeleteCluster", "PutClusterCapacityProviders", "UpdateCluster",

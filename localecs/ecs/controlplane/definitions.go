@@ -71,8 +71,7 @@ func readDefinition(document []byte) (*taskdef.TaskDefinition, error) {
 	return def, nil
 }
 
-// refusal is why registration refuses a definition that breaks rules; empty when it
-// does not.
+// refusal returns why registration refuses a definition that breaks rules; empty when it does not.
 func refusal(found []taskdef.Violation) string {
 	return violations(slices.DeleteFunc(found, func(v taskdef.Violation) bool { return v.Severity != taskdef.Error }))
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
-// ServiceTasks are all visible tasks of a service, by creation and without delay.
+// ServiceTasks returns all visible tasks of a service, by creation and without delay.
 func (p *Plane) ServiceTasks(call shapes.Call, cluster, service string) []shapes.Task {
 	p.state.mu.Lock()
 	defer p.state.mu.Unlock()

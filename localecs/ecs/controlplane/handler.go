@@ -142,8 +142,7 @@ type errorBody struct {
 	ResourceIDs []string `json:"resourceIds,omitzero"`
 }
 
-// problem is an error's status and body. What is no *shapes.Error is a fault of
-// localecs.
+// problem returns an error's status and body. What is no *shapes.Error is a fault of localecs.
 func problem(err error) (int, errorBody) {
 	if e, ok := errors.AsType[*shapes.Error](err); ok {
 		return http.StatusBadRequest, errorBody{Type: e.Code, Message: e.Message, ResourceIDs: e.ResourceIDs}

@@ -35,7 +35,7 @@ func (p *Plane) Handler(store *iam.Store, log hclog.Logger) http.Handler {
 	return NewHandler(o)
 }
 
-// Operations are all of a Plane. All others are unknown.
+// Operations returns all of a Plane. All others are unknown.
 func Operations(p *Plane) map[string]Operation {
 	return map[string]Operation{
 		"CreateCluster":              Op(p.CreateCluster),
@@ -68,8 +68,8 @@ func Operations(p *Plane) map[string]Operation {
 	}
 }
 
-// withoutTags is an answer whose tags are empty: its own, and those of the tasks,
-// services and clusters in it.
+// withoutTags returns an answer whose tags are empty: its own, and those of the tasks, services and
+// clusters in it.
 func withoutTags(answer any) any {
 	text, err := json.Marshal(answer)
 	if err != nil {

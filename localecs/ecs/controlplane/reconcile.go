@@ -67,7 +67,7 @@ func (r *round) stopsEvent() {
 	}
 }
 
-// of are the live tasks of a deployment, or of all but it.
+// of returns the live tasks of a deployment, or of all but it.
 func (r *round) of(d *Deployment, other bool) []Task {
 	return slices.DeleteFunc(slices.Clone(r.tasks), func(t Task) bool {
 		return !t.live() || (t.Deployment == d.ID) == other
@@ -149,8 +149,8 @@ func ordered(code string) bool {
 	return code == "ServiceSchedulerInitiated" || code == "UserInitiated"
 }
 
-// Threshold is how many tasks may fail before the circuit breaker opens: half of
-// the desired count, from 3 to 200.
+// Threshold returns how many tasks may fail before the circuit breaker opens: half of the desired
+// count, from 3 to 200.
 func Threshold(desired int) int { return max(3, min(200, (desired+1)/2)) }
 
 // breaker fails a rollout whose tasks fail, and returns to the last complete one.
@@ -303,7 +303,7 @@ func (r *round) complete() {
 	}
 }
 
-// started is the event of tasks that were started.
+// started returns the event of tasks that were started.
 func (s *Service) started(ids []string) string {
 	return fmt.Sprintf("(service %s) has started %d tasks: (task %s).", s.Name, len(ids), strings.Join(ids, ") (task "))
 }

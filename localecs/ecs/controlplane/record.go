@@ -91,8 +91,8 @@ func (r *Record) Stop(code, reason string, at time.Time) {
 	}
 }
 
-// lastStatus is that of the task. The order is that of Fargate's events, which
-// have ACTIVATING, DEACTIVATING and STOPPING only for what is registered elsewhere.
+// lastStatus returns the status of the task. The order is that of Fargate's events, which have
+// ACTIVATING, DEACTIVATING and STOPPING only for what is registered elsewhere.
 func lastStatus(r Report) string {
 	switch {
 	case r.Gone:
@@ -107,7 +107,7 @@ func lastStatus(r Report) string {
 	return shapes.Provisioning
 }
 
-// Shape is the task in an answer at now, with tags if they are requested.
+// Shape returns the task in an answer at now, with tags if they are requested.
 func (r *Record) Shape(now time.Time, lag Lag, tags bool) shapes.Task {
 	t := r.Task
 	t.Tags = []shapes.Tag{}
@@ -192,8 +192,7 @@ func (r *Record) Matches(in shapes.ListTasksInput) bool {
 		(in.LaunchType == "" || in.LaunchType == r.Task.LaunchType)
 }
 
-// Listed is the desired status in a list from at; empty when the list does not
-// have the task.
+// Listed returns the desired status in a list from at; empty when the list does not have the task.
 func (r *Record) Listed(at, now time.Time) string {
 	switch stopping := r.Task.StoppingAt; {
 	case r.Task.CreatedAt.After(at), !r.visible(now):

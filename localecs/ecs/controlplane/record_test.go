@@ -20,7 +20,7 @@ func at(seconds int) time.Time { return recordStart.Add(time.Duration(seconds) *
 
 const id = "0123456789abcdef0123456789abcdef"
 
-// fresh is a record as the control plane makes it.
+// fresh returns a record as the control plane makes it.
 func fresh() *controlplane.Record {
 	cpu := 64
 	return &controlplane.Record{
@@ -40,7 +40,7 @@ func fresh() *controlplane.Record {
 	}
 }
 
-// report is a task with one container, app.
+// report returns a task with one container, app.
 func report(known, desired string, change func(*controlplane.Report)) controlplane.Report {
 	r := controlplane.Report{
 		View: scheduler.View{
@@ -60,7 +60,7 @@ func report(known, desired string, change func(*controlplane.Report)) controlpla
 	return r
 }
 
-// words are a shape's statuses: version, last and desired status, interface.
+// words returns a shape's statuses: version, last and desired status, interface.
 func words(t shapes.Task) string {
 	return fmt.Sprintf("%d %s/%s %s", t.Version, t.LastStatus, t.DesiredStatus, t.Attachments[0].Status)
 }

@@ -198,8 +198,8 @@ func strategyOf(c *cluster, in shapes.RunTaskInput) ([]shapes.StrategyItem, erro
 	return strategy, Check(c.providers, strategy)
 }
 
-// placed are the tasks that a service's deployment has on each capacity provider:
-// each RunTask is spread by itself.
+// placed returns the tasks that a service's deployment has on each capacity provider: each RunTask is
+// spread by itself.
 func (l *taskLifecycle) placed(c *cluster, service, deployment string) map[string]int {
 	running := map[string]int{}
 	for _, r := range l.state.records {

@@ -99,8 +99,8 @@ func tasksInput(in shapes.ServiceInput, run shapes.RunTaskInput) shapes.RunTaskI
 // latest is the platform version of services that name none.
 const latest = "LATEST"
 
-// withDefaults is a network configuration with what AWS adds, so that setting it
-// explicitly is no change.
+// withDefaults returns a network configuration with what AWS adds, so that setting it explicitly is no
+// change.
 func withDefaults(n *shapes.NetworkConfiguration) *shapes.NetworkConfiguration {
 	if n.AWSVPC == nil {
 		return n

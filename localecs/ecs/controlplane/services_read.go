@@ -71,8 +71,7 @@ func (a *serviceAPI) ListServices(call shapes.Call, in shapes.ListServicesInput)
 	return out, err
 }
 
-// Services are the services of all clusters that are not INACTIVE, sorted by
-// cluster and name.
+// Services returns the services of all clusters that are not INACTIVE, sorted by cluster and name.
 func (a *serviceAPI) Services(now time.Time) []shapes.Service {
 	a.state.mu.Lock()
 	defer a.state.mu.Unlock()

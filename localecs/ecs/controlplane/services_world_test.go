@@ -37,7 +37,7 @@ func newWorld(t *testing.T, now time.Time) *world {
 	return newLateWorld(t, now, controlplane.Lag{})
 }
 
-// newLateWorld is one whose answers about services are late.
+// newLateWorld returns one whose answers about services are late.
 func newLateWorld(t *testing.T, now time.Time, lag controlplane.Lag) *world {
 	t.Helper()
 	w := &world{
@@ -95,7 +95,7 @@ func (w *world) register(family string) {
 	}
 }
 
-// input is one for CreateService that is accepted, then changed.
+// input returns one for CreateService that is accepted, then changed.
 func input(change func(*shapes.ServiceInput)) shapes.ServiceInput {
 	in := shapes.ServiceInput{
 		ServiceName: "web", TaskDefinition: "web", DesiredCount: new(2), LaunchType: "FARGATE",
@@ -137,7 +137,7 @@ func (w *world) describe(ref string) shapes.Service {
 	return out.Services[0]
 }
 
-// running are the service's tasks that are to run, by creation.
+// running returns the service's tasks that are to run, by creation.
 func (w *world) running() []shapes.Task {
 	var tasks []shapes.Task
 	for _, t := range w.ServiceTasks(w.call(), "default", "web") {
@@ -158,7 +158,7 @@ func (w *world) update(in shapes.ServiceInput) shapes.Service {
 	return out.Service
 }
 
-// messages are the service's events, oldest first, without task IDs.
+// messages returns the service's events, oldest first, without task IDs.
 func messages(s shapes.Service) []string {
 	var out []string
 	for _, e := range s.Events {

@@ -13,7 +13,7 @@ const (
 	maxWeight = 1000
 )
 
-// Fargate are the capacity providers that need no setup, and all there are.
+// Fargate returns the capacity providers that need no setup, and all there are.
 func Fargate() []string { return []string{shapes.Fargate, "FARGATE_SPOT"} }
 
 // Check wants a cluster's providers to be Fargate's, and a strategy to be of

@@ -9,7 +9,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
-// item is provider F or S with base and weight.
+// item returns provider F or S with base and weight.
 func item(name string, base, weight int) shapes.StrategyItem {
 	return shapes.StrategyItem{
 		CapacityProvider: map[string]string{"F": "FARGATE", "S": "FARGATE_SPOT"}[name], Base: base, Weight: weight,

@@ -77,7 +77,7 @@ func (a *tagAPI) writableTags(arn string, now time.Time) (*[]shapes.Tag, error) 
 	return a.tags(r, now)
 }
 
-// tags are those of a resource. The slice must be replaced, not modified.
+// tags returns the tags of a resource. The slice must be replaced, not modified.
 func (a *tagAPI) tags(r shapes.Resource, now time.Time) (*[]shapes.Tag, error) {
 	switch r.Kind {
 	case "cluster":

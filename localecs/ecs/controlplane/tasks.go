@@ -89,7 +89,7 @@ type ReportedTask struct {
 	Report Report
 }
 
-// Tasks are the tasks of all clusters by creation, without delay, stopped ones for an hour.
+// Tasks returns the tasks of all clusters by creation, without delay, stopped ones for an hour.
 func (a *taskAPI) Tasks(now time.Time) []ReportedTask {
 	a.state.mu.Lock()
 	defer a.state.mu.Unlock()

@@ -104,7 +104,7 @@ func (w *planeWorld) end(id string, code int) {
 	w.launches[id].Report(r, w.now)
 }
 
-// simple is a task definition for Fargate with one container, app.
+// planeTask returns a task definition for Fargate with one container, app.
 func planeTask(family string) string {
 	return `{"family": "` + family +
 		`", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
@@ -121,7 +121,7 @@ func (w *planeWorld) register(document string) shapes.TaskDefinitionOutput {
 	return out
 }
 
-// input is one for RunTask that is accepted, then changed.
+// planeInput returns one for RunTask that is accepted, then changed.
 func planeInput(change func(*shapes.RunTaskInput)) shapes.RunTaskInput {
 	in := shapes.RunTaskInput{
 		TaskDefinition: "web",

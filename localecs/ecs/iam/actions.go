@@ -107,8 +107,7 @@ func (h *handler) getUser(c call, meta responseMetadata) (any, *Error) {
 	return res, nil
 }
 
-// tags are sorted by key, so that answers are the same each time. There are none
-// while IAM has lost them.
+// tags sorts by key, so that answers are the same each time. It returns none while IAM has lost them.
 func (c call) tags(m map[string]string) []tag {
 	if c.noTags {
 		return nil

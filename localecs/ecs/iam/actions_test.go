@@ -18,7 +18,7 @@ type entity struct {
 	Tags                                          []struct{ Key, Value string } `xml:"Tags>member"`
 }
 
-// iam calls IAM and returns the status, the entity and the error.
+// callIAM returns the status, the entity and the error.
 func callIAM(t *testing.T, h http.Handler, key iam.Key, form string) (int, entity, awsError) {
 	t.Helper()
 	req := sign(t, post(t, "https://iam.amazonaws.com/", form), form, key, "iam", "us-east-1", time.Now())

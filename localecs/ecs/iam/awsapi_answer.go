@@ -12,8 +12,7 @@ const (
 	iamNamespace = "https://iam.amazonaws.com/doc/2010-05-08/"
 )
 
-// namespace is the XML namespace of a service's answers; STS's before the
-// service is known.
+// namespace returns the XML namespace of a service's answers; STS's before the service is known.
 func namespace(service string) string {
 	if service == "iam" {
 		return iamNamespace

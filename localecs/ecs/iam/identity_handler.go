@@ -8,11 +8,11 @@ import (
 // CredentialsPath is where Handler is to be mounted.
 const CredentialsPath = "/v2/credentials/"
 
-// RelativeURI is the value of AWS_CONTAINER_CREDENTIALS_RELATIVE_URI.
+// RelativeURI returns the value of AWS_CONTAINER_CREDENTIALS_RELATIVE_URI.
 func RelativeURI(id string) string { return CredentialsPath + id }
 
-// Handler is the credentials endpoint over a Store. It answers any method and
-// asks for no authorisation, as the ECS agent.
+// Handler returns the credentials endpoint over a Store. It answers any method and asks for no
+// authorisation, as the ECS agent.
 func Handler(s *Store) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := strings.TrimPrefix(r.URL.Path, CredentialsPath)

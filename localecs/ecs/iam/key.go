@@ -51,8 +51,8 @@ func userKey(u User) Key {
 	}
 }
 
-// randomBase64 is n random bytes in 4n/3 characters; n is a multiple of 3.
-// AWS's secrets and tokens are of that alphabet, slashes and pluses included.
+// randomBase64 returns n random bytes in 4n/3 characters; n is a multiple of 3. AWS's secrets and
+// tokens are of that alphabet, slashes and pluses included.
 func randomBase64(n int) string {
 	b := make([]byte, n)
 	rand.Read(b) // never fails, see crypto/rand

@@ -40,16 +40,16 @@ func RoleOf(reference string, account shapes.Account) Role {
 	return Role{Name: name, Path: cleanPath(strings.TrimSuffix(full, name)), Account: parts[4], Partition: parts[1]}
 }
 
-// ARN is the role's own ARN, with its path.
+// ARN returns the role's own ARN, with its path.
 func (r Role) ARN() string {
 	return iamARN(r.Partition, r.Account, "role", r.Path, r.Name)
 }
 
-// UniqueID is derived from account and name: the same for the same role in every run.
+// UniqueID derives the ID from account and name: it is the same in every run.
 func (r Role) UniqueID() string { return derivedID("AROA", r.Account, r.Name) }
 
-// Session is the principal of someone who assumed the role; for a task the
-// session name is its task ID. The role's path is not part of the ARN.
+// Session returns the principal of someone who assumed the role; for a task the session name is its
+// task ID. The role's path is not part of the ARN.
 func (r Role) Session(name string) Principal {
 	return Principal{
 		ARN:     "arn:" + partition(r.Partition) + ":sts::" + r.Account + ":assumed-role/" + r.Name + "/" + name,
@@ -71,12 +71,12 @@ func Admin(name string, account shapes.Account) User {
 	return User{Name: name, Account: account.ID, Partition: account.Partition(), Actions: []string{"*"}}
 }
 
-// ARN is the user's ARN.
+// ARN returns the user's ARN.
 func (u User) ARN() string {
 	return iamARN(u.Partition, u.Account, "user", "", u.Name)
 }
 
-// UniqueID is derived from account and name.
+// UniqueID derives the ID from account and name: it is the same in every run.
 func (u User) UniqueID() string { return derivedID("AIDA", u.Account, u.Name) }
 
 // Principal is the owner of a key, as sts:GetCallerIdentity returns it.
@@ -106,7 +106,7 @@ func cleanPath(path string) string {
 	return "/" + path + "/"
 }
 
-// derivedID is prefix and 17 characters of A-Z and 2-7, as AWS's unique IDs.
+// derivedID returns prefix and 17 characters of A-Z and 2-7, as AWS's unique IDs.
 func derivedID(prefix, account, name string) string {
 	sum := sha256.Sum256([]byte(prefix + "\x00" + account + "\x00" + name))
 	return prefix + base32.StdEncoding.EncodeToString(sum[:])[:17]

@@ -26,7 +26,7 @@ const (
 	getUser = "Action=GetUser&Version=2010-05-08"
 )
 
-// productAPI is a task role as consul-ecs wants it.
+// productAPI returns a task role as consul-ecs wants it.
 func productAPI() iam.Role {
 	return iam.Role{
 		Name: "product-api-task", Path: "/consul-ecs/", Account: account,
@@ -49,7 +49,7 @@ func issue(t testing.TB, s *iam.Store, role iam.Role, now time.Time) iam.Key {
 	return key
 }
 
-// post is an unsigned Query API request.
+// post returns an unsigned Query API request.
 func post(t testing.TB, url, form string) *http.Request {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(form))

@@ -38,11 +38,11 @@ type Error struct {
 	Code, Message string
 }
 
-// Error is "code: message".
+// Error returns "code: message".
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
-// ClaimedService is the service that a request says it was signed for, or
-// nothing; no signature is looked at.
+// ClaimedService returns the service that a request says it was signed for, or nothing; no signature
+// is looked at.
 func ClaimedService(r *http.Request) string {
 	if auth, bad := parseAuthorization(r.Header.Get("Authorization")); bad == nil {
 		return auth.service
@@ -152,8 +152,8 @@ func checkSignedHeaders(r *http.Request, auth authorization) *Error {
 	return nil
 }
 
-// signature is what the Signature parameter has to be: the SDK signs a copy
-// of r that has the signed headers only.
+// signature returns what the Signature parameter has to be: the SDK signs a copy of r that has the
+// signed headers only.
 func signature(ctx context.Context, r *http.Request, body []byte, auth authorization, key Key,
 	signed time.Time) (string, error) {
 	c := &http.Request{

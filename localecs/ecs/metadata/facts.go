@@ -24,7 +24,7 @@ type Snapshot struct {
 // agent on EC2 derives the task's status in the same step as the container's.
 const statusLag = time.Second
 
-// At is a snapshot of a task of Fargate, on a machine whose clock is synchronized and whose
+// At returns a snapshot of a task of Fargate, on a machine whose clock is synchronized and whose
 // storage is empty.
 func At(now time.Time, f Facts, v scheduler.View) Snapshot {
 	if v.DesiredStatus == scheduler.StatusRunning && v.KnownStatus == scheduler.StatusRunning &&
@@ -132,8 +132,8 @@ func (f Facts) container(endpointID string) (string, ContainerFacts, bool) {
 	return "", ContainerFacts{}, false
 }
 
-// under is the snapshot by the clock of the condition: the agent's own, which
-// stamps all times. A clock that is off is one that is not synchronized.
+// under returns the snapshot by the clock of the condition: the agent's own, which stamps all times. A
+// clock that is off is one that is not synchronized.
 func (m Snapshot) under(c iam.Condition) Snapshot {
 	if c.Ahead == 0 {
 		return m

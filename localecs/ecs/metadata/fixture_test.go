@@ -19,7 +19,7 @@ const (
 	appID       = taskID + "-0413370066"
 )
 
-// meshFacts is the task of the AWS documentation's example.
+// meshFacts returns the task of the AWS documentation's example.
 func meshFacts() metadata.Facts {
 	container := func(endpoint, image, name, last string) metadata.ContainerFacts {
 		return metadata.ContainerFacts{
@@ -65,7 +65,7 @@ func at(t testing.TB, value string) time.Time {
 
 func code(n int) *int { return &n }
 
-// phases are four moments of a task, each built upon the one before.
+// phases returns four moments of a task, each built upon the one before.
 func phases(t testing.TB) map[string]metadata.Snapshot {
 	t.Helper()
 	m := metadata.Snapshot{

@@ -153,5 +153,5 @@ func Serve(l net.Listener, h http.Handler) (close func() error) {
 	}
 }
 
-// Host is a listener's address as the host of an http URL.
+// Host returns a listener's address as the host of an http URL.
 func Host(l net.Listener) string { return strings.TrimSuffix(l.Addr().String(), ":80") }

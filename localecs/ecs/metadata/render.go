@@ -21,7 +21,7 @@ const (
 	v4 version = 4
 )
 
-// Document is what /task of version 4 answers at this moment, for encoding/json.
+// Document returns what /task of version 4 answers at this moment, for encoding/json.
 func (m Snapshot) Document() any { return m.task(v4) }
 
 func (m Snapshot) task(v version) taskResponse {

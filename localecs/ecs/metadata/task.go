@@ -23,7 +23,7 @@ type Task struct {
 	Agent http.Handler
 }
 
-// TaskHandler is everything at 169.254.170.2:80, with the rate limit.
+// TaskHandler returns everything at 169.254.170.2:80, with the rate limit.
 func TaskHandler(t Task) http.Handler {
 	routes := []struct {
 		prefix  string

@@ -31,7 +31,7 @@ func throttle(next http.Handler) http.Handler {
 	})
 }
 
-// TooMany is the ECS agent's answer to a client that asks too often.
+// TooMany writes the ECS agent's answer to a client that asks too often.
 func TooMany(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/plain")
 	w.Header().Set("X-Rate-Limit-Limit", "40.00")
@@ -40,8 +40,8 @@ func TooMany(w http.ResponseWriter) {
 	io.WriteString(w, "You have reached maximum request limit.")
 }
 
-// clientIP is the peer's address without its port. Forwarding headers are not
-// believed: nothing forwards inside a task.
+// clientIP returns the peer's address without its port. Forwarding headers are not believed: nothing
+// forwards inside a task.
 func clientIP(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

@@ -61,7 +61,7 @@ func Changes(task string, old, now View, at time.Time) []Change {
 	return events
 }
 
-// acts are what ECS has done to a container without a new status.
+// acts returns what ECS has done to a container without a new status.
 func acts(task string, before, c ContainerView) []Change {
 	var events []Change
 	if n := taskdef.Or(c.RestartCount, 0); n > taskdef.Or(before.RestartCount, 0) {
@@ -79,7 +79,7 @@ func acts(task string, before, c ContainerView) []Change {
 	return events
 }
 
-// statusTime is the container's own time for its status where it has one.
+// statusTime returns the container's own time for its status where it has one.
 func statusTime(c ContainerView, at time.Time) time.Time {
 	switch {
 	case c.KnownStatus == StatusRunning && !c.StartedAt.IsZero():
@@ -90,7 +90,7 @@ func statusTime(c ContainerView, at time.Time) time.Time {
 	return at
 }
 
-// exitDetail is a stopped container's exit code, or why it never ran.
+// exitDetail returns a stopped container's exit code, or why it never ran.
 func exitDetail(c ContainerView) string {
 	switch {
 	case c.KnownStatus != StatusStopped:

@@ -10,8 +10,8 @@ import (
 
 const maxHealthOutput = 1024
 
-// HealthOutput is the part of a check's output that ECS shows: 1,024 bytes at most,
-// without half a character at the end.
+// HealthOutput returns the part of a check's output that ECS shows: 1,024 bytes at most, without half
+// a character at the end.
 func HealthOutput(whole string) string {
 	return strings.ToValidUTF8(whole[:min(len(whole), maxHealthOutput)], "")
 }

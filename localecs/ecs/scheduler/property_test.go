@@ -101,8 +101,7 @@ func randomScript(r *rand.Rand) string {
 	return strings.Join(lines, "\n")
 }
 
-// randomNoise is an event that is out of place: without a request, or about an
-// unknown container.
+// randomNoise returns an event that is out of place: without a request, or about an unknown container.
 func randomNoise(r *rand.Rand, w *world) Event {
 	names := []string{"nobody"}
 	for name, s := range w.containers {

@@ -173,10 +173,9 @@ func (d dependency) met() bool {
 	return false
 }
 
-// deadline is when the dependency's startTimeout ends the wait. It does not
-// count for START, before the dependency runs, nor once it is stopped; but it
-// does count for a condition that holds while another one keeps the container
-// waiting, as in ECS.
+// deadline returns when the dependency's startTimeout ends the wait. It does not count for START,
+// before the dependency runs, nor once it is stopped; but it does count for a condition that holds
+// while another one keeps the container waiting, as in ECS.
 func (d dependency) deadline() (time.Time, bool) {
 	limited := d.condition != taskdef.ConditionStart && d.on.startTimeout > 0 && d.on.known == StatusRunning
 	return d.on.startedAt.Add(d.on.startTimeout), limited

@@ -12,8 +12,7 @@ import (
 // has not decided.
 const HealthUnknown = "UNKNOWN"
 
-// LastStatus is the container's lastStatus of the ECS API: PENDING, RUNNING,
-// STOPPED.
+// LastStatus returns the container's lastStatus of the ECS API: PENDING, RUNNING, STOPPED.
 func (c ContainerView) LastStatus() string {
 	switch c.KnownStatus {
 	case StatusRunning, StatusStopped:
@@ -23,8 +22,7 @@ func (c ContainerView) LastStatus() string {
 	}
 }
 
-// HealthStatus is the container's healthStatus of the ECS API: HEALTHY,
-// UNHEALTHY, UNKNOWN.
+// HealthStatus returns the container's healthStatus of the ECS API: HEALTHY, UNHEALTHY, UNKNOWN.
 func (c ContainerView) HealthStatus() string {
 	if c.Health == nil || c.Health.Status == HealthStarting {
 		return HealthUnknown
@@ -61,9 +59,8 @@ func (c ContainerView) Awaited() string {
 	return strings.Join(on, " and ")
 }
 
-// HealthStatus is the task's healthStatus of the ECS API: that of its essential
-// containers, UNKNOWN where one has no health check. CheckedHealth ignores such
-// containers.
+// HealthStatus returns the task's healthStatus of the ECS API: that of its essential containers,
+// UNKNOWN where one has no health check. CheckedHealth ignores such containers.
 func (v View) HealthStatus() string {
 	var statuses []string
 	for _, c := range v.Containers {
@@ -81,9 +78,9 @@ type ContainerHealth struct {
 	Status string
 }
 
-// CheckedHealth is the health of a task by its essential containers that have a
-// health check: UNHEALTHY if one is, else UNKNOWN if one is not HEALTHY, else
-// HEALTHY. It is empty if none has a health check.
+// CheckedHealth returns the health of a task by its essential containers that have a health check:
+// UNHEALTHY if one is, else UNKNOWN if one is not HEALTHY, else HEALTHY. It is empty if none has a
+// health check.
 func CheckedHealth(containers iter.Seq[ContainerHealth]) string {
 	var statuses []string
 	for c := range containers {
@@ -97,7 +94,7 @@ func CheckedHealth(containers iter.Seq[ContainerHealth]) string {
 	return worstHealth(statuses)
 }
 
-// CheckedHealth is CheckedHealth of the task's containers.
+// CheckedHealth returns the CheckedHealth of the task's containers.
 func (v View) CheckedHealth() string {
 	return CheckedHealth(func(yield func(ContainerHealth) bool) {
 		for _, c := range v.Containers {
@@ -112,8 +109,8 @@ func (v View) CheckedHealth() string {
 	})
 }
 
-// worstHealth is the worst status: UNHEALTHY, then UNKNOWN, which stands for any
-// other status, then HEALTHY.
+// worstHealth returns the worst status: UNHEALTHY, then UNKNOWN, which stands for any other status,
+// then HEALTHY.
 func worstHealth(statuses []string) string {
 	worst := HealthHealthy
 	for _, status := range statuses {

@@ -70,7 +70,7 @@ func newWorld(t testing.TB, opts Options, script string) *world {
 	return w
 }
 
-// play is newWorld with the default options, run for the given seconds.
+// play runs newWorld with the default options for the given seconds.
 func play(t testing.TB, seconds float64, script string) *world {
 	t.Helper()
 	w := newWorld(t, Options{}, script)
@@ -177,7 +177,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// stopTask is StopTask of the ECS API, now.
+// stopTask calls StopTask of the ECS API, now.
 func (w *world) stopTask(reason string) *world {
 	w.t.Helper()
 	w.trace = append(w.trace, w.clock()+" StopTask")
@@ -303,7 +303,7 @@ func (w *world) note(what, name string) {
 	w.trace = append(w.trace, strings.TrimSpace(w.clock()+" "+what+" "+name))
 }
 
-// clock is the virtual time as "12s".
+// clock returns the virtual time as "12s".
 func (w *world) clock() string { return w.now.Sub(w.zero).String() }
 
 // wantTrace compares all that was asked of the world, probes left out.

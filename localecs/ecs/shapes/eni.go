@@ -7,9 +7,8 @@ import (
 	"net/netip"
 )
 
-// SearchDomain is the domain of all private names of a region:
-// <region>.compute.internal, or ec2.internal in us-east-1 (Amazon VPC User Guide,
-// "DNS attributes for your VPC").
+// SearchDomain returns the domain of all private names of a region: <region>.compute.internal, or
+// ec2.internal in us-east-1 (Amazon VPC User Guide, "DNS attributes for your VPC").
 func SearchDomain(region string) string {
 	if region == "us-east-1" {
 		return "ec2.internal"
@@ -17,8 +16,8 @@ func SearchDomain(region string) string {
 	return region + ".compute.internal"
 }
 
-// PrivateDNSName is ip-10-42-0-5.<domain> for 10.42.0.5; empty for an address of
-// IPv6, which has none of this form.
+// PrivateDNSName returns ip-10-42-0-5.<domain> for 10.42.0.5; empty for an address of IPv6, which has
+// none of this form.
 func PrivateDNSName(ip netip.Addr, domain string) string {
 	if !ip.Is4() {
 		return ""
@@ -27,16 +26,15 @@ func PrivateDNSName(ip netip.Addr, domain string) string {
 	return fmt.Sprintf("ip-%d-%d-%d-%d.%s", b[0], b[1], b[2], b[3], domain)
 }
 
-// MAC is derived from the IPv4 address: a neighbour's cache stays right when the
-// address is used again.
+// MAC derives the address from the IPv4 address: a neighbour's cache stays right when that is used
+// again.
 func MAC(ip netip.Addr) net.HardwareAddr {
 	b := ip.As4()
 	return net.HardwareAddr{0x0a, 0xec, b[0], b[1], b[2], b[3]}
 }
 
-// ServiceAddress is where the first service in a subnet that is not a task listens:
-// its last address but one, since AWS reserves the last. It is the zero Addr for a
-// subnet of IPv6.
+// ServiceAddress returns where the first service in a subnet that is not a task listens: its last
+// address but one, since AWS reserves the last. It returns the zero Addr for a subnet of IPv6.
 func ServiceAddress(subnet netip.Prefix) netip.Addr {
 	if !subnet.Addr().Is4() {
 		return netip.Addr{}

@@ -9,7 +9,7 @@ type Error struct {
 	ResourceIDs []string
 }
 
-// Error is "code: message".
+// Error returns "code: message".
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
 // Codes of errors.
@@ -34,10 +34,10 @@ func Errorf(code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Invalid is an InvalidParameterException.
+// Invalid returns an InvalidParameterException.
 func Invalid(format string, args ...any) *Error {
 	return Errorf(InvalidParameterException, format, args...)
 }
 
-// Client is a ClientException.
+// Client returns a ClientException.
 func Client(format string, args ...any) *Error { return Errorf(ClientException, format, args...) }

@@ -121,15 +121,15 @@ type Task struct {
 	FargateStorage       *EphemeralStorage `json:"fargateEphemeralStorage,omitzero"`
 }
 
-// ID is the last part of the task's ARN.
+// ID returns the last part of the task's ARN.
 func (t Task) ID() string { return t.TaskARN[strings.LastIndex(t.TaskARN, "/")+1:] }
 
-// Revision is the last part of its task definition's ARN: family:number.
+// Revision returns the last part of its task definition's ARN: family:number.
 func (t Task) Revision() string {
 	return t.TaskDefinitionARN[strings.LastIndex(t.TaskDefinitionARN, "/")+1:]
 }
 
-// Family is that of its task definition.
+// Family returns the family of its task definition.
 func (t Task) Family() string {
 	family, _, _ := strings.Cut(t.Revision(), ":")
 	return family

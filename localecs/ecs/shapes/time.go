@@ -11,7 +11,7 @@ import (
 // Time is a moment as the ECS API writes it: epoch seconds with milliseconds.
 type Time struct{ time.Time }
 
-// At is the moment in milliseconds, as ECS keeps it.
+// At returns the moment in milliseconds, as ECS keeps it.
 func At(t time.Time) Time {
 	if t.IsZero() {
 		return Time{}
@@ -19,7 +19,7 @@ func At(t time.Time) Time {
 	return Time{t.UTC().Truncate(time.Millisecond)}
 }
 
-// Seconds is the moment as a number.
+// Seconds returns the moment as a number.
 func (t Time) Seconds() float64 { return float64(t.UnixMilli()) / 1000 }
 
 // MarshalJSON implements json.Marshaler.

@@ -91,9 +91,9 @@ func duration(value string) (time.Duration, error) {
 	return d, nil
 }
 
-// behaviour is that of a container of a definition: one that others wait for to
-// COMPLETE or SUCCEED exits with 0 at once, all others run until they are
-// stopped, unless Variable has another behaviour.
+// behaviour returns the behaviour of a container of a definition: one that others wait for to COMPLETE
+// or SUCCEED exits with 0 at once, all others run until they are stopped, unless Variable has another
+// behaviour.
 func behaviour(def *taskdef.TaskDefinition, c *taskdef.Container, stop time.Duration) (Behaviour, error) {
 	b := Behaviour{ExitAfter: never, UnhealthyAfter: never, StopAfter: stop}
 	for i := range def.ContainerDefinitions {

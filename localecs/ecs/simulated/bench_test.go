@@ -91,7 +91,7 @@ func measure(b *testing.B, call func() error) {
 	}
 }
 
-// heap is what is live, in bytes.
+// heap returns the live bytes.
 func heap() float64 {
 	runtime.GC()
 	var m runtime.MemStats

@@ -77,8 +77,8 @@ func New(def *taskdef.TaskDefinition, o LifeOptions, now time.Time) (*Task, erro
 	return t, failed
 }
 
-// Next is when the task has to be advanced again; false when it remains as it is
-// without an external event.
+// Next returns when the task has to be advanced again; false when it remains as it is without an
+// external event.
 func (t *Task) Next() (time.Time, bool) {
 	next, _, ok := t.next()
 	return next.at, ok

@@ -14,7 +14,7 @@ import (
 
 var begin = time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
 
-// slow is a Timing with distinguishable steps.
+// slowLife returns a Timing with distinguishable steps.
 func slowLife() simulated.Timing {
 	return simulated.Timing{
 		Attach: 1 * time.Second, Pull: 2 * time.Second, Start: 4 * time.Second, Stop: 8 * time.Second,
@@ -36,8 +36,8 @@ func task(t *testing.T, timing simulated.Timing, containers string) *simulated.T
 	return task
 }
 
-// words are snapshots, those that look alike once: seconds since begin, the task's
-// status, health and stop code, and its containers' exit codes.
+// words describes snapshots, those that look alike once: seconds since begin, the task's status,
+// health and stop code, and its containers' exit codes.
 func words(snapshots ...simulated.Snapshot) string {
 	var out []string
 	last := ""
@@ -74,7 +74,7 @@ func at(seconds float64) time.Time {
 
 const app = `{"name": "app", "image": "app"}`
 
-// simulate is app with a Variable.
+// simulate returns the container app with a Variable.
 func simulate(value string, more string) string {
 	return `{"name": "app", "image": "app", "environment": [{"name": "LOCALECS_SIMULATE", "value": "` + value + `"}]` +
 		more + `}`

@@ -85,10 +85,10 @@ func Open(o Options) (*World, error) {
 	return w, nil
 }
 
-// Region is where the World is.
+// Region returns where the World is.
 func (w *World) Region() string { return w.region }
 
-// ServeHTTP is the ECS API, and STS and IAM, as tasks and users find them.
+// ServeHTTP serves the ECS API, and STS and IAM, as tasks and users find them.
 func (w *World) ServeHTTP(res http.ResponseWriter, req *http.Request) {
 	if controlplane.IsECSRequest(req) {
 		w.ecs.ServeHTTP(res, req)

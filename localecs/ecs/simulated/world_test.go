@@ -75,7 +75,7 @@ func (w *world) describe(task string) shapes.Task {
 	return out.Tasks[0]
 }
 
-// slow is a Timing with distinguishable steps.
+// slow returns a Timing with distinguishable steps.
 func slow() simulated.Timing {
 	return simulated.Timing{
 		Attach: 1 * time.Second, Pull: 2 * time.Second, Start: 4 * time.Second, Stop: 8 * time.Second,

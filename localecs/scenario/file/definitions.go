@@ -21,7 +21,7 @@ type Definitions struct {
 	Tasks map[string]*taskdef.TaskDefinition
 }
 
-// Containers are the names of each task's.
+// Containers returns the names of each task's containers.
 func (d Definitions) Containers() map[string][]string {
 	names := map[string][]string{}
 	for task, def := range d.Tasks {
@@ -63,8 +63,7 @@ func ofTasks(f *Scenario, read map[string]*taskdef.TaskDefinition) (map[string]*
 	return defs, errors.Join(errs...)
 }
 
-// withCommands is a definition whose containers have these commands: the same
-// one without any.
+// withCommands returns a definition whose containers have these commands: the same one without any.
 func withCommands(def *taskdef.TaskDefinition, commands map[string][]string) *taskdef.TaskDefinition {
 	if len(commands) == 0 {
 		return def
@@ -103,7 +102,7 @@ func readFiles(f *Scenario) (defs map[string]*taskdef.TaskDefinition, warnings [
 	return defs, warnings, errors.Join(errs...)
 }
 
-// roleName is a role as the scenario's keys have it: path and name.
+// roleName returns a role as the scenario's keys have it: path and name.
 func roleName(arn string) string {
 	_, name, _ := strings.Cut(arn, ":role/")
 	return name
@@ -131,7 +130,7 @@ func (d Definitions) MissingImages(f *Scenario) (warnings []string) {
 	return warnings
 }
 
-// files are those of all tasks and services, each once.
+// files returns the files of all tasks and services, each once.
 func files(f *Scenario) []string {
 	names := slices.Collect(maps.Values(served(f)))
 	for _, t := range f.Tasks {
@@ -141,7 +140,7 @@ func files(f *Scenario) []string {
 	return slices.Compact(names)
 }
 
-// served are the files that services run, by the place that names them.
+// served returns the files that services run, by the place that names them.
 func served(f *Scenario) map[string]string {
 	names := map[string]string{}
 	for name, service := range f.Services {

@@ -11,7 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/chaos"
 )
 
-// scenario is one with the task definition good.json.
+// scenario returns one with the task definition good.json.
 func scenario(t *testing.T, tasks map[string]Task, steps ...Step) *Scenario {
 	t.Helper()
 	const definition = `{"family": "f", "networkMode": "awsvpc", "taskRoleArn": "arn:aws:iam::111111111111:role/r", "containerDefinitions": [

@@ -8,8 +8,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// world is what faults may be about. Containers are nil for a task whose
-// definition was not read; that a service starts a task shows in its name only.
+// world returns what faults may be about. Containers are nil for a task whose definition was not read;
+// that a service starts a task shows in its name only.
 func (s *Scenario) world(containers map[string][]string) chaos.Setting {
 	w := chaos.Setting{Containers: map[string][]string{}, CheckSignal: checkSignal}
 	for name := range s.Tasks {
@@ -49,9 +49,8 @@ func (s *Scenario) faultProblems(step Step, p *progress, add func(string, ...any
 	}
 }
 
-// FaultProblems are faults of containers that a task does not have, by its
-// definition, and of links where tasks have none. All else about faults is looked
-// at when the file is read.
+// FaultProblems returns faults of containers that a task does not have, by its definition, and of
+// links where tasks have none. All else about faults is checked when the file is read.
 func (s *Scenario) FaultProblems(containers map[string][]string, noLinks bool) []error {
 	world := s.world(containers)
 	world.NoLinks = noLinks

@@ -228,7 +228,7 @@ func eachIn(path string, err error) error {
 	return errors.Join(errs...)
 }
 
-// Default has the values of what a scenario leaves out.
+// Default returns the values of what a scenario leaves out.
 func Default() *Scenario {
 	return &Scenario{
 		Account:   "123456789012",
@@ -272,5 +272,5 @@ func foreign(data []byte) func(keys []string) string {
 //go:embed schema.json
 var document string
 
-// JSON is the schema, draft 2020-12.
+// JSON returns the schema, draft 2020-12.
 func JSON() string { return document }

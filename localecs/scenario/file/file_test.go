@@ -367,5 +367,5 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// parseScenario is parse as `localecs run` uses it.
+// parseScenario calls parse as `localecs run` does.
 func parseScenario(data []byte) (*Scenario, error) { return parse(data, (*Scenario).problems) }

@@ -36,7 +36,7 @@ type Image struct {
 	StopSignal string   `yaml:"stopSignal"`
 }
 
-// Problems are its mistakes, each behind its key.
+// Problems returns the mistakes, each behind its key.
 func (i *Image) Problems() (errs []error) {
 	for path, owner := range i.Volumes {
 		if _, err := volumeDir(path, owner); err != nil {
@@ -51,8 +51,8 @@ func (i *Image) Problems() (errs []error) {
 	return errs
 }
 
-// Host is the image of that name on this machine, without Problems. Relative paths
-// begin at dir. What is not here, or lacks something, is in errs.
+// Host returns the image of that name on this machine, without Problems. Relative paths begin at dir.
+// What is not here, or lacks something, is in errs.
 func (i *Image) Host(name, dir string, vars map[string]string, resolver *runtime.Resolver) (of runtime.Image,
 	errs []error) {
 	of = runtime.Image{
@@ -100,8 +100,8 @@ func volumeDir(path, owner string) (runtime.Dir, error) {
 	return runtime.Dir{Path: path, UID: int(u), GID: int(g)}, nil
 }
 
-// HostImages are the scenario's images with their variables filled in. What this
-// machine does not have, or what lacks something it needs, is all named in the error.
+// HostImages returns the scenario's images with their variables filled in. What this machine does not
+// have, or what lacks something it needs, is all named in the error.
 func (s *Scenario) HostImages(vars map[string]string) (map[string]runtime.Image, error) {
 	images := map[string]runtime.Image{}
 	var errs []error
@@ -113,8 +113,8 @@ func (s *Scenario) HostImages(vars map[string]string) (map[string]runtime.Image,
 	return images, joinSorted(errs)
 }
 
-// EnvironmentFileTexts are the contents of the scenario's environment files, by
-// ARN. Files that cannot be read are all named in the error.
+// EnvironmentFileTexts returns the contents of the scenario's environment files, by ARN. Files that
+// cannot be read are all named in the error.
 func (s *Scenario) EnvironmentFileTexts() (map[string]string, error) {
 	texts := map[string]string{}
 	var errs []error
@@ -128,7 +128,7 @@ func (s *Scenario) EnvironmentFileTexts() (map[string]string, error) {
 	return texts, joinSorted(errs)
 }
 
-// inDir is a path of the scenario file: relative ones start at its directory.
+// inDir returns a path of the scenario file: relative ones start at its directory.
 func (s *Scenario) inDir(path string) string {
 	if filepath.IsAbs(path) {
 		return path

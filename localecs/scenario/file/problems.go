@@ -23,7 +23,7 @@ const (
 	maxTimeScale = 1000
 )
 
-// problems are the mistakes that the syntax allows.
+// problems returns the mistakes that the syntax allows.
 func (s *Scenario) problems() []error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -84,8 +84,8 @@ func (s *Scenario) serviceProblems(add func(string, ...any)) {
 	}
 }
 
-// ServiceOf is the service of Services whose task may have this name; empty
-// when it is not such a name.
+// ServiceOf returns the service of Services whose task may have this name; empty when it is not such a
+// name.
 func (s *Scenario) ServiceOf(task string) string {
 	i := strings.LastIndex(task, "-")
 	if i < 0 || !regexp.MustCompile(`^[1-9][0-9]*$`).MatchString(task[i+1:]) {
@@ -97,7 +97,7 @@ func (s *Scenario) ServiceOf(task string) string {
 	return task[:i]
 }
 
-// settingProblems are the mistakes in what every task needs.
+// settingProblems returns the mistakes in what every task needs.
 func (s *Scenario) settingProblems() []error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }

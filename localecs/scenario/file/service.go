@@ -32,7 +32,7 @@ type Service struct {
 	ServiceConnect bool `yaml:"serviceConnect"`
 }
 
-// Problems are the mistakes in the values.
+// Problems returns the mistakes in the values.
 func (s Service) Problems() []string {
 	var texts []string
 	add := func(format string, args ...any) { texts = append(texts, fmt.Sprintf(format, args...)) }
@@ -59,8 +59,8 @@ func (s Service) Problems() []string {
 	return append(texts, checkTags(s.Tags, s.PropagateTags, "TASK_DEFINITION", "SERVICE", "NONE")...)
 }
 
-// checkTags are the mistakes in tags, and in where others come from: propagate
-// is empty or one of sources.
+// checkTags returns the mistakes in tags, and in where others come from: propagate is empty or one of
+// sources.
 func checkTags(tags map[string]string, propagate string, sources ...string) []string {
 	var texts []string
 	if propagate != "" && !slices.Contains(sources, propagate) {
@@ -74,7 +74,7 @@ func checkTags(tags map[string]string, propagate string, sources ...string) []st
 	return texts
 }
 
-// Tags are tags in the API's form, by key.
+// Tags returns tags in the API's form, by key.
 func Tags(tags map[string]string) []shapes.Tag {
 	var list []shapes.Tag
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
@@ -86,12 +86,12 @@ func Tags(tags map[string]string) []shapes.Tag {
 // Subnet is what calls of a scenario name as the VPC's only subnet.
 const Subnet = "subnet-0localecs"
 
-// Network is where the tasks' interfaces are.
+// Network returns where the tasks' interfaces are.
 func Network() *shapes.NetworkConfiguration {
 	return &shapes.NetworkConfiguration{AWSVPC: &shapes.VPCConfiguration{Subnets: []string{Subnet}}}
 }
 
-// Input is what CreateService takes; definition is the registered revision.
+// Input returns what CreateService takes; definition is the registered revision.
 func (s Service) Input(name, cluster, definition string) shapes.ServiceInput {
 	grace := int(s.HealthCheckGracePeriod / time.Second)
 	in := shapes.ServiceInput{

@@ -132,7 +132,7 @@ func (s Step) ends() bool {
 	return s.Stop != nil && !s.Stop.Background || s.Await != nil && s.Await.Stopped
 }
 
-// service is the ECS service that the step is about.
+// service returns the ECS service that the step is about.
 func (s Step) service() (name string, about bool) {
 	switch {
 	case s.Scale != nil:
@@ -165,7 +165,7 @@ func (p *progress) trafficProblems(step Step, add func(string, ...any)) {
 // maxPause bounds a pause, like every other wait.
 const maxPause = 10 * time.Minute
 
-// kinds are the keys of all kinds of steps, and those that are set.
+// kinds returns the keys of all kinds of steps, and those that are set.
 func (s Step) kinds() (all, set []string) {
 	v := reflect.ValueOf(s)
 	for i := range v.NumField() {
@@ -181,8 +181,7 @@ func (s Step) kinds() (all, set []string) {
 	return all, set
 }
 
-// Tasks are the tasks that the step is about, and the services that it starts or
-// stops.
+// Tasks returns the tasks that the step is about, and the services that it starts or stops.
 func (s Step) Tasks() []string {
 	switch {
 	case s.Stop != nil:
@@ -335,7 +334,7 @@ func (e *EndTraffic) problems(add func(string, ...any)) {
 	}
 }
 
-// count is how many of them are true.
+// count counts those that are true.
 func count(set ...bool) int {
 	n := 0
 	for _, s := range set {

@@ -177,7 +177,7 @@ func (e *EndTraffic) UnmarshalYAML(unmarshal func(any) error) error {
 	return unmarshal((*mapping)(e))
 }
 
-// Limits are what the phase is judged by.
+// Limits returns what the phase is judged by.
 func (e *EndTraffic) Limits() Limits {
 	if e.Failed != nil {
 		return Exactly(*e.Failed)

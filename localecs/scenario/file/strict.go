@@ -59,8 +59,7 @@ func check(data []byte, t reflect.Type, foreign func([]string) string) error {
 	return errors.Join(strayKeys(bodies[0].Body, t)...)
 }
 
-// syntaxError is the library's text with the place in the document, without
-// its words about Go.
+// syntaxError returns the library's text with the place in the document, without its words about Go.
 func syntaxError(err error) error {
 	if wrong, ok := errors.AsType[*yaml.TypeError](err); ok {
 		at := wrong.Token.Position
@@ -158,7 +157,7 @@ func unknownKey(e *ast.MappingValueNode, known []string) error {
 	return fmt.Errorf("line %d, column %d: unknown key %q; %s", at.Line, at.Column, key, meant)
 }
 
-// entries are those of a mapping; none for anything else.
+// entries returns the entries of a mapping; none for anything else.
 func entries(n ast.Node) []*ast.MappingValueNode {
 	switch m := n.(type) {
 	case *ast.MappingNode:

@@ -77,7 +77,7 @@ func (w *writer) document() node {
 	return root
 }
 
-// of is the schema of a type.
+// of returns the schema of a type.
 func (w *writer) of(t reflect.Type) node {
 	switch t {
 	case reflect.TypeFor[time.Duration]():
@@ -179,7 +179,7 @@ func oneOf(properties node, also string) []node {
 	return one
 }
 
-// kinds are the types of which one key is wanted besides others.
+// kinds returns the types of which one key is wanted besides others.
 func kinds() map[reflect.Type]string {
 	return map[reflect.Type]string{
 		reflect.TypeFor[file.Step]():      "at",
@@ -196,7 +196,7 @@ func required() map[string][]string {
 	}
 }
 
-// limits are what values may be, beyond their type.
+// limits returns what values may be, beyond their type.
 func limits() map[string]node {
 	return map[string]node{
 		"Scenario.stopOrder": {"enum": []string{file.StopReverse, file.StopAtOnce}},
