@@ -15,7 +15,7 @@ import (
 
 // World is a simulated ECS that a test acts on.
 type World struct {
-	*simulated.World
+	*simulated.Simulator
 	// Key is that of a user who may call everything.
 	Key iam.Key
 
@@ -47,7 +47,7 @@ func OpenWorld(o ECSOptions) (*World, error) {
 		w.changed.Broadcast()
 	}
 	var err error
-	if w.World, err = simulated.Open(o); err != nil {
+	if w.Simulator, err = simulated.Open(o); err != nil {
 		return nil, err
 	}
 	w.Key = w.Identities.PutUser(iam.Admin("localecs",
@@ -57,7 +57,7 @@ func OpenWorld(o ECSOptions) (*World, error) {
 
 // Close ends the World: nothing happens to a task any more.
 func (w *World) Close() {
-	w.World.Close()
+	w.Simulator.Close()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true

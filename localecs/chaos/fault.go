@@ -25,7 +25,7 @@ type Fault struct {
 	Freeze *Process `yaml:"freeze,omitempty"`
 	Slow   *Process `yaml:"slow,omitempty"`
 	// Spot is a Fargate Spot interruption.
-	Spot *Spot `yaml:"spot,omitempty"`
+	Spot *SpotInterruption `yaml:"spot,omitempty"`
 	// Server is what the Consul server is: Down, Frozen or Slowed.
 	Server string `yaml:"server,omitempty"`
 	// Partition keeps packets from coming through, without an answer.
@@ -116,9 +116,9 @@ type Process struct {
 	Process string `yaml:"process,omitempty"`
 }
 
-// Spot takes the capacity of a task away: it is asked to stop, as ECS does two
+// SpotInterruption takes the capacity of a task away: it is asked to stop, as ECS does two
 // minutes before the capacity is gone.
-type Spot struct {
+type SpotInterruption struct {
 	Task string `yaml:"task"`
 }
 

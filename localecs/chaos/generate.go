@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Dice draws random values, the same for the same seed.
-type Dice interface {
+// Rand draws random values, such as *rand.Rand, the same for the same seed.
+type Rand interface {
 	IntN(n int) int
 	Int64N(n int64) int64
 	ExpFloat64() float64
@@ -26,12 +26,12 @@ const (
 	recovery = 8 * time.Second
 )
 
-// Generate draws a schedule, always the same for the same dice and world. Of each
+// Generate draws a schedule, always the same for the same random source and topology. Of each
 // called service at least one instance is undisturbed at any time, since without one
 // no answer can be expected.
-func Generate(dice Dice, length time.Duration, w World) Schedule {
+func Generate(random Rand, length time.Duration, w Topology) Schedule {
 	kinds := kinds()
-	g := &generator{rand: dice, world: w, made: Schedule{For: length}}
+	g := &generator{rand: random, topology: w, made: Schedule{For: length}}
 	for at := g.gap(); at < length; at += g.gap() {
 		kind := kinds[g.rand.IntN(len(kinds))]
 		for range attempts {
@@ -51,9 +51,9 @@ func Generate(dice Dice, length time.Duration, w World) Schedule {
 }
 
 type generator struct {
-	rand  Dice
-	world World
-	made  Schedule
+	rand     Rand
+	topology Topology
+	made     Schedule
 }
 
 // gap returns a time to the next beginning: in steps of 10 ms, exponential, at most four times the
@@ -88,7 +88,7 @@ func (g *generator) draw(at time.Duration, kind string) (e Event, possible bool)
 		e.For = min(e.For, g.made.For-at).Truncate(100 * time.Millisecond)
 		possible = possible && e.For > 0
 	}
-	if possible && e.removesTask(g.world, g.made, g.made.age(g.world, task.Name, at)) && !task.Entry {
+	if possible && e.removesTask(g.topology, g.made, g.made.age(g.topology, task.Name, at)) && !task.Entry {
 		e.By, e.Instead = g.spare(task), task.Name
 	}
 	return e, possible
@@ -102,7 +102,7 @@ func (g *generator) fill(e *Event, kind string, task Task, alive []Task) bool {
 		e.Unhealthy, e.For = task.Name, g.length(time.Second, 12*time.Second)
 		return task.Fail != ""
 	case "spot":
-		e.Fault = &Fault{Spot: &Spot{Task: task.Name}}
+		e.Fault = &Fault{Spot: &SpotInterruption{Task: task.Name}}
 	case "server":
 		states := []string{Down, Frozen, Slowed}
 		e.Fault, e.For = &Fault{Server: states[g.rand.IntN(len(states))]}, g.length(time.Second, 15*time.Second)
@@ -185,7 +185,7 @@ func (g *generator) misbehave(p *Endpoint, way string) {
 // alive returns the tasks that can be hit then, in a lasting order.
 func (g *generator) alive(at time.Duration) []Task {
 	var alive []Task
-	for _, i := range instances(g.made, g.world) {
+	for _, i := range instances(g.made, g.topology) {
 		if i.ready <= at && i.gone > at {
 			alive = append(alive, i.task)
 		}

@@ -16,7 +16,7 @@ func TestSeedDeterminesTheSchedule(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	for _, seed := range []uint64{1, 2, 3, 20261121} {
-		fmt.Fprintf(&b, "seed %d\n%s", seed, Generate(dice(seed), 2*time.Minute, hello()))
+		fmt.Fprintf(&b, "seed %d\n%s", seed, Generate(random(seed), 2*time.Minute, hello()))
 	}
 	testkit.Golden(t, "schedules.txt", []byte(b.String()))
 }
@@ -25,11 +25,11 @@ func TestSchedulesAreSoundAndPossible(t *testing.T) {
 	t.Parallel()
 	schedules, kinds, events := testkit.Share(300), map[string]int{}, 0
 	for seed := range uint64(schedules) {
-		s := Generate(dice(seed), time.Minute, hello())
+		s := Generate(random(seed), time.Minute, hello())
 		if !s.sound(hello()) {
 			t.Fatalf("seed %d is not sound:\n%s", seed, s)
 		}
-		w := Setting{Containers: map[string][]string{}}
+		w := Targets{Containers: map[string][]string{}}
 		for _, i := range instances(s, hello()) {
 			for _, c := range i.task.Containers {
 				w.Containers[i.task.Name] = append(w.Containers[i.task.Name], c.Name)
@@ -65,11 +65,11 @@ func TestSchedulesAreSoundAndPossible(t *testing.T) {
 // TestEndpointsMisbehaveInEveryWay that their invariants say something about.
 func TestEndpointsMisbehaveInEveryWay(t *testing.T) {
 	t.Parallel()
-	g := &generator{rand: dice(1), world: hello()}
+	g := &generator{rand: random(1), topology: hello()}
 	seen := map[string]bool{}
 	for range 2000 {
 		var e Event
-		g.endpoint(&e, g.world.Tasks[0])
+		g.endpoint(&e, g.topology.Tasks[0])
 		p := e.Fault.Endpoint
 		seen[p.Name] = true
 		if p.Skew != 0 {

@@ -9,13 +9,13 @@ import (
 type Observed struct {
 	Requests []Request
 	// Tasks are in the order of their start.
-	Tasks []Life
+	Tasks []TaskLifetime
 	// Traffic is when Consul began and ceased to send traffic to a task.
-	Traffic []Turn
+	Traffic []TrafficChange
 	// States are those of containers as ECS has them.
 	States []State
 	Left   []Leftover
-	Lags   []Lag
+	Delays []Delay
 	// Healed is when every task that lives was to be in the traffic again, after
 	// the last fault; then all are asked to stop. Ended is the end of the record.
 	Healed, Ended time.Duration
@@ -28,8 +28,8 @@ type Request struct {
 	Error string
 }
 
-// Life is a task's; what has not come is Never.
-type Life struct {
+// TaskLifetime has the start and the end of a task; what has not come is Never.
+type TaskLifetime struct {
 	Task    string
 	Started time.Duration
 	// Term is when it was asked to stop, Stopped when it was.
@@ -39,8 +39,8 @@ type Life struct {
 // Never is a time that has not come.
 const Never = forever
 
-// Turn is a change of the traffic to a task.
-type Turn struct {
+// TrafficChange is a change of the traffic to a task.
+type TrafficChange struct {
 	At   time.Duration
 	Task string
 	In   bool
@@ -66,9 +66,9 @@ type Leftover struct {
 	Gone time.Duration
 }
 
-// Lag is how late the simulator itself ran at a moment: what shares its machine
+// Delay is how late the simulator itself ran at a moment: what shares its machine
 // is late by as much, at each hop.
-type Lag struct{ At, By time.Duration }
+type Delay struct{ At, By time.Duration }
 
 // hops is how many processes take turns between an instance's end and the last
 // caller that learns of it: ECS, health-sync, agent, server, agent, Envoy.
@@ -77,7 +77,7 @@ const hops = 6
 // slack returns how much later things may happen between two moments, since the machine was late.
 func (o Observed) slack(from, to time.Duration) time.Duration {
 	var most time.Duration
-	for _, l := range o.Lags {
+	for _, l := range o.Delays {
 		if l.At >= from-time.Second && l.At-l.By <= to+time.Second {
 			most = max(most, l.By)
 		}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Setting is what a schedule may be about.
-type Setting struct {
+// Targets is what a schedule may be about.
+type Targets struct {
 	// Containers are those of each task, by name; none where they are not known.
 	Containers map[string][]string
 	// CheckSignal reports why a signal's name or number is not one.
@@ -18,7 +18,7 @@ type Setting struct {
 }
 
 // Problems returns the mistakes in faults, each with its place: faults[2].at.
-func Problems(faults []Fault, w Setting) []error {
+func Problems(faults []Fault, w Targets) []error {
 	var errs []error
 	for i, f := range faults {
 		for _, problem := range f.problems(w) {
@@ -28,7 +28,7 @@ func Problems(faults []Fault, w Setting) []error {
 	return errs
 }
 
-func (f Fault) problems(w Setting) []string {
+func (f Fault) problems(w Targets) []string {
 	var names, set []string
 	for _, k := range f.kinds() {
 		names = append(names, k.name)
@@ -60,7 +60,7 @@ func (f Fault) problems(w Setting) []string {
 	return problems
 }
 
-func (f Fault) valueProblems(add func(string, ...any), w Setting) {
+func (f Fault) valueProblems(add func(string, ...any), w Targets) {
 	if p := f.Process(); p != nil {
 		f.processProblems(*p, w, add)
 	}
@@ -86,7 +86,7 @@ func (f Fault) valueProblems(add func(string, ...any), w Setting) {
 
 // processProblems checks the target of a fault of processes. A kill may have no
 // container.
-func (f Fault) processProblems(p Process, w Setting, add func(string, ...any)) {
+func (f Fault) processProblems(p Process, w Targets, add func(string, ...any)) {
 	if p.Task == "" {
 		add(".task: want a task")
 	}

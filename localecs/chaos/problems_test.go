@@ -12,7 +12,7 @@ import (
 
 func TestWithoutLinksAndDefinitions(t *testing.T) {
 	t.Parallel()
-	world := chaos.Setting{Containers: map[string][]string{"api": nil}, NoLinks: true}
+	world := chaos.Targets{Containers: map[string][]string{"api": nil}, NoLinks: true}
 	faults := []chaos.Fault{
 		{Partition: &chaos.Partition{Task: "api", From: chaos.All}},
 		{Link: &chaos.Link{Task: "api", KBits: 8}},
@@ -34,7 +34,7 @@ func TestWithoutLinksAndDefinitions(t *testing.T) {
 
 func TestProblems(t *testing.T) {
 	t.Parallel()
-	world := chaos.Setting{Containers: map[string][]string{"api": {"app", "proxy"}, "web": {"app"}},
+	world := chaos.Targets{Containers: map[string][]string{"api": {"app", "proxy"}, "web": {"app"}},
 		CheckSignal: func(s string) error {
 			if s == "NONE" {
 				return errors.New("signal NONE")

@@ -79,7 +79,7 @@ func TestExcuses(t *testing.T) {
 		}},
 	} {
 		var got []string
-		for _, e := range Excuses(schedule(c.events...), helloDefinition()) {
+		for _, e := range Allowances(schedule(c.events...), helloDefinition()) {
 			got = append(got, e.String())
 			if e.Rule.Source == "" {
 				t.Errorf("%s: without a source: %+v", name, e)
@@ -91,7 +91,7 @@ func TestExcuses(t *testing.T) {
 	}
 }
 
-// A rule that no event can meet excuses nothing, and hides a mistake.
+// A rule that no event can meet allows nothing, and hides a mistake.
 func TestEveryRuleMatchesAnEvent(t *testing.T) {
 	testkit.Long(t) // up to 2000 schedules
 	t.Parallel()
@@ -191,8 +191,8 @@ func (s Schedule) String() string {
 	return b.String()
 }
 
-// String describes the excuse in a line.
-func (e Excuse) String() string {
+// String describes the allowance in a line.
+func (e Allowance) String() string {
 	to := "permanently"
 	if e.To != forever {
 		to = fmt.Sprintf("to %.2fs", e.To.Seconds())

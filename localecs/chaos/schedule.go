@@ -92,7 +92,7 @@ func (e Event) tasks() []string {
 
 // target returns the task that it hits, and what of it: a role, agentContainer, from what it is
 // partitioned; of others the endpoint, or the state of the server.
-func (e Event) target(w World, s Schedule) (task Task, on string) {
+func (e Event) target(w Topology, s Schedule) (task Task, on string) {
 	if e.Fault != nil {
 		on = e.Fault.Server
 	}

@@ -9,8 +9,8 @@ import (
 // many: first without halves, quarters and so on of its events, then with shorter
 // faults, then with an earlier beginning. fails runs one; a schedule that fails
 // only sometimes may stay longer than it has to be.
-func Shrink(s Schedule, w World, budget int, fails func(Schedule) bool) Schedule {
-	k := &shrinker{world: w, budget: budget, fails: fails, best: s}
+func Shrink(s Schedule, w Topology, budget int, fails func(Schedule) bool) Schedule {
+	k := &shrinker{topology: w, budget: budget, fails: fails, best: s}
 	k.drop()
 	k.shorten()
 	k.advance()
@@ -18,15 +18,15 @@ func Shrink(s Schedule, w World, budget int, fails func(Schedule) bool) Schedule
 }
 
 type shrinker struct {
-	world  World
-	budget int
-	fails  func(Schedule) bool
-	best   Schedule
+	topology Topology
+	budget   int
+	fails    func(Schedule) bool
+	best     Schedule
 }
 
 // try keeps a schedule when it is possible and fails.
 func (k *shrinker) try(s Schedule) bool {
-	if k.budget <= 0 || !s.sound(k.world) {
+	if k.budget <= 0 || !s.sound(k.topology) {
 		return false
 	}
 	k.budget--

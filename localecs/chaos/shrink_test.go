@@ -38,7 +38,7 @@ func TestShrinkFindsTheTwoThatMatter(t *testing.T) {
 
 func TestShrinkKeepsItsBudgetAndSoundSchedules(t *testing.T) {
 	t.Parallel()
-	whole := Generate(dice(5), 2*time.Minute, hello())
+	whole := Generate(random(5), 2*time.Minute, hello())
 	runs := 0
 	got := Shrink(whole, hello(), 7, func(s Schedule) bool {
 		runs++

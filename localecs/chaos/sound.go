@@ -14,7 +14,7 @@ type instance struct {
 }
 
 // instances follows the tasks, replacements among them.
-func instances(s Schedule, w World) []instance {
+func instances(s Schedule, w Topology) []instance {
 	var all []instance
 	for _, t := range w.Tasks {
 		all = append(all, instance{task: t, gone: forever})
@@ -43,7 +43,7 @@ func readyBy(s Schedule, at time.Duration) time.Duration {
 }
 
 // follow records what the schedule does to the instance.
-func (i *instance) follow(s Schedule, w World) {
+func (i *instance) follow(s Schedule, w Topology) {
 	name := i.task.Name
 	for _, e := range s.Events {
 		if !slices.Contains(e.tasks(), name) {
@@ -60,7 +60,7 @@ func (i *instance) follow(s Schedule, w World) {
 
 // age returns how long the agent of a task has run at the least when something begins: since the
 // task's start or its own last one.
-func (s Schedule) age(w World, task string, at time.Duration) time.Duration {
+func (s Schedule) age(w Topology, task string, at time.Duration) time.Duration {
 	var born time.Duration
 	for _, e := range s.Events {
 		_, on := e.target(w, s)
@@ -80,7 +80,7 @@ func (i instance) serves(at time.Duration) bool {
 
 // sound reports whether the schedule leaves an instance of each service alone at any
 // time, hits only what is there, and lets the entry live.
-func (s Schedule) sound(w World) bool {
+func (s Schedule) sound(w Topology) bool {
 	all := instances(s, w)
 	moments := []time.Duration{0}
 	for _, e := range s.Events {
@@ -117,7 +117,7 @@ func there(all []instance, name string, e Event) bool {
 }
 
 // families returns the services that are called.
-func families(w World) []string {
+func families(w Topology) []string {
 	var names []string
 	for _, t := range w.Tasks {
 		if !t.Entry && !slices.Contains(names, t.Family) {
@@ -165,7 +165,7 @@ func (s Schedule) switchable(change Event) bool {
 }
 
 // Survivors returns the tasks that the schedule leaves for sure, in the order of their start.
-func (s Schedule) Survivors(w World) []string {
+func (s Schedule) Survivors(w Topology) []string {
 	var names []string
 	for _, i := range instances(s, w) {
 		if i.gone == forever {
@@ -176,14 +176,14 @@ func (s Schedule) Survivors(w World) []string {
 }
 
 // Task returns the task of that name: of the world, or one that the schedule starts.
-func (s Schedule) Task(w World, name string) Task {
+func (s Schedule) Task(w Topology, name string) Task {
 	t, _ := w.of(name, s)
 	return t
 }
 
 // removesTask reports whether an event ends its task, or takes it out of traffic
 // permanently; age is how long the task has run by then, at least.
-func (e Event) removesTask(w World, s Schedule, age time.Duration) bool {
+func (e Event) removesTask(w Topology, s Schedule, age time.Duration) bool {
 	task, on := e.target(w, s)
 	switch {
 	case e.Stop != "" || e.Kind() == "spot":

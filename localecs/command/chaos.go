@@ -63,8 +63,8 @@ func (c *chaosFlags) first() uint64 {
 // maxChaos limits -for.
 const maxChaos = time.Hour
 
-// chaosSetting reads the scenario and checks whether it can be run.
-func (f *runFlags) chaosSetting(paths []string) (*scenario.Trial, []string, error) {
+// chaosSetup reads the scenario and checks whether it can be run.
+func (f *runFlags) chaosSetup(paths []string) (*scenario.ChaosRun, []string, error) {
 	switch {
 	case len(paths) != 1:
 		return nil, nil, errors.New("-chaos takes one scenario")
@@ -85,22 +85,22 @@ func (f *runFlags) chaosSetting(paths []string) (*scenario.Trial, []string, erro
 	if err != nil {
 		return nil, warnings, err
 	}
-	setting, err := scenario.Take(scene)
+	setup, err := scenario.NewChaosSetup(scene)
 	prepare := func(script *file.Scenario) (*scenario.Plan, error) {
 		plan, _, err := scenario.Prepare(script, values, f.network)
 		return plan, err
 	}
-	return &scenario.Trial{Setting: setting, Prepare: prepare}, warnings, err
+	return &scenario.ChaosRun{Setup: setup, Prepare: prepare}, warnings, err
 }
 
 // runChaos runs the seeds one after the other.
-func (f *runFlags) runChaos(ctx context.Context, t *scenario.Trial, o scenario.Options, out io.Writer) error {
+func (f *runFlags) runChaos(ctx context.Context, t *scenario.ChaosRun, o scenario.Options, out io.Writer) error {
 	t.Options = o
 	var totals scenario.Totals
 	first := f.chaos.first()
 	for i := range f.chaos.runs {
 		number := first + uint64(i)
-		verdict, err := f.runSeed(ctx, out, *t, filepath.Join(f.dir, fmt.Sprintf("%s-chaos-%d", t.Name(), number)), number)
+		verdict, err := f.runSeed(ctx, out, *t, filepath.Join(f.dir, fmt.Sprintf("%s-chaos-%d", t.Setup.Name(), number)), number)
 		if err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func (f *runFlags) runChaos(ctx context.Context, t *scenario.Trial, o scenario.O
 }
 
 // runSeed runs one seed. If it fails, it looks for a shorter schedule in another directory.
-func (f *runFlags) runSeed(ctx context.Context, out io.Writer, t scenario.Trial, dir string, number uint64) (v scenario.Summary, err error) {
+func (f *runFlags) runSeed(ctx context.Context, out io.Writer, t scenario.ChaosRun, dir string, number uint64) (v scenario.Summary, err error) {
 	err = inStateDir(dir, func() error {
 		t.Options.Dir, t.Options.Attend = dir, serveScenario(dir, t.Options.Log)
 		events, err := f.quiet(&t, dir)
@@ -126,7 +126,7 @@ func (f *runFlags) runSeed(ctx context.Context, out io.Writer, t scenario.Trial,
 			return err
 		}
 		defer events.Close()
-		sched := t.Generate(number, f.chaos.length)
+		sched := t.Setup.Generate(number, f.chaos.length)
 		t.Options.Record = scenario.NewRecording()
 		result, err := t.Run(ctx, sched)
 		if err != nil {
@@ -160,10 +160,10 @@ func (f *runFlags) runSeed(ctx context.Context, out io.Writer, t scenario.Trial,
 }
 
 // shorter looks for a shorter schedule, and records the shortest so far even if it is interrupted.
-func (f *runFlags) shorter(ctx context.Context, t scenario.Trial, dir string, r *scenario.Result, v *scenario.Summary) error {
+func (f *runFlags) shorter(ctx context.Context, t scenario.ChaosRun, dir string, r *scenario.ChaosResult, v *scenario.Summary) error {
 	t.Options.Dir, t.Options.Record, t.Options.Attend = dir, nil, serveScenario(dir, t.Options.Log)
 	shortest, tried := t.Shrink(ctx, r, f.chaos.shrink)
-	text, err := t.YAML(shortest)
+	text, err := t.Setup.YAML(shortest)
 	v.Shortest, v.Reruns = text, tried
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -172,7 +172,7 @@ func (f *runFlags) shorter(ctx context.Context, t scenario.Trial, dir string, r 
 }
 
 // quiet sends the events to a file among the logs if there are several runs.
-func (f *runFlags) quiet(t *scenario.Trial, dir string) (io.Closer, error) {
+func (f *runFlags) quiet(t *scenario.ChaosRun, dir string) (io.Closer, error) {
 	if f.chaos.runs == 1 {
 		return io.NopCloser(nil), nil
 	}

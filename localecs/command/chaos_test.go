@@ -24,7 +24,7 @@ func seedWith(t *testing.T, scene string, length time.Duration, kind string, eve
 	if err != nil {
 		t.Fatal(err)
 	}
-	setting, err := scenario.Take(f)
+	setting, err := scenario.NewChaosSetup(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestEndToEndChaosFindsNothing(t *testing.T) {
 }
 
 // The control: without a shutdown delay an orderly end costs requests, and nothing
-// excuses them. It is caught, and shrunk to fewer events, such an end among them.
+// allowances them. It is caught, and shrunk to fewer events, such an end among them.
 func TestEndToEndChaosCatchesWhatLosesRequests(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
@@ -161,7 +161,7 @@ func TestHelpShowsAValidChaosScenario(t *testing.T) {
 		words := strings.Fields(line)
 		f, err := file.Load(example(filepath.Base(words[len(words)-1])))
 		if err == nil {
-			_, err = scenario.Take(f)
+			_, err = scenario.NewChaosSetup(f)
 		}
 		if err != nil {
 			t.Errorf("%s: %v", strings.TrimSpace(line), err)

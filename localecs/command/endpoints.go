@@ -133,7 +133,7 @@ func (f *endpointsFlags) awaitLogins(ctx context.Context, inv *cli.Invocation) e
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.within)
 	defer cancel()
-	look, before := scenario.Look{Client: client}, ""
+	look, before := scenario.ConsulQuery{Client: client}, ""
 	for {
 		missing, err := look.Missing(ctx, strings.Split(f.await, ","))
 		if err != nil {

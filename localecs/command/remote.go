@@ -93,7 +93,7 @@ func serveScenario(dir string, log hclog.Logger) func(scenario.LiveRun) (stop fu
 			}
 			return &control.Consul{Address: address, Token: token, Passing: passing}
 		}
-		return serve(control.ServerOptions{Command: "run", Name: l.Name(), Directory: dir, World: &control.RegionWorld{
+		return serve(control.ServerOptions{Command: "run", Name: l.Name(), Directory: dir, Controller: &control.RegionController{
 			Region: l.Region(), MayEnd: l.MayEnd, Planned: l.Planned, OnEnd: l.End, Consul: consul,
 		}}, log)
 	}
@@ -112,7 +112,7 @@ func serveRegion(command string, r *cluster.Region, dir string, end func(), log 
 			end()
 		})
 	})
-	closeSocket := serve(control.ServerOptions{Command: command, Name: command, Directory: dir, World: &control.RegionWorld{Region: r, OnEnd: drain}}, log)
+	closeSocket := serve(control.ServerOptions{Command: command, Name: command, Directory: dir, Controller: &control.RegionController{Region: r, OnEnd: drain}}, log)
 	return func() {
 		cancel()
 		draining.Wait()

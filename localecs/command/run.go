@@ -148,10 +148,10 @@ func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 	}
 	var jobs []job
 	var warnings []string
-	var seeds *scenario.Trial
+	var seeds *scenario.ChaosRun
 	var err error
 	if f.chaos.given {
-		seeds, warnings, err = f.chaosSetting(inv.Args)
+		seeds, warnings, err = f.chaosSetup(inv.Args)
 	} else {
 		jobs, warnings, err = f.jobs(inv.Args)
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// World is what a Server shows and controls. It is used concurrently, and also after the cluster
+// Controller is what a Server shows and controls. It is used concurrently, and also after the cluster
 // has ended.
-type World interface {
+type Controller interface {
 	// State returns the current state; the Server adds what ServerOptions hold.
 	State() State
 	// Stop asks the task with an ID to stop, in ECS's order.
@@ -38,8 +38,8 @@ type ServerOptions struct {
 	// Version is the program's; clients of other versions are refused.
 	Version string
 	// Directory holds the socket and logs.
-	Directory string
-	World     World
+	Directory  string
+	Controller Controller
 }
 
 // Server answers on a run's socket.
@@ -95,10 +95,12 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /state", s.state)
 	mux.HandleFunc("GET /watch", s.watch)
 	mux.HandleFunc("POST /stop", s.stop)
-	mux.HandleFunc("POST /attach", func(w http.ResponseWriter, r *http.Request) { s.session(w, r, s.World.Attach) })
-	mux.HandleFunc("POST /visit", func(w http.ResponseWriter, r *http.Request) { s.session(w, r, s.World.Visit) })
+	mux.HandleFunc("POST /attach", func(w http.ResponseWriter, r *http.Request) {
+		s.session(w, r, s.Controller.Attach)
+	})
+	mux.HandleFunc("POST /visit", func(w http.ResponseWriter, r *http.Request) { s.session(w, r, s.Controller.Visit) })
 	mux.HandleFunc("POST /end", func(w http.ResponseWriter, _ *http.Request) {
-		s.World.End()
+		s.Controller.End()
 		w.WriteHeader(http.StatusNoContent)
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -118,7 +120,7 @@ func refuse(w http.ResponseWriter, status int, err error) { http.Error(w, err.Er
 
 // now returns the complete state.
 func (s *Server) now(ended bool) State {
-	state := s.World.State()
+	state := s.Controller.State()
 	state.Name, state.Command, state.Version, state.Directory = s.Name, s.Command, s.Version, s.Directory
 	state.Ended = ended
 	return state
@@ -165,7 +167,7 @@ func (s *Server) stop(w http.ResponseWriter, r *http.Request) {
 	}
 	var errs []error
 	for _, id := range ids {
-		errs = append(errs, s.World.Stop(id))
+		errs = append(errs, s.Controller.Stop(id))
 	}
 	if err := errors.Join(errs...); err != nil {
 		refuse(w, http.StatusBadRequest, err)

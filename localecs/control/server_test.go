@@ -76,7 +76,7 @@ const version = "v1"
 func serve(t *testing.T, dir string, w *world) *control.Server {
 	t.Helper()
 	s, err := control.Serve(control.ServerOptions{Command: "run", Name: "test", Version: version, Directory: dir,
-		World: w})
+		Controller: w})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func TestEffectsOfFaultsAreExpected(t *testing.T) {
 		{chaos.Fault{OOM: of("app")}, true, []string{"app"}},
 		{chaos.Fault{Freeze: of("app")}, true, []string{"app"}},
 		{chaos.Fault{Slow: of("app")}, false, nil},
-		{chaos.Fault{Spot: &chaos.Spot{Task: "web"}}, true, nil},
+		{chaos.Fault{Spot: &chaos.SpotInterruption{Task: "web"}}, true, nil},
 		{chaos.Fault{Server: chaos.Down}, false, nil},
 		{chaos.Fault{Endpoint: &chaos.Endpoint{Name: chaos.Metadata, Task: "web", Hang: true}}, false, nil},
 	} {
@@ -80,7 +80,8 @@ func TestTaskThatHasNotStartedCountsAsMissing(t *testing.T) {
 	tasks.Add(Task{Name: "web", Definition: &taskdef.TaskDefinition{}})
 	web := &chaos.Process{Task: "web", Container: "app"}
 	for _, f := range []chaos.Fault{
-		{Kill: &chaos.Kill{Task: "web"}}, {OOM: web}, {Freeze: web}, {Slow: web}, {Spot: &chaos.Spot{Task: "web"}},
+		{Kill: &chaos.Kill{Task: "web"}}, {OOM: web}, {Freeze: web}, {Slow: web},
+		{Spot: &chaos.SpotInterruption{Task: "web"}},
 		{Partition: &chaos.Partition{Task: "web", From: chaos.All}}, {Link: &chaos.Link{Task: "web", KBits: 8}},
 	} {
 		if end, err := (&faultInjector{tasks: tasks}).begin(f); !errors.Is(err, errMissed) || end != nil {

@@ -46,7 +46,8 @@ func TestSerfStateOfAnAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := (Look{Client: client}).agent(t.Context(), "127.0.0.1"); err != nil || got.State != agentAlive ||
+	if got, err := (ConsulQuery{Client: client}).agent(t.Context(), "127.0.0.1"); err != nil ||
+		got.State != agentAlive ||
 		got.Agent == "" || got.String() != "agent "+got.Agent+", which is alive" {
 		t.Errorf("%v, %v", got, err)
 	}

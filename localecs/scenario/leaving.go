@@ -19,7 +19,7 @@ const slow = 300 * time.Millisecond
 
 // cleanup checks what stopped tasks leave in Consul.
 type cleanup struct {
-	look     Look
+	look     ConsulQuery
 	tasks    *TaskSet
 	progress *progress
 	observed bool // an observer judges what is left

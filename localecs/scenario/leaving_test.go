@@ -61,7 +61,7 @@ func TestNothingLeftIsCheckedWhenRequested(t *testing.T) {
 		{file.Checks{NoTokensOf: []string{"m"}}, false, true},
 		{file.Checks{NoServices: []string{"s"}}, false, true},
 	} {
-		if got := (Look{Checks: c.checks}).wanted(c.hasAgent); got != c.want {
+		if got := (ConsulQuery{Checks: c.checks}).wanted(c.hasAgent); got != c.want {
 			t.Errorf("%+v, with an agent %t: %t", c.checks, c.hasAgent, got)
 		}
 	}

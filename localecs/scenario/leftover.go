@@ -102,21 +102,21 @@ func stateOf(status int) string {
 	return states[status]
 }
 
-// Look asks a server what it holds, one query at a time.
-type Look struct {
+// ConsulQuery asks a server what it holds, one query at a time.
+type ConsulQuery struct {
 	Client *api.Client
 	// Checks select what is looked for.
 	Checks file.Checks
 }
 
 // wanted reports whether anything is looked for of a task, with an agent or without.
-func (l Look) wanted(hasAgent bool) bool {
+func (l ConsulQuery) wanted(hasAgent bool) bool {
 	return len(l.Checks.NoTokensOf) > 0 || len(l.Checks.NoServices) > 0 || l.Checks.AgentsLeft && hasAgent
 }
 
 // left returns what Consul still holds of a task: services and login tokens. An empty
 // taskID means of any task.
-func (l Look) left(ctx context.Context, taskID string) (found []leftover, err error) {
+func (l ConsulQuery) left(ctx context.Context, taskID string) (found []leftover, err error) {
 	ctx, cancel := context.WithTimeout(ctx, chaos.TokenBound)
 	defer cancel()
 	q := consistent().WithContext(ctx)
@@ -148,7 +148,7 @@ func (l Look) left(ctx context.Context, taskID string) (found []leftover, err er
 // agent returns the agent at an address as the server knows it: its name and state. Of
 // several it is one that has not left. One that the server does not know is
 // agentUnknown, and named after its address.
-func (l Look) agent(ctx context.Context, address string) (leftover, error) {
+func (l ConsulQuery) agent(ctx context.Context, address string) (leftover, error) {
 	ctx, cancel := context.WithTimeout(ctx, chaos.TokenBound)
 	defer cancel()
 	var members []*api.AgentMember
@@ -160,7 +160,7 @@ func (l Look) agent(ctx context.Context, address string) (leftover, error) {
 }
 
 // leftBy returns what is left of a task, including its agent, if that has not left.
-func (l Look) leftBy(ctx context.Context, task *cluster.Task, hasAgent bool) ([]leftover, error) {
+func (l ConsulQuery) leftBy(ctx context.Context, task *cluster.Task, hasAgent bool) ([]leftover, error) {
 	found, err := l.left(ctx, task.ID())
 	if err != nil || !l.Checks.AgentsLeft || !hasAgent {
 		return found, err

@@ -52,7 +52,7 @@ func redirected(m *api.ACLAuthMethod) bool {
 
 // Missing returns the first of the auth methods by which tasks cannot log in yet, and
 // why; empty if they can log in by all.
-func (l Look) Missing(ctx context.Context, methods []string) (string, error) {
+func (l ConsulQuery) Missing(ctx context.Context, methods []string) (string, error) {
 	q := (&api.QueryOptions{}).WithContext(ctx)
 	// To read one that does not exist is an error in the server's log.
 	known, _, err := l.Client.ACL().AuthMethodList(q)

@@ -21,7 +21,7 @@ func TestNewAuthMethodsAreRedirected(t *testing.T) {
 	redirecting.Go(func() { Redirect(ctx, client, "http://127.0.0.1:1") })
 	defer redirecting.Wait()
 	defer cancel()
-	look := Look{Client: client}
+	look := ConsulQuery{Client: client}
 	missing := func(want string) {
 		t.Helper()
 		got := ""

@@ -40,7 +40,7 @@ func eventOf(e cluster.Event) (event Event, shown bool) {
 
 // consulView follows what Consul knows of the tasks of a run.
 type consulView struct {
-	look     Look
+	look     ConsulQuery
 	token    string // Consul's management token
 	watch    *watcher
 	tasks    *TaskSet

@@ -102,7 +102,7 @@ func TestEventsAreRecordedAndPassedOn(t *testing.T) {
 	s := time.Second
 	want := chaos.Observed{
 		Requests: []chaos.Request{{Start: 6 * s, End: 7 * s}, {Start: 7 * s, End: 8 * s, Error: "503"}},
-		Tasks:    []chaos.Life{{Task: "api-1", Started: -10 * s, Term: 5 * s, Stopped: 9 * s}},
+		Tasks:    []chaos.TaskLifetime{{Task: "api-1", Started: -10 * s, Term: 5 * s, Stopped: 9 * s}},
 		States: []chaos.State{
 			{At: 2 * s, Task: "api-1", Container: "api", Unable: true, Why: "is UNHEALTHY"},
 			{At: 3 * s, Task: "api-1", Container: "api", Why: "is HEALTHY"},
@@ -180,7 +180,7 @@ func TestTrafficTurnsAreRecorded(t *testing.T) {
 	r.Event(Event{Time: observedAt(0), Kind: KindTrafficBegin})
 	r.Event(Event{Time: observedAt(1), Kind: view.KindInTraffic, Task: "api-1", Status: "in"})
 	r.Event(Event{Time: observedAt(3), Kind: view.KindInTraffic, Task: "api-1", Status: "out"})
-	want := []chaos.Turn{{At: time.Second, Task: "api-1", In: true}, {At: 3 * time.Second, Task: "api-1"}}
+	want := []chaos.TrafficChange{{At: time.Second, Task: "api-1", In: true}, {At: 3 * time.Second, Task: "api-1"}}
 	if d := cmp.Diff(want, r.Observed(observedAt(9)).Traffic); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}

@@ -151,7 +151,7 @@ func (r *runRecorder) Observed(now time.Time) chaos.Observed {
 		o.Left = append(o.Left, chaos.Leftover{Task: key.task, What: key.what, Name: key.name, Gone: gone})
 	}
 	for _, l := range r.lags {
-		o.Lags = append(o.Lags, chaos.Lag{At: since(l.at), By: l.by})
+		o.Delays = append(o.Delays, chaos.Delay{At: since(l.at), By: l.by})
 	}
 	slices.SortFunc(o.Left, func(a, b chaos.Leftover) int {
 		return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Name, b.Name))
@@ -162,14 +162,15 @@ func (r *runRecorder) Observed(now time.Time) chaos.Observed {
 
 // observe adds an event to what was observed.
 func (r *runRecorder) observe(o *chaos.Observed, e Event, at time.Duration) {
-	task := slices.IndexFunc(o.Tasks, func(l chaos.Life) bool { return l.Task == e.Task })
+	task := slices.IndexFunc(o.Tasks, func(l chaos.TaskLifetime) bool { return l.Task == e.Task })
 	switch e.Kind {
 	case KindTask:
-		o.Tasks = append(o.Tasks, chaos.Life{Task: e.Task, Started: at, Term: chaos.Never, Stopped: chaos.Never})
+		o.Tasks = append(o.Tasks,
+			chaos.TaskLifetime{Task: e.Task, Started: at, Term: chaos.Never, Stopped: chaos.Never})
 	case KindTrafficEnd:
 		o.Healed = at
 	case view.KindInTraffic:
-		o.Traffic = append(o.Traffic, chaos.Turn{At: at, Task: e.Task, In: e.Status == "in"})
+		o.Traffic = append(o.Traffic, chaos.TrafficChange{At: at, Task: e.Task, In: e.Status == "in"})
 	case view.KindDesired:
 		o.Tasks[task].Term = at
 	case view.KindStatus, view.KindHealth:
@@ -205,7 +206,7 @@ func (r *runRecorder) look(ctx context.Context, client *api.Client) {
 	if len(stopped) == 0 {
 		return
 	}
-	look := Look{
+	look := ConsulQuery{
 		Client: client, Checks: file.Checks{
 			NoTokensOf: slices.Collect(maps.Keys(r.options.Methods)), NoServices: r.options.Services,
 		},

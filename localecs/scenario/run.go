@@ -208,7 +208,7 @@ func (r *runner) startConsul(ctx context.Context) (*cluster.Running, error) {
 	r.progress.emit(Event{Kind: KindConsul, Address: r.file.Consul.Address,
 		Text: "leader elected, ACLs on, default deny"})
 	view := &consulView{
-		look: Look{Client: client, Checks: r.file.Checks}, token: token, tasks: r.tasks, progress: r.progress,
+		look: ConsulQuery{Client: client, Checks: r.file.Checks}, token: token, tasks: r.tasks, progress: r.progress,
 		served: map[string]bool{},
 	}
 	view.watch = newWatcher(client, func(at time.Time, c *api.HealthCheck, status string) {

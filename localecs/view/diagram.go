@@ -129,7 +129,7 @@ func (d *diagram) background(height float64, class, name, note string) {
 	d.odd = !d.odd
 	base := d.y + height/2 + 4
 	size := normal
-	if class != string(SortContainer) && class != "" {
+	if class != string(LaneContainer) && class != "" {
 		size = small
 	}
 	d.Fitting(6, base, namesWidth-12, size, "name "+class, name)
@@ -138,7 +138,7 @@ func (d *diagram) background(height float64, class, name, note string) {
 
 // lane draws one lane.
 func (d *diagram) lane(l Lane, note string) {
-	d.background(laneHeight, string(l.Sort), l.Name, note)
+	d.background(laneHeight, string(l.Kind), l.Name, note)
 	for _, s := range l.Segments {
 		if s.To >= d.from && s.From <= d.to {
 			d.segment(s)

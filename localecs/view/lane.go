@@ -50,20 +50,20 @@ type Mark struct {
 	Title string
 }
 
-// Sort is the subject of a lane.
-type Sort string
+// LaneKind is the subject of a lane.
+type LaneKind string
 
-// The sorts of lanes, in the order in which they are shown.
+// The kinds of lanes, in the order in which they are shown.
 const (
-	SortContainer Sort = "container"
-	SortCheck     Sort = "check"
-	SortTraffic   Sort = "traffic"
-	SortToken     Sort = "token"
+	LaneContainer LaneKind = "container"
+	LaneCheck     LaneKind = "check"
+	LaneTraffic   LaneKind = "traffic"
+	LaneToken     LaneKind = "token"
 )
 
 // Lane is one line of a diagram.
 type Lane struct {
-	Sort     Sort
+	Kind     LaneKind
 	Name     string
 	Segments []Segment
 	Marks    []Mark
@@ -88,7 +88,7 @@ func (l Lane) points() []float64 {
 // In reports whether the diagram of a phase shows the lane: it has something in the
 // phase, or it is a container that never ran.
 func (l Lane) In(p Phase) bool {
-	if l.Sort == SortContainer && l.Began < 0 && l.Ended < 0 || l.Sort == SortTraffic {
+	if l.Kind == LaneContainer && l.Began < 0 && l.Ended < 0 || l.Kind == LaneTraffic {
 		return true
 	}
 	return slices.ContainsFunc(l.Segments, func(s Segment) bool { return s.From <= p.To && s.To >= p.From }) ||
@@ -123,12 +123,12 @@ func LanesOf(t RecordedTask, end float64) []Lane {
 	for _, o := range append(all, tokenLanes(t)...) {
 		o.leave(end)
 		lanes = append(lanes, o.Lane)
-		if o.Sort == SortCheck {
+		if o.Kind == LaneCheck {
 			checks[o.Name]++
 		}
 	}
 	for i, l := range lanes {
-		if l.Sort == SortCheck && checks[l.Name] > 1 {
+		if l.Kind == LaneCheck && checks[l.Name] > 1 {
 			lanes[i].Name += " (" + l.Exit + ")"
 		}
 	}
@@ -154,8 +154,8 @@ type open struct {
 	now *Segment
 }
 
-func newLane(s Sort, name string) *open {
-	return &open{Lane: Lane{Sort: s, Name: name, Began: never, Ended: never}}
+func newLane(kind LaneKind, name string) *open {
+	return &open{Lane: Lane{Kind: kind, Name: name, Began: never, Ended: never}}
 }
 
 // enter ends the current segment and starts another one.
@@ -194,7 +194,7 @@ type container struct {
 }
 
 func containerLane(t RecordedTask, of RecordedContainer) *open {
-	c := container{open: newLane(SortContainer, of.Name)}
+	c := container{open: newLane(LaneContainer, of.Name)}
 	c.probed = of.HealthCheck || slices.ContainsFunc(t.Events, func(e RecordedEvent) bool {
 		return e.Kind == KindHealth && e.Container == of.Name
 	})
@@ -276,7 +276,7 @@ func healthState(status string) LaneState {
 }
 
 // laneOf returns the lane with a name and an Exit, a new one if there is none.
-func laneOf(all *[]*open, s Sort, name, exit string, began float64) *open {
+func laneOf(all *[]*open, s LaneKind, name, exit string, began float64) *open {
 	for _, o := range *all {
 		if o.Name == name && o.Exit == exit {
 			return o
@@ -295,7 +295,7 @@ func checkLanes(t RecordedTask) []*open {
 		if e.Kind != KindCheck {
 			continue
 		}
-		o := laneOf(&all, SortCheck, e.Check, e.Service, e.At)
+		o := laneOf(&all, LaneCheck, e.Check, e.Service, e.At)
 		if e.Status == "gone" {
 			o.end(e.At, GlyphExit, "no longer in Consul")
 		} else {
@@ -308,7 +308,7 @@ func checkLanes(t RecordedTask) []*open {
 // trafficLane shows when Consul sends traffic to the task; nil without traffic and
 // without a check.
 func trafficLane(t RecordedTask) *open {
-	o, any := newLane(SortTraffic, "in traffic"), false
+	o, any := newLane(LaneTraffic, "in traffic"), false
 	for _, e := range t.Events {
 		switch {
 		case e.Kind == KindCheck:
@@ -338,7 +338,7 @@ func tokenLanes(t RecordedTask) []*open {
 		if e.Kind != KindToken {
 			continue
 		}
-		o := laneOf(&all, SortToken, "token "+e.Method, e.Accessor, e.At)
+		o := laneOf(&all, LaneToken, "token "+e.Method, e.Accessor, e.At)
 		if e.Status == "login" {
 			o.enter(e.At, LaneHeld, false, "accessor "+e.Accessor)
 		} else {

@@ -11,7 +11,7 @@ import (
 // are the irregular ends of its containers.
 func LifeLane(t RecordedTask, lanes []Lane, end float64) Lane {
 	l := life{open: newLane("", t.Name), health: map[string]scheduler.ContainerHealth{}}
-	l.meshed = slices.ContainsFunc(lanes, func(l Lane) bool { return l.Sort == SortTraffic })
+	l.meshed = slices.ContainsFunc(lanes, func(l Lane) bool { return l.Kind == LaneTraffic })
 	for _, c := range t.Containers {
 		h := scheduler.ContainerHealth{Essential: c.Essential}
 		if c.HealthCheck {
@@ -105,7 +105,7 @@ func (l *life) state() (LaneState, string) {
 
 // irregular returns a container's marks that concern the whole task.
 func irregular(l Lane) []Mark {
-	if l.Sort != SortContainer {
+	if l.Kind != LaneContainer {
 		return nil
 	}
 	var marks []Mark

@@ -47,7 +47,7 @@ type task struct {
 // container returns the lane of a container; an empty one has never run.
 func (t task) container(name string) Lane {
 	for _, l := range t.lanes {
-		if l.Sort == SortContainer && l.Name == name {
+		if l.Kind == LaneContainer && l.Name == name {
 			return l
 		}
 	}
@@ -80,7 +80,7 @@ func (t task) healthy(container string) float64 {
 func firstRun(lanes []Lane) (began, first float64) {
 	began, first = never, never
 	for _, l := range lanes {
-		if l.Sort == SortContainer && l.Began >= 0 && (began < 0 || l.Began < began) {
+		if l.Kind == LaneContainer && l.Began >= 0 && (began < 0 || l.Began < began) {
 			began = l.Began
 		}
 		if len(l.Segments) > 0 && (first < 0 || l.Segments[0].From < first) {
@@ -227,15 +227,15 @@ func (p *Phase) pad(from, to, end float64) {
 func StartNote(p Phase, l Lane) string {
 	healthy := l.healthyBy(p.To)
 	switch {
-	case l.Sort == SortToken:
+	case l.Kind == LaneToken:
 		return "login " + p.since(l.Began)
-	case l.Sort == SortCheck && healthy >= 0:
+	case l.Kind == LaneCheck && healthy >= 0:
 		return "passing " + p.since(healthy)
-	case l.Sort == SortCheck:
+	case l.Kind == LaneCheck:
 		return "not passing"
-	case l.Sort == SortTraffic && healthy >= 0:
+	case l.Kind == LaneTraffic && healthy >= 0:
 		return p.since(healthy)
-	case l.Sort == SortTraffic:
+	case l.Kind == LaneTraffic:
 		return "never"
 	case l.Began < 0:
 		return "never ran"
@@ -261,15 +261,15 @@ func exitText(l Lane) string {
 // StopNote returns the text beside a lane in a stop.
 func StopNote(p Phase, l Lane) string {
 	ended := l.Ended >= 0 && l.Ended <= p.To
-	switch l.Sort {
-	case SortContainer:
+	switch l.Kind {
+	case LaneContainer:
 		return containerStop(p, l, ended)
-	case SortToken:
+	case LaneToken:
 		if ended {
 			return "logged out " + p.since(l.Ended)
 		}
 		return "stays"
-	case SortTraffic:
+	case LaneTraffic:
 		if l.Began < 0 {
 			return "never"
 		}

@@ -69,7 +69,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		write(w, status, id, body)
 		return
 	}
-	if iam.Of(r).NoTags {
+	if iam.ConditionOf(r).NoTags {
 		answer = withoutTags(answer)
 	}
 	write(w, http.StatusOK, id, answer)
@@ -101,7 +101,7 @@ func (h *handler) answer(r *http.Request, now time.Time) (any, error) {
 	if err != nil || len(body) > maxBody {
 		return nil, shapes.Errorf("SerializationException", "The request cannot be read.")
 	}
-	key, _, refused := h.verifier.Verify(r.Context(), r, body, iam.Of(r).Shift(now))
+	key, _, refused := h.verifier.Verify(r.Context(), r, body, iam.ConditionOf(r).Shift(now))
 	if refused != nil {
 		return nil, authentication(refused)
 	}

@@ -21,8 +21,8 @@ func With(r *http.Request, c Condition) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), key{}, c))
 }
 
-// Of returns the condition of a request.
-func Of(r *http.Request) Condition {
+// ConditionOf returns the condition of a request.
+func ConditionOf(r *http.Request) Condition {
 	c, _ := r.Context().Value(key{}).(Condition)
 	return c
 }

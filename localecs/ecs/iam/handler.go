@@ -58,7 +58,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeAWSError(w, "", &Error{status, "MalformedInput", "Request body cannot be read."})
 		return
 	}
-	key, service, refused := h.verifier.Verify(r.Context(), r, body, Of(r).Shift(time.Now()))
+	key, service, refused := h.verifier.Verify(r.Context(), r, body, ConditionOf(r).Shift(time.Now()))
 	if refused != nil {
 		writeAWSError(w, ClaimedService(r), refused)
 		return
@@ -69,7 +69,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id := uuid.New().String()
-	result, bad := h.run(call{service, key, r.Form, Of(r).NoTags}, id)
+	result, bad := h.run(call{service, key, r.Form, ConditionOf(r).NoTags}, id)
 	if bad != nil {
 		writeAWSError(w, service, bad)
 		return

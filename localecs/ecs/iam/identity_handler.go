@@ -30,7 +30,7 @@ func Handler(s *Store) http.Handler {
 			AccessKeyID:     k.AccessKeyID,
 			SecretAccessKey: k.Secret,
 			Token:           k.Token,
-			Expiration:      Of(r).Shift(k.Expires).UTC().Format("2006-01-02T15:04:05Z"),
+			Expiration:      ConditionOf(r).Shift(k.Expires).UTC().Format("2006-01-02T15:04:05Z"),
 		})
 	})
 }

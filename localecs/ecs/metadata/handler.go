@@ -34,7 +34,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	body, missing := h.answer(v, id, what, iam.Of(r))
+	body, missing := h.answer(v, id, what, iam.ConditionOf(r))
 	if missing == "" {
 		iam.JSON(w, http.StatusOK, body)
 		return

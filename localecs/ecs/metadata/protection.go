@@ -144,7 +144,7 @@ func protect(w http.ResponseWriter, r *http.Request, f Facts, p *Protections, re
 	}
 	state := protectionState{TaskArn: f.TaskARN}
 	if until, ok := p.Until(f.TaskARN, now); ok {
-		until = iam.Of(r).Shift(until)
+		until = iam.ConditionOf(r).Shift(until)
 		state.ProtectionEnabled, state.ExpirationDate = true, &until
 	}
 	iam.JSON(w, http.StatusOK, protectionResponse{Protection: &state})

@@ -7,5 +7,5 @@
 //
 // Owns: the launcher's goroutine and timer, how simulated containers behave.
 // Never does: listen, start a process, decide what ECS does (package scheduler does).
-// Start reading at: Open, then Task.Advance. Tests get a World from awsutil/awstest.
+// Start reading at: Open, then Task.Advance. Tests get a Simulator from awsutil/awstest.
 package simulated

@@ -15,7 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/simulated"
 )
 
-// world is a World whose versions of tasks are seen.
+// world is an awstest.World whose versions of tasks are seen.
 type world struct {
 	*awstest.World
 	t     *testing.T

@@ -8,10 +8,10 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// world returns what faults may be about. Containers are nil for a task whose definition was not read;
+// faultTargets returns what faults may be about. Containers are nil for a task whose definition was not read;
 // that a service starts a task shows in its name only.
-func (s *Scenario) world(containers map[string][]string) chaos.Setting {
-	w := chaos.Setting{Containers: map[string][]string{}, CheckSignal: checkSignal}
+func (s *Scenario) faultTargets(containers map[string][]string) chaos.Targets {
+	w := chaos.Targets{Containers: map[string][]string{}, CheckSignal: checkSignal}
 	for name := range s.Tasks {
 		w.Containers[name] = containers[name]
 	}
@@ -37,7 +37,7 @@ func checkSignal(text string) error {
 
 // faultProblems looks at a step's faults, and at whether there are any to await.
 func (s *Scenario) faultProblems(step Step, p *progress, add func(string, ...any)) {
-	for _, err := range chaos.Problems(step.Faults, s.world(nil)) {
+	for _, err := range chaos.Problems(step.Faults, s.faultTargets(nil)) {
 		add("%w", err)
 	}
 	p.faults = p.faults || len(step.Faults) > 0
@@ -52,7 +52,7 @@ func (s *Scenario) faultProblems(step Step, p *progress, add func(string, ...any
 // FaultProblems returns faults of containers that a task does not have, by its definition, and of
 // links where tasks have none. All else about faults is checked when the file is read.
 func (s *Scenario) FaultProblems(containers map[string][]string, noLinks bool) []error {
-	world := s.world(containers)
+	world := s.faultTargets(containers)
 	world.NoLinks = noLinks
 	errs := chaos.Problems(s.Faults, world)
 	for i, step := range s.Steps {

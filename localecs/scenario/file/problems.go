@@ -58,7 +58,7 @@ func (s *Scenario) problems() []error {
 	case s.Images[s.Consul.Image] == nil:
 		add("consul.image: %q is not in images", s.Consul.Image)
 	}
-	return slices.Concat(errs, s.settingProblems(), chaos.Problems(s.Faults, s.world(nil)), s.stepsProblems())
+	return slices.Concat(errs, s.settingProblems(), chaos.Problems(s.Faults, s.faultTargets(nil)), s.stepsProblems())
 }
 
 // serviceProblems looks at services, whose tasks get generated names.

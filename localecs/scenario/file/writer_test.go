@@ -191,8 +191,8 @@ func kinds() map[reflect.Type]string {
 func required() map[string][]string {
 	return map[string][]string{
 		"Scenario": {"name"}, "Await": {"within"}, "Kill": {"task"}, "Process": {"task", "container"},
-		"Endpoint": {"name"},
-		"Spot":     {"task"}, "Partition": {"task", "from"}, "Link": {"task", "kbits"},
+		"Endpoint":         {"name"},
+		"SpotInterruption": {"task"}, "Partition": {"task", "from"}, "Link": {"task", "kbits"},
 	}
 }
 

@@ -23,29 +23,29 @@ const (
 	calm = 2
 )
 
-// script returns the scenario of a schedule: start all, send traffic, the schedule's
+// scenario returns the scenario of a schedule: start all, send traffic, the schedule's
 // events at their times, wait until everything serves again, stop all.
-func (s *Setting) script(sched chaos.Schedule) *file.Scenario {
-	scene := *s.scene
-	scene.Seed = sched.Seed
-	scene.Tasks = maps.Clone(s.scene.Tasks)
-	first, all := s.cast(sched, scene.Tasks)
-	scene.Steps = []file.Step{{Start: first}}
-	scene.Steps = append(scene.Steps, serving(first, startLimit)...)
+func (s *ChaosSetup) scenario(sched chaos.Schedule) *file.Scenario {
+	base := *s.base
+	base.Seed = sched.Seed
+	base.Tasks = maps.Clone(s.base.Tasks)
+	first, all := s.tasks(sched, base.Tasks)
+	base.Steps = []file.Step{{Start: first}}
+	base.Steps = append(base.Steps, serving(first, startLimit)...)
 	traffic := s.traffic
-	scene.Steps = append(scene.Steps, file.Step{Traffic: &traffic})
-	scene.Steps = append(scene.Steps, s.acts(sched)...)
+	base.Steps = append(base.Steps, file.Step{Traffic: &traffic})
+	base.Steps = append(base.Steps, s.steps(sched)...)
 	if len(sched.Faults()) > 0 {
-		scene.Steps = append(scene.Steps,
+		base.Steps = append(base.Steps,
 			file.Step{Await: &file.Await{FaultsOver: true, Within: sched.For + calmLimit}})
 	}
-	scene.Steps = append(scene.Steps, file.Step{At: &sched.For, Await: &file.Await{Requests: 1, Within: calmLimit}})
-	scene.Steps = append(scene.Steps, serving(sched.Survivors(s.World), calmLimit)...)
-	scene.Steps = append(scene.Steps,
+	base.Steps = append(base.Steps, file.Step{At: &sched.For, Await: &file.Await{Requests: 1, Within: calmLimit}})
+	base.Steps = append(base.Steps, serving(sched.Survivors(s.Topology), calmLimit)...)
+	base.Steps = append(base.Steps,
 		file.Step{Await: &file.Await{Requests: calm * traffic.Rate, Within: calmLimit}},
 		file.Step{EndTraffic: &file.EndTraffic{}},
 		file.Step{Stop: &file.Stop{Tasks: all}})
-	return &scene
+	return &base
 }
 
 // serving awaits that each of the tasks is in the traffic.
@@ -58,10 +58,10 @@ func serving(tasks []string, within time.Duration) []file.Step {
 	return steps
 }
 
-// cast returns the names of the initial tasks, and of all. Replacements are added to
+// tasks returns the names of the initial tasks, and of all. Replacements are added to
 // tasks.
-func (s *Setting) cast(sched chaos.Schedule, tasks map[string]file.Task) (first, all []string) {
-	for _, t := range s.World.Tasks {
+func (s *ChaosSetup) tasks(sched chaos.Schedule, tasks map[string]file.Task) (first, all []string) {
+	for _, t := range s.Topology.Tasks {
 		first = append(first, t.Name)
 	}
 	all = slices.Clone(first)
@@ -79,9 +79,9 @@ func (s *Setting) cast(sched chaos.Schedule, tasks map[string]file.Task) (first,
 	return first, all
 }
 
-// acts returns the steps of the events, in the order of time: one with all faults,
+// steps returns the steps of the events, in the order of time: one with all faults,
 // which have their own times, then the other events.
-func (s *Setting) acts(sched chaos.Schedule) []file.Step {
+func (s *ChaosSetup) steps(sched chaos.Schedule) []file.Step {
 	begin := time.Duration(0)
 	var steps []file.Step
 	for _, e := range sched.Events {
@@ -93,7 +93,7 @@ func (s *Setting) acts(sched chaos.Schedule) []file.Step {
 		case e.Stop != "":
 			steps = append(steps, file.Step{At: &at, Stop: &file.Stop{Tasks: []string{e.Stop}, Background: true}})
 		case e.Unhealthy != "":
-			t := sched.Task(s.World, e.Unhealthy)
+			t := sched.Task(s.Topology, e.Unhealthy)
 			steps = append(steps,
 				file.Step{At: &at, Post: &file.Get{Task: e.Unhealthy, URL: t.Fail}},
 				file.Step{At: &end, Post: &file.Get{Task: e.Unhealthy, URL: t.Heal}})
@@ -108,19 +108,19 @@ func (s *Setting) acts(sched chaos.Schedule) []file.Step {
 
 // YAML returns a schedule as part of a scenario file: it replaces seed, tasks and
 // steps.
-func (s *Setting) YAML(sched chaos.Schedule) (string, error) {
-	scene := s.script(sched)
+func (s *ChaosSetup) YAML(sched chaos.Schedule) (string, error) {
+	base := s.scenario(sched)
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed: %d\ntasks:\n", scene.Seed)
-	for _, name := range slices.Sorted(maps.Keys(scene.Tasks)) {
-		text, err := yaml.MarshalWithOptions(scene.Tasks[name], yaml.Flow(true))
+	fmt.Fprintf(&b, "seed: %d\ntasks:\n", base.Seed)
+	for _, name := range slices.Sorted(maps.Keys(base.Tasks)) {
+		text, err := yaml.MarshalWithOptions(base.Tasks[name], yaml.Flow(true))
 		if err != nil {
 			return "", fmt.Errorf("write task %s: %w", name, err)
 		}
 		fmt.Fprintf(&b, "  %s: %s", name, text)
 	}
 	b.WriteString("steps:\n")
-	for i, step := range scene.Steps {
+	for i, step := range base.Steps {
 		text, err := yaml.MarshalWithOptions(step, yaml.Flow(true))
 		if err != nil {
 			return "", fmt.Errorf("write step %d: %w", i+1, err)

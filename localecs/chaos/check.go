@@ -19,7 +19,7 @@ type Violation struct {
 
 // The invariants.
 const (
-	// NoRequestFails: no request fails without an excuse.
+	// NoRequestFails: no request fails without an allowance.
 	NoRequestFails = "no request fails"
 	// NoneUnable: no instance that cannot serve stays in the traffic.
 	NoneUnable = "no instance in traffic that cannot serve"
@@ -29,9 +29,9 @@ const (
 	NothingLeft = "nothing left"
 	// Serves: a task that starts or was disrupted is in the traffic within a bound.
 	Serves = "every task serves again"
-	// NotForNothing: no instance leaves the traffic, and no task ends, without a
+	// NoUnexplainedEnd: no instance leaves the traffic, and no task ends, without a
 	// reason.
-	NotForNothing = "nothing ends without a cause"
+	NoUnexplainedEnd = "nothing ends without a cause"
 )
 
 // String describes the violation in a line.
@@ -43,17 +43,17 @@ func (v Violation) String() string {
 type Verdict struct {
 	// Violations are sorted by time.
 	Violations []Violation
-	// Excused counts the lost requests that the rules explain, by their names.
-	Excused map[string]int
+	// Allowed counts the lost requests that the rules explain, by their names.
+	Allowed map[string]int
 }
 
 // lateUpdate is the name of the explanation of a request to a task that had ended
 // before its callers could know.
 const lateUpdate = "stop: the update about its end was late"
 
-// Check names the invariants that the run has broken without an excuse.
-func Check(s Schedule, w World, excuses []Excuse, o Observed) Verdict {
-	j := &judge{world: w, schedule: s, seen: o, excuses: excuses, excused: map[string]int{}}
+// Check names the invariants that the run has broken without an allowance.
+func Check(s Schedule, w Topology, allowances []Allowance, o Observed) Verdict {
+	j := &checker{topology: w, schedule: s, seen: o, allowances: allowances, allowed: map[string]int{}}
 	j.requests()
 	for _, l := range o.Tasks {
 		j.ends(l)
@@ -63,45 +63,45 @@ func Check(s Schedule, w World, excuses []Excuse, o Observed) Verdict {
 		j.left(l)
 	}
 	slices.SortStableFunc(j.found, func(a, b Violation) int { return cmp.Compare(a.At, b.At) })
-	return Verdict{j.found, j.excused}
+	return Verdict{j.found, j.allowed}
 }
 
-type judge struct {
-	world    World
-	schedule Schedule
-	seen     Observed
-	excuses  []Excuse
-	found    []Violation
-	excused  map[string]int
+type checker struct {
+	topology   Topology
+	schedule   Schedule
+	seen       Observed
+	allowances []Allowance
+	found      []Violation
+	allowed    map[string]int
 }
 
-func (j *judge) report(invariant, task string, at time.Duration, format string, args ...any) {
+func (j *checker) report(invariant, task string, at time.Duration, format string, args ...any) {
 	j.found = append(j.found, Violation{invariant, task, at, fmt.Sprintf(format, args...)})
 }
 
 // updatedBy returns until when callers are notified at the latest, on this machine.
-func (j *judge) updatedBy(at, bound time.Duration, task string) time.Duration {
-	by := updatedBy(j.excuses, j.world, at, bound, task)
+func (j *checker) updatedBy(at, bound time.Duration, task string) time.Duration {
+	by := updatedBy(j.allowances, j.topology, at, bound, task)
 	if by == forever {
 		return by
 	}
 	return by + j.seen.slack(at, by)
 }
 
-// requests reports failed requests without an excuse, which is a fault of the
+// requests reports failed requests without an allowance, which is a fault of the
 // schedule, or a task that ended while updates were late.
-func (j *judge) requests() {
+func (j *checker) requests() {
 	for _, r := range j.seen.Requests {
 		if r.Error == "" {
 			continue
 		}
 		slack := j.seen.slack(r.Start, r.End)
-		if e, ok := excused(j.excuses, RequestFails, "", r.Start-slack, r.End); ok {
-			j.excused[e.Rule.name()]++
+		if e, ok := allowed(j.allowances, RequestFails, "", r.Start-slack, r.End); ok {
+			j.allowed[e.Rule.name()]++
 			continue
 		}
 		if j.unaware(r) {
-			j.excused[lateUpdate]++
+			j.allowed[lateUpdate]++
 			continue
 		}
 		j.report(NoRequestFails, "", r.Start, "after %s: %s", (r.End - r.Start).Round(time.Millisecond),
@@ -112,12 +112,12 @@ func (j *judge) requests() {
 // unaware reports whether the request met a task that had ended, of which its callers
 // could not know: updates were late, not only under way. A task answers every caller
 // until its application has stopped.
-func (j *judge) unaware(r Request) bool {
+func (j *checker) unaware(r Request) bool {
 	for _, l := range j.seen.Tasks {
 		if l.Term == Never || j.silent(l)-updateBound-j.seen.slack(r.Start, r.End) > r.End {
 			continue
 		}
-		late := updatedBy(j.excuses, j.world, l.Term, updateBound, l.Task) > l.Term+updateBound
+		late := updatedBy(j.allowances, j.topology, l.Term, updateBound, l.Task) > l.Term+updateBound
 		if late && r.Start-connecting <= j.updatedBy(l.Term, updateBound, l.Task) {
 			return true
 		}
@@ -127,10 +127,10 @@ func (j *judge) unaware(r Request) bool {
 
 // silent returns when an application of the task has ended, or is UNHEALTHY for the rest of its life;
 // Never when none has.
-func (j *judge) silent(l Life) time.Duration {
+func (j *checker) silent(l TaskLifetime) time.Duration {
 	since := Never
 	for _, u := range j.seen.unable(l.Task) {
-		application := slices.ContainsFunc(j.schedule.Task(j.world, l.Task).Containers, func(c Container) bool {
+		application := slices.ContainsFunc(j.schedule.Task(j.topology, l.Task).Containers, func(c Container) bool {
 			return c.Name == u.container && c.Role == Application
 		})
 		if application && u.to == Never {
@@ -141,23 +141,23 @@ func (j *judge) silent(l Life) time.Duration {
 }
 
 // ends reports tasks that end, or leave the traffic, without a reason.
-func (j *judge) ends(l Life) {
-	if _, ok := excused(j.excuses, TaskEnds, l.Task, l.Term-j.seen.slack(l.Term, l.Term),
+func (j *checker) ends(l TaskLifetime) {
+	if _, ok := allowed(j.allowances, TaskEnds, l.Task, l.Term-j.seen.slack(l.Term, l.Term),
 		l.Term); l.Term < j.seen.Healed && !ok {
-		j.report(NotForNothing, l.Task, l.Term, "the task stops unexpectedly%s", j.because(l))
+		j.report(NoUnexplainedEnd, l.Task, l.Term, "the task stops unexpectedly%s", j.because(l))
 	}
 	for _, in := range j.seen.inTraffic(l.Task) {
 		if in.to >= min(l.Term, j.seen.Healed) {
 			continue
 		}
-		if _, ok := excused(j.excuses, OutOfTraffic, l.Task, in.to-j.seen.slack(in.to, in.to), in.to); !ok {
-			j.report(NotForNothing, l.Task, in.to, "Consul ceases to send it traffic")
+		if _, ok := allowed(j.allowances, OutOfTraffic, l.Task, in.to-j.seen.slack(in.to, in.to), in.to); !ok {
+			j.report(NoUnexplainedEnd, l.Task, in.to, "Consul ceases to send it traffic")
 		}
 	}
 }
 
 // because names the container that ended first.
-func (j *judge) because(l Life) string {
+func (j *checker) because(l TaskLifetime) string {
 	for _, u := range j.seen.unable(l.Task) {
 		if u.from <= l.Term+time.Second {
 			return ": " + u.why
@@ -167,7 +167,7 @@ func (j *judge) because(l Life) string {
 }
 
 // unable reports instances that are in the traffic and cannot serve.
-func (j *judge) unable(l Life) {
+func (j *checker) unable(l TaskLifetime) {
 	for _, u := range j.seen.unable(l.Task) {
 		if u.from >= l.Term {
 			continue // that is for latched
@@ -183,7 +183,7 @@ func (j *judge) unable(l Life) {
 }
 
 // latched reports instances that are in the traffic after their TERM.
-func (j *judge) latched(l Life) {
+func (j *checker) latched(l TaskLifetime) {
 	if l.Term == Never {
 		return
 	}
@@ -199,13 +199,13 @@ func (j *judge) latched(l Life) {
 
 // serves reports tasks that do not enter the traffic in time, or are not in it
 // after all faults have ended.
-func (j *judge) serves(l Life) {
+func (j *checker) serves(l TaskLifetime) {
 	in := j.seen.inTraffic(l.Task)
-	late := func(e Excuse) bool {
+	late := func(e Allowance) bool {
 		return (e.What == StartsLate || e.What == UpdatesLate || e.What == OutOfTraffic) &&
-			(e.Task == "" || e.Task == l.Task || e.Task == j.world.entry())
+			(e.Task == "" || e.Task == l.Task || e.Task == j.topology.entry())
 	}
-	by := after(j.excuses, l.Started, l.Started+serveBound, serveBound, late)
+	by := after(j.allowances, l.Started, l.Started+serveBound, serveBound, late)
 	if by != forever {
 		by += j.seen.slack(l.Started, by)
 	}
@@ -215,14 +215,14 @@ func (j *judge) serves(l Life) {
 		return
 	}
 	there := slices.ContainsFunc(in, func(s interval) bool { return s.from <= j.seen.Healed && s.to >= j.seen.Healed })
-	if _, gone := excused(j.excuses, OutOfTraffic, l.Task, j.seen.Healed, j.seen.Healed); l.Term >= j.seen.Healed &&
+	if _, gone := allowed(j.allowances, OutOfTraffic, l.Task, j.seen.Healed, j.seen.Healed); l.Term >= j.seen.Healed &&
 		!there && !gone {
 		j.report(Serves, l.Task, j.seen.Healed, "it is not in traffic after all faults have ended")
 	}
 }
 
 // left reports what a task has left in Consul after its end.
-func (j *judge) left(l Life) {
+func (j *checker) left(l TaskLifetime) {
 	for _, left := range j.seen.Left {
 		if left.Task != l.Task || l.Stopped == Never {
 			continue
@@ -233,7 +233,7 @@ func (j *judge) left(l Life) {
 		if by != forever {
 			by += Bound(left.What) + j.seen.slack(l.Term, l.Stopped)
 		}
-		_, ok := excused(j.excuses, left.What, l.Task, 0, l.Stopped)
+		_, ok := allowed(j.allowances, left.What, l.Task, 0, l.Stopped)
 		ok = ok || (left.What == ServiceToken || left.What == ClientToken) && j.unanswered(l)
 		ok = ok || left.What == AgentFails && (away || j.leaveLost(l)) || reachable > l.Term+logOutBound
 		if left.Gone <= by || ok || j.seen.Ended < by {
@@ -246,25 +246,25 @@ func (j *judge) left(l Life) {
 
 // leaveLost reports whether the servers may not be notified that the task's agent has left.
 // When all leave at once, no agent may remain to pass that on.
-func (j *judge) leaveLost(l Life) bool {
-	_, lost := excused(j.excuses, LeaveLost, l.Task, l.Term, l.Stopped)
+func (j *checker) leaveLost(l TaskLifetime) bool {
+	_, lost := allowed(j.allowances, LeaveLost, l.Task, l.Term, l.Stopped)
 	return lost || l.Term >= j.seen.Healed
 }
 
 // unanswered reports whether a login of the task may have had no answer: those at
 // its start, and of an agent that was started again.
-func (j *judge) unanswered(l Life) bool {
+func (j *checker) unanswered(l TaskLifetime) bool {
 	logins := []interval{{l.Started, l.Started + serveBound}}
 	if in := j.seen.inTraffic(l.Task); len(in) > 0 {
 		logins[0].to = min(logins[0].to, in[0].from)
 	}
-	for _, e := range j.excuses {
+	for _, e := range j.allowances {
 		if e.What == AgentFails && e.Task == l.Task {
 			logins = append(logins, interval{e.From, e.From + serveBound})
 		}
 	}
 	return slices.ContainsFunc(logins, func(s interval) bool {
-		_, ok := excused(j.excuses, LoginToken, l.Task, s.from, s.to)
+		_, ok := allowed(j.allowances, LoginToken, l.Task, s.from, s.to)
 		return ok
 	})
 }
@@ -272,9 +272,9 @@ func (j *judge) unanswered(l Life) bool {
 // reachable returns when the servers were reachable again at the latest, after they
 // were not while the task ended; away reports that there was such a time. An agent
 // tries once to leave.
-func (j *judge) reachable(l Life) (by time.Duration, away bool) {
+func (j *checker) reachable(l TaskLifetime) (by time.Duration, away bool) {
 	by = l.Term
-	for _, e := range j.excuses {
+	for _, e := range j.allowances {
 		if e.What == Unreachable && (e.Task == "" || e.Task == l.Task) && e.From <= l.Stopped && e.To >= l.Term {
 			by, away = max(by, e.To), true
 		}

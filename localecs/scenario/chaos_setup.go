@@ -18,29 +18,29 @@ import (
 // and two may end, and one is left.
 const minInstances = 4
 
-// Setting is the part of a scenario that a trial uses: all but its steps.
-type Setting struct {
-	World chaos.World
-	// scene has the tasks of the world, and no steps.
-	scene   *file.Scenario
+// ChaosSetup is the part of a scenario that a trial uses: all but its steps.
+type ChaosSetup struct {
+	Topology chaos.Topology
+	// base has the tasks of the world, and no steps.
+	base    *file.Scenario
 	traffic file.Traffic
 }
 
 // Name returns the name of the scenario.
-func (s *Setting) Name() string { return s.scene.Name }
+func (s *ChaosSetup) Name() string { return s.base.Name }
 
-// Take derives the setting from a scenario that was not written for trials. Its first
+// NewChaosSetup derives the setting from a scenario that was not written for trials. Its first
 // traffic step is the trial's, and posts to URLs that end in /fail and /ok make an
 // application unhealthy and healthy.
-func Take(f *file.Scenario) (*Setting, error) {
+func NewChaosSetup(f *file.Scenario) (*ChaosSetup, error) {
 	read, _, err := file.Read(f)
 	if err != nil {
 		return nil, err
 	}
 	defs := read.Tasks
-	s := &Setting{scene: new(*f)}
-	s.scene.Tasks = maps.Clone(f.Tasks)
-	s.scene.Steps, s.scene.Services, s.scene.Checks = nil, nil, file.Checks{
+	s := &ChaosSetup{base: new(*f)}
+	s.base.Tasks = maps.Clone(f.Tasks)
+	s.base.Steps, s.base.Services, s.base.Checks = nil, nil, file.Checks{
 		// The target of a fault may have ended with an earlier fault.
 		NoTokensOf: f.Checks.NoTokensOf, NoServices: f.Checks.NoServices, FaultsMayMiss: true,
 	}
@@ -74,24 +74,24 @@ func postURL(s file.Step) string {
 }
 
 // add adds a task to the world.
-func (s *Setting) add(name string, def *taskdef.TaskDefinition, fails map[string]string) {
+func (s *ChaosSetup) add(name string, def *taskdef.TaskDefinition, fails map[string]string) {
 	t := chaos.Task{Name: name, Family: def.Family, Entry: name == s.traffic.Task, Containers: containersOf(def)}
 	if url := fails[def.Family]; url != "" {
 		t.Fail, t.Heal = url+"/fail", url+"/ok"
 	}
-	s.World.Tasks = append(s.World.Tasks, t)
+	s.Topology.Tasks = append(s.Topology.Tasks, t)
 }
 
 // fill adds tasks of called services until there are enough, and removes excess ones:
 // a scenario may have tasks for its later steps.
-func (s *Setting) fill(defs map[string]*taskdef.TaskDefinition, fails map[string]string) error {
+func (s *ChaosSetup) fill(defs map[string]*taskdef.TaskDefinition, fails map[string]string) error {
 	count := map[string]int{}
-	s.World.Tasks = slices.DeleteFunc(s.World.Tasks, func(t chaos.Task) bool {
+	s.Topology.Tasks = slices.DeleteFunc(s.Topology.Tasks, func(t chaos.Task) bool {
 		count[t.Family]++
 		return !t.Entry && count[t.Family] > minInstances
 	})
 	var last chaos.Task
-	for _, t := range s.World.Tasks {
+	for _, t := range s.Topology.Tasks {
 		if !t.Entry {
 			last = t
 		}
@@ -99,13 +99,13 @@ func (s *Setting) fill(defs map[string]*taskdef.TaskDefinition, fails map[string
 	if last.Name == "" {
 		return errors.New("chaos needs a scenario with tasks that others call")
 	}
-	for _, t := range slices.Clone(s.World.Tasks) {
+	for _, t := range slices.Clone(s.Topology.Tasks) {
 		for n := count[t.Family] + 1; !t.Entry && count[t.Family] < minInstances; n++ {
 			name := fmt.Sprintf("%s-%d", t.Family, n)
-			if _, taken := s.scene.Tasks[name]; taken {
+			if _, taken := s.base.Tasks[name]; taken {
 				continue
 			}
-			s.scene.Tasks[name] = s.scene.Tasks[t.Name]
+			s.base.Tasks[name] = s.base.Tasks[t.Name]
 			s.add(name, defs[t.Name], fails)
 			count[t.Family]++
 		}

@@ -14,13 +14,13 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
-func setting(t *testing.T, example string) *Setting {
+func setting(t *testing.T, example string) *ChaosSetup {
 	t.Helper()
 	f, err := file.Load(filepath.Join(testkit.Root(), "examples", example))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Take(f)
+	s, err := NewChaosSetup(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestTakeReadsTheWorld(t *testing.T) {
 	got := setting(t, "chaos")
 	if d := cmp.Diff([]chaos.Task{instance("api-1"), instance("api-2"),
 		{Name: "web", Family: "web", Entry: true, Containers: web}, instance("api-3"), instance("api-4")},
-		got.World.Tasks); d != "" {
+		got.Topology.Tasks); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	if got.Name() != "chaos" || got.traffic != (file.Traffic{Task: "web", Port: 8080, Rate: 20}) {
@@ -56,17 +56,17 @@ func TestTakeReadsTheWorld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Take(rolling); err == nil ||
+	if _, err := NewChaosSetup(rolling); err == nil ||
 		!strings.HasPrefix(err.Error(), "chaos needs a scenario with consul.authMethods") {
 		t.Errorf("one with a controller: %v", err)
 	}
 	delete(rolling.Tasks, "controller")
 	rolling.Consul.AuthMethods = []file.AuthMethod{{}}
-	many, err := Take(rolling)
+	many, err := NewChaosSetup(rolling)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, task := range many.World.Tasks { // it has eight, for later
+	for _, task := range many.Topology.Tasks { // it has eight, for later
 		names = append(names, task.Name)
 	}
 	if d := cmp.Diff([]string{"api-1", "api-2", "api-3", "api-4", "web"}, names); d != "" {
@@ -82,13 +82,14 @@ func TestTakeReportsMissingSteps(t *testing.T) {
 	}
 	whole := *f
 	f.Steps = f.Steps[:3]
-	if _, err := Take(f); err == nil ||
+	if _, err := NewChaosSetup(f); err == nil ||
 		err.Error() != "chaos needs a scenario with a traffic step: where requests enter" {
 		t.Errorf("without traffic: %v", err)
 	}
 	whole.Tasks = map[string]file.Task{"web": whole.Tasks["web"]}
 	whole.Steps = []file.Step{{Traffic: &file.Traffic{Task: "web", Port: 8080, Rate: 1}}}
-	if _, err := Take(&whole); err == nil || err.Error() != "chaos needs a scenario with tasks that others call" {
+	if _, err := NewChaosSetup(&whole); err == nil ||
+		err.Error() != "chaos needs a scenario with tasks that others call" {
 		t.Errorf("without tasks: %v", err)
 	}
 }
@@ -109,7 +110,7 @@ func TestAScheduleCanBePutIntoAScenarioFile(t *testing.T) {
 	}
 	testkit.Golden(t, "shortest.yaml", []byte(text))
 	loaded := load(t, text)
-	if d := cmp.Diff(s.script(sched).Steps, loaded.Steps, cmp.AllowUnexported(file.EndTraffic{})); d != "" {
+	if d := cmp.Diff(s.scenario(sched).Steps, loaded.Steps, cmp.AllowUnexported(file.EndTraffic{})); d != "" {
 		t.Errorf("steps (-made +read):\n%s", d)
 	}
 }
@@ -152,7 +153,7 @@ func TestEveryScriptIsAScenario(t *testing.T) {
 
 func TestSummaryAndTotals(t *testing.T) {
 	t.Parallel()
-	r := &Result{
+	r := &ChaosResult{
 		Schedule: chaos.Schedule{
 			Events: []chaos.Event{
 				{At: 2 * time.Second, Stop: "api-1"}, {At: 3 * time.Second, Fault: &chaos.Fault{Server: chaos.Down}},
@@ -164,7 +165,7 @@ func TestSummaryAndTotals(t *testing.T) {
 				{Invariant: chaos.NoRequestFails, At: 4 * time.Second, Text: "503"},
 				{Invariant: chaos.Latched, Task: "api-1", At: 5 * time.Second, Text: "again"},
 			},
-			Excused: map[string]int{"link: traffic exceeds its link's bandwidth (TCP)": 1},
+			Allowed: map[string]int{"link: traffic exceeds its link's bandwidth (TCP)": 1},
 		},
 	}
 	v := r.Summary(7)

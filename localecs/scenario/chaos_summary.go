@@ -25,8 +25,8 @@ type Summary struct {
 	// the violations.
 	Answered int `json:"answered"`
 	Failed   int `json:"failed"`
-	// Excused counts what failed by the rule that explains it.
-	Excused    map[string]int `json:"excused,omitempty"`
+	// Allowed counts what failed by the rule that explains it.
+	Allowed    map[string]int `json:"excused,omitempty"`
 	Violations []Violation    `json:"violations"`
 	// Shortest is the shortest schedule that still fails, as part of a scenario
 	// file, and Reruns how many were tried for it.
@@ -45,17 +45,17 @@ type Violation struct {
 }
 
 // Summary returns the result of a seed's schedule.
-func (r *Result) Summary(seed uint64) Summary {
+func (r *ChaosResult) Summary(seed uint64) Summary {
 	v := Summary{
 		Time: time.Now(), Kind: KindChaos, Seed: seed, Kinds: map[string]int{},
-		Answered: r.Report.Answered, Failed: r.Report.Failed, Excused: r.Excused,
+		Answered: r.Report.Answered, Failed: r.Report.Failed, Allowed: r.Verdict.Allowed,
 		Seconds: Seconds(r.Report.Elapsed), LogDir: r.Report.LogDir,
 	}
 	for _, e := range r.Schedule.Events {
 		v.Events = append(v.Events, strings.TrimSpace(e.String()))
 		v.Kinds[e.Kind()]++
 	}
-	for _, x := range r.Violations {
+	for _, x := range r.Verdict.Violations {
 		v.Violations = append(v.Violations, Violation{x.Invariant, x.Task, Seconds(x.At), x.Text})
 	}
 	return v
@@ -82,8 +82,8 @@ func (v Summary) text() string {
 	for _, e := range v.Events {
 		fmt.Fprintf(&b, "  %s\n", e)
 	}
-	for _, name := range slices.Sorted(maps.Keys(v.Excused)) {
-		fmt.Fprintf(&b, "%d lost requests are explained by %s\n", v.Excused[name], name)
+	for _, name := range slices.Sorted(maps.Keys(v.Allowed)) {
+		fmt.Fprintf(&b, "%d lost requests are explained by %s\n", v.Allowed[name], name)
 	}
 	count := map[string]int{}
 	for _, x := range v.Violations {
@@ -157,8 +157,8 @@ func (t *Totals) text() string {
 const stream = 0x6368616f73
 
 // Generate draws the schedule of a seed for the setting, always the same one.
-func (s *Setting) Generate(seed uint64, length time.Duration) chaos.Schedule {
-	made := chaos.Generate(rand.New(rand.NewPCG(seed, stream)), length, s.World)
+func (s *ChaosSetup) Generate(seed uint64, length time.Duration) chaos.Schedule {
+	made := chaos.Generate(rand.New(rand.NewPCG(seed, stream)), length, s.Topology)
 	made.Seed = seed
 	return made
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
-// DefaultAccount is the account of a World whose Options have none.
+// DefaultAccount is the account of a Simulator whose Options have none.
 const DefaultAccount = "123456789012"
 
 // DefaultSubnet has room for 65,531 tasks.
 const DefaultSubnet = "10.42.0.0/16"
 
-// Options describe a World. The zero Options are a World in which nothing takes
+// Options describe a Simulator. The zero Options are a Simulator in which nothing takes
 // time.
 type Options struct {
 	// Region is us-east-1 and Account DefaultAccount where they are empty.
@@ -41,14 +41,14 @@ type Options struct {
 	Throttle bool
 	Lag      controlplane.Lag
 	// Observe receives each new version of a task. It must neither block nor call
-	// the World. It may be nil.
+	// the Simulator. It may be nil.
 	Observe func(task shapes.Task, at time.Time)
 	// Log may be nil.
 	Log hclog.Logger
 }
 
-// World is a running ECS without processes, with the empty cluster "default".
-type World struct {
+// Simulator is a running ECS without processes, with the empty cluster "default".
+type Simulator struct {
 	// Plane has the calls of the API as methods.
 	Plane *controlplane.Plane
 	// Identities are the account's roles, users and keys.
@@ -59,8 +59,8 @@ type World struct {
 	ecs, aws http.Handler
 }
 
-// Open makes a World. The error is about the subnet.
-func Open(o Options) (*World, error) {
+// Open makes a Simulator. The error is about the subnet.
+func Open(o Options) (*Simulator, error) {
 	o.Region, o.Account = cmp.Or(o.Region, "us-east-1"), cmp.Or(o.Account, DefaultAccount)
 	if o.Log == nil {
 		o.Log = hclog.NewNullLogger()
@@ -71,7 +71,9 @@ func Open(o Options) (*World, error) {
 	}
 	options := LifeOptions{Timing: o.Timing, Scheduler: scheduler.Options{AtOnce: o.AtOnce}}
 	account := shapes.Account{Region: o.Region, ID: o.Account}
-	w := &World{region: o.Region, Identities: iam.NewStore(), launcher: newLauncher(options, subnet, o.Region, o.Log)}
+	w := &Simulator{
+		region: o.Region, Identities: iam.NewStore(), launcher: newLauncher(options, subnet, o.Region, o.Log),
+	}
 	for _, r := range o.Roles {
 		w.Identities.PutRole(r)
 	}
@@ -85,11 +87,11 @@ func Open(o Options) (*World, error) {
 	return w, nil
 }
 
-// Region returns where the World is.
-func (w *World) Region() string { return w.region }
+// Region returns where the Simulator is.
+func (w *Simulator) Region() string { return w.region }
 
 // ServeHTTP serves the ECS API, and STS and IAM, as tasks and users find them.
-func (w *World) ServeHTTP(res http.ResponseWriter, req *http.Request) {
+func (w *Simulator) ServeHTTP(res http.ResponseWriter, req *http.Request) {
 	if controlplane.IsECSRequest(req) {
 		w.ecs.ServeHTTP(res, req)
 		return
@@ -97,8 +99,8 @@ func (w *World) ServeHTTP(res http.ResponseWriter, req *http.Request) {
 	w.aws.ServeHTTP(res, req)
 }
 
-// Close ends the World: nothing happens to a task any more.
-func (w *World) Close() {
+// Close ends the Simulator: nothing happens to a task any more.
+func (w *Simulator) Close() {
 	w.Plane.Close()
 	w.launcher.close()
 }

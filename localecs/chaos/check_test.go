@@ -27,7 +27,7 @@ func TestCheck(t *testing.T) {
 		}},
 		"lost long after it on a late machine": {schedule(envoy),
 			with(with(ended(10*s, 20*s, 10*s), failed(12*s, 13*s)), func(o *Observed) {
-				o.Lags = []Lag{{12 * s, 200 * time.Millisecond}}
+				o.Delays = []Delay{{12 * s, 200 * time.Millisecond}}
 			}), nil},
 		"lost to an orderly stop": {schedule(stop(10*s, "api-1")), with(ended(10*s, 20*s, 10*s), failed(15*s, 16*s)),
 			[]string{
@@ -70,7 +70,8 @@ func TestCheck(t *testing.T) {
 		}},
 		"in traffic again after its TERM": {schedule(stop(10*s, "api-1")),
 			with(ended(10*s, 20*s, 10*s), func(o *Observed) {
-				o.Traffic = append(o.Traffic, Turn{15 * s, "api-1", true}, Turn{16 * s, "api-1", false})
+				o.Traffic = append(o.Traffic, TrafficChange{15 * s, "api-1", true},
+					TrafficChange{16 * s, "api-1", false})
 			}), []string{
 				"15.00s api-1: no instance in traffic after its TERM: it was asked to stop at 10.00s, and Consul " +
 					"sends it traffic from 15.00s until 16.00s",
@@ -179,22 +180,22 @@ func TestCheck(t *testing.T) {
 		}},
 		"out of traffic for nothing": {schedule(endpoint(10*s, 10*s, Metadata)), with(well(), func(o *Observed) {
 			o.Traffic = append(o.Traffic[:3:3],
-				append([]Turn{{15 * s, "api-1", false}, {17 * s, "api-1", true}}, o.Traffic[3:]...)...)
+				append([]TrafficChange{{15 * s, "api-1", false}, {17 * s, "api-1", true}}, o.Traffic[3:]...)...)
 		}), []string{"15.00s api-1: nothing ends without a cause: Consul ceases to send it traffic"}},
 		"out of traffic since its agent is frozen": {schedule(freeze(10*s, 10*s, "api-1", "consul-client")),
 			with(well(), func(o *Observed) {
 				o.Traffic = append(o.Traffic[:3:3],
-					append([]Turn{{15 * s, "api-1", false}, {17 * s, "api-1", true}}, o.Traffic[3:]...)...)
+					append([]TrafficChange{{15 * s, "api-1", false}, {17 * s, "api-1", true}}, o.Traffic[3:]...)...)
 			}), nil},
 		"out of traffic since another agent says so that was cut off": {schedule(partition(2*s, 10*s, "api-2", All)),
 			with(well(), func(o *Observed) {
 				o.Traffic = append(o.Traffic[:3:3],
-					append([]Turn{{13 * s, "api-1", false}, {14 * s, "api-1", true}}, o.Traffic[3:]...)...)
+					append([]TrafficChange{{13 * s, "api-1", false}, {14 * s, "api-1", true}}, o.Traffic[3:]...)...)
 			}), nil},
 		"out of traffic long after that": {schedule(partition(2*s, 10*s, "api-2", All)),
 			with(well(), func(o *Observed) {
 				o.Traffic = append(o.Traffic[:3:3],
-					append([]Turn{{28 * s, "api-1", false}, {29 * s, "api-1", true}}, o.Traffic[3:]...)...)
+					append([]TrafficChange{{28 * s, "api-1", false}, {29 * s, "api-1", true}}, o.Traffic[3:]...)...)
 			}), []string{"28.00s api-1: nothing ends without a cause: Consul ceases to send it traffic"}},
 		"not back at the end": {schedule(freeze(10*s, 10*s, "api-1", "consul-client")), with(well(), func(o *Observed) {
 			o.Traffic[3].At = 15 * s
@@ -202,40 +203,41 @@ func TestCheck(t *testing.T) {
 			"69.00s api-1: every task serves again: it is not in traffic after all faults have ended",
 		}},
 		"a replacement is late": {schedule(), with(well(), func(o *Observed) {
-			o.Tasks = append(o.Tasks, Life{"api-r1", 10 * s, 70 * s, 80 * s})
-			o.Traffic = append(o.Traffic, Turn{60 * s, "api-r1", true}, Turn{70 * s, "api-r1", false})
+			o.Tasks = append(o.Tasks, TaskLifetime{"api-r1", 10 * s, 70 * s, 80 * s})
+			o.Traffic = append(o.Traffic, TrafficChange{60 * s, "api-r1", true}, TrafficChange{70 * s, "api-r1", false})
 		}), []string{"55.00s api-r1: every task serves again: started at 10.00s, it is in traffic at 60.00s"}},
 		"a replacement is late since the server was away": {schedule(server(12*s, 10*s)),
 			with(well(), func(o *Observed) {
-				o.Tasks = append(o.Tasks, Life{"api-r1", 10 * s, 70 * s, 80 * s})
-				o.Traffic = append(o.Traffic, Turn{60 * s, "api-r1", true}, Turn{70 * s, "api-r1", false})
+				o.Tasks = append(o.Tasks, TaskLifetime{"api-r1", 10 * s, 70 * s, 80 * s})
+				o.Traffic = append(o.Traffic, TrafficChange{60 * s, "api-r1", true},
+					TrafficChange{70 * s, "api-r1", false})
 			}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			excuses := Excuses(c.schedule, helloDefinition())
-			for _, v := range Check(c.schedule, helloDefinition(), excuses, c.seen).Violations {
+			allowances := Allowances(c.schedule, helloDefinition())
+			for _, v := range Check(c.schedule, helloDefinition(), allowances, c.seen).Violations {
 				got = append(got, v.String())
 			}
 			if d := cmp.Diff(c.want, got); d != "" {
-				t.Errorf("(-want +got):\n%s\nexcuses: %v", d, excuses)
+				t.Errorf("(-want +got):\n%s\nexcuses: %v", d, allowances)
 			}
 		})
 	}
 }
 
-// Without the rules nothing is excused: what they excuse is seen.
+// Without the rules nothing is allowed: what they allow is seen.
 func TestCheckWithoutRules(t *testing.T) {
 	t.Parallel()
 	killed := schedule(kill(10*s, "api-1", "sidecar-proxy", "envoy"))
 	seen := with(ended(10*s, 20*s, 10*s), failed(10*s+s/2, 11*s))
-	with := Check(killed, helloDefinition(), Excuses(killed, helloDefinition()), seen)
-	if d := cmp.Diff(map[string]int{"kill proxy instance: callers learn of it a moment later (examples/rolling-update)": 1}, with.Excused); d != "" || len(with.Violations) != 0 {
-		t.Errorf("with the rules: %v, excused (-want +got):\n%s", with.Violations, d)
+	with := Check(killed, helloDefinition(), Allowances(killed, helloDefinition()), seen)
+	if d := cmp.Diff(map[string]int{"kill proxy instance: callers learn of it a moment later (examples/rolling-update)": 1}, with.Allowed); d != "" || len(with.Violations) != 0 {
+		t.Errorf("with the rules: %v, allowed (-want +got):\n%s", with.Violations, d)
 	}
 	if got := Check(killed, helloDefinition(), nil, seen).Violations; len(got) != 2 ||
-		got[0].Invariant != NotForNothing || got[1].Invariant != NoRequestFails {
+		got[0].Invariant != NoUnexplainedEnd || got[1].Invariant != NoRequestFails {
 		t.Errorf("without: %v", got)
 	}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // hello returns a world like examples/hello-mesh.
-func hello() World {
+func hello() Topology {
 	task := func(name, family string) Task {
 		return Task{
 			Name: name, Family: family, Entry: family == "web",
@@ -19,12 +19,12 @@ func hello() World {
 			},
 		}
 	}
-	return World{
+	return Topology{
 		Tasks: []Task{task("api-1", "api"), task("api-2", "api"), task("api-3", "api"), task("web", "web")},
 	}
 }
 
-func dice(seed uint64) Dice { return rand.New(rand.NewPCG(seed, 7)) }
+func random(seed uint64) Rand { return rand.New(rand.NewPCG(seed, 7)) }
 
 func killed(at time.Duration, task, container, program string) Event {
 	return Event{At: at, Fault: &Fault{Kill: &Kill{Task: task, Container: container, Process: program}}}

@@ -7,7 +7,7 @@ import (
 const s = time.Second
 
 // helloDefinition returns a world like examples/hello-mesh.
-func helloDefinition() World {
+func helloDefinition() Topology {
 	task := func(name, family string) Task {
 		return Task{Name: name, Family: family, Entry: family == "web", Containers: []Container{
 			{Name: "consul-client", Role: Agent, Program: "consul", Essential: true, Restarts: true},
@@ -16,7 +16,7 @@ func helloDefinition() World {
 			{Name: family, Role: Application, Program: "hello", Essential: true},
 		}}
 	}
-	return World{Tasks: []Task{task("api-1", "api"), task("api-2", "api"), task("web", "web")}}
+	return Topology{Tasks: []Task{task("api-1", "api"), task("api-2", "api"), task("web", "web")}}
 }
 
 func schedule(events ...Event) Schedule {
@@ -46,12 +46,12 @@ func endpoint(at, long time.Duration, name string) Event {
 // well returns what a run without any event shows: all are in traffic until the end.
 func well() Observed {
 	return Observed{
-		Tasks: []Life{
+		Tasks: []TaskLifetime{
 			{Task: "api-1", Started: -15 * s, Term: 70 * s, Stopped: 80 * s},
 			{Task: "api-2", Started: -15 * s, Term: 70 * s, Stopped: 80 * s},
 			{Task: "web", Started: -15 * s, Term: 70 * s, Stopped: 76 * s},
 		},
-		Traffic: []Turn{
+		Traffic: []TrafficChange{
 			{-3 * s, "api-1", true}, {-3 * s, "api-2", true}, {-3 * s, "web", true},
 			{70 * s, "api-1", false}, {70 * s, "api-2", false}, {70 * s, "web", false},
 		},

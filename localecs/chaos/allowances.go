@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Excuse is a loss that an event of the schedule explains.
-type Excuse struct {
+// Allowance is a loss that an event of the schedule explains.
+type Allowance struct {
 	What What
 	// Task is the task that has the loss; empty is any task.
 	Task string
@@ -16,10 +16,10 @@ type Excuse struct {
 	Rule Rule
 }
 
-// Excuses returns what the schedule may cost, by the rules. The delays of updates come
+// Allowances returns what the schedule may cost, by the rules. The delays of updates come
 // first: other windows depend on them.
-func Excuses(s Schedule, w World) []Excuse {
-	var all []Excuse
+func Allowances(s Schedule, w Topology) []Allowance {
+	var all []Allowance
 	rules := Rules()
 	for _, dependent := range []bool{false, true} {
 		for _, e := range s.Events {
@@ -29,14 +29,15 @@ func Excuses(s Schedule, w World) []Excuse {
 					e.For < r.Longer || !r.together(e, s, w) {
 					continue
 				}
-				excuse := r.excuse(e)
+				allowance := r.allowance(e)
 				if dependent {
-					if by := after(all, e.At, excuse.To, updateBound, delaysUpdates(w, excuse.Task)); by > excuse.To &&
+					if by := after(all, e.At, allowance.To, updateBound,
+						delaysUpdates(w, allowance.Task)); by > allowance.To &&
 						by != forever {
-						excuse.To = by + connecting // by then its network may be gone
+						allowance.To = by + connecting // by then its network may be gone
 					}
 				}
-				all = append(all, excuse)
+				all = append(all, allowance)
 			}
 		}
 	}
@@ -44,7 +45,7 @@ func Excuses(s Schedule, w World) []Excuse {
 }
 
 // about reports whether the rule is about an event that hits the task.
-func (r Rule) about(e Event, task Task, w World) bool {
+func (r Rule) about(e Event, task Task, w Topology) bool {
 	switch {
 	case r.Kind != e.Kind():
 		return false
@@ -58,7 +59,7 @@ func (r Rule) about(e Event, task Task, w World) bool {
 }
 
 // together reports whether what the rule wants beside the event happens, too.
-func (r Rule) together(e Event, s Schedule, w World) bool {
+func (r Rule) together(e Event, s Schedule, w Topology) bool {
 	if r.Alone && !slices.ContainsFunc(s.Events, func(o Event) bool { return silent(o, e, s, w) }) {
 		return false
 	}
@@ -78,7 +79,7 @@ const (
 
 // silent reports whether an agent may not answer a server that starts again at the end
 // of down: it cannot, or its task has ended and the server does not know.
-func silent(e, down Event, s Schedule, w World) bool {
+func silent(e, down Event, s Schedule, w Topology) bool {
 	_, on := e.target(w, s)
 	started, still := e.At <= down.End()+leading, e.End() >= down.End()
 	switch e.Kind() {
@@ -92,8 +93,8 @@ func silent(e, down Event, s Schedule, w World) bool {
 	return false
 }
 
-func (r Rule) excuse(e Event) Excuse {
-	x := Excuse{What: r.What, From: e.At, To: e.End() + r.Late, Rule: r}
+func (r Rule) allowance(e Event) Allowance {
+	x := Allowance{What: r.What, From: e.At, To: e.End() + r.Late, Rule: r}
 	if names := e.tasks(); len(names) > 0 && !r.AllTasks {
 		x.Task = names[0]
 	}
@@ -110,20 +111,20 @@ func (r Rule) excuse(e Event) Excuse {
 }
 
 // updatedBy returns when callers know at the latest what happened to a task.
-func updatedBy(all []Excuse, w World, at, bound time.Duration, task string) time.Duration {
+func updatedBy(all []Allowance, w Topology, at, bound time.Duration, task string) time.Duration {
 	return after(all, at, at+bound, bound, delaysUpdates(w, task))
 }
 
-// delaysUpdates selects the excuses that delay the updates about a task to its callers.
-func delaysUpdates(w World, task string) func(Excuse) bool {
-	return func(e Excuse) bool {
+// delaysUpdates selects the allowances that delay the updates about a task to its callers.
+func delaysUpdates(w Topology, task string) func(Allowance) bool {
+	return func(e Allowance) bool {
 		return e.What == UpdatesLate && (e.Task == "" || e.Task == task || e.Task == w.entry())
 	}
 }
 
 // after returns when something that is due at by has happened at the latest: bound
-// after each excuse that it meets since at.
-func after(all []Excuse, at, by, bound time.Duration, counts func(Excuse) bool) time.Duration {
+// after each allowance that it meets since at.
+func after(all []Allowance, at, by, bound time.Duration, counts func(Allowance) bool) time.Duration {
 	for again := true; again && by != forever; {
 		again = false
 		for _, e := range all {
@@ -141,12 +142,12 @@ func after(all []Excuse, at, by, bound time.Duration, counts func(Excuse) bool) 
 	return by
 }
 
-// excused finds the excuse for a loss of a task between two moments.
-func excused(all []Excuse, what What, task string, from, to time.Duration) (Excuse, bool) {
+// allowed finds the allowance for a loss of a task between two moments.
+func allowed(all []Allowance, what What, task string, from, to time.Duration) (Allowance, bool) {
 	for _, e := range all {
 		if e.What == what && (e.Task == "" || task == "" || e.Task == task) && e.From <= to && e.To >= from {
 			return e, true
 		}
 	}
-	return Excuse{}, false
+	return Allowance{}, false
 }

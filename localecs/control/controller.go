@@ -13,8 +13,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// RegionWorld is the World of a region. All fields but Region and OnEnd are optional.
-type RegionWorld struct {
+// RegionController is the Controller of a region. All fields but Region and OnEnd are optional.
+type RegionController struct {
 	Region *cluster.Region
 	// MayEnd is called with a task's name before it is asked to stop.
 	MayEnd func(task string)
@@ -26,8 +26,8 @@ type RegionWorld struct {
 	OnEnd func()
 }
 
-// State implements World.
-func (w *RegionWorld) State() State {
+// State implements Controller.
+func (w *RegionController) State() State {
 	s := State{Tasks: []Task{}, Services: []shapes.Service{}}
 	var planned []string
 	if w.Planned != nil {
@@ -86,8 +86,8 @@ func recent(tasks []Task) []Task {
 	})
 }
 
-// Stop implements World.
-func (w *RegionWorld) Stop(taskID string) error {
+// Stop implements Controller.
+func (w *RegionController) Stop(taskID string) error {
 	t, err := w.State().One(taskID)
 	if err != nil {
 		return err
@@ -99,11 +99,11 @@ func (w *RegionWorld) Stop(taskID string) error {
 	return err
 }
 
-// End implements World.
-func (w *RegionWorld) End() { w.OnEnd() }
+// End implements Controller.
+func (w *RegionController) End() { w.OnEnd() }
 
-// Attach implements World.
-func (w *RegionWorld) Attach(ctx context.Context, r Request, s runtime.Session) (code int, err error) {
+// Attach implements Controller.
+func (w *RegionController) Attach(ctx context.Context, r Request, s runtime.Session) (code int, err error) {
 	t := w.Region.Task(r.TaskID)
 	if t == nil {
 		return runtime.CodeFailed, fmt.Errorf("task %s is not running", r.TaskID)
@@ -111,8 +111,8 @@ func (w *RegionWorld) Attach(ctx context.Context, r Request, s runtime.Session) 
 	return t.Attach(ctx, r.Container, s)
 }
 
-// Visit implements World.
-func (w *RegionWorld) Visit(ctx context.Context, r Request, s runtime.Session) (code int, err error) {
+// Visit implements Controller.
+func (w *RegionController) Visit(ctx context.Context, r Request, s runtime.Session) (code int, err error) {
 	own := w.Region.Environment()
 	if w.Consul != nil {
 		if c := w.Consul(); c != nil {

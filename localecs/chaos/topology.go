@@ -16,8 +16,8 @@ const (
 	HealthSync  Role = "health-sync"
 )
 
-// World is what a schedule may be about.
-type World struct {
+// Topology has the tasks that a schedule may disturb.
+type Topology struct {
 	Tasks []Task
 }
 
@@ -65,7 +65,7 @@ func (t Task) named(name string) Container {
 }
 
 // of returns the task of that name, or the one that a replacement stands for.
-func (w World) of(name string, s Schedule) (Task, bool) {
+func (w Topology) of(name string, s Schedule) (Task, bool) {
 	// A replacement may be one of a replacement, which was started before.
 	for _, e := range slices.Backward(s.Events) {
 		if e.By == name {
@@ -80,7 +80,7 @@ func (w World) of(name string, s Schedule) (Task, bool) {
 }
 
 // entry returns the name of the task that the traffic enters.
-func (w World) entry() string {
+func (w Topology) entry() string {
 	i := slices.IndexFunc(w.Tasks, func(t Task) bool { return t.Entry })
 	if i < 0 {
 		return ""
