@@ -21,12 +21,10 @@ func allowances() map[string]map[string]int {
 			"examples/token-broker/tokendemo": 3, "internal/bench": 22, "internal/cli": 8, "internal/image": 7,
 			"internal/metrics": 4, "internal/retry": 4, "internal/secret": 7, "internal/size": 5,
 			"internal/testkit": 13, "internal/testkit/arch": 9, "internal/testkit/dockerengine": 5,
-			"internal/testkit/vault": 3, "internal/volume": 5, "localecs/chaos": 28, "localecs/cluster": 74,
-			"localecs/command": 68, "localecs/compose": 17, "localecs/control": 24, "localecs/docker": 24,
-			"localecs/ecs/controlplane": 31, "localecs/ecs/iam": 17, "localecs/ecs/metadata": 9,
-			"localecs/ecs/scheduler": 15, "localecs/ecs/shapes": 12, "localecs/ecs/simulated": 9,
-			"localecs/host": 16, "localecs/network": 25, "localecs/runtime": 69, "localecs/scenario": 41,
-			"localecs/scenario/file": 34, "localecs/view": 23, "redirect": 17, "relay": 6, "subcommand": 103,
+			"internal/testkit/vault": 3, "internal/volume": 5, "localecs/cluster": 74,
+			"localecs/command": 68, "localecs/compose": 17, "localecs/docker": 24,
+			"localecs/host": 16, "localecs/network": 25, "localecs/runtime": 69,
+			"redirect": 17, "relay": 6, "subcommand": 103,
 			"supervise": 4, "taskdef": 37, "workload": 27,
 		},
 		"condition": {
@@ -44,7 +42,7 @@ func allowances() map[string]map[string]int {
 		},
 		"methods": {
 			"admission.task": 159, "consulutil.Servers": 37, "localecs/cluster.Cluster": 33,
-			"localecs/cluster.Task": 45, "localecs/ecs/controlplane.Plane": 65,
+			"localecs/cluster.Task": 45,
 		},
 	}
 }
