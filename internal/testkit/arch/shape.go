@@ -85,7 +85,7 @@ func (c *checker) documented(f *file) {
 		switch d := decl.(type) {
 		case *ast.FuncDecl:
 			if d.Name.IsExported() && d.Doc == nil &&
-				(d.Recv == nil || exportedReceiver(d) && !slices.Contains(interfaceMethods, d.Name.Name)) {
+				(d.Recv == nil || ast.IsExported(receiver(d)) && !slices.Contains(interfaceMethods, d.Name.Name)) {
 				c.undocumented(f, d.Name.Name, d.Pos())
 			}
 		case *ast.GenDecl:
@@ -114,8 +114,6 @@ func (c *checker) documentedSpec(f *file, d *ast.GenDecl, spec ast.Spec) {
 func (c *checker) undocumented(f *file, name string, pos token.Pos) {
 	c.report(f.name, c.line(pos), "undocumented", "%s has no comment", name)
 }
-
-func exportedReceiver(d *ast.FuncDecl) bool { return ast.IsExported(receiver(d)) }
 
 // receiver returns the name of a method's receiver type.
 func receiver(d *ast.FuncDecl) string {
