@@ -13,7 +13,7 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// registered is what ECS answers for an admitted definition: with defaults, what it adds, and
+// registered returns what ECS answers for an admitted definition: with defaults, what it adds, and
 // lists in another order. It returns false for a template.
 func registered(t *testing.T, file string) (*taskdef.TaskDefinition, bool) {
 	t.Helper()

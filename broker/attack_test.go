@@ -18,7 +18,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// lines are those of the audit log. A text that is not JSON on one line fails the test.
+// lines returns the lines of the audit log. A text that is not JSON on one line fails the test.
 func (w *world) lines() (all []line) {
 	w.t.Helper()
 	for text := range strings.Lines(w.audit.String()) {
@@ -78,7 +78,7 @@ func race(c *client, id string) int {
 	return redeemed
 }
 
-// forged is a request in the name of a task, with a key of the attacker.
+// forged returns a request in the name of a task, with a key of the attacker.
 func forged(t *testing.T, arn string, port int) []byte {
 	t.Helper()
 	key, err := receiver.NewKey()
@@ -254,7 +254,7 @@ func quoted(t *testing.T, text string) string {
 	return string(q)
 }
 
-// escaped is each byte of a text in percent encoding.
+// escaped returns each byte of a text in percent encoding.
 func escaped(text string) string {
 	var b strings.Builder
 	for _, c := range []byte(text) {

@@ -110,7 +110,7 @@ func (a *audit) append(l line) error {
 	return err
 }
 
-// handle is how the log names a handle.
+// handle returns how the log names a handle.
 func (a *audit) handle(hash [sha256.Size]byte) string {
 	if hash == ([sha256.Size]byte{}) {
 		return ""

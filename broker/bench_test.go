@@ -48,7 +48,7 @@ const (
 	mostMedian = time.Second
 )
 
-// BenchmarkLoad has 200 tasks a second ask a broker for their first token, each with the
+// BenchmarkLoad lets 200 tasks a second ask a broker for their first token, each with the
 // real receiver and its own TLS connection. The broker is a process with one processor.
 // It fails when a request fails, when one processor cannot sustain the load, and when
 // DescribeTasks is called more often than its budget permits.
@@ -174,9 +174,9 @@ func load(b *testing.B, arns []string, address string, ca []byte) []time.Duratio
 	return took
 }
 
-// receive is token-receive in a task.
+// receive runs token-receive as a task does.
 func receive(ctx context.Context, arn, file, address string, ca []byte) error {
-	client, err := receiver.NewBroker(receiver.BrokerOptions{Address: address, CAPEM: ca})
+	client, err := receiver.NewClient(receiver.ClientOptions{Address: address, CAPEM: ca})
 	if err != nil {
 		return err
 	}
@@ -184,11 +184,11 @@ func receive(ctx context.Context, arn, file, address string, ca []byte) error {
 	if err != nil {
 		return err
 	}
-	return receiver.Run(ctx, receiver.Options{File: file, Port: listener.Addr().(*net.TCPAddr).Port, Limit: time.Minute}, receiver.Ports{
+	return receiver.Run(ctx, receiver.Options{File: file, Port: listener.Addr().(*net.TCPAddr).Port, Limit: time.Minute}, receiver.Deps{
 		FirstTask: func(context.Context, time.Duration) (workload.Task, error) {
 			return workload.Task{Cluster: clusterARN, TaskARN: arn}, nil
 		},
-		Broker: client, Log: hclog.NewNullLogger(),
+		Client: client, Log: hclog.NewNullLogger(),
 		Listen: func(context.Context, int) (net.Listener, error) { return listener, nil },
 	})
 }
@@ -201,7 +201,7 @@ func (s slowBackend) Redeem(ctx context.Context, g backend.Grant) (backend.Token
 	return s.fakeBackend.Redeem(ctx, g)
 }
 
-// benchCertificate has an elliptic key: with RSA the handshakes take more time than all
+// benchCertificate makes a certificate with an elliptic key: with RSA the handshakes take more time than all
 // the rest.
 func benchCertificate() tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -219,7 +219,7 @@ func benchCertificate() tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// loadedBroker is the broker of BenchmarkLoad. It prints its address and its certificate,
+// loadedBroker runs the broker of BenchmarkLoad. It prints its address and its certificate,
 // and after TERM the seconds of processor time that it took, and that it waited for one.
 func loadedBroker(args []string) int {
 	leading, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
@@ -250,7 +250,7 @@ func loadedBroker(args []string) int {
 	return 0
 }
 
-// waitedForProcessor is how long the threads of this process were ready to run and did not.
+// waitedForProcessor returns how long the threads of this process were ready to run and did not.
 func waitedForProcessor() time.Duration {
 	var sum time.Duration
 	threads, err := filepath.Glob("/proc/self/task/*/schedstat")

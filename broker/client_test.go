@@ -33,7 +33,7 @@ type client struct {
 	rotates bool
 }
 
-// task is a running task with a receiver.
+// task adds a running task with a receiver.
 func (w *world) task(n int) *client {
 	c := &client{world: w, arn: taskARN(n), ip: fmt.Sprintf("10.0.1.%d", n), port: 8080}
 	w.ecs.change(c.arn, func(t *types.Task) { *t = *runningTask(c.arn, c.ip) })
@@ -41,7 +41,7 @@ func (w *world) task(n int) *client {
 	return c
 }
 
-// request is the body of a new request.
+// request returns the body of a new request.
 func (c *client) request() []byte {
 	key, err := receiver.NewKey()
 	if err != nil {
@@ -76,7 +76,7 @@ func (c *client) held() string {
 	return c.token.Secret.Reveal()
 }
 
-// lose is a restarted container.
+// lose restarts the container, which has no token then.
 func (c *client) lose() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +108,7 @@ func (c *client) open(r *http.Request) (receiver.Push, int) {
 	return p, http.StatusOK
 }
 
-// pushed is a receiver.
+// pushed answers a push as a receiver does.
 func (c *client) pushed(r *http.Request) int {
 	p, status := c.open(r)
 	if status != http.StatusOK {
@@ -152,7 +152,7 @@ func (c *client) unwrapFrom(ip, requestID string) *httptest.ResponseRecorder {
 	return c.call(http.MethodPost, "/v1/unwrap", ip, body)
 }
 
-// accepted is the ID of a request that was accepted.
+// accepted returns the ID of a request that was accepted.
 func accepted(t *testing.T, r *httptest.ResponseRecorder) string {
 	t.Helper()
 	if r.Code != http.StatusAccepted {
@@ -174,7 +174,7 @@ func wantRefused(t *testing.T, r *httptest.ResponseRecorder, status int, code st
 	}
 }
 
-// state is the status of a request, as its task reads it.
+// state returns the status of a request, as its task reads it.
 func (w *world) state(id string) receiver.Status {
 	w.t.Helper()
 	address := elsewhere
@@ -188,7 +188,7 @@ func (w *world) state(id string) receiver.Status {
 	return s
 }
 
-// decisions are the phases of a request in the audit log.
+// decisions returns the phases of a request in the audit log.
 func (w *world) decisions(id string) string {
 	var all []string
 	for text := range strings.Lines(w.audit.String()) {

@@ -45,7 +45,7 @@ func (o *outage) affects(now time.Time) bool {
 	return now.After(o.begin) && now.Before(o.end.Add(revokedWithin))
 }
 
-// strangers are answers that a backend's server has not written, and refusals.
+// strangers returns answers that a backend's server has not written, and refusals.
 func strangers(denied http.HandlerFunc) []http.HandlerFunc {
 	status := func(code int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }

@@ -59,7 +59,7 @@ func (s *schedule) startBroker(place int) {
 	s.brokers[place] = p
 }
 
-// serving is the process that gets the requests to a host.
+// serving returns the process that gets the requests to a host.
 func (s *schedule) serving(host string) *brokerProcess {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -61,7 +61,7 @@ func (f *faultyTask) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &receiverProcess{task: f, stop: cancel, done: make(chan struct{})}
 	f.receiver = r
-	broker, err := receiver.NewBroker(receiver.BrokerOptions{Address: "https://broker", Transport: r})
+	broker, err := receiver.NewClient(receiver.ClientOptions{Address: "https://broker", Transport: r})
 	if err != nil {
 		f.s.errorf("%v", err)
 	}
@@ -73,11 +73,11 @@ func (f *faultyTask) start() {
 	go func() {
 		defer close(r.done)
 		log := hclog.New(&hclog.LoggerOptions{Output: f.log, Level: hclog.Debug})
-		err := receiver.Run(ctx, options, receiver.Ports{
+		err := receiver.Run(ctx, options, receiver.Deps{
 			FirstTask: func(ctx context.Context, limit time.Duration) (workload.Task, error) {
 				return awsutil.FirstTask(ctx, log, r.Task, limit)
 			},
-			Self: func() string { return "token-receive" }, Broker: broker, Listen: r.listen, Actions: map[string]receiver.TokenActions{"fake": holder},
+			Self: func() string { return "token-receive" }, Client: broker, Listen: r.listen, Actions: map[string]receiver.TokenActions{"fake": holder},
 			AwaitStopped: func(ctx context.Context, which func(workload.Task) []workload.Container) ([]string, error) {
 				return awsutil.AwaitStopped(ctx, log, r.Task, awsutil.AwaitPause, which)
 			},
@@ -217,7 +217,7 @@ func (s *schedule) liveTokens(f *faultyTask) int {
 	return n
 }
 
-// forget is a logout.
+// forget logs a token out.
 func (s *schedule) forget(token string) {
 	s.backend.mu.Lock()
 	defer s.backend.mu.Unlock()

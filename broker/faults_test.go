@@ -168,7 +168,7 @@ func (s *schedule) errorf(format string, args ...any) {
 	s.t.Errorf("seed %d, %s: %s", s.seed, time.Now().Format("04:05.000"), fmt.Sprintf(format, args...))
 }
 
-// live is what happens at one address: tasks follow each other.
+// live plays what happens at one address: tasks follow each other.
 func (s *schedule) live(n int, dir string) {
 	for generation := 0; time.Now().Before(s.chance.end); generation++ {
 		f := &faultyTask{s: s, arn: taskARN(n + 100*generation), ip: fmt.Sprintf("10.0.1.%d", n), log: &buffer{}}
@@ -343,7 +343,7 @@ func (s *schedule) checkSecrets(f *faultyTask) {
 	}
 }
 
-// history are the lines of the audit log about a task.
+// history returns the lines of the audit log about a task.
 func (s *schedule) history(arn string) string {
 	var b strings.Builder
 	for text := range strings.Lines(s.audit.String()) {

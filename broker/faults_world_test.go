@@ -218,7 +218,7 @@ func (p *brokerProcess) Revoke(ctx context.Context, accessor string) error {
 	return err
 }
 
-// forget is the end of a process, or of its leadership, that has not revoked a token, as far as it
+// forget ends a process, or its leadership, that has not revoked a token, as far as it
 // knows.
 func (p *brokerProcess) forget(accessor string) {
 	if p.s.backend.wraps && !p.s.recorded(accessor) {

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 )
 
-// hangingTasks are tasks that ask at once, and whose callback port accepts connections and never
+// hangingTasks adds tasks that ask at once, and whose callback port accepts connections and never
 // answers.
 func (w *world) hangingTasks(t *testing.T, n int) {
 	t.Helper()

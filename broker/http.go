@@ -22,7 +22,7 @@ import (
 // requestLimit bounds the answer to a request for a token.
 const requestLimit = 8 * time.Second
 
-// Handler is the broker's API. A broker that does not lead redirects to the one that does.
+// Handler serves the broker's API. A broker that does not lead redirects to the one that does.
 func (b *Broker) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, serve := range map[string]http.HandlerFunc{
@@ -126,7 +126,7 @@ func (b *Broker) answer(w http.ResponseWriter, r result, err error) {
 	_, _ = w.Write(encoded) // a caller that disconnected asks again
 }
 
-// encode is the JSON of a body, with the secret of an unwrapped token.
+// encode returns the JSON of a body, with the secret of an unwrapped token.
 func encode(body any) ([]byte, error) {
 	if u, ok := body.(receiver.Unwrapped); ok {
 		return u.Encode()
@@ -188,7 +188,7 @@ func (a endpoints) postToken(r *http.Request, from caller) (result, error) {
 	return a.accept(r.Context(), in, from, secret.Value{})
 }
 
-// getToken is the original form: the task's ID or ARN as name, the cluster as namespace.
+// getToken serves the original form: the task's ID or ARN as name, the cluster as namespace.
 func (a endpoints) getToken(r *http.Request, from caller) (result, error) {
 	q := r.URL.Query()
 	name, namespace, port := q.Get("name"), q.Get("namespace"), q.Get("port")
@@ -261,7 +261,7 @@ func (a endpoints) postUnwrap(r *http.Request, from caller) (result, error) {
 	return result{http.StatusOK, in.RequestID, token}, err
 }
 
-// health is 200 while the broker leads and can write the audit log, or knows who leads.
+// health answers 200 while the broker leads and can write the audit log, or knows who leads.
 func (b *Broker) health(w http.ResponseWriter, _ *http.Request) {
 	leads := b.leadership.Load() != nil
 	if !leads && b.leader.Load() == nil {

@@ -106,7 +106,7 @@ func forbidden(name string) bool {
 	return folded == "global-management" || folded == "root"
 }
 
-// lifetime is 0 for taskLife.
+// lifetime returns the life of a token, 0 for taskLife.
 func (r *Rules) lifetime(text string) (time.Duration, error) {
 	switch {
 	case text == "":

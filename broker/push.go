@@ -32,7 +32,7 @@ const (
 	maxPushPause = 8 * time.Second
 )
 
-// pushPause is the pause before an attempt, counted from 0: 0, 0.5, 1, 2, 4, 8, 8 s and so
+// pushPause returns the pause before an attempt, counted from 0: 0, 0.5, 1, 2, 4, 8, 8 s and so
 // on, +-20 %.
 func pushPause(attempt int) time.Duration {
 	if attempt == 0 {

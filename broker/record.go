@@ -57,7 +57,7 @@ const (
 	TokenRevoking TokenStatus = "revoking"
 )
 
-// hashOf is the hash of a secret in a record.
+// hashOf returns the hash of a secret in a record.
 func hashOf(v secret.Value) string {
 	hash := sha256.Sum256([]byte(v.Reveal()))
 	return hex.EncodeToString(hash[:])
@@ -66,7 +66,7 @@ func hashOf(v secret.Value) string {
 // Due reports whether the end of a token's life has passed, unless it was renewed.
 func (k IssuedToken) Due(now time.Time) bool { return !k.Expires.IsZero() && !now.Before(k.Expires) }
 
-// End is what an error states about when the token ends.
+// End returns what an error states about when the token ends.
 func (k IssuedToken) End() string {
 	if k.Expires.IsZero() {
 		return "does not expire"

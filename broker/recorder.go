@@ -26,7 +26,7 @@ func (k *recorder) save(ctx context.Context, e *entry, change func(*Record)) err
 	return k.write(ctx, e, change)
 }
 
-// write is save for a caller that has acquired the entry.
+// write does what save does, for a caller that has acquired the entry.
 func (k *recorder) write(ctx context.Context, e *entry, change func(*Record)) error {
 	err := k.tryWrite(ctx, e, change)
 	if errors.Is(err, ErrStale) && e.unsure { // the write whose answer was lost has landed only now

@@ -51,14 +51,14 @@ func refuse(status int, code, format string, args ...any) *refusal {
 // short returns what the logs have of a text of a caller.
 func short(text string) string { return receiver.Cut(text, maxForeign) }
 
-// later is a refusal that waiting can change.
+// later returns a refusal that waiting can change.
 func later(status int, code string, after time.Duration, format string, args ...any) *refusal {
 	r := refuse(status, code, format, args...)
 	r.after = after
 	return r
 }
 
-// backendRefusal is the answer to a failure of the backend. One that waiting does not change and that
+// backendRefusal returns the answer to a failure of the backend. One that waiting does not change and that
 // is no mistake of the task is an alarm.
 func (l *leadership) backendRefusal(r *request, what string, err error) error {
 	switch {

@@ -16,12 +16,12 @@ import (
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// noPrivilege is the answer of a backend that the broker's token has no privilege.
+// noPrivilege returns the answer of a backend that the broker's token has no privilege.
 func noPrivilege() error {
 	return &backend.Error{Op: "create the token of a task", Err: consulutil.WithClass(backend.ErrPrivilege, retry.Permanent), Remedy: "give it one"}
 }
 
-// alarms are the lines of the audit log that are alarms.
+// alarms returns the lines of the audit log that are alarms.
 func (w *world) alarms() (all []line) {
 	for text := range strings.Lines(w.audit.String()) {
 		var l line

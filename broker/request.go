@@ -164,7 +164,7 @@ func (l *leadership) reserve(r *request, bearer secret.Value) error {
 	return err
 }
 
-// insert is reserve for a caller that holds mu. It returns what follows from the end of the
+// insert does what reserve does, for a caller that holds mu. It returns what follows from the end of the
 // request before, which is for after the lock.
 func (l *leadership) insert(r *request, bearer secret.Value, now time.Time) (ended func(), err error) {
 	e := l.table.tasks[r.in.TaskARN]

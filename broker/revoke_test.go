@@ -34,7 +34,7 @@ func (w *world) refusing(err error) (asked func() int) {
 	}
 }
 
-// lastLine is that of the audit log.
+// lastLine returns the last line of the audit log.
 func (w *world) lastLine() (last line) {
 	for text := range strings.Lines(w.audit.String()) {
 		last = line{}

@@ -181,7 +181,7 @@ func overridden(o *types.TaskOverride) bool {
 		}))
 }
 
-// address is that of the task's only network interface, also with the error that it is not
+// address returns that of the task's only network interface, also with the error that it is not
 // permitted.
 func (r *Rules) address(t *types.Task) (netip.Addr, error) {
 	var found []types.Attachment

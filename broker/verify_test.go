@@ -94,7 +94,7 @@ func TestVerificationOfATask(t *testing.T) {
 	}
 }
 
-// coded is the status and code of an answer.
+// coded returns the status and code of an answer.
 func coded(err error) string {
 	if err == nil {
 		return ""

@@ -256,7 +256,7 @@ func (f *fakeBackend) Expiry(_ context.Context, accessor string) (time.Time, boo
 	return m.expires, ok && m.lives(), nil
 }
 
-// alive are the secrets of a task's tokens.
+// alive returns the secrets of a task's tokens.
 func (f *fakeBackend) alive(task string) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -295,7 +295,7 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 	return w
 }
 
-// idleWorld is one without a broker.
+// idleWorld makes one without a broker.
 func idleWorld(t *testing.T, change ...func(*Options)) *world {
 	t.Helper()
 	c, err := awsutil.ParseCluster(clusterARN)

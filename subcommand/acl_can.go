@@ -261,7 +261,7 @@ func (q *aclQuestion) byBoth(ctx context.Context, inv *cli.Invocation, queries [
 	return report, all, nil
 }
 
-// plain is an error for a person, unless it is one of usage.
+// plain makes an error one for a person, unless it is one of usage.
 func plain(err error) error {
 	var usage *exit.UsageError
 	var network *url.Error

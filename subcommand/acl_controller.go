@@ -71,7 +71,7 @@ Example:
 
 // controllerFlags are the options of a controller, those of its configuration included.
 type controllerFlags struct {
-	sharedFlags
+	shared               sharedFlags
 	rolePath             string
 	whole, anonymous     bool
 	ttl                  time.Duration
@@ -83,7 +83,7 @@ type controllerFlags struct {
 }
 
 func (f *controllerFlags) declare(fs *flag.FlagSet) {
-	f.sharedFlags.declare(fs)
+	f.shared.declare(fs)
 	f.declareOperation(fs)
 	fs.StringVar(&f.rolePath, "iam-role-path", setup.DefaultRolePath, "`path` of the IAM roles that may log in")
 	logLevelFlag(fs, &f.level)
@@ -116,7 +116,7 @@ func (f *controllerFlags) check(inv *cli.Invocation, v controllerVariant) error 
 func (f *controllerFlags) checkOperation(inv *cli.Invocation) error {
 	_, _, addrErr := net.SplitHostPort(f.metricsAddr)
 	ttlErr := setup.CheckTokenTTL(f.ttl)
-	return errors.Join(cli.NoArgs(inv), f.sharedFlags.check(), f.checkCluster(inv),
+	return errors.Join(cli.NoArgs(inv), f.shared.check(), f.checkCluster(inv),
 		usageErrorIf(f.interval < time.Second || f.interval > time.Hour, "-interval %s: want 1s to 1h", f.interval),
 		usageErrorIf(ttlErr != nil, "-token-ttl: %w", ttlErr),
 		usageErrorIf(f.forceTTL && f.ttl == 0, "-token-ttl-force has no effect without -token-ttl"),
@@ -192,7 +192,7 @@ func (f *controllerFlags) listen() (net.Listener, error) {
 // controller wires one.
 func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, v controllerVariant, at place) (*controller.Controller, error) {
 	state, err := v.wanted(setup.Options{
-		Cluster: at.cluster.ARN, RolePath: f.rolePath, WholeAccount: f.whole, Partition: f.partition,
+		Cluster: at.cluster.ARN, RolePath: f.rolePath, WholeAccount: f.whole, Partition: f.shared.partition,
 		AnonymousRead: f.anonymous, TokenTTL: f.ttl, ForceTokenTTL: f.forceTTL, Address: at.address,
 	})
 	if err != nil {
@@ -204,21 +204,21 @@ func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, v
 	if err != nil {
 		return nil, err
 	}
-	lock, err := f.lock(at, state.Name, consulutil.LockOptions{Consul: v.consul, Log: inv.Log})
+	lock, err := f.shared.lock(at, state.Name, consulutil.LockOptions{Consul: v.consul, Log: inv.Log})
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := ecsReader(ctx, at.cluster, f.rate)
+	tasks, err := ecsReader(ctx, at.cluster, f.shared.rate)
 	if err != nil {
 		return nil, err
 	}
 	s := &setup.Setup{Client: client, Wanted: state, Log: inv.Log}
 	return controller.New(controller.Options{
-		Interval: f.interval, Rate: f.rate,
+		Interval: f.interval, Rate: f.shared.rate,
 		Lock:  lock,
 		Setup: s,
 		Cleaner: controller.NewCleaner(controller.CleanerOptions{
-			Consul: client, ECS: tasks, Cluster: at.cluster, Partition: f.partition, Log: inv.Log, Leftovers: v.leftovers,
+			Consul: client, ECS: tasks, Cluster: at.cluster, Partition: f.shared.partition, Log: inv.Log, Leftovers: v.leftovers,
 			EnsureNamespaces: s.EnsureNamespaces,
 		}),
 		Metrics: metrics,

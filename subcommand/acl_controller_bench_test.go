@@ -50,7 +50,7 @@ func BenchmarkACLController(b *testing.B) {
 	}
 }
 
-// BenchmarkAgentlessController is BenchmarkACLController for controller and 5,000 tasks
+// BenchmarkAgentlessController does what BenchmarkACLController does, for controller and 5,000 tasks
 // without agents, which have one token each and are on one node.
 func BenchmarkAgentlessController(b *testing.B) {
 	const tasks, dead = 5000, 500
@@ -201,7 +201,7 @@ func (f *fleet) register(b *testing.B, arn string) error {
 	return nil
 }
 
-// node is where a task's services are.
+// node returns where a task's services are.
 func (f *fleet) node(id string) string {
 	if f.agentless {
 		return benchCluster

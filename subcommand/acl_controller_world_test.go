@@ -72,7 +72,7 @@ func (w *clusterWorld) client(token string) *api.Client {
 	return client
 }
 
-// env is a controller's environment, with our token and Consul.
+// env returns a controller's environment, with our token and Consul.
 func (w *clusterWorld) env() []string {
 	key := w.ecs.World.Key
 	return []string{
@@ -170,7 +170,7 @@ func (w *clusterWorld) leaveOn(node string, ids ...string) {
 	}
 }
 
-// services are the IDs of all tasks that have services, sorted.
+// services returns the IDs of all tasks that have services, sorted.
 func (w *clusterWorld) services() []string {
 	w.t.Helper()
 	list, _, err := w.admin.Catalog().Service("web", "", nil)
@@ -230,5 +230,5 @@ func controllerEnds(t *testing.T, env []string, args ...string) (code int, stder
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// port is a number's text.
+// port returns a number's text.
 func port(n int) string { return strconv.Itoa(n) }

@@ -14,7 +14,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// between is a way to the server that changes the answers of authorize.
+// between makes a way to the server that changes the answers of authorize.
 func (w *aclWorld) between(t *testing.T, change func(*http.Response)) string {
 	t.Helper()
 	target := &url.URL{Scheme: "http", Host: w.HTTPAddr}

@@ -37,7 +37,7 @@ func aclLint(fs *flag.FlagSet) aclVerb {
 	}
 }
 
-// findings are about files, or about all of an export, or all of a server.
+// findings returns those about files, or about all of an export, or all of a server.
 func findings(ctx context.Context, inv *cli.Invocation, from, datacenter string, files []string) ([]aclrules.Finding, error) {
 	switch {
 	case len(files) > 0 && from != "":

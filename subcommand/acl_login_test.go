@@ -132,7 +132,7 @@ func TestACLPredictsTheRightsOfARealLogin(t *testing.T) {
 	}
 }
 
-// decisions are the first words of all lines.
+// decisions returns the first words of all lines.
 func decisions(out string) string {
 	var words []string
 	for line := range strings.Lines(out) {

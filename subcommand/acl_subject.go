@@ -121,7 +121,7 @@ func (s *aclSubject) report(ctx context.Context, inv *cli.Invocation) (*aclrules
 	return aclrules.NewReport(found, byDefault), nil
 }
 
-// subject is what the flags name.
+// subject returns what the flags name.
 func (s *aclSubject) subject() (aclrules.Subject, error) {
 	subject := aclrules.Subject{Token: s.accessor, Self: s.tokenFile != "" || s.shown()}
 	var errs []error
@@ -160,7 +160,7 @@ type world struct {
 	defaultPolicy func(context.Context) aclrules.Verdict
 }
 
-// world is nothing, a file or a server.
+// world returns the source of ACL objects: none, a file or a server.
 func (s *aclSubject) world(ctx context.Context, inv *cli.Invocation) (world, error) {
 	switch {
 	case s.offline():
@@ -222,7 +222,7 @@ func (s *aclSubject) worldOfFile() (world, error) {
 	return w, nil
 }
 
-// aclReader is a reader, unless the environment asks for what only Consul
+// aclReader returns a reader, unless the environment asks for what only Consul
 // Enterprise has.
 func aclReader(inv *cli.Invocation, o consulutil.Options, datacenter string) (*consulutil.ACLReader, error) {
 	for _, name := range []string{"CONSUL_NAMESPACE", "CONSUL_PARTITION"} {

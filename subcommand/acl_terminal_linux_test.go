@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is a new one: what is written to screen can be read from user.
+// terminal opens one: what is written to screen can be read from user.
 func terminal(t *testing.T) (user, screen *os.File) {
 	t.Helper()
 	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

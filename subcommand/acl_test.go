@@ -105,7 +105,7 @@ func newACLWorld(t *testing.T) *aclWorld {
 	return w
 }
 
-// crowd are a hundred policies and the one that grants everything.
+// crowd makes a hundred policies and the one that grants everything.
 func crowd(t *testing.T, acl *api.ACL) []*api.ACLLink {
 	t.Helper()
 	links := []*api.ACLLink{{Name: "global-management"}}

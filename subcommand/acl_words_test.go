@@ -91,7 +91,7 @@ acl write  DENY
 `, "CROWD", crowdToken(t, w))})
 }
 
-// crowdToken is the crowd's token as sources show it.
+// crowdToken returns the crowd's token as sources show it.
 func crowdToken(t *testing.T, w *aclWorld) string {
 	t.Helper()
 	list, _, err := w.admin.ACL().TokenList(nil)

@@ -147,7 +147,7 @@ func (o *admitOptions) run(ctx context.Context, inv *cli.Invocation) error {
 	return err
 }
 
-// flagsOf are the flags of a command, nil for an unknown one.
+// flagsOf returns the flags of a command, nil for an unknown one.
 func flagsOf(name string) *flag.FlagSet {
 	command, known := commands()[name]
 	if !known {

@@ -123,7 +123,7 @@ func (w *admitWorld) way(t *testing.T, answer func(http.ResponseWriter, *http.Re
 	return through
 }
 
-// requests are how many there were.
+// requests returns how many there were.
 func (w *way) requests() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -132,7 +132,7 @@ func (w *way) requests() []string {
 
 const authorizePath = "/v1/internal/acl/authorize"
 
-// webTask is a task of the service web with these docker labels more.
+// webTask returns a task of the service web with these docker labels more.
 func webTask(labels ...string) string {
 	text := `"consul.hashicorp.com/service-name": "web"`
 	for i := 0; i < len(labels); i += 2 {

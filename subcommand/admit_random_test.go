@@ -38,7 +38,7 @@ func (p pairing) pick(from ...string) string { return from[p.IntN(len(from))] }
 
 func (p pairing) salted(text string) string { return strings.ReplaceAll(text, "%", p.salt) }
 
-// usages are a random task, and what it needs as questions about a token.
+// usages returns a random task, and what it needs as questions about a token.
 func (p pairing) usages() (task string, needs []string) {
 	labels := []string{"service-name", "%web"}
 	need := func(texts ...string) { needs = append(needs, texts...) }

@@ -115,7 +115,7 @@ func TestAdmitRegistersEachKeyOnce(t *testing.T) {
 	}
 }
 
-// filled has every member of a type.
+// filled sets every member of a type.
 func filled(typ reflect.Type) reflect.Value {
 	v := reflect.New(typ).Elem()
 	switch typ.Kind() {

@@ -73,7 +73,7 @@ func serviceTag(name string) string {
 	return "<member><Key>consul.hashicorp.com.service-name</Key><Value>" + name + "</Value></member>"
 }
 
-// loginTask is a task with a role, and the mesh file of tasks that log in.
+// loginTask returns a task with a role, and the mesh file of tasks that log in.
 func loginTask(t *testing.T) (doc, mesh string) {
 	t.Helper()
 	mesh = filepath.Join(t.TempDir(), "mesh.json")

@@ -104,7 +104,7 @@ func sarifOf(r *admission.Result, file, version string, strict bool) sarifLog {
 	return sarifLog{Version: "2.1.0", Schema: "https://json.schemastore.org/sarif-2.1.0.json", Runs: []sarifRun{results}}
 }
 
-// describeRule is the text of a finding's rule; the finding's own for one that has none.
+// describeRule returns the text of a finding's rule; the finding's own for one that has none.
 func describeRule(f admission.Finding) string {
 	for _, c := range admission.Codes() {
 		if c.Code == f.Code {

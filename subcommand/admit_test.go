@@ -38,7 +38,7 @@ func admitMesh(t *testing.T) string {
 	return path
 }
 
-// plainTask is a task definition with more members of its container.
+// plainTask returns a task definition with more members of its container.
 func plainTask(more string) string {
 	return `{"family": "app", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "512", "memory": "1024",
 		"containerDefinitions": [{"name": "app", "image": "example/app:1", "portMappings": [{"containerPort": 8080}]` + more + `}]}`

@@ -22,7 +22,7 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// BenchmarkMeshInitAtServers is mesh-init of a task without an agent, from start to exit.
+// BenchmarkMeshInitAtServers runs mesh-init of a task without an agent, from start to exit.
 func BenchmarkMeshInitAtServers(b *testing.B) {
 	program := filepath.Join(testkit.Programs(b), "consul-ecs")
 	for _, login := range []bool{false, true} {

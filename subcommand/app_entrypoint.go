@@ -112,7 +112,7 @@ func (o *appOptions) run(ctx context.Context, inv *cli.Invocation) error {
 		}
 		return entrypoint.RunApp(ctx, app)
 	}
-	return wrapped{
+	return childCommand{
 		level:   o.level,
 		gate:    appGate(inv, o.dir, o.proxy, o.limit),
 		stop:    o.stopSignal,
@@ -130,7 +130,7 @@ func parseStopSignal(text string) (syscall.Signal, error) {
 	return unix.SignalNum("SIG" + name), nil
 }
 
-// callers are those of the Envoy with that admin address.
+// callers returns those of the Envoy with that admin address.
 func callers(inv *cli.Invocation, admin string, minDelay time.Duration) *entrypoint.Callers {
 	c := &entrypoint.Callers{Calls: entrypoint.Calls(envoy.Proxy{Admin: admin}), MinDelay: minDelay}
 	if uri := inv.Getenv(awsutil.MetadataEnvVar); uri != "" {

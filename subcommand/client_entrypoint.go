@@ -82,14 +82,14 @@ Example:
 }
 
 type clientFlags struct {
-	clientagent.Options
+	options clientagent.Options
 	// acls is empty when the flag is not given.
 	acls                                   string
 	method, address, dir, fileGroup, level string
 }
 
 func (f *clientFlags) declare(fs *flag.FlagSet) {
-	a := &f.Agent
+	a := &f.options.Agent
 	fs.StringVar(&a.Program, "consul-path", "consul", "the consul `program`, looked up in PATH when it has no slash")
 	fs.StringVar(&a.Datacenter, "datacenter", "", "`name` of the datacenter (default dc1)")
 	fs.StringVar(&a.PrimaryDatacenter, "primary-datacenter", "", "`name` of the primary datacenter")
@@ -109,10 +109,10 @@ func (f *clientFlags) declare(fs *flag.FlagSet) {
 	fs.StringVar(&f.address, "consul-http-addr", "", "`address` of a Consul server, for login and logout")
 	fs.StringVar(&f.dir, "dir", "", "the shared volume's `directory` (default bootstrapDir of the configuration, else "+defaultDir+")")
 	fs.StringVar(&f.fileGroup, "file-group", "", "`group` name or ID of client-token (default the group of the directory)")
-	fs.BoolVar(&f.Compat, "compat", false, "give client-token the mode of version 0.6, 0644")
-	ignoreContainersFlag(fs, &f.Ignore, "`names` of containers that the agent does not wait for, such as log routers")
-	stopTimeoutFlag(fs, &f.StopTimeout)
-	fs.DurationVar(&f.Limit, "start-timeout", retry.StartLimit, "give up after this `duration` at one step of the start")
+	fs.BoolVar(&f.options.Compat, "compat", false, "give client-token the mode of version 0.6, 0644")
+	ignoreContainersFlag(fs, &f.options.Ignore, "`names` of containers that the agent does not wait for, such as log routers")
+	stopTimeoutFlag(fs, &f.options.StopTimeout)
+	fs.DurationVar(&f.options.Limit, "start-timeout", retry.StartLimit, "give up after this `duration` at one step of the start")
 	fs.StringVar(&f.level, "log-level", "", "TRACE, DEBUG, INFO, WARN or ERROR (default logLevel of the configuration, else INFO)")
 }
 
@@ -124,7 +124,7 @@ func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err := cli.NoArgs(inv); err != nil {
 		return err
 	}
-	options, err := f.options(inv)
+	options, err := f.agentOptions(inv)
 	if err != nil {
 		return err
 	}
@@ -167,15 +167,15 @@ func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 }
 
 // options are the flags, over the environment, over mesh-init's configuration.
-func (f *clientFlags) options(inv *cli.Invocation) (clientagent.Options, error) {
-	if err := errors.Join(checkStopTimeout(f.StopTimeout), usageErrorIf(f.Limit <= 0, "-start-timeout %s: want more than 0", f.Limit), addIgnored(inv, &f.Ignore)); err != nil {
+func (f *clientFlags) agentOptions(inv *cli.Invocation) (clientagent.Options, error) {
+	if err := errors.Join(checkStopTimeout(f.options.StopTimeout), usageErrorIf(f.options.Limit <= 0, "-start-timeout %s: want more than 0", f.options.Limit), addIgnoredContainers(inv, &f.options.Ignore)); err != nil {
 		return clientagent.Options{}, err
 	}
 	cfg, err := f.config(inv)
 	if err != nil {
 		return clientagent.Options{}, err
 	}
-	o := f.Options
+	o := f.options
 	o.Config = cfg
 	if o.FileGroup, err = groupID(f.fileGroup); err != nil {
 		return clientagent.Options{}, err
@@ -195,7 +195,7 @@ func (f *clientFlags) options(inv *cli.Invocation) (clientagent.Options, error) 
 	return o, nil
 }
 
-// config is mesh-init's configuration as far as it is ours too; there may be
+// config returns mesh-init's configuration as far as it is ours too; there may be
 // none. Its auth method is the services'.
 func (f *clientFlags) config(inv *cli.Invocation) (*config.Config, error) {
 	cfg := &config.Config{BootstrapDir: defaultDir, ConsulLogin: config.ConsulLogin{IncludeEntity: true}}
@@ -222,7 +222,7 @@ func (f *clientFlags) config(inv *cli.Invocation) (*config.Config, error) {
 	return cfg, nil
 }
 
-// partitionOf is the admin partition of mesh-init's configuration.
+// partitionOf returns the admin partition of mesh-init's configuration.
 func partitionOf(cfg *config.Config) string {
 	switch {
 	case cfg.Gateway != nil:

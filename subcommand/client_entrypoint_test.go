@@ -87,7 +87,7 @@ func (w *clientWorld) tokens(t *testing.T) int {
 	return n
 }
 
-// member is the gossip status of a node: alive, left, failed or absent.
+// member returns the gossip status of a node: alive, left, failed or absent.
 func (w *clientWorld) member(t *testing.T, node string) string {
 	t.Helper()
 	members, err := w.admin.Agent().Members(false)
@@ -112,7 +112,7 @@ type clientTask struct {
 	env  []string
 }
 
-// clientContainers is the task's metadata with an address.
+// clientContainers returns the task's metadata with an address.
 func clientContainers(answer string) string {
 	return strings.Replace(answer, `"Name":"consul-client"`, `"Networks":[{"IPv4Addresses":["127.0.0.1"]}],"Name":"consul-client"`, 1)
 }
@@ -225,7 +225,7 @@ func TestClientLeavesLast(t *testing.T) {
 	}
 }
 
-// agent is a client of the task's own agent.
+// agent returns a client of the task's own agent.
 func (s *clientTask) agent(t *testing.T) *api.Client {
 	t.Helper()
 	c, err := consulutil.NewClient(consulutil.Options{Address: s.http, Token: s.Token})

@@ -17,7 +17,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// certificates are a CA and a server's certificate, as consul makes them.
+// certificates makes a CA and a server's certificate, as consul makes them.
 func certificates(t *testing.T) (dir, ca string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -35,7 +35,7 @@ func certificates(t *testing.T) (dir, ca string) {
 	return dir, string(text)
 }
 
-// https is the servers' HTTP address behind TLS, and the certificate.
+// https returns the servers' HTTP address behind TLS, and the certificate.
 func (w *clientWorld) https(t *testing.T) (address, certificate string) {
 	t.Helper()
 	target, err := url.Parse("http://" + w.HTTPAddr)

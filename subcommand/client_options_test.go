@@ -52,7 +52,7 @@ func TestClientEntrypointRefusesAWrongCall(t *testing.T) {
 	}
 }
 
-// clientOptions are what flags and environment make.
+// clientOptions returns what flags and environment make.
 func clientOptions(t *testing.T, env map[string]string, args ...string) clientagent.Options {
 	t.Helper()
 	var f clientFlags
@@ -62,7 +62,7 @@ func clientOptions(t *testing.T, env map[string]string, args ...string) clientag
 		t.Fatal(err)
 	}
 	inv := &cli.Invocation{Getenv: func(k string) string { return env[k] }, Log: hclog.NewNullLogger(), Stderr: &bytes.Buffer{}}
-	o, err := f.options(inv)
+	o, err := f.agentOptions(inv)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestClientDefaults(t *testing.T) {
 	}
 }
 
-// clientEnvironment is what version 0.6's script had, and the rest.
+// clientEnvironment returns what version 0.6's script had, and the rest.
 func clientEnvironment() map[string]string {
 	return map[string]string{
 		"CONSUL_DATACENTER": "dc7", "CONSUL_PRIMARY_DATACENTER": "dc0", "CONSUL_RETRY_JOIN": " 10.0.0.1, provider=aws tag_key=a tag_value=b,",

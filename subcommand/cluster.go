@@ -43,7 +43,7 @@ func (f *sharedFlags) check() (err error) {
 	return errors.Join(err, usageErrorIf(!(f.rate > 0 && f.rate <= 100), "-aws-rate %v: want more than 0, and at most 100", f.rate))
 }
 
-// lock is a lock of the cluster's controllers.
+// lock returns a lock of the cluster's controllers.
 func (f *sharedFlags) lock(at place, name string, o consulutil.LockOptions) (*consulutil.Lock, error) {
 	o.Holder = at.holder
 	return controller.NewLock(o, at.cluster.ARN, f.partition, name)
@@ -90,7 +90,7 @@ func ecsReader(ctx context.Context, cluster awsutil.Cluster, rate float64) (*aws
 	return awsutil.NewECSReader(config, awsutil.ECSReaderOptions{CallsPerSecond: rate}), nil
 }
 
-// agentLeftovers are what tasks of the agent generation leave.
+// agentLeftovers returns what tasks of the agent generation leave.
 func agentLeftovers() controller.Leftovers {
 	return controller.Leftovers{Methods: []string{config.ClientAuthMethod, config.ServiceAuthMethod}}
 }
@@ -98,7 +98,7 @@ func agentLeftovers() controller.Leftovers {
 // consulTimeout is for a list of all tokens: twenty thousand are 15 MB.
 const consulTimeout = time.Minute
 
-// consulOptions are those of commands beside the Consul servers.
+// consulOptions returns those of commands beside the Consul servers.
 func consulOptions(inv *cli.Invocation) consulutil.Options {
 	return consulutil.Options{CAPEM: strings.TrimSpace(inv.Getenv("CONSUL_CACERT_PEM")), Timeout: consulTimeout}
 }

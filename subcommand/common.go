@@ -174,8 +174,8 @@ func ignoreContainersFlag(fs *flag.FlagSet, list *workload.Ignored, usage string
 	})
 }
 
-// addIgnored adds the containers of the environment to those of -ignore-containers.
-func addIgnored(inv *cli.Invocation, list *workload.Ignored) error {
+// addIgnoredContainers adds the containers of the environment to those of -ignore-containers.
+func addIgnoredContainers(inv *cli.Invocation, list *workload.Ignored) error {
 	more, err := workload.ParseIgnored(inv.Getenv(ignoreContainersEnv))
 	*list = append(*list, more...)
 	return usageErrorIf(err != nil, "%s: %w", ignoreContainersEnv, err)

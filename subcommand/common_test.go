@@ -12,7 +12,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 )
 
-// TestUsersRuntimeLimitsAreKept is not parallel: the limits belong to the whole
+// TestUsersRuntimeLimitsAreKept does not run in parallel: the limits belong to the whole
 // process.
 func TestUsersRuntimeLimitsAreKept(t *testing.T) {
 	const users, processors = 321, 3

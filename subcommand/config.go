@@ -136,7 +136,7 @@ func isMeshFile(doc []byte) bool {
 	return json.Unmarshal(doc, &root) == nil && root["admission"] != nil
 }
 
-// String has one line per finding and the verdict last, with the generation.
+// String returns one line per finding and the verdict last, with the generation.
 func (v verdict) String() string {
 	var b strings.Builder
 	for _, x := range v.Violations {

@@ -48,7 +48,7 @@ Example:
       consul-ecs controller -metrics-addr :9102`,
 		Flags: func(fs *flag.FlagSet) {
 			f.declareOperation(fs)
-			f.declareRate(fs)
+			f.shared.declareRate(fs)
 		},
 		Run: service(f.runAgentless),
 	}
@@ -65,7 +65,7 @@ func (f *controllerFlags) runAgentless(ctx context.Context, inv *cli.Invocation)
 	defer stop()
 	running.Go(func() { servers.Run(ctx) })
 	f.rolePath = cfg.Controller.IAMRolePath
-	f.partitions, f.partition = cfg.Controller.PartitionsEnabled, cfg.Controller.Partition
+	f.shared.partitions, f.shared.partition = cfg.Controller.PartitionsEnabled, cfg.Controller.Partition
 	f.level, f.json = cfg.LogLevel, cfg.LogJSON
 	return f.run(ctx, inv, controllerVariant{
 		wanted: setup.Agentless, rolePath: "controller.iamRolePath",

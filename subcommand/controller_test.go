@@ -20,7 +20,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// agentlessWorld is a world of tasks without agents.
+// agentlessWorld makes a world of tasks without agents.
 func agentlessWorld(t *testing.T, o testkit.ConsulOptions) *clusterWorld {
 	t.Helper()
 	w := newClusterWorldOf(t, o)
@@ -28,7 +28,7 @@ func agentlessWorld(t *testing.T, o testkit.ConsulOptions) *clusterWorld {
 	return w
 }
 
-// agentlessEnv is the environment of a controller in a task of the cluster.
+// agentlessEnv returns the environment of a controller in a task of the cluster.
 func (w *clusterWorld) agentlessEnv() []string {
 	w.t.Helper()
 	m := newMetadata(w.t)

@@ -88,7 +88,7 @@ func (o *envoyOptions) declare(fs *flag.FlagSet) {
 }
 
 func (o *envoyOptions) run(ctx context.Context, inv *cli.Invocation) error {
-	if err := errors.Join(checkTimeouts(o.stop, o.limit), addIgnored(inv, &o.ignore)); err != nil {
+	if err := errors.Join(checkTimeouts(o.stop, o.limit), addIgnoredContainers(inv, &o.ignore)); err != nil {
 		return err
 	}
 	inv.Args = entrypoint.WithoutHotRestart(inv.Args)
@@ -107,7 +107,7 @@ func (o *envoyOptions) run(ctx context.Context, inv *cli.Invocation) error {
 		setEnvoyDrain(&e, inv.Args, workload.NewStopBudget(o.stop))
 		return entrypoint.RunEnvoy(ctx, e)
 	}
-	return wrapped{
+	return childCommand{
 		level:   o.level,
 		gate:    envoyGate(inv, o.limit),
 		before:  func() (func(), error) { return startRelay(ctx, inv, refused) },

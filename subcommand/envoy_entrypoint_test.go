@@ -215,7 +215,7 @@ func calm(t *testing.T, p *testkit.Process, d, limit time.Duration) {
 	})
 }
 
-// cpuTime is what the process has used, in steps of 10 ms.
+// cpuTime returns what the process has used, in steps of 10 ms.
 func cpuTime(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -78,7 +78,7 @@ func gcCommand() cli.Command {
 }
 
 type gcFlags struct {
-	sharedFlags
+	shared            sharedFlags
 	plan, apply, json bool
 	clusters          []string
 	wait              time.Duration
@@ -86,7 +86,7 @@ type gcFlags struct {
 }
 
 func (f *gcFlags) declare(fs *flag.FlagSet) {
-	f.sharedFlags.declare(fs)
+	f.shared.declare(fs)
 	fs.BoolVar(&f.plan, "plan", false, "show the plan and delete nothing")
 	fs.BoolVar(&f.apply, "apply", false, "show the plan and apply it")
 	fs.Func("cluster", "`ARN` of an ECS cluster; may be repeated (default that of the task it runs in)", appendTo(&f.clusters))
@@ -109,7 +109,7 @@ func (f *gcFlags) check(inv *cli.Invocation) error {
 	return errors.Join(append(errs,
 		usageErrorIf(len(f.clusters) == 0 && inv.Getenv(awsutil.MetadataEnvVar) == "", "no cluster: give -cluster ARN, or run this in a task of it"),
 		usageErrorIf(f.wait < 0, "-wait %s: want 0s or more", f.wait),
-		f.sharedFlags.check(),
+		f.shared.check(),
 		usageErrorIf(err != nil, "%w", err))...)
 }
 
@@ -149,12 +149,12 @@ func (f *gcFlags) cluster(ctx context.Context, inv *cli.Invocation, at place) er
 	if err != nil {
 		return err
 	}
-	tasks, err := ecsReader(ctx, at.cluster, f.rate)
+	tasks, err := ecsReader(ctx, at.cluster, f.shared.rate)
 	if err != nil {
 		return err
 	}
 	c := controller.NewCleaner(controller.CleanerOptions{
-		Consul: client, ECS: tasks, Cluster: at.cluster, Partition: f.partition, Log: inv.Log, Leftovers: agentLeftovers(),
+		Consul: client, ECS: tasks, Cluster: at.cluster, Partition: f.shared.partition, Log: inv.Log, Leftovers: agentLeftovers(),
 	})
 	work := func(ctx context.Context) error { return f.collect(ctx, inv, c) }
 	if f.plan {
@@ -164,7 +164,7 @@ func (f *gcFlags) cluster(ctx context.Context, inv *cli.Invocation, at place) er
 		return &exit.RefusedError{Err: fmt.Errorf("%s has a controller: %s leads and removes what dead tasks left; nothing was deleted", at.cluster.ARN, holder)}
 	}
 	for _, name := range []string{"", setup.AgentlessName} {
-		lock, err := f.lock(at, name, consulutil.LockOptions{Consul: options, Log: inv.Log})
+		lock, err := f.shared.lock(at, name, consulutil.LockOptions{Consul: options, Log: inv.Log})
 		if err != nil {
 			return err
 		}
@@ -289,7 +289,7 @@ func itemText(i controller.Item) string {
 	return i.Kind + " of task " + i.Task
 }
 
-// count is a number with the word that fits it.
+// count returns a number with the word that fits it.
 func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

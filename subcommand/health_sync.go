@@ -111,7 +111,7 @@ func (f *healthSyncFlags) declare(fs *flag.FlagSet) {
 }
 
 func (f *healthSyncFlags) run(ctx context.Context, inv *cli.Invocation) error {
-	if err := errors.Join(cli.NoArgs(inv), checkTimeouts(f.stop, f.limit), addIgnored(inv, &f.ignore)); err != nil {
+	if err := errors.Join(cli.NoArgs(inv), checkTimeouts(f.stop, f.limit), addIgnoredContainers(inv, &f.ignore)); err != nil {
 		return err
 	}
 	limitRuntime(inv, healthSyncGCPercent)
@@ -165,7 +165,7 @@ func (f *healthSyncFlags) run(ctx context.Context, inv *cli.Invocation) error {
 const renewalLimit = time.Minute
 
 // readToken reads the life of a token.
-func (a access) readToken(ctx context.Context, secret string) (consulutil.Token, error) {
+func (a consulAccess) readToken(ctx context.Context, secret string) (consulutil.Token, error) {
 	servers, err := a.loginClient()
 	if err != nil {
 		return consulutil.Token{}, err
@@ -174,7 +174,7 @@ func (a access) readToken(ctx context.Context, secret string) (consulutil.Token,
 }
 
 // loginAgain returns what logs in for another service token.
-func (a access) loginAgain(cfg *config.Config, log hclog.Logger) func(context.Context, workload.Workload, workload.Task) (consulutil.Token, error) {
+func (a consulAccess) loginAgain(cfg *config.Config, log hclog.Logger) func(context.Context, workload.Workload, workload.Task) (consulutil.Token, error) {
 	limit := renewalLimit
 	if !cfg.Direct() {
 		limit = retry.StartLimit

@@ -42,7 +42,7 @@ func newNoAgentWorld(t testing.TB, ttl time.Duration) *noAgentWorld {
 	return newNoAgentWorldAt(t, ttl, testkit.ConsulOptions{ACL: true})
 }
 
-// newNoAgentWorldAt has another Consul, with ACLs.
+// newNoAgentWorldAt starts another Consul, with ACLs.
 func newNoAgentWorldAt(t testing.TB, ttl time.Duration, o testkit.ConsulOptions) *noAgentWorld {
 	t.Helper()
 	c, err := testkit.StartConsul(o)
@@ -101,7 +101,7 @@ func (w *noAgentWorld) stop(p *testkit.Process) {
 	}
 }
 
-// logins are the accessors of the tokens of logins.
+// logins returns the accessors of the tokens of logins.
 func (w *noAgentWorld) logins() (accessors []string) {
 	w.t.Helper()
 	tokens, _, err := w.admin.ACL().TokenList(nil)

@@ -25,7 +25,7 @@ func TestStaticTokenIsOfTasksWithoutAnAgent(t *testing.T) {
 	env := map[string]string{"CONSUL_HTTP_TOKEN": "secret"}
 	inv := &cli.Invocation{Getenv: func(k string) string { return env[k] }, Log: hclog.NewNullLogger()}
 	for agentless, cfg := range map[bool]*config.Config{false: {}, true: {ConsulServers: &config.ConsulServers{Hosts: "127.0.0.1"}}} {
-		if a, err := accessOf(inv, cfg); err != nil || a.static != agentless {
+		if a, err := newConsulAccess(inv, cfg); err != nil || a.static != agentless {
 			t.Errorf("agentless %t: static %t, %v", agentless, a.static, err)
 		}
 	}

@@ -333,7 +333,7 @@ func TestImagesProgressOnATerminal(t *testing.T) {
 	}
 }
 
-// TestImagesLockUsesTheCredentialsOfDocker has one registry with a login in Docker's file, and
+// TestImagesLockUsesTheCredentialsOfDocker uses one registry with a login in Docker's file, and
 // one of a credential helper.
 func TestImagesLockUsesTheCredentialsOfDocker(t *testing.T) {
 	inFile, helped := registry.Start(t), registry.Start(t)

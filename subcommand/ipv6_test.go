@@ -75,7 +75,7 @@ func ipv6Task(t *testing.T, o testkit.ConsulOptions) {
 	}
 }
 
-// answer is the answer to a GET on a new connection; empty if there is none.
+// answer returns the answer to a GET on a new connection; empty if there is none.
 func answer(t *testing.T, url string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)

@@ -85,7 +85,7 @@ func (f *meshInitFlags) declare(fs *flag.FlagSet) {
 	fs.IntVar(&f.readyPort, "envoy-ready-bind-port", 0, "`port` where Envoy answers /ready; needs the address")
 }
 
-// readyBind is the readiness listener's IP:port, empty when none is wanted.
+// readyBind returns the readiness listener's IP:port, empty when none is wanted.
 func (f *meshInitFlags) readyBind() (string, error) {
 	if f.readyAddress == "" && f.readyPort == 0 {
 		return "", nil
@@ -158,7 +158,7 @@ func grpcFromEnv(getenv func(string) string) meshinit.GRPC {
 	}
 }
 
-// environ is the whole environment: proxy configurations may refer to any
+// environ returns the whole environment: proxy configurations may refer to any
 // variable.
 func environ() map[string]string {
 	env := map[string]string{}

@@ -57,7 +57,7 @@ func TestMeshInitRefusesAWrongCall(t *testing.T) {
 	}
 }
 
-// TestMeshInitAgentlessProcess is one start of a task without an agent, as a process.
+// TestMeshInitAgentlessProcess covers one start of a task without an agent, as a process.
 func TestMeshInitAgentlessProcess(t *testing.T) {
 	t.Parallel()
 	c, err := testkit.StartConsul(testkit.ConsulOptions{})
@@ -105,14 +105,14 @@ func TestMeshInitAgentlessProcess(t *testing.T) {
 	}
 }
 
-// serversOf are the settings of consulServers that lead to a server.
+// serversOf returns the settings of consulServers that lead to a server.
 func serversOf(c *testkit.Consul) string {
 	port := func(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
 	return fmt.Sprintf(`{"hosts":"127.0.0.1","skipServerWatch":true,"defaults":{"tls":false},"http":{"port":%s,"https":false},"grpc":{"port":%s}}`,
 		port(c.HTTPAddr), port(c.GRPCAddr))
 }
 
-// names are those of a directory's files, sorted.
+// names returns those of a directory's files, sorted.
 func names(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -126,7 +126,7 @@ func names(t *testing.T, dir string) []string {
 	return names
 }
 
-// TestMeshInitProcess is one start of a task, as a process.
+// TestMeshInitProcess covers one start of a task, as a process.
 func TestMeshInitProcess(t *testing.T) {
 	t.Parallel()
 	c, err := testkit.StartConsul(testkit.ConsulOptions{})

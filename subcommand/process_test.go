@@ -30,10 +30,10 @@ func consulECS(t testing.TB, env []string, args ...string) *testkit.Process {
 	return testkit.StartProcess(t, testkit.ProcessOptions{Env: env}, testkit.SelfArgs("consul-ecs", args...)...)
 }
 
-// worker is the command line of a wrapped program, see playWorker.
+// worker returns the command line of a wrapped program, see playWorker.
 func worker(args ...string) []string { return testkit.SelfArgs("worker", args...) }
 
-// playWorker is a program that ends with 55 on TERM, unless its first argument
+// playWorker plays a program that ends with 55 on TERM, unless its first argument
 // is "deaf", with 42 on INT and with 0 when its input ends; with "crashes" it kills itself
 // on USR2, and with "fails" it ends at once with 9. It prints which signals it gets.
 func playWorker(args []string) int {
@@ -124,7 +124,7 @@ func (m *metadata) reads(t *testing.T, n int) {
 	testkit.Eventually(t, "metadata is read", func() bool { return len(m.asked) >= n })
 }
 
-// task is a metadata answer: helpers and pause run on, the application and
+// task returns a metadata answer: helpers and pause run on, the application and
 // "router" have these statuses. Its Name is that of the asking container, so
 // that it answers the base URI, too.
 func task(appDesired, appKnown, router string) string {

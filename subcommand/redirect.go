@@ -33,7 +33,7 @@ type redirection struct {
 }
 
 // redirection returns nil when there is nothing to do.
-func (a access) redirection(cfg *config.Config, log hclog.Logger) meshinit.Redirection {
+func (a consulAccess) redirection(cfg *config.Config, log hclog.Logger) meshinit.Redirection {
 	rename := len(a.hosts) > 0 && os.Geteuid() == 0 // else app-entrypoint does it alone
 	if cfg.Gateway != nil || !cfg.TransparentProxy.Enabled && !rename {
 		return nil

@@ -30,7 +30,7 @@ type directTask struct {
 	env []string
 }
 
-// newDirectTask has a relay to a server that answers each stream with the token that it
+// newDirectTask starts a relay to a server that answers each stream with the token that it
 // got.
 func newDirectTask(t *testing.T) directTask {
 	return newDirectTaskOf(t, nil, func(w http.ResponseWriter, r *http.Request) {
@@ -95,7 +95,7 @@ func (d directTask) fails(wantCode int) string {
 	return string(output)
 }
 
-// token is the one with which the relay calls the server.
+// token returns the one with which the relay calls the server.
 func (d directTask) token() (string, error) {
 	d.Helper()
 	req, err := http.NewRequestWithContext(d.Context(), http.MethodPost, "http://"+relayAddress+"/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources", http.NoBody)

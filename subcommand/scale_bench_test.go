@@ -38,7 +38,7 @@ const (
 	scaleInstances = 20
 )
 
-// BenchmarkServers is what 2,000 tasks without an agent cost a leader and two followers:
+// BenchmarkServers measures what 2,000 tasks without an agent cost a leader and two followers:
 // what mesh-init asks for, then health-sync, in this process. Its log has the table of
 // docs/SCALE.md.
 func BenchmarkServers(b *testing.B) {

@@ -168,7 +168,7 @@ func (k *boundTask) healthSync() *testkit.Process {
 	return p
 }
 
-// inTraffic is how many of service and proxy have passing checks only.
+// inTraffic returns how many of service and proxy have passing checks only.
 func (k *boundTask) inTraffic() int {
 	k.t.Helper()
 	n := 0
@@ -182,7 +182,7 @@ func (k *boundTask) inTraffic() int {
 	return n
 }
 
-// sessions are those of the task.
+// sessions returns those of the task.
 func (k *boundTask) sessions() (ids []string) {
 	k.t.Helper()
 	all, _, err := k.admin.Session().Node(boundCluster, nil)
@@ -197,7 +197,7 @@ func (k *boundTask) sessions() (ids []string) {
 	return ids
 }
 
-// sessionChecks are the statuses of the task's session checks.
+// sessionChecks returns the statuses of the task's session checks.
 func (k *boundTask) sessionChecks() (statuses []string) {
 	k.t.Helper()
 	checks, _, err := k.admin.Health().Node(boundCluster, nil)
@@ -271,7 +271,7 @@ func TestTaskLeavesTrafficWithoutHealthSync(t *testing.T) {
 	}
 }
 
-// raftIndex is the last index of the server's log.
+// raftIndex returns the last index of the server's log.
 func raftIndex(t *testing.T, c *testkit.Consul) int {
 	t.Helper()
 	admin, err := consulutil.NewClient(consulutil.Options{Address: c.HTTPAddr, Token: c.Token})

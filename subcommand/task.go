@@ -42,15 +42,15 @@ func parseConfig(inv *cli.Invocation, unused ...string) (*config.Config, error) 
 	return cfg, nil
 }
 
-// readConfig is parseConfig for the containers of a task, with an address for each named
+// readConfig does what parseConfig does for the containers of a task, with an address for each named
 // upstream. It also returns how the task reaches Consul.
-func readConfig(inv *cli.Invocation) (*config.Config, access, error) {
+func readConfig(inv *cli.Invocation) (*config.Config, consulAccess, error) {
 	cfg, err := parseConfig(inv)
 	if err != nil {
-		return nil, access{}, err
+		return nil, consulAccess{}, err
 	}
 	inv.Log.Info("read the configuration", logkey.GenerationName, cfg.GenerationName())
-	a, err := accessOf(inv, cfg)
+	a, err := newConsulAccess(inv, cfg)
 	if err == nil && cfg.Proxy.NamedUpstreams {
 		cfg.Proxy.Upstreams, a.hosts, err = redirect.NameUpstreams(cfg.Proxy.Upstreams)
 	}
@@ -63,7 +63,7 @@ func logWarnings(log hclog.Logger, warnings []config.Finding) {
 	}
 }
 
-// metadataClient is the task metadata client of this container.
+// metadataClient returns the task metadata client of this container.
 func metadataClient(inv *cli.Invocation) (*awsutil.MetadataClient, error) {
 	uri := inv.Getenv(awsutil.MetadataEnvVar)
 	if uri == "" {
@@ -134,9 +134,9 @@ const (
 	grpcCAPEMEnv  = "CONSUL_GRPC_CACERT_PEM"
 )
 
-// access is how the tasks of a configuration reach Consul: through the agent of the task or,
+// consulAccess is how the tasks of a configuration reach Consul: through the agent of the task or,
 // with consulServers, at the servers.
-type access struct {
+type consulAccess struct {
 	endpoint meshinit.ConsulEndpoint
 	// clients lead to where tasks register, logins to where they log in and out.
 	clients, logins consulutil.Options
@@ -149,20 +149,20 @@ type access struct {
 	hosts []string
 }
 
-func accessOf(inv *cli.Invocation, cfg *config.Config) (access, error) {
+func newConsulAccess(inv *cli.Invocation, cfg *config.Config) (consulAccess, error) {
 	if !cfg.Agentless() {
-		return access{
+		return consulAccess{
 			endpoint: meshinit.AgentEndpoint(),
 			logins:   consulutil.Options{Address: cfg.ConsulHTTPAddr, CAFile: cfg.ConsulCACertFile},
 		}, nil
 	}
 	servers, err := newServers(*cfg.ConsulServers, inv.Getenv(httpsCAPEMEnv), inv.Getenv(grpcCAPEMEnv), inv.Log)
 	if err != nil {
-		return access{}, err
+		return consulAccess{}, err
 	}
 	o := consulutil.Options{Servers: servers}
 	static := strings.TrimSpace(inv.Getenv(api.HTTPTokenEnvName)) != ""
-	return access{endpoint: meshinit.ServersEndpoint(), clients: o, logins: o, servers: servers, static: static}, nil
+	return consulAccess{endpoint: meshinit.ServersEndpoint(), clients: o, logins: o, servers: servers, static: static}, nil
 }
 
 func newServers(c config.ConsulServers, httpsPEM, grpcPEM string, log hclog.Logger) (*consulutil.Servers, error) {
@@ -175,7 +175,7 @@ func newServers(c config.ConsulServers, httpsPEM, grpcPEM string, log hclog.Logg
 
 // setDefaults merges the passive health check of the configuration into the service's
 // defaults; nil when it has none.
-func (a access) setDefaults(cfg *config.Config, log hclog.Logger) func(context.Context, string, workload.Workload) error {
+func (a consulAccess) setDefaults(cfg *config.Config, log hclog.Logger) func(context.Context, string, workload.Workload) error {
 	if cfg.Gateway != nil || cfg.Service == nil || cfg.Service.NetworkResilience == nil || !cfg.Service.NetworkResilience.Enabled {
 		return nil
 	}
@@ -194,7 +194,7 @@ func (a access) setDefaults(cfg *config.Config, log hclog.Logger) func(context.C
 
 // watchServers keeps the servers' addresses up to date until stop is called. That does
 // not depend on ctx, whose end begins the last requests of a task.
-func (a access) watchServers(ctx context.Context) (stop func()) {
+func (a consulAccess) watchServers(ctx context.Context) (stop func()) {
 	if a.servers == nil {
 		return func() {}
 	}
@@ -204,11 +204,11 @@ func (a access) watchServers(ctx context.Context) (stop func()) {
 	return func() { cancel(); running.Wait() }
 }
 
-// loginClient is a client for where the task logs in and out.
-func (a access) loginClient() (*api.Client, error) { return consulutil.NewClient(a.logins) }
+// loginClient returns a client for where the task logs in and out.
+func (a consulAccess) loginClient() (*api.Client, error) { return consulutil.NewClient(a.logins) }
 
 // logOut makes its client when it is needed: health does not depend on it.
-func (a access) logOut(ctx context.Context, secret string) error {
+func (a consulAccess) logOut(ctx context.Context, secret string) error {
 	servers, err := a.loginClient()
 	if err != nil {
 		return err
@@ -217,7 +217,7 @@ func (a access) logOut(ctx context.Context, secret string) error {
 }
 
 // awaitClient returns a client for where the task registers, by meshinit.PrepareClient.
-func (a access) awaitClient(ctx context.Context, limit time.Duration, log hclog.Logger) (client *api.Client, err error) {
+func (a consulAccess) awaitClient(ctx context.Context, limit time.Duration, log hclog.Logger) (client *api.Client, err error) {
 	err = meshinit.PrepareClient(ctx, limit, log, func() (err error) {
 		client, err = consulutil.NewClient(a.clients)
 		return err
@@ -225,8 +225,8 @@ func (a access) awaitClient(ctx context.Context, limit time.Duration, log hclog.
 	return client, consulutil.Remedy(err, "prepare Consul client", a.endpoint.ClientRemedy)
 }
 
-// consul is where the task registers, by the Consul environment.
-func (a access) consul(cfg *config.Config) (meshinit.Consul, error) {
+// consul returns where the task registers, by the Consul environment.
+func (a consulAccess) consul(cfg *config.Config) (meshinit.Consul, error) {
 	client, err := consulutil.NewClient(a.clients)
 	if err != nil {
 		return meshinit.Consul{}, err
@@ -235,8 +235,8 @@ func (a access) consul(cfg *config.Config) (meshinit.Consul, error) {
 	return meshinit.Consul{Registrar: registrar.New(cfg, client), Token: token}, err
 }
 
-// proxyFiles are what the proxy starts from. agent is for a task with an agent.
-func (a access) proxyFiles(inv *cli.Invocation, cfg *config.Config, agent meshinit.AgentProxy) meshinit.ProxyFiles {
+// proxyFiles returns what the proxy starts from. agent is for a task with an agent.
+func (a consulAccess) proxyFiles(inv *cli.Invocation, cfg *config.Config, agent meshinit.AgentProxy) meshinit.ProxyFiles {
 	if !cfg.Agentless() {
 		return agent
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// attackedBroker is a broker that leads, one of its tasks, and its audit log.
+// attackedBroker starts a broker that leads, one of its tasks, and its audit log.
 func attackedBroker(t *testing.T, flags ...string) (b *brokerProcess, task, audit string) {
 	t.Helper()
 	w := newClusterWorld(t)
@@ -32,7 +32,7 @@ func attackedBroker(t *testing.T, flags ...string) (b *brokerProcess, task, audi
 	return b, task, audit
 }
 
-// forgedRequest is the body of a request in the name of a task.
+// forgedRequest returns the body of a request in the name of a task.
 func forgedRequest(t *testing.T, task string) string {
 	t.Helper()
 	key, err := receiver.NewKey()

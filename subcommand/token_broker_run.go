@@ -219,7 +219,7 @@ func overlapping(a, b []netip.Prefix) []string {
 	return nil
 }
 
-// ecsClusters are those of the flag.
+// ecsClusters returns those of the flag.
 func (f *brokerFlags) ecsClusters() ([]awsutil.Cluster, error) {
 	var all []awsutil.Cluster
 	for _, arn := range splitNames(f.clusters) {

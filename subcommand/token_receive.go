@@ -92,26 +92,26 @@ func tokenReceiveCommand() cli.Command {
 }
 
 type tokenReceiveFlags struct {
-	receiver.Options
+	receiver                      receiver.Options
 	broker, caFile, reader, level string
 }
 
 func (f *tokenReceiveFlags) declare(fs *flag.FlagSet) {
 	fs.StringVar(&f.broker, "broker", "", "`URL` of the token broker: https, or http on a loopback address (required here or in the environment)")
 	fs.StringVar(&f.caFile, "broker-ca-file", "", "`file` of the CA certificates, PEM, that verify the broker (default the system's)")
-	fs.StringVar(&f.File, "token-file", "", "`file` for the token, in a directory that the application shares (required)")
+	fs.StringVar(&f.receiver.File, "token-file", "", "`file` for the token, in a directory that the application shares (required)")
 	fs.StringVar(&f.reader, "token-reader", "", "`UID` that may read the token file, too")
-	fs.IntVar(&f.Port, "callback-port", receiver.DefaultPort, "`port` to which the broker pushes")
-	fs.DurationVar(&f.Limit, "timeout", 5*time.Minute, "give up after this `duration` without a first token")
-	fs.BoolVar(&f.Stay, "stay", false, "keep running, and replace or renew the token before it expires")
-	stopTimeoutFlag(fs, &f.StopTimeout)
-	ignoreContainersFlag(fs, &f.Ignore, "`names` of containers that -stay does not wait for after TERM, such as log routers, and this one if the metadata endpoint does not name it")
+	fs.IntVar(&f.receiver.Port, "callback-port", receiver.DefaultPort, "`port` to which the broker pushes")
+	fs.DurationVar(&f.receiver.Limit, "timeout", 5*time.Minute, "give up after this `duration` without a first token")
+	fs.BoolVar(&f.receiver.Stay, "stay", false, "keep running, and replace or renew the token before it expires")
+	stopTimeoutFlag(fs, &f.receiver.StopTimeout)
+	ignoreContainersFlag(fs, &f.receiver.Ignore, "`names` of containers that -stay does not wait for after TERM, such as log routers, and this one if the metadata endpoint does not name it")
 	logLevelFlag(fs, &f.level)
 }
 
 func (f *tokenReceiveFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	mistakes := f.check(inv)
-	broker, err := f.client(inv)
+	client, err := f.client(inv)
 	mistakes = errors.Join(mistakes, err)
 	actions, err := tokenActions(inv)
 	if err = errors.Join(mistakes, err); err != nil {
@@ -122,12 +122,12 @@ func (f *tokenReceiveFlags) run(ctx context.Context, inv *cli.Invocation) error 
 	if err != nil {
 		return err
 	}
-	return receiver.Run(ctx, f.Options, receiver.Ports{
+	return receiver.Run(ctx, f.receiver, receiver.Deps{
 		FirstTask: func(ctx context.Context, limit time.Duration) (workload.Task, error) {
 			return awsutil.FirstTask(ctx, inv.Log, metadata.Task, limit)
 		},
 		Self:    metadata.Self,
-		Broker:  broker,
+		Client:  client,
 		Actions: actions,
 		Listen: func(ctx context.Context, port int) (net.Listener, error) {
 			return new(net.ListenConfig).Listen(ctx, "tcp", ":"+strconv.Itoa(port))
@@ -145,15 +145,15 @@ func (f *tokenReceiveFlags) check(inv *cli.Invocation) error {
 	if f.reader != "" {
 		uid, err := strconv.ParseUint(f.reader, 10, 32)
 		readerErr = usageErrorIf(err != nil || uid == math.MaxUint32, "-token-reader %q: want a numeric user ID", f.reader) // the kernel's for none
-		f.Reader = new(uint32(uid))
+		f.receiver.Reader = new(uint32(uid))
 	}
-	return errors.Join(cli.NoArgs(inv), inv.UseLogger(f.level, false), checkStopTimeout(f.StopTimeout), addIgnored(inv, &f.Ignore),
-		usageErrorIf(f.File == "", "-token-file is required"),
-		usageErrorIf(f.Port < 1 || f.Port > 65535, "-callback-port %d: want 1 to 65535", f.Port),
-		usageErrorIf(f.Limit <= 0, "-timeout %s: want more than 0", f.Limit), readerErr)
+	return errors.Join(cli.NoArgs(inv), inv.UseLogger(f.level, false), checkStopTimeout(f.receiver.StopTimeout), addIgnoredContainers(inv, &f.receiver.Ignore),
+		usageErrorIf(f.receiver.File == "", "-token-file is required"),
+		usageErrorIf(f.receiver.Port < 1 || f.receiver.Port > 65535, "-callback-port %d: want 1 to 65535", f.receiver.Port),
+		usageErrorIf(f.receiver.Limit <= 0, "-timeout %s: want more than 0", f.receiver.Limit), readerErr)
 }
 
-func (f *tokenReceiveFlags) client(inv *cli.Invocation) (*receiver.Broker, error) {
+func (f *tokenReceiveFlags) client(inv *cli.Invocation) (*receiver.Client, error) {
 	address := cmp.Or(f.broker, inv.Getenv(brokerEnv))
 	if address == "" {
 		return nil, fmt.Errorf("-broker or %s is required", brokerEnv)
@@ -165,5 +165,5 @@ func (f *tokenReceiveFlags) client(inv *cli.Invocation) (*receiver.Broker, error
 			return nil, fmt.Errorf("-broker-ca-file: %w", err)
 		}
 	}
-	return receiver.NewBroker(receiver.BrokerOptions{Address: address, CAPEM: ca})
+	return receiver.NewClient(receiver.ClientOptions{Address: address, CAPEM: ca})
 }

@@ -71,7 +71,7 @@ func (m *vpcMesh) beside(t *testing.T) *vpcMesh {
 	return &of
 }
 
-// newVPCMesh has three real servers.
+// newVPCMesh starts three real servers.
 func newVPCMesh(t *testing.T) *vpcMesh {
 	t.Helper()
 	m := &vpcMesh{t: t, VPC: servers.NewVPC(t), aws: newRole(t), tasks: new(atomic.Int64)}
@@ -90,7 +90,7 @@ func newVPCMesh(t *testing.T) *vpcMesh {
 	return m
 }
 
-// newFrontMesh has one server, which any number of fronts pass requests on to.
+// newFrontMesh starts one server, which any number of fronts pass requests on to.
 func newFrontMesh(t *testing.T, o testkit.ConsulOptions) *vpcMesh {
 	t.Helper()
 	o.ACL = true

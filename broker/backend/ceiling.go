@@ -52,7 +52,7 @@ func CheckCeiling(ctx context.Context, get Policies, ceiling string, names []str
 	return nil
 }
 
-// unread is the error of a policy that exists or should, and cannot be read.
+// unread returns the error of a policy that exists or should, and cannot be read.
 func unread(name string, err error) error {
 	op := fmt.Sprintf("read policy %q", name)
 	switch {
@@ -64,7 +64,7 @@ func unread(name string, err error) error {
 	return consulError(op, err, "")
 }
 
-// reportOf is what policies grant together where all others are denied.
+// reportOf returns what policies grant together where all others are denied.
 func reportOf(ctx context.Context, policies ...aclrules.Policy) *aclrules.Report {
 	return aclrules.NewReport(aclrules.Resolver{}.Resolve(ctx, aclrules.Subject{Policies: policies}), aclrules.Denied)
 }

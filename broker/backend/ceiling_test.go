@@ -28,7 +28,7 @@ func (p policies) Policy(_ context.Context, l aclrules.Link) (aclrules.Policy, e
 	return aclrules.Policy{}, aclrules.ErrDangling
 }
 
-// under is what the policies of a token are below a ceiling: "" if they may be given,
+// under compares the policies of a token with a ceiling: "" if they may be given,
 // "policy" if not, and the class of the failure if that cannot be decided.
 func under(t *testing.T, get backend.Policies, ceiling, names string) (string, error) {
 	t.Helper()

@@ -87,7 +87,7 @@ func (a *ACLBackend) create(ctx context.Context, g Grant) (Token, error) {
 	return Token{}, consulError(op, err, aclRemedy)
 }
 
-// origin is what a token's description records about its task.
+// origin returns what a token's description records about its task.
 func origin(r Request) map[string]string {
 	return map[string]string{"task": r.Task.ARN, "cluster": r.Task.Cluster, "request": r.RequestID}
 }

@@ -136,10 +136,10 @@ func checkToken(op string, method LoginMethod, r Request, t *api.ACLToken, polic
 	return nil
 }
 
-// selector is that of the binding rule of a policy.
+// selector returns that of the binding rule of a policy.
 func selector(policy string) string { return fmt.Sprintf(`'"%s" in list.policies'`, policy) }
 
-// notBound is the error of policies that a method does not give. A policy that does not
+// notBound returns the error of policies that a method does not give. A policy that does not
 // exist and one without a binding rule have the same answer.
 func notBound(method string, policies []string) error {
 	first := policies[0]

@@ -198,7 +198,7 @@ func TestLoginRefusesMisconfiguredMethods(t *testing.T) {
 	}
 }
 
-// tokensOf are the tokens whose description names the request.
+// tokensOf returns the tokens whose description names the request.
 func tokensOf(t *testing.T, r backend.Request) []*api.ACLTokenListEntry {
 	t.Helper()
 	all, _, err := consulClient(t, testkit.ManagementToken, &line{}).ACL().TokenList((&api.QueryOptions{RequireConsistent: true}).WithContext(t.Context()))

@@ -12,7 +12,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/secret"
 )
 
-// newToken is the Token of one that was requested at start. Its end is by the clock of this
+// newToken returns the Token of one that was requested at start. Its end is by the clock of this
 // process, which may differ from the servers'.
 func newToken(t *api.ACLToken, start time.Time) Token {
 	token := Token{Secret: secret.New(t.SecretID), Accessor: t.AccessorID}
@@ -35,7 +35,7 @@ func deleteToken(ctx context.Context, c *api.Client, accessor, remedy string) er
 	return nil
 }
 
-// consulError is the error of a request to Consul; forbidden is the remedy if it was denied.
+// consulError returns the error of a request to Consul; forbidden is the remedy if it was denied.
 func consulError(op string, err error, forbidden string) error {
 	e := &Error{Op: op, Err: err}
 	if consulutil.Status(err) == http.StatusForbidden {

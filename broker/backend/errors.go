@@ -42,12 +42,12 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// refused is an error that waiting does not change.
+// refused returns an error that waiting does not change.
 func refused(op string, err error, remedy string) error {
 	return &Error{Op: op, Err: consulutil.WithClass(err, retry.Permanent), Remedy: remedy}
 }
 
-// notYet is an error that waiting may change, whatever its own class.
+// notYet returns an error that waiting may change, whatever its own class.
 func notYet(op string, err error) error {
 	return &Error{Op: op, Err: consulutil.WithClass(err, retry.NotYet)}
 }

@@ -19,8 +19,8 @@ type grants struct {
 }
 
 type grant struct {
-	expires        time.Time
-	taken, revoked bool
+	expires          time.Time
+	claimed, revoked bool
 	// made is set while a token is being made, and after an attempt that may have made one.
 	made bool
 }
@@ -63,29 +63,29 @@ func (p *grants) issue(r Request, accessor string, ttl time.Duration) Grant {
 	return Grant{Request: r, Accessor: accessor, Expires: expires}
 }
 
-// take is for one caller only. It reports whether an earlier attempt may have made a token.
-func (p *grants) take(accessor string) (before bool, err error) {
+// claim lets one caller redeem a grant. It reports whether an earlier attempt may have made a token.
+func (p *grants) claim(accessor string) (before bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	g := p.issued.all[accessor]
 	switch {
-	case g == nil, g.taken, g.revoked:
+	case g == nil, g.claimed, g.revoked:
 		return false, ErrUsed
 	case !time.Now().Before(g.expires):
 		return false, ErrExpired
 	}
 	before = g.made
-	g.taken, g.made = true, true
+	g.claimed, g.made = true, true
 	return before, nil
 }
 
-// untake notes that a redemption has failed: whether it may be repeated, and whether there may
+// release records that a redemption has failed: whether it may be repeated, and whether there may
 // be a token.
-func (p *grants) untake(accessor string, repeat, made bool) {
+func (p *grants) release(accessor string, repeat, made bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if g := p.issued.all[accessor]; g != nil {
-		g.taken, g.made = !repeat, made
+		g.claimed, g.made = !repeat, made
 	}
 }
 
@@ -118,7 +118,7 @@ func (p *grants) redeem(ctx context.Context, g Grant, create func(context.Contex
 	if err := ctx.Err(); err != nil {
 		return Token{}, err
 	}
-	before, err := p.take(g.Accessor)
+	before, err := p.claim(g.Accessor)
 	if err != nil {
 		return Token{}, refused(op, err, "")
 	}
@@ -127,7 +127,7 @@ func (p *grants) redeem(ctx context.Context, g Grant, create func(context.Contex
 	switch {
 	case err != nil:
 		repeat := consulutil.Classify(err).Retryable()
-		p.untake(g.Accessor, repeat, before || repeat || errors.Is(err, ErrUsed))
+		p.release(g.Accessor, repeat, before || repeat || errors.Is(err, ErrUsed))
 		return Token{}, err
 	case p.wasRevoked(g.Accessor):
 		return Token{}, errors.Join(refused(op, ErrUsed, ""), undo(ctx, token.Accessor))

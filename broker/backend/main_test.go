@@ -156,7 +156,7 @@ func preparedKey(t *testing.T) ed25519.PrivateKey {
 	return key
 }
 
-// login is the backend that the documented setup is for.
+// login returns the backend that the documented setup is for.
 func login(t *testing.T, token string, l *line, ttl time.Duration) *backend.LoginBackend {
 	return &backend.LoginBackend{
 		Client: consulClient(t, token, l), Key: preparedKey(t), GrantTTL: ttl,

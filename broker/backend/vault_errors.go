@@ -30,7 +30,7 @@ func (e *foreignAnswerError) Error() string {
 	return fmt.Sprintf("the answer, with status %d, is not Vault's; check the address", e.status)
 }
 
-// vaultStatus is the status of Vault's own answer inside err, or 0 when there was none.
+// vaultStatus returns the status of Vault's own answer inside err, or 0 when there was none.
 func vaultStatus(err error) int {
 	var refused *vaultStatusError
 	if errors.As(err, &refused) {
@@ -89,7 +89,7 @@ func classifyVault(err error) retry.Class {
 	}
 }
 
-// vaultError is the error of an operation; forbidden is the remedy if Vault denied it.
+// vaultError returns the error of an operation; forbidden is the remedy if Vault denied it.
 func vaultError(op string, err error, forbidden string) error {
 	e := &Error{Op: op, Err: consulutil.WithClass(err, classifyVault(err))}
 	if vaultStatus(err) == http.StatusForbidden {

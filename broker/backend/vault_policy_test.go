@@ -35,7 +35,7 @@ func TestDocumentedVaultPolicyIsExactlyEnough(t *testing.T) {
 	}
 }
 
-// work is what the broker does for a task.
+// work does what the broker does for a task.
 func (w *vaultWorld) work(t *testing.T, b *backend.VaultBackend) error {
 	g, err := b.Issue(t.Context(), request("web-config"))
 	if err != nil {

@@ -239,7 +239,7 @@ func TestVaultInANamespace(t *testing.T) {
 	eventuallyUnknown(t, b, token.Accessor)
 }
 
-// calls are all that the broker and its tasks ask of Vault, by the token of a grant.
+// calls makes all calls that the broker and its tasks ask of Vault, by the token of a grant.
 func (w *vaultWorld) calls(t *testing.T, b *backend.VaultBackend, g backend.Grant, held secret.Value) map[string]func() error {
 	task := w.client(t)
 	return map[string]func() error{

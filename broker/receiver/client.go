@@ -29,8 +29,8 @@ const (
 	maxRedirects = 3
 )
 
-// BrokerOptions are how the broker is reached.
-type BrokerOptions struct {
+// ClientOptions say how the broker is reached.
+type ClientOptions struct {
 	// Address is an https:// URL. With http:// the host must be a loopback address, for
 	// a proxy in the task.
 	Address string
@@ -40,14 +40,14 @@ type BrokerOptions struct {
 	Transport http.RoundTripper
 }
 
-// Broker is a client of the token broker.
-type Broker struct {
+// Client is a client of the token broker.
+type Client struct {
 	base string
 	http *http.Client
 }
 
-// NewBroker returns a client. It does no I/O; its errors are mistakes in the options.
-func NewBroker(o BrokerOptions) (*Broker, error) {
+// NewClient returns a client. It does no I/O; its errors are mistakes in the options.
+func NewClient(o ClientOptions) (*Client, error) {
 	u, err := url.Parse(o.Address)
 	switch {
 	case err != nil:
@@ -66,7 +66,7 @@ func NewBroker(o BrokerOptions) (*Broker, error) {
 		}
 		transport = &http.Transport{TLSClientConfig: config, MaxIdleConns: 1, IdleConnTimeout: 30 * time.Second, Proxy: nil}
 	}
-	return &Broker{
+	return &Client{
 		base: strings.TrimRight(o.Address, "/"),
 		http: &http.Client{Transport: transport, Timeout: requestLimit, CheckRedirect: redirect},
 	}, nil
@@ -109,7 +109,7 @@ func (e *RefusedError) Error() string {
 }
 
 // request asks for a token, or with a bearer for another one in its place.
-func (b *Broker) request(ctx context.Context, bearer secret.Value, r TokenRequest) (Accepted, error) {
+func (c *Client) request(ctx context.Context, bearer secret.Value, r TokenRequest) (Accepted, error) {
 	body, err := json.Marshal(r)
 	if err != nil {
 		return Accepted{}, err
@@ -118,7 +118,7 @@ func (b *Broker) request(ctx context.Context, bearer secret.Value, r TokenReques
 	if !bearer.Empty() {
 		op, path = "rotate the token", "/v1/rotate"
 	}
-	_, answer, err := b.do(ctx, op, http.MethodPost, path, bearer, body)
+	_, answer, err := c.do(ctx, op, http.MethodPost, path, bearer, body)
 	if err != nil {
 		return Accepted{}, err
 	}
@@ -126,8 +126,8 @@ func (b *Broker) request(ctx context.Context, bearer secret.Value, r TokenReques
 }
 
 // status reads the state of a request.
-func (b *Broker) status(ctx context.Context, id string) (Status, error) {
-	_, answer, err := b.do(ctx, "read the request's state", http.MethodGet, "/v1/token/"+url.PathEscape(id), secret.Value{}, nil)
+func (c *Client) status(ctx context.Context, id string) (Status, error) {
+	_, answer, err := c.do(ctx, "read the request's state", http.MethodGet, "/v1/token/"+url.PathEscape(id), secret.Value{}, nil)
 	if err != nil {
 		return Status{}, err
 	}
@@ -135,12 +135,12 @@ func (b *Broker) status(ctx context.Context, id string) (Status, error) {
 }
 
 // unwrap redeems a handle. The result's expiry is by the clock of this host.
-func (b *Broker) unwrap(ctx context.Context, r UnwrapRequest) (Unwrapped, error) {
+func (c *Client) unwrap(ctx context.Context, r UnwrapRequest) (Unwrapped, error) {
 	body, err := r.Encode()
 	if err != nil {
 		return Unwrapped{}, err
 	}
-	header, answer, err := b.do(ctx, "redeem the handle", http.MethodPost, "/v1/unwrap", secret.Value{}, body)
+	header, answer, err := c.do(ctx, "redeem the handle", http.MethodPost, "/v1/unwrap", secret.Value{}, body)
 	if err != nil {
 		return Unwrapped{}, err
 	}
@@ -165,8 +165,8 @@ func revoked(answer []byte) bool {
 }
 
 // revoke asks the broker to revoke a token. One that it does not know is errUnknownToken.
-func (b *Broker) revoke(ctx context.Context, token secret.Value) error {
-	_, answer, err := b.do(ctx, "revoke the token", http.MethodPost, "/v1/revoke", token, nil)
+func (c *Client) revoke(ctx context.Context, token secret.Value) error {
+	_, answer, err := c.do(ctx, "revoke the token", http.MethodPost, "/v1/revoke", token, nil)
 	if err == nil && !revoked(answer) {
 		return errForeign
 	}
@@ -184,8 +184,8 @@ func (b *Broker) revoke(ctx context.Context, token secret.Value) error {
 
 // do sends a request and returns the header and body of a 2xx answer; any other answer
 // is a *RefusedError.
-func (b *Broker) do(ctx context.Context, op, method, path string, bearer secret.Value, body []byte) (http.Header, []byte, error) {
-	req, err := http.NewRequestWithContext(ctx, method, b.base+path, bytes.NewReader(body))
+func (c *Client) do(ctx context.Context, op, method, path string, bearer secret.Value, body []byte) (http.Header, []byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", op, err)
 	}
@@ -195,7 +195,7 @@ func (b *Broker) do(ctx context.Context, op, method, path string, bearer secret.
 	if !bearer.Empty() {
 		req.Header.Set("Authorization", "Bearer "+bearer.Reveal())
 	}
-	resp, err := b.http.Do(req)
+	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", op, err)
 	}

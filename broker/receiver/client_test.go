@@ -31,7 +31,7 @@ func TestBrokerAddressMustProtectSecrets(t *testing.T) {
 		"": false, "broker:8443": false, "http://broker": false, "http://10.0.0.1": false, "https://": false, "https://user:pass@broker": false,
 		"https://broker?a=b": false, "ftp://127.0.0.1": false, "http://localhost.example.com": false,
 	} {
-		_, err := NewBroker(BrokerOptions{Address: address})
+		_, err := NewClient(ClientOptions{Address: address})
 		if (err == nil) != valid {
 			t.Errorf("%q: %v", address, err)
 		}
@@ -39,7 +39,7 @@ func TestBrokerAddressMustProtectSecrets(t *testing.T) {
 			t.Errorf("the error shows the password: %v", err)
 		}
 	}
-	if _, err := NewBroker(BrokerOptions{Address: "https://broker", CAPEM: []byte("x")}); err == nil {
+	if _, err := NewClient(ClientOptions{Address: "https://broker", CAPEM: []byte("x")}); err == nil {
 		t.Error("CA certificates that are none are accepted")
 	}
 }
@@ -66,7 +66,7 @@ func TestFollowerIsLeft(t *testing.T) {
 		}
 		return rec.Result(), nil
 	})
-	broker, err := NewBroker(BrokerOptions{Address: "https://follower", Transport: transport})
+	broker, err := NewClient(ClientOptions{Address: "https://follower", Transport: transport})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestSecretsAreNotSentToWhereTheyCanBeRead(t *testing.T) {
 		location string
 	}{{307, "http://leader/v1/unwrap"}, {302, "https://leader/v1/unwrap"}, {307, "https://broker/v1/unwrap"}} {
 		requests := 0
-		broker, err := NewBroker(BrokerOptions{Address: "https://broker", Transport: answering(func(rw http.ResponseWriter) {
+		broker, err := NewClient(ClientOptions{Address: "https://broker", Transport: answering(func(rw http.ResponseWriter) {
 			requests++
 			rw.Header().Set("Location", c.location)
 			rw.WriteHeader(c.status)
@@ -124,7 +124,7 @@ func TestAnswerThatIsNotTheBrokersIsRetried(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{200, 204, 400, 401, 403, 404, 409, 502} {
 		for _, body := range []string{"", "<html>back soon</html>", "{}", `{"message": "Forbidden"}`} {
-			b, err := NewBroker(BrokerOptions{Address: "https://broker", Transport: answering(func(rw http.ResponseWriter) {
+			b, err := NewClient(ClientOptions{Address: "https://broker", Transport: answering(func(rw http.ResponseWriter) {
 				rw.WriteHeader(status)
 				_, _ = io.WriteString(rw, body)
 			})})
@@ -142,7 +142,7 @@ func TestAnswerThatIsNotTheBrokersIsRetried(t *testing.T) {
 func TestRefusalThatIsNotTheBrokersKeepsTheBearer(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{400, 401, 403, 404, 422} {
-		d := &delivery{receiver: &receiver{Ports: Ports{Log: hclog.NewNullLogger()}}, bearer: secret.New("x")}
+		d := &delivery{receiver: &receiver{deps: Deps{Log: hclog.NewNullLogger()}}, bearer: secret.New("x")}
 		class := d.class(&RefusedError{Status: status})
 		if class != retry.NotYet {
 			t.Errorf("%d: class %v, want %v", status, class, retry.NotYet)

@@ -40,8 +40,8 @@ const (
 // delivery is one effort to obtain a token: requests to the broker until one of them is
 // answered by a push. It is the handler of the callback port.
 type delivery struct {
-	*receiver
-	start time.Time
+	receiver *receiver
+	start    time.Time
 	// bearer is the token to replace; empty for a first one.
 	bearer secret.Value
 	// ended ends the requests when the token is there.
@@ -67,7 +67,7 @@ type delivery struct {
 
 // attempt makes one request and waits for its push. Its errors have a class.
 func (d *delivery) attempt(ctx context.Context) error {
-	if err := d.files.check(); err != nil { // a token that cannot be written is not requested
+	if err := d.receiver.files.check(); err != nil { // a token that cannot be written is not requested
 		return err
 	}
 	select {
@@ -82,8 +82,8 @@ func (d *delivery) attempt(ctx context.Context) error {
 	d.mu.Lock()
 	d.keys[string(nonce)] = key
 	d.mu.Unlock()
-	accepted, err := d.Broker.request(ctx, d.bearer, TokenRequest{
-		Cluster: d.task.ClusterARN(), TaskARN: d.task.TaskARN, CallbackPort: d.Port, Nonce: nonce, PublicKey: key.Public(),
+	accepted, err := d.receiver.deps.Client.request(ctx, d.bearer, TokenRequest{
+		Cluster: d.receiver.task.ClusterARN(), TaskARN: d.receiver.task.TaskARN, CallbackPort: d.receiver.opt.Port, Nonce: nonce, PublicKey: key.Public(),
 	})
 	if err == nil {
 		d.unanswered = false
@@ -104,7 +104,7 @@ func (d *delivery) attempt(ctx context.Context) error {
 	return &retry.DelayError{Err: consulutil.WithClass(err, d.class(refused)), Delay: refused.After}
 }
 
-// class is what waiting can change about a refusal of a request.
+// class returns what waiting can change about a refusal of a request.
 func (d *delivery) class(refused *RefusedError) retry.Class {
 	switch status := refused.Status; {
 	case status == http.StatusTooEarly, status == http.StatusTooManyRequests, status >= 500:
@@ -112,7 +112,7 @@ func (d *delivery) class(refused *RefusedError) retry.Class {
 	case !d.bearer.Empty() && refused.Code == UnknownToken:
 		// The token to replace is gone: ask for a first one. Nothing else may lead there,
 		// since the broker then revokes the current token without an overlap.
-		d.Log.Warn("the broker does not accept the token for its rotation, requesting a new one", logkey.Status, status)
+		d.receiver.deps.Log.Warn("the broker does not accept the token for its rotation, requesting a new one", logkey.Status, status)
 		d.bearer = secret.Value{}
 		return retry.NotYet
 	case status == http.StatusNotFound && time.Since(d.start) < missingLimit:
@@ -121,11 +121,11 @@ func (d *delivery) class(refused *RefusedError) retry.Class {
 	return d.lasting(refused)
 }
 
-// lasting is the class of a refusal that only an operator can change. A task that had a token
+// lasting returns the class of a refusal that only an operator can change. A task that had a token
 // waits for that when the backend refuses the broker; one that starts reports it. What a proxy
 // answers states nothing about the broker.
 func (d *delivery) lasting(refused *RefusedError) retry.Class {
-	if refused.foreign() || refused.Code == BackendFailed && !d.held.secret.Empty() {
+	if refused.foreign() || refused.Code == BackendFailed && !d.receiver.held.secret.Empty() {
 		return retry.NotYet
 	}
 	return retry.Permanent
@@ -140,7 +140,7 @@ func (d *delivery) await(ctx context.Context, id string) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("no push arrived for request %s on port %d; check the security group from the broker to the task: %w", id, d.Port, ctx.Err())
+			return fmt.Errorf("no push arrived for request %s on port %d; check the security group from the broker to the task: %w", id, d.receiver.opt.Port, ctx.Err())
 		case err := <-d.dropped:
 			return fmt.Errorf("the handle of request %s was lost: %w", id, err)
 		case <-tick.C:
@@ -154,10 +154,10 @@ func (d *delivery) await(ctx context.Context, id string) error {
 	}
 }
 
-// ending is the error of a request that has ended at the broker. A broker that does not
+// ending returns the error of a request that has ended at the broker. A broker that does not
 // answer changes nothing: it may still push.
 func (d *delivery) ending(ctx context.Context, id string) error {
-	status, err := d.Broker.status(ctx, id)
+	status, err := d.receiver.deps.Client.status(ctx, id)
 	if refused, ok := errors.AsType[*RefusedError](err); ok && refused.Status == http.StatusNotFound {
 		return fmt.Errorf("the broker does not know request %s any more", id)
 	}
@@ -184,7 +184,7 @@ func (d *delivery) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if err != nil {
 		d.omitted.Add(1)
 		d.lines.Do(func() {
-			d.Log.Warn("push not accepted", logkey.Status, status, logkey.Address, req.RemoteAddr,
+			d.receiver.deps.Log.Warn("push not accepted", logkey.Status, status, logkey.Address, req.RemoteAddr,
 				logkey.Error, Cut(err.Error(), maxLogged), logkey.Dropped, d.omitted.Swap(0)-1)
 		})
 	}
@@ -214,7 +214,7 @@ func (d *delivery) receive(req *http.Request) (int, error) {
 	case err != nil:
 		return http.StatusForbidden, err
 	}
-	handle, err := key.Open(push.Token, d.task.TaskARN, push.Nonce)
+	handle, err := key.Open(push.Token, d.receiver.task.TaskARN, push.Nonce)
 	if err != nil {
 		return http.StatusForbidden, err
 	}
@@ -229,7 +229,7 @@ func (d *delivery) receive(req *http.Request) (int, error) {
 
 var (
 	errHeld    = errors.New("the task's token is valid")
-	errLost    = errors.New("the handle of the request was lost")
+	errDropped = errors.New("the handle of the request was lost")
 	errUnknown = errors.New("the nonce does not belong to a request of this task")
 )
 
@@ -239,13 +239,13 @@ func (d *delivery) lookup(nonce Nonce) (Key, error) {
 	defer d.mu.Unlock()
 	now := time.Now()
 	key, known := d.keys[string(nonce)]
-	_, lost := d.lost[string(nonce)]
+	_, dropped := d.receiver.dropped[string(nonce)]
 	switch {
 	case known:
 		return key, nil
-	case lost:
-		return key, errLost
-	case d.obtained.valid(now), d.held.valid(now):
+	case dropped:
+		return key, errDropped
+	case d.obtained.valid(now), d.receiver.held.valid(now):
 		return key, errHeld
 	}
 	return key, errUnknown
@@ -255,12 +255,12 @@ func (d *delivery) lookup(nonce Nonce) (Key, error) {
 // the push: 503 while the handle can still be redeemed, also by another push that was sent
 // in the meantime, and 502 when the handle is lost: then the broker revokes a token that was made.
 func (d *delivery) redeem(ctx context.Context, push Push, handle secret.Value) (status int, err error) {
-	if err := d.files.check(); err != nil {
+	if err := d.receiver.files.check(); err != nil {
 		return http.StatusServiceUnavailable, err
 	}
 	limited, cancel := context.WithTimeout(ctx, redeemLimit)
 	defer cancel()
-	u, err := d.Broker.unwrap(limited, UnwrapRequest{Handle: handle, RequestID: push.RequestID})
+	u, err := d.receiver.deps.Client.unwrap(limited, UnwrapRequest{Handle: handle, RequestID: push.RequestID})
 	if err != nil {
 		class := retry.NotYet // another request has another handle
 		refused, answered := errors.AsType[*RefusedError](err)
@@ -270,16 +270,16 @@ func (d *delivery) redeem(ctx context.Context, push Push, handle secret.Value) (
 			!answered && consulutil.Unreachable(err):
 			return http.StatusServiceUnavailable, err
 		case answered && refused.Code == HandleUsed:
-			d.Log.Error("the handle was redeemed by another process, which may have stolen it")
+			d.receiver.deps.Log.Error("the handle was redeemed by another process, which may have stolen it")
 		case answered && refused.Status == http.StatusUnprocessableEntity:
 			class = d.lasting(refused)
 		}
 		d.drop(push.Nonce, consulutil.WithClass(err, class))
 		return http.StatusBadGateway, err
 	}
-	t := newToken(u, d.task.TaskARN, time.Now()).after(d.held)
+	t := newToken(u, d.receiver.task.TaskARN, time.Now()).after(d.receiver.held)
 	d.awaitReady(ctx, t)
-	notRecorded, err := d.files.write(t, d.held.secret)
+	notRecorded, err := d.receiver.files.write(t, d.receiver.held.secret)
 	if err != nil {
 		class := retry.NotYet
 		if _, configured := errors.AsType[*exit.UsageError](err); configured {
@@ -289,13 +289,13 @@ func (d *delivery) redeem(ctx context.Context, push Push, handle secret.Value) (
 		return http.StatusBadGateway, err
 	}
 	if notRecorded != nil {
-		d.Log.Warn("a restarted container will request another token, since this one's record was not written", logkey.Error, notRecorded)
+		d.receiver.deps.Log.Warn("a restarted container will request another token, since this one's record was not written", logkey.Error, notRecorded)
 	}
 	d.mu.Lock()
 	d.obtained = t
 	clear(d.keys)
 	d.mu.Unlock()
-	d.Log.Info("token obtained", logkey.Accessor, t.Accessor, logkey.Expires, t.end(), logkey.Path, d.files.path)
+	d.receiver.deps.Log.Info("token obtained", logkey.Accessor, t.Accessor, logkey.Expires, t.end(), logkey.Path, d.receiver.files.path)
 	return http.StatusOK, nil
 }
 
@@ -304,8 +304,8 @@ func (d *delivery) drop(nonce Nonce, why error) {
 	d.mu.Lock()
 	delete(d.keys, string(nonce))
 	now := time.Now()
-	maps.DeleteFunc(d.lost, func(_ string, at time.Time) bool { return now.Sub(at) > pushLimit })
-	d.lost[string(nonce)] = now
+	maps.DeleteFunc(d.receiver.dropped, func(_ string, at time.Time) bool { return now.Sub(at) > pushLimit })
+	d.receiver.dropped[string(nonce)] = now
 	d.mu.Unlock()
 	select {
 	case d.dropped <- why:
@@ -315,13 +315,13 @@ func (d *delivery) drop(nonce Nonce, why error) {
 
 // awaitReady waits until the servers know a new token, so that no call fails with it.
 func (d *delivery) awaitReady(ctx context.Context, t token) {
-	ready := d.Actions[t.Backend].Ready
+	ready := d.receiver.deps.Actions[t.Backend].Ready
 	if ready == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
 	if err := ready(ctx, t.secret); err != nil {
-		d.Log.Warn("the new token may be unknown to some of the servers", logkey.Accessor, t.Accessor, logkey.Error, err)
+		d.receiver.deps.Log.Warn("the new token may be unknown to some of the servers", logkey.Accessor, t.Accessor, logkey.Error, err)
 	}
 }

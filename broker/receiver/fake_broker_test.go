@@ -81,7 +81,7 @@ func refuse(rw http.ResponseWriter, status int, code, message string) {
 	_ = json.NewEncoder(rw).Encode(Refusal{Message: message, Code: code, RequestID: "r0"})
 }
 
-// refusal is an answer for fault.
+// refusal returns an answer for fault.
 func refusal(status int, retryAfter string) *http.Response {
 	rec := httptest.NewRecorder()
 	if retryAfter != "" {
@@ -113,7 +113,7 @@ func (w *world) accept(rw http.ResponseWriter, r *http.Request, replaces string)
 	_ = json.NewEncoder(rw).Encode(Accepted{RequestID: g.id, StatusURL: "/v1/token/" + g.id})
 }
 
-// push is the body for a grant, sealed.
+// push returns the body for a grant, sealed.
 func (w *world) push(g *fakeGrant) Push {
 	sealed, err := Seal(g.request.PublicKey, g.request.TaskARN, g.request.Nonce, g.handle)
 	if err != nil {

@@ -75,7 +75,7 @@ func (t token) valid(now time.Time) bool {
 	return !t.secret.Empty() && (t.Expires.IsZero() || now.Before(t.Expires))
 }
 
-// end is when the token expires, for the log: in RFC 3339, or "never".
+// end returns when the token expires, for the log: in RFC 3339, or "never".
 func (r record) end() string {
 	if r.Expires.IsZero() {
 		return "never"
@@ -83,7 +83,7 @@ func (r record) end() string {
 	return r.Expires.UTC().Format(time.RFC3339)
 }
 
-// life is how long the token lives from when it was obtained or renewed, zero without expiry.
+// life returns how long the token lives from when it was obtained or renewed, zero without expiry.
 func (t token) life() time.Duration {
 	if t.Expires.IsZero() {
 		return 0
@@ -91,7 +91,7 @@ func (t token) life() time.Duration {
 	return max(0, t.Expires.Sub(t.Obtained))
 }
 
-// overlap is how long the token stays valid after it was replaced.
+// overlap returns how long the token stays valid after it was replaced.
 func (t token) overlap() time.Duration {
 	if t.Expires.IsZero() {
 		return maxOverlap

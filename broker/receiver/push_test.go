@@ -306,7 +306,7 @@ func TestHandleIsNotRedeemedForAFileThatCannotBeWritten(t *testing.T) {
 func TestExpiryIsByTheClockOfThisHost(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		for _, skew := range []time.Duration{-time.Hour, 0, time.Second, time.Hour} {
-			broker, err := NewBroker(BrokerOptions{Address: "https://broker", Transport: answering(func(rw http.ResponseWriter) {
+			broker, err := NewClient(ClientOptions{Address: "https://broker", Transport: answering(func(rw http.ResponseWriter) {
 				theirs := time.Now().Add(skew)
 				rw.Header().Set("Date", theirs.UTC().Format(http.TimeFormat))
 				body, err := Unwrapped{Secret: secret.New("s"), Accessor: "a", Expires: theirs.Add(time.Minute)}.Encode()

@@ -61,13 +61,13 @@ type TokenActions struct {
 	Revoke func(context.Context, secret.Value) error
 }
 
-// Ports are the parts of the world that Run needs.
-type Ports struct {
+// Deps are the dependencies of Run.
+type Deps struct {
 	// FirstTask reads the task, with retries until the limit, as awsutil.FirstTask.
 	FirstTask func(ctx context.Context, limit time.Duration) (workload.Task, error)
 	// Self is the name of this container, known after FirstTask.
 	Self   func() string
-	Broker *Broker
+	Client *Client
 	// Actions are by the names in Unwrapped.Backend.
 	Actions map[string]TokenActions
 	// Listen opens the callback port.
@@ -81,15 +81,15 @@ type Ports struct {
 // receiver is one run. Only its goroutine uses it, except that a push is answered while
 // obtain waits for it.
 type receiver struct {
-	Options
-	Ports
+	opt     Options
+	deps    Deps
 	files   files
 	task    workload.Task // without containers
 	held    token
 	retired []retired
-	// lost are the nonces of requests whose handle was lost, and when. The broker may have
+	// dropped are the nonces of requests whose handle was lost, and when. The broker may have
 	// made the token all the same: it must not take it for delivered.
-	lost map[string]time.Time
+	dropped map[string]time.Time
 
 	// failing is since when attempts to replace the token have failed, zero if the last one has not.
 	failing time.Time
@@ -101,14 +101,14 @@ type receiver struct {
 
 // Run obtains a token and writes it to the file; with Stay it keeps that valid until ctx
 // ends, and then revokes it.
-func Run(ctx context.Context, o Options, p Ports) error {
-	r := &receiver{Options: o, Ports: p, files: files{o.File, o.Reader}, lost: map[string]time.Time{}}
+func Run(ctx context.Context, o Options, deps Deps) error {
+	r := &receiver{opt: o, deps: deps, files: files{o.File, o.Reader}, dropped: map[string]time.Time{}}
 	if err := r.files.check(); err != nil {
 		return &exit.UsageError{Err: err}
 	}
 	start := time.Now()
 	var err error
-	if r.task, err = p.FirstTask(ctx, o.Limit); err != nil {
+	if r.task, err = deps.FirstTask(ctx, o.Limit); err != nil {
 		return err
 	}
 	r.task.Containers = nil
@@ -118,7 +118,7 @@ func Run(ctx context.Context, o Options, p Ports) error {
 	}
 	if held.valid(time.Now()) {
 		r.held = held
-		p.Log.Info("using the token of an earlier run", logkey.Accessor, held.Accessor, logkey.Expires, held.end(), logkey.Path, o.File)
+		deps.Log.Info("using the token of an earlier run", logkey.Accessor, held.Accessor, logkey.Expires, held.end(), logkey.Path, o.File)
 	} else if err := r.obtain(ctx, max(o.Limit-time.Since(start), time.Second)); err != nil {
 		return err
 	}
@@ -131,9 +131,9 @@ func Run(ctx context.Context, o Options, p Ports) error {
 // obtain requests a token until it is written, and retires the one it replaces. The port
 // is open before the first request, and closed when obtain returns.
 func (r *receiver) obtain(ctx context.Context, limit time.Duration) error {
-	listener, err := r.Listen(ctx, r.Port)
+	listener, err := r.deps.Listen(ctx, r.opt.Port)
 	if err != nil {
-		return exit.Usagef("listen on the callback port %d; choose a free one by -callback-port: %w", r.Port, err)
+		return exit.Usagef("listen on the callback port %d; choose a free one by -callback-port: %w", r.opt.Port, err)
 	}
 	requests, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -154,7 +154,7 @@ func (r *receiver) obtain(ctx context.Context, limit time.Duration) error {
 	if life := r.held.life(); life > 0 { // many attempts fit into the rest of a short life
 		policy.Max = min(policy.Max, max(policy.Base, life/60))
 	}
-	err = retry.Do(requests, policy, r.Log, "obtain a token", consulutil.Classify, d.attempt)
+	err = retry.Do(requests, policy, r.deps.Log, "obtain a token", consulutil.Classify, d.attempt)
 	// A push that arrived in time is answered before the port closes.
 	ending, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
 	defer stop()
@@ -200,19 +200,19 @@ func (r *receiver) revokeRetired(ctx context.Context) {
 // recordHeld writes what is known about the token for a later run.
 func (r *receiver) recordHeld() {
 	if err := r.files.writeRecord(r.held); err != nil {
-		r.Log.Warn("a restarted container will not know what was done with the token", logkey.Accessor, r.held.Accessor, logkey.Error, err)
+		r.deps.Log.Warn("a restarted container will not know what was done with the token", logkey.Accessor, r.held.Accessor, logkey.Error, err)
 	}
 }
 
 // revoke ends a token and reports whether there is nothing more to do about it.
 func (r *receiver) revoke(ctx context.Context, t token) bool {
-	revoke := r.Actions[t.Backend].Revoke
+	revoke := r.deps.Actions[t.Backend].Revoke
 	if revoke == nil {
-		revoke = r.Broker.revoke
+		revoke = r.deps.Client.revoke
 	}
-	err := retry.Do(ctx, retry.Remote().Within(revokeLimit), r.Log, "revoke the token", consulutil.Classify, func(ctx context.Context) error { return revoke(ctx, t.secret) })
+	err := retry.Do(ctx, retry.Remote().Within(revokeLimit), r.deps.Log, "revoke the token", consulutil.Classify, func(ctx context.Context) error { return revoke(ctx, t.secret) })
 	if errors.Is(err, errUnknownToken) {
-		r.Log.Warn("the broker does not know the token: it was revoked before, or its record is lost", logkey.Accessor, t.Accessor, logkey.Expires, t.end())
+		r.deps.Log.Warn("the broker does not know the token: it was revoked before, or its record is lost", logkey.Accessor, t.Accessor, logkey.Expires, t.end())
 		return true
 	}
 	if err != nil {
@@ -220,10 +220,10 @@ func (r *receiver) revoke(ctx context.Context, t token) bool {
 		if t.Expires.IsZero() {
 			message = "token not revoked; the broker revokes it when the task has stopped"
 		}
-		r.Log.Warn(message, logkey.Accessor, t.Accessor, logkey.Expires, t.end(), logkey.Error, err)
+		r.deps.Log.Warn(message, logkey.Accessor, t.Accessor, logkey.Expires, t.end(), logkey.Error, err)
 		_, refused := errors.AsType[*retry.PermanentError](err)
 		return refused
 	}
-	r.Log.Info("token revoked", logkey.Accessor, t.Accessor)
+	r.deps.Log.Info("token revoked", logkey.Accessor, t.Accessor)
 	return true
 }

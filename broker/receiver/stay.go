@@ -81,15 +81,15 @@ func (r *receiver) postpone(err error) {
 	policy := retry.Policy{Base: time.Second, Max: min(max(r.held.life()/20, time.Second), maxPause)}
 	pause := policy.Pause(time.Since(r.failing))
 	r.next = time.Now().Add(pause)
-	log := r.Log.Warn
+	log := r.deps.Log.Warn
 	if !r.held.valid(time.Now()) {
-		log = r.Log.Error
+		log = r.deps.Log.Error
 	}
 	log("token not replaced, trying again", logkey.Accessor, r.held.Accessor, logkey.Expires, r.held.end(),
 		logkey.RetryIn, pause.Round(time.Millisecond), logkey.Error, err)
 }
 
-// wake is when there is something to do.
+// wake returns when there is something to do.
 func (r *receiver) wake() time.Time {
 	all := []time.Time{time.Now().Add(idle), r.next, r.nextLook()}
 	for _, t := range r.retired {
@@ -99,10 +99,10 @@ func (r *receiver) wake() time.Time {
 	return slices.MinFunc(all, time.Time.Compare)
 }
 
-// nextLook is when to look whether the token still exists; zero for never.
+// nextLook returns when to look whether the token still exists; zero for never.
 func (r *receiver) nextLook() time.Time {
 	switch {
-	case r.Actions[r.held.Backend].Alive == nil || !r.held.valid(time.Now()):
+	case r.deps.Actions[r.held.Backend].Alive == nil || !r.held.valid(time.Now()):
 		return time.Time{}
 	case r.missing > 0:
 		return r.looked.Add(againPause)
@@ -118,25 +118,25 @@ func (r *receiver) look(ctx context.Context) {
 	}
 	limited, cancel := context.WithTimeout(ctx, requestLimit)
 	defer cancel()
-	alive, err := r.Actions[r.held.Backend].Alive(limited, r.held.secret)
+	alive, err := r.deps.Actions[r.held.Backend].Alive(limited, r.held.secret)
 	r.looked = time.Now()
 	switch {
 	case err != nil:
-		r.Log.Debug("token not looked up", logkey.Accessor, r.held.Accessor, logkey.Error, err)
+		r.deps.Log.Debug("token not looked up", logkey.Accessor, r.held.Accessor, logkey.Error, err)
 		return
 	case alive:
 		r.missing = 0
 		return
 	}
 	if r.missing++; r.missing > 1 {
-		r.Log.Error("the token was revoked by another process, requesting a new one", logkey.Accessor, r.held.Accessor)
+		r.deps.Log.Error("the token was revoked by another process, requesting a new one", logkey.Accessor, r.held.Accessor)
 		r.held.Expires, r.next = r.looked, r.looked
 	}
 }
 
 // refresh renews the token, or obtains another one.
 func (r *receiver) refresh(ctx context.Context) error {
-	renew := r.Actions[r.held.Backend].Renew
+	renew := r.deps.Actions[r.held.Backend].Renew
 	if r.held.Period == 0 || renew == nil || !r.held.valid(time.Now()) {
 		return r.obtain(ctx, refreshLimit)
 	}
@@ -146,12 +146,12 @@ func (r *receiver) refresh(ctx context.Context) error {
 	if err == nil {
 		r.held.Obtained = time.Now()
 		r.held.Expires = r.held.Obtained.Add(life)
-		r.Log.Info("token renewed", logkey.Accessor, r.held.Accessor, logkey.Expires, r.held.end())
+		r.deps.Log.Info("token renewed", logkey.Accessor, r.held.Accessor, logkey.Expires, r.held.end())
 		r.recordHeld()
 		return nil
 	}
 	if !consulutil.Classify(err).Retryable() {
-		r.Log.Error("the token cannot be renewed, requesting a new one", logkey.Accessor, r.held.Accessor, logkey.Error, err)
+		r.deps.Log.Error("the token cannot be renewed, requesting a new one", logkey.Accessor, r.held.Accessor, logkey.Error, err)
 		r.held.Expires = time.Now()
 		return r.obtain(ctx, refreshLimit)
 	}
@@ -161,22 +161,22 @@ func (r *receiver) refresh(ctx context.Context) error {
 // leave keeps the token for the last requests of the applications, then removes and
 // revokes it.
 func (r *receiver) leave(ended context.Context) {
-	start, budget := time.Now(), workload.NewStopBudget(r.StopTimeout)
+	start, budget := time.Now(), workload.NewStopBudget(r.opt.StopTimeout)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ended), budget.HealthSync)
 	defer cancel()
 	waiting, stop := context.WithTimeout(ctx, budget.ServiceLogout)
 	defer stop()
-	ignore := append(slices.Clone(r.Ignore), r.Self())
-	running, err := r.AwaitStopped(waiting, func(t workload.Task) []workload.Container {
+	ignore := append(slices.Clone(r.opt.Ignore), r.deps.Self())
+	running, err := r.deps.AwaitStopped(waiting, func(t workload.Task) []workload.Container {
 		return t.Applications(ignore)
 	})
 	if err != nil {
-		r.Log.Warn("cannot confirm that the applications have stopped, revoking the token anyway",
+		r.deps.Log.Warn("cannot confirm that the applications have stopped, revoking the token anyway",
 			logkey.Container, running, logkey.Elapsed, time.Since(start).Round(time.Millisecond))
 	}
 	// A later run of the container must not take over a token that is revoked.
 	if err := r.files.remove(); err != nil {
-		r.Log.Warn("token file not removed", logkey.Error, err)
+		r.deps.Log.Warn("token file not removed", logkey.Error, err)
 	}
 	for _, t := range r.retired {
 		r.revoke(ctx, t.token)

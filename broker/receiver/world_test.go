@@ -105,16 +105,16 @@ func (w *world) close() {
 }
 
 func (w *world) run(ctx context.Context) error {
-	broker, err := NewBroker(BrokerOptions{Address: "https://broker", Transport: w})
+	broker, err := NewClient(ClientOptions{Address: "https://broker", Transport: w})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	log := hclog.New(&hclog.LoggerOptions{Output: w.log, Level: hclog.Trace})
-	return Run(ctx, w.options, Ports{
+	return Run(ctx, w.options, Deps{
 		FirstTask: func(ctx context.Context, limit time.Duration) (workload.Task, error) {
 			return awsutil.FirstTask(ctx, log, w.Task, limit)
 		},
-		Self: func() string { return "token-receive" }, Broker: broker, Listen: w.listen,
+		Self: func() string { return "token-receive" }, Client: broker, Listen: w.listen,
 		Actions: map[string]TokenActions{
 			backend.ConsulLogin: {Alive: w.exists, Revoke: w.revoke},
 			backend.ConsulACL:   {},
@@ -139,7 +139,7 @@ func (w *world) start() (stop func() error) {
 	}
 }
 
-// Task is the metadata of the task: this container and the application.
+// Task returns the metadata of the task: this container and the application.
 func (w *world) Task(context.Context) (workload.Task, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -230,21 +230,21 @@ func (w *world) called(prefix string) int {
 	return n
 }
 
-// made is how many tokens were made.
+// made returns how many tokens were made.
 func (w *world) made() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.tokens
 }
 
-// most is how many tokens lived at one time.
+// most returns how many tokens lived at one time.
 func (w *world) most() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.mostLive
 }
 
-// answered are the statuses of the pushes so far.
+// answered returns the statuses of the pushes so far.
 func (w *world) answered() []int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -258,7 +258,7 @@ func (w *world) open() bool {
 	return w.port != nil
 }
 
-// read is the token file, as the application reads it.
+// read returns the token file, as the application reads it.
 func (w *world) read() string {
 	data, err := os.ReadFile(w.file)
 	if err != nil {

@@ -38,7 +38,7 @@ func (v sharedVolume) status(outcome, message string) {
 	}
 }
 
-// gated are the wrappers that wait, with their flags and an argument of the command
+// gated returns the wrappers that wait, with their flags and an argument of the command
 // that makes them wait.
 func (v sharedVolume) gated(listener string) map[string][]string {
 	return map[string][]string{

@@ -19,8 +19,8 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// wrapped is a program that runs below this one.
-type wrapped struct {
+// childCommand is a program that runs below this one.
+type childCommand struct {
 	level string
 	// gate is what the program waits for; nil for nothing.
 	gate *meshinit.Gate
@@ -34,22 +34,22 @@ type wrapped struct {
 
 // run waits at the gate and starts the command given by the arguments. Signals are
 // queued from here on, so that one that arrives before the child's start is not lost.
-func (w wrapped) run(inv *cli.Invocation) error {
+func (c childCommand) run(inv *cli.Invocation) error {
 	signals, stop := supervise.Subscribe()
 	defer stop()
 	limitRuntime(inv, wrapperGCPercent)
-	if err := inv.UseLogger(w.level, false); err != nil {
+	if err := inv.UseLogger(c.level, false); err != nil {
 		return err
 	}
 	inv.Log = inv.Log.ResetNamed("consul-ecs") // as in 0.6 and 0.10
 	if len(inv.Args) == 0 {
 		return exit.Usagef("command is required: name the program to run after the flags")
 	}
-	if err := pass(w.gate, inv, signals, w.stop); err != nil {
+	if err := waitGate(c.gate, inv, signals, c.stop); err != nil {
 		return err
 	}
-	if w.before != nil {
-		end, err := w.before()
+	if c.before != nil {
+		end, err := c.before()
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (w wrapped) run(inv *cli.Invocation) error {
 	if err != nil {
 		return &exit.UsageError{Err: err}
 	}
-	if code := w.control(child, signals); code != exit.CodeOK {
+	if code := c.control(child, signals); code != exit.CodeOK {
 		return &exit.CodeError{Code: code}
 	}
 	return nil
@@ -70,7 +70,7 @@ func startTimeoutFlag(fs *flag.FlagSet, limit *time.Duration) {
 	fs.DurationVar(limit, "start-timeout", retry.StartLimit, "give up after this `duration` without progress of mesh-init; 0 does not wait")
 }
 
-// envoyGate is mesh-init's success, if the command starts from a file that
+// envoyGate returns mesh-init's success, if the command starts from a file that
 // mesh-init writes for Envoy or consul-dataplane; else nil. Without task metadata there is no ECS task, and no
 // mesh-init.
 func envoyGate(inv *cli.Invocation, limit time.Duration) *meshinit.Gate {
@@ -82,7 +82,7 @@ func envoyGate(inv *cli.Invocation, limit time.Duration) *meshinit.Gate {
 	return &meshinit.Gate{Dir: filepath.Dir(path), Metadata: awsutil.NewMetadataClient(inv.Getenv(awsutil.MetadataEnvVar)), Limit: limit}
 }
 
-// appGate is a proxy that accepts connections; nil when that is not asked for.
+// appGate returns a proxy that accepts connections; nil when that is not asked for.
 func appGate(inv *cli.Invocation, dir, proxy string, limit time.Duration) *meshinit.Gate {
 	listeners := splitNames(proxy)
 	if len(listeners) == 0 || limit == 0 {
@@ -91,9 +91,9 @@ func appGate(inv *cli.Invocation, dir, proxy string, limit time.Duration) *meshi
 	return &meshinit.Gate{Dir: dir, Metadata: awsutil.NewMetadataClient(inv.Getenv(awsutil.MetadataEnvVar)), Proxy: listeners, Limit: limit}
 }
 
-// pass waits at the gate. A signal that asks the program to end, such as stop, does so
+// waitGate waits at the gate. A signal that asks the program to end, such as stop, does so
 // at once; any other has no receiver yet and is dropped.
-func pass(gate *meshinit.Gate, inv *cli.Invocation, signals <-chan os.Signal, stop syscall.Signal) error {
+func waitGate(gate *meshinit.Gate, inv *cli.Invocation, signals <-chan os.Signal, stop syscall.Signal) error {
 	if gate == nil {
 		return nil
 	}
