@@ -22,7 +22,7 @@ import (
 
 // states are those of a container's processes that run a program, as ps shows
 // them: T is stopped.
-func (s *scene) states(container, program string) string {
+func (s *taskFixture) states(container, program string) string {
 	s.t.Helper()
 	mounts := func(pid string) string {
 		ns, _ := os.Readlink(filepath.Join("/proc", pid, "ns/mnt"))
@@ -66,7 +66,7 @@ func TestFrozenContainerHasConnectionsAndNoAnswers(t *testing.T) {
 	t.Parallel()
 	a := checked(helper("a", "net", "listen=:9000"), 1, "CMD", "/bin/helper", "exit", "0", "0s")
 	*a.HealthCheck.Timeout = 2
-	s := play(t, nil, a).await("a")
+	s := startTask(t, nil, a).await("a")
 	healthy := func(want string) func(scheduler.View) bool {
 		return func(v scheduler.View) bool { return v.Containers[0].Health.Status == want }
 	}
@@ -101,7 +101,7 @@ func TestFrozenProgram(t *testing.T) {
 	t.Parallel()
 	a := taskdef.Container{Name: "a", Image: "tools", EntryPoint: []string{"/bin/sh", "-c",
 		"trap '/bin/helper block &' USR1; trap 'exit 7' TERM; /bin/helper block & while :; do sleep 0.02; done"}}
-	s := play(t, nil, a).await("a")
+	s := startTask(t, nil, a).await("a")
 	first, err := s.Freeze("a", "helper")
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestFrozenProgram(t *testing.T) {
 
 func TestSlowedContainerFallsBehind(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, stopTimeout(helper("a", "tick"), 1), stopTimeout(helper("b", "tick"), 1))
+	s := startTask(t, nil, stopTimeout(helper("a", "tick"), 1), stopTimeout(helper("b", "tick"), 1))
 	// ticks are those of a container after a moment, by its own clock: its log is late.
 	ticks := func(c string, after time.Time) []time.Time {
 		all := times(s.log(c), "tick")
@@ -167,7 +167,7 @@ func TestSlowedContainerFallsBehind(t *testing.T) {
 // A stop signal waits for SIGCONT; SIGKILL does not.
 func TestFrozenContainerStops(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, stopTimeout(helper("a", "run", "0s", "7"), 2), stopTimeout(helper("b", "run", "0s", "7"), 60)).await("a", "b")
+	s := startTask(t, nil, stopTimeout(helper("a", "run", "0s", "7"), 2), stopTimeout(helper("b", "run", "0s", "7"), 60)).await("a", "b")
 	if _, err := s.Freeze("a", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestFrozenContainerStops(t *testing.T) {
 
 func TestCloseThawsFrozenContainers(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, helper("a", "run", "0s", "0"), helper("b", "run", "0s", "0")).await("a", "b")
+	s := startTask(t, nil, helper("a", "run", "0s", "0"), helper("b", "run", "0s", "0")).await("a", "b")
 	end, err := s.Freeze("a", "")
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func TestCloseThawsFrozenContainers(t *testing.T) {
 		t.Fatal(err)
 	}
 	pids := []int{s.containers.get("a").PID(), s.containers.get("b").PID()}
-	if err := s.world.Close(); err != nil {
+	if err := s.fixture.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for _, pid := range pids {
@@ -215,7 +215,7 @@ func TestCloseThawsFrozenContainers(t *testing.T) {
 
 func TestActionsOnMissingTargetsFail(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, helper("a", "run", "0s", "0"), optional(helper("b", "exit", "0", "0s"))).await("a")
+	s := startTask(t, nil, helper("a", "run", "0s", "0"), optional(helper("b", "exit", "0", "0s"))).await("a")
 	s.until("b STOPPED", func(scheduler.View) bool { return s.code("b") == 0 })
 	freeze := func(container, program string) error {
 		_, err := s.Freeze(container, program)
@@ -236,7 +236,7 @@ func TestActionsOnMissingTargetsFail(t *testing.T) {
 // Without the memory.
 func TestOOM(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, helper("a", "run", "0s", "0"), helper("b", "run", "0s", "0")).await("a", "b")
+	s := startTask(t, nil, helper("a", "run", "0s", "0"), helper("b", "run", "0s", "0")).await("a", "b")
 	if err := s.OOM("a"); err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestOOM(t *testing.T) {
 
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, helper("a", "run", "500ms", "3"), deaf("b", 5)).await("a")
+	s := startTask(t, nil, helper("a", "run", "500ms", "3"), deaf("b", 5)).await("a")
 	s.until("RUNNING", running)
 	if err := s.Interrupt(); err != nil {
 		t.Fatal(err)
@@ -272,7 +272,7 @@ func TestInterrupt(t *testing.T) {
 }
 
 // greeting is what a task receives at an address before it is late.
-func (s *scene) greeting(address string, patience time.Duration) (string, error) {
+func (s *taskFixture) greeting(address string, patience time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
 	c, err := s.Dial(ctx, "tcp", address)
@@ -294,7 +294,7 @@ func patience(want bool) time.Duration {
 }
 
 // hears fails unless a task is greeted, or is not and gets no answer at all.
-func (s *scene) hears(address string, want bool) {
+func (s *taskFixture) hears(address string, want bool) {
 	s.t.Helper()
 	text, err := s.greeting(address, patience(want))
 	late, _ := errors.AsType[net.Error](err)
@@ -308,8 +308,8 @@ func TestPartitions(t *testing.T) {
 	w := newTools(t, nil)
 	service := startService(t, w)
 	testkit.Eventually(t, "the service greets", func() bool { return w.greets(t) })
-	a := w.play(t, withRole, helper("a", "net", "listen=:9000")).await("a")
-	b := w.play(t, nil, helper("a", "net", "listen=:9000")).await("a")
+	a := w.startTask(t, withRole, helper("a", "net", "listen=:9000")).await("a")
+	b := w.startTask(t, nil, helper("a", "net", "listen=:9000")).await("a")
 	sts := strings.TrimPrefix(w.AWSEndpoint(), "http://") + ":80"
 	reached := func(task, server, aws bool) {
 		t.Helper()

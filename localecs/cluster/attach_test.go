@@ -43,7 +43,7 @@ func streams(t *testing.T, stdin string) (s runtime.Session, ended func() (outpu
 // Whatever runs the container, a session is the same.
 func TestAttachRunsInTheContainer(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	task := w.run(t, nil, shell("a", "sleep 1000"))
 	until(t, task, "running", running)
 	for name, tt := range map[string]struct {
@@ -72,7 +72,7 @@ func TestAttachRunsInTheContainer(t *testing.T) {
 
 func TestAttachEndsBySignalsAndWithItsContext(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	task := w.run(t, nil, shell("a", "sleep 1000"))
 	until(t, task, "running", running)
 	const script = "trap 'exit 5' TERM; echo ready; while :; do sleep 0.05; done"
@@ -107,7 +107,7 @@ func TestAttachEndsBySignalsAndWithItsContext(t *testing.T) {
 
 func TestVisitorsAreInTheNetworkUntilClose(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	task := w.run(t, nil, shell("a", "sleep 1000"))
 	until(t, task, "running", running)
 	program := testkit.RequireBinary(t, "getent")

@@ -38,7 +38,7 @@ func BenchmarkTenTasks(b *testing.B) {
 	b.Run("localecs", func(b *testing.B) {
 		for b.Loop() {
 			b.StopTimer()
-			w := newWorld(b, nil)
+			w := newFixture(b, nil)
 			b.StartTimer()
 			for i := range tasks {
 				start(b, w, i, fiveContainers(i%2 == 1)...)
@@ -49,7 +49,7 @@ func BenchmarkTenTasks(b *testing.B) {
 				}
 			}
 			b.StopTimer()
-			closeWorld(b, w)
+			closeFixture(b, w)
 			b.StartTimer()
 		}
 	})
@@ -96,7 +96,7 @@ func BenchmarkTwoHundredTasks(b *testing.B) {
 		for b.Loop() {
 			b.StopTimer()
 			before := settledKernel()
-			w := newWorld(b, nil)
+			w := newFixture(b, nil)
 			b.StartTimer()
 			var all []*Task
 			for i := range tasks {
@@ -112,7 +112,7 @@ func BenchmarkTwoHundredTasks(b *testing.B) {
 			for _, task := range all {
 				task.KillAll() // sleep as PID 1 ignores TERM
 			}
-			closeWorld(b, w)
+			closeFixture(b, w)
 			b.StartTimer()
 		}
 		b.ReportMetric(held/float64(b.N), "MB")
@@ -240,7 +240,7 @@ func readLatencies(b *testing.B, path string, took map[string][]float64) {
 
 func taskName(i int) string { return fmt.Sprintf("task-%03d", i) }
 
-func start(b *testing.B, w *world, i int, containers ...taskdef.Container) *Task {
+func start(b *testing.B, w *fixture, i int, containers ...taskdef.Container) *Task {
 	task, err := w.Run(taskName(i), &taskdef.TaskDefinition{Family: "bench", NetworkMode: "awsvpc", CPU: "256", Memory: "512", ContainerDefinitions: containers})
 	if err != nil {
 		b.Fatal(err)
@@ -248,7 +248,7 @@ func start(b *testing.B, w *world, i int, containers ...taskdef.Container) *Task
 	return task
 }
 
-func closeWorld(b *testing.B, w *world) {
+func closeFixture(b *testing.B, w *fixture) {
 	if err := w.Close(); err != nil {
 		b.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func TestAWSAnswersAtItsOwnNames(t *testing.T) {
 			if !slices.Contains(asked, iam) {
 				t.Errorf("%s is not among %q", iam, asked)
 			}
-			s := w.play(t, withRole, helper("a", append([]string{"byname"}, asked...)...))
+			s := w.startTask(t, withRole, helper("a", append([]string{"byname"}, asked...)...))
 			s.wantLines("a", append([]string{"arn:aws:sts::123456789012:assumed-role/web/" + s.ID()}, want...)...)
 		})
 	}
@@ -112,7 +112,7 @@ print(boto3.client("sts").get_caller_identity()["Arn"])
 print(boto3.client("iam").get_role(RoleName="web")["Role"]["RoleName"])
 print("ready", time.time_ns(), flush=True)
 time.sleep(600)`
-	s := w.play(t, withRole, taskdef.Container{Name: "a", Image: "python", EntryPoint: []string{"/usr/bin/python3", "-s", "-c"}, Command: []string{script}})
+	s := w.startTask(t, withRole, taskdef.Container{Name: "a", Image: "python", EntryPoint: []string{"/usr/bin/python3", "-s", "-c"}, Command: []string{script}})
 	s.wantLines("a", "arn:aws:sts::123456789012:assumed-role/web/"+s.ID(), "web")
 }
 
@@ -123,7 +123,7 @@ func TestAWSHasNoNamesOfItsOwnOnTheHostsNetwork(t *testing.T) {
 	if addresses, exists := w.resolve("sts.us-east-1.amazonaws.com"); exists || w.endpoints.trust != "" {
 		t.Errorf("addresses %v, trust %q", addresses, w.endpoints.trust)
 	}
-	s := w.play(t, withRole, printing("a"))
+	s := w.startTask(t, withRole, printing("a"))
 	if env := s.environment("a"); env["SSL_CERT_DIR"]+env["REQUESTS_CA_BUNDLE"]+env["NODE_EXTRA_CA_CERTS"] != "" {
 		t.Errorf("environment %v", env)
 	}
@@ -133,7 +133,7 @@ func TestAWSHasNoNamesOfItsOwnOnTheHostsNetwork(t *testing.T) {
 func TestOwnTrustOfAContainerIsKept(t *testing.T) {
 	t.Parallel()
 	w := newTools(t, nil)
-	s := w.play(t, withRole, withVariables(printing("a"), "SSL_CERT_DIR=/mine", "REQUESTS_CA_BUNDLE=/mine/ca.pem"))
+	s := w.startTask(t, withRole, withVariables(printing("a"), "SSL_CERT_DIR=/mine", "REQUESTS_CA_BUNDLE=/mine/ca.pem"))
 	env := s.environment("a")
 	if env["SSL_CERT_DIR"] != "/mine" || env["REQUESTS_CA_BUNDLE"] != "/mine/ca.pem" || env["NODE_EXTRA_CA_CERTS"] != trustFile {
 		t.Errorf("environment %v", env)

@@ -16,7 +16,7 @@ import (
 // nothing is made after it: its volumes would stay.
 func TestCloseWaitsForTasksBeingStarted(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	def := &taskdef.TaskDefinition{
 		Family: "web", NetworkMode: "awsvpc", Volumes: []taskdef.Volume{{Name: "data"}}, ContainerDefinitions: []taskdef.Container{shell("a", "sleep 1000")},
 	}

@@ -43,8 +43,8 @@ func TestMain(m *testing.M) {
 
 const roleARN = "arn:aws:iam::123456789012:role/consul-ecs/web"
 
-// world is a cluster with one image that has a shell and sleep.
-type world struct {
+// fixture is a cluster with one image that has a shell and sleep.
+type fixture struct {
 	*Cluster
 	dir string
 
@@ -52,9 +52,9 @@ type world struct {
 	events []Event
 }
 
-func newWorld(t testing.TB, change func(*Options)) *world {
+func newFixture(t testing.TB, change func(*Options)) *fixture {
 	t.Helper()
-	w := &world{dir: t.TempDir()}
+	w := &fixture{dir: t.TempDir()}
 	o := Options{
 		Name: "test", Region: "us-east-1", Account: "123456789012", Dir: w.dir,
 		Docker: *inDocker,
@@ -96,7 +96,7 @@ func shell(name, script string) taskdef.Container {
 }
 
 // run starts a task of the containers.
-func (w *world) run(t *testing.T, change func(*taskdef.TaskDefinition), containers ...taskdef.Container) *Task {
+func (w *fixture) run(t *testing.T, change func(*taskdef.TaskDefinition), containers ...taskdef.Container) *Task {
 	t.Helper()
 	def := &taskdef.TaskDefinition{Family: "web", NetworkMode: "awsvpc", CPU: "512", Memory: "1024", ContainerDefinitions: containers}
 	if change != nil {
@@ -136,7 +136,7 @@ func until(t testing.TB, task *Task, what string, ok func(scheduler.View) bool) 
 
 func running(v scheduler.View) bool { return v.KnownStatus == scheduler.StatusRunning }
 
-func (w *world) log(t *testing.T, container string) string {
+func (w *fixture) log(t *testing.T, container string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(w.LogDir(), "web", container+".log"))
 	if err != nil {
@@ -147,7 +147,7 @@ func (w *world) log(t *testing.T, container string) string {
 
 // With processes.
 func TestEssentialExitStopsTheTask(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	// TERM before the trap is there would be lost on b, its namespace's PID 1.
 	share := func(c taskdef.Container) taskdef.Container {
 		c.MountPoints = []taskdef.MountPoint{{SourceVolume: "data", ContainerPath: "/data"}}
@@ -167,7 +167,7 @@ func TestEssentialExitStopsTheTask(t *testing.T) {
 }
 
 func TestObserverSeesEveryStatusInOrder(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	wait(t, w.run(t, nil, shell("a", "exit 3")))
 	var got []string
 	for _, e := range w.events {
@@ -186,7 +186,7 @@ func TestStopOrder(t *testing.T) {
 		bFirst bool
 	}{{false, true}, {true, false}} {
 		t.Run(fmt.Sprintf("atOnce=%t", c.atOnce), func(t *testing.T) {
-			w := newWorld(t, func(o *Options) { o.AtOnce = c.atOnce })
+			w := newFixture(t, func(o *Options) { o.AtOnce = c.atOnce })
 			a := shell("a", "trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done")
 			b := shell("b", "trap 'sleep 3; exit 0' TERM; echo up; while :; do sleep 0.05; done")
 			b.DependsOn = []taskdef.Dependency{{ContainerName: "a", Condition: taskdef.ConditionStart}}
@@ -208,7 +208,7 @@ func TestStopOrder(t *testing.T) {
 
 // What a task finds at 169.254.170.2.
 func TestEndpointsInsideTheTask(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	task := w.run(t, func(d *taskdef.TaskDefinition) { d.TaskRoleARN = roleARN }, shell("a", "env; exec sleep 1000"))
 	until(t, task, "environment logged, and RUNNING in the metadata", func(v scheduler.View) bool {
 		return running(v) && time.Since(v.StartedAt) > time.Second && strings.Contains(w.log(t, "a"), "RELATIVE_URI")
@@ -272,7 +272,7 @@ func TestNoContainerStartsWhenADependencyIsMissing(t *testing.T) {
 		{"program", func(c *taskdef.Container) { c.EntryPoint = []string{"/bin/none"} }, "CannotStartContainerError: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, nil)
+			w := newFixture(t, nil)
 			a := shell("a", "exit 0")
 			c.change(&a)
 			v := wait(t, w.run(t, nil, a))
@@ -285,7 +285,7 @@ func TestNoContainerStartsWhenADependencyIsMissing(t *testing.T) {
 }
 
 func TestHealthCheckRunsInsideTheContainer(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	a := shell("a", "sleep 1000")
 	one, minute := 1, 60
 	a.Environment = []taskdef.KeyValue{{Name: "X", Value: "1"}}
@@ -298,7 +298,7 @@ func TestHealthCheckRunsInsideTheContainer(t *testing.T) {
 }
 
 func TestTasksShareVolumesInsideAndNothingBetweenThem(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	volume := func(d *taskdef.TaskDefinition) { d.Volumes = []taskdef.Volume{{Name: "data"}} }
 	mount := func(c taskdef.Container) taskdef.Container {
 		c.MountPoints = []taskdef.MountPoint{{SourceVolume: "data", ContainerPath: "/data"}}
@@ -324,7 +324,7 @@ func TestTasksShareVolumesInsideAndNothingBetweenThem(t *testing.T) {
 }
 
 func TestTasksFindEachOtherByName(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	first := w.run(t, nil, shell("a", "sleep 1000"))
 	second := w.run(t, nil, shell("a", "sleep 1000"))
 	until(t, first, "running", running)
@@ -355,7 +355,7 @@ func TestTasksFindEachOtherByName(t *testing.T) {
 }
 
 func TestCloseEndsRunningTasks(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	task := w.run(t, nil, shell("a", "sleep 1000"), shell("b", "sleep 1000"))
 	until(t, task, "running", running)
 	if err := w.Close(); err != nil {

@@ -21,7 +21,7 @@ func (r runtimes) want() string {
 // known: docs/localecs/fidelity.md says with which one ECS agrees.
 func TestRuntimesDiffer(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil,
+	s := startTask(t, nil,
 		helper("files", "write", "/bin/env", "/x"),
 		optional(helper("status", "read", "/proc/self/status")),
 		after(helper("end", "run", "0s", "0"), "status", "SUCCESS")).await("files", "end")
@@ -45,7 +45,7 @@ func TestRuntimesDiffer(t *testing.T) {
 // containers only, and gives each all of it.
 func TestRuntimesDifferInTheTasksMemory(t *testing.T) {
 	t.Parallel()
-	s := newLimited(t).play(t, func(d *taskdef.TaskDefinition) { d.Memory = "512" }, helper("a", "eat", "300"), after(helper("b", "eat", "300"), "a", "START"))
+	s := newLimited(t).startTask(t, func(d *taskdef.TaskDefinition) { d.Memory = "512" }, helper("a", "eat", "300"), after(helper("b", "eat", "300"), "a", "START"))
 	if *inDocker != "" {
 		s.await("a", "b").end().stopped()
 		return

@@ -22,7 +22,7 @@ func printing(name string) taskdef.Container {
 }
 
 // environment is what a container of printing printed.
-func (s *scene) environment(container string) map[string]string {
+func (s *taskFixture) environment(container string) map[string]string {
 	s.t.Helper()
 	s.await(container)
 	variables := map[string]string{}
@@ -35,7 +35,7 @@ func (s *scene) environment(container string) map[string]string {
 }
 
 // object reads a JSON object, which an answer of 200 must be.
-func (s *scene) object(url string) map[string]any {
+func (s *taskFixture) object(url string) map[string]any {
 	s.t.Helper()
 	code, body := s.request("GET", url, "")
 	var o map[string]any
@@ -47,7 +47,7 @@ func (s *scene) object(url string) map[string]any {
 
 func TestConformanceEveryContainerHasItsOwnID(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, printing("a"), printing("b"), printing("c"))
+	s := startTask(t, nil, printing("a"), printing("b"), printing("c"))
 	s.until("RUNNING", running)
 	seen := map[string]bool{}
 	var first map[string]any
@@ -82,7 +82,7 @@ func TestConformanceEveryContainerHasItsOwnID(t *testing.T) {
 
 func TestConformanceUnknownEndpointIDIsNotFound(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, helper("a", "run", "0s", "0"))
+	s := startTask(t, nil, helper("a", "run", "0s", "0"))
 	for path, want := range map[string]string{
 		"/v4/nobody":            `"V4 container metadata handler: unable to get container ID from request: unable to get docker ID from v3 endpoint ID: nobody"`,
 		"/v4/nobody/task":       `"V4 task metadata handler: unable to get task arn from request: unable to get task Arn from v3 endpoint ID: nobody"`,
@@ -101,7 +101,7 @@ func TestConformanceUnknownEndpointIDIsNotFound(t *testing.T) {
 func TestConformanceMetadataIsRateLimited(t *testing.T) {
 	t.Parallel()
 	// The sampler asks at a's path, so no one asks at b's.
-	s := play(t, nil, helper("a", "run", "0s", "0"), helper("b", "run", "0s", "0"))
+	s := startTask(t, nil, helper("a", "run", "0s", "0"), helper("b", "run", "0s", "0"))
 	transport := &http.Transport{DialContext: s.Dial}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
@@ -145,7 +145,7 @@ func TestConformanceMetadataIsRateLimited(t *testing.T) {
 
 func TestConformanceCredentialsOfTheTaskRole(t *testing.T) {
 	t.Parallel()
-	s := play(t, withRole, printing("a"), printing("b"))
+	s := startTask(t, withRole, printing("a"), printing("b"))
 	path := s.environment("a")["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"]
 	if !strings.HasPrefix(path, "/v2/credentials/") || path != s.environment("b")["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"] {
 		t.Fatalf("%s, and in b %s", path, s.environment("b")["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"])
@@ -162,7 +162,7 @@ func TestConformanceCredentialsOfTheTaskRole(t *testing.T) {
 	if want := `{"code":"InvalidIdInRequest","message":"CredentialsV2Request: Credentials not found","HTTPErrorCode":400}`; code != 400 || body != want {
 		t.Errorf("unknown ID: %d: %s, want %s", code, body, want)
 	}
-	without := play(t, nil, printing("a"))
+	without := startTask(t, nil, printing("a"))
 	if value, ok := without.environment("a")["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"]; ok {
 		t.Errorf("a task without a role has %q", value)
 	}
@@ -170,7 +170,7 @@ func TestConformanceCredentialsOfTheTaskRole(t *testing.T) {
 
 func TestConformanceRotationKeepsThePath(t *testing.T) {
 	t.Parallel()
-	s := play(t, withRole, helper("a", "run", "0s", "0"))
+	s := startTask(t, withRole, helper("a", "run", "0s", "0"))
 	before := s.object(s.credentialsURL())
 	if err := s.cluster.Identities().Rotate(s.resources.credentials, time.Now()); err != nil {
 		t.Fatal(err)
@@ -203,7 +203,7 @@ func TestConformanceAgentVariablesWin(t *testing.T) {
 	for _, name := range []string{"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "ECS_CONTAINER_METADATA_URI_V4", "AWS_REGION", "AWS_DEFAULT_REGION", "HOSTNAME", "OTHER"} {
 		a.Environment = append(a.Environment, taskdef.KeyValue{Name: name, Value: "mine"})
 	}
-	s := play(t, withRole, a)
+	s := startTask(t, withRole, a)
 	env := s.environment("a")
 	// On Fargate the region too; only the EC2 agent leaves the user's.
 	for name, want := range map[string]string{
@@ -224,10 +224,10 @@ func TestConformanceTaskProtection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	state := func(s *scene) string {
+	state := func(s *taskFixture) string {
 		return "http://169.254.170.2/api/" + s.resources.facts.Containers["a"].EndpointID + "/task-protection/v1/state"
 	}
-	s := &scene{Task: task, t: t, world: w}
+	s := &taskFixture{Task: task, t: t, fixture: w}
 	arn := s.resources.facts.TaskARN
 	for _, c := range []struct{ method, body, want string }{
 		{"GET", "", `200 {"protection":{"ExpirationDate":null,"ProtectionEnabled":false,"TaskArn":"` + arn + `"}}`},
@@ -244,11 +244,11 @@ func TestConformanceTaskProtection(t *testing.T) {
 		t.Errorf("PUT %d %s, GET %s", code, put, got)
 	}
 	// Only service tasks can be protected, and only with a task role.
-	alone := w.play(t, withRole, helper("a", "run", "0s", "0"))
+	alone := w.startTask(t, withRole, helper("a", "run", "0s", "0"))
 	if code, body := alone.request("PUT", state(alone), `{"ProtectionEnabled":true}`); code != 200 || !strings.Contains(body, `"failure"`) || !strings.Contains(body, "TASK_NOT_VALID") {
 		t.Errorf("standalone: %d %s", code, body)
 	}
-	roleless := w.play(t, nil, helper("a", "run", "0s", "0"))
+	roleless := w.startTask(t, nil, helper("a", "run", "0s", "0"))
 	if code, body := roleless.request("GET", state(roleless), ""); code != 403 || !strings.Contains(body, "AccessDeniedException") {
 		t.Errorf("without a role: %d %s", code, body)
 	}

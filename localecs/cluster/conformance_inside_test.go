@@ -9,13 +9,13 @@ import (
 )
 
 // lines are what a container printed until it was ready.
-func (s *scene) lines(container string) []string {
+func (s *taskFixture) lines(container string) []string {
 	s.t.Helper()
 	text, _, _ := strings.Cut(s.await(container).log(container), "ready ")
 	return strings.Split(strings.TrimSpace(text), "\n")
 }
 
-func (s *scene) wantLines(container string, want ...string) {
+func (s *taskFixture) wantLines(container string, want ...string) {
 	s.t.Helper()
 	if got := s.lines(container); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		s.t.Errorf("%s: %q, want %q", container, got, want)
@@ -29,13 +29,13 @@ func named(family string) func(*taskdef.TaskDefinition) {
 func TestConformancePortsAreTheTasks(t *testing.T) {
 	t.Parallel()
 	w := newTools(t, nil)
-	first := w.play(t, named("first"),
+	first := w.startTask(t, named("first"),
 		checked(helper("a", "net", "listen=127.0.0.1:9000", "listen=:9001", "listen=0.0.0.0:80"), 1, "CMD", "/bin/helper", "equal", "1", "1"),
 		after(helper("b", "net", "dial=127.0.0.1:9000", "listen=127.0.0.1:9000"), "a", "HEALTHY"))
 	// Port 80 is free, although metadata is served at 169.254.170.2:80.
 	first.wantLines("a", "listen=127.0.0.1:9000 ok", "listen=:9001 ok", "listen=0.0.0.0:80 ok")
 	first.wantLines("b", "dial=127.0.0.1:9000 ok hello from 127.0.0.1:9000 true", "listen=127.0.0.1:9000 EADDRINUSE")
-	second := w.play(t, named("second"), helper("c", "net",
+	second := w.startTask(t, named("second"), helper("c", "net",
 		"listen=127.0.0.1:9000", "listen=:9001", "dial="+first.IP()+":9001", "dial="+first.IP()+":9000"))
 	second.wantLines("c", "listen=127.0.0.1:9000 ok", "listen=:9001 ok",
 		"dial="+first.IP()+":9001 ok hello from [::]:9001 true",
@@ -52,7 +52,7 @@ func TestConformanceNamesOfTheTask(t *testing.T) {
 			o.Region, o.Subnet = region, "10.0.1.0/24"
 		})
 		script := "for f in hosts hostname resolv.conf; do while read -r l; do echo $l; done < /etc/$f; done; exec /bin/helper run 0s 0"
-		s := w.play(t, nil, taskdef.Container{Name: "a", Image: "tools", EntryPoint: []string{"/bin/sh", "-c", script}}, printing("b"))
+		s := w.startTask(t, nil, taskdef.Container{Name: "a", Image: "tools", EntryPoint: []string{"/bin/sh", "-c", script}}, printing("b"))
 		name := "ip-" + strings.ReplaceAll(s.IP(), ".", "-") + "." + domain
 		s.wantLines("a", "127.0.0.1 localhost", s.IP()+" "+name, name, "nameserver 10.0.1.2", "search "+domain)
 		if got := s.environment("b")["HOSTNAME"]; got != name || !strings.HasPrefix(s.IP(), "10.0.1.") {
@@ -71,9 +71,9 @@ func TestConformanceProcessesOfATask(t *testing.T) {
 	t.Parallel()
 	w := newTools(t, nil)
 	looking := after(helper("b", "processes"), "a", "START")
-	own := w.play(t, named("own"), deaf("a", 1), looking)
+	own := w.startTask(t, named("own"), deaf("a", 1), looking)
 	own.wantLines("b", "/bin/helper processes")
-	shared := w.play(t, func(d *taskdef.TaskDefinition) { d.Family, d.PIDMode = "shared", "task" }, deaf("a", 20), looking)
+	shared := w.startTask(t, func(d *taskdef.TaskDefinition) { d.Family, d.PIDMode = "shared", "task" }, deaf("a", 20), looking)
 	got := strings.Join(shared.lines("b"), "\n")
 	for _, want := range []string{"/bin/sleep 1000", "/bin/helper processes"} {
 		if !strings.Contains(got, want) {
@@ -89,7 +89,7 @@ func TestConformanceProcessesOfATask(t *testing.T) {
 
 func TestConformanceInstanceMetadataIsUnreachable(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, helper("a", "net", "dial=169.254.169.254:80"))
+	s := startTask(t, nil, helper("a", "net", "dial=169.254.169.254:80"))
 	// The last word means that the answer came at once.
 	if got := s.lines("a")[0]; got != "dial=169.254.169.254:80 EHOSTUNREACH  true" {
 		t.Errorf("%s", got)
@@ -113,7 +113,7 @@ func TestConformanceVolumesAreShared(t *testing.T) {
 	borrowing.VolumesFrom = []taskdef.VolumeFrom{{SourceContainer: "mesh-init", ReadOnly: &no}}
 	reading := after(helper("reading", "write", "/consul/fourth"), "mesh-init", "SUCCESS")
 	reading.VolumesFrom = []taskdef.VolumeFrom{{SourceContainer: "mesh-init", ReadOnly: &yes}}
-	s := w.play(t, withVolume, mounted(optional(taskdef.Container{
+	s := w.startTask(t, withVolume, mounted(optional(taskdef.Container{
 		Name: "mesh-init", Image: "tools", EntryPoint: []string{"/bin/sh", "-c", "echo written > /consul/file"},
 	}), false), optional(dataplane), writing, borrowing, reading)
 	s.wantLines("writing", "/consul/other EROFS")
@@ -123,7 +123,7 @@ func TestConformanceVolumesAreShared(t *testing.T) {
 	if got := s.log("dataplane"); got != "/consul/file ok \"written\\n\"\n" {
 		t.Errorf("the dataplane read %s", got)
 	}
-	next := w.play(t, func(d *taskdef.TaskDefinition) { withVolume(d); d.Family = "next" }, mounted(helper("a", "read", "/consul/file"), false))
+	next := w.startTask(t, func(d *taskdef.TaskDefinition) { withVolume(d); d.Family = "next" }, mounted(helper("a", "read", "/consul/file"), false))
 	next.stopped()
 	if got := next.log("a"); got != "/consul/file ENOENT \"\"\n" {
 		t.Errorf("the next task read %s", got)
@@ -136,7 +136,7 @@ func TestConformanceReadOnlyRootRefusesWrites(t *testing.T) {
 	a := helper("a", "write", "/x", "/etc/hosts", "/data/x", "/scratch/x")
 	a.ReadonlyRootFilesystem = &yes
 	a.MountPoints = []taskdef.MountPoint{{SourceVolume: "data", ContainerPath: "/data"}}
-	s := play(t, func(d *taskdef.TaskDefinition) { d.Volumes = []taskdef.Volume{{Name: "data"}} }, a)
+	s := startTask(t, func(d *taskdef.TaskDefinition) { d.Volumes = []taskdef.Volume{{Name: "data"}} }, a)
 	s.wantLines("a", "/x EROFS", "/etc/hosts EROFS", "/data/x ok", "/scratch/x ENOENT")
 }
 
@@ -146,7 +146,7 @@ const (
 	secondEnv = "arn:aws:s3:::config/second.env"
 )
 
-func newConfigured(t *testing.T) *world {
+func newConfigured(t *testing.T) *fixture {
 	t.Helper()
 	return newTools(t, func(o *Options) {
 		tools := o.Images["tools"]
@@ -163,7 +163,7 @@ func TestConformanceSourcesOfVariables(t *testing.T) {
 	a.EnvironmentFiles = []taskdef.EnvironmentFile{{Value: firstEnv, Type: "s3"}, {Value: secondEnv, Type: "s3"}}
 	a.Environment = []taskdef.KeyValue{{Name: "D", Value: "definition"}}
 	a.Secrets = []taskdef.Secret{{Name: "PASSWORD", ValueFrom: dbSecret + ":password::"}, {Name: "PORT", ValueFrom: dbSecret + ":port:AWSCURRENT:"}, {Name: "KEY", ValueFrom: "arn:aws:ssm:us-east-1:123456789012:parameter/web/key"}}
-	env := newConfigured(t).play(t, nil, a).environment("a")
+	env := newConfigured(t).startTask(t, nil, a).environment("a")
 	for name, want := range map[string]string{
 		"A": "image", "B": "first", "C": "first", "D": "definition", "E": `"second"`, "PASSWORD": "s3cr3t", "PORT": "5432", "KEY": "from ssm",
 	} {
@@ -183,7 +183,7 @@ func TestConformanceMissingSecretKeyStopsEverything(t *testing.T) {
 	} {
 		a := helper("a", "run", "0s", "0")
 		a.Secrets = []taskdef.Secret{{Name: "S", ValueFrom: valueFrom}}
-		s := w.play(t, nil, a, helper("b", "run", "0s", "0"))
+		s := w.startTask(t, nil, a, helper("b", "run", "0s", "0"))
 		v := s.stopped()
 		const prefix = "ResourceInitializationError: unable to pull secrets or registry auth: execution resource retrieval failed: container a, secret S: "
 		if v.StopCode != "TaskFailedToStart" || v.StoppedReason != prefix+want {
@@ -210,7 +210,7 @@ func TestConformanceContainersOnEC2ShareTheirNames(t *testing.T) {
 	for compatibility, shared := range map[string]bool{"EC2": true, "FARGATE": false} {
 		protected := after(shell("protected", "echo x >> /etc/hosts || echo refused"), "writes", "SUCCESS")
 		protected.ReadonlyRootFilesystem = new(true)
-		s := w.play(t, func(d *taskdef.TaskDefinition) {
+		s := w.startTask(t, func(d *taskdef.TaskDefinition) {
 			d.Family, d.RequiresCompatibilities = strings.ToLower(compatibility), []string{compatibility}
 			d.CPU, d.Memory = "256", "512"
 		},

@@ -19,8 +19,8 @@ func limited(c taskdef.Container, mib int) taskdef.Container {
 	return c
 }
 
-// newLimited is a world on a host that can limit memory.
-func newLimited(t *testing.T) *world {
+// newLimited is a fixture on a host that can limit memory.
+func newLimited(t *testing.T) *fixture {
 	t.Helper()
 	w := newTools(t, nil)
 	native, ok := w.runtime.(*runtime.Runtime)
@@ -51,7 +51,7 @@ func TestConformanceOutOfMemory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := newLimited(t).play(t, func(d *taskdef.TaskDefinition) { d.Memory = c.task }, c.container).stopped()
+			v := newLimited(t).startTask(t, func(d *taskdef.TaskDefinition) { d.Memory = c.task }, c.container).stopped()
 			a := v.Containers[0]
 			if a.ExitCode == nil || *a.ExitCode != 137 || a.Reason != "OutOfMemoryError: Container killed due to memory usage" {
 				t.Errorf("%+v", a)
@@ -66,7 +66,7 @@ func TestConformanceOutOfMemory(t *testing.T) {
 // What is killed for another reason is not out of memory.
 func TestKilledContainerIsNotOutOfMemory(t *testing.T) {
 	t.Parallel()
-	s := newLimited(t).play(t, nil, limited(deaf("a", 2), 128))
+	s := newLimited(t).startTask(t, nil, limited(deaf("a", 2), 128))
 	s.until("running", func(v scheduler.View) bool { return v.KnownStatus == scheduler.StatusRunning })
 	if a := s.end().stopped().Containers[0]; a.ExitCode == nil || *a.ExitCode != 137 || a.Reason != "" {
 		t.Errorf("%+v", a)
@@ -76,7 +76,7 @@ func TestKilledContainerIsNotOutOfMemory(t *testing.T) {
 // The figures of a container appear after a second.
 func TestStatsOfARunningContainer(t *testing.T) {
 	t.Parallel()
-	s := newLimited(t).play(t, nil, limited(helper("a", "eat", "100"), 512), helper("b", "exit", "0", "1h")).await("a")
+	s := newLimited(t).startTask(t, nil, limited(helper("a", "eat", "100"), 512), helper("b", "exit", "0", "1h")).await("a")
 	var a metadata.Stats
 	testkit.Eventually(t, "figures of a", func() bool {
 		a = metadata.Stats{}
@@ -100,7 +100,7 @@ func TestStatsOfARunningContainer(t *testing.T) {
 }
 
 // figures reads an answer of the stats paths, false while they limit our rate.
-func (s *scene) figures(url string, into any) bool {
+func (s *taskFixture) figures(url string, into any) bool {
 	s.t.Helper()
 	code, body := s.request(http.MethodGet, url, "")
 	if code == http.StatusTooManyRequests {

@@ -17,14 +17,14 @@ func restarting(c taskdef.Container, ignored ...int) taskdef.Container {
 	return c
 }
 
-func newScaled(t *testing.T) *world {
+func newScaled(t *testing.T) *fixture {
 	t.Helper()
 	return newTools(t, func(o *Options) { o.TimeScale = 60 })
 }
 
 func TestConformanceRestartAfterThePeriod(t *testing.T) {
 	t.Parallel()
-	s := newScaled(t).play(t, nil, restarting(helper("a", "run", "0s", "1")))
+	s := newScaled(t).startTask(t, nil, restarting(helper("a", "run", "0s", "1")))
 	// ran waits until its run after so many restarts has lasted the period.
 	ran := func(restarts int) {
 		t.Helper()
@@ -61,13 +61,13 @@ func TestConformanceRestartAfterThePeriod(t *testing.T) {
 func TestConformanceNoRestartWithinThePeriodOrAfterIgnoredCodes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		world     *world
+		fixture   *fixture
 		container taskdef.Container
 	}{
 		"too early":    {newTools(t, nil), restarting(helper("a", "exit", "1", "0s"))}, // for a whole minute
 		"ignored code": {newScaled(t), restarting(helper("a", "exit", "0", "1600ms"), 0, 7)},
 	} {
-		s := c.world.play(t, nil, c.container)
+		s := c.fixture.startTask(t, nil, c.container)
 		v := s.stopped()
 		if a := v.Containers[0]; *a.RestartCount != 0 || a.ExitCode == nil || v.StopCode != "EssentialContainerExited" {
 			t.Errorf("%s: %s, %+v", name, v.StopCode, a)

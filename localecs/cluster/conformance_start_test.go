@@ -16,7 +16,7 @@ import (
 
 func TestConformanceExitZeroStopsTheTask(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, helper("a", "exit", "0", "2s"))
+	s := startTask(t, nil, helper("a", "exit", "0", "2s"))
 	v := s.stopped()
 	if v.StopCode != "EssentialContainerExited" || v.StoppedReason != "Essential container in task exited" || v.KnownStatus != "STOPPED" || s.code("a") != 0 {
 		t.Errorf("%+v", v)
@@ -28,7 +28,7 @@ func TestConformanceExitZeroStopsTheTask(t *testing.T) {
 
 func TestConformanceExitedContainerSatisfiesSTART(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, optional(helper("a", "exit", "0", "0s")), after(helper("b", "run", "0s", "0"), "a", "START"))
+	s := startTask(t, nil, optional(helper("a", "exit", "0", "0s")), after(helper("b", "run", "0s", "0"), "a", "START"))
 	s.until("task RUNNING with a STOPPED", func(v scheduler.View) bool { return running(v) && s.code("a") == 0 })
 	b := s.container("b")
 	if b.KnownStatus != "RUNNING" || b.StartedAt.Before(s.container("a").StartedAt) {
@@ -38,7 +38,7 @@ func TestConformanceExitedContainerSatisfiesSTART(t *testing.T) {
 
 func TestConformanceFailedSUCCESSDropsTheTarget(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, optional(helper("a", "exit", "1", "300ms")), after(helper("b", "run", "0s", "0"), "a", "SUCCESS"))
+	s := startTask(t, nil, optional(helper("a", "exit", "1", "300ms")), after(helper("b", "run", "0s", "0"), "a", "SUCCESS"))
 	v := s.stopped()
 	b := s.container("b")
 	if b.KnownStatus != "STOPPED" || !b.StartedAt.IsZero() || s.code("b") != 143 || !strings.Contains(b.Reason, "dependency graph") {
@@ -55,7 +55,7 @@ func TestConformanceFailedSUCCESSDropsTheTarget(t *testing.T) {
 // Also 19: what a blocked container looks like.
 func TestConformanceHEALTHYGateOpensWithTheFirstPass(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, checked(helper("a", "run", "0s", "0"), 3, "CMD", "/bin/helper", "probe", "FFP"), after(helper("b", "run", "0s", "0"), "a", "HEALTHY"))
+	s := startTask(t, nil, checked(helper("a", "run", "0s", "0"), 3, "CMD", "/bin/helper", "probe", "FFP"), after(helper("b", "run", "0s", "0"), "a", "HEALTHY"))
 	s.until("task RUNNING", running)
 	a, b := s.container("a"), s.container("b")
 	between(t, "b after a's health", b.StartedAt.Sub(a.Health.Since), 0, 0)
@@ -77,7 +77,7 @@ func TestConformanceMissingExecutable(t *testing.T) {
 	a := helper("a")
 	a.EntryPoint = []string{"/bin/missing"}
 	// b may get TERM before it has a handler.
-	s := play(t, nil, a, stopTimeout(helper("b", "run", "0s", "0"), 1))
+	s := startTask(t, nil, a, stopTimeout(helper("b", "run", "0s", "0"), 1))
 	v := s.stopped()
 	if v.StopCode != "TaskFailedToStart" || !strings.HasPrefix(v.StoppedReason, "CannotStartContainerError: ResourceInitializationError: failed to create new container runtime task: ") {
 		t.Errorf("%s: %s", v.StopCode, v.StoppedReason)
@@ -94,7 +94,7 @@ func TestConformanceMissingImage(t *testing.T) {
 	t.Parallel()
 	a := helper("a", "run", "0s", "0")
 	a.Image = "registry.example.com/none:1"
-	s := play(t, nil, a, helper("b", "run", "0s", "0"))
+	s := startTask(t, nil, a, helper("b", "run", "0s", "0"))
 	v := s.stopped()
 	if v.StopCode != "TaskFailedToStart" || !strings.HasPrefix(v.StoppedReason, "CannotPullContainerError: ") {
 		t.Errorf("%s: %s", v.StopCode, v.StoppedReason)
@@ -108,7 +108,7 @@ func TestConformanceMissingImage(t *testing.T) {
 
 func TestConformanceUnhealthyAfterRetries(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, checked(helper("a", "run", "0s", "0"), 3, "CMD", "/bin/helper", "probe", "F"))
+	s := startTask(t, nil, checked(helper("a", "run", "0s", "0"), 3, "CMD", "/bin/helper", "probe", "F"))
 	v := s.until("UNHEALTHY", func(v scheduler.View) bool { return v.Containers[0].Health.Status == "UNHEALTHY" })
 	a := v.Containers[0]
 	// Three intervals, each from the end of the probe before.
@@ -138,7 +138,7 @@ func TestConformanceFormsOfHealthCommands(t *testing.T) {
 		c.Environment = []taskdef.KeyValue{{Name: "X", Value: "1"}}
 		return c
 	}
-	s := play(t, nil,
+	s := startTask(t, nil,
 		with("shell", "CMD-SHELL", "test $X = 1"), with("exec", "CMD", "/bin/helper", "equal", "$X", "1"),
 		with("literal", "CMD", "/bin/helper", "equal", "$X", "$X"), with("bare", "/bin/helper", "equal", "1", "1"), with("none", "NONE"))
 	v := s.until("four decided", func(v scheduler.View) bool {
@@ -171,7 +171,7 @@ func TestConformanceProbeRunsAsTheContainersUser(t *testing.T) {
 		tools.Users = map[string]string{"envoy": "5995:5990"}
 		o.Images["tools"] = tools
 	})
-	s := w.play(t, nil, a, named)
+	s := w.startTask(t, nil, a, named)
 	v := s.until("both HEALTHY", func(v scheduler.View) bool {
 		return v.Containers[0].Health.Status == "HEALTHY" && v.Containers[1].Health.Status == "HEALTHY"
 	})
@@ -184,7 +184,7 @@ func TestConformanceProbeRunsAsTheContainersUser(t *testing.T) {
 
 func TestConformanceMissingProbeIs255(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, checked(helper("a", "run", "0s", "0"), 1, "CMD", "/bin/missing"))
+	s := startTask(t, nil, checked(helper("a", "run", "0s", "0"), 1, "CMD", "/bin/missing"))
 	v := s.until("UNHEALTHY", func(v scheduler.View) bool { return v.Containers[0].Health.Status == "UNHEALTHY" })
 	if h := v.Containers[0].Health; h.ExitCode != 255 || !strings.HasPrefix(h.Output, "OCI runtime exec failed: ") {
 		t.Errorf("%+v", h)
@@ -197,7 +197,7 @@ func TestProbeSeesTheReadOnlyRoot(t *testing.T) {
 	a := checked(helper("a", "run", "0s", "0"), 1, "CMD-SHELL", "echo x > /x")
 	yes := true
 	a.ReadonlyRootFilesystem = &yes
-	s := play(t, nil, a)
+	s := startTask(t, nil, a)
 	v := s.until("UNHEALTHY", func(v scheduler.View) bool { return v.Containers[0].Health.Status == "UNHEALTHY" })
 	if h := v.Containers[0].Health; !strings.Contains(h.Output, "Read-only file system") {
 		t.Errorf("%+v", h)
@@ -212,7 +212,7 @@ func TestConformanceEntryPointAndCommand(t *testing.T) {
 		o.Images["tools"] = tools
 	})
 	entry, command := []string{"/bin/helper", "print", "own"}, []string{"word"}
-	s := w.play(t, nil,
+	s := w.startTask(t, nil,
 		optional(taskdef.Container{Name: "neither", Image: "tools"}),
 		optional(taskdef.Container{Name: "entry", Image: "tools", EntryPoint: entry}),
 		optional(taskdef.Container{Name: "command", Image: "tools", Command: command}),
@@ -233,7 +233,7 @@ func TestConformanceCommandAlone(t *testing.T) {
 	w := newTools(t, func(o *Options) {
 		o.Images["cmd"] = runtime.Image{Name: "cmd", Programs: o.Images["tools"].Programs, Env: o.Images["tools"].Env, Cmd: []string{"/bin/helper", "print", "$HOME; x"}}
 	})
-	s := w.play(t, nil, taskdef.Container{Name: "a", Image: "cmd"})
+	s := w.startTask(t, nil, taskdef.Container{Name: "a", Image: "cmd"})
 	s.stopped()
 	if got := s.log("a"); got != "[\"$HOME; x\"]\n" {
 		t.Errorf("%s", got)

@@ -12,7 +12,7 @@ import (
 
 func TestConformanceDependencyIsSignalledLast(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, helper("a", "net", "listen=:9000"), after(lingering("b"), "a", "START")).await("a", "b").end()
+	s := startTask(t, nil, helper("a", "net", "listen=:9000"), after(lingering("b"), "a", "START")).await("a", "b").end()
 	s.terminated("b")
 	// a still answers while b takes its time.
 	c, err := s.Dial(t.Context(), "tcp", "127.0.0.1:9000")
@@ -34,7 +34,7 @@ func TestConformanceDependencyIsSignalledLast(t *testing.T) {
 
 func TestConformanceChainStopsInReverse(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, helper("a", "run", "1s", "0"), after(helper("b", "run", "1s", "0"), "a", "START"), after(helper("c", "run", "1s", "0"), "b", "START"))
+	s := startTask(t, nil, helper("a", "run", "1s", "0"), after(helper("b", "run", "1s", "0"), "a", "START"), after(helper("c", "run", "1s", "0"), "b", "START"))
 	v := s.await("a", "b", "c").end().stopped()
 	between(t, "whole stop", v.StoppedAt.Sub(v.StoppingAt), 3*time.Second, 3*time.Second)
 	for _, pair := range [][2]string{{"c", "b"}, {"b", "a"}} {
@@ -44,7 +44,7 @@ func TestConformanceChainStopsInReverse(t *testing.T) {
 
 func TestConformanceContainerThatIgnoresTERMIsKilledAtStopTimeout(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, deaf("a", 5))
+	s := startTask(t, nil, deaf("a", 5))
 	s.until("RUNNING", running)
 	v := s.end().stopped()
 	if s.code("a") != 137 {
@@ -64,7 +64,7 @@ func TestConformanceContainerThatIgnoresTERMIsKilledAtStopTimeout(t *testing.T) 
 
 func TestConformanceOwnExitCode(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, helper("a", "run", "1s", "7")).await("a")
+	s := startTask(t, nil, helper("a", "run", "1s", "7")).await("a")
 	v := s.end().stopped()
 	if s.code("a") != 7 || v.StopCode != "UserInitiated" || v.StoppedReason != "bye" {
 		t.Errorf("exit code %d, %s: %s", s.code("a"), v.StopCode, v.StoppedReason)
@@ -77,7 +77,7 @@ func TestConformanceSignalsAtPID1(t *testing.T) {
 	yes := true
 	supervised := deaf("init", 20)
 	supervised.LinuxParameters = &taskdef.LinuxParameters{InitProcessEnabled: &yes}
-	s := play(t, nil, deaf("sleep", 1), supervised, helper("go", "block")).await("go")
+	s := startTask(t, nil, deaf("sleep", 1), supervised, helper("go", "block")).await("go")
 	s.until("RUNNING", running)
 	v := s.end().stopped()
 	for name, want := range map[string]int{"sleep": 137, "init": 143, "go": 143} {
@@ -90,7 +90,7 @@ func TestConformanceSignalsAtPID1(t *testing.T) {
 
 func TestConformanceOnlyPID1GetsTERM(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, taskdef.Container{Name: "a", Image: "tools", EntryPoint: []string{"/bin/sh", "-c", `
+	s := startTask(t, nil, taskdef.Container{Name: "a", Image: "tools", EntryPoint: []string{"/bin/sh", "-c", `
 		(trap 'echo child SIGTERM 1' TERM; echo child ready 1; while :; do sleep 0.02; done) &
 		trap 'echo parent SIGTERM 1; exit 9' TERM
 		echo parent ready 1
@@ -109,7 +109,7 @@ func TestConformanceStopSignalOfTheImage(t *testing.T) {
 		tools.StopSignal = "SIGINT"
 		o.Images["tools"] = tools
 	})
-	s := w.play(t, nil, helper("a", "run", "0s", "0")).await("a")
+	s := w.startTask(t, nil, helper("a", "run", "0s", "0")).await("a")
 	s.end().stopped()
 	if got := s.log("a"); !strings.Contains(got, "SIGINT") || strings.Contains(got, "SIGTERM") {
 		t.Errorf("%s", got)
@@ -118,7 +118,7 @@ func TestConformanceStopSignalOfTheImage(t *testing.T) {
 
 func TestConformanceNonEssentialExitKeepsDesiredRUNNING(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, optional(helper("a", "exit", "1", "300ms")), helper("b", "run", "0s", "0")).await("b")
+	s := startTask(t, nil, optional(helper("a", "exit", "1", "300ms")), helper("b", "run", "0s", "0")).await("b")
 	s.until("a STOPPED", func(scheduler.View) bool { return s.code("a") == 1 })
 	// b may have started after a's end.
 	afterwards := func(m sample) bool {
@@ -141,7 +141,7 @@ func TestConformanceNonEssentialExitKeepsDesiredRUNNING(t *testing.T) {
 
 func TestConformanceStopWhileBlocked(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, checked(helper("a", "run", "0s", "0"), 10, "CMD", "/bin/helper", "probe", "F"), after(helper("b", "run", "0s", "0"), "a", "HEALTHY")).await("a")
+	s := startTask(t, nil, checked(helper("a", "run", "0s", "0"), 10, "CMD", "/bin/helper", "probe", "F"), after(helper("b", "run", "0s", "0"), "a", "HEALTHY")).await("a")
 	s.end().stopped()
 	if b := s.container("b"); b.KnownStatus != "STOPPED" || b.ExitCode != nil || !b.StartedAt.IsZero() {
 		t.Errorf("b %+v", b)
@@ -153,7 +153,7 @@ func TestConformanceStopWhileBlocked(t *testing.T) {
 
 func TestConformanceSecondStopChangesNothing(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, lingering("a")).await("a").end()
+	s := startTask(t, nil, lingering("a")).await("a").end()
 	s.terminated("a")
 	s.stop(scheduler.StopSpotInterruption, "second")
 	s.release("a")
@@ -169,7 +169,7 @@ func TestConformanceSecondStopChangesNothing(t *testing.T) {
 func TestConformanceMeshTaskStopsApplicationFirst(t *testing.T) {
 	t.Parallel()
 	const meshInit, dataplane, healthSync, api = "consul-ecs-mesh-init", "consul-dataplane", "consul-ecs-health-sync", "product-api"
-	s := play(t, nil,
+	s := startTask(t, nil,
 		optional(helper(meshInit, "exit", "0", "200ms")),
 		checked(after(optional(lingering(dataplane)), meshInit, "SUCCESS"), 10, "CMD", "/bin/helper", "probe", "P"),
 		after(optional(helper(healthSync, "run", "0s", "0")), meshInit, "SUCCESS"),
@@ -194,7 +194,7 @@ func TestConformanceMeshTaskStopsApplicationFirst(t *testing.T) {
 
 func TestConformanceEndpointsAnswerWhileStopping(t *testing.T) {
 	t.Parallel()
-	s := play(t, withRole, helper("a", "run", "0s", "0"), after(lingering("b"), "a", "START")).await("a", "b").end()
+	s := startTask(t, withRole, helper("a", "run", "0s", "0"), after(lingering("b"), "a", "START")).await("a", "b").end()
 	s.terminated("b")
 	for _, url := range []string{s.base("a"), s.base("b") + "/task", s.credentialsURL()} {
 		if code, body := s.request("GET", url, ""); code != 200 {

@@ -39,7 +39,7 @@ func TestMetadataClientRefusesInvalidAnswers(t *testing.T) {
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newFixture(t)
 			c.fault.Name = chaos.Metadata
 			end := w.faults.Begin(c.fault, 1)
 			client := awsutil.NewMetadataClient(w.metadata)
@@ -55,7 +55,7 @@ func TestMetadataClientRefusesInvalidAnswers(t *testing.T) {
 }
 
 // ecsClient asks once.
-func (w *world) ecsClient() *ecs.Client {
+func (w *fixture) ecsClient() *ecs.Client {
 	return ecs.New(ecs.Options{
 		Region: region, BaseEndpoint: aws.String(w.aws), Retryer: retry.AddWithMaxAttempts(retry.NewStandard(), 1),
 		Credentials: credentials.NewStaticCredentialsProvider(w.key.AccessKeyID, w.key.Secret, w.key.Token),
@@ -78,7 +78,7 @@ func TestSDKOfECSRecognizesTheErrors(t *testing.T) {
 		{chaos.Endpoint{Skew: 16 * time.Minute}, "InvalidSignatureException", false},
 		{chaos.Endpoint{Skew: -16 * time.Minute}, "InvalidSignatureException", false},
 	} {
-		w := newWorld(t)
+		w := newFixture(t)
 		c.fault.Name = chaos.ECS
 		w.faults.Begin(c.fault, 1)
 		_, err := w.ecsClient().ListClusters(t.Context(), &ecs.ListClustersInput{})
@@ -96,7 +96,7 @@ func TestSDKOfECSRecognizesTheErrors(t *testing.T) {
 // The SDK learns from the answer that its clock is off, as with AWS.
 func TestTheSDKOfECSMendsItsClock(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.faults.Begin(chaos.Endpoint{Name: chaos.ECS, Skew: -3 * time.Hour}, 1)
 	client := ecs.New(w.ecsClient().Options(), func(o *ecs.Options) {
 		o.Retryer = retry.NewStandard(func(o *retry.StandardOptions) { o.MaxAttempts, o.MaxBackoff = 2, time.Millisecond })
@@ -113,7 +113,7 @@ func TestTagsAreMissing(t *testing.T) {
 		chaos.IAM: "<Key>consul.hashicorp.com.service-name</Key>",
 		chaos.ECS: `"tags":[{"key":"consul.hashicorp.com/mesh"`,
 	} {
-		w := newWorld(t)
+		w := newFixture(t)
 		resp, err := w.ask(t, endpoint)
 		if _, _, body := read(t, resp, err); !strings.Contains(body, tag) {
 			t.Errorf("%s: %s without %s", endpoint, body, tag)
@@ -128,7 +128,7 @@ func TestTagsAreMissing(t *testing.T) {
 
 func TestClocks(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	for _, name := range []string{chaos.Metadata, chaos.Credentials} {
 		w.faults.Begin(chaos.Endpoint{Name: name, Skew: 2 * time.Hour}, 1)
 		w.faults.Begin(chaos.Endpoint{Name: name, Skew: -time.Hour}, 1) // they add up
@@ -167,7 +167,7 @@ func TestClocks(t *testing.T) {
 
 // A task signs in with a bearer for which it asks STS who it is.
 func TestTheSignerAsksSTS(t *testing.T) { // not parallel: sets the environment
-	w := newWorld(t)
+	w := newFixture(t)
 	for _, name := range []string{"AWS_PROFILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"} {
 		t.Setenv(name, "")
 	}
@@ -219,7 +219,7 @@ func TestTheSignerAsksSTS(t *testing.T) { // not parallel: sets the environment
 
 // Credentials that cannot be had now may be had soon.
 func TestTheSignerAsksForCredentials(t *testing.T) { // not parallel: sets the environment
-	w := newWorld(t)
+	w := newFixture(t)
 	for _, name := range []string{"AWS_PROFILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"} {
 		t.Setenv(name, "")
 	}

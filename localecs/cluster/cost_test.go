@@ -40,7 +40,7 @@ func held(t *testing.T) holdings {
 // container are to stay well below a usual limit on open files, and no process
 // stands beside the programs. Not parallel: it counts what all tests have.
 func TestTaskHoldsFewDescriptors(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	first := w.run(t, nil, shell("a", "exec sleep 600")) // what is made once is there then
 	until(t, first, "the first runs", running)
 	before := held(t)

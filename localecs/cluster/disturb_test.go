@@ -11,7 +11,7 @@ import (
 func TestDisturbReachesTheTasksEndpoints(t *testing.T) {
 	t.Parallel()
 	w := newTools(t, nil)
-	s := w.play(t, nil, helper("a", "run", "0s", "0")).await("a")
+	s := w.startTask(t, nil, helper("a", "run", "0s", "0")).await("a")
 	path := s.base("a")
 	for _, c := range []struct {
 		fault chaos.Endpoint

@@ -12,7 +12,7 @@ import (
 // The ECS API is where STS and IAM are, for those who ask for it.
 func TestECSAPIAtTheGateway(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 		return w.Dial(ctx, network, address)
 	}}}

@@ -32,7 +32,7 @@ func TestASeedReplaysTheShare(t *testing.T) {
 	t.Parallel()
 	half := chaos.Endpoint{Name: chaos.Metadata, Status: 500, Share: 0.5}
 	draw := func(seed uint64, more ...chaos.Endpoint) (web, api string) {
-		w := newWorld(t)
+		w := newFixture(t)
 		statuses(t, 3, w.metadata) // before it began: they do not count
 		for _, e := range append(more, half) {
 			w.faults.Begin(e, seed)
@@ -60,7 +60,7 @@ func TestASeedReplaysTheShare(t *testing.T) {
 
 func TestAFaultIsOfItsTaskOrOfAll(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	end := w.faults.Begin(chaos.Endpoint{Name: chaos.Metadata, Task: "web", Status: 500}, 1)
 	if web, api := statuses(t, 1, w.metadata), statuses(t, 1, w.other); web != "x" || api != "." {
 		t.Errorf("a fault of web: web %s, api %s", web, api)
@@ -95,7 +95,7 @@ func TestOverlappingFaultsStrikeInOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newFixture(t)
 			for _, e := range c.faults {
 				w.faults.Begin(e, 1)
 			}
@@ -115,7 +115,7 @@ func TestOverlappingFaultsStrikeInOrder(t *testing.T) {
 // A hang has to outlive the time limits of the agent's server.
 func TestHungEndpointSendsNothingUntilTheFaultEnds(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	end := w.faults.Begin(chaos.Endpoint{Name: chaos.Protection, Hang: true}, 1)
 	start := time.Now()
 	time.AfterFunc(metadata.Timeout+time.Second, end)
@@ -138,7 +138,7 @@ func TestWaitsEndWithTheCallerAndWithTheFault(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newFixture(t)
 			end := w.faults.Begin(e, 1)
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
@@ -156,7 +156,7 @@ func TestWaitsEndWithTheCallerAndWithTheFault(t *testing.T) {
 
 func TestSlowWaitsForTheLongest(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.faults.Begin(chaos.Endpoint{Name: chaos.Metadata, Slow: 300 * time.Millisecond}, 1)
 	w.faults.Begin(chaos.Endpoint{Name: chaos.Metadata, Slow: 200 * time.Millisecond}, 1)
 	start := time.Now()

@@ -15,7 +15,7 @@ import (
 // stays in memory, its DNS names included; its log stays on disk.
 func TestEndedTasksAreRemoved(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	over := make([]weak.Pointer[Task], 3)
 	for i := range over {
 		task, err := w.Run("short", &taskdef.TaskDefinition{

@@ -23,7 +23,7 @@ const (
 )
 
 // ask asks each kind of endpoint for something that it answers.
-func (w *world) ask(t *testing.T, endpoint string) (*http.Response, error) {
+func (w *fixture) ask(t *testing.T, endpoint string) (*http.Response, error) {
 	t.Helper()
 	switch endpoint {
 	case chaos.Metadata:
@@ -40,8 +40,8 @@ func (w *world) ask(t *testing.T, endpoint string) (*http.Response, error) {
 	return w.signed(t, "sts", whoAmI, nil)
 }
 
-// signed sends a request of the world's key.
-func (w *world) signed(t *testing.T, service, body string, header map[string]string) (*http.Response, error) {
+// signed sends a request of the fixture's key.
+func (w *fixture) signed(t *testing.T, service, body string, header map[string]string) (*http.Response, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.aws+"/", strings.NewReader(body))
 	if err != nil {
@@ -110,7 +110,7 @@ func TestErrorsHaveTheFormOfTheirEndpoint(t *testing.T) {
 		{chaos.ECS, 500, 500, amz, `{"__type":"ServerException","message":"Service Unavailable. Please try again later."}`},
 		{chaos.ECS, 503, 503, amz, `{"__type":"ServiceUnavailable","message":"The request has failed due to a temporary failure of the server."}`},
 	} {
-		w := newWorld(t)
+		w := newFixture(t)
 		w.faults.Begin(chaos.Endpoint{Name: c.endpoint, Status: c.fault}, 1)
 		resp, err := w.ask(t, c.endpoint)
 		status, kind, body := read(t, resp, err)
@@ -124,7 +124,7 @@ func TestWrongAnswers(t *testing.T) {
 	t.Parallel()
 	endpoints := []string{chaos.Metadata, chaos.Credentials, chaos.Protection, chaos.STS, chaos.IAM, chaos.ECS}
 	for _, endpoint := range endpoints {
-		w := newWorld(t)
+		w := newFixture(t)
 		resp, err := w.ask(t, endpoint)
 		status, _, right := read(t, resp, err)
 		if status != 200 {
@@ -163,7 +163,7 @@ func TestWrongAnswers(t *testing.T) {
 func TestCutAnswersEndInTheirMiddle(t *testing.T) {
 	t.Parallel()
 	for _, endpoint := range []string{chaos.Metadata, chaos.Credentials, chaos.Protection, chaos.STS, chaos.IAM, chaos.ECS} {
-		w := newWorld(t)
+		w := newFixture(t)
 		w.faults.Begin(chaos.Endpoint{Name: endpoint, Cut: true}, 1)
 		resp, err := w.ask(t, endpoint)
 		if err != nil {

@@ -61,7 +61,7 @@ func listening(c taskdef.Container, number int) taskdef.Container {
 }
 
 // onHost is newTools with host networking. log gets the warnings.
-func onHost(t *testing.T, log *bytes.Buffer) *world {
+func onHost(t *testing.T, log *bytes.Buffer) *fixture {
 	t.Helper()
 	return newTools(t, func(o *Options) {
 		o.Network, o.Subnet = network.Host, "127.42.0.0/24"
@@ -103,7 +103,7 @@ func hostNeedsNoNetAdmin(t *testing.T) {
 
 func hostMetadataAndCredentials(t *testing.T) {
 	w := onHost(t, nil)
-	s := w.play(t, withRole, printing("a"), helper("b", "aws", w.AWSEndpoint()))
+	s := w.startTask(t, withRole, printing("a"), helper("b", "aws", w.AWSEndpoint()))
 	env := s.environment("a")
 	s.wantLines("b", "200 CredentialsEndpointProvider arn:aws:sts::123456789012:assumed-role/web/"+s.ID())
 	if env["ECS_CONTAINER_METADATA_URI_V4"] != s.base("a") || !strings.HasPrefix(s.base("a"), "http://127.0.0.1:") ||
@@ -123,7 +123,7 @@ func hostMetadataAndCredentials(t *testing.T) {
 }
 
 func hostOrderHealthAndStop(t *testing.T) {
-	s := onHost(t, nil).play(t, nil,
+	s := onHost(t, nil).startTask(t, nil,
 		checked(helper("a", "run", "0s", "0"), 3, "CMD", "/bin/helper", "probe", "PPF"),
 		after(helper("b", "run", "300ms", "7"), "a", "HEALTHY"))
 	s.until("RUNNING", running)
@@ -140,9 +140,9 @@ func hostOrderHealthAndStop(t *testing.T) {
 // Each at its own address and port; they find each other by name.
 func hostTasksSideBySide(t *testing.T) {
 	w := onHost(t, nil)
-	first := w.play(t, named("first"), listening(helper("a", "net", "listen=:9001"), 9001), printing("b"))
+	first := w.startTask(t, named("first"), listening(helper("a", "net", "listen=:9001"), 9001), printing("b"))
 	first.wantLines("a", "listen=:9001 ok")
-	second := w.play(t, named("second"), listening(helper("c", "net",
+	second := w.startTask(t, named("second"), listening(helper("c", "net",
 		"listen=:9002", "dial="+first.IP()+":9001", "dial=first.test.local:9001", "dial="+first.environment("b")["HOSTNAME"]+":9001"), 9002))
 	first.until("RUNNING", running)
 	const heard = " ok hello from [::]:9001 true"
@@ -167,7 +167,7 @@ func hostPortsInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	first := w.play(t, named("first"), listening(helper("a", "net", "listen=0.0.0.0:9001"), 9001))
+	first := w.startTask(t, named("first"), listening(helper("a", "net", "listen=0.0.0.0:9001"), 9001))
 	def := &taskdef.TaskDefinition{Family: "second", ContainerDefinitions: []taskdef.Container{
 		listening(helper("b", "run", "0s", "0"), 9001), listening(helper("c", "run", "0s", "0"), 9009), listening(helper("d", "run", "0s", "0"), 9003),
 	}}
@@ -180,7 +180,7 @@ func hostPortsInUse(t *testing.T) {
 	first.await("a").end().stopped()
 	l.Close()
 	// Whatever a refused task and a stopped one had is free again.
-	again := w.play(t, named("again"), listening(helper("a", "net", "listen=0.0.0.0:9001"), 9001),
+	again := w.startTask(t, named("again"), listening(helper("a", "net", "listen=0.0.0.0:9001"), 9001),
 		listening(helper("c", "net", "listen=0.0.0.0:9009"), 9009), listening(helper("d", "net", "listen=0.0.0.0:9003"), 9003))
 	again.wantLines("a", "listen=0.0.0.0:9001 ok")
 	again.wantLines("d", "listen=0.0.0.0:9003 ok")
@@ -219,7 +219,7 @@ func hostWithoutDNS(t *testing.T) {
 		if got := strings.Contains(log.String(), warning); got != taken {
 			t.Errorf("DNS port taken %t, warnings:\n%s", taken, &log)
 		}
-		w.play(t, nil, helper("a", "run", "0s", "0")).await("a")
+		w.startTask(t, nil, helper("a", "run", "0s", "0")).await("a")
 		if err := w.Close(); err != nil {
 			t.Error(err)
 		}
@@ -228,7 +228,7 @@ func hostWithoutDNS(t *testing.T) {
 
 func hostNothingIsLeft(t *testing.T) {
 	w := onHost(t, nil)
-	s := w.play(t, withRole, listening(helper("a", "net", "listen=0.0.0.0:9001"), 9001)).await("a")
+	s := w.startTask(t, withRole, listening(helper("a", "net", "listen=0.0.0.0:9001"), 9001)).await("a")
 	endpoint, service := s.resources.host, strings.TrimPrefix(w.AWSEndpoint(), "http://")
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -244,7 +244,7 @@ func hostNothingIsLeft(t *testing.T) {
 // Processes can be stopped here, packets cannot.
 func hostActs(t *testing.T) {
 	w := onHost(t, nil)
-	a := w.play(t, nil, helper("a", "run", "0s", "0")).await("a")
+	a := w.startTask(t, nil, helper("a", "run", "0s", "0")).await("a")
 	_, limit := a.Limit(1000)
 	_, other := w.Partition(a.Task, a.Task)
 	_, services := w.PartitionFromServices(a.Task)

@@ -95,7 +95,7 @@ func (s Service) mounts(dir string, owner runtime.Account) ([]runtime.Mount, err
 		mounts = append(mounts, runtime.Mount{Source: source, Target: target})
 		return source, os.MkdirAll(source, 0o700)
 	}
-	ids, err := host.Own()
+	ids, err := host.CurrentIDs()
 	if err != nil {
 		return nil, err
 	}

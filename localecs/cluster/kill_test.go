@@ -14,7 +14,7 @@ import (
 func TestKillEndsTheProgram(t *testing.T) {
 	t.Parallel()
 	supervised := taskdef.Container{Name: "b", Image: "tools", EntryPoint: []string{"/bin/sh", "-c", "/bin/helper run 0s 0 & wait $!; exit $?"}}
-	s := play(t, nil, optional(helper("a", "run", "0s", "0")), supervised).await("a", "b")
+	s := startTask(t, nil, optional(helper("a", "run", "0s", "0")), supervised).await("a", "b")
 	for _, c := range []struct {
 		container, program string
 		want               string
@@ -67,7 +67,7 @@ func TestGatePeriodDelaysWhatWaits(t *testing.T) {
 	const period = 700 * time.Millisecond
 	w := newTools(t, func(o *Options) { o.GatePeriod = period })
 	began := time.Now()
-	s := w.play(t, nil, helper("a", "run", "0s", "0"), after(helper("b", "run", "0s", "0"), "a", "START")).await("a", "b")
+	s := w.startTask(t, nil, helper("a", "run", "0s", "0"), after(helper("b", "run", "0s", "0"), "a", "START")).await("a", "b")
 	a, b := s.container("a").StartedAt, s.container("b").StartedAt
 	if b.Sub(began) < period || !b.After(a) {
 		t.Errorf("a started after %s, b after %s; want b a period or more after the task", a.Sub(began), b.Sub(began))

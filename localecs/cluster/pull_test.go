@@ -25,7 +25,7 @@ func (r registry) Pull(ctx context.Context, _ string) (runtime.Image, error) {
 }
 
 // slowRegistry has every pull of the cluster hang.
-func slowRegistry(w *world) registry {
+func slowRegistry(w *fixture) registry {
 	r := registry{w.runtime, make(chan struct{}, 1), make(chan struct{}, 1)}
 	w.runtime = r
 	return r

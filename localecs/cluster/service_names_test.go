@@ -12,7 +12,7 @@ import (
 // healthy.
 func TestNamesOfServiceTasks(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	one, minute, retries := 1, 60, 1
 	start := func(name, check string) *Task {
 		app := shell("app", "sleep 1000")

@@ -18,7 +18,7 @@ const serviceAddress = "10.42.0.254:9000"
 
 // startService starts a service that greets, notes each of its starts in its
 // directory, and returns how many there were.
-func startService(t *testing.T, w *world) *Running {
+func startService(t *testing.T, w *fixture) *Running {
 	t.Helper()
 	s, err := w.StartService(t.Context(), Service{
 		Name: "server", Image: "tools", Address: "10.42.0.254", Dirs: []string{"/data"},
@@ -31,7 +31,7 @@ func startService(t *testing.T, w *world) *Running {
 }
 
 // dial connects to the service as a machine outside of the tasks does.
-func (w *world) dial(t *testing.T) (net.Conn, error) {
+func (w *fixture) dial(t *testing.T) (net.Conn, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
@@ -39,7 +39,7 @@ func (w *world) dial(t *testing.T) (net.Conn, error) {
 }
 
 // greets reports whether the service answers.
-func (w *world) greets(t *testing.T) bool {
+func (w *fixture) greets(t *testing.T) bool {
 	t.Helper()
 	c, err := w.dial(t)
 	if err != nil {

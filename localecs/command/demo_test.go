@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 		os.Exit(names())
 	}
 	roles := lesserHosts()
-	roles[testkit.UserRole], roles["localecs"], roles["world"], roles["get"] = testkit.PlayUser, Main, beWorld, get
+	roles[testkit.UserRole], roles["localecs"], roles["machine"], roles["get"] = testkit.PlayUser, Main, runMachine, get
 	maps.Copy(roles, dockerengine.Roles())
 	testkit.RunRole(roles)
 	os.Exit(testkit.Main(m))

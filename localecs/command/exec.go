@@ -25,7 +25,7 @@ import (
 )
 
 type execFlags struct {
-	place
+	location              location
 	container             string
 	input, terminal, both bool
 }
@@ -52,7 +52,7 @@ Examples:
   $ localecs exec -it -container sidecar-proxy web -- /bin/sh
   $ localecs exec -i web -- tee /tmp/in < file`,
 		Flags: func(fs *flag.FlagSet) {
-			f.place.add(fs)
+			f.location.add(fs)
 			fs.StringVar(&f.container, "container", "", "run in the container of this `name`")
 			fs.BoolVar(&f.input, "i", false, "pass standard input")
 			fs.BoolVar(&f.terminal, "t", false, "allocate a terminal; standard input and output have to be one")
@@ -85,7 +85,7 @@ func failed(inv *cli.Invocation, command string, code int, err error) error {
 }
 
 func (f *execFlags) attach(ctx context.Context, inv *cli.Invocation) (code int, err error) {
-	client, s, err := f.now(ctx)
+	client, s, err := f.location.now(ctx)
 	if err != nil {
 		return runtime.CodeFailed, err
 	}

@@ -142,7 +142,7 @@ func TestMissingHostCapabilitiesAreReported(t *testing.T) {
 		noRight  = "operation not permitted: this process lacks the permission (EPERM); " + filtered
 		around   = "; -network host does not need this; it prints its limitations"
 	)
-	w := newWorld(t)
+	w := newMachine(t)
 	for _, tt := range []struct{ host, want string }{
 		{"limited net 0", vpc + "enter network namespace: " + full + "net_namespaces (0)"},
 		{"limited net 2", "make a network namespace: enter network namespace: " + full + "net_namespaces (2)"},
@@ -177,7 +177,7 @@ func TestMissingHostCapabilitiesAreReported(t *testing.T) {
 // Disks that take nothing: the state directory's, and that of standard output.
 func TestDisksThatTakeNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newMachine(t)
 	state := filepath.Join(w.dir, stateDir)
 	const full = ": no space left on device\n"
 	for _, tt := range []struct {

@@ -136,7 +136,7 @@ func (e ending) story() string {
 
 func TestRunLeaksNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newMachine(t)
 	// What is in use on the host does not matter to tasks with networks of their
 	// own.
 	a := w.run(order{Args: whole(t), On: "taken :53 :80 :8080 :8500"})
@@ -161,7 +161,7 @@ func TestSignalsLeaveNothing(t *testing.T) {
 	for _, what := range []string{"SIGINT", "SIGINT group", "SIGTERM", "SIGHUP group"} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newMachine(t)
 			for _, o := range pick(t, what) {
 				o.Do, o.Args = what, held(t, o)
 				a := w.run(o)
@@ -180,7 +180,7 @@ func TestSignalsLeaveNothing(t *testing.T) {
 
 func TestClosedOutputLeavesNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newMachine(t)
 	for _, o := range pick(t, "close") {
 		o.Do, o.Args = "close", held(t, o)
 		a := w.run(o)
@@ -198,7 +198,7 @@ func TestKill9LeavesNothingAndTheNextRunCleansUp(t *testing.T) {
 	for _, what := range []string{"SIGKILL", "SIGKILL group"} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newMachine(t)
 			for _, o := range pick(t, what) {
 				o.Do, o.Args = what, held(t, o)
 				a := w.run(o)
@@ -225,7 +225,7 @@ func TestKilledHelperEndsTheRun(t *testing.T) {
 	} {
 		t.Run(word, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newMachine(t)
 			for _, o := range pick(t, word) {
 				o.Do, o.Args = "kill "+word, killed(t, o)
 				a := w.run(o)
@@ -249,7 +249,7 @@ func TestRunOnTheHostsNetworkLeavesNothing(t *testing.T) {
 			return o.hold(strings.Replace(text, "\ntasks:", "\nsubnet: 127.42.0.0/24\ntasks:", 1))
 		}, "-network", "host")
 	}
-	w := newWorld(t)
+	w := newMachine(t)
 	for _, o := range pick(t, "host") {
 		for _, o.Do = range []string{"SIGKILL", "SIGINT group"} {
 			o.Args = onHost(o)
@@ -267,7 +267,7 @@ func TestRunOnTheHostsNetworkLeavesNothing(t *testing.T) {
 
 func TestSecondRunOnTheSameDirectory(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newMachine(t)
 	a := w.run(order{Args: whole(t), Lines: allLines / 2, Next: leaks(t)})
 	clean(t, "two runs", a)
 	want := "localecs run: -dir: another localecs is using " + filepath.Join(w.dir, stateDir, "leaks") + ": wait until it has ended, or name another directory\n"
@@ -288,7 +288,7 @@ func TestSecondRunOnTheSameDirectory(t *testing.T) {
 	}
 }
 
-// Without root there is one more process, in a user namespace. The world forbids
+// Without root there is one more process, in a user namespace. The machine forbids
 // nothing else.
 func TestRootlessRunLeavesNothing(t *testing.T) {
 	t.Parallel()
@@ -301,7 +301,7 @@ func TestRootlessRunLeavesNothing(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newMachine(t)
 			for _, o := range pick(t, what) {
 				o.On, o.Do, o.Args = "unprivileged", what, held(t, o)
 				sure := o.Lines > 0

@@ -21,10 +21,10 @@ import (
 )
 
 type logsFlags struct {
-	place
-	follow bool
-	tail   int
-	json   bool
+	location location
+	follow   bool
+	tail     int
+	json     bool
 }
 
 func logsCommand() cli.Command {
@@ -50,7 +50,7 @@ Examples:
   $ localecs logs -f -tail 20 web sidecar-proxy`,
 		FlagsAnywhere: true,
 		Flags: func(fs *flag.FlagSet) {
-			f.place.add(fs)
+			f.location.add(fs)
 			fs.BoolVar(&f.follow, "f", false, "follow the output until the task has stopped")
 			fs.IntVar(&f.tail, "tail", -1, "start with the last `N` lines of each container; all if negative")
 			fs.BoolVar(&f.json, "json", false, "write each line as an object with task, container and line")
@@ -67,7 +67,7 @@ func (f *logsFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if len(inv.Args) == 2 {
 		container = inv.Args[1]
 	}
-	client, s, err := f.now(ctx)
+	client, s, err := f.location.now(ctx)
 	none := (*control.NoneError)(nil)
 	if err != nil && !errors.As(err, &none) && !errors.Is(err, control.ErrGone) {
 		return err
@@ -93,7 +93,7 @@ func (f *logsFlags) run(ctx context.Context, inv *cli.Invocation) error {
 
 // find returns the logs of a task: of the current run, or, without a client, of one that has ended.
 func (f *logsFlags) find(client *control.Client, s control.State, task string) ([]Log, error) {
-	dirs := control.Places(f.dir)
+	dirs := control.Places(f.location.dir)
 	var unknown error
 	if client != nil {
 		dirs = []string{client.Directory}
@@ -114,13 +114,13 @@ func (f *logsFlags) find(client *control.Client, s control.State, task string) (
 	}
 	switch {
 	case len(with) > 1:
-		return nil, usage(fmt.Errorf("%d runs below %s had a task %s: name one with -dir %s", len(with), f.dir, task, strings.Join(with, " or -dir ")))
+		return nil, usage(fmt.Errorf("%d runs below %s had a task %s: name one with -dir %s", len(with), f.location.dir, task, strings.Join(with, " or -dir ")))
 	case len(with) == 1:
 		return files, nil
 	case unknown != nil:
 		return nil, usage(unknown)
 	case len(names) == 0:
-		return nil, fmt.Errorf("there was no run below %s", f.dir)
+		return nil, fmt.Errorf("there was no run below %s", f.location.dir)
 	}
 	return nil, usage(control.NoSuch("task", task, names))
 }

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stateDir is -dir of the runs of a world, below its directory.
+// stateDir is -dir of the runs of a machine, below its directory.
 const stateDir = "state"
 
-// look lists what a world shows of itself: processes, namespaces, mounts,
+// look lists what a machine shows of itself: processes, namespaces, mounts,
 // links, shared memory of every kind, temporary files, and what else a run
 // could change. Orphans that have ended are buried first.
 func look(dir string) []string {
@@ -29,7 +29,7 @@ func look(dir string) []string {
 	for _, p := range processes() {
 		add("process %d %q", p.pid, p.args)
 	}
-	// No other process has namespaces or descriptors: these are the world's own.
+	// No other process has namespaces or descriptors: these are the machine's own.
 	for _, pattern := range []string{"/proc/self/ns/*", "/proc/self/task/*/ns/*"} {
 		links, _ := filepath.Glob(pattern)
 		for _, l := range links {

@@ -55,7 +55,7 @@ func TestProgramsThatCannotRunAreNamed(t *testing.T) {
 	run := func(command string) string {
 		return fmt.Sprintf(`{"name": "a", "image": "odd", "entryPoint": [%q]}`, command)
 	}
-	w := newWorld(t)
+	w := newMachine(t)
 	for name, tt := range map[string]struct {
 		consul, containers string
 		want               string // last line of standard output, or of standard error

@@ -18,7 +18,7 @@ import (
 )
 
 type psFlags struct {
-	place
+	location         location
 	all, json, quiet bool
 }
 
@@ -48,7 +48,7 @@ Examples:
   $ localecs ps -json | jq -r '.tasks[] | select(.healthStatus != "HEALTHY") | .name'`,
 		FlagsAnywhere: true,
 		Flags: func(fs *flag.FlagSet) {
-			f.place.add(fs)
+			f.location.add(fs)
 			fs.BoolVar(&f.all, "all", false, "list stopped tasks, too")
 			fs.BoolVar(&f.json, "json", false, "write one JSON object")
 			fs.BoolVar(&f.quiet, "q", false, "write task IDs only")
@@ -61,7 +61,7 @@ func (f *psFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if f.json && f.quiet {
 		return exit.Usagef("-q and -json are mutually exclusive")
 	}
-	_, s, err := f.now(ctx)
+	_, s, err := f.location.now(ctx)
 	if err != nil {
 		return err
 	}

@@ -28,20 +28,20 @@ func remoteCommands() map[string]cli.Command {
 // runsDir is where `localecs run` keeps its runs by default.
 const runsDir = ".localecs"
 
-// place selects a run by its directory.
-type place struct{ dir string }
+// location selects a run by its directory.
+type location struct{ dir string }
 
-func (p *place) add(fs *flag.FlagSet) {
-	fs.StringVar(&p.dir, "dir", runsDir, "`directory` of the run, or the one above it: -dir of localecs run or serve")
+func (l *location) add(fs *flag.FlagSet) {
+	fs.StringVar(&l.dir, "dir", runsDir, "`directory` of the run, or the one above it: -dir of localecs run or serve")
 }
 
-func (p *place) dial(ctx context.Context) (*control.Client, error) {
-	return control.Dial(ctx, p.dir, cli.Version())
+func (l *location) dial(ctx context.Context) (*control.Client, error) {
+	return control.Dial(ctx, l.dir, cli.Version())
 }
 
 // now finds the run and reads its state.
-func (p *place) now(ctx context.Context) (*control.Client, control.State, error) {
-	c, err := p.dial(ctx)
+func (l *location) now(ctx context.Context) (*control.Client, control.State, error) {
+	c, err := l.dial(ctx)
 	if err != nil {
 		return nil, control.State{}, err
 	}

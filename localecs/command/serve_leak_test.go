@@ -110,7 +110,7 @@ func TestServeLeavesNothing(t *testing.T) {
 		for _, what := range []string{"SIGKILL", "SIGKILL group", "SIGINT group", "SIGTERM"} {
 			t.Run(c.network+" "+what, func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t)
+				w := newMachine(t)
 				orders := []order{{Lines: 1}} // all tasks are RUNNING
 				for _, o := range pick(t, c.network+what) {
 					if o.Processes > 0 {

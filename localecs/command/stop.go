@@ -13,7 +13,7 @@ import (
 )
 
 type stopFlags struct {
-	place
+	location  location
 	all, json bool
 }
 
@@ -42,7 +42,7 @@ Example:
   $ localecs stop -all`,
 		FlagsAnywhere: true,
 		Flags: func(fs *flag.FlagSet) {
-			f.place.add(fs)
+			f.location.add(fs)
 			fs.BoolVar(&f.all, "all", false, "stop all tasks, then end the run")
 			fs.BoolVar(&f.json, "json", false, "write the tasks as one JSON object when they have stopped")
 		},
@@ -54,7 +54,7 @@ func (f *stopFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if f.all != (len(inv.Args) == 0) {
 		return exit.Usagef("want task names, or -all")
 	}
-	client, s, err := f.now(ctx)
+	client, s, err := f.location.now(ctx)
 	if err != nil {
 		return err
 	}

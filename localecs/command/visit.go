@@ -16,7 +16,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-type visitFlags struct{ place }
+type visitFlags struct{ location location }
 
 func visitCommand() cli.Command {
 	f := &visitFlags{}
@@ -49,7 +49,7 @@ Examples:
   $ localecs visit -- curl -fsS http://web:8080/
   $ localecs visit go test ./e2e/...
   $ localecs visit aws ecs list-tasks`,
-		Flags: func(fs *flag.FlagSet) { f.place.add(fs) },
+		Flags: func(fs *flag.FlagSet) { f.location.add(fs) },
 		Run:   f.run,
 	}
 }
@@ -71,7 +71,7 @@ func (f *visitFlags) visit(ctx context.Context, inv *cli.Invocation) (code int, 
 	if err != nil {
 		return runtime.CodeFailed, fmt.Errorf("find the working directory: %w", err)
 	}
-	client, err := f.dial(ctx)
+	client, err := f.location.dial(ctx)
 	if err != nil {
 		return runtime.CodeFailed, err
 	}

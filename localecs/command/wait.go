@@ -18,10 +18,10 @@ import (
 )
 
 type waitFlags struct {
-	place
-	given   []control.Condition
-	timeout time.Duration
-	json    bool
+	location location
+	given    []control.Condition
+	timeout  time.Duration
+	json     bool
 }
 
 func waitCommand() cli.Command {
@@ -57,7 +57,7 @@ Example:
   $ localecs wait -healthy -timeout 60s web`,
 		FlagsAnywhere: true,
 		Flags: func(fs *flag.FlagSet) {
-			f.place.add(fs)
+			f.location.add(fs)
 			for c, usage := range map[control.Condition]string{
 				control.Running: "wait until tasks run",
 				control.Healthy: "wait until tasks are healthy",
@@ -148,14 +148,14 @@ func (f *waitFlags) find(ctx context.Context) (dir string, watch func(context.Co
 	tick := time.NewTicker(pollPeriod)
 	defer tick.Stop()
 	for started := time.Now(); ; {
-		client, err := f.dial(context.WithoutCancel(ctx))
+		client, err := f.location.dial(context.WithoutCancel(ctx))
 		if err == nil {
 			return client.Directory, client.Watch, nil
 		}
 		if none := (*control.NoneError)(nil); !errors.As(err, &none) {
 			return "", nil, err
 		}
-		switch last, failed := control.Ended(f.dir, started); {
+		switch last, failed := control.Ended(f.location.dir, started); {
 		case failed != nil:
 			return "", nil, failed
 		case last != nil:
@@ -167,7 +167,7 @@ func (f *waitFlags) find(ctx context.Context) (dir string, watch func(context.Co
 			if cause := context.Cause(ctx); !errors.Is(cause, errTimeout) {
 				return "", nil, cause
 			}
-			if last, _ := control.Ended(f.dir, time.Time{}); last != nil { // an error here is less important
+			if last, _ := control.Ended(f.location.dir, time.Time{}); last != nil { // an error here is less important
 				err = fmt.Errorf("%w; the run in %s had ended before the wait started", err, last.Directory)
 			}
 			return "", nil, fmt.Errorf("timed out after %s: %w", f.timeout, err)

@@ -73,7 +73,7 @@ func TestStopOrderIsReversed(t *testing.T) {
 
 func TestToStopWaitsForThoseThatDepend(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.start("init", 1)
 	w.start("envoy", 2)
 	w.start("app", 3)

@@ -30,20 +30,20 @@ const definition = `{"family": "web", "cpu": "256", "memory": "512", "tags": [{"
 // at is n seconds after everything began.
 func at(n int) time.Time { return time.Date(2026, 3, 2, 17, 0, n, 0, time.UTC) }
 
-// world is a State and the engine's containers.
-type world struct {
+// fixture has a State and the engine's containers.
+type fixture struct {
 	*State
 	t          *testing.T
 	containers []Container
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	doc, err := taskdef.Parse([]byte(definition))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, State: NewState(cluster.ClusterFacts{Account: shapes.Account{Region: "us-east-1", ID: "123456789012"}, Name: "shop"}, []FileTask{{Name: "web", Definition: doc.Definition}})}
+	w := &fixture{t: t, State: NewState(cluster.ClusterFacts{Account: shapes.Account{Region: "us-east-1", ID: "123456789012"}, Name: "shop"}, []FileTask{{Name: "web", Definition: doc.Definition}})}
 	w.set("", func(c *Container) {
 		c.Status, c.StartedAt = "running", at(0)
 		c.Networks = []network.Addressing{
@@ -55,7 +55,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // set changes a container, which is made if it is new.
-func (w *world) set(name string, change func(*Container)) {
+func (w *fixture) set(name string, change func(*Container)) {
 	for i := range w.containers {
 		if w.containers[i].Name == name {
 			change(&w.containers[i])
@@ -67,16 +67,16 @@ func (w *world) set(name string, change func(*Container)) {
 	w.containers = append(w.containers, c)
 }
 
-func (w *world) start(name string, n int) {
+func (w *fixture) start(name string, n int) {
 	w.set(name, func(c *Container) { c.Status, c.StartedAt, c.FinishedAt = "running", at(n), time.Time{} })
 }
 
-func (w *world) end(name string, n, code int) {
+func (w *fixture) end(name string, n, code int) {
 	w.set(name, func(c *Container) { c.Status, c.FinishedAt, c.ExitCode = "exited", at(n), code })
 }
 
 // look updates and returns the task.
-func (w *world) look(n int) Task {
+func (w *fixture) look(n int) Task {
 	w.t.Helper()
 	w.update(w.containers, at(n))
 	tasks := w.Tasks()
@@ -87,8 +87,8 @@ func (w *world) look(n int) Task {
 }
 
 // running has everything run at 5 s.
-func running(t *testing.T) *world {
-	w := newWorld(t)
+func running(t *testing.T) *fixture {
+	w := newFixture(t)
 	w.start("init", 1)
 	w.end("init", 2, 0)
 	w.start("envoy", 3)
@@ -116,7 +116,7 @@ func expect(t *testing.T, when string, v scheduler.View, want map[string]string)
 
 func TestNothingIsKnownBeforeTheNetworkIsThere(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.set("", func(c *Container) { c.Status, c.StartedAt = "created", time.Time{} })
 	if began := w.update(w.containers, at(1)); len(began) > 0 || len(w.Tasks()) > 0 {
 		t.Errorf("began %v", began)
@@ -128,7 +128,7 @@ func TestNothingIsKnownBeforeTheNetworkIsThere(t *testing.T) {
 
 func TestTaskStarts(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.start("init", 1)
 	w.set("envoy", func(c *Container) {})
 	v := w.look(1).View
@@ -263,7 +263,7 @@ func TestContainersThatAreRemoved(t *testing.T) {
 // An essential container that was never started ends with its task.
 func TestTaskThatNeverGetsUp(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.end("init", 2, 1)
 	w.set("init", func(c *Container) { c.StartedAt = at(1) })
 	w.set("app", func(*Container) {})

@@ -81,7 +81,7 @@ func (l *life) find(ctx context.Context) error {
 	}
 	l.started = moment(state.StartedAt, time.Time{})
 	if l.pidfd != nil {
-		l.measured, _ = runtime.Of(pid) // nil is not measured
+		l.measured, _ = runtime.GroupOfProcess(pid) // nil is not measured
 	}
 	l.processes = runtime.NewProcesses(pid, l.pidfd)
 	return nil

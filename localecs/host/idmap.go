@@ -34,8 +34,8 @@ type IDs struct {
 	Initial bool
 }
 
-// Own returns the calling process's.
-func Own() (IDs, error) {
+// CurrentIDs returns the IDs of the calling process.
+func CurrentIDs() (IDs, error) {
 	var i IDs
 	for path, to := range map[string]*[]Extent{"/proc/self/uid_map": &i.UIDs, "/proc/self/gid_map": &i.GIDs} {
 		b, err := os.ReadFile(path)

@@ -95,7 +95,7 @@ func TestFit(t *testing.T) {
 
 func TestOwn(t *testing.T) {
 	t.Parallel()
-	own, err := Own()
+	own, err := CurrentIDs()
 	if err != nil {
 		t.Fatal(err)
 	}

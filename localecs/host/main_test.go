@@ -85,7 +85,7 @@ type facts struct {
 
 func playFacts([]string) int {
 	f := facts{Inside: Inside(), UID: os.Getuid(), GID: os.Getgid(), Group: unix.Getpgrp() == os.Getpid(), Setgroups: "done"}
-	f.IDs, _ = Own()
+	f.IDs, _ = CurrentIDs()
 	f.Missing, _ = MissingOnHost(SysAdmin(), NetAdmin(), SetUID(), Chown())
 	if err := CheckNamespace(); err != nil {
 		f.Check = err.Error()

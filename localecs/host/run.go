@@ -147,7 +147,7 @@ func (o Options) caller() (caller, error) {
 		return c, err
 	}
 	c.SetIDs = len(MissingCaps(have, SetUID(), SetGID(), setFCap())) == 0
-	if c.Own, err = Own(); err != nil {
+	if c.Own, err = CurrentIDs(); err != nil {
 		return c, err
 	}
 	// A file that cannot be read gives nothing to anybody.

@@ -87,7 +87,7 @@ func TestRootOfAContainer(t *testing.T) {
 	if os.Getuid() != 0 {
 		testkit.Missing(t, "this test is about root")
 	}
-	all, err := Own()
+	all, err := CurrentIDs()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,8 +35,8 @@ type Options struct {
 type Fabric struct {
 	plan  plan
 	pool  *shapes.Pool
-	vpc   *vpc // nil with host networking
-	book  book // the ports of the host
+	vpc   *vpc         // nil with host networking
+	ports portRegistry // the ports of the host
 	infra *Namespace
 
 	changes inflight.Group // of addresses and tasks

@@ -26,11 +26,11 @@ func checkLoopback(gateway Addressing) error {
 
 // share is the network of this process, shared by tasks and the simulator.
 func (f *Fabric) share(a Addressing) *Namespace {
-	n := &Namespace{Addressing: a, book: &f.book}
+	n := &Namespace{Addressing: a, ports: &f.ports}
 	n.close = func() error {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		f.book.Release(n.claimed...)
+		f.ports.Release(n.claimed...)
 		return nil
 	}
 	return n

@@ -23,7 +23,7 @@ type Namespace struct {
 	from netip.Addr
 	link *Task // nil where nothing can be impaired
 
-	book    *book // of the host's ports; nil where ports are the task's own
+	ports   *portRegistry // of the host's ports; nil where ports are the task's own
 	mu      sync.Mutex
 	claimed []Port
 
@@ -73,10 +73,10 @@ func (n *Namespace) Link() (*Task, error) {
 // Awsvpc: there is nothing to claim. Host: the error is a *ports.Error when
 // it is taken.
 func (n *Namespace) Reserve(p Port, owner string) error {
-	if n.book == nil {
+	if n.ports == nil {
 		return nil
 	}
-	if err := n.book.Take(p, owner); err != nil {
+	if err := n.ports.Take(p, owner); err != nil {
 		return err
 	}
 	n.mu.Lock()

@@ -114,16 +114,16 @@ func Join(errs ...error) error {
 	return fmt.Errorf("%w\nwith host networking all tasks share the ports of this host: %s", joined, strings.Join(advice, "; "))
 }
 
-// book records the owner of each claimed port. The zero book is empty and ready; it is
+// portRegistry records the owner of each claimed port. The zero value is empty and ready; it is
 // safe for concurrent use.
-type book struct {
+type portRegistry struct {
 	mu    sync.Mutex
 	taken map[Port]string
 }
 
 // Take claims a port for its owner, a readable name. The error is an *Error
 // when it is taken, in the list of ports or on this host.
-func (b *book) Take(p Port, owner string) error {
+func (b *portRegistry) Take(p Port, owner string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for other, holder := range b.taken {
@@ -141,8 +141,8 @@ func (b *book) Take(p Port, owner string) error {
 	return nil
 }
 
-// Release crosses claims out.
-func (b *book) Release(claims ...Port) {
+// Release removes claims.
+func (b *portRegistry) Release(claims ...Port) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, p := range claims {

@@ -54,7 +54,7 @@ func TestPortBookDistinguishesAddresses(t *testing.T) {
 	}
 	free := ports[0]
 	one, other := netip.MustParseAddr("127.42.0.4"), netip.MustParseAddr("127.42.0.5")
-	var b book
+	var b portRegistry
 	take := func(p Port, owner, want string) {
 		t.Helper()
 		err := b.Take(p, owner)
@@ -100,7 +100,7 @@ func TestBookAsksTheKernel(t *testing.T) {
 		{Port{Number: six}, fmt.Sprintf("something on this host that listens on [::]:%d", six)},
 		{Port{Number: datagrams, Protocol: "udp"}, fmt.Sprintf("something on this host that listens on 127.0.0.1:%d", datagrams)},
 	} {
-		var b book
+		var b portRegistry
 		err := b.Take(c.port, "me")
 		var refused *Error
 		if !errors.As(err, &refused) || refused.Holder != c.holder || !errors.Is(err, unix.EADDRINUSE) {
@@ -108,7 +108,7 @@ func TestBookAsksTheKernel(t *testing.T) {
 		}
 	}
 	// An address beside the one in use is free, and so is the port for packets.
-	var b book
+	var b portRegistry
 	for _, p := range []Port{{Number: single, Address: own}, {Number: single, Protocol: "udp"}} {
 		if err := b.Take(p, "me"); err != nil {
 			t.Error(err)

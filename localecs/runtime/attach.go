@@ -14,7 +14,7 @@ import (
 // The code is the process's, 128+n after signal n, or one of the session exit codes with
 // an error why it did not run.
 func (c *Container) Attach(ctx context.Context, s Session) (code int, err error) {
-	if err := c.pass(ctx); err != nil {
+	if err := c.awaitThaw(ctx); err != nil {
 		return CodeFailed, err
 	}
 	return c.life.Attach(ctx, s)

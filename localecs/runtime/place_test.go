@@ -125,7 +125,7 @@ func TestCgroupPathsOfAnotherProcess(t *testing.T) {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
 	}
-	if g, err := Of(os.Getpid()); err == nil && g.Usage().User == 0 && g.Usage().Memory == 0 {
+	if g, err := GroupOfProcess(os.Getpid()); err == nil && g.Usage().User == 0 && g.Usage().Memory == 0 {
 		t.Errorf("%+v of this process's group", g.Usage())
 	}
 }

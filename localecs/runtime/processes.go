@@ -21,9 +21,9 @@ const killGrace = time.Second
 // Processes is the processes of one container: those that share the mount namespace
 // of its first one. Its methods are safe for concurrent use.
 type Processes struct {
-	pid   int
-	pidfd *os.File
-	brake *brake
+	pid      int
+	pidfd    *os.File
+	throttle *throttle
 	// killed: SIGKILL was sent.
 	killed atomic.Bool
 }
@@ -31,7 +31,7 @@ type Processes struct {
 // NewProcesses is the group of a process, which pidfd is of, non-blocking. The caller
 // closes pidfd after End.
 func NewProcesses(pid int, pidfd *os.File) *Processes {
-	return &Processes{pid: pid, pidfd: pidfd, brake: newBrake()}
+	return &Processes{pid: pid, pidfd: pidfd, throttle: newThrottle()}
 }
 
 // PID is the container's first process, as this host numbers it.

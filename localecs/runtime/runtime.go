@@ -59,7 +59,7 @@ func New(o Options) (*Runtime, error) {
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return nil, host.Explain("start a container", "close_range (Linux 5.11 or later)", "", err)
 	}
-	ids, err := host.Own()
+	ids, err := host.CurrentIDs()
 	if err != nil {
 		return nil, err
 	}

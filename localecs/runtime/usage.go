@@ -19,8 +19,8 @@ type Usage struct {
 // largest multiple of a page.
 const unlimited = 1 << 60
 
-// Of is the group of a process, which another program has made: for its Usage.
-func Of(pid int) (*ControlGroup, error) {
+// GroupOfProcess is the group of a process, which another program has made: for its Usage.
+func GroupOfProcess(pid int) (*ControlGroup, error) {
 	h, err := thisHost()
 	if err != nil {
 		return nil, err

@@ -20,10 +20,10 @@ const (
 
 const stopGrace = time.Second
 
-// brake keeps processes of a container from running, without ending them. While
+// throttle keeps processes of a container from running, without ending them. While
 // it is held, a goroutine looks twice in every period: what was forked
 // meanwhile is stopped then.
-type brake struct {
+type throttle struct {
 	mu      sync.Mutex
 	holds   map[*hold]bool
 	stopped map[int]bool // by us, by process number
@@ -40,7 +40,7 @@ type hold struct {
 	slow    bool
 }
 
-func newBrake() *brake { return &brake{holds: map[*hold]bool{}, ended: make(chan struct{})} }
+func newThrottle() *throttle { return &throttle{holds: map[*hold]bool{}, ended: make(chan struct{})} }
 
 // Freeze stops every process of the container that runs the program of that
 // name, the last element of its path, or all of them when it is empty: SIGSTOP,
@@ -57,34 +57,34 @@ func (g *Processes) Slow(program string) (release func(), ok bool) {
 }
 
 func (g *Processes) hold(h hold) (release func(), ok bool) {
-	b := g.brake
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	t := g.throttle
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	found := false
 	g.each(func(pid, _ int) { found = found || runs(pid, h.program) })
-	if !found || b.isEnded() {
+	if !found || t.isEnded() {
 		return nil, false
 	}
-	b.holds[&h] = true
-	g.applyBrake(false)
-	b.settle()
-	if !b.looked {
-		b.looked = true
-		b.looks.Go(g.runBrake)
+	t.holds[&h] = true
+	g.applyThrottle(false)
+	t.settle()
+	if !t.looked {
+		t.looked = true
+		t.looks.Go(g.runThrottle)
 	}
 	var once sync.Once
 	return func() {
 		once.Do(func() {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			delete(b.holds, &h)
-			g.applyBrake(false)
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			delete(t.holds, &h)
+			g.applyThrottle(false)
 		})
 	}, true
 }
 
-func (g *Processes) runBrake() {
-	b := g.brake
+func (g *Processes) runThrottle() {
+	t := g.throttle
 	for run := true; ; run = !run {
 		pause := slowRun
 		if run {
@@ -92,49 +92,49 @@ func (g *Processes) runBrake() {
 		}
 		select {
 		case <-time.After(pause):
-		case <-b.ended:
+		case <-t.ended:
 			return
 		}
-		b.mu.Lock()
-		if len(b.holds) == 0 {
-			b.looked = false
-			b.mu.Unlock()
+		t.mu.Lock()
+		if len(t.holds) == 0 {
+			t.looked = false
+			t.mu.Unlock()
 			return
 		}
-		g.applyBrake(run)
-		b.mu.Unlock()
+		g.applyThrottle(run)
+		t.mu.Unlock()
 	}
 }
 
-// applyBrake stops what is to be stopped, and continues what was. run is whether
+// applyThrottle stops what is to be stopped, and continues what was. run is whether
 // slowed processes run now. The lock is held.
-func (g *Processes) applyBrake(run bool) {
-	b := g.brake
+func (g *Processes) applyThrottle(run bool) {
+	t := g.throttle
 	stopped := map[int]bool{}
 	g.each(func(pid, fd int) {
 		wanted := false
-		for h := range b.holds {
+		for h := range t.holds {
 			wanted = wanted || (!h.slow || !run) && runs(pid, h.program)
 		}
 		switch {
 		case wanted:
 			stopped[pid] = signalOne(fd, unix.SIGSTOP)
-		case b.stopped[pid]:
+		case t.stopped[pid]:
 			signalOne(fd, unix.SIGCONT)
 		}
 	})
-	b.stopped = stopped
-	b.updateThawed()
+	t.stopped = stopped
+	t.updateThawed()
 }
 
 // settle waits until the processes that were signalled to stop have stopped: a thread that runs stops
 // when it next comes by the kernel. One that waits for a disk may be later. The
 // lock is held.
-func (b *brake) settle() {
+func (t *throttle) settle() {
 	for end := time.Now().Add(stopGrace); time.Now().Before(end); {
 		moving := false
-		for pid := range b.stopped {
-			moving = moving || b.stopped[pid] && moves(pid)
+		for pid := range t.stopped {
+			moving = moving || t.stopped[pid] && moves(pid)
 		}
 		if !moving {
 			return
@@ -156,53 +156,53 @@ func moves(pid int) bool {
 }
 
 // updateThawed makes thawed a channel while something is frozen, and closes it after.
-func (b *brake) updateThawed() {
+func (t *throttle) updateThawed() {
 	frozen := false
-	for h := range b.holds {
+	for h := range t.holds {
 		frozen = frozen || *h == hold{}
 	}
 	switch {
-	case frozen && b.thawed == nil:
-		b.thawed = make(chan struct{})
-	case !frozen && b.thawed != nil:
-		close(b.thawed)
-		b.thawed = nil
+	case frozen && t.thawed == nil:
+		t.thawed = make(chan struct{})
+	case !frozen && t.thawed != nil:
+		close(t.thawed)
+		t.thawed = nil
 	}
 }
 
-// End is called when the container has ended: nothing is braked any more.
-func (g *Processes) End() { g.brake.stop() }
+// End is called when the container has ended: nothing is stopped any more.
+func (g *Processes) End() { g.throttle.stop() }
 
-func (b *brake) stop() {
-	b.mu.Lock() // no new look begins while this waits for those under way
-	close(b.ended)
-	b.mu.Unlock()
-	b.looks.Wait()
+func (t *throttle) stop() {
+	t.mu.Lock() // no new look begins while this waits for those under way
+	close(t.ended)
+	t.mu.Unlock()
+	t.looks.Wait()
 }
 
-func (b *brake) isEnded() bool {
+func (t *throttle) isEnded() bool {
 	select {
-	case <-b.ended:
+	case <-t.ended:
 		return true
 	default:
 		return false
 	}
 }
 
-// pass waits while the whole container is frozen. The error is the context's, or
+// awaitThaw waits while the whole container is frozen. The error is the context's, or
 // ErrEnded.
-func (g *Processes) pass(ctx context.Context) error {
-	b := g.brake
+func (g *Processes) awaitThaw(ctx context.Context) error {
+	t := g.throttle
 	for {
-		b.mu.Lock()
-		thawed := b.thawed
-		b.mu.Unlock()
+		t.mu.Lock()
+		thawed := t.thawed
+		t.mu.Unlock()
 		if thawed == nil {
 			return nil
 		}
 		select {
 		case <-thawed:
-		case <-b.ended:
+		case <-t.ended:
 			return ErrEnded
 		case <-ctx.Done():
 			return ctx.Err()

@@ -35,13 +35,13 @@ func sleeper(t *testing.T) *Processes {
 }
 
 // The goroutine ends with the last hold, and a later one begins another.
-func TestBrakeChecksWhileItIsHeld(t *testing.T) {
+func TestThrottleChecksWhileItIsHeld(t *testing.T) {
 	t.Parallel()
 	g := sleeper(t)
 	looks := func() bool {
-		g.brake.mu.Lock()
-		defer g.brake.mu.Unlock()
-		return g.brake.looked
+		g.throttle.mu.Lock()
+		defer g.throttle.mu.Unlock()
+		return g.throttle.looked
 	}
 	for range 2 {
 		release, ok := g.Slow("sleep")

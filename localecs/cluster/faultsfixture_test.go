@@ -26,8 +26,8 @@ const (
 // started is when the only container of each task has.
 func started() time.Time { return time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC) }
 
-// world is a task's endpoints and AWS's, as the simulator serves them.
-type world struct {
+// fixture is a task's endpoints and AWS's, as the simulator serves them.
+type fixture struct {
 	faults *cluster.Faults
 	store  *iam.Store
 	key    iam.Key
@@ -36,9 +36,9 @@ type world struct {
 	metadata, other, credentials, protection, aws string
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	w := &world{faults: &cluster.Faults{}, store: iam.NewStore()}
+	w := &fixture{faults: &cluster.Faults{}, store: iam.NewStore()}
 	role := iam.Role{Account: account, Path: "/consul-ecs/", Name: "web", Actions: []string{"ecs:*", "iam:GetRole"},
 		Tags: map[string]string{"consul.hashicorp.com.service-name": "web"}}
 	w.store.PutRole(role)
@@ -86,7 +86,7 @@ func serve(t *testing.T, h http.Handler) string {
 }
 
 // task is a running task of one container protected or not.
-func (w *world) task() metadata.Task {
+func (w *fixture) task() metadata.Task {
 	snapshot := metadata.Snapshot{
 		Facts: metadata.Facts{
 			ClusterARN: "arn:aws:ecs:us-east-1:123456789012:cluster/default", TaskARN: arn,

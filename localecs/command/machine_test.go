@@ -22,11 +22,10 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// world is a separate machine for runs of localecs, as far as namespaces can
-// make one: it sees only its own processes, mounts, links and shared memory, so
+// machine separates runs of localecs from this host, as far as namespaces can: it sees only its own processes, mounts, links and shared memory, so
 // whatever is there after a run and was not there before has been left behind.
 // Its first process, to which every orphan falls, is this binary.
-type world struct {
+type machine struct {
 	t   *testing.T
 	dir string
 	in  *json.Encoder
@@ -39,7 +38,7 @@ type order struct {
 	// On is a lesser host to run on: one of lesserHosts and its arguments.
 	On string
 	// The moment: after so many lines of its standard output, or as soon as so
-	// many processes exist beside the world's. At once when both are 0.
+	// many processes exist beside the machine's. At once when both are 0.
 	Lines, Processes int
 	// Run is how many tasks of the leaks scenario a client runs first, through the
 	// ECS API whose exports are the first line.
@@ -56,7 +55,7 @@ type order struct {
 // answer is what came of an order.
 type answer struct {
 	ending
-	// Before and After are what the world showed of itself.
+	// Before and After are what the machine showed of itself.
 	Before, After []string
 	// Kept is what may be left by a run that was killed, until the next one.
 	Kept []string
@@ -72,11 +71,11 @@ type ending struct {
 	Late   time.Duration // how long it went on after the moment
 }
 
-// newWorld makes a world in which path is the only place that runs share.
-func newWorld(t *testing.T) *world {
+// newMachine makes a machine in which path is the only place that runs share.
+func newMachine(t *testing.T) *machine {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir()}
-	args := testkit.SelfArgs("world", w.dir)
+	w := &machine{t: t, dir: t.TempDir()}
+	args := testkit.SelfArgs("machine", w.dir)
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "TMPDIR="+filepath.Join(w.dir, "tmp"))
 	cmd.Stderr = t.Output()
@@ -108,22 +107,22 @@ func newWorld(t *testing.T) *world {
 }
 
 // run has an order carried out.
-func (w *world) run(o order) answer {
+func (w *machine) run(o order) answer {
 	w.t.Helper()
 	var a answer
 	if err := errors.Join(w.in.Encode(o), w.out.Decode(&a)); err != nil {
-		w.t.Fatalf("the world has ended: %v", err)
+		w.t.Fatalf("the machine has ended: %v", err)
 	}
 	return a
 }
 
-// beWorld is the first process of a world: it carries out orders until there
+// runMachine is the first process of a machine: it carries out orders until there
 // are no more.
-func beWorld(args []string) int {
+func runMachine(args []string) int {
 	dir := args[0]
 	leave, err := settle(dir)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "make a world:", err)
+		fmt.Fprintln(os.Stderr, "make a machine:", err)
 		return 1
 	}
 	defer leave()
@@ -144,7 +143,7 @@ func beWorld(args []string) int {
 	}
 }
 
-// settle makes this process's namespaces a world.
+// settle makes this process's namespaces a machine.
 func settle(dir string) (leave func(), err error) {
 	for _, d := range []string{"tmp", "mqueue", "shm"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
@@ -174,7 +173,7 @@ func ownGroups() (leave func(), err error) {
 			continue
 		}
 		outer := filepath.Join("/sys/fs/cgroup", parts[1], parts[2])
-		inner := filepath.Join(outer, fmt.Sprint("world-", time.Now().UnixNano()))
+		inner := filepath.Join(outer, fmt.Sprint("machine-", time.Now().UnixNano()))
 		if err := os.Mkdir(inner, 0o755); err != nil {
 			continue
 		}

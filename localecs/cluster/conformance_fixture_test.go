@@ -25,15 +25,15 @@ import (
 // of 30 s.
 const epsilon = 20 * time.Second
 
-// newTools is a world with the image "tools": a shell, sleep, and this test
+// newTools is a fixture with the image "tools": a shell, sleep, and this test
 // binary as /bin/helper.
-func newTools(t testing.TB, change func(*Options)) *world {
+func newTools(t testing.TB, change func(*Options)) *fixture {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newWorld(t, func(o *Options) {
+	return newFixture(t, func(o *Options) {
 		o.Images["tools"] = runtime.Image{
 			Name:     "tools",
 			Programs: map[string]string{"/bin/helper": self, "/bin/sh": "/bin/sh", "/bin/sleep": "/bin/sleep", "/bin/env": "/usr/bin/env"},
@@ -46,24 +46,24 @@ func newTools(t testing.TB, change func(*Options)) *world {
 	})
 }
 
-// scene is a task of a scenario.
-type scene struct {
+// taskFixture is a task of a scenario.
+type taskFixture struct {
 	*Task
-	t     *testing.T
-	world *world
+	t       *testing.T
+	fixture *fixture
 
 	mu      sync.Mutex
 	samples []sample
 }
 
-// play starts a task of the containers in its own world.
-func play(t *testing.T, change func(*taskdef.TaskDefinition), containers ...taskdef.Container) *scene {
+// startTask starts a task of the containers in its own fixture.
+func startTask(t *testing.T, change func(*taskdef.TaskDefinition), containers ...taskdef.Container) *taskFixture {
 	t.Helper()
-	return newTools(t, nil).play(t, change, containers...)
+	return newTools(t, nil).startTask(t, change, containers...)
 }
 
-// play starts a task of the containers. Its name is its definition's family.
-func (w *world) play(t *testing.T, change func(*taskdef.TaskDefinition), containers ...taskdef.Container) *scene {
+// startTask starts a task of the containers. Its name is its definition's family.
+func (w *fixture) startTask(t *testing.T, change func(*taskdef.TaskDefinition), containers ...taskdef.Container) *taskFixture {
 	t.Helper()
 	def := &taskdef.TaskDefinition{Family: "web", NetworkMode: "awsvpc", CPU: "512", Memory: "1024", ContainerDefinitions: containers}
 	if change != nil {
@@ -73,7 +73,7 @@ func (w *world) play(t *testing.T, change func(*taskdef.TaskDefinition), contain
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &scene{Task: task, t: t, world: w}
+	s := &taskFixture{Task: task, t: t, fixture: w}
 	ended := make(chan struct{})
 	go s.sample(ended)
 	t.Cleanup(func() {
@@ -114,13 +114,13 @@ func stopTimeout(c taskdef.Container, seconds int) taskdef.Container {
 	return c
 }
 
-// lingering is a container that does not end by its TERM, but by scene.release.
+// lingering is a container that does not end by its TERM, but by taskFixture.release.
 func lingering(name string) taskdef.Container {
 	return stopTimeout(helper(name, "run", "linger", "0"), 120)
 }
 
 // release ends a lingering container, once it has its TERM.
-func (s *scene) release(name string) {
+func (s *taskFixture) release(name string) {
 	s.t.Helper()
 	s.terminated(name)
 	if err := s.Kill(name, "", syscall.SIGINT); err != nil {
@@ -129,7 +129,7 @@ func (s *scene) release(name string) {
 }
 
 // terminated waits for a container's TERM.
-func (s *scene) terminated(name string) {
+func (s *taskFixture) terminated(name string) {
 	s.t.Helper()
 	testkit.Eventually(s.t, name+" has TERM", func() bool { return len(times(s.log(name), "SIGTERM")) == 1 })
 }
@@ -171,7 +171,7 @@ func (s sample) container(name string) sampled {
 }
 
 // sample polls /task every 200 ms while the task is there.
-func (s *scene) sample(ended chan struct{}) {
+func (s *taskFixture) sample(ended chan struct{}) {
 	defer close(ended)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -201,7 +201,7 @@ func (s *scene) sample(ended chan struct{}) {
 }
 
 // seen returns the samples so far that fulfil a condition.
-func (s *scene) seen(ok func(sample) bool) []sample {
+func (s *taskFixture) seen(ok func(sample) bool) []sample {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var found []sample
@@ -214,12 +214,12 @@ func (s *scene) seen(ok func(sample) bool) []sample {
 }
 
 // base is the value of a container's ECS_CONTAINER_METADATA_URI_V4.
-func (s *scene) base(container string) string {
+func (s *taskFixture) base(container string) string {
 	return "http://" + s.resources.host + "/v4/" + s.resources.facts.Containers[container].EndpointID
 }
 
 // try makes a request from inside the task.
-func (s *scene) try(ctx context.Context, method, url, body string) (int, []byte, error) {
+func (s *taskFixture) try(ctx context.Context, method, url, body string) (int, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, testkit.Patience)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
@@ -237,7 +237,7 @@ func (s *scene) try(ctx context.Context, method, url, body string) (int, []byte,
 }
 
 // request is try that must succeed, and returns the answer's code and text.
-func (s *scene) request(method, url, body string) (int, string) {
+func (s *taskFixture) request(method, url, body string) (int, string) {
 	s.t.Helper()
 	code, got, err := s.try(s.t.Context(), method, url, body)
 	if err != nil {
@@ -247,9 +247,9 @@ func (s *scene) request(method, url, body string) (int, string) {
 }
 
 // log is what a container has written.
-func (s *scene) log(container string) string {
+func (s *taskFixture) log(container string) string {
 	s.t.Helper()
-	text, err := os.ReadFile(filepath.Join(s.world.LogDir(), s.name, container+".log"))
+	text, err := os.ReadFile(filepath.Join(s.fixture.LogDir(), s.name, container+".log"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -258,7 +258,7 @@ func (s *scene) log(container string) string {
 
 // await waits until the containers have written "ready", and the task knows that
 // they run: it learns that from elsewhere, on a busy machine later.
-func (s *scene) await(containers ...string) *scene {
+func (s *taskFixture) await(containers ...string) *taskFixture {
 	s.t.Helper()
 	for _, name := range containers {
 		testkit.Eventually(s.t, name+" is ready", func() bool {
@@ -269,26 +269,26 @@ func (s *scene) await(containers ...string) *scene {
 }
 
 // until waits until the task's view fulfils a condition.
-func (s *scene) until(what string, ok func(scheduler.View) bool) scheduler.View {
+func (s *taskFixture) until(what string, ok func(scheduler.View) bool) scheduler.View {
 	s.t.Helper()
 	until(s.t, s.Task, what, ok)
 	return s.View()
 }
 
 // end asks for the task's stop.
-func (s *scene) end() *scene {
+func (s *taskFixture) end() *taskFixture {
 	s.stop("", "bye")
 	return s
 }
 
 // stopped waits for the task's end.
-func (s *scene) stopped() scheduler.View {
+func (s *taskFixture) stopped() scheduler.View {
 	s.t.Helper()
 	return wait(s.t, s.Task)
 }
 
 // container is one of the view, which must have it.
-func (s *scene) container(name string) scheduler.ContainerView {
+func (s *taskFixture) container(name string) scheduler.ContainerView {
 	s.t.Helper()
 	c, ok := s.View().Container(name)
 	if !ok {
@@ -298,7 +298,7 @@ func (s *scene) container(name string) scheduler.ContainerView {
 }
 
 // code is a container's exit code, -1 without one.
-func (s *scene) code(name string) int {
+func (s *taskFixture) code(name string) int {
 	s.t.Helper()
 	if code := s.container(name).ExitCode; code != nil {
 		return *code
@@ -307,7 +307,7 @@ func (s *scene) code(name string) int {
 }
 
 // signalled is when a container got its stop signal.
-func (s *scene) signalled(name string) time.Time {
+func (s *taskFixture) signalled(name string) time.Time {
 	s.t.Helper()
 	got := times(s.log(name), "SIGTERM")
 	if len(got) != 1 {
@@ -328,6 +328,6 @@ func between(t *testing.T, what string, got, low, high time.Duration) {
 func withRole(d *taskdef.TaskDefinition) { d.TaskRoleARN = roleARN }
 
 // credentialsURL is where the task's credentials are.
-func (s *scene) credentialsURL() string {
+func (s *taskFixture) credentialsURL() string {
 	return "http://" + s.resources.host + "/v2/credentials/" + s.resources.credentials
 }
