@@ -1,7 +1,7 @@
-# The image of consul-ecs: one static binary, root certificates, the name of its
-# user, and /consul. `make image` prepares the build context, dist/image-<arch>,
-# whose rootfs.tar holds exactly these (internal/image/rootfs.go): an image from
-# scratch has no program that could make a directory or give it away.
+# The image of consul-ecs for your own builder. `make archive` writes the build
+# context, dist/image-<arch>, whose rootfs.tar has all files: an image from scratch
+# has no program that could make a directory or give it away. The configuration is
+# that of internal/image/container.go, which builds the image of a release.
 FROM scratch
 # First, or the builder before BuildKit takes --platform for a mistake.
 ADD rootfs.tar /
@@ -20,4 +20,6 @@ LABEL org.opencontainers.image.title="consul-ecs" \
 USER 5996:5996
 # A volume that this image mounts first belongs to this user.
 VOLUME ["/consul"]
+# BuildKit sets it anyway.
+WORKDIR /
 ENTRYPOINT ["/bin/consul-ecs"]

@@ -26,6 +26,7 @@ ARCH    ?= $(if $(filter aarch64 arm64,$(shell uname -m)),arm64,amd64)
 # The commit's, so that the same commit gives the same layer.
 EPOCH    = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),0)
 REVISION = $(shell git describe --always --dirty --abbrev=40 --exclude '*' 2>/dev/null)
+BUILD_IMAGE = $(GO) run ./internal/image -dist $(DIST) -name $(IMAGE) -version $(VERSION) -revision '$(REVISION)' -time $(EPOCH)
 
 .DEFAULT_GOAL := build
 
@@ -40,7 +41,7 @@ build: ## Build bin/consul-ecs and bin/localecs, static
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/localecs ./examples/hello-mesh/hello ./examples/token-broker/tokendemo
 
 .PHONY: tools
-tools: ## Put what tests need into .tools: consul, envoy, staticcheck, govulncheck, gotestsum, scalibr, uidmap, aws, dockerd, compose
+tools: ## Put what tests need into .tools: consul, envoy, staticcheck, govulncheck, gotestsum, uidmap, aws, dockerd, compose
 	@tools/ensure.sh
 
 .PHONY: demo
@@ -111,32 +112,40 @@ fuzz: ## Fuzz every parser for FUZZTIME (default 20s) each
 	@tools/fuzz.sh $(or $(FUZZTIME),20s)
 
 .PHONY: image
-image: image-$(ARCH) ## Build the container image for this machine, and its SBOM
+image: image-$(ARCH) ## Build the container image for this machine, and load it into the Docker engine
 	$(DOCKER) tag $(IMAGE):$(VERSION)-$(ARCH) $(IMAGE):$(VERSION)
 
 .PHONY: image-arm64
-image-arm64: ## Build the container image for arm64, and its SBOM
+image-arm64: ## Build the container image for arm64, and load it into the Docker engine
 
 # Before anything is built for it.
 .PHONY: engine
 engine:
-	@$(DOCKER) version >/dev/null || { echo "make: an image needs a Docker engine and its client: start one, set DOCKER_HOST, or name the client, DOCKER=/path/to/docker" >&2; exit 1; }
+	@$(DOCKER) version >/dev/null || { echo "make: loading an image needs a Docker engine and its client: start one, set DOCKER_HOST, name the client, DOCKER=/path/to/docker, or run make archive" >&2; exit 1; }
 
 .PHONY: image-amd64
-image-amd64 image-arm64: image-%: engine sbom-%
-	$(GO) run ./internal/image -binary $(DIST)/$*/consul-ecs -time $(EPOCH) -out $(DIST)/image-$*/rootfs.tar
-	$(DOCKER) build --platform linux/$* -f Dockerfile -t $(IMAGE):$(VERSION)-$* \
-	  --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) \
-	  --build-arg CREATED=$$(date -u -d @$(EPOCH) +%Y-%m-%dT%H:%M:%SZ) $(DIST)/image-$*
+image-amd64 image-arm64: image-%: engine archive-%
+	$(DOCKER) load -i $(DIST)/consul-ecs-$*.tar
 
-.PHONY: sbom
-sbom: sbom-$(ARCH) ## List the modules in the image's program, CycloneDX, in dist/
+.PHONY: archive
+archive: archive-$(ARCH) ## Build the container image as a file, its SBOM, and a context for docker build, in dist/, without an engine
 
-.PHONY: sbom-amd64 sbom-arm64
-sbom-amd64 sbom-arm64: sbom-%: dist-%
-	@tools/ensure.sh scalibr
-	.tools/bin/scalibr -plugins go/binary -offline -root $(DIST)/$* -o cdx-json=$(DIST)/consul-ecs-$*.cdx.json \
-	  -cdx-component-name consul-ecs -cdx-component-type application -cdx-component-version $(VERSION)
+.PHONY: archive-amd64 archive-arm64
+archive-amd64 archive-arm64: archive-%: dist-%
+	$(BUILD_IMAGE) $*
+
+# Before anything is built for it.
+.PHONY: committed
+committed:
+	@case '$(REVISION)' in '' | *-dirty) echo "make: a release is of a commit, and the tree has changes that are in none" >&2; exit 1 ;; esac
+
+.PHONY: release
+release: committed dist-amd64 dist-arm64 ## Build what a release has, in dist/release, without an engine
+	GOOS=linux GOARCH=amd64 $(GO) build -ldflags '$(LDFLAGS)' -o $(DIST)/amd64/localecs ./cmd/localecs
+	GOOS=linux GOARCH=arm64 $(GO) build -ldflags '$(LDFLAGS)' -o $(DIST)/arm64/localecs ./cmd/localecs
+	rm -rf $(DIST)/release
+	$(BUILD_IMAGE) -release -default-image '$(DEFAULT_IMAGE)' $(if $(BUILDER),-builder $(BUILDER)) amd64 arm64
+	cd $(DIST)/release && sha256sum -c --quiet SHA256SUMS
 
 .PHONY: dist-amd64 dist-arm64
 dist-amd64 dist-arm64: dist-%:

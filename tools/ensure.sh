@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Puts consul, envoy, staticcheck, govulncheck, gotestsum, scalibr, uidmap and AWS's command
-# line into .tools/bin, and a Docker engine into .tools/docker unless one runs: a program on
-# PATH whose version fits is linked, otherwise it is built or installed. A second
-# run with everything in place takes well under a second.
+# Puts consul, envoy, staticcheck, govulncheck, gotestsum, uidmap and AWS's command
+# line into .tools/bin, and a Docker engine into .tools/docker unless one runs: a
+# program on PATH whose version fits is linked, otherwise it is built or installed.
+# A second run with everything in place takes well under a second.
 #
-# usage: tools/ensure.sh [consul] [envoy] [staticcheck] [govulncheck] [gotestsum] [scalibr] [uidmap] [aws] [dockerd] [compose]
+# usage: tools/ensure.sh [consul] [envoy] [staticcheck] [govulncheck] [gotestsum] [uidmap] [aws] [dockerd] [compose]
 #
 # consul-1.22, which only make test-full needs, is built when it is named.
 set -euo pipefail
@@ -207,13 +207,6 @@ fetch_uidmap() {
   dpkg -x uidmap_*.deb . && rm -f uidmap_*.deb
 }
 
-ensure_scalibr() {
-  [ -x "$bin/scalibr" ] && [ "$bin/scalibr" -nt "$root/tools/sbom/go.mod" ] && return
-  say "scalibr: building it from its Go module (about two minutes on two cores, once)"
-  build "scalibr" env -C "$root/tools/sbom" CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$bin/scalibr" github.com/google/osv-scalibr/binary/scalibr ||
-    without $? "Go's module proxy (go env GOPROXY)"
-}
-
 engine=$root/.tools/docker
 
 # engine_runs: a Docker engine answers, at DOCKER_HOST or the default socket.
@@ -338,7 +331,7 @@ ensure() {
 }
 
 if [ $# -eq 0 ]; then
-  set -- consul envoy staticcheck govulncheck gotestsum scalibr
+  set -- consul envoy staticcheck govulncheck gotestsum
   # Not every user can install these, and few tests want them.
   (ensure aws) || say "going on without AWS's command line"
   (ensure uidmap) || say "going on without uidmap"
@@ -347,7 +340,7 @@ if [ $# -eq 0 ]; then
 fi
 for tool in "$@"; do
   case $tool in
-    consul | consul-1.22 | envoy | staticcheck | govulncheck | gotestsum | scalibr | uidmap | aws | dockerd | compose) ensure "$tool" ;;
-    *) say "unknown tool $tool: want consul, consul-1.22, envoy, staticcheck, govulncheck, gotestsum, scalibr, uidmap, aws, dockerd or compose"; exit 1 ;;
+    consul | consul-1.22 | envoy | staticcheck | govulncheck | gotestsum | uidmap | aws | dockerd | compose) ensure "$tool" ;;
+    *) say "unknown tool $tool: want consul, consul-1.22, envoy, staticcheck, govulncheck, gotestsum, uidmap, aws, dockerd or compose"; exit 1 ;;
   esac
 done

@@ -1,15 +1,15 @@
-// Command image makes the root file system of the container image, as a tar
-// file that the Dockerfile adds: FROM scratch has no program that could make a
-// directory or give it away.
+// Command image builds the container image and the files of a release, without
+// a Docker engine.
 //
-// Flow: 1. take Mozilla's root certificates from the Go project's copy, whose
-// version go.mod pins; 2. write them, the program, the names of its user and
-// /consul with fixed owners, modes and times: the same commit gives the same
-// layer.
+// Flow: 1. read the program, and ask go which modules it links; 2. take the
+// texts of their licences, Mozilla's root certificates, the names of the users
+// and /consul into the root file system; 3. write the image as an archive, and
+// the bill of materials (SBOM); 4. for a release, do so for each architecture,
+// and write the index of the images, the provenance and the checksums.
 //
-// Owns: what is in the image, see entries. The tests build it as `make image`
-// does, with a Docker engine of their own if none runs, and lay volumes out as
-// ECS does.
-// Never does: read anything of the machine's but the program.
-// Start reading at: entries.
+// Owns: what is in the image and its configuration. Owners, modes and times are
+// fixed: the same commit gives the same bytes. The Dockerfile has the same
+// configuration, which a test compares.
+// Never does: read anything of the machine's but Go, its modules and the programs.
+// Start reading at: options.single.
 package main

@@ -5,6 +5,9 @@ import (
 	"bytes"
 	"encoding/pem"
 	"io"
+	"maps"
+	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +17,9 @@ import (
 // uid is the image's user and group: health-sync's in the task definitions of
 // the 0.10 modules.
 const uid = 5996
+
+// certificatesPackage has the root certificates in the image.
+const certificatesPackage = "golang.org/x/crypto/x509roots/fallback/bundle"
 
 // The names of the image's two users, for users who write "user" by name. The
 // home is where the user can write.
@@ -31,29 +37,35 @@ type entry struct {
 	data  []byte
 }
 
-// entries is everything in the image.
+// entries returns everything in the image but the directories above.
 //
 // /consul is where volumes are mounted: the first image that mounts an empty
 // volume gives it owner and mode, so with ours first, our user can write.
 // There is no /tmp: every temporary file is made beside the file it becomes.
 func entries(program, certs []byte) []entry {
 	return []entry{
-		{path: "bin/", mode: 0o755},
 		{path: "bin/consul-ecs", mode: 0o755, data: program},
 		{path: "consul/", mode: 0o755, owner: uid},
-		{path: "etc/", mode: 0o755},
 		{path: "etc/group", mode: 0o644, data: []byte(group)},
 		{path: "etc/passwd", mode: 0o644, data: []byte(passwd)},
-		{path: "etc/ssl/", mode: 0o755},
-		{path: "etc/ssl/certs/", mode: 0o755},
 		{path: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, data: certs},
 	}
 }
 
-// writeTar writes the entries, all of the same age.
+// writeTar writes the entries in the order of their paths, and the directories above them. All have the same age.
 func writeTar(w io.Writer, entries []entry, modified time.Time) error {
-	t := tar.NewWriter(w)
+	all := map[string]entry{}
 	for _, e := range entries {
+		all[e.path] = e
+		for dir := path.Dir(strings.TrimSuffix(e.path, "/")); dir != "."; dir = path.Dir(dir) {
+			if _, ok := all[dir+"/"]; !ok {
+				all[dir+"/"] = entry{path: dir + "/", mode: 0o755}
+			}
+		}
+	}
+	t := tar.NewWriter(w)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		e := all[name]
 		h := &tar.Header{
 			Typeflag: tar.TypeReg, Name: e.path, Mode: e.mode, Uid: e.owner, Gid: e.owner,
 			Size: int64(len(e.data)), ModTime: modified, Format: tar.FormatUSTAR,
@@ -71,7 +83,7 @@ func writeTar(w io.Writer, entries []entry, modified time.Time) error {
 	return t.Close()
 }
 
-// certificates are Mozilla's roots as PEM. A root that Mozilla trusts for older
+// certificates returns Mozilla's roots as PEM. A root that Mozilla trusts for older
 // certificates only is left out: PEM cannot express that.
 func certificates() []byte {
 	var b bytes.Buffer

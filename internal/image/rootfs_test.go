@@ -5,70 +5,60 @@ import (
 	"bytes"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-func TestRunWritesTheSameTarAgain(t *testing.T) {
+func TestTarHasDirectoriesAndOneTime(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	binary, out := filepath.Join(dir, "binary"), filepath.Join(dir, "new", "rootfs.tar")
-	if err := os.WriteFile(binary, []byte("program"), 0o600); err != nil {
+	o := options{created: time.Unix(1234567890, 0)}
+	data, err := o.tar([]entry{
+		{path: "b/c/file", mode: 0o600, owner: 7, data: []byte("text")},
+		{path: "b/", mode: 0o700}, {path: "a", mode: 0o755},
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	var before []byte
-	for range 2 {
-		if err := run([]string{"-binary", binary, "-out", out, "-time", "1234567890"}, io.Discard); err != nil {
-			t.Fatal(err)
-		}
-		data, err := os.ReadFile(out)
-		if err != nil || before != nil && !bytes.Equal(data, before) {
-			t.Fatalf("another tar (error %v)", err)
-		}
-		before = data
-	}
-	files := 0
-	for r := tar.NewReader(bytes.NewReader(before)); ; files++ {
-		h, err := r.Next()
-		if err == io.EOF {
-			break
-		}
+	var got []string
+	walk(t, data, func(h *tar.Header, r io.Reader) {
+		text, err := io.ReadAll(r)
 		if err != nil {
-			t.Fatal(err)
+			t.Error(err)
 		}
-		if !h.ModTime.Equal(time.Unix(1234567890, 0)) {
-			t.Errorf("%s is of %s", h.Name, h.ModTime)
-		}
-		data, err := io.ReadAll(r)
-		if h.Name == "bin/consul-ecs" && (err != nil || string(data) != "program" || h.Mode != 0o755) {
-			t.Errorf("program %q, mode %o, error %v", data, h.Mode, err)
-		}
+		got = append(got, fmt.Sprintf("%s %04o %d:%d %d %q", h.Name, h.Mode, h.Uid, h.Gid, h.ModTime.Unix(), text))
+	})
+	want := []string{
+		`a 0755 0:0 1234567890 ""`, `b/ 0700 0:0 1234567890 ""`,
+		`b/c/ 0755 0:0 1234567890 ""`, `b/c/file 0600 7:7 1234567890 "text"`,
 	}
-	if files != 9 {
-		t.Errorf("%d files, want 9", files)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
 func TestRunWithoutProgram(t *testing.T) {
 	t.Parallel()
-	out := filepath.Join(t.TempDir(), "rootfs.tar")
-	if err := run([]string{"-binary", filepath.Join(t.TempDir(), "none"), "-out", out}, io.Discard); err == nil {
+	dist := t.TempDir()
+	if err := run(t.Context(), []string{"-dist", dist, "-version", "1.2.3", "amd64"}, io.Discard); err == nil {
 		t.Error("no error")
 	}
-	if _, err := os.Stat(out); err == nil {
-		t.Error("a tar without a program")
+	if files, err := os.ReadDir(dist); err != nil || len(files) > 0 {
+		t.Errorf("files without a program: %v (error %v)", files, err)
 	}
 }
 
 // AWS's endpoints have certificates of Amazon's roots, or of Starfield's.
 func TestCertificates(t *testing.T) {
 	t.Parallel()
-	wanted := map[string]bool{"Amazon Root CA 1": false, "Amazon Root CA 4": false, "Starfield Services Root Certificate Authority - G2": false}
+	wanted := map[string]bool{
+		"Amazon Root CA 1": false, "Amazon Root CA 4": false, "Starfield Services Root Certificate Authority - G2": false,
+	}
 	found, constrained := 0, 0
 	for rest := certificates(); ; found++ {
 		var block *pem.Block
@@ -91,11 +81,27 @@ func TestCertificates(t *testing.T) {
 			continue
 		}
 		constrained++
-		if bytes.Contains(certificates(), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate})) {
+		block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate})
+		if bytes.Contains(certificates(), block) {
 			t.Error("a root with a constraint")
 		}
 	}
 	if all := found + constrained; all < 100 {
 		t.Errorf("%d roots", all)
+	}
+}
+
+// walk visits the entries of a tar file.
+func walk(t *testing.T, archive []byte, visit func(*tar.Header, io.Reader)) {
+	t.Helper()
+	for r := tar.NewReader(bytes.NewReader(archive)); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		visit(h, r)
 	}
 }

@@ -46,6 +46,8 @@ func (l *lab) noShell(t *testing.T) {
 
 // readOnly: no command needs a place to write but the volume.
 func (l *lab) readOnly(t *testing.T) {
+	const version = "consul-ecs v" + testVersion
+	config := `CONSUL_ECS_CONFIG_JSON={"bootstrapDir":"/consul","service":{"port":1}}`
 	for _, c := range []struct {
 		name string
 		code int
@@ -54,18 +56,19 @@ func (l *lab) readOnly(t *testing.T) {
 	}{
 		{"version", 0, "consul-ecs v" + testVersion, []string{l.image, "version"}},
 		{"schema", 0, "bootstrapDir", []string{l.image, "config", "schema"}},
-		{"validate", 0, "", []string{"-e", `CONSUL_ECS_CONFIG_JSON={"bootstrapDir":"/consul","service":{"port":1}}`, l.image, "config", "validate"}},
+		{"validate", 0, "", []string{"-e", config, l.image, "config", "validate"}},
 		{"install", 0, "installed", []string{l.image, "install", "-to", "/consul"}},
 		{"install elsewhere", 1, "directory /etc is not writable: ", []string{l.image, "install", "-to", "/etc"}},
-		{"mesh-init", 1, "ECS_CONTAINER_METADATA_URI_V4 is not set", []string{"-e", `CONSUL_ECS_CONFIG_JSON={"bootstrapDir":"/consul","service":{"port":1}}`, l.image, "mesh-init"}},
+		{"mesh-init", 1, "ECS_CONTAINER_METADATA_URI_V4 is not set", []string{"-e", config, l.image, "mesh-init"}},
 		{"net-dial", 2, "connection refused", []string{l.image, "net-dial", "127.0.0.1:1"}},
-		{"app-entrypoint", 0, "consul-ecs v" + testVersion, []string{l.image, "app-entrypoint", "/bin/consul-ecs", "version"}},
-		{"envoy-entrypoint", 0, "consul-ecs v" + testVersion, []string{l.image, "envoy-entrypoint", "/bin/consul-ecs", "version"}},
+		{"app-entrypoint", 0, version, []string{l.image, "app-entrypoint", "/bin/consul-ecs", "version"}},
+		{"envoy-entrypoint", 0, version, []string{l.image, "envoy-entrypoint", "/bin/consul-ecs", "version"}},
 		{"user by name", 0, "installed", []string{"-u", "consul-ecs:consul-ecs", l.image, "install", "-to", "/consul"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			out, code := l.container(append([]string{"--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges"}, c.args...)...)
+			restricted := []string{"--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges"}
+			out, code := l.container(append(restricted, c.args...)...)
 			want(t, out, code, c.code, c.part)
 		})
 	}
@@ -142,6 +145,7 @@ func (l *lab) volumeOwner(t *testing.T) {
 	open := l.scratch(t, "open", program, 0, 0o777, file)
 	bare := l.scratch(t, "bare", program, 1000, 0o750)
 	const refused = "directory /consul is not writable: permission denied (running as "
+	const ours = "; directory has mode 0755, owner 5996:5996)"
 	for _, c := range []struct {
 		name, first, user string
 		readOnly, bare    bool // bare: without capabilities
@@ -151,16 +155,18 @@ func (l *lab) volumeOwner(t *testing.T) {
 		{name: "ours first, as its user", first: l.image},
 		{name: "ours first, as root", first: l.image, user: "0"},
 		{name: "ours first, as another", first: l.image, user: "5995", code: 1,
-			parts: []string{refused + "uid 5995, gid 0; directory has mode 0755, owner 5996:5996)", `"user": "5996:5996"`}},
+			parts: []string{refused + "uid 5995, gid 0" + ours, `"user": "5996:5996"`}},
 		{name: "ours first, as root without capabilities", first: l.image, user: "0", bare: true, code: 1,
-			parts: []string{refused + "uid 0, gid 0; directory has mode 0755, owner 5996:5996)", `"user": "5996:5996"`}},
+			parts: []string{refused + "uid 0, gid 0" + ours, `"user": "5996:5996"`}},
 		{name: "ours first, mounted read-only", first: l.image, user: "5996", readOnly: true, code: 1,
 			parts: []string{"read-only file system", "remove readOnly from this container's mount point"}},
 		{name: "empty, as our user", user: "5996", code: 1,
 			parts: []string{refused + "uid 5996, gid 5996; directory has mode 0755, owner 0:0)", `"user": "0:0"`}},
 		{name: "empty, as root", user: "0"},
 		{name: "theirs first, as our user", first: theirs, code: 1,
-			parts: []string{refused + "uid 5996, gid 5996; directory has mode 0750, owner 1000:1000)", `"user": "1000:1000"`}},
+			parts: []string{
+				refused + "uid 5996, gid 5996; directory has mode 0750, owner 1000:1000)", `"user": "1000:1000"`,
+			}},
 		{name: "theirs first, as their user", first: theirs, user: "1000:1000"},
 		{name: "theirs first, as root", first: theirs, user: "0"},
 		{name: "theirs first, open, as our user", first: open},
@@ -182,11 +188,13 @@ func (l *lab) volumeOwner(t *testing.T) {
 			out, code := l.container(append(args, l.image, "install", "-to", "/consul")...)
 			want(t, out, code, c.code, c.parts...)
 			if c.code == 0 { // and another image's container can run it
-				out, code = l.container("--read-only", "--user=1000:1000", "-v", volume.readOnly(), "--entrypoint=/consul/consul-ecs", theirs, "version")
+				out, code = l.container("--read-only", "--user=1000:1000", "-v", volume.readOnly(),
+					"--entrypoint=/consul/consul-ecs", theirs, "version")
 				want(t, out, code, 0, "consul-ecs v"+testVersion)
 			}
 		})
 	}
 	out, code := l.container(l.image, "install", "-to", "/nowhere")
-	want(t, out, code, 1, "directory /nowhere does not exist (running as uid 5996, gid 5996): mount the task's shared volume there")
+	want(t, out, code, 1,
+		"directory /nowhere does not exist (running as uid 5996, gid 5996): mount the task's shared volume there")
 }
