@@ -85,7 +85,7 @@ func BenchmarkLoad(b *testing.B) {
 }
 
 func loadBroker(b *testing.B, consul *testkit.Consul, name string, tasks *awstest.ECS, arns []string) {
-	env := []string{"GOMAXPROCS=1", "AWS_ENDPOINT_URL_ECS=" + tasks.URL(), "AWS_ACCESS_KEY_ID=" + tasks.World.Key.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + tasks.World.Key.Secret}
+	env := []string{"GOMAXPROCS=1", "AWS_ENDPOINT_URL_ECS=" + tasks.URL(), "AWS_ACCESS_KEY_ID=" + tasks.Simulator.Key.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + tasks.Simulator.Key.Secret}
 	if name == "consul" {
 		env = append(env, "CONSUL_HTTP_ADDR="+consul.HTTPAddr, "CONSUL_HTTP_TOKEN="+consul.Token)
 	}

@@ -220,7 +220,7 @@ func (f *fleet) controller(b *testing.B, consul string) *testkit.Process {
 	return testkit.StartProcess(b, testkit.ProcessOptions{Quiet: true, Env: []string{
 		fmt.Sprintf(`CONSUL_ECS_CONFIG_JSON={"bootstrapDir":"/consul","consulServers":{"hosts":%q,"skipServerWatch":true,"defaults":{"tls":false},"http":{"port":%s,"https":false}}}`, host, port),
 		"CONSUL_HTTP_ADDR=" + consul, "CONSUL_HTTP_TOKEN=" + f.consul.Token, "AWS_ENDPOINT_URL_ECS=" + f.ecs.URL(),
-		"AWS_ACCESS_KEY_ID=" + f.ecs.World.Key.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + f.ecs.World.Key.Secret,
+		"AWS_ACCESS_KEY_ID=" + f.ecs.Simulator.Key.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + f.ecs.Simulator.Key.Secret,
 	}}, f.program, command, "-cluster", benchCluster, "-metrics-addr", f.metrics, "-interval", "1s", "-aws-rate", "100")
 }
 

@@ -74,7 +74,7 @@ func (w *clusterWorld) client(token string) *api.Client {
 
 // env returns a controller's environment, with our token and Consul.
 func (w *clusterWorld) env() []string {
-	key := w.ecs.World.Key
+	key := w.ecs.Simulator.Key
 	return []string{
 		"ECS_CONTAINER_METADATA_URI_V4=", "CONSUL_HTTP_ADDR=" + w.HTTPAddr, "CONSUL_HTTP_TOKEN=" + w.Token,
 		"AWS_ENDPOINT_URL_ECS=" + w.aws.URL, "AWS_ACCESS_KEY_ID=" + key.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + key.Secret,

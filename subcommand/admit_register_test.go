@@ -69,9 +69,9 @@ func TestAdmitSignsWhatItRegisters(t *testing.T) {
 	startECS(t, http.StatusOK)
 	api := awstest.NewECS(t, awstest.ECSOptions{})
 	t.Setenv("AWS_ENDPOINT_URL_ECS", api.URL())
-	t.Setenv("AWS_REGION", api.World.Region())
-	t.Setenv("AWS_ACCESS_KEY_ID", api.World.Key.AccessKeyID)
-	t.Setenv("AWS_SECRET_ACCESS_KEY", api.World.Key.Secret)
+	t.Setenv("AWS_REGION", api.Simulator.Region())
+	t.Setenv("AWS_ACCESS_KEY_ID", api.Simulator.Key.AccessKeyID)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", api.Simulator.Key.Secret)
 	code, _, stderr := callAdmit(plainTask(withEntryPoint), "-config", admitMesh(t), "-register", "-")
 	if code != 0 || !strings.Contains(stderr, ":task-definition/app:1") {
 		t.Errorf("exit %d, stderr %s", code, stderr)

@@ -28,8 +28,8 @@ type ECSCall struct {
 // ECS is the ECS API of one account, and a user who may call all of it. Its
 // methods fail the test where they cannot do what they are to do.
 type ECS struct {
-	// World has the calls of the API as methods too.
-	World *World
+	// Simulator has the calls of the API as methods too.
+	Simulator *Simulator
 
 	t      testing.TB
 	server func() *httptest.Server
@@ -42,12 +42,12 @@ type ECS struct {
 // NewECS returns an ECS with the empty cluster "default", which ends with the test.
 func NewECS(t testing.TB, o ECSOptions) *ECS {
 	t.Helper()
-	w, err := OpenWorld(o)
+	w, err := OpenSimulator(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.Close)
-	e := &ECS{World: w, t: t, calls: map[string]int{}}
+	e := &ECS{Simulator: w, t: t, calls: map[string]int{}}
 	e.server = sync.OnceValue(func() *httptest.Server {
 		s := httptest.NewServer(e)
 		t.Cleanup(s.Close)
@@ -59,7 +59,7 @@ func NewECS(t testing.TB, o ECSOptions) *ECS {
 // Run runs tasks, waits until they are RUNNING, and returns their ARNs.
 func (e *ECS) Run(g TaskGroup) []string {
 	e.t.Helper()
-	arns, err := e.World.Run(g)
+	arns, err := e.Simulator.Run(g)
 	e.must(err)
 	return arns
 }
@@ -67,13 +67,13 @@ func (e *ECS) Run(g TaskGroup) []string {
 // Register registers a task definition, a JSON document as for AWS's command line.
 func (e *ECS) Register(document string) {
 	e.t.Helper()
-	e.must(e.World.Register(document))
+	e.must(e.Simulator.Register(document))
 }
 
 // Stop stops tasks as StopTask does, and waits until they are STOPPED.
 func (e *ECS) Stop(tasks ...string) {
 	e.t.Helper()
-	e.must(e.World.Stop(tasks...))
+	e.must(e.Simulator.Stop(tasks...))
 }
 
 func (e *ECS) must(err error) {
@@ -116,7 +116,7 @@ func (e *ECS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	e.World.ServeHTTP(w, r)
+	e.Simulator.ServeHTTP(w, r)
 }
 
 // URL returns the address of the ECS API on loopback, for AWS_ENDPOINT_URL_ECS. It listens from the first call on.
@@ -125,9 +125,9 @@ func (e *ECS) URL() string { return e.server().URL }
 // Config returns the configuration of a client of AWS's SDK: region, key, and an HTTP client that stays within the
 // process. To go through a socket, set BaseEndpoint to URL and HTTPClient to nil.
 func (e *ECS) Config() aws.Config {
-	key := e.World.Key
+	key := e.Simulator.Key
 	return aws.Config{
-		Region: e.World.Region(), BaseEndpoint: aws.String("http://ecs.localecs"),
+		Region: e.Simulator.Region(), BaseEndpoint: aws.String("http://ecs.localecs"),
 		HTTPClient: &http.Client{Transport: within{e}},
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: key.AccessKeyID, SecretAccessKey: key.Secret}, nil

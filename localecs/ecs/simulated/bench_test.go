@@ -30,7 +30,7 @@ const apiPage = 100
 func BenchmarkAPI(b *testing.B) {
 	const tasks = 10_000
 	before := heap()
-	w, err := awstest.OpenWorld(simulated.Options{})
+	w, err := awstest.OpenSimulator(simulated.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func heap() float64 {
 	return float64(m.HeapAlloc)
 }
 
-func newClient(w *awstest.World, server *httptest.Server) *ecs.Client {
+func newClient(w *awstest.Simulator, server *httptest.Server) *ecs.Client {
 	return ecs.New(ecs.Options{
 		Region: w.Region(), BaseEndpoint: aws.String(server.URL),
 		HTTPClient: &http.Client{Transport: buffered{server.Client().Transport}}, Retryer: aws.NopRetryer{},

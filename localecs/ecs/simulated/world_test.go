@@ -15,9 +15,9 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/simulated"
 )
 
-// world is an awstest.World whose versions of tasks are seen.
+// world is an awstest.Simulator whose versions of tasks are seen.
 type world struct {
-	*awstest.World
+	*awstest.Simulator
 	t     *testing.T
 	begin time.Time
 
@@ -33,7 +33,7 @@ func open(t *testing.T, o simulated.Options) *world {
 	w := &world{t: t, begin: time.Now(), counts: map[string]int{}, now: map[string]bool{}}
 	o.Observe = w.observe
 	var err error
-	if w.World, err = awstest.OpenWorld(o); err != nil {
+	if w.Simulator, err = awstest.OpenSimulator(o); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.Close)
@@ -155,7 +155,7 @@ func TestTaskWithoutAFreeAddressFails(t *testing.T) {
 	if ip := w.describe(again[0]).Containers[0].NetworkInterfaces[0].IPv4; ip != "10.1.0.4" {
 		t.Errorf("the address that was given back is not taken: %s", ip)
 	}
-	if _, err := awstest.OpenWorld(simulated.Options{Subnet: "fd00::/64"}); err == nil {
+	if _, err := awstest.OpenSimulator(simulated.Options{Subnet: "fd00::/64"}); err == nil {
 		t.Error("a subnet of IPv6 was taken")
 	}
 }
@@ -245,7 +245,7 @@ func TestUnhealthyTaskIsReplaced(t *testing.T) {
 
 func TestClosedWorldReturnsAnError(t *testing.T) {
 	t.Parallel()
-	w, err := awstest.OpenWorld(simulated.Options{Timing: slow()})
+	w, err := awstest.OpenSimulator(simulated.Options{Timing: slow()})
 	if err != nil {
 		t.Fatal(err)
 	}

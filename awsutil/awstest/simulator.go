@@ -13,8 +13,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/simulated"
 )
 
-// World is a simulated ECS that a test acts on.
-type World struct {
+// Simulator is an ECS without processes that a test acts on.
+type Simulator struct {
 	*simulated.Simulator
 	// Key is that of a user who may call everything.
 	Key iam.Key
@@ -31,37 +31,37 @@ type taskState struct {
 	ran, stopped bool
 }
 
-// OpenWorld makes a World. The error is about the subnet.
-func OpenWorld(o ECSOptions) (*World, error) {
-	w := &World{tasks: map[string]taskState{}}
-	w.changed = sync.NewCond(&w.mu)
+// OpenSimulator starts a Simulator. The error is about the subnet.
+func OpenSimulator(o ECSOptions) (*Simulator, error) {
+	s := &Simulator{tasks: map[string]taskState{}}
+	s.changed = sync.NewCond(&s.mu)
 	observe := o.Observe
 	o.Observe = func(task shapes.Task, at time.Time) {
 		if observe != nil {
 			observe(task, at)
 		}
-		w.mu.Lock()
-		defer w.mu.Unlock()
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		stopped := task.LastStatus == shapes.Stopped
-		w.tasks[idOf(task.TaskARN)] = taskState{task.ClusterARN, stopped || !task.StartedAt.IsZero(), stopped}
-		w.changed.Broadcast()
+		s.tasks[idOf(task.TaskARN)] = taskState{task.ClusterARN, stopped || !task.StartedAt.IsZero(), stopped}
+		s.changed.Broadcast()
 	}
 	var err error
-	if w.Simulator, err = simulated.Open(o); err != nil {
+	if s.Simulator, err = simulated.Open(o); err != nil {
 		return nil, err
 	}
-	w.Key = w.Identities.PutUser(iam.Admin("localecs",
-		shapes.Account{Region: w.Region(), ID: cmp.Or(o.Account, simulated.DefaultAccount)}))
-	return w, nil
+	s.Key = s.Identities.PutUser(iam.Admin("localecs",
+		shapes.Account{Region: s.Region(), ID: cmp.Or(o.Account, simulated.DefaultAccount)}))
+	return s, nil
 }
 
-// Close ends the World: nothing happens to a task any more.
-func (w *World) Close() {
-	w.Simulator.Close()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.closed = true
-	w.changed.Broadcast()
+// Close ends the Simulator: nothing happens to a task any more.
+func (s *Simulator) Close() {
+	s.Simulator.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	s.changed.Broadcast()
 }
 
 // TaskGroup is a number of equal tasks.
@@ -79,9 +79,9 @@ type TaskGroup struct {
 
 // Run runs tasks, and waits until all of them are RUNNING or have been. It
 // returns their ARNs, in the order of their creation.
-func (w *World) Run(g TaskGroup) (arns []string, err error) {
-	call := w.call()
-	if err := w.prepare(call, g); err != nil {
+func (s *Simulator) Run(g TaskGroup) (arns []string, err error) {
+	call := s.call()
+	if err := s.prepare(call, g); err != nil {
 		return nil, err
 	}
 	in := shapes.RunTaskInput{
@@ -97,7 +97,7 @@ func (w *World) Run(g TaskGroup) (arns []string, err error) {
 	for remaining := g.Count; remaining > 0; remaining -= batch {
 		n := min(remaining, batch)
 		in.Count = &n
-		out, err := w.Plane.RunTask(call, in)
+		out, err := s.Plane.RunTask(call, in)
 		if err != nil {
 			return arns, fmt.Errorf("run tasks of %q: %w", g.Family, err)
 		}
@@ -105,23 +105,23 @@ func (w *World) Run(g TaskGroup) (arns []string, err error) {
 			arns = append(arns, t.TaskARN)
 		}
 	}
-	return arns, w.await(arns, func(s taskState) bool { return s.ran })
+	return arns, s.await(arns, func(state taskState) bool { return state.ran })
 }
 
 // batch is how many tasks one RunTask starts.
 const batch = 10
 
 // prepare creates the cluster and the task definition of the group.
-func (w *World) prepare(call shapes.Call, g TaskGroup) error {
-	if _, err := w.Plane.CreateCluster(call, shapes.CreateClusterInput{ClusterName: g.Cluster}); err != nil {
+func (s *Simulator) prepare(call shapes.Call, g TaskGroup) error {
+	if _, err := s.Plane.CreateCluster(call, shapes.CreateClusterInput{ClusterName: g.Cluster}); err != nil {
 		return fmt.Errorf("create cluster %q: %w", g.Cluster, err)
 	}
-	if _, err := w.Plane.DescribeTaskDefinition(call,
+	if _, err := s.Plane.DescribeTaskDefinition(call,
 		shapes.TaskDefinitionInput{TaskDefinition: g.Family}); err == nil {
 		return nil
 	}
-	err := w.Register(fmt.Sprintf(`{"family": %q, "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
-		"containerDefinitions": [{"name": "app", "image": "app"}]}`, g.Family))
+	err := s.Register(fmt.Sprintf(`{"family": %q, "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"],
+		"cpu": "256", "memory": "512", "containerDefinitions": [{"name": "app", "image": "app"}]}`, g.Family))
 	if err != nil {
 		return fmt.Errorf("register %q: %w", g.Family, err)
 	}
@@ -129,45 +129,45 @@ func (w *World) prepare(call shapes.Call, g TaskGroup) error {
 }
 
 // Register registers a task definition, a document as of RegisterTaskDefinition.
-func (w *World) Register(document string) error {
-	_, err := w.Plane.RegisterTaskDefinition(w.call(), shapes.RegisterTaskDefinitionInput{Document: []byte(document)})
+func (s *Simulator) Register(document string) error {
+	_, err := s.Plane.RegisterTaskDefinition(s.call(), shapes.RegisterTaskDefinitionInput{Document: []byte(document)})
 	return err
 }
 
 // Stop stops tasks, by ID or ARN, as StopTask does, and waits until they are
 // STOPPED.
-func (w *World) Stop(tasks ...string) error {
+func (s *Simulator) Stop(tasks ...string) error {
 	for _, task := range tasks {
-		w.mu.Lock()
-		s := w.tasks[idOf(task)]
-		w.mu.Unlock()
-		if s.stopped {
+		s.mu.Lock()
+		state := s.tasks[idOf(task)]
+		s.mu.Unlock()
+		if state.stopped {
 			return fmt.Errorf("task %s: has stopped", task)
 		}
-		if _, err := w.Plane.StopTask(w.call(), shapes.StopTaskInput{Cluster: s.cluster, Task: task}); err != nil {
+		if _, err := s.Plane.StopTask(s.call(), shapes.StopTaskInput{Cluster: state.cluster, Task: task}); err != nil {
 			return fmt.Errorf("stop task %s: %w", task, err)
 		}
 	}
-	return w.await(tasks, func(s taskState) bool { return s.stopped })
+	return s.await(tasks, func(state taskState) bool { return state.stopped })
 }
 
 // await waits until all tasks are as they have to be.
-func (w *World) await(tasks []string, done func(taskState) bool) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (s *Simulator) await(tasks []string, done func(taskState) bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, task := range tasks {
-		for !done(w.tasks[idOf(task)]) {
-			if w.closed {
+		for !done(s.tasks[idOf(task)]) {
+			if s.closed {
 				return errors.New("the simulated ECS is closed")
 			}
-			w.changed.Wait()
+			s.changed.Wait()
 		}
 	}
 	return nil
 }
 
-func (w *World) call() shapes.Call {
-	return shapes.Call{Now: time.Now(), Principal: w.Key.Principal.ARN}
+func (s *Simulator) call() shapes.Call {
+	return shapes.Call{Now: time.Now(), Principal: s.Key.Principal.ARN}
 }
 
 func idOf(task string) string { return task[strings.LastIndex(task, "/")+1:] }
