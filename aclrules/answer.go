@@ -36,8 +36,8 @@ type Answer struct {
 	Access   string `json:"access"`
 	// Decision is allow, deny or unknown; disagree when two engines differ.
 	Decision string `json:"decision"`
-	// Placed is the rule that decided; empty when none did.
-	Placed
+	// LocatedRule is the rule that decided; empty when none did.
+	LocatedRule
 	// Why is what else decided, or what an unknown lacks.
 	Why string `json:"why,omitempty"`
 	// Missing is what an unknown could not read, and who could.
@@ -48,27 +48,27 @@ type Answer struct {
 	query Query
 }
 
-// Placed is a rule and where it is from. Line is in a policy's text, from 1; 0
+// LocatedRule is a rule and where it is from. Line is in a policy's text, from 1; 0
 // where there is no text.
-type Placed struct {
+type LocatedRule struct {
 	Rule   string `json:"rule,omitempty"`
 	Source string `json:"source,omitempty"`
 	Line   int    `json:"line,omitempty"`
 }
 
-func placed(text string, s Sourced) Placed {
-	return Placed{text, s.Source.String(), s.Rule.Line}
+func locatedRule(text string, s Sourced) LocatedRule {
+	return LocatedRule{text, s.Source.String(), s.Rule.Line}
 }
 
-// place is where a rule is from, in words.
-func (p Placed) place() string {
+// location returns where a rule is from, in words.
+func (p LocatedRule) location() string {
 	if p.Line == 0 {
 		return p.Source
 	}
 	return fmt.Sprintf("%s line %d", p.Source, p.Line)
 }
 
-func placeOf(s Sourced) string { return placed("", s).place() }
+func locationOf(s Sourced) string { return locatedRule("", s).location() }
 
 // Disagree is the decision when we and the server differ.
 const Disagree = "disagree"
@@ -81,7 +81,7 @@ func (r *Report) Can(q Query) Answer {
 		x = &reason
 	}
 	a := blank(q)
-	a.Decision, a.Placed, a.Why = x.Verdict.String(), x.Winner, x.Why
+	a.Decision, a.LocatedRule, a.Why = x.Verdict.String(), x.Winner, x.Why
 	if x.Verdict == Unknown {
 		a.Missing = r.missing()
 	}
@@ -92,8 +92,8 @@ func blank(q Query) Answer {
 	return Answer{Resource: string(q.Resource), Segment: q.Segment, Access: string(q.Access), query: q}
 }
 
-// special is the reason for every answer about a subject that the server does
-// not let in, or of a server that lets in every request; nil otherwise.
+// special returns the reason for every answer about a subject that the server does not let in, or of a server
+// that lets in every request; nil otherwise.
 func (r *Report) special() *Reason {
 	switch {
 	case r.found.Refused != nil:
@@ -104,7 +104,7 @@ func (r *Report) special() *Reason {
 	return nil
 }
 
-// explain is the table's explanation, unless there is a reason for everything.
+// explain returns the table's explanation, unless there is a reason for everything.
 func (r *Report) explain(q Query) Explanation {
 	if special := r.special(); special != nil {
 		return Explanation{Reason: *special}
@@ -118,7 +118,7 @@ func (a Answer) Compare(allowed bool) Answer {
 	a.Server = word(allowed)
 	switch {
 	case a.Decision == Unknown.String():
-		a.Decision, a.Why, a.Placed, a.Missing = a.Server, "decided by the server; by the resolver: "+a.Why, Placed{}, nil
+		a.Decision, a.Why, a.LocatedRule, a.Missing = a.Server, "decided by the server; by the resolver: "+a.Why, LocatedRule{}, nil
 	case a.Decision != a.Server:
 		a.Decision = Disagree
 	}
@@ -132,16 +132,15 @@ func word(allowed bool) string {
 	return Denied.String()
 }
 
-// ByServer is an answer that only the server gave.
+// ByServer returns an answer that only the server gave.
 func ByServer(q Query, allowed bool) Answer {
 	a := blank(q)
 	a.Server, a.Decision, a.Why = word(allowed), word(allowed), "decided by the server"
 	return a
 }
 
-// WorstAnswer is the verdict on all answers together: a deny, also one of the server
-// against our reading, before an unknown, also an allow of the server against
-// our reading, before an allow.
+// WorstAnswer returns the verdict on all answers together: a deny, also one of the server against our
+// reading, before an unknown, also an allow of the server against our reading, before an allow.
 func WorstAnswer(answers []Answer) Verdict {
 	worst := Allowed
 	for _, a := range answers {
@@ -159,17 +158,16 @@ func WorstAnswer(answers []Answer) Verdict {
 	return worst
 }
 
-// Problems are why the report is not complete; nil when it is.
+// Problems returns why the report is not complete; nil when it is.
 func (r *Report) Problems() error { return errors.Join(r.found.Errors...) }
 
-// Special is the reason that decides every question: the server lets the subject
-// not in at all, or it lets in every request; nil otherwise.
+// Special returns the reason that decides every question: the server lets the subject not in at all, or it
+// lets in every request; nil otherwise.
 func (r *Report) Special() (refused, disabled error) { return r.found.Refused, r.found.Disabled }
 
 func (r *Report) missing() []string { return errorTexts(r.found.Errors) }
 
-// escalation is what an allowed query grants beyond its own words;
-// empty for nothing.
+// escalation returns what an allowed query grants beyond its own words; empty for nothing.
 func escalation(q Query, v Verdict) string {
 	if v != Allowed || q.Access != WriteAccess {
 		return ""

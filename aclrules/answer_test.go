@@ -42,7 +42,7 @@ func answerQuery(t *testing.T, text string) Query {
 	return q
 }
 
-// scenes are subjects, each with a question.
+// scenes returns subjects, each with a question.
 func scenes(t *testing.T) []scene {
 	ops := found(t,
 		"token 3f2a1b0c… → role \"ops\" → policy \"ops\": key_prefix \"app/\" { policy = \"write\" }\nservice_prefix \"\" {\n  policy = \"write\"\n}\noperator = \"write\"",

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// hundred is a token of 100 policies with 100 rules each.
+// hundred returns a token of 100 policies with 100 rules each.
 func hundred(b *testing.B) (texts []string, rules []Sourced) {
 	b.Helper()
 	for p := range 100 {

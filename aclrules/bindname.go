@@ -37,7 +37,7 @@ func readBindName(text string) bindName {
 // anyText matches every text.
 const anyText = ".*"
 
-// pattern is a regular expression for all that a part of a name may become.
+// pattern returns a regular expression for all that a part of a name may become.
 func (n *bindName) pattern(part ast.Node) string {
 	switch part := part.(type) {
 	case *ast.Output:

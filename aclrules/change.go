@@ -15,8 +15,7 @@ type Change struct {
 	Add string
 }
 
-// change is for the table's own rules: those that could not be read may stand
-// in its way.
+// change returns the change for the table's own rules: those that could not be read may stand in its way.
 func (t *Table) change(q Query) Change {
 	if t.Decide(q).Verdict == Allowed {
 		return Change{Add: t.refusal(q)}
@@ -36,7 +35,7 @@ func (t *Table) change(q Query) Change {
 	return c
 }
 
-// inherited is the answer for a scalar that has no rule.
+// inherited returns the answer for a scalar that has no rule.
 func (t *Table) inherited(q Query) Verdict {
 	from := inheritedFrom(q.Resource)
 	if from == q.Resource {
@@ -132,8 +131,8 @@ func losesIntentions(e, remaining *entry) bool {
 	return remaining == nil || remaining.intentions < 0 || remaining.grantsIntentions != e.grantsIntentions
 }
 
-// remainingLevel is the level of a service by what remains of its entry, which may be nil, by
-// the longest prefix or by the default policy, which allows.
+// remainingLevel returns the level of a service by what remains of its entry, which may be nil, by the
+// longest prefix or by the default policy, which allows.
 func (t *Table) remainingLevel(remaining *entry, service string) string {
 	if remaining == nil {
 		remaining = t.segments[Service].longest(service)
@@ -144,8 +143,8 @@ func (t *Table) remainingLevel(remaining *entry, service string) string {
 	return remaining.grants.String()
 }
 
-// serviceLevel is the level for services that a rule about intentions has to
-// state: what is in force already, so that nothing else changes.
+// serviceLevel returns the level for services that a rule about intentions has to state: what is in force
+// already, so that nothing else changes.
 func (t *Table) serviceLevel(r Rule) string {
 	services := t.segments[Service]
 	e := services.longest(r.Segment)
@@ -158,7 +157,7 @@ func (t *Table) serviceLevel(r Rule) string {
 	return e.grants.String()
 }
 
-// refusal is the text that turns an allow into a deny.
+// refusal returns the text that turns an allow into a deny.
 func (t *Table) refusal(q Query) string {
 	r := Rule{Resource: q.Resource, Segment: q.Segment, Level: "deny"}
 	switch {

@@ -17,25 +17,25 @@ type Excess struct {
 	Access string `json:"access,omitempty"`
 	// Wanted is the rule that would grant it, and Owner the one that keeps it from the
 	// owner; empty where the owner has no rule.
-	Wanted Placed `json:"wanted"`
-	Owner  Placed `json:"owner"`
+	Wanted LocatedRule `json:"wanted"`
+	Owner  LocatedRule `json:"owner"`
 	// Datacenter is where, empty for that of the reports.
 	Datacenter string `json:"datacenter,omitempty"`
 	// Why is what else keeps it from the owner, or what could not be read.
 	Why string `json:"why,omitempty"`
 }
 
-// String is the right, what would grant it, and what the owner has instead.
+// String returns the right, what would grant it, and what the owner has instead.
 func (e Excess) String() string {
 	var parts []string
 	if e.Of != "" {
-		parts = append(parts, fmt.Sprintf("%s of %s, by %s of %s", e.Access, e.Of, e.Wanted.Rule, e.Wanted.place()))
+		parts = append(parts, fmt.Sprintf("%s of %s, by %s of %s", e.Access, e.Of, e.Wanted.Rule, e.Wanted.location()))
 	}
 	if e.Datacenter != "" {
 		parts = append(parts, "in "+e.Datacenter)
 	}
 	if e.Owner.Rule != "" {
-		parts = append(parts, fmt.Sprintf("the owner has %s by %s", e.Owner.Rule, e.Owner.place()))
+		parts = append(parts, fmt.Sprintf("the owner has %s by %s", e.Owner.Rule, e.Owner.location()))
 	}
 	if e.Why != "" {
 		parts = append(parts, e.Why)
@@ -81,8 +81,7 @@ func Covers(owner, wanted *Report) []Excess {
 // unnamed is a datacenter that nothing is limited to. No datacenter has such a name.
 const unnamed = "any other datacenter"
 
-// otherDatacenters are those in which the rules may differ from those of the datacenter
-// that resolved.
+// otherDatacenters returns those in which the rules may differ from those of the datacenter that resolved.
 func otherDatacenters(all ...Resolution) []string {
 	var named []string
 	differ := false
@@ -107,30 +106,30 @@ func excess(owner, wanted *Table) []Excess {
 	}
 	var all []Excess
 	for _, r := range Scalars() {
-		all = append(all, place{resource: r}.excess(owner, wanted)...)
+		all = append(all, scope{resource: r}.excess(owner, wanted)...)
 	}
 	for _, r := range Segmented() {
-		for _, p := range places(r, owner, wanted) {
+		for _, p := range scopes(r, owner, wanted) {
 			all = append(all, p.excess(owner, wanted)...)
 		}
 	}
 	return all
 }
 
-// place is what a rule may be about: a scalar, a segment, or all below a prefix that no
+// scope is what a rule may be about: a scalar, a segment, or all below a prefix that no
 // other rule is about.
-type place struct {
+type scope struct {
 	resource Resource
 	prefix   bool
 	segment  string
 }
 
-// places are those that either table has rules about.
-func places(r Resource, tables ...*Table) []place {
-	var all []place
+// scopes returns those that either table has rules about.
+func scopes(r Resource, tables ...*Table) []scope {
+	var all []scope
 	for _, t := range tables {
 		for _, e := range t.segments[r].sorted {
-			if p := (place{r, e.prefix, e.segment}); !slices.Contains(all, p) {
+			if p := (scope{r, e.prefix, e.segment}); !slices.Contains(all, p) {
 				all = append(all, p)
 			}
 		}
@@ -138,9 +137,9 @@ func places(r Resource, tables ...*Table) []place {
 	return all
 }
 
-// excess are the accesses to a place that the wanted rules grant and the owner's do not:
-// at most one, with the intentions of services another.
-func (p place) excess(owner, wanted *Table) []Excess {
+// excess returns the accesses to a scope that the wanted rules grant and the owner's do not: at most one,
+// with the intentions of services another.
+func (p scope) excess(owner, wanted *Table) []Excess {
 	asked := [][]Query{{{p.resource, p.segment, WriteAccess}, {p.resource, p.segment, ReadAccess}}}
 	switch p.resource {
 	case Key:
@@ -158,7 +157,7 @@ func (p place) excess(owner, wanted *Table) []Excess {
 			if d := owner.decideAt(p, q); d.Verdict != Allowed {
 				all = append(all, Excess{
 					Of: SubjectText(p.resource, p.prefix, p.segment), Access: string(q.Resource) + " " + string(q.Access),
-					Wanted: grants.placed(q), Owner: d.entry.placed(q), Why: owner.why(q, d),
+					Wanted: grants.locatedRule(q), Owner: d.entry.locatedRule(q), Why: owner.why(q, d),
 				})
 				break
 			}
@@ -167,8 +166,8 @@ func (p place) excess(owner, wanted *Table) []Excess {
 	return all
 }
 
-// at is the entry in force at a place, nil for none.
-func (t *Table) at(p place) *entry {
+// at returns the entry in force at a scope, nil for none.
+func (t *Table) at(p scope) *entry {
 	switch {
 	case p.resource.IsScalar():
 		return t.scalar(p.resource)
@@ -178,8 +177,8 @@ func (t *Table) at(p place) *entry {
 	return t.segments[p.resource].find(p.segment)
 }
 
-// decideAt is Decide for a place. With rules missing nothing is surely allowed.
-func (t *Table) decideAt(p place, q Query) Decision {
+// decideAt decides for a scope. With rules missing nothing is surely allowed.
+func (t *Table) decideAt(p scope, q Query) Decision {
 	e := t.at(p)
 	d := Decision{Verdict: e.verdict(q), entry: e}
 	switch {
@@ -193,11 +192,11 @@ func (t *Table) decideAt(p place, q Query) Decision {
 	return d
 }
 
-// placed is the rule of an entry that decides a query; empty for no entry.
-func (e *entry) placed(q Query) Placed {
+// locatedRule returns the rule of an entry that decides a query; empty for no entry.
+func (e *entry) locatedRule(q Query) LocatedRule {
 	if e == nil {
-		return Placed{}
+		return LocatedRule{}
 	}
 	s := e.rules[e.decisive(q)]
-	return placed(ruleText(s.Rule, q), s)
+	return locatedRule(ruleText(s.Rule, q), s)
 }

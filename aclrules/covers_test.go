@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// reportOf is a report on the rules of policies.
+// reportOf returns a report on the rules of policies.
 func reportOf(t testing.TB, byDefault Verdict, errs []error, policies ...string) *Report {
 	t.Helper()
 	return NewReport(Resolution{Rules: pool(t, policies...), Errors: errs}, byDefault)
@@ -108,7 +108,7 @@ func TestCoversNamesRulesOfBothSides(t *testing.T) {
 	got := Covers(reportOf(t, Denied, nil, `service "db" { policy = "read" }`), reportOf(t, Denied, nil, ``, `service "db" { policy = "write" }`))
 	want := []Excess{{
 		Of: `service "db"`, Access: "service write",
-		Wanted: Placed{`service "db" = write`, "policy 2", 1}, Owner: Placed{`service "db" = read`, "policy 1", 1},
+		Wanted: LocatedRule{`service "db" = write`, "policy 2", 1}, Owner: LocatedRule{`service "db" = read`, "policy 1", 1},
 	}}
 	if !slices.Equal(got, want) {
 		t.Errorf("excess %+v, want %+v", got, want)

@@ -44,7 +44,7 @@ func (t *Table) byDefault(r Resource) Verdict {
 	return t.options.Default
 }
 
-// rules is the decision of the rules; Unknown when none applies.
+// rules returns the decision of the rules; Unknown when none applies.
 func (t *Table) rules(q Query) (Verdict, *entry) {
 	switch {
 	case q.Resource.IsScalar():
@@ -66,8 +66,7 @@ func (t *Table) rules(q Query) (Verdict, *entry) {
 	return e.verdict(q), e
 }
 
-// scalar is the entry in force; mesh and peering inherit operator's when they
-// have none.
+// scalar returns the entry in force; mesh and peering inherit operator's when they have none.
 func (t *Table) scalar(r Resource) *entry {
 	if e := t.scalars[r]; e != nil {
 		return e
@@ -75,7 +74,7 @@ func (t *Table) scalar(r Resource) *entry {
 	return t.scalars[inheritedFrom(r)]
 }
 
-// inheritedFrom is the resource whose rule counts where r has none.
+// inheritedFrom returns the resource whose rule counts where r has none.
 func inheritedFrom(r Resource) Resource {
 	if r == Mesh || r == Peering {
 		return Operator
@@ -98,8 +97,8 @@ func (e *entry) verdict(q Query) Verdict {
 	return Denied
 }
 
-// writePrefix is about everything below a key: the longest prefix that covers
-// it must grant write, and no rule inside may refuse.
+// writePrefix decides about everything below a key: the longest prefix that covers it must grant write, and
+// no rule inside may refuse.
 func (t *Table) writePrefix(prefix string) (Verdict, *entry) {
 	keys := t.segments[Key]
 	covering := keys.longest(prefix)

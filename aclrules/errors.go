@@ -70,7 +70,7 @@ func (e *sourceError) Unwrap() error { return e.err }
 // Source is the way from a subject to a rule: each step is a link.
 type Source []string
 
-// String is the chain for display: token 3f2a… → role "ops" → policy "web".
+// String returns the chain for display: token 3f2a… → role "ops" → policy "web".
 func (s Source) String() string { return strings.Join(s, " → ") }
 
 // step returns the chain with one more link. The receiver is not changed.

@@ -9,16 +9,16 @@ import (
 type Reason struct {
 	Verdict Verdict
 	// Winner is the rule that decided, as it counts: `service "web" = deny`; empty when none did.
-	Winner Placed
+	Winner LocatedRule
 	// Why names what decided when no rule did, and what an unknown
 	// lacks; empty otherwise.
 	Why string
 }
 
-// reason is Decide with the rule that decided.
+// reason returns the decision with the rule that decided.
 func (t *Table) reason(q Query) Reason {
 	d := t.Decide(q)
-	return Reason{Verdict: d.Verdict, Winner: d.entry.placed(q), Why: t.why(q, d)}
+	return Reason{Verdict: d.Verdict, Winner: d.entry.locatedRule(q), Why: t.why(q, d)}
 }
 
 // Explanation is how a decision was reached.
@@ -34,11 +34,11 @@ type Explanation struct {
 // OverriddenRule is a rule, as it would have counted, that was looked at and did not decide. Why
 // names what overrode it.
 type OverriddenRule struct {
-	Placed
+	LocatedRule
 	Why string `json:"why"`
 }
 
-// Explain is reason with all that was looked at.
+// Explain returns the decision with all that was looked at.
 func (t *Table) Explain(q Query) Explanation {
 	x := Explanation{Reason: t.reason(q)}
 	d := t.Decide(q)
@@ -53,13 +53,13 @@ func (t *Table) Explain(q Query) Explanation {
 			continue
 		}
 		for _, s := range e.rules {
-			x.Losers = append(x.Losers, OverriddenRule{placed(ruleText(s.Rule, q), s), overriddenBy(e, d.entry, q)})
+			x.Losers = append(x.Losers, OverriddenRule{locatedRule(ruleText(s.Rule, q), s), overriddenBy(e, d.entry, q)})
 		}
 	}
 	return x
 }
 
-// decisive is the index of the rule that an entry's level for a query is of.
+// decisive returns the index of the rule that an entry's level for a query is of.
 func (e *entry) decisive(q Query) int {
 	if q.Resource == Intention && e.intentions >= 0 {
 		return e.intentions
@@ -67,7 +67,7 @@ func (e *entry) decisive(q Query) int {
 	return e.level
 }
 
-// outranked are the rules of an entry that another of the same thing beat.
+// outranked returns the rules of an entry that another of the same thing beat.
 func (e *entry) outranked(q Query) []OverriddenRule {
 	var losers []OverriddenRule
 	at := e.decisive(q)
@@ -86,12 +86,12 @@ func (e *entry) outranked(q Query) []OverriddenRule {
 		case lost == "":
 			why = "does not set intentions"
 		}
-		losers = append(losers, OverriddenRule{placed(ruleText(s.Rule, q), s), why})
+		losers = append(losers, OverriddenRule{locatedRule(ruleText(s.Rule, q), s), why})
 	}
 	return losers
 }
 
-// levelText is the level that a rule has for the query, as written.
+// levelText returns the level that a rule has for the query, as written.
 func levelText(r *Rule, q Query) string {
 	if q.Resource == Intention {
 		return r.Intentions
@@ -109,8 +109,7 @@ func ruleText(r *Rule, q Query) string {
 	return r.Subject() + " intentions = " + r.Intentions
 }
 
-// considered are the entries that speak of what the query asks, the most
-// specific first.
+// considered returns the entries that speak of what the query asks, the most specific first.
 func (t *Table) considered(q Query) []*entry {
 	if q.Resource.IsScalar() {
 		var found []*entry

@@ -57,8 +57,8 @@ func (w *walk) identities(ctx context.Context) {
 	}
 }
 
-// template is what a templated policy stands for: by the server's text where it
-// can be read, else as this program knows it. It visits why there is none.
+// template returns what a templated policy stands for: by the server's text where it can be read, else as
+// this program knows it. It visits why there is none.
 func (w *walk) template(ctx context.Context, source Source, t TemplatedPolicy) []*Rule {
 	known, err := Template(t.Template, t.Name)
 	rules := known

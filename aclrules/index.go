@@ -44,7 +44,7 @@ func (e *entry) settle() {
 	}
 }
 
-// implied is the level for intentions of services whose rules state none.
+// implied returns the level for intentions of services whose rules state none.
 func implied(level string) Level {
 	if level == "read" || level == "write" {
 		return LevelRead
@@ -75,8 +75,7 @@ func (i *index) settle() {
 	i.lengths = slices.Compact(i.lengths)
 }
 
-// find is the entry in force for a segment: the exact one, else the longest
-// prefix, else nil.
+// find returns the entry in force for a segment: the exact one, else the longest prefix, else nil.
 func (i *index) find(segment string) *entry {
 	if e := i.exact[segment]; e != nil {
 		return e
@@ -84,7 +83,7 @@ func (i *index) find(segment string) *entry {
 	return i.longest(segment)
 }
 
-// longest is the entry of the longest prefix of a segment, nil for none.
+// longest returns the entry of the longest prefix of a segment, nil for none.
 func (i *index) longest(segment string) *entry {
 	for e := range i.covering(segment) {
 		return e
@@ -92,8 +91,8 @@ func (i *index) longest(segment string) *entry {
 	return nil
 }
 
-// covering are the entries of all prefixes of a segment, the longest first. Rules have
-// prefixes of few lengths, so each is tried.
+// covering returns the entries of all prefixes of a segment, the longest first. Rules have prefixes of few
+// lengths, so each is tried.
 func (i *index) covering(segment string) iter.Seq[*entry] {
 	return func(yield func(*entry) bool) {
 		for _, n := range i.lengths {
@@ -107,7 +106,7 @@ func (i *index) covering(segment string) iter.Seq[*entry] {
 	}
 }
 
-// below are the entries at or inside a prefix, in the order of their segments.
+// below returns the entries at or inside a prefix, in the order of their segments.
 func (i *index) below(prefix string) []*entry {
 	from, _ := slices.BinarySearchFunc(i.sorted, prefix, func(e *entry, s string) int { return strings.Compare(e.segment, s) })
 	to := from
@@ -123,8 +122,8 @@ type star struct {
 	entry   *entry  // the one that decided; nil for none
 }
 
-// any is the server's answer for "some service": yes if any rule grants it, no
-// if only the empty prefix speaks and refuses.
+// any returns the server's answer for "some service": yes if any rule grants it, no if only the empty prefix
+// speaks and refuses.
 func (i *index) any(needed Level) star {
 	for _, e := range i.sorted {
 		if e.grantsIntentions >= needed {
@@ -137,8 +136,8 @@ func (i *index) any(needed Level) star {
 	return star{}
 }
 
-// all is the server's answer for "every service": no if any rule refuses it,
-// yes if the empty prefix grants it.
+// all returns the server's answer for "every service": no if any rule refuses it, yes if the empty prefix
+// grants it.
 func (i *index) all(needed Level) star {
 	for _, e := range i.sorted {
 		if e.grantsIntentions < needed {

@@ -48,7 +48,7 @@ func lint(text string) []Finding {
 	return slices.Concat(found, repeated(file), letterCase(rules), shadowed(rules), escalations(rules), ownKeys(rules))
 }
 
-// invalid are the parts of Parse's error, each at its line; nil for no error.
+// invalid returns the parts of Parse's error, each at its line; nil for no error.
 func invalid(err error) []Finding {
 	if err == nil {
 		return nil
@@ -148,8 +148,8 @@ func shadowed(rules []*Rule) []Finding {
 	return found
 }
 
-// wider is the entry that would be in force if e were not there, of those that
-// reach as far as e does; nil for none.
+// wider returns the entry that would be in force if e were not there, of those that reach as far as e does;
+// nil for none.
 func (i *index) wider(e *entry) *entry {
 	for w := range i.covering(e.segment) {
 		if w != e {
@@ -186,7 +186,7 @@ func ownKeys(rules []*Rule) []Finding {
 	return found
 }
 
-// worst is the rule that is equivalent to most beyond its text; nil for none.
+// worst returns the rule that is equivalent to most beyond its text; nil for none.
 func worst(rules []*Rule) *Rule {
 	var worst *Rule
 	for _, r := range rules {
@@ -197,8 +197,7 @@ func worst(rules []*Rule) *Rule {
 	return worst
 }
 
-// Escalation is what a rule is equivalent to when that is more than its text states;
-// empty otherwise.
+// Escalation returns what a rule is equivalent to when that is more than its text states; empty otherwise.
 func Escalation(r Rule) string {
 	switch {
 	case r.Level != LevelWrite.String():

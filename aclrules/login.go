@@ -41,8 +41,7 @@ type claimFields struct {
 	Lists  map[string][]string `bexpr:"list"`
 }
 
-// identity is what the method finds out: fields for selectors, and variables
-// for names.
+// identity returns what the method finds out: fields for selectors, and variables for names.
 func (m AuthMethod) identity(e Entity) (fields any, vars map[string]string, err error) {
 	switch m.Type {
 	case "aws-iam":
@@ -69,8 +68,8 @@ func (m AuthMethod) identity(e Entity) (fields any, vars map[string]string, err 
 	return nil, nil, fmt.Errorf("type %s: want an auth method of type aws-iam, jwt or oidc", m.Type)
 }
 
-// claims are those that the method reads. One that is absent is an empty
-// variable, but no field, as on the server.
+// claims returns those that the method reads. One that is absent is an empty variable, but no field, as on
+// the server.
 func (m AuthMethod) claims(e Entity) (fields any, vars map[string]string, err error) {
 	f := &claimFields{Values: map[string]string{}, Lists: map[string][]string{}}
 	vars = map[string]string{}
@@ -167,8 +166,8 @@ func consists(s, others string) bool {
 	return true
 }
 
-// grants is what a matching rule gives. A role or policy that does not exist is
-// ignored by the server; here it is a dangling link.
+// grants returns what a matching rule gives. A role or policy that does not exist is ignored by the server;
+// here it is a dangling link.
 func (b BindingRule) grants(vars map[string]string, datacenter string) (Grants, error) {
 	name, err := interpolate(b.BindName, vars)
 	if err != nil {

@@ -11,7 +11,7 @@ type Link struct {
 	Name string `json:"name,omitempty"`
 }
 
-// label is how a link is called in a source.
+// label returns how a link is called in a source.
 func (l Link) label() string {
 	if l.Name != "" {
 		return l.Name

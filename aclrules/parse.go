@@ -73,17 +73,17 @@ func Parse(text string) ([]*Rule, error) {
 	var rules []*Rule
 	for _, s := range doc.scalars() {
 		if s.level != "" {
-			rules = append(rules, &Rule{Resource: s.resource, Level: s.level, Line: last(at[keyPlace{string(s.resource), 1}]), Overridden: overridden(file, s.resource)})
+			rules = append(rules, &Rule{Resource: s.resource, Level: s.level, Line: last(at[keyPosition{string(s.resource), 1}]), Overridden: overridden(file, s.resource)})
 		}
 	}
 	for _, l := range doc.lists() {
-		lines := at[keyPlace{l.key(), 2}]
+		lines := at[keyPosition{l.key(), 2}]
 		for i, b := range l.blocks {
 			rules = append(rules, &Rule{Resource: l.resource, Prefix: l.prefix, Segment: b.Segment, Level: b.Policy, Line: nth(lines, i, len(l.blocks))})
 		}
 	}
 	for _, l := range doc.serviceLists() {
-		lines := at[keyPlace{l.key(), 2}]
+		lines := at[keyPosition{l.key(), 2}]
 		for i, b := range l.blocks {
 			rules = append(rules, &Rule{Resource: Service, Prefix: l.prefix, Segment: b.Segment, Level: b.Policy, Intentions: b.Intentions, Line: nth(lines, i, len(l.blocks))})
 		}
@@ -165,8 +165,8 @@ func decode(text string) (file *ast.File, doc *document, err error) {
 	return file, doc, nil
 }
 
-// depth is how deep brackets are nested, those in strings and comments
-// included: a policy needs few there too.
+// depth returns how deep brackets are nested, those in strings and comments included: a policy needs few
+// there too.
 func depth(text string) int {
 	deepest, now := 0, 0
 	for _, c := range text {
@@ -181,23 +181,22 @@ func depth(text string) int {
 	return deepest
 }
 
-// keyPlace identifies an item of a text by its first key, in lower case, and how
+// keyPosition identifies an item of a text by its first key, in lower case, and how
 // many keys it has, which are two in `service "web" {`.
-type keyPlace struct {
+type keyPosition struct {
 	key  string
 	keys int
 }
 
-// linesOf are where the items of a text begin. The decoder keeps no positions,
-// and JSON has none.
-func linesOf(file *ast.File) map[keyPlace][]int {
+// linesOf returns where the items of a text begin. The decoder keeps no positions, and JSON has none.
+func linesOf(file *ast.File) map[keyPosition][]int {
 	list, ok := file.Node.(*ast.ObjectList)
 	if !ok {
 		return nil
 	}
-	at := map[keyPlace][]int{}
+	at := map[keyPosition][]int{}
 	for _, item := range list.Items {
-		p := keyPlace{strings.ToLower(keyOf(item)), len(item.Keys)}
+		p := keyPosition{strings.ToLower(keyOf(item)), len(item.Keys)}
 		at[p] = append(at[p], item.Pos().Line)
 	}
 	return at
@@ -248,7 +247,7 @@ type list[B any] struct {
 	blocks   []B
 }
 
-// key is the key of the resource in a policy.
+// key returns the key of the resource in a policy.
 func (l list[B]) key() string {
 	if l.prefix {
 		return string(l.resource) + "_prefix"
@@ -271,7 +270,7 @@ func (d *document) serviceLists() []list[*serviceBlock] {
 	return []list[*serviceBlock]{{Service, false, d.Services}, {Service, true, d.ServicePrefixes}}
 }
 
-// knownKeys are the language's keys, in lower case.
+// knownKeys returns the language's keys, in lower case.
 func knownKeys() []string {
 	var keys []string
 	for _, r := range Scalars() {

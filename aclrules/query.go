@@ -18,7 +18,7 @@ const (
 	WritePrefix Access = "write-prefix"
 )
 
-// needs is the level that a rule must have to grant the access.
+// needs returns the level that a rule must have to grant the access.
 func (a Access) needs() Level {
 	switch a {
 	case ReadAccess:
@@ -37,7 +37,7 @@ type Query struct {
 	Access   Access
 }
 
-// String is RESOURCE[:SEGMENT] ACCESS, as ParseQuery takes it.
+// String returns RESOURCE[:SEGMENT] ACCESS, as ParseQuery takes it.
 func (q Query) String() string {
 	if q.Segment == "" {
 		return string(q.Resource) + " " + string(q.Access)

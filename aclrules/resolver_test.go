@@ -13,7 +13,7 @@ import (
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// visited is the whole visit as lines: "source: rule" or "source: !error".
+// visited returns the whole visit as lines: "source: rule" or "source: !error".
 func visited(m *memory, s Subject) []string {
 	var lines []string
 	m.resolver().walk(func(source fmt.Stringer, rule *Rule, err error) {

@@ -27,11 +27,10 @@ const (
 	Session       Resource = "session"
 )
 
-// Scalars are the resources without segments, in the order of the language's
-// reference.
+// Scalars returns the resources without segments, in the order of the language's reference.
 func Scalars() []Resource { return []Resource{ACL, Keyring, Operator, Mesh, Peering} }
 
-// Segmented are the resources whose rules name a segment, exactly or by prefix.
+// Segmented returns the resources whose rules name a segment, exactly or by prefix.
 func Segmented() []Resource {
 	return []Resource{Agent, Event, Key, Node, PreparedQuery, Service, Session}
 }
@@ -58,7 +57,7 @@ const (
 	LevelWrite
 )
 
-// String is the level as the language writes it, empty for NoLevel.
+// String returns the level as the language writes it, empty for NoLevel.
 func (l Level) String() string {
 	return [...]string{"", "deny", "read", "list", "write"}[l]
 }
@@ -73,9 +72,8 @@ func LevelOf(text string) (Level, bool) {
 	return NoLevel, false
 }
 
-// rank is a written level's weight when rules for one thing meet: deny beats
-// write beats list beats read, and what is not in lower case, or absent, beats
-// nothing.
+// rank returns a written level's weight when rules for one thing meet: deny beats write beats list beats
+// read, and what is not in lower case, or absent, beats nothing.
 func rank(text string) int {
 	return 1 + slices.Index([]string{"read", "list", "write", "deny"}, text)
 }
@@ -101,11 +99,10 @@ type Rule struct {
 	Overridden *Rule
 }
 
-// Subject is the rule without its level, as the language writes it:
-// `service_prefix "web"`, `operator`.
+// Subject returns the rule without its level, as the language writes it: `service_prefix "web"`, `operator`.
 func (r *Rule) Subject() string { return SubjectText(r.Resource, r.Prefix, r.Segment) }
 
-// SubjectText is what a rule is about, as the language writes it.
+// SubjectText returns what a rule is about, as the language writes it.
 func SubjectText(r Resource, prefix bool, segment string) string {
 	switch {
 	case r.IsScalar():
@@ -140,14 +137,14 @@ func hint(name string, known []string) string {
 	return fmt.Sprintf("; did you mean %q?", guess)
 }
 
-// withoutIntentions is a copy that states nothing of intentions.
+// withoutIntentions returns a copy that states nothing of intentions.
 func (r *Rule) withoutIntentions() *Rule {
 	rest := *r
 	rest.Intentions = ""
 	return &rest
 }
 
-// HCL is the rule as a line of a policy.
+// HCL returns the rule as a line of a policy.
 func (r *Rule) HCL() string {
 	switch {
 	case r.Resource.IsScalar():

@@ -15,7 +15,7 @@ type RuleAnswer struct {
 	Sources    []string `json:"sources"`
 }
 
-// Merged are all rules that count, each once.
+// Merged returns all rules that count, each once.
 func (r *Report) Merged() []RuleAnswer {
 	all := []RuleAnswer{}
 	for _, m := range r.table.merged() {
@@ -28,15 +28,15 @@ func (r *Report) Merged() []RuleAnswer {
 	return all
 }
 
-// contribution is a source, with its level if another one counts.
+// contribution returns a source, with its level if another one counts.
 func contribution(s Sourced, level string) string {
 	if s.Rule.Level == level {
-		return placeOf(s)
+		return locationOf(s)
 	}
-	return fmt.Sprintf("%s (sets %s)", placeOf(s), s.Rule.Level)
+	return fmt.Sprintf("%s (sets %s)", locationOf(s), s.Rule.Level)
 }
 
-// HCL is the subject's rules as one policy, with each rule's sources.
+// HCL returns the subject's rules as one policy, with each rule's sources.
 func (r *Report) HCL() string {
 	var b strings.Builder
 	for _, err := range r.found.Errors {

@@ -63,7 +63,7 @@ func (m AuthMethod) checkSelector(selector string) error {
 	return errors.Join(errs...)
 }
 
-// unread are the keys in a selector's tree that the method never fills.
+// unread returns the keys in a selector's tree that the method never fills.
 func (m AuthMethod) unread(tree any) []string {
 	switch e := tree.(type) {
 	case *bexpr.UnaryExpression:

@@ -24,7 +24,7 @@ const (
 	Variable = "variable" // a binding rule for a policy or role that the login names
 )
 
-// String is a finding as compilers write theirs.
+// String returns a finding as compilers write theirs.
 func (f Finding) String() string {
 	if f.Line == 0 {
 		return fmt.Sprintf("%s: %s: %s", f.Object, f.Code, f.Message)
@@ -133,8 +133,7 @@ func (s *Snapshot) reachable(b BindingRule) (name, text string) {
 	return name, text
 }
 
-// escalation is what grants are equivalent to beyond their text; empty for
-// nothing.
+// escalation returns what grants are equivalent to beyond their text; empty for nothing.
 func (s *Snapshot) escalation(g Grants) string {
 	var rules []*Rule
 	for _, l := range g.Policies {

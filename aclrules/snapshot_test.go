@@ -15,7 +15,7 @@ import (
 
 var expires = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// full has one of everything.
+// full returns one of everything.
 func full() *Snapshot {
 	return &Snapshot{
 		Version: Version, Datacenter: "dc1", DefaultPolicy: "deny",

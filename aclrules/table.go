@@ -25,7 +25,7 @@ const (
 	Allowed
 )
 
-// String is what users and machines read: unknown, deny, allow.
+// String returns what users and machines read: unknown, deny, allow.
 func (v Verdict) String() string { return [...]string{"unknown", "deny", "allow"}[v] }
 
 // Options are what Merge must know beside the rules.
@@ -104,8 +104,8 @@ type Merged struct {
 	Contributions []Sourced
 }
 
-// merged are all rules that count, each thing once: scalars, then each kind by
-// segment. As one policy they grant what the table does.
+// merged returns all rules that count, each thing once: scalars, then each kind by segment. As one policy
+// they grant what the table does.
 func (t *Table) merged() []Merged {
 	var all []Merged
 	add := func(e *entry) {

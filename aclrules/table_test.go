@@ -31,7 +31,7 @@ func pool(t testing.TB, policies ...string) []Sourced {
 	return rules
 }
 
-// query is RESOURCE[:SEGMENT] ACCESS.
+// query returns RESOURCE[:SEGMENT] ACCESS.
 func query(t testing.TB, text string) Query {
 	t.Helper()
 	at := strings.LastIndexByte(text, ' ')
@@ -171,7 +171,7 @@ func scatter(r *rand.Rand) string {
 	return text.String()
 }
 
-// ask is a random query.
+// ask returns a random query.
 func ask(r *rand.Rand) Query {
 	names := []string{"", "a", "ab", "abc", "abcd", "b", "*", "a/", "a/b", "a/b/c"}
 	all := append(append(Scalars(), Segmented()...), Intention)

@@ -33,7 +33,7 @@ type template struct {
 	named bool
 }
 
-// templates are what the built-in ones mean.
+// templates returns what the built-in ones mean.
 func templates() map[string]template {
 	all := func(r Resource, level string) Rule { return Rule{Resource: r, Prefix: true, Level: level} }
 	own := func(r Resource, segment string) Rule { return Rule{Resource: r, Segment: segment, Level: "write"} }
@@ -55,9 +55,8 @@ func templates() map[string]template {
 	}
 }
 
-// Template is the policy that a built-in templated policy stands for, with the
-// variable name where it has one. An unknown template is an error: its rules
-// cannot be guessed.
+// Template returns the policy that a built-in templated policy stands for, with the variable name where it
+// has one. An unknown template is an error: its rules cannot be guessed.
 func Template(templateName, name string) ([]*Rule, error) {
 	t, ok := templates()[templateName]
 	switch {
@@ -77,8 +76,8 @@ func Template(templateName, name string) ([]*Rule, error) {
 	return rules, nil
 }
 
-// Render is the policy of a templated policy's text, as a server gives it. Its
-// rules have no lines: the text is not at hand.
+// Render returns the policy of a templated policy's text, as a server gives it. Its rules have no lines: the
+// text is not at hand.
 func Render(text, name string) ([]*Rule, error) {
 	if err := checkVariable(name); err != nil {
 		return nil, err
@@ -114,13 +113,13 @@ func sortedTexts(rules []*Rule) []string {
 	return all
 }
 
-// identityRules are those of a service or node identity, by the template of its kind.
+// identityRules returns those of a service or node identity, by the template of its kind.
 func identityRules(template, name string) []*Rule {
 	rules, _ := Template(template, name) // an identity without a name does not exist
 	return rules
 }
 
-// builtin are the rules of a built-in policy by its ID; nil for any other ID.
+// builtin returns the rules of a built-in policy by its ID; nil for any other ID.
 func builtin(id string) []*Rule {
 	level := map[string]string{ManagementID: "write", readOnlyID: "read"}[id]
 	if level == "" {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// written is a policy as lines.
+// written returns a policy as lines.
 func written(rules []*Rule) string {
 	var lines []string
 	for _, r := range rules {

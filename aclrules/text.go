@@ -8,7 +8,7 @@ import (
 // widest is how far a long query may push the reasons of all to the right.
 const widest = 40
 
-// Width is how wide the queries of these answers are, for Sentence.
+// Width returns how wide the queries of these answers are, for Sentence.
 func Width(answers []Answer) int {
 	width := 0
 	for _, a := range answers {
@@ -19,16 +19,16 @@ func Width(answers []Answer) int {
 	return width
 }
 
-// Sentence is an answer in a line, with the query in a column of that width.
+// Sentence returns an answer in a line, with the query in a column of that width.
 func (a Answer) Sentence(width int) string {
 	reason := a.Why
 	switch {
 	case a.Decision == Disagree:
 		reason = a.disagreement()
 	case a.Rule != "" && a.Why == "":
-		reason = fmt.Sprintf("by %s, %s", a.Rule, a.place())
+		reason = fmt.Sprintf("by %s, %s", a.Rule, a.location())
 	case a.Rule != "":
-		reason = fmt.Sprintf("%s; so far %s, %s", a.Why, a.Rule, a.place())
+		reason = fmt.Sprintf("%s; so far %s, %s", a.Why, a.Rule, a.location())
 	}
 	return fmt.Sprintf("%-8s %-*s  %s", a.Decision, width, a.query, reason)
 }
@@ -48,7 +48,7 @@ type node struct {
 
 func leaf(format string, args ...any) node { return node{text: fmt.Sprintf(format, args...)} }
 
-// explanation is everything about one query, as a tree.
+// explanation returns everything about one query, as a tree.
 func (r *Report) explanation(a Answer) node {
 	x := r.explain(a.query)
 	top := leaf("%s  %s", a.query, strings.ToUpper(a.Decision))
@@ -61,7 +61,7 @@ func (r *Report) explanation(a Answer) node {
 		if x.Verdict == Unknown {
 			label = "so far"
 		}
-		add(node{fmt.Sprintf("%-7s %s", label, x.Winner.Rule), []node{{text: x.Winner.place()}}})
+		add(node{fmt.Sprintf("%-7s %s", label, x.Winner.Rule), []node{{text: x.Winner.location()}}})
 	}
 	if x.Why != "" {
 		add(leaf("because %s", x.Why))
@@ -89,8 +89,7 @@ func (r *Report) explanation(a Answer) node {
 // mostSources is how many places of one losing rule are shown.
 const mostSources = 4
 
-// losers are the losing rules: those that say the same and lost for the same
-// reason together.
+// losers returns the losing rules: those that say the same and lost for the same reason together.
 func losers(lost []OverriddenRule) []node {
 	var found []node
 	at := map[string]int{}
@@ -107,7 +106,7 @@ func losers(lost []OverriddenRule) []node {
 			hidden[text]++
 			continue
 		}
-		found[i].children = append(found[i].children, node{text: l.place()})
+		found[i].children = append(found[i].children, node{text: l.location()})
 	}
 	for text, n := range hidden {
 		group := &found[at[text]]
@@ -116,7 +115,7 @@ func losers(lost []OverriddenRule) []node {
 	return found
 }
 
-// notes are findings that do not change the decision.
+// notes returns findings that do not change the decision.
 func (r *Report) notes(q Query, v Verdict) []string {
 	notes := errorTexts(r.found.Notes)
 	if text := escalation(q, v); text != "" && r.special() == nil {
@@ -129,7 +128,7 @@ func (r *Report) notes(q Query, v Verdict) []string {
 func change(x Explanation, q Query) (node, bool) {
 	n := leaf("to %s", opposite(x.Verdict.String()))
 	for _, s := range x.Change.Remove {
-		n.children = append(n.children, leaf("remove  %s, %s", ruleText(s.Rule, q), placeOf(s)))
+		n.children = append(n.children, leaf("remove  %s, %s", ruleText(s.Rule, q), locationOf(s)))
 	}
 	for line := range strings.Lines(x.Change.Add) {
 		n.children = append(n.children, leaf("add     %s", strings.TrimSuffix(line, "\n")))
@@ -179,16 +178,16 @@ type Explained struct {
 
 // AnswerChange is what would turn the answer: rules to remove, policy text to add.
 type AnswerChange struct {
-	Remove []Placed `json:"remove"`
-	Add    string   `json:"add"`
+	Remove []LocatedRule `json:"remove"`
+	Add    string        `json:"add"`
 }
 
-// Explained is Explain as data.
+// Explained returns the explanation as data.
 func (r *Report) Explained(a Answer) Explained {
 	x := r.explain(a.query)
-	e := Explained{Answer: a, Losers: append([]OverriddenRule{}, x.Losers...), Notes: r.notes(a.query, x.Verdict), Missing: r.missing(), Change: AnswerChange{Remove: []Placed{}, Add: x.Change.Add}}
+	e := Explained{Answer: a, Losers: append([]OverriddenRule{}, x.Losers...), Notes: r.notes(a.query, x.Verdict), Missing: r.missing(), Change: AnswerChange{Remove: []LocatedRule{}, Add: x.Change.Add}}
 	for _, s := range x.Change.Remove {
-		e.Change.Remove = append(e.Change.Remove, placed(ruleText(s.Rule, a.query), s))
+		e.Change.Remove = append(e.Change.Remove, locatedRule(ruleText(s.Rule, a.query), s))
 	}
 	return e
 }

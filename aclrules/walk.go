@@ -89,7 +89,7 @@ func tokenSource(accessor string) Source {
 	return Source{}.step("token %s", short(accessor))
 }
 
-// short is an accessor's beginning, enough to find it by.
+// short returns an accessor's beginning, enough to find it by.
 func short(accessor string) string {
 	if len(accessor) > 8 {
 		return accessor[:8] + "…"

@@ -84,8 +84,8 @@ type Result struct {
 	Policies Policies
 }
 
-// Line is the line in the document as it was read that a finding is about: that of the
-// value, or of what it was put into.
+// Line returns the line in the document as it was read that a finding is about: that of the value, or of what
+// it was put into.
 func (r *Result) Line(f Finding) int {
 	path := f.Path
 	if r.Before.Locate("$") != r.After.Locate("$") { // that of an answer of DescribeTaskDefinition
@@ -109,25 +109,40 @@ func (r *Result) Rejected(strict bool) bool {
 
 // task is one definition on its way through the pipeline.
 type task struct {
-	doc     *taskdef.Document
-	format  string
-	flags   func(command string) *flag.FlagSet
-	lock    *taskdef.ImageLock
-	pin     bool
-	mesh    Mesh
-	notes   annotations
-	volumes []string
+	doc         *document
+	annotations *annotations
+	images      *lockedImages
+	containers  *containers
+	mesh        Mesh
 	// cfg and configuration are the configuration of this task's containers, checked
 	// and as it is written; nil until connect has made them.
 	cfg           *config.Config
 	configuration []byte
-	findings      []Finding
-	// former are the containers of the mesh as they were read, by their names.
-	former map[string]former
+	// existing are the containers of the mesh as they were read, by their names.
+	existing map[string]existingContainer
+	volumes  []string
 	// untagged is set for an answer of DescribeTaskDefinition without tags.
 	untagged bool
 	// rolePath and image are those of Options.
 	rolePath, image string
+}
+
+func newTask(doc *taskdef.Document, format string, o Options) *task {
+	t := &task{doc: &document{Document: doc, format: format}, rolePath: o.RolePath, image: o.Image, existing: map[string]existingContainer{}}
+	if o.Mesh != nil {
+		t.mesh = *o.Mesh
+	}
+	t.annotations = &annotations{doc: t.doc}
+	t.images = &lockedImages{doc: t.doc, lock: o.Lock, pinned: o.Pin}
+	t.containers = &containers{doc: t.doc, annotations: t.annotations, images: t.images, flags: o.Flags}
+	t.annotate()
+	return t
+}
+
+// annotate reads the annotations of the document.
+func (t *task) annotate() {
+	t.annotations.read()
+	t.containers.inferNative()
 }
 
 // step is a part of an admission.
@@ -178,12 +193,8 @@ func Admit(doc []byte, o Options) (*Result, error) {
 		return nil, err
 	}
 	after := before.Clone()
-	t := &task{doc: after, format: format, flags: o.Flags, rolePath: o.RolePath, image: o.Image, lock: o.Lock, pin: o.Pin, former: map[string]former{}}
-	if o.Mesh != nil {
-		t.mesh = *o.Mesh
-	}
-	t.annotate()
-	r := &Result{Before: before, Plain: before, After: after, Format: format, Injected: t.notes.inject(o.Mesh != nil)}
+	t := newTask(after, format, o)
+	r := &Result{Before: before, Plain: before, After: after, Format: format, Injected: t.annotations.wantMesh(o.Mesh != nil)}
 	if invalid != nil {
 		r.After = before
 		t.checkInvalid(r, invalid)
@@ -192,7 +203,7 @@ func Admit(doc []byte, o Options) (*Result, error) {
 		r.require(t)
 	}
 	t.scan(o.Token)
-	r.Findings = sorted(t.findings)
+	r.Findings = sorted(t.doc.findings)
 	return r, err
 }
 
@@ -206,13 +217,13 @@ func (t *task) run(r *Result, o Options) error {
 		if unwrapped {
 			r.Plain = t.doc.Clone()
 		}
-		r.After = t.doc
+		r.After = t.doc.Document
 	}
-	t.checkValues(r.Injected)
-	t.reportHidden(r.Injected)
+	t.annotations.check(r.Injected)
+	reportHidden(t.doc, r.Injected)
 	switch {
-	case r.Injected && t.format == formatTemplate && t.doc.Task.IsComputed():
-		t.add(codeContainers, "$", "what", "the properties")
+	case r.Injected && t.doc.format == formatTemplate && t.doc.Task.IsComputed():
+		t.doc.report(codeContainers, "$", "what", "the properties")
 		return nil
 	case !r.Injected:
 		t.reportNotInjected()
@@ -221,7 +232,7 @@ func (t *task) run(r *Result, o Options) error {
 	}
 	t.strip(o.Token)
 	err := standard().run(t)
-	r.After, r.Volumes = t.doc, t.volumes
+	r.After, r.Volumes = t.doc.Document, t.volumes
 	return err
 }
 
@@ -229,10 +240,10 @@ func (t *task) run(r *Result, o Options) error {
 // with the defaults of the mesh. Nothing is injected.
 func (t *task) checkInvalid(r *Result, invalid *taskdef.InvalidError) {
 	for _, v := range invalid.Violations {
-		t.findings = append(t.findings, Finding(v))
+		t.doc.findings = append(t.doc.findings, Finding(v))
 	}
-	t.checkValues(r.Injected)
-	t.reportHidden(r.Injected)
+	t.annotations.check(r.Injected)
+	reportHidden(t.doc, r.Injected)
 	switch {
 	case !r.Injected:
 		t.reportNotInjected()
@@ -252,12 +263,12 @@ func (p pipeline) run(t *task) error {
 	if err := t.doc.Refresh(); err != nil {
 		return fmt.Errorf("after the mutators: %w", err)
 	}
-	view := *t
-	view.doc = t.doc.Clone() // nothing that a validator writes gets into the result
+	result := t.doc.Document
+	t.doc.Document = result.Clone() // nothing that a validator writes gets into the result
 	for _, v := range p.validators {
-		v.run(&view)
+		v.run(t)
 	}
-	t.findings = view.findings
+	t.doc.Document = result
 	return nil
 }
 

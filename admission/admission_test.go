@@ -78,7 +78,7 @@ var corpus = map[string]string{
 	"wrong-architecture":     "direct",
 }
 
-// fileName is that of a definition of the corpus: JSON, unless it has another extension.
+// fileName returns that of a definition of the corpus: JSON, unless it has another extension.
 func fileName(name string) string {
 	if filepath.Ext(name) == "" {
 		name += ".json"
@@ -95,7 +95,7 @@ func readTestdata(t testing.TB, dir, name string) []byte {
 	return doc
 }
 
-// meshFile is a mesh file of testdata/mesh, nil for no name.
+// meshFile returns a mesh file of testdata/mesh, nil for no name.
 func meshFile(t testing.TB, name string) *Mesh {
 	t.Helper()
 	if name == "" {
@@ -126,7 +126,7 @@ func admit(t testing.TB, doc []byte, mesh *Mesh) *Result {
 	return r
 }
 
-// admitAll is admit with all findings.
+// admitAll admits a document, and returns all findings.
 func admitAll(t testing.TB, doc []byte, mesh *Mesh) *Result {
 	t.Helper()
 	r, err := Admit(doc, Options{Mesh: mesh})
@@ -157,8 +157,8 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// sampled is the corpus, in the short lane every fourth definition of it: the race
-// detector makes an admission several times as long.
+// sampled returns the corpus, in the short lane every fourth definition of it: the race detector makes an
+// admission several times as long.
 func sampled() map[string]string {
 	if !testing.Short() {
 		return corpus
@@ -319,8 +319,7 @@ func TestLabelsWinOverTagsAndTagsOverTheMeshFile(t *testing.T) {
 	}
 }
 
-// definition is a valid task on Fargate with more members of the task and of its
-// container app.
+// definition returns a valid task on Fargate with more members of the task and of its container app.
 func definition(task, app string) []byte {
 	return []byte(`{"family": "app", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "512", "memory": "1024",
 		"executionRoleArn": "arn:aws:iam::123456789012:role/execution", ` + task + `
@@ -335,7 +334,7 @@ func TestValidatorCannotChangeTheDefinition(t *testing.T) {
 	}
 	before := string(doc.Bytes())
 	p := pipeline{validators: []step{{"writes", func(t *task) { t.doc.Task.Delete("family") }}}}
-	if err := p.run(&task{doc: doc}); err != nil || string(doc.Bytes()) != before {
+	if err := p.run(newTask(doc, formatECS, Options{})); err != nil || string(doc.Bytes()) != before {
 		t.Errorf("error %v, definition %s", err, doc.Bytes())
 	}
 }

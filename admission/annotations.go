@@ -12,8 +12,8 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// located is the value of an annotation, with its place.
-type located struct {
+// annotation is the value of an annotation, with its path.
+type annotation struct {
 	value, path string
 	// container is the index of the container that has the label, -1 for a tag.
 	container int
@@ -21,7 +21,8 @@ type located struct {
 
 // annotations are those of a definition: labels before tags.
 type annotations struct {
-	task map[string]located
+	doc    *document
+	values map[string]annotation
 	// exempt are the names of containers that neither wait for the proxy nor delay
 	// their shutdown.
 	exempt map[string]bool
@@ -33,16 +34,16 @@ type annotations struct {
 	admitted bool
 }
 
-// value is the value of an annotation, and false without one.
-func (a annotations) value(name string) (string, bool) {
-	found, ok := a.task[name]
+// value returns the value of an annotation, and false without one.
+func (as *annotations) value(name string) (string, bool) {
+	found, ok := as.values[name]
 	return found.value, ok
 }
 
-// inject reports whether the annotations ask for the mesh; without one, whether there
+// wantMesh reports whether the annotations ask for the mesh; without one, whether there
 // is a mesh file.
-func (a annotations) inject(file bool) bool {
-	value, ok := a.value(annotationInject)
+func (as *annotations) wantMesh(file bool) bool {
+	value, ok := as.value(annotationInject)
 	if !ok {
 		return file
 	}
@@ -52,158 +53,156 @@ func (a annotations) inject(file bool) bool {
 
 // reportNotInjected reports that nothing is injected when no annotation requests it.
 func (t *task) reportNotInjected() {
-	if _, given := t.notes.value(annotationInject); !given {
-		t.add(codeNotInjected, "$", "annotation", annotationInject)
+	if _, given := t.annotations.value(annotationInject); !given {
+		t.doc.report(codeNotInjected, "$", "annotation", annotationInject)
 	}
 }
 
-// annotate reads the annotations of the document.
-func (t *task) annotate() {
-	t.notes = annotations{task: map[string]located{}, exempt: map[string]bool{}, native: map[string]bool{}, wrap: map[string]choice{}}
-	def := t.doc.Definition
+// read reads the annotations of the document, in place of those that were read before.
+func (as *annotations) read() {
+	*as = annotations{doc: as.doc, values: map[string]annotation{}, exempt: map[string]bool{}, native: map[string]bool{}, wrap: map[string]choice{}}
+	def := as.doc.Definition
 	for i, c := range def.ContainerDefinitions {
 		if workload.IsMeshContainer(c.Name) {
-			t.notes.admitted = t.notes.admitted || madeHere(c)
+			as.admitted = as.admitted || madeHere(c)
 			continue
 		}
 		for _, label := range slices.Sorted(maps.Keys(c.DockerLabels)) {
 			path := labelPath(i, label)
-			if t.recognized(label, path) && !t.ofNative(c, label) && !t.doc.IsUnknown(path) {
-				t.note(label, located{c.DockerLabels[label], path, i})
+			if as.recognize(label, path) && !isNativeName(c, label) && !as.doc.IsUnknown(path) {
+				as.add(label, annotation{c.DockerLabels[label], path, i})
 			}
 		}
 	}
 	for i, tag := range def.Tags {
 		path := fmt.Sprintf("$.tags[%d]", i)
-		label, labelled := t.notes.task[tag.Key]
-		switch known := t.recognized(tag.Key, path) && !t.doc.IsUnknown(path+".value"); {
+		label, labelled := as.values[tag.Key]
+		switch known := as.recognize(tag.Key, path) && !as.doc.IsUnknown(path+".value"); {
 		case known && !labelled:
-			t.note(tag.Key, located{tag.Value, path, -1})
+			as.add(tag.Key, annotation{tag.Value, path, -1})
 		case known && label.value != tag.Value:
-			t.add(codeAnnTag, path, "annotation", tag.Key, "tag", strconv.Quote(tag.Value),
+			as.doc.report(codeAnnTag, path, "annotation", tag.Key, "tag", strconv.Quote(tag.Value),
 				"label", strconv.Quote(label.value))
 		}
 	}
-	t.inferNative()
 }
 
-// labelPath is where a container has a docker label.
+// labelPath returns the path of a docker label of a container.
 func labelPath(i int, label string) string {
 	return fmt.Sprintf("$.containerDefinitions[%d].dockerLabels[%q]", i, label)
 }
 
-// recognized reports whether a label or the key of a tag is an annotation.
-func (t *task) recognized(name, path string) bool {
+// recognize reports whether a label or the key of a tag is an annotation.
+func (as *annotations) recognize(name, path string) bool {
 	if !strings.HasPrefix(name, annotationPrefix) {
 		return false
 	}
 	fix, known := recognizeAnnotation(name)
 	if !known {
-		t.add(codeAnnUnknown, path, "annotation", name, "fix", fix)
+		as.doc.report(codeAnnUnknown, path, "annotation", name, "fix", fix)
 	}
 	return known
 }
 
-// badValue reports a value, or a word of it, that an annotation must not have.
-func (t *task) badValue(name string, a located, value, want string) {
-	t.add(codeAnnValue, a.path, "annotation", name, "value", strconv.Quote(value), "want", want)
+// reportValue reports a value, or a word of it, that an annotation must not have.
+func (as *annotations) reportValue(name string, a annotation, value, want string) {
+	as.doc.report(codeAnnValue, a.path, "annotation", name, "value", strconv.Quote(value), "want", want)
 }
 
-// checkValues checks the annotations that are passed on. Without the mesh only the token
+// check checks the annotations that are passed on. Without the mesh only the token
 // broker reads some.
-func (t *task) checkValues(injected bool) {
+func (as *annotations) check(injected bool) {
 	pairs := 0
-	for _, name := range slices.Sorted(maps.Keys(t.notes.task)) {
-		a := t.notes.task[name]
+	for _, name := range slices.Sorted(maps.Keys(as.values)) {
+		a := as.values[name]
 		if !injected && !ofBroker(name) {
 			continue
 		}
 		for _, p := range checkAnnotation(name, a.value) {
-			t.badValue(name, a, p.Value, p.Want)
+			as.reportValue(name, a, p.Value, p.Want)
 		}
 		if strings.HasPrefix(name, annotationMeta) {
 			pairs++
 		}
 		if strings.HasPrefix(name, annotationMeta) && pairs == maxMeta+1 {
-			t.badValue(name, a, a.value, fmt.Sprintf("at most %d annotations %s<key>", maxMeta, annotationMeta))
+			as.reportValue(name, a, a.value, fmt.Sprintf("at most %d annotations %s<key>", maxMeta, annotationMeta))
 		}
 	}
 }
 
-// note keeps an annotation. Two containers have to agree on one that is about the task.
-func (t *task) note(name string, a located) {
+// add adds an annotation. Two containers have to agree on one that is about the task.
+func (as *annotations) add(name string, a annotation) {
 	switch name {
 	case annotationKind, annotationFromImage:
 		return // of a container, see kind and record
 	case annotationInject, annotationDepends, annotationNative, annotationWrap:
 		wanted, err := strconv.ParseBool(a.value)
 		if err != nil {
-			t.badValue(name, a, a.value, "true or false")
+			as.reportValue(name, a, a.value, "true or false")
 		}
 		switch {
 		case a.container < 0 && name == annotationWrap:
-			t.badValue(name, a, a.value, "a docker label of a container")
+			as.reportValue(name, a, a.value, "a docker label of a container")
 			return
 		case a.container < 0: // a tag, of the whole task
 		case name == annotationDepends:
-			t.notes.exempt[t.containerName(a.container)] = err == nil && !wanted
+			as.exempt[as.doc.containerName(a.container)] = err == nil && !wanted
 			return
 		case name == annotationNative:
-			t.notes.native[t.containerName(a.container)] = wanted
+			as.native[as.doc.containerName(a.container)] = wanted
 			return
 		case name == annotationWrap && err == nil:
-			t.notes.wrap[t.containerName(a.container)] = map[bool]choice{true: choiceWrap, false: choiceLeave}[wanted]
+			as.wrap[as.doc.containerName(a.container)] = map[bool]choice{true: choiceWrap, false: choiceSkip}[wanted]
 			return
 		case name == annotationWrap:
 			return
 		}
 	}
-	before, given := t.notes.task[name]
+	before, given := as.values[name]
 	if given && before.value != a.value {
-		t.add(codeAnnConflict, a.path, "annotation", name, "one", strconv.Quote(before.value), "other", strconv.Quote(a.value),
-			"a", t.containerName(before.container), "b", t.containerName(a.container))
+		as.doc.report(codeAnnConflict, a.path, "annotation", name, "one", strconv.Quote(before.value), "other", strconv.Quote(a.value),
+			"a", as.doc.containerName(before.container), "b", as.doc.containerName(a.container))
 		return
 	}
-	t.notes.task[name] = a
+	as.values[name] = a
 }
 
-// containerName is a container's name, or its place when CloudFormation computes that.
-func (t *task) containerName(i int) string {
-	return cmp.Or(t.doc.Definition.ContainerDefinitions[i].Name, fmt.Sprintf("[%d]", i))
+// containerName returns a container's name, or its index when CloudFormation computes that.
+func (d *document) containerName(i int) string {
+	return cmp.Or(d.Definition.ContainerDefinitions[i].Name, fmt.Sprintf("[%d]", i))
 }
 
-// number is the value of an annotation that is a number, and false without one or when
-// it is none.
-func (t *task) number(name string, low, high int) (int, bool) {
-	a, given := t.notes.task[name]
+// number returns the value of an annotation that is a number, and false without one or when it is none.
+func (as *annotations) number(name string, low, high int) (int, bool) {
+	a, given := as.values[name]
 	if !given {
 		return 0, false
 	}
 	n, err := strconv.Atoi(a.value)
 	if err != nil || n < low || n > high {
-		t.badValue(name, a, a.value, fmt.Sprintf("an integer from %d to %d", low, high))
+		as.reportValue(name, a, a.value, fmt.Sprintf("an integer from %d to %d", low, high))
 		return 0, false
 	}
 	return n, true
 }
 
 // upstreams reads name:port and name:port:datacenter.
-func (t *task) upstreams() ([]upstream, bool) {
-	a, given := t.notes.task[annotationUpstreams]
+func (as *annotations) upstreams() ([]upstream, bool) {
+	a, given := as.values[annotationUpstreams]
 	if !given {
 		return nil, false
 	}
 	list, wrong := parseUpstreams(a.value)
 	for _, word := range wrong {
-		t.badValue(annotationUpstreams, a, word, "name:port or name:port:datacenter")
+		as.reportValue(annotationUpstreams, a, word, "name:port or name:port:datacenter")
 	}
 	return list, true
 }
 
-// serviceMeta are the annotations service-meta-<key>.
-func (a annotations) serviceMeta() map[string]string {
+// serviceMeta returns the values of the annotations service-meta-<key>, by key.
+func (as *annotations) serviceMeta() map[string]string {
 	meta := map[string]string{}
-	for name, found := range a.task {
+	for name, found := range as.values {
 		if key, is := strings.CutPrefix(name, annotationMeta); is {
 			meta[key] = found.value
 		}

@@ -65,7 +65,7 @@ func TestOwnProxyDoesNotWaitForItself(t *testing.T) {
 	}
 }
 
-// ownProxy is a definition with its own proxy, and an application that cannot be wrapped.
+// ownProxy returns a definition with its own proxy, and an application that cannot be wrapped.
 func ownProxy() []byte {
 	return definition("", `"user": "1000"}, {"name": "edge", "image": "envoy", "dockerLabels": {"consul.hashicorp.com/kind": "connect-proxy:app"}`)
 }

@@ -15,15 +15,15 @@ const awsvpc = "awsvpc"
 // canonicalize writes the defaults that the mesh relies on where the definition has
 // nothing. It changes no value that is there. Most of them Definition has already.
 func canonicalize(t *task) {
-	before := len(t.findings) // each value that Definition did not have is a finding
-	if t.whole() {
-		t.canonicalizeTask()
+	before := len(t.doc.findings) // each value that Definition did not have is a finding
+	if t.doc.isFullDefinition() {
+		canonicalizeTask(t.doc)
 	}
-	for i, n := range t.containers() {
-		t.canonicalizeContainer(i, n)
+	for i, n := range t.doc.containers() {
+		canonicalizeContainer(t.doc, i, n)
 	}
-	if len(t.findings) > before {
-		t.refresh()
+	if len(t.doc.findings) > before {
+		t.doc.refresh()
 	}
 }
 
@@ -31,7 +31,7 @@ func canonicalize(t *task) {
 // only that has, and reads its annotations again, which have other paths then. It reports
 // whether it changed anything.
 func (t *task) unwrap() (bool, error) {
-	if t.format != formatECS {
+	if t.doc.format != formatECS {
 		return false, nil
 	}
 	answer := t.doc.Task != t.doc.Root
@@ -53,10 +53,10 @@ func (t *task) unwrap() (bool, error) {
 				removed = append(removed, key)
 			}
 		}
-		t.doc, t.findings = doc, nil
+		t.doc.Document, t.doc.findings = doc, nil
 		t.annotate()
 		if t.untagged {
-			t.add(codeTagsAbsent, "$")
+			t.doc.report(codeTagsAbsent, "$")
 		}
 	}
 	for _, key := range taskdef.OutputKeys {
@@ -68,8 +68,8 @@ func (t *task) unwrap() (bool, error) {
 	if len(removed) == 0 {
 		return answer, nil
 	}
-	t.add(codeOutput, "$", "keys", strings.Join(removed, ", "))
-	t.refresh()
+	t.doc.report(codeOutput, "$", "keys", strings.Join(removed, ", "))
+	t.doc.refresh()
 	return true, nil
 }
 
@@ -86,48 +86,48 @@ func removeReserved(tags *taskdef.Node) []string {
 	return removed
 }
 
-func (t *task) canonicalizeTask() {
-	external := slices.Contains(t.doc.Definition.RequiresCompatibilities, launchExternal)
-	if t.absent(t.doc.Task, "networkMode") && !external {
-		t.set(t.doc.Task, "networkMode", awsvpc)
-		t.add(codeNetDefault, "$.networkMode")
+func canonicalizeTask(d *document) {
+	external := slices.Contains(d.Definition.RequiresCompatibilities, launchExternal)
+	if d.isAbsent(d.Task, "networkMode") && !external {
+		d.set(d.Task, "networkMode", awsvpc)
+		d.report(codeNetDefault, "$.networkMode")
 	}
-	tags := t.list(t.doc.Task, "tags")
-	if tags == nil || slices.ContainsFunc(t.doc.Definition.Tags, func(tag taskdef.Tag) bool { return tag.Key == annotationMesh }) {
+	tags := d.list(d.Task, "tags")
+	if tags == nil || slices.ContainsFunc(d.Definition.Tags, func(tag taskdef.Tag) bool { return tag.Key == annotationMesh }) {
 		return
 	}
-	tags.Append(t.node(taskdef.Tag{Key: annotationMesh, Value: "true"}))
+	tags.Append(d.node(taskdef.Tag{Key: annotationMesh, Value: "true"}))
 }
 
-func (t *task) canonicalizeContainer(i int, n *taskdef.Node) {
-	c := t.doc.Definition.ContainerDefinitions[i]
-	if !t.isContainer(i) || workload.IsMeshContainer(c.Name) {
+func canonicalizeContainer(d *document, i int, n *taskdef.Node) {
+	c := d.Definition.ContainerDefinitions[i]
+	if !d.isContainer(i) || workload.IsMeshContainer(c.Name) {
 		return
 	}
-	if t.absent(n, "essential") {
-		t.set(n, "essential", true)
+	if d.isAbsent(n, "essential") {
+		d.set(n, "essential", true)
 	}
-	for _, port := range t.get(n, "portMappings").Items() {
-		if port.IsObject() && t.get(port, "containerPort") != nil && t.absent(port, "protocol") {
-			t.set(port, "protocol", "tcp")
+	for _, port := range d.get(n, "portMappings").Items() {
+		if port.IsObject() && d.get(port, "containerPort") != nil && d.isAbsent(port, "protocol") {
+			d.set(port, "protocol", "tcp")
 		}
 	}
-	t.canonicalizeHealth(i, n)
+	canonicalizeHealth(d, i, n)
 }
 
 // canonicalizeHealth puts the word before a health check's command that Docker needs, in each branch of
 // Fn::If.
-func (t *task) canonicalizeHealth(i int, n *taskdef.Node) {
+func canonicalizeHealth(d *document, i int, n *taskdef.Node) {
 	at := fmt.Sprintf("$.containerDefinitions[%d].healthCheck", i)
-	for _, check := range alternatives(at, t.get(n, "healthCheck"), nil) {
-		for _, command := range alternatives(check.path+".command", t.get(check.value, "command"), nil) {
-			t.canonicalizeCommand(command.path, command.value)
+	for _, check := range alternatives(at, d.get(n, "healthCheck"), nil) {
+		for _, command := range alternatives(check.path+".command", d.get(check.value, "command"), nil) {
+			canonicalizeCommand(d, command.path, command.value)
 		}
 	}
 }
 
 // canonicalizeCommand puts CMD or CMD-SHELL before the command of a health check that has neither.
-func (t *task) canonicalizeCommand(path string, command *taskdef.Node) {
+func canonicalizeCommand(d *document, path string, command *taskdef.Node) {
 	line := texts(command)
 	computed := func(word *taskdef.Node) bool { _, known := word.Text(); return !known }
 	if len(line) == 0 || slices.ContainsFunc(command.Items(), computed) || slices.Contains([]string{"CMD", "CMD-SHELL", "NONE"}, line[0]) {
@@ -137,6 +137,6 @@ func (t *task) canonicalizeCommand(path string, command *taskdef.Node) {
 	if len(line) == 1 && strings.ContainsRune(line[0], ' ') {
 		word = "CMD-SHELL"
 	}
-	command.SetItems(slices.Insert(command.Items(), 0, t.node(word)))
-	t.add(codeHealth, path, "word", word)
+	command.SetItems(slices.Insert(command.Items(), 0, d.node(word)))
+	d.report(codeHealth, path, "word", word)
 }

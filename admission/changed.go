@@ -12,21 +12,21 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// former is a container of the mesh as it was read.
-type former struct {
+// existingContainer is a container of the mesh as it was read.
+type existingContainer struct {
 	container taskdef.Container
 	node      *taskdef.Node
 }
 
 // sealSidecar labels a container of the mesh with a hash of it, by which a later admission finds
 // out whether it was changed.
-func (t *task) sealSidecar(n *taskdef.Node) {
-	t.get(n, "dockerLabels").Set(annotationMade, taskdef.NewNode(t.sidecarSeal(n)))
+func sealSidecar(d *document, n *taskdef.Node) {
+	d.get(n, "dockerLabels").Set(annotationMade, taskdef.NewNode(sidecarSeal(d, n)))
 }
 
 // sidecarSeal returns the hash of a container without the label that has it.
-func (t *task) sidecarSeal(n *taskdef.Node) string {
-	text, err := t.unsealed(n)
+func sidecarSeal(d *document, n *taskdef.Node) string {
+	text, err := unsealed(d, n)
 	if err != nil {
 		return ""
 	}
@@ -36,34 +36,34 @@ func (t *task) sidecarSeal(n *taskdef.Node) string {
 
 // unsealed returns the text of a container without the labels that say who made it: with the defaults
 // of ECS, so that it is the same for the answer of DescribeTaskDefinition, or as a template has it.
-func (t *task) unsealed(n *taskdef.Node) ([]byte, error) {
+func unsealed(d *document, n *taskdef.Node) ([]byte, error) {
 	n = taskdef.NewNode(n)
-	if labels := t.get(n, "dockerLabels"); labels.IsObject() {
+	if labels := d.get(n, "dockerLabels"); labels.IsObject() {
 		labels.Delete(annotationMade)
 		labels.Delete(annotationInjectedBy)
 	}
-	if t.format == formatTemplate {
+	if d.format == formatTemplate {
 		return n.JSON(), nil
 	}
-	return t.canonical(n)
+	return canonicalContainer(d, n)
 }
 
-// canonical returns the text of a container with the defaults of ECS.
-func (t *task) canonical(n *taskdef.Node) ([]byte, error) {
-	doc, err := taskdef.Parse(fmt.Appendf(nil, `{"networkMode": %q, "containerDefinitions": [%s]}`, t.doc.Definition.NetworkMode, n.JSON()))
+// canonicalContainer returns the text of a container with the defaults of ECS.
+func canonicalContainer(d *document, n *taskdef.Node) ([]byte, error) {
+	doc, err := taskdef.Parse(fmt.Appendf(nil, `{"networkMode": %q, "containerDefinitions": [%s]}`, d.Definition.NetworkMode, n.JSON()))
 	if err != nil {
 		return nil, fmt.Errorf("read a container of the mesh: %w", err)
 	}
 	return taskdef.Canonical(doc.Definition.ContainerDefinitions[0]), nil
 }
 
-// keepFormer returns the former container in place of the one that is made, if these differ
+// reuse returns the existing container in place of the one that is made, if these differ
 // in nothing but the defaults that DescribeTaskDefinition writes out, and its order.
-func (t *task) keepFormer(made *taskdef.Node, was former) *taskdef.Node {
-	if t.format != formatECS {
+func (in injector) reuse(made *taskdef.Node, was existingContainer) *taskdef.Node {
+	if in.doc.format != formatECS {
 		return made
 	}
-	text, err := t.canonical(made)
+	text, err := canonicalContainer(in.doc, made)
 	if err != nil || !bytes.Equal(text, taskdef.Canonical(was.container)) {
 		return made
 	}
@@ -74,25 +74,25 @@ func (t *task) keepFormer(made *taskdef.Node, was former) *taskdef.Node {
 // changed back by this one. What another mesh file changes has the seal of its admission. Of a
 // container without a seal, which an earlier version or Terraform made, it names what is lost.
 func (t *task) reportChanged() {
-	t.refresh()
+	t.doc.refresh()
 	for i, c := range t.doc.Definition.ContainerDefinitions {
-		was, given := t.former[c.Name]
+		was, given := t.existing[c.Name]
 		seal := was.container.DockerLabels[annotationMade]
-		if !given || !madeHere(was.container) || seal != "" && seal == t.sidecarSeal(was.node) {
+		if !given || !madeHere(was.container) || seal != "" && seal == sidecarSeal(t.doc, was.node) {
 			continue
 		}
-		before, err := t.unsealed(was.node)
-		now, errNow := t.unsealed(t.containers()[i])
+		before, err := unsealed(t.doc, was.node)
+		now, errNow := unsealed(t.doc, t.doc.containers()[i])
 		if err != nil || errNow != nil {
 			continue // ECS refuses such a container
 		}
 		changed, how := changedMembers(before, now), "was changed after its admission, and is again what the mesh file has"
 		if seal == "" {
-			written := func(member string) bool { return t.writtenEarlier(was.container, member) }
-			changed, how = slices.DeleteFunc(lostMembers(before, now), written), "was not what the mesh file has, and is that now"
+			written := func(member string) bool { return t.containers.writtenEarlier(was.container, member) }
+			changed, how = slices.DeleteFunc(missingMembers(before, now), written), "was not what the mesh file has, and is that now"
 		}
 		for _, member := range changed {
-			t.add(codeChanged, fmt.Sprintf("$.containerDefinitions[%d].%s", i, member),
+			t.doc.report(codeChanged, fmt.Sprintf("$.containerDefinitions[%d].%s", i, member),
 				"member", member, "container", c.Name, "how", how, "fix", fixOfChange(c.Name, member))
 		}
 	}
@@ -100,7 +100,7 @@ func (t *task) reportChanged() {
 
 // writtenEarlier reports whether a member of a container without a seal is one that an earlier version
 // wrote itself: for its transparent proxy, for the application's stop timeout, or the application's.
-func (t *task) writtenEarlier(was taskdef.Container, member string) bool {
+func (cs *containers) writtenEarlier(was taskdef.Container, member string) bool {
 	switch member {
 	case "user", "linuxParameters":
 		p := was.LinuxParameters
@@ -110,8 +110,8 @@ func (t *task) writtenEarlier(was taskdef.Container, member string) bool {
 		return was.StopTimeout != nil && strings.Contains(line, strings.Join(stopFlag(*was.StopTimeout), " ")+" ")
 	case "logConfiguration":
 		logs := taskdef.Canonical(was.LogConfiguration)
-		return slices.ContainsFunc(t.applications(), func(i int) bool {
-			return bytes.Equal(logs, taskdef.Canonical(t.doc.Definition.ContainerDefinitions[i].LogConfiguration))
+		return slices.ContainsFunc(cs.applications(), func(i int) bool {
+			return bytes.Equal(logs, taskdef.Canonical(cs.doc.Definition.ContainerDefinitions[i].LogConfiguration))
 		})
 	}
 	return false
@@ -138,36 +138,36 @@ func changedMembers(before, now []byte) []string {
 	return changed
 }
 
-// lostMembers returns the keys, as the ECS API writes them, of settings that are not in the other
+// missingMembers returns the keys, as the ECS API writes them, of settings that are not in the other
 // value. The image and the values of variables are those of the mesh file.
-func lostMembers(before, now []byte) []string {
+func missingMembers(before, now []byte) []string {
 	a, b := taskdef.NewNode(json.RawMessage(before)), taskdef.NewNode(json.RawMessage(now))
-	var lost []string
+	var missing []string
 	for _, key := range a.Keys() {
 		member := strings.ToLower(key[:1]) + key[1:]
 		if member != "image" && slices.Contains(settable, member) && !within(a.Get(key), b.Get(key)) {
-			lost = append(lost, member)
+			missing = append(missing, member)
 		}
 	}
-	slices.Sort(lost)
-	return lost
+	slices.Sort(missing)
+	return missing
 }
 
 // within reports whether a value is a part of another: each member and each item of it is there.
-func within(part, whole *taskdef.Node) bool {
+func within(part, all *taskdef.Node) bool {
 	switch {
-	case whole == nil:
+	case all == nil:
 		return false
 	case part.IsList():
 		return !slices.ContainsFunc(part.Items(), func(item *taskdef.Node) bool {
-			return !slices.ContainsFunc(whole.Items(), func(other *taskdef.Node) bool { return within(item, other) })
+			return !slices.ContainsFunc(all.Items(), func(other *taskdef.Node) bool { return within(item, other) })
 		})
 	case part.IsObject():
 		return !slices.ContainsFunc(part.Keys(), func(key string) bool {
-			return strings.ToLower(key) != "value" && !within(part.Get(key), whole.Get(key))
+			return strings.ToLower(key) != "value" && !within(part.Get(key), all.Get(key))
 		})
 	}
-	return bytes.Equal(part.JSON(), whole.JSON())
+	return bytes.Equal(part.JSON(), all.JSON())
 }
 
 // fixOfChange returns how to have another value of a container's member after each admission.

@@ -14,33 +14,33 @@ import (
 // checkRules applies the rules of ECS, passes on what it knows of keys, and checks flags.
 func checkRules(t *task) {
 	for _, v := range t.doc.Validate() {
-		if what := roleRules[v.Code]; what != "" && t.isInjected(v.Path) {
-			t.add(codeExecRole, "$.executionRoleArn", "what", what)
+		if what := roleRules[v.Code]; what != "" && t.doc.isInjected(v.Path) {
+			t.doc.report(codeExecRole, "$.executionRoleArn", "what", what)
 			continue
 		}
-		if share := t.share(v.Code); share > 0 {
+		if share := meshShare(t, v.Code); share > 0 {
 			v.Fix += fmt.Sprintf("; %d of them are the mesh's", share)
 		}
-		t.findings = append(t.findings, Finding(v))
+		t.doc.findings = append(t.doc.findings, Finding(v))
 	}
 	for _, w := range t.doc.Warnings {
 		if w.Near != "" {
-			t.report(codeKeyNear, w.Path, "near", w.Near)
+			t.doc.reportAt(codeKeyNear, w.Path, "near", w.Near)
 			continue
 		}
-		t.report(codeKey, w.Path, "message", w.Message)
+		t.doc.reportAt(codeKey, w.Path, "message", w.Message)
 	}
-	if t.flags != nil {
+	if t.containers.flags != nil {
 		checkFlags(t)
 	}
 }
 
-// share returns how many of what a rule counts are the mesh's.
-func (t *task) share(rule string) int {
+// meshShare returns how many of what a rule counts are the mesh's.
+func meshShare(t *task, rule string) int {
 	switch {
 	case t.cfg == nil:
 	case rule == "containers-count":
-		return len(t.sidecars())
+		return len(t.sidecarBuilder().all())
 	case rule == "tag-count":
 		tags := slices.DeleteFunc(slices.Clone(t.doc.Definition.Tags), func(tag taskdef.Tag) bool {
 			return tag.Key != annotationMesh && tag.Key != taskdef.SealTag
@@ -57,9 +57,9 @@ var roleRules = map[string]string{
 }
 
 // isInjected reports whether a path of the document is in a container of the mesh.
-func (t *task) isInjected(path string) bool {
-	for i, c := range t.doc.Definition.ContainerDefinitions {
-		if workload.IsMeshContainer(c.Name) && strings.HasPrefix(path, t.doc.Locate(fmt.Sprintf("$.containerDefinitions[%d].", i))) {
+func (d *document) isInjected(path string) bool {
+	for i, c := range d.Definition.ContainerDefinitions {
+		if workload.IsMeshContainer(c.Name) && strings.HasPrefix(path, d.Locate(fmt.Sprintf("$.containerDefinitions[%d].", i))) {
 			return true
 		}
 	}
@@ -71,8 +71,8 @@ func checkResources(t *task) {
 	if t.cfg == nil {
 		return
 	}
-	checkSize(t)
-	checkMemory(t)
+	checkSize(t.doc)
+	checkMemory(t.doc)
 	checkCPU(t)
 	checkShutdown(t)
 }
@@ -90,20 +90,20 @@ func checkMesh(t *task) {
 	checkLaunch(t)
 	checkRole(t)
 	checkDefaultImages(t)
-	checkAttestation(t)
-	if c := t.mesh.settings.Client; t.agent() && len(c.RetryJoin) == 0 && c.Configuration == "" {
-		t.add(codeServers, "$")
+	checkAttestation(t.doc)
+	if c := t.mesh.settings.Client; hasAgent(t.cfg) && len(c.RetryJoin) == 0 && c.Configuration == "" {
+		t.doc.report(codeServers, "$")
 	}
 	checkBootstrap(t)
 	checkSynced(t)
 	checkImages(t)
-	apps := t.applications()
-	if t.cfg.Gateway == nil && t.primary() < 0 && !t.anyComputed() {
-		t.add(codeEssential, "$.containerDefinitions")
+	apps := t.containers.applications()
+	if t.cfg.Gateway == nil && t.containers.firstEssential() < 0 && !t.doc.hasComputedContainer() {
+		t.doc.report(codeEssential, "$.containerDefinitions")
 	}
 	for i := range t.doc.Definition.ContainerDefinitions {
-		if _, _, found := t.locked(i); !found {
-			checkArchitecture(t, fmt.Sprintf("$.containerDefinitions[%d]", i),
+		if _, _, found := t.images.find(i); !found {
+			checkArchitecture(t.doc, fmt.Sprintf("$.containerDefinitions[%d]", i),
 				t.doc.Definition.ContainerDefinitions[i].Image)
 		}
 		if c := &t.doc.Definition.ContainerDefinitions[i]; !workload.IsMeshContainer(c.Name) || isUserProxy(*c) {
@@ -121,21 +121,21 @@ func checkSynced(t *task) {
 		message := ""
 		containers := t.doc.Definition.ContainerDefinitions
 		switch at := slices.IndexFunc(containers, func(c taskdef.Container) bool { return c.Name == name }); {
-		case at < 0 && !t.allNamed():
+		case at < 0 && !areAllNamed(t.doc):
 		case at < 0:
 			message = fmt.Sprintf("the task has no container %s", name)
-		case t.absent(t.containers()[at], "healthCheck") || containers[at].HealthCheck != nil && slices.Equal(containers[at].HealthCheck.Command, []string{"NONE"}):
+		case t.doc.isAbsent(t.doc.containers()[at], "healthCheck") || containers[at].HealthCheck != nil && slices.Equal(containers[at].HealthCheck.Command, []string{"NONE"}):
 			message = fmt.Sprintf("the container %s has no health check", name)
 		}
 		if message != "" {
-			t.add(codeConfig, "$", "path", fmt.Sprintf("$.healthSyncContainers[%d]", i), "message", message)
+			t.doc.report(codeConfig, "$", "path", fmt.Sprintf("$.healthSyncContainers[%d]", i), "message", message)
 		}
 	}
 }
 
-// allNamed reports whether the names of all containers are known.
-func (t *task) allNamed() bool {
-	return !slices.ContainsFunc(t.doc.Definition.ContainerDefinitions, func(c taskdef.Container) bool { return c.Name == "" })
+// areAllNamed reports whether the names of all containers are known.
+func areAllNamed(d *document) bool {
+	return !slices.ContainsFunc(d.Definition.ContainerDefinitions, func(c taskdef.Container) bool { return c.Name == "" })
 }
 
 func checkBootstrap(t *task) {
@@ -148,20 +148,20 @@ func checkBootstrap(t *task) {
 	if !path.IsAbs(dir) || instead == "/" {
 		instead = defaultBootstrapDir
 	}
-	t.add(codeBootstrap, "$", "dir", dir, "instead", instead)
+	t.doc.report(codeBootstrap, "$", "dir", dir, "instead", instead)
 }
 
 func checkNetwork(t *task) {
 	def := t.doc.Definition
-	hostGateway := t.agent() && t.cfg.Gateway != nil && def.NetworkMode == "host" && !def.IsFargate()
-	if t.whole() && !t.doc.IsUnknown("$.networkMode") && def.NetworkMode != awsvpc && !hostGateway {
-		t.add(codeNetMode, "$.networkMode", "mode", def.NetworkMode)
+	hostGateway := hasAgent(t.cfg) && t.cfg.Gateway != nil && def.NetworkMode == "host" && !def.IsFargate()
+	if t.doc.isFullDefinition() && !t.doc.IsUnknown("$.networkMode") && def.NetworkMode != awsvpc && !hostGateway {
+		t.doc.report(codeNetMode, "$.networkMode", "mode", def.NetworkMode)
 	}
 	if def.ProxyConfiguration != nil {
-		t.add(codeAppMesh, "$.proxyConfiguration")
+		t.doc.report(codeAppMesh, "$.proxyConfiguration")
 	}
-	if t.transparent() && def.IsFargate() {
-		t.add(codeTProxy, "$.requiresCompatibilities")
+	if isTransparent(t.cfg) && def.IsFargate() {
+		t.doc.report(codeTProxy, "$.requiresCompatibilities")
 	}
 }
 
@@ -171,39 +171,39 @@ func validService(name string) bool { return len(name) <= 256 && config.ValidNam
 func checkNames(t *task) {
 	if g := t.cfg.Gateway; g != nil {
 		if g.Name != "" && !validService(g.Name) {
-			t.add(codeServiceName, t.namedAt("gateway"), "name", g.Name)
+			t.doc.report(codeServiceName, t.configurer().nameSource("gateway"), "name", g.Name)
 		}
 		return
 	}
 	if s := t.cfg.Service; s != nil && s.Name != "" && (!validService(s.Name) || workload.IsProxyID(s.Name)) {
-		t.add(codeServiceName, t.namedAt("service"), "name", s.Name)
+		t.doc.report(codeServiceName, t.configurer().nameSource("service"), "name", s.Name)
 	}
 	for _, u := range t.cfg.Proxy.Upstreams {
 		if u.DestinationType != "prepared_query" && !validService(u.DestinationName) {
-			t.add(codeUpstream, t.pathOf(annotationUpstreams), "name", u.DestinationName, "message", "this is not a valid service name")
+			t.doc.report(codeUpstream, t.annotations.pathOf(annotationUpstreams), "name", u.DestinationName, "message", "this is not a valid service name")
 		}
 	}
 }
 
 // checkSize warns before ECS refuses the definition.
-func checkSize(t *task) {
+func checkSize(d *document) {
 	const warnAt = 61440
-	size := len(t.doc.Task.JSON())
-	if size <= warnAt || !t.whole() {
+	size := len(d.Task.JSON())
+	if size <= warnAt || !d.isFullDefinition() {
 		return
 	}
 	largest, name := 0, ""
-	for i, n := range t.containers() {
+	for i, n := range d.containers() {
 		if part := len(n.JSON()); part > largest {
-			largest, name = part, t.containerName(i)
+			largest, name = part, d.containerName(i)
 		}
 	}
-	t.add(codeSize, "$", "size", size, "container", name)
+	d.report(codeSize, "$", "size", size, "container", name)
 }
 
 // checkMemory warns when the applications leave too little of the task's memory.
-func checkMemory(t *task) {
-	def := t.doc.Definition
+func checkMemory(d *document) {
+	def := d.Definition
 	total, known := def.MemoryMiB()
 	cpu, _ := def.CPUUnits()
 	taken := 0
@@ -215,22 +215,22 @@ func checkMemory(t *task) {
 			taken += *c.MemoryReservation
 		}
 	}
-	left := total - taken
-	if !known || taken == 0 || left >= proxyMemory || left < 0 {
+	free := total - taken
+	if !known || taken == 0 || free >= proxyMemory || free < 0 {
 		return
 	}
 	next, ok := taskdef.NextFargateSize(taskdef.Size{CPU: cpu, Memory: taken + proxyMemory}, false)
 	if !ok || !def.IsFargate() {
 		next = taskdef.Size{CPU: cpu, Memory: taken + proxyMemory}
 	}
-	t.add(codeMemory, "$.memory", "left", left, "memory", total, "nextCPU", next.CPU, "nextMemory", next.Memory)
+	d.report(codeMemory, "$.memory", "left", free, "memory", total, "nextCPU", next.CPU, "nextMemory", next.Memory)
 }
 
 // checkContainer checks one container of the user's.
 func checkContainer(t *task, i int, c *taskdef.Container, application bool) {
 	at := fmt.Sprintf("$.containerDefinitions[%d]", i)
 	if workload.IsAWSContainer(c.Name) {
-		t.add(codeNameAWS, at+".name", "container", c.Name)
+		t.doc.report(codeNameAWS, at+".name", "container", c.Name)
 	}
 	if application {
 		checkUser(t, i, at, c)
@@ -239,10 +239,10 @@ func checkContainer(t *task, i int, c *taskdef.Container, application bool) {
 	for j, e := range c.Environment {
 		secret := strings.HasSuffix(e.Name, "_TOKEN") || strings.HasSuffix(e.Name, "_SECRET") || strings.HasSuffix(e.Name, "_PASSWORD")
 		if secret && e.Value != "" {
-			t.add(codeSecret, fmt.Sprintf("%s.environment[%d]", at, j), "name", e.Name)
+			t.doc.report(codeSecret, fmt.Sprintf("%s.environment[%d]", at, j), "name", e.Name)
 		}
 	}
-	checkRuntime(t, at, c)
+	checkRuntime(t.doc, at, c)
 }
 
 // checkMounts finds mounts over each other, with which Docker creates no container, and
@@ -260,37 +260,37 @@ func checkMounts(t *task, at string, c *taskdef.Container) {
 		}
 		dir, where := path.Clean(m.ContainerPath), fmt.Sprintf("%s.mountPoints[%d]", at, j)
 		if other := taken[dir]; other != "" {
-			t.add(codeMount, where, "container", c.Name, "source", m.SourceVolume, "other", other, "path", dir)
+			t.doc.report(codeMount, where, "container", c.Name, "source", m.SourceVolume, "other", other, "path", dir)
 		}
 		taken[dir] = "the volume " + m.SourceVolume
 		within := dir == t.cfg.BootstrapDir || strings.HasPrefix(dir, t.cfg.BootstrapDir+"/")
 		if within && m.SourceVolume != volumeName {
-			t.add(codeVolume, where, "container", c.Name, "source", m.SourceVolume, "path", m.ContainerPath,
+			t.doc.report(codeVolume, where, "container", c.Name, "source", m.SourceVolume, "path", m.ContainerPath,
 				"dir", t.cfg.BootstrapDir, "fix", "mount it somewhere else")
 		}
 	}
 }
 
 // checkRuntime finds settings that ECS registers and that fail in a running task.
-func checkRuntime(t *task, at string, c *taskdef.Container) {
-	if t.doc.Definition.NetworkMode == "host" && slices.Contains([]string{"root", "0"}, c.User) {
-		t.add(codeUserRoot, at+".user", "container", c.Name)
+func checkRuntime(d *document, at string, c *taskdef.Container) {
+	if d.Definition.NetworkMode == "host" && slices.Contains([]string{"root", "0"}, c.User) {
+		d.report(codeUserRoot, at+".user", "container", c.Name)
 	}
 	if isUserProxy(*c) && c.ReadonlyRootFilesystem != nil && *c.ReadonlyRootFilesystem && !writable(c, "/tmp") {
-		t.add(codeROFS, at+".readonlyRootFilesystem", "container", c.Name)
+		d.report(codeROFS, at+".readonlyRootFilesystem", "container", c.Name)
 	}
 	if h := c.HealthCheck; h.Enabled() && h.Timeout != nil && h.Interval != nil && *h.Timeout > *h.Interval {
-		t.add(codeHealthTime, at+".healthCheck.timeout", "timeout", *h.Timeout, "interval", *h.Interval)
+		d.report(codeHealthTime, at+".healthCheck.timeout", "timeout", *h.Timeout, "interval", *h.Interval)
 	}
-	checkHang(t, at, c)
+	checkHang(d, at, c)
 }
 
 // checkHang finds essential containers that wait without end for one that is not.
-func checkHang(t *task, at string, c *taskdef.Container) {
-	for j, d := range c.DependsOn {
-		other := t.doc.Definition.Container(d.ContainerName)
-		if d.Condition == taskdef.ConditionHealthy && c.IsEssential() && other != nil && !other.IsEssential() && other.StartTimeout == nil {
-			t.add(codeDepHang, fmt.Sprintf("%s.dependsOn[%d]", at, j), "container", c.Name, "other", other.Name)
+func checkHang(d *document, at string, c *taskdef.Container) {
+	for j, after := range c.DependsOn {
+		other := d.Definition.Container(after.ContainerName)
+		if after.Condition == taskdef.ConditionHealthy && c.IsEssential() && other != nil && !other.IsEssential() && other.StartTimeout == nil {
+			d.report(codeDepHang, fmt.Sprintf("%s.dependsOn[%d]", at, j), "container", c.Name, "other", other.Name)
 		}
 	}
 }
@@ -306,15 +306,15 @@ func writable(c *taskdef.Container, dir string) bool {
 }
 
 // checkArchitecture compares an image's name with the task's architecture.
-func checkArchitecture(t *task, at, image string) {
+func checkArchitecture(d *document, at, image string) {
 	arch := "X86_64"
-	if p := t.doc.Definition.RuntimePlatform; p != nil && p.CPUArchitecture != "" {
+	if p := d.Definition.RuntimePlatform; p != nil && p.CPUArchitecture != "" {
 		arch = p.CPUArchitecture
 	}
 	for other, suffixes := range map[string][]string{"X86_64": {"-amd64", "-x86_64"}, "ARM64": {"-arm64", "-arm64v8", "-aarch64"}} {
 		for _, suffix := range suffixes {
 			if other != arch && strings.HasSuffix(image, suffix) {
-				t.add(codeArch, at+".image", "image", image, "other", other, "arch", arch)
+				d.report(codeArch, at+".image", "image", image, "other", other, "arch", arch)
 			}
 		}
 	}

@@ -13,9 +13,9 @@ import (
 
 // essentials returns the indexes of the essential applications: those that serve, and the known
 // collectors beside them. Where all are collectors, they serve.
-func (t *task) essentials() (serving, collectors []int) {
-	for _, i := range t.applications() {
-		switch c := t.doc.Definition.ContainerDefinitions[i]; {
+func (cs *containers) essentials() (serving, collectors []int) {
+	for _, i := range cs.applications() {
+		switch c := cs.doc.Definition.ContainerDefinitions[i]; {
 		case !c.IsEssential():
 		case isCollector(c.Image):
 			collectors = append(collectors, i)
@@ -39,56 +39,56 @@ type candidate struct {
 }
 
 // candidates returns the TCP ports of a container, in its order.
-func candidates(doc *taskdef.Document, i int) []candidate {
+func candidates(d *document, i int) []candidate {
 	var found []candidate
 	at := fmt.Sprintf("$.containerDefinitions[%d].portMappings", i)
-	for j, p := range doc.Definition.ContainerDefinitions[i].PortMappings {
-		mapping := doc.Locate(fmt.Sprintf("%s[%d]", at, j))
+	for j, p := range d.Definition.ContainerDefinitions[i].PortMappings {
+		mapping := d.Locate(fmt.Sprintf("%s[%d]", at, j))
 		within := func(path string) bool { return strings.HasPrefix(path, mapping) }
 		switch {
 		case p.Protocol == "udp":
 		case p.ContainerPort != nil:
 			found = append(found, candidate{container: i, port: *p.ContainerPort, declared: p.AppProtocol != ""})
-		case slices.ContainsFunc(doc.Unknown(), within):
+		case slices.ContainsFunc(d.Unknown(), within):
 			found = append(found, candidate{container: i, computed: mapping})
 		}
 	}
-	if doc.IsUnknown(at) {
-		found = append(found, candidate{container: i, computed: doc.Locate(at)})
+	if d.IsUnknown(at) {
+		found = append(found, candidate{container: i, computed: d.Locate(at)})
 	}
 	return found
 }
 
 // servicePort returns a TCP port of an essential application: one with appProtocol, else the first one;
 // 0 without any.
-func (t *task) servicePort() int {
-	serving, collectors := t.essentials()
+func (cs *containers) servicePort() int {
+	serving, collectors := cs.essentials()
 	var found, others []candidate
 	for _, i := range serving {
-		found = append(found, candidates(t.doc, i)...)
+		found = append(found, candidates(cs.doc, i)...)
 	}
 	for _, i := range collectors {
-		others = append(others, candidates(t.doc, i)...)
+		others = append(others, candidates(cs.doc, i)...)
 	}
 	if len(found) == 0 {
-		t.reportNoPort(serving)
+		cs.reportNoPort(serving)
 		return 0
 	}
 	chosen := found[max(0, slices.IndexFunc(found, func(c candidate) bool { return c.declared }))]
 	if chosen.computed != "" {
-		t.report(codeServicePort, chosen.computed, "why", fmt.Sprintf("the port of container %s is known at deployment only", t.containerName(chosen.container)))
+		cs.doc.reportAt(codeServicePort, chosen.computed, "why", fmt.Sprintf("the port of container %s is known at deployment only", cs.doc.containerName(chosen.container)))
 		return 0
 	}
-	t.reportPort(chosen, serving[0], slices.DeleteFunc(found, func(c candidate) bool { return c == chosen }), others)
+	cs.reportPort(chosen, serving[0], slices.DeleteFunc(found, func(c candidate) bool { return c == chosen }), others)
 	return chosen.port
 }
 
 // reportPort reports the port that was chosen, where there was a choice: a warning unless the
 // definition shows that it is the right one. First is the first essential application, others are
 // the other ports of those, and collected the ports of collectors.
-func (t *task) reportPort(chosen candidate, first int, others, collected []candidate) {
+func (cs *containers) reportPort(chosen candidate, first int, others, collected []candidate) {
 	unique := chosen.declared && !slices.ContainsFunc(others, func(c candidate) bool { return c.declared })
-	also := t.portNames(append(others, collected...))
+	also := cs.portNames(append(others, collected...))
 	code, why := codePortChosen, ""
 	switch {
 	case unique && also != "":
@@ -98,47 +98,47 @@ func (t *task) reportPort(chosen candidate, first int, others, collected []candi
 	case len(others) > 0:
 		code, why = codePortChoice, "the first of several: it may be "+also
 	case chosen.container != first:
-		code, why = codePortChoice, fmt.Sprintf("as container %s, the first essential application, has no TCP port", t.containerName(first))
+		code, why = codePortChoice, fmt.Sprintf("as container %s, the first essential application, has no TCP port", cs.doc.containerName(first))
 	case also != "":
 		why = "and not with " + also + ", which is known as a collector"
 	default:
 		return
 	}
-	t.add(code, fmt.Sprintf("$.containerDefinitions[%d].portMappings", chosen.container), "port", chosen.port,
-		"container", t.containerName(chosen.container), "why", why)
+	cs.doc.report(code, fmt.Sprintf("$.containerDefinitions[%d].portMappings", chosen.container), "port", chosen.port,
+		"container", cs.doc.containerName(chosen.container), "why", why)
 }
 
 // portNames returns ports with the names of their containers.
-func (t *task) portNames(ports []candidate) string {
+func (cs *containers) portNames(ports []candidate) string {
 	var names []string
 	for _, c := range ports {
 		port := strconv.Itoa(c.port)
 		if c.computed != "" {
 			port = "one that is known at deployment only"
 		}
-		names = append(names, fmt.Sprintf("%s of container %s", port, t.containerName(c.container)))
+		names = append(names, fmt.Sprintf("%s of container %s", port, cs.doc.containerName(c.container)))
 	}
 	return strings.Join(names, ", ")
 }
 
 // reportNoPort reports why the service has no port.
-func (t *task) reportNoPort(serving []int) {
+func (cs *containers) reportNoPort(serving []int) {
 	if len(serving) == 0 {
 		return // a finding of the essential containers
 	}
 	first := serving[0]
-	why := fmt.Sprintf("container %s has no TCP port", t.containerName(first))
+	why := fmt.Sprintf("container %s has no TCP port", cs.doc.containerName(first))
 	if len(serving) > 1 {
 		why = "no essential application has a TCP port"
 	}
-	mappings := t.doc.Definition.ContainerDefinitions[first].PortMappings
-	for _, i := range t.applications() {
-		if other := candidates(t.doc, i); len(other) > 0 {
+	mappings := cs.doc.Definition.ContainerDefinitions[first].PortMappings
+	for _, i := range cs.applications() {
+		if other := candidates(cs.doc, i); len(other) > 0 {
 			reason := "not essential"
-			if t.doc.Definition.ContainerDefinitions[i].IsEssential() {
+			if cs.doc.Definition.ContainerDefinitions[i].IsEssential() {
 				reason = "known as a collector"
 			}
-			why += ", but " + t.portNames(other[:1]) + ", which is " + reason
+			why += ", but " + cs.portNames(other[:1]) + ", which is " + reason
 			break
 		}
 	}
@@ -148,29 +148,29 @@ func (t *task) reportNoPort(serving []int) {
 	case len(mappings) > 0:
 		why += " but UDP"
 	}
-	t.add(codeServicePort, fmt.Sprintf("$.containerDefinitions[%d]", first), "why", why)
+	cs.doc.report(codeServicePort, fmt.Sprintf("$.containerDefinitions[%d]", first), "why", why)
 }
 
 // syncContainers returns the essential applications that have a health check, without known collectors.
-func (t *task) syncContainers() []string {
-	serving, collectors := t.essentials()
-	names, checked := t.checkedNames(serving), t.checkedNames(collectors)
+func (cs *containers) syncContainers() []string {
+	serving, collectors := cs.essentials()
+	names, checked := cs.checkedNames(serving), cs.checkedNames(collectors)
 	if len(names) > 1 {
-		t.add(codeHealthFrom, "$.containerDefinitions",
+		cs.doc.report(codeHealthFrom, "$.containerDefinitions",
 			"what", "is healthy while each of the containers "+strings.Join(names, ", ")+" is")
 	}
 	if len(checked) > 0 {
-		t.add(codeHealthFrom, "$.containerDefinitions",
+		cs.doc.report(codeHealthFrom, "$.containerDefinitions",
 			"what", "does not have the health of "+strings.Join(checked, ", ")+", a known collector")
 	}
 	return names
 }
 
 // checkedNames returns the names of those containers that have a health check, sorted.
-func (t *task) checkedNames(containers []int) []string {
+func (cs *containers) checkedNames(containers []int) []string {
 	names := []string{}
 	for _, i := range containers {
-		if c := t.doc.Definition.ContainerDefinitions[i]; c.Name != "" && c.HealthCheck.Enabled() {
+		if c := cs.doc.Definition.ContainerDefinitions[i]; c.Name != "" && c.HealthCheck.Enabled() {
 			names = append(names, c.Name)
 		}
 	}
@@ -210,18 +210,18 @@ func checkPlainPorts(t *task) {
 		return
 	}
 	var redirection *config.TransparentProxy
-	if t.transparent() {
+	if isTransparent(t.cfg) {
 		redirection = &t.cfg.TransparentProxy
 	}
 	for i, c := range t.doc.Definition.ContainerDefinitions {
-		if workload.IsMeshContainer(c.Name) || isUserProxy(c) || t.notes.native[t.containerName(i)] {
+		if workload.IsMeshContainer(c.Name) || isUserProxy(c) || t.annotations.native[t.doc.containerName(i)] {
 			continue
 		}
 		direct, captured := outside(c.PortMappings, t.cfg.Service.Port, redirection)
 		report := func(ports []string, consequence string) {
 			if len(ports) > 0 {
-				t.add(codePortPlain, fmt.Sprintf("$.containerDefinitions[%d].portMappings", i),
-					"ports", strings.Join(ports, ", "), "container", t.containerName(i), "consequence", consequence)
+				t.doc.report(codePortPlain, fmt.Sprintf("$.containerDefinitions[%d].portMappings", i),
+					"ports", strings.Join(ports, ", "), "container", t.doc.containerName(i), "consequence", consequence)
 			}
 		}
 		report(direct, "callers reach them without its encryption and its intentions")
@@ -268,7 +268,7 @@ func excluded(c config.TransparentProxy, from, to int) bool {
 func checkDefaultImages(t *task) {
 	var defaults, without []string
 	all, given := images{}.withDefaults(t.image), t.mesh.settings.Images
-	for _, c := range t.sidecars() {
+	for _, c := range t.sidecarBuilder().all() {
 		if c.Image == "" {
 			without = append(without, c.Name)
 			continue
@@ -279,11 +279,11 @@ func checkDefaultImages(t *task) {
 		}
 	}
 	if len(without) > 0 {
-		t.add(codeNoImage, "$", "containers", strings.Join(without, ", "))
+		t.doc.report(codeNoImage, "$", "containers", strings.Join(without, ", "))
 	}
 	slices.Sort(defaults)
 	if defaults = slices.Compact(defaults); len(defaults) > 0 {
-		t.add(codeDefault, "$", "what", "the containers of the mesh have the images "+strings.Join(defaults, ", "),
+		t.doc.report(codeDefault, "$", "what", "the containers of the mesh have the images "+strings.Join(defaults, ", "),
 			"fix", "set admission.images in the mesh file")
 	}
 }

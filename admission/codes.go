@@ -15,7 +15,7 @@ const Info taskdef.Severity = "info"
 // Finding is one thing that is wrong, or that was done, at one place of the admitted document.
 type Finding taskdef.Violation
 
-// String is "severity code path: message (fix)", on one line.
+// String returns "severity code path: message (fix)", on one line.
 func (f Finding) String() string {
 	text := fmt.Sprintf("%s %s %s: %s", f.Severity, f.Code, f.Path, f.Message)
 	if f.Fix != "" {
@@ -99,7 +99,7 @@ func Codes() []Code {
 
 var allCodes = sync.OnceValue(Codes)
 
-// definitionCodes are the rules of definitions, sorted by code.
+// definitionCodes returns the rules of definitions, sorted by code.
 func definitionCodes() []Code {
 	all := slices.Concat(ruleCodes(), choiceCodes(), imageCodes(), sidecarCodes())
 	slices.SortFunc(all, func(a, b Code) int { return strings.Compare(a.Code, b.Code) })
@@ -167,18 +167,18 @@ func ruleCodes() []Code {
 	}
 }
 
-// add adds the finding of a code. Path has the keys of the ECS API; pairs are names and
+// report adds the finding of a code. Path has the keys of the ECS API; pairs are names and
 // values of placeholders.
-func (t *task) add(code, path string, pairs ...any) {
-	t.report(code, t.doc.Locate(path), pairs...)
+func (d *document) report(code, path string, pairs ...any) {
+	d.reportAt(code, d.Locate(path), pairs...)
 }
 
-// report is add for a path that is the document's.
-func (t *task) report(code, path string, pairs ...any) {
-	t.findings = append(t.findings, newFinding(code, path, pairs))
+// reportAt adds the finding of a code at a path that has the keys of the document.
+func (d *document) reportAt(code, path string, pairs ...any) {
+	d.findings = append(d.findings, newFinding(code, path, pairs))
 }
 
-// newFinding is one of the code, at a path of the document. Pairs are names and values of
+// newFinding returns the finding of a code at a path of the document. Pairs are names and values of
 // placeholders.
 func newFinding(code, path string, pairs []any) Finding {
 	codes := allCodes()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// template is a template's properties with members of its container.
+// template returns a template's properties with members of its container.
 func template(task, app string) []byte {
 	return fmt.Appendf(nil, `{"NetworkMode": "awsvpc", "RequiresCompatibilities": ["FARGATE"], "Cpu": "512", "Memory": "1024", %s
 		"ContainerDefinitions": [{"Name": "app", "Image": "app", "EntryPoint": ["/app"], "PortMappings": [{"ContainerPort": 80}], %s}, {"Fn::If": ["C", {"Name": "two", "Image": "two", "DockerLabels": {"team": "shop"}}, {"Ref": "AWS::NoValue"}]}]}`, task, app)

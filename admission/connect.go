@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -17,164 +18,181 @@ const volumeName = "consul_data"
 // and each application behind them.
 func connect(t *task) {
 	def := t.doc.Definition
-	if containers := t.get(t.doc.Task, "containerDefinitions"); containers.IsObject() {
-		t.add(codeContainers, "$.containerDefinitions", "what", "containerDefinitions")
+	if containers := t.doc.get(t.doc.Task, "containerDefinitions"); containers.IsObject() {
+		t.doc.report(codeContainers, "$.containerDefinitions", "what", "containerDefinitions")
 		return
 	} else if !containers.IsList() {
 		return // ECS refuses the definition
 	}
 	if def.RuntimePlatform.IsWindows() {
-		t.add(codeOS, "$.runtimePlatform.operatingSystemFamily", "os", def.RuntimePlatform.OperatingSystemFamily)
+		t.doc.report(codeOS, "$.runtimePlatform.operatingSystemFamily", "os", def.RuntimePlatform.OperatingSystemFamily)
 		return
 	}
 	if slices.Contains(def.RequiresCompatibilities, launchExternal) {
-		t.add(codeExternal, "$.requiresCompatibilities")
+		t.doc.report(codeExternal, "$.requiresCompatibilities")
 		return
 	}
-	only := t.onlyNative()
-	t.labelNative(only)
+	only := t.containers.onlyNative()
+	t.containers.labelNative(only)
 	if only {
-		t.place(nil)
+		t.injector().replaceSidecars(nil)
 		return
 	}
-	if t.configure(); t.cfg == nil {
+	if t.cfg, t.configuration = t.configurer().configure(); t.cfg == nil {
 		return
 	}
-	t.checkFormer()
-	t.shareVolume()
-	t.reportComputed()
-	t.attachAll()
-	if i := t.userProxy(); i >= 0 {
-		t.completeProxy(i)
+	checkIdentity(t)
+	in := t.injector()
+	if !t.doc.isFullDefinition() {
+		t.volumes = append(t.volumes, volumeName)
 	}
-	t.pinAll()
-	t.place(t.sidecars())
+	in.shareVolume()
+	in.reportComputed()
+	in.attachAll()
+	if i := t.doc.userProxy(); i >= 0 {
+		in.completeProxy(i)
+	}
+	t.images.pinAll()
+	in.replaceSidecars(in.sidecars.all())
+}
+
+// injector changes a definition so that it becomes one of the mesh.
+type injector struct {
+	doc        *document
+	containers *containers
+	cfg        *config.Config
+	sidecars   sidecarBuilder
+	// existing are the containers of the mesh as they were read, by their names.
+	existing map[string]existingContainer
+}
+
+func (t *task) injector() injector {
+	return injector{doc: t.doc, containers: t.containers, cfg: t.cfg, sidecars: t.sidecarBuilder(), existing: t.existing}
 }
 
 // reportComputed names the containers that only CloudFormation knows, and what of the
 // others is missing.
-func (t *task) reportComputed() {
-	applications := t.applications()
-	for i, c := range t.doc.Definition.ContainerDefinitions {
+func (in injector) reportComputed() {
+	applications := in.containers.applications()
+	for i, c := range in.doc.Definition.ContainerDefinitions {
 		at := fmt.Sprintf("$.containerDefinitions[%d]", i)
 		application := slices.Contains(applications, i)
-		if t.doc.IsUnknown(at+".stopTimeout") && application {
-			t.add(codeComputed, at+".stopTimeout", "what", "the stop timeout of this container",
-				"consequence", fmt.Sprintf("the containers of the mesh have %d s to stop", t.stopTimeout()))
+		if in.doc.IsUnknown(at+".stopTimeout") && application {
+			in.doc.report(codeComputed, at+".stopTimeout", "what", "the stop timeout of this container",
+				"consequence", fmt.Sprintf("the containers of the mesh have %d s to stop", in.containers.stopTimeout()))
 		}
-		if health := at + ".healthCheck"; application && !c.HealthCheck.Enabled() && (t.doc.IsUnknown(health) || t.doc.IsUnknown(health+".command")) {
-			t.add(codeComputed, health, "what", "the health check of this container",
+		if health := at + ".healthCheck"; application && !c.HealthCheck.Enabled() && (in.doc.IsUnknown(health) || in.doc.IsUnknown(health+".command")) {
+			in.doc.report(codeComputed, health, "what", "the health check of this container",
 				"consequence", "its result is not sent to Consul")
 		}
 		switch {
-		case c.Name != "" || t.format != formatTemplate:
-		case !t.isContainer(i):
-			t.add(codeComputed, fmt.Sprintf("$.containerDefinitions[%d]", i), "what", "this container", "consequence", "it is not put behind the proxy")
+		case c.Name != "" || in.doc.format != formatTemplate:
+		case !in.doc.isContainer(i):
+			in.doc.report(codeComputed, fmt.Sprintf("$.containerDefinitions[%d]", i), "what", "this container", "consequence", "it is not put behind the proxy")
 		case c.HealthCheck.Enabled():
-			t.add(codeComputed, fmt.Sprintf("$.containerDefinitions[%d].name", i), "what", "the name of this container", "consequence", "the result of its health check is not sent to Consul")
+			in.doc.report(codeComputed, fmt.Sprintf("$.containerDefinitions[%d].name", i), "what", "the name of this container", "consequence", "the result of its health check is not sent to Consul")
 		}
 	}
 }
 
 // shareVolume declares the volume of the mesh.
-func (t *task) shareVolume() {
-	if !t.whole() {
-		t.volumes = append(t.volumes, volumeName)
-		t.add(codeVolumeTask, "$", "volume", volumeName)
+func (in injector) shareVolume() {
+	if !in.doc.isFullDefinition() {
+		in.doc.report(codeVolumeTask, "$", "volume", volumeName)
 		return
 	}
-	volumes := t.lists(t.doc.Task, "volumes")
+	volumes := in.doc.lists(in.doc.Task, "volumes")
 	if volumes == nil {
-		t.add(codeComputed, "$.volumes", "what", "volumes", "consequence", "declare the volume "+volumeName+" there")
+		in.doc.report(codeComputed, "$.volumes", "what", "volumes", "consequence", "declare the volume "+volumeName+" there")
 	}
-	at := slices.IndexFunc(t.doc.Definition.Volumes, func(v taskdef.Volume) bool { return v.Name == volumeName })
+	at := slices.IndexFunc(in.doc.Definition.Volumes, func(v taskdef.Volume) bool { return v.Name == volumeName })
 	if at >= 0 {
-		if v := t.doc.Definition.Volumes[at]; v.EFS != nil || v.S3Files != nil || v.FSxWindows != nil || v.ConfiguredAtLaunch != nil || v.Docker != nil || v.Host != nil && v.Host.SourcePath != "" {
-			t.add(codeVolumeOwn, fmt.Sprintf("$.volumes[%d]", at), "volume", volumeName)
+		if v := in.doc.Definition.Volumes[at]; v.EFS != nil || v.S3Files != nil || v.FSxWindows != nil || v.ConfiguredAtLaunch != nil || v.Docker != nil || v.Host != nil && v.Host.SourcePath != "" {
+			in.doc.report(codeVolumeOwn, fmt.Sprintf("$.volumes[%d]", at), "volume", volumeName)
 		}
 	}
 	for _, list := range volumes {
-		if slices.ContainsFunc(list.Items(), func(v *taskdef.Node) bool { return t.text(v, "name") == volumeName }) {
+		if slices.ContainsFunc(list.Items(), func(v *taskdef.Node) bool { return in.doc.text(v, "name") == volumeName }) {
 			continue
 		}
-		list.Append(t.node(taskdef.Volume{Name: volumeName}))
+		list.Append(in.doc.node(taskdef.Volume{Name: volumeName}))
 	}
 }
 
-// place puts the containers of the mesh into the list: over those of the same name,
+// replaceSidecars puts the containers of the mesh into the list: over those of the same name,
 // else at the end. Others of the mesh are removed.
-func (t *task) place(wanted []*taskdef.Container) {
-	list := t.get(t.doc.Task, "containerDefinitions")
-	logs := t.logConfiguration()
+func (in injector) replaceSidecars(wanted []*taskdef.Container) {
+	containers := in.doc.get(in.doc.Task, "containerDefinitions")
+	logs := in.logConfiguration()
 	made := map[string]*taskdef.Node{}
 	for _, c := range wanted {
-		c.Image = t.pinned(c.Image)
-		made[c.Name] = t.node(c)
+		c.Image = in.containers.images.pin(c.Image)
+		made[c.Name] = in.doc.node(c)
 		if logs != nil && c.LogConfiguration == nil {
-			t.set(made[c.Name], "logConfiguration", logs)
+			in.doc.set(made[c.Name], "logConfiguration", logs)
 		}
-		t.sealSidecar(made[c.Name])
+		sealSidecar(in.doc, made[c.Name])
 	}
-	var placed []*taskdef.Node
-	for i, n := range list.Items() {
-		c := t.doc.Definition.ContainerDefinitions[i]
+	var all []*taskdef.Node
+	for i, n := range containers.Items() {
+		c := in.doc.Definition.ContainerDefinitions[i]
 		if !workload.IsMeshContainer(c.Name) || isUserProxy(c) {
-			placed = append(placed, n)
+			all = append(all, n)
 			continue
 		}
 		if !madeHere(c) {
 			code := codeName
-			if t.inMesh() {
+			if isInMesh(in.doc) {
 				code = codeReplaced
 			}
-			t.add(code, fmt.Sprintf("$.containerDefinitions[%d]", i), "container", c.Name)
+			in.doc.report(code, fmt.Sprintf("$.containerDefinitions[%d]", i), "container", c.Name)
 		}
 		if made[c.Name] != nil {
-			if _, known := t.former[c.Name]; !known {
-				t.former[c.Name] = former{c, n}
+			if _, known := in.existing[c.Name]; !known {
+				in.existing[c.Name] = existingContainer{c, n}
 			}
-			placed = append(placed, t.keepFormer(made[c.Name], t.former[c.Name]))
+			all = append(all, in.reuse(made[c.Name], in.existing[c.Name]))
 			delete(made, c.Name)
 		} else if madeHere(c) {
-			t.add(codeDropped, fmt.Sprintf("$.containerDefinitions[%d]", i),
+			in.doc.report(codeDropped, fmt.Sprintf("$.containerDefinitions[%d]", i),
 				"what", "container "+c.Name+" of an earlier admission is removed: this task does not get it any more")
 		}
 	}
 	for _, c := range wanted {
 		if made[c.Name] != nil {
-			placed = append(placed, made[c.Name])
+			all = append(all, made[c.Name])
 		}
 	}
-	list.SetItems(placed)
+	containers.SetItems(all)
 }
 
-// inMesh reports whether the definition as it was read is one of a mesh already, of admission
+// isInMesh reports whether the definition as it was read is one of a mesh already, of admission
 // or of another program: it has mesh-init, or a container mounts the shared volume.
-func (t *task) inMesh() bool {
+func isInMesh(d *document) bool {
 	shared := func(m taskdef.MountPoint) bool { return m.SourceVolume == volumeName }
-	return slices.ContainsFunc(t.doc.Definition.ContainerDefinitions, func(c taskdef.Container) bool {
+	return slices.ContainsFunc(d.Definition.ContainerDefinitions, func(c taskdef.Container) bool {
 		return c.Name == workload.ContainerMeshInit || slices.ContainsFunc(c.MountPoints, shared)
 	})
 }
 
-// logConfiguration is that of the mesh file, else of the first essential application
-// that has one; nil without any.
-func (t *task) logConfiguration() *taskdef.Node {
-	if logs := t.mesh.settings.LogConfiguration; logs != nil {
+// logConfiguration returns that of the mesh file, else of the first essential application that has one; nil
+// without any.
+func (in injector) logConfiguration() *taskdef.Node {
+	if logs := in.sidecars.mesh.settings.LogConfiguration; logs != nil {
 		n := taskdef.NewNode(logs)
-		t.doc.Spell(n)
+		in.doc.Spell(n)
 		return n
 	}
-	serving, collectors := t.essentials()
+	serving, collectors := in.containers.essentials()
 	for _, i := range append(serving, collectors...) {
-		if n := t.containers()[i]; !t.absent(n, "logConfiguration") {
-			t.add(codeLogs, fmt.Sprintf("$.containerDefinitions[%d].logConfiguration", i),
-				"what", "log as container "+t.containerName(i)+" does")
-			return t.ownLines(t.get(n, "logConfiguration"))
+		if n := in.doc.containers()[i]; !in.doc.isAbsent(n, "logConfiguration") {
+			in.doc.report(codeLogs, fmt.Sprintf("$.containerDefinitions[%d].logConfiguration", i),
+				"what", "log as container "+in.doc.containerName(i)+" does")
+			return ownLines(in.doc, in.doc.get(n, "logConfiguration"))
 		}
 	}
 	if len(serving) > 0 {
-		t.add(codeLogs, fmt.Sprintf("$.containerDefinitions[%d]", serving[0]),
+		in.doc.report(codeLogs, fmt.Sprintf("$.containerDefinitions[%d]", serving[0]),
 			"what", "have no logConfiguration, as no essential application has one")
 	}
 	return nil
@@ -182,9 +200,9 @@ func (t *task) logConfiguration() *taskdef.Node {
 
 // ownLines returns a log configuration without the options by which an application's lines are
 // joined: those of the mesh's containers would be joined as well.
-func (t *task) ownLines(logs *taskdef.Node) *taskdef.Node {
+func ownLines(d *document, logs *taskdef.Node) *taskdef.Node {
 	logs = taskdef.NewNode(logs)
-	if options := t.get(logs, "options"); options.IsObject() {
+	if options := d.get(logs, "options"); options.IsObject() {
 		options.Delete("awslogs-multiline-pattern")
 		options.Delete("awslogs-datetime-format")
 	}
@@ -192,85 +210,85 @@ func (t *task) ownLines(logs *taskdef.Node) *taskdef.Node {
 }
 
 // attachAll puts the applications behind the proxy.
-func (t *task) attachAll() {
-	apps, own := t.applications(), t.userProxy()
-	for i, c := range t.doc.Definition.ContainerDefinitions {
+func (in injector) attachAll() {
+	apps, own := in.containers.applications(), in.doc.userProxy()
+	for i, c := range in.doc.Definition.ContainerDefinitions {
 		switch {
-		case t.cfg.Gateway == nil && slices.Contains(apps, i):
-			t.attach(i)
-		case t.isContainer(i) && !workload.IsMeshContainer(c.Name) && i != own: // see completeProxy
-			t.reportFirst(i)
-			t.correctEdges(i)
+		case in.cfg.Gateway == nil && slices.Contains(apps, i):
+			in.attach(i)
+		case in.doc.isContainer(i) && !workload.IsMeshContainer(c.Name) && i != own: // see completeProxy
+			in.reportFirst(i)
+			in.correctDependencies(i)
 		}
 	}
 }
 
 // attach puts an application behind the proxy: wrapped, it waits for the proxy itself.
-func (t *task) attach(i int) {
-	n := t.containers()[i]
-	wrapped := t.wrap(i, n)
-	if !t.listed(n, "dependsOn") {
-		t.add(codeComputed, fmt.Sprintf("$.containerDefinitions[%d].dependsOn", i), "what", "dependsOn", "consequence", "the container does not wait for the proxy")
+func (in injector) attach(i int) {
+	n := in.doc.containers()[i]
+	wrapped := lineWriter{doc: in.doc, containers: in.containers, cfg: in.cfg}.wrap(i, n)
+	if !in.doc.isListed(n, "dependsOn") {
+		in.doc.report(codeComputed, fmt.Sprintf("$.containerDefinitions[%d].dependsOn", i), "what", "dependsOn", "consequence", "the container does not wait for the proxy")
 	}
 	if !wrapped {
-		t.order(n, taskdef.Dependency{ContainerName: t.proxyContainer(), Condition: taskdef.ConditionHealthy})
+		setDependency(in.doc, n, taskdef.Dependency{ContainerName: proxyContainer(in.doc, in.cfg), Condition: taskdef.ConditionHealthy})
 		return
 	}
-	t.order(n, t.afterGate())
-	t.mount(n)
-	t.allowStart(i, n)
+	setDependency(in.doc, n, gate(in.cfg))
+	mountVolume(in.doc, n, in.cfg.BootstrapDir)
+	allowStart(in.doc, i, n)
 }
 
 // reportFirst reports a container that starts before the proxy, though no annotation asks for it.
-func (t *task) reportFirst(i int) {
-	c, name := t.doc.Definition.ContainerDefinitions[i], t.containerName(i)
+func (in injector) reportFirst(i int) {
+	c, name := in.doc.Definition.ContainerDefinitions[i], in.doc.containerName(i)
 	at := fmt.Sprintf("$.containerDefinitions[%d]", i)
 	switch {
-	case t.cfg.Gateway != nil || t.notes.exempt[name] || t.notes.native[name]:
-	case t.isReceiver(i):
-		t.add(codeFirst, at, "container", name, "why", "it obtains the application's token")
+	case in.cfg.Gateway != nil || in.containers.annotations.exempt[name] || in.containers.annotations.native[name]:
+	case in.doc.isReceiver(i):
+		in.doc.report(codeFirst, at, "container", name, "why", "it obtains the application's token")
 	case c.FirelensConfiguration != nil:
-		t.add(codeFirst, at, "container", name, "why", "it routes the logs of the others")
-	case t.beforeProxy()[i]:
-		t.add(codeFirst, at, "container", name, "why", "the log router or the proxy waits for it")
+		in.doc.report(codeFirst, at, "container", name, "why", "it routes the logs of the others")
+	case in.containers.beforeProxy()[i]:
+		in.doc.report(codeFirst, at, "container", name, "why", "the log router or the proxy waits for it")
 	}
 }
 
-// order removes the edges to containers of the mesh, which are those of an earlier
+// setDependency removes the edges to containers of the mesh, which are those of an earlier
 // admission or of the shape with several gates, and adds one, which an
 // earlier admission may have made already.
-func (t *task) order(n *taskdef.Node, after taskdef.Dependency) {
-	for _, list := range t.lists(n, "dependsOn") {
+func setDependency(d *document, n *taskdef.Node, after taskdef.Dependency) {
+	for _, list := range d.lists(n, "dependsOn") {
 		edges := slices.DeleteFunc(slices.Clone(list.Items()), func(e *taskdef.Node) bool {
-			name := t.text(e, "containerName")
-			return workload.IsMeshContainer(name) || name == after.ContainerName && t.text(e, "condition") == after.Condition
+			name := d.text(e, "containerName")
+			return workload.IsMeshContainer(name) || name == after.ContainerName && d.text(e, "condition") == after.Condition
 		})
-		list.SetItems(append(edges, t.node(after)))
+		list.SetItems(append(edges, d.node(after)))
 	}
 }
 
-// correctEdges makes the edges of a container that is no application, which another mesh
+// correctDependencies makes the edges of a container that is no application, which another mesh
 // file or program may have made, lead to the containers that this task gets.
-func (t *task) correctEdges(i int) {
-	list := t.get(t.containers()[i], "dependsOn")
+func (in injector) correctDependencies(i int) {
+	list := in.doc.get(in.doc.containers()[i], "dependsOn")
 	corrected := func(what string) {
-		t.add(codeDropped, fmt.Sprintf("$.containerDefinitions[%d].dependsOn", i),
-			"what", "container "+t.containerName(i)+" "+what)
+		in.doc.report(codeDropped, fmt.Sprintf("$.containerDefinitions[%d].dependsOn", i),
+			"what", "container "+in.doc.containerName(i)+" "+what)
 	}
-	if !slices.ContainsFunc(list.Items(), func(e *taskdef.Node) bool { return workload.IsMeshContainer(t.text(e, "containerName")) }) {
+	if !slices.ContainsFunc(list.Items(), func(e *taskdef.Node) bool { return workload.IsMeshContainer(in.doc.text(e, "containerName")) }) {
 		return
 	}
 	var edges []*taskdef.Node
-	made := t.sidecars()
+	made := in.sidecars.all()
 	for _, e := range list.Items() {
-		name := t.text(e, "containerName")
+		name := in.doc.text(e, "containerName")
 		is := func(c *taskdef.Container) bool { return c.Name == name }
 		switch {
 		case !workload.IsMeshContainer(name) || slices.ContainsFunc(made, is):
 			edges = append(edges, e)
 		case name == workload.ContainerSidecarProxy || name == workload.ContainerDataplane:
-			corrected("waits for " + t.proxyContainer() + " in place of " + name + ", which this task does not get")
-			t.set(e, "containerName", t.proxyContainer())
+			corrected("waits for " + proxyContainer(in.doc, in.cfg) + " in place of " + name + ", which this task does not get")
+			in.doc.set(e, "containerName", proxyContainer(in.doc, in.cfg))
 			edges = append(edges, e)
 		default:
 			corrected("does not wait for " + name + " any more, which this task does not get")
@@ -281,47 +299,47 @@ func (t *task) correctEdges(i int) {
 	}
 }
 
-// proxyContainer is the name of the container of the proxy, ours or the definition's own.
-func (t *task) proxyContainer() string {
-	if i := t.userProxy(); i >= 0 {
-		return t.doc.Definition.ContainerDefinitions[i].Name
+// proxyContainer returns the name of the container of the proxy, ours or the definition's own.
+func proxyContainer(d *document, cfg *config.Config) string {
+	if i := d.userProxy(); i >= 0 {
+		return d.Definition.ContainerDefinitions[i].Name
 	}
-	return t.proxyName()
+	return proxyName(cfg)
 }
 
-// mount mounts the shared volume, which has the program that wraps the application.
-func (t *task) mount(n *taskdef.Node) {
-	for _, list := range t.lists(n, "mountPoints") {
-		if slices.ContainsFunc(list.Items(), func(m *taskdef.Node) bool { return path.Clean(t.text(m, "containerPath")) == t.cfg.BootstrapDir }) {
+// mountVolume mounts the shared volume, which has the program that wraps the application.
+func mountVolume(d *document, n *taskdef.Node, dir string) {
+	for _, list := range d.lists(n, "mountPoints") {
+		if slices.ContainsFunc(list.Items(), func(m *taskdef.Node) bool { return path.Clean(d.text(m, "containerPath")) == dir }) {
 			continue
 		}
-		list.Append(t.node(t.mountPoint(true)))
+		list.Append(d.node(mountPoint(dir, true)))
 	}
 }
 
-// unmount takes away the mount of the shared volume that an earlier admission gave a container for its
+// unmountVolume takes away the mount of the shared volume that an earlier admission gave a container for its
 // app-entrypoint, unless the container names a file there.
-func (t *task) unmount(n *taskdef.Node) {
+func unmountVolume(d *document, n *taskdef.Node, dir string) {
 	for _, key := range []string{"entryPoint", "command", "environment", "healthCheck"} {
-		if member := t.get(n, key); member != nil && strings.Contains(string(member.JSON()), t.cfg.BootstrapDir+"/") {
+		if member := d.get(n, key); member != nil && strings.Contains(string(member.JSON()), dir+"/") {
 			return
 		}
 	}
 	ours := func(m *taskdef.Node) bool {
-		readOnly := t.get(m, "readOnly")
-		return t.text(m, "sourceVolume") == volumeName && t.text(m, "containerPath") == t.cfg.BootstrapDir && readOnly != nil && string(readOnly.JSON()) == "true"
+		readOnly := d.get(m, "readOnly")
+		return d.text(m, "sourceVolume") == volumeName && d.text(m, "containerPath") == dir && readOnly != nil && string(readOnly.JSON()) == "true"
 	}
-	for _, list := range t.lists(n, "mountPoints") {
+	for _, list := range d.lists(n, "mountPoints") {
 		list.SetItems(slices.DeleteFunc(slices.Clone(list.Items()), ours))
 	}
-	if list := t.get(n, "mountPoints"); list.IsList() && len(list.Items()) == 0 {
-		n.Delete(t.doc.Key("mountPoints"))
+	if list := d.get(n, "mountPoints"); list.IsList() && len(list.Items()) == 0 {
+		n.Delete(d.Key("mountPoints"))
 	}
 }
 
-// mountPoint is where the containers of the mesh have the shared volume.
-func (t *task) mountPoint(readOnly bool) taskdef.MountPoint {
-	m := taskdef.MountPoint{SourceVolume: volumeName, ContainerPath: t.cfg.BootstrapDir}
+// mountPoint returns the mount of the shared volume.
+func mountPoint(dir string, readOnly bool) taskdef.MountPoint {
+	m := taskdef.MountPoint{SourceVolume: volumeName, ContainerPath: dir}
 	if readOnly {
 		m.ReadOnly = new(true)
 	}

@@ -13,7 +13,7 @@ import (
 func constrain(t *task) {
 	def := t.doc.Definition
 	const attribute = "attribute:ecs.cpu-architecture"
-	if !t.whole() || mayBeFargate(t.doc) || def.RuntimePlatform == nil || t.cfg == nil {
+	if !t.doc.isFullDefinition() || mayBeFargate(t.doc) || def.RuntimePlatform == nil || t.cfg == nil {
 		return
 	}
 	arch := def.RuntimePlatform.CPUArchitecture
@@ -23,12 +23,12 @@ func constrain(t *task) {
 	if slices.ContainsFunc(def.PlacementConstraints, func(c taskdef.PlacementConstraint) bool { return strings.Contains(c.Expression, attribute) }) {
 		return
 	}
-	list := t.list(t.doc.Task, "placementConstraints")
+	list := t.doc.list(t.doc.Task, "placementConstraints")
 	if list == nil {
 		return
 	}
 	expression := fmt.Sprintf("%s == %s", attribute, strings.ToLower(arch))
-	t.add(codeDefault, "$.placementConstraints", "what", "tasks are placed on instances with "+expression+" only",
+	t.doc.report(codeDefault, "$.placementConstraints", "what", "tasks are placed on instances with "+expression+" only",
 		"fix", "set a constraint on "+attribute+" for other instances")
-	list.Append(t.node(taskdef.PlacementConstraint{Type: "memberOf", Expression: expression}))
+	list.Append(t.doc.node(taskdef.PlacementConstraint{Type: "memberOf", Expression: expression}))
 }

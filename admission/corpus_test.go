@@ -22,7 +22,7 @@ import (
 // testdata/plain. With -v the test reports what is refused of them, and why.
 const corpusVariable = "TASKDEF_CORPUS"
 
-// definitions are the documents of that directory by their names.
+// definitions returns the documents of that directory by their names.
 func definitions(t *testing.T) map[string][]byte {
 	t.Helper()
 	dir := os.Getenv(corpusVariable)
@@ -145,8 +145,7 @@ func commandLine(doc *taskdef.Document, c *taskdef.Node) []string {
 	return []string{"ENTRYPOINT", "CMD"}
 }
 
-// resources are the names of a template's task definitions, or one empty name when there
-// is no choice.
+// resources returns the names of a template's task definitions, or one empty name when there is no choice.
 func resources(doc []byte) []string {
 	_, err := Admit(doc, Options{})
 	if err == nil {
@@ -210,9 +209,9 @@ func checkKept(t *testing.T, name string, r *Result, after *taskdef.Document) {
 	}
 }
 
-// lost are the paths of what a value has and its later form lacks. A list may have got
-// elements, and null, AWS::NoValue and an emptied entryPoint may have got a value. The flags of
-// the wrapper are admission's.
+// lost returns the paths of what a value has and its later form lacks. A list may have got elements, and
+// null, AWS::NoValue and an emptied entryPoint may have got a value. The flags of the wrapper are
+// admission's.
 func lost(before, after *taskdef.Node, path string) []string {
 	switch {
 	case before.IsNull(), isNoValue(before) && after != nil, string(before.JSON()) == `[""]`:
@@ -319,7 +318,7 @@ func (r *report) add(name string, result *Result, err error) {
 	}
 }
 
-// String has a line for each error, and the numbers of definitions.
+// String returns a line for each error, and the numbers of definitions.
 func (r *report) String() string {
 	lines := slices.Clone(r.lines)
 	for _, code := range slices.Sorted(maps.Keys(r.codes)) {

@@ -46,14 +46,14 @@ func dataplaneCommand(dir string, concurrency int) []string {
 }
 
 // proxyCommand returns the command line of the task's proxy.
-func (t *task) proxyCommand() []string {
-	concurrency := cmp.Or(t.mesh.settings.EnvoyConcurrency, defaultConcurrency)
-	if n, given := t.number(annotationConcurrency, 1, maxConcurrency); given {
+func (b sidecarBuilder) proxyCommand() []string {
+	concurrency := cmp.Or(b.mesh.settings.EnvoyConcurrency, defaultConcurrency)
+	if n, given := b.annotations.number(annotationConcurrency, 1, maxConcurrency); given {
 		concurrency = n
 	}
-	if !t.cfg.Direct() {
-		return dataplaneCommand(t.cfg.BootstrapDir, concurrency)
+	if !b.cfg.Direct() {
+		return dataplaneCommand(b.cfg.BootstrapDir, concurrency)
 	}
-	level, _ := t.mesh.configuration.Get("logLevel").Text() // that of t.cfg is never absent
-	return envoyCommand(t.cfg.BootstrapDir, level, concurrency)
+	level, _ := b.mesh.configuration.Get("logLevel").Text() // that of t.cfg is never absent
+	return envoyCommand(b.cfg.BootstrapDir, level, concurrency)
 }

@@ -22,36 +22,37 @@ const (
 // exposeChecks adds the paths of the annotation expose-checks to the configuration, so
 // that callers outside of the mesh, such as a load balancer's health check, reach them.
 func exposeChecks(t *task) {
-	a, given := t.notes.task[annotationExpose]
+	a, given := t.annotations.values[annotationExpose]
 	if !given || t.cfg == nil || t.cfg.Gateway != nil {
 		return
 	}
-	t.refresh()
+	t.doc.refresh()
 	added := false
-	for _, p := range t.exposed(a) {
+	for _, p := range exposedPaths(t, a) {
 		present := func(have config.ExposePath) bool { return have.Path == p.Path && have.LocalPathPort == p.LocalPathPort }
 		if e := t.cfg.Proxy.Expose; e != nil && slices.ContainsFunc(e.Paths, present) {
 			continue
 		}
 		if p.ListenerPort == 0 {
-			p.ListenerPort = t.freeListener(p.Path)
-			t.add(codeDefault, a.path,
+			p.ListenerPort = freeListener(t, p.Path)
+			t.doc.report(codeDefault, a.path,
 				"what", fmt.Sprintf("the proxy opens the path %s at port %d", p.Path, p.ListenerPort),
 				"fix", "write /path:port:listener for another one")
 		}
-		if t.addExposed(p); t.cfg == nil {
+		if t.cfg, t.configuration = t.configurer().expose(t.configuration, p); t.cfg == nil {
 			return
 		}
 		added = true
 	}
 	if added {
-		t.place(t.sidecars())
+		in := t.injector()
+		in.replaceSidecars(in.sidecars.all())
 	}
 }
 
-// exposed are the paths that the annotation names: those of the checks for true, else
-// a list of path:port and path:port:listener.
-func (t *task) exposed(a located) []config.ExposePath {
+// exposedPaths returns the paths that the annotation names: those of the checks for true, else a list of
+// path:port and path:port:listener.
+func exposedPaths(t *task, a annotation) []config.ExposePath {
 	if all, err := strconv.ParseBool(a.value); err == nil {
 		if !all {
 			return nil
@@ -60,12 +61,12 @@ func (t *task) exposed(a located) []config.ExposePath {
 	}
 	paths, wrong := parsePaths(a.value)
 	for _, word := range wrong {
-		t.badValue(annotationExpose, a, word, "true, or a list of /path:port and /path:port:listener")
+		t.annotations.reportValue(annotationExpose, a, word, "true, or a list of /path:port and /path:port:listener")
 	}
 	return paths
 }
 
-// checkPaths are the paths of a service's HTTP and gRPC checks.
+// checkPaths returns the paths of a service's HTTP and gRPC checks.
 func checkPaths(s *config.Service) []config.ExposePath {
 	if s == nil {
 		return nil
@@ -91,10 +92,10 @@ func checkPaths(s *config.Service) []config.ExposePath {
 	return paths
 }
 
-// freeListener is a port for a path: the same one each time, unless it is taken.
-func (t *task) freeListener(path string) int {
+// freeListener returns a port for a path: the same one each time, unless it is taken.
+func freeListener(t *task, path string) int {
 	taken := map[int]bool{}
-	for _, l := range t.meshPorts() {
+	for _, l := range meshPorts(t.cfg) {
 		taken[l.port] = true
 	}
 	for _, u := range t.cfg.Proxy.Upstreams {
@@ -125,25 +126,25 @@ func (t *task) freeListener(path string) int {
 	return exposeFrom // taken: a finding of the ports
 }
 
-// addExposed adds a path to the configuration.
-func (t *task) addExposed(p config.ExposePath) {
-	root := taskdef.NewNode(json.RawMessage(t.configuration))
+// expose adds a path to a configuration.
+func (c configurer) expose(configuration []byte, p config.ExposePath) (*config.Config, []byte) {
+	root := taskdef.NewNode(json.RawMessage(configuration))
 	list := object(object(root, "proxy"), "expose")
 	fill(list, "paths", []config.ExposePath{})
 	list.Get("paths").Append(taskdef.NewNode(p))
-	t.parse(root)
+	return c.parse(root)
 }
 
 // checkExpose reports an annotation that exposes nothing.
 func checkExpose(t *task) {
-	a, given := t.notes.task[annotationExpose]
+	a, given := t.annotations.values[annotationExpose]
 	if wanted, err := strconv.ParseBool(a.value); !given || err == nil && !wanted {
 		return
 	}
 	switch {
 	case t.cfg == nil || t.cfg.Gateway != nil:
-		t.add(codeExpose, a.path, "annotation", annotationExpose, "message", "the task has no sidecar that could expose a path")
+		t.doc.report(codeExpose, a.path, "annotation", annotationExpose, "message", "the task has no sidecar that could expose a path")
 	case a.value == "true" && len(checkPaths(t.cfg.Service)) == 0:
-		t.add(codeExpose, a.path, "annotation", annotationExpose, "message", "the configuration has no HTTP or gRPC check")
+		t.doc.report(codeExpose, a.path, "annotation", annotationExpose, "message", "the configuration has no HTTP or gRPC check")
 	}
 }

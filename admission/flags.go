@@ -15,7 +15,7 @@ func checkFlags(t *task) {
 		line, next := slices.Concat(c.EntryPoint, c.Command), 0
 		for next+1 < len(line) && path.Base(line[next]) == "consul-ecs" {
 			command := line[next+1]
-			flags := t.flags(command)
+			flags := t.containers.flags(command)
 			if flags == nil {
 				break
 			}
@@ -27,17 +27,17 @@ func checkFlags(t *task) {
 			case errors.Is(err, flag.ErrHelp):
 				err = errors.New("it prints its help and exits")
 			}
-			if !t.isComputedLine(i, next) {
-				t.add(codeFlag, t.wordPath(i, next-1), "container", t.containerName(i), "command", command, "message", err)
+			if !isComputedLine(t.doc, i, next) {
+				t.doc.report(codeFlag, wordPath(t.doc, i, next-1), "container", t.doc.containerName(i), "command", command, "message", err)
 			}
 			break
 		}
 	}
 }
 
-// wordPath is where a word of a container's line is: in entryPoint, or in command behind it.
-func (t *task) wordPath(i, word int) string {
-	member, before := "entryPoint", len(t.doc.Definition.ContainerDefinitions[i].EntryPoint)
+// wordPath returns the path of a word of a container's line: in entryPoint, or in command behind it.
+func wordPath(d *document, i, word int) string {
+	member, before := "entryPoint", len(d.Definition.ContainerDefinitions[i].EntryPoint)
 	if word >= before {
 		member, word = "command", word-before
 	}
@@ -46,8 +46,8 @@ func (t *task) wordPath(i, word int) string {
 
 // isComputedLine reports whether one of the first words of a container's line is known at
 // deployment only, or what follows the whole line.
-func (t *task) isComputedLine(i, words int) bool {
-	c := t.doc.Definition.ContainerDefinitions[i]
+func isComputedLine(d *document, i, words int) bool {
+	c := d.Definition.ContainerDefinitions[i]
 	if words == len(c.EntryPoint)+len(c.Command) {
 		words++
 	}
@@ -57,7 +57,7 @@ func (t *task) isComputedLine(i, words int) bool {
 		paths = append(paths, at+".command")
 	}
 	for word := range words {
-		paths = append(paths, t.wordPath(i, word))
+		paths = append(paths, wordPath(d, i, word))
 	}
-	return slices.ContainsFunc(paths, t.doc.IsUnknown)
+	return slices.ContainsFunc(paths, d.IsUnknown)
 }

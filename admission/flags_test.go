@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// wrapperFlagSet has some flags of app-entrypoint.
+// wrapperFlagSet returns some flags of app-entrypoint.
 func wrapperFlagSet(command string) *flag.FlagSet {
 	if command != wrapper {
 		return nil

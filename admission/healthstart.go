@@ -14,33 +14,33 @@ const startPeriod = 60
 
 // allowStart gives an application's health check, which runs while the application waits for the
 // proxy, the time for that. A shorter one of the user is a finding. Each branch of Fn::If counts.
-func (t *task) allowStart(i int, n *taskdef.Node) {
+func allowStart(d *document, i int, n *taskdef.Node) {
 	const key = "startPeriod"
-	for _, check := range alternatives(fmt.Sprintf("$.containerDefinitions[%d].healthCheck", i), t.get(n, "healthCheck"), nil) {
-		if !t.isCheck(check.value) {
+	for _, check := range alternatives(fmt.Sprintf("$.containerDefinitions[%d].healthCheck", i), d.get(n, "healthCheck"), nil) {
+		if !isCheck(d, check.value) {
 			continue
 		}
-		set := func(value *taskdef.Node) { t.set(check.value, key, value) }
-		for _, period := range alternatives(check.path+"."+key, t.get(check.value, key), set) {
+		set := func(value *taskdef.Node) { d.set(check.value, key, value) }
+		for _, period := range alternatives(check.path+"."+key, d.get(check.value, key), set) {
 			if period.value == nil || period.value.IsNull() || isNoValue(period.value) {
-				period.replace(t.node(startPeriod))
-				what := fmt.Sprintf("the health check of container %s gets a startPeriod of %d s, as it may wait for the proxy", t.containerName(i), startPeriod)
-				t.add(codeDefault, check.path, "what", what, "fix", "set startPeriod, if the application takes longer")
+				period.replace(d.node(startPeriod))
+				what := fmt.Sprintf("the health check of container %s gets a startPeriod of %d s, as it may wait for the proxy", d.containerName(i), startPeriod)
+				d.report(codeDefault, check.path, "what", what, "fix", "set startPeriod, if the application takes longer")
 				continue
 			}
 			if have, err := strconv.Atoi(strings.Trim(string(period.value.JSON()), `"`)); err == nil && have < startPeriod {
-				t.add(codeHealthStart, period.path, "container", t.containerName(i), "have", have, "need", startPeriod)
+				d.report(codeHealthStart, period.path, "container", d.containerName(i), "have", have, "need", startPeriod)
 			}
 		}
 	}
 }
 
 // isCheck reports whether a value is a health check that ECS runs, as far as it is known.
-func (t *task) isCheck(health *taskdef.Node) bool {
-	if !health.IsObject() || health.IsComputed() || t.absent(health, "command") {
+func isCheck(d *document, health *taskdef.Node) bool {
+	if !health.IsObject() || health.IsComputed() || d.isAbsent(health, "command") {
 		return false
 	}
-	command := t.get(health, "command")
+	command := d.get(health, "command")
 	words := texts(command)
 	return !command.IsList() || len(words) > 0 && words[0] != "NONE"
 }

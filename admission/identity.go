@@ -15,18 +15,18 @@ import (
 // controller refuses by its path. What is known at deployment only is left to RoleChecker.
 func checkRole(t *task) {
 	arn, login := t.doc.Definition.TaskRoleARN, t.cfg.ConsulLogin
-	if !login.Enabled || !t.whole() || t.doc.IsUnknown("$.taskRoleArn") {
+	if !login.Enabled || !t.doc.isFullDefinition() || t.doc.IsUnknown("$.taskRoleArn") {
 		return
 	}
 	if arn == "" {
-		t.add(codeRole, "$.taskRoleArn", "role", "(absent)", "why", "a task without a task role has no identity in AWS",
+		t.doc.report(codeRole, "$.taskRoleArn", "role", "(absent)", "why", "a task without a task role has no identity in AWS",
 			"fix", "set taskRoleArn")
 		return
 	}
 	want := t.trustedPath()
 	known := t.rolePath != "" || aclrules.SameName(login.Method, config.ServiceAuthMethod) // another method may trust others
 	if path := rolePath(arn); known && !strings.HasPrefix(path, want) {
-		t.add(codeRolePath, "$.taskRoleArn", "role", arn, "path", path, "want", want)
+		t.doc.report(codeRolePath, "$.taskRoleArn", "role", arn, "path", path, "want", want)
 	}
 }
 
@@ -50,20 +50,20 @@ func rolePath(role string) string {
 
 // checkAttestation finds images of the mesh that the policy of an attested task does not have: it
 // lists what may run.
-func checkAttestation(t *task) {
-	trusted := t.doc.Definition.TrustedExecution
+func checkAttestation(d *document) {
+	trusted := d.Definition.TrustedExecution
 	if trusted == nil || trusted.AttestationPolicy == "" {
 		return
 	}
 	policy, _ := base64.StdEncoding.DecodeString(trusted.AttestationPolicy) // a rule of ECS
 	var missing []string
-	for _, c := range t.doc.Definition.ContainerDefinitions {
+	for _, c := range d.Definition.ContainerDefinitions {
 		if workload.IsMeshContainer(c.Name) && !strings.Contains(string(policy), c.Image) {
 			missing = append(missing, c.Image)
 		}
 	}
 	if slices.Sort(missing); len(missing) > 0 {
-		t.add(codeAttestation, "$.trustedExecutionConfiguration.attestationPolicy",
+		d.report(codeAttestation, "$.trustedExecutionConfiguration.attestationPolicy",
 			"images", strings.Join(slices.Compact(missing), ", "))
 	}
 }

@@ -39,18 +39,18 @@ func (l *ignoreList) UnmarshalJSON(text []byte) error {
 }
 
 // ignoring sets which other containers are not applications for a container.
-func (t *task) ignoring(c *taskdef.Container) *taskdef.Container {
+func (b sidecarBuilder) ignoring(c *taskdef.Container) *taskdef.Container {
 	apps := map[int]bool{}
-	for _, i := range t.applications() {
+	for _, i := range b.containers.applications() {
 		apps[i] = true
 	}
 	var names []string
-	for i, other := range t.doc.Definition.ContainerDefinitions {
+	for i, other := range b.doc.Definition.ContainerDefinitions {
 		if other.Name != "" && !workload.IsMeshContainer(other.Name) && !apps[i] {
 			names = append(names, other.Name)
 		}
 	}
-	if names = slices.Concat(names, t.mesh.settings.IgnoreContainers); len(names) > 0 {
+	if names = slices.Concat(names, b.mesh.settings.IgnoreContainers); len(names) > 0 {
 		c.Environment = append(c.Environment, taskdef.KeyValue{Name: ignoreVariable, Value: strings.Join(names, ",")})
 	}
 	return c

@@ -7,17 +7,18 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// kind is the label kind of the task's proxy, empty when the name of its service is
-// known at deployment only.
-func (t *task) kind() string {
+// kindOf returns the label kind of the task's proxy, empty when the name of its service is known at
+// deployment only.
+func kindOf(cfg *config.Config) string {
 	kind, name := useProxy, ""
-	if g := t.cfg.Gateway; g != nil {
+	if g := cfg.Gateway; g != nil {
 		kind, name = "connect-"+strings.TrimSuffix(g.Kind, "-gateway"), g.Name
-	} else if t.cfg.Service != nil {
-		name = t.cfg.Service.Name
+	} else if cfg.Service != nil {
+		name = cfg.Service.Name
 	}
 	if name == "" {
 		return ""
@@ -32,22 +33,22 @@ func isUserProxy(c taskdef.Container) bool {
 	return kind != "" && !madeHere(c) && !strings.HasPrefix(kind, useNative+":")
 }
 
-// userProxy is the index of the definition's own proxy, -1 without one.
-func (t *task) userProxy() int {
-	return slices.IndexFunc(t.doc.Definition.ContainerDefinitions, isUserProxy)
+// userProxy returns the index of the definition's own proxy, -1 without one.
+func (d *document) userProxy() int {
+	return slices.IndexFunc(d.Definition.ContainerDefinitions, isUserProxy)
 }
 
 // completeProxy writes what the definition's own proxy lacks.
-func (t *task) completeProxy(i int) {
-	n, own := t.containers()[i], t.proxy()
-	t.size(own)
-	if !isEmpty(t.get(n, "entryPoint")) || !isEmpty(t.get(n, "command")) {
+func (in injector) completeProxy(i int) {
+	n, own := in.doc.containers()[i], in.sidecars.proxy()
+	in.sidecars.size(own)
+	if !isEmpty(in.doc.get(n, "entryPoint")) || !isEmpty(in.doc.get(n, "command")) {
 		own.Command = nil
 	}
-	if !t.absent(n, "memory") {
+	if !in.doc.isAbsent(n, "memory") {
 		own.Memory, own.MemoryReservation = nil, nil
 	}
-	made, completed := t.node(own), []string{}
+	made, completed := in.doc.node(own), []string{}
 	for _, key := range made.Keys() {
 		if found := n.Get(key); found == nil || found.IsNull() || isNoValue(found) {
 			n.Set(key, made.Get(key))
@@ -55,66 +56,66 @@ func (t *task) completeProxy(i int) {
 		}
 	}
 	if len(completed) > 0 {
-		t.add(codeDefault, fmt.Sprintf("$.containerDefinitions[%d]", i),
-			"what", fmt.Sprintf("the proxy %s gets %s", t.containerName(i), strings.Join(completed, ", ")),
+		in.doc.report(codeDefault, fmt.Sprintf("$.containerDefinitions[%d]", i),
+			"what", fmt.Sprintf("the proxy %s gets %s", in.doc.containerName(i), strings.Join(completed, ", ")),
 			"fix", "set them in the definition")
 	}
-	t.order(n, t.afterGate())
-	t.mount(n)
+	setDependency(in.doc, n, gate(in.cfg))
+	mountVolume(in.doc, n, in.cfg.BootstrapDir)
 }
 
-// ofNative reports whether an annotation of a container is about that container's own
+// isNativeName reports whether an annotation of a container is about that container's own
 // service, and not about the task's.
-func (t *task) ofNative(c taskdef.Container, name string) bool {
+func isNativeName(c taskdef.Container, name string) bool {
 	native, _ := strconv.ParseBool(c.DockerLabels[annotationNative]) // what it should be is a finding
 	return native && name == annotationServiceName
 }
 
 // inferNative finds the container that a tag native=true means: the only application.
-func (t *task) inferNative() {
-	a, given := t.notes.task[annotationNative]
-	if native, _ := strconv.ParseBool(a.value); !given || !native || len(t.notes.native) > 0 {
+func (cs *containers) inferNative() {
+	a, given := cs.annotations.values[annotationNative]
+	if native, _ := strconv.ParseBool(a.value); !given || !native || len(cs.annotations.native) > 0 {
 		return
 	}
-	apps := t.applications()
+	apps := cs.applications()
 	if len(apps) != 1 {
-		t.add(codeNative, a.path, "annotation", annotationNative, "count", len(apps))
+		cs.doc.report(codeNative, a.path, "annotation", annotationNative, "count", len(apps))
 		return
 	}
-	t.notes.native[t.containerName(apps[0])] = true
+	cs.annotations.native[cs.doc.containerName(apps[0])] = true
 }
 
 // onlyNative reports whether the task has native applications and no other.
-func (t *task) onlyNative() bool {
-	_, gateway := t.notes.value(annotationGateway)
-	native := slices.Contains(slices.Collect(maps.Values(t.notes.native)), true)
-	return native && !gateway && len(t.applications()) == 0 && t.userProxy() < 0
+func (cs *containers) onlyNative() bool {
+	_, gateway := cs.annotations.value(annotationGateway)
+	native := slices.Contains(slices.Collect(maps.Values(cs.annotations.native)), true)
+	return native && !gateway && len(cs.applications()) == 0 && cs.doc.userProxy() < 0
 }
 
 // labelNative gives each native application its kind.
-func (t *task) labelNative(only bool) {
-	for i, c := range t.doc.Definition.ContainerDefinitions {
-		if !t.notes.native[t.containerName(i)] {
+func (cs *containers) labelNative(only bool) {
+	for i, c := range cs.doc.Definition.ContainerDefinitions {
+		if !cs.annotations.native[cs.doc.containerName(i)] {
 			continue
 		}
-		n := t.containers()[i]
-		name, after := t.nativeName(c, only)
+		n := cs.doc.containers()[i]
+		name, after := cs.nativeName(c, only)
 		if after != "" {
-			t.add(codeServiceFrom, fmt.Sprintf("$.containerDefinitions[%d]", i), "workload", "native service",
+			cs.doc.report(codeServiceFrom, fmt.Sprintf("$.containerDefinitions[%d]", i), "workload", "native service",
 				"name", name, "what", after)
 		}
-		t.label(n, annotationKind, useNative+":"+name)
+		cs.doc.label(n, annotationKind, useNative+":"+name)
 	}
 }
 
 // nativeName returns the name of the service of a native application, and what that is after
 // when no annotation has it.
-func (t *task) nativeName(c taskdef.Container, only bool) (name, after string) {
+func (cs *containers) nativeName(c taskdef.Container, only bool) (name, after string) {
 	if name := c.DockerLabels[annotationServiceName]; name != "" {
 		return name, ""
 	}
-	named, _ := t.notes.value(annotationServiceName)
-	family := strings.ToLower(t.doc.Definition.Family)
+	named, _ := cs.annotations.value(annotationServiceName)
+	family := strings.ToLower(cs.doc.Definition.Family)
 	switch {
 	case only && named != "":
 		return named, ""
@@ -127,19 +128,19 @@ func (t *task) nativeName(c taskdef.Container, only bool) (name, after string) {
 // checkKinds finds labels that are not those of the task's proxy and of its native
 // applications.
 func checkKinds(t *task) {
-	want := t.kind()
+	want := kindOf(t.cfg)
 	proxies := 0
 	for i, c := range t.doc.Definition.ContainerDefinitions {
 		kind, given := c.DockerLabels[annotationKind]
 		native := strings.HasPrefix(kind, useNative+":")
-		if !given || want == "" || native && t.notes.native[t.containerName(i)] {
+		if !given || want == "" || native && t.annotations.native[t.doc.containerName(i)] {
 			continue
 		}
 		if proxies++; kind != want || proxies > 1 {
-			t.add(codeKind, labelPath(i, annotationKind), "kind", kind, "message", "the proxy of this task is one container of the kind "+want)
+			t.doc.report(codeKind, labelPath(i, annotationKind), "kind", kind, "message", "the proxy of this task is one container of the kind "+want)
 		}
 	}
 	if want != "" && proxies == 0 {
-		t.add(codeKind, "$.containerDefinitions", "kind", want, "message", "no container has it")
+		t.doc.report(codeKind, "$.containerDefinitions", "kind", want, "message", "no container has it")
 	}
 }

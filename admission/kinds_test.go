@@ -10,7 +10,7 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// kinds are "container=kind" of an admitted definition.
+// kinds returns "container=kind" of an admitted definition.
 func kinds(r *Result) []string {
 	var found []string
 	for _, c := range r.After.Definition.ContainerDefinitions {
@@ -29,7 +29,7 @@ func names(r *Result) string {
 	return strings.Join(found, " ")
 }
 
-// withLabels is an application with docker labels, without the prefix.
+// withLabels returns an application with docker labels, without the prefix.
 func withLabels(pairs ...string) string {
 	var labels []string
 	for i := 0; i < len(pairs); i += 2 {
@@ -165,19 +165,18 @@ func TestProxyWithoutItsKindIsRefused(t *testing.T) {
 	}
 	p := standard()
 	p.mutators = append(p.mutators, step{name: "by hand", run: func(t *task) {
-		for _, n := range t.containers() {
-			if t.text(n, "name") == "sidecar-proxy" {
+		for _, n := range t.doc.containers() {
+			if t.doc.text(n, "name") == "sidecar-proxy" {
 				n.Get("dockerLabels").Delete(annotationKind)
 			}
 		}
 	}})
-	tk := &task{doc: doc, format: formatECS, mesh: *parseMesh(t, []byte(plainMesh))}
-	tk.annotate()
+	tk := newTask(doc, formatECS, Options{Mesh: parseMesh(t, []byte(plainMesh))})
 	if err := p.run(tk); err != nil {
 		t.Fatal(err)
 	}
-	if got := codesOf(&Result{Findings: tk.findings}); !slices.Equal(got, []string{"ADM-KIND"}) {
-		t.Errorf("findings %v", tk.findings)
+	if got := codesOf(&Result{Findings: tk.doc.findings}); !slices.Equal(got, []string{"ADM-KIND"}) {
+		t.Errorf("findings %v", tk.doc.findings)
 	}
 }
 

@@ -3,8 +3,6 @@ package admission
 import (
 	"slices"
 	"strings"
-
-	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 // Launch types, as requiresCompatibilities has them.
@@ -16,31 +14,31 @@ const (
 
 // isEC2 reports whether tasks of a definition run on EC2 and nowhere else, as far as is known: the
 // only place where a transparent proxy is on without a request for it.
-func isEC2(doc *taskdef.Document) bool {
-	return whyLaunchUnknown(doc) == "" && slices.Equal(doc.Definition.RequiresCompatibilities, []string{launchEC2})
+func isEC2(d *document) bool {
+	return whyLaunchUnknown(d) == "" && slices.Equal(d.Definition.RequiresCompatibilities, []string{launchEC2})
 }
 
 // mayBeFargate reports whether tasks of a definition may run on Fargate: it requires Fargate, or
 // does not show where they run.
-func mayBeFargate(doc *taskdef.Document) bool {
-	return doc.Definition.IsFargate() || whyLaunchUnknown(doc) != ""
+func mayBeFargate(d *document) bool {
+	return d.Definition.IsFargate() || whyLaunchUnknown(d) != ""
 }
 
 // whyLaunchUnknown returns why a definition does not show where its tasks run, and nothing when it
 // does.
-func whyLaunchUnknown(doc *taskdef.Document) string {
+func whyLaunchUnknown(d *document) string {
 	const member = "requiresCompatibilities"
-	computed := slices.ContainsFunc(doc.Unknown(), func(path string) bool {
-		return strings.HasPrefix(path, doc.Locate("$."+member))
+	computed := slices.ContainsFunc(d.Unknown(), func(path string) bool {
+		return strings.HasPrefix(path, d.Locate("$."+member))
 	})
 	switch {
-	case doc.Definition.IsFargate() || slices.Contains(doc.Definition.RequiresCompatibilities, launchExternal):
+	case d.Definition.IsFargate() || slices.Contains(d.Definition.RequiresCompatibilities, launchExternal):
 		return ""
-	case doc.Root.IsList():
+	case d.Root.IsList():
 		return "is not in a list of containers"
 	case computed:
 		return "is known at deployment only"
-	case len(doc.Definition.RequiresCompatibilities) == 0:
+	case len(d.Definition.RequiresCompatibilities) == 0:
 		return "is absent"
 	}
 	return ""
@@ -50,23 +48,23 @@ func whyLaunchUnknown(doc *taskdef.Document) string {
 // without evidence that it may. On Fargate alone there is no choice.
 func checkLaunch(t *task) {
 	types := t.doc.Definition.RequiresCompatibilities
-	if t.agent() || t.cfg.Gateway != nil || slices.Equal(types, []string{launchFargate}) {
+	if hasAgent(t.cfg) || t.cfg.Gateway != nil || slices.Equal(types, []string{launchFargate}) {
 		return
 	}
 	why, at := whyLaunchUnknown(t.doc), "$.requiresCompatibilities"
-	if !t.whole() {
+	if !t.doc.isFullDefinition() {
 		at = "$"
 	}
 	enabled := t.mesh.configuration.Get("transparentProxy").Get("enabled")
 	given := enabled != nil && !enabled.IsNull()
 	switch {
-	case given && t.cfg.TransparentProxy.Enabled && why != "" && t.whole():
-		t.add(codeTProxyOn, at, "why", why)
+	case given && t.cfg.TransparentProxy.Enabled && why != "" && t.doc.isFullDefinition():
+		t.doc.report(codeTProxyOn, at, "why", why)
 	case given:
 	case why == "":
 		state := map[bool]string{true: "on", false: "off"}[t.cfg.TransparentProxy.Enabled]
-		t.add(codeLaunch, at, "state", state, "why", "is "+strings.Join(types, " and "))
+		t.doc.report(codeLaunch, at, "state", state, "why", "is "+strings.Join(types, " and "))
 	default:
-		t.add(codeLaunch, at, "state", "off", "why", why)
+		t.doc.report(codeLaunch, at, "state", "off", "why", why)
 	}
 }

@@ -13,7 +13,7 @@ type choice int
 const (
 	choiceNone choice = iota
 	choiceWrap
-	choiceLeave
+	choiceSkip
 )
 
 // line is the command line of a container, without app-entrypoint.
@@ -52,33 +52,33 @@ type line struct {
 }
 
 // line reads the command line of a container.
-func (t *task) line(i int) line {
-	n := t.containers()[i]
-	entry, command := t.get(n, "entryPoint"), t.get(n, "command")
-	l := line{entry: texts(entry), command: texts(command), choice: t.notes.wrap[t.containerName(i)]}
+func (cs *containers) line(i int) line {
+	n := cs.doc.containers()[i]
+	entry, command := cs.doc.get(n, "entryPoint"), cs.doc.get(n, "command")
+	l := line{entry: texts(entry), command: texts(command), choice: cs.annotations.wrap[cs.doc.containerName(i)]}
 	words := wrapperWords(l.entry)
 	if l.wrapped = words > 0; l.wrapped {
 		l.flags = entry.Items()[2:words]
 	}
 	l.entry, l.rest = l.entry[words:], entry.Items()[words:]
-	l.record = t.record(n)
-	image := l.forget()
-	l.byHand = l.wrapped && len(l.rest) == 0 && !image.known && !(t.notes.admitted && onlyOurs(l.flags))
+	l.record = cs.doc.record(n)
+	image := l.takeRecorded()
+	l.byHand = l.wrapped && len(l.rest) == 0 && !image.known && !(cs.annotations.admitted && onlyOurs(l.flags))
 	if len(l.rest) == 1 && string(l.rest[0].JSON()) == `""` {
 		l.entry, l.rest, l.byHand = nil, nil, true
 	}
 	l.inCommand = len(l.rest) == 0 && !l.wrapped && wrapperWords(l.command) > 0
-	config, known := t.imageConfig(i)
+	config, known := cs.images.config(i)
 	if known {
 		image, l.locked = programOf(config), true
 	}
-	l.byImage = t.cureByImage(i)
-	if canLabel(t, n) {
-		l.complete(image, isEmpty(command) || t.absent(n, "command"))
+	l.byImage = cs.images.remedy(i)
+	if canLabel(cs.doc, n) {
+		l.complete(image, isEmpty(command) || cs.doc.isAbsent(n, "command"))
 	}
-	l.runsInit = runsInit(slices.Concat(l.entry, l.command), t.text(n, "image"), config)
-	l.ours = len(l.command) > 0 && t.flags != nil && t.flags(l.command[0]) != nil
-	l.computed, l.fix = t.unknownOf(n, l, image)
+	l.runsInit = runsInit(slices.Concat(l.entry, l.command), cs.doc.text(n, "image"), config)
+	l.ours = len(l.command) > 0 && cs.flags != nil && cs.flags(l.command[0]) != nil
+	l.computed, l.fix = unknownOf(cs.doc, n, l, image)
 	return l
 }
 
@@ -99,8 +99,8 @@ func programOf(config taskdef.ImageConfig) program {
 	return p
 }
 
-// forget takes what an earlier admission wrote from the image out of the line, and returns it.
-func (l *line) forget() program {
+// takeRecorded takes what an earlier admission wrote from the image out of the line, and returns it.
+func (l *line) takeRecorded() program {
 	var image program
 	l.record.command = l.record.command && l.record.entryPoint // the CMD of an image goes with its ENTRYPOINT
 	if l.record.entryPoint {
@@ -139,14 +139,14 @@ func (l *line) complete(image program, noCommand bool) {
 
 // unknownOf returns what of a container is known at deployment only, without which it cannot be
 // wrapped, and what to do about it; empty when all is known.
-func (t *task) unknownOf(n *taskdef.Node, l line, image program) (what, fix string) {
-	unlisted := func(key string) bool { return !t.absent(n, key) && !t.get(n, key).IsList() }
+func unknownOf(d *document, n *taskdef.Node, l line, image program) (what, fix string) {
+	unlisted := func(key string) bool { return !d.isAbsent(n, key) && !d.get(n, key).IsList() }
 	switch noEntry := len(l.entry) == 0; {
 	case unlisted("entryPoint"), noEntry && unlisted("command"), noEntry && len(l.command) > 0 && l.command[0] == "":
 		return "its command is known at deployment only", "write entryPoint as a list"
-	case l.imageEntry && len(image.command) > 0 && mayBeAbsent(t.get(n, "command")):
+	case l.imageEntry && len(image.command) > 0 && mayBeAbsent(d.get(n, "command")):
 		return "its command may be absent, and its image has a CMD", "write a command in each branch of Fn::If"
-	case !t.listed(n, "mountPoints") || !t.listed(n, "dependsOn"):
+	case !d.isListed(n, "mountPoints") || !d.isListed(n, "dependsOn"):
 		return "its mountPoints or dependsOn are known at deployment only", "write them as lists, or as Fn::If of lists"
 	}
 	return "", ""
@@ -189,11 +189,11 @@ type verdict struct {
 	code, at, why, fix string
 }
 
-// cureByImage returns the beginning of a cure, which is that the image of a container becomes known. Of
+// remedy returns the beginning of a cure, which is that the image of a container becomes known. Of
 // one in the lock another finding has the cure.
-func (t *task) cureByImage(i int) string {
-	switch _, _, found := t.locked(i); {
-	case t.lock == nil:
+func (l *lockedImages) remedy(i int) string {
+	switch _, _, found := l.find(i); {
+	case l.lock == nil:
 		return "admit it with -images, or "
 	case !found:
 		return "lock its image, or "
@@ -201,15 +201,15 @@ func (t *task) cureByImage(i int) string {
 	return ""
 }
 
-// ways returns the choices that the label wrap gives for a command of an image that may have an
+// labelChoices returns the choices that the label wrap gives for a command of an image that may have an
 // ENTRYPOINT.
-func (l line) ways() string {
+func (l line) labelChoices() string {
 	return l.byImage + "write the image's ENTRYPOINT as entryPoint; if it has none, set the label " + annotationWrap +
 		" to true; false leaves the container as it is"
 }
 
-// leave returns the verdict of an application that is not wrapped, with its reason and its cure.
-func leave(why, fix string) verdict { return verdict{code: codeWrap, why: why, fix: fix} }
+// notWrapped returns the verdict of an application that is not wrapped, with its reason and its cure.
+func notWrapped(why, fix string) verdict { return verdict{code: codeWrap, why: why, fix: fix} }
 
 // findInit returns the program of the line that must be process 1, as the function of that name
 // does, or that of s6-overlay which the image's script executes.
@@ -221,44 +221,44 @@ func (l line) findInit() (program string, certain bool) {
 	return program, certain
 }
 
-// judge decides whether app-entrypoint goes before an application: when its program is known,
+// decide decides whether app-entrypoint goes before an application: when its program is known,
 // and is not one that must be process 1.
-func (l line) judge() verdict {
+func (l line) decide() verdict {
 	program, certain := l.findInit()
 	const accept = "set the label " + annotationWrap + " to false to accept that"
 	switch {
 	case l.inCommand:
 		return verdict{wrap: true}
-	case l.choice == choiceLeave:
+	case l.choice == choiceSkip:
 		return verdict{}
 	case l.computed != "":
-		return leave(l.computed, l.fix)
+		return notWrapped(l.computed, l.fix)
 	case len(l.entry) == 0 && len(l.command) == 0 && l.imageEntry:
-		return leave("neither it nor its image has a command", "write it as command")
+		return notWrapped("neither it nor its image has a command", "write it as command")
 	case len(l.entry) == 0 && len(l.command) == 0:
-		return leave("it has neither entryPoint nor command",
+		return notWrapped("it has neither entryPoint nor command",
 			l.byImage+"write the image's ENTRYPOINT as entryPoint and its CMD as command")
 	case program != "" && certain:
-		return leave(program+" must be process 1 of the container", accept)
+		return notWrapped(program+" must be process 1 of the container", accept)
 	case program != "" && l.choice != choiceWrap:
-		return leave("it may execute "+program+", which must be process 1 of the container",
+		return notWrapped("it may execute "+program+", which must be process 1 of the container",
 			accept+", or to true if it does not")
 	case len(l.entry) > 0:
 		return verdict{wrap: true}
 	}
-	return l.judgeCommand()
+	return l.decideCommand()
 }
 
-// judgeCommand is judge for a command whose entryPoint is the image's.
-func (l line) judgeCommand() verdict {
+// decideCommand decideCommand decides for a command whose entryPoint is the image's.
+func (l line) decideCommand() verdict {
 	switch {
 	case strings.HasPrefix(l.command[0], "-"):
-		return leave("its command is options of its image's ENTRYPOINT",
+		return notWrapped("its command is options of its image's ENTRYPOINT",
 			l.byImage+"write that ENTRYPOINT as entryPoint")
 	case l.imageEntry:
 		return verdict{wrap: true}
 	case l.ours:
-		return leave("its command is one of consul-ecs, its image's ENTRYPOINT",
+		return notWrapped("its command is one of consul-ecs, its image's ENTRYPOINT",
 			l.byImage+"write that ENTRYPOINT as entryPoint")
 	case l.choice == choiceWrap || l.byHand && l.wrapped:
 		v := verdict{wrap: true, mark: l.choice != choiceWrap}
@@ -270,10 +270,10 @@ func (l line) judgeCommand() verdict {
 	case l.byHand:
 		return verdict{wrap: true, mark: true}
 	case isProgram(l.command[0]):
-		return verdict{wrap: true, code: codeEntryPoint, at: ".command", fix: l.ways()}
+		return verdict{wrap: true, code: codeEntryPoint, at: ".command", fix: l.labelChoices()}
 	case l.wrapped:
-		return leave("its command may be arguments of its image's ENTRYPOINT, which an earlier admission replaced",
-			l.ways())
+		return notWrapped("its command may be arguments of its image's ENTRYPOINT, which an earlier admission replaced",
+			l.labelChoices())
 	}
-	return leave("its command may be arguments of its image's ENTRYPOINT", l.ways())
+	return notWrapped("its command may be arguments of its image's ENTRYPOINT", l.labelChoices())
 }

@@ -31,30 +31,38 @@ func imageCodes() []Code {
 	}
 }
 
-// locked returns the image of a container in the lock, and its reference: of an image that an
+// lockedImages are the images of a definition as a lock has them.
+type lockedImages struct {
+	doc *document
+	// lock is nil without one, and pinned is true when images are named by their digests.
+	lock   *taskdef.ImageLock
+	pinned bool
+}
+
+// find returns the image of a container in the lock, and its reference: of an image that an
 // earlier admission pinned, that of the tag. It is false without a lock, and for a reference
 // that is known at deployment only.
-func (t *task) locked(i int) (image taskdef.LockedImage, reference string, found bool) {
-	n := t.containers()[i]
-	reference, known := t.get(n, "image").Text()
-	if !known || t.doc.IsUnknown(fmt.Sprintf("$.containerDefinitions[%d].image", i)) {
+func (l *lockedImages) find(i int) (image taskdef.LockedImage, reference string, found bool) {
+	n := l.doc.containers()[i]
+	reference, known := l.doc.get(n, "image").Text()
+	if !known || l.doc.IsUnknown(fmt.Sprintf("$.containerDefinitions[%d].image", i)) {
 		return image, "", false
 	}
-	if t.record(n).image {
+	if l.doc.record(n).image {
 		reference, _, _ = strings.Cut(reference, "@")
 	}
-	image, found = t.lock.Find(reference)
+	image, found = l.lock.Find(reference)
 	return image, reference, found
 }
 
-// imageConfig returns the configuration of a container's image, and false when the lock does
+// config returns the configuration of a container's image, and false when the lock does
 // not have it, or has several and the definition leaves the architecture open.
-func (t *task) imageConfig(i int) (taskdef.ImageConfig, bool) {
-	image, _, found := t.locked(i)
+func (l *lockedImages) config(i int) (taskdef.ImageConfig, bool) {
+	image, _, found := l.find(i)
 	if !found {
 		return taskdef.ImageConfig{}, false
 	}
-	if architecture := architectureOf(t.doc); architecture != "" {
+	if architecture := architectureOf(l.doc.Document); architecture != "" {
 		return image.Config(architecture)
 	}
 	return commonConfig(image)
@@ -76,29 +84,29 @@ func commonConfig(image taskdef.LockedImage) (config taskdef.ImageConfig, same b
 // pinAll names the images of the definition's own containers by the digests of the lock if that is
 // asked for, and otherwise as the definition had them: what else is written of an image is that of
 // the lock. A digest of the user stays.
-func (t *task) pinAll() {
-	for i, c := range t.doc.Definition.ContainerDefinitions {
-		image, reference, found := t.locked(i)
-		n := t.containers()[i]
-		r := t.record(n)
+func (l *lockedImages) pinAll() {
+	for i, c := range l.doc.Definition.ContainerDefinitions {
+		image, reference, found := l.find(i)
+		n := l.doc.containers()[i]
+		r := l.doc.record(n)
 		switch {
 		case !found || workload.IsMeshContainer(c.Name) && !isUserProxy(c):
 			continue
-		case t.pin && !strings.Contains(reference, "@"):
-			t.set(n, "image", taskdef.PinImage(reference, image.Digest))
-			r.image = canLabel(t, n)
+		case l.pinned && !strings.Contains(reference, "@"):
+			l.doc.set(n, "image", taskdef.PinImage(reference, image.Digest))
+			r.image = canLabel(l.doc, n)
 		case r.image:
-			t.set(n, "image", reference)
+			l.doc.set(n, "image", reference)
 			r.image = false
 		}
-		t.setRecord(n, r)
+		l.doc.setRecord(n, r)
 	}
 }
 
-// pinned returns the image of an injected container, by its digest when that is asked for.
-func (t *task) pinned(reference string) string {
-	image, found := t.lock.Find(reference)
-	if !t.pin || !found || strings.Contains(reference, "@") {
+// pin returns the image of an injected container, by its digest when that is asked for.
+func (l *lockedImages) pin(reference string) string {
+	image, found := l.lock.Find(reference)
+	if !l.pinned || !found || strings.Contains(reference, "@") {
 		return reference
 	}
 	return taskdef.PinImage(reference, image.Digest)
@@ -106,40 +114,40 @@ func (t *task) pinned(reference string) string {
 
 // checkImages compares the images of all containers with the lock.
 func checkImages(t *task) {
-	if t.lock == nil {
+	if t.images.lock == nil {
 		return
 	}
-	architecture := architectureOf(t.doc)
+	architecture := architectureOf(t.doc.Document)
 	for i, c := range t.doc.Definition.ContainerDefinitions {
 		at := fmt.Sprintf("$.containerDefinitions[%d]", i)
-		image, reference, found := t.locked(i)
+		image, reference, found := t.images.find(i)
 		if reference == "" {
 			continue
 		}
-		config, known := t.imageConfig(i)
+		config, known := t.images.config(i)
 		switch {
 		case !found:
-			t.add(codeImage, at+".image", "image", c.Image, "container", t.containerName(i),
+			t.doc.report(codeImage, at+".image", "image", c.Image, "container", t.doc.containerName(i),
 				"why", "is not in the lock",
 				"fix", "lock it: consul-ecs images lock, with -config for the images of the mesh")
 		case !known && architecture != "":
-			t.add(codeArchLocked, at+".image", "image", c.Image, "arch", architecture,
+			t.doc.report(codeArchLocked, at+".image", "image", c.Image, "arch", architecture,
 				"platforms", strings.Join(image.PlatformNames(), ", "))
 		case !known:
-			t.add(codeImage, at+".image", "image", c.Image, "container", t.containerName(i),
+			t.doc.report(codeImage, at+".image", "image", c.Image, "container", t.doc.containerName(i),
 				"why", "differs between its architectures", "fix", "set runtimePlatform.cpuArchitecture")
 		case !workload.IsMeshContainer(c.Name):
-			checkConfig(t, at, c, config)
+			checkConfig(t.doc, at, c, config)
 			checkImageVolumes(t, at, c, config)
 		}
 	}
 }
 
 // checkConfig checks what the image of an own container has.
-func checkConfig(t *task, at string, c taskdef.Container, config taskdef.ImageConfig) {
+func checkConfig(d *document, at string, c taskdef.Container, config taskdef.ImageConfig) {
 	h := config.Healthcheck
-	if h != nil && len(h.Test) > 0 && h.Test[0] != "NONE" && c.HealthCheck == nil && !t.doc.IsUnknown(at+".healthCheck") {
-		t.add(codeImageHealth, at+".image", "container", c.Name)
+	if h != nil && len(h.Test) > 0 && h.Test[0] != "NONE" && c.HealthCheck == nil && !d.IsUnknown(at+".healthCheck") {
+		d.report(codeImageHealth, at+".image", "container", c.Name)
 	}
 }
 
@@ -151,7 +159,7 @@ func checkImageVolumes(t *task, at string, c taskdef.Container, config taskdef.I
 	}
 	for _, dir := range config.Volumes {
 		if strings.HasPrefix(path.Clean(dir), t.cfg.BootstrapDir+"/") {
-			t.add(codeVolume, at+".image", "container", c.Name, "source", "a volume of its image", "path", dir, "dir", t.cfg.BootstrapDir,
+			t.doc.report(codeVolume, at+".image", "container", c.Name, "source", "a volume of its image", "path", dir, "dir", t.cfg.BootstrapDir,
 				"fix", "set its label "+annotationWrap+" to false: it does not mount the shared volume then")
 		}
 	}
@@ -164,7 +172,7 @@ var proxyUsers = map[string]string{"5995": "the proxy", "5996": "health-sync"}
 // checkUser finds an application that runs as a user of the mesh, by the definition or by
 // its image.
 func checkUser(t *task, i int, at string, c *taskdef.Container) {
-	config, _ := t.imageConfig(i)
+	config, _ := t.images.config(i)
 	member := ".user"
 	if c.User == "" {
 		member = ".image"
@@ -172,7 +180,7 @@ func checkUser(t *task, i int, at string, c *taskdef.Container) {
 	user, _, _ := strings.Cut(cmp.Or(c.User, config.User), ":")
 	for _, uid := range slices.Sorted(maps.Keys(proxyUsers)) {
 		if user == uid && !t.doc.IsUnknown(at+".user") {
-			t.add(codeUser, at+member, "container", c.Name, "user", cmp.Or(c.User, config.User),
+			t.doc.report(codeUser, at+member, "container", c.Name, "user", cmp.Or(c.User, config.User),
 				"owner", proxyUsers[uid])
 		}
 	}

@@ -105,7 +105,7 @@ func ParseMesh(doc []byte) (*Mesh, error) {
 	return m, nil
 }
 
-// OperatorToken is the token of the member admission, empty without one.
+// OperatorToken returns the token of the member admission, empty without one.
 func (m *Mesh) OperatorToken() secret.Value { return m.settings.OperatorToken }
 
 // withDefaults returns the images, where there are none the defaults: consulECS is that of consul-ecs.

@@ -20,41 +20,41 @@ const meshMember = "admission"
 // others are those of the configuration, which config checks.
 func checkMeshNames(root *taskdef.Node) error {
 	for _, name := range root.Keys() {
-		places := placesOf(name)
+		locations := locationsOf(name)
 		switch {
-		case name == meshMember || slices.Contains(places, rootPlace):
+		case name == meshMember || slices.Contains(locations, rootLocation):
 		case config.Nearest(name, []string{meshMember}) != "":
 			return fmt.Errorf("the mesh file has the unknown member %s; did you mean %q?",
 				strconv.Quote(name), meshMember)
-		case len(places) > 0:
+		case len(locations) > 0:
 			return fmt.Errorf("the mesh file has the unknown member %s; its place is %s", strconv.Quote(name),
-				strings.Join(places, " or "))
+				strings.Join(locations, " or "))
 		}
 	}
 	return nil
 }
 
-// rootPlace is the place of the members of the configuration.
-const rootPlace = "the root of the file"
+// rootLocation is the location of the members of the configuration.
+const rootLocation = "the root of the file"
 
-// placesOf returns where the mesh file has members of a name: at its root, or the paths of those of
+// locationsOf returns where the mesh file has members of a name: at its root, or the paths of those of
 // admission and of what that has, unless they depend on a role.
-func placesOf(name string) []string {
-	var places []string
+func locationsOf(name string) []string {
+	var locations []string
 	same := func(known string) bool { return strings.EqualFold(known, name) }
 	if slices.ContainsFunc(settingNames(reflect.TypeFor[config.Config]()), same) {
-		places = append(places, rootPlace)
+		locations = append(locations, rootLocation)
 	}
 	look := func(within string, names []string) {
 		if i := slices.IndexFunc(names, same); i >= 0 {
-			places = append(places, within+names[i])
+			locations = append(locations, within+names[i])
 		}
 	}
 	look(meshMember+".", settingNames(reflect.TypeFor[settings]()))
 	look(meshMember+".images.", settingNames(reflect.TypeFor[images]()))
 	look(meshMember+".client.", settingNames(reflect.TypeFor[client]()))
 	look(meshMember+".sidecars.", sidecarRoles)
-	return places
+	return locations
 }
 
 // checkSettings reports the first value of the mesh file that its type does not take, by its path:
@@ -85,7 +85,7 @@ func checkSettings(n *taskdef.Node, typ reflect.Type, at string) error {
 	return checkSetting(n, typ, "a string", at)
 }
 
-// checkFields is checkSettings for a type with members.
+// checkFields checks the members of an object.
 func checkFields(n *taskdef.Node, typ reflect.Type, at string) error {
 	if !n.IsObject() {
 		return wrongSetting(n, "an object", at)
@@ -97,12 +97,12 @@ func checkFields(n *taskdef.Node, typ reflect.Type, at string) error {
 	for _, key := range n.Keys() {
 		field, known := fields[strings.ToLower(key)] // as encoding/json compares them
 		if !known {
-			names, places := settingNames(typ), placesOf(key)
+			names, locations := settingNames(typ), locationsOf(key)
 			hint := "allowed: " + strings.Join(names, ", ")
 			if near := config.Nearest(key, names); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
-			} else if len(places) > 0 {
-				hint = "its place is " + strings.Join(places, " or ")
+			} else if len(locations) > 0 {
+				hint = "its place is " + strings.Join(locations, " or ")
 			}
 			return fmt.Errorf("the member %s of the mesh file: unknown field %s; %s", at, strconv.Quote(key), hint)
 		}
@@ -113,7 +113,7 @@ func checkFields(n *taskdef.Node, typ reflect.Type, at string) error {
 	return nil
 }
 
-// checkAll is checkSettings for the values of an object or the items of a list, if it is one.
+// checkAll checks the values of an object or the items of a list, if it is one.
 func checkAll(n *taskdef.Node, is bool, typ reflect.Type, want, at string) error {
 	if !is {
 		return wrongSetting(n, want, at)
@@ -131,7 +131,7 @@ func checkAll(n *taskdef.Node, is bool, typ reflect.Type, want, at string) error
 	return nil
 }
 
-// checkSetting is checkSettings for a single value.
+// checkSetting checks a single value.
 func checkSetting(n *taskdef.Node, typ reflect.Type, want, at string) error {
 	if json.Unmarshal(n.JSON(), reflect.New(typ).Interface()) != nil {
 		return wrongSetting(n, want, at)

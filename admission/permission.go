@@ -72,7 +72,7 @@ const (
 	codeNamespace    = "ADM-NAMESPACE"
 )
 
-// permissionCodes are the rules about rights, sorted by code.
+// permissionCodes returns the rules about rights, sorted by code.
 func permissionCodes() []Code {
 	return []Code{
 		{codeAnonymous, Info, "these are the rights of requests without a token", ""},
@@ -124,9 +124,9 @@ func (c PermissionChecker) Check(ctx context.Context, r *Result) *Permissions {
 
 // permissionCheck is a check of one definition.
 type permissionCheck struct {
-	PermissionChecker
-	result *Result
-	found  *Permissions
+	checker PermissionChecker
+	result  *Result
+	found   *Permissions
 }
 
 func (k permissionCheck) add(code, path string, pairs ...any) { k.result.add(code, path, pairs...) }
@@ -143,7 +143,7 @@ func (t tenancy) String() string {
 
 func (t tenancy) compare(other tenancy) int { return strings.Compare(t.String(), other.String()) }
 
-// byTenancy are the operator's requirements.
+// byTenancy returns the operator's requirements by their namespace and partition.
 func byTenancy(all []Requirement) map[tenancy][]Requirement {
 	parts := map[tenancy][]Requirement{}
 	for _, q := range all {
@@ -157,7 +157,7 @@ func byTenancy(all []Requirement) map[tenancy][]Requirement {
 // tenancy asks about one namespace. It reports whether what it found out is the
 // answer to everything.
 func (k permissionCheck) tenancy(ctx context.Context, at tenancy, required []Requirement) (done bool) {
-	answers, err := k.ask(ctx, at, required)
+	answers, err := k.checker.ask(ctx, at, required)
 	switch {
 	case errors.Is(err, aclrules.ErrDisabled):
 		k.add(codeDisabled, "$")
@@ -178,7 +178,7 @@ func (k permissionCheck) tenancy(ctx context.Context, at tenancy, required []Req
 	return false
 }
 
-// remedy is what can be done where nothing could be asked.
+// remedy returns what can be done where nothing could be asked.
 func remedy(err error) string {
 	switch {
 	case errors.Is(err, consulutil.ErrUnknownReader):
@@ -195,13 +195,13 @@ func (k permissionCheck) answer(q Requirement, a answered) {
 	if at := (tenancy{q.Namespace, q.Partition}); at != (tenancy{}) {
 		query += " in the namespace " + at.String()
 	}
-	full := Answer{Requirement: q, Decision: a.Decision, Why: a.why()}
+	full := Answer{Requirement: q, Decision: a.answer.Decision, Why: a.why()}
 	switch {
-	case a.Decision == aclrules.Allowed.String():
-	case a.Decision == aclrules.Unknown.String():
+	case a.answer.Decision == aclrules.Allowed.String():
+	case a.answer.Decision == aclrules.Unknown.String():
 		full.Policy = q.HCL()
 		k.add(codeUndetermined, q.Path, "query", query, "why", a.why(), "fix", "-resolver-token-file takes a token with acl:read, and -check both asks the server")
-	case a.Decision == aclrules.Disagree && a.Server == aclrules.Allowed.String():
+	case a.answer.Decision == aclrules.Disagree && a.answer.Server == aclrules.Allowed.String():
 		k.add(codeDisagree, q.Path, "query", query, "why", a.why())
 	default:
 		var sure bool
@@ -229,10 +229,10 @@ func (a Answer) fix() string {
 // escalation compares the policies that the task asks the broker for with the
 // operator's own rights.
 func (k permissionCheck) escalation(ctx context.Context) {
-	owner, err := k.Resolve(ctx, nil)
+	owner, err := k.checker.Resolve(ctx, nil)
 	var wanted *aclrules.Report
 	if err == nil {
-		wanted, err = k.Resolve(ctx, k.result.Policies.Names)
+		wanted, err = k.checker.Resolve(ctx, k.result.Policies.Names)
 	}
 	if err != nil {
 		k.add(codeUndetermined, k.result.Policies.Path, "query", "the policies that it hands out", "why", err, "fix", remedy(err))

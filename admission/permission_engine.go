@@ -12,7 +12,7 @@ import (
 
 // answered is an answer, with the rules that it is from when they were read.
 type answered struct {
-	aclrules.Answer
+	answer aclrules.Answer
 	report *aclrules.Report
 }
 
@@ -63,8 +63,8 @@ func (c PermissionChecker) askServer(ctx context.Context, at tenancy, queries []
 	return allowed, err
 }
 
-// readRules are the token's rules; nil when the engine is without them, or for a
-// namespace, whose rules only Consul Enterprise knows.
+// readRules returns the token's rules; nil when the engine is without them, or for a namespace, whose rules
+// only Consul Enterprise knows.
 func (c PermissionChecker) readRules(ctx context.Context, at tenancy) (*aclrules.Report, error) {
 	if c.Engine == EngineServer {
 		return nil, nil
@@ -82,32 +82,32 @@ func (c PermissionChecker) readRules(ctx context.Context, at tenancy) (*aclrules
 	return report, nil
 }
 
-// why is the rule that decided, or what else did.
+// why returns the rule that decided, or what else did.
 func (a answered) why() string {
 	switch {
-	case a.Decision == aclrules.Disagree && a.Rule == "":
+	case a.answer.Decision == aclrules.Disagree && a.answer.Rule == "":
 		return "the server's decision differs from the rules, of which none applies"
-	case a.Decision == aclrules.Disagree:
-		return fmt.Sprintf("the server's decision differs from %s, %s", a.Rule, a.Source)
-	case a.Rule != "" && a.Why == "":
-		return fmt.Sprintf("%s, %s", a.Rule, a.Source)
+	case a.answer.Decision == aclrules.Disagree:
+		return fmt.Sprintf("the server's decision differs from %s, %s", a.answer.Rule, a.answer.Source)
+	case a.answer.Rule != "" && a.answer.Why == "":
+		return fmt.Sprintf("%s, %s", a.answer.Rule, a.answer.Source)
 	}
-	return strings.Join(append([]string{a.Why}, a.Missing...), "; ")
+	return strings.Join(append([]string{a.answer.Why}, a.answer.Missing...), "; ")
 }
 
-// policy is the smallest text that grants what is denied, after rules that no text
-// outranks are removed. Sure is false where rules that were not read may be among these.
+// policy returns the smallest text that grants what is denied, after rules that no text outranks are removed.
+// Sure is false where rules that were not read may be among these.
 func (a answered) policy(q Requirement) (text string, remove []string, sure bool) {
 	subject := func(prefix bool) string { return aclrules.SubjectText(q.Resource, prefix, q.Segment) + " = " }
 	switch {
-	case a.Decision == aclrules.Disagree:
+	case a.answer.Decision == aclrules.Disagree:
 		return "", nil, true // more rules do not help
 	case a.report == nil:
 		return q.HCL(), nil, false
-	case q.Below && !strings.HasPrefix(a.Rule, subject(false)) && a.Rule != subject(true)+"deny":
+	case q.Below && !strings.HasPrefix(a.answer.Rule, subject(false)) && a.answer.Rule != subject(true)+"deny":
 		return q.HCL(), nil, true
 	}
-	change := a.report.Explained(a.Answer).Change
+	change := a.report.Explained(a.answer).Change
 	if change.Add == "" && len(change.Remove) == 0 { // rules that could not be read may stand in its way
 		return q.HCL(), nil, false
 	}

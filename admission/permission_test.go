@@ -13,7 +13,7 @@ import (
 
 func byCode(a, b Code) int { return strings.Compare(a.Code, b.Code) }
 
-// sortedCodes are those about rights and about the token.
+// sortedCodes returns those about rights and about the token.
 func sortedCodes() []Code {
 	return slices.SortedFunc(slices.Values(slices.Concat(permissionCodes(), tokenCodes())), byCode)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/redirect"
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
@@ -20,11 +21,11 @@ type listener struct {
 // checkPorts looks for ports that two take: containers of the user's, the mesh, and
 // what the configuration binds.
 func checkPorts(t *task) {
-	taken := t.meshPorts()
+	taken := meshPorts(t.cfg)
 	for _, u := range t.cfg.Proxy.Upstreams {
 		l := listener{cmp.Or(u.LocalBindAddress, loopback), u.LocalBindPort, "the upstream " + u.DestinationName}
 		if other, clash := l.clashes(taken); clash {
-			t.add(codeUpstream, t.pathOf(annotationUpstreams), "name", u.DestinationName, "message", fmt.Sprintf("its port %d is also that of %s", l.port, other))
+			t.doc.report(codeUpstream, t.annotations.pathOf(annotationUpstreams), "name", u.DestinationName, "message", fmt.Sprintf("its port %d is also that of %s", l.port, other))
 		}
 		taken = append(taken, l)
 	}
@@ -32,19 +33,19 @@ func checkPorts(t *task) {
 		for _, p := range e.Paths {
 			l := listener{"", p.ListenerPort, "the exposed path " + p.Path}
 			if other, clash := l.clashes(taken); clash {
-				t.add(codePort, t.pathOf(annotationExpose), "port", l.port, "one", l.owner, "other", other)
+				t.doc.report(codePort, t.annotations.pathOf(annotationExpose), "port", l.port, "one", l.owner, "other", other)
 			}
 			taken = append(taken, l)
 		}
 	}
 	for i, c := range t.doc.Definition.ContainerDefinitions {
 		if !workload.IsMeshContainer(c.Name) {
-			t.checkContainerPorts(i, c, taken)
+			checkContainerPorts(t.doc, i, c, taken)
 		}
 	}
 }
 
-func (t *task) checkContainerPorts(i int, c taskdef.Container, taken []listener) {
+func checkContainerPorts(d *document, i int, c taskdef.Container, taken []listener) {
 	for j, p := range c.PortMappings {
 		from, to := p.Ports()
 		if p.Protocol == "udp" || from < 1 {
@@ -52,7 +53,7 @@ func (t *task) checkContainerPorts(i int, c taskdef.Container, taken []listener)
 		}
 		at := slices.IndexFunc(taken, func(l listener) bool { return from <= l.port && l.port <= to })
 		if at >= 0 { // a container may listen at all addresses
-			t.add(codePort, fmt.Sprintf("$.containerDefinitions[%d].portMappings[%d]", i, j), "port", taken[at].port, "one", "container "+c.Name, "other", taken[at].owner)
+			d.report(codePort, fmt.Sprintf("$.containerDefinitions[%d].portMappings[%d]", i, j), "port", taken[at].port, "one", "container "+c.Name, "other", taken[at].owner)
 		}
 	}
 }
@@ -68,22 +69,22 @@ func (l listener) clashes(taken []listener) (string, bool) {
 	return "", false
 }
 
-// meshPorts are the ports of the proxy and of the agent.
-func (t *task) meshPorts() []listener {
+// meshPorts returns the ports of the proxy and of the agent.
+func meshPorts(cfg *config.Config) []listener {
 	ports := []listener{{"", 19000, "Envoy's admin interface"}}
-	if t.cfg.Gateway == nil {
-		ports = append(ports, listener{"", t.cfg.Proxy.PublicListenerPort, "Envoy's public listener"})
+	if cfg.Gateway == nil {
+		ports = append(ports, listener{"", cfg.Proxy.PublicListenerPort, "Envoy's public listener"})
 	}
-	if !t.agent() {
-		ports = append(ports, listener{"", t.readyPort(), "Envoy's readiness"})
+	if !hasAgent(cfg) {
+		ports = append(ports, listener{"", readyPort(cfg), "Envoy's readiness"})
 	}
-	if t.transparent() {
+	if isTransparent(cfg) {
 		ports = append(ports, listener{"", 15001, "the transparent proxy"})
 	}
-	if t.transparent() && t.cfg.TransparentProxy.ConsulDNS.Enabled {
+	if isTransparent(cfg) && cfg.TransparentProxy.ConsulDNS.Enabled {
 		ports = append(ports, listener{"", redirect.DNSPort, "Consul DNS"})
 	}
-	if t.agent() {
+	if hasAgent(cfg) {
 		for _, port := range []int{8301, 8500, 8502, 8600} {
 			ports = append(ports, listener{"", port, "the Consul agent"})
 		}

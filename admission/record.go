@@ -26,19 +26,19 @@ type recorded struct {
 }
 
 // recordedOf returns the members of a record of a container.
-func recordedOf(t *task, n *taskdef.Node, r *record) []recorded {
-	entry := t.get(n, "entryPoint")
+func recordedOf(d *document, n *taskdef.Node, r *record) []recorded {
+	entry := d.get(n, "entryPoint")
 	words := wrapperWords(texts(entry))
 	signal := ""
-	reference, _, _ := strings.Cut(t.text(n, "image"), "@") // the digest of -pin may change
+	reference, _, _ := strings.Cut(d.text(n, "image"), "@") // the digest of -pin may change
 	if words > 0 {
 		_, signal = withoutFlag(entry.Items()[2:words], stopSignalFlag)
 	}
 	return []recorded{
 		{"entryPoint", &r.entryPoint, texts(entry)[words:]},
-		{"command", &r.command, texts(t.get(n, "command"))},
+		{"command", &r.command, texts(d.get(n, "command"))},
 		{"stopSignal", &r.stopSignal, []string{signal}},
-		{"image", &r.image, []string{t.text(n, "image")}},
+		{"image", &r.image, []string{d.text(n, "image")}},
 		{"reference", &r.reference, []string{reference}},
 	}
 }
@@ -49,41 +49,41 @@ func (m recorded) String() string {
 }
 
 // record reads the record of a container: the members that are as they were written.
-func (t *task) record(n *taskdef.Node) record {
+func (d *document) record(n *taskdef.Node) record {
 	var r record
-	label, _ := t.get(n, "dockerLabels").Get(annotationFromImage).Text()
+	label, _ := d.get(n, "dockerLabels").Get(annotationFromImage).Text()
 	if label == "" {
 		return r
 	}
 	words := strings.Fields(label)
-	for _, m := range recordedOf(t, n, &r) {
+	for _, m := range recordedOf(d, n, &r) {
 		*m.written = slices.Contains(words, m.String())
 	}
 	return r
 }
 
 // setRecord writes the record of a container, after the members.
-func (t *task) setRecord(n *taskdef.Node, r record) {
+func (d *document) setRecord(n *taskdef.Node, r record) {
 	var words []string
-	for _, m := range recordedOf(t, n, &r) {
+	for _, m := range recordedOf(d, n, &r) {
 		if *m.written {
 			words = append(words, m.String())
 		}
 	}
-	labels := t.get(n, "dockerLabels")
+	labels := d.get(n, "dockerLabels")
 	switch {
 	case len(words) > 0:
-		t.label(n, annotationFromImage, strings.Join(words, " "))
+		d.label(n, annotationFromImage, strings.Join(words, " "))
 	case labels.Get(annotationFromImage) == nil:
 	case len(labels.Keys()) == 1:
-		n.Delete(t.doc.Key("dockerLabels"))
+		n.Delete(d.Key("dockerLabels"))
 	default:
 		labels.Delete(annotationFromImage)
 	}
 }
 
 // canLabel reports whether a container can get a docker label: its labels may be computed.
-func canLabel(t *task, n *taskdef.Node) bool {
-	labels := t.get(n, "dockerLabels")
-	return t.absent(n, "dockerLabels") || labels.IsObject() && !labels.IsComputed()
+func canLabel(d *document, n *taskdef.Node) bool {
+	labels := d.get(n, "dockerLabels")
+	return d.isAbsent(n, "dockerLabels") || labels.IsObject() && !labels.IsComputed()
 }

@@ -40,7 +40,7 @@ type need struct {
 	Reason string
 }
 
-// Rule is the smallest rule that grants the need of a usage with that name.
+// Rule returns the smallest rule that grants the need of a usage with that name.
 func (n need) Rule(name string) aclrules.Rule {
 	return aclrules.Rule{Resource: n.Resource, Prefix: n.Below, Segment: named(n.Segment, name), Level: string(n.Access)}
 }
@@ -101,18 +101,18 @@ type Requirement struct {
 	Path string `json:"path"`
 }
 
-// Query is the requirement as a question about a token.
+// Query returns the requirement as a question about a token.
 func (r Requirement) Query() aclrules.Query {
 	return aclrules.Query{Resource: r.Resource, Segment: r.Segment, Access: r.Access}
 }
 
-// HCL is the smallest policy that grants it.
+// HCL returns the smallest policy that grants it.
 func (r Requirement) HCL() string {
 	rule := aclrules.Rule{Resource: r.Resource, Prefix: r.Below, Segment: r.Segment, Level: string(r.Access)}
 	return rule.HCL()
 }
 
-// requirements are what the uses require, each right once, the operator's first.
+// requirements returns what the uses require, each right once, the operator's first.
 func requirements(uses []use) []Requirement {
 	type right struct {
 		namespace, partition, holder string

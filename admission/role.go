@@ -48,7 +48,7 @@ const (
 // ecsTasks is the service that starts tasks with their roles.
 const ecsTasks = "ecs-tasks.amazonaws.com"
 
-// roleCodes are the rules about the task's role, sorted by code.
+// roleCodes returns the rules about the task's role, sorted by code.
 func roleCodes() []Code {
 	return []Code{
 		{codeRolePath, taskdef.Warn, "the task role {role} has the path {path}, but the auth method trusts roles below {want} unless the controller has another path", "create it with the path {want}, or give the controller's as controller.iamRolePath of the mesh file or as -iam-role-path"},

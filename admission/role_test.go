@@ -37,7 +37,7 @@ func resultWithRole(t *testing.T, doc string, used map[string]*UseSummary) *Resu
 	return &Result{After: parsed, Login: &config.ConsulLogin{Method: "iam"}, Format: formatTemplate, Usages: used}
 }
 
-// oneFamily is an ECS in which no other family has the role.
+// oneFamily answers as an ECS in which no other family has the role.
 func oneFamily(context.Context, string) ([]string, error) { return []string{"app"}, nil }
 
 const (
@@ -95,7 +95,7 @@ func TestNameOfARoleIsNotCalledComputed(t *testing.T) {
 	}
 }
 
-// noFamilies is an ECS that fails when it is asked.
+// noFamilies answers as an ECS that fails when it is asked.
 func noFamilies(context.Context, string) ([]string, error) { return nil, errors.New("asked") }
 
 // The family that is not known yet may be among those that ECS names.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -19,15 +20,15 @@ const (
 	detected = 250 * time.Millisecond
 )
 
-// stopTimeout is the stop timeout of the containers of the mesh, in seconds: they end
-// after the applications.
-func (t *task) stopTimeout() int {
+// stopTimeout returns the stop timeout of the containers of the mesh, in seconds: they end after the
+// applications.
+func (cs *containers) stopTimeout() int {
 	longest := 0
-	for _, i := range t.applications() {
-		longest = max(longest, stopSeconds(t.doc.Definition.ContainerDefinitions[i]))
+	for _, i := range cs.applications() {
+		longest = max(longest, stopSeconds(cs.doc.Definition.ContainerDefinitions[i]))
 	}
 	wanted := cmp.Or(longest, taskdef.DefaultStopTimeout) + afterApplications
-	if mayBeFargate(t.doc) && longest <= fargateStop { // a longer one shows that it is not Fargate
+	if mayBeFargate(cs.doc) && longest <= fargateStop { // a longer one shows that it is not Fargate
 		return min(wanted, fargateStop)
 	}
 	return wanted
@@ -47,14 +48,14 @@ type stage struct {
 // of the container that it takes place in. The applications take all that they have.
 func checkShutdown(t *task) {
 	longest, longestName := time.Duration(0), ""
-	for _, i := range t.applications() {
+	for _, i := range t.containers.applications() {
 		c := t.doc.Definition.ContainerDefinitions[i]
 		stop := time.Duration(stopSeconds(c)) * time.Second
 		if stop > longest {
 			longest, longestName = stop, c.Name
 		}
 		if t.cfg.Gateway == nil {
-			t.fit(i, stop, applicationStages(c, stop), "give it a longer stopTimeout, or -shutdown-delay less time")
+			checkStages(t.doc, i, stop, applicationStages(c, stop), "give it a longer stopTimeout, or -shutdown-delay less time")
 		}
 	}
 	fix := "give it a longer stopTimeout"
@@ -64,13 +65,12 @@ func checkShutdown(t *task) {
 	for i, c := range t.doc.Definition.ContainerDefinitions {
 		if workload.IsMeshContainer(c.Name) {
 			stop := time.Duration(stopSeconds(c)) * time.Second
-			t.fit(i, stop, t.sidecarStages(c.Name, stop, longest), fix)
+			checkStages(t.doc, i, stop, sidecarStages(t.cfg, c.Name, stop, longest), fix)
 		}
 	}
 }
 
-// applicationStages are what happens in an application's container until it gets TERM,
-// and its own end.
+// applicationStages returns what happens in an application's container until it gets TERM, and its own end.
 func applicationStages(c taskdef.Container, stop time.Duration) []stage {
 	budget := workload.NewStopBudget(stop)
 	drained := budget.Delay(shutdownDelay(c.EntryPoint))
@@ -82,9 +82,9 @@ func applicationStages(c taskdef.Container, stop time.Duration) []stage {
 	}
 }
 
-// sidecarStages are what a container of the mesh does after the applications. Where
-// workload.StopBudget gives a stage less time, it ends too late.
-func (t *task) sidecarStages(name string, stop, applications time.Duration) []stage {
+// sidecarStages returns what a container of the mesh does after the applications. Where workload.StopBudget
+// gives a stage less time, it ends too late.
+func sidecarStages(cfg *config.Config, name string, stop, applications time.Duration) []stage {
 	budget := workload.NewStopBudget(stop)
 	application := stage{"application", applications}
 	// until is when a stage ends that the budget begins at a time, without regard to
@@ -94,7 +94,7 @@ func (t *task) sidecarStages(name string, stop, applications time.Duration) []st
 	case workload.ContainerSidecarProxy, workload.ContainerDataplane:
 		return []stage{application, {"proxy", applications + workload.ProxyEnd}}
 	case workload.ContainerHealthSync:
-		if t.agent() {
+		if hasAgent(cfg) {
 			return []stage{application, {"logout", until(budget.ServiceLogout)}}
 		}
 		return []stage{application, {"logout", until(budget.Deregister)}}
@@ -104,11 +104,11 @@ func (t *task) sidecarStages(name string, stop, applications time.Duration) []st
 	return nil
 }
 
-// fit reports the first stage that ends after the stop timeout.
-func (t *task) fit(i int, stop time.Duration, stages []stage, fix string) {
+// checkStages reports the first stage that ends after the stop timeout.
+func checkStages(d *document, i int, stop time.Duration, stages []stage, fix string) {
 	for _, s := range stages {
 		if s.end > stop {
-			t.add(codeStop, fmt.Sprintf("$.containerDefinitions[%d].stopTimeout", i), "container", t.containerName(i),
+			d.report(codeStop, fmt.Sprintf("$.containerDefinitions[%d].stopTimeout", i), "container", d.containerName(i),
 				"have", stop.Seconds(), "stage", s.name, "need", s.end.Seconds(), "fix", fix)
 			return
 		}

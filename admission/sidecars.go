@@ -25,38 +25,56 @@ const (
 	proxyUser, meshUser = "5995:5996", "5996:5996"
 )
 
-// agent reports whether the task has its own Consul agent.
-func (t *task) agent() bool { return !t.cfg.Agentless() }
+// hasAgent reports whether the task has its own Consul agent.
+func hasAgent(cfg *config.Config) bool { return !cfg.Agentless() }
 
-// proxyName is the name of the proxy's container.
-func (t *task) proxyName() string {
-	if t.cfg.Direct() {
+func proxyName(cfg *config.Config) string {
+	if cfg.Direct() {
 		return workload.ContainerSidecarProxy
 	}
 	return workload.ContainerDataplane
 }
 
-// program is the path of consul-ecs on the shared volume.
-func (t *task) program() string { return path.Join(t.cfg.BootstrapDir, "consul-ecs") }
+// programPath returns the path of consul-ecs on the shared volume.
+func programPath(cfg *config.Config) string { return path.Join(cfg.BootstrapDir, "consul-ecs") }
 
-// sidecars are the containers of the mesh, in the order in which they start.
-func (t *task) sidecars() []*taskdef.Container {
+// sidecarBuilder makes the containers of the mesh.
+type sidecarBuilder struct {
+	doc         *document
+	annotations *annotations
+	containers  *containers
+	mesh        Mesh
+	images      images
+	// cfg and configuration are those of the task.
+	cfg           *config.Config
+	configuration []byte
+}
+
+func (t *task) sidecarBuilder() sidecarBuilder {
+	return sidecarBuilder{
+		doc: t.doc, annotations: t.annotations, containers: t.containers, mesh: t.mesh,
+		images: t.mesh.settings.Images.withDefaults(t.image), cfg: t.cfg, configuration: t.configuration,
+	}
+}
+
+// all returns the containers of the mesh, in the order in which they start.
+func (b sidecarBuilder) all() []*taskdef.Container {
 	var made []*taskdef.Container
-	if t.agent() {
-		made = append(made, t.install(), t.client())
+	if hasAgent(b.cfg) {
+		made = append(made, b.install(), b.client())
 	}
-	made = append(made, t.meshInit())
-	if t.userProxy() < 0 {
-		made = append(made, t.proxy())
+	made = append(made, b.meshInit())
+	if b.doc.userProxy() < 0 {
+		made = append(made, b.proxy())
 	}
-	if !t.agent() || t.cfg.ConsulLogin.Enabled || len(t.cfg.HealthSyncContainers) > 0 {
-		made = append(made, t.healthSync())
+	if !hasAgent(b.cfg) || b.cfg.ConsulLogin.Enabled || len(b.cfg.HealthSyncContainers) > 0 {
+		made = append(made, b.healthSync())
 	}
 	for _, c := range made {
-		set := t.mesh.settings.sidecar(roleOf(c.Name))
-		harden(c, set, t.transparent(), t.cfg.Proxy.NamedUpstreams)
+		set := b.mesh.settings.sidecar(roleOf(c.Name))
+		harden(c, set, isTransparent(b.cfg), b.cfg.Proxy.NamedUpstreams)
 		set.apply(c)
-		t.size(c)
+		b.size(c)
 	}
 	return made
 }
@@ -91,80 +109,78 @@ func harden(c *taskdef.Container, set Sidecar, transparent, named bool) {
 }
 
 // size gives the proxy the CPU and memory of the annotations.
-func (t *task) size(c *taskdef.Container) {
+func (b sidecarBuilder) size(c *taskdef.Container) {
 	if roleOf(c.Name) != roleProxy {
 		return
 	}
-	if cpu, given := t.number(annotationCPU, 0, 1<<20); given {
+	if cpu, given := b.annotations.number(annotationCPU, 0, 1<<20); given {
 		c.CPU = &cpu
 	}
-	if memory, given := t.number(annotationMemory, 6, 1<<20); given {
+	if memory, given := b.annotations.number(annotationMemory, 6, 1<<20); given {
 		c.Memory, c.MemoryReservation = &memory, nil
 	}
 }
 
-// container is what all containers of the mesh have.
-func (t *task) container(name, image string, memory int, essential, readOnly bool) *taskdef.Container {
+// container returns what all containers of the mesh have.
+func (b sidecarBuilder) container(name, image string, memory int, essential, readOnly bool) *taskdef.Container {
 	c := &taskdef.Container{
 		Name: name, Image: image, Essential: &essential, DockerLabels: map[string]string{annotationInjectedBy: "consul-ecs"},
-		MountPoints: []taskdef.MountPoint{t.mountPoint(readOnly)},
+		MountPoints: []taskdef.MountPoint{mountPoint(b.cfg.BootstrapDir, readOnly)},
 	}
-	if t.whole() && t.absent(t.doc.Task, "memory") {
+	if b.doc.isFullDefinition() && b.doc.isAbsent(b.doc.Task, "memory") {
 		c.MemoryReservation = &memory
 	}
 	return c
 }
 
 // configured adds the configuration, and the secrets of the mesh file.
-func (t *task) configured(c *taskdef.Container) *taskdef.Container {
-	c.Environment = []taskdef.KeyValue{t.environment()}
-	c.Secrets = t.mesh.settings.Secrets
-	return t.ignoring(c)
+func (b sidecarBuilder) configured(c *taskdef.Container) *taskdef.Container {
+	c.Environment = []taskdef.KeyValue{b.environment()}
+	c.Secrets = b.mesh.settings.Secrets
+	return b.ignoring(c)
 }
 
-// sidecarStop returns the stop timeout of a role, in seconds.
-func (t *task) sidecarStop(role string) int {
-	return taskdef.Or(t.mesh.settings.sidecar(role).StopTimeout, t.stopTimeout())
+// stopTimeout returns the stop timeout of a role, in seconds.
+func (b sidecarBuilder) stopTimeout(role string) int {
+	return taskdef.Or(b.mesh.settings.sidecar(role).StopTimeout, b.containers.stopTimeout())
 }
 
-// stopFlag is the flag with which a container's program knows its stop timeout.
+// stopFlag returns the flag with which a container's program knows its stop timeout.
 func stopFlag(seconds int) []string { return []string{"-stop-timeout", fmt.Sprintf("%ds", seconds)} }
 
-// afterGate waits for the end of the container that puts the program on the shared volume, as
+// gate waits for the end of the container that puts the program on the shared volume, as
 // all others of the mesh do.
-func (t *task) afterGate() taskdef.Dependency {
+func gate(cfg *config.Config) taskdef.Dependency {
 	gate := workload.ContainerMeshInit
-	if t.agent() {
+	if hasAgent(cfg) {
 		gate = workload.ContainerInstall
 	}
 	return taskdef.Dependency{ContainerName: gate, Condition: taskdef.ConditionSuccess}
 }
 
-func (t *task) images() images { return t.mesh.settings.Images.withDefaults(t.image) }
-
-func (t *task) install() *taskdef.Container {
-	c := t.container(workload.ContainerInstall, t.images().ConsulECS, smallMemory, false, false)
-	c.Command = []string{"install", "-to", t.cfg.BootstrapDir}
+func (b sidecarBuilder) install() *taskdef.Container {
+	c := b.container(workload.ContainerInstall, b.images.ConsulECS, smallMemory, false, false)
+	c.Command = []string{"install", "-to", b.cfg.BootstrapDir}
 	return c
 }
 
-func (t *task) meshInit() *taskdef.Container {
-	c := t.configured(t.container(workload.ContainerMeshInit, t.images().ConsulECS, smallMemory, false, false))
+func (b sidecarBuilder) meshInit() *taskdef.Container {
+	c := b.configured(b.container(workload.ContainerMeshInit, b.images.ConsulECS, smallMemory, false, false))
 	c.Command = []string{"mesh-init"}
 	c.LinuxParameters = &taskdef.LinuxParameters{InitProcessEnabled: new(true)}
 	return c
 }
 
-func (t *task) transparent() bool {
-	return !t.agent() && t.cfg.Gateway == nil && t.cfg.TransparentProxy.Enabled
+func isTransparent(cfg *config.Config) bool {
+	return !hasAgent(cfg) && cfg.Gateway == nil && cfg.TransparentProxy.Enabled
 }
 
-func (t *task) client() *taskdef.Container {
-	c := t.configured(t.container(workload.ContainerConsulClient, t.images().Consul, clientMemory, true, false))
-	stop := t.sidecarStop(roleClient)
-	c.EntryPoint = []string{t.program(), "client-entrypoint"}
+func (b sidecarBuilder) client() *taskdef.Container {
+	c := b.configured(b.container(workload.ContainerConsulClient, b.images.Consul, clientMemory, true, false))
+	stop := b.stopTimeout(roleClient)
+	c.EntryPoint = []string{programPath(b.cfg), "client-entrypoint"}
 	c.Command = stopFlag(stop)
-	settings := t.mesh.settings.Client
+	settings := b.mesh.settings.Client
 	for _, address := range settings.RetryJoin {
 		c.Command = append(c.Command, "-retry-join", address)
 	}
@@ -176,52 +192,52 @@ func (t *task) client() *taskdef.Container {
 	}
 	c.Secrets = slices.Concat(c.Secrets, settings.Secrets)
 	c.RestartPolicy = restartPolicy()
-	c.StopTimeout, c.DependsOn = &stop, []taskdef.Dependency{t.afterGate()}
+	c.StopTimeout, c.DependsOn = &stop, []taskdef.Dependency{gate(b.cfg)}
 	return c
 }
 
-func (t *task) proxy() *taskdef.Container {
-	image := t.images().Dataplane
-	if t.cfg.Direct() {
-		image = t.images().Envoy
+func (b sidecarBuilder) proxy() *taskdef.Container {
+	image := b.images.Dataplane
+	if b.cfg.Direct() {
+		image = b.images.Envoy
 	}
-	c := t.ignoring(t.container(t.proxyName(), image, proxyMemory, true, true))
-	if !t.agent() {
-		c.Secrets = t.mesh.settings.Secrets // envoy-entrypoint reaches the servers, too
+	c := b.ignoring(b.container(proxyName(b.cfg), image, proxyMemory, true, true))
+	if !hasAgent(b.cfg) {
+		c.Secrets = b.mesh.settings.Secrets // envoy-entrypoint reaches the servers, too
 	}
-	if kind := t.kind(); kind != "" {
+	if kind := kindOf(b.cfg); kind != "" {
 		c.DockerLabels[annotationKind] = kind
 	}
-	stop := t.sidecarStop(roleProxy)
+	stop := b.stopTimeout(roleProxy)
 	c.User = proxyUser
-	c.EntryPoint = append([]string{t.program(), "envoy-entrypoint"}, stopFlag(stop)...)
-	c.Command = t.proxyCommand()
+	c.EntryPoint = append([]string{programPath(b.cfg), "envoy-entrypoint"}, stopFlag(stop)...)
+	c.Command = b.proxyCommand()
 	c.HealthCheck = &taskdef.HealthCheck{
-		Command:  []string{"CMD", t.program(), "net-dial", net.JoinHostPort(loopback, strconv.Itoa(t.readyPort()))},
+		Command:  []string{"CMD", programPath(b.cfg), "net-dial", net.JoinHostPort(loopback, strconv.Itoa(readyPort(b.cfg)))},
 		Interval: new(5), Timeout: new(5), Retries: new(10),
 	}
 	c.Ulimits = []taskdef.Ulimit{{Name: "nofile", SoftLimit: maxFiles, HardLimit: maxFiles}}
-	c.StopTimeout, c.DependsOn = &stop, []taskdef.Dependency{t.afterGate()}
+	c.StopTimeout, c.DependsOn = &stop, []taskdef.Dependency{gate(b.cfg)}
 	return c
 }
 
-// readyPort is the port that accepts connections when the proxy is ready.
-func (t *task) readyPort() int {
-	g := t.cfg.Gateway
+// readyPort returns the port that accepts connections when the proxy is ready.
+func readyPort(cfg *config.Config) int {
+	g := cfg.Gateway
 	switch {
-	case !t.agent():
-		return t.cfg.ReadyPort()
+	case !hasAgent(cfg):
+		return cfg.ReadyPort()
 	case g != nil && g.LANAddress != nil:
 		return g.LANAddress.Port
 	case g != nil:
 		return config.DefaultGatewayPort
 	}
-	return t.cfg.Proxy.PublicListenerPort
+	return cfg.Proxy.PublicListenerPort
 }
 
-func (t *task) healthSync() *taskdef.Container {
-	c := t.configured(t.container(workload.ContainerHealthSync, t.images().ConsulECS, smallMemory, false, false))
-	stop := t.sidecarStop(roleHealthSync)
+func (b sidecarBuilder) healthSync() *taskdef.Container {
+	c := b.configured(b.container(workload.ContainerHealthSync, b.images.ConsulECS, smallMemory, false, false))
+	stop := b.stopTimeout(roleHealthSync)
 	c.Command = append([]string{"health-sync"}, stopFlag(stop)...)
 	c.LinuxParameters = &taskdef.LinuxParameters{InitProcessEnabled: new(true)}
 	c.RestartPolicy, c.StopTimeout = restartPolicy(), &stop

@@ -15,7 +15,7 @@ const (
 	codeToken = "ADM-TOKEN"
 )
 
-// tokenCodes are the rules about the operator's token, sorted by code.
+// tokenCodes returns the rules about the operator's token, sorted by code.
 func tokenCodes() []Code {
 	return []Code{
 		{codeLeak, taskdef.Error, "the operator's token is here ({form})", "remove it: everyone with ecs:DescribeTaskDefinition reads it"},
@@ -31,35 +31,35 @@ func (t *task) strip(token secret.Value) {
 		return
 	}
 	for _, path := range stripVariables(t.doc, token) {
-		t.report(codeToken, path, "what", "the variable")
+		t.doc.reportAt(codeToken, path, "what", "the variable")
 	}
-	t.refresh()
+	t.doc.refresh()
 	if t.mesh.configuration == nil {
 		return
 	}
 	configuration := taskdef.NewNode(t.mesh.configuration) // others have it, too
 	for _, key := range stripMembers(configuration, token) {
-		t.report(codeToken, "$", "what", "the member "+key+" of the mesh file")
+		t.doc.reportAt(codeToken, "$", "what", "the member "+key+" of the mesh file")
 	}
 	t.mesh.configuration = configuration
 }
 
 // stripVariables returns the paths of the variables that it removed.
-func stripVariables(doc *taskdef.Document, token secret.Value) []string {
+func stripVariables(d *document, token secret.Value) []string {
 	var paths []string
-	for i, c := range doc.Task.Get(doc.Key("containerDefinitions")).Items() {
-		variables := c.Get(doc.Key("environment"))
+	for i, c := range d.Task.Get(d.Key("containerDefinitions")).Items() {
+		variables := c.Get(d.Key("environment"))
 		if !variables.IsList() {
 			continue
 		}
 		items, j := variables.Items(), -1
 		rest := slices.DeleteFunc(slices.Clone(items), func(n *taskdef.Node) bool {
 			j++
-			value, _ := n.Get(doc.Key("value")).Text()
+			value, _ := n.Get(d.Key("value")).Text()
 			if !token.Equal(secret.New(value)) {
 				return false
 			}
-			paths = append(paths, doc.Locate(fmt.Sprintf("$.containerDefinitions[%d].environment[%d]", i, j)))
+			paths = append(paths, d.Locate(fmt.Sprintf("$.containerDefinitions[%d].environment[%d]", i, j)))
 			return true
 		})
 		if len(rest) < len(items) {
@@ -94,14 +94,14 @@ func (t *task) scan(token secret.Value) {
 	}
 	leaks := secret.NewLeaks(token)
 	if form := leaks.Find(string(t.doc.Bytes())); form != "" {
-		t.report(codeLeak, leakPath(leaks, t.doc.Root, "$"), "form", form)
+		t.doc.reportAt(codeLeak, leakPath(leaks, t.doc.Root, "$"), "form", form)
 	}
-	for i, f := range t.findings {
-		t.findings[i] = Finding{f.Code, f.Severity, leaks.Redact(f.Path), leaks.Redact(f.Message), leaks.Redact(f.Fix)}
+	for i, f := range t.doc.findings {
+		t.doc.findings[i] = Finding{f.Code, f.Severity, leaks.Redact(f.Path), leaks.Redact(f.Message), leaks.Redact(f.Fix)}
 	}
 }
 
-// leakPath is that of the first value below n that has the secret in it, or of n itself.
+// leakPath returns that of the first value below n that has the secret in it, or of n itself.
 func leakPath(l *secret.Leaks, n *taskdef.Node, at string) string {
 	for i, item := range n.Items() {
 		if l.Find(string(item.JSON())) != "" {

@@ -28,7 +28,7 @@ type UseSummary struct {
 // for the default ones.
 type use struct{ Kind, Namespace, Partition, Name, Path string }
 
-// byNamespace are the uses by namespace, each name once and sorted.
+// byNamespace returns the uses by namespace, each name once and sorted.
 func byNamespace(uses []use) map[string]*UseSummary {
 	all := map[string]*UseSummary{}
 	for _, u := range uses {
@@ -57,7 +57,7 @@ func byNamespace(uses []use) map[string]*UseSummary {
 	return all
 }
 
-// community is a namespace or partition as it is without Consul Enterprise.
+// community returns a namespace or partition as it is without Consul Enterprise.
 func community(name string) string {
 	if aclrules.SameName(name, "default") {
 		return ""
@@ -65,39 +65,39 @@ func community(name string) string {
 	return name
 }
 
-// uses are what the admitted definition uses of Consul: the kinds of its containers, and
-// what its configuration and annotations say of upstreams and keys.
-func (t *task) uses() []use {
-	home := t.home()
+// usesOf returns what the admitted definition uses of Consul: the kinds of its containers, and what its
+// configuration and annotations say of upstreams and keys.
+func usesOf(t *task) []use {
+	service := serviceUse(t)
 	var all []use
 	for i, c := range t.doc.Definition.ContainerDefinitions {
 		kind, name, is := strings.Cut(c.DockerLabels[annotationKind], ":")
 		if !is {
 			continue
 		}
-		u := home
+		u := service
 		u.Kind, u.Name, u.Path = kind, name, labelPath(i, annotationKind)
 		if kind == useProxy || kind == useNative {
-			service := u
-			service.Kind = useService
-			all = append(all, service)
+			registered := u
+			registered.Kind = useService
+			all = append(all, registered)
 		}
 		all = append(all, u)
 	}
 	if t.cfg != nil && t.cfg.Gateway == nil {
-		all = append(all, t.upstreamUses(home)...)
+		all = append(all, upstreamUses(t, service)...)
 	}
-	all = append(all, t.keyUses(home)...)
+	all = append(all, keyUses(t, service)...)
 	for i := range all {
 		all[i].Path = t.doc.Locate(all[i].Path)
 	}
 	return all
 }
 
-// home has the namespace and partition of the task.
-func (t *task) home() use {
-	namespace, _ := t.notes.value(annotationNamespace)
-	partition, _ := t.notes.value(annotationPartition)
+// serviceUse returns a use with the namespace and partition of the task.
+func serviceUse(t *task) use {
+	namespace, _ := t.annotations.value(annotationNamespace)
+	partition, _ := t.annotations.value(annotationPartition)
 	switch {
 	case t.cfg == nil:
 	case t.cfg.Gateway != nil:
@@ -108,7 +108,7 @@ func (t *task) home() use {
 	return use{Namespace: community(namespace), Partition: community(partition)}
 }
 
-func (t *task) upstreamUses(home use) []use {
+func upstreamUses(t *task, service use) []use {
 	var all []use
 	for _, u := range t.cfg.Proxy.Upstreams {
 		kind := useUpstream
@@ -119,23 +119,23 @@ func (t *task) upstreamUses(home use) []use {
 			kind = usePeered
 		}
 		all = append(all, use{
-			Kind: kind, Name: u.DestinationName, Path: t.pathOf(annotationUpstreams),
-			Namespace: community(cmp.Or(u.DestinationNamespace, home.Namespace)),
-			Partition: community(cmp.Or(u.DestinationPartition, home.Partition)),
+			Kind: kind, Name: u.DestinationName, Path: t.annotations.pathOf(annotationUpstreams),
+			Namespace: community(cmp.Or(u.DestinationNamespace, service.Namespace)),
+			Partition: community(cmp.Or(u.DestinationPartition, service.Partition)),
 		})
 	}
 	return all
 }
 
-// keyUses are the prefixes of the annotation kv-prefixes, of which prefix:list is listed,
-// too. A program that makes files of keys, without the annotation, may read any.
-func (t *task) keyUses(home use) []use {
+// keyUses returns the prefixes of the annotation kv-prefixes, of which prefix:list is listed, too. A program
+// that makes files of keys, without the annotation, may read any.
+func keyUses(t *task, service use) []use {
 	of := func(kind, prefix, path string) use {
-		return use{Kind: kind, Namespace: home.Namespace, Partition: home.Partition, Name: prefix, Path: path}
+		return use{Kind: kind, Namespace: service.Namespace, Partition: service.Partition, Name: prefix, Path: path}
 	}
-	a, given := t.notes.task[annotationKeyPrefixes]
+	a, given := t.annotations.values[annotationKeyPrefixes]
 	if !given {
-		if at := t.template(); at != "" {
+		if at := t.containers.template(); at != "" {
 			return []use{of(useKeys, "", at)}
 		}
 		return nil
@@ -152,11 +152,10 @@ func (t *task) keyUses(home use) []use {
 	return all
 }
 
-// template is the path of an application that runs consul-template or envconsul; empty
-// for none.
-func (t *task) template() string {
-	for _, i := range t.applications() {
-		c := t.doc.Definition.ContainerDefinitions[i]
+// template returns the path of an application that runs consul-template or envconsul; empty for none.
+func (cs *containers) template() string {
+	for _, i := range cs.applications() {
+		c := cs.doc.Definition.ContainerDefinitions[i]
 		for _, word := range strings.Fields(strings.Join(slices.Concat(c.EntryPoint, c.Command), " ")) {
 			if name := path.Base(strings.Trim(word, `'"`)); name == "consul-template" || name == "envconsul" {
 				return fmt.Sprintf("$.containerDefinitions[%d]", i)
@@ -172,18 +171,18 @@ type Policies struct {
 	Path  string
 }
 
-// policies are those of every container and tag, whether we or the user made it.
-func (t *task) policies() Policies {
+// policiesOf returns those of every container and tag, whether we or the user made it.
+func policiesOf(d *document) Policies {
 	var all Policies
 	add := func(value, path string) {
 		if names := config.SplitWords(value); len(names) > 0 {
-			all.Names, all.Path = append(all.Names, names...), cmp.Or(all.Path, t.doc.Locate(path))
+			all.Names, all.Path = append(all.Names, names...), cmp.Or(all.Path, d.Locate(path))
 		}
 	}
-	for i, c := range t.doc.Definition.ContainerDefinitions {
+	for i, c := range d.Definition.ContainerDefinitions {
 		add(c.DockerLabels[annotationPolicies], labelPath(i, annotationPolicies))
 	}
-	for i, tag := range t.doc.Definition.Tags {
+	for i, tag := range d.Definition.Tags {
 		if tag.Key == annotationPolicies {
 			add(tag.Value, fmt.Sprintf("$.tags[%d]", i))
 		}
@@ -195,15 +194,15 @@ func (t *task) policies() Policies {
 // out rights to tasks without the mesh, too.
 func (r *Result) require(t *task) {
 	if r.Injected {
-		uses := t.uses()
+		uses := usesOf(t)
 		r.Usages, r.Requirements = byNamespace(uses), requirements(uses)
-		refused := slices.ContainsFunc(t.findings, func(f Finding) bool { return f.Code == codeServiceName })
-		r.Unnamed = t.cfg != nil && t.kind() == "" && !refused
+		refused := slices.ContainsFunc(t.doc.findings, func(f Finding) bool { return f.Code == codeServiceName })
+		r.Unnamed = t.cfg != nil && kindOf(t.cfg) == "" && !refused
 		if t.cfg != nil && t.cfg.ConsulLogin.Enabled && t.cfg.ConsulLogin.IncludeEntity {
 			r.Login, r.RolePath = &t.cfg.ConsulLogin, t.trustedPath()
 		}
 	}
-	r.Policies = t.policies()
+	r.Policies = policiesOf(t.doc)
 }
 
 // UsesConsul reports whether the definition requires any right in Consul.

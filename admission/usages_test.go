@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// labelled is a valid task of the service web with docker labels.
+// labelled returns a valid task of the service web with docker labels.
 func labelled(pairs ...string) []byte {
 	labels := map[string]string{annotationPrefix + "service-name": "web"}
 	for i := 0; i < len(pairs); i += 2 {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -16,84 +17,91 @@ import (
 // application's token.
 const wrapper, receiver = "app-entrypoint", "token-receive"
 
+// lineWriter writes the command lines of applications.
+type lineWriter struct {
+	doc        *document
+	containers *containers
+	cfg        *config.Config
+}
+
 // wrap puts app-entrypoint before an application whose program is known, and reports whether
 // one is there. It removes one that an earlier admission put before another application.
-func (t *task) wrap(i int, n *taskdef.Node) bool {
-	l := t.line(i)
-	v := l.judge()
+func (w lineWriter) wrap(i int, n *taskdef.Node) bool {
+	l := w.containers.line(i)
+	v := l.decide()
 	if v.code != "" {
-		t.add(v.code, fmt.Sprintf("$.containerDefinitions[%d]%s", i, v.at), "container", t.containerName(i),
+		w.doc.report(v.code, fmt.Sprintf("$.containerDefinitions[%d]%s", i, v.at), "container", w.doc.containerName(i),
 			"why", v.why, "fix", v.fix)
 	}
 	switch {
 	case l.inCommand:
 	case v.wrap:
-		t.writeLine(i, n, l)
+		w.write(i, n, l)
 	case l.computed == "":
-		t.restoreLine(n, l)
+		w.restore(n, l)
 	}
-	if v.mark && t.label(n, annotationWrap, "true") {
-		t.notes.wrap[t.containerName(i)] = choiceWrap
+	if v.mark && w.doc.label(n, annotationWrap, "true") {
+		w.containers.annotations.wrap[w.doc.containerName(i)] = choiceWrap
 	}
 	return v.wrap
 }
 
-// writeLine writes app-entrypoint and the program, and what of it is the image's.
-func (t *task) writeLine(i int, n *taskdef.Node, l line) {
+// write writes app-entrypoint and the program, and what of it is the image's.
+func (w lineWriter) write(i int, n *taskdef.Node, l line) {
 	r := record{image: l.record.image, entryPoint: l.imageEntry, command: l.imageCommand && len(l.command) > 0}
 	signal, held := workload.ParseStopSignal(l.stop)
 	switch {
 	case l.stop != "" && !held:
-		t.add(codeStopSignal, fmt.Sprintf("$.containerDefinitions[%d].image", i),
-			"container", t.containerName(i), "signal", l.stop)
+		w.doc.report(codeStopSignal, fmt.Sprintf("$.containerDefinitions[%d].image", i),
+			"container", w.doc.containerName(i), "signal", l.stop)
 	case signal == "TERM":
 		signal = ""
 	}
 	r.stopSignal = held && signal != ""
 	r.reference = l.imageEntry && (l.locked || l.record.reference)
-	if l.imageEntry && !r.reference && t.lock == nil {
-		t.add(codeImage, fmt.Sprintf("$.containerDefinitions[%d].image", i), "image", t.text(n, "image"), "container", t.containerName(i),
+	if l.imageEntry && !r.reference && w.containers.images.lock == nil {
+		w.doc.report(codeImage, fmt.Sprintf("$.containerDefinitions[%d].image", i), "image", w.doc.text(n, "image"), "container", w.doc.containerName(i),
 			"why", "is not the one whose ENTRYPOINT and CMD the container has", "fix", "lock it, and admit it with -images")
 	}
 	program := l.rest
 	if l.imageEntry {
-		program = t.node(append([]string{}, l.entry...)).Items()
+		program = w.doc.node(append([]string{}, l.entry...)).Items()
 	}
 	if !r.stopSignal {
 		signal = ""
 	}
-	t.list(n, "entryPoint").SetItems(append(t.wrapperLine(i, signal, l.flags), program...))
+	w.doc.list(n, "entryPoint").SetItems(append(w.wrapperLine(i, signal, l.flags), program...))
 	switch {
 	case r.command:
-		t.set(n, "command", l.command)
+		w.doc.set(n, "command", l.command)
 	case l.record.command:
-		n.Delete(t.doc.Key("command"))
+		n.Delete(w.doc.Key("command"))
 	}
-	t.setRecord(n, r)
+	w.doc.setRecord(n, r)
 }
 
-// restoreLine takes away what an earlier admission wrote. An entryPoint of which nothing
+// restore takes away what an earlier admission wrote. An entryPoint of which nothing
 // remains is that of the image again.
-func (t *task) restoreLine(n *taskdef.Node, l line) {
+func (w lineWriter) restore(n *taskdef.Node, l line) {
 	switch {
 	case len(l.rest) > 0 && l.wrapped:
-		t.get(n, "entryPoint").SetItems(l.rest)
+		w.doc.get(n, "entryPoint").SetItems(l.rest)
 	case l.wrapped, l.record.entryPoint:
-		n.Delete(t.doc.Key("entryPoint"))
+		n.Delete(w.doc.Key("entryPoint"))
 	}
 	if l.record.command {
-		n.Delete(t.doc.Key("command"))
+		n.Delete(w.doc.Key("command"))
 	}
 	if l.wrapped {
-		t.unmount(n)
+		unmountVolume(w.doc, n, w.cfg.BootstrapDir)
 	}
-	t.setRecord(n, record{image: l.record.image})
+	w.doc.setRecord(n, record{image: l.record.image})
 }
 
 // isReceiver reports whether a container runs token-receive by its image's ENTRYPOINT.
-func (t *task) isReceiver(i int) bool {
-	words := texts(t.get(t.containers()[i], "command"))
-	return isEmpty(t.get(t.containers()[i], "entryPoint")) && len(words) > 0 && words[0] == receiver
+func (d *document) isReceiver(i int) bool {
+	words := texts(d.get(d.containers()[i], "command"))
+	return isEmpty(d.get(d.containers()[i], "entryPoint")) && len(words) > 0 && words[0] == receiver
 }
 
 func isEmpty(list *taskdef.Node) bool {
@@ -102,20 +110,20 @@ func isEmpty(list *taskdef.Node) bool {
 
 // wrapperLine returns app-entrypoint with our flags and those of the user. Signal is the image's stop
 // signal, empty for TERM.
-func (t *task) wrapperLine(i int, signal string, flags []*taskdef.Node) []*taskdef.Node {
-	ours := []string{"-await-proxy", t.awaited()}
-	if t.cfg.BootstrapDir != defaultBootstrapDir {
-		ours = append(ours, "-dir", t.cfg.BootstrapDir)
+func (w lineWriter) wrapperLine(i int, signal string, flags []*taskdef.Node) []*taskdef.Node {
+	ours := []string{"-await-proxy", proxyAddress(w.cfg)}
+	if w.cfg.BootstrapDir != defaultBootstrapDir {
+		ours = append(ours, "-dir", w.cfg.BootstrapDir)
 	}
-	if stop := t.doc.Definition.ContainerDefinitions[i].StopTimeout; stop != nil {
+	if stop := w.doc.Definition.ContainerDefinitions[i].StopTimeout; stop != nil {
 		ours = append(ours, stopFlag(*stop)...)
 	}
 	if signal != "" {
 		ours = append(ours, "-"+stopSignalFlag, signal)
 	}
 	var line []*taskdef.Node
-	for _, word := range append([]string{t.program(), wrapper}, ours...) {
-		line = append(line, t.node(word))
+	for _, word := range append([]string{programPath(w.cfg), wrapper}, ours...) {
+		line = append(line, w.doc.node(word))
 	}
 	for j := 0; j < len(flags); {
 		word, _ := flags[j].Text()
@@ -129,16 +137,15 @@ func (t *task) wrapperLine(i int, signal string, flags []*taskdef.Node) []*taskd
 	return line
 }
 
-// awaited is what an application waits for: the proxy.
-func (t *task) awaited() string {
-	if t.agent() {
-		return net.JoinHostPort(loopback, strconv.Itoa(t.cfg.Proxy.PublicListenerPort))
+// proxyAddress returns what an application waits for: the proxy.
+func proxyAddress(cfg *config.Config) string {
+	if hasAgent(cfg) {
+		return net.JoinHostPort(loopback, strconv.Itoa(cfg.Proxy.PublicListenerPort))
 	}
-	return "http://" + net.JoinHostPort(loopback, strconv.Itoa(t.cfg.Proxy.HealthCheckPort)) + "/ready"
+	return "http://" + net.JoinHostPort(loopback, strconv.Itoa(cfg.Proxy.HealthCheckPort)) + "/ready"
 }
 
-// wrapperWords is how many words of a line are app-entrypoint and its flags, 0 for another
-// line.
+// wrapperWords returns how many words of a line are app-entrypoint and its flags, 0 for another line.
 func wrapperWords(line []string) int {
 	if len(line) < 2 || path.Base(line[0]) != "consul-ecs" || line[1] != wrapper {
 		return 0
@@ -150,7 +157,7 @@ func wrapperWords(line []string) int {
 	return min(end, len(line))
 }
 
-// flagWidth is how many words a flag of app-entrypoint takes.
+// flagWidth returns how many words a flag of app-entrypoint takes.
 func flagWidth(word string) int {
 	if strings.Contains(word, "=") || strings.TrimLeft(word, "-") == "compat" {
 		return 1
@@ -158,8 +165,8 @@ func flagWidth(word string) int {
 	return 2
 }
 
-// shutdownDelay is the one in an application's entryPoint. One that cannot be read counts as
-// none: it is a finding of checkFlags.
+// shutdownDelay returns the one in an application's entryPoint. One that cannot be read counts as none: it is
+// a finding of checkFlags.
 func shutdownDelay(entryPoint []string) workload.ShutdownDelay {
 	entryPoint = entryPoint[:wrapperWords(entryPoint)]
 	for i, word := range entryPoint {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// accessLog is the admin interface's log: /dev/null unless the mesh logs.
+// accessLog returns the admin interface's log: /dev/null unless the mesh logs.
 func accessLog(a *AccessLogs, bad *InvalidError) object {
 	const path = "proxy-defaults.AccessLogs."
 	if a == nil || !a.Enabled {
@@ -57,7 +57,7 @@ func logFormat(a AccessLogs) (object, error) {
 	return object{"jsonFormat": defaultLogFields()}, nil
 }
 
-// defaultLogFields are Consul's, in Envoy's command operators.
+// defaultLogFields returns Consul's, in Envoy's command operators.
 func defaultLogFields() map[string]string {
 	return map[string]string{
 		"authority":                         "%REQ(:AUTHORITY)%",

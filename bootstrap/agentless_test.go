@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// relayed are the proxies of tasks without an agent, by name.
+// relayed returns the proxies of tasks without an agent, by name.
 func relayed() map[string]Params {
 	out := map[string]Params{
 		"agentless":             sidecar("web-agentless", object{"envoy_prometheus_bind_addr": "0.0.0.0:9102"}),

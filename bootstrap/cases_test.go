@@ -36,7 +36,7 @@ func gateway(id string, config object) Params {
 	return p
 }
 
-// configured are the options that consist of proxy.config alone.
+// configured returns the options that consist of proxy.config alone.
 func configured() map[string]object {
 	const listener = `{"name":"extra","address":{"socket_address":{"address":"127.0.0.1","port_value":9901}},` +
 		`"filter_chains":[{"filters":[{"name":"envoy.filters.network.tcp_proxy","typed_config":{` +
@@ -154,7 +154,7 @@ func flagCases() []bootCase {
 	return []bootCase{token, tls, unused, unix, unixTLS, admin, adminName, ready, gw}
 }
 
-// defaultsCases have settings of the whole mesh.
+// defaultsCases returns settings of the whole mesh.
 func defaultsCases() []bootCase {
 	merged := bootCase{name: "defaults-merged", params: sidecar("web-defaults-merged", object{
 		"envoy_stats_tags": "from=defaults", "envoy_stats_flush_interval": "5s", "protocol": "http",

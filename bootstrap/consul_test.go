@@ -65,7 +65,7 @@ func fresh(tc bootCase) bootCase {
 	return tc
 }
 
-// flags are the command's for a case; the last of a repeated flag counts.
+// flags returns the command's for a case; the last of a repeated flag counts.
 func flags(tc bootCase) []string {
 	args := []string{"-proxy-id", tc.params.ProxyID, "-grpc-addr=localhost:8502"}
 	if tc.params.Proxy.Kind == MeshGateway {
@@ -215,7 +215,7 @@ func TestDifferencesFromConsulStillExist(t *testing.T) {
 	}
 }
 
-// consulsVerdict is what becomes of the command's output, and the output.
+// consulsVerdict returns what becomes of the command's output, and the output.
 func consulsVerdict(t *testing.T, c *testkit.Consul, tc bootCase) (verdict, out string) {
 	t.Helper()
 	out, err := command(t, c.HTTPAddr, "", nil, flags(tc)...)

@@ -64,7 +64,7 @@ func TestConsulServesAnEnvoyStartedWithOurBootstrap(t *testing.T) {
 	}
 }
 
-// serviceToken is a token as the auth method's binding rule gives it.
+// serviceToken returns a token as the auth method's binding rule gives it.
 func serviceToken(t *testing.T, c *testkit.Consul, service string) string {
 	t.Helper()
 	var token struct{ SecretID string }

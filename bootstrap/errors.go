@@ -12,7 +12,7 @@ import (
 // A retry does not help.
 type InvalidError struct{ Violations []config.Finding }
 
-// Error has one line per violation.
+// Error returns one line per violation.
 func (e *InvalidError) Error() string {
 	var b strings.Builder
 	b.WriteString("generate Envoy bootstrap: invalid values")
@@ -26,7 +26,7 @@ func (e *InvalidError) add(path, format string, args ...any) {
 	e.Violations = append(e.Violations, config.Finding{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
-// err is e, if anything is wrong.
+// err returns e, if anything is wrong.
 func (e *InvalidError) err() error {
 	if len(e.Violations) == 0 {
 		return nil

@@ -252,7 +252,7 @@ func FuzzGenerate(f *testing.F) {
 	})
 }
 
-// checkShape is what must hold whatever the configuration says.
+// checkShape checks what must hold whatever the configuration says.
 func checkShape(t *testing.T, doc []byte) {
 	t.Helper()
 	var got struct {

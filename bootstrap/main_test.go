@@ -93,7 +93,7 @@ func call(t testing.TB, c *testkit.Consul, method, path string, body, out any) {
 	}
 }
 
-// fetch is the mapping from the agent's one answer to Proxy.
+// fetch maps the agent's one answer to Proxy.
 func fetch(t testing.TB, c *testkit.Consul, id string) Proxy {
 	t.Helper()
 	var s api.AgentService

@@ -101,8 +101,8 @@ func (r reader) text(key string) string {
 	return s
 }
 
-// weakText is Consul's lenient reading of a text: HCL and environment
-// substitution turn some strings into numbers or booleans.
+// weakText returns Consul's lenient reading of a text: HCL and environment substitution turn some strings
+// into numbers or booleans.
 func weakText(v any) (string, bool) {
 	switch v := v.(type) {
 	case nil:
@@ -178,7 +178,7 @@ func (r reader) sink(key string, env map[string]string) *endpoint {
 	return &e
 }
 
-// flushInterval is a protobuf duration within Envoy's limits.
+// flushInterval returns a protobuf duration within Envoy's limits.
 func (r reader) flushInterval(key string) string {
 	raw := r.text(key)
 	if raw == "" {

@@ -38,9 +38,8 @@ func (in inputs) clusters() list {
 	return out
 }
 
-// agentCluster is the xDS server. Neither a server name nor a host name check:
-// an agent's certificate names its node, and Consul's own bootstrap trusts the
-// CA alone.
+// agentCluster returns the xDS server. Neither a server name nor a host name check: an agent's certificate
+// names its node, and Consul's own bootstrap trusts the CA alone.
 func (in inputs) agentCluster() object {
 	more := object{"ignore_health_on_host_removal": false, "connect_timeout": "1s"}
 	if in.agent.tls {
@@ -57,8 +56,8 @@ func (in inputs) agentCluster() object {
 	return cluster(agentName, "http2_protocol_options", in.agent.address(), more)
 }
 
-// cluster has one static endpoint and speaks the given HTTP version; more
-// fields are added to those of every cluster.
+// cluster returns one with a static endpoint that speaks the given HTTP version; more fields are added to
+// those of every cluster.
 func cluster(name, protocol string, address, more object) object {
 	more["name"] = name
 	more["type"] = "STATIC"
@@ -75,8 +74,8 @@ func cluster(name, protocol string, address, more object) object {
 	return more
 }
 
-// telemetrySocket is where Consul will make Envoy listen for its own metrics:
-// the name is a hash because a Unix socket's path may have 104 bytes only.
+// telemetrySocket returns where Consul will make Envoy listen for its own metrics: the name is a hash because
+// a Unix socket's path may have 104 bytes only.
 func (in inputs) telemetrySocket() string {
 	sum := sha1.Sum([]byte(in.namespace + "_" + in.ProxyID))
 	return path.Join(in.opts.telemetryCollectorDir, base64.RawURLEncoding.EncodeToString(sum[:])+".sock")

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// statsSinks are where Envoy pushes its metrics to.
+// statsSinks returns where Envoy pushes its metrics to.
 func (in inputs) statsSinks() list {
 	var out list
 	if e := in.opts.statsd; e != nil {
@@ -43,8 +43,7 @@ func telemetrySink() object {
 	}
 }
 
-// flushInterval is empty for Envoy's own default. A collector that no client
-// tuned is fed once a minute.
+// flushInterval returns the interval, empty for Envoy's own default. A collector that no client tuned is fed once a minute.
 func (in inputs) flushInterval() string {
 	o := in.opts
 	untuned := o.flushInterval == "" && o.statsd == nil && o.dogstatsd == nil && len(o.extraSinks) == 0
@@ -54,8 +53,7 @@ func (in inputs) flushInterval() string {
 	return o.flushInterval
 }
 
-// statsConfig is the user's own, or the tags that make Consul's names in
-// Envoy's metrics searchable.
+// statsConfig returns the user's own, or the tags that make Consul's names in Envoy's metrics searchable.
 func (in inputs) statsConfig() any {
 	if in.opts.statsConfig != nil {
 		return in.opts.statsConfig
@@ -63,8 +61,8 @@ func (in inputs) statsConfig() any {
 	return object{"stats_tags": in.statsTags(), "use_all_default_tags": true}
 }
 
-// statsTags are the user's, then those cut out of metric names, then who this
-// proxy is, unless the user set that one.
+// statsTags returns the user's, then those cut out of metric names, then who this proxy is, unless the user
+// set that one.
 func (in inputs) statsTags() list {
 	var out list
 	var own []string

@@ -4,7 +4,7 @@ package bootstrap
 // outer group matches and keeps what the inner group matches.
 type tagRule struct{ tag, regex string }
 
-// tagRules are all rules in Consul's order. They read the name that Consul gives an
+// tagRules returns all rules in Consul's order. They read the name that Consul gives an
 // upstream cluster:
 //
 //	<hash>~<subset>.<service>.<namespace>.<partition>.<datacenter>.<type>.<trust domain>.consul.

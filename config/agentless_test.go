@@ -16,7 +16,7 @@ func agentless(fields string) string {
 	return in(`"consulServers":{"hosts":"h"},"service":{"port":1},` + fields)
 }
 
-// agentlessDefaults is what agentless-basic.json means.
+// agentlessDefaults returns what agentless-basic.json means.
 func agentlessDefaults() *config.Config {
 	return &config.Config{
 		BootstrapDir: "/consul",

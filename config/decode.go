@@ -145,7 +145,7 @@ func scalar(to reflect.Value, r rule, v any) bool {
 	return false
 }
 
-// integer is v as an integer, which may be written as 1.0 or 1e3.
+// integer returns v as an integer, which may be written as 1.0 or 1e3.
 func integer(v any) (int64, bool) {
 	number, ok := v.(json.Number)
 	if !ok {

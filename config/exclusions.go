@@ -11,7 +11,7 @@ import (
 // UIDs is a range of user IDs, both ends included.
 type UIDs struct{ First, Last uint32 }
 
-// String is the range as a document has it.
+// String returns the range as a document has it.
 func (u UIDs) String() string {
 	if u.First == u.Last {
 		return strconv.FormatUint(uint64(u.First), 10)

@@ -109,7 +109,7 @@ func TestFieldsOf010(t *testing.T) {
 	}
 }
 
-// documentOf010 is a small document of a service, or of a gateway, with a value at a path.
+// documentOf010 returns a small document of a service, or of a gateway, with a value at a path.
 func documentOf010(t *testing.T, path string, value any) []byte {
 	t.Helper()
 	doc := map[string]any{"bootstrapDir": "/consul", "consulServers": map[string]any{"hosts": "consul"}}

@@ -15,9 +15,8 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
-// distance is the number of bytes to insert, delete or replace to turn a into
-// b (Levenshtein). A name too long to be a typing error is as far as it is
-// long: a document may have keys of any size.
+// distance returns the number of bytes to insert, delete or replace to turn a into b (Levenshtein). A name
+// too long to be a typing error is as far as it is long: a document may have keys of any size.
 func distance(a, b string) int {
 	if len(a) > 2*len(b)+8 {
 		return len(a)

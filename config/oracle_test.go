@@ -22,11 +22,10 @@ import (
 // schemaID is the $id of schema.json.
 const schemaID = "urn:consul-ecs:config"
 
-// generations are what the tests of this package go through.
+// generations returns what the tests of this package go through.
 func generations() []string { return []string{agent, agentless} }
 
-// oracle is the part of schema.json for a generation, in a complete implementation of
-// JSON Schema.
+// oracle returns the part of schema.json for a generation, in a complete implementation of JSON Schema.
 func oracle(t testing.TB, g string) *jsonschema.Schema {
 	t.Helper()
 	return compile(t, schemaID+"#/definitions/"+g)
@@ -58,8 +57,8 @@ func compile(t testing.TB, location string) *jsonschema.Schema {
 	return s
 }
 
-// complaints is what the oracle has against doc: one line per value, with its
-// path and how our message for it begins.
+// complaints returns what the oracle has against doc: one line per value, with its path and how our message
+// for it begins.
 func complaints(t testing.TB, schema *jsonschema.Schema, doc any) []string {
 	t.Helper()
 	err := schema.Validate(doc)
@@ -126,7 +125,7 @@ func leaves(e *jsonschema.ValidationError, doc any) []string {
 	return lines
 }
 
-// ours is the same from our own decoder.
+// ours returns the same from our own decoder.
 func ours(t testing.TB, g string, doc any) []string {
 	t.Helper()
 	text, err := json.Marshal(doc)
@@ -198,7 +197,7 @@ func TestSchemaUsesOnlyKeywordsThatTheTypesExpress(t *testing.T) {
 	}
 }
 
-// corners are values at the edges of the keywords' meaning.
+// corners returns values at the edges of the keywords' meaning.
 func corners() []any {
 	var values []any
 	for _, text := range []string{`null`, `true`, `false`, `0`, `-0`, `1`, `1.0`, `10e-1`, `0.5`, `-1`, `65535`, `65536`, `6.5535e4`, `65535.0000001`,
@@ -254,7 +253,7 @@ func TestDecoderAgreesWithTheOracleEverywhere(t *testing.T) {
 	}
 }
 
-// share is the divisor of the number of cases: the race detector makes them slow.
+// share returns the divisor of the number of cases: the race detector makes them slow.
 func share() int {
 	if testing.Short() {
 		return 4

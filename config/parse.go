@@ -43,9 +43,8 @@ func Schema() []byte { return []byte(schemaJSON) }
 // A document is of tasks without an agent if and only if its root has the key consulServers.
 func Parse(doc []byte) (*Config, []Finding, error) { return ParseAs(doc, "") }
 
-// ParseAs is Parse for the value of GenerationEnvVar: a document of the other
-// generation is invalid. Another value than agent, agentless and "" is an error
-// that is no *InvalidError.
+// ParseAs parses for the value of GenerationEnvVar: a document of the other generation is invalid. Another
+// value than agent, agentless and "" is an error that is no *InvalidError.
 func ParseAs(doc []byte, generation string) (*Config, []Finding, error) {
 	if generation != "" && generation != agent && generation != agentless {
 		return nil, nil, fmt.Errorf("%s is %q: want %s or %s, or leave it unset: the document has consulServers or not",

@@ -40,7 +40,7 @@ func mustParse(t *testing.T, doc string) *config.Config {
 	return cfg
 }
 
-// defaults is what `{"bootstrapDir": "/consul"}` means.
+// defaults returns what `{"bootstrapDir": "/consul"}` means.
 func defaults() *config.Config {
 	return &config.Config{
 		BootstrapDir: "/consul",

@@ -72,12 +72,12 @@ func (d *decoder) preset(v reflect.Value) {
 	}
 }
 
-// elem is the rule of the values of a list or of a map.
+// elem returns the rule of the values of a list or of a map.
 func (r rule) elem() rule {
 	return rule{notNull: true, open: r.open, min: r.min, max: r.max, enum: r.enum, format: r.format}
 }
 
-// readRule is the rule that a tag states for a generation.
+// readRule returns the rule that a tag states for a generation.
 func readRule(tag, generation string) rule {
 	var r rule
 	for option := range strings.SplitSeq(tag, ",") {

@@ -287,7 +287,7 @@ func (c *Config) Direct() bool {
 	return c.Gateway.Proxy != nil && c.Gateway.Proxy.Mode == ProxyDirect
 }
 
-// ReadyPort is where the task's Envoy, of the service or the gateway, is asked for its
+// ReadyPort returns the port at which the task's Envoy, of the service or the gateway, is asked for its
 // readiness.
 func (c *Config) ReadyPort() int {
 	if c.Gateway == nil {

@@ -39,7 +39,7 @@ type binder struct {
 	faults  []fault
 }
 
-// at is the path as a rule has it.
+// at returns the path as a rule has it.
 func (b *binder) at() string { return strings.TrimPrefix(string(b.path), ".") }
 
 // bind stores n in v. null counts as absent, as in the ECS API.

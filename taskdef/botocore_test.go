@@ -66,7 +66,7 @@ func (m model) walk(name, path string, visit func(path, name string, s shape)) {
 
 const registration = "RegisterTaskDefinitionRequest"
 
-// sample is the smallest value of a shape.
+// sample returns the smallest value of a shape.
 func (m model) sample(name string) *Node {
 	s := m[name]
 	switch s.Type {
@@ -122,7 +122,7 @@ func violations(t *testing.T, root *Node) []Violation {
 	return d.Validate()
 }
 
-// refusals are the errors at a path that are about its own value.
+// refusals returns the errors at a path that are about its own value.
 func refusals(t *testing.T, root *Node, path string, codes ...string) []Violation {
 	t.Helper()
 	return slices.DeleteFunc(violations(t, root), func(v Violation) bool {

@@ -203,7 +203,7 @@ func (d *Document) Refresh() error {
 // described reports whether the document is an answer of DescribeTaskDefinition.
 func (d *Document) described() bool { return d.format == formatECS && d.Task != d.Root }
 
-// elsewhere are the members of the definition that are not in the document.
+// elsewhere returns the members of the definition that are not in the document.
 func (d *Document) elsewhere() []string {
 	if d.format == formatTemplate && d.Definition.Family == "" {
 		return []string{"family"} // CloudFormation makes one
@@ -313,7 +313,7 @@ func (d *Document) Locate(path string) string {
 	return d.prefix + path
 }
 
-// withoutReserved is a list of tags without AWS's own, which an answer has and no definition.
+// withoutReserved returns a list of tags without AWS's own, which an answer has and no definition.
 func withoutReserved(tags *Node) *Node {
 	if tags == nil || !tags.list {
 		return tags

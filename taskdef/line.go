@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Line is where a path of the document, such as that of a violation, is in the text
-// that was read. For a value that is not there, it is the line of what contains it.
+// Line returns the line of a path of the document, such as that of a violation, in the text that was read.
+// For a value that is not there, it is the line of what contains it.
 func (d *Document) Line(path string) int {
 	n, line := d.Root, 1
 	for _, key := range steps(path) {
@@ -28,7 +28,7 @@ func (d *Document) Line(path string) int {
 	return line
 }
 
-// steps are the keys and indexes of a path: $.a[0]["b.c"] has a, 0 and b.c.
+// steps returns the keys and indexes of a path: $.a[0]["b.c"] has a, 0 and b.c.
 func steps(path string) []string {
 	var keys []string
 	rest := strings.TrimPrefix(path, "$")

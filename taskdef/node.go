@@ -57,8 +57,7 @@ func isOwn(t reflect.Type) bool {
 	return t != nil && t.Kind() == reflect.Struct && t.PkgPath() == reflect.TypeFor[TaskDefinition]().PkgPath()
 }
 
-// nodeOf is what encoding/json makes of a value of the definition's types, in a fraction
-// of the time.
+// nodeOf returns what encoding/json makes of a value of the definition's types, in a fraction of the time.
 func nodeOf(v reflect.Value) *Node {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -107,7 +106,7 @@ func (n *Node) clone(report func(of, made *Node)) *Node {
 	return c
 }
 
-// Keys are the keys of an object, in their order. n may be nil.
+// Keys returns the keys of an object, in their order. n may be nil.
 func (n *Node) Keys() []string {
 	if n == nil {
 		return nil
@@ -148,7 +147,7 @@ func (n *Node) Delete(key string) {
 	n.members = slices.DeleteFunc(n.members, func(m member) bool { return m.key == key })
 }
 
-// Items are the elements of a list.
+// Items returns the elements of a list.
 func (n *Node) Items() []*Node {
 	if n == nil {
 		return nil
@@ -165,7 +164,7 @@ func (n *Node) SetItems(items []*Node) { n.items = items }
 // IsList reports whether the value is a list.
 func (n *Node) IsList() bool { return n != nil && n.list }
 
-// Text is the value of a string, and false when the value is none.
+// Text returns the value of a string, and false when the value is none.
 func (n *Node) Text() (string, bool) {
 	if n == nil || !strings.HasPrefix(n.scalar, `"`) {
 		return "", false
@@ -194,13 +193,13 @@ func (n *Node) IsComputed() bool {
 // MarshalJSON implements json.Marshaler.
 func (n *Node) MarshalJSON() ([]byte, error) { return n.JSON(), nil }
 
-// JSON is the value without blanks.
+// JSON returns the value without blanks.
 func (n *Node) JSON() []byte { return n.write(make([]byte, 0, n.length()), -1) }
 
-// indented is the value with two blanks per level, and a line break at its end.
+// indented returns the value with two blanks per level, and a line break at its end.
 func (n *Node) indented() []byte { return append(n.write(make([]byte, 0, 2*n.length()), 0), '\n') }
 
-// length is about that of the value without blanks.
+// length returns about the length of the value without blanks.
 func (n *Node) length() int {
 	total := len(n.scalar) + len(n.items) + 3
 	for _, m := range n.members {
@@ -295,7 +294,7 @@ func appendQuoted(doc []byte, s string) []byte {
 
 func quote(s string) string { return string(appendQuoted(nil, s)) }
 
-// value is what encoding/json makes of the node, with numbers as they are written.
+// value returns what encoding/json makes of the node, with numbers as they are written.
 func (n *Node) value() any {
 	switch text := n.scalar; {
 	case strings.HasPrefix(text, `"`):
@@ -363,7 +362,7 @@ func (r *nodeReader) read() *Node {
 	return n
 }
 
-// next is the first byte of a key or value, or a closing bracket.
+// next returns the first byte of a key or value, or a closing bracket.
 func (r *nodeReader) next() byte {
 	for ; strings.IndexByte(" \t\r\n,:", r.doc[r.at]) >= 0; r.at++ {
 		if r.doc[r.at] == '\n' {

@@ -19,14 +19,14 @@ type Warning struct {
 	Near string
 }
 
-// String is "path: message".
+// String returns "path: message".
 func (w Warning) String() string { return OneLine(w.Path + ": " + w.Message) }
 
 // InvalidError is returned for a document that is JSON but no task definition: values of
 // the wrong type.
 type InvalidError struct{ Violations []Violation }
 
-// Error has one line per violation.
+// Error returns one line per violation.
 func (e *InvalidError) Error() string {
 	lines := []string{"invalid task definition:"}
 	for _, v := range e.Violations {

@@ -82,7 +82,7 @@ type Violation struct {
 	Fix string `json:"fix,omitempty"`
 }
 
-// String is "message (path: fix; code)", AWS's words first, on one line.
+// String returns "message (path: fix; code)", AWS's words first, on one line.
 func (v Violation) String() string {
 	if v.Fix == "" {
 		return OneLine(fmt.Sprintf("%s: %s (%s)", v.Path, v.Message, v.Code))
@@ -165,8 +165,8 @@ func (d *subject) inScope(s Scope) bool {
 	}
 }
 
-// Validate is Document.Validate for a definition that does not come from a document,
-// with its defaults filled in. Rules about how it is written do not apply.
+// Validate returns the violations of a definition that does not come from a document, with its defaults
+// filled in. Rules about how it is written do not apply.
 func (d *TaskDefinition) Validate() []Violation { return (&subject{TaskDefinition: d}).validate() }
 
 // validate applies every rule.

@@ -235,7 +235,7 @@ type healthFigure struct {
 	low, high int
 }
 
-// healthFigures are the numbers of a health check with what ECS allows.
+// healthFigures returns the numbers of a health check with what ECS allows.
 func healthFigures(c *Container) []healthFigure {
 	h := c.HealthCheck
 	if h == nil {

@@ -108,7 +108,7 @@ func arnFields(s string) []string {
 	return fields
 }
 
-// account is the account that the definition is for, by its roles.
+// account returns the account that the definition is for, by its roles.
 func (d *subject) account() string {
 	for _, role := range []string{d.ExecutionRoleARN, d.TaskRoleARN} {
 		if arn := arnFields(role); arn != nil && arn[4] != "" {

@@ -108,7 +108,7 @@ func eachMapping(member string, check func(d *subject, p PortMapping, report rep
 	}
 }
 
-// Ports are the first and the last container port, 0 for one that is absent or no number.
+// Ports returns the first and the last container port, 0 for one that is absent or no number.
 func (p PortMapping) Ports() (low, high int) {
 	if p.ContainerPortRange == "" {
 		if p.ContainerPort == nil {
@@ -122,8 +122,8 @@ func (p PortMapping) Ports() (low, high int) {
 	return low, high
 }
 
-// taken are the ports that a mapping takes of the address that the containers of a
-// task share: none, as 0 to 0, when the host chooses.
+// taken returns the ports that a mapping takes of the address that the containers of a task share: none, as 0
+// to 0, when the host chooses.
 func (d *subject) taken(p PortMapping) (low, high int) {
 	switch {
 	case d.NetworkMode == "awsvpc", d.NetworkMode == "host":

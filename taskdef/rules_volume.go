@@ -114,7 +114,7 @@ var volumeRules = []Rule{
 
 const enabled = "ENABLED"
 
-// types is how many kinds of volume it has the configuration of.
+// types returns how many kinds of volume it has the configuration of.
 func (v *Volume) types() int {
 	n := 0
 	for _, given := range []bool{

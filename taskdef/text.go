@@ -16,12 +16,12 @@ type Fault struct {
 	Message      string
 }
 
-// Error is "line 3, column 7: message".
+// Error returns "line 3, column 7: message".
 func (f *Fault) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", f.Line, f.Column, f.Message)
 }
 
-// faultAt is a fault at a byte of the document, or at its end.
+// faultAt returns a fault at a byte of the document, or at its end.
 func faultAt(doc []byte, offset int, message string) *Fault {
 	before := doc[:max(0, min(offset, len(doc)))]
 	lineStart := bytes.LastIndexByte(before, '\n') + 1
@@ -57,8 +57,8 @@ func CheckText(doc []byte) error {
 	return nil
 }
 
-// OneLine is a text of which a terminal or a log shows one line: what cannot be printed,
-// such as a line break in a name, is written as Go does in a string.
+// OneLine returns a text of which a terminal or a log shows one line: what cannot be printed, such as a line
+// break in a name, is written as Go does in a string.
 func OneLine(text string) string {
 	var line strings.Builder
 	for _, r := range text {

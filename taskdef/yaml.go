@@ -125,7 +125,7 @@ func fromYAML(y *yaml.Node, budget *int) *Node {
 	return n
 }
 
-// function is the long form of a tag such as !Sub, and empty for a plain value.
+// function returns the long form of a tag such as !Sub, and empty for a plain value.
 func function(y *yaml.Node) string {
 	name, custom := strings.CutPrefix(y.Tag, "!")
 	switch {
@@ -137,8 +137,8 @@ func function(y *yaml.Node) string {
 	return "Fn::" + name
 }
 
-// scalarJSON is a scalar as JSON has it. What JSON has no form for is a string, such
-// as a date. CloudFormation reads YAML 1.1, in which a plain yes is true and 010 is 8.
+// scalarJSON returns a scalar as JSON has it. What JSON has no form for is a string, such as a date.
+// CloudFormation reads YAML 1.1, in which a plain yes is true and 010 is 8.
 func scalarJSON(y *yaml.Node) string {
 	switch y.Tag {
 	case "!!null":

@@ -236,8 +236,7 @@ func TestScalarsOfTheWrongTypeAreRefused(t *testing.T) {
 	}
 }
 
-// edited is the template after its first container, or its only element of a list, got a
-// member more.
+// edited returns the template after its first container, or its only element of a list, got a member more.
 func edited(t *testing.T, text string) string {
 	t.Helper()
 	d := parseYAML(t, text)
@@ -245,7 +244,7 @@ func edited(t *testing.T, text string) string {
 	return written(t, d)
 }
 
-// written is a changed document, which is read as what it was changed to.
+// written returns a changed document, which is read as what it was changed to.
 func written(t *testing.T, d *Document) string {
 	t.Helper()
 	out := string(d.Bytes())

@@ -95,7 +95,7 @@ func (d *Document) spliceYAML(tree *yaml.Node) []byte {
 	return spliced.Bytes()
 }
 
-// blockLines are the first line of a mapping in block style, and the one after its last.
+// blockLines returns the first line of a mapping in block style, and the one after its last.
 func blockLines(lines [][]byte, mapping *yaml.Node) (first, end int) {
 	first = mapping.Content[0].Line - 1
 	if comment := mapping.Content[0].HeadComment; comment != "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// agentless is a configuration with consulServers.
+// agentless returns a configuration with consulServers.
 func agentless(change func(*config.Config)) *config.Config {
 	cfg := &config.Config{
 		ConsulServers: &config.ConsulServers{Hosts: "consul.example"},
@@ -21,7 +21,7 @@ func agentless(change func(*config.Config)) *config.Config {
 	return cfg
 }
 
-// located is a task with these addresses.
+// located returns a task with these addresses.
 func located(addresses workload.Network) workload.Task {
 	return workload.Task{
 		TaskARN: fargateARN, Family: "Web", AvailabilityZone: "us-west-2b",

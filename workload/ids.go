@@ -73,39 +73,37 @@ const (
 	SessionCheckName = "Consul ECS health-sync alive"
 )
 
-// ServiceID is the ID of a service or gateway: "<name>-<task ID>".
+// ServiceID returns the ID of a service or gateway: "<name>-<task ID>".
 func ServiceID(name, taskID string) string { return name + "-" + taskID }
 
-// ProxyName is the service name of the sidecar proxy of the service name.
+// ProxyName returns the service name of the sidecar proxy of the service name.
 func ProxyName(name string) string { return name + proxySuffix }
 
 // proxySuffix ends the name and the ID of every sidecar proxy. No other ID ends so:
 // those end with a task's ID.
 const proxySuffix = "-sidecar-proxy"
 
-// ProxyID is the ID of the sidecar proxy of a service ID.
+// ProxyID returns the ID of the sidecar proxy of a service ID.
 func ProxyID(serviceID string) string { return serviceID + proxySuffix }
 
 // IsProxyID reports whether the ID is a sidecar proxy's.
 func IsProxyID(id string) bool { return strings.HasSuffix(id, proxySuffix) }
 
-// CheckID is the ID of the check that mirrors a container's ECS health through an
-// agent.
+// CheckID returns the ID of the check that mirrors a container's ECS health through an agent.
 func CheckID(serviceID, container string) string {
 	return serviceID + "-" + container + "-consul-ecs"
 }
 
-// CatalogCheckID is the ID of the check that mirrors a container's ECS health without
-// an agent. The aggregate of a service is that of ContainerDataplane.
+// CatalogCheckID returns the ID of the check that mirrors a container's ECS health without an agent. The
+// aggregate of a service is that of ContainerDataplane.
 func CatalogCheckID(serviceID, container string) string { return serviceID + "-" + container }
 
-// SessionCheckID is the ID of a service's check that depends on the session of the task's
-// health-sync. No container's name has a colon, so that it is no container's check.
+// SessionCheckID returns the ID of a service's check that depends on the session of the task's health-sync.
+// No container's name has a colon, so that it is no container's check.
 func SessionCheckID(serviceID string) string { return serviceID + ":session" }
 
-// LoginMeta is what a login records in its token: the user's keys, and the
-// task's ID, the cluster's ARN and whether the token is replaced before it expires, which the
-// user's cannot replace.
+// LoginMeta returns what a login records in its token: the user's keys, and the task's ID, the cluster's ARN
+// and whether the token is replaced before it expires, which the user's cannot replace.
 func LoginMeta(cfg *config.Config, t Task) map[string]string {
 	meta := map[string]string{}
 	maps.Copy(meta, cfg.ConsulLogin.Meta)

@@ -88,18 +88,18 @@ func (t Task) arn() arn {
 	return a
 }
 
-// ID is the task ID, the last part of the task ARN.
+// ID returns the task ID, the last part of the task ARN.
 func (t Task) ID() string { return t.arn().id }
 
-// Region is the AWS region of the task ARN.
+// Region returns the AWS region of the task ARN.
 func (t Task) Region() string { return t.arn().region }
 
-// Partition is the AWS partition of the task ARN: aws, aws-cn, aws-us-gov.
+// Partition returns the AWS partition of the task ARN: aws, aws-cn, aws-us-gov.
 func (t Task) Partition() string { return t.arn().partition }
 
-// ClusterARN is the ARN of the cluster. On EC2 the metadata has the short name
-// only, so it comes from the task ARN; with an ARN of the old format, which
-// does not name the cluster, from both. It is empty if neither names one.
+// ClusterARN returns the ARN of the cluster. On EC2 the metadata has the short name only, so it comes from
+// the task ARN; with an ARN of the old format, which does not name the cluster, from both. It is empty if
+// neither names one.
 func (t Task) ClusterARN() string {
 	if strings.HasPrefix(t.Cluster, "arn:") {
 		return t.Cluster
@@ -139,10 +139,9 @@ func refuseMode(mode string) error {
 		"set networkMode to awsvpc in the task definition (ECS Anywhere, launch type EXTERNAL, has bridge and host only: run the task on Fargate or EC2)", mode)
 }
 
-// NodeIP is the address of the task's network interface: the first IPv4
-// address, else the first IPv6 address, of the first network that has one. In
-// awsvpc mode all containers share it; one that waits may not list it yet: the
-// error is ErrIncomplete when none does. In another mode the task has none.
+// NodeIP returns the address of the task's network interface: the first IPv4 address, else the first IPv6
+// address, of the first network that has one. In awsvpc mode all containers share it; one that waits may not
+// list it yet: the error is ErrIncomplete when none does. In another mode the task has none.
 func (t Task) NodeIP() (string, error) {
 	if mode := t.networkMode(); mode != "" && mode != modeAWSVPC {
 		return "", refuseMode(mode)

@@ -65,7 +65,7 @@ func NewStopBudget(stop time.Duration) StopBudget {
 	}
 }
 
-// Delay is when an application gets TERM at the latest.
+// Delay returns when an application gets TERM at the latest.
 func (b StopBudget) Delay(d ShutdownDelay) time.Duration {
 	if d.Auto {
 		return b.MaxDelay
@@ -101,20 +101,19 @@ func (d ShutdownDelay) String() string {
 	return d.Fixed.String()
 }
 
-// Applications are the containers of the task definition that are neither ours
-// nor named in ignore, in the metadata's order. A shutdown waits for them.
+// Applications returns the containers of the task definition that are neither ours nor named in ignore, in
+// the metadata's order. A shutdown waits for them.
 func (t Task) Applications(ignore Ignored) []Container {
 	return t.defined(func(name string) bool { return !IsMeshContainer(name) && !ignore.Has(name) })
 }
 
-// Siblings are all containers of the task definition but the Consul client's
-// and those named in ignore, in the metadata's order. They may need the agent.
+// Siblings returns all containers of the task definition but the Consul client's and those named in ignore,
+// in the metadata's order. They may need the agent.
 func (t Task) Siblings(ignore Ignored) []Container {
 	return t.defined(func(name string) bool { return name != ContainerConsulClient && !ignore.Has(name) })
 }
 
-// defined are the wanted containers of the task definition, without those that
-// AWS adds.
+// defined returns the wanted containers of the task definition, without those that AWS adds.
 func (t Task) defined(wanted func(name string) bool) []Container {
 	var found []Container
 	for _, c := range t.Containers {
@@ -126,10 +125,10 @@ func (t Task) defined(wanted func(name string) bool) []Container {
 	return found
 }
 
-// ProxyContainers are the names that the proxy's container may have.
+// ProxyContainers returns the names that the proxy's container may have.
 func ProxyContainers() []string { return []string{ContainerDataplane, ContainerSidecarProxy} }
 
-// Proxies are the containers through which callers come.
+// Proxies returns the containers through which callers come.
 func (t Task) Proxies() []Container {
 	return t.defined(func(name string) bool { return slices.Contains(ProxyContainers(), name) })
 }
@@ -153,8 +152,8 @@ func (t Task) Ended(name string) bool {
 	return slices.ContainsFunc(t.Containers, func(c Container) bool { return c.Name == name && c.Stopped() })
 }
 
-// Running are the names of those that have not stopped, sorted, since EC2
-// lists containers in random order.
+// Running returns the names of those that have not stopped, sorted, since EC2 lists containers in random
+// order.
 func Running(containers []Container) []string {
 	var names []string
 	for _, c := range containers {

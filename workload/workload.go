@@ -127,10 +127,9 @@ func tagged(a *config.Address) *config.Address {
 	return a
 }
 
-// listenerHost is where the agent connects to prove that a gateway listens. A
-// gateway binds the task's own address. On the host's network the metadata have
-// none, and loopback is checked in its place, as before, rather than refusing to
-// start: a wrong guess shows as a critical check.
+// listenerHost returns where the agent connects to prove that a gateway listens. A gateway binds the task's
+// own address. On the host's network the metadata have none, and loopback is checked in its place, as before,
+// rather than refusing to start: a wrong guess shows as a critical check.
 func listenerHost(lan string, t Task) (string, error) {
 	switch {
 	case lan != "":
@@ -141,7 +140,7 @@ func listenerHost(lan string, t Task) (string, error) {
 	return t.NodeIP()
 }
 
-// meta is the user's with the keys of consul-ecs over it, which clean-up needs.
+// meta returns the user's with the keys of consul-ecs over it, which clean-up needs.
 func (w *Workload) meta(user map[string]string) map[string]string {
 	meta := map[string]string{}
 	maps.Copy(meta, user)
@@ -153,8 +152,8 @@ func (w *Workload) meta(user map[string]string) map[string]string {
 	return meta
 }
 
-// nameOf is the configured name, or the task's family in lower case. An
-// upper-case name could never match a service identity.
+// nameOf returns the configured name, or the task's family in lower case. An upper-case name could never
+// match a service identity.
 func nameOf(configured, setting string, t Task) (string, error) {
 	if configured != "" {
 		return configured, nil

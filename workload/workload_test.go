@@ -20,7 +20,7 @@ func parse(t testing.TB, doc string) *config.Config {
 	return cfg
 }
 
-// in is a configuration with the given fields.
+// in returns a configuration with the given fields.
 func in(t testing.TB, fields string) *config.Config {
 	t.Helper()
 	return parse(t, `{"bootstrapDir":"/consul"`+fields+`}`)

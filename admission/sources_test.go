@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// annotated is a definition of one application with labels.
+// annotated returns a definition of one application with labels.
 func annotated(labels map[string]string) []byte {
 	prefixed := map[string]string{}
 	for name, value := range labels {
@@ -19,7 +19,7 @@ func annotated(labels map[string]string) []byte {
 	return definition("", plainApp+`, "dockerLabels": `+string(text))
 }
 
-// places are the code and the path of each finding.
+// places returns the code and the path of each finding.
 func places(r *Result) []string {
 	var all []string
 	for _, f := range r.Findings {

@@ -10,13 +10,13 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// pathOf is where an annotation is. Without it the value is of the mesh file or the
-// default, and the path that of the configuration in the definition.
-func (t *task) pathOf(name string) string {
-	if a, given := t.notes.task[name]; given {
+// pathOf returns the path of an annotation. Without it the value is of the mesh file or the default, and the
+// path that of the configuration in the definition.
+func (as *annotations) pathOf(name string) string {
+	if a, given := as.values[name]; given {
 		return a.path
 	}
-	for i, c := range t.doc.Definition.ContainerDefinitions {
+	for i, c := range as.doc.Definition.ContainerDefinitions {
 		at := slices.IndexFunc(c.Environment, func(e taskdef.KeyValue) bool { return e.Name == config.EnvVar })
 		if c.Name == workload.ContainerMeshInit && at >= 0 {
 			return fmt.Sprintf("$.containerDefinitions[%d].environment[%d]", i, at)
@@ -31,9 +31,9 @@ var sources = []struct{ member, annotation string }{
 	{"kind", annotationGateway},
 }
 
-// sourceOf is where a value of the configuration is from: an annotation, or else the mesh
+// sourceOf returns the path of what a value of the configuration is from: an annotation, or else the mesh
 // file, which is no part of the definition.
-func (t *task) sourceOf(member string) string {
+func (c configurer) sourceOf(member string) string {
 	name := ""
 	section, rest, _ := strings.Cut(strings.TrimPrefix(member, "$."), ".")
 	switch {
@@ -48,16 +48,16 @@ func (t *task) sourceOf(member string) string {
 			}
 		}
 	}
-	if a, given := t.notes.task[name]; given {
+	if a, given := c.annotations.values[name]; given {
 		return a.path
 	}
 	return "$"
 }
 
-// namedAt is where the name of the service or gateway is from.
-func (t *task) namedAt(section string) string {
-	if _, given := t.notes.task[annotationServiceName]; given || t.mesh.configuration.Get(section).Get("name") != nil {
-		return t.pathOf(annotationServiceName)
+// nameSource returns the path of what the name of the service or gateway is from.
+func (c configurer) nameSource(section string) string {
+	if _, given := c.annotations.values[annotationServiceName]; given || c.file.Get(section).Get("name") != nil {
+		return c.annotations.pathOf(annotationServiceName)
 	}
 	return "$.family"
 }

@@ -29,9 +29,9 @@ func (n identity) describe(family string) (kind, name string) {
 	return "service", strings.ToLower(family)
 }
 
-// checkFormer finds a task that would become another service or gateway, because its annotations are
+// checkIdentity finds a task that would become another service or gateway, because its annotations are
 // among tags that an answer of DescribeTaskDefinition lacks. Its mesh-init has what it was.
-func (t *task) checkFormer() {
+func checkIdentity(t *task) {
 	def := t.doc.Definition
 	before, admitted := formerConfiguration(def)
 	if !t.untagged || !admitted {
@@ -41,20 +41,20 @@ func (t *task) checkFormer() {
 	_ = json.Unmarshal(t.configuration, &after) // it was made here
 	formerKind, formerName := before.describe(def.Family)
 	kind, name := after.describe(def.Family)
-	if t.given(annotationServiceName, "name") {
+	if isGiven(t, annotationServiceName, "name") {
 		formerName = name
 	}
-	if t.given(annotationGateway, "kind") {
+	if isGiven(t, annotationGateway, "kind") {
 		formerKind = kind
 	}
 	if was, now := formerKind+" "+formerName, kind+" "+name; was != now {
-		t.add(codeTagsLost, "$", "was", was, "now", now)
+		t.doc.report(codeTagsLost, "$", "was", was, "now", now)
 	}
 }
 
-// given reports whether an annotation, or the mesh file as a member of service or gateway, has a value.
-func (t *task) given(annotation, member string) bool {
-	_, annotated := t.notes.task[annotation]
+// isGiven reports whether an annotation, or the mesh file as a member of service or gateway, has a value.
+func isGiven(t *task, annotation, member string) bool {
+	_, annotated := t.annotations.values[annotation]
 	file := t.mesh.configuration
 	return annotated || file.Get("service").Get(member) != nil || file.Get("gateway").Get(member) != nil
 }
