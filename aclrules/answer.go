@@ -26,7 +26,8 @@ func (r *Report) in(datacenter string) *Table {
 		}
 	}
 	slices.SortStableFunc(rules, byPolicyID)
-	return Merge(rules, Options{Default: r.table.options.Default, Incomplete: len(r.found.Errors)+len(r.found.farErrors) > 0})
+	return Merge(rules, Options{Default: r.table.options.Default,
+		Incomplete: len(r.found.Errors)+len(r.found.farErrors) > 0})
 }
 
 // Answer is the answer to one query. Its JSON is one line of `acl can -json`.
@@ -118,7 +119,8 @@ func (a Answer) Compare(allowed bool) Answer {
 	a.Server = word(allowed)
 	switch {
 	case a.Decision == Unknown.String():
-		a.Decision, a.Why, a.LocatedRule, a.Missing = a.Server, "decided by the server; by the resolver: "+a.Why, LocatedRule{}, nil
+		a.Decision, a.Why, a.LocatedRule, a.Missing = a.Server, "decided by the server; by the resolver: "+a.Why,
+			LocatedRule{}, nil
 	case a.Decision != a.Server:
 		a.Decision = Disagree
 	}

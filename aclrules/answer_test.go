@@ -45,19 +45,24 @@ func answerQuery(t *testing.T, text string) Query {
 // scenes returns subjects, each with a question.
 func scenes(t *testing.T) []scene {
 	ops := found(t,
-		"token 3f2a1b0c… → role \"ops\" → policy \"ops\": key_prefix \"app/\" { policy = \"write\" }\nservice_prefix \"\" {\n  policy = \"write\"\n}\noperator = \"write\"",
+		"token 3f2a1b0c… → role \"ops\" → policy \"ops\": key_prefix \"app/\" { policy = \"write\" }\nservice_prefix "+
+			"\"\" {\n  policy = \"write\"\n}\noperator = \"write\"",
 		"token 3f2a1b0c… → role \"ops\" → policy \"freeze\": # since June\nservice \"web\" { policy = \"deny\" }",
-		"token 3f2a1b0c… → service identity \"web\": {\"service\":{\"web\":{\"policy\":\"write\"}},\"service_prefix\":{\"\":{\"policy\":\"read\"}}}",
+		"token 3f2a1b0c… → service identity \"web\": "+
+			"{\"service\":{\"web\":{\"policy\":\"write\"}},\"service_prefix\":{\"\":{\"policy\":\"read\"}}}",
 	)
 	noted := ops
 	noted.Notes = []error{errors.New("token 3f2a1b0c… → policy \"eu-only\": it applies in dc2 only, and this is dc1")}
 	partial := noted
-	partial.Errors = []error{errors.New("token 3f2a1b0c… → policy \"hidden\": it is not readable with this token: a token with acl:read can read it")}
+	partial.Errors = []error{errors.New("token 3f2a1b0c… → policy \"hidden\": it is not readable with this token: " +
+		"a token with acl:read can read it")}
 	var many []string
 	for i := range 100 {
-		many = append(many, fmt.Sprintf("token 1395597c… → policy \"team-%d\": service_prefix \"\" { policy = \"read\" }", i))
+		many = append(many, fmt.Sprintf("token 1395597c… → policy \"team-%d\": service_prefix \"\" { policy "+
+			"= \"read\" }", i))
 	}
-	crowd := found(t, append(many, "token 1395597c… → policy \"global-management\": acl = \"write\"\nservice_prefix \"\" { policy = \"write\" }")...)
+	crowd := found(t, append(many, "token 1395597c… → policy \"global-management\": acl = \"write\"\nservice_prefix "+
+		"\"\" { policy = \"write\" }")...)
 	return []scene{
 		{"denied", ops, "service:web write", nil},
 		{"allowed", ops, "key:app/x write", nil},
@@ -208,9 +213,11 @@ func TestWidth(t *testing.T) {
 	t.Parallel()
 	r := NewReport(Resolution{}, Denied)
 	long := "key:" + strings.Repeat("x", 60) + " read"
-	answers := []Answer{r.Can(answerQuery(t, "acl read")), r.Can(answerQuery(t, "service:web write")), r.Can(answerQuery(t, long))}
+	answers := []Answer{r.Can(answerQuery(t, "acl read")), r.Can(answerQuery(t, "service:web write")),
+		r.Can(answerQuery(t, long))}
 	const reason = "no rule applies: the default policy is deny"
-	for i, want := range []string{"deny     acl read           " + reason, "deny     service:web write  " + reason, "deny     " + long + "  " + reason} {
+	for i, want := range []string{"deny     acl read           " + reason, "deny     service:web write  " + reason,
+		"deny     " + long + "  " + reason} {
 		if got := answers[i].Sentence(Width(answers)); got != want {
 			t.Errorf("got  %q\nwant %q", got, want)
 		}

@@ -13,8 +13,10 @@ func hundred(b *testing.B) (texts []string, rules []Sourced) {
 		var text strings.Builder
 		for i := range 25 {
 			name := fmt.Sprintf("team-%d-service-%d", p, i)
-			fmt.Fprintf(&text, "service %q { policy = \"write\" }\nservice_prefix %q { policy = \"read\" }\n", name, name[:len(name)-1])
-			fmt.Fprintf(&text, "key_prefix %q { policy = \"write\" }\nnode_prefix %q { policy = \"read\" }\n", "app/"+name+"/", name)
+			fmt.Fprintf(&text, "service %q { policy = \"write\" }\nservice_prefix %q { policy = \"read\" }\n", name,
+				name[:len(name)-1])
+			fmt.Fprintf(&text, "key_prefix %q { policy = \"write\" }\nnode_prefix %q { policy = \"read\" }\n",
+				"app/"+name+"/", name)
 		}
 		texts = append(texts, text.String())
 	}
@@ -44,7 +46,8 @@ func BenchmarkDecide(b *testing.B) {
 	table := Merge(rules, Options{Default: Denied})
 	queries := []Query{
 		{Service, "team-42-service-17", WriteAccess}, {Service, "team-42-service-17-sidecar-proxy", WriteAccess},
-		{Key, "app/team-7-service-3/config", ReadAccess}, {Node, "ip-10-0-0-1", ReadAccess}, {Intention, "team-1-service-1", ReadAccess},
+		{Key, "app/team-7-service-3/config", ReadAccess}, {Node, "ip-10-0-0-1", ReadAccess},
+		{Intention, "team-1-service-1", ReadAccess},
 		{Operator, "", ReadAccess}, {Key, "app/team-7-service-3/", WritePrefix}, {Service, "other", ReadAccess},
 	}
 	b.ReportAllocs()

@@ -90,7 +90,8 @@ func excludes(tree any, field []string, value string) bool {
 		left, right := excludes(e.Left, field, value), excludes(e.Right, field, value)
 		return left && right || e.Operator == bexpr.BinaryOpAnd && (left || right)
 	case *bexpr.MatchExpression:
-		return e.Operator == bexpr.MatchEqual && slices.Equal(e.Selector, field) && strings.ToLower(e.Value.Raw) != value
+		return e.Operator == bexpr.MatchEqual && slices.Equal(e.Selector, field) &&
+			strings.ToLower(e.Value.Raw) != value
 	}
 	return false
 }

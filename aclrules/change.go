@@ -30,7 +30,8 @@ func (t *Table) change(q Query) Change {
 		t.raisePrefix(&c, q)
 	default:
 		i := t.segments[q.Resource]
-		t.raise(&c, q, i.exact[q.Segment], Rule{Resource: q.Resource, Segment: q.Segment}, i.longest(q.Segment).verdict(q))
+		t.raise(&c, q, i.exact[q.Segment], Rule{Resource: q.Resource, Segment: q.Segment},
+			i.longest(q.Segment).verdict(q))
 	}
 	return c
 }
@@ -48,7 +49,8 @@ func (t *Table) inherited(q Query) Verdict {
 func (t *Table) raiseIntention(c *Change, q Query) {
 	services := t.segments[Service]
 	if q.Segment != "*" {
-		t.raise(c, q, services.exact[q.Segment], Rule{Resource: Service, Segment: q.Segment}, services.longest(q.Segment).verdict(q))
+		t.raise(c, q, services.exact[q.Segment], Rule{Resource: Service, Segment: q.Segment},
+			services.longest(q.Segment).verdict(q))
 		return
 	}
 	if q.Access != ReadAccess { // any service suffices to read
@@ -183,7 +185,8 @@ func (t *Table) refuseAll(q Query) string {
 	var texts []string
 	for _, e := range t.segments[Service].sorted {
 		if e.verdict(q) == Allowed {
-			r := Rule{Resource: Service, Prefix: e.prefix, Segment: e.segment, Level: e.grants.String(), Intentions: "deny"}
+			r := Rule{Resource: Service, Prefix: e.prefix, Segment: e.segment, Level: e.grants.String(),
+				Intentions: "deny"}
 			texts = append(texts, r.HCL())
 		}
 	}

@@ -156,7 +156,8 @@ func (p scope) excess(owner, wanted *Table) []Excess {
 			}
 			if d := owner.decideAt(p, q); d.Verdict != Allowed {
 				all = append(all, Excess{
-					Of: SubjectText(p.resource, p.prefix, p.segment), Access: string(q.Resource) + " " + string(q.Access),
+					Of:     SubjectText(p.resource, p.prefix, p.segment),
+					Access: string(q.Resource) + " " + string(q.Access),
 					Wanted: grants.locatedRule(q), Owner: d.entry.locatedRule(q), Why: owner.why(q, d),
 				})
 				break

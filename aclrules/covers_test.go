@@ -19,11 +19,16 @@ func TestCovers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ owner, wanted, excess string }{
 		{`service_prefix "" { policy = "write" }`, `service "web" { policy = "write" }`, ""},
-		{`service_prefix "" { policy = "write" } service "db" { policy = "read" }`, `service_prefix "d" { policy = "write" }`, `service "db": service write`},
-		{`service_prefix "" { policy = "write" } service "db" { policy = "read" }`, `service_prefix "d" { policy = "write" } service "db" { policy = "deny" }`, ""},
-		{`service_prefix "" { policy = "write" } service_prefix "db-" { policy = "read" }`, `service_prefix "d" { policy = "write" }`, `service_prefix "db-": service write`},
-		{`service "web" { policy = "write" }`, `service_prefix "web" { policy = "read" }`, `service_prefix "web": service read, service_prefix "web": intention read`},
-		{`service "web" { policy = "write" }`, `service "web" { policy = "write" intentions = "write" }`, `service "web": intention write`},
+		{`service_prefix "" { policy = "write" } service "db" { policy = "read" }`,
+			`service_prefix "d" { policy = "write" }`, `service "db": service write`},
+		{`service_prefix "" { policy = "write" } service "db" { policy = "read" }`,
+			`service_prefix "d" { policy = "write" } service "db" { policy = "deny" }`, ""},
+		{`service_prefix "" { policy = "write" } service_prefix "db-" { policy = "read" }`,
+			`service_prefix "d" { policy = "write" }`, `service_prefix "db-": service write`},
+		{`service "web" { policy = "write" }`, `service_prefix "web" { policy = "read" }`,
+			`service_prefix "web": service read, service_prefix "web": intention read`},
+		{`service "web" { policy = "write" }`, `service "web" { policy = "write" intentions = "write" }`,
+			`service "web": intention write`},
 		{``, `service "web" { policy = "deny" } operator = "deny"`, ""},
 		{`key_prefix "a" { policy = "read" }`, `key_prefix "a" { policy = "list" }`, `key_prefix "a": key list`},
 		{`operator = "write"`, `mesh = "write" peering = "read"`, ""},
@@ -55,20 +60,25 @@ func TestCoversInEveryDatacenter(t *testing.T) {
 		owner, wanted []Policy
 		want          string
 	}{
-		"elsewhere":                        {nil, []Policy{p(write, "dc2")}, `service "web" in dc2`},
-		"here":                             {nil, []Policy{p(write, "dc1")}, `service "web" in `},
-		"both elsewhere":                   {[]Policy{p(write, "dc2")}, []Policy{p(write, "dc2")}, ""},
-		"both here":                        {[]Policy{p(write, "dc1")}, []Policy{p(write, "dc1")}, ""},
-		"the owner's only here":            {[]Policy{p(write, "dc1")}, []Policy{p(write)}, `service "web" in any other datacenter`},
-		"the owner's only elsewhere":       {[]Policy{p(write, "dc2")}, []Policy{p(write)}, `service "web" in `},
-		"in two":                           {[]Policy{p(write, "dc1")}, []Policy{p(write, "dc2")}, `service "web" in dc2`},
-		"a deny counts elsewhere":          {nil, []Policy{p(write, "dc2"), p(deny, "dc3")}, `service "web" in dc2`},
-		"the owner's deny elsewhere":       {[]Policy{p(write), p(deny, "dc2")}, []Policy{p(write)}, `service "web" in dc2`},
-		"root elsewhere":                   {nil, []Policy{p(`acl = "write"`, "dc2")}, `acl in dc2`},
-		"the owner is root elsewhere only": {[]Policy{p(`acl = "write"`, "dc2")}, []Policy{p(write)}, `service "web" in `},
-		"the owner is root everywhere":     {[]Policy{p(`acl = "write"`)}, []Policy{p(write, "dc2")}, ""},
-		"broken elsewhere":                 {nil, []Policy{p(`acl = "all"`, "dc2")}, " in "},
-		"the owner's broken elsewhere":     {[]Policy{p(write), p(`acl = "all"`, "dc2")}, []Policy{p(write)}, `service "web" in any other datacenter`},
+		"elsewhere":      {nil, []Policy{p(write, "dc2")}, `service "web" in dc2`},
+		"here":           {nil, []Policy{p(write, "dc1")}, `service "web" in `},
+		"both elsewhere": {[]Policy{p(write, "dc2")}, []Policy{p(write, "dc2")}, ""},
+		"both here":      {[]Policy{p(write, "dc1")}, []Policy{p(write, "dc1")}, ""},
+		"the owner's only here": {[]Policy{p(write, "dc1")}, []Policy{p(write)},
+			`service "web" in any other datacenter`},
+		"the owner's only elsewhere": {[]Policy{p(write, "dc2")}, []Policy{p(write)}, `service "web" in `},
+		"in two": {[]Policy{p(write, "dc1")}, []Policy{p(write, "dc2")},
+			`service "web" in dc2`},
+		"a deny counts elsewhere": {nil, []Policy{p(write, "dc2"), p(deny, "dc3")}, `service "web" in dc2`},
+		"the owner's deny elsewhere": {[]Policy{p(write), p(deny, "dc2")}, []Policy{p(write)},
+			`service "web" in dc2`},
+		"root elsewhere": {nil, []Policy{p(`acl = "write"`, "dc2")}, `acl in dc2`},
+		"the owner is root elsewhere only": {[]Policy{p(`acl = "write"`, "dc2")}, []Policy{p(write)},
+			`service "web" in `},
+		"the owner is root everywhere": {[]Policy{p(`acl = "write"`)}, []Policy{p(write, "dc2")}, ""},
+		"broken elsewhere":             {nil, []Policy{p(`acl = "all"`, "dc2")}, " in "},
+		"the owner's broken elsewhere": {[]Policy{p(write), p(`acl = "all"`, "dc2")}, []Policy{p(write)},
+			`service "web" in any other datacenter`},
 	} {
 		resolver := Resolver{Datacenter: "dc1"}
 		report := func(policies []Policy) *Report {
@@ -94,7 +104,8 @@ func TestCoversIdentitiesInEveryDatacenter(t *testing.T) {
 	for of, g := range map[string]Grants{
 		`service "web"`: {ServiceIdentities: []ServiceIdentity{{Name: "web", Datacenters: []string{"dc2"}}}},
 		`node "n"`:      {NodeIdentities: []NodeIdentity{{Name: "n", Datacenter: "dc2"}}},
-		`service "gw"`:  {TemplatedPolicies: []TemplatedPolicy{{Template: APIGatewayTemplate, Name: "gw", Datacenters: []string{"dc2"}}}},
+		`service "gw"`: {TemplatedPolicies: []TemplatedPolicy{{Template: APIGatewayTemplate, Name: "gw",
+			Datacenters: []string{"dc2"}}}},
 	} {
 		found := Covers(token(Grants{}), token(g))
 		if !slices.ContainsFunc(found, func(e Excess) bool { return e.Of == of && e.Datacenter == "dc2" }) {
@@ -105,10 +116,12 @@ func TestCoversIdentitiesInEveryDatacenter(t *testing.T) {
 
 func TestCoversNamesRulesOfBothSides(t *testing.T) {
 	t.Parallel()
-	got := Covers(reportOf(t, Denied, nil, `service "db" { policy = "read" }`), reportOf(t, Denied, nil, ``, `service "db" { policy = "write" }`))
+	got := Covers(reportOf(t, Denied, nil, `service "db" { policy = "read" }`),
+		reportOf(t, Denied, nil, ``, `service "db" { policy = "write" }`))
 	want := []Excess{{
 		Of: `service "db"`, Access: "service write",
-		Wanted: LocatedRule{`service "db" = write`, "policy 2", 1}, Owner: LocatedRule{`service "db" = read`, "policy 1", 1},
+		Wanted: LocatedRule{`service "db" = write`, "policy 2", 1},
+		Owner:  LocatedRule{`service "db" = read`, "policy 1", 1},
 	}}
 	if !slices.Equal(got, want) {
 		t.Errorf("excess %+v, want %+v", got, want)
@@ -128,8 +141,9 @@ func TestUnknownIsNotCovered(t *testing.T) {
 		"default unknown":            {reportOf(t, Unknown, nil), reportOf(t, Denied, nil, all), false},
 		"default allows":             {reportOf(t, Allowed, nil), reportOf(t, Denied, nil, all), true},
 		"default allows, not ACLs":   {reportOf(t, Allowed, nil), reportOf(t, Denied, nil, `acl = "read"`), false},
-		"refused":                    {NewReport(Resolution{Refused: ErrNotFound}, Denied), reportOf(t, Denied, nil), false},
-		"no ACLs":                    {NewReport(Resolution{Disabled: ErrDisabled}, Unknown), reportOf(t, Denied, nil, all), true},
+		"refused": {NewReport(Resolution{Refused: ErrNotFound}, Denied), reportOf(t, Denied, nil),
+			false},
+		"no ACLs": {NewReport(Resolution{Disabled: ErrDisabled}, Unknown), reportOf(t, Denied, nil, all), true},
 	} {
 		if got := Covers(c.owner, c.wanted); (len(got) == 0) != c.covered {
 			t.Errorf("%s: excess %+v, want covered %v", name, got, c.covered)
@@ -154,10 +168,12 @@ func TestCoversAgreesWithEveryQuestion(t *testing.T) {
 			if kind == "key" {
 				level = pick(level, "list")
 			}
-			lines = append(lines, fmt.Sprintf(`%s%s %q { policy = %q%s }`, kind, pick("", "_prefix"), pick("", "a", "ab", "b", "aba"), level, more))
+			lines = append(lines, fmt.Sprintf(`%s%s %q { policy = %q%s }`, kind, pick("", "_prefix"),
+				pick("", "a", "ab", "b", "aba"), level, more))
 		}
 		if d.IntN(3) == 0 {
-			lines = append(lines, fmt.Sprintf("%s = %q", pick("operator", "mesh", "acl", "peering"), pick("read", "write", "deny")))
+			lines = append(lines, fmt.Sprintf("%s = %q", pick("operator", "mesh", "acl", "peering"),
+				pick("read", "write", "deny")))
 		}
 		return strings.Join(lines, "\n")
 	}
@@ -178,7 +194,8 @@ func TestCoversAgreesWithEveryQuestion(t *testing.T) {
 		owner, wanted := reportOf(t, Denied, nil, a), reportOf(t, Denied, nil, b)
 		uncovered := ""
 		for _, q := range questions {
-			if verdict, _ := wanted.table.rules(q); verdict == Allowed && owner.Can(q).Decision != "allow" && owner.Can(Query{ACL, "", WriteAccess}).Decision != "allow" {
+			if verdict, _ := wanted.table.rules(q); verdict == Allowed && owner.Can(q).Decision != "allow" &&
+				owner.Can(Query{ACL, "", WriteAccess}).Decision != "allow" {
 				uncovered = q.String()
 			}
 		}

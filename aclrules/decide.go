@@ -124,7 +124,8 @@ func (d *Decision) final(q Query) bool {
 		return false
 	}
 	if q.Resource == Intention {
-		return e.segment == q.Segment && q.Segment != "*" && e.intentions >= 0 && e.rules[e.intentions].Rule.Intentions == "deny"
+		return e.segment == q.Segment && q.Segment != "*" && e.intentions >= 0 &&
+			e.rules[e.intentions].Rule.Intentions == "deny"
 	}
 	// An entry of operator may answer for mesh; its own rule would count
 	// instead. One inside a key's prefix refuses the whole.

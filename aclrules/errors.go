@@ -12,9 +12,10 @@ import (
 var (
 	ErrDangling      = errors.New("it does not exist")
 	errElsewhere     = errors.New("it applies in other datacenters only")
-	errOtherTemplate = errors.New("the server's template for it differs from the one this program knows, and the server's applies")
-	ErrUnreadable    = errors.New("it is not readable with this token")
-	ErrEnterprise    = errors.New("namespaces need Consul Enterprise, whose rules are not known here")
+	errOtherTemplate = errors.New("the server's template for it differs from the one this program knows, and the " +
+		"server's applies")
+	ErrUnreadable = errors.New("it is not readable with this token")
+	ErrEnterprise = errors.New("namespaces need Consul Enterprise, whose rules are not known here")
 )
 
 // ErrDisabled means that the server enforces no ACLs: every request

@@ -53,7 +53,8 @@ func (t *Table) Explain(q Query) Explanation {
 			continue
 		}
 		for _, s := range e.rules {
-			x.Losers = append(x.Losers, OverriddenRule{locatedRule(ruleText(s.Rule, q), s), overriddenBy(e, d.entry, q)})
+			x.Losers = append(x.Losers, OverriddenRule{locatedRule(ruleText(s.Rule, q), s),
+				overriddenBy(e, d.entry, q)})
 		}
 	}
 	return x

@@ -42,11 +42,13 @@ func (w *walk) identities(ctx context.Context) {
 	w.policyID = afterLast
 	for _, s := range w.services {
 		source := s.source.step("service identity %q", s.identity.Name)
-		w.within(source, s.identity.Datacenters, func() { w.rules(source, identityRules(ServiceTemplate, s.identity.Name)) })
+		w.within(source, s.identity.Datacenters,
+			func() { w.rules(source, identityRules(ServiceTemplate, s.identity.Name)) })
 	}
 	for _, n := range w.nodes {
 		source := n.source.step("node identity %q", n.identity.Name)
-		w.within(source, []string{n.identity.Datacenter}, func() { w.rules(source, identityRules(NodeTemplate, n.identity.Name)) })
+		w.within(source, []string{n.identity.Datacenter},
+			func() { w.rules(source, identityRules(NodeTemplate, n.identity.Name)) })
 	}
 	for _, t := range w.templates {
 		source := t.source.step("templated policy %q", t.identity.Template)

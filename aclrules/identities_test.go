@@ -11,10 +11,12 @@ import (
 func TestTheServersTemplatesCount(t *testing.T) {
 	t.Parallel()
 	m := &memory{tokens: map[string]Token{"t": {Grants: Grants{TemplatedPolicies: []TemplatedPolicy{
-		{Template: "builtin/dns"}, {Template: "builtin/node", Name: "n"}, {Template: "builtin/new", Name: "x"}, {Template: "builtin/api-gateway", Name: "gw"}, {Template: "builtin/nomad-client"},
+		{Template: "builtin/dns"}, {Template: "builtin/node", Name: "n"}, {Template: "builtin/new", Name: "x"},
+		{Template: "builtin/api-gateway", Name: "gw"}, {Template: "builtin/nomad-client"},
 	}}}}}
 	m.templates = map[string]string{
-		"builtin/dns":         "node_prefix \"\" { policy = \"read\" }\nquery_prefix \"\" { policy = \"read\" }\nservice_prefix \"\" { policy = \"read\" }",
+		"builtin/dns": "node_prefix \"\" { policy = \"read\" }\nquery_prefix \"\" { policy = \"read\" " +
+			"}\nservice_prefix \"\" { policy = \"read\" }",
 		"builtin/node":        `node "{{.Name}}" { policy = "deny" }`,
 		"builtin/new":         `service "{{.Name}}" { policy = "read" }`,
 		"builtin/api-gateway": `service "{{.Namespace}}/{{.Name}}" { policy = "read" }`,
@@ -35,10 +37,12 @@ func TestTheServersTemplatesCount(t *testing.T) {
 		`token t → templated policy "builtin/nomad-client": service_prefix "" = write`,
 		`token t → templated policy "builtin/nomad-client": key_prefix "" = read`)
 	if len(found.Notes) != 1 || !errors.Is(found.Notes[0], errOtherTemplate) ||
-		found.Notes[0].Error() != `token t → templated policy "builtin/node" of "n": the server's template for it differs from the one this program knows, and the server's applies` {
+		found.Notes[0].Error() != `token t → templated policy "builtin/node" of "n": the server's template for it `+
+			`differs from the one this program knows, and the server's applies` {
 		t.Errorf("notes: %v", found.Notes)
 	}
-	if len(found.Errors) != 1 || found.Errors[0].Error() != `token t → templated policy "builtin/api-gateway" of "gw": the template needs more than a name` {
+	if len(found.Errors) != 1 || found.Errors[0].Error() != `token t → templated policy "builtin/api-gateway" of `+
+		`"gw": the template needs more than a name` {
 		t.Errorf("errors: %v", found.Errors)
 	}
 }

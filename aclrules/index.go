@@ -108,7 +108,8 @@ func (i *index) covering(segment string) iter.Seq[*entry] {
 
 // below returns the entries at or inside a prefix, in the order of their segments.
 func (i *index) below(prefix string) []*entry {
-	from, _ := slices.BinarySearchFunc(i.sorted, prefix, func(e *entry, s string) int { return strings.Compare(e.segment, s) })
+	from, _ := slices.BinarySearchFunc(i.sorted, prefix,
+		func(e *entry, s string) int { return strings.Compare(e.segment, s) })
 	to := from
 	for to < len(i.sorted) && strings.HasPrefix(i.sorted[to].segment, prefix) {
 		to++

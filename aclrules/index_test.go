@@ -72,7 +72,8 @@ func TestDecideAllocatesNothing(t *testing.T) {
 			Sourced{Rule: &Rule{Resource: Service, Segment: segment, Level: "read"}})
 	}
 	table := Merge(rules, Options{Default: Denied})
-	queries := []Query{query(t, "key:app/17/x read"), query(t, "key:app/17/ write-prefix"), query(t, "service:app/17/ write"), query(t, "intention:* read"), query(t, "mesh read")}
+	queries := []Query{query(t, "key:app/17/x read"), query(t, "key:app/17/ write-prefix"),
+		query(t, "service:app/17/ write"), query(t, "intention:* read"), query(t, "mesh read")}
 	if n := testing.AllocsPerRun(100, func() {
 		for _, q := range queries {
 			table.Decide(q)

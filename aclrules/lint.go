@@ -86,7 +86,9 @@ func repeated(file *ast.File) []Finding {
 			}
 			for _, key := range item.Keys {
 				if text := key.Token.Text; set[text] && !key.Token.JSON {
-					found = append(found, Finding{Line: key.Pos().Line, Code: Repeated, Message: text + " is set again: Consul 1.22 refuses the policy, earlier versions take the last: remove the others"})
+					found = append(found,
+						Finding{Line: key.Pos().Line, Code: Repeated, Message: text + " is set again: Consul 1.22 " +
+							"refuses the policy, earlier versions take the last: remove the others"})
 				} else {
 					set[text] = true
 				}
@@ -105,7 +107,8 @@ func letterCase(rules []*Rule) []Finding {
 			if level == "" || rank(level) > 0 {
 				continue
 			}
-			message := fmt.Sprintf("%s = %q loses against any other rule for the same: write %q", r.Subject(), level, strings.ToLower(level))
+			message := fmt.Sprintf("%s = %q loses against any other rule for the same: write %q", r.Subject(), level,
+				strings.ToLower(level))
 			if r.Resource.IsScalar() {
 				message = fmt.Sprintf("%s = %q is ignored: write %q", r.Subject(), level, strings.ToLower(level))
 			}
@@ -130,7 +133,8 @@ func shadowed(rules []*Rule) []Finding {
 	t := mergeTexts(rules)
 	var found []Finding
 	add := func(r *Rule, format string, args ...any) {
-		found = append(found, Finding{Line: r.Line, Code: Shadowed, Message: r.Subject() + " = " + r.Level + " has no effect: " + fmt.Sprintf(format, args...)})
+		found = append(found, Finding{Line: r.Line, Code: Shadowed,
+			Message: r.Subject() + " = " + r.Level + " has no effect: " + fmt.Sprintf(format, args...)})
 	}
 	for _, resource := range Segmented() {
 		for _, e := range t.segments[resource].sorted {
@@ -140,8 +144,10 @@ func shadowed(rules []*Rule) []Finding {
 					add(s.Rule, "%s%s outranks it", lineText(winner.Line), winner.Level)
 				}
 			}
-			if wider := t.segments[resource].wider(e); wider != nil && wider.grants == e.grants && wider.grantsIntentions == e.grantsIntentions {
-				add(e.rules[e.level].Rule, "%s%s = %s grants the same", lineText(wider.rules[wider.level].Rule.Line), SubjectText(resource, true, wider.segment), wider.grants)
+			if wider := t.segments[resource].wider(e); wider != nil && wider.grants == e.grants &&
+				wider.grantsIntentions == e.grantsIntentions {
+				add(e.rules[e.level].Rule, "%s%s = %s grants the same", lineText(wider.rules[wider.level].Rule.Line),
+					SubjectText(resource, true, wider.segment), wider.grants)
 			}
 		}
 	}
@@ -165,7 +171,8 @@ func escalations(rules []*Rule) []Finding {
 	if worst == nil {
 		return nil
 	}
-	return []Finding{{Line: worst.Line, Code: root, Message: fmt.Sprintf("%s = %q is %s", worst.Subject(), worst.Level, Escalation(*worst))}}
+	return []Finding{{Line: worst.Line, Code: root,
+		Message: fmt.Sprintf("%s = %q is %s", worst.Subject(), worst.Level, Escalation(*worst))}}
 }
 
 // ownPrefix is where controllers and token brokers keep what they rely on in Consul's KV.
@@ -180,7 +187,9 @@ func ownKeys(rules []*Rule) []Finding {
 		around := e.prefix && keys.longest(ownPrefix) == e
 		if r := e.rules[e.level].Rule; e.grants == LevelWrite && (inside || around) {
 			found = append(found, Finding{Line: r.Line, Code: KV, Message: fmt.Sprintf(
-				`%s = %s covers keys below %q, where controllers keep their locks, and brokers which tokens they revoke: add key_prefix %[3]q = deny, unless only they have the policy`, r.Subject(), r.Level, ownPrefix)})
+				`%s = %s covers keys below %q, where controllers keep their locks, and brokers which tokens they `+
+					`revoke: add key_prefix %[3]q = deny, unless only they have the policy`, r.Subject(), r.Level,
+				ownPrefix)})
 		}
 	}
 	return found

@@ -93,7 +93,8 @@ key_prefix "b" { policy = "read" }
 // A label may also be within the block.
 func TestLintLooksIntoNestedLabels(t *testing.T) {
 	t.Parallel()
-	got := lintValid(t, "service {\n\"b\" { policy = \"read\"\n intention = \"read\" }\n}\nkey = { \"a\" = { policy = \"read\"\n Polcy = \"deny\" } }")
+	got := lintValid(t, "service {\n\"b\" { policy = \"read\"\n intention = \"read\" }\n}\nkey = { \"a\" = { policy "+
+		"= \"read\"\n Polcy = \"deny\" } }")
 	want := []Finding{
 		{"", 3, Inert, `intention in service is ignored; did you mean "intentions"?`},
 		{"", 6, Inert, `Polcy in key is ignored; did you mean "policy"?`},
@@ -135,7 +136,8 @@ func TestLintJSON(t *testing.T) {
 		{"", 0, Inert, `polcy in service is ignored; did you mean "policy"?`},
 		{"", 0, Case, `node_prefix "" = "READ" loses against any other rule for the same: write "read"`},
 		{"", 0, Shadowed, `key "a" = read has no effect: key_prefix "" = read grants the same`},
-		{"", 0, root, `operator = "write" is enough to pose as any service: its holder can replace the mesh's certificate authority`},
+		{"", 0, root, `operator = "write" is enough to pose as any service: its holder can replace the mesh's ` +
+			`certificate authority`},
 	}
 	got := lintValid(t, text)
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -82,7 +82,8 @@ func (m AuthMethod) claims(e Entity) (fields any, vars map[string]string, err er
 		case slices.Contains(m.Lists, name):
 			f.Lists[name] = values
 		case !slices.Contains(m.Values, name):
-			return nil, nil, fmt.Errorf("it reads no claim as %q, but as values %q, as lists %q", name, m.Values, m.Lists)
+			return nil, nil, fmt.Errorf("it reads no claim as %q, but as values %q, as lists %q", name, m.Values,
+				m.Lists)
 		case len(values) != 1:
 			return nil, nil, fmt.Errorf("it reads one value as %q, not %q", name, values)
 		default:
@@ -198,7 +199,8 @@ func (b BindingRule) grants(vars map[string]string, datacenter string) (Grants, 
 		return Grants{}, fmt.Errorf("unknown bind type %q", b.BindType)
 	}
 	if !valid {
-		return Grants{}, fmt.Errorf("bind name %q becomes %q, which is not a valid name: %w", cmp.Or(b.Variable, b.BindName), name, errBadName)
+		return Grants{}, fmt.Errorf("bind name %q becomes %q, which is not a valid name: %w",
+			cmp.Or(b.Variable, b.BindName), name, errBadName)
 	}
 	return g, nil
 }

@@ -24,7 +24,8 @@ func iam(rules ...BindingRule) *memory {
 }
 
 func web() *Login {
-	return &Login{Method: "m", Entity: Entity{Name: "Web-Role", ID: "AROA1", Account: "1", Path: "/x/", Tags: map[string]string{"service": "Web", "other": "no"}}}
+	return &Login{Method: "m", Entity: Entity{Name: "Web-Role", ID: "AROA1", Account: "1", Path: "/x/",
+		Tags: map[string]string{"service": "Web", "other": "no"}}}
 }
 
 // Rules that do not match are skipped without a note.
@@ -47,24 +48,31 @@ func TestNamesAreInterpolatedInLowerCase(t *testing.T) {
 	t.Parallel()
 	m := iam(
 		BindingRule{BindType: "node", BindName: "${entity_name}"},
-		BindingRule{BindType: "templated-policy", BindName: "builtin/api-gateway", Variable: "${entity_tags.service}-gw"},
+		BindingRule{BindType: "templated-policy", BindName: "builtin/api-gateway",
+			Variable: "${entity_tags.service}-gw"},
 	)
 	want(t, visited(m, Subject{Login: web()}),
 		`login by auth method "m" → binding rule a → node identity "web-role": node "web-role" = write`,
 		`login by auth method "m" → binding rule a → node identity "web-role": service_prefix "" = read`,
 		`login by auth method "m" → binding rule b → templated policy "builtin/api-gateway" of "web-gw": mesh = read`,
-		`login by auth method "m" → binding rule b → templated policy "builtin/api-gateway" of "web-gw": node_prefix "" = read`,
-		`login by auth method "m" → binding rule b → templated policy "builtin/api-gateway" of "web-gw": service_prefix "" = read`,
-		`login by auth method "m" → binding rule b → templated policy "builtin/api-gateway" of "web-gw": service "web-gw" = write`)
+		`login by auth method "m" → binding rule b → templated policy "builtin/api-gateway" of "web-gw": `+
+			`node_prefix "" = read`,
+		`login by auth method "m" → binding rule b → templated policy "builtin/api-gateway" of "web-gw": `+
+			`service_prefix "" = read`,
+		`login by auth method "m" → binding rule b → templated policy "builtin/api-gateway" of "web-gw": service `+
+			`"web-gw" = write`)
 }
 
 // One rule that makes no valid name fails the whole login.
 func TestOneInvalidNameFailsTheLogin(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []BindingRule{
-		{BindType: "service", BindName: "${entity_path}"}, {BindType: "service", BindName: "${no_such}"}, {BindType: "node", BindName: "${"},
-		{BindType: "role", BindName: "a b"}, {BindType: "templated-policy", BindName: "builtin/service", Variable: "${x"}, {BindType: "service", BindName: "Web"},
-		{BindType: "templated-policy", BindName: "builtin/service", Variable: "${entity_name}-"}, {BindType: "templated-policy", BindName: "builtin/node"},
+		{BindType: "service", BindName: "${entity_path}"}, {BindType: "service", BindName: "${no_such}"},
+		{BindType: "node", BindName: "${"},
+		{BindType: "role", BindName: "a b"}, {BindType: "templated-policy", BindName: "builtin/service",
+			Variable: "${x"}, {BindType: "service", BindName: "Web"},
+		{BindType: "templated-policy", BindName: "builtin/service", Variable: "${entity_name}-"},
+		{BindType: "templated-policy", BindName: "builtin/node"},
 		{BindType: "templated-policy", BindName: "builtin/api-gateway"},
 	} {
 		m := iam(BindingRule{BindType: "role", BindName: "ops"}, bad)
@@ -78,7 +86,8 @@ func TestOneInvalidNameFailsTheLogin(t *testing.T) {
 func TestNoMatchIsARefusal(t *testing.T) {
 	t.Parallel()
 	m := iam(BindingRule{Selector: `entity_name == "x"`, BindType: "role", BindName: "ops"})
-	if found := m.resolver().Resolve(context.Background(), Subject{Login: web()}); !errors.Is(found.Refused, errNoMatch) {
+	if found := m.resolver().Resolve(context.Background(), Subject{Login: web()}); !errors.Is(found.Refused,
+		errNoMatch) {
 		t.Errorf("got %+v", found)
 	}
 }
@@ -93,7 +102,8 @@ func TestNothingBoundIsARefusal(t *testing.T) {
 	}
 	m := iam(gone...)
 	m.errors = map[string]error{"role gone": ErrUnreadable}
-	if found := m.resolver().Resolve(context.Background(), Subject{Login: web()}); found.Refused != nil || len(found.Errors) != 1 {
+	if found := m.resolver().Resolve(context.Background(), Subject{Login: web()}); found.Refused != nil ||
+		len(found.Errors) != 1 {
 		t.Errorf("what cannot be read may be there: %+v", found)
 	}
 }
@@ -101,11 +111,15 @@ func TestNothingBoundIsARefusal(t *testing.T) {
 // Membership of a list.
 func TestGroupMembership(t *testing.T) {
 	t.Parallel()
-	m := iam(BindingRule{Selector: `"admin" in list.groups and value.team != ""`, BindType: "role", BindName: "${value.team}"})
-	login := Login{Method: "j", Entity: Entity{Claims: map[string][]string{"team": {"Ops"}, "groups": {"users", "admin"}}}}
-	want(t, visited(m, Subject{Login: &login}), `login by auth method "j" → binding rule a → role "ops" → policy "p": service "p" = read`)
+	m := iam(BindingRule{Selector: `"admin" in list.groups and value.team != ""`, BindType: "role",
+		BindName: "${value.team}"})
+	login := Login{Method: "j", Entity: Entity{Claims: map[string][]string{"team": {"Ops"},
+		"groups": {"users", "admin"}}}}
+	want(t, visited(m, Subject{Login: &login}),
+		`login by auth method "j" → binding rule a → role "ops" → policy "p": service "p" = read`)
 	login.Entity.Claims["groups"] = []string{"users"}
-	if found := m.resolver().Resolve(context.Background(), Subject{Login: &login}); !errors.Is(found.Refused, errNoMatch) {
+	if found := m.resolver().Resolve(context.Background(), Subject{Login: &login}); !errors.Is(found.Refused,
+		errNoMatch) {
 		t.Errorf("not a member: %+v", found)
 	}
 }
@@ -120,8 +134,10 @@ func TestSelectorsOfMissingKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	for selector, want := range map[string]bool{
-		`value.team == "a"`: false, `value.team != "a"`: true, `value.team matches "^a"`: true, `value.team not matches "^a"`: true,
-		`"a" in list.groups`: false, `"a" not in list.groups`: true, `list.groups is empty`: true, `not value.team == "a"`: true,
+		`value.team == "a"`: false, `value.team != "a"`: true, `value.team matches "^a"`: true,
+		`value.team not matches "^a"`: true,
+		`"a" in list.groups`:          false, `"a" not in list.groups`: true, `list.groups is empty`: true,
+		`not value.team == "a"`: true,
 	} {
 		if got := matches(selector, fields); got != want {
 			t.Errorf("%s: %v", selector, got)
@@ -133,19 +149,24 @@ func TestSelectorsOfMissingKeys(t *testing.T) {
 // server; one that the method does not read cannot be judged.
 func TestClaims(t *testing.T) {
 	t.Parallel()
-	m := iam(BindingRule{Selector: `value.env != "prod"`, BindType: "role", BindName: "ops${value.env}"}, BindingRule{Selector: `value.env == ""`, BindType: "service", BindName: "no"})
+	m := iam(BindingRule{Selector: `value.env != "prod"`, BindType: "role", BindName: "ops${value.env}"},
+		BindingRule{Selector: `value.env == ""`, BindType: "service", BindName: "no"})
 	login := Login{Method: "j", Entity: Entity{Claims: map[string][]string{"team": {"a"}}}}
-	want(t, visited(m, Subject{Login: &login}), `login by auth method "j" → binding rule a → role "ops" → policy "p": service "p" = read`)
+	want(t, visited(m, Subject{Login: &login}),
+		`login by auth method "j" → binding rule a → role "ops" → policy "p": service "p" = read`)
 	for _, c := range []struct {
 		claims map[string][]string
 		want   string
 	}{
-		{map[string][]string{"tem": {"a"}}, `!login by auth method "j": it reads no claim as "tem", but as values ["team" "env"], as lists ["groups"]`},
-		{map[string][]string{"team": {"a", "b"}}, `!login by auth method "j": it reads one value as "team", not ["a" "b"]`},
+		{map[string][]string{"tem": {"a"}},
+			`!login by auth method "j": it reads no claim as "tem", but as values ["team" "env"], as lists ["groups"]`},
+		{map[string][]string{"team": {"a", "b"}},
+			`!login by auth method "j": it reads one value as "team", not ["a" "b"]`},
 	} {
 		login.Entity.Claims = c.claims
 		want(t, visited(m, Subject{Login: &login}), c.want)
-		if found := m.resolver().Resolve(context.Background(), Subject{Login: &login}); len(found.Errors) != 1 || found.Refused != nil {
+		if found := m.resolver().Resolve(context.Background(), Subject{Login: &login}); len(found.Errors) != 1 ||
+			found.Refused != nil {
 			t.Errorf("%v: %+v", c.claims, found)
 		}
 	}
@@ -156,8 +177,10 @@ func TestLoginOfAnotherTypeIsAnError(t *testing.T) {
 	t.Parallel()
 	m := iam(BindingRule{BindType: "service", BindName: "a"})
 	for expected, login := range map[string]Login{
-		`!login by auth method "m": type aws-iam: it reads an entity of IAM, and no claims or groups`: {Method: "m", Entity: Entity{Claims: map[string][]string{"team": {"a"}}}},
-		`!login by auth method "j": type jwt: it reads claims, and no entity of IAM`:                  {Method: "j", Entity: Entity{Tags: map[string]string{"team": "a"}}},
+		`!login by auth method "m": type aws-iam: it reads an entity of IAM, and no claims or groups`: {Method: "m",
+			Entity: Entity{Claims: map[string][]string{"team": {"a"}}}},
+		`!login by auth method "j": type jwt: it reads claims, and no entity of IAM`: {Method: "j",
+			Entity: Entity{Tags: map[string]string{"team": "a"}}},
 	} {
 		want(t, visited(m, Subject{Login: &login}), expected)
 	}
@@ -177,7 +200,8 @@ func TestUnknownKindsAreErrors(t *testing.T) {
 func TestCheckSelector(t *testing.T) {
 	t.Parallel()
 	m := iam().methods["m"]
-	for _, good := range []string{"", `entity_name == "x"`, `entity_tags.service == "x" and not entity_path matches "^/x/"`} {
+	for _, good := range []string{"", `entity_name == "x"`,
+		`entity_tags.service == "x" and not entity_path matches "^/x/"`} {
 		if err := m.checkSelector(good); err != nil {
 			t.Errorf("%s: %v", good, err)
 		}

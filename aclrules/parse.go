@@ -73,19 +73,22 @@ func Parse(text string) ([]*Rule, error) {
 	var rules []*Rule
 	for _, s := range doc.scalars() {
 		if s.level != "" {
-			rules = append(rules, &Rule{Resource: s.resource, Level: s.level, Line: last(at[keyPosition{string(s.resource), 1}]), Overridden: overridden(file, s.resource)})
+			rules = append(rules, &Rule{Resource: s.resource, Level: s.level,
+				Line: last(at[keyPosition{string(s.resource), 1}]), Overridden: overridden(file, s.resource)})
 		}
 	}
 	for _, l := range doc.lists() {
 		lines := at[keyPosition{l.key(), 2}]
 		for i, b := range l.blocks {
-			rules = append(rules, &Rule{Resource: l.resource, Prefix: l.prefix, Segment: b.Segment, Level: b.Policy, Line: nth(lines, i, len(l.blocks))})
+			rules = append(rules, &Rule{Resource: l.resource, Prefix: l.prefix, Segment: b.Segment, Level: b.Policy,
+				Line: nth(lines, i, len(l.blocks))})
 		}
 	}
 	for _, l := range doc.serviceLists() {
 		lines := at[keyPosition{l.key(), 2}]
 		for i, b := range l.blocks {
-			rules = append(rules, &Rule{Resource: Service, Prefix: l.prefix, Segment: b.Segment, Level: b.Policy, Intentions: b.Intentions, Line: nth(lines, i, len(l.blocks))})
+			rules = append(rules, &Rule{Resource: Service, Prefix: l.prefix, Segment: b.Segment, Level: b.Policy,
+				Intentions: b.Intentions, Line: nth(lines, i, len(l.blocks))})
 		}
 	}
 	var refused []*ruleError

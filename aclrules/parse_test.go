@@ -17,9 +17,11 @@ func TestParse(t *testing.T) {
 		"empty":   {"", nil},
 		"comment": {"# nothing\n", nil},
 		"a line":  {`service "web" { policy = "write" }`, []*Rule{web}},
-		"json":    {`{"service":{"web":{"policy":"write"}}}`, []*Rule{{Resource: Service, Segment: "web", Level: "write"}}},
+		"json": {`{"service":{"web":{"policy":"write"}}}`,
+			[]*Rule{{Resource: Service, Segment: "web", Level: "write"}}},
 		"json list": {`{"service":[{"web":{"policy":"write"}},{"api":{"policy":"read"}}]}`,
-			[]*Rule{{Resource: Service, Segment: "web", Level: "write"}, {Resource: Service, Segment: "api", Level: "read"}}},
+			[]*Rule{{Resource: Service, Segment: "web", Level: "write"},
+				{Resource: Service, Segment: "api", Level: "read"}}},
 		"letter case of keys": {`SERVICE "web" { Policy = "write" }`, []*Rule{web}},
 		"letter case of levels stays": {`operator = "WRITE"`,
 			[]*Rule{{Resource: Operator, Level: "WRITE", Line: 1}}},
@@ -27,11 +29,13 @@ func TestParse(t *testing.T) {
 			[]*Rule{{Resource: ACL, Level: "deny", Line: 2, Overridden: &Rule{Resource: ACL, Level: "read", Line: 1}}}},
 		"an empty scalar": {`mesh = ""`, nil},
 		"repeated segments stay": {"node \"a\" { policy = \"read\" }\nnode \"a\" { policy = \"deny\" }",
-			[]*Rule{{Resource: Node, Segment: "a", Level: "read", Line: 1}, {Resource: Node, Segment: "a", Level: "deny", Line: 2}}},
+			[]*Rule{{Resource: Node, Segment: "a", Level: "read", Line: 1},
+				{Resource: Node, Segment: "a", Level: "deny", Line: 2}}},
 		"an empty segment": {`key "" { policy = "list" }`, []*Rule{{Resource: Key, Level: "list", Line: 1}}},
 		"intentions": {"service_prefix \"w\" {\n  policy = \"read\"\n  intentions = \"write\"\n}",
 			[]*Rule{{Resource: Service, Prefix: true, Segment: "w", Level: "read", Intentions: "write", Line: 1}}},
-		"what the server ignores": {`servce "web" { policy = "x" } namespace "a" { acl = "write" } identity "a" { policy = "?" } node "n" { policy = "read" sentinel { code = "x" } }`,
+		"what the server ignores": {`servce "web" { policy = "x" } namespace "a" { acl = "write" } identity "a" { ` +
+			`policy = "?" } node "n" { policy = "read" sentinel { code = "x" } }`,
 			[]*Rule{{Resource: Node, Segment: "n", Level: "read", Line: 1}}},
 		"intentions of what has none": {`node "n" { policy = "read" intentions = "x" }`,
 			[]*Rule{{Resource: Node, Segment: "n", Level: "read", Line: 1}}},
@@ -50,10 +54,12 @@ func TestParse(t *testing.T) {
 func TestParseRefusesWhatTheServerRefuses(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`service "web" { policy = "wirte" }`:                    `line 1: service "web": policy "wirte": want deny, read or write`,
-		`service "web" { }`:                                     `service "web": policy "": want deny, read or write`,
-		`service "web" { policy = "list" }`:                     `policy "list"`,
-		"\n\nkey_prefix \"a/\" { policy = \"all\" }":            `line 3: key_prefix "a/": policy "all": want deny, read, list or write`,
+		`service "web" { policy = "wirte" }`: `line 1: service "web": policy "wirte": want deny, ` +
+			`read or write`,
+		`service "web" { }`:                 `service "web": policy "": want deny, read or write`,
+		`service "web" { policy = "list" }`: `policy "list"`,
+		"\n\nkey_prefix \"a/\" { policy = \"all\" }": `line 3: key_prefix "a/": policy "all": want deny, ` +
+			`read, list or write`,
 		`service "web" { policy = "read" intentions = "list" }`: `intentions "list": want deny, read or write`,
 		`acl = "list"`:                        `line 1: acl: policy "list"`,
 		`acl = 5`:                             `line 1: acl: policy "5"`,
@@ -76,8 +82,10 @@ func TestParseRefusesWhatTheServerRefuses(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
-		`service "web" { policy = "write" intentions = "read" }`, `{"key_prefix":{"":{"policy":"list"}}}`, "acl = \"write\"\nmesh = \"deny\"",
-		"key <<EOF\nEOF\n", `service { policy = "read" }`, `key = [["a"]]`, `node "${a}" { policy = "read" }`, "{", "[", `a = "\x"`,
+		`service "web" { policy = "write" intentions = "read" }`, `{"key_prefix":{"":{"policy":"list"}}}`,
+		"acl = \"write\"\nmesh = \"deny\"",
+		"key <<EOF\nEOF\n", `service { policy = "read" }`, `key = [["a"]]`, `node "${a}" { policy = "read" }`, "{", "[",
+		`a = "\x"`,
 	} {
 		f.Add(seed)
 	}

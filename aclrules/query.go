@@ -53,7 +53,8 @@ func (q Query) check() error {
 	}
 	slices.Sort(known)
 	if !slices.Contains(known, string(q.Resource)) {
-		return fmt.Errorf("resource %q: want one of %s%s", q.Resource, strings.Join(known, ", "), hint(string(q.Resource), known))
+		return fmt.Errorf("resource %q: want one of %s%s", q.Resource, strings.Join(known, ", "),
+			hint(string(q.Resource), known))
 	}
 	allowed := []string{"read", "write"}
 	if q.Resource == Key {

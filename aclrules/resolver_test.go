@@ -52,7 +52,8 @@ func TestEverythingObtainableAndAnError(t *testing.T) {
 		t.Errorf("got %v, %v", rules, err)
 	}
 	want(t, visited(m, Subject{Token: "t"}),
-		`token t → policy "a": service "a" = read`, `!token t → policy "b": it is not readable with this token`, `token t → policy "c": service "c" = read`)
+		`token t → policy "a": service "a" = read`, `!token t → policy "b": it is not readable with this token`,
+		`token t → policy "c": service "c" = read`)
 	m.errors = nil
 	if _, err := rulesFor(m, Subject{Token: "t"}); err != nil {
 		t.Errorf("an error of nothing: %v", err)
@@ -63,7 +64,8 @@ func TestFailedListingIsReportedAndOthersContinue(t *testing.T) {
 	t.Parallel()
 	m := &memory{
 		policies: policies("a"), tokens: map[string]Token{"t": {Grants: Grants{Policies: []Link{link("a")}}}},
-		methods: map[string]AuthMethod{"m": {Name: "m", Type: "aws-iam"}}, errors: map[string]error{"rules m": errors.New("500")},
+		methods: map[string]AuthMethod{"m": {Name: "m", Type: "aws-iam"}},
+		errors:  map[string]error{"rules m": errors.New("500")},
 	}
 	want(t, visited(m, Subject{Token: "t", Login: &Login{Method: "m"}}),
 		`token t → policy "a": service "a" = read`, `!login by auth method "m": list binding rules: 500`)
@@ -79,7 +81,8 @@ func TestOrderIsDirectRolesIdentities(t *testing.T) {
 		}}},
 		tokens: map[string]Token{"3f2a1b0c-1111": {Accessor: "3f2a1b0c-1111", Grants: Grants{
 			TemplatedPolicies: []TemplatedPolicy{{Template: "builtin/api-gateway", Name: "gw"}},
-			ServiceIdentities: []ServiceIdentity{{Name: "web"}}, Roles: []Link{link("ops")}, Policies: []Link{link("direct")},
+			ServiceIdentities: []ServiceIdentity{{Name: "web"}}, Roles: []Link{link("ops")},
+			Policies: []Link{link("direct")},
 		}}},
 	}
 	want(t, visited(m, Subject{Token: "3f2a1b0c-1111"}),
@@ -96,18 +99,21 @@ func TestOrderIsDirectRolesIdentities(t *testing.T) {
 		`token 3f2a1b0c… → templated policy "builtin/api-gateway" of "gw": service_prefix "" = read`,
 		`token 3f2a1b0c… → templated policy "builtin/api-gateway" of "gw": service "gw" = write`,
 	)
-	want(t, visited(m, Subject{Token: "3F2A1B0C-1111"}), "!token 3F2A1B0C…: unknown to the server (wrong, deleted or expired)")
+	want(t, visited(m, Subject{Token: "3F2A1B0C-1111"}),
+		"!token 3F2A1B0C…: unknown to the server (wrong, deleted or expired)")
 }
 
 func TestDanglingRoleAndPolicyDoNotStopTheOthers(t *testing.T) {
 	t.Parallel()
 	m := &memory{
 		policies: policies("a"),
-		tokens:   map[string]Token{"t": {Grants: Grants{Roles: []Link{link("gone"), link("r")}, Policies: []Link{link("lost")}}}},
-		roles:    map[string]Role{"r": {ID: "id-r", Name: "r", Grants: Grants{Policies: []Link{link("a")}}}},
+		tokens: map[string]Token{"t": {Grants: Grants{Roles: []Link{link("gone"), link("r")},
+			Policies: []Link{link("lost")}}}},
+		roles: map[string]Role{"r": {ID: "id-r", Name: "r", Grants: Grants{Policies: []Link{link("a")}}}},
 	}
 	want(t, visited(m, Subject{Token: "t"}),
-		`!token t → policy "lost": it does not exist`, `!token t → role "gone": it does not exist`, `token t → role "r" → policy "a": service "a" = read`)
+		`!token t → policy "lost": it does not exist`, `!token t → role "gone": it does not exist`,
+		`token t → role "r" → policy "a": service "a" = read`)
 	found := m.resolver().Resolve(context.Background(), Subject{Token: "t"})
 	if len(found.Notes) != 2 || found.Errors != nil || len(found.Rules) != 1 {
 		t.Errorf("dangling links hide nothing: %+v", found)
@@ -117,7 +123,8 @@ func TestDanglingRoleAndPolicyDoNotStopTheOthers(t *testing.T) {
 // A visitor that goes on gets all.
 func TestRulesForGathersWhatAVisitorSees(t *testing.T) {
 	t.Parallel()
-	m := &memory{policies: policies("a", "b"), tokens: map[string]Token{"": {Accessor: "self", Grants: Grants{Policies: []Link{link("a"), link("b")}}}}}
+	m := &memory{policies: policies("a", "b"),
+		tokens: map[string]Token{"": {Accessor: "self", Grants: Grants{Policies: []Link{link("a"), link("b")}}}}}
 	rules, err := rulesFor(m, Subject{Self: true})
 	if err != nil || len(rules) != 2 || rules[1].Source.String() != `token self → policy "b"` {
 		t.Errorf("got %v, %v", rules, err)
@@ -148,7 +155,8 @@ func TestDatacenters(t *testing.T) {
 	m := &memory{
 		policies: map[string]Policy{"eu": eu},
 		roles: map[string]Role{"r": {ID: "id-r", Name: "r", Grants: Grants{
-			ServiceIdentities: []ServiceIdentity{{Name: "web", Datacenters: []string{"dc2"}}, {Name: "api", Datacenters: []string{"dc1"}}},
+			ServiceIdentities: []ServiceIdentity{{Name: "web", Datacenters: []string{"dc2"}},
+				{Name: "api", Datacenters: []string{"dc1"}}},
 			TemplatedPolicies: []TemplatedPolicy{{Template: "builtin/dns", Datacenters: []string{"dc2"}}},
 		}}},
 		tokens: map[string]Token{"t": {Grants: Grants{
@@ -187,9 +195,11 @@ func TestDatacenters(t *testing.T) {
 func TestRulesArePooledByPolicyID(t *testing.T) {
 	t.Parallel()
 	m := &memory{policies: map[string]Policy{
-		"late":  {ID: "id-2", Name: "late", Rules: `service "a" { policy = "WRITE" }`},
-		"early": {ID: "id-1", Name: "early", Rules: "service \"a\" { policy = \"DENY\" }\nnode \"b\" { policy = \"read\" }"},
-	}, tokens: map[string]Token{"t": {Grants: Grants{Policies: []Link{{ID: "id-2"}, {ID: "id-1"}}, ServiceIdentities: []ServiceIdentity{{Name: "x"}}}}}}
+		"late": {ID: "id-2", Name: "late", Rules: `service "a" { policy = "WRITE" }`},
+		"early": {ID: "id-1", Name: "early",
+			Rules: "service \"a\" { policy = \"DENY\" }\nnode \"b\" { policy = \"read\" }"},
+	}, tokens: map[string]Token{"t": {Grants: Grants{Policies: []Link{{ID: "id-2"}, {ID: "id-1"}},
+		ServiceIdentities: []ServiceIdentity{{Name: "x"}}}}}}
 	var subjects []string
 	for _, r := range m.resolver().Resolve(context.Background(), Subject{Token: "t"}).Rules {
 		subjects = append(subjects, r.Rule.Subject()+" = "+r.Rule.Level)
@@ -201,13 +211,15 @@ func TestRulesArePooledByPolicyID(t *testing.T) {
 func TestExpiredTokenHasNoRights(t *testing.T) {
 	t.Parallel()
 	m := &memory{policies: policies("a"), tokens: map[string]Token{
-		"old": {Expires: now, Grants: Grants{Policies: []Link{link("a")}}}, "young": {Expires: now.Add(1), Grants: Grants{Policies: []Link{link("a")}}},
+		"old":   {Expires: now, Grants: Grants{Policies: []Link{link("a")}}},
+		"young": {Expires: now.Add(1), Grants: Grants{Policies: []Link{link("a")}}},
 	}}
 	found := m.resolver().Resolve(context.Background(), Subject{Token: "old"})
 	if !errors.Is(found.Refused, ErrExpired) || found.Rules != nil {
 		t.Errorf("expired: %+v", found)
 	}
-	if found := m.resolver().Resolve(context.Background(), Subject{Token: "young"}); found.Refused != nil || len(found.Rules) != 1 {
+	if found := m.resolver().Resolve(context.Background(), Subject{Token: "young"}); found.Refused != nil ||
+		len(found.Rules) != 1 {
 		t.Errorf("not expired: %+v", found)
 	}
 }
@@ -215,13 +227,16 @@ func TestExpiredTokenHasNoRights(t *testing.T) {
 func TestGivenTextsAndUnknownTemplates(t *testing.T) {
 	t.Parallel()
 	m := &memory{tokens: map[string]Token{"t": {Grants: Grants{TemplatedPolicies: []TemplatedPolicy{{Template: "builtin/workload-identity", Name: "x"}}}}}}
-	subject := Subject{Token: "t", Policies: []Policy{{Name: "mine.hcl", Rules: `acl = "read"`}, {Name: "bad.hcl", Rules: `acl = "x"`}}}
+	subject := Subject{Token: "t", Policies: []Policy{{Name: "mine.hcl", Rules: `acl = "read"`},
+		{Name: "bad.hcl", Rules: `acl = "x"`}}}
 	want(t, visited(m, subject),
 		`policy "mine.hcl": acl = read`,
 		`!policy "bad.hcl": line 1: acl: policy "x": want deny, read or write`,
-		`!token t → templated policy "builtin/workload-identity" of "x": templated policy "builtin/workload-identity": not among the built-in ones`)
+		`!token t → templated policy "builtin/workload-identity" of "x": templated policy `+
+			`"builtin/workload-identity": not among the built-in ones`)
 	found := m.resolver().Resolve(context.Background(), subject)
-	if d := Merge(found.Rules, Options{Incomplete: len(found.Errors) > 0, Default: Denied}).Decide(Query{Resource: ACL, Access: ReadAccess}); d.Verdict != Unknown {
+	if d := Merge(found.Rules, Options{Incomplete: len(found.Errors) > 0, Default: Denied}).Decide(Query{Resource: ACL,
+		Access: ReadAccess}); d.Verdict != Unknown {
 		t.Errorf("with rules missing: %s", d.Verdict)
 	}
 }

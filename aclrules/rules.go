@@ -19,7 +19,8 @@ type RuleAnswer struct {
 func (r *Report) Merged() []RuleAnswer {
 	all := []RuleAnswer{}
 	for _, m := range r.table.merged() {
-		one := RuleAnswer{Resource: string(m.Rule.Resource), Prefix: m.Rule.Prefix, Segment: m.Rule.Segment, Level: m.Rule.Level, Intentions: m.Rule.Intentions}
+		one := RuleAnswer{Resource: string(m.Rule.Resource), Prefix: m.Rule.Prefix, Segment: m.Rule.Segment,
+			Level: m.Rule.Level, Intentions: m.Rule.Intentions}
 		for _, s := range m.Contributions {
 			one.Sources = append(one.Sources, contribution(s, m.Rule.Level))
 		}

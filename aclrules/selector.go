@@ -58,7 +58,8 @@ func (m AuthMethod) checkSelector(selector string) error {
 	}
 	var errs []error
 	for _, field := range m.unread(tree) {
-		errs = append(errs, fmt.Errorf("%s is not mapped by the auth method: ==, in and \"is not empty\" are always false, their negations always true", field))
+		errs = append(errs, fmt.Errorf("%s is not mapped by the auth method: ==, in and \"is not empty\" are always "+
+			"false, their negations always true", field))
 	}
 	return errors.Join(errs...)
 }
@@ -71,7 +72,8 @@ func (m AuthMethod) unread(tree any) []string {
 	case *bexpr.BinaryExpression:
 		return append(m.unread(e.Left), m.unread(e.Right)...)
 	case *bexpr.MatchExpression:
-		filled, keyed := map[string][]string{"entity_tags": m.EntityTags, "value": m.Values, "list": m.Lists}[e.Selector[0]]
+		filled, keyed := map[string][]string{"entity_tags": m.EntityTags, "value": m.Values,
+			"list": m.Lists}[e.Selector[0]]
 		if keyed && len(e.Selector) > 1 && !slices.Contains(filled, e.Selector[1]) {
 			return []string{strings.Join(e.Selector, ".")}
 		}

@@ -37,7 +37,8 @@ func ReadSnapshot(r io.Reader) (*Snapshot, error) {
 		return nil, fmt.Errorf("read the export: %w", err)
 	}
 	if s.Version != Version {
-		return nil, fmt.Errorf("read the export: version %d: want %d, as this program's acl export writes it", s.Version, Version)
+		return nil, fmt.Errorf("read the export: version %d: want %d, as this program's acl export writes it",
+			s.Version, Version)
 	}
 	return &s, nil
 }

@@ -60,7 +60,8 @@ func (s *Snapshot) lintTemplates(object string, g Grants) []Finding {
 	var found []Finding
 	for _, t := range g.TemplatedPolicies {
 		if text := s.escalation(Grants{TemplatedPolicies: []TemplatedPolicy{t}}); text != "" {
-			found = append(found, Finding{Object: object, Code: root, Message: fmt.Sprintf("templated policy %q is %s", t.Template, text)})
+			found = append(found, Finding{Object: object, Code: root,
+				Message: fmt.Sprintf("templated policy %q is %s", t.Template, text)})
 		}
 	}
 	return found
@@ -69,7 +70,8 @@ func (s *Snapshot) lintTemplates(object string, g Grants) []Finding {
 func (s *Snapshot) lintBinding(m AuthMethod, b BindingRule) []Finding {
 	var found []Finding
 	add := func(code, format string, args ...any) {
-		found = append(found, Finding{Object: fmt.Sprintf("binding rule %s of %s", b.ID, m.Name), Code: code, Message: fmt.Sprintf(format, args...)})
+		found = append(found, Finding{Object: fmt.Sprintf("binding rule %s of %s", b.ID, m.Name), Code: code,
+			Message: fmt.Sprintf(format, args...)})
 	}
 	if err := m.checkSelector(b.Selector); err != nil {
 		add(Selector, "%q: %v", b.Selector, err)
@@ -81,7 +83,8 @@ func (s *Snapshot) lintBinding(m AuthMethod, b BindingRule) []Finding {
 	kind := strings.ReplaceAll(b.BindType, "-", " ")
 	if strings.Contains(b.BindName, "${") {
 		if name, text := s.reachable(b); text != "" {
-			add(root, "%s the %s that it names itself by %q, which may be %q and is %s", who, kind, b.BindName, name, text)
+			add(root, "%s the %s that it names itself by %q, which may be %q and is %s", who, kind, b.BindName, name,
+				text)
 		} else if b.BindType == "policy" || b.BindType == "role" {
 			add(Variable, "%s the %s that it names itself by %q, also one that is made later", who, kind, b.BindName)
 		}

@@ -19,9 +19,10 @@ func TestLintSnapshot(t *testing.T) {
 			{ID: "5", Name: "oper", Rules: `operator = "write"`},
 			{ID: "4", Name: "typo", Rules: `servce "web" { policy = "write" }`},
 		},
-		Roles:       []Role{{ID: "r", Name: "nomad", Grants: nomad}, {ID: "s", Name: "both", Grants: Grants{Policies: []Link{{ID: "5"}, {ID: "1"}}}}, {ID: "q", Name: "mine", Grants: Grants{TemplatedPolicies: []TemplatedPolicy{{Template: "mine"}}}}},
-		Tokens:      []Token{{Accessor: "t", Grants: nomad}, {Accessor: "u"}},
-		AuthMethods: []AuthMethod{{Name: "jwt", Type: "jwt", Values: []string{"team"}}, {Name: "k", Type: "kubernetes"}},
+		Roles:  []Role{{ID: "r", Name: "nomad", Grants: nomad}, {ID: "s", Name: "both", Grants: Grants{Policies: []Link{{ID: "5"}, {ID: "1"}}}}, {ID: "q", Name: "mine", Grants: Grants{TemplatedPolicies: []TemplatedPolicy{{Template: "mine"}}}}},
+		Tokens: []Token{{Accessor: "t", Grants: nomad}, {Accessor: "u"}},
+		AuthMethods: []AuthMethod{{Name: "jwt", Type: "jwt", Values: []string{"team"}},
+			{Name: "k", Type: "kubernetes"}},
 		Bindings: map[string][]BindingRule{"jwt": {
 			{ID: "b1", Selector: `value.tem == "x"`, BindType: "service", BindName: "web"},
 			{ID: "b2", Selector: "((", BindType: "service", BindName: "${value.team}"},
@@ -38,7 +39,8 @@ func TestLintSnapshot(t *testing.T) {
 		}},
 		Templates: map[string]string{"mine": `operator = "write"`},
 	}
-	const root, everywhere = "equivalent to root: its holder can make a management token", "enough to pose as any service: its holder can replace the mesh's certificate authority"
+	const root, everywhere = "equivalent to root: its holder can make a management token",
+		"enough to pose as any service: its holder can replace the mesh's certificate authority"
 	want := []Finding{
 		{"policy root", 2, "root", `acl = "write" is ` + root},
 		{"policy broken", 1, "invalid", `acl: policy "all": want deny, read or write`},
@@ -47,14 +49,17 @@ func TestLintSnapshot(t *testing.T) {
 		{"role nomad", 0, "root", `templated policy "builtin/nomad-server" is ` + root},
 		{"role mine", 0, "root", `templated policy "mine" is ` + everywhere},
 		{"token t", 0, "root", `templated policy "builtin/nomad-server" is ` + root},
-		{"binding rule b1 of jwt", 0, "selector", `"value.tem == \"x\"": value.tem is not mapped by the auth method: ==, in and "is not empty" are always false, their negations always true`},
+		{"binding rule b1 of jwt", 0, "selector", `"value.tem == \"x\"": value.tem is not mapped by the auth method: ` +
+			`==, in and "is not empty" are always false, their negations always true`},
 		{"binding rule b2 of jwt", 0, "selector", `"((": it never matches: `},
 		{"binding rule b3 of jwt", 0, "root", `every login gets policy "root", which is ` + root},
 		{"binding rule b4 of jwt", 0, "root", `a login that matches gets role "nomad", which is ` + root},
-		{"binding rule b5 of jwt", 0, "root", `every login gets templated policy "builtin/nomad-server", which is ` + root},
+		{"binding rule b5 of jwt", 0, "root", `every login gets templated policy "builtin/nomad-server", which is ` +
+			root},
 		{"binding rule b6 of jwt", 0, "dangling", `role "gone" does not exist: no login gets it`},
 		{"binding rule b7 of jwt", 0, "dangling", `policy "gone" does not exist: no login gets it`},
-		{"binding rule b8 of jwt", 0, "root", `every login gets the role that it names itself by "${value.team}", which may be "both" and is ` + root},
+		{"binding rule b8 of jwt", 0, "root",
+			`every login gets the role that it names itself by "${value.team}", which may be "both" and is ` + root},
 		{"binding rule c1 of jwt", 0, "root", `a login that matches gets role "both", which is ` + root},
 		{"binding rule b0 of jwt", 0, "root", `every login gets policy "Global-MANAGEMENT", which is ` + root},
 		{"binding rule c2 of jwt", 0, "root", `every login gets role "NOMAD", which is ` + root},
@@ -117,12 +122,16 @@ func TestLintOfNamesFromTheLogin(t *testing.T) {
 	} {
 		s := &Snapshot{
 			Policies: []Policy{
-				{ID: ManagementID, Name: "Global-Management"}, {ID: "1", Name: "ops/oper", Rules: `operator = "write"`, Datacenters: []string{"dc2"}},
+				{ID: ManagementID, Name: "Global-Management"},
+				{ID: "1", Name: "ops/oper", Rules: `operator = "write"`, Datacenters: []string{"dc2"}},
 				{ID: "2", Name: "app-web", Rules: `service "web" { policy = "write" }`},
 			},
-			Roles:       []Role{{ID: "1", Name: "Admins", Grants: Grants{Policies: []Link{{ID: "1"}}}}, {ID: "2", Name: "web-1"}},
-			AuthMethods: []AuthMethod{{Name: "jwt", Type: "jwt", Values: []string{"sub", "team"}, Lists: []string{"groups"}}},
-			Bindings:    map[string][]BindingRule{"jwt": {{ID: "b", BindType: c.kind, BindName: c.name, Selector: c.selector, Variable: "${value.sub}"}}},
+			Roles: []Role{{ID: "1", Name: "Admins", Grants: Grants{Policies: []Link{{ID: "1"}}}},
+				{ID: "2", Name: "web-1"}},
+			AuthMethods: []AuthMethod{{Name: "jwt", Type: "jwt", Values: []string{"sub", "team"},
+				Lists: []string{"groups"}}},
+			Bindings: map[string][]BindingRule{"jwt": {{ID: "b", BindType: c.kind, BindName: c.name,
+				Selector: c.selector, Variable: "${value.sub}"}}},
 		}
 		var got []string
 		for _, f := range s.Lint() {
@@ -149,8 +158,10 @@ func TestLintNamesEveryRefusedRule(t *testing.T) {
 			{"p", 3, Invalid, `key "b": policy "lst": want deny, read, list or write`},
 			{"p", 4, Invalid, `acl: policy "foo": want deny, read or write`},
 		},
-		"acl = \"read\"\nservice \"a\" { policy = ]": {{"p", 2, Invalid, "neither HCL nor JSON: At 2:24: Unknown token: 2:24 RBRACK ]"}},
-		"\n\nmesh = [\"read\"]":                      {{"p", 3, Invalid, "not a policy: At 3:8: root.mesh: unknown type for string *ast.ListType"}},
+		"acl = \"read\"\nservice \"a\" { policy = ]": {{"p", 2, Invalid,
+			"neither HCL nor JSON: At 2:24: Unknown token: 2:24 RBRACK ]"}},
+		"\n\nmesh = [\"read\"]": {{"p", 3, Invalid,
+			"not a policy: At 3:8: root.mesh: unknown type for string *ast.ListType"}},
 	} {
 		if diff := cmp.Diff(want, LintText("p", text)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", text, diff)

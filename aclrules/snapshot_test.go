@@ -28,11 +28,14 @@ func full() *Snapshot {
 			Policies: []Link{{ID: "p2", Name: "eu"}}, Roles: []Link{{ID: "r1", Name: "ops"}},
 			ServiceIdentities: []ServiceIdentity{{Name: "web", Datacenters: []string{"dc1"}}},
 			NodeIdentities:    []NodeIdentity{{Name: "n", Datacenter: "dc1"}},
-			TemplatedPolicies: []TemplatedPolicy{{Template: "builtin/dns"}, {Template: "builtin/node", Name: "n", Datacenters: []string{"dc1"}}},
+			TemplatedPolicies: []TemplatedPolicy{{Template: "builtin/dns"},
+				{Template: "builtin/node", Name: "n", Datacenters: []string{"dc1"}}},
 		}}, {Accessor: "t2"}},
-		AuthMethods: []AuthMethod{{Name: "iam", Type: "aws-iam", EntityDetails: true, EntityTags: []string{"service"}}, {Name: "jwt", Type: "jwt", Values: []string{"team"}, Lists: []string{"groups"}}},
-		Bindings:    map[string][]BindingRule{"iam": {{ID: "b1", Selector: `entity_name == "x"`, BindType: "templated-policy", BindName: "builtin/node", Variable: "${entity_name}"}}, "jwt": nil},
-		Templates:   map[string]string{"builtin/node": `node "{{.Name}}" { policy = "write" }`},
+		AuthMethods: []AuthMethod{{Name: "iam", Type: "aws-iam", EntityDetails: true, EntityTags: []string{"service"}},
+			{Name: "jwt", Type: "jwt", Values: []string{"team"}, Lists: []string{"groups"}}},
+		Bindings: map[string][]BindingRule{"iam": {{ID: "b1", Selector: `entity_name == "x"`,
+			BindType: "templated-policy", BindName: "builtin/node", Variable: "${entity_name}"}}, "jwt": nil},
+		Templates: map[string]string{"builtin/node": `node "{{.Name}}" { policy = "write" }`},
 	}
 }
 
@@ -53,14 +56,16 @@ func TestWriteAndRead(t *testing.T) {
 func TestReadRefuses(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"":                                 "read the export: EOF",
-		"[]":                               "read the export: json: cannot unmarshal array",
-		`{"version":1,"polices":[]}`:       `read the export: json: unknown field "polices"`,
-		`{"version":2}`:                    "read the export: version 2: want 1, as this program's acl export writes it",
+		"":                           "read the export: EOF",
+		"[]":                         "read the export: json: cannot unmarshal array",
+		`{"version":1,"polices":[]}`: `read the export: json: unknown field "polices"`,
+		`{"version":2}`: "read the export: version 2: want 1, as this program's acl " +
+			"export writes it",
 		`{}`:                               "read the export: version 0: want 1",
 		`{"version":1,"tokens":[{"x":1}]}`: `unknown field "x"`,
 	} {
-		if s, err := ReadSnapshot(strings.NewReader(text)); s != nil || err == nil || !strings.Contains(err.Error(), want) {
+		if s, err := ReadSnapshot(strings.NewReader(text)); s != nil || err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, %v; want %q", text, s, err, want)
 		}
 	}
@@ -149,7 +154,8 @@ func TestSnapshotReadsIDsAsConsulDoes(t *testing.T) {
 		shifted   = "c25228-91dcf0-4058-cce5-11ea9ec7371a"
 	)
 	s := &Snapshot{
-		Policies: []Policy{{ID: canonical, Name: "p"}}, Roles: []Role{{ID: canonical, Name: "r"}}, Tokens: []Token{{Accessor: canonical}, {Accessor: upper[:35] + "B"}},
+		Policies: []Policy{{ID: canonical, Name: "p"}}, Roles: []Role{{ID: canonical, Name: "r"}},
+		Tokens: []Token{{Accessor: canonical}, {Accessor: upper[:35] + "B"}},
 	}
 	for _, id := range []string{canonical, upper, shifted} {
 		if _, err := s.Policy(t.Context(), Link{ID: id}); err != nil {

@@ -24,13 +24,15 @@ func TestVisitorGetsEachRuleAndEachError(t *testing.T) {
 		`!token t → policy "gone": it does not exist`,
 		`token t → policy "a": service "a" = read`,
 		`!token t → role "hidden": it is not readable with this token`,
-		`!token t → templated policy "builtin/none": templated policy "builtin/none": not among the built-in ones; did you mean "builtin/node"?`)
+		`!token t → templated policy "builtin/none": templated policy "builtin/none": not among the built-in ones; `+
+			`did you mean "builtin/node"?`)
 }
 
 func TestEachRuleHasADescribableSource(t *testing.T) {
 	t.Parallel()
 	m := &memory{
-		policies: policies("web-w"), roles: map[string]Role{"ops": {ID: "id-ops", Name: "ops", Grants: Grants{Policies: []Link{link("web-w")}}}},
+		policies: policies("web-w"), roles: map[string]Role{"ops": {ID: "id-ops", Name: "ops",
+			Grants: Grants{Policies: []Link{link("web-w")}}}},
 		tokens: map[string]Token{Anonymous: {Accessor: Anonymous, Grants: Grants{Roles: []Link{link("ops")}}}},
 	}
 	m.tokens["3f2a1b0c-0000"] = m.tokens[Anonymous]
@@ -43,7 +45,8 @@ func TestEachRuleHasADescribableSource(t *testing.T) {
 			t.Errorf("%s: %v, %v", accessor, rules, err)
 		}
 	}
-	rules, err := rulesFor(m, Subject{Roles: []Link{{Name: "ops"}}, Policies: []Policy{{Name: "x.hcl", Rules: `acl = "read"`}}})
+	rules, err := rulesFor(m, Subject{Roles: []Link{{Name: "ops"}},
+		Policies: []Policy{{Name: "x.hcl", Rules: `acl = "read"`}}})
 	if err != nil || len(rules) != 2 || rules[0].Source.String() != `role "ops" → policy "web-w"` || rules[1].Source.String() != `policy "x.hcl"` {
 		t.Errorf("of a role and a text: %v, %v", rules, err)
 	}

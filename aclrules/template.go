@@ -61,7 +61,8 @@ func Template(templateName, name string) ([]*Rule, error) {
 	t, ok := templates()[templateName]
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("templated policy %q: not among the built-in ones%s", templateName, hint(templateName, slices.Sorted(maps.Keys(templates()))))
+		return nil, fmt.Errorf("templated policy %q: not among the built-in ones%s", templateName,
+			hint(templateName, slices.Sorted(maps.Keys(templates()))))
 	case t.named && name == "":
 		return nil, fmt.Errorf("templated policy %q: needs the variable name", templateName)
 	}

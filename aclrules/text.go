@@ -35,7 +35,8 @@ func (a Answer) Sentence(width int) string {
 
 // disagreement describes that resolver and server disagree, in capitals.
 func (a Answer) disagreement() string {
-	return fmt.Sprintf("THE RESOLVER DECIDES %s, THE SERVER %s: do not rely on either", strings.ToUpper(opposite(a.Server)), strings.ToUpper(a.Server))
+	return fmt.Sprintf("THE RESOLVER DECIDES %s, THE SERVER %s: do not rely on either",
+		strings.ToUpper(opposite(a.Server)), strings.ToUpper(a.Server))
 }
 
 func opposite(decision string) string { return word(decision != Allowed.String()) }
@@ -185,7 +186,8 @@ type AnswerChange struct {
 // Explained returns the explanation as data.
 func (r *Report) Explained(a Answer) Explained {
 	x := r.explain(a.query)
-	e := Explained{Answer: a, Losers: append([]OverriddenRule{}, x.Losers...), Notes: r.notes(a.query, x.Verdict), Missing: r.missing(), Change: AnswerChange{Remove: []LocatedRule{}, Add: x.Change.Add}}
+	e := Explained{Answer: a, Losers: append([]OverriddenRule{}, x.Losers...), Notes: r.notes(a.query, x.Verdict),
+		Missing: r.missing(), Change: AnswerChange{Remove: []LocatedRule{}, Add: x.Change.Add}}
 	for _, s := range x.Change.Remove {
 		e.Change.Remove = append(e.Change.Remove, locatedRule(ruleText(s.Rule, a.query), s))
 	}

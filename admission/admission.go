@@ -128,7 +128,8 @@ type task struct {
 }
 
 func newTask(doc *taskdef.Document, format string, o Options) *task {
-	t := &task{doc: &document{Document: doc, format: format}, rolePath: o.RolePath, image: o.Image, existing: map[string]existingContainer{}}
+	t := &task{doc: &document{Document: doc, format: format}, rolePath: o.RolePath, image: o.Image,
+		existing: map[string]existingContainer{}}
 	if o.Mesh != nil {
 		t.mesh = *o.Mesh
 	}
@@ -158,10 +159,12 @@ type pipeline struct{ mutators, validators []step }
 func standard() pipeline {
 	return pipeline{
 		mutators: []step{
-			{"canonicalize", canonicalize}, {"connect", connect}, {"expose-check", exposeChecks}, {"constraints", constrain},
+			{"canonicalize", canonicalize}, {"connect", connect}, {"expose-check", exposeChecks},
+			{"constraints", constrain},
 		},
 		validators: []step{
-			{"connect", checkMesh}, {"expose-check", checkExpose}, {"validate", checkRules}, {"resources", checkResources},
+			{"connect", checkMesh}, {"expose-check", checkExpose}, {"validate", checkRules},
+			{"resources", checkResources},
 		},
 	}
 }
@@ -185,7 +188,8 @@ func Steps() (mutators, validators []string) {
 func Admit(doc []byte, o Options) (*Result, error) {
 	format := cmp.Or(o.Format, detect(doc))
 	if o.Register && format != formatECS {
-		return nil, fmt.Errorf("only a task definition of the format %s can be registered, this is of the format %s", formatECS, format)
+		return nil, fmt.Errorf("only a task definition of the format %s can be registered, this is of the format %s",
+			formatECS, format)
 	}
 	before, err := read(doc, format, o.Resource)
 	invalid, ok := errors.AsType[*taskdef.InvalidError](err)
@@ -194,7 +198,8 @@ func Admit(doc []byte, o Options) (*Result, error) {
 	}
 	after := before.Clone()
 	t := newTask(after, format, o)
-	r := &Result{Before: before, Plain: before, After: after, Format: format, Injected: t.annotations.wantMesh(o.Mesh != nil)}
+	r := &Result{Before: before, Plain: before, After: after, Format: format,
+		Injected: t.annotations.wantMesh(o.Mesh != nil)}
 	if invalid != nil {
 		r.After = before
 		t.checkInvalid(r, invalid)
@@ -279,7 +284,8 @@ func detect(doc []byte) string {
 	switch {
 	case bytes.HasPrefix(text, []byte("[")):
 		return formatContainers
-	case bytes.HasPrefix(text, []byte("{")) && !bytes.Contains(text, []byte("Resources")) && !bytes.Contains(text, []byte("ContainerDefinitions")):
+	case bytes.HasPrefix(text, []byte("{")) && !bytes.Contains(text, []byte("Resources")) &&
+		!bytes.Contains(text, []byte("ContainerDefinitions")):
 		return formatECS // without reading it
 	}
 	var root map[string]json.RawMessage // keys are exact, unlike those of a struct
@@ -312,7 +318,8 @@ func read(doc []byte, format, resource string) (*taskdef.Document, error) {
 // sorted orders findings by path, code and message, and drops what is there twice.
 func sorted(findings []Finding) []Finding {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
-		return cmp.Or(taskdef.ComparePaths(a.Path, b.Path), strings.Compare(a.Code, b.Code), strings.Compare(a.Message, b.Message))
+		return cmp.Or(taskdef.ComparePaths(a.Path, b.Path), strings.Compare(a.Code, b.Code),
+			strings.Compare(a.Message, b.Message))
 	})
 	return slices.Compact(findings)
 }

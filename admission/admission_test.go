@@ -138,7 +138,8 @@ func admitAll(t testing.TB, doc []byte, mesh *Mesh) *Result {
 
 // isOrdinary reports whether a finding is about a choice that needs no action.
 func isOrdinary(f Finding) bool {
-	return slices.Contains([]string{codeDefault, codeFirst, codeHealthFrom, codeLaunch, codeLogs, codePortChosen, codePortPlain, codeServiceFrom}, f.Code)
+	return slices.Contains([]string{codeDefault, codeFirst, codeHealthFrom, codeLaunch, codeLogs, codePortChosen,
+		codePortPlain, codeServiceFrom}, f.Code)
 }
 
 func TestCorpus(t *testing.T) {
@@ -205,7 +206,8 @@ func TestRegisteredDefinitionIsCurrent(t *testing.T) {
 			t.Errorf("%s is changed:\n%s", name, diff)
 		}
 		other := admit(t, bytes.ReplaceAll(answer, []byte("example/"), []byte("other/")), meshFile(t, mesh))
-		if bytes.Contains(answer, []byte("/admission")) && bytes.Contains(answer, []byte("example/")) && !strings.Contains(taskdef.Diff(other.Plain, other.After), taskdef.SealTag) {
+		if bytes.Contains(answer, []byte("/admission")) && bytes.Contains(answer, []byte("example/")) &&
+			!strings.Contains(taskdef.Diff(other.Plain, other.After), taskdef.SealTag) {
 			t.Errorf("%s: another image has the same hash", name)
 		}
 		checked++
@@ -250,7 +252,8 @@ func TestAnotherMeshFileChangesOwnedFieldsOnly(t *testing.T) {
 			if workload.IsMeshContainer(c.Name) {
 				continue
 			}
-			if w := want.Definition.ContainerDefinitions[i]; c.Name != w.Name || !slices.Equal(c.EntryPoint, w.EntryPoint) || !slices.Equal(c.DependsOn, w.DependsOn) {
+			if w := want.Definition.ContainerDefinitions[i]; c.Name != w.Name ||
+				!slices.Equal(c.EntryPoint, w.EntryPoint) || !slices.Equal(c.DependsOn, w.DependsOn) {
 				t.Errorf("%s: container %+v, want %+v", name, c, w)
 			}
 		}
@@ -269,7 +272,8 @@ func TestAdmittedDefinitionsAreRegistered(t *testing.T) {
 		if r.Rejected(false) || r.Format != formatECS {
 			continue
 		}
-		if again, err := Admit(r.After.Bytes(), Options{Mesh: meshFile(t, mesh), Register: true}); err != nil || again.Rejected(false) {
+		if again, err := Admit(r.After.Bytes(), Options{Mesh: meshFile(t, mesh), Register: true}); err != nil ||
+			again.Rejected(false) {
 			t.Errorf("%s: error %v, findings %v", name, err, again.Findings)
 		}
 		registered++

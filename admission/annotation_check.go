@@ -37,16 +37,22 @@ func checkAnnotation(name, value string) []problem {
 			return []problem{{value, "up to 63 letters, digits and '-', which is neither first nor last"}}
 		}
 	case name == annotationKeyPrefixes:
-		return eachWord(value, "a prefix without the leading slash: no key begins with one", func(word string) bool { return !strings.HasPrefix(word, "/") })
+		return eachWord(value, "a prefix without the leading slash: no key begins with one",
+			func(word string) bool { return !strings.HasPrefix(word, "/") })
 	case name == annotationPolicies:
 		want := fmt.Sprintf("names of policies, of up to %d letters, digits, '_' and '-'", maxPolicyName)
 		if len(config.SplitWords(value)) == 0 {
 			return []problem{{value, want}} // the broker issues no token without a policy
 		}
-		return eachWord(value, want, func(word string) bool { return len(word) <= maxPolicyName && policyName().MatchString(word) })
+		return eachWord(value, want, func(word string) bool {
+			return len(word) <= maxPolicyName &&
+				policyName().MatchString(word)
+		})
 	case name == annotationTTL:
-		if ttl, err := time.ParseDuration(value); value != config.TaskLife && (err != nil || ttl < config.MinTokenTTL || ttl > config.MaxTokenTTL) {
-			return []problem{{value, fmt.Sprintf("a duration from %s to %s, or %s", config.MinTokenTTL, config.MaxTokenTTL, config.TaskLife)}}
+		if ttl, err := time.ParseDuration(value); value != config.TaskLife &&
+			(err != nil || ttl < config.MinTokenTTL || ttl > config.MaxTokenTTL) {
+			return []problem{{value, fmt.Sprintf("a duration from %s to %s, or %s", config.MinTokenTTL,
+				config.MaxTokenTTL, config.TaskLife)}}
 		}
 	}
 	return nil
@@ -68,11 +74,13 @@ func eachWord(list, want string, valid func(word string) bool) []problem {
 func checkMeta(key, value string) []problem {
 	switch {
 	case !metaKey().MatchString(key) || len(key) > maxMetaKey:
-		return []problem{{value, fmt.Sprintf("a key after service-meta- of up to %d letters, digits, '_' and '-'", maxMetaKey)}}
+		return []problem{{value, fmt.Sprintf("a key after service-meta- of up to %d letters, digits, '_' and '-'",
+			maxMetaKey)}}
 	case strings.HasPrefix(key, "consul-"):
 		return []problem{{value, "another key: Consul reserves those that begin with consul-"}}
 	case len(value) > maxMetaValue:
-		return []problem{{fmt.Sprintf("(%d bytes)", len(value)), fmt.Sprintf("at most %d bytes", maxMetaValue)}} // it may be secret
+		// it may be secret
+		return []problem{{fmt.Sprintf("(%d bytes)", len(value)), fmt.Sprintf("at most %d bytes", maxMetaValue)}}
 	}
 	return nil
 }

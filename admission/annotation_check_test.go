@@ -48,7 +48,8 @@ func TestCheck(t *testing.T) {
 
 func TestRecognize(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]string{"service-name": "", "service-meta-x": "", "service-nmae": "did you mean consul.hashicorp.com/service-name?", "zzz": "remove it"} {
+	for name, want := range map[string]string{"service-name": "", "service-meta-x": "",
+		"service-nmae": "did you mean consul.hashicorp.com/service-name?", "zzz": "remove it"} {
 		if fix, known := recognizeAnnotation(annotationPrefix + name); fix != want || known != (want == "") {
 			t.Errorf("%s: known %v, fix %q, want %q", name, known, fix, want)
 		}

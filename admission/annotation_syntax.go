@@ -44,8 +44,10 @@ const (
 // to do about it.
 func recognizeAnnotation(name string) (fix string, known bool) {
 	names := []string{
-		annotationInject, annotationServiceName, annotationServicePort, annotationUpstreams, annotationTags, annotationGateway,
-		annotationNative, annotationCPU, annotationMemory, annotationConcurrency, annotationDepends, annotationNamespace, annotationPartition,
+		annotationInject, annotationServiceName, annotationServicePort, annotationUpstreams, annotationTags,
+		annotationGateway,
+		annotationNative, annotationCPU, annotationMemory, annotationConcurrency, annotationDepends,
+		annotationNamespace, annotationPartition,
 		annotationInjectedBy, annotationMade, annotationMesh, annotationExpose, annotationKind, taskdef.SealTag,
 		annotationKeyPrefixes, annotationPolicies, annotationTTL, annotationWrap, annotationFromImage,
 	}
@@ -102,7 +104,8 @@ func parsePaths(value string) (list []config.ExposePath, wrong []string) {
 		if err == nil && len(parts) > 2 {
 			p.ListenerPort, err = strconv.Atoi(parts[2])
 		}
-		if err != nil || !strings.HasPrefix(p.Path, "/") || p.LocalPathPort < 1 || p.LocalPathPort > 65535 || len(parts) > 3 {
+		if err != nil || !strings.HasPrefix(p.Path, "/") || p.LocalPathPort < 1 || p.LocalPathPort > 65535 ||
+			len(parts) > 3 {
 			wrong = append(wrong, word)
 			continue
 		}

@@ -60,7 +60,8 @@ func (t *task) reportNotInjected() {
 
 // read reads the annotations of the document, in place of those that were read before.
 func (as *annotations) read() {
-	*as = annotations{doc: as.doc, values: map[string]annotation{}, exempt: map[string]bool{}, native: map[string]bool{}, wrap: map[string]choice{}}
+	*as = annotations{doc: as.doc, values: map[string]annotation{}, exempt: map[string]bool{},
+		native: map[string]bool{}, wrap: map[string]choice{}}
 	def := as.doc.Definition
 	for i, c := range def.ContainerDefinitions {
 		if workload.IsMeshContainer(c.Name) {
@@ -160,7 +161,8 @@ func (as *annotations) add(name string, a annotation) {
 	}
 	before, given := as.values[name]
 	if given && before.value != a.value {
-		as.doc.report(codeAnnConflict, a.path, "annotation", name, "one", strconv.Quote(before.value), "other", strconv.Quote(a.value),
+		as.doc.report(codeAnnConflict, a.path, "annotation", name, "one", strconv.Quote(before.value), "other",
+			strconv.Quote(a.value),
 			"a", as.doc.containerName(before.container), "b", as.doc.containerName(a.container))
 		return
 	}

@@ -23,7 +23,8 @@ func TestDependenciesLeadToTheContainersOfThisMesh(t *testing.T) {
 	t.Parallel()
 	const edges = `"dependsOn": [{"containerName": "consul-client", "condition": "START"}, {"containerName": "consul-ecs-mesh-init", "condition": "SUCCESS"},
 		{"containerName": "consul-dataplane", "condition": "HEALTHY"}, {"containerName": "db", "condition": "START"}]`
-	doc := definition("", `"essential": true, `+edges+`}, {"name": "db", "image": "db"}, {"name": "cron", "image": "cron", `+edges+`, "dockerLabels": {"consul.hashicorp.com/depends": "false"}`)
+	doc := definition("", `"essential": true, `+edges+`}, {"name": "db", "image": "db"}, {"name": "cron", `+
+		`"image": "cron", `+edges+`, "dockerLabels": {"consul.hashicorp.com/depends": "false"}`)
 	r := admit(t, doc, parseMesh(t, []byte(plainMesh)))
 	for name, want := range map[string][]string{
 		"app":  {"db START", "sidecar-proxy HEALTHY"},
@@ -57,7 +58,8 @@ func TestUnwrappedApplicationStartsAfterItsOwnProxy(t *testing.T) {
 
 func TestOwnProxyDoesNotWaitForItself(t *testing.T) {
 	t.Parallel()
-	doc := definition("", plainApp+`}, {"name": "edge", "image": "envoy", "dockerLabels": {"consul.hashicorp.com/kind": "connect-proxy:app"},
+	doc := definition("", plainApp+
+		`}, {"name": "edge", "image": "envoy", "dockerLabels": {"consul.hashicorp.com/kind": "connect-proxy:app"},
 		"dependsOn": [{"containerName": "sidecar-proxy", "condition": "HEALTHY"}]`)
 	r := admit(t, doc, parseMesh(t, []byte(plainMesh)))
 	if got, want := dependencies(r, "edge"), []string{"consul-ecs-mesh-init SUCCESS"}; !slices.Equal(got, want) {
@@ -67,14 +69,16 @@ func TestOwnProxyDoesNotWaitForItself(t *testing.T) {
 
 // ownProxy returns a definition with its own proxy, and an application that cannot be wrapped.
 func ownProxy() []byte {
-	return definition("", `"user": "1000"}, {"name": "edge", "image": "envoy", "dockerLabels": {"consul.hashicorp.com/kind": "connect-proxy:app"}`)
+	return definition("", `"user": "1000"}, {"name": "edge", "image": "envoy", "dockerLabels": `+
+		`{"consul.hashicorp.com/kind": "connect-proxy:app"}`)
 }
 
 // All findings are reported at once, also those about the rest of a definition whose
 // configuration is refused.
 func TestInvalidConfigurationHidesNoOtherFinding(t *testing.T) {
 	t.Parallel()
-	r := admit(t, annotated(map[string]string{"service-name": "Web", "service-tags": "a,a", "upstreams": "api:20000"}), parseMesh(t, []byte(plainMesh)))
+	r := admit(t, annotated(map[string]string{"service-name": "Web", "service-tags": "a,a", "upstreams": "api:20000"}),
+		parseMesh(t, []byte(plainMesh)))
 	var codes []string
 	for _, f := range r.Findings {
 		codes = append(codes, f.Code)
@@ -117,11 +121,13 @@ func TestDefinitionWithoutContainersIsNotCalledComputed(t *testing.T) {
 	if slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Code == codeComputed }) || !r.Rejected(false) {
 		t.Errorf("findings %v", r.Findings)
 	}
-	computed, err := taskdef.ParseTemplate([]byte(`{"NetworkMode": "awsvpc", "ContainerDefinitions": {"Ref": "Containers"}}`), "")
+	computed, err := taskdef.ParseTemplate(
+		[]byte(`{"NetworkMode": "awsvpc", "ContainerDefinitions": {"Ref": "Containers"}}`), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := admit(t, computed.Bytes(), parseMesh(t, []byte(plainMesh))); !slices.Contains(places(r), "ADM-CONTAINERS $.ContainerDefinitions") {
+	if r := admit(t, computed.Bytes(), parseMesh(t, []byte(plainMesh))); !slices.Contains(places(r),
+		"ADM-CONTAINERS $.ContainerDefinitions") {
 		t.Errorf("findings %v", r.Findings)
 	}
 }
@@ -135,7 +141,8 @@ func TestNullLogConfigurationCountsAsAbsent(t *testing.T) {
 			t.Errorf("%s has %+v, want that of the application", c.Name, c.LogConfiguration)
 		}
 	}
-	if text := string(admit(t, definition("", plainApp), mesh).After.Bytes()); strings.Contains(text, "logConfiguration") {
+	if text := string(admit(t, definition("", plainApp), mesh).After.Bytes()); strings.Contains(text,
+		"logConfiguration") {
 		t.Errorf("logConfiguration in %s", text)
 	}
 }
@@ -158,7 +165,8 @@ func TestMeshFileWithAWrongTypeNamesTheMember(t *testing.T) {
 		`{"sidecars": {"proxy": {"essential": "yes"}}}`: "admission.sidecars.proxy.essential of the mesh file: must " +
 			"be true or false, but is a JSON string",
 	} {
-		if _, err := ParseMesh([]byte(`{"admission": ` + doc + `}`)); err == nil || !strings.HasSuffix(err.Error(), want) {
+		if _, err := ParseMesh([]byte(`{"admission": ` + doc + `}`)); err == nil ||
+			!strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", doc, err, want)
 		}
 	}

@@ -93,7 +93,8 @@ func canonicalizeTask(d *document) {
 		d.report(codeNetDefault, "$.networkMode")
 	}
 	tags := d.list(d.Task, "tags")
-	if tags == nil || slices.ContainsFunc(d.Definition.Tags, func(tag taskdef.Tag) bool { return tag.Key == annotationMesh }) {
+	if tags == nil || slices.ContainsFunc(d.Definition.Tags,
+		func(tag taskdef.Tag) bool { return tag.Key == annotationMesh }) {
 		return
 	}
 	tags.Append(d.node(taskdef.Tag{Key: annotationMesh, Value: "true"}))
@@ -130,7 +131,8 @@ func canonicalizeHealth(d *document, i int, n *taskdef.Node) {
 func canonicalizeCommand(d *document, path string, command *taskdef.Node) {
 	line := texts(command)
 	computed := func(word *taskdef.Node) bool { _, known := word.Text(); return !known }
-	if len(line) == 0 || slices.ContainsFunc(command.Items(), computed) || slices.Contains([]string{"CMD", "CMD-SHELL", "NONE"}, line[0]) {
+	if len(line) == 0 || slices.ContainsFunc(command.Items(), computed) ||
+		slices.Contains([]string{"CMD", "CMD-SHELL", "NONE"}, line[0]) {
 		return
 	}
 	word := "CMD"

@@ -50,7 +50,8 @@ func unsealed(d *document, n *taskdef.Node) ([]byte, error) {
 
 // canonicalContainer returns the text of a container with the defaults of ECS.
 func canonicalContainer(d *document, n *taskdef.Node) ([]byte, error) {
-	doc, err := taskdef.Parse(fmt.Appendf(nil, `{"networkMode": %q, "containerDefinitions": [%s]}`, d.Definition.NetworkMode, n.JSON()))
+	doc, err := taskdef.Parse(fmt.Appendf(nil, `{"networkMode": %q, "containerDefinitions": [%s]}`,
+		d.Definition.NetworkMode, n.JSON()))
 	if err != nil {
 		return nil, fmt.Errorf("read a container of the mesh: %w", err)
 	}
@@ -86,10 +87,12 @@ func (t *task) reportChanged() {
 		if err != nil || errNow != nil {
 			continue // ECS refuses such a container
 		}
-		changed, how := changedMembers(before, now), "was changed after its admission, and is again what the mesh file has"
+		changed, how := changedMembers(before, now),
+			"was changed after its admission, and is again what the mesh file has"
 		if seal == "" {
 			written := func(member string) bool { return t.containers.writtenEarlier(was.container, member) }
-			changed, how = slices.DeleteFunc(missingMembers(before, now), written), "was not what the mesh file has, and is that now"
+			changed, how = slices.DeleteFunc(missingMembers(before, now), written),
+				"was not what the mesh file has, and is that now"
 		}
 		for _, member := range changed {
 			t.doc.report(codeChanged, fmt.Sprintf("$.containerDefinitions[%d].%s", i, member),
@@ -104,7 +107,8 @@ func (cs *containers) writtenEarlier(was taskdef.Container, member string) bool 
 	switch member {
 	case "user", "linuxParameters":
 		p := was.LinuxParameters
-		return was.Name == workload.ContainerMeshInit && p != nil && p.Capabilities != nil && slices.Contains(p.Capabilities.Add, "NET_ADMIN")
+		return was.Name == workload.ContainerMeshInit && p != nil && p.Capabilities != nil &&
+			slices.Contains(p.Capabilities.Add, "NET_ADMIN")
 	case "stopTimeout":
 		line := strings.Join(slices.Concat(was.EntryPoint, was.Command), " ") + " "
 		return was.StopTimeout != nil && strings.Contains(line, strings.Join(stopFlag(*was.StopTimeout), " ")+" ")
@@ -119,8 +123,10 @@ func (cs *containers) writtenEarlier(was taskdef.Container, member string) bool 
 
 // settable are the members that the settings of a container have.
 var settable = []string{
-	"image", "essential", "cpu", "memory", "memoryReservation", "user", "readonlyRootFilesystem", "linuxParameters", "startTimeout",
-	"stopTimeout", "environment", "secrets", "dockerLabels", "portMappings", "mountPoints", "healthCheck", "restartPolicy", "logConfiguration",
+	"image", "essential", "cpu", "memory", "memoryReservation", "user", "readonlyRootFilesystem", "linuxParameters",
+	"startTimeout",
+	"stopTimeout", "environment", "secrets", "dockerLabels", "portMappings", "mountPoints", "healthCheck",
+	"restartPolicy", "logConfiguration",
 }
 
 // changedMembers returns the keys, as the ECS API writes them, whose values differ.

@@ -52,11 +52,15 @@ func TestChangesOfTheMeshsContainersAreNamed(t *testing.T) {
 	mesh := parseMesh(t, []byte(plainMesh))
 	admitted := admit(t, []byte(plainText), mesh).After.Bytes()
 	for member, value := range map[string]string{
-		"readonlyRootFilesystem": `false`, "user": `"0"`, "linuxParameters": `{"capabilities": {"drop": ["NET_RAW"]}}`, "essential": `false`,
-		"restartPolicy": `{"enabled": true}`, "environment": `[{"name": "A", "value": "1"}]`, "cpu": `64`, "memory": `200`, "memoryReservation": `100`,
-		"logConfiguration": `{"logDriver": "awslogs"}`, "stopTimeout": `60`, "startTimeout": `60`, "healthCheck": `{"command": ["CMD", "x"]}`,
-		"command": `["envoy"]`, "image": `"envoy:2"`, "secrets": `[{"name": "a", "valueFrom": "b"}]`, "portMappings": `[{"containerPort": 7}]`,
-		"mountPoints": `[]`, "ulimits": `[]`, "workingDirectory": `"/"`,
+		"readonlyRootFilesystem": `false`, "user": `"0"`, "linuxParameters": `{"capabilities": {"drop": ["NET_RAW"]}}`,
+		"essential":     `false`,
+		"restartPolicy": `{"enabled": true}`, "environment": `[{"name": "A", "value": "1"}]`, "cpu": `64`,
+		"memory": `200`, "memoryReservation": `100`,
+		"logConfiguration": `{"logDriver": "awslogs"}`, "stopTimeout": `60`, "startTimeout": `60`,
+		"healthCheck": `{"command": ["CMD", "x"]}`,
+		"command":     `["envoy"]`, "image": `"envoy:2"`, "secrets": `[{"name": "a", "valueFrom": "b"}]`,
+		"portMappings": `[{"containerPort": 7}]`,
+		"mountPoints":  `[]`, "ulimits": `[]`, "workingDirectory": `"/"`,
 		"privileged": `true`, "hostname": `"h"`,
 	} {
 		got := changedOf(t, admitted, mesh, func(proxy map[string]any) {
@@ -70,7 +74,10 @@ func TestChangesOfTheMeshsContainersAreNamed(t *testing.T) {
 			t.Errorf("%s: findings name %q", member, got)
 		}
 	}
-	if got := changedOf(t, admitted, mesh, func(proxy map[string]any) { delete(proxy, "readonlyRootFilesystem") }); !slices.Equal(got, []string{"readonlyRootFilesystem"}) {
+	if got := changedOf(t, admitted, mesh, func(proxy map[string]any) {
+		delete(proxy,
+			"readonlyRootFilesystem")
+	}); !slices.Equal(got, []string{"readonlyRootFilesystem"}) {
 		t.Errorf("a removed member: findings name %q", got)
 	}
 }
@@ -99,7 +106,8 @@ func TestSettingsOfAContainerWithoutASealAreNamed(t *testing.T) {
 		proxy["linuxParameters"] = map[string]any{"capabilities": map[string]any{"drop": []any{"NET_RAW"}}}
 		proxy["dockerLabels"].(map[string]any)["team"] = "shop"
 	})
-	if want := []string{"dockerLabels", "environment", "essential", "linuxParameters", "restartPolicy"}; !slices.Equal(got, want) {
+	if want := []string{"dockerLabels", "environment", "essential", "linuxParameters",
+		"restartPolicy"}; !slices.Equal(got, want) {
 		t.Errorf("findings name %q, want %q", got, want)
 	}
 }
@@ -107,7 +115,8 @@ func TestSettingsOfAContainerWithoutASealAreNamed(t *testing.T) {
 // What an earlier version wrote itself, and this one writes differently, is no setting of the user.
 func TestDefaultsOfAnEarlierVersionAreNoSettings(t *testing.T) {
 	t.Parallel()
-	const logs = `"logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "g", "awslogs-region": "r", "awslogs-stream-prefix": "p", "awslogs-datetime-format": "%Y"}}`
+	const logs = `"logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "g", "awslogs-region": ` +
+		`"r", "awslogs-stream-prefix": "p", "awslogs-datetime-format": "%Y"}}`
 	const label = `"image": "x", "essential": false, "dockerLabels": {"consul.hashicorp.com/injected-by": "consul-ecs"}`
 	for members, want := range map[string]string{
 		`"user": "0", "linuxParameters": {"capabilities": {"add": ["NET_ADMIN"]}, "initProcessEnabled": true}`: "",
@@ -134,8 +143,10 @@ func TestDefaultsOfAnEarlierVersionAreNoSettings(t *testing.T) {
 func TestCureOfAChangeIsAccepted(t *testing.T) {
 	t.Parallel()
 	for change, settable := range map[string]bool{
-		"consul-ecs-mesh-init healthCheck": false, "consul-ecs-mesh-init essential": false, "consul-ecs-install essential": false,
-		"consul-ecs-mesh-init user": true, "sidecar-proxy healthCheck": true, "consul-client essential": true, "sidecar-proxy command": false,
+		"consul-ecs-mesh-init healthCheck": false, "consul-ecs-mesh-init essential": false,
+		"consul-ecs-install essential": false,
+		"consul-ecs-mesh-init user":    true, "sidecar-proxy healthCheck": true, "consul-client essential": true,
+		"sidecar-proxy command": false,
 	} {
 		container, member, _ := strings.Cut(change, " ")
 		if got := fixOfChange(container, member); strings.Contains(got, "admission.sidecars.") != settable {
@@ -150,7 +161,8 @@ func TestChangesOfAListOfContainersAreNamed(t *testing.T) {
 		"transparentProxy": {"enabled": false}}`))
 	admitted := admit(t, []byte(`[{"name": "app", "image": "app", "memory": 64, "entryPoint": ["/app"],
 		"portMappings": [{"containerPort": 80}]}]`), mesh).After.Bytes()
-	if got := changedOf(t, admitted, mesh, func(proxy map[string]any) { proxy["cpu"] = 64 }); !slices.Equal(got, []string{"cpu"}) {
+	if got := changedOf(t, admitted, mesh, func(proxy map[string]any) { proxy["cpu"] = 64 }); !slices.Equal(got,
+		[]string{"cpu"}) {
 		t.Errorf("findings name %q, want cpu", got)
 	}
 	if got := changedOf(t, admitted, mesh, func(map[string]any) {}); got != nil {
@@ -184,7 +196,8 @@ func TestChangesOfATemplateAreNamed(t *testing.T) {
 func TestAnotherMeshFileIsNoChangeByTheUser(t *testing.T) {
 	t.Parallel()
 	admitted := string(admit(t, []byte(plainText), parseMesh(t, []byte(plainMesh))).After.Bytes())
-	other := parseMesh(t, []byte(strings.Replace(plainMesh, `"proxy"`, `"admission": {"sidecars": {"all": {"cpu": 8}}, "images": {"envoy": "envoy:2"}}, "proxy"`, 1)))
+	other := parseMesh(t, []byte(strings.Replace(plainMesh, `"proxy"`,
+		`"admission": {"sidecars": {"all": {"cpu": 8}}, "images": {"envoy": "envoy:2"}}, "proxy"`, 1)))
 	edited := strings.Replace(admitted, "app:1", "app:2", 1)
 	for _, f := range admit(t, []byte(edited), other).Findings {
 		if f.Code == codeChanged {
@@ -196,7 +209,8 @@ func TestAnotherMeshFileIsNoChangeByTheUser(t *testing.T) {
 // ECS fills defaults in, which is no change either.
 func TestDescribedContainersAreNoChangeByTheUser(t *testing.T) {
 	t.Parallel()
-	mesh := parseMesh(t, []byte(sidecarsMesh(`"proxy": {"portMappings": [{"containerPort": 20000}], "restartPolicy": {}, "environment": [{"name": "Z", "value": ""}, {"name": "A", "value": "1"}]}`)))
+	mesh := parseMesh(t, []byte(sidecarsMesh(`"proxy": {"portMappings": [{"containerPort": 20000}], "restartPolicy": `+
+		`{}, "environment": [{"name": "Z", "value": ""}, {"name": "A", "value": "1"}]}`)))
 	r := admit(t, []byte(plainText), mesh)
 	tags, err := json.Marshal(r.After.Definition.Tags)
 	if err != nil {

@@ -53,13 +53,15 @@ func meshShare(t *task, rule string) int {
 // roleRules are rules that injected containers break when the task lacks an execution
 // role, by what of them needs it.
 var roleRules = map[string]string{
-	"secret-role": "secrets of the mesh file", "fargate-execution-role-logs": "logs in awslogs", "fargate-execution-role-image": "images in ECR",
+	"secret-role": "secrets of the mesh file", "fargate-execution-role-logs": "logs in awslogs",
+	"fargate-execution-role-image": "images in ECR",
 }
 
 // isInjected reports whether a path of the document is in a container of the mesh.
 func (d *document) isInjected(path string) bool {
 	for i, c := range d.Definition.ContainerDefinitions {
-		if workload.IsMeshContainer(c.Name) && strings.HasPrefix(path, d.Locate(fmt.Sprintf("$.containerDefinitions[%d].", i))) {
+		if workload.IsMeshContainer(c.Name) &&
+			strings.HasPrefix(path, d.Locate(fmt.Sprintf("$.containerDefinitions[%d].", i))) {
 			return true
 		}
 	}
@@ -124,7 +126,8 @@ func checkSynced(t *task) {
 		case at < 0 && !areAllNamed(t.doc):
 		case at < 0:
 			message = fmt.Sprintf("the task has no container %s", name)
-		case t.doc.isAbsent(t.doc.containers()[at], "healthCheck") || containers[at].HealthCheck != nil && slices.Equal(containers[at].HealthCheck.Command, []string{"NONE"}):
+		case t.doc.isAbsent(t.doc.containers()[at], "healthCheck") || containers[at].HealthCheck != nil &&
+			slices.Equal(containers[at].HealthCheck.Command, []string{"NONE"}):
 			message = fmt.Sprintf("the container %s has no health check", name)
 		}
 		if message != "" {
@@ -135,7 +138,8 @@ func checkSynced(t *task) {
 
 // areAllNamed reports whether the names of all containers are known.
 func areAllNamed(d *document) bool {
-	return !slices.ContainsFunc(d.Definition.ContainerDefinitions, func(c taskdef.Container) bool { return c.Name == "" })
+	return !slices.ContainsFunc(d.Definition.ContainerDefinitions,
+		func(c taskdef.Container) bool { return c.Name == "" })
 }
 
 func checkBootstrap(t *task) {
@@ -180,7 +184,8 @@ func checkNames(t *task) {
 	}
 	for _, u := range t.cfg.Proxy.Upstreams {
 		if u.DestinationType != "prepared_query" && !validService(u.DestinationName) {
-			t.doc.report(codeUpstream, t.annotations.pathOf(annotationUpstreams), "name", u.DestinationName, "message", "this is not a valid service name")
+			t.doc.report(codeUpstream, t.annotations.pathOf(annotationUpstreams), "name", u.DestinationName, "message",
+				"this is not a valid service name")
 		}
 	}
 }
@@ -237,7 +242,8 @@ func checkContainer(t *task, i int, c *taskdef.Container, application bool) {
 	}
 	checkMounts(t, at, c)
 	for j, e := range c.Environment {
-		secret := strings.HasSuffix(e.Name, "_TOKEN") || strings.HasSuffix(e.Name, "_SECRET") || strings.HasSuffix(e.Name, "_PASSWORD")
+		secret := strings.HasSuffix(e.Name, "_TOKEN") || strings.HasSuffix(e.Name, "_SECRET") ||
+			strings.HasSuffix(e.Name, "_PASSWORD")
 		if secret && e.Value != "" {
 			t.doc.report(codeSecret, fmt.Sprintf("%s.environment[%d]", at, j), "name", e.Name)
 		}
@@ -289,7 +295,8 @@ func checkRuntime(d *document, at string, c *taskdef.Container) {
 func checkHang(d *document, at string, c *taskdef.Container) {
 	for j, after := range c.DependsOn {
 		other := d.Definition.Container(after.ContainerName)
-		if after.Condition == taskdef.ConditionHealthy && c.IsEssential() && other != nil && !other.IsEssential() && other.StartTimeout == nil {
+		if after.Condition == taskdef.ConditionHealthy && c.IsEssential() && other != nil && !other.IsEssential() &&
+			other.StartTimeout == nil {
 			d.report(codeDepHang, fmt.Sprintf("%s.dependsOn[%d]", at, j), "container", c.Name, "other", other.Name)
 		}
 	}
@@ -311,7 +318,8 @@ func checkArchitecture(d *document, at, image string) {
 	if p := d.Definition.RuntimePlatform; p != nil && p.CPUArchitecture != "" {
 		arch = p.CPUArchitecture
 	}
-	for other, suffixes := range map[string][]string{"X86_64": {"-amd64", "-x86_64"}, "ARM64": {"-arm64", "-arm64v8", "-aarch64"}} {
+	for other, suffixes := range map[string][]string{"X86_64": {"-amd64", "-x86_64"},
+		"ARM64": {"-arm64", "-arm64v8", "-aarch64"}} {
 		for _, suffix := range suffixes {
 			if other != arch && strings.HasSuffix(image, suffix) {
 				d.report(codeArch, at+".image", "image", image, "other", other, "arch", arch)

@@ -21,9 +21,12 @@ const (
 // sidecarCodes returns the rules about settings of the mesh's containers, sorted by code.
 func sidecarCodes() []Code {
 	return []Code{
-		{codeSidecarUser, taskdef.Error, "admission.sidecars of the mesh file has user {user} for container {container}, which runs as {want} with the transparent proxy", "remove it there"},
-		{codeSidecars, taskdef.Warn, "admission.sidecars of the mesh file has {role}, which this task does not get", "name one of {roles}"},
-		{codeVolumeOwner, taskdef.Warn, "container {container} runs as user {user}, and cannot {use} the shared volume at {dir}, which belongs to {owner}", "{fix}"},
+		{codeSidecarUser, taskdef.Error, "admission.sidecars of the mesh file has user {user} for container " +
+			"{container}, which runs as {want} with the transparent proxy", "remove it there"},
+		{codeSidecars, taskdef.Warn, "admission.sidecars of the mesh file has {role}, which this task does not get",
+			"name one of {roles}"},
+		{codeVolumeOwner, taskdef.Warn, "container {container} runs as user {user}, and cannot {use} the shared " +
+			"volume at {dir}, which belongs to {owner}", "{fix}"},
 	}
 }
 
@@ -75,14 +78,16 @@ func checkDirectory(t *task) {
 	}
 	t.doc.report(codeVolumeOwner, "$", "container", name, "user", meshUser, "use", use, "dir", dir,
 		"owner", "root unless the image of "+gate+" has this directory",
-		"fix", "remove bootstrapDir from the mesh file, or name the directory's owner in that image as user in admission.sidecars."+roleOf(gate))
+		"fix", "remove bootstrapDir from the mesh file, or name the directory's owner in that image as user in "+
+			"admission.sidecars."+roleOf(gate))
 }
 
 // checkOwner finds a user in the mesh file who cannot use the shared volume.
 func checkOwner(t *task, at, role string, c *taskdef.Container) {
 	given, use := t.mesh.settings.sidecar(role).User != nil, volumeUse(t.cfg, role)
 	if given && t.cfg.BootstrapDir == defaultBootstrapDir && !usesVolume(c, use) {
-		t.doc.report(codeVolumeOwner, at+".user", "container", c.Name, "user", c.User, "use", use, "dir", defaultBootstrapDir,
+		t.doc.report(codeVolumeOwner, at+".user", "container", c.Name, "user", c.User, "use", use, "dir",
+			defaultBootstrapDir,
 			"owner", meshUser, "fix", "remove user from admission.sidecars of the mesh file for it")
 	}
 }
@@ -120,7 +125,8 @@ func checkWrittenRoot(t *task, at string, c *taskdef.Container) {
 	writes := t.cfg.Proxy.NamedUpstreams || isTransparent(t.cfg) && t.cfg.TransparentProxy.ConsulDNS.Enabled
 	if writes && roleOf(c.Name) == roleMeshInit && taskdef.Or(c.ReadonlyRootFilesystem, false) {
 		t.doc.report(codeConfig, at+".readonlyRootFilesystem", "path", "$.admission.sidecars", "message",
-			"with readonlyRootFilesystem mesh-init cannot write /etc/hosts and /etc/resolv.conf, and the task would not start; set it to false for meshInit")
+			"with readonlyRootFilesystem mesh-init cannot write /etc/hosts and /etc/resolv.conf, and the task would "+
+				"not start; set it to false for meshInit")
 	}
 }
 

@@ -76,7 +76,8 @@ func (cs *containers) servicePort() int {
 	}
 	chosen := found[max(0, slices.IndexFunc(found, func(c candidate) bool { return c.declared }))]
 	if chosen.computed != "" {
-		cs.doc.reportAt(codeServicePort, chosen.computed, "why", fmt.Sprintf("the port of container %s is known at deployment only", cs.doc.containerName(chosen.container)))
+		cs.doc.reportAt(codeServicePort, chosen.computed, "why",
+			fmt.Sprintf("the port of container %s is known at deployment only", cs.doc.containerName(chosen.container)))
 		return 0
 	}
 	cs.reportPort(chosen, serving[0], slices.DeleteFunc(found, func(c candidate) bool { return c == chosen }), others)
@@ -98,7 +99,8 @@ func (cs *containers) reportPort(chosen candidate, first int, others, collected 
 	case len(others) > 0:
 		code, why = codePortChoice, "the first of several: it may be "+also
 	case chosen.container != first:
-		code, why = codePortChoice, fmt.Sprintf("as container %s, the first essential application, has no TCP port", cs.doc.containerName(first))
+		code, why = codePortChoice, fmt.Sprintf("as container %s, the first essential application, has no TCP port",
+			cs.doc.containerName(first))
 	case also != "":
 		why = "and not with " + also + ", which is known as a collector"
 	default:
@@ -225,13 +227,15 @@ func checkPlainPorts(t *task) {
 			}
 		}
 		report(direct, "callers reach them without its encryption and its intentions")
-		report(captured, "the transparent proxy takes their connections, and has no listener for them; transparentProxy.excludeInboundPorts of the mesh file lets them through")
+		report(captured, "the transparent proxy takes their connections, and has no listener for them; "+
+			"transparentProxy.excludeInboundPorts of the mesh file lets them through")
 	}
 }
 
 // outside returns the ports of a container but the service's: those that callers reach directly, and
 // those whose connections the transparent proxy takes. There is none for nil.
-func outside(mappings []taskdef.PortMapping, service int, redirection *config.TransparentProxy) (direct, captured []string) {
+func outside(mappings []taskdef.PortMapping, service int, redirection *config.TransparentProxy) (direct,
+	captured []string) {
 	for _, p := range mappings {
 		switch from, to := p.Ports(); {
 		case from < 1 || from == to && from == service && p.Protocol != "udp":
@@ -283,7 +287,8 @@ func checkDefaultImages(t *task) {
 	}
 	slices.Sort(defaults)
 	if defaults = slices.Compact(defaults); len(defaults) > 0 {
-		t.doc.report(codeDefault, "$", "what", "the containers of the mesh have the images "+strings.Join(defaults, ", "),
+		t.doc.report(codeDefault, "$", "what", "the containers of the mesh have the images "+
+			strings.Join(defaults, ", "),
 			"fix", "set admission.images in the mesh file")
 	}
 }

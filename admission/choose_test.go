@@ -77,7 +77,8 @@ func TestServicePortIsChosenByEvidence(t *testing.T) {
 		},
 		"appProtocol": {
 			[]string{
-				container("web", "web", `"portMappings": [{"containerPort": 9090}, {"containerPort": 80, "appProtocol": "http"}]`),
+				container("web", "web", `"portMappings": [{"containerPort": 9090}, {"containerPort": 80, `+
+					`"appProtocol": "http"}]`),
 			},
 			80,
 			"ADM-PORT-CHOSEN: the service is registered with port 80 of container web, which has an " +
@@ -85,7 +86,8 @@ func TestServicePortIsChosenByEvidence(t *testing.T) {
 		},
 		"two of appProtocol": {
 			[]string{
-				container("web", "web", `"portMappings": [{"containerPort": 80, "appProtocol": "http"}, {"containerPort": 81, "appProtocol": "grpc"}]`),
+				container("web", "web", `"portMappings": [{"containerPort": 80, "appProtocol": "http"}, `+
+					`{"containerPort": 81, "appProtocol": "grpc"}]`),
 			},
 			80,
 			"ADM-PORT-CHOICE: the service is registered with port 80 of container web, the first of several: it " +
@@ -150,7 +152,8 @@ func TestServicePortIsChosenByEvidence(t *testing.T) {
 				"without a port",
 		},
 		"annotation": {
-			[]string{container("web", "web", `"portMappings": [{"containerPort": 80}, {"containerPort": 81}], "dockerLabels": {"consul.hashicorp.com/service-port": "81"}`)},
+			[]string{container("web", "web", `"portMappings": [{"containerPort": 80}, {"containerPort": 81}], `+
+				`"dockerLabels": {"consul.hashicorp.com/service-port": "81"}`)},
 			81, "",
 		},
 		"annotation of 0": {
@@ -172,7 +175,8 @@ func TestServicePortIsChosenByEvidence(t *testing.T) {
 
 func TestCollectorIsNotChosenForHealthAndLogs(t *testing.T) {
 	t.Parallel()
-	const logs = `"logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": %q, "awslogs-region": "eu-west-1"}}`
+	const logs = `"logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": %q, "awslogs-region": ` +
+		`"eu-west-1"}}`
 	const health = `"healthCheck": {"command": ["CMD", "/check"]}`
 	agent := container("agent", "amazon/aws-xray-daemon", health+", "+fmt.Sprintf(logs, "agent"))
 	for name, c := range map[string]struct {
@@ -193,7 +197,8 @@ func TestCollectorIsNotChosenForHealthAndLogs(t *testing.T) {
 			if got := configurationOf(t, r).HealthSyncContainers; !slices.Equal(got, c.synced) {
 				t.Errorf("health of %v, want %v", got, c.synced)
 			}
-			if got := r.After.Definition.Container("consul-ecs-mesh-init").LogConfiguration.Options["awslogs-group"]; got != c.group {
+			if got := r.After.Definition.Container(
+				"consul-ecs-mesh-init").LogConfiguration.Options["awslogs-group"]; got != c.group {
 				t.Errorf("logs as %s, want %s", got, c.group)
 			}
 			if got := messages(r, codeLogs); len(got) != 1 {
@@ -281,16 +286,19 @@ func TestPortsOutsideOfTheMeshAreReportedAndExcluded(t *testing.T) {
 			"ADM-PORT-PLAIN: the mesh does not carry the ports 8126 of container agent: " + direct,
 		}, nil},
 		"ports of the mesh file": {mesh(`, "transparentProxy": {"excludeInboundPorts": [9090, 8126]}`), []string{
-			"ADM-PORT-PLAIN: the mesh does not carry the ports 7000-7002 of container web: the transparent proxy takes their connections, and has no listener for them; " +
+			"ADM-PORT-PLAIN: the mesh does not carry the ports 7000-7002 of container web: the transparent proxy " +
+				"takes their connections, and has no listener for them; " +
 				"transparentProxy.excludeInboundPorts of the mesh file lets them through",
 			"ADM-PORT-PLAIN: the mesh does not carry the ports 9090, 53/udp of container web: " + direct,
 			"ADM-PORT-PLAIN: the mesh does not carry the ports 8126 of container agent: " + direct,
 		}, []int{8126, 9090}},
 		"none of the mesh file": {mesh(`, "transparentProxy": {"excludeInboundPorts": []}`), []string{
 			"ADM-PORT-PLAIN: the mesh does not carry the ports 53/udp of container web: " + direct,
-			"ADM-PORT-PLAIN: the mesh does not carry the ports 9090, 7000-7002 of container web: the transparent proxy takes their connections, and has no listener for them; " +
+			"ADM-PORT-PLAIN: the mesh does not carry the ports 9090, 7000-7002 of container web: the transparent " +
+				"proxy takes their connections, and has no listener for them; " +
 				"transparentProxy.excludeInboundPorts of the mesh file lets them through",
-			"ADM-PORT-PLAIN: the mesh does not carry the ports 8126 of container agent: the transparent proxy takes their connections, and has no listener for them; " +
+			"ADM-PORT-PLAIN: the mesh does not carry the ports 8126 of container agent: the transparent proxy takes " +
+				"their connections, and has no listener for them; " +
 				"transparentProxy.excludeInboundPorts of the mesh file lets them through",
 		}, nil},
 	} {
@@ -312,7 +320,8 @@ func TestPortsOutsideOfTheMeshAreReportedAndExcluded(t *testing.T) {
 // A range of thousands of ports would be as many rules in each task.
 func TestLargeRangeIsNotExcluded(t *testing.T) {
 	t.Parallel()
-	def := &taskdef.TaskDefinition{ContainerDefinitions: []taskdef.Container{{Name: "web", PortMappings: []taskdef.PortMapping{{ContainerPortRange: "1000-2000"}}}}}
+	def := &taskdef.TaskDefinition{ContainerDefinitions: []taskdef.Container{{Name: "web",
+		PortMappings: []taskdef.PortMapping{{ContainerPortRange: "1000-2000"}}}}}
 	if got := plainPorts(def, 80); len(got) != 0 {
 		t.Errorf("%d ports", len(got))
 	}
@@ -325,7 +334,8 @@ func TestHealthCheckThatIsComputedIsReported(t *testing.T) {
 		"command": `{"Command": {"Fn::If": ["C", ["CMD", "/check"], ["NONE"]]}}`,
 	} {
 		r := admitAll(t, template("", `"HealthCheck": `+check), parseMesh(t, []byte(plainMesh)))
-		want := "ADM-COMPUTED: the health check of this container is known at deployment only: its result is not sent to Consul"
+		want := "ADM-COMPUTED: the health check of this container is known at deployment only: its result is not " +
+			"sent to Consul"
 		if got := messages(r, codeComputed); !slices.Contains(got, want) {
 			t.Errorf("%s: findings %q, want %q", name, got, want)
 		}

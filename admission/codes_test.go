@@ -39,8 +39,10 @@ func breaches() []breach {
 	conflict := fmt.Sprintf(ec2, "", `, "dockerLabels": {"consul.hashicorp.com/service-name": "a"}}, {"name": "two", "image": "app", "memory": 64, "entryPoint": ["/app"], "dockerLabels": {"consul.hashicorp.com/service-name": "b"}`)
 	return []breach{
 		{code: codeAnnConflict, doc: conflict, mesh: mesh(`"transparentProxy": {"enabled": false}`)},
-		{code: codeAnnTag, task: `"tags": [{"key": "consul.hashicorp.com/service-name", "value": "b"}],`, app: label("service-name", "a")},
-		{code: codeAnnHidden, doc: `{"ContainerDefinitions": [{"Name": "app", "Image": "app", "Memory": 64, "DockerLabels": {"Ref": "Labels"}}]}`, mesh: "-", besides: codeNotInjected},
+		{code: codeAnnTag, task: `"tags": [{"key": "consul.hashicorp.com/service-name", "value": "b"}],`,
+			app: label("service-name", "a")},
+		{code: codeAnnHidden, doc: `{"ContainerDefinitions": [{"Name": "app", "Image": "app", "Memory": 64, ` +
+			`"DockerLabels": {"Ref": "Labels"}}]}`, mesh: "-", besides: codeNotInjected},
 		{code: codeAnnUnknown, app: label("service-nmae", "x")},
 		{code: codeAnnValue, app: label("upstreams", "api")},
 		{code: codeAppMesh, task: `"proxyConfiguration": {"type": "APPMESH", "containerName": "app", "properties": [{"name": "IgnoredUID", "value": "1337"}, {"name": "ProxyIngressPort", "value": "15000"}, {"name": "ProxyEgressPort", "value": "15001"}, {"name": "AppPorts", "value": "80"}, {"name": "EgressIgnoredIPs", "value": "169.254.170.2"}]},`, app: plainApp},
@@ -48,57 +50,80 @@ func breaches() []breach {
 		{code: codeArchLocked, app: plainApp, lock: lockOf(map[string]taskdef.ImageConfig{"linux/arm64": {}})},
 		{code: codeAttestation, doc: strings.Replace(fmt.Sprintf(ec2, `"trustedExecutionConfiguration": {"isolationMode": "CONFIDENTIAL_SANDBOX", "attestationPolicy": "YWJj"},`, ""), `"networkMode"`, `"requiresCompatibilities": ["MANAGED_INSTANCES"], "networkMode"`, 1)},
 		{code: codeBootstrap, mesh: mesh(`"bootstrapDir": "/consul/../x"`)},
-		{code: codeChanged, app: plainApp + `}, {"name": "consul-ecs-mesh-init", "image": "consul-ecs:1.0.0-beta.1", "essential": false, "dockerLabels": {"consul.hashicorp.com/injected-by": "consul-ecs"}, "user": "7"`},
+		{code: codeChanged, app: plainApp + `}, {"name": "consul-ecs-mesh-init", "image": "consul-ecs:1.0.0-beta.1", ` +
+			`"essential": false, "dockerLabels": {"consul.hashicorp.com/injected-by": "consul-ecs"}, "user": "7"`},
 		{code: codeComputed, doc: `{"NetworkMode": "awsvpc", "RequiresCompatibilities": ["FARGATE"], "Cpu": "512", "Memory": "1024", "ContainerDefinitions": [{"Name": "app", "Image": "app", "EntryPoint": ["/app"], "PortMappings": [{"ContainerPort": 80}]}, {"Fn::If": ["Debug", {"Name": "debug", "Image": "debug"}, {"Ref": "AWS::NoValue"}]}]}`},
 		{code: codeConfig, mesh: mesh(`"logLevel": "LOUD"`)},
-		{code: codeContainers, doc: `{"NetworkMode": "awsvpc", "RequiresCompatibilities": ["FARGATE"], "Cpu": "512", "Memory": "1024", "ContainerDefinitions": {"Fn::If": ["C", [], []]}}`},
+		{code: codeContainers, doc: `{"NetworkMode": "awsvpc", "RequiresCompatibilities": ["FARGATE"], "Cpu": "512", ` +
+			`"Memory": "1024", "ContainerDefinitions": {"Fn::If": ["C", [], []]}}`},
 		{code: codeCPU, app: plainApp + `, "cpu": 512`},
 		{code: codeDefault, app: plainApp},
 		{code: codeDepHang, app: plainApp + `, "dependsOn": [{"containerName": "db", "condition": "HEALTHY"}]}, {"name": "db", "image": "db", "essential": false, "entryPoint": ["/db"], "healthCheck": {"command": ["CMD", "/db"]}`},
 		{code: codeEntryPoint, app: `"command": ["/serve"]`},
 		{code: codeDropped, app: plainApp + `}, {"name": "late", "image": "late", "entryPoint": ["/late"], "essential": false, "dockerLabels": {"consul.hashicorp.com/depends": "false"}, "dependsOn": [{"containerName": "consul-client", "condition": "HEALTHY"}]`},
-		{code: codeEssential, doc: fmt.Sprintf(ec2, "", `, "essential": false`), mesh: mesh(`"transparentProxy": {"enabled": false}`)},
+		{code: codeEssential, doc: fmt.Sprintf(ec2, "", `, "essential": false`),
+			mesh: mesh(`"transparentProxy": {"enabled": false}`)},
 		{code: codeExecRole, mesh: mesh(`"admission": {"secrets": [{"name": "CONSUL_HTTPS_CACERT_PEM", "valueFrom": "arn:aws:secretsmanager:us-east-1:123456789012:secret:ca"}]}`), doc: strings.Replace(string(definition("", plainApp)), "executionRoleArn", "x-role", 1), besides: codeKey},
 		{code: codeExpose, app: label("expose-checks", "true")},
-		{code: codeExternal, doc: `{"family": "app", "requiresCompatibilities": ["EXTERNAL"], "containerDefinitions": [{"name": "app", "image": "app", "memory": 64, "entryPoint": ["/app"]}]}`},
-		{code: codeFirst, app: plainApp + `, "logConfiguration": {"logDriver": "awsfirelens"}}, {"name": "router", "image": "fluent/fluent-bit", "essential": false, "firelensConfiguration": {"type": "fluentbit"}`},
+		{code: codeExternal, doc: `{"family": "app", "requiresCompatibilities": ["EXTERNAL"], ` +
+			`"containerDefinitions": [{"name": "app", "image": "app", "memory": 64, "entryPoint": ["/app"]}]}`},
+		{code: codeFirst, app: plainApp + `, "logConfiguration": {"logDriver": "awsfirelens"}}, {"name": "router", ` +
+			`"image": "fluent/fluent-bit", "essential": false, "firelensConfiguration": {"type": "fluentbit"}`},
 		{code: codeFlag, app: `"entryPoint": ["/consul/consul-ecs", "app-entrypoint", "-shutdown-delay=x", "/app"]`},
 		{code: codeHealth, app: plainApp + `, "healthCheck": {"command": ["/app", "check"]}`},
-		{code: codeHealthFrom, app: plainApp + `, "healthCheck": {"command": ["CMD", "/a"]}}, {"name": "two", "image": "app", "entryPoint": ["/app"], "healthCheck": {"command": ["CMD", "/a"]}`},
+		{code: codeHealthFrom, app: plainApp + `, "healthCheck": {"command": ["CMD", "/a"]}}, {"name": "two", ` +
+			`"image": "app", "entryPoint": ["/app"], "healthCheck": {"command": ["CMD", "/a"]}`},
 		{code: codeHealthStart, app: plainApp + `, "healthCheck": {"command": ["CMD", "/app"], "startPeriod": 59}`},
-		{code: codeHealthTime, app: plainApp + `, "healthCheck": {"command": ["CMD", "/app"], "interval": 5, "timeout": 6}`},
+		{code: codeHealthTime, app: plainApp +
+			`, "healthCheck": {"command": ["CMD", "/app"], "interval": 5, "timeout": 6}`},
 		{code: codeImage, app: plainApp, lock: lockOf(nil)},
-		{code: codeImageHealth, app: plainApp, lock: lockOf(bothPlatforms(taskdef.ImageConfig{Healthcheck: &taskdef.ImageHealth{Test: []string{"CMD", "/app"}}}))},
+		{code: codeImageHealth, app: plainApp, lock: lockOf(
+			bothPlatforms(taskdef.ImageConfig{Healthcheck: &taskdef.ImageHealth{Test: []string{"CMD", "/app"}}}))},
 		{code: codeKey, app: plainApp + `, "x-secret-store": []`},
 		{code: codeKeyNear, app: plainApp + `, "enviroment": []`},
-		{code: codeKind, app: plainApp + `}, {"name": "envoy", "image": "envoy", "dockerLabels": {"consul.hashicorp.com/kind": "connect-proxy:other"}`},
+		{code: codeKind, app: plainApp + `}, {"name": "envoy", "image": "envoy", "dockerLabels": ` +
+			`{"consul.hashicorp.com/kind": "connect-proxy:other"}`},
 		{code: codeNoImage, app: plainApp, besides: "container-image-blank"},
 		{code: codeLaunch, doc: fmt.Sprintf(ec2, "", "")},
 		{code: codeLogs, app: plainApp},
-		{code: codeLogBlock, mesh: mesh(`"admission": {"logConfiguration": {"logDriver": "json-file", "options": {"mode": "blocking"}}}`), besides: "fargate-log-driver"},
+		{code: codeLogBlock, mesh: mesh(`"admission": {"logConfiguration": {"logDriver": "json-file", "options": ` +
+			`{"mode": "blocking"}}}`), besides: "fargate-log-driver"},
 		{code: codeMemory, app: plainApp + `, "memory": 1000`},
-		{code: codeMount, task: `"volumes": [{"name": "a"}, {"name": "b"}],`, app: plainApp + `, "mountPoints": [{"sourceVolume": "a", "containerPath": "/data"}, {"sourceVolume": "b", "containerPath": "/data/"}]`},
-		{code: codeNameAWS, app: plainApp + `}, {"name": "aws-guardduty-agent-1", "image": "mine", "entryPoint": ["/agent"]`},
+		{code: codeMount, task: `"volumes": [{"name": "a"}, {"name": "b"}],`, app: plainApp + `, "mountPoints": ` +
+			`[{"sourceVolume": "a", "containerPath": "/data"}, {"sourceVolume": "b", "containerPath": "/data/"}]`},
+		{code: codeNameAWS, app: plainApp +
+			`}, {"name": "aws-guardduty-agent-1", "image": "mine", "entryPoint": ["/agent"]`},
 		{code: codeName, app: plainApp + `}, {"name": "consul-dataplane", "image": "mine"`},
-		{code: codeNative, task: `"tags": [{"key": "consul.hashicorp.com/native", "value": "true"}],`, app: plainApp + `}, {"name": "two", "image": "app", "entryPoint": ["/app"]`},
+		{code: codeNative, task: `"tags": [{"key": "consul.hashicorp.com/native", "value": "true"}],`,
+			app: plainApp + `}, {"name": "two", "image": "app", "entryPoint": ["/app"]`},
 		{code: codeNetDefault, doc: `{"family": "app", "requiresCompatibilities": ["FARGATE"], "cpu": "512", "memory": "1024", "containerDefinitions": [{"name": "app", "image": "app", "entryPoint": ["/app"], "portMappings": [{"containerPort": 80}]}]}`},
-		{code: codeNetMode, doc: strings.Replace(fmt.Sprintf(ec2, "", ""), "awsvpc", "bridge", 1), mesh: mesh(`"transparentProxy": {"enabled": false}`)},
+		{code: codeNetMode, doc: strings.Replace(fmt.Sprintf(ec2, "", ""), "awsvpc", "bridge", 1),
+			mesh: mesh(`"transparentProxy": {"enabled": false}`)},
 		{code: codeNotInjected, mesh: "-"},
-		{code: codeOS, doc: fmt.Sprintf(ec2, `"runtimePlatform": {"operatingSystemFamily": "WINDOWS_SERVER_2022_CORE"},`, "")},
+		{code: codeOS, doc: fmt.Sprintf(ec2,
+			`"runtimePlatform": {"operatingSystemFamily": "WINDOWS_SERVER_2022_CORE"},`, "")},
 		{code: codeOutput, task: `"revision": 3,`},
-		{code: codePort, app: plainApp + `}, {"name": "two", "image": "app", "entryPoint": ["/app"], "essential": false, "portMappings": [{"containerPort": 20000}]`},
-		{code: codePortChoice, app: plainApp + `}, {"name": "two", "image": "app", "entryPoint": ["/app"], "portMappings": [{"containerPort": 81}]`},
-		{code: codePortChosen, app: plainApp + `}, {"name": "two", "image": "app", "entryPoint": ["/app"], "portMappings": [{"containerPort": 81, "appProtocol": "grpc"}]`},
-		{code: codePortPlain, app: plainApp + `}, {"name": "two", "image": "app", "entryPoint": ["/app"], "essential": false, "portMappings": [{"containerPort": 81}]`},
+		{code: codePort, app: plainApp + `}, {"name": "two", "image": "app", "entryPoint": ["/app"], "essential": ` +
+			`false, "portMappings": [{"containerPort": 20000}]`},
+		{code: codePortChoice, app: plainApp +
+			`}, {"name": "two", "image": "app", "entryPoint": ["/app"], "portMappings": [{"containerPort": 81}]`},
+		{code: codePortChosen, app: plainApp + `}, {"name": "two", "image": "app", "entryPoint": ["/app"], ` +
+			`"portMappings": [{"containerPort": 81, "appProtocol": "grpc"}]`},
+		{code: codePortPlain, app: plainApp + `}, {"name": "two", "image": "app", "entryPoint": ["/app"], ` +
+			`"essential": false, "portMappings": [{"containerPort": 81}]`},
 		{code: codeSecret, app: plainApp + `, "environment": [{"name": "API_TOKEN", "value": "x"}]`},
 		{code: codeReplaced, task: `"volumes": [{"name": "consul_data"}],`, app: plainApp + `}, {"name": "consul-dataplane", "image": "other", "mountPoints": [{"sourceVolume": "consul_data", "containerPath": "/consul"}]`},
-		{code: codeROFS, app: plainApp + `}, {"name": "envoy", "image": "envoy", "readonlyRootFilesystem": true, "dockerLabels": {"consul.hashicorp.com/kind": "connect-proxy:app"}`},
+		{code: codeROFS, app: plainApp + `}, {"name": "envoy", "image": "envoy", "readonlyRootFilesystem": true, ` +
+			`"dockerLabels": {"consul.hashicorp.com/kind": "connect-proxy:app"}`},
 		{code: codeServers, mesh: `{"proxy": {}}`},
-		{code: codeSidecarUser, doc: fmt.Sprintf(ec2, "", ""), mesh: mesh(`"transparentProxy": {"enabled": true}, "admission": {"sidecars": {"healthSync": {"user": "1000"}}}`), besides: codeTProxyOn},
+		{code: codeSidecarUser, doc: fmt.Sprintf(ec2, "", ""), mesh: mesh(`"transparentProxy": {"enabled": true}, ` +
+			`"admission": {"sidecars": {"healthSync": {"user": "1000"}}}`), besides: codeTProxyOn},
 		{code: codeSidecars, mesh: mesh(`"admission": {"sidecars": {"client": {"cpu": 128}}}`)},
-		{code: codeSize, app: plainApp + `, "environment": [{"name": "LONG", "value": "` + strings.Repeat("x", 61000) + `"}]`},
+		{code: codeSize, app: plainApp + `, "environment": [{"name": "LONG", "value": "` + strings.Repeat("x", 61000) +
+			`"}]`},
 		{code: codeStop, app: `"entryPoint": ["/consul/consul-ecs", "app-entrypoint", "-shutdown-delay=30s", "/app"]`},
-		{code: codeStopSignal, app: plainApp, lock: lockOf(bothPlatforms(taskdef.ImageConfig{StopSignal: "SIGRTMIN+3"}))},
+		{code: codeStopSignal, app: plainApp,
+			lock: lockOf(bothPlatforms(taskdef.ImageConfig{StopSignal: "SIGRTMIN+3"}))},
 		{code: codeServiceFrom, app: plainApp},
 		{code: codeServiceName, app: label("service-name", "web-sidecar-proxy")},
 		{code: codeServicePort, doc: `{"NetworkMode": "awsvpc", "RequiresCompatibilities": ["FARGATE"], "Cpu": "512", "Memory": "1024", "ContainerDefinitions": [{"Name": "app", "Image": "app", "EntryPoint": ["/app"], "PortMappings": [{"ContainerPort": {"Ref": "Port"}}]}]}`},
@@ -108,11 +133,15 @@ func breaches() []breach {
 		{code: codeTProxyOn, doc: fmt.Sprintf(ec2, "", ""), mesh: mesh(`"transparentProxy": {"enabled": true}`)},
 		{code: codeUpstream, app: label("upstreams", "api:9000 db:9000")},
 		{code: codeUser, app: plainApp + `, "user": "5995"`},
-		{code: codeUserRoot, doc: strings.Replace(fmt.Sprintf(ec2, "", `, "user": "root"`), "awsvpc", "host", 1), mesh: `{"gateway": {"kind": "mesh-gateway"}, "admission": {"client": {"retryJoin": ["10.0.0.4"]}}}`},
-		{code: codeVolume, task: `"volumes": [{"name": "data"}],`, app: plainApp + `, "mountPoints": [{"sourceVolume": "data", "containerPath": "/consul/data"}]`},
-		{code: codeVolumeOwn, task: `"volumes": [{"name": "consul_data", "efsVolumeConfiguration": {"fileSystemId": "fs-12345678"}}],`},
+		{code: codeUserRoot, doc: strings.Replace(fmt.Sprintf(ec2, "", `, "user": "root"`), "awsvpc", "host", 1),
+			mesh: `{"gateway": {"kind": "mesh-gateway"}, "admission": {"client": {"retryJoin": ["10.0.0.4"]}}}`},
+		{code: codeVolume, task: `"volumes": [{"name": "data"}],`,
+			app: plainApp + `, "mountPoints": [{"sourceVolume": "data", "containerPath": "/consul/data"}]`},
+		{code: codeVolumeOwn, task: `"volumes": [{"name": "consul_data", "efsVolumeConfiguration": {"fileSystemId": ` +
+			`"fs-12345678"}}],`},
 		{code: codeVolumeOwner, app: plainApp, mesh: mesh(`"admission": {"sidecars": {"meshInit": {"user": "1000"}}}`)},
-		{code: codeVolumeTask, doc: `[{"name": "app", "image": "app", "memory": 64, "entryPoint": ["/app"], "portMappings": [{"containerPort": 80}]}]`, mesh: mesh(`"transparentProxy": {"enabled": false}`)},
+		{code: codeVolumeTask, doc: `[{"name": "app", "image": "app", "memory": 64, "entryPoint": ["/app"], ` +
+			`"portMappings": [{"containerPort": 80}]}]`, mesh: mesh(`"transparentProxy": {"enabled": false}`)},
 		{code: codeWrap, app: `"user": "1000"`},
 	}
 }
@@ -170,12 +199,14 @@ func TestEachCodeHasABreach(t *testing.T) {
 
 func TestAllFindingsAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
-	r := admit(t, definition(`"pidMode": "host",`, `"user": "5996", "entryPoint": ["/app"], "privileged": true`), parseMesh(t, []byte(plainMesh)))
+	r := admit(t, definition(`"pidMode": "host",`, `"user": "5996", "entryPoint": ["/app"], "privileged": true`),
+		parseMesh(t, []byte(plainMesh)))
 	var got []string
 	for _, f := range r.Findings {
 		got = append(got, f.Code+" "+f.Path)
 	}
-	want := []string{"fargate-privileged $.containerDefinitions[0].privileged", "ADM-USER $.containerDefinitions[0].user", "fargate-pid-mode $.pidMode"}
+	want := []string{"fargate-privileged $.containerDefinitions[0].privileged",
+		"ADM-USER $.containerDefinitions[0].user", "fargate-pid-mode $.pidMode"}
 	if !slices.Equal(got, want) {
 		t.Errorf("findings %q, want %q", got, want)
 	}
@@ -185,14 +216,16 @@ func TestAllFindingsAreReportedAtOnce(t *testing.T) {
 func TestFindingIsOneLine(t *testing.T) {
 	t.Parallel()
 	r := admit(t, []byte(`{"family": "app", "networkMode": "awsvpc", "containerDefinitions": [
-		{"name": "a\n::error::b", "image": "app", "memory": 64, "entryPoint": ["/app"], "user": "5995", "k\ney": 1}]}`), parseMesh(t, []byte(plainMesh)))
+		{"name": "a\n::error::b", "image": "app", "memory": 64, "entryPoint": ["/app"], "user": "5995", "k\ney": 1}]}`),
+		parseMesh(t, []byte(plainMesh)))
 	for _, f := range r.Findings {
 		if strings.Contains(f.String(), "\n") {
 			t.Errorf("a finding has several lines: %s", f)
 		}
 	}
 	if !slices.ContainsFunc(r.Findings, func(f Finding) bool {
-		return strings.HasPrefix(f.String(), `error ADM-USER $.containerDefinitions[0].user: container a\n::error::b runs`)
+		return strings.HasPrefix(f.String(),
+			`error ADM-USER $.containerDefinitions[0].user: container a\n::error::b runs`)
 	}) {
 		t.Errorf("findings %v", r.Findings)
 	}

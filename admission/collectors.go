@@ -46,11 +46,16 @@ func isExporter(name string) bool {
 // collectorRepositories returns repositories, or the ends of those, whose last part alone says too little.
 func collectorRepositories() []string {
 	return []string{
-		"alloy", "appdynamics/machine-agent", "cadvisor", "coralogix/otel", "datadog/agent", "datadog/operator", "datadoghq/agent",
-		"dynatrace/activegate", "elastic/apm-agent", "filebeat", "fluentd", "grafana/agent", "grafana/beyla", "instana/agent", "jaeger-agent",
-		"lacework/datacollector", "logdna/agent", "logspout", "logzio/docker-collector-logs", "metricbeat", "mackerel/mackerel-container-agent",
-		"newrelic/infrastructure", "newrelic/infrastructure-bundle", "newrelic/nri-ecs", "oneagent", "otelcol", "packetbeat", "promtail",
-		"splunk/fluentd-hec", "statsd", "statsite", "sumologic/collector", "sysdig/agent", "telegraf", "timberio/vector",
+		"alloy", "appdynamics/machine-agent", "cadvisor", "coralogix/otel", "datadog/agent", "datadog/operator",
+		"datadoghq/agent",
+		"dynatrace/activegate", "elastic/apm-agent", "filebeat", "fluentd", "grafana/agent", "grafana/beyla",
+		"instana/agent", "jaeger-agent",
+		"lacework/datacollector", "logdna/agent", "logspout", "logzio/docker-collector-logs", "metricbeat",
+		"mackerel/mackerel-container-agent",
+		"newrelic/infrastructure", "newrelic/infrastructure-bundle", "newrelic/nri-ecs", "oneagent", "otelcol",
+		"packetbeat", "promtail",
+		"splunk/fluentd-hec", "statsd", "statsite", "sumologic/collector", "sysdig/agent", "telegraf",
+		"timberio/vector",
 		"vector", "vmagent", "xray-daemon",
 	}
 }
@@ -59,18 +64,24 @@ func collectorRepositories() []string {
 // of a company.
 func collectorNames() []string {
 	return []string{
-		"adot-collector", "appconfig-agent", "appmesh-envoy", "aws-for-fluent-bit", "cloudwatch-agent", "collectd", "datadog-agent", "dogstatsd",
-		"dynatrace-oneagent", "ecs-service-connect-agent", "elastic-agent", "firelens", "fluent-bit", "fluentbit", "guardduty-agent", "guardduty-agent-fargate",
-		"infrastructure-agent", "log-router", "newrelic-fluentbit-output", "otel-agent", "otel-collector", "otel-collector-contrib", "otelcol-contrib",
-		"secretsmanager-agent", "secrets-manager-agent", "signalfx-agent", "universalforwarder", "wavefront-proxy", "xray-daemon",
+		"adot-collector", "appconfig-agent", "appmesh-envoy", "aws-for-fluent-bit", "cloudwatch-agent", "collectd",
+		"datadog-agent", "dogstatsd",
+		"dynatrace-oneagent", "ecs-service-connect-agent", "elastic-agent", "firelens", "fluent-bit", "fluentbit",
+		"guardduty-agent", "guardduty-agent-fargate",
+		"infrastructure-agent", "log-router", "newrelic-fluentbit-output", "otel-agent", "otel-collector",
+		"otel-collector-contrib", "otelcol-contrib",
+		"secretsmanager-agent", "secrets-manager-agent", "signalfx-agent", "universalforwarder", "wavefront-proxy",
+		"xray-daemon",
 	}
 }
 
 // exportedPrograms returns those whose metrics an exporter has.
 func exportedPrograms() []string {
 	return []string{
-		"apache", "blackbox", "cloudwatch", "consul", "ecs", "elasticsearch", "envoy", "fpm", "graphite", "haproxy", "jmx", "json", "kafka",
-		"memcached", "mongodb", "mysql", "mysqld", "nginx", "node", "pgbouncer", "postgres", "process", "prometheus", "rabbitmq",
+		"apache", "blackbox", "cloudwatch", "consul", "ecs", "elasticsearch", "envoy", "fpm", "graphite", "haproxy",
+		"jmx", "json", "kafka",
+		"memcached", "mongodb", "mysql", "mysqld", "nginx", "node", "pgbouncer", "postgres", "process", "prometheus",
+		"rabbitmq",
 		"redis", "sql", "ssl", "statsd", "yace",
 	}
 }

@@ -63,7 +63,8 @@ func TestModulesKnowTheSameCollectors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string][]string{
-		"collector_repositories": collectorRepositories(), "collector_names": collectorNames(), "exported_programs": exportedPrograms(),
+		"collector_repositories": collectorRepositories(), "collector_names": collectorNames(),
+		"exported_programs": exportedPrograms(),
 	} {
 		list := regexp.MustCompile(`(?s)` + name + ` = \[(.*?)\]`).FindSubmatch(text)
 		if list == nil {

@@ -47,7 +47,8 @@ func (f hiddenFinder) walk(n *taskdef.Node, path string, computed bool) {
 
 // checkTag looks at a value that may be a tag.
 func (f hiddenFinder) checkTag(n *taskdef.Node, path string, computed bool) {
-	if tag, is := n.Get("Key").Text(); is && strings.HasPrefix(tag, annotationPrefix) && (computed || n.Get("Value").IsComputed()) {
+	if tag, is := n.Get("Key").Text(); is && strings.HasPrefix(tag, annotationPrefix) &&
+		(computed || n.Get("Value").IsComputed()) {
 		f.report(tag, path)
 	}
 }
@@ -55,6 +56,7 @@ func (f hiddenFinder) checkTag(n *taskdef.Node, path string, computed bool) {
 // report reports an annotation that cannot be read, if it counts.
 func (f hiddenFinder) report(label, path string) {
 	if f.injected || label == annotationInject || ofBroker(label) {
-		f.doc.reportAt(codeAnnValue, path, "annotation", label, "value", "known at deployment only", "want", "a docker label or a tag whose value is written out")
+		f.doc.reportAt(codeAnnValue, path, "annotation", label, "value", "known at deployment only", "want",
+			"a docker label or a tag whose value is written out")
 	}
 }

@@ -62,11 +62,13 @@ func (c configurer) checkMeta(section string, meta *taskdef.Node) {
 			continue // the annotations are checked before
 		}
 		for _, p := range checkAnnotation(annotationMeta+key, value) {
-			c.doc.report(codeConfig, "$", "path", "$."+section+".meta."+key, "message", fmt.Sprintf("is %q, want %s", p.Value, p.Want))
+			c.doc.report(codeConfig, "$", "path", "$."+section+".meta."+key, "message",
+				fmt.Sprintf("is %q, want %s", p.Value, p.Want))
 		}
 	}
 	if n := len(meta.Keys()); n > maxMeta && len(annotated) <= maxMeta {
-		c.doc.report(codeConfig, "$", "path", "$."+section+".meta", "message", fmt.Sprintf("has %d pairs with those of the annotations, and Consul takes %d", n, maxMeta))
+		c.doc.report(codeConfig, "$", "path", "$."+section+".meta", "message",
+			fmt.Sprintf("has %d pairs with those of the annotations, and Consul takes %d", n, maxMeta))
 	}
 }
 

@@ -67,7 +67,8 @@ type injector struct {
 }
 
 func (t *task) injector() injector {
-	return injector{doc: t.doc, containers: t.containers, cfg: t.cfg, sidecars: t.sidecarBuilder(), existing: t.existing}
+	return injector{doc: t.doc, containers: t.containers, cfg: t.cfg, sidecars: t.sidecarBuilder(),
+		existing: t.existing}
 }
 
 // reportComputed names the containers that only CloudFormation knows, and what of the
@@ -81,16 +82,19 @@ func (in injector) reportComputed() {
 			in.doc.report(codeComputed, at+".stopTimeout", "what", "the stop timeout of this container",
 				"consequence", fmt.Sprintf("the containers of the mesh have %d s to stop", in.containers.stopTimeout()))
 		}
-		if health := at + ".healthCheck"; application && !c.HealthCheck.Enabled() && (in.doc.IsUnknown(health) || in.doc.IsUnknown(health+".command")) {
+		if health := at + ".healthCheck"; application && !c.HealthCheck.Enabled() &&
+			(in.doc.IsUnknown(health) || in.doc.IsUnknown(health+".command")) {
 			in.doc.report(codeComputed, health, "what", "the health check of this container",
 				"consequence", "its result is not sent to Consul")
 		}
 		switch {
 		case c.Name != "" || in.doc.format != formatTemplate:
 		case !in.doc.isContainer(i):
-			in.doc.report(codeComputed, fmt.Sprintf("$.containerDefinitions[%d]", i), "what", "this container", "consequence", "it is not put behind the proxy")
+			in.doc.report(codeComputed, fmt.Sprintf("$.containerDefinitions[%d]", i), "what", "this container",
+				"consequence", "it is not put behind the proxy")
 		case c.HealthCheck.Enabled():
-			in.doc.report(codeComputed, fmt.Sprintf("$.containerDefinitions[%d].name", i), "what", "the name of this container", "consequence", "the result of its health check is not sent to Consul")
+			in.doc.report(codeComputed, fmt.Sprintf("$.containerDefinitions[%d].name", i), "what",
+				"the name of this container", "consequence", "the result of its health check is not sent to Consul")
 		}
 	}
 }
@@ -103,16 +107,19 @@ func (in injector) shareVolume() {
 	}
 	volumes := in.doc.lists(in.doc.Task, "volumes")
 	if volumes == nil {
-		in.doc.report(codeComputed, "$.volumes", "what", "volumes", "consequence", "declare the volume "+volumeName+" there")
+		in.doc.report(codeComputed, "$.volumes", "what", "volumes", "consequence", "declare the volume "+volumeName+
+			" there")
 	}
 	at := slices.IndexFunc(in.doc.Definition.Volumes, func(v taskdef.Volume) bool { return v.Name == volumeName })
 	if at >= 0 {
-		if v := in.doc.Definition.Volumes[at]; v.EFS != nil || v.S3Files != nil || v.FSxWindows != nil || v.ConfiguredAtLaunch != nil || v.Docker != nil || v.Host != nil && v.Host.SourcePath != "" {
+		if v := in.doc.Definition.Volumes[at]; v.EFS != nil || v.S3Files != nil || v.FSxWindows != nil ||
+			v.ConfiguredAtLaunch != nil || v.Docker != nil || v.Host != nil && v.Host.SourcePath != "" {
 			in.doc.report(codeVolumeOwn, fmt.Sprintf("$.volumes[%d]", at), "volume", volumeName)
 		}
 	}
 	for _, list := range volumes {
-		if slices.ContainsFunc(list.Items(), func(v *taskdef.Node) bool { return in.doc.text(v, "name") == volumeName }) {
+		if slices.ContainsFunc(list.Items(),
+			func(v *taskdef.Node) bool { return in.doc.text(v, "name") == volumeName }) {
 			continue
 		}
 		list.Append(in.doc.node(taskdef.Volume{Name: volumeName}))
@@ -228,10 +235,12 @@ func (in injector) attach(i int) {
 	n := in.doc.containers()[i]
 	wrapped := lineWriter{doc: in.doc, containers: in.containers, cfg: in.cfg}.wrap(i, n)
 	if !in.doc.isListed(n, "dependsOn") {
-		in.doc.report(codeComputed, fmt.Sprintf("$.containerDefinitions[%d].dependsOn", i), "what", "dependsOn", "consequence", "the container does not wait for the proxy")
+		in.doc.report(codeComputed, fmt.Sprintf("$.containerDefinitions[%d].dependsOn", i), "what", "dependsOn",
+			"consequence", "the container does not wait for the proxy")
 	}
 	if !wrapped {
-		setDependency(in.doc, n, taskdef.Dependency{ContainerName: proxyContainer(in.doc, in.cfg), Condition: taskdef.ConditionHealthy})
+		setDependency(in.doc, n, taskdef.Dependency{ContainerName: proxyContainer(in.doc, in.cfg),
+			Condition: taskdef.ConditionHealthy})
 		return
 	}
 	setDependency(in.doc, n, gate(in.cfg))
@@ -261,7 +270,8 @@ func setDependency(d *document, n *taskdef.Node, after taskdef.Dependency) {
 	for _, list := range d.lists(n, "dependsOn") {
 		edges := slices.DeleteFunc(slices.Clone(list.Items()), func(e *taskdef.Node) bool {
 			name := d.text(e, "containerName")
-			return workload.IsMeshContainer(name) || name == after.ContainerName && d.text(e, "condition") == after.Condition
+			return workload.IsMeshContainer(name) || name == after.ContainerName &&
+				d.text(e, "condition") == after.Condition
 		})
 		list.SetItems(append(edges, d.node(after)))
 	}
@@ -275,7 +285,8 @@ func (in injector) correctDependencies(i int) {
 		in.doc.report(codeDropped, fmt.Sprintf("$.containerDefinitions[%d].dependsOn", i),
 			"what", "container "+in.doc.containerName(i)+" "+what)
 	}
-	if !slices.ContainsFunc(list.Items(), func(e *taskdef.Node) bool { return workload.IsMeshContainer(in.doc.text(e, "containerName")) }) {
+	if !slices.ContainsFunc(list.Items(),
+		func(e *taskdef.Node) bool { return workload.IsMeshContainer(in.doc.text(e, "containerName")) }) {
 		return
 	}
 	var edges []*taskdef.Node
@@ -287,7 +298,8 @@ func (in injector) correctDependencies(i int) {
 		case !workload.IsMeshContainer(name) || slices.ContainsFunc(made, is):
 			edges = append(edges, e)
 		case name == workload.ContainerSidecarProxy || name == workload.ContainerDataplane:
-			corrected("waits for " + proxyContainer(in.doc, in.cfg) + " in place of " + name + ", which this task does not get")
+			corrected("waits for " + proxyContainer(in.doc, in.cfg) + " in place of " + name +
+				", which this task does not get")
 			in.doc.set(e, "containerName", proxyContainer(in.doc, in.cfg))
 			edges = append(edges, e)
 		default:
@@ -310,7 +322,8 @@ func proxyContainer(d *document, cfg *config.Config) string {
 // mountVolume mounts the shared volume, which has the program that wraps the application.
 func mountVolume(d *document, n *taskdef.Node, dir string) {
 	for _, list := range d.lists(n, "mountPoints") {
-		if slices.ContainsFunc(list.Items(), func(m *taskdef.Node) bool { return path.Clean(d.text(m, "containerPath")) == dir }) {
+		if slices.ContainsFunc(list.Items(),
+			func(m *taskdef.Node) bool { return path.Clean(d.text(m, "containerPath")) == dir }) {
 			continue
 		}
 		list.Append(d.node(mountPoint(dir, true)))
@@ -327,7 +340,8 @@ func unmountVolume(d *document, n *taskdef.Node, dir string) {
 	}
 	ours := func(m *taskdef.Node) bool {
 		readOnly := d.get(m, "readOnly")
-		return d.text(m, "sourceVolume") == volumeName && d.text(m, "containerPath") == dir && readOnly != nil && string(readOnly.JSON()) == "true"
+		return d.text(m, "sourceVolume") == volumeName && d.text(m, "containerPath") == dir && readOnly != nil &&
+			string(readOnly.JSON()) == "true"
 	}
 	for _, list := range d.lists(n, "mountPoints") {
 		list.SetItems(slices.DeleteFunc(slices.Clone(list.Items()), ours))

@@ -20,7 +20,8 @@ func constrain(t *task) {
 	if arch != "ARM64" && arch != "X86_64" {
 		return
 	}
-	if slices.ContainsFunc(def.PlacementConstraints, func(c taskdef.PlacementConstraint) bool { return strings.Contains(c.Expression, attribute) }) {
+	if slices.ContainsFunc(def.PlacementConstraints,
+		func(c taskdef.PlacementConstraint) bool { return strings.Contains(c.Expression, attribute) }) {
 		return
 	}
 	list := t.doc.list(t.doc.Task, "placementConstraints")
@@ -28,7 +29,8 @@ func constrain(t *task) {
 		return
 	}
 	expression := fmt.Sprintf("%s == %s", attribute, strings.ToLower(arch))
-	t.doc.report(codeDefault, "$.placementConstraints", "what", "tasks are placed on instances with "+expression+" only",
+	t.doc.report(codeDefault, "$.placementConstraints", "what", "tasks are placed on instances with "+expression+
+		" only",
 		"fix", "set a constraint on "+attribute+" for other instances")
 	list.Append(t.doc.node(taskdef.PlacementConstraint{Type: "memberOf", Expression: expression}))
 }

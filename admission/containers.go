@@ -25,7 +25,8 @@ func (cs *containers) applications() []int {
 	before := cs.beforeProxy()
 	var found []int
 	for i, c := range cs.doc.Definition.ContainerDefinitions {
-		ours := !cs.doc.isContainer(i) || workload.IsMeshContainer(c.Name) || workload.IsAWSContainer(c.Name) || isUserProxy(c) || cs.doc.isReceiver(i)
+		ours := !cs.doc.isContainer(i) || workload.IsMeshContainer(c.Name) || workload.IsAWSContainer(c.Name) ||
+			isUserProxy(c) || cs.doc.isReceiver(i)
 		name := cs.doc.containerName(i)
 		if !ours && !before[i] && !cs.annotations.exempt[name] && !cs.annotations.native[name] {
 			found = append(found, i)

@@ -31,7 +31,8 @@ func definitions(t *testing.T) map[string][]byte {
 	}
 	docs := map[string][]byte{}
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !slices.Contains([]string{".json", ".yaml", ".yml", ".template"}, filepath.Ext(path)) {
+		if err != nil || entry.IsDir() || !slices.Contains([]string{".json", ".yaml", ".yml", ".template"},
+			filepath.Ext(path)) {
 			return err
 		}
 		docs[entry.Name()], err = os.ReadFile(path)
@@ -63,7 +64,8 @@ func TestDefinitionsOfACorpusLoseNothing(t *testing.T) {
 				continue
 			}
 			for _, mesh := range meshes {
-				r := checkAdmitted(t, label+" with "+mesh, docs[name], Options{Mesh: meshFile(t, mesh), Resource: resource})
+				r := checkAdmitted(t, label+" with "+mesh, docs[name],
+					Options{Mesh: meshFile(t, mesh), Resource: resource})
 				if mesh == "transparent" {
 					admitted.add(label, r, nil)
 				}
@@ -105,7 +107,8 @@ func checkPrograms(t *testing.T, name string, r *Result) (containers int) {
 	}
 	for _, c := range r.Plain.Task.Get(key("containerDefinitions")).Items() {
 		container, _ := c.Get(key("name")).Text()
-		if _, proxy := c.Get(key("dockerLabels")).Get(annotationKind).Text(); container == "" || proxy || workload.IsMeshContainer(container) {
+		if _, proxy := c.Get(key("dockerLabels")).Get(annotationKind).Text(); container == "" || proxy ||
+			workload.IsMeshContainer(container) {
 			continue // a proxy of the definition's runs below envoy-entrypoint
 		}
 		containers++

@@ -66,7 +66,8 @@ func (d *document) isListed(n *taskdef.Node, key string) bool {
 // isChoice reports whether a value is Fn::If of lists.
 func isChoice(n *taskdef.Node) bool {
 	choice := n.Get("Fn::If").Items()
-	return len(choice) == 3 && !slices.ContainsFunc(choice[1:], func(b *taskdef.Node) bool { return !b.IsList() && !isNoValue(b) && !isChoice(b) })
+	return len(choice) == 3 && !slices.ContainsFunc(choice[1:],
+		func(b *taskdef.Node) bool { return !b.IsList() && !isNoValue(b) && !isChoice(b) })
 }
 
 // branches returns the lists of Fn::If, with one in place of each AWS::NoValue.

@@ -19,7 +19,8 @@ const (
 )
 
 // envoyLevels are Envoy's log levels by those of the configuration.
-var envoyLevels = map[string]string{"TRACE": "trace", "DEBUG": "debug", "INFO": "info", "WARN": "warning", "ERROR": "error"}
+var envoyLevels = map[string]string{"TRACE": "trace", "DEBUG": "debug", "INFO": "info", "WARN": "warning",
+	"ERROR": "error"}
 
 // envoyCommand returns Envoy's command line. It gives Envoy what consul-dataplane gives it, see
 // docs/TRAFFIC.md: no hot restart, whose socket all containers of a task would share, a number of

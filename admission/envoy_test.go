@@ -85,13 +85,15 @@ func TestConcurrencyAndLogLevelOfEnvoy(t *testing.T) {
 			mesh := parseMesh(t, []byte(`{"consulServers": {"hosts": "consul.example.com"}, `+tt.mode+tt.mesh+`}`))
 			r, err := Admit([]byte(`{"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"],
 				"cpu": "512", "memory": "1024",
-				"containerDefinitions": [{"name": "web", "image": "web:1", "entryPoint": ["/web"], "dockerLabels": {`+tt.labels+`}}]}`), Options{Mesh: mesh})
+				"containerDefinitions": [{"name": "web", "image": "web:1", "entryPoint": ["/web"], "dockerLabels": {`+
+				tt.labels+`}}]}`), Options{Mesh: mesh})
 			if err != nil {
 				t.Fatal(err)
 			}
 			i := slices.IndexFunc(r.After.Definition.ContainerDefinitions,
 				func(c taskdef.Container) bool { return c.User == proxyUser })
-			if got := strings.Join(r.After.Definition.ContainerDefinitions[i].Command, " "); !strings.Contains(got, tt.want) {
+			if got := strings.Join(r.After.Definition.ContainerDefinitions[i].Command, " "); !strings.Contains(got,
+				tt.want) {
 				t.Errorf("command is %q, want %q in it", got, tt.want)
 			}
 		})
@@ -101,7 +103,8 @@ func TestConcurrencyAndLogLevelOfEnvoy(t *testing.T) {
 func TestConcurrencyIsANumberOfThreads(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{
-		"0": "the member admission.envoyConcurrency of the mesh file: is 0, want 1 to 1024", "1025": "is 1025, want 1 to 1024", "-1": "is -1", `"2"`: "must be an integer",
+		"0":    "the member admission.envoyConcurrency of the mesh file: is 0, want 1 to 1024",
+		"1025": "is 1025, want 1 to 1024", "-1": "is -1", `"2"`: "must be an integer",
 	} {
 		_, err := ParseMesh([]byte(`{"admission": {"envoyConcurrency": ` + value + `}}`))
 		if err == nil || !strings.Contains(err.Error(), want) {

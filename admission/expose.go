@@ -29,7 +29,10 @@ func exposeChecks(t *task) {
 	t.doc.refresh()
 	added := false
 	for _, p := range exposedPaths(t, a) {
-		present := func(have config.ExposePath) bool { return have.Path == p.Path && have.LocalPathPort == p.LocalPathPort }
+		present := func(have config.ExposePath) bool {
+			return have.Path == p.Path &&
+				have.LocalPathPort == p.LocalPathPort
+		}
 		if e := t.cfg.Proxy.Expose; e != nil && slices.ContainsFunc(e.Paths, present) {
 			continue
 		}
@@ -143,8 +146,10 @@ func checkExpose(t *task) {
 	}
 	switch {
 	case t.cfg == nil || t.cfg.Gateway != nil:
-		t.doc.report(codeExpose, a.path, "annotation", annotationExpose, "message", "the task has no sidecar that could expose a path")
+		t.doc.report(codeExpose, a.path, "annotation", annotationExpose, "message",
+			"the task has no sidecar that could expose a path")
 	case a.value == "true" && len(checkPaths(t.cfg.Service)) == 0:
-		t.doc.report(codeExpose, a.path, "annotation", annotationExpose, "message", "the configuration has no HTTP or gRPC check")
+		t.doc.report(codeExpose, a.path, "annotation", annotationExpose, "message",
+			"the configuration has no HTTP or gRPC check")
 	}
 }

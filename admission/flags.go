@@ -28,7 +28,8 @@ func checkFlags(t *task) {
 				err = errors.New("it prints its help and exits")
 			}
 			if !isComputedLine(t.doc, i, next) {
-				t.doc.report(codeFlag, wordPath(t.doc, i, next-1), "container", t.doc.containerName(i), "command", command, "message", err)
+				t.doc.report(codeFlag, wordPath(t.doc, i, next-1), "container", t.doc.containerName(i), "command",
+					command, "message", err)
 			}
 			break
 		}

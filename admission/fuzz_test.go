@@ -31,7 +31,9 @@ func FuzzAdmitMutated(f *testing.F) {
 	for seed := range uint64(200) {
 		f.Add(seed)
 	}
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(corpus)), func(name string) bool { return fileName(name) == name }) // YAML
+	// YAML
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(corpus)),
+		func(name string) bool { return fileName(name) == name })
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		var value any
@@ -53,8 +55,10 @@ func FuzzAdmitMutated(f *testing.F) {
 func mutate(r *rand.Rand, value any) any {
 	none := map[string]any{"Ref": "AWS::NoValue"}
 	others := []any{
-		nil, "", "true", "8080", -1, []any{}, map[string]any{}, none, map[string]any{"Fn::If": []any{"C", []any{}, none}}, "{{resolve:ssm:x}}",
-		volumeName, "consul-dataplane", "sidecar-proxy", "consul-ecs-mesh-init", defaultBootstrapDir, wrapper, "web", "api:1234", "mesh-gateway", "connect-proxy:web",
+		nil, "", "true", "8080", -1, []any{}, map[string]any{}, none,
+		map[string]any{"Fn::If": []any{"C", []any{}, none}}, "{{resolve:ssm:x}}",
+		volumeName, "consul-dataplane", "sidecar-proxy", "consul-ecs-mesh-init", defaultBootstrapDir, wrapper, "web",
+		"api:1234", "mesh-gateway", "connect-proxy:web",
 	}
 	other := others[r.IntN(len(others))]
 	if r.IntN(6) == 0 {
@@ -63,7 +67,8 @@ func mutate(r *rand.Rand, value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		keys := slices.Sorted(maps.Keys(value))
-		labels := []string{"service-name", "upstreams", "mesh-inject", "gateway-kind", "native", "depends", "expose-checks", "kind", "injected-by"}
+		labels := []string{"service-name", "upstreams", "mesh-inject", "gateway-kind", "native", "depends",
+			"expose-checks", "kind", "injected-by"}
 		switch {
 		case r.IntN(12) == 0:
 			value["consul.hashicorp.com/"+labels[r.IntN(len(labels))]] = other

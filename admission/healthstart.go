@@ -16,7 +16,8 @@ const startPeriod = 60
 // proxy, the time for that. A shorter one of the user is a finding. Each branch of Fn::If counts.
 func allowStart(d *document, i int, n *taskdef.Node) {
 	const key = "startPeriod"
-	for _, check := range alternatives(fmt.Sprintf("$.containerDefinitions[%d].healthCheck", i), d.get(n, "healthCheck"), nil) {
+	for _, check := range alternatives(fmt.Sprintf("$.containerDefinitions[%d].healthCheck", i),
+		d.get(n, "healthCheck"), nil) {
 		if !isCheck(d, check.value) {
 			continue
 		}
@@ -24,12 +25,16 @@ func allowStart(d *document, i int, n *taskdef.Node) {
 		for _, period := range alternatives(check.path+"."+key, d.get(check.value, key), set) {
 			if period.value == nil || period.value.IsNull() || isNoValue(period.value) {
 				period.replace(d.node(startPeriod))
-				what := fmt.Sprintf("the health check of container %s gets a startPeriod of %d s, as it may wait for the proxy", d.containerName(i), startPeriod)
-				d.report(codeDefault, check.path, "what", what, "fix", "set startPeriod, if the application takes longer")
+				what := fmt.Sprintf("the health check of container %s gets a startPeriod of %d s, as it may wait "+
+					"for the proxy", d.containerName(i), startPeriod)
+				d.report(codeDefault, check.path, "what", what, "fix",
+					"set startPeriod, if the application takes longer")
 				continue
 			}
-			if have, err := strconv.Atoi(strings.Trim(string(period.value.JSON()), `"`)); err == nil && have < startPeriod {
-				d.report(codeHealthStart, period.path, "container", d.containerName(i), "have", have, "need", startPeriod)
+			if have, err := strconv.Atoi(strings.Trim(string(period.value.JSON()), `"`)); err == nil &&
+				have < startPeriod {
+				d.report(codeHealthStart, period.path, "container", d.containerName(i), "have", have, "need",
+					startPeriod)
 			}
 		}
 	}

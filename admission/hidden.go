@@ -52,7 +52,8 @@ func (f hiddenFinder) written(n *taskdef.Node, path, what string) []part {
 	case !n.IsComputed():
 		return []part{{n, path}}
 	case len(n.Keys()) == 1 && len(alternatives) == 3:
-		return slices.Concat(f.written(alternatives[1], path+".Fn::If[1]", what), f.written(alternatives[2], path+".Fn::If[2]", what))
+		return slices.Concat(f.written(alternatives[1], path+".Fn::If[1]", what),
+			f.written(alternatives[2], path+".Fn::If[2]", what))
 	}
 	f.doc.reportAt(codeAnnHidden, path, "what", what)
 	return nil

@@ -19,12 +19,14 @@ func checkRole(t *task) {
 		return
 	}
 	if arn == "" {
-		t.doc.report(codeRole, "$.taskRoleArn", "role", "(absent)", "why", "a task without a task role has no identity in AWS",
+		t.doc.report(codeRole, "$.taskRoleArn", "role", "(absent)", "why",
+			"a task without a task role has no identity in AWS",
 			"fix", "set taskRoleArn")
 		return
 	}
 	want := t.trustedPath()
-	known := t.rolePath != "" || aclrules.SameName(login.Method, config.ServiceAuthMethod) // another method may trust others
+	// another method may trust others
+	known := t.rolePath != "" || aclrules.SameName(login.Method, config.ServiceAuthMethod)
 	if path := rolePath(arn); known && !strings.HasPrefix(path, want) {
 		t.doc.report(codeRolePath, "$.taskRoleArn", "role", arn, "path", path, "want", want)
 	}

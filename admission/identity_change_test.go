@@ -25,9 +25,11 @@ func TestAnswerWithoutTagsMayNotBecomeAnotherService(t *testing.T) {
 		}
 		return strings.Replace(described, old, with, 1)
 	}
-	const absent = "ADM-TAGS-ABSENT: this answer of DescribeTaskDefinition has no tags: annotations among them do not count, and all are lost"
+	const absent = "ADM-TAGS-ABSENT: this answer of DescribeTaskDefinition has no tags: annotations among them do " +
+		"not count, and all are lost"
 	lost := func(was, now string) string {
-		return "ADM-TAGS-LOST: the task is " + was + ", and would become " + now + ", since the tags of the definition are not in this answer of DescribeTaskDefinition"
+		return "ADM-TAGS-LOST: the task is " + was + ", and would become " + now +
+			", since the tags of the definition are not in this answer of DescribeTaskDefinition"
 	}
 	gateway := `{\"gateway\": {\"kind\": \"mesh-gateway\", \"name\": \"app\"}}`
 	for name, c := range map[string]struct {
@@ -58,7 +60,8 @@ func TestAnswerWithoutTagsMayNotBecomeAnotherService(t *testing.T) {
 		},
 		"a definition": {string(definition("", plainApp)), plainMesh, nil},
 		"tags in the answer": {
-			strings.TrimSuffix(described, "}") + `, "tags": [{"key": "consul.hashicorp.com/service-name", "value": "orders"}]}`,
+			strings.TrimSuffix(described, "}") +
+				`, "tags": [{"key": "consul.hashicorp.com/service-name", "value": "orders"}]}`,
 			plainMesh, nil,
 		},
 	} {
@@ -76,8 +79,10 @@ func TestAnswerWithoutTagsMayNotBecomeAnotherService(t *testing.T) {
 func TestMembersOfAnAnswerThatAreLeftOutAreReported(t *testing.T) {
 	t.Parallel()
 	doc := `{"taskDefinition": ` + string(definition("", plainApp)) + `, "tags": [], "ResponseMetadata": {}}`
-	want := []string{"ADM-OUTPUT: this is an answer of DescribeTaskDefinition: removed ResponseMetadata, which cannot be registered"}
-	if got := messages(admitAll(t, []byte(doc), parseMesh(t, []byte(plainMesh))), codeOutput); !slices.Equal(got, want) {
+	want := []string{"ADM-OUTPUT: this is an answer of DescribeTaskDefinition: removed ResponseMetadata, which " +
+		"cannot be registered"}
+	if got := messages(admitAll(t, []byte(doc), parseMesh(t, []byte(plainMesh))), codeOutput); !slices.Equal(got,
+		want) {
 		t.Errorf("findings %q, want %q", got, want)
 	}
 }

@@ -7,15 +7,18 @@ import (
 	"testing"
 )
 
-const roleAbsent = "ADM-IAM-ROLE: the task role (absent) cannot log in: a task without a task role has no identity in AWS"
+const roleAbsent = "ADM-IAM-ROLE: the task role (absent) cannot log in: a task without a task role has no " +
+	"identity in AWS"
 
 func TestRoleOfALoginIsCheckedWithoutAWS(t *testing.T) {
 	t.Parallel()
 	untrusted := func(role, path, want string) []string {
-		return []string{"ADM-IAM-PATH: the task role " + role + " has the path " + path + ", but the auth method trusts roles below " + want + " unless the controller has another path"}
+		return []string{"ADM-IAM-PATH: the task role " + role + " has the path " + path +
+			", but the auth method trusts roles below " + want + " unless the controller has another path"}
 	}
 	const login, root = `"consulLogin": {"enabled": true}`, "arn:aws:iam::123456789012:role/web"
-	const below, other = "arn:aws:iam::123456789012:role/consul-ecs/shop/web", "arn:aws-cn:iam::123456789012:role/apps/web"
+	const below, other = "arn:aws:iam::123456789012:role/consul-ecs/shop/web",
+		"arn:aws-cn:iam::123456789012:role/apps/web"
 	for name, c := range map[string]struct {
 		role, mesh, path string
 		want             []string
@@ -68,7 +71,8 @@ func TestComputedRoleIsNotJudged(t *testing.T) {
 		`"TaskRoleArn": {"Ref": "AWS::NoValue"},`:         {roleAbsent},
 		"": {roleAbsent},
 	} {
-		if got := messages(admitAll(t, template(role, `"Essential": true`), mesh), codeRole, codeRolePath); !slices.Equal(got, want) {
+		if got := messages(admitAll(t, template(role, `"Essential": true`), mesh), codeRole,
+			codeRolePath); !slices.Equal(got, want) {
 			t.Errorf("%s: findings %q, want %q", role, got, want)
 		}
 	}
@@ -81,7 +85,8 @@ func TestComputedRoleIsNotJudged(t *testing.T) {
 func TestAttestationPolicyHasTheImagesOfTheMesh(t *testing.T) {
 	t.Parallel()
 	r := admitChoice(t, "attested")
-	want := []string{"ADM-ATTESTATION: the attestation policy does not have the images envoyproxy/envoy:v1.40.0, your/consul-ecs:1.0.0-beta.1, which run in this task, too"}
+	want := []string{"ADM-ATTESTATION: the attestation policy does not have the images envoyproxy/envoy:v1.40.0, " +
+		"your/consul-ecs:1.0.0-beta.1, which run in this task, too"}
 	if got := messages(r, codeAttestation); !slices.Equal(got, want) {
 		t.Errorf("findings %q, want %q", got, want)
 	}
@@ -111,7 +116,8 @@ func TestExternalInstancesAreRefused(t *testing.T) {
 func TestUnknownKeysAreReported(t *testing.T) {
 	t.Parallel()
 	r := admitChoice(t, "unknown-keys")
-	want := []string{"ADM-KEY-NEAR: no definition has this key: it would be refused", "ADM-KEY-NEAR: no definition has this key: it would be refused"}
+	want := []string{"ADM-KEY-NEAR: no definition has this key: it would be refused",
+		"ADM-KEY-NEAR: no definition has this key: it would be refused"}
 	if got := messages(r, codeKey, codeKeyNear); !slices.Equal(got, want) {
 		t.Errorf("findings %v", r.Findings)
 	}
@@ -122,7 +128,8 @@ func TestUnknownKeysAreReported(t *testing.T) {
 		}
 	}
 	slices.Sort(fixes)
-	if want := []string{"$.containerDefinitions[0].comand: write command", "$.containerDefinitions[0].healthcheck: write healthCheck"}; !slices.Equal(fixes, want) {
+	if want := []string{"$.containerDefinitions[0].comand: write command",
+		"$.containerDefinitions[0].healthcheck: write healthCheck"}; !slices.Equal(fixes, want) {
 		t.Errorf("cures %q, want %q", fixes, want)
 	}
 }

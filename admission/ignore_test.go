@@ -22,7 +22,8 @@ func ignoredBy(r *Result) map[string]string {
 
 func TestContainersOfTheMeshFileAreIgnored(t *testing.T) {
 	t.Parallel()
-	const router = `}, {"name": "router", "image": "router", "entryPoint": ["/r"], "essential": false, "dockerLabels": {"consul.hashicorp.com/depends": "false"}`
+	const router = `}, {"name": "router", "image": "router", "entryPoint": ["/r"], "essential": false, ` +
+		`"dockerLabels": {"consul.hashicorp.com/depends": "false"}`
 	mesh := parseMesh(t,
 		[]byte(strings.TrimSuffix(plainMesh, "}")+`, "admission": {"ignoreContainers": ["audit", "datadog-*"]}}`))
 	for app, want := range map[string]string{plainApp: "audit,datadog-*", plainApp + router: "router,audit,datadog-*"} {
@@ -41,10 +42,11 @@ func TestMistakesInIgnoredContainersOfTheMeshFile(t *testing.T) {
 	t.Parallel()
 	const fix = ": want names of containers, or the beginning of one and a * at its end"
 	for list, want := range map[string]string{
-		`["a", "b-*"]`:                  "",
-		`["*", "ok", "a*b", "", "a,b"]`: `the member admission of the mesh file: ignoreContainers: "*", "a*b", "", "a,b"` + fix,
-		`"a"`:                           "the member admission of the mesh file: ignoreContainers: want a list of names",
-		`[1]`:                           "the member admission of the mesh file: ignoreContainers: want a list of names",
+		`["a", "b-*"]`: "",
+		`["*", "ok", "a*b", "", "a,b"]`: `the member admission of the mesh file: ignoreContainers: "*", ` +
+			`"a*b", "", "a,b"` + fix,
+		`"a"`: "the member admission of the mesh file: ignoreContainers: want a list of names",
+		`[1]`: "the member admission of the mesh file: ignoreContainers: want a list of names",
 	} {
 		_, err := ParseMesh([]byte(`{"admission": {"ignoreContainers": ` + list + `}}`))
 		got := ""
@@ -60,7 +62,8 @@ func TestMistakesInIgnoredContainersOfTheMeshFile(t *testing.T) {
 // Containers that AWS adds have such names.
 func TestContainersNamedAsThoseOfAWSAreNoApplications(t *testing.T) {
 	t.Parallel()
-	const agent = `}, {"name": "aws-guardduty-agent-x1Y2z", "image": "agent", "entryPoint": ["/agent"], "portMappings": [{"containerPort": 1}], "healthCheck": {"command": ["CMD", "/agent"]}`
+	const agent = `}, {"name": "aws-guardduty-agent-x1Y2z", "image": "agent", "entryPoint": ["/agent"], ` +
+		`"portMappings": [{"containerPort": 1}], "healthCheck": {"command": ["CMD", "/agent"]}`
 	r := admit(t, definition("", plainApp+agent), parseMesh(t, []byte(plainMesh)))
 	c := r.After.Definition.Container("aws-guardduty-agent-x1Y2z")
 	if d := cmp.Diff([]string{"/agent"}, c.EntryPoint); d != "" {

@@ -137,7 +137,8 @@ func checkKinds(t *task) {
 			continue
 		}
 		if proxies++; kind != want || proxies > 1 {
-			t.doc.report(codeKind, labelPath(i, annotationKind), "kind", kind, "message", "the proxy of this task is one container of the kind "+want)
+			t.doc.report(codeKind, labelPath(i, annotationKind), "kind", kind, "message",
+				"the proxy of this task is one container of the kind "+want)
 		}
 	}
 	if want != "" && proxies == 0 {

@@ -53,14 +53,19 @@ func TestKindNamesTheServiceOfTheProxy(t *testing.T) {
 	t.Parallel()
 	const native = `}, {"name": "jobs", "image": "jobs", "dockerLabels": {"consul.hashicorp.com/native": "true"`
 	for name, c := range map[string]struct{ task, app, mesh, kinds string }{
-		"sidecar":             {"", plainApp, plainMesh, "sidecar-proxy=connect-proxy:app"},
-		"dataplane":           {"", plainApp, `{"consulServers": {"hosts": "10.0.0.4"}}`, "consul-dataplane=connect-proxy:app"},
-		"mesh gateway":        {"", withLabels("gateway-kind", "mesh-gateway", "service-name", "gw"), plainMesh, "consul-dataplane=connect-mesh:gw"},
-		"API gateway":         {"", withLabels("gateway-kind", "api-gateway"), plainMesh, "consul-dataplane=connect-api:app"},
-		"terminating gateway": {"", withLabels("gateway-kind", "terminating-gateway"), plainMesh, "consul-dataplane=connect-terminating:app"},
-		"native":              {"", withLabels("native", "true"), plainMesh, "app=connect-native:app"},
-		"inferred native":     {`"tags": [{"key": "consul.hashicorp.com/native", "value": "true"}],`, plainApp, plainMesh, "app=connect-native:app"},
-		"both":                {"", plainApp + native + `}`, plainMesh, "jobs=connect-native:jobs sidecar-proxy=connect-proxy:app"},
+		"sidecar": {"", plainApp, plainMesh, "sidecar-proxy=connect-proxy:app"},
+		"dataplane": {"", plainApp, `{"consulServers": {"hosts": "10.0.0.4"}}`,
+			"consul-dataplane=connect-proxy:app"},
+		"mesh gateway": {"", withLabels("gateway-kind", "mesh-gateway", "service-name", "gw"), plainMesh,
+			"consul-dataplane=connect-mesh:gw"},
+		"API gateway": {"", withLabels("gateway-kind", "api-gateway"), plainMesh,
+			"consul-dataplane=connect-api:app"},
+		"terminating gateway": {"", withLabels("gateway-kind", "terminating-gateway"), plainMesh,
+			"consul-dataplane=connect-terminating:app"},
+		"native": {"", withLabels("native", "true"), plainMesh, "app=connect-native:app"},
+		"inferred native": {`"tags": [{"key": "consul.hashicorp.com/native", "value": "true"}],`, plainApp, plainMesh,
+			"app=connect-native:app"},
+		"both": {"", plainApp + native + `}`, plainMesh, "jobs=connect-native:jobs sidecar-proxy=connect-proxy:app"},
 		"both, each named": {
 			"", withLabels("service-name", "web") + native + `, "consul.hashicorp.com/service-name": "api"}`, plainMesh,
 			"jobs=connect-native:api sidecar-proxy=connect-proxy:web",
@@ -94,20 +99,25 @@ func TestProxyWithALabelIsCompletedOnly(t *testing.T) {
 	const envoy = `}, {"name": "envoy", "image": "mine", "user": "100", "command": ["envoy", "-c", "/consul/envoy-bootstrap.json"],
 		"dockerLabels": {"consul.hashicorp.com/kind": "connect-proxy:app"}`
 	r := admit(t, definition("", plainApp+envoy), parseMesh(t, []byte(plainMesh)))
-	if got, want := names(r), "app envoy consul-ecs-mesh-init consul-ecs-health-sync"; got != want || len(r.Findings) > 0 {
+	if got, want := names(r), "app envoy consul-ecs-mesh-init consul-ecs-health-sync"; got != want ||
+		len(r.Findings) > 0 {
 		t.Fatalf("containers %q, want %q, findings %v", got, want, r.Findings)
 	}
 	c := r.After.Definition.Container("envoy")
-	got := fmt.Sprint(c.Image, c.User, c.EntryPoint, c.Command, c.HealthCheck.Command, c.DependsOn, len(c.MountPoints), c.DockerLabels)
+	got := fmt.Sprint(c.Image, c.User, c.EntryPoint, c.Command, c.HealthCheck.Command, c.DependsOn, len(c.MountPoints),
+		c.DockerLabels)
 	want := "mine100[/consul/consul-ecs envoy-entrypoint -stop-timeout 45s] [envoy -c /consul/envoy-bootstrap.json] " +
-		"[CMD /consul/consul-ecs net-dial 127.0.0.1:22000] [{consul-ecs-mesh-init SUCCESS}] 1 map[consul.hashicorp.com/kind:connect-proxy:app]"
+		"[CMD /consul/consul-ecs net-dial 127.0.0.1:22000] [{consul-ecs-mesh-init SUCCESS}] 1 " +
+		"map[consul.hashicorp.com/kind:connect-proxy:app]"
 	if got != want {
 		t.Errorf("proxy %s\nwant %s", got, want)
 	}
-	if sync := r.After.Definition.Container("consul-ecs-health-sync"); !slices.Contains(sync.Environment, taskdef.KeyValue{Name: "CONSUL_ECS_IGNORE_CONTAINERS", Value: "envoy"}) {
+	if sync := r.After.Definition.Container("consul-ecs-health-sync"); !slices.Contains(sync.Environment,
+		taskdef.KeyValue{Name: "CONSUL_ECS_IGNORE_CONTAINERS", Value: "envoy"}) {
 		t.Errorf("environment of health-sync %v: the proxy is an application", sync.Environment)
 	}
-	if again := admit(t, r.After.Bytes(), parseMesh(t, []byte(plainMesh))); string(again.After.Bytes()) != string(r.After.Bytes()) {
+	if again := admit(t, r.After.Bytes(),
+		parseMesh(t, []byte(plainMesh))); string(again.After.Bytes()) != string(r.After.Bytes()) {
 		t.Errorf("the second admission changes the first:\n%s", taskdef.Diff(r.After, again.After))
 	}
 }
@@ -116,7 +126,8 @@ func TestProxyWithALabelIsCompletedOnly(t *testing.T) {
 // before the proxy may.
 func TestContainersBeforeAUserProxyDoNotWaitForIt(t *testing.T) {
 	t.Parallel()
-	const proxy = `}, {"name": "envoy", "image": "mine", "dockerLabels": {"consul.hashicorp.com/kind": "connect-proxy:app"}, "dependsOn": [`
+	const proxy = `}, {"name": "envoy", "image": "mine", "dockerLabels": {"consul.hashicorp.com/kind": ` +
+		`"connect-proxy:app"}, "dependsOn": [`
 	const helper = `, {"name": %q, "image": "cfg", "essential": false, %s}`
 	run := func(name, condition string) string {
 		return fmt.Sprintf(`{"containerName": %q, "condition": %q}`, name, condition)
@@ -125,10 +136,12 @@ func TestContainersBeforeAUserProxyDoNotWaitForIt(t *testing.T) {
 		edges, helpers string
 		wrapped        []string
 	}{
-		"SUCCESS":           {run("cfg", "SUCCESS"), fmt.Sprintf(helper, "cfg", `"entryPoint": ["/cfg"]`), []string{"app"}},
+		"SUCCESS": {run("cfg", "SUCCESS"), fmt.Sprintf(helper, "cfg", `"entryPoint": ["/cfg"]`),
+			[]string{"app"}},
 		"unwrappable":       {run("cfg", "SUCCESS"), fmt.Sprintf(helper, "cfg", `"user": "9"`), []string{"app"}},
 		"unwrappable START": {run("cfg", "START"), fmt.Sprintf(helper, "cfg", `"user": "9"`), []string{"app"}},
-		"START":             {run("cfg", "START"), fmt.Sprintf(helper, "cfg", `"entryPoint": ["/cfg"]`), []string{"app", "cfg"}},
+		"START": {run("cfg", "START"), fmt.Sprintf(helper, "cfg", `"entryPoint": ["/cfg"]`),
+			[]string{"app", "cfg"}},
 		"of the app itself": {run("app", "START"), "", []string{"app"}},
 		"transitively": {
 			run("one", "START"),
@@ -146,7 +159,8 @@ func TestContainersBeforeAUserProxyDoNotWaitForIt(t *testing.T) {
 			for _, c := range r.After.Definition.ContainerDefinitions {
 				if len(c.EntryPoint) > 1 && c.EntryPoint[1] == wrapper {
 					wrapped = append(wrapped, c.Name)
-				} else if slices.ContainsFunc(c.DependsOn, func(d taskdef.Dependency) bool { return d.ContainerName == "envoy" }) {
+				} else if slices.ContainsFunc(c.DependsOn,
+					func(d taskdef.Dependency) bool { return d.ContainerName == "envoy" }) {
 					t.Errorf("%s waits for the proxy", c.Name)
 				}
 			}
@@ -183,7 +197,8 @@ func TestProxyWithoutItsKindIsRefused(t *testing.T) {
 func TestExposedPathsGetListeners(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ value, mesh, paths string }{
-		"listed":         {"/health:8080", plainMesh, `[{"listenerPort":21867,"path":"/health","localPathPort":8080,"protocol":"http"}]`},
+		"listed": {"/health:8080", plainMesh,
+			`[{"listenerPort":21867,"path":"/health","localPathPort":8080,"protocol":"http"}]`},
 		"own listener":   {"/health:8080:9999 /ready:8081:9998", plainMesh, `[{"listenerPort":9999,"path":"/health","localPathPort":8080,"protocol":"http"},{"listenerPort":9998,"path":"/ready","localPathPort":8081,"protocol":"http"}]`},
 		"there already":  {"/health:8080", strings.Replace(plainMesh, `"direct"`, `"direct", "expose": {"paths": [{"listenerPort": 1, "path": "/health", "localPathPort": 8080}]}`, 1), `[{"listenerPort":1,"path":"/health","localPathPort":8080}]`},
 		"of the checks":  {"true", `{"service": {"port": 80, "checks": [{"checkId": "a", "name": "a", "http": "http://127.0.0.1:8080/live?x=1", "interval": "5s"}, {"checkId": "b", "name": "b", "grpc": "127.0.0.1:9090/x", "interval": "5s"}, {"checkId": "c", "name": "c", "tcp": "127.0.0.1:1", "interval": "5s"}]}, "admission": {"client": {"retryJoin": ["10.0.0.4"]}}}`, `[{"listenerPort":21859,"path":"/live","localPathPort":8080,"protocol":"http"},{"listenerPort":21908,"path":"/grpc.health.v1.Health/Check","localPathPort":9090,"protocol":"http2"}]`},
@@ -230,7 +245,8 @@ func TestApplicationWithAComputedNameIsPutBehindTheProxy(t *testing.T) {
 	if len(c.EntryPoint) < 2 || c.EntryPoint[1] != wrapper || len(c.MountPoints) != 1 {
 		t.Errorf("entryPoint %q, mounts %v", c.EntryPoint, c.MountPoints)
 	}
-	want := "info ADM-COMPUTED $.ContainerDefinitions[0].Name: the name of this container is known at deployment only: the result of its health check is not sent to Consul"
+	want := "info ADM-COMPUTED $.ContainerDefinitions[0].Name: the name of this container is known at deployment " +
+		"only: the result of its health check is not sent to Consul"
 	if len(r.Findings) != 1 || r.Findings[0].String() != want {
 		t.Errorf("findings %v, want %s", r.Findings, want)
 	}

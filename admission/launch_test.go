@@ -39,7 +39,8 @@ func TestTransparentProxyNeedsEvidenceOfEC2(t *testing.T) {
 		"absent, off": {"", off, false, nil},
 		"absent, on": {
 			"", on, true,
-			[]string{"ADM-TPROXY-LAUNCH: the transparent proxy is on, and requiresCompatibilities is absent: Fargate refuses the definition, as it does not give NET_ADMIN"},
+			[]string{"ADM-TPROXY-LAUNCH: the transparent proxy is on, and requiresCompatibilities is absent: Fargate " +
+				"refuses the definition, as it does not give NET_ADMIN"},
 		},
 		"absent, settings alone": {
 			"", `, "transparentProxy": {"excludeUIDs": ["7"]}`, false,
@@ -54,7 +55,8 @@ func TestTransparentProxyNeedsEvidenceOfEC2(t *testing.T) {
 		"Fargate, off by the mesh": {`"requiresCompatibilities": ["FARGATE"],`, off, false, nil},
 		"EC2 and Managed Instances": {
 			`"requiresCompatibilities": ["EC2", "MANAGED_INSTANCES"],`, "", false,
-			[]string{"ADM-LAUNCH: the transparent proxy is off, because requiresCompatibilities is EC2 and MANAGED_INSTANCES"},
+			[]string{"ADM-LAUNCH: the transparent proxy is off, because requiresCompatibilities is EC2 and " +
+				"MANAGED_INSTANCES"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +125,8 @@ func TestHostModeIsForGatewaysWithAnAgent(t *testing.T) {
 	t.Parallel()
 	const doc = `{"family": "gw", "networkMode": "%s", "requiresCompatibilities": ["EC2"],
 		"containerDefinitions": [{"name": "a", "image": "a", "memory": 64, "entryPoint": ["/a"]}]}`
-	const gateway, agent = `"gateway": {"kind": "mesh-gateway"}`, `, "admission": {"client": {"retryJoin": ["10.0.0.4"]}}`
+	const gateway, agent = `"gateway": {"kind": "mesh-gateway"}`,
+		`, "admission": {"client": {"retryJoin": ["10.0.0.4"]}}`
 	for mesh, want := range map[string]map[string]bool{
 		`{` + gateway + agent + `}`: {"host": false, "bridge": true, "awsvpc": false},
 		`{` + gateway + `, "consulServers": {"hosts": "a"}, "transparentProxy": {"enabled": false}}`: {

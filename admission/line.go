@@ -264,7 +264,8 @@ func (l line) decideCommand() verdict {
 		v := verdict{wrap: true, mark: l.choice != choiceWrap}
 		if len(l.replaced) > 0 {
 			v.code, v.at = codeEntryPoint, ".command"
-			v.fix = "remove the label " + annotationWrap + " and an app-entrypoint of yours: the image's ENTRYPOINT is written then"
+			v.fix = "remove the label " + annotationWrap +
+				" and an app-entrypoint of yours: the image's ENTRYPOINT is written then"
 		}
 		return v
 	case l.byHand:

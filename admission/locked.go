@@ -24,10 +24,14 @@ const (
 // imageCodes returns the rules about the images in a lock, sorted by code.
 func imageCodes() []Code {
 	return []Code{
-		{codeArchLocked, taskdef.Error, "the image {image} has no {arch}, on which the task runs: it has {platforms}", "take an image of that architecture, or one for several, and lock it again"},
+		{codeArchLocked, taskdef.Error, "the image {image} has no {arch}, on which the task runs: it has {platforms}",
+			"take an image of that architecture, or one for several, and lock it again"},
 		{codeImage, taskdef.Warn, "the image {image} of container {container} {why}", "{fix}"},
-		{codeImageHealth, Info, "ECS does not run the HEALTHCHECK of the image of container {container}", "write it as healthCheck"},
-		{codeStopSignal, taskdef.Warn, "the image of container {container} has the STOPSIGNAL {signal}, which app-entrypoint does not hold back: the application gets it while callers may still send requests", "take an image with another one, or set the label " + annotationWrap + " to false"},
+		{codeImageHealth, Info, "ECS does not run the HEALTHCHECK of the image of container {container}",
+			"write it as healthCheck"},
+		{codeStopSignal, taskdef.Warn, "the image of container {container} has the STOPSIGNAL {signal}, which " +
+			"app-entrypoint does not hold back: the application gets it while callers may still send requests",
+			"take an image with another one, or set the label " + annotationWrap + " to false"},
 	}
 }
 
@@ -154,12 +158,14 @@ func checkConfig(d *document, at string, c taskdef.Container, config taskdef.Ima
 // checkImageVolumes finds volumes of an image below the shared volume. Docker cannot make their
 // directories there, since an application has it read-only.
 func checkImageVolumes(t *task, at string, c taskdef.Container, config taskdef.ImageConfig) {
-	if t.cfg == nil || !slices.ContainsFunc(c.MountPoints, func(m taskdef.MountPoint) bool { return m.SourceVolume == volumeName }) {
+	if t.cfg == nil || !slices.ContainsFunc(c.MountPoints,
+		func(m taskdef.MountPoint) bool { return m.SourceVolume == volumeName }) {
 		return
 	}
 	for _, dir := range config.Volumes {
 		if strings.HasPrefix(path.Clean(dir), t.cfg.BootstrapDir+"/") {
-			t.doc.report(codeVolume, at+".image", "container", c.Name, "source", "a volume of its image", "path", dir, "dir", t.cfg.BootstrapDir,
+			t.doc.report(codeVolume, at+".image", "container", c.Name, "source", "a volume of its image", "path", dir,
+				"dir", t.cfg.BootstrapDir,
 				"fix", "set its label "+annotationWrap+" to false: it does not mount the shared volume then")
 		}
 	}

@@ -53,10 +53,12 @@ func warningsOf(r *Result) string {
 func TestLockedImageGivesTheProgram(t *testing.T) {
 	t.Parallel()
 	const await = "/consul/consul-ecs app-entrypoint -await-proxy http://127.0.0.1:22000/ready"
-	nginx := taskdef.ImageConfig{Entrypoint: []string{"/docker-entrypoint.sh"}, Cmd: []string{"nginx", "-g", "daemon off;"}, StopSignal: "SIGQUIT"}
+	nginx := taskdef.ImageConfig{Entrypoint: []string{"/docker-entrypoint.sh"},
+		Cmd: []string{"nginx", "-g", "daemon off;"}, StopSignal: "SIGQUIT"}
 	program := taskdef.ImageConfig{Cmd: []string{"serve"}}
 	overlay := taskdef.ImageConfig{Entrypoint: []string{"/init"}, StopSignal: "SIGQUIT"}
-	const yes, no = `"dockerLabels": {"consul.hashicorp.com/wrap": "true"}`, `"dockerLabels": {"consul.hashicorp.com/wrap": "false"}`
+	const yes, no = `"dockerLabels": {"consul.hashicorp.com/wrap": "true"}`,
+		`"dockerLabels": {"consul.hashicorp.com/wrap": "false"}`
 	const hand = `"entryPoint": ["/consul/consul-ecs", "app-entrypoint", "-stop-signal", "INT"]`
 	for name, c := range map[string]struct {
 		app                        string
@@ -122,15 +124,19 @@ func TestLockedImageGivesTheProgram(t *testing.T) {
 			if got := warningsOf(r); got != c.codes {
 				t.Errorf("findings %v, want %q", r.Findings, c.codes)
 			}
-			if again := admitLocked(t, r.After.Bytes(), lock, false); string(again.After.Bytes()) != string(r.After.Bytes()) {
+			if again := admitLocked(t, r.After.Bytes(), lock,
+				false); string(again.After.Bytes()) != string(r.After.Bytes()) {
 				t.Errorf("with the lock again:\n%s", taskdef.Diff(r.After, again.After))
 			}
-			if again := admitLocked(t, r.After.Bytes(), nil, false); string(again.After.Bytes()) != string(r.After.Bytes()) {
+			if again := admitLocked(t, r.After.Bytes(), nil,
+				false); string(again.After.Bytes()) != string(r.After.Bytes()) {
 				t.Errorf("without the lock:\n%s", taskdef.Diff(r.After, again.After))
 			}
-			for _, newer := range []taskdef.ImageConfig{{Entrypoint: []string{"/new"}, Cmd: []string{"x"}, StopSignal: "INT"}, {Entrypoint: []string{"/only"}}, {Cmd: []string{"y"}}, overlay} {
+			for _, newer := range []taskdef.ImageConfig{{Entrypoint: []string{"/new"}, Cmd: []string{"x"},
+				StopSignal: "INT"}, {Entrypoint: []string{"/only"}}, {Cmd: []string{"y"}}, overlay} {
 				lock := lockOf(bothPlatforms(newer))
-				want, got := lines(admitLocked(t, definition("", c.app), lock, false)), lines(admitLocked(t, r.After.Bytes(), lock, false))
+				want, got := lines(admitLocked(t, definition("", c.app), lock, false)),
+					lines(admitLocked(t, r.After.Bytes(), lock, false))
 				if !slices.Equal(got, want) {
 					t.Errorf("with the image %v: %q, want %q", newer, got, want)
 				}
@@ -170,19 +176,22 @@ func TestLockedImagesArePinned(t *testing.T) {
 		}
 		return strings.Join(all, " ")
 	}
-	mesh := strings.Join([]string{testImage + "@" + digestOf("1"), defaultEnvoy + "@" + digestOf("2"), testImage + "@" + digestOf("1")}, " ")
+	mesh := strings.Join([]string{testImage + "@" + digestOf("1"), defaultEnvoy + "@" + digestOf("2"),
+		testImage + "@" + digestOf("1")}, " ")
 	first := admitLocked(t, definition("", `"user": "7"`), lock, true)
 	want := "example/app:1@" + digestOf("a") + " " + mesh
 	if got := images(first); got != want {
 		t.Errorf("images %s, want %s", got, want)
 	}
-	if again := admitLocked(t, first.After.Bytes(), lock, true); string(again.After.Bytes()) != string(first.After.Bytes()) {
+	if again := admitLocked(t, first.After.Bytes(), lock,
+		true); string(again.After.Bytes()) != string(first.After.Bytes()) {
 		t.Errorf("pinned again:\n%s", taskdef.Diff(first.After, again.After))
 	}
 	app := lock.Images["example/app:1"]
 	app.Digest = digestOf("b")
 	lock.Images["example/app:1"] = app
-	if got, want := images(admitLocked(t, first.After.Bytes(), lock, true)), "example/app:1@"+digestOf("b")+" "+mesh; got != want {
+	if got, want := images(admitLocked(t, first.After.Bytes(), lock, true)),
+		"example/app:1@"+digestOf("b")+" "+mesh; got != want {
 		t.Errorf("with a newer lock %s, want %s", got, want)
 	}
 	own := strings.Replace(string(definition("", `"user": "7"`)), "example/app:1", "example/app:1@"+digestOf("c"), 1)
@@ -197,7 +206,8 @@ func TestLockedImagesArePinned(t *testing.T) {
 
 func TestPinnedDefinitionIsUnchangedByItsDescription(t *testing.T) {
 	t.Parallel()
-	lock := lockOf(bothPlatforms(taskdef.ImageConfig{Entrypoint: []string{"/entry"}, Cmd: []string{"serve"}, StopSignal: "QUIT"}))
+	lock := lockOf(bothPlatforms(taskdef.ImageConfig{Entrypoint: []string{"/entry"}, Cmd: []string{"serve"},
+		StopSignal: "QUIT"}))
 	first := admitLocked(t, definition("", `"user": "7"`), lock, true)
 	again := admitLocked(t, describe(t, first), lock, true)
 	if diff := taskdef.Diff(again.Plain, again.After); diff != "" {
@@ -243,7 +253,8 @@ func TestImageWhoseArchitecturesDifferIsUnknown(t *testing.T) {
 	if r := admitLocked(t, []byte(open), same, false); lines(r)[4] != "/entry" {
 		t.Errorf("line %q", lines(r))
 	}
-	differ := lockOf(map[string]taskdef.ImageConfig{"linux/amd64": {Entrypoint: []string{"/a"}}, "linux/arm64": {Entrypoint: []string{"/b"}}})
+	differ := lockOf(map[string]taskdef.ImageConfig{"linux/amd64": {Entrypoint: []string{"/a"}},
+		"linux/arm64": {Entrypoint: []string{"/b"}}})
 	r := admitLocked(t, []byte(open), differ, false)
 	if got := warningsOf(r); len(lines(r)) > 0 || !strings.Contains(got, codeWrap+" "+codeImage) {
 		t.Errorf("line %q, findings %v", lines(r), r.Findings)
@@ -295,7 +306,8 @@ func TestUserOfAnImageIsChecked(t *testing.T) {
 func TestInjectedImagesHaveTheArchitectureOfTheTask(t *testing.T) {
 	t.Parallel()
 	lock := lockOf(bothPlatforms(taskdef.ImageConfig{}))
-	lock.Images[defaultEnvoy] = taskdef.LockedImage{Digest: digestOf("2"), Platforms: map[string]taskdef.ImageConfig{"linux/amd64": {}}}
+	lock.Images[defaultEnvoy] = taskdef.LockedImage{Digest: digestOf("2"),
+		Platforms: map[string]taskdef.ImageConfig{"linux/amd64": {}}}
 	r := admitLocked(t, definition(`"runtimePlatform": {"cpuArchitecture": "ARM64"},`, plainApp), lock, false)
 	if got := warningsOf(r); got != codeArchLocked {
 		t.Errorf("findings %v, want %s", r.Findings, codeArchLocked)
@@ -305,7 +317,8 @@ func TestInjectedImagesHaveTheArchitectureOfTheTask(t *testing.T) {
 // Without a lock the name of an injected image counts as that of another one does.
 func TestNamesOfInjectedImagesHaveTheArchitectureOfTheTask(t *testing.T) {
 	t.Parallel()
-	mesh := strings.TrimSuffix(plainMesh, "}") + `, "admission": {"images": {"consulECS": "your/consul-ecs:1.0.0-beta.1-arm64"}}}`
+	mesh := strings.TrimSuffix(plainMesh, "}") +
+		`, "admission": {"images": {"consulECS": "your/consul-ecs:1.0.0-beta.1-arm64"}}}`
 	r := admit(t, definition("", plainApp), parseMesh(t, []byte(mesh)))
 	if got := warningsOf(r); got != codeArch+" "+codeArch {
 		t.Errorf("findings %v", r.Findings)
@@ -327,7 +340,8 @@ func TestChangedImageIsNamedWithoutALock(t *testing.T) {
 	if got := warningsOf(admitLocked(t, changed.After.Bytes(), nil, false)); got != codeImage {
 		t.Errorf("admitted again: findings %q, want %s", got, codeImage)
 	}
-	lock.Images["example/app:2"] = taskdef.LockedImage{Digest: digestOf("b"), Platforms: bothPlatforms(taskdef.ImageConfig{Entrypoint: []string{"/new"}})}
+	lock.Images["example/app:2"] = taskdef.LockedImage{Digest: digestOf("b"),
+		Platforms: bothPlatforms(taskdef.ImageConfig{Entrypoint: []string{"/new"}})}
 	locked := admitLocked(t,
 		[]byte(strings.Replace(first, "example/app:1@"+digestOf("a"), "example/app:2", 1)), lock, false)
 	if got := warningsOf(admitLocked(t, locked.After.Bytes(), nil, false)); got != "" {

@@ -84,7 +84,8 @@ func ParseMesh(doc []byte) (*Mesh, error) {
 		return m, nil
 	}
 	if admission.Get("resources") != nil {
-		return nil, errors.New(`the member admission.resources of the mesh file: use sidecars, by role, such as {"proxy": {"cpu": 128, "memory": 256}}`)
+		return nil, errors.New(`the member admission.resources of the mesh file: use sidecars, by role, such as ` +
+			`{"proxy": {"cpu": 128, "memory": 256}}`)
 	}
 	if logs := admission.Get("logConfiguration"); logs != nil && !logs.IsNull() {
 		if !logs.IsObject() {

@@ -8,8 +8,10 @@ import (
 func TestUnknownMembersOfTheMeshFileAreRefused(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]string{
-		`{"admision": {}}`:                         `the mesh file has the unknown member "admision"; did you mean "admission"?`,
-		`{"Admission": {}}`:                        `the mesh file has the unknown member "Admission"; did you mean "admission"?`,
+		`{"admision": {}}`: `the mesh file has the unknown member "admision"; did you mean ` +
+			`"admission"?`,
+		`{"Admission": {}}`: `the mesh file has the unknown member "Admission"; did you mean ` +
+			`"admission"?`,
 		`{"admission": {"image": {}}}`:             `unknown field "image"; did you mean "images"?`,
 		`{"admission": {"images": {"envoi": ""}}}`: `unknown field "envoi"; did you mean "envoy"?`,
 		`{"admission": {"cpu": 1}}`: `the member admission of the mesh file: unknown field "cpu"; allowed: client, ` +
@@ -17,7 +19,8 @@ func TestUnknownMembersOfTheMeshFileAreRefused(t *testing.T) {
 		`{"admission": {"sidecars": {"proxy": {"healthCheck": {"command": []}}}}}`: `the member admission.sidecars.proxy.healthCheck of the mesh file: unknown field "command"; allowed: interval, retries, startPeriod, timeout`,
 		`{"admission": {"secrets": [{"name": "a", "value": "b"}]}}`: `the member admission.secrets[0] of the mesh ` +
 			`file: unknown field "value"; allowed: name, valueFrom`,
-		`{"admission": {"images": {"envoy": {"ARM64": "envoy:1"}}}}`: "the member admission.images.envoy of the mesh file: must be a string, but is a " +
+		`{"admission": {"images": {"envoy": {"ARM64": "envoy:1"}}}}`: "the member admission.images.envoy of the mesh " +
+			"file: must be a string, but is a " +
 			"JSON object; for tasks of both architectures name an index of both images, or take a mesh file for each",
 		`{"sidecars": {}}`: `the mesh file has the unknown member "sidecars"; its place is admission.sidecars`,
 		`{"envoyConcurrency": 4}`: `the mesh file has the unknown member "envoyConcurrency"; its place is ` +

@@ -77,14 +77,20 @@ func permissionCodes() []Code {
 	return []Code{
 		{codeAnonymous, Info, "these are the rights of requests without a token", ""},
 		{codeDenied, taskdef.Error, "the token does not allow {query}, needed to {reason}: {why}", "{fix}"},
-		{codeDisabled, taskdef.Warn, "the server has no ACLs: every request is allowed there", "-check none, if that is meant"},
-		{codeDisagree, taskdef.Error, "the server allows {query}, but the token's rules do not: {why}", "run consul-ecs acl explain, and review the token's policies"},
-		{codeEscalate, taskdef.Error, "the annotation policies hands out more than the token allows: {excess}", "leave the policy out, or use a token that has these rights; -resolver-token-file takes a token with acl:read that reads both"},
+		{codeDisabled, taskdef.Warn, "the server has no ACLs: every request is allowed there",
+			"-check none, if that is meant"},
+		{codeDisagree, taskdef.Error, "the server allows {query}, but the token's rules do not: {why}",
+			"run consul-ecs acl explain, and review the token's policies"},
+		{codeEscalate, taskdef.Error, "the annotation policies hands out more than the token allows: {excess}",
+			"leave the policy out, or use a token that has these rights; -resolver-token-file takes a token with " +
+				"acl:read that reads both"},
 		{codeUnknownToken, taskdef.Error, "the operator's token is refused: {why}", "use another token"},
 		{codeUnchecked, taskdef.Warn, "there is no token, and no right was checked", "give a token, or -check none"},
 		{codeUndetermined, taskdef.Error, "cannot determine whether the token allows {query}: {why}", "{fix}"},
-		{codeUnnamed, taskdef.Warn, "the name of the service is known at deployment only: no right to register it was checked", "set the annotation service-name"},
-		{codeNamespace, taskdef.Error, "the namespace or partition {namespace} needs Consul Enterprise, but the server is the community edition", "remove it"},
+		{codeUnnamed, taskdef.Warn, "the name of the service is known at deployment only: no right to register it " +
+			"was checked", "set the annotation service-name"},
+		{codeNamespace, taskdef.Error, "the namespace or partition {namespace} needs Consul Enterprise, but the " +
+			"server is the community edition", "remove it"},
 	}
 }
 
@@ -94,7 +100,8 @@ func (r *Result) Unchecked() { r.add(codeUnchecked, "$") }
 // Undetermined reports whether nothing forbids the definition but questions about rights
 // that have no sure answer.
 func (r *Result) Undetermined(strict bool) bool {
-	rest := slices.DeleteFunc(slices.Clone(r.Findings), func(f Finding) bool { return f.Code == codeUndetermined || f.Code == codeDisagree })
+	rest := slices.DeleteFunc(slices.Clone(r.Findings),
+		func(f Finding) bool { return f.Code == codeUndetermined || f.Code == codeDisagree })
 	return r.Rejected(strict) && !(&Result{Findings: rest}).Rejected(strict)
 }
 
@@ -200,7 +207,8 @@ func (k permissionCheck) answer(q Requirement, a answered) {
 	case a.answer.Decision == aclrules.Allowed.String():
 	case a.answer.Decision == aclrules.Unknown.String():
 		full.Policy = q.HCL()
-		k.add(codeUndetermined, q.Path, "query", query, "why", a.why(), "fix", "-resolver-token-file takes a token with acl:read, and -check both asks the server")
+		k.add(codeUndetermined, q.Path, "query", query, "why", a.why(), "fix",
+			"-resolver-token-file takes a token with acl:read, and -check both asks the server")
 	case a.answer.Decision == aclrules.Disagree && a.answer.Server == aclrules.Allowed.String():
 		k.add(codeDisagree, q.Path, "query", query, "why", a.why())
 	default:
@@ -235,7 +243,8 @@ func (k permissionCheck) escalation(ctx context.Context) {
 		wanted, err = k.checker.Resolve(ctx, k.result.Policies.Names)
 	}
 	if err != nil {
-		k.add(codeUndetermined, k.result.Policies.Path, "query", "the policies that it hands out", "why", err, "fix", remedy(err))
+		k.add(codeUndetermined, k.result.Policies.Path, "query", "the policies that it hands out", "why", err, "fix",
+			remedy(err))
 		return
 	}
 	if _, disabled := owner.Special(); disabled != nil {

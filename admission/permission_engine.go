@@ -28,7 +28,8 @@ func (c PermissionChecker) ask(ctx context.Context, at tenancy, required []Requi
 		return nil, err
 	}
 	report, err := c.readRules(ctx, at)
-	if err != nil && (allowed == nil || errors.Is(err, consulutil.ErrUnknownReader)) { // a token that was given to read, and cannot
+	// a token that was given to read, and cannot
+	if err != nil && (allowed == nil || errors.Is(err, consulutil.ErrUnknownReader)) {
 		return nil, err
 	}
 	all := make([]answered, len(queries))

@@ -68,14 +68,17 @@ func TestPageHasTheTablesOfPermissions(t *testing.T) {
 // Undetermined is no denial, and neither is a denial undetermined.
 func TestUndetermined(t *testing.T) {
 	t.Parallel()
-	unknown, denied := Finding{Code: codeUndetermined, Severity: taskdef.Error}, Finding{Code: codeDenied, Severity: taskdef.Error}
+	unknown, denied := Finding{Code: codeUndetermined, Severity: taskdef.Error},
+		Finding{Code: codeDenied, Severity: taskdef.Error}
 	warning := Finding{Code: "ADM-WRAP", Severity: taskdef.Warn}
 	for _, c := range []struct {
 		findings      []Finding
 		loose, strict bool
 	}{
-		{nil, false, false}, {[]Finding{unknown}, true, true}, {[]Finding{unknown, denied}, false, false}, {[]Finding{denied}, false, false},
-		{[]Finding{unknown, warning}, true, false}, {[]Finding{{Code: codeDisagree, Severity: taskdef.Error}}, true, true},
+		{nil, false, false}, {[]Finding{unknown}, true, true}, {[]Finding{unknown, denied}, false, false},
+		{[]Finding{denied}, false, false},
+		{[]Finding{unknown, warning}, true, false},
+		{[]Finding{{Code: codeDisagree, Severity: taskdef.Error}}, true, true},
 	} {
 		r := Result{Findings: c.findings}
 		if r.Undetermined(false) != c.loose || r.Undetermined(true) != c.strict {

@@ -37,7 +37,8 @@ func checkPopular(t *testing.T, image registry.Popular, command []string) {
 		member = fmt.Sprintf(`"command": %s`, words)
 	}
 	lock := lockOf(bothPlatforms(taskdef.ImageConfig{
-		Entrypoint: image.Entrypoint, Cmd: image.Cmd, User: image.User, StopSignal: image.StopSignal, Volumes: image.Volumes,
+		Entrypoint: image.Entrypoint, Cmd: image.Cmd, User: image.User, StopSignal: image.StopSignal,
+		Volumes: image.Volumes,
 	}))
 	plain := admitLocked(t, definition("", member), nil, false)
 	if wrapperWords(lines(plain)) > 0 && !slices.Contains(codesOf(plain), codeEntryPoint) {

@@ -25,7 +25,8 @@ func checkPorts(t *task) {
 	for _, u := range t.cfg.Proxy.Upstreams {
 		l := listener{cmp.Or(u.LocalBindAddress, loopback), u.LocalBindPort, "the upstream " + u.DestinationName}
 		if other, clash := l.clashes(taken); clash {
-			t.doc.report(codeUpstream, t.annotations.pathOf(annotationUpstreams), "name", u.DestinationName, "message", fmt.Sprintf("its port %d is also that of %s", l.port, other))
+			t.doc.report(codeUpstream, t.annotations.pathOf(annotationUpstreams), "name", u.DestinationName, "message",
+				fmt.Sprintf("its port %d is also that of %s", l.port, other))
 		}
 		taken = append(taken, l)
 	}
@@ -33,7 +34,8 @@ func checkPorts(t *task) {
 		for _, p := range e.Paths {
 			l := listener{"", p.ListenerPort, "the exposed path " + p.Path}
 			if other, clash := l.clashes(taken); clash {
-				t.doc.report(codePort, t.annotations.pathOf(annotationExpose), "port", l.port, "one", l.owner, "other", other)
+				t.doc.report(codePort, t.annotations.pathOf(annotationExpose), "port", l.port, "one", l.owner, "other",
+					other)
 			}
 			taken = append(taken, l)
 		}
@@ -53,7 +55,8 @@ func checkContainerPorts(d *document, i int, c taskdef.Container, taken []listen
 		}
 		at := slices.IndexFunc(taken, func(l listener) bool { return from <= l.port && l.port <= to })
 		if at >= 0 { // a container may listen at all addresses
-			d.report(codePort, fmt.Sprintf("$.containerDefinitions[%d].portMappings[%d]", i, j), "port", taken[at].port, "one", "container "+c.Name, "other", taken[at].owner)
+			d.report(codePort, fmt.Sprintf("$.containerDefinitions[%d].portMappings[%d]", i, j), "port", taken[at].port,
+				"one", "container "+c.Name, "other", taken[at].owner)
 		}
 	}
 }

@@ -20,14 +20,17 @@ func isProgram(word string) bool {
 	if isShell(word) {
 		return true
 	}
-	return path.IsAbs(word) && !strings.ContainsAny(word, " \t\n;&|<>$*") && !strings.HasSuffix(word, "/") && !isDocument(path.Ext(word))
+	return path.IsAbs(word) && !strings.ContainsAny(word, " \t\n;&|<>$*") && !strings.HasSuffix(word, "/") &&
+		!isDocument(path.Ext(word))
 }
 
 // isDocument reports whether files with an extension are read by a program, and not executed.
 func isDocument(ext string) bool {
 	return slices.Contains([]string{
-		".cfg", ".cjs", ".conf", ".config", ".css", ".dll", ".env", ".ex", ".exs", ".hcl", ".html", ".ini", ".jar", ".js", ".json", ".jsonnet",
-		".lua", ".mjs", ".php", ".pl", ".properties", ".py", ".r", ".rb", ".sql", ".tf", ".toml", ".ts", ".txt", ".war", ".wasm", ".xml", ".yaml", ".yml",
+		".cfg", ".cjs", ".conf", ".config", ".css", ".dll", ".env", ".ex", ".exs", ".hcl", ".html", ".ini", ".jar",
+		".js", ".json", ".jsonnet",
+		".lua", ".mjs", ".php", ".pl", ".properties", ".py", ".r", ".rb", ".sql", ".tf", ".toml", ".ts", ".txt", ".war",
+		".wasm", ".xml", ".yaml", ".yml",
 	}, strings.ToLower(ext))
 }
 
@@ -103,7 +106,8 @@ func runsInit(line []string, image string, config taskdef.ImageConfig) bool {
 	}
 	repository := repositoryOf(image)
 	datadog := func(known string) bool { return isRepository(repository, known) }
-	if line[0] == "/bin/entrypoint.sh" && slices.ContainsFunc([]string{"datadog/agent", "datadoghq/agent", "datadog-agent"}, datadog) {
+	if line[0] == "/bin/entrypoint.sh" &&
+		slices.ContainsFunc([]string{"datadog/agent", "datadoghq/agent", "datadog-agent"}, datadog) {
 		return true
 	}
 	own := slices.Concat(config.Entrypoint, config.Cmd)

@@ -42,7 +42,8 @@ type need struct {
 
 // Rule returns the smallest rule that grants the need of a usage with that name.
 func (n need) Rule(name string) aclrules.Rule {
-	return aclrules.Rule{Resource: n.Resource, Prefix: n.Below, Segment: named(n.Segment, name), Level: string(n.Access)}
+	return aclrules.Rule{Resource: n.Resource, Prefix: n.Below, Segment: named(n.Segment, name),
+		Level: string(n.Access)}
 }
 
 func named(text, name string) string { return strings.ReplaceAll(text, "{name}", name) }
@@ -51,10 +52,13 @@ func named(text, name string) string { return strings.ReplaceAll(text, "{name}",
 func useRules() []useRule {
 	service := need{aclrules.Service, "{name}", false, aclrules.WriteAccess, "register the service {name}"}
 	gateway := need{aclrules.Service, "{name}", false, aclrules.WriteAccess, "register the gateway {name}"}
-	proxy := need{aclrules.Service, "{name}-sidecar-proxy", false, aclrules.WriteAccess, "register the proxy of the Connect service {name}"}
-	native := need{aclrules.Service, "{name}", false, aclrules.WriteAccess, "get the certificate of the Connect service {name}"}
+	proxy := need{aclrules.Service, "{name}-sidecar-proxy", false, aclrules.WriteAccess,
+		"register the proxy of the Connect service {name}"}
+	native := need{aclrules.Service, "{name}", false, aclrules.WriteAccess,
+		"get the certificate of the Connect service {name}"}
 	upstream := need{aclrules.Service, "{name}", false, aclrules.ReadAccess, "find the upstream {name}"}
-	meshWrite := need{aclrules.Mesh, "", false, aclrules.WriteAccess, "get the certificate of peerings for the mesh gateway {name}"}
+	meshWrite := need{aclrules.Mesh, "", false, aclrules.WriteAccess,
+		"get the certificate of peerings for the mesh gateway {name}"}
 	meshRead := need{aclrules.Mesh, "", false, aclrules.ReadAccess, "read the configuration of the API gateway {name}"}
 	services := need{aclrules.Service, "", true, aclrules.ReadAccess, "discover services"}
 	nodes := need{aclrules.Node, "", true, aclrules.ReadAccess, "discover nodes"}

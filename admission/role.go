@@ -51,14 +51,24 @@ const ecsTasks = "ecs-tasks.amazonaws.com"
 // roleCodes returns the rules about the task's role, sorted by code.
 func roleCodes() []Code {
 	return []Code{
-		{codeRolePath, taskdef.Warn, "the task role {role} has the path {path}, but the auth method trusts roles below {want} unless the controller has another path", "create it with the path {want}, or give the controller's as controller.iamRolePath of the mesh file or as -iam-role-path"},
-		{codeRoleRight, taskdef.Error, "a login of the task role {role} by the auth method {method} would not allow {query}, which the task needs to {reason}", "add {policy} to what a binding rule of the method grants"},
-		{codeRoleRightUnknown, taskdef.Warn, "cannot determine what a login of the task role {role} by the auth method {method} would allow: {why}", "-resolver-token-file takes a token with acl:read, and the controller creates the auth method"},
+		{codeRolePath, taskdef.Warn, "the task role {role} has the path {path}, but the auth method trusts roles " +
+			"below {want} unless the controller has another path", "create it with the path {want}, or give the " +
+			"controller's as controller.iamRolePath of the mesh file or as -iam-role-path"},
+		{codeRoleRight, taskdef.Error, "a login of the task role {role} by the auth method {method} would not allow " +
+			"{query}, which the task needs to {reason}", "add {policy} to what a binding rule of the method grants"},
+		{codeRoleRightUnknown, taskdef.Warn,
+			"cannot determine what a login of the task role {role} by the auth method {method} would allow: {why}",
+			"-resolver-token-file takes a token with acl:read, and the controller creates the auth method"},
 		{codeRole, taskdef.Error, "the task role {role} cannot log in: {why}", "{fix}"},
-		{codeRoleShared, taskdef.Warn, "the task role {role} is also that of {others}: tasks of these can log in as this service", "give each task definition its own role"},
-		{codeRoleSharedUnknown, Info, "cannot determine which other families have the task role {role}: {why}", "{fix}"},
-		{codeRoleTag, taskdef.Error, "the task role {role} has {got} as its tag {tag}, but the service needs {want}: the login would be for another service, or refused", "set the tag to {want}, or take the role of that service"},
-		{codeRoleTrust, taskdef.Warn, "the task role {role} may be assumed by {who}, who can then log in as this service", "trust only the service ecs-tasks.amazonaws.com"},
+		{codeRoleShared, taskdef.Warn, "the task role {role} is also that of {others}: tasks of these can log in as " +
+			"this service", "give each task definition its own role"},
+		{codeRoleSharedUnknown, Info, "cannot determine which other families have the task role {role}: {why}",
+			"{fix}"},
+		{codeRoleTag, taskdef.Error, "the task role {role} has {got} as its tag {tag}, but the service needs {want}: " +
+			"the login would be for another service, or refused",
+			"set the tag to {want}, or take the role of that service"},
+		{codeRoleTrust, taskdef.Warn, "the task role {role} may be assumed by {who}, who can then log in as " +
+			"this service", "trust only the service ecs-tasks.amazonaws.com"},
 		{codeRoleUnknown, Info, "the task role {why}: it was not checked", "{fix}"},
 	}
 }
@@ -99,7 +109,8 @@ func (c RoleChecker) Check(ctx context.Context, r *Result) error {
 	c.login(ctx, r, role)
 	allowed, err := c.IAM.Allowed(ctx, role.ARN, "iam:GetRole", role.ARN)
 	if err == nil && !allowed {
-		addRole(r, codeRole, "role", role.ARN, "why", "it is not allowed to read itself, which Consul does on its behalf", "fix", "allow it iam:GetRole on itself")
+		addRole(r, codeRole, "role", role.ARN, "why", "it is not allowed to read itself, which Consul does "+
+			"on its behalf", "fix", "allow it iam:GetRole on itself")
 	}
 	return err
 }
@@ -109,12 +120,14 @@ func (c RoleChecker) Check(ctx context.Context, r *Result) error {
 func (c RoleChecker) identity(r *Result, role awsutil.Role) {
 	r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool { return f.Code == codeRolePath }) // IAM knows it
 	if !strings.HasPrefix(role.Path, c.Path) {
-		addRole(r, codeRole, "role", role.ARN, "why", "its path is "+role.Path+", but the auth method trusts roles below "+c.Path,
+		addRole(r, codeRole, "role", role.ARN, "why", "its path is "+role.Path+
+			", but the auth method trusts roles below "+c.Path,
 			"fix", "create it with the path "+c.Path+", or give that of the auth method as -iam-role-path")
 	}
 	want := func(tag string, values ...string) {
 		if got := role.Tags[tag]; !slices.Contains(values, got) {
-			addRole(r, codeRoleTag, "role", role.ARN, "tag", tag, "got", strconv.Quote(got), "want", strings.Join(values, " or "))
+			addRole(r, codeRoleTag, "role", role.ARN, "tag", tag, "got", strconv.Quote(got), "want",
+				strings.Join(values, " or "))
 		}
 	}
 	for namespace, used := range r.Usages {
@@ -145,6 +158,7 @@ func checkTrust(r *Result, role awsutil.Role) {
 		addRole(r, codeRoleTrust, "role", role.ARN, "who", strings.Join(others, ", "))
 	}
 	if len(others) == len(role.Trusted) && !slices.Contains(others, "*") {
-		addRole(r, codeRole, "role", role.ARN, "why", "its trust policy does not name "+ecsTasks, "fix", "let this service assume it")
+		addRole(r, codeRole, "role", role.ARN, "why", "its trust policy does not name "+ecsTasks, "fix",
+			"let this service assume it")
 	}
 }

@@ -26,7 +26,8 @@ func (c RoleChecker) login(ctx context.Context, r *Result, role awsutil.Role) {
 	case disabled != nil:
 		return
 	case refused != nil:
-		addRole(r, codeRole, "role", role.ARN, "why", refused, "fix", "correct the tags of the role, or the binding rules of the auth method")
+		addRole(r, codeRole, "role", role.ARN, "why", refused, "fix",
+			"correct the tags of the role, or the binding rules of the auth method")
 		return
 	}
 	var unknown []string
@@ -39,7 +40,8 @@ func (c RoleChecker) login(ctx context.Context, r *Result, role awsutil.Role) {
 		case q.Namespace != "" || q.Partition != "":
 			unknown = append(unknown, aclrules.ErrEnterprise.Error())
 		case answer.Decision == aclrules.Denied.String():
-			addRole(r, codeRoleRight, "method", r.Login.Method, "role", role.ARN, "query", q.Query(), "reason", q.Reason, "policy", strings.ReplaceAll(q.HCL(), "\n", "; "))
+			addRole(r, codeRoleRight, "method", r.Login.Method, "role", role.ARN, "query", q.Query(), "reason",
+				q.Reason, "policy", strings.ReplaceAll(q.HCL(), "\n", "; "))
 		case answer.Decision == aclrules.Unknown.String():
 			unknown = append(unknown, answer.Missing...)
 		}

@@ -25,7 +25,8 @@ func sharedInTemplate(r *Result) {
 		resource := resources.Get(name)
 		kind, _ := resource.Get("Type").Text()
 		properties := resource.Get("Properties")
-		if other := properties.Get(key); kind == taskdef.TemplateType && properties != r.After.Task && other != nil && bytes.Equal(own, other.JSON()) {
+		if other := properties.Get(key); kind == taskdef.TemplateType && properties != r.After.Task && other != nil &&
+			bytes.Equal(own, other.JSON()) {
 			others = append(others, name)
 		}
 	}
@@ -36,12 +37,14 @@ func sharedInTemplate(r *Result) {
 func (c RoleChecker) sharedInECS(ctx context.Context, r *Result, role string) {
 	own := r.After.Definition.Family
 	if own == "" { // CloudFormation names it, and it may be among those that ECS names
-		addRole(r, codeRoleSharedUnknown, "role", role, "why", "the family of this definition is known at deployment only", "fix", "set Family")
+		addRole(r, codeRoleSharedUnknown, "role", role, "why",
+			"the family of this definition is known at deployment only", "fix", "set Family")
 		return
 	}
 	families, err := c.Families(ctx, role)
 	if err != nil {
-		addRole(r, codeRoleSharedUnknown, "role", role, "why", err, "fix", "allow ecs:ListTaskDefinitionFamilies and ecs:DescribeTaskDefinition")
+		addRole(r, codeRoleSharedUnknown, "role", role, "why", err, "fix",
+			"allow ecs:ListTaskDefinitionFamilies and ecs:DescribeTaskDefinition")
 	}
 	reportShared(r, role, slices.DeleteFunc(families, func(family string) bool { return family == own }))
 }

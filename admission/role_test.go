@@ -55,13 +55,19 @@ func TestRoleOfOneTask(t *testing.T) {
 		tags map[string]string
 		want []string
 	}{
-		"service":                 {ownFamily, map[string]*UseSummary{"": web}, map[string]string{config.TagServiceName: "web"}, nil},
-		"service of a namespace":  {ownFamily, map[string]*UseSummary{"team": web}, map[string]string{config.TagServiceName: "web", config.TagNamespace: "team"}, nil},
-		"another namespace":       {ownFamily, map[string]*UseSummary{"team": web}, map[string]string{config.TagServiceName: "web"}, []string{"ADM-IAM-TAG"}},
-		"gateway":                 {ownFamily, map[string]*UseSummary{"": gateway}, map[string]string{config.TagGatewayKind: "mesh-gateway"}, nil},
-		"gateway of another kind": {ownFamily, map[string]*UseSummary{"": gateway}, map[string]string{config.TagGatewayKind: "api-gateway"}, []string{"ADM-IAM-TAG"}},
-		"upstream elsewhere":      {ownFamily, map[string]*UseSummary{"other": {Upstreams: []string{"db"}}}, nil, nil},
-		"computed role":           {`{"TaskRoleArn": {"Ref": "Role"}, "ContainerDefinitions": []}`, nil, nil, []string{"ADM-IAM-UNKNOWN"}},
+		"service": {ownFamily, map[string]*UseSummary{"": web},
+			map[string]string{config.TagServiceName: "web"}, nil},
+		"service of a namespace": {ownFamily, map[string]*UseSummary{"team": web},
+			map[string]string{config.TagServiceName: "web", config.TagNamespace: "team"}, nil},
+		"another namespace": {ownFamily, map[string]*UseSummary{"team": web},
+			map[string]string{config.TagServiceName: "web"}, []string{"ADM-IAM-TAG"}},
+		"gateway": {ownFamily, map[string]*UseSummary{"": gateway},
+			map[string]string{config.TagGatewayKind: "mesh-gateway"}, nil},
+		"gateway of another kind": {ownFamily, map[string]*UseSummary{"": gateway},
+			map[string]string{config.TagGatewayKind: "api-gateway"}, []string{"ADM-IAM-TAG"}},
+		"upstream elsewhere": {ownFamily, map[string]*UseSummary{"other": {Upstreams: []string{"db"}}}, nil, nil},
+		"computed role": {`{"TaskRoleArn": {"Ref": "Role"}, "ContainerDefinitions": []}`, nil, nil,
+			[]string{"ADM-IAM-UNKNOWN"}},
 		"two tasks, one role": {
 			`{"Resources": {"A": {"Type": "AWS::ECS::TaskDefinition", "Properties": {"TaskRoleArn": {"Ref": "Role"}, "ContainerDefinitions": []}},
 				"B": {"Type": "AWS::ECS::TaskDefinition", "Properties": {"TaskRoleArn": {"Ref": "Role"}}}, "C": {"Type": "AWS::ECS::Service", "Properties": {"TaskRoleArn": {"Ref": "Role"}}}}}`,
@@ -72,7 +78,8 @@ func TestRoleOfOneTask(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := resultWithRole(t, c.doc, c.used)
-			iam := oneRole{role: awsutil.Role{Path: "/consul-ecs/", Tags: c.tags, Trusted: []string{"ecs-tasks.amazonaws.com"}}}
+			iam := oneRole{role: awsutil.Role{Path: "/consul-ecs/", Tags: c.tags,
+				Trusted: []string{"ecs-tasks.amazonaws.com"}}}
 			err := RoleChecker{IAM: iam, Path: "/consul-ecs/", Families: oneFamily}.Check(t.Context(), r)
 			var got []string
 			for _, f := range r.Findings {
@@ -90,7 +97,8 @@ func TestNameOfARoleIsNotCalledComputed(t *testing.T) {
 	r := resultWithRole(t, `{"TaskRoleArn": "consul-ecs/web", "ContainerDefinitions": []}`, nil)
 	err := RoleChecker{IAM: oneRole{err: errors.New("asked")}}.Check(t.Context(), r)
 	const want = "the task role consul-ecs/web is a name and not an ARN: it was not checked"
-	if err != nil || len(r.Findings) != 1 || r.Findings[0].Message != want || r.Findings[0].Fix != "write the ARN as taskRoleArn" {
+	if err != nil || len(r.Findings) != 1 || r.Findings[0].Message != want ||
+		r.Findings[0].Fix != "write the ARN as taskRoleArn" {
 		t.Errorf("error %v, findings %v", err, r.Findings)
 	}
 }
@@ -104,7 +112,8 @@ func TestOtherFamiliesAreUnknownToADefinitionWithoutFamily(t *testing.T) {
 	r := resultWithRole(t, namedRole, nil)
 	iam := oneRole{role: awsutil.Role{ARN: "app", Path: "/", Trusted: []string{"ecs-tasks.amazonaws.com"}}}
 	err := RoleChecker{IAM: iam, Path: "/", Families: noFamilies}.Check(t.Context(), r)
-	const want = "cannot determine which other families have the task role app: the family of this definition is known at deployment only"
+	const want = "cannot determine which other families have the task role app: the family of this definition is " +
+		"known at deployment only"
 	if err != nil || len(r.Findings) != 1 || r.Findings[0].Message != want || r.Findings[0].Fix != "set Family" {
 		t.Errorf("error %v, findings %v", err, r.Findings)
 	}
@@ -114,7 +123,8 @@ func TestTaskWithoutLoginNeedsNoIAM(t *testing.T) {
 	t.Parallel()
 	r := resultWithRole(t, namedRole, nil)
 	r.Login = nil
-	if err := (RoleChecker{IAM: oneRole{err: errors.New("asked")}}).Check(t.Context(), r); err != nil || len(r.Findings) > 0 {
+	if err := (RoleChecker{IAM: oneRole{err: errors.New("asked")}}).Check(t.Context(), r); err != nil ||
+		len(r.Findings) > 0 {
 		t.Errorf("error %v, findings %v", err, r.Findings)
 	}
 }

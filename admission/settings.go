@@ -109,13 +109,20 @@ func (s settings) sidecar(role string) Sidecar {
 	maps.Copy(labels, own.DockerLabels)
 	return Sidecar{
 		Image: cmp.Or(own.Image, all.Image), Essential: cmp.Or(own.Essential, all.Essential),
-		CPU: cmp.Or(own.CPU, all.CPU), Memory: cmp.Or(own.Memory, all.Memory), MemoryReservation: cmp.Or(own.MemoryReservation, all.MemoryReservation),
-		User: cmp.Or(own.User, all.User), ReadonlyRootFilesystem: cmp.Or(own.ReadonlyRootFilesystem, all.ReadonlyRootFilesystem),
-		AddCapabilities: list(own.AddCapabilities, all.AddCapabilities), DropCapabilities: list(own.DropCapabilities, all.DropCapabilities),
-		StartTimeout: cmp.Or(own.StartTimeout, all.StartTimeout), StopTimeout: cmp.Or(own.StopTimeout, all.StopTimeout),
-		Environment: slices.Concat(all.Environment, own.Environment), Secrets: slices.Concat(all.Secrets, own.Secrets),
-		DockerLabels: labels, PortMappings: slices.Concat(all.PortMappings, own.PortMappings), MountPoints: slices.Concat(all.MountPoints, own.MountPoints),
-		HealthCheck: cmp.Or(own.HealthCheck, all.HealthCheck), RestartPolicy: cmp.Or(own.RestartPolicy, all.RestartPolicy),
+		CPU: cmp.Or(own.CPU, all.CPU), Memory: cmp.Or(own.Memory, all.Memory),
+		MemoryReservation:      cmp.Or(own.MemoryReservation, all.MemoryReservation),
+		User:                   cmp.Or(own.User, all.User),
+		ReadonlyRootFilesystem: cmp.Or(own.ReadonlyRootFilesystem, all.ReadonlyRootFilesystem),
+		AddCapabilities:        list(own.AddCapabilities, all.AddCapabilities),
+		DropCapabilities:       list(own.DropCapabilities, all.DropCapabilities),
+		StartTimeout:           cmp.Or(own.StartTimeout, all.StartTimeout),
+		StopTimeout:            cmp.Or(own.StopTimeout, all.StopTimeout),
+		Environment:            slices.Concat(all.Environment, own.Environment),
+		Secrets:                slices.Concat(all.Secrets, own.Secrets),
+		DockerLabels:           labels, PortMappings: slices.Concat(all.PortMappings, own.PortMappings),
+		MountPoints:      slices.Concat(all.MountPoints, own.MountPoints),
+		HealthCheck:      cmp.Or(own.HealthCheck, all.HealthCheck),
+		RestartPolicy:    cmp.Or(own.RestartPolicy, all.RestartPolicy),
 		LogConfiguration: cmp.Or(own.LogConfiguration, all.LogConfiguration),
 	}
 }
@@ -140,7 +147,8 @@ func (s Sidecar) apply(c *taskdef.Container) {
 	}
 	for _, p := range s.PortMappings {
 		c.PortMappings = append(c.PortMappings, taskdef.PortMapping{
-			ContainerPort: &p.ContainerPort, HostPort: p.HostPort, Protocol: cmp.Or(p.Protocol, "tcp"), Name: p.Name, AppProtocol: p.AppProtocol,
+			ContainerPort: &p.ContainerPort, HostPort: p.HostPort, Protocol: cmp.Or(p.Protocol, "tcp"), Name: p.Name,
+			AppProtocol: p.AppProtocol,
 		})
 	}
 	for _, m := range s.MountPoints {
@@ -156,7 +164,8 @@ func (s Sidecar) apply(c *taskdef.Container) {
 	}
 	if r := s.RestartPolicy; r != nil {
 		c.RestartPolicy = &taskdef.RestartPolicy{
-			Enabled: taskdef.Or(r.Enabled, true), IgnoredExitCodes: r.IgnoredExitCodes, RestartAttemptPeriod: r.RestartAttemptPeriod,
+			Enabled: taskdef.Or(r.Enabled, true), IgnoredExitCodes: r.IgnoredExitCodes,
+			RestartAttemptPeriod: r.RestartAttemptPeriod,
 		}
 		if ends(roleOf(c.Name)) && !slices.Contains(r.IgnoredExitCodes, 0) { // its work is done then
 			c.RestartPolicy.IgnoredExitCodes = slices.Concat([]int{0}, r.IgnoredExitCodes)
@@ -223,7 +232,9 @@ func ends(role string) bool { return role == roleInstall || role == roleMeshInit
 // roleOf returns the role of a container of the mesh by its name.
 func roleOf(name string) string {
 	return map[string]string{
-		workload.ContainerInstall: roleInstall, workload.ContainerConsulClient: roleClient, workload.ContainerMeshInit: roleMeshInit,
-		workload.ContainerSidecarProxy: roleProxy, workload.ContainerDataplane: roleProxy, workload.ContainerHealthSync: roleHealthSync,
+		workload.ContainerInstall: roleInstall, workload.ContainerConsulClient: roleClient,
+		workload.ContainerMeshInit:     roleMeshInit,
+		workload.ContainerSidecarProxy: roleProxy, workload.ContainerDataplane: roleProxy,
+		workload.ContainerHealthSync: roleHealthSync,
 	}[name]
 }

@@ -58,7 +58,8 @@ func TestContainersOfTheMeshAreHardened(t *testing.T) {
 		},
 		{
 			"settings",
-			sidecarsMesh(`"all": {"readonlyRootFilesystem": false, "user": "7"}, "proxy": {"user": "8", "dropCapabilities": [], "addCapabilities": ["SYS_PTRACE"]}`),
+			sidecarsMesh(`"all": {"readonlyRootFilesystem": false, "user": "7"}, "proxy": {"user": "8", ` +
+				`"dropCapabilities": [], "addCapabilities": ["SYS_PTRACE"]}`),
 			roleProxy, "8", false, "SYS_PTRACE", "",
 		},
 	} {
@@ -137,7 +138,8 @@ func TestSettingsThatNoTaskCanHaveAreRefused(t *testing.T) {
 	for sidecars, want := range map[string]string{
 		`"sidecars": {"sidecar-proxy": {"cpu": 1}}`: "admission.sidecars.sidecar-proxy of the mesh file: no such " +
 			"role, want one of all, install, client, meshInit, proxy, healthSync",
-		`"sidecars": {"proxy": {"memory": -5}}`:         "admission.sidecars.proxy of the mesh file: has -5, want 0 or more",
+		`"sidecars": {"proxy": {"memory": -5}}`: "admission.sidecars.proxy of the mesh file: has -5, " +
+			"want 0 or more",
 		`"sidecars": {"meshInit": {"essential": true}}`: "cannot be essential",
 		`"sidecars": {"all": {"essential": true}}`:      "cannot be essential",
 		`"sidecars": {"client": {"healthCheck": {}}}`:   "only the proxy has a health check",
@@ -149,7 +151,8 @@ func TestSettingsThatNoTaskCanHaveAreRefused(t *testing.T) {
 			"of the mesh file: A is given twice",
 		`"sidecars": {"all": {"environment": [{"name": "A"}, {"name": "A"}]}}`: "sidecars.all.environment of the " +
 			"mesh file: A is given twice",
-		`"sidecars": {"meshInit": {"environment": [{"name": "CONSUL_ECS_CONFIG_JSON"}]}}`:   "CONSUL_ECS_CONFIG_JSON is set by admission: remove it",
+		`"sidecars": {"meshInit": {"environment": [{"name": "CONSUL_ECS_CONFIG_JSON"}]}}`: "CONSUL_ECS_CONFIG_JSON " +
+			"is set by admission: remove it",
 		`"sidecars": {"client": {"environment": [{"name": "CONSUL_AGENT_CONFIGURATION"}]}}`: "CONSUL_AGENT_CONFIGURATION is set by admission",
 	} {
 		_, err := ParseMesh([]byte(`{"admission": {` + sidecars + `}}`))
@@ -162,7 +165,8 @@ func TestSettingsThatNoTaskCanHaveAreRefused(t *testing.T) {
 func TestLogsOfTheMeshAreNotJoinedAsThoseOfAnApplication(t *testing.T) {
 	t.Parallel()
 	r := admit(t, definition("", plainApp+`, "logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "/a", "awslogs-region": "us-east-1",
-		"awslogs-stream-prefix": "a", "awslogs-multiline-pattern": "^x", "awslogs-datetime-format": "%Y"}}`), parseMesh(t, []byte(plainMesh)))
+		"awslogs-stream-prefix": "a", "awslogs-multiline-pattern": "^x", "awslogs-datetime-format": "%Y"}}`),
+		parseMesh(t, []byte(plainMesh)))
 	if got := sidecarOf(t, r, roleProxy).LogConfiguration.Options; len(got) != 3 {
 		t.Errorf("options %v, want the first three of the application", got)
 	}
@@ -245,7 +249,8 @@ func TestMeshInitThatWritesFilesIsNotReadOnly(t *testing.T) {
 		{transparent: true},
 		{},
 	} {
-		got := strings.Join(codesAt(t, fmt.Sprintf(mesh, tt.named, tt.transparent, tt.dns, tt.cure), plainApp, ".readonlyRootFilesystem"), " ")
+		got := strings.Join(codesAt(t, fmt.Sprintf(mesh, tt.named, tt.transparent, tt.dns, tt.cure), plainApp,
+			".readonlyRootFilesystem"), " ")
 		if got != tt.want {
 			t.Errorf("%+v: codes %q, want %q", tt, got, tt.want)
 		}
@@ -311,7 +316,8 @@ func TestUsersThatCannotUseTheSharedVolumeAreReported(t *testing.T) {
 			t.Parallel()
 			mesh := parseMesh(t, fmt.Appendf(nil, c.file, c.members, c.sidecars))
 			var found []string
-			for _, f := range admitAll(t, definition("", plainApp+`, "healthCheck": {"command": ["CMD", "/app"]}`), mesh).Findings {
+			for _, f := range admitAll(t, definition("", plainApp+`, "healthCheck": {"command": ["CMD", "/app"]}`),
+				mesh).Findings {
 				if f.Code == codeVolumeOwner {
 					words := strings.Fields(f.Message)
 					found = append(found, words[1]+" "+words[8])

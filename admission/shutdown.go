@@ -55,7 +55,8 @@ func checkShutdown(t *task) {
 			longest, longestName = stop, c.Name
 		}
 		if t.cfg.Gateway == nil {
-			checkStages(t.doc, i, stop, applicationStages(c, stop), "give it a longer stopTimeout, or -shutdown-delay less time")
+			checkStages(t.doc, i, stop, applicationStages(c, stop),
+				"give it a longer stopTimeout, or -shutdown-delay less time")
 		}
 	}
 	fix := "give it a longer stopTimeout"
@@ -108,7 +109,8 @@ func sidecarStages(cfg *config.Config, name string, stop, applications time.Dura
 func checkStages(d *document, i int, stop time.Duration, stages []stage, fix string) {
 	for _, s := range stages {
 		if s.end > stop {
-			d.report(codeStop, fmt.Sprintf("$.containerDefinitions[%d].stopTimeout", i), "container", d.containerName(i),
+			d.report(codeStop, fmt.Sprintf("$.containerDefinitions[%d].stopTimeout", i), "container",
+				d.containerName(i),
 				"have", stop.Seconds(), "stage", s.name, "need", s.end.Seconds(), "fix", fix)
 			return
 		}

@@ -124,8 +124,9 @@ func (b sidecarBuilder) size(c *taskdef.Container) {
 // container returns what all containers of the mesh have.
 func (b sidecarBuilder) container(name, image string, memory int, essential, readOnly bool) *taskdef.Container {
 	c := &taskdef.Container{
-		Name: name, Image: image, Essential: &essential, DockerLabels: map[string]string{annotationInjectedBy: "consul-ecs"},
-		MountPoints: []taskdef.MountPoint{mountPoint(b.cfg.BootstrapDir, readOnly)},
+		Name: name, Image: image, Essential: &essential,
+		DockerLabels: map[string]string{annotationInjectedBy: "consul-ecs"},
+		MountPoints:  []taskdef.MountPoint{mountPoint(b.cfg.BootstrapDir, readOnly)},
 	}
 	if b.doc.isFullDefinition() && b.doc.isAbsent(b.doc.Task, "memory") {
 		c.MemoryReservation = &memory
@@ -213,7 +214,8 @@ func (b sidecarBuilder) proxy() *taskdef.Container {
 	c.EntryPoint = append([]string{programPath(b.cfg), "envoy-entrypoint"}, stopFlag(stop)...)
 	c.Command = b.proxyCommand()
 	c.HealthCheck = &taskdef.HealthCheck{
-		Command:  []string{"CMD", programPath(b.cfg), "net-dial", net.JoinHostPort(loopback, strconv.Itoa(readyPort(b.cfg)))},
+		Command: []string{"CMD", programPath(b.cfg), "net-dial",
+			net.JoinHostPort(loopback, strconv.Itoa(readyPort(b.cfg)))},
 		Interval: new(5), Timeout: new(5), Retries: new(10),
 	}
 	c.Ulimits = []taskdef.Ulimit{{Name: "nofile", SoftLimit: maxFiles, HardLimit: maxFiles}}

@@ -27,7 +27,8 @@ func (as *annotations) pathOf(name string) string {
 
 // sources are the annotations that members of the configuration are from.
 var sources = []struct{ member, annotation string }{
-	{"name", annotationServiceName}, {"port", annotationServicePort}, {"tags", annotationTags}, {"namespace", annotationNamespace}, {"partition", annotationPartition},
+	{"name", annotationServiceName}, {"port", annotationServicePort}, {"tags", annotationTags},
+	{"namespace", annotationNamespace}, {"partition", annotationPartition},
 	{"kind", annotationGateway},
 }
 

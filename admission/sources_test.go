@@ -45,7 +45,8 @@ func TestFindingIsAtItsAnnotation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := admit(t, annotated(map[string]string{name: c.value}), parseMesh(t, []byte(plainMesh)))
-			want := []string{fmt.Sprintf("%s $.containerDefinitions[0].dockerLabels[%q]", c.code, annotationPrefix+name)}
+			want := []string{fmt.Sprintf("%s $.containerDefinitions[0].dockerLabels[%q]", c.code,
+				annotationPrefix+name)}
 			if got := places(r); !slices.Equal(got, want) {
 				t.Errorf("%v, want %v", r.Findings, want)
 			}
@@ -55,8 +56,10 @@ func TestFindingIsAtItsAnnotation(t *testing.T) {
 
 func TestRepeatedUpstreamIsReportedByItsPlaceInTheConfiguration(t *testing.T) {
 	t.Parallel()
-	r := admit(t, annotated(map[string]string{"upstreams": "db:1234,db:1235:dc2,db:1236"}), parseMesh(t, []byte(plainMesh)))
-	want := `$.containerDefinitions[0].dockerLabels["consul.hashicorp.com/upstreams"]: configuration $.proxy.upstreams[2]: has the same destination as $.proxy.upstreams[0]`
+	r := admit(t, annotated(map[string]string{"upstreams": "db:1234,db:1235:dc2,db:1236"}),
+		parseMesh(t, []byte(plainMesh)))
+	want := `$.containerDefinitions[0].dockerLabels["consul.hashicorp.com/upstreams"]: configuration ` +
+		`$.proxy.upstreams[2]: has the same destination as $.proxy.upstreams[0]`
 	if len(r.Findings) != 1 || !strings.Contains(r.Findings[0].String(), want) {
 		t.Errorf("findings %v, want %s", r.Findings, want)
 	}
@@ -67,7 +70,8 @@ func TestValueOfTheMeshFileIsNotAtAnAnnotation(t *testing.T) {
 	for want, mesh := range map[string]string{
 		"ADM-CONFIG $":   `{"consulServers": {"hosts": "10.0.0.4"}, "service": {"port": -1}}`,
 		"ADM-SVC-NAME $": `{"consulServers": {"hosts": "10.0.0.4"}, "service": {"name": "A B"}}`,
-		"ADM-SVC-NAME $.containerDefinitions[1].environment[0]": `{"consulServers": {"hosts": "10.0.0.4"}, "service": {"name": "a-sidecar-proxy"}}`,
+		"ADM-SVC-NAME $.containerDefinitions[1].environment[0]": `{"consulServers": {"hosts": "10.0.0.4"}, ` +
+			`"service": {"name": "a-sidecar-proxy"}}`,
 	} {
 		r := admit(t, annotated(map[string]string{"service-tags": "a"}), parseMesh(t, []byte(mesh)))
 		if got := places(r); !slices.Contains(got, want) {
@@ -78,7 +82,8 @@ func TestValueOfTheMeshFileIsNotAtAnAnnotation(t *testing.T) {
 
 func TestValuesThatConsulTakesAreNotReported(t *testing.T) {
 	t.Parallel()
-	labels := map[string]string{"namespace": "team-1", "partition": "default", "kv-prefixes": "app/:list shared", "policies": "a_b,team/c", "ttl": "168h"}
+	labels := map[string]string{"namespace": "team-1", "partition": "default", "kv-prefixes": "app/:list shared",
+		"policies": "a_b,team/c", "ttl": "168h"}
 	for i := range maxMeta {
 		labels[fmt.Sprintf("service-meta-Key_%d", i)] = strings.Repeat("x", 100)
 	}
@@ -94,7 +99,8 @@ func TestValuesThatConsulTakesAreNotReported(t *testing.T) {
 
 func TestMetadataOfTheMeshFileStays(t *testing.T) {
 	t.Parallel()
-	mesh := parseMesh(t, []byte(`{"consulServers": {"hosts": "10.0.0.4"}, "service": {"port": 80, "meta": {"team": "shop", "tier": "1"}}}`))
+	mesh := parseMesh(t, []byte(`{"consulServers": {"hosts": "10.0.0.4"}, "service": {"port": 80, "meta": {"team": `+
+		`"shop", "tier": "1"}}}`))
 	r := admit(t, annotated(map[string]string{"service-meta-tier": "2"}), mesh)
 	if want := `\"meta\":{\"team\":\"shop\",\"tier\":\"2\"}`; !strings.Contains(string(r.After.Bytes()), want) {
 		t.Errorf("no %s in %s", want, r.After.Bytes())
@@ -115,7 +121,8 @@ func TestMetadataOfTheMeshFileIsChecked(t *testing.T) {
 	}{
 		{`"Key_1": "y"`, labels, ""},
 		{`"team": "y"`, labels, at + " has 62 pairs with those of the annotations, and Consul takes 61"},
-		{`"a.b": "y"`, nil, at + `.a.b is "y", want a key after service-meta- of up to 128 letters, digits, '_' and '-'`},
+		{`"a.b": "y"`, nil, at + `.a.b is "y", want a key after service-meta- of up to 128 letters, digits, ` +
+			`'_' and '-'`},
 		{`"team": "` + strings.Repeat("x", 513) + `"`, nil, at + `.team is "(513 bytes)", want at most 512 bytes`},
 	} {
 		mesh := strings.Replace(plainMesh, `"proxy"`, `"service": {"meta": {`+c.meta+`}}, "proxy"`, 1)
@@ -143,9 +150,12 @@ func TestMountPathsAreComparedAsDirectories(t *testing.T) {
 		want []string
 	}{
 		"the shared volume, with a slash": {mounts(mount("consul_data", "/consul/")), nil},
-		"another one, with a slash":       {mounts(mount("other", "/consul/")), []string{"ADM-VOLUME $.containerDefinitions[0].mountPoints[0]"}},
-		"below, with a detour":            {mounts(mount("other", "/data/../consul/x")), []string{"ADM-VOLUME $.containerDefinitions[0].mountPoints[0]"}},
-		"the same twice":                  {mounts(mount("other", "/data"), mount("consul_data", "/data/")), []string{"ADM-MOUNT $.containerDefinitions[0].mountPoints[1]"}},
+		"another one, with a slash": {mounts(mount("other", "/consul/")),
+			[]string{"ADM-VOLUME $.containerDefinitions[0].mountPoints[0]"}},
+		"below, with a detour": {mounts(mount("other", "/data/../consul/x")),
+			[]string{"ADM-VOLUME $.containerDefinitions[0].mountPoints[0]"}},
+		"the same twice": {mounts(mount("other", "/data"), mount("consul_data", "/data/")),
+			[]string{"ADM-MOUNT $.containerDefinitions[0].mountPoints[1]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -171,8 +181,10 @@ func TestDescribedDefinitionIsRegisteredWithoutTheMesh(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"ADM-NOT-INJECTED $", "ADM-OUTPUT $", `ADM-ANN-VALUE $.containerDefinitions[0].dockerLabels["consul.hashicorp.com/ttl"]`}
-	if got := places(r); !slices.Equal(got, want) || r.After.Definition.Family != "app" || len(r.After.Definition.Tags) != 1 {
+	want := []string{"ADM-NOT-INJECTED $", "ADM-OUTPUT $",
+		`ADM-ANN-VALUE $.containerDefinitions[0].dockerLabels["consul.hashicorp.com/ttl"]`}
+	if got := places(r); !slices.Equal(got, want) || r.After.Definition.Family != "app" ||
+		len(r.After.Definition.Tags) != 1 {
 		t.Errorf("findings %v, want %v, definition %+v", r.Findings, want, r.After.Definition)
 	}
 	if text := string(r.After.Bytes()); strings.Contains(text, "revision") || !strings.Contains(text, "shop") {
@@ -189,14 +201,16 @@ func TestDescribedDefinitionIsRegisteredWithoutTheMesh(t *testing.T) {
 // AWS answers "tags": [] for a definition without tags and shows its own tags, and registers neither.
 func TestDescribedTagsAreRegisteredWhereECSTakesThem(t *testing.T) {
 	t.Parallel()
-	const definition = `{"taskDefinition": {"family": "app", "containerDefinitions": [{"name": "app", "image": "app", "memory": 64}]}, "tags": `
+	const definition = `{"taskDefinition": {"family": "app", "containerDefinitions": [{"name": "app", "image": ` +
+		`"app", "memory": 64}]}, "tags": `
 	for tags, want := range map[string]struct {
 		tags  int
 		codes []string
 	}{
 		`[]`: {0, []string{"ADM-NOT-INJECTED"}},
-		`[{"key": "aws:cloudformation:stack-name", "value": "shop"}, {"key": "team", "value": "shop"}]`: {1, []string{"ADM-NOT-INJECTED", "ADM-OUTPUT"}},
-		`[{"key": "aws:cloudformation:stack-name", "value": "shop"}]`:                                   {0, []string{"ADM-NOT-INJECTED", "ADM-OUTPUT"}},
+		`[{"key": "aws:cloudformation:stack-name", "value": "shop"}, {"key": "team", "value": "shop"}]`: {1,
+			[]string{"ADM-NOT-INJECTED", "ADM-OUTPUT"}},
+		`[{"key": "aws:cloudformation:stack-name", "value": "shop"}]`: {0, []string{"ADM-NOT-INJECTED", "ADM-OUTPUT"}},
 	} {
 		r, err := Admit([]byte(definition+tags+"}"), Options{Register: true})
 		if err != nil {
@@ -218,8 +232,10 @@ func TestDescribedTagsAreRegisteredWhereECSTakesThem(t *testing.T) {
 // Their service would never be healthy.
 func TestSyncedContainersNeedAHealthCheck(t *testing.T) {
 	t.Parallel()
-	mesh := parseMesh(t, []byte(`{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": "direct"}, "healthSyncContainers": ["app", "other"]}`))
-	const app, other = "configuration $.healthSyncContainers[0]: the container app has no health check", "configuration $.healthSyncContainers[1]: the task has no container other"
+	mesh := parseMesh(t, []byte(`{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": "direct"}, `+
+		`"healthSyncContainers": ["app", "other"]}`))
+	const app, other = "configuration $.healthSyncContainers[0]: the container app has no health check",
+		"configuration $.healthSyncContainers[1]: the task has no container other"
 	for name, c := range map[string]struct {
 		doc  []byte
 		want []string
@@ -248,10 +264,12 @@ func TestSyncedContainersNeedAHealthCheck(t *testing.T) {
 // What has no name is sorted with the rest before it is reported.
 func TestItemsWithoutANameAreReported(t *testing.T) {
 	t.Parallel()
-	r := admit(t, definition(`"tags": [{"Key": "team", "Value": "shop"}], `, plainApp+`, "environment": [{"value": "1"}, {"name": "B", "value": "2"}],
+	r := admit(t, definition(`"tags": [{"Key": "team", "Value": "shop"}], `,
+		plainApp+`, "environment": [{"value": "1"}, {"name": "B", "value": "2"}],
 		"secrets": [{"valueFrom": "/db"}, {"name": "C", "valueFrom": "/c"}]`), parseMesh(t, []byte(plainMesh)))
 	got := strings.Join(places(r), "\n")
-	for _, want := range []string{"$.tags[0]", "$.containerDefinitions[0].environment[0].name", "$.containerDefinitions[0].secrets[0].name"} {
+	for _, want := range []string{"$.tags[0]", "$.containerDefinitions[0].environment[0].name",
+		"$.containerDefinitions[0].secrets[0].name"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("findings at\n%s\nwant one at %s", got, want)
 		}
@@ -270,7 +288,8 @@ func TestPortOfConsulDNSIsTaken(t *testing.T) {
 				[]byte(`"containerPort": 8080}, {"containerPort": 8600`), 1)
 			r := admit(t, doc, parseMesh(t, []byte(mesh)))
 			taken := slices.ContainsFunc(r.Findings, func(f Finding) bool {
-				return f.Code == codePort && strings.Contains(f.String(), "8600") && strings.Contains(f.String(), "Consul DNS")
+				return f.Code == codePort && strings.Contains(f.String(), "8600") &&
+					strings.Contains(f.String(), "Consul DNS")
 			})
 			if taken != want {
 				t.Errorf("%s, DNS %s: the port is taken: %v; findings %v", mode, dns, taken, r.Findings)

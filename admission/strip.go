@@ -18,7 +18,8 @@ const (
 // tokenCodes returns the rules about the operator's token, sorted by code.
 func tokenCodes() []Code {
 	return []Code{
-		{codeLeak, taskdef.Error, "the operator's token is here ({form})", "remove it: everyone with ecs:DescribeTaskDefinition reads it"},
+		{codeLeak, taskdef.Error, "the operator's token is here ({form})",
+			"remove it: everyone with ecs:DescribeTaskDefinition reads it"},
 		{codeToken, taskdef.Warn, "removed {what}, whose value is the operator's token", "remove it from the input"},
 	}
 }
@@ -97,7 +98,8 @@ func (t *task) scan(token secret.Value) {
 		t.doc.reportAt(codeLeak, leakPath(leaks, t.doc.Root, "$"), "form", form)
 	}
 	for i, f := range t.doc.findings {
-		t.doc.findings[i] = Finding{f.Code, f.Severity, leaks.Redact(f.Path), leaks.Redact(f.Message), leaks.Redact(f.Fix)}
+		t.doc.findings[i] = Finding{f.Code, f.Severity, leaks.Redact(f.Path), leaks.Redact(f.Message),
+			leaks.Redact(f.Fix)}
 	}
 }
 

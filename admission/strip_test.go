@@ -36,7 +36,8 @@ func TestTokenIsStripped(t *testing.T) {
 		quoted, _ := json.Marshal(token) // it is a string
 		text := string(quoted)
 		doc := definition("", plainApp+`, "environment": [{"name": "A", "value": "1"}, {"name": "CONSUL_HTTP_TOKEN", "value": `+text+`}, {"name": "OTHER", "value": `+text+`}, {"name": "B", "value": "2"}]`)
-		mesh := `{"consulServers": {"hosts": "10.0.0.4"}, "service": {"port": 1, "meta": {"owner": "a", "token": ` + text + `}}, "admission": {"operatorToken": ` + text + `}}`
+		mesh := `{"consulServers": {"hosts": "10.0.0.4"}, "service": {"port": 1, "meta": {"owner": "a", "token": ` +
+			text + `}}, "admission": {"operatorToken": ` + text + `}}`
 		r := admitWith(t, doc, mesh, token)
 		if form := secret.NewLeaks(secret.New(token)).Find(string(r.After.Bytes())); form != "" {
 			t.Errorf("the token is in the definition, %s", form)
@@ -46,9 +47,12 @@ func TestTokenIsStripped(t *testing.T) {
 			got = append(got, f.String())
 		}
 		want := []string{
-			`warning ADM-TOKEN $: removed the member token of the mesh file, whose value is the operator's token (remove it from the input)`,
-			`warning ADM-TOKEN $.containerDefinitions[0].environment[1]: removed the variable, whose value is the operator's token (remove it from the input)`,
-			`warning ADM-TOKEN $.containerDefinitions[0].environment[2]: removed the variable, whose value is the operator's token (remove it from the input)`,
+			`warning ADM-TOKEN $: removed the member token of the mesh file, whose value is the operator's token ` +
+				`(remove it from the input)`,
+			`warning ADM-TOKEN $.containerDefinitions[0].environment[1]: removed the variable, whose value is the ` +
+				`operator's token (remove it from the input)`,
+			`warning ADM-TOKEN $.containerDefinitions[0].environment[2]: removed the variable, whose value is the ` +
+				`operator's token (remove it from the input)`,
 		}
 		if strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Errorf("findings\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -65,15 +69,20 @@ func TestTokenIsStripped(t *testing.T) {
 func TestLeakRejectsTheDefinition(t *testing.T) {
 	t.Parallel()
 	for place, more := range map[string]string{
-		"$.containerDefinitions[0].command[1]":                            `, "command": ["run", "-token=%s"]`,
-		"$.containerDefinitions[0].environment[0].value":                  `, "environment": [{"name": "A", "value": "x %s"}]`,
-		"$.containerDefinitions[0].healthCheck.command[1]":                `, "healthCheck": {"command": ["CMD", "%s"]}`,
-		`$.containerDefinitions[0].dockerLabels["team.example/owner"]`:    `, "dockerLabels": {"team.example/owner": "%s"}`,
-		"$.containerDefinitions[0].dockerLabels.owner":                    `, "dockerLabels": {"owner": "%s"}`,
-		"$.containerDefinitions[0].x-unknown":                             `, "x-unknown": "%s"`,
-		"$.containerDefinitions[0].logConfiguration.options.splunk-token": `, "logConfiguration": {"logDriver": "splunk", "options": {"splunk-token": "%s"}}`,
+		"$.containerDefinitions[0].command[1]": `, "command": ["run", "-token=%s"]`,
+		"$.containerDefinitions[0].environment[0].value": `, "environment": [{"name": "A", ` +
+			`"value": "x %s"}]`,
+		"$.containerDefinitions[0].healthCheck.command[1]": `, "healthCheck": {"command": ` +
+			`["CMD", "%s"]}`,
+		`$.containerDefinitions[0].dockerLabels["team.example/owner"]`: `, "dockerLabels": ` +
+			`{"team.example/owner": "%s"}`,
+		"$.containerDefinitions[0].dockerLabels.owner": `, "dockerLabels": {"owner": "%s"}`,
+		"$.containerDefinitions[0].x-unknown":          `, "x-unknown": "%s"`,
+		"$.containerDefinitions[0].logConfiguration.options.splunk-token": `, "logConfiguration": {"logDriver": ` +
+			`"splunk", "options": {"splunk-token": "%s"}}`,
 	} {
-		for _, leaked := range []string{leakedUUID, base64.StdEncoding.EncodeToString([]byte("a:" + leakedUUID)), "%" + strings.ToUpper(hex.EncodeToString([]byte{leakedUUID[0]})) + leakedUUID[1:]} {
+		for _, leaked := range []string{leakedUUID, base64.StdEncoding.EncodeToString([]byte("a:" + leakedUUID)),
+			"%" + strings.ToUpper(hex.EncodeToString([]byte{leakedUUID[0]})) + leakedUUID[1:]} {
 			r := admitWith(t, definition("", plainApp+strings.ReplaceAll(more, "%s", leaked)), plainMesh, leakedUUID)
 			var found []string
 			for _, f := range r.Findings {
@@ -89,19 +98,23 @@ func TestLeakRejectsTheDefinition(t *testing.T) {
 			}
 		}
 	}
-	r := admitWith(t, definition("", plainApp), `{"consulServers": {"hosts": "10.0.0.4"}, "service": {"port": 1, "tags": ["`+leakedUUID+`"]}}`, leakedUUID)
+	r := admitWith(t, definition("", plainApp),
+		`{"consulServers": {"hosts": "10.0.0.4"}, "service": {"port": 1, "tags": ["`+leakedUUID+`"]}}`, leakedUUID)
 	if !r.Rejected(false) {
 		t.Errorf("a list of the mesh file leaks: findings %v", r.Findings)
 	}
-	plain := definition("", plainApp+`, "dockerLabels": {"consul.hashicorp.com/mesh-inject": "false"}, "environment": [{"name": "CONSUL_HTTP_TOKEN", "value": "`+leakedUUID+`"}]`)
-	if r := admitWith(t, plain, plainMesh, leakedUUID); r.Injected || !r.Rejected(false) || !bytes.Equal(r.After.Bytes(), plain) {
+	plain := definition("", plainApp+`, "dockerLabels": {"consul.hashicorp.com/mesh-inject": "false"}, `+
+		`"environment": [{"name": "CONSUL_HTTP_TOKEN", "value": "`+leakedUUID+`"}]`)
+	if r := admitWith(t, plain, plainMesh, leakedUUID); r.Injected || !r.Rejected(false) ||
+		!bytes.Equal(r.After.Bytes(), plain) {
 		t.Errorf("without the mesh: injected %v, findings %v", r.Injected, r.Findings)
 	}
 }
 
 func TestFindingsAreRedacted(t *testing.T) {
 	t.Parallel()
-	r := admitWith(t, definition("", plainApp+`, "dockerLabels": {"consul.hashicorp.com/upstreams": "`+leakedUUID+`"}`), plainMesh, leakedUUID)
+	r := admitWith(t, definition("", plainApp+`, "dockerLabels": {"consul.hashicorp.com/upstreams": "`+leakedUUID+`"}`),
+		plainMesh, leakedUUID)
 	codes := strings.Join(codesOf(r), " ")
 	for _, f := range r.Findings {
 		if strings.Contains(f.String(), leakedUUID) {

@@ -28,12 +28,16 @@ func TestUsages(t *testing.T) {
 	}{
 		"two services and keys": {native, plainMesh, `{"":{"services":["api","web"],"kinds":["connect-native:api","connect-proxy:web"],"upstreams":[],"kv":true,"keyPrefixes":["app/"]}}`},
 		"upstreams":             {labelled("upstreams", "db:1,api:2"), plainMesh, `{"":{"services":["web"],"kinds":["connect-proxy:web"],"upstreams":["api","db"],"kv":false,"keyPrefixes":[]}}`},
-		"template":              {definition("", `"entryPoint": ["/bin/consul-template", "-once"]`), plainMesh, `{"":{"services":["app"],"kinds":["connect-proxy:app"],"upstreams":[],"kv":true,"keyPrefixes":[""]}}`},
-		"template in a shell":   {definition("", `"entryPoint": ["sh", "-c"], "command": ["exec /bin/envconsul -prefix app ./run"]`), plainMesh, `{"":{"services":["app"],"kinds":["connect-proxy:app"],"upstreams":[],"kv":true,"keyPrefixes":[""]}}`},
-		"gateway":               {labelled("gateway-kind", "mesh-gateway"), plainMesh, `{"":{"services":[],"kinds":["connect-mesh:web"],"upstreams":[],"kv":false,"keyPrefixes":[]}}`},
-		"default namespace":     {labelled("namespace", "default"), plainMesh, `{"":{"services":["web"],"kinds":["connect-proxy:web"],"upstreams":[],"kv":false,"keyPrefixes":[]}}`},
+		"template": {definition("", `"entryPoint": ["/bin/consul-template", "-once"]`), plainMesh,
+			`{"":{"services":["app"],"kinds":["connect-proxy:app"],"upstreams":[],"kv":true,"keyPrefixes":[""]}}`},
+		"template in a shell": {definition("", `"entryPoint": ["sh", "-c"], "command": ["exec /bin/envconsul -prefix app ./run"]`), plainMesh, `{"":{"services":["app"],"kinds":["connect-proxy:app"],"upstreams":[],"kv":true,"keyPrefixes":[""]}}`},
+		"gateway": {labelled("gateway-kind", "mesh-gateway"), plainMesh,
+			`{"":{"services":[],"kinds":["connect-mesh:web"],"upstreams":[],"kv":false,"keyPrefixes":[]}}`},
+		"default namespace": {labelled("namespace", "default"), plainMesh,
+			`{"":{"services":["web"],"kinds":["connect-proxy:web"],"upstreams":[],"kv":false,"keyPrefixes":[]}}`},
 		"two namespaces": {
-			labelled("namespace", "team1"), `{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"upstreams": [{"destinationName": "api", "destinationNamespace": "team2", "localBindPort": 1234}]}}`,
+			labelled("namespace", "team1"), `{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"upstreams": ` +
+				`[{"destinationName": "api", "destinationNamespace": "team2", "localBindPort": 1234}]}}`,
 			`{"team1":{"services":["web"],"kinds":["connect-proxy:web"],"upstreams":[],"kv":false,"keyPrefixes":[]},"team2":{"services":[],"kinds":[],"upstreams":["api"],"kv":false,"keyPrefixes":[]}}`,
 		},
 		"not of the mesh": {labelled("mesh-inject", "false"), plainMesh, `null`},
@@ -58,13 +62,17 @@ func TestRequirements(t *testing.T) {
 		doc               []byte
 		operator, runtime string
 	}{
-		"service":             {labelled(), "service:web write, service:web-sidecar-proxy write", "service:web write, service:web-sidecar-proxy write, service_prefix  read, node_prefix  read"},
-		"upstream":            {labelled("upstreams", "api:1"), "service:web write, service:web-sidecar-proxy write, service:api read", "service:web write, service:web-sidecar-proxy write, service_prefix  read, node_prefix  read, service:api read"},
-		"mesh gateway":        {labelled("gateway-kind", "mesh-gateway"), "service:web write, mesh write", "service:web write, mesh write, service_prefix  read, node_prefix  read"},
-		"terminating gateway": {labelled("gateway-kind", "terminating-gateway"), "service:web write", "service:web write, service_prefix  read, node_prefix  read"},
-		"API gateway":         {labelled("gateway-kind", "api-gateway"), "service:web write, mesh read", "service:web write, mesh read, service_prefix  read, node_prefix  read"},
-		"keys":                {labelled("gateway-kind", "terminating-gateway", "kv-prefixes", "a/ b/:list"), "service:web write, key_prefix a/ read, key_prefix b/ list", "service:web write, service_prefix  read, node_prefix  read, key_prefix a/ read, key_prefix b/ list"},
-		"not of the mesh":     {labelled("mesh-inject", "false"), "", ""},
+		"service": {labelled(), "service:web write, service:web-sidecar-proxy write",
+			"service:web write, service:web-sidecar-proxy write, service_prefix  read, node_prefix  read"},
+		"upstream": {labelled("upstreams", "api:1"), "service:web write, service:web-sidecar-proxy write, service:api read", "service:web write, service:web-sidecar-proxy write, service_prefix  read, node_prefix  read, service:api read"},
+		"mesh gateway": {labelled("gateway-kind", "mesh-gateway"), "service:web write, mesh write",
+			"service:web write, mesh write, service_prefix  read, node_prefix  read"},
+		"terminating gateway": {labelled("gateway-kind", "terminating-gateway"), "service:web write",
+			"service:web write, service_prefix  read, node_prefix  read"},
+		"API gateway": {labelled("gateway-kind", "api-gateway"), "service:web write, mesh read",
+			"service:web write, mesh read, service_prefix  read, node_prefix  read"},
+		"keys":            {labelled("gateway-kind", "terminating-gateway", "kv-prefixes", "a/ b/:list"), "service:web write, key_prefix a/ read, key_prefix b/ list", "service:web write, service_prefix  read, node_prefix  read, key_prefix a/ read, key_prefix b/ list"},
+		"not of the mesh": {labelled("mesh-inject", "false"), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -75,7 +83,8 @@ func TestRequirements(t *testing.T) {
 					text = fmt.Sprintf("%s_prefix %s %s", q.Resource, q.Segment, q.Access)
 				}
 				rights[q.Holder] = append(rights[q.Holder], text)
-				if q.Reason == "" || strings.ContainsAny(q.Reason, "{}") || !strings.HasPrefix(q.Path, "$.containerDefinitions[") {
+				if q.Reason == "" || strings.ContainsAny(q.Reason, "{}") ||
+					!strings.HasPrefix(q.Path, "$.containerDefinitions[") {
 					t.Errorf("requirement %+v", q)
 				}
 			}

@@ -60,8 +60,10 @@ func (w lineWriter) write(i int, n *taskdef.Node, l line) {
 	r.stopSignal = held && signal != ""
 	r.reference = l.imageEntry && (l.locked || l.record.reference)
 	if l.imageEntry && !r.reference && w.containers.images.lock == nil {
-		w.doc.report(codeImage, fmt.Sprintf("$.containerDefinitions[%d].image", i), "image", w.doc.text(n, "image"), "container", w.doc.containerName(i),
-			"why", "is not the one whose ENTRYPOINT and CMD the container has", "fix", "lock it, and admit it with -images")
+		w.doc.report(codeImage, fmt.Sprintf("$.containerDefinitions[%d].image", i), "image", w.doc.text(n, "image"),
+			"container", w.doc.containerName(i),
+			"why", "is not the one whose ENTRYPOINT and CMD the container has", "fix",
+			"lock it, and admit it with -images")
 	}
 	program := l.rest
 	if l.imageEntry {

@@ -43,7 +43,8 @@ func TestAgentlessBootstrapDiffersFromConsulsOnlyInTheStream(t *testing.T) {
 					"Proxy": object{"DestinationServiceName": p.Proxy.Destination, "Config": p.Proxy.Config},
 				},
 			}, nil)
-			args := append(flags[p.Proxy.Kind], "-node-name", p.NodeName, "-proxy-id", p.ProxyID, "-grpc-addr", "localhost:8502",
+			args := append(flags[p.Proxy.Kind], "-node-name", p.NodeName, "-proxy-id", p.ProxyID, "-grpc-addr",
+				"localhost:8502",
 				"-envoy-ready-bind-address", "127.0.0.1", "-envoy-ready-bind-port", "22000")
 			text, err := command(t, c.HTTPAddr, "", nil, args...)
 			if err != nil {

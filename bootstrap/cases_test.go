@@ -50,12 +50,13 @@ func configured() map[string]object {
 		`"@type":"type.googleapis.com/envoy.config.trace.v3.ZipkinConfig","collector_cluster":"zipkin",` +
 		`"collector_endpoint_version":"HTTP_JSON","collector_endpoint":"/api/v2/spans"}}}`
 	return map[string]object{
-		"plain":               nil,
-		"prometheus":          {"envoy_prometheus_bind_addr": "0.0.0.0:9102"},
-		"prometheus-ipv6":     {"envoy_prometheus_bind_addr": "[::]:9102"},
-		"stats-bind":          {"envoy_stats_bind_addr": "127.0.0.1:9103"},
-		"both-metrics":        {"envoy_prometheus_bind_addr": "0.0.0.0:9102", "envoy_stats_bind_addr": "0.0.0.0:9103"},
-		"own-admin-cluster":   {"envoy_prometheus_bind_addr": "0.0.0.0:9102", "envoy_extra_static_clusters_json": ownAdmin},
+		"plain":           nil,
+		"prometheus":      {"envoy_prometheus_bind_addr": "0.0.0.0:9102"},
+		"prometheus-ipv6": {"envoy_prometheus_bind_addr": "[::]:9102"},
+		"stats-bind":      {"envoy_stats_bind_addr": "127.0.0.1:9103"},
+		"both-metrics":    {"envoy_prometheus_bind_addr": "0.0.0.0:9102", "envoy_stats_bind_addr": "0.0.0.0:9103"},
+		"own-admin-cluster": {"envoy_prometheus_bind_addr": "0.0.0.0:9102",
+			"envoy_extra_static_clusters_json": ownAdmin},
 		"ready-is-not-a-key":  {"envoy_ready_bind_addr": "0.0.0.0:9104", "envoy_ready_bind_port": 9104.0},
 		"statsd":              {"envoy_statsd_url": "udp://127.0.0.1:8125"},
 		"statsd-ipv6":         {"envoy_statsd_url": "udp://[::1]:8125"},
@@ -69,11 +70,13 @@ func configured() map[string]object {
 		"one-stats-tag":       {"envoy_stats_tags": "env=prod"},
 		"weak-types":          {"envoy_stats_tags": []any{1.5, true}},
 		"other-letter-case":   {"Envoy_Stats_Tags": []any{"env=prod", "b=c"}},
-		"extra-sinks":         {"envoy_statsd_url": "udp://127.0.0.1:8125", "envoy_extra_stats_sinks_json": sink + "," + sink},
-		"unknown-sinks-key":   {"envoy_stats_sinks_json": sink},
-		"flush-interval":      {"envoy_stats_flush_interval": "2.5s"},
+		"extra-sinks": {"envoy_statsd_url": "udp://127.0.0.1:8125", "envoy_extra_stats_sinks_json": sink + "," +
+			sink},
+		"unknown-sinks-key": {"envoy_stats_sinks_json": sink},
+		"flush-interval":    {"envoy_stats_flush_interval": "2.5s"},
 		"stats-config": {
-			"envoy_stats_config_json": `{"stats_tags":[{"tag_name":"x","regex":"<&>(a)"}]}`, "envoy_stats_tags": []any{"a=b", "c"},
+			"envoy_stats_config_json": `{"stats_tags":[{"tag_name":"x","regex":"<&>(a)"}]}`,
+			"envoy_stats_tags":        []any{"a=b", "c"},
 		},
 		"tracing":      {"envoy_tracing_json": tracing, "envoy_extra_static_clusters_json": cluster},
 		"two-clusters": {"envoy_extra_static_clusters_json": cluster + ",\n" + ownAdmin},
@@ -85,7 +88,8 @@ func configured() map[string]object {
 		"telemetry-interval": {
 			"envoy_telemetry_collector_bind_socket_dir": "/tmp/consul", "envoy_stats_flush_interval": "10s",
 		},
-		"runtime-keys-only": {"protocol": "http", "local_connect_timeout_ms": 1000.0, "nested": object{"a": []any{"b", "c"}}},
+		"runtime-keys-only": {"protocol": "http", "local_connect_timeout_ms": 1000.0,
+			"nested": object{"a": []any{"b", "c"}}},
 		"everything": {
 			"envoy_prometheus_bind_addr": "0.0.0.0:9102", "envoy_stats_bind_addr": "0.0.0.0:9103",
 			"envoy_statsd_url": "udp://127.0.0.1:8125", "envoy_dogstatsd_url": "unix:///var/run/dog.sock",
@@ -138,7 +142,8 @@ func flagCases() []bootCase {
 	unixTLS.params.GRPC = GRPC{Address: "unix:///tmp/consul/grpc.sock", CAPEM: caPEM}
 	unixTLS.args = []string{"-grpc-addr", "unix:///tmp/consul/grpc.sock", "-grpc-ca-file", caFile}
 
-	admin := bootCase{name: "admin-bind", params: sidecar("web-admin-bind", object{"envoy_stats_bind_addr": "0.0.0.0:9103"})}
+	admin := bootCase{name: "admin-bind",
+		params: sidecar("web-admin-bind", object{"envoy_stats_bind_addr": "0.0.0.0:9103"})}
 	admin.params.AdminBind = "127.0.0.2:19001"
 	admin.args = []string{"-admin-bind", "127.0.0.2:19001"}
 
@@ -150,7 +155,8 @@ func flagCases() []bootCase {
 	ready.params.ReadyBind = "127.0.0.1:22000"
 	ready.args = []string{"-envoy-ready-bind-address", "127.0.0.1", "-envoy-ready-bind-port", "22000"}
 
-	gw := bootCase{name: "mesh-gateway", params: gateway("edge-1", object{"envoy_prometheus_bind_addr": "0.0.0.0:9102"}), golden: true}
+	gw := bootCase{name: "mesh-gateway",
+		params: gateway("edge-1", object{"envoy_prometheus_bind_addr": "0.0.0.0:9102"}), golden: true}
 	return []bootCase{token, tls, unused, unix, unixTLS, admin, adminName, ready, gw}
 }
 
@@ -159,10 +165,12 @@ func defaultsCases() []bootCase {
 	merged := bootCase{name: "defaults-merged", params: sidecar("web-defaults-merged", object{
 		"envoy_stats_tags": "from=defaults", "envoy_stats_flush_interval": "5s", "protocol": "http",
 	})}
-	merged.defaults = object{"envoy_stats_tags": []any{"from=defaults"}, "envoy_stats_flush_interval": "9s", "protocol": "http"}
+	merged.defaults = object{"envoy_stats_tags": []any{"from=defaults"}, "envoy_stats_flush_interval": "9s",
+		"protocol": "http"}
 	merged.local = object{"envoy_stats_flush_interval": "5s"}
 
-	gw := bootCase{name: "defaults-gateway", params: gateway("edge-defaults", object{"envoy_statsd_url": "udp://127.0.0.1:8125"})}
+	gw := bootCase{name: "defaults-gateway",
+		params: gateway("edge-defaults", object{"envoy_statsd_url": "udp://127.0.0.1:8125"})}
 	gw.defaults, gw.local = object{"envoy_statsd_url": "udp://127.0.0.1:8125"}, object{}
 	gw.params.Proxy.AccessLogs = &AccessLogs{Enabled: true}
 

@@ -97,7 +97,8 @@ func setDefaults(t *testing.T, c *testkit.Consul, tc bootCase) {
 	entry := object{"Kind": "proxy-defaults", "Name": "global", "Config": tc.defaults}
 	if a := tc.params.Proxy.AccessLogs; a != nil {
 		entry["AccessLogs"] = object{
-			"Enabled": a.Enabled, "Type": a.Type, "Path": a.Path, "JSONFormat": a.JSONFormat, "TextFormat": a.TextFormat,
+			"Enabled": a.Enabled, "Type": a.Type, "Path": a.Path, "JSONFormat": a.JSONFormat,
+			"TextFormat": a.TextFormat,
 		}
 	}
 	call(t, c, http.MethodPut, "/v1/config", entry, nil)
@@ -161,7 +162,8 @@ func differences() []difference {
 			consul: "refuses", ours: key(keyStatsdURL), reason: "the mistake shows where it is made",
 		},
 		{
-			name: "list in brackets", config: object{keyClusters: `[{"name":"a","connect_timeout":"1s","type":"STATIC"}]`},
+			name:   "list in brackets",
+			config: object{keyClusters: `[{"name":"a","connect_timeout":"1s","type":"STATIC"}]`},
 			consul: "starts", reason: "Envoy takes a list in a list as one list, and we write that one",
 		},
 		{
@@ -172,7 +174,8 @@ func differences() []difference {
 		},
 		{
 			name: "TLS without CA", grpc: GRPC{Address: "https://127.0.0.1:8503"},
-			args: []string{"-grpc-addr", "https://127.0.0.1:8503"}, consul: "refuses", since122: "fails", ours: "gRPC CA",
+			args: []string{"-grpc-addr", "https://127.0.0.1:8503"}, consul: "refuses", since122: "fails",
+			ours:   "gRPC CA",
 			reason: "the mistake shows where it is made",
 		},
 	}
@@ -242,7 +245,8 @@ func TestCommandReadsThreeAnswersOfWhichOneHasAll(t *testing.T) {
 	c := plain.Require(t)
 	for _, p := range []Params{sidecar("web-requests", nil), gateway("edge-requests", nil)} {
 		tc := fresh(bootCase{params: p, defaults: object{"envoy_stats_flush_interval": "7s"}, local: object{}})
-		tc.params.Proxy.AccessLogs = &AccessLogs{Enabled: true, Type: "file", Path: "/dev/stdout", JSONFormat: `{"a":"b"}`}
+		tc.params.Proxy.AccessLogs = &AccessLogs{Enabled: true, Type: "file", Path: "/dev/stdout",
+			JSONFormat: `{"a":"b"}`}
 		register(t, c, tc)
 		var mu sync.Mutex
 		var asked []string
@@ -259,7 +263,8 @@ func TestCommandReadsThreeAnswersOfWhichOneHasAll(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []string{
-			"GET /v1/acl/token/self", "GET /v1/agent/service/" + tc.params.ProxyID, "GET /v1/config/proxy-defaults/global",
+			"GET /v1/acl/token/self", "GET /v1/agent/service/" + tc.params.ProxyID,
+			"GET /v1/config/proxy-defaults/global",
 		}
 		if c.Since(t, 1, 22) { // it asks whether the agent is bound to IPv6
 			want = append(want, "GET /v1/agent/self")

@@ -58,8 +58,9 @@ func (d Dataplane) JSON() ([]byte, error) {
 		consul["credentials"] = object{"type": "static", "static": object{"token": d.Token}}
 	}
 	file := object{
-		"consul":    consul,
-		"proxy":     object{"nodeName": d.NodeName, "id": d.ProxyID, "namespace": d.Namespace, "partition": d.Partition},
+		"consul": consul,
+		"proxy": object{"nodeName": d.NodeName, "id": d.ProxyID, "namespace": d.Namespace,
+			"partition": d.Partition},
 		"xdsServer": object{"bindAddress": loopback}, // any free port
 		"envoy":     object{"readyBindAddress": loopback, "readyBindPort": d.ReadyPort},
 		"logging":   object{"logLevel": d.LogLevel},

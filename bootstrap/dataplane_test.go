@@ -24,14 +24,17 @@ func TestDataplaneFile(t *testing.T) {
 		change func(*Dataplane)
 		want   string
 	}{
-		"no TLS, no ACLs": {func(*Dataplane) {}, `{"consul":{"addresses":"consul.internal","grpcPort":8502,"serverWatchDisabled":false,` +
-			`"tls":{"disabled":true}},` + rest},
+		"no TLS, no ACLs": {func(*Dataplane) {},
+			`{"consul":{"addresses":"consul.internal","grpcPort":8502,"serverWatchDisabled":false,` +
+				`"tls":{"disabled":true}},` + rest},
 		"TLS": {func(d *Dataplane) {
-			d.Servers.GRPC.Port, d.TLS = 8503, &DataplaneTLS{CAFile: "/consul/consul-grpc-ca-cert.pem", ServerName: "consul.internal"}
+			d.Servers.GRPC.Port, d.TLS = 8503,
+				&DataplaneTLS{CAFile: "/consul/consul-grpc-ca-cert.pem", ServerName: "consul.internal"}
 		}, `{"consul":{"addresses":"consul.internal","grpcPort":8503,"serverWatchDisabled":false,` +
 			`"tls":{"disabled":false,"caCertsPath":"/consul/consul-grpc-ca-cert.pem","serverName":"consul.internal","tlsServerName":"consul.internal"}},` + rest},
-		"token": {func(d *Dataplane) { d.Token = dataplaneToken }, `{"consul":{"addresses":"consul.internal","grpcPort":8502,"serverWatchDisabled":false,` +
-			`"tls":{"disabled":true},"credentials":{"type":"static","static":{"token":"5b1d9c5e-0000-4000-8000-00000000000a"}}},` + rest},
+		"token": {func(d *Dataplane) { d.Token = dataplaneToken },
+			`{"consul":{"addresses":"consul.internal","grpcPort":8502,"serverWatchDisabled":false,` +
+				`"tls":{"disabled":true},"credentials":{"type":"static","static":{"token":"5b1d9c5e-0000-4000-8000-00000000000a"}}},` + rest},
 		"TLS and token": {func(d *Dataplane) {
 			d.TLS, d.Token = &DataplaneTLS{ServerName: "consul.internal"}, dataplaneToken
 		}, `{"consul":{"addresses":"consul.internal","grpcPort":8502,"serverWatchDisabled":false,` +
@@ -43,9 +46,11 @@ func TestDataplaneFile(t *testing.T) {
 			`"envoy":{"readyBindAddress":"127.0.0.1","readyBindPort":23000},"logging":{"logLevel":"DEBUG"},` +
 			`"dnsServer":{"bindAddress":"127.0.0.1","bindPort":8600}}`},
 		"command as hosts": {func(d *Dataplane) {
-			d.Servers.Hosts, d.Servers.SkipServerWatch = "exec=discover -q addrs provider=aws tag_key=a tag_value=b", true
+			d.Servers.Hosts, d.Servers.SkipServerWatch = "exec=discover -q addrs provider=aws tag_key=a tag_value=b",
+				true
 			d.TLS = &DataplaneTLS{CAFile: "/ca.pem", ServerName: "server.dc1.consul"}
-		}, `{"consul":{"addresses":"exec=discover -q addrs provider=aws tag_key=a tag_value=b","grpcPort":8502,"serverWatchDisabled":true,` +
+		}, `{"consul":{"addresses":"exec=discover -q addrs provider=aws tag_key=a ` +
+			`tag_value=b","grpcPort":8502,"serverWatchDisabled":true,` +
 			`"tls":{"disabled":false,"caCertsPath":"/ca.pem","serverName":"server.dc1.consul","tlsServerName":"server.dc1.consul"}},` + rest},
 		"gateway in a namespace": {func(d *Dataplane) {
 			d.ProxyID, d.Namespace, d.Partition = "edge-abc", "team-a", "part-1"

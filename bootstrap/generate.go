@@ -68,7 +68,8 @@ func resolve(p Params, bad *InvalidError) inputs {
 		// and dashboards group gateways by it.
 		in.cluster, in.source = kind, p.Proxy.Service
 	default:
-		bad.add("kind", "must be %s, %s, %s or %s, not %q", ConnectProxy, MeshGateway, TerminatingGateway, APIGateway, kind)
+		bad.add("kind", "must be %s, %s, %s or %s, not %q", ConnectProxy, MeshGateway, TerminatingGateway, APIGateway,
+			kind)
 	}
 	in.agent = agentEndpoint(p.GRPC, bad)
 	var err error

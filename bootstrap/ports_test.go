@@ -20,7 +20,8 @@ func TestReadPorts(t *testing.T) {
 		{"decoded JSON", map[string]any{"bind_port": float64(21000)}, bootstrap.Ports{Public: 21000}},
 		{"exact JSON", map[string]any{"bind_port": json.Number("21000")}, bootstrap.Ports{Public: 21000}},
 		{"text, as after HCL", map[string]any{"bind_port": "21000"}, bootstrap.Ports{Public: 21000}},
-		{"metrics", map[string]any{"envoy_prometheus_bind_addr": "0.0.0.0:9102", "Envoy_Stats_Bind_Addr": "[::]:9103"}, bootstrap.Ports{Prometheus: 9102, Stats: 9103}},
+		{"metrics", map[string]any{"envoy_prometheus_bind_addr": "0.0.0.0:9102", "Envoy_Stats_Bind_Addr": "[::]:9103"},
+			bootstrap.Ports{Prometheus: 9102, Stats: 9103}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -84,7 +84,8 @@ func (in inputs) telemetrySocket() string {
 func (in inputs) listeners() list {
 	out := appendRaw(nil, in.opts.extraListeners)
 	if s := in.opts.prometheus; s != nil {
-		out = append(out, adminListener("envoy_prometheus_metrics", *s, object{"path": "/metrics"}, "/stats/prometheus"))
+		out = append(out, adminListener("envoy_prometheus_metrics", *s, object{"path": "/metrics"},
+			"/stats/prometheus"))
 	}
 	if s := in.opts.stats; s != nil {
 		out = append(out, adminListener("envoy_metrics", *s, object{"prefix": "/stats"}, "/stats"))

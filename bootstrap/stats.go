@@ -43,7 +43,8 @@ func telemetrySink() object {
 	}
 }
 
-// flushInterval returns the interval, empty for Envoy's own default. A collector that no client tuned is fed once a minute.
+// flushInterval returns the interval, empty for Envoy's own default. A collector that no client tuned is fed once a
+// minute.
 func (in inputs) flushInterval() string {
 	o := in.opts
 	untuned := o.flushInterval == "" && o.statsd == nil && o.dogstatsd == nil && len(o.extraSinks) == 0

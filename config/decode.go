@@ -240,7 +240,8 @@ func (d *decoder) unknown(at, name string, known map[string]structField, open bo
 	slices.Sort(names)
 	text := ""
 	if at == "$.consulLogin.extraLoginFlags" {
-		text = ": removed in 0.6.0, because login no longer runs the consul command; use meta, region, stsEndpoint and serverIdHeaderValue"
+		text = ": removed in 0.6.0, because login no longer runs the consul command; use meta, region, stsEndpoint " +
+			"and serverIdHeaderValue"
 	}
 	if near := Nearest(name, names); text == "" && near != "" {
 		text = `; did you mean "` + near + `"?`

@@ -13,10 +13,12 @@ func inert(cfg *Config, root map[string]json.RawMessage) []Finding {
 	var ws warnings
 	ws.login(cfg)
 	if s := cfg.Service; s != nil {
-		ws.reserved("$.service.meta", s.Meta, "services of stopped tasks can be found", MetaTaskID, MetaTaskARN, MetaSource)
+		ws.reserved("$.service.meta", s.Meta, "services of stopped tasks can be found", MetaTaskID, MetaTaskARN,
+			MetaSource)
 	}
 	for container := range cfg.HealthSync.Startup {
-		ws.add(!slices.Contains(cfg.HealthSyncContainers, container), field("$.healthSync.startup", container), "no effect: the container is not in healthSyncContainers")
+		ws.add(!slices.Contains(cfg.HealthSyncContainers, container), field("$.healthSync.startup", container),
+			"no effect: the container is not in healthSyncContainers")
 	}
 	ws.gateway(cfg, given(root, "transparentProxy"))
 	if cfg.Agentless() {
@@ -49,8 +51,10 @@ func (ws *warnings) reserved(path string, meta map[string]string, why string, ke
 func (ws *warnings) login(cfg *Config) {
 	l := cfg.ConsulLogin
 	if l.Enabled {
-		ws.reserved("$.consulLogin.meta", l.Meta, "tokens of stopped tasks can be found", LoginMetaTaskID, LoginMetaCluster)
-		ws.reserved("$.consulLogin.meta", l.Meta, "the controller knows which tokens are replaced before they expire", LoginMetaRenewed)
+		ws.reserved("$.consulLogin.meta", l.Meta, "tokens of stopped tasks can be found", LoginMetaTaskID,
+			LoginMetaCluster)
+		ws.reserved("$.consulLogin.meta", l.Meta, "the controller knows which tokens are replaced before they expire",
+			LoginMetaRenewed)
 		return
 	}
 	const off = "no effect while consulLogin.enabled is not true"
@@ -75,7 +79,8 @@ func (ws *warnings) gateway(cfg *Config, transparent bool) {
 	ws.add(len(cfg.HealthSyncContainers) > 0, "$.healthSyncContainers", gateway)
 	ws.add(transparent && cfg.TransparentProxy.Enabled, "$.transparentProxy", gateway)
 	if g.Kind == KindMeshGateway {
-		ws.add(g.WANAddress != nil && g.WANAddress.Address == "" && g.WANAddress.Port != 0, "$.gateway.wanAddress.port", "no effect without wanAddress.address")
+		ws.add(g.WANAddress != nil && g.WANAddress.Address == "" && g.WANAddress.Port != 0, "$.gateway.wanAddress.port",
+			"no effect without wanAddress.address")
 		return
 	}
 	const other = "no effect: only a mesh-gateway has it"
@@ -86,7 +91,8 @@ func (ws *warnings) gateway(cfg *Config, transparent bool) {
 func (ws *warnings) servers(s *ConsulServers) {
 	tls := s.GRPCTLS()
 	const plain, both = "no effect while gRPC is without TLS", "no effect while gRPC and HTTP are without TLS"
-	ws.add(s.Hosts == "", "$.consulServers.hosts", "is empty, so that no server is found: set an IP address, a DNS name, or exec= and a command that prints addresses")
+	ws.add(s.Hosts == "", "$.consulServers.hosts", "is empty, so that no server is found: set an IP address, a DNS "+
+		"name, or exec= and a command that prints addresses")
 	ws.add(!tls && !s.HTTP.HTTPS && s.Defaults.CACertFile != "", "$.consulServers.defaults.caCertFile", both)
 	ws.add(!tls && !s.HTTP.HTTPS && s.Defaults.TLSServerName != "", "$.consulServers.defaults.tlsServerName", both)
 	ws.add(!tls && s.GRPC.CACertFile != "", "$.consulServers.grpc.caCertFile", plain)
@@ -98,16 +104,21 @@ func (ws *warnings) servers(s *ConsulServers) {
 }
 
 func (ws *warnings) agentless(cfg *Config, controller bool) {
-	ws.add(cfg.Service == nil && cfg.Gateway == nil && !controller, "$.service", "is absent: mesh-init registers a service of the task family's name at port 0")
+	ws.add(cfg.Service == nil && cfg.Gateway == nil && !controller, "$.service",
+		"is absent: mesh-init registers a service of the task family's name at port 0")
 	if s := cfg.Service; s != nil && s.NetworkResilience != nil {
-		ws.add(!s.NetworkResilience.Enabled && s.NetworkResilience.OutlierDetection != nil, "$.service.networkResilienceConfig.outlierDetection",
+		ws.add(!s.NetworkResilience.Enabled && s.NetworkResilience.OutlierDetection != nil,
+			"$.service.networkResilienceConfig.outlierDetection",
 			"no effect while service.networkResilienceConfig.enabled is not true")
 	}
 	servers := cfg.ConsulServers
-	ws.add(strings.HasPrefix(servers.Hosts, "exec=") && servers.GRPCTLS() && cmp.Or(servers.GRPC.TLSServerName, servers.Defaults.TLSServerName) == "" && !cfg.Direct() && !controller,
-		"$.consulServers.grpc.tlsServerName", "is absent: with a command in consulServers.hosts, consul-dataplane needs a name in the servers' certificates to verify them")
+	ws.add(strings.HasPrefix(servers.Hosts, "exec=") && servers.GRPCTLS() &&
+		cmp.Or(servers.GRPC.TLSServerName, servers.Defaults.TLSServerName) == "" && !cfg.Direct() && !controller,
+		"$.consulServers.grpc.tlsServerName", "is absent: with a command in consulServers.hosts, consul-dataplane "+
+			"needs a name in the servers' certificates to verify them")
 	if p := cfg.Proxy; p != nil && p.Expose != nil {
-		ws.add(p.Expose.Checks, "$.proxy.expose.checks", "no effect without a Consul client agent, whose checks it is about; use proxy.expose.paths")
+		ws.add(p.Expose.Checks, "$.proxy.expose.checks",
+			"no effect without a Consul client agent, whose checks it is about; use proxy.expose.paths")
 	}
 	const off = "no effect while transparentProxy.enabled is false"
 	t := cfg.TransparentProxy

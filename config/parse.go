@@ -87,7 +87,8 @@ func read(doc []byte, root map[string]json.RawMessage, generation string) (*Conf
 	}
 	if generation != "" && generation != own {
 		cfg, found := decode(doc, generation)
-		found.violate("$", "is %s by its fields, but %s is %s; change one of the two", own, GenerationEnvVar, generation)
+		found.violate("$", "is %s by its fields, but %s is %s; change one of the two", own, GenerationEnvVar,
+			generation)
 		return cfg, found
 	}
 	cfg, found := decode(doc, own)
@@ -107,11 +108,13 @@ func checkHosts(hosts string, found *decoder) {
 	switch host, port, err := net.SplitHostPort(hosts); {
 	case strings.HasPrefix(hosts, "exec="):
 	case strings.Contains(hosts, "://"):
-		found.violate(path, "%q has a scheme: write the name or address alone, and use consulServers.http.https to choose the scheme", hosts)
+		found.violate(path, "%q has a scheme: write the name or address alone, and use consulServers.http.https to "+
+			"choose the scheme", hosts)
 	case err == nil:
 		found.violate(path, "%q has a port: write %q, and %s as consulServers.http.port", hosts, host, port)
 	case strings.ContainsAny(hosts, " ,[]"):
-		found.violate(path, "%q is no IP address and no DNS name; a name may have several addresses, and the command of exec= may print several", hosts)
+		found.violate(path, "%q is no IP address and no DNS name; a name may have several addresses, and the command "+
+			"of exec= may print several", hosts)
 	}
 }
 
@@ -121,7 +124,8 @@ func checkPairs(cfg *Config, found *decoder) {
 		found.violate("$.service.checks", "cannot be used together with healthSyncContainers; keep one of the two")
 	}
 	if c := cfg.Controller; c.Partition != "" && !c.PartitionsEnabled {
-		found.violate("$.controller.partition", "needs controller.partitionsEnabled; set that to true, or remove the partition")
+		found.violate("$.controller.partition",
+			"needs controller.partitionsEnabled; set that to true, or remove the partition")
 	}
 }
 
@@ -130,7 +134,8 @@ func checkUpstreams(cfg *Config, found *decoder) {
 	type destination struct{ kind, name, namespace, partition, peer, datacenter string }
 	first := map[destination]string{}
 	for i, u := range cfg.Proxy.Upstreams {
-		d := destination{u.DestinationType, u.DestinationName, u.DestinationNamespace, u.DestinationPartition, u.DestinationPeer, u.Datacenter}
+		d := destination{u.DestinationType, u.DestinationName, u.DestinationNamespace, u.DestinationPartition,
+			u.DestinationPeer, u.Datacenter}
 		if !cfg.Agentless() {
 			d.kind = cmp.Or(d.kind, "service") // the default of agents, which the catalog does not have
 		}
@@ -138,7 +143,8 @@ func checkUpstreams(cfg *Config, found *decoder) {
 		switch other, known := first[d]; {
 		case d.name == "": // a violation by itself
 		case known:
-			found.violate(path, "has the same destination as %s, and Consul takes each once; remove one of the two", other)
+			found.violate(path, "has the same destination as %s, and Consul takes each once; remove one of the two",
+				other)
 		default:
 			first[d] = path
 		}

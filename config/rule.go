@@ -127,7 +127,8 @@ func formatOf(name string) (allowed string, admits func(string) bool) {
 			return s == "" || err == nil && s[0] != '-'
 		}
 	case "probe":
-		return `"tcp" or a path that begins with "/"`, func(s string) bool { return s == "tcp" || strings.HasPrefix(s, "/") }
+		return `"tcp" or a path that begins with "/"`,
+			func(s string) bool { return s == "tcp" || strings.HasPrefix(s, "/") }
 	case "protocol":
 		return `"http" or "http2"`,
 			func(s string) bool { return s == "" || strings.EqualFold(s, "http") || strings.EqualFold(s, "http2") }

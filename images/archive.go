@@ -113,7 +113,8 @@ func (s *Source) loadArchive(raw []byte) error {
 		return fmt.Errorf("its manifest.json is damaged: %w", err)
 	}
 	for _, image := range list {
-		s.entries = append(s.entries, entry{names: image.RepoTags, open: func(ctx context.Context) (manifest, store, error) { return s.openSaved(ctx, image) }})
+		s.entries = append(s.entries, entry{names: image.RepoTags,
+			open: func(ctx context.Context) (manifest, store, error) { return s.openSaved(ctx, image) }})
 	}
 	return nil
 }
@@ -129,7 +130,8 @@ func (s *Source) openSaved(ctx context.Context, image saved) (manifest, store, e
 	if err != nil {
 		return manifest{}, nil, err
 	}
-	made := v1.Manifest{SchemaVersion: 2, MediaType: types.DockerManifestSchema2, Config: v1.Descriptor{MediaType: types.DockerConfigJSON}}
+	made := v1.Manifest{SchemaVersion: 2, MediaType: types.DockerManifestSchema2,
+		Config: v1.Descriptor{MediaType: types.DockerConfigJSON}}
 	if made.Config.Digest, made.Config.Size, err = v1.SHA256(bytes.NewReader(config)); err != nil {
 		return manifest{}, nil, err
 	}

@@ -62,23 +62,27 @@ func explain(ctx context.Context, registry string, err error) error {
 		registry = "docker.io"
 	}
 	if credentials, is := errors.AsType[*credentialError](err); is {
-		const text = "the credentials for %s cannot be read (%s): check credsStore, credHelpers and auths in Docker's config.json"
+		const text = "the credentials for %s cannot be read (%s): check credsStore, credHelpers and auths in " +
+			"Docker's config.json"
 		return fmt.Errorf(text, registry, brief(credentials))
 	}
 	if untrusted, is := errors.AsType[*tls.CertificateVerificationError](err); is {
-		return fmt.Errorf("%s has a certificate that is not trusted (%s): name the authority's certificate in SSL_CERT_FILE, or correct the name",
+		return fmt.Errorf("%s has a certificate that is not trusted (%s): name the authority's certificate in "+
+			"SSL_CERT_FILE, or correct the name",
 			registry, brief(untrusted.Err))
 	}
 	if refused, is := errors.AsType[*transport.Error](err); is {
 		if demand, is := errors.AsType[*pauseError](err); is {
 			answer, _ := answerOf(refused)
-			return fmt.Errorf("%s demands a pause of %s (%s): log in with `docker login %s` for a higher limit, raise -timeout, or repeat it then",
+			return fmt.Errorf("%s demands a pause of %s (%s): log in with `docker login %s` for a higher limit, "+
+				"raise -timeout, or repeat it then",
 				registry, demand.pause.Round(time.Second), answer, registry)
 		}
 		return errors.New(refusal(registry, refused))
 	}
 	if timeout, is := errors.AsType[*timeoutError](context.Cause(ctx)); is {
-		return fmt.Errorf("%s did not answer within %s: check the network and the name, raise -timeout, or read a copy by -from",
+		return fmt.Errorf("%s did not answer within %s: check the network and the name, raise -timeout, or read a "+
+			"copy by -from",
 			registry, timeout.after)
 	}
 	if plain, is := errors.AsType[*plainHTTPError](err); is && plain.host != registry {
@@ -97,7 +101,8 @@ func explainRequest(registry string, err error) error {
 	case plain, strings.Contains(text, "server gave HTTP response to HTTPS client"):
 		return fmt.Errorf("%s has no TLS: add it, or allow plain HTTP by -plain-http %s", registry, registry)
 	case strings.HasPrefix(text, "invalid realm"): // the library has no type for it
-		return fmt.Errorf("%s names a token server that is refused (%s): have it name its own host, or read a copy by -from",
+		return fmt.Errorf("%s names a token server that is refused (%s): have it name its own host, or read "+
+			"a copy by -from",
 			registry, brief(err))
 	case requested:
 		return fmt.Errorf("%s cannot be reached (%s): check the network and the name, or read a copy by -from",
@@ -124,7 +129,8 @@ func refusal(registry string, e *transport.Error) string {
 		return fmt.Sprintf("%s limits reads (%s): log in with `docker login %s` for a higher limit, or repeat it later",
 			registry, answer, registry)
 	case e.StatusCode == http.StatusUnauthorized, e.StatusCode == http.StatusForbidden:
-		return fmt.Sprintf("%s refuses it (%s): log in with `docker login %s`, and check the name: many registries refuse what does not exist",
+		return fmt.Sprintf("%s refuses it (%s): log in with `docker login %s`, and check the name: many registries "+
+			"refuse what does not exist",
 			registry, answer, registry)
 	case code == transport.NameUnknownErrorCode:
 		return fmt.Sprintf("%s has no such repository (%s): check the name", registry, answer)

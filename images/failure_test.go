@@ -45,11 +45,13 @@ func TestFailureNamesTheImageTheCauseAndTheCure(t *testing.T) {
 	}{
 		"forbidden": {
 			status(403, `{"errors":[{"code":"DENIED","message":"no pull access"}]}`),
-			"HOST refuses it (403 DENIED: no pull access): log in with `docker login HOST`, and check the name: many registries refuse what does not exist",
+			"HOST refuses it (403 DENIED: no pull access): log in with `docker login HOST`, and check the name: many " +
+				"registries refuse what does not exist",
 		},
 		"rate limit": {
 			status(429, `{"errors":[{"code":"TOOMANYREQUESTS","message":"pull rate limit"}]}`),
-			"HOST limits reads (429 TOOMANYREQUESTS: pull rate limit): log in with `docker login HOST` for a higher limit, or repeat it later",
+			"HOST limits reads (429 TOOMANYREQUESTS: pull rate limit): log in with `docker login HOST` for a higher " +
+				"limit, or repeat it later",
 		},
 		"no tag": {
 			status(404, `{"errors":[{"code":"MANIFEST_UNKNOWN","message":"unknown manifest"}]}`),
@@ -79,7 +81,8 @@ func TestFailureNamesTheImageTheCauseAndTheCure(t *testing.T) {
 			cutOff, "HOST cannot be reached (unexpected EOF): check the network and the name, or read a copy by -from",
 		},
 		"too large": {
-			typed(types.OCIManifestSchema1, strings.Repeat(" ", 5<<20)), "its configuration or manifest is larger than 4 MiB",
+			typed(types.OCIManifestSchema1, strings.Repeat(" ", 5<<20)),
+			"its configuration or manifest is larger than 4 MiB",
 		},
 		"redirect without TLS": {
 			redirect("http://192.0.2.1:5000/web"),
@@ -88,7 +91,8 @@ func TestFailureNamesTheImageTheCauseAndTheCure(t *testing.T) {
 		},
 		"private token server": {
 			challenge(`Bearer realm="http://10.0.0.1/token"`),
-			`HOST names a token server that is refused (invalid realm in www-authenticate: realm host "10.0.0.1" is a private or link-local address): ` +
+			`HOST names a token server that is refused (invalid realm in www-authenticate: realm host "10.0.0.1" is ` +
+				`a private or link-local address): ` +
 				"have it name its own host, or read a copy by -from",
 		},
 		"artifact": {
@@ -212,13 +216,17 @@ func TestAllFailuresAreReportedAtOnce(t *testing.T) {
 
 func TestSilentRegistryEndsAtTheTimeout(t *testing.T) {
 	t.Parallel()
-	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { <-req.Context().Done() }))
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter,
+		req *http.Request) {
+		<-req.Context().Done()
+	}))
 	t.Cleanup(silent.Close)
 	host := strings.TrimPrefix(silent.URL, "http://")
 	o := options()
 	o.Timeout = 700 * time.Millisecond
 	_, failures := lockOf(t, o, host+"/web:1")
-	want := "image " + host + "/web:1: " + host + " did not answer within 700ms: check the network and the name, raise -timeout, or read a copy by -from"
+	want := "image " + host + "/web:1: " + host +
+		" did not answer within 700ms: check the network and the name, raise -timeout, or read a copy by -from"
 	if diff := cmp.Diff([]string{want}, failures); diff != "" {
 		t.Error(diff)
 	}
@@ -277,7 +285,8 @@ func TestCertificateOfAnUnknownAuthorityIsNamed(t *testing.T) {
 	r, _ := registry.StartTLS(t)
 	o := options()
 	_, failures := lockOf(t, o, r.Host+"/web:1")
-	want := fmt.Sprintf("image %s/web:1: %s has a certificate that is not trusted (x509: certificate signed by unknown authority): name the authority's certificate in SSL_CERT_FILE, or correct the name", r.Host, r.Host)
+	want := fmt.Sprintf("image %s/web:1: %s has a certificate that is not trusted (x509: certificate signed by "+
+		"unknown authority): name the authority's certificate in SSL_CERT_FILE, or correct the name", r.Host, r.Host)
 	if diff := cmp.Diff([]string{want}, failures); diff != "" {
 		t.Error(diff)
 	}

@@ -158,6 +158,7 @@ func checkArchitecture(image taskdef.LockedImage, architecture string) error {
 	if _, has := image.Config(architecture); has || architecture == "" {
 		return nil
 	}
-	return fmt.Errorf("the task has cpuArchitecture %s, the image is for %s: build it for both, or set runtimePlatform.cpuArchitecture",
+	return fmt.Errorf("the task has cpuArchitecture %s, the image is for %s: build it for both, or set "+
+		"runtimePlatform.cpuArchitecture",
 		architecture, strings.Join(image.PlatformNames(), ", "))
 }

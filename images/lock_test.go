@@ -31,7 +31,8 @@ func (k keychain) Resolve(authn.Resource) (authn.Authenticator, error) { return 
 
 // options returns those of most tests.
 func options() images.Options {
-	return images.Options{Timeout: 30 * time.Second, Keychain: keychain{authn.Anonymous}, Transport: remote.DefaultTransport}
+	return images.Options{Timeout: 30 * time.Second, Keychain: keychain{authn.Anonymous},
+		Transport: remote.DefaultTransport}
 }
 
 // lockOf locks references, and returns the lock and the lines of the error.
@@ -71,7 +72,8 @@ func digestOf(t *testing.T, image interface{ Digest() (v1.Hash, error) }) string
 // web returns a configuration with everything that a lock has.
 func web() v1.Config {
 	return v1.Config{
-		Entrypoint: []string{"/docker-entrypoint.sh"}, Cmd: []string{"nginx", "-g", "daemon off;"}, User: "101", StopSignal: "SIGQUIT",
+		Entrypoint: []string{"/docker-entrypoint.sh"}, Cmd: []string{"nginx", "-g", "daemon off;"}, User: "101",
+		StopSignal: "SIGQUIT",
 		WorkingDir: "/srv", Volumes: map[string]struct{}{"/b": {}, "/a": {}},
 		Healthcheck: &v1.HealthConfig{
 			Test: []string{"CMD", "true"}, Interval: 30 * time.Second, StartPeriod: time.Minute, Retries: 3,
@@ -82,7 +84,8 @@ func web() v1.Config {
 // lockedWeb returns web in a lock.
 func lockedWeb(digest string) taskdef.ImageConfig {
 	return taskdef.ImageConfig{
-		Digest: digest, Entrypoint: []string{"/docker-entrypoint.sh"}, Cmd: []string{"nginx", "-g", "daemon off;"}, User: "101",
+		Digest: digest, Entrypoint: []string{"/docker-entrypoint.sh"}, Cmd: []string{"nginx", "-g", "daemon off;"},
+		User:       "101",
 		StopSignal: "SIGQUIT", WorkingDir: "/srv", Volumes: []string{"/a", "/b"},
 		Healthcheck: &taskdef.ImageHealth{
 			Test: []string{"CMD", "true"}, Interval: "30s", StartPeriod: "1m0s", Retries: 3,
@@ -95,7 +98,8 @@ func TestLockReadsTheConfigurationOfAnImage(t *testing.T) {
 	r := registry.Start(t)
 	image := registry.Image(t, "linux/amd64", web())
 	digest := digestOf(t, image)
-	want := taskdef.LockedImage{Digest: digest, Platforms: map[string]taskdef.ImageConfig{"linux/amd64": lockedWeb(digest)}}
+	want := taskdef.LockedImage{Digest: digest,
+		Platforms: map[string]taskdef.ImageConfig{"linux/amd64": lockedWeb(digest)}}
 	if diff := cmp.Diff(want, mustLock(t, options(), r.Push(t, "web:1", image))); diff != "" {
 		t.Error(diff)
 	}
@@ -104,7 +108,8 @@ func TestLockReadsTheConfigurationOfAnImage(t *testing.T) {
 func TestLockReadsBothArchitecturesOfAnIndexAndNoOther(t *testing.T) {
 	t.Parallel()
 	r := registry.Start(t)
-	amd, arm := registry.Image(t, "linux/amd64", web()), registry.Image(t, "linux/arm64/v8", v1.Config{Cmd: []string{"arm"}})
+	amd, arm := registry.Image(t, "linux/amd64", web()),
+		registry.Image(t, "linux/arm64/v8", v1.Config{Cmd: []string{"arm"}})
 	others := []v1.Image{
 		registry.Image(t, "linux/arm/v7", v1.Config{}), registry.Image(t, "linux/amd64/v3", v1.Config{}),
 		registry.Image(t, "windows/amd64:10.0.20348.1", v1.Config{}), registry.Image(t, "unknown/unknown", v1.Config{}),
@@ -258,7 +263,8 @@ func TestLockLogsInWithTheUsersCredentials(t *testing.T) {
 		return true
 	})
 	_, failures := lockOf(t, options(), reference)
-	want := fmt.Sprintf("image %s: %s refuses it (401 Unauthorized): log in with `docker login %s`, and check the name: many registries refuse what does not exist", reference, r.Host, r.Host)
+	want := fmt.Sprintf("image %s: %s refuses it (401 Unauthorized): log in with `docker login %s`, and check the "+
+		"name: many registries refuse what does not exist", reference, r.Host, r.Host)
 	if diff := cmp.Diff([]string{want}, failures); diff != "" {
 		t.Error(diff)
 	}
@@ -279,7 +285,8 @@ func TestLockChecksTheArchitectureOfEachTask(t *testing.T) {
 		{Reference: reference, Where: "c.json, container c", Architecture: "ARM64"},
 		{Reference: reference, Where: "d.json, container d", Architecture: "ARM64"},
 	}, options())
-	want := "image " + reference + " (c.json, container c): the task has cpuArchitecture ARM64, the image is for linux/amd64: build it for both, or set runtimePlatform.cpuArchitecture"
+	want := "image " + reference + " (c.json, container c): the task has cpuArchitecture ARM64, the image is for " +
+		"linux/amd64: build it for both, or set runtimePlatform.cpuArchitecture"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -302,7 +309,8 @@ func TestLockEndsWithItsContext(t *testing.T) {
 func TestReportNamesEachImageThatWasRead(t *testing.T) {
 	t.Parallel()
 	r := registry.Start(t)
-	one, two := r.Push(t, "one:1", registry.Image(t, "linux/amd64", web())), r.Push(t, "two:1", registry.Image(t, "linux/amd64", web()))
+	one, two := r.Push(t, "one:1", registry.Image(t, "linux/amd64", web())),
+		r.Push(t, "two:1", registry.Image(t, "linux/amd64", web()))
 	var reported []string
 	o := options()
 	o.Report = func(reference string, _ taskdef.LockedImage) { reported = append(reported, reference) }

@@ -72,7 +72,8 @@ func noPlatform(others []string) error {
 
 // readPlatforms adds the platforms of a manifest or an index, and the names of those that no
 // task of the mesh has.
-func readPlatforms(ctx context.Context, m manifest, from store, found map[string]taskdef.ImageConfig, others map[string]bool) error {
+func readPlatforms(ctx context.Context, m manifest, from store, found map[string]taskdef.ImageConfig,
+	others map[string]bool) error {
 	switch kind := m.kind(); {
 	case kind.IsIndex():
 		return readIndex(ctx, m, from, found, others)
@@ -86,7 +87,8 @@ func readPlatforms(ctx context.Context, m manifest, from store, found map[string
 }
 
 // readIndex reads the images of an index that a task may run.
-func readIndex(ctx context.Context, m manifest, from store, found map[string]taskdef.ImageConfig, others map[string]bool) error {
+func readIndex(ctx context.Context, m manifest, from store, found map[string]taskdef.ImageConfig,
+	others map[string]bool) error {
 	index, err := v1.ParseIndexManifest(bytes.NewReader(m.raw))
 	if err != nil {
 		return fmt.Errorf("its index is damaged: %w", err)
@@ -130,7 +132,8 @@ func (e *artifactError) Error() string {
 }
 
 // readImage reads the configuration of a manifest.
-func readImage(ctx context.Context, m manifest, from store, found map[string]taskdef.ImageConfig, others map[string]bool) error {
+func readImage(ctx context.Context, m manifest, from store, found map[string]taskdef.ImageConfig,
+	others map[string]bool) error {
 	parsed, err := v1.ParseManifest(bytes.NewReader(m.raw))
 	if err != nil {
 		return fmt.Errorf("its manifest is damaged: %w", err)
@@ -161,7 +164,8 @@ func readImage(ctx context.Context, m manifest, from store, found map[string]tas
 // platformName returns the name of a platform, and whether a task of the mesh can have it. The
 // usual variants have no name of their own.
 func platformName(p v1.Platform) (name string, supported bool) {
-	if p.OS == "linux" && (p.Architecture == "amd64" && p.Variant == "v1" || p.Architecture == "arm64" && p.Variant == "v8") {
+	if p.OS == "linux" && (p.Architecture == "amd64" && p.Variant == "v1" ||
+		p.Architecture == "arm64" && p.Variant == "v8") {
 		p.Variant = ""
 	}
 	name = v1.Platform{OS: p.OS, Architecture: p.Architecture, Variant: p.Variant}.String()

@@ -32,7 +32,8 @@ func TestLockOfPopularImages(t *testing.T) {
 				t.Errorf("%s for %s: %s", image.Reference, platform, diff)
 			}
 		}
-		if diff := cmp.Diff([]string{"linux/amd64", "linux/arm64"}, lock.Images[reference].PlatformNames()); diff != "" {
+		if diff := cmp.Diff([]string{"linux/amd64", "linux/arm64"},
+			lock.Images[reference].PlatformNames()); diff != "" {
 			t.Errorf("%s: %s", image.Reference, diff)
 		}
 	}

@@ -30,8 +30,10 @@ type registries struct {
 // newRegistries returns a reader that repeats what may succeed a moment later.
 func newRegistries(o Options) *registries {
 	repeating := transport.NewRetry(&obedient{&guarded{o.Transport, o.PlainHTTP}},
-		transport.WithRetryBackoff(transport.Backoff{Duration: 300 * time.Millisecond, Factor: 3, Jitter: 0.1, Steps: 3}),
-		transport.WithRetryStatusCodes(http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
+		transport.WithRetryBackoff(transport.Backoff{Duration: 300 * time.Millisecond, Factor: 3, Jitter: 0.1,
+			Steps: 3}),
+		transport.WithRetryStatusCodes(http.StatusRequestTimeout, http.StatusTooManyRequests,
+			http.StatusInternalServerError,
 			http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout),
 	)
 	return &registries{patient{o.Keychain}, repeating, o.PlainHTTP}
@@ -52,7 +54,8 @@ func (r *registries) open(ctx context.Context, reference string) (manifest, *rep
 		return manifest{}, nil, from.explain(ctx, err)
 	}
 	scopes := []string{from.name.Scope(transport.PullScope)}
-	if from.transport, err = transport.NewWithContext(ctx, from.name.Registry, credentials, r.transport, scopes); err != nil {
+	if from.transport, err = transport.NewWithContext(ctx, from.name.Registry, credentials, r.transport,
+		scopes); err != nil {
 		return manifest{}, nil, from.explain(ctx, err)
 	}
 	m, err := from.read(ctx, ref.Identifier())
@@ -119,7 +122,8 @@ func (r *repository) get(ctx context.Context, kind, identifier string) (raw []by
 	if kind == "manifests" {
 		req.Header.Set("Accept", strings.Join([]string{
 			string(types.OCIImageIndex), string(types.DockerManifestList), string(types.OCIManifestSchema1),
-			string(types.DockerManifestSchema2), string(types.DockerManifestSchema1Signed), string(types.DockerManifestSchema1),
+			string(types.DockerManifestSchema2), string(types.DockerManifestSchema1Signed),
+			string(types.DockerManifestSchema1),
 		}, ","))
 	}
 	resp, err := (&http.Client{Transport: r.transport}).Do(req)

@@ -151,7 +151,8 @@ func (s *Source) openOnly(ctx context.Context, wanted string) (manifest, store, 
 	case len(s.entries) == 1:
 		return s.entries[0].open(ctx)
 	}
-	return manifest{}, nil, fmt.Errorf("it has %d images, and none with this name or tag: copy one image", len(s.entries))
+	return manifest{}, nil, fmt.Errorf("it has %d images, and none with this name or tag: copy one image",
+		len(s.entries))
 }
 
 // files returns the content of a file of a copy, which is a manifest, a configuration or a

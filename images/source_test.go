@@ -87,7 +87,8 @@ func TestLayoutServesANamedReferenceByItsTagOrItsOnlyImage(t *testing.T) {
 		t.Errorf("the only image: %s %v", got, failures)
 	}
 	tagged := registry.Image(t, "linux/amd64", web())
-	if err := path.AppendImage(tagged, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": "1"})); err != nil {
+	if err := path.AppendImage(tagged, layout.WithAnnotations(
+		map[string]string{"org.opencontainers.image.ref.name": "1"})); err != nil {
 		t.Fatal(err)
 	}
 	if got, failures := fromSource(t, reference+"="+string(path)); got != digestOf(t, tagged) {
@@ -110,11 +111,13 @@ func TestLayoutWhoseIndexIsTheImage(t *testing.T) {
 func TestLayoutInATarFile(t *testing.T) {
 	t.Parallel()
 	path, index := newLayout(t), index(t)
-	if err := path.AppendIndex(index, layout.WithAnnotations(map[string]string{"io.containerd.image.name": reference})); err != nil {
+	if err := path.AppendIndex(index, layout.WithAnnotations(
+		map[string]string{"io.containerd.image.name": reference})); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "web.tar")
-	if out, err := exec.CommandContext(t.Context(), "tar", "-C", string(path), "-cf", file, ".").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "tar", "-C", string(path), "-cf", file,
+		".").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if got, failures := fromSource(t, file); got != digestOf(t, index) {
@@ -246,9 +249,10 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 	layout := newLayout(t)
 	for argument, want := range map[string]string{
 		filepath.Join(dir, "no"): filepath.Join(dir, "no") + ": no such file or directory",
-		dir:                      dir + ": neither an OCI layout (no index.json) nor an archive of `docker save` (no manifest.json)",
-		text:                     text + ": it is no tar file, or damaged: ",
-		string(layout):           string(layout) + " names no image: use REFERENCE=" + string(layout),
+		dir: dir + ": neither an OCI layout (no index.json) nor an archive of `docker save` (no " +
+			"manifest.json)",
+		text:           text + ": it is no tar file, or damaged: ",
+		string(layout): string(layout) + " names no image: use REFERENCE=" + string(layout),
 	} {
 		_, err := images.Open(t.Context(), argument, options().Timeout)
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
@@ -289,7 +293,8 @@ func TestReferenceThatACopyDoesNotHaveIsReadFromTheRegistry(t *testing.T) {
 	t.Parallel()
 	r := registry.Start(t)
 	path := newLayout(t)
-	if err := path.AppendIndex(index(t), layout.WithAnnotations(map[string]string{"io.containerd.image.name": reference})); err != nil {
+	if err := path.AppendIndex(index(t),
+		layout.WithAnnotations(map[string]string{"io.containerd.image.name": reference})); err != nil {
 		t.Fatal(err)
 	}
 	source, err := images.Open(t.Context(), string(path), options().Timeout)
@@ -313,7 +318,8 @@ func TestAmbiguousCopyIsRefused(t *testing.T) {
 		}
 	}
 	_, failures := fromSource(t, reference+"="+string(path))
-	want := "image " + reference + ": " + string(path) + ": it has 2 images, and none with this name or tag: copy one image"
+	want := "image " + reference + ": " + string(path) +
+		": it has 2 images, and none with this name or tag: copy one image"
 	if diff := cmp.Diff([]string{want}, failures); diff != "" {
 		t.Error(diff)
 	}

@@ -88,7 +88,8 @@ func (b *binder) bindStruct(v reflect.Value, n *Node) {
 	for _, m := range n.members {
 		f, known := fields.byKey[m.key]
 		if !known {
-			b.warnings = append(b.warnings, unknownKey(b.locate(string(b.path[:base])), m.key, slices.Sorted(maps.Keys(fields.byKey))))
+			b.warnings = append(b.warnings,
+				unknownKey(b.locate(string(b.path[:base])), m.key, slices.Sorted(maps.Keys(fields.byKey))))
 			continue
 		}
 		b.path = append(append(b.path[:base], '.'), f.key...)
@@ -181,7 +182,8 @@ func (b *binder) bindText(v reflect.Value, text string, f field) {
 		b.written[b.at()] = text
 	}
 	if f.enum != nil && text != "" && !slices.Contains(f.enum, text) {
-		b.faults = append(b.faults, fault{code: codeEnum, path: b.at(), values: []any{text, strings.Join(f.enum, ", ")}})
+		b.faults = append(b.faults, fault{code: codeEnum, path: b.at(),
+			values: []any{text, strings.Join(f.enum, ", ")}})
 	}
 }
 
@@ -249,7 +251,8 @@ func unknownKey(path, key string, known []string) Warning {
 	if near == "" {
 		return Warning{Path: path + "." + key, Message: "key not known to this version, kept"}
 	}
-	return Warning{Path: path + "." + key, Message: "unknown key; did you mean " + strconv.Quote(near) + "?", Near: near}
+	return Warning{Path: path + "." + key, Message: "unknown key; did you mean " + strconv.Quote(near) + "?",
+		Near: near}
 }
 
 func describeType(k reflect.Kind) string {

@@ -132,15 +132,18 @@ func refusals(t *testing.T, root *Node, path string, codes ...string) []Violatio
 
 // only are members of the types that RegisterTaskDefinition does not take.
 var only = map[string]string{
-	"taskDefinitionArn": "output", "revision": "output", "status": "output", "requiresAttributes": "output", "compatibilities": "output",
-	"registeredAt": "output", "deregisteredAt": "output", "deleteRequestedAt": "output", "registeredBy": "output",
-	"targetId": "of requiresAttributes, which have the type of variables", "targetType": "of requiresAttributes, which have the type of variables",
+	"taskDefinitionArn": "output", "revision": "output", "status": "output", "requiresAttributes": "output",
+	"compatibilities": "output",
+	"registeredAt":    "output", "deregisteredAt": "output", "deleteRequestedAt": "output", "registeredBy": "output",
+	"targetId":   "of requiresAttributes, which have the type of variables",
+	"targetType": "of requiresAttributes, which have the type of variables",
 }
 
 func TestTypesHaveTheMembersOfBotocore(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]reflect.Kind{
-		"structure": reflect.Struct, "list": reflect.Slice, "map": reflect.Map, "string": reflect.String, "integer": reflect.Int, "boolean": reflect.Bool,
+		"structure": reflect.Struct, "list": reflect.Slice, "map": reflect.Map, "string": reflect.String,
+		"integer": reflect.Int, "boolean": reflect.Bool,
 	}
 	m := readModel(t)
 	types := map[string]reflect.Type{"": reflect.TypeFor[TaskDefinition]()}
@@ -239,7 +242,8 @@ func TestRequiredMembersAreThoseOfBotocore(t *testing.T) {
 				}
 			}
 			part.Delete(key)
-			after := slices.DeleteFunc(violations(t, whole), func(v Violation) bool { return v.Severity != Error || slices.Contains(before, v) })
+			after := slices.DeleteFunc(violations(t, whole),
+				func(v Violation) bool { return v.Severity != Error || slices.Contains(before, v) })
 			if len(after) == 0 {
 				t.Errorf("%s: the member %s is not required", path, key)
 			}

@@ -10,7 +10,8 @@ import (
 
 func TestChangedDocumentKeepsAllElse(t *testing.T) {
 	t.Parallel()
-	const doc = "{\"zeta\" : 1.50, \"family\":\"a\\u0062<&\",\n\t\"containerDefinitions\": [ {\"name\": \"app\", \"memory\": 64, \"image\": \"é\"} ], \"cpu\": \"256\"}\r\n"
+	const doc = "{\"zeta\" : 1.50, \"family\":\"a\\u0062<&\",\n\t\"containerDefinitions\": [ {\"name\": \"app\", " +
+		"\"memory\": 64, \"image\": \"é\"} ], \"cpu\": \"256\"}\r\n"
 	d, err := Parse([]byte(doc))
 	if err != nil {
 		t.Fatal(err)
@@ -104,10 +105,14 @@ func TestPatchOfEachKindOfChange(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ before, after, want string }{
 		{`{"a/b": {"~": 1}}`, `{"a/b": {"~": 2}}`, `[{"op":"replace","path":"/a~1b/~0","value":2}]`},
-		{`{"a": [1, 2, 3, 4]}`, `{"a": [1, 5]}`, `[{"op":"replace","path":"/a/1","value":5},{"op":"remove","path":"/a/3"},{"op":"remove","path":"/a/2"}]`},
-		{`{"a": []}`, `{"a": [[1], null]}`, `[{"op":"add","path":"/a/-","value":[1]},{"op":"add","path":"/a/-","value":null}]`},
-		{`{"a": null, "b": 1}`, `{"b": null}`, `[{"op":"remove","path":"/a"},{"op":"replace","path":"/b","value":null}]`},
-		{`{"a": {"b": 1}, "c": [1]}`, `{"a": [1], "c": {}}`, `[{"op":"replace","path":"/a","value":[1]},{"op":"replace","path":"/c","value":{}}]`},
+		{`{"a": [1, 2, 3, 4]}`, `{"a": [1, 5]}`,
+			`[{"op":"replace","path":"/a/1","value":5},{"op":"remove","path":"/a/3"},{"op":"remove","path":"/a/2"}]`},
+		{`{"a": []}`, `{"a": [[1], null]}`,
+			`[{"op":"add","path":"/a/-","value":[1]},{"op":"add","path":"/a/-","value":null}]`},
+		{`{"a": null, "b": 1}`, `{"b": null}`,
+			`[{"op":"remove","path":"/a"},{"op":"replace","path":"/b","value":null}]`},
+		{`{"a": {"b": 1}, "c": [1]}`, `{"a": [1], "c": {}}`,
+			`[{"op":"replace","path":"/a","value":[1]},{"op":"replace","path":"/c","value":{}}]`},
 		{`{"a": 1, "b": 2}`, `{"b": 2, "a": 1}`, `[]`},
 	} {
 		before, _ := readNode([]byte(c.before))

@@ -72,14 +72,16 @@ func ParseTemplate(doc []byte, resource string) (*Document, error) {
 		return nil, err
 	}
 	if d.yaml != nil && d.Root.Get("Resources") == nil && d.Root.Get("ContainerDefinitions") == nil {
-		return nil, faultAt(doc, 0, "this looks like YAML and is no template, but ECS takes JSON; `yq -o=json` converts it")
+		return nil, faultAt(doc, 0, "this looks like YAML and is no template, but ECS takes JSON; `yq -o=json` "+
+			"converts it")
 	}
 	if resource, err = findResource(d.Root, resource); err != nil {
 		return nil, err
 	}
 	d.Task, d.prefix = d.Root, "$"
 	if resource != "" {
-		d.Task, d.prefix = d.Root.Get("Resources").Get(resource).Get("Properties"), "$.Resources."+resource+".Properties"
+		d.Task, d.prefix = d.Root.Get("Resources").Get(resource).Get("Properties"),
+			"$.Resources."+resource+".Properties"
 	}
 	return d, d.Refresh()
 }
@@ -131,7 +133,8 @@ func findResource(root *Node, name string) (string, error) {
 	case name == "" && len(found) == 1:
 		return found[0], nil
 	case len(found) == 0 && slices.ContainsFunc(resources.Keys(), isLoop):
-		return "", errors.New("the template makes its resources by Fn::ForEach: write the task definitions out, or take the processed template " +
+		return "", errors.New("the template makes its resources by Fn::ForEach: write the task definitions out, or " +
+			"take the processed template " +
 			"(aws cloudformation get-template --template-stage Processed)")
 	case len(found) == 0:
 		return "", fmt.Errorf("the template has no resource of type %q", TemplateType)
@@ -171,7 +174,8 @@ func isLoop(key string) bool { return strings.HasPrefix(key, "Fn::ForEach::") }
 // Refresh reads Definition and Warnings again. The error is an *InvalidError; values of a
 // wrong type are then absent from Definition, and unknown to the rules.
 func (d *Document) Refresh() error {
-	b := binder{template: d.format == formatTemplate, rendered: d.format == formatContainers, locate: d.Locate, written: map[string]string{}}
+	b := binder{template: d.format == formatTemplate, rendered: d.format == formatContainers, locate: d.Locate,
+		written: map[string]string{}}
 	d.Definition = &TaskDefinition{}
 	if d.Task == nil || d.Task.IsNull() {
 		b.wrongType(describeType(reflect.Struct), nil)
@@ -193,7 +197,8 @@ func (d *Document) Refresh() error {
 		d.Definition.Tags = nil // CloudFormation registers no empty list
 	}
 	d.Definition.SetDefaults()
-	d.subject = subject{TaskDefinition: d.Definition, written: b.written, unknown: append(b.unknown, d.elsewhere()...), faults: b.faults}
+	d.subject = subject{TaskDefinition: d.Definition, written: b.written, unknown: append(b.unknown, d.elsewhere()...),
+		faults: b.faults}
 	if len(b.violations) > 0 {
 		return &InvalidError{Violations: b.violations}
 	}
@@ -305,7 +310,8 @@ func (d *Document) Locate(path string) string {
 				}
 			}
 		}
-		return d.prefix + strings.Replace(spelled.String(), "FileServerVolumeConfiguration.FilesystemId", "FileServerVolumeConfiguration.FileSystemId", 1)
+		return d.prefix + strings.Replace(spelled.String(), "FileServerVolumeConfiguration.FilesystemId",
+			"FileServerVolumeConfiguration.FileSystemId", 1)
 	}
 	if d.described() && strings.HasPrefix(path, ".tags") && d.Root.Get("tags") != nil {
 		return "$" + d.locateTag(path) // beside the definition

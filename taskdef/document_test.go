@@ -22,67 +22,96 @@ func codes(found []Violation) []string {
 func TestAcceptedDefinitions(t *testing.T) {
 	t.Parallel()
 	for name, doc := range map[string][]byte{
-		"Fargate":                           []byte(webTask),
-		"EC2":                               []byte(hostTask),
-		"ten containers":                    changed(t, webTask, containers(2, 10)...),
-		"vCPU and GB":                       changed(t, webTask, `cpu = ".5 vcpu"`, `memory = "1gb"`),
-		"Fargate 256 and 2048":              changed(t, webTask, `memory = "2048"`),
-		"Fargate 16384 and 122880":          changed(t, webTask, `cpu = "16384"`, `memory = "122880"`),
-		"Windows":                           changed(t, webTask, `cpu = "1024"`, `memory = "2048"`, `runtimePlatform = {"operatingSystemFamily": "WINDOWS_SERVER_2022_CORE"}`),
-		"memory of the task only":           changed(t, hostTask, `memory = "512"`, "-"+app+".memory", "-"+second+".memory"),
+		"Fargate":                  []byte(webTask),
+		"EC2":                      []byte(hostTask),
+		"ten containers":           changed(t, webTask, containers(2, 10)...),
+		"vCPU and GB":              changed(t, webTask, `cpu = ".5 vcpu"`, `memory = "1gb"`),
+		"Fargate 256 and 2048":     changed(t, webTask, `memory = "2048"`),
+		"Fargate 16384 and 122880": changed(t, webTask, `cpu = "16384"`, `memory = "122880"`),
+		"Windows": changed(t, webTask, `cpu = "1024"`, `memory = "2048"`,
+			`runtimePlatform = {"operatingSystemFamily": "WINDOWS_SERVER_2022_CORE"}`),
+		"memory of the task only": changed(t, hostTask, `memory = "512"`, "-"+app+".memory",
+			"-"+second+".memory"),
 		"reservation 0":                     changed(t, hostTask, app+".memoryReservation = 0"),
 		"least memory, and cpu of the task": changed(t, hostTask, app+".memory = 6", `cpu = "128"`),
 		"reservation only":                  changed(t, hostTask, "-"+app+".memory", app+".memoryReservation = 64"),
 		"both compatibilities":              changed(t, webTask, `requiresCompatibilities = ["EC2", "FARGATE"]`),
 		"role by name":                      changed(t, hostTask, `taskRoleArn = "web"`),
-		"role with a path, of China":        changed(t, hostTask, `taskRoleArn = "arn:aws-cn:iam::111122223333:role/consul-ecs/web"`),
-		"disabled health check":             changed(t, webTask, app+`.healthCheck = {"command": ["NONE"]}`),
-		"health check at its limits":        changed(t, webTask, app+`.healthCheck = {"command": ["check"], "interval": 300, "timeout": 60, "retries": 10, "startPeriod": 300}`),
-		"not privileged":                    changed(t, webTask, app+".privileged = false"),
-		"pidMode task":                      changed(t, webTask, `pidMode = "task"`),
-		"timeouts":                          changed(t, webTask, app+".startTimeout = 2", app+".stopTimeout = 120"),
-		"long stop timeout on EC2":          changed(t, hostTask, app+".stopTimeout = 600"),
-		"same host port":                    changed(t, webTask, app+".portMappings[0].hostPort = 8080"),
-		"all GPUs":                          changed(t, hostTask, app+`.resourceRequirements = [{"type": "GPU", "value": "ALL"}]`),
-		"secret options":                    changed(t, hostTask, logs+` = {"logDriver": "splunk", "secretOptions": [{"name": "splunk-token", "valueFrom": "token"}]}`),
-		"two protocols":                     changed(t, webTask, app+`.portMappings[1] = {"containerPort": 8080, "protocol": "udp"}`),
-		"host ports chosen by the host":     changed(t, hostTask, app+`.portMappings = [{"containerPort": 80, "hostPort": 0}, {"containerPort": 80}]`),
-		"one container port, two host's":    changed(t, hostTask, app+`.portMappings = [{"containerPort": 80, "hostPort": 8080}, {"containerPort": 80, "hostPort": 8081}]`),
-		"port ranges of two protocols":      changed(t, hostTask, app+`.portMappings = [{"containerPortRange": "80-89"}, {"containerPortRange": "80-89", "protocol": "udp"}]`),
-		"port range of two containers":      changed(t, hostTask, app+`.portMappings = [{"containerPortRange": "80-89"}]`, second+`.portMappings = [{"containerPortRange": "80-89"}]`),
-		"port name":                         changed(t, webTask, app+`.portMappings[0].name = "_"`),
-		"no network":                        changed(t, hostTask, `networkMode = "none"`, app+".portMappings = []"),
-		"port ranges side by side":          changed(t, webTask, app+`.portMappings = [{"containerPortRange": "8080-8089"}, {"containerPortRange": "8090-8099"}]`),
-		"log router":                        changed(t, webTask, firelens, router),
-		"router's file in the image":        changed(t, webTask, firelens, second+`.firelensConfiguration = {"type": "fluentbit", "options": {"config-file-type": "file", "config-file-value": "/extra.conf"}}`),
-		"known awslogs options":             changed(t, webTask, logs+`.options.awslogs-datetime-format = "%Y"`, logs+`.options.mode = "non-blocking"`, logs+`.options.max-buffer-size = "25m"`),
-		"awslogs on EC2 without a prefix":   changed(t, hostTask, logs+` = {"logDriver": "awslogs", "options": {"awslogs-group": "g", "awslogs-region": "r"}}`),
-		"other log driver on EC2":           changed(t, hostTask, logs+` = {"logDriver": "json-file"}`),
-		"secret of Secrets Manager":         changed(t, webTask, app+`.secrets[0].valueFrom = "arn:aws:secretsmanager:us-east-1:444455556666:secret:web"`),
-		"parameter by name":                 changed(t, webTask, app+`.secrets[0].valueFrom = "/web/password"`),
-		"blank variable":                    changed(t, webTask, app+`.environment[0].value = ""`),
-		"environment file":                  changed(t, webTask, app+`.environmentFiles = [{"type": "s3", "value": "arn:aws:s3:::b/web.env"}]`),
-		"EFS with everything":               changed(t, webTask, efs+`{"fileSystemId": "fs-1", "rootDirectory": "/", "transitEncryption": "ENABLED", "transitEncryptionPort": 2999, "authorizationConfig": {"accessPointId": "fsap-1", "iam": "ENABLED"}}`),
-		"EFS beside an empty host":          changed(t, webTask, efs+`{"fileSystemId": "fs-1"}`, "volumes[0].host = {}", "volumes[0].configuredAtLaunch = false"),
-		"EFS with a directory":              changed(t, webTask, efs+`{"fileSystemId": "fs-1", "rootDirectory": "/srv"}`),
-		"volume at launch":                  changed(t, webTask, "volumes[0].configuredAtLaunch = true"),
-		"shared docker volume":              changed(t, hostTask, `volumes[0].dockerVolumeConfiguration = {"scope": "shared", "autoprovision": false}`),
-		"ephemeral storage":                 changed(t, webTask, `ephemeralStorage = {"sizeInGiB": 21}`),
-		"ephemeral storage of 200":          changed(t, webTask, `ephemeralStorage = {"sizeInGiB": 200}`),
-		"dependency started":                changed(t, webTask, second+".essential = true", app+`.dependsOn[0].condition = "START"`),
-		"links":                             changed(t, hostTask, app+`.links = ["side:alias"]`),
-		"unlimited":                         changed(t, hostTask, app+`.ulimits = [{"name": "core", "softLimit": -1, "hardLimit": -1}]`),
-		"App Mesh":                          changed(t, webTask, mesh, `proxyConfiguration.properties[2] = {"name": "EgressIgnoredPorts", "value": ""}`),
-		"placement on EC2":                  changed(t, hostTask, `placementConstraints = [{"type": "memberOf", "expression": "attribute:ecs.cpu-architecture == arm64"}]`),
-		"GPU on EC2":                        changed(t, hostTask, app+`.resourceRequirements = [{"type": "GPU", "value": "1"}]`, app+".privileged = true"),
-		"capability of Fargate":             changed(t, webTask, app+`.linuxParameters = {"capabilities": {"add": ["SYS_PTRACE"], "drop": ["NET_RAW"]}}`),
-		"diamond of dependencies":           changed(t, hostTask, append(containers(2, 4), app+`.links = ["side", "c2"]`, second+`.links = ["c3"]`, "containerDefinitions[2].memory = 8", "containerDefinitions[3].memory = 8", `containerDefinitions[2].links = ["c3"]`)...),
-		"document of the greatest length":   changed(t, hostTask, app+`.command = ["`+long(65129)+`"]`),
-		"digest of a long image":            changed(t, webTask, app+`.image = "`+long(255)+`@sha256:`+long(64)+`"`),
-		"restart policy":                    changed(t, webTask, app+`.restartPolicy = {"enabled": true, "restartAttemptPeriod": 60}`),
-		"answer without tags":               []byte(`{"taskDefinition": ` + webTask + `, "tags": []}`),
-		"answer with tags of AWS":           []byte(`{"taskDefinition": ` + webTask + `, "tags": [{"key": "aws:cloudformation:stack-name", "value": "v"}]}`),
-		"answer of DescribeTaskDefinition":  []byte(`{"taskDefinition": ` + webTask + `, "tags": [{"key": "k", "value": "v"}]}`),
+		"role with a path, of China": changed(t, hostTask,
+			`taskRoleArn = "arn:aws-cn:iam::111122223333:role/consul-ecs/web"`),
+		"disabled health check": changed(t, webTask, app+`.healthCheck = {"command": ["NONE"]}`),
+		"health check at its limits": changed(t, webTask, app+
+			`.healthCheck = {"command": ["check"], "interval": 300, "timeout": 60, "retries": 10, "startPeriod": 300}`),
+		"not privileged":           changed(t, webTask, app+".privileged = false"),
+		"pidMode task":             changed(t, webTask, `pidMode = "task"`),
+		"timeouts":                 changed(t, webTask, app+".startTimeout = 2", app+".stopTimeout = 120"),
+		"long stop timeout on EC2": changed(t, hostTask, app+".stopTimeout = 600"),
+		"same host port":           changed(t, webTask, app+".portMappings[0].hostPort = 8080"),
+		"all GPUs": changed(t, hostTask,
+			app+`.resourceRequirements = [{"type": "GPU", "value": "ALL"}]`),
+		"secret options": changed(t, hostTask,
+			logs+` = {"logDriver": "splunk", "secretOptions": [{"name": "splunk-token", "valueFrom": "token"}]}`),
+		"two protocols": changed(t, webTask,
+			app+`.portMappings[1] = {"containerPort": 8080, "protocol": "udp"}`),
+		"host ports chosen by the host": changed(t, hostTask,
+			app+`.portMappings = [{"containerPort": 80, "hostPort": 0}, {"containerPort": 80}]`),
+		"one container port, two host's": changed(t, hostTask,
+			app+`.portMappings = [{"containerPort": 80, "hostPort": 8080}, {"containerPort": 80, "hostPort": 8081}]`),
+		"port ranges of two protocols": changed(t, hostTask, app+
+			`.portMappings = [{"containerPortRange": "80-89"}, {"containerPortRange": "80-89", "protocol": "udp"}]`),
+		"port range of two containers": changed(t, hostTask, app+`.portMappings `+
+			`= [{"containerPortRange": "80-89"}]`, second+`.portMappings = [{"containerPortRange": "80-89"}]`),
+		"port name":  changed(t, webTask, app+`.portMappings[0].name = "_"`),
+		"no network": changed(t, hostTask, `networkMode = "none"`, app+".portMappings = []"),
+		"port ranges side by side": changed(t, webTask,
+			app+`.portMappings = [{"containerPortRange": "8080-8089"}, {"containerPortRange": "8090-8099"}]`),
+		"log router": changed(t, webTask, firelens, router),
+		"router's file in the image": changed(t, webTask, firelens, second+`.firelensConfiguration = {"type": `+
+			`"fluentbit", "options": {"config-file-type": "file", "config-file-value": "/extra.conf"}}`),
+		"known awslogs options": changed(t, webTask, logs+`.options.awslogs-datetime-format = "%Y"`,
+			logs+`.options.mode = "non-blocking"`, logs+`.options.max-buffer-size = "25m"`),
+		"awslogs on EC2 without a prefix": changed(t, hostTask,
+			logs+` = {"logDriver": "awslogs", "options": {"awslogs-group": "g", "awslogs-region": "r"}}`),
+		"other log driver on EC2": changed(t, hostTask, logs+` = {"logDriver": "json-file"}`),
+		"secret of Secrets Manager": changed(t, webTask,
+			app+`.secrets[0].valueFrom = "arn:aws:secretsmanager:us-east-1:444455556666:secret:web"`),
+		"parameter by name": changed(t, webTask, app+`.secrets[0].valueFrom = "/web/password"`),
+		"blank variable":    changed(t, webTask, app+`.environment[0].value = ""`),
+		"environment file": changed(t, webTask,
+			app+`.environmentFiles = [{"type": "s3", "value": "arn:aws:s3:::b/web.env"}]`),
+		"EFS with everything": changed(t, webTask, efs+`{"fileSystemId": "fs-1", "rootDirectory": "/", "transitEncryption": "ENABLED", "transitEncryptionPort": 2999, "authorizationConfig": {"accessPointId": "fsap-1", "iam": "ENABLED"}}`),
+		"EFS beside an empty host": changed(t, webTask, efs+`{"fileSystemId": "fs-1"}`, "volumes[0].host = {}",
+			"volumes[0].configuredAtLaunch = false"),
+		"EFS with a directory": changed(t, webTask,
+			efs+`{"fileSystemId": "fs-1", "rootDirectory": "/srv"}`),
+		"volume at launch": changed(t, webTask, "volumes[0].configuredAtLaunch = true"),
+		"shared docker volume": changed(t, hostTask,
+			`volumes[0].dockerVolumeConfiguration = {"scope": "shared", "autoprovision": false}`),
+		"ephemeral storage":        changed(t, webTask, `ephemeralStorage = {"sizeInGiB": 21}`),
+		"ephemeral storage of 200": changed(t, webTask, `ephemeralStorage = {"sizeInGiB": 200}`),
+		"dependency started": changed(t, webTask, second+".essential = true",
+			app+`.dependsOn[0].condition = "START"`),
+		"links": changed(t, hostTask, app+`.links = ["side:alias"]`),
+		"unlimited": changed(t, hostTask,
+			app+`.ulimits = [{"name": "core", "softLimit": -1, "hardLimit": -1}]`),
+		"App Mesh": changed(t, webTask, mesh,
+			`proxyConfiguration.properties[2] = {"name": "EgressIgnoredPorts", "value": ""}`),
+		"placement on EC2": changed(t, hostTask,
+			`placementConstraints = [{"type": "memberOf", "expression": "attribute:ecs.cpu-architecture == arm64"}]`),
+		"GPU on EC2": changed(t, hostTask,
+			app+`.resourceRequirements = [{"type": "GPU", "value": "1"}]`, app+".privileged = true"),
+		"capability of Fargate": changed(t, webTask,
+			app+`.linuxParameters = {"capabilities": {"add": ["SYS_PTRACE"], "drop": ["NET_RAW"]}}`),
+		"diamond of dependencies":         changed(t, hostTask, append(containers(2, 4), app+`.links = ["side", "c2"]`, second+`.links = ["c3"]`, "containerDefinitions[2].memory = 8", "containerDefinitions[3].memory = 8", `containerDefinitions[2].links = ["c3"]`)...),
+		"document of the greatest length": changed(t, hostTask, app+`.command = ["`+long(65129)+`"]`),
+		"digest of a long image":          changed(t, webTask, app+`.image = "`+long(255)+`@sha256:`+long(64)+`"`),
+		"restart policy": changed(t, webTask,
+			app+`.restartPolicy = {"enabled": true, "restartAttemptPeriod": 60}`),
+		"answer without tags": []byte(`{"taskDefinition": ` + webTask + `, "tags": []}`),
+		"answer with tags of AWS": []byte(`{"taskDefinition": ` + webTask +
+			`, "tags": [{"key": "aws:cloudformation:stack-name", "value": "v"}]}`),
+		"answer of DescribeTaskDefinition": []byte(`{"taskDefinition": ` + webTask +
+			`, "tags": [{"key": "k", "value": "v"}]}`),
 	} {
 		if found := parse(t, doc).Validate(); len(found) > 0 {
 			t.Errorf("%s: %q", name, found)
@@ -102,7 +131,8 @@ func TestPathsOfADescribeAnswer(t *testing.T) {
 // AWS's own tags are not judged, and count in the paths of the others.
 func TestPathsBesideTagsOfAWS(t *testing.T) {
 	t.Parallel()
-	doc := `{"taskDefinition": ` + webTask + `, "tags": [{"key": "aws:a", "value": "*"}, {"key": "k", "value": "v"}, {"key": "aws:b", "value": "v"}, {"key": "a*", "value": "v"}]}`
+	doc := `{"taskDefinition": ` + webTask + `, "tags": [{"key": "aws:a", "value": "*"}, {"key": "k", "value": "v"}, ` +
+		`{"key": "aws:b", "value": "v"}, {"key": "a*", "value": "v"}]}`
 	if diff := cmp.Diff([]string{"tag-key $.tags[3].key"}, codes(parse(t, []byte(doc)).Validate())); diff != "" {
 		t.Errorf("violations (-want +got):\n%s", diff)
 	}
@@ -158,9 +188,12 @@ func TestTemplateIsReadWithItsUnknownValues(t *testing.T) {
 		t.Errorf("violations (-want +got):\n%s", diff)
 	}
 	unknown := []string{
-		".ContainerDefinitions[0].DependsOn[0].ContainerName", `.ContainerDefinitions[0].DockerLabels["a.b"]`, ".ContainerDefinitions[0].Image",
-		`.ContainerDefinitions[0].LogConfiguration.Options["awslogs-group"]`, `.ContainerDefinitions[0].LogConfiguration.Options["awslogs-region"]`,
-		".ContainerDefinitions[0].PortMappings[0].HostPort", ".ContainerDefinitions[1]", ".ExecutionRoleArn", ".Family", ".Memory",
+		".ContainerDefinitions[0].DependsOn[0].ContainerName", `.ContainerDefinitions[0].DockerLabels["a.b"]`,
+		".ContainerDefinitions[0].Image",
+		`.ContainerDefinitions[0].LogConfiguration.Options["awslogs-group"]`,
+		`.ContainerDefinitions[0].LogConfiguration.Options["awslogs-region"]`,
+		".ContainerDefinitions[0].PortMappings[0].HostPort", ".ContainerDefinitions[1]", ".ExecutionRoleArn", ".Family",
+		".Memory",
 		".ProxyConfiguration.ProxyConfigurationProperties[0].Value", ".Volumes[0].EFSVolumeConfiguration.FilesystemId",
 	}
 	for i := range unknown {
@@ -171,10 +204,12 @@ func TestTemplateIsReadWithItsUnknownValues(t *testing.T) {
 	if diff := cmp.Diff(unknown, got); diff != "" {
 		t.Errorf("unknown values (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]Warning{{at + ".ContainerDefinitions[0].entryPoint", `unknown key; did you mean "EntryPoint"?`, "EntryPoint"}}, d.Warnings); diff != "" {
+	if diff := cmp.Diff([]Warning{{at + ".ContainerDefinitions[0].entryPoint",
+		`unknown key; did you mean "EntryPoint"?`, "EntryPoint"}}, d.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
-	if c := d.Definition.ContainerDefinitions[0]; d.Definition.CPU != "256" || *c.PortMappings[0].ContainerPort != 8080 || !*c.Essential ||
+	if c := d.Definition.ContainerDefinitions[0]; d.Definition.CPU != "256" ||
+		*c.PortMappings[0].ContainerPort != 8080 || !*c.Essential ||
 		c.DockerLabels["consul.hashicorp.com/mesh-inject"] != "true" {
 		t.Errorf("values that CloudFormation converts: %+v", c)
 	}
@@ -188,7 +223,8 @@ func TestDynamicReferenceIsUnknown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"$.ContainerDefinitions[0].Essential", "$.ContainerDefinitions[0].Image", "$.ContainerDefinitions[0].Memory", "$.Cpu", "$.Family"}
+	want := []string{"$.ContainerDefinitions[0].Essential", "$.ContainerDefinitions[0].Image",
+		"$.ContainerDefinitions[0].Memory", "$.Cpu", "$.Family"}
 	if diff := cmp.Diff(want, d.Unknown()); diff != "" || len(d.Validate()) > 0 {
 		t.Errorf("violations %v, unknown values (-want +got):\n%s", d.Validate(), diff)
 	}
@@ -216,7 +252,8 @@ func TestTemplateWithoutTheResource(t *testing.T) {
 
 func TestValuesThatTerraformComputesAreUnknown(t *testing.T) {
 	t.Parallel()
-	d, err := ParseContainers([]byte(`[{"name": "${app}", "image": "${image}", "portMappings": [{"containerPort": 80, "name": "${app}"}],
+	d, err := ParseContainers(
+		[]byte(`[{"name": "${app}", "image": "${image}", "portMappings": [{"containerPort": 80, "name": "${app}"}],
 		"environmentFiles": [{"type": "s3", "value": "${file}"}], "secrets": [{"name": "A", "valueFrom": "${a}"}],
 		"logConfiguration": {"logDriver": "${driver}"}, "firelensConfiguration": {"type": "${type}", "options": {"config-file-type": "s3", "config-file-value": "${arn}"}},
 		"dependsOn": [{"containerName": "${app}-init", "condition": "SUCCESS"}]}, {"name": "${app}-init", "image": "init", "essential": false, "startTimeout": 1}]`))
@@ -235,7 +272,8 @@ func TestBareContainerListIsCheckedWithoutATask(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"container-name-unique $[1].name", "container-image-blank $[1].image", "health-check-command $[0].healthCheck.command"}
+	want := []string{"container-name-unique $[1].name", "container-image-blank $[1].image",
+		"health-check-command $[0].healthCheck.command"}
 	if diff := cmp.Diff(want, codes(d.Validate())); diff != "" {
 		t.Errorf("violations (-want +got):\n%s", diff)
 	}
@@ -245,7 +283,8 @@ func TestBareContainerListIsCheckedWithoutATask(t *testing.T) {
 // replaced by one in turn, and what is found then was found before.
 func TestUnknownValuesBreakNoRule(t *testing.T) {
 	t.Parallel()
-	for i, r := range append(slices.Concat(awsRejections, ownRejections), rejection{name: "web", base: webTask}, rejection{name: "host", base: hostTask}) {
+	for i, r := range append(slices.Concat(awsRejections, ownRejections), rejection{name: "web", base: webTask},
+		rejection{name: "host", base: hostTask}) {
 		if r.code == "document-size" {
 			continue // too long to be tried a hundred times
 		}
@@ -363,7 +402,8 @@ func TestNextFargateSize(t *testing.T) {
 // A value of the definition's types has the JSON form that encoding/json gives it.
 func TestNodeOfATypeIsItsJSON(t *testing.T) {
 	t.Parallel()
-	for _, doc := range []string{webTask, hostTask, `{"registeredAt": 1.5, "deregisteredAt": "x", "containerDefinitions": [{"dockerLabels": {"b": "<", "a": "é"}, "restartPolicy": {}, "ulimits": [{}]}]}`} {
+	for _, doc := range []string{webTask, hostTask, `{"registeredAt": 1.5, "deregisteredAt": "x", ` +
+		`"containerDefinitions": [{"dockerLabels": {"b": "<", "a": "é"}, "restartPolicy": {}, "ulimits": [{}]}]}`} {
 		d, err := Parse([]byte(doc))
 		if err != nil {
 			t.Fatal(err)

@@ -20,7 +20,8 @@ func ParseImageLock(doc []byte) (*ImageLock, error) {
 	}
 	root, repeated := readNode(doc)
 	if version := root.Get("version"); version != nil && string(version.JSON()) != strconv.Itoa(ImageLockVersion) {
-		return nil, fmt.Errorf("image lock of version %s: this program reads version %d; %s", version.JSON(), ImageLockVersion, lockAgain)
+		return nil, fmt.Errorf("image lock of version %s: this program reads version %d; %s", version.JSON(),
+			ImageLockVersion, lockAgain)
 	}
 	r := lockReader{}
 	for _, w := range repeated {

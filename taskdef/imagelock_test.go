@@ -20,7 +20,8 @@ func nginxLock() *taskdef.ImageLock {
 	return &taskdef.ImageLock{Version: 1, Images: map[string]taskdef.LockedImage{
 		"nginx:1.27": {Digest: digestA, Platforms: map[string]taskdef.ImageConfig{
 			"linux/amd64": {
-				Digest: digestB, Entrypoint: []string{"/docker-entrypoint.sh"}, Cmd: []string{"nginx", "-g", "daemon off;"},
+				Digest: digestB, Entrypoint: []string{"/docker-entrypoint.sh"},
+				Cmd:        []string{"nginx", "-g", "daemon off;"},
 				StopSignal: "SIGQUIT", Volumes: []string{"/cache"}, User: "101:101", WorkingDir: "/srv",
 				Healthcheck: &taskdef.ImageHealth{
 					Test: []string{"CMD-SHELL", "curl -f localhost && true"}, Interval: "30s", Timeout: "5s",
@@ -246,7 +247,8 @@ func TestDiffImagesNamesEachChange(t *testing.T) {
 	image := after.Images["nginx:1.27"]
 	image.Digest = digestC
 	image.Platforms["linux/amd64"] = taskdef.ImageConfig{
-		Digest: digestA, Entrypoint: []string{"/init"}, StopSignal: "SIGTERM", Volumes: []string{"/cache"}, WorkingDir: "/srv", User: "101:101",
+		Digest: digestA, Entrypoint: []string{"/init"}, StopSignal: "SIGTERM", Volumes: []string{"/cache"},
+		WorkingDir: "/srv", User: "101:101",
 		Cmd: []string{"nginx", "-g", "daemon off;"}, Healthcheck: &taskdef.ImageHealth{Test: []string{"NONE"}},
 	}
 	delete(image.Platforms, "linux/arm64")
@@ -265,7 +267,8 @@ func TestDiffImagesNamesEachChange(t *testing.T) {
 		{Image: web, Platform: "linux/amd64", Field: "stopSignal", Before: "SIGQUIT", After: "SIGTERM"},
 		{
 			Image: web, Platform: "linux/amd64", Field: "healthcheck",
-			Before: nginxLock().Images[web].Platforms["linux/amd64"].Healthcheck, After: &taskdef.ImageHealth{Test: []string{"NONE"}},
+			Before: nginxLock().Images[web].Platforms["linux/amd64"].Healthcheck,
+			After:  &taskdef.ImageHealth{Test: []string{"NONE"}},
 		},
 		{Image: web, Platform: "linux/arm/v7", Field: "platform", After: digestB},
 		{Image: web, Platform: "linux/arm64", Field: "platform", Before: digestC},

@@ -95,7 +95,8 @@ func (n *Node) clone(report func(of, made *Node)) *Node {
 	if n == nil {
 		return nil
 	}
-	c := &Node{scalar: n.scalar, list: n.list, line: n.line, members: slices.Clone(n.members), items: slices.Clone(n.items)}
+	c := &Node{scalar: n.scalar, list: n.list, line: n.line, members: slices.Clone(n.members),
+		items: slices.Clone(n.items)}
 	for i := range c.members {
 		c.members[i].value = c.members[i].value.clone(report)
 	}
@@ -344,7 +345,8 @@ func (r *nodeReader) read() *Node {
 			key, _ := (&Node{scalar: r.scalar()}).Text()
 			r.path = append(append(r.path, '.'), key...)
 			if n.Get(key) != nil {
-				r.warnings = append(r.warnings, Warning{Path: string(r.path), Message: "key given twice, the last one counts"})
+				r.warnings = append(r.warnings,
+					Warning{Path: string(r.path), Message: "key given twice, the last one counts"})
 			}
 			n.Set(key, r.read())
 		}

@@ -15,7 +15,8 @@ func TestPageOfRulesIsCurrent(t *testing.T) {
 	page.WriteString(`# Rules of ECS task definitions
 
 What RegisterTaskDefinition refuses, as ` + "`taskdef`" + ` checks it for all commands: ` + "`localecs run`" + `, and
-RegisterTaskDefinition of the ECS API of localecs. Written by ` + "`go test ./taskdef -run TestPageOfRules -update`" + `.
+RegisterTaskDefinition of the ECS API of localecs. Written by ` + "`go test ./taskdef -run TestPageOfRules -update`" +
+		`.
 
 *Words* are AWS's: exact, in part as far as they are known, or ours where AWS documents a rule without
 its text. Members, enumerations and bounds are compared with botocore's model of ECS in a test.

@@ -21,15 +21,21 @@ func TestParseSyntaxErrors(t *testing.T) {
 		{"\xef\xbb\xbf{}", "line 1, column 1: the file begins with a byte order mark: save it as UTF-8 without BOM"},
 		{"{\n  \"family\": \"\xe9\"}", "line 2, column 14: byte 0xe9 is not UTF-8: save the file as UTF-8"},
 		{"{\n  \"family\": \"é\" x", "line 2, column 17: invalid character 'x' after object key:value pair"},
-		{"{\n\"family\": ", "line 2, column 11: unexpected end of JSON input: something is cut off, or a bracket is not closed"},
+		{"{\n\"family\": ", "line 2, column 11: unexpected end of JSON input: something is cut off, or a bracket " +
+			"is not closed"},
 		{"{} {}", "line 1, column 4: invalid character '{' after top-level value"},
 		{"{\"a\": 01}", "line 1, column 8: invalid character '1' after object key:value pair"},
-		{"{\"a\": 1,\n}", "line 2, column 1: invalid character '}' looking for beginning of object key string: no comma may stand before it"},
-		{"[1, ]", "line 1, column 5: invalid character ']' looking for beginning of value: no comma may stand before it"},
+		{"{\"a\": 1,\n}", "line 2, column 1: invalid character '}' looking for beginning of object key string: no " +
+			"comma may stand before it"},
+		{"[1, ]", "line 1, column 5: invalid character ']' looking for beginning of value: no comma may " +
+			"stand before it"},
 		{"[}", "line 1, column 2: invalid character '}' looking for beginning of value"},
-		{"{ // the web\n}", "line 1, column 3: invalid character '/' looking for beginning of object key string: JSON has no comments"},
-		{"{'a': 1}", "line 1, column 2: invalid character '\\'' looking for beginning of object key string: JSON has double quotes only"},
-		{"# web\nfamily: web\n", "line 1, column 1: this looks like YAML, but ECS takes JSON; `yq -o=json` converts it"},
+		{"{ // the web\n}", "line 1, column 3: invalid character '/' looking for beginning of object key string: " +
+			"JSON has no comments"},
+		{"{'a': 1}", "line 1, column 2: invalid character '\\'' looking for beginning of object key string: JSON has " +
+			"double quotes only"},
+		{"# web\nfamily: web\n", "line 1, column 1: this looks like YAML, but ECS takes JSON; `yq -o=json` " +
+			"converts it"},
 		{"---\n", "line 1, column 2: this looks like YAML, but ECS takes JSON; `yq -o=json` converts it"},
 		{"hello", "line 1, column 1: invalid character 'h' looking for beginning of value"},
 	} {
@@ -137,7 +143,8 @@ func TestParseDescribeForm(t *testing.T) {
 	if diff := cmp.Diff(want, d.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
-	if _, err := Parse([]byte(`{"taskDefinition": {"family": 1}}`)); err == nil || !strings.Contains(err.Error(), "$.taskDefinition.family") {
+	if _, err := Parse([]byte(`{"taskDefinition": {"family": 1}}`)); err == nil ||
+		!strings.Contains(err.Error(), "$.taskDefinition.family") {
 		t.Errorf("path of a type error inside the answer: %v", err)
 	}
 }
@@ -145,7 +152,8 @@ func TestParseDescribeForm(t *testing.T) {
 func TestNullIsNoDefinition(t *testing.T) {
 	t.Parallel()
 	for doc, path := range map[string]string{`null`: "$", `{"taskDefinition": null}`: "$.taskDefinition"} {
-		if _, err := Parse([]byte(doc)); err == nil || !strings.HasSuffix(err.Error(), "  "+path+": must be an object, but is null (type)") {
+		if _, err := Parse([]byte(doc)); err == nil ||
+			!strings.HasSuffix(err.Error(), "  "+path+": must be an object, but is null (type)") {
 			t.Errorf("%s: %v", doc, err)
 		}
 	}
@@ -153,7 +161,8 @@ func TestNullIsNoDefinition(t *testing.T) {
 
 func TestNullIsAbsent(t *testing.T) {
 	t.Parallel()
-	d, err := Parse([]byte(`{"family": "f", "cpu": null, "containerDefinitions": [{"name": "a", "essential": null, "healthCheck": null, "environment": null}]}`))
+	d, err := Parse([]byte(`{"family": "f", "cpu": null, "containerDefinitions": [{"name": "a", "essential": null, ` +
+		`"healthCheck": null, "environment": null}]}`))
 	if err != nil || len(d.Warnings) > 0 {
 		t.Fatal(err, d.Warnings)
 	}
@@ -242,8 +251,10 @@ func TestEveryFieldHasAKey(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"", "{}", "{\"a\": 1e999, \"a\": [{}, [1]]}", "[]", "null", `{"taskDefinition": {"family": "x"}}`, `{"taskDefinition": null}`,
-		webTask, hostTask, `{"containerDefinitions": [{"restartPolicy": {}, "portMappings": [{}]}], "cpu": "1e9 vCPU"}`} {
+	for _, seed := range []string{"", "{}", "{\"a\": 1e999, \"a\": [{}, [1]]}", "[]", "null",
+		`{"taskDefinition": {"family": "x"}}`, `{"taskDefinition": null}`,
+		webTask, hostTask, `{"containerDefinitions": [{"restartPolicy": {}, "portMappings": [{}]}], "cpu": ` +
+			`"1e9 vCPU"}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, doc []byte) {

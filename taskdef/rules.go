@@ -97,7 +97,8 @@ const CodeType = "type"
 func Rules() []Rule { return slices.Clone(allRules()) }
 
 var allRules = sync.OnceValue(func() []Rule {
-	rules := slices.Concat(memberRules, taskRules, proxyRules, volumeRules, containerRules, environmentRules, healthRules,
+	rules := slices.Concat(memberRules, taskRules, proxyRules, volumeRules, containerRules, environmentRules,
+		healthRules,
 		logRules, dependencyRules, portRules, awsvpcRules, fargateRules, fargateSettingRules)
 	for i := range rules {
 		r := &rules[i]
@@ -254,7 +255,8 @@ func segments(path string) []string {
 
 func (r *Rule) violation(path string, known map[string]string, values []any) Violation {
 	fill := newFiller(r.Text+r.Fix, known, values)
-	return Violation{Code: r.Code, Severity: r.Severity, Path: strings.TrimSuffix(path, "."), Message: fill.Replace(r.Text), Fix: fill.Replace(r.Fix)}
+	return Violation{Code: r.Code, Severity: r.Severity, Path: strings.TrimSuffix(path, "."),
+		Message: fill.Replace(r.Text), Fix: fill.Replace(r.Fix)}
 }
 
 // newFiller replaces the placeholders of a text: those that are known, and the

@@ -37,26 +37,32 @@ func (c *Container) Edges() []Edge {
 
 // dependencyRules are about dependsOn and what counts like it.
 var dependencyRules = []Rule{
-	{Code: "depends-on-condition", Members: []string{".dependsOn[*].condition"}, Text: enumText, Wording: Ours, Fix: enumFix,
+	{Code: "depends-on-condition", Members: []string{".dependsOn[*].condition"}, Text: enumText, Wording: Ours,
+		Fix: enumFix,
 		each: func(_ *subject, c *Container, report report) {
 			for i, dep := range c.DependsOn {
-				oneOf(report, fmt.Sprintf(".dependsOn[%d].condition", i), cmp.Or(dep.Condition, "null"), ConditionStart, ConditionComplete, ConditionSuccess, ConditionHealthy)
+				oneOf(report, fmt.Sprintf(".dependsOn[%d].condition", i), cmp.Or(dep.Condition, "null"), ConditionStart,
+					ConditionComplete, ConditionSuccess, ConditionHealthy)
 			}
 		}},
 	{Code: "depends-on-exists", Members: []string{".dependsOn[*].containerName", "containerDefinitions[*].name"},
 		Text: "Cannot depend on container + '{name}' because it does not exist", Fix: "name a container of the task",
 		each: eachDependency(".containerName", func(target *Container, _ string) bool { return target == nil })},
-	{Code: "depends-on-essential", Members: dependencyMembers("essential"), Fix: "set essential to false in '{name}', or take START or HEALTHY",
+	{Code: "depends-on-essential", Members: dependencyMembers("essential"),
+		Fix:  "set essential to false in '{name}', or take START or HEALTHY",
 		Text: "A dependency container with SUCCESS or COMPLETE condition cannot be an essential container",
 		each: eachDependency("", func(target *Container, condition string) bool {
-			return target != nil && (condition == ConditionSuccess || condition == ConditionComplete) && target.IsEssential()
+			return target != nil && (condition == ConditionSuccess || condition == ConditionComplete) &&
+				target.IsEssential()
 		})},
-	{Code: "depends-on-health-check", Members: dependencyMembers("healthCheck.command[0]"), Fix: "give '{name}' a healthCheck, or take START",
+	{Code: "depends-on-health-check", Members: dependencyMembers("healthCheck.command[0]"),
+		Fix:  "give '{name}' a healthCheck, or take START",
 		Text: "A dependency container with HEALTHY condition must have health check configured",
 		each: eachDependency("", func(target *Container, condition string) bool {
 			return target != nil && condition == ConditionHealthy && !target.HealthCheck.Enabled()
 		})},
-	{Code: "links-exist", Members: []string{".links[*]", "containerDefinitions[*].name"}, Text: "Invalid 'links' setting. Unknown container: '{name}'.", Wording: Ours,
+	{Code: "links-exist", Members: []string{".links[*]", "containerDefinitions[*].name"},
+		Text: "Invalid 'links' setting. Unknown container: '{name}'.", Wording: Ours,
 		Fix: "name a container of the task", each: func(d *subject, c *Container, report report) {
 			for i, link := range c.Links {
 				if name, _, _ := strings.Cut(link, ":"); d.Container(name) == nil {
@@ -64,9 +70,11 @@ var dependencyRules = []Rule{
 				}
 			}
 		}},
-	{Code: "links-cycle", Members: edgeMembers, Text: "Container links should not have a cycle", Fix: "{cycle}: remove a link",
+	{Code: "links-cycle", Members: edgeMembers, Text: "Container links should not have a cycle",
+		Fix:  "{cycle}: remove a link",
 		task: func(d *subject, report report) { checkCycles(d, true, report) }},
-	{Code: "depends-on-cycle", Members: edgeMembers, Text: "Container dependencies should not have a cycle", Wording: Ours, Fix: "{cycle}: remove a dependency",
+	{Code: "depends-on-cycle", Members: edgeMembers, Text: "Container dependencies should not have a cycle",
+		Wording: Ours, Fix: "{cycle}: remove a dependency",
 		task: func(d *subject, report report) { checkCycles(d, false, report) }},
 }
 
@@ -76,12 +84,14 @@ var edgeMembers = []string{
 }
 
 func dependencyMembers(target string) []string {
-	return []string{".dependsOn[*].containerName", ".dependsOn[*].condition", "containerDefinitions[*].name", "containerDefinitions[*]." + target}
+	return []string{".dependsOn[*].containerName", ".dependsOn[*].condition", "containerDefinitions[*].name",
+		"containerDefinitions[*]." + target}
 }
 
 // eachDependency reports a member of every dependency that is wrong. The target is
 // nil when it does not exist.
-func eachDependency(member string, wrong func(target *Container, condition string) bool) func(*subject, *Container, report) {
+func eachDependency(member string, wrong func(target *Container,
+	condition string) bool) func(*subject, *Container, report) {
 	return func(d *subject, c *Container, report report) {
 		for i, dep := range c.DependsOn {
 			if wrong(d.Container(dep.ContainerName), dep.Condition) {

@@ -10,29 +10,36 @@ import (
 
 // fargateRules are about the size, the network and the logs of a task on Fargate.
 var fargateRules = []Rule{
-	{Code: "fargate-network-mode", Scope: OnFargate, Members: []string{"networkMode"}, Text: "Fargate only supports network mode 'awsvpc'.",
-		Fix: "set networkMode to awsvpc", task: func(d *subject, report report) {
+	{Code: "fargate-network-mode", Scope: OnFargate, Members: []string{"networkMode"},
+		Text: "Fargate only supports network mode 'awsvpc'.",
+		Fix:  "set networkMode to awsvpc", task: func(d *subject, report report) {
 			if d.NetworkMode != "awsvpc" {
 				report("networkMode")
 			}
 		}},
-	{Code: "fargate-cpu", Scope: OnFargate, Members: []string{"cpu"}, Text: "Fargate requires that 'cpu' be defined at the task level.",
-		Fix: "set cpu, such as 256", task: func(d *subject, report report) {
+	{Code: "fargate-cpu", Scope: OnFargate, Members: []string{"cpu"},
+		Text: "Fargate requires that 'cpu' be defined at the task level.",
+		Fix:  "set cpu, such as 256", task: func(d *subject, report report) {
 			if d.CPU == "" && !d.blank("cpu") {
 				report("cpu")
 			}
 		}},
-	{Code: "fargate-memory", Scope: OnFargate, Members: []string{"memory"}, Text: "Fargate requires that 'memory' be defined at the task level.",
-		Fix: "set memory, such as 512", task: func(d *subject, report report) {
+	{Code: "fargate-memory", Scope: OnFargate, Members: []string{"memory"},
+		Text: "Fargate requires that 'memory' be defined at the task level.",
+		Fix:  "set memory, such as 512", task: func(d *subject, report report) {
 			if d.Memory == "" && !d.blank("memory") {
 				report("memory")
 			}
 		}},
-	{Code: "fargate-size", Scope: OnFargate, Members: []string{"cpu", "memory", "runtimePlatform.operatingSystemFamily"},
-		Text: "No Fargate configuration exists for given values: {cpu} CPU, {memory} memory. See the Amazon ECS documentation for the valid values.",
-		Fix:  "the next valid size is cpu {nextCPU} with memory {nextMemory}", task: checkFargateSize},
-	{Code: "fargate-execution-role-logs", Scope: OnFargate, Members: []string{"executionRoleArn", ".logConfiguration.logDriver"},
-		Text: "Fargate requires task definition to have execution role ARN to support log driver awslogs.", Fix: needRole,
+	{Code: "fargate-size", Scope: OnFargate,
+		Members: []string{"cpu", "memory", "runtimePlatform.operatingSystemFamily"},
+		Text: "No Fargate configuration exists for given values: {cpu} CPU, {memory} memory. See the Amazon ECS " +
+			"documentation for the valid values.",
+		Fix: "the next valid size is cpu {nextCPU} with memory {nextMemory}", task: checkFargateSize},
+	{Code: "fargate-execution-role-logs", Scope: OnFargate,
+		Members: []string{"executionRoleArn", ".logConfiguration.logDriver"},
+		Text:    "Fargate requires task definition to have execution role ARN to support log driver awslogs.",
+		Fix:     needRole,
 		each: func(d *subject, c *Container, report report) {
 			if l := c.LogConfiguration; l != nil && l.LogDriver == awslogs && d.ExecutionRoleARN == "" {
 				report(".logConfiguration")
@@ -46,21 +53,27 @@ var fargateRules = []Rule{
 			}
 		}},
 	{Code: "fargate-log-driver", Scope: OnFargate, Members: []string{".logConfiguration.logDriver"},
-		Text: "{driver} is not a valid log driver. Must be one of [awslogs,splunk,awsfirelens]", Fix: "use one of them", each: func(_ *subject, c *Container, report report) {
-			if l := c.LogConfiguration; l != nil && l.LogDriver != "" && !slices.Contains([]string{awslogs, "splunk", awsfirelens}, l.LogDriver) {
+		Text: "{driver} is not a valid log driver. Must be one of [awslogs,splunk,awsfirelens]", Fix: "use one of them",
+		each: func(_ *subject, c *Container, report report) {
+			if l := c.LogConfiguration; l != nil && l.LogDriver != "" &&
+				!slices.Contains([]string{awslogs, "splunk", awsfirelens}, l.LogDriver) {
 				report(".logConfiguration.logDriver", l.LogDriver)
 			}
 		}},
 	{Code: "fargate-stream-prefix", Scope: OnFargate,
-		Members: []string{".logConfiguration.logDriver", ".logConfiguration.options", `.logConfiguration.options["awslogs-stream-prefix"]`},
-		Text:    "Fargate requires log configuration options to include awslogs-stream-prefix to support log driver awslogs.",
-		Fix:     "add it: log streams are named PREFIX/CONTAINER/TASK", each: func(_ *subject, c *Container, report report) {
+		Members: []string{".logConfiguration.logDriver", ".logConfiguration.options",
+			`.logConfiguration.options["awslogs-stream-prefix"]`},
+		Text: "Fargate requires log configuration options to include awslogs-stream-prefix to support log " +
+			"driver awslogs.",
+		Fix: "add it: log streams are named PREFIX/CONTAINER/TASK",
+		each: func(_ *subject, c *Container, report report) {
 			if l := c.LogConfiguration; l != nil && l.LogDriver == awslogs && l.Options["awslogs-stream-prefix"] == "" {
 				report(".logConfiguration.options")
 			}
 		}},
 	{Code: "fargate-timeout", Scope: OnFargate, Members: []string{".startTimeout", ".stopTimeout"},
-		Text: "Tasks using the Fargate launch type must have a container {which} timeout of less than 120 seconds.", Fix: "take 2 to 120 seconds",
+		Text: "Tasks using the Fargate launch type must have a container {which} timeout of less than 120 seconds.",
+		Fix:  "take 2 to 120 seconds",
 		each: func(_ *subject, c *Container, report report) {
 			if c.StartTimeout != nil && *c.StartTimeout > 120 {
 				report(".startTimeout", "start")
@@ -74,7 +87,8 @@ var fargateRules = []Rule{
 // fargateSettingRules are about settings that Fargate does not have.
 var fargateSettingRules = []Rule{
 	{Code: "fargate-task-setting", Scope: OnFargate, Members: []string{"ipcMode", "placementConstraints"},
-		Text: "Fargate compatible task definitions do not support {setting}", Fix: "remove it", task: func(d *subject, report report) {
+		Text: "Fargate compatible task definitions do not support {setting}", Fix: "remove it",
+		task: func(d *subject, report report) {
 			if d.IPCMode != "" {
 				report("ipcMode", "ipcMode")
 			}
@@ -82,8 +96,10 @@ var fargateSettingRules = []Rule{
 				report("placementConstraints", "constraints")
 			}
 		}},
-	{Code: "fargate-volume", Scope: OnFargate, Members: []string{"volumes[*].host.sourcePath", "volumes[*].dockerVolumeConfiguration"},
-		Text: "Fargate compatible task definitions do not support {setting}", Fix: "remove it, or use an EFS volume", task: func(d *subject, report report) {
+	{Code: "fargate-volume", Scope: OnFargate,
+		Members: []string{"volumes[*].host.sourcePath", "volumes[*].dockerVolumeConfiguration"},
+		Text:    "Fargate compatible task definitions do not support {setting}", Fix: "remove it, or use an EFS volume",
+		task: func(d *subject, report report) {
 			for i, v := range d.Volumes {
 				if v.Host != nil && v.Host.SourcePath != "" {
 					report(fmt.Sprintf("volumes[%d].host.sourcePath", i), "sourcePath")
@@ -94,30 +110,38 @@ var fargateSettingRules = []Rule{
 			}
 		}},
 	{Code: "fargate-pid-mode", Scope: OnFargate, Members: []string{"pidMode"},
-		Text: "Tasks using the Fargate launch type do not support pidMode '{mode}'. The supported value for pidMode is 'task'.",
-		Fix:  "set pidMode to task, or remove it", task: func(d *subject, report report) {
+		Text: "Tasks using the Fargate launch type do not support pidMode '{mode}'. The supported value for " +
+			"pidMode is 'task'.",
+		Fix: "set pidMode to task, or remove it", task: func(d *subject, report report) {
 			if d.PIDMode != "" && d.PIDMode != "task" {
 				report("pidMode", d.PIDMode)
 			}
 		}},
 	{Code: "fargate-privileged", Scope: OnFargate, Members: []string{".privileged"}, Fix: "remove it",
-		Text: "Fargate requires that the ‘privileged’ setting be ‘false’ at the container level.", each: func(_ *subject, c *Container, report report) {
+		Text: "Fargate requires that the ‘privileged’ setting be ‘false’ at the container level.",
+		each: func(_ *subject, c *Container, report report) {
 			if isTrue(c.Privileged) {
 				report(".privileged")
 			}
 		}},
-	{Code: "fargate-container-setting", Scope: OnFargate, Text: "Fargate compatible task definitions do not support {setting}", Fix: "remove it",
-		Members: []string{".dockerSecurityOptions", ".linuxParameters.devices", ".linuxParameters.sharedMemorySize", ".linuxParameters.maxSwap", ".linuxParameters.swappiness"},
-		each:    checkFargateContainer},
+	{Code: "fargate-container-setting", Scope: OnFargate,
+		Text: "Fargate compatible task definitions do not support {setting}", Fix: "remove it",
+		Members: []string{".dockerSecurityOptions", ".linuxParameters.devices", ".linuxParameters.sharedMemorySize",
+			".linuxParameters.maxSwap", ".linuxParameters.swappiness"},
+		each: checkFargateContainer},
 	{Code: "fargate-gpu", Scope: OnFargate, Members: []string{".resourceRequirements[*].type"},
-		Text: "Tasks using the Fargate launch type do not support GPU resource requirements.", Fix: "remove it, or use EC2",
+		Text: "Tasks using the Fargate launch type do not support GPU resource requirements.",
+		Fix:  "remove it, or use EC2",
 		each: func(_ *subject, c *Container, report report) {
-			if slices.ContainsFunc(c.ResourceRequirements, func(r ResourceRequirement) bool { return r.Type == "GPU" }) {
+			if slices.ContainsFunc(c.ResourceRequirements,
+				func(r ResourceRequirement) bool { return r.Type == "GPU" }) {
 				report(".resourceRequirements")
 			}
 		}},
-	{Code: "fargate-capability", Scope: OnFargate, Members: []string{".linuxParameters.capabilities.add[*]"}, Text: "{capability} is not allowed on Fargate.",
-		Fix: "remove it: SYS_PTRACE is the only one that can be added", each: func(_ *subject, c *Container, report report) {
+	{Code: "fargate-capability", Scope: OnFargate, Members: []string{".linuxParameters.capabilities.add[*]"},
+		Text: "{capability} is not allowed on Fargate.",
+		Fix:  "remove it: SYS_PTRACE is the only one that can be added",
+		each: func(_ *subject, c *Container, report report) {
 			if c.LinuxParameters == nil || c.LinuxParameters.Capabilities == nil {
 				return
 			}

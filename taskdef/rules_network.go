@@ -15,7 +15,8 @@ const maxPort = 65535
 // CreateService, when a load balancer is attached to the port (aws/amazon-ecs-agent#3428).
 var portRules = []Rule{
 	{Code: "port-protocol", Severity: Warn, Members: []string{"containerDefinitions[*].portMappings[*].protocol"},
-		Text: "Protocol '{protocol}' is registered as tcp.", Wording: Ours, Fix: "write tcp or udp; http is an appProtocol", task: func(d *subject, report report) {
+		Text: "Protocol '{protocol}' is registered as tcp.", Wording: Ours,
+		Fix: "write tcp or udp; http is an appProtocol", task: func(d *subject, report report) {
 			for i, c := range d.ContainerDefinitions {
 				for j := range c.PortMappings {
 					path := fmt.Sprintf("containerDefinitions[%d].portMappings[%d].protocol", i, j)
@@ -32,46 +33,57 @@ var portRules = []Rule{
 				report("")
 			}
 		})},
-	{Code: "port-host", Members: []string{".portMappings[*].hostPort", ".portMappings[*].containerPort"}, Text: "Invalid 'hostPort' setting for container '{container}'.", Wording: Ours,
+	{Code: "port-host", Members: []string{".portMappings[*].hostPort", ".portMappings[*].containerPort"},
+		Text: "Invalid 'hostPort' setting for container '{container}'.", Wording: Ours,
 		Fix: "take 1 to 65535", each: eachMapping("hostPort", func(_ *subject, p PortMapping, report report) {
-			if same := p.ContainerPort != nil && p.HostPort != nil && *p.HostPort == *p.ContainerPort; !same && outside(p.HostPort, 0, maxPort) {
+			if same := p.ContainerPort != nil && p.HostPort != nil && *p.HostPort == *p.ContainerPort; !same &&
+				outside(p.HostPort, 0, maxPort) {
 				report("")
 			}
 		})},
-	{Code: "port-range", Members: []string{".portMappings[*].containerPortRange"}, Text: "Invalid 'containerPortRange' setting for container '{container}'.",
-		Fix: "write the lower port, '-' and the higher one", each: eachMapping("containerPortRange", func(_ *subject, p PortMapping, report report) {
+	{Code: "port-range", Members: []string{".portMappings[*].containerPortRange"},
+		Text: "Invalid 'containerPortRange' setting for container '{container}'.",
+		Fix:  "write the lower port, '-' and the higher one",
+		each: eachMapping("containerPortRange", func(_ *subject, p PortMapping, report report) {
 			if low, high := p.Ports(); p.ContainerPortRange != "" && (low < 1 || high <= low || high > maxPort) {
 				report("")
 			}
 		})},
 	{Code: "port-range-network-mode", Members: []string{"networkMode", ".portMappings[*].containerPortRange"},
-		Text: "Container port ranges are not supported when networkMode={mode}.", Wording: Ours, Fix: "write single ports, or take awsvpc or bridge",
+		Text: "Container port ranges are not supported when networkMode={mode}.", Wording: Ours,
+		Fix: "write single ports, or take awsvpc or bridge",
 		each: eachMapping("containerPortRange", func(d *subject, p PortMapping, report report) {
 			if p.ContainerPortRange != "" && d.NetworkMode == "host" {
 				report("", d.NetworkMode)
 			}
 		})},
-	{Code: "port-network-mode", Members: []string{"networkMode", ".portMappings"}, Text: "Port mappings are not supported when networkMode=none.", Wording: Ours,
+	{Code: "port-network-mode", Members: []string{"networkMode", ".portMappings"},
+		Text: "Port mappings are not supported when networkMode=none.", Wording: Ours,
 		Fix: "remove it, or change networkMode", each: func(d *subject, c *Container, report report) {
 			if len(c.PortMappings) > 0 && d.NetworkMode == "none" {
 				report(".portMappings")
 			}
 		}},
-	{Code: "port-name", Members: []string{".portMappings[*].name"}, Text: "Port mapping name '{name}' must be 1 to 64 characters of [a-z0-9_-] and not begin with '-'.",
+	{Code: "port-name", Members: []string{".portMappings[*].name"},
+		Text:    "Port mapping name '{name}' must be 1 to 64 characters of [a-z0-9_-] and not begin with '-'.",
 		Wording: Ours, Fix: "rename it", each: eachMapping("name", func(_ *subject, p PortMapping, report report) {
-			if len(p.Name) > 64 || !validCharacters(p.Name) || strings.ToLower(p.Name) != p.Name || strings.HasPrefix(p.Name, "-") {
+			if len(p.Name) > 64 || !validCharacters(p.Name) || strings.ToLower(p.Name) != p.Name ||
+				strings.HasPrefix(p.Name, "-") {
 				report("", p.Name)
 			}
 		})},
 	{Code: "port-and-range", Members: []string{".portMappings[*].containerPort", ".portMappings[*].containerPortRange"},
-		Text: "Invalid port mapping for container '{container}', cannot specify both single port and port range.", Fix: "remove one of them",
+		Text: "Invalid port mapping for container '{container}', cannot specify both single port and port range.",
+		Fix:  "remove one of them",
 		each: eachMapping("", func(_ *subject, p PortMapping, report report) {
 			if p.ContainerPort != nil && p.ContainerPortRange != "" {
 				report("")
 			}
 		})},
-	{Code: "port-match", Members: []string{"networkMode", ".portMappings[*].containerPort", ".portMappings[*].hostPort"},
-		Text: "When networkMode={mode}, the host ports and container ports in port mappings must match.", Fix: "remove hostPort",
+	{Code: "port-match", Members: []string{"networkMode", ".portMappings[*].containerPort",
+		".portMappings[*].hostPort"},
+		Text: "When networkMode={mode}, the host ports and container ports in port mappings must match.",
+		Fix:  "remove hostPort",
 		each: eachMapping("hostPort", func(d *subject, p PortMapping, report report) {
 			own := d.NetworkMode == "awsvpc" || d.NetworkMode == "host"
 			if own && p.HostPort != nil && p.ContainerPort != nil && *p.HostPort != *p.ContainerPort {
@@ -79,13 +91,17 @@ var portRules = []Rule{
 			}
 		})},
 	{Code: "port-name-unique", Scope: OnAWSVPC, Members: []string{"containerDefinitions[*].portMappings[*].name"},
-		Text: "When networkMode=awsvpc, port mapping name is already used", Fix: "rename one of the ports '{name}'", task: checkPortNames},
-	{Code: "port-container-unique", Scope: OnAWSVPC, Members: portMembers, Text: "{protocol} container port '{port}' is used multiple times in task when networkMode=awsvpc.",
-		Fix: "the containers of a task share one address: change a port", task: checkPortsTwice},
-	{Code: "port-range-unique", Members: portMembers, Text: "{protocol} container port '{port}' is used multiple times in container '{container}'.", Wording: Ours,
+		Text: "When networkMode=awsvpc, port mapping name is already used", Fix: "rename one of the ports '{name}'",
+		task: checkPortNames},
+	{Code: "port-container-unique", Scope: OnAWSVPC, Members: portMembers,
+		Text: "{protocol} container port '{port}' is used multiple times in task when networkMode=awsvpc.",
+		Fix:  "the containers of a task share one address: change a port", task: checkPortsTwice},
+	{Code: "port-range-unique", Members: portMembers,
+		Text: "{protocol} container port '{port}' is used multiple times in container '{container}'.", Wording: Ours,
 		Fix: "change a range", each: checkRangesTwice},
-	{Code: "port-host-unique", Members: portMembers, Text: "{protocol} host port '{port}' is mapped multiple times in task.",
-		Fix: "change a hostPort, or remove it", task: func(d *subject, report report) {
+	{Code: "port-host-unique", Members: portMembers,
+		Text: "{protocol} host port '{port}' is mapped multiple times in task.",
+		Fix:  "change a hostPort, or remove it", task: func(d *subject, report report) {
 			if d.NetworkMode != "awsvpc" {
 				checkPortsTwice(d, report)
 			}
@@ -93,12 +109,14 @@ var portRules = []Rule{
 }
 
 var portMembers = []string{
-	"networkMode", "containerDefinitions[*].portMappings[*].containerPort", "containerDefinitions[*].portMappings[*].hostPort",
+	"networkMode", "containerDefinitions[*].portMappings[*].containerPort",
+	"containerDefinitions[*].portMappings[*].hostPort",
 	"containerDefinitions[*].portMappings[*].containerPortRange", "containerDefinitions[*].portMappings[*].protocol",
 }
 
 // eachMapping looks at the port mappings of a container; check reports a member.
-func eachMapping(member string, check func(d *subject, p PortMapping, report report)) func(*subject, *Container, report) {
+func eachMapping(member string, check func(d *subject, p PortMapping,
+	report report)) func(*subject, *Container, report) {
 	return func(d *subject, c *Container, report report) {
 		for i, p := range c.PortMappings {
 			check(d, p, func(_ string, values ...any) {
@@ -148,7 +166,8 @@ func checkPortsTwice(d *subject, report report) {
 			low, high := d.taken(p)
 			for n := max(low, 1); n <= high; n++ {
 				if taken[port{p.Protocol, n}] {
-					report(fmt.Sprintf("containerDefinitions[%d].portMappings[%d]", i, j), strings.ToUpper(p.Protocol), n)
+					report(fmt.Sprintf("containerDefinitions[%d].portMappings[%d]", i, j), strings.ToUpper(p.Protocol),
+						n)
 					break
 				}
 				taken[port{p.Protocol, n}] = true
@@ -195,18 +214,23 @@ var awsvpcRules = []Rule{
 		func(c *Container) bool { return c.Hostname != "" }),
 	notAWSVPC("awsvpc-links", "links", "Links are not supported when networkMode=awsvpc.", Exact,
 		func(c *Container) bool { return len(c.Links) > 0 }),
-	notAWSVPC("awsvpc-extra-hosts", "extraHosts", "Extra hosts are not supported on container when networkMode=awsvpc.", Exact,
+	notAWSVPC("awsvpc-extra-hosts", "extraHosts", "Extra hosts are not supported on container when networkMode=awsvpc.",
+		Exact,
 		func(c *Container) bool { return len(c.ExtraHosts) > 0 }),
-	notAWSVPC("awsvpc-dns-servers", "dnsServers", "DNS servers are not supported on container when networkMode=awsvpc.", Exact,
+	notAWSVPC("awsvpc-dns-servers", "dnsServers", "DNS servers are not supported on container when networkMode=awsvpc.",
+		Exact,
 		func(c *Container) bool { return len(c.DNSServers) > 0 }),
-	notAWSVPC("awsvpc-dns-search-domains", "dnsSearchDomains", "DNS search domains are not supported on container when networkMode=awsvpc.", Ours,
+	notAWSVPC("awsvpc-dns-search-domains", "dnsSearchDomains",
+		"DNS search domains are not supported on container when networkMode=awsvpc.", Ours,
 		func(c *Container) bool { return len(c.DNSSearchDomains) > 0 }),
-	notAWSVPC("awsvpc-disable-networking", "disableNetworking", "Disable Networking is not supported on container when networkMode=awsvpc.", Exact,
+	notAWSVPC("awsvpc-disable-networking", "disableNetworking",
+		"Disable Networking is not supported on container when networkMode=awsvpc.", Exact,
 		func(c *Container) bool { return isTrue(c.DisableNetworking) }),
 }
 
 func notAWSVPC(code, member, text string, wording Wording, given func(c *Container) bool) Rule {
-	return Rule{Code: code, Scope: OnAWSVPC, Members: []string{"." + member}, Text: text, Wording: wording, Fix: "remove it, or change networkMode",
+	return Rule{Code: code, Scope: OnAWSVPC, Members: []string{"." + member}, Text: text, Wording: wording,
+		Fix: "remove it, or change networkMode",
 		each: func(_ *subject, c *Container, report report) {
 			if given(c) {
 				report("." + member)

@@ -29,7 +29,8 @@ var taskRules = []Rule{
 				report("family")
 			}
 		}},
-	{Code: "family-length", Members: []string{"family"}, Text: "Family has {length} characters, at most 255 are allowed.",
+	{Code: "family-length", Members: []string{"family"},
+		Text:    "Family has {length} characters, at most 255 are allowed.",
 		Wording: Ours, Fix: "shorten it", task: func(d *subject, report report) {
 			if n := len(d.Family); n > maxName {
 				report("family", n)
@@ -44,7 +45,8 @@ var taskRules = []Rule{
 	{Code: "role", Members: []string{"executionRoleArn", "taskRoleArn"}, Text: "Role is not valid",
 		Fix: "write the ARN of an IAM role, or leave it out", task: checkRoles},
 	{Code: "task-cpu", Members: []string{"cpu", "requiresCompatibilities[*]"}, Text: "Invalid 'cpu' setting for task.",
-		Fix: "write CPU units such as 256, or vCPUs such as .25 vCPU: 128 to 196608 units", task: func(d *subject, report report) {
+		Fix: "write CPU units such as 256, or vCPUs such as .25 vCPU: 128 to 196608 units",
+		task: func(d *subject, report report) {
 			units, ok := d.CPUUnits()
 			if ok && !d.IsFargate() && outside(&units, 128, 196608) || !ok && (d.CPU != "" || d.blank("cpu")) {
 				report("cpu")
@@ -69,39 +71,48 @@ var taskRules = []Rule{
 			}
 		}},
 	{Code: "container-name-unique", Members: []string{"containerDefinitions[*].name"},
-		Text: "Container names must be unique within a task definition", Fix: "rename one of the containers '{name}'", task: checkContainerNames},
+		Text: "Container names must be unique within a task definition", Fix: "rename one of the containers '{name}'",
+		task: checkContainerNames},
 	{Code: "essential-container", Members: []string{"containerDefinitions[*].essential"},
-		Text: "Task definition doesn't have any essential container.", Fix: "make a container essential, which is the default",
+		Text: "Task definition doesn't have any essential container.",
+		Fix:  "make a container essential, which is the default",
 		task: func(d *subject, report report) {
 			essential := func(c Container) bool { return c.IsEssential() }
 			if len(d.ContainerDefinitions) > 0 && !slices.ContainsFunc(d.ContainerDefinitions, essential) {
 				report("containerDefinitions")
 			}
 		}},
-	{Code: "cpu-sum", Members: []string{"cpu", "containerDefinitions[*].cpu"}, Fix: "the sum is {sum}: raise the task's cpu",
-		Text: "The sum of all container 'cpu' values cannot be greater than the value of the task 'cpu'.", task: func(d *subject, report report) {
+	{Code: "cpu-sum", Members: []string{"cpu", "containerDefinitions[*].cpu"},
+		Fix:  "the sum is {sum}: raise the task's cpu",
+		Text: "The sum of all container 'cpu' values cannot be greater than the value of the task 'cpu'.",
+		task: func(d *subject, report report) {
 			limit, ok := d.CPUUnits()
 			if sum := d.sum(func(c Container) *int { return c.CPU }); ok && sum > limit {
 				report("cpu", sum)
 			}
 		}},
-	{Code: "reservation-sum", Members: []string{"memory", "containerDefinitions[*].memoryReservation"}, Fix: "the sum is {sum}: raise the task's memory",
-		Text: "The sum of all container 'memoryReservation' values cannot be greater than the value of the task 'memory'.",
+	{Code: "reservation-sum", Members: []string{"memory", "containerDefinitions[*].memoryReservation"},
+		Fix: "the sum is {sum}: raise the task's memory",
+		Text: "The sum of all container 'memoryReservation' values cannot be greater than the value of the " +
+			"task 'memory'.",
 		task: func(d *subject, report report) {
 			limit, ok := d.MemoryMiB()
 			if sum := d.sum(func(c Container) *int { return c.MemoryReservation }); ok && sum > limit {
 				report("memory", sum)
 			}
 		}},
-	{Code: "placement-constraint", Members: []string{"placementConstraints[*].type"}, Text: "constraint.type '{type}' is not supported.",
-		Fix: "a task definition takes memberOf only; distinctInstance goes into the service", task: func(d *subject, report report) {
+	{Code: "placement-constraint", Members: []string{"placementConstraints[*].type"},
+		Text: "constraint.type '{type}' is not supported.",
+		Fix:  "a task definition takes memberOf only; distinctInstance goes into the service",
+		task: func(d *subject, report report) {
 			for i, c := range d.PlacementConstraints {
 				if c.Type != "memberOf" {
 					report(fmt.Sprintf("placementConstraints[%d].type", i), c.Type)
 				}
 			}
 		}},
-	{Code: "placement-constraint-count", Members: []string{"placementConstraints[*]"}, Text: "Task definition has {count} placement constraints, at most 10 are allowed.",
+	{Code: "placement-constraint-count", Members: []string{"placementConstraints[*]"},
+		Text:    "Task definition has {count} placement constraints, at most 10 are allowed.",
 		Wording: Ours, Fix: "remove some", task: func(d *subject, report report) {
 			if n := len(d.PlacementConstraints); n > 10 {
 				report("placementConstraints", n)
@@ -114,36 +125,42 @@ var taskRules = []Rule{
 				report("ephemeralStorage")
 			}
 		}},
-	{Code: "ephemeral-storage-low", Members: []string{"ephemeralStorage.sizeInGiB"}, Text: "EphemeralStorage size should be at least 21",
-		Fix: "20 GiB are free: remove ephemeralStorage, or take 21 to 200", task: func(d *subject, report report) {
+	{Code: "ephemeral-storage-low", Members: []string{"ephemeralStorage.sizeInGiB"},
+		Text: "EphemeralStorage size should be at least 21",
+		Fix:  "20 GiB are free: remove ephemeralStorage, or take 21 to 200", task: func(d *subject, report report) {
 			if e := d.EphemeralStorage; e != nil && e.SizeInGiB < 21 {
 				report("ephemeralStorage.sizeInGiB")
 			}
 		}},
-	{Code: "ephemeral-storage-high", Members: []string{"ephemeralStorage.sizeInGiB"}, Text: "EphemeralStorage size should be at most 200",
-		Fix: "take 21 to 200", task: func(d *subject, report report) {
+	{Code: "ephemeral-storage-high", Members: []string{"ephemeralStorage.sizeInGiB"},
+		Text: "EphemeralStorage size should be at most 200",
+		Fix:  "take 21 to 200", task: func(d *subject, report report) {
 			if e := d.EphemeralStorage; e != nil && e.SizeInGiB > 200 {
 				report("ephemeralStorage.sizeInGiB")
 			}
 		}},
-	{Code: "inference-accelerators", Members: []string{"inferenceAccelerators"}, Text: "Unsupported field 'inferenceAccelerators'.",
-		Fix: "remove it: Elastic Inference has ended", task: func(d *subject, report report) {
+	{Code: "inference-accelerators", Members: []string{"inferenceAccelerators"},
+		Text: "Unsupported field 'inferenceAccelerators'.",
+		Fix:  "remove it: Elastic Inference has ended", task: func(d *subject, report report) {
 			if len(d.InferenceAccelerators) > 0 {
 				report("inferenceAccelerators")
 			}
 		}},
-	{Code: "tags-empty", Members: []string{"tags"}, Text: "Tags can not be empty.", Fix: "remove tags", task: func(d *subject, report report) {
-		if d.Tags != nil && len(d.Tags) == 0 {
-			report("tags")
-		}
-	}},
-	{Code: "tag-count", Members: []string{"tags[*]"}, Text: "Task definition has {count} tags, at most 50 are allowed.", Wording: Ours,
-		Fix: "remove some", task: func(d *subject, report report) {
+	{Code: "tags-empty", Members: []string{"tags"}, Text: "Tags can not be empty.", Fix: "remove tags",
+		task: func(d *subject, report report) {
+			if d.Tags != nil && len(d.Tags) == 0 {
+				report("tags")
+			}
+		}},
+	{Code: "tag-count", Members: []string{"tags[*]"}, Text: "Task definition has {count} tags, at most 50 are allowed.",
+		Wording: Ours,
+		Fix:     "remove some", task: func(d *subject, report report) {
 			if n := len(d.Tags); n > maxTags {
 				report("tags", n)
 			}
 		}},
-	{Code: "tag-key", Members: []string{"tags[*].key"}, Text: "Tag key '{key}' must be 1 to 128 letters, digits, blanks or characters of _.:/=+-@.",
+	{Code: "tag-key", Members: []string{"tags[*].key"},
+		Text:    "Tag key '{key}' must be 1 to 128 letters, digits, blanks or characters of _.:/=+-@.",
 		Wording: Ours, Fix: "rename it", task: func(d *subject, report report) {
 			for i, tag := range d.Tags {
 				if !tagPattern().MatchString(tag.Key) || tag.Key == "" || utf8.RuneCountInString(tag.Key) > 128 {
@@ -151,8 +168,9 @@ var taskRules = []Rule{
 				}
 			}
 		}},
-	{Code: "tag-key-unique", Members: []string{"tags[*].key"}, Text: "Multiple tags contain the same key.", Wording: Partial,
-		Fix: "remove one of the tags '{key}'", task: func(d *subject, report report) {
+	{Code: "tag-key-unique", Members: []string{"tags[*].key"}, Text: "Multiple tags contain the same key.",
+		Wording: Partial,
+		Fix:     "remove one of the tags '{key}'", task: func(d *subject, report report) {
 			taken := map[string]bool{}
 			for i, tag := range d.Tags {
 				if taken[tag.Key] {
@@ -161,15 +179,17 @@ var taskRules = []Rule{
 				taken[tag.Key] = true
 			}
 		}},
-	{Code: "tag-key-reserved", Members: []string{"tags[*].key"}, Text: "Tag keys can't start with 'aws:'.", Wording: Ours,
-		Fix: "remove '{key}'", task: func(d *subject, report report) {
+	{Code: "tag-key-reserved", Members: []string{"tags[*].key"}, Text: "Tag keys can't start with 'aws:'.",
+		Wording: Ours,
+		Fix:     "remove '{key}'", task: func(d *subject, report report) {
 			for i, tag := range d.Tags {
 				if ReservedTag(tag.Key) {
 					report(fmt.Sprintf("tags[%d].key", i), tag.Key)
 				}
 			}
 		}},
-	{Code: "tag-value", Members: []string{"tags[*].key", "tags[*].value"}, Text: "The value of tag '{key}' must be at most 256 letters, digits, blanks or characters of _.:/=+-@.",
+	{Code: "tag-value", Members: []string{"tags[*].key", "tags[*].value"},
+		Text:    "The value of tag '{key}' must be at most 256 letters, digits, blanks or characters of _.:/=+-@.",
 		Wording: Ours, Fix: "change it", task: func(d *subject, report report) {
 			for i, tag := range d.Tags {
 				if !tagPattern().MatchString(tag.Value) || utf8.RuneCountInString(tag.Value) > 256 {
@@ -189,25 +209,29 @@ var proxyRules = []Rule{
 			}
 		}},
 	{Code: "proxy-container", Members: []string{"proxyConfiguration.containerName", "containerDefinitions[*].name"},
-		Text: "Proxy container [{name}] does not exist.", Fix: "name a container of the task", task: func(d *subject, report report) {
+		Text: "Proxy container [{name}] does not exist.", Fix: "name a container of the task",
+		task: func(d *subject, report report) {
 			if p := d.ProxyConfiguration; p != nil && d.Container(p.ContainerName) == nil {
 				report("proxyConfiguration.containerName", p.ContainerName)
 			}
 		}},
-	{Code: "proxy-ingress-port", Members: []string{"proxyConfiguration.properties[*].name"}, Text: "Ingress port not found",
-		Fix: "add the property ProxyIngressPort", task: func(d *subject, report report) {
+	{Code: "proxy-ingress-port", Members: []string{"proxyConfiguration.properties[*].name"},
+		Text: "Ingress port not found",
+		Fix:  "add the property ProxyIngressPort", task: func(d *subject, report report) {
 			if p := d.ProxyConfiguration; p != nil && !p.has("ProxyIngressPort") {
 				report("proxyConfiguration.properties")
 			}
 		}},
-	{Code: "proxy-egress-port", Members: []string{"proxyConfiguration.properties[*].name"}, Text: "Egress port not found", Wording: Partial,
+	{Code: "proxy-egress-port", Members: []string{"proxyConfiguration.properties[*].name"},
+		Text: "Egress port not found", Wording: Partial,
 		Fix: "add the property ProxyEgressPort", task: func(d *subject, report report) {
 			if p := d.ProxyConfiguration; p != nil && p.has("ProxyIngressPort") && !p.has("ProxyEgressPort") {
 				report("proxyConfiguration.properties")
 			}
 		}},
 	{Code: "proxy-property", Members: []string{"proxyConfiguration.properties[*].value"},
-		Text: "ProxyConfiguration properties value cannot be null.", Fix: `give it a value, "" if need be`, task: func(d *subject, report report) {
+		Text: "ProxyConfiguration properties value cannot be null.", Fix: `give it a value, "" if need be`,
+		task: func(d *subject, report report) {
 			if d.ProxyConfiguration == nil || d.written == nil {
 				return
 			}

@@ -18,7 +18,10 @@ import (
 const maxYAMLNodes = 200_000
 
 // flowMapping matches the beginning of a mapping in braces whose first key has no quotes.
-var flowMapping = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\{\s*(#[^\n]*\n\s*)*[A-Za-z][\w:]*\s*:\s`) })
+var flowMapping = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(
+		`^\{\s*(#[^\n]*\n\s*)*[A-Za-z][\w:]*\s*:\s`)
+})
 
 var quotedKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^("[^"\n]*"|'[^'\n]*')\s*:\s`) })
 
@@ -50,7 +53,8 @@ func readYAML(doc []byte) (*Node, *yaml.Node, error) {
 	}
 	switch {
 	case len(tree.Content) == 1 && tree.Content[0].Kind == yaml.SequenceNode:
-		return nil, nil, errors.New("this is a list in YAML, and no template: containers are a list in JSON; `yq -o=json` converts it")
+		return nil, nil, errors.New("this is a list in YAML, and no template: containers are a list in JSON; `yq " +
+			"-o=json` converts it")
 	case len(tree.Content) != 1 || tree.Content[0].Kind != yaml.MappingNode:
 		return nil, nil, errors.New("the template is YAML, but not a mapping")
 	}

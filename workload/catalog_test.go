@@ -33,7 +33,8 @@ func ipv4() workload.Network { return workload.Network{IPv4Addresses: []string{"
 
 const (
 	containerNotes = `Mirrors the ECS health check of the essential container "app".`
-	aggregateNotes = "Passing while the proxy's container and all containers of healthSyncContainers are healthy in ECS."
+	aggregateNotes = "Passing while the proxy's container and all containers of healthSyncContainers are " +
+		"healthy in ECS."
 )
 
 func TestNewWithoutAnAgentKeepsTheNamesOf010(t *testing.T) {
@@ -54,10 +55,13 @@ func TestNewWithoutAnAgentKeepsTheNamesOf010(t *testing.T) {
 		Node: "arn:aws:ecs:us-west-2:111122223333:cluster/mesh", Address: "10.0.0.9",
 		Locality: workload.Locality{Region: "us-west-2", Zone: "us-west-2b"}, Transparent: true,
 		Name: "web", ID: id, Port: 9090,
-		Meta: map[string]string{"task-id": "0f9de17a6465404e8b1b2356dc13c2f8", "task-arn": fargateARN, "source": "consul-ecs", "team": "red"},
+		Meta: map[string]string{"task-id": "0f9de17a6465404e8b1b2356dc13c2f8", "task-arn": fargateARN,
+			"source": "consul-ecs", "team": "red"},
 		SyncChecks: []workload.SyncCheck{
-			{ID: id + "-app", Container: "app", Name: "Consul ECS health check synced", Notes: containerNotes, ServiceID: id},
-			{ID: id + "-consul-dataplane", Container: "consul-dataplane", Name: "Consul dataplane readiness", Notes: aggregateNotes, ServiceID: id, Aggregate: true},
+			{ID: id + "-app", Container: "app", Name: "Consul ECS health check synced", Notes: containerNotes,
+				ServiceID: id},
+			{ID: id + "-consul-dataplane", Container: "consul-dataplane", Name: "Consul dataplane readiness",
+				Notes: aggregateNotes, ServiceID: id, Aggregate: true},
 			{ID: id + "-sidecar-proxy-consul-dataplane", Container: "consul-dataplane", Name: "Consul dataplane readiness", Notes: aggregateNotes, ServiceID: id + "-sidecar-proxy", Aggregate: true},
 		},
 		Proxy: workload.Proxy{
@@ -108,7 +112,8 @@ func TestGatewaysWithoutAnAgent(t *testing.T) {
 				t.Errorf("workload = %+v", w)
 			}
 			p := w.Proxy
-			if p.ID != id || p.Address != tt.address || p.Port != tt.port || !cmp.Equal(p.WAN, tt.wan) || (p.LAN != nil) != (tt.address != "") {
+			if p.ID != id || p.Address != tt.address || p.Port != tt.port || !cmp.Equal(p.WAN, tt.wan) ||
+				(p.LAN != nil) != (tt.address != "") {
 				t.Errorf("proxy = %+v", p)
 			}
 		})
@@ -144,9 +149,10 @@ func TestNetworkModesWithoutAMesh(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]*config.Config{
 		"service without an agent": agentless(func(*config.Config) {}),
-		"gateway without an agent": agentless(func(cfg *config.Config) { cfg.Gateway = &config.Gateway{Kind: config.KindMeshGateway} }),
-		"service with an agent":    in(t, ``),
-		"gateway with an agent":    in(t, `,"gateway":{"kind":"mesh-gateway"}`),
+		"gateway without an agent": agentless(
+			func(cfg *config.Config) { cfg.Gateway = &config.Gateway{Kind: config.KindMeshGateway} }),
+		"service with an agent": in(t, ``),
+		"gateway with an agent": in(t, `,"gateway":{"kind":"mesh-gateway"}`),
 	}
 	for _, tt := range []struct {
 		mode, address string
@@ -187,13 +193,15 @@ func TestNetworkModesWithoutAMesh(t *testing.T) {
 func TestNetworkModeIsThatOfTheTasksContainers(t *testing.T) {
 	t.Parallel()
 	in := func(name, mode string) workload.Container {
-		return workload.Container{Name: name, Networks: []workload.Network{{NetworkMode: mode, IPv4Addresses: []string{"10.0.0.9"}}}}
+		return workload.Container{Name: name,
+			Networks: []workload.Network{{NetworkMode: mode, IPv4Addresses: []string{"10.0.0.9"}}}}
 	}
 	for name, tt := range map[string]struct {
 		containers []workload.Container
 		refused    bool
 	}{
-		"the pause container":     {[]workload.Container{in("~internal~ecs~pause", "none"), in("app", "awsvpc")}, false},
+		"the pause container": {[]workload.Container{in("~internal~ecs~pause", "none"), in("app", "awsvpc")},
+			false},
 		"one without a network":   {[]workload.Container{{Name: "app"}, in("web", "awsvpc")}, false},
 		"the second is in bridge": {[]workload.Container{{Name: "app"}, in("web", "bridge")}, true},
 		"one of several":          {[]workload.Container{in("app", "awsvpc"), in("web", "bridge")}, true},
@@ -225,13 +233,15 @@ func TestIncompleteMetadata(t *testing.T) {
 		task workload.Task
 		want string
 	}{
-		"no networks":              {servers, whole(noNetwork), "no container has an IP address"},
-		"no address":               {servers, whole(noAddress), "no container has an IP address"},
-		"no containers":            {servers, whole(func(t *workload.Task) { t.Containers = nil }), "no container has an IP address"},
+		"no networks": {servers, whole(noNetwork), "no container has an IP address"},
+		"no address":  {servers, whole(noAddress), "no container has an IP address"},
+		"no containers": {servers, whole(func(t *workload.Task) { t.Containers = nil }),
+			"no container has an IP address"},
 		"gateway without networks": {gateway, whole(noNetwork), "no container has an IP address"},
 		"gateway without address":  {gateway, whole(noAddress), "no container has an IP address"},
 		"no family":                {servers, whole(func(t *workload.Task) { t.Family = "" }), "no family"},
-		"no cluster":               {servers, whole(func(t *workload.Task) { t.TaskARN = "arn:aws:ecs:us-west-2:1:task/id" }), "no cluster"},
+		"no cluster": {servers,
+			whole(func(t *workload.Task) { t.TaskARN = "arn:aws:ecs:us-west-2:1:task/id" }), "no cluster"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -256,9 +266,10 @@ func TestAddressWithoutAnAgent(t *testing.T) {
 		network workload.Network
 		address string
 	}{
-		"IPv4":          {ipv4(), "10.0.0.9"},
-		"IPv6 only":     {workload.Network{IPv6Addresses: []string{"fd00::9"}}, "fd00::9"},
-		"IPv4 and IPv6": {workload.Network{IPv4Addresses: []string{"10.0.0.9"}, IPv6Addresses: []string{"fd00::9"}}, "10.0.0.9"},
+		"IPv4":      {ipv4(), "10.0.0.9"},
+		"IPv6 only": {workload.Network{IPv6Addresses: []string{"fd00::9"}}, "fd00::9"},
+		"IPv4 and IPv6": {workload.Network{IPv4Addresses: []string{"10.0.0.9"}, IPv6Addresses: []string{"fd00::9"}},
+			"10.0.0.9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -62,7 +62,8 @@ func ParseIgnored(text string) (Ignored, error) {
 // isPossible reports whether ECS takes a name of a container.
 func isPossible(name string) bool {
 	const characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
-	return len(name) <= 255 && !strings.ContainsFunc(name, func(r rune) bool { return !strings.ContainsRune(characters, r) })
+	return len(name) <= 255 && !strings.ContainsFunc(name,
+		func(r rune) bool { return !strings.ContainsRune(characters, r) })
 }
 
 // Has reports whether a container of that name is ignored.

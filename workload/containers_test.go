@@ -11,8 +11,10 @@ import (
 func TestContainersOfAWS(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{
-		"~internal~ecs~pause": true, "~internal~ecs~pause-web": true, "ecs-service-connect-oRK9o": true, "aws-guardduty-agent-mfjGLB": true,
-		"ecs-service-connect": false, "aws-guardduty": false, "my-ecs-service-connect-a": false, "Ecs-service-connect-a": false, "web": false, "": false,
+		"~internal~ecs~pause": true, "~internal~ecs~pause-web": true, "ecs-service-connect-oRK9o": true,
+		"aws-guardduty-agent-mfjGLB": true,
+		"ecs-service-connect":        false, "aws-guardduty": false, "my-ecs-service-connect-a": false,
+		"Ecs-service-connect-a": false, "web": false, "": false,
 	} {
 		if got := workload.IsAWSContainer(name); got != want {
 			t.Errorf("%q: %v, want %v", name, got, want)
@@ -27,8 +29,10 @@ func TestIgnoredContainers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]bool{
-		"router": true, "audit": true, "datadog-": true, "datadog-x7": true, "vendor": true, "vendor2": true, "last": true,
-		"router-2": false, "rout": false, "datadog": false, "a-datadog-x": false, "vend": false, "web": false, "": false,
+		"router": true, "audit": true, "datadog-": true, "datadog-x7": true, "vendor": true, "vendor2": true,
+		"last":     true,
+		"router-2": false, "rout": false, "datadog": false, "a-datadog-x": false, "vend": false, "web": false,
+		"": false,
 	} {
 		if got := list.Has(name); got != want {
 			t.Errorf("%q: %v, want %v", name, got, want)
@@ -38,7 +42,8 @@ func TestIgnoredContainers(t *testing.T) {
 
 func TestMistakesOfIgnoredContainers(t *testing.T) {
 	t.Parallel()
-	const all, middle = ` would ignore every container: write the beginning of a name before the *`, `: a * may only be at the end, after the beginning of a name`
+	const all, middle = ` would ignore every container: write the beginning of a name before the *`,
+		`: a * may only be at the end, after the beginning of a name`
 	const impossible = `: a container's name has up to 255 letters, digits, hyphens and underscores`
 	longest := strings.Repeat("a", 255)
 	for text, want := range map[string]string{

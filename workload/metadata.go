@@ -46,7 +46,8 @@ func ParseTask(body []byte) (Task, error) {
 		return Task{}, fmt.Errorf("parse task metadata: no TaskARN in %s", excerpt(body))
 	}
 	if _, ok := splitARN(t.TaskARN); !ok {
-		return Task{}, fmt.Errorf("parse task metadata: TaskARN %q: want arn:<partition>:ecs:<region>:<account>:task/<cluster>/<id>", t.TaskARN)
+		return Task{}, fmt.Errorf("parse task metadata: TaskARN %q: want "+
+			"arn:<partition>:ecs:<region>:<account>:task/<cluster>/<id>", t.TaskARN)
 	}
 	return t, nil
 }
@@ -135,8 +136,10 @@ func (t Task) networkMode() string {
 
 // refuseMode returns the error of a task with a network mode in which it cannot be in the mesh.
 func refuseMode(mode string) error {
-	return fmt.Errorf("the task has network mode %q: the mesh needs an address of the task's own and a loopback that its containers share; "+
-		"set networkMode to awsvpc in the task definition (ECS Anywhere, launch type EXTERNAL, has bridge and host only: run the task on Fargate or EC2)", mode)
+	return fmt.Errorf("the task has network mode %q: the mesh needs an address of the task's own and a loopback that "+
+		"its containers share; "+
+		"set networkMode to awsvpc in the task definition (ECS Anywhere, launch type EXTERNAL, has bridge and host "+
+		"only: run the task on Fargate or EC2)", mode)
 }
 
 // NodeIP returns the address of the task's network interface: the first IPv4 address, else the first IPv6

@@ -59,11 +59,14 @@ func TestTaskIdentity(t *testing.T) {
 func TestClusterARN(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, cluster, taskARN, want string }{
-		{"ARN on Fargate", "arn:aws:ecs:us-west-2:1:cluster/mesh", "arn:aws:ecs:us-west-2:1:task/mesh/id", "arn:aws:ecs:us-west-2:1:cluster/mesh"},
-		{"short name on EC2", "mesh", "arn:aws-cn:ecs:cn-north-1:1:task/mesh/id", "arn:aws-cn:ecs:cn-north-1:1:cluster/mesh"},
+		{"ARN on Fargate", "arn:aws:ecs:us-west-2:1:cluster/mesh", "arn:aws:ecs:us-west-2:1:task/mesh/id",
+			"arn:aws:ecs:us-west-2:1:cluster/mesh"},
+		{"short name on EC2", "mesh", "arn:aws-cn:ecs:cn-north-1:1:task/mesh/id",
+			"arn:aws-cn:ecs:cn-north-1:1:cluster/mesh"},
 		{"no cluster", "", "arn:aws:ecs:us-west-2:1:task/mesh/id", "arn:aws:ecs:us-west-2:1:cluster/mesh"},
 		{"old task ARN, short name", "mesh", "arn:aws:ecs:us-west-2:1:task/id", "arn:aws:ecs:us-west-2:1:cluster/mesh"},
-		{"old task ARN, ARN", "arn:aws:ecs:us-west-2:1:cluster/mesh", "arn:aws:ecs:us-west-2:1:task/id", "arn:aws:ecs:us-west-2:1:cluster/mesh"},
+		{"old task ARN, ARN", "arn:aws:ecs:us-west-2:1:cluster/mesh", "arn:aws:ecs:us-west-2:1:task/id",
+			"arn:aws:ecs:us-west-2:1:cluster/mesh"},
 		{"old task ARN, no cluster", "", "arn:aws:ecs:us-west-2:1:task/id", ""},
 	}
 	for _, tt := range tests {
@@ -85,8 +88,10 @@ func TestParseTaskRefusesOtherDocuments(t *testing.T) {
 	tests := []struct{ name, body, want string }{
 		{"nothing", ``, `parse task metadata: want a JSON object, got ""`},
 		{"empty object", `{}`, `parse task metadata: no TaskARN in "{}"`},
-		{"quoted error", `"V4 task metadata handler: unable to get task"`, `parse task metadata: want a JSON object, got "\"V4 task metadata handler: unable to get task\""`},
-		{"rate limit", "You have reached maximum request limit.", `parse task metadata: want a JSON object, got "You have reached maximum request limit."`},
+		{"quoted error", `"V4 task metadata handler: unable to get task"`,
+			`parse task metadata: want a JSON object, got "\"V4 task metadata handler: unable to get task\""`},
+		{"rate limit", "You have reached maximum request limit.",
+			`parse task metadata: want a JSON object, got "You have reached maximum request limit."`},
 		{"null", `null`, `parse task metadata: want a JSON object, got "null"`},
 		{"list", `[{"TaskARN":"` + fargateARN + `"}]`, `parse task metadata: want a JSON object, got `},
 		{"error object", `{"message":"throttled","code":429}`, `parse task metadata: no TaskARN in `},
@@ -94,14 +99,18 @@ func TestParseTaskRefusesOtherDocuments(t *testing.T) {
 		{"null ARN", `{"TaskARN":null}`, `parse task metadata: no TaskARN in `},
 		{"cut off", `{"TaskARN":"` + fargateARN, `parse task metadata `},
 		{"wrong type", `{"TaskARN":"` + fargateARN + `","Containers":"none"}`, `parse task metadata `},
-		{"no ARN", `{"TaskARN":"0f9de17a"}`, `parse task metadata: TaskARN "0f9de17a": want arn:<partition>:ecs:<region>:<account>:task/<cluster>/<id>`},
+		{"no ARN", `{"TaskARN":"0f9de17a"}`,
+			`parse task metadata: TaskARN "0f9de17a": want arn:<partition>:ecs:<region>:<account>:task/<cluster>/<id>`},
 		{"ARN without region", `{"TaskARN":"arn:aws:ecs::1:task/mesh/id"}`, `parse task metadata: TaskARN `},
-		{"ARN of another service", `{"TaskARN":"arn:aws:iam:us-west-2:1:task/mesh/id"}`, `parse task metadata: TaskARN `},
+		{"ARN of another service", `{"TaskARN":"arn:aws:iam:us-west-2:1:task/mesh/id"}`,
+			`parse task metadata: TaskARN `},
 		{"ARN of a cluster", `{"TaskARN":"arn:aws:ecs:us-west-2:1:cluster/mesh"}`, `parse task metadata: TaskARN `},
 		{"ARN without ID", `{"TaskARN":"arn:aws:ecs:us-west-2:1:task/mesh/"}`, `parse task metadata: TaskARN `},
 		{"ARN with only a kind", `{"TaskARN":"arn:aws:ecs:us-west-2:1:task"}`, `parse task metadata: TaskARN `},
-		{"ARN with too many parts", `{"TaskARN":"arn:aws:ecs:us-west-2:1:task/a/b/c"}`, `parse task metadata: TaskARN `},
-		{"long answer", `<html>` + strings.Repeat("x", 1000), `parse task metadata: want a JSON object, got "<html>` + strings.Repeat("x", 114) + `"...`},
+		{"ARN with too many parts", `{"TaskARN":"arn:aws:ecs:us-west-2:1:task/a/b/c"}`,
+			`parse task metadata: TaskARN `},
+		{"long answer", `<html>` + strings.Repeat("x", 1000), `parse task metadata: want a JSON object, got "<html>` +
+			strings.Repeat("x", 114) + `"...`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -130,11 +139,14 @@ func TestNodeIP(t *testing.T) {
 		{"no addresses", []workload.Container{with(workload.Network{})}, ""},
 		{"one address", []workload.Container{with(workload.Network{IPv4Addresses: []string{"10.0.0.1"}})}, "10.0.0.1"},
 		{"the first of several", []workload.Container{
-			with(workload.Network{IPv4Addresses: []string{"10.0.0.1", "10.0.0.2"}}, workload.Network{IPv4Addresses: []string{"10.0.0.3"}}),
+			with(workload.Network{IPv4Addresses: []string{"10.0.0.1", "10.0.0.2"}},
+				workload.Network{IPv4Addresses: []string{"10.0.0.3"}}),
 			with(workload.Network{IPv4Addresses: []string{"10.0.0.4"}})}, "10.0.0.1"},
-		{"IPv4 before IPv6", []workload.Container{with(workload.Network{IPv4Addresses: []string{"10.0.0.1"}, IPv6Addresses: []string{"fd00::1"}})}, "10.0.0.1"},
+		{"IPv4 before IPv6", []workload.Container{with(workload.Network{IPv4Addresses: []string{"10.0.0.1"},
+			IPv6Addresses: []string{"fd00::1"}})}, "10.0.0.1"},
 		{"IPv6 only", []workload.Container{with(workload.Network{IPv6Addresses: []string{"fd00::1"}})}, "fd00::1"},
-		{"a waiting container first", []workload.Container{with(), with(workload.Network{IPv4Addresses: []string{"10.0.0.4"}})}, "10.0.0.4"},
+		{"a waiting container first", []workload.Container{with(),
+			with(workload.Network{IPv4Addresses: []string{"10.0.0.4"}})}, "10.0.0.4"},
 		{"no IP address", []workload.Container{with(workload.Network{IPv4Addresses: []string{"", "host"}})}, ""},
 	}
 	for _, tt := range tests {
@@ -178,8 +190,10 @@ func TestApplicationsAreTheUsersContainers(t *testing.T) {
 		{"EC2 without the pause container", metadata(t, "ec2"), nil, []string{"audit", "product-api", "log-router"}},
 		{"some ignored", metadata(t, "ec2"), []string{"log-router", "audit", "absent"}, []string{"product-api"}},
 		{"our own", workload.Task{Containers: []workload.Container{
-			{Name: "consul-ecs-mesh-init"}, {Name: "consul-client"}, {Name: "sidecar-proxy"}, {Name: "consul-ecs-health-sync"},
-			{Name: "consul-ecs-install"}, {Name: "consul-dataplane"}, {Name: "consul-ecs-control-plane"}, {Name: "consul-ecs"}}}, nil, []string{"consul-ecs"}},
+			{Name: "consul-ecs-mesh-init"}, {Name: "consul-client"}, {Name: "sidecar-proxy"},
+			{Name: "consul-ecs-health-sync"},
+			{Name: "consul-ecs-install"}, {Name: "consul-dataplane"}, {Name: "consul-ecs-control-plane"},
+			{Name: "consul-ecs"}}}, nil, []string{"consul-ecs"}},
 		{"an old agent that sends no type", workload.Task{Containers: []workload.Container{
 			{Name: "~internal~ecs~pause"}, {Name: "app"}}}, nil, []string{"app"}},
 		{"none", workload.Task{}, nil, nil},
@@ -229,7 +243,8 @@ func FuzzParseTask(f *testing.F) {
 		}
 		f.Add(body)
 	}
-	for _, body := range []string{`{}`, `"error"`, `{"TaskARN":"arn:aws:ecs:r:1:task/id"}`, `{"TaskARN":"arn:aws:ecs:r:1:task//id"}`, `{"TaskARN":"a:b:c:d:e:f:g"}`} {
+	for _, body := range []string{`{}`, `"error"`, `{"TaskARN":"arn:aws:ecs:r:1:task/id"}`,
+		`{"TaskARN":"arn:aws:ecs:r:1:task//id"}`, `{"TaskARN":"a:b:c:d:e:f:g"}`} {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {

@@ -4,7 +4,8 @@ import "testing"
 
 func TestStopSignalIsReadAsAnImageHasIt(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{"SIGQUIT": "QUIT", "quit": "QUIT", "WINCH": "WINCH", "3": "QUIT", "15": "TERM", "28": "WINCH"} {
+	for text, want := range map[string]string{"SIGQUIT": "QUIT", "quit": "QUIT", "WINCH": "WINCH", "3": "QUIT",
+		"15": "TERM", "28": "WINCH"} {
 		if got, ok := ParseStopSignal(text); got != want || !ok {
 			t.Errorf("%s: %s, %t, want %s", text, got, ok, want)
 		}

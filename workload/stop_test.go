@@ -20,7 +20,8 @@ func names(containers []workload.Container) []string {
 func TestSiblingsAreAllButTheClient(t *testing.T) {
 	t.Parallel()
 	task := workload.Task{Containers: []workload.Container{
-		{Name: "consul-ecs-install"}, {Name: "consul-client", Type: "NORMAL"}, {Name: "consul-ecs-mesh-init", Type: "NORMAL"},
+		{Name: "consul-ecs-install"}, {Name: "consul-client", Type: "NORMAL"},
+		{Name: "consul-ecs-mesh-init", Type: "NORMAL"},
 		{Name: "sidecar-proxy"}, {Name: "app"}, {Name: "log-router"}, {Name: "consul-ecs-health-sync"},
 		{Name: "~internal~ecs~pause", Type: "CNI_PAUSE"}, {Name: "daemon", Type: "MANAGED_DAEMON"},
 		{Name: "ecs-service-connect-Wf9cF", Type: "NORMAL"}, {Name: "aws-guardduty-agent-x1Y2", Type: "NORMAL"},
@@ -56,18 +57,21 @@ func TestStopBudget(t *testing.T) {
 	for stop, want := range map[time.Duration]workload.StopBudget{
 		30 * time.Second: {
 			MinDelay: 1250 * ms, MaxDelay: 5 * time.Second,
-			Criticals: 18 * time.Second, ServiceLogout: 18 * time.Second, Deregister: 23 * time.Second, Gateway: 6 * time.Second, HealthSync: 27 * time.Second,
+			Criticals: 18 * time.Second, ServiceLogout: 18 * time.Second, Deregister: 23 * time.Second,
+			Gateway: 6 * time.Second, HealthSync: 27 * time.Second,
 			Leave: 20 * time.Second, KillAgent: 27500 * ms, ClientLogout: 29500 * ms,
 		},
 		120 * time.Second: {
 			MinDelay: 1250 * ms, MaxDelay: 5 * time.Second,
-			Criticals: 78 * time.Second, ServiceLogout: 108 * time.Second, Deregister: 113 * time.Second, Gateway: 6 * time.Second, HealthSync: 117 * time.Second,
+			Criticals: 78 * time.Second, ServiceLogout: 108 * time.Second, Deregister: 113 * time.Second,
+			Gateway: 6 * time.Second, HealthSync: 117 * time.Second,
 			Leave: 110 * time.Second, KillAgent: 117500 * ms, ClientLogout: 119500 * ms,
 		},
 		10 * time.Second: {
 			MinDelay: 1250 * ms, MaxDelay: 10 * time.Second / 6,
-			Criticals: 6 * time.Second, Deregister: 6 * time.Second, Gateway: 10*time.Second/6 + time.Second, HealthSync: 9 * time.Second,
-			KillAgent: 7500 * ms, ClientLogout: 9500 * ms,
+			Criticals: 6 * time.Second, Deregister: 6 * time.Second, Gateway: 10*time.Second/6 + time.Second,
+			HealthSync: 9 * time.Second,
+			KillAgent:  7500 * ms, ClientLogout: 9500 * ms,
 		},
 		2 * time.Second: {
 			MinDelay: 2 * time.Second / 6, MaxDelay: 2 * time.Second / 6,
@@ -143,7 +147,8 @@ func TestEnded(t *testing.T) {
 		{Name: "stopping", DesiredStatus: "STOPPED", KnownStatus: "RUNNING"},
 		{Name: "may be restarted", DesiredStatus: "RUNNING", KnownStatus: "STOPPED"},
 	}}
-	for name, want := range map[string]bool{"ended": true, "stopping": false, "may be restarted": false, "not listed": false} {
+	for name, want := range map[string]bool{"ended": true, "stopping": false, "may be restarted": false,
+		"not listed": false} {
 		if got := task.Ended(name); got != want {
 			t.Errorf("%s: %t, want %t", name, got, want)
 		}
@@ -156,9 +161,11 @@ func TestProxied(t *testing.T) {
 		container workload.Container
 		want      bool
 	}{
-		"Envoy":         {workload.Container{Name: "sidecar-proxy", DesiredStatus: "STOPPED", KnownStatus: "RUNNING"}, true},
-		"dataplane":     {workload.Container{Name: "consul-dataplane", KnownStatus: "RUNNING"}, true},
-		"ended":         {workload.Container{Name: "sidecar-proxy", DesiredStatus: "STOPPED", KnownStatus: "STOPPED"}, false},
+		"Envoy": {workload.Container{Name: "sidecar-proxy", DesiredStatus: "STOPPED", KnownStatus: "RUNNING"},
+			true},
+		"dataplane": {workload.Container{Name: "consul-dataplane", KnownStatus: "RUNNING"}, true},
+		"ended": {workload.Container{Name: "sidecar-proxy", DesiredStatus: "STOPPED", KnownStatus: "STOPPED"},
+			false},
 		"another proxy": {workload.Container{Name: "nginx", KnownStatus: "RUNNING"}, false},
 	} {
 		task := workload.Task{Containers: []workload.Container{{Name: "web", KnownStatus: "RUNNING"}, tt.container}}

@@ -19,7 +19,8 @@ const loopback = "127.0.0.1"
 // ErrIncomplete if the metadata lack what is needed: the cluster, the family or the task's
 // address. region is AWS_REGION, which may be empty.
 func New(cfg *config.Config, t Task, region string) (Workload, error) {
-	w := Workload{TaskID: t.ID(), TaskARN: t.TaskARN, Locality: Locality{cmp.Or(region, t.Region()), t.AvailabilityZone}}
+	w := Workload{TaskID: t.ID(), TaskARN: t.TaskARN,
+		Locality: Locality{cmp.Or(region, t.Region()), t.AvailabilityZone}}
 	if t.ClusterARN() == "" {
 		return Workload{}, fmt.Errorf("describe workload: %w: no cluster", ErrIncomplete)
 	}
@@ -163,7 +164,8 @@ func nameOf(configured, setting string, t Task) (string, error) {
 	}
 	name := strings.ToLower(t.Family)
 	if !config.ValidName(name) {
-		return "", fmt.Errorf("task family %q is no Consul service name (a-z, 0-9, - and _, a letter or digit at both ends): set %s", t.Family, setting)
+		return "", fmt.Errorf("task family %q is no Consul service name (a-z, 0-9, - and _, a letter or digit at "+
+			"both ends): set %s", t.Family, setting)
 	}
 	return name, nil
 }

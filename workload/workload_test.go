@@ -31,7 +31,8 @@ func TestGoldenWorkloads(t *testing.T) {
 	tests := []struct{ name, fields, task string }{
 		{"service-default", ``, "running"},
 		{"service-default-ec2", `,"service":{"port":0}`, "ec2"},
-		{"service-health-sync", `,"service":{"port":9090,"tags":["v1"]},"healthSyncContainers":["product-api","cache"]`, "running"},
+		{"service-health-sync", `,"service":{"port":9090,"tags":["v1"]},"healthSyncContainers":["product-api","cache"]`,
+			"running"},
 		{"service-full", `,"service":{"name":"blue","port":9090,"tags":["v1","v2"],"enableTagOverride":true,
 			"meta":{"team":"red","source":"mine"},"weights":{"passing":5,"warning":2},"namespace":"ns","partition":"part",
 			"checks":[{"checkId":"api","http":"http://localhost:9090/health","interval":"10s"},{"udp":"localhost:53","interval":"5s"}]},
@@ -41,7 +42,8 @@ func TestGoldenWorkloads(t *testing.T) {
 		{"gateway-default", `,"gateway":{"kind":"mesh-gateway"}`, "running"},
 		{"gateway-default-ec2", `,"gateway":{"kind":"mesh-gateway","proxy":{"config":{"a":"b"}}}`, "ec2"},
 		{"gateway-lan-port", `,"gateway":{"kind":"mesh-gateway","name":"east","lanAddress":{"port":12345},"wanAddress":{"port":443}}`, "running"},
-		{"gateway-lan-address", `,"gateway":{"kind":"mesh-gateway","lanAddress":{"address":"10.1.2.3","port":12345}}`, "running"},
+		{"gateway-lan-address", `,"gateway":{"kind":"mesh-gateway","lanAddress":{"address":"10.1.2.3","port":12345}}`,
+			"running"},
 		{"gateway-wan-address", `,"gateway":{"kind":"mesh-gateway","lanAddress":{"port":12345},"wanAddress":{"address":"gw.example.com"}}`, "running"},
 		{"gateway-full", `,"service":{"port":1,"name":"unused"},"healthSyncContainers":["app"],"gateway":{"kind":"mesh-gateway","name":"east",
 			"lanAddress":{"address":"fd00::9"},"wanAddress":{"address":"198.51.100.7","port":443},"tags":["edge"],
@@ -75,12 +77,14 @@ func TestNewKeepsTheNamesOf06(t *testing.T) {
 		TaskID: "0f9de17a6465404e8b1b2356dc13c2f8", TaskARN: fargateARN,
 		Locality: workload.Locality{Region: "us-west-2", Zone: "us-west-2b"},
 		Name:     "product-api", ID: id, Port: 9090,
-		Meta: map[string]string{"task-id": "0f9de17a6465404e8b1b2356dc13c2f8", "task-arn": fargateARN, "source": "consul-ecs"},
+		Meta: map[string]string{"task-id": "0f9de17a6465404e8b1b2356dc13c2f8", "task-arn": fargateARN,
+			"source": "consul-ecs"},
 		SyncChecks: []workload.SyncCheck{{
 			ID: id + "-app-consul-ecs", Container: "app", Name: "consul ecs synced",
 			Notes: `Mirrors the ECS health check of the essential container "app".`, ServiceID: id,
 		}},
-		Proxy: workload.Proxy{Name: "product-api-sidecar-proxy", ID: id + "-sidecar-proxy", Port: 20000, ListenerCheck: "127.0.0.1:20000", HasConfig: true},
+		Proxy: workload.Proxy{Name: "product-api-sidecar-proxy", ID: id + "-sidecar-proxy", Port: 20000,
+			ListenerCheck: "127.0.0.1:20000", HasConfig: true},
 	}
 	if diff := cmp.Diff(want, w); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -89,7 +93,8 @@ func TestNewKeepsTheNamesOf06(t *testing.T) {
 
 func TestDefaultNamesAreLowerCase(t *testing.T) {
 	t.Parallel()
-	for _, fields := range []string{``, `,"service":{"port":1,"name":""}`, `,"gateway":{"kind":"mesh-gateway"}`, `,"gateway":{"kind":"mesh-gateway","name":null}`} {
+	for _, fields := range []string{``, `,"service":{"port":1,"name":""}`, `,"gateway":{"kind":"mesh-gateway"}`,
+		`,"gateway":{"kind":"mesh-gateway","name":null}`} {
 		task := located(ipv4())
 		task.Family = "Product-API"
 		w, err := workload.New(in(t, fields), task, "")
@@ -109,12 +114,14 @@ func TestFamiliesThatAreNoServiceName(t *testing.T) {
 			"service.name": ``, "gateway.name": `,"gateway":{"kind":"mesh-gateway"}`,
 		} {
 			_, err := workload.New(in(t, fields), workload.Task{TaskARN: fargateARN, Family: family}, "")
-			if err == nil || !strings.HasPrefix(err.Error(), "describe workload: task family ") || !strings.HasSuffix(err.Error(), ": set "+setting) {
+			if err == nil || !strings.HasPrefix(err.Error(), "describe workload: task family ") ||
+				!strings.HasSuffix(err.Error(), ": set "+setting) {
 				t.Errorf("%q: got %v", family, err)
 			}
 		}
 		named := `,"service":{"port":1,"name":"api"}`
-		if w, err := workload.New(in(t, named), workload.Task{TaskARN: fargateARN, Family: family}, ""); err != nil || w.Name != "api" {
+		if w, err := workload.New(in(t, named), workload.Task{TaskARN: fargateARN, Family: family}, ""); err != nil ||
+			w.Name != "api" {
 			t.Errorf("%q with service.name: got %q, %v", family, w.Name, err)
 		}
 	}
@@ -136,7 +143,8 @@ func TestNewNeedsTheCluster(t *testing.T) {
 func TestGatewayListenerCheck(t *testing.T) {
 	t.Parallel()
 	address := func(n workload.Network) workload.Task {
-		return workload.Task{TaskARN: fargateARN, Family: "gw", Containers: []workload.Container{{Networks: []workload.Network{n}}}}
+		return workload.Task{TaskARN: fargateARN, Family: "gw",
+			Containers: []workload.Container{{Networks: []workload.Network{n}}}}
 	}
 	tests := []struct {
 		name, lan string
@@ -144,9 +152,11 @@ func TestGatewayListenerCheck(t *testing.T) {
 		want      string
 	}{
 		{"node address", ``, address(workload.Network{IPv4Addresses: []string{"10.0.0.1"}}), "10.0.0.1:8443"},
-		{"node address, own port", `{"port":9}`, address(workload.Network{IPv4Addresses: []string{"10.0.0.1"}}), "10.0.0.1:9"},
+		{"node address, own port", `{"port":9}`, address(workload.Network{IPv4Addresses: []string{"10.0.0.1"}}),
+			"10.0.0.1:9"},
 		{"IPv6 node", ``, address(workload.Network{IPv6Addresses: []string{"fd00::1"}}), "[fd00::1]:8443"},
-		{"LAN address", `{"address":"10.9.9.9"}`, address(workload.Network{IPv4Addresses: []string{"10.0.0.1"}}), "10.9.9.9:8443"},
+		{"LAN address", `{"address":"10.9.9.9"}`, address(workload.Network{IPv4Addresses: []string{"10.0.0.1"}}),
+			"10.9.9.9:8443"},
 		{"IPv6 LAN address", `{"address":"fd00::2","port":9}`, workload.Task{TaskARN: fargateARN, Family: "gw"}, "[fd00::2]:9"},
 		{"host network", ``, address(workload.Network{NetworkMode: "host", IPv4Addresses: []string{""}}), "127.0.0.1:8443"},
 	}
