@@ -3,6 +3,7 @@ package broker
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -83,10 +84,26 @@ func (f *faultyTask) start() {
 			},
 			Log: log,
 		})
-		if err != nil && ctx.Err() == nil && !r.dead.Load() {
+		if err != nil && ctx.Err() == nil && !r.dead.Load() && !f.exhausted(err) {
 			f.s.errorf("the receiver of %s ended: %v", f.arn, err)
 		}
 	}()
+}
+
+// exhausted reports whether the receiver gave up because it had lost as many tokens as the broker
+// replaces, and then ends the task.
+func (f *faultyTask) exhausted(err error) bool {
+	refused, ok := errors.AsType[*receiver.RefusedError](err)
+	if !ok || refused.Code != "regrants" {
+		return false
+	}
+	f.s.mu.Lock()
+	granted := f.s.granted[f.arn]
+	f.s.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stopping = true
+	return granted > maxRegrants
 }
 
 // crash ends a process as SIGKILL does: the files stay as they are. The container is

@@ -101,6 +101,7 @@ type schedule struct {
 	captured [][]byte             // bodies of requests
 	pushes   []recorded
 	given    int
+	granted  map[string]int // tokens by task
 }
 
 // playFaults plays one schedule and returns how many tokens were given.
@@ -112,7 +113,7 @@ func playFaults(t *testing.T, seed uint64, brokers int) int {
 		s := &schedule{
 			t: t, seed: seed, chance: &chance{rng: rand.New(rand.NewPCG(seed, 1)), start: now.Add(time.Millisecond), end: now.Add(faultTime)},
 			ports: map[string]*port{}, stopped: map[string]time.Time{}, two: map[string]time.Time{}, orphans: map[string]bool{},
-			redeemed: map[string]bool{}, store: &MemoryStore{}, login: seed%3 == 1, long: seed%4 == 3,
+			redeemed: map[string]bool{}, granted: map[string]int{}, store: &MemoryStore{}, login: seed%3 == 1, long: seed%4 == 3,
 			skew: []time.Duration{0, 5 * time.Minute, -5 * time.Minute}[seed/3%3],
 		}
 		s.world = idleWorld(t, s.prepare)
@@ -205,7 +206,7 @@ func (s *schedule) live(n int, dir string) {
 // seconds.
 func (s *schedule) application(f *faultyTask, end time.Time) {
 	token := ""
-	for time.Now().Before(end) && time.Now().Before(s.chance.end) {
+	for time.Now().Before(end) && time.Now().Before(s.chance.end) && !f.ending() {
 		crashes := f.crashes.Load()
 		data, err := os.ReadFile(f.file)
 		if crashes%2 > 0 || f.crashes.Load() != crashes {
@@ -264,6 +265,7 @@ func (s *schedule) checkCreation(r backend.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.given++
+	s.granted[r.Task.ARN]++
 	if s.redeemed[r.RequestID] {
 		s.errorf("two tokens for request %s", r.RequestID)
 	}
@@ -312,7 +314,7 @@ func (s *schedule) checkEnd() {
 		switch {
 		case stopped && n > 0:
 			s.errorf("%s is stopped and has %d tokens at the end\n%s\n%s", f.arn, n, f.log, s.history(f.arn))
-		case !stopped && (len(alive) == 0 || len(alive) > 1 && !s.long):
+		case !stopped && !f.ending() && (len(alive) == 0 || len(alive) > 1 && !s.long):
 			s.errorf("%s has %d tokens at the end, want 1\n%s\n%s", f.arn, len(alive), f.log, s.history(f.arn))
 		}
 		s.checkSecrets(f)
