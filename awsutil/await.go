@@ -104,7 +104,8 @@ func AwaitTask(
 // AwaitStopped awaits that none of the containers that which picks is running.
 // With an error it returns the names of those that ran at the last valid answer.
 func AwaitStopped(
-	ctx context.Context, log hclog.Logger, read TaskReader, pause time.Duration, which func(workload.Task) []workload.Container,
+	ctx context.Context, log hclog.Logger, read TaskReader, pause time.Duration,
+	which func(workload.Task) []workload.Container,
 ) (running []string, err error) {
 	err = AwaitTask(ctx, log, read, pause, func(task workload.Task) bool {
 		names := workload.Running(which(task))

@@ -371,7 +371,8 @@ func FuzzParseEntity(f *testing.F) {
 
 func TestCallerIdentityAnswers(t *testing.T) {
 	t.Parallel()
-	const good = `<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult><Arn>arn:aws:sts::1:assumed-role/r/s</Arn></GetCallerIdentityResult></GetCallerIdentityResponse>`
+	const good = `<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">` +
+		`<GetCallerIdentityResult><Arn>arn:aws:sts::1:assumed-role/r/s</Arn></GetCallerIdentityResult></GetCallerIdentityResponse>`
 	tests := []struct {
 		name      string
 		status    int
@@ -414,7 +415,8 @@ func TestCallerIdentityAnswers(t *testing.T) {
 }
 
 func FuzzParseCallerIdentity(f *testing.F) {
-	f.Add([]byte("<GetCallerIdentityResponse><GetCallerIdentityResult><Arn>a</Arn></GetCallerIdentityResult></GetCallerIdentityResponse>"))
+	f.Add([]byte("<GetCallerIdentityResponse><GetCallerIdentityResult><Arn>a</Arn></GetCallerIdentityResult>" +
+		"</GetCallerIdentityResponse>"))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if arn, err := parseCallerIdentity(body); (err == nil) != (arn != "") {
 			t.Errorf("parseCallerIdentity = %q, %v", arn, err)

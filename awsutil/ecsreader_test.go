@@ -155,7 +155,8 @@ func TestDescribedTaskDefinitionIsAsECSAnswers(t *testing.T) {
 		}
 	})
 	text, err := r.DescribeTaskDefinition(t.Context(), "web:1")
-	const want = `{"tags":[{"key":"team","value":"shop"}],"taskDefinition":{"futureMember":1,"taskDefinitionArn":"arn"}}`
+	const want = `{"tags":[{"key":"team","value":"shop"}],"taskDefinition":{"futureMember":1,` +
+		`"taskDefinitionArn":"arn"}}`
 	if strings.TrimSpace(string(text)) != want || err != nil {
 		t.Errorf("got %s, %v, want %s", text, err, want)
 	}

@@ -32,7 +32,8 @@ func TestCallerIdentityIsRepeatedWhenThrottled(t *testing.T) {
 				return
 			}
 			fmt.Fprint(w,
-				"<GetCallerIdentityResponse><GetCallerIdentityResult><Arn>arn:aws:sts::1:assumed-role/r/s</Arn></GetCallerIdentityResult></GetCallerIdentityResponse>")
+				"<GetCallerIdentityResponse><GetCallerIdentityResult><Arn>arn:aws:sts::1:assumed-role/r/s</Arn>"+
+					"</GetCallerIdentityResult></GetCallerIdentityResponse>")
 		}))
 		req, _ := http.NewRequest(http.MethodPost, server.URL, strings.NewReader(callerIdentityForm))
 		_, err := callerIdentity(stsClient(), req)

@@ -17,7 +17,8 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-const task = `{"Cluster":"default","TaskARN":"arn:aws:ecs:us-west-2:123456789012:task/default/abc","Family":"web","Containers":[{"Name":"app"},{"Name":"self"}]}`
+const task = `{"Cluster":"default","TaskARN":"arn:aws:ecs:us-west-2:123456789012:task/default/abc","Family":"web",` +
+	`"Containers":[{"Name":"app"},{"Name":"self"}]}`
 
 // container answers for the base URI, that of the container self; all else is
 // the handler's.

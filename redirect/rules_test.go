@@ -217,7 +217,8 @@ func TestUpstreamsThatCannotBeNamed(t *testing.T) {
 	}{
 		{
 			"same name", []config.Upstream{{DestinationName: "api"}, {DestinationName: "api", Datacenter: "dc2"}},
-			`proxy.namedUpstreams: proxy.upstreams[1]: proxy.upstreams[0] has the same destinationName "api": only one of them can have the name`,
+			`proxy.namedUpstreams: proxy.upstreams[1]: proxy.upstreams[0] has the same destinationName "api": only ` +
+				`one of them can have the name`,
 		},
 		{
 			"blank", []config.Upstream{{DestinationName: "a b"}},

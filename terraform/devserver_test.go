@@ -215,7 +215,8 @@ func runContainer(t *testing.T, c taskdef.Container, dir, consul string, ca auth
 	t.Helper()
 	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w,
-			`{"Name":"tls-init","Networks":[{"NetworkMode":"awsvpc","IPv4Addresses":["10.1.2.3"],"SubnetGatewayIpv4Address":"10.1.2.1/24"}]}`)
+			`{"Name":"tls-init","Networks":[{"NetworkMode":"awsvpc","IPv4Addresses":["10.1.2.3"],`+
+				`"SubnetGatewayIpv4Address":"10.1.2.1/24"}]}`)
 	}))
 	defer metadata.Close()
 	below := strings.NewReplacer("/opt/consul", dir+"/opt/consul", "/consul/tls", dir+"/consul/tls",

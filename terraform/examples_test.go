@@ -112,7 +112,8 @@ func TestOtherPartitionsHaveTheirOwnARNs(t *testing.T) {
 			}
 		}
 	}
-	if got := state.Resource("module.web.module.task.aws_iam_role.task[0]")["arn"]; got != "arn:aws-cn:iam::123456789012:role/consul-ecs/web-task" {
-		t.Errorf("the task role is %v", got)
+	const want = "arn:aws-cn:iam::123456789012:role/consul-ecs/web-task"
+	if got := state.Resource("module.web.module.task.aws_iam_role.task[0]")["arn"]; got != want {
+		t.Errorf("the task role is %v, want %s", got, want)
 	}
 }

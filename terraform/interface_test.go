@@ -169,7 +169,8 @@ func TestACLControllerHasTheVariablesOfController(t *testing.T) {
 			t.Errorf("variable %s is not passed to the controller", name)
 		}
 	}
-	if got, want := slices.Sorted(maps.Keys(alias.Outputs)), slices.Sorted(maps.Keys(controller.Outputs)); !slices.Equal(got, want) {
+	got, want := slices.Sorted(maps.Keys(alias.Outputs)), slices.Sorted(maps.Keys(controller.Outputs))
+	if !slices.Equal(got, want) {
 		t.Errorf("outputs %q, want %q", got, want)
 	}
 }

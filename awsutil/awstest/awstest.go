@@ -104,8 +104,9 @@ func (a *AWS) serve(w http.ResponseWriter, r *http.Request) {
 		a.credentials(w)
 	case "GetCallerIdentity":
 		answer(w,
-			fmt.Sprintf(`<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>`+
-				`<Arn>%s</Arn><UserId>AROAEXAMPLE:task</UserId><Account>%s</Account></GetCallerIdentityResult></GetCallerIdentityResponse>`,
+			fmt.Sprintf(`<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">`+
+				`<GetCallerIdentityResult><Arn>%s</Arn><UserId>AROAEXAMPLE:task</UserId><Account>%s</Account>`+
+				`</GetCallerIdentityResult></GetCallerIdentityResponse>`,
 				a.Role.SessionARN(), a.Role.Account))
 	case "GetRole":
 		a.getRole(w, form.Get("RoleName"))
@@ -138,7 +139,8 @@ func (a *AWS) getRole(w http.ResponseWriter, name string) {
 		fmt.Fprintf(&tags, "<member><Key>%s</Key><Value>%s</Value></member>", k, v)
 	}
 	answer(w, fmt.Sprintf(`<GetRoleResponse xmlns="https://iam.amazonaws.com/doc/2010-05-08/"><GetRoleResult><Role>`+
-		`<Path>%s</Path><Arn>%s</Arn><RoleName>%s</RoleName><RoleId>AROAEXAMPLE</RoleId><Tags>%s</Tags></Role></GetRoleResult></GetRoleResponse>`,
+		`<Path>%s</Path><Arn>%s</Arn><RoleName>%s</RoleName><RoleId>AROAEXAMPLE</RoleId>`+
+		`<Tags>%s</Tags></Role></GetRoleResult></GetRoleResponse>`,
 		a.Role.Path, a.Role.ARN(), a.Role.Name, tags.String()))
 }
 

@@ -9,7 +9,7 @@
 // within a second.
 //
 //	ecs := awstest.NewECS(t, awstest.ECSOptions{})
-//	tasks := ecs.Run(awstest.TaskGroup{Family: "web", Count: 250, Tags: map[string]string{"consul.hashicorp.com/mesh": "true"}})
+//	tasks := ecs.Run(awstest.TaskGroup{Family: "web", Count: 250, Tags: map[string]string{"team": "shop"}})
 //	ecs.Stop(tasks[0])                 // as StopTask does
 //	client := ecs.Config()             // an aws.Config for AWS's SDK
 //

@@ -125,7 +125,8 @@ func (e *GaveUpError) Unwrap() error { return e.Err }
 // limit gives a *GaveUpError around the last error. Failures are logged with the
 // operation's name, what ("register service"); see report.
 func Do(
-	ctx context.Context, p Policy, log hclog.Logger, what string, classify func(error) Class, fn func(context.Context) error,
+	ctx context.Context, p Policy, log hclog.Logger, what string, classify func(error) Class,
+	fn func(context.Context) error,
 ) error {
 	if p.Limit > 0 {
 		var cancel context.CancelFunc

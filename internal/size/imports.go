@@ -62,7 +62,8 @@ func probes() []probe {
 		}, `
 			child, _ := supervise.Start(nil, nil)
 			entrypoint.RunApp(context.Background(), entrypoint.App{Child: child})
-			entrypoint.RunEnvoy(context.Background(), entrypoint.Envoy{Child: child, Metadata: awsutil.NewMetadataClient("")})
+			metadata := awsutil.NewMetadataClient("")
+			entrypoint.RunEnvoy(context.Background(), entrypoint.Envoy{Child: child, Metadata: metadata})
 			entrypoint.Drainer(envoy.Proxy{})
 			cli.Main(cli.App{}, nil, nil, nil, nil, nil)`,
 			"hclog and cli included: a second program of these only would be this and the first row"},

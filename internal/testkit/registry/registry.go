@@ -127,7 +127,8 @@ func Image(t testing.TB, platform string, config v1.Config) v1.Image {
 		t.Fatal(err)
 	}
 	file = file.DeepCopy()
-	file.OS, file.Architecture, file.Variant, file.OSVersion, file.Config = p.OS, p.Architecture, p.Variant, p.OSVersion, config
+	file.OS, file.Architecture, file.Variant, file.OSVersion = p.OS, p.Architecture, p.Variant, p.OSVersion
+	file.Config = config
 	image, err = mutate.ConfigFile(image, file)
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,8 @@ import (
 func TestRenderRefusesWhatAdmitRefuses(t *testing.T) {
 	t.Parallel()
 	w := tftest.New(t, "modules/render", stub.AWS6)
-	const upstreams = `"proxy": {"mode": "direct", "upstreams": [{"destinationName": %q, "localBindPort": %d}, {"destinationName": "db", "localBindPort": 9192}]}`
+	const upstreams = `"proxy": {"mode": "direct", "upstreams": [{"destinationName": %q, "localBindPort": %d}, ` +
+		`{"destinationName": "db", "localBindPort": 9192}]}`
 	var meta strings.Builder
 	for i := range 62 {
 		fmt.Fprintf(&meta, `"k%d": "1",`, i)
@@ -48,7 +49,8 @@ func TestRenderRefusesWhatAdmitRefuses(t *testing.T) {
 		},
 		{
 			"exposed path at the public listener", `"cpu": 1`,
-			`"proxy": {"mode": "direct", "expose": {"paths": [{"path": "/a", "listenerPort": 20000, "localPathPort": 8080}]}}`, "ADM-PORT", "Port 20000 of the exposed path /a is also that of Envoy's public listener",
+			`"proxy": {"mode": "direct", "expose": {"paths": [{"path": "/a", "listenerPort": 20000, "localPathPort": ` +
+				`8080}]}}`, "ADM-PORT", "Port 20000 of the exposed path /a is also that of Envoy's public listener",
 		},
 		{
 			"name of a proxy", `"cpu": 1`, `"service": {"name": "web-sidecar-proxy", "port": 8080}`, "ADM-SVC-NAME",
@@ -83,11 +85,15 @@ func TestRenderRefusesWhatAdmitRefuses(t *testing.T) {
 		},
 		{
 			"two volumes at one path",
-			`"mountPoints": [{"sourceVolume": "data", "containerPath": "/data"}, {"sourceVolume": "more", "containerPath": "/data/"}]`, "", "ADM-MOUNT", "Container web mounts data and more at /data, so it would not start",
+			`"mountPoints": [{"sourceVolume": "data", "containerPath": "/data"}, {"sourceVolume": "more", ` +
+				`"containerPath": "/data/"}]`, "", "ADM-MOUNT",
+			"Container web mounts data and more at /data, so it would not start",
 		},
 		{
 			"volume over a tmpfs",
-			`"linuxParameters": {"tmpfs": [{"containerPath": "/data", "size": 8}]}, "mountPoints": [{"sourceVolume": "data", "containerPath": "/data"}]`, "", "ADM-MOUNT", "Container web mounts a tmpfs and data at /data, so it would not start",
+			`"linuxParameters": {"tmpfs": [{"containerPath": "/data", "size": 8}]}, "mountPoints": [{"sourceVolume": ` +
+				`"data", "containerPath": "/data"}]`, "", "ADM-MOUNT",
+			"Container web mounts a tmpfs and data at /data, so it would not start",
 		},
 		{
 			"transparent proxy on Fargate", `"cpu": 1`, `"transparentProxy": {"enabled": true}`, "ADM-TPROXY",
@@ -109,7 +115,8 @@ func TestRenderRefusesWhatAdmitRefuses(t *testing.T) {
 				mesh += ", " + tt.mesh
 			}
 			in := input{Mesh: json.RawMessage(mesh + "}")}
-			task := `{"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "512", "memory": "1024", "volumes": [{"name": "data"}, {"name": "more"}],
+			task := `{"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"],
+				"cpu": "512", "memory": "1024", "volumes": [{"name": "data"}, {"name": "more"}],
 				"containerDefinitions": [{"name": "web", "image": "web:1", "entryPoint": ["/web"], ` +
 				tt.members + `}]}`
 			if tt.code == "ADM-EXTERNAL" {

@@ -10,7 +10,8 @@ func TestValidateReportsWhatECSRefuses(t *testing.T) {
 	for _, tt := range []struct{ name, containers, want string }{
 		{
 			"valid",
-			`[{"name":"a","image":"i"},{"name":"b","image":"i","dependsOn":[{"containerName":"a","condition":"START"}]}]`, "",
+			`[{"name":"a","image":"i"},{"name":"b","image":"i","dependsOn":[{"containerName":"a",` +
+				`"condition":"START"}]}]`, "",
 		},
 		{
 			"both lists of capabilities",
@@ -36,15 +37,19 @@ func TestValidateReportsWhatECSRefuses(t *testing.T) {
 		},
 		{
 			"log router without a user",
-			`[{"name":"a","image":"i","logConfiguration":{"logDriver":"awsfirelens"}},{"name":"b","image":"i","firelensConfiguration":{"type":"fluentbit"}}]`, "user \"0\" of a log router",
+			`[{"name":"a","image":"i","logConfiguration":{"logDriver":"awsfirelens"}},{"name":"b","image":"i",` +
+				`"firelensConfiguration":{"type":"fluentbit"}}]`, "user \"0\" of a log router",
 		},
 		{
 			"configuration",
-			`[{"name":"a","image":"i","environment":[{"name":"CONSUL_ECS_CONFIG_JSON","value":"{\"bootstrapDir\":\"/consul\",\"service\":{\"port\":80}}"}]}]`, "",
+			`[{"name":"a","image":"i","environment":[{"name":"CONSUL_ECS_CONFIG_JSON",` +
+				`"value":"{\"bootstrapDir\":\"/consul\",\"service\":{\"port\":80}}"}]}]`, "",
 		},
 		{
 			"wrong configuration",
-			`[{"name":"a","image":"i","environment":[{"name":"CONSUL_ECS_CONFIG_JSON","value":"{\"bootstrapDir\":\"/consul\",\"service\":{\"name\":\"a-\",\"port\":80}}"}]}]`, "$.service.name",
+			`[{"name":"a","image":"i","environment":[{"name":"CONSUL_ECS_CONFIG_JSON",` +
+				`"value":"{\"bootstrapDir\":\"/consul\",\"service\":{\"name\":\"a-\",\"port\":80}}"}]}]`,
+			"$.service.name",
 		},
 		{
 			"no list of capabilities", `[{"name":"a","image":"i","linuxParameters":{"capabilities":{}}}]`,
