@@ -103,8 +103,10 @@ func destroyed(t *testing.T, w *tftest.Workspace, resource string) (addresses []
 				}
 			}
 		}
-		if json.Unmarshal([]byte(line), &event) != nil || event.Type != "planned_change" ||
-			event.Change.Resource.Type != resource {
+		if json.Unmarshal([]byte(line), &event) != nil {
+			continue
+		}
+		if event.Type != "planned_change" || event.Change.Resource.Type != resource {
 			continue
 		}
 		if event.Change.Action == "delete" || event.Change.Action == "replace" {

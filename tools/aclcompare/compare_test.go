@@ -102,7 +102,7 @@ func (d dice) text(salt string) string {
 			Resource: pick(d, append(aclrules.Segmented(), aclrules.Service, aclrules.Key)...), Prefix: d.IntN(2) == 0,
 			Segment: d.name(salt), Level: d.level(),
 		}
-		if r.Level == "list" && r.Resource != aclrules.Key && d.IntN(20) > 0 {
+		if illegal := r.Level == "list" && r.Resource != aclrules.Key; illegal && d.IntN(20) > 0 {
 			r.Level = "deny"
 		}
 		if r.Resource == aclrules.Service && d.IntN(3) == 0 {
