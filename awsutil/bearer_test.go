@@ -372,7 +372,8 @@ func FuzzParseEntity(f *testing.F) {
 func TestCallerIdentityAnswers(t *testing.T) {
 	t.Parallel()
 	const good = `<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">` +
-		`<GetCallerIdentityResult><Arn>arn:aws:sts::1:assumed-role/r/s</Arn></GetCallerIdentityResult></GetCallerIdentityResponse>`
+		`<GetCallerIdentityResult>` +
+		`<Arn>arn:aws:sts::1:assumed-role/r/s</Arn></GetCallerIdentityResult></GetCallerIdentityResponse>`
 	tests := []struct {
 		name      string
 		status    int

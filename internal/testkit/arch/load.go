@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -56,7 +57,7 @@ func Load(fsys fs.FS, module string) (*Module, error) {
 
 func skipDir(fsys fs.FS, name string) bool {
 	base := path.Base(name)
-	if base == "testdata" || base == "vendor" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
+	if slices.Contains([]string{"testdata", "vendor"}, base) || strings.ContainsAny(base[:1], "._") {
 		return true
 	}
 	_, err := fs.Stat(fsys, path.Join(name, "go.mod"))
@@ -119,14 +120,18 @@ func (m *Module) line(pos token.Pos) int { return m.fset.Position(pos).Line }
 // selectors calls visit for every use of a name of an imported package.
 func (f *file) selectors(visit func(importPath, name string, pos token.Pos)) {
 	ast.Inspect(f.ast, func(n ast.Node) bool {
-		s, ok := n.(*ast.SelectorExpr)
-		if !ok {
-			return true
-		}
-		x, ok := s.X.(*ast.Ident)
-		if ok && x.Obj == nil && f.imports[x.Name] != "" {
-			visit(f.imports[x.Name], s.Sel.Name, s.Pos())
+		if s, ok := n.(*ast.SelectorExpr); ok && f.imported(s.X) != "" {
+			visit(f.imported(s.X), s.Sel.Name, s.Pos())
 		}
 		return true
 	})
+}
+
+// imported returns the import path of the package that an expression names, or an empty string.
+func (f *file) imported(x ast.Expr) string {
+	name, ok := x.(*ast.Ident)
+	if !ok || name.Obj != nil {
+		return ""
+	}
+	return f.imports[name.Name]
 }

@@ -84,8 +84,8 @@ func (c *checker) documented(f *file) {
 	for _, decl := range f.ast.Decls {
 		switch d := decl.(type) {
 		case *ast.FuncDecl:
-			if d.Name.IsExported() && d.Doc == nil &&
-				(d.Recv == nil || ast.IsExported(receiver(d)) && !slices.Contains(interfaceMethods, d.Name.Name)) {
+			visible := d.Recv == nil || ast.IsExported(receiver(d)) && !slices.Contains(interfaceMethods, d.Name.Name)
+			if exported := visible && d.Name.IsExported(); exported && d.Doc == nil {
 				c.undocumented(f, d.Name.Name, d.Pos())
 			}
 		case *ast.GenDecl:
@@ -99,16 +99,21 @@ func (c *checker) documented(f *file) {
 func (c *checker) documentedSpec(f *file, d *ast.GenDecl, spec ast.Spec) {
 	switch s := spec.(type) {
 	case *ast.TypeSpec:
-		if s.Name.IsExported() && d.Doc == nil && s.Doc == nil && s.Comment == nil {
+		if s.Name.IsExported() && !commented(d.Doc, s.Doc, s.Comment) {
 			c.undocumented(f, s.Name.Name, s.Pos())
 		}
 	case *ast.ValueSpec:
 		for _, name := range s.Names {
-			if name.IsExported() && d.Doc == nil && s.Doc == nil && s.Comment == nil {
+			if name.IsExported() && !commented(d.Doc, s.Doc, s.Comment) {
 				c.undocumented(f, name.Name, name.Pos())
 			}
 		}
 	}
+}
+
+// commented reports whether any of the comments exists.
+func commented(comments ...*ast.CommentGroup) bool {
+	return slices.ContainsFunc(comments, func(g *ast.CommentGroup) bool { return g != nil })
 }
 
 func (c *checker) undocumented(f *file, name string, pos token.Pos) {

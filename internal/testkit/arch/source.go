@@ -14,7 +14,8 @@ func (c *checker) names(f *file) {
 	}
 	f.selectors(func(importPath, name string, pos token.Pos) {
 		for _, r := range c.Rules {
-			if r.Import == importPath && slices.Contains(r.Names, name) && !anyCovers(r.Allowed, f.pkg) {
+			if ruled := r.Import == importPath && slices.Contains(r.Names, name); ruled &&
+				!anyCovers(r.Allowed, f.pkg) {
 				c.report(f.name, c.line(pos), r.Name, "%s.%s: %s", importPath, name, r.Why)
 			}
 		}
@@ -62,7 +63,7 @@ var (
 // pure keeps I/O and clocks out of pure packages.
 func (c *checker) pure(f *file) {
 	group, _ := c.locate(f.pkg)
-	if group == nil || !group.Pure || f.test {
+	if pure := group != nil && group.Pure; !pure || f.test {
 		return
 	}
 	for _, spec := range f.ast.Imports {
@@ -72,7 +73,8 @@ func (c *checker) pure(f *file) {
 	}
 	f.selectors(func(importPath, name string, pos token.Pos) {
 		allowed, mixed := pureNames[importPath]
-		if mixed && !slices.Contains(allowed, name) || importPath == "time" && slices.Contains(impureNames, name) {
+		clock := importPath == "time" && slices.Contains(impureNames, name)
+		if clock || mixed && !slices.Contains(allowed, name) {
 			c.report(f.name, c.line(pos), "pure", "%s.%s in a pure package: take the value, or now, as an argument",
 				importPath, name)
 		}
@@ -97,7 +99,7 @@ func (c *checker) logKeys(f *file) {
 		if !ok || !slices.Contains(logMethods, method.Sel.Name) {
 			return true
 		}
-		if x, ok := method.X.(*ast.Ident); ok && x.Obj == nil && f.imports[x.Name] != "" {
+		if f.imported(method.X) != "" {
 			return true // a function such as http.Error
 		}
 		for i := 1; i < len(call.Args); i += 2 {
