@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestVisitorGetsEachRuleAndEachError(t *testing.T) {
@@ -41,15 +43,26 @@ func TestEachRuleHasADescribableSource(t *testing.T) {
 		Anonymous:       `anonymous token → role "ops" → policy "web-w"`,
 	} {
 		rules, err := rulesFor(m, Subject{Token: accessor})
-		if err != nil || len(rules) != 1 || rules[0].Source.String() != source || rules[0].Rule.Line != 1 {
-			t.Errorf("%s: %v, %v", accessor, rules, err)
+		if diff := cmp.Diff([]any{[]string{source}, nil}, []any{sourcesOf(rules), err}); diff != "" {
+			t.Errorf("%s: sources and error (-want +got):\n%s", accessor, diff)
+		} else if got := rules[0].Rule.Line; got != 1 {
+			t.Errorf("%s: line %d, want 1", accessor, got)
 		}
 	}
 	rules, err := rulesFor(m, Subject{Roles: []Link{{Name: "ops"}},
 		Policies: []Policy{{Name: "x.hcl", Rules: `acl = "read"`}}})
-	if err != nil || len(rules) != 2 || rules[0].Source.String() != `role "ops" → policy "web-w"` || rules[1].Source.String() != `policy "x.hcl"` {
-		t.Errorf("of a role and a text: %v, %v", rules, err)
+	sources := []string{`role "ops" → policy "web-w"`, `policy "x.hcl"`}
+	if diff := cmp.Diff([]any{sources, nil}, []any{sourcesOf(rules), err}); diff != "" {
+		t.Errorf("of a role and a text: sources and error (-want +got):\n%s", diff)
 	}
+}
+
+func sourcesOf(rules []Sourced) []string {
+	var all []string
+	for _, r := range rules {
+		all = append(all, r.Source.String())
+	}
+	return all
 }
 
 func TestAccessorsMatchExactly(t *testing.T) {
@@ -58,8 +71,13 @@ func TestAccessorsMatchExactly(t *testing.T) {
 	want(t, visited(m, Subject{Token: "abcdef"}), `token abcdef → policy "a": service "a" = read`)
 	for _, other := range []string{"ABCDEF", "abcde", "abcdefg", " abcdef"} {
 		found := m.resolver().Resolve(context.Background(), Subject{Token: other})
-		if !errors.Is(found.Refused, ErrNotFound) || !errors.Is(found.Refused, ErrRefused) || found.Rules != nil {
-			t.Errorf("%q: %+v", other, found)
+		for _, want := range []error{ErrNotFound, ErrRefused} {
+			if !errors.Is(found.Refused, want) {
+				t.Errorf("%q: refused by %v, want %v", other, found.Refused, want)
+			}
+		}
+		if found.Rules != nil {
+			t.Errorf("%q: rules %v", other, found.Rules)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package aclrules
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -58,8 +59,8 @@ func TestTemplate(t *testing.T) {
 		"builtin/workload-identity": `templated policy "builtin/workload-identity": not among the built-in ones`,
 		NodeTemplate:                `templated policy "builtin/node": needs the variable name`,
 	} {
-		if p, err := Template(template, ""); p != nil || err == nil || err.Error() != want {
-			t.Errorf("%s: %v, %v", template, p, err)
+		if p, err := Template(template, ""); p != nil || fmt.Sprint(err) != want {
+			t.Errorf("%s: policy %v, want none; error %v, want %s", template, p, err, want)
 		}
 	}
 }
@@ -92,7 +93,7 @@ func TestEqual(t *testing.T) {
 	a, _ := Parse("acl = \"read\"\nnode \"n\" { policy = \"read\" }")
 	b, _ := Parse("node \"n\" { policy = \"read\" }\nacl = \"read\"")
 	c, _ := Parse("acl = \"read\"")
-	if !EqualRules(a, b) || EqualRules(a, c) || EqualRules(c, a) {
-		t.Error("the order of rules does not count, the rules do")
+	if got := [3]bool{EqualRules(a, b), EqualRules(a, c), EqualRules(c, a)}; got != [3]bool{true, false, false} {
+		t.Errorf("equal in another order, to fewer rules, to more rules: %v, want only the first", got)
 	}
 }

@@ -3,6 +3,7 @@ package admission
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -230,8 +231,14 @@ func TestAdmissionTagIsTheHashOfTheDefinition(t *testing.T) {
 		return last.Value
 	}
 	one, again, other := tag(plainApp), tag(plainApp), tag(plainApp+`, "user": "9"`)
-	if len(one) != len("v1:")+64 || !strings.HasPrefix(one, "v1:") || one != again || one == other {
-		t.Errorf("hashes %q, %q, of another definition %q", one, again, other)
+	if !regexp.MustCompile("^v1:[0-9a-f]{64}$").MatchString(one) {
+		t.Errorf("hash %q, want v1: and 64 hexadecimal digits", one)
+	}
+	if one != again {
+		t.Errorf("hashes of the same definition %q and %q", one, again)
+	}
+	if one == other {
+		t.Errorf("hash %q also of another definition", one)
 	}
 }
 
@@ -242,8 +249,8 @@ func TestApplicationWithAComputedNameIsPutBehindTheProxy(t *testing.T) {
 		{"Name": {"Ref": "WorkloadName"}, "Image": "web", "EntryPoint": ["/web"], "HealthCheck": {"Command": ["CMD", "/web"]}, "PortMappings": [{"ContainerPort": 80}]}]}`
 	r := admit(t, []byte(doc), parseMesh(t, []byte(plainMesh)))
 	c := r.After.Definition.ContainerDefinitions[0]
-	if len(c.EntryPoint) < 2 || c.EntryPoint[1] != wrapper || len(c.MountPoints) != 1 {
-		t.Errorf("entryPoint %q, mounts %v", c.EntryPoint, c.MountPoints)
+	if len(c.MountPoints) != 1 || wrapperWords(c.EntryPoint) == 0 {
+		t.Errorf("mounts %v, want one; entryPoint %q, want %s", c.MountPoints, c.EntryPoint, wrapper)
 	}
 	want := "info ADM-COMPUTED $.ContainerDefinitions[0].Name: the name of this container is known at deployment " +
 		"only: the result of its health check is not sent to Consul"

@@ -62,7 +62,11 @@ func checkPopular(t *testing.T, image registry.Popular, command []string) {
 	}
 	signal, _ := workload.ParseStopSignal(image.StopSignal)
 	flag := slices.Index(line[:words], "-"+stopSignalFlag)
-	if held := signal != "" && signal != "TERM"; held != (flag > 0) || held && line[flag+1] != signal {
-		t.Errorf("%q, want the stop signal %s", line[:words], image.StopSignal)
+	got := ""
+	if flag > 0 {
+		got = line[flag+1]
+	}
+	if want := strings.TrimPrefix(signal, "TERM"); got != want {
+		t.Errorf("%q has the stop signal %q, want %q", line[:words], got, want)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -114,8 +115,9 @@ func TestOtherFamiliesAreUnknownToADefinitionWithoutFamily(t *testing.T) {
 	err := RoleChecker{IAM: iam, Path: "/", Families: noFamilies}.Check(t.Context(), r)
 	const want = "cannot determine which other families have the task role app: the family of this definition is " +
 		"known at deployment only"
-	if err != nil || len(r.Findings) != 1 || r.Findings[0].Message != want || r.Findings[0].Fix != "set Family" {
-		t.Errorf("error %v, findings %v", err, r.Findings)
+	wanted := []Finding{{codeRoleSharedUnknown, Info, "$.TaskRoleArn", want, "set Family"}}
+	if diff := cmp.Diff([]any{nil, wanted}, []any{err, r.Findings}); diff != "" {
+		t.Errorf("error and findings (-want +got):\n%s", diff)
 	}
 }
 

@@ -213,8 +213,9 @@ func TestTokenReceiverOfAnImageStartsAtOnce(t *testing.T) {
 	const receiver = `}, {"name": "token-receive", "image": "your/consul-ecs", "essential": false, "command": ["token-receive", "-stay"]`
 	r := admit(t, definition("", app+receiver), parseMesh(t, []byte(plainMesh)))
 	c := r.After.Definition.Container("token-receive")
-	if len(r.Findings) > 0 || len(c.EntryPoint) > 0 || !slices.Equal(c.Command, []string{"token-receive", "-stay"}) || len(c.DependsOn) > 0 {
-		t.Errorf("entryPoint %q, command %q, dependsOn %v, findings %v", c.EntryPoint, c.Command, c.DependsOn, r.Findings)
+	const want = "[] [] [token-receive -stay] []"
+	if got := fmt.Sprint(r.Findings, c.EntryPoint, c.Command, c.DependsOn); got != want {
+		t.Errorf("findings, entryPoint, command and dependsOn %s, want %s", got, want)
 	}
 	if got := len(r.After.Definition.ContainerDefinitions[0].EntryPoint); got != 5 {
 		t.Errorf("the application has %d words of entryPoint, want it wrapped", got)

@@ -189,8 +189,11 @@ func TestWrongSingleValues(t *testing.T) {
 			tc.change(&p)
 			_, err := Generate(p)
 			var invalid *InvalidError
-			if !errors.As(err, &invalid) || len(invalid.Violations) != 1 || invalid.Violations[0].Path != tc.want {
-				t.Errorf("error = %v, want one violation at %s", err, tc.want)
+			if !errors.As(err, &invalid) {
+				t.Fatalf("error %v, want an InvalidError", err)
+			}
+			if got := invalid.Violations; len(got) != 1 || got[0].Path != tc.want {
+				t.Errorf("violations %v, want one at %s", got, tc.want)
 			}
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -249,13 +250,16 @@ func FuzzParse(f *testing.F) {
 		if !json.Valid(doc) {
 			t.Fatalf("accepted what is no JSON: %q", doc)
 		}
-		if cfg.Proxy == nil || cfg.LogLevel == "" || cfg.ConsulLogin.Method == "" {
+		if cfg.Proxy == nil || slices.Contains([]string{cfg.LogLevel, cfg.ConsulLogin.Method}, "") {
 			t.Fatalf("defaults missing: %+v", cfg)
 		}
 		// The same text means the same again.
 		again, warningsAgain, err := config.Parse(doc)
-		if err != nil || !reflect.DeepEqual(cfg, again) || !cmp.Equal(warnings, warningsAgain) {
-			t.Fatalf("second parse differs: %v", err)
+		if diff := cmp.Diff([]any{nil, warnings}, []any{err, warningsAgain}); diff != "" {
+			t.Fatalf("error and warnings of the second parse (-want +got):\n%s", diff)
+		}
+		if !reflect.DeepEqual(cfg, again) {
+			t.Fatalf("configuration %+v, and %+v at the second parse", cfg, again)
 		}
 	})
 }

@@ -44,8 +44,9 @@ func TestChangedDocumentKeepsAllElse(t *testing.T) {
 	if diff := cmp.Diff(want, string(d.Bytes())); diff != "" {
 		t.Errorf("document (-want +got):\n%s", diff)
 	}
-	if err := d.Refresh(); err != nil || len(d.Definition.ContainerDefinitions) != 2 || d.Definition.CPU != "" {
-		t.Errorf("after the change: %+v, %v", d.Definition, err)
+	err = d.Refresh()
+	if diff := cmp.Diff([]any{nil, 2, ""}, []any{err, len(d.Definition.ContainerDefinitions), d.Definition.CPU}); diff != "" {
+		t.Errorf("error, containers and CPU after the change (-want +got):\n%s", diff)
 	}
 	const unified = `--- before
 +++ after

@@ -166,8 +166,9 @@ func TestNullIsAbsent(t *testing.T) {
 	if err != nil || len(d.Warnings) > 0 {
 		t.Fatal(err, d.Warnings)
 	}
-	if c := d.Definition.ContainerDefinitions[0]; !c.IsEssential() || c.HealthCheck != nil || c.Environment == nil {
-		t.Errorf("container %+v", c)
+	c := d.Definition.ContainerDefinitions[0]
+	if got := [3]bool{c.IsEssential(), c.HealthCheck != nil, c.Environment != nil}; got != [3]bool{true, false, true} {
+		t.Errorf("essential, has a health check, has an environment: %v, container %+v", got, c)
 	}
 }
 

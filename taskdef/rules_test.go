@@ -177,8 +177,8 @@ func TestEachRejectionBreaksOneRule(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
 			found := parse(t, changed(t, r.base, r.changes...)).Validate()
-			if len(found) != 1 || found[0].Code != r.code || found[0].Message != r.message {
-				t.Errorf("got %q\nwant %s: %s", found, r.code, r.message)
+			if len(found) != 1 || found[0].Code+found[0].Message != r.code+r.message {
+				t.Errorf("got %q\nwant one: %s: %s", found, r.code, r.message)
 			}
 		})
 	}
@@ -217,8 +217,9 @@ func TestEveryRuleHasARejection(t *testing.T) {
 	}
 	codes := map[string]bool{}
 	for _, r := range Rules() {
-		if codes[r.Code] || r.Fix == "" || r.Text == "" || len(r.Members) == 0 || (r.task == nil) == (r.each == nil) {
-			t.Errorf("bad rule %+v", r)
+		got := [4]bool{codes[r.Code], r.Fix == "" || r.Text == "", len(r.Members) == 0, (r.task == nil) == (r.each == nil)}
+		if got != [4]bool{} {
+			t.Errorf("code given before, no text, no members, not one function: %v of %+v", got, r)
 		}
 		codes[r.Code] = true
 		if exact[r.Code] && r.Wording == Ours {

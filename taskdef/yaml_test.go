@@ -66,8 +66,9 @@ func TestYAMLTemplateHasTheLongFormsOfFunctions(t *testing.T) {
 	if string(got) != want {
 		t.Errorf("image %s, want %s", got, want)
 	}
-	if c := d.Definition.ContainerDefinitions[0]; c.Environment[0].Value != "8080" || c.Environment[1].Value != "on" || len(d.Validate()) != 0 {
-		t.Errorf("environment %v, violations %v", c.Environment, d.Validate())
+	c := d.Definition.ContainerDefinitions[0]
+	if diff := cmp.Diff([]any{"8080", "on", 0}, []any{c.Environment[0].Value, c.Environment[1].Value, len(d.Validate())}); diff != "" {
+		t.Errorf("environment and violations (-want +got):\n%s", diff)
 	}
 	unknown := []string{
 		"$.Resources.Web.Properties.ContainerDefinitions[0].Command[3]", "$.Resources.Web.Properties.ContainerDefinitions[0].Image",
@@ -211,8 +212,9 @@ ContainerDefinitions:
       - {Name: F, Value: y}
 `)
 	c := d.Definition.ContainerDefinitions[0]
-	if !*c.Essential || *c.Privileged || *c.Memory != 64 || *c.CPU != 8 || *c.StopTimeout != 12 || !*c.ReadonlyRootFilesystem {
-		t.Errorf("container %+v", c)
+	got := []any{*c.Essential, *c.Privileged, *c.Memory, *c.CPU, *c.StopTimeout, *c.ReadonlyRootFilesystem}
+	if diff := cmp.Diff([]any{true, false, 64, 8, 12, true}, got); diff != "" {
+		t.Errorf("container (-want +got):\n%s", diff)
 	}
 	var values []string
 	for _, e := range c.Environment {

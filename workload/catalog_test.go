@@ -108,8 +108,8 @@ func TestGatewaysWithoutAnAgent(t *testing.T) {
 			if diff := cmp.Diff(checks, w.SyncChecks); diff != "" {
 				t.Errorf("checks -want +got:\n%s", diff)
 			}
-			if w.Gateway != tt.kind || w.Address != "10.0.0.9" || w.Transparent {
-				t.Errorf("workload = %+v", w)
+			if diff := cmp.Diff([]any{tt.kind, "10.0.0.9", false}, []any{w.Gateway, w.Address, w.Transparent}); diff != "" {
+				t.Errorf("kind, address and transparent (-want +got):\n%s", diff)
 			}
 			p := w.Proxy
 			if p.ID != id || p.Address != tt.address || p.Port != tt.port || !cmp.Equal(p.WAN, tt.wan) ||
