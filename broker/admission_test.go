@@ -27,7 +27,8 @@ func registered(t *testing.T, file string) (*taskdef.TaskDefinition, bool) {
 	}
 	d := doc.Definition
 	d.TaskDefinitionARN, d.Revision, d.Status, d.RegisteredAt = revisionOf, 7, "ACTIVE", 1.7e9
-	d.Compatibilities, d.RequiresAttributes = []string{"EC2", "FARGATE"}, []taskdef.KeyValue{{Name: "ecs.capability.task-eni"}}
+	d.Compatibilities, d.RequiresAttributes = []string{"EC2", "FARGATE"},
+		[]taskdef.KeyValue{{Name: "ecs.capability.task-eni"}}
 	for _, c := range d.ContainerDefinitions {
 		slices.Reverse(c.Environment)
 		slices.Reverse(c.Secrets)

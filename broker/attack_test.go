@@ -123,7 +123,8 @@ func TestForgedRequestReplacesNone(t *testing.T) {
 		w.listen("10.0.1.1:8080", nil)
 		id := accepted(t, c.ask())
 		pass(time.Second)
-		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.99.0.1", forged(t, c.arn, 8080)), http.StatusTooManyRequests, "in_progress")
+		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.99.0.1", forged(t, c.arn, 8080)),
+			http.StatusTooManyRequests, "in_progress")
 		w.listen("10.0.1.1:8080", c.pushed)
 		pass(10 * time.Second)
 		if s := w.state(id); s.State != "active" {
@@ -135,7 +136,8 @@ func TestForgedRequestReplacesNone(t *testing.T) {
 // A stranger learns nothing of a task, AWS or the broker from refusals; the audit log has all.
 func TestStrangersLearnNothingFromRefusals(t *testing.T) {
 	t.Parallel()
-	awsText := fmt.Errorf("AccessDeniedException: User: arn:aws:sts::123456789012:assumed-role/broker-role/s-1 is not authorized")
+	awsText := fmt.Errorf("AccessDeniedException: User: arn:aws:sts::123456789012:assumed-role/broker-role/s-1 is not " +
+		"authorized")
 	for name, tt := range map[string]struct {
 		change func(*world, *types.Task)
 		want   string // status and code for strangers
@@ -173,7 +175,8 @@ func TestStrangersLearnNothingFromRefusals(t *testing.T) {
 				tt.change(w, task)
 				w.ecs.change(c.arn, func(t *types.Task) { *t = *task })
 				answer := w.call(http.MethodPost, "/v1/token", elsewhere, c.request())
-				if e, _ := receiver.DecodeRefusal(answer.Body.Bytes()); fmt.Sprintf("%d %s", answer.Code, e.Code) != tt.want {
+				if e, _ := receiver.DecodeRefusal(answer.Body.Bytes()); fmt.Sprintf("%d %s", answer.Code,
+					e.Code) != tt.want {
 					t.Errorf("answer %d %s, want %s", answer.Code, answer.Body, tt.want)
 				}
 				for _, word := range []string{"123456789012", "payroll", "STOPPED", "role", "AccessDenied", "10.0."} {
@@ -203,8 +206,10 @@ func TestStrangersCannotReadTheStateOfARequest(t *testing.T) {
 
 // evil are texts that could forge a line or command a terminal.
 var evil = []string{
-	"\n{\"decision\":\"active\",\"alarm\":true}\n", "\r\nrequest active: task_arn=x", "\x1b[2J\x1b]0;owned\a", "\x00\x7f\u2028\u202e",
-	strings.Repeat("<", 15<<10), strings.Repeat("é", 7<<10), taskARN(1) + "\n", strings.ToUpper(taskARN(1)), taskARN(1) + strings.Repeat("0", 9<<10),
+	"\n{\"decision\":\"active\",\"alarm\":true}\n", "\r\nrequest active: task_arn=x", "\x1b[2J\x1b]0;owned\a",
+	"\x00\x7f\u2028\u202e",
+	strings.Repeat("<", 15<<10), strings.Repeat("é", 7<<10), taskARN(1) + "\n", strings.ToUpper(taskARN(1)),
+	taskARN(1) + strings.Repeat("0", 9<<10),
 }
 
 // No text of a stranger forges a line, or is longer than a bound in the logs.
@@ -220,8 +225,10 @@ func TestTextsOfStrangersAreCutInTheLogs(t *testing.T) {
 			w.call(http.MethodPost, "/v1/token", from(i), []byte(cluster))
 			w.call(http.MethodGet, "/v1/token/"+escaped(text), from(i), nil)
 			w.call(http.MethodGet, "/token?namespace="+escaped(text)+"&name="+escaped(text), from(i), nil)
-			w.call(http.MethodPost, "/v1/unwrap", from(i), []byte(`{"handle":`+quoted(t, text)+`,"request_id":`+quoted(t, text)+`}`))
-			w.call(http.MethodPost, "/v1/revoke", from(i), nil, "Authorization", "Bearer "+strings.ToValidUTF8(text, ""))
+			w.call(http.MethodPost, "/v1/unwrap", from(i),
+				[]byte(`{"handle":`+quoted(t, text)+`,"request_id":`+quoted(t, text)+`}`))
+			w.call(http.MethodPost, "/v1/revoke", from(i), nil, "Authorization", "Bearer "+strings.ToValidUTF8(text,
+				""))
 		}
 		lines := w.lines()
 		if len(lines) < 2*len(evil) {
@@ -308,7 +315,8 @@ func TestFloodOfStrangersHoldsBackNoTask(t *testing.T) {
 		if size := len(w.audit.String()) + len(w.log.String()); size > 200<<10 {
 			t.Errorf("%d bytes of logs after %d requests of strangers", size, sent)
 		}
-		wantRefused(t, w.call(http.MethodPost, "/v1/token", elsewhere, forged(t, taskARN(4999), 8080)), http.StatusNotFound, "unknown_task")
+		wantRefused(t, w.call(http.MethodPost, "/v1/token", elsewhere, forged(t, taskARN(4999), 8080)),
+			http.StatusNotFound, "unknown_task")
 		last := w.lines()
 		if last[len(last)-1].Omitted == 0 {
 			t.Errorf("no line states how many have none: %+v", last[len(last)-1])

@@ -99,7 +99,8 @@ func TestAuditLogStatesWhatItLost(t *testing.T) {
 		if failures != 2 {
 			t.Errorf("%d failures were reported", failures)
 		}
-		if lost := texts[len(texts)-2]; !strings.Contains(lost, `"decision":"lines_lost"`) || !strings.Contains(lost, `"lost":2`) {
+		if lost := texts[len(texts)-2]; !strings.Contains(lost, `"decision":"lines_lost"`) ||
+			!strings.Contains(lost, `"lost":2`) {
 			t.Errorf("room %d: the line before the last is %s", room, lost)
 		}
 		if last := texts[len(texts)-1]; !strings.Contains(last, `"request":"r4"`) {

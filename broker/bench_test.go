@@ -68,7 +68,8 @@ func BenchmarkLoad(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	_, _, err = client.ACL().PolicyCreate(&api.ACLPolicy{Name: "app", Rules: `key_prefix "app/" { policy = "read" }`}, nil)
+	_, _, err = client.ACL().PolicyCreate(&api.ACLPolicy{Name: "app", Rules: `key_prefix "app/" { policy = "read" }`},
+		nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -76,7 +77,8 @@ func BenchmarkLoad(b *testing.B) {
 	for _, name := range []string{"memory", "consul"} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				arns := tasks.Run(awstest.TaskGroup{Family: "app", Count: loadRate * int(loadTime/time.Second), Cluster: "shop"})
+				arns := tasks.Run(awstest.TaskGroup{Family: "app", Count: loadRate * int(loadTime/time.Second),
+					Cluster: "shop"})
 				loadBroker(b, consul, name, tasks, arns)
 				tasks.Stop(arns...)
 			}
@@ -85,7 +87,8 @@ func BenchmarkLoad(b *testing.B) {
 }
 
 func loadBroker(b *testing.B, consul *testkit.Consul, name string, tasks *awstest.ECS, arns []string) {
-	env := []string{"GOMAXPROCS=1", "AWS_ENDPOINT_URL_ECS=" + tasks.URL(), "AWS_ACCESS_KEY_ID=" + tasks.Simulator.Key.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + tasks.Simulator.Key.Secret}
+	env := []string{"GOMAXPROCS=1", "AWS_ENDPOINT_URL_ECS=" + tasks.URL(),
+		"AWS_ACCESS_KEY_ID=" + tasks.Simulator.Key.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + tasks.Simulator.Key.Secret}
 	if name == "consul" {
 		env = append(env, "CONSUL_HTTP_ADDR="+consul.HTTPAddr, "CONSUL_HTTP_TOKEN="+consul.Token)
 	}
@@ -118,8 +121,10 @@ func judge(b *testing.B, took []time.Duration, seconds, cpu, calls float64, busy
 	slices.Sort(took)
 	middle, slow := median(took), took[len(took)*99/100]
 	for unit, n := range map[string]float64{
-		"tokens/s": tokens / seconds, "ms-median": middle.Seconds() * 1000, "ms-p99": slow.Seconds() * 1000, "cpu-ms/token": cpu * 1000 / tokens,
-		"DescribeTasks/s": calls / seconds, "tasks/call": 2 * tokens / calls, // each is described before and after its delivery
+		"tokens/s": tokens / seconds, "ms-median": middle.Seconds() * 1000, "ms-p99": slow.Seconds() * 1000,
+		"cpu-ms/token":    cpu * 1000 / tokens,
+		"DescribeTasks/s": calls / seconds, "tasks/call": 2 * tokens / calls,
+		// each is described before and after its delivery
 	} {
 		b.ReportMetric(n, unit)
 	}
@@ -139,7 +144,8 @@ func judge(b *testing.B, took []time.Duration, seconds, cpu, calls float64, busy
 		b.Log("LATENCY NOT PROVEN: the broker has waited for a processor longer than it had one")
 	}
 	if b.Failed() {
-		b.Logf("%.0f tokens in %.1f s, %s in the median, %s for 99 %%, %.2f s of processor time, %.0f calls of DescribeTasks", tokens, seconds, middle, slow, cpu, calls)
+		b.Logf("%.0f tokens in %.1f s, %s in the median, %s for 99 %%, %.2f s of processor time, %.0f calls of "+
+			"DescribeTasks", tokens, seconds, middle, slow, cpu, calls)
 	}
 }
 
@@ -184,7 +190,8 @@ func receive(ctx context.Context, arn, file, address string, ca []byte) error {
 	if err != nil {
 		return err
 	}
-	return receiver.Run(ctx, receiver.Options{File: file, Port: listener.Addr().(*net.TCPAddr).Port, Limit: time.Minute}, receiver.Deps{
+	return receiver.Run(ctx, receiver.Options{File: file, Port: listener.Addr().(*net.TCPAddr).Port,
+		Limit: time.Minute}, receiver.Deps{
 		FirstTask: func(context.Context, time.Duration) (workload.Task, error) {
 			return workload.Task{Cluster: clusterARN, TaskARN: arn}, nil
 		},

@@ -82,7 +82,8 @@ type Broker struct {
 
 // New makes a broker that does nothing until lead.
 func New(o Options) *Broker {
-	b := &Broker{opt: o, pusher: newPusher(o.Dial), addresses: newAddresses(addressRate, addressBurst), refusals: newRefusals()}
+	b := &Broker{opt: o, pusher: newPusher(o.Dial), addresses: newAddresses(addressRate, addressBurst),
+		refusals: newRefusals()}
 	b.audit = newAudit(o.Audit, o.BackendName, func(err error) {
 		b.opt.Metrics.auditFailures.Add(1)
 		if b.unwritten.Level(err) == hclog.Warn { // a new cause, or a reminder
@@ -95,7 +96,8 @@ func New(o Options) *Broker {
 // auditable returns an error while the audit log cannot be written.
 func (b *Broker) auditable() error {
 	if err := b.audit.resume(); err != nil {
-		return later(http.StatusServiceUnavailable, "audit", busyPause, "the broker cannot write its audit log: no tokens until it can").because(err)
+		return later(http.StatusServiceUnavailable, "audit", busyPause,
+			"the broker cannot write its audit log: no tokens until it can").because(err)
 	}
 	return nil
 }

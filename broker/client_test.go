@@ -50,7 +50,8 @@ func (c *client) request() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.key, c.nonce = key, receiver.NewNonce()
-	body, err := json.Marshal(receiver.TokenRequest{Cluster: clusterARN, TaskARN: c.arn, CallbackPort: c.port, Nonce: c.nonce, PublicKey: key.Public()})
+	body, err := json.Marshal(receiver.TokenRequest{Cluster: clusterARN, TaskARN: c.arn, CallbackPort: c.port,
+		Nonce: c.nonce, PublicKey: key.Public()})
 	if err != nil {
 		c.t.Fatal(err)
 	}

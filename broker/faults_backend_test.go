@@ -51,7 +51,8 @@ func strangers(denied http.HandlerFunc) []http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 	}
 	return []http.HandlerFunc{
-		denied, status(http.StatusNoContent), status(http.StatusNotFound), http.NotFound, status(http.StatusServiceUnavailable), status(473),
+		denied, status(http.StatusNoContent), status(http.StatusNotFound), http.NotFound,
+		status(http.StatusServiceUnavailable), status(473),
 		http.RedirectHandler("http://127.0.0.1:1/elsewhere", http.StatusTemporaryRedirect).ServeHTTP,
 	}
 }
@@ -66,12 +67,16 @@ func (s *schedule) revoker() backend.Backend {
 	}
 	if s.backend.wraps {
 		o.server = s.vault
-		o.answers = append(strangers(func(w http.ResponseWriter, _ *http.Request) { vaultRefuses(w, 403, "permission denied") }),
+		o.answers = append(strangers(func(w http.ResponseWriter, _ *http.Request) {
+			vaultRefuses(w, 403, "permission denied")
+		}),
 			func(w http.ResponseWriter, r *http.Request) { vaultRefuses(w, 404, "no handler for route "+r.URL.Path) },
 			func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("<html>back soon</html>")) })
 	} else {
 		o.server = s.consul
-		o.answers = strangers(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "Permission denied", http.StatusForbidden) })
+		o.answers = strangers(func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "Permission denied", http.StatusForbidden)
+		})
 	}
 	turn := s.chance.n(len(o.answers))
 	o.answers = append(o.answers[turn:], o.answers[:turn]...)
@@ -80,7 +85,9 @@ func (s *schedule) revoker() backend.Backend {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		return &backend.VaultBackend{Client: client, Token: func() (secret.Value, error) { return secret.New("own"), nil }}
+		return &backend.VaultBackend{Client: client, Token: func() (secret.Value, error) {
+			return secret.New("own"), nil
+		}}
 	}
 	client, err := consulutil.NewClient(consulutil.Options{
 		Address: "https://consul", Wrap: func(http.RoundTripper) http.RoundTripper { return o },

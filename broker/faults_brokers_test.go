@@ -39,7 +39,8 @@ type brokerProcess struct {
 // startBroker starts a process, which is started again when it was killed.
 func (s *schedule) startBroker(place int) {
 	p := &brokerProcess{
-		s: s, url: fmt.Sprintf("https://broker-%d", place), skew: s.skew + time.Duration(place)*brokerSkew, known: map[string]bool{},
+		s: s, url: fmt.Sprintf("https://broker-%d", place), skew: s.skew + time.Duration(place)*brokerSkew,
+		known: map[string]bool{},
 	}
 	o := s.options
 	o.Source, o.Backend, o.Store, o.Dial = p, p, p, p.dial

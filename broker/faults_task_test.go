@@ -66,7 +66,8 @@ func (f *faultyTask) start() {
 	if err != nil {
 		f.s.errorf("%v", err)
 	}
-	options := receiver.Options{File: f.file, Port: 8080, Limit: faultTime, Stay: true, StopTimeout: taskdef.DefaultStopTimeout * time.Second}
+	options := receiver.Options{File: f.file, Port: 8080, Limit: faultTime, Stay: true,
+		StopTimeout: taskdef.DefaultStopTimeout * time.Second}
 	holder := receiver.TokenActions{Alive: r.alive}
 	if f.s.login {
 		holder.Revoke = r.revoke
@@ -78,7 +79,8 @@ func (f *faultyTask) start() {
 			FirstTask: func(ctx context.Context, limit time.Duration) (workload.Task, error) {
 				return awsutil.FirstTask(ctx, log, r.Task, limit)
 			},
-			Self: func() string { return "token-receive" }, Client: broker, Listen: r.listen, Actions: map[string]receiver.TokenActions{"fake": holder},
+			Self: func() string { return "token-receive" }, Client: broker, Listen: r.listen,
+			Actions: map[string]receiver.TokenActions{"fake": holder},
 			AwaitStopped: func(ctx context.Context, which func(workload.Task) []workload.Container) ([]string, error) {
 				return awsutil.AwaitStopped(ctx, log, r.Task, awsutil.AwaitPause, which)
 			},
@@ -168,7 +170,8 @@ func (r *receiverProcess) Task(context.Context) (workload.Task, error) {
 		status = "STOPPED"
 	}
 	return workload.Task{TaskARN: r.task.arn, Cluster: clusterARN, Containers: []workload.Container{
-		{Name: "token-receive", DesiredStatus: "RUNNING", KnownStatus: "RUNNING"}, {Name: "app", DesiredStatus: status, KnownStatus: status},
+		{Name: "token-receive", DesiredStatus: "RUNNING", KnownStatus: "RUNNING"}, {Name: "app", DesiredStatus: status,
+			KnownStatus: status},
 	}}, nil
 }
 

@@ -111,9 +111,12 @@ func playFaults(t *testing.T, seed uint64, brokers int) int {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
 		s := &schedule{
-			t: t, seed: seed, chance: &chance{rng: rand.New(rand.NewPCG(seed, 1)), start: now.Add(time.Millisecond), end: now.Add(faultTime)},
-			ports: map[string]*port{}, stopped: map[string]time.Time{}, two: map[string]time.Time{}, orphans: map[string]bool{},
-			redeemed: map[string]bool{}, granted: map[string]int{}, store: &MemoryStore{}, login: seed%3 == 1, long: seed%4 == 3,
+			t: t, seed: seed, chance: &chance{rng: rand.New(rand.NewPCG(seed, 1)), start: now.Add(time.Millisecond),
+				end: now.Add(faultTime)},
+			ports: map[string]*port{}, stopped: map[string]time.Time{}, two: map[string]time.Time{},
+			orphans:  map[string]bool{},
+			redeemed: map[string]bool{}, granted: map[string]int{}, store: &MemoryStore{}, login: seed%3 == 1,
+			long: seed%4 == 3,
 			skew: []time.Duration{0, 5 * time.Minute, -5 * time.Minute}[seed/3%3],
 		}
 		s.world = idleWorld(t, s.prepare)
@@ -178,7 +181,9 @@ func (s *schedule) live(n int, dir string) {
 			s.errorf("%v", err)
 			return
 		}
-		s.tasks.change(f.arn, func(t *types.Task) { *t, t.LastStatus = *runningTask(f.arn, f.ip), aws.String("PROVISIONING") })
+		s.tasks.change(f.arn, func(t *types.Task) {
+			*t, t.LastStatus = *runningTask(f.arn, f.ip), aws.String("PROVISIONING")
+		})
 		s.tasks.change(f.arn, func(t *types.Task) { t.LastStatus = aws.String("PENDING") })
 		s.mu.Lock()
 		s.all = append(s.all, f)
@@ -189,7 +194,9 @@ func (s *schedule) live(n int, dir string) {
 		if !end.Before(s.chance.end) {
 			return
 		}
-		s.tasks.change(f.arn, func(t *types.Task) { t.DesiredStatus, t.LastStatus = aws.String("STOPPED"), aws.String("STOPPING") })
+		s.tasks.change(f.arn, func(t *types.Task) {
+			t.DesiredStatus, t.LastStatus = aws.String("STOPPED"), aws.String("STOPPING")
+		})
 		if s.chance.n(2) == 0 {
 			f.end()
 		} else {
@@ -213,7 +220,8 @@ func (s *schedule) application(f *faultyTask, end time.Time) {
 			data, err = []byte(token), nil
 		}
 		if token != "" && !slices.Contains(s.backend.alive(f.arn), token) {
-			s.errorf("a call of %s failed: %s is dead, the file has %q\n%s\n%s", f.arn, token, data, f.log, s.history(f.arn))
+			s.errorf("a call of %s failed: %s is dead, the file has %q\n%s\n%s", f.arn, token, data, f.log,
+				s.history(f.arn))
 			return
 		}
 		if err != nil && (token != "" || !errors.Is(err, fs.ErrNotExist)) {
@@ -284,7 +292,8 @@ func (s *schedule) watch() {
 			n := s.liveTokens(f)
 			since, two := s.two[f.arn]
 			switch {
-			case n < 2, s.backend.wraps, f.ending(), s.outage.affects(time.Now()): // a wrapped token lives before the task has it
+			case n < 2, s.backend.wraps, f.ending(),
+				s.outage.affects(time.Now()): // a wrapped token lives before the task has it
 				delete(s.two, f.arn)
 			case !two:
 				s.two[f.arn] = time.Now()
@@ -351,7 +360,8 @@ func (s *schedule) history(arn string) string {
 	for text := range strings.Lines(s.audit.String()) {
 		var l line
 		if json.Unmarshal([]byte(text), &l) == nil && l.Task == arn {
-			fmt.Fprintln(&b, l.Time.Format("04:05.000"), l.Request[:4], l.Accessor, l.Decision, l.Attempt, l.Rotation, l.Reason)
+			fmt.Fprintln(&b, l.Time.Format("04:05.000"), l.Request[:4], l.Accessor, l.Decision, l.Attempt, l.Rotation,
+				l.Reason)
 		}
 	}
 	return b.String()

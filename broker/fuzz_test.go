@@ -44,7 +44,8 @@ func fuzzed(t *testing.T, send func(c *client) *httptest.ResponseRecorder) {
 func requestSeeds(f *testing.F) {
 	nonce := base64.StdEncoding.EncodeToString(make([]byte, 16))
 	f.Add([]byte(`{"cluster":"shop","task_arn":"` + taskARN(1) + `","nonce":"` + nonce + `"}`))
-	f.Add([]byte(`{"cluster":"` + clusterARN + `","task_arn":"` + taskARN(1) + `","callback_port":8080,"nonce":"` + nonce + `","public_key":"AA=="}`))
+	f.Add([]byte(`{"cluster":"` + clusterARN + `","task_arn":"` + taskARN(1) + `","callback_port":8080,"nonce":"` +
+		nonce + `","public_key":"AA=="}`))
 	f.Add([]byte(`{"cluster":"shop","task_arn":"x","callback_port":80,"nonce":"` + nonce + `"}`))
 	f.Add([]byte(`{}`))
 	f.Add([]byte(`null`))
@@ -53,7 +54,9 @@ func requestSeeds(f *testing.F) {
 func FuzzTokenRequest(f *testing.F) {
 	requestSeeds(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		fuzzed(t, func(c *client) *httptest.ResponseRecorder { return c.call(http.MethodPost, "/v1/token", c.ip, body) })
+		fuzzed(t, func(c *client) *httptest.ResponseRecorder {
+			return c.call(http.MethodPost, "/v1/token", c.ip, body)
+		})
 	})
 }
 
@@ -73,7 +76,8 @@ func FuzzRotateRequest(f *testing.F) {
 // FuzzBearer presents any credentials: without the token of a task nothing is rotated or
 // revoked.
 func FuzzBearer(f *testing.F) {
-	for _, seed := range []string{"", "Bearer ", "Bearer x", "bearer x", "Basic eDp5", "Bearer " + strings.Repeat("x", 20<<10)} {
+	for _, seed := range []string{"", "Bearer ", "Bearer x", "bearer x", "Basic eDp5",
+		"Bearer " + strings.Repeat("x", 20<<10)} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, authorization string) {
@@ -120,7 +124,8 @@ func FuzzOriginalRequest(f *testing.F) {
 // FuzzRecord starts a broker with any record: it reads it, looks at its tokens and keeps
 // or ends them.
 func FuzzRecord(f *testing.F) {
-	f.Add([]byte(`{"task_arn":"` + taskARN(1) + `","cluster":"` + clusterARN + `","tokens":[{"request_id":"r","accessor":"a","status":"live","address":"10.0.1.1","port":8080,"expires":"2100-01-01T00:00:00Z"}]}`))
+	f.Add([]byte(`{"task_arn":"` + taskARN(1) + `","cluster":"` + clusterARN +
+		`","tokens":[{"request_id":"r","accessor":"a","status":"live","address":"10.0.1.1","port":8080,"expires":"2100-01-01T00:00:00Z"}]}`))
 	f.Add([]byte(`{"task_arn":"x","tokens":[{"status":"replaced"},{"status":"pending"},{"status":"?","renewable":true}]}`))
 	f.Add([]byte(`{"tokens":[{},{}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -150,7 +155,8 @@ func FuzzAnnotations(f *testing.F) {
 	f.Add("global-management", "168h", "root", "-1h")
 	f.Add("", "", "app\tweb", "1m")
 	f.Fuzz(func(t *testing.T, policies, ttl, tagged, taggedTTL string) {
-		tags := []types.Tag{{Key: aws.String(policiesLabel), Value: &tagged}, {Key: aws.String(ttlLabel), Value: &taggedTTL}, {}}
+		tags := []types.Tag{{Key: aws.String(policiesLabel), Value: &tagged},
+			{Key: aws.String(ttlLabel), Value: &taggedTTL}, {}}
 		for _, r := range []Rules{{Policies: []string{"app", "w*"}}, {Policies: []string{"*"}, TrustTags: true}} {
 			for _, byLabel := range []annotations{{policiesLabel: policies, ttlLabel: ttl}, {}} {
 				s, err := r.annotations(byLabel, tags)

@@ -50,7 +50,8 @@ func (b *Broker) Handler() http.Handler {
 func (b *Broker) otherMethod(only string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", only)
-		b.answer(w, result{}, refuse(http.StatusMethodNotAllowed, "method", "%s takes %s, not %s", r.URL.Path, only, r.Method))
+		b.answer(w, result{}, refuse(http.StatusMethodNotAllowed, "method", "%s takes %s, not %s", r.URL.Path, only,
+			r.Method))
 	}
 }
 
@@ -91,7 +92,8 @@ func (b *Broker) leading(endpoint func(endpoints, *http.Request, caller) (result
 func (b *Broker) redirect(w http.ResponseWriter, r *http.Request) {
 	leader := b.leader.Load()
 	if leader == nil || *leader == "" {
-		b.answer(w, result{}, later(http.StatusServiceUnavailable, "no_leader", busyPause, "no broker leads at the moment"))
+		b.answer(w, result{}, later(http.StatusServiceUnavailable, "no_leader", busyPause,
+			"no broker leads at the moment"))
 		return
 	}
 	b.opt.Metrics.answers.Add(1, strconv.Itoa(http.StatusTemporaryRedirect))
@@ -149,7 +151,8 @@ func (b *Broker) caller(r *http.Request) (caller, error) {
 		return caller{peer: ip}, nil
 	}
 	if forwarded == "" {
-		err := refuse(http.StatusBadRequest, "address", "the proxy before the broker names no address of the caller: let it add X-Forwarded-For")
+		err := refuse(http.StatusBadRequest, "address",
+			"the proxy before the broker names no address of the caller: let it add X-Forwarded-For")
 		if b.unnamed.Level(err) == hclog.Warn { // again after a pause
 			b.opt.Log.Warn("a request was refused: a trusted proxy sent no X-Forwarded-For", logkey.Address, ip)
 		}
@@ -227,12 +230,15 @@ func (a endpoints) postRotate(r *http.Request, from caller) (result, error) {
 func bearerOf(r *http.Request) (secret.Value, error) {
 	scheme, bearer, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || bearer == "" {
-		return secret.Value{}, refuse(http.StatusUnauthorized, "no_bearer", "want the current token in Authorization: Bearer")
+		return secret.Value{}, refuse(http.StatusUnauthorized, "no_bearer",
+			"want the current token in Authorization: Bearer")
 	}
 	return secret.New(bearer), nil
 }
 
-func (a endpoints) accept(ctx context.Context, in receiver.TokenRequest, from caller, bearer secret.Value) (result, error) {
+func (a endpoints) accept(
+	ctx context.Context, in receiver.TokenRequest, from caller, bearer secret.Value,
+) (result, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestLimit)
 	defer cancel()
 	r, err := a.lead.submit(ctx, in, from, bearer)
@@ -265,7 +271,8 @@ func (a endpoints) postUnwrap(r *http.Request, from caller) (result, error) {
 func (b *Broker) health(w http.ResponseWriter, _ *http.Request) {
 	leads := b.leadership.Load() != nil
 	if !leads && b.leader.Load() == nil {
-		b.answer(w, result{}, later(http.StatusServiceUnavailable, "no_leader", busyPause, "no broker leads at the moment"))
+		b.answer(w, result{}, later(http.StatusServiceUnavailable, "no_leader", busyPause,
+			"no broker leads at the moment"))
 		return
 	}
 	if err := b.auditable(); leads && err != nil {

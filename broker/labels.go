@@ -41,7 +41,8 @@ func labels(d *taskdef.TaskDefinition) (annotations, error) {
 		for _, key := range []string{policiesLabel, ttlLabel} {
 			value, labelled := c.DockerLabels[key]
 			if earlier, ok := found[key]; labelled && ok && earlier != value {
-				return nil, fmt.Errorf("container %q has a different docker label %s than an earlier container", c.Name, key)
+				return nil, fmt.Errorf("container %q has a different docker label %s than an earlier container", c.Name,
+					key)
 			}
 			if labelled {
 				found[key] = value
@@ -90,11 +91,14 @@ func (r *Rules) annotations(byLabel annotations, tags []types.Tag) (subject, err
 func (r *Rules) policies(text string) ([]string, error) {
 	names := list(text)
 	if len(names) == 0 || len(names) > maxPolicies {
-		return nil, refuse(http.StatusUnprocessableEntity, "policies", "docker label %s has %d policies, want 1 to %d, separated by commas or spaces", policiesLabel, len(names), maxPolicies)
+		return nil, refuse(http.StatusUnprocessableEntity, "policies",
+			"docker label %s has %d policies, want 1 to %d, separated by commas or spaces", policiesLabel, len(names),
+			maxPolicies)
 	}
 	for _, name := range names {
 		if forbidden(name) || !matches(r.Policies, name) {
-			return nil, refuse(http.StatusUnprocessableEntity, "policies", "policy %q is not one that this broker issues", name)
+			return nil, refuse(http.StatusUnprocessableEntity, "policies",
+				"policy %q is not one that this broker issues", name)
 		}
 	}
 	return names, nil
@@ -114,11 +118,13 @@ func (r *Rules) lifetime(text string) (time.Duration, error) {
 	case text == taskLife && r.TaskLife:
 		return 0, nil
 	case text == taskLife:
-		return 0, refuse(http.StatusUnprocessableEntity, "ttl", "docker label %s is %q, and this broker issues no tokens without expiry", ttlLabel, text)
+		return 0, refuse(http.StatusUnprocessableEntity, "ttl",
+			"docker label %s is %q, and this broker issues no tokens without expiry", ttlLabel, text)
 	}
 	ttl, err := time.ParseDuration(text)
 	if err != nil || ttl < MinTTL || ttl > MaxTTL {
-		return 0, refuse(http.StatusUnprocessableEntity, "ttl", "docker label %s is %q, want a duration from %s to %s", ttlLabel, text, MinTTL, MaxTTL)
+		return 0, refuse(http.StatusUnprocessableEntity, "ttl", "docker label %s is %q, want a duration from %s to %s",
+			ttlLabel, text, MinTTL, MaxTTL)
 	}
 	return ttl, nil
 }

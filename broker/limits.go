@@ -107,7 +107,8 @@ type refusals struct {
 
 func newRefusals() *refusals {
 	return &refusals{
-		tasks: newAddresses(rate.Every(refusalEvery), refusalBurst), strangers: rate.NewLimiter(strangerRate, strangerBurst),
+		tasks: newAddresses(rate.Every(refusalEvery), refusalBurst), strangers: rate.NewLimiter(strangerRate,
+			strangerBurst),
 	}
 }
 

@@ -36,7 +36,8 @@ const (
 )
 
 // errNotDescribed is for callers that may be strangers: the logs have what AWS answered.
-var errNotDescribed = later(http.StatusBadGateway, "ecs", busyPause, "ECS did not describe the task or its definition; the log of the broker has the cause")
+var errNotDescribed = later(http.StatusBadGateway, "ecs", busyPause,
+	"ECS did not describe the task or its definition; the log of the broker has the cause")
 
 // TaskSource is the ECS API.
 type TaskSource interface {
@@ -81,7 +82,9 @@ type definition struct {
 	err      error
 }
 
-func newLookups(source TaskSource, run func(job func(life context.Context)) bool, called func(), failed func(error)) *lookups {
+func newLookups(
+	source TaskSource, run func(job func(life context.Context)) bool, called func(), failed func(error),
+) *lookups {
 	return &lookups{
 		source: source, run: run, called: called, failed: failed, budget: rate.NewLimiter(DescribeRate, DescribeRate/2),
 		open: map[string]*batch{}, known: map[string]*definition{},

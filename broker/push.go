@@ -78,7 +78,9 @@ func hangs(err error) bool {
 
 // push posts to a task when it is its turn, and returns the status. Slow is for a task whose last
 // push hung. presented reports whether the task has begun to redeem the handle.
-func (p pusher) push(ctx context.Context, to netip.AddrPort, body []byte, slow bool, presented func() bool) (int, error) {
+func (p pusher) push(
+	ctx context.Context, to netip.AddrPort, body []byte, slow bool, presented func() bool,
+) (int, error) {
 	slots := p.prompt
 	if slow {
 		slots = p.slow
@@ -152,7 +154,8 @@ func (d *delivery) run(ctx context.Context) {
 		d.lead.table.mu.Lock()
 		d.request.attempts++
 		d.lead.table.mu.Unlock()
-		status, err := d.lead.broker.pusher.push(life, to, body, slow, func() bool { return d.lead.table.presented(d.request) })
+		status, err := d.lead.broker.pusher.push(life, to, body, slow,
+			func() bool { return d.lead.table.presented(d.request) })
 		if err != nil && life.Err() != nil {
 			break
 		}
@@ -201,7 +204,8 @@ func (d *delivery) pushBody() ([]byte, error) {
 		return nil, err
 	}
 	p := receiver.Push{
-		Token: token, TTL: int(handleTTL / time.Second), CreationTime: time.Now().UTC(), WrappedAccessor: d.request.grant.Accessor,
+		Token: token, TTL: int(handleTTL / time.Second), CreationTime: time.Now().UTC(),
+		WrappedAccessor: d.request.grant.Accessor,
 	}
 	if len(d.request.in.Nonce) > 0 {
 		p.RequestID, p.Nonce = d.request.id, d.request.in.Nonce

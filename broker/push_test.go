@@ -79,7 +79,8 @@ func TestTokenOfAReplayedPushStays(t *testing.T) {
 		if !slices.Equal(redemptions, []int{http.StatusServiceUnavailable, http.StatusOK}) {
 			t.Fatalf("redemptions were answered %v", redemptions)
 		}
-		if s := w.state(id); s.State != "active" || s.Attempts != 2 || !slices.Equal(w.backend.alive(c.arn), []string{c.held()}) {
+		if s := w.state(id); s.State != "active" || s.Attempts != 2 || !slices.Equal(w.backend.alive(c.arn),
+			[]string{c.held()}) {
 			t.Errorf("%+v, tokens %v, the task has %q", s, w.backend.alive(c.arn), c.held())
 		}
 	})
@@ -154,7 +155,8 @@ func TestUnprovenRotationKeepsBothTokens(t *testing.T) {
 					w.listen("10.0.1.1:8080", c.pushed)
 					accepted(t, c.rotate())
 					pass(time.Minute)
-					if alive := w.backend.alive(c.arn); !slices.Equal(alive, []string{c.held()}) || c.held() != "secret-of-accessor-3" {
+					if alive := w.backend.alive(c.arn); !slices.Equal(alive, []string{c.held()}) ||
+						c.held() != "secret-of-accessor-3" {
 						t.Errorf("%v live, the task has %s", alive, c.held())
 					}
 				})
@@ -301,10 +303,12 @@ func TestRevocationOfAnEarlierTermIsAudited(t *testing.T) {
 		if len(lines) != 2 {
 			t.Fatalf("%+v", lines)
 		}
-		if l := lines[0]; !l.Alarm || l.Decision != "revocation_refused" || l.Peer != "10.0.1.250" || l.Accessor != "accessor-1" {
+		if l := lines[0]; !l.Alarm || l.Decision != "revocation_refused" || l.Peer != "10.0.1.250" ||
+			l.Accessor != "accessor-1" {
 			t.Errorf("%+v", l)
 		}
-		if l := lines[1]; l.Alarm || l.Task != c.arn || l.Accessor != "accessor-1" || l.Reason != "revoked by its holder" {
+		if l := lines[1]; l.Alarm || l.Task != c.arn || l.Accessor != "accessor-1" ||
+			l.Reason != "revoked by its holder" {
 			t.Errorf("%+v", l)
 		}
 	})

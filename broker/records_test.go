@@ -74,7 +74,8 @@ func TestLostAnswerOfAWriteDoesNotEndTheTerm(t *testing.T) {
 					if alive := w.backend.alive(c.arn); !slices.Equal(alive, []string{c.held()}) {
 						t.Errorf("%v live, the task has %s", alive, c.held())
 					}
-					if r, err := store.MemoryStore.Read(t.Context(), c.arn); err != nil || !slices.Equal(r.Tokens, lead.table.tasks[c.arn].record.Tokens) || len(r.Tokens) != 1 {
+					if r, err := store.MemoryStore.Read(t.Context(), c.arn); err != nil ||
+						!slices.Equal(r.Tokens, lead.table.tasks[c.arn].record.Tokens) || len(r.Tokens) != 1 {
 						t.Errorf("stored %+v, in memory %+v", r, lead.table.tasks[c.arn].record)
 					}
 				}, func(o *Options) { o.Store = store })
@@ -216,7 +217,8 @@ func TestTokenIsFoundAmongAnyNumberOfTasks(t *testing.T) {
 		memory := &MemoryStore{}
 		for n := range tasks {
 			r := Record{TaskARN: taskARN(1000 + n), Cluster: clusterARN, Tokens: []IssuedToken{{
-				RequestID: "r", Accessor: "a", Status: TokenLive, SecretHash: fmt.Sprint(n), Address: "10.0.0.1", Expires: time.Now().Add(time.Hour),
+				RequestID: "r", Accessor: "a", Status: TokenLive, SecretHash: fmt.Sprint(n), Address: "10.0.0.1",
+				Expires: time.Now().Add(time.Hour),
 			}}}
 			if _, err := memory.Save(t.Context(), r); err != nil {
 				t.Fatal(err)
@@ -230,7 +232,8 @@ func TestTokenIsFoundAmongAnyNumberOfTasks(t *testing.T) {
 		for round := range 3 {
 			before := used()
 			for n := range 1000 {
-				wantRefused(t, c.giveBack(fmt.Sprintf("10.%d.%d.%d", round, n/250, n%250), "x"), http.StatusUnauthorized, "unknown_token")
+				wantRefused(t, c.giveBack(fmt.Sprintf("10.%d.%d.%d", round, n/250, n%250), "x"),
+					http.StatusUnauthorized, "unknown_token")
 			}
 			least = min(least, used()-before)
 		}
@@ -256,7 +259,8 @@ func TestStopWaitsForARedemption(t *testing.T) {
 			t.Errorf("made %v, live %v at the end", w.backend.made, w.backend.tokens)
 		}
 		if records, err := w.options.Store.Load(t.Context()); err != nil || len(records) != 0 {
-			t.Errorf("records %+v, %v: the next broker would revoke the token again, and may not be able to", records, err)
+			t.Errorf("records %+v, %v: the next broker would revoke the token again, and may not be able to", records,
+				err)
 		}
 	})
 }
@@ -287,7 +291,8 @@ func TestTokensAreCountedWhileLeading(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T, w *world) {
 		count := func() string {
-			_, after, _ := strings.Cut(w.call(http.MethodGet, "/metrics", "10.9.9.9", nil).Body.String(), "\nconsul_ecs_token_broker_tokens ")
+			_, after, _ := strings.Cut(w.call(http.MethodGet, "/metrics", "10.9.9.9", nil).Body.String(),
+				"\nconsul_ecs_token_broker_tokens ")
 			value, _, _ := strings.Cut(after, "\n")
 			return value
 		}

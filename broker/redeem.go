@@ -32,7 +32,8 @@ const (
 )
 
 // errNotLeader is the answer to a request that another broker has to serve.
-var errNotLeader error = later(http.StatusServiceUnavailable, "no_leader", busyPause, "this broker is no longer the leader: request a token again")
+var errNotLeader error = later(http.StatusServiceUnavailable, "no_leader", busyPause,
+	"this broker is no longer the leader: request a token again")
 
 // redeemer exchanges handles for tokens.
 type redeemer struct{ lead *leadership }
@@ -99,7 +100,8 @@ func (d redeemer) claim(in receiver.UnwrapRequest, from caller) (*request, error
 func (d redeemer) exchange(ctx context.Context, r *request) (backend.Token, error) {
 	e := d.lead.table.entry(r)
 	if err := e.acquire(ctx); err != nil {
-		return backend.Token{}, d.release(r, later(http.StatusServiceUnavailable, "busy", busyPause, "the task's record is busy"))
+		return backend.Token{}, d.release(r, later(http.StatusServiceUnavailable, "busy", busyPause,
+			"the task's record is busy"))
 	}
 	defer e.release()
 	if err := d.prepare(ctx, e, r); err != nil {
@@ -146,7 +148,9 @@ func (d redeemer) exchange(ctx context.Context, r *request) (backend.Token, erro
 // undelivered returns the live tokens that the task does not have when it redeems a handle: all, or
 // for a rotation those after the one that it has shown. Those whose life is over are none.
 func (r *request) undelivered(rec *Record, now time.Time) []IssuedToken {
-	live := slices.DeleteFunc(slices.Clone(rec.Tokens), func(k IssuedToken) bool { return k.RequestID == r.id || k.Status != TokenLive })
+	live := slices.DeleteFunc(slices.Clone(rec.Tokens), func(k IssuedToken) bool {
+		return k.RequestID == r.id || k.Status != TokenLive
+	})
 	if r.bearer != "" {
 		i := slices.IndexFunc(live, func(k IssuedToken) bool { return k.SecretHash == r.bearer })
 		if i < 0 {

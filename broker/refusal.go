@@ -82,7 +82,8 @@ func (l *leadership) backendRefusal(r *request, what string, err error) error {
 		l.broker.audit.write(line{
 			Request: r.id, Task: r.in.TaskARN, Decision: "backend_refused", Reason: err.Error(), Alarm: true,
 		})
-		l.opt.Log.Error("the backend refuses the broker, tasks get no tokens", logkey.TaskARN, r.in.TaskARN, logkey.Error, err)
+		l.opt.Log.Error("the backend refuses the broker, tasks get no tokens", logkey.TaskARN, r.in.TaskARN,
+			logkey.Error, err)
 	}
 	return refuse(http.StatusUnprocessableEntity, receiver.BackendFailed, "%s: %v", what, err)
 }

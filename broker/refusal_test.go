@@ -18,7 +18,8 @@ import (
 
 // noPrivilege returns the answer of a backend that the broker's token has no privilege.
 func noPrivilege() error {
-	return &backend.Error{Op: "create the token of a task", Err: consulutil.WithClass(backend.ErrPrivilege, retry.Permanent), Remedy: "give it one"}
+	return &backend.Error{Op: "create the token of a task", Err: consulutil.WithClass(backend.ErrPrivilege,
+		retry.Permanent), Remedy: "give it one"}
 }
 
 // alarms returns the lines of the audit log that are alarms.
@@ -63,7 +64,8 @@ func TestRefusalOfTheBackendIsNamedToTasksAndOneAlarm(t *testing.T) {
 					c := w.task(n)
 					if operation == "issue" {
 						r := c.ask()
-						if wantRefused(t, r, http.StatusUnprocessableEntity, receiver.BackendFailed); !strings.Contains(r.Body.String(), cause) {
+						if wantRefused(t, r, http.StatusUnprocessableEntity,
+							receiver.BackendFailed); !strings.Contains(r.Body.String(), cause) {
 							t.Errorf("%s", r.Body)
 						}
 						return
@@ -71,7 +73,8 @@ func TestRefusalOfTheBackendIsNamedToTasksAndOneAlarm(t *testing.T) {
 					w.listen(c.ip+":8080", func(r *http.Request) int {
 						p, _ := c.open(r)
 						answer := c.unwrap(p.RequestID)
-						if wantRefused(t, answer, http.StatusUnprocessableEntity, receiver.BackendFailed); !strings.Contains(answer.Body.String(), cause) {
+						if wantRefused(t, answer, http.StatusUnprocessableEntity,
+							receiver.BackendFailed); !strings.Contains(answer.Body.String(), cause) {
 							t.Errorf("%s", answer.Body)
 						}
 						return http.StatusBadGateway
@@ -85,7 +88,8 @@ func TestRefusalOfTheBackendIsNamedToTasksAndOneAlarm(t *testing.T) {
 				for n := range 3 {
 					refused(n + 1)
 				}
-				if got := w.alarms(); len(got) != 1 || got[0].Decision != "backend_refused" || !strings.Contains(got[0].Reason, cause) {
+				if got := w.alarms(); len(got) != 1 || got[0].Decision != "backend_refused" ||
+					!strings.Contains(got[0].Reason, cause) {
 					t.Errorf("alarms %+v", got)
 				}
 				pass(alarmPause + 2*sweepInterval)
@@ -113,7 +117,8 @@ func TestFailedRevocationRaisesOneAlarm(t *testing.T) {
 			asked := time.Now()
 			r := c.giveBack(c.ip, c.held())
 			wantRefused(t, r, http.StatusServiceUnavailable, "not_revoked")
-			if text := r.Body.String(); !strings.Contains(text, "ends at "+end) || !strings.Contains(text, "the broker lacks a privilege") || time.Since(asked) > 0 {
+			if text := r.Body.String(); !strings.Contains(text, "ends at "+end) ||
+				!strings.Contains(text, "the broker lacks a privilege") || time.Since(asked) > 0 {
 				t.Errorf("after %s: %s", time.Since(asked), r.Body)
 			}
 		}
@@ -158,7 +163,8 @@ func TestCeilingIsAnsweredByWhatWaitingChanges(t *testing.T) {
 			status  int
 			code    string
 		}{
-			{&backend.Error{Op: `policy "app"`, Err: consulutil.WithClass(backend.ErrPolicy, retry.Permanent), Remedy: "create it"}, http.StatusUnprocessableEntity, "policies"},
+			{&backend.Error{Op: `policy "app"`, Err: consulutil.WithClass(backend.ErrPolicy, retry.Permanent),
+				Remedy: "create it"}, http.StatusUnprocessableEntity, "policies"},
 			{transient(), http.StatusServiceUnavailable, receiver.BackendFailed},
 			{noPrivilege(), http.StatusUnprocessableEntity, receiver.BackendFailed},
 		} {

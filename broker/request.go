@@ -85,7 +85,8 @@ type entry struct {
 func newEntry(r Record) *entry {
 	return &entry{
 		saving: make(chan struct{}, 1), record: r, used: time.Now(), nonces: map[string]time.Time{},
-		requests: rate.NewLimiter(rate.Every(taskEvery), taskBurst), rotates: rate.NewLimiter(rate.Every(rotateEvery), rotateBurst),
+		requests: rate.NewLimiter(rate.Every(taskEvery), taskBurst), rotates: rate.NewLimiter(rate.Every(rotateEvery),
+			rotateBurst),
 		unknown: rate.NewLimiter(rate.Every(taskEvery), taskBurst),
 	}
 }
@@ -114,9 +115,12 @@ func (e *entry) settled() bool {
 
 // submit verifies a request, reserves the task, and starts the delivery. Without the audit log
 // there are no tokens.
-func (l *leadership) submit(ctx context.Context, in receiver.TokenRequest, from caller, bearer secret.Value) (*request, error) {
+func (l *leadership) submit(
+	ctx context.Context, in receiver.TokenRequest, from caller, bearer secret.Value,
+) (*request, error) {
 	r := &request{
-		id: rand.Text(), in: in, caller: from, started: time.Now(), state: state{Phase: Received}, over: make(chan struct{}),
+		id: rand.Text(), in: in, caller: from, started: time.Now(), state: state{Phase: Received},
+		over: make(chan struct{}),
 	}
 	if !bearer.Empty() {
 		r.bearer = hashOf(bearer)
@@ -200,7 +204,8 @@ func (r *request) replaceable() bool {
 func (e *entry) admit(r *request, now time.Time) error {
 	_, holds := e.record.Proven(r.bearer)
 	if r.bearer != "" && !holds {
-		return refuse(http.StatusUnauthorized, receiver.UnknownToken, "the bearer is not the task's current token: request a new one")
+		return refuse(http.StatusUnauthorized, receiver.UnknownToken,
+			"the bearer is not the task's current token: request a new one")
 	}
 	if _, replayed := e.nonces[r.in.Nonce.String()]; replayed && r.in.Nonce != nil {
 		return refuse(http.StatusConflict, "replayed", "the nonce was used before")
@@ -213,11 +218,13 @@ func (e *entry) admit(r *request, now time.Time) error {
 		return nil
 	}
 	if current.Port != r.in.CallbackPort {
-		return refuse(http.StatusConflict, "delivered", "the task has its token already, delivered to port %d", current.Port)
+		return refuse(http.StatusConflict, "delivered", "the task has its token already, delivered to port %d",
+			current.Port)
 	}
 	e.regrants = slices.DeleteFunc(e.regrants, func(at time.Time) bool { return now.Sub(at) >= regrantWindow })
 	if len(e.regrants) >= maxRegrants {
-		return later(http.StatusTooManyRequests, "regrants", time.Minute, "the task got %d more tokens within %s", maxRegrants, regrantWindow)
+		return later(http.StatusTooManyRequests, "regrants", time.Minute, "the task got %d more tokens within %s",
+			maxRegrants, regrantWindow)
 	}
 	return nil
 }
@@ -267,7 +274,8 @@ func (l *leadership) issue(ctx context.Context, r *request) error {
 func (r *request) addTo(rec *Record) *IssuedToken {
 	if rec.Find(r.id) == nil {
 		k := IssuedToken{
-			RequestID: r.id, Accessor: r.grant.Accessor, Status: TokenPending, Address: r.subject.task.Address.String(), Port: r.in.CallbackPort,
+			RequestID: r.id, Accessor: r.grant.Accessor, Status: TokenPending, Address: r.subject.task.Address.String(),
+			Port: r.in.CallbackPort,
 		}
 		if r.subject.ttl > 0 {
 			k.Expires = time.Now().Add(r.subject.ttl + handleTTL)
@@ -326,7 +334,8 @@ func (l *leadership) act(r *request, a action, accessor, reason string) {
 		}
 	case doAlarm:
 		l.opt.Metrics.alarms.Add(1)
-		l.opt.Log.Error("a handle was misused, its token is revoked", logkey.TaskARN, r.in.TaskARN, logkey.Reason, reason)
+		l.opt.Log.Error("a handle was misused, its token is revoked", logkey.TaskARN, r.in.TaskARN, logkey.Reason,
+			reason)
 	case doAwait:
 		l.jobs.start(func(ctx context.Context) { l.awaitRedemption(ctx, r) })
 	case doRecheck:
@@ -352,11 +361,13 @@ func (l *leadership) log(r *request, phase Phase, reason string, alarm bool) {
 	out := line{
 		Request: r.id, Task: r.in.TaskARN, Peer: r.caller.peer.String(), Policies: s.policies, Accessor: r.accessor,
 		Handle: l.broker.audit.handle(r.handle), Decision: string(phase), Reason: reason,
-		Alarm: alarm, Rotation: r.bearer != "", Attempt: r.attempts, Duration: time.Since(r.started).Milliseconds(), ContradictingTags: s.contradicting,
-		Omitted: omitted,
+		Alarm: alarm, Rotation: r.bearer != "", Attempt: r.attempts, Duration: time.Since(r.started).Milliseconds(),
+		ContradictingTags: s.contradicting,
+		Omitted:           omitted,
 	}
 	if s.task.Address.IsValid() {
-		out.IP, out.Revision, out.TTL = s.task.Address.String(), s.task.Family+":"+strconv.Itoa(s.task.Revision), taskLife
+		out.IP, out.Revision, out.TTL = s.task.Address.String(), s.task.Family+":"+strconv.Itoa(s.task.Revision),
+			taskLife
 		if s.ttl > 0 {
 			out.TTL = s.ttl.String()
 		}

@@ -71,7 +71,8 @@ func TestOtherMethodsOfAnEndpointAreRefused(t *testing.T) {
 		c := w.task(1)
 		for _, tt := range []struct{ method, target, allow string }{
 			{http.MethodHead, "/token?name=" + c.arn + "&namespace=shop", "GET"}, {http.MethodPost, "/token", "GET"},
-			{http.MethodGet, "/v1/token", "POST"}, {http.MethodDelete, "/v1/token/r1", "GET"}, {http.MethodPost, "/v1/health", "GET"},
+			{http.MethodGet, "/v1/token", "POST"}, {http.MethodDelete, "/v1/token/r1", "GET"},
+			{http.MethodPost, "/v1/health", "GET"},
 		} {
 			answer := c.call(tt.method, tt.target, c.ip, nil)
 			wantRefused(t, answer, http.StatusMethodNotAllowed, "method")
@@ -111,7 +112,8 @@ func TestOriginalRequestPushesUnsealedHandle(t *testing.T) {
 		id := accepted(t, c.call(http.MethodGet, "/token?name="+c.arn[len(c.arn)-32:]+"&namespace=shop", c.ip, nil))
 		pass(time.Second)
 		at, err := time.Parse(time.RFC3339Nano, fmt.Sprint(pushed["creation_time"]))
-		if len(pushed) != 4 || pushed["ttl"] != 120.0 || pushed["wrapped_accessor"] != "accessor-1" || err != nil || time.Since(at) > time.Minute {
+		if len(pushed) != 4 || pushed["ttl"] != 120.0 || pushed["wrapped_accessor"] != "accessor-1" || err != nil ||
+			time.Since(at) > time.Minute {
 			t.Errorf("pushed %v", pushed)
 		}
 		if s := w.state(id); s.State != "active" {
@@ -124,7 +126,8 @@ func TestUnsealedRequestIsRefusedUnlessAllowed(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T, w *world) {
 		c := w.task(1)
-		wantRefused(t, c.call(http.MethodGet, "/token?name="+c.arn+"&namespace=shop", c.ip, nil), http.StatusBadRequest, "unsealed")
+		wantRefused(t, c.call(http.MethodGet, "/token?name="+c.arn+"&namespace=shop", c.ip, nil), http.StatusBadRequest,
+			"unsealed")
 	})
 }
 
@@ -166,12 +169,17 @@ func TestRequestFromElsewhereIsRefused(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T, w *world) {
 		c := w.task(1)
-		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.0.1.2", c.request()), http.StatusUnauthorized, "address")
-		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.0.1.2", c.request(), "X-Forwarded-For", c.ip), http.StatusUnauthorized, "address")
-		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.99.0.1", c.request(), "X-Forwarded-For", c.ip+", 10.0.1.2"), http.StatusUnauthorized, "address")
-		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.99.0.1", c.request(), "X-Forwarded-For", "x"), http.StatusBadRequest, "address")
+		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.0.1.2", c.request()), http.StatusUnauthorized,
+			"address")
+		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.0.1.2", c.request(), "X-Forwarded-For", c.ip),
+			http.StatusUnauthorized, "address")
+		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.99.0.1", c.request(), "X-Forwarded-For",
+			c.ip+", 10.0.1.2"), http.StatusUnauthorized, "address")
+		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.99.0.1", c.request(), "X-Forwarded-For", "x"),
+			http.StatusBadRequest, "address")
 		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.99.0.1", c.request()), http.StatusBadRequest, "address")
-		accepted(t, w.call(http.MethodPost, "/v1/token", "10.99.0.1", c.request(), "X-Forwarded-For", "10.0.1.2, "+c.ip))
+		accepted(t, w.call(http.MethodPost, "/v1/token", "10.99.0.1", c.request(), "X-Forwarded-For",
+			"10.0.1.2, "+c.ip))
 		if log := w.log.String(); strings.Count(log, "sent no X-Forwarded-For") != 1 {
 			t.Errorf("log %s", log)
 		}
@@ -344,7 +352,8 @@ func TestRequestsOfATaskAreLimited(t *testing.T) {
 			pass(time.Second)
 		}
 		wantRefused(t, c.ask(), http.StatusTooManyRequests, "rate")
-		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.0.1.7", c.request()), http.StatusUnauthorized, "address")
+		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.0.1.7", c.request()), http.StatusUnauthorized,
+			"address")
 		pass(100 * time.Second)
 		accepted(t, c.ask())
 	})
@@ -365,6 +374,7 @@ func TestRequestsOfAnAddressAreLimited(t *testing.T) {
 func TestLongBodyIsRefused(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T, w *world) {
-		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.0.1.7", make([]byte, 16<<10+1)), http.StatusRequestEntityTooLarge, "too_long")
+		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.0.1.7", make([]byte, 16<<10+1)),
+			http.StatusRequestEntityTooLarge, "too_long")
 	})
 }

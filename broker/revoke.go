@@ -19,13 +19,15 @@ func (a endpoints) postRevoke(r *http.Request, from caller) (result, error) {
 	e, k, found := a.lead.table.tokenOf(bearer)
 	switch {
 	case !found:
-		return result{}, refuse(http.StatusUnauthorized, receiver.UnknownToken, "the bearer is not a live token of this broker")
+		return result{}, refuse(http.StatusUnauthorized, receiver.UnknownToken,
+			"the bearer is not a live token of this broker")
 	case from.known() && from.client.String() != k.Address:
 		if a.lead.alarms.raise("elsewhere " + k.RequestID) {
 			a.lead.opt.Metrics.alarms.Add(1)
 			a.lead.broker.audit.write(line{
 				Request: k.RequestID, Task: e.record.TaskARN, Peer: from.peer.String(), Accessor: k.Accessor,
-				Decision: "revocation_refused", Reason: "the token was presented from " + from.client.String(), Alarm: true,
+				Decision: "revocation_refused", Reason: "the token was presented from " + from.client.String(),
+				Alarm: true,
 			})
 		}
 		return result{}, refuse(http.StatusUnauthorized, "address", "the request does not come from the task's address")
@@ -55,7 +57,8 @@ func (a endpoints) postRevoke(r *http.Request, from caller) (result, error) {
 		err = ctx.Err()
 	}
 	if a.lead.table.recorded(e, k.RequestID) {
-		return result{}, later(http.StatusServiceUnavailable, "not_revoked", busyPause, "the token is not revoked yet, the broker keeps trying, and it %s: %v", k.End(), err)
+		return result{}, later(http.StatusServiceUnavailable, "not_revoked", busyPause,
+			"the token is not revoked yet, the broker keeps trying, and it %s: %v", k.End(), err)
 	}
 	return result{status: http.StatusOK, body: map[string]bool{"revoked": true}}, nil
 }

@@ -94,7 +94,8 @@ func TestRefusedRevocationIsRepeatedUntilTheTokenIsGone(t *testing.T) {
 							t.Fatalf("tokens %v, want one whose revocation is refused", alive)
 						}
 						if n := asked(); n < 170 || n > 180+leaders*60 {
-							t.Errorf("%d calls in three hours, want one a minute, and a few more of each leader at first", n)
+							t.Errorf("%d calls in three hours, want one a minute, and a few more of each leader at "+
+								"first", n)
 						}
 						if n := len(w.alarms()); n < 3 || n > 4 {
 							t.Errorf("%d alarms in three hours, want one an hour of each leader", n)
@@ -148,7 +149,8 @@ func TestTokenThatTheRecordAloneKnowsIsRevoked(t *testing.T) {
 		lead.table.mu.Lock()
 		e := lead.table.tasks[c.arn]
 		lead.table.mu.Unlock()
-		if err := lead.records.save(t.Context(), e, func(rec *Record) { rec.Tokens[0].Status = TokenRevoking }); err != nil {
+		if err := lead.records.save(t.Context(), e,
+			func(rec *Record) { rec.Tokens[0].Status = TokenRevoking }); err != nil {
 			t.Fatal(err)
 		}
 		pass(2 * time.Minute)
@@ -179,7 +181,8 @@ func TestThousandsOfRefusedRevocationsAreFewCalls(t *testing.T) {
 	memory, refusing := &MemoryStore{}, &refusingBackend{}
 	for n := range tokens {
 		r := Record{TaskARN: taskARN(1000 + n), Cluster: clusterARN, Tokens: []IssuedToken{{
-			RequestID: fmt.Sprint(n), Accessor: fmt.Sprint("refused-", n), Status: TokenRevoking, Address: "10.0.0.1", Expires: time.Now().Add(24 * 365 * 100 * time.Hour),
+			RequestID: fmt.Sprint(n), Accessor: fmt.Sprint("refused-", n), Status: TokenRevoking, Address: "10.0.0.1",
+			Expires: time.Now().Add(24 * 365 * 100 * time.Hour),
 		}}}
 		if _, err := memory.Save(t.Context(), r); err != nil {
 			t.Fatal(err)

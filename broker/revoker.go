@@ -135,7 +135,8 @@ func (v *revoker) tryRevoke(ctx context.Context, r *revocation) error {
 	}
 	if v.table.request(r.requestID) == nil || v.alarms.wasRaised(r.alarm()) {
 		v.audit.write(line{
-			Request: r.requestID, Task: e.record.TaskARN, Accessor: r.accessor, Decision: string(Revoked), Reason: r.reason,
+			Request: r.requestID, Task: e.record.TaskARN, Accessor: r.accessor, Decision: string(Revoked),
+			Reason: r.reason,
 		})
 	}
 	return nil
@@ -181,7 +182,8 @@ func (v *revoker) reportFailure(r *revocation, err error) {
 	v.opt.Metrics.revokeFailures.Add(1)
 	task := r.entry.record.TaskARN
 	v.audit.write(line{
-		Request: r.requestID, Task: task, Accessor: r.accessor, Decision: "not_revoked", Reason: err.Error(), Alarm: true,
+		Request: r.requestID, Task: task, Accessor: r.accessor, Decision: "not_revoked", Reason: err.Error(),
+		Alarm: true,
 	})
 	v.opt.Log.Error(message, logkey.Accessor, r.accessor, logkey.TaskARN, task, logkey.Error, err)
 }

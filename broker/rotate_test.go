@@ -28,7 +28,8 @@ func TestRotationOverlaps(t *testing.T) {
 		pass(9 * time.Second)
 		alive := w.backend.alive(c.arn)
 		slices.Sort(alive)
-		if !slices.Equal(alive, []string{"secret-of-accessor-1", "secret-of-accessor-2"}) || c.held() != "secret-of-accessor-2" {
+		if !slices.Equal(alive, []string{"secret-of-accessor-1", "secret-of-accessor-2"}) ||
+			c.held() != "secret-of-accessor-2" {
 			t.Errorf("during the overlap %v, the task has %s", alive, c.held())
 		}
 		pass(2 * time.Second)
@@ -91,7 +92,8 @@ func TestRotationNeedsTheCurrentToken(t *testing.T) {
 		}
 		wantRefused(t, c.call(http.MethodPost, "/v1/rotate", c.ip, c.request()), http.StatusUnauthorized, "no_bearer")
 		for _, bearer := range []string{"x", other.held(), "accessor-1"} {
-			wantRefused(t, c.call(http.MethodPost, "/v1/rotate", c.ip, c.request(), "Authorization", "Bearer "+bearer), http.StatusUnauthorized, "unknown_token")
+			wantRefused(t, c.call(http.MethodPost, "/v1/rotate", c.ip, c.request(), "Authorization", "Bearer "+bearer),
+				http.StatusUnauthorized, "unknown_token")
 		}
 	})
 }
@@ -192,7 +194,8 @@ func TestRotationAfterARestart(t *testing.T) {
 		pass(time.Second)
 		w.restart() // within the overlap
 		pass(12 * time.Second)
-		if alive := w.backend.alive(c.arn); !slices.Equal(alive, []string{c.held()}) || c.held() != "secret-of-accessor-2" {
+		if alive := w.backend.alive(c.arn); !slices.Equal(alive, []string{c.held()}) ||
+			c.held() != "secret-of-accessor-2" {
 			t.Errorf("%v live, the task has %s", alive, c.held())
 		}
 	})
@@ -325,7 +328,8 @@ func TestFollowerRedirects(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {
-			done <- w.broker.Run(ctx, electorFunc(func(ctx context.Context, standby func(string) error, lead func(context.Context) error) error {
+			done <- w.broker.Run(ctx, electorFunc(func(ctx context.Context, standby func(string) error,
+				lead func(context.Context) error) error {
 				for {
 					select {
 					case name := <-holder:
@@ -353,7 +357,8 @@ func TestFollowerRedirects(t *testing.T) {
 		holder <- "https://broker-1.example.com:8443/"
 		pass(0)
 		r := c.call(http.MethodGet, "/token?name=a&namespace=b", c.ip, nil)
-		if got := r.Header().Get("Location"); r.Code != http.StatusTemporaryRedirect || got != "https://broker-1.example.com:8443/token?name=a&namespace=b" {
+		if got := r.Header().Get("Location"); r.Code != http.StatusTemporaryRedirect ||
+			got != "https://broker-1.example.com:8443/token?name=a&namespace=b" {
 			t.Errorf("%d to %q", r.Code, got)
 		}
 		turn <- struct{}{}
@@ -368,7 +373,8 @@ func TestFollowerRedirects(t *testing.T) {
 
 func TestBearerOfAnotherSchemeIsNone(t *testing.T) {
 	t.Parallel()
-	for header, want := range map[string]string{"Bearer s": "s", "bearer s": "s", "BEARER s": "s", "Bearer ": "", "Basic s": "", "s": "", "": ""} {
+	for header, want := range map[string]string{"Bearer s": "s", "bearer s": "s", "BEARER s": "s", "Bearer ": "",
+		"Basic s": "", "s": "", "": ""} {
 		r := httptest.NewRequest(http.MethodPost, "/v1/rotate", nil)
 		r.Header.Set("Authorization", header)
 		if got, err := bearerOf(r); got.Reveal() != want || (err == nil) != (want != "") {

@@ -31,8 +31,10 @@ func TestStatesAreSafe(t *testing.T) {
 		}
 	}
 	for _, want := range []state{
-		{Received, false}, {Verified, false}, {Wrapped, false}, {Pushing, false}, {Pushing, true}, {Accepted, false}, {Accepted, true},
-		{Active, true}, {Rejected, false}, {Conflict, false}, {Expired, false}, {Expired, true}, {Failed, false}, {Failed, true}, {Revoked, false}, {Revoked, true},
+		{Received, false}, {Verified, false}, {Wrapped, false}, {Pushing, false}, {Pushing, true}, {Accepted, false},
+		{Accepted, true},
+		{Active, true}, {Rejected, false}, {Conflict, false}, {Expired, false}, {Expired, true}, {Failed, false},
+		{Failed, true}, {Revoked, false}, {Revoked, true},
 	} {
 		if !reached[want] {
 			t.Errorf("%v is never reached", want)
@@ -56,7 +58,8 @@ func checkTransition(t *testing.T, s state, e event, next state, actions []actio
 		t.Errorf("%v, event %d: active", s, e)
 	}
 	// Whatever ends without the token having ended by itself is revoked, here or by postRevoke.
-	if next.final() && next.Phase != Rejected && e != tokenEnded && e != returned && !slices.Contains(actions, doRevoke) {
+	if next.final() && next.Phase != Rejected && e != tokenEnded && e != returned &&
+		!slices.Contains(actions, doRevoke) {
 		t.Errorf("%v, event %d: %v and no revocation", s, e, next)
 	}
 	if alarm := slices.Contains(actions, doAlarm); alarm != (e == misused || e == unredeemed) {
@@ -66,7 +69,8 @@ func checkTransition(t *testing.T, s state, e event, next state, actions []actio
 
 func TestPausesBetweenPushes(t *testing.T) {
 	t.Parallel()
-	want := []time.Duration{0, 500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 8 * time.Second, 8 * time.Second}
+	want := []time.Duration{0, 500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second,
+		8 * time.Second, 8 * time.Second}
 	for attempt, middle := range want {
 		low, high := time.Hour, time.Duration(0)
 		for range 2000 {

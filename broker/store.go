@@ -167,7 +167,8 @@ func (k KVStore) write(ctx context.Context, taskARN string, op *api.KVTxnOp) (ui
 	switch {
 	case err != nil:
 	case !ok && answer != nil && len(answer.Errors) > 0 && strings.Contains(answer.Errors[0].What, "Permission denied"):
-		err = api.StatusError{Code: http.StatusForbidden, Body: answer.Errors[0].What} // the transaction's status is 409
+		err = api.StatusError{Code: http.StatusForbidden,
+			Body: answer.Errors[0].What} // the transaction's status is 409
 	case !ok:
 		err = ErrStale
 	}

@@ -23,7 +23,8 @@ func kvStore(t testing.TB, token string) KVStore {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return KVStore{Client: client, Prefix: fmt.Sprintf("consul-ecs/token-broker/%s-%d/tasks/", strings.ReplaceAll(t.Name(), "/", "-"), time.Now().UnixNano())}
+	return KVStore{Client: client, Prefix: fmt.Sprintf("consul-ecs/token-broker/%s-%d/tasks/",
+		strings.ReplaceAll(t.Name(), "/", "-"), time.Now().UnixNano())}
 }
 
 // TestStores: all stores keep records in the same way.
@@ -46,10 +47,11 @@ func TestStores(t *testing.T) {
 			if got := load(); len(got) != 0 {
 				t.Fatalf("a new store has %v", got)
 			}
-			r := Record{TaskARN: testTask, Cluster: "arn:aws:ecs:us-east-1:123456789012:cluster/shop", Tokens: []IssuedToken{{
-				RequestID: "r", Accessor: "a", Status: TokenLive, SecretHash: "h", Address: "10.0.0.1", Port: 8080,
-				Expires: time.Date(2026, 11, 22, 1, 2, 3, 4, time.UTC), Renewable: true,
-			}}}
+			r := Record{TaskARN: testTask, Cluster: "arn:aws:ecs:us-east-1:123456789012:cluster/shop",
+				Tokens: []IssuedToken{{
+					RequestID: "r", Accessor: "a", Status: TokenLive, SecretHash: "h", Address: "10.0.0.1", Port: 8080,
+					Expires: time.Date(2026, 11, 22, 1, 2, 3, 4, time.UTC), Renewable: true,
+				}}}
 			var err error
 			if r.Version, err = s.Save(t.Context(), r); err != nil || r.Version == 0 {
 				t.Fatalf("version %d, %v", r.Version, err)
@@ -121,7 +123,8 @@ func TestStoreNamesTheRuleItNeeds(t *testing.T) {
 	}
 	s := kvStore(t, testkit.Grant(t, client, `key_prefix "" { policy = "read" }`))
 	_, err = s.Save(t.Context(), Record{TaskARN: testTask, Tokens: []IssuedToken{{RequestID: "r"}}})
-	if err == nil || errors.Is(err, ErrStale) || consulutil.Classify(err) != retry.Permanent || !strings.Contains(err.Error(), `key_prefix "`+s.Prefix+`" { policy = "write" }`) {
+	if err == nil || errors.Is(err, ErrStale) || consulutil.Classify(err) != retry.Permanent ||
+		!strings.Contains(err.Error(), `key_prefix "`+s.Prefix+`" { policy = "write" }`) {
 		t.Errorf("got %v", err)
 	}
 }

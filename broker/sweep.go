@@ -40,7 +40,8 @@ func (s sweeper) resume(ctx context.Context) {
 			default:
 				s.lead.jobs.start(func(ctx context.Context) {
 					if k.Status != TokenPending || retry.Sleep(ctx, redemptionLimit) == nil {
-						s.lead.revoker.revoke(ctx, revocation{entry: e, requestID: k.RequestID, accessor: k.Accessor, reason: unfinished})
+						s.lead.revoker.revoke(ctx, revocation{entry: e, requestID: k.RequestID, accessor: k.Accessor,
+							reason: unfinished})
 					}
 				})
 			}

@@ -46,8 +46,11 @@ func TestStoppedTaskLosesItsTokenWithinTwoMinutes(t *testing.T) {
 		"stopped": func(e *fakeECS, arn string) {
 			e.change(arn, func(t *types.Task) { t.LastStatus = aws.String("STOPPED") })
 		},
-		"forgotten":       func(e *fakeECS, arn string) { e.mu.Lock(); delete(e.tasks, arn); e.mu.Unlock() },
-		"cluster deleted": func(e *fakeECS, _ string) { e.fail(&awsutil.NoClusterError{Inactive: true, Err: errFault}) },
+		"forgotten": func(e *fakeECS, arn string) { e.mu.Lock(); delete(e.tasks, arn); e.mu.Unlock() },
+		"cluster deleted": func(e *fakeECS,
+			_ string) {
+			e.fail(&awsutil.NoClusterError{Inactive: true, Err: errFault})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -175,7 +178,9 @@ func TestStoppingTaskKeepsItsToken(t *testing.T) {
 		c := w.task(1)
 		accepted(t, c.ask())
 		pass(5 * time.Second)
-		w.ecs.change(c.arn, func(t *types.Task) { t.DesiredStatus, t.LastStatus = aws.String("STOPPED"), aws.String("STOPPING") })
+		w.ecs.change(c.arn, func(t *types.Task) {
+			t.DesiredStatus, t.LastStatus = aws.String("STOPPED"), aws.String("STOPPING")
+		})
 		pass(5 * time.Minute)
 		if alive := w.backend.alive(c.arn); len(alive) != 1 {
 			t.Errorf("tokens %v", alive)
@@ -190,7 +195,8 @@ func TestSweepGetsThroughAnyNumberOfTasks(t *testing.T) {
 	memory := &MemoryStore{}
 	for n := range tasks {
 		r := Record{TaskARN: taskARN(1000 + n), Cluster: clusterARN, Tokens: []IssuedToken{{
-			RequestID: fmt.Sprint(n), Accessor: "a", Status: TokenLive, Address: "10.0.0.1", Expires: time.Now().Add(24 * 365 * 100 * time.Hour),
+			RequestID: fmt.Sprint(n), Accessor: "a", Status: TokenLive, Address: "10.0.0.1",
+			Expires: time.Now().Add(24 * 365 * 100 * time.Hour),
 		}}}
 		if _, err := memory.Save(t.Context(), r); err != nil {
 			t.Fatal(err)

@@ -112,9 +112,12 @@ func (t *taskTable) setRecord(e *entry, stored Record) {
 func (t *taskTable) forget(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	maps.DeleteFunc(t.requests, func(_ string, r *request) bool { return r.state.final() && now.Sub(r.ended) > retention })
+	maps.DeleteFunc(t.requests, func(_ string, r *request) bool {
+		return r.state.final() && now.Sub(r.ended) > retention
+	})
 	maps.DeleteFunc(t.tasks, func(_ string, e *entry) bool {
 		maps.DeleteFunc(e.nonces, func(_ string, at time.Time) bool { return now.Sub(at) > regrantWindow })
-		return len(e.record.Tokens) == 0 && now.Sub(e.used) > regrantWindow && (e.live == nil || !e.live.state.live()) && e.settled()
+		return len(e.record.Tokens) == 0 && now.Sub(e.used) > regrantWindow &&
+			(e.live == nil || !e.live.state.live()) && e.settled()
 	})
 }

@@ -72,7 +72,8 @@ func (l *leadership) identify(r *request) error {
 	}
 	r.in.TaskARN = sent
 	if r.in.CallbackPort < l.opt.Rules.MinPort || r.in.CallbackPort > l.opt.Rules.MaxPort {
-		return refuse(http.StatusBadRequest, "port", "callback_port %d: want %d to %d", r.in.CallbackPort, l.opt.Rules.MinPort, l.opt.Rules.MaxPort)
+		return refuse(http.StatusBadRequest, "port", "callback_port %d: want %d to %d", r.in.CallbackPort,
+			l.opt.Rules.MinPort, l.opt.Rules.MaxPort)
 	}
 	if len(r.in.PublicKey) == 0 && !l.opt.AllowUnsealed {
 		return refuse(http.StatusBadRequest, "unsealed", "this broker pushes sealed handles only: send a public_key")
@@ -112,7 +113,8 @@ func (r *Rules) cluster(name string) (awsutil.Cluster, error) {
 		}
 	}
 	if len(found) != 1 {
-		return awsutil.Cluster{}, refuse(http.StatusNotFound, "unknown_cluster", "cluster %q is not one of this broker's, or two of them have this name: send the ARN", short(name))
+		return awsutil.Cluster{}, refuse(http.StatusNotFound, "unknown_cluster",
+			"cluster %q is not one of this broker's, or two of them have this name: send the ARN", short(name))
 	}
 	return found[0], nil
 }
@@ -142,7 +144,8 @@ func (r *Rules) check(c awsutil.Cluster, arn string, t *types.Task) (netip.Addr,
 	switch status := aws.ToString(t.LastStatus); status {
 	case "PENDING", "ACTIVATING", awsutil.TaskRunning: // a task waits for its token before it runs
 	case "PROVISIONING":
-		return netip.Addr{}, later(http.StatusTooEarly, "no_network", networkPause, "the task has no network interface yet")
+		return netip.Addr{}, later(http.StatusTooEarly, "no_network", networkPause,
+			"the task has no network interface yet")
 	default:
 		return netip.Addr{}, refuse(http.StatusGone, "stopping", "the task's status is %s", status)
 	}
@@ -161,13 +164,17 @@ func (r *Rules) origin(t *types.Task) error {
 	case !permits(r.Families, family):
 		return refuse(http.StatusUnprocessableEntity, "family", "tokens are not for family %q", family)
 	case !permits(r.Groups, aws.ToString(t.Group)):
-		return refuse(http.StatusUnprocessableEntity, "group", "tokens are not for task group %q", aws.ToString(t.Group))
+		return refuse(http.StatusUnprocessableEntity, "group", "tokens are not for task group %q",
+			aws.ToString(t.Group))
 	case !permits(r.StartedBy, aws.ToString(t.StartedBy)):
-		return refuse(http.StatusUnprocessableEntity, "started_by", "tokens are not for tasks started by %q", aws.ToString(t.StartedBy))
+		return refuse(http.StatusUnprocessableEntity, "started_by", "tokens are not for tasks started by %q",
+			aws.ToString(t.StartedBy))
 	case r.RefuseExecuteCommand && t.EnableExecuteCommand:
-		return refuse(http.StatusUnprocessableEntity, "execute_command", "tokens are not for tasks in which ECS Exec is enabled")
+		return refuse(http.StatusUnprocessableEntity, "execute_command",
+			"tokens are not for tasks in which ECS Exec is enabled")
 	case !r.AllowOverrides && overridden(t.Overrides):
-		return refuse(http.StatusUnprocessableEntity, "overrides", "the task overrides the command, environment or roles of its task definition")
+		return refuse(http.StatusUnprocessableEntity, "overrides",
+			"the task overrides the command, environment or roles of its task definition")
 	}
 	return nil
 }
@@ -191,7 +198,8 @@ func (r *Rules) address(t *types.Task) (netip.Addr, error) {
 		}
 	}
 	if len(found) > 1 || len(found) == 0 && aws.ToString(t.LastStatus) == awsutil.TaskRunning {
-		return netip.Addr{}, refuse(http.StatusUnprocessableEntity, "network_mode", "the task has %d network interfaces, want 1: network mode awsvpc", len(found))
+		return netip.Addr{}, refuse(http.StatusUnprocessableEntity, "network_mode",
+			"the task has %d network interfaces, want 1: network mode awsvpc", len(found))
 	}
 	text := ""
 	for _, a := range found {
@@ -202,11 +210,13 @@ func (r *Rules) address(t *types.Task) (netip.Addr, error) {
 		}
 	}
 	if text == "" {
-		return netip.Addr{}, later(http.StatusTooEarly, "no_network", networkPause, "the task's network interface is not attached yet")
+		return netip.Addr{}, later(http.StatusTooEarly, "no_network", networkPause,
+			"the task's network interface is not attached yet")
 	}
 	ip, err := netip.ParseAddr(text)
 	if err != nil || !ip.Is4() || !r.reachable(ip) {
-		return ip, refuse(http.StatusUnprocessableEntity, "address", "the task's address %q is not in the permitted networks", text)
+		return ip, refuse(http.StatusUnprocessableEntity, "address",
+			"the task's address %q is not in the permitted networks", text)
 	}
 	return ip, nil
 }
@@ -258,9 +268,12 @@ type subject struct {
 func (r *Rules) definition(d *definition) error {
 	switch {
 	case r.RequireAdmission && !d.admitted:
-		return refuse(http.StatusUnprocessableEntity, "admission", "the task definition has no tag %s with its own hash: register what consul-ecs admit writes, with its tags", taskdef.SealTag)
+		return refuse(http.StatusUnprocessableEntity, "admission",
+			"the task definition has no tag %s with its own hash: register what consul-ecs admit writes, with its tags",
+			taskdef.SealTag)
 	case r.RequireDigests && d.unpinned != "":
-		return refuse(http.StatusUnprocessableEntity, "image_digest", "image %s can be replaced: name it by its digest in the task definition, NAME@sha256:...", d.unpinned)
+		return refuse(http.StatusUnprocessableEntity, "image_digest",
+			"image %s can be replaced: name it by its digest in the task definition, NAME@sha256:...", d.unpinned)
 	}
 	return nil
 }

@@ -31,51 +31,92 @@ func TestVerificationOfATask(t *testing.T) {
 		change func(*Rules, *types.Task)
 		want   string // status and code
 	}{
-		"as it should be":  {func(*Rules, *types.Task) {}, ""},
-		"pending":          {set(func(t *types.Task) { t.LastStatus = aws.String("PENDING") }), ""},
-		"activating":       {set(func(t *types.Task) { t.LastStatus = aws.String("ACTIVATING") }), ""},
-		"provisioning":     {set(func(t *types.Task) { t.LastStatus, t.Attachments = aws.String("PROVISIONING"), nil }), "425 no_network"},
-		"deactivating":     {set(func(t *types.Task) { t.LastStatus = aws.String("DEACTIVATING") }), "410 stopping"},
-		"stopped":          {set(func(t *types.Task) { t.LastStatus = aws.String("STOPPED") }), "410 stopping"},
-		"unknown status":   {set(func(t *types.Task) { t.LastStatus = nil }), "410 stopping"},
-		"to be stopped":    {set(func(t *types.Task) { t.DesiredStatus = aws.String("STOPPED") }), "410 stopping"},
-		"another cluster":  {set(func(t *types.Task) { t.ClusterArn = aws.String(clusterARN + "2") }), "404 unknown_task"},
-		"another task":     {set(func(t *types.Task) { t.TaskArn = aws.String(taskARN(2)) }), "404 unknown_task"},
-		"no interface":     {set(func(t *types.Task) { t.Attachments = nil }), "422 network_mode"},
-		"no interface yet": {set(func(t *types.Task) { t.LastStatus, t.Attachments = aws.String("PENDING"), nil }), "425 no_network"},
-		"two interfaces":   {set(func(t *types.Task) { t.Attachments = append(t.Attachments, t.Attachments...) }), "422 network_mode"},
-		"attaching":        {set(func(t *types.Task) { t.Attachments[0].Status = aws.String("ATTACHING") }), "425 no_network"},
+		"as it should be": {func(*Rules, *types.Task) {}, ""},
+		"pending":         {set(func(t *types.Task) { t.LastStatus = aws.String("PENDING") }), ""},
+		"activating":      {set(func(t *types.Task) { t.LastStatus = aws.String("ACTIVATING") }), ""},
+		"provisioning": {set(func(t *types.Task) { t.LastStatus, t.Attachments = aws.String("PROVISIONING"), nil }),
+			"425 no_network"},
+		"deactivating":   {set(func(t *types.Task) { t.LastStatus = aws.String("DEACTIVATING") }), "410 stopping"},
+		"stopped":        {set(func(t *types.Task) { t.LastStatus = aws.String("STOPPED") }), "410 stopping"},
+		"unknown status": {set(func(t *types.Task) { t.LastStatus = nil }), "410 stopping"},
+		"to be stopped":  {set(func(t *types.Task) { t.DesiredStatus = aws.String("STOPPED") }), "410 stopping"},
+		"another cluster": {set(func(t *types.Task) { t.ClusterArn = aws.String(clusterARN + "2") }),
+			"404 unknown_task"},
+		"another task": {set(func(t *types.Task) { t.TaskArn = aws.String(taskARN(2)) }), "404 unknown_task"},
+		"no interface": {set(func(t *types.Task) { t.Attachments = nil }), "422 network_mode"},
+		"no interface yet": {set(func(t *types.Task) { t.LastStatus, t.Attachments = aws.String("PENDING"), nil }),
+			"425 no_network"},
+		"two interfaces": {set(func(t *types.Task) { t.Attachments = append(t.Attachments, t.Attachments...) }),
+			"422 network_mode"},
+		"attaching": {set(func(t *types.Task) { t.Attachments[0].Status = aws.String("ATTACHING") }),
+			"425 no_network"},
 		"other attachment": {set(func(t *types.Task) {
 			t.Attachments = append(t.Attachments, types.Attachment{Type: aws.String("Service Connect")})
 		}), ""},
-		"no address":     {set(func(t *types.Task) { t.Attachments[0].Details = nil }), "425 no_network"},
-		"outside":        {set(func(t *types.Task) { t.Attachments = interfaceAt("192.0.2.1") }), "422 address"},
-		"not an address": {set(func(t *types.Task) { t.Attachments = interfaceAt("10.0.0.1.example.com") }), "422 address"},
-		"loopback":       {func(r *Rules, t *types.Task) { r.Networks = anywhere(); t.Attachments = interfaceAt("127.0.0.1") }, "422 address"},
-		"metadata":       {func(r *Rules, t *types.Task) { r.Networks = anywhere(); t.Attachments = interfaceAt("169.254.169.254") }, "422 address"},
-		"task metadata":  {func(r *Rules, t *types.Task) { r.Networks = anywhere(); t.Attachments = interfaceAt("169.254.170.2") }, "422 address"},
-		"unspecified":    {func(r *Rules, t *types.Task) { r.Networks = anywhere(); t.Attachments = interfaceAt("0.0.0.0") }, "422 address"},
-		"multicast":      {func(r *Rules, t *types.Task) { r.Networks = anywhere(); t.Attachments = interfaceAt("224.0.0.1") }, "422 address"},
+		"no address": {set(func(t *types.Task) { t.Attachments[0].Details = nil }), "425 no_network"},
+		"outside":    {set(func(t *types.Task) { t.Attachments = interfaceAt("192.0.2.1") }), "422 address"},
+		"not an address": {set(func(t *types.Task) { t.Attachments = interfaceAt("10.0.0.1.example.com") }),
+			"422 address"},
+		"loopback": {func(r *Rules,
+			t *types.Task) {
+			r.Networks = anywhere()
+			t.Attachments = interfaceAt("127.0.0.1")
+		}, "422 address"},
+		"metadata": {func(r *Rules,
+			t *types.Task) {
+			r.Networks = anywhere()
+			t.Attachments = interfaceAt("169.254.169.254")
+		}, "422 address"},
+		"task metadata": {func(r *Rules,
+			t *types.Task) {
+			r.Networks = anywhere()
+			t.Attachments = interfaceAt("169.254.170.2")
+		}, "422 address"},
+		"unspecified": {func(r *Rules,
+			t *types.Task) {
+			r.Networks = anywhere()
+			t.Attachments = interfaceAt("0.0.0.0")
+		}, "422 address"},
+		"multicast": {func(r *Rules,
+			t *types.Task) {
+			r.Networks = anywhere()
+			t.Attachments = interfaceAt("224.0.0.1")
+		}, "422 address"},
 		"mapped loopback": {func(r *Rules, t *types.Task) {
 			r.Networks = anywhere()
 			t.Attachments = interfaceAt("::ffff:127.0.0.1")
 		}, "422 address"},
-		"command":             {container(types.ContainerOverride{Command: []string{"sh"}}), "422 overrides"},
-		"environment":         {container(types.ContainerOverride{Environment: []types.KeyValuePair{{}}}), "422 overrides"},
-		"environment file":    {container(types.ContainerOverride{EnvironmentFiles: []types.EnvironmentFile{{}}}), "422 overrides"},
-		"cpu":                 {container(types.ContainerOverride{Cpu: aws.Int32(1)}), ""},
-		"task role":           {set(func(t *types.Task) { t.Overrides.TaskRoleArn = aws.String("arn") }), "422 overrides"},
-		"execution role":      {set(func(t *types.Task) { t.Overrides.ExecutionRoleArn = aws.String("arn") }), "422 overrides"},
-		"permitted overrides": {func(r *Rules, t *types.Task) { r.AllowOverrides = true; t.Overrides.TaskRoleArn = aws.String("arn") }, ""},
-		"without overrides":   {set(func(t *types.Task) { t.Overrides = nil }), ""},
-		"family":              {func(r *Rules, _ *types.Task) { r.Families = []string{"web"} }, ""},
-		"other family":        {func(r *Rules, _ *types.Task) { r.Families = []string{"db", "we"} }, "422 family"},
-		"group":               {func(r *Rules, _ *types.Task) { r.Groups = []string{"service:*"} }, ""},
-		"other group":         {func(r *Rules, _ *types.Task) { r.Groups = []string{"family:*"} }, "422 group"},
-		"started by":          {func(r *Rules, _ *types.Task) { r.StartedBy = []string{"ecs-svc/*"} }, ""},
-		"started by another":  {func(r *Rules, t *types.Task) { r.StartedBy = []string{"ecs-svc/*"}; t.StartedBy = nil }, "422 started_by"},
-		"exec":                {func(r *Rules, t *types.Task) { r.RefuseExecuteCommand, t.EnableExecuteCommand = true, true }, "422 execute_command"},
-		"definition":          {set(func(t *types.Task) { t.TaskDefinitionArn = aws.String("web:7") }), "422 definition"},
+		"command": {container(types.ContainerOverride{Command: []string{"sh"}}), "422 overrides"},
+		"environment": {container(types.ContainerOverride{Environment: []types.KeyValuePair{{}}}),
+			"422 overrides"},
+		"environment file": {container(types.ContainerOverride{EnvironmentFiles: []types.EnvironmentFile{{}}}),
+			"422 overrides"},
+		"cpu": {container(types.ContainerOverride{Cpu: aws.Int32(1)}), ""},
+		"task role": {set(func(t *types.Task) { t.Overrides.TaskRoleArn = aws.String("arn") }),
+			"422 overrides"},
+		"execution role": {set(func(t *types.Task) { t.Overrides.ExecutionRoleArn = aws.String("arn") }),
+			"422 overrides"},
+		"permitted overrides": {func(r *Rules,
+			t *types.Task) {
+			r.AllowOverrides = true
+			t.Overrides.TaskRoleArn = aws.String("arn")
+		}, ""},
+		"without overrides": {set(func(t *types.Task) { t.Overrides = nil }), ""},
+		"family":            {func(r *Rules, _ *types.Task) { r.Families = []string{"web"} }, ""},
+		"other family":      {func(r *Rules, _ *types.Task) { r.Families = []string{"db", "we"} }, "422 family"},
+		"group":             {func(r *Rules, _ *types.Task) { r.Groups = []string{"service:*"} }, ""},
+		"other group":       {func(r *Rules, _ *types.Task) { r.Groups = []string{"family:*"} }, "422 group"},
+		"started by":        {func(r *Rules, _ *types.Task) { r.StartedBy = []string{"ecs-svc/*"} }, ""},
+		"started by another": {func(r *Rules,
+			t *types.Task) {
+			r.StartedBy = []string{"ecs-svc/*"}
+			t.StartedBy = nil
+		}, "422 started_by"},
+		"exec": {func(r *Rules, t *types.Task) {
+			r.RefuseExecuteCommand, t.EnableExecuteCommand = true, true
+		}, "422 execute_command"},
+		"definition": {set(func(t *types.Task) { t.TaskDefinitionArn = aws.String("web:7") }),
+			"422 definition"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -139,17 +180,23 @@ func TestAnnotations(t *testing.T) {
 		"negative":           {labels: annotations{policiesLabel: "web", ttlLabel: "-1h"}, want: "422 ttl"},
 		"too short":          {labels: annotations{policiesLabel: "web", ttlLabel: "30s"}, want: "422 ttl"},
 		"task":               {labels: annotations{policiesLabel: "web", ttlLabel: "task"}, want: "422 ttl"},
-		"permitted task":     {labels: annotations{policiesLabel: "web", ttlLabel: "task"}, taskLife: true, want: "[web] 0s []"},
-		"not a duration":     {labels: annotations{policiesLabel: "web", ttlLabel: "x"}, want: "422 ttl"},
-		"contradicting tag":  {labels: annotations{policiesLabel: "web"}, tags: tags(policiesLabel, "default"), want: "[web] 72h0m0s [" + policiesLabel + "]"},
-		"tag alone":          {tags: tags(policiesLabel, "web"), want: "422 policies"},
-		"trusted tag":        {tags: tags(policiesLabel, "web default", ttlLabel, "2h", "x", "y"), trust: true, want: "[web default] 2h0m0s []"},
-		"label beats tag":    {labels: annotations{policiesLabel: "web"}, tags: tags(policiesLabel, "default"), trust: true, want: "[web] 72h0m0s [" + policiesLabel + "]"},
-		"tag like the label": {labels: annotations{policiesLabel: "web,app"}, tags: tags(policiesLabel, "web app"), want: "[web app] 72h0m0s []"},
+		"permitted task": {labels: annotations{policiesLabel: "web", ttlLabel: "task"}, taskLife: true,
+			want: "[web] 0s []"},
+		"not a duration": {labels: annotations{policiesLabel: "web", ttlLabel: "x"}, want: "422 ttl"},
+		"contradicting tag": {labels: annotations{policiesLabel: "web"}, tags: tags(policiesLabel, "default"),
+			want: "[web] 72h0m0s [" + policiesLabel + "]"},
+		"tag alone": {tags: tags(policiesLabel, "web"), want: "422 policies"},
+		"trusted tag": {tags: tags(policiesLabel, "web default", ttlLabel, "2h", "x", "y"), trust: true,
+			want: "[web default] 2h0m0s []"},
+		"label beats tag": {labels: annotations{policiesLabel: "web"}, tags: tags(policiesLabel, "default"),
+			trust: true, want: "[web] 72h0m0s [" + policiesLabel + "]"},
+		"tag like the label": {labels: annotations{policiesLabel: "web,app"}, tags: tags(policiesLabel, "web app"),
+			want: "[web app] 72h0m0s []"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := Rules{Policies: []string{"default", "w*", "app", "*-management", "*-Management", "[rR]*"}, TrustTags: tt.trust, TaskLife: tt.taskLife}
+			r := Rules{Policies: []string{"default", "w*", "app", "*-management", "*-Management", "[rR]*"},
+				TrustTags: tt.trust, TaskLife: tt.taskLife}
 			s, err := r.annotations(tt.labels, tt.tags)
 			got := fmt.Sprint(s.policies, s.ttl, s.contradicting)
 			if err != nil {
@@ -165,13 +212,15 @@ func TestAnnotations(t *testing.T) {
 func TestLabelsOfContainersMustAgree(t *testing.T) {
 	t.Parallel()
 	d := &taskdef.TaskDefinition{ContainerDefinitions: []taskdef.Container{
-		{DockerLabels: map[string]string{policiesLabel: "web"}}, {Name: "b", DockerLabels: map[string]string{ttlLabel: "1h"}},
+		{DockerLabels: map[string]string{policiesLabel: "web"}},
+		{Name: "b", DockerLabels: map[string]string{ttlLabel: "1h"}},
 	}}
 	if got, err := labels(d); err != nil || len(got) != 2 || got[policiesLabel] != "web" || got[ttlLabel] != "1h" {
 		t.Errorf("got %v, %v", got, err)
 	}
 	d.ContainerDefinitions[1].DockerLabels[policiesLabel] = "web,admin"
-	if _, err := labels(d); err == nil || err.Error() != `container "b" has a different docker label consul.hashicorp.com/policies than an earlier container` {
+	if _, err := labels(d); err == nil ||
+		err.Error() != `container "b" has a different docker label consul.hashicorp.com/policies than an earlier container` {
 		t.Errorf("got %v", err)
 	}
 }
@@ -185,7 +234,8 @@ func TestContradictingTagIsAudited(t *testing.T) {
 		})
 		accepted(t, c.ask())
 		pass(time.Second)
-		if !slices.Equal(w.backend.issued[0].Policies, []string{"app"}) || !strings.Contains(w.audit.String(), `"contradicting_tags":["consul.hashicorp.com/policies"]`) {
+		if !slices.Equal(w.backend.issued[0].Policies, []string{"app"}) || !strings.Contains(w.audit.String(),
+			`"contradicting_tags":["consul.hashicorp.com/policies"]`) {
 			t.Errorf("policies %v, audit log\n%s", w.backend.issued[0].Policies, w.audit)
 		}
 	})

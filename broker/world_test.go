@@ -137,16 +137,19 @@ func (e *fakeECS) change(arn string, change func(*types.Task)) {
 func runningTask(arn, ip string) *types.Task {
 	return &types.Task{
 		TaskArn: aws.String(arn), ClusterArn: aws.String(clusterARN), TaskDefinitionArn: aws.String(revisionOf),
-		DesiredStatus: aws.String("RUNNING"), LastStatus: aws.String("RUNNING"), AvailabilityZone: aws.String("us-east-1a"),
-		Group: aws.String("service:web-service"), StartedBy: aws.String("ecs-svc/1"), Attachments: interfaceAt(ip),
-		Overrides: &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{{Name: aws.String("app")}}},
+		DesiredStatus: aws.String("RUNNING"), LastStatus: aws.String("RUNNING"),
+		AvailabilityZone: aws.String("us-east-1a"),
+		Group:            aws.String("service:web-service"), StartedBy: aws.String("ecs-svc/1"),
+		Attachments: interfaceAt(ip),
+		Overrides:   &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{{Name: aws.String("app")}}},
 	}
 }
 
 func interfaceAt(ip string) []types.Attachment {
 	return []types.Attachment{{
 		Type: aws.String("ElasticNetworkInterface"), Status: aws.String("ATTACHED"),
-		Details: []types.KeyValuePair{{Name: aws.String("subnetId"), Value: aws.String("s")}, {Name: aws.String("privateIPv4Address"), Value: aws.String(ip)}},
+		Details: []types.KeyValuePair{{Name: aws.String("subnetId"), Value: aws.String("s")},
+			{Name: aws.String("privateIPv4Address"), Value: aws.String(ip)}},
 	}}
 }
 
@@ -223,7 +226,8 @@ func (f *fakeBackend) Redeem(_ context.Context, g backend.Grant) (backend.Token,
 		f.created(g.Request)
 	}
 	m := f.create(g)
-	return backend.Token{Secret: secret.New(m.secret), Accessor: m.accessor, Policies: g.Request.Policies, Expires: m.expires, Period: f.period}, nil
+	return backend.Token{Secret: secret.New(m.secret), Accessor: m.accessor, Policies: g.Request.Policies,
+		Expires: m.expires, Period: f.period}, nil
 }
 
 func (f *fakeBackend) Revoke(_ context.Context, accessor string) error {
@@ -304,13 +308,16 @@ func idleWorld(t *testing.T, change ...func(*Options)) *world {
 	}
 	w := &world{
 		t: t, audit: &buffer{}, log: &buffer{}, inside: map[string]func(*http.Request) int{},
-		ecs:     &fakeECS{tasks: map[string]*types.Task{}, labels: map[string]string{policiesLabel: "app", ttlLabel: "1h"}},
+		ecs: &fakeECS{tasks: map[string]*types.Task{}, labels: map[string]string{policiesLabel: "app",
+			ttlLabel: "1h"}},
 		backend: &fakeBackend{tokens: map[string]made{}},
 	}
 	w.options = Options{
-		Rules:  Rules{Clusters: []awsutil.Cluster{c}, Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, MinPort: 1024, MaxPort: 65535, Policies: []string{"app", "default", "web"}},
-		Source: w.ecs, Backend: w.backend, BackendName: "fake", Store: &MemoryStore{}, Dial: w.dial, Audit: w.audit, Metrics: NewMetrics("test"),
-		Log: hclog.New(&hclog.LoggerOptions{Output: w.log, Level: hclog.Debug}),
+		Rules: Rules{Clusters: []awsutil.Cluster{c}, Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+			MinPort: 1024, MaxPort: 65535, Policies: []string{"app", "default", "web"}},
+		Source: w.ecs, Backend: w.backend, BackendName: "fake", Store: &MemoryStore{}, Dial: w.dial, Audit: w.audit,
+		Metrics: NewMetrics("test"),
+		Log:     hclog.New(&hclog.LoggerOptions{Output: w.log, Level: hclog.Debug}),
 	}
 	for _, f := range change {
 		f(&w.options)

@@ -84,7 +84,10 @@ func isTerminal(w io.Writer) bool {
 
 // run answers every query and judges all answers together. The report is nil
 // when only the server was asked. The writer keeps its error.
-func (q *aclQuestion) run(ctx context.Context, inv *cli.Invocation, args []string, write func(io.Writer, *aclrules.Report, []aclrules.Answer) error) error {
+func (q *aclQuestion) run(
+	ctx context.Context, inv *cli.Invocation, args []string, write func(io.Writer, *aclrules.Report,
+		[]aclrules.Answer) error,
+) error {
 	queries, err := q.parse(inv, args)
 	if err != nil {
 		return err
@@ -111,7 +114,8 @@ func (q *aclQuestion) run(ctx context.Context, inv *cli.Invocation, args []strin
 // to do about it. JSON has it in every answer that it matters to.
 func (q *aclQuestion) warn(inv *cli.Invocation, report *aclrules.Report) {
 	w := inv.Stderr
-	if token, err := consulutil.EffectiveToken(consulutil.Options{TokenFile: q.tokenFile}); q.shown() && err == nil && token == "" {
+	if token, err := consulutil.EffectiveToken(consulutil.Options{TokenFile: q.tokenFile}); q.shown() && err == nil &&
+		token == "" {
 		fmt.Fprintln(w, "note: CONSUL_HTTP_TOKEN is not set: these are the rights of requests without a token")
 	}
 	if report == nil {
@@ -138,7 +142,9 @@ func (q *aclQuestion) parse(inv *cli.Invocation, args []string) ([]aclrules.Quer
 		return nil, exit.Usagef("-engine %q: want resolver, server or both", q.engine)
 	}
 	if len(args)%2 != 0 {
-		return nil, exit.Usagef("%q has no access: want pairs of RESOURCE[:SEGMENT] and ACCESS, such as service:web write", args[len(args)-1])
+		return nil,
+			exit.Usagef("%q has no access: want pairs of RESOURCE[:SEGMENT] and ACCESS, such as service:web write",
+				args[len(args)-1])
 	}
 	var queries []aclrules.Query
 	var errs []error
@@ -178,7 +184,8 @@ func (q *aclQuestion) parseFile(inv *cli.Invocation, add func(where, what, acces
 		// A segment may have spaces: the access is the last word.
 		at := strings.LastIndexAny(line, " \t")
 		if at < 0 {
-			errs = append(errs, fmt.Errorf("-queries line %d: %q has no access: want RESOURCE[:SEGMENT] ACCESS", i+1, line))
+			errs = append(errs, fmt.Errorf("-queries line %d: %q has no access: want RESOURCE[:SEGMENT] ACCESS", i+1,
+				line))
 			continue
 		}
 		add(fmt.Sprintf("-queries line %d: ", i+1), strings.TrimSpace(line[:at]), line[at+1:])
@@ -194,7 +201,9 @@ const (
 )
 
 // answers asks the engines.
-func (q *aclQuestion) answers(ctx context.Context, inv *cli.Invocation, queries []aclrules.Query) (*aclrules.Report, []aclrules.Answer, error) {
+func (q *aclQuestion) answers(
+	ctx context.Context, inv *cli.Invocation, queries []aclrules.Query,
+) (*aclrules.Report, []aclrules.Answer, error) {
 	if err := q.check(); err != nil {
 		return nil, nil, err
 	}
@@ -219,11 +228,14 @@ func byRules(report *aclrules.Report, queries []aclrules.Query) []aclrules.Answe
 	return all
 }
 
-func (q *aclQuestion) byServer(ctx context.Context, inv *cli.Invocation, queries []aclrules.Query) (*aclrules.Report, []aclrules.Answer, error) {
+func (q *aclQuestion) byServer(
+	ctx context.Context, inv *cli.Invocation, queries []aclrules.Query,
+) (*aclrules.Report, []aclrules.Answer, error) {
 	allowed, err := q.ask(ctx, queries)
 	switch {
 	case consulutil.UnknownToken(err):
-		report := aclrules.NewReport(aclrules.Resolution{Refused: fmt.Errorf("the token: %w", aclrules.ErrNotFound)}, aclrules.Unknown)
+		report := aclrules.NewReport(aclrules.Resolution{Refused: fmt.Errorf("the token: %w", aclrules.ErrNotFound)},
+			aclrules.Unknown)
 		return report, byRules(report, queries), nil
 	case consulutil.ACLsDisabled(err):
 		report := aclrules.NewReport(aclrules.Resolution{Disabled: aclrules.ErrDisabled}, aclrules.Unknown)
@@ -242,7 +254,9 @@ func (q *aclQuestion) byServer(ctx context.Context, inv *cli.Invocation, queries
 
 // byBoth compares. A server without the endpoint leaves our own reading, and so
 // does one that has no such token or no ACLs, which the report states.
-func (q *aclQuestion) byBoth(ctx context.Context, inv *cli.Invocation, queries []aclrules.Query) (*aclrules.Report, []aclrules.Answer, error) {
+func (q *aclQuestion) byBoth(
+	ctx context.Context, inv *cli.Invocation, queries []aclrules.Query,
+) (*aclrules.Report, []aclrules.Answer, error) {
 	allowed, err := q.ask(ctx, queries)
 	switch {
 	case errors.Is(err, consulutil.ErrNoAuthorize):
@@ -277,7 +291,9 @@ func plain(err error) error {
 // ask returns the server's decision for the subject's token.
 func (q *aclQuestion) ask(ctx context.Context, queries []aclrules.Query) ([]bool, error) {
 	if !q.shown() {
-		return nil, exit.Usagef("-engine %s: the server judges tokens that it is shown: use -token-file or CONSUL_HTTP_TOKEN", q.engine)
+		return nil,
+			exit.Usagef("-engine %s: the server judges tokens that it is shown: use -token-file or CONSUL_HTTP_TOKEN",
+				q.engine)
 	}
 	token, err := consulutil.EffectiveToken(consulutil.Options{TokenFile: q.tokenFile})
 	if err != nil {

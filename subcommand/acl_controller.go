@@ -92,13 +92,19 @@ func (f *controllerFlags) declare(fs *flag.FlagSet) {
 
 // declareOperation declares what no configuration has.
 func (f *controllerFlags) declareOperation(fs *flag.FlagSet) {
-	fs.BoolVar(&f.whole, "trust-whole-account", false, "let every IAM role of the account log in, instead of those of the role path")
+	fs.BoolVar(&f.whole, "trust-whole-account", false,
+		"let every IAM role of the account log in, instead of those of the role path")
 	fs.BoolVar(&f.anonymous, "anonymous-read", false, "let requests without a token read all services and nodes")
-	fs.DurationVar(&f.ttl, "token-ttl", 0, "after what time tokens of the auth methods expire, 1m to 24h (default never)")
-	fs.BoolVar(&f.forceTTL, "token-ttl-force", false, "set -token-ttl also while tasks are running that do not replace their tokens")
-	fs.StringVar(&f.cluster, "cluster", "", "`ARN` of the ECS cluster; required outside of its tasks (default the task's cluster)")
-	fs.StringVar(&f.metricsAddr, "metrics-addr", "", "serve /metrics and /healthz at this `address`, host:port or :port (default not at all)")
-	fs.DurationVar(&f.interval, "interval", defaultInterval, "pause between passes while there is something to do; up to three times as long otherwise")
+	fs.DurationVar(&f.ttl, "token-ttl", 0,
+		"after what time tokens of the auth methods expire, 1m to 24h (default never)")
+	fs.BoolVar(&f.forceTTL, "token-ttl-force", false,
+		"set -token-ttl also while tasks are running that do not replace their tokens")
+	fs.StringVar(&f.cluster, "cluster", "",
+		"`ARN` of the ECS cluster; required outside of its tasks (default the task's cluster)")
+	fs.StringVar(&f.metricsAddr, "metrics-addr", "",
+		"serve /metrics and /healthz at this `address`, host:port or :port (default not at all)")
+	fs.DurationVar(&f.interval, "interval", defaultInterval,
+		"pause between passes while there is something to do; up to three times as long otherwise")
 }
 
 // anyCluster stands for the cluster until it is known.
@@ -130,7 +136,8 @@ func (f *controllerFlags) checkCluster(inv *cli.Invocation) error {
 		_, err := awsutil.ParseCluster(f.cluster)
 		return usageErrorIf(err != nil, "-cluster: %w", err)
 	case inv.Getenv(awsutil.MetadataEnvVar) == "":
-		return exit.Usagef("%s is not set: run this in a task of the ECS cluster, or give -cluster", awsutil.MetadataEnvVar)
+		return exit.Usagef("%s is not set: run this in a task of the ECS cluster, or give -cluster",
+			awsutil.MetadataEnvVar)
 	}
 	_, err := metadataClient(inv)
 	return err
@@ -172,7 +179,8 @@ func (f *controllerFlags) run(ctx context.Context, inv *cli.Invocation, v contro
 	}
 	if listener != nil {
 		inv.Log.Info("serving metrics", logkey.Address, listener.Addr().String())
-		defer serve(listener, inv.Log, &http.Server{Handler: c.Handler(), ReadHeaderTimeout: httpLimit, WriteTimeout: httpLimit})()
+		defer serve(listener, inv.Log, &http.Server{Handler: c.Handler(), ReadHeaderTimeout: httpLimit,
+			WriteTimeout: httpLimit})()
 	}
 	return c.Run(ctx)
 }
@@ -190,7 +198,9 @@ func (f *controllerFlags) listen() (net.Listener, error) {
 }
 
 // controller wires one.
-func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, v controllerVariant, at place) (*controller.Controller, error) {
+func (f *controllerFlags) controller(
+	ctx context.Context, inv *cli.Invocation, v controllerVariant, at place,
+) (*controller.Controller, error) {
 	state, err := v.wanted(setup.Options{
 		Cluster: at.cluster.ARN, RolePath: f.rolePath, WholeAccount: f.whole, Partition: f.shared.partition,
 		AnonymousRead: f.anonymous, TokenTTL: f.ttl, ForceTokenTTL: f.forceTTL, Address: at.address,
@@ -218,7 +228,8 @@ func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, v
 		Lock:  lock,
 		Setup: s,
 		Cleaner: controller.NewCleaner(controller.CleanerOptions{
-			Consul: client, ECS: tasks, Cluster: at.cluster, Partition: f.shared.partition, Log: inv.Log, Leftovers: v.leftovers,
+			Consul: client, ECS: tasks, Cluster: at.cluster, Partition: f.shared.partition, Log: inv.Log,
+			Leftovers:        v.leftovers,
 			EnsureNamespaces: s.EnsureNamespaces,
 		}),
 		Metrics: metrics,

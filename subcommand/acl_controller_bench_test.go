@@ -77,7 +77,8 @@ func BenchmarkLeftovers(b *testing.B) {
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: f.consul.HTTPAddr})
 	distant := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		<-time.After(time.Duration(delay.Load()))
-		if r.Method != http.MethodGet && !strings.HasPrefix(r.URL.Path, "/v1/session/") && !strings.HasPrefix(r.URL.Path, "/v1/kv/") {
+		if r.Method != http.MethodGet && !strings.HasPrefix(r.URL.Path, "/v1/session/") &&
+			!strings.HasPrefix(r.URL.Path, "/v1/kv/") {
 			writes.Add(1)
 		}
 		proxy.ServeHTTP(w, r)
@@ -120,7 +121,8 @@ type fleet struct {
 
 func newFleet(b *testing.B, methods ...string) *fleet {
 	f := &fleet{methods: methods, program: filepath.Join(testkit.Programs(b), "consul-ecs")}
-	sts := awstest.Start(awstest.Role{Account: benchAccount, Path: "/consul-ecs/", Name: "web", Tags: map[string]string{"consul.hashicorp.com.service-name": "web"}})
+	sts := awstest.Start(awstest.Role{Account: benchAccount, Path: "/consul-ecs/", Name: "web",
+		Tags: map[string]string{"consul.hashicorp.com.service-name": "web"}})
 	b.Cleanup(sts.Stop)
 	f.bearer = check(sts.Bearer(b.Context()))(b)
 	f.ecs = awstest.NewECS(b, awstest.ECSOptions{})
@@ -129,12 +131,15 @@ func newFleet(b *testing.B, methods ...string) *fleet {
 	f.admin = check(consulutil.NewClient(consulutil.Options{Address: f.consul.HTTPAddr, Token: f.consul.Token}))(b)
 	f.anonymous = check(consulutil.NewClient(consulutil.Options{Address: f.consul.HTTPAddr}))(b)
 	for _, name := range methods { // whose endpoints the controller keeps
-		_, _, err := f.admin.ACL().AuthMethodCreate(&api.ACLAuthMethod{Name: name, Type: "aws-iam", Config: map[string]any{
-			"BoundIAMPrincipalARNs": []string{"arn:aws:iam::" + benchAccount + ":role/consul-ecs/*"}, "EnableIAMEntityDetails": true,
-			"STSEndpoint": sts.URL, "IAMEndpoint": sts.URL,
-		}}, nil)
+		_, _, err := f.admin.ACL().AuthMethodCreate(&api.ACLAuthMethod{Name: name, Type: "aws-iam",
+			Config: map[string]any{
+				"BoundIAMPrincipalARNs":  []string{"arn:aws:iam::" + benchAccount + ":role/consul-ecs/*"},
+				"EnableIAMEntityDetails": true,
+				"STSEndpoint":            sts.URL, "IAMEndpoint": sts.URL,
+			}}, nil)
 		if err == nil {
-			_, _, err = f.admin.ACL().BindingRuleCreate(&api.ACLBindingRule{AuthMethod: name, BindType: "service", BindName: "web"}, nil)
+			_, _, err = f.admin.ACL().BindingRuleCreate(&api.ACLBindingRule{AuthMethod: name, BindType: "service",
+				BindName: "web"}, nil)
 		}
 		if err != nil {
 			b.Fatal(err)
@@ -157,7 +162,8 @@ func check[T any](v T, err error) func(*testing.B) T {
 
 // grow runs tasks until there are so many, each with what it has in Consul.
 func (f *fleet) grow(b *testing.B, tasks int) {
-	arns := f.ecs.Run(awstest.TaskGroup{Family: "web", Count: tasks - len(f.tasks), Tags: map[string]string{"consul.hashicorp.com/mesh": "true"}})
+	arns := f.ecs.Run(awstest.TaskGroup{Family: "web", Count: tasks - len(f.tasks),
+		Tags: map[string]string{"consul.hashicorp.com/mesh": "true"}})
 	f.tasks = append(f.tasks, arns...)
 	const loaders = 8
 	errs := make(chan error, loaders)
@@ -185,7 +191,8 @@ func (f *fleet) register(b *testing.B, arn string) error {
 	id := arn[strings.LastIndex(arn, "/")+1:]
 	meta := map[string]string{config.LoginMetaTaskID: id, config.LoginMetaCluster: benchCluster}
 	for _, method := range f.methods {
-		if _, err := consulutil.Login(b.Context(), f.anonymous, consulutil.LoginParams{Method: method, Bearer: f.bearer, Meta: meta}); err != nil {
+		if _, err := consulutil.Login(b.Context(), f.anonymous, consulutil.LoginParams{Method: method, Bearer: f.bearer,
+			Meta: meta}); err != nil {
 			return err
 		}
 	}
@@ -193,8 +200,10 @@ func (f *fleet) register(b *testing.B, arn string) error {
 		{Service: "web", ID: workload.ServiceID("web", id)},
 		{Service: "web-sidecar-proxy", ID: workload.ProxyID(workload.ServiceID("web", id))},
 	} {
-		service.Meta = map[string]string{config.MetaSource: config.SourceValue, config.MetaTaskID: id, config.MetaTaskARN: arn}
-		if _, err := f.admin.Catalog().Register(&api.CatalogRegistration{Node: f.node(id), Address: "10.0.0.1", Service: &service}, nil); err != nil {
+		service.Meta = map[string]string{config.MetaSource: config.SourceValue, config.MetaTaskID: id,
+			config.MetaTaskARN: arn}
+		if _, err := f.admin.Catalog().Register(&api.CatalogRegistration{Node: f.node(id), Address: "10.0.0.1",
+			Service: &service}, nil); err != nil {
 			return err
 		}
 	}
@@ -236,8 +245,10 @@ func (f *fleet) measure(b *testing.B, tasks int) {
 	c := f.controller(b, f.consul.HTTPAddr)
 	first := f.after(b, 1)
 	last := f.after(b, 1+laterPasses)
-	if last["tasks"] != float64(tasks) || last["tokens"] != float64(len(f.methods)*tasks) || last["services"] != float64(servicesPerTask*tasks) {
-		b.Fatalf("the controller counts %v tasks, %v tokens and %v services, want %d tasks", last["tasks"], last["tokens"], last["services"], tasks)
+	if last["tasks"] != float64(tasks) || last["tokens"] != float64(len(f.methods)*tasks) ||
+		last["services"] != float64(servicesPerTask*tasks) {
+		b.Fatalf("the controller counts %v tasks, %v tokens and %v services, want %d tasks", last["tasks"],
+			last["tokens"], last["services"], tasks)
 	}
 	if n := last[`passes_total{result="error"}`]; n > 0 {
 		b.Fatalf("%v passes failed", n)
@@ -293,8 +304,10 @@ func (f *fleet) deleteEach(b *testing.B, address string, arns []string) time.Dur
 				b.Fatal(err)
 			}
 		}
-		for _, service := range []string{workload.ServiceID("web", id), workload.ProxyID(workload.ServiceID("web", id))} {
-			if _, err := client.Catalog().Deregister(&api.CatalogDeregistration{Node: f.node(id), ServiceID: service}, nil); err != nil {
+		for _, service := range []string{workload.ServiceID("web", id),
+			workload.ProxyID(workload.ServiceID("web", id))} {
+			if _, err := client.Catalog().Deregister(&api.CatalogDeregistration{Node: f.node(id), ServiceID: service},
+				nil); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -304,7 +317,8 @@ func (f *fleet) deleteEach(b *testing.B, address string, arns []string) time.Dur
 
 // after waits for so many passes and returns the metrics then.
 func (f *fleet) after(b *testing.B, passes float64) map[string]float64 {
-	return f.until(b, fmt.Sprintf("%v passes", passes), func(m map[string]float64) bool { return m[`passes_total{result="ok"}`] >= passes })
+	return f.until(b, fmt.Sprintf("%v passes", passes),
+		func(m map[string]float64) bool { return m[`passes_total{result="ok"}`] >= passes })
 }
 
 // until reads the controller's metrics, named without their prefix, until a condition holds.

@@ -31,7 +31,8 @@ func TestACLController(t *testing.T) {
 	}
 	address := net.JoinHostPort("127.0.0.1", port(ports[0]))
 	p := w.controller("-metrics-addr", address)
-	sts := awstest.New(t, awstest.Role{Account: "123456789012", Path: "/consul-ecs/", Name: "web-role", Tags: map[string]string{"consul.hashicorp.com.service-name": "web"}})
+	sts := awstest.New(t, awstest.Role{Account: "123456789012", Path: "/consul-ecs/", Name: "web-role",
+		Tags: map[string]string{"consul.hashicorp.com.service-name": "web"}})
 	w.operator(sts)
 	dead, alive := w.logIn(sts, ids[0]), w.logIn(sts, ids[1])
 	w.ecs.Stop(ids[0])
@@ -45,7 +46,9 @@ func TestACLController(t *testing.T) {
 			t.Error("a live task has lost a token")
 		}
 	}
-	figures := []string{"leader 1", "tasks 2", "tokens 2", "services 4", `deletions_total{kind="token",reason="stopped"} 2`, `deletions_total{kind="service",reason="stopped"} 2`, "consul_errors_total 0"}
+	figures := []string{"leader 1", "tasks 2", "tokens 2", "services 4",
+		`deletions_total{kind="token",reason="stopped"} 2`, `deletions_total{kind="service",reason="stopped"} 2`,
+		"consul_errors_total 0"}
 	var text string
 	// A pass counts what it found, so that the one after the last deletion shows
 	// what is left.
@@ -119,11 +122,13 @@ func TestACLControllerResumesAfterAnOutageOfECS(t *testing.T) {
 			w.ecs.Fail(func(awstest.ECSCall) (int, string) { return http.StatusBadRequest, code })
 			w.controller("-metrics-addr", address, "-interval", "10s")
 			testkit.Within(t, 3*time.Minute, "two passes have failed", func() bool {
-				return strings.Contains(body(t, "http://"+address+"/metrics", http.StatusOK), `consul_ecs_controller_passes_total{result="error"} 2`)
+				return strings.Contains(body(t, "http://"+address+"/metrics", http.StatusOK),
+					`consul_ecs_controller_passes_total{result="error"} 2`)
 			})
 			w.ecs.Stop(ids[0])
 			w.ecs.Fail(nil)
-			took := testkit.Within(t, 30*time.Second, "the dead task's services are gone", func() bool { return slices.Equal(w.services(), ids[1:]) })
+			took := testkit.Within(t, 30*time.Second, "the dead task's services are gone",
+				func() bool { return slices.Equal(w.services(), ids[1:]) })
 			t.Logf("cleaned up %.1f s after ECS has recovered", took.Seconds())
 		})
 	}
@@ -151,9 +156,11 @@ func TestACLControllerCleansUpBesideARefusedMethod(t *testing.T) {
 	w.leave(ids...)
 	w.ecs.Stop(ids[0])
 	p := w.controller("-metrics-addr", address)
-	testkit.Eventually(t, "the dead task's services are gone", func() bool { return slices.Equal(w.services(), ids[1:]) })
+	testkit.Eventually(t, "the dead task's services are gone",
+		func() bool { return slices.Equal(w.services(), ids[1:]) })
 	metric := func(line string) bool {
-		return strings.Contains(body(t, "http://"+address+"/metrics", http.StatusOK), "consul_ecs_controller_"+line+"\n")
+		return strings.Contains(body(t, "http://"+address+"/metrics", http.StatusOK),
+			"consul_ecs_controller_"+line+"\n")
 	}
 	testkit.Eventually(t, "the metrics show it", func() bool { return metric("setup_failing 1") })
 	method, _, err := w.admin.ACL().AuthMethodRead("iam-ecs-service-token", nil)
@@ -164,7 +171,8 @@ func TestACLControllerCleansUpBesideARefusedMethod(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, "setup succeeds", func() bool { return metric("setup_failing 0") })
-	if method, _, err := w.admin.ACL().AuthMethodRead(refused, nil); err != nil || method == nil || method.Type != "aws-iam" {
+	if method, _, err := w.admin.ACL().AuthMethodRead(refused, nil); err != nil || method == nil ||
+		method.Type != "aws-iam" {
 		t.Errorf("the method that was refused: %+v, %v", method, err)
 	}
 	if !p.Running() {
@@ -224,7 +232,8 @@ func TestACLControllerPaused(t *testing.T) {
 	testkit.Within(t, takesOver, "the second leads", func() bool { return w.leads(second) })
 	first.Signal(syscall.SIGCONT)
 	took := testkit.Within(t, 15*time.Second+testkit.Patience/2, "the first does not lead", func() bool {
-		return strings.Contains(body(t, "http://"+address+"/metrics", http.StatusOK), "consul_ecs_controller_leader 0\n")
+		return strings.Contains(body(t, "http://"+address+"/metrics", http.StatusOK),
+			"consul_ecs_controller_leader 0\n")
 	})
 	t.Logf("stopped leading %.1f s after the pause", took.Seconds())
 	ids := w.run(1)
@@ -321,7 +330,8 @@ func TestACLControllerRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		code, out := w.ends(t, "CONSUL_HTTP_TOKEN="+token.SecretID)
-		if code != 2 || !strings.Contains(out, "a policy with: ") || !strings.Contains(strings.ReplaceAll(out, `\"`, `"`), missing) {
+		if code != 2 || !strings.Contains(out, "a policy with: ") ||
+			!strings.Contains(strings.ReplaceAll(out, `\"`, `"`), missing) {
 			t.Errorf("without %s: exit code %d and\n%s", missing, code, out)
 		}
 		if i == 0 && !strings.Contains(out, "service_prefix") { // as for a token of hashicorp/consul-ecs
@@ -329,10 +339,12 @@ func TestACLControllerRefused(t *testing.T) {
 		}
 		rules += missing + "\n"
 	}
-	if code, out := controllerEnds(t, w.env(), "-cluster", w.arn, "-partitions-enabled"); code != 2 || !strings.Contains(out, "Consul Enterprise") {
+	if code, out := controllerEnds(t, w.env(), "-cluster", w.arn, "-partitions-enabled"); code != 2 ||
+		!strings.Contains(out, "Consul Enterprise") {
 		t.Errorf("partitions without Enterprise: exit code %d and\n%s", code, out)
 	}
-	if code, out := w.ends(t, "CONSUL_HTTP_TOKEN=00000000-0000-4000-8000-00000000000f"); code != 2 || !strings.Contains(out, "correct CONSUL_HTTP_TOKEN") {
+	if code, out := w.ends(t, "CONSUL_HTTP_TOKEN=00000000-0000-4000-8000-00000000000f"); code != 2 ||
+		!strings.Contains(out, "correct CONSUL_HTTP_TOKEN") {
 		t.Errorf("an unknown token: exit code %d and\n%s", code, out)
 	}
 }
@@ -346,17 +358,28 @@ func TestACLControllerMistakes(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"partition without partitions":   {meta, []string{"-partition", "team"}, []string{`partition "team": give -partitions-enabled`}},
-		"partition's name":               {meta, []string{"-partitions-enabled", "-partition", `a" { }`}, []string{`partition "a\" { }": want at most 64 letters`}},
-		"no cluster":                     {"ECS_CONTAINER_METADATA_URI_V4=", nil, []string{"run this in a task of the ECS cluster, or give -cluster"}},
-		"whole account by an empty path": {meta, []string{"-iam-role-path", ""}, []string{"or -trust-whole-account if that is what you want"}},
-		"path and whole account":         {meta, []string{"-iam-role-path", "/x/", "-trust-whole-account"}, []string{"not both"}},
-		"Consul's address":               {"CONSUL_HTTP_ADDR=https://", []string{"-cluster", "arn:aws:ecs:us-east-1:123456789012:cluster/mesh"}, []string{"want <host>:<port>"}},
-		"CA text":                        {"CONSUL_CACERT_PEM=x", []string{"-cluster", "arn:aws:ecs:us-east-1:123456789012:cluster/mesh"}, []string{"consul client for"}},
-		"everything": {meta, []string{"-cluster", "mesh", "-interval", "1ms", "-aws-rate", "-1", "-metrics-addr", "9102", "-log-level", "LOUD", "-iam-role-path", "//", "-partition", "x", "y"}, []string{
-			`unexpected argument "y"`, `log level "LOUD"`, `cluster "mesh": want arn:`, "role path", `partition "x"`, "-interval 1ms: want 1s to 1h", "-aws-rate -1: want more than 0", `-metrics-addr "9102": want host:port or :port`,
+		"partition without partitions": {meta, []string{"-partition", "team"},
+			[]string{`partition "team": give -partitions-enabled`}},
+		"partition's name": {meta, []string{"-partitions-enabled", "-partition", `a" { }`},
+			[]string{`partition "a\" { }": want at most 64 letters`}},
+		"no cluster": {"ECS_CONTAINER_METADATA_URI_V4=", nil,
+			[]string{"run this in a task of the ECS cluster, or give -cluster"}},
+		"whole account by an empty path": {meta, []string{"-iam-role-path", ""},
+			[]string{"or -trust-whole-account if that is what you want"}},
+		"path and whole account": {meta, []string{"-iam-role-path", "/x/", "-trust-whole-account"},
+			[]string{"not both"}},
+		"Consul's address": {"CONSUL_HTTP_ADDR=https://",
+			[]string{"-cluster", "arn:aws:ecs:us-east-1:123456789012:cluster/mesh"}, []string{"want <host>:<port>"}},
+		"CA text": {"CONSUL_CACERT_PEM=x",
+			[]string{"-cluster", "arn:aws:ecs:us-east-1:123456789012:cluster/mesh"}, []string{"consul client for"}},
+		"everything": {meta, []string{"-cluster", "mesh", "-interval", "1ms", "-aws-rate", "-1", "-metrics-addr",
+			"9102", "-log-level", "LOUD", "-iam-role-path", "//", "-partition", "x", "y"}, []string{
+			`unexpected argument "y"`, `log level "LOUD"`, `cluster "mesh": want arn:`, "role path", `partition "x"`,
+			"-interval 1ms: want 1s to 1h", "-aws-rate -1: want more than 0",
+			`-metrics-addr "9102": want host:port or :port`,
 		}},
-		"address in no network": {meta, []string{"-metrics-addr", "192.0.2.1:9102"}, []string{"-metrics-addr: listen tcp 192.0.2.1:9102"}},
+		"address in no network": {meta, []string{"-metrics-addr", "192.0.2.1:9102"},
+			[]string{"-metrics-addr: listen tcp 192.0.2.1:9102"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -50,7 +50,8 @@ func newClusterWorldOf(t *testing.T, o testkit.ConsulOptions) *clusterWorld {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Require(t).Stop)
-	w := &clusterWorld{Consul: c, t: t, ecs: awstest.NewECS(t, awstest.ECSOptions{}), arn: "arn:aws:ecs:us-east-1:123456789012:cluster/mesh",
+	w := &clusterWorld{Consul: c, t: t, ecs: awstest.NewECS(t, awstest.ECSOptions{}),
+		arn:     "arn:aws:ecs:us-east-1:123456789012:cluster/mesh",
 		methods: []string{"iam-ecs-client-token", "iam-ecs-service-token"}, rules: 2}
 	w.admin = w.client(c.Token)
 	w.aws = httptest.NewServer(http.HandlerFunc(func(res http.ResponseWriter, req *http.Request) {
@@ -77,7 +78,8 @@ func (w *clusterWorld) env() []string {
 	key := w.ecs.Simulator.Key
 	return []string{
 		"ECS_CONTAINER_METADATA_URI_V4=", "CONSUL_HTTP_ADDR=" + w.HTTPAddr, "CONSUL_HTTP_TOKEN=" + w.Token,
-		"AWS_ENDPOINT_URL_ECS=" + w.aws.URL, "AWS_ACCESS_KEY_ID=" + key.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + key.Secret,
+		"AWS_ENDPOINT_URL_ECS=" + w.aws.URL, "AWS_ACCESS_KEY_ID=" + key.AccessKeyID,
+		"AWS_SECRET_ACCESS_KEY=" + key.Secret,
 		"AWS_REGION=eu-north-1", "AWS_CONFIG_FILE=/nonexistent", "AWS_SHARED_CREDENTIALS_FILE=/nonexistent",
 	}
 }
@@ -86,7 +88,8 @@ func (w *clusterWorld) env() []string {
 func (w *clusterWorld) run(n int) []string {
 	w.t.Helper()
 	var ids []string
-	for _, arn := range w.ecs.Run(awstest.TaskGroup{Family: "web", Count: n, Cluster: "mesh", Tags: map[string]string{"consul.hashicorp.com/mesh": "true"}}) {
+	for _, arn := range w.ecs.Run(awstest.TaskGroup{Family: "web", Count: n, Cluster: "mesh",
+		Tags: map[string]string{"consul.hashicorp.com/mesh": "true"}}) {
 		ids = append(ids, arn[strings.LastIndex(arn, "/")+1:])
 	}
 	return ids
@@ -103,7 +106,8 @@ func (w *clusterWorld) logIn(sts *awstest.AWS, id string) (secrets []string) {
 	}
 	for _, name := range w.methods {
 		token, err := consulutil.Login(w.t.Context(), w.client(""), consulutil.LoginParams{
-			Method: name, Bearer: bearer, Meta: map[string]string{"consul.hashicorp.com/task-id": id, "consul.hashicorp.com/cluster": w.arn},
+			Method: name, Bearer: bearer, Meta: map[string]string{"consul.hashicorp.com/task-id": id,
+				"consul.hashicorp.com/cluster": w.arn},
 		})
 		if err != nil {
 			w.t.Fatal(err)
@@ -157,7 +161,8 @@ func (w *clusterWorld) leave(ids ...string) {
 func (w *clusterWorld) leaveOn(node string, ids ...string) {
 	w.t.Helper()
 	for _, id := range ids {
-		meta := map[string]string{"source": "consul-ecs", "task-id": id, "task-arn": strings.Replace(w.arn, ":cluster/", ":task/", 1) + "/" + id}
+		meta := map[string]string{"source": "consul-ecs", "task-id": id, "task-arn": strings.Replace(w.arn, ":cluster/",
+			":task/", 1) + "/" + id}
 		for _, suffix := range []string{"", "-sidecar-proxy"} {
 			_, err := w.admin.Catalog().Register(&api.CatalogRegistration{
 				Node: node, Address: "10.0.0.1", SkipNodeUpdate: true,
@@ -201,7 +206,8 @@ func (w *clusterWorld) leader() string {
 // aclController starts one as a process.
 func (w *clusterWorld) controller(args ...string) *testkit.Process {
 	w.t.Helper()
-	return consulECS(w.t, w.env(), append([]string{"acl-controller", "-cluster", w.arn, "-interval", "1s", "-aws-rate", "50"}, args...)...)
+	return consulECS(w.t, w.env(), append([]string{"acl-controller", "-cluster", w.arn, "-interval", "1s", "-aws-rate",
+		"50"}, args...)...)
 }
 
 // leads reports whether a process is the leader.

@@ -44,19 +44,26 @@ func aclEngines(t *testing.T, w *aclWorld) {
 		want reply
 	}{
 		{asked{token: opsSecret, args: "can -engine server service:web write service:api write"}, reply{
-			"deny     service:web write  decided by the server\nallow    service:api write  decided by the server\n", "", 2}},
-		{asked{token: opsSecret, args: "can -engine server key:app/x write-prefix"}, reply{"allow    key:app/x write-prefix  decided by the server\n", "", 0}},
+			"deny     service:web write  decided by the server\nallow    service:api write  decided by the server\n",
+			"", 2}},
+		{asked{token: opsSecret, args: "can -engine server key:app/x write-prefix"},
+			reply{"allow    key:app/x write-prefix  decided by the server\n", "", 0}},
 		{asked{args: "can -engine server service:web read"}, reply{
-			"deny     service:web read  decided by the server\n", "note: CONSUL_HTTP_TOKEN is not set: these are the rights of requests without a token\n", 2}},
+			"deny     service:web read  decided by the server\n",
+			"note: CONSUL_HTTP_TOKEN is not set: these are the rights of requests without a token\n", 2}},
 		// What we cannot read the server knows.
 		{asked{token: opsSecret, args: "can -engine both service:web write service:api write"}, reply{
-			"deny     service:web write  decided by the server; by the resolver: rules that could not be read may decide otherwise\n" +
-				"allow    service:api write  decided by the server; by the resolver: rules that could not be read may decide otherwise\n", hidden, 2}},
+			"deny     service:web write  decided by the server; by the resolver: rules that could not be read may " +
+				"decide otherwise\n" +
+				"allow    service:api write  decided by the server; by the resolver: rules that could not be read may " +
+				"decide otherwise\n", hidden, 2}},
 		// What we can read is explained, and compared.
-		{asked{token: w.Token, args: "can -engine both -token-file @ops.token service:web write"}, reply{denied, "", 2}},
+		{asked{token: w.Token, args: "can -engine both -token-file @ops.token service:web write"},
+			reply{denied, "", 2}},
 		{asked{token: w.Token, args: "can -engine both -json -token-file @ops.token key:app/ list"}, reply{
 			`{"resource":"key","segment":"app/","access":"list","decision":"allow","rule":"key_prefix \"app/\" = write","source":"token 0b0b0b01… → role \"ops\" → policy \"ops\"","line":2,"server":"allow"}` + "\n", "", 0}},
-		{asked{token: w.Token, args: "explain -engine both -token-file @ops.token key:app/ list"}, reply{`key:app/ list  ALLOW
+		{asked{token: w.Token, args: "explain -engine both -token-file @ops.token key:app/ list"},
+			reply{`key:app/ list  ALLOW
   wins    key_prefix "app/" = write
           ` + opsKeys + `
   to deny
@@ -72,7 +79,8 @@ func aclEngines(t *testing.T, w *aclWorld) {
 		fmt.Fprintf(&questions, "key:app/%03d write\n", i)
 		fmt.Fprintf(&answers, "allow    key:app/%03d write  by key_prefix \"app/\" = write, %s\n", i, opsKeys)
 	}
-	w.want(t, asked{token: w.Token, stdin: questions.String(), args: "can -engine both -token-file @ops.token -queries -"}, reply{answers.String(), "", 0})
+	w.want(t, asked{token: w.Token, stdin: questions.String(),
+		args: "can -engine both -token-file @ops.token -queries -"}, reply{answers.String(), "", 0})
 }
 
 // A server that says otherwise than its rules do is a result of its own: its no
@@ -80,15 +88,21 @@ func aclEngines(t *testing.T, w *aclWorld) {
 func aclDisagrees(t *testing.T, w *aclWorld) {
 	liar := w.between(t, func(r *http.Response) {
 		body, _ := io.ReadAll(r.Body)
-		replace(r, string(bytes.ReplaceAll(bytes.ReplaceAll(bytes.ReplaceAll(body, []byte("true"), []byte("maybe")), []byte("false"), []byte("true")), []byte("maybe"), []byte("false"))))
+		replace(r, string(bytes.ReplaceAll(bytes.ReplaceAll(bytes.ReplaceAll(body, []byte("true"), []byte("maybe")),
+			[]byte("false"), []byte("true")), []byte("maybe"), []byte("false"))))
 	})
-	w.want(t, asked{address: liar, token: w.Token, args: "can -engine both -token-file @ops.token service:web write"}, reply{
-		"disagree service:web write  THE RESOLVER DECIDES DENY, THE SERVER ALLOW: do not rely on either\n", "", 3})
-	w.want(t, asked{address: liar, token: w.Token, args: "can -engine both -token-file @ops.token key:app/ list"}, reply{
-		"disagree key:app/ list  THE RESOLVER DECIDES ALLOW, THE SERVER DENY: do not rely on either\n", "", 2})
-	w.want(t, asked{address: liar, token: w.Token, args: "explain -engine both -token-file @ops.token key:app/ list"}, reply{
-		"key:app/ list  DISAGREE: THE RESOLVER DECIDES ALLOW, THE SERVER DENY: do not rely on either\n  wins    key_prefix \"app/\" = write\n          " + opsKeys + "\n", "", 2})
-	got := w.ask(t, asked{address: liar, token: w.Token, args: "can -json -engine both -token-file @ops.token key:app/ list"})
+	w.want(t, asked{address: liar, token: w.Token, args: "can -engine both -token-file @ops.token service:web write"},
+		reply{
+			"disagree service:web write  THE RESOLVER DECIDES DENY, THE SERVER ALLOW: do not rely on either\n", "", 3})
+	w.want(t, asked{address: liar, token: w.Token, args: "can -engine both -token-file @ops.token key:app/ list"},
+		reply{
+			"disagree key:app/ list  THE RESOLVER DECIDES ALLOW, THE SERVER DENY: do not rely on either\n", "", 2})
+	w.want(t, asked{address: liar, token: w.Token, args: "explain -engine both -token-file @ops.token key:app/ list"},
+		reply{
+			"key:app/ list  DISAGREE: THE RESOLVER DECIDES ALLOW, THE SERVER DENY: do not rely on either\n  wins    " +
+				"key_prefix \"app/\" = write\n          " + opsKeys + "\n", "", 2})
+	got := w.ask(t, asked{address: liar, token: w.Token,
+		args: "can -json -engine both -token-file @ops.token key:app/ list"})
 	if !strings.Contains(got.out, `"decision":"disagree"`) || !strings.Contains(got.out, `"server":"deny"`) {
 		t.Errorf("got %+v", got)
 	}
@@ -100,13 +114,20 @@ func aclWithoutEndpoint(t *testing.T, w *aclWorld) {
 		r.StatusCode = http.StatusNotFound
 		replace(r, "Invalid URL path: not a recognized HTTP API endpoint")
 	})
-	w.want(t, asked{address: without, token: w.Token, args: "can -engine both -token-file @ops.token service:web write"}, reply{
-		denied, "warning: check the token's permissions at the server: the server has no /v1/internal/acl/authorize: the resolver's answers follow\n", 2})
-	w.want(t, asked{address: without, token: w.Token, args: "can -engine server -token-file @ops.token service:web write"}, reply{
-		"", "consul-ecs acl: check the token's permissions at the server: the server has no /v1/internal/acl/authorize: use -engine resolver\n", 3})
+	w.want(t, asked{address: without, token: w.Token,
+		args: "can -engine both -token-file @ops.token service:web write"}, reply{
+		denied,
+		"warning: check the token's permissions at the server: the server has no /v1/internal/acl/authorize: the " +
+			"resolver's answers follow\n", 2})
+	w.want(t, asked{address: without, token: w.Token,
+		args: "can -engine server -token-file @ops.token service:web write"}, reply{
+		"",
+		"consul-ecs acl: check the token's permissions at the server: the server has no /v1/internal/acl/authorize: " +
+			"use -engine resolver\n", 3})
 	broken := w.between(t, func(r *http.Response) { replace(r, "[]") })
 	for _, engine := range []string{"server", "both"} {
-		w.want(t, asked{address: broken, token: w.Token, args: "can -engine " + engine + " -token-file @ops.token service:web write"}, reply{
+		w.want(t, asked{address: broken, token: w.Token,
+			args: "can -engine " + engine + " -token-file @ops.token service:web write"}, reply{
 			"", "consul-ecs acl: check the token's permissions at the server: got 0 results for 1 queries\n", 3})
 	}
 }
@@ -115,17 +136,24 @@ func aclWithoutEndpoint(t *testing.T, w *aclWorld) {
 func aclUnreachable(t *testing.T, w *aclWorld) {
 	closed := testkit.ClosedAddress(t)
 	for _, args := range []string{
-		"can service:web write", "can -engine both service:web write", "can -engine server service:web write", "can -accessor " + opsAccessor + " acl read",
+		"can service:web write", "can -engine both service:web write", "can -engine server service:web write",
+		"can -accessor " + opsAccessor + " acl read",
 		"can -token-file @ops.token acl read", "can -login m acl read", "explain acl read", "rules", "lint", "export",
 	} {
 		got := w.ask(t, asked{address: closed, token: w.Token, args: args})
-		if got.code != 3 || got.out != "" || !strings.HasSuffix(got.err, "connect: connection refused (CONSUL_HTTP_ADDR is the server's address)\n") {
+		if got.code != 3 || got.out != "" ||
+			!strings.HasSuffix(got.err, "connect: connection refused (CONSUL_HTTP_ADDR is the server's address)\n") {
 			t.Errorf("acl %s: %+v", args, got)
 		}
 	}
-	w.want(t, asked{token: w.Token, args: "can -datacenter dc9 -accessor " + opsAccessor + " acl read"}, reply{"", "consul-ecs acl: datacenter \"dc9\": the server knows dc1 only\n", 3})
-	w.want(t, asked{token: w.Token, args: "can -datacenter dc9 -engine server acl read"}, reply{"", "consul-ecs acl: check the token's permissions at the server: Unexpected response code: 500 (No path to datacenter)\n", 3})
-	w.want(t, asked{token: w.Token, args: "can -datacenter dc1 -engine both -token-file @ops.token service:web write"}, reply{denied, "", 2})
+	w.want(t, asked{token: w.Token, args: "can -datacenter dc9 -accessor " + opsAccessor + " acl read"},
+		reply{"", "consul-ecs acl: datacenter \"dc9\": the server knows dc1 only\n", 3})
+	w.want(t, asked{token: w.Token, args: "can -datacenter dc9 -engine server acl read"},
+		reply{"",
+			"consul-ecs acl: check the token's permissions at the server: Unexpected response code: 500 (No path to " +
+				"datacenter)\n", 3})
+	w.want(t, asked{token: w.Token, args: "can -datacenter dc1 -engine both -token-file @ops.token service:web write"},
+		reply{denied, "", 2})
 }
 
 // Without ACLs every request is allowed: allowed, and said loudly.
@@ -137,11 +165,15 @@ func aclDisabled(t *testing.T, w *aclWorld) {
 	defer open.Stop()
 	const warning = "warning: ACLs are disabled on the server: every request is allowed there\n"
 	for _, args := range []string{
-		"can acl write", "can -engine both acl write", "can -engine server acl write", "can -accessor " + opsAccessor + " acl write", "can -login m acl write", "can -token-file @ops.token acl write",
+		"can acl write", "can -engine both acl write", "can -engine server acl write",
+		"can -accessor " + opsAccessor + " acl write", "can -login m acl write", "can -token-file @ops.token acl write",
 	} {
-		w.want(t, asked{address: open.HTTPAddr, token: opsSecret, args: args}, reply{"allow    acl write  ACLs are disabled on the server: every request is allowed\n", warning, 0})
+		w.want(t, asked{address: open.HTTPAddr, token: opsSecret, args: args},
+			reply{"allow    acl write  ACLs are disabled on the server: every request is allowed\n", warning, 0})
 	}
-	for args, message := range map[string]string{"rules": "the token: ", "lint": "export policies: ", "export": "export policies: "} {
-		w.want(t, asked{address: open.HTTPAddr, token: opsSecret, args: args}, reply{"", "consul-ecs acl: " + message + "ACLs are disabled on the server\n", 3})
+	for args, message := range map[string]string{"rules": "the token: ", "lint": "export policies: ",
+		"export": "export policies: "} {
+		w.want(t, asked{address: open.HTTPAddr, token: opsSecret, args: args},
+			reply{"", "consul-ecs acl: " + message + "ACLs are disabled on the server\n", 3})
 	}
 }

@@ -38,7 +38,9 @@ func aclLint(fs *flag.FlagSet) aclVerb {
 }
 
 // findings returns those about files, or about all of an export, or all of a server.
-func findings(ctx context.Context, inv *cli.Invocation, from, datacenter string, files []string) ([]aclrules.Finding, error) {
+func findings(
+	ctx context.Context, inv *cli.Invocation, from, datacenter string, files []string,
+) ([]aclrules.Finding, error) {
 	switch {
 	case len(files) > 0 && from != "":
 		return nil, exit.Usagef("lint: %s and -from: give files or an export", files[0])

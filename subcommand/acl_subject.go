@@ -60,13 +60,18 @@ const accessorLength = 36
 func (s *aclSubject) check() error {
 	errs := []error{
 		usageErrorIf(s.tokenFile != "" && s.accessor != "", "-token-file and -accessor name two tokens: give one"),
-		usageErrorIf(s.accessor != "" && len(s.accessor) != accessorLength, "-accessor %s: want all %d characters of the accessor, as consul acl token list shows it", s.accessor, accessorLength),
+		usageErrorIf(s.accessor != "" && len(s.accessor) != accessorLength,
+			"-accessor %s: want all %d characters of the accessor, as consul acl token list shows it", s.accessor,
+			accessorLength),
 		usageErrorIf(s.from != "" && s.tokenFile != "", "-from has no secrets to find -token-file by: give -accessor"),
-		usageErrorIf(s.from != "" && s.accessor == "" && s.login.Method == "" && len(s.policyFiles) == 0, "-from needs a subject: -accessor, -login or -policy-file"),
-		usageErrorIf(s.login.Method == "" && s.describesLogin(), "-entity-..., -account-id, -claim and -group belong to -login METHOD"),
+		usageErrorIf(s.from != "" && s.accessor == "" && s.login.Method == "" && len(s.policyFiles) == 0,
+			"-from needs a subject: -accessor, -login or -policy-file"),
+		usageErrorIf(s.login.Method == "" && s.describesLogin(),
+			"-entity-..., -account-id, -claim and -group belong to -login METHOD"),
 	}
 	for tag, values := range s.tags {
-		errs = append(errs, usageErrorIf(len(values) > 1, "-entity-tag %s: an entity has a tag once, got %q", tag, values))
+		errs = append(errs, usageErrorIf(len(values) > 1, "-entity-tag %s: an entity has a tag once, got %q", tag,
+			values))
 	}
 	_, ok := verdictOf(s.defaultPolicy)
 	return errors.Join(append(errs, usageErrorIf(!ok, "-default-policy %q: want allow or deny", s.defaultPolicy))...)

@@ -52,7 +52,8 @@ func TestACLExplainsOnATerminal(t *testing.T) {
 	}
 	screen.Close()
 	out, _ := io.ReadAll(user) // ends with EIO when no process holds the terminal
-	want := "acl read  ALLOW\n├─ wins    acl = read\n│  └─ policy \"" + file + "\" line 1\n└─ to deny\n   └─ add     acl = \"deny\"\n"
+	want := "acl read  ALLOW\n├─ wins    acl = read\n│  └─ policy \"" + file +
+		"\" line 1\n└─ to deny\n   └─ add     acl = \"deny\"\n"
 	if got := strings.ReplaceAll(string(out), "\r\n", "\n"); got != want {
 		t.Errorf("got\n%s", got)
 	}

@@ -87,12 +87,16 @@ func admitCommand() cli.Command {
 
 func (o *admitOptions) declare(fs *flag.FlagSet) {
 	fs.StringVar(&o.in, "in", "", "`FILE`, in place of the argument")
-	fs.StringVar(&o.mesh, "config", "", "mesh `file`: the configuration that all tasks share, and settings of the injected containers")
-	fs.StringVar(&o.images, "images", "", "lock `file` of consul-ecs images: what the images of the containers execute, which definitions do not show")
+	fs.StringVar(&o.mesh, "config", "",
+		"mesh `file`: the configuration that all tasks share, and settings of the injected containers")
+	fs.StringVar(&o.images, "images", "",
+		"lock `file` of consul-ecs images: what the images of the containers execute, which definitions do not show")
 	fs.BoolVar(&o.pin, "pin", false, "name the images in the lock by their digests, name:tag@sha256:...")
 	fs.StringVar(&o.format, "format", "", "ecs, cfn or containers (default: detected from the document)")
-	fs.StringVar(&o.resource, "resource", "", "logical `ID` of the task definition in a CloudFormation template (default the only one)")
-	fs.StringVar(&o.output, "output", outputDefinition, "what to print: definition, or all findings: report as a JSON object, sarif for annotations in CI")
+	fs.StringVar(&o.resource, "resource", "",
+		"logical `ID` of the task definition in a CloudFormation template (default the only one)")
+	fs.StringVar(&o.output, "output", outputDefinition,
+		"what to print: definition, or all findings: report as a JSON object, sarif for annotations in CI")
 	fs.BoolFunc("diff", "print what changes instead: unified, or as JSON Patch with -diff=patch", func(s string) error {
 		switch s {
 		case "true", diffUnified:
@@ -107,7 +111,8 @@ func (o *admitOptions) declare(fs *flag.FlagSet) {
 	fs.BoolVar(&o.strict, "strict", false, "reject a definition with warnings, too")
 	o.check.declare(fs)
 	o.role.declare(fs)
-	fs.BoolVar(&o.register, "register", false, "register the admitted definition with ECS, by one call after all checks")
+	fs.BoolVar(&o.register, "register", false,
+		"register the admitted definition with ECS, by one call after all checks")
 	fs.BoolVar(&o.list, "list", false, "list mutators, validators and codes, and do nothing")
 }
 
@@ -125,7 +130,8 @@ func (o *admitOptions) run(ctx context.Context, inv *cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	options := admission.Options{Image: cli.Image(), Format: o.format, Resource: o.resource, RolePath: o.role.path, Flags: flagsOf, Pin: o.pin}
+	options := admission.Options{Image: cli.Image(), Format: o.format, Resource: o.resource, RolePath: o.role.path,
+		Flags: flagsOf, Pin: o.pin}
 	if o.mesh != "" {
 		if options.Mesh, err = readMesh(o.mesh); err != nil {
 			return err
@@ -245,7 +251,9 @@ type admitReport struct {
 }
 
 // print prints the findings and an admitted definition. Failure is what failed in AWS.
-func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result, permissions *admission.Permissions, failure error) error {
+func (o *admitOptions) print(
+	inv *cli.Invocation, r *admission.Result, permissions *admission.Permissions, failure error,
+) error {
 	rejected := r.Rejected(o.strict)
 	if err := o.printReport(inv, r, permissions, failure); err != nil {
 		return err
@@ -275,13 +283,16 @@ func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result, permissio
 
 // printReport prints the findings as -output says. Failure ended the run, and is not
 // about a right or a rule.
-func (o *admitOptions) printReport(inv *cli.Invocation, r *admission.Result, permissions *admission.Permissions, failure error) error {
+func (o *admitOptions) printReport(
+	inv *cli.Invocation, r *admission.Result, permissions *admission.Permissions, failure error,
+) error {
 	switch o.output {
 	case outputReport:
 		report := admitReport{
 			Admitted: !r.Rejected(o.strict) && failure == nil, Injected: r.Injected, Format: r.Format,
 			Volumes: append([]string{}, r.Volumes...), Findings: append([]admission.Finding{}, r.Findings...),
-			Usages: r.Usages, Requirements: append([]admission.Requirement{}, r.Requirements...), Permissions: permissions,
+			Usages: r.Usages, Requirements: append([]admission.Requirement{}, r.Requirements...),
+			Permissions: permissions,
 		}
 		if failure != nil {
 			report.Error = failure.Error()
@@ -290,7 +301,8 @@ func (o *admitOptions) printReport(inv *cli.Invocation, r *admission.Result, per
 	case outputSARIF:
 		log := sarifOf(r, filepath.ToSlash(inv.Args[0]), cli.Version(), o.strict)
 		if failure != nil {
-			log.Runs[0].Invocations = []sarifInvocation{{Notifications: []sarifNotification{{"error", sarifText{failure.Error()}}}}}
+			log.Runs[0].Invocations = []sarifInvocation{{Notifications: []sarifNotification{{"error",
+				sarifText{failure.Error()}}}}}
 		}
 		return writeIndented(inv.Stdout, log)
 	}

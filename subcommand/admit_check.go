@@ -42,10 +42,15 @@ const (
 const checkNone = "none"
 
 func (c *admitCheck) declare(fs *flag.FlagSet) {
-	fs.StringVar(&c.engine, "check", "", "`engine` that decides what the token allows: server, resolver, both or none (default both when there is a token or a Consul address, else none)")
+	fs.StringVar(&c.engine, "check", "",
+		"`engine` that decides what the token allows: server, resolver, both or none (default both when there is a "+
+			"token or a Consul address, else none)")
 	fs.StringVar(&c.address, "consul-addr", "", "`address` of Consul (default CONSUL_HTTP_ADDR)")
-	fs.StringVar(&c.tokenFile, "token-file", "", "`file` with the operator's token (default CONSUL_HTTP_TOKEN_FILE, CONSUL_HTTP_TOKEN, or admission.operatorToken of the mesh file)")
-	fs.StringVar(&c.resolverTokenFile, "resolver-token-file", "", "`file` with a token that has acl:read, to read the rules of the operator's token (default that token itself)")
+	fs.StringVar(&c.tokenFile, "token-file", "",
+		"`file` with the operator's token (default CONSUL_HTTP_TOKEN_FILE, CONSUL_HTTP_TOKEN, or "+
+			"admission.operatorToken of the mesh file)")
+	fs.StringVar(&c.resolverTokenFile, "resolver-token-file", "",
+		"`file` with a token that has acl:read, to read the rules of the operator's token (default that token itself)")
 	fs.BoolVar(&c.unauthenticated, "allow-unauthenticated", false, "admit without a token, and skip the check")
 	fs.BoolVar(&c.anonymous, "anonymous", false, "check the rights of requests without a token when there is none")
 }
@@ -85,7 +90,9 @@ func (c *admitCheck) prepare(inv *cli.Invocation, mesh *admission.Mesh) error {
 }
 
 // run checks what the result requires of Consul. It returns nil when nothing was checked.
-func (c *admitCheck) run(ctx context.Context, inv *cli.Invocation, r *admission.Result) (*admission.Permissions, error) {
+func (c *admitCheck) run(
+	ctx context.Context, inv *cli.Invocation, r *admission.Result,
+) (*admission.Permissions, error) {
 	switch {
 	case c.engine == checkNone || !r.UsesConsul():
 		return nil, nil
@@ -93,7 +100,8 @@ func (c *admitCheck) run(ctx context.Context, inv *cli.Invocation, r *admission.
 		r.Unchecked()
 		return nil, nil
 	case c.token.Empty() && !c.anonymous:
-		return nil, exit.Usagef("there is no token whose rights could be checked: use -token-file or CONSUL_HTTP_TOKEN; -anonymous checks the rights of requests without a token, -allow-unauthenticated and -check none check nothing")
+		return nil,
+			exit.Usagef("there is no token whose rights could be checked: use -token-file or CONSUL_HTTP_TOKEN; -anonymous checks the rights of requests without a token, -allow-unauthenticated and -check none check nothing")
 	}
 	defer c.closeConnections()
 	checker := admission.PermissionChecker{
@@ -136,7 +144,9 @@ func (c *admitCheck) closeConnections() {
 }
 
 // login returns what reads the rights that a login would get; nil when Consul is not asked.
-func (c *admitCheck) login(inv *cli.Invocation) func(context.Context, string, aclrules.Login) (*aclrules.Report, error) {
+func (c *admitCheck) login(
+	inv *cli.Invocation,
+) func(context.Context, string, aclrules.Login) (*aclrules.Report, error) {
 	if c.engine == checkNone || c.token.Empty() && c.unauthenticated {
 		return nil
 	}
@@ -147,7 +157,9 @@ func (c *admitCheck) login(inv *cli.Invocation) func(context.Context, string, ac
 }
 
 // resolve reads the rules of a subject, as a datacenter judges them.
-func (c *admitCheck) resolve(ctx context.Context, inv *cli.Invocation, datacenter string, subject aclrules.Subject) (*aclrules.Report, error) {
+func (c *admitCheck) resolve(
+	ctx context.Context, inv *cli.Invocation, datacenter string, subject aclrules.Subject,
+) (*aclrules.Report, error) {
 	own, err := aclReader(inv, c.options(c.token), datacenter)
 	if err != nil {
 		return nil, err

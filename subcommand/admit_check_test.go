@@ -48,9 +48,13 @@ func TestAdmitChecksPermissions(t *testing.T) {
 	c, admin := consulWithACLs(t)
 	w := &admitWorld{c, admin.ACL()}
 	for name, test := range map[string]func(*testing.T, *admitWorld){
-		"worked example": permitsExample, "rights": permitsByRights, "engines": permitsByEngine, "no calls": permitsWithoutCalls, "default engine": permitsByDefault,
-		"tokens": permitsTokens, "namespaces": permitsNamespaces, "batches": permitsInBatches, "disagree": permitsNoDisagreement, "transport": permitsOverBadNetworks,
-		"escalation": permitsNoEscalation, "no endpoint": permitsWithoutEndpoint, "policy grants": permitsWithItsPolicy, "random": permitsAsTheServer, "disabled": permitsWithoutACLs, "no leak": permitsNoLeak, "unnamed": permitsUnnamed,
+		"worked example": permitsExample, "rights": permitsByRights, "engines": permitsByEngine,
+		"no calls": permitsWithoutCalls, "default engine": permitsByDefault,
+		"tokens": permitsTokens, "namespaces": permitsNamespaces, "batches": permitsInBatches,
+		"disagree": permitsNoDisagreement, "transport": permitsOverBadNetworks,
+		"escalation": permitsNoEscalation, "no endpoint": permitsWithoutEndpoint, "policy grants": permitsWithItsPolicy,
+		"random": permitsAsTheServer, "disabled": permitsWithoutACLs, "no leak": permitsNoLeak,
+		"unnamed": permitsUnnamed,
 		"queries": permitsQueries,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +113,9 @@ type way struct {
 // way may answer itself, when answer reports that it did.
 func (w *admitWorld) way(t *testing.T, answer func(http.ResponseWriter, *http.Request) bool) *way {
 	t.Helper()
-	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: w.HTTPAddr}) }}
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(&url.URL{Scheme: "http", Host: w.HTTPAddr})
+	}}
 	through := &way{}
 	through.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		through.mu.Lock()
@@ -157,7 +163,8 @@ type admitCase struct {
 
 func (c admitCase) run(t *testing.T, w *admitWorld) {
 	t.Helper()
-	code, stdout, stderr := callAdmit(c.task, append([]string{"-config", admitMesh(t), "-consul-addr", w.HTTPAddr}, append(c.words, "-")...)...)
+	code, stdout, stderr := callAdmit(c.task, append([]string{"-config", admitMesh(t), "-consul-addr", w.HTTPAddr},
+		append(c.words, "-")...)...)
 	var codes []string
 	for line := range strings.Lines(withoutChoices(stderr)) {
 		if words := strings.Fields(line); len(words) > 1 && (strings.HasPrefix(words[1], "A")) {
@@ -165,7 +172,8 @@ func (c admitCase) run(t *testing.T, w *admitWorld) {
 		}
 	}
 	if code != c.code || !slices.Equal(codes, c.findings) || (stdout == "") != (c.code != 0) {
-		t.Errorf("%q: exit %d, want %d, findings %q, want %q, output of %d bytes\n%s", c.words, code, c.code, codes, c.findings, len(stdout), stderr)
+		t.Errorf("%q: exit %d, want %d, findings %q, want %q, output of %d bytes\n%s", c.words, code, c.code, codes,
+			c.findings, len(stdout), stderr)
 	}
 	for _, text := range c.texts {
 		if !strings.Contains(stderr, text) {
@@ -176,11 +184,14 @@ func (c admitCase) run(t *testing.T, w *admitWorld) {
 
 func permitsExample(t *testing.T, w *admitWorld) {
 	token := w.token(t, `service "web" { policy = "write" }`)
-	admitCase{webTask("upstreams", "api:1234"), []string{"-token-file", token}, 2, []string{"ACL-DENIED", "ACL-DENIED"}, []string{
-		"does not allow service:web-sidecar-proxy write, needed to register the proxy of the Connect service web: ",
-		`(add service "web-sidecar-proxy" { policy = "write" }; a deny that was not read outranks it)`, `(add service "api" { policy = "read" }; a deny that was not read outranks it)`,
-	}}.run(t, w)
-	_, stdout, _ := callAdmit(webTask("upstreams", "api:1234"), "-config", admitMesh(t), "-consul-addr", w.HTTPAddr, "-token-file", token, "-output", "report", "-")
+	admitCase{webTask("upstreams", "api:1234"), []string{"-token-file", token}, 2, []string{"ACL-DENIED", "ACL-DENIED"},
+		[]string{
+			"does not allow service:web-sidecar-proxy write, needed to register the proxy of the Connect service web: ",
+			`(add service "web-sidecar-proxy" { policy = "write" }; a deny that was not read outranks it)`,
+			`(add service "api" { policy = "read" }; a deny that was not read outranks it)`,
+		}}.run(t, w)
+	_, stdout, _ := callAdmit(webTask("upstreams", "api:1234"), "-config", admitMesh(t), "-consul-addr", w.HTTPAddr,
+		"-token-file", token, "-output", "report", "-")
 	var report admitReport
 	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
 		t.Fatal(err)
@@ -195,7 +206,8 @@ func permitsExample(t *testing.T, w *admitWorld) {
 	for _, a := range report.Permissions.Answers {
 		asked = append(asked, a.Query().String()+" "+a.Decision)
 	}
-	if want := []string{"service:web write allow", "service:web-sidecar-proxy write deny", "service:api read deny"}; !slices.Equal(asked, want) {
+	if want := []string{"service:web write allow", "service:web-sidecar-proxy write deny",
+		"service:api read deny"}; !slices.Equal(asked, want) {
 		t.Errorf("answers %q, want %q", asked, want)
 	}
 }
@@ -209,18 +221,24 @@ func permitsByRights(t *testing.T, w *admitWorld) {
 		text          string
 	}{
 		{nil, []string{webRules}, 0, 0, ""},
-		{nil, []string{`service_prefix "web" { policy = "read" }`}, 2, 2, "does not allow service:web write, needed to register the service web: service_prefix \"web\" = read, "},
+		{nil, []string{`service_prefix "web" { policy = "read" }`}, 2, 2,
+			"does not allow service:web write, needed to register the service web: service_prefix \"web\" = read, "},
 		{nil, []string{management}, 0, 0, ""},
-		{nil, []string{management, `service "web" { policy = "deny" }`}, 2, 1, "remove service \"web\" = deny of token "},
-		{[]string{"kv-prefixes", "app/"}, []string{webRules}, 2, 1, `does not allow key:app/ read, needed to read keys below the prefix app/: `},
+		{nil, []string{management, `service "web" { policy = "deny" }`}, 2, 1,
+			"remove service \"web\" = deny of token "},
+		{[]string{"kv-prefixes", "app/"}, []string{webRules}, 2, 1,
+			`does not allow key:app/ read, needed to read keys below the prefix app/: `},
 		{[]string{"kv-prefixes", "app/"}, []string{webRules, `key_prefix "app/" { policy = "read" }`}, 0, 0, ""},
-		{[]string{"kv-prefixes", "app/:list"}, []string{webRules, `key_prefix "app/" { policy = "read" }`}, 2, 1, `add key_prefix "app/" { policy = "list" }`},
-		{[]string{"gateway-kind", "mesh-gateway"}, []string{webRules}, 2, 1, `does not allow mesh write, needed to get the certificate of peerings for the mesh gateway web: `},
+		{[]string{"kv-prefixes", "app/:list"}, []string{webRules, `key_prefix "app/" { policy = "read" }`}, 2, 1,
+			`add key_prefix "app/" { policy = "list" }`},
+		{[]string{"gateway-kind", "mesh-gateway"}, []string{webRules}, 2, 1,
+			`does not allow mesh write, needed to get the certificate of peerings for the mesh gateway web: `},
 		{[]string{"gateway-kind", "mesh-gateway"}, []string{webRules, `operator = "write"`}, 0, 0, ""},
 		{[]string{"native", "true"}, []string{`service "web" { policy = "write" }`}, 0, 0, ""},
 	} {
 		words := []string{"-token-file", w.token(t, c.rules...), "-resolver-token-file", w.file(t, w.Token)}
-		admitCase{webTask(c.labels...), words, c.code, slices.Repeat([]string{"ACL-DENIED"}, c.findings), []string{c.text}}.run(t, w)
+		admitCase{webTask(c.labels...), words, c.code, slices.Repeat([]string{"ACL-DENIED"}, c.findings),
+			[]string{c.text}}.run(t, w)
 	}
 }
 
@@ -230,11 +248,13 @@ func permitsQueries(t *testing.T, w *admitWorld) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	instance := &api.CatalogRegistration{Node: "far", Address: "10.0.0.9", Service: &api.AgentService{Service: "behind"}}
+	instance := &api.CatalogRegistration{Node: "far", Address: "10.0.0.9",
+		Service: &api.AgentService{Service: "behind"}}
 	if _, err := admin.Catalog().Register(instance, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := admin.PreparedQuery().Create(&api.PreparedQueryDefinition{Name: "nearest", Service: api.ServiceQuery{Service: "behind"}}, nil); err != nil {
+	if _, _, err := admin.PreparedQuery().Create(&api.PreparedQueryDefinition{Name: "nearest",
+		Service: api.ServiceQuery{Service: "behind"}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for rules, want := range map[string]int{
@@ -263,8 +283,10 @@ func permitsByEngine(t *testing.T, w *admitWorld) {
 		{[]string{"-check", "server", "-token-file", bad}, 2, []string{"ACL-DENIED", "ACL-DENIED"}},
 		{[]string{"-check", "both", "-token-file", good}, 0, nil},
 		{[]string{"-check", "resolver", "-token-file", good, "-resolver-token-file", reader}, 0, nil},
-		{[]string{"-check", "resolver", "-token-file", bad, "-resolver-token-file", reader}, 2, []string{"ACL-DENIED", "ACL-DENIED"}},
-		{[]string{"-check", "resolver", "-token-file", good}, 3, []string{"ACL-UNKNOWN", "ACL-UNKNOWN"}}, // it may not read its policies
+		{[]string{"-check", "resolver", "-token-file", bad, "-resolver-token-file", reader}, 2,
+			[]string{"ACL-DENIED", "ACL-DENIED"}},
+		{[]string{"-check", "resolver", "-token-file", good}, 3, []string{"ACL-UNKNOWN", "ACL-UNKNOWN"}},
+		// it may not read its policies
 		{[]string{"-check", "resolver", "-token-file", reader}, 0, nil},
 		{[]string{"-check", "none", "-token-file", bad}, 0, nil},
 		{[]string{"-check", "maybe", "-token-file", bad}, 1, nil},
@@ -287,21 +309,25 @@ func permitsWithoutCalls(t *testing.T, w *admitWorld) {
 		{webTask(), []string{"-token-file", token, "-check", "none"}, 0, "", false},
 		{webTask(), []string{"-allow-unauthenticated"}, 0, "warning ACL-UNCHECKED $: there is no token", false},
 		{webTask(), nil, 1, "there is no token whose rights could be checked", false},
-		{webTask(), []string{"-anonymous"}, 2, "info ACL-ANONYMOUS $: these are the rights of requests without a token", true},
+		{webTask(), []string{"-anonymous"}, 2, "info ACL-ANONYMOUS $: these are the rights of requests without a token",
+			true},
 		{webTask(), []string{"-token-file", token}, 0, "", true},
 	} {
 		through := w.way(t, nil)
 		words := append([]string{"-config", admitMesh(t), "-consul-addr", through.URL}, append(c.words, "-")...)
 		code, _, stderr := callAdmit(c.task, words...)
-		if asked := through.requests(); code != c.code || !strings.Contains(stderr, c.text) || (len(asked) > 0) != c.calls {
-			t.Errorf("%q: exit %d, want %d, %d calls, stderr %q, want %q", c.words, code, c.code, len(asked), stderr, c.text)
+		if asked := through.requests(); code != c.code || !strings.Contains(stderr, c.text) ||
+			(len(asked) > 0) != c.calls {
+			t.Errorf("%q: exit %d, want %d, %d calls, stderr %q, want %q", c.words, code, c.code, len(asked), stderr,
+				c.text)
 		}
 	}
 }
 
 // Without token and address no Consul is asked.
 func permitsByDefault(t *testing.T, w *admitWorld) {
-	if code, _, stderr := callAdmit(webTask(), "-config", admitMesh(t), "-"); code != 0 || withoutChoices(stderr) != "" {
+	if code, _, stderr := callAdmit(webTask(), "-config", admitMesh(t), "-"); code != 0 ||
+		withoutChoices(stderr) != "" {
 		t.Errorf("exit %d, stderr %q", code, stderr)
 	}
 	mesh := filepath.Join(t.TempDir(), "mesh.json")
@@ -310,7 +336,8 @@ func permitsByDefault(t *testing.T, w *admitWorld) {
 	if err := os.WriteFile(mesh, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := callAdmit(webTask(), "-config", mesh, "-consul-addr", w.HTTPAddr, "-"); code != 2 || !strings.Contains(stderr, "ACL-DENIED") {
+	if code, _, stderr := callAdmit(webTask(), "-config", mesh, "-consul-addr", w.HTTPAddr, "-"); code != 2 ||
+		!strings.Contains(stderr, "ACL-DENIED") {
 		t.Errorf("exit %d, stderr %q", code, stderr)
 	}
 	admitCase{webTask(), []string{"-config", mesh, "-token-file", w.token(t, webRules)}, 0, nil, nil}.run(t, w)
@@ -323,28 +350,40 @@ func permitsTokens(t *testing.T, w *admitWorld) {
 	}
 	for _, secret := range []string{deleted, "not-a-token-of-this-server"} {
 		for _, engine := range []string{"server", "resolver", "both"} {
-			admitCase{webTask(), []string{"-check", engine, "-token-file", w.file(t, secret)}, 2, []string{"ACL-TOKEN"}, []string{"unknown to the server (wrong, deleted or expired)"}}.run(t, w)
+			admitCase{webTask(), []string{"-check", engine, "-token-file", w.file(t, secret)}, 2, []string{"ACL-TOKEN"},
+				[]string{"unknown to the server (wrong, deleted or expired)"}}.run(t, w)
 		}
 	}
-	admitCase{webTask(), []string{"-token-file", "/nonexistent"}, 1, nil, []string{"the operator's token: read token file: "}}.run(t, w)
+	admitCase{webTask(), []string{"-token-file", "/nonexistent"}, 1, nil,
+		[]string{"the operator's token: read token file: "}}.run(t, w)
 	good := w.token(t, webRules)
-	admitCase{webTask(), []string{"-token-file", good, "-resolver-token-file", "/nonexistent"}, 1, nil, []string{"-resolver-token-file: read token file: "}}.run(t, w)
-	admitCase{webTask(), []string{"-token-file", good, "-consul-addr", "::bad::"}, 1, nil, []string{`consul address "::bad::"`}}.run(t, w)
+	admitCase{webTask(), []string{"-token-file", good, "-resolver-token-file", "/nonexistent"}, 1, nil,
+		[]string{"-resolver-token-file: read token file: "}}.run(t, w)
+	admitCase{webTask(), []string{"-token-file", good, "-consul-addr", "::bad::"}, 1, nil,
+		[]string{`consul address "::bad::"`}}.run(t, w)
 	for _, engine := range []string{"resolver", "both"} {
-		admitCase{webTask(), []string{"-check", engine, "-token-file", good, "-resolver-token-file", w.file(t, deleted)}, 3, []string{"ACL-UNKNOWN"}, []string{"of a flag, is unknown to the server", "name another token"}}.run(t, w)
+		admitCase{webTask(), []string{"-check", engine, "-token-file", good, "-resolver-token-file",
+			w.file(t, deleted)}, 3, []string{"ACL-UNKNOWN"}, []string{
+			"of a flag, is unknown to the server", "name another token"}}.run(t, w)
 	}
 	// Tokens need not be UUIDs.
-	admitCase{webTask(), []string{"-token-file", w.file(t, w.create(t, &api.ACLToken{SecretID: "b0000000-0000-4000-8000-00000000000d", ServiceIdentities: []*api.ACLServiceIdentity{{ServiceName: "web"}}}))}, 0, nil, nil}.run(t, w)
+	admitCase{webTask(), []string{"-token-file",
+		w.file(t, w.create(t, &api.ACLToken{SecretID: "b0000000-0000-4000-8000-00000000000d",
+			ServiceIdentities: []*api.ACLServiceIdentity{{ServiceName: "web"}}}))}, 0, nil, nil}.run(t, w)
 }
 
 func permitsNamespaces(t *testing.T, w *admitWorld) {
 	token := w.token(t, webRules, `service "api" { policy = "read" }`)
 	for _, engine := range []string{"server", "both"} {
-		admitCase{webTask("namespace", "team1"), []string{"-check", engine, "-token-file", token}, 2, []string{"ADM-NAMESPACE"}, []string{"the namespace or partition team1 needs Consul Enterprise"}}.run(t, w)
-		admitCase{webTask("namespace", "default"), []string{"-check", engine, "-token-file", token}, 0, nil, nil}.run(t, w)
+		admitCase{webTask("namespace", "team1"), []string{"-check", engine, "-token-file", token}, 2,
+			[]string{"ADM-NAMESPACE"}, []string{"the namespace or partition team1 needs Consul Enterprise"}}.run(t, w)
+		admitCase{webTask("namespace", "default"), []string{"-check", engine, "-token-file", token}, 0, nil, nil}.run(t,
+			w)
 	}
-	admitCase{webTask("namespace", "team1"), []string{"-check", "resolver", "-token-file", token}, 3, []string{"ACL-UNKNOWN"}, []string{"team1", "-check server or -check both"}}.run(t, w)
-	admitCase{webTask("partition", "p1"), []string{"-token-file", token}, 2, []string{"ADM-NAMESPACE"}, []string{"the namespace or partition p1/default needs"}}.run(t, w)
+	admitCase{webTask("namespace", "team1"), []string{"-check", "resolver", "-token-file", token}, 3,
+		[]string{"ACL-UNKNOWN"}, []string{"team1", "-check server or -check both"}}.run(t, w)
+	admitCase{webTask("partition", "p1"), []string{"-token-file", token}, 2, []string{"ADM-NAMESPACE"},
+		[]string{"the namespace or partition p1/default needs"}}.run(t, w)
 	// Every namespace is asked about.
 	mesh := filepath.Join(t.TempDir(), "mesh.json")
 	text := `{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": "direct", "upstreams": [{"destinationName": "api", "destinationNamespace": "team2", "localBindPort": 1234}]},
@@ -352,7 +391,8 @@ func permitsNamespaces(t *testing.T, w *admitWorld) {
 	if err := os.WriteFile(mesh, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	admitCase{webTask(), []string{"-config", mesh, "-token-file", w.token(t, `service "web" { policy = "write" }`)}, 2, []string{"ADM-NAMESPACE", "ACL-DENIED"}, []string{"team2"}}.run(t, w)
+	admitCase{webTask(), []string{"-config", mesh, "-token-file", w.token(t, `service "web" { policy = "write" }`)}, 2,
+		[]string{"ADM-NAMESPACE", "ACL-DENIED"}, []string{"team2"}}.run(t, w)
 }
 
 // The server takes 64 questions at once.
@@ -362,8 +402,10 @@ func permitsInBatches(t *testing.T, w *admitWorld) {
 		upstreams = append(upstreams, fmt.Sprintf("api-%d:%d", i, 30000+i))
 	}
 	through := w.way(t, nil)
-	code, _, stderr := callAdmit(webTask("upstreams", strings.Join(upstreams, ",")), "-config", admitMesh(t), "-consul-addr", through.URL, "-check", "server", "-token-file", w.token(t, webRules), "-")
-	if asked := through.requests(); code != 2 || strings.Count(stderr, "ACL-DENIED") != 100 || !slices.Equal(asked, []string{authorizePath, authorizePath}) {
+	code, _, stderr := callAdmit(webTask("upstreams", strings.Join(upstreams, ",")), "-config", admitMesh(t),
+		"-consul-addr", through.URL, "-check", "server", "-token-file", w.token(t, webRules), "-")
+	if asked := through.requests(); code != 2 || strings.Count(stderr, "ACL-DENIED") != 100 ||
+		!slices.Equal(asked, []string{authorizePath, authorizePath}) {
 		t.Errorf("exit %d, %d denials, requests %q", code, strings.Count(stderr, "ACL-DENIED"), asked)
 	}
 }

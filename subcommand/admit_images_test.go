@@ -17,12 +17,14 @@ func TestAdmitReadsTheProgramsOfImages(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit %d, stderr %s", code, stderr)
 	}
-	for _, want := range []string{`"-stop-signal",` + "\n", `"QUIT",` + "\n", `"/entry"` + "\n", `"serve"` + "\n", `"image": "example/app:1@sha256:aaaa`} {
+	for _, want := range []string{`"-stop-signal",` + "\n", `"QUIT",` + "\n", `"/entry"` + "\n", `"serve"` + "\n",
+		`"image": "example/app:1@sha256:aaaa`} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("%s has no %s", stdout, want)
 		}
 	}
-	if code, diff, _ := callAdmit(stdout, "-config", admitMesh(t), "-images", lock, "-pin", "-diff", "-"); code != 0 || diff != "" {
+	if code, diff, _ := callAdmit(stdout, "-config", admitMesh(t), "-images", lock, "-pin", "-diff", "-"); code != 0 ||
+		diff != "" {
 		t.Errorf("exit %d, admitting it again changes %s", code, diff)
 	}
 }

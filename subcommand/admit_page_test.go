@@ -18,8 +18,11 @@ func TestCommandsOfThePageOfAdmissionWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain := plainTask(`, "entryPoint": ["/app"]`)
-	template := `{"Resources": {"` + "%" + `": {"Type": "AWS::ECS::TaskDefinition", "Properties": {"NetworkMode": "awsvpc", "ContainerDefinitions": [{"Name": "web", "Image": "web", "Memory": 64, "EntryPoint": ["/web"]}]}}}}`
-	const yaml = "Resources:\n  Web:\n    Type: AWS::ECS::TaskDefinition\n    Properties:\n      NetworkMode: awsvpc\n      ContainerDefinitions:\n        - {Name: web, Image: !Ref Image, Memory: 64, EntryPoint: [/web]}\n"
+	template := `{"Resources": {"` + "%" +
+		`": {"Type": "AWS::ECS::TaskDefinition", "Properties": {"NetworkMode": "awsvpc", "ContainerDefinitions": [{"Name": "web", "Image": "web", "Memory": 64, "EntryPoint": ["/web"]}]}}}}`
+	const yaml = "Resources:\n  Web:\n    Type: AWS::ECS::TaskDefinition\n    Properties:\n      NetworkMode: " +
+		"awsvpc\n      ContainerDefinitions:\n        - {Name: web, Image: !Ref Image, Memory: 64, EntryPoint: " +
+		"[/web]}\n"
 	dir := t.TempDir()
 	const locked = `{"digest": "sha256:%[2]s", "platforms": {"linux/amd64": {"digest": "sha256:%[2]s"}}}`
 	var images []string
@@ -29,7 +32,8 @@ func TestCommandsOfThePageOfAdmissionWork(t *testing.T) {
 	for name, text := range map[string]string{
 		"mesh.json": `{"consulServers": {"hosts": "10.0.0.4"}, "transparentProxy": {"enabled": false}, "admission": {"images": {"consulECS": "example/consul-ecs:1"}}}`, "web.json": plain, "containers.json": `[{"name": "web", "image": "web", "memory": 64, "entryPoint": ["/web"]}]`,
 		"images.lock.json": `{"version": 1, "images": {` + strings.Join(images, ", ") + "}}",
-		"template.yaml":    yaml, "infrastructure/front-test.stack.yml": yaml, "cdk.out/Shop.template.json": strings.ReplaceAll(template, "%", "TaskDef54694570"),
+		"template.yaml":    yaml, "infrastructure/front-test.stack.yml": yaml,
+		"cdk.out/Shop.template.json": strings.ReplaceAll(template, "%", "TaskDef54694570"),
 	} {
 		file := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {

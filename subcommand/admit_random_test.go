@@ -82,15 +82,18 @@ func (p pairing) usages() (task string, needs []string) {
 func (p pairing) rules() string {
 	lines := []string{"# %"}
 	for range p.IntN(6) {
-		kind, level := p.pick("service", "service", "service", "key", "node"), p.pick("deny", "read", "write", "write", "write", "Write", "DENY")
+		kind, level := p.pick("service", "service", "service", "key", "node"), p.pick("deny", "read", "write", "write",
+			"write", "Write", "DENY")
 		name := p.pick("%web", "%web-sidecar-proxy", "%", "%we", "%api", "%web-", "%o")
 		if kind == "key" {
 			name, level = p.pick("%app/", "%app/w", "%app/web", "%cfg", "%"), p.pick(level, "list")
 		}
-		lines = append(lines, fmt.Sprintf("%s%s %q { policy = %q }", kind, p.pick("", "_prefix", "_prefix"), name, level))
+		lines = append(lines, fmt.Sprintf("%s%s %q { policy = %q }", kind, p.pick("", "_prefix", "_prefix"), name,
+			level))
 	}
 	if p.IntN(4) == 0 {
-		lines = append(lines, fmt.Sprintf("%s = %q", p.pick("mesh", "operator", "acl"), p.pick("read", "write", "deny")))
+		lines = append(lines, fmt.Sprintf("%s = %q", p.pick("mesh", "operator", "acl"),
+			p.pick("read", "write", "deny")))
 	}
 	if p.IntN(5) == 0 {
 		lines = append(lines, `service_prefix "" { policy = "write" }`, `key_prefix "" { policy = "write" }`)
@@ -110,7 +113,8 @@ func (p pairing) token(t *testing.T, w *admitWorld) string {
 	if p.IntN(3) == 0 {
 		role := &api.ACLRole{Name: p.salt + "-role", Policies: link()}
 		if p.IntN(2) == 0 {
-			role.TemplatedPolicies = []*api.ACLTemplatedPolicy{{TemplateName: aclrules.APIGatewayTemplate, TemplateVariables: &api.ACLTemplatedPolicyVariables{Name: p.salted("%web")}}}
+			role.TemplatedPolicies = []*api.ACLTemplatedPolicy{{TemplateName: aclrules.APIGatewayTemplate,
+				TemplateVariables: &api.ACLTemplatedPolicyVariables{Name: p.salted("%web")}}}
 		}
 		if _, _, err := w.acl.RoleCreate(role, nil); err != nil {
 			t.Fatal(err)
@@ -159,7 +163,8 @@ func comparePairs(t *testing.T, w *admitWorld, count int) {
 			want = append(want, need+verdict)
 		}
 		engine := p.pick("resolver", "both")
-		code, stdout, stderr := callAdmit(task, "-config", mesh, "-consul-addr", w.HTTPAddr, "-check", engine, "-token-file", token, "-resolver-token-file", reader, "-output", "report", "-")
+		code, stdout, stderr := callAdmit(task, "-config", mesh, "-consul-addr", w.HTTPAddr, "-check", engine,
+			"-token-file", token, "-resolver-token-file", reader, "-output", "report", "-")
 		var report admitReport
 		if err := json.Unmarshal([]byte(stdout), &report); err != nil {
 			t.Fatalf("seed %d: %v: %s", seed, err, stderr)
@@ -171,7 +176,8 @@ func comparePairs(t *testing.T, w *admitWorld, count int) {
 		slices.Sort(got)
 		slices.Sort(want)
 		if code != wantCode || !slices.Equal(got, want) {
-			t.Fatalf("seed %d, pair %d, engine %s: exit %d, want %d, answers\n%q\nwant\n%q\n%s", seed, n, engine, code, wantCode, got, want, stdout)
+			t.Fatalf("seed %d, pair %d, engine %s: exit %d, want %d, answers\n%q\nwant\n%q\n%s", seed, n, engine, code,
+				wantCode, got, want, stdout)
 		}
 		codes[code]++
 	}

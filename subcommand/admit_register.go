@@ -47,10 +47,12 @@ func registerAdmitted(ctx context.Context, inv *cli.Invocation, admitted *taskde
 // signed as that would be: the SDK's types may lack members that ECS has.
 func replaceBody(body []byte) func(*middleware.Stack) error {
 	return func(s *middleware.Stack) error {
-		replace := func(ctx context.Context, in middleware.SerializeInput, next middleware.SerializeHandler) (middleware.SerializeOutput, middleware.Metadata, error) {
+		replace := func(ctx context.Context, in middleware.SerializeInput,
+			next middleware.SerializeHandler) (middleware.SerializeOutput, middleware.Metadata, error) {
 			request, ok := in.Request.(*smithyhttp.Request)
 			if !ok {
-				return middleware.SerializeOutput{}, middleware.Metadata{}, fmt.Errorf("replace the body of a %T: want an HTTP request", in.Request)
+				return middleware.SerializeOutput{}, middleware.Metadata{},
+					fmt.Errorf("replace the body of a %T: want an HTTP request", in.Request)
 			}
 			request, err := request.SetStream(bytes.NewReader(body))
 			if err != nil {

@@ -35,7 +35,8 @@ func startECS(t *testing.T, status int) *ecsAPI {
 		api.body, _ = io.ReadAll(r.Body) // the test compares it
 		api.header = r.Header
 		w.WriteHeader(status)
-		fmt.Fprint(w, `{"taskDefinition": {"taskDefinitionArn": "arn:aws:ecs:us-east-1:123456789012:task-definition/app:1"}}`)
+		fmt.Fprint(w,
+			`{"taskDefinition": {"taskDefinitionArn": "arn:aws:ecs:us-east-1:123456789012:task-definition/app:1"}}`)
 	}))
 	t.Cleanup(server.Close)
 	for name, value := range map[string]string{
@@ -49,10 +50,12 @@ func startECS(t *testing.T, status int) *ecsAPI {
 
 func TestAdmitRegistersWhatItPrints(t *testing.T) {
 	api := startECS(t, http.StatusOK)
-	doc := plainTask(withEntryPoint + `, "logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "g", "awslogs-region": "r", "awslogs-stream-prefix": "p"}}`)
+	doc := plainTask(withEntryPoint +
+		`, "logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "g", "awslogs-region": "r", "awslogs-stream-prefix": "p"}}`)
 	doc = strings.Replace(doc, `"cpu"`, `"executionRoleArn": "arn:aws:iam::123456789012:role/x", "cpu"`, 1)
 	code, stdout, stderr := callAdmit(doc, "-config", admitMesh(t), "-register", "-")
-	if want := "registered arn:aws:ecs:us-east-1:123456789012:task-definition/app:1\n"; code != 0 || !strings.Contains(stderr, want) || api.calls.Load() != 1 {
+	if want := "registered arn:aws:ecs:us-east-1:123456789012:task-definition/app:1\n"; code != 0 ||
+		!strings.Contains(stderr, want) || api.calls.Load() != 1 {
 		t.Fatalf("exit %d, %d calls, stderr %q, want %q", code, api.calls.Load(), stderr, want)
 	}
 	if diff := cmp.Diff(stdout, string(api.body)); diff != "" {
@@ -188,10 +191,12 @@ func TestAdmitFailsWithECS(t *testing.T) {
 	}{
 		{"definition", nil},
 		{"report", []string{`"admitted": false`, `"code": "ADM-WRAP"`, `"error": "register task definition app: `}},
-		{"sarif", []string{`"executionSuccessful": false`, `"ruleId": "ADM-WRAP"`, `"text": "register task definition app: `}},
+		{"sarif", []string{`"executionSuccessful": false`, `"ruleId": "ADM-WRAP"`,
+			`"text": "register task definition app: `}},
 	} {
 		code, stdout, stderr := callAdmit(plainTask(""), "-config", mesh, "-register", "-output", c.output, "-")
-		if code != 4 || !strings.Contains(stderr, "consul-ecs admit: register task definition app: ") || int(api.calls.Load()) != i+1 {
+		if code != 4 || !strings.Contains(stderr, "consul-ecs admit: register task definition app: ") ||
+			int(api.calls.Load()) != i+1 {
 			t.Errorf("%s: exit %d, %d calls, stderr %q", c.output, code, api.calls.Load(), stderr)
 		}
 		if (c.stdout != nil) != json.Valid([]byte(stdout)) {

@@ -19,8 +19,11 @@ type admitRole struct {
 }
 
 func (o *admitRole) declare(fs *flag.FlagSet) {
-	fs.BoolVar(&o.check, "check-iam", false, "read the task role from IAM, and check whether it can log in to Consul as its service")
-	fs.StringVar(&o.path, "iam-role-path", "", "`path` of the IAM roles that the auth method takes (default that of the mesh file, or "+setup.DefaultRolePath+")")
+	fs.BoolVar(&o.check, "check-iam", false,
+		"read the task role from IAM, and check whether it can log in to Consul as its service")
+	fs.StringVar(&o.path, "iam-role-path", "",
+		"`path` of the IAM roles that the auth method takes (default that of the mesh file, or "+setup.DefaultRolePath+
+			")")
 }
 
 // Calls a second, of the 20 that AWS grants, and the time of the search for others with
@@ -52,7 +55,8 @@ func (o *admitRole) run(ctx context.Context, inv *cli.Invocation, r *admission.R
 	iam := load
 	iam.DefaultRegion = "us-east-1"
 	checker := admission.RoleChecker{
-		IAM:  awsutil.RoleReader{Load: iam, Endpoint: cmp.Or(inv.Getenv("AWS_ENDPOINT_URL_IAM"), inv.Getenv("AWS_ENDPOINT_URL"))},
+		IAM: awsutil.RoleReader{Load: iam, Endpoint: cmp.Or(inv.Getenv("AWS_ENDPOINT_URL_IAM"),
+			inv.Getenv("AWS_ENDPOINT_URL"))},
 		Path: r.RolePath, Rights: check.login(inv),
 		Families: func(ctx context.Context, roleARN string) ([]string, error) { return roleUsers(ctx, load, roleARN) },
 	}

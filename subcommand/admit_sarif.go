@@ -88,7 +88,8 @@ func sarifOf(r *admission.Result, file, version string, strict bool) sarifLog {
 			index = len(*rules)
 			*rules = append(*rules, sarifRule{f.Code, sarifText{describeRule(f)}})
 		}
-		level := map[taskdef.Severity]string{taskdef.Error: "error", taskdef.Warn: "warning", admission.Info: "note"}[f.Severity]
+		level := map[taskdef.Severity]string{taskdef.Error: "error", taskdef.Warn: "warning",
+			admission.Info: "note"}[f.Severity]
 		if strict && f.Severity == taskdef.Warn {
 			level = "error"
 		}
@@ -99,9 +100,11 @@ func sarifOf(r *admission.Result, file, version string, strict bool) sarifLog {
 		if f.Fix != "" {
 			message += " (" + f.Fix + ")"
 		}
-		results.Results = append(results.Results, sarifResult{f.Code, index, level, sarifText{message}, []sarifLocation{at}})
+		results.Results = append(results.Results, sarifResult{f.Code, index, level, sarifText{message},
+			[]sarifLocation{at}})
 	}
-	return sarifLog{Version: "2.1.0", Schema: "https://json.schemastore.org/sarif-2.1.0.json", Runs: []sarifRun{results}}
+	return sarifLog{Version: "2.1.0", Schema: "https://json.schemastore.org/sarif-2.1.0.json",
+		Runs: []sarifRun{results}}
 }
 
 // describeRule returns the text of a finding's rule; the finding's own for one that has none.

@@ -35,14 +35,18 @@ func permitsNoDisagreement(t *testing.T, w *admitWorld) {
 	reader := w.file(t, w.Token)
 	generous, strict := w.way(t, says(true)).URL, w.way(t, says(false)).URL
 	bad, good := w.token(t, `node "x" { policy = "read" }`), w.token(t, webRules)
-	admitCase{webTask(), []string{"-consul-addr", generous, "-token-file", bad, "-resolver-token-file", reader}, 3, []string{"ACL-DISAGREE", "ACL-DISAGREE"}, nil}.run(t, w)
-	admitCase{webTask(), []string{"-consul-addr", generous, "-token-file", bad}, 0, nil, nil}.run(t, w) // its rules may not be read, so nothing is sure
-	admitCase{webTask(), []string{"-consul-addr", strict, "-token-file", good, "-resolver-token-file", reader}, 2, []string{"ACL-DENIED", "ACL-DENIED"}, nil}.run(t, w)
+	admitCase{webTask(), []string{"-consul-addr", generous, "-token-file", bad, "-resolver-token-file", reader}, 3,
+		[]string{"ACL-DISAGREE", "ACL-DISAGREE"}, nil}.run(t, w)
+	admitCase{webTask(), []string{"-consul-addr", generous, "-token-file", bad}, 0, nil, nil}.run(t,
+		w) // its rules may not be read, so nothing is sure
+	admitCase{webTask(), []string{"-consul-addr", strict, "-token-file", good, "-resolver-token-file", reader}, 2,
+		[]string{"ACL-DENIED", "ACL-DENIED"}, nil}.run(t, w)
 }
 
 func permitsOverBadNetworks(t *testing.T, w *admitWorld) {
 	token := w.token(t, webRules)
-	admitCase{webTask(), []string{"-consul-addr", testkit.ClosedAddress(t), "-token-file", token}, 3, []string{"ACL-UNKNOWN"}, []string{"connection refused"}}.run(t, w)
+	admitCase{webTask(), []string{"-consul-addr", testkit.ClosedAddress(t), "-token-file", token}, 3,
+		[]string{"ACL-UNKNOWN"}, []string{"connection refused"}}.run(t, w)
 	failures := 0
 	failing := func(times int) *way {
 		return w.way(t, func(rw http.ResponseWriter, r *http.Request) bool {
@@ -56,12 +60,14 @@ func permitsOverBadNetworks(t *testing.T, w *admitWorld) {
 		})
 	}
 	through := failing(1000)
-	admitCase{webTask(), []string{"-consul-addr", through.URL, "-token-file", token}, 3, []string{"ACL-UNKNOWN"}, []string{"No cluster leader"}}.run(t, w)
+	admitCase{webTask(), []string{"-consul-addr", through.URL, "-token-file", token}, 3, []string{"ACL-UNKNOWN"},
+		[]string{"No cluster leader"}}.run(t, w)
 	if n := len(through.requests()); n != 3 {
 		t.Errorf("%d requests, want 3 attempts", n)
 	}
 	failures, through = 0, failing(1)
-	admitCase{webTask(), []string{"-check", "server", "-consul-addr", through.URL, "-token-file", token}, 3, []string{"ACL-UNKNOWN"}, []string{"Permission denied"}}.run(t, w)
+	admitCase{webTask(), []string{"-check", "server", "-consul-addr", through.URL, "-token-file", token}, 3,
+		[]string{"ACL-UNKNOWN"}, []string{"Permission denied"}}.run(t, w)
 	if n := len(through.requests()); n != 2 {
 		t.Errorf("%d requests, want none after a refusal", n)
 	}
@@ -75,9 +81,12 @@ func permitsWithoutEndpoint(t *testing.T, w *admitWorld) {
 		return r.URL.Path == authorizePath
 	})
 	good, reader := w.token(t, webRules), w.file(t, w.Token)
-	admitCase{webTask(), []string{"-consul-addr", through.URL, "-token-file", good, "-resolver-token-file", reader}, 0, nil, nil}.run(t, w)
-	admitCase{webTask(), []string{"-consul-addr", through.URL, "-token-file", good}, 3, []string{"ACL-UNKNOWN", "ACL-UNKNOWN"}, nil}.run(t, w)
-	admitCase{webTask(), []string{"-consul-addr", through.URL, "-token-file", good, "-check", "server"}, 3, []string{"ACL-UNKNOWN"}, []string{"the server has no /v1/internal/acl/authorize"}}.run(t, w)
+	admitCase{webTask(), []string{"-consul-addr", through.URL, "-token-file", good, "-resolver-token-file", reader}, 0,
+		nil, nil}.run(t, w)
+	admitCase{webTask(), []string{"-consul-addr", through.URL, "-token-file", good}, 3,
+		[]string{"ACL-UNKNOWN", "ACL-UNKNOWN"}, nil}.run(t, w)
+	admitCase{webTask(), []string{"-consul-addr", through.URL, "-token-file", good, "-check", "server"}, 3,
+		[]string{"ACL-UNKNOWN"}, []string{"the server has no /v1/internal/acl/authorize"}}.run(t, w)
 }
 
 func permitsNoEscalation(t *testing.T, w *admitWorld) {
@@ -85,21 +94,29 @@ func permitsNoEscalation(t *testing.T, w *admitWorld) {
 	wanted := w.policy(t, `service_prefix "d" { policy = "write" }`)
 	owner := w.token(t, webRules+`service_prefix "" { policy = "write" } service "db" { policy = "read" }`)
 	task := webTask("policies", wanted)
-	admitCase{task, []string{"-token-file", owner, "-resolver-token-file", reader}, 2, []string{"ACL-ESCALATE"}, []string{
-		`service write of service "db", by service_prefix "d" = write of policy "` + wanted, `the owner has service "db" = read by token `,
-	}}.run(t, w)
-	admitCase{task, []string{"-token-file", w.token(t, `service_prefix "" { policy = "write" }`), "-resolver-token-file", reader}, 0, nil, nil}.run(t, w)
+	admitCase{task, []string{"-token-file", owner, "-resolver-token-file", reader}, 2, []string{"ACL-ESCALATE"},
+		[]string{
+			`service write of service "db", by service_prefix "d" = write of policy "` + wanted,
+			`the owner has service "db" = read by token `,
+		}}.run(t, w)
+	admitCase{task, []string{"-token-file", w.token(t, `service_prefix "" { policy = "write" }`),
+		"-resolver-token-file", reader}, 0, nil, nil}.run(t, w)
 	admitCase{task, []string{"-token-file", reader}, 0, nil, nil}.run(t, w) // acl:write can make any token
-	admitCase{webTask("policies", wanted, "mesh-inject", "false"), []string{"-token-file", owner, "-resolver-token-file", reader}, 2, []string{"ACL-ESCALATE"}, nil}.run(t, w)
-	admitCase{webTask("policies", "not-there"), []string{"-token-file", owner, "-resolver-token-file", reader}, 2, []string{"ACL-ESCALATE"}, []string{`policy "not-there": it does not exist`}}.run(t, w)
+	admitCase{webTask("policies", wanted, "mesh-inject", "false"),
+		[]string{"-token-file", owner, "-resolver-token-file", reader}, 2, []string{"ACL-ESCALATE"}, nil}.run(t, w)
+	admitCase{webTask("policies", "not-there"), []string{"-token-file", owner, "-resolver-token-file", reader}, 2,
+		[]string{"ACL-ESCALATE"}, []string{`policy "not-there": it does not exist`}}.run(t, w)
 	far := strings.ToLower(rand.Text())
-	if _, _, err := w.acl.PolicyCreate(&api.ACLPolicy{Name: far, Rules: `acl = "write" operator = "write"`, Datacenters: []string{"dc2"}}, nil); err != nil {
+	if _, _, err := w.acl.PolicyCreate(&api.ACLPolicy{Name: far, Rules: `acl = "write" operator = "write"`,
+		Datacenters: []string{"dc2"}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{far, strings.ToUpper(far)} {
-		admitCase{webTask("policies", name), []string{"-token-file", owner, "-resolver-token-file", reader}, 2, slices.Repeat([]string{"ACL-ESCALATE"}, 4), []string{`acl write of acl`, `in dc2`}}.run(t, w)
+		admitCase{webTask("policies", name), []string{"-token-file", owner, "-resolver-token-file", reader}, 2,
+			slices.Repeat([]string{"ACL-ESCALATE"}, 4), []string{`acl write of acl`, `in dc2`}}.run(t, w)
 	}
-	code, _, stderr := callAdmit(task, "-config", admitMesh(t), "-consul-addr", w.HTTPAddr, "-token-file", owner, "-") // nothing can be read
+	code, _, stderr := callAdmit(task, "-config", admitMesh(t), "-consul-addr", w.HTTPAddr, "-token-file", owner,
+		"-") // nothing can be read
 	if code != 2 || !strings.Contains(stderr, "ACL-ESCALATE") {
 		t.Errorf("exit %d, stderr %s", code, stderr)
 	}
@@ -110,11 +127,14 @@ func permitsWithItsPolicy(t *testing.T, w *admitWorld) {
 	reader := w.file(t, w.Token)
 	task := webTask("upstreams", "api:1234", "kv-prefixes", "app/,cfg/:list")
 	for _, rules := range []string{
-		"", `service_prefix "" { policy = "read" }`, `service_prefix "web" { policy = "deny" } key_prefix "" { policy = "deny" }`, `key_prefix "cfg/" { policy = "read" } key "app/" { policy = "READ" }`,
+		"", `service_prefix "" { policy = "read" }`,
+		`service_prefix "web" { policy = "deny" } key_prefix "" { policy = "deny" }`,
+		`key_prefix "cfg/" { policy = "read" } key "app/" { policy = "READ" }`,
 	} {
 		base := w.policy(t, rules)
 		secret := w.create(t, &api.ACLToken{Policies: []*api.ACLLink{{Name: base}}})
-		_, stdout, _ := callAdmit(task, "-config", admitMesh(t), "-consul-addr", w.HTTPAddr, "-token-file", w.file(t, secret), "-resolver-token-file", reader, "-output", "report", "-")
+		_, stdout, _ := callAdmit(task, "-config", admitMesh(t), "-consul-addr", w.HTTPAddr, "-token-file",
+			w.file(t, secret), "-resolver-token-file", reader, "-output", "report", "-")
 		var report admitReport
 		if err := json.Unmarshal([]byte(stdout), &report); err != nil {
 			t.Fatal(err)
@@ -122,7 +142,8 @@ func permitsWithItsPolicy(t *testing.T, w *admitWorld) {
 		if report.Admitted || report.Permissions.Policy == "" {
 			t.Errorf("rules %q: admitted %v, policy %q", rules, report.Admitted, report.Permissions.Policy)
 		}
-		more := w.create(t, &api.ACLToken{Policies: []*api.ACLLink{{Name: base}, {Name: w.policy(t, report.Permissions.Policy)}}})
+		more := w.create(t, &api.ACLToken{Policies: []*api.ACLLink{{Name: base},
+			{Name: w.policy(t, report.Permissions.Policy)}}})
 		admitCase{task, []string{"-token-file", w.file(t, more), "-resolver-token-file", reader}, 0, nil, nil}.run(t, w)
 	}
 }
@@ -130,9 +151,13 @@ func permitsWithItsPolicy(t *testing.T, w *admitWorld) {
 // The token is nowhere in what the command writes.
 func permitsNoLeak(t *testing.T, w *admitWorld) {
 	secret := w.create(t, &api.ACLToken{ServiceIdentities: []*api.ACLServiceIdentity{{ServiceName: "web"}}})
-	leaks := []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))[:40], base64.StdEncoding.EncodeToString([]byte("a" + secret))[4:40], base64.StdEncoding.EncodeToString([]byte("ab" + secret))[4:40]}
-	stripped := plainTask(withEntryPoint + `, "environment": [{"name": "CONSUL_HTTP_TOKEN", "value": "` + secret + `"}], "dockerLabels": {"consul.hashicorp.com/service-name": "web"}`)
-	encoded := plainTask(withEntryPoint + `, "environment": [{"name": "HEADER", "value": "` + base64.StdEncoding.EncodeToString([]byte("x:"+secret)) + `"}]`)
+	leaks := []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))[:40],
+		base64.StdEncoding.EncodeToString([]byte("a" + secret))[4:40],
+		base64.StdEncoding.EncodeToString([]byte("ab" + secret))[4:40]}
+	stripped := plainTask(withEntryPoint + `, "environment": [{"name": "CONSUL_HTTP_TOKEN", "value": "` + secret +
+		`"}], "dockerLabels": {"consul.hashicorp.com/service-name": "web"}`)
+	encoded := plainTask(withEntryPoint + `, "environment": [{"name": "HEADER", "value": "` +
+		base64.StdEncoding.EncodeToString([]byte("x:"+secret)) + `"}]`)
 	token := w.file(t, secret)
 	for _, c := range []struct {
 		task  string
@@ -152,7 +177,8 @@ func permitsNoLeak(t *testing.T, w *admitWorld) {
 		{`{"family": ["` + secret + `"]}`, nil, 1},
 		{`{"containerDefinitions": "` + secret + `"}`, nil, 1},
 	} {
-		words := append([]string{"-config", admitMesh(t), "-consul-addr", w.HTTPAddr, "-token-file", token}, append(c.words, "-")...)
+		words := append([]string{"-config", admitMesh(t), "-consul-addr", w.HTTPAddr, "-token-file", token},
+			append(c.words, "-")...)
 		code, stdout, stderr := callAdmit(c.task, words...)
 		if code != c.code || stdout+stderr == "" {
 			t.Errorf("%q: exit %d, want %d: %s", c.words, code, c.code, stderr)
@@ -163,7 +189,8 @@ func permitsNoLeak(t *testing.T, w *admitWorld) {
 			}
 		}
 	}
-	_, diff, _ := callAdmit(stripped, "-config", admitMesh(t), "-consul-addr", w.HTTPAddr, "-token-file", token, "-diff", "-")
+	_, diff, _ := callAdmit(stripped, "-config", admitMesh(t), "-consul-addr", w.HTTPAddr, "-token-file", token,
+		"-diff", "-")
 	if want := "-          \"value\": \"<redacted>\""; !strings.Contains(diff, want) {
 		t.Errorf("the diff does not show what was removed:\n%s", diff)
 	}
@@ -172,11 +199,14 @@ func permitsNoLeak(t *testing.T, w *admitWorld) {
 // What is known at deployment only cannot be checked, and is said.
 func permitsUnnamed(t *testing.T, w *admitWorld) {
 	list := `[{"name": "app", "image": "app", "entryPoint": ["/app"], "portMappings": [{"containerPort": 80}]}]`
-	admitCase{list, []string{"-token-file", w.token(t, ""), "-check", "server"}, 0, []string{"ACL-UNNAMED", "ADM-LAUNCH", "ADM-VOLUME-TASK"}, nil}.run(t, w)
+	admitCase{list, []string{"-token-file", w.token(t, ""), "-check", "server"}, 0,
+		[]string{"ACL-UNNAMED", "ADM-LAUNCH", "ADM-VOLUME-TASK"}, nil}.run(t, w)
 	wrong := strings.Replace(webTask(), `service-name": "web"`, `service-name": "-"`, 1)
-	admitCase{wrong, []string{"-token-file", w.token(t, ""), "-check", "server"}, 2, []string{"ADM-SVC-NAME"}, nil}.run(t, w)
+	admitCase{wrong, []string{"-token-file", w.token(t, ""), "-check", "server"}, 2, []string{"ADM-SVC-NAME"},
+		nil}.run(t, w)
 	named := `[{"name": "app", "image": "app", "entryPoint": ["/app"], "portMappings": [{"containerPort": 80}], "dockerLabels": {"consul.hashicorp.com/upstreams": "api:1"}}]`
-	admitCase{named, []string{"-token-file", w.token(t, `service "api" { policy = "read" }`), "-check", "server"}, 0, []string{"ACL-UNNAMED", "ADM-LAUNCH", "ADM-VOLUME-TASK"}, nil}.run(t, w)
+	admitCase{named, []string{"-token-file", w.token(t, `service "api" { policy = "read" }`), "-check", "server"}, 0,
+		[]string{"ACL-UNNAMED", "ADM-LAUNCH", "ADM-VOLUME-TASK"}, nil}.run(t, w)
 }
 
 func permitsWithoutACLs(t *testing.T, w *admitWorld) {
@@ -186,6 +216,7 @@ func permitsWithoutACLs(t *testing.T, w *admitWorld) {
 	}
 	t.Cleanup(open.Require(t).Stop)
 	for _, engine := range []string{"server", "resolver", "both"} {
-		admitCase{webTask(), []string{"-consul-addr", open.HTTPAddr, "-check", engine, "-token-file", w.file(t, "any")}, 0, []string{"ACL-DISABLED"}, nil}.run(t, w)
+		admitCase{webTask(), []string{"-consul-addr", open.HTTPAddr, "-check", engine, "-token-file", w.file(t, "any")},
+			0, []string{"ACL-DISABLED"}, nil}.run(t, w)
 	}
 }

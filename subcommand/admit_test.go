@@ -32,7 +32,8 @@ func callAdmit(stdin string, words ...string) (code int, stdout, stderr string) 
 func admitMesh(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "mesh.json")
-	if err := os.WriteFile(path, []byte(`{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": "direct"}, "admission": {"images": {"consulECS": "example/consul-ecs:1"}}}`), 0o600); err != nil {
+	if err := os.WriteFile(path,
+		[]byte(`{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": "direct"}, "admission": {"images": {"consulECS": "example/consul-ecs:1"}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -48,7 +49,8 @@ func plainTask(more string) string {
 func withoutChoices(findings string) string {
 	rest := ""
 	for line := range strings.Lines(findings) {
-		if !strings.HasPrefix(line, "info ADM-DEFAULT ") && !strings.HasPrefix(line, "info ADM-LOGS ") && !strings.HasPrefix(line, "info ADM-SVC-FROM ") {
+		if !strings.HasPrefix(line, "info ADM-DEFAULT ") && !strings.HasPrefix(line, "info ADM-LOGS ") &&
+			!strings.HasPrefix(line, "info ADM-SVC-FROM ") {
 			rest += line
 		}
 	}
@@ -66,25 +68,36 @@ func TestAdmitExitCodes(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		"admitted":            {plainTask(withEntryPoint), []string{"-config", mesh, "-"}, 0, ""},
-		"warning":             {plainTask(""), []string{"-config", mesh, "-"}, 0, "warning ADM-WRAP $.containerDefinitions[0]: "},
-		"warning, strict":     {plainTask(""), []string{"-config", mesh, "-strict", "-"}, 2, "warning ADM-WRAP $.containerDefinitions[0]: "},
-		"rejected":            {plainTask(withEntryPoint + `, "user": "5995"`), []string{"-config", mesh, "-"}, 2, "error ADM-USER $.containerDefinitions[0].user: container app runs as user 5995, which is that of the proxy (take another user)\n"},
+		"admitted": {plainTask(withEntryPoint), []string{"-config", mesh, "-"}, 0, ""},
+		"warning": {plainTask(""), []string{"-config", mesh, "-"}, 0,
+			"warning ADM-WRAP $.containerDefinitions[0]: "},
+		"warning, strict": {plainTask(""), []string{"-config", mesh, "-strict", "-"}, 2,
+			"warning ADM-WRAP $.containerDefinitions[0]: "},
+		"rejected": {plainTask(withEntryPoint + `, "user": "5995"`), []string{"-config", mesh, "-"}, 2,
+			"error ADM-USER $.containerDefinitions[0].user: container app runs as user 5995, which is that of the " +
+				"proxy (take another user)\n"},
 		"wrong flag":          {plainTask(`, "entryPoint": ["consul-ecs", "app-entrypoint", "-shutdown-delay", "x", "/app"]`), []string{"-config", mesh, "-"}, 2, `error ADM-FLAG $.containerDefinitions[0].entryPoint[5]: container app would not start: app-entrypoint: invalid value "x" for flag -shutdown-delay: want auto, or a time of 0 or more such as 10s (`},
 		"wrong flag, no mesh": {plainTask(`, "entryPoint": ["/consul/consul-ecs"], "command": ["net-dial", "-x", "web:80"]`), []string{"-"}, 2, "error ADM-FLAG $.containerDefinitions[0].command[1]: container app would not start: net-dial: flag provided but not defined: -x ("},
 		"no JSON":             {"{", []string{"-"}, 1, "line 1, column 2: unexpected end of JSON input"},
 		"wrong type":          {`{"family": 1}`, []string{"-"}, 1, "$.family: must be a string, but is the number 1"},
 		"no file":             {"", nil, 1, "want one FILE, or - for standard input"},
 		"missing file":        {"", []string{"/nonexistent"}, 1, "read the task definition: "},
-		"endless file":        {"", []string{"/dev/zero"}, 1, "read the task definition: /dev/zero is larger than 4096 KiB: is it the right file?"},
-		"large input":         {strings.Repeat(" ", maxDocument+1), []string{"-"}, 1, "read the task definition: standard input is larger than 4096 KiB: is it the right file?"},
-		"directory":           {"", []string{"/"}, 1, "read the task definition: / is a directory: want a file"},
-		"several resources":   {`{"Resources": {"A": {"Type": "AWS::ECS::TaskDefinition"}, "B": {"Type": "AWS::ECS::TaskDefinition"}}}`, []string{"-"}, 1, "choose a resource of the template that is a task definition: A, B: name one by -resource"},
-		"unknown format":      {"{}", []string{"-format", "yaml", "-"}, 1, `format "yaml": want ecs, cfn or containers`},
-		"resource of no cfn":  {"{}", []string{"-resource", "Web", "-"}, 1, "a resource is of a template, but the document is of the format ecs"},
-		"unknown output":      {"{}", []string{"-output", "html", "-"}, 1, `-output "html": want definition, report or sarif`},
-		"-in":                 {plainTask(withEntryPoint), []string{"-in", "-", "-config", mesh, "-output", "definition"}, 0, ""},
-		"-in and FILE":        {plainTask(withEntryPoint), []string{"-in", "-", "-"}, 1, "want one FILE, or - for standard input"},
+		"endless file": {"", []string{"/dev/zero"}, 1,
+			"read the task definition: /dev/zero is larger than 4096 KiB: is it the right file?"},
+		"large input": {strings.Repeat(" ", maxDocument+1), []string{"-"}, 1,
+			"read the task definition: standard input is larger than 4096 KiB: is it the right file?"},
+		"directory":         {"", []string{"/"}, 1, "read the task definition: / is a directory: want a file"},
+		"several resources": {`{"Resources": {"A": {"Type": "AWS::ECS::TaskDefinition"}, "B": {"Type": "AWS::ECS::TaskDefinition"}}}`, []string{"-"}, 1, "choose a resource of the template that is a task definition: A, B: name one by -resource"},
+		"unknown format": {"{}", []string{"-format", "yaml", "-"}, 1,
+			`format "yaml": want ecs, cfn or containers`},
+		"resource of no cfn": {"{}", []string{"-resource", "Web", "-"}, 1,
+			"a resource is of a template, but the document is of the format ecs"},
+		"unknown output": {"{}", []string{"-output", "html", "-"}, 1,
+			`-output "html": want definition, report or sarif`},
+		"-in": {plainTask(withEntryPoint), []string{"-in", "-", "-config", mesh, "-output",
+			"definition"}, 0, ""},
+		"-in and FILE": {plainTask(withEntryPoint), []string{"-in", "-", "-"}, 1,
+			"want one FILE, or - for standard input"},
 		"unknown diff":        {"{}", []string{"-diff=html", "-"}, 1, "want unified or patch"},
 		"report and diff":     {"{}", []string{"-output", "report", "-diff", "-"}, 1, "take one of them"},
 		"mesh file not found": {"{}", []string{"-config", "/nonexistent", "-"}, 1, "read the mesh file: "},
@@ -110,7 +123,8 @@ func TestAdmitRefusesUnknownSettingsOfTheMeshFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, stderr := callAdmit(plainTask(""), "-config", path, "-")
-	if want := `the member admission of the mesh file: unknown field "image"; did you mean "images"?`; code != 1 || !strings.Contains(stderr, want) {
+	if want := `the member admission of the mesh file: unknown field "image"; did you mean "images"?`; code != 1 ||
+		!strings.Contains(stderr, want) {
 		t.Errorf("exit %d, stderr %q, want %q", code, stderr, want)
 	}
 }
@@ -135,7 +149,8 @@ func TestAdmitPrintsADiff(t *testing.T) {
 
 func TestAdmitReportsAsJSON(t *testing.T) {
 	t.Parallel()
-	code, stdout, stderr := callAdmit(`[{"name": "app", "image": "app", "command": ["/x"], "user": "5996"}]`, "-config", admitMesh(t), "-output", "report", "-")
+	code, stdout, stderr := callAdmit(`[{"name": "app", "image": "app", "command": ["/x"], "user": "5996"}]`, "-config",
+		admitMesh(t), "-output", "report", "-")
 	var report admitReport
 	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
 		t.Fatal(err)
@@ -144,10 +159,12 @@ func TestAdmitReportsAsJSON(t *testing.T) {
 	for _, f := range report.Findings {
 		codes = append(codes, f.Code)
 	}
-	if got, want := strings.Join(codes, " "), "ADM-DEFAULT ADM-LAUNCH ADM-SVC-FROM ADM-VOLUME-TASK ADM-LOGS ADM-SVC-PORT ADM-ENTRYPOINT ADM-USER"; code != 2 || got != want || stderr != "" {
+	if got, want := strings.Join(codes, " "),
+		"ADM-DEFAULT ADM-LAUNCH ADM-SVC-FROM ADM-VOLUME-TASK ADM-LOGS ADM-SVC-PORT ADM-ENTRYPOINT ADM-USER"; code != 2 || got != want || stderr != "" {
 		t.Errorf("exit %d, codes %q, want %q, stderr %q", code, got, want, stderr)
 	}
-	if report.Admitted || !report.Injected || report.Format != "containers" || strings.Join(report.Volumes, " ") != "consul_data" {
+	if report.Admitted || !report.Injected || report.Format != "containers" ||
+		strings.Join(report.Volumes, " ") != "consul_data" {
 		t.Errorf("report %+v", report)
 	}
 }
@@ -169,12 +186,15 @@ func TestAdmitReportsInvalidDocuments(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %d", r.RuleID, r.Locations[0].Physical.Region.StartLine))
 		}
 		failed := log.Runs[0].Invocations
-		if code != 1 || strings.Join(got, ", ") != want || len(failed) != 1 || !strings.Contains(stderr, failed[0].Notifications[0].Message.Text) {
-			t.Errorf("%s: exit %d, results %q, want %q, invocations %v, stderr %s", doc, code, got, want, failed, stderr)
+		if code != 1 || strings.Join(got, ", ") != want || len(failed) != 1 ||
+			!strings.Contains(stderr, failed[0].Notifications[0].Message.Text) {
+			t.Errorf("%s: exit %d, results %q, want %q, invocations %v, stderr %s", doc, code, got, want, failed,
+				stderr)
 		}
 		var report admitReport
 		code, stdout, _ = callAdmit(doc, "-output", "report", "-")
-		if err := json.Unmarshal([]byte(stdout), &report); err != nil || code != 1 || report.Admitted || report.Error == "" || len(report.Findings) != len(got) {
+		if err := json.Unmarshal([]byte(stdout), &report); err != nil || code != 1 || report.Admitted ||
+			report.Error == "" || len(report.Findings) != len(got) {
 			t.Errorf("%s: exit %d, report %s, error %v", doc, code, stdout, err)
 		}
 	}
@@ -209,12 +229,14 @@ func TestAdmittedDefinitionsOfTheExampleAreCurrent(t *testing.T) {
 func TestAdmitReportsAsSARIF(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "web.json")
-	if err := os.WriteFile(file, []byte(plainTask(`, "command": ["/x"], "dockerLabels": {"consul.hashicorp.com/service-name": "web"},
+	if err := os.WriteFile(file,
+		[]byte(plainTask(`, "command": ["/x"], "dockerLabels": {"consul.hashicorp.com/service-name": "web"},
 		"user": "5996"`)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	mesh := filepath.Join(t.TempDir(), "mesh.json")
-	if err := os.WriteFile(mesh, []byte(`{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": "direct"}, "admission": {
+	if err := os.WriteFile(mesh,
+		[]byte(`{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": "direct"}, "admission": {
 		"images": {"consulECS": "example/consul-ecs:1", "envoy": "example/envoy:1"},
 		"logConfiguration": {"logDriver": "splunk", "options": {"splunk-token": "x", "splunk-url": "https://logs.example.com"}}}}`), 0o600); err != nil {
 		t.Fatal(err)

@@ -36,7 +36,8 @@ func BenchmarkMeshInitAtServers(b *testing.B) {
 			for range b.N {
 				w.empty()
 				begin := time.Now()
-				exits(b, testkit.StartProcess(b, testkit.ProcessOptions{Env: env, Quiet: true}, program, "mesh-init"), 0)
+				exits(b, testkit.StartProcess(b, testkit.ProcessOptions{Env: env, Quiet: true}, program, "mesh-init"),
+					0)
 				took = append(took, time.Since(begin))
 			}
 			reportTimes(b, "mesh-init", took)
@@ -85,7 +86,8 @@ func BenchmarkHealthAtServers(b *testing.B) {
 	var index uint64
 	until := func(status string) {
 		for b.Context().Err() == nil {
-			checks, meta, err := w.admin.Health().Checks("web", &api.QueryOptions{WaitIndex: index, WaitTime: 5 * time.Second})
+			checks, meta, err := w.admin.Health().Checks("web", &api.QueryOptions{WaitIndex: index,
+				WaitTime: 5 * time.Second})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -124,17 +126,20 @@ func BenchmarkFirstRequestAtServers(b *testing.B) {
 	b.Cleanup(app.Close)
 	ports := check(testkit.FreePorts(2))(b)
 	w := newNoAgentWorld(b, time.Hour)
-	w.vars[1] = strings.Replace(w.vars[1], `8080},"proxy":{`, fmt.Sprintf(`%d},"proxy":{"publicListenerPort":%d,"upstreams":[{"destinationName":"web","localBindPort":%d}],`,
-		app.Listener.Addr().(*net.TCPAddr).Port, ports[0], ports[1]), 1)
+	w.vars[1] = strings.Replace(w.vars[1], `8080},"proxy":{`,
+		fmt.Sprintf(`%d},"proxy":{"publicListenerPort":%d,"upstreams":[{"destinationName":"web","localBindPort":%d}],`,
+			app.Listener.Addr().(*net.TCPAddr).Port, ports[0], ports[1]), 1)
 	_, _, err := w.admin.ConfigEntries().Set(&api.ServiceIntentionsConfigEntry{
-		Kind: api.ServiceIntentions, Name: "web", Sources: []*api.SourceIntention{{Name: "web", Action: api.IntentionActionAllow}},
+		Kind: api.ServiceIntentions, Name: "web",
+		Sources: []*api.SourceIntention{{Name: "web", Action: api.IntentionActionAllow}},
 	}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
 	transport := &http.Transport{DisableKeepAlives: true}
 	answers := func() bool {
-		req := check(http.NewRequestWithContext(b.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/", ports[1]), http.NoBody))(b)
+		req := check(http.NewRequestWithContext(b.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/",
+			ports[1]), http.NoBody))(b)
 		resp, err := transport.RoundTrip(req)
 		if err != nil {
 			return false
@@ -149,7 +154,8 @@ func BenchmarkFirstRequestAtServers(b *testing.B) {
 		options := testkit.ProcessOptions{Env: w.vars, Quiet: true}
 		exits(b, testkit.StartProcess(b, options, program, "mesh-init"), 0)
 		begin := time.Now()
-		proxy := testkit.StartProcess(b, options, program, "envoy-entrypoint", envoy, "--config-path", filepath.Join(w.dir, workload.FileBootstrap), "--use-dynamic-base-id", "--log-level", "error")
+		proxy := testkit.StartProcess(b, options, program, "envoy-entrypoint", envoy, "--config-path",
+			filepath.Join(w.dir, workload.FileBootstrap), "--use-dynamic-base-id", "--log-level", "error")
 		healthSync := testkit.StartProcess(b, options, program, "health-sync")
 		for !answers() {
 			if time.Since(begin) > testkit.Patience {

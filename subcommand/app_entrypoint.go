@@ -79,17 +79,25 @@ Example:
 
 func (o *appOptions) declare(fs *flag.FlagSet) {
 	logLevelFlag(fs, &o.level)
-	fs.Var(&o.delay, "shutdown-delay", "how long the first TERM is held back: auto, or a `time` such as 10s; 0 delivers it at once")
-	fs.StringVar(&o.admin, "envoy-admin-addr", bootstrap.DefaultAdminBind, "Envoy's admin `address`, for -shutdown-delay auto")
+	fs.Var(&o.delay, "shutdown-delay",
+		"how long the first TERM is held back: auto, or a `time` such as 10s; 0 delivers it at once")
+	fs.StringVar(&o.admin, "envoy-admin-addr", bootstrap.DefaultAdminBind,
+		"Envoy's admin `address`, for -shutdown-delay auto")
 	stopTimeoutFlag(fs, &o.stop)
-	fs.Func("stop-signal", "the image's STOPSIGNAL, a `name` such as QUIT, which is held back as TERM is (default TERM alone)", func(s string) (err error) {
-		o.stopSignal, err = parseStopSignal(s)
-		return err
-	})
-	fs.StringVar(&o.proxy, "await-proxy", "", "before the start, wait until these `addresses` of the proxy, separated by commas, accept connections, <host>:<port>, or answer 200, http://<host>:<port>/<path>; usually 127.0.0.1:20000, without an agent http://127.0.0.1:22000/ready")
-	fs.StringVar(&o.dir, "dir", defaultDir, "the shared volume's `directory`, where -await-proxy finds out that mesh-init has failed")
+	fs.Func("stop-signal",
+		"the image's STOPSIGNAL, a `name` such as QUIT, which is held back as TERM is (default TERM alone)",
+		func(s string) (err error) {
+			o.stopSignal, err = parseStopSignal(s)
+			return err
+		})
+	fs.StringVar(&o.proxy, "await-proxy", "",
+		"before the start, wait until these `addresses` of the proxy, separated by commas, accept connections, "+
+			"<host>:<port>, or answer 200, http://<host>:<port>/<path>; usually 127.0.0.1:20000, without an agent http://127.0.0.1:22000/ready")
+	fs.StringVar(&o.dir, "dir", defaultDir,
+		"the shared volume's `directory`, where -await-proxy finds out that mesh-init has failed")
 	startTimeoutFlag(fs, &o.limit)
-	fs.BoolVar(&o.compat, "compat", false, "without -shutdown-delay, or with 0, never deliver the first TERM, as v0.6 did")
+	fs.BoolVar(&o.compat, "compat", false,
+		"without -shutdown-delay, or with 0, never deliver the first TERM, as v0.6 did")
 }
 
 func (o *appOptions) run(ctx context.Context, inv *cli.Invocation) error {
@@ -101,7 +109,8 @@ func (o *appOptions) run(ctx context.Context, inv *cli.Invocation) error {
 		if o.compat && !o.delay.given {
 			delay = workload.ShutdownDelay{} // never delivered
 		}
-		app := entrypoint.App{Child: child, Signals: signals, StopSignal: o.stopSignal, Delay: budget.Delay(delay), Compat: o.compat, Log: inv.Log}
+		app := entrypoint.App{Child: child, Signals: signals, StopSignal: o.stopSignal, Delay: budget.Delay(delay),
+			Compat: o.compat, Log: inv.Log}
 		if delay.Auto {
 			app.Callers = callers(inv, o.admin, budget.MinDelay)
 		}

@@ -55,13 +55,15 @@ func TestAppEntrypointChecksItsFlags(t *testing.T) {
 		"within the default":      {[]string{"-shutdown-delay=29s"}, ""},
 		"within the stop timeout": {[]string{"-shutdown-delay=40s", "-stop-timeout=1m"}, ""},
 		"beyond the stop timeout": {[]string{"-shutdown-delay=20s", "-stop-timeout=10s"}, warning},
-		"unknown stop signal":     {[]string{"-stop-signal=STOP"}, `invalid value "STOP" for flag -stop-signal: want one of TERM, HUP, INT, QUIT, USR1, USR2, WINCH, with or without SIG`},
-		"the default":             {nil, ""},
-		"automatic":               {[]string{"-shutdown-delay=auto", "-stop-timeout=1s"}, ""},
+		"unknown stop signal": {[]string{"-stop-signal=STOP"},
+			`invalid value "STOP" for flag -stop-signal: want one of TERM, HUP, INT, QUIT, USR1, USR2, WINCH, with or without SIG`},
+		"the default": {nil, ""},
+		"automatic":   {[]string{"-shutdown-delay=auto", "-stop-timeout=1s"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			command := testkit.SelfArgs("consul-ecs", slices.Concat([]string{"app-entrypoint"}, c.flags, []string{"true"})...)
+			command := testkit.SelfArgs("consul-ecs", slices.Concat([]string{"app-entrypoint"}, c.flags,
+				[]string{"true"})...)
 			output, _ := exec.Command(command[0], command[1:]...).CombinedOutput()
 			got := string(output)
 			if !strings.Contains(got, c.want) || (c.want == "" && strings.Contains(got, warning)) {
@@ -111,12 +113,16 @@ func TestAppEntrypoint(t *testing.T) {
 		{"INT before TERM", []string{"-shutdown-delay", "1h"}, []syscall.Signal{intr}, 42},
 		{"INT during the delay", []string{"-shutdown-delay", "1h"}, []syscall.Signal{term, intr}, 42},
 		{"INT after TERM swallowed by -compat", []string{"-compat"}, []syscall.Signal{term, intr}, 42},
-		{"the stop signal waits, TERM after it does not", []string{"-stop-signal", "INT", "-shutdown-delay", "1h"}, []syscall.Signal{intr, term}, 55},
-		{"the stop signal after the delay", []string{"-stop-signal", "sigint", "-shutdown-delay", "50ms"}, []syscall.Signal{intr}, 42},
-		{"TERM after the delay beside another stop signal", []string{"-stop-signal", "SIGWINCH", "-shutdown-delay", "50ms"}, []syscall.Signal{term}, 55},
+		{"the stop signal waits, TERM after it does not", []string{"-stop-signal", "INT", "-shutdown-delay", "1h"},
+			[]syscall.Signal{intr, term}, 55},
+		{"the stop signal after the delay", []string{"-stop-signal", "sigint", "-shutdown-delay", "50ms"},
+			[]syscall.Signal{intr}, 42},
+		{"TERM after the delay beside another stop signal", []string{"-stop-signal", "SIGWINCH", "-shutdown-delay",
+			"50ms"}, []syscall.Signal{term}, 55},
 		{"delay 0 delivers TERM", []string{"-shutdown-delay", "0s"}, []syscall.Signal{term}, 55},
 		{"without a proxy TERM is delivered at once", nil, []syscall.Signal{term}, 55},
-		{"the same with -compat and an automatic delay", []string{"-compat", "-shutdown-delay", "auto"}, []syscall.Signal{term}, 55},
+		{"the same with -compat and an automatic delay", []string{"-compat", "-shutdown-delay", "auto"},
+			[]syscall.Signal{term}, 55},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -67,7 +67,8 @@ func (c childCommand) run(inv *cli.Invocation) error {
 
 // startTimeoutFlag declares the limit of the wait at a gate.
 func startTimeoutFlag(fs *flag.FlagSet, limit *time.Duration) {
-	fs.DurationVar(limit, "start-timeout", retry.StartLimit, "give up after this `duration` without progress of mesh-init; 0 does not wait")
+	fs.DurationVar(limit, "start-timeout", retry.StartLimit,
+		"give up after this `duration` without progress of mesh-init; 0 does not wait")
 }
 
 // envoyGate returns mesh-init's success, if the command starts from a file that
@@ -76,10 +77,12 @@ func startTimeoutFlag(fs *flag.FlagSet, limit *time.Duration) {
 func envoyGate(inv *cli.Invocation, limit time.Duration) *meshinit.Gate {
 	path, ok := entrypoint.ConfigPath(inv.Args)
 	name := filepath.Base(path)
-	if !ok || name != workload.FileBootstrap && name != workload.FileDataplane || inv.Getenv(awsutil.MetadataEnvVar) == "" || limit == 0 {
+	if !ok || name != workload.FileBootstrap && name != workload.FileDataplane ||
+		inv.Getenv(awsutil.MetadataEnvVar) == "" || limit == 0 {
 		return nil
 	}
-	return &meshinit.Gate{Dir: filepath.Dir(path), Metadata: awsutil.NewMetadataClient(inv.Getenv(awsutil.MetadataEnvVar)), Limit: limit}
+	return &meshinit.Gate{Dir: filepath.Dir(path),
+		Metadata: awsutil.NewMetadataClient(inv.Getenv(awsutil.MetadataEnvVar)), Limit: limit}
 }
 
 // appGate returns a proxy that accepts connections; nil when that is not asked for.
@@ -88,7 +91,8 @@ func appGate(inv *cli.Invocation, dir, proxy string, limit time.Duration) *meshi
 	if len(listeners) == 0 || limit == 0 {
 		return nil
 	}
-	return &meshinit.Gate{Dir: dir, Metadata: awsutil.NewMetadataClient(inv.Getenv(awsutil.MetadataEnvVar)), Proxy: listeners, Limit: limit}
+	return &meshinit.Gate{Dir: dir, Metadata: awsutil.NewMetadataClient(inv.Getenv(awsutil.MetadataEnvVar)),
+		Proxy: listeners, Limit: limit}
 }
 
 // waitGate waits at the gate. A signal that asks the program to end, such as stop, does so

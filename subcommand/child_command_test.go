@@ -15,7 +15,8 @@ import (
 )
 
 // starting is a task whose mesh-init runs.
-var starting = strings.Replace(task("RUNNING", "RUNNING", "STOPPED"), `"KnownStatus":"STOPPED","ExitCode":0`, `"KnownStatus":"RUNNING"`, 1)
+var starting = strings.Replace(task("RUNNING", "RUNNING", "STOPPED"), `"KnownStatus":"STOPPED","ExitCode":0`,
+	`"KnownStatus":"RUNNING"`, 1)
 
 // sharedVolume is the volume of a task whose mesh-init runs.
 type sharedVolume struct {
@@ -42,9 +43,12 @@ func (v sharedVolume) status(outcome, message string) {
 // that makes them wait.
 func (v sharedVolume) gated(listener string) map[string][]string {
 	return map[string][]string{
-		"envoy-entrypoint": append([]string{"envoy-entrypoint"}, append(worker(), "--config-path", filepath.Join(v.dir, workload.FileBootstrap))...),
-		"consul-dataplane": append([]string{"envoy-entrypoint"}, append(worker(), "-config-file", filepath.Join(v.dir, workload.FileDataplane))...),
-		"app-entrypoint":   append([]string{"app-entrypoint", "-shutdown-delay", "1h", "-dir", v.dir, "-await-proxy", listener}, worker()...),
+		"envoy-entrypoint": append([]string{"envoy-entrypoint"},
+			append(worker(), "--config-path", filepath.Join(v.dir, workload.FileBootstrap))...),
+		"consul-dataplane": append([]string{"envoy-entrypoint"},
+			append(worker(), "-config-file", filepath.Join(v.dir, workload.FileDataplane))...),
+		"app-entrypoint": append([]string{"app-entrypoint", "-shutdown-delay", "1h", "-dir", v.dir, "-await-proxy",
+			listener}, worker()...),
 	}
 }
 
@@ -86,7 +90,8 @@ func TestWrappersEndWithMeshInitsMessage(t *testing.T) {
 			cmd := exec.Command(command[0], command[1:]...)
 			cmd.Env = append(os.Environ(), v.env()...)
 			output, _ := cmd.CombinedOutput()
-			if code := cmd.ProcessState.ExitCode(); code != 3 || !strings.Contains(string(output), "log in: the role is not trusted") {
+			if code := cmd.ProcessState.ExitCode(); code != 3 ||
+				!strings.Contains(string(output), "log in: the role is not trusted") {
 				t.Errorf("exit code %d:\n%s", code, output)
 			}
 		})
@@ -155,10 +160,12 @@ func TestWrappersWithoutAGateStartAtOnce(t *testing.T) {
 		env  []string
 		args []string
 	}{
-		"another bootstrap":      {v.env(), append([]string{"envoy-entrypoint"}, append(worker(), "-c", "/etc/envoy.json")...)},
-		"no task metadata":       {[]string{"ECS_CONTAINER_METADATA_URI_V4="}, v.gated("")["envoy-entrypoint"]},
-		"start timeout 0":        {v.env(), slices.Insert(v.gated("")["envoy-entrypoint"], 1, "-start-timeout", "0")},
-		"application, timeout 0": {v.env(), slices.Insert(v.gated("127.0.0.1:1")["app-entrypoint"], 1, "-start-timeout", "0")},
+		"another bootstrap": {v.env(), append([]string{"envoy-entrypoint"},
+			append(worker(), "-c", "/etc/envoy.json")...)},
+		"no task metadata": {[]string{"ECS_CONTAINER_METADATA_URI_V4="}, v.gated("")["envoy-entrypoint"]},
+		"start timeout 0":  {v.env(), slices.Insert(v.gated("")["envoy-entrypoint"], 1, "-start-timeout", "0")},
+		"application, timeout 0": {v.env(), slices.Insert(v.gated("127.0.0.1:1")["app-entrypoint"], 1, "-start-timeout",
+			"0")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -94,26 +94,37 @@ func (f *clientFlags) declare(fs *flag.FlagSet) {
 	fs.StringVar(&a.Datacenter, "datacenter", "", "`name` of the datacenter (default dc1)")
 	fs.StringVar(&a.PrimaryDatacenter, "primary-datacenter", "", "`name` of the primary datacenter")
 	fs.StringVar(&a.Partition, "partition", "", "admin partition of agent and login (Consul Enterprise)")
-	fs.Func("retry-join", "`address` of a server, or anything else that consul's retry_join takes; may be given again", appendTo(&a.RetryJoin))
-	fs.StringVar(&a.Address, "bind-addr", "", "`address` of the agent, or a go-sockaddr template (default the task's, from its metadata)")
-	fs.BoolVar(&a.AutoEncrypt, "auto-encrypt", true, "with CONSUL_CACERT_PEM, get the agent's certificate from the servers")
+	fs.Func("retry-join", "`address` of a server, or anything else that consul's retry_join takes; may be given again",
+		appendTo(&a.RetryJoin))
+	fs.StringVar(&a.Address, "bind-addr", "",
+		"`address` of the agent, or a go-sockaddr template (default the task's, from its metadata)")
+	fs.BoolVar(&a.AutoEncrypt, "auto-encrypt", true,
+		"with CONSUL_CACERT_PEM, get the agent's certificate from the servers")
 	fs.BoolVar(&a.TokenReplication, "enable-acl-token-replication", false, "set acl.enable_token_replication")
 	fs.BoolVar(&a.AuditLogging, "audit-logging", false, "write audit events to standard output (Consul Enterprise)")
-	fs.Func("agent-config-file", "`file` with more configuration of the agent, HCL or JSON; may be given again. Of settings given twice the agent takes the last", appendTo(&a.ExtraFiles))
-	fs.BoolFunc("acls", "log in to the servers and turn ACLs on (default consulLogin.enabled of the configuration)", func(s string) error {
-		_, err := strconv.ParseBool(s)
-		f.acls = s
-		return err
-	})
+	fs.Func("agent-config-file",
+		"`file` with more configuration of the agent, HCL or JSON; may be given again. Of settings given twice the "+
+			"agent takes the last", appendTo(&a.ExtraFiles))
+	fs.BoolFunc("acls", "log in to the servers and turn ACLs on (default consulLogin.enabled of the configuration)",
+		func(s string) error {
+			_, err := strconv.ParseBool(s)
+			f.acls = s
+			return err
+		})
 	fs.StringVar(&f.method, "auth-method", config.ClientAuthMethod, "`name` of the clients' auth method")
 	fs.StringVar(&f.address, "consul-http-addr", "", "`address` of a Consul server, for login and logout")
-	fs.StringVar(&f.dir, "dir", "", "the shared volume's `directory` (default bootstrapDir of the configuration, else "+defaultDir+")")
-	fs.StringVar(&f.fileGroup, "file-group", "", "`group` name or ID of client-token (default the group of the directory)")
+	fs.StringVar(&f.dir, "dir", "", "the shared volume's `directory` (default bootstrapDir of the configuration, else "+
+		defaultDir+")")
+	fs.StringVar(&f.fileGroup, "file-group", "",
+		"`group` name or ID of client-token (default the group of the directory)")
 	fs.BoolVar(&f.options.Compat, "compat", false, "give client-token the mode of version 0.6, 0644")
-	ignoreContainersFlag(fs, &f.options.Ignore, "`names` of containers that the agent does not wait for, such as log routers")
+	ignoreContainersFlag(fs, &f.options.Ignore,
+		"`names` of containers that the agent does not wait for, such as log routers")
 	stopTimeoutFlag(fs, &f.options.StopTimeout)
-	fs.DurationVar(&f.options.Limit, "start-timeout", retry.StartLimit, "give up after this `duration` at one step of the start")
-	fs.StringVar(&f.level, "log-level", "", "TRACE, DEBUG, INFO, WARN or ERROR (default logLevel of the configuration, else INFO)")
+	fs.DurationVar(&f.options.Limit, "start-timeout", retry.StartLimit,
+		"give up after this `duration` at one step of the start")
+	fs.StringVar(&f.level, "log-level", "",
+		"TRACE, DEBUG, INFO, WARN or ERROR (default logLevel of the configuration, else INFO)")
 }
 
 func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
@@ -133,9 +144,11 @@ func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		return err
 	}
 	servers := func() (*api.Client, error) {
-		return consulutil.NewClient(consulutil.Options{Address: options.Config.ConsulHTTPAddr, CAFile: options.ServerCAFile()})
+		return consulutil.NewClient(consulutil.Options{Address: options.Config.ConsulHTTPAddr,
+			CAFile: options.ServerCAFile()})
 	}
-	atServers := func(do func(ctx context.Context, c *api.Client, nodeID, partition, secret string) error) func(context.Context, string, string) error {
+	atServers := func(do func(ctx context.Context, c *api.Client, nodeID, partition,
+		secret string) error) func(context.Context, string, string) error {
 		return func(ctx context.Context, nodeID, secret string) error {
 			client, err := servers()
 			if err != nil {
@@ -168,7 +181,9 @@ func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 
 // options are the flags, over the environment, over mesh-init's configuration.
 func (f *clientFlags) agentOptions(inv *cli.Invocation) (clientagent.Options, error) {
-	if err := errors.Join(checkStopTimeout(f.options.StopTimeout), usageErrorIf(f.options.Limit <= 0, "-start-timeout %s: want more than 0", f.options.Limit), addIgnoredContainers(inv, &f.options.Ignore)); err != nil {
+	if err := errors.Join(checkStopTimeout(f.options.StopTimeout),
+		usageErrorIf(f.options.Limit <= 0, "-start-timeout %s: want more than 0", f.options.Limit),
+		addIgnoredContainers(inv, &f.options.Ignore)); err != nil {
 		return clientagent.Options{}, err
 	}
 	cfg, err := f.config(inv)
@@ -205,7 +220,8 @@ func (f *clientFlags) config(inv *cli.Invocation) (*config.Config, error) {
 			return nil, err
 		}
 		if cfg.Agentless() {
-			return nil, exit.Usagef("consulServers is set: a task without a Consul client agent has no container %s, remove it from the task definition", workload.ContainerConsulClient)
+			return nil,
+				exit.Usagef("consulServers is set: a task without a Consul client agent has no container %s, remove it from the task definition", workload.ContainerConsulClient)
 		}
 	}
 	if f.level != "" || cfg.LogLevel == "" {

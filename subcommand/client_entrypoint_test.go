@@ -37,12 +37,14 @@ type clientWorld struct {
 
 func newClientWorld(t *testing.T, hcl string) *clientWorld {
 	t.Helper()
-	c, err := testkit.StartConsul(testkit.ConsulOptions{ACL: true, HCL: fmt.Sprintf("encrypt = %q\n", clientGossipKey) + hcl})
+	c, err := testkit.StartConsul(testkit.ConsulOptions{ACL: true,
+		HCL: fmt.Sprintf("encrypt = %q\n", clientGossipKey) + hcl})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Require(t).Stop)
-	w := &clientWorld{Consul: c, aws: awstest.New(t, awstest.Role{Account: "111122223333", Path: "/consul-ecs/", Name: "role"})}
+	w := &clientWorld{Consul: c, aws: awstest.New(t, awstest.Role{Account: "111122223333", Path: "/consul-ecs/",
+		Name: "role"})}
 	if w.admin, err = consulutil.NewClient(consulutil.Options{Address: c.HTTPAddr, Token: c.Token}); err != nil {
 		t.Fatal(err)
 	}
@@ -52,18 +54,22 @@ func newClientWorld(t *testing.T, hcl string) *clientWorld {
 	}
 	w.join, w.rpc = fmt.Sprintf("%s:%d", self[0].Addr, self[0].Port), self[0].Tags["port"]
 	acl := w.admin.ACL()
-	_, _, err = acl.PolicyCreate(&api.ACLPolicy{Name: "client", Rules: `node_prefix "" { policy = "write" } service_prefix "" { policy = "read" }`}, nil)
+	_, _, err = acl.PolicyCreate(&api.ACLPolicy{Name: "client",
+		Rules: `node_prefix "" { policy = "write" } service_prefix "" { policy = "read" }`}, nil)
 	if err == nil {
-		_, _, err = acl.RoleCreate(&api.ACLRole{Name: "client", Policies: []*api.ACLRolePolicyLink{{Name: "client"}}}, nil)
+		_, _, err = acl.RoleCreate(&api.ACLRole{Name: "client", Policies: []*api.ACLRolePolicyLink{{Name: "client"}}},
+			nil)
 	}
 	if err == nil {
 		_, _, err = acl.AuthMethodCreate(&api.ACLAuthMethod{Name: clientMethod, Type: "aws-iam", Config: map[string]any{
-			"BoundIAMPrincipalARNs": []string{"arn:aws:iam::111122223333:role/consul-ecs/*"}, "EnableIAMEntityDetails": true,
-			"STSEndpoint": w.aws.URL, "IAMEndpoint": w.aws.URL,
+			"BoundIAMPrincipalARNs":  []string{"arn:aws:iam::111122223333:role/consul-ecs/*"},
+			"EnableIAMEntityDetails": true,
+			"STSEndpoint":            w.aws.URL, "IAMEndpoint": w.aws.URL,
 		}}, nil)
 	}
 	if err == nil {
-		_, _, err = acl.BindingRuleCreate(&api.ACLBindingRule{AuthMethod: clientMethod, BindType: "role", BindName: "client"}, nil)
+		_, _, err = acl.BindingRuleCreate(&api.ACLBindingRule{AuthMethod: clientMethod, BindType: "role",
+			BindName: "client"}, nil)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -114,10 +120,12 @@ type clientTask struct {
 
 // clientContainers returns the task's metadata with an address.
 func clientContainers(answer string) string {
-	return strings.Replace(answer, `"Name":"consul-client"`, `"Networks":[{"IPv4Addresses":["127.0.0.1"]}],"Name":"consul-client"`, 1)
+	return strings.Replace(answer, `"Name":"consul-client"`,
+		`"Networks":[{"IPv4Addresses":["127.0.0.1"]}],"Name":"consul-client"`, 1)
 }
 
-var allStopped = clientContainers(strings.NewReplacer(`"KnownStatus":"RUNNING"`, `"KnownStatus":"STOPPED"`, `"DesiredStatus":"RUNNING"`, `"DesiredStatus":"STOPPED"`).Replace(stopped))
+var allStopped = clientContainers(strings.NewReplacer(`"KnownStatus":"RUNNING"`, `"KnownStatus":"STOPPED"`,
+	`"DesiredStatus":"RUNNING"`, `"DesiredStatus":"STOPPED"`).Replace(stopped))
 
 func (w *clientWorld) task(t *testing.T, node string) *clientTask {
 	t.Helper()
@@ -125,11 +133,14 @@ func (w *clientWorld) task(t *testing.T, node string) *clientTask {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &clientTask{clientWorld: w, m: newMetadata(t), dir: t.TempDir(), node: node, http: fmt.Sprintf("127.0.0.1:%d", ports[0])}
+	s := &clientTask{clientWorld: w, m: newMetadata(t), dir: t.TempDir(), node: node,
+		http: fmt.Sprintf("127.0.0.1:%d", ports[0])}
 	s.m.says(http.StatusOK, clientContainers(task("RUNNING", "RUNNING", "RUNNING")))
 	s.env = append(s.m.env(),
-		"CONSUL_ECS_CONFIG_JSON=", "CONSUL_HTTP_ADDR="+w.HTTPAddr, "CONSUL_RETRY_JOIN="+w.join, "CONSUL_GOSSIP_ENCRYPTION_KEY="+clientGossipKey,
-		fmt.Sprintf("CONSUL_AGENT_CONFIGURATION=node_name = %q\npid_file = %q\nlog_level = \"warn\"\ndisable_update_check = true\nports { http = %d grpc = %d serf_lan = %d server = %s dns = -1 }",
+		"CONSUL_ECS_CONFIG_JSON=", "CONSUL_HTTP_ADDR="+w.HTTPAddr, "CONSUL_RETRY_JOIN="+w.join,
+		"CONSUL_GOSSIP_ENCRYPTION_KEY="+clientGossipKey,
+		fmt.Sprintf("CONSUL_AGENT_CONFIGURATION=node_name = %q\npid_file = %q\nlog_level = "+
+			"\"warn\"\ndisable_update_check = true\nports { http = %d grpc = %d serf_lan = %d server = %s dns = -1 }",
 			node, filepath.Join(s.dir, "agent.pid"), ports[0], ports[1], ports[2], w.rpc),
 		"AWS_CONTAINER_CREDENTIALS_FULL_URI="+w.aws.CredentialsURI(),
 		"AWS_ACCESS_KEY_ID=", "AWS_CONFIG_FILE=/nonexistent", "AWS_SHARED_CREDENTIALS_FILE=/nonexistent")
@@ -138,7 +149,8 @@ func (w *clientWorld) task(t *testing.T, node string) *clientTask {
 
 func (s *clientTask) start(t *testing.T, more ...string) *testkit.Process {
 	t.Helper()
-	args := append([]string{"client-entrypoint", "-acls", "-dir", s.dir, "-stop-timeout", "2m", "-consul-path", testkit.RequireBinary(t, "consul")}, more...)
+	args := append([]string{"client-entrypoint", "-acls", "-dir", s.dir, "-stop-timeout", "2m", "-consul-path",
+		testkit.RequireBinary(t, "consul")}, more...)
 	return consulECS(t, s.env, args...)
 }
 
@@ -173,7 +185,8 @@ func (s *clientTask) wantNothing(t *testing.T) {
 	if n := s.tokens(t); n != 0 {
 		t.Errorf("%d tokens left", n)
 	}
-	for _, name := range []string{"client-token", "client-token.owner", "consul-client/agent.json", "consul-client/extra.hcl"} {
+	for _, name := range []string{"client-token", "client-token.owner", "consul-client/agent.json",
+		"consul-client/extra.hcl"} {
 		if _, err := os.Lstat(filepath.Join(s.dir, name)); err == nil {
 			t.Errorf("%s is left", name)
 		}
@@ -194,13 +207,16 @@ func TestClientLeavesLast(t *testing.T) {
 	}
 	for _, pid := range []int{p.PID, agent} {
 		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if err != nil || strings.Contains(string(line), string(token)) || strings.Contains(string(line), clientGossipKey) {
+		if err != nil || strings.Contains(string(line), string(token)) ||
+			strings.Contains(string(line), clientGossipKey) {
 			t.Errorf("command line %q, %v", line, err)
 		}
 	}
 	read, _, err := w.admin.ACL().TokenReadSelf(&api.QueryOptions{Token: string(token)})
-	if err != nil || !strings.Contains(read.Description, `"consul.hashicorp.com/task-id":"0f9de17a6465404e8b1b2356dc13c2f8"`) ||
-		!strings.Contains(read.Description, `"consul.hashicorp.com/cluster":"arn:aws:ecs:us-west-2:111122223333:cluster/mesh"`) {
+	if err != nil || !strings.Contains(read.Description,
+		`"consul.hashicorp.com/task-id":"0f9de17a6465404e8b1b2356dc13c2f8"`) ||
+		!strings.Contains(read.Description,
+			`"consul.hashicorp.com/cluster":"arn:aws:ecs:us-west-2:111122223333:cluster/mesh"`) {
 		t.Errorf("token = %+v, %v", read, err)
 	}
 
@@ -209,7 +225,8 @@ func TestClientLeavesLast(t *testing.T) {
 	p.Signal(syscall.SIGTERM)
 	s.m.reads(t, 3)
 	// The agent serves the others where the user's configuration says.
-	if self, err := s.agent(t).Agent().Self(); err != nil || self["Config"]["NodeName"] != s.node || w.member(t, s.node) != "alive" {
+	if self, err := s.agent(t).Agent().Self(); err != nil || self["Config"]["NodeName"] != s.node ||
+		w.member(t, s.node) != "alive" {
 		t.Errorf("agent %v, %v", self["Config"], err)
 	}
 	if n := w.tokens(t); n != 1 {

@@ -62,7 +62,8 @@ func TestClientWithTLS(t *testing.T) {
 	address, httpsCA := w.https(t)
 	s := w.task(t, "tls")
 	// The environment of mesh-init names the file that this container writes.
-	s.env = append(s.env, "CONSUL_CACERT="+filepath.Join(s.dir, "consul-ca-cert.pem"), "CONSUL_CACERT_PEM="+ca, "CONSUL_HTTPS_CACERT_PEM="+httpsCA)
+	s.env = append(s.env, "CONSUL_CACERT="+filepath.Join(s.dir, "consul-ca-cert.pem"), "CONSUL_CACERT_PEM="+ca,
+		"CONSUL_HTTPS_CACERT_PEM="+httpsCA)
 	p := s.start(t, "-consul-http-addr", address)
 	s.joined(t)
 	for name, want := range map[string]string{"consul-ca-cert.pem": ca, "consul-https-ca-cert.pem": httpsCA} {

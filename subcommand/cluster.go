@@ -28,8 +28,10 @@ type sharedFlags struct {
 }
 
 func (f *sharedFlags) declare(fs *flag.FlagSet) {
-	fs.BoolVar(&f.partitions, "partitions-enabled", false, "the cluster has an admin partition and namespaces (Consul Enterprise)")
-	fs.StringVar(&f.partition, "partition", "", "admin partition of the cluster (Consul Enterprise; default \"default\")")
+	fs.BoolVar(&f.partitions, "partitions-enabled", false,
+		"the cluster has an admin partition and namespaces (Consul Enterprise)")
+	fs.StringVar(&f.partition, "partition", "",
+		"admin partition of the cluster (Consul Enterprise; default \"default\")")
 	f.declareRate(fs)
 }
 
@@ -40,7 +42,8 @@ func (f *sharedFlags) declareRate(fs *flag.FlagSet) {
 // check makes partition the admin partition, which is empty without partitions.
 func (f *sharedFlags) check() (err error) {
 	f.partition, err = setup.PartitionOption(f.partitions, f.partition)
-	return errors.Join(err, usageErrorIf(!(f.rate > 0 && f.rate <= 100), "-aws-rate %v: want more than 0, and at most 100", f.rate))
+	return errors.Join(err, usageErrorIf(!(f.rate > 0 && f.rate <= 100),
+		"-aws-rate %v: want more than 0, and at most 100", f.rate))
 }
 
 // lock returns a lock of the cluster's controllers.
@@ -83,7 +86,8 @@ func locate(ctx context.Context, inv *cli.Invocation, flag string) (place, error
 
 // ecsReader reads ECS in the cluster's region, which wins over the environment's.
 func ecsReader(ctx context.Context, cluster awsutil.Cluster, rate float64) (*awsutil.ECSReader, error) {
-	config, err := awsutil.LoadConfig(ctx, awsutil.LoadOptions{Region: cluster.Region, UserAgent: controllerAgent, Version: cli.Version()})
+	config, err := awsutil.LoadConfig(ctx, awsutil.LoadOptions{Region: cluster.Region, UserAgent: controllerAgent,
+		Version: cli.Version()})
 	if err != nil {
 		return nil, err
 	}

@@ -145,7 +145,8 @@ func appendTo(list *[]string) func(string) error {
 }
 
 func stopTimeoutFlag(fs *flag.FlagSet, stop *time.Duration) {
-	fs.DurationVar(stop, "stop-timeout", taskdef.DefaultStopTimeout*time.Second, "the container's stopTimeout, in which everything after TERM has to be done")
+	fs.DurationVar(stop, "stop-timeout", taskdef.DefaultStopTimeout*time.Second,
+		"the container's stopTimeout, in which everything after TERM has to be done")
 }
 
 func checkStopTimeout(stop time.Duration) error {
@@ -168,10 +169,11 @@ func usageErrorIf(condition bool, format string, args ...any) error {
 // ignoreContainersFlag declares -ignore-containers. Usage is what the containers are for the
 // command, with the word names in backquotes.
 func ignoreContainersFlag(fs *flag.FlagSet, list *workload.Ignored, usage string) {
-	fs.Func("ignore-containers", "comma-separated "+usage+"; name* is each whose name begins so", func(s string) (err error) {
-		*list, err = workload.ParseIgnored(s)
-		return err
-	})
+	fs.Func("ignore-containers", "comma-separated "+usage+"; name* is each whose name begins so",
+		func(s string) (err error) {
+			*list, err = workload.ParseIgnored(s)
+			return err
+		})
 }
 
 // addIgnoredContainers adds the containers of the environment to those of -ignore-containers.

@@ -30,7 +30,8 @@ func TestUsersRuntimeLimitsAreKept(t *testing.T) {
 	} {
 		var stdout, stderr bytes.Buffer
 		app := cli.App{Name: "consul-ecs", Commands: map[string]cli.Command{name: commands()[name]}}
-		cli.Main(app, append([]string{name}, args...), func(k string) string { return env[k] }, strings.NewReader(""), &stdout, &stderr)
+		cli.Main(app, append([]string{name}, args...), func(k string) string { return env[k] }, strings.NewReader(""),
+			&stdout, &stderr)
 		if got := debug.SetGCPercent(users); got != users {
 			t.Errorf("%s changed the garbage collector's target to %d: %s", name, got, &stderr)
 		}
@@ -51,7 +52,8 @@ func TestIgnoredContainersAreChecked(t *testing.T) {
 			t.Errorf("%s with the flag: exit code %d, %s", name, code, stderr)
 		}
 		env := map[string]string{"CONSUL_ECS_IGNORE_CONTAINERS": "a*b *"}
-		if code, stderr := runCommand(env, append([]string{name}, args...)...); code != 1 || !strings.Contains(stderr, "CONSUL_ECS_IGNORE_CONTAINERS: "+wrong) {
+		if code, stderr := runCommand(env, append([]string{name}, args...)...); code != 1 ||
+			!strings.Contains(stderr, "CONSUL_ECS_IGNORE_CONTAINERS: "+wrong) {
 			t.Errorf("%s with the variable: exit code %d, %s", name, code, stderr)
 		}
 	}
@@ -79,7 +81,8 @@ func TestUnwrittenCodeOfTheProgramIsReleased(t *testing.T) {
 		{"7f0000000000-7f0000100000 r-xp 00000000 fe:00 11 /lib/libc.so.6", "0", "0"},
 		{"7ffd00000000-7ffd00002000 r-xp 00000000 00:00 0 [vdso]", "0", "0"},
 	} {
-		fmt.Fprintf(&smaps, "%s\nRss:  8 kB\nAnonymous:  %s kB\nSwap:  %s kB\nVmFlags: rd ex mr\n", m.at, m.written, m.swapped)
+		fmt.Fprintf(&smaps, "%s\nRss:  8 kB\nAnonymous:  %s kB\nSwap:  %s kB\nVmFlags: rd ex mr\n", m.at, m.written,
+			m.swapped)
 	}
 	want := []mapping{{0x400000, 0xbcd000}, {0xbcd000, 0x13d0000}}
 	if got := releasable(smaps.String()); !slices.Equal(got, want) {

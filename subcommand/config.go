@@ -43,7 +43,8 @@ func configCommand() cli.Command {
 		Usage:    "config schema | config validate [-file FILE] [-json]",
 		Help:     configHelp,
 		Flags: func(fs *flag.FlagSet) {
-			fs.StringVar(&v.file, "file", "", "validate `FILE`, - for standard input (default the environment variable)")
+			fs.StringVar(&v.file, "file", "",
+				"validate `FILE`, - for standard input (default the environment variable)")
 			fs.BoolVar(&v.json, "json", false, "print the result of validate as JSON")
 		},
 		FlagsAnywhere: true,
@@ -116,10 +117,12 @@ func (v validation) read(inv *cli.Invocation) ([]byte, error) {
 
 func judge(doc []byte, generation string) (verdict, error) {
 	if isMeshFile(doc) {
-		return verdict{}, exit.Usagef("this is a mesh file, as it has the member admission: consul-ecs admit -config checks it with a task definition")
+		return verdict{},
+			exit.Usagef("this is a mesh file, as it has the member admission: consul-ecs admit -config checks it with a task definition")
 	}
 	cfg, warnings, err := config.ParseAs(doc, generation)
-	result := verdict{Valid: err == nil, Violations: []config.Finding{}, Warnings: append([]config.Finding{}, warnings...)}
+	result := verdict{Valid: err == nil, Violations: []config.Finding{}, Warnings: append([]config.Finding{},
+		warnings...)}
 	if invalid, ok := errors.AsType[*config.InvalidError](err); ok {
 		result.GenerationName, result.Violations = invalid.GenerationName(), invalid.Violations
 	} else if err != nil {

@@ -82,7 +82,9 @@ func controllerConfig(inv *cli.Invocation) (*config.Config, *consulutil.Servers,
 		return nil, nil, err
 	}
 	if !cfg.Agentless() {
-		return nil, nil, exit.Usagef("%s has no consulServers: add it, or run acl-controller for tasks with a Consul client agent", config.EnvVar)
+		return nil, nil,
+			exit.Usagef("%s has no consulServers: add it, or run acl-controller for tasks with a Consul client agent",
+				config.EnvVar)
 	}
 	servers, err := newServers(*cfg.ConsulServers, inv.Getenv(httpsCAPEMEnv), "", inv.Log)
 	return cfg, servers, err

@@ -32,13 +32,15 @@ func agentlessWorld(t *testing.T, o testkit.ConsulOptions) *clusterWorld {
 func (w *clusterWorld) agentlessEnv() []string {
 	w.t.Helper()
 	m := newMetadata(w.t)
-	m.says(http.StatusOK, fmt.Sprintf(`{"Name":"consul-ecs-controller","Cluster":%q,"TaskARN":%q,"Containers":[{"Name":"consul-ecs-controller","Networks":[{"IPv4Addresses":["10.0.0.7"]}]}]}`,
-		w.arn, strings.Replace(w.arn, ":cluster/", ":task/", 1)+"/"+strings.Repeat("c", 32)))
+	m.says(http.StatusOK,
+		fmt.Sprintf(`{"Name":"consul-ecs-controller","Cluster":%q,"TaskARN":%q,"Containers":[{"Name":"consul-ecs-controller","Networks":[{"IPv4Addresses":["10.0.0.7"]}]}]}`,
+			w.arn, strings.Replace(w.arn, ":cluster/", ":task/", 1)+"/"+strings.Repeat("c", 32)))
 	host, consul, err := net.SplitHostPort(w.HTTPAddr)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	doc := fmt.Sprintf(`{"bootstrapDir":"/consul","consulServers":{"hosts":%q,"http":{"port":%s,"https":false}}}`, host, consul)
+	doc := fmt.Sprintf(`{"bootstrapDir":"/consul","consulServers":{"hosts":%q,"http":{"port":%s,"https":false}}}`, host,
+		consul)
 	return append(append(w.env(), m.env()...), "CONSUL_HTTP_ADDR=http://192.0.2.1:1", "CONSUL_ECS_CONFIG_JSON="+doc)
 }
 
@@ -51,8 +53,10 @@ func (w *clusterWorld) agentless(args ...string) (p *testkit.Process, log string
 			w.t.Logf("the controller's log:\n%s", readLog(w.t, log))
 		}
 	})
-	line := testkit.SelfArgs("consul-ecs", append([]string{"controller", "-interval", "1s", "-aws-rate", "50"}, args...)...)
-	return testkit.StartProcess(w.t, testkit.ProcessOptions{Env: w.agentlessEnv()}, append([]string{"sh", "-c", `exec "$@" 2>"$0"`, log}, line...)...), log
+	line := testkit.SelfArgs("consul-ecs", append([]string{"controller", "-interval", "1s", "-aws-rate", "50"},
+		args...)...)
+	return testkit.StartProcess(w.t, testkit.ProcessOptions{Env: w.agentlessEnv()},
+		append([]string{"sh", "-c", `exec "$@" 2>"$0"`, log}, line...)...), log
 }
 
 // agentlessLeader returns the holder of the lock of the controllers of tasks without agents.
@@ -88,7 +92,8 @@ func TestController(t *testing.T) {
 	}
 	address := net.JoinHostPort("127.0.0.1", port(ports[0]))
 	p, log := w.agentless("-metrics-addr", address, "-anonymous-read")
-	sts := awstest.New(t, awstest.Role{Account: "123456789012", Path: "/consul-ecs/", Name: "web-role", Tags: map[string]string{"consul.hashicorp.com.service-name": "web"}})
+	sts := awstest.New(t, awstest.Role{Account: "123456789012", Path: "/consul-ecs/", Name: "web-role",
+		Tags: map[string]string{"consul.hashicorp.com.service-name": "web"}})
 	w.operator(sts)
 	var node *api.CatalogNode
 	testkit.Eventually(t, "the cluster's node is registered", func() bool {
@@ -108,14 +113,17 @@ func TestController(t *testing.T) {
 	if !w.knows(alive[0]) {
 		t.Error("a live task has lost its token")
 	}
-	figures := []string{"leader 1", "tasks 2", "tokens 1", "services 4", `deletions_total{kind="token",reason="stopped"} 1`, `deletions_total{kind="service",reason="stopped"} 2`, "consul_errors_total 0"}
+	figures := []string{"leader 1", "tasks 2", "tokens 1", "services 4",
+		`deletions_total{kind="token",reason="stopped"} 1`, `deletions_total{kind="service",reason="stopped"} 2`,
+		"consul_errors_total 0"}
 	testkit.Eventually(t, fmt.Sprintf("the metrics show %q", figures), func() bool {
 		text := body(t, "http://"+address+"/metrics", http.StatusOK)
 		return !slices.ContainsFunc(figures, func(figure string) bool {
 			return !strings.Contains(text, "consul_ecs_controller_"+figure+"\n")
 		})
 	})
-	if got, want := w.agentlessLeader(), strings.Replace(w.arn, ":cluster/", ":task/", 1)+"/"+strings.Repeat("c", 32); got != want {
+	if got, want := w.agentlessLeader(), strings.Replace(w.arn, ":cluster/", ":task/", 1)+"/"+strings.Repeat("c",
+		32); got != want {
 		t.Errorf("%q leads, want %q", got, want)
 	}
 	p.Signal(syscall.SIGTERM)
@@ -124,7 +132,8 @@ func TestController(t *testing.T) {
 		t.Errorf("%q leads after the end", got)
 	}
 	text := readLog(t, log)
-	for line, want := range map[string]int{"configuration warning": 0, "Successfully configured the anonymous token": 1, "token deleted successfully": 1, "deregistered a dead task's service": 2} {
+	for line, want := range map[string]int{"configuration warning": 0, "Successfully configured the anonymous token": 1,
+		"token deleted successfully": 1, "deregistered a dead task's service": 2} {
 		if got := strings.Count(text, line); got != want {
 			t.Errorf("%d lines %q, want %d, in\n%s", got, line, want, text)
 		}
@@ -159,9 +168,11 @@ func TestControllerWithoutACLs(t *testing.T) {
 	w.leaveOn(w.arn, ids...)
 	p, log := w.agentless()
 	w.ecs.Stop(ids[0])
-	testkit.Eventually(t, "the dead task's services are gone", func() bool { return slices.Equal(w.services(), ids[1:]) })
+	testkit.Eventually(t, "the dead task's services are gone",
+		func() bool { return slices.Equal(w.services(), ids[1:]) })
 	testkit.Eventually(t, "the log explains it", func() bool {
-		return strings.Contains(readLog(t, log), "ACLs are disabled in Consul: no auth method is created, and only services of dead tasks are removed")
+		return strings.Contains(readLog(t, log),
+			"ACLs are disabled in Consul: no auth method is created, and only services of dead tasks are removed")
 	})
 	p.Signal(syscall.SIGTERM)
 	exits(t, p, 0)
@@ -210,7 +221,9 @@ func TestBothControllersOfACluster(t *testing.T) {
 	}
 	testkit.Eventually(t, "each controller has its record of trust", func() bool {
 		rules, _, err := w.admin.ACL().BindingRuleList("iam-ecs-service-token", nil)
-		records := slices.DeleteFunc(rules, func(r *api.ACLBindingRule) bool { return !strings.HasPrefix(r.Description, "Record of") })
+		records := slices.DeleteFunc(rules, func(r *api.ACLBindingRule) bool {
+			return !strings.HasPrefix(r.Description, "Record of")
+		})
 		return err == nil && len(records) == 2
 	})
 	p.Signal(syscall.SIGTERM)
@@ -226,17 +239,23 @@ func TestControllerMistakes(t *testing.T) {
 		args             []string
 		want             string
 	}{
-		"argument":      {`{` + servers + `}`, "http://127.0.0.1:1", []string{"x"}, `unexpected argument "x"`},
-		"no document":   {"", "http://127.0.0.1:1", nil, "CONSUL_ECS_CONFIG_JSON"},
-		"agents":        {`{"bootstrapDir":"/consul","service":{"port":1}}`, "http://127.0.0.1:1", nil, "CONSUL_ECS_CONFIG_JSON has no consulServers: add it, or run acl-controller"},
-		"partition":     {`{` + servers + `,"controller":{"partition":"team"}}`, "http://127.0.0.1:1", nil, "controller.partition"},
-		"whole account": {`{` + servers + `,"controller":{"iamRolePath":"/"}}`, "http://127.0.0.1:1", nil, `controller.iamRolePath: role path "/": it would trust every role of the account`},
-		"no cluster":    {`{` + servers + `}`, "", nil, "ECS_CONTAINER_METADATA_URI_V4 is not set"},
-		"flag, too":     {`{}`, "http://127.0.0.1:1", []string{"-interval", "1ms"}, "-interval 1ms: want 1s to 1h"},
-		"token TTL":     {`{` + servers + `}`, "http://127.0.0.1:1", []string{"-token-ttl", "25h"}, "-token-ttl: token TTL 25h0m0s: want 1m0s to 24h0m0s"},
-		"force alone":   {`{` + servers + `}`, "http://127.0.0.1:1", []string{"-token-ttl-force"}, "-token-ttl-force has no effect without -token-ttl"},
+		"argument":    {`{` + servers + `}`, "http://127.0.0.1:1", []string{"x"}, `unexpected argument "x"`},
+		"no document": {"", "http://127.0.0.1:1", nil, "CONSUL_ECS_CONFIG_JSON"},
+		"agents": {`{"bootstrapDir":"/consul","service":{"port":1}}`, "http://127.0.0.1:1", nil,
+			"CONSUL_ECS_CONFIG_JSON has no consulServers: add it, or run acl-controller"},
+		"partition": {`{` + servers + `,"controller":{"partition":"team"}}`, "http://127.0.0.1:1", nil,
+			"controller.partition"},
+		"whole account": {`{` + servers + `,"controller":{"iamRolePath":"/"}}`, "http://127.0.0.1:1", nil,
+			`controller.iamRolePath: role path "/": it would trust every role of the account`},
+		"no cluster": {`{` + servers + `}`, "", nil, "ECS_CONTAINER_METADATA_URI_V4 is not set"},
+		"flag, too":  {`{}`, "http://127.0.0.1:1", []string{"-interval", "1ms"}, "-interval 1ms: want 1s to 1h"},
+		"token TTL": {`{` + servers + `}`, "http://127.0.0.1:1", []string{"-token-ttl", "25h"},
+			"-token-ttl: token TTL 25h0m0s: want 1m0s to 24h0m0s"},
+		"force alone": {`{` + servers + `}`, "http://127.0.0.1:1", []string{"-token-ttl-force"},
+			"-token-ttl-force has no effect without -token-ttl"},
 		"document, too": {`{}`, "http://127.0.0.1:1", []string{"-interval", "1ms"}, "$.bootstrapDir"},
-		"interval":      {`{` + servers + `}`, "http://127.0.0.1:1", []string{"-interval", "1ms"}, "-interval 1ms: want 1s to 1h"},
+		"interval": {`{` + servers + `}`, "http://127.0.0.1:1", []string{"-interval", "1ms"},
+			"-interval 1ms: want 1s to 1h"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -244,7 +263,8 @@ func TestControllerMistakes(t *testing.T) {
 			defer cancel()
 			line := testkit.SelfArgs("consul-ecs", append([]string{"controller"}, tt.args...)...)
 			cmd := exec.CommandContext(ctx, line[0], line[1:]...)
-			cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "CONSUL_ECS_CONFIG_JSON="+tt.config, "ECS_CONTAINER_METADATA_URI_V4="+tt.metadata)
+			cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "CONSUL_ECS_CONFIG_JSON="+tt.config,
+				"ECS_CONTAINER_METADATA_URI_V4="+tt.metadata)
 			out, err := cmd.CombinedOutput()
 			if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(string(out), tt.want) {
 				t.Errorf("exit code %d, %v, want %q in\n%s", code, cmp.Or(err, ctx.Err()), tt.want, out)

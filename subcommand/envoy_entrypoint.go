@@ -82,7 +82,8 @@ Examples:
 func (o *envoyOptions) declare(fs *flag.FlagSet) {
 	logLevelFlag(fs, &o.level)
 	ignoreContainersFlag(fs, &o.ignore, "`names` of containers that Envoy does not wait for, such as log routers")
-	fs.DurationVar(&o.killGrace, "kill-grace", defaultKillGrace, "time Envoy has after TERM until KILL; 0 leaves KILL to ECS")
+	fs.DurationVar(&o.killGrace, "kill-grace", defaultKillGrace,
+		"time Envoy has after TERM until KILL; 0 leaves KILL to ECS")
 	startTimeoutFlag(fs, &o.limit)
 	stopTimeoutFlag(fs, &o.stop)
 }

@@ -89,10 +89,15 @@ func (f *gcFlags) declare(fs *flag.FlagSet) {
 	f.shared.declare(fs)
 	fs.BoolVar(&f.plan, "plan", false, "show the plan and delete nothing")
 	fs.BoolVar(&f.apply, "apply", false, "show the plan and apply it")
-	fs.Func("cluster", "`ARN` of an ECS cluster; may be repeated (default that of the task it runs in)", appendTo(&f.clusters))
-	fs.BoolVar(&f.json, "json", false, "print JSON, one object a line for each cluster: the plan, and with -apply another one that has what was deleted and what failed")
-	fs.DurationVar(&f.wait, "wait", gcWait, "maximum total time to wait for rechecks of tasks that ECS reports as MISSING")
-	fs.StringVar(&f.level, "log-level", "", "TRACE, DEBUG, INFO, WARN or ERROR (default WARN: what is deleted is printed)")
+	fs.Func("cluster", "`ARN` of an ECS cluster; may be repeated (default that of the task it runs in)",
+		appendTo(&f.clusters))
+	fs.BoolVar(&f.json, "json", false,
+		"print JSON, one object a line for each cluster: the plan, and with -apply another one that has what was "+
+			"deleted and what failed")
+	fs.DurationVar(&f.wait, "wait", gcWait,
+		"maximum total time to wait for rechecks of tasks that ECS reports as MISSING")
+	fs.StringVar(&f.level, "log-level", "",
+		"TRACE, DEBUG, INFO, WARN or ERROR (default WARN: what is deleted is printed)")
 }
 
 // check finds every mistake that can be found without a request.
@@ -107,7 +112,8 @@ func (f *gcFlags) check(inv *cli.Invocation) error {
 	}
 	_, err := consulutil.NewClient(consulOptions(inv))
 	return errors.Join(append(errs,
-		usageErrorIf(len(f.clusters) == 0 && inv.Getenv(awsutil.MetadataEnvVar) == "", "no cluster: give -cluster ARN, or run this in a task of it"),
+		usageErrorIf(len(f.clusters) == 0 && inv.Getenv(awsutil.MetadataEnvVar) == "",
+			"no cluster: give -cluster ARN, or run this in a task of it"),
 		usageErrorIf(f.wait < 0, "-wait %s: want 0s or more", f.wait),
 		f.shared.check(),
 		usageErrorIf(err != nil, "%w", err))...)
@@ -154,7 +160,8 @@ func (f *gcFlags) cluster(ctx context.Context, inv *cli.Invocation, at place) er
 		return err
 	}
 	c := controller.NewCleaner(controller.CleanerOptions{
-		Consul: client, ECS: tasks, Cluster: at.cluster, Partition: f.shared.partition, Log: inv.Log, Leftovers: agentLeftovers(),
+		Consul: client, ECS: tasks, Cluster: at.cluster, Partition: f.shared.partition, Log: inv.Log,
+		Leftovers: agentLeftovers(),
 	})
 	work := func(ctx context.Context) error { return f.collect(ctx, inv, c) }
 	if f.plan {
@@ -198,7 +205,9 @@ func (f *gcFlags) collect(ctx context.Context, inv *cli.Invocation, c *controlle
 
 // look looks until nothing more is to be expected of another look, or -wait is
 // over.
-func (f *gcFlags) look(ctx context.Context, progress io.Writer, once func(context.Context) (controller.Report, error)) (controller.Report, error) {
+func (f *gcFlags) look(
+	ctx context.Context, progress io.Writer, once func(context.Context) (controller.Report, error),
+) (controller.Report, error) {
 	end := time.Now().Add(f.wait)
 	for {
 		r, err := once(ctx)
@@ -214,7 +223,8 @@ func (f *gcFlags) look(ctx context.Context, progress io.Writer, once func(contex
 			return r, err
 		}
 		wait = wait.Round(time.Second) + time.Second // Consul's Date header has seconds
-		fmt.Fprintf(progress, "%s unknown to ECS: checking again in %s, at %s\n", count(again, "task is", "tasks are"), wait, time.Now().Add(wait).Format(time.TimeOnly))
+		fmt.Fprintf(progress, "%s unknown to ECS: checking again in %s, at %s\n", count(again, "task is", "tasks are"),
+			wait, time.Now().Add(wait).Format(time.TimeOnly))
 		if retry.Sleep(ctx, wait) != nil {
 			return r, context.Cause(ctx)
 		}
@@ -254,7 +264,8 @@ func printPlan(w io.Writer, r *controller.Report) {
 		if k.Detail != "" {
 			detail = ", " + k.Detail
 		}
-		fmt.Fprintf(w, "%s stays: %s%s (%s, %s)\n", k.Task, k.Reason.Text(), detail, count(k.Tokens, "token", "tokens"), count(k.Services, "service", "services"))
+		fmt.Fprintf(w, "%s stays: %s%s (%s, %s)\n", k.Task, k.Reason.Text(), detail, count(k.Tokens, "token", "tokens"),
+			count(k.Services, "service", "services"))
 	}
 	reservation := ""
 	if r.Partial {

@@ -78,7 +78,8 @@ func TestGC(t *testing.T) {
 	if got := w.leader(); got != "" {
 		t.Errorf("%q still has the lock", got)
 	}
-	if code, out, _ = w.gc(nil, "-apply", "-wait", "0s", "-cluster", w.arn); code != 0 || !strings.Contains(out, "\n0 to delete of 0 dead tasks; ") {
+	if code, out, _ = w.gc(nil, "-apply", "-wait", "0s", "-cluster", w.arn); code != 0 ||
+		!strings.Contains(out, "\n0 to delete of 0 dead tasks; ") {
 		t.Errorf("the second time: code %d\n%s", code, out)
 	}
 }
@@ -106,7 +107,8 @@ func TestGCForMachines(t *testing.T) {
 		t.Fatalf("code %d, stderr %q:\n%s", code, stderr, out)
 	}
 	plan, done := reports[0], reports[1]
-	if plan.Cluster != w.arn || plan.Running != 1 || len(plan.Delete) != 2 || len(plan.Deleted) != 0 || plan.Delete[0].Reason != controller.ReasonStopped {
+	if plan.Cluster != w.arn || plan.Running != 1 || len(plan.Delete) != 2 || len(plan.Deleted) != 0 ||
+		plan.Delete[0].Reason != controller.ReasonStopped {
 		t.Errorf("plan %+v", plan)
 	}
 	if len(done.Deleted) != 2 || len(done.Failed) != 0 || done.Deleted[0].Evidence == "" {
@@ -141,20 +143,27 @@ func TestGCReportsMissingPermissions(t *testing.T) {
 		code int
 		want string
 	}{
-		"neither":       {nil, []string{"-cluster", w.arn}, 1, "exactly one of -plan, -apply is required"},
-		"both":          {nil, []string{"-plan", "-apply", "-cluster", w.arn}, 1, "exactly one of -plan, -apply is required"},
-		"no cluster":    {nil, []string{"-plan"}, 1, "no cluster: give -cluster ARN"},
-		"a name":        {nil, []string{"-plan", "-cluster", "mesh"}, 1, `-cluster: cluster "mesh": want arn:`},
-		"rate":          {nil, []string{"-plan", "-cluster", w.arn, "-aws-rate", "0"}, 1, "-aws-rate 0: want"},
-		"wait":          {nil, []string{"-plan", "-cluster", w.arn, "-wait", "-1s"}, 1, "-wait -1s: want"},
-		"partition":     {nil, []string{"-plan", "-cluster", w.arn, "-partition", "p"}, 1, `partition "p": give -partitions-enabled`},
-		"its name":      {nil, []string{"-plan", "-cluster", w.arn, "-partitions-enabled", "-partition", "a b"}, 1, `partition "a b": want at most 64 letters`},
-		"one of two":    {nil, []string{"-plan", "-cluster", w.arn, "-cluster", w.arn + "-2"}, 3, w.arn + "-2: nothing is deleted in this pass: "},
-		"a word":        {nil, []string{"-plan", "now"}, 1, "now"},
-		"no right":      {[]string{"CONSUL_HTTP_TOKEN="}, []string{"-plan", "-cluster", w.arn}, 2, "list tokens: "},
-		"no Consul":     {[]string{"CONSUL_HTTP_ADDR=127.0.0.1:1"}, []string{"-plan", "-cluster", w.arn}, 3, "connection refused"},
-		"not that AWS":  {[]string{"AWS_ACCESS_KEY_ID=AKIAOTHER"}, []string{"-plan", "-cluster", w.arn}, 3, "nothing is deleted in this pass: "},
-		"no such place": {nil, []string{"-plan", "-cluster", w.arn + "-2"}, 3, "ClusterNotFoundException: Cluster not found.: check the ARN; "},
+		"neither": {nil, []string{"-cluster", w.arn}, 1, "exactly one of -plan, -apply is required"},
+		"both": {nil, []string{"-plan", "-apply", "-cluster", w.arn}, 1,
+			"exactly one of -plan, -apply is required"},
+		"no cluster": {nil, []string{"-plan"}, 1, "no cluster: give -cluster ARN"},
+		"a name":     {nil, []string{"-plan", "-cluster", "mesh"}, 1, `-cluster: cluster "mesh": want arn:`},
+		"rate":       {nil, []string{"-plan", "-cluster", w.arn, "-aws-rate", "0"}, 1, "-aws-rate 0: want"},
+		"wait":       {nil, []string{"-plan", "-cluster", w.arn, "-wait", "-1s"}, 1, "-wait -1s: want"},
+		"partition": {nil, []string{"-plan", "-cluster", w.arn, "-partition", "p"}, 1,
+			`partition "p": give -partitions-enabled`},
+		"its name": {nil, []string{"-plan", "-cluster", w.arn, "-partitions-enabled", "-partition", "a b"}, 1,
+			`partition "a b": want at most 64 letters`},
+		"one of two": {nil, []string{"-plan", "-cluster", w.arn, "-cluster", w.arn + "-2"}, 3,
+			w.arn + "-2: nothing is deleted in this pass: "},
+		"a word":   {nil, []string{"-plan", "now"}, 1, "now"},
+		"no right": {[]string{"CONSUL_HTTP_TOKEN="}, []string{"-plan", "-cluster", w.arn}, 2, "list tokens: "},
+		"no Consul": {[]string{"CONSUL_HTTP_ADDR=127.0.0.1:1"}, []string{"-plan", "-cluster", w.arn}, 3,
+			"connection refused"},
+		"not that AWS": {[]string{"AWS_ACCESS_KEY_ID=AKIAOTHER"}, []string{"-plan", "-cluster", w.arn}, 3,
+			"nothing is deleted in this pass: "},
+		"no such place": {nil, []string{"-plan", "-cluster", w.arn + "-2"}, 3,
+			"ClusterNotFoundException: Cluster not found.: check the ARN; "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -197,7 +206,8 @@ func TestGCLooksAgain(t *testing.T) {
 			"2 tasks are unknown to ECS: checking again in 5m1s, at ",
 		},
 		"not those that take too long": {
-			2 * time.Minute, []controller.Report{kept(time.Minute, 5*time.Minute), kept(4 * time.Minute)}, nil, 61 * time.Second,
+			2 * time.Minute, []controller.Report{kept(time.Minute, 5*time.Minute), kept(4 * time.Minute)}, nil,
+			61 * time.Second,
 			"1 task is unknown to ECS: checking again in 1m1s, at ",
 		},
 		"no wait":  {0, []controller.Report{kept(time.Minute)}, nil, 0, ""},
@@ -250,7 +260,8 @@ func TestGCStoppedBeforeItDeletes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := controller.NewCleaner(controller.CleanerOptions{Consul: w.client(w.Token), ECS: noTasks{}, Cluster: cluster, Leftovers: agentLeftovers(), Log: hclog.NewNullLogger()})
+	c := controller.NewCleaner(controller.CleanerOptions{Consul: w.client(w.Token), ECS: noTasks{}, Cluster: cluster,
+		Leftovers: agentLeftovers(), Log: hclog.NewNullLogger()})
 	for _, plan := range []bool{true, false} {
 		ctx, term := context.WithCancel(t.Context())
 		f := gcFlags{plan: plan, apply: !plan}

@@ -107,11 +107,13 @@ type healthSyncFlags struct {
 func (f *healthSyncFlags) declare(fs *flag.FlagSet) {
 	stopTimeoutFlag(fs, &f.stop)
 	startTimeoutFlag(fs, &f.limit)
-	ignoreContainersFlag(fs, &f.ignore, "`names` of containers that are not applications, such as log routers, as for envoy-entrypoint")
+	ignoreContainersFlag(fs, &f.ignore,
+		"`names` of containers that are not applications, such as log routers, as for envoy-entrypoint")
 }
 
 func (f *healthSyncFlags) run(ctx context.Context, inv *cli.Invocation) error {
-	if err := errors.Join(cli.NoArgs(inv), checkTimeouts(f.stop, f.limit), addIgnoredContainers(inv, &f.ignore)); err != nil {
+	if err := errors.Join(cli.NoArgs(inv), checkTimeouts(f.stop, f.limit),
+		addIgnoredContainers(inv, &f.ignore)); err != nil {
 		return err
 	}
 	limitRuntime(inv, healthSyncGCPercent)
@@ -174,18 +176,22 @@ func (a consulAccess) readToken(ctx context.Context, secret string) (consulutil.
 }
 
 // loginAgain returns what logs in for another service token.
-func (a consulAccess) loginAgain(cfg *config.Config, log hclog.Logger) func(context.Context, workload.Workload, workload.Task) (consulutil.Token, error) {
+func (a consulAccess) loginAgain(
+	cfg *config.Config, log hclog.Logger,
+) func(context.Context, workload.Workload, workload.Task) (consulutil.Token, error) {
 	limit := renewalLimit
 	if !cfg.Direct() {
 		limit = retry.StartLimit
 	}
 	return func(ctx context.Context, w workload.Workload, t workload.Task) (consulutil.Token, error) {
-		token, err := loginSession(cfg, t, a.loginClient, limit, log).Login(ctx, registrar.LoginParams(cfg, w.Partition, t))
+		token, err := loginSession(cfg, t, a.loginClient, limit, log).Login(ctx, registrar.LoginParams(cfg, w.Partition,
+			t))
 		if token.Secret == "" {
 			return token, err
 		}
 		if err != nil && ctx.Err() == nil {
-			log.Warn("new service token may be unknown to some of the Consul servers", logkey.Accessor, token.Accessor, logkey.Error, err)
+			log.Warn("new service token may be unknown to some of the Consul servers", logkey.Accessor, token.Accessor,
+				logkey.Error, err)
 		}
 		return token, nil
 	}

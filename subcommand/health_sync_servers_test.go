@@ -65,7 +65,8 @@ func newNoAgentWorldAt(t testing.TB, ttl time.Duration, o testkit.ConsulOptions)
 	if _, _, err := w.admin.ACL().AuthMethodUpdate(method, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.admin.Catalog().Register(&api.CatalogRegistration{Node: noAgentCluster, Address: "10.0.0.1"}, nil); err != nil {
+	if _, err := w.admin.Catalog().Register(&api.CatalogRegistration{Node: noAgentCluster, Address: "10.0.0.1"},
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	host, http, _ := net.SplitHostPort(c.HTTPAddr)
@@ -74,7 +75,8 @@ func newNoAgentWorldAt(t testing.TB, ttl time.Duration, o testkit.ConsulOptions)
 		fmt.Sprintf(`CONSUL_ECS_CONFIG_JSON={"bootstrapDir":%q,"consulServers":{"hosts":%q,"defaults":{"tls":false},"http":{"port":%s,"https":false},"grpc":{"port":%s}},`+
 			`"consulLogin":{"enabled":true},"service":{"name":"web","port":8080},"proxy":{"mode":"direct"},"transparentProxy":{"enabled":false}}`, w.dir, host, http, grpc),
 		"AWS_CONTAINER_CREDENTIALS_FULL_URI="+aws.CredentialsURI(),
-		"AWS_ACCESS_KEY_ID=", "AWS_CA_BUNDLE=", "AWS_CONFIG_FILE=/nonexistent", "AWS_SHARED_CREDENTIALS_FILE=/nonexistent")
+		"AWS_ACCESS_KEY_ID=", "AWS_CA_BUNDLE=", "AWS_CONFIG_FILE=/nonexistent",
+		"AWS_SHARED_CREDENTIALS_FILE=/nonexistent")
 	return w
 }
 
@@ -128,7 +130,8 @@ func TestStaticTokenTakesThePlaceOfALogin(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(w.dir, "service-token")); !os.IsNotExist(err) {
 		t.Errorf("service-token: %v", err)
 	}
-	if relay, err := os.ReadFile(filepath.Join(w.dir, "xds-relay.json")); err != nil || !strings.Contains(string(relay), static.SecretID) {
+	if relay, err := os.ReadFile(filepath.Join(w.dir, "xds-relay.json")); err != nil ||
+		!strings.Contains(string(relay), static.SecretID) {
 		t.Errorf("the relay presents another token: %v", err)
 	}
 	w.stop(p)
@@ -186,10 +189,11 @@ func TestShortLivedTokenIsRenewed(t *testing.T) {
 	if len(first) != 1 {
 		t.Fatalf("logins %v", first)
 	}
-	testkit.Within(t, 3*time.Minute, "the first token has expired or was logged out, and there is another", func() bool {
-		now := w.logins()
-		return len(now) == 1 && now[0] != first[0]
-	})
+	testkit.Within(t, 3*time.Minute, "the first token has expired or was logged out, and there is another",
+		func() bool {
+			now := w.logins()
+			return len(now) == 1 && now[0] != first[0]
+		})
 	w.stop(p)
 	if left := w.logins(); len(left) > 0 {
 		t.Errorf("tokens left: %v", left)

@@ -24,7 +24,8 @@ func TestStaticTokenIsOfTasksWithoutAnAgent(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"CONSUL_HTTP_TOKEN": "secret"}
 	inv := &cli.Invocation{Getenv: func(k string) string { return env[k] }, Log: hclog.NewNullLogger()}
-	for agentless, cfg := range map[bool]*config.Config{false: {}, true: {ConsulServers: &config.ConsulServers{Hosts: "127.0.0.1"}}} {
+	for agentless, cfg := range map[bool]*config.Config{false: {},
+		true: {ConsulServers: &config.ConsulServers{Hosts: "127.0.0.1"}}} {
 		if a, err := newConsulAccess(inv, cfg); err != nil || a.static != agentless {
 			t.Errorf("agentless %t: static %t, %v", agentless, a.static, err)
 		}
@@ -39,21 +40,26 @@ func TestHealthSyncRefusesAWrongCall(t *testing.T) {
 		args             []string
 		stderr           string
 	}{
-		"stray argument":              {valid, "http://127.0.0.1:1", []string{"now"}, `unexpected argument "now"`},
-		"unknown flag":                {valid, "http://127.0.0.1:1", []string{"-log-level=DEBUG"}, "flag provided but not defined: -log-level"},
-		"no time to stop in":          {valid, "http://127.0.0.1:1", []string{"-stop-timeout=999ms"}, "-stop-timeout 999ms: want at least 1s"},
-		"no configuration":            {"", "http://127.0.0.1:1", nil, "invalid config: "},
-		"bad configuration":           {"{}", "http://127.0.0.1:1", nil, "$.bootstrapDir"},
-		"not in a task":               {valid, "", nil, "ECS_CONTAINER_METADATA_URI_V4 is not set"},
-		"metadata without scheme":     {valid, "169.254.170.2/v4", nil, `ECS_CONTAINER_METADATA_URI_V4 is "169.254.170.2/v4"`},
-		"agentless, port in the host": {`{"bootstrapDir":"/c","consulServers":{"hosts":"consul.example:8501"}}`, "http://127.0.0.1:1", nil, `"consul.example:8501" has a port: write "consul.example"`},
+		"stray argument": {valid, "http://127.0.0.1:1", []string{"now"}, `unexpected argument "now"`},
+		"unknown flag": {valid, "http://127.0.0.1:1", []string{"-log-level=DEBUG"},
+			"flag provided but not defined: -log-level"},
+		"no time to stop in": {valid, "http://127.0.0.1:1", []string{"-stop-timeout=999ms"},
+			"-stop-timeout 999ms: want at least 1s"},
+		"no configuration":  {"", "http://127.0.0.1:1", nil, "invalid config: "},
+		"bad configuration": {"{}", "http://127.0.0.1:1", nil, "$.bootstrapDir"},
+		"not in a task":     {valid, "", nil, "ECS_CONTAINER_METADATA_URI_V4 is not set"},
+		"metadata without scheme": {valid, "169.254.170.2/v4", nil,
+			`ECS_CONTAINER_METADATA_URI_V4 is "169.254.170.2/v4"`},
+		"agentless, port in the host": {`{"bootstrapDir":"/c","consulServers":{"hosts":"consul.example:8501"}}`,
+			"http://127.0.0.1:1", nil, `"consul.example:8501" has a port: write "consul.example"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			env := map[string]string{"CONSUL_ECS_CONFIG_JSON": tc.config, "ECS_CONTAINER_METADATA_URI_V4": tc.metadata}
 			var stdout, stderr bytes.Buffer
 			app := cli.App{Name: "consul-ecs", Commands: map[string]cli.Command{"health-sync": healthSyncCommand()}}
-			code := cli.Main(app, append([]string{"health-sync"}, tc.args...), func(k string) string { return env[k] }, strings.NewReader(""), &stdout, &stderr)
+			code := cli.Main(app, append([]string{"health-sync"}, tc.args...), func(k string) string { return env[k] },
+				strings.NewReader(""), &stdout, &stderr)
 			if code != 1 || !strings.Contains(stderr.String(), tc.stderr) {
 				t.Errorf("exit code %d, %s", code, stderr.String())
 			}
@@ -105,7 +111,8 @@ func newSyncedTask(t *testing.T, c *testkit.Consul, service string) syncedTask {
 }
 
 // healthyTask is a task that runs.
-var healthyTask = strings.Replace(task("RUNNING", "RUNNING", "STOPPED"), `"Name":"app"`, `"Health":{"status":"HEALTHY"},"Name":"app"`, 1)
+var healthyTask = strings.Replace(task("RUNNING", "RUNNING", "STOPPED"), `"Name":"app"`,
+	`"Health":{"status":"HEALTHY"},"Name":"app"`, 1)
 
 // healthSync starts health-sync and waits until the check passes.
 func (s syncedTask) healthSync(t *testing.T) *testkit.Process {
@@ -146,9 +153,12 @@ func TestHealthSyncAwaitsTheFilesOfTheConsulClient(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "consul-ca-cert.pem")
 	for _, service := range []string{"never", "late"} {
 		s, log := newSyncedTask(t, c, service), &testkit.Log{}
-		env := append(s.env(), "CONSUL_HTTP_ADDR="+s.consul.HTTPAddr, "CONSUL_ECS_CONFIG_JSON="+s.doc, "CONSUL_CACERT="+file)
-		p := testkit.StartProcess(t, testkit.ProcessOptions{Env: env, Stderr: log}, testkit.SelfArgs("consul-ecs", "health-sync")...)
-		testkit.Eventually(t, "health-sync awaits the file", func() bool { return strings.Contains(log.String(), "prepare Consul client failed, retrying") })
+		env := append(s.env(), "CONSUL_HTTP_ADDR="+s.consul.HTTPAddr, "CONSUL_ECS_CONFIG_JSON="+s.doc,
+			"CONSUL_CACERT="+file)
+		p := testkit.StartProcess(t, testkit.ProcessOptions{Env: env, Stderr: log},
+			testkit.SelfArgs("consul-ecs", "health-sync")...)
+		testkit.Eventually(t, "health-sync awaits the file",
+			func() bool { return strings.Contains(log.String(), "prepare Consul client failed, retrying") })
 		if service == "late" {
 			if err := os.WriteFile(file, []byte(ca), 0o600); err != nil {
 				t.Fatal(err)

@@ -88,7 +88,8 @@ func (o *imagesOptions) declare(fs *flag.FlagSet) {
 	fs.StringVar(&o.lock, "lock", "", "`FILE` that diff compares the registries with (default "+defaultImageLock+")")
 	fs.StringVar(&o.mesh, "config", "", "mesh `file`: read the images that it injects, too")
 	fs.StringVar(&o.format, "format", "", "ecs, cfn or containers (default: detected from each document)")
-	const from = "`[REFERENCE=]PATH` of a copy that is read in place of a registry: an OCI layout or an archive; may be repeated"
+	const from = "`[REFERENCE=]PATH` of a copy that is read in place of a registry: an OCI layout or an archive; may " +
+		"be repeated"
 	fs.Func("from", from, appendTo(&o.from))
 	fs.Func("plain-http",
 		"`HOST[:PORT]` of a registry without TLS that is not on this machine; may be repeated", appendTo(&o.plainHTTP))
@@ -156,7 +157,9 @@ func (o *imagesOptions) wanted(inv *cli.Invocation, files []string) ([]images.Wa
 }
 
 // read reads images, and shows the progress.
-func (o *imagesOptions) read(ctx context.Context, inv *cli.Invocation, wanted []images.Wanted) (*taskdef.ImageLock, error) {
+func (o *imagesOptions) read(
+	ctx context.Context, inv *cli.Invocation, wanted []images.Wanted,
+) (*taskdef.ImageLock, error) {
 	options := images.Options{
 		Timeout: o.timeout, PlainHTTP: o.plainHTTP, Keychain: authn.DefaultKeychain, Transport: http.DefaultTransport,
 	}

@@ -37,7 +37,9 @@ func (o *imagesOptions) runDiff(ctx context.Context, inv *cli.Invocation, args [
 }
 
 // sides returns what is compared.
-func (o *imagesOptions) sides(ctx context.Context, inv *cli.Invocation, args []string) (before, after *taskdef.ImageLock, err error) {
+func (o *imagesOptions) sides(
+	ctx context.Context, inv *cli.Invocation, args []string,
+) (before, after *taskdef.ImageLock, err error) {
 	locks := 0
 	for _, arg := range args {
 		if isImageLock(arg) {

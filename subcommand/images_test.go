@@ -67,9 +67,12 @@ func lockFile(t *testing.T, references ...string) string {
 func TestImagesLockWritesALock(t *testing.T) {
 	t.Parallel()
 	r := registry.Start(t)
-	one, two := r.Push(t, "one:1", image(t, v1.Config{Cmd: []string{"one"}})), r.Push(t, "two:1", image(t, v1.Config{Cmd: []string{"two"}}))
-	task, template := writeNew(t, "a.json", taskOf(one)), writeNew(t, "b.yaml", "Resources:\n  A:\n    Type: AWS::ECS::TaskDefinition\n    Properties:\n"+
-		"      ContainerDefinitions:\n        - {Name: two, Image: '"+two+"'}\n        - {Name: three, Image: !Ref Three}\n")
+	one, two := r.Push(t, "one:1", image(t, v1.Config{Cmd: []string{"one"}})),
+		r.Push(t, "two:1", image(t, v1.Config{Cmd: []string{"two"}}))
+	task, template := writeNew(t, "a.json", taskOf(one)),
+		writeNew(t, "b.yaml", "Resources:\n  A:\n    Type: AWS::ECS::TaskDefinition\n    Properties:\n"+
+			"      ContainerDefinitions:\n        - {Name: two, Image: '"+two+
+			"'}\n        - {Name: three, Image: !Ref Three}\n")
 	file := filepath.Join(t.TempDir(), "images.lock.json")
 	code, _, stderr := callImages("", "lock", task, template, "-o", file)
 	if code != 0 {
@@ -79,7 +82,8 @@ func TestImagesLockWritesALock(t *testing.T) {
 	slices.Sort(lines)
 	want := []string{
 		"read " + one + ": linux/amd64", "read " + two + ": linux/amd64",
-		"skipped $.Resources.A.Properties.ContainerDefinitions[1].Image (container three) of " + template + ": no reference before deployment",
+		"skipped $.Resources.A.Properties.ContainerDefinitions[1].Image (container three) of " + template +
+			": no reference before deployment",
 		"wrote " + file + ", images: 2",
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {
@@ -153,7 +157,8 @@ func TestImagesEndsOnInterrupt(t *testing.T) {
 func TestImagesLockReadsInjectedImages(t *testing.T) {
 	t.Parallel()
 	r := registry.Start(t)
-	app, mesh, envoy := r.Push(t, "app:1", image(t, v1.Config{})), r.Push(t, "mesh:1", image(t, v1.Config{})), r.Push(t, "envoy:1", image(t, v1.Config{}))
+	app, mesh, envoy := r.Push(t, "app:1", image(t, v1.Config{})), r.Push(t, "mesh:1", image(t, v1.Config{})),
+		r.Push(t, "envoy:1", image(t, v1.Config{}))
 	file := writeNew(t, "mesh.json", fmt.Sprintf(`{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": "direct"},
 		"admission": {"images": {"consulECS": %q, "envoy": %q}}}`, mesh, envoy))
 	task := strings.ReplaceAll(plainTask(withEntryPoint), "example/app:1", app)
@@ -185,8 +190,10 @@ func TestImagesLockKeepsTheOldLockWhenAnImageFails(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	for _, part := range []string{
-		"consul-ecs images: image " + r.Host + "/one:2 (-, container c1): " + r.Host + " has no such tag or digest (404 MANIFEST_UNKNOWN: Unknown manifest): check the tag, or push the image\n",
-		"consul-ecs images: image " + r.Host + "/two:1 (-, container c2): " + r.Host + " has no such repository (404 NAME_UNKNOWN: Unknown name): check the name\n",
+		"consul-ecs images: image " + r.Host + "/one:2 (-, container c1): " + r.Host +
+			" has no such tag or digest (404 MANIFEST_UNKNOWN: Unknown manifest): check the tag, or push the image\n",
+		"consul-ecs images: image " + r.Host + "/two:1 (-, container c2): " + r.Host +
+			" has no such repository (404 NAME_UNKNOWN: Unknown name): check the name\n",
 	} {
 		if !strings.Contains(stderr, part) {
 			t.Errorf("%s lacks %s", stderr, part)
@@ -220,7 +227,8 @@ func TestImagesDiffOfTwoLocks(t *testing.T) {
 	if !strings.HasPrefix(lines[0], reference+` digest: "sha256:`) {
 		t.Errorf("the first line is %s", lines[0])
 	}
-	want := []string{reference + ` linux/amd64 entrypoint: ["/old"] -> ["/new"]`, reference + ` linux/amd64 user: none -> "5"`, ""}
+	want := []string{reference + ` linux/amd64 entrypoint: ["/old"] -> ["/new"]`,
+		reference + ` linux/amd64 user: none -> "5"`, ""}
 	if diff := cmp.Diff(want, lines[1:]); diff != "" {
 		t.Error(diff)
 	}
@@ -337,7 +345,8 @@ func TestImagesProgressOnATerminal(t *testing.T) {
 // one of a credential helper.
 func TestImagesLockUsesTheCredentialsOfDocker(t *testing.T) {
 	inFile, helped := registry.Start(t), registry.Start(t)
-	references := []string{inFile.Push(t, "private/one:1", image(t, v1.Config{})), helped.Push(t, "private/two:1", image(t, v1.Config{}))}
+	references := []string{inFile.Push(t, "private/one:1", image(t, v1.Config{})),
+		helped.Push(t, "private/two:1", image(t, v1.Config{}))}
 	for _, r := range []*registry.Registry{inFile, helped} {
 		r.Answer(func(w http.ResponseWriter, req *http.Request) bool {
 			if user, password, _ := req.BasicAuth(); user == "me" && password == "secret of "+r.Host {
@@ -349,7 +358,8 @@ func TestImagesLockUsesTheCredentialsOfDocker(t *testing.T) {
 		})
 	}
 	dir := t.TempDir()
-	helper := "#!/bin/sh\nread host\necho '{\"ServerURL\": \"'$host'\", \"Username\": \"me\", \"Secret\": \"secret of '$host'\"}'\n"
+	helper := "#!/bin/sh\nread host\necho '{\"ServerURL\": \"'$host'\", \"Username\": \"me\", \"Secret\": \"secret of " +
+		"'$host'\"}'\n"
 	if err := os.WriteFile(filepath.Join(dir, "docker-credential-test"), []byte(helper), 0o700); err != nil {
 		t.Fatal(err)
 	}

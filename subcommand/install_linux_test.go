@@ -36,7 +36,8 @@ func TestInstallOnAVolumeThatFillsUp(t *testing.T) {
 		testkit.Missing(t, "a mount needs more rights: "+err.Error())
 	}
 	got := <-ended
-	if !strings.Contains(got, "no space left on device: increase the size of the volume") || !strings.HasSuffix(got, "exit status 1") {
+	if !strings.Contains(got, "no space left on device: increase the size of the volume") ||
+		!strings.HasSuffix(got, "exit status 1") {
 		t.Errorf("output and status: %s", got)
 	}
 }

@@ -38,25 +38,32 @@ func ipv6Task(t *testing.T, o testkit.ConsulOptions) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	application := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") })}
+	application := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		io.WriteString(w, "hello")
+	})}
 	t.Cleanup(func() { application.Close() })
 	go application.Serve(l)
 	w := newNoAgentWorldAt(t, time.Hour, o)
 	task := strings.Replace(noAgentTask, `"IPv4Addresses":["10.0.0.9"]`, `"IPv6Addresses":["::1"]`, 1)
 	w.says(http.StatusOK, fmt.Sprintf(task, "RUNNING"))
 	w.vars[1] = strings.NewReplacer(`"port":8080`, fmt.Sprintf(`"port":%d`, l.Addr().(*net.TCPAddr).Port),
-		`"mode":"direct"`, `"mode":"direct","localServiceAddress":"::1","upstreams":[{"destinationName":"web","localBindAddress":"::1","localBindPort":9191}]`,
+		`"mode":"direct"`,
+		`"mode":"direct","localServiceAddress":"::1","upstreams":[{"destinationName":"web","localBindAddress":"::1","localBindPort":9191}]`,
 	).Replace(w.vars[1])
 	_, _, err = w.admin.ConfigEntries().Set(&api.ServiceIntentionsConfigEntry{
-		Kind: api.ServiceIntentions, Name: "web", Sources: []*api.SourceIntention{{Name: "web", Action: api.IntentionActionAllow}},
+		Kind: api.ServiceIntentions, Name: "web",
+		Sources: []*api.SourceIntention{{Name: "web", Action: api.IntentionActionAllow}},
 	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	exits(t, consulECS(t, w.vars, "mesh-init"), 0)
-	proxy := consulECS(t, w.vars, "envoy-entrypoint", envoy, "--config-path", filepath.Join(w.dir, workload.FileBootstrap), "--use-dynamic-base-id", "--log-level", "error")
+	proxy := consulECS(t, w.vars, "envoy-entrypoint", envoy, "--config-path",
+		filepath.Join(w.dir, workload.FileBootstrap), "--use-dynamic-base-id", "--log-level", "error")
 	healthSync := consulECS(t, w.vars, "health-sync")
-	testkit.Eventually(t, "an answer through the mesh", func() bool { return answer(t, "http://[::1]:9191/") == "hello" })
+	testkit.Eventually(t, "an answer through the mesh",
+		func() bool { return answer(t, "http://[::1]:9191/") == "hello" })
 	found, _, err := w.admin.Health().Service("web-sidecar-proxy", "", true, nil)
 	if err != nil || len(found) != 1 || found[0].Service.Address != "::1" || found[0].Service.Port != 20000 {
 		t.Errorf("proxies = %+v, %v, want one at ::1, port 20000", found, err)

@@ -79,9 +79,11 @@ type meshInitFlags struct {
 
 func (f *meshInitFlags) declare(fs *flag.FlagSet) {
 	fs.BoolVar(&f.compat, "compat", false, "give files the modes of version 0.6: token 0644, bootstrap 0444")
-	fs.StringVar(&f.fileGroup, "file-group", "", "`group` name or ID of files that hold a token (default the group of bootstrapDir)")
+	fs.StringVar(&f.fileGroup, "file-group", "",
+		"`group` name or ID of files that hold a token (default the group of bootstrapDir)")
 	fs.DurationVar(&f.limit, "start-timeout", retry.StartLimit, "give up after this `duration` at one step")
-	fs.StringVar(&f.readyAddress, "envoy-ready-bind-address", "", "IP `address` where Envoy answers /ready, for health checks; needs the port, and an agent")
+	fs.StringVar(&f.readyAddress, "envoy-ready-bind-address", "",
+		"IP `address` where Envoy answers /ready, for health checks; needs the port, and an agent")
 	fs.IntVar(&f.readyPort, "envoy-ready-bind-port", 0, "`port` where Envoy answers /ready; needs the address")
 }
 
@@ -91,16 +93,19 @@ func (f *meshInitFlags) readyBind() (string, error) {
 		return "", nil
 	}
 	if net.ParseIP(f.readyAddress) == nil {
-		return "", exit.Usagef("-envoy-ready-bind-address %q: want an IP address, with -envoy-ready-bind-port", f.readyAddress)
+		return "", exit.Usagef("-envoy-ready-bind-address %q: want an IP address, with -envoy-ready-bind-port",
+			f.readyAddress)
 	}
 	if f.readyPort < 1 || f.readyPort > 65535 {
-		return "", exit.Usagef("-envoy-ready-bind-port %d: want 1 to 65535, with -envoy-ready-bind-address", f.readyPort)
+		return "", exit.Usagef("-envoy-ready-bind-port %d: want 1 to 65535, with -envoy-ready-bind-address",
+			f.readyPort)
 	}
 	return net.JoinHostPort(f.readyAddress, strconv.Itoa(f.readyPort)), nil
 }
 
 func (f *meshInitFlags) run(ctx context.Context, inv *cli.Invocation) error {
-	if err := errors.Join(cli.NoArgs(inv), usageErrorIf(f.limit <= 0, "-start-timeout %s: want more than 0", f.limit)); err != nil {
+	if err := errors.Join(cli.NoArgs(inv), usageErrorIf(f.limit <= 0, "-start-timeout %s: want more than 0",
+		f.limit)); err != nil {
 		return err
 	}
 	cfg, consul, err := readConfig(inv)
@@ -131,10 +136,11 @@ func (f *meshInitFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		Config:    cfg,
 		Compat:    f.compat,
 		FileGroup: group,
-		Proxy:     consul.proxyFiles(inv, cfg, meshinit.AgentProxy{Dir: cfg.BootstrapDir, GRPC: grpcFromEnv(inv.Getenv), ReadyBind: ready, Env: environ()}),
-		Endpoint:  consul.endpoint,
-		Region:    inv.Getenv(regionEnv),
-		Limit:     f.limit,
+		Proxy: consul.proxyFiles(inv, cfg, meshinit.AgentProxy{Dir: cfg.BootstrapDir, GRPC: grpcFromEnv(inv.Getenv),
+			ReadyBind: ready, Env: environ()}),
+		Endpoint: consul.endpoint,
+		Region:   inv.Getenv(regionEnv),
+		Limit:    f.limit,
 	}, meshinit.Deps{
 		Metadata: metadata,
 		Consul:   func() (meshinit.Consul, error) { return consul.consul(cfg) },

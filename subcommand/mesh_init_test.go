@@ -29,27 +29,38 @@ func TestMeshInitRefusesAWrongCall(t *testing.T) {
 		args             []string
 		stderr           string
 	}{
-		"stray argument":              {valid, "http://127.0.0.1:1", []string{"now"}, `unexpected argument "now"`},
-		"unknown flag":                {valid, "http://127.0.0.1:1", []string{"-x"}, "flag provided but not defined: -x"},
-		"unknown group":               {valid, "http://127.0.0.1:1", []string{"-file-group", "no-such-group"}, "use the numeric ID"},
-		"ready without port":          {valid, "http://127.0.0.1:1", []string{"-envoy-ready-bind-address=127.0.0.1"}, "-envoy-ready-bind-port 0: want 1 to 65535"},
-		"ready without address":       {valid, "http://127.0.0.1:1", []string{"-envoy-ready-bind-port=22000"}, `-envoy-ready-bind-address "": want an IP address`},
-		"ready at a name":             {valid, "http://127.0.0.1:1", []string{"-envoy-ready-bind-address=web", "-envoy-ready-bind-port=22000"}, `-envoy-ready-bind-address "web": want an IP address`},
-		"no patience":                 {valid, "http://127.0.0.1:1", []string{"-start-timeout=0"}, "-start-timeout 0s: want more than 0"},
-		"no configuration":            {"", "http://127.0.0.1:1", nil, "invalid config: "},
-		"empty object":                {"{}", "http://127.0.0.1:1", nil, "$.bootstrapDir"},
-		"not in a task":               {valid, "", nil, "ECS_CONTAINER_METADATA_URI_V4 is not set"},
-		"metadata without scheme":     {valid, "169.254.170.2/v4", nil, `ECS_CONTAINER_METADATA_URI_V4 is "169.254.170.2/v4"`},
-		"agentless, port in the host": {`{"bootstrapDir":"/c","consulServers":{"hosts":"consul.example:8501"}}`, "http://127.0.0.1:1", nil, `"consul.example:8501" has a port: write "consul.example"`},
-		"agentless, ready listener":   {`{"bootstrapDir":"/c","consulServers":{"hosts":"consul.example"}}`, "http://127.0.0.1:1", []string{"-envoy-ready-bind-address=127.0.0.1", "-envoy-ready-bind-port=22000"}, "proxy.healthCheckPort"},
-		"missing volume":              {valid, "http://127.0.0.1:1", nil, "/nonexistent"},
+		"stray argument": {valid, "http://127.0.0.1:1", []string{"now"}, `unexpected argument "now"`},
+		"unknown flag": {valid, "http://127.0.0.1:1", []string{"-x"},
+			"flag provided but not defined: -x"},
+		"unknown group": {valid, "http://127.0.0.1:1", []string{"-file-group", "no-such-group"},
+			"use the numeric ID"},
+		"ready without port": {valid, "http://127.0.0.1:1", []string{"-envoy-ready-bind-address=127.0.0.1"},
+			"-envoy-ready-bind-port 0: want 1 to 65535"},
+		"ready without address": {valid, "http://127.0.0.1:1", []string{"-envoy-ready-bind-port=22000"},
+			`-envoy-ready-bind-address "": want an IP address`},
+		"ready at a name": {valid, "http://127.0.0.1:1", []string{"-envoy-ready-bind-address=web",
+			"-envoy-ready-bind-port=22000"}, `-envoy-ready-bind-address "web": want an IP address`},
+		"no patience": {valid, "http://127.0.0.1:1", []string{"-start-timeout=0"},
+			"-start-timeout 0s: want more than 0"},
+		"no configuration": {"", "http://127.0.0.1:1", nil, "invalid config: "},
+		"empty object":     {"{}", "http://127.0.0.1:1", nil, "$.bootstrapDir"},
+		"not in a task":    {valid, "", nil, "ECS_CONTAINER_METADATA_URI_V4 is not set"},
+		"metadata without scheme": {valid, "169.254.170.2/v4", nil,
+			`ECS_CONTAINER_METADATA_URI_V4 is "169.254.170.2/v4"`},
+		"agentless, port in the host": {`{"bootstrapDir":"/c","consulServers":{"hosts":"consul.example:8501"}}`,
+			"http://127.0.0.1:1", nil, `"consul.example:8501" has a port: write "consul.example"`},
+		"agentless, ready listener": {`{"bootstrapDir":"/c","consulServers":{"hosts":"consul.example"}}`,
+			"http://127.0.0.1:1", []string{"-envoy-ready-bind-address=127.0.0.1", "-envoy-ready-bind-port=22000"},
+			"proxy.healthCheckPort"},
+		"missing volume": {valid, "http://127.0.0.1:1", nil, "/nonexistent"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			env := map[string]string{"CONSUL_ECS_CONFIG_JSON": tc.config, "ECS_CONTAINER_METADATA_URI_V4": tc.metadata}
 			var stdout, stderr bytes.Buffer
 			app := cli.App{Name: "consul-ecs", Commands: commands()}
-			code := cli.Main(app, append([]string{"mesh-init"}, tc.args...), func(k string) string { return env[k] }, strings.NewReader(""), &stdout, &stderr)
+			code := cli.Main(app, append([]string{"mesh-init"}, tc.args...), func(k string) string { return env[k] },
+				strings.NewReader(""), &stdout, &stderr)
 			if code != 1 || !strings.Contains(stderr.String(), tc.stderr) {
 				t.Errorf("exit code %d, %s", code, stderr.String())
 			}
@@ -66,7 +77,8 @@ func TestMeshInitAgentlessProcess(t *testing.T) {
 	}
 	t.Cleanup(c.Require(t).Stop)
 	m := newMetadata(t)
-	m.says(http.StatusOK, strings.Replace(task("RUNNING", "RUNNING", "RUNNING"), `"Type":"NORMAL"`, `"Type":"NORMAL","Networks":[{"IPv4Addresses":["127.0.0.1"]}]`, 1))
+	m.says(http.StatusOK, strings.Replace(task("RUNNING", "RUNNING", "RUNNING"), `"Type":"NORMAL"`,
+		`"Type":"NORMAL","Networks":[{"IPv4Addresses":["127.0.0.1"]}]`, 1))
 	client, err := consulutil.NewClient(consulutil.Options{Address: c.HTTPAddr})
 	if err != nil {
 		t.Fatal(err)
@@ -77,9 +89,10 @@ func TestMeshInitAgentlessProcess(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		name := "agentless-" + mode
-		env := append(m.env(), fmt.Sprintf(`CONSUL_ECS_CONFIG_JSON={"bootstrapDir":%q,"consulServers":%s,"transparentProxy":{"enabled":false},
+		env := append(m.env(),
+			fmt.Sprintf(`CONSUL_ECS_CONFIG_JSON={"bootstrapDir":%q,"consulServers":%s,"transparentProxy":{"enabled":false},
 			"service":{"name":%q,"port":8080,"networkResilienceConfig":{"enabled":true}},"proxy":{"mode":%q}}`,
-			dir, serversOf(c), name, mode))
+				dir, serversOf(c), name, mode))
 		for range 2 { // twice: a rerun must not trip over the files of the first
 			if code := consulECS(t, env, "mesh-init").Wait(); code != 0 {
 				t.Fatalf("%s: exit code %d", mode, code)
@@ -99,7 +112,8 @@ func TestMeshInitAgentlessProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		check := entry.(*api.ServiceConfigEntry).UpstreamConfig.Defaults.PassiveHealthCheck
-		if check == nil || check.Interval != 10*time.Second || check.MaxFailures != 5 || *check.MaxEjectionPercent != 50 {
+		if check == nil || check.Interval != 10*time.Second || check.MaxFailures != 5 ||
+			*check.MaxEjectionPercent != 50 {
 			t.Errorf("%s: passive health check = %+v, want 10s, 5 failures and 50 %%", mode, check)
 		}
 	}
@@ -186,7 +200,8 @@ func TestTERMAfterLogin(t *testing.T) {
 		m.says(http.StatusOK, task("RUNNING", "RUNNING", "RUNNING"))
 		dir := t.TempDir()
 		p := consulECS(t, append(m.env(),
-			fmt.Sprintf(`CONSUL_ECS_CONFIG_JSON={"bootstrapDir":%q,"consulHTTPAddr":%q,"consulLogin":{"enabled":true}}`, dir, c.HTTPAddr),
+			fmt.Sprintf(`CONSUL_ECS_CONFIG_JSON={"bootstrapDir":%q,"consulHTTPAddr":%q,"consulLogin":{"enabled":true}}`,
+				dir, c.HTTPAddr),
 			"CONSUL_HTTP_ADDR=127.0.0.1:1", "AWS_CONTAINER_CREDENTIALS_FULL_URI="+aws.CredentialsURI(),
 			"AWS_ACCESS_KEY_ID=", "AWS_CONFIG_FILE=/nonexistent", "AWS_SHARED_CREDENTIALS_FILE=/nonexistent",
 		), "mesh-init")
@@ -208,13 +223,15 @@ func createLogin(t testing.TB, admin *api.Client, aws *awstest.AWS) {
 	t.Helper()
 	const name = "iam-ecs-service-token"
 	_, _, err := admin.ACL().AuthMethodCreate(&api.ACLAuthMethod{Name: name, Type: "aws-iam", Config: map[string]any{
-		"BoundIAMPrincipalARNs": []string{"arn:aws:iam::111122223333:role/consul-ecs/*"}, "EnableIAMEntityDetails": true,
-		"STSEndpoint": aws.URL, "IAMEndpoint": aws.URL,
+		"BoundIAMPrincipalARNs":  []string{"arn:aws:iam::111122223333:role/consul-ecs/*"},
+		"EnableIAMEntityDetails": true,
+		"STSEndpoint":            aws.URL, "IAMEndpoint": aws.URL,
 	}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := admin.ACL().BindingRuleCreate(&api.ACLBindingRule{AuthMethod: name, BindType: "service", BindName: "web"}, nil); err != nil {
+	if _, _, err := admin.ACL().BindingRuleCreate(&api.ACLBindingRule{AuthMethod: name, BindType: "service",
+		BindName: "web"}, nil); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -38,7 +38,8 @@ func worker(args ...string) []string { return testkit.SelfArgs("worker", args...
 // on USR2, and with "fails" it ends at once with 9. It prints which signals it gets.
 func playWorker(args []string) int {
 	ch := make(chan os.Signal, 64)
-	signal.Notify(ch, syscall.SIGHUP, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGTERM)
+	signal.Notify(ch, syscall.SIGHUP, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
+		syscall.SIGTERM)
 	fmt.Println("ready")
 	if slices.Contains(args, "fails") {
 		return 9

@@ -33,7 +33,8 @@ func TestRefusedIPv6IsAWarning(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ns.Close()
-	servers, err := consulutil.NewServers(consulutil.ServersOptions{Config: config.ConsulServers{Hosts: "127.0.0.1"}, Log: hclog.NewNullLogger()})
+	servers, err := consulutil.NewServers(consulutil.ServersOptions{Config: config.ConsulServers{Hosts: "127.0.0.1"},
+		Log: hclog.NewNullLogger()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,8 @@ func startRelay(ctx context.Context, inv *cli.Invocation, refused chan<- struct{
 	}
 	streams, err := net.Listen("tcp", loopbackPort(workload.AgentGRPCPort))
 	if err != nil {
-		return nil, exit.Usagef("listen for Envoy's xDS: %w: without an agent in the task that port is the relay's", err)
+		return nil, exit.Usagef("listen for Envoy's xDS: %w: without an agent in the task that port is the relay's",
+			err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -63,7 +64,9 @@ func startRelay(ctx context.Context, inv *cli.Invocation, refused chan<- struct{
 }
 
 // startAgentRelay relays Envoy's xDS to the agent of the task until end is called.
-func startAgentRelay(ctx context.Context, inv *cli.Invocation, settings bootstrap.Relay, refused chan<- struct{}) (end func(), err error) {
+func startAgentRelay(
+	ctx context.Context, inv *cli.Invocation, settings bootstrap.Relay, refused chan<- struct{},
+) (end func(), err error) {
 	c := relayConfig(inv, settings, agentServer(settings.Agent.Address), refused)
 	if settings.Agent.CAPEM != "" {
 		if c.TLS, err = chainTLS(settings.Agent.CAPEM); err != nil {
@@ -109,7 +112,9 @@ func relaySettings(command []string) (*bootstrap.Relay, error) {
 }
 
 // relayConfig returns the settings of the relay of Envoy's xDS, without TLS.
-func relayConfig(inv *cli.Invocation, settings bootstrap.Relay, servers relay.Servers, refused chan<- struct{}) relay.XDSConfig {
+func relayConfig(
+	inv *cli.Invocation, settings bootstrap.Relay, servers relay.Servers, refused chan<- struct{},
+) relay.XDSConfig {
 	return relay.XDSConfig{
 		Servers: servers, Token: relayToken(settings), Log: inv.Log.Named("relay"),
 		Refused: func() {
@@ -123,7 +128,8 @@ func relayConfig(inv *cli.Invocation, settings bootstrap.Relay, servers relay.Se
 
 // relayDNS answers the task's DNS queries until ctx ends.
 func relayDNS(
-	ctx context.Context, running *sync.WaitGroup, inv *cli.Invocation, settings bootstrap.Relay, servers *consulutil.Servers,
+	ctx context.Context, running *sync.WaitGroup, inv *cli.Invocation, settings bootstrap.Relay,
+	servers *consulutil.Servers,
 ) error {
 	address := loopbackPort(settings.DNS.Port)
 	packets, err := net.ListenPacket("udp", address)

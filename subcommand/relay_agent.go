@@ -33,7 +33,8 @@ func (a agentServer) HasLeader(context.Context, string) error { return nil }
 func chainTLS(caPEM string) (func() (*tls.Config, error), error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM([]byte(caPEM)) {
-		return nil, errors.New("CA certificates of the agent's gRPC: there is none in the PEM text; correct CONSUL_GRPC_CACERT")
+		return nil,
+			errors.New("CA certificates of the agent's gRPC: there is none in the PEM text; correct CONSUL_GRPC_CACERT")
 	}
 	verify := func(s tls.ConnectionState) error {
 		rest := x509.NewCertPool()

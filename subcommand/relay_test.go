@@ -66,7 +66,8 @@ func newDirectTaskOf(t *testing.T, dns *bootstrap.RelayDNS, handler http.Handler
 	}
 	d.write(workload.FileRelay, string(settings))
 	d.write(workload.FileServiceToken, "first")
-	d.write(workload.FileBootstrap, `{"admin":{"address":{"socket_address":{"address":"127.0.0.1","port_value":19000}}}}`)
+	d.write(workload.FileBootstrap,
+		`{"admin":{"address":{"socket_address":{"address":"127.0.0.1","port_value":19000}}}}`)
 	return d
 }
 
@@ -79,7 +80,8 @@ func (d directTask) write(name, text string) {
 
 // args run the worker in Envoy's place, without a wait for mesh-init.
 func (d directTask) args() []string {
-	return append([]string{"envoy-entrypoint", "-start-timeout", "0"}, append(worker(), "--config-path", filepath.Join(d.dir, workload.FileBootstrap))...)
+	return append([]string{"envoy-entrypoint", "-start-timeout", "0"},
+		append(worker(), "--config-path", filepath.Join(d.dir, workload.FileBootstrap))...)
 }
 
 // fails runs envoy-entrypoint, which ends at once, and returns what it prints.
@@ -98,7 +100,9 @@ func (d directTask) fails(wantCode int) string {
 // token returns the one with which the relay calls the server.
 func (d directTask) token() (string, error) {
 	d.Helper()
-	req, err := http.NewRequestWithContext(d.Context(), http.MethodPost, "http://"+relayAddress+"/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources", http.NoBody)
+	req, err := http.NewRequestWithContext(d.Context(), http.MethodPost,
+		"http://"+relayAddress+"/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources",
+		http.NoBody)
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -181,7 +185,8 @@ func TestEnvoyEntrypointRelaysXDS(t *testing.T) {
 		}
 		defer l.Close()
 		got := d.fails(1)
-		for _, want := range []string{relayAddress, "address already in use", "without an agent in the task that port is the relay's"} {
+		for _, want := range []string{relayAddress, "address already in use",
+			"without an agent in the task that port is the relay's"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("does not name %q: %s", want, got)
 			}
@@ -231,7 +236,10 @@ func TestEnvoyEntrypointAnswersDNS(t *testing.T) {
 				}
 			}
 		}
-		testkit.Eventually(t, "the server is asked", func() bool { _, err := ask("udp"); return err == nil && len(asked) > 0 })
+		testkit.Eventually(t, "the server is asked", func() bool {
+			_, err := ask("udp")
+			return err == nil && len(asked) > 0
+		})
 		if got := <-asked; got != "first team" {
 			t.Errorf("the server is asked with %q", got)
 		}
@@ -254,7 +262,8 @@ func TestEnvoyEntrypointAnswersDNS(t *testing.T) {
 			}
 			defer other.Close()
 			got := d.fails(1)
-			for _, want := range []string{address, "address already in use", "with transparentProxy.consulDNS that port is Consul DNS's"} {
+			for _, want := range []string{address, "address already in use",
+				"with transparentProxy.consulDNS that port is Consul DNS's"} {
 				if !strings.Contains(got, want) {
 					t.Errorf("does not name %q: %s", want, got)
 				}
@@ -319,7 +328,8 @@ func TestEnvoyEntrypointDrainsBelowConsulDataplane(t *testing.T) {
 	})}
 	t.Cleanup(func() { admin.Close() })
 	go admin.Serve(l)
-	text, err := bootstrap.Dataplane{Servers: config.ConsulServers{Hosts: "127.0.0.1"}, NodeName: "node", ProxyID: "web-1-sidecar-proxy"}.JSON()
+	text, err := bootstrap.Dataplane{Servers: config.ConsulServers{Hosts: "127.0.0.1"}, NodeName: "node",
+		ProxyID: "web-1-sidecar-proxy"}.JSON()
 	if err != nil {
 		t.Fatal(err)
 	}

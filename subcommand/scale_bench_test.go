@@ -76,16 +76,19 @@ type scale struct {
 func newScale(t testing.TB, sessions bool) *scale {
 	s := &scale{sessions: sessions}
 	s.start(t)
-	sts := awstest.Start(awstest.Role{Account: benchAccount, Path: "/consul-ecs/", Name: "web", Tags: map[string]string{config.TagServiceName: "web"}})
+	sts := awstest.Start(awstest.Role{Account: benchAccount, Path: "/consul-ecs/", Name: "web",
+		Tags: map[string]string{config.TagServiceName: "web"}})
 	t.Cleanup(sts.Stop)
 	var err error
 	if s.bearer, err = sts.Bearer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = s.admin.ACL().AuthMethodCreate(&api.ACLAuthMethod{Name: scaleMethod, Type: "aws-iam", Config: map[string]any{
-		"BoundIAMPrincipalARNs": []string{"arn:aws:iam::" + benchAccount + ":role/consul-ecs/*"}, "EnableIAMEntityDetails": true,
-		"STSEndpoint": sts.URL, "IAMEndpoint": sts.URL,
-	}}, nil)
+	_, _, err = s.admin.ACL().AuthMethodCreate(&api.ACLAuthMethod{Name: scaleMethod, Type: "aws-iam",
+		Config: map[string]any{
+			"BoundIAMPrincipalARNs":  []string{"arn:aws:iam::" + benchAccount + ":role/consul-ecs/*"},
+			"EnableIAMEntityDetails": true,
+			"STSEndpoint":            sts.URL, "IAMEndpoint": sts.URL,
+		}}, nil)
 	rules := `service_prefix "web-" { policy = "write" } service_prefix "" { policy = "read" } node_prefix "" { policy = "read" }`
 	if sessions {
 		rules += ` session "` + benchCluster + `" { policy = "write" }`
@@ -94,13 +97,16 @@ func newScale(t testing.TB, sessions bool) *scale {
 		_, _, err = s.admin.ACL().PolicyCreate(&api.ACLPolicy{Name: "task", Rules: rules}, nil)
 	}
 	if err == nil {
-		_, _, err = s.admin.ACL().RoleCreate(&api.ACLRole{Name: "task", Policies: []*api.ACLRolePolicyLink{{Name: "task"}}}, nil)
+		_, _, err = s.admin.ACL().RoleCreate(&api.ACLRole{Name: "task",
+			Policies: []*api.ACLRolePolicyLink{{Name: "task"}}}, nil)
 	}
 	if err == nil {
-		_, _, err = s.admin.ACL().BindingRuleCreate(&api.ACLBindingRule{AuthMethod: scaleMethod, BindType: "role", BindName: "task"}, nil)
+		_, _, err = s.admin.ACL().BindingRuleCreate(&api.ACLBindingRule{AuthMethod: scaleMethod, BindType: "role",
+			BindName: "task"}, nil)
 	}
 	if err == nil { // as the controller makes it
-		_, err = s.admin.Catalog().Register(&api.CatalogRegistration{Node: benchCluster, Address: "10.0.0.1", NodeMeta: map[string]string{config.NodeMetaSynthetic: "true"}}, nil)
+		_, err = s.admin.Catalog().Register(&api.CatalogRegistration{Node: benchCluster, Address: "10.0.0.1",
+			NodeMeta: map[string]string{config.NodeMetaSynthetic: "true"}}, nil)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -196,7 +202,9 @@ func (k *scaleTask) Task(context.Context) (workload.Task, error) {
 	return task, nil
 }
 
-func (k *scaleTask) Set(ctx context.Context, token string, w workload.Workload, updates []registrar.Update) []registrar.Result {
+func (k *scaleTask) Set(
+	ctx context.Context, token string, w workload.Workload, updates []registrar.Update,
+) []registrar.Result {
 	results := k.Registrar.Set(ctx, token, w, updates)
 	if results[0].Err == nil {
 		k.written.Do(func() { close(k.passing) })
@@ -209,18 +217,21 @@ func (k *scaleTask) Set(ctx context.Context, token string, w workload.Workload, 
 func (s *scale) begin(t testing.TB, i int) (*scaleTask, error) {
 	ctx := t.Context()
 	k := &scaleTask{passing: make(chan struct{}), done: make(chan error, 1)}
-	doc := strings.NewReplacer(boundCluster, benchCluster, "us-west-2:111122223333:task/mesh/0f9de17a", fmt.Sprintf("us-east-1:%s:task/default/%032x", benchAccount, i+1)).Replace(boundTaskDoc)
+	doc := strings.NewReplacer(boundCluster, benchCluster, "us-west-2:111122223333:task/mesh/0f9de17a",
+		fmt.Sprintf("us-east-1:%s:task/default/%032x", benchAccount, i+1)).Replace(boundTaskDoc)
 	var err error
 	if k.task, err = workload.ParseTask([]byte(doc)); err != nil {
 		return nil, err
 	}
 	dir := t.TempDir()
-	cfg, _, err := config.Parse(fmt.Appendf(nil, `{"bootstrapDir":%q,"consulServers":{"hosts":%q,"defaults":{"tls":false},"http":{"port":%d,"https":false}},
+	cfg, _, err := config.Parse(fmt.Appendf(nil,
+		`{"bootstrapDir":%q,"consulServers":{"hosts":%q,"defaults":{"tls":false},"http":{"port":%d,"https":false}},
 "consulLogin":{"enabled":true},"service":{"name":"web-%d","port":8080},"proxy":{"mode":"direct"},"healthSyncContainers":["app"]}`, dir, "exec=echo "+strings.Join(s.addresses(), " "), s.port, i/scaleInstances))
 	if err != nil {
 		return nil, err
 	}
-	servers, err := consulutil.NewServers(consulutil.ServersOptions{Config: *cfg.ConsulServers, DialContext: s.dial, Log: hclog.NewNullLogger()})
+	servers, err := consulutil.NewServers(consulutil.ServersOptions{Config: *cfg.ConsulServers, DialContext: s.dial,
+		Log: hclog.NewNullLogger()})
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +259,9 @@ func (s *scale) begin(t testing.TB, i int) (*scaleTask, error) {
 			AwaitStart: func(context.Context) error { return nil },
 			Serves:     func(context.Context, int, string) error { return errors.ErrUnsupported },
 			Accepts:    func(context.Context, string) error { return errors.ErrUnsupported },
-			LogOut:     func(ctx context.Context, secret string) error { return consulutil.Logout(ctx, client, secret) },
+			LogOut: func(ctx context.Context, secret string) error {
+				return consulutil.Logout(ctx, client, secret)
+			},
 			ReadToken: func(ctx context.Context, secret string) (consulutil.Token, error) {
 				return consulutil.ReadToken(ctx, client, secret)
 			},
@@ -265,8 +278,12 @@ func (s *scale) begin(t testing.TB, i int) (*scaleTask, error) {
 	}
 }
 
-func (s *scale) meshInit(ctx context.Context, client *api.Client, r registrar.Registrar, w workload.Workload, cfg *config.Config, task workload.Task) (string, error) {
-	token, err := consulutil.Login(ctx, client, consulutil.LoginParams{Method: scaleMethod, Bearer: s.bearer, Meta: workload.LoginMeta(cfg, task)})
+func (s *scale) meshInit(
+	ctx context.Context, client *api.Client, r registrar.Registrar, w workload.Workload, cfg *config.Config,
+	task workload.Task,
+) (string, error) {
+	token, err := consulutil.Login(ctx, client, consulutil.LoginParams{Method: scaleMethod, Bearer: s.bearer,
+		Meta: workload.LoginMeta(cfg, task)})
 	if err != nil {
 		return "", err
 	}

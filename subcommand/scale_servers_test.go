@@ -53,7 +53,8 @@ telemetry { prometheus_retention_time = "24h", disable_hostname = true }
 		address := fmt.Sprintf("127.0.1.%d", i+1)
 		dir := t.TempDir()
 		file := filepath.Join(dir, "server.hcl")
-		text := hcl + fmt.Sprintf("node_name = %q\nbind_addr = %q\nclient_addr = %[2]q\ndata_dir = %q\n", "server-"+address, address, filepath.Join(dir, "data"))
+		text := hcl + fmt.Sprintf("node_name = %q\nbind_addr = %q\nclient_addr = %[2]q\ndata_dir = %q\n",
+			"server-"+address, address, filepath.Join(dir, "data"))
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -80,10 +81,12 @@ telemetry { prometheus_retention_time = "24h", disable_hostname = true }
 	for _, server := range s.servers {
 		testkit.Eventually(t, server.address+" knows its token and the leader", func() bool {
 			text, err := server.get(t.Context(), "/v1/agent/self")
-			return err == nil && strings.Contains(string(text), `"leader_addr": "127`) || strings.Contains(string(text), `"leader_addr":"127`)
+			return err == nil && strings.Contains(string(text), `"leader_addr": "127`) ||
+				strings.Contains(string(text), `"leader_addr":"127`)
 		})
 	}
-	if s.admin, err = consulutil.NewClient(consulutil.Options{Address: s.servers[0].url, Token: testkit.ManagementToken}); err != nil {
+	if s.admin, err = consulutil.NewClient(consulutil.Options{Address: s.servers[0].url,
+		Token: testkit.ManagementToken}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -226,7 +229,8 @@ func (m measured) since(before measured) cost {
 	c := cost{writes: m.index - before.index}
 	for i, now := range m.servers {
 		was := before.servers[i]
-		d := counts{http: map[string]float64{}, forwarded: now.forwarded - was.forwarded, bytes: now.bytes - was.bytes, open: now.open}
+		d := counts{http: map[string]float64{}, forwarded: now.forwarded - was.forwarded, bytes: now.bytes - was.bytes,
+			open: now.open}
 		for endpoint, n := range now.http {
 			if n -= was.http[endpoint]; n > 0 {
 				d.http[endpoint] = n
@@ -244,7 +248,8 @@ func (m measured) since(before measured) cost {
 func (c cost) report(t testing.TB, phase string, tasks int, took time.Duration) cost {
 	t.Helper()
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d tasks, %s, %d writes (%.2f a task)\n", phase, tasks, took.Round(time.Millisecond), c.writes, float64(c.writes)/float64(tasks))
+	fmt.Fprintf(&b, "%s: %d tasks, %s, %d writes (%.2f a task)\n", phase, tasks, took.Round(time.Millisecond), c.writes,
+		float64(c.writes)/float64(tasks))
 	all := map[string]float64{}
 	for i, s := range c.servers {
 		role, requests := "leader", 0.0
@@ -255,7 +260,8 @@ func (c cost) report(t testing.TB, phase string, tasks int, took time.Duration) 
 			requests += n
 			all[endpoint] += n
 		}
-		fmt.Fprintf(&b, "  %-8s %8.0f requests, %8.0f RPCs of other servers, %10.0f bytes, %5d connections\n", role, requests, s.forwarded, s.bytes, s.open)
+		fmt.Fprintf(&b, "  %-8s %8.0f requests, %8.0f RPCs of other servers, %10.0f bytes, %5d connections\n", role,
+			requests, s.forwarded, s.bytes, s.open)
 	}
 	for endpoint, n := range all {
 		fmt.Fprintf(&b, "  %8.3f a task: %s\n", n/float64(tasks), endpoint)

@@ -27,7 +27,8 @@ func serve(listener net.Listener, log hclog.Logger, server *http.Server) (stop f
 		server.MaxHeaderBytes = maxHeader
 	}
 	server.ErrorLog = stdlog.New(&someLines{
-		w: log.StandardWriter(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}), Sometimes: rate.Sometimes{First: 10, Interval: 10 * time.Second},
+		w:         log.StandardWriter(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
+		Sometimes: rate.Sometimes{First: 10, Interval: 10 * time.Second},
 	}, "", 0)
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

@@ -112,7 +112,8 @@ func (m *vpcMesh) instance(address string) {
 		{ID: "api-" + address, Service: "api", Port: 80},
 		{
 			ID: "api-proxy-" + address, Service: "api-sidecar-proxy", Kind: api.ServiceKindConnectProxy, Port: 20000,
-			Proxy: &api.AgentServiceConnectProxyConfig{DestinationServiceName: "api", DestinationServiceID: "api-" + address},
+			Proxy: &api.AgentServiceConnectProxyConfig{DestinationServiceName: "api",
+				DestinationServiceID: "api-" + address},
 		},
 	} {
 		r := &api.CatalogRegistration{Node: "api-" + address, Address: address, Service: service}
@@ -137,7 +138,8 @@ func testEnvoyAtCutFollower(m *vpcMesh) {
 	defer heal()
 	m.admin = m.cluster.Leader().Admin
 	m.instance("10.99.0.2")
-	meet(m.t, aim{45 * time.Second, "envoy has the next instance", func() bool { return k.endpoint("10.99.0.2:20000") }})
+	meet(m.t, aim{45 * time.Second, "envoy has the next instance",
+		func() bool { return k.endpoint("10.99.0.2:20000") }})
 }
 
 func testFrozenServer(m *vpcMesh) {
@@ -190,7 +192,8 @@ func testRollingRestart(m *vpcMesh) {
 		m.admin = m.cluster.Leader().Admin
 		for _, change := range [][2]string{{"UNHEALTHY", api.HealthCritical}, {"HEALTHY", api.HealthPassing}} {
 			k.container("RUNNING", change[0])
-			meet(m.t, aim{10 * time.Second, "the check is " + change[1], func() bool { return k.status() == change[1] }})
+			meet(m.t, aim{10 * time.Second, "the check is " + change[1],
+				func() bool { return k.status() == change[1] }})
 		}
 		address := fmt.Sprintf("10.99.1.%d", i)
 		m.instance(address)

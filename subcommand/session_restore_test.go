@@ -31,7 +31,8 @@ func TestSnapshotIsRestored(t *testing.T) {
 		}},
 		"without the task": {func(k *boundTask) *testkit.Process {
 			for _, id := range []string{k.w.ID, k.w.Proxy.ID} {
-				if _, err := k.admin.Catalog().Deregister(&api.CatalogDeregistration{Node: boundCluster, ServiceID: id}, nil); err != nil {
+				if _, err := k.admin.Catalog().Deregister(&api.CatalogDeregistration{Node: boundCluster, ServiceID: id},
+					nil); err != nil {
 					k.t.Fatal(err)
 				}
 			}
@@ -52,7 +53,8 @@ func TestSnapshotIsRestored(t *testing.T) {
 				t.Fatal(err)
 			}
 			testkit.Within(t, 2*bound, "the task is in traffic, with one session", func() bool {
-				return k.inTraffic() == 2 && len(k.sessions()) == 1 && slices.Equal(k.sessionChecks(), []string{api.HealthPassing, api.HealthPassing})
+				return k.inTraffic() == 2 && len(k.sessions()) == 1 &&
+					slices.Equal(k.sessionChecks(), []string{api.HealthPassing, api.HealthPassing})
 			})
 			p.Signal(syscall.SIGKILL)
 			testkit.Within(t, bound+slack, "the task has left traffic", func() bool { return k.inTraffic() == 0 })

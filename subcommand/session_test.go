@@ -102,7 +102,8 @@ func (k *link) copy(to, from net.Conn) {
 
 const (
 	boundCluster = "arn:aws:ecs:us-west-2:111122223333:cluster/mesh"
-	boundTaskDoc = `{"Name":"consul-ecs-health-sync","Cluster":"` + boundCluster + `","TaskARN":"arn:aws:ecs:us-west-2:111122223333:task/mesh/0f9de17a","Family":"web","Containers":[
+	boundTaskDoc = `{"Name":"consul-ecs-health-sync","Cluster":"` + boundCluster +
+		`","TaskARN":"arn:aws:ecs:us-west-2:111122223333:task/mesh/0f9de17a","Family":"web","Containers":[
 {"Name":"app","Type":"NORMAL","DesiredStatus":"RUNNING","KnownStatus":"RUNNING","Health":{"status":"HEALTHY"},"Networks":[{"IPv4Addresses":["10.0.0.9"]}]},
 {"Name":"consul-dataplane","Type":"NORMAL","DesiredStatus":"RUNNING","KnownStatus":"RUNNING","Health":{"status":"HEALTHY"}},
 {"Name":"consul-ecs-health-sync","Type":"NORMAL","DesiredStatus":"RUNNING","KnownStatus":"RUNNING"}]}`
@@ -148,7 +149,8 @@ func newBoundTask(t *testing.T, c *testkit.Consul, service, rules string) *bound
 		t.Fatal(err)
 	}
 	// As the controller makes it.
-	if _, err := admin.Catalog().Register(&api.CatalogRegistration{Node: boundCluster, Address: "10.0.0.1", SkipNodeUpdate: true}, nil); err != nil {
+	if _, err := admin.Catalog().Register(&api.CatalogRegistration{Node: boundCluster, Address: "10.0.0.1",
+		SkipNodeUpdate: true}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := registrar.New(cfg, admin).Register(t.Context(), "", k.w); err != nil {
@@ -259,7 +261,8 @@ func TestTaskLeavesTrafficWithoutHealthSync(t *testing.T) {
 			k := newBoundTask(t, c, "web-"+name, sessionRule)
 			p := k.healthSync()
 			fault.harm(k, p)
-			took := testkit.Within(t, bound+slack, "the task has left traffic", func() bool { return k.inTraffic() == 0 })
+			took := testkit.Within(t, bound+slack, "the task has left traffic",
+				func() bool { return k.inTraffic() == 0 })
 			t.Logf("%s: left traffic after %s", name, took.Round(100*time.Millisecond))
 			if took < bound/3 {
 				t.Errorf("left after %s, when one lost renewal is enough", took)
@@ -365,10 +368,12 @@ func TestTaskWithoutSession(t *testing.T) {
 // leaveSessionCheck leaves the critical check of a session that has ended.
 func leaveSessionCheck(k *boundTask) {
 	k.t.Helper()
-	_, err := k.admin.Catalog().Register(&api.CatalogRegistration{Node: boundCluster, SkipNodeUpdate: true, Checks: api.HealthChecks{{
-		Node: boundCluster, CheckID: workload.SessionCheckID(k.w.ID), Name: "left", Status: "critical", ServiceID: k.w.ID, Type: "session",
-		Definition: api.HealthCheckDefinition{SessionName: "ended"},
-	}}}, nil)
+	_, err := k.admin.Catalog().Register(&api.CatalogRegistration{Node: boundCluster, SkipNodeUpdate: true,
+		Checks: api.HealthChecks{{
+			Node: boundCluster, CheckID: workload.SessionCheckID(k.w.ID), Name: "left", Status: "critical",
+			ServiceID: k.w.ID, Type: "session",
+			Definition: api.HealthCheckDefinition{SessionName: "ended"},
+		}}}, nil)
 	if err != nil {
 		k.t.Fatal(err)
 	}

@@ -38,7 +38,8 @@ func parseConfig(inv *cli.Invocation, unused ...string) (*config.Config, error) 
 	if err := inv.UseLogger(cfg.LogLevel, cfg.LogJSON); err != nil {
 		return nil, err
 	}
-	logWarnings(inv.Log, slices.DeleteFunc(warnings, func(w config.Finding) bool { return slices.Contains(unused, w.Path) }))
+	logWarnings(inv.Log, slices.DeleteFunc(warnings,
+		func(w config.Finding) bool { return slices.Contains(unused, w.Path) }))
 	return cfg, nil
 }
 
@@ -67,10 +68,12 @@ func logWarnings(log hclog.Logger, warnings []config.Finding) {
 func metadataClient(inv *cli.Invocation) (*awsutil.MetadataClient, error) {
 	uri := inv.Getenv(awsutil.MetadataEnvVar)
 	if uri == "" {
-		return nil, exit.Usagef("%s is not set: this command runs in an ECS task (Fargate platform 1.4.0, ECS agent 1.39.0 or later)", awsutil.MetadataEnvVar)
+		return nil,
+			exit.Usagef("%s is not set: this command runs in an ECS task (Fargate platform 1.4.0, ECS agent 1.39.0 or later)", awsutil.MetadataEnvVar)
 	}
 	if u, err := url.Parse(uri); err != nil || u.Scheme != "http" || u.Host == "" {
-		return nil, exit.Usagef("%s is %q: want the http:// address that ECS sets; remove the variable from the container definition", awsutil.MetadataEnvVar, uri)
+		return nil,
+			exit.Usagef("%s is %q: want the http:// address that ECS sets; remove the variable from the container definition", awsutil.MetadataEnvVar, uri)
 	}
 	return awsutil.NewMetadataClient(uri), nil
 }
@@ -96,7 +99,9 @@ func bearer(ctx context.Context, login config.ConsulLogin, t workload.Task) (str
 }
 
 // loginSession logs a container of the task in, by signatures of that time.
-func loginSession(cfg *config.Config, t workload.Task, servers func() (*api.Client, error), limit time.Duration, log hclog.Logger) *consulutil.Session {
+func loginSession(
+	cfg *config.Config, t workload.Task, servers func() (*api.Client, error), limit time.Duration, log hclog.Logger,
+) *consulutil.Session {
 	return &consulutil.Session{
 		Servers: servers,
 		Bearer:  func(ctx context.Context) (string, error) { return bearer(ctx, cfg.ConsulLogin, t) },
@@ -162,11 +167,13 @@ func newConsulAccess(inv *cli.Invocation, cfg *config.Config) (consulAccess, err
 	}
 	o := consulutil.Options{Servers: servers}
 	static := strings.TrimSpace(inv.Getenv(api.HTTPTokenEnvName)) != ""
-	return consulAccess{endpoint: meshinit.ServersEndpoint(), clients: o, logins: o, servers: servers, static: static}, nil
+	return consulAccess{endpoint: meshinit.ServersEndpoint(), clients: o, logins: o, servers: servers, static: static},
+		nil
 }
 
 func newServers(c config.ConsulServers, httpsPEM, grpcPEM string, log hclog.Logger) (*consulutil.Servers, error) {
-	servers, err := consulutil.NewServers(consulutil.ServersOptions{Config: c, HTTPSCAPEM: httpsPEM, GRPCCAPEM: grpcPEM, Log: log.Named("servers")})
+	servers, err := consulutil.NewServers(consulutil.ServersOptions{Config: c, HTTPSCAPEM: httpsPEM, GRPCCAPEM: grpcPEM,
+		Log: log.Named("servers")})
 	if err != nil {
 		return nil, &exit.UsageError{Err: err}
 	}
@@ -175,8 +182,11 @@ func newServers(c config.ConsulServers, httpsPEM, grpcPEM string, log hclog.Logg
 
 // setDefaults merges the passive health check of the configuration into the service's
 // defaults; nil when it has none.
-func (a consulAccess) setDefaults(cfg *config.Config, log hclog.Logger) func(context.Context, string, workload.Workload) error {
-	if cfg.Gateway != nil || cfg.Service == nil || cfg.Service.NetworkResilience == nil || !cfg.Service.NetworkResilience.Enabled {
+func (a consulAccess) setDefaults(
+	cfg *config.Config, log hclog.Logger,
+) func(context.Context, string, workload.Workload) error {
+	if cfg.Gateway != nil || cfg.Service == nil || cfg.Service.NetworkResilience == nil ||
+		!cfg.Service.NetworkResilience.Enabled {
 		return nil
 	}
 	return func(ctx context.Context, token string, w workload.Workload) error {
@@ -186,7 +196,8 @@ func (a consulAccess) setDefaults(cfg *config.Config, log hclog.Logger) func(con
 		}
 		unsupported, err := registrar.EnsureResilience(ctx, client, token, w, *cfg.Service.NetworkResilience)
 		if err == nil && len(unsupported) > 0 {
-			log.Warn("the Consul servers do not know settings of networkResilienceConfig, which are left out", logkey.Fields, unsupported)
+			log.Warn("the Consul servers do not know settings of networkResilienceConfig, which are left out",
+				logkey.Fields, unsupported)
 		}
 		return err
 	}
@@ -217,7 +228,9 @@ func (a consulAccess) logOut(ctx context.Context, secret string) error {
 }
 
 // awaitClient returns a client for where the task registers, by meshinit.PrepareClient.
-func (a consulAccess) awaitClient(ctx context.Context, limit time.Duration, log hclog.Logger) (client *api.Client, err error) {
+func (a consulAccess) awaitClient(
+	ctx context.Context, limit time.Duration, log hclog.Logger,
+) (client *api.Client, err error) {
 	err = meshinit.PrepareClient(ctx, limit, log, func() (err error) {
 		client, err = consulutil.NewClient(a.clients)
 		return err
@@ -236,9 +249,12 @@ func (a consulAccess) consul(cfg *config.Config) (meshinit.Consul, error) {
 }
 
 // proxyFiles returns what the proxy starts from. agent is for a task with an agent.
-func (a consulAccess) proxyFiles(inv *cli.Invocation, cfg *config.Config, agent meshinit.AgentProxy) meshinit.ProxyFiles {
+func (a consulAccess) proxyFiles(
+	inv *cli.Invocation, cfg *config.Config, agent meshinit.AgentProxy,
+) meshinit.ProxyFiles {
 	if !cfg.Agentless() {
 		return agent
 	}
-	return meshinit.ServersProxy{Config: cfg, HTTPSCAPEM: inv.Getenv(httpsCAPEMEnv), GRPC: a.servers.GRPCTLS(), Env: agent.Env, Hosts: a.hosts}
+	return meshinit.ServersProxy{Config: cfg, HTTPSCAPEM: inv.Getenv(httpsCAPEMEnv), GRPC: a.servers.GRPCTLS(),
+		Env: agent.Env, Hosts: a.hosts}
 }

@@ -64,32 +64,51 @@ func (b *brokerProcess) dialTLS(t *testing.T) net.Conn {
 // tricks are requests as bytes; BODY is that of a request in the name of a task at ADDRESS, and
 // LENGTH its length.
 var tricks = map[string]string{
-	"plain":                       "POST /v1/token HTTP/1.1\r\nHost: b\r\nContent-Length: LENGTH\r\n\r\nBODY",
-	"X-Forwarded-For":             "POST /v1/token HTTP/1.1\r\nHost: b\r\nX-Forwarded-For: ADDRESS\r\nContent-Length: LENGTH\r\n\r\nBODY",
-	"X-Forwarded-For twice":       "POST /v1/token HTTP/1.1\r\nHost: b\r\nX-Forwarded-For: 127.0.0.1\r\nX-Forwarded-For: ADDRESS\r\nContent-Length: LENGTH\r\n\r\nBODY",
-	"X-Forwarded-For hop by hop":  "POST /v1/token HTTP/1.1\r\nHost: b\r\nConnection: X-Forwarded-For\r\nX-Forwarded-For: ADDRESS\r\nContent-Length: LENGTH\r\n\r\nBODY",
-	"X-Real-IP":                   "POST /v1/token HTTP/1.1\r\nHost: b\r\nX-Real-IP: ADDRESS\r\nTrue-Client-IP: ADDRESS\r\nContent-Length: LENGTH\r\n\r\nBODY",
-	"Forwarded":                   "POST /v1/token HTTP/1.1\r\nHost: b\r\nForwarded: for=ADDRESS\r\nContent-Length: LENGTH\r\n\r\nBODY",
-	"PROXY line":                  "PROXY TCP4 ADDRESS 127.0.0.1 4000 8443\r\nPOST /v1/token HTTP/1.1\r\nHost: b\r\nContent-Length: LENGTH\r\n\r\nBODY",
-	"length and chunks":           "POST /v1/token HTTP/1.1\r\nHost: b\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nPOST /v1/token HTTP/1.1\r\nHost: b\r\nX-Forwarded-For: ADDRESS\r\nContent-Length: LENGTH\r\n\r\nBODY",
-	"two lengths":                 "POST /v1/token HTTP/1.1\r\nHost: b\r\nContent-Length: 0\r\nContent-Length: LENGTH\r\n\r\nBODY",
-	"folded header":               "POST /v1/token HTTP/1.1\r\nHost: b\r\nX: a\r\n X-Forwarded-For: ADDRESS\r\nContent-Length: LENGTH\r\n\r\nBODY",
-	"space before the colon":      "POST /v1/token HTTP/1.1\r\nHost: b\r\nX-Forwarded-For : ADDRESS\r\nContent-Length: LENGTH\r\n\r\nBODY",
-	"NUL":                         "POST /v1/token HTTP/1.1\r\nHost: b\r\nX: a\x00X-Forwarded-For: ADDRESS\r\nContent-Length: LENGTH\r\n\r\nBODY",
-	"absolute URI":                "POST https://ADDRESS/v1/token HTTP/1.1\r\nHost: b\r\nContent-Length: LENGTH\r\n\r\nBODY",
-	"two slashes":                 "POST //v1/token HTTP/1.1\r\nHost: b\r\nContent-Length: LENGTH\r\n\r\nBODY",
-	"dots":                        "POST /v1/health/../token HTTP/1.1\r\nHost: b\r\nContent-Length: LENGTH\r\n\r\nBODY",
-	"encoded path":                "POST /v1%2Ftoken HTTP/1.1\r\nHost: b\r\nContent-Length: LENGTH\r\n\r\nBODY",
-	"TRACE":                       "TRACE /v1/token HTTP/1.1\r\nHost: b\r\nX-Forwarded-For: ADDRESS\r\n\r\n",
-	"CONNECT":                     "CONNECT ADDRESS:8080 HTTP/1.1\r\nHost: ADDRESS:8080\r\n\r\n",
-	"method override":             "GET /v1/token HTTP/1.1\r\nHost: b\r\nX-HTTP-Method-Override: POST\r\nContent-Length: LENGTH\r\n\r\nBODY",
-	"long header":                 "POST /v1/token HTTP/1.1\r\nHost: b\r\nX: LONG\r\nContent-Length: LENGTH\r\n\r\nBODY",
-	"long body":                   "POST /v1/token HTTP/1.1\r\nHost: b\r\nContent-Length: 20480\r\n\r\nLONG",
-	"Expect":                      "POST /v1/token HTTP/1.1\r\nHost: b\r\nExpect: 100-continue\r\nX-Forwarded-For: ADDRESS\r\nContent-Length: LENGTH\r\n\r\nBODY",
-	"HTTP/1.0":                    "POST /v1/token HTTP/1.0\r\nX-Forwarded-For: ADDRESS\r\nContent-Length: LENGTH\r\n\r\nBODY",
-	"a chunk without an end":      "POST /v1/token HTTP/1.1\r\nHost: b\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nBODY",
-	"line ends without CR":        "POST /v1/token HTTP/1.1\nHost: b\nX-Forwarded-For: ADDRESS\nContent-Length: LENGTH\n\nBODY",
-	"X-Forwarded-For with a port": "POST /v1/token HTTP/1.1\r\nHost: b\r\nX-Forwarded-For: ADDRESS:8080\r\nContent-Length: LENGTH\r\n\r\nBODY",
+	"plain": "POST /v1/token HTTP/1.1\r\nHost: b\r\nContent-Length: LENGTH\r\n\r\nBODY",
+	"X-Forwarded-For": "POST /v1/token HTTP/1.1\r\nHost: b\r\nX-Forwarded-For: ADDRESS\r\nContent-Length: " +
+		"LENGTH\r\n\r\nBODY",
+	"X-Forwarded-For twice": "POST /v1/token HTTP/1.1\r\nHost: b\r\nX-Forwarded-For: " +
+		"127.0.0.1\r\nX-Forwarded-For: ADDRESS\r\nContent-Length: LENGTH\r\n\r\nBODY",
+	"X-Forwarded-For hop by hop": "POST /v1/token HTTP/1.1\r\nHost: b\r\nConnection: " +
+		"X-Forwarded-For\r\nX-Forwarded-For: ADDRESS\r\nContent-Length: LENGTH\r\n\r\nBODY",
+	"X-Real-IP": "POST /v1/token HTTP/1.1\r\nHost: b\r\nX-Real-IP: ADDRESS\r\nTrue-Client-IP: " +
+		"ADDRESS\r\nContent-Length: LENGTH\r\n\r\nBODY",
+	"Forwarded": "POST /v1/token HTTP/1.1\r\nHost: b\r\nForwarded: for=ADDRESS\r\nContent-Length: " +
+		"LENGTH\r\n\r\nBODY",
+	"PROXY line": "PROXY TCP4 ADDRESS 127.0.0.1 4000 8443\r\nPOST /v1/token HTTP/1.1\r\nHost: " +
+		"b\r\nContent-Length: LENGTH\r\n\r\nBODY",
+	"length and chunks": "POST /v1/token HTTP/1.1\r\nHost: b\r\nContent-Length: 5\r\nTransfer-Encoding: " +
+		"chunked\r\n\r\n0\r\n\r\nPOST /v1/token HTTP/1.1\r\nHost: b\r\nX-Forwarded-For: ADDRESS\r\nContent-Length: " +
+		"LENGTH\r\n\r\nBODY",
+	"two lengths": "POST /v1/token HTTP/1.1\r\nHost: b\r\nContent-Length: 0\r\nContent-Length: " +
+		"LENGTH\r\n\r\nBODY",
+	"folded header": "POST /v1/token HTTP/1.1\r\nHost: b\r\nX: a\r\n X-Forwarded-For: " +
+		"ADDRESS\r\nContent-Length: LENGTH\r\n\r\nBODY",
+	"space before the colon": "POST /v1/token HTTP/1.1\r\nHost: b\r\nX-Forwarded-For : " +
+		"ADDRESS\r\nContent-Length: LENGTH\r\n\r\nBODY",
+	"NUL": "POST /v1/token HTTP/1.1\r\nHost: b\r\nX: a\x00X-Forwarded-For: " +
+		"ADDRESS\r\nContent-Length: LENGTH\r\n\r\nBODY",
+	"absolute URI": "POST https://ADDRESS/v1/token HTTP/1.1\r\nHost: b\r\nContent-Length: " +
+		"LENGTH\r\n\r\nBODY",
+	"two slashes":  "POST //v1/token HTTP/1.1\r\nHost: b\r\nContent-Length: LENGTH\r\n\r\nBODY",
+	"dots":         "POST /v1/health/../token HTTP/1.1\r\nHost: b\r\nContent-Length: LENGTH\r\n\r\nBODY",
+	"encoded path": "POST /v1%2Ftoken HTTP/1.1\r\nHost: b\r\nContent-Length: LENGTH\r\n\r\nBODY",
+	"TRACE":        "TRACE /v1/token HTTP/1.1\r\nHost: b\r\nX-Forwarded-For: ADDRESS\r\n\r\n",
+	"CONNECT":      "CONNECT ADDRESS:8080 HTTP/1.1\r\nHost: ADDRESS:8080\r\n\r\n",
+	"method override": "GET /v1/token HTTP/1.1\r\nHost: b\r\nX-HTTP-Method-Override: " +
+		"POST\r\nContent-Length: LENGTH\r\n\r\nBODY",
+	"long header": "POST /v1/token HTTP/1.1\r\nHost: b\r\nX: LONG\r\nContent-Length: LENGTH\r\n\r\nBODY",
+	"long body":   "POST /v1/token HTTP/1.1\r\nHost: b\r\nContent-Length: 20480\r\n\r\nLONG",
+	"Expect": "POST /v1/token HTTP/1.1\r\nHost: b\r\nExpect: 100-continue\r\nX-Forwarded-For: " +
+		"ADDRESS\r\nContent-Length: LENGTH\r\n\r\nBODY",
+	"HTTP/1.0": "POST /v1/token HTTP/1.0\r\nX-Forwarded-For: ADDRESS\r\nContent-Length: " +
+		"LENGTH\r\n\r\nBODY",
+	"a chunk without an end": "POST /v1/token HTTP/1.1\r\nHost: b\r\nTransfer-Encoding: " +
+		"chunked\r\n\r\nffffffffffffffff\r\nBODY",
+	"line ends without CR": "POST /v1/token HTTP/1.1\nHost: b\nX-Forwarded-For: ADDRESS\nContent-Length: " +
+		"LENGTH\n\nBODY",
+	"X-Forwarded-For with a port": "POST /v1/token HTTP/1.1\r\nHost: b\r\nX-Forwarded-For: " +
+		"ADDRESS:8080\r\nContent-Length: LENGTH\r\n\r\nBODY",
 }
 
 // No header, path, method or framing makes the broker take a stranger for a task.
@@ -98,7 +117,8 @@ func TestTricksWithRequestsGetNoToken(t *testing.T) {
 	b, task, audit := attackedBroker(t)
 	for name, trick := range tricks {
 		body := forgedRequest(t, task)
-		text := strings.NewReplacer("BODY", body, "LENGTH", fmt.Sprint(len(body)), "ADDRESS", "10.0.0.1", "LONG", strings.Repeat("x", 20<<10)).Replace(trick)
+		text := strings.NewReplacer("BODY", body, "LENGTH", fmt.Sprint(len(body)), "ADDRESS", "10.0.0.1", "LONG",
+			strings.Repeat("x", 20<<10)).Replace(trick)
 		conn := b.dialTLS(t)
 		if _, err := io.WriteString(conn, text); err != nil {
 			t.Logf("%s: %v", name, err) // the broker may end the connection before
@@ -180,7 +200,8 @@ func TestSlowConnectionsEndAndHoldBackNone(t *testing.T) {
 		}
 		waiting.Go(func() {
 			defer conn.Close()
-			lasting <- stall(conn, []string{"", "POST /v1/token HTTP/1.1\r\nHost: b\r\nX: ", "POST /v1/token HTTP/1.1\r\nHost: b\r\nContent-Length: 9999\r\n\r\n" + body}[n%3])
+			lasting <- stall(conn, []string{"", "POST /v1/token HTTP/1.1\r\nHost: b\r\nX: ",
+				"POST /v1/token HTTP/1.1\r\nHost: b\r\nContent-Length: 9999\r\n\r\n" + body}[n%3])
 		})
 	}
 	slowest := time.Duration(0)

@@ -32,7 +32,8 @@ type tokenBackend struct {
 	consulPolicies, checksPolicies bool
 	// endless means that it can issue tokens without expiry.
 	endless bool
-	new     func(f *brokerFlags, inv *cli.Invocation, consul *api.Client, methods []backend.LoginMethod) (backend.Backend, error)
+	new     func(f *brokerFlags, inv *cli.Invocation, consul *api.Client,
+		methods []backend.LoginMethod) (backend.Backend, error)
 	// actions returns what a task can do with its tokens, nil if the environment has no address of
 	// the system that made them.
 	actions func(inv *cli.Invocation) (*receiver.TokenActions, error)
@@ -52,14 +53,16 @@ var tokenBackends = []tokenBackend{
 		},
 	},
 	{
-		name: backend.ConsulACL, consulPolicies: true, checksPolicies: true, endless: true, new: newACLBackend, actions: aclActions,
-		flags: func(*brokerFlags) []backendFlag { return nil },
+		name: backend.ConsulACL, consulPolicies: true, checksPolicies: true, endless: true, new: newACLBackend,
+		actions: aclActions,
+		flags:   func(*brokerFlags) []backendFlag { return nil },
 	},
 	{
 		name: backend.Vault, new: newVaultBackend, actions: vaultActions,
 		flags: func(f *brokerFlags) []backendFlag {
 			return []backendFlag{
-				{"-vault-addr", f.vaultAddr, true}, {"-vault-ca-file", f.vaultCA, false}, {"-vault-role", f.vaultRole, false},
+				{"-vault-addr", f.vaultAddr, true}, {"-vault-ca-file", f.vaultCA, false},
+				{"-vault-role", f.vaultRole, false},
 			}
 		},
 	},
@@ -93,11 +96,15 @@ func namesWhere(match func(tokenBackend) bool) string {
 	return text
 }
 
-func newACLBackend(_ *brokerFlags, _ *cli.Invocation, consul *api.Client, _ []backend.LoginMethod) (backend.Backend, error) {
+func newACLBackend(
+	_ *brokerFlags, _ *cli.Invocation, consul *api.Client, _ []backend.LoginMethod,
+) (backend.Backend, error) {
 	return &backend.ACLBackend{Client: consul}, nil
 }
 
-func newLoginBackend(f *brokerFlags, _ *cli.Invocation, consul *api.Client, methods []backend.LoginMethod) (backend.Backend, error) {
+func newLoginBackend(
+	f *brokerFlags, _ *cli.Invocation, consul *api.Client, methods []backend.LoginMethod,
+) (backend.Backend, error) {
 	key, err := backend.ReadLoginKey(f.loginKey)
 	if err != nil {
 		return nil, exit.Usagef("-login-key-file: %w", err)
@@ -105,14 +112,18 @@ func newLoginBackend(f *brokerFlags, _ *cli.Invocation, consul *api.Client, meth
 	return &backend.LoginBackend{Client: consul, Methods: methods, Key: key}, nil
 }
 
-func newVaultBackend(f *brokerFlags, inv *cli.Invocation, _ *api.Client, _ []backend.LoginMethod) (backend.Backend, error) {
+func newVaultBackend(
+	f *brokerFlags, inv *cli.Invocation, _ *api.Client, _ []backend.LoginMethod,
+) (backend.Backend, error) {
 	noToken := usageErrorIf(inv.Getenv("VAULT_TOKEN")+inv.Getenv("VAULT_TOKEN_FILE") == "",
 		"-backend %s: VAULT_TOKEN or VAULT_TOKEN_FILE is required", backend.Vault)
-	c, err := backend.NewVaultClient(backend.VaultOptions{Address: f.vaultAddr, CAFile: f.vaultCA, Namespace: f.namespace})
+	c, err := backend.NewVaultClient(backend.VaultOptions{Address: f.vaultAddr, CAFile: f.vaultCA,
+		Namespace: f.namespace})
 	if err = errors.Join(noToken, err); err != nil {
 		return nil, err
 	}
-	return &backend.VaultBackend{Client: c, Role: f.vaultRole, Token: func() (secret.Value, error) { return vaultToken(inv) }}, nil
+	return &backend.VaultBackend{Client: c, Role: f.vaultRole,
+		Token: func() (secret.Value, error) { return vaultToken(inv) }}, nil
 }
 
 func (f *brokerFlags) loginMethods() ([]backend.LoginMethod, error) {
@@ -121,7 +132,8 @@ func (f *brokerFlags) loginMethods() ([]backend.LoginMethod, error) {
 		name, text, _ := strings.Cut(pair, "=")
 		ttl, err := time.ParseDuration(text)
 		if err != nil || name == "" || ttl < broker.MinTTL || ttl > broker.MaxTTL {
-			return nil, exit.Usagef("-login-methods: want name=duration from %s to %s, got %q", broker.MinTTL, broker.MaxTTL, pair)
+			return nil, exit.Usagef("-login-methods: want name=duration from %s to %s, got %q", broker.MinTTL,
+				broker.MaxTTL, pair)
 		}
 		methods = append(methods, backend.LoginMethod{Name: name, TTL: ttl})
 	}

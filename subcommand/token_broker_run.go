@@ -56,12 +56,14 @@ func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		options.Rules.Clusters = []awsutil.Cluster{at.cluster}
 	}
 	region := options.Rules.Clusters[0].Region
-	config, err := awsutil.LoadConfig(ctx, awsutil.LoadOptions{Region: region, UserAgent: brokerAgent, Version: cli.Version()})
+	config, err := awsutil.LoadConfig(ctx, awsutil.LoadOptions{Region: region, UserAgent: brokerAgent,
+		Version: cli.Version()})
 	if err != nil {
 		return err
 	}
 	// Tasks ask again: they are answered with the cause while they wait.
-	options.Source = awsutil.NewECSReader(config, awsutil.ECSReaderOptions{CallsPerSecond: broker.DescribeRate, Attempts: 2})
+	options.Source = awsutil.NewECSReader(config, awsutil.ECSReaderOptions{CallsPerSecond: broker.DescribeRate,
+		Attempts: 2})
 	o := brokerConsul(inv)
 	client, err := consulutil.NewClient(o)
 	if err != nil {
@@ -98,15 +100,19 @@ func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
 func unknownStore(name string) error { return exit.Usagef("-store %q: want kv or memory", name) }
 
 // serveWithRecords runs the broker, with its records in Consul's KV, while it has the leader's lock.
-func (f *brokerFlags) serveWithRecords(ctx context.Context, inv *cli.Invocation, o broker.Options, client *api.Client) error {
+func (f *brokerFlags) serveWithRecords(
+	ctx context.Context, inv *cli.Invocation, o broker.Options, client *api.Client,
+) error {
 	lock, err := consulutil.NewLock(consulutil.LockOptions{
-		Consul: brokerConsul(inv), Key: brokerKeys + f.name + "/leader", Session: brokerAgent, Holder: f.advertise, Log: inv.Log,
+		Consul: brokerConsul(inv), Key: brokerKeys + f.name + "/leader", Session: brokerAgent, Holder: f.advertise,
+		Log:     inv.Log,
 		KeyRule: `key_prefix "` + brokerKeys + `" { policy = "write" }`,
 	})
 	if err != nil {
 		return err
 	}
-	o.Store = broker.KVStore{Client: client, Prefix: brokerKeys + f.name + "/tasks/", Lock: lock.Key, Session: lock.SessionID}
+	o.Store = broker.KVStore{Client: client, Prefix: brokerKeys + f.name + "/tasks/", Lock: lock.Key,
+		Session: lock.SessionID}
 	return f.serve(ctx, inv, o, lock)
 }
 
@@ -133,12 +139,18 @@ func (f *brokerFlags) check() error {
 		errs = append(errs, usageErrorIf(err != nil, "pattern %q: %w", pattern, err))
 	}
 	return errors.Join(append(errs,
-		usageErrorIf(low < 1 || high > 65535 || low > high, "-min-port %d and -max-port %d: want a range within 1 to 65535", low, high),
-		usageErrorIf(f.plaintext && f.certFile+f.keyFile != "", "-insecure-plaintext and -cert-file or -key-file exclude each other"),
-		usageErrorIf(!f.plaintext && (f.certFile == "" || f.keyFile == ""), "give -cert-file and -key-file, or -insecure-plaintext behind a proxy that has TLS"),
-		usageErrorIf(f.unnamed && f.proxies == "", "-allow-unknown-address: give -trusted-proxies, whose requests it is about"),
-		usageErrorIf(f.advertise != "" && f.store == "memory", "-advertise is for several brokers, and -store memory for one"),
-		usageErrorIf(f.advertise != "" && !isHTTPS(f.advertise), "-advertise %q: want a URL such as https://broker-1.example.com:8443", f.advertise),
+		usageErrorIf(low < 1 || high > 65535 || low > high,
+			"-min-port %d and -max-port %d: want a range within 1 to 65535", low, high),
+		usageErrorIf(f.plaintext && f.certFile+f.keyFile != "",
+			"-insecure-plaintext and -cert-file or -key-file exclude each other"),
+		usageErrorIf(!f.plaintext && (f.certFile == "" || f.keyFile == ""),
+			"give -cert-file and -key-file, or -insecure-plaintext behind a proxy that has TLS"),
+		usageErrorIf(f.unnamed && f.proxies == "",
+			"-allow-unknown-address: give -trusted-proxies, whose requests it is about"),
+		usageErrorIf(f.advertise != "" && f.store == "memory",
+			"-advertise is for several brokers, and -store memory for one"),
+		usageErrorIf(f.advertise != "" && !isHTTPS(f.advertise),
+			"-advertise %q: want a URL such as https://broker-1.example.com:8443", f.advertise),
 		usageErrorIf(f.name == "" || strings.Contains(f.name, "/"), "-name %q: want a name without slashes", f.name),
 		f.checkBackend())...)
 }
@@ -166,7 +178,8 @@ func (f *brokerFlags) checkBackend() error {
 				required, given = append(required, own.name), given && own.value != ""
 			}
 		}
-		errs = append(errs, usageErrorIf(k.name == f.backend && !given, "-backend %s: give %s", k.name, strings.Join(required, " and ")))
+		errs = append(errs, usageErrorIf(k.name == f.backend && !given, "-backend %s: give %s", k.name,
+			strings.Join(required, " and ")))
 	}
 	return errors.Join(errs...)
 }
@@ -179,7 +192,8 @@ func isHTTPS(address string) bool {
 // options returns what the flags say, and every mistake in those that are parsed here.
 func (f *brokerFlags) options(inv *cli.Invocation) (broker.Options, error) {
 	o := broker.Options{
-		Rules: f.rules, Dial: new(net.Dialer).DialContext, AllowUnsealed: f.unsealed, AllowUnknownAddress: f.unnamed, Audit: inv.Stdout,
+		Rules: f.rules, Dial: new(net.Dialer).DialContext, AllowUnsealed: f.unsealed, AllowUnknownAddress: f.unnamed,
+		Audit:   inv.Stdout,
 		Metrics: broker.NewMetrics(cli.Version()), Log: inv.Log,
 	}
 	var errs [4]error
@@ -268,6 +282,7 @@ func (f *brokerFlags) listener(log hclog.Logger) (net.Listener, error) {
 func (f *brokerFlags) serveAPI(listener net.Listener, handler http.Handler, log hclog.Logger) (stop func()) {
 	log.Info("serving", logkey.Address, listener.Addr().String())
 	return serve(listener, log, &http.Server{
-		Handler: handler, ReadHeaderTimeout: brokerReadLimit, ReadTimeout: brokerReadLimit, WriteTimeout: brokerWriteLimit,
+		Handler: handler, ReadHeaderTimeout: brokerReadLimit, ReadTimeout: brokerReadLimit,
+		WriteTimeout: brokerWriteLimit,
 	})
 }

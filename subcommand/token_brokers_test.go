@@ -43,10 +43,13 @@ func (w *clusterWorld) brokerWith(t *testing.T, dir string, env []string, flags 
 	}
 	certFile, keyFile := certificate(t, dir, "first")
 	address := net.JoinHostPort("127.0.0.1", port(ports[0]))
-	line := testkit.SelfArgs("consul-ecs", "token-broker", "-clusters", w.arn, "-policies", "app-*", "-networks", "192.0.2.0/24",
-		"-listen", address, "-cert-file", certFile, "-key-file", keyFile, "-backend", "consul-acl", "-advertise", "https://"+address)
+	line := testkit.SelfArgs("consul-ecs", "token-broker", "-clusters", w.arn, "-policies", "app-*", "-networks",
+		"192.0.2.0/24",
+		"-listen", address, "-cert-file", certFile, "-key-file", keyFile, "-backend", "consul-acl", "-advertise",
+		"https://"+address)
 	line = append(line, flags...)
-	return &brokerProcess{testkit.StartProcess(t, testkit.ProcessOptions{Env: env}, line...), "https://" + address, brokerClient(t)}
+	return &brokerProcess{testkit.StartProcess(t, testkit.ProcessOptions{Env: env}, line...), "https://" + address,
+		brokerClient(t)}
 }
 
 // brokerClient takes any certificate, and follows no redirect.
@@ -208,12 +211,14 @@ func TestTokenBrokerRequiresAdmission(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain = bytes.Replace(plain, []byte(`"dockerLabels": {`), []byte(`"dockerLabels": {"consul.hashicorp.com/policies": "app-config", `), 1)
+	plain = bytes.Replace(plain, []byte(`"dockerLabels": {`),
+		[]byte(`"dockerLabels": {"consul.hashicorp.com/policies": "app-config", `), 1)
 	code, admitted, stderr := callAdmit(string(plain), "-config", filepath.Join(example, "mesh.json"), "-")
 	if code != 0 {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
-	b := w.broker(t, t.TempDir(), "-require-admission", "-networks", "10.0.0.0/8", "-trusted-proxies", "127.0.0.0/8", "-allow-unknown-address")
+	b := w.broker(t, t.TempDir(), "-require-admission", "-networks", "10.0.0.0/8", "-trusted-proxies", "127.0.0.0/8",
+		"-allow-unknown-address")
 	testkit.Eventually(t, "the broker leads", func() bool { return b.leads(t) })
 	for _, tt := range []struct {
 		definition string
@@ -229,7 +234,8 @@ func TestTokenBrokerRequiresAdmission(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		body, err := json.Marshal(receiver.TokenRequest{Cluster: "mesh", TaskARN: arn, CallbackPort: 8080, Nonce: receiver.NewNonce(), PublicKey: key.Public()})
+		body, err := json.Marshal(receiver.TokenRequest{Cluster: "mesh", TaskARN: arn, CallbackPort: 8080,
+			Nonce: receiver.NewNonce(), PublicKey: key.Public()})
 		if err != nil {
 			t.Fatal(err)
 		}

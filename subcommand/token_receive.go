@@ -97,15 +97,19 @@ type tokenReceiveFlags struct {
 }
 
 func (f *tokenReceiveFlags) declare(fs *flag.FlagSet) {
-	fs.StringVar(&f.broker, "broker", "", "`URL` of the token broker: https, or http on a loopback address (required here or in the environment)")
-	fs.StringVar(&f.caFile, "broker-ca-file", "", "`file` of the CA certificates, PEM, that verify the broker (default the system's)")
-	fs.StringVar(&f.receiver.File, "token-file", "", "`file` for the token, in a directory that the application shares (required)")
+	fs.StringVar(&f.broker, "broker", "",
+		"`URL` of the token broker: https, or http on a loopback address (required here or in the environment)")
+	fs.StringVar(&f.caFile, "broker-ca-file", "",
+		"`file` of the CA certificates, PEM, that verify the broker (default the system's)")
+	fs.StringVar(&f.receiver.File, "token-file", "",
+		"`file` for the token, in a directory that the application shares (required)")
 	fs.StringVar(&f.reader, "token-reader", "", "`UID` that may read the token file, too")
 	fs.IntVar(&f.receiver.Port, "callback-port", receiver.DefaultPort, "`port` to which the broker pushes")
 	fs.DurationVar(&f.receiver.Limit, "timeout", 5*time.Minute, "give up after this `duration` without a first token")
 	fs.BoolVar(&f.receiver.Stay, "stay", false, "keep running, and replace or renew the token before it expires")
 	stopTimeoutFlag(fs, &f.receiver.StopTimeout)
-	ignoreContainersFlag(fs, &f.receiver.Ignore, "`names` of containers that -stay does not wait for after TERM, such as log routers, and this one if the metadata endpoint does not name it")
+	ignoreContainersFlag(fs, &f.receiver.Ignore,
+		"`names` of containers that -stay does not wait for after TERM, such as log routers, and this one if the metadata endpoint does not name it")
 	logLevelFlag(fs, &f.level)
 }
 
@@ -144,12 +148,15 @@ func (f *tokenReceiveFlags) check(inv *cli.Invocation) error {
 	var readerErr error
 	if f.reader != "" {
 		uid, err := strconv.ParseUint(f.reader, 10, 32)
-		readerErr = usageErrorIf(err != nil || uid == math.MaxUint32, "-token-reader %q: want a numeric user ID", f.reader) // the kernel's for none
+		readerErr = usageErrorIf(err != nil || uid == math.MaxUint32, "-token-reader %q: want a numeric user ID",
+			f.reader) // the kernel's for none
 		f.receiver.Reader = new(uint32(uid))
 	}
-	return errors.Join(cli.NoArgs(inv), inv.UseLogger(f.level, false), checkStopTimeout(f.receiver.StopTimeout), addIgnoredContainers(inv, &f.receiver.Ignore),
+	return errors.Join(cli.NoArgs(inv), inv.UseLogger(f.level, false), checkStopTimeout(f.receiver.StopTimeout),
+		addIgnoredContainers(inv, &f.receiver.Ignore),
 		usageErrorIf(f.receiver.File == "", "-token-file is required"),
-		usageErrorIf(f.receiver.Port < 1 || f.receiver.Port > 65535, "-callback-port %d: want 1 to 65535", f.receiver.Port),
+		usageErrorIf(f.receiver.Port < 1 || f.receiver.Port > 65535, "-callback-port %d: want 1 to 65535",
+			f.receiver.Port),
 		usageErrorIf(f.receiver.Limit <= 0, "-timeout %s: want more than 0", f.receiver.Limit), readerErr)
 }
 

@@ -21,8 +21,10 @@ func TestTokenReaderNeedsAccessControlLists(t *testing.T) {
 	m, b := newMetadata(t), newTestBroker(t)
 	m.says(200, running)
 	dir := t.TempDir()
-	line := testkit.SelfArgs("consul-ecs", "token-receive", "-token-file", filepath.Join(dir, "token"), "-callback-port", freePort(t), "-token-reader", "1000")
-	cmd := exec.CommandContext(t.Context(), "sh", append([]string{"-c", `mount -t ramfs none "$0" && exec "$@"`, dir}, line...)...)
+	line := testkit.SelfArgs("consul-ecs", "token-receive", "-token-file", filepath.Join(dir, "token"),
+		"-callback-port", freePort(t), "-token-reader", "1000")
+	cmd := exec.CommandContext(t.Context(), "sh", append([]string{"-c", `mount -t ramfs none "$0" && exec "$@"`, dir},
+		line...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	cmd.Env = os.Environ()
 	for name, value := range b.env(m) {
@@ -30,7 +32,8 @@ func TestTokenReaderNeedsAccessControlLists(t *testing.T) {
 	}
 	out, err := cmd.CombinedOutput()
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	const want = "operation not supported: its file system has no access control lists; run this container as that user, without -token-reader"
+	const want = "operation not supported: its file system has no access control lists; run this container as that " +
+		"user, without -token-reader"
 	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.HasSuffix(lines[len(lines)-1], want) {
 		t.Errorf("exit code %d, %v: %s", code, err, out)
 	}

@@ -44,20 +44,28 @@ func TestTokenReceiveUsage(t *testing.T) {
 		env  map[string]string
 		want string
 	}{
-		"stray argument":      {append(valid, "now"), nil, `unexpected argument "now"`},
-		"no file":             {valid[:2], nil, "-token-file is required"},
-		"no broker":           {valid[2:], nil, "-broker or CONSUL_ECS_BROKER_ADDR is required"},
-		"broker without TLS":  {append(valid, "-broker", "http://10.0.0.1"), nil, `address of the broker "http://10.0.0.1": want https://host[:port]`},
-		"no CA file":          {append(valid, "-broker-ca-file", "/nonexistent"), nil, "-broker-ca-file: open /nonexistent"},
-		"CA is no PEM":        {valid, map[string]string{"CONSUL_ECS_BROKER_CACERT_PEM": "x"}, "CA certificates of the broker: no certificate in PEM form"},
-		"port":                {append(valid, "-callback-port", "0"), nil, "-callback-port 0: want 1 to 65535"},
-		"timeout":             {append(valid, "-timeout", "0"), nil, "-timeout 0s: want more than 0"},
-		"reader":              {append(valid, "-token-reader", "app"), nil, `-token-reader "app": want a numeric user ID`},
-		"no user":             {append(valid, "-token-reader", "4294967295"), nil, `-token-reader "4294967295": want a numeric user ID`},
-		"all of them":         {[]string{"-callback-port", "0", "-timeout", "0"}, nil, "-token-file is required\n-callback-port 0: want 1 to 65535\n-timeout 0s: want more than 0\n-broker or CONSUL_ECS_BROKER_ADDR is required"},
-		"stop timeout":        {append(valid, "-stop-timeout", "1ms"), nil, "-stop-timeout 1ms"},
-		"log level":           {append(valid, "-log-level", "loud"), nil, "loud"},
-		"not in a task":       {valid, map[string]string{"ECS_CONTAINER_METADATA_URI_V4": ""}, "ECS_CONTAINER_METADATA_URI_V4 is not set"},
+		"stray argument": {append(valid, "now"), nil, `unexpected argument "now"`},
+		"no file":        {valid[:2], nil, "-token-file is required"},
+		"no broker":      {valid[2:], nil, "-broker or CONSUL_ECS_BROKER_ADDR is required"},
+		"broker without TLS": {append(valid, "-broker", "http://10.0.0.1"), nil,
+			`address of the broker "http://10.0.0.1": want https://host[:port]`},
+		"no CA file": {append(valid, "-broker-ca-file", "/nonexistent"), nil,
+			"-broker-ca-file: open /nonexistent"},
+		"CA is no PEM": {valid, map[string]string{"CONSUL_ECS_BROKER_CACERT_PEM": "x"},
+			"CA certificates of the broker: no certificate in PEM form"},
+		"port":    {append(valid, "-callback-port", "0"), nil, "-callback-port 0: want 1 to 65535"},
+		"timeout": {append(valid, "-timeout", "0"), nil, "-timeout 0s: want more than 0"},
+		"reader": {append(valid, "-token-reader", "app"), nil,
+			`-token-reader "app": want a numeric user ID`},
+		"no user": {append(valid, "-token-reader", "4294967295"), nil,
+			`-token-reader "4294967295": want a numeric user ID`},
+		"all of them": {[]string{"-callback-port", "0", "-timeout", "0"}, nil,
+			"-token-file is required\n-callback-port 0: want 1 to 65535\n-timeout 0s: want more than 0\n-broker or " +
+				"CONSUL_ECS_BROKER_ADDR is required"},
+		"stop timeout": {append(valid, "-stop-timeout", "1ms"), nil, "-stop-timeout 1ms"},
+		"log level":    {append(valid, "-log-level", "loud"), nil, "loud"},
+		"not in a task": {valid, map[string]string{"ECS_CONTAINER_METADATA_URI_V4": ""},
+			"ECS_CONTAINER_METADATA_URI_V4 is not set"},
 		"directory is absent": {append(valid, "-token-file", "/nonexistent/token"), nil, "/nonexistent"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +74,8 @@ func TestTokenReceiveUsage(t *testing.T) {
 			for k, v := range c.env {
 				env[k] = v
 			}
-			if code, stderr := runCommand(env, append([]string{"token-receive"}, c.args...)...); code != 1 || !strings.Contains(stderr, c.want) {
+			if code, stderr := runCommand(env, append([]string{"token-receive"}, c.args...)...); code != 1 ||
+				!strings.Contains(stderr, c.want) {
 				t.Errorf("exit code %d, %s; want 1 and %q", code, stderr, c.want)
 			}
 		})
@@ -84,11 +93,13 @@ func TestTokenReceiveNamesObstacles(t *testing.T) {
 	defer listener.Close()
 	dir, used := t.TempDir(), strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
 	for want, args := range map[string][]string{
-		"listen on the callback port " + used + "; choose a free one by -callback-port": {"-token-file", filepath.Join(dir, "token"), "-callback-port", used},
-		"read the token file: read " + dir + ": is a directory":                         {"-token-file", dir},
+		"listen on the callback port " + used + "; choose a free one by -callback-port": {"-token-file",
+			filepath.Join(dir, "token"), "-callback-port", used},
+		"read the token file: read " + dir + ": is a directory": {"-token-file", dir},
 	} {
 		env := map[string]string{"ECS_CONTAINER_METADATA_URI_V4": m.URL}
-		if code, stderr := runCommand(env, append([]string{"token-receive", "-broker", "https://127.0.0.1:1"}, args...)...); code != 1 || !strings.Contains(stderr, want) {
+		if code, stderr := runCommand(env, append([]string{"token-receive", "-broker", "https://127.0.0.1:1"},
+			args...)...); code != 1 || !strings.Contains(stderr, want) {
 			t.Errorf("exit code %d, %s; want 1 and %q", code, stderr, want)
 		}
 	}
@@ -126,11 +137,13 @@ func newTestBroker(t *testing.T) *testBroker {
 		if err != nil {
 			t.Error(err)
 		}
-		if u, err := receiver.DecodeUnwrapRequest(body); err != nil || !u.Handle.Equal(b.handle) || u.RequestID != "r1" {
+		if u, err := receiver.DecodeUnwrapRequest(body); err != nil || !u.Handle.Equal(b.handle) ||
+			u.RequestID != "r1" {
 			w.WriteHeader(http.StatusNotFound)
 			return
 		}
-		answer, err := receiver.Unwrapped{Secret: secret.New("the-token"), Accessor: "accessor", Backend: "consul-acl", Expires: time.Now().Add(time.Hour), Policies: []string{"web"}}.Encode()
+		answer, err := receiver.Unwrapped{Secret: secret.New("the-token"), Accessor: "accessor", Backend: "consul-acl",
+			Expires: time.Now().Add(time.Hour), Policies: []string{"web"}}.Encode()
 		if err != nil {
 			t.Error(err)
 		}
@@ -149,11 +162,13 @@ func (b *testBroker) push(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	body, err := receiver.Push{Token: sealed, TTL: 120, CreationTime: time.Now(), WrappedAccessor: "accessor", RequestID: "r1", Nonce: b.request.Nonce}.Encode()
+	body, err := receiver.Push{Token: sealed, TTL: 120, CreationTime: time.Now(), WrappedAccessor: "accessor",
+		RequestID: "r1", Nonce: b.request.Nonce}.Encode()
 	if err != nil {
 		t.Error(err)
 	}
-	resp, err := http.Post(fmt.Sprintf("http://127.0.0.1:%d", b.request.CallbackPort), "application/json", bytes.NewReader(body))
+	resp, err := http.Post(fmt.Sprintf("http://127.0.0.1:%d", b.request.CallbackPort), "application/json",
+		bytes.NewReader(body))
 	if err != nil {
 		t.Error(err)
 		return
@@ -173,7 +188,8 @@ func freePort(t *testing.T) string {
 func (b *testBroker) env(m *metadata) map[string]string {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: b.Certificate().Raw})
 	return map[string]string{
-		"ECS_CONTAINER_METADATA_URI_V4": m.URL, "CONSUL_ECS_BROKER_ADDR": b.URL, "CONSUL_ECS_BROKER_CACERT_PEM": string(ca),
+		"ECS_CONTAINER_METADATA_URI_V4": m.URL, "CONSUL_ECS_BROKER_ADDR": b.URL,
+		"CONSUL_ECS_BROKER_CACERT_PEM": string(ca),
 	}
 }
 
@@ -182,14 +198,17 @@ func TestTokenReceiveOverTLS(t *testing.T) {
 	m, b := newMetadata(t), newTestBroker(t)
 	m.says(200, running)
 	file := filepath.Join(t.TempDir(), "token")
-	args := []string{"token-receive", "-token-file", file, "-callback-port", freePort(t), "-timeout", "60s", "-log-level", "TRACE"}
+	args := []string{"token-receive", "-token-file", file, "-callback-port", freePort(t), "-timeout", "60s",
+		"-log-level", "TRACE"}
 	code, stderr := runCommand(b.env(m), args...)
 	data, err := os.ReadFile(file)
 	if code != 0 || err != nil || string(data) != "the-token" {
 		t.Fatalf("exit code %d, file %q, %v: %s", code, data, err, stderr)
 	}
 	b.pushing.Wait()
-	if b.answered != 200 || b.request.TaskARN != "arn:aws:ecs:us-west-2:111122223333:task/mesh/0f9de17a6465404e8b1b2356dc13c2f8" || b.request.Cluster != "arn:aws:ecs:us-west-2:111122223333:cluster/mesh" {
+	if b.answered != 200 ||
+		b.request.TaskARN != "arn:aws:ecs:us-west-2:111122223333:task/mesh/0f9de17a6465404e8b1b2356dc13c2f8" ||
+		b.request.Cluster != "arn:aws:ecs:us-west-2:111122223333:cluster/mesh" {
 		t.Errorf("push answered %d, request %+v", b.answered, b.request)
 	}
 	for _, s := range []string{"the-token", b.handle.Reveal()} {
@@ -203,12 +222,14 @@ func TestTokenReceiveOverTLS(t *testing.T) {
 	if data, err = os.ReadFile(file + ".json"); err == nil {
 		err = json.Unmarshal(data, &record)
 	}
-	if err != nil || record.Accessor != "accessor" || record.Backend != "consul-acl" || bytes.Contains(data, []byte("the-token")) {
+	if err != nil || record.Accessor != "accessor" || record.Backend != "consul-acl" ||
+		bytes.Contains(data, []byte("the-token")) {
 		t.Errorf("record %s, %v", data, err)
 	}
 	// A second run takes the token over, without the broker.
 	b.Close()
-	if code, stderr := runCommand(b.env(m), args...); code != 0 || !strings.Contains(stderr, "using the token of an earlier run") {
+	if code, stderr := runCommand(b.env(m), args...); code != 0 ||
+		!strings.Contains(stderr, "using the token of an earlier run") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }
@@ -219,7 +240,8 @@ func TestTokenReceiveRefusesAnUnknownCertificate(t *testing.T) {
 	m.says(200, running)
 	env := b.env(m)
 	delete(env, "CONSUL_ECS_BROKER_CACERT_PEM")
-	code, stderr := runCommand(env, "token-receive", "-token-file", filepath.Join(t.TempDir(), "token"), "-callback-port", freePort(t))
+	code, stderr := runCommand(env, "token-receive", "-token-file", filepath.Join(t.TempDir(), "token"),
+		"-callback-port", freePort(t))
 	if code != 2 || !strings.Contains(stderr, "certificate") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
@@ -247,7 +269,8 @@ func TestTokenReaderIsAnotherUser(t *testing.T) {
 		return string(out), err
 	}
 	for _, run := range []string{"new file", "replaced file"} {
-		code, stderr := runCommand(b.env(m), "token-receive", "-token-file", file, "-callback-port", freePort(t), "-timeout", "60s", "-token-reader", "1000")
+		code, stderr := runCommand(b.env(m), "token-receive", "-token-file", file, "-callback-port", freePort(t),
+			"-timeout", "60s", "-token-reader", "1000")
 		if code != 0 {
 			t.Fatalf("%s: exit code %d: %s", run, code, stderr)
 		}
@@ -286,10 +309,13 @@ func TestHoldersLookTheirTokensUp(t *testing.T) {
 		answers map[int]string
 		alive   func(t *testing.T, address string) func(context.Context, secret.Value) (bool, error)
 	}{
-		"consul": {map[int]string{200: `{"AccessorID":"a"}`, 403: "ACL not found", 500: "no leader"}, func(_ *testing.T, address string) func(context.Context, secret.Value) (bool, error) {
-			return consulHolder{consulutil.Options{Address: address}, hclog.NewNullLogger()}.alive
-		}},
-		"vault": {map[int]string{200: `{"request_id":"r","data":{"ttl":60}}`, 403: `{"errors":["permission denied"]}`, 503: `{"errors":["sealed"]}`}, func(t *testing.T, address string) func(context.Context, secret.Value) (bool, error) {
+		"consul": {map[int]string{200: `{"AccessorID":"a"}`, 403: "ACL not found", 500: "no leader"},
+			func(_ *testing.T, address string) func(context.Context, secret.Value) (bool, error) {
+				return consulHolder{consulutil.Options{Address: address}, hclog.NewNullLogger()}.alive
+			}},
+		"vault": {map[int]string{200: `{"request_id":"r","data":{"ttl":60}}`, 403: `{"errors":["permission denied"]}`,
+			503: `{"errors":["sealed"]}`}, func(t *testing.T, address string) func(context.Context, secret.Value) (bool,
+			error) {
 			actions, err := tokenActions(&cli.Invocation{Getenv: func(key string) string { return map[string]string{"VAULT_ADDR": address}[key] }, Log: hclog.NewNullLogger()})
 			if err != nil {
 				t.Fatal(err)

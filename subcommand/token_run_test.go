@@ -88,7 +88,8 @@ type tokenWorld struct {
 
 func newTokenWorld(t *testing.T) *tokenWorld {
 	t.Helper()
-	w := &tokenWorld{clusterWorld: newClusterWorld(t), vault: vault.New(t), dir: t.TempDir(), texts: map[string]string{}, secrets: map[string]bool{}}
+	w := &tokenWorld{clusterWorld: newClusterWorld(t), vault: vault.New(t), dir: t.TempDir(),
+		texts: map[string]string{}, secrets: map[string]bool{}}
 	w.secrets[w.Token] = true
 	w.ecs.Register(`{"family": "web", "containerDefinitions": [{"name": "app", "image": "app", "memory": 64,
 		"dockerLabels": {"consul.hashicorp.com/policies": "web-config", "consul.hashicorp.com/ttl": "1m"}}],
@@ -99,7 +100,8 @@ func newTokenWorld(t *testing.T) *tokenWorld {
 		t.Fatal(err)
 	}
 	testkit.RequireBinary(t, "openssl")
-	setup := exec.CommandContext(t.Context(), "sh", "-euc", `consul acl policy create -name web-config -rules 'key_prefix "web/" { policy = "read" }'
+	setup := exec.CommandContext(t.Context(), "sh", "-euc",
+		`consul acl policy create -name web-config -rules 'key_prefix "web/" { policy = "read" }'
 		consul acl policy create -name web-queue -rules 'key_prefix "queue/" { policy = "write" }'
 		consul kv put `+tokenKey+` hello
 		`+strings.Replace(string(script), "in 1h 72h", "in 1m", 1))
@@ -136,7 +138,8 @@ type tokenUse struct {
 // use starts a broker with a backend, and the receiver of the task with a number.
 func (w *tokenWorld) use(name string, task int) *tokenUse {
 	w.t.Helper()
-	u := &tokenUse{tokenWorld: w, name: name, task: task, dir: w.t.TempDir(), metadata: newMetadata(w.t), client: brokerClient(w.t)}
+	u := &tokenUse{tokenWorld: w, name: name, task: task, dir: w.t.TempDir(), metadata: newMetadata(w.t),
+		client: brokerClient(w.t)}
 	u.file = filepath.Join(u.dir, "token")
 	u.says("RUNNING")
 	u.read = func(token string) (int, string, error) {
@@ -167,11 +170,14 @@ func (w *tokenWorld) use(name string, task int) *tokenUse {
 	w.secrets[token] = true
 	// All tasks' requests come from loopback, so that the broker takes it for a proxy.
 	u.broker = u.start("broker", append(append(w.env(), "CONSUL_HTTP_TOKEN="+token), env...), append([]string{
-		"token-broker", "-clusters", w.arn, "-policies", "web-*", "-networks", "10.42.0.0/16", "-trusted-proxies", "127.0.0.0/8", "-allow-unknown-address",
-		"-listen", address, "-cert-file", certFile, "-key-file", keyFile, "-name", name, "-audit-file", filepath.Join(u.dir, "audit"),
+		"token-broker", "-clusters", w.arn, "-policies", "web-*", "-networks", "10.42.0.0/16", "-trusted-proxies",
+		"127.0.0.0/8", "-allow-unknown-address",
+		"-listen", address, "-cert-file", certFile, "-key-file", keyFile, "-name", name, "-audit-file",
+		filepath.Join(u.dir, "audit"),
 	}, own...)...)
 	u.receiver = u.start("receiver", append(u.metadata.env(), holder),
-		"token-receive", "-stay", "-broker", u.url, "-broker-ca-file", certFile, "-token-file", u.file, "-callback-port", port(ports[1]))
+		"token-receive", "-stay", "-broker", u.url, "-broker-ca-file", certFile, "-token-file", u.file,
+		"-callback-port", port(ports[1]))
 	return u
 }
 
@@ -195,14 +201,17 @@ func (u *tokenUse) start(name string, env []string, args ...string) *testkit.Pro
 		u.t.Fatal(err)
 	}
 	u.t.Cleanup(func() { log.Close() })
-	return testkit.StartProcess(u.t, testkit.ProcessOptions{Env: env, Stderr: log}, testkit.SelfArgs("consul-ecs", append(args, "-log-level", "TRACE")...)...)
+	return testkit.StartProcess(u.t, testkit.ProcessOptions{Env: env, Stderr: log},
+		testkit.SelfArgs("consul-ecs", append(args, "-log-level", "TRACE")...)...)
 }
 
 // says sets the status of the application in the metadata of its task.
 func (u *tokenUse) says(status string) {
 	container := `{"Name":%q,"Type":"NORMAL","DesiredStatus":%[2]q,"KnownStatus":%[2]q}`
-	u.metadata.says(http.StatusOK, fmt.Sprintf(`{"Name":"token-receive","Cluster":%q,"TaskARN":%q,"Family":"web","DesiredStatus":"RUNNING","KnownStatus":"RUNNING","Containers":[%s,%s]}`,
-		u.arn, u.tasks[u.task], fmt.Sprintf(container, "token-receive", "RUNNING"), fmt.Sprintf(container, "app", status)))
+	u.metadata.says(http.StatusOK,
+		fmt.Sprintf(`{"Name":"token-receive","Cluster":%q,"TaskARN":%q,"Family":"web","DesiredStatus":"RUNNING","KnownStatus":"RUNNING","Containers":[%s,%s]}`,
+			u.arn, u.tasks[u.task], fmt.Sprintf(container, "token-receive", "RUNNING"),
+			fmt.Sprintf(container, "app", status)))
 }
 
 // call makes calls with the token of the file, which it reads again when it has used it
@@ -218,7 +227,8 @@ func (u *tokenUse) call(ctx context.Context, use time.Duration) {
 			}
 		}
 		u.calls.Add(1)
-		if status, text, err := u.read(string(token)); (err != nil || status != http.StatusOK) && time.Since(read) < overlap {
+		if status, text, err := u.read(string(token)); (err != nil || status != http.StatusOK) &&
+			time.Since(read) < overlap {
 			u.failed("%d %q, %v, with a token read %s ago", status, text, err, time.Since(read))
 		}
 	}
@@ -288,7 +298,8 @@ func (u *tokenUse) collect(files ...string) {
 // end stops the task: its tokens are gone.
 func (u *tokenUse) end(length time.Duration) {
 	u.t.Helper()
-	u.t.Logf("%s: %d tokens and %d calls in %s, %d failed", u.name, len(u.tokens), u.calls.Load(), length, u.failures.Load())
+	u.t.Logf("%s: %d tokens and %d calls in %s, %d failed", u.name, len(u.tokens), u.calls.Load(), length,
+		u.failures.Load())
 	// Each token is replaced at 2/3 of its life, or up to a twentieth of it earlier.
 	least, most := 1+int(length/(41*time.Second)), 2+int(length/(37*time.Second))
 	if u.name == backend.Vault {
@@ -305,7 +316,8 @@ func (u *tokenUse) end(length time.Duration) {
 			u.t.Errorf("%s: a token that was revoked reads %d %q, %v", u.name, status, text, err)
 		}
 	}
-	if entries, err := os.ReadDir(u.dir); err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), "token") }) {
+	if entries, err := os.ReadDir(u.dir); err != nil ||
+		slices.ContainsFunc(entries, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), "token") }) {
 		u.t.Errorf("%s: %v, %v: files of the token are left", u.name, entries, err)
 	}
 	u.collect("audit", "receiver.log", "broker.log")

@@ -196,7 +196,8 @@ func (m *vpcMesh) taskWith(vars []string, watch bool, addresses ...string) *vpcT
 		k.dir, k.hosts(), !watch, servers.HTTPPort, servers.GRPCPort, vpcTaskPort)
 	k.vars = []string{
 		"CONSUL_ECS_CONFIG_JSON=" + doc, "AWS_CONTAINER_CREDENTIALS_FULL_URI=http://169.254.170.2/creds",
-		"AWS_ACCESS_KEY_ID=", "AWS_CA_BUNDLE=", "AWS_CONFIG_FILE=/nonexistent", "AWS_SHARED_CREDENTIALS_FILE=/nonexistent",
+		"AWS_ACCESS_KEY_ID=", "AWS_CA_BUNDLE=", "AWS_CONFIG_FILE=/nonexistent",
+		"AWS_SHARED_CREDENTIALS_FILE=/nonexistent",
 	}
 	k.vars = append(k.vars, vars...)
 	exits(m.t, k.run("consul-ecs-mesh-init", nil, "mesh-init"), 0)
@@ -315,7 +316,8 @@ func (k *vpcTask) endpoint(address string) bool {
 
 // streams returns how often the relay had a stream of the server.
 func (k *vpcTask) streams(address string) int {
-	return strings.Count(k.relay.String(), fmt.Sprintf("xDS stream established: address=%s:%d", address, servers.GRPCPort))
+	return strings.Count(k.relay.String(), fmt.Sprintf("xDS stream established: address=%s:%d", address,
+		servers.GRPCPort))
 }
 
 // accessor returns that of the token of the task's login.

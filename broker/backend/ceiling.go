@@ -47,7 +47,8 @@ func CheckCeiling(ctx context.Context, get Policies, ceiling string, names []str
 	}
 	if excess := aclrules.Covers(most, reportOf(ctx, wanted...)); len(excess) > 0 {
 		op := fmt.Sprintf("policies %s", strings.Join(names, ", "))
-		return refused(op, fmt.Errorf("%w: they grant more than policy %q, the ceiling: %v", ErrPolicy, ceiling, excess[0]), "")
+		return refused(op, fmt.Errorf("%w: they grant more than policy %q, the ceiling: %v", ErrPolicy, ceiling,
+			excess[0]), "")
 	}
 	return nil
 }

@@ -59,7 +59,8 @@ func TestCeiling(t *testing.T) {
 	}
 	for names, want := range map[string]string{
 		"app": "", "acl": "policy", "shouting": "policy", "operator": "policy", "keyring": "policy", "broken": "policy",
-		"scoped": "policy", "parted": "policy", "renamed": "policy", "app,none": "policy", "unreadable": "retry", "app,acl": "policy",
+		"scoped": "policy", "parted": "policy", "renamed": "policy", "app,none": "policy", "unreadable": "retry",
+		"app,acl": "policy",
 	} {
 		if got, err := under(t, get, "", names); got != want {
 			t.Errorf("%s: got %q (%v), want %q", names, got, err, want)
@@ -71,7 +72,8 @@ func TestCeiling(t *testing.T) {
 func TestCeilingOfAPolicy(t *testing.T) {
 	t.Parallel()
 	get := policies{
-		"most":    {ID: "1", Rules: `key_prefix "app/" { policy = "write" } key "app/locked" { policy = "read" } service_prefix "" { policy = "read" }`},
+		"most": {ID: "1",
+			Rules: `key_prefix "app/" { policy = "write" } key "app/locked" { policy = "read" } service_prefix "" { policy = "read" }`},
 		"admin":   {ID: "2", Rules: `acl = "write"`},
 		"broken":  {ID: "3", Rules: `key "a" {`},
 		"read":    {ID: "4", Rules: `key_prefix "app/" { policy = "read" } service "web" { policy = "read" }`},
@@ -103,7 +105,8 @@ func TestCeilingOfAPolicy(t *testing.T) {
 		{"most", "admin", "policy", "can make a management token"},
 		{"broken", "read", "permanent", "correct the rules of the policy"},
 	} {
-		if got, err := under(t, get, tt.ceiling, tt.names); got != tt.want || err != nil && !strings.Contains(err.Error(), tt.reason) {
+		if got, err := under(t, get, tt.ceiling, tt.names); got != tt.want || err != nil &&
+			!strings.Contains(err.Error(), tt.reason) {
 			t.Errorf("%s below %q: got %q (%v), want %q with %q", tt.names, tt.ceiling, got, err, tt.want, tt.reason)
 		}
 	}
@@ -132,12 +135,14 @@ func TestCeilingIsAPolicyOfConsul(t *testing.T) {
 		{none, names["most"], "app", "permanent", `give the broker's token a policy with acl = "read"`},
 	} {
 		get := consulutil.NewACLReader(consulClient(t, testkit.Grant(t, admin, tt.rights), &line{}), "")
-		if got, err := under(t, get, tt.ceiling, names[tt.wanted]); got != tt.want || err != nil && !strings.Contains(err.Error(), tt.reason) {
+		if got, err := under(t, get, tt.ceiling, names[tt.wanted]); got != tt.want || err != nil &&
+			!strings.Contains(err.Error(), tt.reason) {
 			t.Errorf("%+v: got %q (%v)", tt, got, err)
 		}
 	}
 	unknown := consulutil.NewACLReader(consulClient(t, uuid.NewString(), &line{}), "")
-	if got, err := under(t, unknown, names["most"], names["app"]); got != "permanent" || !errors.Is(err, consulutil.ErrUnknownReader) {
+	if got, err := under(t, unknown, names["most"], names["app"]); got != "permanent" ||
+		!errors.Is(err, consulutil.ErrUnknownReader) {
 		t.Errorf("with a token that Consul does not know: got %q (%v)", got, err)
 	}
 }

@@ -124,14 +124,17 @@ func checkToken(op string, method LoginMethod, r Request, t *api.ACLToken, polic
 	}
 	for _, p := range policies {
 		if !slices.Contains(r.Policies, p) {
-			return refused(op, fmt.Errorf("the token has policy %q, which was not requested", p), "give the binding rule a selector such as "+selector(p))
+			return refused(op, fmt.Errorf("the token has policy %q, which was not requested", p),
+				"give the binding rule a selector such as "+selector(p))
 		}
 	}
 	switch {
 	case len(t.Roles)+len(t.ServiceIdentities)+len(t.NodeIdentities)+len(t.TemplatedPolicies) > 0:
-		return refused(op, errors.New("the token has roles or identities, which were not requested"), "delete the auth method's binding rules whose bind type is not policy")
+		return refused(op, errors.New("the token has roles or identities, which were not requested"),
+			"delete the auth method's binding rules whose bind type is not policy")
 	case t.ExpirationTime == nil || t.ExpirationTime.Sub(t.CreateTime) > method.TTL+time.Second:
-		return refused(op, fmt.Errorf("the token lives longer than %s", method.TTL), fmt.Sprintf("set MaxTokenTTL of the auth method to %s", method.TTL))
+		return refused(op, fmt.Errorf("the token lives longer than %s", method.TTL),
+			fmt.Sprintf("set MaxTokenTTL of the auth method to %s", method.TTL))
 	}
 	return nil
 }
@@ -153,9 +156,11 @@ func explainLogin(op, method string, policies []string, err error) error {
 	case strings.Contains(reason, "ACL not found: auth method"):
 		return refused(op, err, "create the auth method as docs/TOKENS.md shows")
 	case strings.Contains(reason, "no known key"):
-		return refused(op, err, "put the public key of the broker's key file into JWTValidationPubKeys of the auth method")
+		return refused(op, err,
+			"put the public key of the broker's key file into JWTValidationPubKeys of the auth method")
 	case strings.Contains(reason, "error validating claims"):
-		return refused(op, err, fmt.Sprintf("set BoundIssuer %q and BoundAudiences %q of the auth method, and compare the clocks of the broker and the Consul servers", jwtIssuer, jwtAudience))
+		return refused(op, err,
+			fmt.Sprintf("set BoundIssuer %q and BoundAudiences %q of the auth method, and compare the clocks of the broker and the Consul servers", jwtIssuer, jwtAudience))
 	case strings.Contains(reason, "Permission denied"):
 		return notBound(method, policies)
 	}

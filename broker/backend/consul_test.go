@@ -42,7 +42,8 @@ func TestLoginOfAnotherProcessCannotBeRevokedWithoutPrivilege(t *testing.T) {
 	crashed := login(t, "", &line{}, 0)
 	token := redeem(t, crashed, issue(t, crashed, request("web-config")))
 	b := login(t, "", &line{}, 0)
-	wantNotRevoked(t, b.Revoke(t.Context(), token.Accessor), token.Accessor, "consul acl token delete -accessor-id", "MaxTokenTTL")
+	wantNotRevoked(t, b.Revoke(t.Context(), token.Accessor), token.Accessor, "consul acl token delete -accessor-id",
+		"MaxTokenTTL")
 }
 
 func TestLoginOfAnotherProcessIsRevokedWithTheSecretOfItsHolder(t *testing.T) {
@@ -66,15 +67,18 @@ func TestEndOfATokenIsByTheClockOfThisProcess(t *testing.T) {
 	t.Parallel()
 	made := `{"Name": "web-config", "AccessorID": "a", "SecretID": "s", "Policies": [{"Name": "web-config"}],
 		"CreateTime": "2020-01-01T00:00:00Z", "ExpirationTime": "2020-01-01T01:00:00Z"}`
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, made) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, made)
+	}))
 	t.Cleanup(server.Close)
 	client, err := consulutil.NewClient(consulutil.Options{Address: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, b := range map[string]backend.Backend{
-		backend.ConsulLogin: &backend.LoginBackend{Client: client, Key: preparedKey(t), Methods: []backend.LoginMethod{{Name: "m", TTL: time.Hour}}},
-		backend.ConsulACL:   &backend.ACLBackend{Client: client},
+		backend.ConsulLogin: &backend.LoginBackend{Client: client, Key: preparedKey(t),
+			Methods: []backend.LoginMethod{{Name: "m", TTL: time.Hour}}},
+		backend.ConsulACL: &backend.ACLBackend{Client: client},
 	} {
 		token := redeem(t, b, issue(t, b, request("web-config")))
 		if life := time.Until(token.Expires); life > time.Hour || life < 50*time.Minute {
@@ -86,7 +90,8 @@ func TestEndOfATokenIsByTheClockOfThisProcess(t *testing.T) {
 func TestLoginChoosesTheMethodByTTL(t *testing.T) {
 	t.Parallel()
 	b := login(t, "", &line{}, 0)
-	for ttl, want := range map[time.Duration]time.Duration{time.Hour: time.Hour, 71 * time.Hour: time.Hour, 72 * time.Hour: 72 * time.Hour, 168 * time.Hour: 72 * time.Hour} {
+	for ttl, want := range map[time.Duration]time.Duration{time.Hour: time.Hour, 71 * time.Hour: time.Hour,
+		72 * time.Hour: 72 * time.Hour, 168 * time.Hour: 72 * time.Hour} {
 		r := request("web-config")
 		r.TTL = ttl
 		before := time.Now()
@@ -98,7 +103,8 @@ func TestLoginChoosesTheMethodByTTL(t *testing.T) {
 	r := request("web-config")
 	r.TTL = 59 * time.Minute
 	_, err := b.Issue(t.Context(), r)
-	if err == nil || consulutil.Classify(err).Retryable() || !strings.Contains(err.Error(), "none has tokens of 59m0s or less") {
+	if err == nil || consulutil.Classify(err).Retryable() ||
+		!strings.Contains(err.Error(), "none has tokens of 59m0s or less") {
 		t.Errorf("Issue: %v, want that no auth method has tokens so short", err)
 	}
 }
@@ -201,7 +207,8 @@ func TestLoginRefusesMisconfiguredMethods(t *testing.T) {
 // tokensOf returns the tokens whose description names the request.
 func tokensOf(t *testing.T, r backend.Request) []*api.ACLTokenListEntry {
 	t.Helper()
-	all, _, err := consulClient(t, testkit.ManagementToken, &line{}).ACL().TokenList((&api.QueryOptions{RequireConsistent: true}).WithContext(t.Context()))
+	all, _, err := consulClient(t, testkit.ManagementToken,
+		&line{}).ACL().TokenList((&api.QueryOptions{RequireConsistent: true}).WithContext(t.Context()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,8 +230,10 @@ func TestTokensNameTheirTask(t *testing.T) {
 		r := request("web-config")
 		token := redeem(t, b, issue(t, b, r))
 		tokens := tokensOf(t, r)
-		want := prefix + `{"cluster":"` + r.Task.Cluster + `","request":"` + r.RequestID + `","task":"` + r.Task.ARN + `"}`
-		if len(tokens) != 1 || tokens[0].AccessorID != token.Accessor || tokens[0].Description != want || !tokens[0].Local {
+		want := prefix + `{"cluster":"` + r.Task.Cluster + `","request":"` + r.RequestID + `","task":"` + r.Task.ARN +
+			`"}`
+		if len(tokens) != 1 || tokens[0].AccessorID != token.Accessor || tokens[0].Description != want ||
+			!tokens[0].Local {
 			t.Errorf("%T: tokens %+v, want a local one with description %s", b, tokens, want)
 		}
 	}
@@ -321,7 +330,8 @@ func TestTokenThatWasNeverMadeNeedsNoRevocation(t *testing.T) {
 		redemptions []int // statuses
 		deletions   int
 	}{
-		"not redeemed": {}, "refused": {[]int{403}, 0}, "failed, then refused": {[]int{500, 403}, 1}, "failed": {[]int{500}, 1},
+		"not redeemed": {}, "refused": {[]int{403}, 0}, "failed, then refused": {[]int{500, 403}, 1},
+		"failed": {[]int{500}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -387,10 +397,12 @@ func TestKeyFileErrorsNameTheRemedy(t *testing.T) {
 	if _, err := backend.ReadLoginKey(file); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), file) {
 		t.Errorf("missing file: %v", err)
 	}
-	if err := os.WriteFile(file, []byte("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := backend.ReadLoginKey(file); err == nil || !strings.Contains(err.Error(), "openssl genpkey -algorithm ed25519 -out "+file) {
+	if _, err := backend.ReadLoginKey(file); err == nil ||
+		!strings.Contains(err.Error(), "openssl genpkey -algorithm ed25519 -out "+file) {
 		t.Errorf("file without a key: %v", err)
 	}
 }

@@ -113,7 +113,9 @@ func (p *grants) wasRevoked(accessor string) bool {
 // a reason that may pass. The end of ctx does not cut create off, only the client's
 // timeout does: an answer that is not read would leave a token without an owner. If the
 // grant is revoked meanwhile, undo removes the token.
-func (p *grants) redeem(ctx context.Context, g Grant, create func(context.Context) (Token, error), undo func(context.Context, string) error) (Token, error) {
+func (p *grants) redeem(
+	ctx context.Context, g Grant, create func(context.Context) (Token, error), undo func(context.Context, string) error,
+) (Token, error) {
 	op := fmt.Sprintf("redeem the grant of task %s", g.Request.Task.ARN)
 	if err := ctx.Err(); err != nil {
 		return Token{}, err

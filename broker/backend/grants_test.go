@@ -16,7 +16,8 @@ func TestExpiredEntriesAreForgotten(t *testing.T) {
 		var l LoginBackend
 		for n := range 10 * fewest {
 			l.grants.issue(Request{}, fmt.Sprint(n), time.Minute)
-			l.remember(fmt.Sprint("grant-", n), Token{Secret: secret.New("x"), Accessor: fmt.Sprint(n), Expires: time.Now().Add(time.Minute)})
+			l.remember(fmt.Sprint("grant-", n), Token{Secret: secret.New("x"), Accessor: fmt.Sprint(n),
+				Expires: time.Now().Add(time.Minute)})
 			<-time.After(time.Second)
 		}
 		if issued, made := len(l.grants.issued.all), len(l.made.all); issued > fewest || made > fewest {

@@ -34,7 +34,8 @@ func ReadLoginKey(file string) (ed25519.PrivateKey, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("key file %s has no Ed25519 key in PEM form; make one with: openssl genpkey -algorithm ed25519 -out %s", file, file)
+	return nil,
+		fmt.Errorf("key file %s has no Ed25519 key in PEM form; make one with: openssl genpkey -algorithm ed25519 -out %s", file, file)
 }
 
 // signJWT returns the JWT of a grant (RFC 7519) with signature EdDSA (RFC 8037). Consul

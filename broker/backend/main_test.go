@@ -66,7 +66,8 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	if l.mode.Load() == down {
 		return nil, errLine
 	}
-	if l.before != nil && r.Method != http.MethodGet && (r.URL.Path == "/v1/acl/token" || r.URL.Path == "/v1/acl/login") {
+	if l.before != nil && r.Method != http.MethodGet &&
+		(r.URL.Path == "/v1/acl/token" || r.URL.Path == "/v1/acl/login") {
 		l.before()
 	}
 	resp, err := l.next.RoundTrip(r)
@@ -100,7 +101,8 @@ var recipe = sync.OnceValues(func() (ed25519.PrivateKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	prepare := exec.Command("sh", "-c", `consul acl policy create -name web-config -rules 'key_prefix "web/" { policy = "read" }' &&
+	prepare := exec.Command("sh", "-c",
+		`consul acl policy create -name web-config -rules 'key_prefix "web/" { policy = "read" }' &&
 		consul acl policy create -name web-queue -rules 'key_prefix "queue/" { policy = "write" }' && sh `+script)
 	prepare.Dir = recipeDir
 	prepare.Env = append(os.Environ(), "CONSUL_HTTP_ADDR="+secured.HTTPAddr, "CONSUL_HTTP_TOKEN="+secured.Token,
@@ -129,7 +131,8 @@ type system struct {
 
 func systems(t *testing.T) map[string]system {
 	t.Helper()
-	return map[string]system{backend.ConsulLogin: loginSystem(t), backend.ConsulACL: aclSystem(t), backend.Vault: vaultSystem(t)}
+	return map[string]system{backend.ConsulLogin: loginSystem(t), backend.ConsulACL: aclSystem(t),
+		backend.Vault: vaultSystem(t)}
 }
 
 func aclSystem(t *testing.T) system {
@@ -138,10 +141,12 @@ func aclSystem(t *testing.T) system {
 		process: func(t *testing.T, l *line, ttl time.Duration) backend.Backend {
 			return &backend.ACLBackend{Client: consulClient(t, testkit.ManagementToken, l), GrantTTL: ttl}
 		},
-		unprivileged: func(t *testing.T) backend.Backend { return &backend.ACLBackend{Client: consulClient(t, "", &line{})} },
-		remedy:       `give the broker's token a policy with acl = "write"`,
-		lives:        livesInConsul,
-		exists:       existsInConsul,
+		unprivileged: func(t *testing.T) backend.Backend {
+			return &backend.ACLBackend{Client: consulClient(t, "", &line{})}
+		},
+		remedy: `give the broker's token a policy with acl = "write"`,
+		lives:  livesInConsul,
+		exists: existsInConsul,
 	}
 }
 
@@ -160,7 +165,8 @@ func preparedKey(t *testing.T) ed25519.PrivateKey {
 func login(t *testing.T, token string, l *line, ttl time.Duration) *backend.LoginBackend {
 	return &backend.LoginBackend{
 		Client: consulClient(t, token, l), Key: preparedKey(t), GrantTTL: ttl,
-		Methods: []backend.LoginMethod{{Name: "token-broker-1h", TTL: time.Hour}, {Name: "token-broker-72h", TTL: 72 * time.Hour}},
+		Methods: []backend.LoginMethod{{Name: "token-broker-1h", TTL: time.Hour},
+			{Name: "token-broker-72h", TTL: 72 * time.Hour}},
 	}
 }
 
@@ -192,7 +198,8 @@ func existsInConsul(t *testing.T, accessor string) bool {
 		return false
 	}
 	opts := &api.QueryOptions{RequireConsistent: true}
-	_, _, err := consulClient(t, testkit.ManagementToken, &line{}).ACL().TokenRead(accessor, opts.WithContext(t.Context()))
+	_, _, err := consulClient(t, testkit.ManagementToken, &line{}).ACL().TokenRead(accessor,
+		opts.WithContext(t.Context()))
 	if err != nil && !consulutil.NoToken(err) {
 		t.Fatal(err)
 	}
@@ -204,8 +211,10 @@ func request(policies ...string) backend.Request {
 	return backend.Request{
 		RequestID: id,
 		Task: backend.Task{
-			ARN: "arn:aws:ecs:eu-west-1:000000000001:task/main/" + id, Cluster: "arn:aws:ecs:eu-west-1:000000000001:cluster/main",
-			Family: "web", Revision: 3, Address: netip.MustParseAddr("10.0.0.7"), AvailabilityZone: "eu-west-1a", Name: "web",
+			ARN:     "arn:aws:ecs:eu-west-1:000000000001:task/main/" + id,
+			Cluster: "arn:aws:ecs:eu-west-1:000000000001:cluster/main",
+			Family:  "web", Revision: 3, Address: netip.MustParseAddr("10.0.0.7"), AvailabilityZone: "eu-west-1a",
+			Name: "web",
 		},
 		Policies: policies, TTL: 2 * time.Hour,
 	}

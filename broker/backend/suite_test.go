@@ -202,8 +202,10 @@ func TestGrantSurvivesAnOutage(t *testing.T) {
 		g := issue(t, b, request("web-config"))
 		l.mode.Store(down)
 		for range 2 {
-			if _, err := b.Redeem(t.Context(), g); err == nil || !consulutil.Classify(err).Retryable() || !strings.Contains(err.Error(), g.Request.Task.ARN) {
-				t.Fatalf("Redeem without a server: %v of class %d, want a transient error with the task", err, consulutil.Classify(err))
+			if _, err := b.Redeem(t.Context(), g); err == nil || !consulutil.Classify(err).Retryable() ||
+				!strings.Contains(err.Error(), g.Request.Task.ARN) {
+				t.Fatalf("Redeem without a server: %v of class %d, want a transient error with the task", err,
+					consulutil.Classify(err))
 			}
 		}
 		l.mode.Store(up)
@@ -242,7 +244,8 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := string(printed) + fmt.Sprintf("%v %+v %#v %v %+v %#v %s %v %+v", g, g, g, token, token, token, token, used, used)
+		text := string(printed) + fmt.Sprintf("%v %+v %#v %v %+v %#v %s %v %+v", g, g, g, token, token, token, token,
+			used, used)
 		for _, hidden := range []string{token.Secret.Reveal(), g.Handle.Reveal()} {
 			if hidden != "" && strings.Contains(text, hidden) {
 				t.Errorf("the secret is in %s", text)

@@ -54,7 +54,8 @@ func (b *VaultBackend) Issue(ctx context.Context, r Request) (Grant, error) {
 	op := fmt.Sprintf("create the Vault token of task %s", r.Task.ARN)
 	// An answer that is not read would leave a token that cannot be revoked.
 	answer, err := b.do(context.WithoutCancel(ctx), vaultCall{
-		method: http.MethodPost, path: "auth/token/create/" + url.PathEscape(cmp.Or(b.Role, VaultRole)), wrap: ttl, body: tokenOf(r),
+		method: http.MethodPost, path: "auth/token/create/" + url.PathEscape(cmp.Or(b.Role, VaultRole)), wrap: ttl,
+		body: tokenOf(r),
 	})
 	switch {
 	case refusesCreation(err):
@@ -66,7 +67,8 @@ func (b *VaultBackend) Issue(ctx context.Context, r Request) (Grant, error) {
 	case answer.WrapInfo == nil || answer.WrapInfo.Token.Empty():
 		return Grant{}, refused(op, errors.New("the answer is not wrapped"), "")
 	}
-	return Grant{Request: r, Accessor: answer.WrapInfo.WrappedAccessor, Handle: answer.WrapInfo.Token, Expires: expires}, nil
+	return Grant{Request: r, Accessor: answer.WrapInfo.WrappedAccessor, Handle: answer.WrapInfo.Token,
+		Expires: expires}, nil
 }
 
 // tokenOf returns the body that creates the token of a request.
@@ -131,7 +133,8 @@ func (b *VaultBackend) Redeem(ctx context.Context, g Grant) (Token, error) {
 		return Token{}, refused(op, ErrUsed, "")
 	}
 	life := seconds(auth.LeaseDuration)
-	token := Token{Secret: auth.ClientToken, Accessor: auth.Accessor, Policies: auth.Policies, Expires: time.Now().Add(life)}
+	token := Token{Secret: auth.ClientToken, Accessor: auth.Accessor, Policies: auth.Policies,
+		Expires: time.Now().Add(life)}
 	if auth.Renewable { // unless the token role forbids it
 		token.Period = life
 	}
@@ -155,7 +158,8 @@ func (b *VaultBackend) Expiry(ctx context.Context, accessor string) (time.Time, 
 	case unknownAccessor(err):
 		return time.Time{}, false, nil
 	case err != nil:
-		return time.Time{}, false, vaultError(fmt.Sprintf("look up the Vault token with accessor %s", accessor), err, vaultRemedy)
+		return time.Time{}, false, vaultError(fmt.Sprintf("look up the Vault token with accessor %s", accessor), err,
+			vaultRemedy)
 	}
 	return time.Now().Add(seconds(answer.Data.TTL)), true, nil
 }

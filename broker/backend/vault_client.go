@@ -51,7 +51,8 @@ func NewVaultClient(o VaultOptions) (*VaultClient, error) {
 	case err != nil:
 		return nil, exit.Usagef("address of Vault: %w", err)
 	case !secret.Confidential(u) || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return nil, exit.Usagef("address of Vault %q: want https://host[:port], or http:// with a loopback address", u.Redacted())
+		return nil, exit.Usagef("address of Vault %q: want https://host[:port], or http:// with a loopback address",
+			u.Redacted())
 	}
 	transport := o.Transport
 	if transport == nil {
@@ -93,7 +94,8 @@ func (c *VaultClient) RenewSelf(ctx context.Context, token secret.Value) (time.D
 	answer, err := c.do(ctx, vaultCall{method: http.MethodPost, path: "auth/token/renew-self", token: token})
 	switch {
 	case err != nil:
-		return 0, vaultError("renew the Vault token", err, "it has expired or was revoked, or its policies lack update on auth/token/renew-self, which policy default has")
+		return 0, vaultError("renew the Vault token", err,
+			"it has expired or was revoked, or its policies lack update on auth/token/renew-self, which policy default has")
 	case answer.Auth == nil:
 		return 0, vaultError("renew the Vault token", errNoAuth, "")
 	}
@@ -102,8 +104,10 @@ func (c *VaultClient) RenewSelf(ctx context.Context, token secret.Value) (time.D
 
 // RevokeSelf destroys a token, as its holder.
 func (c *VaultClient) RevokeSelf(ctx context.Context, token secret.Value) error {
-	if _, err := c.do(ctx, vaultCall{method: http.MethodPost, path: "auth/token/revoke-self", token: token}); err != nil {
-		return vaultError("revoke the Vault token", err, "it is gone already, or its policies lack update on auth/token/revoke-self, which policy default has")
+	if _, err := c.do(ctx, vaultCall{method: http.MethodPost, path: "auth/token/revoke-self",
+		token: token}); err != nil {
+		return vaultError("revoke the Vault token", err,
+			"it is gone already, or its policies lack update on auth/token/revoke-self, which policy default has")
 	}
 	return nil
 }
@@ -196,7 +200,8 @@ func decodeVault(resp *http.Response, body []byte) (*vaultAnswer, error) {
 	err := json.Unmarshal(body, a)
 	switch status := resp.StatusCode; {
 	case status >= 300 && status < 400:
-		return nil, &vaultStatusError{status, "a redirect; configure the address of the active node, or request forwarding in Vault"}
+		return nil, &vaultStatusError{status,
+			"a redirect; configure the address of the active node, or request forwarding in Vault"}
 	case status >= 400 && err == nil && a.Errors != nil:
 		return nil, &vaultStatusError{status, strings.Join(a.Errors, "; ")}
 	case status == http.StatusNoContent && resp.Header.Get("Cache-Control") == "no-store":

@@ -45,7 +45,9 @@ func documentedPolicy(t *testing.T) string {
 // backend returns one whose own token is this one.
 func (w *vaultWorld) backend(t *testing.T, own string) *backend.VaultBackend {
 	t.Helper()
-	return &backend.VaultBackend{Client: w.client(t), Token: func() (secret.Value, error) { return secret.New(own), nil }}
+	return &backend.VaultBackend{Client: w.client(t), Token: func() (secret.Value, error) {
+		return secret.New(own), nil
+	}}
 }
 
 // client returns one of the front, as tasks have it.

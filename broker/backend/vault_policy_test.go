@@ -56,7 +56,8 @@ func TestVaultRoleBoundsThePolicies(t *testing.T) {
 	w.Policy(t, "admin", `path "*" { capabilities = ["sudo", "update"] }`)
 	_, err := b.Issue(t.Context(), request("web-config", "admin"))
 	wantError(t, err, backend.ErrPrivilege, "must be subset of the role's allowed policies", "token role")
-	status, _ := w.Do(t, http.MethodPost, "auth/token/create-orphan", w.own, map[string]any{"policies": []string{"admin"}})
+	status, _ := w.Do(t, http.MethodPost, "auth/token/create-orphan", w.own,
+		map[string]any{"policies": []string{"admin"}})
 	if status != http.StatusForbidden {
 		t.Errorf("create-orphan answers the broker's token with %d", status)
 	}

@@ -62,7 +62,8 @@ func TestVaultHandleNamesItsCreation(t *testing.T) {
 	t.Parallel()
 	b, w := vaultBroker(t)
 	g := issue(t, b, request("web-config"))
-	status, wrapped := w.Do(t, http.MethodPost, "sys/wrapping/lookup", "", map[string]string{"token": g.Handle.Reveal()})
+	status, wrapped := w.Do(t, http.MethodPost, "sys/wrapping/lookup", "",
+		map[string]string{"token": g.Handle.Reveal()})
 	if status != http.StatusOK {
 		t.Fatalf("sys/wrapping/lookup: %d %v", status, wrapped.Errors)
 	}
@@ -185,7 +186,8 @@ func TestWrongPathOfVaultRevokesNothing(t *testing.T) {
 	t.Parallel()
 	b, w := vaultBroker(t)
 	g := issue(t, b, request("web-config"))
-	paths := map[string]backend.VaultOptions{"mount": {Address: w.URL + "/v1/no/such/mount"}, "prefix": {Address: w.URL + "/vault"}}
+	paths := map[string]backend.VaultOptions{"mount": {Address: w.URL + "/v1/no/such/mount"},
+		"prefix": {Address: w.URL + "/vault"}}
 	if _, ok := w.WithNamespace(t, "team"); ok { // else it ignores the name
 		paths["namespace"] = backend.VaultOptions{Address: w.URL, Namespace: "no-such-namespace"}
 	}
@@ -240,7 +242,9 @@ func TestVaultInANamespace(t *testing.T) {
 }
 
 // calls makes all calls that the broker and its tasks ask of Vault, by the token of a grant.
-func (w *vaultWorld) calls(t *testing.T, b *backend.VaultBackend, g backend.Grant, held secret.Value) map[string]func() error {
+func (w *vaultWorld) calls(
+	t *testing.T, b *backend.VaultBackend, g backend.Grant, held secret.Value,
+) map[string]func() error {
 	task := w.client(t)
 	return map[string]func() error{
 		"Issue":      func() error { _, err := b.Issue(t.Context(), request("web-config")); return err },
@@ -258,7 +262,8 @@ func (w *vaultWorld) wantAwaited(t *testing.T, state string, calls map[string]fu
 	t.Helper()
 	for name, call := range calls {
 		if err := call(); err == nil || !consulutil.Classify(err).Retryable() {
-			t.Errorf("%s: %s: %v of class %d, want an error that is retried", state, name, err, consulutil.Classify(err))
+			t.Errorf("%s: %s: %v of class %d, want an error that is retried", state, name, err,
+				consulutil.Classify(err))
 		}
 	}
 }
@@ -289,11 +294,17 @@ func TestStandbyVaultLosesNothing(t *testing.T) {
 	held := redeem(t, b, issue(t, b, request("web-config")))
 	health := `{"initialized":true,"sealed":false,"standby":true}`
 	for name, answer := range map[string]http.HandlerFunc{
-		"redirect":       http.RedirectHandler(w.URL, http.StatusTemporaryRedirect).ServeHTTP,
-		"standby":        func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, health, http.StatusTooManyRequests) },
-		"perf standby":   func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, health, 473) },
-		"DR secondary":   func(rw http.ResponseWriter, _ *http.Request) { vault.Refuse(rw, 472, "node is a DR secondary") },
-		"no active node": func(rw http.ResponseWriter, _ *http.Request) { vault.Refuse(rw, 503, "no active Vault instance found") },
+		"redirect": http.RedirectHandler(w.URL, http.StatusTemporaryRedirect).ServeHTTP,
+		"standby": func(rw http.ResponseWriter, _ *http.Request) {
+			http.Error(rw, health, http.StatusTooManyRequests)
+		},
+		"perf standby": func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, health, 473) },
+		"DR secondary": func(rw http.ResponseWriter, _ *http.Request) {
+			vault.Refuse(rw, 472, "node is a DR secondary")
+		},
+		"no active node": func(rw http.ResponseWriter, _ *http.Request) {
+			vault.Refuse(rw, 503, "no active Vault instance found")
+		},
 	} {
 		w.front.AnswerAs(answer)
 		w.wantAwaited(t, name, w.calls(t, b, g, held.Secret))

@@ -51,10 +51,12 @@ func TestVaultAnswersHaveClasses(t *testing.T) {
 		w.front.Answer(status)
 		_, err := b.Issue(t.Context(), request("web-config"))
 		if err == nil || consulutil.Classify(err) != want || !strings.Contains(err.Error(), "web-config") {
-			t.Errorf("status %d: error %v of class %d, want class %d and the policy", status, err, consulutil.Classify(err), want)
+			t.Errorf("status %d: error %v of class %d, want class %d and the policy", status, err,
+				consulutil.Classify(err), want)
 		}
 	}
-	away := &backend.VaultBackend{Client: vaultClient(t, backend.VaultOptions{Address: "http://" + testkit.ClosedAddress(t)}), Token: b.Token}
+	away := &backend.VaultBackend{Client: vaultClient(t,
+		backend.VaultOptions{Address: "http://" + testkit.ClosedAddress(t)}), Token: b.Token}
 	if _, err := away.Issue(t.Context(), request("web-config")); !consulutil.Unreachable(err) {
 		t.Errorf("no server: error %v of class %d, want Unreachable", err, consulutil.Classify(err))
 	}
@@ -67,7 +69,8 @@ func TestRequestToASilentVaultEnds(t *testing.T) {
 	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	t.Cleanup(silent.Close)
 	t.Cleanup(func() { close(release) })
-	_, err := vaultClient(t, backend.VaultOptions{Address: silent.URL}).RenewSelf(context.Background(), secret.New("hvs.x"))
+	_, err := vaultClient(t, backend.VaultOptions{Address: silent.URL}).RenewSelf(context.Background(),
+		secret.New("hvs.x"))
 	if err == nil || !consulutil.Classify(err).Retryable() || !strings.Contains(err.Error(), "Timeout exceeded") {
 		t.Errorf("RenewSelf: %v of class %d, want a transient timeout", err, consulutil.Classify(err))
 	}
@@ -132,12 +135,17 @@ func TestVaultErrorsOfEachEndpoint(t *testing.T) {
 		// of statuses that are not an outage: the class, and what the error is
 		refused map[int]error
 	}{
-		"create":          {func() error { _, err := b.Issue(t.Context(), request("web-config")); return err }, map[int]error{403: backend.ErrPrivilege}},
-		"unwrap":          {func() error { _, err := b.Redeem(t.Context(), grant); return err }, nil},
-		"lookup-accessor": {func() error { _, _, err := b.Expiry(t.Context(), grant.Accessor); return err }, map[int]error{403: backend.ErrPrivilege}},
-		"renew-self":      {func() error { _, err := task.RenewSelf(t.Context(), secret.New("x")); return err }, map[int]error{403: backend.ErrPrivilege}},
-		"lookup-self":     {func() error { _, err := task.LookupSelf(t.Context(), secret.New("x")); return err }, map[int]error{403: backend.ErrPrivilege}},
-		"revoke-self":     {func() error { return task.RevokeSelf(t.Context(), secret.New("x")) }, map[int]error{403: backend.ErrPrivilege}},
+		"create": {func() error { _, err := b.Issue(t.Context(), request("web-config")); return err },
+			map[int]error{403: backend.ErrPrivilege}},
+		"unwrap": {func() error { _, err := b.Redeem(t.Context(), grant); return err }, nil},
+		"lookup-accessor": {func() error { _, _, err := b.Expiry(t.Context(), grant.Accessor); return err },
+			map[int]error{403: backend.ErrPrivilege}},
+		"renew-self": {func() error { _, err := task.RenewSelf(t.Context(), secret.New("x")); return err },
+			map[int]error{403: backend.ErrPrivilege}},
+		"lookup-self": {func() error { _, err := task.LookupSelf(t.Context(), secret.New("x")); return err },
+			map[int]error{403: backend.ErrPrivilege}},
+		"revoke-self": {func() error { return task.RevokeSelf(t.Context(), secret.New("x")) },
+			map[int]error{403: backend.ErrPrivilege}},
 	} {
 		for _, status := range []int{307, 412, 429, 472, 473, 500, 502, 503} {
 			w.front.Answer(status)
@@ -190,7 +198,8 @@ func TestAnswerOfAnotherServerIsNoAnswerOfVault(t *testing.T) {
 		"lookup-self":     func() error { _, err := task.LookupSelf(t.Context(), secret.New("x")); return err },
 		"revoke-self":     func() error { return task.RevokeSelf(t.Context(), secret.New("x")) },
 	}
-	for _, body := range []string{"", "<html>not here</html>", `{"message": "no Route matched with those values"}`, "[]", "{}", `"ok"`} {
+	for _, body := range []string{"", "<html>not here</html>", `{"message": "no Route matched with those values"}`,
+		"[]", "{}", `"ok"`} {
 		for _, status := range []int{200, 204, 400, 403, 404} {
 			w.front.AnswerAs(func(w http.ResponseWriter, _ *http.Request) {
 				w.WriteHeader(status)
@@ -252,10 +261,13 @@ func TestVaultRefusesByItsOwnTextOnly(t *testing.T) {
 		status     int
 		want       error
 	}{
-		{"auth/token/create/", "failed to persist accessor index entry: leadership lost while committing log", issueAgain, 400, nil},
-		{"auth/token/create/", "root or sudo privileges required to create periodic token", issueAgain, 400, backend.ErrPrivilege},
+		{"auth/token/create/", "failed to persist accessor index entry: leadership lost while committing log",
+			issueAgain, 400, nil},
+		{"auth/token/create/", "root or sudo privileges required to create periodic token", issueAgain, 400,
+			backend.ErrPrivilege},
 		{"auth/token/create/", "unknown role token-broker", issueAgain, 400, backend.ErrPrivilege},
-		{"sys/wrapping/unwrap", "error validating wrapping token: leadership lost while committing log", unwrap, 403, nil},
+		{"sys/wrapping/unwrap", "error validating wrapping token: leadership lost while committing log", unwrap, 403,
+			nil},
 		{"sys/wrapping/unwrap", "wrapping token is not valid or does not exist", unwrap, 400, backend.ErrUsed},
 	} {
 		w.front.RefuseAt(tt.path, tt.status, tt.text)

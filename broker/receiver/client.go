@@ -53,7 +53,8 @@ func NewClient(o ClientOptions) (*Client, error) {
 	case err != nil:
 		return nil, fmt.Errorf("address of the broker: %w", err)
 	case !secret.Confidential(u) || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return nil, fmt.Errorf("address of the broker %q: want https://host[:port], or http:// with a loopback address", u.Redacted())
+		return nil, fmt.Errorf("address of the broker %q: want https://host[:port], or http:// with a loopback address",
+			u.Redacted())
 	}
 	transport := o.Transport
 	if transport == nil {
@@ -64,7 +65,8 @@ func NewClient(o ClientOptions) (*Client, error) {
 				return nil, errors.New("CA certificates of the broker: no certificate in PEM form")
 			}
 		}
-		transport = &http.Transport{TLSClientConfig: config, MaxIdleConns: 1, IdleConnTimeout: 30 * time.Second, Proxy: nil}
+		transport = &http.Transport{TLSClientConfig: config, MaxIdleConns: 1, IdleConnTimeout: 30 * time.Second,
+			Proxy: nil}
 	}
 	return &Client{
 		base: strings.TrimRight(o.Address, "/"),
@@ -127,7 +129,8 @@ func (c *Client) request(ctx context.Context, bearer secret.Value, r TokenReques
 
 // status reads the state of a request.
 func (c *Client) status(ctx context.Context, id string) (Status, error) {
-	_, answer, err := c.do(ctx, "read the request's state", http.MethodGet, "/v1/token/"+url.PathEscape(id), secret.Value{}, nil)
+	_, answer, err := c.do(ctx, "read the request's state", http.MethodGet, "/v1/token/"+url.PathEscape(id),
+		secret.Value{}, nil)
 	if err != nil {
 		return Status{}, err
 	}
@@ -184,7 +187,9 @@ func (c *Client) revoke(ctx context.Context, token secret.Value) error {
 
 // do sends a request and returns the header and body of a 2xx answer; any other answer
 // is a *RefusedError.
-func (c *Client) do(ctx context.Context, op, method, path string, bearer secret.Value, body []byte) (http.Header, []byte, error) {
+func (c *Client) do(
+	ctx context.Context, op, method, path string, bearer secret.Value, body []byte,
+) (http.Header, []byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", op, err)

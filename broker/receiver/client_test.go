@@ -27,9 +27,11 @@ func answering(serve func(http.ResponseWriter)) http.RoundTripper {
 func TestBrokerAddressMustProtectSecrets(t *testing.T) {
 	t.Parallel()
 	for address, valid := range map[string]bool{
-		"https://broker.internal:8443": true, "https://broker/prefix/": true, "http://127.0.0.1:8443": true, "http://[::1]:80": true, "http://localhost:80": true,
-		"": false, "broker:8443": false, "http://broker": false, "http://10.0.0.1": false, "https://": false, "https://user:pass@broker": false,
-		"https://broker?a=b": false, "ftp://127.0.0.1": false, "http://localhost.example.com": false,
+		"https://broker.internal:8443": true, "https://broker/prefix/": true, "http://127.0.0.1:8443": true,
+		"http://[::1]:80": true, "http://localhost:80": true,
+		"": false, "broker:8443": false, "http://broker": false, "http://10.0.0.1": false, "https://": false,
+		"https://user:pass@broker": false,
+		"https://broker?a=b":       false, "ftp://127.0.0.1": false, "http://localhost.example.com": false,
 	} {
 		_, err := NewClient(ClientOptions{Address: address})
 		if (err == nil) != valid {
@@ -86,11 +88,12 @@ func TestSecretsAreNotSentToWhereTheyCanBeRead(t *testing.T) {
 		location string
 	}{{307, "http://leader/v1/unwrap"}, {302, "https://leader/v1/unwrap"}, {307, "https://broker/v1/unwrap"}} {
 		requests := 0
-		broker, err := NewClient(ClientOptions{Address: "https://broker", Transport: answering(func(rw http.ResponseWriter) {
-			requests++
-			rw.Header().Set("Location", c.location)
-			rw.WriteHeader(c.status)
-		})})
+		broker, err := NewClient(ClientOptions{Address: "https://broker",
+			Transport: answering(func(rw http.ResponseWriter) {
+				requests++
+				rw.Header().Set("Location", c.location)
+				rw.WriteHeader(c.status)
+			})})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +116,8 @@ func TestTokenThatTheBrokerDoesNotKnowIsNotReportedAsRevoked(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
-		if text := w.log.String(); !strings.Contains(text, "the broker does not know the token") || strings.Contains(text, "token revoked") {
+		if text := w.log.String(); !strings.Contains(text, "the broker does not know the token") ||
+			strings.Contains(text, "token revoked") {
 			t.Error(text)
 		}
 	})
@@ -124,10 +128,11 @@ func TestAnswerThatIsNotTheBrokersIsRetried(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{200, 204, 400, 401, 403, 404, 409, 502} {
 		for _, body := range []string{"", "<html>back soon</html>", "{}", `{"message": "Forbidden"}`} {
-			b, err := NewClient(ClientOptions{Address: "https://broker", Transport: answering(func(rw http.ResponseWriter) {
-				rw.WriteHeader(status)
-				_, _ = io.WriteString(rw, body)
-			})})
+			b, err := NewClient(ClientOptions{Address: "https://broker",
+				Transport: answering(func(rw http.ResponseWriter) {
+					rw.WriteHeader(status)
+					_, _ = io.WriteString(rw, body)
+				})})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -83,7 +83,8 @@ func (d *delivery) attempt(ctx context.Context) error {
 	d.keys[string(nonce)] = key
 	d.mu.Unlock()
 	accepted, err := d.receiver.deps.Client.request(ctx, d.bearer, TokenRequest{
-		Cluster: d.receiver.task.ClusterARN(), TaskARN: d.receiver.task.TaskARN, CallbackPort: d.receiver.opt.Port, Nonce: nonce, PublicKey: key.Public(),
+		Cluster: d.receiver.task.ClusterARN(), TaskARN: d.receiver.task.TaskARN, CallbackPort: d.receiver.opt.Port,
+		Nonce: nonce, PublicKey: key.Public(),
 	})
 	if err == nil {
 		d.unanswered = false
@@ -112,7 +113,8 @@ func (d *delivery) class(refused *RefusedError) retry.Class {
 	case !d.bearer.Empty() && refused.Code == UnknownToken:
 		// The token to replace is gone: ask for a first one. Nothing else may lead there,
 		// since the broker then revokes the current token without an overlap.
-		d.receiver.deps.Log.Warn("the broker does not accept the token for its rotation, requesting a new one", logkey.Status, status)
+		d.receiver.deps.Log.Warn("the broker does not accept the token for its rotation, requesting a new one",
+			logkey.Status, status)
 		d.bearer = secret.Value{}
 		return retry.NotYet
 	case status == http.StatusNotFound && time.Since(d.start) < missingLimit:
@@ -195,7 +197,8 @@ func (d *delivery) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 // receive returns the status that answers a push, and an error for all but 200.
 func (d *delivery) receive(req *http.Request) (int, error) {
 	if req.Method != http.MethodPost || req.URL.Path != "/" {
-		return http.StatusNotFound, fmt.Errorf("%q %q: only POST / is served", Cut(req.Method, maxField), Cut(req.URL.Path, maxField))
+		return http.StatusNotFound, fmt.Errorf("%q %q: only POST / is served", Cut(req.Method, maxField),
+			Cut(req.URL.Path, maxField))
 	}
 	body, err := ReadBody(req.Body)
 	if err != nil {
@@ -266,7 +269,8 @@ func (d *delivery) redeem(ctx context.Context, push Push, handle secret.Value) (
 		refused, answered := errors.AsType[*RefusedError](err)
 		switch {
 		// Another status of 5xx is that of a proxy, which may have lost the broker's answer.
-		case answered && (refused.Status == http.StatusServiceUnavailable || refused.Status == http.StatusTooManyRequests),
+		case answered && (refused.Status == http.StatusServiceUnavailable ||
+			refused.Status == http.StatusTooManyRequests),
 			!answered && consulutil.Unreachable(err):
 			return http.StatusServiceUnavailable, err
 		case answered && refused.Code == HandleUsed:
@@ -295,7 +299,8 @@ func (d *delivery) redeem(ctx context.Context, push Push, handle secret.Value) (
 	d.obtained = t
 	clear(d.keys)
 	d.mu.Unlock()
-	d.receiver.deps.Log.Info("token obtained", logkey.Accessor, t.Accessor, logkey.Expires, t.end(), logkey.Path, d.receiver.files.path)
+	d.receiver.deps.Log.Info("token obtained", logkey.Accessor, t.Accessor, logkey.Expires, t.end(), logkey.Path,
+		d.receiver.files.path)
 	return http.StatusOK, nil
 }
 
@@ -322,6 +327,7 @@ func (d *delivery) awaitReady(ctx context.Context, t token) {
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
 	if err := ready(ctx, t.secret); err != nil {
-		d.receiver.deps.Log.Warn("the new token may be unknown to some of the servers", logkey.Accessor, t.Accessor, logkey.Error, err)
+		d.receiver.deps.Log.Warn("the new token may be unknown to some of the servers", logkey.Accessor, t.Accessor,
+			logkey.Error, err)
 	}
 }

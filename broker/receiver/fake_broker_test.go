@@ -103,7 +103,8 @@ func (w *world) accept(rw http.ResponseWriter, r *http.Request, replaces string)
 	if w.port == nil {
 		w.t.Error("a request arrived before the callback port was open")
 	}
-	g := &fakeGrant{id: fmt.Sprintf("r%d", len(w.grants)+1), request: request, handle: NewHandle(), state: "pushing", expires: time.Now().Add(2 * time.Minute)}
+	g := &fakeGrant{id: fmt.Sprintf("r%d", len(w.grants)+1), request: request, handle: NewHandle(), state: "pushing",
+		expires: time.Now().Add(2 * time.Minute)}
 	w.grants[g.id] = g
 	w.secrets = append(w.secrets, g.handle.Reveal())
 	if !w.noPush {
@@ -119,7 +120,8 @@ func (w *world) push(g *fakeGrant) Push {
 	if err != nil {
 		w.t.Error(err)
 	}
-	return Push{Token: sealed, TTL: 120, CreationTime: time.Now(), WrappedAccessor: "a-" + g.id, RequestID: g.id, Nonce: g.request.Nonce}
+	return Push{Token: sealed, TTL: 120, CreationTime: time.Now(), WrappedAccessor: "a-" + g.id, RequestID: g.id,
+		Nonce: g.request.Nonce}
 }
 
 // deliver pushes until an answer is final or the handle has expired. A token that was
@@ -130,7 +132,8 @@ func (w *world) deliver(g *fakeGrant) {
 	if err != nil {
 		w.t.Error(err)
 	}
-	for pause := 500 * time.Millisecond; time.Now().Before(g.expires) && w.ctx.Err() == nil; pause = min(2*pause, 8*time.Second) {
+	for pause := 500 * time.Millisecond; time.Now().Before(g.expires) && w.ctx.Err() == nil; pause = min(2*pause,
+		8*time.Second) {
 		status, err := w.post(body)
 		if w.final(g, status, err) {
 			return
@@ -168,7 +171,8 @@ func (w *world) final(g *fakeGrant, status int, err error) bool {
 
 // post sends a body to the callback port and returns the status.
 func (w *world) post(body []byte) (int, error) {
-	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: w.dial}}
+	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: w.dial}}
 	var before, after bool
 	w.mu.Lock()
 	fault := w.pushFault

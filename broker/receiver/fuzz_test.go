@@ -37,8 +37,12 @@ func FuzzPush(f *testing.F) {
 // FuzzRecordFile takes over any files of an earlier run, or removes them: a token is taken
 // over with its own record only.
 func FuzzRecordFile(f *testing.F) {
-	f.Add([]byte("s"), []byte(`{"task_arn":"`+taskARN+`","sha256":"043a718774c572bd8a25adbeb1bfcd5c0256ae11cecf9f9c3f925d0e52beaf89","expires":"2100-01-01T00:00:00Z"}`))
-	f.Add([]byte("s"), []byte(`{"task_arn":"`+taskARN+`","sha256":"x","previous":{"sha256":"043a718774c572bd8a25adbeb1bfcd5c0256ae11cecf9f9c3f925d0e52beaf89"}}`))
+	f.Add([]byte("s"),
+		[]byte(`{"task_arn":"`+taskARN+
+			`","sha256":"043a718774c572bd8a25adbeb1bfcd5c0256ae11cecf9f9c3f925d0e52beaf89","expires":"2100-01-01T00:00:00Z"}`))
+	f.Add([]byte("s"),
+		[]byte(`{"task_arn":"`+taskARN+
+			`","sha256":"x","previous":{"sha256":"043a718774c572bd8a25adbeb1bfcd5c0256ae11cecf9f9c3f925d0e52beaf89"}}`))
 	f.Add([]byte(""), []byte(`null`))
 	f.Fuzz(func(t *testing.T, token, record []byte) {
 		path := filepath.Join(t.TempDir(), "token")
@@ -50,7 +54,8 @@ func FuzzRecordFile(f *testing.F) {
 		got, err := files{path: path}.read(taskARN)
 		_, absent := os.Stat(path)
 		switch {
-		case err != nil, !got.secret.Empty() && (got.TaskARN != taskARN || got.SHA256 != hash(got.secret) || absent != nil):
+		case err != nil, !got.secret.Empty() && (got.TaskARN != taskARN || got.SHA256 != hash(got.secret) ||
+			absent != nil):
 			t.Errorf("%+v, %v, %v", got, err, absent)
 		case got.secret.Empty() && absent == nil:
 			t.Error("the files of another run are left")

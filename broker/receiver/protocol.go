@@ -98,7 +98,8 @@ type Accepted struct {
 
 // DecodeAccepted decodes and validates an Accepted.
 func DecodeAccepted(body []byte) (Accepted, error) {
-	return decodeWith(body, "answer of the broker", func(a Accepted) string { return missing("request_id", a.RequestID) })
+	return decodeWith(body, "answer of the broker",
+		func(a Accepted) string { return missing("request_id", a.RequestID) })
 }
 
 // Push is what the broker posts to the task.
@@ -155,7 +156,8 @@ func (r UnwrapRequest) Encode() ([]byte, error) {
 
 // DecodeUnwrapRequest decodes and validates a request to unwrap.
 func DecodeUnwrapRequest(body []byte) (UnwrapRequest, error) {
-	return decodeWith(body, "unwrap request", func(r UnwrapRequest) string { return missing("handle", r.Handle.Reveal()) })
+	return decodeWith(body, "unwrap request",
+		func(r UnwrapRequest) string { return missing("handle", r.Handle.Reveal()) })
 }
 
 // Unwrapped is the answer 200 to an UnwrapRequest: the token.

@@ -40,7 +40,8 @@ func fuzz[T any](f *testing.F, decode func([]byte) (T, error), encode func(T) ([
 }
 
 func FuzzDecodeTokenRequest(f *testing.F) {
-	fuzz(f, DecodeTokenRequest, nil, `{"cluster":"shop","task_arn":"`+taskARN+`","nonce":"`+nonce16+`","callback_port":80,"public_key":"AAAA"}`)
+	fuzz(f, DecodeTokenRequest, nil, `{"cluster":"shop","task_arn":"`+taskARN+`","nonce":"`+nonce16+
+		`","callback_port":80,"public_key":"AAAA"}`)
 }
 
 func FuzzDecodeAccepted(f *testing.F) {
@@ -48,7 +49,8 @@ func FuzzDecodeAccepted(f *testing.F) {
 }
 
 func FuzzDecodePush(f *testing.F) {
-	fuzz(f, DecodePush, nil, `{"token":"hpke1.a.b","ttl":120,"creation_time":"2026-11-21T06:40:00.1Z","wrapped_accessor":"a","request_id":"r","nonce":"`+nonce16+`"}`)
+	fuzz(f, DecodePush, nil,
+		`{"token":"hpke1.a.b","ttl":120,"creation_time":"2026-11-21T06:40:00.1Z","wrapped_accessor":"a","request_id":"r","nonce":"`+nonce16+`"}`)
 }
 
 func FuzzDecodeUnwrapRequest(f *testing.F) {
@@ -56,7 +58,8 @@ func FuzzDecodeUnwrapRequest(f *testing.F) {
 }
 
 func FuzzDecodeUnwrapped(f *testing.F) {
-	fuzz(f, DecodeUnwrapped, nil, `{"secret":"s","accessor":"a","backend":"vault","expires":"2026-11-21T06:40:00Z","policies":["web"],"period":60}`)
+	fuzz(f, DecodeUnwrapped, nil,
+		`{"secret":"s","accessor":"a","backend":"vault","expires":"2026-11-21T06:40:00Z","policies":["web"],"period":60}`)
 }
 
 func FuzzDecodeStatus(f *testing.F) {

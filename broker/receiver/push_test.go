@@ -66,7 +66,8 @@ func TestForeignPushesAreRefusedAndTheRequestContinues(t *testing.T) {
 				t.Errorf("%s: answered %d, want 403", name, got)
 			}
 		}
-		for _, body := range []string{"", "{}", "x", `{"token":"t","ttl":1,"admin":true}`, strings.Repeat(" ", MaxBody+1)} {
+		for _, body := range []string{"", "{}", "x", `{"token":"t","ttl":1,"admin":true}`,
+			strings.Repeat(" ", MaxBody+1)} {
 			if got, err := w.post([]byte(body)); got != 400 || err != nil {
 				t.Errorf("body %.20q: answered %d, %v; want 400", body, got, err)
 			}
@@ -178,7 +179,8 @@ func TestLostHandleLeadsToAnotherRequest(t *testing.T) {
 			refuse(rec, http.StatusGone, HandleUsed, "the handle was used before")
 			return rec.Result(), false, nil
 		},
-		"expired": status(410, ""), "unknown": status(404, ""), "answer lost": lost, "timeout of a proxy": status(504, ""),
+		"expired": status(410, ""), "unknown": status(404, ""), "answer lost": lost,
+		"timeout of a proxy": status(504, ""),
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
@@ -189,7 +191,8 @@ func TestLostHandleLeadsToAnotherRequest(t *testing.T) {
 				if w.called("POST /v1/token") != 2 || !w.alive(w.read()) {
 					t.Errorf("%d requests, the file's token is live: %v", w.called("POST /v1/token"), w.alive(w.read()))
 				}
-				if alarm := strings.Contains(w.log.String(), "[ERROR] the handle was redeemed by another process"); alarm != (name == "used by another process") {
+				if alarm := strings.Contains(w.log.String(),
+					"[ERROR] the handle was redeemed by another process"); alarm != (name == "used by another process") {
 					t.Errorf("alarm logged: %v", alarm)
 				}
 			})
@@ -202,7 +205,9 @@ func TestRefusedRedemptionEndsTheCommandWithItsCause(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.fault = first("POST /v1/unwrap", status(422, ""))
 		err := w.run(t.Context())
-		if _, ok := errors.AsType[*retry.PermanentError](err); !ok || !strings.Contains(err.Error(), "the handle of request r1 was lost: redeem the handle: the broker answered 422 (fault): not now") {
+		if _, ok := errors.AsType[*retry.PermanentError](err); !ok ||
+			!strings.Contains(err.Error(),
+				"the handle of request r1 was lost: redeem the handle: the broker answered 422 (fault): not now") {
 			t.Errorf("error %v, want a permanent one with the cause", err)
 		}
 		if n := w.called("POST /v1/token"); n != 1 {
@@ -217,7 +222,8 @@ func TestFileThatItsReaderCannotReadIsNotLeft(t *testing.T) {
 	none := uint32(math.MaxUint32)
 	f := files{filepath.Join(t.TempDir(), "token"), &none}
 	for range 2 {
-		if _, err := f.write(token{secret: secret.New("s")}, secret.Value{}); err == nil || !strings.Contains(err.Error(), "let user 4294967295 read") {
+		if _, err := f.write(token{secret: secret.New("s")}, secret.Value{}); err == nil ||
+			!strings.Contains(err.Error(), "let user 4294967295 read") {
 			t.Errorf("error %v", err)
 		}
 		if _, err := os.Stat(f.path); !errors.Is(err, fs.ErrNotExist) {
@@ -306,15 +312,17 @@ func TestHandleIsNotRedeemedForAFileThatCannotBeWritten(t *testing.T) {
 func TestExpiryIsByTheClockOfThisHost(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		for _, skew := range []time.Duration{-time.Hour, 0, time.Second, time.Hour} {
-			broker, err := NewClient(ClientOptions{Address: "https://broker", Transport: answering(func(rw http.ResponseWriter) {
-				theirs := time.Now().Add(skew)
-				rw.Header().Set("Date", theirs.UTC().Format(http.TimeFormat))
-				body, err := Unwrapped{Secret: secret.New("s"), Accessor: "a", Expires: theirs.Add(time.Minute)}.Encode()
-				if err != nil {
-					t.Error(err)
-				}
-				_, _ = rw.Write(body)
-			})})
+			broker, err := NewClient(ClientOptions{Address: "https://broker",
+				Transport: answering(func(rw http.ResponseWriter) {
+					theirs := time.Now().Add(skew)
+					rw.Header().Set("Date", theirs.UTC().Format(http.TimeFormat))
+					body, err := Unwrapped{Secret: secret.New("s"), Accessor: "a",
+						Expires: theirs.Add(time.Minute)}.Encode()
+					if err != nil {
+						t.Error(err)
+					}
+					_, _ = rw.Write(body)
+				})})
 			if err != nil {
 				t.Fatal(err)
 			}

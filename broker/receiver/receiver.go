@@ -118,7 +118,8 @@ func Run(ctx context.Context, o Options, deps Deps) error {
 	}
 	if held.valid(time.Now()) {
 		r.held = held
-		deps.Log.Info("using the token of an earlier run", logkey.Accessor, held.Accessor, logkey.Expires, held.end(), logkey.Path, o.File)
+		deps.Log.Info("using the token of an earlier run", logkey.Accessor, held.Accessor, logkey.Expires, held.end(),
+			logkey.Path, o.File)
 	} else if err := r.obtain(ctx, max(o.Limit-time.Since(start), time.Second)); err != nil {
 		return err
 	}
@@ -200,7 +201,8 @@ func (r *receiver) revokeRetired(ctx context.Context) {
 // recordHeld writes what is known about the token for a later run.
 func (r *receiver) recordHeld() {
 	if err := r.files.writeRecord(r.held); err != nil {
-		r.deps.Log.Warn("a restarted container will not know what was done with the token", logkey.Accessor, r.held.Accessor, logkey.Error, err)
+		r.deps.Log.Warn("a restarted container will not know what was done with the token", logkey.Accessor,
+			r.held.Accessor, logkey.Error, err)
 	}
 }
 
@@ -210,9 +212,11 @@ func (r *receiver) revoke(ctx context.Context, t token) bool {
 	if revoke == nil {
 		revoke = r.deps.Client.revoke
 	}
-	err := retry.Do(ctx, retry.Remote().Within(revokeLimit), r.deps.Log, "revoke the token", consulutil.Classify, func(ctx context.Context) error { return revoke(ctx, t.secret) })
+	err := retry.Do(ctx, retry.Remote().Within(revokeLimit), r.deps.Log, "revoke the token", consulutil.Classify,
+		func(ctx context.Context) error { return revoke(ctx, t.secret) })
 	if errors.Is(err, errUnknownToken) {
-		r.deps.Log.Warn("the broker does not know the token: it was revoked before, or its record is lost", logkey.Accessor, t.Accessor, logkey.Expires, t.end())
+		r.deps.Log.Warn("the broker does not know the token: it was revoked before, or its record is lost",
+			logkey.Accessor, t.Accessor, logkey.Expires, t.end())
 		return true
 	}
 	if err != nil {

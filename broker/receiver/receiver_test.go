@@ -81,7 +81,8 @@ func TestFilesOfOthersAreNotTakenOver(t *testing.T) {
 		"other secret": func(w *world) error { return os.WriteFile(w.file, []byte("x"), 0o644) },
 		"other task": func(w *world) error {
 			data, err := os.ReadFile(w.file + ".json")
-			return errors.Join(err, os.WriteFile(w.file+".json", []byte(strings.ReplaceAll(string(data), "2f1e", "77ab")), 0o600))
+			return errors.Join(err, os.WriteFile(w.file+".json",
+				[]byte(strings.ReplaceAll(string(data), "2f1e", "77ab")), 0o600))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +96,8 @@ func TestFilesOfOthersAreNotTakenOver(t *testing.T) {
 				if err := w.run(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if info, err := os.Stat(w.file); w.read() != "secret-2-of-the-task" || err != nil || info.Mode() != 0o600 {
+				if info, err := os.Stat(w.file); w.read() != "secret-2-of-the-task" || err != nil ||
+					info.Mode() != 0o600 {
 					t.Errorf("token file has %q, %v, %v", w.read(), info.Mode(), err)
 				}
 			})
@@ -128,7 +130,8 @@ func unreachable() (*http.Response, bool, error) {
 func TestRequestIsRepeatedWhileItCanSucceed(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		start := time.Now()
-		w.fault = first("POST /v1/token", status(404, ""), unreachable, status(425, "20"), status(429, "40"), status(502, ""), status(503, ""))
+		w.fault = first("POST /v1/token", status(404, ""), unreachable, status(425, "20"), status(429, "40"),
+			status(502, ""), status(503, ""))
 		if err := w.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +146,8 @@ func TestRequestIsRepeatedWhileItCanSucceed(t *testing.T) {
 
 func TestRetryAfterIsHonoured(t *testing.T) {
 	t.Parallel()
-	for value, want := range map[string]time.Duration{"": 0, "7": 7 * time.Second, "-1": 0, "99999999999": 5 * time.Minute, "3600": 5 * time.Minute, "x": 0} {
+	for value, want := range map[string]time.Duration{"": 0, "7": 7 * time.Second, "-1": 0,
+		"99999999999": 5 * time.Minute, "3600": 5 * time.Minute, "x": 0} {
 		if got := retryAfter(http.Header{"Retry-After": {value}}); got != want {
 			t.Errorf("Retry-After %q: %s, want %s", value, got, want)
 		}
@@ -161,7 +165,8 @@ func TestRefusalsEndTheCommandWithOneMessage(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				w.fault = first("POST /v1/token", status(code, ""))
 				err := w.run(t.Context())
-				want := fmt.Sprintf("obtain a token for task %s: request a token: the broker answered %d (fault): not now, request r0", taskARN, code)
+				want := fmt.Sprintf("obtain a token for task %s: request a token: the broker answered %d (fault): not "+
+					"now, request r0", taskARN, code)
 				if _, ok := errors.AsType[*retry.PermanentError](err); !ok || err.Error() != want {
 					t.Errorf("error %v, want permanent: %s", err, want)
 				}
@@ -193,9 +198,12 @@ func TestTimeoutEndsTheCommand(t *testing.T) {
 		change func(*world)
 		want   string
 	}{
-		"broker unreachable": {func(w *world) { w.fault = func(string) (*http.Response, bool, error) { return unreachable() } }, "connection refused"},
-		"no push":            {func(w *world) { w.noPush = true }, "no push arrived for request r"},
-		"late metadata":      {func(w *world) { w.noPush, w.silent = true, time.Now().Add(3*time.Minute) }, "no push arrived for request r"},
+		"broker unreachable": {func(w *world) {
+			w.fault = func(string) (*http.Response, bool, error) { return unreachable() }
+		}, "connection refused"},
+		"no push": {func(w *world) { w.noPush = true }, "no push arrived for request r"},
+		"late metadata": {func(w *world) { w.noPush, w.silent = true, time.Now().Add(3*time.Minute) },
+			"no push arrived for request r"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
@@ -274,7 +282,8 @@ func TestRejectedRequestEndsTheCommand(t *testing.T) {
 			w.grants["r1"].state = "rejected"
 		})
 		err := w.run(t.Context())
-		if _, ok := errors.AsType[*retry.PermanentError](err); !ok || !strings.Contains(err.Error(), "request r1 is rejected") {
+		if _, ok := errors.AsType[*retry.PermanentError](err); !ok ||
+			!strings.Contains(err.Error(), "request r1 is rejected") {
 			t.Errorf("error %v, want that the request was rejected", err)
 		}
 	})

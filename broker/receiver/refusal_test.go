@@ -93,7 +93,8 @@ func TestRefusedRevocationOfATokenWithoutExpiryIsLeftToTheBroker(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
-		if log := w.log.String(); !strings.Contains(log, "the broker revokes it when the task has stopped") || strings.Contains(log, "ends when it expires") {
+		if log := w.log.String(); !strings.Contains(log, "the broker revokes it when the task has stopped") ||
+			strings.Contains(log, "ends when it expires") {
 			t.Error(log)
 		}
 	})

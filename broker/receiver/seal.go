@@ -66,7 +66,8 @@ func (k Key) Open(sealed secret.Value, taskARN string, nonce Nonce) (secret.Valu
 	if err1 != nil || err2 != nil {
 		return secret.Value{}, ErrUnseal
 	}
-	recipient, err := hpke.NewRecipient(encapsulated, k.private, hpke.HKDFSHA256(), hpke.ChaCha20Poly1305(), info(taskARN, nonce))
+	recipient, err := hpke.NewRecipient(encapsulated, k.private, hpke.HKDFSHA256(), hpke.ChaCha20Poly1305(),
+		info(taskARN, nonce))
 	if err != nil {
 		return secret.Value{}, ErrUnseal
 	}

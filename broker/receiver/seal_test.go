@@ -63,7 +63,8 @@ func TestChangedSealedHandleDoesNotOpen(t *testing.T) {
 			t.Errorf("byte %d changed: error %v", i, err)
 		}
 	}
-	for _, text := range []string{"", "hpke1", "hpke1.", "hpke1..", "hpke2" + sealed[5:], sealed + ".AAAA", strings.TrimPrefix(sealed, "hpke1."), sealed + "\n", sealed[:len(sealed)-1]} {
+	for _, text := range []string{"", "hpke1", "hpke1.", "hpke1..", "hpke2" + sealed[5:], sealed + ".AAAA",
+		strings.TrimPrefix(sealed, "hpke1."), sealed + "\n", sealed[:len(sealed)-1]} {
 		if _, err := key.Open(secret.New(text), taskARN, nonce); !errors.Is(err, ErrUnseal) {
 			t.Errorf("%.20q: error %v", text, err)
 		}

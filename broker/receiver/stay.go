@@ -129,7 +129,8 @@ func (r *receiver) look(ctx context.Context) {
 		return
 	}
 	if r.missing++; r.missing > 1 {
-		r.deps.Log.Error("the token was revoked by another process, requesting a new one", logkey.Accessor, r.held.Accessor)
+		r.deps.Log.Error("the token was revoked by another process, requesting a new one", logkey.Accessor,
+			r.held.Accessor)
 		r.held.Expires, r.next = r.looked, r.looked
 	}
 }
@@ -151,7 +152,8 @@ func (r *receiver) refresh(ctx context.Context) error {
 		return nil
 	}
 	if !consulutil.Classify(err).Retryable() {
-		r.deps.Log.Error("the token cannot be renewed, requesting a new one", logkey.Accessor, r.held.Accessor, logkey.Error, err)
+		r.deps.Log.Error("the token cannot be renewed, requesting a new one", logkey.Accessor, r.held.Accessor,
+			logkey.Error, err)
 		r.held.Expires = time.Now()
 		return r.obtain(ctx, refreshLimit)
 	}

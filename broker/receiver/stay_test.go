@@ -68,7 +68,8 @@ func TestRotationFailsNoCall(t *testing.T) {
 func TestReplacedTokenLivesForTheOverlap(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	for life, want := range map[time.Duration]time.Duration{time.Minute: 6 * time.Second, 5 * time.Minute: 10 * time.Second, 72 * time.Hour: 10 * time.Second, 0: 10 * time.Second} {
+	for life, want := range map[time.Duration]time.Duration{time.Minute: 6 * time.Second,
+		5 * time.Minute: 10 * time.Second, 72 * time.Hour: 10 * time.Second, 0: 10 * time.Second} {
 		tok := token{record: record{Obtained: now}}
 		if life > 0 {
 			tok.Expires = now.Add(life)
@@ -146,7 +147,8 @@ func TestRefusedRotationKeepsTheTokenUntilItExpires(t *testing.T) {
 		w.options.Stay = true
 		time.AfterFunc(time.Minute, func() { refuse.Store(true) })
 		err := w.run(t.Context())
-		if _, ok := errors.AsType[*retry.PermanentError](err); !ok || !strings.Contains(err.Error(), "the broker answered 410") {
+		if _, ok := errors.AsType[*retry.PermanentError](err); !ok ||
+			!strings.Contains(err.Error(), "the broker answered 410") {
 			t.Errorf("error %v, want the refusal", err)
 		}
 		if elapsed := time.Since(start); elapsed < w.ttl || elapsed > w.ttl+2*maxPause {
@@ -202,7 +204,8 @@ func TestTokenThatVaultDoesNotRenewIsRequestedAnew(t *testing.T) {
 		synctest.Wait()
 		<-time.After(w.ttl)
 		if w.made() != 2 || w.called("renew") != 1 || w.called("POST /v1/rotate") != 0 {
-			t.Errorf("%d tokens after %d renewals and %d rotations", w.made(), w.called("renew"), w.called("POST /v1/rotate"))
+			t.Errorf("%d tokens after %d renewals and %d rotations", w.made(), w.called("renew"),
+				w.called("POST /v1/rotate"))
 		}
 		w.stop()
 		if err := stop(); err != nil {
@@ -254,7 +257,8 @@ func TestBrokerRevokesWhatTheHolderCannot(t *testing.T) {
 		synctest.Wait()
 		<-time.After(50 * time.Second)
 		if w.made() != 2 || w.liveTokens() != 1 || w.called("POST /v1/revoke") != 1 {
-			t.Errorf("after a rotation %d of %d tokens live, %d revocations", w.liveTokens(), w.made(), w.called("POST /v1/revoke"))
+			t.Errorf("after a rotation %d of %d tokens live, %d revocations", w.liveTokens(), w.made(),
+				w.called("POST /v1/revoke"))
 		}
 		w.stop()
 		if err := stop(); err != nil || w.liveTokens() != 0 {

@@ -93,7 +93,8 @@ func newWorld(t testing.TB) *world {
 		backend: backend.ConsulLogin, ttl: time.Hour,
 		grants: map[string]*fakeGrant{}, live: map[string]time.Time{},
 	}
-	w.options = Options{File: w.file, Port: port, Limit: 5 * time.Minute, StopTimeout: taskdef.DefaultStopTimeout * time.Second}
+	w.options = Options{File: w.file, Port: port, Limit: 5 * time.Minute,
+		StopTimeout: taskdef.DefaultStopTimeout * time.Second}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w
 }
@@ -217,7 +218,7 @@ func (w *world) renew(_ context.Context, token secret.Value) (time.Duration, err
 	return w.period, nil
 }
 
-// count of the calls with a prefix.
+// called of the calls with a prefix.
 func (w *world) called(prefix string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
