@@ -56,21 +56,3 @@ func TestConformanceRestartAfterThePeriod(t *testing.T) {
 		t.Errorf("restarted while stopping: %+v", v.Containers[0])
 	}
 }
-
-// The run was too short, or its code is ignored.
-func TestConformanceNoRestartWithinThePeriodOrAfterIgnoredCodes(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		fixture   *fixture
-		container taskdef.Container
-	}{
-		"too early":    {newTools(t, nil), restarting(helper("a", "exit", "1", "0s"))}, // for a whole minute
-		"ignored code": {newScaled(t), restarting(helper("a", "exit", "0", "1600ms"), 0, 7)},
-	} {
-		s := c.fixture.startTask(t, nil, c.container)
-		v := s.stopped()
-		if a := v.Containers[0]; *a.RestartCount != 0 || a.ExitCode == nil || v.StopCode != "EssentialContainerExited" {
-			t.Errorf("%s: %s, %+v", name, v.StopCode, a)
-		}
-	}
-}

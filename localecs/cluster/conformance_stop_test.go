@@ -32,16 +32,6 @@ func TestConformanceDependencyIsSignalledLast(t *testing.T) {
 	}
 }
 
-func TestConformanceChainStopsInReverse(t *testing.T) {
-	t.Parallel()
-	s := startTask(t, nil, helper("a", "run", "1s", "0"), after(helper("b", "run", "1s", "0"), "a", "START"), after(helper("c", "run", "1s", "0"), "b", "START"))
-	v := s.await("a", "b", "c").end().stopped()
-	between(t, "whole stop", v.StoppedAt.Sub(v.StoppingAt), 3*time.Second, 3*time.Second)
-	for _, pair := range [][2]string{{"c", "b"}, {"b", "a"}} {
-		between(t, pair[1]+" after "+pair[0], s.signalled(pair[1]).Sub(s.container(pair[0]).FinishedAt), 0, 0)
-	}
-}
-
 func TestConformanceContainerThatIgnoresTERMIsKilledAtStopTimeout(t *testing.T) {
 	t.Parallel()
 	s := startTask(t, nil, deaf("a", 5))
@@ -136,59 +126,6 @@ func TestConformanceNonEssentialExitKeepsDesiredRUNNING(t *testing.T) {
 	}
 	if got := times(s.log("b"), "SIGTERM"); len(got) != 0 {
 		t.Errorf("b got TERM at %v", got)
-	}
-}
-
-func TestConformanceStopWhileBlocked(t *testing.T) {
-	t.Parallel()
-	s := startTask(t, nil, checked(helper("a", "run", "0s", "0"), 10, "CMD", "/bin/helper", "probe", "F"), after(helper("b", "run", "0s", "0"), "a", "HEALTHY")).await("a")
-	s.end().stopped()
-	if b := s.container("b"); b.KnownStatus != "STOPPED" || b.ExitCode != nil || !b.StartedAt.IsZero() {
-		t.Errorf("b %+v", b)
-	}
-	if s.signalled("a").IsZero() || s.code("a") != 0 {
-		t.Errorf("a exited %d", s.code("a"))
-	}
-}
-
-func TestConformanceSecondStopChangesNothing(t *testing.T) {
-	t.Parallel()
-	s := startTask(t, nil, lingering("a")).await("a").end()
-	s.terminated("a")
-	s.stop(scheduler.StopSpotInterruption, "second")
-	s.release("a")
-	v := s.stopped()
-	s.stop(scheduler.StopSpotInterruption, "third") // of a task that is gone
-	if v.StopCode != "UserInitiated" || v.StoppedReason != "bye" || s.View().StoppedReason != "bye" {
-		t.Errorf("%s: %s", v.StopCode, v.StoppedReason)
-	}
-	s.signalled("a") // once
-}
-
-// A mesh task stops in the reverse order of its dependencies.
-func TestConformanceMeshTaskStopsApplicationFirst(t *testing.T) {
-	t.Parallel()
-	const meshInit, dataplane, healthSync, api = "consul-ecs-mesh-init", "consul-dataplane", "consul-ecs-health-sync", "product-api"
-	s := startTask(t, nil,
-		optional(helper(meshInit, "exit", "0", "200ms")),
-		checked(after(optional(lingering(dataplane)), meshInit, "SUCCESS"), 10, "CMD", "/bin/helper", "probe", "P"),
-		after(optional(helper(healthSync, "run", "0s", "0")), meshInit, "SUCCESS"),
-		after(helper(api, "run", "700ms", "0"), dataplane, "HEALTHY")).await(dataplane, healthSync, api).end()
-	testkit.Eventually(t, "a sample with the application STOPPED and the dataplane still RUNNING", func() bool {
-		return len(s.seen(func(m sample) bool {
-			app, proxy := m.container(api), m.container(dataplane)
-			return app.KnownStatus == "STOPPED" && proxy.KnownStatus == "RUNNING" && proxy.DesiredStatus == "STOPPED" && m.ExecutionStoppedAt != nil
-		})) > 0
-	})
-	s.release(dataplane)
-	v := s.stopped()
-	between(t, "TERM of the application", s.signalled(api).Sub(v.StoppingAt), 0, 0)
-	between(t, "TERM of health-sync", s.signalled(healthSync).Sub(v.StoppingAt), 0, 0)
-	between(t, "TERM of the dataplane after the application's end", s.signalled(dataplane).Sub(s.container(api).FinishedAt), 0, 0)
-	for _, m := range s.seen(func(sample) bool { return true }) {
-		if init := m.container(meshInit); init.KnownStatus == "STOPPED" && m.DesiredStatus == "RUNNING" && init.DesiredStatus != "RUNNING" {
-			t.Errorf("mesh-init %+v", init)
-		}
 	}
 }
 
