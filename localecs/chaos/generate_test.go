@@ -42,7 +42,10 @@ func TestSchedulesAreSoundAndPossible(t *testing.T) {
 		for i, e := range s.Events {
 			kinds[e.Kind()]++
 			events++
-			if e.End() > s.For || i > 0 && e.At < s.Events[i-1].At {
+			if e.End() > s.For {
+				t.Errorf("seed %d: %s is not in its place", seed, e)
+			}
+			if i > 0 && e.At < s.Events[i-1].At {
 				t.Errorf("seed %d: %s is not in its place", seed, e)
 			}
 			if e.By != "" && names[e.By] {
@@ -141,9 +144,11 @@ func TestScheduleString(t *testing.T) {
 		t.Errorf("got\n%s", got)
 	}
 	faults := s.Faults()
-	if len(faults) != 2 || faults[0].At != 1500*time.Millisecond || faults[1].For != time.Second {
-		t.Errorf("faults %v", faults)
+	if len(faults) != 2 {
+		t.Fatalf("faults %v", faults)
 	}
+	testkit.Equal(t, "faults[0].At", faults[0].At, 1500*time.Millisecond)
+	testkit.Equal(t, "faults[1].For", faults[1].For, time.Second)
 	again := s
 	again.Events = append(again.Events, replaced(Event{At: 6 * time.Second, Stop: "api-r1"}, "api-r2", "api-r1"))
 	if got := again.Task(hello(), "api-r2"); got.Family != "api" {

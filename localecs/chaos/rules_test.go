@@ -109,10 +109,8 @@ func TestEveryRuleMatchesAnEvent(t *testing.T) {
 		for _, e := range made.Events {
 			task, on := e.target(w, made)
 			for _, r := range Rules() {
-				if !met[r] && e.For >= r.Longer && (r.On == "" || r.On == on) && r.about(e, task, w) &&
-					r.together(e, made, w) {
-					met[r] = true
-				}
+				applies := e.For >= r.Longer && (r.On == "" || r.On == on)
+				met[r] = met[r] || applies && r.about(e, task, w) && r.together(e, made, w)
 			}
 		}
 	}

@@ -158,8 +158,11 @@ func TestTaskThatProtectsItselfIsProtectedInTheAPI(t *testing.T) {
 		t.Errorf("the endpoint's answer %s", log)
 	}
 	var got shapes.TaskProtectionOutput
-	if err := w.call("GetTaskProtection", shapes.TaskProtectionInput{Tasks: []string{arn}}, &got); err != nil ||
-		len(got.ProtectedTasks) != 1 || !got.ProtectedTasks[0].ProtectionEnabled {
+	err := w.call("GetTaskProtection", shapes.TaskProtectionInput{Tasks: []string{arn}}, &got)
+	if err != nil || len(got.ProtectedTasks) != 1 {
+		t.Fatalf("protection in the API: %+v, %v", got, err)
+	}
+	if !got.ProtectedTasks[0].ProtectionEnabled {
 		t.Errorf("protection in the API: %+v, %v", got, err)
 	}
 	must("DeleteService", map[string]any{"service": "web", "force": true})

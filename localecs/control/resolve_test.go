@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/control"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
@@ -55,7 +56,12 @@ func TestResolveTasks(t *testing.T) {
 		if err != nil {
 			said = err.Error()
 		}
-		if diff := cmp.Diff(tt.ids, ids); diff != "" || said != tt.error || err == nil && one.ID() != tt.ids[0] {
+		diff := cmp.Diff(tt.ids, ids)
+		if diff != "" {
+			t.Errorf("%s: %s, %v %q, want %q", tt.word, diff, one.ID(), said, tt.error)
+		}
+		testkit.Equal(t, tt.word+": said", said, tt.error)
+		if err == nil && one.ID() != tt.ids[0] {
 			t.Errorf("%s: %s, %v %q, want %q", tt.word, diff, one.ID(), said, tt.error)
 		}
 	}

@@ -32,23 +32,33 @@ func TestRunTaskAndStopTaskWithRealContainers(t *testing.T) {
 	}})
 	running := w.await("", started.TaskARN, shapes.Running)
 	c := running.Containers[0]
-	if running.Version != 3 || c.LastStatus != shapes.Running || c.ContainerARN != started.Containers[0].ContainerARN ||
-		!strings.HasPrefix(c.RuntimeID, idOf(started.TaskARN)+"-") || !strings.HasPrefix(c.ImageDigest, "sha256:") ||
-		!strings.HasPrefix(c.NetworkInterfaces[0].IPv4, "10.42.0.") ||
-		running.Attachments[0].Details[4].Value != c.NetworkInterfaces[0].IPv4 {
+	testkit.Equal(t, "Version", running.Version, 3)
+	testkit.Equal(t, "LastStatus", c.LastStatus, shapes.Running)
+	testkit.Equal(t, "ContainerARN", c.ContainerARN, started.Containers[0].ContainerARN)
+	if !strings.HasPrefix(c.RuntimeID, idOf(started.TaskARN)+"-") || !strings.HasPrefix(c.ImageDigest, "sha256:") {
 		t.Errorf("%+v", running)
 	}
+	if !strings.HasPrefix(c.NetworkInterfaces[0].IPv4, "10.42.0.") {
+		t.Errorf("%+v", running)
+	}
+	testkit.Equal(t, "Attachments[0].Details[4].Value", running.Attachments[0].Details[4].Value,
+		c.NetworkInterfaces[0].IPv4)
 	testkit.Eventually(t, "the script has its trap", func() bool { return w.log("web", started.TaskARN) != "" })
 	w.stop("", started.TaskARN)
 	stopped := w.await("", started.TaskARN, shapes.Stopped)
-	if stopped.StopCode != "UserInitiated" || stopped.StoppedReason != "enough" ||
-		*stopped.Containers[0].ExitCode != 3 ||
-		stopped.Attachments[0].Status != "DELETED" || stopped.StoppedAt.IsZero() {
+	testkit.Equal(t, "StopCode", stopped.StopCode, "UserInitiated")
+	testkit.Equal(t, "StoppedReason", stopped.StoppedReason, "enough")
+	testkit.Equal(t, "Containers[0].ExitCode", *stopped.Containers[0].ExitCode, 3)
+	testkit.Equal(t, "Attachments[0].Status", stopped.Attachments[0].Status, "DELETED")
+	if stopped.StoppedAt.IsZero() {
 		t.Errorf("%+v", stopped)
 	}
 	log := strings.Fields(w.log("web", started.TaskARN))
-	if len(log) != 3 || log[0] != "salut" || !strings.HasPrefix(log[1], "/v2/credentials/") ||
-		!strings.HasSuffix(log[2], c.RuntimeID) {
+	if len(log) != 3 {
+		t.Fatalf("the container received %q", log)
+	}
+	testkit.Equal(t, "log[0]", log[0], "salut")
+	if !strings.HasPrefix(log[1], "/v2/credentials/") || !strings.HasSuffix(log[2], c.RuntimeID) {
 		t.Errorf("the container received %q", log)
 	}
 	id := idOf(started.TaskARN) + " "
@@ -86,10 +96,13 @@ func TestTasksThatCannotStart(t *testing.T) {
 		},
 	} {
 		task := w.await("", w.run(tt.in).TaskARN, shapes.Stopped)
-		if task.StopCode != "TaskFailedToStart" || !strings.HasPrefix(task.StoppedReason, tt.reason) ||
-			task.DesiredStatus != shapes.Stopped ||
-			task.Containers[0].LastStatus != shapes.Stopped || task.Containers[0].ExitCode != nil ||
-			!task.StartedAt.IsZero() {
+		testkit.Equal(t, "StopCode", task.StopCode, "TaskFailedToStart")
+		if !strings.HasPrefix(task.StoppedReason, tt.reason) {
+			t.Errorf("%+v", task)
+		}
+		testkit.Equal(t, "DesiredStatus", task.DesiredStatus, shapes.Stopped)
+		testkit.Equal(t, "Containers[0].LastStatus", task.Containers[0].LastStatus, shapes.Stopped)
+		if task.Containers[0].ExitCode != nil || !task.StartedAt.IsZero() {
 			t.Errorf("%+v", task)
 		}
 	}
@@ -159,9 +172,10 @@ func TestCloseStopsTasksAndKeepsOnlyLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	left, err := os.ReadDir(w.dir)
-	if err != nil || len(left) != 1 || left[0].Name() != "logs" {
-		t.Errorf("%v, %v", left, err)
+	if err != nil || len(left) != 1 {
+		t.Fatalf("%v, %v", left, err)
 	}
+	testkit.Equal(t, "left[0].Name()", left[0].Name(), "logs")
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if last := w.events[len(w.events)-1]; last != idOf(arn)+" STOPPED/STOPPED" {

@@ -175,8 +175,11 @@ func (w *serveWorld) run(in shapes.RunTaskInput) shapes.Task {
 		AWSVPC: &shapes.VPCConfiguration{Subnets: []string{"subnet-1"}},
 	}
 	var out shapes.TasksOutput
-	if err := w.call("RunTask", in, &out); err != nil || len(out.Tasks) != 1 ||
-		out.Tasks[0].LastStatus != shapes.Provisioning {
+	err := w.call("RunTask", in, &out)
+	if err != nil || len(out.Tasks) != 1 {
+		w.t.Fatalf("%+v, %v", out, err)
+	}
+	if out.Tasks[0].LastStatus != shapes.Provisioning {
 		w.t.Fatalf("%+v, %v", out, err)
 	}
 	return out.Tasks[0]

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/control"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
@@ -129,7 +130,12 @@ func TestStateIsServedOnTheSocket(t *testing.T) {
 	if _, err := c.State(t.Context()); !errors.Is(err, control.ErrGone) {
 		t.Errorf("after the end: %v", err)
 	}
-	if left, err := os.ReadDir(dir); len(left) != 1 || left[0].Name() != control.EndFile || err != nil {
+	left, err := os.ReadDir(dir)
+	if len(left) != 1 {
+		t.Fatalf("left %v, %v", left, err)
+	}
+	testkit.Equal(t, "left[0].Name()", left[0].Name(), control.EndFile)
+	if err != nil {
 		t.Errorf("left %v, %v", left, err)
 	}
 }

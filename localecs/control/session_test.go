@@ -80,10 +80,12 @@ func TestSessionHasStreamsAndSignals(t *testing.T) {
 	p.Stderr.Close()
 	out, _ := io.ReadAll(p.out)
 	said, _ := io.ReadAll(p.err)
-	if code != 42 || err != nil || string(out) != `hello, <nil>, ["a" "b"]` ||
-		string(said) != "user defined signal 1true" {
-		t.Errorf("%d, %v, %s, %s", code, err, out, said)
+	testkit.Equal(t, "code", code, 42)
+	if err != nil {
+		t.Fatalf("%d, %v, %s, %s", code, err, out, said)
 	}
+	testkit.Equal(t, "string(out)", string(out), `hello, <nil>, ["a" "b"]`)
+	testkit.Equal(t, "string(said)", string(said), "user defined signal 1true")
 	if diff := cmp.Diff(asked, got); diff != "" {
 		t.Errorf("request (-want +got):\n%s", diff)
 	}
@@ -95,9 +97,11 @@ func TestErrorsOfASessionHaveItsCode(t *testing.T) {
 		return runtime.CodeNotFound, errors.New("no such program")
 	})
 	code, err := c.Visit(t.Context(), control.Request{}, newPipes(t).Session)
-	if code != 127 || err == nil || err.Error() != "no such program" {
-		t.Errorf("%d, %v", code, err)
+	testkit.Equal(t, "code", code, 127)
+	if err == nil {
+		t.Fatalf("%d, %v", code, err)
 	}
+	testkit.Equal(t, "Error()", err.Error(), "no such program")
 }
 
 func TestSessionEndsWithItsClient(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
@@ -47,9 +48,12 @@ func TestStateHasTheLastStoppedTasks(t *testing.T) {
 	if got := recent(tasks[:maxStopped]); len(got) != maxStopped || got[1].Name != "0" {
 		t.Errorf("of few %d are left, the second is %s", len(got), got[1].Name)
 	}
-	if got := recent(tasks); len(got) != maxStopped+1 || got[0].Name != "first" || got[1].Name != "3" {
-		t.Errorf("of too many %d are left, the first are %s and %s", len(got), got[0].Name, got[1].Name)
+	got := recent(tasks)
+	if len(got) != maxStopped+1 {
+		t.Fatalf("of too many %d are left, the first are %s and %s", len(got), got[0].Name, got[1].Name)
 	}
+	testkit.Equal(t, "got[0].Name", got[0].Name, "first")
+	testkit.Equal(t, "got[1].Name", got[1].Name, "3")
 }
 
 func TestEnvironmentLeadsToTheRun(t *testing.T) {

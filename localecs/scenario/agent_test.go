@@ -46,9 +46,13 @@ func TestSerfStateOfAnAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := (ConsulQuery{Client: client}).agent(t.Context(), "127.0.0.1"); err != nil ||
-		got.State != agentAlive ||
-		got.Agent == "" || got.String() != "agent "+got.Agent+", which is alive" {
+	got, err := (ConsulQuery{Client: client}).agent(t.Context(), "127.0.0.1")
+	if err != nil {
+		t.Fatalf("%v, %v", got, err)
+	}
+	testkit.Equal(t, "State", got.State, agentAlive)
+	if got.Agent == "" {
 		t.Errorf("%v, %v", got, err)
 	}
+	testkit.Equal(t, "String()", got.String(), "agent "+got.Agent+", which is alive")
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"io"
 	"log"
 	"math/big"
@@ -63,10 +64,8 @@ func TestIdentity(t *testing.T) {
 		{"nothing listens", "127.0.0.1:1", "", "refused"},
 	} {
 		got, err := peerIdentity(t.Context(), new(net.Dialer).DialContext, c.address)
-		if got != c.want || (err == nil) != (c.problem == "") ||
-			err != nil && !strings.Contains(err.Error(), c.problem) {
-			t.Errorf("%s: %q, %v; want %q and %q", c.name, got, err, c.want, c.problem)
-		}
+		testkit.Equal(t, c.name+": got", got, c.want)
+		testkit.ErrorContains(t, err, c.problem)
 	}
 }
 
@@ -88,10 +87,8 @@ func TestSend(t *testing.T) {
 		{http.MethodGet, "http://127.0.0.1:1/", "", "refused"},
 	} {
 		got, err := send(t.Context(), dial, c.method, c.url)
-		if got != c.want || (err == nil) != (c.problem == "") ||
-			err != nil && !strings.Contains(err.Error(), c.problem) {
-			t.Errorf("%s %s: %q, %v; want %q and %q", c.method, c.url, got, err, c.want, c.problem)
-		}
+		testkit.Equal(t, c.method+" "+c.url, got, c.want)
+		testkit.ErrorContains(t, err, c.problem)
 	}
 }
 

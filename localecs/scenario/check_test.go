@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
@@ -41,8 +42,11 @@ func TestPrepareReportsEveryMistakeAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	tasks := plan.taskSet()
-	if api, web := tasks.Task("api"), tasks.Task("web"); api.Task != nil || api.Service != "" ||
-		api.Definition != web.Definition || api.Application() != "a" {
+	api, web := tasks.Task("api"), tasks.Task("web")
+	if api.Task != nil {
 		t.Errorf("got %+v and %+v", api, web)
 	}
+	testkit.Equal(t, "Service", api.Service, "")
+	testkit.Equal(t, "Definition", api.Definition, web.Definition)
+	testkit.Equal(t, "Application()", api.Application(), "a")
 }

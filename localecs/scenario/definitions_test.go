@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
 	"github.com/meshtask/consul-ecs/localecs/network"
 )
@@ -36,12 +37,17 @@ func images(t *testing.T, flags ...string) (f Flags) {
 }
 
 const (
-	shop = `{"family": "shop", "networkMode": "awsvpc", "taskRoleArn": "arn:aws-cn:iam::222222222222:role/team/shop", "executionRoleArn": "arn:aws-cn:iam::222222222222:role/team/execution", "containerDefinitions": [
+	shop = `{"family": "shop", "networkMode": "awsvpc", "taskRoleArn": "arn:aws-cn:iam::222222222222:role/team/shop",
+	"executionRoleArn": "arn:aws-cn:iam::222222222222:role/team/execution", "containerDefinitions": [
 		{"name": "db", "image": "mysql:8", "memory": 64,
-		 "secrets": [{"name": "ROOT", "valueFrom": "arn:aws:secretsmanager:eu-west-1:222222222222:secret:db-AbCdEf:root::"}]},
-		{"name": "web", "image": "web:1", "memory": 64, "command": ["web"], "environmentFiles": [{"type": "s3", "value": "arn:aws:s3:::b/web.env"}],
+		 "secrets": [{"name": "ROOT",
+		"valueFrom": "arn:aws:secretsmanager:eu-west-1:222222222222:secret:db-AbCdEf:root::"}]},
+		{"name": "web", "image": "web:1", "memory": 64, "command": ["web"], "environmentFiles": [{"type": "s3",
+		"value": "arn:aws:s3:::b/web.env"}],
 		 "logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-region": "eu-west-1", "awslogs-group": "g"}},
-		 "secrets": [{"name": "PASSWORD", "valueFrom": "arn:aws:secretsmanager:eu-west-1:222222222222:secret:db-AbCdEf:web::"}, {"name": "KEY", "valueFrom": "/web/key"}]}]}`
+		 "secrets": [{"name": "PASSWORD",
+		"valueFrom": "arn:aws:secretsmanager:eu-west-1:222222222222:secret:db-AbCdEf:web::"}, {"name": "KEY",
+		"valueFrom": "/web/key"}]}]}`
 	job = `{"family": "job", "networkMode": "awsvpc", "containerDefinitions": [{"name": "job", "image": "web:1", ` +
 		`"memory": 64}]}`
 )
@@ -110,9 +116,9 @@ roles: {team/other: {}}
 		warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
-	if p.Name() != "shop+job+job-2" || p.file.Region != "eu-west-1" || p.file.Account != "222222222222" {
-		t.Errorf("%s in %s of %s", p.Name(), p.file.Region, p.file.Account)
-	}
+	testkit.Equal(t, "Name()", p.Name(), "shop+job+job-2")
+	testkit.Equal(t, "file.Region", p.file.Region, "eu-west-1")
+	testkit.Equal(t, "file.Account", p.file.Account, "222222222222")
 	if got := p.environmentFiles["arn:aws:s3:::b/web.env"]; got != "A=1\n" {
 		t.Errorf("environment file %q", got)
 	}
@@ -144,9 +150,11 @@ func TestTasksHaveNames(t *testing.T) {
 		{[]string{filepath.Join(dir, "a=b.json")}, "job"},
 	} {
 		p, _, err := PrepareDefinitions(c.paths, Sources{Network: network.AWSVPC, Images: images(t, "*=sh")})
-		if err != nil || p.Name() != c.want || p.file.Region != "eu-west-1" {
-			t.Errorf("%q: got %v, %v", c.paths, p, err)
+		if err != nil {
+			t.Fatalf("%q: got %v, %v", c.paths, p, err)
 		}
+		testkit.Equal(t, "Name()", p.Name(), c.want)
+		testkit.Equal(t, "file.Region", p.file.Region, "eu-west-1")
 	}
 	_, _, err := PrepareDefinitions([]string{"=" + file, ".x=" + file},
 		Sources{Network: network.AWSVPC, Images: images(t, "*=sh")})

@@ -165,7 +165,11 @@ func lastMetadata(t *testing.T, path string) {
 	if err := json.Unmarshal(text, &document); err != nil {
 		t.Fatal(err)
 	}
-	if document.TaskARN == "" || document.KnownStatus != "STOPPED" || len(document.Containers) == 0 {
+	if document.TaskARN == "" {
+		t.Errorf("metadata %s", text)
+	}
+	testkit.Equal(t, "KnownStatus", document.KnownStatus, "STOPPED")
+	if len(document.Containers) == 0 {
 		t.Errorf("metadata %s", text)
 	}
 	for _, c := range document.Containers {
@@ -181,10 +185,12 @@ func TestTasksSideBySide(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"db.json": `{"family": "db", "networkMode": "awsvpc", "containerDefinitions": [{"name": "db", "image": "any", "memory": 64,
+		"db.json": `{"family": "db", "networkMode": "awsvpc", "containerDefinitions": [{"name": "db", "image": "any",
+		"memory": 64,
 			"command": ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done"]}]}`,
 		"job.json": `{"family": "job", "networkMode": "awsvpc", "containerDefinitions": [
-			{"name": "lookup", "image": "any", "memory": 64, "command": ["sh", "-c", "until getent hosts db.default.local; do sleep 0.1; done; kill -0 1; exit 3"]},
+			{"name": "lookup", "image": "any", "memory": 64, "command": ["sh", "-c",
+			"until getent hosts db.default.local; do sleep 0.1; done; kill -0 1; exit 3"]},
 			{"name": "early", "image": "any", "memory": 64, "essential": false, "command": ["sh", "-c", "exit 9"]}]}`,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
@@ -212,8 +218,11 @@ func TestContainersThatNeverStartAreReported(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "slow.json")
 	if err := os.WriteFile(path, []byte(`{"family": "slow", "networkMode": "awsvpc", "containerDefinitions": [
-		{"name": "db", "image": "any", "memory": 64, "command": ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done"], "healthCheck": {"command": ["CMD-SHELL", "false"], "interval": 5, "retries": 1}},
-		{"name": "web", "image": "any", "memory": 64, "command": ["true"], "dependsOn": [{"containerName": "db", "condition": "HEALTHY"}]}]}`), 0o644); err != nil {
+		{"name": "db", "image": "any", "memory": 64, "command": ["sh", "-c",
+		"trap 'exit 0' TERM; while :; do sleep 0.1; done"], "healthCheck": {"command": ["CMD-SHELL", "false"],
+		"interval": 5, "retries": 1}},
+		{"name": "web", "image": "any", "memory": 64, "command": ["true"],
+		"dependsOn": [{"containerName": "db", "condition": "HEALTHY"}]}]}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	var all scenario.Flags
@@ -274,8 +283,11 @@ func TestTasksStartedByContainersAreAwaited(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "job.json")
 	if err := os.WriteFile(path,
-		[]byte(`{"family": "job", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
-		"containerDefinitions": [{"name": "job", "image": "any", "command": ["sh", "-c", "trap 'exit 0' TERM; echo ready; i=0; while [ $i -lt 30 ]; do sleep 0.1; i=$((i+1)); done; exit 5"]}]}`), 0o644); err != nil {
+		[]byte(`{"family": "job", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256",
+		"memory": "512",
+		"containerDefinitions": [{"name": "job", "image": "any", "command": ["sh", "-c",
+		"trap 'exit 0' TERM; echo ready; i=0; while [ $i -lt 30 ]; do sleep 0.1; i=$((i+1)); done; exit 5"]}]}`),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	var all scenario.Flags
@@ -303,8 +315,13 @@ func TestTasksStartedByContainersAreAwaited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(out.Ended) != 2 || out.Tasks != 2 || len(out.Failures) != 2 || out.Failures[0] != "job exited with 5" ||
-		!strings.HasSuffix(out.Failures[1], "/job exited with 5") {
+	testkit.Equal(t, "len(out.Ended)", len(out.Ended), 2)
+	testkit.Equal(t, "Tasks", out.Tasks, 2)
+	if len(out.Failures) != 2 {
+		t.Fatalf("got %+v", out)
+	}
+	testkit.Equal(t, "Failures[0]", out.Failures[0], "job exited with 5")
+	if !strings.HasSuffix(out.Failures[1], "/job exited with 5") {
 		t.Errorf("got %+v", out)
 	}
 }

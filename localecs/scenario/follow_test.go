@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
@@ -21,12 +22,13 @@ func TestStepsAreReportedAndShown(t *testing.T) {
 	step := file.Step{Await: &file.Await{Service: "api", Passing: 2, Within: 90 * time.Second}}
 	r := &progress{scenario: "hello", steps: 2, out: reported.Event, record: NewRecording(), started: time.Now()}
 	r.beginExtraStep("start the Consul server")
-	if got := r.now; got.Text != "start the Consul server" || got.Number != 0 || got.SoFar != "" {
-		t.Errorf("before the steps: %+v", got)
-	}
+	got := r.now
+	testkit.Equal(t, "before the steps: Text", got.Text, "start the Consul server")
+	testkit.Equal(t, "before the steps: Number", got.Number, 0)
+	testkit.Equal(t, "before the steps: SoFar", got.SoFar, "")
 	end := r.beginStep(2, step)
 	r.showSoFar("0 of 2")
-	got := r.now
+	got = r.now
 	want := currentStep{
 		Number: 2, Count: 2, Text: "await 2 passing instances of api", SoFar: "0 of 2",
 		Started: reported.events[0].Time, Within: 90 * time.Second,
@@ -37,7 +39,10 @@ func TestStepsAreReportedAndShown(t *testing.T) {
 	end(errors.New("step 2: timed out"))
 	for i := range reported.events {
 		e := &reported.events[i]
-		if e.Seconds < 0 || e.Seconds > 60 || time.Since(e.Time) > time.Minute {
+		if e.Seconds < 0 || e.Seconds > 60 {
+			t.Errorf("event %d is at %v, %f s", i, e.Time, e.Seconds)
+		}
+		if time.Since(e.Time) > time.Minute {
 			t.Errorf("event %d is at %v, %f s", i, e.Time, e.Seconds)
 		}
 		e.Time, e.Seconds, e.TookSeconds = time.Time{}, 0, 0

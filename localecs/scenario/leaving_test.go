@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
@@ -21,9 +22,12 @@ func TestDeclaredLeftoversHaveToExist(t *testing.T) {
 	p := &progress{record: NewRecording(), out: func(e Event) { reported = append(reported, e) }}
 	w := &cleanup{progress: p}
 	const want = "no token of services is left of it, but its step declares one: no process logs out"
-	if err := w.reportRemaining("api-1", nil, leaves); err == nil || err.Error() != want || len(reported) != 0 {
-		t.Errorf("got %v, reported %+v; want %s", err, reported, want)
+	err := w.reportRemaining("api-1", nil, leaves)
+	if err == nil {
+		t.Fatalf("got %v, reported %+v; want %s", err, reported, want)
 	}
+	testkit.Equal(t, "Error()", err.Error(), want)
+	testkit.Equal(t, "len(reported)", len(reported), 0)
 	const lives = "its agent has left, but its step declares that it fails: it was killed"
 	if err := w.reportRemaining("api-1", nil, dead); err == nil || err.Error() != lives {
 		t.Errorf("got %v; want %s", err, lives)
@@ -42,10 +46,12 @@ func TestDeclaredLeftoversHaveToExist(t *testing.T) {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}
 	slices.SortFunc(reported, func(a, b Event) int { return strings.Compare(b.Text, a.Text) })
-	if len(reported) != 2 || reported[0].Kind != KindLeft || reported[0].Task != "api-1" ||
-		reported[0].Text != "left: token 1 of services, as no process logs out" {
-		t.Errorf("reported %+v", reported)
+	if len(reported) != 2 {
+		t.Fatalf("reported %+v", reported)
 	}
+	testkit.Equal(t, "reported[0].Kind", reported[0].Kind, KindLeft)
+	testkit.Equal(t, "reported[0].Task", reported[0].Task, "api-1")
+	testkit.Equal(t, "reported[0].Text", reported[0].Text, "left: token 1 of services, as no process logs out")
 }
 
 func TestNothingLeftIsCheckedWhenRequested(t *testing.T) {

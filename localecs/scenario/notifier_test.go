@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/consul/api"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/cluster"
 	"github.com/meshtask/consul-ecs/localecs/view"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -52,10 +53,11 @@ func TestClusterChangesAreReported(t *testing.T) {
 	if d := cmp.Diff(want, *reported); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if got := n.progress.record.snapshot(notifierAt(9)).Tasks; len(got) != 1 || len(got[0].Events) != 5 ||
-		got[0].Events[0].Status != "PULLED" {
-		t.Errorf("recorded %+v", got)
+	got := n.progress.record.snapshot(notifierAt(9)).Tasks
+	if len(got) != 1 || len(got[0].Events) != 5 {
+		t.Fatalf("recorded %+v", got)
 	}
+	testkit.Equal(t, "got[0].Events[0].Status", got[0].Events[0].Status, "PULLED")
 }
 
 func TestForeignChecksAndTokensAreIgnored(t *testing.T) {

@@ -86,7 +86,8 @@ shop: all essential containers ended well in 1m1.3s
 	_, object, _ := strings.Cut(b.String(), `"kind":`)
 	wantObject := `"report","name":"shop","stop_order":"reverse","tasks":1,"failures":["web exited with ` +
 		`1"],"answered":0,"failed":0,"slowest_ns":0,` +
-		`"ended":[{"task":"shop","task_id":"0123","stop_code":"UserInitiated","stopped_reason":"Task stopped by user",` +
+		`"ended":[{"task":"shop","task_id":"0123","stop_code":"UserInitiated",` +
+		`"stopped_reason":"Task stopped by user",` +
 		`"containers":[{"name":"web","essential":true,"exit_code":0,"health":"HEALTHY","started_seconds":0.5,` +
 		`"ended_seconds":61.25},` +
 		`{"name":"never-there","essential":false,"exit_code":null,"reason":"no ` +

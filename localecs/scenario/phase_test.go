@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
@@ -51,8 +52,14 @@ func TestPhaseHasTheTotalsOfItsStream(t *testing.T) {
 	until(t, "10 answers", func() bool { answered, _, _ := totals(tr); return answered >= 10 })
 	tr.Stop()
 	p := tr.Phase("orderly", file.Exactly(0))
-	if p.Name != "orderly" || p.Answered != int(n.Load())-1 || p.Failed != 1 || p.Slowest <= 0 ||
-		p.First != "502 Bad Gateway: lost\n" || p.problem() == "" {
+	testkit.Equal(t, "Name", p.Name, "orderly")
+	testkit.Equal(t, "Answered", p.Answered, int(n.Load())-1)
+	testkit.Equal(t, "Failed", p.Failed, 1)
+	if p.Slowest <= 0 {
+		t.Errorf("got %+v of %d requests", p, n.Load())
+	}
+	testkit.Equal(t, "First", p.First, "502 Bad Gateway: lost\n")
+	if p.problem() == "" {
 		t.Errorf("got %+v of %d requests", p, n.Load())
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
@@ -130,9 +131,12 @@ func TestLongRunsHaveWiderBuckets(t *testing.T) {
 	for _, n := range run.Tasks[0].Served {
 		served += n
 	}
-	if len(run.Requests.Answered) > maxBuckets || run.Requests.BucketSeconds != 0.8 || answered != 600 ||
-		served != 600 || run.Requests.Answered[0] != 1 {
-		t.Errorf("%d buckets of %g s with %d answers, %d of the task", len(run.Requests.Answered),
+	if len(run.Requests.Answered) > maxBuckets {
+		t.Fatalf("%d buckets of %g s with %d answers, %d of the task", len(run.Requests.Answered),
 			run.Requests.BucketSeconds, answered, served)
 	}
+	testkit.Equal(t, "Requests.BucketSeconds", run.Requests.BucketSeconds, 0.8)
+	testkit.Equal(t, "answered", answered, 600)
+	testkit.Equal(t, "served", served, 600)
+	testkit.Equal(t, "Requests.Answered[0]", run.Requests.Answered[0], 1)
 }

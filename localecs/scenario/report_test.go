@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/meshtask/consul-ecs/internal/exit"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
@@ -97,13 +98,17 @@ func TestWriteForMachines(t *testing.T) {
 		t.Fatalf("%v: %s", err, &b)
 	}
 	killed := got.Phases[1]
-	if got.Name != "rolling-update" || got.StopOrder != "reverse" || got.Tasks != 8 || len(got.Phases) != 3 ||
-		len(got.Failures) != 2 ||
-		killed.Name != "Envoy killed" || killed.Verdict != "FAILED" || killed.Answered != 50 || killed.Failed != 31 ||
-		*killed.Limits.Max != 0 ||
-		got.Left[0]["task"] != "api-4" {
-		t.Errorf("got %+v", got)
-	}
+	testkit.Equal(t, "Name", got.Name, "rolling-update")
+	testkit.Equal(t, "StopOrder", got.StopOrder, "reverse")
+	testkit.Equal(t, "Tasks", got.Tasks, 8)
+	testkit.Equal(t, "len(got.Phases)", len(got.Phases), 3)
+	testkit.Equal(t, "len(got.Failures)", len(got.Failures), 2)
+	testkit.Equal(t, "Name", killed.Name, "Envoy killed")
+	testkit.Equal(t, "Verdict", killed.Verdict, "FAILED")
+	testkit.Equal(t, "Answered", killed.Answered, 50)
+	testkit.Equal(t, "Failed", killed.Failed, 31)
+	testkit.Equal(t, "Limits.Max", *killed.Limits.Max, 0)
+	testkit.Equal(t, `Left[0]["task"]`, got.Left[0]["task"], "api-4")
 }
 
 func outcomes() []Outcome {

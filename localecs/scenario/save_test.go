@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
@@ -36,9 +37,11 @@ func TestLoadReturnsSavedRun(t *testing.T) {
 	}
 	for _, path := range []string{dir, filepath.Join(dir, "timeline.json")} {
 		from, got, err := Load(path)
-		if d := cmp.Diff(run(), got); d != "" || err != nil || from != filepath.Join(dir, "timeline.json") {
-			t.Errorf("%s: from %s, %v (-want +got):\n%s", path, from, err, d)
+		d := cmp.Diff(run(), got)
+		if d != "" || err != nil {
+			t.Fatalf("%s: from %s, %v (-want +got):\n%s", path, from, err, d)
 		}
+		testkit.Equal(t, path+": from", from, filepath.Join(dir, "timeline.json"))
 	}
 	again := filepath.Join(dir, "again.html")
 	if err := WritePage(again, run()); err != nil {

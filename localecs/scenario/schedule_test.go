@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/chaos"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 )
@@ -102,9 +103,12 @@ func TestAllEndWithTheRun(t *testing.T) {
 		<-time.After(2500 * time.Millisecond)
 		// What lasts for the rest of the run is not waited for.
 		now, made := s.Now()
-		if made != 2 || len(now) != 2 || now[0].Endpoint.Task != "rest" || now[1].Endpoint.Task != "long" {
-			t.Errorf("%d made, now %v; want rest and long", made, now)
+		testkit.Equal(t, "made", made, 2)
+		if len(now) != 2 {
+			t.Fatalf("%d made, now %v; want rest and long", made, now)
 		}
+		testkit.Equal(t, "now[0].Endpoint.Task", now[0].Endpoint.Task, "rest")
+		testkit.Equal(t, "now[1].Endpoint.Task", now[1].Endpoint.Task, "long")
 		if n := s.Open(); n != 2 {
 			t.Errorf("%d open, want long and late", n)
 		}

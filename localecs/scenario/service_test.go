@@ -3,6 +3,7 @@ package scenario_test
 import (
 	"testing"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 )
@@ -43,8 +44,9 @@ func TestSteadyAndSoFar(t *testing.T) {
 		if err != nil {
 			problem = err.Error()
 		}
-		if soFar := scenario.SoFar(tt.service); steady != tt.steady || problem != tt.problem || soFar != tt.soFar {
-			t.Errorf("%s: steady %v, %q, %q", name, steady, problem, soFar)
-		}
+		soFar := scenario.SoFar(tt.service)
+		testkit.Equal(t, name+": steady", steady, tt.steady)
+		testkit.Equal(t, name+": problem", problem, tt.problem)
+		testkit.Equal(t, name+": soFar", soFar, tt.soFar)
 	}
 }

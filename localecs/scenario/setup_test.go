@@ -44,12 +44,17 @@ func TestAuthMethodsBind(t *testing.T) {
 		"clients":  {BindType: "role", BindName: "clients"},
 	} {
 		got, _, err := client.ACL().BindingRuleList(method, nil)
-		if err != nil || len(got) != 1 || got[0].BindType != want.BindType || got[0].BindName != want.BindName {
-			t.Errorf("%s: %+v, %v", method, got, err)
+		if err != nil || len(got) != 1 {
+			t.Fatalf("%s: %+v, %v", method, got, err)
 		}
+		testkit.Equal(t, method+": got[0].BindType", got[0].BindType, want.BindType)
+		testkit.Equal(t, method+": got[0].BindName", got[0].BindName, want.BindName)
 	}
 	role, _, err := client.ACL().RoleReadByName("clients", nil)
-	if err != nil || role == nil || len(role.Policies) != 1 {
+	if err != nil || role == nil {
+		t.Fatalf("role %+v, %v", role, err)
+	}
+	if len(role.Policies) != 1 {
 		t.Fatalf("role %+v, %v", role, err)
 	}
 	policy, _, err := client.ACL().PolicyRead(role.Policies[0].ID, nil)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/cluster"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -25,9 +26,11 @@ func TestTasksAreInTheOrderOfTheirStart(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		r.Add(scenario.Task{Name: name, Definition: definition(name, name)})
 	}
-	if len(r.Started()) != 0 || r.Task("a").Task != nil || r.Task("d").Name != "" {
+	testkit.Equal(t, "before they begin: len(r.Started())", len(r.Started()), 0)
+	if r.Task("a").Task != nil {
 		t.Errorf("before they begin: %+v", r.Started())
 	}
+	testkit.Equal(t, "before they begin: Task(\"d\").Name", r.Task("d").Name, "")
 	r.Begin("c", &cluster.Task{})
 	r.Begin("a", &cluster.Task{})
 	var names []string
@@ -67,7 +70,13 @@ func TestCopiesAreIndependent(t *testing.T) {
 		})
 	}
 	changing.Wait()
-	if after := r.Task("a"); len(before.Killed) != 0 || before.MayEnd || len(after.Killed) != 10 || !after.MayEnd {
+	after := r.Task("a")
+	testkit.Equal(t, "len(before.Killed)", len(before.Killed), 0)
+	if before.MayEnd {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+	testkit.Equal(t, "len(after.Killed)", len(after.Killed), 10)
+	if !after.MayEnd {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
 }

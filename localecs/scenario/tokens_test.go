@@ -52,8 +52,11 @@ func TestTokenChangesAreRecorded(t *testing.T) {
 			} else {
 				answer.Store("")
 			}
-			if created := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC); !gone && !at.Equal(created) ||
-				gone && at.Before(started) {
+			created := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+			if !gone && !at.Equal(created) {
+				t.Errorf("gone %t at %s", gone, at)
+			}
+			if gone && at.Before(started) {
 				t.Errorf("gone %t at %s", gone, at)
 			}
 		})

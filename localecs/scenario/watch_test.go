@@ -211,7 +211,10 @@ func TestCountIsOfOneTask(t *testing.T) {
 		"c": {ServiceID: "api-1234-sidecar-proxy", Status: "critical"},
 		"d": {ServiceID: "api-5678", Status: "warning"},
 	}
-	if got := checks.Count("1234"); len(got) != 2 || got["passing"] != 2 || got["critical"] != 1 {
-		t.Errorf("got %v", got)
+	got := checks.Count("1234")
+	if len(got) != 2 {
+		t.Fatalf("got %v", got)
 	}
+	testkit.Equal(t, `got["passing"]`, got["passing"], 2)
+	testkit.Equal(t, `got["critical"]`, got["critical"], 1)
 }

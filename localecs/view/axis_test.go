@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
@@ -17,7 +18,14 @@ func TestTimeIsALineWhereItIsShort(t *testing.T) {
 			t.Errorf("%g at %g, want %g", c.at, got, c.want)
 		}
 	}
-	if a.Cuts() != nil || a.PerSecond() != 10 || !a.Has(10) || a.Has(9.9) || a.Has(20.1) {
+	if a.Cuts() != nil {
+		t.Errorf("cuts %v, %g a second", a.Cuts(), a.PerSecond())
+	}
+	testkit.Equal(t, "PerSecond()", a.PerSecond(), 10)
+	if !a.Has(10) || a.Has(9.9) {
+		t.Errorf("cuts %v, %g a second", a.Cuts(), a.PerSecond())
+	}
+	if a.Has(20.1) {
 		t.Errorf("cuts %v, %g a second", a.Cuts(), a.PerSecond())
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
@@ -80,7 +81,11 @@ func TestTaskThatExitsBeforeTheStopRequest(t *testing.T) {
 	}}
 	lanes := view.LanesOf(task, 6)
 	stop, stopped := view.StopPhase(task, lanes, 6)
-	if !stopped || stop.From > 5 || stop.Zero != 5.1 || stop.To < 6 {
+	if !stopped || stop.From > 5 {
+		t.Errorf("stopped %t: %+v", stopped, stop)
+	}
+	testkit.Equal(t, "Zero", stop.Zero, 5.1)
+	if stop.To < 6 {
 		t.Errorf("stopped %t: %+v", stopped, stop)
 	}
 	if got := view.StopNote(stop, lanes[0]); got != "gone before, exit 1" {

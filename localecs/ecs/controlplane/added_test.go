@@ -16,7 +16,8 @@ import (
 func newAddingWorld(t *testing.T, added controlplane.Added) *planeWorld {
 	t.Helper()
 	w := newPlaneWorld(t, func(o *controlplane.Options) { o.Added = added })
-	w.register(`{"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
+	w.register(`{"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256",
+	"memory": "512",
 		"containerDefinitions": [{"name": "init", "image": "i", "essential": false},
 			{"name": "app", "image": "a", "dependsOn": [{"containerName": "init", "condition": "SUCCESS"}]}]}`)
 	return w

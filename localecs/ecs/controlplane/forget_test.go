@@ -25,7 +25,8 @@ func TestEndedDeploymentsServicesAndTokensAreRemoved(t *testing.T) {
 	s := New(Options{Account: a, Launcher: idle{}})
 	now := time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
 	call := func() shapes.Call { return shapes.Call{Now: now, Principal: "me"} }
-	document := `{"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
+	document := `{"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256",
+	"memory": "512",
 		"containerDefinitions": [{"name": "app", "image": "app:1"}]}`
 	if _, err := s.RegisterTaskDefinition(call(),
 		shapes.RegisterTaskDefinitionInput{Document: []byte(document)}); err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
@@ -185,36 +186,42 @@ func TestWrongTypes(t *testing.T) {
 
 func TestCallersAreVerified(t *testing.T) {
 	t.Parallel()
-	for want, change := range map[string]func(*api){
-		"UnrecognizedClientException The security token included in the request is invalid.": func(a *api) {
+	for _, c := range []struct {
+		want   string
+		change func(*api)
+	}{
+		{"UnrecognizedClientException The security token included in the request is invalid.", func(a *api) {
 			a.key.AccessKeyID = "AKIANOBODY"
-		},
-		"InvalidSignatureException The request signature we calculated does not match the signature you provided. " +
-			"Check your AWS Secret Access Key and signing method. Consult the service documentation for details.": func(a *api) {
-			a.key.Secret = "x"
-		},
-		"InvalidSignatureException Credential should be scoped to a valid region, not 'eu-west-1'. ": func(a *api) {
+		}},
+		{"InvalidSignatureException The request signature we calculated does not match the signature you provided. " +
+			"Check your AWS Secret Access Key and signing method. Consult the service documentation for details.",
+			func(a *api) {
+				a.key.Secret = "x"
+			}},
+		{"InvalidSignatureException Credential should be scoped to a valid region, not 'eu-west-1'. ", func(a *api) {
 			a.region = "eu-west-1"
-		},
-		"AccessDeniedException User: arn:aws:iam::123456789012:user/you is not authorized to perform: ecs:Echo " +
-			"because no identity-based policy allows the ecs:Echo action": func(a *api) {
+		}},
+		{"AccessDeniedException User: arn:aws:iam::123456789012:user/you is not authorized to perform: ecs:Echo " +
+			"because no identity-based policy allows the ecs:Echo action", func(a *api) {
 			a.key = a.store.PutUser(iam.User{Name: "you", Account: apiAccount, Actions: []string{"ecs:List*", "sts:*"}})
-		},
-		"AccessDeniedException User: arn:aws:sts::123456789012:assumed-role/task/t is not authorized to perform: " +
-			"ecs:Echo because no identity-based policy allows the ecs:Echo action": func(a *api) {
+		}},
+		{"AccessDeniedException User: arn:aws:sts::123456789012:assumed-role/task/t is not authorized to perform: " +
+			"ecs:Echo because no identity-based policy allows the ecs:Echo action", func(a *api) {
 			a.session(nil)
-		},
+		}},
 	} {
-		a := newAPI(t, change)
+		a := newAPI(t, c.change)
 		status, _, answer := a.call("Echo", "{}", nil)
 		var got struct {
 			Type    string `json:"__type"`
 			Message string `json:"message"`
 		}
-		if err := json.Unmarshal([]byte(answer), &got); err != nil || status != 400 ||
-			got.Type+" "+got.Message != want {
-			t.Errorf("%d %s %s, want %s", status, got.Type, got.Message, want)
+		err := json.Unmarshal([]byte(answer), &got)
+		if err != nil {
+			t.Fatalf("%d %s %s, want %s", status, got.Type, got.Message, c.want)
 		}
+		testkit.Equal(t, "status", status, 400)
+		testkit.Equal(t, `got.Type+" "+got.Message`, got.Type+" "+got.Message, c.want)
 	}
 	a := newAPI(t, func(a *api) { a.session([]string{"ecs:E?ho"}) })
 	if status, _, answer := a.call("Echo", "{}", nil); status != 200 ||
@@ -226,8 +233,12 @@ func TestCallersAreVerified(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if text, err := io.ReadAll(res.Body); err != nil || res.StatusCode != 400 ||
-		!strings.Contains(string(text), "MissingAuthenticationTokenException") {
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatalf("unsigned: %d %s, %v", res.StatusCode, text, err)
+	}
+	testkit.Equal(t, "unsigned: StatusCode", res.StatusCode, 400)
+	if !strings.Contains(string(text), "MissingAuthenticationTokenException") {
 		t.Errorf("unsigned: %d %s, %v", res.StatusCode, text, err)
 	}
 }

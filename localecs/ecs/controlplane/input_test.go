@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
@@ -36,7 +37,10 @@ func TestPagesTogetherAreTheList(t *testing.T) {
 		var got []string
 		for n := 0; ; n++ {
 			part, next, err := controlplane.Page(items, all, in, "scope", now, d, same)
-			if err != nil || len(part) > size || n > len(items) {
+			if err != nil {
+				t.Fatalf("page %d: %q, %v", n, part, err)
+			}
+			if len(part) > size || n > len(items) {
 				t.Fatalf("page %d: %q, %v", n, part, err)
 			}
 			got = append(got, part...)
@@ -60,7 +64,10 @@ func FuzzPage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, token string, size int) {
 		part, _, err := controlplane.Page([]string{"a", "b", "c"}, all,
 			shapes.PageInput{NextToken: token, MaxResults: &size}, "scope", now, false, same)
-		if err == nil && (len(part) > size || !slices.IsSorted(part)) {
+		if err != nil {
+			return
+		}
+		if len(part) > size || !slices.IsSorted(part) {
 			t.Errorf("%q of %d", part, size)
 		}
 	})
@@ -83,9 +90,10 @@ func TestInputTags(t *testing.T) {
 		{[]shapes.Tag{{Key: "k"}, {Key: "k"}}, "Duplicate tag keys found."},
 	} {
 		err := controlplane.Tags(tt.tags)
-		if tt.want == "" && err != nil ||
-			tt.want != "" && (err == nil || err.Error() != "InvalidParameterException: "+tt.want) {
-			t.Errorf("%v: %v, want %s", tt.tags, err, tt.want)
+		if tt.want != "" {
+			testkit.WantError[*shapes.Error](t, err, "InvalidParameterException: "+tt.want)
+		} else if err != nil {
+			t.Errorf("%v: %v", tt.tags, err)
 		}
 	}
 }

@@ -44,10 +44,14 @@ func TestEssentialExit(t *testing.T) {
 	w.now = w.now.Add(3 * time.Second)
 	w.end(id, 7)
 	task := w.describe(id)
-	if task.LastStatus != shapes.Stopped || task.StopCode != "EssentialContainerExited" ||
-		task.StoppedReason != "Essential container in task exited" ||
-		task.Containers[0].ExitCode == nil || *task.Containers[0].ExitCode != 7 || !task.StoppedAt.Equal(w.now) ||
-		!task.ExecutionStoppedAt.Equal(w.now) {
+	testkit.Equal(t, "LastStatus", task.LastStatus, shapes.Stopped)
+	testkit.Equal(t, "StopCode", task.StopCode, "EssentialContainerExited")
+	testkit.Equal(t, "StoppedReason", task.StoppedReason, "Essential container in task exited")
+	if task.Containers[0].ExitCode == nil {
+		t.Fatalf("%+v", task)
+	}
+	testkit.Equal(t, "Containers[0].ExitCode", *task.Containers[0].ExitCode, 7)
+	if !task.StoppedAt.Equal(w.now) || !task.ExecutionStoppedAt.Equal(w.now) {
 		t.Errorf("%+v", task)
 	}
 }
@@ -61,10 +65,11 @@ func TestSpotInterruption(t *testing.T) {
 	w.start(id)
 	w.happen(id, scheduler.StopRequested{Code: scheduler.StopSpotInterruption, Reason: scheduler.SpotReason})
 	task := w.describe(id)
-	if task.LastStatus != shapes.Running || task.DesiredStatus != shapes.Stopped ||
-		task.StopCode != "SpotInterruption" ||
-		task.StoppedReason != "Your Spot Task was interrupted." || !task.StoppingAt.Equal(w.now) ||
-		!task.StoppedAt.IsZero() {
+	testkit.Equal(t, "LastStatus", task.LastStatus, shapes.Running)
+	testkit.Equal(t, "DesiredStatus", task.DesiredStatus, shapes.Stopped)
+	testkit.Equal(t, "StopCode", task.StopCode, "SpotInterruption")
+	testkit.Equal(t, "StoppedReason", task.StoppedReason, "Your Spot Task was interrupted.")
+	if !task.StoppingAt.Equal(w.now) || !task.StoppedAt.IsZero() {
 		t.Errorf("%+v", task)
 	}
 	w.end(id, 143)
@@ -81,10 +86,11 @@ func TestNetworkInterfaceAppearsWithoutNewVersions(t *testing.T) {
 		t.Helper()
 		task := w.describe(id)
 		a := task.Attachments[0]
-		if a.Type != "ElasticNetworkInterface" || a.Status != want || len(a.Details) != details ||
-			len(task.Containers[0].NetworkInterfaces) != interfaces {
-			t.Errorf("%+v %+v, want %s", a, task.Containers[0].NetworkInterfaces, want)
-		}
+		testkit.Equal(t, "Type", a.Type, "ElasticNetworkInterface")
+		testkit.Equal(t, "Status", a.Status, want)
+		testkit.Equal(t, "len(a.Details)", len(a.Details), details)
+		testkit.Equal(t, "len(task.Containers[0].NetworkInterfaces)", len(task.Containers[0].NetworkInterfaces),
+			interfaces)
 	}
 	look("PRECREATED", 1, 0)
 	w.happen(id, scheduler.Tick{})
@@ -147,9 +153,10 @@ func TestDescribeRunningTask(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if l := w.launches[id]; l.ContainerARNs["app"] != arn || l.Cluster != "default" || l.Service != "" {
-		t.Errorf("the launcher got %+v", l)
-	}
+	l := w.launches[id]
+	testkit.Equal(t, `ContainerARNs["app"]`, l.ContainerARNs["app"], arn)
+	testkit.Equal(t, "Cluster", l.Cluster, "default")
+	testkit.Equal(t, "Service", l.Service, "")
 }
 
 // Tasks have those of every cluster by creation, stopped ones for an hour, as DescribeTasks shows
@@ -204,10 +211,15 @@ func TestStoppedTasksAreSeenForAnHour(t *testing.T) {
 	w.now = w.now.Add(time.Second)
 	out, err := w.DescribeTasks(w.call(), shapes.DescribeTasksInput{Tasks: []string{id}})
 	want := []shapes.Failure{{ARN: planeAccount + "task/default/" + id, Reason: "MISSING"}}
-	if d := cmp.Diff(want, out.Failures); err != nil || d != "" ||
-		len(w.list(shapes.ListTasksInput{DesiredStatus: "STOPPED"})) != 0 {
+	d := cmp.Diff(want, out.Failures)
+	if err != nil {
+		t.Fatalf("after an hour: %v (-want +got):\n%s", err, d)
+	}
+	if d != "" {
 		t.Errorf("after an hour: %v (-want +got):\n%s", err, d)
 	}
+	testkit.Equal(t, "after an hour: len(w.list(shapes.ListTasksInput{DesiredStatus: \"STOPPED\"}))",
+		len(w.list(shapes.ListTasksInput{DesiredStatus: "STOPPED"})), 0)
 }
 
 func TestStopTask(t *testing.T) {
@@ -219,19 +231,27 @@ func TestStopTask(t *testing.T) {
 		t.Errorf("tags %v", tags)
 	}
 	first, err := w.StopTask(w.call(), shapes.StopTaskInput{Task: planeAccount + "task/default/" + id})
-	if err != nil || first.Task.DesiredStatus != shapes.Stopped || first.Task.LastStatus != shapes.Running ||
-		first.Task.StoppedReason != "Task stopped by user" ||
-		first.Task.StopCode != "UserInitiated" || first.Task.StoppingAt.IsZero() || len(first.Task.Tags) != 0 {
+	if err != nil {
+		t.Fatalf("%+v, %v", first.Task, err)
+	}
+	testkit.Equal(t, "Task.DesiredStatus", first.Task.DesiredStatus, shapes.Stopped)
+	testkit.Equal(t, "Task.LastStatus", first.Task.LastStatus, shapes.Running)
+	testkit.Equal(t, "Task.StoppedReason", first.Task.StoppedReason, "Task stopped by user")
+	testkit.Equal(t, "Task.StopCode", first.Task.StopCode, "UserInitiated")
+	if first.Task.StoppingAt.IsZero() {
 		t.Errorf("%+v, %v", first.Task, err)
 	}
+	testkit.Equal(t, "len(first.Task.Tags)", len(first.Task.Tags), 0)
 	// It leaves the default list while it drains.
 	if got := w.list(shapes.ListTasksInput{}); len(got) != 0 {
 		t.Errorf("listed as RUNNING: %q", got)
 	}
 	again, err := w.StopTask(w.call(), shapes.StopTaskInput{Task: id, Reason: "other"})
-	if err != nil || again.Task.StoppedReason != "Task stopped by user" || len(w.stops) != 1 {
-		t.Errorf("second stop: %+v, %v, %q", again.Task, err, w.stops)
+	if err != nil {
+		t.Fatalf("second stop: %+v, %v, %q", again.Task, err, w.stops)
 	}
+	testkit.Equal(t, "second stop: Task.StoppedReason", again.Task.StoppedReason, "Task stopped by user")
+	testkit.Equal(t, "second stop: len(w.stops)", len(w.stops), 1)
 	_, err = w.StopTask(w.call(), shapes.StopTaskInput{Task: "0123456789abcdef0123456789abcdef"})
 	testkit.WantError[*shapes.Error](t, err, "InvalidParameterException: The referenced task was not found.")
 }

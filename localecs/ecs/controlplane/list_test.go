@@ -58,12 +58,16 @@ func TestListTasksFilters(t *testing.T) {
 	for want, in := range map[string]shapes.ListTasksInput{
 		"InvalidParameterException: startedBy must be the only filter.": {StartedBy: "me",
 			Family: "web"},
-		"InvalidParameterException: The referenced container instance was not found.":       {ContainerInstance: "x"},
-		"InvalidParameterException: maxResults must be between 1 and 100.":                  {PageInput: shapes.PageInput{MaxResults: new(101)}},
-		"InvalidParameterException: Invalid token":                                          {PageInput: shapes.PageInput{NextToken: "x"}},
-		"ClusterNotFoundException: Cluster not found.":                                      {Cluster: "nowhere"},
-		"ServiceNotFoundException: Service not found.":                                      {ServiceName: "back"},
-		"InvalidParameterException: Invalid identifier: Expected a service, got a cluster.": {ServiceName: planeAccount + "cluster/default"},
+		"InvalidParameterException: The referenced container instance was not found.": {ContainerInstance: "x"},
+		"InvalidParameterException: maxResults must be between 1 and 100.": {
+			PageInput: shapes.PageInput{MaxResults: new(101)},
+		},
+		"InvalidParameterException: Invalid token":     {PageInput: shapes.PageInput{NextToken: "x"}},
+		"ClusterNotFoundException: Cluster not found.": {Cluster: "nowhere"},
+		"ServiceNotFoundException: Service not found.": {ServiceName: "back"},
+		"InvalidParameterException: Invalid identifier: Expected a service, got a cluster.": {
+			ServiceName: planeAccount + "cluster/default",
+		},
 	} {
 		_, err := w.ListTasks(w.call(), in)
 		testkit.WantError[*shapes.Error](t, err, want)
@@ -119,7 +123,10 @@ func TestTokensAreForTheirListAndADay(t *testing.T) {
 	w.run(func(in *shapes.RunTaskInput) { in.Count = new(3) })
 	one := shapes.ListTasksInput{PageInput: shapes.PageInput{MaxResults: new(1)}}
 	out, err := w.ListTasks(w.call(), one)
-	if err != nil || len(out.TaskARNs) != 1 || out.NextToken == "" {
+	if err != nil {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	if len(out.TaskARNs) != 1 || out.NextToken == "" {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	one.NextToken = out.NextToken
@@ -146,16 +153,23 @@ func TestDescribeTasks(t *testing.T) {
 	for _, ref := range []string{id, planeAccount + "task/default/" + id, planeAccount + "task/" + id} {
 		out, err := w.DescribeTasks(w.call(),
 			shapes.DescribeTasksInput{Cluster: planeAccount + "cluster/default", Tasks: []string{ref}})
-		if err != nil || len(out.Tasks) != 1 || len(out.Failures) != 0 {
-			t.Errorf("%s: %+v, %v", ref, out, err)
+		if err != nil {
+			t.Fatalf("%s: %+v, %v", ref, out, err)
 		}
+		testkit.Equal(t, ref+": len(out.Tasks)", len(out.Tasks), 1)
+		testkit.Equal(t, ref+": len(out.Failures)", len(out.Failures), 0)
 	}
 	const unknown = "0123456789abcdef0123456789abcdef"
 	out, err := w.DescribeTasks(w.call(), shapes.DescribeTasksInput{Tasks: []string{unknown, id}})
-	if d := cmp.Diff([]shapes.Failure{{ARN: planeAccount + "task/default/" + unknown, Reason: "MISSING"}},
-		out.Failures); err != nil || d != "" || len(out.Tasks) != 1 {
+	d := cmp.Diff([]shapes.Failure{{ARN: planeAccount + "task/default/" + unknown, Reason: "MISSING"}},
+		out.Failures)
+	if err != nil {
+		t.Fatalf("%v (-want +got):\n%s", err, d)
+	}
+	if d != "" {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
+	testkit.Equal(t, "len(out.Tasks)", len(out.Tasks), 1)
 	if out, err := w.DescribeTasks(w.call(),
 		shapes.DescribeTasksInput{Cluster: "other", Tasks: []string{id}}); err != nil || len(out.Failures) != 1 {
 		t.Errorf("in another cluster: %+v, %v", out, err)
@@ -226,18 +240,27 @@ func TestThereAreNoContainerInstances(t *testing.T) {
 	missing := []shapes.Failure{{ARN: planeAccount + "container-instance/default/x", Reason: "MISSING"}}
 	started, err := w.StartTask(w.call(),
 		shapes.ContainerInstancesInput{TaskDefinition: "web", ContainerInstances: []string{"x"}})
-	if d := cmp.Diff(missing, started.Failures); err != nil || d != "" || len(started.Tasks) != 0 {
+	d := cmp.Diff(missing, started.Failures)
+	if err != nil {
+		t.Fatalf("%v (-want +got):\n%s", err, d)
+	}
+	if d != "" {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
+	testkit.Equal(t, "len(started.Tasks)", len(started.Tasks), 0)
 	described, err := w.DescribeContainerInstances(w.call(),
 		shapes.ContainerInstancesInput{ContainerInstances: []string{planeAccount + "container-instance/default/x"}})
 	if d := cmp.Diff(missing, described.Failures); err != nil || d != "" {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
-	if listed, err := w.ListContainerInstances(w.call(), shapes.ContainerInstancesInput{}); err != nil ||
-		listed.ARNs == nil || len(listed.ARNs) != 0 {
+	listed, err := w.ListContainerInstances(w.call(), shapes.ContainerInstancesInput{})
+	if err != nil {
+		t.Fatalf("%+v, %v", listed, err)
+	}
+	if listed.ARNs == nil {
 		t.Errorf("%+v, %v", listed, err)
 	}
+	testkit.Equal(t, "len(listed.ARNs)", len(listed.ARNs), 0)
 	_, err1 := w.StartTask(w.call(), shapes.ContainerInstancesInput{TaskDefinition: "web"})
 	_, err2 := w.StartTask(w.call(),
 		shapes.ContainerInstancesInput{TaskDefinition: "nope", ContainerInstances: []string{"x"}})
@@ -263,18 +286,20 @@ func TestServiceTasks(t *testing.T) {
 	w.run(nil)
 	w.start(id)
 	tasks := w.ServiceTasks(w.call(), "default", "front")
-	if len(tasks) != 1 || tasks[0].Group != "service:front" || tasks[0].StartedBy != "ecs-svc/1" ||
-		len(tasks[0].Tags) != 1 || tasks[0].LastStatus != shapes.Running {
-		t.Errorf("%+v", tasks)
+	if len(tasks) != 1 {
+		t.Fatalf("%+v", tasks)
 	}
+	testkit.Equal(t, "tasks[0].Group", tasks[0].Group, "service:front")
+	testkit.Equal(t, "tasks[0].StartedBy", tasks[0].StartedBy, "ecs-svc/1")
+	testkit.Equal(t, "len(tasks[0].Tags)", len(tasks[0].Tags), 1)
+	testkit.Equal(t, "tasks[0].LastStatus", tasks[0].LastStatus, shapes.Running)
 	w.StopForService(w.call(), id, "Scaling activity initiated by (deployment ecs-svc/1)")
 	w.StopForService(w.call(), id, "again")
 	w.StopForService(w.call(), strings.Repeat("0", 32), "no such task")
 	task := w.describe(id)
-	if task.StopCode != "ServiceSchedulerInitiated" ||
-		task.StoppedReason != "Scaling activity initiated by (deployment ecs-svc/1)" || len(task.Tags) != 1 {
-		t.Errorf("%+v", task)
-	}
+	testkit.Equal(t, "StopCode", task.StopCode, "ServiceSchedulerInitiated")
+	testkit.Equal(t, "StoppedReason", task.StoppedReason, "Scaling activity initiated by (deployment ecs-svc/1)")
+	testkit.Equal(t, "len(task.Tags)", len(task.Tags), 1)
 	if d := cmp.Diff([]string{"ServiceSchedulerInitiated Scaling activity initiated by (deployment ecs-svc/1)"},
 		w.stops); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

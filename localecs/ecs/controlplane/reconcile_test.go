@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
@@ -316,9 +317,9 @@ func TestTasksThatFailToStartAreStartedLaterAndLater(t *testing.T) {
 		}
 		pauses = append(pauses, w.now.Sub(failed))
 	}
-	if pauses[0] != time.Second || pauses[3] != 8*time.Second || pauses[13] != 27*time.Minute {
-		t.Errorf("got %v", pauses)
-	}
+	testkit.Equal(t, "pauses[0]", pauses[0], time.Second)
+	testkit.Equal(t, "pauses[3]", pauses[3], 8*time.Second)
+	testkit.Equal(t, "pauses[13]", pauses[13], 27*time.Minute)
 	w.run()
 	w.look()
 	w.end("t15")

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
 
 	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
@@ -97,10 +98,10 @@ func TestVersionsAndStatuses(t *testing.T) {
 			t.Errorf("step %d: got %s, want %s", i, got, step.want)
 		}
 	}
-	if got := r.Shape(at(9), controlplane.Lag{}, false); got.StoppedAt != shapes.At(at(6)) ||
-		got.StoppingAt != shapes.At(at(4)) || got.ConnectivityAt != shapes.At(at(1)) {
-		t.Errorf("stopped %v, stopping %v, connected %v", got.StoppedAt, got.StoppingAt, got.ConnectivityAt)
-	}
+	got := r.Shape(at(9), controlplane.Lag{}, false)
+	testkit.Equal(t, "StoppedAt", got.StoppedAt, shapes.At(at(6)))
+	testkit.Equal(t, "StoppingAt", got.StoppingAt, shapes.At(at(4)))
+	testkit.Equal(t, "ConnectivityAt", got.ConnectivityAt, shapes.At(at(1)))
 }
 
 func TestOnlyTheFirstStopCounts(t *testing.T) {
@@ -111,10 +112,10 @@ func TestOnlyTheFirstStopCounts(t *testing.T) {
 	r.Apply(report("RUNNING", "STOPPED", func(r *controlplane.Report) {
 		r.View.StopCode, r.View.StoppedReason, r.View.StoppingAt = "Third", "third", at(3)
 	}), at(3))
-	if s := r.Shape(at(3), controlplane.Lag{}, false); s.StopCode != "UserInitiated" || s.StoppedReason != "first" ||
-		s.StoppingAt != shapes.At(at(1)) {
-		t.Errorf("%s %s %v", s.StopCode, s.StoppedReason, s.StoppingAt)
-	}
+	s := r.Shape(at(3), controlplane.Lag{}, false)
+	testkit.Equal(t, "StopCode", s.StopCode, "UserInitiated")
+	testkit.Equal(t, "StoppedReason", s.StoppedReason, "first")
+	testkit.Equal(t, "StoppingAt", s.StoppingAt, shapes.At(at(1)))
 }
 
 func TestAnswersAreDelayedByLag(t *testing.T) {
@@ -128,10 +129,10 @@ func TestAnswersAreDelayedByLag(t *testing.T) {
 	}{{10, 0, 1, 0, "ATTACHING"}, {12, 1, 1, 0, "ATTACHING"}, {15, 1, 5, 1, "ATTACHED"}} {
 		s := r.Shape(at(c.at), lag, true)
 		a := s.Attachments[0]
-		if len(s.Tags) != c.tags || len(a.Details) != c.details ||
-			len(s.Containers[0].NetworkInterfaces) != c.interfaces || a.Status != c.status {
-			t.Errorf("at %d: tags %v, %s %v, %v", c.at, s.Tags, a.Status, a.Details, s.Containers[0].NetworkInterfaces)
-		}
+		testkit.Equal(t, "len(s.Tags)", len(s.Tags), c.tags)
+		testkit.Equal(t, "len(a.Details)", len(a.Details), c.details)
+		testkit.Equal(t, "len(s.Containers[0].NetworkInterfaces)", len(s.Containers[0].NetworkInterfaces), c.interfaces)
+		testkit.Equal(t, "Status", a.Status, c.status)
 	}
 	if s := r.Shape(at(99), lag, false); len(s.Tags) != 0 {
 		t.Errorf("tags without a request: %v", s.Tags)
@@ -141,20 +142,23 @@ func TestAnswersAreDelayedByLag(t *testing.T) {
 func TestContainers(t *testing.T) {
 	t.Parallel()
 	r := fresh()
-	if c := r.Shape(recordStart, controlplane.Lag{}, false).Containers[0]; c.LastStatus != shapes.Pending ||
-		c.CPU != "64" || c.Memory != "" || c.ContainerARN != "arn-of-app" || c.RuntimeID != "" {
-		t.Errorf("before any report: %+v", c)
-	}
+	c := r.Shape(recordStart, controlplane.Lag{}, false).Containers[0]
+	testkit.Equal(t, "before any report: LastStatus", c.LastStatus, shapes.Pending)
+	testkit.Equal(t, "before any report: CPU", c.CPU, "64")
+	testkit.Equal(t, "before any report: Memory", c.Memory, "")
+	testkit.Equal(t, "before any report: ContainerARN", c.ContainerARN, "arn-of-app")
+	testkit.Equal(t, "before any report: RuntimeID", c.RuntimeID, "")
 	code := 3
 	r.Apply(report("STOPPED", "STOPPED", func(r *controlplane.Report) {
 		r.View.Containers[0].ExitCode, r.View.Containers[0].Reason = &code, "why"
 		r.View.Containers[0].Health = &scheduler.HealthView{Status: "UNHEALTHY"}
 	}), at(1))
-	c := r.Shape(at(1), controlplane.Lag{}, false).Containers[0]
-	if *c.ExitCode != 3 || c.Reason != "why" || c.HealthStatus != "UNHEALTHY" || c.RuntimeID != "runtime" ||
-		c.ImageDigest != "" {
-		t.Errorf("not pulled: %+v", c)
-	}
+	c = r.Shape(at(1), controlplane.Lag{}, false).Containers[0]
+	testkit.Equal(t, "not pulled: ExitCode", *c.ExitCode, 3)
+	testkit.Equal(t, "not pulled: Reason", c.Reason, "why")
+	testkit.Equal(t, "not pulled: HealthStatus", c.HealthStatus, "UNHEALTHY")
+	testkit.Equal(t, "not pulled: RuntimeID", c.RuntimeID, "runtime")
+	testkit.Equal(t, "not pulled: ImageDigest", c.ImageDigest, "")
 	r.Apply(report("STOPPED", "STOPPED", func(r *controlplane.Report) { r.View.PullStoppedAt = at(1) }), at(2))
 	if c := r.Shape(at(2), controlplane.Lag{}, false).Containers[0]; c.ImageDigest != "sha256:1" {
 		t.Errorf("pulled: %+v", c)
@@ -186,8 +190,13 @@ func TestListsAndVisibility(t *testing.T) {
 		}
 	}
 	var none *controlplane.Record
-	if !r.Is("", at(30)) || !r.Is("default", at(30)) || r.Is("other", at(30)) || r.Is("default", at(3620)) ||
-		none.Is("", recordStart) {
+	if !r.Is("", at(30)) || !r.Is("default", at(30)) {
+		t.Error("visibility")
+	}
+	if r.Is("other", at(30)) || r.Is("default", at(3620)) {
+		t.Error("visibility")
+	}
+	if none.Is("", recordStart) {
 		t.Error("visibility")
 	}
 }

@@ -46,7 +46,8 @@ func simpleDefinition(family string) string {
 func TestRegistrationAnswersAsAWS(t *testing.T) {
 	t.Parallel()
 	out := register(t, newRegistry(), `{
-		"family": "mesh", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "1 vCPU", "memory": "2GB",
+		"family": "mesh", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "1 vCPU",
+		"memory": "2GB",
 		"taskRoleArn": "arn:aws:iam::123456789012:role/t", "executionRoleArn": "arn:aws:iam::123456789012:role/e",
 		"pidMode": "task", "ephemeralStorage": {"sizeInGiB": 30}, "volumes": [{"name": "v"}],
 		"revision": 7, "status": "INACTIVE", "unknown": 1,
@@ -54,11 +55,14 @@ func TestRegistrationAnswersAsAWS(t *testing.T) {
 		"containerDefinitions": [
 			{"name": "init", "image": "111122223333.dkr.ecr.us-east-1.amazonaws.com/init:1", "essential": false,
 			 "linuxParameters": {"initProcessEnabled": true, "capabilities": {"drop": ["ALL"]}}, "secrets": [
-				{"name": "S", "valueFrom": "arn:aws:secretsmanager:us-east-1:123456789012:secret:s-AbCdEf"}, {"name": "P", "valueFrom": "/p"}]},
+				{"name": "S", "valueFrom": "arn:aws:secretsmanager:us-east-1:123456789012:secret:s-AbCdEf"},
+				{"name": "P", "valueFrom": "/p"}]},
 			{"name": "app", "image": "app:1", "memoryReservation": 64, "portMappings": [{"containerPort": 80}],
 			 "restartPolicy": {"enabled": true}, "healthCheck": {"command": ["CMD", "x"]},
-			 "logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-region": "us-east-1", "awslogs-group": "g", "awslogs-stream-prefix": "p"}},
-			 "dependsOn": [{"containerName": "init", "condition": "SUCCESS"}], "mountPoints": [{"sourceVolume": "v", "containerPath": "/v"}]}
+			 "logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-region": "us-east-1",
+			"awslogs-group": "g", "awslogs-stream-prefix": "p"}},
+			 "dependsOn": [{"containerName": "init", "condition": "SUCCESS"}], "mountPoints": [{"sourceVolume": "v",
+			"containerPath": "/v"}]}
 		]}`)
 	text, err := json.MarshalIndent(out, "", "  ")
 	if err != nil {
@@ -83,27 +87,29 @@ func TestCompatibilities(t *testing.T) {
 
 func TestRegistrationRefuses(t *testing.T) {
 	t.Parallel()
-	for document, want := range map[string]string{
-		`{"family": "a", "containerDefinitions": []}`: "ClientException: Container list " +
-			"cannot be empty.",
-		`{"family": "a", "containerDefinitions": [{"name": "b", "memory": 8}]}`: "ClientException: Container.image " +
-			"should not be null or empty.",
-		`{"family": "a", "containerDefinitions": [{"image": "b", "memory": 8}, {"memory": 8, "name": "c", "image": ` +
-			`"d", "ulimits": [{"name": "nofile", "softLimit": 2, "hardLimit": 1}]}]}`: "ClientException: Container.name should not be null or empty.; Soft limit exceeds hard limit for ulimit nofile",
-		`{"family": "a", "taskRoleArn": "", "containerDefinitions": [{"name": "b", "image": "b", "memory": 8, ` +
-			`"volumesFrom": [{"sourceContainer": "c"}]}]}`: "ClientException: Role is not valid; Invalid " +
-			"'volumesFrom' setting. Unknown container: 'c'.",
-		`{"family": 1}`: "SerializationException: $.family: must be a string, but is the number 1",
-		`[]`: "SerializationException: $: must be an object, but is a list; a list of containers goes " +
-			"into {\"family\": ..., \"containerDefinitions\": [...]}",
-		`{`: "SerializationException: line 1, column 2: unexpected end of JSON input: something is cut off, or a " +
-			"bracket is not closed",
-		`{"family": "a", "containerDefinitions": [{"name": "b", "image": "b", "memory": 8}], "tags": [{"key": ` +
-			`"aws:a"}]}`: "ClientException: Tag keys can't start with 'aws:'.",
+	for _, c := range []struct{ document, want string }{
+		{`{"family": "a", "containerDefinitions": []}`, "ClientException: Container list " +
+			"cannot be empty."},
+		{`{"family": "a", "containerDefinitions": [{"name": "b", "memory": 8}]}`, "ClientException: Container.image " +
+			"should not be null or empty."},
+		{`{"family": "a", "containerDefinitions": [{"image": "b", "memory": 8}, {"memory": 8, "name": "c", "image": ` +
+			`"d", "ulimits": [{"name": "nofile", "softLimit": 2, "hardLimit": 1}]}]}`,
+			"ClientException: Container.name should not be null or empty.; Soft limit exceeds hard limit for ulimit " +
+				"nofile"},
+		{`{"family": "a", "taskRoleArn": "", "containerDefinitions": [{"name": "b", "image": "b", "memory": 8, ` +
+			`"volumesFrom": [{"sourceContainer": "c"}]}]}`, "ClientException: Role is not valid; Invalid " +
+			"'volumesFrom' setting. Unknown container: 'c'."},
+		{`{"family": 1}`, "SerializationException: $.family: must be a string, but is the number 1"},
+		{`[]`, "SerializationException: $: must be an object, but is a list; a list of containers goes " +
+			"into {\"family\": ..., \"containerDefinitions\": [...]}"},
+		{`{`, "SerializationException: line 1, column 2: unexpected end of JSON input: something is cut off, or a " +
+			"bracket is not closed"},
+		{`{"family": "a", "containerDefinitions": [{"name": "b", "image": "b", "memory": 8}], "tags": [{"key": ` +
+			`"aws:a"}]}`, "ClientException: Tag keys can't start with 'aws:'."},
 	} {
 		g := newRegistry()
-		_, err := g.RegisterTaskDefinition(call, shapes.RegisterTaskDefinitionInput{Document: []byte(document)})
-		testkit.WantError[*shapes.Error](t, err, want)
+		_, err := g.RegisterTaskDefinition(call, shapes.RegisterTaskDefinitionInput{Document: []byte(c.document)})
+		testkit.WantError[*shapes.Error](t, err, c.want)
 		if list, err := g.ListTaskDefinitionFamilies(call, shapes.ListTaskDefinitionsInput{}); err != nil ||
 			len(list.Families) != 0 {
 			t.Errorf("a refused definition has made %q, %v", list.Families, err)
@@ -115,10 +121,10 @@ func TestRevisionIsRegisteredDescribedAndDeregistered(t *testing.T) {
 	t.Parallel()
 	g := newRegistry()
 	for n := 1; n <= 3; n++ {
-		if got := register(t, g, simpleDefinition("web")).TaskDefinition; got.Revision != n ||
-			got.TaskDefinitionARN != fmt.Sprint(prefix, "web:", n) || got.Status != "ACTIVE" {
-			t.Errorf("%+v", got)
-		}
+		got := register(t, g, simpleDefinition("web")).TaskDefinition
+		testkit.Equal(t, "Revision", got.Revision, n)
+		testkit.Equal(t, "TaskDefinitionARN", got.TaskDefinitionARN, fmt.Sprint(prefix, "web:", n))
+		testkit.Equal(t, "Status", got.Status, "ACTIVE")
 	}
 	describe := func(ref string) shapes.TaskDefinition {
 		t.Helper()
@@ -128,11 +134,13 @@ func TestRevisionIsRegisteredDescribedAndDeregistered(t *testing.T) {
 		}
 		return out.TaskDefinition
 	}
-	if out, err := g.DeregisterTaskDefinition(call,
-		shapes.TaskDefinitionInput{TaskDefinition: prefix + "web:3"}); err != nil ||
-		out.TaskDefinition.Status != "INACTIVE" || out.TaskDefinition.DeregisteredAt != 1772470800.25 {
-		t.Errorf("%+v, %v", out, err)
+	out, err := g.DeregisterTaskDefinition(call,
+		shapes.TaskDefinitionInput{TaskDefinition: prefix + "web:3"})
+	if err != nil {
+		t.Fatalf("%+v, %v", out, err)
 	}
+	testkit.Equal(t, "TaskDefinition.Status", out.TaskDefinition.Status, "INACTIVE")
+	testkit.Equal(t, "TaskDefinition.DeregisteredAt", out.TaskDefinition.DeregisteredAt, 1772470800.25)
 	if d := describe("web"); d.Revision != 2 {
 		t.Errorf("the latest is %d", d.Revision)
 	}
@@ -141,9 +149,10 @@ func TestRevisionIsRegisteredDescribedAndDeregistered(t *testing.T) {
 	}
 	deleted, err := g.DeleteTaskDefinitions(call,
 		shapes.DeleteTaskDefinitionsInput{TaskDefinitions: []string{"web:3", "web:1", "web:9", "web"}})
-	if err != nil || len(deleted.TaskDefinitions) != 1 || deleted.TaskDefinitions[0].Status != "DELETE_IN_PROGRESS" {
-		t.Errorf("%+v, %v", deleted, err)
+	if err != nil || len(deleted.TaskDefinitions) != 1 {
+		t.Fatalf("%+v, %v", deleted, err)
 	}
+	testkit.Equal(t, "TaskDefinitions[0].Status", deleted.TaskDefinitions[0].Status, "DELETE_IN_PROGRESS")
 	const unknown = "The specified task definition does not exist. Specify a valid account, family, revision and try " +
 		"again."
 	wantFailures := []shapes.Failure{
@@ -209,7 +218,9 @@ func TestLists(t *testing.T) {
 	}
 	five := 5
 	for want, in := range map[string]shapes.ListTaskDefinitionsInput{
-		"web:1 web:2 web:3 web:4 web:6 | web:7 web:8 web:9 web:10 web:11 | web:12 web-2:1": {PageInput: shapes.PageInput{MaxResults: &five}},
+		"web:1 web:2 web:3 web:4 web:6 | web:7 web:8 web:9 web:10 web:11 | web:12 web-2:1": {
+			PageInput: shapes.PageInput{MaxResults: &five},
+		},
 		"web:12 web:11 web:10 web:9 web:8 | web:7 web:6 web:4 web:3 web:2 | web:1": {FamilyPrefix: "web",
 			Sort: "DESC", PageInput: shapes.PageInput{MaxResults: &five}},
 		"api:1 web:5": {Status: "INACTIVE"},
@@ -243,9 +254,13 @@ func TestDefinitionTags(t *testing.T) {
 	_, err := g.UntagResource(call, shapes.ResourceInput{ResourceARN: prefix + "web:1", TagKeys: []string{"team"}})
 	out, describeErr := g.DescribeTaskDefinition(call,
 		shapes.TaskDefinitionInput{TaskDefinition: "web", Include: []string{"TAGS"}})
-	if err != nil || describeErr != nil || out.Tags == nil || len(out.Tags) != 0 {
+	if err != nil {
+		t.Fatalf("%v, %v, %+v", err, describeErr, out.Tags)
+	}
+	if describeErr != nil || out.Tags == nil {
 		t.Errorf("%v, %v, %+v", err, describeErr, out.Tags)
 	}
+	testkit.Equal(t, "len(out.Tags)", len(out.Tags), 0)
 	_, err = g.UntagResource(call, shapes.ResourceInput{ResourceARN: prefix + "web:2"})
 	testkit.WantError[*shapes.Error](t, err,
 		"InvalidParameterException: The specified task-definition is not found. Specify a valid task-definition and "+

@@ -128,16 +128,18 @@ func TestTagsOfResources(t *testing.T) {
 	}
 	w.start(id)
 	w.end(id, 0)
-	for want, arn := range map[string]string{
-		"InvalidParameterException: The specified task is stopped. Specify a running task and try again.": planeAccount + "task/default/" + id,
-		"InvalidParameterException: The specified task-definition is not found. Specify a valid task-definition and " +
-			"try again.": planeAccount + "task-definition/web:9",
-		"InvalidParameterException: The specified task is not found. Specify a valid task and try again.": planeAccount + "task/other/" + id,
-		"ClusterNotFoundException: Cluster not found.":                                                    planeAccount + "cluster/nowhere",
-		"InvalidParameterException: Invalid identifier: Identifier is not an ARN.":                        "web",
+	for _, c := range []struct{ want, arn string }{
+		{"InvalidParameterException: The specified task is stopped. Specify a running task and try again.",
+			planeAccount + "task/default/" + id},
+		{"InvalidParameterException: The specified task-definition is not found. Specify a valid task-definition and " +
+			"try again.", planeAccount + "task-definition/web:9"},
+		{"InvalidParameterException: The specified task is not found. Specify a valid task and try again.",
+			planeAccount + "task/other/" + id},
+		{"ClusterNotFoundException: Cluster not found.", planeAccount + "cluster/nowhere"},
+		{"InvalidParameterException: Invalid identifier: Identifier is not an ARN.", "web"},
 	} {
-		_, err := w.TagResource(w.call(), shapes.ResourceInput{ResourceARN: arn})
-		testkit.WantError[*shapes.Error](t, err, want)
+		_, err := w.TagResource(w.call(), shapes.ResourceInput{ResourceARN: c.arn})
+		testkit.WantError[*shapes.Error](t, err, c.want)
 	}
 }
 

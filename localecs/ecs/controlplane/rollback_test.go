@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
@@ -38,7 +39,10 @@ func TestRollbackBeginsWithoutFailures(t *testing.T) {
 	w.want("the third", w.look(), "+1")
 	w.fail()
 	w.look()
-	if w.Deployments[0] != first || first.Rollout != controlplane.InProgress || first.FailedTasks != 0 {
+	if w.Deployments[0] != first || first.Rollout != controlplane.InProgress {
+		t.Fatalf("rolled back to %+v", w.Deployments[0])
+	}
+	if first.FailedTasks != 0 {
 		t.Fatalf("rolled back to %+v", w.Deployments[0])
 	}
 	w.now = w.now.Add(time.Hour)
@@ -68,7 +72,8 @@ func TestCircuitBreakerIsForDeploymentsOfWhichNoTaskRuns(t *testing.T) {
 		w.now = w.now.Add(time.Hour) // beyond any back-off
 		w.look()
 	}
-	if d := w.Deployments[0]; d.ID != "ecs-svc/2" || d.Rollout != controlplane.InProgress || d.FailedTasks != 0 {
-		t.Errorf("got %+v", d)
-	}
+	d := w.Deployments[0]
+	testkit.Equal(t, "ID", d.ID, "ecs-svc/2")
+	testkit.Equal(t, "Rollout", d.Rollout, controlplane.InProgress)
+	testkit.Equal(t, "FailedTasks", d.FailedTasks, 0)
 }

@@ -26,60 +26,89 @@ func TestRunTaskRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for want, change := range map[string]func(*shapes.RunTaskInput){
-		"ClientException: TaskDefinition can not be blank.":                               func(in *shapes.RunTaskInput) { in.TaskDefinition = "" },
-		"ClientException: TaskDefinition not found.":                                      func(in *shapes.RunTaskInput) { in.TaskDefinition = "web:2" },
-		"ClientException: TaskDefinition is inactive":                                     func(in *shapes.RunTaskInput) { in.TaskDefinition = "gone:1" },
-		"InvalidParameterException: Invalid revision number. Number: x":                   func(in *shapes.RunTaskInput) { in.TaskDefinition = "web:x" },
-		"ClusterNotFoundException: Cluster not found.":                                    func(in *shapes.RunTaskInput) { in.Cluster = "nowhere" },
-		"ClusterNotFoundException: The referenced cluster was inactive.":                  func(in *shapes.RunTaskInput) { in.Cluster = planeAccount + "cluster/old" },
-		"InvalidParameterException: Invalid identifier: Unexpected number of separators":  func(in *shapes.RunTaskInput) { in.Cluster = "a/b" },
-		"InvalidParameterException: count must be between 1 and 10.":                      func(in *shapes.RunTaskInput) { in.Count = new(11) },
-		"InvalidParameterException: startedBy can have at most 128 characters.":           func(in *shapes.RunTaskInput) { in.StartedBy = strings.Repeat("x", 129) },
-		"InvalidParameterException: clientToken can have at most 64 characters.":          func(in *shapes.RunTaskInput) { in.ClientToken = strings.Repeat("x", 65) },
-		"InvalidParameterException: Invalid namespace for group.":                         func(in *shapes.RunTaskInput) { in.Group = "service:web" },
-		"InvalidParameterException: propagateTags cannot be SERVICE when running a task.": func(in *shapes.RunTaskInput) { in.PropagateTags = "SERVICE" },
-		"InvalidParameterException: 1 validation error detected: Value 'MOON' at 'launchType' failed to satisfy " +
-			"constraint: Member must satisfy enum value set: [EC2, FARGATE, EXTERNAL, MANAGED_INSTANCES]": func(in *shapes.RunTaskInput) {
-			in.LaunchType = "MOON"
-		},
-		"InvalidParameterException: No Container Instances were found in your cluster.": func(in *shapes.RunTaskInput) {
-			in.LaunchType = "EC2"
-		},
-		"InvalidParameterException: Tag keys can't start with 'aws:'.": func(in *shapes.RunTaskInput) {
+	for _, c := range []struct {
+		want   string
+		change func(*shapes.RunTaskInput)
+	}{
+		{"ClientException: TaskDefinition can not be blank.", func(in *shapes.RunTaskInput) { in.TaskDefinition = "" }},
+		{"ClientException: TaskDefinition not found.", func(in *shapes.RunTaskInput) { in.TaskDefinition = "web:2" }},
+		{"ClientException: TaskDefinition is inactive", func(in *shapes.RunTaskInput) { in.TaskDefinition = "gone:1" }},
+		{"InvalidParameterException: Invalid revision number. Number: x", func(in *shapes.RunTaskInput) {
+			in.TaskDefinition = "web:x"
+		}},
+		{"ClusterNotFoundException: Cluster not found.", func(in *shapes.RunTaskInput) { in.Cluster = "nowhere" }},
+		{"ClusterNotFoundException: The referenced cluster was inactive.", func(in *shapes.RunTaskInput) {
+			in.Cluster = planeAccount + "cluster/old"
+		}},
+		{"InvalidParameterException: Invalid identifier: Unexpected number of separators",
+			func(in *shapes.RunTaskInput) { in.Cluster = "a/b" }},
+		{"InvalidParameterException: count must be between 1 and 10.", func(in *shapes.RunTaskInput) {
+			in.Count = new(11)
+		}},
+		{"InvalidParameterException: startedBy can have at most 128 characters.", func(in *shapes.RunTaskInput) {
+			in.StartedBy = strings.Repeat("x", 129)
+		}},
+		{"InvalidParameterException: clientToken can have at most 64 characters.", func(in *shapes.RunTaskInput) {
+			in.ClientToken = strings.Repeat("x", 65)
+		}},
+		{"InvalidParameterException: Invalid namespace for group.", func(in *shapes.RunTaskInput) {
+			in.Group = "service:web"
+		}},
+		{"InvalidParameterException: propagateTags cannot be SERVICE when running a task.",
+			func(in *shapes.RunTaskInput) { in.PropagateTags = "SERVICE" }},
+		{"InvalidParameterException: 1 validation error detected: Value 'MOON' at 'launchType' failed to satisfy " +
+			"constraint: Member must satisfy enum value set: [EC2, FARGATE, EXTERNAL, MANAGED_INSTANCES]",
+			func(in *shapes.RunTaskInput) {
+				in.LaunchType = "MOON"
+			}},
+		{"InvalidParameterException: No Container Instances were found in your cluster.",
+			func(in *shapes.RunTaskInput) {
+				in.LaunchType = "EC2"
+			}},
+		{"InvalidParameterException: Tag keys can't start with 'aws:'.", func(in *shapes.RunTaskInput) {
 			in.Tags = []shapes.Tag{{Key: "AWS:x"}}
-		},
-		"InvalidParameterException: Specifying both a launch type and capacity provider strategy is not supported. " +
-			"Remove one and try again.": func(in *shapes.RunTaskInput) {
+		}},
+		{"InvalidParameterException: Specifying both a launch type and capacity provider strategy is not supported. " +
+			"Remove one and try again.", func(in *shapes.RunTaskInput) {
 			in.LaunchType, in.CapacityProviderStrategy = "FARGATE", []shapes.StrategyItem{{CapacityProvider: "FARGATE"}}
-		},
-		"InvalidParameterException: Placement constraints are not supported with FARGATE launch type.":              func(in *shapes.RunTaskInput) { in.PlacementConstraints = []map[string]any{{}} },
-		"InvalidParameterException: Placement strategies are not supported with FARGATE launch type.":               func(in *shapes.RunTaskInput) { in.PlacementStrategy = []map[string]any{{}} },
-		"PlatformUnknownException: The specified platform does not exist.":                                          func(in *shapes.RunTaskInput) { in.PlatformVersion = "9.9" },
-		"InvalidParameterException: Task definition does not support launch_type FARGATE.":                          func(in *shapes.RunTaskInput) { in.TaskDefinition = "bridge" },
-		"InvalidParameterException: Network Configuration must be provided when networkMode 'awsvpc' is specified.": func(in *shapes.RunTaskInput) { in.NetworkConfiguration = nil },
-		"InvalidParameterException: subnets can not be empty.":                                                      func(in *shapes.RunTaskInput) { in.NetworkConfiguration.AWSVPC.Subnets = nil },
-		"InvalidParameterException: subnets can have at most 16 items.": func(in *shapes.RunTaskInput) {
+		}},
+		{"InvalidParameterException: Placement constraints are not supported with FARGATE launch type.",
+			func(in *shapes.RunTaskInput) { in.PlacementConstraints = []map[string]any{{}} }},
+		{"InvalidParameterException: Placement strategies are not supported with FARGATE launch type.",
+			func(in *shapes.RunTaskInput) { in.PlacementStrategy = []map[string]any{{}} }},
+		{"PlatformUnknownException: The specified platform does not exist.", func(in *shapes.RunTaskInput) {
+			in.PlatformVersion = "9.9"
+		}},
+		{"InvalidParameterException: Task definition does not support launch_type FARGATE.",
+			func(in *shapes.RunTaskInput) { in.TaskDefinition = "bridge" }},
+		{"InvalidParameterException: Network Configuration must be provided when networkMode 'awsvpc' is specified.",
+			func(in *shapes.RunTaskInput) { in.NetworkConfiguration = nil }},
+		{"InvalidParameterException: subnets can not be empty.", func(in *shapes.RunTaskInput) {
+			in.NetworkConfiguration.AWSVPC.Subnets = nil
+		}},
+		{"InvalidParameterException: subnets can have at most 16 items.", func(in *shapes.RunTaskInput) {
 			in.NetworkConfiguration.AWSVPC.Subnets = strings.Fields(strings.Repeat("subnet-1 ", 17))
-		},
-		"InvalidParameterException: securityGroups can have at most 5 items.": func(in *shapes.RunTaskInput) {
+		}},
+		{"InvalidParameterException: securityGroups can have at most 5 items.", func(in *shapes.RunTaskInput) {
 			in.NetworkConfiguration.AWSVPC.SecurityGroups = make([]string, 6)
-		},
-		"InvalidParameterException: Error retrieving subnet information for [x]: The subnet ID 'x' does not exist " +
-			"(ErrorCode: InvalidSubnetID.NotFound)": func(in *shapes.RunTaskInput) {
+		}},
+		{"InvalidParameterException: Error retrieving subnet information for [x]: The subnet ID 'x' does not exist " +
+			"(ErrorCode: InvalidSubnetID.NotFound)", func(in *shapes.RunTaskInput) {
 			in.NetworkConfiguration.AWSVPC.Subnets = []string{"x"}
-		},
-		"InvalidParameterException: Override for container named x is not a container in the TaskDefinition.": func(in *shapes.RunTaskInput) { in.Overrides.Containers = []shapes.ContainerOverride{{Name: "x"}} },
-		"InvalidParameterException: Container Overrides length must be at most 8192": func(in *shapes.RunTaskInput) {
+		}},
+		{"InvalidParameterException: Override for container named x is not a container in the TaskDefinition.",
+			func(in *shapes.RunTaskInput) { in.Overrides.Containers = []shapes.ContainerOverride{{Name: "x"}} }},
+		{"InvalidParameterException: Container Overrides length must be at most 8192", func(in *shapes.RunTaskInput) {
 			in.Overrides.Containers = []shapes.ContainerOverride{
 				{Name: "app", Command: []string{strings.Repeat("x", 8192)}},
 			}
-		},
-		"ClientException: No Fargate configuration exists for given values: 256 CPU, 4096 memory. See the Amazon ECS " +
-			"documentation for the valid values.": func(in *shapes.RunTaskInput) { in.Overrides.Memory = "4096" },
+		}},
+		{"ClientException: No Fargate configuration exists for given values: 256 CPU, 4096 memory. See the Amazon " +
+			"ECS " +
+			"documentation for the valid values.", func(in *shapes.RunTaskInput) { in.Overrides.Memory = "4096" }},
 	} {
-		_, err := w.RunTask(w.call(), planeInput(change))
-		testkit.WantError[*shapes.Error](t, err, want)
+		_, err := w.RunTask(w.call(), planeInput(c.change))
+		testkit.WantError[*shapes.Error](t, err, c.want)
 	}
 	// A cluster without a strategy means EC2, unless the call names one.
 	_, err := w.RunTask(w.call(), planeInput(func(in *shapes.RunTaskInput) { in.Cluster = "bare" }))
@@ -106,25 +135,31 @@ func TestOverridesAreApplied(t *testing.T) {
 	})[0]
 	got := w.launches[id].Definition
 	c := got.ContainerDefinitions[0]
-	if got.CPU != "512" || got.Memory != "1024" || got.TaskRoleARN != "arn:aws:iam::123456789012:role/r" ||
-		got.ExecutionRoleARN != "arn:aws:iam::123456789012:role/e" ||
-		*c.CPU != 128 || *c.Memory != 256 || *c.MemoryReservation != 64 || got.EphemeralStorage.SizeInGiB != 30 {
-		t.Errorf("%+v", got)
-	}
+	testkit.Equal(t, "CPU", got.CPU, "512")
+	testkit.Equal(t, "Memory", got.Memory, "1024")
+	testkit.Equal(t, "TaskRoleARN", got.TaskRoleARN, "arn:aws:iam::123456789012:role/r")
+	testkit.Equal(t, "ExecutionRoleARN", got.ExecutionRoleARN, "arn:aws:iam::123456789012:role/e")
+	testkit.Equal(t, "CPU", *c.CPU, 128)
+	testkit.Equal(t, "Memory", *c.Memory, 256)
+	testkit.Equal(t, "MemoryReservation", *c.MemoryReservation, 64)
+	testkit.Equal(t, "EphemeralStorage.SizeInGiB", got.EphemeralStorage.SizeInGiB, 30)
 	wantEnv := []taskdef.KeyValue{{Name: "A", Value: "1"}, {Name: "B", Value: "new"}, {Name: "C", Value: "3"}}
 	if d := cmp.Diff(wantEnv, c.Environment); d != "" || c.Command[0] != "other" {
 		t.Errorf("%q (-want +got):\n%s", c.Command, d)
 	}
 	task := w.describe(id)
-	if task.CPU != "512" || task.Containers[0].CPU != "128" || task.Containers[0].Memory != "256" ||
-		task.Overrides.Containers[0].Command[0] != "other" {
-		t.Errorf("%+v", task)
-	}
+	testkit.Equal(t, "CPU", task.CPU, "512")
+	testkit.Equal(t, "Containers[0].CPU", task.Containers[0].CPU, "128")
+	testkit.Equal(t, "Containers[0].Memory", task.Containers[0].Memory, "256")
+	testkit.Equal(t, "Overrides.Containers[0].Command[0]", task.Overrides.Containers[0].Command[0], "other")
 	// The revision is as it was.
 	other := w.launches[w.run(nil)[0]].Definition
-	if e := other.ContainerDefinitions[0].Environment; len(e) != 2 || e[1].Value != "2" || other.CPU != "256" {
-		t.Errorf("%+v", other)
+	e := other.ContainerDefinitions[0].Environment
+	if len(e) != 2 {
+		t.Fatalf("%+v", other)
 	}
+	testkit.Equal(t, "e[1].Value", e[1].Value, "2")
+	testkit.Equal(t, "CPU", other.CPU, "256")
 }
 
 func TestCapacityProviders(t *testing.T) {

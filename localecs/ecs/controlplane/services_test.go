@@ -22,18 +22,24 @@ func TestServiceIsCreatedAndBecomesSteady(t *testing.T) {
 		in.PropagateTags, in.Tags, in.EnableECSManagedTags = "SERVICE", []shapes.Tag{{Key: "of", Value: "service"}},
 			new(true)
 	})
-	if d := created.Deployments; len(d) != 1 || d[0].Status != "PRIMARY" || d[0].RolloutState != "IN_PROGRESS" ||
-		created.RunningCount != 0 ||
-		!regexp.MustCompile(`^ecs-svc/\d{19}$`).MatchString(d[0].ID) {
+	d := created.Deployments
+	if len(d) != 1 {
+		t.Fatalf("created: %+v", created)
+	}
+	testkit.Equal(t, "created: d[0].Status", d[0].Status, "PRIMARY")
+	testkit.Equal(t, "created: d[0].RolloutState", d[0].RolloutState, "IN_PROGRESS")
+	testkit.Equal(t, "created: RunningCount", created.RunningCount, 0)
+	if !regexp.MustCompile(`^ecs-svc/\d{19}$`).MatchString(d[0].ID) {
 		t.Errorf("created: %+v", created)
 	}
 	s := w.describe(account + "service/default/web")
-	if s.ServiceARN != account+"service/default/web" || s.Status != "ACTIVE" || s.RunningCount != 2 ||
-		s.PendingCount != 0 ||
-		s.TaskDefinition != account+"task-definition/web:1" || s.Deployments[0].RolloutState != "COMPLETED" ||
-		s.CreatedBy != caller {
-		t.Errorf("steady: %+v", s)
-	}
+	testkit.Equal(t, "steady: ServiceARN", s.ServiceARN, account+"service/default/web")
+	testkit.Equal(t, "steady: Status", s.Status, "ACTIVE")
+	testkit.Equal(t, "steady: RunningCount", s.RunningCount, 2)
+	testkit.Equal(t, "steady: PendingCount", s.PendingCount, 0)
+	testkit.Equal(t, "steady: TaskDefinition", s.TaskDefinition, account+"task-definition/web:1")
+	testkit.Equal(t, "steady: Deployments[0].RolloutState", s.Deployments[0].RolloutState, "COMPLETED")
+	testkit.Equal(t, "steady: CreatedBy", s.CreatedBy, caller)
 	want := []string{
 		"(service web) has started 2 tasks",
 		"(service web) (deployment " + s.Deployments[0].ID + ") deployment completed.",
@@ -47,7 +53,9 @@ func TestServiceIsCreatedAndBecomesSteady(t *testing.T) {
 		{Key: "aws:ecs:serviceName", Value: "web"},
 	}
 	for _, task := range w.running() {
-		if task.Group != "service:web" || task.StartedBy != s.Deployments[0].ID || !reflect.DeepEqual(task.Tags, tags) {
+		testkit.Equal(t, "task: Group", task.Group, "service:web")
+		testkit.Equal(t, "task: StartedBy", task.StartedBy, s.Deployments[0].ID)
+		if !reflect.DeepEqual(task.Tags, tags) {
 			t.Errorf("task: %s %s %v", task.Group, task.StartedBy, task.Tags)
 		}
 	}
@@ -108,10 +116,11 @@ func TestServiceReplacesTasksAndScales(t *testing.T) {
 	}
 	stopped, err := w.DescribeTasks(w.call(), shapes.DescribeTasksInput{Tasks: []string{w.order[2]}})
 	want := "Scaling activity initiated by (deployment " + s.Deployments[0].ID + ")"
-	if err != nil || stopped.Tasks[0].StopCode != "ServiceSchedulerInitiated" ||
-		stopped.Tasks[0].StoppedReason != want {
-		t.Errorf("stopped: %+v, %v", stopped.Tasks, err)
+	if err != nil {
+		t.Fatalf("stopped: %+v, %v", stopped.Tasks, err)
 	}
+	testkit.Equal(t, "stopped: Tasks[0].StopCode", stopped.Tasks[0].StopCode, "ServiceSchedulerInitiated")
+	testkit.Equal(t, "stopped: Tasks[0].StoppedReason", stopped.Tasks[0].StoppedReason, want)
 }
 
 func TestUpdateBeginsADeploymentOnlyWhenTasksChange(t *testing.T) {
@@ -125,7 +134,9 @@ func TestUpdateBeginsADeploymentOnlyWhenTasksChange(t *testing.T) {
 		new  bool
 	}{
 		{"count", shapes.ServiceInput{DesiredCount: new(3)}, false},
-		{"percentages", shapes.ServiceInput{DeploymentConfiguration: &shapes.DeploymentConfiguration{MinimumHealthyPercent: new(50)}}, false},
+		{"percentages", shapes.ServiceInput{
+			DeploymentConfiguration: &shapes.DeploymentConfiguration{MinimumHealthyPercent: new(50)},
+		}, false},
 		{"same definition", shapes.ServiceInput{TaskDefinition: "web:1"}, false},
 		{"execute command", shapes.ServiceInput{EnableExecuteCommand: new(true)}, false},
 		{"ECS's tags", shapes.ServiceInput{EnableECSManagedTags: new(true)}, false},
@@ -144,20 +155,26 @@ func TestUpdateBeginsADeploymentOnlyWhenTasksChange(t *testing.T) {
 		if (s.Deployments[0].ID != before) != c.new {
 			t.Errorf("%s: deployments %+v", c.name, s.Deployments)
 		}
-		if c.new && (len(s.Deployments) != 2 || s.Deployments[1].Status != "ACTIVE" ||
-			s.Deployments[1].RunningCount != 3) {
-			t.Errorf("%s: deployments %+v", c.name, s.Deployments)
+		if c.new {
+			testkit.Equal(t, c.name+": deployments", len(s.Deployments), 2)
+			testkit.Equal(t, c.name+": status of the old one", s.Deployments[1].Status, "ACTIVE")
+			testkit.Equal(t, c.name+": tasks of the old one", s.Deployments[1].RunningCount, 3)
 		}
 		w.settle()
 		if s := w.describe("web"); len(s.Deployments) != 1 || s.RunningCount != s.DesiredCount {
 			t.Errorf("%s: not steady: %+v", c.name, s)
 		}
 	}
-	if s := w.describe("web"); s.ZoneRebalancing != "DISABLED" || !s.EnableExecuteCommand || !s.EnableECSManagedTags ||
-		s.PlatformVersion != "1.4.0" || s.TaskDefinition != account+"task-definition/web:2" ||
-		*s.DeploymentConfiguration.MinimumHealthyPercent != 50 || *s.DeploymentConfiguration.MaximumPercent != 200 {
+	s := w.describe("web")
+	testkit.Equal(t, "at last: ZoneRebalancing", s.ZoneRebalancing, "DISABLED")
+	if !s.EnableExecuteCommand || !s.EnableECSManagedTags {
 		t.Errorf("at last: %+v", s)
 	}
+	testkit.Equal(t, "at last: PlatformVersion", s.PlatformVersion, "1.4.0")
+	testkit.Equal(t, "at last: TaskDefinition", s.TaskDefinition, account+"task-definition/web:2")
+	testkit.Equal(t, "at last: DeploymentConfiguration.MinimumHealthyPercent",
+		*s.DeploymentConfiguration.MinimumHealthyPercent, 50)
+	testkit.Equal(t, "at last: DeploymentConfiguration.MaximumPercent", *s.DeploymentConfiguration.MaximumPercent, 200)
 }
 
 func network(subnet, publicIP string) *shapes.NetworkConfiguration {
@@ -173,13 +190,18 @@ func TestServiceShowsWhatItGotByDefault(t *testing.T) {
 	w := newWorld(t, begin)
 	w.create(func(in *shapes.ServiceInput) { in.LaunchType = "" })
 	s := w.describe("web")
-	if s.ZoneRebalancing != "ENABLED" || s.PlatformVersion != "LATEST" || s.Deployments[0].PlatformVersion != "1.4.0" ||
-		!reflect.DeepEqual(s.NetworkConfiguration, network("subnet-1", "DISABLED")) ||
-		s.LaunchType != "" || !reflect.DeepEqual(s.CapacityProviderStrategy,
-		[]shapes.StrategyItem{{CapacityProvider: "FARGATE", Weight: 1}}) {
+	testkit.Equal(t, "ZoneRebalancing", s.ZoneRebalancing, "ENABLED")
+	testkit.Equal(t, "PlatformVersion", s.PlatformVersion, "LATEST")
+	testkit.Equal(t, "Deployments[0].PlatformVersion", s.Deployments[0].PlatformVersion, "1.4.0")
+	if !reflect.DeepEqual(s.NetworkConfiguration, network("subnet-1", "DISABLED")) {
 		t.Errorf("got %+v", s)
 	}
-	if s := w.update(shapes.ServiceInput{CapacityProviderStrategy: []shapes.StrategyItem{}}); s.LaunchType != "FARGATE" || s.CapacityProviderStrategy != nil {
+	testkit.Equal(t, "LaunchType", s.LaunchType, "")
+	if !reflect.DeepEqual(s.CapacityProviderStrategy, []shapes.StrategyItem{{CapacityProvider: "FARGATE", Weight: 1}}) {
+		t.Errorf("got %+v", s)
+	}
+	s = w.update(shapes.ServiceInput{CapacityProviderStrategy: []shapes.StrategyItem{}})
+	if s.LaunchType != "FARGATE" || s.CapacityProviderStrategy != nil {
 		t.Errorf("without a strategy: got %+v", s)
 	}
 }
@@ -304,14 +326,19 @@ func TestServicesAreListedInPages(t *testing.T) {
 		w.create(func(in *shapes.ServiceInput) { in.ServiceName, in.DesiredCount = fmt.Sprintf("s%02d", i), new(0) })
 	}
 	first, err := w.ListServices(w.call(), shapes.ListServicesInput{LaunchType: "FARGATE"})
-	if err != nil || len(first.ServiceARNs) != 10 || !strings.HasSuffix(first.ServiceARNs[9], "/s09") {
+	if err != nil || len(first.ServiceARNs) != 10 {
+		t.Fatalf("got %+v, %v", first, err)
+	}
+	if !strings.HasSuffix(first.ServiceARNs[9], "/s09") {
 		t.Fatalf("got %+v, %v", first, err)
 	}
 	rest, err := w.ListServices(w.call(),
 		shapes.ListServicesInput{LaunchType: "FARGATE", PageInput: shapes.PageInput{NextToken: first.NextToken}})
-	if err != nil || len(rest.ServiceARNs) != 2 || rest.NextToken != "" {
-		t.Errorf("got %+v, %v", rest, err)
+	if err != nil {
+		t.Fatalf("got %+v, %v", rest, err)
 	}
+	testkit.Equal(t, "len(rest.ServiceARNs)", len(rest.ServiceARNs), 2)
+	testkit.Equal(t, "NextToken", rest.NextToken, "")
 }
 
 func TestTagsOfServices(t *testing.T) {
@@ -328,8 +355,11 @@ func TestTagsOfServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := w.ListTagsForResource(w.call(), shapes.ResourceInput{ResourceARN: resource})
-	if want := []shapes.Tag{{Key: "b", Value: "2"}}; err != nil || !reflect.DeepEqual(out.Tags, want) ||
-		!reflect.DeepEqual(w.describe("web").Tags, want) {
+	want := []shapes.Tag{{Key: "b", Value: "2"}}
+	if err != nil {
+		t.Fatalf("got %+v, %v", out, err)
+	}
+	if !reflect.DeepEqual(out.Tags, want) || !reflect.DeepEqual(w.describe("web").Tags, want) {
 		t.Errorf("got %+v, %v", out, err)
 	}
 }
@@ -343,10 +373,12 @@ func TestServicesAreReconciledWhenATaskEndsUntilClose(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if s := w.describe("web"); s.RunningCount != 2 || len(s.Deployments) != 1 ||
-			s.Deployments[0].RolloutState != "COMPLETED" {
-			t.Errorf("not steady at once: %+v", s)
+		s := w.describe("web")
+		testkit.Equal(t, "not steady at once: RunningCount", s.RunningCount, 2)
+		if len(s.Deployments) != 1 {
+			t.Fatalf("not steady at once: %+v", s)
 		}
+		testkit.Equal(t, "not steady at once: Deployments[0].RolloutState", s.Deployments[0].RolloutState, "COMPLETED")
 		w.end(w.order[0])
 		synctest.Wait()
 		if got := len(w.running()); got != 2 || len(w.order) != 3 {

@@ -1,10 +1,9 @@
 package controlplane_test
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
@@ -79,10 +78,7 @@ func TestCheck(t *testing.T) {
 		"must have a weight greater than zero":       {both, []shapes.StrategyItem{item("F", 1, 0), item("S", 0, 0)}},
 		"can have at most 20 capacity providers":     {both, make21()},
 	} {
-		err := controlplane.Check(c.providers, c.items)
-		if (err == nil) != (want == "") || !strings.Contains(fmt.Sprint(err), want) && err != nil {
-			t.Errorf("got %v, want %s", err, want)
-		}
+		testkit.ErrorContains(t, controlplane.Check(c.providers, c.items), want)
 	}
 }
 

@@ -29,10 +29,11 @@ func TestLocalRunAcceptsSettingsThatFargateRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := idOf(out.Tasks[0].TaskARN)
-	if l := w.launches[id]; l.Reference != "bridge-1" || l.Service != "shop" ||
-		l.Definition.ContainerDefinitions[0].Command[0] != "y" {
-		t.Errorf("launched %+v", l)
-	}
+	l := w.launches[id]
+	testkit.Equal(t, "Reference", l.Reference, "bridge-1")
+	testkit.Equal(t, "Service", l.Service, "shop")
+	testkit.Equal(t, "Definition.ContainerDefinitions[0].Command[0]", l.Definition.ContainerDefinitions[0].Command[0],
+		"y")
 	if task := w.describe(id); len(task.Tags) != 1 || task.Tags[0] != in.Tags[0] {
 		t.Errorf("described %+v", task)
 	}

@@ -108,7 +108,8 @@ func (w *planeWorld) end(id string, code int) {
 func planeTask(family string) string {
 	return `{"family": "` + family +
 		`", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
-		"containerDefinitions": [{"name": "app", "image": "app:1", "command": ["serve"], "environment": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]}],
+		"containerDefinitions": [{"name": "app", "image": "app:1", "command": ["serve"], "environment": [{"name": "A",
+		"value": "1"}, {"name": "B", "value": "2"}]}],
 		"tags": [{"key": "team", "value": "shop"}]}`
 }
 

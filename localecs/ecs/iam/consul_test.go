@@ -10,6 +10,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
 )
 
@@ -109,9 +110,11 @@ func TestTaskLogsInWithItsOwnCredentials(t *testing.T) { // not parallel: sets t
 			t.Fatalf("%s: %v", moment, err)
 		}
 		self, _, err := consul.ACL().TokenReadSelf(&api.QueryOptions{Token: token.Secret})
-		if err != nil || len(self.ServiceIdentities) != 1 || self.ServiceIdentities[0].ServiceName != "product-api" {
-			t.Errorf("%s: token %+v, %v", moment, self, err)
+		if err != nil || len(self.ServiceIdentities) != 1 {
+			t.Fatalf("%s: token %+v, %v", moment, self, err)
 		}
+		testkit.Equal(t, moment+": ServiceIdentities[0].ServiceName", self.ServiceIdentities[0].ServiceName,
+			"product-api")
 		if err := store.Rotate(id, time.Now()); err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package iam
 
 import (
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"net/http/httptest"
 	"testing"
 )
@@ -19,9 +20,8 @@ func TestJSON(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		JSON(w, c.status, c.v)
-		if w.Code != c.code || w.Body.String() != c.body || w.Header().Get("Content-Type") != c.header {
-			t.Errorf("%s: %d %q, %q; want %d %q, %q", name, w.Code, w.Body, w.Header().Get("Content-Type"), c.code,
-				c.body, c.header)
-		}
+		testkit.Equal(t, name+": Code", w.Code, c.code)
+		testkit.Equal(t, name+": Body.String()", w.Body.String(), c.body)
+		testkit.Equal(t, name+": Header().Get(\"Content-Type\")", w.Header().Get("Content-Type"), c.header)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials/endpointcreds"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
@@ -103,22 +104,28 @@ func TestCredentialsRotateInPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := iam.RelativeURI(id)
-	if !regexp.MustCompile(`^/v2/credentials/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`).MatchString(path) {
+	if !regexp.MustCompile(`^/v2/credentials/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`).MatchString(path) {
 		t.Errorf("path %s", path)
 	}
 	status, first := get(t, s, path)
-	if status != http.StatusOK || len(first) != 5 ||
-		first["RoleArn"] != "arn:aws:iam::111122223333:role/consul-ecs/task" ||
-		first["Expiration"] != "2026-03-02T23:08:41Z" {
-		t.Errorf("%d %v", status, first)
+	testkit.Equal(t, "status", status, http.StatusOK)
+	if len(first) != 5 {
+		t.Fatalf("%d %v", status, first)
 	}
+	testkit.Equal(t, `first["RoleArn"]`, first["RoleArn"], "arn:aws:iam::111122223333:role/consul-ecs/task")
+	testkit.Equal(t, `first["Expiration"]`, first["Expiration"], "2026-03-02T23:08:41Z")
 	key, err := s.Current(id)
-	if err != nil || first["AccessKeyId"] != key.AccessKeyID || first["SecretAccessKey"] != key.Secret ||
-		first["Token"] != key.Token {
-		t.Errorf("served %v, stored %+v, %v", first, key, err)
+	if err != nil {
+		t.Fatalf("served %v, stored %+v, %v", first, key, err)
 	}
-	if !regexp.MustCompile(`^ASIA[A-Z2-7]{16}$`).MatchString(key.AccessKeyID) || len(key.Secret) != 40 ||
-		len(key.Token) < 300 {
+	testkit.Equal[any](t, `first["AccessKeyId"]`, first["AccessKeyId"], key.AccessKeyID)
+	testkit.Equal[any](t, `first["SecretAccessKey"]`, first["SecretAccessKey"], key.Secret)
+	testkit.Equal[any](t, `first["Token"]`, first["Token"], key.Token)
+	if !regexp.MustCompile(`^ASIA[A-Z2-7]{16}$`).MatchString(key.AccessKeyID) {
+		t.Errorf("key %+v", key)
+	}
+	testkit.Equal(t, "len(key.Secret)", len(key.Secret), 40)
+	if len(key.Token) < 300 {
 		t.Errorf("key %+v", key)
 	}
 
@@ -127,12 +134,15 @@ func TestCredentialsRotateInPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, second := get(t, s, path)
-	if second["AccessKeyId"] == first["AccessKeyId"] || second["SecretAccessKey"] == first["SecretAccessKey"] ||
-		second["Expiration"] != "2026-03-03T04:08:41Z" {
+	if second["AccessKeyId"] == first["AccessKeyId"] || second["SecretAccessKey"] == first["SecretAccessKey"] {
 		t.Errorf("after rotation %v, before %v", second, first)
 	}
+	testkit.Equal(t, `second["Expiration"]`, second["Expiration"], "2026-03-03T04:08:41Z")
 	old, ok := s.Key(key.AccessKeyID)
-	if !ok || old.Expired(start.Add(6*time.Hour-2*time.Second)) || !old.Expired(start.Add(6*time.Hour)) {
+	if !ok || old.Expired(start.Add(6*time.Hour-2*time.Second)) {
+		t.Errorf("the old key lives until its own end: %v %+v", ok, old)
+	}
+	if !old.Expired(start.Add(6 * time.Hour)) {
 		t.Errorf("the old key lives until its own end: %v %+v", ok, old)
 	}
 	// A day after its end it is not known.
@@ -193,8 +203,10 @@ func TestSDKReadsCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	want, _ := s.Current(id)
-	if got.AccessKeyID != want.AccessKeyID || got.SecretAccessKey != want.Secret || got.SessionToken != want.Token ||
-		!got.CanExpire || !got.Expires.Equal(want.Expires) {
+	testkit.Equal(t, "AccessKeyID", got.AccessKeyID, want.AccessKeyID)
+	testkit.Equal(t, "SecretAccessKey", got.SecretAccessKey, want.Secret)
+	testkit.Equal(t, "SessionToken", got.SessionToken, want.Token)
+	if !got.CanExpire || !got.Expires.Equal(want.Expires) {
 		t.Errorf("SDK read %+v, want %+v", got, want)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
 )
 
@@ -330,11 +331,13 @@ func TestSignatureRefused(t *testing.T) {
 			if err := xml.Unmarshal([]byte(text), &got); err != nil {
 				t.Fatalf("%v in %s", err, text)
 			}
-			if status != c.status || got.Code != c.code || got.Type != "Sender" ||
-				!strings.Contains(got.Message, c.message) ||
-				got.XMLName.Local != "ErrorResponse" {
+			testkit.Equal(t, "status", status, c.status)
+			testkit.Equal(t, "Code", got.Code, c.code)
+			testkit.Equal(t, "Type", got.Type, "Sender")
+			if !strings.Contains(got.Message, c.message) {
 				t.Errorf("%d %+v, want %d %s %q", status, got, c.status, c.code, c.message)
 			}
+			testkit.Equal(t, "XMLName.Local", got.XMLName.Local, "ErrorResponse")
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -97,11 +98,12 @@ func TestConsulECSReadsTheAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	app := task.Containers[3]
-	if task.TaskARN != taskARN || app.Name != "product-api" || app.Health.Status != "UNHEALTHY" ||
-		app.KnownStatus != "STOPPED" || app.DesiredStatus != "STOPPED" ||
-		app.Networks[0].IPv4Addresses[0] != "10.0.1.23" {
-		t.Errorf("got %+v", task)
-	}
+	testkit.Equal(t, "TaskARN", task.TaskARN, taskARN)
+	testkit.Equal(t, "Name", app.Name, "product-api")
+	testkit.Equal(t, "Health.Status", app.Health.Status, "UNHEALTHY")
+	testkit.Equal(t, "KnownStatus", app.KnownStatus, "STOPPED")
+	testkit.Equal(t, "DesiredStatus", app.DesiredStatus, "STOPPED")
+	testkit.Equal(t, "Networks[0].IPv4Addresses[0]", app.Networks[0].IPv4Addresses[0], "10.0.1.23")
 }
 
 func TestErrors(t *testing.T) {
@@ -213,10 +215,12 @@ func TestStats(t *testing.T) {
 		}
 	}})
 	own := getJSON(t, h, "/v4/"+appID+"/stats")
-	if own["id"] != appID || own["name"] != "product-api" || own["memory_stats"].(map[string]any)["usage"] != 4096.0 ||
-		own["network_rate_stats"].(map[string]any)["rx_bytes_per_sec"] != 1.5 {
-		t.Errorf("own stats %v", own)
-	}
+	testkit.Equal(t, `own["id"]`, own["id"], appID)
+	testkit.Equal(t, `own["name"]`, own["name"], "product-api")
+	testkit.Equal(t, `own["memory_stats"].(map[string]any)["usage"]`, own["memory_stats"].(map[string]any)["usage"],
+		4096.0)
+	testkit.Equal(t, `own["network_rate_stats"].(map[string]any)["rx_bytes_per_sec"]`,
+		own["network_rate_stats"].(map[string]any)["rx_bytes_per_sec"], 1.5)
 	all := getJSON(t, h, "/v4/"+appID+"/task/stats")
 	// mesh-init and health-sync have ended, the dataplane has no figures yet.
 	if diff := cmp.Diff(map[string]any{initID: nil, dataplaneID: nil, syncID: nil, appID: own}, all); diff != "" {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
 )
 
@@ -42,8 +43,11 @@ func TestProtectionEchoes(t *testing.T) {
 		t.Fatalf("put: %d %s", status, put)
 	}
 	in := answer.Protection.ExpirationDate.Sub(before)
-	if !answer.Protection.ProtectionEnabled || answer.Protection.TaskArn != taskARN || in < 59*time.Minute ||
-		in > 61*time.Minute {
+	if !answer.Protection.ProtectionEnabled {
+		t.Errorf("put: %s", put)
+	}
+	testkit.Equal(t, "put: Protection.TaskArn", answer.Protection.TaskArn, taskARN)
+	if in < 59*time.Minute || in > 61*time.Minute {
 		t.Errorf("put: %s", put)
 	}
 	if status, body := ask(h, "GET", protectionPath, ""); status != 200 || body != put {
@@ -79,9 +83,11 @@ func TestProtectionErrors(t *testing.T) {
 		want               string
 	}{
 		"unknown field": {full, "PUT", protectionPath, `{"ProtectionEnabled":true,"Extra":1}`, 400,
-			`{"error":{"Code":"InvalidParameterException","Message":"UpdateTaskProtection: failed to decode request"}}`},
+			`{"error":{"Code":"InvalidParameterException",` +
+				`"Message":"UpdateTaskProtection: failed to decode request"}}`},
 		"no JSON": {full, "PUT", protectionPath, `yes`, 400,
-			`{"error":{"Code":"InvalidParameterException","Message":"UpdateTaskProtection: failed to decode request"}}`},
+			`{"error":{"Code":"InvalidParameterException",` +
+				`"Message":"UpdateTaskProtection: failed to decode request"}}`},
 		"first field missing": {full, "PUT", protectionPath, `{"ExpiresInMinutes":5}`, 400,
 			`{"error":{"Arn":"` + taskARN +
 				`","Code":"InvalidParameterException","Message":"Invalid request: does not contain ` +

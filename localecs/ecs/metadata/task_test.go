@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
 )
 
@@ -37,10 +38,9 @@ func TestRoutes(t *testing.T) {
 		rec := httptest.NewRecorder()
 		req := httptest.NewRequest(http.MethodGet, "http://169.254.170.2"+c.path, nil)
 		h.ServeHTTP(rec, req)
-		if rec.Code != c.status || rec.Header().Get("Location") != c.location || rec.Body.String() != c.answer {
-			t.Errorf("%s: %d %q %q, want %d %q %q", c.path, rec.Code, rec.Header().Get("Location"), rec.Body, c.status,
-				c.location, c.answer)
-		}
+		testkit.Equal(t, c.path+": Code", rec.Code, c.status)
+		testkit.Equal(t, c.path+": Header().Get(\"Location\")", rec.Header().Get("Location"), c.location)
+		testkit.Equal(t, c.path+": Body.String()", rec.Body.String(), c.answer)
 	}
 }
 
@@ -86,10 +86,10 @@ func TestRateLimit200SimultaneousGETs(t *testing.T) {
 
 func checkRefusal(t *testing.T, h http.Header, body string) {
 	t.Helper()
-	if body != "You have reached maximum request limit." || h.Get("Content-Type") != "text/plain" ||
-		h.Get("X-Rate-Limit-Limit") != "40.00" || h.Get("X-Rate-Limit-Duration") != "1" {
-		t.Errorf("429 is %q %v", body, h)
-	}
+	testkit.Equal(t, "body", body, "You have reached maximum request limit.")
+	testkit.Equal(t, `Get("Content-Type")`, h.Get("Content-Type"), "text/plain")
+	testkit.Equal(t, `Get("X-Rate-Limit-Limit")`, h.Get("X-Rate-Limit-Limit"), "40.00")
+	testkit.Equal(t, `Get("X-Rate-Limit-Duration")`, h.Get("X-Rate-Limit-Duration"), "1")
 }
 
 func TestRefusal(t *testing.T) {

@@ -62,7 +62,7 @@ func randomScript(r *rand.Rand) string {
 		essential[i] = essential[i] || r.IntN(3) == 0
 		behaviour := []string{"run(0,0)", "run(1,0)", "run(7,3)", "deaf(0,0)", "exit(0,1)", "exit(0,9)", "exit(2,3)",
 			"exit(1,70)", "missing(0,0)", "noimage(0,0)"}[min(r.IntN(12)%11, 9)]
-		if (behaviour == "missing(0,0)" || behaviour == "noimage(0,0)") && r.IntN(3) > 0 {
+		if rare := behaviour == "missing(0,0)" || behaviour == "noimage(0,0)"; rare && r.IntN(3) > 0 {
 			behaviour = "run(0,0)"
 		}
 		line := fmt.Sprintf("c%d{%s stop=%d boot=%d", i, behaviour, 2+r.IntN(8), r.IntN(5))
@@ -186,7 +186,8 @@ func (inv *invariants) checkTask(now View, actions []Action) {
 		inv.fail("task went from %s/%s to %s/%s", was.KnownStatus, was.DesiredStatus, now.KnownStatus,
 			now.DesiredStatus)
 	}
-	if was.StopCode != "" && (was.StopCode != now.StopCode || was.StoppedReason != now.StoppedReason) {
+	stopped := [...]string{was.StopCode, was.StoppedReason}
+	if was.StopCode != "" && stopped != [...]string{now.StopCode, now.StoppedReason} {
 		inv.fail("stop code changed to %s", now.StopCode)
 	}
 	if !was.ExecutionStoppedAt.IsZero() && !was.ExecutionStoppedAt.Equal(now.ExecutionStoppedAt) {
@@ -208,7 +209,7 @@ func (inv *invariants) checkContainer(task View, was, is ContainerView) {
 	if task.DesiredStatus == StatusStopped && is.DesiredStatus != StatusStopped {
 		inv.fail("%s is desired RUNNING in a stopping task", is.Name)
 	}
-	if is.Essential && is.KnownStatus == StatusStopped && task.DesiredStatus != StatusStopped {
+	if ended := is.Essential && is.KnownStatus == StatusStopped; ended && task.DesiredStatus != StatusStopped {
 		inv.fail("essential %s is STOPPED and the task is not", is.Name)
 	}
 	if (is.KnownStatus == StatusRunning) && is.StartedAt.IsZero() {
@@ -220,7 +221,8 @@ func (inv *invariants) checkContainer(task View, was, is ContainerView) {
 	if is.KnownStatus != StatusStopped && is.ExitCode != nil {
 		inv.fail("%s has an exit code while %s", is.Name, is.KnownStatus)
 	}
-	if is.Health != nil && was.Health != nil && is.Health.Status == was.Health.Status && *is.Health != *was.Health {
+	checked := is.Health != nil && was.Health != nil && is.Health.Status == was.Health.Status
+	if checked && *is.Health != *was.Health {
 		inv.fail("health of %s changed without its status", is.Name)
 	}
 }
@@ -238,7 +240,8 @@ func (inv *invariants) checkAction(now View, a Action) {
 		inv.checkSignal(now, a.Container)
 	case Kill:
 		at, signalled := inv.signalled[a.Container]
-		if _, again := inv.killed[a.Container]; again || !signalled || inv.w.now.Sub(at) < 2*time.Second {
+		_, again := inv.killed[a.Container]
+		if early := !signalled || inv.w.now.Sub(at) < 2*time.Second; again || early {
 			inv.fail("%s is killed again or early", a.Container)
 		}
 		inv.killed[a.Container] = inv.w.now

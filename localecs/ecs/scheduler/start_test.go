@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"strings"
 	"testing"
 	"time"
@@ -104,8 +105,13 @@ func TestFailureCascades(t *testing.T) {
 			b→a:SUCCESS`)
 		w.wantTrace("0s Start a", "0s Start d")
 		for _, name := range []string{"b", "c"} {
-			if c := w.view(name); c.KnownStatus != "STOPPED" || c.ExitCode == nil || *c.ExitCode != 143 ||
-				!c.StartedAt.IsZero() {
+			c := w.view(name)
+			testkit.Equal(t, "KnownStatus", c.KnownStatus, "STOPPED")
+			if c.ExitCode == nil {
+				t.Fatalf("%s is %+v", name, c)
+			}
+			testkit.Equal(t, "ExitCode", *c.ExitCode, 143)
+			if !c.StartedAt.IsZero() {
 				t.Errorf("%s is %+v", name, c)
 			}
 		}
@@ -127,9 +133,12 @@ func TestDroppedContainerFailsAllConditions(t *testing.T) {
 			d{run}
 			b→a:SUCCESS
 			c→b:`+condition)
-		if c := w.view("c"); c.KnownStatus != "STOPPED" || c.ExitCode == nil || *c.ExitCode != 143 {
-			t.Errorf("%s: c is %+v", condition, c)
+		c := w.view("c")
+		testkit.Equal(t, condition+": KnownStatus", c.KnownStatus, "STOPPED")
+		if c.ExitCode == nil {
+			t.Fatalf("%s: c is %+v", condition, c)
 		}
+		testkit.Equal(t, condition+": ExitCode", *c.ExitCode, 143)
 	}
 }
 
@@ -288,7 +297,9 @@ func TestBlockedContainerShowsPulled(t *testing.T) {
 		b{run}
 		~a{exit(0,2)}
 		b→a:SUCCESS`)
-	if b := w.view("b"); b.KnownStatus != "PULLED" || !b.StartedAt.IsZero() || b.ExitCode != nil {
+	b := w.view("b")
+	testkit.Equal(t, "KnownStatus", b.KnownStatus, "PULLED")
+	if !b.StartedAt.IsZero() || b.ExitCode != nil {
 		t.Errorf("blocked container is %+v", b)
 	}
 	if got := w.task.View().KnownStatus; got != "NONE" {
@@ -342,7 +353,10 @@ func TestNoContainerStartsBeforeTheLastPull(t *testing.T) {
 	}
 	w.want("task NONE/RUNNING", "a PULLED/RUNNING", "b NONE/RUNNING")
 	got := w.task.Apply(PullDone{Container: "b"}, now.Add(2*time.Second))
-	if len(got) != 2 || got[0] != (Start{Container: "a"}) || got[1] != (Start{Container: "b"}) {
+	if len(got) != 2 {
+		t.Fatalf("last pull gives %v", got)
+	}
+	if got[0] != (Start{Container: "a"}) || got[1] != (Start{Container: "b"}) {
 		t.Fatalf("last pull gives %v", got)
 	}
 	v := w.task.View()

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"strings"
 	"testing"
 )
@@ -104,10 +105,10 @@ func TestSecondStopKeepsTheFirst(t *testing.T) {
 	w := play(t, 1, `a{run(5,0)}`)
 	w.stopTask("first").to(3).stopTask("second").to(60)
 	w.wantTrace("0s Start a", "1s StopTask", "1s Signal a", "3s StopTask", "6s TaskStopped")
-	if v := w.task.View(); v.StoppedReason != "first" || v.StopCode != "UserInitiated" ||
-		w.since(v.StoppingAt) != "1s" {
-		t.Errorf("%s %q at %s", v.StopCode, v.StoppedReason, v.StoppingAt)
-	}
+	v := w.task.View()
+	testkit.Equal(t, "StoppedReason", v.StoppedReason, "first")
+	testkit.Equal(t, "StopCode", v.StopCode, "UserInitiated")
+	testkit.Equal(t, "since(v.StoppingAt)", w.since(v.StoppingAt), "1s")
 	if got := w.task.Apply(StopRequested{Reason: "third"}, w.now); len(got) != 0 {
 		t.Errorf("a stop after the end gives %v", got)
 	}

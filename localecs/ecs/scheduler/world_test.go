@@ -154,7 +154,8 @@ func (w *world) to(seconds float64) *world {
 			q := w.queue[0]
 			w.queue = w.queue[1:]
 			w.now = later(w.now, q.at)
-			if s := w.containers[q.name]; s == nil || q.run == 0 || q.run == s.run {
+			s := w.containers[q.name]
+			if present := s == nil || q.run == s.run; present || q.run == 0 {
 				w.apply(q.event())
 			}
 		case wants && !tick.After(end):

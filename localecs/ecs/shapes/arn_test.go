@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
@@ -106,9 +107,9 @@ func TestReadRevision(t *testing.T) {
 		if err != nil {
 			message = err.Error()
 		}
-		if family != want.family || revision != want.revision || message != want.err {
-			t.Errorf("%q: %q, %d, %q", text, family, revision, message)
-		}
+		testkit.Equal(t, "family", family, want.family)
+		testkit.Equal(t, "revision", revision, want.revision)
+		testkit.Equal(t, "message", message, want.err)
 	}
 }
 

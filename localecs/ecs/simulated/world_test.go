@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/meshtask/consul-ecs/awsutil/awstest"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/localecs/ecs/simulated"
 )
@@ -92,10 +93,13 @@ func TestTasksGoThroughThePublishedEvents(t *testing.T) {
 		w.must(err)
 		running := w.describe(tasks[0])
 		c := running.Containers[0]
-		if c.NetworkInterfaces[0].IPv4 != "10.42.0.4" || len(c.RuntimeID) != 43 || len(c.ImageDigest) != 71 ||
-			running.StartedBy != "me" ||
-			running.Attachments[0].Details[3].Value != "ip-10-42-0-4.ec2.internal" ||
-			!cmp.Equal(running.Tags, []shapes.Tag{{Key: "a", Value: "b"}}) {
+		testkit.Equal(t, "NetworkInterfaces[0].IPv4", c.NetworkInterfaces[0].IPv4, "10.42.0.4")
+		testkit.Equal(t, "len(c.RuntimeID)", len(c.RuntimeID), 43)
+		testkit.Equal(t, "len(c.ImageDigest)", len(c.ImageDigest), 71)
+		testkit.Equal(t, "StartedBy", running.StartedBy, "me")
+		testkit.Equal(t, "Attachments[0].Details[3].Value", running.Attachments[0].Details[3].Value,
+			"ip-10-42-0-4.ec2.internal")
+		if !cmp.Equal(running.Tags, []shapes.Tag{{Key: "a", Value: "b"}}) {
 			t.Errorf("%+v", running)
 		}
 		w.must(w.Stop(tasks[0]))
@@ -161,7 +165,8 @@ func TestTaskWithoutAFreeAddressFails(t *testing.T) {
 }
 
 // probed has a health check that decides after two probes.
-const probed = `{"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512", "containerDefinitions": [
+const probed = `{"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256",
+	"memory": "512", "containerDefinitions": [
 	{"name": "app", "image": "app", "healthCheck": {"command": ["CMD", "x"], "interval": 5, "retries": 2}}]}`
 
 // service makes a service of simulated tasks.
@@ -215,8 +220,10 @@ func TestServiceOfAThousandTasksIsDeployed(t *testing.T) {
 		<-time.After(time.Minute) // the last of the old ones are stopping
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if s.RunningCount != 1000 || w.counts["STOPPED/STOPPED"] != 1000 || len(w.now) != 1000 || w.most > 1250 ||
-			w.most < 1200 {
+		testkit.Equal(t, "RunningCount", s.RunningCount, 1000)
+		testkit.Equal(t, `counts["STOPPED/STOPPED"]`, w.counts["STOPPED/STOPPED"], 1000)
+		testkit.Equal(t, "len(w.now)", len(w.now), 1000)
+		if w.most > 1250 || w.most < 1200 {
 			t.Errorf("%d run, %d stopped, %d to run, %d at once", s.RunningCount, w.counts["STOPPED/STOPPED"],
 				len(w.now), w.most)
 		}

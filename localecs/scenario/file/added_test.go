@@ -60,7 +60,8 @@ func TestMistakesInContainersThatAWSAdds(t *testing.T) {
 			"guardDuty.healthCheck: want a command",
 		},
 		`services: {api: {definition: api.json, serviceConnect: true}}`: {
-			`services["api"].serviceConnect: the scenario has no proxy for it: add serviceConnect: {image, healthCheck}`,
+			`services["api"].serviceConnect: the scenario has no proxy for it: ` +
+			`add serviceConnect: {image, healthCheck}`,
 		},
 	} {
 		_, err := parseScenario([]byte(aroundServices + "tasks: {web: web.json}\nsteps: [{start: [web]}]\n" + text))

@@ -14,7 +14,8 @@ import (
 // scenario returns one with the task definition good.json.
 func scenario(t *testing.T, tasks map[string]Task, steps ...Step) *Scenario {
 	t.Helper()
-	const definition = `{"family": "f", "networkMode": "awsvpc", "taskRoleArn": "arn:aws:iam::111111111111:role/r", "containerDefinitions": [
+	const definition = `{"family": "f", "networkMode": "awsvpc", "taskRoleArn": "arn:aws:iam::111111111111:role/r",
+	"containerDefinitions": [
 		{"name": "a", "image": "i", "memory": 64, "command": ["x"]},
 		{"name": "b", "image": "i", "memory": 64, "command": ["x"], "restartPolicy": {"enabled": true}}]}`
 	dir := t.TempDir()
@@ -118,7 +119,8 @@ func TestServicesAreFargates(t *testing.T) {
 	f.Services = map[string]Service{
 		"api": {Definition: "good.json"}, "web": {Definition: "fargate.json"}, "db": {Definition: "none.json"},
 	}
-	const fargate = `{"family": "w", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
+	const fargate = `{"family": "w", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256",
+	"memory": "512",
 		"containerDefinitions": [{"name": "a", "image": "i", "command": ["x"]}]}`
 	if err := os.WriteFile(filepath.Join(f.Dir, "fargate.json"), []byte(fargate), 0o644); err != nil {
 		t.Fatal(err)

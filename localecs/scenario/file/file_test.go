@@ -21,9 +21,10 @@ func TestLoadReadsTheExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.Name != "hello-mesh" || len(f.Tasks) != 5 || len(f.Steps) != 25 || f.Checks.MinRequests != 200 {
-		t.Errorf("got name %q, %d tasks, %d steps, checks %+v", f.Name, len(f.Tasks), len(f.Steps), f.Checks)
-	}
+	testkit.Equal(t, "Name", f.Name, "hello-mesh")
+	testkit.Equal(t, "len(f.Tasks)", len(f.Tasks), 5)
+	testkit.Equal(t, "len(f.Steps)", len(f.Steps), 25)
+	testkit.Equal(t, "Checks.MinRequests", f.Checks.MinRequests, 200)
 	if f.StopOrder != "reverse" {
 		t.Errorf("stop order %q, want the default", f.StopOrder)
 	}
@@ -32,10 +33,11 @@ func TestLoadReadsTheExample(t *testing.T) {
 	}
 	roles := f.IdentityRoles()
 	slices.SortFunc(roles, func(a, b iam.Role) int { return strings.Compare(a.ARN(), b.ARN()) })
-	if len(roles) != 3 || roles[0].ARN() != "arn:aws:iam::123456789012:role/consul-ecs/api" ||
-		roles[2].ARN() != "arn:aws:iam::123456789012:role/hello-mesh-controller" {
-		t.Errorf("roles %+v", roles)
+	if len(roles) != 3 {
+		t.Fatalf("roles %+v", roles)
 	}
+	testkit.Equal(t, "roles[0].ARN()", roles[0].ARN(), "arn:aws:iam::123456789012:role/consul-ecs/api")
+	testkit.Equal(t, "roles[2].ARN()", roles[2].ARN(), "arn:aws:iam::123456789012:role/hello-mesh-controller")
 }
 
 func TestParseReportsEveryMistake(t *testing.T) {
@@ -118,7 +120,8 @@ faults: [{for: 1s}]
 		`steps[3]: await: there is no traffic by then`,
 		`steps[3]: await: want exactly one of service, task, logins, requests, faultsOver`,
 		`steps[3]: await: service needs either passing, 1 or more, or steady`,
-		`steps[4]: await: task needs one of: container with status; container with restarts; tokens; inTraffic; stopped`,
+		`steps[4]: await: task needs one of: container with status; container with restarts; tokens; ` +
+			`inTraffic; stopped`,
 		`steps[5]: await: service needs either passing, 1 or more, or steady`,
 		`steps[5]: await: within: want a duration such as 60s: every wait has an end`,
 		`steps[6]: traffic: rate: 0: want 1 to 1000 requests a second`,
@@ -215,7 +218,8 @@ func TestPauseIsBounded(t *testing.T) {
 
 func TestGatePeriodMayBeZero(t *testing.T) {
 	t.Parallel()
-	s, err := parseScenario([]byte("name: x\ntasks: {a: a.json}\nimages: {i: {}}\nconsul: {image: i}\ngatePeriod: 0s\n"))
+	const document = "name: x\ntasks: {a: a.json}\nimages: {i: {}}\nconsul: {image: i}\ngatePeriod: 0s\n"
+	s, err := parseScenario([]byte(document))
 	if err != nil || s.GatePeriod != 0 {
 		t.Errorf("gatePeriod %s, %v", s.GatePeriod, err)
 	}
@@ -262,8 +266,11 @@ checks: {noTokensOf: [m], agentsLeft: true, cleanExits: true}
 		images["i"].Volumes); diff != "" {
 		t.Errorf("volumes (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(Leaves{Agent: "it was killed"}, s.Steps[3].Await.Leaves()); diff != "" ||
-		!s.Checks.AgentsLeft || !s.Checks.CleanExits {
+	diff := cmp.Diff(Leaves{Agent: "it was killed"}, s.Steps[3].Await.Leaves())
+	if diff != "" || !s.Checks.AgentsLeft {
+		t.Errorf("checks %+v; leaves (-want +got):\n%s", s.Checks, diff)
+	}
+	if !s.Checks.CleanExits {
 		t.Errorf("checks %+v; leaves (-want +got):\n%s", s.Checks, diff)
 	}
 	var limits []string
@@ -296,8 +303,11 @@ func TestEnvironmentFileTexts(t *testing.T) {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	s.EnvironmentFiles = map[string]string{"arn:a": "none", "arn:b": "neither"}
-	if _, err := s.EnvironmentFileTexts(); err == nil ||
-		!strings.Contains(err.Error(), `environmentFiles["arn:a"]: `+filepath.Join(dir, "none")) ||
+	_, err = s.EnvironmentFileTexts()
+	if err == nil {
+		t.Fatalf("got %v, want both files", err)
+	}
+	if !strings.Contains(err.Error(), `environmentFiles["arn:a"]: `+filepath.Join(dir, "none")) ||
 		!strings.Contains(err.Error(), "neither") {
 		t.Errorf("got %v, want both files", err)
 	}

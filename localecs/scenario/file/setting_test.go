@@ -38,7 +38,11 @@ func TestLoadSetting(t *testing.T) {
 		}
 	}
 	s, err := LoadSetting(filepath.Join(testkit.Root(), "examples", "hello-mesh"))
-	if err != nil || s.Cluster != "hello" || len(s.Images) == 0 || len(s.IdentityRoles()) == 0 {
+	if err != nil {
+		t.Fatalf("a scenario: %v", err)
+	}
+	testkit.Equal(t, "a scenario: Cluster", s.Cluster, "hello")
+	if len(s.Images) == 0 || len(s.IdentityRoles()) == 0 {
 		t.Errorf("a scenario: %v", err)
 	}
 }
