@@ -35,8 +35,8 @@ func recorded(t *testing.T) (scenario.Options, *eventLog) {
 	out := &eventLog{}
 	o := scenario.Options{Dir: t.TempDir(), Progress: out.Event, Record: scenario.NewRecording(), Log: hclog.NewNullLogger()}
 	o.Record.Start("hello", "reverse", at(0))
-	o.Record.Note(scenario.Event{Time: at(1), Kind: view.KindStatus, Task: "web", Container: "web", Status: "RUNNING"})
-	o.Record.Note(scenario.Event{Time: at(2), Kind: view.KindDesired, Task: "web", Status: "STOPPED"})
+	o.Record.Add(scenario.Event{Time: at(1), Kind: view.KindStatus, Task: "web", Container: "web", Status: "RUNNING"})
+	o.Record.Add(scenario.Event{Time: at(2), Kind: view.KindDesired, Task: "web", Status: "STOPPED"})
 	return o, out
 }
 

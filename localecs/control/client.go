@@ -145,7 +145,7 @@ func (s *Server) leave() error {
 	if err != nil {
 		return err
 	}
-	return volume.Write(filepath.Join(s.Directory, EndFile), append(text, '\n'), 0o644, volume.KeepGroup)
+	return volume.Write(filepath.Join(s.options.Directory, EndFile), append(text, '\n'), 0o644, volume.KeepGroup)
 }
 
 // Ended returns the last State of the run in dir or right below it that ended last, or nil if none

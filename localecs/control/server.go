@@ -44,7 +44,7 @@ type ServerOptions struct {
 
 // Server answers on a run's socket.
 type Server struct {
-	ServerOptions
+	options ServerOptions
 	http    *http.Server
 	serving sync.WaitGroup // and sessions
 	closing chan struct{}
@@ -64,7 +64,7 @@ func Serve(o ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{ServerOptions: o, closing: make(chan struct{})}
+	s := &Server{options: o, closing: make(chan struct{})}
 	s.http = &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second}
 	s.serving.Go(func() { _ = s.http.Serve(l) }) // until Close
 	return s, nil
@@ -75,7 +75,7 @@ func Serve(o ServerOptions) (*Server, error) {
 func (s *Server) Close() error {
 	s.once.Do(func() {
 		err := s.leave() // before the socket goes, so that one of them always exists
-		if gone := os.Remove(filepath.Join(s.Directory, SocketName)); !errors.Is(gone, fs.ErrNotExist) {
+		if gone := os.Remove(filepath.Join(s.options.Directory, SocketName)); !errors.Is(gone, fs.ErrNotExist) {
 			err = errors.Join(err, gone)
 		}
 		close(s.closing)
@@ -96,19 +96,19 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /watch", s.watch)
 	mux.HandleFunc("POST /stop", s.stop)
 	mux.HandleFunc("POST /attach", func(w http.ResponseWriter, r *http.Request) {
-		s.session(w, r, s.Controller.Attach)
+		s.session(w, r, s.options.Controller.Attach)
 	})
-	mux.HandleFunc("POST /visit", func(w http.ResponseWriter, r *http.Request) { s.session(w, r, s.Controller.Visit) })
+	mux.HandleFunc("POST /visit", func(w http.ResponseWriter, r *http.Request) { s.session(w, r, s.options.Controller.Visit) })
 	mux.HandleFunc("POST /end", func(w http.ResponseWriter, _ *http.Request) {
-		s.Controller.End()
+		s.options.Controller.End()
 		w.WriteHeader(http.StatusNoContent)
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set(versionHeader, s.Version)
-		if theirs := r.Header.Get(versionHeader); theirs != s.Version {
+		w.Header().Set(versionHeader, s.options.Version)
+		if theirs := r.Header.Get(versionHeader); theirs != s.options.Version {
 			refuse(w, http.StatusConflict,
 				fmt.Errorf("localecs version mismatch: this is %s, the run has %s: use the version of the run", theirs,
-					s.Version))
+					s.options.Version))
 			return
 		}
 		mux.ServeHTTP(w, r)
@@ -120,8 +120,9 @@ func refuse(w http.ResponseWriter, status int, err error) { http.Error(w, err.Er
 
 // now returns the complete state.
 func (s *Server) now(ended bool) State {
-	state := s.Controller.State()
-	state.Name, state.Command, state.Version, state.Directory = s.Name, s.Command, s.Version, s.Directory
+	state := s.options.Controller.State()
+	o := s.options
+	state.Name, state.Command, state.Version, state.Directory = o.Name, o.Command, o.Version, o.Directory
 	state.Ended = ended
 	return state
 }
@@ -167,7 +168,7 @@ func (s *Server) stop(w http.ResponseWriter, r *http.Request) {
 	}
 	var errs []error
 	for _, id := range ids {
-		errs = append(errs, s.Controller.Stop(id))
+		errs = append(errs, s.options.Controller.Stop(id))
 	}
 	if err := errors.Join(errs...); err != nil {
 		refuse(w, http.StatusBadRequest, err)

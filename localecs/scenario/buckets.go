@@ -16,27 +16,27 @@ const (
 
 // buckets count requests by time.
 type buckets struct {
-	view.RecordedRequests
-	tasks map[string][]int
+	counts view.RecordedRequests
+	tasks  map[string][]int
 }
 
 func newBuckets() buckets {
-	return buckets{RecordedRequests: view.RecordedRequests{BucketSeconds: firstBucket}, tasks: map[string][]int{}}
+	return buckets{counts: view.RecordedRequests{BucketSeconds: firstBucket}, tasks: map[string][]int{}}
 }
 
 // add counts a request that has ended, and returns its bucket.
 func (b *buckets) add(at float64, q trafficRequest) int {
-	i := int(at / b.BucketSeconds)
-	for ; i >= maxBuckets; i = int(at / b.BucketSeconds) {
+	i := int(at / b.counts.BucketSeconds)
+	for ; i >= maxBuckets; i = int(at / b.counts.BucketSeconds) {
 		b.widen()
 	}
-	b.Answered, b.Lost, b.SlowestMS = reach(b.Answered, i), reach(b.Lost, i), reach(b.SlowestMS, i)
+	b.counts.Answered, b.counts.Lost, b.counts.SlowestMS = reach(b.counts.Answered, i), reach(b.counts.Lost, i), reach(b.counts.SlowestMS, i)
 	if q.Err == nil {
-		b.Answered[i]++
+		b.counts.Answered[i]++
 	} else {
-		b.Lost[i]++
+		b.counts.Lost[i]++
 	}
-	b.SlowestMS[i] = max(b.SlowestMS[i], int(q.End.Sub(q.Start).Milliseconds()))
+	b.counts.SlowestMS[i] = max(b.counts.SlowestMS[i], int(q.End.Sub(q.Start).Milliseconds()))
 	return i
 }
 
@@ -57,9 +57,9 @@ func reach(list []int, i int) []int {
 // widen merges each two buckets.
 func (b *buckets) widen() {
 	sum := func(a, b int) int { return a + b }
-	b.BucketSeconds *= 2
-	b.Answered, b.Lost = halved(b.Answered, sum), halved(b.Lost, sum)
-	b.SlowestMS = halved(b.SlowestMS, func(a, b int) int { return max(a, b) })
+	b.counts.BucketSeconds *= 2
+	b.counts.Answered, b.counts.Lost = halved(b.counts.Answered, sum), halved(b.counts.Lost, sum)
+	b.counts.SlowestMS = halved(b.counts.SlowestMS, func(a, b int) int { return max(a, b) })
 	for name, list := range b.tasks {
 		b.tasks[name] = halved(list, sum)
 	}
@@ -79,8 +79,8 @@ func halved(list []int, both func(a, b int) int) []int {
 // counted returns a copy of the counts.
 func (b *buckets) counted() view.RecordedRequests {
 	return view.RecordedRequests{
-		BucketSeconds: b.BucketSeconds, Answered: nonNil(b.Answered),
-		Lost: nonNil(b.Lost), SlowestMS: nonNil(b.SlowestMS),
+		BucketSeconds: b.counts.BucketSeconds, Answered: nonNil(b.counts.Answered),
+		Lost: nonNil(b.counts.Lost), SlowestMS: nonNil(b.counts.SlowestMS),
 	}
 }
 

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// judge checks the run, or has the observer record the rest of it. err is the error of
+// evaluate checks the run, or has the observer record the rest of it. err is the error of
 // the steps.
-func (r *runner) judge(ctx context.Context, err error) {
+func (r *runner) evaluate(ctx context.Context, err error) {
 	switch {
 	case r.observer != nil:
 		r.observer.Settle(ctx)
@@ -58,7 +58,7 @@ func (r *runner) report() *Report {
 	for _, p := range r.steps.traffic.done {
 		rep.Answered, rep.Failed, rep.Slowest = rep.Answered+p.Answered, rep.Failed+p.Failed,
 			max(rep.Slowest, p.Slowest)
-		rep.Phases = append(rep.Phases, p.judged())
+		rep.Phases = append(rep.Phases, p.withVerdict())
 	}
 	if _, rep.Faults = r.steps.faults.schedule.Now(); rep.Faults > 0 {
 		rep.Seed = r.file.Seed

@@ -39,8 +39,8 @@ type Sources struct {
 
 // definitions are a plan without a Consul server, while what it needs is collected.
 type definitions struct {
-	Sources
-	*Plan
+	sources Sources
+	plan    *Plan
 }
 
 // named takes NAME=FILE apart; the name is empty for a file alone.
@@ -94,7 +94,7 @@ func PrepareDefinitions(paths []string, s Sources) (plan *Plan, warnings []strin
 	setting.Tasks, setting.Services, setting.Steps, setting.Faults = map[string]file.Task{}, nil, nil, nil
 	setting.Checks, setting.Consul = file.Checks{}, file.Consul{}
 	setting.ServiceConnect, setting.GuardDuty = nil, nil
-	d := &definitions{s, &Plan{
+	d := &definitions{sources: s, plan: &Plan{
 		file: setting, network: s.Network,
 		defs: file.Definitions{
 			Files: map[string]*taskdef.TaskDefinition{}, Tasks: map[string]*taskdef.TaskDefinition{},
@@ -104,19 +104,19 @@ func PrepareDefinitions(paths []string, s Sources) (plan *Plan, warnings []strin
 	if err != nil {
 		return nil, warnings, err
 	}
-	d.file.Name = strings.Join(d.alone, "+")
+	d.plan.file.Name = strings.Join(d.plan.alone, "+")
 	d.locate()
 	d.findRoles()
 	more, err := d.findImages()
 	warnings = append(warnings, more...)
-	d.file.Secrets = merged(d.file.Secrets, s.Secrets)
-	d.file.EnvironmentFiles = merged(d.file.EnvironmentFiles, s.EnvironmentFiles)
+	d.plan.file.Secrets = merged(d.plan.file.Secrets, s.Secrets)
+	d.plan.file.EnvironmentFiles = merged(d.plan.file.EnvironmentFiles, s.EnvironmentFiles)
 	var fileErr error
-	d.environmentFiles, fileErr = d.file.EnvironmentFileTexts()
-	if err := errors.Join(s.Network.CheckSubnet(d.file.Subnet), err, fileErr, d.missing()); err != nil {
+	d.plan.environmentFiles, fileErr = d.plan.file.EnvironmentFileTexts()
+	if err := errors.Join(s.Network.CheckSubnet(d.plan.file.Subnet), err, fileErr, d.missing()); err != nil {
 		return nil, warnings, err
 	}
-	return d.Plan, warnings, nil
+	return d.plan, warnings, nil
 }
 
 // merged returns the values of both maps; those of b win.
@@ -178,9 +178,9 @@ func (d *definitions) read(paths []string) (warnings []string, err error) {
 		if count[name]++; count[name] > 1 {
 			name = fmt.Sprintf("%s-%d", name, count[name])
 		}
-		d.file.Tasks[name] = file.Task{Definition: path}
-		d.defs.Files[path], d.defs.Tasks[name] = def, def
-		d.alone = append(d.alone, name)
+		d.plan.file.Tasks[name] = file.Task{Definition: path}
+		d.plan.defs.Files[path], d.plan.defs.Tasks[name] = def, def
+		d.plan.alone = append(d.plan.alone, name)
 	}
 	return warnings, errors.Join(errs...)
 }
@@ -189,19 +189,19 @@ func (d *definitions) read(paths []string) (warnings []string, err error) {
 // none: containers see their own.
 func (d *definitions) locate() {
 	usual := file.Default()
-	for _, name := range d.alone {
-		def := d.defs.Tasks[name]
+	for _, name := range d.plan.alone {
+		def := d.plan.defs.Tasks[name]
 		for _, arn := range []string{def.TaskRoleARN, def.ExecutionRoleARN} {
-			if parts := strings.Split(arn, ":"); len(parts) == 6 && d.file.Account == usual.Account {
-				d.file.Account = parts[4]
+			if parts := strings.Split(arn, ":"); len(parts) == 6 && d.plan.file.Account == usual.Account {
+				d.plan.file.Account = parts[4]
 			}
 		}
 		for _, c := range def.ContainerDefinitions {
-			if c.LogConfiguration == nil || d.file.Region != usual.Region {
+			if c.LogConfiguration == nil || d.plan.file.Region != usual.Region {
 				continue
 			}
 			if region := c.LogConfiguration.Options["awslogs-region"]; region != "" {
-				d.file.Region = region
+				d.plan.file.Region = region
 			}
 		}
 	}
@@ -210,16 +210,16 @@ func (d *definitions) locate() {
 // findRoles makes the tasks' roles: those of the settings, and ones without tags or
 // actions for the rest.
 func (d *definitions) findRoles() {
-	d.roles = d.file.IdentityRoles()
-	for _, name := range d.alone {
-		def := d.defs.Tasks[name]
+	d.plan.roles = d.plan.file.IdentityRoles()
+	for _, name := range d.plan.alone {
+		def := d.plan.defs.Tasks[name]
 		if def.TaskRoleARN == "" {
 			continue
 		}
-		role := iam.RoleOf(def.TaskRoleARN, d.file.AWS())
+		role := iam.RoleOf(def.TaskRoleARN, d.plan.file.AWS())
 		def.TaskRoleARN = role.ARN()
-		if !slices.ContainsFunc(d.roles, func(r iam.Role) bool { return r.ARN() == role.ARN() }) {
-			d.roles = append(d.roles, role)
+		if !slices.ContainsFunc(d.plan.roles, func(r iam.Role) bool { return r.ARN() == role.ARN() }) {
+			d.plan.roles = append(d.plan.roles, role)
 		}
 	}
 }

@@ -231,7 +231,7 @@ func (s *Schedule) carryOut(start time.Time, faults []chaos.Fault) {
 			return
 		}
 		end, err := s.begin(f)
-		s.note(f, err, end != nil)
+		s.recordStart(f, err, end != nil)
 		s.emit(f, false, err)
 		switch {
 		case err != nil || end == nil:
@@ -245,8 +245,8 @@ func (s *Schedule) carryOut(start time.Time, faults []chaos.Fault) {
 	}
 }
 
-// note records a fault that has started, unless with an error.
-func (s *Schedule) note(f chaos.Fault, err error, lasts bool) {
+// recordStart records a fault that has started, unless with an error.
+func (s *Schedule) recordStart(f chaos.Fault, err error, lasts bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {

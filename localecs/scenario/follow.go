@@ -67,7 +67,7 @@ func (p *progress) emit(e Event) {
 		p.shown = time.Now()
 		p.mu.Unlock()
 	}
-	p.record.Note(e)
+	p.record.Add(e)
 	p.out(e)
 }
 

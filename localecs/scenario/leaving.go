@@ -31,7 +31,7 @@ type cleanup struct {
 // cleared waits until nothing of a stopped task is left in Consul but what its
 // step declares, unless an observer judges that.
 func (c *cleanup) cleared(ctx context.Context, name string, leaves file.Leaves) error {
-	c.tasks.Change(name, func(t *Task) { t.Judged = true })
+	c.tasks.Change(name, func(t *Task) { t.Checked = true })
 	if c.observed {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (c *cleanup) unexpected(ctx context.Context) ([]leftover, error) {
 // checkAgents checks the agents of tasks whose end no step has awaited.
 func (c *cleanup) checkAgents(ctx context.Context) {
 	for _, t := range c.tasks.Started() {
-		if !c.look.Checks.AgentsLeft || t.Judged || !t.HasAgent() {
+		if !c.look.Checks.AgentsLeft || t.Checked || !t.HasAgent() {
 			continue
 		}
 		agent, err := c.look.agent(ctx, t.IP())

@@ -16,9 +16,9 @@ import (
 // users returns the containers of each image.
 func (d *definitions) users() map[string][]string {
 	users := map[string][]string{}
-	for _, task := range d.alone {
-		for _, c := range d.defs.Tasks[task].ContainerDefinitions {
-			users[c.Image] = append(users[c.Image], d.called(task, c.Name))
+	for _, task := range d.plan.alone {
+		for _, c := range d.plan.defs.Tasks[task].ContainerDefinitions {
+			users[c.Image] = append(users[c.Image], d.plan.called(task, c.Name))
 		}
 	}
 	return users
@@ -28,31 +28,31 @@ func (d *definitions) users() map[string][]string {
 // container uses may be a typing error.
 func (d *definitions) findImages() (warnings []string, err error) {
 	users := d.users()
-	wanted := *d.file
+	wanted := *d.plan.file
 	wanted.Images = map[string]*file.Image{}
-	for name, i := range d.file.Images {
+	for name, i := range d.plan.file.Images {
 		if users[name] != nil {
 			wanted.Images[name] = i
 		}
 	}
-	images, err := wanted.HostImages(d.Vars)
+	images, err := wanted.HostImages(d.sources.Vars)
 	errs := []error{err}
 	for _, name := range slices.Sorted(maps.Keys(users)) {
-		if d.EngineImages && !d.Images.knows(name) && d.file.Images[name] == nil {
+		if d.sources.EngineImages && !d.sources.Images.knows(name) && d.plan.file.Images[name] == nil {
 			continue // the engine has it
 		}
-		i, err := d.Images.image(name, images[name])
+		i, err := d.sources.Images.image(name, images[name])
 		images[name] = i
 		errs = append(errs, err)
 	}
-	for _, name := range d.Images.names() {
+	for _, name := range d.sources.Images.names() {
 		if users[name] == nil {
 			warnings = append(warnings,
 				fmt.Sprintf("no container is of the image %s: the definitions have %s", name,
 					strings.Join(slices.Sorted(maps.Keys(users)), ", ")))
 		}
 	}
-	d.images = images
+	d.plan.images = images
 	return warnings, errors.Join(errs...)
 }
 
@@ -61,11 +61,11 @@ func (d *definitions) findImages() (warnings []string, err error) {
 func (d *definitions) missing() error {
 	var errs []error
 	n := &needs{}
-	if !d.EngineImages {
+	if !d.sources.EngineImages {
 		d.missingImages(n)
 	}
-	for _, task := range d.alone {
-		for _, c := range d.defs.Tasks[task].ContainerDefinitions {
+	for _, task := range d.plan.alone {
+		for _, c := range d.plan.defs.Tasks[task].ContainerDefinitions {
 			errs = append(errs, d.missingOf(n, task, c))
 		}
 	}
@@ -75,16 +75,16 @@ func (d *definitions) missing() error {
 // missingImages collects images without programs, and containers without a command.
 func (d *definitions) missingImages(n *needs) {
 	idle := map[string][]string{} // containers without a command, by image
-	for _, task := range d.alone {
-		for _, c := range d.defs.Tasks[task].ContainerDefinitions {
-			if len(d.images[c.Image].Argv(c.EntryPoint, c.Command)) == 0 {
-				idle[c.Image] = append(idle[c.Image], d.called(task, c.Name))
+	for _, task := range d.plan.alone {
+		for _, c := range d.plan.defs.Tasks[task].ContainerDefinitions {
+			if len(d.plan.images[c.Image].Argv(c.EntryPoint, c.Command)) == 0 {
+				idle[c.Image] = append(idle[c.Image], d.plan.called(task, c.Name))
 			}
 		}
 	}
 	users := d.users()
 	for _, name := range slices.Sorted(maps.Keys(users)) {
-		known := d.Images.knows(name) || d.file.Images[name] != nil
+		known := d.sources.Images.knows(name) || d.plan.file.Images[name] != nil
 		switch {
 		case !known && idle[name] != nil:
 			n.add("-image", name, "PROGRAM,"+Host,
@@ -104,22 +104,22 @@ func (d *definitions) missingImages(n *needs) {
 func (d *definitions) missingOf(n *needs, task string, c taskdef.Container) error {
 	var errs []error
 	for _, f := range c.EnvironmentFiles {
-		if _, ok := d.environmentFiles[f.Value]; !ok {
-			n.add("-environment-file", f.Value, "FILE", "variables of "+d.called(task, c.Name))
+		if _, ok := d.plan.environmentFiles[f.Value]; !ok {
+			n.add("-environment-file", f.Value, "FILE", "variables of "+d.plan.called(task, c.Name))
 		}
 	}
 	for _, secret := range c.Secrets {
 		_, err := cluster.Secret(secret.ValueFrom, func(name string) (string, bool) {
-			value, ok := d.file.Secrets[name]
+			value, ok := d.plan.file.Secrets[name]
 			return value, ok
 		})
 		absent, ok := errors.AsType[*cluster.NoValueError](err)
 		switch {
 		case ok:
-			n.secret(absent.Name, absent.Key, d.called(task, c.Name)+"'s "+secret.Name)
+			n.secret(absent.Name, absent.Key, d.plan.called(task, c.Name)+"'s "+secret.Name)
 		case err != nil:
 			errs = append(errs, fmt.Errorf("task definition %s: container %s, secret %s: %w",
-				d.file.Tasks[task].Definition, c.Name, secret.Name, err))
+				d.plan.file.Tasks[task].Definition, c.Name, secret.Name, err))
 		}
 	}
 	return errors.Join(errs...)

@@ -15,7 +15,7 @@ func (p *progress) clusterChanged(e cluster.Event) {
 	if event, shown := eventOf(e); shown {
 		p.emit(event)
 	} else {
-		p.record.Note(event)
+		p.record.Add(event)
 	}
 }
 

@@ -102,7 +102,7 @@ func TestPrefixesHaveOneWidth(t *testing.T) {
 	dir := writeFile(t, map[string]string{"shop.json": shop, "job.json": job})
 	plan := func(files ...string) *Plan {
 		t.Helper()
-		d := &definitions{Plan: &Plan{
+		d := &definitions{plan: &Plan{
 			file: &file.Scenario{Tasks: map[string]file.Task{}},
 			defs: file.Definitions{
 				Files: map[string]*taskdef.TaskDefinition{}, Tasks: map[string]*taskdef.TaskDefinition{},
@@ -111,7 +111,7 @@ func TestPrefixesHaveOneWidth(t *testing.T) {
 		if _, err := d.read(files); err != nil {
 			t.Fatal(err)
 		}
-		return d.Plan
+		return d.plan
 	}
 	if diff := cmp.Diff(map[string]string{"shop/db": "db  | ", "shop/web": "web | "},
 		plan(dir+"/shop.json").prefixes(false)); diff != "" {

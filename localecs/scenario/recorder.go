@@ -66,11 +66,11 @@ func newRecorder(out func(Event), o recorderOptions) *runRecorder {
 
 // Event records an event and passes it on.
 func (r *runRecorder) Event(e Event) {
-	r.note(e)
+	r.add(e)
 	r.out(e)
 }
 
-func (r *runRecorder) note(e Event) {
+func (r *runRecorder) add(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch e.Kind {
@@ -230,7 +230,7 @@ func (r *runRecorder) look(ctx context.Context, client *api.Client) {
 			now[leftKey{name, chaos.AgentFails, agent.String()}] = true
 		}
 	}
-	r.noteLeft(time.Now(), now)
+	r.recordLeftovers(time.Now(), now)
 }
 
 func (r *runRecorder) what(l leftover) chaos.What {
@@ -240,7 +240,7 @@ func (r *runRecorder) what(l leftover) chaos.What {
 	return chaos.Service
 }
 
-func (r *runRecorder) noteLeft(at time.Time, now map[leftKey]bool) {
+func (r *runRecorder) recordLeftovers(at time.Time, now map[leftKey]bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for key := range now {

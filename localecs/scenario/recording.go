@@ -50,8 +50,8 @@ func (r *Recording) task(name string) *view.RecordedTask {
 	return &r.run.Tasks[len(r.run.Tasks)-1]
 }
 
-// Note adds an event.
-func (r *Recording) Note(e Event) {
+// Add adds an event.
+func (r *Recording) Add(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := r.since(e.Time)

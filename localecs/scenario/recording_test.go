@@ -45,7 +45,7 @@ func TestEventsBecomeAHistory(t *testing.T) {
 		{Time: recordedAt(7), Kind: KindTrafficEnd, Phase: "orderly"},
 		{Time: recordedAt(8), Kind: KindStepBegin, Step: 2, Text: "await nothing"},
 	} {
-		r.Note(e)
+		r.Add(e)
 	}
 	want := &view.RecordedRun{
 		Scenario: "hello", StopOrder: "reverse", Started: recordedAt(0), Seconds: 9, Outcome: view.Passed,
@@ -81,7 +81,7 @@ func TestEventsBecomeAHistory(t *testing.T) {
 func TestListsAreNeverNull(t *testing.T) {
 	t.Parallel()
 	r := startedRecording()
-	r.Note(Event{Time: recordedAt(1), Kind: KindTask, Task: "api-1", Text: "task 1234 at 10.0.0.4"})
+	r.Add(Event{Time: recordedAt(1), Kind: KindTask, Task: "api-1", Text: "task 1234 at 10.0.0.4"})
 	text, err := json.Marshal(r.End(recordedAt(9), &Report{}, nil))
 	if err != nil || bytes.Contains(text, []byte("null")) {
 		t.Errorf("%v, %s", err, text)

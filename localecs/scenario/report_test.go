@@ -18,7 +18,7 @@ import (
 // phase returns a judged phase whose slowest request took 12 ms.
 func phase(name string, answered, failed int, l file.Limits) Phase {
 	return (Phase{Name: name, Answered: answered, Failed: failed, Slowest: 12 * time.Millisecond, First: "EOF",
-		Limits: l}).judged()
+		Limits: l}).withVerdict()
 }
 
 func full() *Report {

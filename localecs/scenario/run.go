@@ -130,7 +130,7 @@ func (r *runner) runScenario(ctx, steps context.Context, cancel context.CancelCa
 		r.progress.beginExtraStep("stop all tasks")
 		return cmp.Or(r.ecs.region.Drain(ctx, stopAll), errEnded)
 	}
-	r.judge(ctx, err)
+	r.evaluate(ctx, err)
 	if host.Fault(err) {
 		return err
 	}

@@ -101,14 +101,14 @@ func (r *stepRunner) steady(ctx context.Context, name string, leaves file.Leaves
 // not judged.
 func (r *stepRunner) stopping(service string) bool {
 	return slices.ContainsFunc(r.tasks.Started(), func(t Task) bool {
-		return t.Service == service && !t.Judged && t.View().DesiredStatus == scheduler.StatusStopped
+		return t.Service == service && !t.Checked && t.View().DesiredStatus == scheduler.StatusStopped
 	})
 }
 
 // clearStopped waits until nothing is left of a service's stopped tasks.
 func (r *stepRunner) clearStopped(ctx context.Context, service string, leaves file.Leaves) error {
 	return forEach(r.tasks.Started(), func(t Task) error {
-		if t.Service != service || t.Judged || !t.Ended() {
+		if t.Service != service || t.Checked || !t.Ended() {
 			return nil
 		}
 		if err := r.cleanup.cleared(ctx, t.Name, leaves); err != nil {

@@ -19,9 +19,9 @@ type Task struct {
 	Definition *taskdef.TaskDefinition
 	// Service is an ECS service that replaces the task when it ends; empty for none.
 	Service string
-	// MayEnd: a step or fault has ended the task, or a step awaits its end. Judged: a
+	// MayEnd: a step or fault has ended the task, or a step awaits its end. Checked: a
 	// step has looked at what is left of it.
-	MayEnd, Judged bool
+	MayEnd, Checked bool
 	// Killed are the containers that a step has sent a signal to.
 	Killed []string
 }

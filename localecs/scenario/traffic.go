@@ -157,8 +157,8 @@ type Phase struct {
 	Verdict string `json:"verdict,omitempty"`
 }
 
-// judged returns the phase with its verdict.
-func (p Phase) judged() Phase {
+// withVerdict returns the phase with its verdict.
+func (p Phase) withVerdict() Phase {
 	switch {
 	case !p.Limits.IsSet():
 	case p.problem() == "":

@@ -41,7 +41,7 @@ type HandlerOptions struct {
 // NewHandler returns the ECS API.
 func NewHandler(o HandlerOptions) http.Handler {
 	return &handler{
-		HandlerOptions: o, verifier: iam.Verifier{
+		options: o, verifier: iam.Verifier{
 			Store: o.Store, Services: []string{"ecs"}, Regions: []string{o.Region},
 		},
 	}
@@ -54,7 +54,7 @@ func IsECSRequest(r *http.Request) bool {
 }
 
 type handler struct {
-	HandlerOptions
+	options  HandlerOptions
 	verifier iam.Verifier
 }
 
@@ -65,7 +65,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer, err := h.answer(r, now)
 	if err != nil {
 		status, body := problem(err)
-		h.Log.Debug("ECS call was refused", logkey.Operation, operationName(r), logkey.Error, err)
+		h.options.Log.Debug("ECS call was refused", logkey.Operation, operationName(r), logkey.Error, err)
 		write(w, status, id, body)
 		return
 	}
@@ -106,16 +106,16 @@ func (h *handler) answer(r *http.Request, now time.Time) (any, error) {
 		return nil, authentication(refused)
 	}
 	name := operationName(r)
-	operation := h.Operations[name]
+	operation := h.options.Operations[name]
 	if operation == nil || r.Method != http.MethodPost {
 		return nil, shapes.Errorf("UnknownOperationException", "")
 	}
-	if action := "ecs:" + name; !h.Store.Allows(key, action) {
+	if action := "ecs:" + name; !h.options.Store.Allows(key, action) {
 		return nil, shapes.Errorf(shapes.AccessDeniedException,
 			"User: %s is not authorized to perform: %s because no identity-based policy allows the %s action",
 			key.Principal.ARN, action, action)
 	}
-	if !h.Buckets.take(name, now) {
+	if !h.options.Buckets.take(name, now) {
 		return nil, throttled()
 	}
 	return operation(shapes.Call{Now: now, Principal: key.Principal.ARN}, body)

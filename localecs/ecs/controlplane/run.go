@@ -30,7 +30,7 @@ type taskLifecycle struct {
 }
 
 type order struct {
-	origin
+	origin   origin
 	cluster  *cluster
 	revision *Revision
 	def      *taskdef.TaskDefinition // with overrides
@@ -254,10 +254,10 @@ func (l *taskLifecycle) create(now time.Time, o *order, i int) *Record {
 	l.state.created++
 	in := o.input
 	id, cluster := shapes.NewID(), o.cluster.name
-	def := l.state.options.Added.addTo(o.def, o.connect)
+	def := l.state.options.Added.addTo(o.def, o.origin.connect)
 	r := &Record{Number: l.state.created, InterfaceID: uuid.New().String()}
 	r.Launch = Launch{
-		ID: id, Cluster: cluster, Reference: in.ReferenceID, Service: o.service, Definition: def,
+		ID: id, Cluster: cluster, Reference: in.ReferenceID, Service: o.origin.service, Definition: def,
 		ContainerARNs: map[string]string{},
 		Report:        func(report Report, now time.Time) { l.report(r, report, now) },
 	}

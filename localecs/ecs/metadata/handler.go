@@ -23,9 +23,9 @@ type Options struct {
 
 // New returns the handler of /v4/ and /v3/. It answers any method, as the ECS
 // agent does.
-func New(o Options) http.Handler { return &handler{o} }
+func New(o Options) http.Handler { return &handler{options: o} }
 
-type handler struct{ Options }
+type handler struct{ options Options }
 
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -58,7 +58,7 @@ const (
 )
 
 func (h *handler) answer(v version, id, what string, c iam.Condition) (body any, missing string) {
-	m, known := h.Lookup(id)
+	m, known := h.options.Lookup(id)
 	m = m.under(c)
 	name, facts, listed := m.Facts.container(id)
 	known = known && listed
@@ -113,10 +113,10 @@ func splitPath(path string) (v version, id, what string, ok bool) {
 
 func (h *handler) stats(m Snapshot, name string, facts ContainerFacts) *Stats {
 	view, ok := m.View.Container(name)
-	if h.Stats == nil || !ok || view.KnownStatus != scheduler.StatusRunning {
+	if h.options.Stats == nil || !ok || view.KnownStatus != scheduler.StatusRunning {
 		return nil
 	}
-	s := h.Stats(name)
+	s := h.options.Stats(name)
 	if s == nil {
 		return nil
 	}

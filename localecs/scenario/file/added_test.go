@@ -61,7 +61,7 @@ func TestMistakesInContainersThatAWSAdds(t *testing.T) {
 		},
 		`services: {api: {definition: api.json, serviceConnect: true}}`: {
 			`services["api"].serviceConnect: the scenario has no proxy for it: ` +
-			`add serviceConnect: {image, healthCheck}`,
+				`add serviceConnect: {image, healthCheck}`,
 		},
 	} {
 		_, err := parseScenario([]byte(aroundServices + "tasks: {web: web.json}\nsteps: [{start: [web]}]\n" + text))
