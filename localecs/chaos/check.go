@@ -289,7 +289,6 @@ func gone(at time.Duration) string {
 	return fmt.Sprintf("gone at %.2fs", at.Seconds())
 }
 
-// moment returns a time as text.
 func moment(at time.Duration) string {
 	if at == forever {
 		return "the end"

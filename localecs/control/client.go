@@ -123,7 +123,6 @@ func (c *Client) request(ctx context.Context, method, what string, in any) (*htt
 	return r, nil
 }
 
-// refused returns the error in a response.
 func refused(what string, answer *http.Response) error {
 	why, err := io.ReadAll(answer.Body)
 	if text := strings.TrimSpace(string(why)); err == nil && text != "" {
@@ -139,7 +138,6 @@ const EndFile = "state.json"
 // clockTick is how far file times may be behind the clock: a tick of the slowest kernel.
 const clockTick = 10 * time.Millisecond
 
-// leave writes EndFile.
 func (s *Server) leave() error {
 	text, err := json.Marshal(s.now(true))
 	if err != nil {

@@ -98,7 +98,9 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("POST /attach", func(w http.ResponseWriter, r *http.Request) {
 		s.session(w, r, s.options.Controller.Attach)
 	})
-	mux.HandleFunc("POST /visit", func(w http.ResponseWriter, r *http.Request) { s.session(w, r, s.options.Controller.Visit) })
+	mux.HandleFunc("POST /visit", func(w http.ResponseWriter, r *http.Request) {
+		s.session(w, r, s.options.Controller.Visit)
+	})
 	mux.HandleFunc("POST /end", func(w http.ResponseWriter, _ *http.Request) {
 		s.options.Controller.End()
 		w.WriteHeader(http.StatusNoContent)

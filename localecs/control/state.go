@@ -75,7 +75,6 @@ func (t Task) Stopped() bool { return t.LastStatus == shapes.Stopped }
 // stopping reports whether it has stopped or is desired to stop.
 func (t Task) stopping() bool { return t.Stopped() || t.DesiredStatus == shapes.Stopped }
 
-// of reports whether the task is one of a service.
 func (t Task) of(service string) bool { return t.Group == "service:"+service }
 
 // Status returns its last status as text, with ", stopping" while it stops.

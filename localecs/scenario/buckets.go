@@ -30,7 +30,8 @@ func (b *buckets) add(at float64, q trafficRequest) int {
 	for ; i >= maxBuckets; i = int(at / b.counts.BucketSeconds) {
 		b.widen()
 	}
-	b.counts.Answered, b.counts.Lost, b.counts.SlowestMS = reach(b.counts.Answered, i), reach(b.counts.Lost, i), reach(b.counts.SlowestMS, i)
+	b.counts.Answered, b.counts.Lost, b.counts.SlowestMS = reach(b.counts.Answered, i), reach(b.counts.Lost, i),
+		reach(b.counts.SlowestMS, i)
 	if q.Err == nil {
 		b.counts.Answered[i]++
 	} else {
@@ -84,7 +85,6 @@ func (b *buckets) counted() view.RecordedRequests {
 	}
 }
 
-// of returns the counts of a task.
 func (b *buckets) of(task string) []int { return slices.Clone(b.tasks[task]) }
 
 // names reports whether an answer names a task: by its ID, its address, or the name of

@@ -73,7 +73,6 @@ func postURL(s file.Step) string {
 	return s.Post.URL
 }
 
-// add adds a task to the world.
 func (s *ChaosSetup) add(name string, def *taskdef.TaskDefinition, fails map[string]string) {
 	t := chaos.Task{Name: name, Family: def.Family, Entry: name == s.traffic.Task, Containers: containersOf(def)}
 	if url := fails[def.Family]; url != "" {

@@ -75,7 +75,6 @@ func (v Summary) Line() string {
 // of requests. The JSON form has all.
 const maxViolations = 10
 
-// text returns the verdict as text.
 func (v Summary) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nChaos, seed %d: seconds after the traffic began\n", v.Seed)

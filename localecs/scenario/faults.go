@@ -88,7 +88,6 @@ func (i *faultInjector) expectEffects(f chaos.Fault) {
 	}
 }
 
-// beginOfTask starts a fault of a task.
 func (i *faultInjector) beginOfTask(f chaos.Fault) (end func() error, err error) {
 	name := f.Tasks()[0]
 	t := i.tasks.clusterTask(name)

@@ -106,7 +106,6 @@ func (r *Recording) event(e Event, at float64) {
 	t.Events = append(t.Events, recorded)
 }
 
-// request adds a request of the traffic.
 func (r *Recording) request(q trafficRequest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

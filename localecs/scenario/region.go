@@ -101,7 +101,6 @@ func (e *ecsTasks) launched(b cluster.TaskStart) {
 	}
 }
 
-// run starts a task of the scenario.
 func (e *ecsTasks) run(name string, t file.Task) (*cluster.Task, error) {
 	revision, err := e.revision(t.Definition)
 	if err != nil {
@@ -165,14 +164,12 @@ func (e *ecsTasks) register(name string) (string, error) {
 	return e.revisions[name], nil
 }
 
-// update changes a service.
 func (e *ecsTasks) update(name string, in shapes.ServiceInput) error {
 	in.Service, in.Cluster = name, e.file.Cluster
 	_, err := e.region.Plane().UpdateService(e.region.Call(), in)
 	return err
 }
 
-// service describes a service.
 func (e *ecsTasks) service(name string) (shapes.Service, error) {
 	out, err := e.region.Plane().DescribeServices(e.region.Call(),
 		shapes.DescribeServicesInput{Cluster: e.file.Cluster, Services: []string{name}})
@@ -214,7 +211,6 @@ func (e *ecsTasks) start(names []string) error {
 	return nil
 }
 
-// taskStarted notes a task that has started.
 func (e *ecsTasks) taskStarted(name string, task *cluster.Task) {
 	e.tasks.Begin(name, task)
 	e.progress.record.begin(e.tasks.Task(name))

@@ -54,7 +54,6 @@ func (l ReportedLeftover) String() string {
 	return fmt.Sprintf("%s, as %s", l.What, l.Reason)
 }
 
-// text returns the report as text.
 func (r *Report) text() string {
 	var b strings.Builder
 	b.WriteString(endTable(r.Ended))

@@ -140,7 +140,6 @@ func (r *runner) runScenario(ctx, steps context.Context, cancel context.CancelCa
 	return nil
 }
 
-// runner returns a runner of the plan.
 func (p *Plan) runner(o Options) *runner {
 	f := *p.file
 	if o.StopOrder != "" {

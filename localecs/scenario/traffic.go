@@ -157,7 +157,6 @@ type Phase struct {
 	Verdict string `json:"verdict,omitempty"`
 }
 
-// withVerdict returns the phase with its verdict.
 func (p Phase) withVerdict() Phase {
 	switch {
 	case !p.Limits.IsSet():

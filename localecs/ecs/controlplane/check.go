@@ -19,7 +19,6 @@ func atMost(member string, n, limit int) error {
 	return nil
 }
 
-// short limits the length of a text.
 func short(member, text string, limit int) error {
 	if utf8.RuneCountInString(text) > limit {
 		return shapes.Invalid("%s can have at most %d characters.", member, limit)

@@ -73,7 +73,6 @@ func (s *Store) PutUser(u User) Key {
 	return k
 }
 
-// userNamed returns an account's user by name.
 func (s *Store) userNamed(account, name string) (User, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

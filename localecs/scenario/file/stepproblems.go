@@ -202,7 +202,6 @@ func (s Step) Tasks() []string {
 	return s.Start
 }
 
-// valueProblems checks the values of a step.
 func (s Step) valueProblems(add func(string, ...any)) {
 	switch {
 	case s.Stop != nil:
