@@ -6,12 +6,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // unran returns the packages with tests that tools/unran.sh misses in the output of go
 // test.
 func unran(t *testing.T, output string) []string {
 	t.Helper()
+	testkit.RequireOnPath(t, "bash", "git")
 	cmd := exec.Command("tools/unran.sh")
 	cmd.Stdin = strings.NewReader(output)
 	out, err := cmd.CombinedOutput()
@@ -56,6 +59,7 @@ func TestPackagesWithoutARunAreFound(t *testing.T) {
 // TestVulnWithoutItsDatabase: offline, before a first run, the error has the reason.
 func TestVulnWithoutItsDatabase(t *testing.T) {
 	t.Parallel()
+	testkit.RequireOnPath(t, "bash", "go")
 	cmd := exec.Command("tools/vuln.sh")
 	cmd.Env = append(os.Environ(), "GOMODCACHE="+t.TempDir(), "GOPROXY=off", "GOTOOLCHAIN=local", "GOFLAGS=-modcacherw")
 	out, err := cmd.CombinedOutput()

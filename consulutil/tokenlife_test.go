@@ -13,7 +13,7 @@ import (
 
 func TestLifeOfATokenOfARealConsul(t *testing.T) {
 	t.Parallel()
-	c := client(t, secured, secured.Token)
+	c := client(t, secured.Require(t), secured.Token)
 	for ttl, want := range map[time.Duration]time.Duration{0: 0, time.Hour: time.Hour} {
 		made, _, err := c.ACL().TokenCreate(&api.ACLToken{Description: fmt.Sprint(ttl), ExpirationTTL: ttl}, nil)
 		if err != nil {

@@ -22,7 +22,7 @@ func TestGatewayLeavesTrafficAtTheEnd(t *testing.T) {
 			c.Close()
 		}
 	}()
-	k := newTaskOf(t, secured, secured.HTTPAddr, &config.Config{Gateway: &config.Gateway{
+	k := newTaskOf(t, secured.Require(t), secured.HTTPAddr, &config.Config{Gateway: &config.Gateway{
 		Kind: "mesh-gateway", Name: "gateway-end",
 		LANAddress: &config.Address{Address: "127.0.0.1", Port: listener.Addr().(*net.TCPAddr).Port},
 	}})

@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/meshtask/consul-ecs/images"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/internal/testkit/registry"
 )
 
@@ -110,6 +111,7 @@ func TestLayoutWhoseIndexIsTheImage(t *testing.T) {
 
 func TestLayoutInATarFile(t *testing.T) {
 	t.Parallel()
+	testkit.RequireOnPath(t, "tar")
 	path, index := newLayout(t), index(t)
 	if err := path.AppendIndex(index, layout.WithAnnotations(
 		map[string]string{"io.containerd.image.name": reference})); err != nil {

@@ -14,7 +14,7 @@ import (
 // TestDeregisterAtServers: with the token of a login, and no other instance.
 func TestDeregisterAtServers(t *testing.T) {
 	t.Parallel()
-	admin := client(t, secured, secured.Token)
+	admin := client(t, secured.Require(t), secured.Token)
 	const node, name = "node-of-a-dead-agent", "forsaken"
 	for _, id := range []string{name + "-1", name + "-2"} {
 		for service, id := range map[string]string{name: id, name + "-sidecar-proxy": id + "-sidecar-proxy"} {

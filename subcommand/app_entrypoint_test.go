@@ -18,6 +18,7 @@ func wrapApp(t *testing.T, flags []string, command ...string) *testkit.Process {
 
 func TestAppEntrypointUsage(t *testing.T) {
 	t.Parallel()
+	testkit.RequireOnPath(t, "true")
 	for _, c := range []struct {
 		name string
 		args []string
@@ -43,6 +44,7 @@ func TestAppEntrypointUsage(t *testing.T) {
 
 func TestAppEntrypointChecksItsFlags(t *testing.T) {
 	t.Parallel()
+	testkit.RequireOnPath(t, "true")
 	const warning = "-shutdown-delay does not fit into -stop-timeout"
 	for name, c := range map[string]struct {
 		flags []string
@@ -75,6 +77,7 @@ func TestAppEntrypointChecksItsFlags(t *testing.T) {
 
 func TestFlagsAfterTheCommandAreTheCommands(t *testing.T) {
 	t.Parallel()
+	testkit.RequireOnPath(t, "echo")
 	echo, err := exec.LookPath("echo")
 	if err != nil {
 		t.Fatal(err)
@@ -173,6 +176,7 @@ func TestAppEntrypointSecondTermDuringTheDelayIsForwarded(t *testing.T) {
 
 func TestDeathBySignalIs128PlusN(t *testing.T) {
 	t.Parallel()
+	testkit.RequireOnPath(t, "sh")
 	p := wrapApp(t, nil, "sh", "-c", "echo ready; exec sleep 600")
 	p.Expect("ready")
 	p.Signal(syscall.SIGTERM)

@@ -18,6 +18,7 @@ func TestTokenReaderNeedsAccessControlLists(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to mount a file system")
 	}
+	testkit.RequireOnPath(t, "sh", "mount")
 	m, b := newMetadata(t), newTestBroker(t)
 	m.says(200, running)
 	dir := t.TempDir()

@@ -253,6 +253,7 @@ func TestTokenReaderIsAnotherUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to become other users")
 	}
+	testkit.RequireOnPath(t, "cat")
 	m, b := newMetadata(t), newTestBroker(t)
 	m.says(200, running)
 	dir := t.TempDir()

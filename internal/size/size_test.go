@@ -18,6 +18,7 @@ import (
 // goTool runs go in the project and returns its output's words.
 func goTool(t *testing.T, args ...string) []string {
 	t.Helper()
+	testkit.RequireOnPath(t, "go")
 	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir = testkit.Root()
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -117,6 +117,16 @@ func RequireBinary(t testing.TB, name string) string {
 	return p
 }
 
+// RequireOnPath is for a test that runs programs of this machine.
+func RequireOnPath(t testing.TB, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if _, err := exec.LookPath(name); err != nil {
+			Missing(t, err.Error())
+		}
+	}
+}
+
 // Missing fails the test when CI=true and skips it loudly otherwise.
 func Missing(t testing.TB, why string) {
 	t.Helper()

@@ -21,6 +21,7 @@ func Programs(t testing.TB) string {
 		}
 		return dir
 	}
+	RequireOnPath(t, "go")
 	dir := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir+"/", "./cmd/consul-ecs", "./cmd/localecs",
 		"./examples/hello-mesh/hello", "./examples/token-broker/tokendemo")

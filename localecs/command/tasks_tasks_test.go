@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/meshtask/consul-ecs/internal/exit"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 )
 
@@ -83,6 +84,7 @@ func TestArgumentsAreDefinitionsOrScenarios(t *testing.T) {
 
 func TestFlagsReachThePlan(t *testing.T) {
 	t.Parallel()
+	testkit.RequireOnPath(t, "sh")
 	dir := files(t, map[string]string{"a.json": definition, "env": "A=1\n", "setting.yaml": "region: eu-west-3\n"})
 	f, err := parsed(t, "-image", "job:1=sh", "-cmd", "job:1=sh -c true", "-secret", "/key=a=b", "-environment-file", "arn:aws:s3:::b/a.env="+filepath.Join(dir, "env"), "-images", filepath.Join(dir, "setting.yaml"))
 	if err != nil {

@@ -45,6 +45,7 @@ func runAlone(t *testing.T, path string, signals []syscall.Signal, flags ...stri
 	if os.Getuid() != 0 {
 		testkit.Missing(t, "network namespaces need root")
 	}
+	testkit.RequireOnPath(t, "sh", "sleep")
 	args := testkit.SelfArgs("localecs", append(append([]string{"run", "-dir", t.TempDir(), "-image", "any:1=sh,sleep"}, flags...), path)...)
 	cmd := exec.Command(args[0], args[1:]...)
 	var stderr strings.Builder
@@ -136,6 +137,7 @@ func TestTaskDefinitionsAsJSON(t *testing.T) {
 // trace.
 func TestCheckRunsNothing(t *testing.T) {
 	t.Parallel()
+	testkit.RequireOnPath(t, "sh")
 	dir := filepath.Join(t.TempDir(), "state")
 	path := definitionFile(t, "exit 7")
 	if got := call(t, "run", "-check", "-dir", dir, path); got.code != 1 || !strings.Contains(got.stderr, "-image 'any:1=host'") {

@@ -102,6 +102,7 @@ func TestExecRunsAsTheContainerDoes(t *testing.T) {
 
 func TestExecPassesSignalsOnAndEndsWithTheRun(t *testing.T) {
 	t.Parallel()
+	testkit.RequireOnPath(t, "sh")
 	l := lookInto(t, looking(), t.TempDir())
 	l.ask(0, "wait", "-running", "job")
 	const script = "trap 'echo signalled; exit 5' INT; echo ready; while :; do sleep 0.05; done"
@@ -142,6 +143,7 @@ func runs(line string) bool {
 
 func TestExecWhenTheRunIsKilled(t *testing.T) {
 	t.Parallel()
+	testkit.RequireOnPath(t, "sh", "sleep")
 	l := lookInto(t, looking(), t.TempDir())
 	l.ask(0, "wait", "-running", "job")
 	open := l.begin("exec", "job", "sh", "-c", "echo ready; while :; do sleep 0.05; done")
@@ -206,6 +208,7 @@ func expect(t *testing.T, from io.Reader, words ...string) (said string) {
 
 func TestVisitReachesTasksByName(t *testing.T) {
 	t.Parallel()
+	testkit.RequireOnPath(t, "sh", "getent", "cat", "pwd")
 	l := lookInto(t, looking(), t.TempDir())
 	l.ask(0, "wait", "-healthy", "web")
 	web := l.state("web").Tasks[0]

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"golang.org/x/sys/unix"
 )
 
@@ -12,6 +13,7 @@ import (
 // takes the child's end away.
 func TestThrowawayThreadHasNoChildren(t *testing.T) {
 	t.Parallel()
+	testkit.RequireOnPath(t, "sleep")
 	for range 20 {
 		runtime.LockOSThread()
 		parent, cmd := unix.Gettid(), exec.Command("sleep", "1000")

@@ -93,6 +93,7 @@ PROGRAM is a name on PATH or a path of this machine, host is all that it has ins
 
 func TestFlagsAndFileSupplyMissingValues(t *testing.T) {
 	t.Parallel()
+	testkit.RequireOnPath(t, "sh")
 	dir := writeFile(t, map[string]string{
 		"shop.json": shop, "job.json": job, "web.env": "A=1\n",
 		"localecs.yaml": `
@@ -139,6 +140,7 @@ roles: {team/other: {}}
 
 func TestTasksHaveNames(t *testing.T) {
 	t.Parallel()
+	testkit.RequireOnPath(t, "sh")
 	dir := writeFile(t, map[string]string{"job.json": job, "localecs.yaml": "region: eu-west-1\n", "a=b.json": job})
 	file := filepath.Join(dir, "job.json")
 	for _, c := range []struct {
@@ -166,6 +168,7 @@ func TestTasksHaveNames(t *testing.T) {
 
 func TestSettingsOfTwoPlacesNeedAChoice(t *testing.T) {
 	t.Parallel()
+	testkit.RequireOnPath(t, "sh")
 	a := writeFile(t, map[string]string{"job.json": job, "localecs.yaml": "region: eu-west-1\n"})
 	b := writeFile(t, map[string]string{"job.json": job, "localecs.yaml": "region: eu-west-2\n"})
 	paths := []string{filepath.Join(a, "job.json"), filepath.Join(b, "job.json")}

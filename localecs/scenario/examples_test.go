@@ -241,6 +241,7 @@ func TestCancelKillsAtOnce(t *testing.T) {
 	if os.Getuid() != 0 {
 		testkit.Missing(t, "network namespaces need root")
 	}
+	testkit.RequireOnPath(t, "sleep")
 	path := filepath.Join(t.TempDir(), "deaf.json")
 	if err := os.WriteFile(path,
 		[]byte(`{"family": "deaf", "networkMode": "awsvpc", "containerDefinitions": [{"name": "deaf", "image": `+

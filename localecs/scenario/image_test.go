@@ -106,6 +106,7 @@ func TestImagesFollowFlags(t *testing.T) {
 // sh by any of its names.
 func TestProgramIsAtEachOfItsPaths(t *testing.T) {
 	t.Parallel()
+	testkit.RequireOnPath(t, "sh")
 	got, err := flagsOf(t, [2]string{"-image", "i=sh"}).image("i", runtime.Image{})
 	if err != nil {
 		t.Fatal(err)
@@ -152,6 +153,7 @@ func TestMissingProgramsAreReportedTogether(t *testing.T) {
 
 func TestNoProgramCanLieInADirectoryOfTheHost(t *testing.T) {
 	t.Parallel()
+	testkit.RequireOnPath(t, "sh")
 	f := flagsOf(t, [2]string{"-image", "a=sh:/usr/bin/no-such-program,host"},
 		[2]string{"-image", "b=sh:/usr/bin/env,host,sh:/opt-2/x"})
 	_, err := f.image("a", runtime.Image{})

@@ -112,7 +112,6 @@ func (e *Engine) start(t testing.TB) {
 	}
 	e.Env = append(e.Env, "DOCKER_HOST="+e.Host)
 	t.Cleanup(func() {
-		e.sweep(t)
 		cmd.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-ended:
@@ -125,6 +124,7 @@ func (e *Engine) start(t testing.TB) {
 	})
 	for deadline := time.Now().Add(testkit.Patience); ; {
 		if _, code := e.Try("version"); code == 0 {
+			t.Cleanup(func() { e.sweep(t) })
 			return
 		}
 		select {
