@@ -16,7 +16,7 @@ import (
 
 func TestReadChecks(t *testing.T) {
 	t.Parallel()
-	admin := client(t, secured, secured.Token)
+	admin := client(t, secured.Require(t), secured.Token)
 	const node = "arn:aws:ecs:us-west-2:123456789012:cluster/checks"
 	_, err := admin.Catalog().Register(&api.CatalogRegistration{
 		Node: node, Address: "192.0.2.1", Service: &api.AgentService{ID: "checked-1", Service: "checked"},
@@ -104,7 +104,7 @@ func TestReadChecksFaults(t *testing.T) {
 // TestUnknownCatalogServiceIsNotFound: with the real server's answers.
 func TestUnknownCatalogServiceIsNotFound(t *testing.T) {
 	t.Parallel()
-	admin := client(t, secured, secured.Token)
+	admin := client(t, secured.Require(t), secured.Token)
 	const node = "node-without-services"
 	if _, err := admin.Catalog().Register(&api.CatalogRegistration{Node: node, Address: "192.0.2.1"}, nil); err != nil {
 		t.Fatal(err)

@@ -58,7 +58,7 @@ func TestReleasedLockIsTakenAtOnce(t *testing.T) {
 	if took := time.Since(ended); took > undelayed {
 		t.Errorf("the second led %s after the end of the first", took)
 	}
-	pair, _, err := client(t, secured, secured.Token).KV().Get(keyOf(cluster), nil)
+	pair, _, err := client(t, secured.Require(t), secured.Token).KV().Get(keyOf(cluster), nil)
 	if err != nil || pair == nil || pair.Session != "" || len(pair.Value) > 0 {
 		t.Errorf("%+v, %v: want a key without a holder", pair, err)
 	}
@@ -113,7 +113,7 @@ func TestHolderOfAnyLengthIsCut(t *testing.T) {
 	got := ""
 	err := first.Lead(t.Context(), standbyIgnored, func(ctx context.Context) error {
 		long := &api.KVPair{Key: first.Key, Value: []byte(strings.Repeat("x", 100_000))}
-		if _, err := client(t, secured, secured.Token).KV().Put(long, nil); err != nil {
+		if _, err := client(t, secured.Require(t), secured.Token).KV().Put(long, nil); err != nil {
 			return err
 		}
 		_ = second.Lead(ctx, func(holder string) error { got = holder; return errors.New("seen") }, nil)
@@ -147,7 +147,7 @@ func TestLostKeyEndsTheTerm(t *testing.T) {
 					if terms++; terms == 2 {
 						return nil
 					}
-					if err := take(client(t, secured, secured.Token), l); err != nil {
+					if err := take(client(t, secured.Require(t), secured.Token), l); err != nil {
 						return err
 					}
 					<-ctx.Done()
@@ -207,7 +207,7 @@ func TestTermEndsWithoutRenewals(t *testing.T) {
 // TestRefusedLeadershipLock: what a token may not do is no reason to wait.
 func TestRefusedLeadershipLock(t *testing.T) {
 	t.Parallel()
-	c, cluster := client(t, secured, secured.Token), testkit.UniqueCluster(t)
+	c, cluster := client(t, secured.Require(t), secured.Token), testkit.UniqueCluster(t)
 	key := keyOf(cluster)
 	for name, tt := range map[string]struct{ rules, want, rule string }{
 		"read":    {`session_prefix "" { policy = "write" }`, `read the lock "` + key + `"`, `key_prefix "consul-ecs/" { policy = "write" }`},
@@ -272,7 +272,7 @@ func TestLeadershipEndsDuringLockAcquisition(t *testing.T) {
 	if err == nil || ctx.Err() == nil {
 		t.Fatalf("got %v", err)
 	}
-	pair, _, err := client(t, secured, secured.Token).KV().Get(keyOf(cluster), nil)
+	pair, _, err := client(t, secured.Require(t), secured.Token).KV().Get(keyOf(cluster), nil)
 	if err != nil || pair == nil {
 		t.Fatalf("the key was never locked: %v, %v", pair, err)
 	}

@@ -42,7 +42,7 @@ func onNode(t *testing.T, admin *api.Client, name string) (id string, checks int
 
 func TestDeregisterNodeRemovesTheNodeOfItsID(t *testing.T) {
 	t.Parallel()
-	admin := client(t, secured, secured.Token)
+	admin := client(t, secured.Require(t), secured.Token)
 	id, other := uuid.New().String(), uuid.New().String()
 	addNode(t, admin, "node-to-go", id)
 	addNode(t, admin, "node-to-stay", other)
@@ -69,7 +69,7 @@ func TestDeregisterNodeRemovesTheNodeOfItsID(t *testing.T) {
 // refusing the request: hidden is not absent.
 func TestDeregisterNodeReportsMissingRights(t *testing.T) {
 	t.Parallel()
-	admin := client(t, secured, secured.Token)
+	admin := client(t, secured.Require(t), secured.Token)
 	id := uuid.New().String()
 	addNode(t, admin, "node-denied", id)
 	for name, rules := range map[string]string{
@@ -90,7 +90,7 @@ func TestDeregisterNodeReportsMissingRights(t *testing.T) {
 // and with it the name of its node, may be another task's by now.
 func TestDeregisterNodeSparesAnotherNodeOfItsName(t *testing.T) {
 	t.Parallel()
-	admin := client(t, secured, secured.Token)
+	admin := client(t, secured.Require(t), secured.Token)
 	id, next := uuid.New().String(), uuid.New().String()
 	addNode(t, admin, "node-reused", id)
 	var once sync.Once
@@ -122,7 +122,7 @@ func TestDeregisterNodeSparesAnotherNodeOfItsName(t *testing.T) {
 // thousands of nodes.
 func TestDeregisterNodeReadsNoOtherNode(t *testing.T) {
 	t.Parallel()
-	admin := client(t, secured, secured.Token)
+	admin := client(t, secured.Require(t), secured.Token)
 	addNode(t, admin, "node-unrelated", uuid.New().String())
 	id := uuid.New().String()
 	var asked []string
@@ -142,7 +142,7 @@ func TestDeregisterNodeReadsNoOtherNode(t *testing.T) {
 
 func TestAwaitNodeRemoved(t *testing.T) {
 	t.Parallel()
-	admin := client(t, secured, secured.Token)
+	admin := client(t, secured.Require(t), secured.Token)
 	reads := make(chan struct{}, 1000)
 	anonymous := newClient(t, Options{Address: secured.HTTPAddr, Wrap: func(next http.RoundTripper) http.RoundTripper {
 		return testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
@@ -189,7 +189,7 @@ func TestAwaitNodeRemoved(t *testing.T) {
 // no removal.
 func TestAwaitNodeRemovedNeedsTheNode(t *testing.T) {
 	t.Parallel()
-	admin := client(t, secured, secured.Token)
+	admin := client(t, secured.Require(t), secured.Token)
 	id := uuid.New().String()
 	addNode(t, admin, "node-hidden", id)
 	for name, tt := range map[string]struct{ id, secret string }{

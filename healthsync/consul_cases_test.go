@@ -23,7 +23,7 @@ import (
 
 func TestConsulFollowsECS(t *testing.T) {
 	t.Parallel()
-	k := newTask(t, open, open.HTTPAddr, "follows", "app", "side")
+	k := newTask(t, open.Require(t), open.HTTPAddr, "follows", "app", "side")
 	k.answer(200, health("app", "HEALTHY", "side", "UNHEALTHY", "log-router", "HEALTHY"))
 	k.start()
 	k.eventually("app", "passing")
@@ -56,7 +56,7 @@ func TestConsulFollowsECS(t *testing.T) {
 // minutes after it, unless it is sent.
 func TestConsulHasTheReason(t *testing.T) {
 	t.Parallel()
-	k := newTask(t, secured, secured.HTTPAddr, "reason", "app") // with the default interval
+	k := newTask(t, secured.Require(t), secured.HTTPAddr, "reason", "app") // with the default interval
 	k.raw(200,
 		`{"Cluster":"c","TaskARN":"`+k.w.TaskARN+
 			`","Containers":[{"Name":"consul-ecs-health-sync"},{"Name":"app","KnownStatus":"RUNNING"}]}`)
@@ -78,7 +78,7 @@ func (k *task) reason(container, want string) {
 
 func TestErrorDocumentOfMetadataChangesNothing(t *testing.T) {
 	t.Parallel()
-	k := newTask(t, open, open.HTTPAddr, "document", "app")
+	k := newTask(t, open.Require(t), open.HTTPAddr, "document", "app")
 	reads := make(chan error, 100)
 	k.deps.Metadata = observed{k.deps.Metadata, reads}
 	k.answer(200, health("app", "HEALTHY"))
@@ -128,7 +128,7 @@ func waitForFault(t *testing.T, reads chan error) {
 // shorter than a refresh to show that it is replaced: it would run out.
 func TestConsulOldTTLIsReplacedAndRefreshesAreQuiet(t *testing.T) {
 	t.Parallel()
-	k := newTask(t, open, open.HTTPAddr, "quiet", "app")
+	k := newTask(t, open.Require(t), open.HTTPAddr, "quiet", "app")
 	err := k.management.Agent().CheckRegister(&api.AgentCheckRegistration{
 		ID: workload.CheckID(k.w.ID, "app"), Name: "consul ecs synced", ServiceID: k.w.ID,
 		AgentServiceCheck: api.AgentServiceCheck{TTL: "1s"},
@@ -174,7 +174,7 @@ func (c counting) Set(
 
 func TestConsulLostStateIsRepaired(t *testing.T) {
 	t.Parallel()
-	k := newTask(t, open, open.HTTPAddr, "lost", "app")
+	k := newTask(t, open.Require(t), open.HTTPAddr, "lost", "app")
 	k.answer(200, health("app", "HEALTHY"))
 	k.start()
 	k.eventually("app", "passing")
@@ -203,7 +203,7 @@ func TestConsulACLTokensEndWithTheTask(t *testing.T) {
 	for name, owned := range map[string]bool{"old-client-script": false, "client-entrypoint": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := newTask(t, secured, secured.HTTPAddr, name, "app")
+			k := newTask(t, secured.Require(t), secured.HTTPAddr, name, "app")
 			clientToken := k.newToken("client-token")
 			if owned {
 				if err := os.WriteFile(filepath.Join(k.cfg.BootstrapDir, "client-token.owner"), nil,
@@ -235,7 +235,7 @@ func TestConsulACLTokensEndWithTheTask(t *testing.T) {
 // The controller, or a second run, may have been faster.
 func TestDeletedConsulACLTokenCountsAsLoggedOut(t *testing.T) {
 	t.Parallel()
-	k := newTask(t, secured, secured.HTTPAddr, "gone", "app")
+	k := newTask(t, secured.Require(t), secured.HTTPAddr, "gone", "app")
 	clientToken := k.newToken("client-token")
 	k.answer(200, health("app", "HEALTHY"))
 	k.start()
