@@ -62,7 +62,8 @@ chaos: build ## Run N (20) random schedules of faults, FOR (60s) each, from SEED
 	bin/localecs run -chaos $(or $(SEED),random) -for $(or $(FOR),60s) -runs $(or $(N),20) $(if $(ORDER),-stop-order $(ORDER)) examples/chaos
 
 .PHONY: check
-check: tools ## Look for mistakes without running anything: gofmt, vet, staticcheck
+check: ## Look for mistakes without running anything: gofmt, vet, staticcheck
+	@tools/ensure.sh staticcheck
 	@files=$$("$$($(GO) env GOROOT)/bin/gofmt" -l *.go */) && test -z "$$files" || { echo "make: run gofmt -w on:" $$files >&2; exit 1; }
 	$(GO) vet ./...
 	$(GO) vet -C tools/aclcompare ./...
@@ -75,12 +76,23 @@ vuln: ## Fail when consul-ecs or localecs can reach a known vulnerability
 	@tools/ensure.sh govulncheck
 	tools/vuln.sh
 
+# The packages whose tests start no server, no proxy and no container engine.
+UNIT := . aclrules admission awsutil/awstest broker/receiver config envoy images internal/cli internal/metrics \
+	internal/retry internal/secret internal/size internal/testkit internal/testkit/arch internal/testkit/servers \
+	internal/volume localecs/chaos localecs/control localecs/ecs/controlplane localecs/ecs/metadata \
+	localecs/ecs/scheduler localecs/ecs/shapes localecs/ecs/simulated localecs/network localecs/runtime \
+	localecs/scenario/file localecs/view supervise taskdef workload
+
+.PHONY: unit
+unit: ## Run the tests that need nothing but Go
+	$(GO) test -short -vet=off -skip '^TestServersAreRequired$$' $(UNIT:%=./%)
+
 .PHONY: test
-test: build check vuln ## What each commit must pass: no known vulnerability, all packages, real Consul and Envoy, the demo
+test: build check tools vuln ## What each commit must pass: no known vulnerability, all packages, real Consul and Envoy, the demo
 	tools/test.sh short
 
 .PHONY: test-full
-test-full: build check vuln ## All of that and what takes longer: both stop orders, Docker, more moments of each leak, Consul 1.22, chaos, fuzzing
+test-full: build check tools vuln ## All of that and what takes longer: both stop orders, Docker, more moments of each leak, Consul 1.22, chaos, fuzzing
 	tools/ensure.sh consul-1.22
 	tools/test.sh full
 	tools/fuzz.sh $(or $(FUZZTIME),20s)

@@ -1,12 +1,17 @@
 package consulecs_test
 
 import (
+	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -68,5 +73,40 @@ func TestVulnWithoutItsDatabase(t *testing.T) {
 	}
 	if !strings.Contains(string(out), "golang.org/x/vulndb") {
 		t.Errorf("output %q without the module that is missing", out)
+	}
+}
+
+// TestUnitIsWhatNeedsNoServer: make unit runs the packages whose tests start nothing that make tools
+// installs, and all of them.
+func TestUnitIsWhatNeedsNoServer(t *testing.T) {
+	t.Parallel()
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(makefile), "\nUNIT := ")
+	list, _, _ = strings.Cut(strings.ReplaceAll(list, "\\\n", ""), "\n")
+	starts := regexp.MustCompile(`(?m)testkit\.(Servers|StartConsul|RequireBinary|Binary|OwnNetwork)\(|` +
+		`^package dockerengine|internal/testkit/(vault|dockerengine)"$`)
+	needs := map[string]bool{} // by package
+	err = filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && slices.Contains([]string{"terraform", "tools", "testdata", ".tools", ".git"}, d.Name()):
+			return fs.SkipDir
+		case !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		needs[filepath.Dir(path)] = needs[filepath.Dir(path)] || starts.Match(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.DeleteFunc(needs, func(_ string, need bool) bool { return need })
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(needs)), strings.Fields(list)); diff != "" {
+		t.Errorf("UNIT of the Makefile (-want +got):\n%s", diff)
 	}
 }
