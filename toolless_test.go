@@ -1,8 +1,6 @@
 package consulecs_test
 
 import (
-	"context"
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -16,18 +14,16 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// toolless runs go test -short on packages of a copy of this checkout without .tools. PATH is empty
-// for the tests, as are HOME and the rest of the environment. It returns the output.
+// toolless runs go test -short in a directory of a checkout, and returns its output. PATH and HOME are
+// empty for the tests, and the environment has nothing else.
 func toolless(t *testing.T, checkout, dir string, args ...string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
 	env, err := exec.LookPath("env")
 	if err != nil {
 		t.Fatal(err)
 	}
-	clean := fmt.Sprintf("%s -i PATH= HOME=%s TMPDIR=%s", env, t.TempDir(), t.TempDir())
-	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-short", "-vet=off", "-exec", clean}, args...)...)
+	args = append([]string{"test", "-short", "-vet=off", "-exec", env + " -i PATH= HOME=" + t.TempDir()}, args...)
+	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir = filepath.Join(checkout, dir)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false")
 	out, err := cmd.CombinedOutput()
@@ -39,7 +35,8 @@ func copyWithoutTools(t *testing.T) string {
 	t.Helper()
 	testkit.RequireOnPath(t, "git", "go", "env")
 	dir := t.TempDir()
-	list, err := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
+	args := []string{"ls-files", "-z", "--cached", "--others", "--exclude-standard"}
+	list, err := exec.CommandContext(t.Context(), "git", args...).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +87,8 @@ func TestServersAreRequired(t *testing.T) {
 	if len(packages) < 8 {
 		t.Fatalf("servers are in %q only", packages)
 	}
-	out, err := toolless(t, copyWithoutTools(t), ".", append([]string{"-run", "^(" + strings.Join(tests, "|") + ")$"}, packages...)...)
+	args := append([]string{"-run", "^(" + strings.Join(tests, "|") + ")$"}, packages...)
+	out, err := toolless(t, copyWithoutTools(t), ".", args...)
 	if err != nil {
 		t.Errorf("go test: %v\n%s", err, out)
 	}

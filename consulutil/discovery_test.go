@@ -31,6 +31,7 @@ func script(t *testing.T, text string) string {
 
 func TestDiscover(t *testing.T) {
 	t.Parallel()
+	testkit.RequireOnPath(t, "sh", "true", "echo")
 	notExecutable := filepath.Join(t.TempDir(), "discover")
 	if err := os.WriteFile(notExecutable, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -106,6 +107,7 @@ func TestDiscover(t *testing.T) {
 
 func TestRequestDoesNotWaitForDiscoveryAfterItsEnd(t *testing.T) {
 	t.Parallel()
+	testkit.RequireOnPath(t, "sh")
 	// The program's child keeps its output.
 	s := newServers(t, ServersOptions{Config: config.ConsulServers{Hosts: "exec=" + script(t, "sleep 60; true")}})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -129,6 +131,7 @@ func TestRequestDoesNotWaitForDiscoveryAfterItsEnd(t *testing.T) {
 // A process that the program leaves behind keeps its output.
 func TestOutputOfAProgramThatLeavesAProcessCounts(t *testing.T) {
 	t.Parallel()
+	testkit.RequireOnPath(t, "sh")
 	s := newServers(t, ServersOptions{Config: config.ConsulServers{Hosts: "exec=" + script(t, "sleep 60 & echo 192.0.2.1")}})
 	got, err := s.discover(t.Context())
 	if want := []netip.Addr{netip.MustParseAddr("192.0.2.1")}; err != nil || !slices.Equal(got, want) {
@@ -149,6 +152,7 @@ func reapedRole([]string) int {
 
 func TestDiscoveryWorksInAProcessThatReapsEveryChild(t *testing.T) {
 	t.Parallel()
+	testkit.RequireOnPath(t, "sh")
 	p := testkit.StartProcess(t, testkit.ProcessOptions{}, testkit.SelfArgs("reaped")...)
 	p.Expect("[192.0.2.1] <nil>")
 	p.Expect("consulServers.hosts: output of false: there is no address")

@@ -66,6 +66,7 @@ func TestConfigurationIsFormatted(t *testing.T) {
 
 func TestNoLockFileIsKept(t *testing.T) {
 	t.Parallel()
+	testkit.RequireOnPath(t, "git")
 	files, err := exec.CommandContext(t.Context(), "git", "ls-files", "*.terraform.lock.hcl", "*.tfstate").Output()
 	if err != nil {
 		t.Fatal(err)

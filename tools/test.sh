@@ -20,7 +20,8 @@ meshes='^TestEndToEnd' # run a whole mesh
 # goroutines as thousands of tasks have, and sees the hundreds of the short lane.
 schedules='^TestThousandsOfFaultSchedules'
 fleets='^TestSessionsComeBack|^TestFleetLogsInAfterAnOutage'
-skipped=$([ ${#lane[@]} -gt 0 ] || echo "$fleets")
+toolless='^TestPackagesPassWithoutTools' # runs go test itself
+skipped=$([ ${#lane[@]} -gt 0 ] || echo "$fleets|$toolless")
 export CONSUL_ECS_BIN=$PWD/bin # what make build has made
 gotestsum=$PWD/.tools/bin/gotestsum
 log=$(mktemp -d)
@@ -60,6 +61,7 @@ cat "$log/others"
 # overloaded agent may fail instead of leaving.
 tests meshes . ./localecs/command -race "${lane[@]}" -parallel 3 -timeout 60m -run "$meshes"
 [ ${#lane[@]} -gt 0 ] || CGO_ENABLED=0 tests terraform-meshes terraform . -timeout 30m -run "$meshes"
+[ ${#lane[@]} -gt 0 ] || CGO_ENABLED=0 tests toolless . . -timeout 30m -run "$toolless"
 
 cat "$log"/out/* | tools/unran.sh || status=1
 again=$(find "$log/again" -type f -exec cat {} +)
