@@ -52,6 +52,7 @@ func TestCommitGivesOneImage(t *testing.T) {
 	t.Run("licences", func(t *testing.T) {
 		testLicenses(t, filepath.Join(dist, "image-"+runtime.GOARCH, "rootfs.tar"), append(linked, info.Main.Path))
 	})
+	t.Run("uncommitted change", func(t *testing.T) { testUncommitted(t, first) })
 }
 
 // TestCommitGivesOneRelease does so with all files of a release.
@@ -70,10 +71,8 @@ func TestCommitGivesOneRelease(t *testing.T) {
 	compareFiles(t, filepath.Join(first, "dist/release/SHA256SUMS"), filepath.Join(second, "dist/release/SHA256SUMS"))
 }
 
-// TestReleaseNeedsACommit changes a file.
-func TestReleaseNeedsACommit(t *testing.T) {
-	t.Parallel()
-	dir := checkout(t, "")
+// testUncommitted changes a file, after which no release can be built.
+func testUncommitted(t *testing.T, dir string) {
 	if err := os.WriteFile(filepath.Join(dir, "README.md"), []byte("changed"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -164,9 +163,6 @@ func compareFiles(t *testing.T, first, second string) {
 	}
 }
 
-// known are the licences that docs/RELEASES.md names.
-var known = []string{"Apache-2.0", "BSD-3-Clause", "MIT", "MPL-2.0"}
-
 // testBOM checks that the bill of materials is valid and complete.
 func testBOM(t *testing.T, path string, linked []string) {
 	data, err := os.ReadFile(path)
@@ -194,16 +190,8 @@ func testBOM(t *testing.T, path string, linked []string) {
 		if c.Supplier == nil || c.Supplier.Name == "" {
 			t.Errorf("%s has no supplier", c.Name)
 		}
-		for _, l := range *c.Licenses {
-			expression := l.Expression
-			if l.License != nil {
-				expression = l.License.ID
-			}
-			for id := range strings.SplitSeq(expression, " AND ") {
-				if !slices.Contains(known, id) {
-					t.Errorf("%s has the licence %q", c.Name, id)
-				}
-			}
+		if c.Licenses == nil {
+			t.Errorf("%s has no licence", c.Name)
 		}
 	}
 	slices.Sort(got)

@@ -44,7 +44,11 @@ func (m *module) addLicenses(dir, root string) error {
 	return nil
 }
 
-// identify adds the SPDX identifiers of a text. It fails for a licence with unknown words.
+// permitted are the licences that a module may have, see docs/RELEASES.md.
+var permitted = []string{"Apache-2.0", "BSD-3-Clause", "MIT", "MPL-2.0"}
+
+// identify adds the SPDX identifiers of a text. It fails for a licence with unknown words, and for one that is
+// not permitted.
 func (m *module) identify(name string) error {
 	text := licensecheck.Scan(m.texts[name])
 	base := strings.ToUpper(filepath.Base(name))
@@ -52,9 +56,13 @@ func (m *module) identify(name string) error {
 		return fmt.Errorf("module %s: only %.0f %% of %s is a known licence", m.path, text.Percent, name)
 	}
 	for _, match := range text.Match {
-		if match.ID != "GooglePatentsFile" { // a grant beside the licence, without an identifier
-			m.licenses[match.ID] = true
+		if match.ID == "GooglePatentsFile" { // a grant beside the licence, without an identifier
+			continue
 		}
+		if !slices.Contains(permitted, match.ID) {
+			return fmt.Errorf("module %s: %s is of the licence %s, which is not permitted", m.path, name, match.ID)
+		}
+		m.licenses[match.ID] = true
 	}
 	return nil
 }

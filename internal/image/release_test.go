@@ -216,6 +216,14 @@ func TestModulesNeedALicence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const isc = `Permission to use, copy, modify, and/or distribute this software for any purpose with or without fee is
+hereby granted, provided that the above copyright notice and this permission notice appear in all copies.
+
+THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES WITH REGARD TO THIS SOFTWARE INCLUDING ALL
+IMPLIED WARRANTIES OF MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR ANY SPECIAL, DIRECT,
+INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF OR IN CONNECTION WITH THE USE OR PERFORMANCE OF
+THIS SOFTWARE.`
 	for _, c := range []struct {
 		name, file, text string
 		want             string // the expression
@@ -227,6 +235,7 @@ func TestModulesNeedALicence(t *testing.T) {
 			name: "other words", file: "LICENSE.txt", text: strings.Repeat("You may not distribute this. ", 100),
 			err: "0 % of LICENSE.txt is a known licence",
 		},
+		{name: "not permitted", file: "COPYING", text: isc, err: "COPYING is of the licence ISC, which is not permitted"},
 		{name: "notice only", file: "NOTICE", text: "Copyright", err: "has no file with a known licence"},
 		{name: "of the package", file: "pkg/LICENSE", text: string(mit), want: "MIT"},
 		{name: "of another package", file: "other/LICENSE", text: string(mit), err: "has no file with a known licence"},
