@@ -54,8 +54,7 @@ func scenes(t *testing.T) []scene {
 	noted := ops
 	noted.Notes = []error{errors.New("token 3f2a1b0c… → policy \"eu-only\": it applies in dc2 only, and this is dc1")}
 	partial := noted
-	partial.Errors = []error{errors.New("token 3f2a1b0c… → policy \"hidden\": it is not readable with this token: " +
-		"a token with acl:read can read it")}
+	partial.Errors = []error{errors.New("token 3f2a1b0c… → policy \"hidden\": it is not readable with this token: a token with acl:read can read it")}
 	var many []string
 	for i := range 100 {
 		many = append(many, fmt.Sprintf("token 1395597c… → policy \"team-%d\": service_prefix \"\" { policy "+

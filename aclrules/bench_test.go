@@ -13,10 +13,8 @@ func hundred(b *testing.B) (texts []string, rules []Sourced) {
 		var text strings.Builder
 		for i := range 25 {
 			name := fmt.Sprintf("team-%d-service-%d", p, i)
-			fmt.Fprintf(&text, "service %q { policy = \"write\" }\nservice_prefix %q { policy = \"read\" }\n", name,
-				name[:len(name)-1])
-			fmt.Fprintf(&text, "key_prefix %q { policy = \"write\" }\nnode_prefix %q { policy = \"read\" }\n",
-				"app/"+name+"/", name)
+			fmt.Fprintf(&text, "service %q { policy = \"write\" }\nservice_prefix %q { policy = \"read\" }\n", name, name[:len(name)-1])
+			fmt.Fprintf(&text, "key_prefix %q { policy = \"write\" }\nnode_prefix %q { policy = \"read\" }\n", "app/"+name+"/", name)
 		}
 		texts = append(texts, text.String())
 	}

@@ -116,8 +116,7 @@ func TestCoversIdentitiesInEveryDatacenter(t *testing.T) {
 
 func TestCoversNamesRulesOfBothSides(t *testing.T) {
 	t.Parallel()
-	got := Covers(reportOf(t, Denied, nil, `service "db" { policy = "read" }`),
-		reportOf(t, Denied, nil, ``, `service "db" { policy = "write" }`))
+	got := Covers(reportOf(t, Denied, nil, `service "db" { policy = "read" }`), reportOf(t, Denied, nil, ``, `service "db" { policy = "write" }`))
 	want := []Excess{{
 		Of: `service "db"`, Access: "service write",
 		Wanted: LocatedRule{`service "db" = write`, "policy 2", 1},
@@ -168,12 +167,10 @@ func TestCoversAgreesWithEveryQuestion(t *testing.T) {
 			if kind == "key" {
 				level = pick(level, "list")
 			}
-			lines = append(lines, fmt.Sprintf(`%s%s %q { policy = %q%s }`, kind, pick("", "_prefix"),
-				pick("", "a", "ab", "b", "aba"), level, more))
+			lines = append(lines, fmt.Sprintf(`%s%s %q { policy = %q%s }`, kind, pick("", "_prefix"), pick("", "a", "ab", "b", "aba"), level, more))
 		}
 		if d.IntN(3) == 0 {
-			lines = append(lines, fmt.Sprintf("%s = %q", pick("operator", "mesh", "acl", "peering"),
-				pick("read", "write", "deny")))
+			lines = append(lines, fmt.Sprintf("%s = %q", pick("operator", "mesh", "acl", "peering"), pick("read", "write", "deny")))
 		}
 		return strings.Join(lines, "\n")
 	}

@@ -16,20 +16,17 @@ func TestExplainNamesTheLosers(t *testing.T) {
 			`service "a" = deny`, `service "a" = write: deny outranks write`},
 		{`service "a" { policy = "read" } --- service "a" { policy = "read" } service_prefix "" { policy = "write" }`,
 			"service:a read",
-			`service "a" = read`, `service "a" = read: has the same level; service_prefix "" = write: an exact ` +
-				`rule exists`},
+			`service "a" = read`, `service "a" = read: has the same level; service_prefix "" = write: an exact rule exists`},
 		{`node_prefix "" { policy = "deny" } node_prefix "ab" { policy = "read" } node_prefix "a" { policy = "write" }`,
 			"node:abc write",
-			`node_prefix "ab" = read`, `node_prefix "a" = write: a longer prefix matches; node_prefix "" = deny: a ` +
-				`longer prefix matches`},
+			`node_prefix "ab" = read`, `node_prefix "a" = write: a longer prefix matches; node_prefix "" = deny: a longer prefix matches`},
 		{`service "a" { policy = "DENY" } service "a" { policy = "write" }`, "service:a write",
 			`service "a" = write`, `service "a" = DENY: DENY is not in lower case and outranks nothing`},
 		{`service "a" { policy = "write" intentions = "deny" } service "a" { policy = "write" }`, "intention:a read",
 			`service "a" intentions = deny`, `service "a" = write (intentions = read): does not set intentions`},
 		{`operator = "write" mesh = "read"`, "mesh write", `mesh = read`, `operator = write: mesh has its own rule`},
 		{`operator = "write"`, "peering write", `operator = write`, ""},
-		{`key_prefix "a/" { policy = "write" } key "a/b" { policy = "read" } key "a/c" { policy = "deny" } key "a/d" ` +
-			`{ policy = "write" }`, "key:a/ write-prefix",
+		{`key_prefix "a/" { policy = "write" } key "a/b" { policy = "read" } key "a/c" { policy = "deny" } key "a/d" { policy = "write" }`, "key:a/ write-prefix",
 			`key "a/b" = read`, `key_prefix "a/" = write: another rule decides for all; key "a/c" = deny: also ` +
 				`denies; key "a/d" = write: another rule decides for all`},
 		{`service "a" { policy = "read" } service "b" { policy = "deny" }`, "intention:* write",
@@ -58,8 +55,7 @@ func TestWhyWithoutARule(t *testing.T) {
 		{"", "service:a read", "allow: no rule applies: the default policy is allow", Options{Default: Allowed}},
 		{"", "acl read", "deny: no rule applies, and the default policy allows all but access to ACLs",
 			Options{Default: Allowed}},
-		{"", "acl read", "unknown: no rule applies, and the default policy is not known: a token with acl:read " +
-			"can read it", Options{}},
+		{"", "acl read", "unknown: no rule applies, and the default policy is not known: a token with acl:read can read it", Options{}},
 		{"", "acl read", "unknown: no rule that could be read applies, and others could not be read",
 			Options{Default: Denied, Incomplete: true}},
 		{`acl = "write"`, "acl read", "unknown: rules that could not be read may decide otherwise",

@@ -15,8 +15,7 @@ func TestTheServersTemplatesCount(t *testing.T) {
 		{Template: "builtin/api-gateway", Name: "gw"}, {Template: "builtin/nomad-client"},
 	}}}}}
 	m.templates = map[string]string{
-		"builtin/dns": "node_prefix \"\" { policy = \"read\" }\nquery_prefix \"\" { policy = \"read\" " +
-			"}\nservice_prefix \"\" { policy = \"read\" }",
+		"builtin/dns":         "node_prefix \"\" { policy = \"read\" }\nquery_prefix \"\" { policy = \"read\" }\nservice_prefix \"\" { policy = \"read\" }",
 		"builtin/node":        `node "{{.Name}}" { policy = "deny" }`,
 		"builtin/new":         `service "{{.Name}}" { policy = "read" }`,
 		"builtin/api-gateway": `service "{{.Namespace}}/{{.Name}}" { policy = "read" }`,

@@ -136,8 +136,7 @@ func TestLintJSON(t *testing.T) {
 		{"", 0, Inert, `polcy in service is ignored; did you mean "policy"?`},
 		{"", 0, Case, `node_prefix "" = "READ" loses against any other rule for the same: write "read"`},
 		{"", 0, Shadowed, `key "a" = read has no effect: key_prefix "" = read grants the same`},
-		{"", 0, root, `operator = "write" is enough to pose as any service: its holder can replace the mesh's ` +
-			`certificate authority`},
+		{"", 0, root, `operator = "write" is enough to pose as any service: its holder can replace the mesh's certificate authority`},
 	}
 	got := lintValid(t, text)
 	if diff := cmp.Diff(want, got); diff != "" {

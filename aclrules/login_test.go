@@ -111,12 +111,10 @@ func TestNothingBoundIsARefusal(t *testing.T) {
 // Membership of a list.
 func TestGroupMembership(t *testing.T) {
 	t.Parallel()
-	m := iam(BindingRule{Selector: `"admin" in list.groups and value.team != ""`, BindType: "role",
-		BindName: "${value.team}"})
+	m := iam(BindingRule{Selector: `"admin" in list.groups and value.team != ""`, BindType: "role", BindName: "${value.team}"})
 	login := Login{Method: "j", Entity: Entity{Claims: map[string][]string{"team": {"Ops"},
 		"groups": {"users", "admin"}}}}
-	want(t, visited(m, Subject{Login: &login}),
-		`login by auth method "j" → binding rule a → role "ops" → policy "p": service "p" = read`)
+	want(t, visited(m, Subject{Login: &login}), `login by auth method "j" → binding rule a → role "ops" → policy "p": service "p" = read`)
 	login.Entity.Claims["groups"] = []string{"users"}
 	if found := m.resolver().Resolve(context.Background(), Subject{Login: &login}); !errors.Is(found.Refused,
 		errNoMatch) {
@@ -152,8 +150,7 @@ func TestClaims(t *testing.T) {
 	m := iam(BindingRule{Selector: `value.env != "prod"`, BindType: "role", BindName: "ops${value.env}"},
 		BindingRule{Selector: `value.env == ""`, BindType: "service", BindName: "no"})
 	login := Login{Method: "j", Entity: Entity{Claims: map[string][]string{"team": {"a"}}}}
-	want(t, visited(m, Subject{Login: &login}),
-		`login by auth method "j" → binding rule a → role "ops" → policy "p": service "p" = read`)
+	want(t, visited(m, Subject{Login: &login}), `login by auth method "j" → binding rule a → role "ops" → policy "p": service "p" = read`)
 	for _, c := range []struct {
 		claims map[string][]string
 		want   string
@@ -193,8 +190,7 @@ func TestUnknownKindsAreErrors(t *testing.T) {
 	want(t, visited(m, Subject{Login: web()}),
 		`!login by auth method "m" → binding rule a: unknown bind type "group"`,
 		`login by auth method "m" → binding rule b → role "ops" → policy "p": service "p" = read`)
-	want(t, visited(m, Subject{Login: &Login{Method: "k"}}),
-		`!login by auth method "k": type kubernetes: want an auth method of type aws-iam, jwt or oidc`)
+	want(t, visited(m, Subject{Login: &Login{Method: "k"}}), `!login by auth method "k": type kubernetes: want an auth method of type aws-iam, jwt or oidc`)
 }
 
 func TestCheckSelector(t *testing.T) {

@@ -54,12 +54,10 @@ func TestParse(t *testing.T) {
 func TestParseRefusesWhatTheServerRefuses(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`service "web" { policy = "wirte" }`: `line 1: service "web": policy "wirte": want deny, ` +
-			`read or write`,
-		`service "web" { }`:                 `service "web": policy "": want deny, read or write`,
-		`service "web" { policy = "list" }`: `policy "list"`,
-		"\n\nkey_prefix \"a/\" { policy = \"all\" }": `line 3: key_prefix "a/": policy "all": want deny, ` +
-			`read, list or write`,
+		`service "web" { policy = "wirte" }`:                    `line 1: service "web": policy "wirte": want deny, read or write`,
+		`service "web" { }`:                                     `service "web": policy "": want deny, read or write`,
+		`service "web" { policy = "list" }`:                     `policy "list"`,
+		"\n\nkey_prefix \"a/\" { policy = \"all\" }":            `line 3: key_prefix "a/": policy "all": want deny, read, list or write`,
 		`service "web" { policy = "read" intentions = "list" }`: `intentions "list": want deny, read or write`,
 		`acl = "list"`:                        `line 1: acl: policy "list"`,
 		`acl = 5`:                             `line 1: acl: policy "5"`,

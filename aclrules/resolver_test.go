@@ -99,8 +99,7 @@ func TestOrderIsDirectRolesIdentities(t *testing.T) {
 		`token 3f2a1b0c… → templated policy "builtin/api-gateway" of "gw": service_prefix "" = read`,
 		`token 3f2a1b0c… → templated policy "builtin/api-gateway" of "gw": service "gw" = write`,
 	)
-	want(t, visited(m, Subject{Token: "3F2A1B0C-1111"}),
-		"!token 3F2A1B0C…: unknown to the server (wrong, deleted or expired)")
+	want(t, visited(m, Subject{Token: "3F2A1B0C-1111"}), "!token 3F2A1B0C…: unknown to the server (wrong, deleted or expired)")
 }
 
 func TestDanglingRoleAndPolicyDoNotStopTheOthers(t *testing.T) {

@@ -57,11 +57,10 @@ func TestWriteAndRead(t *testing.T) {
 func TestReadRefuses(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"":                           "read the export: EOF",
-		"[]":                         "read the export: json: cannot unmarshal array",
-		`{"version":1,"polices":[]}`: `read the export: json: unknown field "polices"`,
-		`{"version":2}`: "read the export: version 2: want 1, as this program's acl " +
-			"export writes it",
+		"":                                 "read the export: EOF",
+		"[]":                               "read the export: json: cannot unmarshal array",
+		`{"version":1,"polices":[]}`:       `read the export: json: unknown field "polices"`,
+		`{"version":2}`:                    "read the export: version 2: want 1, as this program's acl export writes it",
 		`{}`:                               "read the export: version 0: want 1",
 		`{"version":1,"tokens":[{"x":1}]}`: `unknown field "x"`,
 	} {

@@ -49,8 +49,7 @@ func TestEachRuleHasADescribableSource(t *testing.T) {
 			t.Errorf("%s: line %d, want 1", accessor, got)
 		}
 	}
-	rules, err := rulesFor(m, Subject{Roles: []Link{{Name: "ops"}},
-		Policies: []Policy{{Name: "x.hcl", Rules: `acl = "read"`}}})
+	rules, err := rulesFor(m, Subject{Roles: []Link{{Name: "ops"}}, Policies: []Policy{{Name: "x.hcl", Rules: `acl = "read"`}}})
 	sources := []string{`role "ops" → policy "web-w"`, `policy "x.hcl"`}
 	if diff := cmp.Diff([]any{sources, nil}, []any{sourcesOf(rules), err}); diff != "" {
 		t.Errorf("of a role and a text: sources and error (-want +got):\n%s", diff)

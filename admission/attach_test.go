@@ -97,7 +97,7 @@ func TestRangeOfPortsMayNotHaveThoseOfTheMesh(t *testing.T) {
 	} {
 		doc := strings.Replace(string(definition("", plainApp)), `{"containerPort": 8080}`,
 			fmt.Sprintf(`{"containerPort": 80}, {"containerPortRange": %q}`, ports), 1)
-		if got := places(admit(t, []byte(doc), parseMesh(t, []byte(plainMesh)))); !slices.Equal(got, want) {
+		if got := codesAndPaths(admit(t, []byte(doc), parseMesh(t, []byte(plainMesh)))); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", ports, got, want)
 		}
 	}
@@ -126,7 +126,7 @@ func TestDefinitionWithoutContainersIsNotCalledComputed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := admit(t, computed.Bytes(), parseMesh(t, []byte(plainMesh))); !slices.Contains(places(r),
+	if r := admit(t, computed.Bytes(), parseMesh(t, []byte(plainMesh))); !slices.Contains(codesAndPaths(r),
 		"ADM-CONTAINERS $.ContainerDefinitions") {
 		t.Errorf("findings %v", r.Findings)
 	}
@@ -152,8 +152,7 @@ func TestMeshFileWithAWrongTypeNamesTheMember(t *testing.T) {
 	for doc, want := range map[string]string{
 		`[]`:                       "admission of the mesh file: must be an object, but is a JSON array",
 		`{"images": {"envoy": 1}}`: "admission.images.envoy of the mesh file: must be a string, but is a JSON number 1",
-		`{"logConfiguration": []}`: "admission.logConfiguration of the mesh file: must be an object, but is a JSON " +
-			"array",
+		`{"logConfiguration": []}`: "admission.logConfiguration of the mesh file: must be an object, but is a JSON array",
 		`{"sidecars": {"proxy": {"cpu": 3000000000}}}`: "admission.sidecars.proxy.cpu of the mesh file: must be an " +
 			"integer, but is a JSON number 3000000000",
 		`{"operatorToken": {}}`: "admission.operatorToken of the mesh file: must be a string, but is a JSON object",

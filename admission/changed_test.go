@@ -75,8 +75,7 @@ func TestChangesOfTheMeshsContainersAreNamed(t *testing.T) {
 		}
 	}
 	if got := changedOf(t, admitted, mesh, func(proxy map[string]any) {
-		delete(proxy,
-			"readonlyRootFilesystem")
+		delete(proxy, "readonlyRootFilesystem")
 	}); !slices.Equal(got, []string{"readonlyRootFilesystem"}) {
 		t.Errorf("a removed member: findings name %q", got)
 	}

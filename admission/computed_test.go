@@ -40,7 +40,7 @@ func TestAnnotationThatCannotBeReadIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := admit(t, template(c.task, c.app), parseMesh(t, []byte(plainMesh)))
-			got := slices.DeleteFunc(places(r), func(place string) bool { return place[:12] == codeComputed })
+			got := slices.DeleteFunc(codesAndPaths(r), func(at string) bool { return at[:12] == codeComputed })
 			if text := strings.Join(got, ", "); text != c.want {
 				t.Errorf("findings %q, want %q", text, c.want)
 			}
@@ -125,7 +125,7 @@ func TestChosenKeyOfAnAnnotationIsRefused(t *testing.T) {
 	t.Parallel()
 	r := admitAll(t, template(`"Tags": [{"Key": {"Fn::If": ["C", "team", "consul.hashicorp.com/policies"]}, `+
 		`"Value": "ops"}],`, `"Essential": true`), nil)
-	if want := "ADM-ANN-VALUE $.Tags[0].Key.Fn::If[2]"; !slices.Contains(places(r), want) {
+	if want := "ADM-ANN-VALUE $.Tags[0].Key.Fn::If[2]"; !slices.Contains(codesAndPaths(r), want) {
 		t.Errorf("findings %v, want %s", r.Findings, want)
 	}
 }
@@ -201,8 +201,8 @@ func TestComputedAnnotationThatDoesNotCountIsAccepted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := slices.DeleteFunc(places(admit(t, template("", c.labels), c.mesh)), func(place string) bool {
-				return !strings.HasPrefix(place, codeNotInjected) && !strings.HasPrefix(place, codeAnnValue)
+			got := slices.DeleteFunc(codesAndPaths(admit(t, template("", c.labels), c.mesh)), func(at string) bool {
+				return !strings.HasPrefix(at, codeNotInjected) && !strings.HasPrefix(at, codeAnnValue)
 			})
 			if !slices.Equal(got, c.want) {
 				t.Errorf("findings %q, want %q", got, c.want)
@@ -271,7 +271,7 @@ func TestComputedPropertiesAreRefused(t *testing.T) {
 	t.Parallel()
 	transform := `"Fn::Transform": {"Name": "AWS::Include", "Parameters": {"Location": "s3://bucket/file"}}`
 	mesh := parseMesh(t, []byte(plainMesh))
-	if r := admit(t, template(transform+",", `"Essential": true`), mesh); !slices.Equal(places(r),
+	if r := admit(t, template(transform+",", `"Essential": true`), mesh); !slices.Equal(codesAndPaths(r),
 		[]string{"ADM-ANN-HIDDEN $", "ADM-CONTAINERS $"}) {
 		t.Errorf("findings %v", r.Findings)
 	}

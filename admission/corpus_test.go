@@ -202,7 +202,7 @@ func checkKept(t *testing.T, name string, r *Result, after *taskdef.Document) {
 	if r.Format == formatTemplate {
 		before, root = r.Before.Root, after.Root
 	}
-	for _, path := range lost(before, root, "$") {
+	for _, path := range missingPaths(before, root, "$") {
 		t.Errorf("%s: the output lacks %s", name, path)
 	}
 	if taskdef.IsYAML(r.Before.Bytes()) {
@@ -212,10 +212,10 @@ func checkKept(t *testing.T, name string, r *Result, after *taskdef.Document) {
 	}
 }
 
-// lost returns the paths of what a value has and its later form lacks. A list may have got elements, and
+// missingPaths returns the paths of what a value has and its later form lacks. A list may have got elements, and
 // null, AWS::NoValue and an emptied entryPoint may have got a value. The flags of the wrapper are
 // admission's.
-func lost(before, after *taskdef.Node, path string) []string {
+func missingPaths(before, after *taskdef.Node, path string) []string {
 	switch {
 	case before.IsNull(), isNoValue(before) && after != nil, string(before.JSON()) == `[""]`:
 		return nil
@@ -225,7 +225,7 @@ func lost(before, after *taskdef.Node, path string) []string {
 		var paths []string
 		for _, key := range before.Keys() {
 			if path != "$" || !slices.Contains(taskdef.OutputKeys, key) {
-				paths = append(paths, lost(before.Get(key), after.Get(key), path+"."+key)...)
+				paths = append(paths, missingPaths(before.Get(key), after.Get(key), path+"."+key)...)
 			}
 		}
 		return paths
@@ -234,7 +234,7 @@ func lost(before, after *taskdef.Node, path string) []string {
 		items, rest := before.Items(), after.Items()
 		items = items[wrapperWords(texts(before)):]
 		for i, item := range items {
-			at := slices.IndexFunc(rest, func(n *taskdef.Node) bool { return len(lost(item, n, "")) == 0 })
+			at := slices.IndexFunc(rest, func(n *taskdef.Node) bool { return len(missingPaths(item, n, "")) == 0 })
 			switch {
 			case at >= 0:
 				rest = rest[at+1:]

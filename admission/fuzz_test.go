@@ -109,7 +109,7 @@ func checkStable(t *testing.T, doc []byte, mesh *Mesh) {
 	if err != nil {
 		t.Fatalf("the output is not read: %v\n%s", err, first.After.Bytes())
 	}
-	if paths := lost(first.Before.Task, after.Task, "$"); len(paths) > 0 {
+	if paths := missingPaths(first.Before.Task, after.Task, "$"); len(paths) > 0 {
 		t.Fatalf("the output lacks %v:\n%s", paths, after.Bytes())
 	}
 	second, err := Admit(first.After.Bytes(), Options{Mesh: mesh, Format: first.Format})

@@ -8,10 +8,8 @@ import (
 func TestUnknownMembersOfTheMeshFileAreRefused(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]string{
-		`{"admision": {}}`: `the mesh file has the unknown member "admision"; did you mean ` +
-			`"admission"?`,
-		`{"Admission": {}}`: `the mesh file has the unknown member "Admission"; did you mean ` +
-			`"admission"?`,
+		`{"admision": {}}`:                         `the mesh file has the unknown member "admision"; did you mean "admission"?`,
+		`{"Admission": {}}`:                        `the mesh file has the unknown member "Admission"; did you mean "admission"?`,
 		`{"admission": {"image": {}}}`:             `unknown field "image"; did you mean "images"?`,
 		`{"admission": {"images": {"envoi": ""}}}`: `unknown field "envoi"; did you mean "envoy"?`,
 		`{"admission": {"cpu": 1}}`: `the member admission of the mesh file: unknown field "cpu"; allowed: client, ` +
@@ -51,8 +49,7 @@ func TestUnknownMemberOfTheConfigurationNamesAdmission(t *testing.T) {
 		`{"consulServers": {"hosts": "10.0.0.4"}, "zzzzzzzzzz": 1}`:                               true,
 		`{"consulServers": {"hosts": "10.0.0.4"}, "service": {"port": 80, "zzzzzzzzzzzzz": "x"}}`: false,
 	} {
-		got := strings.Join(messages(admitAll(t, definition("", plainApp), parseMesh(t, []byte(doc))), codeConfig),
-			"\n")
+		got := strings.Join(messages(admitAll(t, definition("", plainApp), parseMesh(t, []byte(doc))), codeConfig), "\n")
 		if !strings.Contains(got, "; allowed: ") || strings.Contains(got, "; allowed: admission, ") != want {
 			t.Errorf("%s: findings %q, with admission %v", doc, got, want)
 		}

@@ -138,8 +138,7 @@ func TestSettingsThatNoTaskCanHaveAreRefused(t *testing.T) {
 	for sidecars, want := range map[string]string{
 		`"sidecars": {"sidecar-proxy": {"cpu": 1}}`: "admission.sidecars.sidecar-proxy of the mesh file: no such " +
 			"role, want one of all, install, client, meshInit, proxy, healthSync",
-		`"sidecars": {"proxy": {"memory": -5}}`: "admission.sidecars.proxy of the mesh file: has -5, " +
-			"want 0 or more",
+		`"sidecars": {"proxy": {"memory": -5}}`:         "admission.sidecars.proxy of the mesh file: has -5, want 0 or more",
 		`"sidecars": {"meshInit": {"essential": true}}`: "cannot be essential",
 		`"sidecars": {"all": {"essential": true}}`:      "cannot be essential",
 		`"sidecars": {"client": {"healthCheck": {}}}`:   "only the proxy has a health check",

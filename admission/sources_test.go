@@ -19,8 +19,8 @@ func annotated(labels map[string]string) []byte {
 	return definition("", plainApp+`, "dockerLabels": `+string(text))
 }
 
-// places returns the code and the path of each finding.
-func places(r *Result) []string {
+// codesAndPaths returns the code and the path of each finding.
+func codesAndPaths(r *Result) []string {
 	var all []string
 	for _, f := range r.Findings {
 		all = append(all, f.Code+" "+f.Path)
@@ -47,7 +47,7 @@ func TestFindingIsAtItsAnnotation(t *testing.T) {
 			r := admit(t, annotated(map[string]string{name: c.value}), parseMesh(t, []byte(plainMesh)))
 			want := []string{fmt.Sprintf("%s $.containerDefinitions[0].dockerLabels[%q]", c.code,
 				annotationPrefix+name)}
-			if got := places(r); !slices.Equal(got, want) {
+			if got := codesAndPaths(r); !slices.Equal(got, want) {
 				t.Errorf("%v, want %v", r.Findings, want)
 			}
 		})
@@ -74,7 +74,7 @@ func TestValueOfTheMeshFileIsNotAtAnAnnotation(t *testing.T) {
 			`"service": {"name": "a-sidecar-proxy"}}`,
 	} {
 		r := admit(t, annotated(map[string]string{"service-tags": "a"}), parseMesh(t, []byte(mesh)))
-		if got := places(r); !slices.Contains(got, want) {
+		if got := codesAndPaths(r); !slices.Contains(got, want) {
 			t.Errorf("%v, want %s", r.Findings, want)
 		}
 	}
@@ -160,7 +160,7 @@ func TestMountPathsAreComparedAsDirectories(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := admit(t, definition(volume, c.app), parseMesh(t, []byte(plainMesh)))
-			if got := places(r); !slices.Equal(got, c.want) {
+			if got := codesAndPaths(r); !slices.Equal(got, c.want) {
 				t.Errorf("%v, want %v", r.Findings, c.want)
 			}
 			for i, m := range r.After.Definition.ContainerDefinitions[0].MountPoints {
@@ -183,7 +183,7 @@ func TestDescribedDefinitionIsRegisteredWithoutTheMesh(t *testing.T) {
 	}
 	want := []string{"ADM-NOT-INJECTED $", "ADM-OUTPUT $",
 		`ADM-ANN-VALUE $.containerDefinitions[0].dockerLabels["consul.hashicorp.com/ttl"]`}
-	if got := places(r); !slices.Equal(got, want) || r.After.Definition.Family != "app" ||
+	if got := codesAndPaths(r); !slices.Equal(got, want) || r.After.Definition.Family != "app" ||
 		len(r.After.Definition.Tags) != 1 {
 		t.Errorf("findings %v, want %v, definition %+v", r.Findings, want, r.After.Definition)
 	}
@@ -267,7 +267,7 @@ func TestItemsWithoutANameAreReported(t *testing.T) {
 	r := admit(t, definition(`"tags": [{"Key": "team", "Value": "shop"}], `,
 		plainApp+`, "environment": [{"value": "1"}, {"name": "B", "value": "2"}],
 		"secrets": [{"valueFrom": "/db"}, {"name": "C", "valueFrom": "/c"}]`), parseMesh(t, []byte(plainMesh)))
-	got := strings.Join(places(r), "\n")
+	got := strings.Join(codesAndPaths(r), "\n")
 	for _, want := range []string{"$.tags[0]", "$.containerDefinitions[0].environment[0].name",
 		"$.containerDefinitions[0].secrets[0].name"} {
 		if !strings.Contains(got, want) {

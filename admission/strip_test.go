@@ -68,16 +68,13 @@ func TestTokenIsStripped(t *testing.T) {
 
 func TestLeakRejectsTheDefinition(t *testing.T) {
 	t.Parallel()
-	for place, more := range map[string]string{
-		"$.containerDefinitions[0].command[1]": `, "command": ["run", "-token=%s"]`,
-		"$.containerDefinitions[0].environment[0].value": `, "environment": [{"name": "A", ` +
-			`"value": "x %s"}]`,
-		"$.containerDefinitions[0].healthCheck.command[1]": `, "healthCheck": {"command": ` +
-			`["CMD", "%s"]}`,
-		`$.containerDefinitions[0].dockerLabels["team.example/owner"]`: `, "dockerLabels": ` +
-			`{"team.example/owner": "%s"}`,
-		"$.containerDefinitions[0].dockerLabels.owner": `, "dockerLabels": {"owner": "%s"}`,
-		"$.containerDefinitions[0].x-unknown":          `, "x-unknown": "%s"`,
+	for path, more := range map[string]string{
+		"$.containerDefinitions[0].command[1]":                         `, "command": ["run", "-token=%s"]`,
+		"$.containerDefinitions[0].environment[0].value":               `, "environment": [{"name": "A", "value": "x %s"}]`,
+		"$.containerDefinitions[0].healthCheck.command[1]":             `, "healthCheck": {"command": ["CMD", "%s"]}`,
+		`$.containerDefinitions[0].dockerLabels["team.example/owner"]`: `, "dockerLabels": {"team.example/owner": "%s"}`,
+		"$.containerDefinitions[0].dockerLabels.owner":                 `, "dockerLabels": {"owner": "%s"}`,
+		"$.containerDefinitions[0].x-unknown":                          `, "x-unknown": "%s"`,
 		"$.containerDefinitions[0].logConfiguration.options.splunk-token": `, "logConfiguration": {"logDriver": ` +
 			`"splunk", "options": {"splunk-token": "%s"}}`,
 	} {
@@ -93,8 +90,8 @@ func TestLeakRejectsTheDefinition(t *testing.T) {
 					t.Errorf("the finding %s has the token", f)
 				}
 			}
-			if !r.Rejected(false) || strings.Join(found, " ") != place {
-				t.Errorf("%s in %s: rejected %v, found at %q", leaked, place, r.Rejected(false), found)
+			if !r.Rejected(false) || strings.Join(found, " ") != path {
+				t.Errorf("%s in %s: rejected %v, found at %q", leaked, path, r.Rejected(false), found)
 			}
 		}
 	}

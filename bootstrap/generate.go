@@ -38,7 +38,7 @@ func Generate(p Params) ([]byte, error) {
 
 // inputs are Params, and what their texts and the defaults come to.
 type inputs struct {
-	Params
+	params               Params
 	cluster, source      string
 	namespace, partition string
 	agent                endpoint
@@ -50,7 +50,7 @@ type inputs struct {
 
 func resolve(p Params, bad *InvalidError) inputs {
 	in := inputs{
-		Params:    p,
+		params:    p,
 		namespace: cmp.Or(p.Proxy.Namespace, "default"),
 		partition: cmp.Or(p.Proxy.Partition, "default"),
 	}
@@ -111,10 +111,10 @@ func (in inputs) document() object {
 
 func (in inputs) node() object {
 	metadata := object{"namespace": in.namespace, "partition": in.partition}
-	if in.NodeName != "" {
-		metadata["node_name"] = in.NodeName
+	if in.params.NodeName != "" {
+		metadata["node_name"] = in.params.NodeName
 	}
-	return object{"cluster": in.cluster, "id": in.ProxyID, "metadata": metadata}
+	return object{"cluster": in.cluster, "id": in.params.ProxyID, "metadata": metadata}
 }
 
 // runtimeLayers lifts Envoy's limit for regular expressions: Consul's
@@ -145,9 +145,9 @@ func (in inputs) dynamicResources() object {
 // than after its default maximum of 30 s. Envoy has the setting
 // from 1.26 on.
 func (in inputs) xdsService() object {
-	if !in.Relay {
+	if !in.params.Relay {
 		return object{
-			"initial_metadata": list{object{"key": "x-consul-token", "value": in.Token}},
+			"initial_metadata": list{object{"key": "x-consul-token", "value": in.params.Token}},
 			"envoy_grpc":       object{"cluster_name": agentName},
 		}
 	}

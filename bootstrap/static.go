@@ -48,7 +48,7 @@ func (in inputs) agentCluster() object {
 			"typed_config": object{
 				"@type": typeURL + "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
 				"common_tls_context": object{
-					"validation_context": object{"trusted_ca": object{"inline_string": in.GRPC.CAPEM}},
+					"validation_context": object{"trusted_ca": object{"inline_string": in.params.GRPC.CAPEM}},
 				},
 			},
 		}
@@ -77,7 +77,7 @@ func cluster(name, protocol string, address, more object) object {
 // telemetrySocket returns where Consul will make Envoy listen for its own metrics: the name is a hash because
 // a Unix socket's path may have 104 bytes only.
 func (in inputs) telemetrySocket() string {
-	sum := sha1.Sum([]byte(in.namespace + "_" + in.ProxyID))
+	sum := sha1.Sum([]byte(in.namespace + "_" + in.params.ProxyID))
 	return path.Join(in.opts.telemetryCollectorDir, base64.RawURLEncoding.EncodeToString(sum[:])+".sock")
 }
 

@@ -84,7 +84,7 @@ func (in inputs) statsTags() list {
 		{"consul.source.service", in.source},
 		{"consul.source.namespace", in.namespace},
 		{"consul.source.partition", in.partition},
-		{"consul.source.datacenter", in.Proxy.Datacenter},
+		{"consul.source.datacenter", in.params.Proxy.Datacenter},
 	} {
 		if t[1] != "" && !slices.Contains(own, t[0]) {
 			out = append(out, fixedTag(t[0], t[1]))
