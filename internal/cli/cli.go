@@ -43,8 +43,6 @@ type Command struct {
 	// FlagsAnywhere allows flags after arguments, too, up to "--". It is for commands
 	// that run no other program.
 	FlagsAnywhere bool
-	// Removed are flags of earlier versions, each with the text that names its replacement.
-	Removed map[string]string
 	// Run does the work. Its error decides the exit code, see ExitCode.
 	Run func(context.Context, *Invocation) error
 }
@@ -89,9 +87,6 @@ func newLogger(name, level string, json bool, w io.Writer) (hclog.Logger, error)
 type App struct {
 	Name, Version string
 	Commands      map[string]Command
-	// Removed are commands of earlier versions, each with the words that say what
-	// replaces it.
-	Removed map[string]string
 }
 
 // ExitCode maps an error to the exit code: nil 0, exit.CodeError its own, usage 1,
@@ -181,7 +176,7 @@ func (e *entry) Run(args []string) int {
 	case err != nil:
 		// Not the whole help: the mistake would scroll away.
 		fmt.Fprintf(inv.Stderr, "%s %s: %v\n%s %s --help lists the flags\n", e.program, e.name,
-			guess(err, fs, e.cmd.Removed), e.program, e.name)
+			guess(err, fs), e.program, e.name)
 		return exit.CodeUsage
 	}
 	inv.Line, inv.Args = append([]string{e.name}, args...), words
@@ -217,11 +212,8 @@ func (e *entry) parse(fs *flag.FlagSet, args []string) (words []string, err erro
 
 // guess adds to an error about an unknown flag what replaces it, or which one was
 // perhaps meant.
-func guess(err error, fs *flag.FlagSet, removed map[string]string) error {
+func guess(err error, fs *flag.FlagSet) error {
 	unknown, is := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
-	if instead := removed[unknown]; is && instead != "" {
-		return fmt.Errorf("-%s was removed: %s", unknown, instead)
-	}
 	var known []string
 	fs.VisitAll(func(f *flag.Flag) { known = append(known, f.Name) })
 	if near := config.Nearest(unknown, known); is && near != "" {

@@ -75,11 +75,8 @@ func list(app App, l line, inv *Invocation) int {
 	}
 }
 
-// suggest names what replaces a removed command, or asks whether another one was meant.
+// suggest asks whether another command was meant.
 func suggest(word string, app App) string {
-	if instead := app.Removed[word]; instead != "" {
-		return "; it was removed: " + instead
-	}
 	if near := config.Nearest(word, slices.Sorted(maps.Keys(app.Commands))); near != "" {
 		return "; did you mean " + near + "?"
 	}

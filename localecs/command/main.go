@@ -19,8 +19,5 @@ func app() cli.App {
 		"run": runCommand(), "schema": schemaCommand(), "serve": serveCommand(), "timeline": timelineCommand(),
 	}
 	maps.Copy(commands, remoteCommands())
-	return cli.App{
-		Name: "localecs", Version: cli.Version(), Commands: commands,
-		Removed: map[string]string{"picture": "localecs timeline writes the page of a run"},
-	}
+	return cli.App{Name: "localecs", Version: cli.Version(), Commands: commands}
 }

@@ -109,22 +109,6 @@ func TestTimelineRefusesWrongArguments(t *testing.T) {
 	}
 }
 
-func TestRemovedPictureIsRefusedWithItsReplacement(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		args []string
-		code int
-		want string
-	}{
-		{[]string{"picture", "."}, exit.CodeNoSuch, `there is no command "picture"; it was removed: localecs timeline writes the page of a run`},
-		{[]string{"run", "-picture", "never", "x"}, exit.CodeUsage, "-picture was removed: timeline.html beside the logs shows the run"},
-	} {
-		if got := call(t, c.args...); got.code != c.code || !strings.Contains(got.stderr, c.want) {
-			t.Errorf("%v: exit %d, %s, want %q", c.args, got.code, got.stderr, c.want)
-		}
-	}
-}
-
 func TestInterruptedRunSendsItsPage(t *testing.T) {
 	t.Parallel()
 	o, out := recorded(t)

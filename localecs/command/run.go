@@ -101,10 +101,6 @@ func runCommand() cli.Command {
 			fs.BoolVar(&f.check, "check", false, "validate and exit")
 			fs.Func("seed", "replace the scenarios' seed, which selects the requests that faults affect, by `number`", f.takeSeed)
 		},
-		Removed: map[string]string{
-			"picture":  "timeline.html beside the logs shows the run",
-			"progress": "every event is a line, and localecs ps shows the current state",
-		},
 		Run: f.run,
 	}
 }
