@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -297,6 +298,20 @@ func TestOperations(t *testing.T) {
 	t.Parallel()
 	p := controlplane.New(controlplane.Options{Account: shapes.Account{Region: "us-east-1", ID: apiAccount}})
 	operations := controlplane.Operations(p)
+	page, err := os.ReadFile("../../../docs/localecs/ecs-api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "| Operation | Like AWS's | Not |\n|---|---|---|\n")
+	table, _, _ = strings.Cut(table, "| all others |")
+	var listed []string
+	for row := range strings.Lines(table) {
+		listed = append(listed, strings.Split(strings.TrimSpace(strings.Split(row, "|")[1]), ", ")...)
+	}
+	slices.Sort(listed)
+	if d := cmp.Diff(slices.Sorted(maps.Keys(operations)), listed); d != "" {
+		t.Errorf("operations in ecs-api.md (-served +listed):\n%s", d)
+	}
 	for _, name := range slices.Sorted(maps.Keys(operations)) {
 		_, err := operations[name](shapes.Call{Now: time.Now()},
 			[]byte(`{"cluster": 1, "family": 1, "clusters": 1, "nextToken": 1, "resourceArn": 1, "taskDefinition": `+
