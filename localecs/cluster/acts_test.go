@@ -20,8 +20,7 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// states are those of a container's processes that run a program, as ps shows
-// them: T is stopped.
+// states returns the states of a container's processes that run a program, as ps shows them: T is stopped.
 func (s *taskFixture) states(container, program string) string {
 	s.t.Helper()
 	mounts := func(pid string) string {
@@ -271,7 +270,7 @@ func TestInterrupt(t *testing.T) {
 	between(t, "b's end", s.container("b").FinishedAt.Sub(v.StoppingAt), 5*time.Second, 5*time.Second)
 }
 
-// greeting is what a task receives at an address before it is late.
+// greeting returns what a task receives at an address before it is late.
 func (s *taskFixture) greeting(address string, patience time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
@@ -285,7 +284,7 @@ func (s *taskFixture) greeting(address string, patience time.Duration) (string, 
 	return string(text), err
 }
 
-// patience is for what should come, or not.
+// patience returns how long to wait for what should come, or not.
 func patience(want bool) time.Duration {
 	if want {
 		return testkit.Patience

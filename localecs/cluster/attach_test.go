@@ -13,7 +13,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// streams are those of a session, with what it has written when it has ended.
+// streams returns the streams of a session, with what it has written when it has ended.
 func streams(t *testing.T, stdin string) (s runtime.Session, ended func() (output string)) {
 	t.Helper()
 	in, feed, err := os.Pipe()

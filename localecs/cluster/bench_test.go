@@ -68,7 +68,7 @@ func BenchmarkTenTasks(b *testing.B) {
 	}
 }
 
-// fiveContainers are side by side, or a chain that begins with one that exits.
+// fiveContainers returns side by side, or a chain that begins with one that exits.
 func fiveContainers(chain bool) []taskdef.Container {
 	all := make([]taskdef.Container, 5)
 	for i := range all {
@@ -86,9 +86,8 @@ func fiveContainers(chain bool) []taskdef.Container {
 	return all
 }
 
-// BenchmarkTwoHundredTasks starts two hundred tasks of a sleep, and as many sleeps
-// alone. Memory is the proportional share of all processes, the simulator's included,
-// plus what the kernel cannot reclaim.
+// BenchmarkTwoHundredTasks starts two hundred tasks of a sleep, and as many sleeps alone. Memory is the proportional
+// share of all processes, the simulator's included, plus what the kernel cannot reclaim.
 func BenchmarkTwoHundredTasks(b *testing.B) {
 	const tasks = 200
 	b.Run("localecs", func(b *testing.B) {
@@ -134,9 +133,8 @@ func BenchmarkTwoHundredTasks(b *testing.B) {
 	})
 }
 
-// BenchmarkMetadata lets a program in each task ask for /task as often as the ECS
-// agent allows, 40 times a second, and a plain net/http server in the same task for the
-// same bytes, in turns. An operation is one interval of ten seconds.
+// BenchmarkMetadata lets a program in each task ask for /task as often as the ECS agent allows, 40 times a second, and
+// a plain net/http server in the same task for the same bytes, in turns. An operation is one interval of ten seconds.
 func BenchmarkMetadata(b *testing.B) {
 	for _, tasks := range []int{10, 50} {
 		b.Run(fmt.Sprintf("tasks=%d", tasks), func(b *testing.B) {
@@ -172,8 +170,8 @@ func BenchmarkMetadata(b *testing.B) {
 
 const plainAddress = "127.0.0.1:8080"
 
-// askInTurns is the program of a task: every 25 ms a request, alternately to the metadata
-// endpoint and to the plain server. SIGTERM makes it print how long each took.
+// askInTurns runs as the program of a task: every 25 ms a request, alternately to the metadata endpoint and to the
+// plain server. SIGTERM makes it print how long each took.
 func askInTurns(plain string) error {
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, syscall.SIGTERM)
@@ -303,8 +301,8 @@ func startAlone(b *testing.B, n int, namespaces uintptr, args ...string) (stop f
 	}
 }
 
-// settledKernel is the kernel's unreclaimable memory in MB once it has stopped falling:
-// the kernel frees ended namespaces over seconds.
+// settledKernel returns the kernel's unreclaimable memory in MB once it has stopped falling: the kernel frees ended
+// namespaces over seconds.
 func settledKernel() float64 {
 	last := kernelMemory()
 	for range 15 {
@@ -326,7 +324,7 @@ func kernelMemory() float64 {
 	return sum
 }
 
-// processMemory is the proportional set size of this process and its descendants in MB.
+// processMemory returns the proportional set size of this process and its descendants in MB.
 func processMemory(b *testing.B) float64 {
 	goruntime.GC()
 	debug.FreeOSMemory()
@@ -356,7 +354,7 @@ func processMemory(b *testing.B) float64 {
 	return sum
 }
 
-// kib is a value in KiB of a /proc file, in MB.
+// kib returns a value in KiB of a /proc file, in MB.
 func kib(text []byte, key string) float64 {
 	for line := range strings.Lines(string(text)) {
 		if value, ok := strings.CutPrefix(line, key+":"); ok {

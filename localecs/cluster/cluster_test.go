@@ -90,7 +90,7 @@ func newFixture(t testing.TB, change func(*Options)) *fixture {
 	return w
 }
 
-// shell is a container that runs a script as PID 1.
+// shell returns a container that runs a script as PID 1.
 func shell(name, script string) taskdef.Container {
 	return taskdef.Container{Name: name, Image: "shell", EntryPoint: []string{"/bin/sh", "-c"}, Command: []string{script}}
 }
@@ -379,7 +379,7 @@ func (c *Cluster) Run(name string, def *taskdef.TaskDefinition) (*Task, error) {
 	return c.runFor("", name, def)
 }
 
-// runFor is Run for a task of a service.
+// runFor starts a task of a service.
 func (c *Cluster) runFor(service, name string, def *taskdef.TaskDefinition) (*Task, error) {
 	return c.launch(launchOptions{Name: name, Launch: controlplane.Launch{
 		ID: shapes.NewID(), Cluster: c.options.Name, Service: service, Definition: def,

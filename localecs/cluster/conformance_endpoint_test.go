@@ -16,12 +16,12 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// printing is a container that prints its environment and stays.
+// printing returns a container that prints its environment and stays.
 func printing(name string) taskdef.Container {
 	return taskdef.Container{Name: name, Image: "tools", EntryPoint: []string{"/bin/sh", "-c", "env; exec /bin/helper run 0s 0"}}
 }
 
-// environment is what a container of printing printed.
+// environment returns what a container of printing printed.
 func (s *taskFixture) environment(container string) map[string]string {
 	s.t.Helper()
 	s.await(container)

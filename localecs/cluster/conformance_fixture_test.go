@@ -19,14 +19,12 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// epsilon is how late something may be. docs/localecs/fidelity.md says
-// one second, which package scheduler keeps to without a real clock; here, on a
-// machine that runs other tests beside, it distinguishes a time that was set from ECS's own
-// of 30 s.
+// epsilon is how late something may be. docs/localecs/fidelity.md says one second, which package scheduler keeps to
+// without a real clock; here, on a machine that runs other tests beside, it distinguishes a time that was set from
+// ECS's own of 30 s.
 const epsilon = 20 * time.Second
 
-// newTools is a fixture with the image "tools": a shell, sleep, and this test
-// binary as /bin/helper.
+// newTools makes a fixture with the image "tools": a shell, sleep, and this test binary as /bin/helper.
 func newTools(t testing.TB, change func(*Options)) *fixture {
 	t.Helper()
 	self, err := os.Executable()
@@ -83,7 +81,7 @@ func (w *fixture) startTask(t *testing.T, change func(*taskdef.TaskDefinition), 
 	return s
 }
 
-// helper is a container of the test's own program.
+// helper returns a container of the test's own program.
 func helper(name string, args ...string) taskdef.Container {
 	return taskdef.Container{Name: name, Image: "tools", EntryPoint: []string{"/bin/helper"}, Command: args}
 }
@@ -95,7 +93,7 @@ func optional(c taskdef.Container) taskdef.Container {
 	return c
 }
 
-// after is b→a:condition.
+// after adds b→a:condition.
 func after(b taskdef.Container, a, condition string) taskdef.Container {
 	b.DependsOn = append(b.DependsOn, taskdef.Dependency{ContainerName: a, Condition: condition})
 	return b
@@ -114,7 +112,7 @@ func stopTimeout(c taskdef.Container, seconds int) taskdef.Container {
 	return c
 }
 
-// lingering is a container that does not end by its TERM, but by taskFixture.release.
+// lingering returns a container that does not end by its TERM, but by taskFixture.release.
 func lingering(name string) taskdef.Container {
 	return stopTimeout(helper(name, "run", "linger", "0"), 120)
 }
@@ -134,7 +132,7 @@ func (s *taskFixture) terminated(name string) {
 	testkit.Eventually(s.t, name+" has TERM", func() bool { return len(times(s.log(name), "SIGTERM")) == 1 })
 }
 
-// deaf is a container whose PID 1 has no handler.
+// deaf returns a container whose PID 1 has no handler.
 func deaf(name string, seconds int) taskdef.Container {
 	return stopTimeout(taskdef.Container{Name: name, Image: "tools", EntryPoint: []string{"/bin/sleep"}, Command: []string{"1000"}}, seconds)
 }
@@ -213,7 +211,7 @@ func (s *taskFixture) seen(ok func(sample) bool) []sample {
 	return found
 }
 
-// base is the value of a container's ECS_CONTAINER_METADATA_URI_V4.
+// base returns the value of a container's ECS_CONTAINER_METADATA_URI_V4.
 func (s *taskFixture) base(container string) string {
 	return "http://" + s.resources.host + "/v4/" + s.resources.facts.Containers[container].EndpointID
 }
@@ -236,7 +234,7 @@ func (s *taskFixture) try(ctx context.Context, method, url, body string) (int, [
 	return answer.StatusCode, got, err
 }
 
-// request is try that must succeed, and returns the answer's code and text.
+// request makes a request that must succeed, and returns the answer's code and text.
 func (s *taskFixture) request(method, url, body string) (int, string) {
 	s.t.Helper()
 	code, got, err := s.try(s.t.Context(), method, url, body)
@@ -246,7 +244,7 @@ func (s *taskFixture) request(method, url, body string) (int, string) {
 	return code, string(got)
 }
 
-// log is what a container has written.
+// log returns what a container has written.
 func (s *taskFixture) log(container string) string {
 	s.t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.fixture.LogDir(), s.name, container+".log"))
@@ -287,7 +285,7 @@ func (s *taskFixture) stopped() scheduler.View {
 	return wait(s.t, s.Task)
 }
 
-// container is one of the view, which must have it.
+// container returns one of the view, which must have it.
 func (s *taskFixture) container(name string) scheduler.ContainerView {
 	s.t.Helper()
 	c, ok := s.View().Container(name)
@@ -297,7 +295,7 @@ func (s *taskFixture) container(name string) scheduler.ContainerView {
 	return c
 }
 
-// code is a container's exit code, -1 without one.
+// code returns a container's exit code, -1 without one.
 func (s *taskFixture) code(name string) int {
 	s.t.Helper()
 	if code := s.container(name).ExitCode; code != nil {
@@ -306,7 +304,7 @@ func (s *taskFixture) code(name string) int {
 	return -1
 }
 
-// signalled is when a container got its stop signal.
+// signalled returns the time at which a container got its stop signal.
 func (s *taskFixture) signalled(name string) time.Time {
 	s.t.Helper()
 	got := times(s.log(name), "SIGTERM")
@@ -327,7 +325,6 @@ func between(t *testing.T, what string, got, low, high time.Duration) {
 // withRole gives the task a role.
 func withRole(d *taskdef.TaskDefinition) { d.TaskRoleARN = roleARN }
 
-// credentialsURL is where the task's credentials are.
 func (s *taskFixture) credentialsURL() string {
 	return "http://" + s.resources.host + "/v2/credentials/" + s.resources.credentials
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// lines are what a container printed until it was ready.
+// lines returns what a container printed until it was ready.
 func (s *taskFixture) lines(container string) []string {
 	s.t.Helper()
 	text, _, _ := strings.Cut(s.await(container).log(container), "ready ")

@@ -19,7 +19,7 @@ func limited(c taskdef.Container, mib int) taskdef.Container {
 	return c
 }
 
-// newLimited is a fixture on a host that can limit memory.
+// newLimited makes a fixture on a host that can limit memory.
 func newLimited(t *testing.T) *fixture {
 	t.Helper()
 	w := newTools(t, nil)

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// program is what containers of the image "tools" run: this test binary as
-// /bin/helper. It says what happens to it, each line with the time.
+// program runs in containers of the image "tools": this test binary as /bin/helper. It says what happens to it, each
+// line with the time.
 func program(args []string) int {
 	switch args[0] {
 	case "run": // run WAIT CODE: ends WAIT after a signal, with CODE; "linger", at SIGINT
@@ -110,8 +110,7 @@ func number(s string) int {
 	return n
 }
 
-// eat maps the memory: of what Go allocates, the race detector would use four
-// times as much again.
+// eat maps the memory: of what Go allocates, the race detector would use four times as much again.
 func eat(mib int) error {
 	food, err := unix.Mmap(-1, 0, mib<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	for i := 0; i < len(food); i += 4096 {
@@ -141,8 +140,7 @@ func run(wait, code string) int {
 	}
 }
 
-// probe counts its calls in a file. P passes; F fails with 2; the last letter
-// repeats.
+// probe counts its calls in a file. P passes; F fails with 2; the last letter repeats.
 func probe(results string) int {
 	const file = "/tmp/probes"
 	past, _ := os.ReadFile(file)
@@ -157,8 +155,7 @@ func probe(results string) int {
 	return 0
 }
 
-// connect carries out each word: it listens and greets, or connects and reads.
-// It stays until a signal comes.
+// connect carries out each word: it listens and greets, or connects and reads. It stays until a signal comes.
 func connect(words []string) int {
 	for _, word := range words {
 		what, address, _ := strings.Cut(word, "=")
@@ -207,7 +204,7 @@ func hear(address string) (string, error) {
 	return string(text), err
 }
 
-// errorName is the system's name for an error, such as EROFS.
+// errorName returns the system's name for an error, such as EROFS.
 func errorName(err error) string {
 	var errno syscall.Errno
 	switch {
@@ -219,7 +216,7 @@ func errorName(err error) string {
 	return err.Error()
 }
 
-// times are when a container said a word.
+// times returns the times at which a container said a word.
 func times(log, word string) []time.Time {
 	var all []time.Time
 	for line := range strings.Lines(log) {

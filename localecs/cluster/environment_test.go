@@ -9,7 +9,7 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// of is a Store.
+// of returns a Store.
 func of(values map[string]string) Store {
 	return func(name string) (string, bool) {
 		value, ok := values[name]
@@ -22,8 +22,7 @@ const (
 	secondFile = "arn:aws:s3:::bucket/second.env"
 )
 
-// The whole precedence of the AWS documentation in one container:
-// each name is set by its own source and all below it.
+// The whole precedence of the AWS documentation in one container: each name is set by its own source and all below it.
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
 	agents := []string{
@@ -96,8 +95,7 @@ func TestWhereECSIs(t *testing.T) {
 	}
 }
 
-// A host other than Fargate's has to be said in full, and none of the user's
-// own ways to credentials is left.
+// A host other than Fargate's has to be said in full, and none of the user's own ways to credentials is left.
 func TestAgentAtAnotherHost(t *testing.T) {
 	t.Parallel()
 	c := taskdef.Container{Name: "web"}
@@ -178,8 +176,7 @@ func TestParseFile(t *testing.T) {
 	}
 }
 
-// Whatever a file holds, names and values are usable and a written-out result
-// reads back the same.
+// Whatever a file holds, names and values are usable and a written-out result reads back the same.
 func FuzzParseFile(f *testing.F) {
 	for _, text := range []string{"A=1\nB=2", "#A=1", "=", "A==", "A=\r\r\n", "\x00=\x00", "a\nb=\n"} {
 		f.Add(text)

@@ -23,7 +23,7 @@ const (
 	arn     = "arn:aws:ecs:us-east-1:123456789012:task/default/0f9de17a6465404e8b1b2356dc13c2f8"
 )
 
-// started is when the only container of each task has.
+// started returns the time at which the only container of each task has started.
 func started() time.Time { return time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC) }
 
 // fixture is a task's endpoints and AWS's, as the simulator serves them.
@@ -85,7 +85,7 @@ func serve(t *testing.T, h http.Handler) string {
 	return "http://" + l.Addr().String()
 }
 
-// task is a running task of one container protected or not.
+// task returns a running task of one container protected or not.
 func (w *fixture) task() metadata.Task {
 	snapshot := metadata.Snapshot{
 		Facts: metadata.Facts{

@@ -60,7 +60,7 @@ func (w *fixture) signed(t *testing.T, service, body string, header map[string]s
 	return http.DefaultClient.Do(req)
 }
 
-// read is the status, the kind and the text of an answer.
+// read returns the status, the kind and the text of an answer.
 func read(t *testing.T, resp *http.Response, err error) (status int, kind, body string) {
 	t.Helper()
 	if err != nil {

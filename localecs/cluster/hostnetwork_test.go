@@ -24,8 +24,7 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// whoAmI asks metadata, credentials and STS by the SDK's default chain, as any
-// application would, and stays.
+// whoAmI asks metadata, credentials and STS by the SDK's default chain, as any application would, and stays.
 func whoAmI(stsURL string) int {
 	ctx := context.Background()
 	answer, err := http.Get(os.Getenv("ECS_CONTAINER_METADATA_URI_V4") + "/task")
@@ -60,7 +59,7 @@ func listening(c taskdef.Container, number int) taskdef.Container {
 	return c
 }
 
-// onHost is newTools with host networking. log gets the warnings.
+// onHost makes a fixture of newTools with host networking. log gets the warnings.
 func onHost(t *testing.T, log *bytes.Buffer) *fixture {
 	t.Helper()
 	return newTools(t, func(o *Options) {
@@ -71,8 +70,7 @@ func onHost(t *testing.T, log *bytes.Buffer) *fixture {
 	})
 }
 
-// What tasks have and what they lose when they share the host's network. It
-// has no right to change that network.
+// What tasks have and what they lose when they share the host's network. It has no right to change that network.
 func TestHostNetwork(t *testing.T) {
 	t.Parallel()
 	if !testkit.OwnNetwork(t) {

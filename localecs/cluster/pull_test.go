@@ -24,7 +24,7 @@ func (r registry) Pull(ctx context.Context, _ string) (runtime.Image, error) {
 	return runtime.Image{}, ctx.Err()
 }
 
-// slowRegistry has every pull of the cluster hang.
+// slowRegistry makes every pull of the cluster hang.
 func slowRegistry(w *fixture) registry {
 	r := registry{w.runtime, make(chan struct{}, 1), make(chan struct{}, 1)}
 	w.runtime = r

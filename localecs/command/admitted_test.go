@@ -60,8 +60,8 @@ func TestCheckAcceptsAdmittedDefinitions(t *testing.T) {
 	}
 }
 
-// registered is the definition that is registered of a document, and whether that is of
-// another format than that of the ECS API.
+// registered returns the definition that is registered of a document, and whether that is of another format than that
+// of the ECS API.
 func registered(t *testing.T, doc []byte) (*taskdef.TaskDefinition, bool) {
 	t.Helper()
 	var d *taskdef.Document
@@ -138,7 +138,7 @@ func compute(t *testing.T, n *taskdef.Node) {
 	}
 }
 
-// provided are the flags that provide what a definition names outside of itself.
+// provided returns the flags that provide what a definition names outside of itself.
 func provided(definition *taskdef.TaskDefinition) []string {
 	var words []string
 	known := map[string]bool{}

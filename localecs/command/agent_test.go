@@ -9,10 +9,9 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// The applications take 25 s to end, of the 30 s before KILL. In both stop orders
-// every container exits on its own, orderly, and no request is lost: neither
-// from outside, nor one that a draining application sends itself. With the dependencies of
-// consul-ecs 0.6, ECS stops the agent last; otherwise it leaves when 20 s are over.
+// The applications take 25 s to end, of the 30 s before KILL. In both stop orders every container exits on its own,
+// orderly, and no request is lost: neither from outside, nor one that a draining application sends itself. With the
+// dependencies of consul-ecs 0.6, ECS stops the agent last; otherwise it leaves when 20 s are over.
 func TestEndToEndLongDrain(t *testing.T) {
 	t.Parallel()
 	programs := programs(t)
@@ -52,7 +51,7 @@ func TestEndToEndLongDrain(t *testing.T) {
 	}
 }
 
-// longDrainInARow is the example with definitions in which ECS keeps the order.
+// longDrainInARow returns the example with definitions in which ECS keeps the order.
 func longDrainInARow(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()

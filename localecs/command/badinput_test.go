@@ -28,8 +28,7 @@ func (g given) write(t *testing.T) (dir string) {
 	return dir
 }
 
-// scene is a scenario of one task, from definition.json, and an image without
-// programs, with further lines.
+// scene returns a scenario of one task, from definition.json, and an image without programs, with further lines.
 func scene(lines string) string {
 	return "name: s\nimages: {i: {}}\nconsul: {image: i}\ntasks: {web: definition.json}\n" + lines
 }

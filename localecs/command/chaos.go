@@ -34,7 +34,7 @@ func (c *chaosFlags) add(fs *flag.FlagSet) {
 	fs.IntVar(&c.shrink, "shrink", usual.shrink, "with -chaos: run a failing seed up to this `number` of times again to find a shorter schedule")
 }
 
-// usualChaos has the defaults.
+// usualChaos returns the default flags.
 func usualChaos() chaosFlags { return chaosFlags{length: time.Minute, runs: 1, shrink: 12} }
 
 // missed reports whether flags that require -chaos were given without it.
@@ -52,7 +52,7 @@ func (c *chaosFlags) setSeed(text string) (err error) {
 	return nil
 }
 
-// first is the seed of the first run. A random one is short enough to type.
+// first returns the seed of the first run. A random one is short enough to type.
 func (c *chaosFlags) first() uint64 {
 	if c.seed != 0 {
 		return c.seed

@@ -16,7 +16,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
-// seedWith is the first seed whose schedule of that length begins with such an
+// seedWith returns the first seed whose schedule of that length begins with such an
 // event, has no other one, and as many in all.
 func seedWith(t *testing.T, scene string, length time.Duration, kind string, events int) uint64 {
 	t.Helper()

@@ -15,8 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// shown is a fenced block of docs/localecs/how-to.md that begins with a comment that names
-// its file.
+// shown returns a fenced block of docs/localecs/how-to.md that begins with a comment that names its file.
 func shown(t *testing.T, language, file string) string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(testkit.Root(), "docs", "localecs", "how-to.md"))
@@ -30,8 +29,7 @@ func shown(t *testing.T, language, file string) string {
 	return string(found[1])
 }
 
-// checkout is a team's repository: its task definitions, its mesh, and the scripts of
-// the page.
+// checkout is a team's repository: its task definitions, its mesh, and the scripts of the page.
 type checkout struct {
 	t   *testing.T
 	dir string
@@ -108,7 +106,7 @@ func (c *checkout) has(names ...string) {
 	}
 }
 
-// failures are those of the report, the last of the events.
+// failures returns the failures of the report, the last of the events.
 func (c *checkout) failures(name string) []string {
 	c.t.Helper()
 	text, err := os.ReadFile(filepath.Join(c.dir, name))
@@ -126,9 +124,8 @@ func (c *checkout) failures(name string) []string {
 	return report.Failures
 }
 
-// TestJobOfTheManual runs what docs/localecs/how-to.md recommends for CI, and
-// has it fail when it should: when the tests do, when what they test does, and when
-// something is missing.
+// TestJobOfTheManual runs what docs/localecs/how-to.md recommends for CI, and has it fail when it should: when the
+// tests do, when what they test does, and when something is missing.
 func TestJobOfTheManual(t *testing.T) {
 	t.Parallel()
 	c := newCheckout(t)
@@ -159,7 +156,7 @@ func TestJobOfTheManual(t *testing.T) {
 	}
 }
 
-// TestTestsOfAJobRunAsATask is the second script of the page.
+// TestTestsOfAJobRunAsATask runs the second script of the page.
 func TestTestsOfAJobRunAsATask(t *testing.T) {
 	t.Parallel()
 	c := newCheckout(t)

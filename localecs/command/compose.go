@@ -24,7 +24,6 @@ type composeFlags struct {
 	startInterval   bool
 }
 
-// composeCommand is `localecs compose`.
 func composeCommand() cli.Command {
 	f := &composeFlags{}
 	return cli.Command{
@@ -89,7 +88,7 @@ func (f *composeFlags) run(_ context.Context, inv *cli.Invocation) error {
 	return cli.WriteFile(f.output, text)
 }
 
-// header is the comment with the command line.
+// header returns the comment with the command line.
 func (f *composeFlags) header(args []string) string {
 	line := "Made by: localecs compose"
 	if f.output != "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// variant is hello-mesh without a controller and with other steps, in a directory
+// variant returns hello-mesh without a controller and with other steps, in a directory
 // for itself. change gets each file's text by its name.
 func variant(t testing.TB, steps string, change func(name, text string) string) string {
 	t.Helper()

@@ -19,9 +19,8 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// agentless-mesh with consul-dataplane in place of Envoy alone, in the container and by
-// the user of version 0.10: the one that CONSUL_DATAPLANE names or PATH has, else a
-// stand-in. No request, token or service is lost.
+// agentless-mesh with consul-dataplane in place of Envoy alone, in the container and by the user of version 0.10: the
+// one that CONSUL_DATAPLANE names or PATH has, else a stand-in. No request, token or service is lost.
 func TestEndToEndConsulDataplane(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
@@ -65,7 +64,7 @@ func TestEndToEndTaskDefinitionsOfConsulECS010(t *testing.T) {
 	}
 }
 
-// consulDataplane is the program that CONSUL_DATAPLANE names or PATH has, else the stand-in.
+// consulDataplane returns the program that CONSUL_DATAPLANE names or PATH has, else the stand-in.
 func consulDataplane(t testing.TB) string {
 	t.Helper()
 	program := os.Getenv("CONSUL_DATAPLANE")
@@ -83,8 +82,7 @@ func consulDataplane(t testing.TB) string {
 	return program
 }
 
-// dataplaneFile has the keys that consul-dataplane 2.0.1 needs of its file. tlsServerName is
-// the one that it ignores.
+// dataplaneFile has the keys that consul-dataplane 2.0.1 needs of its file. tlsServerName is the one that it ignores.
 type dataplaneFile struct {
 	Consul struct {
 		Addresses           string
@@ -108,9 +106,8 @@ type dataplaneFile struct {
 	Logging struct{ LogLevel string }
 }
 
-// dataplaneStandIn does what consul-dataplane does, as far as a scenario needs it: it
-// serves Envoy by nothing but its file. Envoy and the way to the servers are those of
-// envoy-entrypoint in direct mode.
+// dataplaneStandIn does what consul-dataplane does, as far as a scenario needs it: it serves Envoy by nothing but its
+// file. Envoy and the way to the servers are those of envoy-entrypoint in direct mode.
 func dataplaneStandIn(args []string) int {
 	if err := startDataplane(args); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -60,7 +60,7 @@ func programs(t testing.TB) []string {
 	return programsWith(t, "consul")
 }
 
-// programsWith has the named Consul.
+// programsWith returns the programs with the named Consul.
 func programsWith(t testing.TB, name string) []string {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -153,8 +153,8 @@ func showLogs(t *testing.T, dir string) {
 	}
 }
 
-// moment is the time of the first event of api-1's container that contains
-// text, after the first one that contains since.
+// moment returns the time of the first event of api-1's container that contains text, after the first one that contains
+// since.
 func moment(t *testing.T, events []event, container, text, since string) time.Time {
 	t.Helper()
 	seen := false

@@ -35,7 +35,6 @@ type endpointsFlags struct {
 	within                  time.Duration
 }
 
-// endpoints is `localecs endpoints`.
 func endpoints() cli.Command {
 	f := &endpointsFlags{}
 	return cli.Command{
@@ -230,7 +229,6 @@ func (f *endpointsFlags) listenAll(handlers map[string]http.Handler) (closeAll f
 	return closeAll, nil
 }
 
-// pause is `localecs pause`.
 func pause() cli.Command {
 	return cli.Command{
 		Synopsis: "Pause container: hold a task's network namespace until SIGTERM",

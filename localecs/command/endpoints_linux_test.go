@@ -33,8 +33,8 @@ roles:
   apps/web: {tags: {team: shop}, actions: ["ecs:ListTasks"]}
 `
 
-// TestEndpoints is the command outside of the project's containers: what it prints
-// our metadata client, AWS's SDK and Consul.
+// TestEndpoints runs the command outside of the project's containers: what it prints our metadata client, AWS's SDK and
+// Consul.
 func TestEndpoints(t *testing.T) {
 	e := dockerengine.Start(t)
 	consul, err := testkit.StartConsul(testkit.ConsulOptions{ACL: true})
@@ -87,7 +87,7 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// askAWS has AWS's SDK take the task's credentials, and call STS and ECS by them.
+// askAWS calls STS and ECS by AWS's SDK with the task's credentials.
 func askAWS(t *testing.T, tasks, endpoint, taskARN string) {
 	t.Helper()
 	cfg, err := config.LoadDefaultConfig(t.Context(), config.WithRegion("us-east-1"), config.WithBaseEndpoint("http://"+endpoint),
@@ -110,8 +110,7 @@ func askAWS(t *testing.T, tasks, endpoint, taskARN string) {
 	}
 }
 
-// logins: a new auth method gets the addresses of STS and IAM, and -await waits for it
-// and its binding rule.
+// logins: a new auth method gets the addresses of STS and IAM, and -await waits for it and its binding rule.
 func logins(t *testing.T, consul *testkit.Consul, url string, start func(...string) *testkit.Process) {
 	t.Helper()
 	c, err := api.NewClient(&api.Config{Address: consul.HTTPAddr, Token: consul.Token})

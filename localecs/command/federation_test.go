@@ -77,8 +77,7 @@ const primaryOfFederation = `  datacenter: dc1
       internal_rpc: {verify_incoming: true, verify_server_hostname: true}
 ` + federationTokens
 
-// federationTokens are an intention, what servers of another datacenter need, and the token
-// of its tasks.
+// federationTokens are an intention, what servers of another datacenter need, and the token of its tasks.
 const federationTokens = `  configEntries:
     - {Kind: service-intentions, Name: stock, Sources: [{Name: web, Action: allow}]}
   tokens:
@@ -117,15 +116,14 @@ const awaitFederation = `until case $(consul watch -datacenter=dc2 -type=service
 done
 `
 
-// secretOf is the beginning of a container's member environment, with a secret before it.
+// secretOf returns the beginning of a container's member environment, with a secret before it.
 func secretOf(name, rest string) string {
 	return `"secrets": [{"name": "CONSUL_HTTP_TOKEN", "valueFrom": "arn:aws:secretsmanager:us-east-1:123456789012:secret:two-datacenters/` + name + `"}],
       ` + rest
 }
 
-// Two datacenters that are federated through their mesh gateways: requests, the servers'
-// own calls, and the replication of tokens and intentions go through them, with the
-// rights that the controller gives to mesh gateways.
+// Two datacenters that are federated through their mesh gateways: requests, the servers' own calls, and the replication
+// of tokens and intentions go through them, with the rights that the controller gives to mesh gateways.
 func TestEndToEndFederationThroughMeshGateways(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()

@@ -19,8 +19,7 @@ func TestEndToEndFirstDeployment(t *testing.T) {
 	firstDeployment(t, programs(t), example("first-deployment"))
 }
 
-// The same with the tasks in another order and at other moments, and with a server
-// that is more or less late.
+// The same with the tasks in another order and at other moments, and with a server that is more or less late.
 func TestEndToEndFirstDeploymentInAnyOrder(t *testing.T) {
 	testkit.Long(t)
 	programs := programs(t)
@@ -32,8 +31,7 @@ func TestEndToEndFirstDeploymentInAnyOrder(t *testing.T) {
 	}
 }
 
-// firstDeployment fails when a task ends before it is asked to, among the checks of
-// the scenario.
+// firstDeployment fails when a task ends before it is asked to, among the checks of the scenario.
 func firstDeployment(t *testing.T, programs []string, path string) {
 	t.Helper()
 	code, report, _ := runReport(t, programs, path)
@@ -42,7 +40,7 @@ func firstDeployment(t *testing.T, programs []string, path string) {
 	}
 }
 
-// shuffledDeployment is the example with the start of each task in a random order,
+// shuffledDeployment returns the example with the start of each task in a random order,
 // within the first 3 s, and with a server that is down for up to 15 s.
 func shuffledDeployment(t *testing.T, seed uint64) string {
 	t.Helper()

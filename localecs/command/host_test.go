@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lesserHosts are roles that take something from this process and then execute
-// localecs: arguments, "--", command line.
+// lesserHosts returns roles that take something from this process and then execute localecs: arguments, "--", command
+// line.
 func lesserHosts() map[string]func([]string) int {
 	return map[string]func([]string) int{
 		"unprivileged": lesser(func([]string) error {
@@ -63,8 +63,7 @@ func lesserHosts() map[string]func([]string) int {
 	}
 }
 
-// take listens on a port for as long as this process lives, also as another
-// program.
+// take listens on a port for as long as this process lives, also as another program.
 func take(port string) error {
 	l, err := net.Listen("tcp", port)
 	if err != nil {
@@ -106,8 +105,7 @@ func lesser(take func(args []string) error) func([]string) int {
 	}
 }
 
-// deny makes a system call fail, as the filter of a container engine or an old
-// kernel does.
+// deny makes a system call fail, as the filter of a container engine or an old kernel does.
 func deny(call, with string) error {
 	number, ok := map[string]uint32{
 		"open_tree": unix.SYS_OPEN_TREE, "mount_setattr": unix.SYS_MOUNT_SETATTR, "move_mount": unix.SYS_MOVE_MOUNT,
@@ -129,8 +127,7 @@ func deny(call, with string) error {
 	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0)
 }
 
-// What a host lacks is reported, with a workaround. Nothing of the
-// attempt is left.
+// What a host lacks is reported, with a workaround. Nothing of the attempt is left.
 func TestMissingHostCapabilitiesAreReported(t *testing.T) {
 	t.Parallel()
 	const (

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kid is what containers of the leak tests run: this binary by another name.
-// Each kind leaves as much behind as a program can.
+// kid runs in containers of the leak tests: this binary by another name. Each kind leaves as much behind as a program
+// can.
 func kid(args []string) int {
 	signal.Ignore(syscall.SIGHUP)
 	switch args[0] {
@@ -73,8 +73,7 @@ func block() {
 	}
 }
 
-// daemonize starts a kid in its own session and does not wait for it. "fork" does it
-// once more and ends, as daemons do.
+// daemonize starts a kid in its own session and does not wait for it. "fork" does it once more and ends, as daemons do.
 func daemonize(what string) {
 	cmd := exec.Command("/proc/self/exe", what)
 	cmd.Args[0] = "kid"
@@ -110,8 +109,7 @@ func takeSharedMemory() error {
 	return nil
 }
 
-// litter makes and removes files for ever, also while another process removes the
-// directory.
+// litter makes and removes files for ever, also while another process removes the directory.
 func litter(dir string) {
 	for i := 0; ; i++ {
 		name := filepath.Join(dir, fmt.Sprint("d", i%100), fmt.Sprint("f", i%7))
@@ -123,8 +121,7 @@ func litter(dir string) {
 	}
 }
 
-// fakeConsul is as much of a Consul server as a scenario needs that asks
-// nothing of it: it is up at once.
+// fakeConsul runs as much of a Consul server as a scenario needs that asks nothing of it: it is up at once.
 func fakeConsul(args []string) int {
 	address := ""
 	for _, a := range args {

@@ -20,15 +20,13 @@ var (
 	seed    = flag.Uint64("seed", uint64(time.Now().UnixNano()), "seed of the leak tests' moments")
 )
 
-// What a whole run of the leaks scenario has: lines before the report, and
-// processes when all containers are up.
+// What a whole run of the leaks scenario has: lines before the report, and processes when all containers are up.
 const (
 	allLines     = 27
 	allProcesses = 16
 )
 
-// leaks is the command line of a run of the scenario whose containers leave
-// behind what they can.
+// leaks returns the command line of a run of the scenario whose containers leave behind what they can.
 func leaks(t *testing.T, flags ...string) []string {
 	t.Helper()
 	self, err := os.Executable()
@@ -39,7 +37,7 @@ func leaks(t *testing.T, flags ...string) []string {
 	return append(args, filepath.Join(testkit.Root(), "localecs", "command", "testdata", "leaks"))
 }
 
-// changed is leaks on a copy of the scenario with another text.
+// changed returns the command line of leaks on a copy of the scenario with another text.
 func changed(t *testing.T, change func(text string) string, flags ...string) []string {
 	t.Helper()
 	args, dir := leaks(t, flags...), testkit.PublicDir(t)
@@ -59,14 +57,14 @@ func changed(t *testing.T, change func(text string) string, flags ...string) []s
 	return args
 }
 
-// held is leaks for what happens at a moment: the run goes on until then, however
-// late that is. While processes are counted all of them stay; lines come to the last.
+// held returns the command line of leaks for what happens at a moment: the run goes on until then, however late that
+// is. While processes are counted all of them stay; lines come to the last.
 func held(t *testing.T, o order) []string {
 	t.Helper()
 	return changed(t, o.hold)
 }
 
-// killed is leaks for a process that is killed at a moment. Before there is more than a line
+// killed returns the command line of leaks for a process that is killed at a moment. Before there is more than a line
 // it may not be there yet: then the run goes on to its end.
 func killed(t *testing.T, o order) []string {
 	t.Helper()
@@ -83,15 +81,14 @@ func (o order) hold(text string) string {
 	return text + "  - await: {service: many, passing: 1, within: 600s}\n"
 }
 
-// whole is leaks with more time: KILL comes after 15 s and not after 3 s, and others
-// find it running.
+// whole returns the command line of leaks with more time: KILL comes after 15 s and not after 3 s, and others find it
+// running.
 func whole(t *testing.T) []string {
 	t.Helper()
 	return changed(t, strings.NewReplacer("timeScale: 10", "timeScale: 2", "requests: 30", "requests: 150").Replace)
 }
 
-// pick chooses moments: for both kinds, spread over the whole run, one at
-// random out of each equal part.
+// pick chooses moments: for both kinds, spread over the whole run, one at random out of each equal part.
 func pick(t *testing.T, salt string) []order {
 	t.Helper()
 	n := *moments
@@ -118,8 +115,7 @@ func (o order) String() string {
 	return fmt.Sprintf("%s at process %d", o.Do, o.Processes)
 }
 
-// clean fails the test when something was left of a run that only a reader of
-// logs may want.
+// clean fails the test when something was left of a run that only a reader of logs may want.
 func clean(t *testing.T, what any, a answer) {
 	t.Helper()
 	if diff := cmp.Diff(a.Before, a.After); diff != "" {
@@ -137,8 +133,7 @@ func (e ending) story() string {
 func TestRunLeaksNothing(t *testing.T) {
 	t.Parallel()
 	w := newMachine(t)
-	// What is in use on the host does not matter to tasks with networks of their
-	// own.
+	// What is in use on the host does not matter to tasks with networks of their own.
 	a := w.run(order{Args: whole(t), On: "taken :53 :80 :8080 :8500"})
 	clean(t, "whole run", a)
 	if len(a.Kept) > 0 {
@@ -191,8 +186,7 @@ func TestClosedOutputLeavesNothing(t *testing.T) {
 	}
 }
 
-// The next run on the same directory works and removes what the kernel could
-// not.
+// The next run on the same directory works and removes what the kernel could not.
 func TestKill9LeavesNothingAndTheNextRunCleansUp(t *testing.T) {
 	t.Parallel()
 	for _, what := range []string{"SIGKILL", "SIGKILL group"} {
@@ -288,8 +282,7 @@ func TestSecondRunOnTheSameDirectory(t *testing.T) {
 	}
 }
 
-// Without root there is one more process, in a user namespace. The machine forbids
-// nothing else.
+// Without root there is one more process, in a user namespace. The machine forbids nothing else.
 func TestRootlessRunLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for what, says := range map[string]string{

@@ -13,11 +13,10 @@ import (
 	"time"
 )
 
-// BenchmarkReplacement replaces one instance of api after another, as a deployment
-// does, while web sends 50 requests a second that nothing retries. It reports, as
-// median and maximum, the seconds from the task's first container to traffic, from the
-// opening of ECS's gate to Envoy's readiness, from the request to stop to the end of
-// the application and to the end of the task, and how many requests failed.
+// BenchmarkReplacement replaces one instance of api after another, as a deployment does, while web sends 50 requests a
+// second that nothing retries. It reports, as median and maximum, the seconds from the task's first container to
+// traffic, from the opening of ECS's gate to Envoy's readiness, from the request to stop to the end of the application
+// and to the end of the task, and how many requests failed.
 func BenchmarkReplacement(b *testing.B) {
 	for _, c := range []struct{ name, order, startup string }{
 		{"reverse", "reverse", ""},
@@ -41,7 +40,7 @@ func BenchmarkReplacement(b *testing.B) {
 	}
 }
 
-// BenchmarkAgentlessReplacement is BenchmarkReplacement for tasks without an agent.
+// BenchmarkAgentlessReplacement runs BenchmarkReplacement for tasks without an agent.
 func BenchmarkAgentlessReplacement(b *testing.B) {
 	for name, settings := range map[string]string{
 		"health-check": "",

@@ -15,9 +15,8 @@ import (
 // stateDir is -dir of the runs of a machine, below its directory.
 const stateDir = "state"
 
-// look lists what a machine shows of itself: processes, namespaces, mounts,
-// links, shared memory of every kind, temporary files, and what else a run
-// could change. Orphans that have ended are buried first.
+// look lists what a machine shows of itself: processes, namespaces, mounts, links, shared memory of every kind,
+// temporary files, and what else a run could change. Orphans that have ended are buried first.
 func look(dir string) []string {
 	for {
 		if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); pid <= 0 || err != nil {
@@ -85,7 +84,7 @@ func lines(file string) []string {
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }
 
-// below is every file and directory in dir.
+// below returns every file and directory in dir.
 func below(dir string) []string {
 	var found []string
 	_ = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
@@ -97,7 +96,7 @@ func below(dir string) []string {
 	return found
 }
 
-// links are the network's, with their addresses.
+// links returns the network's, with their addresses.
 func links() []string {
 	all, err := netlink.LinkList()
 	if err != nil {

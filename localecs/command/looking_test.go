@@ -32,13 +32,12 @@ func lookInto(t *testing.T, scenario, dir string) *looked {
 	return &looked{Process: p, t: t, dir: dir}
 }
 
-// looking is the scenario that most tests look into.
+// looking returns the scenario that most tests look into.
 func looking() string {
 	return filepath.Join(testkit.Root(), "localecs", "command", "testdata", "looking")
 }
 
-// ask calls a command about the run, which has to have a code, and returns what it
-// has said on both.
+// ask calls a command about the run, which has to have a code, and returns what it has said on both.
 func (l *looked) ask(code int, args ...string) (stdout, stderr string) {
 	l.t.Helper()
 	got := callWith(l.t, "", append([]string{args[0], "-dir", l.dir}, args[1:]...)...)
@@ -48,8 +47,7 @@ func (l *looked) ask(code int, args ...string) (stdout, stderr string) {
 	return got.stdout, got.stderr
 }
 
-// says asks a command about the run until it has said so: what a container has
-// written is in its log a moment later.
+// says asks a command about the run until it has said so: what a container has written is in its log a moment later.
 func (l *looked) says(want string, args ...string) {
 	l.t.Helper()
 	testkit.Eventually(l.t, fmt.Sprintf("%q says %q", args, want), func() bool {
@@ -58,7 +56,7 @@ func (l *looked) says(want string, args ...string) {
 	})
 }
 
-// state is what ps -json says.
+// state returns what ps -json says.
 func (l *looked) state(args ...string) (s control.State) {
 	l.t.Helper()
 	out, _ := l.ask(0, append([]string{"ps", "-json"}, args...)...)

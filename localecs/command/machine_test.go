@@ -22,9 +22,9 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// machine separates runs of localecs from this host, as far as namespaces can: it sees only its own processes, mounts, links and shared memory, so
-// whatever is there after a run and was not there before has been left behind.
-// Its first process, to which every orphan falls, is this binary.
+// machine separates runs of localecs from this host, as far as namespaces can: it sees only its own processes, mounts,
+// links and shared memory, so whatever is there after a run and was not there before has been left behind. Its first
+// process, to which every orphan falls, is this binary.
 type machine struct {
 	t   *testing.T
 	dir string
@@ -43,12 +43,10 @@ type order struct {
 	// Run is how many tasks of the leaks scenario a client runs first, through the
 	// ECS API whose exports are the first line.
 	Run int
-	// Do is what happens then: a signal's name, with " group" for all
-	// who reads the terminal; "close" takes its standard output away; "kill
-	// WORD" kills the process with WORD on its command line. Empty is nothing.
+	// Do is what happens then: a signal's name, with " group" for all who reads the terminal; "close" takes its
+	// standard output away; "kill WORD" kills the process with WORD on its command line. Empty is nothing.
 	Do string
-	// Next is a second run on the same directory, started right after that and
-	// ended at its first line.
+	// Next is a second run on the same directory, started right after that and ended at its first line.
 	Next []string
 }
 
@@ -106,7 +104,7 @@ func newMachine(t *testing.T) *machine {
 	return w
 }
 
-// run has an order carried out.
+// run sends an order and returns its answer.
 func (w *machine) run(o order) answer {
 	w.t.Helper()
 	var a answer
@@ -116,8 +114,7 @@ func (w *machine) run(o order) answer {
 	return a
 }
 
-// runMachine is the first process of a machine: it carries out orders until there
-// are no more.
+// runMachine runs as the first process of a machine: it carries out orders until there are no more.
 func runMachine(args []string) int {
 	dir := args[0]
 	leave, err := settle(dir)
@@ -162,8 +159,7 @@ func settle(dir string) (leave func(), err error) {
 		unix.Mount("mqueue", filepath.Join(dir, "mqueue"), "mqueue", 0, ""))
 }
 
-// ownGroups moves this process into its own control groups, where the host
-// has version 1 of them.
+// ownGroups moves this process into its own control groups, where the host has version 1 of them.
 func ownGroups() (leave func(), err error) {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	leave = func() {}
@@ -199,8 +195,7 @@ func removeGroups(dir string) {
 	_ = unix.Rmdir(dir)
 }
 
-// carryOut runs localecs, does to it what is ordered, and looks at what is left
-// when it has ended.
+// carryOut runs localecs, does to it what is ordered, and looks at what is left when it has ended.
 func carryOut(dir string, o order) (a answer, err error) {
 	a.Before = look(dir)
 	first, err := launch(dir, o.On, o.Args)
@@ -284,8 +279,7 @@ func launch(dir, host string, args []string) (*simulator, error) {
 	return s, nil
 }
 
-// ending reports whether the simulator is about to end, or has: its first process
-// is dead or dying.
+// ending reports whether the simulator is about to end, or has: its first process is dead or dying.
 func (s *simulator) ending() bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
 	return err != nil || strings.Contains(string(status), ") Z") || strings.Contains(string(status), ") X")
@@ -295,8 +289,7 @@ func (s *simulator) ending() bool {
 // takes to read what a run has written.
 const orphans = 10 * time.Second
 
-// finish waits for its end, and kills it with a goroutine dump when that does
-// not come.
+// finish waits for its end, and kills it with a goroutine dump when that does not come.
 func (s *simulator) finish() (e ending) {
 	start := time.Now()
 	if !within(testkit.Patience, s.ended) {
@@ -366,7 +359,7 @@ type processInfo struct {
 	args []string
 }
 
-// processes are all but this one, which is the first.
+// processes returns all but this one, which is the first.
 func processes() []processInfo {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	var found []processInfo

@@ -12,7 +12,7 @@ func Main(args []string) int {
 	return cli.Main(app(), args, os.Getenv, os.Stdin, os.Stdout, os.Stderr)
 }
 
-// app is localecs with its commands.
+// app returns localecs with its commands.
 func app() cli.App {
 	commands := map[string]cli.Command{
 		"compose": composeCommand(), "endpoints": endpoints(), "pause": pause(),

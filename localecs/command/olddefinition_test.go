@@ -10,7 +10,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// oldDefinition is a copy of a task in the shape of hashicorp/consul-ecs 0.6.
+// oldDefinition returns a copy of a task in the shape of hashicorp/consul-ecs 0.6.
 func oldDefinition(t *testing.T, change ...string) string {
 	t.Helper()
 	dir, replacer := t.TempDir(), strings.NewReplacer(change...)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// odd is a scenario of one task with the given containers, whose image has a
+// odd returns a scenario of one task with the given containers, whose image has a
 // kid, a shell, and files that are no programs.
 func odd(t *testing.T, consul, containers string) (dir string) {
 	t.Helper()
@@ -39,8 +39,7 @@ steps:
 	return dir
 }
 
-// Programs that only the container's start can find wrong: the last line says
-// what, where, and what there is.
+// Programs that only the container's start can find wrong: the last line says what, where, and what there is.
 func TestProgramsThatCannotRunAreNamed(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()

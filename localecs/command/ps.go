@@ -139,7 +139,7 @@ func unpadded(text []byte) []byte {
 	return bytes.Join(lines, []byte("\n"))
 }
 
-// since is the time since something ended, else since it started.
+// since returns the time since something ended, else since it started.
 func since(started, ended, now time.Time) string {
 	at := ended
 	if at.IsZero() {
@@ -158,7 +158,7 @@ func exitText(c control.Container) string {
 	return strconv.Itoa(*c.ExitCode)
 }
 
-// containerNote is what the other columns do not show.
+// containerNote returns what the other columns do not show.
 func containerNote(c control.Container) string {
 	var words []string
 	if c.StartedAt.IsZero() && c.Waiting != "" {

@@ -19,7 +19,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
-// at is a moment n seconds into a run.
+// at returns a moment n seconds into a run.
 func at(n int) time.Time { return time.Unix(1_800_000_000+int64(n), 0) }
 
 // eventLog keeps events.
@@ -29,7 +29,7 @@ type eventLog struct {
 
 func (p *eventLog) Event(e scenario.Event) { p.events = append(p.events, e) }
 
-// recorded is a run of one task that has not been saved.
+// recorded returns a run of one task that has not been saved.
 func recorded(t *testing.T) (scenario.Options, *eventLog) {
 	t.Helper()
 	out := &eventLog{}

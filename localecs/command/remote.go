@@ -65,7 +65,7 @@ func run(do func(context.Context, *cli.Invocation) error) func(context.Context, 
 	}
 }
 
-// signalCode is the exit code of a command that a signal ended, as in shells.
+// signalCode returns the exit code of a command that a signal ended, as in shells.
 func signalCode(s os.Signal) int {
 	if number, ok := s.(syscall.Signal); ok {
 		return 128 + int(number)

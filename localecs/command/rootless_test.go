@@ -55,8 +55,7 @@ steps:
 checks: {failedRequests: 0}
 `
 
-// desk is a directory that a user may read, with all that a run needs, and the
-// one below it that the user may write to.
+// desk is a directory that a user may read, with all that a run needs, and the one below it that the user may write to.
 type desk struct {
 	dir, state string
 }
@@ -87,14 +86,13 @@ func (d desk) withHelpers(t *testing.T) {
 	}
 }
 
-// run starts localecs as a user with some sub-IDs on a scenario of so many
-// requests.
+// run starts localecs as a user with some sub-IDs on a scenario of so many requests.
 func (d desk) run(t *testing.T, subIDs string, requests int) *testkit.Process {
 	t.Helper()
 	return d.runOn(t, "awsvpc", subIDs, fmt.Sprintf(pairScenario, requests), pair)
 }
 
-// runOn is run on a kind of network, with a scenario and its task definition.
+// runOn runs localecs on a kind of network, with a scenario and its task definition.
 func (d desk) runOn(t *testing.T, network, subIDs, scenario, definition string) *testkit.Process {
 	t.Helper()
 	scene := testkit.PublicDir(t)
@@ -145,7 +143,7 @@ func finish(t *testing.T, p *testkit.Process) (lines []line) {
 	return lines
 }
 
-// log is a container's output.
+// log returns a container's output.
 func (d desk) log(t *testing.T, container string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(d.state, "pair", "logs", "pair", container+".log"))
@@ -155,7 +153,7 @@ func (d desk) log(t *testing.T, container string) string {
 	return string(text)
 }
 
-// stdout is a container's output without the log that hello has on standard error:
+// stdout returns a container's output without the log that hello has on standard error:
 // the two streams are not in step.
 func (d desk) stdout(t *testing.T, container string) string {
 	t.Helper()
@@ -165,8 +163,7 @@ func (d desk) stdout(t *testing.T, container string) string {
 // lowered is what every user who is not root is warned of: run allows 4096 files.
 const lowered = "ulimit nofile is 4096:4096 instead of 65535:65535: the simulator itself has no more and lacks CAP_SYS_RESOURCE"
 
-// reasons are the texts of warnings, without the one about control groups,
-// which some machines have for all users.
+// reasons returns the texts of warnings, without the one about control groups, which some machines have for all users.
 func reasons(lines []line) (texts []string) {
 	for _, l := range lines {
 		if l.Reason != "" && !strings.HasPrefix(l.Reason, "limit memory") {
@@ -242,7 +239,7 @@ func TestRootlessWithSubIDs(t *testing.T) {
 	}
 }
 
-// userNamespaces are those of a process's children.
+// userNamespaces returns the user namespaces of a process's children.
 func userNamespaces(t *testing.T, pid int) (all []string) {
 	t.Helper()
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))

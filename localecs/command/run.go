@@ -205,7 +205,7 @@ func (f *runFlags) ready(inv *cli.Invocation, warnings []string, err error) (pro
 	return !f.check, nil
 }
 
-// ends are the signals that end a run.
+// ends returns the signals that end a run.
 func ends() []os.Signal {
 	list := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // as it is under nohup
@@ -289,7 +289,7 @@ func (f *runFlags) load(path string, values map[string]string) (*file.Scenario, 
 	return scene, plan, warnings, err
 }
 
-// orders are the stop orders to run each scenario with; "" is its own.
+// orders returns the stop orders to run each scenario with; "" is its own.
 func (f *runFlags) orders() ([]string, error) {
 	switch f.stopOrder {
 	case "", file.StopReverse, file.StopAtOnce:
@@ -300,8 +300,7 @@ func (f *runFlags) orders() ([]string, error) {
 	return nil, fmt.Errorf("-stop-order: %q: want %s, %s or %s", f.stopOrder, file.StopReverse, file.StopAtOnce, bothOrders)
 }
 
-// claim opens the directory of each job, or none. The logs of the last run stay until this one can
-// start.
+// claim opens the directory of each job, or none. The logs of the last run stay until this one can start.
 func (f *runFlags) claim(jobs []job) error {
 	for i, j := range jobs {
 		name := j.plan.Name()

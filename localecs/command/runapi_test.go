@@ -17,8 +17,8 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// tellTasks is what AWS's SDK finds out about the tasks of the cluster, with
-// nothing but what ECS gives a container.
+// tellTasks answers what AWS's SDK finds out about the tasks of the cluster, with nothing but what ECS gives a
+// container.
 func tellTasks(w http.ResponseWriter, r *http.Request) {
 	text, err := describeAll(r)
 	if err != nil {
@@ -73,9 +73,8 @@ func describeAll(r *http.Request) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// A container of a scenario calls ECS with its role, and finds the scenario's
-// tasks and services there, as they are; the steps take a service through its
-// life.
+// A container of a scenario calls ECS with its role, and finds the scenario's tasks and services there, as they are;
+// the steps take a service through its life.
 func TestScenariosHaveTheECSAPI(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {

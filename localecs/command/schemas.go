@@ -8,7 +8,6 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
-// schemaCommand is `localecs schema`.
 func schemaCommand() cli.Command {
 	return cli.Command{
 		Synopsis: "Print the JSON Schema of scenario files",

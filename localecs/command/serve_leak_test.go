@@ -19,8 +19,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// runTasks is a client of localecs serve: it runs tasks of the leaks scenario, and
-// may wait until they are RUNNING.
+// runTasks calls localecs serve as a client: it runs tasks of the leaks scenario, and may wait until they are RUNNING.
 func (s *simulator) runTasks(n int, running bool) error {
 	if !s.await(order{Lines: 1}) {
 		return errors.New("it has ended before its first line")
@@ -61,7 +60,7 @@ func (s *simulator) runTasks(n int, running bool) error {
 	}).Wait(ctx, &sdk.DescribeTasksInput{Tasks: arns}, testkit.Patience)
 }
 
-// manyDefinition is many.json of the leaks scenario: the SDK's names are those of
+// manyDefinition returns many.json of the leaks scenario: the SDK's names are those of
 // the document, but for their first letters' case.
 func manyDefinition() (*sdk.RegisterTaskDefinitionInput, error) {
 	text, err := os.ReadFile(filepath.Join(testkit.Root(), "localecs", "command", "testdata", "leaks", "many.json"))
@@ -72,7 +71,7 @@ func manyDefinition() (*sdk.RegisterTaskDefinitionInput, error) {
 	return &def, json.Unmarshal(text, &def)
 }
 
-// serves is the command line of a serve with the images of the leaks scenario, and
+// serves returns the command line of a serve with the images of the leaks scenario, and
 // a separate scenario for the host's network.
 func serves(t *testing.T, network string) []string {
 	t.Helper()
@@ -95,8 +94,7 @@ func serves(t *testing.T, network string) []string {
 	return []string{"serve", "-json", "-network", network, "-dir", filepath.Join(stateDir, "serve"), "-images", scenario, "-var", "kid=" + self}
 }
 
-// sureProcesses is what a serve with one task has at least: its own three, and five
-// containers.
+// sureProcesses is what a serve with one task has at least: its own three, and five containers.
 const sureProcesses = 8
 
 // However localecs serve ends, nothing of its tasks is left but logs; what kill -9

@@ -74,7 +74,7 @@ func (s *served) aws(t *testing.T, args ...string) string {
 	return out
 }
 
-// end is Ctrl-C; what is left are logs, and how all has ended.
+// end sends Ctrl-C; what is left are logs, and how all has ended.
 func (s *served) end(t *testing.T) {
 	t.Helper()
 	s.Signal(syscall.SIGINT)
@@ -146,8 +146,7 @@ func TestBoto3DrivesServe(t *testing.T) {
 	s.end(t)
 }
 
-// asUser starts localecs as a user who is not root, with state in a directory of
-// their own.
+// asUser starts localecs as a user who is not root, with state in a directory of their own.
 func asUser(t *testing.T) (command func(args ...string) *testkit.Process, state string) {
 	t.Helper()
 	dir := testkit.PublicDir(t)
@@ -172,8 +171,7 @@ func asUser(t *testing.T) (command func(args ...string) *testkit.Process, state 
 	}, state
 }
 
-// A user who is not root has the API where it was asked for, although his
-// tasks are in another network.
+// A user who is not root has the API where it was asked for, although his tasks are in another network.
 func TestServeRootless(t *testing.T) {
 	t.Parallel()
 	command, state := asUser(t)

@@ -44,8 +44,7 @@ const settingsTask = `{
   ]
 }`
 
-// helper is what container b runs: this test binary as /bin/helper. It reports a
-// variable and asks for task protection.
+// helper runs in container b: this test binary as /bin/helper. It reports a variable and asks for task protection.
 func helper() int {
 	request, err := http.NewRequest(http.MethodPut, os.Getenv("ECS_AGENT_URI")+"/task-protection/v1/state", strings.NewReader(`{"ProtectionEnabled": true}`))
 	if err != nil {
@@ -109,8 +108,7 @@ func TestSettingsOfAScenario(t *testing.T) {
 			started = e.Time
 		}
 	}
-	// a is healthy after 1.5 s. The gate opens 4 s after the task was made, which is
-	// reported a moment later.
+	// a is healthy after 1.5 s. The gate opens 4 s after the task was made, which is reported a moment later.
 	if waited := started.Sub(began); waited < 2500*time.Millisecond || waited > 25*time.Second {
 		t.Errorf("b started after %s; want the gate's 4s, and not the interval's 30s", waited)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 )
 
-// parsed are the flags of a command line.
+// parsed returns the flags of a command line.
 func parsed(t *testing.T, args ...string) (*definitionFlags, error) {
 	t.Helper()
 	var f definitionFlags

@@ -19,7 +19,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// callWith is call with files, which the process of exec or visit gets, and a standard input.
+// callWith runs localecs like call, with files, which the process of exec or visit gets, and a standard input.
 func callWith(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
 	dir := t.TempDir()
@@ -268,8 +268,7 @@ func (d desk) asUser(t *testing.T, args ...string) result {
 	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// Who is not root looks into what he has started without it, and his programs visit
-// it.
+// Who is not root looks into what he has started without it, and his programs visit it.
 func TestRootlessRunCanBeInspected(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -131,7 +131,7 @@ const pollPeriod = 100 * time.Millisecond
 
 var errTimeout = errors.New("timed out")
 
-// reason is why the wait ended, empty if the state cannot be reached.
+// reason returns why the wait ended, empty if the state cannot be reached.
 func (f *waitFlags) reason(err error, s control.State) string {
 	switch {
 	case errors.Is(err, errTimeout):
@@ -212,7 +212,7 @@ func only(targets []control.Target, s control.State) control.State {
 	return s
 }
 
-// logEnd is the end of a container's log, on its own lines.
+// logEnd returns the end of a container's log, on its own lines.
 func logEnd(dir string, b control.Blame) string {
 	if b.Container == "" {
 		return ""

@@ -89,7 +89,7 @@ func (d *dock) end(name string) {
 	}
 }
 
-// seen is how often the agent looked, and what was stopped.
+// seen returns how often the agent looked, and what was stopped.
 func (d *dock) seen() (looks int, stopped []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

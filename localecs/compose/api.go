@@ -34,7 +34,7 @@ func (s *State) inCluster(ref string) error {
 	return err
 }
 
-// listTasks is ListTasks, in one page.
+// listTasks implements ListTasks, in one page.
 func (s *State) listTasks(_ shapes.Call, in shapes.ListTasksInput) (shapes.ListTasksOutput, error) {
 	out := shapes.ListTasksOutput{TaskARNs: []string{}}
 	if err := s.inCluster(in.Cluster); err != nil {
@@ -50,7 +50,7 @@ func (s *State) listTasks(_ shapes.Call, in shapes.ListTasksInput) (shapes.ListT
 	return out, nil
 }
 
-// describeTasks is DescribeTasks.
+// describeTasks implements DescribeTasks.
 func (s *State) describeTasks(_ shapes.Call, in shapes.DescribeTasksInput) (shapes.TasksOutput, error) {
 	out := shapes.TasksOutput{Tasks: []shapes.Task{}, Failures: []shapes.Failure{}}
 	if err := s.inCluster(in.Cluster); err != nil {

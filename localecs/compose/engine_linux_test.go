@@ -72,7 +72,7 @@ func TestProject(t *testing.T) {
 	refused(t, e, network, image)
 }
 
-// refused is what cannot be dialled.
+// refused checks that a network refuses to be dialled.
 func refused(t *testing.T, e *dockerengine.Engine, network, image string) {
 	t.Helper()
 	alone := e.Run(t, "create", "--label", e.ID, "--network", network, image, "/hello")

@@ -58,7 +58,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// config has docker-compose read a file; it needs no engine.
+// config checks that docker-compose reads a file; it needs no engine.
 func config(t *testing.T, file string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -14,8 +14,7 @@ import (
 // Stats returns the statistics of a container of the engine; nil while it has none.
 type Stats func(ctx context.Context, id string) *metadata.Stats
 
-// TaskHandler serves all tasks of the project at 169.254.170.2. Endpoint and credentials IDs identify
-// the task.
+// TaskHandler serves all tasks of the project at 169.254.170.2. Endpoint and credentials IDs identify the task.
 func (a *Agent) TaskHandler(ctx context.Context, stats Stats) http.Handler {
 	lookup := func(endpointID string) (metadata.Snapshot, bool) {
 		m, ok := a.state.lookup(endpointID)
@@ -52,7 +51,7 @@ func isRunning(m metadata.Snapshot, endpointID string) bool {
 	return false
 }
 
-// taskOf is the task's name in the path of task metadata, /v4/<task>.<container>.
+// taskOf returns the task's name in the path of task metadata, /v4/<task>.<container>.
 func taskOf(path string) string {
 	_, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	name, _, _ := strings.Cut(rest, ".")
@@ -79,7 +78,7 @@ func (a *Agent) credentialsHandler(ctx context.Context) http.Handler {
 	})
 }
 
-// AWSHandler is STS, IAM and ECS at one address.
+// AWSHandler answers for STS, IAM and ECS at one address.
 func (a *Agent) AWSHandler(region string) http.Handler {
 	ecs := controlplane.NewHandler(controlplane.HandlerOptions{Store: a.store, Region: region, Operations: a.state.operations(), Log: a.log})
 	others := iam.New(a.store, region)

@@ -114,13 +114,13 @@ func (m *mesh) web() int {
 	return code
 }
 
-// container is the ID of a service's.
+// container returns the ID of a service's.
 func (m *mesh) container(t *testing.T, service string) string {
 	t.Helper()
 	return strings.TrimSpace(m.mustDo(t, "ps", "-q", service))
 }
 
-// services are those of the tasks, their network included.
+// services returns the services of the tasks, their network included.
 func (m *mesh) services(t *testing.T, tasks ...string) (all []string) {
 	t.Helper()
 	for _, s := range strings.Fields(m.mustDo(t, "config", "--services")) {
@@ -150,7 +150,7 @@ type state struct {
 	FinishedAt time.Time
 }
 
-// states are those of a task's containers by service.
+// states returns the states of a task's containers by service.
 func (m *mesh) states(t *testing.T, task string) map[string]state {
 	t.Helper()
 	ids := strings.Fields(m.Run(t, "ps", "-aq", "--filter", "label=com.docker.compose.project="+m.ID, "--filter", "label=com.meshtask.localecs.task="+task))
@@ -226,8 +226,8 @@ func (m *mesh) images(t *testing.T) {
 	m.env = append(m.env, "COMPOSE_PROJECT_NAME="+m.ID, "DOCKER_SOCKET="+strings.TrimPrefix(m.Host, "unix://"), "WEB_PORT=0", "CONSUL_PORT=0")
 }
 
-// limits has Envoys be content with fewer open files, where this machine cannot
-// give what the task definitions ask for.
+// limits makes Envoys be content with fewer open files, where this machine cannot give what the task definitions ask
+// for.
 func (m *mesh) limits(t *testing.T) {
 	t.Helper()
 	var have syscall.Rlimit

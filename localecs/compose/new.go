@@ -21,9 +21,8 @@ const (
 const (
 	// EndpointsService answers for ECS and AWS.
 	EndpointsService = "endpoints"
-	// endpointsNetwork is where it has network.MetadataIP. AWS's SDKs take
-	// credentials over plain HTTP from there and from loopback addresses only, so
-	// no service name would do.
+	// endpointsNetwork is where it has network.MetadataIP. AWS's SDKs take credentials over plain HTTP from there and
+	// from loopback addresses only, so no service name would do.
 	endpointsNetwork = "ecs"
 	endpointsSubnet  = "169.254.170.0/24"
 	// AWSPort is where STS, IAM and ECS are.
@@ -56,7 +55,7 @@ type Options struct {
 	StartInterval bool
 }
 
-// endpointID is the last part of a container's metadata URIs. It is the same for
+// endpointID returns the last part of a container's metadata URIs. It is the same for
 // every run, since it stands in the file.
 func endpointID(task, container string) string { return task + "." + container }
 

@@ -15,8 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// The task of these tests: init, then envoy and app, which are essential, and a
-// log router that nothing needs.
+// The task of these tests: init, then envoy and app, which are essential, and a log router that nothing needs.
 const definition = `{"family": "web", "cpu": "256", "memory": "512", "tags": [{"key": "team", "value": "shop"}],
 "containerDefinitions": [
   {"name": "init", "image": "i", "essential": false},
@@ -27,7 +26,7 @@ const definition = `{"family": "web", "cpu": "256", "memory": "512", "tags": [{"
   {"name": "logs", "image": "l", "essential": false}
 ]}`
 
-// at is n seconds after everything began.
+// at returns n seconds after everything began.
 func at(n int) time.Time { return time.Date(2026, 3, 2, 17, 0, n, 0, time.UTC) }
 
 // fixture has a State and the engine's containers.
@@ -86,7 +85,7 @@ func (w *fixture) look(n int) Task {
 	return tasks[0]
 }
 
-// running has everything run at 5 s.
+// running returns a fixture in which everything runs at 5 s.
 func running(t *testing.T) *fixture {
 	w := newFixture(t)
 	w.start("init", 1)
@@ -98,7 +97,7 @@ func running(t *testing.T) *fixture {
 	return w
 }
 
-// statuses are name: desired known, of the task first.
+// statuses returns name: desired known, of the task first.
 func statuses(v scheduler.View) map[string]string {
 	all := map[string]string{"": v.DesiredStatus + " " + v.KnownStatus}
 	for _, c := range v.Containers {

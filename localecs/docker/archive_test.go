@@ -20,7 +20,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// sample is an image of two programs, one of which is large, and a directory.
+// sample returns an image of two programs, one of which is large, and a directory.
 func sample(t *testing.T) (runtime.Image, []runtime.Bind) {
 	t.Helper()
 	dir := t.TempDir()

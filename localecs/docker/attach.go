@@ -19,8 +19,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// Attach runs a process by the engine, and carries its streams, signals and the
-// terminal's size.
+// Attach runs a process by the engine, and carries its streams, signals and the terminal's size.
 func (l *life) Attach(ctx context.Context, s runtime.Session) (code int, err error) {
 	if len(s.Argv) == 0 {
 		return runtime.CodeFailed, errors.New("no command specified")
@@ -72,8 +71,7 @@ func (l *life) Attach(ctx context.Context, s runtime.Session) (code int, err err
 	return runtime.CodeNotExecutable, cause(errors.New(text))
 }
 
-// carryInput copies what the process reads. Where the file has no deadlines, that
-// ends when its other side is closed.
+// carryInput copies what the process reads. Where the file has no deadlines, that ends when its other side is closed.
 func carryInput(to client.HijackedResponse, from *os.File) (stop func()) {
 	go func() {
 		_, _ = io.Copy(to.Conn, from)
@@ -118,8 +116,7 @@ func (l *life) deliver(ctx context.Context, id string, signal syscall.Signal) {
 	}
 }
 
-// resize gives the process's terminal the size of ours. One that it has not is left
-// as it is.
+// resize gives the process's terminal the size of ours. One that it has not is left as it is.
 func (l *life) resize(ctx context.Context, id string, terminal *os.File) {
 	size, err := ioctl(terminal, func(fd int) (*unix.Winsize, error) { return unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ) })
 	if err == nil && size.Row > 0 && size.Col > 0 {
@@ -148,8 +145,7 @@ func ioctl[T any](f *os.File, call func(fd int) (*T, error)) (got *T, err error)
 	return got, errors.Join(controlErr, err)
 }
 
-// refusal passes output on, but for the engine's error when it cannot run the
-// process.
+// refusal passes output on, but for the engine's error when it cannot run the process.
 type refusal struct {
 	to   io.Writer
 	held strings.Builder
@@ -171,7 +167,7 @@ func (r *refusal) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-// end is the refusal, if it was one; what was held and is none is passed on.
+// end returns the refusal, if it was one; what was held and is none is passed on.
 func (r *refusal) end() string {
 	text := r.held.String()
 	if r.past {

@@ -37,8 +37,7 @@ type Options struct {
 	// Dir is the state directory: what an earlier run with it has left is taken
 	// away, so no other may use it at the same time.
 	Dir string
-	// Images are those made of programs of this host, by name. Others are the
-	// engine's, pulled when it has none.
+	// Images are those made of programs of this host, by name. Others are the engine's, pulled when it has none.
 	Images map[string]runtime.Image
 	Log    hclog.Logger
 }
@@ -68,8 +67,7 @@ type Engine struct {
 	limited atomic.Bool       // the engine may not raise limits above its own
 }
 
-// Open connects with an engine. The error is a *host.MissingError when this
-// process or the engine lacks something.
+// Open connects with an engine. The error is a *host.MissingError when this process or the engine lacks something.
 func Open(o Options) (*Engine, error) {
 	o.Address = cmp.Or(o.Address, DefaultAddress)
 	if err := CheckAddress(o.Address); err != nil {
@@ -105,8 +103,7 @@ func newEngine(o Options, api *client.Client) *Engine {
 const (
 	// answerTime is how long an engine may take to answer the first call.
 	answerTime = 10 * time.Second
-	// answerLimit is how long it may take to begin any other answer: it may be
-	// starting or removing many containers.
+	// answerLimit is how long it may take to begin any other answer: it may be starting or removing many containers.
 	answerLimit = 2 * time.Minute
 )
 
@@ -150,11 +147,11 @@ func unreachable(address string, err error) error {
 	return &host.MissingError{What: "connect to the Docker engine", Need: "one that answers at " + address, Instead: instead, Err: err}
 }
 
-// Lost is closed when no container can run any more: the engine does not answer,
+// Lost returns a channel that is closed when no container can run any more: the engine does not answer,
 // or the watcher was killed. Err is the reason.
 func (e *Engine) Lost() <-chan struct{} { return e.lost }
 
-// Err is why no container can run any more; nil as long as they can.
+// Err returns why no container can run any more; nil as long as they can.
 func (e *Engine) Err() error { return e.cause() }
 
 // lose ends it for a reason, unless it is closed.
@@ -164,8 +161,7 @@ func (e *Engine) lose(err error) {
 	}
 }
 
-// Close removes every container and volume of this Engine, and waits until they are
-// gone.
+// Close removes every container and volume of this Engine, and waits until they are gone.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	first := !e.closed
@@ -182,7 +178,7 @@ func (e *Engine) Close() error {
 	return errors.Join(err, e.watcher.Close(), e.api.Close(), os.RemoveAll(filepath.Join(e.options.Dir, filesDir)))
 }
 
-// serving is ErrClosed after Close.
+// serving returns ErrClosed after Close.
 func (e *Engine) serving() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -93,7 +93,7 @@ func (x *text) String() string {
 	return x.all.String()
 }
 
-// TestEngine has a real engine, which one after the other uses.
+// TestEngine runs the tests that use a real engine, one after the other.
 func TestEngine(t *testing.T) {
 	engine := dockerengine.Start(t)
 	e := open(t, engine.Host, t.TempDir())
@@ -203,8 +203,7 @@ func TestEngine(t *testing.T) {
 	t.Run("killed", func(t *testing.T) { killed(t, engine) })
 }
 
-// ownImage: an image that the engine has is used with its defaults, and one that it
-// does not have is asked for.
+// ownImage: an image that the engine has is used with its defaults, and one that it does not have is asked for.
 func ownImage(t *testing.T, engine *dockerengine.Engine, e *Engine) {
 	name := engine.ID + "-own:1"
 	dir := t.TempDir()
@@ -299,7 +298,7 @@ func watcherOf(t *testing.T, simulator int) int {
 	return 0
 }
 
-// run is a simulator that will be killed.
+// run runs a simulator that will be killed.
 func run(args []string) int {
 	e, err := Open(Options{Address: args[0], Dir: args[1], Images: map[string]runtime.Image{"shell": shell}, Log: hclog.NewNullLogger()})
 	if err != nil {

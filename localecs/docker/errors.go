@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// allowedRune is r if the engine takes it in names, a hyphen otherwise.
+// allowedRune returns r if the engine takes it in names, a hyphen otherwise.
 func allowedRune(r rune) rune {
 	switch {
 	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '.', r == '-':
@@ -22,7 +22,7 @@ func engineError(err error) error {
 	return err
 }
 
-// cause is why a container could not be started, in the words of the system.
+// cause returns why a container could not be started, in the words of the system.
 func cause(err error) error {
 	text := err.Error()
 	for _, before := range []string{"unable to start container process: ", "starting container process caused: "} {

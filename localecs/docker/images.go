@@ -40,27 +40,25 @@ type pulled struct {
 	image runtime.Image
 }
 
-// newStore returns the images of an engine. The defined ones, by name, are made of
-// programs of this host.
+// newStore returns the images of an engine. The defined ones, by name, are made of programs of this host.
 func newStore(api *client.Client, defined map[string]runtime.Image, log hclog.Logger) *store {
 	return &store{api: api, defined: defined, log: log, flights: map[string]*flight{}}
 }
 
-// Pull makes an image of this host's programs, or has the engine pull it when it
-// has none of that name, until ctx ends. The result has the image's defaults. The
-// error is an *runtime.NotFoundError when a program does not exist.
+// Pull makes an image of this host's programs, or has the engine pull it when it has none of that name, until ctx ends.
+// The result has the image's defaults. The error is an *runtime.NotFoundError when a program does not exist.
 func (s *store) Pull(ctx context.Context, name string) (runtime.Image, error) {
 	got, err := s.pull(ctx, name)
 	return got.image, err
 }
 
-// imageID is the engine's for an image, which is pulled if need be.
+// imageID returns the engine's for an image, which is pulled if need be.
 func (s *store) imageID(ctx context.Context, name string) (string, error) {
 	got, err := s.pull(ctx, name)
 	return got.id, err
 }
 
-// forget has an image pulled anew: another process has removed it.
+// forget removes an image from the store, so that it is pulled anew: another process has removed it.
 func (s *store) forget(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +83,7 @@ func (s *store) get(ctx context.Context, name string) (pulled, error) {
 	return pulled{found.ID, defaults(name, found)}, nil
 }
 
-// defaults are what the scheduler and the definition need of an image.
+// defaults returns what the scheduler and the definition need of an image.
 func defaults(name string, found client.ImageInspectResult) runtime.Image {
 	i := runtime.Image{Name: name}
 	if c := found.Config; c != nil {
@@ -159,8 +157,7 @@ func (o observed) Read(b []byte) (int, error) {
 	return o.from.Read(b)
 }
 
-// supersede removes images made earlier under a name. The engine keeps those that
-// containers use.
+// supersede removes images made earlier under a name. The engine keeps those that containers use.
 func (s *store) supersede(ctx context.Context, name, id string) {
 	list, err := s.api.ImageList(ctx, client.ImageListOptions{All: true, Filters: labelled(label + "=" + name)})
 	if err != nil {

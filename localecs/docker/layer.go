@@ -22,7 +22,7 @@ type item struct {
 	text   string
 }
 
-// layers are the image's: a base with its directories and accounts and the small
+// layers returns the image's: a base with its directories and accounts and the small
 // files, and one for each large file.
 func layers(i runtime.Image, binds []runtime.Bind) ([]layer, error) {
 	base := tree{made: map[string]bool{"/": true}}
@@ -54,8 +54,7 @@ type tree struct {
 	made  map[string]bool
 }
 
-// dir makes a directory and those above it. One that is there already is as it
-// was made first, unless it says more.
+// dir makes a directory and those above it. One that is there already is as it was made first, unless it says more.
 func (t *tree) dir(d runtime.Dir) {
 	d.Path = path.Clean(d.Path)
 	if t.made[d.Path] {
@@ -83,7 +82,7 @@ func (t *tree) file(target, source string, st fs.FileInfo) {
 	t.items = append(t.items, item{header: tar.Header{Name: name(target), Mode: int64(st.Mode().Perm()), Size: st.Size()}, source: source})
 }
 
-// name is a path as archives have it.
+// name returns a path in the form of archives.
 func name(p string) string { return strings.TrimPrefix(path.Clean(p), "/") }
 
 func (l layer) write(w io.Writer) error {

@@ -37,8 +37,7 @@ type life struct {
 	written   chan struct{} // closed when all output is
 }
 
-// live starts a container that was created. Its output and its end are listened for
-// before.
+// live starts a container that was created. Its output and its end are listened for before.
 func (g *group) live(ctx context.Context, id string, s runtime.Spec) (*life, error) {
 	api := g.engine.api
 	l := &life{group: g, id: id, name: s.Name, written: make(chan struct{})}
@@ -87,8 +86,7 @@ func (l *life) find(ctx context.Context) error {
 	return nil
 }
 
-// moment is a time that the engine reports, now when it cannot be right: the engine
-// may be slow to report.
+// moment returns a time that the engine reports, now when it cannot be right: the engine may be slow to report.
 func moment(text string, after time.Time) time.Time {
 	now := time.Now()
 	at, err := time.Parse(time.RFC3339Nano, text)
@@ -134,8 +132,7 @@ func (l *life) Wait() runtime.Exit {
 	return exit
 }
 
-// code is the container's exit code; runtime.CodeKilled also when the engine does not
-// answer any more.
+// code returns the container's exit code; runtime.CodeKilled also when the engine does not answer any more.
 func (l *life) code() int {
 	ended := l.processes.Ended()
 	var late <-chan time.Time
@@ -155,7 +152,7 @@ func (l *life) code() int {
 	}
 }
 
-// final is the engine's state of the container that has ended; nil when it reports none.
+// final returns the engine's state of the container that has ended; nil when it reports none.
 func (l *life) final(ctx context.Context, code int) *container.State {
 	var last *container.State
 	for look := 1; ; look++ {
@@ -182,8 +179,7 @@ func (l *life) close() {
 	}
 }
 
-// Usage reads the counters of the control group that the engine has made. Its own answer
-// would take a second.
+// Usage reads the counters of the control group that the engine has made. Its own answer would take a second.
 func (l *life) Usage() (u runtime.Usage, ok bool) {
 	if l.measured == nil {
 		return u, false

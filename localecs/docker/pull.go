@@ -147,7 +147,7 @@ func (p *progress) add(l line) {
 	}
 }
 
-// String is how much was downloaded of the layers so far.
+// String returns how much was downloaded of the layers so far.
 func (p *progress) String() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -21,8 +21,7 @@ import (
 
 const argv0Watcher = "localecs-docker-watcher"
 
-// Watcher is a process that outlives this one, however it ends, until it has
-// removed the containers.
+// Watcher is a process that outlives this one, however it ends, until it has removed the containers.
 type Watcher struct {
 	// stay is open as long as this process lives.
 	stay io.Closer
@@ -62,12 +61,10 @@ func (w *Watcher) Close() error {
 	return nil
 }
 
-// patience is how long the watcher tries, and how long a removal may take: the
-// engine may be busy, or start again.
+// patience is how long the watcher tries, and how long a removal may take: the engine may be busy, or start again.
 const patience = time.Minute
 
-// Done is closed when the watcher has ended, which it does by itself only when
-// it is killed.
+// Done returns a channel that is closed when the watcher has ended, which it does by itself only when it is killed.
 func (w *Watcher) Done() <-chan struct{} { return w.done }
 
 // removeRemains waits for the end of the simulator, which is that of standard input, and then

@@ -43,8 +43,7 @@ func (g *group) Start(ctx context.Context, s runtime.Spec) (*runtime.Container, 
 	return c, nil
 }
 
-// lower is a container with limits that the engine may give, since it may not raise
-// its own.
+// lower returns a container with limits that the engine may give, since it may not raise its own.
 func (e *Engine) lower(s runtime.Spec) runtime.Spec {
 	limits, lowered := runtime.LowerLimits(s.Ulimits)
 	if !e.limited.Swap(true) {

@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MissingError is a feature of the host that a local ECS needs and did not
-// find.
+// MissingError is a feature of the host that a local ECS needs and did not find.
 type MissingError struct {
 	// What was to be done: "make a task network"; empty when Err states it.
 	What string
@@ -23,7 +22,7 @@ type MissingError struct {
 	Err error
 }
 
-// Error is one line: what, why, need, way round.
+// Error returns one line: what, why, need, way round.
 func (e *MissingError) Error() string {
 	var b strings.Builder
 	if e.What != "" {
@@ -95,9 +94,8 @@ func MissingCaps(have uint64, caps ...Cap) []string {
 	return names
 }
 
-// Explain turns an error that means "this kernel or this user cannot" into a
-// *MissingError that names need. Other errors get the verb and object only, and
-// so does a *MissingError, which has its need.
+// Explain turns an error that means "this kernel or this user cannot" into a *MissingError that names need. Other
+// errors get the verb and object only, and so does a *MissingError, which has its need.
 func Explain(what, need, instead string, err error) error {
 	if err == nil {
 		return nil

@@ -15,8 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// The test binary plays the program: role run calls Run with the role that
-// follows, which begins in Dispatch then.
+// The test binary plays the program: role run calls Run with the role that follows, which begins in Dispatch then.
 func TestMain(m *testing.M) {
 	Dispatch(Role{"host-test-other", nil}, Role{"host-test-code", func(args []string) int { return len(args) }})
 	testkit.RunRole(map[string]func([]string) int{
@@ -52,7 +51,7 @@ func playRun(args []string) int {
 	return code
 }
 
-// playWithoutCaps is root who may not administrate, as in a container.
+// playWithoutCaps runs as root who may not administrate, as in a container.
 func playWithoutCaps(args []string) int {
 	if err := unix.Prctl(unix.PR_CAPBSET_DROP, unix.CAP_SYS_ADMIN, 0, 0, 0); err != nil {
 		fmt.Println(err)
@@ -62,8 +61,8 @@ func playWithoutCaps(args []string) int {
 	return 1
 }
 
-// playNoNamespaces is a user of a machine that allows no user namespaces: it
-// is root of one that may have none below it.
+// playNoNamespaces runs as a user of a machine that allows no user namespaces: it is root of one that may have none
+// below it.
 func playNoNamespaces(args []string) int {
 	if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0); err != nil {
 		fmt.Println(err)
@@ -125,9 +124,8 @@ func playHang([]string) int {
 	select {}
 }
 
-// playAdopt runs a command line, says its number, and waits for it and for what it
-// leaves behind, as the first process of a container does: what is adopted by
-// its own session is no orphan, and no process wakes it.
+// playAdopt runs a command line, says its number, and waits for it and for what it leaves behind, as the first process
+// of a container does: what is adopted by its own session is no orphan, and no process wakes it.
 func playAdopt(args []string) int {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		fmt.Println(err)

@@ -61,8 +61,7 @@ func choose(c caller) mapping {
 	return m
 }
 
-// single is what every user may have: root inside is the user outside, and
-// no other user exists.
+// single returns what every user may have: root inside is the user outside, and no other user exists.
 func single(c caller, lacks string) mapping {
 	return mapping{UIDs: fill(c.UID, nil), GIDs: fill(c.GID, nil), Lacks: lacks}
 }
@@ -75,8 +74,7 @@ func same(own []Extent) []Extent {
 	return extents
 }
 
-// fill maps 0 to the user and 1 and up to the ranges. The kernel takes no ID
-// twice: a range that has one is left out.
+// fill maps 0 to the user and 1 and up to the ranges. The kernel takes no ID twice: a range that has one is left out.
 func fill(own int, ranges []idRange) []Extent {
 	extents := []Extent{{Inside: 0, Outside: int64(own), Count: 1}}
 	next := int64(1)
@@ -109,7 +107,7 @@ func sysMap(extents []Extent) []syscall.SysProcIDMap {
 	return m
 }
 
-// describe is a map in readable form: "0=1000 1-65536=100000-165535".
+// describe returns a map in readable form: "0=1000 1-65536=100000-165535".
 func describe(extents []Extent) string {
 	var words []string
 	for _, e := range extents {

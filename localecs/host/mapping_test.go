@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// alice has all that it takes.
+// alice returns a caller who has everything that Run needs.
 func alice() caller {
 	return caller{
 		UID: 1000, GID: 100, Name: "alice",

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CheckNamespace is for a child of Run: a security module may let it have a user
-// namespace and refuse what that is for. The error is a *MissingError.
+// CheckNamespace checks the namespace of a child of Run: a security module may let it have a user namespace and refuse
+// what that is for. The error is a *MissingError.
 func CheckNamespace() error {
 	// What the child's mounts are anyway; it takes the right to mount.
 	err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "")
@@ -19,8 +19,7 @@ func CheckNamespace() error {
 // filtered is the line of a process's status that may not make every system call.
 const filtered = "Seccomp:\t2"
 
-// setting is a switch of the host that forbids user namespaces, or what they
-// are for.
+// setting is a switch of the host that forbids user namespaces, or what they are for.
 type setting struct {
 	path, refuses, says string
 }

@@ -50,8 +50,7 @@ func TestExplainNamesTheSetting(t *testing.T) {
 	}
 }
 
-// inNamespace is a command in a user namespace of root's, in which every ID up
-// to 9999 is itself.
+// inNamespace returns a command in a user namespace of root's, in which every ID up to 9999 is itself.
 func inNamespace(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -77,8 +76,7 @@ func TestHostThatRefuses(t *testing.T) {
 	}
 }
 
-// The root of a user namespace has every capability, but not over the network
-// that it was made in.
+// The root of a user namespace has every capability, but not over the network that it was made in.
 func TestUserNamespaceWithoutItsNetwork(t *testing.T) {
 	t.Parallel()
 	out, _ := inNamespace(t, testkit.SelfArgs("run", none, none, "facts")...).Output() // exit code 42

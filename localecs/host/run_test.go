@@ -18,7 +18,7 @@ import (
 // none stands for a program that is not there.
 const none = ""
 
-// asUser is the command line of Run with a role, as a user.
+// asUser returns the command line of Run with a role, as a user.
 func asUser(t *testing.T, subIDs, newuidmap, newgidmap string, role ...string) []string {
 	t.Helper()
 	self, err := os.Executable()
@@ -30,7 +30,7 @@ func asUser(t *testing.T, subIDs, newuidmap, newgidmap string, role ...string) [
 	return testkit.AsUser(t, subIDs, run...)
 }
 
-// helpers are newuidmap and newgidmap where the user can execute them.
+// helpers returns newuidmap and newgidmap where the user can execute them.
 func helpers(t *testing.T) (newuidmap, newgidmap string) {
 	t.Helper()
 	dir := testkit.PublicDir(t)
@@ -156,7 +156,7 @@ func TestSuspended(t *testing.T) {
 	}
 }
 
-// children are those of all of a process's threads.
+// children returns the children of all of a process's threads.
 func children(t *testing.T, pid int) (pids []int) {
 	t.Helper()
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
@@ -224,7 +224,7 @@ func TestKilledParentTakesTheChildAlong(t *testing.T) {
 	}
 }
 
-// state is a process's letter in /proc, empty when there is none.
+// state returns a process's letter in /proc, empty when there is none.
 func state(pid int) string {
 	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, _ := strings.Cut(string(stat), ") ")

@@ -25,8 +25,7 @@ const (
 	linkLocalAll = "169.254.0.0/16"
 )
 
-// Addressing is what a task sees of its network: the values of the metadata's
-// Networks entry.
+// Addressing is what a task sees of its network: the values of the metadata's Networks entry.
 type Addressing struct {
 	// IP is the address of eth1.
 	IP netip.Addr
@@ -45,12 +44,12 @@ type Addressing struct {
 	SearchDomain string
 }
 
-// Hosts is the content of /etc/hosts in every container of the task.
+// Hosts returns the content of /etc/hosts in every container of the task.
 func (a Addressing) Hosts() string {
 	return fmt.Sprintf("127.0.0.1 localhost\n%s %s\n", a.IP, a.PrivateDNSName)
 }
 
-// ResolvConf is the content of /etc/resolv.conf in every container.
+// ResolvConf returns the content of /etc/resolv.conf in every container.
 func (a Addressing) ResolvConf() string {
 	return fmt.Sprintf("nameserver %s\nsearch %s\n", a.Resolver, a.SearchDomain)
 }
@@ -60,8 +59,7 @@ type plan struct {
 	region string
 }
 
-// newPlan checks the subnet: IPv4, /16 to /28 as a VPC subnet has to be, and
-// fit for the mode.
+// newPlan checks the subnet: IPv4, /16 to /28 as a VPC subnet has to be, and fit for the mode.
 func newPlan(o Options) (plan, error) {
 	o.Subnet = cmp.Or(o.Subnet, defaultSubnet)
 	p, err := netip.ParsePrefix(o.Subnet)
@@ -78,8 +76,7 @@ func newPlan(o Options) (plan, error) {
 	return plan{subnet: p.Masked(), region: o.Region}, nil
 }
 
-// at is the subnet's n-th address; a negative n counts from the broadcast
-// address (-1).
+// at returns the subnet's n-th address; a negative n counts from the broadcast address (-1).
 func (p plan) at(n int) netip.Addr {
 	base := binary.BigEndian.Uint32(p.subnet.Addr().AsSlice())
 	if n < 0 {

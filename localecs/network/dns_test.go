@@ -11,7 +11,7 @@ import (
 	wire "github.com/miekg/dns"
 )
 
-// names is a VPC with one service of two tasks.
+// names resolves the names of a VPC with one service of two tasks.
 func names(name string) ([]netip.Addr, bool) {
 	switch name {
 	case "api.test.local":

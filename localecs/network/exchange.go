@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// exchange is a listener that many share, each for the connections of one
-// client address.
+// exchange is a listener that many share, each for the connections of one client address.
 type exchange struct {
 	listener net.Listener
 	done     chan struct{}
@@ -53,8 +52,7 @@ func (e *exchange) connect(c net.Conn) {
 	go l.put(c)
 }
 
-// Listen is a listener for the connections of one address. There is one at a
-// time.
+// Listen returns a listener for the connections of one address. There is one at a time.
 func (e *exchange) Listen(from netip.Addr) (net.Listener, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

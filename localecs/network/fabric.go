@@ -19,13 +19,11 @@ var errClosed = errors.New("the network is closed")
 // Options describe a network of tasks.
 type Options struct {
 	Mode Mode
-	// Subnet is an IPv4 CIDR block, /16 to /28. Awsvpc: it exists only inside
-	// the VPC namespace, so it may be in use on the host; empty is
-	// defaultSubnet. Host: a part of 127.0.0.0/8.
+	// Subnet is an IPv4 CIDR block, /16 to /28. Awsvpc: it exists only inside the VPC namespace, so it may be in use on
+	// the host; empty is defaultSubnet. Host: a part of 127.0.0.0/8.
 	Subnet string
-	// Namespace makes the network namespaces for awsvpc: empty, but for lo, and
-	// owned by the Fabric then. owner is a task's ID or "vpc", hostname what it will
-	// be called. Nil makes anonymous ones.
+	// Namespace makes the network namespaces for awsvpc: empty, but for lo, and owned by the Fabric then. owner is a
+	// task's ID or "vpc", hostname what it will be called. Nil makes anonymous ones.
 	Namespace func(owner, hostname string) (*os.File, error)
 	// Region makes DNS names; empty is us-west-2.
 	Region string
@@ -67,13 +65,11 @@ func New(o Options) (*Fabric, error) {
 	return f, nil
 }
 
-// Infra is where everything is that is no task's: simulator services and
-// infrastructure processes such as Consul servers live here, at the gateway's
-// address and those of AddInfraAddress. Its Close does nothing.
+// Infra returns the namespace of everything that is no task's: simulator services and infrastructure processes such as
+// Consul servers live here, at the gateway's address and those of AddInfraAddress. Its Close does nothing.
 func (f *Fabric) Infra() *Namespace { return f.infra }
 
-// AddInfraAddress gives Infra one more address, from the subnet's end. It stays
-// until the fabric is closed.
+// AddInfraAddress gives Infra one more address, from the subnet's end. It stays until the fabric is closed.
 func (f *Fabric) AddInfraAddress() (netip.Addr, error) {
 	end, ok := f.changes.Begin()
 	if !ok {

@@ -8,7 +8,8 @@ import (
 
 const dialTimeout = 5 * time.Second
 
-// checkLoopback checks by a connection that loopback addresses work: where the interface is down, listening may still succeed.
+// checkLoopback checks by a connection that loopback addresses work: where the interface is down, listening may still
+// succeed.
 func checkLoopback(gateway Addressing) error {
 	l, err := net.Listen("tcp4", net.JoinHostPort(gateway.IP.String(), "0"))
 	if err == nil {
@@ -24,7 +25,7 @@ func checkLoopback(gateway Addressing) error {
 	return nil
 }
 
-// share is the network of this process, shared by tasks and the simulator.
+// share returns the network of this process, shared by tasks and the simulator.
 func (f *Fabric) share(a Addressing) *Namespace {
 	n := &Namespace{Addressing: a, ports: &f.ports}
 	n.close = func() error {

@@ -32,7 +32,7 @@ func child() int {
 	return 0
 }
 
-// hostLinks is what the host's own namespace shows.
+// hostLinks returns what the host's own namespace shows.
 func hostLinks(t *testing.T) []string {
 	t.Helper()
 	links, err := netlink.LinkList()

@@ -72,7 +72,7 @@ func echo(t *testing.T, l net.Listener) {
 // dialer is who dials: a context, and an address.
 type dialer func(ctx context.Context) (net.Conn, error)
 
-// flows are connections, by who dials whom.
+// flows returns connections, by who dials whom.
 func (v *vpcs) flows() map[string]dialer {
 	at := func(n *Namespace, address string) dialer {
 		return func(ctx context.Context) (net.Conn, error) { return n.DialContext(ctx, "tcp", address) }
@@ -129,7 +129,7 @@ func mustEnd(t *testing.T, end func() error) {
 	}
 }
 
-// link is a namespace's.
+// link returns a namespace's.
 func link(t *testing.T, n *Namespace) *Task {
 	t.Helper()
 	l, err := n.Link()
@@ -188,8 +188,7 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-// compare sends a byte over each connection and makes another one, and wants
-// those that are cut to be silent.
+// compare sends a byte over each connection and makes another one, and wants those that are cut to be silent.
 func (v *vpcs) compare(cut []string, open map[string]net.Conn) {
 	v.t.Helper()
 	patience := func(name string) time.Duration {
@@ -223,8 +222,7 @@ func (v *vpcs) compare(cut []string, open map[string]net.Conn) {
 	}
 }
 
-// A program that leaves its address to the kernel is cut off as well, and
-// reaches the task when it tries on.
+// A program that leaves its address to the kernel is cut off as well, and reaches the task when it tries on.
 func TestPartitionFromServicesOfAnyAddress(t *testing.T) {
 	t.Parallel()
 	v := newVPCs(t)
@@ -252,7 +250,7 @@ func TestPartitionFromServicesOfAnyAddress(t *testing.T) {
 	}
 }
 
-// rules are the VPC's routing rules, an act's without its place.
+// rules returns the VPC's routing rules, an act's without its place.
 func (v *vpcs) rules() []string {
 	v.t.Helper()
 	list, err := v.vpc.link.RuleList(netlink.FAMILY_V4)

@@ -31,9 +31,8 @@ const (
 	destination = 16
 )
 
-// Limit lets through so many kbit/s, in each direction; of several limits the
-// lowest counts. Packets wait, and are lost when too many do. The error is a
-// *host.MissingError when the kernel cannot.
+// Limit lets through so many kbit/s, in each direction; of several limits the lowest counts. Packets wait, and are lost
+// when too many do. The error is a *host.MissingError when the kernel cannot.
 func (t *Task) Limit(kbits int) (end func() error, err error) {
 	t.mu.Lock()
 	if t.closed {
@@ -118,8 +117,7 @@ func (t *Task) shapeLink(h *netlink.Handle, link netlink.Link, kbits int, offset
 	return missing("limit "+link.Attrs().Name, "the u32 classifier of packets (cls_u32)", h.FilterAdd(pass))
 }
 
-// missing is host.Explain, and knows what the kernel says when it has no
-// module of the name.
+// missing returns host.Explain's error, and knows what the kernel says when it has no module of the name.
 func missing(what, need string, err error) error {
 	if errors.Is(err, unix.ENOENT) {
 		return &host.MissingError{What: what, Need: need, Err: err}

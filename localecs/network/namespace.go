@@ -32,7 +32,7 @@ type Namespace struct {
 	err   error
 }
 
-// File is the network namespace, for a container that joins it; nil is the
+// File returns the network namespace, for a container that joins it; nil is the
 // host's. It stays owned by the Namespace and is closed by Close.
 func (n *Namespace) File() *os.File { return n.ns }
 
@@ -60,8 +60,7 @@ func (n *Namespace) enter() error {
 // ErrHostNetwork means that there is nothing between the tasks that could be bad.
 var ErrHostNetwork = errors.New("with -network host tasks share the host's network: none can be partitioned or have a slow link; leave -network host out")
 
-// Link is the task's link to the VPC, which can be impaired until Close. Host:
-// the error is ErrHostNetwork.
+// Link returns the task's link to the VPC, which can be impaired until Close. Host: the error is ErrHostNetwork.
 func (n *Namespace) Link() (*Task, error) {
 	if n.link == nil {
 		return nil, ErrHostNetwork
@@ -69,9 +68,8 @@ func (n *Namespace) Link() (*Task, error) {
 	return n.link, nil
 }
 
-// Reserve claims a port until Close, for an owner with a readable name.
-// Awsvpc: there is nothing to claim. Host: the error is a *ports.Error when
-// it is taken.
+// Reserve claims a port until Close, for an owner with a readable name. Awsvpc: there is nothing to claim. Host: the
+// error is a *ports.Error when it is taken.
 func (n *Namespace) Reserve(p Port, owner string) error {
 	if n.ports == nil {
 		return nil
@@ -85,18 +83,16 @@ func (n *Namespace) Reserve(p Port, owner string) error {
 	return nil
 }
 
-// Listen is net.Listen inside the namespace. A host in address must be an IP
-// address: names are resolved by other threads, outside. The caller closes the
-// listener; until then the kernel keeps the namespace.
+// Listen calls net.Listen inside the namespace. A host in address must be an IP address: names are resolved by other
+// threads, outside. The caller closes the listener; until then the kernel keeps the namespace.
 func (n *Namespace) Listen(network, address string) (net.Listener, error) {
 	return inside(n, network, address, func() (net.Listener, error) { return net.Listen(network, address) })
 }
 
-// ListenMetadata listens where the task's containers find their metadata and
-// credentials. Awsvpc: at MetadataIP and port 80, and only this task's
-// connections arrive. Host: at 127.0.0.1 and a free port, for every program: the SDK
-// for JavaScript takes no other loopback address for credentials (GREENGRASS_HOSTS
-// in its container provider). The caller closes the listener, before the Namespace.
+// ListenMetadata listens where the task's containers find their metadata and credentials. Awsvpc: at MetadataIP and
+// port 80, and only this task's connections arrive. Host: at 127.0.0.1 and a free port, for every program: the SDK for
+// JavaScript takes no other loopback address for credentials (GREENGRASS_HOSTS in its container provider). The caller
+// closes the listener, before the Namespace.
 func (n *Namespace) ListenMetadata() (net.Listener, error) {
 	if n.vpc == nil {
 		return net.Listen("tcp", "127.0.0.1:0")
@@ -114,7 +110,7 @@ func (n *Namespace) ListenService(ip netip.Addr) (net.Listener, error) {
 	return n.Listen("tcp", net.JoinHostPort(ip.String(), port))
 }
 
-// ListenPacket is net.ListenPacket inside the namespace, under Listen's terms.
+// ListenPacket calls net.ListenPacket inside the namespace, under Listen's terms.
 func (n *Namespace) ListenPacket(network, address string) (net.PacketConn, error) {
 	return inside(n, network, address, func() (net.PacketConn, error) { return net.ListenPacket(network, address) })
 }
@@ -151,10 +147,9 @@ func inside[T any](n *Namespace, network, address string, open func() (T, error)
 	return opened, err
 }
 
-// Close takes the task's address away, frees it and its ports and closes File.
-// Stop the containers and close the listeners first: the kernel keeps the namespace
-// while a process or an open socket is inside. Further calls return the first
-// one's error.
+// Close takes the task's address away, frees it and its ports and closes File. Stop the containers and close the
+// listeners first: the kernel keeps the namespace while a process or an open socket is inside. Further calls return the
+// first one's error.
 func (n *Namespace) Close() error {
 	n.once.Do(func() { n.err = n.close() })
 	return n.err

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(testkit.Main(m))
 }
 
-// newFabric is a VPC for one test; it skips where the host cannot make one.
+// newFabric makes a VPC for one test; it skips where the host cannot make one.
 func newFabric(t *testing.T, o Options) *Fabric {
 	t.Helper()
 	f, err := New(o)
@@ -299,8 +299,7 @@ func TestAddressIsFreeAtOnceAfterClose(t *testing.T) {
 		if got, err := ask(open[7], l.Addr().String()); got != word || err != nil {
 			t.Errorf("round %d: %q, %v", round, got, err)
 		}
-		// The listener stays open on purpose: a socket keeps the namespace,
-		// and must not keep the address.
+		// The listener stays open on purpose: a socket keeps the namespace, and must not keep the address.
 		for _, n := range open {
 			if err := n.Close(); err != nil {
 				t.Error(err)

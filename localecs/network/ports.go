@@ -26,7 +26,7 @@ type Port struct {
 	Address netip.Addr
 }
 
-// Declared are the ports of a mapping: one, or a range such as 8000-8010.
+// Declared returns the ports of a mapping: one, or a range such as 8000-8010.
 func Declared(m taskdef.PortMapping) []Port {
 	var first, last int
 	if m.ContainerPort != nil {
@@ -41,7 +41,7 @@ func Declared(m taskdef.PortMapping) []Port {
 	return all
 }
 
-// String is 8080/tcp, and 127.42.0.254:8500/tcp for one address.
+// String returns 8080/tcp, and 127.42.0.254:8500/tcp for one address.
 func (p Port) String() string {
 	if p.Address.IsValid() {
 		return fmt.Sprintf("%s/%s", p.hostPort(), p.protocol())
@@ -98,8 +98,8 @@ func (e *Error) advice() string {
 // Unwrap returns the system's error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Join is errors.Join for errors of Take: what they have in common, that ports
-// are shared and the way round, is said once at the end.
+// Join joins errors of Take as errors.Join does: what they have in common, that ports are shared and the way round, is
+// said once at the end.
 func Join(errs ...error) error {
 	joined := errors.Join(errs...)
 	var advice []string
@@ -188,7 +188,7 @@ func holder(p Port, err error) string {
 	return "something on this host"
 }
 
-// specific is the address, or the zero one for a wildcard.
+// specific returns the address, or the zero one for a wildcard.
 func specific(a netip.Addr) netip.Addr {
 	if a.IsUnspecified() {
 		return netip.Addr{}

@@ -12,7 +12,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
-// onlyRoot is what a user without sub-IDs has: ID 0, and that is himself.
+// onlyRoot returns what a user without sub-IDs has: ID 0, and that is himself.
 func onlyRoot() host.IDs {
 	one := []host.Extent{{Inside: 0, Outside: 1000, Count: 1}}
 	return host.IDs{UIDs: one, GIDs: one}

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// BenchmarkStart is one container from Start to its program's running, one
-// after the other.
+// BenchmarkStart starts one container after the other, each until its program runs.
 func BenchmarkStart(b *testing.B) {
 	r := newRuntime(b)
 	task := newTask(b)
@@ -24,7 +23,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// BenchmarkStart50 is fifty containers at once.
+// BenchmarkStart50 starts fifty containers at once.
 func BenchmarkStart50(b *testing.B) {
 	r := newRuntime(b)
 	task := newTask(b)
@@ -52,7 +51,7 @@ func BenchmarkStart50(b *testing.B) {
 	}
 }
 
-// BenchmarkExec is a probe that does nothing, from call to result.
+// BenchmarkExec runs a probe that does nothing, from call to result.
 func BenchmarkExec(b *testing.B) {
 	r := newRuntime(b)
 	task := newTask(b)

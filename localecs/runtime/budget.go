@@ -4,9 +4,8 @@ import (
 	"strconv"
 )
 
-// Limit makes the control group of a task, whose containers share so much memory, in
-// bytes; 0 leaves the task without a limit. Where the host cannot limit memory, it logs
-// that once and returns nil, which limits nothing.
+// Limit makes the control group of a task, whose containers share so much memory, in bytes; 0 leaves the task without a
+// limit. Where the host cannot limit memory, it logs that once and returns nil, which limits nothing.
 func (r *Runtime) Limit(task string, memory uint64) (*ControlGroup, error) {
 	if r.groups == nil {
 		r.warn(task, []string{r.noGroups.Error()})
@@ -28,7 +27,7 @@ func (g *ControlGroup) admit(pid int, memory uint64) (*ControlGroup, error) {
 	return c, c.add(pid)
 }
 
-// Usage is what the container's group has measured.
+// Usage returns what the container's group has measured.
 func (n *native) Usage() (u Usage, ok bool) {
 	if n.group == nil {
 		return u, false

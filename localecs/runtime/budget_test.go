@@ -11,7 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// newBudget is a task's, with a limit in MiB.
+// newBudget makes a task's budget, with a limit in MiB.
 func newBudget(t *testing.T, r *Runtime, mib uint64) *ControlGroup {
 	t.Helper()
 	b, err := r.Limit("task", mib<<20)

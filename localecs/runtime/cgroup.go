@@ -91,8 +91,7 @@ func makeLocked(dir string) (*os.File, error) {
 	}
 }
 
-// sweep removes what simulators that were killed have left in dir. What cannot
-// be removed is left to the next one.
+// sweep removes what simulators that were killed have left in dir. What cannot be removed is left to the next one.
 func sweep(dir string) {
 	left, _ := filepath.Glob(filepath.Join(dir, prefix+"*"))
 	for _, d := range left {
@@ -107,8 +106,7 @@ func sweep(dir string) {
 	}
 }
 
-// removeTree removes a group and the groups below it. Their files are not
-// entries that can be removed.
+// removeTree removes a group and the groups below it. Their files are not entries that can be removed.
 func removeTree(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -229,8 +227,7 @@ func (g *ControlGroup) outOfMemory() bool {
 	return false
 }
 
-// Close removes the group, and those that root in a container may have made in
-// it. Its processes must be dead.
+// Close removes the group, and those that root in a container may have made in it. Its processes must be dead.
 func (g *ControlGroup) Close() error {
 	if g == nil {
 		return nil
@@ -260,8 +257,7 @@ func remove(dir string) error {
 	}
 }
 
-// write does not ask for the file to be made: a hierarchy would answer "not
-// permitted" instead of "not there".
+// write does not ask for the file to be made: a hierarchy would answer "not permitted" instead of "not there".
 func (p place) write(file, text string) error {
 	f, err := os.OpenFile(filepath.Join(p.dir, file), os.O_WRONLY, 0)
 	if err != nil {
@@ -271,8 +267,7 @@ func (p place) write(file, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// counter is a named number of a file, or the only one for an empty name; 0
-// when it is not there.
+// counter returns a named number of a file, or the only one for an empty name; 0 when it is not there.
 func (p place) counter(file, name string) uint64 {
 	text, err := os.ReadFile(filepath.Join(p.dir, file))
 	if err != nil {

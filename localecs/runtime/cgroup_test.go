@@ -19,8 +19,7 @@ const roleVariable = "LOCALECS_CGROUP_TEST_ROLE"
 
 const mib = 1 << 20
 
-// playRole makes this process a child of the tests of control groups, if it was started
-// as one.
+// playRole makes this process a child of the tests of control groups, if it was started as one.
 func playRole() {
 	switch os.Getenv(roleVariable) {
 	case "eater": // eats 256 MiB once its input ends, then waits
@@ -53,7 +52,7 @@ func playRole() {
 	os.Exit(0)
 }
 
-// child is this test binary in another role.
+// child starts this test binary in another role.
 func child(t *testing.T, role string) *testkit.Process {
 	t.Helper()
 	return testkit.StartProcess(t, testkit.ProcessOptions{Env: []string{roleVariable + "=" + role}}, "/proc/self/exe")
@@ -159,8 +158,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// A group in use is not removed by others; one whose owner was killed is
-// gone after the next start.
+// A group in use is not removed by others; one whose owner was killed is gone after the next start.
 func TestSweepRemovesGroupsOfDeadProcessesOnly(t *testing.T) {
 	t.Parallel()
 	alive := openRoot(t)

@@ -12,8 +12,7 @@ const argv0 = "localecs-container-init"
 // Further words on the command line choose what the process becomes.
 const (
 	wordSupervise = "supervise"
-	// wordAnchor and wordSpawner: the processes that all containers hang on,
-	// and come from; see runtime.
+	// wordAnchor and wordSpawner: the processes that all containers hang on, and come from; see runtime.
 	wordAnchor  = "anchor"
 	wordSpawner = "spawner"
 )
@@ -25,8 +24,7 @@ const (
 	netnsFD  = 5
 )
 
-// socketFD is the anchor's and the spawner's socket. Only the simulator has the
-// other end.
+// socketFD is the anchor's and the spawner's socket. Only the simulator has the other end.
 const socketFD = 3
 
 // stageConfig is all a first stage needs to know.
@@ -92,7 +90,7 @@ type stageError struct {
 	File bool
 }
 
-// Error is the step and the system's words.
+// Error returns the step and the system's words.
 func (r *stageError) Error() string {
 	if r.Step == "" {
 		return r.Text
@@ -115,8 +113,7 @@ const (
 	warned = '!'
 )
 
-// parseStatus reads the report of a first stage: none when the program runs.
-// ended means that it ended before either.
+// parseStatus reads the report of a first stage: none when the program runs. ended means that it ended before either.
 func parseStatus(b []byte) (warnings []string, report *stageError, ended bool) {
 	for len(b) > 0 && b[0] == warned {
 		line, rest, _ := bytes.Cut(b[1:], []byte("\n"))

@@ -11,17 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outputGrace is how long output is awaited after the end of a container. All
-// its processes are dead then; only a descriptor passed to another container
-// can keep a pipe open.
+// outputGrace is how long output is awaited after the end of a container. All its processes are dead then; only a
+// descriptor passed to another container can keep a pipe open.
 const outputGrace = time.Second
 
 // Exit is how a container ended.
 type Exit struct {
 	// Code is the program's, 128+n after signal n.
 	Code int
-	// OOM: the kernel killed a process of it for a memory limit, its own or the
-	// task's.
+	// OOM: the kernel killed a process of it for a memory limit, its own or the task's.
 	OOM bool
 	// At is when the end was noticed.
 	At time.Time
@@ -50,13 +48,13 @@ type Container struct {
 	exit            Exit
 }
 
-// NewContainer is the container of a group of processes. started and warnings are
+// NewContainer returns the container of a group of processes. started and warnings are
 // about its program's start. The caller has to call Watch.
 func NewContainer(g *Processes, life Life, started time.Time, warnings []string) *Container {
 	return &Container{Processes: g, life: life, started: started, warnings: warnings, done: make(chan struct{})}
 }
 
-// Started is when the program was started.
+// Started returns the time at which the program was started.
 func (c *Container) Started() time.Time { return c.started }
 
 // Watch waits for the container's end, and closes Done. It is called once.
@@ -66,7 +64,7 @@ func (c *Container) Watch() {
 	close(c.done)
 }
 
-// Done is closed when the container has ended and its output is written.
+// Done returns a channel that is closed when the container has ended and its output is written.
 func (c *Container) Done() <-chan struct{} { return c.done }
 
 // Exited reports whether Done is closed.
@@ -79,19 +77,19 @@ func (c *Container) Exited() bool {
 	}
 }
 
-// Exit is how the container ended; only after Done.
+// Exit reports how the container ended; only after Done.
 func (c *Container) Exit() Exit {
 	<-c.done
 	return c.exit
 }
 
-// KillForMemory is Kill, reported as if the kernel had killed for a memory limit.
+// KillForMemory kills the container, reported as if the kernel had killed for a memory limit.
 func (c *Container) KillForMemory() {
 	c.killedForMemory.Store(true)
 	c.Kill()
 }
 
-// Usage is the container's at this moment; ok is false where the host does not
+// Usage returns the container's at this moment; ok is false where the host does not
 // measure it, and once the container has ended.
 func (c *Container) Usage() (u Usage, ok bool) {
 	if c.Exited() {
@@ -158,7 +156,7 @@ func readable(fd uintptr) bool {
 // CodeKilled is the exit code of what SIGKILL has ended.
 const CodeKilled = 128 + int(unix.SIGKILL)
 
-// exitCode is a process's exit code, 128+n after signal n.
+// exitCode returns a process's exit code, 128+n after signal n.
 func exitCode(status unix.WaitStatus) int {
 	if status.Signaled() {
 		return 128 + int(status.Signal())

@@ -16,9 +16,8 @@ import (
 // cachePath is the dynamic loader's list of libraries, by which it finds most of them.
 const cachePath = "/etc/ld.so.cache"
 
-// dependencies returns the binds of a program's interpreter and libraries, which the interpreter
-// itself lists: it is the one that will look for them in the container. A static program, a script
-// or data has none.
+// dependencies returns the binds of a program's interpreter and libraries, which the interpreter itself lists: it is
+// the one that will look for them in the container. A static program, a script or data has none.
 func dependencies(b Bind) ([]Bind, error) {
 	f, err := openProgram(b.Source)
 	if f == nil || err != nil {
@@ -75,8 +74,8 @@ func listed(text string) (paths []string) {
 	return paths
 }
 
-// openProgram is nil for what is no ELF file: a script, or data. A program that
-// this machine cannot run is an error.
+// openProgram returns nil for what is no ELF file: a script, or data. A program that this machine cannot run is an
+// error.
 func openProgram(name string) (*elf.File, error) {
 	f, err := elf.Open(name)
 	var format *elf.FormatError
@@ -140,7 +139,7 @@ func emulators() []string {
 	return found
 }
 
-// Interpreter is the dynamic loader that a program names; empty for one without.
+// Interpreter returns the dynamic loader that a program names; empty for one without.
 func Interpreter(program string) (string, error) {
 	f, err := elf.Open(program)
 	if err != nil {

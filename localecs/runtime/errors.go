@@ -11,8 +11,7 @@ import (
 // ErrClosed means that the runtime is closed.
 var ErrClosed = errors.New("the container runtime is closed")
 
-// StartError means that a container could not be started. No process of it is
-// left.
+// StartError means that a container could not be started. No process of it is left.
 type StartError struct {
 	Container string
 	Err       error
@@ -26,9 +25,8 @@ func (e *StartError) Error() string {
 // Unwrap returns the cause; errors.Is finds the system's error number.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// hostFault explains an error of a start that is the host's: a limit, or a right
-// that this process lacks. What a first stage reports may as well be about the
-// definition or the image.
+// hostFault explains an error of a start that is the host's: a limit, or a right that this process lacks. What a first
+// stage reports may as well be about the definition or the image.
 func hostFault(err error) error {
 	report, reported := errors.AsType[*stageError](err)
 	switch {
@@ -44,7 +42,7 @@ func hostFault(err error) error {
 
 const maxReason = 1024
 
-// Reason is the text for the container and the task as Fargate words it.
+// Reason returns the text for the container and the task as Fargate words it.
 func (e *StartError) Reason() string {
 	reason := []rune(startFailed + throughRunc + e.Err.Error() + unknown)
 	return string(reason[:min(len(reason), maxReason)])
@@ -58,7 +56,7 @@ const (
 	unknown = ": unknown"
 )
 
-// Brief is a reason for users who want the cause: without the prefixes
+// Brief returns a reason for users who want the cause: without the prefixes
 // of the task's initialization and of runc. Any other text stays as it is.
 func Brief(reason string) string {
 	cause, ok := strings.CutPrefix(reason, startFailed+throughRunc)

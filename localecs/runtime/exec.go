@@ -32,7 +32,7 @@ type ExecSpec struct {
 	Timeout time.Duration
 }
 
-// Shell is the ExecSpec of a CMD-SHELL line.
+// Shell returns the ExecSpec of a CMD-SHELL line.
 func Shell(line string) ExecSpec { return ExecSpec{Argv: []string{"/bin/sh", "-c", line}} }
 
 // ExecResult is the result of a process.
@@ -45,10 +45,8 @@ type ExecResult struct {
 	TimedOut bool
 }
 
-// Exec runs a process in the container: same namespaces, user, working
-// directory, environment, limits, and a root that is read-only if the
-// container's is. When time is up only this process is killed, not its
-// children.
+// Exec runs a process in the container: same namespaces, user, working directory, environment, limits, and a root that
+// is read-only if the container's is. When time is up only this process is killed, not its children.
 func (c *Container) Exec(ctx context.Context, s ExecSpec) ExecResult {
 	if s.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -86,8 +84,7 @@ func notStarted(err error) ExecResult {
 	}
 }
 
-// enter moves the calling thread into the container permanently. The pid
-// namespace applies to its children only.
+// enter moves the calling thread into the container permanently. The pid namespace applies to its children only.
 func (n *native) enter() error {
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return fmt.Errorf("unshare file system state: %w", err)

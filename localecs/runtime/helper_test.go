@@ -33,8 +33,7 @@ type facts struct {
 	Home          string
 }
 
-// helper is the program that containers of the toolbox run: this test binary
-// under another name.
+// helper runs as the program of the toolbox's containers: this test binary under another name.
 func helper(args []string) int {
 	switch args[0] {
 	case "facts":
@@ -132,7 +131,7 @@ func observe() facts {
 
 const simulatorVariable = "LOCALECS_RUNTIME_TEST_SIMULATOR"
 
-// simulator is a process that runs a task and waits to be killed.
+// simulator runs a task and waits to be killed.
 func simulator() int {
 	fail := func(err error) int {
 		fmt.Println(err)

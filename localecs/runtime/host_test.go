@@ -47,7 +47,7 @@ func sameNamespace(a, b int) bool {
 	return ns != "" && ns == namespaceOf(b, "pid")
 }
 
-// insiders are the processes in a process's pid namespace, it first.
+// insiders returns the processes in a process's pid namespace, it first.
 func insiders(t testing.TB, pid int) []int {
 	t.Helper()
 	inside := []int{pid}

@@ -17,17 +17,14 @@ type Image struct {
 	// Programs are executables. The shared libraries of a dynamically linked
 	// one come along; the interpreter of a script must be listed too.
 	Programs map[string]string `json:"programs,omitempty"`
-	// Files are other files or whole directories, CA certificates for
-	// instance. They are read-only, as programs are.
+	// Files are other files or whole directories, CA certificates for instance. They are read-only, as programs are.
 	Files map[string]string `json:"files,omitempty"`
 	// Dirs exist empty in every container of the image.
 	Dirs []Dir `json:"dirs,omitempty"`
-	// Volumes are the image's VOLUME directories: writable even under a
-	// read-only root. A task volume mounted there takes over the ownership,
-	// which is how a container that is not root gets a directory to share.
+	// Volumes are the image's VOLUME directories: writable even under a read-only root. A task volume mounted there
+	// takes over the ownership, which is how a container that is not root gets a directory to share.
 	Volumes []Dir `json:"volumes,omitempty"`
-	// Users maps names to "uid:gid", as the image's /etc/passwd would. root
-	// and nobody are always known.
+	// Users maps names to "uid:gid", as the image's /etc/passwd would. root and nobody are always known.
 	Users map[string]string `json:"users,omitempty"`
 
 	// Defaults that a container definition replaces.
@@ -49,7 +46,7 @@ type Dir struct {
 	Mode uint32 `json:"mode,omitempty"`
 }
 
-// Argv is the command line of a container: a definition's entryPoint drops the
+// Argv returns the command line of a container: a definition's entryPoint drops the
 // image's ENTRYPOINT and CMD both, its command alone replaces only CMD.
 func (i Image) Argv(entryPoint, command []string) []string {
 	if len(entryPoint) == 0 {
@@ -61,7 +58,7 @@ func (i Image) Argv(entryPoint, command []string) []string {
 	return append(append([]string(nil), entryPoint...), command...)
 }
 
-// Signal is what a stop sends to PID 1.
+// Signal returns what a stop sends to PID 1.
 func (i Image) Signal() (syscall.Signal, error) {
 	signal, err := ParseSignal(cmp.Or(i.StopSignal, "TERM"))
 	if err != nil {
@@ -143,8 +140,7 @@ func groupID(known map[string]Account, group string) (int, error) {
 	return 0, fmt.Errorf("unable to find group %s: no matching entries in group file", group)
 }
 
-// accounts are the users the image knows. An entry that is not "uid" or
-// "uid:gid" is left out; validate names it.
+// accounts returns the users the image knows. An entry that is not "uid" or "uid:gid" is left out; validate names it.
 func (i Image) accounts() map[string]Account {
 	known := map[string]Account{
 		"root":   {Home: "/root"},

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostState is what a host shows of itself: mounts and links.
+// hostState returns what a host shows of itself: mounts and links.
 func hostState(t *testing.T) []string {
 	t.Helper()
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
@@ -32,7 +32,7 @@ func hostState(t *testing.T) []string {
 	return state
 }
 
-// namespaces are those of a process, by kind.
+// namespaces returns the namespaces of a process, by kind.
 func namespaces(pid int) map[string]string {
 	all := map[string]string{}
 	for _, kind := range []string{"pid", "mnt", "uts", "ipc", "net"} {
@@ -41,15 +41,14 @@ func namespaces(pid int) map[string]string {
 	return all
 }
 
-// inUse reports whether any process of the host, or any descriptor of one, holds
-// one of the namespaces.
+// inUse reports whether any process of the host, or any descriptor of one, holds one of the namespaces.
 func inUse(t *testing.T, wanted map[string]bool) string {
 	t.Helper()
 	return inUseSince(t, wanted, 1<<62)
 }
 
-// inUseSince is inUse by processes that were there at a moment, in ticks since
-// boot: a later one may have a new namespace of the same name.
+// inUseSince returns what inUse finds for processes that were there at a moment, in ticks since boot: a later one may
+// have a new namespace of the same name.
 func inUseSince(t *testing.T, wanted map[string]bool, at int64) string {
 	t.Helper()
 	for _, pattern := range []string{"/proc/[0-9]*/ns/*", "/proc/[0-9]*/fd/*"} {
@@ -67,7 +66,7 @@ func inUseSince(t *testing.T, wanted map[string]bool, at int64) string {
 	return ""
 }
 
-// startOf is when a process was started, in ticks since boot.
+// startOf returns when a process was started, in ticks since boot.
 func startOf(pid string) int64 {
 	stat, _ := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 	_, rest, _ := strings.Cut(string(stat), ") ")
@@ -108,8 +107,7 @@ func TestKilledSimulatorLeavesNothing(t *testing.T) {
 			}
 		}
 	}
-	// The anchor, the spawner, five containers; the init's child, which comes when it
-	// comes, two sleeps.
+	// The anchor, the spawner, five containers; the init's child, which comes when it comes, two sleeps.
 	eventually(t, func() bool {
 		inside := 0
 		for _, pid := range pids {

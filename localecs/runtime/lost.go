@@ -43,8 +43,7 @@ func (w *watched) watch(word string, p process, conn *net.UnixConn) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if !w.settled {
-			// The first one's socket is closed, unless a container has it that is just being
-			// cloned.
+			// The first one's socket is closed, unless a container has it that is just being cloned.
 			w.err = cmp.Or(w.firstEnded(), h.lost())
 			w.losing.Do(func() { close(w.lost) })
 		}
@@ -62,7 +61,7 @@ func (w *watched) verdict() error {
 	return w.err
 }
 
-// firstEnded is verdict for callers that have w.mu.
+// firstEnded returns the verdict for callers that have w.mu.
 func (w *watched) firstEnded() error {
 	if w.err != nil {
 		return w.err
@@ -104,10 +103,10 @@ func ended(conn *net.UnixConn) bool {
 	return n <= 0
 }
 
-// Lost is closed when containers cannot run any more, because another process has
+// Lost returns a channel that is closed when containers cannot run any more, because another process has
 // killed a process of ours that they need. Err names it.
 func (r *Runtime) Lost() <-chan struct{} { return r.spawn.lost }
 
-// Err is why containers cannot run any more; nil as long as they can. It is
-// right also before Lost is closed, and stays after Close.
+// Err returns why containers cannot run any more; nil as long as they can. It is right also before Lost is closed, and
+// stays after Close.
 func (r *Runtime) Err() error { return r.spawn.verdict() }

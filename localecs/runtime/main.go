@@ -16,8 +16,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
-// Role is that of the processes that this package starts, for host.Dispatch. The first argument,
-// if there is one, is a helper's argument; without one the process becomes a container.
+// Role returns the role of the processes that this package starts, for host.Dispatch. The first argument, if there is
+// one, is a helper's argument; without one the process becomes a container.
 func Role() host.Role { return host.Role{Name: argv0, Run: stage} }
 
 func stage(args []string) int {
@@ -34,9 +34,8 @@ func stage(args []string) int {
 	return startContainer()
 }
 
-// anchor is the first process of the namespace that holds all containers. It
-// ends when the simulator does, by the signal asked for at its start or by the
-// end of the socket, and the kernel ends everything below it.
+// anchor runs as the first process of the namespace that holds all containers. It ends when the simulator does, by the
+// signal asked for at its start or by the end of the socket, and the kernel ends everything below it.
 func anchor() {
 	signal.Ignore()
 	_, _ = io.Copy(io.Discard, os.NewFile(socketFD, "simulator"))
@@ -49,8 +48,7 @@ type step struct {
 	host bool
 }
 
-// startContainer sets the container up. It returns only when something went wrong, and
-// has said so then.
+// startContainer sets the container up. It returns only when something went wrong, and has said so then.
 func startContainer() int {
 	if err := unix.CloseRange(configFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fail("close descriptors", true, err)
@@ -104,8 +102,7 @@ func warn(text string) {
 	_, _ = unix.Write(statusFD, []byte(string(warned)+text+"\n"))
 }
 
-// fail reports an error to the runtime. 127 is for readers of the
-// process instead of the report.
+// fail reports an error to the runtime. 127 is for readers of the process instead of the report.
 func fail(name string, hostOnly bool, err error) int {
 	report := stageError{Step: name, Text: err.Error(), Host: hostOnly, File: host.AboutFile(err)}
 	errors.As(err, &report.Errno)

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(testkit.Main(m))
 }
 
-// newRuntime is a runtime for one test; it skips where the host has none.
+// newRuntime makes a runtime for one test; it skips where the host has none.
 func newRuntime(t testing.TB) *Runtime {
 	t.Helper()
 	r, err := New(Options{})
@@ -46,7 +46,7 @@ func newRuntime(t testing.TB) *Runtime {
 	return r
 }
 
-// newTask is the network of a task in its own VPC.
+// newTask makes the network of a task in its own VPC.
 func newTask(t testing.TB) *network.Namespace {
 	t.Helper()
 	f, err := network.New(network.Options{})
@@ -61,7 +61,7 @@ func newTask(t testing.TB) *network.Namespace {
 	return n
 }
 
-// toolbox is an image with this test binary as /bin/helper and a shell.
+// toolbox returns an image with this test binary as /bin/helper and a shell.
 func toolbox(t testing.TB) Image {
 	t.Helper()
 	exe, err := os.Executable()

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Passwd is the content of /etc/passwd.
+// Passwd returns the content of /etc/passwd.
 func (i Image) Passwd() string {
 	var b strings.Builder
 	known := i.accounts()
@@ -19,7 +19,7 @@ func (i Image) Passwd() string {
 	return b.String()
 }
 
-// Group is the content of /etc/group: a group per user, of the same name.
+// Group returns the content of /etc/group: a group per user, of the same name.
 func (i Image) Group() string {
 	var b strings.Builder
 	known := i.accounts()

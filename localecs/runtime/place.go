@@ -26,8 +26,7 @@ var errNoMemory = errors.New("no cgroup hierarchy has a memory controller for th
 // hostGroups is where the kernel describes its hierarchies; another one in tests of
 // layouts that this machine does not have.
 type hostGroups struct {
-	// mounts and groups are the contents of /proc/self/mountinfo and
-	// /proc/self/cgroup.
+	// mounts and groups are the contents of /proc/self/mountinfo and /proc/self/cgroup.
 	mounts, groups string
 	// readFile reads a group's file.
 	readFile func(string) ([]byte, error)
@@ -42,8 +41,8 @@ func thisHost() (hostGroups, error) {
 	return hostGroups{mounts: string(mounts), groups: string(groups), readFile: os.ReadFile}, err
 }
 
-// places are where the memory controller is, and the controller that counts
-// processor time if that is another hierarchy and there.
+// places returns the location of the memory controller, and of the controller that counts processor time if that is
+// another hierarchy and there.
 func (h hostGroups) places() ([]place, error) {
 	if memory, ok := h.v1("memory"); ok {
 		found := []place{{memoryV1, memory}}
@@ -58,7 +57,7 @@ func (h hostGroups) places() ([]place, error) {
 	return nil, errNoMemory
 }
 
-// placesOf are where a process of the host is, whichever program has put it there.
+// placesOf returns the locations of a process of the host, whichever program has put it there.
 func (h hostGroups) placesOf() ([]place, error) {
 	found, err := h.places()
 	if err == nil && found[0].kind != unified {
@@ -73,7 +72,7 @@ func (h hostGroups) placesOf() ([]place, error) {
 	return nil, errNoMemory
 }
 
-// v1 is this process's own group in a controller's hierarchy: what is made
+// v1 returns this process's own group in a controller's hierarchy: what is made
 // below it stays within the limits that this process has.
 func (h hostGroups) v1(controller string) (string, bool) {
 	own, ok := h.ownGroup(func(controllers string) bool {
@@ -85,8 +84,8 @@ func (h hostGroups) v1(controller string) (string, bool) {
 	return h.mounted("cgroup", controller, own)
 }
 
-// v2 is beside this process's own group, since a group that has processes may
-// not hand controllers down; only the hierarchy's root may do both.
+// v2 returns the group beside this process's own, since a group that has processes may not hand controllers down; only
+// the hierarchy's root may do both.
 func (h hostGroups) v2() (string, bool) {
 	own, ok := h.ownGroup(func(controllers string) bool { return controllers == "" })
 	if !ok {
@@ -100,7 +99,7 @@ func (h hostGroups) v2() (string, bool) {
 	return dir, err == nil && slices.Contains(strings.Fields(string(handed)), "memory")
 }
 
-// ownGroup is this process's path in the hierarchy whose controllers fit.
+// ownGroup returns this process's path in the hierarchy whose controllers fit.
 func (h hostGroups) ownGroup(fits func(controllers string) bool) (string, bool) {
 	for line := range strings.Lines(h.groups) {
 		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
@@ -111,7 +110,7 @@ func (h hostGroups) ownGroup(fits func(controllers string) bool) (string, bool) 
 	return "", false
 }
 
-// mounted is where a group of a hierarchy is found, if a mount shows it.
+// mounted returns the path of a group of a hierarchy, if a mount shows it.
 func (h hostGroups) mounted(fstype, controller, group string) (string, bool) {
 	for line := range strings.Lines(h.mounts) {
 		mount, super, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " - ")

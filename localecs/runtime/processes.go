@@ -28,17 +28,15 @@ type Processes struct {
 	killed atomic.Bool
 }
 
-// NewProcesses is the group of a process, which pidfd is of, non-blocking. The caller
-// closes pidfd after End.
+// NewProcesses returns the group of a process to which pidfd, non-blocking, belongs. The caller closes pidfd after End.
 func NewProcesses(pid int, pidfd *os.File) *Processes {
 	return &Processes{pid: pid, pidfd: pidfd, throttle: newThrottle()}
 }
 
-// PID is the container's first process, as this host numbers it.
+// PID returns the container's first process, as this host numbers it.
 func (g *Processes) PID() int { return g.pid }
 
-// Signal sends a signal to the first process. One that has ended already is no
-// error.
+// Signal sends a signal to the first process. One that has ended already is no error.
 func (g *Processes) Signal(s syscall.Signal) error {
 	g.sent(s)
 	if err := sendSignal(g.pidfd, s); err != nil {
@@ -47,8 +45,7 @@ func (g *Processes) Signal(s syscall.Signal) error {
 	return nil
 }
 
-// sendSignal sends a signal to the process of a pidfd, unless it has ended or the
-// descriptor is closed.
+// sendSignal sends a signal to the process of a pidfd, unless it has ended or the descriptor is closed.
 func sendSignal(pidfd *os.File, s syscall.Signal) (sent error) {
 	raw, err := pidfd.SyscallConn()
 	if err != nil {
@@ -73,8 +70,8 @@ func (g *Processes) sent(s syscall.Signal) {
 	}
 }
 
-// Ended is closed when the first process has ended; never when there was none, or
-// pidfd is closed before.
+// Ended returns a channel that is closed when the first process has ended; never when there was none, or pidfd is
+// closed before.
 func (g *Processes) Ended() <-chan struct{} {
 	ended := make(chan struct{})
 	go func() {
@@ -85,7 +82,6 @@ func (g *Processes) Ended() <-chan struct{} {
 	return ended
 }
 
-// mountNamespacePath is where a process's mount namespace is.
 func mountNamespacePath(pid int) string { return fmt.Sprintf("/proc/%d/ns/mnt", pid) }
 
 // mountNamespace names a process's mount namespace; empty when it has ended.
@@ -95,8 +91,7 @@ func mountNamespace(pid int) string {
 	return name
 }
 
-// eachIn hands over every process with that mount namespace, by its number and a
-// descriptor.
+// eachIn hands over every process with that mount namespace, by its number and a descriptor.
 func eachIn(mounts string, visit func(pid, fd int)) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
@@ -121,11 +116,9 @@ func signalOne(fd int, s syscall.Signal) bool {
 	return !errors.Is(unix.PidfdSendSignal(fd, s, nil, 0), unix.ESRCH)
 }
 
-// killAllIn kills every process with that mount namespace, as the end of PID 1
-// does where a container has its own pid namespace. It looks until there
-// is none, since what it kills may be forking, or until time is up: a process
-// that waits for a disk cannot be killed. held is that mount namespace: while
-// it is open no new container can get its name.
+// killAllIn kills every process with that mount namespace, as the end of PID 1 does where a container has its own pid
+// namespace. It looks until there is none, since what it kills may be forking, or until time is up: a process that
+// waits for a disk cannot be killed. held is that mount namespace: while it is open no new container can get its name.
 func killAllIn(held *os.File) {
 	mounts := namespaceName(held)
 	if mounts == "" {
@@ -140,9 +133,8 @@ func killAllIn(held *os.File) {
 	}
 }
 
-// SignalProgram sends a signal to every process of the container that runs the
-// program of that name, the last element of its path, and returns how many
-// there were: below an init or a supervisor the program is not PID 1.
+// SignalProgram sends a signal to every process of the container that runs the program of that name, the last element
+// of its path, and returns how many there were: below an init or a supervisor the program is not PID 1.
 func (g *Processes) SignalProgram(name string, s syscall.Signal) int {
 	n := 0
 	g.each(func(pid, fd int) {
@@ -154,8 +146,7 @@ func (g *Processes) SignalProgram(name string, s syscall.Signal) int {
 	return n
 }
 
-// runs reports whether a process runs a program of that name; any does when it is
-// empty.
+// runs reports whether a process runs a program of that name; any does when it is empty.
 func runs(pid int, program string) bool {
 	if program == "" {
 		return true
@@ -166,8 +157,7 @@ func runs(pid int, program string) bool {
 
 // each hands over every process of the container, by its number and a descriptor, as long as its first one runs.
 func (g *Processes) each(visit func(pid, fd int)) {
-	// While it is open no new container can get its name, and what belongs to
-	// another one is not taken for ours.
+	// While it is open no new container can get its name, and what belongs to another one is not taken for ours.
 	held, err := os.Open(mountNamespacePath(g.pid))
 	if err != nil {
 		return
@@ -186,7 +176,7 @@ func (g *Processes) each(visit func(pid, fd int)) {
 	})
 }
 
-// namespaceName is how processes name an open mount namespace.
+// namespaceName returns how processes name an open mount namespace.
 func namespaceName(held *os.File) string {
 	st, err := held.Stat()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// sleeper is a process with its own mount namespace, as a container has.
+// sleeper starts a process with its own mount namespace, as a container has.
 func sleeper(t *testing.T) *Processes {
 	t.Helper()
 	cmd := exec.Command("/bin/sleep", "1000")
@@ -56,8 +56,7 @@ func TestThrottleChecksWhileItIsHeld(t *testing.T) {
 	}
 }
 
-// A process is found by its program as long as it runs, and a signal to one that
-// has ended is no error.
+// A process is found by its program as long as it runs, and a signal to one that has ended is no error.
 func TestProgramsOfAGroup(t *testing.T) {
 	t.Parallel()
 	g := sleeper(t)

@@ -43,8 +43,8 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// builtProgram is prog -> libone (in ../lib by $ORIGIN) -> libtwo (in the
-// directory that kind names), with the given linker option for the run path.
+// builtProgram builds prog -> libone (in ../lib by $ORIGIN) -> libtwo (in the directory that kind names), with the
+// given linker option for the run path.
 func builtProgram(t *testing.T, option string) (dir string) {
 	t.Helper()
 	cc := needsC(t)

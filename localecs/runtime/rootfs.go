@@ -18,9 +18,8 @@ const newRoot = "/proc"
 
 const rootSize = "1g"
 
-// rootSteps make the root file system. Sources of bind mounts are opened as
-// detached mounts first and attached after the pivot: a link that another
-// container left in a shared volume then leads nowhere but into this container.
+// rootSteps make the root file system. Sources of bind mounts are opened as detached mounts first and attached after
+// the pivot: a link that another container left in a shared volume then leads nowhere but into this container.
 func rootSteps(c *stageConfig) []step {
 	var sources []source
 	return []step{
@@ -75,8 +74,7 @@ func openSource(m stageMount) (source, error) {
 	deep := uint(0)
 	fd, err := unix.OpenTree(unix.AT_FDCWD, m.Source, clone)
 	if errors.Is(err, unix.EINVAL) {
-		// A user namespace may not look under the mounts below a directory of the
-		// host; they come along.
+		// A user namespace may not look under the mounts below a directory of the host; they come along.
 		deep = unix.AT_RECURSIVE
 		fd, err = unix.OpenTree(unix.AT_FDCWD, m.Source, clone|deep)
 	}
@@ -100,7 +98,7 @@ func openSource(m stageMount) (source, error) {
 	return source{stageMount: m, fd: fd, dir: st.Mode&unix.S_IFMT == unix.S_IFDIR}, nil
 }
 
-// devices are bind mounts of the host's: a user namespace could not make them.
+// devices returns bind mounts of the host's: a user namespace could not make them.
 func devices() []stageMount {
 	var mounts []stageMount
 	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
@@ -144,9 +142,8 @@ func mountRoot(noTTYGroup bool) error {
 	return nil
 }
 
-// without decides what a user namespace can do without. It may mount sysfs and
-// proc only where it sees all of the host's, and sysfs only with a network of
-// its own.
+// without decides what a user namespace can do without. It may mount sysfs and proc only where it sees all of the
+// host's, and sysfs only with a network of its own.
 func without(fstype string, err error) error {
 	switch {
 	case !errors.Is(err, unix.EPERM):

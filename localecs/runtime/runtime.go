@@ -45,8 +45,7 @@ type Runtime struct {
 	shared     map[*pidNamespace]bool
 }
 
-// New checks the host and makes a runtime. The error is a
-// *host.MissingError when the host lacks something.
+// New checks the host and makes a runtime. The error is a *host.MissingError when the host lacks something.
 func New(o Options) (*Runtime, error) {
 	if o.Log == nil {
 		o.Log = hclog.NewNullLogger()
@@ -54,8 +53,7 @@ func New(o Options) (*Runtime, error) {
 	if err := checkHost(); err != nil {
 		return nil, err
 	}
-	// What this process inherited is not for containers. Everything it opens
-	// itself is closed on exec already.
+	// What this process inherited is not for containers. Everything it opens itself is closed on exec already.
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return nil, host.Explain("start a container", "close_range (Linux 5.11 or later)", "", err)
 	}
@@ -76,7 +74,7 @@ func New(o Options) (*Runtime, error) {
 	return r, nil
 }
 
-// Needs are the capabilities that New asks for.
+// Needs returns the capabilities that New asks for.
 func Needs() []host.Cap {
 	return []host.Cap{host.SysAdmin(), host.SysChroot(), host.SysPtrace(), host.SetUID(),
 		host.SetGID(), host.SetPCap(), host.Chown(), host.Kill()}
@@ -113,8 +111,7 @@ func signalSelf() error {
 	return unix.PidfdSendSignal(self, 0, nil, 0)
 }
 
-// ownLibraries are what this binary needs inside a container as its init:
-// nothing, unless it is linked dynamically.
+// ownLibraries returns what this binary needs inside a container as its init: nothing, unless it is linked dynamically.
 func (r *Runtime) ownLibraries() ([]Bind, error) {
 	exe, err := os.Readlink(host.SelfExe)
 	if err != nil {
@@ -127,8 +124,7 @@ func (r *Runtime) ownLibraries() ([]Bind, error) {
 	return binds, nil
 }
 
-// Start starts a container and returns when its program runs. Any error is a
-// *StartError, or ErrClosed.
+// Start starts a container and returns when its program runs. Any error is a *StartError, or ErrClosed.
 func (r *Runtime) Start(s Spec) (*Container, error) {
 	end, ok := r.starts.Begin()
 	if !ok {
@@ -143,8 +139,7 @@ func (r *Runtime) Start(s Spec) (*Container, error) {
 	return c, nil
 }
 
-// warn logs each warning once: what the host lacks, it lacks for all
-// containers.
+// warn logs each warning once: what the host lacks, it lacks for all containers.
 func (r *Runtime) warn(container string, warnings []string) {
 	for _, w := range warnings {
 		if _, known := r.warned.LoadOrStore(w, true); !known {

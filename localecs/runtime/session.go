@@ -18,9 +18,8 @@ const (
 	CodeNotFound      = 127
 )
 
-// Session is a process to run. Its streams are files, so that a runtime of processes
-// can hand them over as they are; one that has streams of bytes instead copies from
-// and to them, which also ends when the other side is closed.
+// Session is a process to run. Its streams are files, so that a runtime of processes can hand them over as they are;
+// one that has streams of bytes instead copies from and to them, which also ends when the other side is closed.
 type Session struct {
 	// Argv is executed directly, without a shell.
 	Argv []string
@@ -36,8 +35,7 @@ type Session struct {
 	Alone bool
 }
 
-// Code is the exit code for an error about starting a process, as docker exec has
-// it.
+// Code returns the exit code for an error about starting a process, as docker exec has it.
 func Code(err error) int {
 	switch {
 	case err == nil:
@@ -50,10 +48,9 @@ func Code(err error) int {
 	return CodeFailed
 }
 
-// Follow passes a session's signals to a child that leads a process group, until it
-// has ended, and returns its exit code, 128+n after signal n. When the context ends, the
-// group is killed. Rest is called when the child has ended, before its number can be used
-// again; nil for nothing.
+// Follow passes a session's signals to a child that leads a process group, until it has ended, and returns its exit
+// code, 128+n after signal n. When the context ends, the group is killed. Rest is called when the child has ended,
+// before its number can be used again; nil for nothing.
 func Follow(ctx context.Context, pid int, s Session, rest func()) int {
 	var mu sync.Mutex
 	over := false

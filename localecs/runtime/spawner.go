@@ -18,11 +18,10 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
-// spawner is how containers come to be, and to an end. The anchor is PID 1 of
-// a pid namespace, and every container's own pid namespace is inside that one:
-// when the anchor dies, the kernel kills all of them. A container asks for its
-// death with the simulator's too, but loses that when its program changes its
-// user, as entry points do; the anchor does not.
+// spawner is how containers come to be, and to an end. The anchor is PID 1 of a pid namespace, and every container's
+// own pid namespace is inside that one: when the anchor dies, the kernel kills all of them. A container asks for its
+// death with the simulator's too, but loses that when its program changes its user, as entry points do; the anchor does
+// not.
 //
 // A namespace inside the anchor's can only be made from there, hence the third
 // process, which clones containers as children of this one.
@@ -45,9 +44,8 @@ func newProcess(pid, pidfd int) process {
 	return process{pid, os.NewFile(uintptr(pidfd), fmt.Sprintf("pidfd-%d", pid))}
 }
 
-// newSpawner starts both processes from a thread that lives until close: the
-// signal at the parent's death (PR_SET_PDEATHSIG) is sent when the thread that cloned
-// ends, and containers inherit that parent.
+// newSpawner starts both processes from a thread that lives until close: the signal at the parent's death
+// (PR_SET_PDEATHSIG) is sent when the thread that cloned ends, and containers inherit that parent.
 func newSpawner() (*spawner, error) {
 	s := &spawner{stop: make(chan struct{}), done: make(chan struct{}), watched: newWatched()}
 	ready := make(chan error)
@@ -89,9 +87,8 @@ func (s *spawner) run(ready chan<- error) {
 	<-s.stop
 }
 
-// reapChildren waits for every child of the calling thread, which are the two
-// helpers and those that a helper had cloned when it was killed, or for which
-// there was no descriptor left: their numbers are unknown, and the anchor does
+// reapChildren waits for every child of the calling thread, which are the two helpers and those that a helper had
+// cloned when it was killed, or for which there was no descriptor left: their numbers are unknown, and the anchor does
 // not end as long as one of them is a zombie.
 func reapChildren() {
 	for {
@@ -171,7 +168,7 @@ func (p process) reap() {
 	}
 }
 
-// clone has a child cloned, with files as its descriptors.
+// clone clones a child, with files as its descriptors.
 func (s *spawner) clone(request spawnRequest, files ...*os.File) (process, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,8 +26,7 @@ type Spec struct {
 	Image Image
 	// Args is the whole command line, see image.Image.Argv.
 	Args []string
-	// Env is KEY=value, over the image's; a later entry wins. PATH, HOME and
-	// HOSTNAME are added where they are missing.
+	// Env is KEY=value, over the image's; a later entry wins. PATH, HOME and HOSTNAME are added where they are missing.
 	Env []string
 	// WorkingDir is the image's, or /, when empty. It is made when missing.
 	WorkingDir string
@@ -70,8 +69,7 @@ type Ulimit struct {
 	Soft, Hard uint64
 }
 
-// config resolves a spec against its image and this host. warnings are what
-// the host cannot give.
+// config resolves a spec against its image and this host. warnings are what the host cannot give.
 func (r *Runtime) config(s Spec) (c stageConfig, warnings []string, err error) {
 	if len(s.Args) == 0 {
 		return c, nil, fmt.Errorf("no command specified: neither the definition nor image %q has one", s.Image.Name)
@@ -105,8 +103,7 @@ func (r *Runtime) config(s Spec) (c stageConfig, warnings []string, err error) {
 	return c, append(warnings, fit(s.Name, &c, r.ids)...), err
 }
 
-// environment is the image's variables, the definition's over them, and what
-// every process expects.
+// environment returns the image's variables, the definition's over them, and what every process expects.
 func environment(s Spec, account Account) []string {
 	var order []string
 	values := map[string]string{}
@@ -155,8 +152,7 @@ func unmounted(volumes []Dir, mounts []Mount) []Dir {
 	return left
 }
 
-// mounts joins what the image and the definition mount. Of two at one target
-// the later wins.
+// mounts joins what the image and the definition mount. Of two at one target the later wins.
 func mounts(binds []Bind, volumes []Mount) ([]stageMount, error) {
 	var all []stageMount
 	index := map[string]int{}
@@ -184,8 +180,7 @@ func mounts(binds []Bind, volumes []Mount) ([]stageMount, error) {
 	return all, nil
 }
 
-// claim gives empty volumes the ownership of the image's directory. warnings
-// name owners that do not exist.
+// claim gives empty volumes the ownership of the image's directory. warnings name owners that do not exist.
 func claim(i Image, mounts []Mount, ids host.IDs) (warnings []string, err error) {
 	owned := map[string]Dir{}
 	for _, d := range append(append([]Dir(nil), i.Dirs...), i.Volumes...) {

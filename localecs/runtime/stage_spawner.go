@@ -23,14 +23,12 @@ const (
 	// sharedPIDs is a container in the pid namespace of another process: the
 	// last descriptor is its pidfd, and not for the container.
 	sharedPIDs spawnRequest = 's'
-	// pidHolder is PID 1 of a namespace that containers share. It ends, and all in
-	// there with it, when socketFD does.
+	// pidHolder is PID 1 of a namespace that containers share. It ends, and all in there with it, when socketFD does.
 	pidHolder spawnRequest = 'h'
 )
 
-// runSpawner clones containers until the simulator closes its end of the socket.
-// Containers are its siblings, not its children: the simulator waits for them.
-// The first process of a namespace could not do that, so it is not the anchor.
+// runSpawner clones containers until the simulator closes its end of the socket. Containers are its siblings, not its
+// children: the simulator waits for them. The first process of a namespace could not do that, so it is not the anchor.
 func runSpawner() int {
 	file := os.NewFile(socketFD, "simulator")
 	c, err := net.FileConn(file)
@@ -137,8 +135,7 @@ func errnoOf(text string) error {
 	return errors.New(text)
 }
 
-// ask is the simulator's side: it has a process cloned with files as its
-// descriptors from 0 on, and returns the pidfd of its child.
+// ask asks for a process, with files as its descriptors from 0 on, and returns the pidfd of its child.
 func (request spawnRequest) ask(conn *net.UnixConn, files ...*os.File) (pidfd int, err error) {
 	fds := make([]int, len(files))
 	for i, f := range files {

@@ -63,8 +63,7 @@ func (r *Runtime) start(s Spec) (*Container, error) {
 	return c, nil
 }
 
-// inImage adds to "no such program" what the image has: a container sees
-// nothing else of this machine.
+// inImage adds to "no such program" what the image has: a container sees nothing else of this machine.
 func inImage(i Image, err error) error {
 	var report *stageError
 	if !errors.As(err, &report) || report.Step != "" || !errors.Is(err, syscall.ENOENT) {
@@ -124,8 +123,7 @@ func (p *pipes) stream(to io.Writer) (*os.File, error) {
 	return write, nil
 }
 
-// files are the child's descriptors in order: standard ones, configuration,
-// status, network.
+// files returns the child's descriptors in order: standard ones, configuration, status, network.
 func (p *pipes) files(netns *os.File) []*os.File {
 	files := []*os.File{p.null, p.null, p.null, p.configRead, p.statusWrite}
 	if p.stdoutWrite != nil {
@@ -168,9 +166,8 @@ func closeAll(files ...*os.File) {
 	}
 }
 
-// handshake sends the configuration and waits until the program runs. The
-// status pipe ends by itself then, since it does not survive exec. warnings
-// are what the first stage had to do without.
+// handshake sends the configuration and waits until the program runs. The status pipe ends by itself then, since it
+// does not survive exec. warnings are what the first stage had to do without.
 func (p *pipes) handshake(config stageConfig) (warnings []string, err error) {
 	deadline := time.Now().Add(startTimeout)
 	if err := errors.Join(p.configWrite.SetDeadline(deadline), p.statusRead.SetDeadline(deadline)); err != nil {

@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// supervise is the init of initProcessEnabled: it runs the program as its
-// child, passes signals on, reaps whatever is orphaned, and ends with the
-// child's code, 128+n when a signal ended it.
+// supervise runs as the init of initProcessEnabled: it starts the program as its child, passes signals on, reaps
+// whatever is orphaned, and ends with the child's code, 128+n when a signal ended it.
 func supervise(path string, args []string) int {
 	runtime.UnlockOSThread()
 	// One small process per container: it has nothing to do in parallel.
@@ -42,8 +41,7 @@ func supervise(path string, args []string) int {
 	return 0
 }
 
-// reap collects every child that has ended. done is true when the program is
-// among them.
+// reap collects every child that has ended. done is true when the program is among them.
 func reap(child int) (code int, done bool) {
 	for {
 		var status unix.WaitStatus

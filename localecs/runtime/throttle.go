@@ -20,15 +20,13 @@ const (
 
 const stopGrace = time.Second
 
-// throttle keeps processes of a container from running, without ending them. While
-// it is held, a goroutine looks twice in every period: what was forked
-// meanwhile is stopped then.
+// throttle keeps processes of a container from running, without ending them. While it is held, a goroutine looks twice
+// in every period: what was forked meanwhile is stopped then.
 type throttle struct {
 	mu      sync.Mutex
 	holds   map[*hold]bool
 	stopped map[int]bool // by us, by process number
-	// thawed is closed when the whole container is not frozen any more; nil while
-	// it is not.
+	// thawed is closed when the whole container is not frozen any more; nil while it is not.
 	thawed chan struct{}
 	looks  sync.WaitGroup
 	looked bool          // a goroutine looks
@@ -42,16 +40,14 @@ type hold struct {
 
 func newThrottle() *throttle { return &throttle{holds: map[*hold]bool{}, ended: make(chan struct{})} }
 
-// Freeze stops every process of the container that runs the program of that
-// name, the last element of its path, or all of them when it is empty: SIGSTOP,
-// then SIGCONT by release. A container that is frozen as a whole begins no
-// probe. ok is false when there is no such process. SIGKILL ends what is
-// stopped; other signals wait.
+// Freeze stops every process of the container that runs the program of that name, the last element of its path, or all
+// of them when it is empty: SIGSTOP, then SIGCONT by release. A container that is frozen as a whole begins no probe. ok
+// is false when there is no such process. SIGKILL ends what is stopped; other signals wait.
 func (g *Processes) Freeze(program string) (release func(), ok bool) {
 	return g.hold(hold{program: program})
 }
 
-// Slow is Freeze for four fifths of the time.
+// Slow freezes the processes for four fifths of the time.
 func (g *Processes) Slow(program string) (release func(), ok bool) {
 	return g.hold(hold{program: program, slow: true})
 }
@@ -127,9 +123,8 @@ func (g *Processes) applyThrottle(run bool) {
 	t.updateThawed()
 }
 
-// settle waits until the processes that were signalled to stop have stopped: a thread that runs stops
-// when it next comes by the kernel. One that waits for a disk may be later. The
-// lock is held.
+// settle waits until the processes that were signalled to stop have stopped: a thread that runs stops when it next
+// comes by the kernel. One that waits for a disk may be later. The lock is held.
 func (t *throttle) settle() {
 	for end := time.Now().Add(stopGrace); time.Now().Before(end); {
 		moving := false
@@ -170,7 +165,7 @@ func (t *throttle) updateThawed() {
 	}
 }
 
-// End is called when the container has ended: nothing is stopped any more.
+// End releases the processes when the container has ended: nothing is stopped any more.
 func (g *Processes) End() { g.throttle.stop() }
 
 func (t *throttle) stop() {
@@ -189,8 +184,7 @@ func (t *throttle) isEnded() bool {
 	}
 }
 
-// awaitThaw waits while the whole container is frozen. The error is the context's, or
-// ErrEnded.
+// awaitThaw waits while the whole container is frozen. The error is the context's, or ErrEnded.
 func (g *Processes) awaitThaw(ctx context.Context) error {
 	t := g.throttle
 	for {

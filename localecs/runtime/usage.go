@@ -8,18 +8,16 @@ import (
 
 // Usage is what a group's processes use and have used.
 type Usage struct {
-	// Memory is in bytes, page cache included; Limit is the group's own, 0 for
-	// none.
+	// Memory is in bytes, page cache included; Limit is the group's own, 0 for none.
 	Memory, Limit uint64
 	// User and Kernel are processor time.
 	User, Kernel time.Duration
 }
 
-// unlimited is above what any machine has; version 1 says "no limit" with the
-// largest multiple of a page.
+// unlimited is above what any machine has; version 1 says "no limit" with the largest multiple of a page.
 const unlimited = 1 << 60
 
-// GroupOfProcess is the group of a process, which another program has made: for its Usage.
+// GroupOfProcess returns the group of a process, which another program has made: for its Usage.
 func GroupOfProcess(pid int) (*ControlGroup, error) {
 	h, err := thisHost()
 	if err != nil {
